@@ -1,0 +1,130 @@
+/* The bounded buffer: every byte that is collected goes through reserve(). */
+#include "base/buffer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/utf8.h"
+
+void hpx_buffer_init(struct hpx_buffer *buffer, size_t max)
+{
+	*buffer = (struct hpx_buffer){ .max = max };
+}
+
+void hpx_buffer_done(struct hpx_buffer *buffer)
+{
+	free(buffer->ptr);
+	*buffer = (struct hpx_buffer){ .max = buffer->max };
+}
+
+enum hpx_status hpx_buffer_reserve(struct hpx_buffer *buffer, size_t more)
+{
+	if (more > buffer->max - buffer->len)
+		return HPX_TOO_LARGE;
+	size_t need = buffer->len + more;
+	if (need <= buffer->cap)
+		return HPX_OK;
+
+	size_t cap = buffer->cap ? buffer->cap : 256;
+	while (cap < need)
+		cap = cap > buffer->max / 2 ? buffer->max : cap * 2;
+	char *ptr = realloc(buffer->ptr, cap);
+	if (ptr == NULL)
+		return HPX_NOMEM;
+	buffer->ptr = ptr;
+	buffer->cap = cap;
+	return HPX_OK;
+}
+
+enum hpx_status hpx_buffer_append(struct hpx_buffer *buffer, struct hpx_span s)
+{
+	if (s.len == 0)
+		return HPX_OK;
+	enum hpx_status status = hpx_buffer_reserve(buffer, s.len);
+	if (status != HPX_OK)
+		return status;
+	memcpy(buffer->ptr + buffer->len, s.ptr, s.len);
+	buffer->len += s.len;
+	return HPX_OK;
+}
+
+enum hpx_status hpx_buffer_byte(struct hpx_buffer *buffer, char c)
+{
+	return hpx_buffer_append(buffer, hpx_span(&c, 1));
+}
+
+enum hpx_status hpx_buffer_text(struct hpx_buffer *buffer, const char *text)
+{
+	return hpx_buffer_append(buffer, hpx_span_of(text));
+}
+
+enum hpx_status hpx_buffer_printf(struct hpx_buffer *buffer, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	int n = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (n < 0)
+		return HPX_INVALID;
+
+	/* One byte more for the terminator that vsnprintf insists on; it is
+	 * written but does not count. */
+	enum hpx_status status = hpx_buffer_reserve(buffer, (size_t)n + 1);
+	if (status != HPX_OK)
+		return status;
+	va_start(args, format);
+	vsnprintf(buffer->ptr + buffer->len, (size_t)n + 1, format, args);
+	va_end(args);
+	buffer->len += (size_t)n;
+	return HPX_OK;
+}
+
+static enum hpx_status json_escape(struct hpx_buffer *buffer, unsigned char c)
+{
+	switch (c) {
+	case '"':
+		return hpx_buffer_text(buffer, "\\\"");
+	case '\\':
+		return hpx_buffer_text(buffer, "\\\\");
+	case '\n':
+		return hpx_buffer_text(buffer, "\\n");
+	case '\r':
+		return hpx_buffer_text(buffer, "\\r");
+	case '\t':
+		return hpx_buffer_text(buffer, "\\t");
+	default:
+		if (c < 0x20 || c == 0x7f)
+			return hpx_buffer_printf(buffer, "\\u%04x", c);
+		return hpx_buffer_byte(buffer, (char)c);
+	}
+}
+
+enum hpx_status hpx_buffer_json(struct hpx_buffer *buffer, struct hpx_span text)
+{
+	enum hpx_status status = HPX_OK;
+
+	while (text.len > 0 && status == HPX_OK) {
+		size_t n = hpx_utf8_sequence(text);
+		if (n == 0) {
+			status = hpx_buffer_text(buffer, "\xef\xbf\xbd");
+			n = 1;
+		} else if (n == 1) {
+			status = json_escape(buffer, (unsigned char)text.ptr[0]);
+		} else {
+			status = hpx_buffer_append(buffer, hpx_span_first(text, n));
+		}
+		text = hpx_span_skip(text, n);
+	}
+	return status;
+}
+
+void hpx_buffer_consume(struct hpx_buffer *buffer, size_t n)
+{
+	HPX_ASSERT(n <= buffer->len);
+	if (n == 0)
+		return;
+	memmove(buffer->ptr, buffer->ptr + n, buffer->len - n);
+	buffer->len -= n;
+}

@@ -1,0 +1,41 @@
+/* Bytes that grow up to a maximum given when the buffer is made. Reaching it
+ * is HPX_TOO_LARGE and leaves the buffer as it was; it never grows past it. */
+#ifndef HPX_BASE_BUFFER_H
+#define HPX_BASE_BUFFER_H
+
+#include "base/span.h"
+#include "base/status.h"
+
+struct hpx_buffer {
+	char *ptr;
+	size_t len;
+	size_t cap;
+	size_t max;
+};
+
+void hpx_buffer_init(struct hpx_buffer *buffer, size_t max);
+void hpx_buffer_done(struct hpx_buffer *buffer);
+
+static inline struct hpx_span hpx_buffer_span(const struct hpx_buffer *buffer)
+{
+	return hpx_span(buffer->ptr, buffer->len);
+}
+
+/* Makes room for `more` bytes behind what is there: afterwards
+ * ptr + len .. ptr + len + more may be written and `len` be raised. */
+enum hpx_status hpx_buffer_reserve(struct hpx_buffer *buffer, size_t more);
+
+enum hpx_status hpx_buffer_append(struct hpx_buffer *buffer, struct hpx_span s);
+enum hpx_status hpx_buffer_byte(struct hpx_buffer *buffer, char c);
+enum hpx_status hpx_buffer_text(struct hpx_buffer *buffer, const char *text);
+enum hpx_status hpx_buffer_printf(struct hpx_buffer *buffer, const char *format,
+				  ...) __attribute__((format(printf, 2, 3)));
+
+/* The text as the inside of a JSON string (no quotes); bytes that are not
+ * valid UTF-8 become U+FFFD, so that the result is always valid JSON. */
+enum hpx_status hpx_buffer_json(struct hpx_buffer *buffer, struct hpx_span text);
+
+/* Drops the first `n` bytes (n <= len). */
+void hpx_buffer_consume(struct hpx_buffer *buffer, size_t n);
+
+#endif

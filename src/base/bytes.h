@@ -1,0 +1,36 @@
+/* Fixed bytes: hexadecimal text, random bytes, SHA-256. */
+#ifndef HPX_BASE_BYTES_H
+#define HPX_BASE_BYTES_H
+
+#include "base/span.h"
+#include "base/status.h"
+
+/* Lower-case hexadecimal, 2 * len characters and a NUL into `out`. */
+void hpx_hex_encode(const void *bytes, size_t len, char *out);
+/* Exactly 2 * len hexadecimal digits of either case; false otherwise. */
+bool hpx_hex_decode(struct hpx_span text, void *ret_bytes, size_t len);
+
+/* From the kernel; it does not fail once the system is up, and where it
+ * does, the process stops: a guessable lease token is worse than none. */
+void hpx_random(void *bytes, size_t len);
+
+#define HPX_SHA256_SIZE 32
+
+struct hpx_sha256 {
+	void *context;
+	bool failed;
+};
+
+/* A failure on the way (memory) is kept and comes out of done(). */
+void hpx_sha256_init(struct hpx_sha256 *hash);
+void hpx_sha256_add(struct hpx_sha256 *hash, struct hpx_span bytes);
+/* The length as eight bytes, big endian, then the bytes: no two lists of
+ * parts give the same input. */
+void hpx_sha256_part(struct hpx_sha256 *hash, struct hpx_span bytes);
+enum hpx_status hpx_sha256_done(struct hpx_sha256 *hash,
+				uint8_t ret_digest[HPX_SHA256_SIZE]);
+
+/* Equal in constant time. */
+bool hpx_bytes_same(const void *a, const void *b, size_t len);
+
+#endif

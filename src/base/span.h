@@ -1,0 +1,75 @@
+/* Text by value: a pointer and a length, borrowed, not terminated. */
+#ifndef HPX_BASE_SPAN_H
+#define HPX_BASE_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct hpx_span {
+	const char *ptr;
+	size_t len;
+};
+
+/* For printf: "%.*s", HPX_SPAN_ARG(s). */
+#define HPX_SPAN_ARG(s) (int)(s).len, (s).len ? (s).ptr : ""
+
+/* A span over a string literal, usable in static initialisers. */
+#define HPX_SPAN_INIT(literal) { "" literal, sizeof(literal) - 1 }
+#define HPX_SPAN(literal) ((struct hpx_span)HPX_SPAN_INIT(literal))
+
+static inline struct hpx_span hpx_span(const void *ptr, size_t len)
+{
+	return (struct hpx_span){ ptr, len };
+}
+
+static inline struct hpx_span hpx_span_of(const char *text)
+{
+	return (struct hpx_span){ text, text ? strlen(text) : 0 };
+}
+
+static inline bool hpx_span_eq(struct hpx_span a, struct hpx_span b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static inline bool hpx_span_starts(struct hpx_span s, struct hpx_span prefix)
+{
+	return s.len >= prefix.len &&
+	       (prefix.len == 0 || memcmp(s.ptr, prefix.ptr, prefix.len) == 0);
+}
+
+/* What remains of `s` after its first `n` bytes (n <= s.len). */
+static inline struct hpx_span hpx_span_skip(struct hpx_span s, size_t n)
+{
+	return (struct hpx_span){ s.ptr + n, s.len - n };
+}
+
+static inline struct hpx_span hpx_span_first(struct hpx_span s, size_t n)
+{
+	return (struct hpx_span){ s.ptr, n < s.len ? n : s.len };
+}
+
+/* Equal but for the case of ASCII letters. */
+bool hpx_span_ieq(struct hpx_span a, struct hpx_span b);
+bool hpx_span_istarts(struct hpx_span s, struct hpx_span prefix);
+
+/* Order by bytes, the shorter first when one begins the other. */
+int hpx_span_cmp(struct hpx_span a, struct hpx_span b);
+
+/* The place of the first `c`, or s.len where there is none. */
+size_t hpx_span_index(struct hpx_span s, char c);
+
+/* Without spaces and tabs at both ends (the OWS of RFC 9110 §5.6.3). */
+struct hpx_span hpx_span_trim(struct hpx_span s);
+
+/* Takes the text up to the next `sep` off the front of `*rest` into
+ * `*ret_item`; false when nothing is left. "a,,b" gives "a", "", "b". */
+bool hpx_span_split(struct hpx_span *rest, char sep, struct hpx_span *ret_item);
+
+/* Decimal digits only, the whole span, at most `max`: the only way a number
+ * of a protocol is read. */
+bool hpx_span_u64(struct hpx_span s, uint64_t max, uint64_t *ret_value);
+
+#endif

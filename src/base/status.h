@@ -1,0 +1,36 @@
+/* The one list of results. A function that can fail returns one of these and
+ * leaves its `ret_` arguments untouched unless it returns HPX_OK. What went
+ * wrong in the world is a status; what is wrong in our own code is an assert. */
+#ifndef HPX_BASE_STATUS_H
+#define HPX_BASE_STATUS_H
+
+#define HPX_STATUS_LIST(X)                                                    \
+	X(OK, "ok")                                                           \
+	X(NOMEM, "out of memory")                                             \
+	X(TOO_LARGE, "larger than its bound")                                 \
+	X(INVALID, "malformed")                                               \
+	X(NOT_FOUND, "not found")                                             \
+	X(STALE, "the lease is no longer this attempt's")                     \
+	X(REFUSED, "not allowed in this state")                               \
+	X(BUSY, "in use by another process")                                  \
+	X(FULL, "no space left")                                              \
+	X(READ_ONLY, "read-only")                                             \
+	X(IO, "input/output error")                                           \
+	X(CORRUPT, "cannot be read")                                          \
+	X(UNAVAILABLE, "cannot be reached")                                   \
+	X(TIMEOUT, "took too long")                                           \
+	X(CLOSED, "closed")                                                   \
+	X(UNSUPPORTED, "not supported")                                       \
+	X(MISUSE, "called in a way its contract forbids")
+
+enum hpx_status {
+#define X(name, text) HPX_##name,
+	HPX_STATUS_LIST(X)
+#undef X
+};
+
+/* The name ("TOO_LARGE") and the text ("larger than its bound"). */
+const char *hpx_status_name(enum hpx_status status);
+const char *hpx_status_text(enum hpx_status status);
+
+#endif

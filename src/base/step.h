@@ -1,0 +1,43 @@
+/* Named steps of the request path, where a test build can be made to die.
+ * HPX_STEP("reserve.before") does nothing in a release; built with
+ * -Dsteps=true it kills the process (SIGKILL, as a power cut would look to
+ * everybody else) when HAPAX_CRASH_AT names the step, on its n-th passing:
+ * HAPAX_CRASH_AT=complete.before:3. HAPAX_STOP_AT stops it (SIGSTOP) instead.
+ * The list of all steps is HPX_STEP_LIST; a name outside it does not compile. */
+#ifndef HPX_BASE_STEP_H
+#define HPX_BASE_STEP_H
+
+#define HPX_STEP_LIST(X)                                                      \
+	X(request_read, "the request is read, nothing is decided")            \
+	X(reserve_submitted, "the reservation is on its way to the store")    \
+	X(batch_begun, "the batch's transaction is open")                     \
+	X(batch_written, "the batch is written, not committed")               \
+	X(batch_committed, "the batch is committed, nobody was told")         \
+	X(reserve_done, "the reservation is durable, nothing was sent")       \
+	X(send_before, "connected, no byte handed to the socket")             \
+	X(send_after, "the whole request was handed to the socket")           \
+	X(answer_head, "the head of the answer has arrived")                  \
+	X(answer_end, "the whole answer has arrived, nothing is stored")      \
+	X(complete_submitted, "the answer is on its way to the store")        \
+	X(complete_done, "the answer is durable, the client saw nothing")     \
+	X(client_answered, "the answer was handed to the client's socket")
+
+enum hpx_step {
+#define X(name, text) HPX_STEP_##name,
+	HPX_STEP_LIST(X)
+#undef X
+	HPX_STEP_COUNT
+};
+
+#ifdef HPX_STEPS
+void hpx_step_pass(enum hpx_step step);
+#define HPX_STEP(name) hpx_step_pass(HPX_STEP_##name)
+#else
+#define HPX_STEP(name) ((void)0)
+#endif
+
+/* The name of a step and what it means; for `hapax version --steps`. */
+const char *hpx_step_name(enum hpx_step step);
+const char *hpx_step_text(enum hpx_step step);
+
+#endif

@@ -1,0 +1,59 @@
+/* What a request means, as 32 bytes: two requests with one fingerprint are
+ * the same operation sent twice. The recipe says how it is made; a record
+ * names its recipe, and a retry is fingerprinted by the record's recipe. */
+#ifndef HPX_CORE_FINGERPRINT_H
+#define HPX_CORE_FINGERPRINT_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/bytes.h"
+
+#define HPX_RECIPE_VERSION 1
+#define HPX_RECIPE_ID_SIZE 16
+#define HPX_RECIPE_TEXT_MAX 8192
+#define HPX_RECIPE_LIST_MAX 64
+
+struct hpx_recipe {
+	unsigned version;
+	const struct hpx_span *ignore;   /* JSON pointers, sorted */
+	size_t ignore_count;
+	const struct hpx_span *headers;  /* lower-case names, sorted */
+	size_t header_count;
+};
+
+struct hpx_recipe_id {
+	uint8_t bytes[HPX_RECIPE_ID_SIZE];
+};
+
+/* The recipe as one line of text, the same for equal recipes whatever the
+ * order in the configuration; what the recipe table stores. */
+enum hpx_status hpx_recipe_print(const struct hpx_recipe *recipe, struct hpx_buffer *out);
+/* The way back; strings are copied into `arena`. HPX_INVALID: not a recipe
+ * text; HPX_UNSUPPORTED: a version that this program does not know. */
+enum hpx_status hpx_recipe_parse(struct hpx_span text, struct hpx_arena *arena,
+				 struct hpx_recipe *ret_recipe);
+/* The first 16 bytes of the SHA-256 of its text. */
+enum hpx_status hpx_recipe_id(const struct hpx_recipe *recipe, struct hpx_recipe_id *ret_id);
+
+/* The request as the fingerprint sees it. `header` gives the combined value
+ * (RFC 9110 §5.3) of a header named by the recipe, ptr NULL where absent. */
+struct hpx_meaning {
+	struct hpx_span method;
+	struct hpx_span path;              /* normalised */
+	struct hpx_span query;             /* without '?', ptr NULL if none */
+	struct hpx_span content_type;      /* as sent, ptr NULL if none */
+	struct hpx_span content_encoding;  /* as sent, ptr NULL if none */
+	struct hpx_span body;
+	struct hpx_span (*header)(void *user, struct hpx_span name);
+	void *user;
+};
+
+/* `work_bytes_max` bounds the canonical form and the decoded body; where a
+ * body cannot be brought to its canonical form within it (bad JSON, bad gzip,
+ * too large when decoded), its raw bytes count. Fails only for memory and
+ * for an unsupported recipe. */
+enum hpx_status hpx_fingerprint(const struct hpx_recipe *recipe,
+				const struct hpx_meaning *meaning, size_t work_bytes_max,
+				uint8_t ret_fingerprint[HPX_SHA256_SIZE]);
+
+#endif

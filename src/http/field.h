@@ -1,0 +1,37 @@
+/* Header fields: finding, combining, and the rules of which may travel. */
+#ifndef HPX_HTTP_FIELD_H
+#define HPX_HTTP_FIELD_H
+
+#include "http/message.h"
+
+/* The first field of that name (case does not matter), NULL where absent. */
+const struct hpx_field *hpx_field_find(const struct hpx_http_head *head, struct hpx_span name);
+/* Its value, ptr NULL where absent. */
+struct hpx_span hpx_field_value(const struct hpx_http_head *head, struct hpx_span name);
+size_t hpx_field_count(const struct hpx_http_head *head, struct hpx_span name);
+
+/* All values of that name joined by ", " (RFC 9110 §5.3), from `arena` where
+ * there are several; ptr NULL where absent or out of memory. */
+struct hpx_span hpx_field_combined(const struct hpx_http_head *head, struct hpx_span name,
+				   struct hpx_arena *arena);
+
+/* Whether a comma-separated list of tokens holds `token` (any case). */
+bool hpx_field_list_has(struct hpx_span list, struct hpx_span token);
+
+bool hpx_is_token(struct hpx_span s);                /* RFC 9110 §5.6.2 */
+bool hpx_is_token_byte(unsigned char c);
+
+/* Hop-by-hop: Connection, Keep-Alive, Proxy-Connection, Proxy-Authenticate,
+ * Proxy-Authorization, TE, Trailer, Transfer-Encoding, Upgrade, and whatever
+ * this message's Connection names (RFC 9110 §7.6.1). */
+bool hpx_field_is_hop(const struct hpx_http_head *head, struct hpx_span name);
+
+/* `Hapax-*` and `Hapax_*`, in any case. */
+bool hpx_field_is_ours(struct hpx_span name);
+
+/* Whether a stored answer keeps a field of this name: all but hop-by-hop,
+ * Content-Length, Set-Cookie, Date, Age, Via, Alt-Svc, Clear-Site-Data,
+ * Authentication-Info, RateLimit-*, Server-Timing, Trailer, Hapax-*. */
+bool hpx_field_is_kept(const struct hpx_http_head *head, struct hpx_span name);
+
+#endif

@@ -1,0 +1,60 @@
+/* Shows that hexadecimal goes both ways, hashes are SHA-256, parts never mix. */
+#include "../test.h"
+
+#include "base/bytes.h"
+
+static void hex_goes_both_ways(void **state)
+{
+	uint8_t bytes[3] = { 0x00, 0xab, 0xff };
+	uint8_t back[3];
+	char text[7];
+	(void)state;
+	hpx_hex_encode(bytes, 3, text);
+	assert_string_equal(text, "00abff");
+	assert_true(hpx_hex_decode(HPX_SPAN("00AbfF"), back, 3));
+	assert_memory_equal(bytes, back, 3);
+	assert_false(hpx_hex_decode(HPX_SPAN("00abf"), back, 3));
+	assert_false(hpx_hex_decode(HPX_SPAN("00abfg"), back, 3));
+}
+
+static void hash_is_sha256(void **state)
+{
+	struct hpx_sha256 hash;
+	uint8_t digest[HPX_SHA256_SIZE];
+	char text[65];
+	(void)state;
+	hpx_sha256_init(&hash);
+	hpx_sha256_add(&hash, HPX_SPAN("ab"));
+	hpx_sha256_add(&hash, HPX_SPAN("c"));
+	assert_status(hpx_sha256_done(&hash, digest), HPX_OK);
+	hpx_hex_encode(digest, 32, text);
+	/* FIPS 180-2, appendix B.1. */
+	assert_string_equal(text,
+		"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+static void parts_never_mix(void **state)
+{
+	struct hpx_sha256 hash;
+	uint8_t a[HPX_SHA256_SIZE], b[HPX_SHA256_SIZE];
+	(void)state;
+	hpx_sha256_init(&hash);
+	hpx_sha256_part(&hash, HPX_SPAN("ab"));
+	hpx_sha256_part(&hash, HPX_SPAN("c"));
+	assert_status(hpx_sha256_done(&hash, a), HPX_OK);
+	hpx_sha256_init(&hash);
+	hpx_sha256_part(&hash, HPX_SPAN("a"));
+	hpx_sha256_part(&hash, HPX_SPAN("bc"));
+	assert_status(hpx_sha256_done(&hash, b), HPX_OK);
+	assert_memory_not_equal(a, b, sizeof(a));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hex_goes_both_ways),
+		cmocka_unit_test(hash_is_sha256),
+		cmocka_unit_test(parts_never_mix),
+	};
+	return cmocka_run_group_tests_name("bytes", tests, NULL, NULL);
+}
