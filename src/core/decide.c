@@ -1,0 +1,106 @@
+/* The decision, in the order of the design: expiry, then whose reservation it
+ * is, then the fingerprint, then the state. */
+#include "core/decide.h"
+
+#include "base/assert.h"
+
+const char *hpx_verdict_name(enum hpx_verdict verdict)
+{
+	static const char *const names[] = {
+#define X(name, text) text,
+		HPX_VERDICT_LIST(X)
+#undef X
+	};
+	HPX_ASSERT(verdict < HPX_VERDICT_COUNT);
+	return names[verdict];
+}
+
+static void reserve(struct hpx_decision *decision, const struct hpx_ask *ask,
+		    const struct hpx_policy *policy, const struct hpx_moment *now)
+{
+	struct hpx_move_args args = {
+		.now = *now,
+		.token = ask->token,
+		.owner = ask->owner,
+		.lease_ms = policy->lease_ms,
+		.retention_ms = policy->retention_ms,
+	};
+	bool again = decision->record.state == HPX_STATE_FAILED_RETRYABLE;
+
+	HPX_ASSERT(hpx_record_move(&decision->record, HPX_MOVE_RESERVE, &args) == HPX_OK);
+	decision->verdict = again ? HPX_VERDICT_EXECUTE_AGAIN : HPX_VERDICT_EXECUTE;
+	decision->write = true;
+}
+
+static void reserve_anew(struct hpx_decision *decision, const struct hpx_ask *ask,
+			 const struct hpx_policy *policy, const struct hpx_moment *now)
+{
+	decision->record = (struct hpx_record){ .id = ask->id, .recipe = ask->recipe };
+	memcpy(decision->record.tenant, ask->tenant, sizeof(ask->tenant));
+	memcpy(decision->record.fingerprint, ask->fingerprint, sizeof(ask->fingerprint));
+	reserve(decision, ask, policy, now);
+}
+
+/* on_lost: unknown, the only choice that needs no application's help. */
+static void lose(struct hpx_decision *decision, const struct hpx_moment *now)
+{
+	struct hpx_move_args args = { .now = *now };
+
+	HPX_ASSERT(hpx_record_move(&decision->record, HPX_MOVE_SWEEP, &args) == HPX_OK);
+	decision->verdict = HPX_VERDICT_UNKNOWN;
+	decision->write = true;
+}
+
+static void by_state(struct hpx_decision *decision, const struct hpx_ask *ask,
+		     const struct hpx_policy *policy, const struct hpx_moment *now)
+{
+	switch (decision->record.state) {
+	case HPX_STATE_IN_PROGRESS:
+		if (hpx_record_lease_lost(&decision->record, now))
+			lose(decision, now);
+		else
+			decision->verdict = HPX_VERDICT_IN_PROGRESS;
+		return;
+	case HPX_STATE_FAILED_RETRYABLE:
+		reserve(decision, ask, policy, now);
+		return;
+	case HPX_STATE_COMPLETED:
+		decision->verdict = HPX_VERDICT_REPLAY;
+		return;
+	default:
+		decision->verdict = HPX_VERDICT_UNKNOWN;
+		return;
+	}
+}
+
+static bool is_own_reservation(const struct hpx_record *record, const struct hpx_ask *ask)
+{
+	return record->state == HPX_STATE_IN_PROGRESS && hpx_token_eq(&record->token, &ask->token);
+}
+
+void hpx_decide(const struct hpx_record *record, const struct hpx_ask *ask,
+		const struct hpx_policy *policy, const struct hpx_moment *now,
+		struct hpx_decision *ret_decision)
+{
+	struct hpx_decision decision = { .verdict = HPX_VERDICT_UNKNOWN };
+
+	if (record == NULL || record->state == HPX_STATE_NONE ||
+	    hpx_record_expired(record, now)) {
+		reserve_anew(&decision, ask, policy, now);
+		*ret_decision = decision;
+		return;
+	}
+	decision.record = *record;
+	if (!hpx_record_valid(record))
+		decision.verdict = HPX_VERDICT_UNKNOWN;
+	else if (is_own_reservation(record, ask))
+		decision.verdict = record->attempt > 1 ? HPX_VERDICT_EXECUTE_AGAIN :
+							 HPX_VERDICT_EXECUTE;
+	else if (memcmp(record->recipe.bytes, ask->recipe.bytes, sizeof(ask->recipe.bytes)) != 0)
+		decision.verdict = HPX_VERDICT_REFINGERPRINT;
+	else if (memcmp(record->fingerprint, ask->fingerprint, sizeof(ask->fingerprint)) != 0)
+		decision.verdict = HPX_VERDICT_MISMATCH;
+	else
+		by_state(&decision, ask, policy, now);
+	*ret_decision = decision;
+}

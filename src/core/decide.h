@@ -1,0 +1,52 @@
+/* The decision: what a request with this key gets, given the record (or
+ * none). One pure function; stores that hold the row call it inside their
+ * transaction. */
+#ifndef HPX_CORE_DECIDE_H
+#define HPX_CORE_DECIDE_H
+
+#include "core/policy.h"
+#include "core/record.h"
+
+/* X(name, text) — the text is the metric's label. */
+#define HPX_VERDICT_LIST(X)                                                   \
+	X(EXECUTE, "created")           /* reserved, attempt 1 */             \
+	X(EXECUTE_AGAIN, "retried")     /* reserved, attempt + 1 */           \
+	X(REPLAY, "replay")             /* completed: give the stored answer */ \
+	X(IN_PROGRESS, "in_progress")                                         \
+	X(UNKNOWN, "unknown")                                                 \
+	X(MISMATCH, "mismatch")                                               \
+	X(REFINGERPRINT, "refingerprint") /* ask again by the record's recipe */
+
+enum hpx_verdict {
+#define X(name, text) HPX_VERDICT_##name,
+	HPX_VERDICT_LIST(X)
+#undef X
+	HPX_VERDICT_COUNT
+};
+
+const char *hpx_verdict_name(enum hpx_verdict verdict);
+
+/* What the request brings. */
+struct hpx_ask {
+	struct hpx_operation_id id;
+	uint8_t tenant[HPX_SHA256_SIZE];
+	struct hpx_token token;      /* for the attempt it may start */
+	uint8_t fingerprint[HPX_SHA256_SIZE];
+	struct hpx_recipe_id recipe; /* by which the fingerprint was made */
+	uint64_t owner;
+};
+
+struct hpx_decision {
+	enum hpx_verdict verdict;
+	bool write;                  /* `record` is new and must be made durable */
+	struct hpx_record record;    /* after the decision */
+};
+
+/* `record` NULL: there is none. Expiry is judged before the fingerprint; a
+ * record whose token is the ask's own is this very reservation, made durable
+ * by an earlier try. A lost lease becomes what the policy says. */
+void hpx_decide(const struct hpx_record *record, const struct hpx_ask *ask,
+		const struct hpx_policy *policy, const struct hpx_moment *now,
+		struct hpx_decision *ret_decision);
+
+#endif

@@ -1,0 +1,75 @@
+/* From an answer, or the lack of one, to what is known of the attempt. */
+#include "core/outcome.h"
+
+enum hpx_said hpx_said_parse(struct hpx_span value)
+{
+	if (value.ptr == NULL)
+		return HPX_SAID_NOTHING;
+	if (hpx_span_ieq(value, HPX_SPAN("applied")))
+		return HPX_SAID_APPLIED;
+	if (hpx_span_ieq(value, HPX_SPAN("not-applied")))
+		return HPX_SAID_NOT_APPLIED;
+	return HPX_SAID_UNKNOWN;
+}
+
+static enum hpx_outcome of_server_error(const struct hpx_policy *policy)
+{
+	switch (policy->server_error) {
+	case HPX_SERVER_ERROR_RETRY:
+		return HPX_OUTCOME_NOT_EXECUTED;
+	case HPX_SERVER_ERROR_REPLAY:
+		return HPX_OUTCOME_ANSWERED;
+	case HPX_SERVER_ERROR_UNKNOWN:
+		break;
+	}
+	return HPX_OUTCOME_UNKNOWN;
+}
+
+static enum hpx_outcome of_status(unsigned status, bool has_retry_after,
+				  const struct hpx_policy *policy)
+{
+	switch (status) {
+	case 408:
+	case 425:
+	case 429:
+		return HPX_OUTCOME_NOT_EXECUTED;
+	case 401:
+	case 403:
+	case 407:
+	case 421:
+		return HPX_OUTCOME_RELEASED;
+	case 502:
+	case 504:
+		return HPX_OUTCOME_UNKNOWN;
+	case 503:
+		return has_retry_after ? HPX_OUTCOME_NOT_EXECUTED : of_server_error(policy);
+	default:
+		break;
+	}
+	if (status >= 200 && status < 500)
+		return HPX_OUTCOME_ANSWERED;
+	if (status >= 500 && status < 600)
+		return of_server_error(policy);
+	return HPX_OUTCOME_UNKNOWN; /* no number that HTTP knows */
+}
+
+enum hpx_outcome hpx_outcome_of_answer(unsigned status, bool has_retry_after,
+				       enum hpx_said said, const struct hpx_policy *policy)
+{
+	switch (said) {
+	case HPX_SAID_APPLIED:
+		return HPX_OUTCOME_ANSWERED;
+	case HPX_SAID_NOT_APPLIED:
+		return HPX_OUTCOME_NOT_EXECUTED;
+	case HPX_SAID_UNKNOWN:
+		return HPX_OUTCOME_UNKNOWN;
+	case HPX_SAID_NOTHING:
+		break;
+	}
+	return of_status(status, has_retry_after, policy);
+}
+
+enum hpx_outcome hpx_outcome_of_silence(bool any_byte_left)
+{
+	return any_byte_left ? HPX_OUTCOME_UNKNOWN : HPX_OUTCOME_NOT_EXECUTED;
+}

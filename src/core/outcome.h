@@ -1,0 +1,28 @@
+/* The outcome of an attempt: what is known of it, by how far the request
+ * went and what was answered. */
+#ifndef HPX_CORE_OUTCOME_H
+#define HPX_CORE_OUTCOME_H
+
+#include "base/span.h"
+#include "core/policy.h"
+
+enum hpx_outcome {
+	HPX_OUTCOME_ANSWERED,      /* → completed */
+	HPX_OUTCOME_NOT_EXECUTED,  /* proved → failed_retryable */
+	HPX_OUTCOME_RELEASED,      /* not executed; a first attempt leaves no record */
+	HPX_OUTCOME_UNKNOWN,       /* → unknown */
+};
+
+/* What the upstream said of it with `Hapax-Outcome`. */
+enum hpx_said { HPX_SAID_NOTHING, HPX_SAID_APPLIED, HPX_SAID_NOT_APPLIED, HPX_SAID_UNKNOWN };
+
+/* A value that is none of the three words counts as `unknown`: the upstream
+ * meant to say something, and a guess could repeat a payment. */
+enum hpx_said hpx_said_parse(struct hpx_span value);
+
+enum hpx_outcome hpx_outcome_of_answer(unsigned status, bool has_retry_after,
+				       enum hpx_said said, const struct hpx_policy *policy);
+/* No complete answer came. */
+enum hpx_outcome hpx_outcome_of_silence(bool any_byte_left);
+
+#endif

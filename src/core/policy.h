@@ -1,0 +1,29 @@
+/* What a route wants: the choices that the design leaves to the operator. */
+#ifndef HPX_CORE_POLICY_H
+#define HPX_CORE_POLICY_H
+
+#include <stdint.h>
+
+enum hpx_key_rule { HPX_KEY_REQUIRED, HPX_KEY_OPTIONAL, HPX_KEY_IGNORE };
+enum hpx_scope_rule { HPX_SCOPE_PATH, HPX_SCOPE_ROUTE, HPX_SCOPE_TENANT };
+/* A 5xx other than 502, 503 with Retry-After, 504. */
+enum hpx_server_error { HPX_SERVER_ERROR_RETRY, HPX_SERVER_ERROR_REPLAY, HPX_SERVER_ERROR_UNKNOWN };
+/* A lease that was lost. (`resume` needs an application that takes part.) */
+enum hpx_on_lost { HPX_ON_LOST_UNKNOWN };
+/* A retry while the first request is under way. */
+enum hpx_concurrent { HPX_CONCURRENT_CONFLICT, HPX_CONCURRENT_WAIT, HPX_CONCURRENT_ACCEPTED };
+enum hpx_keep { HPX_KEEP_ANSWER, HPX_KEEP_STATUS };
+
+struct hpx_policy {
+	enum hpx_key_rule key;
+	enum hpx_scope_rule scope;
+	enum hpx_server_error server_error;
+	enum hpx_on_lost on_lost;
+	enum hpx_concurrent concurrent;
+	enum hpx_keep keep;
+	int64_t retention_ms;
+	int64_t lease_ms;
+	int64_t wait_ms;
+};
+
+#endif

@@ -1,0 +1,243 @@
+/* The one mover of records. The table says which move is allowed from which
+ * state and where it leads; the functions below it fill in what a move
+ * changes besides the state. The invariants R1 to R5 stand in the header. */
+#include "core/record.h"
+
+#include "base/assert.h"
+
+#define NO HPX_STATE_COUNT
+/* The move changes nothing: it was made before, by the same lease. */
+#define SAME (HPX_STATE_COUNT + 1)
+
+static const int to_state[HPX_STATE_COUNT][HPX_MOVE_COUNT] = {
+	[HPX_STATE_NONE] = {
+		[HPX_MOVE_RESERVE] = HPX_STATE_IN_PROGRESS,
+		[HPX_MOVE_COMPLETE] = NO,
+		[HPX_MOVE_FAIL] = NO,
+		[HPX_MOVE_RELEASE] = NO,
+		[HPX_MOVE_LOSE] = NO,
+		[HPX_MOVE_RENEW] = NO,
+		[HPX_MOVE_SWEEP] = NO,
+		[HPX_MOVE_APPLY] = NO,
+		[HPX_MOVE_UNAPPLY] = NO,
+		[HPX_MOVE_FORGET] = NO,
+	},
+	[HPX_STATE_IN_PROGRESS] = {
+		[HPX_MOVE_RESERVE] = NO,
+		[HPX_MOVE_COMPLETE] = HPX_STATE_COMPLETED,
+		[HPX_MOVE_FAIL] = HPX_STATE_FAILED_RETRYABLE,
+		[HPX_MOVE_RELEASE] = HPX_STATE_NONE,
+		[HPX_MOVE_LOSE] = HPX_STATE_UNKNOWN,
+		[HPX_MOVE_RENEW] = HPX_STATE_IN_PROGRESS,
+		[HPX_MOVE_SWEEP] = HPX_STATE_UNKNOWN,
+		[HPX_MOVE_APPLY] = NO,
+		[HPX_MOVE_UNAPPLY] = NO,
+		[HPX_MOVE_FORGET] = HPX_STATE_NONE,
+	},
+	[HPX_STATE_FAILED_RETRYABLE] = {
+		[HPX_MOVE_RESERVE] = HPX_STATE_IN_PROGRESS,
+		[HPX_MOVE_COMPLETE] = NO,
+		[HPX_MOVE_FAIL] = NO,
+		[HPX_MOVE_RELEASE] = NO,
+		[HPX_MOVE_LOSE] = NO,
+		[HPX_MOVE_RENEW] = NO,
+		[HPX_MOVE_SWEEP] = NO,
+		[HPX_MOVE_APPLY] = NO,
+		[HPX_MOVE_UNAPPLY] = NO,
+		[HPX_MOVE_FORGET] = HPX_STATE_NONE,
+	},
+	[HPX_STATE_COMPLETED] = {
+		[HPX_MOVE_RESERVE] = NO,
+		[HPX_MOVE_COMPLETE] = SAME,
+		[HPX_MOVE_FAIL] = NO,
+		[HPX_MOVE_RELEASE] = NO,
+		[HPX_MOVE_LOSE] = NO,
+		[HPX_MOVE_RENEW] = NO,
+		[HPX_MOVE_SWEEP] = NO,
+		[HPX_MOVE_APPLY] = NO,
+		[HPX_MOVE_UNAPPLY] = NO,
+		[HPX_MOVE_FORGET] = HPX_STATE_NONE,
+	},
+	[HPX_STATE_UNKNOWN] = {
+		[HPX_MOVE_RESERVE] = NO,
+		[HPX_MOVE_COMPLETE] = HPX_STATE_COMPLETED,
+		[HPX_MOVE_FAIL] = HPX_STATE_FAILED_RETRYABLE,
+		[HPX_MOVE_RELEASE] = HPX_STATE_NONE,
+		[HPX_MOVE_LOSE] = SAME,
+		[HPX_MOVE_RENEW] = NO,
+		[HPX_MOVE_SWEEP] = NO,
+		[HPX_MOVE_APPLY] = HPX_STATE_COMPLETED,
+		[HPX_MOVE_UNAPPLY] = HPX_STATE_FAILED_RETRYABLE,
+		[HPX_MOVE_FORGET] = HPX_STATE_NONE,
+	},
+};
+
+static const bool matches_token[HPX_MOVE_COUNT] = {
+#define X(name, text, token) [HPX_MOVE_##name] = token,
+	HPX_MOVE_LIST(X)
+#undef X
+};
+
+const char *hpx_state_name(enum hpx_state state)
+{
+	switch (state) {
+#define X(name, number, text)                                                 \
+	case HPX_STATE_##name:                                                \
+		return text;
+		HPX_STATE_LIST(X)
+#undef X
+	case HPX_STATE_COUNT:
+		break;
+	}
+	return "?";
+}
+
+enum hpx_state hpx_state_by_name(struct hpx_span name)
+{
+	for (int state = 0; state < HPX_STATE_COUNT; state++)
+		if (hpx_span_eq(name, hpx_span_of(hpx_state_name((enum hpx_state)state))))
+			return (enum hpx_state)state;
+	return HPX_STATE_COUNT;
+}
+
+const char *hpx_move_name(enum hpx_move move)
+{
+	static const char *const names[] = {
+#define X(name, text, token) text,
+		HPX_MOVE_LIST(X)
+#undef X
+	};
+	HPX_ASSERT(move < HPX_MOVE_COUNT);
+	return names[move];
+}
+
+bool hpx_record_expired(const struct hpx_record *record, const struct hpx_moment *now)
+{
+	return record->expires_ms != 0 && record->expires_ms <= now->wall_ms && !now->hold_expiry;
+}
+
+bool hpx_record_lease_lost(const struct hpx_record *record, const struct hpx_moment *now)
+{
+	return record->state == HPX_STATE_IN_PROGRESS && record->lease_until_ms <= now->lease_ms;
+}
+
+/* R4: at least now + retention, and never earlier than it already was. */
+static void set_expiry(struct hpx_record *record, const struct hpx_moment *now)
+{
+	int64_t expires_ms = now->wall_ms + record->retention_ms;
+
+	if (expires_ms > record->expires_ms)
+		record->expires_ms = expires_ms;
+}
+
+static void begin_attempt(struct hpx_record *record, const struct hpx_move_args *args)
+{
+	if (record->state == HPX_STATE_NONE) {
+		record->first = args->token;
+		record->attempt = 0;
+		record->created_ms = args->now.wall_ms;
+	}
+	record->attempt++;
+	record->token = args->token;
+	record->owner = args->owner;
+	record->status = 0;
+	record->kept = false;
+	record->expires_ms = 0;
+	record->retention_ms = args->retention_ms;
+	record->lease_until_ms = args->now.lease_ms + args->lease_ms;
+}
+
+/* What every record of that state keeps, whatever move led there. */
+static void enter(struct hpx_record *record, enum hpx_state state,
+		  const struct hpx_move_args *args)
+{
+	record->state = state;
+	record->changed_ms = args->now.wall_ms;
+	if (args->status != 0)
+		record->status = args->status;
+	switch (state) {
+	case HPX_STATE_COMPLETED:
+		record->kept = args->kept;
+		set_expiry(record, &args->now);
+		break;
+	case HPX_STATE_FAILED_RETRYABLE:
+		record->token = (struct hpx_token){ { 0 } }; /* R5 */
+		set_expiry(record, &args->now);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Release leaves nothing of a first attempt; a later one falls back to
+ * failed_retryable, because the record tells of the attempts before it. */
+static int target_of(const struct hpx_record *record, enum hpx_move move)
+{
+	int to = to_state[record->state][move];
+
+	if (move == HPX_MOVE_RELEASE && to == HPX_STATE_NONE && record->attempt > 1)
+		return HPX_STATE_FAILED_RETRYABLE;
+	return to;
+}
+
+static bool guarded_move_holds(const struct hpx_record *record, enum hpx_move move,
+			       const struct hpx_move_args *args)
+{
+	if (move == HPX_MOVE_SWEEP)
+		return args->owner_dead || hpx_record_lease_lost(record, &args->now);
+	if (move == HPX_MOVE_FORGET && (record->state == HPX_STATE_IN_PROGRESS ||
+					record->state == HPX_STATE_UNKNOWN))
+		return args->force;
+	return true;
+}
+
+enum hpx_status hpx_record_move(struct hpx_record *record, enum hpx_move move,
+				const struct hpx_move_args *args)
+{
+	HPX_ASSERT(record->state < HPX_STATE_COUNT && move < HPX_MOVE_COUNT);
+
+	if (matches_token[move] &&
+	    (record->state == HPX_STATE_NONE || hpx_token_is_void(&args->token) ||
+	     !hpx_token_eq(&record->token, &args->token)))
+		return HPX_STALE; /* R2 */
+
+	int to = target_of(record, move);
+	if (to == SAME)
+		return HPX_OK;
+	if (to == NO || !guarded_move_holds(record, move, args))
+		return HPX_REFUSED;
+
+	if (move == HPX_MOVE_RESERVE)
+		begin_attempt(record, args);
+	if (move == HPX_MOVE_RENEW) {
+		int64_t until_ms = args->now.lease_ms + args->lease_ms;
+		if (until_ms > record->lease_until_ms)
+			record->lease_until_ms = until_ms;
+		return HPX_OK;
+	}
+	enter(record, (enum hpx_state)to, args);
+	HPX_ASSERT(to == HPX_STATE_NONE || hpx_record_valid(record));
+	return HPX_OK;
+}
+
+bool hpx_record_valid(const struct hpx_record *record)
+{
+	bool has_token = !hpx_token_is_void(&record->token);
+
+	if (record->attempt == 0 || hpx_token_is_void(&record->first) || record->retention_ms < 0)
+		return false;
+	switch (record->state) {
+	case HPX_STATE_IN_PROGRESS:
+		return has_token && record->expires_ms == 0 && !record->kept;
+	case HPX_STATE_UNKNOWN:
+		return record->expires_ms == 0 && !record->kept;
+	case HPX_STATE_FAILED_RETRYABLE:
+		return !has_token && record->expires_ms > 0 && !record->kept;
+	case HPX_STATE_COMPLETED:
+		return record->expires_ms > 0 && record->status != 0;
+	case HPX_STATE_NONE:
+	case HPX_STATE_COUNT:
+		break;
+	}
+	return false;
+}

@@ -1,0 +1,129 @@
+/* The record of an operation, and the one function that changes its state.
+ *
+ *            reserve                   complete
+ *  (none) ─────────────▶ in_progress ────────────▶ completed
+ *    ▲                     ▲  │  │                    ▲
+ *    │ release             │  │  │ fail               │ apply,
+ *    │ (first attempt)     │  │  └──────▶ failed_     │ complete (late, same lease)
+ *    └─────────────────────┼──┤           retryable   │
+ *                          │  │              │  ▲     │
+ *                          └──┼──────────────┘  │     │
+ *                     reserve │ lose            │ unapply, fail (same lease)
+ *                             └──────▶ unknown ─┴─────┘
+ *
+ * Invariants (the design's guarantees, as this file keeps them):
+ *  R1  reserve is the only way into in_progress; it is refused on a live
+ *      in_progress, completed or unknown record (guarantee 2).
+ *  R2  complete, fail, release, lose and renew match on the lease token; an
+ *      old or void token changes nothing (guarantee 6).
+ *  R3  Nothing leaves completed but forget and expiry.
+ *  R4  Only completed and failed_retryable expire; entering either sets the
+ *      expiry to at least now + retention (guarantee 8).
+ *  R5  Leaving in_progress for failed_retryable, and unknown by unapply,
+ *      makes the token void.
+ */
+#ifndef HPX_CORE_RECORD_H
+#define HPX_CORE_RECORD_H
+
+#include "base/bytes.h"
+#include "core/fingerprint.h"
+#include "core/operation.h"
+
+/* X(name, number in the store, text). The numbers are for ever. */
+#define HPX_STATE_LIST(X)                                                     \
+	X(NONE, 0, "none")                                                    \
+	X(IN_PROGRESS, 1, "in_progress")                                      \
+	X(FAILED_RETRYABLE, 2, "failed_retryable")                            \
+	X(COMPLETED, 3, "completed")                                          \
+	X(UNKNOWN, 4, "unknown")
+
+enum hpx_state {
+#define X(name, number, text) HPX_STATE_##name = number,
+	HPX_STATE_LIST(X)
+#undef X
+	HPX_STATE_COUNT
+};
+
+/* X(name, text, whether the lease token must match) */
+#define HPX_MOVE_LIST(X)                                                      \
+	X(RESERVE, "reserved", false)                                         \
+	X(COMPLETE, "completed", true)                                        \
+	X(FAIL, "not_executed", true)                                         \
+	X(RELEASE, "released", true)                                          \
+	X(LOSE, "outcome_lost", true)                                         \
+	X(RENEW, "renewed", true)                                             \
+	X(SWEEP, "lease_lost", false)                                         \
+	X(APPLY, "resolved_applied", false)                                   \
+	X(UNAPPLY, "resolved_not_applied", false)                             \
+	X(FORGET, "forgotten", false)
+
+enum hpx_move {
+#define X(name, text, token) HPX_MOVE_##name,
+	HPX_MOVE_LIST(X)
+#undef X
+	HPX_MOVE_COUNT
+};
+
+const char *hpx_state_name(enum hpx_state state);
+/* HPX_STATE_COUNT where there is no such state. */
+enum hpx_state hpx_state_by_name(struct hpx_span name);
+const char *hpx_move_name(enum hpx_move move);
+
+/* When something is decided. Wall time judges expiry, the lease clock judges
+ * leases (the boot clock on SQLite, the database's own on PostgreSQL). */
+struct hpx_moment {
+	int64_t wall_ms;
+	int64_t lease_ms;
+	bool hold_expiry;  /* the wall clock is not to be trusted */
+};
+
+struct hpx_record {
+	struct hpx_operation_id id;
+	uint8_t tenant[HPX_SHA256_SIZE];   /* SHA-256 of the tenant's name */
+	struct hpx_token first;            /* the first attempt's: the reference */
+	struct hpx_token token;            /* the current attempt's, or void */
+	uint8_t fingerprint[HPX_SHA256_SIZE];
+	struct hpx_recipe_id recipe;
+	enum hpx_state state;
+	uint32_t attempt;
+	uint32_t status;                   /* of the last answer seen, 0 if none */
+	bool kept;                         /* completed: headers and body are stored */
+	uint64_t owner;                    /* the process that holds the lease */
+	int64_t created_ms;                /* wall */
+	int64_t changed_ms;                /* wall */
+	int64_t expires_ms;                /* wall; 0: does not expire */
+	int64_t retention_ms;
+	int64_t lease_until_ms;            /* lease clock */
+};
+
+/* What a move needs besides the record. */
+struct hpx_move_args {
+	struct hpx_moment now;
+	struct hpx_token token;      /* the attempt's; for reserve, the new one */
+	uint32_t status;             /* HTTP status seen, 0 if none */
+	bool kept;                   /* complete, apply: the answer is stored whole */
+	uint64_t owner;              /* reserve */
+	int64_t lease_ms;            /* reserve, renew: how long */
+	int64_t retention_ms;        /* reserve; otherwise the record's */
+	bool owner_dead;             /* sweep: the owner is known to be gone */
+	bool force;                  /* forget */
+};
+
+/* Changes `record` (state NONE stands for no record) or leaves it untouched:
+ * HPX_STALE    the token is not the record's (also: there is no record);
+ * HPX_REFUSED  the move is not allowed in this state (or, for sweep, the lease
+ *              still holds; for forget, in_progress and unknown want force).
+ * The same move again by the same lease is HPX_OK and changes nothing. A
+ * record that reaches NONE is to be deleted. */
+enum hpx_status hpx_record_move(struct hpx_record *record, enum hpx_move move,
+				const struct hpx_move_args *args);
+
+bool hpx_record_expired(const struct hpx_record *record, const struct hpx_moment *now);
+bool hpx_record_lease_lost(const struct hpx_record *record, const struct hpx_moment *now);
+
+/* False where a record that came from a store breaks what every record keeps
+ * (a state that does not exist, a live lease without a token, an unknown that
+ * expires …): it cannot be read, so it counts as unknown, never as absent. */
+bool hpx_record_valid(const struct hpx_record *record);
+
+#endif

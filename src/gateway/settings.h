@@ -1,0 +1,140 @@
+/* What the gateway is told to do: one immutable object, filled by config/,
+ * shared by all loops, exchanged whole when the configuration is reloaded. A
+ * request keeps the one it began with. */
+#ifndef HPX_GATEWAY_SETTINGS_H
+#define HPX_GATEWAY_SETTINGS_H
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "core/fingerprint.h"
+#include "core/policy.h"
+#include "net/address.h"
+
+enum hpx_profile { HPX_PROFILE_IETF, HPX_PROFILE_STRIPE };
+
+/* ietf: a String of RFC 9651 or the bare bytes; strict: the String only;
+ * bare: the bytes as they are, as Stripe takes them. */
+enum hpx_key_syntax { HPX_KEY_SYNTAX_IETF, HPX_KEY_SYNTAX_STRICT, HPX_KEY_SYNTAX_BARE };
+
+enum hpx_tenant_from {
+	HPX_TENANT_AUTHORIZATION,
+	HPX_TENANT_HEADER,      /* from a trusted peer or over a unix socket only */
+	HPX_TENANT_COOKIE,
+	HPX_TENANT_ANONYMOUS,   /* one tenant for all */
+};
+
+/* A network of trusted peers: 10.0.0.0/8, ::1/128, or one address. */
+struct hpx_network {
+	uint8_t bytes[16];      /* IPv4 as ::ffff:a.b.c.d */
+	unsigned prefix_bits;   /* of 128 */
+};
+
+enum hpx_segment_kind { HPX_SEGMENT_REST, HPX_SEGMENT_ANY, HPX_SEGMENT_LITERAL };
+
+struct hpx_segment {
+	enum hpx_segment_kind kind;
+	struct hpx_span text;   /* literal, normalised; or the name in {x} */
+};
+
+struct hpx_route {
+	struct hpx_span pattern;           /* as written: "POST /payments/{id}" */
+	struct hpx_span method;            /* ptr NULL: any */
+	struct hpx_span host;              /* lower case, without port; ptr NULL: any */
+	const struct hpx_segment *segments;
+	size_t segment_count;
+	struct hpx_policy policy;
+	bool observe;
+	struct hpx_recipe recipe;
+	struct hpx_recipe_id recipe_id;
+	unsigned line;                     /* in the configuration file, for messages */
+	unsigned number;                   /* its place in settings->routes, for metrics */
+};
+
+struct hpx_settings {
+	atomic_uint references;
+	struct hpx_arena arena;            /* holds every string and list below */
+
+	/* Not reloadable. */
+	struct hpx_address listen;
+	struct hpx_address admin;
+	bool has_admin;                    /* admin: off turns it off */
+	struct hpx_address upstream;
+	struct hpx_span upstream_name;     /* part of every scope; default: the URL */
+	struct hpx_span store;
+	bool store_create;
+	unsigned loops;                    /* 0: one per core */
+	enum hpx_profile profile;
+	enum hpx_tenant_from tenant_from;
+	struct hpx_span tenant_name;       /* of the header or cookie */
+	bool tenant_required;              /* absent: 401 rather than anonymous */
+	unsigned connections_max;          /* client connections, all loops together */
+	unsigned waiters_max;              /* waiting requests in all */
+	unsigned waiters_per_operation_max;
+	size_t bodies_bytes_max;           /* request and answer bodies in memory, together */
+	uint64_t free_bytes_min;
+	int64_t event_retention_ms;
+	enum hpx_log_level log_level;
+
+	/* Reloadable. */
+	const struct hpx_network *trusted_peers;
+	size_t trusted_peer_count;
+	struct hpx_span key_header;        /* Idempotency-Key */
+	enum hpx_key_syntax key_syntax;
+	unsigned mismatch_status;          /* 422; 400 under profile stripe */
+	bool stripe_errors;
+	bool own_paths;
+	bool observe;
+	size_t head_bytes_max;
+	unsigned fields_max;
+	size_t request_body_bytes_max;
+	size_t response_body_bytes_max;
+	int64_t head_timeout_ms;           /* a request's head, from its first byte */
+	int64_t body_timeout_ms;           /* between two bytes of a request's body */
+	int64_t keep_alive_ms;             /* an idle client connection */
+	int64_t connect_timeout_ms;
+	int64_t send_timeout_ms;
+	int64_t first_byte_timeout_ms;
+	int64_t idle_timeout_ms;           /* between two bytes of an answer; 0: none */
+	int64_t whole_timeout_ms;          /* of a guarded exchange */
+	int64_t reuse_idle_ms;
+	unsigned upstream_connections_max; /* per loop */
+	int64_t store_timeout_ms;          /* how long a client waits for the store */
+	int64_t drain_ms;
+	int64_t sweep_every_ms;
+	int64_t reap_every_ms;
+	unsigned reap_batch;
+
+	struct hpx_route fallback;         /* `defaults`: where no route matches */
+	struct hpx_route *routes;          /* most specific first */
+	size_t route_count;
+};
+
+struct hpx_settings *hpx_settings_new(void);
+struct hpx_settings *hpx_settings_ref(struct hpx_settings *settings);
+void hpx_settings_unref(struct hpx_settings *settings);
+
+/* Parses "POST /payments/{id}", "* /x/*", "POST api.example.com/pay" into
+ * method, host and segments (strings into `arena`). `*ret_reason` says what is
+ * wrong. GET, HEAD, OPTIONS are never guarded, so naming them is an error. */
+enum hpx_status hpx_route_parse(struct hpx_span text, struct hpx_arena *arena,
+				struct hpx_route *route, const char **ret_reason);
+/* Sorts so that the more specific comes first; ties keep their order.
+ * Returns the index of a route that can never match because an equal one
+ * stands before it, or `count`. */
+size_t hpx_route_sort(struct hpx_route *routes, size_t count);
+/* The route for a request; `settings->fallback` where none matches. `host`
+ * is the Host field's value (port and case do not matter). */
+const struct hpx_route *hpx_route_match(const struct hpx_settings *settings,
+					struct hpx_span method, struct hpx_span host,
+					struct hpx_span path);
+/* Whether this request is guarded at all: POST and PATCH are, PUT and DELETE
+ * where a route names that method, nothing where the key is ignored. */
+bool hpx_route_guards(const struct hpx_route *route, struct hpx_span method);
+
+bool hpx_network_parse(struct hpx_span text, struct hpx_network *ret_network);
+/* `peer` as hpx_transport_peer gives it; "unix" is always trusted. */
+bool hpx_peer_trusted(const struct hpx_settings *settings, const char *peer);
+
+#endif

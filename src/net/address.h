@@ -1,0 +1,24 @@
+/* Where to listen or connect: "127.0.0.1:8080", "[::1]:80", "localhost:80",
+ * "unix:/run/hapax.sock", and upstream URLs "http://host:port". */
+#ifndef HPX_NET_ADDRESS_H
+#define HPX_NET_ADDRESS_H
+
+#include "base/span.h"
+#include "base/status.h"
+
+struct hpx_address {
+	bool is_unix;
+	char host[256];      /* a name or an address, without brackets */
+	uint16_t port;
+	char path[108];      /* unix */
+	char text[300];      /* as written, for people */
+};
+
+/* HPX_INVALID with a sentence in `*ret_reason`. */
+enum hpx_status hpx_address_parse(struct hpx_span text, struct hpx_address *ret_address,
+				  const char **ret_reason);
+/* "http://host[:port]" (a path other than "/" is refused) or "unix:PATH". */
+enum hpx_status hpx_address_parse_upstream(struct hpx_span url, struct hpx_address *ret_address,
+					   const char **ret_reason);
+
+#endif

@@ -1,0 +1,25 @@
+/* A listening socket: one per event loop for TCP (SO_REUSEPORT), one shared
+ * by all loops for a unix socket. */
+#ifndef HPX_NET_LISTENER_H
+#define HPX_NET_LISTENER_H
+
+#include "net/address.h"
+#include "net/transport.h"
+
+struct hpx_listener;
+
+/* Makes the listening socket (before loops start; several loops may each
+ * call this for the same TCP address; for unix: the path is made once with
+ * mode 0660, a stale socket file that nobody answers on is removed, one that
+ * answers is HPX_BUSY). `problem` (512 bytes) gets a sentence with the remedy. */
+enum hpx_status hpx_listener_open(const struct hpx_address *address, int *ret_fd, char *problem);
+/* Starts accepting on `loop`; takes the descriptor over. */
+enum hpx_status hpx_listener_start(struct hpx_loop *loop, int fd,
+				   void (*on_accept)(void *user, struct hpx_transport *transport),
+				   void *user, struct hpx_listener **ret_listener);
+/* Stops accepting; connections live on. */
+void hpx_listener_stop(struct hpx_listener *listener);
+/* The port that was really bound (for ":0"). */
+uint16_t hpx_listener_port(int fd);
+
+#endif

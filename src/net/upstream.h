@@ -1,0 +1,91 @@
+/* The upstream client. It exists because it must know whether a byte left:
+ * it never resends by itself, and it reports exactly how far a request went.
+ * One per event loop, with its own pool. Messages are read by the same strict
+ * reader as requests. */
+#ifndef HPX_NET_UPSTREAM_H
+#define HPX_NET_UPSTREAM_H
+
+#include "http/message.h"
+#include "net/address.h"
+#include "net/transport.h"
+
+struct hpx_upstream;
+struct hpx_exchange;
+
+struct hpx_upstream_options {
+	struct hpx_address address;
+	uint64_t connect_timeout_ms;
+	uint64_t send_timeout_ms;         /* between two bytes that the socket takes */
+	uint64_t first_byte_timeout_ms;   /* from the whole request out to the first byte of the answer */
+	uint64_t idle_timeout_ms;         /* between two bytes of the answer; 0: none (event streams) */
+	uint64_t whole_timeout_ms;        /* a guarded exchange, all of it; 0: none */
+	uint64_t reuse_idle_ms;           /* guarded: a kept-alive connection idle longer is not reused (1000) */
+	uint64_t pool_idle_ms;            /* a pooled connection idle longer is closed */
+	unsigned pool_max;                /* idle connections kept */
+	unsigned connections_max;         /* per loop; over: HPX_FULL, nothing sent */
+	uint64_t resolve_ttl_ms;          /* how long resolved addresses are used */
+	struct hpx_http_limits limits;    /* of response heads */
+};
+
+enum hpx_status hpx_upstream_new(struct hpx_loop *loop, const struct hpx_upstream_options *options,
+				 struct hpx_upstream **ret_upstream);
+/* Closes the pool; exchanges under way fail. */
+void hpx_upstream_free(struct hpx_upstream *upstream);
+
+/* How an exchange failed. */
+struct hpx_exchange_failure {
+	bool any_byte_left;       /* at least one byte was handed to a connected socket */
+	bool head_seen;           /* the answer's head had arrived */
+	bool timed_out;
+	enum hpx_status status;   /* UNAVAILABLE (refused, DNS), FULL (pool), TIMEOUT, CLOSED, IO, INVALID (nonsense) */
+	const char *reason;       /* a sentence, static */
+};
+
+/* Callbacks on the loop's thread, never from inside hpx_exchange_start. After
+ * on_end or on_failed nothing more comes and the exchange is gone. */
+struct hpx_exchange_events {
+	/* Connected, right before the first byte: false gives up (nothing was
+	 * sent; on_failed with status HPX_CLOSED follows). May be NULL. */
+	bool (*on_ready)(void *user);
+	/* The request is out, whole. May be NULL. */
+	void (*on_sent)(void *user);
+	/* Room again for hpx_exchange_write (below its mark). May be NULL. */
+	void (*on_writable)(void *user);
+	/* A 1xx other than 101. The head's spans are valid during the call. May be NULL. */
+	void (*on_informational)(void *user, const struct hpx_http_head *head);
+	/* The final head (or 101: framing TUNNEL). Spans stay valid until the
+	 * exchange ends. */
+	void (*on_head)(void *user, const struct hpx_http_head *head);
+	void (*on_data)(void *user, struct hpx_span bytes);
+	/* The answer is complete and well-formed. (In a tunnel: the upstream
+	 * closed its half.) */
+	void (*on_end)(void *user);
+	void (*on_failed)(void *user, const struct hpx_exchange_failure *failure);
+};
+
+struct hpx_exchange_request {
+	struct hpx_span method;          /* to know whether an answer has a body */
+	struct hpx_span head;            /* ready for the wire, with its final CRLF; must stay until on_sent */
+	struct hpx_span body;            /* sent right behind the head; must stay until on_sent */
+	bool streamed;                   /* more follows by hpx_exchange_write … _finish */
+	bool guarded;                    /* strict reuse rule, whole timeout; never retried on another
+					    address once a byte left */
+};
+
+enum hpx_status hpx_exchange_start(struct hpx_upstream *upstream,
+				   const struct hpx_exchange_request *request,
+				   const struct hpx_exchange_events *events, void *user,
+				   struct hpx_exchange **ret_exchange);
+/* Streamed bodies and tunnels: bytes for the wire (chunk framing is the
+ * caller's). False: above the mark, wait for on_writable before more. */
+bool hpx_exchange_write(struct hpx_exchange *exchange, const struct hpx_span *pieces, size_t count);
+void hpx_exchange_finish(struct hpx_exchange *exchange);
+/* Stop and go on reading the answer (backpressure). */
+void hpx_exchange_pause(struct hpx_exchange *exchange);
+void hpx_exchange_resume(struct hpx_exchange *exchange);
+/* Closes the connection, no callback any more. */
+void hpx_exchange_cancel(struct hpx_exchange *exchange);
+/* Whether a byte has been handed to the socket so far. */
+bool hpx_exchange_any_byte_left(const struct hpx_exchange *exchange);
+
+#endif

@@ -1,0 +1,42 @@
+/* The committer: the one thread that writes. It groups whatever is waiting
+ * while the last transaction was being written: nothing waits when the store
+ * is idle, and one fsync serves all that came meanwhile.
+ *
+ * A failing batch is run again one by one. A RESERVE that fails alone comes
+ * back at once with its status (the request is refused: fail closed); any
+ * other op carries something that must not be lost (an answer, a proof, an
+ * operator's word) and is tried again, with backoff, until the store takes it
+ * or the committer stops. While the store is down, RESERVE is refused without
+ * asking it, except for a probe every quarter of a second. */
+#ifndef HPX_STORE_COMMITTER_H
+#define HPX_STORE_COMMITTER_H
+
+#include "store/store.h"
+#include "store/waitlist.h"
+
+struct hpx_committer;
+
+struct hpx_committer_options {
+	struct hpx_store *store;
+	struct hpx_waitlist *waitlist;   /* woken for every op that ended an attempt */
+	size_t batch_max;                /* ops in one transaction */
+	/* Called on the committer's thread when the store goes down or comes
+	 * back (status OK), with a sentence for people. May be NULL. */
+	void (*changed)(void *user, enum hpx_status status, const char *problem);
+	void *user;
+};
+
+enum hpx_status hpx_committer_start(const struct hpx_committer_options *options,
+				    struct hpx_committer **ret_committer);
+/* Hands an op over, from any thread; op->done is called once it is settled:
+ * op->status OK: durable. */
+void hpx_committer_submit(struct hpx_committer *committer, struct hpx_store_op *op);
+/* Submits and waits; for workers and tests, never from an event loop. */
+void hpx_committer_submit_wait(struct hpx_committer *committer, struct hpx_store_op *op);
+/* Whether the last thing heard from the store was good. */
+bool hpx_committer_healthy(const struct hpx_committer *committer);
+/* Runs what is queued once more (for at most `grace_ms`), ends the rest with
+ * HPX_CLOSED, and joins the thread. */
+void hpx_committer_stop(struct hpx_committer *committer, int64_t grace_ms);
+
+#endif

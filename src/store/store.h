@@ -1,0 +1,262 @@
+/* The store: where operations are made durable. A driver is a const table of
+ * functions; this header is the contract of every slot. Callers use the thin
+ * hpx_store_* wrappers, where time is measured and faults are injected.
+ *
+ * Two ways in:
+ *  - batches of operations, from one thread (the committer), durable in one
+ *    transaction each;
+ *  - readers, one per thread, for looking without waiting for any write.
+ */
+#ifndef HPX_STORE_STORE_H
+#define HPX_STORE_STORE_H
+
+#include <limits.h>
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/metric.h"
+#include "core/decide.h"
+
+struct hpx_store;
+struct hpx_store_reader;
+
+/* A stored answer, one heap block. `headers` is the kept fields as they go on
+ * the wire ("Name: value\r\n" each). */
+struct hpx_answer {
+	uint32_t status;
+	bool kept;
+	struct hpx_span headers;
+	struct hpx_span body;
+};
+/* NULL when out of memory. */
+struct hpx_answer *hpx_answer_new(uint32_t status, bool kept, struct hpx_span headers,
+				  struct hpx_span body);
+void hpx_answer_free(struct hpx_answer *answer);
+
+/* What people want to know of an operation besides its record. Spans are
+ * borrowed from the request when reserving. */
+struct hpx_description {
+	struct hpx_span tenant;    /* the tenant's name */
+	struct hpx_span scope;
+	struct hpx_span key;
+	struct hpx_span method;
+	struct hpx_span path;
+	struct hpx_span route;     /* the pattern that matched */
+};
+
+/* X(name): one write each; the sweeps and reaps a bounded number. */
+#define HPX_VERB_LIST(X)                                                      \
+	X(RESERVE)   /* decide; write what the decision says */               \
+	X(COMPLETE)  /* the answer, or the mark "happened, not kept" */       \
+	X(FAIL)      /* proved not executed */                                \
+	X(RELEASE)   /* the same; a first attempt leaves no record */         \
+	X(LOSE)      /* the outcome is unknown */                             \
+	X(RENEW)     /* the lease goes on */                                  \
+	X(RESOLVE)   /* a person settles an unknown: apply or unapply */      \
+	X(FORGET)    /* a person removes a record */                          \
+	X(SWEEP)     /* up to `limit` lost leases become what on_lost says */ \
+	X(REAP)      /* up to `limit` expired records are deleted */          \
+	X(RECIPE)    /* a recipe's text is made known (no-op if it is) */     \
+	X(CLOCK)     /* a person accepts the clock as it is now */
+
+enum hpx_verb {
+#define X(name) HPX_VERB_##name,
+	HPX_VERB_LIST(X)
+#undef X
+	HPX_VERB_COUNT
+};
+const char *hpx_verb_name(enum hpx_verb verb);
+
+/* One operation of a batch. The submitter keeps everything it points to
+ * alive and untouched until it is done. */
+struct hpx_store_op {
+	enum hpx_verb verb;
+	/* In. */
+	struct hpx_operation_id id;
+	struct hpx_token token;                    /* of the attempt; RESOLVE and FORGET: the reference's */
+	const struct hpx_ask *ask;                 /* RESERVE */
+	const struct hpx_policy *policy;           /* RESERVE */
+	const struct hpx_description *description; /* RESERVE */
+	const struct hpx_answer *answer;           /* COMPLETE; RESOLVE applied */
+	uint32_t status_seen;                      /* FAIL, LOSE, RELEASE: HTTP status, or 0 */
+	int64_t lease_ms;                          /* RENEW */
+	bool applied;                              /* RESOLVE */
+	bool force;                                /* FORGET; RESOLVE of a row that cannot be read */
+	unsigned limit;                            /* SWEEP, REAP */
+	struct hpx_span actor;                     /* for the event: "gateway", "sweeper", a person's name */
+	struct hpx_span reason;                    /* for the event */
+	struct hpx_span recipe_text;               /* RECIPE */
+	struct hpx_recipe_id recipe;               /* RECIPE */
+	/* Out. */
+	enum hpx_status status;
+	struct hpx_decision decision;              /* RESERVE */
+	struct hpx_answer *replay;                 /* RESERVE → REPLAY with kept: the receiver frees it */
+	unsigned count;                            /* SWEEP, REAP: how many */
+	struct hpx_operation_id *touched;          /* SWEEP: room for `limit` ids from the submitter, `count` filled */
+	/* The committer's. */
+	struct hpx_store_op *next;
+	void (*done)(struct hpx_store_op *op);     /* called once, on the committer's thread */
+	void *user;
+	unsigned tries;
+	int64_t due_ms;                            /* boot clock: when it is tried again */
+};
+
+/* An operation as people see it; strings from the arena. */
+struct hpx_entry {
+	struct hpx_record record;
+	struct hpx_description description;
+	bool readable;             /* false: the row cannot be read; it counts as unknown */
+};
+
+struct hpx_event {
+	int64_t at_ms;
+	uint32_t attempt;
+	struct hpx_span what;      /* a move's name */
+	struct hpx_span actor;
+	struct hpx_span reason;
+	uint32_t status;
+};
+
+struct hpx_query {
+	enum hpx_state state;      /* HPX_STATE_COUNT: any */
+	struct hpx_span key;       /* ptr NULL: any; over all tenants */
+	unsigned limit;
+	int64_t before_ms;         /* changed before this; 0: any. Newest first. */
+};
+
+struct hpx_store_stats {
+	uint64_t operations[HPX_STATE_COUNT];
+	int64_t oldest_unknown_ms;   /* wall time of the move; 0: none */
+	uint64_t free_bytes;         /* of the file system; UINT64_MAX: not known */
+};
+
+struct hpx_store_options {
+	struct hpx_span url;              /* sqlite:PATH or memory: */
+	bool create;                      /* false: an absent file is an error */
+	bool serve;                       /* take the server's lock, own leases, sweep dead owners' */
+	uint64_t free_bytes_min;          /* below: RESERVE is refused with HPX_FULL */
+	int64_t event_retention_ms;       /* 0: events stay for ever */
+};
+
+/* The slots. Every function that can fail returns a status; a driver never
+ * logs: `problem` (at least HPX_STORE_PROBLEM_SIZE) gets a sentence for people
+ * where something is wrong. */
+#define HPX_STORE_PROBLEM_SIZE 512
+
+struct hpx_store_driver {
+	const char *scheme;        /* "sqlite", "memory" */
+
+	/* Opens, migrates (serve) or checks the schema's version, recovers:
+	 * with `serve`, what a dead owner left is lost at once. */
+	enum hpx_status (*open)(const struct hpx_store_options *options,
+				struct hpx_store **ret_store, char *problem);
+	void (*close)(struct hpx_store *store);
+
+	/* Runs the ops in order, in one transaction, and fills each op's out
+	 * part. HPX_OK: all of them are durable (each op's own status may still
+	 * say STALE, REFUSED …). Otherwise nothing is known of any of them: the
+	 * caller runs each again alone; tokens tell what did commit. */
+	enum hpx_status (*run)(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
+			       char *problem);
+
+	/* After a failed run: makes the store usable again if it can be (opens
+	 * it anew, and a checkpoint must succeed). */
+	enum hpx_status (*recover)(struct hpx_store *store, char *problem);
+
+	/* Whatever keeps writes cheap (checkpoints); called from a thread of
+	 * its own, beside run(). Never stalls run(). */
+	enum hpx_status (*maintain)(struct hpx_store *store, char *problem);
+
+	/* Readers see what is durable, without waiting for a write. */
+	enum hpx_status (*reader_open)(struct hpx_store *store, struct hpx_store_reader **ret_reader);
+	void (*reader_close)(struct hpx_store_reader *reader);
+	/* The decision a RESERVE would make, where it needs no write and no
+	 * lease: HPX_OK with REPLAY, IN_PROGRESS, UNKNOWN, MISMATCH or
+	 * REFINGERPRINT in `*ret_decision` (and the answer of a kept REPLAY);
+	 * HPX_NOT_FOUND: only a RESERVE can tell. */
+	enum hpx_status (*peek)(struct hpx_store_reader *reader, const struct hpx_ask *ask,
+				const struct hpx_policy *policy, struct hpx_decision *ret_decision,
+				struct hpx_answer **ret_replay);
+	/* One operation by id, with its stored answer if asked for. */
+	enum hpx_status (*find)(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
+				struct hpx_arena *arena, struct hpx_entry *ret_entry,
+				struct hpx_answer **ret_answer);
+	enum hpx_status (*list)(struct hpx_store_reader *reader, const struct hpx_query *query,
+				struct hpx_arena *arena, struct hpx_entry **ret_entries,
+				size_t *ret_count);
+	enum hpx_status (*events)(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
+				  struct hpx_arena *arena, struct hpx_event **ret_events,
+				  size_t *ret_count);
+	enum hpx_status (*recipe)(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
+				  struct hpx_arena *arena, struct hpx_span *ret_text);
+	enum hpx_status (*stats)(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
+};
+
+/* Where a test may let a call fail: before it ran, or after ("an error was
+ * reported although it was committed"). */
+enum hpx_store_point {
+	HPX_STORE_RUN_BEFORE,
+	HPX_STORE_RUN_AFTER,
+	HPX_STORE_RECOVER_BEFORE,
+	HPX_STORE_RECOVER_AFTER,
+	HPX_STORE_PEEK_BEFORE,
+};
+
+/* Every driver's store begins with this. */
+struct hpx_store {
+	const struct hpx_store_driver *driver;
+	uint64_t owner;                    /* this process, random, made at open */
+	char description[PATH_MAX + 16];   /* for the log: "sqlite:/the/absolute/path" */
+	/* Tests only, set before threads start (the shifts at any time): what
+	 * a call shall return instead of its own result (HPX_OK: its own), and
+	 * how far the clocks are off. */
+	enum hpx_status (*fault)(void *user, enum hpx_store_point point);
+	void *fault_user;
+	_Atomic int64_t wall_shift_ms;
+	_Atomic int64_t lease_shift_ms;
+	_Atomic bool expiry_held;          /* wall and boot clock have parted */
+	_Atomic bool space_low;            /* below free_bytes_min */
+	struct hpx_counter errors;         /* failed runs */
+	struct hpx_histogram commit_us;
+	struct hpx_histogram batch_ops;
+};
+struct hpx_store_reader {
+	struct hpx_store *store;
+};
+
+/* For drivers: the common part made ready, and the moment at which an op is
+ * judged. HAPAX_TEST_WALL_SHIFT_MS (test builds only) shifts the wall clock
+ * of a whole process. */
+void hpx_store_init(struct hpx_store *store, const struct hpx_store_driver *driver);
+struct hpx_moment hpx_store_moment(struct hpx_store *store);
+/* Writes the sentence for people; cut to its size. */
+void hpx_store_problem(char *problem, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Picks the driver by the URL's scheme. `problem` may be NULL in all of these. */
+enum hpx_status hpx_store_open(const struct hpx_store_options *options,
+			       struct hpx_store **ret_store, char *problem);
+void hpx_store_close(struct hpx_store *store);
+enum hpx_status hpx_store_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
+			      char *problem);
+enum hpx_status hpx_store_recover(struct hpx_store *store, char *problem);
+enum hpx_status hpx_store_maintain(struct hpx_store *store, char *problem);
+enum hpx_status hpx_store_reader_open(struct hpx_store *store, struct hpx_store_reader **ret_reader);
+void hpx_store_reader_close(struct hpx_store_reader *reader);
+enum hpx_status hpx_store_peek(struct hpx_store_reader *reader, const struct hpx_ask *ask,
+			       const struct hpx_policy *policy, struct hpx_decision *ret_decision,
+			       struct hpx_answer **ret_replay);
+enum hpx_status hpx_store_find(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
+			       struct hpx_arena *arena, struct hpx_entry *ret_entry,
+			       struct hpx_answer **ret_answer);
+enum hpx_status hpx_store_list(struct hpx_store_reader *reader, const struct hpx_query *query,
+			       struct hpx_arena *arena, struct hpx_entry **ret_entries,
+			       size_t *ret_count);
+enum hpx_status hpx_store_events(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
+				 struct hpx_arena *arena, struct hpx_event **ret_events,
+				 size_t *ret_count);
+enum hpx_status hpx_store_recipe(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
+				 struct hpx_arena *arena, struct hpx_span *ret_text);
+enum hpx_status hpx_store_stats(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
+
+#endif

@@ -1,0 +1,32 @@
+/* Requests that wait for another's answer: woken by the completion, not by
+ * polling; bounded per operation and in total. Thread-safe. A waiter that is
+ * registered first and looks second cannot miss its wake-up. */
+#ifndef HPX_STORE_WAITLIST_H
+#define HPX_STORE_WAITLIST_H
+
+#include "core/operation.h"
+
+struct hpx_waitlist;
+
+/* Embedded in the waiting request; the list only links it. */
+struct hpx_waiter {
+	struct hpx_operation_id id;
+	/* Called with the waiter already off the list, on the waking thread;
+	 * must only hand a message to the waiter's own loop. */
+	void (*wake)(struct hpx_waiter *waiter);
+	void *user;
+	struct hpx_waiter *next;
+	bool listed;
+};
+
+struct hpx_waitlist *hpx_waitlist_new(unsigned per_operation_max, unsigned total_max);
+void hpx_waitlist_free(struct hpx_waitlist *list);
+/* HPX_FULL when a bound is reached. */
+enum hpx_status hpx_waitlist_add(struct hpx_waitlist *list, struct hpx_waiter *waiter);
+/* False when it was already woken (its wake call has been or is being made). */
+bool hpx_waitlist_remove(struct hpx_waitlist *list, struct hpx_waiter *waiter);
+/* Wakes all who wait for this operation; cheap when nobody waits at all. */
+void hpx_waitlist_wake(struct hpx_waitlist *list, const struct hpx_operation_id *id);
+unsigned hpx_waitlist_count(const struct hpx_waitlist *list);
+
+#endif
