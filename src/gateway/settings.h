@@ -115,8 +115,9 @@ struct hpx_settings *hpx_settings_new(void);
 struct hpx_settings *hpx_settings_ref(struct hpx_settings *settings);
 void hpx_settings_unref(struct hpx_settings *settings);
 
-/* Parses "POST /payments/{id}", "* /x/*", "POST api.example.com/pay" into
- * method, host and segments (strings into `arena`). `*ret_reason` says what is
+/* Parses "POST /payments/{id}", "PUT /x/y", "POST api.example.com/pay" into
+ * method, host and segments (strings into `arena`); * stands for any method,
+ * and as the last segment for the rest. `*ret_reason` says what is
  * wrong. GET, HEAD, OPTIONS are never guarded, so naming them is an error. */
 enum hpx_status hpx_route_parse(struct hpx_span text, struct hpx_arena *arena,
 				struct hpx_route *route, const char **ret_reason);
@@ -124,6 +125,8 @@ enum hpx_status hpx_route_parse(struct hpx_span text, struct hpx_arena *arena,
  * Returns the index of a route that can never match because an equal one
  * stands before it, or `count`. */
 size_t hpx_route_sort(struct hpx_route *routes, size_t count);
+/* Whether the two match exactly the same requests (names in {x} aside). */
+bool hpx_route_same(const struct hpx_route *a, const struct hpx_route *b);
 /* The route for a request; `settings->fallback` where none matches. `host`
  * is the Host field's value (port and case do not matter). */
 const struct hpx_route *hpx_route_match(const struct hpx_settings *settings,
