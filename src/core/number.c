@@ -1,0 +1,240 @@
+/* Reading, normalising and laying out decimal numbers; and the shortest text
+ * of a double, which uses the same layout. */
+#include "core/number.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "core/json.h"
+
+/* Where a written exponent stops growing: past every limit that can be set
+ * (an unsigned) even when a text of 4 GiB shifts the point back. */
+#define EXPONENT_STOP ((int64_t)1 << 50)
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool take_byte(struct hpx_span *rest, char c)
+{
+	if (rest->len == 0 || rest->ptr[0] != c)
+		return false;
+	*rest = hpx_span_skip(*rest, 1);
+	return true;
+}
+
+static struct hpx_span take_digits(struct hpx_span *rest)
+{
+	size_t n = 0;
+
+	while (n < rest->len && is_digit(rest->ptr[n]))
+		n++;
+	struct hpx_span digits = hpx_span_first(*rest, n);
+	*rest = hpx_span_skip(*rest, n);
+	return digits;
+}
+
+static enum hpx_status take_exponent(struct hpx_span *rest, int64_t *ret_exponent)
+{
+	int64_t exponent = 0;
+
+	if (!take_byte(rest, 'e') && !take_byte(rest, 'E')) {
+		*ret_exponent = 0;
+		return HPX_OK;
+	}
+	bool negative = take_byte(rest, '-');
+	if (!negative)
+		take_byte(rest, '+');
+	struct hpx_span digits = take_digits(rest);
+	if (digits.len == 0)
+		return HPX_INVALID;
+	for (size_t i = 0; i < digits.len && exponent < EXPONENT_STOP; i++)
+		exponent = exponent * 10 + (digits.ptr[i] - '0');
+	*ret_exponent = negative ? -exponent : exponent;
+	return HPX_OK;
+}
+
+static struct hpx_span without_zeros_before(struct hpx_span digits)
+{
+	while (digits.len > 0 && digits.ptr[0] == '0')
+		digits = hpx_span_skip(digits, 1);
+	return digits;
+}
+
+static struct hpx_span without_zeros_behind(struct hpx_span digits)
+{
+	while (digits.len > 0 && digits.ptr[digits.len - 1] == '0')
+		digits.len--;
+	return digits;
+}
+
+static struct hpx_number normalise(bool negative, struct hpx_span whole,
+				   struct hpx_span fraction, int64_t exponent)
+{
+	struct hpx_span head = without_zeros_before(whole);
+	struct hpx_span tail = without_zeros_behind(fraction);
+	int64_t point = exponent + (int64_t)head.len;
+
+	if (head.len == 0) {
+		size_t written = tail.len;
+		tail = without_zeros_before(tail);
+		point -= (int64_t)(written - tail.len);
+	}
+	if (tail.len == 0)
+		head = without_zeros_behind(head);
+	if (head.len + tail.len == 0)
+		return (struct hpx_number){ .negative = false };
+	return (struct hpx_number){ negative, head, tail, point };
+}
+
+enum hpx_status hpx_number_read(struct hpx_span *rest, struct hpx_number *ret_number)
+{
+	struct hpx_span at = *rest;
+	struct hpx_span fraction = { NULL, 0 };
+	int64_t exponent;
+
+	bool negative = take_byte(&at, '-');
+	struct hpx_span whole = take_digits(&at);
+	if (whole.len == 0 || (whole.len > 1 && whole.ptr[0] == '0'))
+		return HPX_INVALID;
+	if (take_byte(&at, '.')) {
+		fraction = take_digits(&at);
+		if (fraction.len == 0)
+			return HPX_INVALID;
+	}
+	enum hpx_status status = take_exponent(&at, &exponent);
+	if (status != HPX_OK)
+		return status;
+	*ret_number = normalise(negative, whole, fraction, exponent);
+	*rest = at;
+	return HPX_OK;
+}
+
+static enum hpx_status write_digits(const struct hpx_number *number, size_t from, size_t to,
+				    struct hpx_buffer *out)
+{
+	size_t cut = number->head.len;
+	enum hpx_status status = HPX_OK;
+
+	if (from < cut) {
+		size_t end = to < cut ? to : cut;
+		status = hpx_buffer_append(out, hpx_span(number->head.ptr + from, end - from));
+		from = end;
+	}
+	if (status == HPX_OK && from < to)
+		status = hpx_buffer_append(out, hpx_span(number->tail.ptr + (from - cut),
+							 to - from));
+	return status;
+}
+
+static enum hpx_status write_scientific(const struct hpx_number *number, struct hpx_buffer *out)
+{
+	size_t count = hpx_number_digits(number);
+	char exponent[24];
+
+	enum hpx_status status = write_digits(number, 0, 1, out);
+	if (status == HPX_OK && count > 1)
+		status = hpx_buffer_byte(out, '.');
+	if (status == HPX_OK)
+		status = write_digits(number, 1, count, out);
+	snprintf(exponent, sizeof(exponent), "e%+lld",
+		 (long long)hpx_number_exponent(number));
+	if (status == HPX_OK)
+		status = hpx_buffer_text(out, exponent);
+	return status;
+}
+
+/* `point` digits before the point, -6 < point <= 21: no more than 21 zeros. */
+static enum hpx_status write_plain(const struct hpx_number *number, struct hpx_buffer *out)
+{
+	static const char zeros[] = "000000000000000000000";
+	size_t count = hpx_number_digits(number);
+	size_t whole = number->point > 0 ? (size_t)number->point : 0;
+	size_t cut = whole < count ? whole : count;
+	size_t behind = number->point < 0 ? (size_t)-number->point : 0;
+
+	enum hpx_status status = cut > 0 ? write_digits(number, 0, cut, out) :
+					   hpx_buffer_byte(out, '0');
+	if (status == HPX_OK)
+		status = hpx_buffer_append(out, hpx_span(zeros, whole - cut));
+	if (status != HPX_OK || cut == count)
+		return status;
+	status = hpx_buffer_byte(out, '.');
+	if (status == HPX_OK)
+		status = hpx_buffer_append(out, hpx_span(zeros, behind));
+	if (status == HPX_OK)
+		status = write_digits(number, cut, count, out);
+	return status;
+}
+
+enum hpx_status hpx_number_write(const struct hpx_number *number, struct hpx_buffer *out)
+{
+	if (hpx_number_digits(number) == 0)
+		return hpx_buffer_byte(out, '0');
+	enum hpx_status status = number->negative ? hpx_buffer_byte(out, '-') : HPX_OK;
+	if (status != HPX_OK)
+		return status;
+	if (number->point > -6 && number->point <= 21)
+		return write_plain(number, out);
+	return write_scientific(number, out);
+}
+
+/* The decimal one unit higher in its last place, in place: "1.9e+05" to
+ * "2.0e+05". False when every digit is a nine: with fewer digits the text
+ * would have been found before. */
+static bool raise_last_digit(char *text)
+{
+	char *at = strchr(text, 'e');
+
+	while (at != text) {
+		at--;
+		if (!is_digit(*at))
+			continue;
+		if (*at != '9') {
+			(*at)++;
+			return true;
+		}
+		*at = '0';
+	}
+	return false;
+}
+
+/* The fewest digits that read back as `value`, nearest to it. The rounded
+ * text is the nearest; at a power of two, where the doubles below lie closer
+ * than those above, the text one unit higher may read back when it does not.
+ * Writing and reading use the same locale, whatever its point looks like. */
+static void print_shortest(double value, char *text, size_t size)
+{
+	for (int digits = 1; digits <= 17; digits++) {
+		snprintf(text, size, "%.*e", digits - 1, value);
+		if (strtod(text, NULL) == value)
+			return;
+		if (raise_last_digit(text) && strtod(text, NULL) == value)
+			return;
+	}
+}
+
+size_t hpx_json_double(double value, char out[HPX_JSON_DOUBLE_SIZE])
+{
+	char text[64];
+	char digits[20];
+	size_t count = 0;
+	int64_t exponent = 0;
+
+	if (!isfinite(value))
+		return 0;
+	print_shortest(fabs(value), text, sizeof(text));
+	struct hpx_span rest = hpx_span_of(text);
+	for (; rest.len > 0 && rest.ptr[0] != 'e'; rest = hpx_span_skip(rest, 1))
+		if (is_digit(rest.ptr[0]) && count < sizeof(digits))
+			digits[count++] = rest.ptr[0];
+	HPX_ASSERT(count > 0 && take_exponent(&rest, &exponent) == HPX_OK);
+	struct hpx_number number = normalise(value < 0, hpx_span(digits, 1),
+					     hpx_span(digits + 1, count - 1), exponent);
+	/* A buffer over the caller's bytes: it is full before it would grow. */
+	struct hpx_buffer buffer = { out, 0, HPX_JSON_DOUBLE_SIZE, HPX_JSON_DOUBLE_SIZE };
+	return hpx_number_write(&number, &buffer) == HPX_OK ? buffer.len : 0;
+}
