@@ -8,6 +8,8 @@
 #include "base/arena.h"
 #include "base/span.h"
 #include "base/status.h"
+#include "http/error.h"
+#include "http/scan.h"
 
 #define HPX_HTTP_FIELDS_MAX 128
 
@@ -44,42 +46,6 @@ struct hpx_http_head {
 	bool upgrade;                /* Connection names Upgrade and Upgrade is there */
 };
 
-/* Why a message is refused: X(name, status to answer with, sentence). */
-#define HPX_HTTP_ERROR_LIST(X)                                                \
-	X(NONE, 0, "")                                                        \
-	X(REQUEST_LINE, 400, "the request line is malformed")                 \
-	X(STATUS_LINE, 502, "the status line is malformed")                   \
-	X(VERSION, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here")         \
-	X(METHOD, 400, "the method is not a token")                           \
-	X(TARGET, 400, "the request target has bytes that are not allowed")   \
-	X(LINE_END, 400, "a line does not end with CR LF")                    \
-	X(FIELD_NAME, 400, "a header name is empty or not a token")           \
-	X(FIELD_SPACE, 400, "white space before the colon of a header")       \
-	X(FIELD_VALUE, 400, "a control byte in a header value")               \
-	X(FIELD_FOLDED, 400, "a folded header line")                          \
-	X(HEAD_TOO_LARGE, 431, "the request head is too large")               \
-	X(TOO_MANY_FIELDS, 431, "too many header lines")                      \
-	X(CONTENT_LENGTH, 400, "Content-Length is not one number")            \
-	X(LENGTH_AND_ENCODING, 400, "both Content-Length and Transfer-Encoding") \
-	X(TRANSFER_ENCODING, 400, "a Transfer-Encoding other than chunked")   \
-	X(HOST, 400, "Host is missing, repeated or malformed")                \
-	X(EXPECT, 417, "an expectation other than 100-continue")              \
-	X(CONNECTION, 400, "Connection names a header that must travel")      \
-	X(CHUNK, 400, "a chunk is malformed")                                 \
-	X(TRAILER, 400, "the trailer is malformed or too large")
-
-enum hpx_http_error {
-#define X(name, status, text) HPX_HTTP_ERROR_##name,
-	HPX_HTTP_ERROR_LIST(X)
-#undef X
-};
-
-unsigned hpx_http_error_status(enum hpx_http_error error);
-const char *hpx_http_error_text(enum hpx_http_error error);
-const char *hpx_http_error_name(enum hpx_http_error error);
-
-enum hpx_http_progress { HPX_HTTP_MORE, HPX_HTTP_DONE, HPX_HTTP_BAD };
-
 struct hpx_http_limits {
 	size_t head_bytes_max;     /* request line + fields, each message */
 	size_t fields_max;         /* <= HPX_HTTP_FIELDS_MAX */
@@ -91,14 +57,15 @@ struct hpx_http_reader {
 	bool response;
 	bool head_request;         /* response to HEAD: no body follows */
 	bool connect_request;
+	bool head_done;
 	struct hpx_http_limits limits;
 	enum hpx_http_error error;
 	size_t scanned;            /* head bytes already looked at */
+	struct hpx_scan scan;      /* of the head, later of the trailer */
 	/* Body. */
-	int chunk_state;
 	enum hpx_http_framing framing;
 	uint64_t remaining;        /* of the body or of the current chunk */
-	uint64_t chunk_size;
+	int chunk_state;
 	size_t line_bytes;         /* of the chunk line or trailer so far */
 	unsigned chunk_digits;
 };
@@ -130,8 +97,8 @@ enum hpx_http_progress hpx_http_read_body(struct hpx_http_reader *reader,
 					  struct hpx_span bytes, struct hpx_span *ret_data,
 					  size_t *ret_used);
 
-/* The connection ended. DONE where that is a proper end of this body
- * (HPX_FRAMING_CLOSE), otherwise BAD: the message is incomplete. */
+/* The connection ended. DONE where the body was whole or this is its proper
+ * end (HPX_FRAMING_CLOSE, HPX_FRAMING_TUNNEL), otherwise BAD: INCOMPLETE. */
 enum hpx_http_progress hpx_http_read_end(struct hpx_http_reader *reader);
 
 #endif

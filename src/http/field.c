@@ -1,0 +1,165 @@
+/* Header fields: finding, combining, and which of them travel or are kept.
+ * Names are told apart by length first: most comparisons end there. */
+#include "http/field.h"
+
+#include "http/octet.h"
+
+bool hpx_is_token_byte(unsigned char c)
+{
+	return hpx_octet_is((char)c, HPX_OCTET_TOKEN);
+}
+
+bool hpx_is_token(struct hpx_span s)
+{
+	return s.len > 0 && hpx_octet_all(s, HPX_OCTET_TOKEN);
+}
+
+const struct hpx_field *hpx_field_find(const struct hpx_http_head *head, struct hpx_span name)
+{
+	for (size_t i = 0; i < head->field_count; i++)
+		if (hpx_span_ieq(head->fields[i].name, name))
+			return &head->fields[i];
+	return NULL;
+}
+
+struct hpx_span hpx_field_value(const struct hpx_http_head *head, struct hpx_span name)
+{
+	const struct hpx_field *field = hpx_field_find(head, name);
+
+	return field != NULL ? field->value : (struct hpx_span){ NULL, 0 };
+}
+
+size_t hpx_field_count(const struct hpx_http_head *head, struct hpx_span name)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < head->field_count; i++)
+		count += hpx_span_ieq(head->fields[i].name, name) ? 1 : 0;
+	return count;
+}
+
+static size_t joined_length(const struct hpx_http_head *head, struct hpx_span name)
+{
+	size_t length = 0;
+
+	for (size_t i = 0; i < head->field_count; i++)
+		if (hpx_span_ieq(head->fields[i].name, name))
+			length += head->fields[i].value.len + sizeof(", ") - 1;
+	return length;
+}
+
+static size_t put(char *out, size_t at, struct hpx_span s)
+{
+	if (s.len > 0)
+		memcpy(out + at, s.ptr, s.len);
+	return at + s.len;
+}
+
+struct hpx_span hpx_field_combined(const struct hpx_http_head *head, struct hpx_span name,
+				   struct hpx_arena *arena)
+{
+	size_t count = hpx_field_count(head, name);
+
+	if (count <= 1)
+		return hpx_field_value(head, name);
+	char *joined = hpx_arena_alloc(arena, joined_length(head, name));
+	if (joined == NULL)
+		return (struct hpx_span){ NULL, 0 };
+	size_t at = 0;
+	for (size_t i = 0; i < head->field_count; i++) {
+		if (!hpx_span_ieq(head->fields[i].name, name))
+			continue;
+		if (at > 0)
+			at = put(joined, at, HPX_SPAN(", "));
+		at = put(joined, at, head->fields[i].value);
+	}
+	return hpx_span(joined, at);
+}
+
+bool hpx_field_list_has(struct hpx_span list, struct hpx_span token)
+{
+	struct hpx_span item;
+
+	while (hpx_span_split(&list, ',', &item))
+		if (hpx_span_ieq(hpx_span_trim(item), token))
+			return true;
+	return false;
+}
+
+static bool is(struct hpx_span name, const char *known)
+{
+	return hpx_span_ieq(name, hpx_span(known, name.len));
+}
+
+/* Each length leads to the names that have it, so is() compares whole names. */
+static bool is_hop_name(struct hpx_span name)
+{
+	switch (name.len) {
+	case 2:
+		return is(name, "te");
+	case 7:
+		return is(name, "trailer") || is(name, "upgrade");
+	case 10:
+		return is(name, "connection") || is(name, "keep-alive");
+	case 16:
+		return is(name, "proxy-connection");
+	case 17:
+		return is(name, "transfer-encoding");
+	case 18:
+		return is(name, "proxy-authenticate");
+	case 19:
+		return is(name, "proxy-authorization");
+	default:
+		return false;
+	}
+}
+
+bool hpx_field_is_hop(const struct hpx_http_head *head, struct hpx_span name)
+{
+	if (is_hop_name(name))
+		return true;
+	for (size_t i = 0; i < head->field_count; i++)
+		if (hpx_span_ieq(head->fields[i].name, HPX_SPAN("connection")) &&
+		    hpx_field_list_has(head->fields[i].value, name))
+			return true;
+	return false;
+}
+
+bool hpx_field_is_ours(struct hpx_span name)
+{
+	return hpx_span_istarts(name, HPX_SPAN("hapax-")) ||
+	       hpx_span_istarts(name, HPX_SPAN("hapax_"));
+}
+
+/* What belongs to one delivery of an answer, not to the answer. */
+static bool is_of_delivery(struct hpx_span name)
+{
+	switch (name.len) {
+	case 3:
+		return is(name, "age") || is(name, "via");
+	case 4:
+		return is(name, "date");
+	case 7:
+		return is(name, "alt-svc");
+	case 9:
+		return is(name, "ratelimit");
+	case 10:
+		return is(name, "set-cookie");
+	case 13:
+		return is(name, "server-timing");
+	case 14:
+		return is(name, "content-length");
+	case 15:
+		return is(name, "clear-site-data");
+	case 19:
+		return is(name, "authentication-info");
+	default:
+		return false;
+	}
+}
+
+bool hpx_field_is_kept(const struct hpx_http_head *head, struct hpx_span name)
+{
+	return !is_of_delivery(name) && !hpx_span_istarts(name, HPX_SPAN("ratelimit-")) &&
+	       !hpx_field_is_ours(name) && !hpx_field_is_hop(head, name);
+}

@@ -1,0 +1,114 @@
+/* Writing heads: check all parts, then append them as one. */
+#include "http/write.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "http/field.h"
+#include "http/octet.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* All parts or none: room for their sum is made first. */
+static enum hpx_status append_all(struct hpx_buffer *buffer, const struct hpx_span *parts,
+				  size_t count)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (parts[i].len > buffer->max - sum)
+			return HPX_TOO_LARGE;
+		sum += parts[i].len;
+	}
+	enum hpx_status status = hpx_buffer_reserve(buffer, sum);
+	for (size_t i = 0; i < count && status == HPX_OK; i++)
+		status = hpx_buffer_append(buffer, parts[i]);
+	return status;
+}
+
+static bool is_path(struct hpx_span path)
+{
+	if (hpx_span_eq(path, HPX_SPAN("*")))
+		return true;
+	return path.len > 0 && path.ptr[0] == '/' && hpx_octet_all(path, HPX_OCTET_TARGET) &&
+	       hpx_span_index(path, '?') == path.len;
+}
+
+enum hpx_status hpx_write_request_line(struct hpx_buffer *buffer, struct hpx_span method,
+				       struct hpx_span path, struct hpx_span query)
+{
+	const struct hpx_span parts[] = {
+		method, HPX_SPAN(" "), path,
+		query.ptr != NULL ? HPX_SPAN("?") : HPX_SPAN(""),
+		query,  HPX_SPAN(" HTTP/1.1\r\n"),
+	};
+
+	if (!hpx_is_token(method) || !is_path(path) || !hpx_octet_all(query, HPX_OCTET_TARGET))
+		return HPX_INVALID;
+	return append_all(buffer, parts, COUNT(parts));
+}
+
+enum hpx_status hpx_write_status_line(struct hpx_buffer *buffer, unsigned status,
+				      struct hpx_span reason)
+{
+	char code[16];
+
+	if (status < 100 || status > 999 || !hpx_octet_all(reason, HPX_OCTET_VALUE))
+		return HPX_INVALID;
+	snprintf(code, sizeof(code), "%u", status);
+	const struct hpx_span parts[] = {
+		HPX_SPAN("HTTP/1.1 "), hpx_span_of(code), HPX_SPAN(" "), reason,
+		HPX_SPAN("\r\n"),
+	};
+	return append_all(buffer, parts, COUNT(parts));
+}
+
+enum hpx_status hpx_write_field(struct hpx_buffer *buffer, struct hpx_span name,
+				struct hpx_span value)
+{
+	const struct hpx_span parts[] = { name, HPX_SPAN(": "), value, HPX_SPAN("\r\n") };
+
+	if (!hpx_is_token(name) || !hpx_octet_all(value, HPX_OCTET_VALUE))
+		return HPX_INVALID;
+	return append_all(buffer, parts, COUNT(parts));
+}
+
+enum hpx_status hpx_write_field_text(struct hpx_buffer *buffer, const char *name,
+				     const char *value)
+{
+	return hpx_write_field(buffer, hpx_span_of(name), hpx_span_of(value));
+}
+
+enum hpx_status hpx_write_field_u64(struct hpx_buffer *buffer, const char *name,
+				    uint64_t value)
+{
+	char digits[24];
+
+	snprintf(digits, sizeof(digits), "%" PRIu64, value);
+	return hpx_write_field_text(buffer, name, digits);
+}
+
+enum hpx_status hpx_write_head_end(struct hpx_buffer *buffer)
+{
+	return hpx_buffer_text(buffer, "\r\n");
+}
+
+enum hpx_status hpx_write_chunk_head(struct hpx_buffer *buffer, uint64_t size)
+{
+	char line[24];
+
+	if (size == 0)
+		return HPX_INVALID;
+	snprintf(line, sizeof(line), "%" PRIx64 "\r\n", size);
+	return hpx_buffer_text(buffer, line);
+}
+
+enum hpx_status hpx_write_chunk_tail(struct hpx_buffer *buffer)
+{
+	return hpx_buffer_text(buffer, "\r\n");
+}
+
+enum hpx_status hpx_write_chunk_last(struct hpx_buffer *buffer)
+{
+	return hpx_buffer_text(buffer, "0\r\n\r\n");
+}

@@ -1,0 +1,32 @@
+/* Heads and chunk framing, written. Every part is checked as strictly as the
+ * reader checks it, so that nothing smuggled is ever emitted: HPX_INVALID.
+ * HPX_TOO_LARGE at the buffer's bound. Either leaves the buffer as it was. */
+#ifndef HPX_HTTP_WRITE_H
+#define HPX_HTTP_WRITE_H
+
+#include "base/buffer.h"
+
+/* `path` begins with '/', or is "*"; `query` is without its '?', ptr NULL
+ * where there is none. */
+enum hpx_status hpx_write_request_line(struct hpx_buffer *buffer, struct hpx_span method,
+				       struct hpx_span path, struct hpx_span query);
+/* HTTP/1.1 always (RFC 9112 §2.3); the reason may be empty. */
+enum hpx_status hpx_write_status_line(struct hpx_buffer *buffer, unsigned status,
+				      struct hpx_span reason);
+
+/* The name is a token, the value without control bytes. */
+enum hpx_status hpx_write_field(struct hpx_buffer *buffer, struct hpx_span name,
+				struct hpx_span value);
+enum hpx_status hpx_write_field_text(struct hpx_buffer *buffer, const char *name,
+				     const char *value);
+enum hpx_status hpx_write_field_u64(struct hpx_buffer *buffer, const char *name,
+				    uint64_t value);
+enum hpx_status hpx_write_head_end(struct hpx_buffer *buffer);
+
+/* What goes before and behind the data of one chunk, and the last chunk with
+ * its empty trailer. A chunk of size 0 would end the body: HPX_INVALID. */
+enum hpx_status hpx_write_chunk_head(struct hpx_buffer *buffer, uint64_t size);
+enum hpx_status hpx_write_chunk_tail(struct hpx_buffer *buffer);
+enum hpx_status hpx_write_chunk_last(struct hpx_buffer *buffer);
+
+#endif

@@ -1,0 +1,126 @@
+/* Requests: what their fields decide, and what is refused for being open to
+ * two readings. */
+#include "vectors.h"
+
+#define H "Host: a\r\n"
+#define GET "GET / HTTP/1.1\r\n" H
+#define POST "POST / HTTP/1.1\r\n" H
+#define CHUNKED "Transfer-Encoding: chunked\r\n"
+
+static const struct vector rows[] = {
+	/* Content-Length. */
+	REQ("RFC 9112 §6.2", POST "Content-Length: 5\r\n\r\nhello", LENGTH, KEEP, "hello", 0),
+	REQ("RFC 9112 §6.2 zero", POST "Content-Length: 0\r\n\r\n", LENGTH, KEEP, "", 0),
+	REQ("RFC 9112 §6.2 leading zeros", POST "Content-Length: 005\r\n\r\nhello", LENGTH, KEEP,
+	    "hello", 0),
+	REQ("RFC 9112 §6.2 on GET", GET "content-length: 2\r\n\r\nhi", LENGTH, KEEP, "hi", 0),
+	REQ("RFC 9112 §9.3.2 pipelined", POST "Content-Length: 2\r\n\r\nhiGET /", LENGTH, KEEP, "hi", 5),
+	REQ("RFC 9112 §6.2 HTTP/1.0", "POST / HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi", LENGTH, 0, "hi",
+	    0),
+	BAD("RFC 9112 §6.3 the end comes early", POST "Content-Length: 5\r\n\r\nhell", INCOMPLETE),
+	BAD("RFC 9110 §8.6 empty", POST "Content-Length:\r\n\r\n", CONTENT_LENGTH),
+	BAD("RFC 9110 §8.6 sign", POST "Content-Length: +5\r\n\r\n", CONTENT_LENGTH),
+	BAD("RFC 9110 §8.6 negative", POST "Content-Length: -5\r\n\r\n", CONTENT_LENGTH),
+	BAD("RFC 9110 §8.6 hexadecimal", POST "Content-Length: 0x5\r\n\r\n", CONTENT_LENGTH),
+	BAD("RFC 9110 §8.6 white space inside", POST "Content-Length: 5 5\r\n\r\n", CONTENT_LENGTH),
+	BAD("RFC 9110 §8.6 letters behind", POST "Content-Length: 5a\r\n\r\n", CONTENT_LENGTH),
+	BAD("RFC 9110 §8.6 fraction", POST "Content-Length: 5.0\r\n\r\n", CONTENT_LENGTH),
+	BAD("RFC 9110 §8.6 equal list", POST "Content-Length: 5, 5\r\n\r\nhello", CONTENT_LENGTH),
+	BAD("RFC 9110 §8.6 2^63", POST "Content-Length: 9223372036854775808\r\n\r\n", CONTENT_LENGTH),
+	BAD("RFC 9110 §8.6 2^64 + 5", POST "Content-Length: 18446744073709551621\r\n\r\n",
+	    CONTENT_LENGTH),
+	BAD("RFC 9112 §6.3 repeated, equal", POST "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+	    CONTENT_LENGTH),
+	BAD("RFC 9112 §6.3 repeated, differing",
+	    POST "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", CONTENT_LENGTH),
+
+	/* Transfer-Encoding. */
+	REQ("RFC 9112 §6.1", POST CHUNKED "\r\n5\r\nhello\r\n0\r\n\r\n", CHUNKED, KEEP, "hello", 0),
+	REQ("RFC 9112 §7 case does not matter", POST "TRANSFER-ENCODING: ChunKed\r\n\r\n0\r\n\r\n",
+	    CHUNKED, KEEP, "", 0),
+	BAD("RFC 9112 §6.1 with Content-Length",
+	    POST "Content-Length: 5\r\n" CHUNKED "\r\n0\r\n\r\n", LENGTH_AND_ENCODING),
+	BAD("RFC 9112 §6.1 with Content-Length behind it",
+	    POST CHUNKED "Content-Length: 5\r\n\r\n0\r\n\r\n", LENGTH_AND_ENCODING),
+	BAD("RFC 9112 §6.1 with a broken Content-Length", POST CHUNKED "Content-Length: x\r\n\r\n",
+	    LENGTH_AND_ENCODING),
+	BAD("RFC 9112 §6.1 on HTTP/1.0", "POST / HTTP/1.0\r\n" CHUNKED "\r\n0\r\n\r\n",
+	    TRANSFER_ENCODING),
+	BAD("RFC 9112 §6.1 gzip, chunked", POST "Transfer-Encoding: gzip, chunked\r\n\r\n",
+	    TRANSFER_ENCODING),
+	BAD("RFC 9112 §6.3 chunked is not last", POST "Transfer-Encoding: chunked, gzip\r\n\r\n",
+	    TRANSFER_ENCODING),
+	BAD("RFC 9112 §6.1 chunked twice", POST "Transfer-Encoding: chunked, chunked\r\n\r\n",
+	    TRANSFER_ENCODING),
+	BAD("RFC 9112 §6.1 repeated", POST CHUNKED CHUNKED "\r\n0\r\n\r\n", TRANSFER_ENCODING),
+	BAD("RFC 9112 §6.1 identity", POST "Transfer-Encoding: identity\r\n\r\n", TRANSFER_ENCODING),
+	BAD("RFC 9112 §6.1 unknown", POST "Transfer-Encoding: xchunked\r\n\r\n", TRANSFER_ENCODING),
+	BAD("RFC 9112 §6.1 with a parameter", POST "Transfer-Encoding: chunked;q=1\r\n\r\n",
+	    TRANSFER_ENCODING),
+	BAD("RFC 9112 §6.1 quoted", POST "Transfer-Encoding: \"chunked\"\r\n\r\n", TRANSFER_ENCODING),
+	BAD("RFC 9112 §6.1 empty", POST "Transfer-Encoding:\r\n\r\n", TRANSFER_ENCODING),
+	BAD("RFC 9112 §6.1 empty element", POST "Transfer-Encoding: ,chunked\r\n\r\n",
+	    TRANSFER_ENCODING),
+
+	/* Host. */
+	REQ("RFC 9110 §7.2 with port", "GET / HTTP/1.1\r\nHost: a.example:8080\r\n\r\n", NONE, KEEP, "",
+	    0),
+	REQ("RFC 9110 §7.2 IPv6", "GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", NONE, KEEP, "", 0),
+	BAD("RFC 9112 §3.2 missing", "GET / HTTP/1.1\r\n\r\n", HOST),
+	BAD("RFC 9112 §3.2 missing with absolute-form", "GET http://a/ HTTP/1.1\r\n\r\n", HOST),
+	BAD("RFC 9112 §3.2 repeated", GET H "\r\n", HOST),
+	BAD("RFC 9112 §3.2 repeated on HTTP/1.0", "GET / HTTP/1.0\r\n" H H "\r\n", HOST),
+	BAD("RFC 9112 §3.2 empty", "GET / HTTP/1.1\r\nHost:\r\n\r\n", HOST),
+	BAD("RFC 9112 §3.2 list", "GET / HTTP/1.1\r\nHost: a, b\r\n\r\n", HOST),
+	BAD("RFC 9112 §3.2 userinfo", "GET / HTTP/1.1\r\nHost: u@a\r\n\r\n", HOST),
+	BAD("RFC 9112 §3.2 path", "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", HOST),
+	BAD("RFC 9112 §3.2 malformed port", "GET / HTTP/1.1\r\nHost: a:8x\r\n\r\n", HOST),
+	BAD("RFC 9112 §3.2 malformed on HTTP/1.0", "GET / HTTP/1.0\r\nHost: a b\r\n\r\n", HOST),
+
+	/* Expect. */
+	REQ("RFC 9110 §10.1.1", POST "Content-Length: 2\r\nExpect: 100-Continue\r\n\r\nhi", LENGTH,
+	    KEEP | EXPECT, "hi", 0),
+	REQ("RFC 9110 §10.1.1 ignored on HTTP/1.0",
+	    "POST / HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nhi", LENGTH, 0, "hi", 0),
+	REQ("RFC 9110 §10.1.1 others ignored on HTTP/1.0", "GET / HTTP/1.0\r\nExpect: tea\r\n\r\n", NONE,
+	    0, "", 0),
+	BAD("RFC 9110 §10.1.1 another expectation", GET "Expect: tea\r\n\r\n", EXPECT),
+	BAD("RFC 9110 §10.1.1 one known, one not", GET "Expect: 100-continue, tea\r\n\r\n", EXPECT),
+	BAD("RFC 9110 §10.1.1 one line known, one not",
+	    GET "Expect: 100-continue\r\nExpect: tea\r\n\r\n", EXPECT),
+
+	/* Connection. */
+	REQ("RFC 9112 §9.3 close", GET "Connection: close\r\n\r\n", NONE, 0, "", 0),
+	REQ("RFC 9112 §9.3 close wins", GET "Connection: keep-alive, Close\r\n\r\n", NONE, 0, "", 0),
+	REQ("RFC 9112 §9.3 close on a second line", GET "Connection: x\r\nConnection: close\r\n\r\n",
+	    NONE, 0, "", 0),
+	REQ("RFC 9112 §9.3 HTTP/1.0 keep-alive", "GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n",
+	    NONE, KEEP, "", 0),
+	REQ("RFC 9112 §9.3 not a token of the list", GET "Connection: closed\r\n\r\n", NONE, KEEP, "", 0),
+	REQ("RFC 9110 §5.6.1 empty elements", GET "Connection: ,, close ,\r\n\r\n", NONE, 0, "", 0),
+	REQ("RFC 9110 §7.6.1 a header of its own", GET "Connection: X-Hop, TE\r\nX-Hop: 1\r\n\r\n", NONE,
+	    KEEP, "", 0),
+	REQ("RFC 9110 §7.8 upgrade", GET "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n", NONE,
+	    KEEP | UPGRADE, "", 0),
+	REQ("RFC 9110 §7.8 not named by Connection", GET "Upgrade: websocket\r\n\r\n", NONE, KEEP, "", 0),
+	REQ("RFC 9110 §7.8 named but absent", GET "Connection: upgrade\r\n\r\n", NONE, KEEP, "", 0),
+	REQ("RFC 9110 §7.8 not on HTTP/1.0",
+	    "GET / HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", NONE, 0, "", 0),
+	BAD("RFC 9110 §7.6.1 names Host", GET "Connection: close, host\r\n\r\n", CONNECTION),
+	BAD("RFC 9110 §7.6.1 names Authorization", GET "Connection: Authorization\r\n\r\n", CONNECTION),
+	BAD("RFC 9110 §7.6.1 names Cookie", GET "Connection: cookie\r\n\r\n", CONNECTION),
+	BAD("RFC 9110 §7.6.1 names the key", GET "Connection: Idempotency-Key\r\n\r\n", CONNECTION),
+	BAD("RFC 9110 §7.6.1 names Content-Length", GET "Connection: content-length\r\n\r\n",
+	    CONNECTION),
+	BAD("RFC 9110 §7.6.1 names Content-Type", GET "Connection: Content-Type\r\n\r\n", CONNECTION),
+	BAD("RFC 9110 §7.6.1 names Transfer-Encoding", GET "Connection: Transfer-Encoding\r\n\r\n",
+	    CONNECTION),
+	BAD("RFC 9110 §5.6.1 more options than anybody needs",
+	    GET "Connection: a,b,c,d,e,f,g,h,i\r\nConnection: j,k,l,m,n,o,p,q\r\n\r\n", CONNECTION),
+
+	/* CONNECT has no body; what follows is not read as one. */
+	REQ("RFC 9110 §9.3.6", "CONNECT a:1 HTTP/1.1\r\n" H "Content-Length: 2\r\n\r\nhi", NONE, KEEP,
+	    "", 2),
+};
+
+VECTOR_LIST(field);
