@@ -5,6 +5,7 @@
   header=N:V       another header, repeatable; a comma in V is written as %2C
   body=NAME        the bytes the test put into provider.bodies[NAME]
   raw=NAME         the bytes of provider.raws[NAME] instead of an answer, then close
+  stay=NAME        after raw, keep the connection open until a permit of the gate
   big=N            a body of N bytes
   chunked, close   framed by chunks, or by the end of the connection
   delay=S          wait S seconds after the effect
@@ -63,6 +64,8 @@ class Behaviour:
             return False
         if "raw" in self.wants:
             wire.send(self.provider.raws[self.wants["raw"]])
+            if "stay" in self.wants:
+                self.provider.gate(self.wants["stay"]).pass_through()
             return False
         if "1xx" in self.wants:
             wire.send(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n")
