@@ -13,10 +13,10 @@
 
 enum state {
 	SIZE,
-	EXTENSION,          /* white space was seen: only ';' may follow */
+	EXTENSION, /* white space was seen: only ';' may follow */
 	NAME_BEGIN,
 	NAME,
-	NAME_END,           /* white space after a name: ';' or '=' */
+	NAME_END, /* white space after a name: ';' or '=' */
 	VALUE_BEGIN,
 	VALUE,
 	QUOTED,

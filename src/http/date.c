@@ -9,15 +9,15 @@ struct cursor {
 
 struct date {
 	int64_t year;
-	int64_t month;      /* 1 to 12 */
+	int64_t month; /* 1 to 12 */
 	int64_t day;
 	int64_t hour;
 	int64_t minute;
 	int64_t second;
 };
 
-static const char month_names[][10] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
-					"Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "" };
+static const char month_names[][10] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul",
+					"Aug", "Sep", "Oct", "Nov", "Dec", "" };
 static const char day_names[][10] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "" };
 static const char long_day_names[][10] = { "Sunday",   "Monday", "Tuesday",  "Wednesday",
 					   "Thursday", "Friday", "Saturday", "" };

@@ -14,7 +14,8 @@ bool hpx_is_token(struct hpx_span s)
 	return s.len > 0 && hpx_octet_all(s, HPX_OCTET_TOKEN);
 }
 
-const struct hpx_field *hpx_field_find(const struct hpx_http_head *head, struct hpx_span name)
+const struct hpx_field *hpx_field_find(const struct hpx_http_head *head,
+				       struct hpx_span name)
 {
 	for (size_t i = 0; i < head->field_count; i++)
 		if (hpx_span_ieq(head->fields[i].name, name))

@@ -22,11 +22,11 @@ struct notes {
 	struct hpx_span encoding;
 	bool close;
 	bool keep_alive;
-	bool names_upgrade;     /* in Connection */
-	bool has_upgrade;       /* the field itself */
+	bool names_upgrade; /* in Connection */
+	bool has_upgrade;   /* the field itself */
 	bool expects_continue;
 	bool expects_other;
-	bool names_needed;      /* Connection names what must travel */
+	bool names_needed; /* Connection names what must travel */
 };
 
 /* What hapax acts on itself and therefore must pass on, or what says who is
@@ -36,9 +36,9 @@ struct notes {
 static bool is_needed(struct hpx_span option, bool response)
 {
 	static const struct hpx_span names[] = {
-		HPX_SPAN_INIT("host"),          HPX_SPAN_INIT("authorization"),
-		HPX_SPAN_INIT("cookie"),        HPX_SPAN_INIT("x-api-key"),
-		HPX_SPAN_INIT("expect"),        HPX_SPAN_INIT("idempotency-key"),
+		HPX_SPAN_INIT("host"),	 HPX_SPAN_INIT("authorization"),
+		HPX_SPAN_INIT("cookie"), HPX_SPAN_INIT("x-api-key"),
+		HPX_SPAN_INIT("expect"), HPX_SPAN_INIT("idempotency-key"),
 	};
 
 	if (hpx_span_istarts(option, HPX_SPAN("content-")))
@@ -120,7 +120,8 @@ static void note_field(struct notes *notes, const struct hpx_field *field, bool 
 
 /* RFC 9112 §6.1, §6.2: whether the lengths are such that only one reading
  * exists, body or no body. */
-static enum hpx_http_error judge_lengths(const struct notes *notes, struct hpx_http_head *head)
+static enum hpx_http_error judge_lengths(const struct notes *notes,
+					 struct hpx_http_head *head)
 {
 	if (notes->lengths > 0 && notes->encodings > 0)
 		return HPX_HTTP_ERROR_LENGTH_AND_ENCODING;
@@ -178,9 +179,9 @@ static enum hpx_http_error judge_request(const struct notes *notes,
 	if (head->minor == 1 && notes->expects_other)
 		return HPX_HTTP_ERROR_EXPECT;
 	head->expect_continue = head->minor == 1 && notes->expects_continue;
-	head->framing = hpx_span_eq(head->method, HPX_SPAN("CONNECT")) ?
-				HPX_FRAMING_NONE :
-				framing_by_length(notes, HPX_FRAMING_NONE);
+	head->framing = hpx_span_eq(head->method, HPX_SPAN("CONNECT"))
+				? HPX_FRAMING_NONE
+				: framing_by_length(notes, HPX_FRAMING_NONE);
 	return HPX_HTTP_ERROR_NONE;
 }
 

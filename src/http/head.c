@@ -97,8 +97,8 @@ static enum hpx_http_error cut(const struct hpx_http_reader *reader, struct hpx_
 }
 
 static enum hpx_http_progress finish(struct hpx_http_reader *reader, struct hpx_span bytes,
-				     struct hpx_arena *arena, struct hpx_http_head *ret_head,
-				     size_t *ret_used)
+				     struct hpx_arena *arena,
+				     struct hpx_http_head *ret_head, size_t *ret_used)
 {
 	struct hpx_http_head head = { 0 };
 	enum hpx_http_error error =

@@ -34,7 +34,8 @@ static bool is_reg_name(struct hpx_span name)
 		if (hpx_octet_is(name.ptr[i], HPX_OCTET_HOST))
 			continue;
 		if (name.ptr[i] != '%' || name.len - i < 3 ||
-		    hpx_octet_hex(name.ptr[i + 1]) < 0 || hpx_octet_hex(name.ptr[i + 2]) < 0)
+		    hpx_octet_hex(name.ptr[i + 1]) < 0 ||
+		    hpx_octet_hex(name.ptr[i + 2]) < 0)
 			return false;
 		i += 2;
 	}

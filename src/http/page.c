@@ -22,7 +22,8 @@ static const struct meaning retry_meanings[] = {
 	{ "never", "Do not send it again with this key." },
 };
 
-static const char *sentence_of(const struct meaning *meanings, size_t count, const char *word)
+static const char *sentence_of(const struct meaning *meanings, size_t count,
+			       const char *word)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(meanings[i].word, word) == 0)
@@ -54,8 +55,8 @@ static enum hpx_status escape(struct hpx_buffer *out, const char *text)
 
 	for (; *text != '\0' && status == HPX_OK; text++) {
 		const char *name = entity(*text);
-		status = name != NULL ? hpx_buffer_text(out, name) :
-					hpx_buffer_byte(out, *text);
+		status = name != NULL ? hpx_buffer_text(out, name)
+				      : hpx_buffer_byte(out, *text);
 	}
 	return status;
 }
@@ -67,13 +68,15 @@ static enum hpx_status print_pieces(const char *const *pieces, size_t count,
 	enum hpx_status status = HPX_OK;
 
 	for (size_t i = 0; i < count && status == HPX_OK; i++)
-		status = i % 2 == 0 ? hpx_buffer_text(out, pieces[i]) : escape(out, pieces[i]);
+		status = i % 2 == 0 ? hpx_buffer_text(out, pieces[i])
+				    : escape(out, pieces[i]);
 	return status;
 }
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-enum hpx_status hpx_problem_page(const struct hpx_problem_kind *kind, struct hpx_buffer *out)
+enum hpx_status hpx_problem_page(const struct hpx_problem_kind *kind,
+				 struct hpx_buffer *out)
 {
 	char status_text[16];
 	size_t begin = out->len;
@@ -83,7 +86,8 @@ enum hpx_status hpx_problem_page(const struct hpx_problem_kind *kind, struct hpx
 		"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 		"<meta name=\"viewport\" content=\"width=device-width\">\n<title>",
 		kind->title,
-		"</title>\n<style>body{font:1rem/1.5 sans-serif;max-width:40em;margin:2em auto;"
+		"</title>\n<style>body{font:1rem/1.5 sans-serif;max-width:40em;margin:2em "
+		"auto;"
 		"padding:0 1em}dt{font-weight:bold}dd{margin:0 0 .8em}</style>\n</head>\n"
 		"<body>\n<h1>",
 		kind->title,

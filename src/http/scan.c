@@ -7,8 +7,8 @@
 
 /* The states that run over many bytes of one class; taken in one loop. */
 static const unsigned char run_class[HPX_SCAN_STATES] = {
-	[HPX_SCAN_METHOD] = HPX_OCTET_TOKEN,  [HPX_SCAN_TARGET] = HPX_OCTET_TARGET,
-	[HPX_SCAN_REASON] = HPX_OCTET_VALUE,  [HPX_SCAN_NAME] = HPX_OCTET_TOKEN,
+	[HPX_SCAN_METHOD] = HPX_OCTET_TOKEN, [HPX_SCAN_TARGET] = HPX_OCTET_TARGET,
+	[HPX_SCAN_REASON] = HPX_OCTET_VALUE, [HPX_SCAN_NAME] = HPX_OCTET_TOKEN,
 	[HPX_SCAN_VALUE] = HPX_OCTET_VALUE,
 };
 
@@ -19,14 +19,15 @@ void hpx_scan_request(struct hpx_scan *scan, size_t fields_max)
 
 void hpx_scan_response(struct hpx_scan *scan, size_t fields_max)
 {
-	*scan = (struct hpx_scan){
-		.state = HPX_SCAN_VERSION, .response = true, .fields_max = fields_max
-	};
+	*scan = (struct hpx_scan){ .state = HPX_SCAN_VERSION,
+				   .response = true,
+				   .fields_max = fields_max };
 }
 
 void hpx_scan_trailer(struct hpx_scan *scan, size_t fields_max)
 {
-	*scan = (struct hpx_scan){ .state = HPX_SCAN_FIELD_BEGIN, .fields_max = fields_max };
+	*scan = (struct hpx_scan){ .state = HPX_SCAN_FIELD_BEGIN,
+				   .fields_max = fields_max };
 }
 
 static enum hpx_http_error go(struct hpx_scan *scan, enum hpx_scan_state next)
@@ -41,7 +42,8 @@ static enum hpx_http_error refuse(char c, enum hpx_http_error error)
 	return c == '\n' ? HPX_HTTP_ERROR_LINE_END : error;
 }
 
-static enum hpx_http_error line_feed(struct hpx_scan *scan, char c, enum hpx_scan_state next)
+static enum hpx_http_error line_feed(struct hpx_scan *scan, char c,
+				     enum hpx_scan_state next)
 {
 	return c == '\n' ? go(scan, next) : HPX_HTTP_ERROR_LINE_END;
 }
@@ -81,8 +83,8 @@ static enum hpx_http_error target_step(struct hpx_scan *scan, char c)
 static enum hpx_http_error version_step(struct hpx_scan *scan, char c)
 {
 	static const char form[] = "HTTP/d.d";
-	enum hpx_http_error malformed = scan->response ? HPX_HTTP_ERROR_STATUS_LINE :
-							 HPX_HTTP_ERROR_REQUEST_LINE;
+	enum hpx_http_error malformed =
+		scan->response ? HPX_HTTP_ERROR_STATUS_LINE : HPX_HTTP_ERROR_REQUEST_LINE;
 
 	if (scan->place < sizeof(form) - 1) {
 		bool digit = form[scan->place] == 'd';

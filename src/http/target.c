@@ -5,9 +5,9 @@
 
 /* What a path is made of, one byte or one escape at a time. */
 struct piece {
-	char c;         /* the byte that it stands for */
-	bool escaped;   /* it must be written as %XX */
-	size_t len;     /* bytes of the input */
+	char c;	      /* the byte that it stands for */
+	bool escaped; /* it must be written as %XX */
+	size_t len;   /* bytes of the input */
 };
 
 /* Reads the piece at the front. Escapes of unreserved characters become the
@@ -22,7 +22,8 @@ static const char *read_piece(struct hpx_span rest, struct piece *ret_piece)
 		int high = rest.len >= 3 ? hpx_octet_hex(rest.ptr[1]) : -1;
 		int low = rest.len >= 3 ? hpx_octet_hex(rest.ptr[2]) : -1;
 		if (high < 0 || low < 0)
-			return "the path has a % that is not followed by two hexadecimal digits";
+			return "the path has a % that is not followed by two hexadecimal "
+			       "digits";
 		piece = (struct piece){ (char)(unsigned char)(high * 16 + low), true, 3 };
 	}
 	unsigned char byte = (unsigned char)piece.c;
@@ -101,8 +102,8 @@ static const char *normalise(struct hpx_span path, char *out, size_t *ret_len)
 static bool is_normal(struct hpx_span path)
 {
 	for (size_t i = 0; i < path.len; i++) {
-		if (path.ptr[i] == '/' ? i + 1 < path.len && path.ptr[i + 1] == '.' :
-					 !hpx_octet_is(path.ptr[i], HPX_OCTET_PATH))
+		if (path.ptr[i] == '/' ? i + 1 < path.len && path.ptr[i + 1] == '.'
+				       : !hpx_octet_is(path.ptr[i], HPX_OCTET_PATH))
 			return false;
 	}
 	return true;
@@ -147,7 +148,8 @@ static enum hpx_status read_rest(struct hpx_span method, struct hpx_span rest,
 	if (end < rest.len)
 		target->query = hpx_span_skip(rest, end + 1);
 	if (end > 0)
-		return read_path(hpx_span_first(rest, end), arena, &target->path, ret_reason);
+		return read_path(hpx_span_first(rest, end), arena, &target->path,
+				 ret_reason);
 	bool server = rest.len == 0 && hpx_span_eq(method, HPX_SPAN("OPTIONS"));
 	target->path = server ? HPX_SPAN("*") : HPX_SPAN("/");
 	return HPX_OK;
@@ -201,7 +203,8 @@ enum hpx_status hpx_target_parse(struct hpx_span method, struct hpx_span target,
 		   hpx_span_eq(method, HPX_SPAN("OPTIONS"))) {
 		parsed.path = target;
 	} else {
-		return refuse("the target is neither a path nor an http address", ret_reason);
+		return refuse("the target is neither a path nor an http address",
+			      ret_reason);
 	}
 	if (status == HPX_OK)
 		*ret_target = parsed;

@@ -30,7 +30,8 @@ static bool is_path(struct hpx_span path)
 {
 	if (hpx_span_eq(path, HPX_SPAN("*")))
 		return true;
-	return path.len > 0 && path.ptr[0] == '/' && hpx_octet_all(path, HPX_OCTET_TARGET) &&
+	return path.len > 0 && path.ptr[0] == '/' &&
+	       hpx_octet_all(path, HPX_OCTET_TARGET) &&
 	       hpx_span_index(path, '?') == path.len;
 }
 
@@ -38,12 +39,13 @@ enum hpx_status hpx_write_request_line(struct hpx_buffer *buffer, struct hpx_spa
 				       struct hpx_span path, struct hpx_span query)
 {
 	const struct hpx_span parts[] = {
-		method, HPX_SPAN(" "), path,
-		query.ptr != NULL ? HPX_SPAN("?") : HPX_SPAN(""),
-		query,  HPX_SPAN(" HTTP/1.1\r\n"),
+		method, HPX_SPAN(" "),
+		path,	query.ptr != NULL ? HPX_SPAN("?") : HPX_SPAN(""),
+		query,	HPX_SPAN(" HTTP/1.1\r\n"),
 	};
 
-	if (!hpx_is_token(method) || !is_path(path) || !hpx_octet_all(query, HPX_OCTET_TARGET))
+	if (!hpx_is_token(method) || !is_path(path) ||
+	    !hpx_octet_all(query, HPX_OCTET_TARGET))
 		return HPX_INVALID;
 	return append_all(buffer, parts, COUNT(parts));
 }

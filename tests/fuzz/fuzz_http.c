@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct feed_setup read_setup(uint8_t choices)
 {
-	static const struct hpx_span methods[] = { HPX_SPAN_INIT("POST"), HPX_SPAN_INIT("HEAD"),
+	static const struct hpx_span methods[] = { HPX_SPAN_INIT("POST"),
+						   HPX_SPAN_INIT("HEAD"),
 						   HPX_SPAN_INIT("CONNECT") };
 
 	return (struct feed_setup){
@@ -70,7 +71,8 @@ static bool write_start(struct hpx_buffer *out, const struct feed_setup *setup,
 	const char *reason;
 
 	if (setup->response) {
-		HPX_ASSERT(hpx_write_status_line(out, head->status, head->reason) == HPX_OK);
+		HPX_ASSERT(hpx_write_status_line(out, head->status, head->reason) ==
+			   HPX_OK);
 		return true;
 	}
 	if (hpx_target_parse(head->method, head->target, arena, &target, &reason) != HPX_OK)
@@ -80,8 +82,9 @@ static bool write_start(struct hpx_buffer *out, const struct feed_setup *setup,
 	return true;
 }
 
-static enum hpx_http_progress read_head(const struct feed_setup *setup, size_t head_bytes_max,
-					struct hpx_span bytes, struct hpx_arena *arena,
+static enum hpx_http_progress read_head(const struct feed_setup *setup,
+					size_t head_bytes_max, struct hpx_span bytes,
+					struct hpx_arena *arena,
 					struct hpx_http_head *ret_head)
 {
 	struct hpx_http_limits limits = { head_bytes_max, HPX_HTTP_FIELDS_MAX };
@@ -106,12 +109,12 @@ static void check_round_trip(const struct feed_setup *setup, struct hpx_span inp
 
 	hpx_arena_init(&arena, 1 << 18);
 	hpx_buffer_init(&out, WRITTEN_BYTES_MAX);
-	if (read_head(setup, HEAD_BYTES_MAX, input, &arena, &head) != HPX_HTTP_DONE || head.minor != 1 ||
-	    !write_start(&out, setup, &head, &arena))
+	if (read_head(setup, HEAD_BYTES_MAX, input, &arena, &head) != HPX_HTTP_DONE ||
+	    head.minor != 1 || !write_start(&out, setup, &head, &arena))
 		goto done;
 	for (size_t i = 0; i < head.field_count; i++)
-		HPX_ASSERT(hpx_write_field(&out, head.fields[i].name, head.fields[i].value) ==
-			   HPX_OK);
+		HPX_ASSERT(hpx_write_field(&out, head.fields[i].name,
+					   head.fields[i].value) == HPX_OK);
 	HPX_ASSERT(hpx_write_head_end(&out) == HPX_OK);
 	HPX_ASSERT(read_head(setup, WRITTEN_BYTES_MAX, hpx_buffer_span(&out), &arena,
 			     &again) == HPX_HTTP_DONE);

@@ -19,7 +19,8 @@ static void check_bytes(struct hpx_span path)
 			continue;
 		HPX_ASSERT(path.ptr[i] == '%' && path.len - i >= 3);
 		HPX_ASSERT(is_upper_hex(path.ptr[i + 1]) && is_upper_hex(path.ptr[i + 2]));
-		int byte = hpx_octet_hex(path.ptr[i + 1]) * 16 + hpx_octet_hex(path.ptr[i + 2]);
+		int byte = hpx_octet_hex(path.ptr[i + 1]) * 16 +
+			   hpx_octet_hex(path.ptr[i + 2]);
 		HPX_ASSERT(!hpx_octet_is((char)byte, HPX_OCTET_UNRESERVED));
 		HPX_ASSERT(byte >= 0x20 && byte != 0x7f && byte != '\\');
 	}
@@ -44,14 +45,16 @@ static void check(struct hpx_span method, const struct hpx_target *target,
 
 	HPX_ASSERT(target->authority.ptr == NULL || hpx_host_valid(target->authority));
 	hpx_buffer_init(&out, 1 << 20);
-	HPX_ASSERT(hpx_write_request_line(&out, method, target->path, target->query) == HPX_OK);
+	HPX_ASSERT(hpx_write_request_line(&out, method, target->path, target->query) ==
+		   HPX_OK);
 	hpx_buffer_done(&out);
 	if (hpx_span_eq(target->path, HPX_SPAN("*")))
 		return;
 	HPX_ASSERT(target->path.len > 0 && target->path.ptr[0] == '/');
 	check_bytes(target->path);
 	check_segments(target->path);
-	HPX_ASSERT(hpx_target_parse(method, target->path, arena, &again, &reason) == HPX_OK);
+	HPX_ASSERT(hpx_target_parse(method, target->path, arena, &again, &reason) ==
+		   HPX_OK);
 	HPX_ASSERT(hpx_span_eq(again.path, target->path));
 }
 
@@ -65,8 +68,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	hpx_arena_init(&arena, 1 << 20);
 	for (size_t i = 0; i < 2; i++) {
-		enum hpx_status status = hpx_target_parse(methods[i], hpx_span(data, size), &arena,
-							  &target, &reason);
+		enum hpx_status status = hpx_target_parse(methods[i], hpx_span(data, size),
+							  &arena, &target, &reason);
 		if (status == HPX_OK)
 			check(methods[i], &target, &arena);
 		else

@@ -135,6 +135,7 @@ bool feed_same(const struct feed_result *a, const struct feed_result *b)
 	       a->head.keep_alive == b->head.keep_alive &&
 	       a->head.expect_continue == b->head.expect_continue &&
 	       a->head.upgrade == b->head.upgrade &&
-	       hpx_span_eq(hpx_buffer_span(&a->head_text), hpx_buffer_span(&b->head_text)) &&
+	       hpx_span_eq(hpx_buffer_span(&a->head_text),
+			   hpx_buffer_span(&b->head_text)) &&
 	       hpx_span_eq(hpx_buffer_span(&a->body), hpx_buffer_span(&b->body));
 }

@@ -34,9 +34,9 @@ static void expect(const struct hpx_buffer *input, enum hpx_http_progress progre
 	feed_run(&setup, hpx_buffer_span(input), NULL, 0, &whole);
 	feed_run(&setup, hpx_buffer_span(input), cuts, count, &portioned);
 	if (whole.progress != progress || whole.error != error)
-		fail_msg("%zu bytes: got %d %s, want %d %s", input->len, (int)whole.progress,
-			 hpx_http_error_name(whole.error), (int)progress,
-			 hpx_http_error_name(error));
+		fail_msg("%zu bytes: got %d %s, want %d %s", input->len,
+			 (int)whole.progress, hpx_http_error_name(whole.error),
+			 (int)progress, hpx_http_error_name(error));
 	assert_true(feed_same(&whole, &portioned));
 	feed_done(&whole);
 	feed_done(&portioned);
@@ -83,7 +83,8 @@ static void fields_have_a_bound(void **state)
 	assert_int_equal(hpx_http_error_status(HPX_HTTP_ERROR_TOO_MANY_FIELDS), 431);
 }
 
-static const char chunked[] = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+static const char chunked[] =
+	"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 /* 4096 bytes a line, its CR LF included; each line anew. */
 static void chunk_lines_have_a_bound(void **state)
@@ -147,7 +148,8 @@ static void an_arena_without_room_refuses_the_head(void **state)
 	(void)state;
 	hpx_arena_init(&arena, 16);
 	hpx_http_reader_request(&reader, &setup.limits);
-	assert_int_equal(hpx_http_read_head(&reader, HPX_SPAN("GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+	assert_int_equal(hpx_http_read_head(&reader,
+					    HPX_SPAN("GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
 					    &arena, &head, &used),
 			 HPX_HTTP_BAD);
 	assert_int_equal(reader.error, HPX_HTTP_ERROR_HEAD_TOO_LARGE);
@@ -168,12 +170,12 @@ static void pipelined_messages_come_one_by_one(void **state)
 		{ "POST|/3||Host=a|Transfer-Encoding=chunked", "three" },
 		{ "GET|/4||Host=a", "" },
 	};
-	struct hpx_span rest = HPX_SPAN(
-		"GET /1 HTTP/1.1\r\nHost: a\r\n\r\n"
-		"POST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\ntwo"
-		"POST /3 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-		"5\r\nthree\r\n0\r\n\r\n"
-		"\r\nGET /4 HTTP/1.1\r\nHost: a\r\n\r\n");
+	struct hpx_span rest =
+		HPX_SPAN("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n"
+			 "POST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\ntwo"
+			 "POST /3 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+			 "5\r\nthree\r\n0\r\n\r\n"
+			 "\r\nGET /4 HTTP/1.1\r\nHost: a\r\n\r\n");
 	struct feed_result got;
 
 	(void)state;

@@ -37,8 +37,8 @@ static unsigned flags_of(const struct hpx_http_head *head)
 static void check_good(const struct vector *row, const struct feed_result *got)
 {
 	if (got->progress != HPX_HTTP_DONE)
-		fail_msg("%s: got %s %s, want DONE", row->rule, progress_names[got->progress],
-			 hpx_http_error_name(got->error));
+		fail_msg("%s: got %s %s, want DONE", row->rule,
+			 progress_names[got->progress], hpx_http_error_name(got->error));
 	if (got->head.framing != row->framing)
 		fail_msg("%s: got framing %d, want %d", row->rule, (int)got->head.framing,
 			 (int)row->framing);
@@ -47,10 +47,11 @@ static void check_good(const struct vector *row, const struct feed_result *got)
 			 row->flags);
 	struct hpx_span body = hpx_buffer_span(&got->body);
 	if (!hpx_span_eq(body, hpx_span_of(row->body)))
-		fail_msg("%s: got body \"%.*s\", want \"%s\"", row->rule, HPX_SPAN_ARG(body),
-			 row->body);
+		fail_msg("%s: got body \"%.*s\", want \"%s\"", row->rule,
+			 HPX_SPAN_ARG(body), row->body);
 	/* A body that ends with the connection has no next message behind it. */
-	bool counts = row->framing != HPX_FRAMING_CLOSE && row->framing != HPX_FRAMING_TUNNEL;
+	bool counts =
+		row->framing != HPX_FRAMING_CLOSE && row->framing != HPX_FRAMING_TUNNEL;
 	if (counts && row->input.len - got->used != row->rest)
 		fail_msg("%s: got %zu bytes left, want %zu", row->rule,
 			 row->input.len - got->used, row->rest);
@@ -177,11 +178,12 @@ static void what_is_wrong_is_said_at_once(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		feed_run(&setup, rows[i].input, NULL, 0, &got);
 		if (got.error != rows[i].error)
-			fail_msg("row %zu: got %s, want %s", i, hpx_http_error_name(got.error),
+			fail_msg("row %zu: got %s, want %s", i,
+				 hpx_http_error_name(got.error),
 				 hpx_http_error_name(rows[i].error));
 		feed_done(&got);
-		feed_run(&setup, hpx_span_first(rows[i].input, rows[i].input.len - 1), NULL, 0,
-			 &got);
+		feed_run(&setup, hpx_span_first(rows[i].input, rows[i].input.len - 1), NULL,
+			 0, &got);
 		assert_int_equal(got.progress, HPX_HTTP_MORE);
 		feed_done(&got);
 	}
@@ -189,8 +191,9 @@ static void what_is_wrong_is_said_at_once(void **state)
 
 static void spans_are_cut_where_they_belong(void **state)
 {
-	static const char request[] = "\r\nPOST /a?b HTTP/1.1\r\nHost:a\r\nX-One: \t1 2\t \r\n"
-				      "x:\r\n\r\n";
+	static const char request[] =
+		"\r\nPOST /a?b HTTP/1.1\r\nHost:a\r\nX-One: \t1 2\t \r\n"
+		"x:\r\n\r\n";
 	static const char response[] = "HTTP/1.0 404 Not  here\r\nA:b:c\r\n\r\n";
 	struct feed_setup setup = { .limits = limits };
 	struct feed_result got;
@@ -210,12 +213,14 @@ static void spans_are_cut_where_they_belong(void **state)
 
 static void lengths_are_known_without_a_body(void **state)
 {
-	struct feed_setup setup = { .response = true, .method = HPX_SPAN_INIT("HEAD"),
+	struct feed_setup setup = { .response = true,
+				    .method = HPX_SPAN_INIT("HEAD"),
 				    .limits = limits };
 	struct feed_result got;
 
 	(void)state;
-	feed_run(&setup, HPX_SPAN("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\n"),
+	feed_run(&setup,
+		 HPX_SPAN("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\n"),
 		 NULL, 0, &got);
 	assert_int_equal(got.progress, HPX_HTTP_DONE);
 	assert_true(got.head.has_content_length);

@@ -21,7 +21,8 @@ static void assert_member(const json_t *json, const char *name, const char *want
 	const char *got = json_string_value(json_object_get(json, name));
 
 	if (got == NULL || strcmp(got, want) != 0)
-		fail_msg("%s: got \"%s\", want \"%s\"", name, got != NULL ? got : "(none)", want);
+		fail_msg("%s: got \"%s\", want \"%s\"", name, got != NULL ? got : "(none)",
+			 want);
 }
 
 static void every_code_is_printed_as_its_row_says(void **state)
@@ -127,7 +128,8 @@ static void stripe_has_its_own_shape(void **state)
 
 static void a_full_buffer_holds_nothing_of_it(void **state)
 {
-	enum hpx_status (*const prints[])(const struct hpx_problem *, struct hpx_buffer *) = {
+	enum hpx_status (*const prints[])(const struct hpx_problem *,
+					  struct hpx_buffer *) = {
 		hpx_problem_print,
 		hpx_problem_print_stripe,
 	};
@@ -139,7 +141,8 @@ static void a_full_buffer_holds_nothing_of_it(void **state)
 		assert_status(hpx_buffer_text(&out, "before"), HPX_OK);
 		assert_status(prints[i](&full, &out), HPX_TOO_LARGE);
 		assert_span(hpx_buffer_span(&out), "before");
-		assert_status(hpx_problem_page(hpx_problem_kind(full.code), &out), HPX_TOO_LARGE);
+		assert_status(hpx_problem_page(hpx_problem_kind(full.code), &out),
+			      HPX_TOO_LARGE);
 		assert_span(hpx_buffer_span(&out), "before");
 		hpx_buffer_done(&out);
 	}

@@ -12,7 +12,7 @@ static void dates(void **state)
 {
 	static const struct {
 		const char *text;
-		int64_t unix_s;         /* -1: refused */
+		int64_t unix_s; /* -1: refused */
 	} rows[] = {
 		{ "Sun, 06 Nov 1994 08:49:37 GMT", THEN_S },
 		{ "Sunday, 06-Nov-94 08:49:37 GMT", THEN_S },
@@ -51,8 +51,8 @@ static void dates(void **state)
 		int64_t got = -1;
 		hpx_date_parse(hpx_span_of(rows[i].text), THEN_S * 1000, &got);
 		if (got != rows[i].unix_s)
-			fail_msg("\"%s\": got %lld, want %lld", rows[i].text, (long long)got,
-				 (long long)rows[i].unix_s);
+			fail_msg("\"%s\": got %lld, want %lld", rows[i].text,
+				 (long long)got, (long long)rows[i].unix_s);
 	}
 }
 
@@ -100,7 +100,8 @@ static void dates_that_are_written_are_read(void **state)
 		hpx_clock_http_date(s * 1000, text);
 		assert_status(hpx_date_parse(hpx_span_of(text), 0, &got), HPX_OK);
 		if (got != s)
-			fail_msg("%s: got %lld, want %lld", text, (long long)got, (long long)s);
+			fail_msg("%s: got %lld, want %lld", text, (long long)got,
+				 (long long)s);
 	}
 }
 
