@@ -1,0 +1,83 @@
+"""Shows that `observe` changes nothing for anybody and counts what would have
+happened: the way to start before an existing service."""
+import pytest
+
+from harness.secret import new_key
+
+CONFIG = {"observe": True}
+
+
+def outcomes(gateway):
+    return {n.split('"')[1]: v for n, v in gateway.metrics().items() if n.startswith("hapax_reserve_total{")}
+
+
+def moved(gateway, before):
+    after = outcomes(gateway)
+    return {o: after[o] - before.get(o, 0) for o in after if after[o] != before.get(o, 0)}
+
+
+@pytest.mark.parametrize("key, auth", [
+    (None, "Bearer s3cr3t"), ('"', "Bearer s3cr3t"), ("", "Bearer s3cr3t"), ("s3cr3t ,", None),
+    ("s3cr3t-k", "Digest s3cr3t"),
+])
+def test_nothing_is_refused(shared, key, auth):
+    """What would be refused goes up."""
+    before = len(shared.provider.seen())
+    assert shared.gateway.post(key=key, auth=auth).status == 200
+    assert len(shared.provider.seen()) == before + 1
+
+
+def test_nothing_is_altered(shared):
+    """The request and the answer are as if hapax only passed them on."""
+    key = new_key()
+    answer = shared.gateway.post(key=key, headers=[("Accept-Encoding", "gzip")], behave="header=X-A:1")
+    assert answer["X-A"] == "1"
+    for name in ("Hapax-Operation", "Idempotency-Expires", "Idempotent-Replayed"):
+        assert answer[name] is None, answer
+    request = shared.provider.seen(key=key)[0]
+    assert request["Accept-Encoding"] == "gzip"
+    for name in ("Hapax-Operation", "Hapax-Attempt", "Hapax-Lease"):
+        assert request[name] is None, request
+
+
+def test_nothing_is_replayed(shared):
+    """A retry goes up again, and is counted as what it would have been."""
+    key = new_key()
+    before = outcomes(shared.gateway)
+    bodies = [shared.gateway.post(key=key).body for _ in range(3)]
+    assert len(set(bodies)) == 3 and len(shared.provider.ledger(key)) == 3
+    assert moved(shared.gateway, before) == {"created": 1, "replay": 2}
+
+
+def test_mismatch_is_counted(shared):
+    """Another body with the same key goes up and is counted."""
+    key = new_key()
+    before = outcomes(shared.gateway)
+    for number in (1, 2):
+        assert shared.gateway.post(key=key, body=b'{"a": %d}' % number).status == 200
+    assert len(shared.provider.ledger(key)) == 2
+    assert moved(shared.gateway, before) == {"created": 1, "mismatch": 1}
+
+
+def test_unkeyed_is_counted(shared):
+    """Requests without a key are counted by route."""
+    def unkeyed():
+        return sum(v for n, v in shared.gateway.metrics().items() if n.startswith("hapax_unkeyed_total"))
+    before = unkeyed()
+    shared.gateway.post(key=None)
+    assert unkeyed() == before + 1
+
+
+def test_nothing_is_buffered(shared):
+    """Answers and uploads of any size flow."""
+    answer = shared.gateway.post(behave="big=5000000", body=b"x" * 5000000)
+    assert (answer.status, len(answer.body)) == (200, 5000000)
+    assert shared.provider.seen()[-1].size == 5000000
+
+
+def test_one_route_only(site):
+    """A route can observe while the others guard, and the other way round."""
+    one = site({"routes": [{"match": "POST /watched", "observe": True}]})
+    key = new_key()
+    assert [one.gateway.post("/watched", key=key).replayed for _ in range(2)] == [False, False]
+    assert [one.gateway.post("/other", key=key).replayed for _ in range(2)] == [False, True]
