@@ -1,0 +1,153 @@
+/* `hapax demo`: what a new user should see in a minute. It plays the story,
+ * shows both ledgers, and then keeps running for the user to try; `--once`
+ * ends after the story, with 0 only if every step came out right. */
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/demo_story.h"
+
+struct demo {
+	bool once;
+	struct hpx_demo_stage stage;
+	struct hpx_demo_report report;
+	atomic_bool told;        /* the story is over: Ctrl-C is the way to end */
+	sigset_t signals;
+};
+
+/* Ctrl-C at any moment: hapax is ended, the folder is gone. The story may hang
+ * in a wait just then, so this does not ask it. */
+static void *run_signals(void *arg)
+{
+	struct demo *demo = arg;
+	int which = 0;
+
+	while (sigwait(&demo->signals, &which) != 0)
+		;
+	hpx_demo_stage_sweep(&demo->stage);
+	fputs("\n", stdout);
+	fflush(stdout);
+	_exit(atomic_load(&demo->told) && which == SIGINT ? 0 : 128 + which);
+}
+
+static bool watch_signals(struct demo *demo)
+{
+	pthread_t thread;
+
+	sigemptyset(&demo->signals);
+	sigaddset(&demo->signals, SIGINT);
+	sigaddset(&demo->signals, SIGTERM);
+	sigaddset(&demo->signals, SIGHUP);
+	/* Before any other thread exists, so that all of them inherit it. */
+	pthread_sigmask(SIG_BLOCK, &demo->signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	if (pthread_create(&thread, NULL, run_signals, demo) != 0)
+		return false;
+	pthread_detach(thread);
+	return true;
+}
+
+static void print_opening(const struct demo *demo)
+{
+	printf("Five accidents, each twice: straight to a payments API that knows nothing\n"
+	       "of idempotency keys, and with hapax before that API.\n"
+	       "\n"
+	       "   without:  client ─▶ flaky network ─▶ payments API ─▶ ledger\n"
+	       "   with:     client ─▶ flaky network ─▶ hapax ─▶ payments API ─▶ ledger\n"
+	       "\n"
+	       "hapax runs as: hapax serve --config %s\n",
+	       demo->stage.config_path);
+}
+
+static void print_try(const struct demo *demo)
+{
+	const struct hpx_demo_stage *stage = &demo->stage;
+
+	printf("\nIt all keeps running now; Ctrl-C ends it. Try:\n"
+	       "\n"
+	       "  # a payment; the same line again is answered, not paid again\n"
+	       "  curl -i localhost:%u/payments -H 'Idempotency-Key: \"try-1\"' \\\n"
+	       "    -H 'Content-Type: application/json' -d '{\"order\":\"try\",\"cents\":1500}'\n"
+	       "\n"
+	       "  # the same without hapax: port %u. Through a network that loses the\n"
+	       "  # answer: port %u (before hapax), with this header:\n"
+	       "  #   -H '" HPX_DEMO_NETWORK_FIELD ": " HPX_DEMO_LOSE_ANSWER "'\n"
+	       "  # With the same header on port %u the answer is lost behind hapax, and\n"
+	       "  # the operation is unknown until somebody settles it.\n"
+	       "\n"
+	       "  # the two ledgers\n"
+	       "  curl localhost:%u/ledger\n"
+	       "  curl localhost:%u/ledger\n"
+	       "\n"
+	       "  # what hapax knows\n"
+	       "  hapax keys ls --store %s\n"
+	       "  curl localhost:%u/metrics\n",
+	       stage->hapax.port, stage->without.network.server.port,
+	       stage->with.network.server.port, stage->hapax.port,
+	       stage->without.network.server.port, stage->hapax.port, stage->store_url,
+	       stage->hapax.admin_port);
+	fflush(stdout);
+}
+
+static int run(struct demo *demo)
+{
+	char problem[1024];
+
+	hpx_demo_report_init(&demo->report);
+	if (!watch_signals(demo)) {
+		fputs("hapax demo: no thread can be started\n", stderr);
+		return HPX_EXIT_FAILED;
+	}
+	if (hpx_demo_stage_open(&demo->stage, !demo->once, problem, sizeof(problem)) != HPX_OK) {
+		fprintf(stderr, "hapax demo: %s\n", problem);
+		return HPX_EXIT_FAILED;
+	}
+	print_opening(demo);
+	hpx_demo_story(&demo->stage, &demo->report);
+	bool right = hpx_demo_report_table(&demo->report);
+	printf("\n%s\n", right ? "Every step came out right." :
+				 "Not every step came out right: see the marks above.");
+	atomic_store(&demo->told, true);
+	if (!demo->once) {
+		print_try(demo);
+		for (;;)
+			pause();
+	}
+	hpx_demo_stage_close(&demo->stage);
+	return right ? HPX_EXIT_OK : HPX_EXIT_FAILED;
+}
+
+int hpx_cli_demo(int argc, char **argv)
+{
+	const char *once = NULL;
+	const struct hpx_cli_flag flags[] = {
+		{ "once", NULL, "end after the story; exit 0 only if every step came out right",
+		  &once },
+	};
+	const struct hpx_cli_usage usage = {
+		.synopsis = "hapax demo [--once]",
+		.about = "Starts a small payments API with a ledger and a flaky network in front, puts\n"
+			 "hapax before it, and tells what happens to a double click, a lost answer, a\n"
+			 "retry storm, a changed amount and a crash, without hapax and with it. Then it\n"
+			 "keeps running and prints what to try with curl.\n"
+			 "\n"
+			 "Everything runs on 127.0.0.1, in a temporary folder that is removed at the end.\n",
+		.flags = flags,
+		.flag_count = 1,
+	};
+	int rest, code;
+
+	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
+		return code;
+	/* On the heap, for the signal thread may look at it until the very end. */
+	struct demo *demo = calloc(1, sizeof(*demo));
+	if (demo == NULL) {
+		fputs("hapax demo: out of memory\n", stderr);
+		return HPX_EXIT_FAILED;
+	}
+	demo->once = once != NULL;
+	return run(demo);
+}

@@ -1,0 +1,171 @@
+/* Building the demo's parts in order, and taking them down in the reverse. */
+#include "cli/demo_stage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* The parts in the order in which they are built; `built` counts them. */
+enum part { FOLDER, WITHOUT_API, WITHOUT_NETWORK, WITH_API, BEHIND, HAPAX, WITH_NETWORK };
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+	(void)info;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
+static enum hpx_status make_folder(struct hpx_demo_stage *stage)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	if (tmp == NULL || *tmp != '/' || strlen(tmp) > 1024)
+		tmp = "/tmp";
+	snprintf(stage->folder, sizeof(stage->folder), "%s/hapax-demo-XXXXXX", tmp);
+	if (mkdtemp(stage->folder) == NULL)
+		return HPX_IO;
+	snprintf(stage->config_path, PATH_MAX, "%s/hapax.yaml", stage->folder);
+	snprintf(stage->log_path, PATH_MAX, "%s/hapax.log", stage->folder);
+	snprintf(stage->store_url, PATH_MAX, "sqlite:%s/demo.db", stage->folder);
+	return HPX_OK;
+}
+
+static enum hpx_status write_config(const struct hpx_demo_stage *stage)
+{
+	FILE *file = fopen(stage->config_path, "wxe");
+
+	if (file == NULL)
+		return HPX_IO;
+	fprintf(file,
+		"listen: 127.0.0.1:%u\n"
+		"admin: 127.0.0.1:%u\n"
+		"upstream: http://127.0.0.1:%u\n"
+		"store: %s\n"
+		"routes:\n"
+		"  - match: POST /payments\n"
+		"    concurrent: wait\n"
+		"    server_error: unknown\n",
+		stage->hapax.port, stage->hapax.admin_port, stage->behind.server.port,
+		stage->store_url);
+	return fclose(file) == 0 ? HPX_OK : HPX_IO;
+}
+
+static enum hpx_status start_hapax(struct hpx_demo_stage *stage, bool known_ports)
+{
+	stage->hapax.port = hpx_demo_port(known_ports ? 8080 : 0);
+	stage->hapax.admin_port = hpx_demo_port(known_ports ? 8081 : 0);
+	stage->hapax.config_path = stage->config_path;
+	stage->hapax.log_path = stage->log_path;
+	enum hpx_status status = write_config(stage);
+	return status == HPX_OK ? hpx_demo_child_start(&stage->hapax) : status;
+}
+
+static enum hpx_status build(struct hpx_demo_stage *stage, enum part part, bool known_ports)
+{
+	char ledger[PATH_MAX];
+
+	snprintf(ledger, sizeof(ledger), "%s/ledger-%s", stage->folder,
+		 part == WITHOUT_API ? "without" : "with");
+	switch (part) {
+	case FOLDER:
+		return make_folder(stage);
+	case WITHOUT_API:
+		return hpx_demo_api_start(&stage->without.api, 0, ledger);
+	case WITHOUT_NETWORK:
+		return hpx_demo_network_start(&stage->without.network, known_ports ? 9000 : 0,
+					      stage->without.api.server.port);
+	case WITH_API:
+		return hpx_demo_api_start(&stage->with.api, 0, ledger);
+	case BEHIND:
+		return hpx_demo_network_start(&stage->behind, 0, stage->with.api.server.port);
+	case HAPAX:
+		return start_hapax(stage, known_ports);
+	case WITH_NETWORK:
+		return hpx_demo_network_start(&stage->with.network, known_ports ? 8082 : 0,
+					      stage->hapax.port);
+	}
+	return HPX_MISUSE;
+}
+
+/* The last of what hapax had to say, before its log is removed. */
+static void read_log_tail(const char *path, char *out, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = 0;
+
+	if (fd >= 0) {
+		off_t end = lseek(fd, 0, SEEK_END);
+		off_t from = end > (off_t)size - 1 ? end - ((off_t)size - 1) : 0;
+		n = pread(fd, out, size - 1, from);
+		close(fd);
+	}
+	out[n > 0 ? n : 0] = '\0';
+}
+
+static void explain(const struct hpx_demo_stage *stage, enum part part, enum hpx_status status,
+		    char *problem, size_t problem_size)
+{
+	char tail[700];
+
+	if (part == FOLDER) {
+		snprintf(problem, problem_size,
+			 "no folder can be made for its files (%s); set TMPDIR to one where it can",
+			 strerror(errno));
+	} else if (part == HAPAX) {
+		read_log_tail(stage->log_path, tail, sizeof(tail));
+		snprintf(problem, problem_size, "hapax serve did not start (%s); it said:\n%s",
+			 hpx_status_text(status), tail);
+	} else {
+		snprintf(problem, problem_size, "a part of it could not be started: %s",
+			 hpx_status_text(status));
+	}
+}
+
+enum hpx_status hpx_demo_stage_open(struct hpx_demo_stage *stage, bool known_ports,
+				    char *problem, size_t problem_size)
+{
+	stage->built = 0;
+	stage->without.name = "without hapax";
+	stage->without.guarded = false;
+	stage->with.name = "with hapax";
+	stage->with.guarded = true;
+	hpx_demo_child_init(&stage->hapax);
+	for (enum part part = FOLDER; part <= WITH_NETWORK; part++) {
+		enum hpx_status status = build(stage, part, known_ports);
+		if (status != HPX_OK) {
+			explain(stage, part, status, problem, problem_size);
+			hpx_demo_stage_close(stage);
+			return status;
+		}
+		stage->built = (unsigned)part + 1;
+	}
+	return HPX_OK;
+}
+
+void hpx_demo_stage_sweep(struct hpx_demo_stage *stage)
+{
+	hpx_demo_child_end(&stage->hapax);
+	if (stage->folder[0] != '\0')
+		nftw(stage->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* First what answers, then what waits for answers. */
+void hpx_demo_stage_close(struct hpx_demo_stage *stage)
+{
+	hpx_demo_child_end(&stage->hapax);
+	if (stage->built > WITHOUT_API)
+		hpx_demo_api_stop(&stage->without.api);
+	if (stage->built > WITH_API)
+		hpx_demo_api_stop(&stage->with.api);
+	if (stage->built > WITHOUT_NETWORK)
+		hpx_demo_network_stop(&stage->without.network);
+	if (stage->built > BEHIND)
+		hpx_demo_network_stop(&stage->behind);
+	if (stage->built > WITH_NETWORK)
+		hpx_demo_network_stop(&stage->with.network);
+	hpx_demo_stage_sweep(stage);
+}
