@@ -1,0 +1,76 @@
+/* Closing gently: everything pending goes out, then an end of stream; what
+ * the other side still sends is read and dropped until it ends too. Closing
+ * at once instead would make the kernel answer those bytes with a reset, and
+ * a reset destroys the last answer in the other side's hands. */
+#include "net/driver.h"
+
+#include <stdlib.h>
+
+struct farewell {
+	struct hpx_transport *transport;
+	uv_timer_t timer;
+};
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+static void finish(struct farewell *farewell)
+{
+	hpx_transport_close(farewell->transport);
+	uv_close((uv_handle_t *)&farewell->timer, on_timer_closed);
+}
+
+static void on_data(void *user, struct hpx_span bytes)
+{
+	(void)user;
+	(void)bytes;
+}
+
+static void on_end(void *user, enum hpx_status status)
+{
+	struct farewell *farewell = user;
+
+	if (status != HPX_CLOSED || hpx_transport_pending(farewell->transport) == 0)
+		finish(farewell);
+}
+
+static void on_drain(void *user)
+{
+	struct farewell *farewell = user;
+
+	if (farewell->transport->phase != HPX_TRANSPORT_OPEN)
+		finish(farewell);
+}
+
+static const struct hpx_transport_events farewell_events = { on_data, on_end, on_drain };
+
+static void on_time(uv_timer_t *timer)
+{
+	finish(timer->data);
+}
+
+void hpx_transport_close_gently(struct hpx_transport *transport, uint64_t linger_ms)
+{
+	struct farewell *farewell = NULL;
+
+	/* Where nothing is pending and the other side has ended, closing is
+	 * gentle in itself. */
+	bool wait = transport->phase == HPX_TRANSPORT_OPEN ||
+		    (transport->phase == HPX_TRANSPORT_ENDED &&
+		     hpx_transport_pending(transport) > 0);
+	if (wait)
+		farewell = malloc(sizeof(*farewell));
+	if (farewell == NULL) {
+		hpx_transport_close(transport);
+		return;
+	}
+	farewell->transport = transport;
+	uv_timer_init(&transport->loop->uv, &farewell->timer);
+	farewell->timer.data = farewell;
+	uv_timer_start(&farewell->timer, on_time, linger_ms, 0);
+	hpx_transport_attach(transport, &farewell_events, farewell);
+	hpx_transport_shutdown(transport);
+	hpx_transport_read_start(transport);
+}

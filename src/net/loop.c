@@ -1,0 +1,181 @@
+/* The event loop: its inbox (other threads push, this one takes all at once)
+ * and its list of things put off to the end of the turn. */
+#include "net/loop.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+
+static void list_init(struct hpx_later *head)
+{
+	head->next = head;
+	head->prev = head;
+}
+
+static void list_append(struct hpx_later *head, struct hpx_later *later)
+{
+	later->next = head;
+	later->prev = head->prev;
+	head->prev->next = later;
+	head->prev = later;
+}
+
+void hpx_later_cancel(struct hpx_later *later)
+{
+	if (later->next == NULL)
+		return;
+	later->prev->next = later->next;
+	later->next->prev = later->prev;
+	later->next = NULL;
+	later->prev = NULL;
+}
+
+static void do_nothing(uv_idle_t *idle)
+{
+	(void)idle;
+}
+
+/* What is put off while these run has its turn after the next polling, so
+ * that a chain of them cannot keep the sockets waiting. */
+static void run_laters(uv_check_t *check)
+{
+	struct hpx_loop *loop = check->data;
+	struct hpx_later now;
+
+	list_init(&now);
+	if (loop->laters.next != &loop->laters) {
+		now = loop->laters;
+		now.next->prev = &now;
+		now.prev->next = &now;
+		list_init(&loop->laters);
+	}
+	while (now.next != &now) {
+		struct hpx_later *later = now.next;
+		hpx_later_cancel(later);
+		later->run(later);
+	}
+	if (loop->laters.next == &loop->laters) {
+		uv_check_stop(&loop->turn_end);
+		uv_idle_stop(&loop->no_wait);
+	}
+}
+
+void hpx_loop_later(struct hpx_loop *loop, struct hpx_later *later)
+{
+	if (later->next != NULL)
+		return;
+	list_append(&loop->laters, later);
+	uv_check_start(&loop->turn_end, run_laters);
+	uv_idle_start(&loop->no_wait, do_nothing);
+}
+
+void hpx_loop_post(struct hpx_loop *loop, struct hpx_message *message)
+{
+	struct hpx_message *head =
+		atomic_load_explicit(&loop->inbox, memory_order_relaxed);
+
+	do {
+		message->next = head;
+	} while (!atomic_compare_exchange_weak_explicit(&loop->inbox, &head, message,
+							memory_order_release,
+							memory_order_relaxed));
+	/* Whoever found the inbox empty wakes the loop; it takes all there is. */
+	if (head == NULL)
+		uv_async_send(&loop->wake);
+}
+
+/* The stack holds the newest first; turned round, it is in order of arrival. */
+static struct hpx_message *take_all(struct hpx_loop *loop)
+{
+	struct hpx_message *newest =
+		atomic_exchange_explicit(&loop->inbox, NULL, memory_order_acquire);
+	struct hpx_message *oldest = NULL;
+
+	while (newest != NULL) {
+		struct hpx_message *next = newest->next;
+		newest->next = oldest;
+		oldest = newest;
+		newest = next;
+	}
+	return oldest;
+}
+
+static bool handle_inbox(struct hpx_loop *loop)
+{
+	struct hpx_message *message = take_all(loop);
+	bool any = message != NULL;
+
+	while (message != NULL) {
+		/* Handling may free the message. */
+		struct hpx_message *next = message->next;
+		message->handle(message);
+		message = next;
+	}
+	return any;
+}
+
+static void on_wake(uv_async_t *wake)
+{
+	handle_inbox(wake->data);
+}
+
+enum hpx_status hpx_loop_init(struct hpx_loop *loop)
+{
+	char *buffer = malloc(HPX_LOOP_READ_BYTES);
+
+	if (buffer == NULL)
+		return HPX_NOMEM;
+	if (uv_loop_init(&loop->uv) != 0)
+		goto fail_loop;
+	if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0)
+		goto fail_wake;
+	uv_check_init(&loop->uv, &loop->turn_end);
+	uv_idle_init(&loop->uv, &loop->no_wait);
+	uv_unref((uv_handle_t *)&loop->wake);
+	loop->wake.data = loop;
+	loop->turn_end.data = loop;
+	loop->no_wait.data = loop;
+	atomic_init(&loop->inbox, NULL);
+	list_init(&loop->laters);
+	loop->read_buffer = buffer;
+	loop->user = NULL;
+	return HPX_OK;
+
+fail_wake:
+	uv_loop_close(&loop->uv);
+fail_loop:
+	free(buffer);
+	return HPX_IO;
+}
+
+void hpx_loop_run(struct hpx_loop *loop)
+{
+	uv_run(&loop->uv, UV_RUN_DEFAULT);
+}
+
+void hpx_loop_stop(struct hpx_loop *loop)
+{
+	uv_stop(&loop->uv);
+}
+
+static void close_handle(uv_handle_t *handle, void *unused)
+{
+	(void)unused;
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+void hpx_loop_done(struct hpx_loop *loop)
+{
+	while (handle_inbox(loop))
+		;
+	uv_walk(&loop->uv, close_handle, NULL);
+	/* A stop that was asked for makes one run return early. */
+	while (uv_run(&loop->uv, UV_RUN_DEFAULT) != 0)
+		;
+	while (handle_inbox(loop))
+		;
+	int rc = uv_loop_close(&loop->uv);
+	HPX_ASSERT(rc == 0);
+	free(loop->read_buffer);
+}
