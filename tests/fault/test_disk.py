@@ -1,0 +1,170 @@
+"""Shows that a full disk and a failing fsync cost availability and nothing
+else: what cannot be made durable is refused before anything happens, replays go
+on, and it recovers by itself."""
+import pathlib
+import shutil
+import subprocess
+import threading
+
+import pytest
+
+from harness import check
+from harness.gateway import merge
+from harness.secret import new_key
+from judge import BEHAVIOURS, POLICY, Operation, join, judge, send, settle
+
+
+def namespace():
+    """The command that gives a process mounts of its own; skips where none may."""
+    for command in (["unshare", "-m"], ["unshare", "-rm"]):
+        probe = command + ["sh", "-c", "mount -t tmpfs -o size=1m tmpfs /mnt"]
+        try:
+            if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
+                return command
+        except FileNotFoundError:
+            pytest.skip("unshare (util-linux) is not installed")
+    pytest.skip("no mount namespace may be made here, so no small disk")
+    return None
+
+
+class SmallDisk:
+    """A gateway whose store lies on a tmpfs that only it sees."""
+
+    def __init__(self, ground, folder, size, config):
+        self.mount = folder / "disk"
+        self.mount.mkdir()
+        script = f'mount -t tmpfs -o size={size},mode=700 tmpfs "$0" && exec "$@"'
+        config = merge(merge(POLICY, {"store": f"sqlite:{self.mount}/hapax.db"}), config)
+        self.ground = ground(config, wrap=namespace() + ["sh", "-c", script, str(self.mount)])
+        self.gateway, self.provider = self.ground.gateway, self.ground.provider
+        self.gateway.start()
+
+    @property
+    def filler(self):
+        return pathlib.Path(f"/proc/{self.gateway.pid}/root{self.mount}/filler")
+
+    def fill(self, leave=0):
+        """Takes all of the space but `leave` bytes."""
+        free = shutil.disk_usage(self.filler.parent).free
+        with open(self.filler, "wb") as file:
+            try:
+                while free > leave:
+                    file.write(bytes(4096))
+                    file.flush()
+                    free -= 4096
+            except OSError:
+                return
+
+    def free(self):
+        self.filler.unlink()
+
+
+def fill_until_refused(disk):
+    """The first operations may still find room in the log; then they are refused."""
+    for _ in range(500):
+        disk.fill()
+        key = new_key()
+        answer = disk.gateway.post(key=key)
+        if answer.status == 503:
+            check.problem(answer, "idempotency_store_unavailable")
+            return key
+        assert answer.status in (200, 504), answer
+    raise AssertionError("500 operations on a full disk")
+
+
+def test_disk_full(ground, tmp_path):
+    """Full: 503 and nothing executed, replays go on; with space again, so does all."""
+    disk = SmallDisk(ground, tmp_path, "2m", {"limits": {"free_space": 0}})
+    gateway, provider = disk.gateway, disk.provider
+    stored = new_key()
+    first = gateway.post(key=stored)
+    with gateway.connect(60) as wire:
+        held = new_key()
+        wire.send(gateway.request("POST", "/pay", key=held, behave=f"hold={held}"))
+        provider.gate(held).wait_arrived()
+        refused = fill_until_refused(disk)
+        assert provider.seen(key=refused) == [], "executed without a reservation"
+        check.same_answer(first, gateway.post(key=stored))
+        provider.gate(held).release()
+        late = wire.answer()
+    assert late.status == 200 or check.problem(late, "upstream_outcome_unknown"), late
+    disk.free()
+    check.until(lambda: gateway.post(key=refused).status == 200, "it recovers by itself")
+    check.until(lambda: gateway.post(key=held).replayed, "the late answer is stored", 30)
+    assert (len(provider.ledger(refused)), len(provider.ledger(held))) == (1, 1)
+    assert gateway.metrics()["hapax_store_errors_total"] > 0
+    assert gateway.admin("/readyz").status == 200
+
+
+def test_not_ready_is_not_store_down(ground, tmp_path):
+    """A store that is down does not make it unready: restarting would not help."""
+    disk = SmallDisk(ground, tmp_path, "2m", {"limits": {"free_space": 0}})
+    fill_until_refused(disk)
+    assert disk.gateway.admin("/readyz").status == 200
+    assert disk.gateway.get("/x").status == 200
+
+
+def test_observe_fails_open(ground, tmp_path):
+    """While only observing, a full disk stops nobody."""
+    disk = SmallDisk(ground, tmp_path, "2m", {"limits": {"free_space": 0}, "observe": True})
+    disk.fill()
+    assert [disk.gateway.post().status for _ in range(100)] == [200] * 100
+
+
+def test_floor_of_free_space(ground, tmp_path):
+    """Below the floor new keys are refused while replays and completions go on."""
+    disk = SmallDisk(ground, tmp_path, "32m", {"limits": {"free_space": "16MiB"}})
+    gateway, provider = disk.gateway, disk.provider
+    stored = new_key()
+    first = gateway.post(key=stored)
+    with gateway.connect() as wire:
+        held = new_key()
+        wire.send(gateway.request("POST", "/pay", key=held, behave=f"hold={held}"))
+        provider.gate(held).wait_arrived()
+        disk.fill(leave=8 << 20)
+        check.until(lambda: gateway.post().status == 503, "new keys are refused")
+        refused = new_key()
+        check.problem(gateway.post(key=refused), "idempotency_store_unavailable")
+        check.same_answer(first, gateway.post(key=stored))
+        provider.gate(held).release()
+        done = wire.answer()
+    assert done.status == 200, done
+    check.same_answer(done, gateway.post(key=held))
+    disk.free()
+    check.until(lambda: gateway.post(key=refused).status == 200, "it recovers by itself")
+    assert (len(provider.ledger(refused)), len(provider.ledger(held))) == (1, 1)
+
+
+def failing_sync(first, every):
+    """strace, which lets every n-th fsync fail; skips where it may not trace."""
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+    if subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("strace may not trace here")
+    return ["strace", "-D", "-f", "-q", "-o", "/dev/null", "-e", "trace=fsync,fdatasync",
+            "-e", f"inject=fsync,fdatasync:error=EIO:when={first}+{every}"]
+
+
+@pytest.mark.parametrize("first, every", [(12, 7), (15, 2), (11, 31)])
+def test_failing_fsync(ground, chance, first, every):
+    """Every n-th fsync fails: refused or unknown, never twice, and nothing that a
+    client saw is lost, also not after the next start."""
+    one = ground(merge(POLICY, {"defaults": {"lease": "2s"}}), wrap=failing_sync(first, every))
+    one.gateway.start({"ASAN_OPTIONS": "detect_leaks=0"})
+    operations = [Operation(chance.choice(BEHAVIOURS)) for _ in range(60)]
+
+    def client(mine):
+        for operation in mine:
+            answer = send(one.gateway, operation, operation.behave)
+            if answer is None or not operation.saw(answer):
+                settle(one.gateway, operation)
+
+    threads = [threading.Thread(target=client, args=(operations[n::3],)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    join(threads)
+    assert one.gateway.metrics()["hapax_store_errors_total"] > 0, "no fsync failed"
+    one.gateway.kill()
+    one.gateway.wrap = []
+    one.gateway.start()
+    judge(one.gateway, one.provider, operations)

@@ -1,0 +1,89 @@
+"""Shows that a process which is stopped beyond its lease and then continued
+(a paused machine, a long swap) can do no harm with what it believed before."""
+import os
+import signal
+import threading
+
+import pytest
+
+from harness import check
+from judge import POLICY, BEHAVIOURS, Operation, join, judge, send, settle, workload
+
+BEYOND_LEASE = 1.6
+EARLY = ("reserve_submitted", "batch_begun", "batch_written", "batch_committed", "reserve_done",
+         "send_before")
+
+
+def stopped(gateway):
+    with open(f"/proc/{gateway.pid}/stat", encoding="ascii", errors="replace") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def pause(seconds):
+    """Time passes; that is what is tested."""
+    threading.Event().wait(seconds)
+
+
+def test_stopped_at(ground, step):
+    """Stopped at a step, continued after its lease is lost."""
+    one = ground(POLICY)
+    operations = [Operation(b) for b in ("", "delay=0.03", "reset=after", "status=429")]
+    one.gateway.start({"HAPAX_STOP_AT": f"{step}:2"})
+    threads = workload(one.gateway, operations)
+    check.until(lambda: stopped(one.gateway), f"stopped at {step}")
+    pause(BEYOND_LEASE)
+    one.gateway.signal(signal.SIGCONT)
+    join(threads)
+    judge(one.gateway, one.provider, operations, stuck_is_wrong=False)
+
+
+@pytest.mark.parametrize("early", EARLY)
+def test_no_first_byte_after_the_pause(ground, early):
+    """Whoever is paused before the first byte sends none afterwards: it leaves
+    within half a lease of the asking, or not at all."""
+    one = ground(POLICY)
+    one.gateway.start({"HAPAX_STOP_AT": early})
+    operation = Operation("")
+    threads = workload(one.gateway, [operation], copies=0)
+    check.until(lambda: stopped(one.gateway), f"stopped at {early}")
+    assert one.provider.seen(key=operation.key) == []
+    pause(BEYOND_LEASE)
+    one.gateway.signal(signal.SIGCONT)
+    join(threads)
+    attempts = [r["Hapax-Attempt"] for r in one.provider.seen(key=operation.key)]
+    assert attempts == [], f"attempt {attempts} was sent after the pause: {operation}"
+    judge(one.gateway, one.provider, [operation], stuck_is_wrong=False)
+
+
+def test_stopped_at_random(ground, chance):
+    """Stopped at random times under load, again and again."""
+    one = ground(POLICY)
+    one.gateway.start()
+    over, operations, lock = threading.Event(), [], threading.Lock()
+
+    def client(behaviours):
+        while not over.is_set():
+            operation = Operation(next(behaviours))
+            with lock:
+                operations.append(operation)
+            answer = send(one.gateway, operation, operation.behave)
+            if answer is None or not operation.saw(answer):
+                settle(one.gateway, operation)
+
+    def behaviours(seed):
+        while True:
+            yield BEHAVIOURS[seed.randrange(len(BEHAVIOURS))]
+
+    seeds = [type(chance)(chance.random()) for _ in range(3)]
+    threads = [threading.Thread(target=client, args=(behaviours(s),)) for s in seeds]
+    for thread in threads:
+        thread.start()
+    for _ in range(int(os.environ.get("HAPAX_STOPS", "4"))):
+        pause(chance.uniform(0.05, 0.3))
+        one.gateway.signal(signal.SIGSTOP)
+        pause(BEYOND_LEASE)
+        one.gateway.signal(signal.SIGCONT)
+    over.set()
+    join(threads)
+    judge(one.gateway, one.provider, operations, stuck_is_wrong=False)
+    assert len(operations) > 20
