@@ -7,7 +7,13 @@
  * other op carries something that must not be lost (an answer, a proof, an
  * operator's word) and is tried again, with backoff, until the store takes it
  * or the committer stops. While the store is down, RESERVE is refused without
- * asking it, except for a probe every quarter of a second. */
+ * asking it (HPX_UNAVAILABLE), except for a probe every quarter of a second.
+ *
+ * What a RESERVE that did not succeed means: with HPX_UNAVAILABLE, HPX_CLOSED
+ * or HPX_MISUSE the store was not asked, and nothing is reserved; with any
+ * other status the reservation may be durable all the same, and the submitter
+ * sends a FAIL with its token, which settles it either way (HPX_STALE: there
+ * was none). */
 #ifndef HPX_STORE_COMMITTER_H
 #define HPX_STORE_COMMITTER_H
 
@@ -19,7 +25,7 @@ struct hpx_committer;
 struct hpx_committer_options {
 	struct hpx_store *store;
 	struct hpx_waitlist *waitlist;   /* woken for every op that ended an attempt */
-	size_t batch_max;                /* ops in one transaction */
+	size_t batch_max;                /* ops in one transaction; 0: 256 */
 	/* Called on the committer's thread when the store goes down or comes
 	 * back (status OK), with a sentence for people. May be NULL. */
 	void (*changed)(void *user, enum hpx_status status, const char *problem);

@@ -1,0 +1,260 @@
+/* From an op and a record to what must be written: the part of every driver
+ * that does not depend on how it stores things. */
+#include "store/change.h"
+
+#include "base/assert.h"
+
+/* A person says "applied" and has no answer to give: retries are told that it
+ * happened, with this status. */
+#define STATUS_APPLIED 200
+
+/* Where not even the retention of a broken record can be read. */
+#define RETENTION_MENDED_MS ((int64_t)24 * 60 * 60 * 1000)
+
+const struct hpx_operation_id *hpx_op_id(const struct hpx_store_op *op)
+{
+	return op->verb == HPX_VERB_RESERVE ? &op->ask->id : &op->id;
+}
+
+static void decide_unreadable(const struct hpx_record *record, struct hpx_decision *decision)
+{
+	*decision = (struct hpx_decision){ .verdict = HPX_VERDICT_UNKNOWN, .record = *record };
+	decision->record.state = HPX_STATE_UNKNOWN;
+}
+
+static void decide(const struct hpx_found *found, const struct hpx_ask *ask,
+		   const struct hpx_policy *policy, const struct hpx_moment *now,
+		   struct hpx_decision *decision)
+{
+	if (found->exists && !found->readable)
+		decide_unreadable(&found->record, decision);
+	else
+		hpx_decide(found->exists ? &found->record : NULL, ask, policy, now, decision);
+}
+
+void hpx_decision_lose_answer(struct hpx_decision *decision)
+{
+	decision->verdict = HPX_VERDICT_UNKNOWN;
+	decision->write = false;
+}
+
+bool hpx_change_peek(const struct hpx_found *found, const struct hpx_ask *ask,
+		     const struct hpx_policy *policy, const struct hpx_moment *now,
+		     struct hpx_decision *ret_decision)
+{
+	struct hpx_decision decision;
+
+	decide(found, ask, policy, now, &decision);
+	if (decision.write || decision.verdict == HPX_VERDICT_EXECUTE ||
+	    decision.verdict == HPX_VERDICT_EXECUTE_AGAIN)
+		return false;
+	*ret_decision = decision;
+	return true;
+}
+
+static void make_reserve(const struct hpx_found *found, struct hpx_store_op *op,
+			 const struct hpx_moment *now, bool space_low, struct hpx_change *change)
+{
+	struct hpx_decision *decision = &op->decision;
+
+	decide(found, op->ask, op->policy, now, decision);
+	if (!decision->write)
+		return;
+	bool begins = decision->verdict == HPX_VERDICT_EXECUTE ||
+		      decision->verdict == HPX_VERDICT_EXECUTE_AGAIN;
+	if (begins && space_low) {
+		op->status = HPX_FULL;
+		*decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+		return;
+	}
+	change->record = decision->record;
+	if (!found->exists) {
+		change->write = HPX_WRITE_INSERT;
+		return;
+	}
+	bool anew = decision->verdict == HPX_VERDICT_EXECUTE;
+	change->write = anew ? HPX_WRITE_REPLACE : HPX_WRITE_UPDATE;
+	change->event = hpx_move_name(begins ? HPX_MOVE_RESERVE : HPX_MOVE_SWEEP);
+	if (anew)
+		change->reason = "the key had expired and is used again";
+	else if (!begins)
+		change->reason = "the lease ran out";
+}
+
+static enum hpx_move move_of(const struct hpx_store_op *op)
+{
+	switch (op->verb) {
+	case HPX_VERB_COMPLETE:
+		return HPX_MOVE_COMPLETE;
+	case HPX_VERB_FAIL:
+		return HPX_MOVE_FAIL;
+	case HPX_VERB_RELEASE:
+		return HPX_MOVE_RELEASE;
+	case HPX_VERB_LOSE:
+		return HPX_MOVE_LOSE;
+	case HPX_VERB_RENEW:
+		return HPX_MOVE_RENEW;
+	case HPX_VERB_RESOLVE:
+		return op->applied ? HPX_MOVE_APPLY : HPX_MOVE_UNAPPLY;
+	default:
+		HPX_ASSERT(op->verb == HPX_VERB_FORGET);
+		return HPX_MOVE_FORGET;
+	}
+}
+
+static struct hpx_move_args args_of(const struct hpx_store_op *op, enum hpx_move move,
+				    const struct hpx_moment *now)
+{
+	struct hpx_move_args args = {
+		.now = *now,
+		.token = op->token,
+		.status = op->status_seen,
+		.lease_ms = op->lease_ms,
+		.force = op->force,
+	};
+
+	if (move == HPX_MOVE_APPLY)
+		args.status = STATUS_APPLIED;
+	if (op->answer != NULL && (move == HPX_MOVE_COMPLETE || move == HPX_MOVE_APPLY)) {
+		args.status = op->answer->status;
+		args.kept = op->answer->kept;
+	}
+	return args;
+}
+
+/* The way of a first attempt that simply went well (reserve, complete) or
+ * left nothing (release) is told by the row itself; everything else leaves an
+ * event, so that the hot path writes none. */
+static bool leaves_event(const struct hpx_record *before, enum hpx_move move)
+{
+	bool first = before->state == HPX_STATE_IN_PROGRESS && before->attempt == 1;
+
+	if (move == HPX_MOVE_COMPLETE || move == HPX_MOVE_RELEASE)
+		return !first;
+	return true;
+}
+
+static void make_move(const struct hpx_record *before, struct hpx_store_op *op,
+		      const struct hpx_moment *now, struct hpx_change *change)
+{
+	enum hpx_move move = move_of(op);
+	struct hpx_move_args args = args_of(op, move, now);
+
+	change->record = *before;
+	op->status = hpx_record_move(&change->record, move, &args);
+	if (op->status != HPX_OK)
+		return;
+	if (move == HPX_MOVE_RENEW) {
+		change->write = HPX_WRITE_LEASE;
+		return;
+	}
+	if (change->record.state == before->state)
+		return; /* the same move again, by the same lease */
+	change->write = change->record.state == HPX_STATE_NONE ? HPX_WRITE_REMOVE :
+								 HPX_WRITE_UPDATE;
+	if (change->record.state == HPX_STATE_COMPLETED && change->record.kept)
+		change->answer = op->answer;
+	if (leaves_event(before, move))
+		change->event = hpx_move_name(move);
+}
+
+/* What a person settles must be a whole record again: a token that was never
+ * given out, the reference that the person named, and what could be read. */
+static void mend(const struct hpx_store_op *op, const struct hpx_moment *now,
+		 struct hpx_record *record)
+{
+	record->id = op->id;
+	record->state = HPX_STATE_UNKNOWN;
+	record->token = (struct hpx_token){ { 0 } };
+	if (hpx_token_is_void(&record->first))
+		record->first = op->token;
+	if (hpx_token_is_void(&record->first))
+		hpx_token_make(&record->first);
+	if (record->attempt == 0)
+		record->attempt = 1;
+	if (record->created_ms <= 0)
+		record->created_ms = now->wall_ms;
+	if (record->retention_ms <= 0)
+		record->retention_ms = RETENTION_MENDED_MS;
+	record->expires_ms = 0;
+	record->kept = false;
+}
+
+/* A row that cannot be read: only a person's word, by force, moves it. */
+static void make_unreadable(const struct hpx_found *found, struct hpx_store_op *op,
+			    const struct hpx_moment *now, struct hpx_change *change)
+{
+	struct hpx_record record = found->record;
+	bool person = op->verb == HPX_VERB_RESOLVE || op->verb == HPX_VERB_FORGET;
+
+	if (!person || !op->force) {
+		op->status = HPX_CORRUPT;
+		return;
+	}
+	mend(op, now, &record);
+	make_move(&record, op, now, change);
+}
+
+/* RESOLVE and FORGET name the operation by its reference. */
+static enum hpx_status check_reference(const struct hpx_found *found,
+				       const struct hpx_store_op *op)
+{
+	if (op->verb != HPX_VERB_RESOLVE && op->verb != HPX_VERB_FORGET)
+		return HPX_OK;
+	if (!found->exists)
+		return HPX_NOT_FOUND;
+	if (found->readable && !hpx_token_eq(&found->record.first, &op->token))
+		return HPX_STALE;
+	return HPX_OK;
+}
+
+/* An op that no submitter may send: a completion without an answer, a lease
+ * of no length, a status that is none. */
+static bool is_misuse(const struct hpx_store_op *op)
+{
+	if (op->answer != NULL && op->answer->status == 0)
+		return true;
+	switch (op->verb) {
+	case HPX_VERB_RESERVE:
+		return op->ask == NULL || op->policy == NULL ||
+		       hpx_token_is_void(&op->ask->token) || op->policy->retention_ms < 0;
+	case HPX_VERB_COMPLETE:
+		return op->answer == NULL;
+	case HPX_VERB_RENEW:
+		return op->lease_ms <= 0;
+	default:
+		return false;
+	}
+}
+
+void hpx_change_make(const struct hpx_found *found, struct hpx_store_op *op,
+		     const struct hpx_moment *now, bool space_low, struct hpx_change *ret_change)
+{
+	static const struct hpx_record none;
+
+	*ret_change = (struct hpx_change){ .write = HPX_WRITE_NOTHING };
+	op->status = is_misuse(op) ? HPX_MISUSE : check_reference(found, op);
+	if (op->status != HPX_OK)
+		return;
+	if (op->verb == HPX_VERB_RESERVE)
+		make_reserve(found, op, now, space_low, ret_change);
+	else if (found->exists && !found->readable)
+		make_unreadable(found, op, now, ret_change);
+	else
+		make_move(found->exists ? &found->record : &none, op, now, ret_change);
+}
+
+bool hpx_change_sweep(const struct hpx_record *record, bool owner_dead,
+		      const struct hpx_moment *now, struct hpx_change *ret_change)
+{
+	struct hpx_move_args args = { .now = *now, .owner_dead = owner_dead };
+	struct hpx_change change = { .write = HPX_WRITE_UPDATE, .record = *record };
+
+	if (hpx_record_move(&change.record, HPX_MOVE_SWEEP, &args) != HPX_OK)
+		return false;
+	change.event = hpx_move_name(HPX_MOVE_SWEEP);
+	change.reason = owner_dead ? "the process that held the lease is gone" :
+				     "the lease ran out";
+	*ret_change = change;
+	return true;
+}

@@ -1,0 +1,531 @@
+/* The committer's thread: takes what is queued, runs it in one transaction,
+ * and when that fails finds out op by op what the store still takes.
+ *
+ *              run of a batch fails              two ops in a row fail alone,
+ *   up ───────────────▶ recover, each op alone ───────────────▶ down
+ *    ▲                        │ recovered, taken                   │ or cannot recover
+ *    └────────────────────────┴────────────────────────────────────┘
+ *                                     a probe is taken
+ *
+ * One op that fails alone is that op's trouble; two in a row are the store's.
+ * The retry list and the state are the thread's own; only the queue and
+ * `stopping` are shared. */
+#include "store/committer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+
+#define BATCH_DEFAULT 256
+#define PROBE_MS 250
+#define BACKOFF_FIRST_MS 50
+#define BACKOFF_LAST_MS 5000
+#define FAILURES_UNTIL_DOWN 2
+
+struct list {
+	struct hpx_store_op *head;
+	struct hpx_store_op **tail;
+};
+
+struct hpx_committer {
+	struct hpx_committer_options options;
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	/* Under the mutex. */
+	struct list queue;
+	bool stopping;
+	bool ended;
+	int64_t deadline_ms;
+	/* The thread's own. */
+	struct list retries;
+	struct hpx_store_op **batch;
+	bool last_pass;            /* `stopping` was seen before this pass began */
+	bool down;
+	unsigned failures;         /* ops in a row that failed alone */
+	int64_t probe_ms;          /* when the store is asked again */
+	char problem[HPX_STORE_PROBLEM_SIZE];
+	/* For anybody. */
+	_Atomic bool healthy;
+};
+
+static void list_init(struct list *list)
+{
+	list->head = NULL;
+	list->tail = &list->head;
+}
+
+static void list_push(struct list *list, struct hpx_store_op *op)
+{
+	op->next = NULL;
+	*list->tail = op;
+	list->tail = &op->next;
+}
+
+static struct hpx_store_op *list_pop(struct list *list)
+{
+	struct hpx_store_op *op = list->head;
+
+	if (op == NULL)
+		return NULL;
+	list->head = op->next;
+	if (list->head == NULL)
+		list->tail = &list->head;
+	op->next = NULL;
+	return op;
+}
+
+/* ---- the end of an op ---- */
+
+static void wake_waiters(struct hpx_waitlist *waitlist, const struct hpx_store_op *op)
+{
+	switch (op->verb) {
+	case HPX_VERB_COMPLETE:
+	case HPX_VERB_FAIL:
+	case HPX_VERB_RELEASE:
+	case HPX_VERB_LOSE:
+	case HPX_VERB_RESOLVE:
+	case HPX_VERB_FORGET:
+		hpx_waitlist_wake(waitlist, &op->id);
+		break;
+	case HPX_VERB_RESERVE:
+		/* It found a lost lease: nobody's answer will come. */
+		if (op->decision.write && op->decision.verdict == HPX_VERDICT_UNKNOWN)
+			hpx_waitlist_wake(waitlist, &op->ask->id);
+		break;
+	case HPX_VERB_SWEEP:
+		for (unsigned i = 0; op->touched != NULL && i < op->count; i++)
+			hpx_waitlist_wake(waitlist, &op->touched[i]);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Afterwards the op belongs to its submitter again. */
+static void settle(struct hpx_committer *c, struct hpx_store_op *op)
+{
+	if (op->status == HPX_OK && c->options.waitlist != NULL)
+		wake_waiters(c->options.waitlist, op);
+	if (op->done != NULL)
+		op->done(op);
+}
+
+static void settle_with(struct hpx_committer *c, struct hpx_store_op *op, enum hpx_status status)
+{
+	op->status = status;
+	settle(c, op);
+}
+
+static void put_off(struct hpx_committer *c, struct hpx_store_op *op)
+{
+	int64_t wait_ms = BACKOFF_FIRST_MS;
+
+	for (unsigned i = 0; i < op->tries && wait_ms < BACKOFF_LAST_MS; i++)
+		wait_ms *= 2;
+	op->tries++;
+	op->due_ms = hpx_clock_boot_ms() + (wait_ms < BACKOFF_LAST_MS ? wait_ms : BACKOFF_LAST_MS);
+	list_push(&c->retries, op);
+}
+
+/* The op itself is what the store cannot take; another try changes nothing. */
+static bool is_permanent(enum hpx_status status)
+{
+	return status == HPX_CORRUPT || status == HPX_TOO_LARGE || status == HPX_INVALID ||
+	       status == HPX_UNSUPPORTED || status == HPX_MISUSE;
+}
+
+/* The store was asked and failed. To a RESERVE's submitter HPX_UNAVAILABLE
+ * would say that it was not. */
+static void fail(struct hpx_committer *c, struct hpx_store_op *op, enum hpx_status status)
+{
+	if (op->verb == HPX_VERB_RESERVE)
+		settle_with(c, op, status == HPX_UNAVAILABLE ? HPX_IO : status);
+	else if (is_permanent(status))
+		settle_with(c, op, status);
+	else
+		put_off(c, op);
+}
+
+/* The store is down and is not asked. */
+static void refuse(struct hpx_committer *c, struct hpx_store_op *op)
+{
+	if (op->verb == HPX_VERB_RESERVE)
+		settle_with(c, op, HPX_UNAVAILABLE);
+	else
+		put_off(c, op);
+}
+
+/* ---- up and down ---- */
+
+static void tell(struct hpx_committer *c, enum hpx_status status)
+{
+	if (c->options.changed != NULL)
+		c->options.changed(c->options.user, status, c->problem);
+}
+
+static void go_down(struct hpx_committer *c, enum hpx_status status)
+{
+	c->probe_ms = hpx_clock_boot_ms() + PROBE_MS;
+	atomic_store(&c->healthy, false);
+	if (c->down)
+		return;
+	c->down = true;
+	tell(c, status);
+}
+
+/* Whatever was put off need not wait any longer. */
+static void make_all_due(struct hpx_committer *c)
+{
+	for (struct hpx_store_op *op = c->retries.head; op != NULL; op = op->next)
+		op->due_ms = 0;
+}
+
+static void go_up(struct hpx_committer *c)
+{
+	c->failures = 0;
+	if (!c->down)
+		return;
+	c->down = false;
+	c->problem[0] = '\0';
+	make_all_due(c);
+	atomic_store(&c->healthy, true);
+	tell(c, HPX_OK);
+}
+
+/* After a failed run; false: the store is down. `problem` keeps the reason of
+ * the run that failed unless recovering has a better one. */
+static bool recover(struct hpx_committer *c)
+{
+	char problem[HPX_STORE_PROBLEM_SIZE];
+	enum hpx_status status = hpx_store_recover(c->options.store, problem);
+
+	if (status == HPX_OK)
+		return true;
+	memcpy(c->problem, problem, sizeof(problem));
+	go_down(c, status);
+	return false;
+}
+
+/* ---- running ---- */
+
+static bool run_alone(struct hpx_committer *c, struct hpx_store_op *op)
+{
+	enum hpx_status status = hpx_store_run(c->options.store, &op, 1, c->problem);
+
+	if (status == HPX_OK) {
+		go_up(c);
+		settle(c, op);
+		return true;
+	}
+	c->failures++;
+	fail(c, op, status);
+	if (recover(c) && c->failures >= FAILURES_UNTIL_DOWN)
+		go_down(c, status);
+	return false;
+}
+
+/* The batch failed as a whole: tokens tell what of it did commit. */
+static void run_each(struct hpx_committer *c, size_t count, enum hpx_status status)
+{
+	if (count == 1)
+		c->failures++;
+	recover(c);
+	for (size_t i = 0; i < count; i++) {
+		if (c->down)
+			fail(c, c->batch[i], status);
+		else
+			run_alone(c, c->batch[i]);
+	}
+}
+
+static void run_batch(struct hpx_committer *c, size_t count)
+{
+	enum hpx_status status;
+
+	if (count == 0)
+		return;
+	status = hpx_store_run(c->options.store, c->batch, count, c->problem);
+	if (status != HPX_OK) {
+		run_each(c, count, status);
+		return;
+	}
+	go_up(c);
+	for (size_t i = 0; i < count; i++)
+		settle(c, c->batch[i]);
+}
+
+/* The first op is the probe when it is time for one; what follows goes the
+ * usual way if the store took it. */
+static void run_down(struct hpx_committer *c, size_t count)
+{
+	size_t next = 0;
+
+	if (count > 0 && hpx_clock_boot_ms() >= c->probe_ms && recover(c))
+		run_alone(c, c->batch[next++]);
+	if (c->down) {
+		for (; next < count; next++)
+			refuse(c, c->batch[next]);
+		return;
+	}
+	for (size_t i = next; i < count; i++)
+		c->batch[i - next] = c->batch[i];
+	run_batch(c, count - next);
+}
+
+static void process(struct hpx_committer *c, size_t count)
+{
+	HPX_ASSERT(count <= c->options.batch_max);
+	if (c->down)
+		run_down(c, count);
+	else
+		run_batch(c, count);
+}
+
+/* ---- the loop ---- */
+
+static int64_t next_due_ms(const struct hpx_committer *c)
+{
+	int64_t due_ms = INT64_MAX;
+
+	for (const struct hpx_store_op *op = c->retries.head; op != NULL; op = op->next)
+		if (op->due_ms < due_ms)
+			due_ms = op->due_ms;
+	return due_ms;
+}
+
+static void wait_until(struct hpx_committer *c, int64_t due_ms)
+{
+	int64_t wait_ms = due_ms - hpx_clock_boot_ms();
+	struct timespec until;
+
+	if (due_ms == INT64_MAX) {
+		pthread_cond_wait(&c->cond, &c->mutex);
+		return;
+	}
+	if (wait_ms <= 0)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += wait_ms / 1000;
+	until.tv_nsec += wait_ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_cond_timedwait(&c->cond, &c->mutex, &until);
+}
+
+/* Waits until there is something to do and takes what is queued. */
+static size_t take_queued(struct hpx_committer *c)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&c->mutex);
+	while (c->queue.head == NULL && !c->stopping) {
+		int64_t due_ms = next_due_ms(c);
+		if (due_ms <= hpx_clock_boot_ms())
+			break;
+		wait_until(c, due_ms);
+	}
+	if (c->stopping && !c->last_pass) {
+		c->last_pass = true;
+		make_all_due(c);
+	}
+	while (count < c->options.batch_max && c->queue.head != NULL)
+		c->batch[count++] = list_pop(&c->queue);
+	pthread_mutex_unlock(&c->mutex);
+	return count;
+}
+
+static size_t take_due(struct hpx_committer *c)
+{
+	int64_t now_ms = hpx_clock_boot_ms();
+	struct list rest;
+	size_t count = 0;
+	struct hpx_store_op *op;
+
+	list_init(&rest);
+	while ((op = list_pop(&c->retries)) != NULL) {
+		if (count < c->options.batch_max && op->due_ms <= now_ms)
+			c->batch[count++] = op;
+		else
+			list_push(&rest, op);
+	}
+	if (rest.head != NULL)
+		c->retries = rest;
+	return count;
+}
+
+/* While stopping: nothing is left, or the grace is over after a whole pass. */
+static bool is_over(struct hpx_committer *c)
+{
+	bool over;
+
+	if (!c->last_pass)
+		return false;
+	pthread_mutex_lock(&c->mutex);
+	over = (c->queue.head == NULL && c->retries.head == NULL) ||
+	       hpx_clock_boot_ms() >= c->deadline_ms;
+	c->ended = over;
+	pthread_mutex_unlock(&c->mutex);
+	return over;
+}
+
+/* While stopping there is nothing to wait for in the queue, but an op that
+ * was put off has its time. */
+static void pause_for_retries(struct hpx_committer *c)
+{
+	if (!c->last_pass || c->retries.head == NULL)
+		return;
+	pthread_mutex_lock(&c->mutex);
+	if (c->queue.head == NULL) {
+		int64_t due_ms = next_due_ms(c);
+		wait_until(c, due_ms < c->deadline_ms ? due_ms : c->deadline_ms);
+	}
+	pthread_mutex_unlock(&c->mutex);
+}
+
+static void *committer_main(void *arg)
+{
+	struct hpx_committer *c = arg;
+	struct hpx_store_op *op;
+
+	do {
+		process(c, take_queued(c));
+		process(c, take_due(c));
+		pause_for_retries(c);
+	} while (!is_over(c));
+	/* `ended` is set: nobody else touches the queue any more. */
+	while ((op = list_pop(&c->queue)) != NULL || (op = list_pop(&c->retries)) != NULL)
+		settle_with(c, op, HPX_CLOSED);
+	return NULL;
+}
+
+/* ---- from other threads ---- */
+
+static bool init_sync(struct hpx_committer *c)
+{
+	pthread_condattr_t attr;
+	bool ok;
+
+	if (pthread_mutex_init(&c->mutex, NULL) != 0)
+		return false;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	ok = pthread_cond_init(&c->cond, &attr) == 0;
+	pthread_condattr_destroy(&attr);
+	if (!ok)
+		pthread_mutex_destroy(&c->mutex);
+	return ok;
+}
+
+static void done_sync(struct hpx_committer *c)
+{
+	pthread_cond_destroy(&c->cond);
+	pthread_mutex_destroy(&c->mutex);
+}
+
+enum hpx_status hpx_committer_start(const struct hpx_committer_options *options,
+				    struct hpx_committer **ret_committer)
+{
+	struct hpx_committer *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return HPX_NOMEM;
+	c->options = *options;
+	if (c->options.batch_max == 0)
+		c->options.batch_max = BATCH_DEFAULT;
+	list_init(&c->queue);
+	list_init(&c->retries);
+	atomic_store(&c->healthy, true);
+	c->batch = calloc(c->options.batch_max, sizeof(struct hpx_store_op *));
+	if (c->batch == NULL || !init_sync(c))
+		goto fail;
+	if (pthread_create(&c->thread, NULL, committer_main, c) != 0) {
+		done_sync(c);
+		goto fail;
+	}
+	*ret_committer = c;
+	return HPX_OK;
+fail:
+	free(c->batch);
+	free(c);
+	return HPX_NOMEM;
+}
+
+void hpx_committer_submit(struct hpx_committer *committer, struct hpx_store_op *op)
+{
+	bool ended;
+
+	op->tries = 0;
+	pthread_mutex_lock(&committer->mutex);
+	ended = committer->ended;
+	if (!ended) {
+		list_push(&committer->queue, op);
+		pthread_cond_signal(&committer->cond);
+	}
+	pthread_mutex_unlock(&committer->mutex);
+	if (ended)
+		settle_with(committer, op, HPX_CLOSED);
+}
+
+struct waiting {
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	bool done;
+};
+
+static void waiting_done(struct hpx_store_op *op)
+{
+	struct waiting *waiting = op->user;
+
+	pthread_mutex_lock(&waiting->mutex);
+	waiting->done = true;
+	pthread_cond_signal(&waiting->cond);
+	pthread_mutex_unlock(&waiting->mutex);
+}
+
+void hpx_committer_submit_wait(struct hpx_committer *committer, struct hpx_store_op *op)
+{
+	struct waiting waiting = { .done = false };
+	void (*done)(struct hpx_store_op *) = op->done;
+	void *user = op->user;
+
+	pthread_mutex_init(&waiting.mutex, NULL);
+	pthread_cond_init(&waiting.cond, NULL);
+	op->done = waiting_done;
+	op->user = &waiting;
+	hpx_committer_submit(committer, op);
+	pthread_mutex_lock(&waiting.mutex);
+	while (!waiting.done)
+		pthread_cond_wait(&waiting.cond, &waiting.mutex);
+	pthread_mutex_unlock(&waiting.mutex);
+	pthread_cond_destroy(&waiting.cond);
+	pthread_mutex_destroy(&waiting.mutex);
+	op->done = done;
+	op->user = user;
+}
+
+bool hpx_committer_healthy(const struct hpx_committer *committer)
+{
+	return atomic_load(&((struct hpx_committer *)committer)->healthy);
+}
+
+void hpx_committer_stop(struct hpx_committer *committer, int64_t grace_ms)
+{
+	if (committer == NULL)
+		return;
+	pthread_mutex_lock(&committer->mutex);
+	committer->stopping = true;
+	committer->deadline_ms = hpx_clock_boot_ms() + grace_ms;
+	pthread_cond_signal(&committer->cond);
+	pthread_mutex_unlock(&committer->mutex);
+	pthread_join(committer->thread, NULL);
+	done_sync(committer);
+	free(committer->batch);
+	free(committer);
+}

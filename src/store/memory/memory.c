@@ -1,0 +1,256 @@
+/* The memory driver: a table under one mutex. An op that runs out of memory
+ * says so in its own status and has changed nothing: with no transaction to
+ * roll back, each change makes room first and moves second. */
+#include "store/memory/driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PARTED_MS 60000
+
+/* As in the SQLite driver: parted clocks hold expiry until a person says so. */
+static void check_clock(struct hpx_memory_store *m)
+{
+	struct hpx_moment now = hpx_store_moment(&m->base);
+	int64_t off_ms = now.wall_ms - now.lease_ms - m->ahead_ms;
+
+	if (off_ms > PARTED_MS || off_ms < -PARTED_MS)
+		atomic_store(&m->base.expiry_held, true);
+}
+
+static void accept_clock(struct hpx_memory_store *m)
+{
+	struct hpx_moment now = hpx_store_moment(&m->base);
+
+	m->ahead_ms = now.wall_ms - now.lease_ms;
+	atomic_store(&m->base.expiry_held, false);
+}
+
+static enum hpx_status memory_open(const struct hpx_store_options *options,
+				   struct hpx_store **ret_store, char *problem)
+{
+	struct hpx_memory_store *m = calloc(1, sizeof(*m));
+
+	(void)problem;
+	if (m == NULL)
+		return HPX_NOMEM;
+	if (pthread_mutex_init(&m->mutex, NULL) != 0) {
+		free(m);
+		return HPX_NOMEM;
+	}
+	hpx_store_init(&m->base, &hpx_store_memory_driver);
+	snprintf(m->base.description, sizeof(m->base.description), "memory:");
+	hpx_memory_table_init(&m->table);
+	m->event_retention_ms = options->event_retention_ms;
+	accept_clock(m);
+	*ret_store = &m->base;
+	return HPX_OK;
+}
+
+static void memory_close(struct hpx_store *store)
+{
+	struct hpx_memory_store *m = hpx_memory_of(store);
+
+	hpx_memory_table_done(&m->table);
+	pthread_mutex_destroy(&m->mutex);
+	free(m);
+}
+
+static enum hpx_status add_event(struct hpx_memory_store *m, const struct hpx_change *change,
+				 const struct hpx_store_op *op)
+{
+	struct hpx_event event = {
+		.at_ms = change->record.changed_ms,
+		.attempt = change->record.attempt,
+		.what = hpx_span_of(change->event),
+		.actor = op->actor,
+		.reason = op->reason.len != 0 ? op->reason : hpx_span_of(change->reason),
+		.status = change->record.status,
+	};
+
+	if (change->event == NULL)
+		return HPX_OK;
+	return hpx_memory_event_add(&m->table, &change->record.id, &event);
+}
+
+static enum hpx_status put_row(struct hpx_memory_store *m, struct hpx_memory_row *row,
+			       const struct hpx_change *change, const struct hpx_store_op *op)
+{
+	static const struct hpx_description nothing;
+	bool anew = change->write == HPX_WRITE_INSERT || change->write == HPX_WRITE_REPLACE;
+	struct hpx_answer *answer = NULL;
+	enum hpx_status status = HPX_OK;
+
+	if (change->answer != NULL) {
+		answer = hpx_answer_new(change->record.status, true, change->answer->headers,
+					change->answer->body);
+		if (answer == NULL)
+			return HPX_NOMEM;
+	}
+	if (anew)
+		status = hpx_memory_row_describe(row, op->description ? op->description : &nothing);
+	if (status == HPX_OK)
+		status = add_event(m, change, op);
+	if (status != HPX_OK) {
+		hpx_answer_free(answer);
+		return status;
+	}
+	if (anew || answer != NULL) {
+		hpx_answer_free(row->answer);
+		row->answer = answer;
+	}
+	row->record = change->record;
+	return HPX_OK;
+}
+
+static enum hpx_status write_change(struct hpx_memory_store *m, struct hpx_memory_row *row,
+				    const struct hpx_change *change, const struct hpx_store_op *op)
+{
+	enum hpx_status status;
+
+	switch (change->write) {
+	case HPX_WRITE_NOTHING:
+		return HPX_OK;
+	case HPX_WRITE_REMOVE:
+		status = add_event(m, change, op);
+		if (status == HPX_OK)
+			hpx_memory_row_remove(&m->table, row);
+		return status;
+	case HPX_WRITE_INSERT:
+		row = hpx_memory_row_add(&m->table, &change->record.id);
+		if (row == NULL)
+			return HPX_NOMEM;
+		status = put_row(m, row, change, op);
+		if (status != HPX_OK)
+			hpx_memory_row_remove(&m->table, row);
+		return status;
+	default:
+		return put_row(m, row, change, op);
+	}
+}
+
+static void run_one(struct hpx_memory_store *m, struct hpx_store_op *op)
+{
+	struct hpx_memory_row *row = hpx_memory_row_find(&m->table, hpx_op_id(op));
+	struct hpx_found found = hpx_memory_found(row);
+	struct hpx_moment now = hpx_store_moment(&m->base);
+	struct hpx_change change;
+
+	hpx_change_make(&found, op, &now, atomic_load(&m->base.space_low), &change);
+	if (op->status != HPX_OK)
+		return;
+	if (op->verb == HPX_VERB_RESERVE && op->decision.verdict == HPX_VERDICT_REPLAY &&
+	    row->answer != NULL)
+		op->status = hpx_memory_answer_copy(row, &op->replay);
+	if (op->status == HPX_OK)
+		op->status = write_change(m, row, &change, op);
+}
+
+static void sweep(struct hpx_memory_store *m, struct hpx_store_op *op)
+{
+	struct hpx_moment now = hpx_store_moment(&m->base);
+	struct hpx_change change;
+
+	for (size_t i = 0; i < HPX_MEMORY_BUCKETS; i++)
+		for (struct hpx_memory_row *row = m->table.bucket[i]; row != NULL; row = row->next) {
+			if (op->count >= op->limit)
+				return;
+			if (!hpx_change_sweep(&row->record, false, &now, &change))
+				continue;
+			op->status = write_change(m, row, &change, op);
+			if (op->status != HPX_OK)
+				return;
+			if (op->touched != NULL)
+				op->touched[op->count] = row->record.id;
+			op->count++;
+		}
+}
+
+static void reap(struct hpx_memory_store *m, struct hpx_store_op *op)
+{
+	struct hpx_moment now = hpx_store_moment(&m->base);
+	struct hpx_memory_row *row, *next;
+
+	if (now.hold_expiry)
+		return;
+	for (size_t i = 0; i < HPX_MEMORY_BUCKETS; i++)
+		for (row = m->table.bucket[i]; row != NULL && op->count < op->limit; row = next) {
+			next = row->next;
+			if (!hpx_record_expired(&row->record, &now))
+				continue;
+			hpx_memory_row_remove(&m->table, row);
+			op->count++;
+		}
+	if (m->event_retention_ms > 0)
+		hpx_memory_events_reap(&m->table, now.wall_ms - m->event_retention_ms);
+}
+
+static void run_op(struct hpx_memory_store *m, struct hpx_store_op *op)
+{
+	switch (op->verb) {
+	case HPX_VERB_SWEEP:
+		sweep(m, op);
+		break;
+	case HPX_VERB_REAP:
+		reap(m, op);
+		break;
+	case HPX_VERB_RECIPE:
+		op->status = hpx_memory_recipe_add(&m->table, &op->recipe, op->recipe_text);
+		break;
+	case HPX_VERB_CLOCK:
+		accept_clock(m);
+		break;
+	default:
+		run_one(m, op);
+		break;
+	}
+}
+
+static enum hpx_status memory_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
+				  char *problem)
+{
+	struct hpx_memory_store *m = hpx_memory_of(store);
+
+	(void)problem;
+	pthread_mutex_lock(&m->mutex);
+	check_clock(m);
+	for (size_t i = 0; i < count; i++)
+		run_op(m, ops[i]);
+	pthread_mutex_unlock(&m->mutex);
+	return HPX_OK;
+}
+
+static enum hpx_status memory_recover(struct hpx_store *store, char *problem)
+{
+	(void)store;
+	(void)problem;
+	return HPX_OK;
+}
+
+static enum hpx_status memory_maintain(struct hpx_store *store, char *problem)
+{
+	struct hpx_memory_store *m = hpx_memory_of(store);
+
+	(void)problem;
+	pthread_mutex_lock(&m->mutex);
+	check_clock(m);
+	pthread_mutex_unlock(&m->mutex);
+	return HPX_OK;
+}
+
+const struct hpx_store_driver hpx_store_memory_driver = {
+	.scheme = "memory",
+	.open = memory_open,
+	.close = memory_close,
+	.run = memory_run,
+	.recover = memory_recover,
+	.maintain = memory_maintain,
+	.reader_open = hpx_memory_reader_open,
+	.reader_close = hpx_memory_reader_close,
+	.peek = hpx_memory_peek,
+	.find = hpx_memory_find,
+	.list = hpx_memory_list,
+	.events = hpx_memory_events,
+	.recipe = hpx_memory_recipe,
+	.stats = hpx_memory_stats,
+};

@@ -1,0 +1,171 @@
+/* Hash table of operations, lists of events and recipes, all on the heap. */
+#include "store/memory/table.h"
+
+#include <stdlib.h>
+
+void hpx_memory_table_init(struct hpx_memory_table *table)
+{
+	memset(table, 0, sizeof(*table));
+	table->events_end = &table->events;
+}
+
+static struct hpx_memory_row **bucket_of(struct hpx_memory_table *table,
+					 const struct hpx_operation_id *id)
+{
+	return &table->bucket[(id->bytes[0] | (unsigned)id->bytes[1] << 8) % HPX_MEMORY_BUCKETS];
+}
+
+static void free_row(struct hpx_memory_row *row)
+{
+	hpx_answer_free(row->answer);
+	free(row->text);
+	free(row);
+}
+
+void hpx_memory_table_done(struct hpx_memory_table *table)
+{
+	for (size_t i = 0; i < HPX_MEMORY_BUCKETS; i++)
+		while (table->bucket[i] != NULL) {
+			struct hpx_memory_row *row = table->bucket[i];
+			table->bucket[i] = row->next;
+			free_row(row);
+		}
+	while (table->events != NULL) {
+		struct hpx_memory_event *event = table->events;
+		table->events = event->next;
+		free(event);
+	}
+	while (table->recipes != NULL) {
+		struct hpx_memory_recipe *recipe = table->recipes;
+		table->recipes = recipe->next;
+		free(recipe);
+	}
+}
+
+struct hpx_memory_row *hpx_memory_row_find(struct hpx_memory_table *table,
+					   const struct hpx_operation_id *id)
+{
+	struct hpx_memory_row *row = *bucket_of(table, id);
+
+	while (row != NULL && !hpx_operation_id_eq(&row->record.id, id))
+		row = row->next;
+	return row;
+}
+
+struct hpx_memory_row *hpx_memory_row_add(struct hpx_memory_table *table,
+					  const struct hpx_operation_id *id)
+{
+	struct hpx_memory_row **bucket = bucket_of(table, id);
+	struct hpx_memory_row *row = calloc(1, sizeof(*row));
+
+	if (row == NULL)
+		return NULL;
+	row->record.id = *id;
+	row->seq = ++table->seq;
+	row->next = *bucket;
+	*bucket = row;
+	return row;
+}
+
+void hpx_memory_row_remove(struct hpx_memory_table *table, struct hpx_memory_row *row)
+{
+	struct hpx_memory_row **at = bucket_of(table, &row->record.id);
+
+	while (*at != row)
+		at = &(*at)->next;
+	*at = row->next;
+	free_row(row);
+}
+
+static struct hpx_span put(char **at, struct hpx_span text)
+{
+	struct hpx_span copy = hpx_span(*at, text.len);
+
+	if (text.len != 0)
+		memcpy(*at, text.ptr, text.len);
+	*at += text.len;
+	return copy;
+}
+
+enum hpx_status hpx_memory_row_describe(struct hpx_memory_row *row,
+					const struct hpx_description *d)
+{
+	char *text = malloc(1 + d->tenant.len + d->scope.len + d->key.len + d->method.len +
+			    d->path.len + d->route.len);
+	char *at = text;
+
+	if (text == NULL)
+		return HPX_NOMEM;
+	row->description.tenant = put(&at, d->tenant);
+	row->description.scope = put(&at, d->scope);
+	row->description.key = put(&at, d->key);
+	row->description.method = put(&at, d->method);
+	row->description.path = put(&at, d->path);
+	row->description.route = put(&at, d->route);
+	free(row->text);
+	row->text = text;
+	return HPX_OK;
+}
+
+enum hpx_status hpx_memory_event_add(struct hpx_memory_table *table,
+				     const struct hpx_operation_id *id,
+				     const struct hpx_event *event)
+{
+	struct hpx_memory_event *copy =
+		malloc(sizeof(*copy) + event->what.len + event->actor.len + event->reason.len);
+	char *at;
+
+	if (copy == NULL)
+		return HPX_NOMEM;
+	at = copy->text;
+	copy->next = NULL;
+	copy->id = *id;
+	copy->event = *event;
+	copy->event.what = put(&at, event->what);
+	copy->event.actor = put(&at, event->actor);
+	copy->event.reason = put(&at, event->reason);
+	*table->events_end = copy;
+	table->events_end = &copy->next;
+	return HPX_OK;
+}
+
+void hpx_memory_events_reap(struct hpx_memory_table *table, int64_t until_ms)
+{
+	while (table->events != NULL && table->events->event.at_ms <= until_ms) {
+		struct hpx_memory_event *event = table->events;
+		table->events = event->next;
+		free(event);
+	}
+	if (table->events == NULL)
+		table->events_end = &table->events;
+}
+
+const struct hpx_memory_recipe *hpx_memory_recipe_find(const struct hpx_memory_table *table,
+						       const struct hpx_recipe_id *id)
+{
+	const struct hpx_memory_recipe *recipe = table->recipes;
+
+	while (recipe != NULL && memcmp(recipe->id.bytes, id->bytes, sizeof(id->bytes)) != 0)
+		recipe = recipe->next;
+	return recipe;
+}
+
+enum hpx_status hpx_memory_recipe_add(struct hpx_memory_table *table,
+				      const struct hpx_recipe_id *id, struct hpx_span text)
+{
+	struct hpx_memory_recipe *recipe;
+	char *at;
+
+	if (hpx_memory_recipe_find(table, id) != NULL)
+		return HPX_OK;
+	recipe = malloc(sizeof(*recipe) + text.len);
+	if (recipe == NULL)
+		return HPX_NOMEM;
+	at = recipe->text;
+	put(&at, text);
+	recipe->id = *id;
+	recipe->len = text.len;
+	recipe->next = table->recipes;
+	table->recipes = recipe;
+	return HPX_OK;
+}

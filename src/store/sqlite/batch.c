@@ -1,0 +1,204 @@
+/* run(): a batch of ops in one transaction.
+ *
+ *  batch_begun      BEGIN IMMEDIATE: the write lock is held; what follows sees
+ *                   everything that was ever committed.
+ *  batch_written    every op read its row, asked the rules, wrote its row. A
+ *                   crash until here leaves no trace of any of them.
+ *  batch_committed  the log is fsynced. A crash from here on leaves all of
+ *                   them; their submitters were told nothing, and find out by
+ *                   their tokens.
+ */
+#include "base/clock.h"
+#include "base/step.h"
+#include "store/sqlite/driver.h"
+
+/* How often free space, and file and clocks, are looked at. */
+#define SPACE_CHECK_MS 200
+#define CHECK_MS 1000
+
+static void check_space(struct hpx_sqlite_store *s)
+{
+	int64_t now_ms = hpx_clock_boot_ms();
+
+	if (s->free_bytes_min == 0 || now_ms - s->space_checked_ms < SPACE_CHECK_MS)
+		return;
+	s->space_checked_ms = now_ms;
+	atomic_store(&s->base.space_low,
+		     hpx_sqlite_place_free_bytes(s->path) < s->free_bytes_min);
+}
+
+/* A file that was deleted or replaced under us still takes writes, and a
+ * restart would find none of them. */
+static enum hpx_status check_file(struct hpx_sqlite_store *s, char *problem)
+{
+	int moved = 0;
+
+	sqlite3_file_control(s->writer.handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+	if (moved == 0)
+		return HPX_OK;
+	hpx_store_problem(problem, "%s was moved, replaced or deleted while it is in use", s->path);
+	return HPX_IO;
+}
+
+static enum hpx_status check_now_and_then(struct hpx_sqlite_store *s, char *problem)
+{
+	int64_t now_ms = hpx_clock_boot_ms();
+	enum hpx_status status;
+
+	if (s->checked_ms != 0 && now_ms - s->checked_ms < CHECK_MS)
+		return HPX_OK;
+	status = check_file(s, problem);
+	if (status == HPX_OK)
+		status = hpx_sqlite_clock_check(s, &s->writer, s->serve);
+	if (status == HPX_OK)
+		s->checked_ms = now_ms;
+	return status;
+}
+
+/* A replay needs its bytes: where they cannot be read, the outcome counts as
+ * unknown, and nothing is executed. */
+static enum hpx_status load_replay(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+				   struct hpx_store_op *op)
+{
+	enum hpx_status status;
+
+	if (op->decision.verdict != HPX_VERDICT_REPLAY || !op->decision.record.kept)
+		return HPX_OK;
+	status = hpx_sqlite_answer_read(&s->writer, row, &op->replay);
+	if (status == HPX_CORRUPT)
+		hpx_decision_lose_answer(&op->decision);
+	else if (status == HPX_NOMEM)
+		op->status = HPX_NOMEM; /* a large answer is no trouble of the others' */
+	else
+		return status;
+	return HPX_OK;
+}
+
+/* Before a person's word counts, the answer is part of what must be readable:
+ * a completed record without its answer is a broken one. */
+static enum hpx_status judge_answer(struct hpx_sqlite_store *s, struct hpx_sqlite_row *row,
+				    const struct hpx_store_op *op)
+{
+	struct hpx_answer *answer = NULL;
+	enum hpx_status status;
+
+	if ((op->verb != HPX_VERB_RESOLVE && op->verb != HPX_VERB_FORGET) ||
+	    !row->found.readable || !row->found.record.kept)
+		return HPX_OK;
+	status = hpx_sqlite_answer_read(&s->writer, row, &answer);
+	hpx_answer_free(answer);
+	if (status != HPX_CORRUPT)
+		return status;
+	row->found.readable = false;
+	return HPX_OK;
+}
+
+static enum hpx_status run_one(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+{
+	struct hpx_sqlite_row row;
+	struct hpx_change change;
+	struct hpx_moment now;
+	enum hpx_status status = hpx_sqlite_row_find(&s->writer, hpx_op_id(op), &row);
+
+	if (status == HPX_OK)
+		status = judge_answer(s, &row, op);
+	if (status != HPX_OK)
+		return status;
+	now = hpx_store_moment(&s->base);
+	hpx_change_make(&row.found, op, &now, atomic_load(&s->base.space_low), &change);
+	if (op->status != HPX_OK)
+		return HPX_OK;
+	if (op->verb == HPX_VERB_RESERVE)
+		status = load_replay(s, &row, op);
+	if (status == HPX_OK)
+		status = hpx_sqlite_change_write(&s->writer, &row, &change, op);
+	return status;
+}
+
+static enum hpx_status put_recipe(struct hpx_sqlite_store *s, const struct hpx_store_op *op)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_PUT_RECIPE);
+
+	hpx_sqlite_bind_blob(&call, op->recipe.bytes, sizeof(op->recipe.bytes));
+	hpx_sqlite_bind_text(&call, op->recipe_text);
+	return hpx_sqlite_finish(&call);
+}
+
+static enum hpx_status run_op(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+{
+	switch (op->verb) {
+	case HPX_VERB_SWEEP:
+		return hpx_sqlite_sweep(s, op, false);
+	case HPX_VERB_REAP:
+		return hpx_sqlite_reap(s, op);
+	case HPX_VERB_RECIPE:
+		return put_recipe(s, op);
+	case HPX_VERB_CLOCK:
+		return hpx_sqlite_clock_accept(s);
+	default:
+		return run_one(s, op);
+	}
+}
+
+static enum hpx_status run_ops(struct hpx_sqlite_store *s, struct hpx_store_op **ops, size_t count,
+			       char *problem)
+{
+	enum hpx_status status = check_now_and_then(s, problem);
+	int64_t changes = sqlite3_total_changes64(s->writer.handle);
+
+	for (size_t i = 0; i < count && status == HPX_OK; i++)
+		status = run_op(s, ops[i]);
+	if (status == HPX_OK && sqlite3_total_changes64(s->writer.handle) != changes)
+		status = hpx_sqlite_clock_note(s);
+	return status;
+}
+
+/* Which failures leave a connection that cannot be trusted: after a failed
+ * fsync the pages it believes written may be gone. A lock held by somebody
+ * else, a full disk and no memory are rolled back cleanly. */
+static bool breaks_connection(enum hpx_status status)
+{
+	return status != HPX_BUSY && status != HPX_FULL && status != HPX_NOMEM &&
+	       status != HPX_TOO_LARGE;
+}
+
+static enum hpx_status give_up(struct hpx_sqlite_store *s, enum hpx_status status, char *problem)
+{
+	/* Whatever the batch believed of the clocks is asked again. */
+	s->checked_ms = 0;
+	if (problem[0] == '\0')
+		hpx_sqlite_explain(&s->writer, s->path, "cannot be written", problem);
+	if (!sqlite3_get_autocommit(s->writer.handle) &&
+	    hpx_sqlite_do(&s->writer, HPX_SQL_ROLLBACK) != HPX_OK)
+		s->broken = true;
+	if (breaks_connection(status))
+		s->broken = true;
+	return status;
+}
+
+enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
+			       char *problem)
+{
+	struct hpx_sqlite_store *s = hpx_sqlite_of(store);
+	enum hpx_status status;
+
+	if (s->broken || s->writer.handle == NULL) {
+		hpx_store_problem(problem, "%s must be opened anew after a failure", s->path);
+		return HPX_IO;
+	}
+	check_space(s);
+	status = hpx_sqlite_do(&s->writer, HPX_SQL_BEGIN_WRITE);
+	if (status != HPX_OK)
+		return give_up(s, status, problem);
+	HPX_STEP(batch_begun);
+	status = run_ops(s, ops, count, problem);
+	if (status == HPX_OK) {
+		HPX_STEP(batch_written);
+		status = hpx_sqlite_do(&s->writer, HPX_SQL_COMMIT);
+	}
+	if (status != HPX_OK)
+		return give_up(s, status, problem);
+	HPX_STEP(batch_committed);
+	hpx_sqlite_wal_bound(s);
+	return HPX_OK;
+}

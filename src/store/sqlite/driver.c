@@ -1,0 +1,134 @@
+/* The SQLite driver's table, and opening and closing a store. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "store/sqlite/driver.h"
+
+static void free_store(struct hpx_sqlite_store *s)
+{
+	hpx_sqlite_db_close(&s->keeper);
+	hpx_sqlite_db_close(&s->writer);
+	/* Last: whoever takes the lock finds a database that nobody uses. */
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	pthread_mutex_destroy(&s->keeper_mutex);
+	free(s);
+}
+
+static struct hpx_sqlite_store *new_store(const struct hpx_store_options *options)
+{
+	struct hpx_sqlite_store *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return NULL;
+	if (pthread_mutex_init(&s->keeper_mutex, NULL) != 0) {
+		free(s);
+		return NULL;
+	}
+	hpx_store_init(&s->base, &hpx_store_sqlite_driver);
+	hpx_sqlite_boot_id(s->boot_id);
+	s->lock_fd = -1;
+	s->serve = options->serve;
+	s->free_bytes_min = options->free_bytes_min;
+	s->event_retention_ms = options->event_retention_ms;
+	return s;
+}
+
+/* Path, lock, file, writer: in that order, so that only the server of a file
+ * ever creates or migrates it. */
+static enum hpx_status open_file(struct hpx_sqlite_store *s,
+				 const struct hpx_store_options *options, bool lock,
+				 bool may_migrate, struct hpx_sqlite_schema *ret_schema,
+				 char *problem)
+{
+	enum hpx_status status = hpx_sqlite_place_find(options->url, s->path, problem);
+
+	if (status != HPX_OK)
+		return status;
+	snprintf(s->base.description, sizeof(s->base.description), "sqlite:%s", s->path);
+	if (lock)
+		status = hpx_sqlite_place_lock(s->path, &s->lock_fd, problem);
+	/* A file that is not there yet is nobody's: whoever creates it gives
+	 * it its schema. */
+	if (status == HPX_OK && options->create && access(s->path, F_OK) != 0)
+		may_migrate = true;
+	if (status == HPX_OK)
+		status = hpx_sqlite_place_ensure(s->path, options->create, problem);
+	if (status == HPX_OK)
+		status = hpx_sqlite_writer_open(s, may_migrate, ret_schema, problem);
+	return status;
+}
+
+/* What the server does before it serves. */
+static enum hpx_status take_over(struct hpx_sqlite_store *s, char *problem)
+{
+	enum hpx_status status = hpx_sqlite_clock_check(s, &s->writer, s->serve);
+
+	if (status == HPX_OK && s->serve)
+		status = hpx_sqlite_sweep_dead(s);
+	if (status != HPX_OK)
+		hpx_sqlite_explain(&s->writer, s->path, "cannot be taken over", problem);
+	return status;
+}
+
+static enum hpx_status sqlite_open(const struct hpx_store_options *options,
+				   struct hpx_store **ret_store, char *problem)
+{
+	struct hpx_sqlite_store *s = new_store(options);
+	struct hpx_sqlite_schema schema;
+	enum hpx_status status;
+
+	if (s == NULL)
+		return HPX_NOMEM;
+	status = open_file(s, options, options->serve, options->serve, &schema, problem);
+	if (status == HPX_OK)
+		status = take_over(s, problem);
+	if (status != HPX_OK) {
+		free_store(s);
+		return status;
+	}
+	*ret_store = &s->base;
+	return HPX_OK;
+}
+
+static void sqlite_close(struct hpx_store *store)
+{
+	free_store(hpx_sqlite_of(store));
+}
+
+enum hpx_status hpx_store_sqlite_migrate(const struct hpx_store_options *options,
+					 unsigned *ret_from, unsigned *ret_to, char *problem)
+{
+	struct hpx_sqlite_store *s = new_store(options);
+	struct hpx_sqlite_schema schema;
+	enum hpx_status status;
+
+	if (s == NULL)
+		return HPX_NOMEM;
+	problem[0] = '\0';
+	status = open_file(s, options, true, true, &schema, problem);
+	free_store(s);
+	if (status != HPX_OK)
+		return status;
+	*ret_from = schema.from;
+	*ret_to = schema.to;
+	return HPX_OK;
+}
+
+const struct hpx_store_driver hpx_store_sqlite_driver = {
+	.scheme = "sqlite",
+	.open = sqlite_open,
+	.close = sqlite_close,
+	.run = hpx_sqlite_run,
+	.recover = hpx_sqlite_recover,
+	.maintain = hpx_sqlite_maintain,
+	.reader_open = hpx_sqlite_reader_open,
+	.reader_close = hpx_sqlite_reader_close,
+	.peek = hpx_sqlite_peek,
+	.find = hpx_sqlite_find,
+	.list = hpx_sqlite_list,
+	.events = hpx_sqlite_events,
+	.recipe = hpx_sqlite_recipe,
+	.stats = hpx_sqlite_stats,
+};

@@ -1,0 +1,153 @@
+/* What the files of the SQLite driver share: the store, and the functions
+ * between them. Connections: the writer belongs to whoever calls run() and
+ * recover(); the keeper to maintain(), under its mutex; each reader has its
+ * own. A new generation tells readers to open anew. */
+#ifndef HPX_STORE_SQLITE_DRIVER_H
+#define HPX_STORE_SQLITE_DRIVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "store/change.h"
+#include "store/sqlite/call.h"
+#include "store/sqlite/sqlite.h"
+
+#define HPX_SQLITE_BOOT_ID_SIZE 40
+
+struct hpx_sqlite_store {
+	struct hpx_store base;
+	char path[PATH_MAX];
+	char boot_id[HPX_SQLITE_BOOT_ID_SIZE];  /* "" where the system tells none */
+	bool serve;
+	int lock_fd;                      /* -1: not the server */
+	uint64_t free_bytes_min;
+	int64_t event_retention_ms;
+
+	struct hpx_sqlite_db writer;
+	bool broken;                      /* recover() must open the writer anew */
+	int64_t checked_ms;               /* boot clock: file and clocks were looked at */
+	int64_t space_checked_ms;
+	int64_t seen_ms;                  /* the wall time that the clock row holds */
+
+	_Atomic unsigned generation;
+	_Atomic int64_t wal_bytes;        /* as of the last commit */
+	pthread_mutex_t keeper_mutex;
+	struct hpx_sqlite_db keeper;
+};
+
+static inline struct hpx_sqlite_store *hpx_sqlite_of(struct hpx_store *store)
+{
+	return (struct hpx_sqlite_store *)store;
+}
+
+/* place.c: where the file is. */
+enum hpx_status hpx_sqlite_place_find(struct hpx_span url, char ret_path[PATH_MAX], char *problem);
+enum hpx_status hpx_sqlite_place_lock(const char *path, int *ret_fd, char *problem);
+/* HPX_NOT_FOUND with a remedy where it is absent and `create` is false. */
+enum hpx_status hpx_sqlite_place_ensure(const char *path, bool create, char *problem);
+/* UINT64_MAX: not known. */
+uint64_t hpx_sqlite_place_free_bytes(const char *path);
+
+/* connection.c: opening one. `flags`: SQLITE_OPEN_READWRITE or _READONLY. */
+enum hpx_status hpx_sqlite_connect(const char *path, int flags, int busy_ms,
+				   struct hpx_sqlite_db *db, char *problem);
+void hpx_sqlite_explain(struct hpx_sqlite_db *db, const char *path, const char *what,
+			char *problem);
+
+/* schema.c: whose file it is, and of which version. Checking changes nothing,
+ * whosever file it turns out to be. */
+struct hpx_sqlite_schema {
+	unsigned from;
+	unsigned to;
+};
+enum hpx_status hpx_sqlite_schema_check(struct hpx_sqlite_db *db, const char *path,
+					bool may_migrate, struct hpx_sqlite_schema *ret_schema,
+					char *problem);
+enum hpx_status hpx_sqlite_schema_migrate(struct hpx_sqlite_db *db, const char *path,
+					  const struct hpx_sqlite_schema *schema, char *problem);
+
+/* connection.c again: the writer, checked, and migrated where it may be. */
+enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, bool may_migrate,
+				       struct hpx_sqlite_schema *ret_schema, char *problem);
+
+/* row.c: between columns and records. */
+struct hpx_sqlite_row {
+	int64_t seq;
+	bool renewed;                     /* there is a lease row */
+	struct hpx_found found;
+};
+/* Reads columns HPX_SQL_RECORD; `readable` false where they make no record. */
+void hpx_sqlite_row_read(struct hpx_sqlite_call *call, struct hpx_sqlite_row *ret_row);
+#define HPX_SQLITE_DESCRIPTION_COLUMN 19
+enum hpx_status hpx_sqlite_description_read(struct hpx_sqlite_call *call, struct hpx_arena *arena,
+					    struct hpx_description *ret_description);
+void hpx_sqlite_record_bind(struct hpx_sqlite_call *call, const struct hpx_record *record);
+void hpx_sqlite_description_bind(struct hpx_sqlite_call *call,
+				 const struct hpx_description *description);
+/* found.exists false where there is none. */
+enum hpx_status hpx_sqlite_row_find(struct hpx_sqlite_db *db, const struct hpx_operation_id *id,
+				    struct hpx_sqlite_row *ret_row);
+/* HPX_CORRUPT: it is missing or its checksum is wrong. */
+enum hpx_status hpx_sqlite_answer_read(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
+				       struct hpx_answer **ret_answer);
+uint32_t hpx_sqlite_answer_crc(const struct hpx_operation_id *id, struct hpx_span headers,
+			       struct hpx_span body);
+
+/* write.c: a change to one operation, written. */
+enum hpx_status hpx_sqlite_change_write(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
+					const struct hpx_change *change,
+					const struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_db *db, int64_t seq);
+
+/* sweep.c: many operations at once. */
+enum hpx_status hpx_sqlite_sweep(struct hpx_sqlite_store *s, struct hpx_store_op *op,
+				 bool owners_dead);
+enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op *op);
+/* At start: what other owners left, in transactions of its own. */
+enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s);
+
+/* clock.c: whether wall clock and boot clock still agree. */
+void hpx_sqlite_boot_id(char out[HPX_SQLITE_BOOT_ID_SIZE]);
+enum hpx_status hpx_sqlite_clock_check(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
+				       bool may_write);
+enum hpx_status hpx_sqlite_clock_accept(struct hpx_sqlite_store *s);
+/* Notes the wall time now and then, in a transaction that writes anyway. */
+enum hpx_status hpx_sqlite_clock_note(struct hpx_sqlite_store *s);
+
+/* batch.c, maintain.c, reader.c, list.c: the driver's slots. */
+enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
+			       char *problem);
+enum hpx_status hpx_sqlite_recover(struct hpx_store *store, char *problem);
+enum hpx_status hpx_sqlite_maintain(struct hpx_store *store, char *problem);
+/* The last resort where nobody maintains. */
+void hpx_sqlite_wal_bound(struct hpx_sqlite_store *s);
+
+struct hpx_sqlite_reader {
+	struct hpx_store_reader base;
+	unsigned generation;
+	struct hpx_sqlite_db db;
+};
+enum hpx_status hpx_sqlite_reader_open(struct hpx_store *store,
+				       struct hpx_store_reader **ret_reader);
+void hpx_sqlite_reader_close(struct hpx_store_reader *reader);
+/* The reader's connection, opened anew if the store was. */
+enum hpx_status hpx_sqlite_reader_db(struct hpx_store_reader *reader,
+				     struct hpx_sqlite_db **ret_db);
+enum hpx_status hpx_sqlite_peek(struct hpx_store_reader *reader, const struct hpx_ask *ask,
+				const struct hpx_policy *policy, struct hpx_decision *ret_decision,
+				struct hpx_answer **ret_replay);
+enum hpx_status hpx_sqlite_find(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
+				struct hpx_arena *arena, struct hpx_entry *ret_entry,
+				struct hpx_answer **ret_answer);
+enum hpx_status hpx_sqlite_list(struct hpx_store_reader *reader, const struct hpx_query *query,
+				struct hpx_arena *arena, struct hpx_entry **ret_entries,
+				size_t *ret_count);
+enum hpx_status hpx_sqlite_events(struct hpx_store_reader *reader,
+				  const struct hpx_operation_id *id, struct hpx_arena *arena,
+				  struct hpx_event **ret_events, size_t *ret_count);
+enum hpx_status hpx_sqlite_recipe(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
+				  struct hpx_arena *arena, struct hpx_span *ret_text);
+enum hpx_status hpx_sqlite_stats(struct hpx_store_reader *reader,
+				 struct hpx_store_stats *ret_stats);
+
+#endif

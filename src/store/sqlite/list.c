@@ -1,0 +1,147 @@
+/* Lists and counts for people. */
+#include "store/sqlite/driver.h"
+
+/* An array in an arena that doubles; what it leaves behind dies with the
+ * arena. */
+struct growing {
+	struct hpx_arena *arena;
+	void *items;
+	size_t size;
+	size_t count;
+	size_t room;
+};
+
+static void *grow(struct growing *list)
+{
+	if (list->count == list->room) {
+		size_t room = list->room != 0 ? 2 * list->room : 16;
+		void *items = hpx_arena_zalloc(list->arena, room, list->size);
+		if (items == NULL)
+			return NULL;
+		if (list->count != 0)
+			memcpy(items, list->items, list->count * list->size);
+		list->items = items;
+		list->room = room;
+	}
+	return (char *)list->items + list->size * list->count++;
+}
+
+static enum hpx_status add_entry(struct hpx_sqlite_call *call, struct growing *list)
+{
+	struct hpx_entry *entry = grow(list);
+	struct hpx_sqlite_row row;
+
+	if (entry == NULL)
+		return HPX_NOMEM;
+	hpx_sqlite_row_read(call, &row);
+	entry->record = row.found.record;
+	entry->readable = row.found.readable;
+	return hpx_sqlite_description_read(call, list->arena, &entry->description);
+}
+
+static enum hpx_status add_event(struct hpx_sqlite_call *call, struct growing *list)
+{
+	struct hpx_event *event = grow(list);
+
+	if (event == NULL)
+		return HPX_NOMEM;
+	event->at_ms = sqlite3_column_int64(call->stmt, 0);
+	event->attempt = (uint32_t)sqlite3_column_int64(call->stmt, 1);
+	event->what = hpx_arena_dup(list->arena, hpx_sqlite_bytes(call, 2));
+	event->actor = hpx_arena_dup(list->arena, hpx_sqlite_bytes(call, 3));
+	event->reason = hpx_arena_dup(list->arena, hpx_sqlite_bytes(call, 4));
+	event->status = (uint32_t)sqlite3_column_int64(call->stmt, 5);
+	return event->what.ptr && event->actor.ptr && event->reason.ptr ? HPX_OK : HPX_NOMEM;
+}
+
+static enum hpx_status fill(struct hpx_sqlite_call *call,
+			    enum hpx_status (*add)(struct hpx_sqlite_call *, struct growing *),
+			    struct growing *list)
+{
+	enum hpx_status status = HPX_OK;
+	enum hpx_status ended;
+
+	while (status == HPX_OK && hpx_sqlite_next(call))
+		status = add(call, list);
+	ended = hpx_sqlite_end(call);
+	return ended != HPX_OK ? ended : status;
+}
+
+enum hpx_status hpx_sqlite_list(struct hpx_store_reader *reader, const struct hpx_query *query,
+				struct hpx_arena *arena, struct hpx_entry **ret_entries,
+				size_t *ret_count)
+{
+	struct growing list = { .arena = arena, .size = sizeof(struct hpx_entry) };
+	struct hpx_sqlite_call call;
+	struct hpx_sqlite_db *db;
+	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
+
+	if (status != HPX_OK)
+		return status;
+	call = hpx_sqlite_call(db, HPX_SQL_LIST);
+	hpx_sqlite_bind_int(&call, query->state == HPX_STATE_COUNT ? -1 : (int)query->state);
+	if (query->key.ptr != NULL)
+		hpx_sqlite_bind_text(&call, query->key);
+	else
+		hpx_sqlite_bind_null(&call);
+	hpx_sqlite_bind_int(&call, query->before_ms);
+	hpx_sqlite_bind_int(&call, query->limit);
+	status = fill(&call, add_entry, &list);
+	if (status == HPX_OK) {
+		*ret_entries = list.items;
+		*ret_count = list.count;
+	}
+	return status;
+}
+
+enum hpx_status hpx_sqlite_events(struct hpx_store_reader *reader,
+				  const struct hpx_operation_id *id, struct hpx_arena *arena,
+				  struct hpx_event **ret_events, size_t *ret_count)
+{
+	struct growing list = { .arena = arena, .size = sizeof(struct hpx_event) };
+	struct hpx_sqlite_call call;
+	struct hpx_sqlite_db *db;
+	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
+
+	if (status != HPX_OK)
+		return status;
+	call = hpx_sqlite_call(db, HPX_SQL_EVENTS);
+	hpx_sqlite_bind_blob(&call, id->bytes, sizeof(id->bytes));
+	status = fill(&call, add_event, &list);
+	if (status == HPX_OK) {
+		*ret_events = list.items;
+		*ret_count = list.count;
+	}
+	return status;
+}
+
+/* Counted through the partial indexes, so that no row is read: what expires is
+ * failed_retryable or completed, and nothing else. */
+enum hpx_status hpx_sqlite_stats(struct hpx_store_reader *reader,
+				 struct hpx_store_stats *ret_stats)
+{
+	struct hpx_store_stats stats = { .oldest_unknown_ms = 0 };
+	struct hpx_sqlite_call call;
+	struct hpx_sqlite_db *db;
+	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
+
+	if (status != HPX_OK)
+		return status;
+	call = hpx_sqlite_call(db, HPX_SQL_COUNTS);
+	if (hpx_sqlite_next(&call)) {
+		uint64_t failed = (uint64_t)sqlite3_column_int64(call.stmt, 1);
+		uint64_t expiring = (uint64_t)sqlite3_column_int64(call.stmt, 2);
+		stats.operations[HPX_STATE_IN_PROGRESS] =
+			(uint64_t)sqlite3_column_int64(call.stmt, 0);
+		stats.operations[HPX_STATE_FAILED_RETRYABLE] = failed;
+		stats.operations[HPX_STATE_COMPLETED] = expiring > failed ? expiring - failed : 0;
+		stats.operations[HPX_STATE_UNKNOWN] = (uint64_t)sqlite3_column_int64(call.stmt, 3);
+		stats.oldest_unknown_ms = sqlite3_column_int64(call.stmt, 4);
+	}
+	status = hpx_sqlite_end(&call);
+	if (status != HPX_OK)
+		return status;
+	stats.free_bytes = hpx_sqlite_place_free_bytes(hpx_sqlite_of(reader->store)->path);
+	*ret_stats = stats;
+	return HPX_OK;
+}

@@ -1,0 +1,124 @@
+/* Keeping the write-ahead log short beside the writer, and coming back after
+ * a failure.
+ *
+ * PASSIVE copies what it can into the database and waits for nobody; once all
+ * is copied and no reader needs the log, the writer begins it anew. Under a
+ * load without a pause there is always one commit more than was copied, so
+ * past WAL_RESTART_BYTES a RESTART takes the write lock for the little that is
+ * left after a PASSIVE. */
+#include "store/sqlite/driver.h"
+
+#define WAL_CHECKPOINT_BYTES (4 << 20)
+#define WAL_RESTART_BYTES (64 << 20)
+/* Where nobody calls maintain(), the writer does it itself. */
+#define WAL_BOUND_BYTES (256 << 20)
+#define BUSY_KEEPER_MS 100
+
+static enum hpx_status checkpoint(struct hpx_sqlite_db *db, int mode)
+{
+	return hpx_sqlite_status(sqlite3_wal_checkpoint_v2(db->handle, "main", mode, NULL, NULL));
+}
+
+static enum hpx_status shorten_log(struct hpx_sqlite_store *s)
+{
+	enum hpx_status status;
+
+	if (atomic_load(&s->wal_bytes) < WAL_CHECKPOINT_BYTES)
+		return HPX_OK;
+	status = checkpoint(&s->keeper, SQLITE_CHECKPOINT_PASSIVE);
+	if (status != HPX_OK || atomic_load(&s->wal_bytes) < WAL_RESTART_BYTES)
+		return status;
+	status = checkpoint(&s->keeper, SQLITE_CHECKPOINT_RESTART);
+	if (status == HPX_OK)
+		atomic_store(&s->wal_bytes, 0);
+	return status;
+}
+
+static enum hpx_status keeper_open(struct hpx_sqlite_store *s, char *problem)
+{
+	enum hpx_status status;
+
+	if (s->keeper.handle != NULL)
+		return HPX_OK;
+	status = hpx_sqlite_connect(s->path, SQLITE_OPEN_READWRITE, BUSY_KEEPER_MS, &s->keeper,
+				    problem);
+	/* Our own checkpoints only, and each of them on the disk. */
+	if (status == HPX_OK)
+		status = hpx_sqlite_status(
+			sqlite3_exec(s->keeper.handle,
+				     "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL",
+				     NULL, NULL, NULL));
+	return status;
+}
+
+enum hpx_status hpx_sqlite_maintain(struct hpx_store *store, char *problem)
+{
+	struct hpx_sqlite_store *s = hpx_sqlite_of(store);
+	enum hpx_status status;
+
+	pthread_mutex_lock(&s->keeper_mutex);
+	status = keeper_open(s, problem);
+	if (status == HPX_OK)
+		status = hpx_sqlite_clock_check(s, &s->keeper, false);
+	if (status == HPX_OK)
+		status = shorten_log(s);
+	/* A busy log is next time's work, not a failure. */
+	if (status == HPX_BUSY)
+		status = HPX_OK;
+	if (status != HPX_OK) {
+		if (problem[0] == '\0')
+			hpx_sqlite_explain(&s->keeper, s->path, "cannot be checkpointed", problem);
+		hpx_sqlite_db_close(&s->keeper);
+	}
+	pthread_mutex_unlock(&s->keeper_mutex);
+	return status;
+}
+
+void hpx_sqlite_wal_bound(struct hpx_sqlite_store *s)
+{
+	if (atomic_load(&s->wal_bytes) < WAL_BOUND_BYTES)
+		return;
+	/* What it cannot do now is tried again after the next commit; a broken
+	 * disk shows in that commit itself. */
+	if (checkpoint(&s->writer, SQLITE_CHECKPOINT_RESTART) == HPX_OK)
+		atomic_store(&s->wal_bytes, 0);
+}
+
+static void close_all(struct hpx_sqlite_store *s)
+{
+	hpx_sqlite_db_close(&s->writer);
+	pthread_mutex_lock(&s->keeper_mutex);
+	hpx_sqlite_db_close(&s->keeper);
+	pthread_mutex_unlock(&s->keeper_mutex);
+	atomic_fetch_add(&s->generation, 1);
+}
+
+/* Everything is opened anew, and the log must reach the database, synced and
+ * emptied, before anything goes on: that writes the pages again which a failed
+ * fsync may have dropped, and leaves no frame of a commit that was reported as
+ * failed. The file is not created here: an absent one is a loss to be told. */
+enum hpx_status hpx_sqlite_recover(struct hpx_store *store, char *problem)
+{
+	struct hpx_sqlite_store *s = hpx_sqlite_of(store);
+	struct hpx_sqlite_schema schema;
+	enum hpx_status status;
+
+	if (!s->broken)
+		return HPX_OK;
+	close_all(s);
+	status = hpx_sqlite_place_ensure(s->path, false, problem);
+	if (status == HPX_OK)
+		status = hpx_sqlite_writer_open(s, false, &schema, problem);
+	if (status != HPX_OK)
+		return status;
+	status = checkpoint(&s->writer, SQLITE_CHECKPOINT_TRUNCATE);
+	if (status != HPX_OK) {
+		hpx_sqlite_explain(&s->writer, s->path, "cannot be checkpointed", problem);
+		hpx_sqlite_db_close(&s->writer);
+		return status;
+	}
+	atomic_store(&s->wal_bytes, 0);
+	s->checked_ms = 0;
+	s->broken = false;
+	return HPX_OK;
+}

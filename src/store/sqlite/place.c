@@ -1,0 +1,244 @@
+/* Where the database is: its absolute path, whether that file system can be
+ * trusted with it, the server's lock, and the file itself. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "store/sqlite/driver.h"
+
+/* X(f_type, name): file systems whose locks, shared memory or fsync reach
+ * other machines, or nobody knows where to. */
+#define NETWORK_LIST(X)                                                       \
+	X(0x6969, "NFS")                                                      \
+	X(0x517B, "SMB")                                                      \
+	X(0xFF534D42, "CIFS")                                                 \
+	X(0xFE534D42, "SMB2")                                                 \
+	X(0x5346414F, "AFS")                                                  \
+	X(0x6B414653, "AFS")                                                  \
+	X(0x73757245, "Coda")                                                 \
+	X(0x564C, "NCP")                                                      \
+	X(0x00C36400, "Ceph")                                                 \
+	X(0x01021997, "9p")                                                   \
+	X(0x0BD00BD0, "Lustre")                                               \
+	X(0x47504653, "GPFS")                                                 \
+	X(0xAAD7AAEA, "PanFS")                                                \
+	X(0x786F4256, "VirtualBox shared folders")                            \
+	X(0x65735546, "FUSE")
+
+static const struct {
+	unsigned long type;
+	const char *name;
+} networks[] = {
+#define X(type, name) { type, name },
+	NETWORK_LIST(X)
+#undef X
+};
+
+static enum hpx_status refuse_network(const char *directory, char *problem)
+{
+	struct statfs info;
+
+	if (statfs(directory, &info) != 0) {
+		hpx_store_problem(problem, "%s: %m", directory);
+		return HPX_IO;
+	}
+	/* Only the low 32 bits are the type; f_type is signed on some systems. */
+	unsigned long type = (unsigned long)info.f_type & 0xFFFFFFFFUL;
+	for (size_t i = 0; i < sizeof(networks) / sizeof(networks[0]); i++) {
+		if (networks[i].type != type)
+			continue;
+		hpx_store_problem(problem,
+				  "%s is on a network or user-space file system (%s), where "
+				  "SQLite cannot keep its promises: put the store on a local disk",
+				  directory, networks[i].name);
+		return HPX_UNSUPPORTED;
+	}
+	return HPX_OK;
+}
+
+/* The directory's real path and the file's name: where the file is absent,
+ * realpath() can tell only the directory's. */
+static enum hpx_status resolve_new(const char *given, char ret_path[PATH_MAX], char *problem)
+{
+	const char *slash = strrchr(given, '/');
+	const char *name = slash != NULL ? slash + 1 : given;
+	char directory[PATH_MAX];
+	char real[PATH_MAX];
+
+	if (slash == NULL)
+		snprintf(directory, sizeof(directory), ".");
+	else
+		snprintf(directory, sizeof(directory), "%.*s", (int)(slash - given + 1), given);
+	if (realpath(directory, real) == NULL) {
+		hpx_store_problem(problem, "the directory of %s: %m", given);
+		return errno == ENOENT ? HPX_NOT_FOUND : HPX_IO;
+	}
+	if (*name == '\0' ||
+	    snprintf(ret_path, PATH_MAX, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) >=
+		    PATH_MAX) {
+		hpx_store_problem(problem, "%s is not the path of a file", given);
+		return HPX_INVALID;
+	}
+	return HPX_OK;
+}
+
+static enum hpx_status resolve(const char *given, char ret_path[PATH_MAX], char *problem)
+{
+	struct stat info;
+
+	if (realpath(given, ret_path) == NULL) {
+		if (errno == ENOENT)
+			return resolve_new(given, ret_path, problem);
+		hpx_store_problem(problem, "%s: %m", given);
+		return HPX_IO;
+	}
+	if (stat(ret_path, &info) != 0 || !S_ISREG(info.st_mode)) {
+		hpx_store_problem(problem, "%s is not a regular file", ret_path);
+		return HPX_INVALID;
+	}
+	return HPX_OK;
+}
+
+static void directory_of(const char *path, char ret_directory[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+	int len = slash > path ? (int)(slash - path) : 1;
+
+	snprintf(ret_directory, PATH_MAX, "%.*s", len, path);
+}
+
+enum hpx_status hpx_sqlite_place_find(struct hpx_span url, char ret_path[PATH_MAX], char *problem)
+{
+	struct hpx_span given = hpx_span_skip(url, sizeof("sqlite:") - 1);
+	char text[PATH_MAX];
+	char directory[PATH_MAX];
+	char path[PATH_MAX];
+	enum hpx_status status;
+
+	/* Room for "-wal", "-shm" and ".lock" behind it. */
+	if (given.len == 0 || given.len >= PATH_MAX - 8 || memchr(given.ptr, '\0', given.len)) {
+		hpx_store_problem(problem, "sqlite: needs the path of a file, as in sqlite:hapax.db");
+		return HPX_INVALID;
+	}
+	memcpy(text, given.ptr, given.len);
+	text[given.len] = '\0';
+	status = resolve(text, path, problem);
+	if (status != HPX_OK)
+		return status;
+	directory_of(path, directory);
+	status = refuse_network(directory, problem);
+	if (status == HPX_OK)
+		memcpy(ret_path, path, PATH_MAX);
+	return status;
+}
+
+static void explain_held(int fd, const char *path, char *problem)
+{
+	char text[24] = "";
+	ssize_t len = pread(fd, text, sizeof(text) - 1, 0);
+	uint64_t pid;
+
+	if (len > 0 && hpx_span_u64(hpx_span(text, (size_t)len), INT32_MAX, &pid))
+		hpx_store_problem(problem, "another hapax (process %llu) serves %s: stop it first, "
+				  "or use another file", (unsigned long long)pid, path);
+	else
+		hpx_store_problem(problem, "another hapax serves %s: stop it first, or use "
+				  "another file", path);
+}
+
+static enum hpx_status write_pid(int fd, const char *name, char *problem)
+{
+	char text[24];
+	int len = snprintf(text, sizeof(text), "%ld", (long)getpid());
+
+	if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)len, 0) != len) {
+		hpx_store_problem(problem, "%s: %m", name);
+		return errno == ENOSPC ? HPX_FULL : HPX_IO;
+	}
+	return HPX_OK;
+}
+
+enum hpx_status hpx_sqlite_place_lock(const char *path, int *ret_fd, char *problem)
+{
+	char name[PATH_MAX + 8];
+	enum hpx_status status;
+	int fd;
+
+	snprintf(name, sizeof(name), "%s.lock", path);
+	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0) {
+		hpx_store_problem(problem, "%s: %m", name);
+		return errno == EACCES || errno == EROFS ? HPX_READ_ONLY : HPX_IO;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		status = errno == EWOULDBLOCK ? HPX_BUSY : HPX_IO;
+		explain_held(fd, path, problem);
+		close(fd);
+		return status;
+	}
+	status = write_pid(fd, name, problem);
+	if (status != HPX_OK) {
+		close(fd);
+		return status;
+	}
+	*ret_fd = fd;
+	return HPX_OK;
+}
+
+/* The new file's name must survive a power cut as well as its content. */
+static enum hpx_status sync_directory(const char *path, char *problem)
+{
+	char directory[PATH_MAX];
+	int fd;
+	bool ok;
+
+	directory_of(path, directory);
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ok = fd >= 0 && fsync(fd) == 0;
+	if (!ok)
+		hpx_store_problem(problem, "%s: %m", directory);
+	if (fd >= 0)
+		close(fd);
+	return ok ? HPX_OK : HPX_IO;
+}
+
+enum hpx_status hpx_sqlite_place_ensure(const char *path, bool create, char *problem)
+{
+	struct stat info;
+	int fd;
+
+	if (stat(path, &info) == 0)
+		return HPX_OK;
+	if (errno == ENOENT && !create) {
+		hpx_store_problem(problem,
+				  "there is no store at %s: if that is the right path, create it "
+				  "once with `hapax migrate`; an empty store in the wrong place "
+				  "would forget every operation", path);
+		return HPX_NOT_FOUND;
+	}
+	/* Keys and answers are nobody else's; SQLite gives its other files the
+	 * same mode. */
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 && errno != EEXIST) {
+		hpx_store_problem(problem, "%s: %m", path);
+		return errno == EACCES || errno == EROFS ? HPX_READ_ONLY : HPX_IO;
+	}
+	if (fd >= 0)
+		close(fd);
+	return sync_directory(path, problem);
+}
+
+uint64_t hpx_sqlite_place_free_bytes(const char *path)
+{
+	struct statvfs info;
+
+	if (statvfs(path, &info) != 0)
+		return UINT64_MAX;
+	return (uint64_t)info.f_bavail * (info.f_frsize != 0 ? info.f_frsize : info.f_bsize);
+}

@@ -1,0 +1,194 @@
+/* Readers: each its own read-only connection, which sees what is committed
+ * and waits for no write. Transactions are short: a reader that lingers keeps
+ * the log from being emptied. */
+#include <stdlib.h>
+
+#include "store/sqlite/driver.h"
+
+/* Only recovery after a crash and the end of a checkpoint ever lock readers. */
+#define BUSY_READER_MS 1000
+
+enum hpx_status hpx_sqlite_reader_db(struct hpx_store_reader *reader,
+				     struct hpx_sqlite_db **ret_db)
+{
+	struct hpx_sqlite_reader *r = (struct hpx_sqlite_reader *)reader;
+	struct hpx_sqlite_store *s = hpx_sqlite_of(reader->store);
+	unsigned generation = atomic_load(&s->generation);
+	char problem[HPX_STORE_PROBLEM_SIZE];
+	enum hpx_status status;
+
+	if (r->db.handle != NULL && r->generation == generation) {
+		*ret_db = &r->db;
+		return HPX_OK;
+	}
+	hpx_sqlite_db_close(&r->db);
+	status = hpx_sqlite_connect(s->path, SQLITE_OPEN_READONLY, BUSY_READER_MS, &r->db, problem);
+	if (status != HPX_OK)
+		return status;
+	r->generation = generation;
+	*ret_db = &r->db;
+	return HPX_OK;
+}
+
+enum hpx_status hpx_sqlite_reader_open(struct hpx_store *store, struct hpx_store_reader **ret_reader)
+{
+	struct hpx_sqlite_reader *r = calloc(1, sizeof(*r));
+	struct hpx_sqlite_db *db;
+	enum hpx_status status;
+
+	if (r == NULL)
+		return HPX_NOMEM;
+	r->base.store = store;
+	status = hpx_sqlite_reader_db(&r->base, &db);
+	if (status != HPX_OK) {
+		free(r);
+		return status;
+	}
+	*ret_reader = &r->base;
+	return HPX_OK;
+}
+
+void hpx_sqlite_reader_close(struct hpx_store_reader *reader)
+{
+	struct hpx_sqlite_reader *r = (struct hpx_sqlite_reader *)reader;
+
+	hpx_sqlite_db_close(&r->db);
+	free(r);
+}
+
+static enum hpx_status end_read(struct hpx_sqlite_db *db, enum hpx_status status)
+{
+	enum hpx_status ended = HPX_OK;
+
+	if (!sqlite3_get_autocommit(db->handle))
+		ended = hpx_sqlite_do(db, HPX_SQL_COMMIT);
+	return status != HPX_OK ? status : ended;
+}
+
+static enum hpx_status peek_row(struct hpx_sqlite_db *db, struct hpx_store *store,
+				const struct hpx_ask *ask, const struct hpx_policy *policy,
+				struct hpx_decision *decision, struct hpx_answer **replay)
+{
+	struct hpx_sqlite_row row;
+	struct hpx_moment now;
+	enum hpx_status status = hpx_sqlite_row_find(db, &ask->id, &row);
+
+	if (status != HPX_OK)
+		return status;
+	now = hpx_store_moment(store);
+	if (!row.found.exists || !hpx_change_peek(&row.found, ask, policy, &now, decision))
+		return HPX_NOT_FOUND;
+	if (decision->verdict != HPX_VERDICT_REPLAY || !decision->record.kept)
+		return HPX_OK;
+	status = hpx_sqlite_answer_read(db, &row, replay);
+	if (status != HPX_CORRUPT)
+		return status;
+	hpx_decision_lose_answer(decision);
+	return HPX_OK;
+}
+
+enum hpx_status hpx_sqlite_peek(struct hpx_store_reader *reader, const struct hpx_ask *ask,
+				const struct hpx_policy *policy, struct hpx_decision *ret_decision,
+				struct hpx_answer **ret_replay)
+{
+	struct hpx_decision decision;
+	struct hpx_answer *replay = NULL;
+	struct hpx_sqlite_db *db;
+	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
+
+	if (status == HPX_OK)
+		status = hpx_sqlite_do(db, HPX_SQL_BEGIN_READ);
+	if (status != HPX_OK)
+		return status;
+	status = end_read(db, peek_row(db, reader->store, ask, policy, &decision, &replay));
+	if (status != HPX_OK) {
+		hpx_answer_free(replay);
+		return status;
+	}
+	*ret_decision = decision;
+	*ret_replay = replay;
+	return HPX_OK;
+}
+
+static enum hpx_status read_entry(struct hpx_sqlite_db *db, const struct hpx_operation_id *id,
+				  struct hpx_arena *arena, struct hpx_entry *entry,
+				  struct hpx_sqlite_row *row)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_FIND_ENTRY);
+	enum hpx_status status = HPX_NOT_FOUND;
+	enum hpx_status ended;
+
+	hpx_sqlite_bind_blob(&call, id->bytes, sizeof(id->bytes));
+	if (hpx_sqlite_next(&call)) {
+		hpx_sqlite_row_read(&call, row);
+		entry->record = row->found.record;
+		entry->readable = row->found.readable;
+		status = hpx_sqlite_description_read(&call, arena, &entry->description);
+	}
+	ended = hpx_sqlite_end(&call);
+	return ended != HPX_OK ? ended : status;
+}
+
+static enum hpx_status find_row(struct hpx_sqlite_db *db, const struct hpx_operation_id *id,
+				struct hpx_arena *arena, struct hpx_entry *entry,
+				struct hpx_answer **answer)
+{
+	struct hpx_sqlite_row row;
+	enum hpx_status status = read_entry(db, id, arena, entry, &row);
+
+	if (status != HPX_OK || !entry->readable || !entry->record.kept)
+		return status;
+	status = hpx_sqlite_answer_read(db, &row, answer);
+	if (status != HPX_CORRUPT)
+		return status;
+	entry->readable = false;
+	return HPX_OK;
+}
+
+enum hpx_status hpx_sqlite_find(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
+				struct hpx_arena *arena, struct hpx_entry *ret_entry,
+				struct hpx_answer **ret_answer)
+{
+	struct hpx_answer *answer = NULL;
+	struct hpx_entry entry;
+	struct hpx_sqlite_db *db;
+	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
+
+	if (status == HPX_OK)
+		status = hpx_sqlite_do(db, HPX_SQL_BEGIN_READ);
+	if (status != HPX_OK)
+		return status;
+	status = end_read(db, find_row(db, id, arena, &entry, &answer));
+	if (status == HPX_OK)
+		*ret_entry = entry;
+	if (status == HPX_OK && ret_answer != NULL)
+		*ret_answer = answer;
+	else
+		hpx_answer_free(answer);
+	return status;
+}
+
+enum hpx_status hpx_sqlite_recipe(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
+				  struct hpx_arena *arena, struct hpx_span *ret_text)
+{
+	struct hpx_sqlite_call call;
+	struct hpx_span text = { NULL, 0 };
+	struct hpx_sqlite_db *db;
+	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
+	bool found;
+
+	if (status != HPX_OK)
+		return status;
+	call = hpx_sqlite_call(db, HPX_SQL_RECIPE);
+	hpx_sqlite_bind_blob(&call, id->bytes, sizeof(id->bytes));
+	found = hpx_sqlite_next(&call);
+	if (found)
+		text = hpx_arena_dup(arena, hpx_sqlite_bytes(&call, 0));
+	status = hpx_sqlite_end(&call);
+	if (status != HPX_OK || !found)
+		return status != HPX_OK ? status : HPX_NOT_FOUND;
+	if (text.ptr == NULL)
+		return HPX_NOMEM;
+	*ret_text = text;
+	return HPX_OK;
+}

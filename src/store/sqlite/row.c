@@ -1,0 +1,265 @@
+/* Between columns and records. A row is hostile until its lengths, types and
+ * invariants are found right; one that is not counts as unknown. */
+#include <zlib.h>
+
+#include "store/sqlite/driver.h"
+
+/* The columns of HPX_SQL_RECORD, in order. */
+enum {
+	COLUMN_SEQ,
+	COLUMN_ID,
+	COLUMN_STATE,
+	COLUMN_ATTEMPT,
+	COLUMN_TOKEN,
+	COLUMN_FIRST,
+	COLUMN_FINGERPRINT,
+	COLUMN_RECIPE,
+	COLUMN_TENANT_HASH,
+	COLUMN_OWNER,
+	COLUMN_CREATED,
+	COLUMN_CHANGED,
+	COLUMN_EXPIRES,
+	COLUMN_RETENTION,
+	COLUMN_LEASE_UNTIL,
+	COLUMN_STATUS,
+	COLUMN_KEPT,
+	COLUMN_RENEWED_TOKEN,
+	COLUMN_RENEWED_UNTIL,
+	COLUMN_COUNT
+};
+_Static_assert(COLUMN_COUNT == HPX_SQLITE_DESCRIPTION_COLUMN, "columns follow each other");
+
+/* Exactly that many bytes, or nothing is copied. */
+static bool read_fixed(struct hpx_sqlite_call *call, int column, void *out, size_t len)
+{
+	struct hpx_span bytes = hpx_sqlite_bytes(call, column);
+
+	if (bytes.ptr == NULL || bytes.len != len)
+		return false;
+	memcpy(out, bytes.ptr, len);
+	return true;
+}
+
+static bool read_int(struct hpx_sqlite_call *call, int column, int64_t min, int64_t max,
+		     int64_t *ret_value)
+{
+	int64_t value = sqlite3_column_int64(call->stmt, column);
+
+	if (sqlite3_column_type(call->stmt, column) != SQLITE_INTEGER || value < min ||
+	    value > max)
+		return false;
+	*ret_value = value;
+	return true;
+}
+
+static bool read_names(struct hpx_sqlite_call *call, struct hpx_record *record)
+{
+	bool ok = read_fixed(call, COLUMN_ID, record->id.bytes, sizeof(record->id.bytes));
+
+	ok &= read_fixed(call, COLUMN_TOKEN, record->token.bytes, sizeof(record->token.bytes));
+	ok &= read_fixed(call, COLUMN_FIRST, record->first.bytes, sizeof(record->first.bytes));
+	ok &= read_fixed(call, COLUMN_FINGERPRINT, record->fingerprint,
+			 sizeof(record->fingerprint));
+	ok &= read_fixed(call, COLUMN_RECIPE, record->recipe.bytes, sizeof(record->recipe.bytes));
+	ok &= read_fixed(call, COLUMN_TENANT_HASH, record->tenant, sizeof(record->tenant));
+	return ok;
+}
+
+static bool read_small(struct hpx_sqlite_call *call, struct hpx_record *record)
+{
+	int64_t value = 0;
+	bool ok = read_int(call, COLUMN_STATE, HPX_STATE_IN_PROGRESS, HPX_STATE_COUNT - 1, &value);
+
+	record->state = ok ? (enum hpx_state)value : HPX_STATE_UNKNOWN;
+	value = 0;
+	ok &= read_int(call, COLUMN_ATTEMPT, 1, UINT32_MAX, &value);
+	record->attempt = (uint32_t)value;
+	value = 0;
+	ok &= read_int(call, COLUMN_STATUS, 0, 999, &value);
+	record->status = (uint32_t)value;
+	value = 0;
+	ok &= read_int(call, COLUMN_KEPT, 0, 1, &value);
+	record->kept = value == 1;
+	return ok;
+}
+
+/* A quarter of the range: sums of two times never overflow. */
+#define TIME_MAX (INT64_MAX / 4)
+
+static bool read_times(struct hpx_sqlite_call *call, struct hpx_record *record)
+{
+	int64_t owner = 0;
+	bool ok = read_int(call, COLUMN_OWNER, INT64_MIN, INT64_MAX, &owner);
+
+	record->owner = (uint64_t)owner;
+	ok &= read_int(call, COLUMN_CREATED, 0, TIME_MAX, &record->created_ms);
+	ok &= read_int(call, COLUMN_CHANGED, 0, TIME_MAX, &record->changed_ms);
+	if (sqlite3_column_type(call->stmt, COLUMN_EXPIRES) != SQLITE_NULL)
+		ok &= read_int(call, COLUMN_EXPIRES, 1, TIME_MAX, &record->expires_ms);
+	ok &= read_int(call, COLUMN_RETENTION, 0, TIME_MAX, &record->retention_ms);
+	ok &= read_int(call, COLUMN_LEASE_UNTIL, -TIME_MAX, TIME_MAX, &record->lease_until_ms);
+	return ok;
+}
+
+/* A renewal counts for the lease whose token it carries, and no other: an old
+ * owner's heartbeat must not extend a new owner's lease. */
+static bool read_renewal(struct hpx_sqlite_call *call, struct hpx_sqlite_row *row)
+{
+	struct hpx_record *record = &row->found.record;
+	struct hpx_token token;
+	int64_t until_ms;
+
+	row->renewed = sqlite3_column_type(call->stmt, COLUMN_RENEWED_UNTIL) != SQLITE_NULL;
+	if (!row->renewed)
+		return true;
+	if (!read_fixed(call, COLUMN_RENEWED_TOKEN, token.bytes, sizeof(token.bytes)) ||
+	    !read_int(call, COLUMN_RENEWED_UNTIL, -TIME_MAX, TIME_MAX, &until_ms))
+		return false;
+	if (hpx_token_eq(&token, &record->token) && until_ms > record->lease_until_ms)
+		record->lease_until_ms = until_ms;
+	return true;
+}
+
+void hpx_sqlite_row_read(struct hpx_sqlite_call *call, struct hpx_sqlite_row *ret_row)
+{
+	struct hpx_record *record = &ret_row->found.record;
+	bool ok;
+
+	*ret_row = (struct hpx_sqlite_row){ .seq = sqlite3_column_int64(call->stmt, COLUMN_SEQ),
+					    .found = { .exists = true } };
+	ok = read_names(call, record);
+	ok &= read_small(call, record);
+	ok &= read_times(call, record);
+	ok &= read_renewal(call, ret_row);
+	ret_row->found.readable = ok && hpx_record_valid(record);
+}
+
+enum hpx_status hpx_sqlite_row_find(struct hpx_sqlite_db *db, const struct hpx_operation_id *id,
+				    struct hpx_sqlite_row *ret_row)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_FIND);
+
+	*ret_row = (struct hpx_sqlite_row){ .found = { .exists = false } };
+	hpx_sqlite_bind_blob(&call, id->bytes, sizeof(id->bytes));
+	if (hpx_sqlite_next(&call))
+		hpx_sqlite_row_read(&call, ret_row);
+	return hpx_sqlite_end(&call);
+}
+
+void hpx_sqlite_record_bind(struct hpx_sqlite_call *call, const struct hpx_record *record)
+{
+	hpx_sqlite_bind_blob(call, record->id.bytes, sizeof(record->id.bytes));
+	hpx_sqlite_bind_int(call, record->state);
+	hpx_sqlite_bind_int(call, record->attempt);
+	hpx_sqlite_bind_blob(call, record->token.bytes, sizeof(record->token.bytes));
+	hpx_sqlite_bind_blob(call, record->first.bytes, sizeof(record->first.bytes));
+	hpx_sqlite_bind_blob(call, record->fingerprint, sizeof(record->fingerprint));
+	hpx_sqlite_bind_blob(call, record->recipe.bytes, sizeof(record->recipe.bytes));
+	hpx_sqlite_bind_blob(call, record->tenant, sizeof(record->tenant));
+	hpx_sqlite_bind_int(call, (int64_t)record->owner);
+	hpx_sqlite_bind_int(call, record->created_ms);
+	hpx_sqlite_bind_int(call, record->changed_ms);
+	if (record->expires_ms != 0)
+		hpx_sqlite_bind_int(call, record->expires_ms);
+	else
+		hpx_sqlite_bind_null(call);
+	hpx_sqlite_bind_int(call, record->retention_ms);
+	hpx_sqlite_bind_int(call, record->lease_until_ms);
+	hpx_sqlite_bind_int(call, record->status);
+	hpx_sqlite_bind_int(call, record->kept);
+}
+
+void hpx_sqlite_description_bind(struct hpx_sqlite_call *call,
+				 const struct hpx_description *description)
+{
+	static const struct hpx_description nothing;
+	const struct hpx_description *d = description != NULL ? description : &nothing;
+
+	hpx_sqlite_bind_text(call, d->tenant);
+	hpx_sqlite_bind_text(call, d->scope);
+	hpx_sqlite_bind_text(call, d->key);
+	hpx_sqlite_bind_text(call, d->method);
+	hpx_sqlite_bind_text(call, d->path);
+	hpx_sqlite_bind_text(call, d->route);
+}
+
+enum hpx_status hpx_sqlite_description_read(struct hpx_sqlite_call *call, struct hpx_arena *arena,
+					    struct hpx_description *ret_description)
+{
+	struct hpx_description d;
+	struct hpx_span *const fields[] = { &d.tenant, &d.scope, &d.key,
+					    &d.method, &d.path,	 &d.route };
+
+	for (int i = 0; i < (int)(sizeof(fields) / sizeof(fields[0])); i++) {
+		*fields[i] = hpx_arena_dup(
+			arena, hpx_sqlite_bytes(call, HPX_SQLITE_DESCRIPTION_COLUMN + i));
+		if (fields[i]->ptr == NULL)
+			return HPX_NOMEM;
+	}
+	*ret_description = d;
+	return HPX_OK;
+}
+
+static unsigned long crc_add(unsigned long crc, struct hpx_span bytes)
+{
+	return crc32_z(crc, (const unsigned char *)bytes.ptr, bytes.len);
+}
+
+/* The id is part of it, so that an answer can only be read as that of the
+ * operation it was stored for (guarantee 5); the length, so that no byte can
+ * change sides between headers and body. */
+uint32_t hpx_sqlite_answer_crc(const struct hpx_operation_id *id, struct hpx_span headers,
+			       struct hpx_span body)
+{
+	uint64_t len = headers.len;
+	unsigned long crc = crc32_z(0, NULL, 0);
+	unsigned char length[8];
+
+	for (int i = 0; i < 8; i++)
+		length[i] = (unsigned char)(len >> (8 * i));
+	crc = crc32_z(crc, id->bytes, sizeof(id->bytes));
+	crc = crc32_z(crc, length, sizeof(length));
+	if (headers.len != 0)
+		crc = crc_add(crc, headers);
+	if (body.len != 0)
+		crc = crc_add(crc, body);
+	return (uint32_t)crc;
+}
+
+static enum hpx_status answer_of_row(struct hpx_sqlite_call *call, const struct hpx_record *record,
+				     struct hpx_answer **ret_answer)
+{
+	struct hpx_span headers = hpx_sqlite_bytes(call, 0);
+	struct hpx_span body = hpx_sqlite_bytes(call, 1);
+	struct hpx_answer *answer;
+
+	if (headers.ptr == NULL || body.ptr == NULL ||
+	    sqlite3_column_int64(call->stmt, 2) !=
+		    hpx_sqlite_answer_crc(&record->id, headers, body))
+		return HPX_CORRUPT;
+	answer = hpx_answer_new(record->status, true, headers, body);
+	if (answer == NULL)
+		return HPX_NOMEM;
+	*ret_answer = answer;
+	return HPX_OK;
+}
+
+enum hpx_status hpx_sqlite_answer_read(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
+				       struct hpx_answer **ret_answer)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_ANSWER);
+	struct hpx_answer *answer = NULL;
+	enum hpx_status read = HPX_CORRUPT;
+	enum hpx_status ended;
+
+	hpx_sqlite_bind_int(&call, row->seq);
+	if (hpx_sqlite_next(&call))
+		read = answer_of_row(&call, &row->found.record, &answer);
+	ended = hpx_sqlite_end(&call);
+	if (ended == HPX_OK && read == HPX_OK) {
+		*ret_answer = answer;
+		return HPX_OK;
+	}
+	hpx_answer_free(answer);
+	return ended != HPX_OK ? ended : read;
+}

@@ -1,0 +1,151 @@
+/* Verbs about many operations: lost leases and expired records. Each takes a
+ * bounded number, found through a partial index; a row that cannot be read is
+ * skipped, since it counts as unknown already and must not be lost. */
+#include <stdlib.h>
+
+#include "store/sqlite/driver.h"
+
+/* Whatever the submitter asks for: one op must not hold the writer for long. */
+#define LIMIT_MAX 1000
+
+struct rows {
+	struct hpx_sqlite_row *row;
+	size_t count;
+	size_t max;
+};
+
+static enum hpx_status rows_init(struct rows *rows, unsigned limit)
+{
+	rows->count = 0;
+	rows->max = limit < LIMIT_MAX ? limit : LIMIT_MAX;
+	rows->row = calloc(rows->max != 0 ? rows->max : 1, sizeof(*rows->row));
+	return rows->row != NULL ? HPX_OK : HPX_NOMEM;
+}
+
+/* Collects first and writes later: a statement that walks an index must not
+ * see the index change under it. `wanted` may be NULL: all that are readable. */
+static enum hpx_status collect(struct hpx_sqlite_call *call, const struct hpx_moment *now,
+			       bool (*wanted)(const struct hpx_record *, const struct hpx_moment *),
+			       struct rows *rows)
+{
+	while (rows->count < rows->max && hpx_sqlite_next(call)) {
+		struct hpx_sqlite_row *row = &rows->row[rows->count];
+		hpx_sqlite_row_read(call, row);
+		if (row->found.readable && (wanted == NULL || wanted(&row->found.record, now)))
+			rows->count++;
+	}
+	return hpx_sqlite_end(call);
+}
+
+static enum hpx_status sweep_rows(struct hpx_sqlite_store *s, const struct rows *rows,
+				  struct hpx_store_op *op, bool owners_dead,
+				  const struct hpx_moment *now)
+{
+	enum hpx_status status = HPX_OK;
+	struct hpx_change change;
+
+	for (size_t i = 0; i < rows->count && status == HPX_OK; i++) {
+		const struct hpx_record *record = &rows->row[i].found.record;
+		if (!hpx_change_sweep(record, owners_dead, now, &change))
+			continue;
+		status = hpx_sqlite_change_write(&s->writer, &rows->row[i], &change, op);
+		if (status != HPX_OK)
+			break;
+		if (op->touched != NULL)
+			op->touched[op->count] = record->id;
+		op->count++;
+	}
+	return status;
+}
+
+enum hpx_status hpx_sqlite_sweep(struct hpx_sqlite_store *s, struct hpx_store_op *op,
+				 bool owners_dead)
+{
+	struct hpx_moment now = hpx_store_moment(&s->base);
+	struct hpx_sqlite_call call;
+	struct rows rows;
+	enum hpx_status status = rows_init(&rows, op->limit);
+
+	if (status != HPX_OK)
+		return status;
+	if (owners_dead) {
+		call = hpx_sqlite_call(&s->writer, HPX_SQL_ORPHANED);
+		hpx_sqlite_bind_int(&call, (int64_t)s->base.owner);
+		status = collect(&call, &now, NULL, &rows);
+	} else {
+		call = hpx_sqlite_call(&s->writer, HPX_SQL_LOST);
+		hpx_sqlite_bind_int(&call, now.lease_ms);
+		status = collect(&call, &now, hpx_record_lease_lost, &rows);
+	}
+	if (status == HPX_OK)
+		status = sweep_rows(s, &rows, op, owners_dead, &now);
+	free(rows.row);
+	return status;
+}
+
+static enum hpx_status reap_events(struct hpx_sqlite_store *s, int64_t wall_ms, unsigned limit)
+{
+	struct hpx_sqlite_call call;
+
+	if (s->event_retention_ms <= 0)
+		return HPX_OK;
+	call = hpx_sqlite_call(&s->writer, HPX_SQL_REAP_EVENTS);
+	hpx_sqlite_bind_int(&call, wall_ms - s->event_retention_ms);
+	hpx_sqlite_bind_int(&call, limit < LIMIT_MAX ? limit : LIMIT_MAX);
+	return hpx_sqlite_finish(&call);
+}
+
+enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+{
+	struct hpx_moment now = hpx_store_moment(&s->base);
+	struct hpx_sqlite_call call;
+	struct rows rows;
+	enum hpx_status status;
+
+	if (now.hold_expiry)
+		return HPX_OK;
+	status = rows_init(&rows, op->limit);
+	if (status != HPX_OK)
+		return status;
+	call = hpx_sqlite_call(&s->writer, HPX_SQL_EXPIRED);
+	hpx_sqlite_bind_int(&call, now.wall_ms);
+	status = collect(&call, &now, hpx_record_expired, &rows);
+	for (size_t i = 0; i < rows.count && status == HPX_OK; i++) {
+		status = hpx_sqlite_row_remove(&s->writer, rows.row[i].seq);
+		op->count++;
+	}
+	free(rows.row);
+	return status == HPX_OK ? reap_events(s, now.wall_ms, op->limit) : status;
+}
+
+/* One transaction's worth; `*ret_count` tells whether there may be more. */
+static enum hpx_status sweep_dead_some(struct hpx_sqlite_store *s, unsigned *ret_count)
+{
+	struct hpx_store_op op = {
+		.verb = HPX_VERB_SWEEP,
+		.limit = LIMIT_MAX,
+		.actor = HPX_SPAN("start"),
+	};
+	enum hpx_status status = hpx_sqlite_do(&s->writer, HPX_SQL_BEGIN_WRITE);
+
+	if (status != HPX_OK)
+		return status;
+	status = hpx_sqlite_sweep(s, &op, true);
+	if (status == HPX_OK)
+		status = hpx_sqlite_do(&s->writer, HPX_SQL_COMMIT);
+	if (status != HPX_OK && !sqlite3_get_autocommit(s->writer.handle))
+		hpx_sqlite_do(&s->writer, HPX_SQL_ROLLBACK);
+	*ret_count = op.count;
+	return status;
+}
+
+enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s)
+{
+	enum hpx_status status;
+	unsigned count;
+
+	do {
+		status = sweep_dead_some(s, &count);
+	} while (status == HPX_OK && count == LIMIT_MAX);
+	return status;
+}

@@ -1,0 +1,145 @@
+/* A change to one operation, written: the rows of operation, response, lease
+ * and event that it concerns. Always inside the batch's transaction. */
+#include "store/sqlite/driver.h"
+
+/* An event is for people; whatever somebody typed is cut to what one reads. */
+#define ACTOR_BYTES_MAX 128
+#define REASON_BYTES_MAX 1024
+
+static enum hpx_status by_seq(struct hpx_sqlite_db *db, enum hpx_sql sql, int64_t seq)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, sql);
+
+	hpx_sqlite_bind_int(&call, seq);
+	return hpx_sqlite_finish(&call);
+}
+
+static enum hpx_status insert(struct hpx_sqlite_db *db, const struct hpx_change *change,
+			      const struct hpx_description *description)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_INSERT);
+
+	hpx_sqlite_record_bind(&call, &change->record);
+	hpx_sqlite_description_bind(&call, description);
+	return hpx_sqlite_finish(&call);
+}
+
+static enum hpx_status update(struct hpx_sqlite_db *db, int64_t seq,
+			      const struct hpx_change *change)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_UPDATE);
+
+	hpx_sqlite_record_bind(&call, &change->record);
+	hpx_sqlite_bind_int(&call, seq);
+	return hpx_sqlite_finish(&call);
+}
+
+/* An expired key used again: nothing of the old operation stays. */
+static enum hpx_status replace(struct hpx_sqlite_db *db, int64_t seq,
+			       const struct hpx_change *change,
+			       const struct hpx_description *description)
+{
+	enum hpx_status status = by_seq(db, HPX_SQL_REMOVE_ANSWER, seq);
+	struct hpx_sqlite_call call;
+
+	if (status == HPX_OK)
+		status = update(db, seq, change);
+	if (status != HPX_OK)
+		return status;
+	call = hpx_sqlite_call(db, HPX_SQL_DESCRIBE);
+	hpx_sqlite_description_bind(&call, description);
+	hpx_sqlite_bind_int(&call, seq);
+	return hpx_sqlite_finish(&call);
+}
+
+static enum hpx_status put_lease(struct hpx_sqlite_db *db, int64_t seq,
+				 const struct hpx_record *record)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_LEASE);
+
+	hpx_sqlite_bind_int(&call, seq);
+	hpx_sqlite_bind_blob(&call, record->token.bytes, sizeof(record->token.bytes));
+	hpx_sqlite_bind_int(&call, record->lease_until_ms);
+	return hpx_sqlite_finish(&call);
+}
+
+static enum hpx_status put_answer(struct hpx_sqlite_db *db, int64_t seq,
+				  const struct hpx_operation_id *id,
+				  const struct hpx_answer *answer)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_ANSWER);
+
+	hpx_sqlite_bind_int(&call, seq);
+	hpx_sqlite_bind_blob(&call, answer->headers.ptr, answer->headers.len);
+	hpx_sqlite_bind_blob(&call, answer->body.ptr, answer->body.len);
+	hpx_sqlite_bind_int(&call, hpx_sqlite_answer_crc(id, answer->headers, answer->body));
+	return hpx_sqlite_finish(&call);
+}
+
+static enum hpx_status put_event(struct hpx_sqlite_db *db, const struct hpx_change *change,
+				 const struct hpx_store_op *op)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_EVENT);
+	const struct hpx_record *after = &change->record;
+	struct hpx_span reason = op->reason.len != 0 ? op->reason : hpx_span_of(change->reason);
+
+	hpx_sqlite_bind_blob(&call, after->id.bytes, sizeof(after->id.bytes));
+	hpx_sqlite_bind_int(&call, after->changed_ms);
+	hpx_sqlite_bind_int(&call, after->attempt);
+	hpx_sqlite_bind_text(&call, hpx_span_of(change->event));
+	hpx_sqlite_bind_text(&call, hpx_span_first(op->actor, ACTOR_BYTES_MAX));
+	hpx_sqlite_bind_text(&call, hpx_span_first(reason, REASON_BYTES_MAX));
+	hpx_sqlite_bind_int(&call, after->status);
+	return hpx_sqlite_finish(&call);
+}
+
+enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_db *db, int64_t seq)
+{
+	enum hpx_status status = by_seq(db, HPX_SQL_REMOVE_ANSWER, seq);
+
+	if (status == HPX_OK)
+		status = by_seq(db, HPX_SQL_REMOVE_LEASE, seq);
+	if (status == HPX_OK)
+		status = by_seq(db, HPX_SQL_REMOVE, seq);
+	return status;
+}
+
+static enum hpx_status write_rows(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
+				  const struct hpx_change *change, const struct hpx_store_op *op)
+{
+	enum hpx_status status = HPX_OK;
+
+	switch (change->write) {
+	case HPX_WRITE_NOTHING:
+		return HPX_OK;
+	case HPX_WRITE_INSERT:
+		return insert(db, change, op->description);
+	case HPX_WRITE_LEASE:
+		return put_lease(db, row->seq, &change->record);
+	case HPX_WRITE_REMOVE:
+		return hpx_sqlite_row_remove(db, row->seq);
+	case HPX_WRITE_REPLACE:
+		status = replace(db, row->seq, change, op->description);
+		break;
+	case HPX_WRITE_UPDATE:
+		status = update(db, row->seq, change);
+		break;
+	}
+	/* The record holds the later end itself now. */
+	if (status == HPX_OK && row->renewed)
+		status = by_seq(db, HPX_SQL_REMOVE_LEASE, row->seq);
+	if (status == HPX_OK && change->answer != NULL)
+		status = put_answer(db, row->seq, &change->record.id, change->answer);
+	return status;
+}
+
+enum hpx_status hpx_sqlite_change_write(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
+					const struct hpx_change *change,
+					const struct hpx_store_op *op)
+{
+	enum hpx_status status = write_rows(db, row, change, op);
+
+	if (status == HPX_OK && change->event != NULL)
+		status = put_event(db, change, op);
+	return status;
+}

@@ -1,0 +1,236 @@
+/* The wrappers around every driver: they pick it, measure time, count errors
+ * and let tests inject faults. What a store keeps is the drivers' affair. */
+#include "store/store.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "store/memory/memory.h"
+#include "store/sqlite/sqlite.h"
+
+static const struct hpx_store_driver *const drivers[] = {
+	&hpx_store_sqlite_driver,
+	&hpx_store_memory_driver,
+};
+
+const char *hpx_verb_name(enum hpx_verb verb)
+{
+	static const char *const names[] = {
+#define X(name) #name,
+		HPX_VERB_LIST(X)
+#undef X
+	};
+	HPX_ASSERT(verb < HPX_VERB_COUNT);
+	return names[verb];
+}
+
+void hpx_store_problem(char *problem, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(problem, HPX_STORE_PROBLEM_SIZE, format, args);
+	va_end(args);
+}
+
+#ifdef HPX_STEPS
+static int64_t shift_of_environment(void)
+{
+	struct hpx_span text = hpx_span_of(getenv("HAPAX_TEST_WALL_SHIFT_MS"));
+	bool back = hpx_span_starts(text, HPX_SPAN("-"));
+	uint64_t value = 0;
+
+	if (back)
+		text = hpx_span_skip(text, 1);
+	if (text.len == 0 || !hpx_span_u64(text, INT64_MAX / 2, &value))
+		return 0;
+	return back ? -(int64_t)value : (int64_t)value;
+}
+#else
+static int64_t shift_of_environment(void)
+{
+	return 0;
+}
+#endif
+
+void hpx_store_init(struct hpx_store *store, const struct hpx_store_driver *driver)
+{
+	store->driver = driver;
+	hpx_random(&store->owner, sizeof(store->owner));
+	atomic_store(&store->wall_shift_ms, shift_of_environment());
+}
+
+struct hpx_moment hpx_store_moment(struct hpx_store *store)
+{
+	struct hpx_now now = hpx_clock_now();
+
+	return (struct hpx_moment){
+		.wall_ms = now.wall_ms + atomic_load(&store->wall_shift_ms),
+		.lease_ms = now.boot_ms + atomic_load(&store->lease_shift_ms),
+		.hold_expiry = atomic_load(&store->expiry_held),
+	};
+}
+
+static bool has_scheme(struct hpx_span url, const char *scheme)
+{
+	struct hpx_span name = hpx_span_of(scheme);
+
+	return hpx_span_starts(url, name) && url.len > name.len && url.ptr[name.len] == ':';
+}
+
+enum hpx_status hpx_store_open(const struct hpx_store_options *options,
+			       struct hpx_store **ret_store, char *problem)
+{
+	char unread[HPX_STORE_PROBLEM_SIZE];
+
+	if (problem == NULL)
+		problem = unread;
+	problem[0] = '\0';
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
+		if (has_scheme(options->url, drivers[i]->scheme))
+			return drivers[i]->open(options, ret_store, problem);
+	hpx_store_problem(problem, "the store's address must begin with sqlite: or memory:");
+	return HPX_INVALID;
+}
+
+void hpx_store_close(struct hpx_store *store)
+{
+	if (store != NULL)
+		store->driver->close(store);
+}
+
+static enum hpx_status fault_at(struct hpx_store *store, enum hpx_store_point point, char *problem)
+{
+	enum hpx_status status = HPX_OK;
+
+	if (store->fault != NULL)
+		status = store->fault(store->fault_user, point);
+	if (status != HPX_OK && problem != NULL)
+		hpx_store_problem(problem, "a fault was injected");
+	return status;
+}
+
+static void clear_results(struct hpx_store_op **ops, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		ops[i]->status = HPX_OK;
+		ops[i]->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+		ops[i]->replay = NULL;
+		ops[i]->count = 0;
+	}
+}
+
+/* Nothing is known of a batch that failed: no result may be used. */
+static void drop_results(struct hpx_store_op **ops, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		hpx_answer_free(ops[i]->replay);
+	clear_results(ops, count);
+}
+
+enum hpx_status hpx_store_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
+			      char *problem)
+{
+	char unread[HPX_STORE_PROBLEM_SIZE];
+	int64_t begun_us = hpx_clock_boot_us();
+
+	if (problem == NULL)
+		problem = unread;
+	problem[0] = '\0';
+	clear_results(ops, count);
+	enum hpx_status status = fault_at(store, HPX_STORE_RUN_BEFORE, problem);
+	if (status == HPX_OK)
+		status = store->driver->run(store, ops, count, problem);
+	if (status == HPX_OK)
+		status = fault_at(store, HPX_STORE_RUN_AFTER, problem);
+	if (status != HPX_OK) {
+		drop_results(ops, count);
+		hpx_counter_add(&store->errors, 1);
+		return status;
+	}
+	hpx_histogram_add(&store->commit_us, (uint64_t)(hpx_clock_boot_us() - begun_us));
+	hpx_histogram_add(&store->batch_ops, count);
+	return HPX_OK;
+}
+
+enum hpx_status hpx_store_recover(struct hpx_store *store, char *problem)
+{
+	char unread[HPX_STORE_PROBLEM_SIZE];
+
+	if (problem == NULL)
+		problem = unread;
+	problem[0] = '\0';
+	enum hpx_status status = fault_at(store, HPX_STORE_RECOVER_BEFORE, problem);
+	if (status == HPX_OK)
+		status = store->driver->recover(store, problem);
+	if (status == HPX_OK)
+		status = fault_at(store, HPX_STORE_RECOVER_AFTER, problem);
+	return status;
+}
+
+enum hpx_status hpx_store_maintain(struct hpx_store *store, char *problem)
+{
+	char unread[HPX_STORE_PROBLEM_SIZE];
+
+	if (problem == NULL)
+		problem = unread;
+	problem[0] = '\0';
+	return store->driver->maintain(store, problem);
+}
+
+enum hpx_status hpx_store_reader_open(struct hpx_store *store, struct hpx_store_reader **ret_reader)
+{
+	return store->driver->reader_open(store, ret_reader);
+}
+
+void hpx_store_reader_close(struct hpx_store_reader *reader)
+{
+	if (reader != NULL)
+		reader->store->driver->reader_close(reader);
+}
+
+enum hpx_status hpx_store_peek(struct hpx_store_reader *reader, const struct hpx_ask *ask,
+			       const struct hpx_policy *policy, struct hpx_decision *ret_decision,
+			       struct hpx_answer **ret_replay)
+{
+	enum hpx_status status = fault_at(reader->store, HPX_STORE_PEEK_BEFORE, NULL);
+
+	if (status != HPX_OK)
+		return status;
+	return reader->store->driver->peek(reader, ask, policy, ret_decision, ret_replay);
+}
+
+enum hpx_status hpx_store_find(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
+			       struct hpx_arena *arena, struct hpx_entry *ret_entry,
+			       struct hpx_answer **ret_answer)
+{
+	return reader->store->driver->find(reader, id, arena, ret_entry, ret_answer);
+}
+
+enum hpx_status hpx_store_list(struct hpx_store_reader *reader, const struct hpx_query *query,
+			       struct hpx_arena *arena, struct hpx_entry **ret_entries,
+			       size_t *ret_count)
+{
+	return reader->store->driver->list(reader, query, arena, ret_entries, ret_count);
+}
+
+enum hpx_status hpx_store_events(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
+				 struct hpx_arena *arena, struct hpx_event **ret_events,
+				 size_t *ret_count)
+{
+	return reader->store->driver->events(reader, id, arena, ret_events, ret_count);
+}
+
+enum hpx_status hpx_store_recipe(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
+				 struct hpx_arena *arena, struct hpx_span *ret_text)
+{
+	return reader->store->driver->recipe(reader, id, arena, ret_text);
+}
+
+enum hpx_status hpx_store_stats(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats)
+{
+	return reader->store->driver->stats(reader, ret_stats);
+}

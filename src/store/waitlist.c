@@ -1,0 +1,147 @@
+/* Who waits for which operation: a hash table of linked waiters under one
+ * mutex, with a count beside it, so that a completion for which nobody waits
+ * (nearly all of them) costs one atomic read.
+ *
+ * Why no wake-up is missed: a waiter is counted before it looks at the store,
+ * and the waker looks at the count after its write is durable. Both accesses
+ * are sequentially consistent, so at least one of the two sees the other. */
+#include "store/waitlist.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+
+#define BUCKETS 1024
+
+struct hpx_waitlist {
+	pthread_mutex_t mutex;
+	_Atomic unsigned total;
+	unsigned per_operation_max;
+	unsigned total_max;
+	struct hpx_waiter *bucket[BUCKETS];
+};
+
+struct hpx_waitlist *hpx_waitlist_new(unsigned per_operation_max, unsigned total_max)
+{
+	struct hpx_waitlist *list = calloc(1, sizeof(*list));
+
+	if (list == NULL)
+		return NULL;
+	if (pthread_mutex_init(&list->mutex, NULL) != 0) {
+		free(list);
+		return NULL;
+	}
+	list->per_operation_max = per_operation_max;
+	list->total_max = total_max;
+	return list;
+}
+
+void hpx_waitlist_free(struct hpx_waitlist *list)
+{
+	if (list == NULL)
+		return;
+	HPX_ASSERT(atomic_load(&list->total) == 0);
+	pthread_mutex_destroy(&list->mutex);
+	free(list);
+}
+
+/* The id is a hash already: any two of its bytes spread well. */
+static struct hpx_waiter **bucket_of(struct hpx_waitlist *list, const struct hpx_operation_id *id)
+{
+	return &list->bucket[(id->bytes[0] | (unsigned)id->bytes[1] << 8) % BUCKETS];
+}
+
+static unsigned count_of(struct hpx_waiter *waiter, const struct hpx_operation_id *id)
+{
+	unsigned count = 0;
+
+	for (; waiter != NULL; waiter = waiter->next)
+		count += hpx_operation_id_eq(&waiter->id, id);
+	return count;
+}
+
+enum hpx_status hpx_waitlist_add(struct hpx_waitlist *list, struct hpx_waiter *waiter)
+{
+	struct hpx_waiter **bucket = bucket_of(list, &waiter->id);
+	enum hpx_status status = HPX_FULL;
+
+	pthread_mutex_lock(&list->mutex);
+	HPX_ASSERT(!waiter->listed);
+	if (atomic_load(&list->total) < list->total_max &&
+	    count_of(*bucket, &waiter->id) < list->per_operation_max) {
+		waiter->next = *bucket;
+		waiter->listed = true;
+		*bucket = waiter;
+		atomic_fetch_add(&list->total, 1);
+		status = HPX_OK;
+	}
+	pthread_mutex_unlock(&list->mutex);
+	return status;
+}
+
+static void unlink_at(struct hpx_waitlist *list, struct hpx_waiter **at)
+{
+	struct hpx_waiter *waiter = *at;
+
+	*at = waiter->next;
+	waiter->next = NULL;
+	waiter->listed = false;
+	atomic_fetch_sub(&list->total, 1);
+}
+
+bool hpx_waitlist_remove(struct hpx_waitlist *list, struct hpx_waiter *waiter)
+{
+	bool found;
+
+	pthread_mutex_lock(&list->mutex);
+	struct hpx_waiter **at = bucket_of(list, &waiter->id);
+	while (*at != NULL && *at != waiter)
+		at = &(*at)->next;
+	found = *at != NULL;
+	if (found)
+		unlink_at(list, at);
+	pthread_mutex_unlock(&list->mutex);
+	return found;
+}
+
+static struct hpx_waiter *take_all(struct hpx_waitlist *list, const struct hpx_operation_id *id)
+{
+	struct hpx_waiter *taken = NULL;
+
+	pthread_mutex_lock(&list->mutex);
+	struct hpx_waiter **at = bucket_of(list, id);
+	while (*at != NULL) {
+		struct hpx_waiter *waiter = *at;
+		if (!hpx_operation_id_eq(&waiter->id, id)) {
+			at = &waiter->next;
+			continue;
+		}
+		unlink_at(list, at);
+		waiter->next = taken;
+		taken = waiter;
+	}
+	pthread_mutex_unlock(&list->mutex);
+	return taken;
+}
+
+void hpx_waitlist_wake(struct hpx_waitlist *list, const struct hpx_operation_id *id)
+{
+	/* A read-modify-write, so that it cannot move before the write that
+	 * this wake-up is about. */
+	if (atomic_fetch_add(&list->total, 0) == 0)
+		return;
+	struct hpx_waiter *waiter = take_all(list, id);
+	while (waiter != NULL) {
+		/* Once woken, it may be gone. */
+		struct hpx_waiter *next = waiter->next;
+		waiter->wake(waiter);
+		waiter = next;
+	}
+}
+
+unsigned hpx_waitlist_count(const struct hpx_waitlist *list)
+{
+	return atomic_load(&((struct hpx_waitlist *)list)->total);
+}

@@ -1,0 +1,288 @@
+/* How a test's store is made, and what its short verbs do. */
+#include "fixture.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <unistd.h>
+
+void fixture_folder(char *folder, size_t size)
+{
+	const char *root = getenv("TMPDIR");
+
+	if (root == NULL || *root == '\0')
+		root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+	snprintf(folder, size, "%s/hapax-store-XXXXXX", root);
+	assert_non_null(mkdtemp(folder));
+}
+
+void fixture_folder_remove(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	char path[512];
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)) != NULL) {
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		unlink(path);
+	}
+	closedir(dir);
+	assert_int_equal(rmdir(folder), 0);
+}
+
+bool fixture_is_sqlite(const struct fixture *f)
+{
+	return f->folder[0] != '\0';
+}
+
+struct hpx_store_options fixture_options(const struct fixture *f)
+{
+	return (struct hpx_store_options){
+		.url = hpx_span_of(f->url),
+		.create = true,
+		.serve = true,
+		.event_retention_ms = 7 * (int64_t)RETENTION_MS,
+	};
+}
+
+void fixture_open(struct fixture *f)
+{
+	struct hpx_store_options options = fixture_options(f);
+	char problem[HPX_STORE_PROBLEM_SIZE];
+	enum hpx_status status = hpx_store_open(&options, &f->store, problem);
+
+	if (status != HPX_OK)
+		print_error("%s\n", problem);
+	assert_status(status, HPX_OK);
+	assert_status(hpx_store_reader_open(f->store, &f->reader), HPX_OK);
+}
+
+void fixture_close(struct fixture *f)
+{
+	hpx_store_reader_close(f->reader);
+	hpx_store_close(f->store);
+	f->reader = NULL;
+	f->store = NULL;
+}
+
+void fixture_reopen(struct fixture *f)
+{
+	fixture_close(f);
+	fixture_open(f);
+}
+
+int fixture_setup(void **state)
+{
+	bool sqlite = strcmp(*state, "sqlite") == 0;
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	snprintf(f->url, sizeof(f->url), "memory:");
+	if (sqlite) {
+		fixture_folder(f->folder, sizeof(f->folder));
+		snprintf(f->path, sizeof(f->path), "%s/hapax.db", f->folder);
+		snprintf(f->url, sizeof(f->url), "sqlite:%s", f->path);
+	}
+	hpx_arena_init(&f->arena, 16 << 20);
+	fixture_open(f);
+	*state = f;
+	return 0;
+}
+
+int fixture_teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_close(f);
+	hpx_arena_done(&f->arena);
+	if (fixture_is_sqlite(f))
+		fixture_folder_remove(f->folder);
+	free(f);
+	return 0;
+}
+
+struct hpx_operation_id id_of(unsigned key)
+{
+	struct hpx_operation_id id;
+	char text[16];
+
+	snprintf(text, sizeof(text), "key-%u", key);
+	assert_status(hpx_operation_id(HPX_SPAN("tenant"), HPX_SPAN("scope"), hpx_span_of(text),
+				       &id),
+		      HPX_OK);
+	return id;
+}
+
+struct hpx_token token_of(unsigned number)
+{
+	struct hpx_token token = { { 0 } };
+
+	memcpy(token.bytes, &number, sizeof(number));
+	return token;
+}
+
+const struct hpx_policy *policy(void)
+{
+	static const struct hpx_policy usual = { .retention_ms = RETENTION_MS,
+						 .lease_ms = LEASE_MS };
+	return &usual;
+}
+
+struct hpx_ask ask_of(const struct hpx_store *store, unsigned key, unsigned body, unsigned token)
+{
+	struct hpx_ask ask = { .id = id_of(key), .token = token_of(token), .owner = store->owner };
+
+	memset(ask.tenant, 't', sizeof(ask.tenant));
+	memset(ask.recipe.bytes, 'r', sizeof(ask.recipe.bytes));
+	memcpy(ask.fingerprint, &body, sizeof(body));
+	return ask;
+}
+
+struct hpx_store_op op_of(enum hpx_verb verb, unsigned key, unsigned token)
+{
+	return (struct hpx_store_op){
+		.verb = verb,
+		.id = id_of(key),
+		.token = token_of(token),
+		.lease_ms = LEASE_MS,
+		.policy = policy(),
+		.actor = HPX_SPAN("test"),
+	};
+}
+
+enum hpx_status run_op(struct fixture *f, struct hpx_store_op *op)
+{
+	char problem[HPX_STORE_PROBLEM_SIZE];
+	enum hpx_status status = hpx_store_run(f->store, &op, 1, problem);
+
+	if (status != HPX_OK)
+		print_error("%s: %s\n", hpx_verb_name(op->verb), problem);
+	assert_status(status, HPX_OK);
+	return op->status;
+}
+
+const char *reserve(struct fixture *f, unsigned key, unsigned body, unsigned token)
+{
+	struct hpx_ask ask = ask_of(f->store, key, body, token);
+	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, token);
+	char name[16];
+	struct hpx_description description = { .tenant = HPX_SPAN("tenant"),
+					       .scope = HPX_SPAN("scope"),
+					       .method = HPX_SPAN("POST"),
+					       .path = HPX_SPAN("/payments"),
+					       .route = HPX_SPAN("POST /payments") };
+
+	snprintf(name, sizeof(name), "key-%u", key);
+	description.key = hpx_span_of(name);
+	op.ask = &ask;
+	op.description = &description;
+	if (run_op(f, &op) != HPX_OK)
+		return hpx_status_name(op.status);
+	hpx_answer_free(op.replay);
+	return hpx_verdict_name(op.decision.verdict);
+}
+
+enum hpx_status act(struct fixture *f, enum hpx_verb verb, unsigned key, unsigned token)
+{
+	struct hpx_store_op op = op_of(verb, key, token);
+
+	return run_op(f, &op);
+}
+
+enum hpx_status complete(struct fixture *f, unsigned key, unsigned token, const char *body)
+{
+	struct hpx_store_op op = op_of(HPX_VERB_COMPLETE, key, token);
+	struct hpx_answer answer = { .status = 201,
+				     .kept = body != NULL,
+				     .headers = HPX_SPAN("Content-Type: text/plain\r\n"),
+				     .body = hpx_span_of(body) };
+
+	op.answer = &answer;
+	return run_op(f, &op);
+}
+
+enum hpx_status resolve(struct fixture *f, unsigned key, unsigned first, bool applied)
+{
+	struct hpx_store_op op = op_of(HPX_VERB_RESOLVE, key, first);
+
+	op.applied = applied;
+	return run_op(f, &op);
+}
+
+unsigned sweep(struct fixture *f)
+{
+	struct hpx_store_op op = op_of(HPX_VERB_SWEEP, 0, 0);
+
+	op.limit = 100;
+	assert_status(run_op(f, &op), HPX_OK);
+	return op.count;
+}
+
+unsigned reap(struct fixture *f)
+{
+	struct hpx_store_op op = op_of(HPX_VERB_REAP, 0, 0);
+
+	op.limit = 100;
+	assert_status(run_op(f, &op), HPX_OK);
+	return op.count;
+}
+
+void advance(struct fixture *f, int64_t ms)
+{
+	atomic_fetch_add(&f->store->wall_shift_ms, ms);
+	atomic_fetch_add(&f->store->lease_shift_ms, ms);
+}
+
+static enum hpx_status find(struct fixture *f, unsigned key, struct hpx_entry *entry,
+			    struct hpx_answer **answer)
+{
+	struct hpx_operation_id id = id_of(key);
+
+	return hpx_store_find(f->reader, &id, &f->arena, entry, answer);
+}
+
+const char *state_of(struct fixture *f, unsigned key)
+{
+	struct hpx_entry entry;
+	enum hpx_status status = find(f, key, &entry, NULL);
+
+	if (status == HPX_NOT_FOUND)
+		return "none";
+	assert_status(status, HPX_OK);
+	return entry.readable ? hpx_state_name(entry.record.state) : "unreadable";
+}
+
+struct hpx_record record_of(struct fixture *f, unsigned key)
+{
+	struct hpx_entry entry;
+
+	assert_status(find(f, key, &entry, NULL), HPX_OK);
+	return entry.record;
+}
+
+const char *events_of(struct fixture *f, unsigned key)
+{
+	struct hpx_operation_id id = id_of(key);
+	struct hpx_span text = HPX_SPAN("");
+	struct hpx_event *events = NULL;
+	size_t count = 0;
+
+	assert_status(hpx_store_events(f->reader, &id, &f->arena, &events, &count), HPX_OK);
+	for (size_t i = 0; i < count; i++)
+		text = hpx_arena_printf(&f->arena, "%.*s%s%.*s", HPX_SPAN_ARG(text),
+					i > 0 ? " " : "", HPX_SPAN_ARG(events[i].what));
+	return text.ptr;
+}
+
+const char *body_of(struct fixture *f, unsigned key)
+{
+	struct hpx_answer *answer = NULL;
+	struct hpx_entry entry;
+	struct hpx_span copy = { NULL, 0 };
+
+	assert_status(find(f, key, &entry, &answer), HPX_OK);
+	if (answer != NULL)
+		copy = hpx_arena_dup(&f->arena, answer->body);
+	hpx_answer_free(answer);
+	return copy.ptr;
+}

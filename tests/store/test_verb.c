@@ -1,0 +1,223 @@
+/* Shows what every verb does to a record in every state, by its own token and
+ * by an old one, on every driver. */
+#include "fixture.h"
+
+/* The attempt under test holds OWN; OLD is an attempt of the past. */
+enum { OWN = 7, OLD = 8, BODY = 1 };
+
+struct row {
+	enum hpx_state before;
+	enum hpx_verb verb;
+	bool applied;   /* RESOLVE */
+	bool force;     /* FORGET */
+	enum hpx_status status;
+	const char *after;
+};
+
+#define S(name) HPX_STATE_##name
+#define V(name) HPX_VERB_##name
+
+/* In completed and unknown the lease's token is still the attempt's; in
+ * failed_retryable it is void, so nothing of the attempt may write. */
+static const struct row rows[] = {
+	{ S(NONE), V(COMPLETE), 0, 0, HPX_STALE, "none" },
+	{ S(NONE), V(FAIL), 0, 0, HPX_STALE, "none" },
+	{ S(NONE), V(RELEASE), 0, 0, HPX_STALE, "none" },
+	{ S(NONE), V(LOSE), 0, 0, HPX_STALE, "none" },
+	{ S(NONE), V(RENEW), 0, 0, HPX_STALE, "none" },
+	{ S(NONE), V(RESOLVE), 1, 0, HPX_NOT_FOUND, "none" },
+	{ S(NONE), V(FORGET), 0, 1, HPX_NOT_FOUND, "none" },
+
+	{ S(IN_PROGRESS), V(COMPLETE), 0, 0, HPX_OK, "completed" },
+	{ S(IN_PROGRESS), V(FAIL), 0, 0, HPX_OK, "failed_retryable" },
+	{ S(IN_PROGRESS), V(RELEASE), 0, 0, HPX_OK, "none" },
+	{ S(IN_PROGRESS), V(LOSE), 0, 0, HPX_OK, "unknown" },
+	{ S(IN_PROGRESS), V(RENEW), 0, 0, HPX_OK, "in_progress" },
+	{ S(IN_PROGRESS), V(RESOLVE), 1, 0, HPX_REFUSED, "in_progress" },
+	{ S(IN_PROGRESS), V(RESOLVE), 0, 0, HPX_REFUSED, "in_progress" },
+	{ S(IN_PROGRESS), V(FORGET), 0, 0, HPX_REFUSED, "in_progress" },
+	{ S(IN_PROGRESS), V(FORGET), 0, 1, HPX_OK, "none" },
+
+	{ S(FAILED_RETRYABLE), V(COMPLETE), 0, 0, HPX_STALE, "failed_retryable" },
+	{ S(FAILED_RETRYABLE), V(FAIL), 0, 0, HPX_STALE, "failed_retryable" },
+	{ S(FAILED_RETRYABLE), V(RELEASE), 0, 0, HPX_STALE, "failed_retryable" },
+	{ S(FAILED_RETRYABLE), V(LOSE), 0, 0, HPX_STALE, "failed_retryable" },
+	{ S(FAILED_RETRYABLE), V(RENEW), 0, 0, HPX_STALE, "failed_retryable" },
+	{ S(FAILED_RETRYABLE), V(RESOLVE), 1, 0, HPX_REFUSED, "failed_retryable" },
+	{ S(FAILED_RETRYABLE), V(FORGET), 0, 0, HPX_OK, "none" },
+
+	{ S(COMPLETED), V(COMPLETE), 0, 0, HPX_OK, "completed" },
+	{ S(COMPLETED), V(FAIL), 0, 0, HPX_REFUSED, "completed" },
+	{ S(COMPLETED), V(RELEASE), 0, 0, HPX_REFUSED, "completed" },
+	{ S(COMPLETED), V(LOSE), 0, 0, HPX_REFUSED, "completed" },
+	{ S(COMPLETED), V(RENEW), 0, 0, HPX_REFUSED, "completed" },
+	{ S(COMPLETED), V(RESOLVE), 1, 0, HPX_REFUSED, "completed" },
+	{ S(COMPLETED), V(RESOLVE), 0, 0, HPX_REFUSED, "completed" },
+	{ S(COMPLETED), V(FORGET), 0, 0, HPX_OK, "none" },
+
+	{ S(UNKNOWN), V(COMPLETE), 0, 0, HPX_OK, "completed" },
+	{ S(UNKNOWN), V(FAIL), 0, 0, HPX_OK, "failed_retryable" },
+	{ S(UNKNOWN), V(LOSE), 0, 0, HPX_OK, "unknown" },
+	{ S(UNKNOWN), V(RENEW), 0, 0, HPX_REFUSED, "unknown" },
+	{ S(UNKNOWN), V(RESOLVE), 1, 0, HPX_OK, "completed" },
+	{ S(UNKNOWN), V(RESOLVE), 0, 0, HPX_OK, "failed_retryable" },
+	{ S(UNKNOWN), V(FORGET), 0, 0, HPX_REFUSED, "unknown" },
+	{ S(UNKNOWN), V(FORGET), 0, 1, HPX_OK, "none" },
+};
+
+static void bring_to(struct fixture *f, unsigned key, enum hpx_state state)
+{
+	if (state == HPX_STATE_NONE)
+		return;
+	assert_string_equal(reserve(f, key, BODY, OWN), "created");
+	if (state == HPX_STATE_COMPLETED)
+		assert_status(complete(f, key, OWN, "first"), HPX_OK);
+	else if (state == HPX_STATE_FAILED_RETRYABLE)
+		assert_status(act(f, HPX_VERB_FAIL, key, OWN), HPX_OK);
+	else if (state == HPX_STATE_UNKNOWN)
+		assert_status(act(f, HPX_VERB_LOSE, key, OWN), HPX_OK);
+	assert_string_equal(state_of(f, key), hpx_state_name(state));
+}
+
+static enum hpx_status try_row(struct fixture *f, const struct row *row, unsigned key,
+			       unsigned token)
+{
+	struct hpx_store_op op = op_of(row->verb, key, token);
+	struct hpx_answer answer = { .status = 200, .kept = true, .body = HPX_SPAN("second") };
+
+	op.applied = row->applied;
+	op.force = row->force;
+	if (row->verb == HPX_VERB_COMPLETE || row->applied)
+		op.answer = &answer;
+	return run_op(f, &op);
+}
+
+static void check(struct fixture *f, const struct row *row, unsigned key, enum hpx_status got,
+		  enum hpx_status want, const char *after)
+{
+	if (got == want && strcmp(state_of(f, key), after) == 0)
+		return;
+	print_error("%s in %s: got %s and %s, want %s and %s\n", hpx_verb_name(row->verb),
+		    hpx_state_name(row->before), hpx_status_name(got), state_of(f, key),
+		    hpx_status_name(want), after);
+	fail();
+}
+
+static void every_verb_in_every_state(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bring_to(f, i, rows[i].before);
+		check(f, &rows[i], i, try_row(f, &rows[i], i, OWN), rows[i].status, rows[i].after);
+	}
+}
+
+static void an_old_token_changes_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (rows[i].before == HPX_STATE_NONE)
+			continue;
+		bring_to(f, i, rows[i].before);
+		check(f, &rows[i], i, try_row(f, &rows[i], i, OLD), HPX_STALE,
+		      hpx_state_name(rows[i].before));
+	}
+}
+
+static void reserve_decides_by_state(void **state)
+{
+	static const struct {
+		enum hpx_state before;
+		unsigned body;
+		const char *verdict;
+		const char *after;
+	} asks[] = {
+		{ S(NONE), BODY, "created", "in_progress" },
+		{ S(IN_PROGRESS), BODY, "in_progress", "in_progress" },
+		{ S(FAILED_RETRYABLE), BODY, "retried", "in_progress" },
+		{ S(COMPLETED), BODY, "replay", "completed" },
+		{ S(UNKNOWN), BODY, "unknown", "unknown" },
+		{ S(IN_PROGRESS), 2, "mismatch", "in_progress" },
+		{ S(FAILED_RETRYABLE), 2, "mismatch", "failed_retryable" },
+		{ S(COMPLETED), 2, "mismatch", "completed" },
+		{ S(UNKNOWN), 2, "mismatch", "unknown" },
+	};
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+		bring_to(f, i, asks[i].before);
+		assert_string_equal(reserve(f, i, asks[i].body, OLD), asks[i].verdict);
+		assert_string_equal(state_of(f, i), asks[i].after);
+	}
+}
+
+static void ops_of_one_batch_see_each_other(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_ask ask = ask_of(f->store, 1, BODY, OWN);
+	struct hpx_ask again = ask_of(f->store, 1, BODY, OLD);
+	struct hpx_answer answer = { .status = 200, .kept = true, .body = HPX_SPAN("yes") };
+	struct hpx_store_op ops[4] = {
+		op_of(HPX_VERB_RESERVE, 1, OWN), op_of(HPX_VERB_RESERVE, 1, OLD),
+		op_of(HPX_VERB_COMPLETE, 1, OWN), op_of(HPX_VERB_RESERVE, 1, OLD)
+	};
+	struct hpx_store_op *batch[4] = { &ops[0], &ops[1], &ops[2], &ops[3] };
+
+	ops[0].ask = &ask;
+	ops[1].ask = ops[3].ask = &again;
+	ops[2].answer = &answer;
+	assert_status(hpx_store_run(f->store, batch, 4, NULL), HPX_OK);
+	assert_string_equal(hpx_verdict_name(ops[0].decision.verdict), "created");
+	assert_string_equal(hpx_verdict_name(ops[1].decision.verdict), "in_progress");
+	assert_status(ops[2].status, HPX_OK);
+	assert_string_equal(hpx_verdict_name(ops[3].decision.verdict), "replay");
+	assert_non_null(ops[3].replay);
+	assert_span(ops[3].replay->body, "yes");
+	hpx_answer_free(ops[3].replay);
+}
+
+static void a_reservation_run_twice_is_one(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_string_equal(reserve(f, 1, BODY, OWN), "created");
+	assert_string_equal(reserve(f, 1, BODY, OWN), "created");
+	assert_int_equal(record_of(f, 1).attempt, 1);
+	assert_status(act(f, HPX_VERB_FAIL, 1, OWN), HPX_OK);
+	assert_string_equal(reserve(f, 1, BODY, OLD), "retried");
+	assert_string_equal(reserve(f, 1, BODY, OLD), "retried");
+	assert_int_equal(record_of(f, 1).attempt, 2);
+}
+
+static void misuse_is_told_and_changes_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_answer nothing = { .status = 0 };
+	struct hpx_store_op op = op_of(HPX_VERB_COMPLETE, 1, OWN);
+
+	bring_to(f, 1, HPX_STATE_IN_PROGRESS);
+	assert_status(run_op(f, &op), HPX_MISUSE);
+	op.answer = &nothing;
+	assert_status(run_op(f, &op), HPX_MISUSE);
+	op = op_of(HPX_VERB_RENEW, 1, OWN);
+	op.lease_ms = 0;
+	assert_status(run_op(f, &op), HPX_MISUSE);
+	assert_string_equal(reserve(f, 2, BODY, 0), "MISUSE");
+	assert_string_equal(state_of(f, 1), "in_progress");
+	assert_string_equal(state_of(f, 2), "none");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_EVERY_DRIVER(every_verb_in_every_state),
+		ON_EVERY_DRIVER(an_old_token_changes_nothing),
+		ON_EVERY_DRIVER(reserve_decides_by_state),
+		ON_EVERY_DRIVER(ops_of_one_batch_see_each_other),
+		ON_EVERY_DRIVER(a_reservation_run_twice_is_one),
+		ON_EVERY_DRIVER(misuse_is_told_and_changes_nothing),
+	};
+	return cmocka_run_group_tests_name("verb", tests, NULL, NULL);
+}
