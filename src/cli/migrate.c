@@ -1,0 +1,71 @@
+/* `hapax migrate`: brings a store's schema to the one this program needs.
+ * `hapax serve` does the same when it starts; this is for those who want to do
+ * it beforehand, or to create the store for a service that may not. */
+#include "cli/cli.h"
+#include "store/sqlite/sqlite.h"
+
+#define DEFAULT_STORE "sqlite:hapax.db"
+
+static int complain(const char *problem, enum hpx_status status)
+{
+	fprintf(stderr, "hapax migrate: %s\n", *problem ? problem : hpx_status_text(status));
+	return HPX_EXIT_FAILED;
+}
+
+/* A store opens only when its schema is the one that this program needs. */
+static int check(const struct hpx_store_options *options)
+{
+	char problem[HPX_STORE_PROBLEM_SIZE] = "";
+	struct hpx_store *store = NULL;
+	enum hpx_status status = hpx_store_open(options, &store, problem);
+
+	if (status != HPX_OK)
+		return complain(problem, status);
+	hpx_store_close(store);
+	printf("%.*s is up to date\n", HPX_SPAN_ARG(options->url));
+	return HPX_EXIT_OK;
+}
+
+static int migrate(const struct hpx_store_options *options)
+{
+	char problem[HPX_STORE_PROBLEM_SIZE] = "";
+	unsigned from = 0, to = 0;
+	enum hpx_status status = hpx_store_sqlite_migrate(options, &from, &to, problem);
+
+	if (status != HPX_OK)
+		return complain(problem, status);
+	if (from == to)
+		printf("%.*s is up to date: schema %u\n", HPX_SPAN_ARG(options->url), to);
+	else if (from == 0)
+		printf("%.*s is new: schema %u\n", HPX_SPAN_ARG(options->url), to);
+	else
+		printf("%.*s: schema %u → %u\n", HPX_SPAN_ARG(options->url), from, to);
+	return HPX_EXIT_OK;
+}
+
+int hpx_cli_migrate(int argc, char **argv)
+{
+	const char *url = NULL, *only_check = NULL;
+	const struct hpx_cli_flag flags[] = {
+		{ "store", "URL", "The store; default sqlite:hapax.db.", &url },
+		{ "check", NULL, "Only say whether it is up to date; exit 1 if not.", &only_check },
+	};
+	const struct hpx_cli_usage usage = {
+		.synopsis = "hapax migrate [--store URL] [--check]",
+		.about = "Brings the schema of a store up to date, and creates the store if it is absent.\n"
+			 "No hapax may serve it meanwhile.",
+		.flags = flags,
+		.flag_count = sizeof(flags) / sizeof(flags[0]),
+	};
+	int rest, code;
+
+	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
+		return code;
+	struct hpx_store_options options = { .url = hpx_span_of(url ? url : DEFAULT_STORE),
+					     .create = only_check == NULL };
+	if (!hpx_span_starts(options.url, HPX_SPAN("sqlite:"))) {
+		fprintf(stderr, "hapax migrate: only a sqlite: store has a schema, not %s\n", url);
+		return HPX_EXIT_USAGE;
+	}
+	return only_check != NULL ? check(&options) : migrate(&options);
+}
