@@ -45,7 +45,7 @@ static bool is_named(const char *variable, enum hpx_step step, unsigned long cou
 	return hpx_span_eq(name, hpx_span_of(steps[step].name)) && wanted == count;
 }
 
-void hpx_step_pass(enum hpx_step step)
+void hpx_step_reached(enum hpx_step step)
 {
 	unsigned long count = atomic_fetch_add(&passed[step], 1) + 1;
 

@@ -30,8 +30,8 @@ enum hpx_step {
 };
 
 #ifdef HPX_STEPS
-void hpx_step_pass(enum hpx_step step);
-#define HPX_STEP(name) hpx_step_pass(HPX_STEP_##name)
+void hpx_step_reached(enum hpx_step step);
+#define HPX_STEP(name) hpx_step_reached(HPX_STEP_##name)
 #else
 #define HPX_STEP(name) ((void)0)
 #endif

@@ -19,9 +19,8 @@ struct form {
 	size_t decoded_len;
 };
 
-static enum hpx_status decode(struct form *form, struct hpx_span text, struct hpx_span *ret_text)
+enum hpx_status hpx_form_decode(struct hpx_span text, char *out, size_t *ret_len)
 {
-	char *out = form->decoded + form->decoded_len;
 	size_t len = 0;
 
 	for (size_t i = 0; i < text.len; i++, len++) {
@@ -32,6 +31,18 @@ static enum hpx_status decode(struct form *form, struct hpx_span text, struct hp
 			return HPX_INVALID;
 		i += 2;
 	}
+	*ret_len = len;
+	return HPX_OK;
+}
+
+static enum hpx_status decode(struct form *form, struct hpx_span text, struct hpx_span *ret_text)
+{
+	char *out = form->decoded + form->decoded_len;
+	size_t len = 0;
+
+	enum hpx_status status = hpx_form_decode(text, out, &len);
+	if (status != HPX_OK)
+		return status;
 	form->decoded_len += len;
 	*ret_text = hpx_span(out, len);
 	return HPX_OK;

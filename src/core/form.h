@@ -17,6 +17,10 @@
  * is as it was. */
 enum hpx_status hpx_form_canonical(struct hpx_span text, struct hpx_buffer *out);
 
+/* One name or value decoded; `out` has room for text.len bytes. HPX_INVALID
+ * for a bad percent escape. */
+enum hpx_status hpx_form_decode(struct hpx_span text, char *out, size_t *ret_len);
+
 /* A multipart part has at most this many headers, as a boundary has at most
  * 70 characters (RFC 2046 §5.1.1). */
 #define HPX_MULTIPART_HEADERS_MAX 32

@@ -96,3 +96,19 @@ enum hpx_status hpx_key_parse(struct hpx_span value, bool strict, struct hpx_key
 	*ret_key = key;
 	return HPX_OK;
 }
+
+enum hpx_status hpx_key_parse_bare(struct hpx_span value, struct hpx_key *ret_key,
+				   const char **ret_reason)
+{
+	struct hpx_key key = { .len = 0 };
+	const char *reason = value.len == 0 ? REASON_EMPTY : NULL;
+
+	for (size_t i = 0; i < value.len && reason == NULL; i++)
+		reason = add_byte(&key, value.ptr[i]);
+	if (reason != NULL) {
+		*ret_reason = reason;
+		return HPX_INVALID;
+	}
+	*ret_key = key;
+	return HPX_OK;
+}

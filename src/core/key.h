@@ -20,4 +20,9 @@ struct hpx_key {
 enum hpx_status hpx_key_parse(struct hpx_span value, bool strict,
 			      struct hpx_key *ret_key, const char **ret_reason);
 
+/* The value's bytes as they are, as Stripe takes them: quotes, commas and
+ * spaces within are part of the key. The same bounds hold. */
+enum hpx_status hpx_key_parse_bare(struct hpx_span value, struct hpx_key *ret_key,
+				   const char **ret_reason);
+
 #endif

@@ -26,4 +26,11 @@ struct hpx_policy {
 	int64_t wait_ms;
 };
 
+const char *hpx_key_rule_name(enum hpx_key_rule rule);
+const char *hpx_scope_rule_name(enum hpx_scope_rule rule);
+const char *hpx_server_error_name(enum hpx_server_error choice);
+const char *hpx_on_lost_name(enum hpx_on_lost choice);
+const char *hpx_concurrent_name(enum hpx_concurrent choice);
+const char *hpx_keep_name(enum hpx_keep choice);
+
 #endif

@@ -1,0 +1,345 @@
+/* `hapax serve`: the gateway with its store and its workers, until SIGTERM.
+ * The main thread keeps the signals and the admin listener; everything a
+ * request needs runs on the gateway's own loops. */
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "gateway/admin.h"
+#include "gateway/gateway.h"
+#include "worker/worker.h"
+
+/* For the committer to write what is queued when the loops have ended. */
+#define LAST_COMMIT_MS 5000
+
+struct server {
+	const struct hpx_config_flags *flags;
+	struct hpx_settings *settings;
+	struct hpx_store *store;
+	struct hpx_waitlist *waitlist;
+	struct hpx_committer *committer;
+	struct hpx_gateway *gateway;
+	struct hpx_worker *worker;
+	struct hpx_loop loop;
+	struct hpx_admin *admin;
+	uv_signal_t term, interrupt, hangup;
+	pthread_t drainer;
+	bool draining;
+	struct hpx_message drained;
+};
+
+static int say(const char *what, const char *problem)
+{
+	fprintf(stderr, "hapax: %s: %s\n", what, problem);
+	return HPX_EXIT_FAILED;
+}
+
+/* The store goes down, or comes back. */
+static void store_changed(void *user, enum hpx_status status, const char *problem)
+{
+	(void)user;
+	if (status == HPX_OK)
+		hpx_log(HPX_LOG_INFO, "store_up", "guarded requests are served again");
+	else
+		hpx_log(HPX_LOG_ERROR, "store_down", "problem=%s reason=\"%s\"",
+			hpx_status_name(status), problem);
+}
+
+/* Every recipe in use is in the store before a record can name it. */
+static enum hpx_status store_recipe(struct server *server, const struct hpx_route *route)
+{
+	struct hpx_buffer text;
+	enum hpx_status status;
+
+	hpx_buffer_init(&text, HPX_RECIPE_TEXT_MAX);
+	status = hpx_recipe_print(&route->recipe, &text);
+	if (status == HPX_OK) {
+		struct hpx_store_op op = { .verb = HPX_VERB_RECIPE,
+					   .recipe = route->recipe_id,
+					   .recipe_text = hpx_buffer_span(&text) };
+		hpx_committer_submit_wait(server->committer, &op);
+		status = op.status;
+	}
+	hpx_buffer_done(&text);
+	return status;
+}
+
+static enum hpx_status store_recipes(struct server *server, const struct hpx_settings *settings)
+{
+	enum hpx_status status = store_recipe(server, &settings->fallback);
+
+	for (size_t i = 0; i < settings->route_count && status == HPX_OK; i++)
+		status = store_recipe(server, &settings->routes[i]);
+	return status;
+}
+
+static int open_store(struct server *server)
+{
+	char problem[HPX_STORE_PROBLEM_SIZE] = "";
+	struct hpx_settings *settings = server->settings;
+	struct hpx_store_options options = {
+		.url = settings->store,
+		.create = settings->store_create,
+		.serve = true,
+		.free_bytes_min = settings->free_bytes_min,
+		.event_retention_ms = settings->event_retention_ms,
+	};
+
+	if (hpx_store_open(&options, &server->store, problem) == HPX_OK)
+		return HPX_EXIT_OK;
+	if (!settings->observe)
+		return say("the store cannot be opened", problem);
+	/* Observing fails open: nothing is guarded, so nothing needs a store. */
+	hpx_log(HPX_LOG_WARN, "observing_without_store", "reason=\"%s\"", problem);
+	return HPX_EXIT_OK;
+}
+
+static int start_committer(struct server *server)
+{
+	struct hpx_committer_options options = { .store = server->store,
+						 .waitlist = server->waitlist,
+						 .changed = store_changed };
+
+	if (server->store == NULL)
+		return HPX_EXIT_OK;
+	enum hpx_status status = hpx_committer_start(&options, &server->committer);
+	if (status == HPX_OK)
+		status = store_recipes(server, server->settings);
+	return status == HPX_OK ? HPX_EXIT_OK :
+				  say("the store cannot be written", hpx_status_text(status));
+}
+
+static int start_worker(struct server *server)
+{
+	struct hpx_gateway *gateway = server->gateway;
+	struct hpx_worker_options options = {
+		.store = server->store,
+		.committer = server->committer,
+		.sweep_every_ms = server->settings->sweep_every_ms,
+		.reap_every_ms = server->settings->reap_every_ms,
+		.reap_batch = server->settings->reap_batch,
+		.leases_lost = &gateway->leases_lost,
+		.reaped = &gateway->reaped,
+		.operations = gateway->operations,
+		.oldest_unknown_s = &gateway->oldest_unknown_s,
+	};
+
+	if (server->store == NULL)
+		return HPX_EXIT_OK;
+	enum hpx_status status = hpx_worker_start(&options, &server->worker);
+	return status == HPX_OK ? HPX_EXIT_OK :
+				  say("the workers cannot start", hpx_status_text(status));
+}
+
+/* The new file is read by the rules of the old: what cannot change while
+ * hapax runs is named and the whole reload refused, so that no half of a
+ * configuration is ever in force. */
+static void reload(struct server *server)
+{
+	struct hpx_buffer fixed;
+	struct hpx_settings *settings = hpx_cli_load(server->flags);
+
+	if (settings == NULL) {
+		hpx_log(HPX_LOG_ERROR, "reload_refused",
+			"reason=\"the configuration has mistakes; the old one stays in force\"");
+		return;
+	}
+	hpx_buffer_init(&fixed, 4096);
+	enum hpx_status status = hpx_config_changes(server->settings, settings, &fixed);
+	if (status == HPX_OK && fixed.len > 0) {
+		hpx_log(HPX_LOG_ERROR, "reload_refused",
+			"needs_restart=\"%.*s\" reason=\"the old configuration stays in force\"",
+			HPX_SPAN_ARG(hpx_buffer_span(&fixed)));
+		status = HPX_REFUSED;
+	} else if (status == HPX_OK && server->store != NULL) {
+		status = store_recipes(server, settings);
+	}
+	if (status == HPX_OK) {
+		hpx_gateway_reload(server->gateway, settings);
+		if (server->worker != NULL)
+			hpx_worker_configure(server->worker, settings->sweep_every_ms,
+					     settings->reap_every_ms, settings->reap_batch);
+		hpx_settings_unref(server->settings);
+		server->settings = hpx_settings_ref(settings);
+		hpx_log(HPX_LOG_INFO, "reloaded", "routes=%zu", settings->route_count);
+	} else if (status != HPX_REFUSED) {
+		hpx_log(HPX_LOG_ERROR, "reload_refused", "problem=%s", hpx_status_name(status));
+	}
+	hpx_buffer_done(&fixed);
+	hpx_settings_unref(settings);
+}
+
+static void on_hangup(uv_signal_t *handle, int number)
+{
+	struct server *server = handle->data;
+
+	(void)number;
+	if (hpx_config_path(server->flags) == NULL)
+		hpx_log(HPX_LOG_WARN, "reload_refused",
+			"reason=\"there is no configuration file; start with --config\"");
+	else if (!server->draining)
+		reload(server);
+}
+
+static void on_drained(struct hpx_message *message)
+{
+	struct server *server =
+		(struct server *)((char *)message - offsetof(struct server, drained));
+	hpx_loop_stop(&server->loop);
+}
+
+static void *drain(void *user)
+{
+	struct server *server = user;
+
+	hpx_gateway_drain(server->gateway);
+	hpx_loop_post(&server->loop, &server->drained);
+	return NULL;
+}
+
+static void on_terminate(uv_signal_t *handle, int number)
+{
+	struct server *server = handle->data;
+
+	if (server->draining) {
+		hpx_log(HPX_LOG_WARN, "stopped", "signal=%d reason=\"a second signal\"", number);
+		_exit(HPX_EXIT_FAILED);
+	}
+	server->draining = true;
+	hpx_log(HPX_LOG_INFO, "draining", "signal=%d for_ms=%lld", number,
+		(long long)server->settings->drain_ms);
+	server->drained.handle = on_drained;
+	HPX_ASSERT(pthread_create(&server->drainer, NULL, drain, server) == 0);
+}
+
+static void watch_signal(struct server *server, uv_signal_t *handle, int number,
+			 uv_signal_cb callback)
+{
+	HPX_ASSERT(uv_signal_init(&server->loop.uv, handle) == 0);
+	handle->data = server;
+	HPX_ASSERT(uv_signal_start(handle, callback, number) == 0);
+}
+
+/* "127.0.0.1:8080" with the port that was really bound. */
+static void print_address(const struct hpx_address *address, uint16_t port, char out[320])
+{
+	if (address->is_unix)
+		snprintf(out, 320, "unix:%s", address->path);
+	else
+		snprintf(out, 320, strchr(address->host, ':') ? "[%s]:%u" : "%s:%u", address->host,
+			 port);
+}
+
+/* The one line that says it is ready, whatever the log level. */
+static void announce(struct server *server)
+{
+	char listen[320], admin[320] = "off";
+
+	print_address(&server->settings->listen, hpx_gateway_port(server->gateway), listen);
+	if (server->admin != NULL)
+		print_address(&server->settings->admin, hpx_admin_port(server->admin), admin);
+	hpx_log_set_level(HPX_LOG_INFO);
+	hpx_log(HPX_LOG_INFO, "ready", "listen=%s admin=%s upstream=%s store=%.*s%s version=%s",
+		listen, admin, server->settings->upstream.text,
+		HPX_SPAN_ARG(server->store != NULL ? hpx_span_of(server->store->description) :
+						     HPX_SPAN("none")),
+		server->settings->observe ? " observe=yes" : "", HPX_VERSION);
+	hpx_log_set_level(server->settings->log_level);
+}
+
+static int start_gateway(struct server *server)
+{
+	char problem[HPX_PROBLEM_SIZE] = "";
+	struct hpx_gateway_options options = { .settings = server->settings,
+					       .store = server->store,
+					       .committer = server->committer,
+					       .waitlist = server->waitlist };
+
+	if (hpx_gateway_new(&options, &server->gateway, problem) != HPX_OK)
+		return say("the gateway cannot start", problem);
+	if (server->settings->has_admin &&
+	    hpx_admin_start(&server->loop, server->gateway, &server->admin, problem) != HPX_OK)
+		return say("the admin listener cannot start", problem);
+	return HPX_EXIT_OK;
+}
+
+static int run(struct server *server)
+{
+	int code = open_store(server);
+
+	if (code == HPX_EXIT_OK)
+		code = start_committer(server);
+	if (code == HPX_EXIT_OK)
+		code = start_gateway(server);
+	if (code == HPX_EXIT_OK)
+		code = start_worker(server);
+	if (code != HPX_EXIT_OK)
+		return code;
+	watch_signal(server, &server->term, SIGTERM, on_terminate);
+	watch_signal(server, &server->interrupt, SIGINT, on_terminate);
+	watch_signal(server, &server->hangup, SIGHUP, on_hangup);
+	if (hpx_gateway_start(server->gateway) != HPX_OK)
+		return say("the gateway cannot start", "no thread can be made");
+	announce(server);
+	hpx_loop_run(&server->loop);
+	pthread_join(server->drainer, NULL);
+	uv_close((uv_handle_t *)&server->term, NULL);
+	uv_close((uv_handle_t *)&server->interrupt, NULL);
+	uv_close((uv_handle_t *)&server->hangup, NULL);
+	hpx_log(HPX_LOG_INFO, "stopped", "reason=\"drained\"");
+	return HPX_EXIT_OK;
+}
+
+/* In the order that lets nobody talk to what is gone: the loops first, then
+ * the workers, then the committer behind them, then the store. */
+static void tear_down(struct server *server)
+{
+	hpx_worker_stop(server->worker);
+	if (server->committer != NULL)
+		hpx_committer_stop(server->committer, LAST_COMMIT_MS);
+	if (server->admin != NULL)
+		hpx_admin_stop(server->admin);
+	hpx_gateway_free(server->gateway);
+	if (server->store != NULL)
+		hpx_store_close(server->store);
+	hpx_waitlist_free(server->waitlist);
+	hpx_loop_done(&server->loop);
+	hpx_settings_unref(server->settings);
+}
+
+int hpx_cli_serve(int argc, char **argv)
+{
+	struct hpx_config_flags flags;
+	struct hpx_cli_flag rows[HPX_CONFIG_FLAG_MAX];
+	struct hpx_cli_usage usage = {
+		.synopsis = "hapax serve --upstream URL [FLAGS]",
+		.about = "Stands in front of an HTTP API and makes a retried POST happen once.\n"
+			 "Every flag has its place in the configuration file (--config), where the\n"
+			 "rest is said too; SIGHUP reads it again, SIGTERM drains and ends.",
+		.flags = rows,
+		.flag_count = hpx_cli_config_flags(&flags, rows),
+	};
+	struct server server = { .flags = &flags };
+	int rest, code;
+
+	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
+		return code;
+	hpx_net_ignore_sigpipe();
+	server.settings = hpx_cli_load(&flags);
+	if (server.settings == NULL)
+		return HPX_EXIT_FAILED;
+	hpx_log_set_level(server.settings->log_level);
+	server.waitlist = hpx_waitlist_new(server.settings->waiters_per_operation_max,
+					   server.settings->waiters_max);
+	if (server.waitlist == NULL || hpx_loop_init(&server.loop) != HPX_OK) {
+		hpx_waitlist_free(server.waitlist);
+		hpx_settings_unref(server.settings);
+		return say("cannot start", hpx_status_text(HPX_NOMEM));
+	}
+	code = run(&server);
+	tear_down(&server);
+	return code;
+}

@@ -1,0 +1,150 @@
+/* The first steps: which route it is, whether it is guarded, its key and its
+ * tenant. Nothing is sent on or stored before all of this is settled. */
+#include "base/log.h"
+#include "gateway/own.h"
+#include "gateway/respond.h"
+#include "gateway/sighting.h"
+#include "gateway/tenant.h"
+#include "http/field.h"
+
+static enum hpx_next refuse(struct hpx_request *request, enum hpx_problem_code code,
+			    const char *detail)
+{
+	struct hpx_refusal refusal = { .detail = detail };
+
+	hpx_respond_refuse(request, code, &refusal, HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
+/* The message cannot be framed, so nothing behind it can be trusted: the
+ * connection ends with the answer (RFC 9112 §6.3). */
+static enum hpx_next refuse_message(struct hpx_request *request, enum hpx_http_error error)
+{
+	unsigned status = hpx_http_error_status(error);
+	struct hpx_refusal refusal = { .detail = hpx_http_error_text(error), .status = status };
+
+	request->head.minor = 1;
+	hpx_respond_refuse(request,
+			   status == 431 ? HPX_PROBLEM_headers_too_large : HPX_PROBLEM_bad_request,
+			   &refusal, HPX_RESPOND_CLOSE);
+	return HPX_NEXT_DONE;
+}
+
+/* The key's own header may have another name than the reader knows. */
+static bool connection_names_key(const struct hpx_request *request)
+{
+	for (size_t i = 0; i < request->head.field_count; i++) {
+		const struct hpx_field *field = &request->head.fields[i];
+		if (hpx_span_ieq(field->name, HPX_SPAN("Connection")) &&
+		    hpx_field_list_has(field->value, request->settings->key_header))
+			return true;
+	}
+	return false;
+}
+
+static bool observes(const struct hpx_request *request)
+{
+	return request->settings->observe || request->route->observe;
+}
+
+static void count_unkeyed(struct hpx_request *request)
+{
+	unsigned number = request->route->number;
+
+	if (number >= HPX_METER_ROUTES)
+		number = HPX_METER_ROUTES - 1;
+	hpx_counter_add(&request->shard->meter.unkeyed[number], 1);
+}
+
+static enum hpx_next route_request(struct hpx_request *request)
+{
+	request->route = hpx_route_match(request->settings, request->head.method, request->host,
+					 request->target.path);
+	if (!hpx_route_guards(request->route, request->head.method))
+		return HPX_NEXT_PASS;
+	request->observed = observes(request);
+	return HPX_NEXT_KEY;
+}
+
+enum hpx_next hpx_step_route(struct hpx_request *request)
+{
+	const char *reason = NULL;
+
+	HPX_STEP(request_read);
+	if (request->reader.error != HPX_HTTP_ERROR_NONE)
+		return refuse_message(request, request->reader.error);
+	request->body_read = request->head.framing == HPX_FRAMING_NONE;
+	if (hpx_span_eq(request->head.method, HPX_SPAN("CONNECT")))
+		return refuse(request, HPX_PROBLEM_bad_request,
+			      "CONNECT asks for a tunnel to anywhere; hapax stands before one service");
+	if (connection_names_key(request))
+		return refuse_message(request, HPX_HTTP_ERROR_CONNECTION);
+	if (hpx_target_parse(request->head.method, request->head.target, &request->arena,
+			     &request->target, &reason) != HPX_OK)
+		return refuse(request, HPX_PROBLEM_bad_request, reason);
+	request->host = request->target.authority.ptr != NULL ?
+				request->target.authority :
+				hpx_field_value(&request->head, HPX_SPAN("Host"));
+	if (hpx_own_is(request->target.path))
+		return HPX_NEXT_OWN;
+	return route_request(request);
+}
+
+/* Observing changes nothing: what would have been refused is counted. */
+static enum hpx_next observe(struct hpx_request *request, enum hpx_observed observed)
+{
+	hpx_counter_add(&request->shard->meter.observed[observed], 1);
+	return HPX_NEXT_PASS;
+}
+
+static enum hpx_next without_key(struct hpx_request *request)
+{
+	count_unkeyed(request);
+	if (request->observed)
+		return observe(request, HPX_OBSERVED_key_missing);
+	if (request->route->policy.key == HPX_KEY_OPTIONAL)
+		return HPX_NEXT_PASS;
+	return refuse(request, HPX_PROBLEM_idempotency_key_missing, NULL);
+}
+
+enum hpx_next hpx_step_key(struct hpx_request *request)
+{
+	const struct hpx_settings *settings = request->settings;
+	size_t count = hpx_field_count(&request->head, settings->key_header);
+	struct hpx_span value = hpx_field_value(&request->head, settings->key_header);
+	const char *reason = "the key's header is sent more than once";
+
+	if (count == 0)
+		return without_key(request);
+	enum hpx_status status = HPX_INVALID;
+	if (count == 1 && settings->key_syntax == HPX_KEY_SYNTAX_BARE)
+		status = hpx_key_parse_bare(value, &request->key, &reason);
+	else if (count == 1)
+		status = hpx_key_parse(value, settings->key_syntax == HPX_KEY_SYNTAX_STRICT,
+				       &request->key, &reason);
+	if (status == HPX_OK)
+		return HPX_NEXT_TENANT;
+	if (request->observed)
+		return observe(request, HPX_OBSERVED_key_invalid);
+	return refuse(request, HPX_PROBLEM_idempotency_key_invalid, reason);
+}
+
+enum hpx_next hpx_step_tenant(struct hpx_request *request)
+{
+	const char *reason = NULL;
+	const char *peer = hpx_transport_peer(request->client->transport);
+	enum hpx_status status = hpx_tenant_of(request->settings, &request->head, peer,
+					       &request->arena, &request->tenant, &reason);
+
+	if (status == HPX_OK && request->observed) {
+		hpx_sighting_begin(request);
+		return HPX_NEXT_PASS;
+	}
+	if (status == HPX_OK)
+		return HPX_NEXT_BODY;
+	if (request->observed)
+		return observe(request, HPX_OBSERVED_unauthenticated);
+	if (status == HPX_INVALID)
+		return refuse(request, HPX_PROBLEM_unauthenticated, reason);
+	return refuse(request, HPX_PROBLEM_overloaded, NULL);
+}

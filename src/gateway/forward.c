@@ -1,0 +1,266 @@
+/* The attempt: the request goes up once, its answer is collected (or, where
+ * it is too large or a stream, held back until its outcome is durable), and
+ * what is known at the end goes to the store.
+ *
+ * What if the process dies here? Before the first byte: the lease is lost and
+ * the outcome counts as unknown, because nobody can tell from outside. After
+ * it: the same. Only a live process knows that nothing left. */
+#include "base/log.h"
+#include "gateway/attempt.h"
+#include "gateway/respond.h"
+#include "gateway/upward.h"
+#include "http/field.h"
+
+/* Guarantee 1: the first byte leaves within half a lease of asking for it, or
+ * not at all. A process that was stopped finds out here. */
+static bool on_ready(void *user)
+{
+	struct hpx_request *request = user;
+	int64_t waited_ms = hpx_clock_boot_ms() - request->asked_boot_ms;
+
+	if (waited_ms < request->route->policy.lease_ms / 2)
+		return true;
+	request->late = true;
+	return false;
+}
+
+static void on_sent(void *user)
+{
+	struct hpx_request *request = user;
+	request->sent_us = hpx_clock_boot_us();
+}
+
+static void on_informational(void *user, const struct hpx_http_head *head)
+{
+	hpx_respond_informational(user, head);
+}
+
+/* No complete answer: how far the request went decides. */
+static enum hpx_next lost(struct hpx_request *request, const struct hpx_exchange_failure *failure)
+{
+	request->failure = *failure;
+	request->answer_lost = true;
+	request->outcome = hpx_outcome_of_silence(failure->any_byte_left);
+	return HPX_NEXT_STORE;
+}
+
+/* The answer will not be kept whole: its outcome is made durable first, the
+ * upstream waits meanwhile. */
+static void hold_back(struct hpx_request *request)
+{
+	request->streaming = true;
+	hpx_exchange_pause(request->exchange);
+	hpx_request_go(request, HPX_NEXT_STORE);
+}
+
+static bool is_event_stream(const struct hpx_http_head *head)
+{
+	struct hpx_span type = hpx_field_value(head, HPX_SPAN("Content-Type"));
+
+	return hpx_span_ieq(hpx_span_trim(hpx_span_first(type, hpx_span_index(type, ';'))),
+			    HPX_SPAN("text/event-stream"));
+}
+
+static bool cannot_be_kept(const struct hpx_request *request, const struct hpx_http_head *head)
+{
+	return request->route->policy.keep == HPX_KEEP_STATUS || is_event_stream(head) ||
+	       (head->framing == HPX_FRAMING_LENGTH &&
+		head->content_length > request->settings->response_body_bytes_max);
+}
+
+static void refuse_answer(struct hpx_request *request, const char *reason)
+{
+	struct hpx_exchange_failure failure = { .any_byte_left = true,
+						.head_seen = true,
+						.status = HPX_INVALID,
+						.reason = reason };
+
+	hpx_attempt_cancel(request);
+	hpx_request_go(request, lost(request, &failure));
+}
+
+static void on_head(void *user, const struct hpx_http_head *head)
+{
+	struct hpx_request *request = user;
+
+	if (!hpx_respond_take_head(request, head)) {
+		refuse_answer(request, "the answer's head cannot be passed on");
+		return;
+	}
+	request->outcome = hpx_outcome_of_answer(
+		head->status, hpx_field_find(head, HPX_SPAN("Retry-After")) != NULL,
+		hpx_said_parse(hpx_field_value(head, HPX_SPAN("Hapax-Outcome"))),
+		&request->route->policy);
+	if (cannot_be_kept(request, head))
+		hold_back(request);
+}
+
+static void flow(struct hpx_request *request, struct hpx_span bytes)
+{
+	hpx_respond_piece(request, bytes);
+	if (request->client != NULL && request->exchange != NULL &&
+	    hpx_transport_pending(request->client->transport) > HPX_RESPOND_PENDING_MAX)
+		hpx_exchange_pause(request->exchange);
+}
+
+static void on_data(void *user, struct hpx_span bytes)
+{
+	struct hpx_request *request = user;
+
+	if (request->phase == HPX_PHASE_STREAMING) {
+		flow(request, bytes);
+		return;
+	}
+	/* The buffer has room for one read past the bound, so that what has
+	 * arrived is never dropped; out of memory, the answer is lost. */
+	if (hpx_buffer_append(&request->answer, bytes) != HPX_OK) {
+		refuse_answer(request, "the answer could not be held in memory");
+		return;
+	}
+	bool charged = hpx_request_charge(request, bytes.len);
+	if (!charged || request->answer.len > request->settings->response_body_bytes_max)
+		hold_back(request);
+}
+
+static void ended(struct hpx_request *request)
+{
+	request->exchange = NULL;
+	hpx_histogram_add(&request->shard->meter.upstream_us,
+			  (uint64_t)(hpx_clock_boot_us() - request->began_us));
+}
+
+static void on_end(void *user)
+{
+	struct hpx_request *request = user;
+
+	ended(request);
+	request->answer_ended = true;
+	if (request->phase == HPX_PHASE_STREAMING) {
+		hpx_respond_end(request);
+		request->phase = HPX_PHASE_OVER;
+	} else if (!request->streaming) {
+		hpx_request_go(request, HPX_NEXT_STORE);
+	}
+	hpx_request_drop(request);
+}
+
+static void on_failed(void *user, const struct hpx_exchange_failure *failure)
+{
+	struct hpx_request *request = user;
+
+	ended(request);
+	if (request->phase == HPX_PHASE_STREAMING) {
+		hpx_respond_break(request);
+		request->phase = HPX_PHASE_OVER;
+	} else if (request->streaming) {
+		request->answer_lost = true; /* its outcome is on its way already */
+	} else {
+		hpx_request_go(request, lost(request, failure));
+	}
+	hpx_request_drop(request);
+}
+
+static const struct hpx_exchange_events events = {
+	.on_ready = on_ready,
+	.on_sent = on_sent,
+	.on_informational = on_informational,
+	.on_head = on_head,
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_failed = on_failed,
+};
+
+enum hpx_next hpx_step_forward(struct hpx_request *request)
+{
+	struct hpx_exchange_failure nothing_left = { .status = HPX_NOMEM,
+						     .reason = "out of memory" };
+
+	request->phase = HPX_PHASE_FORWARDING;
+	request->renew_at_ms = hpx_loop_now_ms(&request->shard->loop) +
+			       (uint64_t)request->route->policy.lease_ms / 3;
+	/* One read may come on top of the largest answer. */
+	request->answer.max = request->settings->response_body_bytes_max + HPX_LOOP_READ_BYTES;
+	enum hpx_status status = hpx_upward_head(request, true);
+	if (status != HPX_OK)
+		return lost(request, &nothing_left);
+	struct hpx_exchange_request up = {
+		.method = request->head.method,
+		.head = hpx_buffer_span(&request->up_head),
+		.body = hpx_buffer_span(&request->body),
+		.guarded = true,
+	};
+	hpx_request_hold(request);
+	status = hpx_exchange_start(request->shard->upstream, &up, &events, request,
+				    &request->exchange);
+	if (status != HPX_OK) {
+		hpx_request_drop(request);
+		return lost(request, &nothing_left);
+	}
+	return HPX_NEXT_WAIT;
+}
+
+void hpx_attempt_cancel(struct hpx_request *request)
+{
+	if (request->exchange == NULL)
+		return;
+	hpx_exchange_cancel(request->exchange);
+	request->exchange = NULL;
+	hpx_request_drop(request);
+}
+
+void hpx_attempt_abandon(struct hpx_request *request)
+{
+	struct hpx_exchange_failure failure = {
+		.any_byte_left = request->exchange == NULL ||
+				 hpx_exchange_any_byte_left(request->exchange),
+		.status = HPX_CLOSED,
+		.timed_out = true,
+		.reason = "hapax is shutting down",
+	};
+
+	hpx_attempt_cancel(request);
+	hpx_request_go(request, lost(request, &failure));
+}
+
+static void renewal_came_back(struct hpx_message *message)
+{
+	struct hpx_request *request =
+		(struct hpx_request *)((char *)message -
+				       offsetof(struct hpx_request, renewal_message));
+	char reference[HPX_REFERENCE_SIZE];
+
+	request->renewal_pending = false;
+	if (request->renewal.status == HPX_OK) {
+		hpx_counter_add(&request->shard->meter.leases_renewed, 1);
+	} else if (request->phase == HPX_PHASE_FORWARDING) {
+		hpx_reference_print(&request->record.id, &request->record.first, reference);
+		hpx_log(HPX_LOG_WARN, "lease_not_renewed", "operation=%s problem=%s", reference,
+			hpx_status_name(request->renewal.status));
+	}
+	hpx_request_drop(request);
+}
+
+static void renewal_settled(struct hpx_store_op *op)
+{
+	struct hpx_request *request = op->user;
+	hpx_loop_post(&request->shard->loop, &request->renewal_message);
+}
+
+void hpx_attempt_renew(struct hpx_request *request, uint64_t now_ms)
+{
+	if (now_ms < request->renew_at_ms || request->renewal_pending || request->exchange == NULL)
+		return;
+	request->renew_at_ms = now_ms + (uint64_t)request->route->policy.lease_ms / 3;
+	request->renewal = (struct hpx_store_op){
+		.verb = HPX_VERB_RENEW,
+		.id = request->record.id,
+		.token = request->record.token,
+		.lease_ms = request->route->policy.lease_ms,
+		.done = renewal_settled,
+		.user = request,
+	};
+	request->renewal_message.handle = renewal_came_back;
+	request->renewal_pending = true;
+	hpx_request_hold(request);
+	hpx_committer_submit(request->shard->gateway->committer, &request->renewal);
+}

@@ -1,0 +1,152 @@
+/* The gateway as a whole: its shards, and what they share. */
+#include "gateway/gateway.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "gateway/shard.h"
+#include "gateway/sighting.h"
+
+bool hpx_gateway_charge(struct hpx_gateway *gateway, size_t bytes, size_t bytes_max)
+{
+	size_t before = atomic_fetch_add(&gateway->bodies_bytes, bytes);
+
+	if (bytes <= bytes_max && before <= bytes_max - bytes)
+		return true;
+	atomic_fetch_sub(&gateway->bodies_bytes, bytes);
+	return false;
+}
+
+void hpx_gateway_uncharge(struct hpx_gateway *gateway, size_t bytes)
+{
+	atomic_fetch_sub(&gateway->bodies_bytes, bytes);
+}
+
+/* One listening socket per shard, the first of which finds out the port. */
+static enum hpx_status open_sockets(struct hpx_gateway *gateway, int *fds, char *problem)
+{
+	const struct hpx_address *address = &gateway->settings->listen;
+	enum hpx_status status = hpx_listener_probe(address, problem);
+
+	if (status == HPX_OK)
+		status = hpx_listener_open(address, &fds[0], problem);
+	for (unsigned i = 1; i < gateway->shard_count && status == HPX_OK; i++) {
+		status = hpx_listener_open_beside(fds[0], &fds[i]);
+		if (status != HPX_OK)
+			snprintf(problem, HPX_PROBLEM_SIZE, "cannot listen on %s a second time: %s",
+				 address->text, hpx_status_text(status));
+	}
+	if (status == HPX_OK)
+		gateway->port = hpx_listener_port(fds[0]);
+	return status;
+}
+
+static enum hpx_status make_shards(struct hpx_gateway *gateway, char *problem)
+{
+	int *fds = malloc(gateway->shard_count * sizeof(*fds));
+	enum hpx_status status = HPX_NOMEM;
+
+	if (fds == NULL)
+		return status;
+	for (unsigned i = 0; i < gateway->shard_count; i++)
+		fds[i] = -1;
+	status = open_sockets(gateway, fds, problem);
+	for (unsigned i = 0; i < gateway->shard_count && status == HPX_OK; i++) {
+		status = hpx_shard_init(&gateway->shards[i], gateway, fds[i]);
+		fds[i] = -1; /* the shard's now */
+		if (status != HPX_OK)
+			snprintf(problem, HPX_PROBLEM_SIZE, "cannot set up event loop %u: %s", i,
+				 hpx_status_text(status));
+	}
+	for (unsigned i = 0; i < gateway->shard_count; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	free(fds);
+	return status;
+}
+
+static unsigned count_shards(const struct hpx_settings *settings)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (settings->loops > 0)
+		return settings->loops;
+	return cores > 0 ? (unsigned)cores : 1;
+}
+
+enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
+				struct hpx_gateway **ret_gateway, char *problem)
+{
+	struct hpx_gateway *gateway = calloc(1, sizeof(*gateway));
+	enum hpx_status status = HPX_NOMEM;
+
+	snprintf(problem, HPX_PROBLEM_SIZE, "%s", hpx_status_text(status));
+	if (gateway == NULL)
+		return status;
+	gateway->settings = hpx_settings_ref(options->settings);
+	gateway->store = options->store;
+	gateway->committer = options->committer;
+	gateway->waitlist = options->waitlist;
+	gateway->sightings = hpx_sightings_new();
+	gateway->shards = calloc(count_shards(options->settings), sizeof(*gateway->shards));
+	if (gateway->sightings != NULL && gateway->shards != NULL) {
+		gateway->shard_count = count_shards(options->settings);
+		status = make_shards(gateway, problem);
+	}
+	if (status != HPX_OK) {
+		hpx_gateway_free(gateway);
+		return status;
+	}
+	*ret_gateway = gateway;
+	return HPX_OK;
+}
+
+enum hpx_status hpx_gateway_start(struct hpx_gateway *gateway)
+{
+	enum hpx_status status = HPX_OK;
+
+	for (unsigned i = 0; i < gateway->shard_count && status == HPX_OK; i++)
+		status = hpx_shard_start(&gateway->shards[i]);
+	atomic_store(&gateway->ready, status == HPX_OK);
+	return status;
+}
+
+uint16_t hpx_gateway_port(const struct hpx_gateway *gateway)
+{
+	return gateway->port;
+}
+
+void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settings)
+{
+	struct hpx_settings *old = gateway->settings;
+
+	gateway->settings = hpx_settings_ref(settings);
+	for (unsigned i = 0; i < gateway->shard_count; i++)
+		hpx_shard_reload(&gateway->shards[i], settings);
+	hpx_settings_unref(old);
+}
+
+void hpx_gateway_drain(struct hpx_gateway *gateway)
+{
+	atomic_store(&gateway->ready, false);
+	for (unsigned i = 0; i < gateway->shard_count; i++)
+		if (gateway->shards[i].started)
+			hpx_shard_drain(&gateway->shards[i]);
+	for (unsigned i = 0; i < gateway->shard_count; i++)
+		hpx_shard_join(&gateway->shards[i]);
+	hpx_listener_unlink(&gateway->settings->listen);
+}
+
+void hpx_gateway_free(struct hpx_gateway *gateway)
+{
+	if (gateway == NULL)
+		return;
+	for (unsigned i = 0; i < gateway->shard_count; i++)
+		hpx_shard_done(&gateway->shards[i]);
+	free(gateway->shards);
+	hpx_sightings_free(gateway->sightings);
+	hpx_settings_unref(gateway->settings);
+	free(gateway);
+}

@@ -1,0 +1,90 @@
+/* The gateway: one process in front of one upstream. It owns the shards (one
+ * event loop each), and what they share: the store, the committer, the
+ * waiters, and the bounds on connections and bodies. */
+#ifndef HPX_GATEWAY_GATEWAY_H
+#define HPX_GATEWAY_GATEWAY_H
+
+#include <pthread.h>
+
+#include "gateway/meter.h"
+#include "gateway/settings.h"
+#include "net/listener.h"
+#include "net/upstream.h"
+#include "store/committer.h"
+
+struct hpx_client;
+struct hpx_request;
+struct hpx_sightings;
+struct hpx_gateway;
+
+/* One event loop with all that is its own: no other thread touches it but
+ * through the loop's inbox. */
+struct hpx_shard {
+	struct hpx_gateway *gateway;
+	struct hpx_loop loop;
+	pthread_t thread;
+	struct hpx_listener *listener;
+	struct hpx_upstream *upstream;
+	struct hpx_store_reader *reader;   /* NULL: observing without a store */
+	struct hpx_settings *settings;
+	uv_timer_t tick;
+	struct hpx_client *clients;
+	struct hpx_request *requests;      /* all that are not finished */
+	struct hpx_message drain_message;
+	bool made;                         /* the loop exists */
+	bool started;                      /* the thread runs */
+	bool draining;
+	bool abandoned;                    /* the drain time is over */
+	uint64_t drain_deadline_ms;
+	struct hpx_meter meter;
+};
+
+struct hpx_gateway {
+	struct hpx_store *store;           /* NULL: observing without a store */
+	struct hpx_committer *committer;
+	struct hpx_waitlist *waitlist;
+	struct hpx_sightings *sightings;
+	struct hpx_settings *settings;     /* the newest; shards have their own reference */
+	struct hpx_shard *shards;
+	unsigned shard_count;
+	uint16_t port;
+	atomic_uint connections;
+	atomic_size_t bodies_bytes;
+	atomic_bool ready;                 /* accepting, not draining */
+	/* From the worker's last look at the store; for /metrics. */
+	struct hpx_counter operations[HPX_STATE_COUNT];
+	struct hpx_counter oldest_unknown_s;
+	struct hpx_counter leases_lost;
+	struct hpx_counter reaped;
+};
+
+struct hpx_gateway_options {
+	struct hpx_settings *settings;     /* a reference is taken */
+	struct hpx_store *store;
+	struct hpx_committer *committer;
+	struct hpx_waitlist *waitlist;
+};
+
+/* Opens the listeners and makes the shards; `problem` (HPX_PROBLEM_SIZE) gets
+ * a sentence when it cannot. The loops run from hpx_gateway_start on. */
+enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
+				struct hpx_gateway **ret_gateway, char *problem);
+enum hpx_status hpx_gateway_start(struct hpx_gateway *gateway);
+/* Gives every shard the new settings; requests under way keep theirs. */
+void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settings);
+/* Stops accepting; what is under way may finish within `drain_ms`, what is
+ * left of it is written as unknown. Returns when all loops have ended. */
+void hpx_gateway_drain(struct hpx_gateway *gateway);
+void hpx_gateway_free(struct hpx_gateway *gateway);
+/* The port that was really bound (for port 0); 0 for a unix socket. */
+uint16_t hpx_gateway_port(const struct hpx_gateway *gateway);
+
+/* Takes `bytes` of the memory for bodies, or refuses (the bound is reached). */
+bool hpx_gateway_charge(struct hpx_gateway *gateway, size_t bytes, size_t bytes_max);
+void hpx_gateway_uncharge(struct hpx_gateway *gateway, size_t bytes);
+
+/* Prometheus text; from any thread. The routes are named by `settings`. */
+enum hpx_status hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_settings *settings,
+				    struct hpx_buffer *out);
+
+#endif

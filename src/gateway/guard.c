@@ -1,0 +1,376 @@
+/* The guarded way up to the reservation: the whole body, its fingerprint, a
+ * look at what is known, and the durable reservation. Nothing has left for the
+ * upstream when the last step here ends (guarantee 1). */
+#include "gateway/guard.h"
+
+#include "base/log.h"
+#include "gateway/respond.h"
+#include "gateway/settle.h"
+#include "gateway/sighting.h"
+#include "gateway/tenant.h"
+#include "gateway/wait.h"
+#include "http/field.h"
+
+/* Room for a decoded body and its canonical form. Not an option: with another
+ * bound the same large body could get another fingerprint. */
+#define CANONICAL_BYTES_MAX (16 * 1024 * 1024)
+
+/* How long until somebody may have settled an unknown outcome. */
+#define UNKNOWN_RETRY_AFTER_S 60
+
+static enum hpx_next too_large(struct hpx_request *request)
+{
+	hpx_respond_refuse(request, HPX_PROBLEM_request_too_large, NULL, HPX_RESPOND_CLOSE);
+	return HPX_NEXT_DONE;
+}
+
+static enum hpx_next overloaded(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .retry_after_s = 1 };
+
+	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &refusal, HPX_RESPOND_CLOSE);
+	return HPX_NEXT_DONE;
+}
+
+enum hpx_next hpx_step_body(struct hpx_request *request)
+{
+	const struct hpx_http_head *head = &request->head;
+	struct hpx_span go_on = HPX_SPAN("HTTP/1.1 100 Continue\r\n\r\n");
+
+	if (request->body_read)
+		return HPX_NEXT_FINGERPRINT;
+	if (head->framing == HPX_FRAMING_LENGTH) {
+		if (head->content_length > request->settings->request_body_bytes_max)
+			return too_large(request);
+		if (!hpx_request_charge(request, (size_t)head->content_length))
+			return overloaded(request);
+	}
+	if (head->expect_continue && request->client->in.len == 0)
+		hpx_client_send(request->client, &go_on, 1);
+	hpx_client_set_mode(request->client, HPX_CLIENT_BODY);
+	return HPX_NEXT_WAIT;
+}
+
+/* A piece of the body. A length was charged when it was announced; chunks are
+ * charged as they come. */
+static enum hpx_next take_body(struct hpx_request *request, struct hpx_span data)
+{
+	if (request->head.framing == HPX_FRAMING_CHUNKED && !hpx_request_charge(request, data.len))
+		return overloaded(request);
+	switch (hpx_buffer_append(&request->body, data)) {
+	case HPX_OK:
+		return HPX_NEXT_WAIT;
+	case HPX_TOO_LARGE:
+		return too_large(request);
+	default:
+		return overloaded(request);
+	}
+}
+
+static enum hpx_next malformed_body(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .detail = hpx_http_error_text(request->reader.error) };
+
+	hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_CLOSE);
+	return HPX_NEXT_DONE;
+}
+
+size_t hpx_guard_feed(struct hpx_request *request, struct hpx_span bytes)
+{
+	enum hpx_http_progress progress = HPX_HTTP_MORE;
+	enum hpx_next next = HPX_NEXT_WAIT;
+	size_t all = 0;
+
+	while (next == HPX_NEXT_WAIT && progress == HPX_HTTP_MORE && all < bytes.len) {
+		struct hpx_span data = { NULL, 0 };
+		size_t used = 0;
+		progress = hpx_http_read_body(&request->reader, hpx_span_skip(bytes, all), &data,
+					      &used);
+		all += used;
+		next = progress == HPX_HTTP_BAD ? malformed_body(request) : take_body(request, data);
+	}
+	if (next == HPX_NEXT_WAIT && progress == HPX_HTTP_DONE) {
+		request->body_read = true;
+		hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
+		next = HPX_NEXT_FINGERPRINT;
+	}
+	if (next != HPX_NEXT_WAIT)
+		hpx_request_go(request, next);
+	return all;
+}
+
+static struct hpx_span combined_header(void *user, struct hpx_span name)
+{
+	struct hpx_request *request = user;
+	return hpx_field_combined(&request->head, name, &request->arena);
+}
+
+static enum hpx_status make_fingerprint(struct hpx_request *request)
+{
+	struct hpx_meaning meaning = {
+		.method = request->head.method,
+		.path = request->target.path,
+		.query = request->target.query,
+		.content_type = hpx_field_value(&request->head, HPX_SPAN("Content-Type")),
+		.content_encoding = hpx_field_value(&request->head, HPX_SPAN("Content-Encoding")),
+		.body = hpx_buffer_span(&request->body),
+		.header = combined_header,
+		.user = request,
+	};
+	return hpx_fingerprint(&request->recipe, &meaning, CANONICAL_BYTES_MAX,
+			       request->ask.fingerprint);
+}
+
+static enum hpx_status name_operation(struct hpx_request *request)
+{
+	struct hpx_description *d = &request->description;
+	struct hpx_sha256 hash;
+
+	d->tenant = request->tenant;
+	d->key = hpx_span(request->key.bytes, request->key.len);
+	d->method = request->head.method;
+	d->path = request->target.path;
+	d->route = request->route->pattern;
+	enum hpx_status status = hpx_scope_of(request->settings, request->route, d->method, d->path,
+					      &request->arena, &d->scope);
+	if (status == HPX_OK)
+		status = hpx_operation_id(d->tenant, d->scope, d->key, &request->ask.id);
+	if (status != HPX_OK)
+		return status;
+	hpx_sha256_init(&hash);
+	hpx_sha256_add(&hash, d->tenant);
+	return hpx_sha256_done(&hash, request->ask.tenant);
+}
+
+enum hpx_next hpx_step_fingerprint(struct hpx_request *request)
+{
+	enum hpx_status status = HPX_OK;
+
+	if (!request->refingerprinted) {
+		request->recipe = request->route->recipe;
+		request->ask.recipe = request->route->recipe_id;
+		status = name_operation(request);
+	}
+	if (status == HPX_OK)
+		status = make_fingerprint(request);
+	if (status != HPX_OK)
+		return overloaded(request);
+	return HPX_NEXT_LOOKUP;
+}
+
+static enum hpx_next store_unavailable(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .retry_after_s = 1 };
+
+	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_store_unavailable, &refusal,
+			   HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
+enum hpx_next hpx_step_lookup(struct hpx_request *request)
+{
+	struct hpx_decision decision;
+
+	if (request->shard->reader == NULL)
+		return store_unavailable(request);
+	switch (hpx_store_peek(request->shard->reader, &request->ask, &request->route->policy,
+			       &decision, &request->stored)) {
+	case HPX_OK:
+		return hpx_guard_decided(request, &decision);
+	case HPX_NOT_FOUND:
+		/* A waiter never becomes the executor. */
+		return request->waited ? hpx_wait_over(request) : HPX_NEXT_RESERVE;
+	default:
+		return store_unavailable(request);
+	}
+}
+
+/* On the committer's thread: only hands the op back to its loop. */
+static void reserve_settled(struct hpx_store_op *op)
+{
+	struct hpx_request *request = op->user;
+	hpx_loop_post(&request->shard->loop, &request->op_message);
+}
+
+/* The reservation is, or may be, in the store, and its request was refused:
+ * it is failed as not executed, in the background. */
+static void undo(struct hpx_request *request)
+{
+	request->outcome = HPX_OUTCOME_NOT_EXECUTED;
+	hpx_settle_submit(request, HPX_VERB_FAIL);
+}
+
+/* Whether the store may hold a reservation although it did not say so
+ * (committer.h lists what it says when it was not even asked). */
+static bool may_be_durable(enum hpx_status status)
+{
+	return status != HPX_UNAVAILABLE && status != HPX_CLOSED && status != HPX_MISUSE;
+}
+
+static enum hpx_next reserve_decided(struct hpx_request *request)
+{
+	const struct hpx_store_op *op = &request->op;
+	bool executes = op->status == HPX_OK && op->decision.write &&
+			(op->decision.verdict == HPX_VERDICT_EXECUTE ||
+			 op->decision.verdict == HPX_VERDICT_EXECUTE_AGAIN);
+
+	if (op->status == HPX_OK && !request->gave_up) {
+		request->stored = op->replay;
+		HPX_STEP(reserve_done);
+		return hpx_guard_decided(request, &op->decision);
+	}
+	hpx_answer_free(op->replay);
+	enum hpx_next next = request->gave_up ? HPX_NEXT_DONE : store_unavailable(request);
+	if (executes || (op->status != HPX_OK && may_be_durable(op->status))) {
+		undo(request);
+		return HPX_NEXT_WAIT;
+	}
+	return next;
+}
+
+static void reserve_came_back(struct hpx_message *message)
+{
+	struct hpx_request *request =
+		(struct hpx_request *)((char *)message - offsetof(struct hpx_request, op_message));
+
+	request->op_pending = false;
+	request->deadline_ms = 0;
+	enum hpx_next next = reserve_decided(request);
+	hpx_request_go(request, next);
+	hpx_request_drop(request);
+}
+
+enum hpx_next hpx_step_reserve(struct hpx_request *request)
+{
+	struct hpx_store_op *op = &request->op;
+
+	hpx_token_make(&request->ask.token);
+	request->ask.owner = request->shard->gateway->store->owner;
+	request->asked_boot_ms = hpx_clock_boot_ms();
+	*op = (struct hpx_store_op){
+		.verb = HPX_VERB_RESERVE,
+		.id = request->ask.id,
+		.token = request->ask.token,
+		.ask = &request->ask,
+		.policy = &request->route->policy,
+		.description = &request->description,
+		.actor = HPX_SPAN("gateway"),
+		.done = reserve_settled,
+		.user = request,
+	};
+	request->op_message.handle = reserve_came_back;
+	request->op_pending = true;
+	request->phase = HPX_PHASE_RESERVING;
+	request->deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
+			       (uint64_t)request->settings->store_timeout_ms;
+	hpx_request_hold(request);
+	HPX_STEP(reserve_submitted);
+	hpx_committer_submit(request->shard->gateway->committer, op);
+	return HPX_NEXT_WAIT;
+}
+
+void hpx_guard_give_up(struct hpx_request *request)
+{
+	request->gave_up = true;
+	request->deadline_ms = 0;
+	(void)store_unavailable(request);
+}
+
+/* The record was made by another recipe than the route's: the retry is
+ * fingerprinted by the record's. */
+static enum hpx_next by_records_recipe(struct hpx_request *request,
+				       const struct hpx_decision *decision)
+{
+	struct hpx_span text;
+	struct hpx_recipe_id wanted = decision->record.recipe;
+	enum hpx_status status = request->refingerprinted ? HPX_CORRUPT : HPX_OK;
+
+	if (status == HPX_OK)
+		status = hpx_store_recipe(request->shard->reader, &wanted, &request->arena, &text);
+	if (status == HPX_OK)
+		status = hpx_recipe_parse(text, &request->arena, &request->recipe);
+	if (status == HPX_OK) {
+		request->ask.recipe = wanted;
+		request->refingerprinted = true;
+		return HPX_NEXT_FINGERPRINT;
+	}
+	if (status == HPX_IO || status == HPX_UNAVAILABLE)
+		return store_unavailable(request);
+	/* A recipe that cannot be read: the record cannot be compared, so
+	 * nobody knows whether this is the same request. */
+	hpx_log(HPX_LOG_ERROR, "recipe_unreadable", "problem=%s", hpx_status_name(status));
+	return hpx_guard_unknown(request);
+}
+
+enum hpx_next hpx_guard_unknown(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .retry_after_s = UNKNOWN_RETRY_AFTER_S };
+
+	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_outcome_unknown, &refusal,
+			   HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
+static enum hpx_next mismatch(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .status = request->settings->mismatch_status };
+
+	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_key_reused, &refusal, HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
+/* The value of a kept header of a stored answer ("Name: value\r\n" lines). */
+static struct hpx_span stored_location(const struct hpx_answer *stored)
+{
+	struct hpx_span rest = stored != NULL ? stored->headers : (struct hpx_span){ NULL, 0 };
+	struct hpx_span line;
+
+	while (hpx_span_split(&rest, '\n', &line))
+		if (hpx_span_istarts(line, HPX_SPAN("Location:")) && line.len > 10)
+			return hpx_span_trim(hpx_span(line.ptr + 9, line.len - 10));
+	return (struct hpx_span){ NULL, 0 };
+}
+
+static enum hpx_next replay(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .original_status = request->record.status,
+				       .location = stored_location(request->stored) };
+
+	if (request->record.kept && request->stored != NULL)
+		hpx_respond_replay(request);
+	else
+		hpx_respond_refuse(request, HPX_PROBLEM_response_not_kept, &refusal,
+				   HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
+enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_decision *decision)
+{
+	struct hpx_meter *meter = &request->shard->meter;
+	bool executes = decision->verdict == HPX_VERDICT_EXECUTE ||
+			decision->verdict == HPX_VERDICT_EXECUTE_AGAIN;
+
+	if (decision->verdict == HPX_VERDICT_REFINGERPRINT)
+		return by_records_recipe(request, decision);
+	request->record = decision->record;
+	if (!request->waited) {
+		hpx_counter_add(&meter->reserved[decision->verdict], 1);
+		if (!executes)
+			hpx_meter_duplicate(meter, request->tenant);
+	}
+	switch (decision->verdict) {
+	case HPX_VERDICT_EXECUTE:
+		hpx_sighting_tenant(request);
+		return HPX_NEXT_FORWARD;
+	case HPX_VERDICT_EXECUTE_AGAIN:
+		return HPX_NEXT_FORWARD;
+	case HPX_VERDICT_REPLAY:
+		return replay(request);
+	case HPX_VERDICT_IN_PROGRESS:
+		return hpx_wait_or_refuse(request);
+	case HPX_VERDICT_MISMATCH:
+		return mismatch(request);
+	default:
+		return hpx_guard_unknown(request);
+	}
+}

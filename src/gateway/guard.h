@@ -1,0 +1,17 @@
+/* What the guarded steps offer each other. */
+#ifndef HPX_GATEWAY_GUARD_H
+#define HPX_GATEWAY_GUARD_H
+
+#include "gateway/request.h"
+
+/* Bytes of the body; the step after it runs when it is whole. */
+size_t hpx_guard_feed(struct hpx_request *request, struct hpx_span bytes);
+/* What the decision means for this request. */
+enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_decision *decision);
+/* 409 idempotency_outcome_unknown. */
+enum hpx_next hpx_guard_unknown(struct hpx_request *request);
+/* The store takes too long to reserve: the client is told 503, and whatever
+ * the reservation becomes, it will not be executed. */
+void hpx_guard_give_up(struct hpx_request *request);
+
+#endif

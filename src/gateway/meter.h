@@ -1,0 +1,56 @@
+/* What the gateway counts, one set per event loop, read by the admin's
+ * /metrics without a lock. */
+#ifndef HPX_GATEWAY_METER_H
+#define HPX_GATEWAY_METER_H
+
+#include "base/metric.h"
+#include "core/decide.h"
+#include "http/problem.h"
+
+/* Tenants with duplicates that are told apart; the others share one row, so
+ * that no caller can make the metrics grow. */
+#define HPX_METER_TENANTS 64
+#define HPX_METER_TENANT_SIZE 48
+#define HPX_METER_ROUTES 256
+
+struct hpx_meter_tenant {
+	atomic_bool ready;              /* the name is written and stays */
+	char name[HPX_METER_TENANT_SIZE];
+	struct hpx_counter duplicates;
+};
+
+/* What would have happened in observe mode. */
+#define HPX_OBSERVED_LIST(X)                                                  \
+	X(created) X(replay) X(in_progress) X(mismatch) X(key_missing)        \
+	X(key_invalid) X(unauthenticated)
+
+enum hpx_observed {
+#define X(name) HPX_OBSERVED_##name,
+	HPX_OBSERVED_LIST(X)
+#undef X
+	HPX_OBSERVED_COUNT
+};
+
+struct hpx_meter {
+	struct hpx_counter reserved[HPX_VERDICT_COUNT];
+	struct hpx_counter observed[HPX_OBSERVED_COUNT];
+	struct hpx_counter problems[HPX_PROBLEM_COUNT];
+	struct hpx_counter unkeyed[HPX_METER_ROUTES];  /* by the route's number; the last: the rest */
+	struct hpx_counter requests;
+	struct hpx_counter passed;
+	struct hpx_counter tenant_changed;
+	struct hpx_counter leases_renewed;
+	struct hpx_counter late_answers;               /* stored after the client was told 504 */
+	struct hpx_histogram request_us;
+	struct hpx_histogram upstream_us;
+	struct hpx_meter_tenant tenants[HPX_METER_TENANTS];
+	struct hpx_counter other_tenants;
+};
+
+const char *hpx_observed_name(enum hpx_observed observed);
+
+/* A retry of something that is already known, by its tenant. Only the meter's
+ * own loop calls this. */
+void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant);
+
+#endif

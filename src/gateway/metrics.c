@@ -1,0 +1,190 @@
+/* Prometheus text from the counters of all loops. Reads only atomics: asking
+ * for metrics never holds up a request. */
+#include "gateway/gateway.h"
+
+#include "core/record.h"
+
+struct page {
+	struct hpx_gateway *gateway;
+	struct hpx_buffer *out;
+	enum hpx_status status;   /* the first failure stays */
+};
+
+#define PRINT(page, ...)                                                      \
+	do {                                                                  \
+		if ((page)->status == HPX_OK)                                 \
+			(page)->status = hpx_buffer_printf((page)->out, __VA_ARGS__); \
+	} while (0)
+
+static void head(struct page *p, const char *name, const char *type, const char *help)
+{
+	PRINT(p, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* The sum over all loops of the counter at this place in struct hpx_meter. */
+static unsigned long long sum(const struct page *p, size_t offset)
+{
+	unsigned long long total = 0;
+
+	for (unsigned i = 0; i < p->gateway->shard_count; i++)
+		total += hpx_counter_read((const struct hpx_counter *)(
+			(const char *)&p->gateway->shards[i].meter + offset));
+	return total;
+}
+
+#define SUM(p, member) sum((p), offsetof(struct hpx_meter, member))
+
+static void counter(struct page *p, const char *name, const char *help, unsigned long long value)
+{
+	head(p, name, "counter", help);
+	PRINT(p, "%s %llu\n", name, value);
+}
+
+static void gauge(struct page *p, const char *name, const char *help, unsigned long long value)
+{
+	head(p, name, "gauge", help);
+	PRINT(p, "%s %llu\n", name, value);
+}
+
+static void print_reservations(struct page *p)
+{
+	head(p, "hapax_reserve_total", "counter", "Guarded requests by what they got.");
+	for (int v = 0; v < HPX_VERDICT_COUNT; v++)
+		if (v != HPX_VERDICT_REFINGERPRINT)
+			PRINT(p, "hapax_reserve_total{outcome=\"%s\"} %llu\n",
+			      hpx_verdict_name((enum hpx_verdict)v),
+			      sum(p, offsetof(struct hpx_meter, reserved) +
+					     (size_t)v * sizeof(struct hpx_counter)));
+	head(p, "hapax_observed_total", "counter", "Observed requests by what would have happened.");
+	for (int o = 0; o < HPX_OBSERVED_COUNT; o++)
+		PRINT(p, "hapax_observed_total{would=\"%s\"} %llu\n",
+		      hpx_observed_name((enum hpx_observed)o),
+		      sum(p, offsetof(struct hpx_meter, observed) +
+				     (size_t)o * sizeof(struct hpx_counter)));
+	head(p, "hapax_problems_total", "counter", "Answers of hapax's own, by code.");
+	for (int c = 0; c < HPX_PROBLEM_COUNT; c++)
+		PRINT(p, "hapax_problems_total{code=\"%s\"} %llu\n",
+		      hpx_problem_kind((enum hpx_problem_code)c)->code,
+		      sum(p, offsetof(struct hpx_meter, problems) +
+				     (size_t)c * sizeof(struct hpx_counter)));
+}
+
+/* A label's value: quotes and backslashes escaped, control bytes dropped. */
+static void label(struct page *p, struct hpx_span text)
+{
+	for (size_t i = 0; i < text.len && p->status == HPX_OK; i++) {
+		if (text.ptr[i] == '"' || text.ptr[i] == '\\')
+			p->status = hpx_buffer_byte(p->out, '\\');
+		if (p->status == HPX_OK && (unsigned char)text.ptr[i] >= 0x20)
+			p->status = hpx_buffer_byte(p->out, text.ptr[i]);
+	}
+}
+
+static void print_unkeyed(struct page *p, const struct hpx_settings *settings)
+{
+	head(p, "hapax_unkeyed_total", "counter",
+	     "State-changing requests that came without a key, by route.");
+	for (size_t i = 0; i <= settings->route_count && i < HPX_METER_ROUTES; i++) {
+		const struct hpx_route *route =
+			i < settings->route_count ? &settings->routes[i] : &settings->fallback;
+		size_t number = route->number < HPX_METER_ROUTES ? route->number :
+								   HPX_METER_ROUTES - 1;
+		PRINT(p, "hapax_unkeyed_total{route=\"");
+		label(p, route->pattern);
+		PRINT(p, "\"} %llu\n", sum(p, offsetof(struct hpx_meter, unkeyed) +
+						    number * sizeof(struct hpx_counter)));
+	}
+}
+
+/* The same tenant may have a row on several loops: the loop is a label. */
+static void print_tenants(struct page *p)
+{
+	head(p, "hapax_duplicates_total", "counter", "Retries of a known operation, by tenant.");
+	for (unsigned s = 0; s < p->gateway->shard_count; s++) {
+		struct hpx_meter *meter = &p->gateway->shards[s].meter;
+		for (size_t i = 0; i < HPX_METER_TENANTS; i++) {
+			struct hpx_meter_tenant *row = &meter->tenants[i];
+			if (!atomic_load_explicit(&row->ready, memory_order_acquire))
+				break;
+			PRINT(p, "hapax_duplicates_total{loop=\"%u\",tenant=\"", s);
+			label(p, hpx_span_of(row->name));
+			PRINT(p, "\"} %llu\n",
+			      (unsigned long long)hpx_counter_read(&row->duplicates));
+		}
+	}
+	PRINT(p, "hapax_duplicates_total{loop=\"all\",tenant=\"(others)\"} %llu\n",
+	      SUM(p, other_tenants));
+}
+
+static void print_histogram(struct page *p, const char *name, const char *help, size_t offset)
+{
+	struct hpx_histogram all = { 0 };
+
+	for (unsigned i = 0; i < p->gateway->shard_count; i++)
+		hpx_histogram_merge(&all, (const struct hpx_histogram *)(
+			(const char *)&p->gateway->shards[i].meter + offset));
+	if (p->status == HPX_OK)
+		p->status = hpx_histogram_print(&all, name, help, 1e6, p->out);
+}
+
+static void print_store(struct page *p)
+{
+	struct hpx_gateway *gateway = p->gateway;
+
+	head(p, "hapax_operations", "gauge", "Operations in the store, by state.");
+	for (int s = HPX_STATE_NONE + 1; s < HPX_STATE_COUNT; s++)
+		PRINT(p, "hapax_operations{state=\"%s\"} %llu\n",
+		      hpx_state_name((enum hpx_state)s),
+		      (unsigned long long)hpx_counter_read(&gateway->operations[s]));
+	gauge(p, "hapax_oldest_unknown_seconds", "Age of the oldest operation with an unknown outcome.",
+	      hpx_counter_read(&gateway->oldest_unknown_s));
+	counter(p, "hapax_leases_lost_total", "Leases that were lost.",
+		hpx_counter_read(&gateway->leases_lost));
+	counter(p, "hapax_reaped_total", "Expired operations that were deleted.",
+		hpx_counter_read(&gateway->reaped));
+	if (gateway->store == NULL)
+		return;
+	counter(p, "hapax_store_errors_total", "Calls into the store that failed.",
+		hpx_counter_read(&gateway->store->errors));
+	gauge(p, "hapax_store_up", "Whether the store took the last write.",
+	      hpx_committer_healthy(gateway->committer));
+	gauge(p, "hapax_expiry_held", "Wall clock and boot clock have parted: nothing expires.",
+	      atomic_load(&gateway->store->expiry_held));
+	if (p->status == HPX_OK)
+		p->status = hpx_histogram_print(&gateway->store->commit_us, "hapax_commit_seconds",
+						"Time of a batch in the store.", 1e6, p->out);
+	if (p->status == HPX_OK)
+		p->status = hpx_histogram_print(&gateway->store->batch_ops, "hapax_batch_operations",
+						"Operations in one batch.", 1, p->out);
+}
+
+enum hpx_status hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_settings *settings,
+				    struct hpx_buffer *out)
+{
+	struct page p = { .gateway = gateway, .out = out };
+
+	print_reservations(&p);
+	print_unkeyed(&p, settings);
+	print_tenants(&p);
+	counter(&p, "hapax_requests_total", "Requests answered.", SUM(&p, requests));
+	counter(&p, "hapax_passed_total", "Requests passed through unguarded.", SUM(&p, passed));
+	counter(&p, "hapax_tenant_changed_total",
+		"New operations whose scope, key and fingerprint were seen under another tenant.",
+		SUM(&p, tenant_changed));
+	counter(&p, "hapax_leases_renewed_total", "Leases that were renewed.",
+		SUM(&p, leases_renewed));
+	counter(&p, "hapax_late_answers_total",
+		"Answers stored after the client was told that the outcome is unknown.",
+		SUM(&p, late_answers));
+	gauge(&p, "hapax_connections", "Client connections.", atomic_load(&gateway->connections));
+	gauge(&p, "hapax_bodies_bytes", "Bodies held in memory.",
+	      atomic_load(&gateway->bodies_bytes));
+	gauge(&p, "hapax_waiting", "Requests that wait for another's answer.",
+	      gateway->waitlist != NULL ? hpx_waitlist_count(gateway->waitlist) : 0);
+	print_store(&p);
+	print_histogram(&p, "hapax_request_seconds", "The whole request, from its first byte.",
+			offsetof(struct hpx_meter, request_us));
+	print_histogram(&p, "hapax_upstream_seconds", "Guarded requests until the upstream's answer.",
+			offsetof(struct hpx_meter, upstream_us));
+	return p.status;
+}

@@ -1,0 +1,190 @@
+/* Pass-through in bounded memory: what one side cannot take yet is not read
+ * from the other. Nothing is stored, nothing is sent twice; in observe mode
+ * the guarded requests come this way too, unaltered. */
+#include "gateway/pass.h"
+
+#include "gateway/attempt.h"
+#include "gateway/respond.h"
+#include "gateway/sighting.h"
+#include "gateway/upward.h"
+
+static void finish_upload(struct hpx_request *request)
+{
+	struct hpx_span last = HPX_SPAN("0\r\n\r\n");
+
+	request->body_read = true;
+	if (request->head.framing == HPX_FRAMING_CHUNKED)
+		(void)hpx_exchange_write(request->exchange, &last, 1);
+	hpx_exchange_finish(request->exchange);
+	hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
+}
+
+/* False: the upstream has to catch up first. */
+static bool send_up(struct hpx_request *request, struct hpx_span data)
+{
+	struct hpx_chunk chunk;
+
+	if (data.len == 0)
+		return true;
+	hpx_sighting_body(request, data);
+	if (request->head.framing != HPX_FRAMING_CHUNKED)
+		return hpx_exchange_write(request->exchange, &data, 1);
+	hpx_chunk_frame(data, &chunk);
+	return hpx_exchange_write(request->exchange, chunk.pieces, 3);
+}
+
+static size_t feed_tunnel(struct hpx_request *request, struct hpx_span bytes)
+{
+	if (bytes.len > 0 && !hpx_exchange_write(request->exchange, &bytes, 1))
+		hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
+	return bytes.len;
+}
+
+size_t hpx_pass_feed(struct hpx_request *request, struct hpx_span bytes)
+{
+	size_t all = 0;
+
+	if (request->exchange == NULL)
+		return bytes.len;
+	if (request->client->mode == HPX_CLIENT_TUNNEL)
+		return feed_tunnel(request, bytes);
+	while (all < bytes.len) {
+		struct hpx_span data = { NULL, 0 };
+		size_t used = 0;
+		enum hpx_http_progress progress = hpx_http_read_body(
+			&request->reader, hpx_span_skip(bytes, all), &data, &used);
+		all += used;
+		if (progress == HPX_HTTP_BAD) {
+			/* Half a request is on its way up: it must not look whole. */
+			hpx_client_close(request->client);
+			return all;
+		}
+		bool room = send_up(request, data);
+		if (progress == HPX_HTTP_DONE) {
+			finish_upload(request);
+			return all;
+		}
+		if (!room) {
+			hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
+			return all;
+		}
+	}
+	return all;
+}
+
+static void on_writable(void *user)
+{
+	struct hpx_request *request = user;
+
+	if (request->client == NULL)
+		return;
+	if (request->answer_framing == HPX_FRAMING_TUNNEL && request->answer_begun)
+		hpx_client_set_mode(request->client, HPX_CLIENT_TUNNEL);
+	else if (!request->body_read)
+		hpx_client_set_mode(request->client, HPX_CLIENT_BODY);
+}
+
+static void on_informational(void *user, const struct hpx_http_head *head)
+{
+	hpx_respond_informational(user, head);
+}
+
+static void on_head(void *user, const struct hpx_http_head *head)
+{
+	struct hpx_request *request = user;
+	bool tunnel = head->framing == HPX_FRAMING_TUNNEL;
+
+	if (!hpx_respond_take_head(request, head) || (tunnel && !request->tunnel)) {
+		hpx_client_close(request->client);
+		return;
+	}
+	hpx_respond_begin(request);
+	if (tunnel && request->client != NULL) {
+		request->body_read = true;
+		request->head.keep_alive = false;
+		hpx_client_set_mode(request->client, HPX_CLIENT_TUNNEL);
+	}
+}
+
+static void on_data(void *user, struct hpx_span bytes)
+{
+	struct hpx_request *request = user;
+
+	hpx_respond_piece(request, bytes);
+	if (request->client != NULL && request->exchange != NULL &&
+	    hpx_transport_pending(request->client->transport) > HPX_RESPOND_PENDING_MAX)
+		hpx_exchange_pause(request->exchange);
+}
+
+static void over(struct hpx_request *request)
+{
+	request->exchange = NULL;
+	request->phase = HPX_PHASE_OVER;
+	hpx_sighting_over(request);
+}
+
+static void on_end(void *user)
+{
+	struct hpx_request *request = user;
+
+	over(request);
+	hpx_respond_end(request);
+	hpx_request_drop(request);
+}
+
+static void on_failed(void *user, const struct hpx_exchange_failure *failure)
+{
+	struct hpx_request *request = user;
+	struct hpx_refusal refusal = { .retry_after_s = 1, .detail = failure->reason };
+
+	over(request);
+	if (request->answer_begun) {
+		hpx_respond_break(request);
+	} else if (failure->any_byte_left) {
+		refusal.status = failure->timed_out ? 504 : 502;
+		hpx_respond_refuse(request, HPX_PROBLEM_upstream_outcome_unknown, &refusal,
+				   request->body_read ? HPX_RESPOND_KEEP : HPX_RESPOND_CLOSE);
+	} else {
+		hpx_respond_refuse(request, HPX_PROBLEM_upstream_unreachable, &refusal,
+				   HPX_RESPOND_KEEP);
+	}
+	hpx_request_drop(request);
+}
+
+static const struct hpx_exchange_events events = {
+	.on_writable = on_writable,
+	.on_informational = on_informational,
+	.on_head = on_head,
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_failed = on_failed,
+};
+
+static enum hpx_next no_memory(struct hpx_request *request)
+{
+	hpx_sighting_over(request);
+	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, NULL, HPX_RESPOND_CLOSE);
+	return HPX_NEXT_DONE;
+}
+
+enum hpx_next hpx_step_pass(struct hpx_request *request)
+{
+	hpx_counter_add(&request->shard->meter.passed, 1);
+	request->phase = HPX_PHASE_PASSING;
+	if (hpx_upward_head(request, false) != HPX_OK)
+		return no_memory(request);
+	struct hpx_exchange_request up = {
+		.method = request->head.method,
+		.head = hpx_buffer_span(&request->up_head),
+		.streamed = !request->body_read || request->tunnel,
+	};
+	hpx_request_hold(request);
+	if (hpx_exchange_start(request->shard->upstream, &up, &events, request,
+			       &request->exchange) != HPX_OK) {
+		hpx_request_drop(request);
+		return no_memory(request);
+	}
+	if (!request->body_read)
+		hpx_client_set_mode(request->client, HPX_CLIENT_BODY);
+	return HPX_NEXT_WAIT;
+}

@@ -1,0 +1,206 @@
+/* The driver of a request's steps, and what keeps a request alive. */
+#include "gateway/request.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "gateway/attempt.h"
+#include "gateway/guard.h"
+#include "gateway/pass.h"
+#include "gateway/respond.h"
+#include "gateway/settle.h"
+#include "gateway/sighting.h"
+#include "gateway/wait.h"
+
+/* What one request's small things (fields, names, heads) may take together;
+ * bodies are counted apart. A head of the largest size has room several times. */
+#define ARENA_BYTES_MAX (1024 * 1024)
+
+struct hpx_request *hpx_request_new(struct hpx_client *client)
+{
+	struct hpx_request *request = calloc(1, sizeof(*request));
+	struct hpx_settings *settings = client->shard->settings;
+
+	if (request == NULL)
+		return NULL;
+	request->shard = client->shard;
+	request->client = client;
+	request->settings = hpx_settings_ref(settings);
+	request->holds = 1;
+	request->began_us = hpx_clock_boot_us();
+	hpx_arena_init(&request->arena, ARENA_BYTES_MAX);
+	hpx_buffer_init(&request->body, settings->request_body_bytes_max);
+	hpx_buffer_init(&request->up_head, 2 * settings->head_bytes_max + 4096);
+	hpx_buffer_init(&request->down_head, 2 * settings->head_bytes_max + 4096);
+	hpx_buffer_init(&request->kept_head, 2 * settings->head_bytes_max + 4096);
+	hpx_buffer_init(&request->answer, settings->response_body_bytes_max);
+	struct hpx_http_limits limits = { .head_bytes_max = settings->head_bytes_max,
+					  .fields_max = settings->fields_max };
+	hpx_http_reader_request(&request->reader, &limits);
+
+	request->next = client->shard->requests;
+	if (request->next != NULL)
+		request->next->prev = request;
+	client->shard->requests = request;
+	return request;
+}
+
+void hpx_request_hold(struct hpx_request *request)
+{
+	request->holds++;
+}
+
+void hpx_request_drop(struct hpx_request *request)
+{
+	HPX_ASSERT(request->holds > 0);
+	if (--request->holds > 0)
+		return;
+	HPX_ASSERT(request->exchange == NULL && !request->op_pending && !request->waiting);
+	if (request->prev != NULL)
+		request->prev->next = request->next;
+	else
+		request->shard->requests = request->next;
+	if (request->next != NULL)
+		request->next->prev = request->prev;
+	hpx_gateway_uncharge(request->shard->gateway, request->charged_bytes);
+	hpx_answer_free(request->stored);
+	hpx_buffer_done(&request->head_bytes);
+	hpx_buffer_done(&request->body);
+	hpx_buffer_done(&request->up_head);
+	hpx_buffer_done(&request->down_head);
+	hpx_buffer_done(&request->kept_head);
+	hpx_buffer_done(&request->answer);
+	hpx_arena_done(&request->arena);
+	hpx_settings_unref(request->settings);
+	free(request);
+}
+
+static enum hpx_next (*const steps[HPX_NEXT_COUNT])(struct hpx_request *) = {
+	[HPX_NEXT_ROUTE] = hpx_step_route,
+	[HPX_NEXT_KEY] = hpx_step_key,
+	[HPX_NEXT_TENANT] = hpx_step_tenant,
+	[HPX_NEXT_BODY] = hpx_step_body,
+	[HPX_NEXT_FINGERPRINT] = hpx_step_fingerprint,
+	[HPX_NEXT_LOOKUP] = hpx_step_lookup,
+	[HPX_NEXT_RESERVE] = hpx_step_reserve,
+	[HPX_NEXT_FORWARD] = hpx_step_forward,
+	[HPX_NEXT_STORE] = hpx_step_store,
+	[HPX_NEXT_ANSWER] = hpx_step_answer,
+	[HPX_NEXT_PASS] = hpx_step_pass,
+	[HPX_NEXT_OWN] = hpx_step_own,
+};
+
+void hpx_request_go(struct hpx_request *request, enum hpx_next next)
+{
+	hpx_request_hold(request);
+	while (next < HPX_NEXT_COUNT)
+		next = steps[next](request);
+	if (next == HPX_NEXT_DONE) {
+		request->phase = HPX_PHASE_OVER;
+		hpx_wait_leave(request);
+	}
+	hpx_request_drop(request);
+}
+
+bool hpx_request_charge(struct hpx_request *request, size_t bytes)
+{
+	if (!hpx_gateway_charge(request->shard->gateway, bytes,
+				request->settings->bodies_bytes_max))
+		return false;
+	request->charged_bytes += bytes;
+	return true;
+}
+
+size_t hpx_request_feed(struct hpx_request *request, struct hpx_span bytes)
+{
+	if (request->phase == HPX_PHASE_PASSING)
+		return hpx_pass_feed(request, bytes);
+	return hpx_guard_feed(request, bytes);
+}
+
+void hpx_request_client_drained(struct hpx_request *request)
+{
+	if (request->exchange != NULL && (request->phase == HPX_PHASE_PASSING ||
+					  request->phase == HPX_PHASE_STREAMING))
+		hpx_exchange_resume(request->exchange);
+}
+
+void hpx_request_timed_out(struct hpx_request *request)
+{
+	if (request->exchange != NULL) {
+		/* An upload through us that stopped: the upstream has half a
+		 * request, so there is no answer to wait for. */
+		hpx_client_close(request->client);
+		return;
+	}
+	hpx_request_hold(request);
+	hpx_respond_refuse(request, HPX_PROBLEM_request_timeout, NULL, HPX_RESPOND_CLOSE);
+	request->phase = HPX_PHASE_OVER;
+	hpx_request_drop(request);
+}
+
+void hpx_request_client_gone(struct hpx_request *request)
+{
+	request->client = NULL;
+	switch (request->phase) {
+	case HPX_PHASE_PASSING:
+	case HPX_PHASE_STREAMING:
+		/* Nothing more will be stored: let the upstream know. */
+		hpx_attempt_cancel(request);
+		hpx_sighting_over(request);
+		request->phase = HPX_PHASE_OVER;
+		break;
+	case HPX_PHASE_WAITING:
+		hpx_wait_leave(request);
+		request->phase = HPX_PHASE_OVER;
+		break;
+	default:
+		/* Reading: abandoned with its connection. Reserving, forwarding,
+		 * storing: the attempt goes on and its answer is stored. */
+		break;
+	}
+}
+
+void hpx_request_tick(struct hpx_request *request, uint64_t now_ms)
+{
+	switch (request->phase) {
+	case HPX_PHASE_WAITING:
+		hpx_wait_tick(request, now_ms);
+		break;
+	case HPX_PHASE_FORWARDING:
+		hpx_attempt_renew(request, now_ms);
+		break;
+	case HPX_PHASE_RESERVING:
+	case HPX_PHASE_STORING:
+		hpx_settle_tick(request, now_ms);
+		break;
+	default:
+		break;
+	}
+}
+
+void hpx_request_abandon(struct hpx_request *request)
+{
+	hpx_request_hold(request);
+	switch (request->phase) {
+	case HPX_PHASE_RESERVING:
+		if (!request->gave_up)
+			hpx_guard_give_up(request);
+		break;
+	case HPX_PHASE_WAITING:
+		hpx_wait_leave(request);
+		hpx_request_go(request, hpx_wait_over(request));
+		break;
+	case HPX_PHASE_FORWARDING:
+		hpx_attempt_abandon(request);
+		break;
+	case HPX_PHASE_STORING:
+		break;
+	default:
+		if (request->client != NULL)
+			hpx_client_close(request->client);
+		break;
+	}
+	hpx_request_drop(request);
+}

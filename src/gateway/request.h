@@ -1,0 +1,167 @@
+/* One request's way through the gateway. It walks through named steps; each
+ * step returns the next, and the driver is one short loop. A step that has to
+ * wait returns HPX_NEXT_WAIT; what it waits for calls hpx_request_go later.
+ *
+ *   route ─▶ own path | pass-through
+ *     └▶ key ─▶ tenant ─▶ body ─▶ fingerprint ─▶ lookup ─▶ reserve ─▶ forward
+ *                                      ▲            │                   │
+ *                                      └─ (recipe) ─┴▶ answer ◀── store ◀┘
+ *
+ * A request may outlive its client (the attempt goes on) and its answer (the
+ * store is still being told): it lives as long as somebody holds it. */
+#ifndef HPX_GATEWAY_REQUEST_H
+#define HPX_GATEWAY_REQUEST_H
+
+#include "base/clock.h"
+#include "base/step.h"
+#include "core/key.h"
+#include "core/outcome.h"
+#include "gateway/client.h"
+#include "http/message.h"
+#include "http/problem.h"
+#include "http/target.h"
+
+enum hpx_next {
+	HPX_NEXT_ROUTE,
+	HPX_NEXT_KEY,
+	HPX_NEXT_TENANT,
+	HPX_NEXT_BODY,
+	HPX_NEXT_FINGERPRINT,
+	HPX_NEXT_LOOKUP,
+	HPX_NEXT_RESERVE,
+	HPX_NEXT_FORWARD,
+	HPX_NEXT_STORE,
+	HPX_NEXT_ANSWER,
+	HPX_NEXT_PASS,
+	HPX_NEXT_OWN,
+	HPX_NEXT_COUNT,
+	HPX_NEXT_WAIT,     /* something will call hpx_request_go */
+	HPX_NEXT_DONE,     /* answered, or nobody is left to answer */
+};
+
+/* What a guarded request is waiting for; for the tick and for draining. */
+enum hpx_phase {
+	HPX_PHASE_READING,
+	HPX_PHASE_RESERVING,
+	HPX_PHASE_WAITING,     /* for another request's answer */
+	HPX_PHASE_FORWARDING,  /* the attempt is under way */
+	HPX_PHASE_STORING,
+	HPX_PHASE_STREAMING,   /* its outcome is durable, the answer flows */
+	HPX_PHASE_PASSING,     /* unguarded */
+	HPX_PHASE_OVER,
+};
+
+struct hpx_request {
+	struct hpx_shard *shard;
+	struct hpx_client *client;         /* NULL once the caller is gone or answered */
+	struct hpx_settings *settings;
+	struct hpx_request *prev, *next;   /* in shard->requests */
+	unsigned holds;
+	enum hpx_phase phase;
+	struct hpx_arena arena;
+	int64_t began_us;
+
+	/* As it came. */
+	struct hpx_buffer head_bytes;
+	struct hpx_http_head head;
+	struct hpx_http_reader reader;
+	bool body_read;                    /* whole */
+	struct hpx_target target;
+	struct hpx_span host;
+	const struct hpx_route *route;
+	bool observed;                     /* observe mode */
+
+	/* Whose it is and what it means. */
+	struct hpx_key key;
+	struct hpx_span tenant;
+	struct hpx_buffer body;
+	size_t charged_bytes;
+	struct hpx_ask ask;
+	struct hpx_description description;
+	struct hpx_recipe recipe;          /* the record's, or the route's */
+	bool refingerprinted;
+
+	/* The reservation, and whatever else the store is told. */
+	struct hpx_store_op op;
+	struct hpx_message op_message;
+	bool op_pending;
+	bool gave_up;                      /* the client was told 503 while the store was asked */
+	int64_t asked_boot_ms;
+	struct hpx_record record;
+	struct hpx_answer *stored;         /* of a replay */
+	struct hpx_answer to_store;        /* points into the buffers below */
+	uint64_t deadline_ms;              /* of the wait or the store; loop time, 0: none */
+	struct hpx_store_op renewal;
+	struct hpx_message renewal_message;
+	bool renewal_pending;
+	uint64_t renew_at_ms;
+
+	/* Waiting for another's answer. */
+	struct hpx_waiter waiter;
+	struct hpx_message wake_message;
+	bool waiting;
+	bool waited;                       /* it has waited for another: never the executor */
+	uint64_t wait_until_ms;
+
+	/* The attempt. */
+	struct hpx_exchange *exchange;
+	struct hpx_buffer up_head;         /* the request's head for the upstream */
+	struct hpx_buffer down_head;       /* the answer's fields for the client */
+	struct hpx_buffer kept_head;       /* the answer's fields for the store */
+	struct hpx_buffer answer;          /* the answer's body */
+	unsigned answer_status;
+	enum hpx_http_framing answer_framing;
+	bool answer_has_length;
+	uint64_t answer_length;
+	bool answer_ended;
+	bool answer_lost;                  /* no complete answer */
+	bool streaming;                    /* too large, a stream, or store: status */
+	bool answer_begun;                 /* bytes of it were handed to the client */
+	bool late;                         /* the lease was too old to send */
+	enum hpx_outcome outcome;
+	struct hpx_exchange_failure failure;
+	int64_t sent_us;
+	/* Pass-through. */
+	bool upload_started;
+	bool tunnel;
+	struct hpx_sighting *sighting;
+};
+
+/* Made when the first byte of a head arrives; the client holds it. */
+struct hpx_request *hpx_request_new(struct hpx_client *client);
+void hpx_request_hold(struct hpx_request *request);
+void hpx_request_drop(struct hpx_request *request);
+/* Runs steps from `next` until one waits or is done. */
+void hpx_request_go(struct hpx_request *request, enum hpx_next next);
+
+/* The body's bytes, and its end, as the client sends them. Returns how many
+ * were used; fewer when the upstream has to catch up first. */
+size_t hpx_request_feed(struct hpx_request *request, struct hpx_span bytes);
+/* The head or the body did not come in time. */
+void hpx_request_timed_out(struct hpx_request *request);
+/* The caller is gone: what may go on goes on. */
+void hpx_request_client_gone(struct hpx_request *request);
+/* Room again in the client's socket. */
+void hpx_request_client_drained(struct hpx_request *request);
+void hpx_request_tick(struct hpx_request *request, uint64_t now_ms);
+/* Draining is over: what is still under way is written as unknown. */
+void hpx_request_abandon(struct hpx_request *request);
+
+/* Adds to the memory for bodies on this request's account. */
+bool hpx_request_charge(struct hpx_request *request, size_t bytes);
+
+/* The steps, by file. */
+enum hpx_next hpx_step_route(struct hpx_request *request);        /* admit.c */
+enum hpx_next hpx_step_key(struct hpx_request *request);
+enum hpx_next hpx_step_tenant(struct hpx_request *request);
+enum hpx_next hpx_step_body(struct hpx_request *request);         /* guard.c */
+enum hpx_next hpx_step_fingerprint(struct hpx_request *request);
+enum hpx_next hpx_step_lookup(struct hpx_request *request);
+enum hpx_next hpx_step_reserve(struct hpx_request *request);
+enum hpx_next hpx_step_forward(struct hpx_request *request);      /* forward.c */
+enum hpx_next hpx_step_store(struct hpx_request *request);        /* settle.c */
+enum hpx_next hpx_step_answer(struct hpx_request *request);
+enum hpx_next hpx_step_pass(struct hpx_request *request);         /* pass.c */
+enum hpx_next hpx_step_own(struct hpx_request *request);          /* own.c */
+
+#endif

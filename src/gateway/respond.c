@@ -1,0 +1,369 @@
+/* Answers on their way to the client. Every field goes through the checked
+ * writer, so nothing that an upstream or a client sent can add a line. */
+#include "gateway/respond.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "http/field.h"
+#include "http/write.h"
+
+/* The head of one of our own answers or a replay. */
+#define HEAD_BYTES_MAX (96 * 1024)
+
+/* Whether the connection can go on after this answer. */
+static bool keeps(const struct hpx_request *request)
+{
+	return request->head.keep_alive && !request->shard->draining &&
+	       !(request->client != NULL && request->client->ended);
+}
+
+static enum hpx_status write_connection(const struct hpx_request *request,
+					struct hpx_buffer *out, bool keep)
+{
+	if (!keep)
+		return hpx_write_field(out, HPX_SPAN("Connection"), HPX_SPAN("close"));
+	if (request->head.minor == 0)
+		return hpx_write_field(out, HPX_SPAN("Connection"), HPX_SPAN("keep-alive"));
+	return HPX_OK;
+}
+
+/* What hapax says of the operation, where there is one. */
+static enum hpx_status write_operation(const struct hpx_request *request, struct hpx_buffer *out)
+{
+	char text[HPX_REFERENCE_SIZE];
+	char when[HPX_RFC3339_SIZE];
+	const struct hpx_record *record = &request->record;
+
+	if (record->state == HPX_STATE_NONE)
+		return HPX_OK;
+	hpx_reference_print(&record->id, &record->first, text);
+	enum hpx_status status =
+		hpx_write_field(out, HPX_SPAN("Hapax-Operation"), hpx_span_of(text));
+	if (status != HPX_OK || record->expires_ms == 0)
+		return status;
+	hpx_clock_rfc3339(record->expires_ms, when);
+	return hpx_write_field(out, HPX_SPAN("Idempotency-Expires"), hpx_span_of(when));
+}
+
+static enum hpx_status write_date(struct hpx_buffer *out)
+{
+	char date[HPX_HTTP_DATE_SIZE];
+
+	hpx_clock_http_date(hpx_clock_wall_ms(), date);
+	return hpx_write_field(out, HPX_SPAN("Date"), hpx_span_of(date));
+}
+
+static bool has_no_body(const struct hpx_request *request, unsigned status)
+{
+	return status == 204 || status == 304 || hpx_span_eq(request->head.method, HPX_SPAN("HEAD"));
+}
+
+static enum hpx_status write_length(struct hpx_buffer *out, unsigned status, size_t length)
+{
+	if (status == 204 || status == 304)
+		return HPX_OK;
+	return hpx_write_field_u64(out, "Content-Length", length);
+}
+
+/* Sends a complete answer: head, body, and the end of the exchange. */
+static void send_whole(struct hpx_request *request, struct hpx_buffer *head,
+		       enum hpx_status status, unsigned http_status, struct hpx_span body,
+		       bool keep)
+{
+	struct hpx_client *client = request->client;
+
+	if (status == HPX_OK)
+		status = write_connection(request, head, keep);
+	if (status == HPX_OK)
+		status = hpx_write_head_end(head);
+	if (status != HPX_OK) {
+		hpx_log(HPX_LOG_ERROR, "answer_not_written", "status=%u problem=%s", http_status,
+			hpx_status_name(status));
+		hpx_client_close(client);
+		return;
+	}
+	struct hpx_span pieces[] = { hpx_buffer_span(head), body };
+	hpx_client_send(client, pieces, has_no_body(request, http_status) ? 1 : 2);
+	hpx_client_answered(client, keep);
+}
+
+void hpx_respond_own(struct hpx_request *request, unsigned http_status,
+		     struct hpx_span content_type, struct hpx_span fields, struct hpx_span body)
+{
+	struct hpx_buffer head;
+
+	if (request->client == NULL)
+		return;
+	hpx_buffer_init(&head, HEAD_BYTES_MAX);
+	enum hpx_status status = hpx_write_status_line(&head, http_status,
+						       hpx_span_of(hpx_reason_phrase(http_status)));
+	if (status == HPX_OK)
+		status = write_date(&head);
+	if (status == HPX_OK)
+		status = hpx_write_field(&head, HPX_SPAN("Content-Type"), content_type);
+	if (status == HPX_OK)
+		status = hpx_write_field(&head, HPX_SPAN("Cache-Control"), HPX_SPAN("no-store"));
+	if (status == HPX_OK)
+		status = hpx_buffer_append(&head, fields);
+	if (status == HPX_OK)
+		status = write_operation(request, &head);
+	if (status == HPX_OK)
+		status = write_length(&head, http_status, body.len);
+	send_whole(request, &head, status, http_status, body, keeps(request));
+	hpx_buffer_done(&head);
+}
+
+static enum hpx_status write_refusal_fields(const struct hpx_request *request,
+					    const struct hpx_problem_kind *kind,
+					    const struct hpx_refusal *refusal,
+					    struct hpx_buffer *out)
+{
+	enum hpx_status status =
+		hpx_buffer_printf(out, "Link: </.hapax/problems/%s>; rel=\"describedby\"\r\n",
+				  kind->code);
+
+	if (status == HPX_OK && refusal->retry_after_s > 0)
+		status = hpx_write_field_u64(out, "Retry-After", refusal->retry_after_s);
+	if (status == HPX_OK && kind == hpx_problem_kind(HPX_PROBLEM_unauthenticated))
+		status = hpx_write_field(out, HPX_SPAN("WWW-Authenticate"),
+					 HPX_SPAN("Bearer realm=\"hapax\""));
+	if (status == HPX_OK && refusal->location.len > 0)
+		status = hpx_write_field(out, HPX_SPAN("Location"), refusal->location);
+	(void)request;
+	return status;
+}
+
+void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
+			const struct hpx_refusal *refusal, enum hpx_respond_close close)
+{
+	static const struct hpx_refusal nothing;
+	const struct hpx_problem_kind *kind = hpx_problem_kind(code);
+	struct hpx_buffer body, fields;
+	char reference[HPX_REFERENCE_SIZE];
+
+	if (request->client == NULL)
+		return;
+	if (refusal == NULL)
+		refusal = &nothing;
+	if (close == HPX_RESPOND_CLOSE)
+		request->head.keep_alive = false;
+	hpx_counter_add(&request->shard->meter.problems[code], 1);
+	struct hpx_problem problem = { .code = code,
+				       .status = refusal->status,
+				       .detail = refusal->detail,
+				       .original_status = refusal->original_status,
+				       .location = refusal->location };
+	if (request->record.state != HPX_STATE_NONE) {
+		hpx_reference_print(&request->record.id, &request->record.first, reference);
+		problem.operation = hpx_span_of(reference);
+	}
+	bool stripe = request->settings->stripe_errors;
+	hpx_buffer_init(&body, HEAD_BYTES_MAX);
+	hpx_buffer_init(&fields, HEAD_BYTES_MAX);
+	enum hpx_status status = stripe ? hpx_problem_print_stripe(&problem, &body) :
+					  hpx_problem_print(&problem, &body);
+	if (status == HPX_OK)
+		status = write_refusal_fields(request, kind, refusal, &fields);
+	if (status == HPX_OK)
+		hpx_respond_own(request, refusal->status ? refusal->status : kind->status,
+				stripe ? HPX_SPAN("application/json") :
+					 HPX_SPAN("application/problem+json"),
+				hpx_buffer_span(&fields), hpx_buffer_span(&body));
+	else
+		hpx_client_close(request->client);
+	hpx_buffer_done(&body);
+	hpx_buffer_done(&fields);
+}
+
+void hpx_respond_replay(struct hpx_request *request)
+{
+	const struct hpx_answer *stored = request->stored;
+	struct hpx_buffer head;
+
+	if (request->client == NULL)
+		return;
+	hpx_buffer_init(&head, stored->headers.len + HEAD_BYTES_MAX);
+	enum hpx_status status =
+		hpx_write_status_line(&head, stored->status,
+				      hpx_span_of(hpx_reason_phrase(stored->status)));
+	if (status == HPX_OK)
+		status = hpx_buffer_append(&head, stored->headers);
+	if (status == HPX_OK)
+		status = write_date(&head);
+	if (status == HPX_OK)
+		status = hpx_write_field(&head, HPX_SPAN("Idempotent-Replayed"), HPX_SPAN("true"));
+	if (status == HPX_OK)
+		status = write_operation(request, &head);
+	if (status == HPX_OK)
+		status = write_length(&head, stored->status, stored->body.len);
+	send_whole(request, &head, status, stored->status, stored->body, keeps(request));
+	hpx_buffer_done(&head);
+}
+
+/* A field of the upstream's answer that the client gets. Its framing is ours. */
+static bool travels_down(const struct hpx_http_head *head, struct hpx_span name)
+{
+	return !hpx_field_is_hop(head, name) && !hpx_field_is_ours(name) &&
+	       !hpx_span_ieq(name, HPX_SPAN("Content-Length")) &&
+	       !hpx_span_ieq(name, HPX_SPAN("Idempotent-Replayed")) &&
+	       !hpx_span_ieq(name, HPX_SPAN("Idempotency-Expires"));
+}
+
+/* A tunnel's own two fields are hop-by-hop, so they are written anew. */
+static bool take_upgrade(struct hpx_request *request, const struct hpx_http_head *head)
+{
+	if (head->framing != HPX_FRAMING_TUNNEL)
+		return true;
+	return hpx_write_field_text(&request->down_head, "Connection", "Upgrade") == HPX_OK &&
+	       hpx_write_field(&request->down_head, HPX_SPAN("Upgrade"),
+			       hpx_field_value(head, HPX_SPAN("Upgrade"))) == HPX_OK;
+}
+
+bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_head *head)
+{
+	request->down_head.len = 0;
+	request->kept_head.len = 0;
+	request->answer_status = head->status;
+	request->answer_framing = head->framing;
+	request->answer_has_length = head->has_content_length;
+	request->answer_length = head->content_length;
+	if (hpx_write_status_line(&request->down_head, head->status, head->reason) != HPX_OK ||
+	    !take_upgrade(request, head))
+		return false;
+	for (size_t i = 0; i < head->field_count; i++) {
+		const struct hpx_field *field = &head->fields[i];
+		if (!travels_down(head, field->name))
+			continue;
+		if (hpx_write_field(&request->down_head, field->name, field->value) != HPX_OK)
+			return false;
+		if (hpx_field_is_kept(head, field->name) &&
+		    hpx_write_field(&request->kept_head, field->name, field->value) != HPX_OK)
+			return false;
+	}
+	return true;
+}
+
+void hpx_respond_collected(struct hpx_request *request)
+{
+	struct hpx_buffer *head = &request->down_head;
+	struct hpx_span body = hpx_buffer_span(&request->answer);
+
+	if (request->client == NULL)
+		return;
+	enum hpx_status status = write_operation(request, head);
+	if (status == HPX_OK)
+		status = write_length(head, request->answer_status, body.len);
+	request->answer_begun = true;
+	send_whole(request, head, status, request->answer_status, body, keeps(request));
+}
+
+/* How the end of a flowing answer is told to this client. */
+static bool is_chunked_down(const struct hpx_request *request)
+{
+	return (request->answer_framing == HPX_FRAMING_CHUNKED ||
+		request->answer_framing == HPX_FRAMING_CLOSE) &&
+	       request->head.minor > 0;
+}
+
+static bool ends_by_close(const struct hpx_request *request)
+{
+	return (request->answer_framing == HPX_FRAMING_CHUNKED ||
+		request->answer_framing == HPX_FRAMING_CLOSE) &&
+	       request->head.minor == 0;
+}
+
+void hpx_chunk_frame(struct hpx_span bytes, struct hpx_chunk *ret_chunk)
+{
+	int n = snprintf(ret_chunk->size, sizeof(ret_chunk->size), "%zx\r\n", bytes.len);
+
+	ret_chunk->pieces[0] = hpx_span(ret_chunk->size, (size_t)n);
+	ret_chunk->pieces[1] = bytes;
+	ret_chunk->pieces[2] = HPX_SPAN("\r\n");
+}
+
+static enum hpx_status write_flowing_head(struct hpx_request *request, struct hpx_buffer *head)
+{
+	enum hpx_status status = write_operation(request, head);
+
+	if (status != HPX_OK)
+		return status;
+	if (is_chunked_down(request))
+		status = hpx_write_field(head, HPX_SPAN("Transfer-Encoding"), HPX_SPAN("chunked"));
+	else if (request->answer_has_length)
+		status = hpx_write_field_u64(head, "Content-Length", request->answer_length);
+	if (status == HPX_OK && request->answer_framing == HPX_FRAMING_TUNNEL)
+		return hpx_write_head_end(head);
+	if (status == HPX_OK)
+		status = write_connection(request, head, request->head.keep_alive);
+	return status == HPX_OK ? hpx_write_head_end(head) : status;
+}
+
+void hpx_respond_begin(struct hpx_request *request)
+{
+	if (request->client == NULL)
+		return;
+	if (ends_by_close(request) || request->shard->draining)
+		request->head.keep_alive = false;
+	if (write_flowing_head(request, &request->down_head) != HPX_OK) {
+		hpx_client_close(request->client);
+		return;
+	}
+	struct hpx_span piece = hpx_buffer_span(&request->down_head);
+	request->answer_begun = true;
+	hpx_client_send(request->client, &piece, 1);
+	if (request->answer.len > 0)
+		hpx_respond_piece(request, hpx_buffer_span(&request->answer));
+}
+
+void hpx_respond_piece(struct hpx_request *request, struct hpx_span bytes)
+{
+	struct hpx_chunk chunk;
+
+	if (request->client == NULL || bytes.len == 0)
+		return;
+	if (is_chunked_down(request)) {
+		hpx_chunk_frame(bytes, &chunk);
+		hpx_client_send(request->client, chunk.pieces, 3);
+	} else {
+		hpx_client_send(request->client, &bytes, 1);
+	}
+}
+
+void hpx_respond_end(struct hpx_request *request)
+{
+	struct hpx_span last = HPX_SPAN("0\r\n\r\n");
+
+	if (request->client == NULL)
+		return;
+	if (is_chunked_down(request) && !has_no_body(request, request->answer_status))
+		hpx_client_send(request->client, &last, 1);
+	hpx_client_answered(request->client, request->head.keep_alive);
+}
+
+void hpx_respond_break(struct hpx_request *request)
+{
+	/* A half answer with a proper end would look whole: the connection is
+	 * cut so that the length or the last chunk is missing. */
+	if (request->client != NULL)
+		hpx_client_close(request->client);
+}
+
+void hpx_respond_informational(struct hpx_request *request, const struct hpx_http_head *head)
+{
+	struct hpx_buffer out;
+	enum hpx_status status;
+
+	if (request->client == NULL || request->head.minor == 0)
+		return;
+	hpx_buffer_init(&out, HEAD_BYTES_MAX);
+	status = hpx_write_status_line(&out, head->status, head->reason);
+	for (size_t i = 0; i < head->field_count && status == HPX_OK; i++)
+		if (travels_down(head, head->fields[i].name))
+			status = hpx_write_field(&out, head->fields[i].name, head->fields[i].value);
+	if (status == HPX_OK && hpx_write_head_end(&out) == HPX_OK) {
+		struct hpx_span piece = hpx_buffer_span(&out);
+		hpx_client_send(request->client, &piece, 1);
+	}
+	hpx_buffer_done(&out);
+}

@@ -1,0 +1,58 @@
+/* Writing answers to the client: hapax's own, stored ones, and the upstream's. */
+#ifndef HPX_GATEWAY_RESPOND_H
+#define HPX_GATEWAY_RESPOND_H
+
+#include "gateway/request.h"
+
+enum hpx_respond_close { HPX_RESPOND_KEEP, HPX_RESPOND_CLOSE };
+
+/* More about a refusal than its code; zero members are left out. */
+struct hpx_refusal {
+	const char *detail;
+	unsigned status;                /* 0: the code's own */
+	unsigned retry_after_s;
+	unsigned original_status;
+	struct hpx_span location;
+};
+
+/* One of hapax's own problem documents, in the shape of the profile. */
+void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
+			const struct hpx_refusal *refusal, enum hpx_respond_close close);
+
+/* A whole answer of hapax's own: `fields` are further header lines. */
+void hpx_respond_own(struct hpx_request *request, unsigned status, struct hpx_span content_type,
+		     struct hpx_span fields, struct hpx_span body);
+
+/* The stored answer in request->stored, marked as a replay. */
+void hpx_respond_replay(struct hpx_request *request);
+
+/* The upstream's answer, whole, as it was collected. */
+void hpx_respond_collected(struct hpx_request *request);
+
+/* The upstream's answer as it flows: its head (with what was collected so
+ * far), pieces, end. `break` ends it in the middle: the client must see that
+ * it is not whole. */
+void hpx_respond_begin(struct hpx_request *request);
+void hpx_respond_piece(struct hpx_request *request, struct hpx_span bytes);
+void hpx_respond_end(struct hpx_request *request);
+void hpx_respond_break(struct hpx_request *request);
+
+/* A 1xx, to a caller that speaks HTTP/1.1. */
+void hpx_respond_informational(struct hpx_request *request, const struct hpx_http_head *head);
+
+/* Fills request->down_head (what the client gets) and request->kept_head
+ * (what a replay gets) from the upstream's answer. False: it cannot be written
+ * safely or is too large. */
+bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_head *head);
+
+/* A piece in chunked framing, without copying it. */
+struct hpx_chunk {
+	char size[20];
+	struct hpx_span pieces[3];
+};
+void hpx_chunk_frame(struct hpx_span bytes, struct hpx_chunk *ret_chunk);
+
+/* Bytes still on their way to the client: above this the upstream is not read. */
+#define HPX_RESPOND_PENDING_MAX (256 * 1024)
+
+#endif

@@ -1,0 +1,208 @@
+/* The end of an attempt. An answer that hapax would replay is durable before
+ * the client sees it (guarantee 3); where the store does not take it in time,
+ * the client is told that the outcome is not known to it, and hapax goes on
+ * storing: the committer tries until it succeeds, and the late answer of the
+ * same lease still completes the record. */
+#include "gateway/settle.h"
+
+#include "base/log.h"
+#include "gateway/attempt.h"
+#include "gateway/guard.h"
+#include "gateway/respond.h"
+
+/* Of an answer that is not kept, only where its resource is. */
+static struct hpx_span location_line(const struct hpx_request *request)
+{
+	struct hpx_span rest = hpx_buffer_span(&request->kept_head);
+	struct hpx_span line;
+
+	while (rest.len > 0 && hpx_span_split(&rest, '\n', &line))
+		if (hpx_span_istarts(line, HPX_SPAN("Location:")))
+			return hpx_span(line.ptr, line.len + 1);
+	return (struct hpx_span){ NULL, 0 };
+}
+
+static const struct hpx_answer *answer_to_store(struct hpx_request *request)
+{
+	bool kept = !request->streaming;
+
+	request->to_store = (struct hpx_answer){
+		.status = request->answer_status,
+		.kept = kept,
+		.headers = kept ? hpx_buffer_span(&request->kept_head) : location_line(request),
+		.body = kept ? hpx_buffer_span(&request->answer) : (struct hpx_span){ NULL, 0 },
+	};
+	return &request->to_store;
+}
+
+static void log_end(const struct hpx_request *request)
+{
+	char reference[HPX_REFERENCE_SIZE];
+
+	if (request->outcome == HPX_OUTCOME_ANSWERED || request->outcome == HPX_OUTCOME_RELEASED)
+		return;
+	hpx_reference_print(&request->ask.id, &request->record.first, reference);
+	hpx_log(request->outcome == HPX_OUTCOME_UNKNOWN ? HPX_LOG_WARN : HPX_LOG_INFO,
+		request->outcome == HPX_OUTCOME_UNKNOWN ? "outcome_unknown" : "not_executed",
+		"operation=%s attempt=%u status=%u reason=\"%s\"", reference,
+		request->record.attempt, request->answer_lost ? 0 : request->answer_status,
+		request->answer_lost ? request->failure.reason : "the upstream's answer");
+}
+
+/* The store did not take an answer because the lease is not ours any more:
+ * somebody settled the operation meanwhile. */
+static void log_refused(const struct hpx_request *request)
+{
+	char reference[HPX_REFERENCE_SIZE];
+
+	hpx_reference_print(&request->ask.id, &request->record.first, reference);
+	hpx_log(HPX_LOG_WARN, "answer_not_stored", "operation=%s verb=%s problem=%s", reference,
+		hpx_verb_name(request->op.verb), hpx_status_name(request->op.status));
+}
+
+static void came_back(struct hpx_message *message)
+{
+	struct hpx_request *request =
+		(struct hpx_request *)((char *)message - offsetof(struct hpx_request, op_message));
+
+	request->op_pending = false;
+	request->deadline_ms = 0;
+	if (request->op.status == HPX_OK) {
+		request->record = request->op.decision.record;
+		HPX_STEP(complete_done);
+	} else if (request->op.status != HPX_STALE || request->op.verb == HPX_VERB_COMPLETE) {
+		log_refused(request);
+	}
+	if (request->client == NULL && request->gave_up && request->op.status == HPX_OK)
+		hpx_counter_add(&request->shard->meter.late_answers, 1);
+	hpx_request_go(request, HPX_NEXT_ANSWER);
+	hpx_request_drop(request);
+}
+
+/* On the committer's thread. */
+static void settled(struct hpx_store_op *op)
+{
+	struct hpx_request *request = op->user;
+	hpx_loop_post(&request->shard->loop, &request->op_message);
+}
+
+void hpx_settle_submit(struct hpx_request *request, enum hpx_verb verb)
+{
+	request->op = (struct hpx_store_op){
+		.verb = verb,
+		.id = request->ask.id,
+		.token = request->ask.token,
+		.answer = verb == HPX_VERB_COMPLETE ? answer_to_store(request) : NULL,
+		.status_seen = request->answer_lost ? 0 : request->answer_status,
+		.actor = HPX_SPAN("gateway"),
+		.reason = request->answer_lost ? hpx_span_of(request->failure.reason) :
+						 (struct hpx_span){ NULL, 0 },
+		.done = settled,
+		.user = request,
+	};
+	request->op_message.handle = came_back;
+	request->op_pending = true;
+	request->phase = HPX_PHASE_STORING;
+	request->deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
+			       (uint64_t)request->settings->store_timeout_ms;
+	hpx_request_hold(request);
+	HPX_STEP(complete_submitted);
+	hpx_committer_submit(request->shard->gateway->committer, &request->op);
+}
+
+enum hpx_next hpx_step_store(struct hpx_request *request)
+{
+	static const enum hpx_verb verbs[] = {
+		[HPX_OUTCOME_ANSWERED] = HPX_VERB_COMPLETE,
+		[HPX_OUTCOME_NOT_EXECUTED] = HPX_VERB_FAIL,
+		[HPX_OUTCOME_RELEASED] = HPX_VERB_RELEASE,
+		[HPX_OUTCOME_UNKNOWN] = HPX_VERB_LOSE,
+	};
+
+	log_end(request);
+	hpx_settle_submit(request, verbs[request->outcome]);
+	return HPX_NEXT_WAIT;
+}
+
+static void refuse_unsettled(struct hpx_request *request, unsigned status, const char *detail)
+{
+	struct hpx_refusal refusal = { .detail = detail, .status = status, .retry_after_s = 1 };
+
+	hpx_respond_refuse(request, HPX_PROBLEM_upstream_outcome_unknown, &refusal,
+			   HPX_RESPOND_KEEP);
+}
+
+void hpx_settle_tick(struct hpx_request *request, uint64_t now_ms)
+{
+	if (request->deadline_ms == 0 || now_ms < request->deadline_ms)
+		return;
+	if (request->phase == HPX_PHASE_RESERVING) {
+		hpx_guard_give_up(request);
+		return;
+	}
+	request->deadline_ms = 0;
+	request->gave_up = true;
+	refuse_unsettled(request, 504,
+			 "The service answered, but the answer could not be stored yet. Send it "
+			 "again with the same key: it is not executed twice.");
+}
+
+/* The attempt ended without an answer. */
+static void refuse_lost(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .retry_after_s = 1 };
+
+	if (request->streaming) {
+		refusal = (struct hpx_refusal){ .original_status = request->answer_status };
+		hpx_respond_refuse(request, HPX_PROBLEM_response_not_kept, &refusal,
+				   HPX_RESPOND_KEEP);
+	} else if (request->failure.any_byte_left) {
+		refuse_unsettled(request, request->failure.timed_out ? 504 : 502, NULL);
+	} else {
+		hpx_respond_refuse(request,
+				   request->late ? HPX_PROBLEM_overloaded :
+						   HPX_PROBLEM_upstream_unreachable,
+				   &refusal, HPX_RESPOND_KEEP);
+	}
+}
+
+/* An answer that must be durable before it is shown, and is not. */
+static bool may_not_be_shown(const struct hpx_request *request)
+{
+	return request->op.verb == HPX_VERB_COMPLETE && request->op.status != HPX_OK;
+}
+
+static enum hpx_next let_flow(struct hpx_request *request)
+{
+	hpx_respond_begin(request);
+	if (request->client == NULL) {
+		hpx_attempt_cancel(request);
+		return HPX_NEXT_DONE;
+	}
+	if (request->answer_ended || request->exchange == NULL) {
+		hpx_respond_end(request);
+		return HPX_NEXT_DONE;
+	}
+	request->phase = HPX_PHASE_STREAMING;
+	hpx_exchange_resume(request->exchange);
+	return HPX_NEXT_WAIT;
+}
+
+enum hpx_next hpx_step_answer(struct hpx_request *request)
+{
+	if (request->client == NULL) {
+		hpx_attempt_cancel(request);
+		return HPX_NEXT_DONE;
+	}
+	if (may_not_be_shown(request)) {
+		hpx_attempt_cancel(request);
+		refuse_unsettled(request, 504, NULL);
+	} else if (request->answer_lost) {
+		refuse_lost(request);
+	} else if (request->streaming) {
+		return let_flow(request);
+	} else {
+		hpx_respond_collected(request);
+	}
+	return HPX_NEXT_DONE;
+}

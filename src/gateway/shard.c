@@ -1,0 +1,201 @@
+/* A shard's life. Deadlines of connections and requests are looked at by one
+ * tick per loop instead of a timer each: a tenth of a second is fine enough
+ * for them, and arming timers is not on a request's way. */
+#include "gateway/shard.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "gateway/client.h"
+#include "gateway/request.h"
+
+#define TICK_MS 100
+/* After the drain time: for what is left to be written as unknown. */
+#define LAST_WRITES_MS 3000
+
+struct reload {
+	struct hpx_message message;
+	struct hpx_shard *shard;
+	struct hpx_settings *settings;
+};
+
+static void on_accept(void *user, struct hpx_transport *transport)
+{
+	hpx_client_accept(user, transport);
+}
+
+static struct hpx_upstream_options upstream_options(const struct hpx_settings *s)
+{
+	return (struct hpx_upstream_options){
+		.address = s->upstream,
+		.connect_timeout_ms = (uint64_t)s->connect_timeout_ms,
+		.send_timeout_ms = (uint64_t)s->send_timeout_ms,
+		.first_byte_timeout_ms = (uint64_t)s->first_byte_timeout_ms,
+		.idle_timeout_ms = (uint64_t)s->idle_timeout_ms,
+		.whole_timeout_ms = (uint64_t)s->whole_timeout_ms,
+		.reuse_idle_ms = (uint64_t)s->reuse_idle_ms,
+		.pool_idle_ms = 30000,
+		.pool_max = s->upstream_connections_max,
+		.connections_max = s->upstream_connections_max,
+		.resolve_ttl_ms = 10000,
+		.limits = { .head_bytes_max = s->head_bytes_max, .fields_max = s->fields_max },
+	};
+}
+
+/* Ends the loop once nobody is left, or when the time is over twice. */
+static void drain_tick(struct hpx_shard *shard, uint64_t now_ms)
+{
+	if (shard->clients == NULL && shard->requests == NULL) {
+		hpx_loop_stop(&shard->loop);
+		return;
+	}
+	if (now_ms < shard->drain_deadline_ms)
+		return;
+	if (!shard->abandoned) {
+		shard->abandoned = true;
+		shard->drain_deadline_ms = now_ms + LAST_WRITES_MS;
+		for (struct hpx_request *r = shard->requests, *next; r != NULL; r = next) {
+			next = r->next;
+			hpx_request_abandon(r);
+		}
+		return;
+	}
+	hpx_loop_stop(&shard->loop);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct hpx_shard *shard = timer->data;
+	uint64_t now_ms = hpx_loop_now_ms(&shard->loop);
+
+	/* Ticking one request may end it, but no other. */
+	for (struct hpx_request *r = shard->requests, *next; r != NULL; r = next) {
+		next = r->next;
+		hpx_request_tick(r, now_ms);
+	}
+	for (struct hpx_client *c = shard->clients, *next; c != NULL; c = next) {
+		next = c->next;
+		hpx_client_tick(c, now_ms);
+	}
+	if (shard->draining)
+		drain_tick(shard, now_ms);
+}
+
+static enum hpx_status open_parts(struct hpx_shard *shard, int listen_fd)
+{
+	struct hpx_upstream_options options = upstream_options(shard->settings);
+	struct hpx_store *store = shard->gateway->store;
+	enum hpx_status status =
+		hpx_listener_start(&shard->loop, listen_fd, on_accept, shard, &shard->listener);
+
+	if (status == HPX_OK)
+		status = hpx_upstream_new(&shard->loop, &options, &shard->upstream);
+	if (status == HPX_OK && store != NULL)
+		status = hpx_store_reader_open(store, &shard->reader);
+	return status;
+}
+
+enum hpx_status hpx_shard_init(struct hpx_shard *shard, struct hpx_gateway *gateway, int listen_fd)
+{
+	shard->gateway = gateway;
+	shard->settings = hpx_settings_ref(gateway->settings);
+	enum hpx_status status = hpx_loop_init(&shard->loop);
+	if (status != HPX_OK)
+		return status;
+	HPX_ASSERT(uv_timer_init(&shard->loop.uv, &shard->tick) == 0);
+	shard->tick.data = shard;
+	HPX_ASSERT(uv_timer_start(&shard->tick, on_tick, TICK_MS, TICK_MS) == 0);
+	shard->made = true;
+	return open_parts(shard, listen_fd);
+}
+
+static void *run(void *user)
+{
+	struct hpx_shard *shard = user;
+
+	hpx_loop_run(&shard->loop);
+	return NULL;
+}
+
+enum hpx_status hpx_shard_start(struct hpx_shard *shard)
+{
+	sigset_t all, before;
+
+	/* Signals are the main thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	int failed = pthread_create(&shard->thread, NULL, run, shard);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	shard->started = failed == 0;
+	return failed ? HPX_NOMEM : HPX_OK;
+}
+
+static void take_settings(struct hpx_message *message)
+{
+	struct reload *reload = (struct reload *)message;
+	struct hpx_shard *shard = reload->shard;
+
+	hpx_settings_unref(shard->settings);
+	shard->settings = reload->settings;
+	struct hpx_upstream_options options = upstream_options(shard->settings);
+	hpx_upstream_configure(shard->upstream, &options);
+	free(reload);
+}
+
+void hpx_shard_reload(struct hpx_shard *shard, struct hpx_settings *settings)
+{
+	struct reload *reload = malloc(sizeof(*reload));
+
+	if (reload == NULL) {
+		hpx_log(HPX_LOG_ERROR, "reload_failed", "problem=NOMEM");
+		return;
+	}
+	*reload = (struct reload){ .message = { .handle = take_settings },
+				   .shard = shard,
+				   .settings = hpx_settings_ref(settings) };
+	hpx_loop_post(&shard->loop, &reload->message);
+}
+
+static void begin_drain(struct hpx_message *message)
+{
+	struct hpx_shard *shard =
+		(struct hpx_shard *)((char *)message - offsetof(struct hpx_shard, drain_message));
+
+	shard->draining = true;
+	shard->drain_deadline_ms =
+		hpx_loop_now_ms(&shard->loop) + (uint64_t)shard->settings->drain_ms;
+	hpx_listener_stop(shard->listener);
+	shard->listener = NULL;
+}
+
+void hpx_shard_drain(struct hpx_shard *shard)
+{
+	shard->drain_message.handle = begin_drain;
+	hpx_loop_post(&shard->loop, &shard->drain_message);
+}
+
+void hpx_shard_join(struct hpx_shard *shard)
+{
+	if (shard->started)
+		pthread_join(shard->thread, NULL);
+	shard->started = false;
+}
+
+void hpx_shard_done(struct hpx_shard *shard)
+{
+	if (shard->made) {
+		while (shard->clients != NULL)
+			hpx_client_close(shard->clients);
+		if (shard->listener != NULL)
+			hpx_listener_stop(shard->listener);
+		if (shard->upstream != NULL)
+			hpx_upstream_free(shard->upstream);
+		uv_close((uv_handle_t *)&shard->tick, NULL);
+		hpx_loop_done(&shard->loop);
+	}
+	if (shard->reader != NULL)
+		hpx_store_reader_close(shard->reader);
+	hpx_settings_unref(shard->settings);
+}

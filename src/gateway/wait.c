@@ -1,0 +1,106 @@
+/* Waiting for another request's answer. The waiter is listed first and looks
+ * second, so a completion between the two cannot be missed; it is woken by
+ * the committer, after the answer is durable, through its loop's inbox. */
+#include "gateway/wait.h"
+
+#include "gateway/own.h"
+#include "gateway/respond.h"
+
+#define IN_PROGRESS_RETRY_AFTER_S 1
+
+static enum hpx_next in_progress(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .retry_after_s = IN_PROGRESS_RETRY_AFTER_S };
+
+	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_key_in_progress, &refusal,
+			   HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
+enum hpx_next hpx_wait_over(struct hpx_request *request)
+{
+	return in_progress(request);
+}
+
+/* Woken: look again. The wake message holds the request. */
+static void came_awake(struct hpx_message *message)
+{
+	struct hpx_request *request =
+		(struct hpx_request *)((char *)message - offsetof(struct hpx_request, wake_message));
+
+	request->waiting = false;
+	if (request->phase == HPX_PHASE_WAITING)
+		hpx_request_go(request, HPX_NEXT_LOOKUP);
+	hpx_request_drop(request);
+}
+
+/* On the committer's thread. */
+static void wake(struct hpx_waiter *waiter)
+{
+	struct hpx_request *request = waiter->user;
+	hpx_loop_post(&request->shard->loop, &request->wake_message);
+}
+
+void hpx_wait_leave(struct hpx_request *request)
+{
+	if (!request->waiting)
+		return;
+	/* Already woken: the message is on its way and drops the hold itself. */
+	if (!hpx_waitlist_remove(request->shard->gateway->waitlist, &request->waiter))
+		return;
+	request->waiting = false;
+	hpx_request_drop(request);
+}
+
+static enum hpx_next begin_wait(struct hpx_request *request)
+{
+	struct hpx_refusal overloaded = { .retry_after_s = 1 };
+
+	if (!request->waited) {
+		request->waited = true;
+		request->wait_until_ms = hpx_loop_now_ms(&request->shard->loop) +
+					 (uint64_t)request->route->policy.wait_ms;
+	}
+	request->waiter = (struct hpx_waiter){ .id = request->ask.id, .wake = wake, .user = request };
+	request->wake_message.handle = came_awake;
+	request->phase = HPX_PHASE_WAITING;
+	hpx_request_hold(request);
+	request->waiting = true;
+	if (hpx_waitlist_add(request->shard->gateway->waitlist, &request->waiter) != HPX_OK) {
+		request->waiting = false;
+		hpx_request_drop(request);
+		hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &overloaded, HPX_RESPOND_KEEP);
+		return HPX_NEXT_DONE;
+	}
+	return HPX_NEXT_LOOKUP;
+}
+
+enum hpx_next hpx_wait_or_refuse(struct hpx_request *request)
+{
+	switch (request->route->policy.concurrent) {
+	case HPX_CONCURRENT_CONFLICT:
+		return in_progress(request);
+	case HPX_CONCURRENT_ACCEPTED:
+		hpx_own_accepted(request);
+		return HPX_NEXT_DONE;
+	case HPX_CONCURRENT_WAIT:
+		break;
+	}
+	/* Listed already and looked again: the answer is not there yet. */
+	if (request->waiting)
+		return HPX_NEXT_WAIT;
+	if (request->waited &&
+	    hpx_loop_now_ms(&request->shard->loop) >= request->wait_until_ms)
+		return in_progress(request);
+	return begin_wait(request);
+}
+
+void hpx_wait_tick(struct hpx_request *request, uint64_t now_ms)
+{
+	if (now_ms < request->wait_until_ms)
+		return;
+	hpx_request_hold(request);
+	hpx_wait_leave(request);
+	hpx_request_go(request, in_progress(request));
+	hpx_request_drop(request);
+}

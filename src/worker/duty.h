@@ -1,0 +1,17 @@
+/* One background duty each; called by the worker's thread. */
+#ifndef HPX_WORKER_DUTY_H
+#define HPX_WORKER_DUTY_H
+
+#include "base/clock.h"
+#include "worker/worker.h"
+
+/* Lost leases become what the route says (sweep.c). */
+void hpx_sweep(const struct hpx_worker_options *options);
+/* Deletes one small batch of what has expired (reap.c). True: there is more. */
+bool hpx_reap(const struct hpx_worker_options *options);
+/* Checkpoints (maintain.c). */
+void hpx_maintain(const struct hpx_worker_options *options);
+/* Counts for the metrics (survey.c). */
+void hpx_survey(const struct hpx_worker_options *options, struct hpx_store_reader *reader);
+
+#endif

@@ -1,0 +1,159 @@
+/* The worker's thread: each duty when its time has come. */
+#include "worker/worker.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "worker/duty.h"
+
+#define MAINTAIN_EVERY_MS 200
+#define SURVEY_EVERY_MS 5000
+
+struct hpx_worker {
+	struct hpx_worker_options options;
+	struct hpx_store_reader *reader;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool stopping;
+};
+
+/* When each duty is due, on the boot clock. */
+struct agenda {
+	int64_t sweep_ms;
+	int64_t reap_ms;
+	int64_t maintain_ms;
+	int64_t survey_ms;
+};
+
+static void run_due(struct hpx_worker *worker, const struct hpx_worker_options *options,
+		    struct agenda *due)
+{
+	int64_t now_ms = hpx_clock_boot_ms();
+
+	if (now_ms >= due->sweep_ms) {
+		hpx_sweep(options);
+		due->sweep_ms = now_ms + options->sweep_every_ms;
+	}
+	if (now_ms >= due->reap_ms)
+		due->reap_ms = now_ms + (hpx_reap(options) ? 1 : options->reap_every_ms);
+	if (now_ms >= due->maintain_ms) {
+		hpx_maintain(options);
+		due->maintain_ms = now_ms + MAINTAIN_EVERY_MS;
+	}
+	if (now_ms >= due->survey_ms && worker->reader != NULL) {
+		hpx_survey(options, worker->reader);
+		due->survey_ms = now_ms + SURVEY_EVERY_MS;
+	}
+}
+
+static int64_t next_due(const struct agenda *due)
+{
+	int64_t next_ms = due->sweep_ms;
+
+	if (due->reap_ms < next_ms)
+		next_ms = due->reap_ms;
+	if (due->maintain_ms < next_ms)
+		next_ms = due->maintain_ms;
+	return due->survey_ms < next_ms ? due->survey_ms : next_ms;
+}
+
+/* Waits for the next duty or for stop(); with the lock held. */
+static void wait_until(struct hpx_worker *worker, int64_t boot_ms)
+{
+	int64_t wait_ms = boot_ms - hpx_clock_boot_ms();
+	struct timespec until;
+
+	if (wait_ms <= 0)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += wait_ms / 1000;
+	until.tv_nsec += wait_ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
+}
+
+static void *run(void *user)
+{
+	struct hpx_worker *worker = user;
+	struct agenda due = { 0 };
+
+	pthread_mutex_lock(&worker->lock);
+	while (!worker->stopping) {
+		struct hpx_worker_options options = worker->options;
+		pthread_mutex_unlock(&worker->lock);
+		run_due(worker, &options, &due);
+		pthread_mutex_lock(&worker->lock);
+		if (!worker->stopping)
+			wait_until(worker, next_due(&due));
+	}
+	pthread_mutex_unlock(&worker->lock);
+	return NULL;
+}
+
+static void worker_free(struct hpx_worker *worker)
+{
+	if (worker->reader != NULL)
+		hpx_store_reader_close(worker->reader);
+	pthread_cond_destroy(&worker->changed);
+	pthread_mutex_destroy(&worker->lock);
+	free(worker);
+}
+
+enum hpx_status hpx_worker_start(const struct hpx_worker_options *options,
+				 struct hpx_worker **ret_worker)
+{
+	struct hpx_worker *worker = calloc(1, sizeof(*worker));
+	pthread_condattr_t monotonic;
+	sigset_t all, before;
+
+	if (worker == NULL)
+		return HPX_NOMEM;
+	worker->options = *options;
+	pthread_mutex_init(&worker->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&worker->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	enum hpx_status status = hpx_store_reader_open(options->store, &worker->reader);
+	if (status == HPX_OK) {
+		sigfillset(&all);
+		pthread_sigmask(SIG_BLOCK, &all, &before);
+		if (pthread_create(&worker->thread, NULL, run, worker) != 0)
+			status = HPX_NOMEM;
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+	if (status != HPX_OK) {
+		worker_free(worker);
+		return status;
+	}
+	*ret_worker = worker;
+	return HPX_OK;
+}
+
+void hpx_worker_configure(struct hpx_worker *worker, int64_t sweep_every_ms,
+			  int64_t reap_every_ms, unsigned reap_batch)
+{
+	pthread_mutex_lock(&worker->lock);
+	worker->options.sweep_every_ms = sweep_every_ms;
+	worker->options.reap_every_ms = reap_every_ms;
+	worker->options.reap_batch = reap_batch;
+	pthread_cond_signal(&worker->changed);
+	pthread_mutex_unlock(&worker->lock);
+}
+
+void hpx_worker_stop(struct hpx_worker *worker)
+{
+	if (worker == NULL)
+		return;
+	pthread_mutex_lock(&worker->lock);
+	worker->stopping = true;
+	pthread_cond_signal(&worker->changed);
+	pthread_mutex_unlock(&worker->lock);
+	pthread_join(worker->thread, NULL);
+	worker_free(worker);
+}

@@ -1,0 +1,32 @@
+/* The background duties of a serving process, on one thread: sweep (lost
+ * leases), reap (what has expired), maintain (checkpoints), and a look at the
+ * store for the metrics. Writes go through the committer like everybody's. */
+#ifndef HPX_WORKER_WORKER_H
+#define HPX_WORKER_WORKER_H
+
+#include "store/committer.h"
+
+struct hpx_worker;
+
+struct hpx_worker_options {
+	struct hpx_store *store;
+	struct hpx_committer *committer;
+	int64_t sweep_every_ms;
+	int64_t reap_every_ms;
+	unsigned reap_batch;
+	/* Counted here, read by /metrics; all of them the caller's. */
+	struct hpx_counter *leases_lost;
+	struct hpx_counter *reaped;
+	struct hpx_counter *operations;       /* HPX_STATE_COUNT of them */
+	struct hpx_counter *oldest_unknown_s;
+};
+
+enum hpx_status hpx_worker_start(const struct hpx_worker_options *options,
+				 struct hpx_worker **ret_worker);
+/* Other intervals, from now on. */
+void hpx_worker_configure(struct hpx_worker *worker, int64_t sweep_every_ms,
+			  int64_t reap_every_ms, unsigned reap_batch);
+/* Ends after the duty under way. */
+void hpx_worker_stop(struct hpx_worker *worker);
+
+#endif

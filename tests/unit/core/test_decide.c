@@ -1,0 +1,196 @@
+/* Shows what a request gets in every state, with every relation of its token,
+ * fingerprint and recipe to the record's, fresh, expired and with the lease
+ * lost: against a model written as the design's table, row by row. */
+#include "../test.h"
+
+#include "core/decide.h"
+
+#define NOW 1000000
+#define LEASE_NOW 500
+
+static const struct hpx_token first = { { 1 } };
+static const struct hpx_token asking = { { 9 } };
+static const struct hpx_token nobody;
+
+enum relation { SAME, OTHER };
+
+struct situation {
+	enum hpx_state state;
+	bool expired;
+	bool lease_lost;
+	bool own_token;
+	enum relation recipe;
+	enum relation fingerprint;
+	bool hold_expiry;
+};
+
+static struct hpx_record make_record(const struct situation *s)
+{
+	struct hpx_record r = { .state = s->state,
+				.first = first,
+				.token = s->own_token ? asking : first,
+				.attempt = 3,
+				.retention_ms = 100,
+				.created_ms = NOW - 1000,
+				.recipe = { { s->recipe == SAME ? 5 : 6 } },
+				.fingerprint = { s->fingerprint == SAME ? 7 : 8 },
+				.lease_until_ms = s->lease_lost ? LEASE_NOW : LEASE_NOW + 1 };
+
+	if (s->state == HPX_STATE_COMPLETED || s->state == HPX_STATE_FAILED_RETRYABLE)
+		r.expires_ms = s->expired ? NOW : NOW + 1;
+	if (s->state == HPX_STATE_COMPLETED)
+		r.status = 200;
+	if (s->state == HPX_STATE_FAILED_RETRYABLE)
+		r.token = nobody;
+	return r;
+}
+
+/* The design's table, read top to bottom. */
+static enum hpx_verdict expected(const struct situation *s)
+{
+	bool expires = s->state == HPX_STATE_COMPLETED || s->state == HPX_STATE_FAILED_RETRYABLE;
+
+	if (s->state == HPX_STATE_NONE || (expires && s->expired && !s->hold_expiry))
+		return HPX_VERDICT_EXECUTE;
+	if (s->state == HPX_STATE_IN_PROGRESS && s->own_token)
+		return HPX_VERDICT_EXECUTE_AGAIN; /* attempt 3: its own reservation */
+	if (s->recipe == OTHER)
+		return HPX_VERDICT_REFINGERPRINT;
+	if (s->fingerprint == OTHER)
+		return HPX_VERDICT_MISMATCH;
+	switch (s->state) {
+	case HPX_STATE_IN_PROGRESS:
+		return s->lease_lost ? HPX_VERDICT_UNKNOWN : HPX_VERDICT_IN_PROGRESS;
+	case HPX_STATE_FAILED_RETRYABLE:
+		return HPX_VERDICT_EXECUTE_AGAIN;
+	case HPX_STATE_COMPLETED:
+		return HPX_VERDICT_REPLAY;
+	default:
+		return HPX_VERDICT_UNKNOWN;
+	}
+}
+
+static const struct hpx_policy policy = { .retention_ms = 100, .lease_ms = 30 };
+
+static struct hpx_decision decide(const struct situation *s)
+{
+	struct hpx_record r = make_record(s);
+	struct hpx_ask ask = { .token = asking, .recipe = { { 5 } }, .fingerprint = { 7 }, .owner = 4 };
+	struct hpx_moment now = { .wall_ms = NOW, .lease_ms = LEASE_NOW,
+				  .hold_expiry = s->hold_expiry };
+	struct hpx_decision d;
+
+	hpx_decide(s->state == HPX_STATE_NONE ? NULL : &r, &ask, &policy, &now, &d);
+	return d;
+}
+
+static void check(const struct situation *s)
+{
+	struct hpx_decision d = decide(s);
+
+	if (d.verdict != expected(s))
+		fail_msg("%s expired=%d lost=%d own=%d recipe=%d fingerprint=%d hold=%d: got %s, want %s",
+			 hpx_state_name(s->state), s->expired, s->lease_lost, s->own_token,
+			 s->recipe, s->fingerprint, s->hold_expiry, hpx_verdict_name(d.verdict),
+			 hpx_verdict_name(expected(s)));
+	/* Whatever is written is whole; whoever executes holds the lease. */
+	if (d.write)
+		assert_true(hpx_record_valid(&d.record));
+	if (d.verdict == HPX_VERDICT_EXECUTE || d.verdict == HPX_VERDICT_EXECUTE_AGAIN) {
+		assert_int_equal(d.record.state, HPX_STATE_IN_PROGRESS);
+		assert_true(hpx_token_eq(&d.record.token, &asking));
+	}
+}
+
+static void every_situation_gets_what_the_table_says(void **state)
+{
+	unsigned count = 0;
+	(void)state;
+	for (unsigned bits = 0; bits < 64; bits++) {
+		for (int s = 0; s < HPX_STATE_COUNT; s++) {
+			struct situation situation = {
+				.state = (enum hpx_state)s,
+				.expired = bits & 1,
+				.lease_lost = bits & 2,
+				.own_token = bits & 4,
+				.recipe = bits & 8 ? OTHER : SAME,
+				.fingerprint = bits & 16 ? OTHER : SAME,
+				.hold_expiry = bits & 32,
+			};
+			check(&situation);
+			count++;
+		}
+	}
+	assert_int_equal(count, 64 * HPX_STATE_COUNT);
+}
+
+/* FIELD 4, 9: a mismatch leaves the record as it was. */
+static void only_reservations_and_lost_leases_write(void **state)
+{
+	static const struct {
+		struct situation s;
+		bool write;
+	} rows[] = {
+		{ { .state = HPX_STATE_COMPLETED, .fingerprint = OTHER }, false },
+		{ { .state = HPX_STATE_IN_PROGRESS, .fingerprint = OTHER, .lease_lost = true }, false },
+		{ { .state = HPX_STATE_COMPLETED }, false },
+		{ { .state = HPX_STATE_UNKNOWN }, false },
+		{ { .state = HPX_STATE_IN_PROGRESS }, false },
+		{ { .state = HPX_STATE_IN_PROGRESS, .own_token = true }, false },
+		{ { .state = HPX_STATE_IN_PROGRESS, .lease_lost = true }, true },
+		{ { .state = HPX_STATE_FAILED_RETRYABLE }, true },
+		{ { .state = HPX_STATE_NONE }, true },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (decide(&rows[i].s).write != rows[i].write)
+			fail_msg("row %zu: write is %d", i, !rows[i].write);
+}
+
+static void a_new_use_of_an_expired_key_has_another_reference(void **state)
+{
+	struct situation s = { .state = HPX_STATE_COMPLETED, .expired = true, .fingerprint = OTHER };
+	struct hpx_decision d = decide(&s);
+	(void)state;
+	assert_int_equal(d.verdict, HPX_VERDICT_EXECUTE);
+	assert_int_equal(d.record.attempt, 1);
+	assert_true(hpx_token_eq(&d.record.first, &asking));
+	assert_int_equal(d.record.created_ms, NOW);
+}
+
+static void a_retry_keeps_the_reference_and_counts_on(void **state)
+{
+	struct situation s = { .state = HPX_STATE_FAILED_RETRYABLE };
+	struct hpx_decision d = decide(&s);
+	(void)state;
+	assert_int_equal(d.record.attempt, 4);
+	assert_true(hpx_token_eq(&d.record.first, &first));
+	assert_int_equal(d.record.lease_until_ms, LEASE_NOW + 30);
+}
+
+/* FIELD 19: unreadable is unknown, never absent. */
+static void a_broken_record_counts_as_unknown(void **state)
+{
+	struct situation s = { .state = HPX_STATE_COMPLETED };
+	struct hpx_record r = make_record(&s);
+	struct hpx_ask ask = { .token = asking, .recipe = { { 5 } }, .fingerprint = { 7 } };
+	struct hpx_moment now = { .wall_ms = NOW, .lease_ms = LEASE_NOW };
+	struct hpx_decision d;
+	(void)state;
+	r.attempt = 0;
+	hpx_decide(&r, &ask, &policy, &now, &d);
+	assert_int_equal(d.verdict, HPX_VERDICT_UNKNOWN);
+	assert_false(d.write);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_situation_gets_what_the_table_says),
+		cmocka_unit_test(only_reservations_and_lost_leases_write),
+		cmocka_unit_test(a_new_use_of_an_expired_key_has_another_reference),
+		cmocka_unit_test(a_retry_keeps_the_reference_and_counts_on),
+		cmocka_unit_test(a_broken_record_counts_as_unknown),
+	};
+	return cmocka_run_group_tests_name("decide", tests, NULL, NULL);
+}

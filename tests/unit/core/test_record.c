@@ -1,0 +1,241 @@
+/* Shows that a record moves as the design's diagram says and in no other way:
+ * every state × move × token × lease, against a table written down here
+ * independently of the code. */
+#include "../test.h"
+
+#include "core/record.h"
+
+#define NOW 1000000
+#define RETENTION 5000
+#define LEASE 30
+
+static const struct hpx_token mine = { { 1 } };
+static const struct hpx_token other = { { 2 } };
+static const struct hpx_token nobody;
+
+static struct hpx_record record_in(enum hpx_state state, uint32_t attempt)
+{
+	struct hpx_record r = { .state = state,
+				.first = mine,
+				.token = mine,
+				.attempt = attempt,
+				.retention_ms = RETENTION,
+				.created_ms = NOW - 10,
+				.lease_until_ms = 500 };
+
+	switch (state) {
+	case HPX_STATE_NONE:
+		return (struct hpx_record){ .state = HPX_STATE_NONE };
+	case HPX_STATE_FAILED_RETRYABLE:
+		r.token = nobody;
+		r.expires_ms = NOW + 1;
+		break;
+	case HPX_STATE_COMPLETED:
+		r.status = 201;
+		r.kept = true;
+		r.expires_ms = NOW + 1;
+		break;
+	default:
+		break;
+	}
+	return r;
+}
+
+/* What each move of the lease's own token leads to; "." is no move at all,
+ * "=" the same move again. N none, I in_progress, F failed, C completed,
+ * U unknown. Columns: the moves in the order of HPX_MOVE_LIST. */
+static const struct {
+	enum hpx_state from;
+	uint32_t attempt;
+	const char *to;
+} diagram[] = {
+	/* reserve, complete, fail, release, lose, renew, sweep, apply, unapply, forget */
+	{ HPX_STATE_NONE, 0, "I........." },
+	{ HPX_STATE_IN_PROGRESS, 1, ".CFNU=U..." },
+	{ HPX_STATE_IN_PROGRESS, 2, ".CFFU=U..." },
+	{ HPX_STATE_FAILED_RETRYABLE, 1, "I........N" },
+	{ HPX_STATE_COMPLETED, 1, ".=.......N" },
+	{ HPX_STATE_UNKNOWN, 1, ".CFN=..CF." },
+	{ HPX_STATE_UNKNOWN, 2, ".CFF=..CF." },
+};
+
+static char letter_of(enum hpx_state state)
+{
+	return "NIFCU"[state];
+}
+
+/* Sweep with the lease lost; forget without force. */
+static struct hpx_move_args args_for(enum hpx_move move, struct hpx_token token)
+{
+	return (struct hpx_move_args){
+		.now = { .wall_ms = NOW, .lease_ms = 500 },
+		.token = token,
+		.status = move == HPX_MOVE_COMPLETE || move == HPX_MOVE_APPLY ? 200 : 0,
+		.owner = 7,
+		.lease_ms = LEASE,
+		.retention_ms = RETENTION,
+	};
+}
+
+static void the_diagram_holds(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(diagram) / sizeof(diagram[0]); i++) {
+		for (int m = 0; m < HPX_MOVE_COUNT; m++) {
+			enum hpx_move move = (enum hpx_move)m;
+			struct hpx_record r = record_in(diagram[i].from, diagram[i].attempt);
+			struct hpx_record before = r;
+			struct hpx_move_args args = args_for(move, mine);
+			enum hpx_status status = hpx_record_move(&r, move, &args);
+			char want = diagram[i].to[m];
+			char got = status == HPX_OK ? letter_of(r.state) : '.';
+			if (want == '=')
+				want = letter_of(diagram[i].from);
+			if (got != want)
+				fail_msg("%s (attempt %u) by %s: got %c, want %c",
+					 hpx_state_name(before.state), before.attempt,
+					 hpx_move_name(move), got, want);
+			if (status != HPX_OK)
+				assert_memory_equal(&r, &before, sizeof(r));
+			else if (r.state != HPX_STATE_NONE)
+				assert_true(hpx_record_valid(&r));
+		}
+	}
+}
+
+/* FIELD 1, 2, 6: a stale holder writes nothing, renews nothing. */
+static void another_token_changes_nothing(void **state)
+{
+	static const enum hpx_move guarded[] = { HPX_MOVE_COMPLETE, HPX_MOVE_FAIL, HPX_MOVE_RELEASE,
+						 HPX_MOVE_LOSE, HPX_MOVE_RENEW };
+	const struct hpx_token tokens[] = { other, nobody };
+	(void)state;
+	for (int s = 0; s < HPX_STATE_COUNT; s++) {
+		for (size_t m = 0; m < sizeof(guarded) / sizeof(guarded[0]); m++) {
+			for (size_t t = 0; t < 2; t++) {
+				struct hpx_record r = record_in((enum hpx_state)s, 1);
+				struct hpx_record before = r;
+				struct hpx_move_args args = args_for(guarded[m], tokens[t]);
+				assert_status(hpx_record_move(&r, guarded[m], &args), HPX_STALE);
+				assert_memory_equal(&r, &before, sizeof(r));
+			}
+		}
+	}
+}
+
+static void a_live_lease_is_not_swept(void **state)
+{
+	struct hpx_record r = record_in(HPX_STATE_IN_PROGRESS, 1);
+	struct hpx_move_args args = args_for(HPX_MOVE_SWEEP, nobody);
+	(void)state;
+	args.now.lease_ms = 499;
+	assert_status(hpx_record_move(&r, HPX_MOVE_SWEEP, &args), HPX_REFUSED);
+	args.owner_dead = true;
+	assert_status(hpx_record_move(&r, HPX_MOVE_SWEEP, &args), HPX_OK);
+	assert_int_equal(r.state, HPX_STATE_UNKNOWN);
+	assert_int_equal(r.expires_ms, 0);
+}
+
+static void renewing_never_shortens_a_lease(void **state)
+{
+	struct hpx_record r = record_in(HPX_STATE_IN_PROGRESS, 1);
+	struct hpx_move_args args = args_for(HPX_MOVE_RENEW, mine);
+	(void)state;
+	args.now.lease_ms = 490;
+	assert_status(hpx_record_move(&r, HPX_MOVE_RENEW, &args), HPX_OK);
+	assert_int_equal(r.lease_until_ms, 520);
+	args.now.lease_ms = 100;
+	assert_status(hpx_record_move(&r, HPX_MOVE_RENEW, &args), HPX_OK);
+	assert_int_equal(r.lease_until_ms, 520);
+}
+
+/* FIELD 20, guarantee 8: only completed and failed_retryable expire. */
+static void expiry_is_set_on_entering(void **state)
+{
+	struct hpx_record r = record_in(HPX_STATE_IN_PROGRESS, 1);
+	struct hpx_move_args args = args_for(HPX_MOVE_COMPLETE, mine);
+	struct hpx_moment later = { .wall_ms = NOW + RETENTION };
+	struct hpx_moment held = { .wall_ms = NOW + RETENTION, .hold_expiry = true };
+	(void)state;
+	assert_int_equal(r.expires_ms, 0);
+	assert_status(hpx_record_move(&r, HPX_MOVE_COMPLETE, &args), HPX_OK);
+	assert_int_equal(r.expires_ms, NOW + RETENTION);
+	assert_true(hpx_record_expired(&r, &later));
+	assert_false(hpx_record_expired(&r, &held));
+	later.wall_ms--;
+	assert_false(hpx_record_expired(&r, &later));
+	r = record_in(HPX_STATE_FAILED_RETRYABLE, 1);
+	args = args_for(HPX_MOVE_RESERVE, other);
+	assert_status(hpx_record_move(&r, HPX_MOVE_RESERVE, &args), HPX_OK);
+	assert_int_equal(r.expires_ms, 0);
+	assert_int_equal(r.attempt, 2);
+	assert_true(hpx_token_eq(&r.first, &mine));
+	assert_true(hpx_token_eq(&r.token, &other));
+}
+
+static void forgetting_what_is_not_settled_wants_force(void **state)
+{
+	static const enum hpx_state unsettled[] = { HPX_STATE_IN_PROGRESS, HPX_STATE_UNKNOWN };
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct hpx_record r = record_in(unsettled[i], 1);
+		struct hpx_move_args args = args_for(HPX_MOVE_FORGET, nobody);
+		assert_status(hpx_record_move(&r, HPX_MOVE_FORGET, &args), HPX_REFUSED);
+		args.force = true;
+		assert_status(hpx_record_move(&r, HPX_MOVE_FORGET, &args), HPX_OK);
+		assert_int_equal(r.state, HPX_STATE_NONE);
+	}
+}
+
+static void broken_records_are_found_out(void **state)
+{
+	struct hpx_record r;
+	(void)state;
+	for (int s = 1; s < HPX_STATE_COUNT; s++) {
+		r = record_in((enum hpx_state)s, 1);
+		assert_true(hpx_record_valid(&r));
+		r.attempt = 0;
+		assert_false(hpx_record_valid(&r));
+		r = record_in((enum hpx_state)s, 1);
+		r.first = nobody;
+		assert_false(hpx_record_valid(&r));
+	}
+	r = record_in(HPX_STATE_IN_PROGRESS, 1);
+	r.token = nobody;
+	assert_false(hpx_record_valid(&r));
+	r = record_in(HPX_STATE_UNKNOWN, 1);
+	r.expires_ms = NOW;
+	assert_false(hpx_record_valid(&r));
+	r = record_in(HPX_STATE_COMPLETED, 1);
+	r.status = 0;
+	assert_false(hpx_record_valid(&r));
+	r = record_in(HPX_STATE_FAILED_RETRYABLE, 1);
+	r.token = mine;
+	assert_false(hpx_record_valid(&r));
+	r = record_in(HPX_STATE_COMPLETED, 1);
+	r.state = HPX_STATE_COUNT;
+	assert_false(hpx_record_valid(&r));
+}
+
+static void states_have_names(void **state)
+{
+	(void)state;
+	for (int s = 0; s < HPX_STATE_COUNT; s++)
+		assert_int_equal(hpx_state_by_name(hpx_span_of(hpx_state_name((enum hpx_state)s))), s);
+	assert_int_equal(hpx_state_by_name(HPX_SPAN("complete")), HPX_STATE_COUNT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_diagram_holds),
+		cmocka_unit_test(another_token_changes_nothing),
+		cmocka_unit_test(a_live_lease_is_not_swept),
+		cmocka_unit_test(renewing_never_shortens_a_lease),
+		cmocka_unit_test(expiry_is_set_on_entering),
+		cmocka_unit_test(forgetting_what_is_not_settled_wants_force),
+		cmocka_unit_test(broken_records_are_found_out),
+		cmocka_unit_test(states_have_names),
+	};
+	return cmocka_run_group_tests_name("record", tests, NULL, NULL);
+}
