@@ -68,7 +68,9 @@ static void came_back(struct hpx_message *message)
 	request->op_pending = false;
 	request->deadline_ms = 0;
 	if (request->op.status == HPX_OK) {
-		request->record = request->op.decision.record;
+		/* A released record is gone; its reference still names the attempt. */
+		if (request->op.decision.record.state != HPX_STATE_NONE)
+			request->record = request->op.decision.record;
 		HPX_STEP(complete_done);
 	} else if (request->op.status != HPX_STALE || request->op.verb == HPX_VERB_COMPLETE) {
 		log_refused(request);

@@ -144,6 +144,7 @@ static void make_move(const struct hpx_record *before, struct hpx_store_op *op,
 	op->status = hpx_record_move(&change->record, move, &args);
 	if (op->status != HPX_OK)
 		return;
+	op->decision.record = change->record;
 	if (move == HPX_MOVE_RENEW) {
 		change->write = HPX_WRITE_LEASE;
 		return;
@@ -152,7 +153,9 @@ static void make_move(const struct hpx_record *before, struct hpx_store_op *op,
 		return; /* the same move again, by the same lease */
 	change->write = change->record.state == HPX_STATE_NONE ? HPX_WRITE_REMOVE :
 								 HPX_WRITE_UPDATE;
-	if (change->record.state == HPX_STATE_COMPLETED && change->record.kept)
+	/* Of an answer that is not kept, the headers may tell where it is. */
+	if (change->record.state == HPX_STATE_COMPLETED && op->answer != NULL &&
+	    (op->answer->kept || op->answer->headers.len > 0))
 		change->answer = op->answer;
 	if (leaves_event(before, move))
 		change->event = hpx_move_name(move);

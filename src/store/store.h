@@ -89,8 +89,8 @@ struct hpx_store_op {
 	struct hpx_recipe_id recipe;               /* RECIPE */
 	/* Out. */
 	enum hpx_status status;
-	struct hpx_decision decision;              /* RESERVE */
-	struct hpx_answer *replay;                 /* RESERVE → REPLAY with kept: the receiver frees it */
+	struct hpx_decision decision;              /* RESERVE; the record alone after every other move */
+	struct hpx_answer *replay;                 /* RESERVE → REPLAY: the receiver frees it; NULL where nothing is kept */
 	unsigned count;                            /* SWEEP, REAP: how many */
 	struct hpx_operation_id *touched;          /* SWEEP: room for `limit` ids from the submitter, `count` filled */
 	/* The committer's. */
@@ -172,7 +172,8 @@ struct hpx_store_driver {
 	void (*reader_close)(struct hpx_store_reader *reader);
 	/* The decision a RESERVE would make, where it needs no write and no
 	 * lease: HPX_OK with REPLAY, IN_PROGRESS, UNKNOWN, MISMATCH or
-	 * REFINGERPRINT in `*ret_decision` (and the answer of a kept REPLAY);
+	 * REFINGERPRINT in `*ret_decision` (and the answer of a REPLAY, NULL
+	 * where nothing of it is kept);
 	 * HPX_NOT_FOUND: only a RESERVE can tell. */
 	enum hpx_status (*peek)(struct hpx_store_reader *reader, const struct hpx_ask *ask,
 				const struct hpx_policy *policy, struct hpx_decision *ret_decision,

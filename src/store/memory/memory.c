@@ -82,7 +82,7 @@ static enum hpx_status put_row(struct hpx_memory_store *m, struct hpx_memory_row
 	enum hpx_status status = HPX_OK;
 
 	if (change->answer != NULL) {
-		answer = hpx_answer_new(change->record.status, true, change->answer->headers,
+		answer = hpx_answer_new(change->record.status, change->answer->kept, change->answer->headers,
 					change->answer->body);
 		if (answer == NULL)
 			return HPX_NOMEM;

@@ -59,7 +59,7 @@ enum hpx_status hpx_sqlite_maintain(struct hpx_store *store, char *problem)
 	pthread_mutex_lock(&s->keeper_mutex);
 	status = keeper_open(s, problem);
 	if (status == HPX_OK)
-		status = hpx_sqlite_clock_check(s, &s->keeper, false);
+		status = hpx_sqlite_clock_check(s, &s->keeper, s->serve);
 	if (status == HPX_OK)
 		status = shorten_log(s);
 	/* A busy log is next time's work, not a failure. */

@@ -78,7 +78,7 @@ static enum hpx_status peek_row(struct hpx_sqlite_db *db, struct hpx_store *stor
 	now = hpx_store_moment(store);
 	if (!row.found.exists || !hpx_change_peek(&row.found, ask, policy, &now, decision))
 		return HPX_NOT_FOUND;
-	if (decision->verdict != HPX_VERDICT_REPLAY || !decision->record.kept)
+	if (decision->verdict != HPX_VERDICT_REPLAY)
 		return HPX_OK;
 	status = hpx_sqlite_answer_read(db, &row, replay);
 	if (status != HPX_CORRUPT)
@@ -136,7 +136,7 @@ static enum hpx_status find_row(struct hpx_sqlite_db *db, const struct hpx_opera
 	struct hpx_sqlite_row row;
 	enum hpx_status status = read_entry(db, id, arena, entry, &row);
 
-	if (status != HPX_OK || !entry->readable || !entry->record.kept)
+	if (status != HPX_OK || !entry->readable)
 		return status;
 	status = hpx_sqlite_answer_read(db, &row, answer);
 	if (status != HPX_CORRUPT)

@@ -237,7 +237,7 @@ static enum hpx_status answer_of_row(struct hpx_sqlite_call *call, const struct 
 	    sqlite3_column_int64(call->stmt, 2) !=
 		    hpx_sqlite_answer_crc(&record->id, headers, body))
 		return HPX_CORRUPT;
-	answer = hpx_answer_new(record->status, true, headers, body);
+	answer = hpx_answer_new(record->status, record->kept, headers, body);
 	if (answer == NULL)
 		return HPX_NOMEM;
 	*ret_answer = answer;
@@ -249,7 +249,8 @@ enum hpx_status hpx_sqlite_answer_read(struct hpx_sqlite_db *db, const struct hp
 {
 	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_ANSWER);
 	struct hpx_answer *answer = NULL;
-	enum hpx_status read = HPX_CORRUPT;
+	/* Of an answer that is not kept there may be nothing, and that is whole. */
+	enum hpx_status read = row->found.record.kept ? HPX_CORRUPT : HPX_OK;
 	enum hpx_status ended;
 
 	hpx_sqlite_bind_int(&call, row->seq);
