@@ -1,0 +1,325 @@
+"""Shows that a person can look into the store and settle what is unknown with
+`hapax keys`, beside a running gateway, and that every mistake says what to do."""
+import getpass
+import json
+import os
+import subprocess
+
+import pytest
+
+from conftest import require_program
+from harness import check
+from harness.gateway import binary
+from harness.secret import ALICE, BOB, new_key
+
+OK, FAILED, USAGE = 0, 1, 2
+LOST = "reset=after"
+
+
+class Cli:
+    """`hapax …` on the store of one gateway."""
+
+    def __init__(self, gateway):
+        self.url = gateway.config["store"]
+        self.folder = gateway.folder
+
+    def run(self, *arguments, env=None):
+        return subprocess.run([binary(), *arguments], capture_output=True, timeout=30,
+                              cwd=self.folder, check=False, env={**os.environ, **(env or {})})
+
+    def keys(self, verb, *arguments, code=OK, env=None):
+        """What it prints; fails with everything where the exit code is another."""
+        done = self.run("keys", verb, "--store", self.url, *arguments, env=env)
+        both = done.stdout.decode("latin-1") + done.stderr.decode()
+        assert done.returncode == code, f"exit {done.returncode}, not {code}:\n{both}"
+        assert "Sanitizer" not in both and "runtime error" not in both, both
+        return done.stdout if code == OK else both
+
+    def json(self, verb, *arguments, code=OK, env=None):
+        return json.loads(self.keys(verb, "--json", *arguments, code=code, env=env))
+
+    def states(self, key):
+        return [row["state"] for row in self.json("ls", "--key", key)]
+
+
+@pytest.fixture
+def cli(gateway):
+    return Cli(gateway)
+
+
+def lose(gateway, key, **how):
+    """An operation whose answer was lost behind hapax: its reference."""
+    answer = gateway.post(key=key, behave=LOST, **how)
+    assert answer.status in (502, 504), answer
+    return answer["Hapax-Operation"]
+
+
+def test_ls_shows_each_state(shared, cli):
+    """The list says of every operation where it stands, newest first."""
+    gateway, gate = shared.gateway, shared.provider.gate("ls")
+    done, failed, lost = new_key(), new_key(), new_key()
+    gateway.post(key=done)
+    gateway.post(key=failed, behave="status=429")
+    lose(gateway, lost)
+    rows = {row["key"]: row for row in cli.json("ls")}
+    assert [rows[k]["state"] for k in (done, failed, lost)] == [
+        "completed", "failed_retryable", "unknown"]
+    assert rows[done]["status"] == 200 and rows[failed]["status"] == 429
+    assert (rows[done]["method"], rows[done]["path"]) == ("POST", "/pay")
+    assert rows[done]["expires"] and rows[lost]["expires"] is None
+    with gateway.connect() as wire:
+        running = new_key()
+        wire.send(gateway.request("POST", "/pay", key=running, behave="hold=ls"))
+        gate.wait_arrived()
+        assert cli.states(running) == ["in_progress"]
+        gate.release()
+        wire.answer("POST")
+    assert cli.states(running) == ["completed"]
+    changed = [row["changed"] for row in cli.json("ls")]
+    assert changed == sorted(changed, reverse=True)
+
+
+def test_ls_filters(gateway, cli):
+    """--state, --key and --limit choose; the table has a line for each."""
+    key = new_key()
+    reference = lose(gateway, key)
+    rows = cli.json("ls", "--state", "unknown")
+    assert {row["state"] for row in rows} == {"unknown"}
+    assert [row["reference"] for row in cli.json("ls", "--key", key)] == [reference]
+    assert len(cli.json("ls", "--limit", "1")) == 1
+    table = cli.keys("ls", "--key", key).decode().splitlines()
+    assert len(table) == 2 and table[1].startswith(reference[:12] + "  unknown"), table
+    assert reference in cli.keys("ls", "--key", key, "--full").decode()
+    assert cli.keys("ls", "--key", "nobody-has-this").decode() == "no operations\n"
+
+
+def test_show_tells_everything(gateway, cli):
+    """Record, history and stored answer, by reference, by its beginning and by key."""
+    key = new_key()
+    answer = gateway.post(key=key, behave="status=201; header=X-Kept:yes; header=Set-Cookie:a=b")
+    reference = answer["Hapax-Operation"]
+    for how in ([reference], [reference[:64]], [reference[:10]], ["--key", key]):
+        shown = cli.json("show", *how)
+        assert shown["reference"] == reference, how
+    assert [e["what"] for e in shown["history"]] == ["reserved", "completed"], shown
+    assert shown["answer"]["status"] == 201
+    assert "X-Kept: yes" in shown["answer"]["headers"]
+    assert "Set-Cookie" not in shown["answer"]["headers"]
+    assert "body" not in shown["answer"]
+    text = cli.keys("show", reference).decode()
+    for part in (reference, "completed", "POST /pay", key, "reserved", "X-Kept: yes"):
+        assert part in text, f"no {part!r} in:\n{text}"
+
+
+def test_show_body_is_exact(shared, cli):
+    """--body writes the stored bytes and nothing else, all 256 of them."""
+    shared.provider.bodies["bytes"] = bytes(range(256))
+    answer = shared.gateway.post(key=new_key(), behave="body=bytes")
+    reference = answer["Hapax-Operation"]
+    assert cli.keys("show", reference, "--body") == bytes(range(256))
+    assert "body_base64" in cli.json("show", reference, "--body")["answer"]
+
+
+def test_show_history_of_attempts(gateway, cli):
+    """What happened between the first attempt and the last is told in order."""
+    key = new_key()
+    for behave in ("status=429", "status=429", None):
+        reference = gateway.post(key=key, behave=behave)["Hapax-Operation"]
+    told = [(e["attempt"], e["what"]) for e in cli.json("show", reference)["history"]]
+    assert told == [(1, "reserved"), (1, "not_executed"), (2, "reserved"), (2, "not_executed"),
+                    (3, "reserved"), (3, "completed")]
+
+
+@pytest.mark.parametrize("verb, more", [
+    ("show", []),
+    ("resolve", ["--not-applied", "--reason", "x"]),
+    ("forget", ["--reason", "x"]),
+])
+def test_one_key_of_two_tenants(gateway, cli, verb, more):
+    """A key that two tenants use names nothing: both are listed, nothing is done."""
+    key = new_key()
+    references = [lose(gateway, key, auth=auth) for auth in (ALICE, BOB)]
+    said = cli.keys(verb, "--key", key, *more, code=FAILED)
+    assert "name one by its reference" in said
+    assert all(reference[:12] in said for reference in references), said
+    assert cli.states(key) == ["unknown", "unknown"]
+
+
+def test_resolve_applied_with_the_answer(gateway, provider, cli):
+    """After --applied --response every retry gets that answer; nothing is sent again."""
+    key = new_key()
+    reference = lose(gateway, key)
+    check.problem(gateway.post(key=key), "idempotency_outcome_unknown")
+    body = b'{"id": "pay_1"}\0\xff'
+    (gateway.folder / "answer.http").write_bytes(
+        b"HTTP/1.1 100 Continue\r\n\r\n"
+        b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nSet-Cookie: a=b\r\n"
+        b"Transfer-Encoding: chunked\r\nX-From: books\r\n\r\n" + body)
+    done = cli.json("resolve", reference, "--applied", "--response", "answer.http",
+                    "--reason", "found in the books", env={"SUDO_USER": "ada"})
+    assert (done["reference"], done["state"], done["status"]) == (reference, "completed", 201)
+    answer = gateway.post(key=key)
+    assert answer.status == 201 and answer.replayed, answer
+    assert answer.body == body and answer["X-From"] == "books" and answer["Set-Cookie"] is None
+    assert len(provider.ledger(key)) == 1
+    last = cli.json("show", reference)["history"][-1]
+    assert (last["what"], last["actor"], last["reason"]) == (
+        "resolved_applied", "ada", "found in the books")
+
+
+def test_resolve_applied_with_a_status(gateway, provider, cli):
+    """Where the answer is lost for good, retries are told that it happened."""
+    key = new_key()
+    cli.keys("resolve", lose(gateway, key), "--applied", "--status", "201", "--reason", "it is there")
+    document = check.problem(gateway.post(key=key), "response_not_kept")
+    assert document["original_status"] == 201
+    assert len(provider.ledger(key)) == 1
+
+
+def test_resolve_not_applied(gateway, provider, cli):
+    """After --not-applied the next request executes it, and the person was warned."""
+    key = new_key()
+    reference = lose(gateway, key)
+    done = cli.run("keys", "resolve", reference[:12], "--store", cli.url, "--not-applied",
+                   "--reason", "they never saw it", "--json")
+    assert done.returncode == OK, done
+    assert json.loads(done.stdout)["state"] == "failed_retryable"
+    assert b"may make it happen twice" in done.stderr
+    answer = gateway.post(key=key)
+    assert answer.status == 200 and not answer.replayed, answer
+    assert [r["Hapax-Attempt"] for r in provider.seen(key=key)] == ["1", "2"]
+
+
+def test_resolve_refuses_what_is_settled(gateway, cli):
+    """Nothing overrides a completed operation."""
+    key = new_key()
+    reference = gateway.post(key=key)["Hapax-Operation"]
+    said = cli.keys("resolve", reference, "--not-applied", "--reason", "x", code=FAILED)
+    assert "nothing overrides" in said
+    assert gateway.post(key=key).replayed
+
+
+@pytest.mark.parametrize("text, told", [
+    (b"HTTP/2 200 \r\n\r\n", "--http1.1"),
+    (b"HTTP/1.1 200 OK\nX: y\n\nbody", "CR LF"),
+    (b"HTTP/1.1 200 OK\r\nX: y\r\n", "no empty line"),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbody", "Content-Length says 9"),
+    (b"HTTP/1.1 302 Found\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "more than one answer"),
+])
+def test_resolve_refuses_a_bad_file(gateway, cli, text, told):
+    """A file that is not an answer is refused, with the reason; nothing is settled."""
+    key = new_key()
+    reference = lose(gateway, key)
+    (gateway.folder / "bad.http").write_bytes(text)
+    said = cli.keys("resolve", reference, "--applied", "--response", "bad.http", "--reason", "x",
+                    code=FAILED)
+    assert told in said, said
+    assert cli.states(key) == ["unknown"]
+
+
+def test_forget(gateway, provider, cli):
+    """A forgotten key is executed anew; what may have happened needs --force."""
+    key = new_key()
+    first = gateway.post(key=key)["Hapax-Operation"]
+    cli.keys("forget", first, "--reason", "test data")
+    assert cli.states(key) == []
+    answer = gateway.post(key=key)
+    assert answer.status == 200 and not answer.replayed and answer["Hapax-Operation"] != first
+    assert len(provider.ledger(key)) == 2
+    assert "in use again" in cli.keys("show", first, code=FAILED)
+
+    lost = lose(gateway, new_key())
+    assert "--force" in cli.keys("forget", lost, "--reason", "x", code=FAILED)
+    cli.keys("forget", lost, "--reason", "it was a drill", "--force")
+    left = cli.keys("show", lost, code=FAILED)
+    assert "forgotten" in left and "it was a drill" in left and getpass.getuser() in left
+
+
+def test_forget_refuses_what_runs(shared, cli):
+    """What is in progress is not forgotten under its feet."""
+    gateway, gate, key = shared.gateway, shared.provider.gate("forget"), new_key()
+    with gateway.connect() as wire:
+        wire.send(gateway.request("POST", "/pay", key=key, behave="hold=forget"))
+        gate.wait_arrived()
+        for verb, more in (("forget", ()), ("resolve", ("--not-applied",))):
+            said = cli.keys(verb, "--key", key, "--reason", "x", *more, code=FAILED)
+            assert "in progress" in said
+        gate.release()
+        assert wire.answer("POST").status == 200
+    assert gateway.post(key=key).replayed
+
+
+def test_accept_clock(cli):
+    """The clock's verb takes a reason and gives one object."""
+    assert cli.json("accept-clock", "--reason", "time server mended")["reason"] == "time server mended"
+
+
+@pytest.mark.parametrize("arguments, code, told", [
+    (["ls", "--state", "gone"], USAGE, "the states are"),
+    (["ls", "--limit", "0"], USAGE, "--limit is a number"),
+    (["ls", "--limit", "1e3"], USAGE, "--limit is a number"),
+    (["ls", "--stat", "unknown"], USAGE, "did you mean --state"),
+    (["show"], USAGE, "REFERENCE"),
+    (["show", "my-key"], USAGE, "--key KEY"),
+    (["show", "abcdef"], FAILED, "begins with abcdef"),
+    (["show", "0" * 64], FAILED, "no such operation"),
+    (["show", "--key", "nobody-has-this"], FAILED, "no operation has the key"),
+    (["resolve", "abcdef", "--applied", "--status", "200"], USAGE, "--reason"),
+    (["resolve", "abcdef", "--reason", "x"], USAGE, "--applied or --not-applied"),
+    (["resolve", "abcdef", "--applied", "--reason", "x"], USAGE, "--response FILE"),
+    (["resolve", "abcdef", "--not-applied", "--status", "200", "--reason", "x"], USAGE,
+     "leave out"),
+    (["forget", "abcdef"], USAGE, "--reason"),
+    (["forget", "abcdef", "--reason", ""], USAGE, "--reason"),
+    (["accept-clock"], USAGE, "--reason"),
+    (["burn"], USAGE, "the verbs are"),
+])
+def test_mistakes_say_what_to_do(cli, arguments, code, told):
+    """Every way to call it wrongly has its own sentence and exit code."""
+    assert told in cli.keys(*arguments, code=code)
+
+
+def test_keys_never_creates_a_store(tmp_path):
+    """A wrong path is a mistake, not an empty list in a new file."""
+    require_program()
+    done = subprocess.run([binary(), "keys", "ls"], cwd=tmp_path, capture_output=True, timeout=30,
+                          check=False)
+    assert done.returncode == FAILED and b"no store" in done.stderr, done
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_keys_by_configuration(gateway, cli):
+    """--config reads the store's place from the file that serve runs with."""
+    key = new_key()
+    gateway.post(key=key)
+    done = cli.run("keys", "ls", "--config", str(gateway.folder / "hapax.yaml"), "--key", key,
+                   "--json")
+    assert done.returncode == OK, done
+    assert [row["key"] for row in json.loads(done.stdout)] == [key]
+
+
+def test_migrate(tmp_path):
+    """migrate creates and says from what to what; --check changes nothing."""
+    require_program()
+
+    def migrate(*arguments):
+        return subprocess.run([binary(), "migrate", "--store", "sqlite:x.db", *arguments],
+                              cwd=tmp_path, capture_output=True, timeout=30, check=False)
+
+    assert migrate("--check").returncode == FAILED
+    assert list(tmp_path.iterdir()) == []
+    made = migrate()
+    assert made.returncode == OK and b"is new" in made.stdout, made
+    assert migrate("--check").returncode == OK
+    again = migrate()
+    assert again.returncode == OK and b"up to date" in again.stdout, again
+    (tmp_path / "x.db").write_text("not a database, and nobody's to overwrite")
+    foreign = migrate()
+    assert foreign.returncode == FAILED and b"not a hapax store" in foreign.stderr, foreign
+
+
+def test_migrate_beside_a_server(gateway, cli):
+    """The store that a gateway serves is left alone."""
+    assert gateway.pid
+    done = cli.run("migrate", "--store", cli.url)
+    assert done.returncode == FAILED and done.stderr, done
