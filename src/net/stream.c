@@ -42,13 +42,26 @@ static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf
 	*ret_buf = uv_buf_init(stream->base.loop->read_buffer, HPX_LOOP_READ_BYTES);
 }
 
+/* libuv reports an end of stream by itself when the poll that brought the last
+ * bytes also said "hung up", and a reset says that too. Taken for an end, it
+ * would make half an answer whole; so the socket is asked. */
+static bool is_clean_end(const struct stream *stream)
+{
+	uv_os_fd_t fd;
+	char byte;
+
+	return uv_fileno(&stream->uv.handle, &fd) == 0 &&
+	       recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf)
 {
 	struct stream *stream = uv->data;
 
 	if (n > 0)
 		hpx_transport_tell_data(&stream->base, hpx_span(buf->base, (size_t)n));
-	else if (n == UV_EOF && stream->base.phase == HPX_TRANSPORT_OPEN)
+	else if (n == UV_EOF && stream->base.phase == HPX_TRANSPORT_OPEN &&
+		 is_clean_end(stream))
 		hpx_transport_tell_end(&stream->base, HPX_CLOSED);
 	else if (n < 0)
 		hpx_transport_tell_end(&stream->base, HPX_IO);

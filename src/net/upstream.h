@@ -29,20 +29,29 @@ struct hpx_upstream_options {
 
 enum hpx_status hpx_upstream_new(struct hpx_loop *loop, const struct hpx_upstream_options *options,
 				 struct hpx_upstream **ret_upstream);
+/* Other timeouts and limits for the exchanges to come; the address stays. */
+void hpx_upstream_configure(struct hpx_upstream *upstream,
+			    const struct hpx_upstream_options *options);
 /* Closes the pool; exchanges under way fail. */
 void hpx_upstream_free(struct hpx_upstream *upstream);
+/* Connections there are (dialled, in use, idle), and the idle ones among them. */
+void hpx_upstream_count(const struct hpx_upstream *upstream, unsigned *ret_open,
+			unsigned *ret_idle);
 
 /* How an exchange failed. */
 struct hpx_exchange_failure {
 	bool any_byte_left;       /* at least one byte was handed to a connected socket */
 	bool head_seen;           /* the answer's head had arrived */
 	bool timed_out;
-	enum hpx_status status;   /* UNAVAILABLE (refused, DNS), FULL (pool), TIMEOUT, CLOSED, IO, INVALID (nonsense) */
+	enum hpx_status status;   /* UNAVAILABLE (refused, DNS), FULL (pool), TIMEOUT, CLOSED, IO,
+				     INVALID (nonsense), NOMEM */
 	const char *reason;       /* a sentence, static */
 };
 
-/* Callbacks on the loop's thread, never from inside hpx_exchange_start. After
- * on_end or on_failed nothing more comes and the exchange is gone. */
+/* Callbacks on the loop's thread, never from inside a call into the exchange.
+ * After on_end or on_failed nothing more comes and the exchange is gone (the
+ * head's spans last until that callback returns). The exchange may be
+ * cancelled within any other callback. */
 struct hpx_exchange_events {
 	/* Connected, right before the first byte: false gives up (nothing was
 	 * sent; on_failed with status HPX_CLOSED follows). May be NULL. */
@@ -53,8 +62,11 @@ struct hpx_exchange_events {
 	void (*on_writable)(void *user);
 	/* A 1xx other than 101. The head's spans are valid during the call. May be NULL. */
 	void (*on_informational)(void *user, const struct hpx_http_head *head);
-	/* The final head (or 101: framing TUNNEL). Spans stay valid until the
-	 * exchange ends. */
+	/* The final head (or 101: framing TUNNEL; a caller who asked for no
+	 * upgrade cancels then, on guarded requests it is INVALID). Spans stay
+	 * valid until the exchange ends. It may come before the request is out:
+	 * when it is no success, the rest is dropped and on_sent does not come;
+	 * behind a success sending goes on until the answer ends. */
 	void (*on_head)(void *user, const struct hpx_http_head *head);
 	void (*on_data)(void *user, struct hpx_span bytes);
 	/* The answer is complete and well-formed. (In a tunnel: the upstream
@@ -72,13 +84,18 @@ struct hpx_exchange_request {
 					    address once a byte left */
 };
 
+/* HPX_NOMEM, or HPX_CLOSED while the upstream is being freed; whatever else
+ * goes wrong (a full pool too) comes by on_failed. */
 enum hpx_status hpx_exchange_start(struct hpx_upstream *upstream,
 				   const struct hpx_exchange_request *request,
 				   const struct hpx_exchange_events *events, void *user,
 				   struct hpx_exchange **ret_exchange);
 /* Streamed bodies and tunnels: bytes for the wire (chunk framing is the
- * caller's). False: above the mark, wait for on_writable before more. */
+ * caller's). They are taken in any case; false: above the mark (or nothing can
+ * be sent yet), wait for on_writable before more. Dropped, and true, when the
+ * upstream wants no more. */
 bool hpx_exchange_write(struct hpx_exchange *exchange, const struct hpx_span *pieces, size_t count);
+/* No more follows (in a tunnel: an end of stream). */
 void hpx_exchange_finish(struct hpx_exchange *exchange);
 /* Stop and go on reading the answer (backpressure). */
 void hpx_exchange_pause(struct hpx_exchange *exchange);

@@ -335,6 +335,18 @@ static void a_broken_send_leaves_what_was_said_before(void **state)
 	assert_int_equal(side->ends, 1);
 }
 
+static void a_reset_behind_the_last_bytes_is_no_end(void **state)
+{
+	struct test_side *side = &((struct fixture *)*state)->side;
+
+	test_write(side->client, "half");
+	reset_unnoticed(side);
+	hpx_transport_read_start(side->transport);
+	run_until(side->loop, &side->ended);
+	assert_span(hpx_span(side->data, side->data_len), "half");
+	assert_status(side->end_status, HPX_IO);
+}
+
 static void stale_is_what_was_closed_or_has_something_to_read(void **state)
 {
 	struct test_side *side = &((struct fixture *)*state)->side;
@@ -431,6 +443,7 @@ int main(void)
 		TRANSPORT_TEST(a_gentle_close_does_not_wait_for_ever),
 		TRANSPORT_TEST(a_failed_send_takes_nothing_and_is_told_once),
 		TRANSPORT_TEST(a_broken_send_leaves_what_was_said_before),
+		TRANSPORT_TEST(a_reset_behind_the_last_bytes_is_no_end),
 		TRANSPORT_TEST(stale_is_what_was_closed_or_has_something_to_read),
 		TRANSPORT_TEST(connecting_tells_how_it_went),
 	};

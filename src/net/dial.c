@@ -1,0 +1,166 @@
+/* Dialling: resolve, then try each address with its share of the time. */
+#include "net/dial.h"
+
+#include <stdlib.h>
+
+struct hpx_dial {
+	const struct hpx_dial_target *target;
+	uv_timer_t timer;
+	uint64_t deadline_ms;
+	struct hpx_resolve_wait wait;
+	struct hpx_later first;          /* the first step, out of the caller's call */
+	struct hpx_resolved resolved;    /* a copy: the resolver may look again meanwhile */
+	size_t tried;
+	struct hpx_connect *connect;     /* to address tried - 1 */
+	enum hpx_status failure;         /* of the last address tried */
+	void (*on_dialed)(void *user, enum hpx_status status, const char *reason,
+			  struct hpx_transport *transport);
+	void *user;
+};
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+void hpx_dial_cancel(struct hpx_dial *dial)
+{
+	hpx_later_cancel(&dial->first);
+	hpx_resolve_wait_cancel(&dial->wait);
+	if (dial->connect != NULL)
+		hpx_connect_cancel(dial->connect);
+	dial->connect = NULL;
+	uv_close((uv_handle_t *)&dial->timer, on_timer_closed);
+}
+
+static void finish(struct hpx_dial *dial, enum hpx_status status, const char *reason,
+		   struct hpx_transport *transport)
+{
+	hpx_dial_cancel(dial);
+	dial->on_dialed(dial->user, status, reason, transport);
+}
+
+static const char *reason_of(enum hpx_status status)
+{
+	switch (status) {
+	case HPX_TIMEOUT:
+		return "connecting to the upstream took too long";
+	case HPX_FULL:
+		return "no descriptor is left for a connection to the upstream";
+	case HPX_NOMEM:
+		return "no memory is left for a connection to the upstream";
+	default:
+		return "the upstream refused the connection or cannot be reached";
+	}
+}
+
+static void try_next(struct hpx_dial *dial);
+
+static void on_connected(void *user, enum hpx_status status, struct hpx_transport *transport)
+{
+	struct hpx_dial *dial = user;
+
+	dial->connect = NULL;
+	if (status == HPX_OK) {
+		finish(dial, HPX_OK, "", transport);
+		return;
+	}
+	dial->failure = status;
+	try_next(dial);
+}
+
+/* Those still to come get an equal share of what is left. */
+static uint64_t share_ms(const struct hpx_dial *dial)
+{
+	uint64_t now = hpx_loop_now_ms(dial->target->loop);
+	uint64_t left = dial->deadline_ms > now ? dial->deadline_ms - now : 0;
+
+	return left / (dial->resolved.count - dial->tried);
+}
+
+static void on_time(uv_timer_t *timer)
+{
+	struct hpx_dial *dial = timer->data;
+
+	if (dial->connect == NULL) {
+		finish(dial, HPX_TIMEOUT, "resolving the upstream's name took too long", NULL);
+		return;
+	}
+	hpx_connect_cancel(dial->connect);
+	dial->connect = NULL;
+	dial->failure = HPX_TIMEOUT;
+	try_next(dial);
+}
+
+static void try_next(struct hpx_dial *dial)
+{
+	const struct hpx_dial_target *target = dial->target;
+
+	if (dial->tried == dial->resolved.count) {
+		if (target->resolver != NULL)
+			hpx_resolver_forget(target->resolver);
+		finish(dial, dial->failure, reason_of(dial->failure), NULL);
+		return;
+	}
+	uv_timer_start(&dial->timer, on_time, share_ms(dial), 0);
+	dial->connect = hpx_transport_connect(
+		target->loop, &dial->resolved.address[dial->tried].any,
+		target->address->is_unix ? target->address->path : NULL, on_connected, dial);
+	dial->tried++;
+	if (dial->connect == NULL)
+		finish(dial, HPX_NOMEM, reason_of(HPX_NOMEM), NULL);
+}
+
+static void on_resolved(struct hpx_resolve_wait *wait, const struct hpx_resolved *resolved)
+{
+	struct hpx_dial *dial =
+		(struct hpx_dial *)((char *)wait - offsetof(struct hpx_dial, wait));
+
+	if (resolved == NULL) {
+		finish(dial, HPX_UNAVAILABLE, "the upstream's name has no address", NULL);
+		return;
+	}
+	dial->resolved = *resolved;
+	try_next(dial);
+}
+
+static void begin(struct hpx_later *later)
+{
+	struct hpx_dial *dial =
+		(struct hpx_dial *)((char *)later - offsetof(struct hpx_dial, first));
+	const struct hpx_dial_target *target = dial->target;
+
+	if (target->address->is_unix) {
+		dial->resolved.count = 1;
+		try_next(dial);
+		return;
+	}
+	const struct hpx_resolved *known = hpx_resolver_known(target->resolver);
+	if (known != NULL)
+		on_resolved(&dial->wait, known);
+	else if (hpx_resolver_wait(target->resolver, &dial->wait) != HPX_OK)
+		finish(dial, HPX_UNAVAILABLE, "the upstream's name cannot be looked up", NULL);
+}
+
+struct hpx_dial *hpx_dial_start(const struct hpx_dial_target *target,
+				void (*on_dialed)(void *user, enum hpx_status status,
+						  const char *reason,
+						  struct hpx_transport *transport),
+				void *user)
+{
+	struct hpx_dial *dial = calloc(1, sizeof(*dial));
+
+	if (dial == NULL)
+		return NULL;
+	dial->target = target;
+	dial->on_dialed = on_dialed;
+	dial->user = user;
+	dial->wait.on_resolved = on_resolved;
+	dial->first.run = begin;
+	uv_timer_init(&target->loop->uv, &dial->timer);
+	dial->timer.data = dial;
+	dial->deadline_ms = hpx_loop_now_ms(target->loop) + target->timeout_ms;
+	uv_timer_start(&dial->timer, on_time, target->timeout_ms, 0);
+	hpx_loop_later(target->loop, &dial->first);
+	return dial;
+}

@@ -1,0 +1,69 @@
+/* One upstream on one loop: what its exchanges share. */
+#include <stdlib.h>
+
+#include "net/exchange.h"
+
+void hpx_upstream_configure(struct hpx_upstream *upstream,
+			    const struct hpx_upstream_options *options)
+{
+	struct hpx_address address = upstream->options.address;
+
+	upstream->options = *options;
+	upstream->options.address = address;
+	upstream->target.timeout_ms = options->connect_timeout_ms;
+	upstream->pool.idle_max_ms = options->pool_idle_ms;
+	upstream->pool.idle_max = options->pool_max;
+	upstream->pool.open_max = options->connections_max;
+}
+
+enum hpx_status hpx_upstream_new(struct hpx_loop *loop, const struct hpx_upstream_options *options,
+				 struct hpx_upstream **ret_upstream)
+{
+	struct hpx_upstream *upstream = calloc(1, sizeof(*upstream));
+
+	if (upstream == NULL)
+		return HPX_NOMEM;
+	upstream->loop = loop;
+	upstream->options = *options;
+	if (!options->address.is_unix) {
+		upstream->resolver =
+			hpx_resolver_new(loop, &options->address, options->resolve_ttl_ms);
+		if (upstream->resolver == NULL) {
+			free(upstream);
+			return HPX_NOMEM;
+		}
+	}
+	upstream->target = (struct hpx_dial_target){
+		.loop = loop,
+		.address = &upstream->options.address,
+		.resolver = upstream->resolver,
+	};
+	hpx_upstream_configure(upstream, options);
+	hpx_pool_init(&upstream->pool, loop);
+	*ret_upstream = upstream;
+	return HPX_OK;
+}
+
+static void free_upstream(uv_handle_t *handle)
+{
+	struct hpx_pool *pool = handle->data;
+
+	free((char *)pool - offsetof(struct hpx_upstream, pool));
+}
+
+void hpx_upstream_free(struct hpx_upstream *upstream)
+{
+	upstream->closing = true;
+	while (upstream->exchanges != NULL)
+		hpx_exchange_fail(upstream->exchanges, HPX_CLOSED, "the gateway is stopping");
+	if (upstream->resolver != NULL)
+		hpx_resolver_free(upstream->resolver);
+	hpx_pool_done(&upstream->pool, free_upstream);
+}
+
+void hpx_upstream_count(const struct hpx_upstream *upstream, unsigned *ret_open,
+			unsigned *ret_idle)
+{
+	*ret_open = upstream->pool.open;
+	*ret_idle = upstream->pool.idle;
+}

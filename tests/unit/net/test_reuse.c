@@ -1,0 +1,279 @@
+/* Shows when a kept-alive connection is used again and when it is not; and
+ * that a request is never sent twice, whatever the connection turns out to be. */
+#include "call.h"
+#include "script.h"
+
+#define ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+#define TURN { .kind = SCRIPT_READ }, { .kind = SCRIPT_SEND, .text = ANSWER }
+
+struct fixture {
+	struct hpx_loop loop;
+	struct hpx_upstream *upstream;
+	struct script script;
+	struct hpx_upstream_options options;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
+
+	assert_non_null(fixture);
+	assert_status(hpx_loop_init(&fixture->loop), HPX_OK);
+	*state = fixture;
+	return 0;
+}
+
+static void play(struct fixture *fixture, const struct script_act *acts)
+{
+	script_start(&fixture->script, acts);
+	fixture->options = call_options(&fixture->script.address);
+}
+
+static void make_upstream(struct fixture *fixture)
+{
+	assert_status(hpx_upstream_new(&fixture->loop, &fixture->options, &fixture->upstream),
+		      HPX_OK);
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+
+	hpx_upstream_free(fixture->upstream);
+	hpx_loop_run(&fixture->loop);
+	hpx_loop_done(&fixture->loop);
+	free(fixture);
+	return 0;
+}
+
+/* Lets go of the upstream, so that the script comes to its end. */
+static void finish(struct fixture *fixture, unsigned connections, unsigned requests)
+{
+	hpx_upstream_free(fixture->upstream);
+	hpx_loop_run(&fixture->loop);
+	script_stop(&fixture->script);
+	assert_int_equal(fixture->script.connections, connections);
+	assert_int_equal(fixture->script.requests, requests);
+	/* For the tear-down. */
+	make_upstream(fixture);
+}
+
+static void call_well(struct fixture *fixture, bool guarded)
+{
+	struct call call = call_post(&fixture->loop);
+
+	call.request.guarded = guarded;
+	call_run(&call, fixture->upstream);
+	assert_ended(&call, 200, "ok");
+}
+
+static const struct script_act one_connection[] = {
+	{ .kind = SCRIPT_ACCEPT }, TURN, TURN, TURN, { .kind = SCRIPT_READ_END },
+	{ .kind = SCRIPT_END },
+};
+
+static void a_fresh_connection_is_used_again(void **state)
+{
+	struct fixture *fixture = *state;
+
+	play(fixture, one_connection);
+	make_upstream(fixture);
+	call_well(fixture, true);
+	call_well(fixture, true);
+	call_well(fixture, false);
+	call_settle(&fixture->loop, fixture->upstream, 1, 1);
+	finish(fixture, 1, 3);
+}
+
+static void a_guarded_request_uses_no_connection_that_was_idle_too_long(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, TURN, { .kind = SCRIPT_ACCEPT }, TURN,
+		{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	/* Any time at all is too long. */
+	fixture->options.reuse_idle_ms = 0;
+	make_upstream(fixture);
+	call_well(fixture, true);
+	call_well(fixture, false);
+	call_well(fixture, true);
+	finish(fixture, 2, 3);
+}
+
+static void a_connection_that_the_upstream_closed_is_dropped(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_CLOSE },
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	make_upstream(fixture);
+	call_well(fixture, true);
+	/* Noticed without any request. */
+	call_settle(&fixture->loop, fixture->upstream, 0, 0);
+	call_well(fixture, true);
+	finish(fixture, 2, 2);
+}
+
+static void an_end_that_the_loop_has_not_seen_is_found_before_use(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_CLOSE }, { .kind = SCRIPT_TELL },
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	make_upstream(fixture);
+	call_well(fixture, true);
+	script_wait(&fixture->script);
+	call_well(fixture, true);
+	finish(fixture, 2, 2);
+}
+
+/* Between the last look at the connection and the first byte. */
+static void let_it_be_reset(struct call *call, char event)
+{
+	if (event != 'r')
+		return;
+	script_go(call->user);
+	script_wait(call->user);
+}
+
+static void a_connection_that_dies_at_the_last_moment_takes_no_byte(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_WAIT }, { .kind = SCRIPT_RESET },
+		{ .kind = SCRIPT_TELL }, { .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	make_upstream(fixture);
+	call_well(fixture, true);
+	struct call call = call_post(&fixture->loop);
+	call.extra = let_it_be_reset;
+	call.user = &fixture->script;
+	call_run(&call, fixture->upstream);
+	assert_failed(&call, HPX_UNAVAILABLE, false);
+	finish(fixture, 1, 1);
+}
+
+static void a_reused_connection_that_dies_later_is_not_tried_again(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ }, { .kind = SCRIPT_RESET },
+		{ .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	make_upstream(fixture);
+	for (int i = 0; i < 2; i++) {
+		struct call call = call_post(&fixture->loop);
+		call.request.guarded = i == 0;
+		call_run(&call, fixture->upstream);
+		if (i == 0)
+			assert_ended(&call, 200, "ok");
+		else
+			assert_failed(&call, HPX_IO, true);
+	}
+	finish(fixture, 1, 2);
+}
+
+static void stray_bytes_close_an_idle_connection(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_SEND, .text = ANSWER }, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	make_upstream(fixture);
+	call_well(fixture, true);
+	call_settle(&fixture->loop, fixture->upstream, 1, 1);
+	script_go(&fixture->script);
+	call_settle(&fixture->loop, fixture->upstream, 0, 0);
+	finish(fixture, 1, 1);
+}
+
+static void an_idle_connection_is_closed_in_time(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	fixture->options.pool_idle_ms = 20;
+	make_upstream(fixture);
+	call_well(fixture, true);
+	call_settle(&fixture->loop, fixture->upstream, 0, 0);
+	finish(fixture, 1, 1);
+}
+
+static void the_oldest_idle_connection_makes_room(void **state)
+{
+	/* The first connection is closed, idle, when the second is wanted by a
+	 * request that may not use it. */
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	fixture->options.reuse_idle_ms = 0;
+	fixture->options.connections_max = 1;
+	make_upstream(fixture);
+	call_well(fixture, true);
+	call_settle(&fixture->loop, fixture->upstream, 1, 1);
+	call_well(fixture, true);
+	call_settle(&fixture->loop, fixture->upstream, 1, 1);
+	finish(fixture, 2, 2);
+}
+
+static void no_more_are_kept_than_allowed(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	fixture->options.pool_max = 0;
+	make_upstream(fixture);
+	call_well(fixture, true);
+	call_settle(&fixture->loop, fixture->upstream, 0, 0);
+	finish(fixture, 1, 1);
+}
+
+#define REUSE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	hpx_net_ignore_sigpipe();
+	const struct CMUnitTest tests[] = {
+		REUSE_TEST(a_fresh_connection_is_used_again),
+		REUSE_TEST(a_guarded_request_uses_no_connection_that_was_idle_too_long),
+		REUSE_TEST(a_connection_that_the_upstream_closed_is_dropped),
+		REUSE_TEST(an_end_that_the_loop_has_not_seen_is_found_before_use),
+		REUSE_TEST(a_connection_that_dies_at_the_last_moment_takes_no_byte),
+		REUSE_TEST(a_reused_connection_that_dies_later_is_not_tried_again),
+		REUSE_TEST(stray_bytes_close_an_idle_connection),
+		REUSE_TEST(an_idle_connection_is_closed_in_time),
+		REUSE_TEST(the_oldest_idle_connection_makes_room),
+		REUSE_TEST(no_more_are_kept_than_allowed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
