@@ -17,9 +17,10 @@ struct shown {
 	size_t count;
 };
 
-static bool has_event(const struct hpx_event *events, size_t count, enum hpx_move move)
+static bool has_event(const struct hpx_event *events, size_t from, size_t to,
+		      enum hpx_move move)
 {
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = from; i < to; i++)
 		if (hpx_span_eq(events[i].what, hpx_span_of(hpx_move_name(move))))
 			return true;
 	return false;
@@ -41,14 +42,14 @@ static size_t merge(const struct hpx_record *record, const struct hpx_event *eve
 	while (at < count && events[at].at_ms < record->created_ms)
 		out[n++] = events[at++];
 	bool told = at < count && events[at].attempt == 1 &&
-		    has_event(&events[at], 1, HPX_MOVE_RESERVE);
+		    has_event(events, at, at + 1, HPX_MOVE_RESERVE);
 	if (!told)
 		out[n++] = reserved;
 	for (size_t i = at; i < count; i++)
 		out[n++] = events[i];
 	if (record->state == HPX_STATE_COMPLETED &&
-	    !has_event(&events[at], count - at, HPX_MOVE_COMPLETE) &&
-	    !has_event(&events[at], count - at, HPX_MOVE_APPLY))
+	    !has_event(events, at, count, HPX_MOVE_COMPLETE) &&
+	    !has_event(events, at, count, HPX_MOVE_APPLY))
 		out[n++] = completed;
 	return n;
 }
