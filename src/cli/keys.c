@@ -142,6 +142,10 @@ static int open_store(struct hpx_keys *keys)
 	if (url == NULL)
 		return HPX_EXIT_FAILED;
 	struct hpx_store_options options = { .url = hpx_span_of(url) };
+	if (hpx_span_starts(options.url, HPX_SPAN("memory:")))
+		return hpx_keys_complain(keys, HPX_EXIT_FAILED,
+					 "a memory: store lives and dies with the process that "
+					 "serves it; only that process can look into it");
 	enum hpx_status status = hpx_store_open(&options, &keys->store, problem);
 	if (status != HPX_OK)
 		return hpx_keys_complain(keys, HPX_EXIT_FAILED, "%s",

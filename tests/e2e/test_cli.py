@@ -288,6 +288,12 @@ def test_keys_never_creates_a_store(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_keys_of_a_memory_store(cli):
+    """A store that lives in another process is not shown as an empty one."""
+    done = cli.run("keys", "ls", "--store", "memory:")
+    assert done.returncode == FAILED and b"memory" in done.stderr, done
+
+
 def test_keys_by_configuration(gateway, cli):
     """--config reads the store's place from the file that serve runs with."""
     key = new_key()
