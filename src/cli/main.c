@@ -1,4 +1,78 @@
-int main(void)
+/* The program: finds the command and runs it. A new command is one row. */
+#include "cli/cli.h"
+
+#include "config/nearest.h"
+
+static const struct hpx_command commands[] = {
+	{ "serve", "Stands in front of an HTTP API and makes a retried POST happen once.", hpx_cli_serve },
+	{ "check", "Says what is wrong with a configuration, and what it does.", hpx_cli_check },
+	{ "demo", "Shows in a minute what it is for, without and with it.", hpx_cli_demo },
+	{ "keys", "Looks into the store, and settles what is unknown.", hpx_cli_keys },
+	{ "migrate", "Brings a store's schema up to date.", hpx_cli_migrate },
+	{ "version", "Says which version this is.", hpx_cli_version },
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static void print_help(FILE *stream)
 {
-	return 0;
+	fprintf(stream, "Usage: hapax COMMAND [ARGUMENTS]\n\n"
+			"Put hapax in front of an HTTP API, and a retried POST happens once.\n\n");
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		fprintf(stream, "  %-10s%s\n", commands[i].name, commands[i].summary);
+	fprintf(stream, "\n`hapax COMMAND --help` says more about each.\n");
+}
+
+static const struct hpx_command *find(const char *name)
+{
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static int complain_unknown(const char *name)
+{
+	struct hpx_nearest nearest = { 0 };
+
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		hpx_nearest_try(&nearest, hpx_span_of(name), hpx_span_of(commands[i].name));
+	fprintf(stderr, "hapax: there is no command \"%s\"", name);
+	if (nearest.word.ptr != NULL)
+		fprintf(stderr, "; did you mean \"%.*s\"?", HPX_SPAN_ARG(nearest.word));
+	fprintf(stderr, "\n`hapax --help` lists the commands.\n");
+	return HPX_EXIT_USAGE;
+}
+
+/* `hapax help X` is `hapax X --help`. */
+static int help(int argc, char **argv)
+{
+	const struct hpx_command *command = argc > 1 ? find(argv[1]) : NULL;
+	char flag[] = "--help";
+
+	if (argc > 1 && command == NULL)
+		return complain_unknown(argv[1]);
+	if (command == NULL) {
+		print_help(stdout);
+		return HPX_EXIT_OK;
+	}
+	char *arguments[] = { argv[1], flag, NULL };
+	return command->run(2, arguments);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return HPX_EXIT_USAGE;
+	}
+	const char *name = argv[1];
+	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+		return help(argc - 1, argv + 1);
+	if (strcmp(name, "--version") == 0)
+		name = "version";
+	const struct hpx_command *command = find(name);
+	if (command == NULL)
+		return complain_unknown(name);
+	return command->run(argc - 1, argv + 1);
 }

@@ -1,0 +1,181 @@
+/* Arguments: one reader for all commands, so that they agree on --help, on
+ * what a mistake looks like and on its exit code. */
+#include "cli/cli.h"
+
+#include <stdlib.h>
+
+#include "config/nearest.h"
+
+/* The width of the column with flags in --help. */
+#define COLUMN 26
+#define LINE 79
+
+/* Words of `text`, in lines of at most LINE columns, behind `indent`. */
+static void print_wrapped(const char *text, int indent)
+{
+	int column = indent;
+	struct hpx_span rest = hpx_span_of(text);
+	struct hpx_span word;
+
+	while (hpx_span_split(&rest, ' ', &word)) {
+		if (column > indent && column + 1 + (int)word.len > LINE) {
+			printf("\n%*s", indent, "");
+			column = indent;
+		}
+		printf("%s%.*s", column > indent ? " " : "", HPX_SPAN_ARG(word));
+		column += (int)word.len + (column > indent);
+	}
+	putchar('\n');
+}
+
+static void print_flag(const struct hpx_cli_flag *flag)
+{
+	int width = printf("  --%s%s%s", flag->name, flag->value ? " " : "",
+			   flag->value ? flag->value : "");
+
+	if (width >= COLUMN)
+		printf("\n%*s", COLUMN, "");
+	else
+		printf("%*s", COLUMN - width, "");
+	print_wrapped(flag->text, COLUMN);
+}
+
+void hpx_cli_help(const struct hpx_cli_usage *usage)
+{
+	static const struct hpx_cli_flag help = { "help", NULL, "Shows this.", NULL };
+
+	printf("Usage: %s\n\n%s\n\n", usage->synopsis, usage->about);
+	for (size_t i = 0; i < usage->flag_count; i++)
+		if (usage->flags[i].text != NULL)
+			print_flag(&usage->flags[i]);
+	print_flag(&help);
+}
+
+static const struct hpx_cli_flag *find(const struct hpx_cli_usage *usage, struct hpx_span name)
+{
+	for (size_t i = 0; i < usage->flag_count; i++)
+		if (hpx_span_eq(name, hpx_span_of(usage->flags[i].name)))
+			return &usage->flags[i];
+	return NULL;
+}
+
+static void complain_unknown(const struct hpx_cli_usage *usage, const char *command,
+			     struct hpx_span name)
+{
+	struct hpx_nearest nearest = { 0 };
+
+	for (size_t i = 0; i < usage->flag_count; i++)
+		if (usage->flags[i].text != NULL)
+			hpx_nearest_try(&nearest, name, hpx_span_of(usage->flags[i].name));
+	fprintf(stderr, "hapax %s: unknown flag --%.*s", command, HPX_SPAN_ARG(name));
+	if (nearest.word.ptr != NULL)
+		fprintf(stderr, "; did you mean --%.*s?", HPX_SPAN_ARG(nearest.word));
+	fprintf(stderr, "\n");
+}
+
+/* Reads the flag at argv[at]; gives the index behind it, 0 on a mistake. */
+static int read_flag(const struct hpx_cli_usage *usage, int argc, char **argv, int at)
+{
+	struct hpx_span text = hpx_span_skip(hpx_span_of(argv[at]), 2);
+	struct hpx_span name = hpx_span_first(text, hpx_span_index(text, '='));
+	const char *value = name.len < text.len ? text.ptr + name.len + 1 : NULL;
+	const struct hpx_cli_flag *flag = find(usage, name);
+
+	if (flag == NULL) {
+		complain_unknown(usage, argv[0], name);
+		return 0;
+	}
+	if (*flag->ret_value != NULL) {
+		fprintf(stderr, "hapax %s: --%s is given twice\n", argv[0], flag->name);
+		return 0;
+	}
+	if (flag->value == NULL && value != NULL) {
+		fprintf(stderr, "hapax %s: --%s takes no value\n", argv[0], flag->name);
+		return 0;
+	}
+	if (flag->value != NULL && value == NULL) {
+		if (at + 1 == argc) {
+			fprintf(stderr, "hapax %s: --%s needs a value: --%s %s\n", argv[0],
+				flag->name, flag->name, flag->value);
+			return 0;
+		}
+		value = argv[++at];
+	}
+	*flag->ret_value = flag->value == NULL ? "true" : value;
+	return at + 1;
+}
+
+static bool is_flag(const char *text)
+{
+	return text[0] == '-' && text[1] != '\0';
+}
+
+/* Operands move behind the flags, in their order: `hapax keys show K --json`
+ * and `hapax keys show --json K` are the same. */
+static void move_back(char **argv, int at, int end)
+{
+	char *operand = argv[at];
+
+	for (int i = at; i + 1 < end; i++)
+		argv[i] = argv[i + 1];
+	argv[end - 1] = operand;
+}
+
+static bool wants_help(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return true;
+	return false;
+}
+
+/* Gives the index of the first operand, 0 on a mistake. */
+static int read_all(const struct hpx_cli_usage *usage, int argc, char **argv)
+{
+	int at = 1;
+	int end = argc;
+
+	while (at < end) {
+		if (strcmp(argv[at], "--") == 0) {
+			for (int left = end - at - 1; left > 0; left--)
+				move_back(argv, at + 1, argc);
+			return at + 1;
+		}
+		if (!is_flag(argv[at])) {
+			move_back(argv, at, argc);
+			end--;
+		} else if (argv[at][1] != '-') {
+			fprintf(stderr, "hapax %s: unknown flag %s; flags are written --name\n",
+				argv[0], argv[at]);
+			return 0;
+		} else {
+			at = read_flag(usage, end, argv, at);
+			if (at == 0)
+				return 0;
+		}
+	}
+	return end;
+}
+
+bool hpx_cli_read(const struct hpx_cli_usage *usage, int argc, char **argv, int *ret_rest,
+		  int *ret_exit)
+{
+	if (wants_help(argc, argv)) {
+		hpx_cli_help(usage);
+		*ret_exit = HPX_EXIT_OK;
+		return false;
+	}
+	int rest = read_all(usage, argc, argv);
+	if (rest > 0 && (size_t)(argc - rest) > usage->operands_max) {
+		fprintf(stderr, "hapax %s: \"%s\" is one argument too many\n", argv[0],
+			argv[rest + (int)usage->operands_max]);
+		rest = 0;
+	}
+	if (rest == 0) {
+		fprintf(stderr, "Usage: %s\n", usage->synopsis);
+		*ret_exit = HPX_EXIT_USAGE;
+		return false;
+	}
+	*ret_rest = rest;
+	return true;
+}

@@ -1,0 +1,188 @@
+/* hapax check: what is wrong with a configuration, and what it does. It also
+ * prints what is generated from the table of options. */
+#include "cli/cli.h"
+
+#include "config/value.h"
+
+#define OUTPUT_BYTES_MAX ((size_t)4 << 20)
+
+/* What the summary says of a route, besides its pattern. */
+static const char *const columns[] = { "key", "scope", "server_error", "concurrent", "retention" };
+
+#define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
+
+static void print_column(const struct hpx_route *route, size_t column, char out[HPX_UNIT_SIZE])
+{
+	char path[HPX_OPTION_PATH_SIZE];
+
+	snprintf(path, sizeof(path), "defaults.%s", columns[column]);
+	hpx_value_print(hpx_option_find(hpx_span_of(path)), route, out);
+}
+
+/* The n-th route, the defaults last: as requests are matched. */
+static const struct hpx_route *route_at(const struct hpx_settings *settings, size_t n)
+{
+	return n < settings->route_count ? &settings->routes[n] : &settings->fallback;
+}
+
+static enum hpx_status print_route(const struct hpx_route *route, int width,
+				   struct hpx_buffer *out)
+{
+	enum hpx_status status =
+		hpx_buffer_printf(out, "  %-*.*s", width, HPX_SPAN_ARG(route->pattern));
+	char text[HPX_UNIT_SIZE];
+
+	for (size_t i = 0; i < COLUMN_COUNT && status == HPX_OK; i++) {
+		print_column(route, i, text);
+		status = hpx_buffer_printf(out, i + 1 < COLUMN_COUNT ? "  %-12s" : "  %s\n", text);
+	}
+	return status;
+}
+
+static enum hpx_status print_routes(const struct hpx_settings *settings, struct hpx_buffer *out)
+{
+	int width = (int)strlen("defaults");
+	enum hpx_status status;
+
+	for (size_t n = 0; n < settings->route_count; n++)
+		if ((int)settings->routes[n].pattern.len > width)
+			width = (int)settings->routes[n].pattern.len;
+	status = hpx_buffer_printf(out, "ok\n  %-*s", width, "route");
+	for (size_t i = 0; i < COLUMN_COUNT && status == HPX_OK; i++)
+		status = hpx_buffer_printf(out, i + 1 < COLUMN_COUNT ? "  %-12s" : "  %s\n",
+					   columns[i]);
+	for (size_t n = 0; n <= settings->route_count && status == HPX_OK; n++)
+		status = print_route(route_at(settings, n), width, out);
+	return status;
+}
+
+/* ,"name":"text" with the text made JSON. */
+static enum hpx_status json_member(struct hpx_buffer *out, const char *before, const char *name,
+				   struct hpx_span text)
+{
+	enum hpx_status status = hpx_buffer_printf(out, "%s\"%s\":\"", before, name);
+
+	if (status == HPX_OK)
+		status = hpx_buffer_json(out, text);
+	return status == HPX_OK ? hpx_buffer_byte(out, '"') : status;
+}
+
+static enum hpx_status json_remark(const struct hpx_config_remark *remark, bool first,
+				   struct hpx_buffer *out)
+{
+	enum hpx_status status =
+		json_member(out, first ? "{" : ",{", "weight",
+			    hpx_span_of(hpx_config_weight_name(remark->weight)));
+
+	if (status == HPX_OK && remark->line > 0)
+		status = hpx_buffer_printf(out, ",\"line\":%u,\"column\":%u", remark->line,
+					   remark->column);
+	if (status == HPX_OK)
+		status = json_member(out, ",", "option", remark->option);
+	if (status == HPX_OK)
+		status = json_member(out, ",", "message", remark->message);
+	return status == HPX_OK ? hpx_buffer_byte(out, '}') : status;
+}
+
+static enum hpx_status json_route(const struct hpx_route *route, bool first,
+				  struct hpx_buffer *out)
+{
+	enum hpx_status status = json_member(out, first ? "{" : ",{", "match", route->pattern);
+	char text[HPX_UNIT_SIZE];
+
+	for (size_t i = 0; i < COLUMN_COUNT && status == HPX_OK; i++) {
+		print_column(route, i, text);
+		status = json_member(out, ",", columns[i], hpx_span_of(text));
+	}
+	return status == HPX_OK ? hpx_buffer_byte(out, '}') : status;
+}
+
+static enum hpx_status print_json(const struct hpx_config_report *report,
+				  const struct hpx_settings *settings, struct hpx_buffer *out)
+{
+	enum hpx_status status =
+		hpx_buffer_printf(out, "{\"ok\":%s,\"remarks\":[", settings ? "true" : "false");
+
+	for (size_t i = 0; i < report->count && status == HPX_OK; i++)
+		status = json_remark(&report->remarks[i], i == 0, out);
+	if (status == HPX_OK)
+		status = hpx_buffer_printf(out, "],\"left_out\":%zu,\"routes\":[",
+					   report->left_out);
+	for (size_t n = 0; settings != NULL && n <= settings->route_count && status == HPX_OK; n++)
+		status = json_route(route_at(settings, n), n == 0, out);
+	return status == HPX_OK ? hpx_buffer_text(out, "]}\n") : status;
+}
+
+static int check(const struct hpx_config_flags *flags, bool json, struct hpx_buffer *out)
+{
+	struct hpx_config_report report;
+	struct hpx_settings *settings = NULL;
+
+	hpx_config_report_init(&report);
+	enum hpx_status loaded = hpx_config_load(flags, &report, &settings);
+	enum hpx_status status = loaded == HPX_INVALID ? HPX_OK : loaded;
+	if (status == HPX_OK && json)
+		status = print_json(&report, settings, out);
+	else if (status == HPX_OK)
+		status = hpx_config_report_print(&report, hpx_config_path(flags), out);
+	if (status == HPX_OK && !json && settings != NULL)
+		status = print_routes(settings, out);
+	hpx_settings_unref(settings);
+	hpx_config_report_done(&report);
+	if (status != HPX_OK)
+		fprintf(stderr, "hapax check: %s\n", hpx_status_text(status));
+	int written = hpx_cli_write(hpx_buffer_span(out), stdout);
+	return status == HPX_OK && loaded == HPX_OK ? written : HPX_EXIT_FAILED;
+}
+
+static int print_generated(enum hpx_status (*print)(struct hpx_buffer *out),
+			   struct hpx_buffer *out)
+{
+	enum hpx_status status = print(out);
+
+	if (status != HPX_OK) {
+		fprintf(stderr, "hapax check: %s\n", hpx_status_text(status));
+		return HPX_EXIT_FAILED;
+	}
+	return hpx_cli_write(hpx_buffer_span(out), stdout);
+}
+
+int hpx_cli_check(int argc, char **argv)
+{
+	const char *json = NULL;
+	const char *reference = NULL;
+	const char *sample = NULL;
+	struct hpx_config_flags config;
+	struct hpx_cli_flag flags[HPX_CONFIG_FLAG_MAX + 3];
+	size_t count = hpx_cli_config_flags(&config, flags);
+	struct hpx_buffer out;
+	int rest;
+	int exit_code;
+
+	flags[count++] = (struct hpx_cli_flag){ "json", NULL, "Prints JSON.", &json };
+	flags[count++] = (struct hpx_cli_flag){
+		"print-sample", NULL, "Prints a configuration with every option, explained.", &sample
+	};
+	flags[count++] = (struct hpx_cli_flag){
+		"print-reference", NULL, "Prints the reference of all options.", &reference
+	};
+	const struct hpx_cli_usage usage = {
+		.synopsis = "hapax check --config FILE [--json]",
+		.about = "Reads a configuration as `hapax serve` would, prints every mistake and\n"
+			 "warning with its line and column, and what each route does. Nothing is\n"
+			 "started. Exit code 1 where there is a mistake.",
+		.flags = flags,
+		.flag_count = count,
+	};
+	if (!hpx_cli_read(&usage, argc, argv, &rest, &exit_code))
+		return exit_code;
+	hpx_buffer_init(&out, OUTPUT_BYTES_MAX);
+	if (reference != NULL)
+		exit_code = print_generated(hpx_config_print_reference, &out);
+	else if (sample != NULL)
+		exit_code = print_generated(hpx_config_print_sample, &out);
+	else
+		exit_code = check(&config, json != NULL, &out);
+	hpx_buffer_done(&out);
+	return exit_code;
+}

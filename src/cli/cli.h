@@ -1,0 +1,66 @@
+/* The program's commands, one file each, and the reader of their arguments. */
+#ifndef HPX_CLI_CLI_H
+#define HPX_CLI_CLI_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "config/config.h"
+
+/* Exit codes, the same for every command. */
+#define HPX_EXIT_OK 0
+#define HPX_EXIT_FAILED 1   /* it failed, or something is wrong */
+#define HPX_EXIT_USAGE 2    /* it was called in a wrong way */
+
+struct hpx_command {
+	const char *name;
+	const char *summary;                   /* one line of `hapax --help` */
+	int (*run)(int argc, char **argv);     /* argv[0] is the command's name */
+};
+
+int hpx_cli_serve(int argc, char **argv);
+int hpx_cli_demo(int argc, char **argv);
+int hpx_cli_migrate(int argc, char **argv);
+int hpx_cli_check(int argc, char **argv);
+int hpx_cli_keys(int argc, char **argv);
+int hpx_cli_version(int argc, char **argv);
+
+/* One --flag of a command. */
+struct hpx_cli_flag {
+	const char *name;        /* without the dashes */
+	const char *value;       /* what --help calls its value: "FILE"; NULL: a switch */
+	const char *text;        /* its sentence; NULL: not shown */
+	const char **ret_value;  /* gets the value, or "true" of a switch */
+};
+
+struct hpx_cli_usage {
+	const char *synopsis;    /* "hapax check [--config FILE]" */
+	const char *about;       /* what the command does, whole lines */
+	const struct hpx_cli_flag *flags;
+	size_t flag_count;
+	size_t operands_max;     /* what is not a flag */
+};
+
+#define HPX_CLI_FLAGS_MAX 32
+
+/* Reads argv[1] and on. True: go on; `*ret_rest` is the index of the first
+ * operand. False: stop with `*ret_exit`; --help or what is wrong was printed.
+ * A flag may be given once; "--name value" and "--name=value" are the same. */
+bool hpx_cli_read(const struct hpx_cli_usage *usage, int argc, char **argv, int *ret_rest,
+		  int *ret_exit);
+/* The flags of the option table, as rows for `usage.flags`; they fill
+ * `*flags`. Returns how many were written to `rows`. */
+size_t hpx_cli_config_flags(struct hpx_config_flags *flags,
+			    struct hpx_cli_flag rows[HPX_CONFIG_FLAG_MAX]);
+
+void hpx_cli_help(const struct hpx_cli_usage *usage);
+
+/* Loads the configuration and prints every remark on standard error. NULL:
+ * there were mistakes (or no memory). */
+struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags);
+
+/* Writes the buffer to a stream; HPX_EXIT_OK, or HPX_EXIT_FAILED with a
+ * message where that fails. */
+int hpx_cli_write(struct hpx_span text, FILE *stream);
+
+#endif

@@ -1,0 +1,64 @@
+/* hapax version: the version, the libraries it runs with, and, in a build for
+ * crash tests, the steps where it can be made to die. */
+#include "cli/cli.h"
+
+#include <jansson.h>
+#include <openssl/crypto.h>
+#include <sqlite3.h>
+#include <uv.h>
+#include <yaml.h>
+#include <zlib.h>
+
+#include "base/step.h"
+
+static int print_version(bool verbose)
+{
+	printf("hapax %s\n", HPX_VERSION);
+	if (verbose)
+		printf("libuv %s\nSQLite %s\n%s\nzlib %s\nlibyaml %s\nJansson %s\n",
+		       uv_version_string(), sqlite3_libversion(), OpenSSL_version(OPENSSL_VERSION),
+		       zlibVersion(), yaml_get_version_string(), jansson_version_str());
+	return HPX_EXIT_OK;
+}
+
+#ifdef HPX_STEPS
+#define STEPS_TEXT "Lists the steps where HAPAX_CRASH_AT and HAPAX_STOP_AT work."
+
+static int print_steps(void)
+{
+	for (int i = 0; i < HPX_STEP_COUNT; i++)
+		printf("%s\t%s\n", hpx_step_name((enum hpx_step)i),
+		       hpx_step_text((enum hpx_step)i));
+	return HPX_EXIT_OK;
+}
+#else
+#define STEPS_TEXT NULL
+
+static int print_steps(void)
+{
+	fprintf(stderr, "hapax version: this build has no steps (meson setup -Dsteps=true)\n");
+	return HPX_EXIT_FAILED;
+}
+#endif
+
+int hpx_cli_version(int argc, char **argv)
+{
+	const char *verbose = NULL;
+	const char *steps = NULL;
+	const struct hpx_cli_flag flags[] = {
+		{ "verbose", NULL, "Also the libraries that it runs with.", &verbose },
+		{ "steps", NULL, STEPS_TEXT, &steps },
+	};
+	const struct hpx_cli_usage usage = {
+		.synopsis = "hapax version [--verbose]",
+		.about = "Says which version this is.",
+		.flags = flags,
+		.flag_count = sizeof(flags) / sizeof(flags[0]),
+	};
+	int rest;
+	int exit_code;
+
+	if (!hpx_cli_read(&usage, argc, argv, &rest, &exit_code))
+		return exit_code;
+	return steps != NULL ? print_steps() : print_version(verbose != NULL);
+}

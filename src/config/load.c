@@ -1,0 +1,151 @@
+/* Loading: the file's bytes, then the steps of reading.h in order. */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "config/reading.h"
+
+/* Nodes, names and paths of a file of 1 MiB: a node has some 100 bytes, and
+ * the places of 1000 routes take 1 MiB. */
+#define SCRATCH_BYTES_MAX ((size_t)32 << 20)
+
+void hpx_config_flags_set(struct hpx_config_flags *flags, const char *flag, const char *value)
+{
+	const struct hpx_option *option;
+
+	for (size_t n = 0; (option = hpx_option_flag(n)) != NULL; n++) {
+		if (strcmp(option->flag, flag) != 0)
+			continue;
+		HPX_ASSERT(n < HPX_CONFIG_FLAG_MAX);
+		flags->value[n] = value;
+		return;
+	}
+	HPX_ASSERT(option != NULL);
+}
+
+const char *hpx_config_path(const struct hpx_config_flags *flags)
+{
+	const struct hpx_option *option;
+
+	for (size_t n = 0; (option = hpx_option_flag(n)) != NULL; n++)
+		if (option->place == HPX_PLACE_COMMAND)
+			return flags->value[n];
+	return NULL;
+}
+
+const struct hpx_given *hpx_reading_given(const struct hpx_reading *reading, const char *path,
+					  const struct hpx_given_set *route)
+{
+	struct hpx_span name = hpx_span_of(path);
+	const struct hpx_option *option = hpx_option_find(name);
+	const struct hpx_given_set *set = &reading->global;
+
+	HPX_ASSERT(option != NULL);
+	if (hpx_span_starts(name, HPX_SPAN("routes[].")))
+		set = route;
+	else if (hpx_span_starts(name, HPX_SPAN("defaults.")))
+		set = &reading->defaults;
+	return &set->at[hpx_option_index(option)];
+}
+
+static enum hpx_status read_steps(struct hpx_reading *reading, struct hpx_span text,
+				  const struct hpx_config_flags *flags)
+{
+	enum hpx_status status =
+		hpx_yaml_read(text, reading->scratch, reading->report, &reading->tree);
+
+	if (status == HPX_OK)
+		status = hpx_reading_values(reading, flags);
+	if (status == HPX_OK)
+		status = hpx_reading_build(reading);
+	/* Where half of the file was not read, what it lacks is no mistake. */
+	if (status == HPX_OK && reading->tree.whole)
+		hpx_reading_rules(reading);
+	if (status == HPX_OK && reading->report->mistakes > 0)
+		status = HPX_INVALID;
+	if (status == HPX_OK)
+		hpx_route_sort(reading->settings->routes, reading->settings->route_count);
+	return status;
+}
+
+enum hpx_status hpx_config_read(struct hpx_span text, const struct hpx_config_flags *flags,
+				struct hpx_config_report *report,
+				struct hpx_settings **ret_settings)
+{
+	struct hpx_arena scratch;
+	struct hpx_reading reading = {
+		.settings = hpx_settings_new(),
+		.report = report,
+		.scratch = &scratch,
+	};
+
+	if (reading.settings == NULL)
+		return HPX_NOMEM;
+	hpx_arena_init(&scratch, SCRATCH_BYTES_MAX);
+	enum hpx_status status = read_steps(&reading, text, flags);
+	hpx_config_report_sort(report);
+	hpx_arena_done(&scratch);
+	if (status == HPX_OK)
+		*ret_settings = reading.settings;
+	else
+		hpx_settings_unref(reading.settings);
+	return status;
+}
+
+static enum hpx_status refuse_file(struct hpx_config_report *report, const char *problem,
+				   const char *cause)
+{
+	hpx_config_remark(report, HPX_CONFIG_MISTAKE, 0, 0, HPX_SPAN(""), "%s%s", problem, cause);
+	return HPX_INVALID;
+}
+
+static enum hpx_status read_bytes(int fd, struct hpx_buffer *bytes,
+				  struct hpx_config_report *report)
+{
+	for (;;) {
+		char piece[4096];
+		ssize_t n = read(fd, piece, sizeof(piece));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return refuse_file(report, "cannot be read: ", strerror(errno));
+		if (n == 0)
+			return HPX_OK;
+		enum hpx_status status = hpx_buffer_append(bytes, hpx_span(piece, (size_t)n));
+		if (status == HPX_TOO_LARGE)
+			return refuse_file(report, "is larger than 1 MiB, ",
+					   "which no configuration is");
+		if (status != HPX_OK)
+			return status;
+	}
+}
+
+static enum hpx_status read_file(const char *path, struct hpx_buffer *bytes,
+				 struct hpx_config_report *report)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return refuse_file(report, "cannot be opened: ", strerror(errno));
+	enum hpx_status status = read_bytes(fd, bytes, report);
+	close(fd);
+	return status;
+}
+
+enum hpx_status hpx_config_load(const struct hpx_config_flags *flags,
+				struct hpx_config_report *report,
+				struct hpx_settings **ret_settings)
+{
+	const char *path = hpx_config_path(flags);
+	struct hpx_buffer bytes;
+	enum hpx_status status = HPX_OK;
+
+	hpx_buffer_init(&bytes, HPX_CONFIG_FILE_BYTES_MAX);
+	if (path != NULL)
+		status = read_file(path, &bytes, report);
+	if (status == HPX_OK)
+		status = hpx_config_read(hpx_buffer_span(&bytes), flags, report, ret_settings);
+	hpx_buffer_done(&bytes);
+	return status;
+}

@@ -1,0 +1,39 @@
+/* The member of the settings or of a route that an option's row points at. */
+#ifndef HPX_CONFIG_MEMBER_H
+#define HPX_CONFIG_MEMBER_H
+
+#include "config/option.h"
+#include "net/address.h"
+
+/* Numbers, choices and switches, whatever the width of their member. */
+void hpx_member_put(const struct hpx_option *option, void *base, uint64_t value);
+uint64_t hpx_member_get(const struct hpx_option *option, const void *base);
+
+static inline void *hpx_member_at(const struct hpx_option *option, void *base)
+{
+	return (char *)base + option->offset;
+}
+
+static inline struct hpx_span *hpx_member_text(const struct hpx_option *option, void *base)
+{
+	return hpx_member_at(option, base);
+}
+
+static inline struct hpx_address *hpx_member_address(const struct hpx_option *option, void *base)
+{
+	return hpx_member_at(option, base);
+}
+
+/* Whether an address that can be off is on. */
+static inline bool *hpx_member_switch(const struct hpx_option *option, void *base)
+{
+	return (bool *)((char *)base + option->other);
+}
+
+/* The count of a list. */
+static inline size_t *hpx_member_count(const struct hpx_option *option, void *base)
+{
+	return (size_t *)(void *)((char *)base + option->other);
+}
+
+#endif

@@ -1,0 +1,55 @@
+/* The distance of two words, by the rows of their table (Damerau and
+ * Levenshtein, neighbours swapped at most once). */
+#include "config/nearest.h"
+
+#define WORD_MAX 63
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+size_t hpx_nearest_distance(struct hpx_span a, struct hpx_span b)
+{
+	size_t rows[3][WORD_MAX + 1];
+	size_t *before = rows[0];
+	size_t *last = rows[1];
+	size_t *row = rows[2];
+
+	if (a.len > WORD_MAX || b.len > WORD_MAX)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= b.len; j++)
+		last[j] = j;
+	for (size_t i = 1; i <= a.len; i++) {
+		row[0] = i;
+		for (size_t j = 1; j <= b.len; j++) {
+			bool same = lower(a.ptr[i - 1]) == lower(b.ptr[j - 1]);
+			row[j] = least(least(last[j], row[j - 1]) + 1, last[j - 1] + !same);
+			if (i > 1 && j > 1 && lower(a.ptr[i - 1]) == lower(b.ptr[j - 2]) &&
+			    lower(a.ptr[i - 2]) == lower(b.ptr[j - 1]))
+				row[j] = least(row[j], before[j - 2] + 1);
+		}
+		size_t *free_row = before;
+		before = last;
+		last = row;
+		row = free_row;
+	}
+	return last[b.len];
+}
+
+void hpx_nearest_try(struct hpx_nearest *nearest, struct hpx_span given,
+		     struct hpx_span candidate)
+{
+	size_t distance = hpx_nearest_distance(given, candidate);
+
+	if (distance > 1 + candidate.len / 4 || distance >= candidate.len)
+		return;
+	if (nearest->word.ptr != NULL && distance >= nearest->distance)
+		return;
+	*nearest = (struct hpx_nearest){ candidate, distance };
+}

@@ -1,0 +1,21 @@
+/* "Did you mean": how far two words are apart. */
+#ifndef HPX_CONFIG_NEAREST_H
+#define HPX_CONFIG_NEAREST_H
+
+#include "base/span.h"
+
+/* The best candidate so far. Begin with { 0 }. */
+struct hpx_nearest {
+	struct hpx_span word;      /* ptr NULL: none was near enough */
+	size_t distance;
+};
+
+/* Inserted, deleted, changed and swapped neighbouring letters, whatever the
+ * case; SIZE_MAX where one of them is longer than any name of ours. */
+size_t hpx_nearest_distance(struct hpx_span a, struct hpx_span b);
+/* Keeps `candidate` if it is nearer to `given` than the best so far, and near
+ * enough that it may be what was meant. */
+void hpx_nearest_try(struct hpx_nearest *nearest, struct hpx_span given,
+		     struct hpx_span candidate);
+
+#endif

@@ -1,0 +1,161 @@
+/* What does not go together, or is probably not meant: looked at when every
+ * value is in its place. */
+#include "config/reading.h"
+#include "http/field.h"
+
+/* A remark about the option of this path, where it was given. */
+static void remark(struct hpx_reading *reading, enum hpx_config_weight weight,
+		   const struct hpx_given *given, const char *path, const char *message)
+{
+	hpx_config_remark(reading->report, weight, given->line, given->column,
+			  hpx_span_of(path), "%s", message);
+}
+
+static void mistake(struct hpx_reading *reading, const char *path, const char *message)
+{
+	remark(reading, HPX_CONFIG_MISTAKE, hpx_reading_given(reading, path, NULL), path,
+	       message);
+}
+
+static void warn(struct hpx_reading *reading, const char *path, const char *message)
+{
+	remark(reading, HPX_CONFIG_WARNING, hpx_reading_given(reading, path, NULL), path,
+	       message);
+}
+
+static bool is_given(const struct hpx_reading *reading, const char *path)
+{
+	return hpx_reading_given(reading, path, NULL)->given;
+}
+
+static void check_addresses(struct hpx_reading *reading)
+{
+	const struct hpx_settings *settings = reading->settings;
+	const struct hpx_address *listen = &settings->listen;
+	const struct hpx_address *upstream = &settings->upstream;
+
+	if (!is_given(reading, "upstream"))
+		mistake(reading, "upstream",
+			"is missing; say where the API is, e.g. upstream: "
+			"http://127.0.0.1:9000, or --upstream on the command line");
+	/* Port 0 is any free one: twice the same is not the same. */
+	if (settings->has_admin && strcmp(listen->text, settings->admin.text) == 0 &&
+	    (listen->is_unix || listen->port != 0))
+		mistake(reading, "admin",
+			"is the same address as listen; give it its own, or off");
+	if (listen->is_unix == upstream->is_unix && listen->port == upstream->port &&
+	    strcmp(listen->host, upstream->host) == 0 &&
+	    strcmp(listen->path, upstream->path) == 0)
+		mistake(reading, "upstream",
+			"is the address that hapax itself listens on; give the API's");
+}
+
+static void check_store(struct hpx_reading *reading)
+{
+	struct hpx_span scheme = HPX_SPAN("sqlite:");
+	struct hpx_span url = reading->settings->store;
+
+	/* Without a file, somebody is trying hapax out. */
+	if (reading->tree.count > 0 && hpx_span_starts(url, scheme) &&
+	    url.ptr[scheme.len] != '/')
+		remark(reading, HPX_CONFIG_NOTE, hpx_reading_given(reading, "store", NULL),
+		       "store",
+		       "is a relative path: another working directory is another, empty store; "
+		       "services name it from / on");
+	if (hpx_span_eq(url, HPX_SPAN("memory:")))
+		warn(reading, "store",
+		     "keeps operations in memory: after a restart, every key is executed again");
+}
+
+static void check_tenant(struct hpx_reading *reading)
+{
+	const struct hpx_settings *settings = reading->settings;
+	bool named = settings->tenant_from == HPX_TENANT_HEADER ||
+		     settings->tenant_from == HPX_TENANT_COOKIE;
+
+	if (named && !is_given(reading, "tenant.name"))
+		mistake(reading, "tenant.from",
+			settings->tenant_from == HPX_TENANT_HEADER ?
+				"is header, but no header is named; add e.g. tenant.name: X-Tenant" :
+				"is cookie, but no cookie is named; add e.g. tenant.name: session");
+	if (!named && is_given(reading, "tenant.name"))
+		warn(reading, "tenant.name",
+		     "has no effect unless tenant.from is header or cookie");
+	if (settings->tenant_from == HPX_TENANT_ANONYMOUS && settings->tenant_required)
+		mistake(reading, "tenant.required",
+			"cannot be true where tenant.from is anonymous; leave one out");
+	if (settings->tenant_from == HPX_TENANT_HEADER && settings->trusted_peer_count == 0 &&
+	    !settings->listen.is_unix)
+		mistake(reading, "tenant.from",
+			"is header, which any client could send; list your proxies in "
+			"trusted_peers, or listen on a unix socket (listen: unix:PATH)");
+}
+
+/* Headers that mean something else already. */
+static void check_key_header(struct hpx_reading *reading)
+{
+	static const struct hpx_span taken[] = {
+		HPX_SPAN_INIT("host"),    HPX_SPAN_INIT("authorization"),
+		HPX_SPAN_INIT("cookie"),  HPX_SPAN_INIT("connection"),
+		HPX_SPAN_INIT("expect"),  HPX_SPAN_INIT("transfer-encoding"),
+		HPX_SPAN_INIT("upgrade"), HPX_SPAN_INIT("te"),
+		HPX_SPAN_INIT("trailer"), HPX_SPAN_INIT("keep-alive"),
+		HPX_SPAN_INIT("via"),
+	};
+	struct hpx_span name = reading->settings->key_header;
+	bool bad = hpx_field_is_ours(name) || hpx_span_istarts(name, HPX_SPAN("content-"));
+
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+		bad = bad || hpx_span_ieq(name, taken[i]);
+	if (bad)
+		mistake(reading, "key_header",
+			"names a header that means something else; e.g. Idempotency-Key");
+}
+
+/* Two options of which the first must not be the larger. */
+static void check_order(struct hpx_reading *reading, enum hpx_config_weight weight,
+			const char *small, const char *large, uint64_t small_value,
+			uint64_t large_value, const char *effect)
+{
+	const struct hpx_given *given = hpx_reading_given(reading, small, NULL);
+
+	if (small_value <= large_value)
+		return;
+	if (!given->given)
+		given = hpx_reading_given(reading, large, NULL);
+	hpx_config_remark(reading->report, weight, given->line, given->column,
+			  hpx_span_of(small), "is larger than %s: %s", large, effect);
+}
+
+static void check_limits(struct hpx_reading *reading)
+{
+	const struct hpx_settings *settings = reading->settings;
+
+	check_order(reading, HPX_CONFIG_MISTAKE, "limits.request_body", "limits.bodies",
+		    settings->request_body_bytes_max, settings->bodies_bytes_max,
+		    "such a request could never be taken");
+	check_order(reading, HPX_CONFIG_MISTAKE, "limits.response_body", "limits.bodies",
+		    settings->response_body_bytes_max, settings->bodies_bytes_max,
+		    "such an answer could never be stored");
+	check_order(reading, HPX_CONFIG_WARNING, "limits.waiters_per_operation",
+		    "limits.waiters", settings->waiters_per_operation_max,
+		    settings->waiters_max, "it is never reached");
+	check_order(reading, HPX_CONFIG_WARNING, "timeouts.first_byte", "timeouts.whole",
+		    (uint64_t)settings->first_byte_timeout_ms,
+		    (uint64_t)settings->whole_timeout_ms, "it is never reached");
+	check_order(reading, HPX_CONFIG_WARNING, "timeouts.connect", "timeouts.whole",
+		    (uint64_t)settings->connect_timeout_ms,
+		    (uint64_t)settings->whole_timeout_ms, "it is never reached");
+}
+
+void hpx_reading_rules(struct hpx_reading *reading)
+{
+	check_addresses(reading);
+	check_tenant(reading);
+	check_key_header(reading);
+	check_limits(reading);
+	hpx_reading_route_rules(reading);
+	/* Beside mistakes, what is only good to know is noise. */
+	if (reading->report->mistakes == 0)
+		check_store(reading);
+}

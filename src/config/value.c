@@ -1,0 +1,269 @@
+/* Reading one value, by the kind of its option: numbers, choices, addresses,
+ * names. Lists are in value_list.c. Messages say what was given and what
+ * would be right. */
+#include "config/value.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "config/member.h"
+#include "config/nearest.h"
+#include "config/value_list.h"
+#include "http/field.h"
+#include "net/address.h"
+
+/* How much of a wrong value is shown. */
+#define SHOWN 60
+
+/* For "%.*s": the value, not all of a long one. */
+#define SHOW(text) HPX_SPAN_ARG(hpx_span_first((text), SHOWN))
+
+#define TEXT_MAX 255
+
+enum hpx_status hpx_value_refuse(char problem[HPX_VALUE_PROBLEM_SIZE], const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(problem, HPX_VALUE_PROBLEM_SIZE, format, args);
+	va_end(args);
+	return HPX_INVALID;
+}
+
+static enum hpx_status put_text(const struct hpx_option *option, struct hpx_span text,
+				struct hpx_arena *arena, void *base)
+{
+	struct hpx_span copy = hpx_arena_dup(arena, text);
+
+	if (copy.ptr == NULL)
+		return HPX_NOMEM;
+	*hpx_member_text(option, base) = copy;
+	return HPX_OK;
+}
+
+static enum hpx_status read_text(const struct hpx_option *option, struct hpx_span text,
+				 struct hpx_arena *arena, void *base, char *problem)
+{
+	if (text.len == 0 || text.len > TEXT_MAX)
+		return hpx_value_refuse(problem, "must have 1 to %d characters", TEXT_MAX);
+	return put_text(option, text, arena, base);
+}
+
+static enum hpx_status read_token(const struct hpx_option *option, struct hpx_span text,
+				  struct hpx_arena *arena, void *base, char *problem)
+{
+	if (text.len > TEXT_MAX || !hpx_is_token(text))
+		return hpx_value_refuse(problem,
+					"\"%.*s\" is no name of a header or cookie: letters, "
+					"digits and -_ without spaces, e.g. %s",
+					SHOW(text),
+					option->example ? option->example : option->standard);
+	return put_text(option, text, arena, base);
+}
+
+/* A store's URL can carry a password one day: it is never shown. */
+static enum hpx_status read_store(const struct hpx_option *option, struct hpx_span text,
+				  struct hpx_arena *arena, void *base, char *problem)
+{
+	struct hpx_span scheme = HPX_SPAN("sqlite:");
+	bool file = hpx_span_starts(text, scheme) && text.len > scheme.len;
+
+	if (!file && !hpx_span_eq(text, HPX_SPAN("memory:")))
+		return hpx_value_refuse(problem,
+					"is no store that this version knows: write sqlite:PATH, "
+					"e.g. sqlite:hapax.db");
+	return put_text(option, text, arena, base);
+}
+
+static enum hpx_status read_address(const struct hpx_option *option, struct hpx_span text,
+				    struct hpx_arena *arena, void *base, char *problem)
+{
+	bool off = option->off && hpx_span_eq(text, HPX_SPAN("off"));
+	struct hpx_address address = { .port = 0 };
+	const char *reason = "";
+	enum hpx_status status = HPX_OK;
+	(void)arena;
+
+	if (option->kind == HPX_OPTION_UPSTREAM)
+		status = hpx_address_parse_upstream(text, &address, &reason);
+	else if (!off)
+		status = hpx_address_parse(text, &address, &reason);
+	/* Not shown: somebody may have put a password into the URL. */
+	if (status == HPX_INVALID)
+		return hpx_value_refuse(problem, "%s; write e.g. %s%s", reason,
+					option->standard ? option->standard : option->example,
+					option->off ? " or off" : "");
+	if (status != HPX_OK)
+		return status;
+	*hpx_member_address(option, base) = address;
+	if (option->off)
+		*hpx_member_switch(option, base) = !off;
+	return HPX_OK;
+}
+
+static void print_number(const struct hpx_option *option, uint64_t value,
+			 char out[HPX_UNIT_SIZE])
+{
+	if (option->kind == HPX_OPTION_DURATION)
+		hpx_duration_print(value, out);
+	else if (option->kind == HPX_OPTION_SIZE)
+		hpx_size_print(value, out);
+	else
+		snprintf(out, HPX_UNIT_SIZE, "%" PRIu64, value);
+}
+
+static enum hpx_status put_number(const struct hpx_option *option, struct hpx_span text,
+				  uint64_t value, void *base, char *problem)
+{
+	char bound[HPX_UNIT_SIZE];
+
+	if (value < option->min || value > option->max) {
+		bool small = value < option->min;
+		print_number(option, small ? option->min : option->max, bound);
+		return hpx_value_refuse(problem, "\"%.*s\" is too %s: at %s %s", SHOW(text),
+					small ? "small" : "large", small ? "least" : "most",
+					bound);
+	}
+	hpx_member_put(option, base, value);
+	return HPX_OK;
+}
+
+static enum hpx_status read_duration(const struct hpx_option *option, struct hpx_span text,
+				     struct hpx_arena *arena, void *base, char *problem)
+{
+	uint64_t ms;
+	(void)arena;
+
+	if (!hpx_duration_parse(text, &ms))
+		return hpx_value_refuse(problem,
+					"\"%.*s\" is no duration: write a whole number and its "
+					"unit, e.g. 250ms, 10s, 2m, 24h or 7d",
+					SHOW(text));
+	return put_number(option, text, ms, base, problem);
+}
+
+static enum hpx_status read_size(const struct hpx_option *option, struct hpx_span text,
+				 struct hpx_arena *arena, void *base, char *problem)
+{
+	uint64_t bytes;
+	(void)arena;
+
+	if (!hpx_size_parse(text, &bytes))
+		return hpx_value_refuse(problem,
+					"\"%.*s\" is no size: write a whole number of bytes, or "
+					"with a unit, e.g. 512, 32KiB, 1MiB or 1GiB",
+					SHOW(text));
+	return put_number(option, text, bytes, base, problem);
+}
+
+static enum hpx_status read_count(const struct hpx_option *option, struct hpx_span text,
+				  struct hpx_arena *arena, void *base, char *problem)
+{
+	uint64_t count;
+	(void)arena;
+
+	if (!hpx_span_u64(text, INT64_MAX, &count))
+		return hpx_value_refuse(problem,
+					"\"%.*s\" is no whole number from %" PRIu64 " to %" PRIu64,
+					SHOW(text), option->min, option->max);
+	return put_number(option, text, count, base, problem);
+}
+
+static enum hpx_status read_bool(const struct hpx_option *option, struct hpx_span text,
+				 struct hpx_arena *arena, void *base, char *problem)
+{
+	static const char *const words[][2] = {
+		{ "false", "true" },
+		{ "no", "yes" },
+		{ "off", "on" },
+	};
+	(void)arena;
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		for (unsigned value = 0; value < 2; value++) {
+			if (!hpx_span_eq(text, hpx_span_of(words[i][value])))
+				continue;
+			hpx_member_put(option, base, value);
+			return HPX_OK;
+		}
+	}
+	return hpx_value_refuse(problem, "\"%.*s\" is neither true nor false", SHOW(text));
+}
+
+static enum hpx_status refuse_choice(const struct hpx_option *option, struct hpx_span text,
+				     char *problem)
+{
+	struct hpx_nearest nearest = { 0 };
+	char names[HPX_VALUE_PROBLEM_SIZE / 2] = "";
+
+	for (size_t i = 0; option->choices[i] != NULL; i++) {
+		size_t len = strlen(names);
+		hpx_nearest_try(&nearest, text, hpx_span_of(option->choices[i]));
+		snprintf(names + len, sizeof(names) - len, "%s%s", i > 0 ? ", " : "",
+			 option->choices[i]);
+	}
+	if (nearest.word.ptr != NULL)
+		return hpx_value_refuse(problem,
+					"\"%.*s\" is not one of %s; did you mean \"%.*s\"?",
+					SHOW(text), names, HPX_SPAN_ARG(nearest.word));
+	return hpx_value_refuse(problem, "\"%.*s\" is not one of %s", SHOW(text), names);
+}
+
+static enum hpx_status read_choice(const struct hpx_option *option, struct hpx_span text,
+				   struct hpx_arena *arena, void *base, char *problem)
+{
+	(void)arena;
+	for (size_t i = 0; option->choices[i] != NULL; i++) {
+		if (!hpx_span_eq(text, hpx_span_of(option->choices[i])))
+			continue;
+		hpx_member_put(option, base, i);
+		return HPX_OK;
+	}
+	return refuse_choice(option, text, problem);
+}
+
+static enum hpx_status (*const readers[])(const struct hpx_option *option, struct hpx_span text,
+					  struct hpx_arena *arena, void *base,
+					  char *problem) = {
+	[HPX_OPTION_TEXT] = read_text,         [HPX_OPTION_TOKEN] = read_token,
+	[HPX_OPTION_PATTERN] = read_text,      [HPX_OPTION_STORE] = read_store,
+	[HPX_OPTION_ADDRESS] = read_address,   [HPX_OPTION_UPSTREAM] = read_address,
+	[HPX_OPTION_DURATION] = read_duration, [HPX_OPTION_SIZE] = read_size,
+	[HPX_OPTION_COUNT] = read_count,       [HPX_OPTION_BOOL] = read_bool,
+	[HPX_OPTION_CHOICE] = read_choice,
+};
+
+/* No value of ours has control characters; in an address or a name they
+ * would be a trap for whoever reads the log. */
+static bool has_control(struct hpx_span text)
+{
+	for (size_t i = 0; i < text.len; i++)
+		if ((unsigned char)text.ptr[i] < 0x20 || text.ptr[i] == 0x7f)
+			return true;
+	return false;
+}
+
+enum hpx_status hpx_value_read(const struct hpx_option *option, const struct hpx_span *items,
+			       size_t count, struct hpx_arena *arena, void *base,
+			       char problem[HPX_VALUE_PROBLEM_SIZE])
+{
+	for (size_t i = 0; i < count; i++)
+		if (has_control(items[i]))
+			return hpx_value_refuse(problem, "has a control character");
+	if (hpx_option_kind_is_list(option->kind))
+		return hpx_value_read_list(option, items, count, arena, base, problem);
+	return readers[option->kind](option, items[0], arena, base, problem);
+}
+
+void hpx_value_print(const struct hpx_option *option, const void *base, char out[HPX_UNIT_SIZE])
+{
+	uint64_t value = hpx_member_get(option, base);
+
+	if (option->kind == HPX_OPTION_CHOICE)
+		snprintf(out, HPX_UNIT_SIZE, "%s", option->choices[value]);
+	else if (option->kind == HPX_OPTION_BOOL)
+		snprintf(out, HPX_UNIT_SIZE, "%s", value ? "true" : "false");
+	else
+		print_number(option, value, out);
+}

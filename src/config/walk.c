@@ -1,0 +1,177 @@
+/* Through the tree, from one named option to the next, and each into its
+ * member. The tree is flat, so this is a loop with the open groups beside. */
+#include "config/reading.h"
+#include "config/value.h"
+
+/* Where options go while one part of the tree is walked. */
+struct target {
+	void *base;                     /* of POLICY and ROUTE options */
+	struct hpx_given_set *given;
+};
+
+static void refuse_value(struct hpx_reading *reading, const struct hpx_yaml_node *node,
+		       struct hpx_span path, const char *problem)
+{
+	hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->value_line,
+			  node->value_column, path, "%s", problem);
+}
+
+static struct target target_of(struct hpx_reading *reading, const struct hpx_option *option,
+			       struct target policy)
+{
+	if (option->place == HPX_PLACE_GLOBAL)
+		return (struct target){ reading->settings, &reading->global };
+	return policy;
+}
+
+/* The texts of a value: one, or the elements of a list. Where the shape is
+ * wrong, NULL and a problem. */
+static const struct hpx_span *items_of(struct hpx_reading *reading, size_t index,
+				       size_t *ret_count, const char **ret_problem)
+{
+	const struct hpx_yaml_node *node = &reading->tree.nodes[index];
+	struct hpx_span *items;
+	size_t count = 0;
+
+	*ret_problem = NULL;
+	if (node->kind == HPX_YAML_SCALAR) {
+		*ret_count = 1;
+		return &node->text;
+	}
+	items = hpx_arena_zalloc(reading->scratch, node->end - index, sizeof(*items));
+	for (size_t i = index + 1; i < node->end && items != NULL;
+	     i = reading->tree.nodes[i].end) {
+		if (reading->tree.nodes[i].kind != HPX_YAML_SCALAR) {
+			*ret_problem = "is a list of single values";
+			return NULL;
+		}
+		items[count++] = reading->tree.nodes[i].text;
+	}
+	*ret_count = count;
+	return items;
+}
+
+/* What is wrong with the shape of an option's value; NULL: nothing. */
+static const char *shape_problem(const struct hpx_option *option,
+				 const struct hpx_yaml_node *node)
+{
+	bool list = hpx_option_kind_is_list(option->kind);
+
+	if (node->kind == HPX_YAML_SCALAR && node->empty)
+		return "has no value; give one, or leave the line out for the default";
+	if (list ? node->kind == HPX_YAML_LIST : node->kind == HPX_YAML_SCALAR)
+		return NULL;
+	if (list)
+		return node->kind == HPX_YAML_MAPPING ? "must be a list, not a mapping" :
+							"must be a list, not a single value";
+	return node->kind == HPX_YAML_MAPPING ? "must be a single value, not a mapping" :
+						"must be a single value, not a list";
+}
+
+static enum hpx_status take_option(struct hpx_reading *reading, size_t index,
+				   struct hpx_span path, const struct hpx_option *option,
+				   struct target policy)
+{
+	const struct hpx_yaml_node *node = &reading->tree.nodes[index];
+	struct target target = target_of(reading, option, policy);
+	const char *problem = shape_problem(option, node);
+	char text[HPX_VALUE_PROBLEM_SIZE];
+	const struct hpx_span *items = NULL;
+	size_t count;
+
+	target.given->at[hpx_option_index(option)] =
+		(struct hpx_given){ true, node->line, node->column };
+	if (problem == NULL) {
+		items = items_of(reading, index, &count, &problem);
+		if (items == NULL && problem == NULL)
+			return HPX_NOMEM;
+	}
+	if (problem != NULL) {
+		refuse_value(reading, node, path, problem);
+		return HPX_OK;
+	}
+	enum hpx_status status = hpx_value_read(option, items, count, &reading->settings->arena,
+						target.base, text);
+	if (status != HPX_INVALID)
+		return status;
+	refuse_value(reading, node, path, text);
+	return HPX_OK;
+}
+
+static void refuse_unknown(struct hpx_reading *reading, const struct hpx_yaml_node *node,
+			   struct hpx_span path)
+{
+	char nearest[HPX_OPTION_PATH_SIZE];
+
+	hpx_option_nearest(path, nearest);
+	if (nearest[0] == '\0')
+		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
+				  path, "is no option");
+	else
+		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
+				  path, "is no option; did you mean %s?", nearest);
+}
+
+/* One node of the tree. `*ret_inside`: go on with what lies in it. */
+static enum hpx_status visit(struct hpx_reading *reading, size_t index, struct hpx_span path,
+			     struct target policy, bool *ret_inside)
+{
+	const struct hpx_yaml_node *node = &reading->tree.nodes[index];
+	const struct hpx_option *option = hpx_option_find(path);
+
+	*ret_inside = false;
+	if (option != NULL)
+		return take_option(reading, index, path, option, policy);
+	if (!hpx_option_is_group(path)) {
+		refuse_unknown(reading, node, path);
+		return HPX_OK;
+	}
+	/* A group whose options are all commented out is an empty value. */
+	if (node->kind == HPX_YAML_SCALAR && node->empty)
+		return HPX_OK;
+	if (node->kind != HPX_YAML_MAPPING)
+		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
+				  path, "must be a mapping of options, not %s",
+				  hpx_yaml_kind_words(node->kind));
+	*ret_inside = node->kind == HPX_YAML_MAPPING;
+	return HPX_OK;
+}
+
+/* All that lies in the mapping at `index`, whose own path is `prefix`, but
+ * not the routes. Paths of what is entered are kept by depth. */
+enum hpx_status hpx_reading_walk(struct hpx_reading *reading, size_t index,
+				 struct hpx_span prefix, struct hpx_route *route,
+				 struct hpx_given_set *given)
+{
+	struct target policy = { route, given };
+	const struct hpx_yaml_node *nodes = reading->tree.nodes;
+	struct {
+		struct hpx_span path;
+		size_t end;
+	} inside[HPX_YAML_DEPTH_MAX + 1] = { { prefix, nodes[index].end } };
+	size_t depth = 0;
+	bool enter;
+
+	for (size_t i = index + 1; i < nodes[index].end;) {
+		while (i >= inside[depth].end)
+			depth--;
+		struct hpx_span path = hpx_arena_printf(
+			reading->scratch, "%.*s%s%.*s", HPX_SPAN_ARG(inside[depth].path),
+			inside[depth].path.len > 0 ? "." : "", HPX_SPAN_ARG(nodes[i].name));
+		if (path.ptr == NULL)
+			return HPX_NOMEM;
+		if (hpx_span_eq(path, HPX_SPAN("routes"))) {
+			i = nodes[i].end;
+			continue;
+		}
+		enum hpx_status status = visit(reading, i, path, policy, &enter);
+		if (status != HPX_OK)
+			return status;
+		if (enter) {
+			inside[++depth].path = path;
+			inside[depth].end = nodes[i].end;
+		}
+		i = enter ? i + 1 : nodes[i].end;
+	}
+	return HPX_OK;
+}

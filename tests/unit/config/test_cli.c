@@ -1,0 +1,196 @@
+/* Shows what `hapax check` and `hapax version` print and exit with, and how
+ * arguments are read: --help, wrong flags, operands between flags. */
+#include "config_test.h"
+
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+#define ARGUMENTS_MAX 8
+#define OUTPUT_MAX 65536
+
+/* Runs a command with its two streams in files; what it wrote comes back. */
+struct run {
+	int exit_code;
+	char out[OUTPUT_MAX];
+	char err[OUTPUT_MAX];
+};
+
+static void take(FILE *stream, FILE *file, int saved, char *text)
+{
+	fflush(stream);
+	rewind(file);
+	text[fread(text, 1, OUTPUT_MAX - 1, file)] = '\0';
+	fclose(file);
+	dup2(saved, fileno(stream));
+	close(saved);
+}
+
+static void run(int (*command)(int argc, char **argv), const char *const *arguments,
+		struct run *result)
+{
+	char copies[ARGUMENTS_MAX][128];
+	char *argv[ARGUMENTS_MAX + 1];
+	int argc = 0;
+	FILE *out = tmpfile();
+	FILE *err = tmpfile();
+
+	assert_non_null(out);
+	assert_non_null(err);
+	for (; arguments[argc] != NULL; argc++) {
+		snprintf(copies[argc], sizeof(copies[argc]), "%s", arguments[argc]);
+		argv[argc] = copies[argc];
+	}
+	argv[argc] = NULL;
+	fflush(stdout);
+	int saved_out = dup(STDOUT_FILENO);
+	int saved_err = dup(STDERR_FILENO);
+	dup2(fileno(out), STDOUT_FILENO);
+	dup2(fileno(err), STDERR_FILENO);
+	result->exit_code = command(argc, argv);
+	take(stdout, out, saved_out, result->out);
+	take(stderr, err, saved_err, result->err);
+}
+
+struct row {
+	int (*command)(int argc, char **argv);
+	const char *arguments[ARGUMENTS_MAX];
+	int exit_code;
+	const char *out;   /* a part of it */
+	const char *err;
+};
+
+static void check_rows(const struct row *rows, size_t count)
+{
+	static struct run result;
+
+	for (size_t i = 0; i < count; i++) {
+		run(rows[i].command, rows[i].arguments, &result);
+		if (result.exit_code != rows[i].exit_code ||
+		    strstr(result.out, rows[i].out) == NULL ||
+		    strstr(result.err, rows[i].err) == NULL)
+			fail_msg("row %zu (%s %s): got %d\n%s---\n%swant %d\n%s---\n%s", i,
+				 rows[i].arguments[0],
+				 rows[i].arguments[1] ? rows[i].arguments[1] : "",
+				 result.exit_code, result.out, result.err, rows[i].exit_code,
+				 rows[i].out, rows[i].err);
+	}
+}
+
+static void version_says_what_it_is(void **state)
+{
+	static const struct row rows[] = {
+		{ hpx_cli_version, { "version" }, 0, "hapax " HPX_VERSION "\n", "" },
+		{ hpx_cli_version, { "version", "--verbose" }, 0, "\nSQLite 3.", "" },
+		{ hpx_cli_version, { "version", "--help" }, 0, "Usage: hapax version", "" },
+		{ hpx_cli_version, { "version", "x" }, 2, "", "\"x\" is one argument too many" },
+#ifdef HPX_STEPS
+		{ hpx_cli_version, { "version", "--steps" }, 0, "request_read\t", "" },
+#else
+		{ hpx_cli_version, { "version", "--steps" }, 1, "", "this build has no steps" },
+#endif
+	};
+	(void)state;
+	check_rows(rows, COUNT(rows));
+}
+
+static void wrong_flags_are_explained(void **state)
+{
+	static const struct row rows[] = {
+		{ hpx_cli_check, { "check", "--help" }, 0, "  --upstream URL ", "" },
+		{ hpx_cli_check, { "check", "-h" }, 0, "Usage: hapax check", "" },
+		{ hpx_cli_check, { "check", "--confg", "f" }, 2, "",
+		  "hapax check: unknown flag --confg; did you mean --config?\nUsage: hapax check" },
+		{ hpx_cli_check, { "check", "-c", "f" }, 2, "", "unknown flag -c; flags are written" },
+		{ hpx_cli_check, { "check", "--config" }, 2, "",
+		  "--config needs a value: --config FILE" },
+		{ hpx_cli_check, { "check", "--json=1" }, 2, "", "--json takes no value" },
+		{ hpx_cli_check, { "check", "--json", "--json" }, 2, "", "--json is given twice" },
+	};
+	(void)state;
+	check_rows(rows, COUNT(rows));
+}
+
+static void check_says_what_is_wrong(void **state)
+{
+	static const struct row rows[] = {
+		{ hpx_cli_check, { "check", "--upstream", "http://h:1" }, 0,
+		  "ok\n"
+		  "  route     key           scope         server_error  concurrent    retention\n"
+		  "  defaults  required      path          retry         conflict      24h\n",
+		  "" },
+		{ hpx_cli_check, { "check", "--upstream=http://h:1", "--json" }, 0,
+		  "{\"ok\":true,\"remarks\":[],\"left_out\":0,\"routes\":[{\"match\":\"defaults\","
+		  "\"key\":\"required\",\"scope\":\"path\",\"server_error\":\"retry\","
+		  "\"concurrent\":\"conflict\",\"retention\":\"24h\"}]}\n",
+		  "" },
+		{ hpx_cli_check, { "check" }, 1, "upstream: is missing;", "" },
+		{ hpx_cli_check, { "check", "--json", "--upstream", "x" }, 1,
+		  "{\"ok\":false,\"remarks\":[{\"weight\":\"mistake\",\"option\":\"--upstream\","
+		  "\"message\":\"an upstream is http://host[:port]",
+		  "" },
+		{ hpx_cli_check, { "check", "--config", "etc/hapax.yaml" }, 0, "\nok\n", "" },
+		{ hpx_cli_check, { "check", "--config", "/nowhere" }, 1,
+		  "/nowhere: cannot be opened: No such file or directory\n", "" },
+		{ hpx_cli_check, { "check", "--print-sample" }, 0, "\n#listen: 127.0.0.1:8080\n", "" },
+		{ hpx_cli_check, { "check", "--print-reference" }, 0, "# Options\n", "" },
+	};
+	(void)state;
+	check_rows(rows, COUNT(rows));
+}
+
+static void operands_may_stand_between_flags(void **state)
+{
+	static const char *const rows[][ARGUMENTS_MAX] = {
+		{ "x", "a", "b", "--flag", "v", "c" },
+		{ "x", "--flag", "v", "a", "b", "c" },
+		{ "x", "a", "--flag=v", "b", "--", "c" },
+		{ "x", "--flag", "v", "--", "a", "b", "c" },
+		{ "x", "a", "b", "c", "--flag", "v" },
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const char *value = NULL;
+		const struct hpx_cli_flag flags[] = { { "flag", "V", "A flag.", &value } };
+		const struct hpx_cli_usage usage = { "x", "x", flags, 1, 3 };
+		char copies[ARGUMENTS_MAX][16];
+		char *argv[ARGUMENTS_MAX + 1] = { NULL };
+		int argc = 0;
+		int rest = 0;
+		int exit_code = 0;
+		for (; argc < ARGUMENTS_MAX && rows[i][argc] != NULL; argc++) {
+			snprintf(copies[argc], sizeof(copies[argc]), "%s", rows[i][argc]);
+			argv[argc] = copies[argc];
+		}
+		assert_true(hpx_cli_read(&usage, argc, argv, &rest, &exit_code));
+		assert_string_equal(value, "v");
+		assert_int_equal(argc - rest, 3);
+		assert_string_equal(argv[rest], "a");
+		assert_string_equal(argv[rest + 1], "b");
+		assert_string_equal(argv[rest + 2], "c");
+	}
+}
+
+static void load_prints_every_remark(void **state)
+{
+	struct hpx_config_flags flags = { { NULL } };
+	(void)state;
+	hpx_config_flags_set(&flags, "upstream", "http://h:1");
+	struct hpx_settings *settings = hpx_cli_load(&flags);
+	assert_non_null(settings);
+	hpx_settings_unref(settings);
+	hpx_config_flags_set(&flags, "upstream", NULL);
+	assert_null(hpx_cli_load(&flags));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(version_says_what_it_is),
+		cmocka_unit_test(wrong_flags_are_explained),
+		cmocka_unit_test(check_says_what_is_wrong),
+		cmocka_unit_test(operands_may_stand_between_flags),
+		cmocka_unit_test(load_prints_every_remark),
+	};
+	return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+/* Shows that the table of options is whole: every member of the settings has
+ * an option, every name is found by its path, every default is in bounds. */
+#include "config_test.h"
+
+static void mark(unsigned char *seen, size_t offset, size_t width)
+{
+	memset(seen + offset, 1, width);
+}
+
+/* Bytes between `begin` and `end` that no row points at; runs shorter than a
+ * pointer are padding. */
+static void no_hole(const unsigned char *seen, size_t begin, size_t end, const char *what)
+{
+	size_t run = 0;
+
+	for (size_t i = begin; i < end; i++) {
+		run = seen[i] ? 0 : run + 1;
+		if (run >= sizeof(void *))
+			fail_msg("%s: no option for the bytes at offset %zu", what, i + 1 - run);
+	}
+}
+
+static void every_member_has_an_option(void **state)
+{
+	static unsigned char settings[sizeof(struct hpx_settings)];
+	static unsigned char route[sizeof(struct hpx_route)];
+	(void)state;
+	for (size_t i = 0; i < hpx_option_count(); i++) {
+		const struct hpx_option *option = hpx_option_at(i);
+		unsigned char *seen = option->place == HPX_PLACE_GLOBAL ? settings : route;
+		if (option->place == HPX_PLACE_COMMAND)
+			continue;
+		mark(seen, option->offset, option->width);
+		if (hpx_option_kind_is_list(option->kind))
+			mark(seen, option->other, sizeof(size_t));
+		if (option->off)
+			mark(seen, option->other, sizeof(bool));
+	}
+	no_hole(settings, offsetof(struct hpx_settings, listen),
+		offsetof(struct hpx_settings, fallback), "settings");
+	no_hole(route, offsetof(struct hpx_route, policy),
+		offsetof(struct hpx_route, recipe) + offsetof(struct hpx_recipe, version), "route");
+	no_hole(route, offsetof(struct hpx_route, recipe.ignore),
+		offsetof(struct hpx_route, recipe_id), "recipe");
+}
+
+static void every_row_is_found_and_documented(void **state)
+{
+	char path[HPX_OPTION_PATH_SIZE];
+	(void)state;
+	for (size_t i = 0; i < hpx_option_count(); i++) {
+		const struct hpx_option *option = hpx_option_at(i);
+		static const char *const prefix[] = { "", "defaults.", "routes[].", "" };
+		snprintf(path, sizeof(path), "%s%s", prefix[option->place], option->name);
+		const struct hpx_option *found = hpx_option_find(hpx_span_of(path));
+		if (found != (option->place == HPX_PLACE_COMMAND ? NULL : option))
+			fail_msg("%s: not found by its path", path);
+		if (option->text == NULL || option->text[strlen(option->text) - 1] != '.')
+			if (option->text == NULL ||
+			    strcmp(option->text + strlen(option->text) - 2, ".)") != 0)
+				fail_msg("%s: its text is no sentence", path);
+		if (option->standard == NULL && option->example == NULL && option->flag == NULL)
+			fail_msg("%s: neither a default nor an example", path);
+		assert_int_equal(hpx_option_index(option), i);
+	}
+	assert_null(hpx_option_find(HPX_SPAN("defaults.match")));
+	assert_null(hpx_option_find(HPX_SPAN("defaults.listen")));
+	assert_null(hpx_option_find(HPX_SPAN("lease")));
+	assert_null(hpx_option_find(HPX_SPAN("config")));
+	assert_null(hpx_option_find(HPX_SPAN("")));
+}
+
+static void groups_are_known(void **state)
+{
+	static const struct {
+		const char *path;
+		bool group;
+	} rows[] = {
+		{ "limits", true },      { "tenant", true },   { "defaults", true },
+		{ "routes[]", true },    { "limit", false },   { "listen", false },
+		{ "limits.head", false }, { "", false },       { "defaults.fingerprint", true },
+		{ "defaults.limits", false }, { "fingerprint", false },
+		{ "routes[].fingerprint", true },
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++)
+		if (hpx_option_is_group(hpx_span_of(rows[i].path)) != rows[i].group)
+			fail_msg("\"%s\": want %d", rows[i].path, rows[i].group);
+}
+
+static void unknown_names_lead_to_the_nearest(void **state)
+{
+	static const struct {
+		const char *path;
+		const char *nearest;
+	} rows[] = {
+		{ "lisen", "listen" },
+		{ "Listen", "listen" },
+		{ "limit", "limits" },
+		{ "limits.haed", "limits.head" },
+		{ "default", "defaults" },
+		{ "route", "routes" },
+		{ "routes[].server_eror", "routes[].server_error" },
+		{ "defaults.fingerprint.ignored", "defaults.fingerprint.ignore" },
+		{ "lease", "defaults.lease" },
+		{ "server_error", "defaults.server_error" },
+		{ "match", "routes[].match" },
+		{ "request_body", "limits.request_body" },
+		{ "routes[].listen", "listen" },
+		{ "xyzzy", "" },
+		{ "", "" },
+		{ "defaults.", "" },
+	};
+	char nearest[HPX_OPTION_PATH_SIZE];
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		hpx_option_nearest(hpx_span_of(rows[i].path), nearest);
+		if (strcmp(nearest, rows[i].nearest) != 0)
+			fail_msg("\"%s\": got \"%s\", want \"%s\"", rows[i].path, nearest,
+				 rows[i].nearest);
+	}
+}
+
+static void flags_are_those_of_the_table(void **state)
+{
+	static const char *const flags[] = { "config", "listen", "admin",
+					     "upstream", "store", "observe" };
+	(void)state;
+	for (size_t n = 0; n < COUNT(flags); n++)
+		assert_string_equal(hpx_option_flag(n)->flag, flags[n]);
+	assert_null(hpx_option_flag(COUNT(flags)));
+	assert_true(COUNT(flags) <= HPX_CONFIG_FLAG_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_member_has_an_option),
+		cmocka_unit_test(every_row_is_found_and_documented),
+		cmocka_unit_test(groups_are_known),
+		cmocka_unit_test(unknown_names_lead_to_the_nearest),
+		cmocka_unit_test(flags_are_those_of_the_table),
+	};
+	return cmocka_run_group_tests_name("option", tests, NULL, NULL);
+}
