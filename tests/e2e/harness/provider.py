@@ -118,8 +118,11 @@ class Provider:
 
     def stop(self):
         """Connections are refused from here on, and the open ones end."""
+        if self.listener is None:
+            return
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
+        self.listener = None
         if self.path:
             os.unlink(self.path)
         self.drop_connections()
