@@ -21,9 +21,10 @@
 #include "base/clock.h"
 
 #define BATCH_DEFAULT 256
-#define PROBE_MS 250
-#define BACKOFF_FIRST_MS 50
-#define BACKOFF_LAST_MS 5000
+#define PROBE_DEFAULT_MS 250
+/* An op that was put off: from a fifth of a probe's interval to twenty. */
+#define BACKOFF_FIRST(probe_ms) ((probe_ms) / 5 + 1)
+#define BACKOFF_LAST(probe_ms) ((probe_ms) * 20)
 #define FAILURES_UNTIL_DOWN 2
 
 struct list {
@@ -123,12 +124,13 @@ static void settle_with(struct hpx_committer *c, struct hpx_store_op *op, enum h
 
 static void put_off(struct hpx_committer *c, struct hpx_store_op *op)
 {
-	int64_t wait_ms = BACKOFF_FIRST_MS;
+	int64_t wait_ms = BACKOFF_FIRST(c->options.probe_ms);
+	int64_t last_ms = BACKOFF_LAST(c->options.probe_ms);
 
-	for (unsigned i = 0; i < op->tries && wait_ms < BACKOFF_LAST_MS; i++)
+	for (unsigned i = 0; i < op->tries && wait_ms < last_ms; i++)
 		wait_ms *= 2;
 	op->tries++;
-	op->due_ms = hpx_clock_boot_ms() + (wait_ms < BACKOFF_LAST_MS ? wait_ms : BACKOFF_LAST_MS);
+	op->due_ms = hpx_clock_boot_ms() + (wait_ms < last_ms ? wait_ms : last_ms);
 	list_push(&c->retries, op);
 }
 
@@ -170,7 +172,7 @@ static void tell(struct hpx_committer *c, enum hpx_status status)
 
 static void go_down(struct hpx_committer *c, enum hpx_status status)
 {
-	c->probe_ms = hpx_clock_boot_ms() + PROBE_MS;
+	c->probe_ms = hpx_clock_boot_ms() + c->options.probe_ms;
 	atomic_store(&c->healthy, false);
 	if (c->down)
 		return;
@@ -223,9 +225,11 @@ static bool run_alone(struct hpx_committer *c, struct hpx_store_op *op)
 		return true;
 	}
 	c->failures++;
-	fail(c, op, status);
+	/* First the store's state, then the op's end: whoever is told of a
+	 * failure finds it in healthy() already. */
 	if (recover(c) && c->failures >= FAILURES_UNTIL_DOWN)
 		go_down(c, status);
+	fail(c, op, status);
 	return false;
 }
 
@@ -439,6 +443,8 @@ enum hpx_status hpx_committer_start(const struct hpx_committer_options *options,
 	c->options = *options;
 	if (c->options.batch_max == 0)
 		c->options.batch_max = BATCH_DEFAULT;
+	if (c->options.probe_ms <= 0)
+		c->options.probe_ms = PROBE_DEFAULT_MS;
 	list_init(&c->queue);
 	list_init(&c->retries);
 	atomic_store(&c->healthy, true);

@@ -1,0 +1,475 @@
+/* Shows how the SQLite driver treats its file: who may open it, what survives,
+ * what a dead owner left, and that a row which cannot be read is never taken
+ * for absent. */
+#include "fixture.h"
+
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "store/sqlite/sqlite.h"
+
+enum { BODY = 1, A = 11, B = 12 };
+
+static void raw(const char *path, const char *sql)
+{
+	sqlite3 *handle = NULL;
+	char *message = NULL;
+
+	assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
+	if (sqlite3_exec(handle, sql, NULL, NULL, &message) != SQLITE_OK)
+		fail_msg("%s: %s", sql, message);
+	sqlite3_close(handle);
+}
+
+static enum hpx_status try_open(const struct hpx_store_options *options, char *problem)
+{
+	struct hpx_store *store = NULL;
+	enum hpx_status status = hpx_store_open(options, &store, problem);
+
+	hpx_store_close(store);
+	return status;
+}
+
+static void the_file_is_the_owners_alone(void **state)
+{
+	static const char *const ends[] = { "", "-wal", "-shm", ".lock" };
+	struct fixture *f = *state;
+	char path[128];
+	struct stat info;
+
+	reserve(f, 1, BODY, A);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		snprintf(path, sizeof(path), "%s%s", f->path, ends[i]);
+		assert_int_equal(stat(path, &info), 0);
+		assert_int_equal(info.st_mode & 0777, 0600);
+	}
+	snprintf(path, sizeof(path), "sqlite:%s", f->path);
+	assert_string_equal(f->store->description, path);
+}
+
+static void one_server_per_file(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_store_options options = fixture_options(f);
+	char problem[HPX_STORE_PROBLEM_SIZE];
+	char pid[32];
+
+	snprintf(pid, sizeof(pid), "process %ld", (long)getpid());
+	assert_status(try_open(&options, problem), HPX_BUSY);
+	assert_non_null(strstr(problem, pid));
+	options.serve = false;
+	assert_status(try_open(&options, problem), HPX_OK);
+}
+
+static void an_absent_file_is_an_error_unless_it_may_be_created(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_store_options options = fixture_options(f);
+	char problem[HPX_STORE_PROBLEM_SIZE];
+
+	fixture_close(f);
+	unlink(f->path);
+	options.create = false;
+	assert_status(try_open(&options, problem), HPX_NOT_FOUND);
+	assert_non_null(strstr(problem, "hapax migrate"));
+	assert_int_not_equal(access(f->path, F_OK), 0);
+	fixture_open(f);
+}
+
+static void what_is_not_ours_is_left_untouched(void **state)
+{
+	static const struct {
+		const char *sql;
+		enum hpx_status status;
+		const char *word;
+	} rows[] = {
+		{ "CREATE TABLE customer (id)", HPX_INVALID, "not a hapax store" },
+		{ "PRAGMA application_id = 77", HPX_INVALID, "not a hapax store" },
+		{ "PRAGMA application_id = 1751216248; PRAGMA user_version = 99",
+		  HPX_UNSUPPORTED, "newer" },
+	};
+	struct fixture *f = *state;
+	struct hpx_store_options options = fixture_options(f);
+	char problem[HPX_STORE_PROBLEM_SIZE];
+
+	fixture_close(f);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct stat before, after;
+		unlink(f->path);
+		raw(f->path, rows[i].sql);
+		assert_int_equal(stat(f->path, &before), 0);
+		assert_status(try_open(&options, problem), rows[i].status);
+		assert_non_null(strstr(problem, rows[i].word));
+		assert_int_equal(stat(f->path, &after), 0);
+		assert_int_equal(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
+	}
+	FILE *file = fopen(f->path, "w");
+	assert_non_null(file);
+	for (int i = 0; i < 1000; i++)
+		fputs("this is no database\n", file);
+	fclose(file);
+	assert_status(try_open(&options, problem), HPX_INVALID);
+	unlink(f->path);
+	fixture_open(f);
+}
+
+static void addresses_that_name_no_file_are_refused(void **state)
+{
+	static const struct {
+		const char *url;
+		enum hpx_status status;
+	} rows[] = {
+		{ "sqlite:", HPX_INVALID },
+		{ "sqlite:/", HPX_INVALID },
+		{ "sqlite:/no/such/folder/x.db", HPX_NOT_FOUND },
+		{ "sqlite:/dev/null", HPX_INVALID },
+		{ "postgres://x", HPX_INVALID },
+		{ "", HPX_INVALID },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct hpx_store_options options = { .url = hpx_span_of(rows[i].url),
+						     .create = true };
+		char problem[HPX_STORE_PROBLEM_SIZE];
+		assert_status(try_open(&options, problem), rows[i].status);
+		assert_string_not_equal(problem, "");
+	}
+}
+
+static void migrate_tells_from_and_to(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_store_options options = fixture_options(f);
+	char problem[HPX_STORE_PROBLEM_SIZE];
+	unsigned from = 9, to = 9;
+
+	assert_status(hpx_store_sqlite_migrate(&options, &from, &to, problem), HPX_BUSY);
+	fixture_close(f);
+	unlink(f->path);
+	assert_status(hpx_store_sqlite_migrate(&options, &from, &to, problem), HPX_OK);
+	assert_int_equal(from, 0);
+	assert_int_equal(to, 1);
+	assert_status(hpx_store_sqlite_migrate(&options, &from, &to, problem), HPX_OK);
+	assert_int_equal(from, 1);
+	fixture_open(f);
+}
+
+static void what_was_written_is_there_after_a_restart(void **state)
+{
+	struct fixture *f = *state;
+
+	reserve(f, 1, BODY, A);
+	complete(f, 1, A, "durable");
+	reserve(f, 2, BODY, A);
+	act(f, HPX_VERB_FAIL, 2, A);
+	reserve(f, 3, BODY, A);
+	act(f, HPX_VERB_LOSE, 3, A);
+	fixture_reopen(f);
+	assert_string_equal(body_of(f, 1), "durable");
+	assert_string_equal(state_of(f, 2), "failed_retryable");
+	assert_string_equal(state_of(f, 3), "unknown");
+	assert_string_equal(reserve(f, 1, BODY, B), "replay");
+	assert_string_equal(reserve(f, 2, BODY, B), "retried");
+	assert_string_equal(reserve(f, 3, BODY, B), "unknown");
+}
+
+/* Mistake 6: after a crash, 409 for a day. */
+static void what_a_dead_owner_left_is_lost_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_store_op renew = op_of(HPX_VERB_RENEW, 1, A);
+
+	reserve(f, 1, BODY, A);
+	renew.lease_ms = RETENTION_MS;
+	assert_status(run_op(f, &renew), HPX_OK);
+	fixture_reopen(f);
+	assert_string_equal(state_of(f, 1), "unknown");
+	assert_string_equal(events_of(f, 1), "lease_lost");
+	/* The late answer of that very lease still counts. */
+	assert_status(complete(f, 1, A, "late"), HPX_OK);
+}
+
+static void a_command_beside_the_server_leaves_its_leases_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_store_options options = fixture_options(f);
+	struct hpx_store_op forget = op_of(HPX_VERB_FORGET, 2, A);
+	struct hpx_store_op *ops[] = { &forget };
+	struct hpx_store *beside = NULL;
+
+	reserve(f, 1, BODY, A);
+	reserve(f, 2, BODY, A);
+	options.serve = false;
+	assert_status(hpx_store_open(&options, &beside, NULL), HPX_OK);
+	assert_string_equal(state_of(f, 1), "in_progress");
+	forget.force = true;
+	assert_status(hpx_store_run(beside, ops, 1, NULL), HPX_OK);
+	assert_status(forget.status, HPX_OK);
+	hpx_store_close(beside);
+	assert_string_equal(state_of(f, 2), "none");
+	assert_status(complete(f, 2, A, "too late"), HPX_STALE);
+}
+
+static void a_process_killed_after_its_commit_lost_nothing(void **state)
+{
+	struct fixture *f = *state;
+	int status = 0;
+	pid_t child;
+
+	fixture_close(f);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		fixture_open(f);
+		reserve(f, 1, BODY, A);
+		complete(f, 1, A, "committed");
+		reserve(f, 2, BODY, A);
+		_exit(7);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(WEXITSTATUS(status), 7);
+	fixture_open(f);
+	assert_string_equal(body_of(f, 1), "committed");
+	assert_string_equal(state_of(f, 2), "unknown");
+}
+
+/* Mistake 19: a corrupt record is deleted and the payment runs again. */
+static void a_row_that_cannot_be_read_counts_as_unknown(void **state)
+{
+	static const char *const damages[] = {
+		"UPDATE operation SET token = x'00'",
+		"UPDATE operation SET first = zeroblob(16)",
+		"UPDATE operation SET fingerprint = x''",
+		"UPDATE operation SET recipe = x'0102'",
+		"UPDATE operation SET tenant_hash = x'0102'",
+		"UPDATE operation SET state = 9",
+		"UPDATE operation SET state = 0",
+		"UPDATE operation SET state = 4",
+		"UPDATE operation SET attempt = 0",
+		"UPDATE operation SET attempt = -1",
+		"UPDATE operation SET expires = NULL",
+		"UPDATE operation SET expires = -5",
+		"UPDATE operation SET retention = -1",
+		"UPDATE operation SET status = 0",
+		"UPDATE operation SET status = 70000",
+		"UPDATE operation SET kept = 2",
+		"DELETE FROM response",
+		"UPDATE response SET body = x'00'",
+		"UPDATE response SET crc = crc + 1",
+		"UPDATE response SET headers = substr(headers, 1, 2), "
+		"body = CAST(substr(headers, 3) || body AS BLOB)",
+	};
+	struct fixture *f = *state;
+
+	for (unsigned key = 0; key < sizeof(damages) / sizeof(damages[0]); key++) {
+		struct hpx_store_op op = op_of(HPX_VERB_FORGET, key, A);
+		struct hpx_ask ask = ask_of(f->store, key, BODY, B);
+		struct hpx_decision decision = { .verdict = HPX_VERDICT_COUNT };
+		struct hpx_answer *replay = NULL;
+
+		reserve(f, key, BODY, A);
+		complete(f, key, A, "body");
+		raw(f->path, damages[key]);
+		if (strcmp(state_of(f, key), "unreadable") != 0)
+			fail_msg("%s: %s", damages[key], state_of(f, key));
+		assert_string_equal(reserve(f, key, BODY, B), "unknown");
+		assert_status(hpx_store_peek(f->reader, &ask, policy(), &decision, &replay), HPX_OK);
+		assert_string_equal(hpx_verdict_name(decision.verdict), "unknown");
+		assert_null(replay);
+		/* Neither the reaper nor a person without force removes it. */
+		advance(f, RETENTION_MS + 1);
+		if (strstr(damages[key], "response") == NULL)
+			assert_int_equal(reap(f), 0);
+		assert_status(run_op(f, &op), HPX_CORRUPT);
+		assert_string_equal(state_of(f, key), "unreadable");
+		op.force = true;
+		assert_status(run_op(f, &op), HPX_OK);
+		assert_string_equal(state_of(f, key), "none");
+		assert_string_equal(events_of(f, key), "forgotten");
+	}
+}
+
+static void a_broken_row_does_not_take_a_late_answer(void **state)
+{
+	struct fixture *f = *state;
+
+	reserve(f, 1, BODY, A);
+	raw(f->path, "UPDATE operation SET first = x'01'");
+	assert_status(complete(f, 1, A, "x"), HPX_CORRUPT);
+	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_CORRUPT);
+	advance(f, LEASE_MS + 1);
+	assert_int_equal(sweep(f), 0);
+	assert_string_equal(reserve(f, 1, BODY, B), "unknown");
+}
+
+static void a_person_mends_a_broken_row_by_force(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_store_op op = op_of(HPX_VERB_RESOLVE, 1, A);
+	struct hpx_answer answer = { .status = 200, .kept = true, .body = HPX_SPAN("mended") };
+
+	reserve(f, 1, BODY, A);
+	complete(f, 1, A, "lost");
+	raw(f->path, "DELETE FROM response");
+	op.applied = true;
+	op.answer = &answer;
+	assert_status(run_op(f, &op), HPX_CORRUPT);
+	op.force = true;
+	assert_status(run_op(f, &op), HPX_OK);
+	assert_string_equal(reserve(f, 1, BODY, B), "replay");
+	assert_string_equal(body_of(f, 1), "mended");
+}
+
+static void broken_rows_are_on_the_list_of_unknowns(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_query query = { .state = HPX_STATE_UNKNOWN, .limit = 10 };
+	struct hpx_entry *entries = NULL;
+	size_t count = 0;
+
+	reserve(f, 1, BODY, A);
+	complete(f, 1, A, "x");
+	raw(f->path, "UPDATE operation SET fingerprint = x'00'");
+	assert_status(hpx_store_list(f->reader, &query, &f->arena, &entries, &count), HPX_OK);
+	assert_int_equal(count, 1);
+	assert_false(entries[0].readable);
+	assert_span(entries[0].description.key, "key-1");
+}
+
+static void a_clock_found_wrong_at_start_holds_expiry(void **state)
+{
+	static const struct {
+		const char *sql;
+		bool held;
+	} rows[] = {
+		{ "UPDATE clock SET ahead = ahead + 100000", true },
+		{ "UPDATE clock SET ahead = ahead - 100000", true },
+		{ "UPDATE clock SET ahead = ahead + 50000", false },
+		{ "UPDATE clock SET ahead = -9223372036854775807 - 1", true },
+		/* Another boot: only a wall clock that went back is wrong. */
+		{ "UPDATE clock SET boot = 'x', ahead = 0", false },
+		{ "UPDATE clock SET boot = 'x', seen = seen + 100000", true },
+		{ "UPDATE clock SET boot = 'x', seen = seen + 50000", false },
+		{ "DELETE FROM clock", false },
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		reserve(f, (unsigned)i, BODY, A);
+		fixture_close(f);
+		raw(f->path, rows[i].sql);
+		fixture_open(f);
+		if (atomic_load(&f->store->expiry_held) != rows[i].held)
+			fail_msg("%s: want held %d", rows[i].sql, rows[i].held);
+		assert_status(act(f, HPX_VERB_CLOCK, 0, 0), HPX_OK);
+		fixture_reopen(f);
+		assert_false(atomic_load(&f->store->expiry_held));
+	}
+}
+
+static void a_person_accepts_the_clock_beside_the_server(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_store_options options = fixture_options(f);
+	struct hpx_store_op op = op_of(HPX_VERB_CLOCK, 0, 0);
+	struct hpx_store_op *ops[] = { &op };
+	struct hpx_store *beside = NULL;
+
+	fixture_close(f);
+	raw(f->path, "UPDATE clock SET ahead = ahead + 100000");
+	fixture_open(f);
+	assert_true(atomic_load(&f->store->expiry_held));
+	options.serve = false;
+	assert_status(hpx_store_open(&options, &beside, NULL), HPX_OK);
+	assert_status(hpx_store_run(beside, ops, 1, NULL), HPX_OK);
+	hpx_store_close(beside);
+	assert_status(hpx_store_maintain(f->store, NULL), HPX_OK);
+	assert_false(atomic_load(&f->store->expiry_held));
+}
+
+static void low_space_refuses_new_attempts_only(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_store_options options = fixture_options(f);
+
+	reserve(f, 1, BODY, A);
+	complete(f, 1, A, "x");
+	reserve(f, 2, BODY, A);
+	act(f, HPX_VERB_FAIL, 2, A);
+	fixture_close(f);
+	options.free_bytes_min = UINT64_MAX - 1;
+	assert_status(hpx_store_open(&options, &f->store, NULL), HPX_OK);
+	assert_status(hpx_store_reader_open(f->store, &f->reader), HPX_OK);
+	assert_string_equal(reserve(f, 1, BODY, B), "replay");
+	assert_string_equal(reserve(f, 2, BODY, B), "FULL");
+	assert_string_equal(reserve(f, 3, BODY, B), "FULL");
+	assert_true(atomic_load(&f->store->space_low));
+	assert_string_equal(state_of(f, 2), "failed_retryable");
+	assert_string_equal(state_of(f, 3), "none");
+}
+
+static void a_deleted_file_is_noticed(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_ask ask = ask_of(f->store, 1, BODY, A);
+	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, 1, A);
+	struct hpx_store_op *ops[] = { &op };
+	char problem[HPX_STORE_PROBLEM_SIZE];
+
+	unlink(f->path);
+	op.ask = &ask;
+	assert_status(hpx_store_run(f->store, ops, 1, problem), HPX_IO);
+	assert_non_null(strstr(problem, "deleted"));
+	assert_status(hpx_store_recover(f->store, problem), HPX_NOT_FOUND);
+	assert_status(hpx_store_run(f->store, ops, 1, problem), HPX_IO);
+	assert_int_not_equal(access(f->path, F_OK), 0);
+}
+
+static void the_log_is_checkpointed_beside_the_writer(void **state)
+{
+	static char body[200001];
+	struct fixture *f = *state;
+	struct stat info;
+	char wal[128];
+
+	memset(body, 'x', sizeof(body) - 1);
+	snprintf(wal, sizeof(wal), "%s-wal", f->path);
+	for (unsigned key = 0; key < 200; key++) {
+		reserve(f, key, BODY, A);
+		complete(f, key, A, body);
+		if (key % 10 == 9)
+			assert_status(hpx_store_maintain(f->store, NULL), HPX_OK);
+	}
+	assert_int_equal(stat(wal, &info), 0);
+	/* 40 MB were written; without checkpoints the log would hold them. */
+	assert_in_range(info.st_size, 0, 10 << 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_SQLITE(the_file_is_the_owners_alone),
+		ON_SQLITE(one_server_per_file),
+		ON_SQLITE(an_absent_file_is_an_error_unless_it_may_be_created),
+		ON_SQLITE(what_is_not_ours_is_left_untouched),
+		cmocka_unit_test(addresses_that_name_no_file_are_refused),
+		ON_SQLITE(migrate_tells_from_and_to),
+		ON_SQLITE(what_was_written_is_there_after_a_restart),
+		ON_SQLITE(what_a_dead_owner_left_is_lost_at_once),
+		ON_SQLITE(a_command_beside_the_server_leaves_its_leases_alone),
+		ON_SQLITE(a_process_killed_after_its_commit_lost_nothing),
+		ON_SQLITE(a_row_that_cannot_be_read_counts_as_unknown),
+		ON_SQLITE(a_broken_row_does_not_take_a_late_answer),
+		ON_SQLITE(a_person_mends_a_broken_row_by_force),
+		ON_SQLITE(broken_rows_are_on_the_list_of_unknowns),
+		ON_SQLITE(a_clock_found_wrong_at_start_holds_expiry),
+		ON_SQLITE(a_person_accepts_the_clock_beside_the_server),
+		ON_SQLITE(low_space_refuses_new_attempts_only),
+		ON_SQLITE(a_deleted_file_is_noticed),
+		ON_SQLITE(the_log_is_checkpointed_beside_the_writer),
+	};
+	return cmocka_run_group_tests_name("file", tests, NULL, NULL);
+}
