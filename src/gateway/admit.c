@@ -30,6 +30,15 @@ static enum hpx_next refuse_message(struct hpx_request *request, enum hpx_http_e
 	return HPX_NEXT_DONE;
 }
 
+/* Who sends such a target is no client of ours, or is trying something. */
+static enum hpx_next refuse_target(struct hpx_request *request, const char *reason)
+{
+	struct hpx_refusal refusal = { .detail = reason };
+
+	hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_CLOSE);
+	return HPX_NEXT_DONE;
+}
+
 /* The key's own header may have another name than the reader knows. */
 static bool connection_names_key(const struct hpx_request *request)
 {
@@ -73,15 +82,17 @@ enum hpx_next hpx_step_route(struct hpx_request *request)
 	HPX_STEP(request_read);
 	if (request->reader.error != HPX_HTTP_ERROR_NONE)
 		return refuse_message(request, request->reader.error);
-	request->body_read = request->head.framing == HPX_FRAMING_NONE;
+	request->body_read = request->head.framing == HPX_FRAMING_NONE ||
+			     (request->head.framing == HPX_FRAMING_LENGTH &&
+			      request->head.content_length == 0);
 	if (hpx_span_eq(request->head.method, HPX_SPAN("CONNECT")))
-		return refuse(request, HPX_PROBLEM_bad_request,
-			      "CONNECT asks for a tunnel to anywhere; hapax stands before one service");
+		return refuse_target(request, "CONNECT asks for a tunnel to anywhere; hapax stands "
+					      "before one service");
 	if (connection_names_key(request))
 		return refuse_message(request, HPX_HTTP_ERROR_CONNECTION);
 	if (hpx_target_parse(request->head.method, request->head.target, &request->arena,
 			     &request->target, &reason) != HPX_OK)
-		return refuse(request, HPX_PROBLEM_bad_request, reason);
+		return refuse_target(request, reason);
 	request->host = request->target.authority.ptr != NULL ?
 				request->target.authority :
 				hpx_field_value(&request->head, HPX_SPAN("Host"));

@@ -173,6 +173,10 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 
 	if (request->shard->reader == NULL)
 		return store_unavailable(request);
+	/* The token is made before the store is asked anything. */
+	if (hpx_token_is_void(&request->ask.token))
+		hpx_token_make(&request->ask.token);
+	request->ask.owner = request->shard->gateway->store->owner;
 	switch (hpx_store_peek(request->shard->reader, &request->ask, &request->route->policy,
 			       &decision, &request->stored)) {
 	case HPX_OK:
@@ -244,8 +248,6 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 {
 	struct hpx_store_op *op = &request->op;
 
-	hpx_token_make(&request->ask.token);
-	request->ask.owner = request->shard->gateway->store->owner;
 	request->asked_boot_ms = hpx_clock_boot_ms();
 	*op = (struct hpx_store_op){
 		.verb = HPX_VERB_RESERVE,

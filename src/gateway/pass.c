@@ -176,7 +176,7 @@ enum hpx_next hpx_step_pass(struct hpx_request *request)
 	struct hpx_exchange_request up = {
 		.method = request->head.method,
 		.head = hpx_buffer_span(&request->up_head),
-		.streamed = !request->body_read || request->tunnel,
+		.streamed = !request->body_read,
 	};
 	hpx_request_hold(request);
 	if (hpx_exchange_start(request->shard->upstream, &up, &events, request,

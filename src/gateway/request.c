@@ -114,9 +114,14 @@ bool hpx_request_charge(struct hpx_request *request, size_t bytes)
 
 size_t hpx_request_feed(struct hpx_request *request, struct hpx_span bytes)
 {
-	if (request->phase == HPX_PHASE_PASSING)
-		return hpx_pass_feed(request, bytes);
-	return hpx_guard_feed(request, bytes);
+	size_t used;
+
+	/* A refusal inside ends the client's hold. */
+	hpx_request_hold(request);
+	used = request->phase == HPX_PHASE_PASSING ? hpx_pass_feed(request, bytes) :
+						     hpx_guard_feed(request, bytes);
+	hpx_request_drop(request);
+	return used;
 }
 
 void hpx_request_client_drained(struct hpx_request *request)

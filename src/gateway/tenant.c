@@ -63,11 +63,14 @@ static enum hpx_status from_credentials(const struct hpx_http_head *head,
 {
 	struct hpx_span api_key = hpx_field_value(head, HPX_SPAN("X-Api-Key"));
 
-	if (hpx_field_find(head, HPX_SPAN("Authorization")) != NULL)
-		return from_authorization(head, arena, ret_tenant, ret_reason);
 	if (hpx_field_count(head, HPX_SPAN("X-Api-Key")) > 1) {
 		*ret_reason = "X-Api-Key is sent more than once; send one credential";
 		return HPX_INVALID;
+	}
+	if (hpx_field_find(head, HPX_SPAN("Authorization")) != NULL) {
+		enum hpx_status status = from_authorization(head, arena, ret_tenant, ret_reason);
+		if (status != HPX_INVALID || api_key.len == 0)
+			return status;
 	}
 	if (api_key.len > 0)
 		return hashed("api-key", api_key, arena, ret_tenant);

@@ -8,7 +8,7 @@ CONFIG = {"observe": True}
 
 
 def outcomes(gateway):
-    return {n.split('"')[1]: v for n, v in gateway.metrics().items() if n.startswith("hapax_reserve_total{")}
+    return {n.split('"')[1]: v for n, v in gateway.metrics().items() if n.startswith("hapax_observed_total{")}
 
 
 def moved(gateway, before):
