@@ -23,6 +23,13 @@ struct hpx_change {
 	const char *reason;                /* the event's, where the op gives none */
 };
 
+/* Of an answer that is not kept, only the headers are stored (they may tell
+ * where the resource is). */
+static inline struct hpx_span hpx_change_body(const struct hpx_change *change)
+{
+	return change->answer->kept ? change->answer->body : HPX_SPAN("");
+}
+
 /* The record as a driver found it. */
 struct hpx_found {
 	bool exists;

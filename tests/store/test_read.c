@@ -104,16 +104,30 @@ static void a_record_of_another_recipe_asks_for_its_own(void **state)
 	assert_int_equal(decision.record.recipe.bytes[0], 'r');
 }
 
-static void a_mark_without_an_answer_is_kept(void **state)
+static void an_answer_that_is_not_kept_leaves_status_and_headers(void **state)
 {
 	struct fixture *f = *state;
+	struct hpx_ask ask = ask_of(f->store, 1, BODY, B);
+	struct hpx_store_op op = op_of(HPX_VERB_COMPLETE, 1, A);
+	struct hpx_answer answer = { .status = 201,
+				     .headers = HPX_SPAN("Location: /x\r\n"),
+				     .body = HPX_SPAN("too large") };
 
 	reserve(f, 1, BODY, A);
-	assert_status(complete(f, 1, A, NULL), HPX_OK);
-	assert_string_equal(reserve(f, 1, BODY, B), "replay");
-	assert_false(record_of(f, 1).kept);
-	assert_int_equal(record_of(f, 1).status, 201);
-	assert_null(body_of(f, 1));
+	op.answer = &answer;
+	assert_status(run_op(f, &op), HPX_OK);
+	assert_string_equal(hpx_state_name(op.decision.record.state), "completed");
+	op = op_of(HPX_VERB_RESERVE, 1, B);
+	op.ask = &ask;
+	assert_status(run_op(f, &op), HPX_OK);
+	assert_string_equal(hpx_verdict_name(op.decision.verdict), "replay");
+	assert_false(op.decision.record.kept);
+	assert_non_null(op.replay);
+	assert_false(op.replay->kept);
+	assert_int_equal(op.replay->status, 201);
+	assert_span(op.replay->headers, "Location: /x\r\n");
+	assert_span(op.replay->body, "");
+	hpx_answer_free(op.replay);
 }
 
 static void the_first_answer_stays(void **state)
@@ -301,7 +315,7 @@ int main(void)
 		ON_EVERY_DRIVER(a_peek_decides_only_what_needs_no_write),
 		ON_EVERY_DRIVER(a_peek_brings_the_answer),
 		ON_EVERY_DRIVER(a_record_of_another_recipe_asks_for_its_own),
-		ON_EVERY_DRIVER(a_mark_without_an_answer_is_kept),
+		ON_EVERY_DRIVER(an_answer_that_is_not_kept_leaves_status_and_headers),
 		ON_EVERY_DRIVER(the_first_answer_stays),
 		ON_EVERY_DRIVER(a_find_describes_the_operation),
 		ON_EVERY_DRIVER(lists_are_newest_first_and_filtered),

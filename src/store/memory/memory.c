@@ -82,8 +82,8 @@ static enum hpx_status put_row(struct hpx_memory_store *m, struct hpx_memory_row
 	enum hpx_status status = HPX_OK;
 
 	if (change->answer != NULL) {
-		answer = hpx_answer_new(change->record.status, change->answer->kept, change->answer->headers,
-					change->answer->body);
+		answer = hpx_answer_new(change->record.status, change->answer->kept,
+					change->answer->headers, hpx_change_body(change));
 		if (answer == NULL)
 			return HPX_NOMEM;
 	}

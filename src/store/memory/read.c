@@ -3,10 +3,11 @@
 
 #include "store/memory/driver.h"
 
-enum hpx_status hpx_memory_answer_copy(const struct hpx_memory_row *row, struct hpx_answer **ret_answer)
+enum hpx_status hpx_memory_answer_copy(const struct hpx_memory_row *row,
+				       struct hpx_answer **ret_answer)
 {
-	struct hpx_answer *answer = hpx_answer_new(row->record.status, row->answer->kept, row->answer->headers,
-						   row->answer->body);
+	struct hpx_answer *answer = hpx_answer_new(row->record.status, row->answer->kept,
+						   row->answer->headers, row->answer->body);
 
 	if (answer == NULL)
 		return HPX_NOMEM;

@@ -64,15 +64,16 @@ static enum hpx_status put_lease(struct hpx_sqlite_db *db, int64_t seq,
 }
 
 static enum hpx_status put_answer(struct hpx_sqlite_db *db, int64_t seq,
-				  const struct hpx_operation_id *id,
-				  const struct hpx_answer *answer)
+				  const struct hpx_change *change)
 {
 	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_ANSWER);
+	struct hpx_span headers = change->answer->headers;
+	struct hpx_span body = hpx_change_body(change);
 
 	hpx_sqlite_bind_int(&call, seq);
-	hpx_sqlite_bind_blob(&call, answer->headers.ptr, answer->headers.len);
-	hpx_sqlite_bind_blob(&call, answer->body.ptr, answer->body.len);
-	hpx_sqlite_bind_int(&call, hpx_sqlite_answer_crc(id, answer->headers, answer->body));
+	hpx_sqlite_bind_blob(&call, headers.ptr, headers.len);
+	hpx_sqlite_bind_blob(&call, body.ptr, body.len);
+	hpx_sqlite_bind_int(&call, hpx_sqlite_answer_crc(&change->record.id, headers, body));
 	return hpx_sqlite_finish(&call);
 }
 
@@ -129,7 +130,7 @@ static enum hpx_status write_rows(struct hpx_sqlite_db *db, const struct hpx_sql
 	if (status == HPX_OK && row->renewed)
 		status = by_seq(db, HPX_SQL_REMOVE_LEASE, row->seq);
 	if (status == HPX_OK && change->answer != NULL)
-		status = put_answer(db, row->seq, &change->record.id, change->answer);
+		status = put_answer(db, row->seq, change);
 	return status;
 }
 
