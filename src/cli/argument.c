@@ -51,7 +51,8 @@ void hpx_cli_help(const struct hpx_cli_usage *usage)
 	print_flag(&help);
 }
 
-static const struct hpx_cli_flag *find(const struct hpx_cli_usage *usage, struct hpx_span name)
+static const struct hpx_cli_flag *find(const struct hpx_cli_usage *usage,
+				       struct hpx_span name)
 {
 	for (size_t i = 0; i < usage->flag_count; i++)
 		if (hpx_span_eq(name, hpx_span_of(usage->flags[i].name)))
@@ -145,7 +146,8 @@ static int read_all(const struct hpx_cli_usage *usage, int argc, char **argv)
 			move_back(argv, at, argc);
 			end--;
 		} else if (argv[at][1] != '-') {
-			fprintf(stderr, "hapax %s: unknown flag %s; flags are written --name\n",
+			fprintf(stderr,
+				"hapax %s: unknown flag %s; flags are written --name\n",
 				argv[0], argv[at]);
 			return 0;
 		} else {

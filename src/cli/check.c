@@ -7,11 +7,13 @@
 #define OUTPUT_BYTES_MAX ((size_t)4 << 20)
 
 /* What the summary says of a route, besides its pattern. */
-static const char *const columns[] = { "key", "scope", "server_error", "concurrent", "retention" };
+static const char *const columns[] = { "key", "scope", "server_error", "concurrent",
+				       "retention" };
 
 #define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
 
-static void print_column(const struct hpx_route *route, size_t column, char out[HPX_UNIT_SIZE])
+static void print_column(const struct hpx_route *route, size_t column,
+			 char out[HPX_UNIT_SIZE])
 {
 	char path[HPX_OPTION_PATH_SIZE];
 
@@ -34,12 +36,14 @@ static enum hpx_status print_route(const struct hpx_route *route, int width,
 
 	for (size_t i = 0; i < COLUMN_COUNT && status == HPX_OK; i++) {
 		print_column(route, i, text);
-		status = hpx_buffer_printf(out, i + 1 < COLUMN_COUNT ? "  %-12s" : "  %s\n", text);
+		status = hpx_buffer_printf(out, i + 1 < COLUMN_COUNT ? "  %-12s" : "  %s\n",
+					   text);
 	}
 	return status;
 }
 
-static enum hpx_status print_routes(const struct hpx_settings *settings, struct hpx_buffer *out)
+static enum hpx_status print_routes(const struct hpx_settings *settings,
+				    struct hpx_buffer *out)
 {
 	int width = (int)strlen("defaults");
 	enum hpx_status status;
@@ -57,8 +61,8 @@ static enum hpx_status print_routes(const struct hpx_settings *settings, struct 
 }
 
 /* ,"name":"text" with the text made JSON. */
-static enum hpx_status json_member(struct hpx_buffer *out, const char *before, const char *name,
-				   struct hpx_span text)
+static enum hpx_status json_member(struct hpx_buffer *out, const char *before,
+				   const char *name, struct hpx_span text)
 {
 	enum hpx_status status = hpx_buffer_printf(out, "%s\"%s\":\"", before, name);
 
@@ -87,7 +91,8 @@ static enum hpx_status json_remark(const struct hpx_config_remark *remark, bool 
 static enum hpx_status json_route(const struct hpx_route *route, bool first,
 				  struct hpx_buffer *out)
 {
-	enum hpx_status status = json_member(out, first ? "{" : ",{", "match", route->pattern);
+	enum hpx_status status =
+		json_member(out, first ? "{" : ",{", "match", route->pattern);
 	char text[HPX_UNIT_SIZE];
 
 	for (size_t i = 0; i < COLUMN_COUNT && status == HPX_OK; i++) {
@@ -98,17 +103,19 @@ static enum hpx_status json_route(const struct hpx_route *route, bool first,
 }
 
 static enum hpx_status print_json(const struct hpx_config_report *report,
-				  const struct hpx_settings *settings, struct hpx_buffer *out)
+				  const struct hpx_settings *settings,
+				  struct hpx_buffer *out)
 {
-	enum hpx_status status =
-		hpx_buffer_printf(out, "{\"ok\":%s,\"remarks\":[", settings ? "true" : "false");
+	enum hpx_status status = hpx_buffer_printf(out, "{\"ok\":%s,\"remarks\":[",
+						   settings ? "true" : "false");
 
 	for (size_t i = 0; i < report->count && status == HPX_OK; i++)
 		status = json_remark(&report->remarks[i], i == 0, out);
 	if (status == HPX_OK)
 		status = hpx_buffer_printf(out, "],\"left_out\":%zu,\"routes\":[",
 					   report->left_out);
-	for (size_t n = 0; settings != NULL && n <= settings->route_count && status == HPX_OK; n++)
+	for (size_t n = 0;
+	     settings != NULL && n <= settings->route_count && status == HPX_OK; n++)
 		status = json_route(route_at(settings, n), n == 0, out);
 	return status == HPX_OK ? hpx_buffer_text(out, "]}\n") : status;
 }
@@ -161,16 +168,18 @@ int hpx_cli_check(int argc, char **argv)
 
 	flags[count++] = (struct hpx_cli_flag){ "json", NULL, "Prints JSON.", &json };
 	flags[count++] = (struct hpx_cli_flag){
-		"print-sample", NULL, "Prints a configuration with every option, explained.", &sample
+		"print-sample", NULL,
+		"Prints a configuration with every option, explained.", &sample
 	};
-	flags[count++] = (struct hpx_cli_flag){
-		"print-reference", NULL, "Prints the reference of all options.", &reference
-	};
+	flags[count++] =
+		(struct hpx_cli_flag){ "print-reference", NULL,
+				       "Prints the reference of all options.", &reference };
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax check --config FILE [--json]",
-		.about = "Reads a configuration as `hapax serve` would, prints every mistake and\n"
-			 "warning with its line and column, and what each route does. Nothing is\n"
-			 "started. Exit code 1 where there is a mistake.",
+		.about = "Reads a configuration as `hapax serve` would, prints every\n"
+			 "mistake and warning with its line and column, and what each\n"
+			 "route does. Nothing is started. Exit code 1 where there is a\n"
+			 "mistake.",
 		.flags = flags,
 		.flag_count = count,
 	};

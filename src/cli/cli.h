@@ -9,13 +9,13 @@
 
 /* Exit codes, the same for every command. */
 #define HPX_EXIT_OK 0
-#define HPX_EXIT_FAILED 1   /* it failed, or something is wrong */
-#define HPX_EXIT_USAGE 2    /* it was called in a wrong way */
+#define HPX_EXIT_FAILED 1 /* it failed, or something is wrong */
+#define HPX_EXIT_USAGE 2  /* it was called in a wrong way */
 
 struct hpx_command {
 	const char *name;
-	const char *summary;                   /* one line of `hapax --help` */
-	int (*run)(int argc, char **argv);     /* argv[0] is the command's name */
+	const char *summary;		   /* one line of `hapax --help` */
+	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 };
 
 int hpx_cli_serve(int argc, char **argv);
@@ -27,18 +27,18 @@ int hpx_cli_version(int argc, char **argv);
 
 /* One --flag of a command. */
 struct hpx_cli_flag {
-	const char *name;        /* without the dashes */
-	const char *value;       /* what --help calls its value: "FILE"; NULL: a switch */
-	const char *text;        /* its sentence; NULL: not shown */
-	const char **ret_value;  /* gets the value, or "true" of a switch */
+	const char *name;	/* without the dashes */
+	const char *value;	/* what --help calls its value: "FILE"; NULL: a switch */
+	const char *text;	/* its sentence; NULL: not shown */
+	const char **ret_value; /* gets the value, or "true" of a switch */
 };
 
 struct hpx_cli_usage {
-	const char *synopsis;    /* "hapax check [--config FILE]" */
-	const char *about;       /* what the command does, whole lines */
+	const char *synopsis; /* "hapax check [--config FILE]" */
+	const char *about;    /* what the command does, whole lines */
 	const struct hpx_cli_flag *flags;
 	size_t flag_count;
-	size_t operands_max;     /* what is not a flag */
+	size_t operands_max; /* what is not a flag */
 };
 
 #define HPX_CLI_FLAGS_MAX 32

@@ -39,7 +39,8 @@ struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags)
 	hpx_config_report_init(&report);
 	hpx_buffer_init(&text, REPORT_BYTES_MAX);
 	enum hpx_status status = hpx_config_load(flags, &report, &settings);
-	enum hpx_status printed = hpx_config_report_print(&report, hpx_config_path(flags), &text);
+	enum hpx_status printed =
+		hpx_config_report_print(&report, hpx_config_path(flags), &text);
 	hpx_cli_write(hpx_buffer_span(&text), stderr);
 	if (status != HPX_OK && (status != HPX_INVALID || printed != HPX_OK))
 		fprintf(stderr, "hapax: the configuration cannot be read: %s\n",

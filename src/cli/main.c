@@ -4,8 +4,10 @@
 #include "config/nearest.h"
 
 static const struct hpx_command commands[] = {
-	{ "serve", "Stands in front of an HTTP API and makes a retried POST happen once.", hpx_cli_serve },
-	{ "check", "Says what is wrong with a configuration, and what it does.", hpx_cli_check },
+	{ "serve", "Stands in front of an HTTP API and makes a retried POST happen once.",
+	  hpx_cli_serve },
+	{ "check", "Says what is wrong with a configuration, and what it does.",
+	  hpx_cli_check },
 	{ "demo", "Shows in a minute what it is for, without and with it.", hpx_cli_demo },
 	{ "keys", "Looks into the store, and settles what is unknown.", hpx_cli_keys },
 	{ "migrate", "Brings a store's schema up to date.", hpx_cli_migrate },
@@ -16,8 +18,9 @@ static const struct hpx_command commands[] = {
 
 static void print_help(FILE *stream)
 {
-	fprintf(stream, "Usage: hapax COMMAND [ARGUMENTS]\n\n"
-			"Put hapax in front of an HTTP API, and a retried POST happens once.\n\n");
+	fprintf(stream,
+		"Usage: hapax COMMAND [ARGUMENTS]\n\n"
+		"Put hapax in front of an HTTP API, and a retried POST happens once.\n\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(stream, "  %-10s%s\n", commands[i].name, commands[i].summary);
 	fprintf(stream, "\n`hapax COMMAND --help` says more about each.\n");
@@ -67,7 +70,8 @@ int main(int argc, char **argv)
 		return HPX_EXIT_USAGE;
 	}
 	const char *name = argv[1];
-	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 ||
+	    strcmp(name, "-h") == 0)
 		return help(argc - 1, argv + 1);
 	if (strcmp(name, "--version") == 0)
 		name = "version";

@@ -16,8 +16,9 @@ static int print_version(bool verbose)
 	printf("hapax %s\n", HPX_VERSION);
 	if (verbose)
 		printf("libuv %s\nSQLite %s\n%s\nzlib %s\nlibyaml %s\nJansson %s\n",
-		       uv_version_string(), sqlite3_libversion(), OpenSSL_version(OPENSSL_VERSION),
-		       zlibVersion(), yaml_get_version_string(), jansson_version_str());
+		       uv_version_string(), sqlite3_libversion(),
+		       OpenSSL_version(OPENSSL_VERSION), zlibVersion(),
+		       yaml_get_version_string(), jansson_version_str());
 	return HPX_EXIT_OK;
 }
 
@@ -36,7 +37,8 @@ static int print_steps(void)
 
 static int print_steps(void)
 {
-	fprintf(stderr, "hapax version: this build has no steps (meson setup -Dsteps=true)\n");
+	fprintf(stderr,
+		"hapax version: this build has no steps (meson setup -Dsteps=true)\n");
 	return HPX_EXIT_FAILED;
 }
 #endif

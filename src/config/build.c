@@ -7,9 +7,10 @@ static void refuse_recipe(struct hpx_reading *reading, const struct hpx_route *r
 	bool fallback = route == &reading->settings->fallback;
 
 	hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, route->line, 1,
-			  fallback ? HPX_SPAN("defaults.fingerprint") :
-				     HPX_SPAN("routes[].fingerprint"),
-			  "its lists are longer than %d bytes together", HPX_RECIPE_TEXT_MAX);
+			  fallback ? HPX_SPAN("defaults.fingerprint")
+				   : HPX_SPAN("routes[].fingerprint"),
+			  "its lists are longer than %d bytes together",
+			  HPX_RECIPE_TEXT_MAX);
 }
 
 static enum hpx_status build_recipe(struct hpx_reading *reading, struct hpx_route *route)
@@ -34,11 +35,10 @@ static enum hpx_status build_route(struct hpx_reading *reading, size_t n)
 		enum hpx_status status =
 			hpx_route_parse(route->pattern, &settings->arena, route, &reason);
 		if (status == HPX_INVALID)
-			hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, match->line,
-					  match->column, HPX_SPAN("routes[].match"),
-					  "\"%.*s\" %s",
-					  HPX_SPAN_ARG(hpx_span_first(route->pattern, 60)),
-					  reason);
+			hpx_config_remark(
+				reading->report, HPX_CONFIG_MISTAKE, match->line,
+				match->column, HPX_SPAN("routes[].match"), "\"%.*s\" %s",
+				HPX_SPAN_ARG(hpx_span_first(route->pattern, 60)), reason);
 		else if (status != HPX_OK)
 			return status;
 	}
@@ -52,16 +52,18 @@ static void refuse_twins(struct hpx_reading *reading)
 
 	for (size_t i = 1; i < reading->settings->route_count; i++) {
 		for (size_t j = 0; j < i && routes[i].segments != NULL; j++) {
-			if (routes[j].segments == NULL || !hpx_route_same(&routes[i], &routes[j]))
+			if (routes[j].segments == NULL ||
+			    !hpx_route_same(&routes[i], &routes[j]))
 				continue;
 			const struct hpx_given *match = hpx_reading_given(
 				reading, "routes[].match", &reading->routes[i]);
-			hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, match->line,
-					  match->column, HPX_SPAN("routes[].match"),
-					  "\"%.*s\" matches the same requests as the route on "
-					  "line %u; make them one",
-					  HPX_SPAN_ARG(hpx_span_first(routes[i].pattern, 60)),
-					  routes[j].line);
+			hpx_config_remark(
+				reading->report, HPX_CONFIG_MISTAKE, match->line,
+				match->column, HPX_SPAN("routes[].match"),
+				"\"%.*s\" matches the same requests as the route on "
+				"line %u; make them one",
+				HPX_SPAN_ARG(hpx_span_first(routes[i].pattern, 60)),
+				routes[j].line);
 			break;
 		}
 	}

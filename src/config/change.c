@@ -4,7 +4,8 @@
 #include "config/config.h"
 #include "config/value.h"
 
-static enum hpx_status name(struct hpx_buffer *out, const char *option, struct hpx_span pattern)
+static enum hpx_status name(struct hpx_buffer *out, const char *option,
+			    struct hpx_span pattern)
 {
 	enum hpx_status status = out->len > 0 ? hpx_buffer_text(out, ", ") : HPX_OK;
 
@@ -18,7 +19,8 @@ static enum hpx_status name(struct hpx_buffer *out, const char *option, struct h
 /* Whether some request could belong to either: each segment fits the other. */
 static bool overlap(const struct hpx_route *a, const struct hpx_route *b)
 {
-	if (a->method.ptr != NULL && b->method.ptr != NULL && !hpx_span_eq(a->method, b->method))
+	if (a->method.ptr != NULL && b->method.ptr != NULL &&
+	    !hpx_span_eq(a->method, b->method))
 		return false;
 	if (a->host.ptr != NULL && b->host.ptr != NULL && !hpx_span_eq(a->host, b->host))
 		return false;
@@ -27,7 +29,8 @@ static bool overlap(const struct hpx_route *a, const struct hpx_route *b)
 		const struct hpx_segment *right = &b->segments[i];
 		if (left->kind == HPX_SEGMENT_REST || right->kind == HPX_SEGMENT_REST)
 			return true;
-		if (left->kind == HPX_SEGMENT_LITERAL && right->kind == HPX_SEGMENT_LITERAL &&
+		if (left->kind == HPX_SEGMENT_LITERAL &&
+		    right->kind == HPX_SEGMENT_LITERAL &&
 		    !hpx_span_eq(left->text, right->text))
 			return false;
 	}
@@ -60,7 +63,8 @@ static bool moves_scope(const struct hpx_route *route, const struct hpx_settings
 	if (same != NULL)
 		return scope_differs(route, same);
 	for (size_t i = 0; i < other->route_count; i++)
-		if (overlap(route, &other->routes[i]) && scope_differs(route, &other->routes[i]))
+		if (overlap(route, &other->routes[i]) &&
+		    scope_differs(route, &other->routes[i]))
 			return true;
 	return scope_differs(route, &other->fallback);
 }

@@ -20,7 +20,8 @@ struct hpx_config_flags {
 	const char *value[HPX_CONFIG_FLAG_MAX];
 };
 /* By the flag's name without the dashes; it must be one of the table. */
-void hpx_config_flags_set(struct hpx_config_flags *flags, const char *flag, const char *value);
+void hpx_config_flags_set(struct hpx_config_flags *flags, const char *flag,
+			  const char *value);
 /* The file to read (--config), NULL: none. */
 const char *hpx_config_path(const struct hpx_config_flags *flags);
 
@@ -41,7 +42,8 @@ enum hpx_status hpx_config_read(struct hpx_span text, const struct hpx_config_fl
  * where a reload may go ahead. Scopes count as they come out: a new route is
  * named if it moves a path from one scope to another. */
 enum hpx_status hpx_config_changes(const struct hpx_settings *before,
-				   const struct hpx_settings *after, struct hpx_buffer *out);
+				   const struct hpx_settings *after,
+				   struct hpx_buffer *out);
 
 /* Generated from the table: docs/reference/options.md and etc/hapax.yaml. */
 enum hpx_status hpx_config_print_reference(struct hpx_buffer *out);

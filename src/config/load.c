@@ -10,7 +10,8 @@
  * the places of 1000 routes take 1 MiB. */
 #define SCRATCH_BYTES_MAX ((size_t)32 << 20)
 
-void hpx_config_flags_set(struct hpx_config_flags *flags, const char *flag, const char *value)
+void hpx_config_flags_set(struct hpx_config_flags *flags, const char *flag,
+			  const char *value)
 {
 	const struct hpx_option *option;
 
@@ -34,7 +35,8 @@ const char *hpx_config_path(const struct hpx_config_flags *flags)
 	return NULL;
 }
 
-const struct hpx_given *hpx_reading_given(const struct hpx_reading *reading, const char *path,
+const struct hpx_given *hpx_reading_given(const struct hpx_reading *reading,
+					  const char *path,
 					  const struct hpx_given_set *route)
 {
 	struct hpx_span name = hpx_span_of(path);
@@ -96,7 +98,8 @@ enum hpx_status hpx_config_read(struct hpx_span text, const struct hpx_config_fl
 static enum hpx_status refuse_file(struct hpx_config_report *report, const char *problem,
 				   const char *cause)
 {
-	hpx_config_remark(report, HPX_CONFIG_MISTAKE, 0, 0, HPX_SPAN(""), "%s%s", problem, cause);
+	hpx_config_remark(report, HPX_CONFIG_MISTAKE, 0, 0, HPX_SPAN(""), "%s%s", problem,
+			  cause);
 	return HPX_INVALID;
 }
 
@@ -112,7 +115,8 @@ static enum hpx_status read_bytes(int fd, struct hpx_buffer *bytes,
 			return refuse_file(report, "cannot be read: ", strerror(errno));
 		if (n == 0)
 			return HPX_OK;
-		enum hpx_status status = hpx_buffer_append(bytes, hpx_span(piece, (size_t)n));
+		enum hpx_status status =
+			hpx_buffer_append(bytes, hpx_span(piece, (size_t)n));
 		if (status == HPX_TOO_LARGE)
 			return refuse_file(report, "is larger than 1 MiB, ",
 					   "which no configuration is");
@@ -145,7 +149,8 @@ enum hpx_status hpx_config_load(const struct hpx_config_flags *flags,
 	if (path != NULL)
 		status = read_file(path, &bytes, report);
 	if (status == HPX_OK)
-		status = hpx_config_read(hpx_buffer_span(&bytes), flags, report, ret_settings);
+		status = hpx_config_read(hpx_buffer_span(&bytes), flags, report,
+					 ret_settings);
 	hpx_buffer_done(&bytes);
 	return status;
 }

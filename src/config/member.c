@@ -40,7 +40,8 @@ uint64_t hpx_member_get(const struct hpx_option *option, const void *base)
 }
 
 /* The pointer of a list, and how many elements it has. */
-static const void *list_of(const struct hpx_option *option, const void *base, size_t *ret_count)
+static const void *list_of(const struct hpx_option *option, const void *base,
+			   size_t *ret_count)
 {
 	const void *list;
 
@@ -60,8 +61,10 @@ static bool same_list(const struct hpx_option *option, const void *a, const void
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		if (option->kind == HPX_OPTION_NETWORKS) {
-			const struct hpx_network *left = (const struct hpx_network *)list + i;
-			const struct hpx_network *right = (const struct hpx_network *)other + i;
+			const struct hpx_network *left =
+				(const struct hpx_network *)list + i;
+			const struct hpx_network *right =
+				(const struct hpx_network *)other + i;
 			if (left->prefix_bits != right->prefix_bits ||
 			    memcmp(left->bytes, right->bytes, sizeof(left->bytes)) != 0)
 				return false;
@@ -78,7 +81,8 @@ static bool same_address(const struct hpx_option *option, const void *a, const v
 	const struct hpx_address *left = (const void *)((const char *)a + option->offset);
 	const struct hpx_address *right = (const void *)((const char *)b + option->offset);
 
-	if (option->off && *((const bool *)a + option->other) != *((const bool *)b + option->other))
+	if (option->off &&
+	    *((const bool *)a + option->other) != *((const bool *)b + option->other))
 		return false;
 	return strcmp(left->text, right->text) == 0;
 }
@@ -90,10 +94,11 @@ bool hpx_value_same(const struct hpx_option *option, const void *a, const void *
 	case HPX_OPTION_TOKEN:
 	case HPX_OPTION_PATTERN:
 	case HPX_OPTION_STORE:
-		return hpx_span_eq(*(const struct hpx_span *)(const void *)((const char *)a +
-									    option->offset),
-				   *(const struct hpx_span *)(const void *)((const char *)b +
-									    option->offset));
+		return hpx_span_eq(
+			*(const struct hpx_span *)(const void *)((const char *)a +
+								 option->offset),
+			*(const struct hpx_span *)(const void *)((const char *)b +
+								 option->offset));
 	case HPX_OPTION_ADDRESS:
 	case HPX_OPTION_UPSTREAM:
 		return same_address(option, a, b);

@@ -19,7 +19,8 @@ static inline struct hpx_span *hpx_member_text(const struct hpx_option *option, 
 	return hpx_member_at(option, base);
 }
 
-static inline struct hpx_address *hpx_member_address(const struct hpx_option *option, void *base)
+static inline struct hpx_address *hpx_member_address(const struct hpx_option *option,
+						     void *base)
 {
 	return hpx_member_at(option, base);
 }

@@ -6,7 +6,7 @@
 
 /* The best candidate so far. Begin with { 0 }. */
 struct hpx_nearest {
-	struct hpx_span word;      /* ptr NULL: none was near enough */
+	struct hpx_span word; /* ptr NULL: none was near enough */
 	size_t distance;
 };
 

@@ -11,7 +11,8 @@ static const struct section {
 	bool places[HPX_PLACE_COMMAND + 1];
 } sections[] = {
 	{ HPX_SPAN_INIT("defaults."), { [HPX_PLACE_POLICY] = true } },
-	{ HPX_SPAN_INIT("routes[]."), { [HPX_PLACE_POLICY] = true, [HPX_PLACE_ROUTE] = true } },
+	{ HPX_SPAN_INIT("routes[]."),
+	  { [HPX_PLACE_POLICY] = true, [HPX_PLACE_ROUTE] = true } },
 	{ HPX_SPAN_INIT(""), { [HPX_PLACE_GLOBAL] = true } },
 };
 
@@ -55,7 +56,8 @@ bool hpx_option_is_group(struct hpx_span path)
 	const struct section *section = section_of(path);
 	struct hpx_span name = hpx_span_skip(path, section->prefix.len);
 
-	if (hpx_span_eq(path, HPX_SPAN("defaults")) || hpx_span_eq(path, HPX_SPAN("routes[]")))
+	if (hpx_span_eq(path, HPX_SPAN("defaults")) ||
+	    hpx_span_eq(path, HPX_SPAN("routes[]")))
 		return true;
 	for (size_t i = 0; i < hpx_option_count() && name.len > 0; i++) {
 		const struct hpx_option *option = hpx_option_at(i);
@@ -115,8 +117,8 @@ void hpx_option_nearest(struct hpx_span path, char out[HPX_OPTION_PATH_SIZE])
 	out[0] = '\0';
 	try_section(section, hpx_span_skip(path, section->prefix.len), &nearest);
 	if (nearest.word.ptr != NULL) {
-		snprintf(out, HPX_OPTION_PATH_SIZE, "%.*s%.*s", HPX_SPAN_ARG(section->prefix),
-			 HPX_SPAN_ARG(nearest.word));
+		snprintf(out, HPX_OPTION_PATH_SIZE, "%.*s%.*s",
+			 HPX_SPAN_ARG(section->prefix), HPX_SPAN_ARG(nearest.word));
 		return;
 	}
 	const struct hpx_option *option = find_elsewhere(path);

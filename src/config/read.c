@@ -60,16 +60,18 @@ static enum hpx_status take_flags(struct hpx_reading *reading,
 		struct hpx_span text = hpx_span_of(flags->value[n]);
 		if (text.ptr == NULL || option->place != HPX_PLACE_GLOBAL)
 			continue;
-		reading->global.at[hpx_option_index(option)] = (struct hpx_given){ .given = true };
-		enum hpx_status status = hpx_value_read(
-			option, &text, 1, &reading->settings->arena, reading->settings, problem);
+		reading->global.at[hpx_option_index(option)] =
+			(struct hpx_given){ .given = true };
+		enum hpx_status status =
+			hpx_value_read(option, &text, 1, &reading->settings->arena,
+				       reading->settings, problem);
 		if (status == HPX_NOMEM)
 			return status;
 		if (status == HPX_OK)
 			continue;
 		snprintf(name, sizeof(name), "--%s", option->flag);
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, 0, 0, hpx_span_of(name),
-				  "%s", problem);
+		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, 0, 0,
+				  hpx_span_of(name), "%s", problem);
 	}
 	return HPX_OK;
 }
@@ -85,23 +87,26 @@ static enum hpx_status take_route(struct hpx_reading *reading, size_t index)
 	route->pattern = (struct hpx_span){ NULL, 0 };
 	route->line = node->line;
 	if (node->kind != HPX_YAML_MAPPING) {
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
-				  HPX_SPAN("routes[]"),
+		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line,
+				  node->column, HPX_SPAN("routes[]"),
 				  "must be a mapping of options, not %s",
 				  hpx_yaml_kind_words(node->kind));
 		return HPX_OK;
 	}
-	enum hpx_status status = hpx_reading_walk(reading, index, HPX_SPAN("routes[]"), route,
-						  &reading->routes[n]);
+	enum hpx_status status = hpx_reading_walk(reading, index, HPX_SPAN("routes[]"),
+						  route, &reading->routes[n]);
+	if (status != HPX_OK)
+		return status;
 	const struct hpx_given *match =
 		hpx_reading_given(reading, "routes[].match", &reading->routes[n]);
 	if (match->given)
 		route->line = match->line;
 	else
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
-				  HPX_SPAN("routes[].match"),
-				  "is missing; say which requests, e.g. match: POST /payments");
-	return status;
+		hpx_config_remark(
+			reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
+			HPX_SPAN("routes[].match"),
+			"is missing; say which requests, e.g. match: POST /payments");
+	return HPX_OK;
 }
 
 static size_t count_children(const struct hpx_yaml *tree, size_t index)
@@ -122,21 +127,24 @@ static enum hpx_status take_routes(struct hpx_reading *reading, size_t index)
 
 	if (node->kind != HPX_YAML_LIST) {
 		if (!node->empty)
-			hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line,
-					  node->column, node->name,
-					  "must be a list, each element with its own match, "
-					  "not %s",
-					  hpx_yaml_kind_words(node->kind));
+			hpx_config_remark(
+				reading->report, HPX_CONFIG_MISTAKE, node->line,
+				node->column, node->name,
+				"must be a list, each element with its own match, "
+				"not %s",
+				hpx_yaml_kind_words(node->kind));
 		return HPX_OK;
 	}
 	if (count > HPX_CONFIG_ROUTES_MAX) {
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
-				  node->name, "has %zu elements; at most %d", count,
-				  HPX_CONFIG_ROUTES_MAX);
+		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line,
+				  node->column, node->name, "has %zu elements; at most %d",
+				  count, HPX_CONFIG_ROUTES_MAX);
 		return HPX_OK;
 	}
-	settings->routes = hpx_arena_zalloc(&settings->arena, count, sizeof(*settings->routes));
-	reading->routes = hpx_arena_zalloc(reading->scratch, count, sizeof(*reading->routes));
+	settings->routes =
+		hpx_arena_zalloc(&settings->arena, count, sizeof(*settings->routes));
+	reading->routes =
+		hpx_arena_zalloc(reading->scratch, count, sizeof(*reading->routes));
 	if (settings->routes == NULL || reading->routes == NULL)
 		return HPX_NOMEM;
 	for (size_t i = index + 1; i < node->end && status == HPX_OK;
@@ -152,10 +160,11 @@ static enum hpx_status take_file(struct hpx_reading *reading)
 	if (reading->tree.count == 0 || root->empty)
 		return HPX_OK;
 	if (root->kind != HPX_YAML_MAPPING) {
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, root->line, root->column,
-				  HPX_SPAN(""),
-				  "a configuration is a mapping of options (listen: ...), not %s",
-				  hpx_yaml_kind_words(root->kind));
+		hpx_config_remark(
+			reading->report, HPX_CONFIG_MISTAKE, root->line, root->column,
+			HPX_SPAN(""),
+			"a configuration is a mapping of options (listen: ...), not %s",
+			hpx_yaml_kind_words(root->kind));
 		return HPX_OK;
 	}
 	return hpx_reading_walk(reading, 0, HPX_SPAN(""), &reading->settings->fallback,

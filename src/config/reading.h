@@ -26,11 +26,11 @@ struct hpx_given_set {
 struct hpx_reading {
 	struct hpx_settings *settings;
 	struct hpx_config_report *report;
-	struct hpx_arena *scratch;          /* dies with the reading */
+	struct hpx_arena *scratch; /* dies with the reading */
 	struct hpx_yaml tree;
 	struct hpx_given_set global;
 	struct hpx_given_set defaults;
-	struct hpx_given_set *routes;       /* as the routes stand in the file */
+	struct hpx_given_set *routes; /* as the routes stand in the file */
 };
 
 /* Fails for memory only; mistakes go into the report. */
@@ -48,7 +48,8 @@ enum hpx_status hpx_reading_walk(struct hpx_reading *reading, size_t index,
 
 /* Where the option of this path was given. A path in a route
  * ("routes[].lease") is looked up in that route's set. */
-const struct hpx_given *hpx_reading_given(const struct hpx_reading *reading, const char *path,
+const struct hpx_given *hpx_reading_given(const struct hpx_reading *reading,
+					  const char *path,
 					  const struct hpx_given_set *route);
 
 #endif

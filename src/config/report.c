@@ -72,7 +72,8 @@ void hpx_config_remark(struct hpx_config_report *report, enum hpx_config_weight 
 	};
 }
 
-static bool comes_before(const struct hpx_config_remark *a, const struct hpx_config_remark *b)
+static bool comes_before(const struct hpx_config_remark *a,
+			 const struct hpx_config_remark *b)
 {
 	/* Line 0 wraps round to the largest number: last. */
 	unsigned left = a->line - 1;
@@ -99,8 +100,8 @@ const char *hpx_config_weight_name(enum hpx_config_weight weight)
 	return names[weight];
 }
 
-static enum hpx_status print_remark(const struct hpx_config_remark *remark, const char *file,
-				    struct hpx_buffer *out)
+static enum hpx_status print_remark(const struct hpx_config_remark *remark,
+				    const char *file, struct hpx_buffer *out)
 {
 	enum hpx_status status = HPX_OK;
 
@@ -110,7 +111,8 @@ static enum hpx_status print_remark(const struct hpx_config_remark *remark, cons
 	else if (file != NULL && !hpx_span_starts(remark->option, HPX_SPAN("--")))
 		status = hpx_buffer_printf(out, "%s: ", file);
 	if (status == HPX_OK && remark->weight != HPX_CONFIG_MISTAKE)
-		status = hpx_buffer_printf(out, "%s: ", hpx_config_weight_name(remark->weight));
+		status = hpx_buffer_printf(out,
+					   "%s: ", hpx_config_weight_name(remark->weight));
 	if (status == HPX_OK && remark->option.len > 0)
 		status = hpx_buffer_printf(out, "%.*s: ", HPX_SPAN_ARG(remark->option));
 	if (status == HPX_OK)

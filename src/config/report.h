@@ -7,16 +7,16 @@
 #include "base/buffer.h"
 
 enum hpx_config_weight {
-	HPX_CONFIG_MISTAKE,   /* hapax does not start with it */
-	HPX_CONFIG_WARNING,   /* probably not what was meant */
-	HPX_CONFIG_NOTE,      /* good to know */
+	HPX_CONFIG_MISTAKE, /* hapax does not start with it */
+	HPX_CONFIG_WARNING, /* probably not what was meant */
+	HPX_CONFIG_NOTE,    /* good to know */
 };
 
 struct hpx_config_remark {
 	enum hpx_config_weight weight;
-	unsigned line;               /* 0: not in the file */
+	unsigned line; /* 0: not in the file */
 	unsigned column;
-	struct hpx_span option;      /* dotted, or "--flag"; may be empty */
+	struct hpx_span option; /* dotted, or "--flag"; may be empty */
 	struct hpx_span message;
 };
 
@@ -28,7 +28,7 @@ struct hpx_config_report {
 	struct hpx_config_remark remarks[HPX_CONFIG_REMARKS_MAX];
 	size_t count;
 	size_t left_out;
-	size_t mistakes;             /* of all, also those left out */
+	size_t mistakes; /* of all, also those left out */
 	size_t warnings;
 };
 

@@ -60,11 +60,13 @@ static void check_store(struct hpx_reading *reading)
 	    url.ptr[scheme.len] != '/')
 		remark(reading, HPX_CONFIG_NOTE, hpx_reading_given(reading, "store", NULL),
 		       "store",
-		       "is a relative path: another working directory is another, empty store; "
+		       "is a relative path: another working directory is another, empty "
+		       "store; "
 		       "services name it from / on");
 	if (hpx_span_eq(url, HPX_SPAN("memory:")))
 		warn(reading, "store",
-		     "keeps operations in memory: after a restart, every key is executed again");
+		     "keeps operations in memory: after a restart, every key is executed "
+		     "again");
 }
 
 static void check_tenant(struct hpx_reading *reading)
@@ -75,17 +77,19 @@ static void check_tenant(struct hpx_reading *reading)
 
 	if (named && !is_given(reading, "tenant.name"))
 		mistake(reading, "tenant.from",
-			settings->tenant_from == HPX_TENANT_HEADER ?
-				"is header, but no header is named; add e.g. tenant.name: X-Tenant" :
-				"is cookie, but no cookie is named; add e.g. tenant.name: session");
+			settings->tenant_from == HPX_TENANT_HEADER
+				? "is header, but no header is named; add e.g. "
+				  "tenant.name: X-Tenant"
+				: "is cookie, but no cookie is named; add e.g. "
+				  "tenant.name: session");
 	if (!named && is_given(reading, "tenant.name"))
 		warn(reading, "tenant.name",
 		     "has no effect unless tenant.from is header or cookie");
 	if (settings->tenant_from == HPX_TENANT_ANONYMOUS && settings->tenant_required)
 		mistake(reading, "tenant.required",
 			"cannot be true where tenant.from is anonymous; leave one out");
-	if (settings->tenant_from == HPX_TENANT_HEADER && settings->trusted_peer_count == 0 &&
-	    !settings->listen.is_unix)
+	if (settings->tenant_from == HPX_TENANT_HEADER &&
+	    settings->trusted_peer_count == 0 && !settings->listen.is_unix)
 		mistake(reading, "tenant.from",
 			"is header, which any client could send; list your proxies in "
 			"trusted_peers, or listen on a unix socket (listen: unix:PATH)");
@@ -95,7 +99,7 @@ static void check_tenant(struct hpx_reading *reading)
 static void check_key_header(struct hpx_reading *reading)
 {
 	static const struct hpx_span taken[] = {
-		HPX_SPAN_INIT("host"),    HPX_SPAN_INIT("authorization"),
+		HPX_SPAN_INIT("host"),	  HPX_SPAN_INIT("authorization"),
 		HPX_SPAN_INIT("cookie"),  HPX_SPAN_INIT("connection"),
 		HPX_SPAN_INIT("expect"),  HPX_SPAN_INIT("transfer-encoding"),
 		HPX_SPAN_INIT("upgrade"), HPX_SPAN_INIT("te"),

@@ -6,9 +6,9 @@
 
 /* The words in a path that smell of money or of things sent out. */
 static const struct hpx_span costly[] = {
-	HPX_SPAN_INIT("payment"),  HPX_SPAN_INIT("charge"),   HPX_SPAN_INIT("refund"),
-	HPX_SPAN_INIT("transfer"), HPX_SPAN_INIT("order"),    HPX_SPAN_INIT("payout"),
-	HPX_SPAN_INIT("invoice"),  HPX_SPAN_INIT("checkout"), HPX_SPAN_INIT("purchase"),
+	HPX_SPAN_INIT("payment"),  HPX_SPAN_INIT("charge"),	HPX_SPAN_INIT("refund"),
+	HPX_SPAN_INIT("transfer"), HPX_SPAN_INIT("order"),	HPX_SPAN_INIT("payout"),
+	HPX_SPAN_INIT("invoice"),  HPX_SPAN_INIT("checkout"),	HPX_SPAN_INIT("purchase"),
 	HPX_SPAN_INIT("billing"),  HPX_SPAN_INIT("withdrawal"), HPX_SPAN_INIT("deposit"),
 };
 
@@ -49,15 +49,17 @@ static void check_server_error(struct hpx_reading *reading, size_t n)
 
 	if (route->policy.key == HPX_KEY_IGNORE || !is_costly(route) ||
 	    settings->profile == HPX_PROFILE_STRIPE ||
-	    hpx_reading_given(reading, "routes[].server_error", &reading->routes[n])->given ||
+	    hpx_reading_given(reading, "routes[].server_error", &reading->routes[n])
+		    ->given ||
 	    hpx_reading_given(reading, "defaults.server_error", NULL)->given)
 		return;
-	hpx_config_remark(reading->report, HPX_CONFIG_WARNING, match->line, match->column,
-			  HPX_SPAN("routes[].server_error"),
-			  "is not given for %.*s: by default a 500 of the upstream may be "
-			  "executed again; say retry if a 5xx means that it rolled back, else "
-			  "unknown or replay",
-			  HPX_SPAN_ARG(hpx_span_first(route->pattern, 60)));
+	hpx_config_remark(
+		reading->report, HPX_CONFIG_WARNING, match->line, match->column,
+		HPX_SPAN("routes[].server_error"),
+		"is not given for %.*s: by default a 500 of the upstream may be "
+		"executed again; say retry if a 5xx means that it rolled back, else "
+		"unknown or replay",
+		HPX_SPAN_ARG(hpx_span_first(route->pattern, 60)));
 }
 
 /* With `key: ignore` nothing is guarded, so nothing else matters. */

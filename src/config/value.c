@@ -21,7 +21,8 @@
 
 #define TEXT_MAX 255
 
-enum hpx_status hpx_value_refuse(char problem[HPX_VALUE_PROBLEM_SIZE], const char *format, ...)
+enum hpx_status hpx_value_refuse(char problem[HPX_VALUE_PROBLEM_SIZE], const char *format,
+				 ...)
 {
 	va_list args;
 
@@ -54,11 +55,11 @@ static enum hpx_status read_token(const struct hpx_option *option, struct hpx_sp
 				  struct hpx_arena *arena, void *base, char *problem)
 {
 	if (text.len > TEXT_MAX || !hpx_is_token(text))
-		return hpx_value_refuse(problem,
-					"\"%.*s\" is no name of a header or cookie: letters, "
-					"digits and -_ without spaces, e.g. %s",
-					SHOW(text),
-					option->example ? option->example : option->standard);
+		return hpx_value_refuse(
+			problem,
+			"\"%.*s\" is no name of a header or cookie: letters, "
+			"digits and -_ without spaces, e.g. %s",
+			SHOW(text), option->example ? option->example : option->standard);
 	return put_text(option, text, arena, base);
 }
 
@@ -70,9 +71,9 @@ static enum hpx_status read_store(const struct hpx_option *option, struct hpx_sp
 	bool file = hpx_span_starts(text, scheme) && text.len > scheme.len;
 
 	if (!file && !hpx_span_eq(text, HPX_SPAN("memory:")))
-		return hpx_value_refuse(problem,
-					"is no store that this version knows: write sqlite:PATH, "
-					"e.g. sqlite:hapax.db");
+		return hpx_value_refuse(
+			problem, "is no store that this version knows: write sqlite:PATH, "
+				 "e.g. sqlite:hapax.db");
 	return put_text(option, text, arena, base);
 }
 
@@ -92,7 +93,8 @@ static enum hpx_status read_address(const struct hpx_option *option, struct hpx_
 	/* Not shown: somebody may have put a password into the URL. */
 	if (status == HPX_INVALID)
 		return hpx_value_refuse(problem, "%s; write e.g. %s%s", reason,
-					option->standard ? option->standard : option->example,
+					option->standard ? option->standard
+							 : option->example,
 					option->off ? " or off" : "");
 	if (status != HPX_OK)
 		return status;
@@ -136,10 +138,11 @@ static enum hpx_status read_duration(const struct hpx_option *option, struct hpx
 	(void)arena;
 
 	if (!hpx_duration_parse(text, &ms))
-		return hpx_value_refuse(problem,
-					"\"%.*s\" is no duration: write a whole number and its "
-					"unit, e.g. 250ms, 10s, 2m, 24h or 7d",
-					SHOW(text));
+		return hpx_value_refuse(
+			problem,
+			"\"%.*s\" is no duration: write a whole number and its "
+			"unit, e.g. 250ms, 10s, 2m, 24h or 7d",
+			SHOW(text));
 	return put_number(option, text, ms, base, problem);
 }
 
@@ -150,10 +153,11 @@ static enum hpx_status read_size(const struct hpx_option *option, struct hpx_spa
 	(void)arena;
 
 	if (!hpx_size_parse(text, &bytes))
-		return hpx_value_refuse(problem,
-					"\"%.*s\" is no size: write a whole number of bytes, or "
-					"with a unit, e.g. 512, 32KiB, 1MiB or 1GiB",
-					SHOW(text));
+		return hpx_value_refuse(
+			problem,
+			"\"%.*s\" is no size: write a whole number of bytes, or "
+			"with a unit, e.g. 512, 32KiB, 1MiB or 1GiB",
+			SHOW(text));
 	return put_number(option, text, bytes, base, problem);
 }
 
@@ -164,9 +168,9 @@ static enum hpx_status read_count(const struct hpx_option *option, struct hpx_sp
 	(void)arena;
 
 	if (!hpx_span_u64(text, INT64_MAX, &count))
-		return hpx_value_refuse(problem,
-					"\"%.*s\" is no whole number from %" PRIu64 " to %" PRIu64,
-					SHOW(text), option->min, option->max);
+		return hpx_value_refuse(
+			problem, "\"%.*s\" is no whole number from %" PRIu64 " to %" PRIu64,
+			SHOW(text), option->min, option->max);
 	return put_number(option, text, count, base, problem);
 }
 
@@ -223,10 +227,10 @@ static enum hpx_status read_choice(const struct hpx_option *option, struct hpx_s
 	return refuse_choice(option, text, problem);
 }
 
-static enum hpx_status (*const readers[])(const struct hpx_option *option, struct hpx_span text,
-					  struct hpx_arena *arena, void *base,
-					  char *problem) = {
-	[HPX_OPTION_TEXT] = read_text,         [HPX_OPTION_TOKEN] = read_token,
+static enum hpx_status (*const readers[])(const struct hpx_option *option,
+					  struct hpx_span text, struct hpx_arena *arena,
+					  void *base, char *problem) = {
+	[HPX_OPTION_TEXT] = read_text,	       [HPX_OPTION_TOKEN] = read_token,
 	[HPX_OPTION_PATTERN] = read_text,      [HPX_OPTION_STORE] = read_store,
 	[HPX_OPTION_ADDRESS] = read_address,   [HPX_OPTION_UPSTREAM] = read_address,
 	[HPX_OPTION_DURATION] = read_duration, [HPX_OPTION_SIZE] = read_size,
@@ -244,8 +248,9 @@ static bool has_control(struct hpx_span text)
 	return false;
 }
 
-enum hpx_status hpx_value_read(const struct hpx_option *option, const struct hpx_span *items,
-			       size_t count, struct hpx_arena *arena, void *base,
+enum hpx_status hpx_value_read(const struct hpx_option *option,
+			       const struct hpx_span *items, size_t count,
+			       struct hpx_arena *arena, void *base,
 			       char problem[HPX_VALUE_PROBLEM_SIZE])
 {
 	for (size_t i = 0; i < count; i++)
@@ -256,7 +261,8 @@ enum hpx_status hpx_value_read(const struct hpx_option *option, const struct hpx
 	return readers[option->kind](option, items[0], arena, base, problem);
 }
 
-void hpx_value_print(const struct hpx_option *option, const void *base, char out[HPX_UNIT_SIZE])
+void hpx_value_print(const struct hpx_option *option, const void *base,
+		     char out[HPX_UNIT_SIZE])
 {
 	uint64_t value = hpx_member_get(option, base);
 

@@ -14,12 +14,14 @@
  * the route that the option lies in; it is changed on HPX_OK only. On
  * HPX_INVALID `problem` says what was given and what would be right. Strings
  * and lists come from `arena`. */
-enum hpx_status hpx_value_read(const struct hpx_option *option, const struct hpx_span *items,
-			       size_t count, struct hpx_arena *arena, void *base,
+enum hpx_status hpx_value_read(const struct hpx_option *option,
+			       const struct hpx_span *items, size_t count,
+			       struct hpx_arena *arena, void *base,
 			       char problem[HPX_VALUE_PROBLEM_SIZE]);
 
 /* A number, a choice or a switch as it would be written in the file. */
-void hpx_value_print(const struct hpx_option *option, const void *base, char out[HPX_UNIT_SIZE]);
+void hpx_value_print(const struct hpx_option *option, const void *base,
+		     char out[HPX_UNIT_SIZE]);
 
 /* Whether the member is the same in both. */
 bool hpx_value_same(const struct hpx_option *option, const void *a, const void *b);

@@ -16,7 +16,8 @@ static enum hpx_status check_header(struct hpx_span *item, struct hpx_arena *are
 				    char *problem)
 {
 	if (!hpx_is_token(*item))
-		return hpx_value_refuse(problem, "\"%.*s\" is no name of a header", SHOW(*item));
+		return hpx_value_refuse(problem, "\"%.*s\" is no name of a header",
+					SHOW(*item));
 	char *lower = hpx_arena_alloc(arena, item->len);
 	if (lower == NULL)
 		return HPX_NOMEM;
@@ -39,10 +40,11 @@ static enum hpx_status check_pointer(struct hpx_span *item, struct hpx_arena *ar
 			good = i + 1 < item->len &&
 			       (item->ptr[i + 1] == '0' || item->ptr[i + 1] == '1');
 	if (!good)
-		return hpx_value_refuse(problem,
-					"\"%.*s\" is no JSON pointer to a member: write e.g. "
-					"/metadata/sent_at, with ~1 for / and ~0 for ~ in a name",
-					SHOW(*item));
+		return hpx_value_refuse(
+			problem,
+			"\"%.*s\" is no JSON pointer to a member: write e.g. "
+			"/metadata/sent_at, with ~1 for / and ~0 for ~ in a name",
+			SHOW(*item));
 	*item = hpx_arena_dup(arena, *item);
 	return item->ptr != NULL ? HPX_OK : HPX_NOMEM;
 }
@@ -55,8 +57,9 @@ static int compare(const void *a, const void *b)
 	return hpx_span_cmp(*left, *right);
 }
 
-static enum hpx_status read_texts(const struct hpx_option *option, const struct hpx_span *items,
-				  size_t count, struct hpx_arena *arena, void *base, char *problem)
+static enum hpx_status read_texts(const struct hpx_option *option,
+				  const struct hpx_span *items, size_t count,
+				  struct hpx_arena *arena, void *base, char *problem)
 {
 	bool headers = option->kind == HPX_OPTION_HEADERS;
 	struct hpx_span *list = hpx_arena_zalloc(arena, count, sizeof(*list));
@@ -68,15 +71,16 @@ static enum hpx_status read_texts(const struct hpx_option *option, const struct 
 		return HPX_NOMEM;
 	for (size_t i = 0; i < count; i++) {
 		list[i] = items[i];
-		enum hpx_status status = headers ? check_header(&list[i], arena, problem) :
-						   check_pointer(&list[i], arena, problem);
+		enum hpx_status status = headers ? check_header(&list[i], arena, problem)
+						 : check_pointer(&list[i], arena, problem);
 		if (status != HPX_OK)
 			return status;
 	}
 	qsort(list, count, sizeof(*list), compare);
 	for (size_t i = 1; i < count; i++)
 		if (hpx_span_eq(list[i - 1], list[i]))
-			return hpx_value_refuse(problem, "names \"%.*s\" twice", SHOW(list[i]));
+			return hpx_value_refuse(problem, "names \"%.*s\" twice",
+						SHOW(list[i]));
 	*(const struct hpx_span **)hpx_member_at(option, base) = list;
 	*hpx_member_count(option, base) = count;
 	return HPX_OK;
@@ -95,17 +99,19 @@ static enum hpx_status read_networks(const struct hpx_option *option,
 		return HPX_NOMEM;
 	for (size_t i = 0; i < count; i++)
 		if (!hpx_network_parse(items[i], &list[i]))
-			return hpx_value_refuse(problem,
-						"\"%.*s\" is no address or network: write e.g. "
-						"10.0.0.0/8, 192.0.2.7 or \"::1\"",
-						SHOW(items[i]));
+			return hpx_value_refuse(
+				problem,
+				"\"%.*s\" is no address or network: write e.g. "
+				"10.0.0.0/8, 192.0.2.7 or \"::1\"",
+				SHOW(items[i]));
 	*(const struct hpx_network **)hpx_member_at(option, base) = list;
 	*hpx_member_count(option, base) = count;
 	return HPX_OK;
 }
 
-enum hpx_status hpx_value_read_list(const struct hpx_option *option, const struct hpx_span *items,
-				    size_t count, struct hpx_arena *arena, void *base,
+enum hpx_status hpx_value_read_list(const struct hpx_option *option,
+				    const struct hpx_span *items, size_t count,
+				    struct hpx_arena *arena, void *base,
 				    char problem[HPX_VALUE_PROBLEM_SIZE])
 {
 	if (option->kind == HPX_OPTION_NETWORKS)

@@ -6,12 +6,13 @@
 
 /* As hpx_value_read. Names and pointers come out sorted, as a recipe wants
  * them, header names in lower case. */
-enum hpx_status hpx_value_read_list(const struct hpx_option *option, const struct hpx_span *items,
-				    size_t count, struct hpx_arena *arena, void *base,
+enum hpx_status hpx_value_read_list(const struct hpx_option *option,
+				    const struct hpx_span *items, size_t count,
+				    struct hpx_arena *arena, void *base,
 				    char problem[HPX_VALUE_PROBLEM_SIZE]);
 
 /* Writes the message, gives HPX_INVALID. */
-enum hpx_status hpx_value_refuse(char problem[HPX_VALUE_PROBLEM_SIZE], const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+enum hpx_status hpx_value_refuse(char problem[HPX_VALUE_PROBLEM_SIZE], const char *format,
+				 ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -5,12 +5,12 @@
 
 /* Where options go while one part of the tree is walked. */
 struct target {
-	void *base;                     /* of POLICY and ROUTE options */
+	void *base; /* of POLICY and ROUTE options */
 	struct hpx_given_set *given;
 };
 
 static void refuse_value(struct hpx_reading *reading, const struct hpx_yaml_node *node,
-		       struct hpx_span path, const char *problem)
+			 struct hpx_span path, const char *problem)
 {
 	hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->value_line,
 			  node->value_column, path, "%s", problem);
@@ -62,10 +62,11 @@ static const char *shape_problem(const struct hpx_option *option,
 	if (list ? node->kind == HPX_YAML_LIST : node->kind == HPX_YAML_SCALAR)
 		return NULL;
 	if (list)
-		return node->kind == HPX_YAML_MAPPING ? "must be a list, not a mapping" :
-							"must be a list, not a single value";
-	return node->kind == HPX_YAML_MAPPING ? "must be a single value, not a mapping" :
-						"must be a single value, not a list";
+		return node->kind == HPX_YAML_MAPPING
+			       ? "must be a list, not a mapping"
+			       : "must be a list, not a single value";
+	return node->kind == HPX_YAML_MAPPING ? "must be a single value, not a mapping"
+					      : "must be a single value, not a list";
 }
 
 static enum hpx_status take_option(struct hpx_reading *reading, size_t index,
@@ -90,8 +91,8 @@ static enum hpx_status take_option(struct hpx_reading *reading, size_t index,
 		refuse_value(reading, node, path, problem);
 		return HPX_OK;
 	}
-	enum hpx_status status = hpx_value_read(option, items, count, &reading->settings->arena,
-						target.base, text);
+	enum hpx_status status = hpx_value_read(
+		option, items, count, &reading->settings->arena, target.base, text);
 	if (status != HPX_INVALID)
 		return status;
 	refuse_value(reading, node, path, text);
@@ -105,16 +106,17 @@ static void refuse_unknown(struct hpx_reading *reading, const struct hpx_yaml_no
 
 	hpx_option_nearest(path, nearest);
 	if (nearest[0] == '\0')
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
-				  path, "is no option");
+		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line,
+				  node->column, path, "is no option");
 	else
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
-				  path, "is no option; did you mean %s?", nearest);
+		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line,
+				  node->column, path, "is no option; did you mean %s?",
+				  nearest);
 }
 
 /* One node of the tree. `*ret_inside`: go on with what lies in it. */
-static enum hpx_status visit(struct hpx_reading *reading, size_t index, struct hpx_span path,
-			     struct target policy, bool *ret_inside)
+static enum hpx_status visit(struct hpx_reading *reading, size_t index,
+			     struct hpx_span path, struct target policy, bool *ret_inside)
 {
 	const struct hpx_yaml_node *node = &reading->tree.nodes[index];
 	const struct hpx_option *option = hpx_option_find(path);
@@ -130,8 +132,9 @@ static enum hpx_status visit(struct hpx_reading *reading, size_t index, struct h
 	if (node->kind == HPX_YAML_SCALAR && node->empty)
 		return HPX_OK;
 	if (node->kind != HPX_YAML_MAPPING)
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
-				  path, "must be a mapping of options, not %s",
+		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line,
+				  node->column, path,
+				  "must be a mapping of options, not %s",
 				  hpx_yaml_kind_words(node->kind));
 	*ret_inside = node->kind == HPX_YAML_MAPPING;
 	return HPX_OK;

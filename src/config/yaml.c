@@ -8,7 +8,7 @@
 struct open {
 	size_t node;
 	size_t members;
-	struct hpx_span name;       /* read, its value has not come yet */
+	struct hpx_span name; /* read, its value has not come yet */
 	unsigned line;
 	unsigned column;
 };
@@ -22,7 +22,7 @@ struct builder {
 	struct open open[HPX_YAML_DEPTH_MAX];
 	size_t depth;
 	bool root_done;
-	enum hpx_status status;     /* HPX_OK or HPX_NOMEM */
+	enum hpx_status status; /* HPX_OK or HPX_NOMEM */
 };
 
 static void refuse(struct builder *builder, yaml_mark_t mark, const char *message)
@@ -50,7 +50,8 @@ static bool make_room(struct builder *builder)
 	if (builder->tree.count < builder->room)
 		return true;
 	size_t room = builder->room ? 2 * builder->room : 64;
-	struct hpx_yaml_node *nodes = hpx_arena_zalloc(builder->arena, room, sizeof(*nodes));
+	struct hpx_yaml_node *nodes =
+		hpx_arena_zalloc(builder->arena, room, sizeof(*nodes));
 	if (nodes == NULL)
 		return false;
 	if (builder->tree.count > 0)
@@ -67,7 +68,8 @@ static struct hpx_yaml_node *add(struct builder *builder, enum hpx_yaml_kind kin
 	struct open *open = top(builder);
 
 	if (builder->tree.count == HPX_YAML_NODES_MAX) {
-		refuse(builder, mark, "the file has too many values; the rest was not read");
+		refuse(builder, mark,
+		       "the file has too many values; the rest was not read");
 		return NULL;
 	}
 	if (!make_room(builder)) {
@@ -100,8 +102,8 @@ static void check_twice(struct builder *builder, struct open *open, struct hpx_s
 	for (size_t i = open->node + 1; i < builder->tree.count; i = nodes[i].end) {
 		if (!hpx_span_eq(nodes[i].name, name))
 			continue;
-		hpx_config_remark(builder->report, HPX_CONFIG_MISTAKE, (unsigned)mark.line + 1,
-				  (unsigned)mark.column + 1, name,
+		hpx_config_remark(builder->report, HPX_CONFIG_MISTAKE,
+				  (unsigned)mark.line + 1, (unsigned)mark.column + 1, name,
 				  "is given twice; the first is on line %u", nodes[i].line);
 		return;
 	}
@@ -135,7 +137,8 @@ static bool is_empty(const yaml_event_t *event, struct hpx_span text)
 
 static bool take_scalar(struct builder *builder, const yaml_event_t *event)
 {
-	struct hpx_span text = hpx_span(event->data.scalar.value, event->data.scalar.length);
+	struct hpx_span text =
+		hpx_span(event->data.scalar.value, event->data.scalar.length);
 	struct hpx_yaml_node *node;
 
 	if (wants_name(builder))
@@ -153,12 +156,14 @@ static bool take_scalar(struct builder *builder, const yaml_event_t *event)
 static bool begin(struct builder *builder, enum hpx_yaml_kind kind, yaml_mark_t mark)
 {
 	if (wants_name(builder)) {
-		refuse(builder, mark, "the name of an option is a single word, not a list or "
-				      "mapping; the rest was not read");
+		refuse(builder, mark,
+		       "the name of an option is a single word, not a list or "
+		       "mapping; the rest was not read");
 		return false;
 	}
 	if (builder->depth == HPX_YAML_DEPTH_MAX) {
-		refuse(builder, mark, "nested deeper than any option; the rest was not read");
+		refuse(builder, mark,
+		       "nested deeper than any option; the rest was not read");
 		return false;
 	}
 	if (add(builder, kind, mark) == NULL)
@@ -176,11 +181,12 @@ static bool end(struct builder *builder)
 	return true;
 }
 
-static void check_extras(struct builder *builder, yaml_mark_t mark, const yaml_char_t *anchor,
-			 const yaml_char_t *tag)
+static void check_extras(struct builder *builder, yaml_mark_t mark,
+			 const yaml_char_t *anchor, const yaml_char_t *tag)
 {
 	if (anchor != NULL)
-		refuse(builder, mark, "anchors (&name) are not used here; write the value out");
+		refuse(builder, mark,
+		       "anchors (&name) are not used here; write the value out");
 	if (tag != NULL)
 		refuse(builder, mark, "tags (!name) are not used here; leave it out");
 }
@@ -257,7 +263,8 @@ static void refuse_syntax(struct builder *builder, const yaml_parser_t *parser)
 	hpx_config_remark(builder->report, HPX_CONFIG_MISTAKE, (unsigned)mark.line + 1,
 			  (unsigned)mark.column + 1, HPX_SPAN(""),
 			  "this is not YAML: %s%s%s; the rest was not read",
-			  parser->context ? parser->context : "", parser->context ? ", " : "",
+			  parser->context ? parser->context : "",
+			  parser->context ? ", " : "",
 			  parser->problem ? parser->problem : "malformed");
 }
 
@@ -284,9 +291,8 @@ enum hpx_status hpx_yaml_read(struct hpx_span text, struct hpx_arena *arena,
 
 	if (!yaml_parser_initialize(&parser))
 		return HPX_NOMEM;
-	yaml_parser_set_input_string(&parser,
-				     (const unsigned char *)(text.len > 0 ? text.ptr : ""),
-				     text.len);
+	yaml_parser_set_input_string(
+		&parser, (const unsigned char *)(text.len > 0 ? text.ptr : ""), text.len);
 	read_events(&builder, &parser);
 	yaml_parser_delete(&parser);
 	/* Where reading stopped early, what is open ends there. */

@@ -18,10 +18,10 @@ enum hpx_yaml_kind { HPX_YAML_SCALAR, HPX_YAML_MAPPING, HPX_YAML_LIST };
  * first child is the next node, its next sibling stands at `end`. */
 struct hpx_yaml_node {
 	enum hpx_yaml_kind kind;
-	bool empty;                /* a plain scalar that says nothing: "", ~, null */
-	struct hpx_span name;      /* of a member; ptr NULL: the root, or an element */
-	struct hpx_span text;      /* of a scalar */
-	unsigned line;             /* of the name where there is one, else of the value */
+	bool empty;	      /* a plain scalar that says nothing: "", ~, null */
+	struct hpx_span name; /* of a member; ptr NULL: the root, or an element */
+	struct hpx_span text; /* of a scalar */
+	unsigned line;	      /* of the name where there is one, else of the value */
 	unsigned column;
 	unsigned value_line;
 	unsigned value_column;
@@ -29,9 +29,9 @@ struct hpx_yaml_node {
 };
 
 struct hpx_yaml {
-	struct hpx_yaml_node *nodes;   /* the root first; none for an empty file */
+	struct hpx_yaml_node *nodes; /* the root first; none for an empty file */
 	size_t count;
-	bool whole;                    /* false: reading stopped at a mistake */
+	bool whole; /* false: reading stopped at a mistake */
 };
 
 /* Nodes and strings come from `arena`. Fails for memory only: mistakes go

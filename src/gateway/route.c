@@ -13,7 +13,7 @@
 static const char *read_method(struct hpx_span method, struct hpx_route *route)
 {
 	static const struct hpx_span never[] = {
-		HPX_SPAN_INIT("GET"),     HPX_SPAN_INIT("HEAD"),  HPX_SPAN_INIT("OPTIONS"),
+		HPX_SPAN_INIT("GET"),	  HPX_SPAN_INIT("HEAD"),  HPX_SPAN_INIT("OPTIONS"),
 		HPX_SPAN_INIT("CONNECT"), HPX_SPAN_INIT("TRACE"),
 	};
 
@@ -24,7 +24,8 @@ static const char *read_method(struct hpx_span method, struct hpx_route *route)
 		return "begins with a method or *, then a space: POST /payments";
 	for (size_t i = 0; i < method.len; i++)
 		if (method.ptr[i] >= 'a' && method.ptr[i] <= 'z')
-			return "has a method in lower case; methods are written POST, PATCH, PUT, "
+			return "has a method in lower case; methods are written POST, "
+			       "PATCH, PUT, "
 			       "DELETE";
 	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
 		if (hpx_span_eq(method, never[i]))
@@ -54,7 +55,8 @@ static enum hpx_status read_host(struct hpx_span host, struct hpx_arena *arena,
 	if (host.len == 0)
 		return HPX_OK;
 	if (!hpx_host_valid(host)) {
-		*ret_reason = "has a host that is none, or a path that does not begin with /";
+		*ret_reason =
+			"has a host that is none, or a path that does not begin with /";
 		return HPX_INVALID;
 	}
 	struct hpx_span name = host_name(host);
@@ -88,8 +90,7 @@ static bool is_name(struct hpx_span text)
 static enum hpx_status read_literal(struct hpx_span text, struct hpx_arena *arena,
 				    struct hpx_segment *segment, const char **ret_reason)
 {
-	struct hpx_span path =
-		hpx_arena_printf(arena, "/%.*s", HPX_SPAN_ARG(text));
+	struct hpx_span path = hpx_arena_printf(arena, "/%.*s", HPX_SPAN_ARG(text));
 	struct hpx_target target;
 
 	if (path.ptr == NULL)
@@ -102,12 +103,14 @@ static enum hpx_status read_literal(struct hpx_span text, struct hpx_arena *aren
 		*ret_reason = "has a . or .. segment; write the path that they lead to";
 		return HPX_INVALID;
 	}
-	*segment = (struct hpx_segment){ HPX_SEGMENT_LITERAL, hpx_span_skip(target.path, 1) };
+	*segment =
+		(struct hpx_segment){ HPX_SEGMENT_LITERAL, hpx_span_skip(target.path, 1) };
 	return HPX_OK;
 }
 
-static enum hpx_status read_segment(struct hpx_span text, bool last, struct hpx_arena *arena,
-				    struct hpx_segment *segment, const char **ret_reason)
+static enum hpx_status read_segment(struct hpx_span text, bool last,
+				    struct hpx_arena *arena, struct hpx_segment *segment,
+				    const char **ret_reason)
 {
 	if (last && hpx_span_eq(text, HPX_SPAN("*"))) {
 		*segment = (struct hpx_segment){ HPX_SEGMENT_REST, text };
@@ -124,8 +127,10 @@ static enum hpx_status read_segment(struct hpx_span text, bool last, struct hpx_
 	if (hpx_span_index(text, '{') < text.len || hpx_span_index(text, '}') < text.len)
 		*ret_reason = "has a { or } that is not a whole segment like {id}";
 	else if (hpx_span_index(text, '*') < text.len)
-		*ret_reason = "has a * that is not the whole last segment; one segment is {x}";
-	else if (hpx_span_index(text, '?') < text.len || hpx_span_index(text, '#') < text.len)
+		*ret_reason =
+			"has a * that is not the whole last segment; one segment is {x}";
+	else if (hpx_span_index(text, '?') < text.len ||
+		 hpx_span_index(text, '#') < text.len)
 		*ret_reason = "has a query or a fragment; routes match the path only";
 	if (*ret_reason != NULL)
 		return HPX_INVALID;
@@ -256,8 +261,8 @@ static bool path_matches(const struct hpx_route *route, struct hpx_span path)
 			return false;
 		if (segment->kind == HPX_SEGMENT_REST)
 			return true;
-		if (segment->kind == HPX_SEGMENT_ANY ? text.len == 0 :
-						       !hpx_span_eq(segment->text, text))
+		if (segment->kind == HPX_SEGMENT_ANY ? text.len == 0
+						     : !hpx_span_eq(segment->text, text))
 			return false;
 	}
 	return rest.ptr == NULL;

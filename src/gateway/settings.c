@@ -53,7 +53,8 @@ static bool read_ip(struct hpx_span text, uint8_t ret_bytes[16], bool *ret_ipv4)
 	char name[INET6_ADDRSTRLEN];
 	uint8_t bytes[16];
 
-	if (text.len == 0 || text.len >= sizeof(name) || hpx_span_index(text, '\0') < text.len)
+	if (text.len == 0 || text.len >= sizeof(name) ||
+	    hpx_span_index(text, '\0') < text.len)
 		return false;
 	memcpy(name, text.ptr, text.len);
 	name[text.len] = '\0';

@@ -10,15 +10,17 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Reads the text; the report as it is printed goes into `out`. */
-static inline enum hpx_status test_read(const char *text, const struct hpx_config_flags *flags,
-					struct hpx_buffer *out, struct hpx_settings **ret_settings)
+static inline enum hpx_status test_read(const char *text,
+					const struct hpx_config_flags *flags,
+					struct hpx_buffer *out,
+					struct hpx_settings **ret_settings)
 {
 	static const struct hpx_config_flags none;
 	struct hpx_config_report report;
 
 	hpx_config_report_init(&report);
-	enum hpx_status status = hpx_config_read(hpx_span_of(text), flags ? flags : &none, &report,
-						 ret_settings);
+	enum hpx_status status = hpx_config_read(hpx_span_of(text), flags ? flags : &none,
+						 &report, ret_settings);
 	assert_status(hpx_config_report_print(&report, "f", out), HPX_OK);
 	assert_true((status == HPX_OK) == (report.mistakes == 0));
 	hpx_config_report_done(&report);
@@ -52,7 +54,8 @@ static inline void test_report(const char *text, const struct hpx_config_flags *
 	enum hpx_status status = test_read(text, flags, &out, &settings);
 	if (status != want_status || !hpx_span_eq(hpx_buffer_span(&out), hpx_span_of(want)))
 		fail_msg("for\n%s\ngot %s\n%.*swant %s\n%s", text, hpx_status_name(status),
-			 HPX_SPAN_ARG(hpx_buffer_span(&out)), hpx_status_name(want_status), want);
+			 HPX_SPAN_ARG(hpx_buffer_span(&out)), hpx_status_name(want_status),
+			 want);
 	hpx_buffer_done(&out);
 	hpx_settings_unref(settings);
 }

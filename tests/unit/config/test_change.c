@@ -24,7 +24,8 @@ static void changes_that_need_a_restart_are_named(void **state)
 		{ UP, UP "limits: {bodies: 32MiB}\n", "limits.bodies" },
 		{ UP, UP "profile: stripe\n", "profile, defaults.scope" },
 		/* Reloadable. */
-		{ UP, UP "limits: {head: 2KiB}\ntimeouts: {whole: 9m}\nobserve: true\n", "" },
+		{ UP, UP "limits: {head: 2KiB}\ntimeouts: {whole: 9m}\nobserve: true\n",
+		  "" },
 		{ UP, UP "trusted_peers: ['::1']\nkey_header: K\n", "" },
 		{ UP, UP "defaults: {lease: 2s, fingerprint: {ignore: [/a]}}\n", "" },
 		{ UP "routes:\n" A, UP "routes:\n" A "    server_error: replay\n", "" },
@@ -40,24 +41,35 @@ static void changes_that_need_a_restart_are_named(void **state)
 		{ UP "routes:\n" A "    scope: route\n", UP, "routes[].scope (POST /a)" },
 		/* A new route takes its paths out of another one's scope. */
 		{ UP "routes:\n  - match: POST /a/*\n    scope: tenant\n",
-		  UP "routes:\n  - match: POST /a/*\n    scope: tenant\n  - match: POST /a/b\n",
+		  UP "routes:\n  - match: POST /a/*\n    scope: tenant\n  - match: POST "
+		     "/a/b\n",
 		  "routes[].scope (POST /a/b)" },
 		{ UP "routes:\n  - match: POST /x/*\n    scope: tenant\n",
-		  UP "routes:\n  - match: POST /x/*\n    scope: tenant\n  - match: POST /a/b\n", "" },
+		  UP "routes:\n  - match: POST /x/*\n    scope: tenant\n  - match: POST "
+		     "/a/b\n",
+		  "" },
 		{ UP "routes:\n  - match: PUT /a/*\n    scope: tenant\n",
-		  UP "routes:\n  - match: PUT /a/*\n    scope: tenant\n  - match: POST /a/b\n", "" },
+		  UP
+		  "routes:\n  - match: PUT /a/*\n    scope: tenant\n  - match: POST /a/b\n",
+		  "" },
 		{ UP "routes:\n  - match: POST x/a/*\n    scope: tenant\n",
-		  UP "routes:\n  - match: POST x/a/*\n    scope: tenant\n  - match: POST y/a/b\n", "" },
+		  UP "routes:\n  - match: POST x/a/*\n    scope: tenant\n  - match: POST "
+		     "y/a/b\n",
+		  "" },
 		{ UP "routes:\n  - match: POST /{x}/b\n    scope: tenant\n",
-		  UP "routes:\n  - match: POST /{x}/b\n    scope: tenant\n  - match: POST /a/{y}\n",
+		  UP "routes:\n  - match: POST /{x}/b\n    scope: tenant\n  - match: POST "
+		     "/a/{y}\n",
 		  "routes[].scope (POST /a/{y})" },
 		{ UP "routes:\n  - match: POST /{x}\n    scope: tenant\n",
-		  UP "routes:\n  - match: POST /{x}\n    scope: tenant\n  - match: POST /a/{y}\n", "" },
+		  UP "routes:\n  - match: POST /{x}\n    scope: tenant\n  - match: POST "
+		     "/a/{y}\n",
+		  "" },
 		/* The pattern is the scope: another spelling is another one. */
 		{ UP "routes:\n  - match: POST /{x}\n    scope: route\n",
 		  UP "routes:\n  - match: POST /{y}\n    scope: route\n",
 		  "routes[].scope (POST /{x})" },
-		{ UP "routes:\n  - match: POST /{x}\n", UP "routes:\n  - match: POST /{y}\n", "" },
+		{ UP "routes:\n  - match: POST /{x}\n",
+		  UP "routes:\n  - match: POST /{y}\n", "" },
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {

@@ -56,7 +56,7 @@ struct row {
 	int (*command)(int argc, char **argv);
 	const char *arguments[ARGUMENTS_MAX];
 	int exit_code;
-	const char *out;   /* a part of it */
+	const char *out; /* a part of it */
 	const char *err;
 };
 
@@ -72,8 +72,8 @@ static void check_rows(const struct row *rows, size_t count)
 			fail_msg("row %zu (%s %s): got %d\n%s---\n%swant %d\n%s---\n%s", i,
 				 rows[i].arguments[0],
 				 rows[i].arguments[1] ? rows[i].arguments[1] : "",
-				 result.exit_code, result.out, result.err, rows[i].exit_code,
-				 rows[i].out, rows[i].err);
+				 result.exit_code, result.out, result.err,
+				 rows[i].exit_code, rows[i].out, rows[i].err);
 	}
 }
 
@@ -83,11 +83,19 @@ static void version_says_what_it_is(void **state)
 		{ hpx_cli_version, { "version" }, 0, "hapax " HPX_VERSION "\n", "" },
 		{ hpx_cli_version, { "version", "--verbose" }, 0, "\nSQLite 3.", "" },
 		{ hpx_cli_version, { "version", "--help" }, 0, "Usage: hapax version", "" },
-		{ hpx_cli_version, { "version", "x" }, 2, "", "\"x\" is one argument too many" },
+		{ hpx_cli_version,
+		  { "version", "x" },
+		  2,
+		  "",
+		  "\"x\" is one argument too many" },
 #ifdef HPX_STEPS
 		{ hpx_cli_version, { "version", "--steps" }, 0, "request_read\t", "" },
 #else
-		{ hpx_cli_version, { "version", "--steps" }, 1, "", "this build has no steps" },
+		{ hpx_cli_version,
+		  { "version", "--steps" },
+		  1,
+		  "",
+		  "this build has no steps" },
 #endif
 	};
 	(void)state;
@@ -99,13 +107,28 @@ static void wrong_flags_are_explained(void **state)
 	static const struct row rows[] = {
 		{ hpx_cli_check, { "check", "--help" }, 0, "  --upstream URL ", "" },
 		{ hpx_cli_check, { "check", "-h" }, 0, "Usage: hapax check", "" },
-		{ hpx_cli_check, { "check", "--confg", "f" }, 2, "",
-		  "hapax check: unknown flag --confg; did you mean --config?\nUsage: hapax check" },
-		{ hpx_cli_check, { "check", "-c", "f" }, 2, "", "unknown flag -c; flags are written" },
-		{ hpx_cli_check, { "check", "--config" }, 2, "",
+		{ hpx_cli_check,
+		  { "check", "--confg", "f" },
+		  2,
+		  "",
+		  "hapax check: unknown flag --confg; did you mean --config?\nUsage: hapax "
+		  "check" },
+		{ hpx_cli_check,
+		  { "check", "-c", "f" },
+		  2,
+		  "",
+		  "unknown flag -c; flags are written" },
+		{ hpx_cli_check,
+		  { "check", "--config" },
+		  2,
+		  "",
 		  "--config needs a value: --config FILE" },
 		{ hpx_cli_check, { "check", "--json=1" }, 2, "", "--json takes no value" },
-		{ hpx_cli_check, { "check", "--json", "--json" }, 2, "", "--json is given twice" },
+		{ hpx_cli_check,
+		  { "check", "--json", "--json" },
+		  2,
+		  "",
+		  "--json is given twice" },
 	};
 	(void)state;
 	check_rows(rows, COUNT(rows));
@@ -114,25 +137,46 @@ static void wrong_flags_are_explained(void **state)
 static void check_says_what_is_wrong(void **state)
 {
 	static const struct row rows[] = {
-		{ hpx_cli_check, { "check", "--upstream", "http://h:1" }, 0,
+		{ hpx_cli_check,
+		  { "check", "--upstream", "http://h:1" },
+		  0,
 		  "ok\n"
-		  "  route     key           scope         server_error  concurrent    retention\n"
-		  "  defaults  required      path          retry         conflict      24h\n",
+		  "  route     key           scope         server_error  concurrent    "
+		  "retention\n"
+		  "  defaults  required      path          retry         conflict      "
+		  "24h\n",
 		  "" },
-		{ hpx_cli_check, { "check", "--upstream=http://h:1", "--json" }, 0,
-		  "{\"ok\":true,\"remarks\":[],\"left_out\":0,\"routes\":[{\"match\":\"defaults\","
+		{ hpx_cli_check,
+		  { "check", "--upstream=http://h:1", "--json" },
+		  0,
+		  "{\"ok\":true,\"remarks\":[],\"left_out\":0,\"routes\":[{\"match\":"
+		  "\"defaults\","
 		  "\"key\":\"required\",\"scope\":\"path\",\"server_error\":\"retry\","
 		  "\"concurrent\":\"conflict\",\"retention\":\"24h\"}]}\n",
 		  "" },
 		{ hpx_cli_check, { "check" }, 1, "upstream: is missing;", "" },
-		{ hpx_cli_check, { "check", "--json", "--upstream", "x" }, 1,
-		  "{\"ok\":false,\"remarks\":[{\"weight\":\"mistake\",\"option\":\"--upstream\","
+		{ hpx_cli_check,
+		  { "check", "--json", "--upstream", "x" },
+		  1,
+		  "{\"ok\":false,\"remarks\":[{\"weight\":\"mistake\",\"option\":\"--"
+		  "upstream\","
 		  "\"message\":\"an upstream is http://host[:port]",
 		  "" },
-		{ hpx_cli_check, { "check", "--config", "etc/hapax.yaml" }, 0, "\nok\n", "" },
-		{ hpx_cli_check, { "check", "--config", "/nowhere" }, 1,
-		  "/nowhere: cannot be opened: No such file or directory\n", "" },
-		{ hpx_cli_check, { "check", "--print-sample" }, 0, "\n#listen: 127.0.0.1:8080\n", "" },
+		{ hpx_cli_check,
+		  { "check", "--config", "etc/hapax.yaml" },
+		  0,
+		  "\nok\n",
+		  "" },
+		{ hpx_cli_check,
+		  { "check", "--config", "/nowhere" },
+		  1,
+		  "/nowhere: cannot be opened: No such file or directory\n",
+		  "" },
+		{ hpx_cli_check,
+		  { "check", "--print-sample" },
+		  0,
+		  "\n#listen: 127.0.0.1:8080\n",
+		  "" },
 		{ hpx_cli_check, { "check", "--print-reference" }, 0, "# Options\n", "" },
 	};
 	(void)state;

@@ -10,8 +10,8 @@
 
 /* A number, choice or switch of the settings, of their defaults, or of the
  * route with this pattern, as it would be written. */
-static void expect(const struct hpx_settings *settings, const char *pattern, const char *path,
-		   const char *want)
+static void expect(const struct hpx_settings *settings, const char *pattern,
+		   const char *path, const char *want)
 {
 	const struct hpx_option *option = hpx_option_find(hpx_span_of(path));
 	const void *base = settings;
@@ -34,29 +34,52 @@ static void the_defaults_are_those_of_the_design(void **state)
 		const char *path;
 		const char *value;
 	} rows[] = {
-		{ "store_create", "always" },      { "loops", "0" },
-		{ "profile", "ietf" },             { "observe", "false" },
-		{ "own_paths", "true" },           { "key_syntax", "ietf" },
-		{ "mismatch_status", "422" },      { "errors", "problem" },
-		{ "tenant.from", "authorization" }, { "tenant.required", "false" },
-		{ "limits.head", "32KiB" },        { "limits.fields", "100" },
-		{ "limits.request_body", "1MiB" }, { "limits.response_body", "1MiB" },
-		{ "limits.bodies", "64MiB" },      { "limits.connections", "10000" },
-		{ "limits.upstream_connections", "256" }, { "limits.waiters", "1000" },
-		{ "limits.waiters_per_operation", "100" }, { "limits.free_space", "64MiB" },
-		{ "timeouts.head", "10s" },        { "timeouts.body", "30s" },
-		{ "timeouts.keep_alive", "75s" },  { "timeouts.connect", "3s" },
-		{ "timeouts.send", "30s" },        { "timeouts.first_byte", "1m" },
-		{ "timeouts.idle", "1m" },         { "timeouts.whole", "5m" },
-		{ "timeouts.reuse_idle", "1s" },   { "timeouts.store", "5s" },
-		{ "timeouts.drain", "25s" },       { "events.retention", "30d" },
-		{ "sweep.every", "1s" },           { "reap.every", "1s" },
-		{ "reap.batch", "200" },           { "log_level", "info" },
-		{ "defaults.key", "required" },    { "defaults.scope", "path" },
-		{ "defaults.retention", "24h" },   { "defaults.lease", "30s" },
-		{ "defaults.server_error", "retry" }, { "defaults.on_lost", "unknown" },
-		{ "defaults.concurrent", "conflict" }, { "defaults.wait", "10s" },
-		{ "defaults.store", "answer" },    { "defaults.observe", "false" },
+		{ "store_create", "always" },
+		{ "loops", "0" },
+		{ "profile", "ietf" },
+		{ "observe", "false" },
+		{ "own_paths", "true" },
+		{ "key_syntax", "ietf" },
+		{ "mismatch_status", "422" },
+		{ "errors", "problem" },
+		{ "tenant.from", "authorization" },
+		{ "tenant.required", "false" },
+		{ "limits.head", "32KiB" },
+		{ "limits.fields", "100" },
+		{ "limits.request_body", "1MiB" },
+		{ "limits.response_body", "1MiB" },
+		{ "limits.bodies", "64MiB" },
+		{ "limits.connections", "10000" },
+		{ "limits.upstream_connections", "256" },
+		{ "limits.waiters", "1000" },
+		{ "limits.waiters_per_operation", "100" },
+		{ "limits.free_space", "64MiB" },
+		{ "timeouts.head", "10s" },
+		{ "timeouts.body", "30s" },
+		{ "timeouts.keep_alive", "75s" },
+		{ "timeouts.connect", "3s" },
+		{ "timeouts.send", "30s" },
+		{ "timeouts.first_byte", "1m" },
+		{ "timeouts.idle", "1m" },
+		{ "timeouts.whole", "5m" },
+		{ "timeouts.reuse_idle", "1s" },
+		{ "timeouts.store", "5s" },
+		{ "timeouts.drain", "25s" },
+		{ "events.retention", "30d" },
+		{ "sweep.every", "1s" },
+		{ "reap.every", "1s" },
+		{ "reap.batch", "200" },
+		{ "log_level", "info" },
+		{ "defaults.key", "required" },
+		{ "defaults.scope", "path" },
+		{ "defaults.retention", "24h" },
+		{ "defaults.lease", "30s" },
+		{ "defaults.server_error", "retry" },
+		{ "defaults.on_lost", "unknown" },
+		{ "defaults.concurrent", "conflict" },
+		{ "defaults.wait", "10s" },
+		{ "defaults.store", "answer" },
+		{ "defaults.observe", "false" },
 	};
 	struct hpx_settings *settings = test_settings(UP, NULL);
 	(void)state;
@@ -98,7 +121,8 @@ static void a_profile_is_a_set_of_defaults(void **state)
 		{ "key_syntax: strict\nprofile: stripe\n", "key_syntax", "strict" },
 		{ "profile: stripe\nkey_syntax: strict\n", "key_syntax", "strict" },
 		{ "profile: stripe\nmismatch_status: 409\n", "mismatch_status", "409" },
-		{ "defaults: {key: required}\nprofile: stripe\n", "defaults.key", "required" },
+		{ "defaults: {key: required}\nprofile: stripe\n", "defaults.key",
+		  "required" },
 		{ "profile: stripe\nerrors: problem\n", "errors", "problem" },
 	};
 	(void)state;
@@ -170,7 +194,8 @@ static void equal_recipes_have_one_id(void **state)
 	(void)state;
 	assert_memory_equal(&routes[0].recipe_id, &routes[1].recipe_id, sizeof(id));
 	assert_memory_not_equal(&routes[0].recipe_id, &routes[2].recipe_id, sizeof(id));
-	assert_memory_not_equal(&routes[0].recipe_id, &settings->fallback.recipe_id, sizeof(id));
+	assert_memory_not_equal(&routes[0].recipe_id, &settings->fallback.recipe_id,
+				sizeof(id));
 	assert_status(hpx_recipe_id(&settings->fallback.recipe, &id), HPX_OK);
 	assert_memory_equal(&id, &settings->fallback.recipe_id, sizeof(id));
 	hpx_settings_unref(settings);
@@ -186,7 +211,8 @@ static void flags_win_over_the_file(void **state)
 	hpx_config_flags_set(&flags, "store", "sqlite:/f.db");
 	hpx_config_flags_set(&flags, "observe", "true");
 	struct hpx_settings *settings = test_settings(
-		UP "listen: 127.0.0.1:1\nadmin: 127.0.0.1:2\nstore: sqlite:/a\nobserve: no\n",
+		UP
+		"listen: 127.0.0.1:1\nadmin: 127.0.0.1:2\nstore: sqlite:/a\nobserve: no\n",
 		&flags);
 	assert_true(settings->listen.is_unix);
 	assert_string_equal(settings->listen.path, "/run/l");
@@ -257,11 +283,13 @@ static void files_are_read_up_to_their_bound(void **state)
 	assert_int_equal(write(fd, "store: sqlite:/a\n", 17), 17);
 	load_file(path, HPX_OK, "");
 	assert_int_equal(write(fd, "loops: x\n", 9), 9);
-	load_file(path, HPX_INVALID, "f:2:8: loops: \"x\" is no whole number from 0 to 256\n");
+	load_file(path, HPX_INVALID,
+		  "f:2:8: loops: \"x\" is no whole number from 0 to 256\n");
 	memset(spaces, '\n', sizeof(spaces));
 	for (size_t i = 0; i < HPX_CONFIG_FILE_BYTES_MAX / sizeof(spaces); i++)
 		assert_int_equal(write(fd, spaces, sizeof(spaces)), sizeof(spaces));
-	load_file(path, HPX_INVALID, "f: is larger than 1 MiB, which no configuration is\n");
+	load_file(path, HPX_INVALID,
+		  "f: is larger than 1 MiB, which no configuration is\n");
 	close(fd);
 	unlink(path);
 	load_file(path, HPX_INVALID, "f: cannot be opened: No such file or directory\n");

@@ -22,8 +22,8 @@ static void same_as_file(enum hpx_status (*print)(struct hpx_buffer *out), const
 	hpx_buffer_init(&printed, FILE_BYTES_MAX);
 	assert_status(print(&printed), HPX_OK);
 	if (!hpx_span_eq(hpx_buffer_span(&printed), hpx_span(file, len)))
-		fail_msg("%s is not what the table says; run: hapax check %s > %s", path, flag,
-			 path);
+		fail_msg("%s is not what the table says; run: hapax check %s > %s", path,
+			 flag, path);
 	free(file);
 	hpx_buffer_done(&printed);
 }
@@ -76,7 +76,8 @@ static size_t count_of(const char *text, const char *part)
 
 static void the_sample_gives_the_defaults(void **state)
 {
-	struct hpx_settings *defaults = test_settings("upstream: http://127.0.0.1:9000\n", NULL);
+	struct hpx_settings *defaults =
+		test_settings("upstream: http://127.0.0.1:9000\n", NULL);
 	struct hpx_buffer sample;
 	(void)state;
 
@@ -122,7 +123,7 @@ static void the_sample_names_every_option(void **state)
 
 static void a_full_buffer_is_a_status(void **state)
 {
-	static enum hpx_status (*const prints[])(struct hpx_buffer *out) = {
+	static enum hpx_status (*const prints[])(struct hpx_buffer * out) = {
 		hpx_config_print_reference,
 		hpx_config_print_sample,
 	};

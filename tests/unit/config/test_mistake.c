@@ -24,39 +24,47 @@ static void values(void **state)
 	static const struct row rows[] = {
 		/* Durations. */
 		{ GOOD "timeouts:\n  head: 10\n",
-		  "f:4:9: timeouts.head: \"10\" is no duration: write a whole number and its unit, "
+		  "f:4:9: timeouts.head: \"10\" is no duration: write a whole number and "
+		  "its unit, "
 		  "e.g. 250ms, 10s, 2m, 24h or 7d\n" },
 		{ GOOD "defaults: {lease: 500ms}\n",
 		  "f:3:19: defaults.lease: \"500ms\" is too small: at least 1s\n" },
 		{ GOOD "defaults: {lease: 2h}\n",
 		  "f:3:19: defaults.lease: \"2h\" is too large: at most 1h\n" },
 		{ GOOD "defaults: {wait: 1h}\n",
-		  "f:3:12: warning: defaults.wait: has no effect unless concurrent is wait\n"
+		  "f:3:12: warning: defaults.wait: has no effect unless concurrent is "
+		  "wait\n"
 		  "f:3:18: defaults.wait: \"1h\" is too large: at most 10m\n" },
 		{ GOOD "defaults: {retention: -1d}\n",
-		  "f:3:23: defaults.retention: \"-1d\" is no duration: write a whole number and its "
+		  "f:3:23: defaults.retention: \"-1d\" is no duration: write a whole "
+		  "number and its "
 		  "unit, e.g. 250ms, 10s, 2m, 24h or 7d\n" },
 		/* Sizes. */
 		{ GOOD "limits:\n  head: 1.5MiB\n",
-		  "f:4:9: limits.head: \"1.5MiB\" is no size: write a whole number of bytes, or "
+		  "f:4:9: limits.head: \"1.5MiB\" is no size: write a whole number of "
+		  "bytes, or "
 		  "with a unit, e.g. 512, 32KiB, 1MiB or 1GiB\n" },
 		{ GOOD "limits: {head: 12}\n",
 		  "f:3:16: limits.head: \"12\" is too small: at least 1KiB\n" },
 		{ GOOD "limits: {head: 2MiB}\n",
 		  "f:3:16: limits.head: \"2MiB\" is too large: at most 1MiB\n" },
 		/* Numbers. */
-		{ GOOD "loops: many\n", "f:3:8: loops: \"many\" is no whole number from 0 to 256\n" },
-		{ GOOD "loops: 0x10\n", "f:3:8: loops: \"0x10\" is no whole number from 0 to 256\n" },
-		{ GOOD "loops: 257\n", "f:3:8: loops: \"257\" is too large: at most 256\n" },
+		{ GOOD "loops: many\n",
+		  "f:3:8: loops: \"many\" is no whole number from 0 to 256\n" },
+		{ GOOD "loops: 0x10\n",
+		  "f:3:8: loops: \"0x10\" is no whole number from 0 to 256\n" },
+		{ GOOD "loops: 257\n",
+		  "f:3:8: loops: \"257\" is too large: at most 256\n" },
 		{ GOOD "mismatch_status: 200\n",
 		  "f:3:18: mismatch_status: \"200\" is too small: at least 400\n" },
 		{ GOOD "limits: {fields: 1000}\n",
 		  "f:3:18: limits.fields: \"1000\" is too large: at most 128\n" },
 		/* Switches and choices. */
-		{ GOOD "observe: maybe\n", "f:3:10: observe: \"maybe\" is neither true nor false\n" },
-		{ GOOD "key_syntax: iefl\n",
-		  "f:3:13: key_syntax: \"iefl\" is not one of ietf, strict, bare; did you mean "
-		  "\"ietf\"?\n" },
+		{ GOOD "observe: maybe\n",
+		  "f:3:10: observe: \"maybe\" is neither true nor false\n" },
+		{ GOOD "key_syntax: iefl\n", "f:3:13: key_syntax: \"iefl\" is not one of "
+					     "ietf, strict, bare; did you mean "
+					     "\"ietf\"?\n" },
 		{ GOOD "log_level: loud\n",
 		  "f:3:12: log_level: \"loud\" is not one of debug, info, warn, error\n" },
 		{ GOOD "store_create: yes\n",
@@ -67,22 +75,25 @@ static void values(void **state)
 		  "f:3:10: profile: \"stripy\" is not one of ietf, stripe; did you mean "
 		  "\"stripe\"?\n" },
 		/* Addresses; never shown, they may hold a password. */
-		{ GOOD "listen: 127.0.0.1\n",
-		  "f:3:9: listen: a port is missing (host:port); write e.g. 127.0.0.1:8080\n" },
-		{ GOOD "admin: on\n",
-		  "f:3:8: admin: a port is missing (host:port); write e.g. 127.0.0.1:8081 or off\n" },
+		{ GOOD "listen: 127.0.0.1\n", "f:3:9: listen: a port is missing "
+					      "(host:port); write e.g. 127.0.0.1:8080\n" },
+		{ GOOD "admin: on\n", "f:3:8: admin: a port is missing (host:port); write "
+				      "e.g. 127.0.0.1:8081 or off\n" },
 		{ STORE "upstream: https://u:p@h\n",
-		  "f:2:11: upstream: upstreams are reached by http:// or unix: only; put a TLS "
+		  "f:2:11: upstream: upstreams are reached by http:// or unix: only; put a "
+		  "TLS "
 		  "proxy between for https; write e.g. http://127.0.0.1:9000\n" },
 		{ UP "store: postgres://u:p@h/d\n",
-		  "f:2:8: store: is no store that this version knows: write sqlite:PATH, e.g. "
+		  "f:2:8: store: is no store that this version knows: write sqlite:PATH, "
+		  "e.g. "
 		  "sqlite:hapax.db\n" },
-		{ UP "store: 'sqlite:'\n",
-		  "f:2:8: store: is no store that this version knows: write sqlite:PATH, e.g. "
-		  "sqlite:hapax.db\n" },
+		{ UP "store: 'sqlite:'\n", "f:2:8: store: is no store that this version "
+					   "knows: write sqlite:PATH, e.g. "
+					   "sqlite:hapax.db\n" },
 		/* Names and texts. */
 		{ GOOD "key_header: My Key\n",
-		  "f:3:13: key_header: \"My Key\" is no name of a header or cookie: letters, digits "
+		  "f:3:13: key_header: \"My Key\" is no name of a header or cookie: "
+		  "letters, digits "
 		  "and -_ without spaces, e.g. Idempotency-Key\n" },
 		{ GOOD "key_header: Content-Type\n",
 		  "f:3:1: key_header: names a header that means something else; e.g. "
@@ -101,15 +112,18 @@ static void values(void **state)
 		  "f:3:16: trusted_peers: \"proxy\" is no address or network: write e.g. "
 		  "10.0.0.0/8, 192.0.2.7 or \"::1\"\n" },
 		{ GOOD "defaults:\n  fingerprint:\n    ignore: [/a~2b]\n",
-		  "f:5:13: defaults.fingerprint.ignore: \"/a~2b\" is no JSON pointer to a member: "
+		  "f:5:13: defaults.fingerprint.ignore: \"/a~2b\" is no JSON pointer to a "
+		  "member: "
 		  "write e.g. /metadata/sent_at, with ~1 for / and ~0 for ~ in a name\n" },
 		{ GOOD "defaults: {fingerprint: {ignore: [\"\"]}}\n",
-		  "f:3:34: defaults.fingerprint.ignore: \"\" is no JSON pointer to a member: write "
+		  "f:3:34: defaults.fingerprint.ignore: \"\" is no JSON pointer to a "
+		  "member: write "
 		  "e.g. /metadata/sent_at, with ~1 for / and ~0 for ~ in a name\n" },
 		{ GOOD "defaults: {fingerprint: {headers: [A, b, a]}}\n",
 		  "f:3:35: defaults.fingerprint.headers: names \"a\" twice\n" },
 		{ GOOD "defaults: {fingerprint: {headers: [a b]}}\n",
-		  "f:3:35: defaults.fingerprint.headers: \"a b\" is no name of a header\n" },
+		  "f:3:35: defaults.fingerprint.headers: \"a b\" is no name of a "
+		  "header\n" },
 	};
 	(void)state;
 	check(rows, COUNT(rows));
@@ -118,12 +132,16 @@ static void values(void **state)
 static void shapes(void **state)
 {
 	static const struct row rows[] = {
-		{ GOOD "listen: [a]\n", "f:3:9: listen: must be a single value, not a list\n" },
-		{ GOOD "listen: {a: b}\n", "f:3:9: listen: must be a single value, not a mapping\n" },
-		{ GOOD "listen:\n", "f:3:8: listen: has no value; give one, or leave the line out for "
-				    "the default\n" },
-		{ GOOD "listen: ~\n", "f:3:9: listen: has no value; give one, or leave the line out "
-				      "for the default\n" },
+		{ GOOD "listen: [a]\n",
+		  "f:3:9: listen: must be a single value, not a list\n" },
+		{ GOOD "listen: {a: b}\n",
+		  "f:3:9: listen: must be a single value, not a mapping\n" },
+		{ GOOD "listen:\n",
+		  "f:3:8: listen: has no value; give one, or leave the line out for "
+		  "the default\n" },
+		{ GOOD "listen: ~\n",
+		  "f:3:9: listen: has no value; give one, or leave the line out "
+		  "for the default\n" },
 		{ GOOD "trusted_peers: 10.0.0.0/8\n",
 		  "f:3:16: trusted_peers: must be a list, not a single value\n" },
 		{ GOOD "trusted_peers: {a: b}\n",
@@ -132,22 +150,26 @@ static void shapes(void **state)
 		  "f:3:16: trusted_peers: is a list of single values\n" },
 		{ GOOD "limits: 5\n",
 		  "f:3:1: limits: must be a mapping of options, not a single value\n" },
-		{ GOOD "limits: [5]\n", "f:3:1: limits: must be a mapping of options, not a list\n" },
+		{ GOOD "limits: [5]\n",
+		  "f:3:1: limits: must be a mapping of options, not a list\n" },
 		{ GOOD "defaults: [5]\n",
 		  "f:3:1: defaults: must be a mapping of options, not a list\n" },
 		{ GOOD "routes: {match: POST /a}\n",
-		  "f:3:1: routes: must be a list, each element with its own match, not a mapping\n" },
-		{ GOOD "routes: x\n", "f:3:1: routes: must be a list, each element with its own match, "
-				      "not a single value\n" },
+		  "f:3:1: routes: must be a list, each element with its own match, not a "
+		  "mapping\n" },
+		{ GOOD "routes: x\n",
+		  "f:3:1: routes: must be a list, each element with its own match, "
+		  "not a single value\n" },
 		{ GOOD "routes: [x]\n",
 		  "f:3:10: routes[]: must be a mapping of options, not a single value\n" },
 		{ GOOD "routes:\n  - key: ignore\n",
 		  "f:4:5: routes[].match: is missing; say which requests, e.g. match: POST "
 		  "/payments\n" },
-		{ "just text\n", "f:1:1: a configuration is a mapping of options (listen: ...), not a "
-				 "single value\n"
-				 "f: upstream: is missing; say where the API is, e.g. upstream: "
-				 "http://127.0.0.1:9000, or --upstream on the command line\n" },
+		{ "just text\n",
+		  "f:1:1: a configuration is a mapping of options (listen: ...), not a "
+		  "single value\n"
+		  "f: upstream: is missing; say where the API is, e.g. upstream: "
+		  "http://127.0.0.1:9000, or --upstream on the command line\n" },
 	};
 	(void)state;
 	check(rows, COUNT(rows));
@@ -160,7 +182,8 @@ static void names(void **state)
 		{ GOOD "xyzzy: {a: {b: c}}\n", "f:3:1: xyzzy: is no option\n" },
 		{ GOOD "limits: {haed: 1}\n",
 		  "f:3:10: limits.haed: is no option; did you mean limits.head?\n" },
-		{ GOOD "lease: 5s\n", "f:3:1: lease: is no option; did you mean defaults.lease?\n" },
+		{ GOOD "lease: 5s\n",
+		  "f:3:1: lease: is no option; did you mean defaults.lease?\n" },
 		{ GOOD "defaults: {match: POST /a}\n",
 		  "f:3:12: defaults.match: is no option; did you mean routes[].match?\n" },
 		{ GOOD "config: x\n", "f:3:1: config: is no option\n" },
@@ -184,25 +207,30 @@ static void yaml(void **state)
 	static const struct row rows[] = {
 		{ GOOD "limits: &a {head: 2KiB}\n",
 		  "f:3:9: anchors (&name) are not used here; write the value out\n" },
-		{ GOOD "loops: *a\n", "f:3:8: aliases (*name) are not used here; write the value out. "
-				      "The rest was not read\n" },
-		{ GOOD "loops: !!int 3\n", "f:3:8: tags (!name) are not used here; leave it out\n" },
+		{ GOOD "loops: *a\n",
+		  "f:3:8: aliases (*name) are not used here; write the value out. "
+		  "The rest was not read\n" },
+		{ GOOD "loops: !!int 3\n",
+		  "f:3:8: tags (!name) are not used here; leave it out\n" },
 		{ GOOD "---\nloops: 3\n",
 		  "f:3:1: a second document (---) begins; a configuration is one\n" },
-		{ GOOD "? [a]\n: b\n", "f:3:3: the name of an option is a single word, not a list or "
-				       "mapping; the rest was not read\n" },
+		{ GOOD "? [a]\n: b\n",
+		  "f:3:3: the name of an option is a single word, not a list or "
+		  "mapping; the rest was not read\n" },
 		{ GOOD "a: [[[[[[[[1]]]]]]]]\n",
 		  "f:3:1: a: is no option\n"
 		  "f:3:11: nested deeper than any option; the rest was not read\n" },
 		{ GOOD "loops: [1\nlisten: x\n",
 		  "f:3:8: loops: must be a single value, not a list\n"
-		  "f:4:7: this is not YAML: while parsing a flow sequence, did not find expected "
+		  "f:4:7: this is not YAML: while parsing a flow sequence, did not find "
+		  "expected "
 		  "',' or ']'; the rest was not read\n" },
-		{ GOOD "loops:\t\"\n",
-		  "f:4:1: this is not YAML: while scanning a quoted scalar, found unexpected end "
-		  "of stream; the rest was not read\n" },
-		{ UP "a: \x01\n", "f:2:4: this is not YAML: control characters are not allowed; the rest "
-			       "was not read\n" },
+		{ GOOD "loops:\t\"\n", "f:4:1: this is not YAML: while scanning a quoted "
+				       "scalar, found unexpected end "
+				       "of stream; the rest was not read\n" },
+		{ UP "a: \x01\n",
+		  "f:2:4: this is not YAML: control characters are not allowed; the rest "
+		  "was not read\n" },
 	};
 	(void)state;
 	check(rows, COUNT(rows));
@@ -212,16 +240,19 @@ static void routes(void **state)
 {
 	static const struct row rows[] = {
 		{ GOOD "routes:\n  - match: GET /a\n",
-		  "f:4:5: routes[].match: \"GET /a\" names a method that is never guarded (GET, HEAD, "
+		  "f:4:5: routes[].match: \"GET /a\" names a method that is never guarded "
+		  "(GET, HEAD, "
 		  "OPTIONS, CONNECT, TRACE); such requests pass without a route\n" },
-		{ GOOD "routes:\n  - match: /a\n",
-		  "f:4:5: routes[].match: \"/a\" begins with a method or *, then a space: POST "
-		  "/payments\n" },
+		{ GOOD "routes:\n  - match: /a\n", "f:4:5: routes[].match: \"/a\" begins "
+						   "with a method or *, then a space: POST "
+						   "/payments\n" },
 		{ GOOD "routes:\n  - match: POST /a/{x}\n  - match: POST /b\n"
 		       "  - match: POST /a/{y}\n  - match: POST /b\n",
-		  "f:6:5: routes[].match: \"POST /a/{y}\" matches the same requests as the route on "
+		  "f:6:5: routes[].match: \"POST /a/{y}\" matches the same requests as the "
+		  "route on "
 		  "line 4; make them one\n"
-		  "f:7:5: routes[].match: \"POST /b\" matches the same requests as the route on line "
+		  "f:7:5: routes[].match: \"POST /b\" matches the same requests as the "
+		  "route on line "
 		  "5; make them one\n" },
 	};
 	(void)state;
@@ -238,9 +269,11 @@ static void everything_at_once_in_the_order_of_the_file(void **state)
 		    "loops: x\n",
 		    NULL, HPX_INVALID,
 		    "f:1:1: lisen: is no option; did you mean listen?\n"
-		    "f:3:5: routes[].match: \"HEAD /a\" names a method that is never guarded (GET, "
+		    "f:3:5: routes[].match: \"HEAD /a\" names a method that is never "
+		    "guarded (GET, "
 		    "HEAD, OPTIONS, CONNECT, TRACE); such requests pass without a route\n"
-		    "f:4:12: routes[].lease: \"1\" is no duration: write a whole number and its "
+		    "f:4:12: routes[].lease: \"1\" is no duration: write a whole number "
+		    "and its "
 		    "unit, e.g. 250ms, 10s, 2m, 24h or 7d\n"
 		    "f:5:8: loops: \"x\" is no whole number from 0 to 256\n"
 		    "f: upstream: is missing; say where the API is, e.g. upstream: "
@@ -278,10 +311,12 @@ static void bounds(void **state)
 		const char *begin;
 		const char *each;
 		size_t count;
-		const char *report;   /* a part of it */
+		const char *report; /* a part of it */
 	} rows[] = {
-		{ GOOD "routes:\n", "- match: POST /a\n", 1001, "routes: has 1001 elements; at most" },
-		{ GOOD "trusted_peers:\n", "- ::1\n", 257, "has 257 elements; at most 256" },
+		{ GOOD "routes:\n", "- match: POST /a\n", 1001,
+		  "routes: has 1001 elements; at most" },
+		{ GOOD "trusted_peers:\n", "- ::1\n", 257,
+		  "has 257 elements; at most 256" },
 		{ GOOD "defaults:\n  fingerprint:\n    headers:\n", "    - a\n", 65,
 		  "has 65 elements; at most 64" },
 		{ GOOD "trusted_peers:\n", "- ::1\n", 20001, "too many values" },

@@ -16,7 +16,8 @@ static void no_hole(const unsigned char *seen, size_t begin, size_t end, const c
 	for (size_t i = begin; i < end; i++) {
 		run = seen[i] ? 0 : run + 1;
 		if (run >= sizeof(void *))
-			fail_msg("%s: no option for the bytes at offset %zu", what, i + 1 - run);
+			fail_msg("%s: no option for the bytes at offset %zu", what,
+				 i + 1 - run);
 	}
 }
 
@@ -39,7 +40,8 @@ static void every_member_has_an_option(void **state)
 	no_hole(settings, offsetof(struct hpx_settings, listen),
 		offsetof(struct hpx_settings, fallback), "settings");
 	no_hole(route, offsetof(struct hpx_route, policy),
-		offsetof(struct hpx_route, recipe) + offsetof(struct hpx_recipe, version), "route");
+		offsetof(struct hpx_route, recipe) + offsetof(struct hpx_recipe, version),
+		"route");
 	no_hole(route, offsetof(struct hpx_route, recipe.ignore),
 		offsetof(struct hpx_route, recipe_id), "recipe");
 }
@@ -59,7 +61,8 @@ static void every_row_is_found_and_documented(void **state)
 			if (option->text == NULL ||
 			    strcmp(option->text + strlen(option->text) - 2, ".)") != 0)
 				fail_msg("%s: its text is no sentence", path);
-		if (option->standard == NULL && option->example == NULL && option->flag == NULL)
+		if (option->standard == NULL && option->example == NULL &&
+		    option->flag == NULL)
 			fail_msg("%s: neither a default nor an example", path);
 		assert_int_equal(hpx_option_index(option), i);
 	}
@@ -76,10 +79,17 @@ static void groups_are_known(void **state)
 		const char *path;
 		bool group;
 	} rows[] = {
-		{ "limits", true },      { "tenant", true },   { "defaults", true },
-		{ "routes[]", true },    { "limit", false },   { "listen", false },
-		{ "limits.head", false }, { "", false },       { "defaults.fingerprint", true },
-		{ "defaults.limits", false }, { "fingerprint", false },
+		{ "limits", true },
+		{ "tenant", true },
+		{ "defaults", true },
+		{ "routes[]", true },
+		{ "limit", false },
+		{ "listen", false },
+		{ "limits.head", false },
+		{ "", false },
+		{ "defaults.fingerprint", true },
+		{ "defaults.limits", false },
+		{ "fingerprint", false },
 		{ "routes[].fingerprint", true },
 	};
 	(void)state;
@@ -123,8 +133,8 @@ static void unknown_names_lead_to_the_nearest(void **state)
 
 static void flags_are_those_of_the_table(void **state)
 {
-	static const char *const flags[] = { "config", "listen", "admin",
-					     "upstream", "store", "observe" };
+	static const char *const flags[] = { "config",	 "listen", "admin",
+					     "upstream", "store",  "observe" };
 	(void)state;
 	for (size_t n = 0; n < COUNT(flags); n++)
 		assert_string_equal(hpx_option_flag(n)->flag, flags[n]);

@@ -15,29 +15,36 @@ static void contradictions_are_mistakes(void **state)
 		{ "store: sqlite:/s.db\n",
 		  "f: upstream: is missing; say where the API is, e.g. upstream: "
 		  "http://127.0.0.1:9000, or --upstream on the command line\n" },
-		{ GOOD "tenant: {from: cookie}\n",
-		  "f:3:10: tenant.from: is cookie, but no cookie is named; add e.g. tenant.name: "
-		  "session\n" },
+		{ GOOD "tenant: {from: cookie}\n", "f:3:10: tenant.from: is cookie, but no "
+						   "cookie is named; add e.g. tenant.name: "
+						   "session\n" },
 		{ GOOD "tenant: {from: header}\ntrusted_peers: [10.0.0.0/8]\n",
-		  "f:3:10: tenant.from: is header, but no header is named; add e.g. tenant.name: "
+		  "f:3:10: tenant.from: is header, but no header is named; add e.g. "
+		  "tenant.name: "
 		  "X-Tenant\n" },
 		{ GOOD "tenant: {from: header, name: X-Tenant}\n",
-		  "f:3:10: tenant.from: is header, which any client could send; list your proxies in "
+		  "f:3:10: tenant.from: is header, which any client could send; list your "
+		  "proxies in "
 		  "trusted_peers, or listen on a unix socket (listen: unix:PATH)\n" },
 		{ GOOD "tenant: {from: anonymous, required: true}\n",
-		  "f:3:27: tenant.required: cannot be true where tenant.from is anonymous; leave one "
+		  "f:3:27: tenant.required: cannot be true where tenant.from is anonymous; "
+		  "leave one "
 		  "out\n" },
-		{ GOOD "admin: 127.0.0.1:8080\n",
-		  "f:3:1: admin: is the same address as listen; give it its own, or off\n" },
+		{ GOOD "admin: 127.0.0.1:8080\n", "f:3:1: admin: is the same address as "
+						  "listen; give it its own, or off\n" },
 		{ GOOD "listen: 127.0.0.1:9000\n",
-		  "f:1:1: upstream: is the address that hapax itself listens on; give the API's\n" },
+		  "f:1:1: upstream: is the address that hapax itself listens on; give the "
+		  "API's\n" },
 		{ GOOD "limits: {request_body: 2MiB, bodies: 1MiB}\n",
-		  "f:3:10: limits.request_body: is larger than limits.bodies: such a request could "
+		  "f:3:10: limits.request_body: is larger than limits.bodies: such a "
+		  "request could "
 		  "never be taken\n" },
 		{ GOOD "limits: {bodies: 512KiB}\n",
-		  "f:3:10: limits.request_body: is larger than limits.bodies: such a request could "
+		  "f:3:10: limits.request_body: is larger than limits.bodies: such a "
+		  "request could "
 		  "never be taken\n"
-		  "f:3:10: limits.response_body: is larger than limits.bodies: such an answer could "
+		  "f:3:10: limits.response_body: is larger than limits.bodies: such an "
+		  "answer could "
 		  "never be stored\n" },
 	};
 	(void)state;
@@ -45,57 +52,73 @@ static void contradictions_are_mistakes(void **state)
 		test_report(rows[i].text, NULL, HPX_INVALID, rows[i].report);
 }
 
-#define COSTLY(line, pattern)                                                 \
-	"f:" line ": warning: routes[].server_error: is not given for " pattern           \
-	": by default a 500 of the upstream may be executed again; say retry if a 5xx "   \
+#define COSTLY(line, pattern)                                                              \
+	"f:" line ": warning: routes[].server_error: is not given for " pattern            \
+	": by default a 500 of the upstream may be executed again; say retry if a 5xx "    \
 	"means that it rolled back, else unknown or replay\n"
 
 static void doubts_are_warnings(void **state)
 {
 	static const struct row rows[] = {
 		{ GOOD, "" },
-		{ GOOD "tenant: {from: header, name: X-Tenant}\ntrusted_peers: [10.0.0.0/8]\n", "" },
+		{ GOOD
+		  "tenant: {from: header, name: X-Tenant}\ntrusted_peers: [10.0.0.0/8]\n",
+		  "" },
 		{ GOOD "tenant: {from: header, name: X-Tenant}\nlisten: unix:/s\n", "" },
 		{ GOOD "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n", "" },
 		{ GOOD "admin: off\n", "" },
 		{ GOOD "tenant: {name: X-Tenant}\n",
-		  "f:3:10: warning: tenant.name: has no effect unless tenant.from is header or "
+		  "f:3:10: warning: tenant.name: has no effect unless tenant.from is "
+		  "header or "
 		  "cookie\n" },
 		{ "upstream: http://127.0.0.1:9000\nstore: sqlite:s.db\n",
-		  "f:2:1: note: store: is a relative path: another working directory is another, "
+		  "f:2:1: note: store: is a relative path: another working directory is "
+		  "another, "
 		  "empty store; services name it from / on\n" },
 		{ "upstream: http://127.0.0.1:9000\nstore: 'memory:'\n",
-		  "f:2:1: warning: store: keeps operations in memory: after a restart, every key is "
+		  "f:2:1: warning: store: keeps operations in memory: after a restart, "
+		  "every key is "
 		  "executed again\n" },
 		{ GOOD "limits: {waiters: 5}\n",
-		  "f:3:10: warning: limits.waiters_per_operation: is larger than limits.waiters: it "
+		  "f:3:10: warning: limits.waiters_per_operation: is larger than "
+		  "limits.waiters: it "
 		  "is never reached\n" },
 		{ GOOD "timeouts: {whole: 30s}\n",
-		  "f:3:12: warning: timeouts.first_byte: is larger than timeouts.whole: it is never "
+		  "f:3:12: warning: timeouts.first_byte: is larger than timeouts.whole: it "
+		  "is never "
 		  "reached\n" },
 		{ GOOD "routes:\n  - match: POST /a\n    wait: 5s\n",
-		  "f:5:5: warning: routes[].wait: has no effect unless concurrent is wait\n" },
-		{ GOOD "defaults: {wait: 5s}\n",
-		  "f:3:12: warning: defaults.wait: has no effect unless concurrent is wait\n" },
-		{ GOOD "defaults: {wait: 5s}\nroutes:\n  - match: POST /a\n    concurrent: wait\n",
+		  "f:5:5: warning: routes[].wait: has no effect unless concurrent is "
+		  "wait\n" },
+		{ GOOD "defaults: {wait: 5s}\n", "f:3:12: warning: defaults.wait: has no "
+						 "effect unless concurrent is wait\n" },
+		{ GOOD "defaults: {wait: 5s}\nroutes:\n  - match: POST /a\n    concurrent: "
+		       "wait\n",
 		  "" },
-		{ GOOD "routes:\n  - match: POST /a\n    key: ignore\n    lease: 5s\n    wait: 5s\n"
+		{ GOOD "routes:\n  - match: POST /a\n    key: ignore\n    lease: 5s\n    "
+		       "wait: 5s\n"
 		       "    fingerprint: {headers: [x]}\n",
 		  "f:6:5: warning: routes[].lease: has no effect where key is ignore\n"
 		  "f:7:5: warning: routes[].wait: has no effect where key is ignore\n"
-		  "f:8:19: warning: routes[].fingerprint.headers: has no effect where key is "
+		  "f:8:19: warning: routes[].fingerprint.headers: has no effect where key "
+		  "is "
 		  "ignore\n" },
-		{ GOOD "routes:\n  - match: POST /v1/payments\n", COSTLY("4:5", "POST /v1/payments") },
+		{ GOOD "routes:\n  - match: POST /v1/payments\n",
+		  COSTLY("4:5", "POST /v1/payments") },
 		{ GOOD "routes:\n  - match: POST /payment_intents/{id}\n",
 		  COSTLY("4:5", "POST /payment_intents/{id}") },
 		{ GOOD "routes:\n  - match: POST /x/{id}/Refund\n",
 		  COSTLY("4:5", "POST /x/{id}/Refund") },
-		{ GOOD "routes:\n  - match: POST /checkout/*\n", COSTLY("4:5", "POST /checkout/*") },
+		{ GOOD "routes:\n  - match: POST /checkout/*\n",
+		  COSTLY("4:5", "POST /checkout/*") },
 		{ GOOD "routes:\n  - match: POST /reorderings\n", "" },
 		{ GOOD "routes:\n  - match: POST /{payment}\n", "" },
-		{ GOOD "routes:\n  - match: POST /payments\n    server_error: retry\n", "" },
+		{ GOOD "routes:\n  - match: POST /payments\n    server_error: retry\n",
+		  "" },
 		{ GOOD "routes:\n  - match: POST /payments\n    key: ignore\n", "" },
-		{ GOOD "routes:\n  - match: POST /payments\ndefaults: {server_error: unknown}\n", "" },
+		{ GOOD
+		  "routes:\n  - match: POST /payments\ndefaults: {server_error: unknown}\n",
+		  "" },
 		{ GOOD "routes:\n  - match: POST /payments\nprofile: stripe\n", "" },
 	};
 	(void)state;

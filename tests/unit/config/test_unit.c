@@ -44,10 +44,12 @@ static void durations_need_a_unit(void **state)
 		bool good = hpx_duration_parse(hpx_span_of(rows[i].text), &ms);
 		if (good)
 			hpx_duration_print(ms, printed);
-		if (good != rows[i].good || ms != rows[i].ms || strcmp(printed, rows[i].printed) != 0)
-			fail_msg("\"%s\": got %d %llu \"%s\", want %d %llu \"%s\"", rows[i].text,
-				 good, (unsigned long long)ms, printed, rows[i].good,
-				 (unsigned long long)rows[i].ms, rows[i].printed);
+		if (good != rows[i].good || ms != rows[i].ms ||
+		    strcmp(printed, rows[i].printed) != 0)
+			fail_msg("\"%s\": got %d %llu \"%s\", want %d %llu \"%s\"",
+				 rows[i].text, good, (unsigned long long)ms, printed,
+				 rows[i].good, (unsigned long long)rows[i].ms,
+				 rows[i].printed);
 	}
 }
 
@@ -86,9 +88,10 @@ static void sizes_are_bytes_or_have_a_unit(void **state)
 			hpx_size_print(bytes, printed);
 		if (good != rows[i].good || bytes != rows[i].bytes ||
 		    strcmp(printed, rows[i].printed) != 0)
-			fail_msg("\"%s\": got %d %llu \"%s\", want %d %llu \"%s\"", rows[i].text,
-				 good, (unsigned long long)bytes, printed, rows[i].good,
-				 (unsigned long long)rows[i].bytes, rows[i].printed);
+			fail_msg("\"%s\": got %d %llu \"%s\", want %d %llu \"%s\"",
+				 rows[i].text, good, (unsigned long long)bytes, printed,
+				 rows[i].good, (unsigned long long)rows[i].bytes,
+				 rows[i].printed);
 	}
 }
 
@@ -99,15 +102,15 @@ static void distances_count_letters(void **state)
 		const char *b;
 		size_t distance;
 	} rows[] = {
-		{ "", "", 0 },         { "abc", "abc", 0 },   { "abc", "ABC", 0 },
-		{ "", "abc", 3 },      { "abc", "", 3 },      { "lease", "leas", 1 },
+		{ "", "", 0 },		 { "abc", "abc", 0 },	  { "abc", "ABC", 0 },
+		{ "", "abc", 3 },	 { "abc", "", 3 },	  { "lease", "leas", 1 },
 		{ "lease", "leese", 1 }, { "lease", "laese", 1 }, { "retry", "replay", 3 },
 	};
 	char longest[100] = "";
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		size_t distance =
-			hpx_nearest_distance(hpx_span_of(rows[i].a), hpx_span_of(rows[i].b));
+		size_t distance = hpx_nearest_distance(hpx_span_of(rows[i].a),
+						       hpx_span_of(rows[i].b));
 		if (distance != rows[i].distance)
 			fail_msg("\"%s\", \"%s\": got %zu, want %zu", rows[i].a, rows[i].b,
 				 distance, rows[i].distance);

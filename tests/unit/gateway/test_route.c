@@ -11,7 +11,7 @@ static void bad_patterns_are_refused_with_a_reason(void **state)
 {
 	static const struct {
 		const char *text;
-		const char *reason;   /* a part of it */
+		const char *reason; /* a part of it */
 	} rows[] = {
 		{ "", "begins with a method" },
 		{ "/payments", "begins with a method" },
@@ -52,8 +52,9 @@ static void bad_patterns_are_refused_with_a_reason(void **state)
 			hpx_route_parse(hpx_span_of(rows[i].text), &arena, &route, &reason);
 		if (status != HPX_INVALID || strstr(reason, rows[i].reason) == NULL ||
 		    route.segments != NULL || route.line != 7)
-			fail_msg("\"%s\": got %s, \"%s\"; want INVALID, \"%s\"", rows[i].text,
-				 hpx_status_name(status), reason, rows[i].reason);
+			fail_msg("\"%s\": got %s, \"%s\"; want INVALID, \"%s\"",
+				 rows[i].text, hpx_status_name(status), reason,
+				 rows[i].reason);
 		hpx_arena_done(&arena);
 	}
 }
@@ -75,7 +76,8 @@ static struct hpx_settings *settings_of(const char *const *patterns, size_t coun
 
 	assert_non_null(settings);
 	settings->fallback.pattern = HPX_SPAN("defaults");
-	settings->routes = hpx_arena_zalloc(&settings->arena, count, sizeof(*settings->routes));
+	settings->routes =
+		hpx_arena_zalloc(&settings->arena, count, sizeof(*settings->routes));
 	assert_non_null(settings->routes);
 	for (size_t i = 0; i < count; i++)
 		add(settings, patterns[i]);
@@ -112,12 +114,15 @@ static void the_most_specific_route_wins_whatever_the_order(void **state)
 		{ "POST", "h", "/payments", "POST /payments" },
 		{ "PATCH", "h", "/payments", "* /payments" },
 		{ "POST", "api.example.com", "/payments", "POST API.example.com/payments" },
-		{ "POST", "Api.Example.Com:8443", "/payments", "POST API.example.com/payments" },
-		{ "POST", "api.example.com.", "/payments", "POST API.example.com/payments" },
+		{ "POST", "Api.Example.Com:8443", "/payments",
+		  "POST API.example.com/payments" },
+		{ "POST", "api.example.com.", "/payments",
+		  "POST API.example.com/payments" },
 		{ "PATCH", "api.example.com", "/payments", "* /payments" },
 		{ "POST", "api.example.com.evil", "/payments", "POST /payments" },
 		{ "POST", "h", "/payments/7", "POST /payments/{id}" },
-		{ "POST", "api.example.com", "/payments/7", "* api.example.com./payments/{id}" },
+		{ "POST", "api.example.com", "/payments/7",
+		  "* api.example.com./payments/{id}" },
 		{ "POST", "api.example.com", "/payments/latest", "POST /payments/latest" },
 		{ "POST", "h", "/payments/latest", "POST /payments/latest" },
 		{ "POST", "h", "/payments/7/refunds", "POST /payments/{id}/refunds" },
@@ -156,8 +161,8 @@ static void the_most_specific_route_wins_whatever_the_order(void **state)
 				settings, hpx_span_of(rows[i].method),
 				hpx_span_of(rows[i].host), hpx_span_of(rows[i].path));
 			if (!hpx_span_eq(route->pattern, hpx_span_of(rows[i].pattern)))
-				fail_msg("%s %s%s: got \"%.*s\", want \"%s\"", rows[i].method,
-					 rows[i].host, rows[i].path,
+				fail_msg("%s %s%s: got \"%.*s\", want \"%s\"",
+					 rows[i].method, rows[i].host, rows[i].path,
 					 HPX_SPAN_ARG(route->pattern), rows[i].pattern);
 		}
 		hpx_settings_unref(settings);
@@ -166,8 +171,10 @@ static void the_most_specific_route_wins_whatever_the_order(void **state)
 
 static void equally_specific_routes_keep_their_order(void **state)
 {
-	static const char *const patterns[] = { "POST /b", "POST /a/{x}", "POST /a", "POST /c" };
-	static const char *const sorted[] = { "POST /a/{x}", "POST /b", "POST /a", "POST /c" };
+	static const char *const patterns[] = { "POST /b", "POST /a/{x}", "POST /a",
+						"POST /c" };
+	static const char *const sorted[] = { "POST /a/{x}", "POST /b", "POST /a",
+					      "POST /c" };
 	(void)state;
 	struct hpx_settings *settings = settings_of(patterns, COUNT(patterns));
 	hpx_route_sort(settings->routes, settings->route_count);
@@ -235,10 +242,12 @@ static void post_and_patch_are_guarded_others_where_named(void **state)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct hpx_settings *settings = settings_of(&rows[i].pattern, 1);
 		settings->routes[0].policy.key = rows[i].key;
-		bool guarded = hpx_route_guards(&settings->routes[0], hpx_span_of(rows[i].method));
+		bool guarded =
+			hpx_route_guards(&settings->routes[0], hpx_span_of(rows[i].method));
 		if (guarded != rows[i].guarded)
 			fail_msg("\"%s\" key %d, %s: got %d, want %d", rows[i].pattern,
-				 (int)rows[i].key, rows[i].method, guarded, rows[i].guarded);
+				 (int)rows[i].key, rows[i].method, guarded,
+				 rows[i].guarded);
 		hpx_settings_unref(settings);
 	}
 }
