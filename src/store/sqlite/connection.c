@@ -85,7 +85,9 @@ static enum hpx_status make_durable(struct hpx_sqlite_db *db, const char *path, 
 	if (status != HPX_OK)
 		return status;
 	/* FULL: a commit is on the disk before it returns (guarantees 1, 3). */
-	status = set(db, "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216");
+	status = set(db, "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216; "
+			 /* The index of ids is read at random places: 32 MiB of it. */
+			 "PRAGMA cache_size = -32768");
 	if (status != HPX_OK)
 		hpx_sqlite_explain(db, path, "cannot be made durable", problem);
 	return status;
