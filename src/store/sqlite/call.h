@@ -68,10 +68,12 @@
 		"reason, status) VALUES (?, ?, ?, ?, ?, ?, ?)")               \
 	X(EVENTS, "SELECT at, attempt, what, actor, reason, status "          \
 		"FROM event WHERE id = ? ORDER BY seq")                       \
-	/* Events are appended, so the oldest are the first: no index on     \
-	 * `at`, and never more than the limit is looked at. */               \
-	X(REAP_EVENTS, "DELETE FROM event WHERE at <= ?1 AND seq IN "         \
-		"(SELECT seq FROM event ORDER BY seq LIMIT ?2)")              \
+	/* Events are appended, so the oldest are the first: no index on      \
+	 * `at`, never more than the limit is looked at, and one row where    \
+	 * nothing is old enough. */                                          \
+	X(REAP_EVENTS, "DELETE FROM event WHERE at <= ?1 AND "                \
+		"(SELECT at FROM event ORDER BY seq LIMIT 1) <= ?1 AND "      \
+		"seq IN (SELECT seq FROM event ORDER BY seq LIMIT ?2)")       \
 	X(LIST, "SELECT " HPX_SQL_RECORD ", " HPX_SQL_DESCRIPTION             \
 		HPX_SQL_FROM "WHERE (?1 < 0 OR o.state = ?1 OR "              \
 		"(?1 = 4 AND NOT " HPX_SQL_READABLE ")) "                     \

@@ -7,6 +7,9 @@
 
 /* Whatever the submitter asks for: one op must not hold the writer for long. */
 #define LIMIT_MAX 1000
+/* Old events that one REAP deletes besides: small rows in a row, and one
+ * operation can leave many, so that they need a faster pace than records. */
+#define EVENTS_MAX 5000
 
 struct rows {
 	struct hpx_sqlite_row *row;
@@ -83,7 +86,7 @@ enum hpx_status hpx_sqlite_sweep(struct hpx_sqlite_store *s, struct hpx_store_op
 	return status;
 }
 
-static enum hpx_status reap_events(struct hpx_sqlite_store *s, int64_t wall_ms, unsigned limit)
+static enum hpx_status reap_events(struct hpx_sqlite_store *s, int64_t wall_ms)
 {
 	struct hpx_sqlite_call call;
 
@@ -91,7 +94,7 @@ static enum hpx_status reap_events(struct hpx_sqlite_store *s, int64_t wall_ms, 
 		return HPX_OK;
 	call = hpx_sqlite_call(&s->writer, HPX_SQL_REAP_EVENTS);
 	hpx_sqlite_bind_int(&call, wall_ms - s->event_retention_ms);
-	hpx_sqlite_bind_int(&call, limit < LIMIT_MAX ? limit : LIMIT_MAX);
+	hpx_sqlite_bind_int(&call, EVENTS_MAX);
 	return hpx_sqlite_finish(&call);
 }
 
@@ -115,7 +118,7 @@ enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op 
 		op->count++;
 	}
 	free(rows.row);
-	return status == HPX_OK ? reap_events(s, now.wall_ms, op->limit) : status;
+	return status == HPX_OK ? reap_events(s, now.wall_ms) : status;
 }
 
 /* One transaction's worth; `*ret_count` tells whether there may be more. */
