@@ -59,7 +59,8 @@ static enum hpx_status parse_unix(struct hpx_span path, struct hpx_address *addr
 	if (path.len == 0)
 		return refuse(ret_reason, "no path behind \"unix:\"");
 	if (!copy(address->path, sizeof(address->path), path))
-		return refuse(ret_reason, "the path of a unix socket has at most 107 bytes");
+		return refuse(ret_reason,
+			      "the path of a unix socket has at most 107 bytes");
 	return HPX_OK;
 }
 
@@ -72,8 +73,8 @@ static enum hpx_status parse_host(struct hpx_span *rest, struct hpx_address *add
 
 	if (bracket && end == rest->len)
 		return refuse(ret_reason, "\"[\" without \"]\"");
-	struct hpx_span host = bracket ? hpx_span(rest->ptr + 1, end - 1) :
-					 hpx_span_first(*rest, end);
+	struct hpx_span host =
+		bracket ? hpx_span(rest->ptr + 1, end - 1) : hpx_span_first(*rest, end);
 	if (!copy(address->host, sizeof(address->host), host))
 		return refuse(ret_reason, "the host name is too long");
 	if (bracket && !is_ipv6(address->host))
@@ -125,7 +126,8 @@ static enum hpx_status parse_authority(struct hpx_span rest, struct hpx_address 
 	size_t slash = hpx_span_index(rest, '/');
 
 	if (rest.len - slash > 1)
-		return refuse(ret_reason, "an upstream has no path: requests keep their own");
+		return refuse(ret_reason,
+			      "an upstream has no path: requests keep their own");
 	rest = hpx_span_first(rest, slash);
 	if (hpx_span_index(rest, '@') < rest.len)
 		return refuse(ret_reason, "an upstream's URL carries no credentials");
@@ -142,7 +144,8 @@ static enum hpx_status parse_authority(struct hpx_span rest, struct hpx_address 
 	return status;
 }
 
-enum hpx_status hpx_address_parse_upstream(struct hpx_span url, struct hpx_address *ret_address,
+enum hpx_status hpx_address_parse_upstream(struct hpx_span url,
+					   struct hpx_address *ret_address,
 					   const char **ret_reason)
 {
 	struct hpx_address address = { 0 };

@@ -148,8 +148,9 @@ static bool read_head(struct hpx_exchange *exchange, struct hpx_span *bytes)
 		hpx_exchange_fail(exchange, HPX_NOMEM, "no memory is left for the answer");
 		return false;
 	}
-	switch (hpx_http_read_head(&exchange->reader, hpx_buffer_span(&exchange->head_bytes),
-				   &exchange->arena, &exchange->head, &used)) {
+	switch (hpx_http_read_head(&exchange->reader,
+				   hpx_buffer_span(&exchange->head_bytes), &exchange->arena,
+				   &exchange->head, &used)) {
 	case HPX_HTTP_DONE:
 		/* What came behind the head in this slice is read from where
 		 * it came; the head's own bytes stay where they are. */
@@ -213,11 +214,23 @@ static struct hpx_span read_all(struct hpx_exchange *exchange, struct hpx_span b
 	return bytes;
 }
 
+/* The end of the request may be out and its on_sent still put off: that comes
+ * first, or the answer would look early. */
+static void settle_request(struct hpx_exchange *exchange)
+{
+	if (exchange->request_state == HPX_REQUEST_SENDING &&
+	    hpx_transport_pending(exchange->conn->transport) == 0)
+		hpx_request_continue(exchange);
+}
+
 static void on_data(void *user, struct hpx_span bytes)
 {
 	struct hpx_exchange *exchange = user;
-	struct hpx_span left = read_all(exchange, bytes);
 
+	settle_request(exchange);
+	if (hpx_exchange_is_gone(exchange))
+		return;
+	struct hpx_span left = read_all(exchange, bytes);
 	if (hpx_exchange_is_gone(exchange))
 		return;
 	if (left.len > 0 && hpx_buffer_append(&exchange->held, left) != HPX_OK) {
@@ -229,8 +242,8 @@ static void on_data(void *user, struct hpx_span bytes)
 
 void hpx_answer_continue(struct hpx_exchange *exchange)
 {
-	struct hpx_span held = exchange->held.len > 0 ? hpx_buffer_span(&exchange->held) :
-							 HPX_SPAN("");
+	struct hpx_span held =
+		exchange->held.len > 0 ? hpx_buffer_span(&exchange->held) : HPX_SPAN("");
 	struct hpx_span left = read_all(exchange, held);
 
 	if (hpx_exchange_is_gone(exchange))
@@ -246,8 +259,9 @@ static void on_end(void *user, enum hpx_status status)
 {
 	struct hpx_exchange *exchange = user;
 
+	settle_request(exchange);
 	/* A pause holds back on_end; the answer is there all the same. */
-	if (exchange->answer_state == HPX_ANSWER_WHOLE)
+	if (hpx_exchange_is_gone(exchange) || exchange->answer_state == HPX_ANSWER_WHOLE)
 		return;
 	if (status != HPX_CLOSED)
 		hpx_exchange_fail(exchange, HPX_IO, "the connection to the upstream broke");

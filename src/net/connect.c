@@ -5,7 +5,7 @@
 
 struct hpx_connect {
 	uv_connect_t request;
-	struct hpx_later failed;   /* it failed at once; told later all the same */
+	struct hpx_later failed; /* it failed at once; told later all the same */
 	struct hpx_transport *transport;
 	/* NULL once the user gave up. */
 	void (*on_connected)(void *user, enum hpx_status status,
@@ -57,7 +57,8 @@ static void on_connect(uv_connect_t *request, int rc)
 static void tell_failed(struct hpx_later *later)
 {
 	struct hpx_connect *connect =
-		(struct hpx_connect *)((char *)later - offsetof(struct hpx_connect, failed));
+		(struct hpx_connect *)((char *)later -
+				       offsetof(struct hpx_connect, failed));
 
 	finish(connect, connect->error);
 }
@@ -75,11 +76,12 @@ static int begin(struct hpx_connect *connect, const struct sockaddr *address,
 	return 0;
 }
 
-struct hpx_connect *hpx_transport_connect(struct hpx_loop *loop, const struct sockaddr *address,
-					  const char *unix_path,
-					  void (*on_connected)(void *user, enum hpx_status status,
-							       struct hpx_transport *transport),
-					  void *user)
+struct hpx_connect *
+hpx_transport_connect(struct hpx_loop *loop, const struct sockaddr *address,
+		      const char *unix_path,
+		      void (*on_connected)(void *user, enum hpx_status status,
+					   struct hpx_transport *transport),
+		      void *user)
 {
 	struct hpx_connect *connect = calloc(1, sizeof(*connect));
 

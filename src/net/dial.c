@@ -8,11 +8,11 @@ struct hpx_dial {
 	uv_timer_t timer;
 	uint64_t deadline_ms;
 	struct hpx_resolve_wait wait;
-	struct hpx_later first;          /* the first step, out of the caller's call */
-	struct hpx_resolved resolved;    /* a copy: the resolver may look again meanwhile */
+	struct hpx_later first;	      /* the first step, out of the caller's call */
+	struct hpx_resolved resolved; /* a copy: the resolver may look again meanwhile */
 	size_t tried;
-	struct hpx_connect *connect;     /* to address tried - 1 */
-	enum hpx_status failure;         /* of the last address tried */
+	struct hpx_connect *connect; /* to address tried - 1 */
+	enum hpx_status failure;     /* of the last address tried */
 	void (*on_dialed)(void *user, enum hpx_status status, const char *reason,
 			  struct hpx_transport *transport);
 	void *user;
@@ -56,7 +56,8 @@ static const char *reason_of(enum hpx_status status)
 
 static void try_next(struct hpx_dial *dial);
 
-static void on_connected(void *user, enum hpx_status status, struct hpx_transport *transport)
+static void on_connected(void *user, enum hpx_status status,
+			 struct hpx_transport *transport)
 {
 	struct hpx_dial *dial = user;
 
@@ -83,7 +84,8 @@ static void on_time(uv_timer_t *timer)
 	struct hpx_dial *dial = timer->data;
 
 	if (dial->connect == NULL) {
-		finish(dial, HPX_TIMEOUT, "resolving the upstream's name took too long", NULL);
+		finish(dial, HPX_TIMEOUT, "resolving the upstream's name took too long",
+		       NULL);
 		return;
 	}
 	hpx_connect_cancel(dial->connect);
@@ -105,7 +107,8 @@ static void try_next(struct hpx_dial *dial)
 	uv_timer_start(&dial->timer, on_time, share_ms(dial), 0);
 	dial->connect = hpx_transport_connect(
 		target->loop, &dial->resolved.address[dial->tried].any,
-		target->address->is_unix ? target->address->path : NULL, on_connected, dial);
+		target->address->is_unix ? target->address->path : NULL, on_connected,
+		dial);
 	dial->tried++;
 	if (dial->connect == NULL)
 		finish(dial, HPX_NOMEM, reason_of(HPX_NOMEM), NULL);
@@ -139,7 +142,8 @@ static void begin(struct hpx_later *later)
 	if (known != NULL)
 		on_resolved(&dial->wait, known);
 	else if (hpx_resolver_wait(target->resolver, &dial->wait) != HPX_OK)
-		finish(dial, HPX_UNAVAILABLE, "the upstream's name cannot be looked up", NULL);
+		finish(dial, HPX_UNAVAILABLE, "the upstream's name cannot be looked up",
+		       NULL);
 }
 
 struct hpx_dial *hpx_dial_start(const struct hpx_dial_target *target,

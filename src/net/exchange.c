@@ -144,9 +144,9 @@ static enum hpx_exchange_wait wait_of(const struct hpx_exchange *exchange)
 		return HPX_WAIT_NOTHING;
 	/* Inside a head too, where an idle time is not set. */
 	return exchange->head_bytes.len > 0 &&
-			       exchange->upstream->options.idle_timeout_ms > 0 ?
-		       HPX_WAIT_IDLE :
-		       HPX_WAIT_FIRST_BYTE;
+			       exchange->upstream->options.idle_timeout_ms > 0
+		       ? HPX_WAIT_IDLE
+		       : HPX_WAIT_FIRST_BYTE;
 }
 
 void hpx_exchange_touch(struct hpx_exchange *exchange)
@@ -192,7 +192,8 @@ static void on_time(uv_timer_t *timer)
 	if (due == 0)
 		return;
 	/* Draining is told at its end only; what went out meanwhile counts. */
-	if (now >= due && due == exchange->wait_until_ms && exchange->wait == HPX_WAIT_SEND &&
+	if (now >= due && due == exchange->wait_until_ms &&
+	    exchange->wait == HPX_WAIT_SEND &&
 	    hpx_transport_taken(exchange->conn->transport) > exchange->taken_seen)
 		hpx_exchange_touch(exchange);
 	else if (now < due)
@@ -249,8 +250,8 @@ enum hpx_status hpx_exchange_start(struct hpx_upstream *upstream,
 	uv_timer_init(&upstream->loop->uv, &exchange->timer);
 	exchange->timer.data = exchange;
 	if (request->guarded && upstream->options.whole_timeout_ms > 0)
-		exchange->whole_until_ms =
-			hpx_loop_now_ms(upstream->loop) + upstream->options.whole_timeout_ms;
+		exchange->whole_until_ms = hpx_loop_now_ms(upstream->loop) +
+					   upstream->options.whole_timeout_ms;
 	arm(exchange);
 	hpx_loop_later(upstream->loop, &exchange->turn);
 	*ret_exchange = exchange;

@@ -62,8 +62,8 @@ static enum hpx_status open_host(const struct hpx_address *address, bool share, 
 	snprintf(port, sizeof(port), "%u", (unsigned)address->port);
 	int rc = getaddrinfo(address->host, port, &hints, &found);
 	if (rc != 0) {
-		snprintf(problem, HPX_PROBLEM_SIZE, "cannot listen on %s: %s", address->text,
-			 gai_strerror(rc));
+		snprintf(problem, HPX_PROBLEM_SIZE, "cannot listen on %s: %s",
+			 address->text, gai_strerror(rc));
 		return HPX_UNAVAILABLE;
 	}
 	for (struct addrinfo *one = found; one != NULL && fd < 0; one = one->ai_next)
@@ -108,7 +108,8 @@ static int remove_stale(const struct sockaddr_un *name)
 	return unlink(name->sun_path) == 0 ? 0 : errno;
 }
 
-static enum hpx_status open_unix(const struct hpx_address *address, int *ret_fd, char *problem)
+static enum hpx_status open_unix(const struct hpx_address *address, int *ret_fd,
+				 char *problem)
 {
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	int error;
@@ -133,7 +134,8 @@ static enum hpx_status open_unix(const struct hpx_address *address, int *ret_fd,
 	return HPX_OK;
 }
 
-enum hpx_status hpx_listener_open(const struct hpx_address *address, int *ret_fd, char *problem)
+enum hpx_status hpx_listener_open(const struct hpx_address *address, int *ret_fd,
+				  char *problem)
 {
 	if (address->is_unix)
 		return open_unix(address, ret_fd, problem);
@@ -159,9 +161,9 @@ enum hpx_status hpx_listener_open_beside(int fd, int *ret_fd)
 
 	if (getsockname(fd, (struct sockaddr *)&name, &len) != 0)
 		return HPX_IO;
-	int other = name.ss_family == AF_UNIX ?
-			    fcntl(fd, F_DUPFD_CLOEXEC, 0) :
-			    open_tcp((struct sockaddr *)&name, len, true);
+	int other = name.ss_family == AF_UNIX
+			    ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
+			    : open_tcp((struct sockaddr *)&name, len, true);
 	if (other < 0)
 		return HPX_IO;
 	*ret_fd = other;

@@ -104,7 +104,8 @@ static int adopt(struct hpx_listener *listener, int fd)
 }
 
 enum hpx_status hpx_listener_start(struct hpx_loop *loop, int fd,
-				   void (*on_accept)(void *user, struct hpx_transport *transport),
+				   void (*on_accept)(void *user,
+						     struct hpx_transport *transport),
 				   void *user, struct hpx_listener **ret_listener)
 {
 	struct hpx_listener *listener = calloc(1, sizeof(*listener));

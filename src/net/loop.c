@@ -71,14 +71,12 @@ void hpx_loop_later(struct hpx_loop *loop, struct hpx_later *later)
 
 void hpx_loop_post(struct hpx_loop *loop, struct hpx_message *message)
 {
-	struct hpx_message *head =
-		atomic_load_explicit(&loop->inbox, memory_order_relaxed);
+	struct hpx_message *head = atomic_load_explicit(&loop->inbox, memory_order_relaxed);
 
 	do {
 		message->next = head;
-	} while (!atomic_compare_exchange_weak_explicit(&loop->inbox, &head, message,
-							memory_order_release,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&loop->inbox, &head, message, memory_order_release, memory_order_relaxed));
 	/* Whoever found the inbox empty wakes the loop; it takes all there is. */
 	if (head == NULL)
 		uv_async_send(&loop->wake);

@@ -92,9 +92,15 @@ static void use_connection(struct hpx_exchange *exchange)
 
 	exchange->taken_before = hpx_transport_taken(transport);
 	hpx_transport_attach(transport, &hpx_answer_events, exchange);
-	if (exchange->events->on_ready != NULL && !exchange->events->on_ready(exchange->user)) {
+	/* Before the user's last look at the clock: whoever is stopped here
+	 * finds out there. */
+	if (exchange->request.guarded)
+		HPX_STEP(send_before);
+	if (exchange->events->on_ready != NULL &&
+	    !exchange->events->on_ready(exchange->user)) {
 		if (!hpx_exchange_is_gone(exchange))
-			hpx_exchange_fail(exchange, HPX_CLOSED, "given up before the first byte");
+			hpx_exchange_fail(exchange, HPX_CLOSED,
+					  "given up before the first byte");
 		return;
 	}
 	if (hpx_exchange_is_gone(exchange))
@@ -104,8 +110,6 @@ static void use_connection(struct hpx_exchange *exchange)
 	else
 		hpx_transport_read_start(transport);
 	exchange->request_state = HPX_REQUEST_SENDING;
-	if (exchange->request.guarded)
-		HPX_STEP(send_before);
 	send_first(exchange);
 }
 
@@ -123,7 +127,8 @@ static void on_dialed(void *user, enum hpx_status status, const char *reason,
 	}
 	exchange->conn = hpx_pool_adopt(pool, transport);
 	if (exchange->conn == NULL)
-		hpx_exchange_fail(exchange, HPX_NOMEM, "no memory is left for a connection");
+		hpx_exchange_fail(exchange, HPX_NOMEM,
+				  "no memory is left for a connection");
 	else
 		use_connection(exchange);
 }
@@ -133,26 +138,29 @@ void hpx_request_begin(struct hpx_exchange *exchange)
 	struct hpx_upstream *upstream = exchange->upstream;
 	const struct hpx_upstream_options *options = &upstream->options;
 
-	exchange->conn = hpx_pool_take(&upstream->pool, exchange->request.guarded ?
-								options->reuse_idle_ms :
-								options->pool_idle_ms);
+	exchange->conn = hpx_pool_take(&upstream->pool, exchange->request.guarded
+								? options->reuse_idle_ms
+								: options->pool_idle_ms);
 	if (exchange->conn != NULL) {
 		use_connection(exchange);
 		return;
 	}
 	if (!hpx_pool_enter(&upstream->pool)) {
-		hpx_exchange_fail(exchange, HPX_FULL, "all connections to the upstream are in use");
+		hpx_exchange_fail(exchange, HPX_FULL,
+				  "all connections to the upstream are in use");
 		return;
 	}
 	exchange->request_state = HPX_REQUEST_DIALLING;
 	exchange->dial = hpx_dial_start(&upstream->target, on_dialed, exchange);
 	if (exchange->dial == NULL) {
 		hpx_pool_leave(&upstream->pool);
-		hpx_exchange_fail(exchange, HPX_NOMEM, "no memory is left for a connection");
+		hpx_exchange_fail(exchange, HPX_NOMEM,
+				  "no memory is left for a connection");
 	}
 }
 
-static bool keep_early(struct hpx_exchange *exchange, const struct hpx_span *pieces, size_t count)
+static bool keep_early(struct hpx_exchange *exchange, const struct hpx_span *pieces,
+		       size_t count)
 {
 	exchange->wants_room = true;
 	for (size_t i = 0; i < count; i++) {
@@ -164,7 +172,8 @@ static bool keep_early(struct hpx_exchange *exchange, const struct hpx_span *pie
 	return false;
 }
 
-bool hpx_exchange_write(struct hpx_exchange *exchange, const struct hpx_span *pieces, size_t count)
+bool hpx_exchange_write(struct hpx_exchange *exchange, const struct hpx_span *pieces,
+			size_t count)
 {
 	if (hpx_exchange_is_gone(exchange) || exchange->request_state >= HPX_REQUEST_SENT)
 		return true;
@@ -178,8 +187,8 @@ bool hpx_exchange_write(struct hpx_exchange *exchange, const struct hpx_span *pi
 		return true;
 	if (exchange->wait != HPX_WAIT_SEND)
 		hpx_exchange_touch(exchange);
-	exchange->wants_room = exchange->wants_room ||
-			       hpx_transport_pending(transport) > HIGH_MARK_BYTES;
+	exchange->wants_room =
+		exchange->wants_room || hpx_transport_pending(transport) > HIGH_MARK_BYTES;
 	return !exchange->wants_room;
 }
 

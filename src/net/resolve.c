@@ -8,10 +8,10 @@
 
 enum state {
 	UNKNOWN,
-	NUMERIC,      /* needs no look-up, ever */
+	NUMERIC, /* needs no look-up, ever */
 	LOOKING,
-	KNOWN,        /* until known_until_ms */
-	LOOKING_ORPHANED,   /* freed; the look-up under way holds the memory */
+	KNOWN,		  /* until known_until_ms */
+	LOOKING_ORPHANED, /* freed; the look-up under way holds the memory */
 };
 
 struct hpx_resolver {
@@ -20,7 +20,7 @@ struct hpx_resolver {
 	uint64_t ttl_ms;
 	int64_t known_until_ms;
 	struct hpx_resolved resolved;
-	struct hpx_resolve_wait waits;   /* the list's head */
+	struct hpx_resolve_wait waits; /* the list's head */
 	uv_getaddrinfo_t request;
 	uint16_t port;
 	char host[256];
@@ -97,8 +97,8 @@ static void on_found(uv_getaddrinfo_t *request, int rc, struct addrinfo *found)
 	tell_waiters(resolver);
 }
 
-struct hpx_resolver *hpx_resolver_new(struct hpx_loop *loop, const struct hpx_address *address,
-				      uint64_t ttl_ms)
+struct hpx_resolver *hpx_resolver_new(struct hpx_loop *loop,
+				      const struct hpx_address *address, uint64_t ttl_ms)
 {
 	struct hpx_resolver *resolver = calloc(1, sizeof(*resolver));
 
@@ -134,8 +134,8 @@ const struct hpx_resolved *hpx_resolver_known(struct hpx_resolver *resolver)
 {
 	if (resolver->state == KNOWN && hpx_clock_boot_ms() >= resolver->known_until_ms)
 		resolver->state = UNKNOWN;
-	return resolver->state == NUMERIC || resolver->state == KNOWN ? &resolver->resolved :
-									NULL;
+	return resolver->state == NUMERIC || resolver->state == KNOWN ? &resolver->resolved
+								      : NULL;
 }
 
 static int look_up(struct hpx_resolver *resolver)
@@ -148,7 +148,8 @@ static int look_up(struct hpx_resolver *resolver)
 			      resolver->host, port, &hints);
 }
 
-enum hpx_status hpx_resolver_wait(struct hpx_resolver *resolver, struct hpx_resolve_wait *wait)
+enum hpx_status hpx_resolver_wait(struct hpx_resolver *resolver,
+				  struct hpx_resolve_wait *wait)
 {
 	if (resolver->state != LOOKING && look_up(resolver) != 0)
 		return HPX_UNAVAILABLE;

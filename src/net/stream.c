@@ -12,7 +12,7 @@
 
 struct stream {
 	struct hpx_transport base;
-	struct hpx_later broken;   /* tells of a failed send once it has returned */
+	struct hpx_later broken; /* tells of a failed send once it has returned */
 	bool shut;
 	uv_shutdown_t shutdown;
 	union {
@@ -169,8 +169,8 @@ static enum hpx_status queue_rest(struct stream *stream, const struct hpx_span *
 	return HPX_OK;
 }
 
-static enum hpx_status stream_send(struct hpx_transport *transport, const struct hpx_span *pieces,
-				   size_t count)
+static enum hpx_status stream_send(struct hpx_transport *transport,
+				   const struct hpx_span *pieces, size_t count)
 {
 	struct stream *stream = stream_of(transport);
 	size_t total = 0, taken = 0;

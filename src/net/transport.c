@@ -33,8 +33,9 @@ void hpx_transport_read_stop(struct hpx_transport *transport)
 	transport->driver->read_stop(transport);
 }
 
-enum hpx_status hpx_transport_send(struct hpx_transport *transport, const struct hpx_span *pieces,
-				   size_t count, size_t *ret_taken)
+enum hpx_status hpx_transport_send(struct hpx_transport *transport,
+				   const struct hpx_span *pieces, size_t count,
+				   size_t *ret_taken)
 {
 	uint64_t before = hpx_transport_taken(transport);
 	enum hpx_status status = HPX_IO;
@@ -78,7 +79,8 @@ void hpx_transport_close(struct hpx_transport *transport)
 
 bool hpx_transport_is_stale(struct hpx_transport *transport)
 {
-	return transport->phase != HPX_TRANSPORT_OPEN || transport->driver->is_stale(transport);
+	return transport->phase != HPX_TRANSPORT_OPEN ||
+	       transport->driver->is_stale(transport);
 }
 
 const char *hpx_transport_peer(const struct hpx_transport *transport)
@@ -96,7 +98,8 @@ void hpx_transport_tell_end(struct hpx_transport *transport, enum hpx_status sta
 {
 	if (transport->phase >= HPX_TRANSPORT_BROKEN)
 		return;
-	transport->phase = status == HPX_CLOSED ? HPX_TRANSPORT_ENDED : HPX_TRANSPORT_BROKEN;
+	transport->phase =
+		status == HPX_CLOSED ? HPX_TRANSPORT_ENDED : HPX_TRANSPORT_BROKEN;
 	hpx_transport_read_stop(transport);
 	if (transport->events != NULL)
 		transport->events->on_end(transport->user, status);

@@ -16,7 +16,8 @@ void hpx_upstream_configure(struct hpx_upstream *upstream,
 	upstream->pool.open_max = options->connections_max;
 }
 
-enum hpx_status hpx_upstream_new(struct hpx_loop *loop, const struct hpx_upstream_options *options,
+enum hpx_status hpx_upstream_new(struct hpx_loop *loop,
+				 const struct hpx_upstream_options *options,
 				 struct hpx_upstream **ret_upstream)
 {
 	struct hpx_upstream *upstream = calloc(1, sizeof(*upstream));
@@ -55,7 +56,8 @@ void hpx_upstream_free(struct hpx_upstream *upstream)
 {
 	upstream->closing = true;
 	while (upstream->exchanges != NULL)
-		hpx_exchange_fail(upstream->exchanges, HPX_CLOSED, "the gateway is stopping");
+		hpx_exchange_fail(upstream->exchanges, HPX_CLOSED,
+				  "the gateway is stopping");
 	if (upstream->resolver != NULL)
 		hpx_resolver_free(upstream->resolver);
 	hpx_pool_done(&upstream->pool, free_upstream);

@@ -1,9 +1,12 @@
 /* See helper.h. */
 #include "helper.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "net/stream.h"
 
 struct watchdog {
 	uv_timer_t timer;
@@ -112,6 +115,17 @@ void test_reset(int fd)
 
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	close(fd);
+}
+
+void test_await(struct hpx_transport *transport, short event)
+{
+	struct pollfd poll_fd = { .events = event };
+	uv_os_fd_t fd;
+
+	assert_int_equal(uv_fileno((uv_handle_t *)hpx_stream_uv(transport), &fd), 0);
+	poll_fd.fd = fd;
+	assert_int_equal(poll(&poll_fd, 1, TEST_PATIENCE_MS), 1);
+	assert_true(poll_fd.revents & event);
 }
 
 static void close_side(struct test_side *side)

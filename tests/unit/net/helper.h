@@ -28,6 +28,10 @@ char *test_read_all(int fd, size_t *ret_len);
 /* Closes with a reset instead of an end of stream. */
 void test_reset(int fd);
 
+/* Waits until the kernel has that for the transport's socket, without letting
+ * the loop see it: POLLIN, POLLHUP. */
+void test_await(struct hpx_transport *transport, short event);
+
 /* An accepted transport, and what happened to it. */
 struct test_side {
 	struct hpx_loop *loop;

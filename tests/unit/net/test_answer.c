@@ -4,8 +4,9 @@
 #include "call.h"
 #include "script.h"
 
-/* What the upstream does behind its answer. */
-enum after { STAYS, CLOSES, RESETS };
+/* What the upstream does behind its answer. A reset may overtake the last
+ * bytes; RESETS_LATER waits until they were read. */
+enum after { STAYS, CLOSES, RESETS, RESETS_LATER };
 
 struct row {
 	const char *name;
@@ -40,7 +41,7 @@ static const struct row rows[] = {
 	{ "Keep-Alive: timeout=5", "POST", OK_HEAD "Keep-Alive: max=9, timeout=5\r\nContent-Length: 2\r\n\r\nok", STAYS, 200, "ok", true, HPX_OK },
 	{ "Keep-Alive: timeout=1", "POST", OK_HEAD "Keep-Alive: timeout=1\r\nContent-Length: 2\r\n\r\nok", STAYS, 200, "ok", false, HPX_OK },
 	{ "Keep-Alive: timeout=0", "POST", OK_HEAD "Keep-Alive: timeout=0\r\nContent-Length: 2\r\n\r\nok", STAYS, 200, "ok", false, HPX_OK },
-	{ "reset behind a whole answer", "POST", OK_HEAD "Content-Length: 2\r\n\r\nok", RESETS, 200, "ok", false, HPX_OK },
+	{ "reset behind a whole answer", "POST", OK_HEAD "Content-Length: 2\r\n\r\nok", RESETS_LATER, 200, "ok", false, HPX_OK },
 	{ "stray bytes", "POST", OK_HEAD "Content-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n", STAYS, 200, "ok", false, HPX_OK },
 	{ "body on 204", "POST", "HTTP/1.1 204 No Content\r\n\r\nstray", STAYS, 204, "", false, HPX_OK },
 
@@ -67,15 +68,29 @@ static const struct row rows[] = {
 	{ "101 on a guarded request", "POST", "HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", STAYS, 0, NULL, false, HPX_INVALID },
 };
 
+static const enum script_act_kind after_acts[][2] = {
+	[STAYS] = { SCRIPT_READ_END, SCRIPT_END },
+	[CLOSES] = { SCRIPT_CLOSE, SCRIPT_END },
+	[RESETS] = { SCRIPT_RESET, SCRIPT_END },
+	[RESETS_LATER] = { SCRIPT_WAIT, SCRIPT_RESET },
+};
+
+static unsigned count_idle(const struct hpx_upstream *upstream)
+{
+	unsigned open, idle;
+
+	hpx_upstream_count(upstream, &open, &idle);
+	return idle;
+}
+
 static void check_row(const struct row *row, bool drip)
 {
 	struct script_act acts[] = {
 		{ .kind = SCRIPT_ACCEPT },
 		{ .kind = SCRIPT_READ },
 		{ .kind = drip ? SCRIPT_DRIP : SCRIPT_SEND, .text = row->answer },
-		{ .kind = row->after == STAYS  ? SCRIPT_READ_END :
-			  row->after == CLOSES ? SCRIPT_CLOSE :
-						 SCRIPT_RESET },
+		{ .kind = after_acts[row->after][0] },
+		{ .kind = after_acts[row->after][1] },
 		{ .kind = SCRIPT_END },
 	};
 	struct hpx_loop loop;
@@ -95,6 +110,10 @@ static void check_row(const struct row *row, bool drip)
 		assert_ended(&call, row->status, row->body);
 	else
 		assert_failed(&call, row->failure, true);
+	/* At once, unless the reason for closing is still to come. */
+	if (!row->pooled && row->after != RESETS_LATER && !drip)
+		assert_int_equal(count_idle(upstream), 0);
+	script_go(&script);
 	call_settle(&loop, upstream, row->pooled, row->pooled);
 	hpx_upstream_free(upstream);
 	hpx_loop_run(&loop);

@@ -4,8 +4,10 @@
 #include "call.h"
 #include "script.h"
 
-#include <sys/socket.h>
+#include <poll.h>
 #include <unistd.h>
+
+#include "net/exchange.h"
 
 #define ANSWER "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 2\r\n\r\nok"
 /* Short enough to wait for, and only ever waited for. */
@@ -247,10 +249,10 @@ static void an_early_refusal_survives_the_reset_behind_it(void **state)
 	static const struct script_act acts[] = {
 		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ_SOME },
 		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno" },
-		{ .kind = SCRIPT_CLOSE }, { .kind = SCRIPT_TELL }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_WAIT }, { .kind = SCRIPT_CLOSE }, { .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
-	size_t size = 1 << 20;
+	size_t size = 64 << 20;
 	char *body = calloc(1, size);
 
 	assert_non_null(body);
@@ -258,11 +260,19 @@ static void an_early_refusal_survives_the_reset_behind_it(void **state)
 	make_upstream(fixture);
 	struct call call = call_post(&fixture->loop);
 	call.request.head =
-		HPX_SPAN("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1048576\r\n\r\n");
+		HPX_SPAN("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 67108864\r\n\r\n");
 	call.request.body = hpx_span(body, size);
-	call_run(&call, fixture->upstream);
+	call_start(&call, fixture->upstream);
+	while (!hpx_exchange_any_byte_left(call.exchange))
+		uv_run(&fixture->loop.uv, UV_RUN_ONCE);
+	/* The loop looks again when both the answer and the reset are here. */
+	struct hpx_transport *transport = call.exchange->conn->transport;
+	test_await(transport, POLLIN);
+	script_go(&fixture->script);
+	test_await(transport, POLLHUP);
+	run_until(&fixture->loop, &call.done);
 	assert_ended(&call, 413, "no");
-	script_wait(&fixture->script);
+	assert_false(call.sent);
 	free(body);
 }
 

@@ -3,6 +3,7 @@
  * its last bytes on a gentle close. */
 #include "helper.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -264,6 +265,8 @@ static void a_gentle_close_delivers_the_last_answer(void **state)
 	hpx_transport_read_start(side->transport);
 	assert_int_equal(pthread_create(&thread, NULL, talk_first, &reader), 0);
 	run_until(side->loop, &side->got_data);
+	/* Whether or not it was reading, it reads now. */
+	hpx_transport_read_stop(side->transport);
 	assert_status(hpx_transport_send(side->transport, &piece, 1, NULL), HPX_OK);
 	hpx_transport_close_gently(side->transport, TEST_PATIENCE_MS);
 	side->transport = NULL;
@@ -274,6 +277,27 @@ static void a_gentle_close_delivers_the_last_answer(void **state)
 	assert_int_equal(reader.len, len);
 	free(bytes);
 	close(side->client);
+	test_side_open(side, side->loop, false);
+}
+
+static void a_gentle_close_says_so_first(void **state)
+{
+	struct test_side *side = &((struct fixture *)*state)->side;
+	struct timeval patience = { .tv_sec = TEST_PATIENCE_MS / 1000 };
+	char answer[8];
+
+	assert_status(send_text(side, "bye", NULL), HPX_OK);
+	hpx_transport_close_gently(side->transport, 10 * TEST_PATIENCE_MS);
+	side->transport = NULL;
+	hpx_listener_stop(side->listener);
+	uv_run(&side->loop->uv, UV_RUN_NOWAIT);
+	uv_run(&side->loop->uv, UV_RUN_NOWAIT);
+	setsockopt(side->client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	assert_int_equal(recv(side->client, answer, sizeof(answer), 0), 3);
+	assert_int_equal(recv(side->client, answer, sizeof(answer), 0), 0);
+	/* The other side has seen it, and ends too. */
+	close(side->client);
+	hpx_loop_run(side->loop);
 	test_side_open(side, side->loop, false);
 }
 
@@ -297,8 +321,8 @@ static void reset_unnoticed(struct test_side *side)
 {
 	test_reset(side->client);
 	side->client = -1;
-	while (!hpx_transport_is_stale(side->transport))
-		uv_run(&side->loop->uv, UV_RUN_NOWAIT);
+	test_await(side->transport, POLLHUP);
+	assert_true(hpx_transport_is_stale(side->transport));
 }
 
 static void a_failed_send_takes_nothing_and_is_told_once(void **state)
@@ -326,6 +350,7 @@ static void a_broken_send_leaves_what_was_said_before(void **state)
 	size_t taken = 1;
 
 	test_write(side->client, "early");
+	test_await(side->transport, POLLIN);
 	reset_unnoticed(side);
 	hpx_transport_read_start(side->transport);
 	assert_status(send_text(side, "lost", &taken), HPX_IO);
@@ -340,6 +365,7 @@ static void a_reset_behind_the_last_bytes_is_no_end(void **state)
 	struct test_side *side = &((struct fixture *)*state)->side;
 
 	test_write(side->client, "half");
+	test_await(side->transport, POLLIN);
 	reset_unnoticed(side);
 	hpx_transport_read_start(side->transport);
 	run_until(side->loop, &side->ended);
@@ -353,15 +379,15 @@ static void stale_is_what_was_closed_or_has_something_to_read(void **state)
 
 	assert_false(hpx_transport_is_stale(side->transport));
 	test_write(side->client, "x");
-	while (!hpx_transport_is_stale(side->transport))
-		;
+	test_await(side->transport, POLLIN);
+	assert_true(hpx_transport_is_stale(side->transport));
 	hpx_transport_read_start(side->transport);
 	run_until(side->loop, &side->got_data);
 	hpx_transport_read_stop(side->transport);
 	assert_false(hpx_transport_is_stale(side->transport));
 	shutdown(side->client, SHUT_WR);
-	while (!hpx_transport_is_stale(side->transport))
-		;
+	test_await(side->transport, POLLIN);
+	assert_true(hpx_transport_is_stale(side->transport));
 	assert_false(side->ended);
 }
 
@@ -440,6 +466,7 @@ int main(void)
 		TRANSPORT_TEST(a_slow_reader_gets_everything_in_order),
 		TRANSPORT_TEST(closing_inside_on_drain_is_safe),
 		TRANSPORT_TEST(a_gentle_close_delivers_the_last_answer),
+		TRANSPORT_TEST(a_gentle_close_says_so_first),
 		TRANSPORT_TEST(a_gentle_close_does_not_wait_for_ever),
 		TRANSPORT_TEST(a_failed_send_takes_nothing_and_is_told_once),
 		TRANSPORT_TEST(a_broken_send_leaves_what_was_said_before),
