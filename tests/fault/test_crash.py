@@ -13,9 +13,7 @@ def test_killed_at(ground, step, passing):
     """Killed at the n-th passing of a step, under a few operations at once."""
     one = ground(POLICY)
     operations = [Operation(b) for b in SET]
-    one.gateway.spawn({"HAPAX_CRASH_AT": f"{step}:{passing}"})
-    with one.gateway.news:
-        one.gateway.news.wait_for(lambda: one.gateway.ready or one.gateway.gone(), 30)
+    one.gateway.spawn({"HAPAX_CRASH_AT": f"{step}:{passing}"}).wait_ready()
     join(workload(one.gateway, operations, copies=2))
     if passing == 1:
         assert one.gateway.wait(30) == -9, f"{step} was never passed"
@@ -29,9 +27,7 @@ def test_killed_while_recovering(ground, step):
     one = ground(POLICY)
     operations = [Operation(b) for b in SET]
     for passing in (2, 1, 3):
-        one.gateway.spawn({"HAPAX_CRASH_AT": f"{step}:{passing}"})
-        with one.gateway.news:
-            one.gateway.news.wait_for(lambda: one.gateway.ready or one.gateway.gone(), 30)
+        one.gateway.spawn({"HAPAX_CRASH_AT": f"{step}:{passing}"}).wait_ready()
         join(workload(one.gateway, operations))
         one.gateway.kill()
     one.gateway.start()

@@ -145,13 +145,13 @@ def failing_sync(first, every):
             "-e", f"inject=fsync,fdatasync:error=EIO:when={first}+{every}"]
 
 
-@pytest.mark.parametrize("first, every", [(12, 7), (15, 2), (11, 31)])
+@pytest.mark.parametrize("first, every", [(12, 7), (15, 3), (11, 31)])
 def test_failing_fsync(ground, chance, first, every):
     """Every n-th fsync fails: refused or unknown, never twice, and nothing that a
     client saw is lost, also not after the next start."""
     one = ground(merge(POLICY, {"defaults": {"lease": "2s"}}), wrap=failing_sync(first, every))
     one.gateway.start({"ASAN_OPTIONS": "detect_leaks=0"})
-    operations = [Operation(chance.choice(BEHAVIOURS)) for _ in range(60)]
+    operations = [Operation(chance.choice(BEHAVIOURS)) for _ in range(45)]
 
     def client(mine):
         for operation in mine:

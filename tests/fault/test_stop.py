@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from harness import check
+from harness.gateway import merge
 from judge import POLICY, BEHAVIOURS, Operation, join, judge, send, settle, workload
 
 BEYOND_LEASE = 1.6
@@ -19,6 +20,22 @@ def stopped(gateway):
         return file.read().rsplit(")", 1)[1].split()[0] == "T"
 
 
+def start_stopping(gateway, step):
+    """Starts it so that it stops at the first passing of the step that comes
+    after one whole operation: starting itself, and what workers do at the
+    start, pass some steps too."""
+    for passing in range(1, 30):
+        gateway.spawn({"HAPAX_STOP_AT": f"{step}:{passing}"})
+        check.until(lambda: gateway.ready or stopped(gateway), "ready, or stopped before", 30)
+        threads = workload(gateway, [Operation("")], copies=0) if gateway.ready else []
+        check.until(lambda: stopped(gateway) or not any(t.is_alive() for t in threads), "warm, or stopped")
+        if not stopped(gateway):
+            return
+        gateway.kill()
+        join(threads)
+    raise AssertionError(f"{step} is passed 30 times before one operation is done")
+
+
 def pause(seconds):
     """Time passes; that is what is tested."""
     threading.Event().wait(seconds)
@@ -28,7 +45,7 @@ def test_stopped_at(ground, step):
     """Stopped at a step, continued after its lease is lost."""
     one = ground(POLICY)
     operations = [Operation(b) for b in ("", "delay=0.03", "reset=after", "status=429")]
-    one.gateway.start({"HAPAX_STOP_AT": f"{step}:2"})
+    start_stopping(one.gateway, step)
     threads = workload(one.gateway, operations)
     check.until(lambda: stopped(one.gateway), f"stopped at {step}")
     pause(BEYOND_LEASE)
@@ -41,8 +58,8 @@ def test_stopped_at(ground, step):
 def test_no_first_byte_after_the_pause(ground, early):
     """Whoever is paused before the first byte sends none afterwards: it leaves
     within half a lease of the asking, or not at all."""
-    one = ground(POLICY)
-    one.gateway.start({"HAPAX_STOP_AT": early})
+    one = ground(merge(POLICY, {"sweep": {"every": "1h"}, "reap": {"every": "1h"}}))
+    start_stopping(one.gateway, early)
     operation = Operation("")
     threads = workload(one.gateway, [operation], copies=0)
     check.until(lambda: stopped(one.gateway), f"stopped at {early}")

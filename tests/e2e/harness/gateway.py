@@ -109,14 +109,18 @@ class Gateway:
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         env={**os.environ, **(env or {})}, cwd=self.folder)
-        threading.Thread(target=self.read_log, args=(self.process.stdout,), daemon=True).start()
+        threading.Thread(target=self.read_log, args=(self.process,), daemon=True).start()
         return self
+
+    def wait_ready(self):
+        """Whether it got ready, rather than ending first."""
+        with self.news:
+            self.news.wait_for(lambda: self.ready or self.gone(), READY_SECONDS)
+        return self.ready
 
     def start(self, env=None):
         self.spawn(env)
-        with self.news:
-            self.news.wait_for(lambda: self.ready or self.gone(), READY_SECONDS)
-        if not self.ready:
+        if not self.wait_ready():
             exit_code = self.process.poll()
             self.kill()
             raise AssertionError(f"hapax did not get ready (exit {exit_code}):\n{self.log()}")
@@ -125,14 +129,15 @@ class Gateway:
     def gone(self):
         return self.process.poll() is not None
 
-    def read_log(self, stream):
-        for raw in stream:
+    def read_log(self, process):
+        for raw in process.stdout:
             line = raw.decode("utf-8", "replace").rstrip("\n")
             with self.news:
                 self.lines.append(line)
                 self.ready = self.ready or "event=ready" in line
                 self.news.notify_all()
-        stream.close()
+        process.stdout.close()
+        process.wait()  # the log ends a moment before the process does
         with self.news:
             self.news.notify_all()
 
