@@ -214,7 +214,7 @@ static bool may_be_durable(enum hpx_status status)
 static enum hpx_next reserve_decided(struct hpx_request *request)
 {
 	const struct hpx_store_op *op = &request->op;
-	bool executes = op->status == HPX_OK && op->decision.write &&
+	bool executes = op->status == HPX_OK &&
 			(op->decision.verdict == HPX_VERDICT_EXECUTE ||
 			 op->decision.verdict == HPX_VERDICT_EXECUTE_AGAIN);
 
