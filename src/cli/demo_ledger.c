@@ -6,25 +6,22 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
 
 #define LINE_MAX_BYTES 1024
 
 enum hpx_status hpx_demo_ledger_open(struct hpx_demo_ledger *ledger, const char *path)
 {
-	pthread_condattr_t attr;
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return HPX_IO;
 	*ledger = (struct hpx_demo_ledger){ .fd = fd };
 	pthread_mutex_init(&ledger->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&ledger->grown, &attr);
-	pthread_condattr_destroy(&attr);
-	return HPX_OK;
+	return hpx_cond_init(&ledger->grown);
 }
 
 void hpx_demo_ledger_close(struct hpx_demo_ledger *ledger)
@@ -66,18 +63,11 @@ enum hpx_status hpx_demo_ledger_append(struct hpx_demo_ledger *ledger,
 enum hpx_status hpx_demo_ledger_wait(struct hpx_demo_ledger *ledger, uint64_t payments,
 				     int64_t timeout_ms)
 {
-	struct timespec until;
-	int error = 0;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += timeout_ms / 1000;
-	until.tv_nsec += timeout_ms % 1000 * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
+	int64_t until_ms = hpx_clock_boot_ms() + timeout_ms;
 
 	pthread_mutex_lock(&ledger->lock);
-	while (ledger->payments < payments && error == 0)
-		error = pthread_cond_timedwait(&ledger->grown, &ledger->lock, &until);
+	while (ledger->payments < payments && hpx_clock_boot_ms() < until_ms)
+		hpx_cond_wait_until(&ledger->grown, &ledger->lock, until_ms);
 	bool there = ledger->payments >= payments;
 	pthread_mutex_unlock(&ledger->lock);
 	return there ? HPX_OK : HPX_TIMEOUT;

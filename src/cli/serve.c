@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "cli/cli.h"
 #include "gateway/admin.h"
 #include "gateway/gateway.h"
@@ -212,7 +213,7 @@ static void on_terminate(uv_signal_t *handle, int number)
 	hpx_log(HPX_LOG_INFO, "draining", "signal=%d for_ms=%lld", number,
 		(long long)server->settings->drain_ms);
 	server->drained.handle = on_drained;
-	HPX_ASSERT(pthread_create(&server->drainer, NULL, drain, server) == 0);
+	HPX_ASSERT(hpx_thread_start(&server->drainer, drain, server) == HPX_OK);
 }
 
 static void watch_signal(struct server *server, uv_signal_t *handle, int number,

@@ -5,70 +5,40 @@
 
 #include "base/assert.h"
 
-#define NO HPX_STATE_COUNT
+/* One more than the state, so that what is not named is not allowed. */
+#define TO(state) (HPX_STATE_##state + 1)
 /* The move changes nothing: it was made before, by the same lease. */
-#define SAME (HPX_STATE_COUNT + 1)
+#define SAME 255u
 
-static const int to_state[HPX_STATE_COUNT][HPX_MOVE_COUNT] = {
+static const unsigned char to_state[HPX_STATE_COUNT][HPX_MOVE_COUNT] = {
 	[HPX_STATE_NONE] = {
-		[HPX_MOVE_RESERVE] = HPX_STATE_IN_PROGRESS,
-		[HPX_MOVE_COMPLETE] = NO,
-		[HPX_MOVE_FAIL] = NO,
-		[HPX_MOVE_RELEASE] = NO,
-		[HPX_MOVE_LOSE] = NO,
-		[HPX_MOVE_RENEW] = NO,
-		[HPX_MOVE_SWEEP] = NO,
-		[HPX_MOVE_APPLY] = NO,
-		[HPX_MOVE_UNAPPLY] = NO,
-		[HPX_MOVE_FORGET] = NO,
+		[HPX_MOVE_RESERVE] = TO(IN_PROGRESS),
 	},
 	[HPX_STATE_IN_PROGRESS] = {
-		[HPX_MOVE_RESERVE] = NO,
-		[HPX_MOVE_COMPLETE] = HPX_STATE_COMPLETED,
-		[HPX_MOVE_FAIL] = HPX_STATE_FAILED_RETRYABLE,
-		[HPX_MOVE_RELEASE] = HPX_STATE_NONE,
-		[HPX_MOVE_LOSE] = HPX_STATE_UNKNOWN,
-		[HPX_MOVE_RENEW] = HPX_STATE_IN_PROGRESS,
-		[HPX_MOVE_SWEEP] = HPX_STATE_UNKNOWN,
-		[HPX_MOVE_APPLY] = NO,
-		[HPX_MOVE_UNAPPLY] = NO,
-		[HPX_MOVE_FORGET] = HPX_STATE_NONE,
+		[HPX_MOVE_COMPLETE] = TO(COMPLETED),
+		[HPX_MOVE_FAIL] = TO(FAILED_RETRYABLE),
+		[HPX_MOVE_RELEASE] = TO(NONE),
+		[HPX_MOVE_LOSE] = TO(UNKNOWN),
+		[HPX_MOVE_RENEW] = TO(IN_PROGRESS),
+		[HPX_MOVE_SWEEP] = TO(UNKNOWN),
+		[HPX_MOVE_FORGET] = TO(NONE),
 	},
 	[HPX_STATE_FAILED_RETRYABLE] = {
-		[HPX_MOVE_RESERVE] = HPX_STATE_IN_PROGRESS,
-		[HPX_MOVE_COMPLETE] = NO,
-		[HPX_MOVE_FAIL] = NO,
-		[HPX_MOVE_RELEASE] = NO,
-		[HPX_MOVE_LOSE] = NO,
-		[HPX_MOVE_RENEW] = NO,
-		[HPX_MOVE_SWEEP] = NO,
-		[HPX_MOVE_APPLY] = NO,
-		[HPX_MOVE_UNAPPLY] = NO,
-		[HPX_MOVE_FORGET] = HPX_STATE_NONE,
+		[HPX_MOVE_RESERVE] = TO(IN_PROGRESS),
+		[HPX_MOVE_FORGET] = TO(NONE),
 	},
 	[HPX_STATE_COMPLETED] = {
-		[HPX_MOVE_RESERVE] = NO,
 		[HPX_MOVE_COMPLETE] = SAME,
-		[HPX_MOVE_FAIL] = NO,
-		[HPX_MOVE_RELEASE] = NO,
-		[HPX_MOVE_LOSE] = NO,
-		[HPX_MOVE_RENEW] = NO,
-		[HPX_MOVE_SWEEP] = NO,
-		[HPX_MOVE_APPLY] = NO,
-		[HPX_MOVE_UNAPPLY] = NO,
-		[HPX_MOVE_FORGET] = HPX_STATE_NONE,
+		[HPX_MOVE_FORGET] = TO(NONE),
 	},
 	[HPX_STATE_UNKNOWN] = {
-		[HPX_MOVE_RESERVE] = NO,
-		[HPX_MOVE_COMPLETE] = HPX_STATE_COMPLETED,
-		[HPX_MOVE_FAIL] = HPX_STATE_FAILED_RETRYABLE,
-		[HPX_MOVE_RELEASE] = HPX_STATE_NONE,
+		[HPX_MOVE_COMPLETE] = TO(COMPLETED),
+		[HPX_MOVE_FAIL] = TO(FAILED_RETRYABLE),
+		[HPX_MOVE_RELEASE] = TO(NONE),
 		[HPX_MOVE_LOSE] = SAME,
-		[HPX_MOVE_RENEW] = NO,
-		[HPX_MOVE_SWEEP] = NO,
-		[HPX_MOVE_APPLY] = HPX_STATE_COMPLETED,
-		[HPX_MOVE_UNAPPLY] = HPX_STATE_FAILED_RETRYABLE,
-		[HPX_MOVE_FORGET] = HPX_STATE_NONE,
+		[HPX_MOVE_APPLY] = TO(COMPLETED),
+		[HPX_MOVE_UNAPPLY] = TO(FAILED_RETRYABLE),
+		[HPX_MOVE_FORGET] = TO(NONE),
 	},
 };
 
@@ -171,12 +141,12 @@ static void enter(struct hpx_record *record, enum hpx_state state,
 
 /* Release leaves nothing of a first attempt; a later one falls back to
  * failed_retryable, because the record tells of the attempts before it. */
-static int target_of(const struct hpx_record *record, enum hpx_move move)
+static unsigned target_of(const struct hpx_record *record, enum hpx_move move)
 {
-	int to = to_state[record->state][move];
+	unsigned to = to_state[record->state][move];
 
-	if (move == HPX_MOVE_RELEASE && to == HPX_STATE_NONE && record->attempt > 1)
-		return HPX_STATE_FAILED_RETRYABLE;
+	if (move == HPX_MOVE_RELEASE && to == TO(NONE) && record->attempt > 1)
+		return TO(FAILED_RETRYABLE);
 	return to;
 }
 
@@ -201,10 +171,10 @@ enum hpx_status hpx_record_move(struct hpx_record *record, enum hpx_move move,
 	     !hpx_token_eq(&record->token, &args->token)))
 		return HPX_STALE; /* R2 */
 
-	int to = target_of(record, move);
+	unsigned to = target_of(record, move);
 	if (to == SAME)
 		return HPX_OK;
-	if (to == NO || !guarded_move_holds(record, move, args))
+	if (to == 0 || !guarded_move_holds(record, move, args))
 		return HPX_REFUSED;
 
 	if (move == HPX_MOVE_RESERVE)
@@ -215,8 +185,8 @@ enum hpx_status hpx_record_move(struct hpx_record *record, enum hpx_move move,
 			record->lease_until_ms = until_ms;
 		return HPX_OK;
 	}
-	enter(record, (enum hpx_state)to, args);
-	HPX_ASSERT(to == HPX_STATE_NONE || hpx_record_valid(record));
+	enter(record, (enum hpx_state)(to - 1), args);
+	HPX_ASSERT(record->state == HPX_STATE_NONE || hpx_record_valid(record));
 	return HPX_OK;
 }
 

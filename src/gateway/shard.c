@@ -3,11 +3,11 @@
  * for them, and arming timers is not on a request's way. */
 #include "gateway/shard.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "gateway/client.h"
 #include "gateway/request.h"
 
@@ -132,15 +132,10 @@ static void *run(void *user)
 
 enum hpx_status hpx_shard_start(struct hpx_shard *shard)
 {
-	sigset_t all, before;
+	enum hpx_status status = hpx_thread_start(&shard->thread, run, shard);
 
-	/* Signals are the main thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	int failed = pthread_create(&shard->thread, NULL, run, shard);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	shard->started = failed == 0;
-	return failed ? HPX_NOMEM : HPX_OK;
+	shard->started = status == HPX_OK;
+	return status;
 }
 
 static void take_settings(struct hpx_message *message)

@@ -12,13 +12,12 @@
  * `stopping` are shared. */
 #include "store/committer.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/thread.h"
 
 #define BATCH_DEFAULT 256
 #define PROBE_DEFAULT_MS 250
@@ -302,27 +301,6 @@ static int64_t next_due_ms(const struct hpx_committer *c)
 	return due_ms;
 }
 
-static void wait_until(struct hpx_committer *c, int64_t due_ms)
-{
-	int64_t wait_ms = due_ms - hpx_clock_boot_ms();
-	struct timespec until;
-
-	if (due_ms == INT64_MAX) {
-		pthread_cond_wait(&c->cond, &c->mutex);
-		return;
-	}
-	if (wait_ms <= 0)
-		return;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += wait_ms / 1000;
-	until.tv_nsec += wait_ms % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
-	pthread_cond_timedwait(&c->cond, &c->mutex, &until);
-}
-
 /* Waits until there is something to do and takes what is queued. */
 static size_t take_queued(struct hpx_committer *c)
 {
@@ -333,7 +311,7 @@ static size_t take_queued(struct hpx_committer *c)
 		int64_t due_ms = next_due_ms(c);
 		if (due_ms <= hpx_clock_boot_ms())
 			break;
-		wait_until(c, due_ms);
+		hpx_cond_wait_until(&c->cond, &c->mutex, due_ms);
 	}
 	if (c->stopping && !c->last_pass) {
 		c->last_pass = true;
@@ -388,7 +366,8 @@ static void pause_for_retries(struct hpx_committer *c)
 	pthread_mutex_lock(&c->mutex);
 	if (c->queue.head == NULL) {
 		int64_t due_ms = next_due_ms(c);
-		wait_until(c, due_ms < c->deadline_ms ? due_ms : c->deadline_ms);
+		hpx_cond_wait_until(&c->cond, &c->mutex,
+				    due_ms < c->deadline_ms ? due_ms : c->deadline_ms);
 	}
 	pthread_mutex_unlock(&c->mutex);
 }
@@ -413,18 +392,12 @@ static void *committer_main(void *arg)
 
 static bool init_sync(struct hpx_committer *c)
 {
-	pthread_condattr_t attr;
-	bool ok;
-
 	if (pthread_mutex_init(&c->mutex, NULL) != 0)
 		return false;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	ok = pthread_cond_init(&c->cond, &attr) == 0;
-	pthread_condattr_destroy(&attr);
-	if (!ok)
-		pthread_mutex_destroy(&c->mutex);
-	return ok;
+	if (hpx_cond_init(&c->cond) == HPX_OK)
+		return true;
+	pthread_mutex_destroy(&c->mutex);
+	return false;
 }
 
 static void done_sync(struct hpx_committer *c)
@@ -451,7 +424,7 @@ enum hpx_status hpx_committer_start(const struct hpx_committer_options *options,
 	c->batch = calloc(c->options.batch_max, sizeof(struct hpx_store_op *));
 	if (c->batch == NULL || !init_sync(c))
 		goto fail;
-	if (pthread_create(&c->thread, NULL, committer_main, c) != 0) {
+	if (hpx_thread_start(&c->thread, committer_main, c) != HPX_OK) {
 		done_sync(c);
 		goto fail;
 	}

@@ -1,10 +1,9 @@
 /* The worker's thread: each duty when its time has come. */
 #include "worker/worker.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "worker/duty.h"
 
 #define MAINTAIN_EVERY_MS 200
@@ -63,24 +62,6 @@ static int64_t next_due(const struct agenda *due)
 	return due->survey_ms < next_ms ? due->survey_ms : next_ms;
 }
 
-/* Waits for the next duty or for stop(); with the lock held. */
-static void wait_until(struct hpx_worker *worker, int64_t boot_ms)
-{
-	int64_t wait_ms = boot_ms - hpx_clock_boot_ms();
-	struct timespec until;
-
-	if (wait_ms <= 0)
-		return;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += wait_ms / 1000;
-	until.tv_nsec += wait_ms % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
-	pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
-}
-
 static void *run(void *user)
 {
 	struct hpx_worker *worker = user;
@@ -93,7 +74,7 @@ static void *run(void *user)
 		run_due(worker, &options, &due);
 		pthread_mutex_lock(&worker->lock);
 		if (!worker->stopping)
-			wait_until(worker, next_due(&due));
+			hpx_cond_wait_until(&worker->changed, &worker->lock, next_due(&due));
 	}
 	pthread_mutex_unlock(&worker->lock);
 	return NULL;
@@ -112,25 +93,16 @@ enum hpx_status hpx_worker_start(const struct hpx_worker_options *options,
 				 struct hpx_worker **ret_worker)
 {
 	struct hpx_worker *worker = calloc(1, sizeof(*worker));
-	pthread_condattr_t monotonic;
-	sigset_t all, before;
 
 	if (worker == NULL)
 		return HPX_NOMEM;
 	worker->options = *options;
 	pthread_mutex_init(&worker->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&worker->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	enum hpx_status status = hpx_store_reader_open(options->store, &worker->reader);
-	if (status == HPX_OK) {
-		sigfillset(&all);
-		pthread_sigmask(SIG_BLOCK, &all, &before);
-		if (pthread_create(&worker->thread, NULL, run, worker) != 0)
-			status = HPX_NOMEM;
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
+	enum hpx_status status = hpx_cond_init(&worker->changed);
+	if (status == HPX_OK)
+		status = hpx_store_reader_open(options->store, &worker->reader);
+	if (status == HPX_OK)
+		status = hpx_thread_start(&worker->thread, run, worker);
 	if (status != HPX_OK) {
 		worker_free(worker);
 		return status;
