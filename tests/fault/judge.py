@@ -77,22 +77,46 @@ def settle(gateway, operation, stuck_is_wrong=False):
     raise AssertionError(f"no definite answer: {operation}")
 
 
+class Task(threading.Thread):
+    """A thread whose failure is the test's failure, when it is joined."""
+
+    def __init__(self, function, *arguments):
+        super().__init__()
+        self.work = lambda: function(*arguments)
+        self.failure = None
+        self.start()
+
+    def run(self):
+        try:
+            self.work()
+        except AssertionError as failure:
+            self.failure = failure
+
+
+def try_once(gateway, operation):
+    """The first try of an operation, with its behaviour; what it settled."""
+    answer = send(gateway, operation, operation.behave)
+    return operation.saw(answer) if answer is not None else None
+
+
+def see_through(gateway, operations):
+    """One after the other, each until it is definite."""
+    for operation in operations:
+        if not try_once(gateway, operation):
+            settle(gateway, operation)
+
+
 def workload(gateway, operations, copies=1):
-    """Sends every operation once, at the same time; the first ones twice."""
-    def one(operation):
-        answer = send(gateway, operation, operation.behave)
-        if answer is not None:
-            operation.saw(answer)
-    threads = [threading.Thread(target=one, args=(o,)) for o in operations + operations[:copies]]
-    for thread in threads:
-        thread.start()
-    return threads
+    """Sends every operation once, all at the same time; the first ones twice."""
+    return [Task(try_once, gateway, o) for o in operations + operations[:copies]]
 
 
-def join(threads):
-    for thread in threads:
-        thread.join(DEFINITE_SECONDS + 15)
-        assert not thread.is_alive(), "a client waits for ever"
+def join(tasks):
+    for task in tasks:
+        task.join(DEFINITE_SECONDS * 4)
+        assert not task.is_alive(), "a client waits for ever"
+    failures = [str(t.failure) for t in tasks if t.failure]
+    assert not failures, "\n".join(failures)
 
 
 def judge(gateway, provider, operations, stuck_is_wrong=True):

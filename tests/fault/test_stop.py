@@ -1,6 +1,7 @@
 """Shows that a process which is stopped beyond its lease and then continued
 (a paused machine, a long swap) can do no harm with what it believed before."""
 import os
+import random
 import signal
 import threading
 
@@ -8,7 +9,7 @@ import pytest
 
 from harness import check
 from harness.gateway import merge
-from judge import POLICY, BEHAVIOURS, Operation, join, judge, send, settle, workload
+from judge import BEHAVIOURS, POLICY, Operation, Task, join, judge, see_through, settle, workload
 
 BEYOND_LEASE = 1.6
 EARLY = ("reserve_submitted", "batch_begun", "batch_written", "batch_committed", "reserve_done",
@@ -72,35 +73,42 @@ def test_no_first_byte_after_the_pause(ground, early):
     judge(one.gateway, one.provider, [operation], stuck_is_wrong=False)
 
 
+@pytest.mark.parametrize("late", ["send_after", "answer_head", "answer_end", "complete_submitted",
+                                  "complete_done", "client_answered"])
+def test_late_answer_counts(ground, late):
+    """Whoever is paused after the sending still has the answer of its own lease:
+    it completes the record, though the lease was lost meanwhile."""
+    one = ground(POLICY)
+    start_stopping(one.gateway, late)
+    operation = Operation("")
+    tasks = workload(one.gateway, [operation], copies=0)
+    check.until(lambda: stopped(one.gateway), f"stopped at {late}")
+    pause(BEYOND_LEASE)
+    one.gateway.signal(signal.SIGCONT)
+    join(tasks)
+    check.until(lambda: settle(one.gateway, operation) == "done", f"completed after all: {operation}")
+    judge(one.gateway, one.provider, [operation], stuck_is_wrong=False)
+
+
 def test_stopped_at_random(ground, chance):
     """Stopped at random times under load, again and again."""
     one = ground(POLICY)
     one.gateway.start()
-    over, operations, lock = threading.Event(), [], threading.Lock()
+    over, made = threading.Event(), [[], [], []]
 
-    def client(behaviours):
+    def client(mine, seed):
         while not over.is_set():
-            operation = Operation(next(behaviours))
-            with lock:
-                operations.append(operation)
-            answer = send(one.gateway, operation, operation.behave)
-            if answer is None or not operation.saw(answer):
-                settle(one.gateway, operation)
+            mine.append(Operation(seed.choice(BEHAVIOURS)))
+            see_through(one.gateway, mine[-1:])
 
-    def behaviours(seed):
-        while True:
-            yield BEHAVIOURS[seed.randrange(len(BEHAVIOURS))]
-
-    seeds = [type(chance)(chance.random()) for _ in range(3)]
-    threads = [threading.Thread(target=client, args=(behaviours(s),)) for s in seeds]
-    for thread in threads:
-        thread.start()
+    tasks = [Task(client, mine, random.Random(chance.random())) for mine in made]
     for _ in range(int(os.environ.get("HAPAX_STOPS", "4"))):
         pause(chance.uniform(0.05, 0.3))
         one.gateway.signal(signal.SIGSTOP)
         pause(BEYOND_LEASE)
         one.gateway.signal(signal.SIGCONT)
     over.set()
-    join(threads)
+    join(tasks)
+    operations = sum(made, [])
     judge(one.gateway, one.provider, operations, stuck_is_wrong=False)
-    assert len(operations) > 20
+    assert len(operations) > 20, "too little load to show anything"

@@ -1,0 +1,147 @@
+"""Shows what a record lives through: a death in the middle, its expiry, the
+reaper, and damage; nothing is stuck for a day, nothing that still runs is
+cleared away, and what cannot be read is unknown, never absent."""
+import sqlite3
+import threading
+
+import pytest
+
+from harness import check
+from harness.secret import new_key
+
+
+def pause(seconds):
+    """Time passes; that is what is tested."""
+    threading.Event().wait(seconds)
+
+
+def hold(one, key, **how):
+    """An operation that waits at the provider; its connection."""
+    wire = one.gateway.connect()
+    wire.send(one.gateway.request("POST", "/pay", key=key, behave=f"hold={key}", **how))
+    one.provider.gate(key).wait_arrived()
+    return wire
+
+
+def test_dead_owner(site):
+    """What a dead process left is lost at once: unknown, not in progress for a day."""
+    one = site()
+    key = new_key()
+    with hold(one, key):
+        one.gateway.kill()
+    one.provider.gate(key).release()
+    one.gateway.start()
+    check.problem(one.gateway.post(key=key), "idempotency_outcome_unknown")
+    assert len(one.provider.ledger(key)) == 1
+
+
+def test_lost_leases_are_counted(site):
+    """A lease that a dead process left counts as lost."""
+    one = site()
+    key = new_key()
+    with hold(one, key):
+        one.gateway.kill()
+    one.provider.gate(key).release()
+    one.gateway.start()
+    check.until(lambda: one.gateway.metrics()["hapax_leases_lost_total"] >= 1, "one lost lease is counted")
+
+
+def test_graceful_restart_keeps_all(site):
+    """After an orderly restart every record is what it was."""
+    one = site()
+    rows = {b: new_key() for b in ("", "status=404", "status=429", "status=502")}
+    first = {b: one.gateway.post(key=k, behave=b) for b, k in rows.items()}
+    one.gateway.restart()
+    check.same_answer(first[""], one.gateway.post(key=rows[""]))
+    check.same_answer(first["status=404"], one.gateway.post(key=rows["status=404"]))
+    check.problem(one.gateway.post(key=rows["status=502"]), "idempotency_outcome_unknown")
+    assert one.gateway.post(key=rows["status=429"]).status == 200
+    assert [r["Hapax-Attempt"] for r in one.provider.seen(key=rows["status=429"])] == ["1", "2"]
+
+
+SHORT = {"defaults": {"retention": "1s"}, "reap": {"every": "1s"}}
+
+
+def test_running_is_not_reaped(site):
+    """The reaper leaves alone what still runs, though its retention is over."""
+    one = site(SHORT)
+    key = new_key()
+    with hold(one, key) as wire:
+        pause(2.5)
+        check.problem(one.gateway.post(key=key), "idempotency_key_in_progress")
+        one.provider.gate(key).release()
+        done = wire.answer()
+    check.same_answer(done, one.gateway.post(key=key))
+    assert len(one.provider.ledger(key)) == 1
+
+
+def test_unknown_never_expires(site):
+    """Unknown stays unknown until somebody settles it."""
+    one = site(SHORT)
+    key = new_key()
+    one.gateway.post(key=key, behave="reset=after")
+    pause(2.5)
+    check.problem(one.gateway.post(key=key), "idempotency_outcome_unknown")
+    assert len(one.provider.ledger(key)) == 1
+
+
+def test_reaped(site):
+    """What has expired is cleared away, answers included, and counted."""
+    one = site(SHORT)
+    references = [one.gateway.post(behave=b)["Hapax-Operation"] for b in ("", "status=429", "big=5000")]
+    check.until(lambda: one.gateway.metrics()["hapax_reaped_total"] >= 3, "three records are reaped")
+    assert {one.gateway.operation(r).status for r in references} == {404}
+    one.gateway.stop()
+    with sqlite3.connect(one.gateway.folder / "hapax.db") as store:
+        left = [store.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in ("operation", "response")]
+    assert left == [0, 0]
+
+
+def test_retry_extends_nothing(site):
+    """A replay does not lengthen the record's life."""
+    one = site({"defaults": {"retention": "1h"}})
+    key = new_key()
+    expiry = {one.gateway.post(key=key)["Idempotency-Expires"] for _ in range(3)}
+    assert len(expiry) == 1, expiry
+
+
+@pytest.mark.parametrize("damage", [
+    "DELETE FROM response",
+    "UPDATE response SET body = x'00'",
+    "UPDATE response SET body = substr(body, 2)",
+    "UPDATE operation SET state = 99",
+    "UPDATE operation SET fingerprint = x'00'",
+    "UPDATE operation SET token = x''",
+])
+def test_damaged_record(site, damage):
+    """A record that cannot be read is unknown; it is neither served nor executed again."""
+    one = site()
+    key = new_key()
+    one.gateway.post(key=key)
+    one.gateway.stop()
+    with sqlite3.connect(one.gateway.folder / "hapax.db") as store:
+        try:
+            changed = store.execute(damage).rowcount
+        except sqlite3.IntegrityError:
+            pytest.skip("the schema does not allow this damage")
+    assert changed == 1
+    one.gateway.start()
+    for _ in range(2):
+        check.problem(one.gateway.post(key=key), "idempotency_outcome_unknown")
+    assert len(one.provider.ledger(key)) == 1
+    assert one.gateway.post().status == 200, "others are not harmed"
+
+
+def test_another_file(site):
+    """A file that is not hapax's is refused, and left as it was."""
+    one = site()
+    one.gateway.stop()
+    path = one.gateway.folder / "other.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE mine (x)")
+    one.gateway.config["store"] = f"sqlite:{path}"
+    one.gateway.spawn()
+    assert one.gateway.wait(20) == 1
+    one.gateway.process = None
+    with sqlite3.connect(path) as other:
+        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
