@@ -98,35 +98,73 @@ void hpx_own_accepted(struct hpx_request *request)
 
 /* The caller's operation, or nothing: another tenant's, another use of the
  * same key, and an absent one look alike. */
-static enum hpx_next show(struct hpx_request *request, const struct hpx_operation_id *id,
-			  const struct hpx_token *first)
+static enum hpx_next show(struct hpx_request *request)
 {
-	struct hpx_entry entry;
-	uint8_t tenant[HPX_SHA256_SIZE];
-	struct hpx_sha256 hash;
-	struct hpx_moment now = { .wall_ms = hpx_clock_wall_ms() };
+	const struct hpx_record *record = &request->op.decision.record;
+	struct hpx_moment now = { .wall_ms = hpx_clock_wall_ms(),
+				  .hold_expiry = atomic_load(
+					  &request->shard->gateway->store->expiry_held) };
 
-	if (request->shard->reader == NULL)
-		return refuse(request, HPX_PROBLEM_idempotency_store_unavailable, NULL);
-	hpx_sha256_init(&hash);
-	hpx_sha256_add(&hash, request->tenant);
-	if (hpx_sha256_done(&hash, tenant) != HPX_OK)
-		return refuse(request, HPX_PROBLEM_overloaded, NULL);
-	enum hpx_status status =
-		hpx_store_find(request->shard->reader, id, &request->arena, &entry, NULL);
-	if (status == HPX_NOT_FOUND)
+	switch (request->op.status) {
+	case HPX_OK:
+		break;
+	case HPX_NOT_FOUND:
+	case HPX_CORRUPT: /* whose it is cannot be read either */
 		return not_found(request);
-	if (status != HPX_OK)
+	default:
 		return refuse(request, HPX_PROBLEM_idempotency_store_unavailable, NULL);
-	if (!entry.readable || !hpx_bytes_same(tenant, entry.record.tenant, sizeof(tenant)) ||
-	    (first != NULL && !hpx_token_eq(first, &entry.record.first)))
+	}
+	if (!hpx_bytes_same(request->ask.tenant, record->tenant, sizeof(record->tenant)) ||
+	    (!hpx_token_is_void(&request->op.token) &&
+	     !hpx_token_eq(&request->op.token, &record->first)))
 		return not_found(request);
-	request->record = entry.record;
-	now.hold_expiry = atomic_load(&request->shard->gateway->store->expiry_held);
-	if (hpx_record_expired(&entry.record, &now))
+	request->record = *record;
+	if (hpx_record_expired(record, &now))
 		return refuse(request, HPX_PROBLEM_expired, NULL);
 	respond_operation(request, 200, (struct hpx_span){ "", 0 });
 	return HPX_NEXT_DONE;
+}
+
+static void found(struct hpx_message *message)
+{
+	struct hpx_request *request =
+		(struct hpx_request *)((char *)message - offsetof(struct hpx_request, op_message));
+
+	request->op_pending = false;
+	hpx_request_go(request, show(request));
+	hpx_request_drop(request);
+}
+
+/* On the committer's thread. */
+static void find_settled(struct hpx_store_op *op)
+{
+	struct hpx_request *request = op->user;
+	hpx_loop_post(&request->shard->loop, &request->op_message);
+}
+
+/* Asks the store. `first` NULL: by key, whatever its reference. */
+static enum hpx_next find(struct hpx_request *request, const struct hpx_operation_id *id,
+			  const struct hpx_token *first)
+{
+	struct hpx_sha256 hash;
+
+	if (request->shard->gateway->committer == NULL)
+		return refuse(request, HPX_PROBLEM_idempotency_store_unavailable, NULL);
+	hpx_sha256_init(&hash);
+	hpx_sha256_add(&hash, request->tenant);
+	if (hpx_sha256_done(&hash, request->ask.tenant) != HPX_OK)
+		return refuse(request, HPX_PROBLEM_overloaded, NULL);
+	request->op = (struct hpx_store_op){ .verb = HPX_VERB_FIND,
+					     .id = *id,
+					     .done = find_settled,
+					     .user = request };
+	if (first != NULL)
+		request->op.token = *first;
+	request->op_message.handle = found;
+	request->op_pending = true;
+	hpx_request_hold(request);
+	hpx_committer_submit(request->shard->gateway->committer, &request->op);
+	return HPX_NEXT_WAIT;
 }
 
 /* The decoded value of a query parameter; ptr NULL where absent or bad. */
@@ -181,7 +219,7 @@ static enum hpx_next by_key(struct hpx_request *request)
 	    hpx_operation_id(request->tenant, scope,
 			     hpx_span(request->key.bytes, request->key.len), &id) != HPX_OK)
 		return refuse(request, HPX_PROBLEM_overloaded, NULL);
-	return show(request, &id, NULL);
+	return find(request, &id, NULL);
 }
 
 static enum hpx_next operations(struct hpx_request *request, struct hpx_span rest)
@@ -198,7 +236,7 @@ static enum hpx_next operations(struct hpx_request *request, struct hpx_span res
 		return by_key(request);
 	if (!hpx_reference_parse(rest, &id, &first))
 		return not_found(request);
-	return show(request, &id, &first);
+	return find(request, &id, &first);
 }
 
 static enum hpx_next page(struct hpx_request *request, struct hpx_span content_type,

@@ -198,6 +198,16 @@ static void make_unreadable(const struct hpx_found *found, struct hpx_store_op *
 	make_move(&record, op, now, change);
 }
 
+static void make_find(const struct hpx_found *found, struct hpx_store_op *op)
+{
+	if (!found->exists)
+		op->status = HPX_NOT_FOUND;
+	else if (!found->readable)
+		op->status = HPX_CORRUPT;
+	else
+		op->decision.record = found->record;
+}
+
 /* RESOLVE and FORGET name the operation by its reference. */
 static enum hpx_status check_reference(const struct hpx_found *found,
 				       const struct hpx_store_op *op)
@@ -241,6 +251,8 @@ void hpx_change_make(const struct hpx_found *found, struct hpx_store_op *op,
 		return;
 	if (op->verb == HPX_VERB_RESERVE)
 		make_reserve(found, op, now, space_low, ret_change);
+	else if (op->verb == HPX_VERB_FIND)
+		make_find(found, op);
 	else if (found->exists && !found->readable)
 		make_unreadable(found, op, now, ret_change);
 	else

@@ -115,6 +115,12 @@ static void settle(struct hpx_committer *c, struct hpx_store_op *op)
 		op->done(op);
 }
 
+/* A driver lets an op go before its batch is committed. */
+static void released(void *user, struct hpx_store_op *op)
+{
+	settle(user, op);
+}
+
 static void settle_with(struct hpx_committer *c, struct hpx_store_op *op, enum hpx_status status)
 {
 	op->status = status;
@@ -133,6 +139,13 @@ static void put_off(struct hpx_committer *c, struct hpx_store_op *op)
 	list_push(&c->retries, op);
 }
 
+/* Somebody waits for the answer and can ask again; every other op carries
+ * something that must not be lost. */
+static bool is_question(const struct hpx_store_op *op)
+{
+	return op->verb == HPX_VERB_RESERVE || op->verb == HPX_VERB_FIND;
+}
+
 /* The op itself is what the store cannot take; another try changes nothing. */
 static bool is_permanent(enum hpx_status status)
 {
@@ -144,7 +157,7 @@ static bool is_permanent(enum hpx_status status)
  * would say that it was not. */
 static void fail(struct hpx_committer *c, struct hpx_store_op *op, enum hpx_status status)
 {
-	if (op->verb == HPX_VERB_RESERVE)
+	if (is_question(op))
 		settle_with(c, op, status == HPX_UNAVAILABLE ? HPX_IO : status);
 	else if (is_permanent(status))
 		settle_with(c, op, status);
@@ -155,7 +168,7 @@ static void fail(struct hpx_committer *c, struct hpx_store_op *op, enum hpx_stat
 /* The store is down and is not asked. */
 static void refuse(struct hpx_committer *c, struct hpx_store_op *op)
 {
-	if (op->verb == HPX_VERB_RESERVE)
+	if (is_question(op))
 		settle_with(c, op, HPX_UNAVAILABLE);
 	else
 		put_off(c, op);
@@ -239,6 +252,8 @@ static void run_each(struct hpx_committer *c, size_t count, enum hpx_status stat
 		c->failures++;
 	recover(c);
 	for (size_t i = 0; i < count; i++) {
+		if (c->batch[i] == NULL)
+			continue; /* released before the batch failed */
 		if (c->down)
 			fail(c, c->batch[i], status);
 		else
@@ -259,7 +274,8 @@ static void run_batch(struct hpx_committer *c, size_t count)
 	}
 	go_up(c);
 	for (size_t i = 0; i < count; i++)
-		settle(c, c->batch[i]);
+		if (c->batch[i] != NULL)
+			settle(c, c->batch[i]);
 }
 
 /* The first op is the probe when it is time for one; what follows goes the
@@ -421,6 +437,8 @@ enum hpx_status hpx_committer_start(const struct hpx_committer_options *options,
 	list_init(&c->queue);
 	list_init(&c->retries);
 	atomic_store(&c->healthy, true);
+	c->options.store->released = released;
+	c->options.store->released_user = c;
 	c->batch = calloc(c->options.batch_max, sizeof(struct hpx_store_op *));
 	if (c->batch == NULL || !init_sync(c))
 		goto fail;

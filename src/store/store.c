@@ -156,6 +156,16 @@ enum hpx_status hpx_store_run(struct hpx_store *store, struct hpx_store_op **ops
 	return HPX_OK;
 }
 
+void hpx_store_release(struct hpx_store *store, struct hpx_store_op **op)
+{
+	struct hpx_store_op *released = *op;
+
+	if (store->released == NULL)
+		return;
+	*op = NULL;
+	store->released(store->released_user, released);
+}
+
 enum hpx_status hpx_store_recover(struct hpx_store *store, char *problem)
 {
 	char unread[HPX_STORE_PROBLEM_SIZE];
@@ -200,6 +210,8 @@ enum hpx_status hpx_store_peek(struct hpx_store_reader *reader, const struct hpx
 
 	if (status != HPX_OK)
 		return status;
+	if (reader->store->driver->peek == NULL)
+		return HPX_NOT_FOUND;
 	return reader->store->driver->peek(reader, ask, policy, ret_decision, ret_replay);
 }
 

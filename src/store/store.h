@@ -56,6 +56,7 @@ struct hpx_description {
 	X(FORGET)    /* a person removes a record */                          \
 	X(SWEEP)     /* up to `limit` lost leases become what on_lost says */ \
 	X(REAP)      /* up to `limit` expired records are deleted */          \
+	X(FIND)      /* only looks: the record, NOT_FOUND, or CORRUPT */      \
 	X(RECIPE)    /* a recipe's text is made known (no-op if it is) */     \
 	X(CLOCK)     /* a person accepts the clock as it is now */
 
@@ -89,7 +90,7 @@ struct hpx_store_op {
 	struct hpx_recipe_id recipe;               /* RECIPE */
 	/* Out. */
 	enum hpx_status status;
-	struct hpx_decision decision;              /* RESERVE; the record alone after every other move */
+	struct hpx_decision decision;              /* RESERVE; the record alone after every other move and FIND */
 	struct hpx_answer *replay;                 /* RESERVE → REPLAY: the receiver frees it; NULL where nothing is kept */
 	unsigned count;                            /* SWEEP, REAP: how many */
 	struct hpx_operation_id *touched;          /* SWEEP: room for `limit` ids from the submitter, `count` filled */
@@ -155,7 +156,10 @@ struct hpx_store_driver {
 	/* Runs the ops in order, in one transaction, and fills each op's out
 	 * part. HPX_OK: all of them are durable (each op's own status may still
 	 * say STALE, REFUSED …). Otherwise nothing is known of any of them: the
-	 * caller runs each again alone; tokens tell what did commit. */
+	 * caller runs each again alone; tokens tell what did commit. An op that
+	 * wrote nothing and rests on no row written in this batch may be let go
+	 * before the commit, by hpx_store_release(store, &ops[i]): a replay
+	 * does not wait for anybody's fsync. */
 	enum hpx_status (*run)(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
 			       char *problem);
 
@@ -170,7 +174,8 @@ struct hpx_store_driver {
 	/* Readers see what is durable, without waiting for a write. */
 	enum hpx_status (*reader_open)(struct hpx_store *store, struct hpx_store_reader **ret_reader);
 	void (*reader_close)(struct hpx_store_reader *reader);
-	/* The decision a RESERVE would make, where it needs no write and no
+	/* NULL where a look would have to wait for a network: then a RESERVE
+	 * tells everything. The decision a RESERVE would make, where it needs no write and no
 	 * lease: HPX_OK with REPLAY, IN_PROGRESS, UNKNOWN, MISMATCH or
 	 * REFINGERPRINT in `*ret_decision` (and the answer of a REPLAY, NULL
 	 * where nothing of it is kept);
@@ -206,6 +211,9 @@ enum hpx_store_point {
 /* Every driver's store begins with this. */
 struct hpx_store {
 	const struct hpx_store_driver *driver;
+	/* The committer's: an op is settled before its batch is committed. */
+	void (*released)(void *user, struct hpx_store_op *op);
+	void *released_user;
 	uint64_t owner;                    /* this process, random, made at open */
 	char description[PATH_MAX + 16];   /* for the log: "sqlite:/the/absolute/path" */
 	/* Tests only, set before threads start (the shifts at any time): what
@@ -240,6 +248,9 @@ enum hpx_status hpx_store_open(const struct hpx_store_options *options,
 void hpx_store_close(struct hpx_store *store);
 enum hpx_status hpx_store_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
 			      char *problem);
+/* For drivers, inside run(): settles the op and takes it out of the batch
+ * (`*op` becomes NULL). Does nothing where nobody listens. */
+void hpx_store_release(struct hpx_store *store, struct hpx_store_op **op);
 enum hpx_status hpx_store_recover(struct hpx_store *store, char *problem);
 enum hpx_status hpx_store_maintain(struct hpx_store *store, char *problem);
 enum hpx_status hpx_store_reader_open(struct hpx_store *store, struct hpx_store_reader **ret_reader);
