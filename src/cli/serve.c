@@ -113,6 +113,19 @@ static int start_committer(struct server *server)
 				  say("the store cannot be written", hpx_status_text(status));
 }
 
+/* What a process that died left behind is unknown now; somebody should look. */
+static void tell_lost(struct server *server)
+{
+	uint64_t lost = hpx_counter_read(&server->store->lost_at_open);
+
+	hpx_counter_add(&server->gateway->leases_lost, lost);
+	if (lost > 0)
+		hpx_log(HPX_LOG_WARN, "leases_lost",
+			"count=%llu reason=\"the process that held them is gone\" "
+			"see=\"hapax keys ls --state unknown\"",
+			(unsigned long long)lost);
+}
+
 static int start_worker(struct server *server)
 {
 	struct hpx_gateway *gateway = server->gateway;
@@ -130,6 +143,7 @@ static int start_worker(struct server *server)
 
 	if (server->store == NULL)
 		return HPX_EXIT_OK;
+	tell_lost(server);
 	enum hpx_status status = hpx_worker_start(&options, &server->worker);
 	return status == HPX_OK ? HPX_EXIT_OK :
 				  say("the workers cannot start", hpx_status_text(status));

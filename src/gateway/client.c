@@ -372,5 +372,5 @@ void hpx_client_tick(struct hpx_client *client, uint64_t now_ms)
 	if (client->deadline_ms != 0 && now_ms >= client->deadline_ms)
 		time_out(client);
 	else if (client->shard->draining && client->request == NULL && client->in.len == 0)
-		close_gently(client);
+		hpx_client_close(client); /* nothing is on its way */
 }

@@ -226,6 +226,7 @@ struct hpx_store {
 	_Atomic bool expiry_held;          /* wall and boot clock have parted */
 	_Atomic bool space_low;            /* below free_bytes_min */
 	struct hpx_counter errors;         /* failed runs */
+	struct hpx_counter lost_at_open;   /* leases of dead owners, found when opening to serve */
 	struct hpx_histogram commit_us;
 	struct hpx_histogram batch_ops;
 };

@@ -149,6 +149,8 @@ enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s)
 
 	do {
 		status = sweep_dead_some(s, &count);
+		if (status == HPX_OK)
+			hpx_counter_add(&s->base.lost_at_open, count);
 	} while (status == HPX_OK && count == LIMIT_MAX);
 	return status;
 }
