@@ -24,12 +24,6 @@ static bool on_ready(void *user)
 	return false;
 }
 
-static void on_sent(void *user)
-{
-	struct hpx_request *request = user;
-	request->sent_us = hpx_clock_boot_us();
-}
-
 static void on_informational(void *user, const struct hpx_http_head *head)
 {
 	hpx_respond_informational(user, head);
@@ -126,7 +120,7 @@ static void ended(struct hpx_request *request)
 {
 	request->exchange = NULL;
 	hpx_histogram_add(&request->shard->meter.upstream_us,
-			  (uint64_t)(hpx_clock_boot_us() - request->began_us));
+			  (uint64_t)(hpx_clock_boot_us() - request->forwarded_us));
 }
 
 static void on_end(void *user)
@@ -162,7 +156,6 @@ static void on_failed(void *user, const struct hpx_exchange_failure *failure)
 
 static const struct hpx_exchange_events events = {
 	.on_ready = on_ready,
-	.on_sent = on_sent,
 	.on_informational = on_informational,
 	.on_head = on_head,
 	.on_data = on_data,
@@ -176,6 +169,7 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 						     .reason = "out of memory" };
 
 	request->phase = HPX_PHASE_FORWARDING;
+	request->forwarded_us = hpx_clock_boot_us();
 	request->renew_at_ms = hpx_loop_now_ms(&request->shard->loop) +
 			       (uint64_t)request->route->policy.lease_ms / 3;
 	/* One read may come on top of the largest answer. */

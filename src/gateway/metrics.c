@@ -184,7 +184,7 @@ enum hpx_status hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_sett
 	print_store(&p);
 	print_histogram(&p, "hapax_request_seconds", "The whole request, from its first byte.",
 			offsetof(struct hpx_meter, request_us));
-	print_histogram(&p, "hapax_upstream_seconds", "Guarded requests until the upstream's answer.",
+	print_histogram(&p, "hapax_upstream_seconds", "A guarded attempt, from connecting to the end of its answer.",
 			offsetof(struct hpx_meter, upstream_us));
 	return p.status;
 }

@@ -120,9 +120,8 @@ struct hpx_request {
 	bool late;                         /* the lease was too old to send */
 	enum hpx_outcome outcome;
 	struct hpx_exchange_failure failure;
-	int64_t sent_us;
+	int64_t forwarded_us;
 	/* Pass-through. */
-	bool upload_started;
 	bool tunnel;
 	struct hpx_sighting *sighting;
 };

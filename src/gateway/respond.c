@@ -11,10 +11,13 @@
 /* The head of one of our own answers or a replay. */
 #define HEAD_BYTES_MAX (96 * 1024)
 
-/* Whether the connection can go on after this answer. */
+/* Whether the connection can go on after this answer. Not behind a body that
+ * was never asked for with 100: whether it still comes, nobody can tell. */
 static bool keeps(const struct hpx_request *request)
 {
-	return request->head.keep_alive && !request->shard->draining &&
+	bool body_in_doubt = request->head.expect_continue && !request->body_read;
+
+	return request->head.keep_alive && !body_in_doubt && !request->shard->draining &&
 	       !(request->client != NULL && request->client->ended);
 }
 

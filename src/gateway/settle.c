@@ -75,7 +75,8 @@ static void came_back(struct hpx_message *message)
 	} else if (request->op.status != HPX_STALE || request->op.verb == HPX_VERB_COMPLETE) {
 		log_refused(request);
 	}
-	if (request->client == NULL && request->gave_up && request->op.status == HPX_OK)
+	if (request->op.verb == HPX_VERB_COMPLETE && request->gave_up &&
+	    request->op.status == HPX_OK)
 		hpx_counter_add(&request->shard->meter.late_answers, 1);
 	hpx_request_go(request, HPX_NEXT_ANSWER);
 	hpx_request_drop(request);
