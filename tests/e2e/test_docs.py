@@ -1,0 +1,182 @@
+"""Shows that the documentation and the program agree: problem codes, metrics,
+commands and flags, named steps, and every link from one page to another."""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from conftest import require_program
+from harness.gateway import ROOT, binary
+
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md")) + [page for page in [ROOT / "README.md"] if page.exists()]
+VERBS = ["ls", "show", "resolve", "forget", "accept-clock"]
+HISTOGRAM_PARTS = re.compile(r"_(bucket|sum|count)$")
+
+
+def read(name):
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def section(text, heading):
+    """What stands below `## heading`, up to the next heading of that rank."""
+    match = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", text, re.M | re.S)
+    assert match, f"there is no section {heading!r}"
+    return match.group(1)
+
+
+def rows(text):
+    """The cells of every table row that begins with `name`."""
+    return [[cell.strip() for cell in line.strip("|").split("|")]
+            for line in text.splitlines() if re.match(r"\| `", line)]
+
+
+def program(*arguments, steps=False):
+    require_program(steps)
+    return subprocess.run([binary(steps), *arguments], capture_output=True, text=True,
+                          timeout=30, check=False)
+
+
+def help_of(*command):
+    done = program(*command, "--help")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def flags_of(*command):
+    return set(re.findall(r"^  (--[a-z-]+)", help_of(*command), re.M)) - {"--help"}
+
+
+def commands():
+    return re.findall(r"^  ([a-z]+) {2,}", help_of(), re.M)
+
+
+def test_every_problem_has_its_row(gateway):
+    """Code, status, executed and retry, as the program's own pages have them."""
+    documented = {row[0].strip("`"): row[1:4]
+                  for row in rows(section(read("reference/http.md"), "Problems"))
+                  if len(row) == 5}
+    known = {re.search(r'code="(\w+)"', name).group(1)
+             for name in gateway.metrics() if name.startswith("hapax_problems_total")}
+    assert set(documented) == known
+    for code, row in documented.items():
+        page = gateway.get(f"/.hapax/problems/{code}").body.decode()
+        status = re.search(r"<dt>status</dt>\s*<dd>(\d+)", page).group(1)
+        executed = re.search(r"<dt>executed: (\w+)", page).group(1)
+        retry = re.search(r"<dt>retry: (\w+)", page).group(1)
+        assert row == [status, executed, retry], code
+
+
+def described(gateway):
+    """{name: type} of every metric the program describes."""
+    text = gateway.admin("/metrics").body.decode()
+    return dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M))
+
+
+def test_every_metric_has_its_row(gateway):
+    """Name, type and labels, both ways."""
+    documented = {row[0].strip("`"): row[1:3] for row in rows(read("reference/metrics.md"))}
+    types = described(gateway)
+    assert set(documented) == set(types)
+    labels = {name: set() for name in types}
+    for sample in gateway.metrics():
+        name, _, rest = sample.partition("{")
+        if types.get(HISTOGRAM_PARTS.sub("", name)) == "histogram":
+            continue
+        labels[name] |= set(re.findall(r'(\w+)="', rest))
+    for name, (kind, cell) in documented.items():
+        assert (kind, set(re.findall(r"`(\w+)`", cell))) == (types[name], labels[name]), name
+
+
+def test_every_label_value_is_explained(gateway):
+    """What a closed set of labels can say is in the metric's row."""
+    text = {row[0].strip("`"): row[3] for row in rows(read("reference/metrics.md"))}
+    for sample in gateway.metrics():
+        match = re.fullmatch(r'(\w+)\{(outcome|would|state)="(\w+)"\}', sample)
+        if match:
+            assert f"`{match.group(3)}`" in text[match.group(1)], sample
+
+
+def test_every_command_is_documented():
+    headings = re.findall(r"^## hapax (\w+)$", read("reference/cli.md"), re.M)
+    assert sorted(headings) == sorted(commands())
+
+
+def documented_flags(command):
+    return set(re.findall(r"`(--[a-z-]+)", section(read("reference/cli.md"), f"hapax {command}")))
+
+
+@pytest.mark.parametrize("command", ["serve", "check", "demo", "migrate", "version"])
+def test_every_flag_is_documented(command):
+    """--steps is hidden outside of a steps build and documented all the same."""
+    hidden = {"--steps"} if command == "version" else set()
+    assert documented_flags(command) - hidden == flags_of(command) - hidden
+
+
+def test_every_verb_and_flag_of_keys_is_documented():
+    text = section(read("reference/cli.md"), "hapax keys")
+    listed = re.findall(r"^  hapax keys ([a-z-]+)", help_of("keys"), re.M)
+    assert listed == VERBS
+    documented = {verb: set() for verb in VERBS}
+    for row in rows(text):
+        if row[0].startswith("`--"):
+            for verb in verbs_in(row[1]):
+                documented[verb].add(re.search(r"--[a-z-]+", row[0]).group())
+        else:
+            assert row[0].strip("`").split()[0] in VERBS, row
+    assert documented == {verb: flags_of("keys", verb) for verb in VERBS}
+
+
+def verbs_in(cell):
+    """`ls`, `show`; "all"; "all but `ls`"."""
+    named = re.findall(r"`([a-z-]+)`", cell)
+    return [verb for verb in VERBS if verb not in named] if cell.startswith("all") else named
+
+
+def test_every_exit_code_is_documented():
+    documented = {row for row in re.findall(r"^\| (\d) \|", read("reference/cli.md"), re.M)}
+    seen = {str(program(*arguments).returncode)
+            for arguments in (["version"], ["check"], ["no-such-command"])}
+    assert seen == documented
+
+
+def test_every_step_is_named():
+    """What a death leaves at each step is told, in the order of the steps."""
+    done = program("version", "--steps", steps=True)
+    assert done.returncode == 0, done.stderr
+    steps = [line.split("\t")[0] for line in done.stdout.splitlines()]
+    text = section(read("internals/request-path.md"), "What a death leaves, step by step")
+    assert [row[0].strip("`") for row in rows(text)] == steps
+
+
+def anchor(heading):
+    """A heading's anchor as GitHub makes it."""
+    plain = re.sub(r"[`*]", "", heading.strip().lower())
+    return re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+
+
+def links(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    return [target for target in re.findall(r"\]\(([^)\s]+)\)", text)
+            if not re.match(r"[a-z]+:", target)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_resolves(page):
+    """To a file that is there, and to a heading that is in it."""
+    for target in links(page):
+        name, _, fragment = target.partition("#")
+        file = pathlib.Path(os.path.normpath(page.parent / name)) if name else page
+        assert file.exists(), f"{target} leads nowhere"
+        if fragment:
+            headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.M)
+            assert fragment in [anchor(h) for h in headings], f"{target}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_page_can_be_found(page):
+    """The map of the docs leads to every page."""
+    assert page.parent == ROOT or page.name == "README.md" or \
+        str(page.relative_to(DOCS)) in links(DOCS / "README.md")
