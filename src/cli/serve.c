@@ -30,6 +30,11 @@ struct server {
 	pthread_t drainer;
 	bool draining;
 	struct hpx_message drained;
+	pthread_t reloader;
+	bool reloading;
+	struct hpx_settings *next_settings;
+	enum hpx_status reload_status;
+	struct hpx_message reloaded;
 };
 
 static int say(const char *what, const char *problem)
@@ -152,9 +157,68 @@ static int start_worker(struct server *server)
 /* The new file is read by the rules of the old: what cannot change while
  * hapax runs is named and the whole reload refused, so that no half of a
  * configuration is ever in force. */
-static void reload(struct server *server)
+static bool may_reload(struct server *server, const struct hpx_settings *settings)
 {
 	struct hpx_buffer fixed;
+
+	if (server->store == NULL && !settings->observe) {
+		hpx_log(HPX_LOG_ERROR, "reload_refused",
+			"needs_restart=\"observe\" reason=\"it was started without its store, which "
+			"guarding needs\"");
+		return false;
+	}
+	hpx_buffer_init(&fixed, 4096);
+	enum hpx_status status = hpx_config_changes(server->settings, settings, &fixed);
+	if (status == HPX_OK && fixed.len > 0)
+		hpx_log(HPX_LOG_ERROR, "reload_refused",
+			"needs_restart=\"%.*s\" reason=\"the old configuration stays in force\"",
+			HPX_SPAN_ARG(hpx_buffer_span(&fixed)));
+	else if (status != HPX_OK)
+		hpx_log(HPX_LOG_ERROR, "reload_refused", "problem=%s", hpx_status_name(status));
+	bool may = status == HPX_OK && fixed.len == 0;
+	hpx_buffer_done(&fixed);
+	return may;
+}
+
+/* The recipes are in the store: the new settings come into force. */
+static void finish_reload(struct hpx_message *message)
+{
+	struct server *server =
+		(struct server *)((char *)message - offsetof(struct server, reloaded));
+	struct hpx_settings *settings = server->next_settings;
+
+	pthread_join(server->reloader, NULL);
+	server->reloading = false;
+	if (server->reload_status != HPX_OK) {
+		hpx_log(HPX_LOG_ERROR, "reload_refused", "problem=%s",
+			hpx_status_name(server->reload_status));
+		hpx_settings_unref(settings);
+		return;
+	}
+	hpx_gateway_reload(server->gateway, settings);
+	if (server->worker != NULL)
+		hpx_worker_configure(server->worker, settings->sweep_every_ms,
+				     settings->reap_every_ms, settings->reap_batch);
+	hpx_settings_unref(server->settings);
+	server->settings = settings;
+	hpx_log(HPX_LOG_INFO, "reloaded", "routes=%zu", settings->route_count);
+}
+
+/* On a thread of its own: a store that is down must not silence the admin
+ * listener and the signals. */
+static void *run_reload(void *user)
+{
+	struct server *server = user;
+
+	server->reload_status = server->store != NULL ?
+					store_recipes(server, server->next_settings) :
+					HPX_OK;
+	hpx_loop_post(&server->loop, &server->reloaded);
+	return NULL;
+}
+
+static void reload(struct server *server)
+{
 	struct hpx_settings *settings = hpx_cli_load(server->flags);
 
 	if (settings == NULL) {
@@ -162,29 +226,14 @@ static void reload(struct server *server)
 			"reason=\"the configuration has mistakes; the old one stays in force\"");
 		return;
 	}
-	hpx_buffer_init(&fixed, 4096);
-	enum hpx_status status = hpx_config_changes(server->settings, settings, &fixed);
-	if (status == HPX_OK && fixed.len > 0) {
-		hpx_log(HPX_LOG_ERROR, "reload_refused",
-			"needs_restart=\"%.*s\" reason=\"the old configuration stays in force\"",
-			HPX_SPAN_ARG(hpx_buffer_span(&fixed)));
-		status = HPX_REFUSED;
-	} else if (status == HPX_OK && server->store != NULL) {
-		status = store_recipes(server, settings);
+	if (!may_reload(server, settings)) {
+		hpx_settings_unref(settings);
+		return;
 	}
-	if (status == HPX_OK) {
-		hpx_gateway_reload(server->gateway, settings);
-		if (server->worker != NULL)
-			hpx_worker_configure(server->worker, settings->sweep_every_ms,
-					     settings->reap_every_ms, settings->reap_batch);
-		hpx_settings_unref(server->settings);
-		server->settings = hpx_settings_ref(settings);
-		hpx_log(HPX_LOG_INFO, "reloaded", "routes=%zu", settings->route_count);
-	} else if (status != HPX_REFUSED) {
-		hpx_log(HPX_LOG_ERROR, "reload_refused", "problem=%s", hpx_status_name(status));
-	}
-	hpx_buffer_done(&fixed);
-	hpx_settings_unref(settings);
+	server->next_settings = settings;
+	server->reloaded.handle = finish_reload;
+	server->reloading = true;
+	HPX_ASSERT(hpx_thread_start(&server->reloader, run_reload, server) == HPX_OK);
 }
 
 static void on_hangup(uv_signal_t *handle, int number)
@@ -195,6 +244,9 @@ static void on_hangup(uv_signal_t *handle, int number)
 	if (hpx_config_path(server->flags) == NULL)
 		hpx_log(HPX_LOG_WARN, "reload_refused",
 			"reason=\"there is no configuration file; start with --config\"");
+	else if (server->reloading)
+		hpx_log(HPX_LOG_WARN, "reload_refused",
+			"reason=\"the last reload still waits for the store\"");
 	else if (!server->draining)
 		reload(server);
 }
@@ -308,20 +360,23 @@ static int run(struct server *server)
 	return HPX_EXIT_OK;
 }
 
-/* In the order that lets nobody talk to what is gone: the loops first, then
- * the workers, then the committer behind them, then the store. */
+/* In the order that lets nobody talk to what is gone: the committer stops
+ * first, so that whoever still waits for it is told, and goes last. */
 static void tear_down(struct server *server)
 {
-	hpx_worker_stop(server->worker);
 	if (server->committer != NULL)
 		hpx_committer_stop(server->committer, LAST_COMMIT_MS);
+	if (server->reloading)
+		pthread_join(server->reloader, NULL);
+	hpx_worker_stop(server->worker);
 	if (server->admin != NULL)
 		hpx_admin_stop(server->admin);
 	hpx_gateway_free(server->gateway);
+	hpx_loop_done(&server->loop);
+	hpx_committer_free(server->committer);
 	if (server->store != NULL)
 		hpx_store_close(server->store);
 	hpx_waitlist_free(server->waitlist);
-	hpx_loop_done(&server->loop);
 	hpx_settings_unref(server->settings);
 }
 

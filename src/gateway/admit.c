@@ -111,10 +111,10 @@ static enum hpx_next observe(struct hpx_request *request, enum hpx_observed obse
 static enum hpx_next without_key(struct hpx_request *request)
 {
 	count_unkeyed(request);
-	if (request->observed)
-		return observe(request, HPX_OBSERVED_key_missing);
 	if (request->route->policy.key == HPX_KEY_OPTIONAL)
 		return HPX_NEXT_PASS;
+	if (request->observed)
+		return observe(request, HPX_OBSERVED_key_missing);
 	return refuse(request, HPX_PROBLEM_idempotency_key_missing, NULL);
 }
 
@@ -143,8 +143,7 @@ enum hpx_next hpx_step_key(struct hpx_request *request)
 enum hpx_next hpx_step_tenant(struct hpx_request *request)
 {
 	const char *reason = NULL;
-	const char *peer = hpx_transport_peer(request->client->transport);
-	enum hpx_status status = hpx_tenant_of(request->settings, &request->head, peer,
+	enum hpx_status status = hpx_tenant_of(request->settings, &request->head, request->peer,
 					       &request->arena, &request->tenant, &reason);
 
 	if (status == HPX_OK && request->observed) {

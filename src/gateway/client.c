@@ -10,14 +10,13 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "gateway/request.h"
+#include "gateway/respond.h"
 
 /* Bytes that may wait for somebody to want them (one read may come on top). */
 #define WAITING_BYTES_MAX (64 * 1024)
 /* The rest of a refused request's body is read and dropped up to here, so
  * that the connection can be kept; a longer one ends the connection. */
 #define DISCARD_BYTES_MAX (256 * 1024)
-/* How long a last answer may take to reach the client. */
-#define LINGER_MS 2000
 
 static void process(struct hpx_client *client);
 
@@ -64,11 +63,20 @@ void hpx_client_close(struct hpx_client *client)
 	forget(client);
 }
 
+void hpx_client_abort(struct hpx_client *client)
+{
+	if (client->closing)
+		return;
+	hpx_transport_abort(client->transport);
+	forget(client);
+}
+
 static void close_gently(struct hpx_client *client)
 {
 	if (client->closing)
 		return;
-	hpx_transport_close_gently(client->transport, LINGER_MS);
+	hpx_transport_close_gently(client->transport,
+				   (uint64_t)client->shard->settings->send_timeout_ms);
 	forget(client);
 }
 
@@ -131,12 +139,18 @@ void hpx_client_answered(struct hpx_client *client, bool keep)
 		process(client);
 }
 
+/* A client that asks on and on without reading its answers waits. */
+static bool is_clogged(const struct hpx_client *client)
+{
+	return hpx_transport_pending(client->transport) > HPX_RESPOND_PENDING_MAX;
+}
+
 /* The next request's head. True: something was used, look again. */
 static bool take_head(struct hpx_client *client)
 {
 	size_t used = 0;
 
-	if (client->in.len == 0)
+	if (client->in.len == 0 || is_clogged(client))
 		return false;
 	if (client->request == NULL) {
 		client->request = hpx_request_new(client);
@@ -218,6 +232,22 @@ static size_t offer(struct hpx_client *client, struct hpx_span bytes)
 	}
 }
 
+/* The client sends no more, and nothing whole is left of what it sent. */
+static bool is_over(const struct hpx_client *client)
+{
+	if (!client->ended || is_clogged(client))
+		return false;
+	return client->mode == HPX_CLIENT_HEAD || client->mode == HPX_CLIENT_BODY ||
+	       client->mode == HPX_CLIENT_DISCARD;
+}
+
+/* A head may be longer than what otherwise waits; its reader has the bound. */
+static bool wants_more(const struct hpx_client *client)
+{
+	return client->in.len < WAITING_BYTES_MAX ||
+	       (client->mode == HPX_CLIENT_HEAD && !is_clogged(client));
+}
+
 /* Goes through what waits in `in` as long as somebody takes some of it. */
 static void process(struct hpx_client *client)
 {
@@ -243,11 +273,11 @@ static void process(struct hpx_client *client)
 	}
 	if (client->in.len == 0)
 		hpx_buffer_done(&client->in);
-	if (client->ended && client->in.len == 0 && client->request == NULL) {
+	if (is_over(client)) {
 		close_gently(client);
 		return;
 	}
-	read_more(client, client->in.len < WAITING_BYTES_MAX);
+	read_more(client, wants_more(client));
 }
 
 static void on_data(void *user, struct hpx_span bytes)
@@ -278,13 +308,13 @@ static void on_end(void *user, enum hpx_status status)
 
 	client->ended = true;
 	client->reading = false;
-	/* Half-closed with a whole guarded request before it: the answer is
-	 * still wanted. Everything else is a caller who left. */
-	bool wanted = status == HPX_CLOSED && client->request != NULL &&
-		      client->request->body_read && client->request->phase != HPX_PHASE_PASSING &&
-		      client->mode != HPX_CLIENT_TUNNEL;
-	if (!wanted)
+	if (status != HPX_CLOSED) {
 		hpx_client_close(client);
+		return;
+	}
+	/* It has finished sending, and may still want the answers to what it
+	 * sent; one that is gone altogether is noticed when they are sent. */
+	process(client);
 }
 
 static void on_drain(void *user)
@@ -293,6 +323,8 @@ static void on_drain(void *user)
 
 	if (client->request != NULL)
 		hpx_request_client_drained(client->request);
+	else
+		process(client);
 }
 
 static const struct hpx_transport_events client_events = {
@@ -323,7 +355,7 @@ static void turn_away(struct hpx_shard *shard, struct hpx_transport *transport)
 	hpx_buffer_done(&body);
 	hpx_buffer_done(&head);
 	hpx_counter_add(&shard->meter.problems[HPX_PROBLEM_overloaded], 1);
-	hpx_transport_close_gently(transport, LINGER_MS);
+	hpx_transport_close_gently(transport, (uint64_t)shard->settings->send_timeout_ms);
 }
 
 void hpx_client_accept(struct hpx_shard *shard, struct hpx_transport *transport)
@@ -352,7 +384,7 @@ void hpx_client_accept(struct hpx_shard *shard, struct hpx_transport *transport)
 	hpx_buffer_init(&client->in, shard->settings->head_bytes_max + WAITING_BYTES_MAX +
 					     HPX_LOOP_READ_BYTES);
 	hpx_transport_attach(transport, &client_events, client);
-	set_deadline(client, shard->settings->keep_alive_ms);
+	set_deadline(client, shard->settings->head_timeout_ms);
 	read_more(client, true);
 }
 
@@ -367,9 +399,26 @@ static void time_out(struct hpx_client *client)
 	hpx_request_timed_out(client->request);
 }
 
+/* Bytes wait for a client that takes none: after a while it is let go, and
+ * with it whatever it holds up. */
+static bool is_stalled(struct hpx_client *client, uint64_t now_ms)
+{
+	uint64_t taken = hpx_transport_taken(client->transport);
+
+	if (hpx_transport_pending(client->transport) == 0 || taken != client->taken_seen ||
+	    client->stall_ms == 0) {
+		client->taken_seen = taken;
+		client->stall_ms = now_ms;
+		return false;
+	}
+	return now_ms - client->stall_ms >= (uint64_t)client->shard->settings->send_timeout_ms;
+}
+
 void hpx_client_tick(struct hpx_client *client, uint64_t now_ms)
 {
-	if (client->deadline_ms != 0 && now_ms >= client->deadline_ms)
+	if (is_stalled(client, now_ms))
+		hpx_client_close(client);
+	else if (client->deadline_ms != 0 && now_ms >= client->deadline_ms)
 		time_out(client);
 	else if (client->shard->draining && client->request == NULL && client->in.len == 0)
 		hpx_client_close(client); /* nothing is on its way */

@@ -23,6 +23,8 @@ struct hpx_client {
 	struct hpx_buffer in;              /* bytes nobody has taken yet */
 	enum hpx_client_mode mode;
 	uint64_t deadline_ms;              /* loop time; 0: none */
+	uint64_t taken_seen;               /* bytes the socket had taken … */
+	uint64_t stall_ms;                 /* … when that last changed */
 	uint64_t discarded_bytes;
 	bool processing;                   /* inside the reading loop */
 	bool reading;
@@ -40,6 +42,8 @@ void hpx_client_set_mode(struct hpx_client *client, enum hpx_client_mode mode);
 void hpx_client_answered(struct hpx_client *client, bool keep);
 /* Ends the connection at once. */
 void hpx_client_close(struct hpx_client *client);
+/* The same in the middle of an answer: the client must see that. */
+void hpx_client_abort(struct hpx_client *client);
 /* Timeouts, and idle connections while draining. */
 void hpx_client_tick(struct hpx_client *client, uint64_t now_ms);
 

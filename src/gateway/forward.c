@@ -73,6 +73,14 @@ static void refuse_answer(struct hpx_request *request, const char *reason)
 	hpx_request_go(request, lost(request, &failure));
 }
 
+/* Two words about the outcome are none. */
+static enum hpx_said said_of(const struct hpx_http_head *head)
+{
+	if (hpx_field_count(head, HPX_SPAN("Hapax-Outcome")) > 1)
+		return HPX_SAID_UNKNOWN;
+	return hpx_said_parse(hpx_field_value(head, HPX_SPAN("Hapax-Outcome")));
+}
+
 static void on_head(void *user, const struct hpx_http_head *head)
 {
 	struct hpx_request *request = user;
@@ -82,8 +90,7 @@ static void on_head(void *user, const struct hpx_http_head *head)
 		return;
 	}
 	request->outcome = hpx_outcome_of_answer(
-		head->status, hpx_field_find(head, HPX_SPAN("Retry-After")) != NULL,
-		hpx_said_parse(hpx_field_value(head, HPX_SPAN("Hapax-Outcome"))),
+		head->status, hpx_field_find(head, HPX_SPAN("Retry-After")) != NULL, said_of(head),
 		&request->route->policy);
 	if (cannot_be_kept(request, head))
 		hold_back(request);
@@ -111,7 +118,8 @@ static void on_data(void *user, struct hpx_span bytes)
 		refuse_answer(request, "the answer could not be held in memory");
 		return;
 	}
-	bool charged = hpx_request_charge(request, bytes.len);
+	bool charged = hpx_request_charge(request, bytes.len,
+					  request->settings->bodies_bytes_max);
 	if (!charged || request->answer.len > request->settings->response_body_bytes_max)
 		hold_back(request);
 }

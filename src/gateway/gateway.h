@@ -32,7 +32,6 @@ struct hpx_shard {
 	struct hpx_request *requests;      /* all that are not finished */
 	struct hpx_message drain_message;
 	bool made;                         /* the loop exists */
-	bool ticking;
 	bool started;                      /* the thread runs */
 	bool draining;
 	bool abandoned;                    /* the drain time is over */

@@ -39,23 +39,21 @@ enum hpx_next hpx_step_body(struct hpx_request *request)
 
 	if (request->body_read)
 		return HPX_NEXT_FINGERPRINT;
-	if (head->framing == HPX_FRAMING_LENGTH) {
-		if (head->content_length > request->settings->request_body_bytes_max)
-			return too_large(request);
-		if (!hpx_request_charge(request, (size_t)head->content_length))
-			return overloaded(request);
-	}
+	if (head->framing == HPX_FRAMING_LENGTH &&
+	    head->content_length > request->settings->request_body_bytes_max)
+		return too_large(request);
 	if (head->expect_continue && request->client->in.len == 0)
 		hpx_client_send(request->client, &go_on, 1);
 	hpx_client_set_mode(request->client, HPX_CLIENT_BODY);
 	return HPX_NEXT_WAIT;
 }
 
-/* A piece of the body. A length was charged when it was announced; chunks are
- * charged as they come. */
+/* A piece of the body, counted when it comes and not when it is announced.
+ * Requests may take half of the memory for bodies: the other half is for the
+ * answers, which are not to be lost because strangers send. */
 static enum hpx_next take_body(struct hpx_request *request, struct hpx_span data)
 {
-	if (request->head.framing == HPX_FRAMING_CHUNKED && !hpx_request_charge(request, data.len))
+	if (!hpx_request_charge(request, data.len, request->settings->bodies_bytes_max / 2))
 		return overloaded(request);
 	switch (hpx_buffer_append(&request->body, data)) {
 	case HPX_OK:

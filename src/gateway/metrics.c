@@ -148,6 +148,8 @@ static void print_store(struct page *p)
 		hpx_counter_read(&gateway->store->errors));
 	gauge(p, "hapax_store_up", "Whether the store took the last write.",
 	      hpx_committer_healthy(gateway->committer));
+	gauge(p, "hapax_space_low", "Less than limits.free_space is free: new keys are refused.",
+	      atomic_load(&gateway->store->space_low));
 	gauge(p, "hapax_expiry_held", "Wall clock and boot clock have parted: nothing expires.",
 	      atomic_load(&gateway->store->expiry_held));
 	if (p->status == HPX_OK)

@@ -109,7 +109,6 @@ static enum hpx_next show(struct hpx_request *request)
 	case HPX_OK:
 		break;
 	case HPX_NOT_FOUND:
-	case HPX_CORRUPT: /* whose it is cannot be read either */
 		return not_found(request);
 	default:
 		return refuse(request, HPX_PROBLEM_idempotency_store_unavailable, NULL);
@@ -228,8 +227,7 @@ static enum hpx_next operations(struct hpx_request *request, struct hpx_span res
 	struct hpx_operation_id id;
 	struct hpx_token first;
 
-	if (hpx_tenant_of(request->settings, &request->head,
-			  hpx_transport_peer(request->client->transport), &request->arena,
+	if (hpx_tenant_of(request->settings, &request->head, request->peer, &request->arena,
 			  &request->tenant, &reason) != HPX_OK)
 		return refuse(request, HPX_PROBLEM_unauthenticated, reason);
 	if (rest.len == 0)
@@ -274,7 +272,9 @@ static enum hpx_next policy_page(struct hpx_request *request)
 enum hpx_next hpx_step_own(struct hpx_request *request)
 {
 	struct hpx_span path = request->target.path;
-	struct hpx_refusal only_get = { .detail = "this path is for GET", .status = 405 };
+	struct hpx_refusal only_get = { .detail = "this path is for GET",
+					.status = 405,
+					.allow = "GET, HEAD" };
 	struct hpx_span problems = HPX_SPAN(ROOT "/problems/");
 	struct hpx_span one = HPX_SPAN(ROOT "/operations/");
 

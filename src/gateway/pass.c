@@ -33,10 +33,15 @@ static bool send_up(struct hpx_request *request, struct hpx_span data)
 	return hpx_exchange_write(request->exchange, chunk.pieces, 3);
 }
 
+/* The end of this direction is passed on; the other one goes on. */
 static size_t feed_tunnel(struct hpx_request *request, struct hpx_span bytes)
 {
 	if (bytes.len > 0 && !hpx_exchange_write(request->exchange, &bytes, 1))
 		hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
+	else if (bytes.len == 0 && request->client->ended && !request->tunnel_ended) {
+		request->tunnel_ended = true;
+		hpx_exchange_finish(request->exchange);
+	}
 	return bytes.len;
 }
 

@@ -1,6 +1,7 @@
 /* The driver of a request's steps, and what keeps a request alive. */
 #include "gateway/request.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -28,6 +29,7 @@ struct hpx_request *hpx_request_new(struct hpx_client *client)
 	request->client = client;
 	request->settings = hpx_settings_ref(settings);
 	request->holds = 1;
+	snprintf(request->peer, sizeof(request->peer), "%s", hpx_transport_peer(client->transport));
 	request->began_us = hpx_clock_boot_us();
 	hpx_arena_init(&request->arena, ARENA_BYTES_MAX);
 	hpx_buffer_init(&request->body, settings->request_body_bytes_max);
@@ -103,10 +105,9 @@ void hpx_request_go(struct hpx_request *request, enum hpx_next next)
 	hpx_request_drop(request);
 }
 
-bool hpx_request_charge(struct hpx_request *request, size_t bytes)
+bool hpx_request_charge(struct hpx_request *request, size_t bytes, size_t bytes_max)
 {
-	if (!hpx_gateway_charge(request->shard->gateway, bytes,
-				request->settings->bodies_bytes_max))
+	if (!hpx_gateway_charge(request->shard->gateway, bytes, bytes_max))
 		return false;
 	request->charged_bytes += bytes;
 	return true;

@@ -62,6 +62,7 @@ struct hpx_request {
 	int64_t began_us;
 
 	/* As it came. */
+	char peer[48];                     /* the client's address, or "unix" */
 	struct hpx_buffer head_bytes;
 	struct hpx_http_head head;
 	struct hpx_http_reader reader;
@@ -122,7 +123,8 @@ struct hpx_request {
 	struct hpx_exchange_failure failure;
 	int64_t forwarded_us;
 	/* Pass-through. */
-	bool tunnel;
+	bool tunnel;                       /* an upgrade was asked for */
+	bool tunnel_ended;                 /* the client's direction of it */
 	struct hpx_sighting *sighting;
 };
 
@@ -146,8 +148,9 @@ void hpx_request_tick(struct hpx_request *request, uint64_t now_ms);
 /* Draining is over: what is still under way is written as unknown. */
 void hpx_request_abandon(struct hpx_request *request);
 
-/* Adds to the memory for bodies on this request's account. */
-bool hpx_request_charge(struct hpx_request *request, size_t bytes);
+/* Adds to the memory for bodies on this request's account, if all of them
+ * together stay within `bytes_max`. */
+bool hpx_request_charge(struct hpx_request *request, size_t bytes, size_t bytes_max);
 
 /* The steps, by file. */
 enum hpx_next hpx_step_route(struct hpx_request *request);        /* admit.c */

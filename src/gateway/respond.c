@@ -17,8 +17,10 @@ static bool keeps(const struct hpx_request *request)
 {
 	bool body_in_doubt = request->head.expect_continue && !request->body_read;
 
-	return request->head.keep_alive && !body_in_doubt && !request->shard->draining &&
-	       !(request->client != NULL && request->client->ended);
+	return request->head.keep_alive && !body_in_doubt &&
+	       request->settings->keep_alive_ms > 0 && !request->shard->draining &&
+	       !(request->client != NULL && request->client->ended &&
+		 request->client->in.len == 0);
 }
 
 static enum hpx_status write_connection(const struct hpx_request *request,
@@ -117,8 +119,7 @@ void hpx_respond_own(struct hpx_request *request, unsigned http_status,
 	hpx_buffer_done(&head);
 }
 
-static enum hpx_status write_refusal_fields(const struct hpx_request *request,
-					    const struct hpx_problem_kind *kind,
+static enum hpx_status write_refusal_fields(const struct hpx_problem_kind *kind,
 					    const struct hpx_refusal *refusal,
 					    struct hpx_buffer *out)
 {
@@ -131,9 +132,10 @@ static enum hpx_status write_refusal_fields(const struct hpx_request *request,
 	if (status == HPX_OK && kind == hpx_problem_kind(HPX_PROBLEM_unauthenticated))
 		status = hpx_write_field(out, HPX_SPAN("WWW-Authenticate"),
 					 HPX_SPAN("Bearer realm=\"hapax\""));
+	if (status == HPX_OK && refusal->allow != NULL)
+		status = hpx_write_field_text(out, "Allow", refusal->allow);
 	if (status == HPX_OK && refusal->location.len > 0)
 		status = hpx_write_field(out, HPX_SPAN("Location"), refusal->location);
-	(void)request;
 	return status;
 }
 
@@ -167,7 +169,7 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 	enum hpx_status status = stripe ? hpx_problem_print_stripe(&problem, &body) :
 					  hpx_problem_print(&problem, &body);
 	if (status == HPX_OK)
-		status = write_refusal_fields(request, kind, refusal, &fields);
+		status = write_refusal_fields(kind, refusal, &fields);
 	if (status == HPX_OK)
 		hpx_respond_own(request, refusal->status ? refusal->status : kind->status,
 				stripe ? HPX_SPAN("application/json") :
@@ -204,13 +206,20 @@ void hpx_respond_replay(struct hpx_request *request)
 	hpx_buffer_done(&head);
 }
 
+/* What only hapax may say of a guarded answer. */
+static bool is_ours_to_say(const struct hpx_request *request, struct hpx_span name)
+{
+	return request->phase != HPX_PHASE_PASSING &&
+	       (hpx_span_ieq(name, HPX_SPAN("Idempotent-Replayed")) ||
+		hpx_span_ieq(name, HPX_SPAN("Idempotency-Expires")));
+}
+
 /* A field of the upstream's answer that the client gets. Its framing is ours. */
-static bool travels_down(const struct hpx_http_head *head, struct hpx_span name)
+static bool travels_down(const struct hpx_request *request, const struct hpx_http_head *head,
+			 struct hpx_span name)
 {
 	return !hpx_field_is_hop(head, name) && !hpx_field_is_ours(name) &&
-	       !hpx_span_ieq(name, HPX_SPAN("Content-Length")) &&
-	       !hpx_span_ieq(name, HPX_SPAN("Idempotent-Replayed")) &&
-	       !hpx_span_ieq(name, HPX_SPAN("Idempotency-Expires"));
+	       !is_ours_to_say(request, name) && !hpx_span_ieq(name, HPX_SPAN("Content-Length"));
 }
 
 /* A tunnel's own two fields are hop-by-hop, so they are written anew. */
@@ -236,7 +245,7 @@ bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_he
 		return false;
 	for (size_t i = 0; i < head->field_count; i++) {
 		const struct hpx_field *field = &head->fields[i];
-		if (!travels_down(head, field->name))
+		if (!travels_down(request, head, field->name))
 			continue;
 		if (hpx_write_field(&request->down_head, field->name, field->value) != HPX_OK)
 			return false;
@@ -293,7 +302,7 @@ static enum hpx_status write_flowing_head(struct hpx_request *request, struct hp
 		return status;
 	if (is_chunked_down(request))
 		status = hpx_write_field(head, HPX_SPAN("Transfer-Encoding"), HPX_SPAN("chunked"));
-	else if (request->answer_has_length)
+	else if (request->answer_has_length && request->answer_status != 204)
 		status = hpx_write_field_u64(head, "Content-Length", request->answer_length);
 	if (status == HPX_OK && request->answer_framing == HPX_FRAMING_TUNNEL)
 		return hpx_write_head_end(head);
@@ -347,9 +356,9 @@ void hpx_respond_end(struct hpx_request *request)
 void hpx_respond_break(struct hpx_request *request)
 {
 	/* A half answer with a proper end would look whole: the connection is
-	 * cut so that the length or the last chunk is missing. */
+	 * cut, and where only its end ends the answer, by a reset. */
 	if (request->client != NULL)
-		hpx_client_close(request->client);
+		hpx_client_abort(request->client);
 }
 
 void hpx_respond_informational(struct hpx_request *request, const struct hpx_http_head *head)
@@ -362,7 +371,7 @@ void hpx_respond_informational(struct hpx_request *request, const struct hpx_htt
 	hpx_buffer_init(&out, HEAD_BYTES_MAX);
 	status = hpx_write_status_line(&out, head->status, head->reason);
 	for (size_t i = 0; i < head->field_count && status == HPX_OK; i++)
-		if (travels_down(head, head->fields[i].name))
+		if (travels_down(request, head, head->fields[i].name))
 			status = hpx_write_field(&out, head->fields[i].name, head->fields[i].value);
 	if (status == HPX_OK && hpx_write_head_end(&out) == HPX_OK) {
 		struct hpx_span piece = hpx_buffer_span(&out);

@@ -13,6 +13,7 @@ struct hpx_refusal {
 	unsigned retry_after_s;
 	unsigned original_status;
 	struct hpx_span location;
+	const char *allow;              /* the methods of a 405 */
 };
 
 /* One of hapax's own problem documents, in the shape of the profile. */

@@ -45,25 +45,22 @@ static struct hpx_upstream_options upstream_options(const struct hpx_settings *s
 }
 
 /* Nothing is left to do: without its handles the loop ends by itself, once
- * the last answers have reached their clients. */
+ * the last answers have reached their clients, or when the time is over. */
 static void let_end(struct hpx_shard *shard)
 {
 	hpx_upstream_free(shard->upstream);
 	shard->upstream = NULL;
-	uv_close((uv_handle_t *)&shard->tick, NULL);
-	shard->ticking = false;
+	uv_unref((uv_handle_t *)&shard->tick);
 }
 
 /* Ends the loop once nobody is left, or when the time is over twice. */
 static void drain_tick(struct hpx_shard *shard, uint64_t now_ms)
 {
-	if (shard->clients == NULL && shard->requests == NULL) {
+	if (shard->upstream != NULL && shard->clients == NULL && shard->requests == NULL)
 		let_end(shard);
-		return;
-	}
 	if (now_ms < shard->drain_deadline_ms)
 		return;
-	if (!shard->abandoned) {
+	if (shard->upstream != NULL && !shard->abandoned) {
 		shard->abandoned = true;
 		shard->drain_deadline_ms = now_ms + LAST_WRITES_MS;
 		for (struct hpx_request *r = shard->requests, *next; r != NULL; r = next) {
@@ -118,7 +115,6 @@ enum hpx_status hpx_shard_init(struct hpx_shard *shard, struct hpx_gateway *gate
 	shard->tick.data = shard;
 	HPX_ASSERT(uv_timer_start(&shard->tick, on_tick, TICK_MS, TICK_MS) == 0);
 	shard->made = true;
-	shard->ticking = true;
 	return open_parts(shard, listen_fd);
 }
 
@@ -201,8 +197,7 @@ void hpx_shard_done(struct hpx_shard *shard)
 			hpx_listener_stop(shard->listener);
 		if (shard->upstream != NULL)
 			hpx_upstream_free(shard->upstream);
-		if (shard->ticking)
-			uv_close((uv_handle_t *)&shard->tick, NULL);
+		uv_close((uv_handle_t *)&shard->tick, NULL);
 		hpx_loop_done(&shard->loop);
 	}
 	if (shard->reader != NULL)

@@ -76,8 +76,7 @@ static void add_forwarded(struct headers *h, struct hpx_span name, struct hpx_sp
 static void add_path(struct headers *h)
 {
 	struct hpx_request *request = h->request;
-	const char *peer = request->client != NULL ? hpx_transport_peer(request->client->transport) :
-						     "unix";
+	const char *peer = request->peer;
 	bool trusted = hpx_peer_trusted(request->settings, peer);
 
 	if (request->host.len > 0)

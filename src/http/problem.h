@@ -20,7 +20,7 @@
 	  "Keys are kept apart by caller, and the caller is taken from the credentials of the request. This request's credentials do not name a caller that hapax can tell from others. Send Authorization with Bearer or Basic, or X-Api-Key; or the operator sets tenant in the configuration.") \
 	X(idempotency_key_reused, 422, "no", "never",                         \
 	  "The idempotency key was used for another request",                 \
-	  "A key stands for one request. This one was first sent with another method, path, query or body. The first operation is untouched. Make a new key for a new request.") \
+	  "A key stands for one request. This one was first sent with another method, path, query, media type or body. The first operation is untouched. Make a new key for a new request.") \
 	X(idempotency_key_in_progress, 409, "unknown", "same_key",            \
 	  "The first request with this key is still being processed",         \
 	  "The same request is under way. Send it again with the same key after Retry-After to get its answer.") \

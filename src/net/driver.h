@@ -28,6 +28,8 @@ struct hpx_transport_driver {
 	void (*shutdown)(struct hpx_transport *transport);
 	/* Frees the transport, once the event loop has let go of it. */
 	void (*close)(struct hpx_transport *transport);
+	/* The same, and the other side sees that it was cut off. */
+	void (*abort)(struct hpx_transport *transport);
 	bool (*is_stale)(struct hpx_transport *transport);
 };
 

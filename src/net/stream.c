@@ -233,6 +233,17 @@ static void stream_close(struct hpx_transport *transport)
 	uv_close(&stream->uv.handle, on_closed);
 }
 
+/* A unix socket has no reset; there the missing end must tell. */
+static void stream_abort(struct hpx_transport *transport)
+{
+	struct stream *stream = stream_of(transport);
+
+	hpx_later_cancel(&stream->broken);
+	if (stream->uv.handle.type != UV_TCP || stream->shut ||
+	    uv_tcp_close_reset(&stream->uv.tcp, on_closed) != 0)
+		uv_close(&stream->uv.handle, on_closed);
+}
+
 static bool stream_is_stale(struct hpx_transport *transport)
 {
 	uv_os_fd_t fd;
@@ -251,6 +262,7 @@ static const struct hpx_transport_driver stream_driver = {
 	.pending = stream_pending,
 	.shutdown = stream_shutdown,
 	.close = stream_close,
+	.abort = stream_abort,
 	.is_stale = stream_is_stale,
 };
 

@@ -77,6 +77,15 @@ void hpx_transport_close(struct hpx_transport *transport)
 	transport->driver->close(transport);
 }
 
+void hpx_transport_abort(struct hpx_transport *transport)
+{
+	if (transport->phase == HPX_TRANSPORT_CLOSED)
+		return;
+	transport->phase = HPX_TRANSPORT_CLOSED;
+	transport->reading = false;
+	transport->driver->abort(transport);
+}
+
 bool hpx_transport_is_stale(struct hpx_transport *transport)
 {
 	return transport->phase != HPX_TRANSPORT_OPEN ||

@@ -53,10 +53,14 @@ uint64_t hpx_transport_taken(const struct hpx_transport *transport);
 
 /* Sends an end of stream once everything pending is out. */
 void hpx_transport_shutdown(struct hpx_transport *transport);
-/* Sends an end of stream and closes once everything pending is out, at most `linger_ms` later, having
- * read and dropped what still comes (so that the last answer is not destroyed
- * by a reset); no callbacks any more. */
-void hpx_transport_close_gently(struct hpx_transport *transport, uint64_t linger_ms);
+/* Sends an end of stream once everything pending is out, and closes when the
+ * other side ends too or a moment later, having read and dropped what still
+ * comes (so that the last answer is not destroyed by a reset); gives up when
+ * nothing of what is pending has gone out for `stall_ms`. No callbacks any more. */
+void hpx_transport_close_gently(struct hpx_transport *transport, uint64_t stall_ms);
+/* Closes at once so that the other side sees a broken connection (a reset),
+ * not an end: for half an answer that only the end would have made whole. */
+void hpx_transport_abort(struct hpx_transport *transport);
 /* Closes at once; no callbacks any more. */
 void hpx_transport_close(struct hpx_transport *transport);
 

@@ -202,10 +202,10 @@ static void make_find(const struct hpx_found *found, struct hpx_store_op *op)
 {
 	if (!found->exists)
 		op->status = HPX_NOT_FOUND;
-	else if (!found->readable)
-		op->status = HPX_CORRUPT;
-	else
+	else if (found->readable)
 		op->decision.record = found->record;
+	else
+		decide_unreadable(&found->record, &op->decision);
 }
 
 /* RESOLVE and FORGET name the operation by its reference. */

@@ -522,6 +522,12 @@ void hpx_committer_stop(struct hpx_committer *committer, int64_t grace_ms)
 	pthread_cond_signal(&committer->cond);
 	pthread_mutex_unlock(&committer->mutex);
 	pthread_join(committer->thread, NULL);
+}
+
+void hpx_committer_free(struct hpx_committer *committer)
+{
+	if (committer == NULL)
+		return;
 	done_sync(committer);
 	free(committer->batch);
 	free(committer);

@@ -43,7 +43,10 @@ void hpx_committer_submit_wait(struct hpx_committer *committer, struct hpx_store
 /* Whether the last thing heard from the store was good. */
 bool hpx_committer_healthy(const struct hpx_committer *committer);
 /* Runs what is queued once more (for at most `grace_ms`), ends the rest with
- * HPX_CLOSED, and joins the thread. */
+ * HPX_CLOSED, and joins the thread. What is submitted afterwards ends with
+ * HPX_CLOSED at once, so that everybody else can be taken down in peace. */
 void hpx_committer_stop(struct hpx_committer *committer, int64_t grace_ms);
+/* Only when nobody submits any more. */
+void hpx_committer_free(struct hpx_committer *committer);
 
 #endif

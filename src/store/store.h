@@ -56,7 +56,7 @@ struct hpx_description {
 	X(FORGET)    /* a person removes a record */                          \
 	X(SWEEP)     /* up to `limit` lost leases become what on_lost says */ \
 	X(REAP)      /* up to `limit` expired records are deleted */          \
-	X(FIND)      /* only looks: the record, NOT_FOUND, or CORRUPT */      \
+	X(FIND)      /* only looks: the record (unreadable: as unknown) */    \
 	X(RECIPE)    /* a recipe's text is made known (no-op if it is) */     \
 	X(CLOCK)     /* a person accepts the clock as it is now */
 

@@ -11,7 +11,13 @@ void hpx_sweep(const struct hpx_worker_options *options);
 bool hpx_reap(const struct hpx_worker_options *options);
 /* Checkpoints (maintain.c). */
 void hpx_maintain(const struct hpx_worker_options *options);
-/* Counts for the metrics (survey.c). */
-void hpx_survey(const struct hpx_worker_options *options, struct hpx_store_reader *reader);
+/* What the last survey saw, so that only changes are told. */
+struct hpx_survey {
+	bool space_low;
+	bool expiry_held;
+};
+/* Counts for the metrics, and tells what has changed (survey.c). */
+void hpx_survey(const struct hpx_worker_options *options, struct hpx_store_reader *reader,
+		struct hpx_survey *seen);
 
 #endif

@@ -1,5 +1,6 @@
 /* Counting what is in the store, for the metrics. Counting takes time in a
  * large table, so it happens here and not when somebody asks. */
+#include "base/log.h"
 #include "worker/duty.h"
 
 static void set(struct hpx_counter *counter, uint64_t value)
@@ -7,10 +8,34 @@ static void set(struct hpx_counter *counter, uint64_t value)
 	atomic_store_explicit(&counter->value, value, memory_order_relaxed);
 }
 
-void hpx_survey(const struct hpx_worker_options *options, struct hpx_store_reader *reader)
+/* What the store cannot say itself, once when it begins and once when it ends. */
+static void tell_changes(struct hpx_store *store, struct hpx_survey *seen)
+{
+	bool low = atomic_load(&store->space_low);
+	bool held = atomic_load(&store->expiry_held);
+
+	if (low && !seen->space_low)
+		hpx_log(HPX_LOG_ERROR, "space_low",
+			"reason=\"less than limits.free_space is free: new keys are refused, replays "
+			"go on\"");
+	else if (!low && seen->space_low)
+		hpx_log(HPX_LOG_INFO, "space_enough", "new keys are taken again");
+	if (held && !seen->expiry_held)
+		hpx_log(HPX_LOG_ERROR, "expiry_held",
+			"reason=\"the wall clock was set: nothing expires until a person says that it "
+			"is right\" see=\"hapax keys accept-clock\"");
+	else if (!held && seen->expiry_held)
+		hpx_log(HPX_LOG_INFO, "expiry_goes_on", "the clock was accepted");
+	seen->space_low = low;
+	seen->expiry_held = held;
+}
+
+void hpx_survey(const struct hpx_worker_options *options, struct hpx_store_reader *reader,
+		struct hpx_survey *seen)
 {
 	struct hpx_store_stats stats;
 
+	tell_changes(options->store, seen);
 	if (hpx_store_stats(reader, &stats) != HPX_OK)
 		return; /* the last figures stay; the committer reports the trouble */
 	for (int state = 0; state < HPX_STATE_COUNT; state++)

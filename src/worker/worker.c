@@ -14,6 +14,7 @@
 struct hpx_worker {
 	struct hpx_worker_options options;
 	struct hpx_store_reader *reader;
+	struct hpx_survey seen;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -45,7 +46,7 @@ static void run_due(struct hpx_worker *worker, const struct hpx_worker_options *
 	}
 	if (now_ms >= due->survey_ms && worker->reader != NULL) {
 		int64_t before_ms = hpx_clock_boot_ms();
-		hpx_survey(options, worker->reader);
+		hpx_survey(options, worker->reader, &worker->seen);
 		int64_t after_ms = hpx_clock_boot_ms();
 		due->survey_ms = after_ms + SURVEY_EVERY_MS + SURVEY_SHARE * (after_ms - before_ms);
 	}

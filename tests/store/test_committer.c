@@ -101,6 +101,7 @@ static void start(struct setting *s, struct fixture *f, size_t batch_max)
 static void stop(struct setting *s)
 {
 	hpx_committer_stop(s->committer, 1000);
+	hpx_committer_free(s->committer);
 	s->f->store->fault = NULL;
 	hpx_waitlist_free(s->waitlist);
 	pthread_cond_destroy(&s->board.cond);
@@ -426,6 +427,7 @@ static void stopping_runs_what_is_queued_and_ends_the_rest(void **state)
 	atomic_store(&s.board.down, true);
 	hpx_committer_submit(s.committer, &ops[1]);
 	hpx_committer_stop(s.committer, 100);
+	hpx_committer_free(s.committer);
 	countdown_wait(&countdown);
 	assert_status(ops[0].status, HPX_OK);
 	assert_status(ops[1].status, HPX_CLOSED);

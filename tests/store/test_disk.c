@@ -42,6 +42,7 @@ static bool run_with(struct fixture *f, const struct disk_plan *plan, const char
 	assert_status(hpx_committer_start(&options, &client.committer), HPX_OK);
 	client_run(&client);
 	hpx_committer_stop(client.committer, 1000);
+	hpx_committer_free(client.committer);
 	fired = disk_disarm();
 	client_check(&client, name, plan->nth);
 	/* And so finds it the next process. */

@@ -50,6 +50,7 @@ static bool run_with(struct fixture *f, const struct plan *wanted, const char *w
 	assert_status(hpx_committer_start(&options, &client.committer), HPX_OK);
 	client_run(&client);
 	hpx_committer_stop(client.committer, 1000);
+	hpx_committer_free(client.committer);
 	f->store->fault = NULL;
 	client_check(&client, what, plan.nth);
 	return plan.fired;
