@@ -187,6 +187,8 @@ static void finish_reload(struct hpx_message *message)
 		(struct server *)((char *)message - offsetof(struct server, reloaded));
 	struct hpx_settings *settings = server->next_settings;
 
+	if (server->draining)
+		return; /* too late; tear_down() cleans up */
 	pthread_join(server->reloader, NULL);
 	server->reloading = false;
 	if (server->reload_status != HPX_OK) {
@@ -366,8 +368,10 @@ static void tear_down(struct server *server)
 {
 	if (server->committer != NULL)
 		hpx_committer_stop(server->committer, LAST_COMMIT_MS);
-	if (server->reloading)
+	if (server->reloading) {
 		pthread_join(server->reloader, NULL);
+		hpx_settings_unref(server->next_settings);
+	}
 	hpx_worker_stop(server->worker);
 	if (server->admin != NULL)
 		hpx_admin_stop(server->admin);

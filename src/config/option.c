@@ -122,8 +122,9 @@ static const struct hpx_option options[] = {
 		  "learns that it happened, not what was said." },
 	{ "limits.bodies", HPX_OPTION_SIZE, GLOBAL(bodies_bytes_max), .standard = "64MiB",
 	  RANGE(64 * KIB, 1024 * GIB),
-	  .text = "All bodies of guarded requests and answers in memory together; past it, "
-		  "new ones are refused with 503." },
+	  .text = "All bodies of guarded requests and answers in memory together; a "
+		  "quarter of it is left to the answers, and past the rest new requests are "
+		  "refused with 503." },
 	{ "limits.connections", HPX_OPTION_COUNT, GLOBAL(connections_max), .standard = "10000",
 	  RANGE(1, 1000000), .text = "Client connections." },
 	{ "limits.upstream_connections", HPX_OPTION_COUNT, GLOBAL(upstream_connections_max),
@@ -132,7 +133,7 @@ static const struct hpx_option options[] = {
 	{ "limits.waiters", HPX_OPTION_COUNT, GLOBAL(waiters_max), .standard = "1000",
 	  RANGE(0, 1000000),
 	  .text = "Requests that wait for somebody else's answer (concurrent: wait); the next "
-		  "one gets 409 at once." },
+		  "one gets 503 at once." },
 	{ "limits.waiters_per_operation", HPX_OPTION_COUNT, GLOBAL(waiters_per_operation_max),
 	  .standard = "100", RANGE(0, 1000000), .text = "The same, for one operation." },
 	{ "limits.free_space", HPX_OPTION_SIZE, GLOBAL(free_bytes_min), .standard = "64MiB",

@@ -416,6 +416,8 @@ static bool is_stalled(struct hpx_client *client, uint64_t now_ms)
 
 void hpx_client_tick(struct hpx_client *client, uint64_t now_ms)
 {
+	if (client->request == NULL && hpx_transport_pending(client->transport) > 0)
+		set_deadline(client, client->shard->settings->keep_alive_ms); /* not idle yet */
 	if (is_stalled(client, now_ms))
 		hpx_client_close(client);
 	else if (client->deadline_ms != 0 && now_ms >= client->deadline_ms)

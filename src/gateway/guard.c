@@ -48,12 +48,19 @@ enum hpx_next hpx_step_body(struct hpx_request *request)
 	return HPX_NEXT_WAIT;
 }
 
-/* A piece of the body, counted when it comes and not when it is announced.
- * Requests may take half of the memory for bodies: the other half is for the
- * answers, which are not to be lost because strangers send. */
+/* A quarter of the memory for bodies is left to the answers, which are not to
+ * be lost because strangers send; but there is room for one body at least. */
+static size_t request_share(const struct hpx_settings *settings)
+{
+	size_t most = settings->bodies_bytes_max / 4 * 3;
+
+	return most > settings->request_body_bytes_max ? most : settings->request_body_bytes_max;
+}
+
+/* A piece of the body, counted when it comes and not when it is announced. */
 static enum hpx_next take_body(struct hpx_request *request, struct hpx_span data)
 {
-	if (!hpx_request_charge(request, data.len, request->settings->bodies_bytes_max / 2))
+	if (!hpx_request_charge(request, data.len, request_share(request->settings)))
 		return overloaded(request);
 	switch (hpx_buffer_append(&request->body, data)) {
 	case HPX_OK:

@@ -157,6 +157,7 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 	struct hpx_problem problem = { .code = code,
 				       .status = refusal->status,
 				       .detail = refusal->detail,
+				       .executed = refusal->executed,
 				       .original_status = refusal->original_status,
 				       .location = refusal->location };
 	if (request->record.state != HPX_STATE_NONE) {

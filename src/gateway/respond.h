@@ -10,6 +10,7 @@ enum hpx_respond_close { HPX_RESPOND_KEEP, HPX_RESPOND_CLOSE };
 struct hpx_refusal {
 	const char *detail;
 	unsigned status;                /* 0: the code's own */
+	const char *executed;           /* NULL: the code's own */
 	unsigned retry_after_s;
 	unsigned original_status;
 	struct hpx_span location;

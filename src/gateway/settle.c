@@ -78,7 +78,9 @@ static void came_back(struct hpx_message *message)
 	if (request->op.verb == HPX_VERB_COMPLETE && request->gave_up &&
 	    request->op.status == HPX_OK)
 		hpx_counter_add(&request->shard->meter.late_answers, 1);
-	hpx_request_go(request, HPX_NEXT_ANSWER);
+	/* Shown already, or flowing: only a 504 leaves something to clean up. */
+	if (!request->gave_up || request->op.verb == HPX_VERB_COMPLETE)
+		hpx_request_go(request, HPX_NEXT_ANSWER);
 	hpx_request_drop(request);
 }
 
@@ -135,21 +137,6 @@ static void refuse_unsettled(struct hpx_request *request, unsigned status, const
 			   HPX_RESPOND_KEEP);
 }
 
-void hpx_settle_tick(struct hpx_request *request, uint64_t now_ms)
-{
-	if (request->deadline_ms == 0 || now_ms < request->deadline_ms)
-		return;
-	if (request->phase == HPX_PHASE_RESERVING) {
-		hpx_guard_give_up(request);
-		return;
-	}
-	request->deadline_ms = 0;
-	request->gave_up = true;
-	refuse_unsettled(request, 504,
-			 "The service answered, but the answer could not be stored yet. Send it "
-			 "again with the same key: it is not executed twice.");
-}
-
 /* The attempt ended without an answer. */
 static void refuse_lost(struct hpx_request *request)
 {
@@ -172,7 +159,8 @@ static void refuse_lost(struct hpx_request *request)
 /* An answer that must be durable before it is shown, and is not. */
 static bool may_not_be_shown(const struct hpx_request *request)
 {
-	return request->op.verb == HPX_VERB_COMPLETE && request->op.status != HPX_OK;
+	return request->op.verb == HPX_VERB_COMPLETE &&
+	       (request->op_pending || request->op.status != HPX_OK);
 }
 
 static enum hpx_next let_flow(struct hpx_request *request)
@@ -208,4 +196,24 @@ enum hpx_next hpx_step_answer(struct hpx_request *request)
 		hpx_respond_collected(request);
 	}
 	return HPX_NEXT_DONE;
+}
+
+/* The store takes too long. What would be replayed must be durable before it
+ * is shown; everything else is shown now, and the store is told when it can be. */
+void hpx_settle_tick(struct hpx_request *request, uint64_t now_ms)
+{
+	if (request->deadline_ms == 0 || now_ms < request->deadline_ms)
+		return;
+	if (request->phase == HPX_PHASE_RESERVING) {
+		hpx_guard_give_up(request);
+		return;
+	}
+	request->deadline_ms = 0;
+	request->gave_up = true;
+	if (request->op.verb == HPX_VERB_COMPLETE)
+		refuse_unsettled(request, 504,
+				 "The service answered, but the answer could not be stored yet. "
+				 "Send it again with the same key: it is not executed twice.");
+	else
+		hpx_request_go(request, HPX_NEXT_ANSWER);
 }

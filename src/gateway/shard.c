@@ -142,7 +142,8 @@ static void take_settings(struct hpx_message *message)
 	hpx_settings_unref(shard->settings);
 	shard->settings = reload->settings;
 	struct hpx_upstream_options options = upstream_options(shard->settings);
-	hpx_upstream_configure(shard->upstream, &options);
+	if (shard->upstream != NULL) /* gone when the drain is nearly over */
+		hpx_upstream_configure(shard->upstream, &options);
 	/* Counted by a route's number, and the numbers have a new meaning. */
 	for (size_t i = 0; i < HPX_METER_ROUTES; i++)
 		atomic_store_explicit(&shard->meter.unkeyed[i].value, 0, memory_order_relaxed);

@@ -34,6 +34,15 @@ static enum hpx_status anonymous(struct hpx_span *ret_tenant)
 	return HPX_OK;
 }
 
+static enum hpx_status absent(const struct hpx_settings *settings, const char *reason,
+			      struct hpx_span *ret_tenant, const char **ret_reason)
+{
+	if (!settings->tenant_required)
+		return anonymous(ret_tenant);
+	*ret_reason = reason;
+	return HPX_INVALID;
+}
+
 static enum hpx_status from_authorization(const struct hpx_http_head *head,
 					  struct hpx_arena *arena, struct hpx_span *ret_tenant,
 					  const char **ret_reason)
@@ -57,9 +66,9 @@ static enum hpx_status from_authorization(const struct hpx_http_head *head,
 }
 
 /* The default: whatever credential there is, if it stays the same. */
-static enum hpx_status from_credentials(const struct hpx_http_head *head,
-					struct hpx_arena *arena, struct hpx_span *ret_tenant,
-					const char **ret_reason)
+static enum hpx_status from_credentials(const struct hpx_settings *settings,
+					const struct hpx_http_head *head, struct hpx_arena *arena,
+					struct hpx_span *ret_tenant, const char **ret_reason)
 {
 	struct hpx_span api_key = hpx_field_value(head, HPX_SPAN("X-Api-Key"));
 
@@ -85,16 +94,8 @@ static enum hpx_status from_credentials(const struct hpx_http_head *head,
 			      "Authorization or X-Api-Key";
 		return HPX_INVALID;
 	}
-	return anonymous(ret_tenant);
-}
-
-static enum hpx_status absent(const struct hpx_settings *settings, const char *reason,
-			      struct hpx_span *ret_tenant, const char **ret_reason)
-{
-	if (!settings->tenant_required)
-		return anonymous(ret_tenant);
-	*ret_reason = reason;
-	return HPX_INVALID;
+	return absent(settings, "this request has no credential; send Authorization or X-Api-Key",
+		      ret_tenant, ret_reason);
 }
 
 /* A name that a trusted peer has checked. It is stored as it is. */
@@ -154,7 +155,7 @@ enum hpx_status hpx_tenant_of(const struct hpx_settings *settings,
 {
 	switch (settings->tenant_from) {
 	case HPX_TENANT_AUTHORIZATION:
-		return from_credentials(head, arena, ret_tenant, ret_reason);
+		return from_credentials(settings, head, arena, ret_tenant, ret_reason);
 	case HPX_TENANT_HEADER:
 		return from_header(settings, head, peer, arena, ret_tenant, ret_reason);
 	case HPX_TENANT_COOKIE:

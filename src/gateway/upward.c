@@ -128,10 +128,11 @@ static void add_framing(struct headers *h, bool guarded)
 		h->status = hpx_write_field_u64(h->out, "Content-Length", head->content_length);
 }
 
+/* Only to what is known to be no other way into HTTP: h2c never. */
 static bool wants_tunnel(const struct hpx_http_head *head)
 {
-	return head->upgrade &&
-	       !hpx_field_list_has(hpx_field_value(head, HPX_SPAN("Upgrade")), HPX_SPAN("h2c"));
+	return head->upgrade && hpx_field_count(head, HPX_SPAN("Upgrade")) == 1 &&
+	       hpx_span_ieq(hpx_field_value(head, HPX_SPAN("Upgrade")), HPX_SPAN("websocket"));
 }
 
 enum hpx_status hpx_upward_head(struct hpx_request *request, bool guarded)

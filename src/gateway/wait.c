@@ -54,7 +54,12 @@ void hpx_wait_leave(struct hpx_request *request)
 
 static enum hpx_next begin_wait(struct hpx_request *request)
 {
-	struct hpx_refusal overloaded = { .retry_after_s = 1 };
+	/* This request is not executed, but what it asks for is under way. */
+	struct hpx_refusal overloaded = { .retry_after_s = 1,
+					  .executed = "unknown",
+					  .detail = "Too many requests wait for the answer to the "
+						    "first one with this key. Send it again with "
+						    "the same key after Retry-After." };
 
 	if (!request->waited) {
 		request->waited = true;

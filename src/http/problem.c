@@ -84,7 +84,7 @@ static void put_outcome(struct object *object, const struct hpx_problem *problem
 			const struct hpx_problem_kind *kind)
 {
 	put_text(object, "code", kind->code);
-	put_text(object, "executed", kind->executed);
+	put_text(object, "executed", problem->executed ? problem->executed : kind->executed);
 	put_text(object, "retry", kind->retry);
 	put_span(object, "operation", problem->operation);
 	if (problem->original_status != 0)

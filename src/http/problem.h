@@ -86,6 +86,7 @@ struct hpx_problem {
 	enum hpx_problem_code code;
 	unsigned status;              /* 0: the kind's */
 	const char *detail;           /* NULL: the kind's page text */
+	const char *executed;         /* NULL: the kind's */
 	struct hpx_span operation;    /* the reference */
 	unsigned original_status;     /* response_not_kept */
 	struct hpx_span location;

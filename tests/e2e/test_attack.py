@@ -18,7 +18,6 @@ from harness import check
 from harness.secret import new_key
 from harness.wire import Closed, chunked, request_bytes
 
-STRAY = b"HTTP/1.1 200 OK\r\nX-Stray: 1\r\nContent-Length: 0\r\n\r\n"
 MINE = [("Authorization", "Bearer s3cr3t-alice")]
 
 
@@ -61,7 +60,49 @@ def settled(gateway, path, key, **how):
     return check.until(ask, "the operation is settled", 30)
 
 
+# ---- who it came from ----
+
+def test_forwarded_for_of_a_client_that_left(site):
+    """Who leaves before the request goes up is named all the same, and is not believed."""
+    one = site()
+    key = new_key()
+    headers = [("X-Forwarded-For", "6.6.6.6"), ("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "evil.test")]
+    with store_locked(one.gateway):
+        wire = one.gateway.connect()
+        wire.send(one.gateway.request("POST", "/pay", key=key, headers=headers))
+        check.until(lambda: one.gateway.metrics()["hapax_connections"] == 1, "it is connected")
+        time.sleep(0.2)
+        abort(wire)
+        check.until(lambda: one.gateway.metrics()["hapax_connections"] == 0, "it is gone")
+    check.until(lambda: one.provider.seen(key=key), "the attempt goes on without its client")
+    request = one.provider.seen(key=key)[0]
+    got = (request["X-Forwarded-For"], request["X-Forwarded-Proto"], request["X-Forwarded-Host"])
+    assert got == ("6.6.6.6, 127.0.0.1", "http", "api.test")
+
+
 # ---- memory ----
+
+def test_pipelined_replays_are_not_heaped_up(site):
+    """A client that asks for replay after replay and reads none of them does
+    not fill the memory: the next request waits until the last answer is out."""
+    one = site({"loops": 1})
+    key, size = new_key(), 1 << 20
+    assert len(one.gateway.post(key=key, behave=f"big={size}").body) == size
+    data = one.gateway.request("POST", "/pay", key=key)
+    before = rss(one.gateway)
+    with one.gateway.connect(20) as wire:
+        wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        wire.sock.settimeout(3)
+        try:
+            for _ in range(300):
+                wire.send(data)
+        except socket.timeout:
+            pass
+        time.sleep(1)
+        grown = rss(one.gateway) - before
+        abort(wire)
+    assert grown < 100 << 20, f"{grown >> 20} MiB for one connection"
+
 
 def test_pipelined_passes_are_not_heaped_up(site):
     """The same for small answers that pass through."""
@@ -77,17 +118,29 @@ def test_pipelined_passes_are_not_heaped_up(site):
                 wire.send(data)
         except socket.timeout:
             pass
-        last = [-1]
-
-        def stands_still():
-            before, last[0] = last[0], len(one.provider.seen("/some"))
-            return before == last[0] > 0
-        for _ in range(5):
-            check.until(stands_still, "nothing more is asked for")
-        served = last[0]
+        time.sleep(1)
+        served = len(one.provider.seen("/some"))
         grown = rss(one.gateway) - before
         abort(wire)
     assert grown < 60 << 20, f"{grown >> 20} MiB for one connection, {served} served"
+
+
+def test_announced_bodies_are_not_yet_there(site):
+    """Those who announce bodies and send none do not keep others out."""
+    one = site()
+    wires = []
+    try:
+        for _ in range(70):
+            wire = one.gateway.connect()
+            wire.send(request_bytes("POST", "/pay", MINE + [("Idempotency-Key", new_key()),
+                                                           ("Content-Length", "1048576")]))
+            wires.append(wire)
+        time.sleep(0.3)
+        answer = one.gateway.post()
+        assert answer.status == 200, answer
+    finally:
+        for wire in wires:
+            abort(wire)
 
 
 def test_many_small_chunks(site):
@@ -120,7 +173,206 @@ def test_too_many_1xx(shared):
     assert len(shared.provider.ledger(key)) == 1
 
 
-# ---- stopping and reloading ----
+# ---- the last answer ----
+
+@pytest.mark.parametrize("how", ["close", "HTTP/1.0"])
+def test_a_slow_reader_gets_the_last_answer_whole(site, how):
+    """An answer that ends the connection is not cut off under a slow reader."""
+    one = site({"limits": {"response_body": "16MiB"}})
+    size = 12 << 20
+    key = new_key()
+    headers = [("Connection", "close")] if how == "close" else []
+    version = "HTTP/1.0" if how == "HTTP/1.0" else "HTTP/1.1"
+    with one.gateway.connect(30) as wire:
+        wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        wire.send(one.gateway.request("POST", "/pay", key=key, behave=f"big={size}", headers=headers,
+                                      version=version))
+        answer = wire.head()
+        time.sleep(4)
+        try:
+            got = sum(len(p) for p in wire.body_pieces(answer, "POST"))
+        except (Closed, ConnectionError):
+            got = "cut off"
+    assert got == size
+
+
+def test_half_close_behind_a_replay(site):
+    """A client that has finished sending gets a large replay whole."""
+    one = site({"limits": {"response_body": "16MiB"}})
+    size = 12 << 20
+    key = new_key()
+    assert len(one.gateway.post(key=key, behave=f"big={size}").body) == size
+    with one.gateway.connect(30) as wire:
+        wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        wire.send(one.gateway.request("POST", "/pay", key=key))
+        wire.sock.shutdown(socket.SHUT_WR)
+        try:
+            got = len(wire.answer().body)
+        except (Closed, ConnectionError):
+            got = "cut off"
+    assert got == size
+
+
+def test_half_close_behind_a_passing_request(shared):
+    """The same where nothing is guarded."""
+    with shared.gateway.connect() as wire:
+        wire.send(shared.gateway.request("GET", "/x", behave="delay=0.3", headers=[("Connection", "close")]))
+        wire.sock.shutdown(socket.SHUT_WR)
+        try:
+            got = wire.answer().status
+        except (Closed, ConnectionError):
+            got = "cut off"
+    assert got == 200
+
+
+def test_half_close_behind_two_requests(shared):
+    """Both requests in front of the end are answered."""
+    keys = [new_key(), new_key()]
+    with shared.gateway.connect() as wire:
+        wire.send(shared.gateway.request("POST", "/two", key=keys[0], behave="delay=0.2")
+                  + shared.gateway.request("POST", "/two", key=keys[1]))
+        wire.sock.shutdown(socket.SHUT_WR)
+        assert wire.answer().status == 200
+        try:
+            got = wire.answer().status
+        except (Closed, ConnectionError):
+            got = "cut off"
+    assert got == 200
+
+
+def test_half_an_answer_is_not_whole_for_http_1_0(shared):
+    """Where only the end of the connection ends the answer, half of it ends in a reset."""
+    shared.provider.raws["half10"] = (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                      b"5\r\n12345\r\n")
+    with shared.gateway.connect() as wire:
+        wire.send(shared.gateway.request("GET", "/x", behave="raw=half10", version="HTTP/1.0"))
+        try:
+            answer = wire.answer()
+        except (Closed, ConnectionError):
+            return
+    assert answer.status == 502, f"half an answer came as a whole one: {answer}"
+
+
+def test_tunnel_half_close(shared):
+    """In a tunnel, the end of one direction is not the end of the other."""
+    upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
+    data = b"x" * 3000000
+    with shared.gateway.connect() as wire:
+        wire.send(request_bytes("GET", "/ws", upgrade))
+        assert wire.head().status == 101
+        sender = threading.Thread(target=lambda: (wire.send(data), wire.sock.shutdown(socket.SHUT_WR)))
+        sender.start()
+        time.sleep(0.5)
+        try:
+            got = len(wire.rest())
+        except ConnectionError:
+            got = "reset"
+        sender.join()
+    assert got == len(data)
+
+
+# ---- bounds that are options ----
+
+def test_large_heads_where_they_are_allowed(site):
+    """limits.head may be raised, and then holds."""
+    one = site({"limits": {"head": "256KiB"}})
+    answer = one.gateway.raw(request_bytes("GET", "/x", [("X-Large", "a" * 150000)]), timeout=20)
+    assert answer is not None and answer.status == 200, answer
+
+
+def test_no_keep_alive(site):
+    """timeouts.keep_alive: 0 still serves the first request of a connection."""
+    one = site({"timeouts": {"keep_alive": "0s"}})
+    with one.gateway.connect() as wire:
+        time.sleep(0.5)
+        try:
+            wire.send(one.gateway.request("GET", "/x"))
+            got = wire.answer().status
+        except (Closed, ConnectionError):
+            got = "cut off"
+    assert got == 200
+
+
+def test_who_does_not_read_does_not_hold_the_upstream_for_ever(site):
+    """A download that stands still gives its upstream connection back in the end."""
+    one = site({"loops": 1, "limits": {"upstream_connections": 1},
+                "timeouts": {"idle": "1s", "send": "1s", "first_byte": "2s", "body": "1s", "keep_alive": "1s",
+                             "whole": "3s"}})
+    with one.gateway.connect(30) as wire:
+        wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        wire.send(one.gateway.request("GET", "/big", behave="big=100000000"))
+        wire.head()
+        check.until(lambda: one.gateway.get("/x").status == 200, "the upstream can be reached again", 12)
+
+
+# ---- stopping and reloading while the store is away ----
+
+def test_terminate_while_the_store_is_locked(site):
+    """SIGTERM ends hapax although the store takes nothing."""
+    one = site({"timeouts": {"drain": "1s"}})
+    with store_locked(one.gateway):
+        check.until(lambda: one.gateway.post().status == 503, "the store is down")
+        time.sleep(3)
+        one.gateway.signal(signal.SIGTERM)
+        try:
+            code = one.gateway.wait(25)
+        except Exception:  # pylint: disable=broad-except
+            code = "still there"
+    assert code == 0
+
+
+def test_reload_while_the_store_is_locked(site):
+    """SIGHUP while the store is down leaves health, metrics and SIGTERM alive."""
+    one = site({"timeouts": {"drain": "1s"}})
+    with store_locked(one.gateway):
+        check.until(lambda: one.gateway.post().status == 503, "the store is down")
+        one.gateway.signal(signal.SIGHUP)
+        time.sleep(1)
+        try:
+            got = one.gateway.admin("/healthz").status
+        except OSError as failure:
+            got = repr(failure)
+    assert got == 200
+
+
+def test_a_request_behind_a_refused_body_when_the_drain_is_over(site):
+    """The rest of a refused body and a new request, after the time to drain:
+    the new one is not begun, and hapax ends in good order."""
+    one = site({"timeouts": {"drain": "1s"}, "loops": 1})
+    key = new_key()
+    with one.gateway.connect(20) as wire:
+        wire.send(request_bytes("POST", "/pay", MINE + [("Content-Length", "1000")]) + b"x" * 500)
+        check.problem(wire.answer(), "idempotency_key_missing")
+        one.gateway.signal(signal.SIGTERM)
+        one.gateway.wait_log("event=draining")
+        time.sleep(2)
+        with contextlib.suppress(OSError):
+            wire.send(b"x" * 500 + one.gateway.request("POST", "/pay", key=key, behave=f"hold={key}"))
+        code = one.gateway.wait(25)
+    one.gateway.check_log()
+    assert code == 0, one.gateway.log()
+    one.provider.gate(key).release()
+
+
+def test_a_reservation_that_commits_while_stopping(site):
+    """A reservation that the store takes after its request was given up and
+    the loops have ended: hapax ends in good order."""
+    one = site({"timeouts": {"drain": "0s", "store": "60s"}, "loops": 1,
+                "sweep": {"every": "1h"}, "reap": {"every": "1d"}})
+    key = new_key()
+    assert one.gateway.post().status == 200
+    time.sleep(0.5)
+    with one.gateway.connect(20) as wire:
+        with store_locked(one.gateway):
+            wire.send(one.gateway.request("POST", "/pay", key=key))
+            time.sleep(0.3)
+            one.gateway.signal(signal.SIGTERM)
+            time.sleep(3.35)
+        code = one.gateway.wait(25)
+    one.gateway.check_log()
+    assert code == 0, one.gateway.log()
+    assert one.provider.ledger(key) == []
+
 
 def test_drain_with_waiters_and_streams(site):
     """Waiters, streams, tunnels and half requests at the end of the drain."""
@@ -294,11 +546,11 @@ def test_errors_between_pipelined_requests(shared):
 
 
 @pytest.mark.parametrize("method, raw", [
-    ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12345" + STRAY),
+    ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12345HTTP/1.1 200 OK\r\nX-Stray: 1\r\nContent-Length: 0\r\n\r\n"),
     ("GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n12345"),
     ("GET", b"HTTP/1.1 204 No Content\r\n\r\n12345"),
-    ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" + STRAY),
-    ("POST", b"HTTP/1.1 201 Made\r\nContent-Length: 2\r\n\r\nok" + STRAY),
+    ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nX-Stray: 1\r\nContent-Length: 0\r\n\r\n"),
+    ("POST", b"HTTP/1.1 201 Made\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nX-Stray: 1\r\nContent-Length: 0\r\n\r\n"),
 ])
 def test_stray_bytes_are_nobodys_answer(shared, method, raw):
     """What an upstream sends behind an answer reaches no client and no next request."""
@@ -312,6 +564,14 @@ def test_stray_bytes_are_nobodys_answer(shared, method, raw):
             wire.send(shared.gateway.request("GET", "/next"))
             assert wire.answer().json()["path"] == "/next"
     shared.provider.gate(name).release(3)
+
+
+def test_204_has_no_length(shared):
+    """A 204 goes down without a length, whatever the upstream wrote (RFC 9110 section 8.6)."""
+    shared.provider.raws["204"] = b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n"
+    for method in ("GET", "POST"):
+        answer = shared.gateway.call(method, "/x", behave="raw=204")
+        assert answer.status == 502 or answer["Content-Length"] is None, (method, answer)
 
 
 def test_refused_while_waiting_for_100(shared):
@@ -380,7 +640,82 @@ def test_operation_and_expiry_are_told(shared, behave):
         assert again["Idempotency-Expires"] == first["Idempotency-Expires"], (first, again)
 
 
+def test_said_twice(shared):
+    """An upstream that says two things about the outcome has said nothing certain."""
+    key = new_key()
+    shared.gateway.post("/said", key=key, behave="header=Hapax-Outcome:not-applied; header=Hapax-Outcome:applied")
+    check.problem(shared.gateway.post("/said", key=key), "idempotency_outcome_unknown")
+    assert len(shared.provider.ledger(key)) == 1
+
+
+@pytest.mark.parametrize("config", [{"observe": True}, {}])
+def test_the_upstreams_own_idempotency_passes(site, config):
+    """What hapax does not guard, and what it only observes, it does not alter."""
+    one = site(config)
+    method = "POST" if config else "GET"
+    answer = one.gateway.call(method, "/own", key=new_key(), behave="header=Idempotent-Replayed:true; "
+                              "header=Idempotency-Expires:2030-01-01T00%3A00%3A00Z".replace("%3A", ":"))
+    assert answer["Idempotent-Replayed"] == "true", answer
+    assert answer["Idempotency-Expires"] == "2030-01-01T00:00:00Z", answer
+
+
+def test_unreadable_is_unknown_everywhere(site):
+    """A record that cannot be read is unknown to whoever asks, never absent."""
+    one = site()
+    key = new_key()
+    first = one.gateway.post(key=key)
+    db = sqlite3.connect(one.gateway.folder / "hapax.db")
+    db.execute("UPDATE operation SET fingerprint = x'00'")
+    db.commit()
+    db.close()
+    check.problem(one.gateway.post(key=key), "idempotency_outcome_unknown")
+    state = one.gateway.operation(first["Hapax-Operation"])
+    assert (state.status, state.json().get("state")) == (200, "unknown"), state
+    assert len(one.provider.ledger(key)) == 1
+
+
+def test_answers_are_kept_while_others_fill_the_memory(site):
+    """Bodies of strangers do not cost anybody a stored answer."""
+    one = site({"limits": {"bodies": "2MiB"}})
+    key = new_key()
+    with one.gateway.connect() as wire, one.gateway.connect() as other, one.gateway.connect() as third:
+        wire.send(one.gateway.request("POST", "/pay", key=key, behave=f"hold={key}"))
+        one.provider.gate(key).wait_arrived()
+        for slow in (other, third):
+            slow.send(request_bytes("POST", "/pay", MINE + [("Idempotency-Key", new_key()),
+                                                           ("Content-Length", str((1 << 20) - 20))]) + b"x" * 900000)
+        check.until(lambda: one.gateway.metrics()["hapax_bodies_bytes"] > 800000, "the memory is taken")
+        one.provider.gate(key).release()
+        first = wire.answer()
+        assert first.status == 200
+    check.same_answer(first, one.gateway.post(key=key))
+
+
 # ---- options that must do what they say ----
+
+def test_required_tenant(site):
+    """tenant.required: who brings no credential at all is refused."""
+    one = site({"tenant": {"from": "authorization", "required": True}})
+    answer = one.gateway.post(auth=None)
+    check.problem(answer, "unauthenticated")
+    assert one.provider.ledger() == []
+
+
+@pytest.mark.parametrize("limits", [{"waiters": 0}, {"waiters_per_operation": 0}])
+def test_no_room_to_wait(site, limits):
+    """Past limits.waiters a retry is refused at once; since the operation is
+    under way, nobody is told that nothing happens."""
+    one = site({"limits": limits, "defaults": {"concurrent": "wait"}})
+    key = new_key()
+    with one.gateway.connect() as wire:
+        wire.send(one.gateway.request("POST", "/pay", key=key, behave=f"hold={key}"))
+        one.provider.gate(key).wait_arrived()
+        answer = one.gateway.post(key=key)
+        one.provider.gate(key).release()
+        assert wire.answer().status == 200
+    check.problem(answer, "overloaded", executed="unknown")
+    assert answer["Hapax-Operation"] and check.retry_after(answer) >= 1
+
 
 def test_larger_heads_after_a_reload(site):
     """limits.head is raised by SIGHUP: open connections have it too."""
@@ -395,6 +730,104 @@ def test_larger_heads_after_a_reload(site):
         one.gateway.wait_log("event=reloaded", since=since)
         wire.send(request_bytes("GET", "/x", [("X-Large", "a" * 50000)]))
         assert wire.answer().status == 200
+
+
+def test_a_route_for_a_host_keeps_its_keys_apart(site):
+    """Where a route names its host, the same key, path and body for another
+    host is not answered with the first host's answer."""
+    one = site({"routes": [{"match": "POST shop-a.test/pay"}, {"match": "POST shop-b.test/pay"}]})
+    key = new_key()
+    fields = MINE + [("Idempotency-Key", key), ("Content-Type", "application/json")]
+    for host in ("shop-a.test", "shop-b.test"):
+        first = one.gateway.raw(request_bytes("POST", "/pay", fields, b"{}", host=host))
+        again = one.gateway.raw(request_bytes("POST", "/pay", fields, b"{}", host=host))
+        assert (first.status, first.replayed, again.replayed) == (200, False, True), (first, again)
+    assert len(one.provider.ledger(key)) == 2
+
+
+def test_nothing_answered_where_nothing_was_sent(site):
+    """The upstream cannot be reached and the store cannot be told: the client
+    is not told that the service answered."""
+    one = site({"timeouts": {"store": "500ms", "connect": "1s"}})
+    key = new_key()
+    one.provider.stop()
+    stalled = socket.socket()
+    stalled.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    stalled.bind(("127.0.0.1", one.provider.port))
+    stalled.listen(0)
+    fillers = []
+    for _ in range(3):
+        filler = socket.socket()
+        filler.setblocking(False)
+        filler.connect_ex(("127.0.0.1", one.provider.port))
+        fillers.append(filler)
+    with one.gateway.connect() as wire:
+        wire.send(one.gateway.request("POST", "/pay", key=key))
+        check.until(lambda: one.gateway.metrics()['hapax_reserve_total{outcome="created"}'] == 1, "it is reserved")
+        with store_locked(one.gateway):
+            answer = wire.answer()
+    for sock in fillers + [stalled]:
+        sock.close()
+    one.provider.start()
+    assert "The service answered" not in answer.json()["detail"], answer
+    assert settled(one.gateway, "/pay", key).status == 200
+
+
+@pytest.mark.parametrize("protocol", ["h2c-14", "HTTP/2.0", "TLS/1.0", "foo"])
+def test_only_websockets_are_tunnelled(shared, protocol):
+    """A tunnel is a way round the guard, so only WebSockets get one."""
+    path = "/up-" + new_key()
+    shared.gateway.raw(request_bytes("GET", path, [("Connection", "Upgrade"), ("Upgrade", protocol)]))
+    assert shared.provider.seen(path)[0]["Upgrade"] is None
+
+
+@pytest.mark.parametrize("unlock_after", [0.3, 1.5, 4.5, None])
+def test_terminate_behind_a_reload_that_waits(site, unlock_after):
+    """SIGHUP waits for the store, SIGTERM comes behind it, and the store comes
+    back sooner, later, or not at all: hapax ends in good order."""
+    one = site({"timeouts": {"drain": "1s"}})
+    with store_locked(one.gateway) as lock, one.gateway.connect() as idle:
+        check.until(lambda: one.gateway.post().status == 503, "the store is down")
+        idle.send(request_bytes("POST", "/pay", MINE + [("Content-Length", "10")]) + b"1")
+        one.gateway.signal(signal.SIGHUP)
+        time.sleep(0.3)
+        one.gateway.signal(signal.SIGTERM)
+        one.gateway.wait_log("event=draining")
+        if unlock_after is not None:
+            time.sleep(unlock_after)
+            lock.execute("ROLLBACK")
+        try:
+            code = one.gateway.wait(30)
+        except Exception:  # pylint: disable=broad-except
+            code = "still there"
+    one.gateway.check_log()
+    assert code == 0, one.gateway.log()
+
+
+def test_a_slow_reader_is_not_idle(site):
+    """timeouts.keep_alive counts from when the answer is out, not before."""
+    one = site({"limits": {"response_body": "16MiB"}, "timeouts": {"keep_alive": "1s"}})
+    size = 12 << 20
+    with one.gateway.connect(30) as wire:
+        wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        wire.send(one.gateway.request("POST", "/pay", behave=f"big={size}"))
+        answer = wire.head()
+        got = 0
+        try:
+            for n, piece in enumerate(wire.body_pieces(answer, "POST")):
+                got += len(piece)
+                if n < 30:
+                    time.sleep(0.1)
+        except (Closed, ConnectionError):
+            got = "cut off"
+    assert got == size
+
+
+def test_room_for_one_body(site):
+    """A body that limits.request_body allows is not refused for ever by limits.bodies."""
+    one = site({"limits": {"bodies": "1MiB", "request_body": "1MiB"}})
+    answer = one.gateway.post(body=b"x" * 900000)
+    assert answer.status == 200, answer
 
 
 # ---- everything at once ----

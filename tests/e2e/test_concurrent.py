@@ -121,7 +121,8 @@ def test_waiters_are_bounded(site, limits):
     refused = answered(wires, 4)
     for wire in refused:
         answer = wire.answer()
-        check.problem(answer, "overloaded")
+        # The retry is refused, but what it asks for is under way.
+        check.problem(answer, "overloaded", executed="unknown")
         assert check.retry_after(answer) >= 1
     done = first.finish()
     for wire in set(wires) - set(refused):
