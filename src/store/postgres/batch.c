@@ -1,0 +1,349 @@
+/* run(): what one op after the other makes of the operations, in one
+ * transaction, without ever waiting for a row that somebody else has locked.
+ *
+ *  1. Look: rows that will be written for certain (answers, failures, a
+ *     person's word) are locked; all rows are read; the time is asked. One
+ *     round trip. A batch of replays locks nothing and opens no transaction.
+ *  2. A reservation of an existing row may have to write it (another attempt,
+ *     an expired key, a lost lease): those rows are locked and read again.
+ *  3. Decide, in order, in memory. What wrote nothing and rests on nothing
+ *     that this batch writes is told at once: a replay waits for no fsync.
+ *  4. Write and commit, one round trip. An operation that another gateway
+ *     inserted in between is decided again, on its row.
+ *
+ * A row that is there and could not be locked counts as alive: a reservation is
+ * told what the row says, at most "in progress"; a write is put off (its op's
+ * status is HPX_BUSY); a renewal needs no lock, since it has its own table. */
+#include <stdlib.h>
+
+#include "base/step.h"
+#include "store/postgres/driver.h"
+
+/* After this many inserts that came too late, the caller shall try again. */
+#define ROUNDS_MAX 4
+
+struct round {
+	struct hpx_pg_store *s;
+	struct hpx_store_op **ops;
+	size_t count;
+	bool *todo;                /* of each op: it is not settled yet */
+	bool *free;                /* of each op: it may be told before the commit */
+	struct hpx_pg_batch batch;
+	struct hpx_pg_look look;
+	char *problem;
+};
+
+/* ---- 1 and 2: what is there ---- */
+
+static bool needs_lock(const struct hpx_store_op *op)
+{
+	return op->verb != HPX_VERB_RESERVE && op->verb != HPX_VERB_FIND &&
+	       op->verb != HPX_VERB_RENEW;
+}
+
+static bool needs_answer(const struct hpx_store_op *op)
+{
+	return op->verb == HPX_VERB_RESERVE || op->verb == HPX_VERB_RESOLVE ||
+	       op->verb == HPX_VERB_FORGET;
+}
+
+static bool is_todo(const struct round *round, size_t i)
+{
+	return round->ops[i] != NULL && round->todo[i];
+}
+
+static struct hpx_pg_slot *slot_of(struct round *round, size_t i)
+{
+	return hpx_pg_batch_find(&round->batch, hpx_op_id(round->ops[i]));
+}
+
+static enum hpx_status look_first(struct round *round)
+{
+	for (size_t i = 0; i < round->count; i++)
+		if (is_todo(round, i))
+			hpx_pg_batch_add(&round->batch, hpx_op_id(round->ops[i]));
+	hpx_pg_batch_sort(&round->batch);
+	for (size_t i = 0; i < round->count; i++)
+		if (is_todo(round, i)) {
+			slot_of(round, i)->to_read = true;
+			slot_of(round, i)->to_lock |= needs_lock(round->ops[i]);
+		}
+	return hpx_pg_look(round->s, &round->batch, &round->look, round->problem);
+}
+
+/* What the reservation would write, as far as the row can be trusted without
+ * its lock. */
+static bool would_write(const struct hpx_pg_slot *slot, const struct hpx_store_op *op,
+			const struct hpx_moment *now)
+{
+	struct hpx_store_op trial = *op;
+	struct hpx_change change;
+
+	hpx_change_make(&slot->found, &trial, now, false, &change);
+	return change.write != HPX_WRITE_NOTHING;
+}
+
+static enum hpx_status look_closer(struct round *round)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < round->count; i++) {
+		if (!is_todo(round, i) || round->ops[i]->verb != HPX_VERB_RESERVE)
+			continue;
+		struct hpx_pg_slot *slot = slot_of(round, i);
+		if (!slot->stored || slot->locked ||
+		    !would_write(slot, round->ops[i], &round->look.now))
+			continue;
+		slot->to_lock = slot->to_read = any = true;
+	}
+	return any ? hpx_pg_look(round->s, &round->batch, &round->look, round->problem) : HPX_OK;
+}
+
+static enum hpx_status look_answers(struct round *round)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < round->count; i++) {
+		if (!is_todo(round, i) || !needs_answer(round->ops[i]))
+			continue;
+		struct hpx_pg_slot *slot = slot_of(round, i);
+		if (slot->stored && slot->found.readable &&
+		    slot->found.record.state == HPX_STATE_COMPLETED)
+			slot->to_load = any = true;
+	}
+	return any ? hpx_pg_look_answers(round->s, &round->batch, round->problem) : HPX_OK;
+}
+
+static enum hpx_status look(struct round *round)
+{
+	enum hpx_status status = look_first(round);
+
+	if (status == HPX_OK)
+		status = look_closer(round);
+	if (status == HPX_OK)
+		status = look_answers(round);
+	return status;
+}
+
+/* ---- 3: decide ---- */
+
+static bool is_busy(const struct hpx_pg_slot *slot)
+{
+	return slot->stored && !slot->locked;
+}
+
+/* Somebody holds the row: whatever it is about to become, the reservation is
+ * not ours to make. */
+static void count_as_alive(const struct hpx_pg_slot *slot, struct hpx_store_op *op,
+			   struct hpx_change *change)
+{
+	op->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_IN_PROGRESS,
+					      .record = slot->found.record };
+	*change = (struct hpx_change){ .write = HPX_WRITE_NOTHING };
+}
+
+static void copy_answer(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
+{
+	const struct hpx_answer *from = slot->answer != NULL ? slot->answer : slot->kept;
+	struct hpx_change change = { .answer = from };
+
+	if (from == NULL)
+		return;
+	op->replay = hpx_answer_new(op->decision.record.status, from->kept, from->headers,
+				    hpx_change_body(&change));
+	if (op->replay == NULL)
+		op->status = HPX_NOMEM;
+}
+
+/* A replay needs its bytes: where they cannot be read, the outcome counts as
+ * unknown, and nothing is executed. */
+static void load_replay(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
+{
+	if (op->decision.verdict != HPX_VERDICT_REPLAY)
+		return;
+	if (slot->answer == NULL && slot->kept_status == HPX_CORRUPT)
+		hpx_decision_lose_answer(&op->decision);
+	else if (slot->answer == NULL && slot->kept_status != HPX_OK)
+		op->status = slot->kept_status;
+	else
+		copy_answer(slot, op);
+}
+
+/* Before a person's word counts, the answer is part of what must be readable. */
+static struct hpx_found found_by(const struct hpx_pg_slot *slot, const struct hpx_store_op *op)
+{
+	struct hpx_found found = slot->found;
+
+	if ((op->verb == HPX_VERB_RESOLVE || op->verb == HPX_VERB_FORGET) &&
+	    slot->answer == NULL && slot->kept_status == HPX_CORRUPT)
+		found.readable = false;
+	return found;
+}
+
+static void decide(struct round *round, struct hpx_pg_slot *slot, struct hpx_store_op *op)
+{
+	struct hpx_found found = found_by(slot, op);
+	struct hpx_change change;
+
+	if (is_busy(slot) && needs_lock(op)) {
+		op->status = HPX_BUSY;
+		return;
+	}
+	hpx_change_make(&found, op, &round->look.now, false, &change);
+	if (op->status != HPX_OK)
+		return;
+	if (op->verb == HPX_VERB_RESERVE) {
+		if (is_busy(slot) && change.write != HPX_WRITE_NOTHING)
+			count_as_alive(slot, op, &change);
+		load_replay(slot, op);
+	}
+	if (op->status == HPX_OK)
+		hpx_pg_slot_change(&round->batch, slot, &change, op);
+}
+
+/* An attempt that is to begin waits for the end of the run in any case. */
+static bool begins(const struct hpx_store_op *op)
+{
+	return op->verb == HPX_VERB_RESERVE && op->status == HPX_OK &&
+	       (op->decision.verdict == HPX_VERDICT_EXECUTE ||
+		op->decision.verdict == HPX_VERDICT_EXECUTE_AGAIN);
+}
+
+static void decide_all(struct round *round)
+{
+	for (size_t i = 0; i < round->count; i++) {
+		if (!is_todo(round, i))
+			continue;
+		struct hpx_pg_slot *slot = slot_of(round, i);
+		bool written_before = hpx_pg_slot_dirty(slot);
+		decide(round, slot, round->ops[i]);
+		round->free[i] = !written_before && !hpx_pg_slot_dirty(slot) &&
+				 round->ops[i]->status != HPX_BUSY && !begins(round->ops[i]);
+	}
+}
+
+static void release_free(struct round *round)
+{
+	if (round->s->unsure)
+		return;
+	for (size_t i = 0; i < round->count; i++)
+		if (is_todo(round, i) && round->free[i])
+			hpx_store_release(&round->s->base, &round->ops[i]);
+}
+
+/* ---- 4: write ---- */
+
+/* What somebody else inserted first is to be decided anew; how many ops. */
+static size_t keep_lost(struct round *round)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < round->count; i++) {
+		if (!is_todo(round, i))
+			continue;
+		struct hpx_store_op *op = round->ops[i];
+		round->todo[i] = slot_of(round, i)->lost;
+		if (!round->todo[i])
+			continue;
+		left++;
+		hpx_answer_free(op->replay);
+		op->replay = NULL;
+		op->status = HPX_OK;
+		op->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+	}
+	return left;
+}
+
+static enum hpx_status run_round(struct round *round, size_t *ret_left)
+{
+	enum hpx_status status = hpx_pg_batch_init(&round->batch, round->count, round->count);
+
+	if (status != HPX_OK)
+		return status;
+	round->look = (struct hpx_pg_look){ .begun = false };
+	status = look(round);
+	if (status == HPX_OK) {
+		HPX_STEP(batch_begun);
+		decide_all(round);
+		release_free(round);
+		status = hpx_pg_commit(round->s, &round->batch, &round->look, round->problem);
+	} else {
+		hpx_pg_undo(round->s, status);
+	}
+	if (status == HPX_OK)
+		*ret_left = keep_lost(round);
+	hpx_pg_batch_done(&round->batch);
+	return status;
+}
+
+/* Ops about one operation each. */
+static enum hpx_status run_rows(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
+				char *problem)
+{
+	struct round round = { .s = s, .ops = ops, .count = count, .problem = problem };
+	bool *flags = calloc(2 * count, sizeof(*flags));
+	enum hpx_status status = HPX_OK;
+	size_t left = count;
+
+	if (flags == NULL)
+		return HPX_NOMEM;
+	round.todo = flags;
+	round.free = flags + count;
+	memset(round.todo, true, count);
+	for (unsigned i = 0; i < ROUNDS_MAX && left > 0 && status == HPX_OK; i++)
+		status = run_round(&round, &left);
+	if (status == HPX_OK && left > 0) {
+		hpx_store_problem(problem, "other gateways insert the same operations faster");
+		status = HPX_BUSY;
+	}
+	free(flags);
+	/* Alone, it is the op's trouble and not the store's: somebody inserted
+	 * the same operation and does not commit. */
+	if (status == HPX_BUSY && count == 1 && ops[0] != NULL) {
+		ops[0]->status = HPX_BUSY;
+		status = HPX_OK;
+	}
+	return status;
+}
+
+static bool is_about_one(const struct hpx_store_op *op)
+{
+	return op->verb != HPX_VERB_SWEEP && op->verb != HPX_VERB_REAP &&
+	       op->verb != HPX_VERB_RECIPE && op->verb != HPX_VERB_CLOCK;
+}
+
+static enum hpx_status run_other(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+{
+	switch (op->verb) {
+	case HPX_VERB_SWEEP:
+		return hpx_pg_sweep(s, op, problem);
+	case HPX_VERB_REAP:
+		return hpx_pg_reap(s, op, problem);
+	case HPX_VERB_RECIPE:
+		return hpx_pg_put_recipe(s, op, problem);
+	default:
+		return HPX_OK; /* CLOCK: the database's clock is the one that counts */
+	}
+}
+
+/* Ops about many operations come between transactions of the others: they must
+ * see what those wrote. */
+enum hpx_status hpx_pg_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
+			   char *problem)
+{
+	struct hpx_pg_store *s = hpx_pg_of(store);
+	enum hpx_status status = HPX_OK;
+	size_t from = 0;
+
+	while (from < count && status == HPX_OK) {
+		size_t to = from;
+		while (to < count && is_about_one(ops[to]))
+			to++;
+		if (to > from)
+			status = run_rows(s, ops + from, to - from, problem);
+		else
+			status = run_other(s, ops[to++], problem);
+		from = to;
+	}
+	return status;
+}

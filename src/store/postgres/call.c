@@ -1,0 +1,404 @@
+/* Sending calls down a pipeline and taking their results, with a deadline: a
+ * database that does not answer must not hold the committer for ever. Sockets
+ * do not block here, because both sides may have more to say than fits. */
+#include "store/postgres/call.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/store.h"
+
+/* Beyond the server's own statement_timeout (connection.c): it is the server
+ * that should give up first, since it then says what it did. */
+#define ANSWER_MS 15000
+
+static const struct {
+	const char *name;
+	enum hpx_pg_role role;
+	const char *sql;
+} statements[] = {
+#define X(name, role, sql) { "hapax_" #name, HPX_PG_##role, sql },
+	HPX_PG_LIST(X)
+#undef X
+};
+
+const char *hpx_pg_sql(enum hpx_pg_statement statement)
+{
+	return statements[statement].sql;
+}
+
+/* ---- parameters ---- */
+
+void hpx_pg_add_bytes(struct hpx_pg_params *params, struct hpx_span bytes)
+{
+	params->value[params->count] = bytes.ptr;
+	params->length[params->count] = (int)bytes.len;
+	params->count++;
+}
+
+void hpx_pg_add_int8(struct hpx_pg_params *params, int64_t value)
+{
+	char *out = params->number[params->count];
+
+	for (int i = 0; i < 8; i++)
+		out[i] = (char)((uint64_t)value >> (56 - 8 * i));
+	hpx_pg_add_bytes(params, hpx_span(out, 8));
+}
+
+/* ---- trouble ---- */
+
+/* X(SQLSTATE or its class, status) */
+#define SQLSTATE_LIST(X)                                                      \
+	X("55P03", BUSY)        /* lock_not_available */                      \
+	X("40001", BUSY)        /* serialization_failure */                   \
+	X("40P01", BUSY)        /* deadlock_detected */                       \
+	X("57014", TIMEOUT)     /* query_canceled: statement_timeout */       \
+	X("57P", UNAVAILABLE)   /* shutdown, crash, cannot connect now */     \
+	X("08", UNAVAILABLE)    /* connection exceptions */                   \
+	X("25P03", UNAVAILABLE) /* idle_in_transaction_session_timeout */     \
+	X("53100", FULL)                                                      \
+	X("53200", NOMEM)                                                     \
+	X("53300", UNAVAILABLE) /* too_many_connections */                    \
+	X("25006", READ_ONLY)   /* this is no primary any more */             \
+	X("42501", READ_ONLY)   /* insufficient_privilege */                  \
+	X("54", TOO_LARGE)                                                    \
+	X("22", INVALID)                                                      \
+	X("XX", CORRUPT)
+
+enum hpx_status hpx_pg_status_of(const char *sqlstate)
+{
+	static const struct {
+		const char *state;
+		enum hpx_status status;
+	} table[] = {
+#define X(state, status) { state, HPX_##status },
+		SQLSTATE_LIST(X)
+#undef X
+	};
+
+	if (sqlstate == NULL || *sqlstate == '\0')
+		return HPX_UNAVAILABLE;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (strncmp(sqlstate, table[i].state, strlen(table[i].state)) == 0)
+			return table[i].status;
+	return HPX_IO;
+}
+
+void hpx_pg_explain(const char *what, const char *message, char *problem)
+{
+	size_t len;
+
+	hpx_store_problem(problem, "%s: %s", what, message != NULL ? message : "");
+	len = strlen(problem);
+	while (len > 0 && (problem[len - 1] == '\n' || problem[len - 1] == ' '))
+		problem[--len] = '\0';
+	for (size_t i = 0; i < len; i++)
+		if (problem[i] == '\n')
+			problem[i] = ' ';
+}
+
+/* The first trouble is the one to tell; what follows is its consequence. */
+static void fail(struct hpx_pg_pipe *pipe, enum hpx_status status, const char *message)
+{
+	if (pipe->status != HPX_OK)
+		return;
+	pipe->status = status;
+	hpx_pg_explain("PostgreSQL", message, pipe->problem);
+}
+
+static void fail_by_result(struct hpx_pg_pipe *pipe, const PGresult *result)
+{
+	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	char text[HPX_STORE_PROBLEM_SIZE];
+
+	/* The detail of an error can quote a row, the primary message does
+	 * not. */
+	if (primary != NULL)
+		snprintf(text, sizeof(text), "%s (SQLSTATE %s)", primary, state ? state : "?");
+	else
+		snprintf(text, sizeof(text), "%s", PQerrorMessage(pipe->db->conn));
+	fail(pipe, hpx_pg_status_of(state), text);
+}
+
+/* ---- the pipeline ---- */
+
+struct hpx_pg_pipe hpx_pg_pipe(struct hpx_pg_db *db, char *problem)
+{
+	struct hpx_pg_pipe pipe = { .db = db,
+				    .deadline_ms = hpx_clock_boot_ms() + ANSWER_MS,
+				    .problem = problem };
+
+	db->warned = false;
+	if (db->conn == NULL || PQstatus(db->conn) != CONNECTION_OK)
+		fail(&pipe, HPX_UNAVAILABLE, "the connection is lost");
+	return pipe;
+}
+
+void hpx_pg_send(struct hpx_pg_pipe *pipe, enum hpx_pg_statement statement,
+		 const struct hpx_pg_params *params)
+{
+	static const struct hpx_pg_params none;
+	const struct hpx_pg_params *p = params != NULL ? params : &none;
+	int formats[HPX_PG_PARAMS_MAX];
+
+	if (pipe->status != HPX_OK)
+		return;
+	for (int i = 0; i < p->count; i++)
+		formats[i] = 1;
+	if (PQsendQueryPrepared(pipe->db->conn, statements[statement].name, p->count, p->value,
+				p->length, formats, 1) != 1)
+		fail(pipe, HPX_UNAVAILABLE, PQerrorMessage(pipe->db->conn));
+	else
+		pipe->waiting++;
+}
+
+/* Until the socket can be read (or written, where that is wanted too). */
+static bool wait_for(struct hpx_pg_pipe *pipe, bool writing)
+{
+	struct pollfd fd = { .fd = PQsocket(pipe->db->conn),
+			     .events = (short)(POLLIN | (writing ? POLLOUT : 0)) };
+	int64_t left_ms = pipe->deadline_ms - hpx_clock_boot_ms();
+	int ready;
+
+	if (left_ms <= 0 || fd.fd < 0) {
+		fail(pipe, HPX_TIMEOUT, "no answer in time; the connection is given up");
+		return false;
+	}
+	ready = poll(&fd, 1, (int)left_ms);
+	if (ready > 0 && (fd.revents & (POLLIN | POLLHUP | POLLERR)) != 0 &&
+	    PQconsumeInput(pipe->db->conn) != 1) {
+		fail(pipe, HPX_UNAVAILABLE, PQerrorMessage(pipe->db->conn));
+		return false;
+	}
+	return ready >= 0 || errno == EINTR;
+}
+
+void hpx_pg_flush(struct hpx_pg_pipe *pipe)
+{
+	int left = 1;
+
+	while (pipe->status == HPX_OK && left > 0) {
+		left = PQflush(pipe->db->conn);
+		if (left < 0)
+			fail(pipe, HPX_UNAVAILABLE, PQerrorMessage(pipe->db->conn));
+		else if (left > 0 && !wait_for(pipe, true))
+			return;
+	}
+}
+
+static void sync_pipe(struct hpx_pg_pipe *pipe)
+{
+	if (pipe->synced || pipe->db->conn == NULL)
+		return;
+	pipe->synced = true;
+	if (PQpipelineSync(pipe->db->conn) != 1)
+		fail(pipe, HPX_UNAVAILABLE, PQerrorMessage(pipe->db->conn));
+	hpx_pg_flush(pipe);
+}
+
+/* A connection on which results were not taken to the end is of no use. */
+static void give_up(struct hpx_pg_pipe *pipe)
+{
+	hpx_pg_close(pipe->db);
+}
+
+/* The next result or NULL between two calls; false: the connection is given
+ * up. */
+static bool get_result(struct hpx_pg_pipe *pipe, PGresult **ret_result)
+{
+	PGconn *conn = pipe->db->conn;
+
+	while (PQisBusy(conn)) {
+		int left = PQflush(conn);
+		if (left < 0 || !wait_for(pipe, left > 0)) {
+			fail(pipe, HPX_UNAVAILABLE, PQerrorMessage(conn));
+			give_up(pipe);
+			return false;
+		}
+	}
+	*ret_result = PQgetResult(conn);
+	return true;
+}
+
+/* The end of one call's results. */
+static bool skip_null(struct hpx_pg_pipe *pipe)
+{
+	PGresult *result = NULL;
+
+	do {
+		PQclear(result);
+		if (!get_result(pipe, &result))
+			return false;
+	} while (result != NULL);
+	return true;
+}
+
+PGresult *hpx_pg_take(struct hpx_pg_pipe *pipe)
+{
+	PGresult *result = NULL;
+	ExecStatusType kind;
+
+	sync_pipe(pipe);
+	if (pipe->status != HPX_OK || pipe->waiting == 0)
+		return NULL;
+	if (!get_result(pipe, &result))
+		return NULL;
+	kind = PQresultStatus(result);
+	if (kind == PGRES_COMMAND_OK || kind == PGRES_TUPLES_OK) {
+		pipe->waiting--;
+		if (skip_null(pipe))
+			return result;
+		PQclear(result);
+		return NULL;
+	}
+	if (result == NULL)
+		fail(pipe, HPX_UNAVAILABLE, PQerrorMessage(pipe->db->conn));
+	else
+		fail_by_result(pipe, result);
+	PQclear(result);
+	return NULL;
+}
+
+/* Up to the sync's own result; a connection that ends first is closed. */
+static void drain(struct hpx_pg_pipe *pipe)
+{
+	unsigned nothing = 0;
+
+	for (;;) {
+		PGresult *result = NULL;
+		if (!get_result(pipe, &result))
+			return;
+		ExecStatusType kind = PQresultStatus(result);
+		nothing = result == NULL ? nothing + 1 : 0;
+		if (nothing == 0 && kind == PGRES_FATAL_ERROR)
+			fail_by_result(pipe, result);
+		PQclear(result);
+		if (nothing == 0 && kind == PGRES_PIPELINE_SYNC)
+			return;
+		if (PQstatus(pipe->db->conn) != CONNECTION_OK && nothing > 1) {
+			fail(pipe, HPX_UNAVAILABLE, PQerrorMessage(pipe->db->conn));
+			give_up(pipe);
+			return;
+		}
+	}
+}
+
+enum hpx_status hpx_pg_end(struct hpx_pg_pipe *pipe)
+{
+	sync_pipe(pipe);
+	if (pipe->db->conn != NULL && PQstatus(pipe->db->conn) == CONNECTION_OK)
+		drain(pipe);
+	if (pipe->db->conn != NULL && PQstatus(pipe->db->conn) != CONNECTION_OK) {
+		fail(pipe, HPX_UNAVAILABLE, PQerrorMessage(pipe->db->conn));
+		give_up(pipe);
+	}
+	return pipe->status;
+}
+
+/* All results of a plain query; the last one is kept. */
+static PGresult *take_all(struct hpx_pg_pipe *pipe)
+{
+	PGresult *last = NULL;
+	PGresult *result = NULL;
+
+	while (get_result(pipe, &result) && result != NULL) {
+		ExecStatusType kind = PQresultStatus(result);
+		if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK)
+			fail_by_result(pipe, result);
+		PQclear(last);
+		last = result;
+	}
+	return last;
+}
+
+enum hpx_status hpx_pg_query(struct hpx_pg_db *db, const char *sql, int64_t within_ms,
+			     PGresult **ret_result, char *problem)
+{
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(db, problem);
+	PGresult *result = NULL;
+
+	pipe.deadline_ms = hpx_clock_boot_ms() + within_ms;
+	if (pipe.status == HPX_OK && PQsendQuery(db->conn, sql) != 1)
+		fail(&pipe, HPX_UNAVAILABLE, PQerrorMessage(db->conn));
+	if (pipe.status == HPX_OK)
+		result = take_all(&pipe);
+	if (pipe.status == HPX_OK && result != NULL && ret_result != NULL)
+		*ret_result = result;
+	else
+		PQclear(result);
+	return pipe.status;
+}
+
+/* ---- columns ---- */
+
+bool hpx_pg_int(const PGresult *result, int row, int column, int64_t min, int64_t max,
+		int64_t *ret_value)
+{
+	struct hpx_span bytes = hpx_pg_bytes(result, row, column);
+	int64_t value;
+
+	if (bytes.ptr == NULL || bytes.len == 0 || bytes.len > 8)
+		return false;
+	value = (signed char)bytes.ptr[0];
+	for (size_t i = 1; i < bytes.len; i++)
+		value = (int64_t)((uint64_t)value << 8 | (unsigned char)bytes.ptr[i]);
+	if (value < min || value > max)
+		return false;
+	*ret_value = value;
+	return true;
+}
+
+struct hpx_span hpx_pg_bytes(const PGresult *result, int row, int column)
+{
+	if (PQgetisnull(result, row, column))
+		return (struct hpx_span){ NULL, 0 };
+	return hpx_span(PQgetvalue(result, row, column),
+			(size_t)PQgetlength(result, row, column));
+}
+
+bool hpx_pg_fixed(const PGresult *result, int row, int column, void *out, size_t len)
+{
+	struct hpx_span bytes = hpx_pg_bytes(result, row, column);
+
+	if (bytes.ptr == NULL || bytes.len != len)
+		return false;
+	memcpy(out, bytes.ptr, len);
+	return true;
+}
+
+/* ---- preparing ---- */
+
+static void send_prepare(struct hpx_pg_pipe *pipe, int i)
+{
+	if (pipe->status != HPX_OK)
+		return;
+	if (PQsendPrepare(pipe->db->conn, statements[i].name, statements[i].sql, 0, NULL) != 1)
+		fail(pipe, HPX_UNAVAILABLE, PQerrorMessage(pipe->db->conn));
+	else
+		pipe->waiting++;
+}
+
+enum hpx_status hpx_pg_prepare(struct hpx_pg_db *db, enum hpx_pg_role role, char *problem)
+{
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(db, problem);
+
+	if (pipe.status == HPX_OK && PQenterPipelineMode(db->conn) != 1)
+		fail(&pipe, HPX_UNAVAILABLE, PQerrorMessage(db->conn));
+	for (int i = 0; i < HPX_PG_STATEMENT_COUNT; i++)
+		if (statements[i].role == role)
+			send_prepare(&pipe, i);
+	while (pipe.status == HPX_OK && pipe.waiting > 0)
+		PQclear(hpx_pg_take(&pipe));
+	return hpx_pg_end(&pipe);
+}
+
+void hpx_pg_close(struct hpx_pg_db *db)
+{
+	if (db->conn != NULL)
+		PQfinish(db->conn);
+	db->conn = NULL;
+}

@@ -1,0 +1,208 @@
+/* What the files of the PostgreSQL driver share: the store, and the functions
+ * between them. Connections: the writer belongs to whoever calls run() and
+ * recover(); each reader has its own; the connector makes the next writer on a
+ * thread of its own, so that nobody waits for a database that is away. */
+#ifndef HPX_STORE_POSTGRES_DRIVER_H
+#define HPX_STORE_POSTGRES_DRIVER_H
+
+#include <pthread.h>
+
+#include "store/change.h"
+#include "store/postgres/array.h"
+#include "store/postgres/postgres.h"
+
+/* connector.c: one connection under way. */
+struct hpx_pg_connector {
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	pthread_t thread;
+	bool started;                     /* the thread must be joined */
+	bool finished;                    /* under the mutex, like the rest */
+	struct hpx_pg_db db;
+	enum hpx_status status;
+	char problem[HPX_STORE_PROBLEM_SIZE];
+};
+
+struct hpx_pg_store {
+	struct hpx_store base;
+	char *url;                        /* with its password: never shown */
+	bool serve;
+	int64_t event_retention_ms;
+	struct hpx_pg_db writer;
+	/* A commit before now may not be on every node that can become the
+	 * primary: nothing is told until a later one certainly is. */
+	bool unsure;
+	struct hpx_pg_connector connector;
+};
+
+static inline struct hpx_pg_store *hpx_pg_of(struct hpx_store *store)
+{
+	return (struct hpx_pg_store *)store;
+}
+
+/* connection.c */
+enum hpx_status hpx_pg_connect(const char *url, enum hpx_pg_role role, struct hpx_pg_db *db,
+			       char *problem);
+/* "postgres://user@host:port/database": who and where, no password. */
+enum hpx_status hpx_pg_describe(const char *url, char *out, size_t size, char *problem);
+/* What an operator should know about this server; "" where all is well. */
+enum hpx_status hpx_pg_judge_server(struct hpx_pg_db *db, char *warning, size_t size,
+				    char *problem);
+
+/* schema.c, on a connection that is not in pipeline mode yet. */
+struct hpx_pg_schema {
+	unsigned from;
+	unsigned to;
+};
+enum hpx_status hpx_pg_schema_check(struct hpx_pg_db *db, struct hpx_pg_schema *ret_schema,
+				    char *problem);
+enum hpx_status hpx_pg_schema_migrate(struct hpx_pg_db *db, struct hpx_pg_schema *ret_schema,
+				      char *problem);
+
+/* connector.c: HPX_UNAVAILABLE while the new connection is not there yet. */
+enum hpx_status hpx_pg_connector_init(struct hpx_pg_connector *connector);
+void hpx_pg_connector_done(struct hpx_pg_connector *connector);
+enum hpx_status hpx_pg_recover(struct hpx_store *store, char *problem);
+
+/* row.c: between columns and records. */
+#define HPX_PG_DESCRIPTION_COLUMN 18
+#define HPX_PG_RESPONSE_COLUMN (HPX_PG_DESCRIPTION_COLUMN + 6)
+struct hpx_pg_row {
+	struct hpx_found found;
+	bool renewed;                     /* there is a lease row */
+};
+/* Reads columns HPX_PG_SQL_RECORD; `readable` false where they make no record. */
+void hpx_pg_row_read(const PGresult *result, int row, struct hpx_pg_row *ret_row);
+enum hpx_status hpx_pg_description_read(const PGresult *result, int row, struct hpx_arena *arena,
+					struct hpx_description *ret_description);
+/* The columns headers, body, digest from `column` on. HPX_CORRUPT where they
+ * are not this operation's answer. */
+enum hpx_status hpx_pg_answer_read(const PGresult *result, int row, int column,
+				   const struct hpx_record *record,
+				   struct hpx_answer **ret_answer);
+enum hpx_status hpx_pg_answer_digest(const struct hpx_operation_id *id, struct hpx_span headers,
+				     struct hpx_span body, uint8_t ret_digest[HPX_SHA256_SIZE]);
+/* The ids of a result's first column that are 32 bytes, one after the other. */
+bool hpx_pg_id_read(const PGresult *result, int row, struct hpx_operation_id *ret_id);
+
+/* slot.c: the operations that a batch is about, sorted by id, each with what
+ * is known of it and what is to be written. One write per operation, however
+ * many ops concern it. */
+struct hpx_pg_slot {
+	struct hpx_operation_id id;
+	bool stored;                      /* there is a row in the database */
+	bool locked;                      /* and it is ours until the commit */
+	bool renewed;                     /* there is a lease row */
+	struct hpx_found found;           /* as of the op decided last */
+	struct hpx_answer *kept;          /* the stored answer, where it was read */
+	enum hpx_status kept_status;      /* HPX_CORRUPT: it cannot be read */
+	/* To be written. */
+	bool changed;                     /* the operation's row */
+	const struct hpx_store_op *described;  /* by this op's description */
+	const struct hpx_answer *answer;  /* to be stored */
+	bool answer_gone;                 /* to be removed */
+	bool lease;                       /* the renewal is to be stored */
+	bool lease_gone;
+	bool lost;                        /* somebody else inserted it first */
+	/* What the next look at the database is to do with it. */
+	bool to_lock;
+	bool to_read;
+	bool to_load;                     /* its answer */
+};
+
+/* One event to be written. */
+struct hpx_pg_event {
+	struct hpx_record record;
+	const struct hpx_store_op *op;
+	const char *what;
+	const char *reason;
+};
+
+struct hpx_pg_batch {
+	struct hpx_pg_slot *slot;
+	size_t slot_count;
+	struct hpx_pg_event *event;
+	size_t event_count;
+	size_t event_max;
+};
+
+/* Room for that many operations and events. */
+enum hpx_status hpx_pg_batch_init(struct hpx_pg_batch *batch, size_t slots, size_t events);
+void hpx_pg_batch_done(struct hpx_pg_batch *batch);
+/* Ids are added unsorted, with repetitions, then sorted once. */
+void hpx_pg_batch_add(struct hpx_pg_batch *batch, const struct hpx_operation_id *id);
+void hpx_pg_batch_sort(struct hpx_pg_batch *batch);
+/* NULL where it is not in it. */
+struct hpx_pg_slot *hpx_pg_batch_find(struct hpx_pg_batch *batch,
+				      const struct hpx_operation_id *id);
+/* Takes a change over into the slot. */
+void hpx_pg_slot_change(struct hpx_pg_batch *batch, struct hpx_pg_slot *slot,
+			const struct hpx_change *change, const struct hpx_store_op *op);
+/* Whether anything is to be written for it. */
+bool hpx_pg_slot_dirty(const struct hpx_pg_slot *slot);
+
+/* write.c: the batch's writes, sent down the pipe. */
+void hpx_pg_send_ids(struct hpx_pg_pipe *pipe, enum hpx_pg_statement statement,
+		     const struct hpx_pg_batch *batch, bool (*wanted)(const struct hpx_pg_slot *));
+/* True: one was sent, and its result is to be taken. */
+bool hpx_pg_send_inserts(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch);
+/* Slots that somebody else inserted first are marked lost; how many. */
+size_t hpx_pg_take_inserts(struct hpx_pg_pipe *pipe, struct hpx_pg_batch *batch);
+/* Everything but the inserts. */
+void hpx_pg_send_changes(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch);
+
+/* look.c: what the database says of the batch's operations. */
+struct hpx_pg_look {
+	bool begun;                       /* a transaction is open */
+	struct hpx_moment now;
+};
+/* Locks and reads the slots that are marked so, and asks for the time. */
+enum hpx_status hpx_pg_look(struct hpx_pg_store *s, struct hpx_pg_batch *batch,
+			    struct hpx_pg_look *look, char *problem);
+enum hpx_status hpx_pg_look_time(struct hpx_pg_store *s, struct hpx_moment *ret_now, char *problem);
+/* The stored answers of the slots that are marked so. */
+enum hpx_status hpx_pg_look_answers(struct hpx_pg_store *s, struct hpx_pg_batch *batch,
+				    char *problem);
+
+/* commit.c: the end of a transaction. */
+enum hpx_status hpx_pg_commit(struct hpx_pg_store *s, struct hpx_pg_batch *batch,
+			      const struct hpx_pg_look *look, char *problem);
+/* Whatever was begun is undone; the status given is given back. */
+enum hpx_status hpx_pg_undo(struct hpx_pg_store *s, enum hpx_status status);
+
+/* sweep.c: verbs about many operations, a transaction each. */
+enum hpx_status hpx_pg_sweep(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
+enum hpx_status hpx_pg_reap(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
+enum hpx_status hpx_pg_put_recipe(struct hpx_pg_store *s, const struct hpx_store_op *op,
+				  char *problem);
+
+/* batch.c, reader.c, list.c: the driver's slots. */
+enum hpx_status hpx_pg_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
+			   char *problem);
+
+struct hpx_pg_reader {
+	struct hpx_store_reader base;
+	struct hpx_pg_db db;
+	int64_t failed_ms;                /* boot clock: when it last could not connect */
+};
+enum hpx_status hpx_pg_reader_open(struct hpx_store *store, struct hpx_store_reader **ret_reader);
+void hpx_pg_reader_close(struct hpx_store_reader *reader);
+/* One statement of a reader; the result is the caller's to clear. */
+enum hpx_status hpx_pg_ask(struct hpx_store_reader *reader, enum hpx_pg_statement statement,
+			   const struct hpx_pg_params *params, PGresult **ret_result);
+enum hpx_status hpx_pg_find(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
+			    struct hpx_arena *arena, struct hpx_entry *ret_entry,
+			    struct hpx_answer **ret_answer);
+enum hpx_status hpx_pg_recipe(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
+			      struct hpx_arena *arena, struct hpx_span *ret_text);
+enum hpx_status hpx_pg_watch(struct hpx_store_reader *reader, const struct hpx_operation_id *ids,
+			     size_t count, bool *ret_ended);
+enum hpx_status hpx_pg_list(struct hpx_store_reader *reader, const struct hpx_query *query,
+			    struct hpx_arena *arena, struct hpx_entry **ret_entries,
+			    size_t *ret_count);
+enum hpx_status hpx_pg_events(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
+			      struct hpx_arena *arena, struct hpx_event **ret_events,
+			      size_t *ret_count);
+enum hpx_status hpx_pg_stats(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
+
+#endif

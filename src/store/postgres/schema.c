@@ -1,0 +1,112 @@
+/* Which schema the database has, and the steps to this program's. Each step is
+ * one transaction under an advisory lock: gateways that start together apply
+ * it once. */
+#include <stdio.h>
+
+#include "store/postgres/driver.h"
+#include "store/postgres_schema.h"
+
+#define SCHEMA_NUMBER ((unsigned)(sizeof(schema_steps) / sizeof(schema_steps[0])))
+/* "hapax" in ASCII. */
+#define LOCK_SQL "SELECT pg_advisory_xact_lock(448311255416)"
+#define QUESTION_MS 10000
+/* A step on a large table takes its time. */
+#define STEP_MS (60 * 60 * 1000)
+
+static enum hpx_status read_number(struct hpx_pg_db *db, const char *sql, unsigned *ret_number,
+				   char *problem)
+{
+	PGresult *result = NULL;
+	uint64_t number = 0;
+	enum hpx_status status = hpx_pg_query(db, sql, QUESTION_MS, &result, problem);
+
+	if (status != HPX_OK)
+		return status;
+	if (PQntuples(result) != 1 ||
+	    !hpx_span_u64(hpx_span_of(PQgetvalue(result, 0, 0)), 1000000, &number))
+		status = HPX_CORRUPT;
+	PQclear(result);
+	if (status == HPX_OK)
+		*ret_number = (unsigned)number;
+	return status;
+}
+
+static enum hpx_status read_version(struct hpx_pg_db *db, unsigned *ret_version, char *problem)
+{
+	unsigned exists = 0;
+	enum hpx_status status = read_number(
+		db, "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+		    "WHERE n.nspname = 'hapax' AND c.relname = 'schema_version'",
+		&exists, problem);
+
+	*ret_version = 0;
+	if (status == HPX_OK && exists > 0)
+		status = read_number(db,
+				     "SELECT coalesce(max(version), 0) FROM hapax.schema_version",
+				     ret_version, problem);
+	return status;
+}
+
+enum hpx_status hpx_pg_schema_check(struct hpx_pg_db *db, struct hpx_pg_schema *ret_schema,
+				    char *problem)
+{
+	unsigned version = 0;
+	enum hpx_status status = read_version(db, &version, problem);
+
+	if (status != HPX_OK)
+		return status;
+	if (version > SCHEMA_NUMBER) {
+		hpx_store_problem(problem, "the database has schema %u and this hapax knows up to "
+				  "%u: use the newer program that wrote it",
+				  version, SCHEMA_NUMBER);
+		return HPX_UNSUPPORTED;
+	}
+	*ret_schema = (struct hpx_pg_schema){ .from = version, .to = SCHEMA_NUMBER };
+	return HPX_OK;
+}
+
+/* The next step, unless somebody else applied it while we waited. */
+static enum hpx_status apply_next(struct hpx_pg_db *db, unsigned *version, char *problem)
+{
+	char note[96];
+	unsigned found = 0;
+	enum hpx_status status = hpx_pg_query(
+		db, "BEGIN; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; "
+		    "SET LOCAL idle_in_transaction_session_timeout = 0; " LOCK_SQL,
+		STEP_MS, NULL, problem);
+
+	if (status == HPX_OK)
+		status = read_version(db, &found, problem);
+	if (status == HPX_OK && found == *version) {
+		status = hpx_pg_query(db, schema_steps[found], STEP_MS, NULL, problem);
+		snprintf(note, sizeof(note),
+			 "INSERT INTO hapax.schema_version (version) VALUES (%u)", ++found);
+		if (status == HPX_OK)
+			status = hpx_pg_query(db, note, QUESTION_MS, NULL, problem);
+	}
+	if (status == HPX_OK)
+		status = hpx_pg_query(db, "COMMIT", STEP_MS, NULL, problem);
+	if (status == HPX_OK)
+		*version = found;
+	return status;
+}
+
+enum hpx_status hpx_pg_schema_migrate(struct hpx_pg_db *db, struct hpx_pg_schema *ret_schema,
+				      char *problem)
+{
+	char reason[HPX_STORE_PROBLEM_SIZE];
+	unsigned version;
+	enum hpx_status status = hpx_pg_schema_check(db, ret_schema, problem);
+
+	if (status != HPX_OK)
+		return status;
+	version = ret_schema->from;
+	while (status == HPX_OK && version < SCHEMA_NUMBER)
+		status = apply_next(db, &version, problem);
+	if (status == HPX_READ_ONLY) {
+		snprintf(reason, sizeof(reason), "%s", problem);
+		hpx_store_problem(problem, "the schema cannot be brought up to date: %.200s. Run "
+				  "`hapax migrate` as a role that may create it", reason);
+	}
+	return status;
+}

@@ -1,0 +1,145 @@
+/* Every statement the driver runs, prepared when a connection is opened. Tables
+ * are named with their schema, values come as parameters only, and whatever
+ * the gateways run often reaches its rows by the operation's id. */
+#ifndef HPX_STORE_POSTGRES_STATEMENT_H
+#define HPX_STORE_POSTGRES_STATEMENT_H
+
+/* The database's clock, after whatever locks were taken before it is asked. */
+#define HPX_PG_SQL_CLOCK "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+
+/* The columns of a record, with its renewal; row.c reads them in this order. */
+#define HPX_PG_SQL_RECORD                                                         \
+	"o.id, o.state, o.attempt, o.token, o.first, o.fingerprint, "         \
+	"o.recipe, o.tenant_hash, o.owner, o.created, o.changed, o.expires, " \
+	"o.retention, o.lease_until, o.status, o.kept, l.token, l.until"
+#define HPX_PG_SQL_DESCRIPTION "o.tenant, o.scope, o.key, o.method, o.path, o.route"
+#define HPX_PG_SQL_FROM                                                           \
+	" FROM hapax.operation o LEFT JOIN hapax.lease l ON l.id = o.id "
+
+/* The arrays that write.c sends for records, in this order. */
+#define HPX_PG_SQL_ARRAYS                                                         \
+	"$1::bytea[], $2::int2[], $3::int8[], $4::bytea[], $5::bytea[], "     \
+	"$6::bytea[], $7::bytea[], $8::bytea[], $9::int8[], $10::int8[], "    \
+	"$11::int8[], $12::int8[], $13::int8[], $14::int8[], $15::int4[], "   \
+	"$16::bool[]"
+#define HPX_PG_SQL_NAMES                                                          \
+	"id, state, attempt, token, first, fingerprint, recipe, "             \
+	"tenant_hash, owner, created, changed, expires, retention, "          \
+	"lease_until, status, kept"
+#define HPX_PG_SQL_TEXT_ARRAYS(a, b, c, d, e, f)                                  \
+	a "::text[], " b "::text[], " c "::text[], " d "::text[], " e         \
+	  "::text[], " f "::text[]"
+#define HPX_PG_SQL_TEXT_NAMES "tenant, scope, key, method, path, route"
+
+/* X(name, who uses it: WRITER or READER, SQL) */
+#define HPX_PG_LIST(X)                                                        \
+	X(BEGIN, WRITER, "BEGIN ISOLATION LEVEL READ COMMITTED")              \
+	X(COMMIT, WRITER, "COMMIT")                                           \
+	X(ROLLBACK, WRITER, "ROLLBACK")                                       \
+	X(CLOCK, WRITER, "SELECT " HPX_PG_SQL_CLOCK)                              \
+	/* Never waits: a row that somebody else has locked is left out. */   \
+	X(LOCK, WRITER, "SELECT id FROM hapax.operation "                     \
+		"WHERE id = ANY($1::bytea[]) ORDER BY id "                    \
+		"FOR UPDATE SKIP LOCKED")                                     \
+	X(READ, WRITER, "SELECT " HPX_PG_SQL_RECORD HPX_PG_SQL_FROM                   \
+		"WHERE o.id = ANY($1::bytea[])")                              \
+	X(ANSWERS, WRITER, "SELECT id, headers, body, digest "                \
+		"FROM hapax.response WHERE id = ANY($1::bytea[])")            \
+	X(INSERT, WRITER, "INSERT INTO hapax.operation (" HPX_PG_SQL_NAMES ", "   \
+		HPX_PG_SQL_TEXT_NAMES ") SELECT * FROM unnest(" HPX_PG_SQL_ARRAYS ", "\
+		HPX_PG_SQL_TEXT_ARRAYS("$17", "$18", "$19", "$20", "$21", "$22")  \
+		") ON CONFLICT (id) DO NOTHING RETURNING id")                 \
+	X(UPDATE, WRITER, "UPDATE hapax.operation o SET state = n.state, "    \
+		"attempt = n.attempt, token = n.token, first = n.first, "     \
+		"fingerprint = n.fingerprint, recipe = n.recipe, "            \
+		"tenant_hash = n.tenant_hash, owner = n.owner, "              \
+		"created = n.created, changed = n.changed, "                  \
+		"expires = n.expires, retention = n.retention, "              \
+		"lease_until = n.lease_until, status = n.status, "            \
+		"kept = n.kept FROM unnest(" HPX_PG_SQL_ARRAYS ") "               \
+		"AS n (" HPX_PG_SQL_NAMES ") WHERE o.id = n.id")                  \
+	X(DESCRIBE, WRITER, "UPDATE hapax.operation o SET "                   \
+		"tenant = n.tenant, scope = n.scope, key = n.key, "           \
+		"method = n.method, path = n.path, route = n.route "          \
+		"FROM unnest($1::bytea[], "                                   \
+		HPX_PG_SQL_TEXT_ARRAYS("$2", "$3", "$4", "$5", "$6", "$7")        \
+		") AS n (id, " HPX_PG_SQL_TEXT_NAMES ") WHERE o.id = n.id")       \
+	X(REMOVE, WRITER, "DELETE FROM hapax.operation "                      \
+		"WHERE id = ANY($1::bytea[])")                                \
+	X(PUT_ANSWERS, WRITER, "INSERT INTO hapax.response (id, headers, "    \
+		"body, digest) SELECT * FROM unnest($1::bytea[], "            \
+		"$2::bytea[], $3::bytea[], $4::bytea[]) "                     \
+		"ON CONFLICT (id) DO UPDATE SET headers = excluded.headers, " \
+		"body = excluded.body, digest = excluded.digest")             \
+	X(REMOVE_ANSWERS, WRITER, "DELETE FROM hapax.response "               \
+		"WHERE id = ANY($1::bytea[])")                                \
+	X(PUT_LEASES, WRITER, "INSERT INTO hapax.lease (id, token, until) "   \
+		"SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int8[]) " \
+		"ON CONFLICT (id) DO UPDATE SET token = excluded.token, "     \
+		"until = excluded.until")                                     \
+	X(REMOVE_LEASES, WRITER, "DELETE FROM hapax.lease "                   \
+		"WHERE id = ANY($1::bytea[])")                                \
+	X(PUT_EVENTS, WRITER, "INSERT INTO hapax.event (id, at, attempt, "    \
+		"what, actor, reason, status) SELECT * FROM "                 \
+		"unnest($1::bytea[], $2::int8[], $3::int8[], $4::text[], "    \
+		"$5::text[], $6::text[], $7::int4[])")                        \
+	/* Something in the log to wait for, where a batch writes nothing:    \
+	 * once it is safe, so is every commit before it. */                  \
+	X(MARK, WRITER, "SELECT pg_logical_emit_message(true, 'hapax', '')")  \
+	X(LOST, WRITER, "SELECT o.id FROM hapax.operation o "                 \
+		"WHERE o.state = 1 AND o.lease_until <= $1::int8 AND "        \
+		"NOT EXISTS (SELECT 1 FROM hapax.lease l WHERE l.id = o.id "  \
+		"AND l.token = o.token AND l.until > $1::int8) "              \
+		"ORDER BY o.lease_until LIMIT $2::int8 "                      \
+		"FOR UPDATE OF o SKIP LOCKED")                                \
+	X(REAP, WRITER, "WITH gone AS (DELETE FROM hapax.operation "          \
+		"WHERE id = ANY(ARRAY(SELECT id FROM hapax.operation "        \
+		"WHERE expires <= $1::int8 AND state IN (2, 3) "              \
+		"ORDER BY expires LIMIT $2::int8 FOR UPDATE SKIP LOCKED)) "   \
+		"RETURNING id), answers AS (DELETE FROM hapax.response r "    \
+		"USING gone g WHERE r.id = g.id), leases AS (DELETE FROM "    \
+		"hapax.lease l USING gone g WHERE l.id = g.id) "              \
+		"SELECT count(*) FROM gone")                                  \
+	X(REAP_EVENTS, WRITER, "DELETE FROM hapax.event WHERE ctid = "        \
+		"ANY(ARRAY(SELECT ctid FROM hapax.event "                     \
+		"WHERE at <= $1::int8 ORDER BY at LIMIT $2::int8 "            \
+		"FOR UPDATE SKIP LOCKED))")                                   \
+	X(PUT_RECIPE, WRITER, "INSERT INTO hapax.recipe (id, text) "          \
+		"VALUES ($1::bytea, $2::bytea) ON CONFLICT (id) DO NOTHING")  \
+	X(FIND, READER, "SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION ", "  \
+		"r.id, r.headers, r.body, r.digest" HPX_PG_SQL_FROM               \
+		"LEFT JOIN hapax.response r ON r.id = o.id "                  \
+		"WHERE o.id = $1::bytea")                                     \
+	X(RECIPE, READER, "SELECT text FROM hapax.recipe "                    \
+		"WHERE id = $1::bytea")                                       \
+	X(EVENTS, READER, "SELECT at, attempt, what, actor, reason, status "  \
+		"FROM hapax.event WHERE id = $1::bytea ORDER BY seq")         \
+	X(LIST, READER, "SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION       \
+		HPX_PG_SQL_FROM "WHERE ($1::int8 < 0 OR o.state = $1::int8) "     \
+		"AND ($2::bytea IS NULL OR "                                  \
+		"o.key = convert_from($2::bytea, 'UTF8')) "                   \
+		"AND ($3::int8 = 0 OR o.changed < $3::int8) "                 \
+		"ORDER BY o.changed DESC, o.created DESC LIMIT $4::int8")     \
+	X(COUNTS, READER, "SELECT "                                           \
+		"(SELECT count(*) FROM hapax.operation WHERE state = 1), "    \
+		"(SELECT count(*) FROM hapax.operation WHERE state = 2), "    \
+		"(SELECT count(*) FROM hapax.operation "                      \
+		"WHERE expires IS NOT NULL), "                                \
+		"(SELECT count(*) FROM hapax.operation WHERE state = 4), "    \
+		"(SELECT min(changed) FROM hapax.operation WHERE state = 4)") \
+	X(WATCH, READER, "SELECT id FROM hapax.operation "                    \
+		"WHERE id = ANY($1::bytea[]) AND state = 1")
+
+enum hpx_pg_role { HPX_PG_WRITER, HPX_PG_READER };
+
+enum hpx_pg_statement {
+#define X(name, role, sql) HPX_PG_##name,
+	HPX_PG_LIST(X)
+#undef X
+	HPX_PG_STATEMENT_COUNT
+};
+
+/* The SQL of a statement, for tests that look at its plan. */
+const char *hpx_pg_sql(enum hpx_pg_statement statement);
+
+#endif

@@ -1,0 +1,325 @@
+/* Shows that on PostgreSQL no batch waits for a row that an application holds,
+ * that no application is ever the victim of a deadlock with a gateway, and that
+ * every hot statement reaches its rows by an index. */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "cluster.h"
+#include "store/committer.h"
+#include "store/postgres/statement.h"
+
+enum { BODY = 1, A = 11, B = 12 };
+
+/* An application's open transaction that holds the row of this key. */
+static void hold(PGconn *app, unsigned key)
+{
+	struct hpx_operation_id id = id_of(key);
+	char hex[2 * HPX_OPERATION_ID_SIZE + 1], sql[256];
+
+	hpx_hex_encode(id.bytes, sizeof(id.bytes), hex);
+	snprintf(sql, sizeof(sql),
+		 "SELECT 1 FROM hapax.operation WHERE id = '\\x%s' FOR UPDATE", hex);
+	PQclear(cluster_ask(app, sql));
+}
+
+static void end(PGconn *app)
+{
+	PQclear(cluster_ask(app, "COMMIT"));
+	PQfinish(app);
+}
+
+static PGconn *begin(void)
+{
+	PGconn *app = cluster_connect();
+
+	PQclear(cluster_ask(app, "BEGIN"));
+	return app;
+}
+
+/* Bring a key into a state and hold it; what a reservation then gets. */
+static void a_held_row_counts_as_alive(void **state)
+{
+	static const struct {
+		enum hpx_verb verb;      /* ends the first attempt; RESERVE: none does */
+		const char *verdict;
+	} rows[] = {
+		{ HPX_VERB_RESERVE, "in_progress" },
+		{ HPX_VERB_COMPLETE, "replay" },
+		{ HPX_VERB_LOSE, "unknown" },
+		{ HPX_VERB_FAIL, "in_progress" },
+	};
+	struct fixture *f = *state;
+
+	for (unsigned key = 0; key < sizeof(rows) / sizeof(rows[0]); key++) {
+		PGconn *app = begin();
+		assert_string_equal(reserve(f, key, BODY, A), "created");
+		if (rows[key].verb == HPX_VERB_COMPLETE)
+			complete(f, key, A, "x");
+		else if (rows[key].verb != HPX_VERB_RESERVE)
+			act(f, rows[key].verb, key, A);
+		hold(app, key);
+		assert_string_equal(reserve(f, key, BODY, B), rows[key].verdict);
+		end(app);
+	}
+	assert_string_equal(reserve(f, 3, BODY, B), "retried");
+}
+
+/* A lost lease and an expired record are not touched either while held. */
+static void a_held_row_is_neither_swept_nor_reaped(void **state)
+{
+	struct fixture *f = *state;
+	PGconn *app = begin();
+
+	reserve(f, 1, BODY, A);
+	reserve(f, 2, BODY, A);
+	complete(f, 2, A, "x");
+	hold(app, 1);
+	hold(app, 2);
+	advance(f, RETENTION_MS + 1);
+	assert_int_equal(sweep(f), 0);
+	assert_int_equal(reap(f), 0);
+	assert_string_equal(reserve(f, 1, BODY, B), "in_progress");
+	assert_string_equal(reserve(f, 2, BODY, B), "in_progress");
+	end(app);
+	assert_int_equal(sweep(f), 1);
+	assert_int_equal(reap(f), 1);
+}
+
+static void other_keys_are_not_slowed(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_answer answer = { .status = 200, .kept = true, .body = HPX_SPAN("y") };
+	struct hpx_ask asks[2] = { ask_of(f->store, 1, BODY, B), ask_of(f->store, 3, BODY, B) };
+	struct hpx_store_op ops[5] = { op_of(HPX_VERB_COMPLETE, 1, A), op_of(HPX_VERB_RENEW, 1, A),
+				       op_of(HPX_VERB_RESERVE, 1, B), op_of(HPX_VERB_RESERVE, 3, B),
+				       op_of(HPX_VERB_COMPLETE, 2, A) };
+	struct hpx_store_op *batch[5] = { &ops[0], &ops[1], &ops[2], &ops[3], &ops[4] };
+	PGconn *app = begin();
+
+	reserve(f, 1, BODY, A);
+	reserve(f, 2, BODY, A);
+	hold(app, 1);
+	ops[0].answer = ops[4].answer = &answer;
+	ops[2].ask = &asks[0];
+	ops[3].ask = &asks[1];
+	assert_status(hpx_store_run(f->store, batch, 5, NULL), HPX_OK);
+	assert_status(ops[0].status, HPX_BUSY);
+	assert_status(ops[1].status, HPX_OK);
+	assert_string_equal(hpx_verdict_name(ops[2].decision.verdict), "in_progress");
+	assert_string_equal(hpx_verdict_name(ops[3].decision.verdict), "created");
+	assert_status(ops[4].status, HPX_OK);
+	end(app);
+	assert_string_equal(state_of(f, 1), "in_progress");
+	assert_string_equal(state_of(f, 2), "completed");
+}
+
+static void an_answer_waits_for_the_application_and_is_stored(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_answer answer = { .status = 200, .kept = true, .body = HPX_SPAN("late") };
+	struct hpx_committer_options options = { .store = f->store, .probe_ms = 5 };
+	struct hpx_committer *committer;
+	struct hpx_store_op held = op_of(HPX_VERB_COMPLETE, 1, A);
+	struct hpx_store_op other = op_of(HPX_VERB_COMPLETE, 2, A);
+	PGconn *app = begin();
+
+	reserve(f, 1, BODY, A);
+	reserve(f, 2, BODY, A);
+	hold(app, 1);
+	assert_status(hpx_committer_start(&options, &committer), HPX_OK);
+	held.answer = other.answer = &answer;
+	hpx_committer_submit(committer, &held);
+	hpx_committer_submit_wait(committer, &other);
+	assert_status(other.status, HPX_OK);
+	assert_string_equal(state_of(f, 1), "in_progress");
+	end(app);
+	hpx_committer_stop(committer, 10000);
+	hpx_committer_free(committer);
+	assert_status(held.status, HPX_OK);
+	assert_string_equal(body_of(f, 1), "late");
+}
+
+/* An application (or a gateway that was stopped) has inserted the operation
+ * and does not commit: only that key is refused, and soon. */
+static void an_insert_under_way_holds_up_its_own_key_only(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_operation_id id = id_of(1);
+	char sql[512], hex[2 * HPX_OPERATION_ID_SIZE + 1];
+	PGconn *app = begin();
+
+	hpx_hex_encode(id.bytes, sizeof(id.bytes), hex);
+	snprintf(sql, sizeof(sql),
+		 "INSERT INTO hapax.operation SELECT '\\x%s', 1, 1, decode(repeat('01', 16), 'hex'),"
+		 " decode(repeat('01', 16), 'hex'), sha256(''), decode(repeat('01', 16), 'hex'),"
+		 " sha256(''), 1, 1, 1, NULL, 1, 1, 0, false, '', '', '', '', '', ''", hex);
+	PQclear(cluster_ask(app, sql));
+	assert_string_equal(reserve(f, 1, BODY, B), "BUSY");
+	assert_string_equal(reserve(f, 2, BODY, B), "created");
+	end(app);
+	assert_string_equal(reserve(f, 1, BODY, B), "refingerprint");
+}
+
+/* ---- a ring of waits ---- */
+
+#define RING_KEYS 4
+
+struct ring {
+	_Atomic bool over;
+	_Atomic unsigned transactions;
+	char trouble[256];
+};
+
+/* Takes two rows, in the order that applications agreed on. */
+static void *application_main(void *user)
+{
+	struct ring *ring = user;
+	PGconn *app = cluster_connect();
+
+	for (unsigned i = 0; !atomic_load(&ring->over); i++) {
+		PGresult *result = PQexec(app, "BEGIN; SELECT 1 FROM hapax.operation WHERE id = "
+					       "(SELECT id FROM hapax.operation ORDER BY id LIMIT 1) "
+					       "FOR UPDATE; "
+					       "SELECT 1 FROM hapax.operation WHERE id = "
+					       "(SELECT id FROM hapax.operation ORDER BY id DESC LIMIT 1) "
+					       "FOR UPDATE; "
+					       "UPDATE hapax.operation SET route = route || 'x' "
+					       "WHERE length(route) < 20; COMMIT");
+		if (PQresultStatus(result) != PGRES_COMMAND_OK)
+			snprintf(ring->trouble, sizeof(ring->trouble), "%s", PQerrorMessage(app));
+		PQclear(result);
+		atomic_fetch_add(&ring->transactions, 1);
+		if (ring->trouble[0] != '\0')
+			break;
+	}
+	PQfinish(app);
+	return NULL;
+}
+
+static void run_mixed_batch(struct fixture *f, unsigned round)
+{
+	struct hpx_ask asks[RING_KEYS];
+	struct hpx_store_op ops[2 * RING_KEYS], *batch[2 * RING_KEYS];
+
+	for (unsigned i = 0; i < RING_KEYS; i++) {
+		unsigned key = round % 2 ? i : RING_KEYS - 1 - i;
+		asks[i] = ask_of(f->store, key, BODY, 1000 + round * RING_KEYS + i);
+		ops[2 * i] = op_of(HPX_VERB_RESERVE, key, 1000 + round * RING_KEYS + i);
+		ops[2 * i].ask = &asks[i];
+		ops[2 * i + 1] = op_of(HPX_VERB_FAIL, key, 1000 + round * RING_KEYS + i);
+	}
+	for (unsigned i = 0; i < 2 * RING_KEYS; i++)
+		batch[i] = &ops[i];
+	assert_status(hpx_store_run(f->store, batch, 2 * RING_KEYS, NULL), HPX_OK);
+}
+
+static void no_application_is_a_deadlocks_victim(void **state)
+{
+	struct fixture *f = *state;
+	struct ring ring = { .over = false };
+	pthread_t threads[2];
+	int64_t slowest_ms = 0;
+
+	cluster_sql("ALTER DATABASE postgres SET deadlock_timeout = '20ms'");
+	fixture_reopen(f);
+	run_mixed_batch(f, 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, application_main, &ring), 0);
+	for (unsigned round = 1; round < 400; round++) {
+		int64_t begun_ms = hpx_clock_boot_ms();
+		run_mixed_batch(f, round);
+		if (hpx_clock_boot_ms() - begun_ms > slowest_ms)
+			slowest_ms = hpx_clock_boot_ms() - begun_ms;
+	}
+	atomic_store(&ring.over, true);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	cluster_sql("ALTER DATABASE postgres RESET deadlock_timeout");
+	print_message("%u application transactions, slowest batch %lld ms\n",
+		      atomic_load(&ring.transactions), (long long)slowest_ms);
+	assert_string_equal(ring.trouble, "");
+	assert_true(atomic_load(&ring.transactions) > 0);
+}
+
+/* ---- plans ---- */
+
+static void fill_tables(void)
+{
+	cluster_sql("INSERT INTO hapax.operation SELECT sha256(int4send(n)), 1 + n % 4, 1, "
+		    "substr(sha256(int4send(n)), 1, 16), substr(sha256(int4send(n)), 1, 16), "
+		    "sha256(''), substr(sha256(''), 1, 16), sha256(''), n, n, n, "
+		    "CASE WHEN n % 4 IN (1, 2) THEN n + 1 END, 1, n, 0, false, "
+		    "'t', 's', 'k', 'POST', '/p', 'r' FROM generate_series(1, 100000) n");
+	cluster_sql("INSERT INTO hapax.response SELECT id, '', '', sha256('') FROM hapax.operation");
+	cluster_sql("INSERT INTO hapax.lease SELECT id, token, 1 FROM hapax.operation "
+		    "WHERE state = 1");
+	cluster_sql("INSERT INTO hapax.recipe SELECT substr(sha256(int4send(n)), 1, 16), '' "
+		    "FROM generate_series(1, 10000) n");
+	cluster_sql("INSERT INTO hapax.event (id, at, attempt, what, actor, reason, status) "
+		    "SELECT id, created, 1, 'w', 'a', 'r', 0 FROM hapax.operation");
+	cluster_sql("ANALYZE hapax.operation, hapax.response, hapax.lease, hapax.recipe, "
+		    "hapax.event");
+}
+
+/* The generic plan, as it is made for parameters that nobody knows. */
+static PGresult *explain(PGconn *conn, enum hpx_pg_statement statement)
+{
+	char sql[8192], arguments[128] = "";
+	PGresult *result;
+
+	snprintf(sql, sizeof(sql), "DEALLOCATE ALL; PREPARE p AS %s", hpx_pg_sql(statement));
+	PQclear(cluster_ask(conn, sql));
+	result = cluster_ask(conn, "SELECT repeat('NULL,', coalesce(cardinality(parameter_types), "
+				   "0)) FROM pg_prepared_statements WHERE name = 'p'");
+	snprintf(arguments, sizeof(arguments), "%s", PQgetvalue(result, 0, 0));
+	PQclear(result);
+	if (arguments[0] != '\0')
+		arguments[strlen(arguments) - 1] = '\0';
+	snprintf(sql, sizeof(sql), "EXPLAIN EXECUTE p%s%s%s", arguments[0] ? "(" : "", arguments,
+		 arguments[0] ? ")" : "");
+	return cluster_ask(conn, sql);
+}
+
+static void every_hot_plan_is_an_index_lookup(void **state)
+{
+	static const enum hpx_pg_statement hot[] = {
+		HPX_PG_LOCK, HPX_PG_READ, HPX_PG_ANSWERS, HPX_PG_INSERT, HPX_PG_UPDATE,
+		HPX_PG_DESCRIBE, HPX_PG_REMOVE, HPX_PG_PUT_ANSWERS, HPX_PG_REMOVE_ANSWERS,
+		HPX_PG_PUT_LEASES, HPX_PG_REMOVE_LEASES, HPX_PG_PUT_EVENTS, HPX_PG_LOST,
+		HPX_PG_REAP, HPX_PG_REAP_EVENTS, HPX_PG_PUT_RECIPE, HPX_PG_FIND, HPX_PG_RECIPE,
+		HPX_PG_EVENTS, HPX_PG_WATCH };
+	PGconn *conn = cluster_connect();
+
+	(void)state;
+	fill_tables();
+	PQclear(cluster_ask(conn, "SET search_path = pg_catalog; "
+				  "SET plan_cache_mode = force_generic_plan"));
+	for (size_t i = 0; i < sizeof(hot) / sizeof(hot[0]); i++) {
+		PGresult *plan = explain(conn, hot[i]);
+		for (int line = 0; line < PQntuples(plan); line++) {
+			const char *text = PQgetvalue(plan, line, 0);
+			if (strstr(text, "Seq Scan") != NULL)
+				fail_msg("%s: %s", hpx_pg_sql(hot[i]), text);
+		}
+		PQclear(plan);
+	}
+	PQfinish(conn);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_POSTGRES(a_held_row_counts_as_alive),
+		ON_POSTGRES(a_held_row_is_neither_swept_nor_reaped),
+		ON_POSTGRES(other_keys_are_not_slowed),
+		ON_POSTGRES(an_answer_waits_for_the_application_and_is_stored),
+		ON_POSTGRES(an_insert_under_way_holds_up_its_own_key_only),
+		ON_POSTGRES(no_application_is_a_deadlocks_victim),
+		ON_POSTGRES(every_hot_plan_is_an_index_lookup),
+	};
+	return run_on_drivers("lock", tests);
+}
