@@ -2,6 +2,7 @@
  * `hapax serve` does the same when it starts; this is for those who want to do
  * it beforehand, or to create the store for a service that may not. */
 #include "cli/cli.h"
+#include "store/postgres/postgres.h"
 #include "store/sqlite/sqlite.h"
 
 #define DEFAULT_STORE "sqlite:hapax.db"
@@ -10,6 +11,11 @@ static int complain(const char *problem, enum hpx_status status)
 {
 	fprintf(stderr, "hapax migrate: %s\n", *problem ? problem : hpx_status_text(status));
 	return HPX_EXIT_FAILED;
+}
+
+static bool is_file(const struct hpx_store_options *options)
+{
+	return hpx_span_starts(options->url, HPX_SPAN("sqlite:"));
 }
 
 /* A store opens only when its schema is the one that this program needs. */
@@ -21,25 +27,32 @@ static int check(const struct hpx_store_options *options)
 
 	if (status != HPX_OK)
 		return complain(problem, status);
+	printf("%s is up to date\n", is_file(options) ? options->url.ptr : store->description);
 	hpx_store_close(store);
-	printf("%.*s is up to date\n", HPX_SPAN_ARG(options->url));
 	return HPX_EXIT_OK;
 }
 
 static int migrate(const struct hpx_store_options *options)
 {
 	char problem[HPX_STORE_PROBLEM_SIZE] = "";
+	/* A database's address without its password; a file's as it was given. */
+	char description[PATH_MAX + 16];
 	unsigned from = 0, to = 0;
-	enum hpx_status status = hpx_store_sqlite_migrate(options, &from, &to, problem);
+	enum hpx_status status;
 
+	snprintf(description, sizeof(description), "%.*s", HPX_SPAN_ARG(options->url));
+	if (is_file(options))
+		status = hpx_store_sqlite_migrate(options, &from, &to, problem);
+	else
+		status = hpx_store_postgres_migrate(options, &from, &to, description, problem);
 	if (status != HPX_OK)
 		return complain(problem, status);
 	if (from == to)
-		printf("%.*s is up to date: schema %u\n", HPX_SPAN_ARG(options->url), to);
+		printf("%s is up to date: schema %u\n", description, to);
 	else if (from == 0)
-		printf("%.*s is new: schema %u\n", HPX_SPAN_ARG(options->url), to);
+		printf("%s is new: schema %u\n", description, to);
 	else
-		printf("%.*s: schema %u → %u\n", HPX_SPAN_ARG(options->url), from, to);
+		printf("%s: schema %u → %u\n", description, from, to);
 	return HPX_EXIT_OK;
 }
 
@@ -53,7 +66,8 @@ int hpx_cli_migrate(int argc, char **argv)
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax migrate [--store URL] [--check]",
 		.about = "Brings the schema of a store up to date, and creates the store if it is absent.\n"
-			 "No hapax may serve it meanwhile.",
+			 "No hapax may serve a sqlite: file meanwhile; gateways on a postgres:// database\n"
+			 "may go on.",
 		.flags = flags,
 		.flag_count = sizeof(flags) / sizeof(flags[0]),
 	};
@@ -63,8 +77,9 @@ int hpx_cli_migrate(int argc, char **argv)
 		return code;
 	struct hpx_store_options options = { .url = hpx_span_of(url ? url : DEFAULT_STORE),
 					     .create = only_check == NULL };
-	if (!hpx_span_starts(options.url, HPX_SPAN("sqlite:"))) {
-		fprintf(stderr, "hapax migrate: only a sqlite: store has a schema, not %s\n", url);
+	if (!is_file(&options) && !hpx_span_starts(options.url, HPX_SPAN("postgres"))) {
+		fprintf(stderr, "hapax migrate: only sqlite:PATH and postgres://… stores have a "
+				"schema\n");
 		return HPX_EXIT_USAGE;
 	}
 	return only_check != NULL ? check(&options) : migrate(&options);

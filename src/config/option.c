@@ -48,8 +48,10 @@ static const struct hpx_option options[] = {
 		  "keys." },
 	{ "store", HPX_OPTION_STORE, GLOBAL(store), .standard = "sqlite:hapax.db",
 	  .example = "sqlite:/var/lib/hapax/hapax.db", .flag = "store", .flag_value = "URL",
-	  .text = "Where operations are kept: sqlite:PATH. A relative path counts from the "
-		  "directory that hapax is started in. (memory: keeps them until hapax stops, "
+	  .text = "Where operations are kept: sqlite:PATH, one gateway's own file (a relative "
+		  "path counts from the directory that hapax is started in), or "
+		  "postgres://user@host/database, one database that any number of gateways "
+		  "share; a password is better kept in PGPASSFILE. (memory: keeps them until hapax stops, "
 		  "for trying things out.)" },
 	{ "store_create", HPX_OPTION_CHOICE, GLOBAL(store_create), .standard = "always",
 	  CHOICES("never", "always"),

@@ -63,17 +63,29 @@ static enum hpx_status read_token(const struct hpx_option *option, struct hpx_sp
 	return put_text(option, text, arena, base);
 }
 
-/* A store's URL can carry a password one day: it is never shown. */
+/* Something behind the scheme; the driver reads the rest. */
+static bool is_postgres(struct hpx_span text)
+{
+	static const struct hpx_span schemes[] = { HPX_SPAN_INIT("postgres://"),
+						   HPX_SPAN_INIT("postgresql://") };
+
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+		if (hpx_span_starts(text, schemes[i]) && text.len > schemes[i].len)
+			return true;
+	return false;
+}
+
+/* A store's URL can carry a password: it is never shown. */
 static enum hpx_status read_store(const struct hpx_option *option, struct hpx_span text,
 				  struct hpx_arena *arena, void *base, char *problem)
 {
 	struct hpx_span scheme = HPX_SPAN("sqlite:");
 	bool file = hpx_span_starts(text, scheme) && text.len > scheme.len;
 
-	if (!file && !hpx_span_eq(text, HPX_SPAN("memory:")))
+	if (!file && !is_postgres(text) && !hpx_span_eq(text, HPX_SPAN("memory:")))
 		return hpx_value_refuse(
 			problem, "is no store that this version knows: write sqlite:PATH, "
-				 "e.g. sqlite:hapax.db");
+				 "e.g. sqlite:hapax.db, or postgres://user@host/database");
 	return put_text(option, text, arena, base);
 }
 

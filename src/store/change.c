@@ -62,6 +62,11 @@ static void make_reserve(const struct hpx_found *found, struct hpx_store_op *op,
 		return;
 	bool begins = decision->verdict == HPX_VERDICT_EXECUTE ||
 		      decision->verdict == HPX_VERDICT_EXECUTE_AGAIN;
+	if (begins && op->look) {
+		op->status = HPX_NOT_FOUND;
+		*decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+		return;
+	}
 	if (begins && space_low) {
 		op->status = HPX_FULL;
 		*decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };

@@ -18,6 +18,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "store/watcher.h"
 
 #define BATCH_DEFAULT 256
 #define PROBE_DEFAULT_MS 250
@@ -49,6 +50,7 @@ struct hpx_committer {
 	unsigned failures;         /* ops in a row that failed alone */
 	int64_t probe_ms;          /* when the store is asked again */
 	char problem[HPX_STORE_PROBLEM_SIZE];
+	struct hpx_watcher *watcher;   /* NULL: nobody else ends attempts */
 	/* For anybody. */
 	_Atomic bool healthy;
 };
@@ -146,6 +148,16 @@ static bool is_question(const struct hpx_store_op *op)
 	return op->verb == HPX_VERB_RESERVE || op->verb == HPX_VERB_FIND;
 }
 
+/* The store took the batch. An op that found its row held by somebody else has
+ * done nothing, and carries something that must not be lost. */
+static void conclude(struct hpx_committer *c, struct hpx_store_op *op)
+{
+	if (op->status == HPX_BUSY && !is_question(op))
+		put_off(c, op);
+	else
+		settle(c, op);
+}
+
 /* The op itself is what the store cannot take; another try changes nothing. */
 static bool is_permanent(enum hpx_status status)
 {
@@ -233,7 +245,8 @@ static bool run_alone(struct hpx_committer *c, struct hpx_store_op *op)
 
 	if (status == HPX_OK) {
 		go_up(c);
-		settle(c, op);
+		if (op != NULL) /* it was not released before the commit */
+			conclude(c, op);
 		return true;
 	}
 	c->failures++;
@@ -241,7 +254,8 @@ static bool run_alone(struct hpx_committer *c, struct hpx_store_op *op)
 	 * failure finds it in healthy() already. */
 	if (recover(c) && c->failures >= FAILURES_UNTIL_DOWN)
 		go_down(c, status);
-	fail(c, op, status);
+	if (op != NULL)
+		fail(c, op, status);
 	return false;
 }
 
@@ -275,7 +289,7 @@ static void run_batch(struct hpx_committer *c, size_t count)
 	go_up(c);
 	for (size_t i = 0; i < count; i++)
 		if (c->batch[i] != NULL)
-			settle(c, c->batch[i]);
+			conclude(c, c->batch[i]);
 }
 
 /* The first op is the probe when it is time for one; what follows goes the
@@ -422,6 +436,19 @@ static void done_sync(struct hpx_committer *c)
 	pthread_mutex_destroy(&c->mutex);
 }
 
+static bool start_threads(struct hpx_committer *c)
+{
+	struct hpx_store *store = c->options.store;
+
+	if (c->options.waitlist != NULL && store->driver->watch != NULL &&
+	    hpx_watcher_start(store, c->options.waitlist, &c->watcher) != HPX_OK)
+		return false;
+	if (hpx_thread_start(&c->thread, committer_main, c) == HPX_OK)
+		return true;
+	hpx_watcher_stop(c->watcher);
+	return false;
+}
+
 enum hpx_status hpx_committer_start(const struct hpx_committer_options *options,
 				    struct hpx_committer **ret_committer)
 {
@@ -442,7 +469,7 @@ enum hpx_status hpx_committer_start(const struct hpx_committer_options *options,
 	c->batch = calloc(c->options.batch_max, sizeof(struct hpx_store_op *));
 	if (c->batch == NULL || !init_sync(c))
 		goto fail;
-	if (hpx_thread_start(&c->thread, committer_main, c) != HPX_OK) {
+	if (!start_threads(c)) {
 		done_sync(c);
 		goto fail;
 	}
@@ -522,6 +549,9 @@ void hpx_committer_stop(struct hpx_committer *committer, int64_t grace_ms)
 	pthread_cond_signal(&committer->cond);
 	pthread_mutex_unlock(&committer->mutex);
 	pthread_join(committer->thread, NULL);
+	hpx_watcher_stop(committer->watcher);
+	committer->watcher = NULL;
+	committer->options.store->released = NULL;
 }
 
 void hpx_committer_free(struct hpx_committer *committer)

@@ -9,11 +9,17 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "store/memory/memory.h"
+#include "store/postgres/postgres.h"
 #include "store/sqlite/sqlite.h"
 
-static const struct hpx_store_driver *const drivers[] = {
-	&hpx_store_sqlite_driver,
-	&hpx_store_memory_driver,
+static const struct {
+	const char *scheme;
+	const struct hpx_store_driver *driver;
+} drivers[] = {
+	{ "sqlite", &hpx_store_sqlite_driver },
+	{ "postgres", &hpx_store_postgres_driver },
+	{ "postgresql", &hpx_store_postgres_driver },
+	{ "memory", &hpx_store_memory_driver },
 };
 
 const char *hpx_verb_name(enum hpx_verb verb)
@@ -90,9 +96,10 @@ enum hpx_status hpx_store_open(const struct hpx_store_options *options,
 		problem = unread;
 	problem[0] = '\0';
 	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
-		if (has_scheme(options->url, drivers[i]->scheme))
-			return drivers[i]->open(options, ret_store, problem);
-	hpx_store_problem(problem, "the store's address must begin with sqlite: or memory:");
+		if (has_scheme(options->url, drivers[i].scheme))
+			return drivers[i].driver->open(options, ret_store, problem);
+	hpx_store_problem(problem, "the store's address must begin with sqlite:, postgres:// or "
+				   "memory:");
 	return HPX_INVALID;
 }
 
@@ -123,12 +130,16 @@ static void clear_results(struct hpx_store_op **ops, size_t count)
 	}
 }
 
-/* Nothing is known of a batch that failed: no result may be used. */
+/* Nothing is known of a batch that failed: no result may be used. What was
+ * released before is its submitter's again. */
 static void drop_results(struct hpx_store_op **ops, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		if (ops[i] == NULL)
+			continue;
 		hpx_answer_free(ops[i]->replay);
-	clear_results(ops, count);
+		clear_results(&ops[i], 1);
+	}
 }
 
 enum hpx_status hpx_store_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
@@ -245,4 +256,10 @@ enum hpx_status hpx_store_recipe(struct hpx_store_reader *reader, const struct h
 enum hpx_status hpx_store_stats(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats)
 {
 	return reader->store->driver->stats(reader, ret_stats);
+}
+
+enum hpx_status hpx_store_watch(struct hpx_store_reader *reader, const struct hpx_operation_id *ids,
+				size_t count, bool *ret_ended)
+{
+	return reader->store->driver->watch(reader, ids, count, ret_ended);
 }

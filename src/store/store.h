@@ -81,6 +81,7 @@ struct hpx_store_op {
 	const struct hpx_answer *answer;           /* COMPLETE; RESOLVE applied */
 	uint32_t status_seen;                      /* FAIL, LOSE, RELEASE: HTTP status, or 0 */
 	int64_t lease_ms;                          /* RENEW */
+	bool look;                                 /* RESERVE: begins no attempt; NOT_FOUND where it would */
 	bool applied;                              /* RESOLVE */
 	bool force;                                /* FORGET; RESOLVE of a row that cannot be read */
 	unsigned limit;                            /* SWEEP, REAP */
@@ -89,7 +90,7 @@ struct hpx_store_op {
 	struct hpx_span recipe_text;               /* RECIPE */
 	struct hpx_recipe_id recipe;               /* RECIPE */
 	/* Out. */
-	enum hpx_status status;
+	enum hpx_status status;                    /* BUSY: not now, somebody else holds the row */
 	struct hpx_decision decision;              /* RESERVE; the record alone after every other move and FIND */
 	struct hpx_answer *replay;                 /* RESERVE → REPLAY: the receiver frees it; NULL where nothing is kept */
 	unsigned count;                            /* SWEEP, REAP: how many */
@@ -132,7 +133,7 @@ struct hpx_store_stats {
 };
 
 struct hpx_store_options {
-	struct hpx_span url;              /* sqlite:PATH or memory: */
+	struct hpx_span url;              /* sqlite:PATH, postgres://… or memory: */
 	bool create;                      /* false: an absent file is an error */
 	bool serve;                       /* take the server's lock, own leases, sweep dead owners' */
 	uint64_t free_bytes_min;          /* below: RESERVE is refused with HPX_FULL */
@@ -145,10 +146,11 @@ struct hpx_store_options {
 #define HPX_STORE_PROBLEM_SIZE 512
 
 struct hpx_store_driver {
-	const char *scheme;        /* "sqlite", "memory" */
+	const char *scheme;        /* "sqlite", "postgres", "memory" */
 
 	/* Opens, migrates (serve) or checks the schema's version, recovers:
-	 * with `serve`, what a dead owner left is lost at once. */
+	 * with `serve`, what a dead owner left is lost at once (where there can
+	 * be only one; among many, only a lease tells who is dead). */
 	enum hpx_status (*open)(const struct hpx_store_options *options,
 				struct hpx_store **ret_store, char *problem);
 	void (*close)(struct hpx_store *store);
@@ -156,7 +158,8 @@ struct hpx_store_driver {
 	/* Runs the ops in order, in one transaction, and fills each op's out
 	 * part. HPX_OK: all of them are durable (each op's own status may still
 	 * say STALE, REFUSED …). Otherwise nothing is known of any of them: the
-	 * caller runs each again alone; tokens tell what did commit. An op that
+	 * caller runs each again alone; tokens tell what did commit. An op whose
+	 * own status is BUSY did nothing and is to be run again later. An op that
 	 * wrote nothing and rests on no row written in this batch may be let go
 	 * before the commit, by hpx_store_release(store, &ops[i]): a replay
 	 * does not wait for anybody's fsync. */
@@ -196,6 +199,12 @@ struct hpx_store_driver {
 	enum hpx_status (*recipe)(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
 				  struct hpx_arena *arena, struct hpx_span *ret_text);
 	enum hpx_status (*stats)(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
+	/* NULL where this process is the only one that ends attempts. Which of
+	 * these operations are not in progress (any more), whoever ended them;
+	 * `ret_ended` has room for `count`. */
+	enum hpx_status (*watch)(struct hpx_store_reader *reader,
+				 const struct hpx_operation_id *ids, size_t count,
+				 bool *ret_ended);
 };
 
 /* Where a test may let a call fail: before it ran, or after ("an error was
@@ -215,7 +224,8 @@ struct hpx_store {
 	void (*released)(void *user, struct hpx_store_op *op);
 	void *released_user;
 	uint64_t owner;                    /* this process, random, made at open */
-	char description[PATH_MAX + 16];   /* for the log: "sqlite:/the/absolute/path" */
+	char description[PATH_MAX + 16];   /* for the log: "sqlite:/the/absolute/path"; no password */
+	char warning[256];                 /* for the log, once: what an operator should know; "" */
 	/* Tests only, set before threads start (the shifts at any time): what
 	 * a call shall return instead of its own result (HPX_OK: its own), and
 	 * how far the clocks are off. */
@@ -271,5 +281,7 @@ enum hpx_status hpx_store_events(struct hpx_store_reader *reader, const struct h
 enum hpx_status hpx_store_recipe(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
 				 struct hpx_arena *arena, struct hpx_span *ret_text);
 enum hpx_status hpx_store_stats(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
+enum hpx_status hpx_store_watch(struct hpx_store_reader *reader, const struct hpx_operation_id *ids,
+				size_t count, bool *ret_ended);
 
 #endif

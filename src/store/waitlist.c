@@ -141,6 +141,32 @@ void hpx_waitlist_wake(struct hpx_waitlist *list, const struct hpx_operation_id 
 	}
 }
 
+/* Whether the last of them is this one. */
+static bool is_last(const struct hpx_operation_id *ids, size_t count,
+		    const struct hpx_operation_id *id)
+{
+	return count > 0 && hpx_operation_id_eq(&ids[count - 1], id);
+}
+
+size_t hpx_waitlist_ids(struct hpx_waitlist *list, unsigned *cursor,
+			struct hpx_operation_id *ret_ids, size_t max)
+{
+	size_t count = 0;
+	unsigned looked = 0;
+
+	pthread_mutex_lock(&list->mutex);
+	for (; looked < BUCKETS && count < max; looked++) {
+		const struct hpx_waiter *waiter = list->bucket[(*cursor + looked) % BUCKETS];
+		for (; waiter != NULL && count < max; waiter = waiter->next)
+			if (!is_last(ret_ids, count, &waiter->id))
+				ret_ids[count++] = waiter->id;
+	}
+	/* A bucket that was cut short comes first the next time. */
+	*cursor = (*cursor + looked - (count == max && looked > 1)) % BUCKETS;
+	pthread_mutex_unlock(&list->mutex);
+	return count;
+}
+
 unsigned hpx_waitlist_count(const struct hpx_waitlist *list)
 {
 	return atomic_load(&((struct hpx_waitlist *)list)->total);

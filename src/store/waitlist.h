@@ -28,5 +28,10 @@ bool hpx_waitlist_remove(struct hpx_waitlist *list, struct hpx_waiter *waiter);
 /* Wakes all who wait for this operation; cheap when nobody waits at all. */
 void hpx_waitlist_wake(struct hpx_waitlist *list, const struct hpx_operation_id *id);
 unsigned hpx_waitlist_count(const struct hpx_waitlist *list);
+/* Up to `max` operations that somebody waits for, each once as far as they lie
+ * side by side; how many. `*cursor` (0 at first) is where the next call goes
+ * on, so that all have their turn. */
+size_t hpx_waitlist_ids(struct hpx_waitlist *list, unsigned *cursor,
+			struct hpx_operation_id *ret_ids, size_t max);
 
 #endif

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "cluster.h"
+
 void fixture_folder(char *folder, size_t size)
 {
 	const char *root = getenv("TMPDIR");
@@ -33,6 +36,32 @@ void fixture_folder_remove(const char *folder)
 bool fixture_is_sqlite(const struct fixture *f)
 {
 	return f->folder[0] != '\0';
+}
+
+bool fixture_is_postgres(const struct fixture *f)
+{
+	return strncmp(f->url, "postgres:", 9) == 0;
+}
+
+int64_t fixture_lease_ms(const struct fixture *f)
+{
+	return fixture_is_postgres(f) ? hpx_clock_wall_ms() : hpx_clock_boot_ms();
+}
+
+int fixture_run(const char *name, const struct CMUnitTest *tests, size_t count)
+{
+	struct CMUnitTest *chosen = calloc(count, sizeof(*chosen));
+	bool postgres = cluster_start();
+	size_t chosen_count = 0;
+	int failed;
+
+	for (size_t i = 0; i < count; i++)
+		if (postgres || strstr(tests[i].name, "(postgres)") == NULL)
+			chosen[chosen_count++] = tests[i];
+	failed = _cmocka_run_group_tests(name, chosen, chosen_count, NULL, NULL);
+	cluster_stop();
+	free(chosen);
+	return failed;
 }
 
 struct hpx_store_options fixture_options(const struct fixture *f)
@@ -71,18 +100,41 @@ void fixture_reopen(struct fixture *f)
 	fixture_open(f);
 }
 
-int fixture_setup(void **state)
+/* Where the store of this driver is; what was there is gone. */
+static void find_place(struct fixture *f, const char *driver)
 {
-	bool sqlite = strcmp(*state, "sqlite") == 0;
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
 	snprintf(f->url, sizeof(f->url), "memory:");
-	if (sqlite) {
+	if (strcmp(driver, "sqlite") == 0) {
 		fixture_folder(f->folder, sizeof(f->folder));
 		snprintf(f->path, sizeof(f->path), "%s/hapax.db", f->folder);
 		snprintf(f->url, sizeof(f->url), "sqlite:%s", f->path);
+	} else if (strcmp(driver, "postgres") == 0) {
+		cluster_url(f->url, sizeof(f->url));
+		cluster_sql("DROP SCHEMA IF EXISTS hapax CASCADE");
 	}
+}
+
+void fixture_afresh(struct fixture *f)
+{
+	const char *driver = fixture_is_postgres(f) ? "postgres" : "memory";
+
+	fixture_close(f);
+	if (fixture_is_sqlite(f)) {
+		fixture_folder_remove(f->folder);
+		driver = "sqlite";
+	}
+	find_place(f, driver);
+	fixture_open(f);
+	hpx_arena_done(&f->arena);
+}
+
+int fixture_setup(void **state)
+{
+	const char *driver = *state;
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	find_place(f, driver);
 	hpx_arena_init(&f->arena, 16 << 20);
 	fixture_open(f);
 	*state = f;

@@ -15,7 +15,7 @@
 struct fixture {
 	char folder[64];
 	char path[96];
-	char url[112];
+	char url[160];
 	struct hpx_store *store;
 	struct hpx_store_reader *reader;
 	struct hpx_arena arena;
@@ -24,7 +24,14 @@ struct fixture {
 /* One cmocka entry per driver. */
 #define ON_MEMORY(test) { #test " (memory)", test, fixture_setup, fixture_teardown, (void *)"memory" }
 #define ON_SQLITE(test) { #test " (sqlite)", test, fixture_setup, fixture_teardown, (void *)"sqlite" }
-#define ON_EVERY_DRIVER(test) ON_MEMORY(test), ON_SQLITE(test)
+#define ON_POSTGRES(test) { #test " (postgres)", test, fixture_setup, fixture_teardown, (void *)"postgres" }
+#define ON_EVERY_DRIVER(test) ON_MEMORY(test), ON_SQLITE(test), ON_POSTGRES(test)
+/* Drivers of one process: they go by its clocks, and can be looked into. */
+#define ON_LOCAL_DRIVERS(test) ON_MEMORY(test), ON_SQLITE(test)
+
+/* Runs the tests of a program, those on PostgreSQL if it is installed. */
+#define run_on_drivers(name, tests) fixture_run(name, tests, sizeof(tests) / sizeof((tests)[0]))
+int fixture_run(const char *name, const struct CMUnitTest *tests, size_t count);
 
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
@@ -39,7 +46,12 @@ struct hpx_store_options fixture_options(const struct fixture *f);
 void fixture_close(struct fixture *f);
 void fixture_open(struct fixture *f);
 void fixture_reopen(struct fixture *f);
+/* An empty store in its place. */
+void fixture_afresh(struct fixture *f);
 bool fixture_is_sqlite(const struct fixture *f);
+bool fixture_is_postgres(const struct fixture *f);
+/* The clock that leases go by, as the test's process sees it. */
+int64_t fixture_lease_ms(const struct fixture *f);
 
 struct hpx_operation_id id_of(unsigned key);
 struct hpx_token token_of(unsigned token);

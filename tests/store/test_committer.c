@@ -448,5 +448,5 @@ int main(void)
 		ON_EVERY_DRIVER(a_sweep_wakes_whom_it_touched),
 		ON_EVERY_DRIVER(stopping_runs_what_is_queued_and_ends_the_rest),
 	};
-	return cmocka_run_group_tests_name("committer", tests, NULL, NULL);
+	return run_on_drivers("committer", tests);
 }

@@ -24,21 +24,6 @@ static enum hpx_status fault(void *user, enum hpx_store_point point)
 	return HPX_IO;
 }
 
-static void start_afresh(struct fixture *f)
-{
-	if (fixture_is_sqlite(f)) {
-		fixture_close(f);
-		fixture_folder_remove(f->folder);
-		fixture_folder(f->folder, sizeof(f->folder));
-		snprintf(f->path, sizeof(f->path), "%s/hapax.db", f->folder);
-		snprintf(f->url, sizeof(f->url), "sqlite:%s", f->path);
-		fixture_open(f);
-	} else {
-		fixture_reopen(f);
-	}
-	hpx_arena_done(&f->arena);
-}
-
 static bool run_with(struct fixture *f, const struct plan *wanted, const char *what)
 {
 	struct plan plan = *wanted;
@@ -61,7 +46,7 @@ static void run_until_no_call_is_left(struct fixture *f, struct plan plan, const
 	bool fired = true;
 
 	for (plan.nth = 1; fired; plan.nth++) {
-		start_afresh(f);
+		fixture_afresh(f);
 		fired = run_with(f, &plan, what);
 	}
 	print_message("%s, %u in a row: %u calls\n", what, plan.length, plan.nth - 2);
@@ -97,5 +82,5 @@ int main(void)
 		ON_EVERY_DRIVER(the_nth_call_fails_before_it_ran),
 		ON_EVERY_DRIVER(the_nth_call_fails_although_it_ran),
 	};
-	return cmocka_run_group_tests_name("fault", tests, NULL, NULL);
+	return run_on_drivers("fault", tests);
 }

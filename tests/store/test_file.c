@@ -125,7 +125,7 @@ static void addresses_that_name_no_file_are_refused(void **state)
 		{ "sqlite:/", HPX_INVALID },
 		{ "sqlite:/no/such/folder/x.db", HPX_NOT_FOUND },
 		{ "sqlite:/dev/null", HPX_INVALID },
-		{ "postgres://x", HPX_INVALID },
+		{ "mysql://x", HPX_INVALID },
 		{ "", HPX_INVALID },
 	};
 

@@ -157,5 +157,5 @@ int main(void)
 		ON_EVERY_DRIVER(every_order_with_two_sweeps),
 		ON_EVERY_DRIVER(who_was_not_reserved_releases_nothing),
 	};
-	return cmocka_run_group_tests_name("race", tests, NULL, NULL);
+	return run_on_drivers("race", tests);
 }

@@ -312,9 +312,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_EVERY_DRIVER(answers_come_back_byte_for_byte),
-		ON_EVERY_DRIVER(a_peek_decides_only_what_needs_no_write),
-		ON_EVERY_DRIVER(a_peek_brings_the_answer),
-		ON_EVERY_DRIVER(a_record_of_another_recipe_asks_for_its_own),
+		ON_LOCAL_DRIVERS(a_peek_decides_only_what_needs_no_write),
+		ON_LOCAL_DRIVERS(a_peek_brings_the_answer),
+		ON_LOCAL_DRIVERS(a_record_of_another_recipe_asks_for_its_own),
 		ON_EVERY_DRIVER(an_answer_that_is_not_kept_leaves_status_and_headers),
 		ON_EVERY_DRIVER(the_first_answer_stays),
 		ON_EVERY_DRIVER(a_find_describes_the_operation),
@@ -325,5 +325,5 @@ int main(void)
 		ON_EVERY_DRIVER(counts_are_by_state),
 		ON_EVERY_DRIVER(a_person_may_give_the_answer),
 	};
-	return cmocka_run_group_tests_name("read", tests, NULL, NULL);
+	return run_on_drivers("read", tests);
 }

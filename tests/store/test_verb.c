@@ -191,6 +191,35 @@ static void a_reservation_run_twice_is_one(void **state)
 	assert_int_equal(record_of(f, 1).attempt, 2);
 }
 
+/* A waiter never becomes the executor. */
+static void a_look_begins_no_attempt(void **state)
+{
+	static const struct {
+		enum hpx_state before;
+		const char *verdict;
+	} looks[] = {
+		{ S(NONE), "NOT_FOUND" },	     { S(IN_PROGRESS), "in_progress" },
+		{ S(FAILED_RETRYABLE), "NOT_FOUND" }, { S(COMPLETED), "replay" },
+		{ S(UNKNOWN), "unknown" },
+	};
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+		struct hpx_ask ask = ask_of(f->store, i, BODY, OLD);
+		struct hpx_store_op op = op_of(HPX_VERB_RESERVE, i, OLD);
+		bring_to(f, i, looks[i].before);
+		op.ask = &ask;
+		op.look = true;
+		if (run_op(f, &op) == HPX_OK)
+			assert_string_equal(hpx_verdict_name(op.decision.verdict),
+					    looks[i].verdict);
+		else
+			assert_string_equal(hpx_status_name(op.status), looks[i].verdict);
+		assert_string_equal(state_of(f, i), hpx_state_name(looks[i].before));
+		hpx_answer_free(op.replay);
+	}
+}
+
 static void misuse_is_told_and_changes_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -217,7 +246,8 @@ int main(void)
 		ON_EVERY_DRIVER(reserve_decides_by_state),
 		ON_EVERY_DRIVER(ops_of_one_batch_see_each_other),
 		ON_EVERY_DRIVER(a_reservation_run_twice_is_one),
+		ON_EVERY_DRIVER(a_look_begins_no_attempt),
 		ON_EVERY_DRIVER(misuse_is_told_and_changes_nothing),
 	};
-	return cmocka_run_group_tests_name("verb", tests, NULL, NULL);
+	return run_on_drivers("verb", tests);
 }

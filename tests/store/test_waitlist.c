@@ -87,6 +87,34 @@ static void one_bucket_holds_several_operations(void **state)
 	hpx_waitlist_free(list);
 }
 
+static void all_who_are_waited_for_have_their_turn(void **state)
+{
+	struct hpx_waitlist *list = hpx_waitlist_new(10, 100);
+	struct hpx_waiter waiters[10];
+	struct hpx_operation_id ids[3];
+	bool seen[10] = { false };
+	unsigned cursor = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 10; i++) {
+		waiters[i] = (struct hpx_waiter){ .id = id_of(i * 100), .wake = note_wake };
+		assert_status(hpx_waitlist_add(list, &waiters[i]), HPX_OK);
+	}
+	for (unsigned call = 0; call < 10; call++) {
+		size_t count = hpx_waitlist_ids(list, &cursor, ids, 3);
+		assert_in_range(count, 1, 3);
+		for (size_t k = 0; k < count; k++)
+			for (unsigned i = 0; i < 10; i++)
+				seen[i] |= hpx_operation_id_eq(&ids[k], &waiters[i].id);
+	}
+	for (unsigned i = 0; i < 10; i++) {
+		assert_true(seen[i]);
+		hpx_waitlist_remove(list, &waiters[i]);
+	}
+	assert_int_equal(hpx_waitlist_ids(list, &cursor, ids, 3), 0);
+	hpx_waitlist_free(list);
+}
+
 #define ROUNDS 2000
 
 struct contest {
@@ -135,6 +163,7 @@ int main(void)
 		cmocka_unit_test(wakes_all_of_one_operation),
 		cmocka_unit_test(bounds_are_kept),
 		cmocka_unit_test(one_bucket_holds_several_operations),
+		cmocka_unit_test(all_who_are_waited_for_have_their_turn),
 		cmocka_unit_test(of_wake_and_remove_one_wins),
 	};
 	return cmocka_run_group_tests_name("waitlist", tests, NULL, NULL);

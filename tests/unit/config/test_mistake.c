@@ -83,13 +83,17 @@ static void values(void **state)
 		  "f:2:11: upstream: upstreams are reached by http:// or unix: only; put a "
 		  "TLS "
 		  "proxy between for https; write e.g. http://127.0.0.1:9000\n" },
-		{ UP "store: postgres://u:p@h/d\n",
+		{ UP "store: mysql://u:p@h/d\n",
 		  "f:2:8: store: is no store that this version knows: write sqlite:PATH, "
 		  "e.g. "
-		  "sqlite:hapax.db\n" },
+		  "sqlite:hapax.db, or postgres://user@host/database\n" },
+		{ UP "store: postgres://\n",
+		  "f:2:8: store: is no store that this version knows: write sqlite:PATH, "
+		  "e.g. sqlite:hapax.db, or postgres://user@host/database\n" },
 		{ UP "store: 'sqlite:'\n", "f:2:8: store: is no store that this version "
 					   "knows: write sqlite:PATH, e.g. "
-					   "sqlite:hapax.db\n" },
+					   "sqlite:hapax.db, or "
+					   "postgres://user@host/database\n" },
 		/* Names and texts. */
 		{ GOOD "key_header: My Key\n",
 		  "f:3:13: key_header: \"My Key\" is no name of a header or cookie: "
