@@ -157,7 +157,8 @@ static const struct hpx_option options[] = {
 	  .text = "For a connection to the upstream. Nothing was sent yet: a retry is safe." },
 	{ "timeouts.send", HPX_OPTION_DURATION, GLOBAL(send_timeout_ms), RELOADABLE,
 	  .standard = "30s", RANGE(10, HOUR),
-	  .text = "While the upstream takes nothing of a request." },
+	  .text = "While the upstream takes nothing of a request, or a client nothing of its "
+		  "answer." },
 	{ "timeouts.first_byte", HPX_OPTION_DURATION, GLOBAL(first_byte_timeout_ms), RELOADABLE,
 	  .standard = "60s", RANGE(10, DAY),
 	  .text = "From the request's last byte to the answer's first. Past it, the outcome is "

@@ -414,14 +414,37 @@ static bool is_stalled(struct hpx_client *client, uint64_t now_ms)
 	return now_ms - client->stall_ms >= (uint64_t)client->shard->settings->send_timeout_ms;
 }
 
+/* A client that has finished sending and is sent nothing may be gone without
+ * our ever finding out: it does not hold its upstream for ever. */
+static bool is_forsaken(struct hpx_client *client, uint64_t now_ms)
+{
+	bool passing = client->request != NULL && client->request->phase == HPX_PHASE_PASSING;
+
+	if (!client->ended || !passing ||
+	    client->moved_bytes != hpx_transport_taken(client->transport)) {
+		client->moved_bytes = hpx_transport_taken(client->transport);
+		client->moved_ms = now_ms;
+		return false;
+	}
+	return now_ms - client->moved_ms >= (uint64_t)client->shard->settings->send_timeout_ms;
+}
+
+static void end_idle(struct hpx_client *client)
+{
+	if (hpx_transport_pending(client->transport) > 0)
+		close_gently(client);
+	else
+		hpx_client_close(client); /* nothing is on its way */
+}
+
 void hpx_client_tick(struct hpx_client *client, uint64_t now_ms)
 {
 	if (client->request == NULL && hpx_transport_pending(client->transport) > 0)
 		set_deadline(client, client->shard->settings->keep_alive_ms); /* not idle yet */
-	if (is_stalled(client, now_ms))
+	if (is_stalled(client, now_ms) || is_forsaken(client, now_ms))
 		hpx_client_close(client);
 	else if (client->deadline_ms != 0 && now_ms >= client->deadline_ms)
 		time_out(client);
 	else if (client->shard->draining && client->request == NULL && client->in.len == 0)
-		hpx_client_close(client); /* nothing is on its way */
+		end_idle(client);
 }

@@ -25,6 +25,8 @@ struct hpx_client {
 	uint64_t deadline_ms;              /* loop time; 0: none */
 	uint64_t taken_seen;               /* bytes the socket had taken … */
 	uint64_t stall_ms;                 /* … when that last changed */
+	uint64_t moved_bytes;              /* the same for clients that send no more */
+	uint64_t moved_ms;
 	uint64_t discarded_bytes;
 	bool processing;                   /* inside the reading loop */
 	bool reading;

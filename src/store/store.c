@@ -72,12 +72,18 @@ void hpx_store_init(struct hpx_store *store, const struct hpx_store_driver *driv
 struct hpx_moment hpx_store_moment(struct hpx_store *store)
 {
 	struct hpx_now now = hpx_clock_now();
-
-	return (struct hpx_moment){
+	struct hpx_moment moment = {
 		.wall_ms = now.wall_ms + atomic_load(&store->wall_shift_ms),
 		.lease_ms = now.boot_ms + atomic_load(&store->lease_shift_ms),
 		.hold_expiry = atomic_load(&store->expiry_held),
 	};
+	int64_t ahead_ms = atomic_load(&store->ahead_ms);
+	int64_t parted_ms = moment.wall_ms - moment.lease_ms - ahead_ms;
+
+	if (ahead_ms != 0 &&
+	    (parted_ms > HPX_CLOCK_PARTED_MS || parted_ms < -HPX_CLOCK_PARTED_MS))
+		moment.hold_expiry = true;
+	return moment;
 }
 
 static bool has_scheme(struct hpx_span url, const char *scheme)

@@ -132,6 +132,9 @@ struct hpx_store_stats {
 	uint64_t free_bytes;         /* of the file system; UINT64_MAX: not known */
 };
 
+/* Further apart than this, and the wall clock was set. */
+#define HPX_CLOCK_PARTED_MS 60000
+
 struct hpx_store_options {
 	struct hpx_span url;              /* sqlite:PATH, postgres://… or memory: */
 	bool create;                      /* false: an absent file is an error */
@@ -234,6 +237,10 @@ struct hpx_store {
 	_Atomic int64_t wall_shift_ms;
 	_Atomic int64_t lease_shift_ms;
 	_Atomic bool expiry_held;          /* wall and boot clock have parted */
+	/* How far the wall clock was ahead of the lease clock when it was last
+	 * believed (0: not compared). Looked at with every moment: a clock that
+	 * was just set must not expire anything before the next thorough look. */
+	_Atomic int64_t ahead_ms;
 	_Atomic bool space_low;            /* below free_bytes_min */
 	struct hpx_counter errors;         /* failed runs */
 	struct hpx_counter lost_at_open;   /* leases of dead owners, found when opening to serve */

@@ -218,6 +218,19 @@ static void a_wall_clock_that_was_set_holds_expiry(void **state)
 	}
 }
 
+/* Not even before anybody had the time to look at the clocks thoroughly. */
+static void a_clock_that_was_just_set_expires_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	reserve(f, 1, BODY, A);
+	complete(f, 1, A, "kept");
+	atomic_fetch_add(&f->store->wall_shift_ms, 2 * (int64_t)RETENTION_MS);
+	assert_string_equal(reserve(f, 1, BODY, B), "replay");
+	assert_int_equal(reap(f), 0);
+	assert_string_equal(state_of(f, 1), "completed");
+}
+
 static void a_held_clock_stays_held_although_it_returns(void **state)
 {
 	struct fixture *f = *state;
@@ -256,6 +269,7 @@ int main(void)
 		ON_EVERY_DRIVER(the_reaper_takes_what_has_expired_and_nothing_else),
 		ON_EVERY_DRIVER(the_reaper_keeps_its_limit),
 		ON_LOCAL_DRIVERS(a_wall_clock_that_was_set_holds_expiry),
+		ON_SQLITE(a_clock_that_was_just_set_expires_nothing),
 		ON_LOCAL_DRIVERS(a_held_clock_stays_held_although_it_returns),
 		ON_LOCAL_DRIVERS(a_small_correction_is_no_step),
 	};

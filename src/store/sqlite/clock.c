@@ -15,7 +15,6 @@
 
 #include "store/sqlite/driver.h"
 
-#define PARTED_MS 60000
 /* How often the latest wall time is noted. */
 #define NOTE_MS 10000
 
@@ -103,10 +102,10 @@ static struct anchor judge(const struct anchor *known, const struct anchor *now)
 	if (known->held)
 		return next;
 	if (known->same_boot) {
-		next.held = distance(known->ahead_ms, now->ahead_ms) > PARTED_MS;
+		next.held = distance(known->ahead_ms, now->ahead_ms) > HPX_CLOCK_PARTED_MS;
 		return next;
 	}
-	if (now->seen_ms < known->seen_ms && distance(known->seen_ms, now->seen_ms) > PARTED_MS) {
+	if (now->seen_ms < known->seen_ms && distance(known->seen_ms, now->seen_ms) > HPX_CLOCK_PARTED_MS) {
 		next.held = true;
 		return next;
 	}
@@ -124,6 +123,8 @@ enum hpx_status hpx_sqlite_clock_check(struct hpx_sqlite_store *s, struct hpx_sq
 	now = anchor_now(s);
 	next = judge(&known, &now);
 	atomic_store(&s->base.expiry_held, next.held);
+	if (!next.held)
+		atomic_store(&s->base.ahead_ms, next.ahead_ms);
 	bool same = known.exists && next.held == known.held &&
 		    next.same_boot == known.same_boot;
 	if (same || !may_write)
@@ -136,8 +137,10 @@ enum hpx_status hpx_sqlite_clock_accept(struct hpx_sqlite_store *s)
 	struct anchor now = anchor_now(s);
 	enum hpx_status status = write_anchor(s, &s->writer, &now);
 
-	if (status == HPX_OK)
+	if (status == HPX_OK) {
 		atomic_store(&s->base.expiry_held, false);
+		atomic_store(&s->base.ahead_ms, now.ahead_ms);
+	}
 	return status;
 }
 
