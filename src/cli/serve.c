@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/container.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "cli/cli.h"
@@ -184,7 +185,7 @@ static bool may_reload(struct server *server, const struct hpx_settings *setting
 static void finish_reload(struct hpx_message *message)
 {
 	struct server *server =
-		(struct server *)((char *)message - offsetof(struct server, reloaded));
+		HPX_CONTAINER(message, struct server, reloaded);
 	struct hpx_settings *settings = server->next_settings;
 
 	if (server->draining)
@@ -256,7 +257,7 @@ static void on_hangup(uv_signal_t *handle, int number)
 static void on_drained(struct hpx_message *message)
 {
 	struct server *server =
-		(struct server *)((char *)message - offsetof(struct server, drained));
+		HPX_CONTAINER(message, struct server, drained);
 	hpx_loop_stop(&server->loop);
 }
 

@@ -5,6 +5,7 @@
  * What if the process dies here? Before the first byte: the lease is lost and
  * the outcome counts as unknown, because nobody can tell from outside. After
  * it: the same. Only a live process knows that nothing left. */
+#include "base/container.h"
 #include "base/log.h"
 #include "gateway/attempt.h"
 #include "gateway/respond.h"
@@ -227,8 +228,7 @@ void hpx_attempt_abandon(struct hpx_request *request)
 static void renewal_came_back(struct hpx_message *message)
 {
 	struct hpx_request *request =
-		(struct hpx_request *)((char *)message -
-				       offsetof(struct hpx_request, renewal_message));
+		HPX_CONTAINER(message, struct hpx_request, renewal_message);
 	char reference[HPX_REFERENCE_SIZE];
 
 	request->renewal_pending = false;

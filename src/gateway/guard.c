@@ -194,13 +194,6 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 	}
 }
 
-/* On the committer's thread: only hands the op back to its loop. */
-static void reserve_settled(struct hpx_store_op *op)
-{
-	struct hpx_request *request = op->user;
-	hpx_loop_post(&request->shard->loop, &request->op_message);
-}
-
 /* The reservation is, or may be, in the store, and its request was refused:
  * it is failed as not executed, in the background. */
 static void undo(struct hpx_request *request)
@@ -237,16 +230,9 @@ static enum hpx_next reserve_decided(struct hpx_request *request)
 	return next;
 }
 
-static void reserve_came_back(struct hpx_message *message)
+static void reserve_came_back(struct hpx_request *request)
 {
-	struct hpx_request *request =
-		(struct hpx_request *)((char *)message - offsetof(struct hpx_request, op_message));
-
-	request->op_pending = false;
-	request->deadline_ms = 0;
-	enum hpx_next next = reserve_decided(request);
-	hpx_request_go(request, next);
-	hpx_request_drop(request);
+	hpx_request_go(request, reserve_decided(request));
 }
 
 enum hpx_next hpx_step_reserve(struct hpx_request *request)
@@ -262,17 +248,12 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 		.policy = &request->route->policy,
 		.description = &request->description,
 		.actor = HPX_SPAN("gateway"),
-		.done = reserve_settled,
-		.user = request,
 	};
-	request->op_message.handle = reserve_came_back;
-	request->op_pending = true;
 	request->phase = HPX_PHASE_RESERVING;
 	request->deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
 			       (uint64_t)request->settings->store_timeout_ms;
-	hpx_request_hold(request);
 	HPX_STEP(reserve_submitted);
-	hpx_committer_submit(request->shard->gateway->committer, op);
+	hpx_request_submit(request, reserve_came_back);
 	return HPX_NEXT_WAIT;
 }
 

@@ -124,21 +124,9 @@ static enum hpx_next show(struct hpx_request *request)
 	return HPX_NEXT_DONE;
 }
 
-static void found(struct hpx_message *message)
+static void found(struct hpx_request *request)
 {
-	struct hpx_request *request =
-		(struct hpx_request *)((char *)message - offsetof(struct hpx_request, op_message));
-
-	request->op_pending = false;
 	hpx_request_go(request, show(request));
-	hpx_request_drop(request);
-}
-
-/* On the committer's thread. */
-static void find_settled(struct hpx_store_op *op)
-{
-	struct hpx_request *request = op->user;
-	hpx_loop_post(&request->shard->loop, &request->op_message);
 }
 
 /* Asks the store. `first` NULL: by key, whatever its reference. */
@@ -153,16 +141,10 @@ static enum hpx_next find(struct hpx_request *request, const struct hpx_operatio
 	hpx_sha256_add(&hash, request->tenant);
 	if (hpx_sha256_done(&hash, request->ask.tenant) != HPX_OK)
 		return refuse(request, HPX_PROBLEM_overloaded, NULL);
-	request->op = (struct hpx_store_op){ .verb = HPX_VERB_FIND,
-					     .id = *id,
-					     .done = find_settled,
-					     .user = request };
+	request->op = (struct hpx_store_op){ .verb = HPX_VERB_FIND, .id = *id };
 	if (first != NULL)
 		request->op.token = *first;
-	request->op_message.handle = found;
-	request->op_pending = true;
-	hpx_request_hold(request);
-	hpx_committer_submit(request->shard->gateway->committer, &request->op);
+	hpx_request_submit(request, found);
 	return HPX_NEXT_WAIT;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/container.h"
 #include "base/log.h"
 #include "gateway/attempt.h"
 #include "gateway/guard.h"
@@ -103,6 +104,35 @@ void hpx_request_go(struct hpx_request *request, enum hpx_next next)
 		hpx_wait_leave(request);
 	}
 	hpx_request_drop(request);
+}
+
+static void op_came_back(struct hpx_message *message)
+{
+	struct hpx_request *request = HPX_CONTAINER(message, struct hpx_request, op_message);
+
+	request->op_pending = false;
+	request->deadline_ms = 0;
+	request->op_came_back(request);
+	hpx_request_drop(request);
+}
+
+/* On the committer's thread: only hands the op back to its loop. */
+static void op_settled(struct hpx_store_op *op)
+{
+	struct hpx_request *request = op->user;
+	hpx_loop_post(&request->shard->loop, &request->op_message);
+}
+
+void hpx_request_submit(struct hpx_request *request,
+			void (*came_back)(struct hpx_request *request))
+{
+	request->op.done = op_settled;
+	request->op.user = request;
+	request->op_message.handle = op_came_back;
+	request->op_came_back = came_back;
+	request->op_pending = true;
+	hpx_request_hold(request);
+	hpx_committer_submit(request->shard->gateway->committer, &request->op);
 }
 
 bool hpx_request_charge(struct hpx_request *request, size_t bytes, size_t bytes_max)

@@ -85,6 +85,7 @@ struct hpx_request {
 	/* The reservation, and whatever else the store is told. */
 	struct hpx_store_op op;
 	struct hpx_message op_message;
+	void (*op_came_back)(struct hpx_request *request);
 	bool op_pending;
 	bool gave_up;                      /* the client was told 503 while the store was asked */
 	int64_t asked_boot_ms;
@@ -147,6 +148,11 @@ void hpx_request_client_drained(struct hpx_request *request);
 void hpx_request_tick(struct hpx_request *request, uint64_t now_ms);
 /* Draining is over: what is still under way is written as unknown. */
 void hpx_request_abandon(struct hpx_request *request);
+
+/* Hands request->op to the committer. When it is settled, `came_back` runs on
+ * the request's own loop; the request lives at least until then. */
+void hpx_request_submit(struct hpx_request *request,
+			void (*came_back)(struct hpx_request *request));
 
 /* Adds to the memory for bodies on this request's account, if all of them
  * together stay within `bytes_max`. */

@@ -60,13 +60,8 @@ static void log_refused(const struct hpx_request *request)
 		hpx_verb_name(request->op.verb), hpx_status_name(request->op.status));
 }
 
-static void came_back(struct hpx_message *message)
+static void came_back(struct hpx_request *request)
 {
-	struct hpx_request *request =
-		(struct hpx_request *)((char *)message - offsetof(struct hpx_request, op_message));
-
-	request->op_pending = false;
-	request->deadline_ms = 0;
 	if (request->op.status == HPX_OK) {
 		/* A released record is gone; its reference still names the attempt. */
 		if (request->op.decision.record.state != HPX_STATE_NONE)
@@ -81,14 +76,6 @@ static void came_back(struct hpx_message *message)
 	/* Shown already, or flowing: only a 504 leaves something to clean up. */
 	if (!request->gave_up || request->op.verb == HPX_VERB_COMPLETE)
 		hpx_request_go(request, HPX_NEXT_ANSWER);
-	hpx_request_drop(request);
-}
-
-/* On the committer's thread. */
-static void settled(struct hpx_store_op *op)
-{
-	struct hpx_request *request = op->user;
-	hpx_loop_post(&request->shard->loop, &request->op_message);
 }
 
 void hpx_settle_submit(struct hpx_request *request, enum hpx_verb verb)
@@ -102,17 +89,12 @@ void hpx_settle_submit(struct hpx_request *request, enum hpx_verb verb)
 		.actor = HPX_SPAN("gateway"),
 		.reason = request->answer_lost ? hpx_span_of(request->failure.reason) :
 						 (struct hpx_span){ NULL, 0 },
-		.done = settled,
-		.user = request,
 	};
-	request->op_message.handle = came_back;
-	request->op_pending = true;
 	request->phase = HPX_PHASE_STORING;
 	request->deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
 			       (uint64_t)request->settings->store_timeout_ms;
-	hpx_request_hold(request);
 	HPX_STEP(complete_submitted);
-	hpx_committer_submit(request->shard->gateway->committer, &request->op);
+	hpx_request_submit(request, came_back);
 }
 
 enum hpx_next hpx_step_store(struct hpx_request *request)

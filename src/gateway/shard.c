@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/container.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "gateway/client.h"
@@ -167,7 +168,7 @@ void hpx_shard_reload(struct hpx_shard *shard, struct hpx_settings *settings)
 static void begin_drain(struct hpx_message *message)
 {
 	struct hpx_shard *shard =
-		(struct hpx_shard *)((char *)message - offsetof(struct hpx_shard, drain_message));
+		HPX_CONTAINER(message, struct hpx_shard, drain_message);
 
 	shard->draining = true;
 	shard->drain_deadline_ms =

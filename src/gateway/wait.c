@@ -3,6 +3,7 @@
  * the committer, after the answer is durable, through its loop's inbox. */
 #include "gateway/wait.h"
 
+#include "base/container.h"
 #include "gateway/own.h"
 #include "gateway/respond.h"
 
@@ -26,7 +27,7 @@ enum hpx_next hpx_wait_over(struct hpx_request *request)
 static void came_awake(struct hpx_message *message)
 {
 	struct hpx_request *request =
-		(struct hpx_request *)((char *)message - offsetof(struct hpx_request, wake_message));
+		HPX_CONTAINER(message, struct hpx_request, wake_message);
 
 	request->waiting = false;
 	if (request->phase == HPX_PHASE_WAITING)

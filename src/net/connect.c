@@ -1,6 +1,7 @@
 /* Connecting a plain transport. */
 #include <stdlib.h>
 
+#include "base/container.h"
 #include "net/stream.h"
 
 struct hpx_connect {
@@ -57,8 +58,7 @@ static void on_connect(uv_connect_t *request, int rc)
 static void tell_failed(struct hpx_later *later)
 {
 	struct hpx_connect *connect =
-		(struct hpx_connect *)((char *)later -
-				       offsetof(struct hpx_connect, failed));
+		HPX_CONTAINER(later, struct hpx_connect, failed);
 
 	finish(connect, connect->error);
 }

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/container.h"
+
 struct hpx_dial {
 	const struct hpx_dial_target *target;
 	uv_timer_t timer;
@@ -117,7 +119,7 @@ static void try_next(struct hpx_dial *dial)
 static void on_resolved(struct hpx_resolve_wait *wait, const struct hpx_resolved *resolved)
 {
 	struct hpx_dial *dial =
-		(struct hpx_dial *)((char *)wait - offsetof(struct hpx_dial, wait));
+		HPX_CONTAINER(wait, struct hpx_dial, wait);
 
 	if (resolved == NULL) {
 		finish(dial, HPX_UNAVAILABLE, "the upstream's name has no address", NULL);
@@ -130,7 +132,7 @@ static void on_resolved(struct hpx_resolve_wait *wait, const struct hpx_resolved
 static void begin(struct hpx_later *later)
 {
 	struct hpx_dial *dial =
-		(struct hpx_dial *)((char *)later - offsetof(struct hpx_dial, first));
+		HPX_CONTAINER(later, struct hpx_dial, first);
 	const struct hpx_dial_target *target = dial->target;
 
 	if (target->address->is_unix) {

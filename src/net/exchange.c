@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/container.h"
 
 /* Bytes written to a streamed request before there is a connection. The user
  * is told to wait from the first one; this bounds one who does not. */
@@ -11,7 +12,7 @@
 
 static struct hpx_exchange *exchange_of(struct hpx_later *turn)
 {
-	return (struct hpx_exchange *)((char *)turn - offsetof(struct hpx_exchange, turn));
+	return HPX_CONTAINER(turn, struct hpx_exchange, turn);
 }
 
 bool hpx_exchange_any_byte_left(const struct hpx_exchange *exchange)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/container.h"
+
 /* Pieces handed to one writev; a head with its body needs two. */
 #define BATCH 16
 
@@ -70,7 +72,7 @@ static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf)
 static void tell_broken(struct hpx_later *later)
 {
 	struct stream *stream =
-		(struct stream *)((char *)later - offsetof(struct stream, broken));
+		HPX_CONTAINER(later, struct stream, broken);
 
 	hpx_transport_tell_end(&stream->base, HPX_IO);
 }

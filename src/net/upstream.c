@@ -1,6 +1,7 @@
 /* One upstream on one loop: what its exchanges share. */
 #include <stdlib.h>
 
+#include "base/container.h"
 #include "net/exchange.h"
 
 void hpx_upstream_configure(struct hpx_upstream *upstream,
@@ -49,7 +50,7 @@ static void free_upstream(uv_handle_t *handle)
 {
 	struct hpx_pool *pool = handle->data;
 
-	free((char *)pool - offsetof(struct hpx_upstream, pool));
+	free(HPX_CONTAINER(pool, struct hpx_upstream, pool));
 }
 
 void hpx_upstream_free(struct hpx_upstream *upstream)

@@ -16,6 +16,14 @@
 #define HPX_PG_SQL_FROM                                                           \
 	" FROM hapax.operation o LEFT JOIN hapax.lease l ON l.id = o.id "
 
+/* What the table's own checks keep; should somebody have dropped them, a row
+ * that cannot be read is shown among the unknowns and never reaped. */
+#define HPX_PG_SQL_READABLE                                                   \
+	"(o.state BETWEEN 1 AND 4 AND octet_length(o.token) = 16 AND "        \
+	"octet_length(o.first) = 16 AND octet_length(o.fingerprint) = 32 "    \
+	"AND octet_length(o.recipe) = 16 AND "                                \
+	"octet_length(o.tenant_hash) = 32)"
+
 /* The arrays that write.c sends for records, in this order. */
 #define HPX_PG_SQL_ARRAYS                                                         \
 	"$1::bytea[], $2::int2[], $3::int8[], $4::bytea[], $5::bytea[], "     \
@@ -93,9 +101,10 @@
 		"ORDER BY o.lease_until LIMIT $2::int8 "                      \
 		"FOR UPDATE OF o SKIP LOCKED")                                \
 	X(REAP, WRITER, "WITH gone AS (DELETE FROM hapax.operation "          \
-		"WHERE id = ANY(ARRAY(SELECT id FROM hapax.operation "        \
-		"WHERE expires <= $1::int8 AND state IN (2, 3) "              \
-		"ORDER BY expires LIMIT $2::int8 FOR UPDATE SKIP LOCKED)) "   \
+		"WHERE id = ANY(ARRAY(SELECT o.id FROM hapax.operation o "    \
+		"WHERE o.expires <= $1::int8 AND o.state IN (2, 3) AND "      \
+		HPX_PG_SQL_READABLE " ORDER BY o.expires LIMIT $2::int8 "     \
+		"FOR UPDATE SKIP LOCKED)) "                                   \
 		"RETURNING id), answers AS (DELETE FROM hapax.response r "    \
 		"USING gone g WHERE r.id = g.id), leases AS (DELETE FROM "    \
 		"hapax.lease l USING gone g WHERE l.id = g.id) "              \
@@ -115,7 +124,8 @@
 	X(EVENTS, READER, "SELECT at, attempt, what, actor, reason, status "  \
 		"FROM hapax.event WHERE id = $1::bytea ORDER BY seq")         \
 	X(LIST, READER, "SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION       \
-		HPX_PG_SQL_FROM "WHERE ($1::int8 < 0 OR o.state = $1::int8) "     \
+		HPX_PG_SQL_FROM "WHERE ($1::int8 < 0 OR o.state = $1::int8 "  \
+		"OR ($1::int8 = 4 AND NOT " HPX_PG_SQL_READABLE ")) "         \
 		"AND ($2::bytea IS NULL OR "                                  \
 		"o.key = convert_from($2::bytea, 'UTF8')) "                   \
 		"AND ($3::int8 = 0 OR o.changed < $3::int8) "                 \
