@@ -1,14 +1,36 @@
 """Fixtures of the whole-program tests. The program is HAPAX_BIN, or
 build/hapax under the source root."""
 import os
+import re
 import sys
 
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from harness import postgres  # noqa: E402
 from harness.gateway import Gateway, binary  # noqa: E402
 from harness.provider import Provider  # noqa: E402
+
+
+# What is about SQLite's file, by test; HAPAX_E2E_STORE=postgres runs the rest.
+SQLITE_ONLY = {
+    "the test locks SQLite's file": r"store_is_locked|behind_a_reload_that_waits|commits_while_stopping|"
+                                    r"test_stored_late|test_reserved_late",
+    "the test reads or damages SQLite's file": r"unreadable_is_unknown_everywhere|test_drain_ends|"
+                                               r"test_reaped|test_damaged_record|test_somebody_elses_file",
+    "on PostgreSQL there may be many servers": r"one_server_per_file|migrate_beside_a_server|test_file_mode",
+    "among many, only its lease tells that an owner is dead": r"test_dead_owner|lost_leases_are_counted",
+}
+
+
+def pytest_collection_modifyitems(items):
+    if not postgres.chosen():
+        return
+    for item in items:
+        for reason, names in SQLITE_ONLY.items():
+            if re.search(names, item.name):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def require_program(steps=False):

@@ -295,6 +295,49 @@ static void a_cancelled_wait_for_the_standby_is_not_durable(void **state)
 	assert_int_equal(record_of(f, 1).attempt, 1);
 }
 
+/* ---- damage ---- */
+
+/* Mistake 19: a corrupt record is deleted and the payment runs again. */
+static void what_cannot_be_read_is_unknown_and_stays(void **state)
+{
+#define UNCHECKED(column, value)                                              \
+	"ALTER TABLE hapax.operation DROP CONSTRAINT operation_" column "_check; " \
+	"UPDATE hapax.operation SET " column " = " value
+	static const char *const damages[] = {
+		"DELETE FROM hapax.response",
+		"UPDATE hapax.response SET body = 'something else'",
+		"UPDATE hapax.response SET headers = body, body = headers",
+		UNCHECKED("state", "99"),
+		UNCHECKED("token", "''"),
+		UNCHECKED("fingerprint", "'x'"),
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+		struct hpx_query unknowns = { .state = HPX_STATE_UNKNOWN, .limit = 9 };
+		struct hpx_store_op op = op_of(HPX_VERB_RESOLVE, 1, A);
+		struct hpx_entry *entries = NULL;
+		size_t count = 0;
+
+		fixture_afresh(f);
+		reserve(f, 1, BODY, A);
+		complete(f, 1, A, "paid");
+		cluster_sql(damages[i]);
+		assert_string_equal(reserve(f, 1, BODY, B), "unknown");
+		assert_string_equal(state_of(f, 1), "unreadable");
+		assert_status(run_op(f, &op), HPX_CORRUPT);
+		if (i < 3)
+			continue; /* the record itself is whole, and expires */
+		assert_status(hpx_store_list(f->reader, &unknowns, &f->arena, &entries, &count),
+			      HPX_OK);
+		assert_int_equal(count, 1);
+		advance(f, RETENTION_MS + 1);
+		assert_int_equal(reap(f), 0);
+		op.force = op.applied = true;
+		assert_status(run_op(f, &op), HPX_OK);
+	}
+}
+
 /* ---- addresses ---- */
 
 static void a_password_is_never_shown(void **state)
@@ -345,6 +388,7 @@ int main(void)
 		ON_POSTGRES(a_waiter_is_woken_by_another_process),
 		ON_POSTGRES(a_lost_connection_is_opened_anew),
 		ON_POSTGRES(a_cancelled_wait_for_the_standby_is_not_durable),
+		ON_POSTGRES(what_cannot_be_read_is_unknown_and_stays),
 		ON_POSTGRES(a_password_is_never_shown),
 		ON_POSTGRES(bytes_that_are_no_text_are_stored_as_question_marks),
 	};

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import threading
 
-from . import secret
+from . import postgres, secret
 from .wire import Closed, connect, request_bytes
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -79,7 +79,7 @@ class Gateway:
             "listen": f"127.0.0.1:{self.port}",
             "admin": f"127.0.0.1:{self.admin_port}",
             "upstream": upstream,
-            "store": f"sqlite:{self.folder}/hapax.db",
+            "store": (config or {}).get("store") or postgres.store_of(str(self.folder)),
             "log_level": "debug",
         }, config or {})
         self.process = None

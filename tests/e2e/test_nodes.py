@@ -1,0 +1,251 @@
+"""Shows that several gateways on one PostgreSQL act as one: one executes, the
+others refuse or replay; a node that dies leaves a lease that another finds; a
+database that is away or busy with others stops nobody for long."""
+import os
+import re
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from conftest import require_program
+from harness import check, postgres
+from harness.gateway import Gateway, binary, merge
+from harness.provider import Provider
+from harness.secret import new_key
+
+pytestmark = pytest.mark.skipif(postgres.programs() is None, reason="PostgreSQL is not installed")
+
+
+class Nodes:
+    """Gateways before one provider, on one database."""
+
+    def __init__(self, folder, cluster, config=None, count=2):
+        self.cluster = cluster
+        self.database = cluster.database()
+        self.provider = Provider(folder / "ledger")
+        self.gateways = []
+        for number in range(count):
+            (folder / str(number)).mkdir()
+            self.gateways.append(Gateway(folder / str(number), self.provider.url,
+                                         merge({"store": cluster.url(self.database)}, config or {})))
+
+    def sql(self, text):
+        return self.cluster.sql(text, self.database)
+
+    def close(self):
+        try:
+            for gateway in self.gateways:
+                gateway.stop()
+        finally:
+            for gateway in self.gateways:
+                gateway.kill()
+            self.provider.close()
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    """nodes(config) starts two gateways on a database of their own."""
+    require_program()
+    made = []
+
+    def start(config=None, cluster=None):
+        folder = tmp_path / str(len(made))
+        folder.mkdir()
+        one = Nodes(folder, cluster or postgres.shared(), config)
+        made.append(one)
+        for gateway in one.gateways:
+            gateway.start()
+        return one
+
+    yield start
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def cluster():
+    """A server of this test's own, which may be stopped."""
+    one = postgres.Cluster()
+    yield one
+    one.close()
+
+
+class Held:
+    """A request under way on one node, held at the provider."""
+
+    def __init__(self, nodes, gateway, path="/pay", key=None):
+        self.key = key or new_key()
+        self.gate = nodes.provider.gate(self.key)
+        self.wire = gateway.connect()
+        self.wire.send(gateway.request("POST", path, key=self.key, behave=f"hold={self.key}"))
+        self.gate.wait_arrived()
+
+    def finish(self):
+        self.gate.release()
+        with self.wire:
+            return self.wire.answer()
+
+
+def test_one_executes(nodes):
+    """While A executes, B says 409; afterwards both give A's answer."""
+    both = nodes()
+    a, b = both.gateways
+    held = Held(both, a)
+    check.problem(b.post(key=held.key), "idempotency_key_in_progress")
+    check.problem(b.post(key=held.key, body=b"{}"), "idempotency_key_reused")
+    done = held.finish()
+    assert done.status == 200
+    for gateway in (a, b):
+        check.same_answer(done, gateway.post(key=held.key))
+    assert len(both.provider.ledger(held.key)) == 1
+
+
+def test_storm(nodes):
+    """However many send one key to both at once, it happens once."""
+    both = nodes()
+    keys = [new_key() for _ in range(10)]
+    seen = {key: [] for key in keys}
+
+    def send(gateway):
+        for key in keys:
+            seen[key].append(gateway.post(key=key, timeout=30).status)
+
+    threads = [threading.Thread(target=send, args=(both.gateways[n % 2],)) for n in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for key in keys:
+        assert len(both.provider.ledger(key)) == 1, seen[key]
+        assert set(seen[key]) <= {200, 409} and 200 in seen[key], seen[key]
+
+
+def test_a_node_dies(nodes):
+    """The lease of a dead node is found by another's sweeper."""
+    both = nodes({"defaults": {"lease": "1s"}, "sweep": {"every": "1s"}})
+    a, b = both.gateways
+    held = Held(both, a)
+    a.kill()
+    a.process = None
+    b.wait_log("event=lease_lost")
+    check.problem(b.post(key=held.key), "idempotency_outcome_unknown")
+    held.gate.release()
+    held.wire.close()
+    a.start()
+    check.problem(a.post(key=held.key), "idempotency_outcome_unknown")
+    assert len(both.provider.ledger(held.key)) == 1
+
+
+def test_a_slow_request_keeps_its_lease(nodes):
+    """As long as the upstream's connection lives, other nodes leave it alone."""
+    both = nodes({"defaults": {"lease": "1s"}, "sweep": {"every": "1s"}})
+    a, b = both.gateways
+    held = Held(both, a)
+    check.until(lambda: both.sql("SELECT 1 FROM hapax.lease"), "the lease is renewed")
+    renewed = both.sql("SELECT until FROM hapax.lease")
+    check.until(lambda: both.sql("SELECT until FROM hapax.lease") != renewed, "and again")
+    check.problem(b.post(key=held.key), "idempotency_key_in_progress")
+    assert held.finish().status == 200
+    assert b.post(key=held.key).status == 200
+
+
+def test_an_operators_word_reaches_every_node(nodes):
+    """What `hapax keys forget` removes, no node replays."""
+    both = nodes()
+    a, b = both.gateways
+    key = new_key()
+    reference = a.post(key=key)["Hapax-Operation"]
+    assert b.post(key=key)["Idempotent-Replayed"] == "true"
+    done = subprocess.run([binary(), "keys", "forget", "--store", a.config["store"], reference,
+                           "--reason", "a test"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b.post(key=key)["Idempotent-Replayed"] is None
+    assert len(both.provider.ledger(key)) == 2
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT], ids=["fast", "immediate"])
+def test_the_database_goes_and_comes(nodes, cluster, how):
+    """Meanwhile 503 before anything happens; afterwards all is as before."""
+    both = nodes(cluster=cluster)
+    before, meanwhile = new_key(), new_key()
+    done = both.gateways[0].post(key=before)
+    assert done.status == 200
+    cluster.stop(how)
+    for gateway in both.gateways:
+        for _ in range(5):
+            check.problem(gateway.post(key=meanwhile), "idempotency_store_unavailable")
+        gateway.wait_log("event=store_down")
+    assert both.provider.ledger(meanwhile) == []
+    cluster.start()
+    for gateway in both.gateways:
+        check.until(lambda: gateway.post(key=meanwhile).status == 200, "served again")
+        check.same_answer(done, gateway.post(key=before))
+    assert len(both.provider.ledger(meanwhile)) == 1
+
+
+def test_an_answer_outlives_the_database(nodes, cluster):
+    """An answer that arrives while the database is away is stored when it is back."""
+    both = nodes({"timeouts": {"store": "500ms"}}, cluster=cluster)
+    held = Held(both, both.gateways[0])
+    cluster.stop(signal.SIGQUIT)
+    check.problem(held.finish(), "upstream_outcome_unknown")
+    cluster.start()
+    check.until(lambda: both.gateways[1].post(key=held.key).status == 200, "the answer is there")
+    assert len(both.provider.ledger(held.key)) == 1
+
+
+def test_an_application_holds_a_row(nodes):
+    """An application's open transaction slows no other key, and its own is put off."""
+    both = nodes()
+    a, b = both.gateways
+    held = Held(both, a)
+    app = both.cluster.application(both.database)
+    app.stdin.write("BEGIN;\nSELECT 'locked' FROM hapax.operation FOR UPDATE;\n")
+    assert app.stdout.readline().strip() == "locked"
+    for gateway in (a, b):
+        assert gateway.post().status == 200
+    check.problem(b.post(key=held.key), "idempotency_key_in_progress")
+    held.gate.release()
+    assert a.post().status == 200
+    app.stdin.write("COMMIT;\n\\q\n")
+    app.communicate()
+    with held.wire:
+        assert held.wire.answer().status == 200
+    assert b.post(key=held.key)["Idempotent-Replayed"] == "true"
+
+
+def test_a_password_stays_out_of_the_log(nodes):
+    """Stopping checks the log; here the password is one of the words looked for."""
+    cluster = postgres.shared()
+    one = nodes({"store": cluster.url(cluster.database()).replace("hapax@", "hapax:s3cr3t@")})
+    ready = one.gateways[0].wait_log("event=ready")
+    assert re.search(r"store=postgres://hapax@/test\d+\?host=", ready), ready
+
+
+def test_migrate(tmp_path):
+    """The schema is made, found, and not made again."""
+    require_program()
+    url = postgres.shared().url(postgres.shared().database()).replace("hapax@", "hapax:s3cr3t@")
+    rows = [(["--check"], 1, "run `hapax migrate`"), ([], 0, "is new: schema"),
+            ([], 0, "is up to date: schema"), (["--check"], 0, "is up to date")]
+    for arguments, code, said in rows:
+        done = subprocess.run([binary(), "migrate", "--store", url, *arguments], cwd=tmp_path,
+                              capture_output=True, text=True, check=False)
+        both = done.stdout + done.stderr
+        assert done.returncode == code and said in both and "s3cr3t" not in both, both
+
+
+def test_a_role_that_may_not_create(tmp_path):
+    """Who may not make the schema is told what to run."""
+    require_program()
+    cluster = postgres.shared()
+    database = cluster.database()
+    cluster.sql("DROP ROLE IF EXISTS nobody_here; CREATE ROLE nobody_here LOGIN")
+    one = Gateway(tmp_path, "http://127.0.0.1:9",
+                  {"store": cluster.url(database).replace("hapax@", "nobody_here@")})
+    one.spawn()
+    assert one.wait(20) == 1
+    one.wait_log("hapax migrate")
+    assert not os.path.exists(tmp_path / "hapax.db")
