@@ -220,8 +220,23 @@ static const struct hpx_option options[] = {
 		  "their own rules): retry says that it rolled back and may run again; replay "
 		  "says that it is the final answer; unknown says that nobody knows." },
 	{ "on_lost", HPX_OPTION_CHOICE, POLICY(policy.on_lost), .standard = "unknown",
-	  CHOICES("unknown"),
-	  .text = "What a lost lease means: unknown says that it may have happened." },
+	  CHOICES("unknown", "resume"),
+	  .text = "What it means when an attempt is lost (its lease, or its answer): unknown "
+		  "says that it may have happened; resume lets a retry run it again, after its "
+		  "last recovery point, which needs fenced or honours_keys." },
+	{ "fenced", HPX_OPTION_BOOL, POLICY(policy.fenced), .standard = "false",
+	  .text = "Your word that the service takes nothing more from an attempt once a later "
+		  "one has begun (by Hapax-Lease and the SQL functions, or by Hapax-Attempt)." },
+	{ "honours_keys", HPX_OPTION_DURATION, POLICY(policy.honours_keys_ms), .standard = "0s",
+	  RANGE(0, 3650 * DAY), .example = "48h",
+	  .text = "Your word that the service itself executes a key once, and for how long it "
+		  "remembers; 0 is not at all. At least as long as retention." },
+	{ "completes", HPX_OPTION_CHOICE, POLICY(policy.completes), .standard = "upstream",
+	  CHOICES("upstream", "application"),
+	  .text = "Whose word ends an attempt: upstream is the service's HTTP answer; "
+		  "application is only what the service commits by hapax.complete in its own "
+		  "transaction, so that an attempt that ends without it is proved not executed. "
+		  "Needs a postgres:// store, and a service that works in that database." },
 	{ "concurrent", HPX_OPTION_CHOICE, POLICY(policy.concurrent), .standard = "conflict",
 	  CHOICES("conflict", "wait", "accepted"),
 	  .text = "What a retry gets while the first request is under way: conflict is 409; "

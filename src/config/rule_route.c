@@ -91,6 +91,53 @@ static void check_wait(struct hpx_reading *reading, const char *path,
 				  "has no effect unless concurrent is wait");
 }
 
+/* Where a policy's option was given: in its route, or in `defaults`. */
+static void policy_mistake(struct hpx_reading *reading, const char *name,
+			   const struct hpx_given_set *set, const char *message)
+{
+	char path[HPX_OPTION_PATH_SIZE];
+
+	snprintf(path, sizeof(path), set != NULL ? "routes[].%s" : "defaults.%s", name);
+	const struct hpx_given *given = hpx_reading_given(reading, path, set);
+	hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, given->line, given->column,
+			  hpx_span_of(path), "%s", message);
+}
+
+/* What an application that takes part must be able to keep. */
+static void check_part(struct hpx_reading *reading, const struct hpx_route *route,
+		       const struct hpx_given_set *set)
+{
+	const struct hpx_policy *policy = &route->policy;
+	struct hpx_span store = reading->settings->store;
+
+	if (policy->on_lost == HPX_ON_LOST_RESUME && !policy->fenced &&
+	    policy->honours_keys_ms == 0)
+		policy_mistake(reading, "on_lost", set,
+			       "is resume, which could run twice what an earlier attempt still "
+			       "does; say fenced: yes or honours_keys of a service that keeps "
+			       "its word, or unknown");
+	if (policy->on_lost == HPX_ON_LOST_RESUME && !policy->fenced &&
+	    policy->honours_keys_ms > 0 && policy->honours_keys_ms < policy->retention_ms)
+		policy_mistake(reading, "honours_keys", set,
+			       "is shorter than retention: a retry could come after the service "
+			       "forgot the key; make retention shorter");
+	if (policy->completes == HPX_COMPLETES_APPLICATION &&
+	    !hpx_span_starts(store, HPX_SPAN("postgres:")) &&
+	    !hpx_span_starts(store, HPX_SPAN("postgresql:")))
+		policy_mistake(reading, "completes", set,
+			       "is application, which needs the store in the application's own "
+			       "database; give store: postgres://…");
+}
+
+static bool is_part_given(const struct hpx_reading *reading, const struct hpx_given_set *set)
+{
+	return hpx_reading_given(reading, "routes[].on_lost", set)->given ||
+	       hpx_reading_given(reading, "routes[].completes", set)->given ||
+	       hpx_reading_given(reading, "routes[].fenced", set)->given ||
+	       hpx_reading_given(reading, "routes[].honours_keys", set)->given ||
+	       hpx_reading_given(reading, "routes[].retention", set)->given;
+}
+
 void hpx_reading_route_rules(struct hpx_reading *reading)
 {
 	struct hpx_settings *settings = reading->settings;
@@ -104,7 +151,11 @@ void hpx_reading_route_rules(struct hpx_reading *reading)
 		else
 			check_wait(reading, "routes[].wait", route, &reading->routes[n]);
 		check_server_error(reading, n);
+		/* What it inherits is told of `defaults`, once. */
+		if (is_part_given(reading, &reading->routes[n]))
+			check_part(reading, route, &reading->routes[n]);
 	}
+	check_part(reading, &settings->fallback, NULL);
 	/* A default may be meant for a route. */
 	if (!waits)
 		check_wait(reading, "defaults.wait", &settings->fallback, NULL);

@@ -15,6 +15,15 @@ const char *hpx_verdict_name(enum hpx_verdict verdict)
 	return names[verdict];
 }
 
+/* How the route wants a lost attempt to be taken, as the record keeps it. */
+static enum hpx_when_lost when_lost(const struct hpx_policy *policy)
+{
+	if (policy->completes == HPX_COMPLETES_APPLICATION)
+		return HPX_WHEN_LOST_VOID;
+	return policy->on_lost == HPX_ON_LOST_RESUME ? HPX_WHEN_LOST_RESUME :
+						       HPX_WHEN_LOST_UNKNOWN;
+}
+
 static void reserve(struct hpx_decision *decision, const struct hpx_ask *ask,
 		    const struct hpx_policy *policy, const struct hpx_moment *now)
 {
@@ -24,6 +33,7 @@ static void reserve(struct hpx_decision *decision, const struct hpx_ask *ask,
 		.owner = ask->owner,
 		.lease_ms = policy->lease_ms,
 		.retention_ms = policy->retention_ms,
+		.when_lost = when_lost(policy),
 	};
 	bool again = decision->record.state == HPX_STATE_FAILED_RETRYABLE;
 
@@ -41,14 +51,37 @@ static void reserve_anew(struct hpx_decision *decision, const struct hpx_ask *as
 	reserve(decision, ask, policy, now);
 }
 
-/* on_lost: unknown, the only choice that needs no application's help. */
-static void lose(struct hpx_decision *decision, const struct hpx_moment *now)
+/* The upstream is trusted to know an attempt that was lost by its key, and has
+ * forgotten it by now: another one could happen twice. */
+static bool forgotten_upstream(const struct hpx_record *record, const struct hpx_policy *policy,
+			       const struct hpx_moment *now)
+{
+	return record->when_lost == HPX_WHEN_LOST_RESUME && !policy->fenced &&
+	       policy->honours_keys_ms > 0 &&
+	       now->wall_ms - record->created_ms >= policy->honours_keys_ms;
+}
+
+static void reserve_again(struct hpx_decision *decision, const struct hpx_ask *ask,
+			  const struct hpx_policy *policy, const struct hpx_moment *now)
+{
+	if (forgotten_upstream(&decision->record, policy, now))
+		decision->verdict = HPX_VERDICT_UNKNOWN;
+	else
+		reserve(decision, ask, policy, now);
+}
+
+/* A lost lease: what the record says becomes of it, and where that is another
+ * attempt, this is it. */
+static void lose(struct hpx_decision *decision, const struct hpx_ask *ask,
+		 const struct hpx_policy *policy, const struct hpx_moment *now)
 {
 	struct hpx_move_args args = { .now = *now };
 
 	HPX_ASSERT(hpx_record_move(&decision->record, HPX_MOVE_SWEEP, &args) == HPX_OK);
 	decision->verdict = HPX_VERDICT_UNKNOWN;
 	decision->write = true;
+	if (decision->record.state == HPX_STATE_FAILED_RETRYABLE)
+		reserve_again(decision, ask, policy, now);
 }
 
 static void by_state(struct hpx_decision *decision, const struct hpx_ask *ask,
@@ -57,12 +90,12 @@ static void by_state(struct hpx_decision *decision, const struct hpx_ask *ask,
 	switch (decision->record.state) {
 	case HPX_STATE_IN_PROGRESS:
 		if (hpx_record_lease_lost(&decision->record, now))
-			lose(decision, now);
+			lose(decision, ask, policy, now);
 		else
 			decision->verdict = HPX_VERDICT_IN_PROGRESS;
 		return;
 	case HPX_STATE_FAILED_RETRYABLE:
-		reserve(decision, ask, policy, now);
+		reserve_again(decision, ask, policy, now);
 		return;
 	case HPX_STATE_COMPLETED:
 		decision->verdict = HPX_VERDICT_REPLAY;

@@ -22,7 +22,13 @@ const char *hpx_server_error_name(enum hpx_server_error choice)
 
 const char *hpx_on_lost_name(enum hpx_on_lost choice)
 {
-	static const char *const names[] = { "unknown" };
+	static const char *const names[] = { "unknown", "resume" };
+	return names[choice];
+}
+
+const char *hpx_completes_name(enum hpx_completes choice)
+{
+	static const char *const names[] = { "upstream", "application" };
 	return names[choice];
 }
 

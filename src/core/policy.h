@@ -2,14 +2,19 @@
 #ifndef HPX_CORE_POLICY_H
 #define HPX_CORE_POLICY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum hpx_key_rule { HPX_KEY_REQUIRED, HPX_KEY_OPTIONAL, HPX_KEY_IGNORE };
 enum hpx_scope_rule { HPX_SCOPE_PATH, HPX_SCOPE_ROUTE, HPX_SCOPE_TENANT };
 /* A 5xx other than 502, 503 with Retry-After, 504. */
 enum hpx_server_error { HPX_SERVER_ERROR_RETRY, HPX_SERVER_ERROR_REPLAY, HPX_SERVER_ERROR_UNKNOWN };
-/* A lease that was lost. (`resume` needs an application that takes part.) */
-enum hpx_on_lost { HPX_ON_LOST_UNKNOWN };
+/* A lease, or an answer, that was lost. `resume` goes on after the last recovery
+ * point; it needs an upstream that is fenced or honours keys itself. */
+enum hpx_on_lost { HPX_ON_LOST_UNKNOWN, HPX_ON_LOST_RESUME };
+/* Whose word ends an attempt: the upstream's HTTP answer, or only what the
+ * application committed in its own transaction. */
+enum hpx_completes { HPX_COMPLETES_UPSTREAM, HPX_COMPLETES_APPLICATION };
 /* A retry while the first request is under way. */
 enum hpx_concurrent { HPX_CONCURRENT_CONFLICT, HPX_CONCURRENT_WAIT, HPX_CONCURRENT_ACCEPTED };
 enum hpx_keep { HPX_KEEP_ANSWER, HPX_KEEP_STATUS };
@@ -19,6 +24,9 @@ struct hpx_policy {
 	enum hpx_scope_rule scope;
 	enum hpx_server_error server_error;
 	enum hpx_on_lost on_lost;
+	enum hpx_completes completes;
+	bool fenced;               /* the upstream refuses what an old attempt still sends */
+	int64_t honours_keys_ms;   /* how long the upstream itself remembers keys; 0: not */
 	enum hpx_concurrent concurrent;
 	enum hpx_keep keep;
 	int64_t retention_ms;
@@ -30,6 +38,7 @@ const char *hpx_key_rule_name(enum hpx_key_rule rule);
 const char *hpx_scope_rule_name(enum hpx_scope_rule rule);
 const char *hpx_server_error_name(enum hpx_server_error choice);
 const char *hpx_on_lost_name(enum hpx_on_lost choice);
+const char *hpx_completes_name(enum hpx_completes choice);
 const char *hpx_concurrent_name(enum hpx_concurrent choice);
 const char *hpx_keep_name(enum hpx_keep choice);
 

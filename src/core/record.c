@@ -20,6 +20,8 @@ static const unsigned char to_state[HPX_STATE_COUNT][HPX_MOVE_COUNT] = {
 		[HPX_MOVE_RELEASE] = TO(NONE),
 		[HPX_MOVE_LOSE] = TO(UNKNOWN),
 		[HPX_MOVE_RENEW] = TO(IN_PROGRESS),
+		[HPX_MOVE_ADVANCE] = TO(IN_PROGRESS),
+		[HPX_MOVE_CONCLUDE] = TO(FAILED_RETRYABLE),
 		[HPX_MOVE_SWEEP] = TO(UNKNOWN),
 		[HPX_MOVE_FORGET] = TO(NONE),
 	},
@@ -29,6 +31,7 @@ static const unsigned char to_state[HPX_STATE_COUNT][HPX_MOVE_COUNT] = {
 	},
 	[HPX_STATE_COMPLETED] = {
 		[HPX_MOVE_COMPLETE] = SAME,
+		[HPX_MOVE_CONCLUDE] = SAME,
 		[HPX_MOVE_FORGET] = TO(NONE),
 	},
 	[HPX_STATE_UNKNOWN] = {
@@ -36,6 +39,8 @@ static const unsigned char to_state[HPX_STATE_COUNT][HPX_MOVE_COUNT] = {
 		[HPX_MOVE_FAIL] = TO(FAILED_RETRYABLE),
 		[HPX_MOVE_RELEASE] = TO(NONE),
 		[HPX_MOVE_LOSE] = SAME,
+		[HPX_MOVE_ADVANCE] = TO(UNKNOWN),
+		[HPX_MOVE_CONCLUDE] = TO(FAILED_RETRYABLE),
 		[HPX_MOVE_APPLY] = TO(COMPLETED),
 		[HPX_MOVE_UNAPPLY] = TO(FAILED_RETRYABLE),
 		[HPX_MOVE_FORGET] = TO(NONE),
@@ -81,6 +86,16 @@ const char *hpx_move_name(enum hpx_move move)
 	return names[move];
 }
 
+bool hpx_point_valid(struct hpx_span point)
+{
+	if (point.len == 0 || point.len >= HPX_POINT_SIZE)
+		return false;
+	for (size_t i = 0; i < point.len; i++)
+		if (point.ptr[i] <= ' ' || point.ptr[i] > '~')
+			return false;
+	return true;
+}
+
 bool hpx_record_expired(const struct hpx_record *record, const struct hpx_moment *now)
 {
 	return record->expires_ms != 0 && record->expires_ms <= now->wall_ms && !now->hold_expiry;
@@ -115,6 +130,17 @@ static void begin_attempt(struct hpx_record *record, const struct hpx_move_args 
 	record->expires_ms = 0;
 	record->retention_ms = args->retention_ms;
 	record->lease_until_ms = args->now.lease_ms + args->lease_ms;
+	record->when_lost = args->when_lost;
+	record->advanced = false;   /* of this attempt; the point stays */
+}
+
+static void advance(struct hpx_record *record, struct hpx_span point)
+{
+	record->advanced = true;
+	if (point.len == 0)
+		return;
+	memset(record->point, 0, sizeof(record->point));
+	memcpy(record->point, point.ptr, point.len);
 }
 
 /* What every record of that state keeps, whatever move led there. */
@@ -139,15 +165,35 @@ static void enter(struct hpx_record *record, enum hpx_state state,
 	}
 }
 
+/* What the attempt committed stays committed: it is resumed, or a person looks
+ * at it. */
+static unsigned target_of_advanced(const struct hpx_record *record)
+{
+	if (record->when_lost != HPX_WHEN_LOST_UNKNOWN)
+		return TO(FAILED_RETRYABLE);
+	return record->state == HPX_STATE_UNKNOWN ? SAME : TO(UNKNOWN);
+}
+
 /* Release leaves nothing of a first attempt; a later one falls back to
  * failed_retryable, because the record tells of the attempts before it. */
 static unsigned target_of(const struct hpx_record *record, enum hpx_move move)
 {
 	unsigned to = to_state[record->state][move];
 
-	if (move == HPX_MOVE_RELEASE && to == TO(NONE) && record->attempt > 1)
-		return TO(FAILED_RETRYABLE);
-	return to;
+	switch (move) {
+	case HPX_MOVE_FAIL:
+	case HPX_MOVE_RELEASE:
+		if (to != 0 && record->advanced)
+			return target_of_advanced(record);
+		return to == TO(NONE) && record->attempt > 1 ? TO(FAILED_RETRYABLE) : to;
+	case HPX_MOVE_LOSE:
+	case HPX_MOVE_SWEEP:
+		if (to == TO(UNKNOWN) && record->when_lost != HPX_WHEN_LOST_UNKNOWN)
+			return TO(FAILED_RETRYABLE);
+		return to;
+	default:
+		return to;
+	}
 }
 
 static bool guarded_move_holds(const struct hpx_record *record, enum hpx_move move,
@@ -158,6 +204,8 @@ static bool guarded_move_holds(const struct hpx_record *record, enum hpx_move mo
 	if (move == HPX_MOVE_FORGET && (record->state == HPX_STATE_IN_PROGRESS ||
 					record->state == HPX_STATE_UNKNOWN))
 		return args->force;
+	if (move == HPX_MOVE_ADVANCE)
+		return args->point.len == 0 || hpx_point_valid(args->point);
 	return true;
 }
 
@@ -185,6 +233,10 @@ enum hpx_status hpx_record_move(struct hpx_record *record, enum hpx_move move,
 			record->lease_until_ms = until_ms;
 		return HPX_OK;
 	}
+	if (move == HPX_MOVE_ADVANCE) {
+		advance(record, args->point);
+		return HPX_OK;
+	}
 	enter(record, (enum hpx_state)(to - 1), args);
 	HPX_ASSERT(record->state == HPX_STATE_NONE || hpx_record_valid(record));
 	return HPX_OK;
@@ -194,7 +246,10 @@ bool hpx_record_valid(const struct hpx_record *record)
 {
 	bool has_token = !hpx_token_is_void(&record->token);
 
-	if (record->attempt == 0 || hpx_token_is_void(&record->first) || record->retention_ms < 0)
+	if (record->attempt == 0 || hpx_token_is_void(&record->first) ||
+	    record->retention_ms < 0 || (unsigned)record->when_lost >= HPX_WHEN_LOST_COUNT)
+		return false;
+	if (record->point[0] != '\0' && !hpx_point_valid(hpx_span_of(record->point)))
 		return false;
 	switch (record->state) {
 	case HPX_STATE_IN_PROGRESS:

@@ -11,11 +11,17 @@
  *                     reserve │ lose            │ unapply, fail (same lease)
  *                             └──────▶ unknown ─┴─────┘
  *
+ * Lose and sweep lead to unknown only where the record's when_lost says so; to
+ * failed_retryable, with the recovery point, where the attempt may be resumed
+ * or is proved not executed by the void token. Fail and release lead to unknown
+ * where the application committed a part (advance) that nobody may resume.
+ * Conclude ends an attempt that only the application could complete.
+ *
  * Invariants (the design's guarantees, as this file keeps them):
  *  R1  reserve is the only way into in_progress; it is refused on a live
  *      in_progress, completed or unknown record (guarantee 2).
- *  R2  complete, fail, release, lose and renew match on the lease token; an
- *      old or void token changes nothing (guarantee 6).
+ *  R2  complete, fail, release, lose, renew, advance and conclude match on the
+ *      lease token; an old or void token changes nothing (guarantee 6).
  *  R3  Nothing leaves completed but forget and expiry.
  *  R4  Only completed and failed_retryable expire; entering either sets the
  *      expiry to at least now + retention (guarantee 8).
@@ -52,6 +58,8 @@ enum hpx_state {
 	X(RELEASE, "released", true)                                          \
 	X(LOSE, "outcome_lost", true)                                         \
 	X(RENEW, "renewed", true)                                             \
+	X(ADVANCE, "advanced", true)                                          \
+	X(CONCLUDE, "not_committed", true)                                    \
 	X(SWEEP, "lease_lost", false)                                         \
 	X(APPLY, "resolved_applied", false)                                   \
 	X(UNAPPLY, "resolved_not_applied", false)                             \
@@ -63,6 +71,24 @@ enum hpx_move {
 #undef X
 	HPX_MOVE_COUNT
 };
+
+/* What becomes of an attempt whose lease, or whose answer, is lost. X(name,
+ * number in the store). The numbers are for ever. */
+#define HPX_WHEN_LOST_LIST(X)                                                 \
+	X(UNKNOWN, 0)  /* nobody can tell */                                  \
+	X(RESUME, 1)   /* it may run again, after its recovery point */       \
+	X(VOID, 2)     /* only the application completes: with its token void,\
+			* it has not and never can */
+
+enum hpx_when_lost {
+#define X(name, number) HPX_WHEN_LOST_##name = number,
+	HPX_WHEN_LOST_LIST(X)
+#undef X
+	HPX_WHEN_LOST_COUNT
+};
+
+/* The name of a recovery point travels in a header. */
+#define HPX_POINT_SIZE 64
 
 const char *hpx_state_name(enum hpx_state state);
 /* HPX_STATE_COUNT where there is no such state. */
@@ -94,6 +120,9 @@ struct hpx_record {
 	int64_t expires_ms;                /* wall; 0: does not expire */
 	int64_t retention_ms;
 	int64_t lease_until_ms;            /* lease clock */
+	enum hpx_when_lost when_lost;      /* the current attempt's */
+	bool advanced;                     /* it committed a part: never "not executed" */
+	char point[HPX_POINT_SIZE];        /* the last recovery point; "": none */
 };
 
 /* What a move needs besides the record. */
@@ -107,6 +136,8 @@ struct hpx_move_args {
 	int64_t retention_ms;        /* reserve; otherwise the record's */
 	bool owner_dead;             /* sweep: the owner is known to be gone */
 	bool force;                  /* forget */
+	enum hpx_when_lost when_lost; /* reserve */
+	struct hpx_span point;       /* advance: the phase that is done; empty: as it was */
 };
 
 /* Changes `record` (state NONE stands for no record) or leaves it untouched:
@@ -117,6 +148,9 @@ struct hpx_move_args {
  * record that reaches NONE is to be deleted. */
 enum hpx_status hpx_record_move(struct hpx_record *record, enum hpx_move move,
 				const struct hpx_move_args *args);
+
+/* 1 to 63 bytes of visible ASCII. */
+bool hpx_point_valid(struct hpx_span point);
 
 bool hpx_record_expired(const struct hpx_record *record, const struct hpx_moment *now);
 bool hpx_record_lease_lost(const struct hpx_record *record, const struct hpx_moment *now);

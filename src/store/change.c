@@ -82,7 +82,7 @@ static void make_reserve(const struct hpx_found *found, struct hpx_store_op *op,
 	change->event = hpx_move_name(begins ? HPX_MOVE_RESERVE : HPX_MOVE_SWEEP);
 	if (anew)
 		change->reason = "the key had expired and is used again";
-	else if (!begins)
+	else if (!begins || found->record.state == HPX_STATE_IN_PROGRESS)
 		change->reason = "the lease ran out";
 }
 
@@ -99,6 +99,8 @@ static enum hpx_move move_of(const struct hpx_store_op *op)
 		return HPX_MOVE_LOSE;
 	case HPX_VERB_RENEW:
 		return HPX_MOVE_RENEW;
+	case HPX_VERB_CONCLUDE:
+		return HPX_MOVE_CONCLUDE;
 	case HPX_VERB_RESOLVE:
 		return op->applied ? HPX_MOVE_APPLY : HPX_MOVE_UNAPPLY;
 	default:
@@ -135,7 +137,7 @@ static bool leaves_event(const struct hpx_record *before, enum hpx_move move)
 	bool first = before->state == HPX_STATE_IN_PROGRESS && before->attempt == 1;
 
 	if (move == HPX_MOVE_COMPLETE || move == HPX_MOVE_RELEASE)
-		return !first;
+		return !first || (move == HPX_MOVE_RELEASE && before->advanced);
 	return true;
 }
 
@@ -154,8 +156,12 @@ static void make_move(const struct hpx_record *before, struct hpx_store_op *op,
 		change->write = HPX_WRITE_LEASE;
 		return;
 	}
-	if (change->record.state == before->state)
-		return; /* the same move again, by the same lease */
+	if (change->record.state == before->state) {
+		/* The same move again by the same lease; or the application's
+		 * own answer was there first. */
+		op->already = before->state == HPX_STATE_COMPLETED;
+		return;
+	}
 	change->write = change->record.state == HPX_STATE_NONE ? HPX_WRITE_REMOVE :
 								 HPX_WRITE_UPDATE;
 	/* Of an answer that is not kept, the headers may tell where it is. */

@@ -90,6 +90,7 @@ static void wake_waiters(struct hpx_waitlist *waitlist, const struct hpx_store_o
 	case HPX_VERB_FAIL:
 	case HPX_VERB_RELEASE:
 	case HPX_VERB_LOSE:
+	case HPX_VERB_CONCLUDE:
 	case HPX_VERB_RESOLVE:
 	case HPX_VERB_FORGET:
 		hpx_waitlist_wake(waitlist, &op->id);

@@ -131,6 +131,7 @@ static void clear_results(struct hpx_store_op **ops, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		ops[i]->status = HPX_OK;
 		ops[i]->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+		ops[i]->already = false;
 		ops[i]->replay = NULL;
 		ops[i]->count = 0;
 	}

@@ -52,6 +52,7 @@ struct hpx_description {
 	X(RELEASE)   /* the same; a first attempt leaves no record */         \
 	X(LOSE)      /* the outcome is unknown */                             \
 	X(RENEW)     /* the lease goes on */                                  \
+	X(CONCLUDE)  /* only the application could complete: it has, or never will */ \
 	X(RESOLVE)   /* a person settles an unknown: apply or unapply */      \
 	X(FORGET)    /* a person removes a record */                          \
 	X(SWEEP)     /* up to `limit` lost leases become what on_lost says */ \
@@ -92,6 +93,7 @@ struct hpx_store_op {
 	/* Out. */
 	enum hpx_status status;                    /* BUSY: not now, somebody else holds the row */
 	struct hpx_decision decision;              /* RESERVE; the record alone after every other move and FIND */
+	bool already;                              /* COMPLETE, CONCLUDE: it was completed before */
 	struct hpx_answer *replay;                 /* RESERVE → REPLAY: the receiver frees it; NULL where nothing is kept */
 	unsigned count;                            /* SWEEP, REAP: how many */
 	struct hpx_operation_id *touched;          /* SWEEP: room for `limit` ids from the submitter, `count` filled */

@@ -151,10 +151,30 @@ static void migrate_tells_from_and_to(void **state)
 	unlink(f->path);
 	assert_status(hpx_store_sqlite_migrate(&options, &from, &to, problem), HPX_OK);
 	assert_int_equal(from, 0);
-	assert_int_equal(to, 1);
+	assert_int_equal(to, 2);
 	assert_status(hpx_store_sqlite_migrate(&options, &from, &to, problem), HPX_OK);
-	assert_int_equal(from, 1);
+	assert_int_equal(from, 2);
 	fixture_open(f);
+}
+
+/* A file as the first schema left it. */
+static void an_older_file_is_brought_up_to_date(void **state)
+{
+	struct fixture *f = *state;
+
+	reserve(f, 1, BODY, A);
+	complete(f, 1, A, "kept");
+	reserve(f, 2, BODY, A);
+	act(f, HPX_VERB_FAIL, 2, A);
+	fixture_close(f);
+	raw(f->path, "DROP TABLE job; ALTER TABLE operation DROP COLUMN when_lost; "
+		     "ALTER TABLE operation DROP COLUMN advanced; "
+		     "ALTER TABLE operation DROP COLUMN point; "
+		     "ALTER TABLE operation DROP COLUMN point_data; PRAGMA user_version = 1");
+	fixture_open(f);
+	assert_string_equal(body_of(f, 1), "kept");
+	assert_string_equal(reserve(f, 2, BODY, B), "retried");
+	assert_int_equal(record_of(f, 2).when_lost, HPX_WHEN_LOST_UNKNOWN);
 }
 
 static void what_was_written_is_there_after_a_restart(void **state)
@@ -240,6 +260,9 @@ static void a_process_killed_after_its_commit_lost_nothing(void **state)
 static void a_row_that_cannot_be_read_counts_as_unknown(void **state)
 {
 	static const char *const damages[] = {
+		"UPDATE operation SET when_lost = 3",
+		"UPDATE operation SET advanced = 2",
+		"UPDATE operation SET point = 'two words'",
 		"UPDATE operation SET token = x'00'",
 		"UPDATE operation SET first = zeroblob(16)",
 		"UPDATE operation SET fingerprint = x''",
@@ -458,6 +481,7 @@ int main(void)
 		ON_SQLITE(what_is_not_ours_is_left_untouched),
 		cmocka_unit_test(addresses_that_name_no_file_are_refused),
 		ON_SQLITE(migrate_tells_from_and_to),
+		ON_SQLITE(an_older_file_is_brought_up_to_date),
 		ON_SQLITE(what_was_written_is_there_after_a_restart),
 		ON_SQLITE(what_a_dead_owner_left_is_lost_at_once),
 		ON_SQLITE(a_command_beside_the_server_leaves_its_leases_alone),

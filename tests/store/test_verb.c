@@ -25,6 +25,7 @@ static const struct row rows[] = {
 	{ S(NONE), V(RELEASE), 0, 0, HPX_STALE, "none" },
 	{ S(NONE), V(LOSE), 0, 0, HPX_STALE, "none" },
 	{ S(NONE), V(RENEW), 0, 0, HPX_STALE, "none" },
+	{ S(NONE), V(CONCLUDE), 0, 0, HPX_STALE, "none" },
 	{ S(NONE), V(RESOLVE), 1, 0, HPX_NOT_FOUND, "none" },
 	{ S(NONE), V(FORGET), 0, 1, HPX_NOT_FOUND, "none" },
 
@@ -33,6 +34,7 @@ static const struct row rows[] = {
 	{ S(IN_PROGRESS), V(RELEASE), 0, 0, HPX_OK, "none" },
 	{ S(IN_PROGRESS), V(LOSE), 0, 0, HPX_OK, "unknown" },
 	{ S(IN_PROGRESS), V(RENEW), 0, 0, HPX_OK, "in_progress" },
+	{ S(IN_PROGRESS), V(CONCLUDE), 0, 0, HPX_OK, "failed_retryable" },
 	{ S(IN_PROGRESS), V(RESOLVE), 1, 0, HPX_REFUSED, "in_progress" },
 	{ S(IN_PROGRESS), V(RESOLVE), 0, 0, HPX_REFUSED, "in_progress" },
 	{ S(IN_PROGRESS), V(FORGET), 0, 0, HPX_REFUSED, "in_progress" },
@@ -43,6 +45,7 @@ static const struct row rows[] = {
 	{ S(FAILED_RETRYABLE), V(RELEASE), 0, 0, HPX_STALE, "failed_retryable" },
 	{ S(FAILED_RETRYABLE), V(LOSE), 0, 0, HPX_STALE, "failed_retryable" },
 	{ S(FAILED_RETRYABLE), V(RENEW), 0, 0, HPX_STALE, "failed_retryable" },
+	{ S(FAILED_RETRYABLE), V(CONCLUDE), 0, 0, HPX_STALE, "failed_retryable" },
 	{ S(FAILED_RETRYABLE), V(RESOLVE), 1, 0, HPX_REFUSED, "failed_retryable" },
 	{ S(FAILED_RETRYABLE), V(FORGET), 0, 0, HPX_OK, "none" },
 
@@ -51,6 +54,7 @@ static const struct row rows[] = {
 	{ S(COMPLETED), V(RELEASE), 0, 0, HPX_REFUSED, "completed" },
 	{ S(COMPLETED), V(LOSE), 0, 0, HPX_REFUSED, "completed" },
 	{ S(COMPLETED), V(RENEW), 0, 0, HPX_REFUSED, "completed" },
+	{ S(COMPLETED), V(CONCLUDE), 0, 0, HPX_OK, "completed" },
 	{ S(COMPLETED), V(RESOLVE), 1, 0, HPX_REFUSED, "completed" },
 	{ S(COMPLETED), V(RESOLVE), 0, 0, HPX_REFUSED, "completed" },
 	{ S(COMPLETED), V(FORGET), 0, 0, HPX_OK, "none" },
@@ -59,6 +63,7 @@ static const struct row rows[] = {
 	{ S(UNKNOWN), V(FAIL), 0, 0, HPX_OK, "failed_retryable" },
 	{ S(UNKNOWN), V(LOSE), 0, 0, HPX_OK, "unknown" },
 	{ S(UNKNOWN), V(RENEW), 0, 0, HPX_REFUSED, "unknown" },
+	{ S(UNKNOWN), V(CONCLUDE), 0, 0, HPX_OK, "failed_retryable" },
 	{ S(UNKNOWN), V(RESOLVE), 1, 0, HPX_OK, "completed" },
 	{ S(UNKNOWN), V(RESOLVE), 0, 0, HPX_OK, "failed_retryable" },
 	{ S(UNKNOWN), V(FORGET), 0, 0, HPX_REFUSED, "unknown" },
@@ -123,6 +128,76 @@ static void an_old_token_changes_nothing(void **state)
 		bring_to(f, i, rows[i].before);
 		check(f, &rows[i], i, try_row(f, &rows[i], i, OLD), HPX_STALE,
 		      hpx_state_name(rows[i].before));
+	}
+}
+
+/* Only who ended the attempt before knows what to do with "already". */
+static void what_was_completed_before_is_told(void **state)
+{
+	static const struct {
+		enum hpx_state before;
+		enum hpx_verb verb;
+		bool already;
+	} told[] = {
+		{ S(IN_PROGRESS), V(COMPLETE), false },
+		{ S(COMPLETED), V(COMPLETE), true },
+		{ S(IN_PROGRESS), V(CONCLUDE), false },
+		{ S(COMPLETED), V(CONCLUDE), true },
+		{ S(UNKNOWN), V(LOSE), false },
+	};
+	struct hpx_answer answer = { .status = 200, .kept = true, .body = HPX_SPAN("second") };
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		struct hpx_store_op op = op_of(told[i].verb, i, OWN);
+		bring_to(f, i, told[i].before);
+		op.answer = told[i].verb == HPX_VERB_COMPLETE ? &answer : NULL;
+		assert_status(run_op(f, &op), HPX_OK);
+		if (op.already != told[i].already)
+			fail_msg("%s in %s: already is %d", hpx_verb_name(told[i].verb),
+				 hpx_state_name(told[i].before), op.already);
+	}
+}
+
+/* What the route says of a lost attempt is kept with it, by every driver. */
+static void a_lost_attempt_becomes_what_its_route_says(void **state)
+{
+	static const struct {
+		enum hpx_on_lost on_lost;
+		enum hpx_completes completes;
+		const char *after;
+		const char *verdict;
+	} lost[] = {
+		{ HPX_ON_LOST_UNKNOWN, HPX_COMPLETES_UPSTREAM, "unknown", "unknown" },
+		{ HPX_ON_LOST_RESUME, HPX_COMPLETES_UPSTREAM, "failed_retryable", "retried" },
+		{ HPX_ON_LOST_UNKNOWN, HPX_COMPLETES_APPLICATION, "failed_retryable", "retried" },
+	};
+	struct fixture *f = *state;
+
+	/* By the answer's loss, by the sweeper, and by a retry that finds it. */
+	for (unsigned way = 0; way < 3; way++) {
+		for (unsigned i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
+			unsigned key = 10 * way + i;
+			struct hpx_ask ask = ask_of(f->store, key, BODY, OWN);
+			struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, OWN);
+			struct hpx_policy p = *policy();
+			p.on_lost = lost[i].on_lost;
+			p.completes = lost[i].completes;
+			p.fenced = true;
+			op.ask = &ask;
+			op.policy = &p;
+			assert_status(run_op(f, &op), HPX_OK);
+			if (way == 0)
+				assert_status(act(f, HPX_VERB_LOSE, key, OWN), HPX_OK);
+			else
+				advance(f, LEASE_MS + 1);
+			if (way == 1)
+				assert_int_equal(sweep(f), 1);
+			if (way < 2)
+				assert_string_equal(state_of(f, key), lost[i].after);
+			assert_string_equal(reserve(f, key, BODY, OLD), lost[i].verdict);
+			act(f, HPX_VERB_FAIL, key, OLD);
+		}
 	}
 }
 
@@ -243,6 +318,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_EVERY_DRIVER(every_verb_in_every_state),
 		ON_EVERY_DRIVER(an_old_token_changes_nothing),
+		ON_EVERY_DRIVER(what_was_completed_before_is_told),
+		ON_EVERY_DRIVER(a_lost_attempt_becomes_what_its_route_says),
 		ON_EVERY_DRIVER(reserve_decides_by_state),
 		ON_EVERY_DRIVER(ops_of_one_batch_see_each_other),
 		ON_EVERY_DRIVER(a_reservation_run_twice_is_one),

@@ -17,7 +17,7 @@ struct hpx_pg_db {
 
 /* ---- parameters ---- */
 
-#define HPX_PG_PARAMS_MAX 22
+#define HPX_PG_PARAMS_MAX 25
 
 struct hpx_pg_params {
 	const char *value[HPX_PG_PARAMS_MAX];

@@ -65,7 +65,7 @@ void hpx_pg_connector_done(struct hpx_pg_connector *connector);
 enum hpx_status hpx_pg_recover(struct hpx_store *store, char *problem);
 
 /* row.c: between columns and records. */
-#define HPX_PG_DESCRIPTION_COLUMN 18
+#define HPX_PG_DESCRIPTION_COLUMN 21
 #define HPX_PG_RESPONSE_COLUMN (HPX_PG_DESCRIPTION_COLUMN + 6)
 struct hpx_pg_row {
 	struct hpx_found found;

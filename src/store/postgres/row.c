@@ -20,6 +20,9 @@ enum {
 	COLUMN_LEASE_UNTIL,
 	COLUMN_STATUS,
 	COLUMN_KEPT,
+	COLUMN_WHEN_LOST,
+	COLUMN_ADVANCED,
+	COLUMN_POINT,
 	COLUMN_RENEWED_TOKEN,
 	COLUMN_RENEWED_UNTIL,
 	COLUMN_COUNT
@@ -62,6 +65,22 @@ static bool read_small(const PGresult *result, int row, struct hpx_record *recor
 	value = 0;
 	ok &= hpx_pg_int(result, row, COLUMN_KEPT, 0, 1, &value);
 	record->kept = value == 1;
+	return ok;
+}
+
+static bool read_part(const PGresult *result, int row, struct hpx_record *record)
+{
+	struct hpx_span point = hpx_pg_bytes(result, row, COLUMN_POINT);
+	int64_t value = 0;
+	bool ok = hpx_pg_int(result, row, COLUMN_WHEN_LOST, 0, HPX_WHEN_LOST_COUNT - 1, &value);
+
+	record->when_lost = (enum hpx_when_lost)value;
+	value = 0;
+	ok &= hpx_pg_int(result, row, COLUMN_ADVANCED, 0, 1, &value);
+	record->advanced = value == 1;
+	if (point.ptr == NULL || (point.len > 0 && !hpx_point_valid(point)))
+		return false;
+	memcpy(record->point, point.ptr, point.len);
 	return ok;
 }
 
@@ -108,6 +127,7 @@ void hpx_pg_row_read(const PGresult *result, int row, struct hpx_pg_row *ret_row
 	*ret_row = (struct hpx_pg_row){ .found = { .exists = true } };
 	ok = read_names(result, row, record);
 	ok &= read_small(result, row, record);
+	ok &= read_part(result, row, record);
 	ok &= read_times(result, row, record);
 	ok &= read_renewal(result, row, ret_row);
 	ret_row->found.readable = ok && hpx_record_valid(record);

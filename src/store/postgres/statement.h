@@ -11,7 +11,8 @@
 #define HPX_PG_SQL_RECORD                                                         \
 	"o.id, o.state, o.attempt, o.token, o.first, o.fingerprint, "         \
 	"o.recipe, o.tenant_hash, o.owner, o.created, o.changed, o.expires, " \
-	"o.retention, o.lease_until, o.status, o.kept, l.token, l.until"
+	"o.retention, o.lease_until, o.status, o.kept, o.when_lost, "         \
+	"o.advanced, o.point, l.token, l.until"
 #define HPX_PG_SQL_DESCRIPTION "o.tenant, o.scope, o.key, o.method, o.path, o.route"
 #define HPX_PG_SQL_FROM                                                           \
 	" FROM hapax.operation o LEFT JOIN hapax.lease l ON l.id = o.id "
@@ -29,11 +30,11 @@
 	"$1::bytea[], $2::int2[], $3::int8[], $4::bytea[], $5::bytea[], "     \
 	"$6::bytea[], $7::bytea[], $8::bytea[], $9::int8[], $10::int8[], "    \
 	"$11::int8[], $12::int8[], $13::int8[], $14::int8[], $15::int4[], "   \
-	"$16::bool[]"
+	"$16::bool[], $17::int2[], $18::bool[], $19::text[]"
 #define HPX_PG_SQL_NAMES                                                          \
 	"id, state, attempt, token, first, fingerprint, recipe, "             \
 	"tenant_hash, owner, created, changed, expires, retention, "          \
-	"lease_until, status, kept"
+	"lease_until, status, kept, when_lost, advanced, point"
 #define HPX_PG_SQL_TEXT_ARRAYS(a, b, c, d, e, f)                                  \
 	a "::text[], " b "::text[], " c "::text[], " d "::text[], " e         \
 	  "::text[], " f "::text[]"
@@ -55,7 +56,7 @@
 		"FROM hapax.response WHERE id = ANY($1::bytea[])")            \
 	X(INSERT, WRITER, "INSERT INTO hapax.operation (" HPX_PG_SQL_NAMES ", "   \
 		HPX_PG_SQL_TEXT_NAMES ") SELECT * FROM unnest(" HPX_PG_SQL_ARRAYS ", "\
-		HPX_PG_SQL_TEXT_ARRAYS("$17", "$18", "$19", "$20", "$21", "$22")  \
+		HPX_PG_SQL_TEXT_ARRAYS("$20", "$21", "$22", "$23", "$24", "$25")  \
 		") ON CONFLICT (id) DO NOTHING RETURNING id")                 \
 	X(UPDATE, WRITER, "UPDATE hapax.operation o SET state = n.state, "    \
 		"attempt = n.attempt, token = n.token, first = n.first, "     \
@@ -64,7 +65,10 @@
 		"created = n.created, changed = n.changed, "                  \
 		"expires = n.expires, retention = n.retention, "              \
 		"lease_until = n.lease_until, status = n.status, "            \
-		"kept = n.kept FROM unnest(" HPX_PG_SQL_ARRAYS ") "               \
+		"kept = n.kept, when_lost = n.when_lost, "                    \
+		"advanced = n.advanced, point = n.point, point_data = CASE "  \
+		"n.point WHEN '' THEN NULL ELSE o.point_data END "            \
+		"FROM unnest(" HPX_PG_SQL_ARRAYS ") "                             \
 		"AS n (" HPX_PG_SQL_NAMES ") WHERE o.id = n.id")                  \
 	X(DESCRIBE, WRITER, "UPDATE hapax.operation o SET "                   \
 		"tenant = n.tenant, scope = n.scope, key = n.key, "           \

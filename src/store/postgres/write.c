@@ -11,11 +11,12 @@
 static const enum hpx_pg_type record_types[] = {
 	HPX_PG_BYTEA, HPX_PG_INT2, HPX_PG_INT8, HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA,
 	HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_INT8, HPX_PG_INT8, HPX_PG_INT8, HPX_PG_INT8,
-	HPX_PG_INT8, HPX_PG_INT8, HPX_PG_INT4, HPX_PG_BOOL,
+	HPX_PG_INT8, HPX_PG_INT8, HPX_PG_INT4, HPX_PG_BOOL, HPX_PG_INT2, HPX_PG_BOOL,
+	HPX_PG_TEXT,
 	/* The description's; an UPDATE leaves them out. */
 	HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT,
 };
-#define RECORD_COLUMNS 16
+#define RECORD_COLUMNS 19
 #define TEXT_COLUMNS 6
 
 /* ---- rows ---- */
@@ -51,6 +52,9 @@ static void put_record(struct hpx_pg_columns *columns, const struct hpx_record *
 	hpx_pg_put_int(columns, record->lease_until_ms);
 	hpx_pg_put_int(columns, record->status);
 	hpx_pg_put_int(columns, record->kept);
+	hpx_pg_put_int(columns, record->when_lost);
+	hpx_pg_put_int(columns, record->advanced);
+	hpx_pg_put_text(columns, hpx_span_of(record->point));
 }
 
 static void put_description(struct hpx_pg_columns *columns, const struct hpx_store_op *op)

@@ -13,7 +13,8 @@
 #define HPX_SQL_RECORD                                                        \
 	"o.seq, o.id, o.state, o.attempt, o.token, o.first, o.fingerprint, "  \
 	"o.recipe, o.tenant_hash, o.owner, o.created, o.changed, o.expires, " \
-	"o.retention, o.lease_until, o.status, o.kept, l.token, l.until"
+	"o.retention, o.lease_until, o.status, o.kept, o.when_lost, "         \
+	"o.advanced, o.point, l.token, l.until"
 #define HPX_SQL_DESCRIPTION "o.tenant, o.scope, o.key, o.method, o.path, o.route"
 #define HPX_SQL_FROM " FROM operation o LEFT JOIN lease l ON l.seq = o.seq "
 
@@ -33,16 +34,19 @@
 		HPX_SQL_FROM "WHERE o.id = ?1")                               \
 	X(INSERT, "INSERT INTO operation (id, state, attempt, token, first, " \
 		"fingerprint, recipe, tenant_hash, owner, created, changed, " \
-		"expires, retention, lease_until, status, kept, tenant, "     \
-		"scope, key, method, path, route) VALUES (?, ?, ?, ?, ?, ?, " \
-		"?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")            \
+		"expires, retention, lease_until, status, kept, when_lost, "  \
+		"advanced, point, tenant, scope, key, method, path, route) "  \
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
+		"?, ?, ?, ?, ?, ?, ?, ?)")                                    \
 	/* Numbered, so that ?1, the id, is left alone: naming it would       \
 	 * rewrite its place in the index of ids. */                          \
 	X(UPDATE, "UPDATE operation SET state = ?2, attempt = ?3, "           \
 		"token = ?4, first = ?5, fingerprint = ?6, recipe = ?7, "     \
 		"tenant_hash = ?8, owner = ?9, created = ?10, changed = ?11, "\
 		"expires = ?12, retention = ?13, lease_until = ?14, "         \
-		"status = ?15, kept = ?16 WHERE seq = ?17")                   \
+		"status = ?15, kept = ?16, when_lost = ?17, advanced = ?18, " \
+		"point = ?19, point_data = CASE ?19 WHEN '' THEN NULL "       \
+		"ELSE point_data END WHERE seq = ?20")                        \
 	X(DESCRIBE, "UPDATE operation SET tenant = ?, scope = ?, key = ?, "   \
 		"method = ?, path = ?, route = ? WHERE seq = ?")              \
 	X(REMOVE, "DELETE FROM operation WHERE seq = ?")                      \

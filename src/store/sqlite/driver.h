@@ -78,7 +78,7 @@ struct hpx_sqlite_row {
 };
 /* Reads columns HPX_SQL_RECORD; `readable` false where they make no record. */
 void hpx_sqlite_row_read(struct hpx_sqlite_call *call, struct hpx_sqlite_row *ret_row);
-#define HPX_SQLITE_DESCRIPTION_COLUMN 19
+#define HPX_SQLITE_DESCRIPTION_COLUMN 22
 enum hpx_status hpx_sqlite_description_read(struct hpx_sqlite_call *call, struct hpx_arena *arena,
 					    struct hpx_description *ret_description);
 void hpx_sqlite_record_bind(struct hpx_sqlite_call *call, const struct hpx_record *record);

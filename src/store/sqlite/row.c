@@ -23,6 +23,9 @@ enum {
 	COLUMN_LEASE_UNTIL,
 	COLUMN_STATUS,
 	COLUMN_KEPT,
+	COLUMN_WHEN_LOST,
+	COLUMN_ADVANCED,
+	COLUMN_POINT,
 	COLUMN_RENEWED_TOKEN,
 	COLUMN_RENEWED_UNTIL,
 	COLUMN_COUNT
@@ -83,6 +86,22 @@ static bool read_small(struct hpx_sqlite_call *call, struct hpx_record *record)
 	return ok;
 }
 
+static bool read_part(struct hpx_sqlite_call *call, struct hpx_record *record)
+{
+	struct hpx_span point = hpx_sqlite_bytes(call, COLUMN_POINT);
+	int64_t value = 0;
+	bool ok = read_int(call, COLUMN_WHEN_LOST, 0, HPX_WHEN_LOST_COUNT - 1, &value);
+
+	record->when_lost = (enum hpx_when_lost)value;
+	value = 0;
+	ok &= read_int(call, COLUMN_ADVANCED, 0, 1, &value);
+	record->advanced = value == 1;
+	if (point.ptr == NULL || (point.len > 0 && !hpx_point_valid(point)))
+		return false;
+	memcpy(record->point, point.ptr, point.len);
+	return ok;
+}
+
 /* A quarter of the range: sums of two times never overflow. */
 #define TIME_MAX (INT64_MAX / 4)
 
@@ -129,6 +148,7 @@ void hpx_sqlite_row_read(struct hpx_sqlite_call *call, struct hpx_sqlite_row *re
 					    .found = { .exists = true } };
 	ok = read_names(call, record);
 	ok &= read_small(call, record);
+	ok &= read_part(call, record);
 	ok &= read_times(call, record);
 	ok &= read_renewal(call, ret_row);
 	ret_row->found.readable = ok && hpx_record_valid(record);
@@ -167,6 +187,9 @@ void hpx_sqlite_record_bind(struct hpx_sqlite_call *call, const struct hpx_recor
 	hpx_sqlite_bind_int(call, record->lease_until_ms);
 	hpx_sqlite_bind_int(call, record->status);
 	hpx_sqlite_bind_int(call, record->kept);
+	hpx_sqlite_bind_int(call, record->when_lost);
+	hpx_sqlite_bind_int(call, record->advanced);
+	hpx_sqlite_bind_text(call, hpx_span_of(record->point));
 }
 
 void hpx_sqlite_description_bind(struct hpx_sqlite_call *call,

@@ -69,8 +69,10 @@ static void values(void **state)
 		  "f:3:12: log_level: \"loud\" is not one of debug, info, warn, error\n" },
 		{ GOOD "store_create: yes\n",
 		  "f:3:15: store_create: \"yes\" is not one of never, always\n" },
-		{ GOOD "defaults: {on_lost: resume}\n",
-		  "f:3:21: defaults.on_lost: \"resume\" is not one of unknown\n" },
+		{ GOOD "defaults: {on_lost: retry}\n",
+		  "f:3:21: defaults.on_lost: \"retry\" is not one of unknown, resume\n" },
+		{ GOOD "defaults: {completes: me}\n",
+		  "f:3:23: defaults.completes: \"me\" is not one of upstream, application\n" },
 		{ GOOD "profile: stripy\n",
 		  "f:3:10: profile: \"stripy\" is not one of ietf, stripe; did you mean "
 		  "\"stripe\"?\n" },

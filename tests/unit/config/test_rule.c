@@ -9,6 +9,16 @@ struct row {
 	const char *report;
 };
 
+#define RESUMES                                                                            \
+	"is resume, which could run twice what an earlier attempt still does; say fenced: " \
+	"yes or honours_keys of a service that keeps its word, or unknown\n"
+#define FORGETS                                                                            \
+	"is shorter than retention: a retry could come after the service forgot the key; "  \
+	"make retention shorter\n"
+#define COMPLETES                                                                          \
+	"is application, which needs the store in the application's own database; give "    \
+	"store: postgres://…\n"
+
 static void contradictions_are_mistakes(void **state)
 {
 	static const struct row rows[] = {
@@ -39,6 +49,19 @@ static void contradictions_are_mistakes(void **state)
 		  "f:3:10: limits.request_body: is larger than limits.bodies: such a "
 		  "request could "
 		  "never be taken\n" },
+		{ GOOD "defaults: {on_lost: resume}\n", "f:3:12: defaults.on_lost: " RESUMES },
+		/* A route that inherits it says nothing of its own. */
+		{ GOOD "defaults: {on_lost: resume}\nroutes: [{match: POST /a}]\n",
+		  "f:3:12: defaults.on_lost: " RESUMES },
+		{ GOOD "routes:\n  - match: POST /a\n    on_lost: resume\n",
+		  "f:5:5: routes[].on_lost: " RESUMES },
+		{ GOOD "routes:\n  - match: POST /a\n    on_lost: resume\n"
+		       "    honours_keys: 1h\n",
+		  "f:6:5: routes[].honours_keys: " FORGETS },
+		{ GOOD "defaults: {completes: application}\n",
+		  "f:3:12: defaults.completes: " COMPLETES },
+		{ GOOD "routes:\n  - match: POST /a\n    completes: application\n",
+		  "f:5:5: routes[].completes: " COMPLETES },
 		{ GOOD "limits: {bodies: 512KiB}\n",
 		  "f:3:10: limits.request_body: is larger than limits.bodies: such a "
 		  "request could "
@@ -67,6 +90,14 @@ static void doubts_are_warnings(void **state)
 		{ GOOD "tenant: {from: header, name: X-Tenant}\nlisten: unix:/s\n", "" },
 		{ GOOD "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n", "" },
 		{ GOOD "admin: off\n", "" },
+		{ GOOD "defaults: {on_lost: resume, fenced: yes}\n", "" },
+		{ GOOD "defaults: {on_lost: resume, honours_keys: 48h}\n", "" },
+		{ GOOD "routes:\n  - match: POST /a\n    on_lost: resume\n    retention: 1h\n"
+		       "    honours_keys: 1h\n",
+		  "" },
+		{ "upstream: http://127.0.0.1:9000\nstore: postgres://h@db/h\n"
+		  "defaults: {completes: application}\n",
+		  "" },
 		{ GOOD "tenant: {name: X-Tenant}\n",
 		  "f:3:10: warning: tenant.name: has no effect unless tenant.from is "
 		  "header or "

@@ -22,6 +22,7 @@ struct situation {
 	enum relation recipe;
 	enum relation fingerprint;
 	bool hold_expiry;
+	enum hpx_when_lost when_lost;
 };
 
 static struct hpx_record make_record(const struct situation *s)
@@ -34,7 +35,8 @@ static struct hpx_record make_record(const struct situation *s)
 				.created_ms = NOW - 1000,
 				.recipe = { { s->recipe == SAME ? 5 : 6 } },
 				.fingerprint = { s->fingerprint == SAME ? 7 : 8 },
-				.lease_until_ms = s->lease_lost ? LEASE_NOW : LEASE_NOW + 1 };
+				.lease_until_ms = s->lease_lost ? LEASE_NOW : LEASE_NOW + 1,
+				.when_lost = s->when_lost };
 
 	if (s->state == HPX_STATE_COMPLETED || s->state == HPX_STATE_FAILED_RETRYABLE)
 		r.expires_ms = s->expired ? NOW : NOW + 1;
@@ -60,7 +62,10 @@ static enum hpx_verdict expected(const struct situation *s)
 		return HPX_VERDICT_MISMATCH;
 	switch (s->state) {
 	case HPX_STATE_IN_PROGRESS:
-		return s->lease_lost ? HPX_VERDICT_UNKNOWN : HPX_VERDICT_IN_PROGRESS;
+		if (!s->lease_lost)
+			return HPX_VERDICT_IN_PROGRESS;
+		return s->when_lost == HPX_WHEN_LOST_UNKNOWN ? HPX_VERDICT_UNKNOWN :
+							       HPX_VERDICT_EXECUTE_AGAIN;
 	case HPX_STATE_FAILED_RETRYABLE:
 		return HPX_VERDICT_EXECUTE_AGAIN;
 	case HPX_STATE_COMPLETED:
@@ -89,10 +94,11 @@ static void check(const struct situation *s)
 	struct hpx_decision d = decide(s);
 
 	if (d.verdict != expected(s))
-		fail_msg("%s expired=%d lost=%d own=%d recipe=%d fingerprint=%d hold=%d: got %s, want %s",
+		fail_msg("%s expired=%d lost=%d own=%d recipe=%d fingerprint=%d hold=%d "
+			 "when_lost=%u: got %s, want %s",
 			 hpx_state_name(s->state), s->expired, s->lease_lost, s->own_token,
-			 s->recipe, s->fingerprint, s->hold_expiry, hpx_verdict_name(d.verdict),
-			 hpx_verdict_name(expected(s)));
+			 s->recipe, s->fingerprint, s->hold_expiry, s->when_lost,
+			 hpx_verdict_name(d.verdict), hpx_verdict_name(expected(s)));
 	/* Whatever is written is whole; whoever executes holds the lease. */
 	if (d.write)
 		assert_true(hpx_record_valid(&d.record));
@@ -106,7 +112,7 @@ static void every_situation_gets_what_the_table_says(void **state)
 {
 	unsigned count = 0;
 	(void)state;
-	for (unsigned bits = 0; bits < 64; bits++) {
+	for (unsigned bits = 0; bits < 64 * HPX_WHEN_LOST_COUNT; bits++) {
 		for (int s = 0; s < HPX_STATE_COUNT; s++) {
 			struct situation situation = {
 				.state = (enum hpx_state)s,
@@ -116,12 +122,13 @@ static void every_situation_gets_what_the_table_says(void **state)
 				.recipe = bits & 8 ? OTHER : SAME,
 				.fingerprint = bits & 16 ? OTHER : SAME,
 				.hold_expiry = bits & 32,
+				.when_lost = (enum hpx_when_lost)(bits / 64),
 			};
 			check(&situation);
 			count++;
 		}
 	}
-	assert_int_equal(count, 64 * HPX_STATE_COUNT);
+	assert_int_equal(count, 64 * HPX_WHEN_LOST_COUNT * HPX_STATE_COUNT);
 }
 
 /* FIELD 4, 9: a mismatch leaves the record as it was. */
@@ -168,6 +175,64 @@ static void a_retry_keeps_the_reference_and_counts_on(void **state)
 	assert_int_equal(d.record.lease_until_ms, LEASE_NOW + 30);
 }
 
+static void the_route_says_what_becomes_of_a_lost_attempt(void **state)
+{
+	static const struct {
+		enum hpx_on_lost on_lost;
+		enum hpx_completes completes;
+		enum hpx_when_lost want;
+	} rows[] = {
+		{ HPX_ON_LOST_UNKNOWN, HPX_COMPLETES_UPSTREAM, HPX_WHEN_LOST_UNKNOWN },
+		{ HPX_ON_LOST_RESUME, HPX_COMPLETES_UPSTREAM, HPX_WHEN_LOST_RESUME },
+		{ HPX_ON_LOST_UNKNOWN, HPX_COMPLETES_APPLICATION, HPX_WHEN_LOST_VOID },
+		{ HPX_ON_LOST_RESUME, HPX_COMPLETES_APPLICATION, HPX_WHEN_LOST_VOID },
+	};
+	struct hpx_ask ask = { .token = asking };
+	struct hpx_moment now = { .wall_ms = NOW, .lease_ms = LEASE_NOW };
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct hpx_policy p = policy;
+		struct hpx_decision d;
+		p.on_lost = rows[i].on_lost;
+		p.completes = rows[i].completes;
+		hpx_decide(NULL, &ask, &p, &now, &d);
+		assert_int_equal(d.record.when_lost, rows[i].want);
+	}
+}
+
+/* An upstream that honours keys for a time is not trusted beyond it. */
+static void nothing_resumes_once_the_upstream_has_forgotten(void **state)
+{
+	static const struct {
+		int64_t honours_keys_ms;
+		bool fenced;
+		enum hpx_when_lost when_lost;
+		enum hpx_verdict want;
+	} rows[] = { /* the record is 1000 ms old */
+		{ 1001, false, HPX_WHEN_LOST_RESUME, HPX_VERDICT_EXECUTE_AGAIN },
+		{ 1000, false, HPX_WHEN_LOST_RESUME, HPX_VERDICT_UNKNOWN },
+		{ 1000, true, HPX_WHEN_LOST_RESUME, HPX_VERDICT_EXECUTE_AGAIN },
+		{ 1000, false, HPX_WHEN_LOST_VOID, HPX_VERDICT_EXECUTE_AGAIN },
+		{ 0, false, HPX_WHEN_LOST_UNKNOWN, HPX_VERDICT_EXECUTE_AGAIN },
+	};
+	struct hpx_ask ask = { .token = asking, .recipe = { { 5 } }, .fingerprint = { 7 } };
+	struct hpx_moment now = { .wall_ms = NOW, .lease_ms = LEASE_NOW };
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct situation s = { .state = HPX_STATE_FAILED_RETRYABLE,
+				       .when_lost = rows[i].when_lost };
+		struct hpx_record r = make_record(&s);
+		struct hpx_policy p = policy;
+		struct hpx_decision d;
+		p.honours_keys_ms = rows[i].honours_keys_ms;
+		p.fenced = rows[i].fenced;
+		hpx_decide(&r, &ask, &p, &now, &d);
+		if (d.verdict != rows[i].want)
+			fail_msg("row %zu: got %s, want %s", i, hpx_verdict_name(d.verdict),
+				 hpx_verdict_name(rows[i].want));
+	}
+}
+
 /* FIELD 19: unreadable is unknown, never absent. */
 static void a_broken_record_counts_as_unknown(void **state)
 {
@@ -190,6 +255,8 @@ int main(void)
 		cmocka_unit_test(only_reservations_and_lost_leases_write),
 		cmocka_unit_test(a_new_use_of_an_expired_key_has_another_reference),
 		cmocka_unit_test(a_retry_keeps_the_reference_and_counts_on),
+		cmocka_unit_test(the_route_says_what_becomes_of_a_lost_attempt),
+		cmocka_unit_test(nothing_resumes_once_the_upstream_has_forgotten),
 		cmocka_unit_test(a_broken_record_counts_as_unknown),
 	};
 	return cmocka_run_group_tests_name("decide", tests, NULL, NULL);

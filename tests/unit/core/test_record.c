@@ -44,19 +44,41 @@ static struct hpx_record record_in(enum hpx_state state, uint32_t attempt)
 /* What each move of the lease's own token leads to; "." is no move at all,
  * "=" the same move again. N none, I in_progress, F failed, C completed,
  * U unknown. Columns: the moves in the order of HPX_MOVE_LIST. */
+#define UNKNOWN HPX_WHEN_LOST_UNKNOWN
+#define RESUME HPX_WHEN_LOST_RESUME
+#define VOID HPX_WHEN_LOST_VOID
+
 static const struct {
 	enum hpx_state from;
 	uint32_t attempt;
+	enum hpx_when_lost when_lost;
+	bool advanced;
 	const char *to;
 } diagram[] = {
-	/* reserve, complete, fail, release, lose, renew, sweep, apply, unapply, forget */
-	{ HPX_STATE_NONE, 0, "I........." },
-	{ HPX_STATE_IN_PROGRESS, 1, ".CFNU=U..." },
-	{ HPX_STATE_IN_PROGRESS, 2, ".CFFU=U..." },
-	{ HPX_STATE_FAILED_RETRYABLE, 1, "I........N" },
-	{ HPX_STATE_COMPLETED, 1, ".=.......N" },
-	{ HPX_STATE_UNKNOWN, 1, ".CFN=..CF." },
-	{ HPX_STATE_UNKNOWN, 2, ".CFF=..CF." },
+	/* reserve, complete, fail, release, lose, renew, advance, conclude, sweep,
+	 * apply, unapply, forget */
+	{ HPX_STATE_NONE, 0, UNKNOWN, false, "I..........." },
+	{ HPX_STATE_IN_PROGRESS, 1, UNKNOWN, false, ".CFNU==FU..." },
+	{ HPX_STATE_IN_PROGRESS, 2, UNKNOWN, false, ".CFFU==FU..." },
+	{ HPX_STATE_IN_PROGRESS, 1, UNKNOWN, true, ".CUUU==FU..." },
+	{ HPX_STATE_IN_PROGRESS, 2, UNKNOWN, true, ".CUUU==FU..." },
+	{ HPX_STATE_IN_PROGRESS, 1, RESUME, false, ".CFNF==FF..." },
+	{ HPX_STATE_IN_PROGRESS, 2, RESUME, false, ".CFFF==FF..." },
+	{ HPX_STATE_IN_PROGRESS, 1, RESUME, true, ".CFFF==FF..." },
+	{ HPX_STATE_IN_PROGRESS, 2, RESUME, true, ".CFFF==FF..." },
+	{ HPX_STATE_IN_PROGRESS, 1, VOID, false, ".CFNF==FF..." },
+	{ HPX_STATE_IN_PROGRESS, 2, VOID, false, ".CFFF==FF..." },
+	{ HPX_STATE_IN_PROGRESS, 1, VOID, true, ".CFFF==FF..." },
+	{ HPX_STATE_IN_PROGRESS, 2, VOID, true, ".CFFF==FF..." },
+	{ HPX_STATE_FAILED_RETRYABLE, 1, UNKNOWN, false, "I..........N" },
+	{ HPX_STATE_FAILED_RETRYABLE, 1, RESUME, true, "I..........N" },
+	{ HPX_STATE_COMPLETED, 1, UNKNOWN, false, ".=.....=...N" },
+	{ HPX_STATE_COMPLETED, 1, VOID, true, ".=.....=...N" },
+	{ HPX_STATE_UNKNOWN, 1, UNKNOWN, false, ".CFN=.=F.CF." },
+	{ HPX_STATE_UNKNOWN, 2, UNKNOWN, false, ".CFF=.=F.CF." },
+	{ HPX_STATE_UNKNOWN, 1, UNKNOWN, true, ".C===.=F.CF." },
+	{ HPX_STATE_UNKNOWN, 2, UNKNOWN, true, ".C===.=F.CF." },
+	{ HPX_STATE_UNKNOWN, 1, RESUME, true, ".CFF=.=F.CF." },
 };
 
 static char letter_of(enum hpx_state state)
@@ -84,6 +106,8 @@ static void the_diagram_holds(void **state)
 		for (int m = 0; m < HPX_MOVE_COUNT; m++) {
 			enum hpx_move move = (enum hpx_move)m;
 			struct hpx_record r = record_in(diagram[i].from, diagram[i].attempt);
+			r.when_lost = diagram[i].when_lost;
+			r.advanced = diagram[i].advanced;
 			struct hpx_record before = r;
 			struct hpx_move_args args = args_for(move, mine);
 			enum hpx_status status = hpx_record_move(&r, move, &args);
@@ -92,8 +116,10 @@ static void the_diagram_holds(void **state)
 			if (want == '=')
 				want = letter_of(diagram[i].from);
 			if (got != want)
-				fail_msg("%s (attempt %u) by %s: got %c, want %c",
+				fail_msg("%s (attempt %u, when_lost %u, advanced %d) by %s: "
+					 "got %c, want %c",
 					 hpx_state_name(before.state), before.attempt,
+					 before.when_lost, before.advanced,
 					 hpx_move_name(move), got, want);
 			if (status != HPX_OK)
 				assert_memory_equal(&r, &before, sizeof(r));
@@ -107,7 +133,8 @@ static void the_diagram_holds(void **state)
 static void another_token_changes_nothing(void **state)
 {
 	static const enum hpx_move guarded[] = { HPX_MOVE_COMPLETE, HPX_MOVE_FAIL, HPX_MOVE_RELEASE,
-						 HPX_MOVE_LOSE, HPX_MOVE_RENEW };
+						 HPX_MOVE_LOSE, HPX_MOVE_RENEW,
+						 HPX_MOVE_ADVANCE, HPX_MOVE_CONCLUDE };
 	const struct hpx_token tokens[] = { other, nobody };
 	(void)state;
 	for (int s = 0; s < HPX_STATE_COUNT; s++) {
@@ -134,6 +161,49 @@ static void a_live_lease_is_not_swept(void **state)
 	assert_status(hpx_record_move(&r, HPX_MOVE_SWEEP, &args), HPX_OK);
 	assert_int_equal(r.state, HPX_STATE_UNKNOWN);
 	assert_int_equal(r.expires_ms, 0);
+}
+
+/* An attempt may go on where the last one got to: its point outlives it, and
+ * what it committed counts for it alone. */
+static void a_recovery_point_outlives_its_attempt(void **state)
+{
+	struct hpx_record r = record_in(HPX_STATE_NONE, 0);
+	struct hpx_move_args args = args_for(HPX_MOVE_RESERVE, mine);
+	(void)state;
+	args.when_lost = RESUME;
+	assert_status(hpx_record_move(&r, HPX_MOVE_RESERVE, &args), HPX_OK);
+	args.point = HPX_SPAN("charged");
+	assert_status(hpx_record_move(&r, HPX_MOVE_ADVANCE, &args), HPX_OK);
+	args.point = HPX_SPAN("");
+	assert_status(hpx_record_move(&r, HPX_MOVE_ADVANCE, &args), HPX_OK);
+	assert_string_equal(r.point, "charged");
+	assert_true(r.advanced);
+	assert_status(hpx_record_move(&r, HPX_MOVE_LOSE, &args), HPX_OK);
+	assert_true(hpx_token_is_void(&r.token));
+	args.token = other;
+	args.when_lost = UNKNOWN;
+	assert_status(hpx_record_move(&r, HPX_MOVE_RESERVE, &args), HPX_OK);
+	assert_string_equal(r.point, "charged");
+	assert_false(r.advanced);
+	assert_int_equal(r.when_lost, UNKNOWN);
+}
+
+static void only_what_fits_a_header_names_a_point(void **state)
+{
+	static const char *const bad[] = { "two words", "line\nend", "\x7f", "\xc3\xa9",
+					   "0123456789012345678901234567890123456789"
+					   "012345678901234567890123" };
+	struct hpx_record r = record_in(HPX_STATE_IN_PROGRESS, 1);
+	struct hpx_move_args args = args_for(HPX_MOVE_ADVANCE, mine);
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		args.point = hpx_span_of(bad[i]);
+		assert_status(hpx_record_move(&r, HPX_MOVE_ADVANCE, &args), HPX_REFUSED);
+		assert_false(r.advanced);
+	}
+	args.point = hpx_span_of(bad[4] + 1);
+	assert_status(hpx_record_move(&r, HPX_MOVE_ADVANCE, &args), HPX_OK);
+	assert_string_equal(r.point, bad[4] + 1);
 }
 
 static void renewing_never_shortens_a_lease(void **state)
@@ -212,6 +282,12 @@ static void broken_records_are_found_out(void **state)
 	r = record_in(HPX_STATE_FAILED_RETRYABLE, 1);
 	r.token = mine;
 	assert_false(hpx_record_valid(&r));
+	r = record_in(HPX_STATE_IN_PROGRESS, 1);
+	r.when_lost = HPX_WHEN_LOST_COUNT;
+	assert_false(hpx_record_valid(&r));
+	r = record_in(HPX_STATE_IN_PROGRESS, 1);
+	r.point[0] = '\n';
+	assert_false(hpx_record_valid(&r));
 	r = record_in(HPX_STATE_COMPLETED, 1);
 	r.state = HPX_STATE_COUNT;
 	assert_false(hpx_record_valid(&r));
@@ -231,6 +307,8 @@ int main(void)
 		cmocka_unit_test(the_diagram_holds),
 		cmocka_unit_test(another_token_changes_nothing),
 		cmocka_unit_test(a_live_lease_is_not_swept),
+		cmocka_unit_test(a_recovery_point_outlives_its_attempt),
+		cmocka_unit_test(only_what_fits_a_header_names_a_point),
 		cmocka_unit_test(renewing_never_shortens_a_lease),
 		cmocka_unit_test(expiry_is_set_on_entering),
 		cmocka_unit_test(forgetting_what_is_not_settled_wants_force),

@@ -1,0 +1,581 @@
+/* Shows that the SQL functions do to a record exactly what the record's own
+ * mover does, in every state; that they commit with the application's rows or
+ * not at all; and that a role which may call them can do nothing else. */
+#include "fixture.h"
+
+#include "base/bytes.h"
+#include "cluster.h"
+
+enum { BODY = 1, A = 11, B = 12 };
+
+/* ---- asking as an application does ---- */
+
+static const char *lease_of(unsigned key, struct hpx_token token)
+{
+	static char text[HPX_REFERENCE_SIZE];
+	struct hpx_operation_id id = id_of(key);
+
+	hpx_reference_print(&id, &token, text);
+	return text;
+}
+
+/* The SQLSTATE, "00000" where all went well. */
+static const char *state_after(PGconn *app, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static const char *state_after(PGconn *app, const char *format, ...)
+{
+	static char state[6];
+	char sql[2048];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(sql, sizeof(sql), format, args);
+	va_end(args);
+	PGresult *result = PQexec(app, sql);
+	const char *found = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	snprintf(state, sizeof(state), "%s", found != NULL ? found : "00000");
+	PQclear(result);
+	return state;
+}
+
+/* One value as text. */
+static const char *ask(PGconn *app, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static const char *ask(PGconn *app, const char *format, ...)
+{
+	static char text[512];
+	char sql[2048];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(sql, sizeof(sql), format, args);
+	va_end(args);
+	PGresult *result = cluster_ask(app, sql);
+	snprintf(text, sizeof(text), "%s",
+		 PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : "");
+	PQclear(result);
+	return text;
+}
+
+/* ---- the functions against the mover ---- */
+
+static const struct {
+	const char *call;            /* with the lease in it */
+	enum hpx_move move;
+	const char *point;
+	unsigned status;
+} functions[] = {
+	{ "hapax.complete('%s', 201, 'Content-Type: text/plain', 'body')", HPX_MOVE_COMPLETE, "",
+	  201 },
+	{ "hapax.advance('%s', 'charged', 'data')", HPX_MOVE_ADVANCE, "charged", 0 },
+	{ "hapax.not_executed('%s')", HPX_MOVE_FAIL, "", 0 },
+	{ "hapax.enqueue('%s', 'mail', 'mailer', 'POST', '/send', '', 'hello')", HPX_MOVE_ADVANCE,
+	  "", 0 },
+};
+
+struct situation {
+	enum hpx_state state;
+	enum hpx_when_lost when_lost;
+	bool advanced;
+	unsigned attempt;
+	unsigned token;              /* the one that calls */
+};
+
+/* A row in that state, written past every rule. */
+static void put(struct fixture *f, unsigned key, const struct situation *s)
+{
+	struct hpx_operation_id id = id_of(key);
+	char hex[2 * HPX_OPERATION_ID_SIZE + 1], sql[512];
+	bool ended = s->state == HPX_STATE_COMPLETED || s->state == HPX_STATE_FAILED_RETRYABLE;
+
+	if (s->state == HPX_STATE_NONE)
+		return;
+	reserve(f, key, BODY, A);
+	hpx_hex_encode(id.bytes, sizeof(id.bytes), hex);
+	snprintf(sql, sizeof(sql),
+		 "UPDATE hapax.operation SET state = %d, attempt = %u, when_lost = %d, "
+		 "advanced = %s, point = 'begun', status = %d, expires = %s, token = %s "
+		 "WHERE id = '\\x%s'",
+		 (int)s->state, s->attempt, (int)s->when_lost, s->advanced ? "true" : "false",
+		 s->state == HPX_STATE_COMPLETED ? 200 : 0, ended ? "changed + 5" : "NULL",
+		 s->state == HPX_STATE_FAILED_RETRYABLE ? "decode(repeat('00', 16), 'hex')" :
+							  "token",
+		 hex);
+	cluster_sql(sql);
+}
+
+static void print_record(const struct hpx_record *r, char *out, size_t size)
+{
+	char token[2 * HPX_TOKEN_SIZE + 1], first[2 * HPX_TOKEN_SIZE + 1];
+
+	hpx_hex_encode(r->token.bytes, sizeof(r->token.bytes), token);
+	hpx_hex_encode(r->first.bytes, sizeof(r->first.bytes), first);
+	snprintf(out, size,
+		 "%s attempt=%u token=%s first=%s status=%u kept=%d changed=%lld expires=%lld "
+		 "retention=%lld lease=%lld when_lost=%u advanced=%d point=%s",
+		 hpx_state_name(r->state), r->attempt, token, first, r->status, r->kept,
+		 (long long)r->changed_ms, (long long)r->expires_ms, (long long)r->retention_ms,
+		 (long long)r->lease_until_ms, r->when_lost, r->advanced, r->point);
+}
+
+static struct hpx_record record_or_none(struct fixture *f, unsigned key)
+{
+	if (strcmp(state_of(f, key), "none") == 0)
+		return (struct hpx_record){ .state = HPX_STATE_NONE };
+	return record_of(f, key);
+}
+
+static const char *sqlstate_of(enum hpx_status status)
+{
+	switch (status) {
+	case HPX_OK:
+		return "00000";
+	case HPX_STALE:
+		return "HX001";
+	default:
+		return "HX002";
+	}
+}
+
+static void check_move(struct fixture *f, PGconn *app, unsigned key, size_t function,
+		       const struct situation *s)
+{
+	char call[256], got[640], want[640], sqlstate[6];
+	struct hpx_token token = s->token != 0 ? token_of(s->token) : (struct hpx_token){ { 0 } };
+
+	put(f, key, s);
+	struct hpx_record model = record_or_none(f, key);
+	snprintf(call, sizeof(call), functions[function].call, lease_of(key, token));
+	snprintf(sqlstate, sizeof(sqlstate), "%s", state_after(app, "SELECT %s", call));
+	struct hpx_record after = record_or_none(f, key);
+	/* The one thing only the database knows: when it was. */
+	struct hpx_move_args args = { .now = { .wall_ms = after.changed_ms },
+				      .token = token,
+				      .status = functions[function].status,
+				      .kept = functions[function].move == HPX_MOVE_COMPLETE,
+				      .point = hpx_span_of(functions[function].point) };
+	enum hpx_status status = hpx_record_move(&model, functions[function].move, &args);
+	print_record(&model, want, sizeof(want));
+	print_record(&after, got, sizeof(got));
+	if (strcmp(sqlstate, sqlstate_of(status)) != 0 || strcmp(got, want) != 0)
+		fail_msg("%s on %s by token %u:\n got %s %s\nwant %s %s",
+			 functions[function].call, hpx_state_name(s->state), s->token, sqlstate,
+			 got, sqlstate_of(status), want);
+}
+
+static void every_function_moves_as_the_record_does(void **state)
+{
+	static const unsigned tokens[] = { A, B, 0 };
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+	unsigned key = 0;
+
+	for (int s = 0; s < HPX_STATE_COUNT; s++)
+		for (unsigned bits = 0; bits < 4 * HPX_WHEN_LOST_COUNT; bits++)
+			for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+				for (size_t t = 0; t < 3; t++) {
+					struct situation situation = {
+						.state = (enum hpx_state)s,
+						.when_lost = (enum hpx_when_lost)(bits / 4),
+						.advanced = bits & 1,
+						.attempt = bits & 2 ? 2 : 1,
+						.token = tokens[t],
+					};
+					check_move(f, app, key++, i, &situation);
+				}
+	PQfinish(app);
+}
+
+static void a_lease_that_is_none_is_told_apart(void **state)
+{
+	static const char *const leases[] = {
+		"NULL", "''", "'x'", "repeat('0', 97)", "repeat('a', 64) || '.' || repeat('A', 32)",
+		"repeat('a', 64) || '.' || repeat('a', 33)",
+		"repeat('a', 64) || '.' || repeat('a', 32) || E'\\n'",
+	};
+	static const char *const calls[] = {
+		"hapax.complete(%s, 200, '', '')", "hapax.advance(%s, 'p', NULL)",
+		"hapax.recovery(%s)", "hapax.not_executed(%s)",
+		"hapax.enqueue(%s, 'n', 't', 'POST', '/', '', '')",
+	};
+	PGconn *app = cluster_connect();
+	char call[256];
+
+	(void)state;
+	for (size_t c = 0; c < sizeof(calls) / sizeof(calls[0]); c++) {
+		for (size_t i = 0; i < sizeof(leases) / sizeof(leases[0]); i++) {
+			snprintf(call, sizeof(call), calls[c], leases[i]);
+			assert_string_equal(state_after(app, "SELECT %s", call), "HX004");
+		}
+		snprintf(call, sizeof(call), calls[c],
+			 "repeat('a', 64) || '.' || repeat('a', 32)");
+		assert_string_equal(state_after(app, "SELECT %s", call), "HX001");
+	}
+	PQfinish(app);
+}
+
+/* ---- what is committed ---- */
+
+static void an_answer_commits_with_the_applications_rows(void **state)
+{
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+
+	reserve(f, 1, BODY, A);
+	PQclear(cluster_ask(app, "DROP TABLE IF EXISTS payment"));
+	PQclear(cluster_ask(app, "CREATE TABLE payment (amount integer)"));
+	for (int round = 0; round < 2; round++) {
+		PQclear(cluster_ask(app, "BEGIN"));
+		PQclear(cluster_ask(app, "INSERT INTO payment VALUES (10)"));
+		assert_string_equal(
+			state_after(app,
+				    "SELECT hapax.complete('%s', 201, E'Content-Type: text/plain\\n"
+				    "Location: /p/1\\r\\nSet-Cookie: s=1\\nConnection: close\\n"
+				    "content-length: 7\\nHapax-Lease: x\\n', 'paid')",
+				    lease_of(1, token_of(A))),
+			"00000");
+		assert_string_equal(state_of(f, 1), "in_progress"); /* not committed yet */
+		PQclear(cluster_ask(app, round == 0 ? "ROLLBACK" : "COMMIT"));
+		assert_string_equal(state_of(f, 1), round == 0 ? "in_progress" : "completed");
+	}
+	assert_string_equal(ask(app, "SELECT count(*) FROM payment"), "1");
+	assert_string_equal(ask(app, "SELECT convert_from(headers, 'UTF8') FROM hapax.response"),
+			    "Content-Type: text/plain\r\nLocation: /p/1\r\n");
+	/* The driver finds the digest right, and replays it. */
+	assert_string_equal(body_of(f, 1), "paid");
+	assert_string_equal(reserve(f, 1, BODY, B), "replay");
+	/* What HTTP says later changes nothing. */
+	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_REFUSED);
+	assert_status(act(f, HPX_VERB_LOSE, 1, A), HPX_REFUSED);
+	assert_status(complete(f, 1, A, "by HTTP"), HPX_OK);
+	assert_string_equal(body_of(f, 1), "paid");
+	PQclear(cluster_ask(app, "DROP TABLE payment"));
+	PQfinish(app);
+}
+
+static void what_cannot_be_an_answer_is_refused(void **state)
+{
+	static const struct {
+		const char *arguments;
+		const char *sqlstate;
+	} rows[] = {
+		{ "200, '', ''", "00000" },
+		{ "NULL, '', ''", "22023" },
+		{ "100, '', ''", "22023" },
+		{ "600, '', ''", "22023" },
+		{ "200, 'no colon', ''", "22023" },
+		{ "200, 'Two Words: x', ''", "22023" },
+		{ "200, E'A: b\\rSet-Cookie: x', ''", "22023" },
+		{ "200, E'A: b\\x01', ''", "22023" },
+		{ "200, repeat('A: b' || E'\\n', 20000), ''", "54000" },
+		{ "200, '', convert_to(repeat('x', 16777217), 'UTF8')", "54000" },
+	};
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		reserve(f, i, BODY, A);
+		const char *got = state_after(app, "SELECT hapax.complete('%s', %s)",
+					      lease_of(i, token_of(A)), rows[i].arguments);
+		if (strcmp(got, rows[i].sqlstate) != 0)
+			fail_msg("%s: got %s, want %s", rows[i].arguments, got, rows[i].sqlstate);
+	}
+	PQfinish(app);
+}
+
+static void a_session_that_is_not_durable_becomes_so(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "off", "on" }, { "local", "on" }, { "on", "on" }, { "remote_apply", "remote_apply" },
+	};
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		reserve(f, i, BODY, A);
+		assert_string_equal(state_after(app, "SET synchronous_commit = %s; BEGIN", rows[i][0]),
+				    "00000");
+		assert_string_equal(state_after(app, "SELECT hapax.complete('%s', 200, '', '')",
+						lease_of(i, token_of(A))),
+				    "00000");
+		assert_string_equal(ask(app, "SHOW synchronous_commit"), rows[i][1]);
+		PQclear(cluster_ask(app, "COMMIT"));
+		assert_string_equal(ask(app, "SHOW synchronous_commit"), rows[i][0]);
+	}
+	PQfinish(app);
+}
+
+static void a_job_has_its_name_once(void **state)
+{
+	static const struct {
+		const char *arguments;
+		const char *sqlstate;
+	} rows[] = {
+		{ "'mail', 'mailer', 'POST', '/send', 'A: b', 'hello'", "00000" },
+		{ "'mail', 'mailer', 'POST', '/send', 'A: b', 'hello'", "00000" },
+		{ "'mail', 'mailer', 'POST', '/send', 'A: b', 'other'", "HX003" },
+		{ "'mail', 'mailer', 'POST', '/other', 'A: b', 'hello'", "HX003" },
+		{ "'text', 'mailer', 'POST', '/send', 'A: b', 'hello'", "00000" },
+		{ "'bad', 'mailer', 'POST', 'send', '', ''", "23514" },
+		{ "'bad', 'mailer', 'PO ST', '/', '', ''", "23514" },
+		{ "NULL, 'mailer', 'POST', '/', '', ''", "23502" },
+	};
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+
+	reserve(f, 1, BODY, A);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *got = state_after(app, "SELECT hapax.enqueue('%s', %s)",
+					      lease_of(1, token_of(A)), rows[i].arguments);
+		if (strcmp(got, rows[i].sqlstate) != 0)
+			fail_msg("%s: got %s, want %s", rows[i].arguments, got, rows[i].sqlstate);
+	}
+	assert_string_equal(ask(app, "SELECT string_agg(name || state, ' ' ORDER BY name) "
+				     "FROM hapax.job"),
+			    "mailqueued textqueued");
+	assert_true(record_of(f, 1).advanced);
+	PQfinish(app);
+}
+
+/* ---- lost attempts ---- */
+
+static const char *reserve_as(struct fixture *f, unsigned key, unsigned token,
+			      enum hpx_on_lost on_lost, enum hpx_completes completes)
+{
+	struct hpx_ask request = ask_of(f->store, key, BODY, token);
+	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, token);
+	struct hpx_policy p = *policy();
+
+	p.on_lost = on_lost;
+	p.completes = completes;
+	p.fenced = true;
+	op.ask = &request;
+	op.policy = &p;
+	assert_status(run_op(f, &op), HPX_OK);
+	return hpx_verdict_name(op.decision.verdict);
+}
+
+static void a_late_commit_meets_a_void_token(void **state)
+{
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+
+	reserve_as(f, 1, A, HPX_ON_LOST_UNKNOWN, HPX_COMPLETES_APPLICATION);
+	advance(f, LEASE_MS + 1);
+	assert_int_equal(sweep(f), 1);
+	assert_string_equal(state_of(f, 1), "failed_retryable");
+	assert_string_equal(state_after(app, "SELECT hapax.complete('%s', 200, '', '')",
+					lease_of(1, token_of(A))),
+			    "HX001");
+	assert_string_equal(reserve_as(f, 1, B, HPX_ON_LOST_UNKNOWN, HPX_COMPLETES_APPLICATION),
+			    "retried");
+	assert_string_equal(state_after(app, "SELECT hapax.not_executed('%s')",
+					lease_of(1, token_of(A))),
+			    "HX001");
+	assert_string_equal(state_after(app, "SELECT hapax.complete('%s', 200, '', 'second')",
+					lease_of(1, token_of(B))),
+			    "00000");
+	assert_string_equal(body_of(f, 1), "second");
+	PQfinish(app);
+}
+
+static void the_next_attempt_learns_where_the_last_one_was(void **state)
+{
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+
+	reserve_as(f, 1, A, HPX_ON_LOST_RESUME, HPX_COMPLETES_UPSTREAM);
+	assert_string_equal(ask(app, "SELECT coalesce(point, 'none') FROM hapax.recovery('%s')",
+				lease_of(1, token_of(A))),
+			    "none");
+	assert_string_equal(state_after(app, "SELECT hapax.advance('%s', 'charged', 'ch_1')",
+					lease_of(1, token_of(A))),
+			    "00000");
+	assert_status(act(f, HPX_VERB_LOSE, 1, A), HPX_OK);
+	assert_string_equal(reserve_as(f, 1, B, HPX_ON_LOST_RESUME, HPX_COMPLETES_UPSTREAM),
+			    "retried");
+	assert_string_equal(record_of(f, 1).point, "charged");
+	assert_string_equal(ask(app,
+				"SELECT point || ' ' || convert_from(data, 'UTF8') FROM "
+				"hapax.recovery('%s')",
+				lease_of(1, token_of(B))),
+			    "charged ch_1");
+	/* A key that expired and is used again begins at the beginning. */
+	act(f, HPX_VERB_FAIL, 1, B);
+	advance(f, RETENTION_MS + 1);
+	assert_string_equal(reserve(f, 1, BODY, 13), "created");
+	assert_string_equal(ask(app,
+				"SELECT coalesce(point, 'none') || (SELECT point_data IS NULL "
+				"FROM hapax.operation) FROM hapax.recovery('%s')",
+				lease_of(1, token_of(13))),
+			    "nonetrue");
+	PQfinish(app);
+}
+
+/* ---- without the gateway ---- */
+
+/* The same question to hapax.begin and to the decision in C. */
+static void check_begin(struct fixture *f, PGconn *app, unsigned key, const struct situation *s,
+			bool lost, bool expired, bool mismatch)
+{
+	struct hpx_operation_id id = id_of(key);
+	char hex[2 * HPX_OPERATION_ID_SIZE + 1], sql[512], verdict[32];
+	struct hpx_decision decision;
+	struct hpx_policy p = *policy();
+
+	put(f, key, s);
+	hpx_hex_encode(id.bytes, sizeof(id.bytes), hex);
+	snprintf(sql, sizeof(sql),
+		 "UPDATE hapax.operation SET recipe = decode(repeat('00', 16), 'hex'), "
+		 "lease_until = %s, expires = CASE WHEN expires IS NULL THEN NULL ELSE %s END "
+		 "WHERE id = '\\x%s'",
+		 lost ? "0" : "4102444800000", expired ? "1" : "4102444800000", hex);
+	cluster_sql(sql);
+	struct hpx_record before = record_or_none(f, key);
+	struct hpx_ask request = ask_of(f->store, key, BODY, B);
+	request.recipe = (struct hpx_recipe_id){ { 0 } };
+	memcpy(request.fingerprint, before.fingerprint, sizeof(request.fingerprint));
+	request.fingerprint[0] ^= mismatch;
+	hpx_hex_encode(request.fingerprint, sizeof(request.fingerprint), hex);
+	snprintf(verdict, sizeof(verdict), "%s",
+		 ask(app,
+		     "SELECT verdict FROM hapax.begin('tenant', 'scope', 'key-%u', '\\x%s', %d, %d)",
+		     key, hex, LEASE_MS, RETENTION_MS));
+	struct hpx_record after = record_or_none(f, key);
+	struct hpx_moment now = { .wall_ms = after.changed_ms, .lease_ms = after.changed_ms };
+	p.completes = HPX_COMPLETES_APPLICATION;
+	p.lease_ms = LEASE_MS;
+	p.retention_ms = RETENTION_MS;
+	request.token = after.token; /* made by the database */
+	if (before.state != HPX_STATE_NONE && hpx_token_eq(&before.token, &after.token))
+		request.token = token_of(B);
+	hpx_decide(before.state == HPX_STATE_NONE ? NULL : &before, &request, &p, &now, &decision);
+	char got[640], want[640];
+	decision.record.owner = after.owner;
+	print_record(&after, got, sizeof(got));
+	print_record(decision.write ? &decision.record : &before, want, sizeof(want));
+	if (strcmp(verdict, hpx_verdict_name(decision.verdict)) != 0 || strcmp(got, want) != 0)
+		fail_msg("begin on %s lost=%d expired=%d mismatch=%d:\n got %s %s\nwant %s %s",
+			 hpx_state_name(s->state), lost, expired, mismatch, verdict, got,
+			 hpx_verdict_name(decision.verdict), want);
+}
+
+static void begin_decides_as_the_record_says(void **state)
+{
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+	unsigned key = 0;
+
+	for (int s = 0; s < HPX_STATE_COUNT; s++)
+		for (unsigned bits = 0; bits < 8 * HPX_WHEN_LOST_COUNT; bits++) {
+			struct situation situation = { .state = (enum hpx_state)s,
+						       .when_lost = (enum hpx_when_lost)(bits / 8),
+						       .advanced = true,
+						       .attempt = 2 };
+			check_begin(f, app, key++, &situation, bits & 1, bits & 2, bits & 4);
+		}
+	PQfinish(app);
+}
+
+static void an_application_alone_executes_once(void **state)
+{
+	static const char begin_sql[] =
+		"SELECT verdict FROM hapax.begin('t', 's', 'k', sha256('request'), 30000, 86400000)";
+	PGconn *app = cluster_connect();
+	char lease[HPX_REFERENCE_SIZE];
+
+	(void)state;
+	PQclear(cluster_ask(app, "BEGIN"));
+	snprintf(lease, sizeof(lease), "%s",
+		 ask(app, "SELECT lease FROM hapax.begin('t', 's', 'k', sha256('request'), 30000, "
+			  "86400000)"));
+	assert_string_equal(state_after(app, "SELECT hapax.complete('%s', 201, 'A: b', 'done')", lease),
+			    "00000");
+	PQclear(cluster_ask(app, "COMMIT"));
+	assert_string_equal(ask(app, "%s", begin_sql), "replay");
+	assert_string_equal(ask(app, "SELECT status || headers || convert_from(body, 'UTF8') FROM "
+				     "hapax.begin('t', 's', 'k', sha256('request'), 30000, 86400000)"),
+			    "201A: b\r\ndone");
+	assert_string_equal(state_after(app, "SELECT hapax.begin('t', 's', '', sha256('r'), 1, 1)"),
+			    "22023");
+	PQfinish(app);
+}
+
+/* ---- from the schema before ---- */
+
+static void an_older_database_is_brought_up_to_date(void **state)
+{
+	struct fixture *f = *state;
+
+	reserve(f, 1, BODY, A);
+	complete(f, 1, A, "kept");
+	reserve(f, 2, BODY, A);
+	act(f, HPX_VERB_FAIL, 2, A);
+	fixture_close(f);
+	cluster_sql("DO $$ DECLARE f regprocedure; BEGIN FOR f IN SELECT oid FROM pg_proc WHERE "
+		    "pronamespace = 'hapax'::regnamespace LOOP EXECUTE 'DROP FUNCTION ' || f; "
+		    "END LOOP; END $$");
+	cluster_sql("DROP TABLE hapax.job; ALTER TABLE hapax.operation DROP COLUMN when_lost, "
+		    "DROP COLUMN advanced, DROP COLUMN point, DROP COLUMN point_data; "
+		    "DELETE FROM hapax.schema_version WHERE version > 1");
+	fixture_open(f);
+	assert_string_equal(body_of(f, 1), "kept");
+	assert_string_equal(reserve(f, 2, BODY, B), "retried");
+	assert_int_equal(record_of(f, 2).when_lost, HPX_WHEN_LOST_UNKNOWN);
+}
+
+/* ---- rights ---- */
+
+static void the_role_may_call_and_nothing_else(void **state)
+{
+	static const char *const refused[] = {
+		"SELECT * FROM hapax.operation", "SELECT * FROM hapax.response",
+		"SELECT * FROM hapax.job", "DELETE FROM hapax.lease",
+		"UPDATE hapax.operation SET state = 3", "INSERT INTO hapax.recipe VALUES ('', '')",
+		"CREATE TABLE hapax.x ()", "SELECT hapax.hold('')", "SELECT hapax.clock_ms()",
+		"SELECT hapax.make_durable()", "SELECT hapax.kept_headers('')",
+	};
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+
+	reserve(f, 1, BODY, A);
+	PQclear(cluster_ask(app, "SET ROLE hapax_application"));
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		if (strcmp(state_after(app, "%s", refused[i]), "42501") != 0)
+			fail_msg("%s: got %s, want 42501", refused[i],
+				 state_after(app, "%s", refused[i]));
+	assert_string_equal(state_after(app, "SELECT hapax.complete('%s', 200, '', 'x')",
+					lease_of(1, token_of(A))),
+			    "00000");
+	assert_string_equal(
+		ask(app, "SELECT string_agg(p.proname, ' ' ORDER BY p.proname) FROM pg_proc p "
+			 "WHERE p.pronamespace = 'hapax'::regnamespace AND "
+			 "has_function_privilege(p.oid, 'EXECUTE')"),
+		"advance begin complete enqueue not_executed recovery");
+	assert_string_equal(
+		ask(app, "SELECT count(*) FROM pg_class c WHERE c.relnamespace = "
+			 "'hapax'::regnamespace AND c.relkind IN ('r', 'S') AND (CASE c.relkind WHEN "
+			 "'S' THEN has_sequence_privilege(c.oid, 'USAGE, SELECT, UPDATE') ELSE "
+			 "has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, "
+			 "REFERENCES, TRIGGER') END)"),
+		"0");
+	PQfinish(app);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_POSTGRES(every_function_moves_as_the_record_does),
+		ON_POSTGRES(a_lease_that_is_none_is_told_apart),
+		ON_POSTGRES(an_answer_commits_with_the_applications_rows),
+		ON_POSTGRES(what_cannot_be_an_answer_is_refused),
+		ON_POSTGRES(a_session_that_is_not_durable_becomes_so),
+		ON_POSTGRES(a_job_has_its_name_once),
+		ON_POSTGRES(a_late_commit_meets_a_void_token),
+		ON_POSTGRES(the_next_attempt_learns_where_the_last_one_was),
+		ON_POSTGRES(begin_decides_as_the_record_says),
+		ON_POSTGRES(an_application_alone_executes_once),
+		ON_POSTGRES(an_older_database_is_brought_up_to_date),
+		ON_POSTGRES(the_role_may_call_and_nothing_else),
+	};
+	return run_on_drivers("application", tests);
+}
