@@ -319,7 +319,7 @@ static struct hpx_span stored_location(const struct hpx_answer *stored)
 	return (struct hpx_span){ NULL, 0 };
 }
 
-static enum hpx_next replay(struct hpx_request *request)
+enum hpx_next hpx_guard_replay(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .original_status = request->record.status,
 				       .location = stored_location(request->stored) };
@@ -353,7 +353,7 @@ enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_de
 	case HPX_VERDICT_EXECUTE_AGAIN:
 		return HPX_NEXT_FORWARD;
 	case HPX_VERDICT_REPLAY:
-		return replay(request);
+		return hpx_guard_replay(request);
 	case HPX_VERDICT_IN_PROGRESS:
 		return hpx_wait_or_refuse(request);
 	case HPX_VERDICT_MISMATCH:

@@ -8,6 +8,8 @@
 size_t hpx_guard_feed(struct hpx_request *request, struct hpx_span bytes);
 /* What the decision means for this request. */
 enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_decision *decision);
+/* The stored answer, or that it was not kept. */
+enum hpx_next hpx_guard_replay(struct hpx_request *request);
 /* 409 idempotency_outcome_unknown. */
 enum hpx_next hpx_guard_unknown(struct hpx_request *request);
 /* The store takes too long to reserve: the client is told 503, and whatever

@@ -64,6 +64,7 @@ static void route(struct printer *p, const struct hpx_route *r, bool observe)
 	seconds(p, "retention_seconds", r->policy.retention_ms);
 	text(p, "server_error", hpx_server_error_name(r->policy.server_error));
 	text(p, "on_lost", hpx_on_lost_name(r->policy.on_lost));
+	text(p, "completes", hpx_completes_name(r->policy.completes));
 	text(p, "concurrent", hpx_concurrent_name(r->policy.concurrent));
 	if (r->policy.concurrent == HPX_CONCURRENT_WAIT)
 		seconds(p, "wait_seconds", r->policy.wait_ms);

@@ -89,6 +89,7 @@ static enum hpx_next (*const steps[HPX_NEXT_COUNT])(struct hpx_request *) = {
 	[HPX_NEXT_RESERVE] = hpx_step_reserve,
 	[HPX_NEXT_FORWARD] = hpx_step_forward,
 	[HPX_NEXT_STORE] = hpx_step_store,
+	[HPX_NEXT_COMMITTED] = hpx_step_committed,
 	[HPX_NEXT_ANSWER] = hpx_step_answer,
 	[HPX_NEXT_PASS] = hpx_step_pass,
 	[HPX_NEXT_OWN] = hpx_step_own,

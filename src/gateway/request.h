@@ -6,6 +6,9 @@
  *     └▶ key ─▶ tenant ─▶ body ─▶ fingerprint ─▶ lookup ─▶ reserve ─▶ forward
  *                                      ▲            │                   │
  *                                      └─ (recipe) ─┴▶ answer ◀── store ◀┘
+ *                                                         ▲           │
+ *                                                         └─ committed ◀ (the application
+ *                                                               answered for itself)
  *
  * A request may outlive its client (the attempt goes on) and its answer (the
  * store is still being told): it lives as long as somebody holds it. */
@@ -31,6 +34,7 @@ enum hpx_next {
 	HPX_NEXT_RESERVE,
 	HPX_NEXT_FORWARD,
 	HPX_NEXT_STORE,
+	HPX_NEXT_COMMITTED,
 	HPX_NEXT_ANSWER,
 	HPX_NEXT_PASS,
 	HPX_NEXT_OWN,
@@ -91,6 +95,7 @@ struct hpx_request {
 	int64_t asked_boot_ms;
 	struct hpx_record record;
 	struct hpx_answer *stored;         /* of a replay */
+	bool committed;                    /* `stored` is this attempt's own, committed by the application */
 	struct hpx_answer to_store;        /* points into the buffers below */
 	uint64_t deadline_ms;              /* of the wait or the store; loop time, 0: none */
 	struct hpx_store_op renewal;
@@ -168,6 +173,7 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request);
 enum hpx_next hpx_step_reserve(struct hpx_request *request);
 enum hpx_next hpx_step_forward(struct hpx_request *request);      /* forward.c */
 enum hpx_next hpx_step_store(struct hpx_request *request);        /* settle.c */
+enum hpx_next hpx_step_committed(struct hpx_request *request);
 enum hpx_next hpx_step_answer(struct hpx_request *request);
 enum hpx_next hpx_step_pass(struct hpx_request *request);         /* pass.c */
 enum hpx_next hpx_step_own(struct hpx_request *request);          /* own.c */

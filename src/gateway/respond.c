@@ -197,7 +197,7 @@ void hpx_respond_replay(struct hpx_request *request)
 		status = hpx_buffer_append(&head, stored->headers);
 	if (status == HPX_OK)
 		status = write_date(&head);
-	if (status == HPX_OK)
+	if (status == HPX_OK && !request->committed)
 		status = hpx_write_field(&head, HPX_SPAN("Idempotent-Replayed"), HPX_SPAN("true"));
 	if (status == HPX_OK)
 		status = write_operation(request, &head);

@@ -25,7 +25,8 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 void hpx_respond_own(struct hpx_request *request, unsigned status, struct hpx_span content_type,
 		     struct hpx_span fields, struct hpx_span body);
 
-/* The stored answer in request->stored, marked as a replay. */
+/* The stored answer in request->stored, marked as a replay unless the
+ * application has just committed it. */
 void hpx_respond_replay(struct hpx_request *request);
 
 /* The upstream's answer, whole, as it was collected. */

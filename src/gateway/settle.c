@@ -2,7 +2,13 @@
  * the client sees it (guarantee 3); where the store does not take it in time,
  * the client is told that the outcome is not known to it, and hapax goes on
  * storing: the committer tries until it succeeds, and the late answer of the
- * same lease still completes the record. */
+ * same lease still completes the record.
+ *
+ * An application may have committed the answer itself, in its own transaction:
+ * then that is the truth, whatever HTTP said, and it is looked up and given.
+ * Where only the application completes (CONCLUDE), the end of the exchange
+ * decides nothing: either its answer is there, or its token is void from now on
+ * and it is proved that nothing happened. */
 #include "gateway/settle.h"
 
 #include "base/log.h"
@@ -60,21 +66,63 @@ static void log_refused(const struct hpx_request *request)
 		hpx_verb_name(request->op.verb), hpx_status_name(request->op.status));
 }
 
+static bool only_application_completes(const struct hpx_request *request)
+{
+	return request->route->policy.completes == HPX_COMPLETES_APPLICATION;
+}
+
+/* Whether the application was there first. A move that matched the token and is
+ * refused can only have met a completed record; a lost lease under CONCLUDE may
+ * have been another attempt's by now. */
+static bool is_decided_elsewhere(const struct hpx_store_op *op)
+{
+	if (op->status == HPX_OK)
+		return op->already;
+	return op->status == HPX_REFUSED ||
+	       (op->status == HPX_STALE && op->verb == HPX_VERB_CONCLUDE);
+}
+
+static void log_uncommitted(const struct hpx_request *request)
+{
+	char reference[HPX_REFERENCE_SIZE];
+	bool success = !request->answer_lost && request->answer_status < 400;
+
+	hpx_reference_print(&request->ask.id, &request->record.first, reference);
+	hpx_log(success ? HPX_LOG_WARN : HPX_LOG_INFO, "not_committed",
+		"operation=%s attempt=%u status=%u reason=\"%s\"", reference,
+		request->record.attempt, request->answer_lost ? 0 : request->answer_status,
+		request->answer_lost ? request->failure.reason :
+				       "the application answered without hapax.complete");
+}
+
+/* An answer that would have been shown before it was known to be durable. */
+static bool is_awaited(enum hpx_verb verb)
+{
+	return verb == HPX_VERB_COMPLETE || verb == HPX_VERB_CONCLUDE;
+}
+
 static void came_back(struct hpx_request *request)
 {
+	enum hpx_verb verb = request->op.verb;
+
+	if (is_decided_elsewhere(&request->op)) {
+		hpx_request_go(request, HPX_NEXT_COMMITTED);
+		return;
+	}
 	if (request->op.status == HPX_OK) {
 		/* A released record is gone; its reference still names the attempt. */
 		if (request->op.decision.record.state != HPX_STATE_NONE)
 			request->record = request->op.decision.record;
+		if (verb == HPX_VERB_CONCLUDE)
+			log_uncommitted(request);
 		HPX_STEP(complete_done);
 	} else if (request->op.status != HPX_STALE || request->op.verb == HPX_VERB_COMPLETE) {
 		log_refused(request);
 	}
-	if (request->op.verb == HPX_VERB_COMPLETE && request->gave_up &&
-	    request->op.status == HPX_OK)
+	if (verb == HPX_VERB_COMPLETE && request->gave_up && request->op.status == HPX_OK)
 		hpx_counter_add(&request->shard->meter.late_answers, 1);
 	/* Shown already, or flowing: only a 504 leaves something to clean up. */
-	if (!request->gave_up || request->op.verb == HPX_VERB_COMPLETE)
+	if (!request->gave_up || is_awaited(verb))
 		hpx_request_go(request, HPX_NEXT_ANSWER);
 }
 
@@ -106,8 +154,50 @@ enum hpx_next hpx_step_store(struct hpx_request *request)
 		[HPX_OUTCOME_UNKNOWN] = HPX_VERB_LOSE,
 	};
 
+	if (only_application_completes(request)) {
+		hpx_settle_submit(request, HPX_VERB_CONCLUDE);
+		return HPX_NEXT_WAIT;
+	}
 	log_end(request);
 	hpx_settle_submit(request, verbs[request->outcome]);
+	return HPX_NEXT_WAIT;
+}
+
+static void answer_came_back(struct hpx_request *request)
+{
+	const struct hpx_store_op *op = &request->op;
+
+	request->committed = op->status == HPX_OK && op->decision.verdict == HPX_VERDICT_REPLAY;
+	if (request->committed) {
+		request->record = op->decision.record;
+		request->stored = op->replay;
+	} else {
+		hpx_answer_free(op->replay);
+	}
+	hpx_request_go(request, HPX_NEXT_ANSWER);
+}
+
+/* The answer is in the store already: it is asked for, and begins nothing. */
+enum hpx_next hpx_step_committed(struct hpx_request *request)
+{
+	if (request->client == NULL || request->gave_up) {
+		hpx_attempt_cancel(request);
+		return HPX_NEXT_DONE;
+	}
+	request->op = (struct hpx_store_op){
+		.verb = HPX_VERB_RESERVE,
+		.id = request->ask.id,
+		.token = request->ask.token,
+		.ask = &request->ask,
+		.policy = &request->route->policy,
+		.description = &request->description,
+		.look = true,
+		.actor = HPX_SPAN("gateway"),
+	};
+	request->phase = HPX_PHASE_STORING;
+	request->deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
+			       (uint64_t)request->settings->store_timeout_ms;
+	hpx_request_submit(request, answer_came_back);
 	return HPX_NEXT_WAIT;
 }
 
@@ -124,7 +214,11 @@ static void refuse_lost(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 1 };
 
-	if (request->streaming) {
+	if (only_application_completes(request) && request->failure.any_byte_left) {
+		refusal.status = request->failure.timed_out ? 504 : 502;
+		hpx_respond_refuse(request, HPX_PROBLEM_upstream_not_executed, &refusal,
+				   HPX_RESPOND_KEEP);
+	} else if (request->streaming) {
 		refusal = (struct hpx_refusal){ .original_status = request->answer_status };
 		hpx_respond_refuse(request, HPX_PROBLEM_response_not_kept, &refusal,
 				   HPX_RESPOND_KEEP);
@@ -138,11 +232,13 @@ static void refuse_lost(struct hpx_request *request)
 	}
 }
 
-/* An answer that must be durable before it is shown, and is not. */
+/* An answer that must be durable before it is shown, and is not; or one that
+ * the application committed, and could not be read. */
 static bool may_not_be_shown(const struct hpx_request *request)
 {
-	return request->op.verb == HPX_VERB_COMPLETE &&
-	       (request->op_pending || request->op.status != HPX_OK);
+	return request->op.verb == HPX_VERB_RESERVE ||
+	       (is_awaited(request->op.verb) &&
+		(request->op_pending || request->op.status != HPX_OK));
 }
 
 static enum hpx_next let_flow(struct hpx_request *request)
@@ -166,6 +262,10 @@ enum hpx_next hpx_step_answer(struct hpx_request *request)
 	if (request->client == NULL) {
 		hpx_attempt_cancel(request);
 		return HPX_NEXT_DONE;
+	}
+	if (request->committed) {
+		hpx_attempt_cancel(request);
+		return hpx_guard_replay(request);
 	}
 	if (may_not_be_shown(request)) {
 		hpx_attempt_cancel(request);
@@ -195,6 +295,10 @@ void hpx_settle_tick(struct hpx_request *request, uint64_t now_ms)
 	if (request->op.verb == HPX_VERB_COMPLETE)
 		refuse_unsettled(request, 504,
 				 "The service answered, but the answer could not be stored yet. "
+				 "Send it again with the same key: it is not executed twice.");
+	else if (may_not_be_shown(request))
+		refuse_unsettled(request, 504,
+				 "Whether the service committed its answer is not known yet. "
 				 "Send it again with the same key: it is not executed twice.");
 	else
 		hpx_request_go(request, HPX_NEXT_ANSWER);

@@ -112,6 +112,8 @@ static void add_operation(struct headers *h)
 	add(h, HPX_SPAN("Hapax-Lease"), hpx_span_of(text));
 	if (h->status == HPX_OK)
 		h->status = hpx_write_field_u64(h->out, "Hapax-Attempt", record->attempt);
+	if (record->point[0] != '\0')
+		add(h, HPX_SPAN("Hapax-Recovery-Point"), hpx_span_of(record->point));
 }
 
 static void add_framing(struct headers *h, bool guarded)

@@ -39,6 +39,9 @@
 	X(upstream_outcome_unknown, 504, "unknown", "same_key",               \
 	  "The answer of the service behind hapax was lost",                  \
 	  "The request was sent on, but no complete answer came back or it could not be stored, so it may have happened. Send it again with the same key: it is not executed twice.") \
+	X(upstream_not_executed, 502, "no", "same_key",                       \
+	  "The service behind hapax did not finish",                          \
+	  "The request was sent on and ended without an answer. Only what the service commits together with its answer counts, and it committed nothing and cannot any more: it did not happen. Send it again with the same key.") \
 	X(response_not_kept, 409, "yes", "never",                             \
 	  "It happened, but its answer was not kept",                         \
 	  "The operation was executed and answered. The answer was too large to store, a stream, or of a route that stores none, so it cannot be given again. original_status and location tell what it was.") \

@@ -14,6 +14,7 @@ PROBLEMS = {
     "overloaded": (503, "no", "same_key"),
     "upstream_unreachable": (502, "no", "same_key"),
     "upstream_outcome_unknown": (504, "unknown", "same_key"),
+    "upstream_not_executed": (502, "no", "same_key"),
     "response_not_kept": (409, "yes", "never"),
     "request_too_large": (413, "no", "after_fix"),
     "headers_too_large": (431, "no", "after_fix"),
