@@ -237,6 +237,21 @@ def test_migrate(tmp_path):
         assert done.returncode == code and said in both and "s3cr3t" not in both, both
 
 
+def test_a_role_with_only_the_rights_it_needs(nodes):
+    """Rows of the schema's tables, and nothing else, are enough to serve."""
+    cluster = postgres.shared()
+    database = cluster.database()
+    url = cluster.url(database)
+    subprocess.run([binary(), "migrate", "--store", url], check=True, capture_output=True)
+    cluster.sql("CREATE ROLE server_only LOGIN; GRANT USAGE ON SCHEMA hapax TO server_only; GRANT SELECT, "
+                "INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hapax TO server_only", database)
+    both = nodes({"store": url.replace("hapax@", "server_only@"), "sweep": {"every": "1s"}})
+    key = new_key()
+    check.problem(both.gateways[0].post(key=key, behave="reset=after"), "upstream_outcome_unknown", 502)
+    assert both.gateways[1].post().status == 200
+    assert cluster.sql("SELECT what FROM hapax.event", database) == ["outcome_lost"]
+
+
 def test_a_role_that_may_not_create(tmp_path):
     """Who may not make the schema is told what to run."""
     require_program()
