@@ -4,7 +4,7 @@
 #   make run        installs what is missing, builds, and starts the demo
 #   make test       installs what is missing, builds, and runs every test
 #   make fuzz       fuzzes each target for FUZZ_SECONDS (default 600)
-#   make format     formats the sources; make clean removes the build folders
+#   make clean      removes the build folders
 
 BUILD ?= build
 FUZZ_SECONDS ?= 600
@@ -27,10 +27,7 @@ fuzz:
 	@tools/packages build test
 	tools/fuzz $(FUZZ_SECONDS)
 
-format:
-	clang-format -i $$(git ls-files '*.c' '*.h')
-
 clean:
 	rm -rf build build-*
 
-.PHONY: all run test fuzz format clean
+.PHONY: all run test fuzz clean

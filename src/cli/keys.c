@@ -152,8 +152,8 @@ static int open_store(struct hpx_keys *keys)
 					 problem[0] ? problem : hpx_status_text(status));
 	status = hpx_store_reader_open(keys->store, &keys->reader);
 	if (status != HPX_OK)
-		return hpx_keys_complain(keys, HPX_EXIT_FAILED, "%s cannot be read: %s", url,
-					 hpx_status_text(status));
+		return hpx_keys_complain(keys, HPX_EXIT_FAILED, "%s cannot be read: %s",
+					 keys->store->description, hpx_status_text(status));
 	return HPX_EXIT_OK;
 }
 

@@ -95,8 +95,12 @@ static int open_store(struct server *server)
 		.event_retention_ms = settings->event_retention_ms,
 	};
 
-	if (hpx_store_open(&options, &server->store, problem) == HPX_OK)
+	if (hpx_store_open(&options, &server->store, problem) == HPX_OK) {
+		if (server->store->warning[0] != '\0')
+			hpx_log(HPX_LOG_WARN, "store_warning", "reason=\"%s\"",
+				server->store->warning);
 		return HPX_EXIT_OK;
+	}
 	if (!settings->observe)
 		return say("the store cannot be opened", problem);
 	/* Observing fails open: nothing is guarded, so nothing needs a store. */

@@ -308,6 +308,7 @@ static void on_end(void *user, enum hpx_status status)
 
 	client->ended = true;
 	client->reading = false;
+	client->moved_ms = hpx_loop_now_ms(&client->shard->loop);
 	if (status != HPX_CLOSED) {
 		hpx_client_close(client);
 		return;

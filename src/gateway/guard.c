@@ -187,8 +187,7 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 	case HPX_OK:
 		return hpx_guard_decided(request, &decision);
 	case HPX_NOT_FOUND:
-		/* A waiter never becomes the executor. */
-		return request->waited ? hpx_wait_over(request) : HPX_NEXT_RESERVE;
+		return HPX_NEXT_RESERVE;
 	default:
 		return store_unavailable(request);
 	}
@@ -206,7 +205,8 @@ static void undo(struct hpx_request *request)
  * (committer.h lists what it says when it was not even asked). */
 static bool may_be_durable(enum hpx_status status)
 {
-	return status != HPX_UNAVAILABLE && status != HPX_CLOSED && status != HPX_MISUSE;
+	return status != HPX_UNAVAILABLE && status != HPX_CLOSED && status != HPX_MISUSE &&
+	       status != HPX_NOT_FOUND;
 }
 
 static enum hpx_next reserve_decided(struct hpx_request *request)
@@ -216,6 +216,8 @@ static enum hpx_next reserve_decided(struct hpx_request *request)
 			(op->decision.verdict == HPX_VERDICT_EXECUTE ||
 			 op->decision.verdict == HPX_VERDICT_EXECUTE_AGAIN);
 
+	if (op->status == HPX_NOT_FOUND && op->look && !request->gave_up)
+		return hpx_wait_over(request);
 	if (op->status == HPX_OK && !request->gave_up) {
 		request->stored = op->replay;
 		HPX_STEP(reserve_done);
@@ -247,6 +249,7 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 		.ask = &request->ask,
 		.policy = &request->route->policy,
 		.description = &request->description,
+		.look = request->waited, /* a waiter never becomes the executor */
 		.actor = HPX_SPAN("gateway"),
 	};
 	request->phase = HPX_PHASE_RESERVING;

@@ -93,8 +93,10 @@ enum hpx_next hpx_wait_or_refuse(struct hpx_request *request)
 		break;
 	}
 	/* Listed already and looked again: the answer is not there yet. */
-	if (request->waiting)
+	if (request->waiting) {
+		request->phase = HPX_PHASE_WAITING;
 		return HPX_NEXT_WAIT;
+	}
 	if (request->waited &&
 	    hpx_loop_now_ms(&request->shard->loop) >= request->wait_until_ms)
 		return in_progress(request);

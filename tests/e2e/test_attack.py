@@ -849,6 +849,7 @@ def test_drain_under_a_slow_reader(site):
         except (Closed, ConnectionError):
             got = "cut off"
     assert got == size
+    assert one.gateway.wait(30) == 0
 
 
 def test_an_event_stream_whose_client_is_gone(site):

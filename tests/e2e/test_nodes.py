@@ -3,6 +3,7 @@ others refuse or replay; a node that dies leaves a lease that another finds; a
 database that is away or busy with others stops nobody for long."""
 import os
 import re
+import select
 import signal
 import subprocess
 import threading
@@ -75,11 +76,11 @@ def cluster():
 class Held:
     """A request under way on one node, held at the provider."""
 
-    def __init__(self, nodes, gateway, path="/pay", key=None):
-        self.key = key or new_key()
+    def __init__(self, nodes, gateway, path="/pay", behave=""):
+        self.key = new_key()
         self.gate = nodes.provider.gate(self.key)
         self.wire = gateway.connect()
-        self.wire.send(gateway.request("POST", path, key=self.key, behave=f"hold={self.key}"))
+        self.wire.send(gateway.request("POST", path, key=self.key, behave=f"hold={self.key}; {behave}"))
         self.gate.wait_arrived()
 
     def finish(self):
@@ -100,6 +101,43 @@ def test_one_executes(nodes):
     for gateway in (a, b):
         check.same_answer(done, gateway.post(key=held.key))
     assert len(both.provider.ledger(held.key)) == 1
+
+
+def test_wait(nodes):
+    """Who waits on B gets the answer that A stored; a waiter never executes."""
+    both = nodes({"routes": [{"match": "POST /wait", "concurrent": "wait", "wait": "10s"}]})
+    a, b = both.gateways
+    held = Held(both, a, "/wait")
+    waiters = [b.connect() for _ in range(5)]
+    for wire in waiters:
+        wire.send(b.request("POST", "/wait", key=held.key))
+    assert select.select([w.sock for w in waiters], [], [], 0.3)[0] == [], "answered too early"
+    done = held.finish()
+    for wire in waiters:
+        with wire:
+            check.same_answer(done, wire.answer())
+    assert len(both.provider.ledger(held.key)) == 1
+
+
+@pytest.mark.parametrize("behave, code", [("status=429", "idempotency_key_in_progress"),
+                                          ("reset=after", "idempotency_outcome_unknown")])
+def test_waited_in_vain(nodes, behave, code):
+    """An attempt of A's that ends without an answer ends the wait on B too."""
+    both = nodes({"routes": [{"match": "POST /wait", "concurrent": "wait", "wait": "10s"}]})
+    a, b = both.gateways
+    held = Held(both, a, "/wait", behave=behave)
+    with b.connect() as wire:
+        wire.send(b.request("POST", "/wait", key=held.key))
+        assert select.select([wire.sock], [], [], 0.3)[0] == [], "answered too early"
+        held.finish()
+        check.problem(wire.answer(), code)
+    assert len(both.provider.seen(key=held.key)) == 1
+
+
+def test_no_standby_is_told(nodes):
+    """Without a synchronous standby, the log says once what a failover may do."""
+    line = nodes().gateways[0].wait_log("event=store_warning")
+    assert "synchronous standby" in line and "failover" in line
 
 
 def test_storm(nodes):
@@ -235,6 +273,21 @@ def test_migrate(tmp_path):
                               capture_output=True, text=True, check=False)
         both = done.stdout + done.stderr
         assert done.returncode == code and said in both and "s3cr3t" not in both, both
+
+
+def test_a_role_with_only_the_rights_it_needs(nodes):
+    """Rows of the schema's tables, and nothing else, are enough to serve."""
+    cluster = postgres.shared()
+    database = cluster.database()
+    url = cluster.url(database)
+    subprocess.run([binary(), "migrate", "--store", url], check=True, capture_output=True)
+    cluster.sql("CREATE ROLE server_only LOGIN; GRANT USAGE ON SCHEMA hapax TO server_only; GRANT SELECT, "
+                "INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hapax TO server_only", database)
+    both = nodes({"store": url.replace("hapax@", "server_only@"), "sweep": {"every": "1s"}})
+    key = new_key()
+    check.problem(both.gateways[0].post(key=key, behave="reset=after"), "upstream_outcome_unknown", 502)
+    assert both.gateways[1].post().status == 200
+    assert cluster.sql("SELECT what FROM hapax.event", database) == ["outcome_lost"]
 
 
 def test_a_role_that_may_not_create(tmp_path):
