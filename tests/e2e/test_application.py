@@ -1,6 +1,8 @@
 """Shows what an application gains that takes part from inside its own
 transaction: what it committed is the answer, whatever became of its HTTP; what
 it did not commit did not happen; and after a crash it goes on where it was."""
+import re
+import subprocess
 import threading
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from conftest import require_program
 from harness import check, postgres
 from harness.application import Shop, answer
+from harness.gateway import ROOT, binary
 from harness.secret import new_key
 
 pytestmark = pytest.mark.skipif(postgres.programs() is None, reason="PostgreSQL is not installed")
@@ -277,3 +280,24 @@ def test_a_transaction_that_outlasts_the_caller(shop):
     again = one.gateway.post(key=held.key)
     assert (again.status, again.body, again.replayed) == (201, b"paid by 1", True)
     assert one.rows() == ["paid"]
+
+
+def test_an_administrator_makes_the_role(tmp_path):
+    """`hapax migrate` by a role that may make no roles leaves that to somebody
+    who may; what the reference says to run is enough."""
+    require_program()
+    cluster = postgres.Cluster()
+    try:
+        database = cluster.database()
+        cluster.sql(f"CREATE ROLE plain LOGIN; ALTER DATABASE {database} OWNER TO plain")
+        url = cluster.url(database).replace("hapax@", "plain@")
+        done = subprocess.run([binary(), "migrate", "--store", url], capture_output=True, text=True,
+                              check=False, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert cluster.sql("SELECT 1 FROM pg_roles WHERE rolname = 'hapax_application'") == []
+        page = (ROOT / "docs/reference/sql.md").read_text()
+        cluster.sql(re.search(r"```sql\n(.*?)```", page.split("## Rights")[1], re.S)[1], database)
+        assert cluster.sql("SELECT count(*) FROM pg_proc WHERE pronamespace = 'hapax'::regnamespace AND "
+                           "has_function_privilege('hapax_application', oid, 'EXECUTE')", database) == ["6"]
+    finally:
+        cluster.close()

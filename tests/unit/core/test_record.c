@@ -190,9 +190,10 @@ static void a_recovery_point_outlives_its_attempt(void **state)
 
 static void only_what_fits_a_header_names_a_point(void **state)
 {
-	static const char *const bad[] = { "two words", "line\nend", "\x7f", "\xc3\xa9",
-					   "0123456789012345678901234567890123456789"
-					   "012345678901234567890123" };
+	static const char *const bad[] = {
+		"two words", "line\nend", "\x7f", "\xc3\xa9",
+		"0123456789012345678901234567890123456789012345678901234567890123",
+	};
 	struct hpx_record r = record_in(HPX_STATE_IN_PROGRESS, 1);
 	struct hpx_move_args args = args_for(HPX_MOVE_ADVANCE, mine);
 	(void)state;
