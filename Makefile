@@ -1,7 +1,8 @@
 # A thin front for Meson: meson.build is the one description of the build.
 #
-#   make            build/hapax and build/libhapax.a
+#   make            build/hapax, build/libhapax.a and build/libhapax.so
 #   make run        installs what is missing, builds, and starts the demo
+#   make install    installs program, library and header (DESTDIR, PREFIX)
 #   make test       installs what is missing, builds, and runs every test
 #   make fuzz       fuzzes each target for FUZZ_SECONDS (default 600)
 #   make clean      removes the build folders
@@ -10,7 +11,7 @@ BUILD ?= build
 FUZZ_SECONDS ?= 600
 
 all: $(BUILD)/build.ninja
-	ninja -C $(BUILD) hapax libhapax.a
+	meson compile -C $(BUILD) hapax:executable hapax:static_library hapax:shared_library
 
 $(BUILD)/build.ninja:
 	@tools/packages build
@@ -18,6 +19,12 @@ $(BUILD)/build.ninja:
 
 run: all
 	$(BUILD)/hapax demo
+
+# The prefix is part of what is built (hapax.pc): it is told before.
+install: $(BUILD)/build.ninja
+	$(if $(PREFIX),meson configure $(BUILD) -Dprefix=$(PREFIX))
+	$(MAKE) all
+	meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
 test:
 	@tools/packages build test
@@ -30,4 +37,4 @@ fuzz:
 clean:
 	rm -rf build build-*
 
-.PHONY: all run test fuzz clean
+.PHONY: all run install test fuzz clean

@@ -2,14 +2,14 @@
 -- attempt (0 unknown, 1 resumed, 2 void), whether the current attempt committed
 -- a part of its work, and its last recovery point with the data saved there.
 
-ALTER TABLE operation ADD COLUMN when_lost INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE operation ADD COLUMN advanced INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE operation ADD COLUMN point TEXT NOT NULL DEFAULT '';
-ALTER TABLE operation ADD COLUMN point_data BLOB;
+ALTER TABLE hapax_operation ADD COLUMN when_lost INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE hapax_operation ADD COLUMN advanced INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE hapax_operation ADD COLUMN point TEXT NOT NULL DEFAULT '';
+ALTER TABLE hapax_operation ADD COLUMN point_data BLOB;
 
 -- Deliveries owed to outside services, each named once per operation reference
 -- (the operation's id and the token of its first attempt).
-CREATE TABLE job (
+CREATE TABLE hapax_job (
 	seq INTEGER PRIMARY KEY,
 	operation BLOB NOT NULL,
 	first BLOB NOT NULL,

@@ -12,6 +12,7 @@
 	X(NOT_FOUND, "not found")                                             \
 	X(STALE, "the lease is no longer this attempt's")                     \
 	X(REFUSED, "not allowed in this state")                               \
+	X(CONFLICT, "differs from what is stored under this name")             \
 	X(BUSY, "in use by another process")                                  \
 	X(FULL, "no space left")                                              \
 	X(READ_ONLY, "read-only")                                             \

@@ -58,13 +58,14 @@ static int migrate(const struct hpx_store_options *options)
 
 int hpx_cli_migrate(int argc, char **argv)
 {
-	const char *url = NULL, *only_check = NULL;
+	const char *url = NULL, *only_check = NULL, *beside = NULL;
 	const struct hpx_cli_flag flags[] = {
 		{ "store", "URL", "The store; default sqlite:hapax.db.", &url },
 		{ "check", NULL, "Only say whether it is up to date; exit 1 if not.", &only_check },
+		{ "beside", NULL, "Make hapax's tables in a file that holds an application's own.", &beside },
 	};
 	const struct hpx_cli_usage usage = {
-		.synopsis = "hapax migrate [--store URL] [--check]",
+		.synopsis = "hapax migrate [--store URL] [--check | --beside]",
 		.about = "Brings the schema of a store up to date, and creates the store if it is absent.\n"
 			 "No hapax may serve a sqlite: file meanwhile; gateways on a postgres:// database\n"
 			 "may go on.",
@@ -76,7 +77,8 @@ int hpx_cli_migrate(int argc, char **argv)
 	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
 		return code;
 	struct hpx_store_options options = { .url = hpx_span_of(url ? url : DEFAULT_STORE),
-					     .create = only_check == NULL };
+					     .create = only_check == NULL,
+					     .install = beside != NULL };
 	if (!is_file(&options) && !hpx_span_starts(options.url, HPX_SPAN("postgres"))) {
 		fprintf(stderr, "hapax migrate: only sqlite:PATH and postgres://… stores have a "
 				"schema\n");

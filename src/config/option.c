@@ -234,9 +234,9 @@ static const struct hpx_option options[] = {
 	{ "completes", HPX_OPTION_CHOICE, POLICY(policy.completes), .standard = "upstream",
 	  CHOICES("upstream", "application"),
 	  .text = "Whose word ends an attempt: upstream is the service's HTTP answer; "
-		  "application is only what the service commits by hapax.complete in its own "
-		  "transaction, so that an attempt that ends without it is proved not executed. "
-		  "Needs a postgres:// store, and a service that works in that database." },
+		  "application is only what the service commits by hapax.complete (libhapax: "
+		  "hapax_complete) in its own transaction, so that an attempt that ends without it "
+		  "is proved not executed. Needs a service that works in the store's database." },
 	{ "concurrent", HPX_OPTION_CHOICE, POLICY(policy.concurrent), .standard = "conflict",
 	  CHOICES("conflict", "wait", "accepted"),
 	  .text = "What a retry gets while the first request is under way: conflict is 409; "

@@ -122,11 +122,10 @@ static void check_part(struct hpx_reading *reading, const struct hpx_route *rout
 			       "is shorter than retention: a retry could come after the service "
 			       "forgot the key; make retention shorter");
 	if (policy->completes == HPX_COMPLETES_APPLICATION &&
-	    !hpx_span_starts(store, HPX_SPAN("postgres:")) &&
-	    !hpx_span_starts(store, HPX_SPAN("postgresql:")))
+	    hpx_span_starts(store, HPX_SPAN("memory:")))
 		policy_mistake(reading, "completes", set,
 			       "is application, which needs the store in the application's own "
-			       "database; give store: postgres://…");
+			       "database; give store: postgres://… or sqlite:PATH");
 }
 
 static bool is_part_given(const struct hpx_reading *reading, const struct hpx_given_set *set)

@@ -159,8 +159,21 @@ static bool is_of_delivery(struct hpx_span name)
 	}
 }
 
+/* What a replay says, or does not say, by itself. */
+static bool is_said_by_hapax(struct hpx_span name)
+{
+	return hpx_field_is_ours(name) || hpx_span_ieq(name, HPX_SPAN("idempotent-replayed")) ||
+	       hpx_span_ieq(name, HPX_SPAN("idempotency-expires"));
+}
+
+bool hpx_field_name_is_kept(struct hpx_span name)
+{
+	return !is_hop_name(name) && !is_of_delivery(name) && !is_said_by_hapax(name) &&
+	       !hpx_span_istarts(name, HPX_SPAN("proxy-")) &&
+	       !hpx_span_istarts(name, HPX_SPAN("ratelimit-"));
+}
+
 bool hpx_field_is_kept(const struct hpx_http_head *head, struct hpx_span name)
 {
-	return !is_of_delivery(name) && !hpx_span_istarts(name, HPX_SPAN("ratelimit-")) &&
-	       !hpx_field_is_ours(name) && !hpx_field_is_hop(head, name);
+	return hpx_field_name_is_kept(name) && !hpx_field_is_hop(head, name);
 }

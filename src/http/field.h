@@ -30,8 +30,12 @@ bool hpx_field_is_hop(const struct hpx_http_head *head, struct hpx_span name);
 bool hpx_field_is_ours(struct hpx_span name);
 
 /* Whether a stored answer keeps a field of this name: all but hop-by-hop,
- * Content-Length, Set-Cookie, Date, Age, Via, Alt-Svc, Clear-Site-Data,
- * Authentication-Info, RateLimit-*, Server-Timing, Trailer, Hapax-*. */
+ * Proxy-*, Content-Length, Set-Cookie, Date, Age, Via, Alt-Svc,
+ * Clear-Site-Data, Authentication-Info, RateLimit-*, Server-Timing, Trailer,
+ * and what hapax says itself (Hapax-*, Idempotent-Replayed,
+ * Idempotency-Expires). */
+bool hpx_field_name_is_kept(struct hpx_span name);
+/* The same, and nothing that this message's Connection names. */
 bool hpx_field_is_kept(const struct hpx_http_head *head, struct hpx_span name);
 
 #endif

@@ -1,26 +1,13 @@
-/* The public API: a thin skin that checks arguments and calls the core. */
+/* What a request means: a thin skin that checks arguments and calls the core. */
 #include "hapax/hapax.h"
 
 #include "core/fingerprint.h"
 #include "core/key.h"
+#include "lib/result.h"
 
 const char *hapax_version(void)
 {
 	return HPX_VERSION;
-}
-
-static enum hapax_result result_of(enum hpx_status status)
-{
-	switch (status) {
-	case HPX_OK:
-		return HAPAX_OK;
-	case HPX_NOMEM:
-		return HAPAX_NOMEM;
-	case HPX_MISUSE:
-		return HAPAX_MISUSE;
-	default:
-		return HAPAX_INVALID;
-	}
 }
 
 enum hapax_result hapax_key_parse(const char *value, size_t value_len,
@@ -40,7 +27,7 @@ enum hapax_result hapax_key_parse(const char *value, size_t value_len,
 	} else if (ret_reason != NULL) {
 		*ret_reason = reason;
 	}
-	return result_of(status);
+	return hpx_result_of(status);
 }
 
 /* The default recipe names no headers, so nothing is ever asked for. */
@@ -70,5 +57,5 @@ enum hapax_result hapax_fingerprint(const struct hapax_request *request,
 	/* A canonical form is at most a few times the size of its input. */
 	size_t work_bytes_max = request->body_len < SIZE_MAX / 16 ?
 				request->body_len * 8 + 65536 : SIZE_MAX;
-	return result_of(hpx_fingerprint(&plain, &meaning, work_bytes_max, ret_fingerprint));
+	return hpx_result_of(hpx_fingerprint(&plain, &meaning, work_bytes_max, ret_fingerprint));
 }

@@ -81,9 +81,9 @@ static void make_reserve(const struct hpx_found *found, struct hpx_store_op *op,
 	change->write = anew ? HPX_WRITE_REPLACE : HPX_WRITE_UPDATE;
 	change->event = hpx_move_name(begins ? HPX_MOVE_RESERVE : HPX_MOVE_SWEEP);
 	if (anew)
-		change->reason = "the key had expired and is used again";
+		change->reason = HPX_SPAN("the key had expired and is used again");
 	else if (!begins || found->record.state == HPX_STATE_IN_PROGRESS)
-		change->reason = "the lease ran out";
+		change->reason = HPX_SPAN("the lease ran out");
 }
 
 static enum hpx_move move_of(const struct hpx_store_op *op)
@@ -101,6 +101,9 @@ static enum hpx_move move_of(const struct hpx_store_op *op)
 		return HPX_MOVE_RENEW;
 	case HPX_VERB_CONCLUDE:
 		return HPX_MOVE_CONCLUDE;
+	case HPX_VERB_ADVANCE:
+	case HPX_VERB_ENQUEUE:
+		return HPX_MOVE_ADVANCE;
 	case HPX_VERB_RESOLVE:
 		return op->applied ? HPX_MOVE_APPLY : HPX_MOVE_UNAPPLY;
 	default:
@@ -118,6 +121,7 @@ static struct hpx_move_args args_of(const struct hpx_store_op *op, enum hpx_move
 		.status = op->status_seen,
 		.lease_ms = op->lease_ms,
 		.force = op->force,
+		.point = op->point,
 	};
 
 	if (move == HPX_MOVE_APPLY)
@@ -141,6 +145,19 @@ static bool leaves_event(const struct hpx_record *before, enum hpx_move move)
 	return true;
 }
 
+/* A job owed is a part of the work that is committed, like a phase; only the
+ * phase is something to tell people of. */
+static void make_advance(const struct hpx_store_op *op, struct hpx_change *change)
+{
+	change->write = HPX_WRITE_UPDATE;
+	change->job = op->job;
+	if (op->verb == HPX_VERB_ENQUEUE)
+		return;
+	change->data = &op->data;
+	change->event = hpx_move_name(HPX_MOVE_ADVANCE);
+	change->reason = op->point;
+}
+
 static void make_move(const struct hpx_record *before, struct hpx_store_op *op,
 		      const struct hpx_moment *now, struct hpx_change *change)
 {
@@ -154,6 +171,10 @@ static void make_move(const struct hpx_record *before, struct hpx_store_op *op,
 	op->decision.record = change->record;
 	if (move == HPX_MOVE_RENEW) {
 		change->write = HPX_WRITE_LEASE;
+		return;
+	}
+	if (move == HPX_MOVE_ADVANCE) {
+		make_advance(op, change);
 		return;
 	}
 	if (change->record.state == before->state) {
@@ -219,6 +240,16 @@ static void make_find(const struct hpx_found *found, struct hpx_store_op *op)
 		decide_unreadable(&found->record, &op->decision);
 }
 
+/* Only the attempt that holds the lease may know what an earlier one saved. */
+static void make_recall(const struct hpx_record *record, struct hpx_store_op *op)
+{
+	if (record->state == HPX_STATE_NONE || hpx_token_is_void(&op->token) ||
+	    !hpx_token_eq(&record->token, &op->token))
+		op->status = HPX_STALE;
+	else
+		op->decision.record = *record;
+}
+
 /* RESOLVE and FORGET name the operation by its reference. */
 static enum hpx_status check_reference(const struct hpx_found *found,
 				       const struct hpx_store_op *op)
@@ -246,9 +277,23 @@ static bool is_misuse(const struct hpx_store_op *op)
 		return op->answer == NULL;
 	case HPX_VERB_RENEW:
 		return op->lease_ms <= 0;
+	case HPX_VERB_ENQUEUE:
+		return op->job == NULL || op->point.len != 0;
 	default:
 		return false;
 	}
+}
+
+/* What an application hands over is checked here, whichever way it came. */
+static enum hpx_status check_handed(const struct hpx_store_op *op)
+{
+	if (op->verb == HPX_VERB_ADVANCE && !hpx_point_valid(op->point))
+		return HPX_INVALID;
+	if (op->verb == HPX_VERB_ADVANCE && op->data.len > HPX_POINT_DATA_MAX)
+		return HPX_TOO_LARGE;
+	if (op->verb == HPX_VERB_ENQUEUE && hpx_job_fault(op->job) != NULL)
+		return HPX_INVALID;
+	return HPX_OK;
 }
 
 void hpx_change_make(const struct hpx_found *found, struct hpx_store_op *op,
@@ -256,8 +301,10 @@ void hpx_change_make(const struct hpx_found *found, struct hpx_store_op *op,
 {
 	static const struct hpx_record none;
 
-	*ret_change = (struct hpx_change){ .write = HPX_WRITE_NOTHING };
-	op->status = is_misuse(op) ? HPX_MISUSE : check_reference(found, op);
+	*ret_change = (struct hpx_change){ .write = HPX_WRITE_NOTHING, .at_ms = now->wall_ms };
+	op->status = is_misuse(op) ? HPX_MISUSE : check_handed(op);
+	if (op->status == HPX_OK)
+		op->status = check_reference(found, op);
 	if (op->status != HPX_OK)
 		return;
 	if (op->verb == HPX_VERB_RESERVE)
@@ -266,6 +313,8 @@ void hpx_change_make(const struct hpx_found *found, struct hpx_store_op *op,
 		make_find(found, op);
 	else if (found->exists && !found->readable)
 		make_unreadable(found, op, now, ret_change);
+	else if (op->verb == HPX_VERB_RECALL)
+		make_recall(found->exists ? &found->record : &none, op);
 	else
 		make_move(found->exists ? &found->record : &none, op, now, ret_change);
 }
@@ -279,8 +328,9 @@ bool hpx_change_sweep(const struct hpx_record *record, bool owner_dead,
 	if (hpx_record_move(&change.record, HPX_MOVE_SWEEP, &args) != HPX_OK)
 		return false;
 	change.event = hpx_move_name(HPX_MOVE_SWEEP);
-	change.reason = owner_dead ? "the process that held the lease is gone" :
-				     "the lease ran out";
+	change.at_ms = now->wall_ms;
+	change.reason = owner_dead ? HPX_SPAN("the process that held the lease is gone") :
+				     HPX_SPAN("the lease ran out");
 	*ret_change = change;
 	return true;
 }

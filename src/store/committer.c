@@ -146,7 +146,8 @@ static void put_off(struct hpx_committer *c, struct hpx_store_op *op)
  * something that must not be lost. */
 static bool is_question(const struct hpx_store_op *op)
 {
-	return op->verb == HPX_VERB_RESERVE || op->verb == HPX_VERB_FIND;
+	return op->verb == HPX_VERB_RESERVE || op->verb == HPX_VERB_FIND ||
+	       op->verb == HPX_VERB_RECALL;
 }
 
 /* The store took the batch. An op that found its row held by somebody else has

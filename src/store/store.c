@@ -133,6 +133,7 @@ static void clear_results(struct hpx_store_op **ops, size_t count)
 		ops[i]->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
 		ops[i]->already = false;
 		ops[i]->replay = NULL;
+		ops[i]->saved = (struct hpx_buffer){ .ptr = NULL };
 		ops[i]->count = 0;
 	}
 }
@@ -145,6 +146,7 @@ static void drop_results(struct hpx_store_op **ops, size_t count)
 		if (ops[i] == NULL)
 			continue;
 		hpx_answer_free(ops[i]->replay);
+		hpx_buffer_done(&ops[i]->saved);
 		clear_results(&ops[i], 1);
 	}
 }

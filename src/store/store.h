@@ -44,6 +44,22 @@ struct hpx_description {
 	struct hpx_span route;     /* the pattern that matched */
 };
 
+/* A delivery owed to an outside service, named once per operation reference.
+ * `headers` is lines as they go on the wire. */
+struct hpx_job {
+	struct hpx_span name;
+	struct hpx_span target;
+	struct hpx_span method;
+	struct hpx_span path;
+	struct hpx_span headers;
+	struct hpx_span body;
+};
+/* NULL: it can be stored; else what is wrong with it, for people. */
+const char *hpx_job_fault(const struct hpx_job *job);
+
+/* What an application saves with a recovery point. */
+#define HPX_POINT_DATA_MAX ((size_t)1 << 20)
+
 /* X(name): one write each; the sweeps and reaps a bounded number. */
 #define HPX_VERB_LIST(X)                                                      \
 	X(RESERVE)   /* decide; write what the decision says */               \
@@ -53,6 +69,9 @@ struct hpx_description {
 	X(LOSE)      /* the outcome is unknown */                             \
 	X(RENEW)     /* the lease goes on */                                  \
 	X(CONCLUDE)  /* only the application could complete: it has, or never will */ \
+	X(ADVANCE)   /* a phase is done: `point`, and the `data` the next one needs */ \
+	X(ENQUEUE)   /* `job` is owed; the same again is no second one */      \
+	X(RECALL)    /* only looks: the lease's recovery point, and `saved` */ \
 	X(RESOLVE)   /* a person settles an unknown: apply or unapply */      \
 	X(FORGET)    /* a person removes a record */                          \
 	X(SWEEP)     /* up to `limit` lost leases become what on_lost says */ \
@@ -82,6 +101,9 @@ struct hpx_store_op {
 	const struct hpx_answer *answer;           /* COMPLETE; RESOLVE applied */
 	uint32_t status_seen;                      /* FAIL, LOSE, RELEASE: HTTP status, or 0 */
 	int64_t lease_ms;                          /* RENEW */
+	struct hpx_span point;                     /* ADVANCE */
+	struct hpx_span data;                      /* ADVANCE */
+	const struct hpx_job *job;                 /* ENQUEUE; CONFLICT: another one has its name */
 	bool look;                                 /* RESERVE: begins no attempt; NOT_FOUND where it would */
 	bool applied;                              /* RESOLVE */
 	bool force;                                /* FORGET; RESOLVE of a row that cannot be read */
@@ -95,6 +117,7 @@ struct hpx_store_op {
 	struct hpx_decision decision;              /* RESERVE; the record alone after every other move and FIND */
 	bool already;                              /* COMPLETE, CONCLUDE: it was completed before */
 	struct hpx_answer *replay;                 /* RESERVE → REPLAY: the receiver frees it; NULL where nothing is kept */
+	struct hpx_buffer saved;                   /* RECALL: the receiver frees it */
 	unsigned count;                            /* SWEEP, REAP: how many */
 	struct hpx_operation_id *touched;          /* SWEEP: room for `limit` ids from the submitter, `count` filled */
 	/* The committer's. */
@@ -141,6 +164,8 @@ struct hpx_store_options {
 	struct hpx_span url;              /* sqlite:PATH, postgres://… or memory: */
 	bool create;                      /* false: an absent file is an error */
 	bool serve;                       /* take the server's lock, own leases, sweep dead owners' */
+	bool install;                     /* make the tables, or bring them up to date, beside whatever else
+					   * is there; a server does so only in what is hapax's already, or new */
 	uint64_t free_bytes_min;          /* below: RESERVE is refused with HPX_FULL */
 	int64_t event_retention_ms;       /* 0: events stay for ever */
 };

@@ -93,7 +93,7 @@ def test_reaped(site):
     assert {one.gateway.operation(r).status for r in references} == {404}
     one.gateway.stop()
     with sqlite3.connect(one.gateway.folder / "hapax.db") as store:
-        left = [store.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in ("operation", "response")]
+        left = [store.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in ("hapax_operation", "hapax_response")]
     assert left == [0, 0]
 
 
@@ -106,12 +106,12 @@ def test_retry_extends_nothing(site):
 
 
 @pytest.mark.parametrize("damage", [
-    "DELETE FROM response",
-    "UPDATE response SET body = x'00'",
-    "UPDATE response SET body = substr(body, 2)",
-    "UPDATE operation SET state = 99",
-    "UPDATE operation SET fingerprint = x'00'",
-    "UPDATE operation SET token = x''",
+    "DELETE FROM hapax_response",
+    "UPDATE hapax_response SET body = x'00'",
+    "UPDATE hapax_response SET body = substr(body, 2)",
+    "UPDATE hapax_operation SET state = 99",
+    "UPDATE hapax_operation SET fingerprint = x'00'",
+    "UPDATE hapax_operation SET token = x''",
 ])
 def test_damaged_record(site, damage):
     """A record that cannot be read is unknown; it is neither served nor executed again."""

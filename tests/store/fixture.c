@@ -261,6 +261,20 @@ enum hpx_status resolve(struct fixture *f, unsigned key, unsigned first, bool ap
 	return run_op(f, &op);
 }
 
+void bring_to(struct fixture *f, unsigned key, enum hpx_state state, unsigned token)
+{
+	if (state == HPX_STATE_NONE)
+		return;
+	assert_string_equal(reserve(f, key, 1, token), "created");
+	if (state == HPX_STATE_COMPLETED)
+		assert_status(complete(f, key, token, "first"), HPX_OK);
+	else if (state == HPX_STATE_FAILED_RETRYABLE)
+		assert_status(act(f, HPX_VERB_FAIL, key, token), HPX_OK);
+	else if (state == HPX_STATE_UNKNOWN)
+		assert_status(act(f, HPX_VERB_LOSE, key, token), HPX_OK);
+	assert_string_equal(state_of(f, key), hpx_state_name(state));
+}
+
 unsigned sweep(struct fixture *f)
 {
 	struct hpx_store_op op = op_of(HPX_VERB_SWEEP, 0, 0);

@@ -68,6 +68,8 @@ const char *reserve(struct fixture *f, unsigned key, unsigned body, unsigned tok
 enum hpx_status act(struct fixture *f, enum hpx_verb verb, unsigned key, unsigned token);
 enum hpx_status complete(struct fixture *f, unsigned key, unsigned token, const char *body);
 enum hpx_status resolve(struct fixture *f, unsigned key, unsigned first, bool applied);
+/* A first attempt with request body 1, taken to that state. */
+void bring_to(struct fixture *f, unsigned key, enum hpx_state state, unsigned token);
 unsigned sweep(struct fixture *f);
 unsigned reap(struct fixture *f);
 /* Time passes, on both clocks. */

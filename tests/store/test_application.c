@@ -1,60 +1,7 @@
 /* Shows that the SQL functions do to a record exactly what the record's own
  * mover does, in every state; that they commit with the application's rows or
  * not at all; and that a role which may call them can do nothing else. */
-#include "fixture.h"
-
-#include "base/bytes.h"
-#include "cluster.h"
-
-enum { BODY = 1, A = 11, B = 12 };
-
-/* ---- asking as an application does ---- */
-
-static const char *lease_of(unsigned key, struct hpx_token token)
-{
-	static char text[HPX_REFERENCE_SIZE];
-	struct hpx_operation_id id = id_of(key);
-
-	hpx_reference_print(&id, &token, text);
-	return text;
-}
-
-/* The SQLSTATE, "00000" where all went well. */
-static const char *state_after(PGconn *app, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-static const char *state_after(PGconn *app, const char *format, ...)
-{
-	static char state[6];
-	char sql[2048];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(sql, sizeof(sql), format, args);
-	va_end(args);
-	PGresult *result = PQexec(app, sql);
-	const char *found = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-	snprintf(state, sizeof(state), "%s", found != NULL ? found : "00000");
-	PQclear(result);
-	return state;
-}
-
-/* One value as text. */
-static const char *ask(PGconn *app, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static const char *ask(PGconn *app, const char *format, ...)
-{
-	static char text[512];
-	char sql[2048];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(sql, sizeof(sql), format, args);
-	va_end(args);
-	PGresult *result = cluster_ask(app, sql);
-	snprintf(text, sizeof(text), "%s",
-		 PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : "");
-	PQclear(result);
-	return text;
-}
+#include "application.h"
 
 /* ---- the functions against the mover ---- */
 
@@ -71,58 +18,6 @@ static const struct {
 	{ "hapax.enqueue('%s', 'mail', 'mailer', 'POST', '/send', '', 'hello')", HPX_MOVE_ADVANCE,
 	  "", 0 },
 };
-
-struct situation {
-	enum hpx_state state;
-	enum hpx_when_lost when_lost;
-	bool advanced;
-	unsigned attempt;
-	unsigned token;              /* the one that calls */
-};
-
-/* A row in that state, written past every rule. */
-static void put(struct fixture *f, unsigned key, const struct situation *s)
-{
-	struct hpx_operation_id id = id_of(key);
-	char hex[2 * HPX_OPERATION_ID_SIZE + 1], sql[512];
-	bool ended = s->state == HPX_STATE_COMPLETED || s->state == HPX_STATE_FAILED_RETRYABLE;
-
-	if (s->state == HPX_STATE_NONE)
-		return;
-	reserve(f, key, BODY, A);
-	hpx_hex_encode(id.bytes, sizeof(id.bytes), hex);
-	snprintf(sql, sizeof(sql),
-		 "UPDATE hapax.operation SET state = %d, attempt = %u, when_lost = %d, "
-		 "advanced = %s, point = 'begun', status = %d, expires = %s, token = %s "
-		 "WHERE id = '\\x%s'",
-		 (int)s->state, s->attempt, (int)s->when_lost, s->advanced ? "true" : "false",
-		 s->state == HPX_STATE_COMPLETED ? 200 : 0, ended ? "changed + 5" : "NULL",
-		 s->state == HPX_STATE_FAILED_RETRYABLE ? "decode(repeat('00', 16), 'hex')" :
-							  "token",
-		 hex);
-	cluster_sql(sql);
-}
-
-static void print_record(const struct hpx_record *r, char *out, size_t size)
-{
-	char token[2 * HPX_TOKEN_SIZE + 1], first[2 * HPX_TOKEN_SIZE + 1];
-
-	hpx_hex_encode(r->token.bytes, sizeof(r->token.bytes), token);
-	hpx_hex_encode(r->first.bytes, sizeof(r->first.bytes), first);
-	snprintf(out, size,
-		 "%s attempt=%u token=%s first=%s status=%u kept=%d changed=%lld expires=%lld "
-		 "retention=%lld lease=%lld when_lost=%u advanced=%d point=%s",
-		 hpx_state_name(r->state), r->attempt, token, first, r->status, r->kept,
-		 (long long)r->changed_ms, (long long)r->expires_ms, (long long)r->retention_ms,
-		 (long long)r->lease_until_ms, r->when_lost, r->advanced, r->point);
-}
-
-static struct hpx_record record_or_none(struct fixture *f, unsigned key)
-{
-	if (strcmp(state_of(f, key), "none") == 0)
-		return (struct hpx_record){ .state = HPX_STATE_NONE };
-	return record_of(f, key);
-}
 
 static const char *sqlstate_of(enum hpx_status status)
 {
@@ -411,95 +306,6 @@ static void the_next_attempt_learns_where_the_last_one_was(void **state)
 	PQfinish(app);
 }
 
-/* ---- without the gateway ---- */
-
-/* The same question to hapax.begin and to the decision in C. */
-static void check_begin(struct fixture *f, PGconn *app, unsigned key, const struct situation *s,
-			bool lost, bool expired, bool mismatch)
-{
-	struct hpx_operation_id id = id_of(key);
-	char hex[2 * HPX_OPERATION_ID_SIZE + 1], sql[512], verdict[32];
-	struct hpx_decision decision;
-	struct hpx_policy p = *policy();
-
-	put(f, key, s);
-	hpx_hex_encode(id.bytes, sizeof(id.bytes), hex);
-	snprintf(sql, sizeof(sql),
-		 "UPDATE hapax.operation SET recipe = decode(repeat('00', 16), 'hex'), "
-		 "lease_until = %s, expires = CASE WHEN expires IS NULL THEN NULL ELSE %s END "
-		 "WHERE id = '\\x%s'",
-		 lost ? "0" : "4102444800000", expired ? "1" : "4102444800000", hex);
-	cluster_sql(sql);
-	struct hpx_record before = record_or_none(f, key);
-	struct hpx_ask request = ask_of(f->store, key, BODY, B);
-	request.recipe = (struct hpx_recipe_id){ { 0 } };
-	memcpy(request.fingerprint, before.fingerprint, sizeof(request.fingerprint));
-	request.fingerprint[0] ^= mismatch;
-	hpx_hex_encode(request.fingerprint, sizeof(request.fingerprint), hex);
-	snprintf(verdict, sizeof(verdict), "%s",
-		 ask(app,
-		     "SELECT verdict FROM hapax.begin('tenant', 'scope', 'key-%u', '\\x%s', %d, %d)",
-		     key, hex, LEASE_MS, RETENTION_MS));
-	struct hpx_record after = record_or_none(f, key);
-	struct hpx_moment now = { .wall_ms = after.changed_ms, .lease_ms = after.changed_ms };
-	p.completes = HPX_COMPLETES_APPLICATION;
-	p.lease_ms = LEASE_MS;
-	p.retention_ms = RETENTION_MS;
-	request.token = after.token; /* made by the database */
-	if (before.state != HPX_STATE_NONE && hpx_token_eq(&before.token, &after.token))
-		request.token = token_of(B);
-	hpx_decide(before.state == HPX_STATE_NONE ? NULL : &before, &request, &p, &now, &decision);
-	char got[640], want[640];
-	decision.record.owner = after.owner;
-	print_record(&after, got, sizeof(got));
-	print_record(decision.write ? &decision.record : &before, want, sizeof(want));
-	if (strcmp(verdict, hpx_verdict_name(decision.verdict)) != 0 || strcmp(got, want) != 0)
-		fail_msg("begin on %s lost=%d expired=%d mismatch=%d:\n got %s %s\nwant %s %s",
-			 hpx_state_name(s->state), lost, expired, mismatch, verdict, got,
-			 hpx_verdict_name(decision.verdict), want);
-}
-
-static void begin_decides_as_the_record_says(void **state)
-{
-	struct fixture *f = *state;
-	PGconn *app = cluster_connect();
-	unsigned key = 0;
-
-	for (int s = 0; s < HPX_STATE_COUNT; s++)
-		for (unsigned bits = 0; bits < 8 * HPX_WHEN_LOST_COUNT; bits++) {
-			struct situation situation = { .state = (enum hpx_state)s,
-						       .when_lost = (enum hpx_when_lost)(bits / 8),
-						       .advanced = true,
-						       .attempt = 2 };
-			check_begin(f, app, key++, &situation, bits & 1, bits & 2, bits & 4);
-		}
-	PQfinish(app);
-}
-
-static void an_application_alone_executes_once(void **state)
-{
-	static const char begin_sql[] =
-		"SELECT verdict FROM hapax.begin('t', 's', 'k', sha256('request'), 30000, 86400000)";
-	PGconn *app = cluster_connect();
-	char lease[HPX_REFERENCE_SIZE];
-
-	(void)state;
-	PQclear(cluster_ask(app, "BEGIN"));
-	snprintf(lease, sizeof(lease), "%s",
-		 ask(app, "SELECT lease FROM hapax.begin('t', 's', 'k', sha256('request'), 30000, "
-			  "86400000)"));
-	assert_string_equal(state_after(app, "SELECT hapax.complete('%s', 201, 'A: b', 'done')", lease),
-			    "00000");
-	PQclear(cluster_ask(app, "COMMIT"));
-	assert_string_equal(ask(app, "%s", begin_sql), "replay");
-	assert_string_equal(ask(app, "SELECT status || headers || convert_from(body, 'UTF8') FROM "
-				     "hapax.begin('t', 's', 'k', sha256('request'), 30000, 86400000)"),
-			    "201A: b\r\ndone");
-	assert_string_equal(state_after(app, "SELECT hapax.begin('t', 's', '', sha256('r'), 1, 1)"),
-			    "22023");
-	PQfinish(app);
-}
-
 /* ---- from the schema before ---- */
 
 static void an_older_database_is_brought_up_to_date(void **state)
@@ -572,8 +378,6 @@ int main(void)
 		ON_POSTGRES(a_job_has_its_name_once),
 		ON_POSTGRES(a_late_commit_meets_a_void_token),
 		ON_POSTGRES(the_next_attempt_learns_where_the_last_one_was),
-		ON_POSTGRES(begin_decides_as_the_record_says),
-		ON_POSTGRES(an_application_alone_executes_once),
 		ON_POSTGRES(an_older_database_is_brought_up_to_date),
 		ON_POSTGRES(the_role_may_call_and_nothing_else),
 	};

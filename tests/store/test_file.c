@@ -87,8 +87,9 @@ static void what_is_not_ours_is_left_untouched(void **state)
 	} rows[] = {
 		{ "CREATE TABLE customer (id)", HPX_INVALID, "not a hapax store" },
 		{ "PRAGMA application_id = 77", HPX_INVALID, "not a hapax store" },
-		{ "PRAGMA application_id = 1751216248; PRAGMA user_version = 99",
-		  HPX_UNSUPPORTED, "newer" },
+		{ "CREATE TABLE hapax_schema_version (version); "
+		  "INSERT INTO hapax_schema_version VALUES (99)", HPX_UNSUPPORTED, "newer" },
+		{ "CREATE TABLE hapax_schema_version (version)", HPX_UNSUPPORTED, "newer" },
 	};
 	struct fixture *f = *state;
 	struct hpx_store_options options = fixture_options(f);
@@ -113,6 +114,32 @@ static void what_is_not_ours_is_left_untouched(void **state)
 	assert_status(try_open(&options, problem), HPX_INVALID);
 	unlink(f->path);
 	fixture_open(f);
+}
+
+static void tables_are_made_beside_an_applications_when_asked(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_store_options options = fixture_options(f);
+	char problem[HPX_STORE_PROBLEM_SIZE];
+
+	fixture_close(f);
+	unlink(f->path);
+	raw(f->path, "CREATE TABLE event (id); CREATE TABLE job (id); PRAGMA user_version = 41; "
+		     "PRAGMA application_id = 77");
+	assert_status(try_open(&options, problem), HPX_INVALID);
+	assert_non_null(strstr(problem, "--beside"));
+	options.install = true;
+	options.serve = false;
+	assert_status(try_open(&options, problem), HPX_OK);
+	/* From now on it is a store like any other, and still the application's. */
+	fixture_open(f);
+	reserve(f, 1, BODY, A);
+	complete(f, 1, A, "kept");
+	assert_string_equal(body_of(f, 1), "kept");
+	raw(f->path, "INSERT INTO event SELECT user_version FROM pragma_user_version "
+		     "WHERE user_version = 41; INSERT INTO job SELECT id FROM event");
+	fixture_reopen(f);
+	assert_string_equal(body_of(f, 1), "kept");
 }
 
 static void addresses_that_name_no_file_are_refused(void **state)
@@ -157,7 +184,15 @@ static void migrate_tells_from_and_to(void **state)
 	fixture_open(f);
 }
 
-/* A file as the first schema left it. */
+/* A file as the first schema left it: the later steps undone. */
+#define FIRST_SCHEMA                                                          \
+	"DROP TABLE hapax_job; "                                              \
+	"ALTER TABLE hapax_operation DROP COLUMN when_lost; "                 \
+	"ALTER TABLE hapax_operation DROP COLUMN advanced; "                  \
+	"ALTER TABLE hapax_operation DROP COLUMN point; "                     \
+	"ALTER TABLE hapax_operation DROP COLUMN point_data; "                \
+	"UPDATE hapax_schema_version SET version = 1"
+
 static void an_older_file_is_brought_up_to_date(void **state)
 {
 	struct fixture *f = *state;
@@ -167,10 +202,7 @@ static void an_older_file_is_brought_up_to_date(void **state)
 	reserve(f, 2, BODY, A);
 	act(f, HPX_VERB_FAIL, 2, A);
 	fixture_close(f);
-	raw(f->path, "DROP TABLE job; ALTER TABLE operation DROP COLUMN when_lost; "
-		     "ALTER TABLE operation DROP COLUMN advanced; "
-		     "ALTER TABLE operation DROP COLUMN point; "
-		     "ALTER TABLE operation DROP COLUMN point_data; PRAGMA user_version = 1");
+	raw(f->path, FIRST_SCHEMA);
 	fixture_open(f);
 	assert_string_equal(body_of(f, 1), "kept");
 	assert_string_equal(reserve(f, 2, BODY, B), "retried");
@@ -260,31 +292,31 @@ static void a_process_killed_after_its_commit_lost_nothing(void **state)
 static void a_row_that_cannot_be_read_counts_as_unknown(void **state)
 {
 	static const char *const damages[] = {
-		"UPDATE operation SET when_lost = 3",
-		"UPDATE operation SET advanced = 2",
-		"UPDATE operation SET point = 'two words'",
-		"UPDATE operation SET token = x'00'",
-		"UPDATE operation SET first = zeroblob(16)",
-		"UPDATE operation SET fingerprint = x''",
-		"UPDATE operation SET recipe = x'0102'",
-		"UPDATE operation SET tenant_hash = x'0102'",
-		"UPDATE operation SET state = 9",
-		"UPDATE operation SET state = 0",
-		"UPDATE operation SET state = 4",
-		"UPDATE operation SET attempt = 0",
-		"UPDATE operation SET attempt = -1",
-		"UPDATE operation SET expires = NULL",
-		"UPDATE operation SET expires = -5",
-		"UPDATE operation SET retention = -1",
-		"UPDATE operation SET status = 0",
-		"UPDATE operation SET status = 70000",
-		"UPDATE operation SET kept = 2",
-		"DELETE FROM response",
-		"UPDATE response SET body = x'00'",
-		"UPDATE response SET crc = crc + 1",
+		"UPDATE hapax_operation SET when_lost = 3",
+		"UPDATE hapax_operation SET advanced = 2",
+		"UPDATE hapax_operation SET point = 'two words'",
+		"UPDATE hapax_operation SET token = x'00'",
+		"UPDATE hapax_operation SET first = zeroblob(16)",
+		"UPDATE hapax_operation SET fingerprint = x''",
+		"UPDATE hapax_operation SET recipe = x'0102'",
+		"UPDATE hapax_operation SET tenant_hash = x'0102'",
+		"UPDATE hapax_operation SET state = 9",
+		"UPDATE hapax_operation SET state = 0",
+		"UPDATE hapax_operation SET state = 4",
+		"UPDATE hapax_operation SET attempt = 0",
+		"UPDATE hapax_operation SET attempt = -1",
+		"UPDATE hapax_operation SET expires = NULL",
+		"UPDATE hapax_operation SET expires = -5",
+		"UPDATE hapax_operation SET retention = -1",
+		"UPDATE hapax_operation SET status = 0",
+		"UPDATE hapax_operation SET status = 70000",
+		"UPDATE hapax_operation SET kept = 2",
+		"DELETE FROM hapax_response",
+		"UPDATE hapax_response SET body = x'00'",
+		"UPDATE hapax_response SET crc = crc + 1",
 		/* A byte changes sides. */
-		"UPDATE response SET headers = x'00', body = x'01', crc = 0",
-		"UPDATE response SET body = CAST(headers || body AS BLOB), headers = x''",
+		"UPDATE hapax_response SET headers = x'00', body = x'01', crc = 0",
+		"UPDATE hapax_response SET body = CAST(headers || body AS BLOB), headers = x''",
 	};
 	struct fixture *f = *state;
 
@@ -321,7 +353,7 @@ static void a_broken_row_does_not_take_a_late_answer(void **state)
 	struct fixture *f = *state;
 
 	reserve(f, 1, BODY, A);
-	raw(f->path, "UPDATE operation SET first = x'01'");
+	raw(f->path, "UPDATE hapax_operation SET first = x'01'");
 	assert_status(complete(f, 1, A, "x"), HPX_CORRUPT);
 	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_CORRUPT);
 	advance(f, LEASE_MS + 1);
@@ -337,7 +369,7 @@ static void a_person_mends_a_broken_row_by_force(void **state)
 
 	reserve(f, 1, BODY, A);
 	complete(f, 1, A, "lost");
-	raw(f->path, "DELETE FROM response");
+	raw(f->path, "DELETE FROM hapax_response");
 	op.applied = true;
 	op.answer = &answer;
 	assert_status(run_op(f, &op), HPX_CORRUPT);
@@ -356,7 +388,7 @@ static void broken_rows_are_on_the_list_of_unknowns(void **state)
 
 	reserve(f, 1, BODY, A);
 	complete(f, 1, A, "x");
-	raw(f->path, "UPDATE operation SET fingerprint = x'00'");
+	raw(f->path, "UPDATE hapax_operation SET fingerprint = x'00'");
 	assert_status(hpx_store_list(f->reader, &query, &f->arena, &entries, &count), HPX_OK);
 	assert_int_equal(count, 1);
 	assert_false(entries[0].readable);
@@ -369,15 +401,15 @@ static void a_clock_found_wrong_at_start_holds_expiry(void **state)
 		const char *sql;
 		bool held;
 	} rows[] = {
-		{ "UPDATE clock SET ahead = ahead + 100000", true },
-		{ "UPDATE clock SET ahead = ahead - 100000", true },
-		{ "UPDATE clock SET ahead = ahead + 50000", false },
-		{ "UPDATE clock SET ahead = -9223372036854775807 - 1", true },
+		{ "UPDATE hapax_clock SET ahead = ahead + 100000", true },
+		{ "UPDATE hapax_clock SET ahead = ahead - 100000", true },
+		{ "UPDATE hapax_clock SET ahead = ahead + 50000", false },
+		{ "UPDATE hapax_clock SET ahead = -9223372036854775807 - 1", true },
 		/* Another boot: only a wall clock that went back is wrong. */
-		{ "UPDATE clock SET boot = 'x', ahead = 0", false },
-		{ "UPDATE clock SET boot = 'x', seen = seen + 100000", true },
-		{ "UPDATE clock SET boot = 'x', seen = seen + 50000", false },
-		{ "DELETE FROM clock", false },
+		{ "UPDATE hapax_clock SET boot = 'x', ahead = 0", false },
+		{ "UPDATE hapax_clock SET boot = 'x', seen = seen + 100000", true },
+		{ "UPDATE hapax_clock SET boot = 'x', seen = seen + 50000", false },
+		{ "DELETE FROM hapax_clock", false },
 	};
 	struct fixture *f = *state;
 
@@ -403,7 +435,7 @@ static void a_person_accepts_the_clock_beside_the_server(void **state)
 	struct hpx_store *beside = NULL;
 
 	fixture_close(f);
-	raw(f->path, "UPDATE clock SET ahead = ahead + 100000");
+	raw(f->path, "UPDATE hapax_clock SET ahead = ahead + 100000");
 	fixture_open(f);
 	assert_true(atomic_load(&f->store->expiry_held));
 	options.serve = false;
@@ -479,6 +511,7 @@ int main(void)
 		ON_SQLITE(one_server_per_file),
 		ON_SQLITE(an_absent_file_is_an_error_unless_it_may_be_created),
 		ON_SQLITE(what_is_not_ours_is_left_untouched),
+		ON_SQLITE(tables_are_made_beside_an_applications_when_asked),
 		cmocka_unit_test(addresses_that_name_no_file_are_refused),
 		ON_SQLITE(migrate_tells_from_and_to),
 		ON_SQLITE(an_older_file_is_brought_up_to_date),

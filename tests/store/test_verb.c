@@ -70,20 +70,6 @@ static const struct row rows[] = {
 	{ S(UNKNOWN), V(FORGET), 0, 1, HPX_OK, "none" },
 };
 
-static void bring_to(struct fixture *f, unsigned key, enum hpx_state state)
-{
-	if (state == HPX_STATE_NONE)
-		return;
-	assert_string_equal(reserve(f, key, BODY, OWN), "created");
-	if (state == HPX_STATE_COMPLETED)
-		assert_status(complete(f, key, OWN, "first"), HPX_OK);
-	else if (state == HPX_STATE_FAILED_RETRYABLE)
-		assert_status(act(f, HPX_VERB_FAIL, key, OWN), HPX_OK);
-	else if (state == HPX_STATE_UNKNOWN)
-		assert_status(act(f, HPX_VERB_LOSE, key, OWN), HPX_OK);
-	assert_string_equal(state_of(f, key), hpx_state_name(state));
-}
-
 static enum hpx_status try_row(struct fixture *f, const struct row *row, unsigned key,
 			       unsigned token)
 {
@@ -113,7 +99,7 @@ static void every_verb_in_every_state(void **state)
 	struct fixture *f = *state;
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		bring_to(f, i, rows[i].before);
+		bring_to(f, i, rows[i].before, OWN);
 		check(f, &rows[i], i, try_row(f, &rows[i], i, OWN), rows[i].status, rows[i].after);
 	}
 }
@@ -125,7 +111,7 @@ static void an_old_token_changes_nothing(void **state)
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (rows[i].before == HPX_STATE_NONE)
 			continue;
-		bring_to(f, i, rows[i].before);
+		bring_to(f, i, rows[i].before, OWN);
 		check(f, &rows[i], i, try_row(f, &rows[i], i, OLD), HPX_STALE,
 		      hpx_state_name(rows[i].before));
 	}
@@ -150,7 +136,7 @@ static void what_was_completed_before_is_told(void **state)
 
 	for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
 		struct hpx_store_op op = op_of(told[i].verb, i, OWN);
-		bring_to(f, i, told[i].before);
+		bring_to(f, i, told[i].before, OWN);
 		op.answer = told[i].verb == HPX_VERB_COMPLETE ? &answer : NULL;
 		assert_status(run_op(f, &op), HPX_OK);
 		if (op.already != told[i].already)
@@ -222,7 +208,7 @@ static void reserve_decides_by_state(void **state)
 	struct fixture *f = *state;
 
 	for (unsigned i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
-		bring_to(f, i, asks[i].before);
+		bring_to(f, i, asks[i].before, OWN);
 		assert_string_equal(reserve(f, i, asks[i].body, OLD), asks[i].verdict);
 		assert_string_equal(state_of(f, i), asks[i].after);
 	}
@@ -282,7 +268,7 @@ static void a_look_begins_no_attempt(void **state)
 	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
 		struct hpx_ask ask = ask_of(f->store, i, BODY, OLD);
 		struct hpx_store_op op = op_of(HPX_VERB_RESERVE, i, OLD);
-		bring_to(f, i, looks[i].before);
+		bring_to(f, i, looks[i].before, OWN);
 		op.ask = &ask;
 		op.look = true;
 		if (run_op(f, &op) == HPX_OK)
@@ -301,7 +287,7 @@ static void misuse_is_told_and_changes_nothing(void **state)
 	struct hpx_answer nothing = { .status = 0 };
 	struct hpx_store_op op = op_of(HPX_VERB_COMPLETE, 1, OWN);
 
-	bring_to(f, 1, HPX_STATE_IN_PROGRESS);
+	bring_to(f, 1, HPX_STATE_IN_PROGRESS, OWN);
 	assert_status(run_op(f, &op), HPX_MISUSE);
 	op.answer = &nothing;
 	assert_status(run_op(f, &op), HPX_MISUSE);

@@ -60,11 +60,11 @@ static enum hpx_status add_event(struct hpx_memory_store *m, const struct hpx_ch
 				 const struct hpx_store_op *op)
 {
 	struct hpx_event event = {
-		.at_ms = change->record.changed_ms,
+		.at_ms = change->at_ms,
 		.attempt = change->record.attempt,
 		.what = hpx_span_of(change->event),
 		.actor = op->actor,
-		.reason = op->reason.len != 0 ? op->reason : hpx_span_of(change->reason),
+		.reason = op->reason.len != 0 ? op->reason : change->reason,
 		.status = change->record.status,
 	};
 
@@ -99,6 +99,8 @@ static enum hpx_status put_row(struct hpx_memory_store *m, struct hpx_memory_row
 		hpx_answer_free(row->answer);
 		row->answer = answer;
 	}
+	if (change->record.point[0] == '\0')
+		hpx_memory_row_save(row, HPX_SPAN(""));
 	row->record = change->record;
 	return HPX_OK;
 }
@@ -129,6 +131,12 @@ static enum hpx_status write_change(struct hpx_memory_store *m, struct hpx_memor
 	}
 }
 
+static enum hpx_status recall(const struct hpx_memory_row *row, struct hpx_store_op *op)
+{
+	hpx_buffer_init(&op->saved, HPX_POINT_DATA_MAX);
+	return hpx_buffer_append(&op->saved, hpx_span(row->data, row->data_len));
+}
+
 static void run_one(struct hpx_memory_store *m, struct hpx_store_op *op)
 {
 	struct hpx_memory_row *row = hpx_memory_row_find(&m->table, hpx_op_id(op));
@@ -142,6 +150,12 @@ static void run_one(struct hpx_memory_store *m, struct hpx_store_op *op)
 	if (op->verb == HPX_VERB_RESERVE && op->decision.verdict == HPX_VERDICT_REPLAY &&
 	    row->answer != NULL)
 		op->status = hpx_memory_answer_copy(row, &op->replay);
+	if (op->verb == HPX_VERB_RECALL)
+		op->status = recall(row, op);
+	if (op->status == HPX_OK && change.job != NULL)
+		op->status = hpx_memory_job_add(&m->table, &change.record, change.job);
+	if (op->status == HPX_OK && change.data != NULL)
+		op->status = hpx_memory_row_save(row, *change.data);
 	if (op->status == HPX_OK)
 		op->status = write_change(m, row, &change, op);
 }

@@ -19,6 +19,7 @@ static void free_row(struct hpx_memory_row *row)
 {
 	hpx_answer_free(row->answer);
 	free(row->text);
+	free(row->data);
 	free(row);
 }
 
@@ -39,6 +40,11 @@ void hpx_memory_table_done(struct hpx_memory_table *table)
 		struct hpx_memory_recipe *recipe = table->recipes;
 		table->recipes = recipe->next;
 		free(recipe);
+	}
+	while (table->jobs != NULL) {
+		struct hpx_memory_job *job = table->jobs;
+		table->jobs = job->next;
+		free(job);
 	}
 }
 
@@ -167,5 +173,65 @@ enum hpx_status hpx_memory_recipe_add(struct hpx_memory_table *table,
 	recipe->len = text.len;
 	recipe->next = table->recipes;
 	table->recipes = recipe;
+	return HPX_OK;
+}
+
+enum hpx_status hpx_memory_row_save(struct hpx_memory_row *row, struct hpx_span data)
+{
+	char *copy = NULL;
+
+	if (data.len != 0) {
+		copy = malloc(data.len);
+		if (copy == NULL)
+			return HPX_NOMEM;
+		memcpy(copy, data.ptr, data.len);
+	}
+	free(row->data);
+	row->data = copy;
+	row->data_len = data.len;
+	return HPX_OK;
+}
+
+static bool is_same_job(const struct hpx_job *a, const struct hpx_job *b)
+{
+	return hpx_span_eq(a->target, b->target) && hpx_span_eq(a->method, b->method) &&
+	       hpx_span_eq(a->path, b->path) && hpx_span_eq(a->headers, b->headers) &&
+	       hpx_span_eq(a->body, b->body);
+}
+
+static struct hpx_memory_job *copy_job(const struct hpx_job *job)
+{
+	struct hpx_memory_job *copy =
+		calloc(1, sizeof(*copy) + job->name.len + job->target.len + job->method.len +
+				  job->path.len + job->headers.len + job->body.len);
+
+	if (copy == NULL)
+		return NULL;
+	char *at = copy->bytes;
+	copy->job.name = put(&at, job->name);
+	copy->job.target = put(&at, job->target);
+	copy->job.method = put(&at, job->method);
+	copy->job.path = put(&at, job->path);
+	copy->job.headers = put(&at, job->headers);
+	copy->job.body = put(&at, job->body);
+	return copy;
+}
+
+enum hpx_status hpx_memory_job_add(struct hpx_memory_table *table, const struct hpx_record *record,
+				   const struct hpx_job *job)
+{
+	struct hpx_memory_job *copy;
+
+	for (const struct hpx_memory_job *j = table->jobs; j != NULL; j = j->next)
+		if (hpx_operation_id_eq(&j->operation, &record->id) &&
+		    hpx_token_eq(&j->first, &record->first) && hpx_span_eq(j->job.name, job->name))
+			return is_same_job(&j->job, job) ? HPX_OK : HPX_CONFLICT;
+	copy = copy_job(job);
+	if (copy == NULL)
+		return HPX_NOMEM;
+	copy->operation = record->id;
+	copy->first = record->first;
+	copy->next = table->jobs;
+	table->jobs = copy;
 	return HPX_OK;
 }

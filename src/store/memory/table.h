@@ -14,6 +14,17 @@ struct hpx_memory_row {
 	struct hpx_description description;
 	struct hpx_answer *answer;
 	char *text;
+	char *data;                        /* of the recovery point */
+	size_t data_len;
+};
+
+/* One job, with the bytes its spans point to. */
+struct hpx_memory_job {
+	struct hpx_memory_job *next;
+	struct hpx_operation_id operation;
+	struct hpx_token first;
+	struct hpx_job job;
+	char bytes[];
 };
 
 struct hpx_memory_event {
@@ -36,6 +47,7 @@ struct hpx_memory_table {
 	struct hpx_memory_event *events;
 	struct hpx_memory_event **events_end;
 	struct hpx_memory_recipe *recipes;
+	struct hpx_memory_job *jobs;
 };
 
 void hpx_memory_table_init(struct hpx_memory_table *table);
@@ -54,6 +66,12 @@ enum hpx_status hpx_memory_event_add(struct hpx_memory_table *table,
 				     const struct hpx_operation_id *id,
 				     const struct hpx_event *event);
 void hpx_memory_events_reap(struct hpx_memory_table *table, int64_t until_ms);
+
+enum hpx_status hpx_memory_row_save(struct hpx_memory_row *row, struct hpx_span data);
+
+/* HPX_CONFLICT: one of this name is there with other content. */
+enum hpx_status hpx_memory_job_add(struct hpx_memory_table *table, const struct hpx_record *record,
+				   const struct hpx_job *job);
 
 enum hpx_status hpx_memory_recipe_add(struct hpx_memory_table *table,
 				      const struct hpx_recipe_id *id, struct hpx_span text);

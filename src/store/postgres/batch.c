@@ -306,10 +306,12 @@ static enum hpx_status run_rows(struct hpx_pg_store *s, struct hpx_store_op **op
 	return status;
 }
 
-static bool is_about_one(const struct hpx_store_op *op)
+static bool goes_by_rows(const struct hpx_store_op *op)
 {
 	return op->verb != HPX_VERB_SWEEP && op->verb != HPX_VERB_REAP &&
-	       op->verb != HPX_VERB_RECIPE && op->verb != HPX_VERB_CLOCK;
+	       op->verb != HPX_VERB_RECIPE && op->verb != HPX_VERB_CLOCK &&
+	       op->verb != HPX_VERB_ADVANCE && op->verb != HPX_VERB_ENQUEUE &&
+	       op->verb != HPX_VERB_RECALL;
 }
 
 static enum hpx_status run_other(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
@@ -321,13 +323,17 @@ static enum hpx_status run_other(struct hpx_pg_store *s, struct hpx_store_op *op
 		return hpx_pg_reap(s, op, problem);
 	case HPX_VERB_RECIPE:
 		return hpx_pg_put_recipe(s, op, problem);
+	case HPX_VERB_ADVANCE:
+	case HPX_VERB_ENQUEUE:
+	case HPX_VERB_RECALL:
+		return hpx_pg_application(s, op, problem);
 	default:
 		return HPX_OK; /* CLOCK: the database's clock is the one that counts */
 	}
 }
 
-/* Ops about many operations come between transactions of the others: they must
- * see what those wrote. */
+/* Ops about many operations, and those of an application, come between
+ * transactions of the others: they must see what those wrote. */
 enum hpx_status hpx_pg_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
 			   char *problem)
 {
@@ -337,7 +343,7 @@ enum hpx_status hpx_pg_run(struct hpx_store *store, struct hpx_store_op **ops, s
 
 	while (from < count && status == HPX_OK) {
 		size_t to = from;
-		while (to < count && is_about_one(ops[to]))
+		while (to < count && goes_by_rows(ops[to]))
 			to++;
 		if (to > from)
 			status = run_rows(s, ops + from, to - from, problem);

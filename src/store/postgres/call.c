@@ -66,6 +66,12 @@ void hpx_pg_add_int8(struct hpx_pg_params *params, int64_t value)
 	X("42501", READ_ONLY)   /* insufficient_privilege */                  \
 	X("54", TOO_LARGE)                                                    \
 	X("22", INVALID)                                                      \
+	X("23502", INVALID)     /* not_null_violation */                      \
+	X("23514", INVALID)     /* check_violation */                         \
+	X("HX001", STALE)       /* these: the SQL functions' own */           \
+	X("HX002", REFUSED)                                                   \
+	X("HX003", CONFLICT)                                                  \
+	X("HX004", INVALID)                                                   \
 	X("XX", CORRUPT)
 
 enum hpx_status hpx_pg_status_of(const char *sqlstate)

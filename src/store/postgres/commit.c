@@ -125,6 +125,21 @@ static enum hpx_status settle(struct hpx_pg_store *s, enum hpx_status status, ch
 	return status == HPX_OK ? HPX_OK : hpx_pg_undo(s, status);
 }
 
+enum hpx_status hpx_pg_commit_call(struct hpx_pg_store *s, enum hpx_pg_statement statement,
+				   const struct hpx_pg_params *params, char *problem)
+{
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
+
+	hpx_pg_send(&pipe, statement, params);
+	if (s->unsure)
+		hpx_pg_send(&pipe, HPX_PG_MARK, NULL);
+	hpx_pg_send(&pipe, HPX_PG_COMMIT, NULL);
+	while (pipe.status == HPX_OK && pipe.waiting > 1)
+		PQclear(hpx_pg_take(&pipe));
+	take_commit(&pipe);
+	return settle(s, hpx_pg_end(&pipe), problem);
+}
+
 enum hpx_status hpx_pg_commit(struct hpx_pg_store *s, struct hpx_pg_batch *batch,
 			      const struct hpx_pg_look *look, char *problem)
 {

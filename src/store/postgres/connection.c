@@ -60,13 +60,13 @@ static PGconn *dial(const char *url)
 	return PQconnectdbParams(names, values, 1);
 }
 
-static enum hpx_status check_server(struct hpx_pg_db *db, char *problem)
+enum hpx_status hpx_pg_check_server(const PGconn *conn, char *problem)
 {
-	const char *encoding = PQparameterStatus(db->conn, "server_encoding");
+	const char *encoding = PQparameterStatus(conn, "server_encoding");
 
-	if (PQserverVersion(db->conn) < SERVER_VERSION_MIN) {
+	if (PQserverVersion(conn) < SERVER_VERSION_MIN) {
 		hpx_store_problem(problem, "PostgreSQL 13 or later is needed, this is %d",
-				  PQserverVersion(db->conn) / 10000);
+				  PQserverVersion(conn) / 10000);
 		return HPX_UNSUPPORTED;
 	}
 	if (encoding == NULL || strcmp(encoding, "UTF8") != 0) {
@@ -92,7 +92,7 @@ enum hpx_status hpx_pg_connect(const char *url, enum hpx_pg_role role, struct hp
 		return HPX_UNAVAILABLE;
 	}
 	PQsetNoticeReceiver(db->conn, note_notice, db);
-	status = check_server(db, problem);
+	status = hpx_pg_check_server(db->conn, problem);
 	if (status == HPX_OK && PQsetnonblocking(db->conn, 1) != 0)
 		status = HPX_NOMEM;
 	if (status == HPX_OK)

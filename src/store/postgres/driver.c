@@ -32,7 +32,8 @@ static struct hpx_pg_store *new_store(const struct hpx_store_options *options)
 	return s;
 }
 
-/* Who may make or change the schema: a server, where it may create a store. */
+/* Who may make or change the schema: who says so, and a server, where it may
+ * create a store. */
 static enum hpx_status ensure_schema(struct hpx_pg_store *s,
 				     const struct hpx_store_options *options, char *problem)
 {
@@ -41,6 +42,8 @@ static enum hpx_status ensure_schema(struct hpx_pg_store *s,
 
 	if (status != HPX_OK || schema.from == schema.to)
 		return status;
+	if (options->install)
+		return hpx_pg_schema_migrate(&s->writer, &schema, problem);
 	if (schema.from == 0 && !options->create) {
 		hpx_store_problem(problem, "%s has no schema \"hapax\": run `hapax migrate`",
 				  s->base.description);

@@ -43,6 +43,8 @@ static inline struct hpx_pg_store *hpx_pg_of(struct hpx_store *store)
 /* connection.c */
 enum hpx_status hpx_pg_connect(const char *url, enum hpx_pg_role role, struct hpx_pg_db *db,
 			       char *problem);
+/* New enough, and UTF8. */
+enum hpx_status hpx_pg_check_server(const PGconn *conn, char *problem);
 /* "postgres://user@host:port/database": who and where, no password. */
 enum hpx_status hpx_pg_describe(const char *url, char *out, size_t size, char *problem);
 /* What an operator should know about this server; "" where all is well. */
@@ -115,7 +117,7 @@ struct hpx_pg_event {
 	struct hpx_record record;
 	const struct hpx_store_op *op;
 	const char *what;
-	const char *reason;
+	struct hpx_span reason;
 };
 
 struct hpx_pg_batch {
@@ -167,6 +169,9 @@ enum hpx_status hpx_pg_look_answers(struct hpx_pg_store *s, struct hpx_pg_batch 
 /* commit.c: the end of a transaction. */
 enum hpx_status hpx_pg_commit(struct hpx_pg_store *s, struct hpx_pg_batch *batch,
 			      const struct hpx_pg_look *look, char *problem);
+/* One call more in the transaction that is open, and its end. */
+enum hpx_status hpx_pg_commit_call(struct hpx_pg_store *s, enum hpx_pg_statement statement,
+				   const struct hpx_pg_params *params, char *problem);
 /* Whatever was begun is undone; the status given is given back. */
 enum hpx_status hpx_pg_undo(struct hpx_pg_store *s, enum hpx_status status);
 
@@ -175,6 +180,32 @@ enum hpx_status hpx_pg_sweep(struct hpx_pg_store *s, struct hpx_store_op *op, ch
 enum hpx_status hpx_pg_reap(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_put_recipe(struct hpx_pg_store *s, const struct hpx_store_op *op,
 				  char *problem);
+
+/* application.c: ADVANCE, ENQUEUE and RECALL, a transaction each. */
+enum hpx_status hpx_pg_application(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
+bool hpx_pg_is_ops_own(enum hpx_status status);
+/* A recovery point and, in the next column, what was saved there, of the first
+ * row, into the op's results. */
+enum hpx_status hpx_pg_point_read(const PGresult *result, int column, struct hpx_store_op *op);
+
+/* borrow.c: a connection of somebody else's. Whether it can take a statement
+ * now, and what a failed one means. */
+enum hpx_status hpx_pg_judge_borrowed(PGconn *conn, char *problem);
+enum hpx_status hpx_pg_borrowed_fault(PGconn *conn, const PGresult *result, char *problem);
+
+/* function.c: one call of an SQL function. */
+struct hpx_pg_call {
+	PGconn *conn;
+	struct hpx_store_op *op;
+	struct hpx_pg_params params;
+	char lease[HPX_REFERENCE_SIZE];
+	char *problem;
+};
+/* NULL where no function does that. */
+const char *hpx_pg_call_sql(enum hpx_verb verb);
+/* The arguments; or what is wrong with the op, and the problem. */
+enum hpx_status hpx_pg_call_say(struct hpx_pg_call *call);
+enum hpx_status hpx_pg_call_read(struct hpx_pg_call *call, const PGresult *result);
 
 /* batch.c, reader.c, list.c: the driver's slots. */
 enum hpx_status hpx_pg_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,

@@ -2,6 +2,8 @@
 #ifndef HPX_STORE_POSTGRES_POSTGRES_H
 #define HPX_STORE_POSTGRES_POSTGRES_H
 
+#include <libpq-fe.h>
+
 #include "store/store.h"
 
 extern const struct hpx_store_driver hpx_store_postgres_driver;
@@ -12,5 +14,13 @@ extern const struct hpx_store_driver hpx_store_postgres_driver;
 enum hpx_status hpx_store_postgres_migrate(const struct hpx_store_options *options,
 					   unsigned *ret_from, unsigned *ret_to,
 					   char ret_description[PATH_MAX + 16], char *problem);
+
+/* A store on a connection that stays the caller's: run() takes one op (RESERVE,
+ * COMPLETE, FAIL, ADVANCE, ENQUEUE, RECALL), calls the SQL function that does it
+ * in whatever transaction is open there, and waits like any statement of that
+ * transaction. Only run and close. One thread at a time. */
+enum hpx_status hpx_store_postgres_borrow(PGconn *connection, struct hpx_store **ret_store,
+					  char *problem);
+enum hpx_status hpx_store_postgres_install(PGconn *connection, char *problem);
 
 #endif

@@ -9,6 +9,12 @@
 #define SCHEMA_NUMBER ((unsigned)(sizeof(schema_steps) / sizeof(schema_steps[0])))
 /* "hapax" in ASCII. */
 #define LOCK_SQL "SELECT pg_advisory_xact_lock(448311255416)"
+#define EXISTS_SQL                                                            \
+	"SELECT count(*) FROM pg_class c JOIN pg_namespace n "                \
+	"ON n.oid = c.relnamespace WHERE n.nspname = 'hapax' "                \
+	"AND c.relname = 'schema_version'"
+#define VERSION_SQL "SELECT coalesce(max(version), 0) FROM hapax.schema_version"
+#define NOTE_SQL "INSERT INTO hapax.schema_version (version) VALUES (%u)"
 #define QUESTION_MS 10000
 /* A step on a large table takes its time. */
 #define STEP_MS (60 * 60 * 1000)
@@ -34,16 +40,32 @@ static enum hpx_status read_number(struct hpx_pg_db *db, const char *sql, unsign
 static enum hpx_status read_version(struct hpx_pg_db *db, unsigned *ret_version, char *problem)
 {
 	unsigned exists = 0;
-	enum hpx_status status = read_number(
-		db, "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-		    "WHERE n.nspname = 'hapax' AND c.relname = 'schema_version'",
-		&exists, problem);
+	enum hpx_status status = read_number(db, EXISTS_SQL, &exists, problem);
 
 	*ret_version = 0;
 	if (status == HPX_OK && exists > 0)
-		status = read_number(db,
-				     "SELECT coalesce(max(version), 0) FROM hapax.schema_version",
-				     ret_version, problem);
+		status = read_number(db, VERSION_SQL, ret_version, problem);
+	return status;
+}
+
+static enum hpx_status judge_version(unsigned version, char *problem)
+{
+	if (version <= SCHEMA_NUMBER)
+		return HPX_OK;
+	hpx_store_problem(problem, "the database has schema %u and this hapax knows up to %u: use "
+			  "the newer program that wrote it", version, SCHEMA_NUMBER);
+	return HPX_UNSUPPORTED;
+}
+
+static enum hpx_status explain_rights(enum hpx_status status, char *problem)
+{
+	char reason[HPX_STORE_PROBLEM_SIZE];
+
+	if (status != HPX_READ_ONLY)
+		return status;
+	snprintf(reason, sizeof(reason), "%s", problem);
+	hpx_store_problem(problem, "the schema cannot be brought up to date: %.200s. Run `hapax "
+			  "migrate` as a role that may create it", reason);
 	return status;
 }
 
@@ -55,12 +77,9 @@ enum hpx_status hpx_pg_schema_check(struct hpx_pg_db *db, struct hpx_pg_schema *
 
 	if (status != HPX_OK)
 		return status;
-	if (version > SCHEMA_NUMBER) {
-		hpx_store_problem(problem, "the database has schema %u and this hapax knows up to "
-				  "%u: use the newer program that wrote it",
-				  version, SCHEMA_NUMBER);
-		return HPX_UNSUPPORTED;
-	}
+	status = judge_version(version, problem);
+	if (status != HPX_OK)
+		return status;
 	*ret_schema = (struct hpx_pg_schema){ .from = version, .to = SCHEMA_NUMBER };
 	return HPX_OK;
 }
@@ -79,8 +98,7 @@ static enum hpx_status apply_next(struct hpx_pg_db *db, unsigned *version, char 
 		status = read_version(db, &found, problem);
 	if (status == HPX_OK && found == *version) {
 		status = hpx_pg_query(db, schema_steps[found], STEP_MS, NULL, problem);
-		snprintf(note, sizeof(note),
-			 "INSERT INTO hapax.schema_version (version) VALUES (%u)", ++found);
+		snprintf(note, sizeof(note), NOTE_SQL, ++found);
 		if (status == HPX_OK)
 			status = hpx_pg_query(db, note, QUESTION_MS, NULL, problem);
 	}
@@ -94,7 +112,6 @@ static enum hpx_status apply_next(struct hpx_pg_db *db, unsigned *version, char 
 enum hpx_status hpx_pg_schema_migrate(struct hpx_pg_db *db, struct hpx_pg_schema *ret_schema,
 				      char *problem)
 {
-	char reason[HPX_STORE_PROBLEM_SIZE];
 	unsigned version;
 	enum hpx_status status = hpx_pg_schema_check(db, ret_schema, problem);
 
@@ -103,10 +120,88 @@ enum hpx_status hpx_pg_schema_migrate(struct hpx_pg_db *db, struct hpx_pg_schema
 	version = ret_schema->from;
 	while (status == HPX_OK && version < SCHEMA_NUMBER)
 		status = apply_next(db, &version, problem);
-	if (status == HPX_READ_ONLY) {
-		snprintf(reason, sizeof(reason), "%s", problem);
-		hpx_store_problem(problem, "the schema cannot be brought up to date: %.200s. Run "
-				  "`hapax migrate` as a role that may create it", reason);
+	return explain_rights(status, problem);
+}
+
+/* ---- on somebody else's connection ---- */
+
+/* For this transaction alone. The steps must mean the same whatever the session
+ * is set to, and wait as long as they must. */
+#define BEGIN_INSTALL                                                         \
+	"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "                   \
+	"SET LOCAL client_min_messages = warning; "                           \
+	"SET LOCAL search_path = pg_catalog; "                                \
+	"SET LOCAL standard_conforming_strings = on; "                        \
+	"SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; "       \
+	"SET LOCAL synchronous_commit = on; " LOCK_SQL
+
+/* `ret_number` may be NULL. */
+static enum hpx_status exec(PGconn *conn, const char *sql, unsigned *ret_number, char *problem)
+{
+	PGresult *result = PQexec(conn, sql);
+	ExecStatusType kind = PQresultStatus(result);
+	enum hpx_status status = HPX_OK;
+	uint64_t number = 0;
+
+	if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK)
+		status = hpx_pg_borrowed_fault(conn, result, problem);
+	else if (ret_number != NULL &&
+		 (PQntuples(result) != 1 ||
+		  !hpx_span_u64(hpx_span_of(PQgetvalue(result, 0, 0)), 1000000, &number)))
+		status = HPX_CORRUPT;
+	else if (ret_number != NULL)
+		*ret_number = (unsigned)number;
+	PQclear(result);
+	return status;
+}
+
+static enum hpx_status install_steps(PGconn *conn, unsigned version, char *problem)
+{
+	char note[96];
+	enum hpx_status status = HPX_OK;
+
+	while (status == HPX_OK && version < SCHEMA_NUMBER) {
+		status = exec(conn, schema_steps[version++], NULL, problem);
+		snprintf(note, sizeof(note), NOTE_SQL, version);
+		if (status == HPX_OK)
+			status = exec(conn, note, NULL, problem);
 	}
 	return status;
+}
+
+static enum hpx_status install(PGconn *conn, char *problem)
+{
+	unsigned version = 0;
+	enum hpx_status status = exec(conn, BEGIN_INSTALL, NULL, problem);
+
+	if (status == HPX_OK)
+		status = exec(conn, EXISTS_SQL, &version, problem);
+	if (status == HPX_OK && version > 0)
+		status = exec(conn, VERSION_SQL, &version, problem);
+	if (status == HPX_OK)
+		status = judge_version(version, problem);
+	if (status == HPX_OK)
+		status = install_steps(conn, version, problem);
+	if (status == HPX_OK)
+		status = exec(conn, "COMMIT", NULL, problem);
+	return status;
+}
+
+enum hpx_status hpx_store_postgres_install(PGconn *connection, char *problem)
+{
+	enum hpx_status status = hpx_pg_judge_borrowed(connection, problem);
+
+	if (status == HPX_OK)
+		status = hpx_pg_check_server(connection, problem);
+	if (status == HPX_OK && PQtransactionStatus(connection) != PQTRANS_IDLE) {
+		hpx_store_problem(problem, "the schema is installed outside a transaction");
+		status = HPX_MISUSE;
+	}
+	if (status != HPX_OK)
+		return status;
+	status = install(connection, problem);
+	if (PQstatus(connection) == CONNECTION_OK &&
+	    PQtransactionStatus(connection) != PQTRANS_IDLE)
+		PQclear(PQexec(connection, "ROLLBACK"));
+	return explain_rights(status, problem);
 }

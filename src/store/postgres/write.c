@@ -281,7 +281,7 @@ static void send_events(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *bat
 	for (size_t i = 0; i < batch->event_count; i++) {
 		const struct hpx_pg_event *event = &batch->event[i];
 		struct hpx_span reason = event->op->reason.len != 0 ? event->op->reason :
-								      hpx_span_of(event->reason);
+								      event->reason;
 		put_id(&columns, &event->record.id);
 		hpx_pg_put_int(&columns, event->record.changed_ms);
 		hpx_pg_put_int(&columns, event->record.attempt);

@@ -93,13 +93,31 @@ static enum hpx_status judge_answer(struct hpx_sqlite_store *s, struct hpx_sqlit
 	return HPX_OK;
 }
 
-static enum hpx_status run_one(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+/* Of a server, what is dead was found when it opened the file. */
+static bool counts_on_boot(const struct hpx_store_op *op)
+{
+	return op->verb == HPX_VERB_RESERVE && op->ask != NULL && op->ask->owner == 0 && !op->look;
+}
+
+static enum hpx_status write_op(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+				const struct hpx_change *change, struct hpx_store_op *op)
+{
+	enum hpx_status status = hpx_sqlite_job_put(&s->writer, change, op);
+
+	if (status == HPX_OK && op->status == HPX_OK)
+		status = hpx_sqlite_change_write(&s->writer, row, change, op);
+	return status;
+}
+
+enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
 	struct hpx_sqlite_row row;
 	struct hpx_change change;
 	struct hpx_moment now;
-	enum hpx_status status = hpx_sqlite_row_find(&s->writer, hpx_op_id(op), &row);
+	enum hpx_status status = counts_on_boot(op) ? hpx_sqlite_settle_boot(s) : HPX_OK;
 
+	if (status == HPX_OK)
+		status = hpx_sqlite_row_find(&s->writer, hpx_op_id(op), &row);
 	if (status == HPX_OK)
 		status = judge_answer(s, &row, op);
 	if (status != HPX_OK)
@@ -110,8 +128,10 @@ static enum hpx_status run_one(struct hpx_sqlite_store *s, struct hpx_store_op *
 		return HPX_OK;
 	if (op->verb == HPX_VERB_RESERVE)
 		status = load_replay(s, &row, op);
+	if (op->verb == HPX_VERB_RECALL)
+		status = hpx_sqlite_recall(&s->writer, row.seq, op);
 	if (status == HPX_OK)
-		status = hpx_sqlite_change_write(&s->writer, &row, &change, op);
+		status = write_op(s, &row, &change, op);
 	return status;
 }
 
@@ -128,7 +148,7 @@ static enum hpx_status run_op(struct hpx_sqlite_store *s, struct hpx_store_op *o
 {
 	switch (op->verb) {
 	case HPX_VERB_SWEEP:
-		return hpx_sqlite_sweep(s, op, false);
+		return hpx_sqlite_sweep(s, op, HPX_SQLITE_RAN_OUT);
 	case HPX_VERB_REAP:
 		return hpx_sqlite_reap(s, op);
 	case HPX_VERB_RECIPE:
@@ -136,7 +156,7 @@ static enum hpx_status run_op(struct hpx_sqlite_store *s, struct hpx_store_op *o
 	case HPX_VERB_CLOCK:
 		return hpx_sqlite_clock_accept(s);
 	default:
-		return run_one(s, op);
+		return hpx_sqlite_run_one(s, op);
 	}
 }
 

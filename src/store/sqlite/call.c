@@ -141,12 +141,19 @@ struct hpx_span hpx_sqlite_bytes(struct hpx_sqlite_call *call, int column)
 	return hpx_span(bytes, (size_t)sqlite3_column_bytes(call->stmt, column));
 }
 
-void hpx_sqlite_db_close(struct hpx_sqlite_db *db)
+void hpx_sqlite_db_finalize(struct hpx_sqlite_db *db)
 {
 	for (int i = 0; i < HPX_SQL_COUNT; i++) {
 		sqlite3_finalize(db->statements[i]);
 		db->statements[i] = NULL;
 	}
-	sqlite3_close(db->handle);
 	db->handle = NULL;
+}
+
+void hpx_sqlite_db_close(struct hpx_sqlite_db *db)
+{
+	sqlite3 *handle = db->handle;
+
+	hpx_sqlite_db_finalize(db);
+	sqlite3_close(handle);
 }

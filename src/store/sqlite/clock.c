@@ -132,6 +132,16 @@ enum hpx_status hpx_sqlite_clock_check(struct hpx_sqlite_store *s, struct hpx_sq
 	return write_anchor(s, db, &next);
 }
 
+enum hpx_status hpx_sqlite_clock_rebooted(struct hpx_sqlite_store *s, bool *ret_rebooted)
+{
+	struct anchor known;
+	enum hpx_status status = read_anchor(s, &s->writer, &known);
+
+	if (status == HPX_OK)
+		*ret_rebooted = known.exists && !known.same_boot && s->boot_id[0] != '\0';
+	return status;
+}
+
 enum hpx_status hpx_sqlite_clock_accept(struct hpx_sqlite_store *s)
 {
 	struct anchor now = anchor_now(s);

@@ -93,7 +93,7 @@ static enum hpx_status make_durable(struct hpx_sqlite_db *db, const char *path, 
 	return status;
 }
 
-enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, bool may_migrate,
+enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, enum hpx_sqlite_migrate may,
 				       struct hpx_sqlite_schema *ret_schema, char *problem)
 {
 	struct hpx_sqlite_db *db = &s->writer;
@@ -105,11 +105,11 @@ enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, bool may_migr
 	if (status != HPX_OK)
 		return status;
 	/* Before anything that writes: the file may be somebody else's. */
-	status = hpx_sqlite_schema_check(db, s->path, may_migrate, &schema, problem);
+	status = hpx_sqlite_schema_check(db, s->path, may, &schema, problem);
 	if (status == HPX_OK)
 		status = make_durable(db, s->path, problem);
 	if (status == HPX_OK)
-		status = hpx_sqlite_schema_migrate(db, s->path, &schema, problem);
+		status = hpx_sqlite_schema_migrate(db, s->path, may, &schema, problem);
 	if (status != HPX_OK) {
 		hpx_sqlite_db_close(db);
 		return status;

@@ -35,13 +35,15 @@ static struct hpx_sqlite_store *new_store(const struct hpx_store_options *option
 	return s;
 }
 
-/* Path, lock, file, writer: in that order, so that only the server of a file
- * ever creates or migrates it. */
+/* Path, lock, file, writer: in that order, so that only the server of a file,
+ * or who is asked to install it, ever creates or migrates it. */
 static enum hpx_status open_file(struct hpx_sqlite_store *s,
 				 const struct hpx_store_options *options, bool lock,
-				 bool may_migrate, struct hpx_sqlite_schema *ret_schema,
-				 char *problem)
+				 struct hpx_sqlite_schema *ret_schema, char *problem)
 {
+	enum hpx_sqlite_migrate may = options->install ? HPX_SQLITE_BESIDE :
+				      lock	       ? HPX_SQLITE_OWN :
+							 HPX_SQLITE_NOT;
 	enum hpx_status status = hpx_sqlite_place_find(options->url, s->path, problem);
 
 	if (status != HPX_OK)
@@ -51,22 +53,30 @@ static enum hpx_status open_file(struct hpx_sqlite_store *s,
 		status = hpx_sqlite_place_lock(s->path, &s->lock_fd, problem);
 	/* A file that is not there yet is nobody's: whoever creates it gives
 	 * it its schema. */
-	if (status == HPX_OK && options->create && access(s->path, F_OK) != 0)
-		may_migrate = true;
+	if (status == HPX_OK && options->create && access(s->path, F_OK) != 0 &&
+	    may == HPX_SQLITE_NOT)
+		may = HPX_SQLITE_OWN;
 	if (status == HPX_OK)
 		status = hpx_sqlite_place_ensure(s->path, options->create, problem);
 	if (status == HPX_OK)
-		status = hpx_sqlite_writer_open(s, may_migrate, ret_schema, problem);
+		status = hpx_sqlite_writer_open(s, may, ret_schema, problem);
 	return status;
 }
 
-/* What the server does before it serves. */
+/* What the server does before it serves: what the dead left is lost at once,
+ * and only then are the clocks of this boot the anchor. */
 static enum hpx_status take_over(struct hpx_sqlite_store *s, char *problem)
 {
-	enum hpx_status status = hpx_sqlite_clock_check(s, &s->writer, s->serve);
+	bool rebooted = false;
+	enum hpx_status status = hpx_sqlite_clock_check(s, &s->writer, false);
 
 	if (status == HPX_OK && s->serve)
-		status = hpx_sqlite_sweep_dead(s);
+		status = hpx_sqlite_clock_rebooted(s, &rebooted);
+	if (status == HPX_OK && s->serve)
+		status = hpx_sqlite_sweep_dead(s, rebooted ? HPX_SQLITE_REBOOTED :
+							     HPX_SQLITE_ORPHANED);
+	if (status == HPX_OK && s->serve)
+		status = hpx_sqlite_clock_check(s, &s->writer, true);
 	if (status != HPX_OK)
 		hpx_sqlite_explain(&s->writer, s->path, "cannot be taken over", problem);
 	return status;
@@ -81,7 +91,7 @@ static enum hpx_status sqlite_open(const struct hpx_store_options *options,
 
 	if (s == NULL)
 		return HPX_NOMEM;
-	status = open_file(s, options, options->serve, options->serve, &schema, problem);
+	status = open_file(s, options, options->serve, &schema, problem);
 	if (status == HPX_OK)
 		status = take_over(s, problem);
 	if (status != HPX_OK) {
@@ -107,7 +117,7 @@ enum hpx_status hpx_store_sqlite_migrate(const struct hpx_store_options *options
 	if (s == NULL)
 		return HPX_NOMEM;
 	problem[0] = '\0';
-	status = open_file(s, options, true, true, &schema, problem);
+	status = open_file(s, options, true, &schema, problem);
 	free_store(s);
 	if (status != HPX_OK)
 		return status;

@@ -60,14 +60,21 @@ struct hpx_sqlite_schema {
 	unsigned from;
 	unsigned to;
 };
+/* What may be done about a schema that is missing or old. */
+enum hpx_sqlite_migrate {
+	HPX_SQLITE_NOT,
+	HPX_SQLITE_OWN,     /* bring it up to date in a file that is hapax's, or new */
+	HPX_SQLITE_BESIDE,  /* also make it beside an application's tables */
+};
 enum hpx_status hpx_sqlite_schema_check(struct hpx_sqlite_db *db, const char *path,
-					bool may_migrate, struct hpx_sqlite_schema *ret_schema,
-					char *problem);
+					enum hpx_sqlite_migrate may,
+					struct hpx_sqlite_schema *ret_schema, char *problem);
 enum hpx_status hpx_sqlite_schema_migrate(struct hpx_sqlite_db *db, const char *path,
+					  enum hpx_sqlite_migrate may,
 					  const struct hpx_sqlite_schema *schema, char *problem);
 
 /* connection.c again: the writer, checked, and migrated where it may be. */
-enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, bool may_migrate,
+enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, enum hpx_sqlite_migrate may,
 				       struct hpx_sqlite_schema *ret_schema, char *problem);
 
 /* row.c: between columns and records. */
@@ -99,20 +106,39 @@ enum hpx_status hpx_sqlite_change_write(struct hpx_sqlite_db *db, const struct h
 					const struct hpx_store_op *op);
 enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_db *db, int64_t seq);
 
+/* job.c: what an application leaves with its operation. A job that is there
+ * with other content: op->status is HPX_CONFLICT. */
+enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_db *db, const struct hpx_change *change,
+				   struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_recall(struct hpx_sqlite_db *db, int64_t seq, struct hpx_store_op *op);
+
 /* sweep.c: many operations at once. */
+enum hpx_sqlite_lost {
+	HPX_SQLITE_RAN_OUT,  /* leases that ran out */
+	HPX_SQLITE_ORPHANED, /* of other server processes: there can be only one */
+	HPX_SQLITE_REBOOTED, /* all of them: nobody of an earlier boot lives */
+};
 enum hpx_status hpx_sqlite_sweep(struct hpx_sqlite_store *s, struct hpx_store_op *op,
-				 bool owners_dead);
+				 enum hpx_sqlite_lost lost);
 enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op *op);
-/* At start: what other owners left, in transactions of its own. */
-enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s);
+/* At start: what the dead left, in transactions of its own. */
+enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost);
+/* Inside a transaction: a reservation by somebody who is not the server counts
+ * on a lease of this boot; what is left of an earlier one is lost first. */
+enum hpx_status hpx_sqlite_settle_boot(struct hpx_sqlite_store *s);
 
 /* clock.c: whether wall clock and boot clock still agree. */
 void hpx_sqlite_boot_id(char out[HPX_SQLITE_BOOT_ID_SIZE]);
 enum hpx_status hpx_sqlite_clock_check(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
 				       bool may_write);
+/* Whether the machine was started anew since the clocks were compared. */
+enum hpx_status hpx_sqlite_clock_rebooted(struct hpx_sqlite_store *s, bool *ret_rebooted);
 enum hpx_status hpx_sqlite_clock_accept(struct hpx_sqlite_store *s);
 /* Notes the wall time now and then, in a transaction that writes anyway. */
 enum hpx_status hpx_sqlite_clock_note(struct hpx_sqlite_store *s);
+
+/* batch.c: one op about one operation, inside a transaction. */
+enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
 /* batch.c, maintain.c, reader.c, list.c: the driver's slots. */
 enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,

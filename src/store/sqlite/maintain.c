@@ -108,7 +108,7 @@ enum hpx_status hpx_sqlite_recover(struct hpx_store *store, char *problem)
 	close_all(s);
 	status = hpx_sqlite_place_ensure(s->path, false, problem);
 	if (status == HPX_OK)
-		status = hpx_sqlite_writer_open(s, false, &schema, problem);
+		status = hpx_sqlite_writer_open(s, HPX_SQLITE_NOT, &schema, problem);
 	if (status != HPX_OK)
 		return status;
 	status = checkpoint(&s->writer, SQLITE_CHECKPOINT_TRUNCATE);

@@ -22,20 +22,28 @@ static enum hpx_status read_number(struct hpx_sqlite_db *db, const char *sql, in
 }
 
 struct identity {
-	int64_t application;
-	int64_t version;
-	int64_t tables;
+	int64_t version;       /* of hapax's tables; 0: there are none */
+	int64_t application;   /* whose the file says it is; 0: it does not */
+	int64_t tables;        /* whosever they are */
 };
 
 static enum hpx_status identify(struct hpx_sqlite_db *db, struct identity *ret_identity)
 {
-	enum hpx_status status = read_number(db, "PRAGMA application_id", &ret_identity->application);
+	int64_t ours = 0;
+	enum hpx_status status =
+		read_number(db, "SELECT count(*) FROM sqlite_schema", &ret_identity->tables);
 
 	if (status == HPX_OK)
-		status = read_number(db, "PRAGMA user_version", &ret_identity->version);
+		status = read_number(db, "PRAGMA application_id", &ret_identity->application);
 	if (status == HPX_OK)
-		status = read_number(db, "SELECT count(*) FROM sqlite_schema", &ret_identity->tables);
-	return status;
+		status = read_number(db, "SELECT count(*) FROM sqlite_schema "
+					 "WHERE name = 'hapax_schema_version'", &ours);
+	if (status != HPX_OK)
+		return status;
+	if (ours == 0)
+		return HPX_OK;
+	return read_number(db, "SELECT coalesce(max(version), -1) FROM hapax_schema_version",
+			   &ret_identity->version);
 }
 
 static enum hpx_status exec(struct hpx_sqlite_db *db, const char *sql)
@@ -43,50 +51,34 @@ static enum hpx_status exec(struct hpx_sqlite_db *db, const char *sql)
 	return hpx_sqlite_status(sqlite3_exec(db->handle, sql, NULL, NULL, NULL));
 }
 
-static enum hpx_status apply_steps(struct hpx_sqlite_db *db, unsigned from)
+static enum hpx_status apply_steps(struct hpx_sqlite_db *db, const struct identity *identity)
 {
-	char pragmas[96];
+	char note[96];
 	enum hpx_status status = HPX_OK;
 
-	for (unsigned i = from; i < SCHEMA_NUMBER && status == HPX_OK; i++)
+	for (unsigned i = (unsigned)identity->version; i < SCHEMA_NUMBER && status == HPX_OK; i++)
 		status = exec(db, schema_steps[i]);
-	if (status != HPX_OK)
-		return status;
-	snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %u",
-		 APPLICATION_ID, SCHEMA_NUMBER);
-	return exec(db, pragmas);
-}
-
-/* All steps are one transaction: a crash leaves the old schema or the new. */
-enum hpx_status hpx_sqlite_schema_migrate(struct hpx_sqlite_db *db, const char *path,
-					  const struct hpx_sqlite_schema *schema, char *problem)
-{
-	enum hpx_status status;
-
-	if (schema->from == schema->to)
-		return HPX_OK;
-	status = exec(db, "BEGIN IMMEDIATE");
+	snprintf(note, sizeof(note), "INSERT INTO hapax_schema_version (version) VALUES (%u)",
+		 SCHEMA_NUMBER);
 	if (status == HPX_OK)
-		status = apply_steps(db, schema->from);
-	if (status == HPX_OK)
-		status = exec(db, "COMMIT");
-	if (status == HPX_OK)
-		return HPX_OK;
-	hpx_sqlite_explain(db, path, "the schema cannot be brought up to date", problem);
-	if (!sqlite3_get_autocommit(db->handle))
-		exec(db, "ROLLBACK");
+		status = exec(db, note);
+	/* Only where the file is ours alone: what file(1) may say of it. */
+	snprintf(note, sizeof(note), "PRAGMA application_id = %d", APPLICATION_ID);
+	if (status == HPX_OK && identity->tables == 0 && identity->application == 0)
+		status = exec(db, note);
 	return status;
 }
 
-static enum hpx_status judge(const struct identity *identity, const char *path, bool may_migrate,
-			     char *problem)
+static enum hpx_status judge(const struct identity *identity, const char *path,
+			     enum hpx_sqlite_migrate may, char *problem)
 {
-	bool is_new = identity->application == 0 && identity->version == 0 &&
-		      identity->tables == 0;
+	bool foreign = identity->version == 0 &&
+		       (identity->tables != 0 || identity->application != 0);
 
-	if (!is_new && identity->application != APPLICATION_ID) {
-		hpx_store_problem(problem, "%s is not a hapax store, and is left untouched: "
-				  "choose another path", path);
+	if (foreign && may != HPX_SQLITE_BESIDE) {
+		hpx_store_problem(problem, "%s is not a hapax store, and is left untouched: choose "
+				  "another path, or have hapax's tables made beside those in it "
+				  "with `hapax migrate --beside`", path);
 		return HPX_INVALID;
 	}
 	if (identity->version > SCHEMA_NUMBER || identity->version < 0) {
@@ -95,7 +87,7 @@ static enum hpx_status judge(const struct identity *identity, const char *path, 
 				  (long long)identity->version, SCHEMA_NUMBER);
 		return HPX_UNSUPPORTED;
 	}
-	if (identity->version < SCHEMA_NUMBER && !may_migrate) {
+	if (identity->version < SCHEMA_NUMBER && may == HPX_SQLITE_NOT) {
 		hpx_store_problem(problem, "%s has schema %lld and this hapax needs %u: run "
 				  "`hapax migrate`, or start `hapax serve`", path,
 				  (long long)identity->version, SCHEMA_NUMBER);
@@ -104,9 +96,46 @@ static enum hpx_status judge(const struct identity *identity, const char *path, 
 	return HPX_OK;
 }
 
+/* Somebody else may have been faster since the file was looked at. */
+static enum hpx_status migrate_locked(struct hpx_sqlite_db *db, const char *path,
+				      enum hpx_sqlite_migrate may, char *problem)
+{
+	struct identity identity = { 0, 0, 0 };
+	enum hpx_status status = identify(db, &identity);
+
+	if (status == HPX_OK)
+		status = judge(&identity, path, may, problem);
+	if (status == HPX_OK && identity.version < SCHEMA_NUMBER)
+		status = apply_steps(db, &identity);
+	return status;
+}
+
+/* All steps are one transaction: a crash leaves the old schema or the new. */
+enum hpx_status hpx_sqlite_schema_migrate(struct hpx_sqlite_db *db, const char *path,
+					  enum hpx_sqlite_migrate may,
+					  const struct hpx_sqlite_schema *schema, char *problem)
+{
+	enum hpx_status status;
+
+	if (schema->from == schema->to)
+		return HPX_OK;
+	status = exec(db, "BEGIN IMMEDIATE");
+	if (status == HPX_OK)
+		status = migrate_locked(db, path, may, problem);
+	if (status == HPX_OK)
+		status = exec(db, "COMMIT");
+	if (status == HPX_OK)
+		return HPX_OK;
+	if (problem[0] == '\0')
+		hpx_sqlite_explain(db, path, "the schema cannot be brought up to date", problem);
+	if (!sqlite3_get_autocommit(db->handle))
+		exec(db, "ROLLBACK");
+	return status;
+}
+
 enum hpx_status hpx_sqlite_schema_check(struct hpx_sqlite_db *db, const char *path,
-					bool may_migrate, struct hpx_sqlite_schema *ret_schema,
-					char *problem)
+					enum hpx_sqlite_migrate may,
+					struct hpx_sqlite_schema *ret_schema, char *problem)
 {
 	struct identity identity = { 0, 0, 0 };
 	enum hpx_status status = identify(db, &identity);
@@ -120,7 +149,7 @@ enum hpx_status hpx_sqlite_schema_check(struct hpx_sqlite_db *db, const char *pa
 		hpx_sqlite_explain(db, path, "cannot be read", problem);
 		return status;
 	}
-	status = judge(&identity, path, may_migrate, problem);
+	status = judge(&identity, path, may, problem);
 	if (status == HPX_OK)
 		*ret_schema = (struct hpx_sqlite_schema){ .from = (unsigned)identity.version,
 							  .to = SCHEMA_NUMBER };

@@ -62,8 +62,9 @@ static enum hpx_status sweep_rows(struct hpx_sqlite_store *s, const struct rows 
 }
 
 enum hpx_status hpx_sqlite_sweep(struct hpx_sqlite_store *s, struct hpx_store_op *op,
-				 bool owners_dead)
+				 enum hpx_sqlite_lost lost)
 {
+	bool owners_dead = lost != HPX_SQLITE_RAN_OUT;
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct hpx_sqlite_call call;
 	struct rows rows;
@@ -74,6 +75,7 @@ enum hpx_status hpx_sqlite_sweep(struct hpx_sqlite_store *s, struct hpx_store_op
 	if (owners_dead) {
 		call = hpx_sqlite_call(&s->writer, HPX_SQL_ORPHANED);
 		hpx_sqlite_bind_int(&call, (int64_t)s->base.owner);
+		hpx_sqlite_bind_int(&call, lost == HPX_SQLITE_REBOOTED);
 		status = collect(&call, &now, NULL, &rows);
 	} else {
 		call = hpx_sqlite_call(&s->writer, HPX_SQL_LOST);
@@ -122,35 +124,58 @@ enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op 
 }
 
 /* One transaction's worth; `*ret_count` tells whether there may be more. */
-static enum hpx_status sweep_dead_some(struct hpx_sqlite_store *s, unsigned *ret_count)
+static enum hpx_status sweep_some(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost,
+				  unsigned *ret_count)
 {
 	struct hpx_store_op op = {
 		.verb = HPX_VERB_SWEEP,
 		.limit = LIMIT_MAX,
 		.actor = HPX_SPAN("start"),
 	};
-	enum hpx_status status = hpx_sqlite_do(&s->writer, HPX_SQL_BEGIN_WRITE);
+	enum hpx_status status = hpx_sqlite_sweep(s, &op, lost);
 
-	if (status != HPX_OK)
-		return status;
-	status = hpx_sqlite_sweep(s, &op, true);
-	if (status == HPX_OK)
-		status = hpx_sqlite_do(&s->writer, HPX_SQL_COMMIT);
-	if (status != HPX_OK && !sqlite3_get_autocommit(s->writer.handle))
-		hpx_sqlite_do(&s->writer, HPX_SQL_ROLLBACK);
 	*ret_count = op.count;
 	return status;
 }
 
-enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s)
+static enum hpx_status commit_some(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost,
+				   unsigned *ret_count)
+{
+	enum hpx_status status = hpx_sqlite_do(&s->writer, HPX_SQL_BEGIN_WRITE);
+
+	if (status != HPX_OK)
+		return status;
+	status = sweep_some(s, lost, ret_count);
+	if (status == HPX_OK)
+		status = hpx_sqlite_do(&s->writer, HPX_SQL_COMMIT);
+	if (status != HPX_OK && !sqlite3_get_autocommit(s->writer.handle))
+		hpx_sqlite_do(&s->writer, HPX_SQL_ROLLBACK);
+	return status;
+}
+
+enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost)
 {
 	enum hpx_status status;
-	unsigned count;
+	unsigned count = 0;
 
 	do {
-		status = sweep_dead_some(s, &count);
+		status = commit_some(s, lost, &count);
 		if (status == HPX_OK)
 			hpx_counter_add(&s->base.lost_at_open, count);
 	} while (status == HPX_OK && count == LIMIT_MAX);
+	return status;
+}
+
+enum hpx_status hpx_sqlite_settle_boot(struct hpx_sqlite_store *s)
+{
+	bool rebooted = false;
+	enum hpx_status status = hpx_sqlite_clock_rebooted(s, &rebooted);
+	unsigned count = rebooted ? LIMIT_MAX : 0;
+
+	while (status == HPX_OK && count == LIMIT_MAX)
+		status = sweep_some(s, HPX_SQLITE_REBOOTED, &count);
+	/* Also where the clocks were never compared: the next boot is to be noticed. */
+	if (status == HPX_OK)
+		status = hpx_sqlite_clock_check(s, &s->writer, true);
 	return status;
 }

@@ -77,15 +77,24 @@ static enum hpx_status put_answer(struct hpx_sqlite_db *db, int64_t seq,
 	return hpx_sqlite_finish(&call);
 }
 
+static enum hpx_status put_point_data(struct hpx_sqlite_db *db, int64_t seq, struct hpx_span data)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_POINT_DATA);
+
+	hpx_sqlite_bind_blob(&call, data.ptr, data.len);
+	hpx_sqlite_bind_int(&call, seq);
+	return hpx_sqlite_finish(&call);
+}
+
 static enum hpx_status put_event(struct hpx_sqlite_db *db, const struct hpx_change *change,
 				 const struct hpx_store_op *op)
 {
 	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_EVENT);
 	const struct hpx_record *after = &change->record;
-	struct hpx_span reason = op->reason.len != 0 ? op->reason : hpx_span_of(change->reason);
+	struct hpx_span reason = op->reason.len != 0 ? op->reason : change->reason;
 
 	hpx_sqlite_bind_blob(&call, after->id.bytes, sizeof(after->id.bytes));
-	hpx_sqlite_bind_int(&call, after->changed_ms);
+	hpx_sqlite_bind_int(&call, change->at_ms);
 	hpx_sqlite_bind_int(&call, after->attempt);
 	hpx_sqlite_bind_text(&call, hpx_span_of(change->event));
 	hpx_sqlite_bind_text(&call, hpx_span_first(op->actor, ACTOR_BYTES_MAX));
@@ -131,6 +140,8 @@ static enum hpx_status write_rows(struct hpx_sqlite_db *db, const struct hpx_sql
 		status = by_seq(db, HPX_SQL_REMOVE_LEASE, row->seq);
 	if (status == HPX_OK && change->answer != NULL)
 		status = put_answer(db, row->seq, change);
+	if (status == HPX_OK && change->data != NULL)
+		status = put_point_data(db, row->seq, *change->data);
 	return status;
 }
 

@@ -1,5 +1,6 @@
 """A PostgreSQL of the test run's own: a cluster in a temporary folder, reached
-by a unix socket only, run as an unprivileged user. It dies with the tests."""
+by a unix socket (and by a loopback port, where it is given one), run as an
+unprivileged user. It dies with the tests."""
 import atexit
 import ctypes
 import glob
@@ -14,7 +15,9 @@ import threading
 import time
 
 START_SECONDS = 60
+DEFAULT_PORT = 5432
 PR_SET_PDEATHSIG = 1
+IPC_RMID = 0
 
 
 def programs():
@@ -35,8 +38,9 @@ def die_with_parent():
 class Cluster:
     """One server; every test has a database of its own in it."""
 
-    def __init__(self, settings=()):
+    def __init__(self, settings=(), port=None):
         self.settings = list(settings)
+        self.port = port
         self.bin = programs()
         root = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hapax-pg-", dir=root))
@@ -46,16 +50,24 @@ class Cluster:
             os.chown(self.folder, user.pw_uid, user.pw_gid)
             self.who = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         self.process = None
+        self.frozen = False
         self.databases = 0
         self.lock = threading.Lock()
+        atexit.register(self.close)
+        self.make()
+        self.start()
+
+    def make(self):
         self.run("initdb", "-D", self.data, "-A", "trust", "-U", "hapax", "-E", "UTF8",
                  "--locale=C", "--no-sync")
-        self.start()
-        atexit.register(self.close)
 
     @property
     def data(self):
         return str(self.folder / "data")
+
+    @property
+    def where(self):
+        return ["-h", str(self.folder), "-p", str(self.port or DEFAULT_PORT)]
 
     def run(self, program, *arguments, **how):
         done = subprocess.run([f"{self.bin}/{program}", *arguments], capture_output=True, text=True,
@@ -64,17 +76,19 @@ class Cluster:
         return done.stdout
 
     def start(self):
-        settings = ["listen_addresses=", "shared_buffers=64MB", "max_connections=200",
-                    "log_min_messages=fatal", *self.settings]
+        settings = [f"listen_addresses={'127.0.0.1' if self.port else ''}",
+                    f"port={self.port or DEFAULT_PORT}", "shared_buffers=64MB",
+                    "max_connections=200", "log_min_messages=fatal",
+                    "dynamic_shared_memory_type=mmap", *self.settings]
         command = [f"{self.bin}/postgres", "-D", self.data, "-k", str(self.folder)]
         for setting in settings:
             command += ["-c", setting]
+        self.frozen = False
         with open(self.folder / "postgres.log", "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             cwd=self.folder, preexec_fn=die_with_parent, **self.who)
         end = time.monotonic() + START_SECONDS
-        while subprocess.run([f"{self.bin}/pg_isready", "-q", "-h", str(self.folder)],
-                             check=False).returncode != 0:
+        while subprocess.run([f"{self.bin}/pg_isready", "-q", *self.where], check=False).returncode != 0:
             assert self.process.poll() is None and time.monotonic() < end, self.log()
             time.sleep(0.02)
 
@@ -86,7 +100,42 @@ class Cluster:
         self.process.wait(START_SECONDS)
         self.process = None
 
+    def pids(self):
+        """Its processes, the first one first."""
+        first = self.process.pid
+        children = pathlib.Path(f"/proc/{first}/task/{first}/children").read_text(encoding="ascii")
+        return [first, *map(int, children.split())]
+
+    def freeze(self):
+        """Nothing of it goes on, and nobody is told. The first one before it
+        could see what becomes of the others."""
+        if self.frozen:
+            return
+        self.frozen = True
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
+        for pid in self.pids()[1:]:
+            os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self):
+        self.frozen = False
+        for pid in reversed(self.pids()):
+            os.kill(pid, signal.SIGCONT)
+
+    def kill(self):
+        """All of it at once, as the loss of its machine looks."""
+        self.freeze()
+        for pid in reversed(self.pids()):
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait(START_SECONDS)
+        self.process = None
+        # The System V segment, which outlives its users: its id is the last of line 7.
+        lines = pathlib.Path(self.data, "postmaster.pid").read_text(encoding="ascii").splitlines()
+        ctypes.CDLL(None).shmctl(int(lines[6].split()[1]), IPC_RMID, None)
+
     def close(self):
+        if self.frozen and self.process is not None:
+            self.kill()
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -95,14 +144,14 @@ class Cluster:
 
     def sql(self, text, database="postgres"):
         """Rows as text, columns between |."""
-        out = self.run("psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h",
-                       str(self.folder), "-U", "hapax", "-d", database, "-c", text)
+        out = self.run("psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
+                       *self.where, "-U", "hapax", "-d", database, "-c", text)
         return out.splitlines()
 
     def application(self, database):
         """A session of an application's, which reads SQL line by line."""
-        return subprocess.Popen([f"{self.bin}/psql", "-X", "-q", "-A", "-t", "-h", str(self.folder),
-                                 "-U", "hapax", "-d", database], stdin=subprocess.PIPE,
+        return subprocess.Popen([f"{self.bin}/psql", "-X", "-q", "-A", "-t", *self.where, "-U",
+                                 "hapax", "-d", database], stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, text=True, bufsize=1, cwd=self.folder, **self.who)
 
     def database(self):

@@ -17,7 +17,11 @@ struct row {
 	"make retention shorter\n"
 #define COMPLETES                                                                          \
 	"is application, which needs the store in the application's own database; give "    \
-	"store: postgres://…\n"
+	"store: postgres://… or sqlite:PATH\n"
+#define IN_MEMORY "upstream: http://127.0.0.1:9000\nstore: 'memory:'\n"
+#define FORGETFUL                                                                          \
+	"f:2:1: warning: store: keeps operations in memory: after a restart, every key is " \
+	"executed again\n"
 
 static void contradictions_are_mistakes(void **state)
 {
@@ -58,9 +62,9 @@ static void contradictions_are_mistakes(void **state)
 		{ GOOD "routes:\n  - match: POST /a\n    on_lost: resume\n"
 		       "    honours_keys: 1h\n",
 		  "f:6:5: routes[].honours_keys: " FORGETS },
-		{ GOOD "defaults: {completes: application}\n",
+		{ IN_MEMORY "defaults: {completes: application}\n",
 		  "f:3:12: defaults.completes: " COMPLETES },
-		{ GOOD "routes:\n  - match: POST /a\n    completes: application\n",
+		{ IN_MEMORY "routes:\n  - match: POST /a\n    completes: application\n",
 		  "f:5:5: routes[].completes: " COMPLETES },
 		{ GOOD "limits: {bodies: 512KiB}\n",
 		  "f:3:10: limits.request_body: is larger than limits.bodies: such a "
@@ -106,10 +110,8 @@ static void doubts_are_warnings(void **state)
 		  "f:2:1: note: store: is a relative path: another working directory is "
 		  "another, "
 		  "empty store; services name it from / on\n" },
-		{ "upstream: http://127.0.0.1:9000\nstore: 'memory:'\n",
-		  "f:2:1: warning: store: keeps operations in memory: after a restart, "
-		  "every key is "
-		  "executed again\n" },
+		{ IN_MEMORY, FORGETFUL },
+		{ GOOD "defaults: {completes: application}\n", "" },
 		{ GOOD "limits: {waiters: 5}\n",
 		  "f:3:10: warning: limits.waiters_per_operation: is larger than "
 		  "limits.waiters: it "

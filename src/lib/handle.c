@@ -1,0 +1,184 @@
+/* Opening and closing handles. */
+#include "lib/handle.h"
+
+#include <stdlib.h>
+
+#include "lib/result.h"
+#include "store/postgres/postgres.h"
+#include "store/sqlite/sqlite.h"
+
+#define TIMEOUT_DEFAULT_MS 10000
+#define TIMEOUT_MAX_MS 86400000
+/* As the gateway keeps them unless it is told otherwise. */
+#define EVENT_RETENTION_MS (30 * (int64_t)86400000)
+
+static struct hapax *handle_new(void)
+{
+	struct hapax *hapax = calloc(1, sizeof(*hapax));
+
+	if (hapax == NULL)
+		return NULL;
+	if (pthread_mutex_init(&hapax->mutex, NULL) != 0) {
+		free(hapax);
+		return NULL;
+	}
+	hapax->timeout_ms = TIMEOUT_DEFAULT_MS;
+	return hapax;
+}
+
+static void handle_free(struct hapax *hapax)
+{
+	hpx_store_close(hapax->store);
+	pthread_mutex_destroy(&hapax->mutex);
+	free(hapax);
+}
+
+/* On the committer's thread. */
+static void store_changed(void *user, enum hpx_status status, const char *problem)
+{
+	struct hapax *hapax = user;
+
+	pthread_mutex_lock(&hapax->mutex);
+	hapax->trouble[0] = '\0';
+	if (status != HPX_OK)
+		hpx_store_problem(hapax->trouble, "%s", problem);
+	pthread_mutex_unlock(&hapax->mutex);
+}
+
+void hpx_handle_trouble(struct hapax *hapax, char ret_trouble[HPX_STORE_PROBLEM_SIZE])
+{
+	pthread_mutex_lock(&hapax->mutex);
+	memcpy(ret_trouble, hapax->trouble, HPX_STORE_PROBLEM_SIZE);
+	pthread_mutex_unlock(&hapax->mutex);
+}
+
+static enum hpx_status open_store(struct hapax *hapax, const char *url,
+				  const struct hapax_options *options, char *detail)
+{
+	struct hpx_store_options wanted = {
+		.url = hpx_span_of(url),
+		.create = options->install != 0,
+		.install = options->install != 0,
+		.event_retention_ms = EVENT_RETENTION_MS,
+	};
+	enum hpx_status status = hpx_store_open(&wanted, &hapax->store, detail);
+	struct hpx_committer_options with = { .changed = store_changed, .user = hapax };
+
+	if (status != HPX_OK)
+		return status;
+	with.store = hapax->store;
+	return hpx_committer_start(&with, &hapax->committer);
+}
+
+/* There is no lease here that could be stale, and no input but the address:
+ * what was not found, or is of another version, is the store. */
+static enum hapax_result tell_opening(enum hpx_status status, const char *detail, char *problem)
+{
+	if (status == HPX_NOT_FOUND || status == HPX_UNSUPPORTED)
+		status = HPX_UNAVAILABLE;
+	return hpx_result_tell(status, detail, problem);
+}
+
+enum hapax_result hapax_open(const char *url, const struct hapax_options *options,
+			     struct hapax **ret_hapax, char *problem)
+{
+	static const struct hapax_options standard = { .timeout_ms = 0 };
+	char detail[HPX_STORE_PROBLEM_SIZE] = "";
+
+	if (options == NULL)
+		options = &standard;
+	if (url == NULL || ret_hapax == NULL || options->timeout_ms < 0 ||
+	    options->timeout_ms > TIMEOUT_MAX_MS)
+		return hpx_result_say(HAPAX_MISUSE, problem,
+				      "hapax_open needs an address, a place for the handle, and a "
+				      "timeout between 0 and a day");
+	struct hapax *hapax = handle_new();
+	if (hapax == NULL)
+		return hpx_result_tell(HPX_NOMEM, NULL, problem);
+	if (options->timeout_ms > 0)
+		hapax->timeout_ms = options->timeout_ms;
+	enum hpx_status status = open_store(hapax, url, options, detail);
+	if (status != HPX_OK) {
+		handle_free(hapax);
+		return tell_opening(status, detail, problem);
+	}
+	*ret_hapax = hapax;
+	return hpx_result_tell(HPX_OK, NULL, problem);
+}
+
+void hapax_close(struct hapax *hapax)
+{
+	if (hapax == NULL)
+		return;
+	if (hapax->committer != NULL) {
+		hpx_committer_stop(hapax->committer, hapax->timeout_ms);
+		hpx_committer_free(hapax->committer);
+	}
+	handle_free(hapax);
+}
+
+/* ---- on the caller's connection ---- */
+
+static enum hapax_result misuse_of_connection(const char *function, char *problem)
+{
+	return hpx_result_say(HAPAX_MISUSE, problem,
+			      "%s needs an open connection and a place for the handle", function);
+}
+
+/* The store is on the connection by now; the handle is all that is missing. */
+static enum hapax_result borrowed(enum hpx_status status, struct hpx_store *store,
+				  const char *detail, struct hapax **ret_hapax, char *problem)
+{
+	if (status != HPX_OK)
+		return tell_opening(status, detail, problem);
+	struct hapax *hapax = handle_new();
+	if (hapax == NULL) {
+		hpx_store_close(store);
+		return hpx_result_tell(HPX_NOMEM, NULL, problem);
+	}
+	hapax->store = store;
+	*ret_hapax = hapax;
+	return hpx_result_tell(HPX_OK, NULL, problem);
+}
+
+enum hapax_result hapax_on_sqlite(sqlite3 *db, struct hapax **ret_hapax, char *problem)
+{
+	char detail[HPX_STORE_PROBLEM_SIZE] = "";
+	struct hpx_store *store = NULL;
+
+	if (db == NULL || ret_hapax == NULL)
+		return misuse_of_connection("hapax_on_sqlite", problem);
+	enum hpx_status status = hpx_store_sqlite_borrow(db, &store, detail);
+	return borrowed(status, store, detail, ret_hapax, problem);
+}
+
+enum hapax_result hapax_on_postgres(PGconn *conn, struct hapax **ret_hapax, char *problem)
+{
+	char detail[HPX_STORE_PROBLEM_SIZE] = "";
+	struct hpx_store *store = NULL;
+
+	if (conn == NULL || ret_hapax == NULL)
+		return misuse_of_connection("hapax_on_postgres", problem);
+	enum hpx_status status = hpx_store_postgres_borrow(conn, &store, detail);
+	return borrowed(status, store, detail, ret_hapax, problem);
+}
+
+enum hapax_result hapax_install_sqlite(sqlite3 *db, char *problem)
+{
+	char detail[HPX_STORE_PROBLEM_SIZE] = "";
+
+	if (db == NULL)
+		return hpx_result_say(HAPAX_MISUSE, problem,
+				      "hapax_install_sqlite needs an open connection");
+	return tell_opening(hpx_store_sqlite_install(db, detail), detail, problem);
+}
+
+enum hapax_result hapax_install_postgres(PGconn *conn, char *problem)
+{
+	char detail[HPX_STORE_PROBLEM_SIZE] = "";
+
+	if (conn == NULL)
+		return hpx_result_say(HAPAX_MISUSE, problem,
+				      "hapax_install_postgres needs an open connection");
+	return tell_opening(hpx_store_postgres_install(conn, detail), detail, problem);
+}

@@ -1,0 +1,161 @@
+/* What an application does through this process, on a connection of the
+ * store's own: a phase is done, a job is owed, where an earlier attempt got to.
+ * Rare, so each is a transaction of its own, and the writing is left to the
+ * SQL functions that applications call themselves. The row is locked without
+ * waiting before they are called: whoever holds it delays this op alone. */
+#include "store/postgres/driver.h"
+
+/* Troubles of the op, which say nothing about the store. */
+bool hpx_pg_is_ops_own(enum hpx_status status)
+{
+	switch (status) {
+	case HPX_STALE:
+	case HPX_REFUSED:
+	case HPX_CONFLICT:
+	case HPX_INVALID:
+	case HPX_TOO_LARGE:
+	case HPX_BUSY:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static enum hpx_status send_advance(struct hpx_pg_store *s, const struct hpx_store_op *op,
+				    struct hpx_span lease, char *problem)
+{
+	struct hpx_pg_params params = { .count = 0 };
+
+	hpx_pg_add_bytes(&params, lease);
+	hpx_pg_add_bytes(&params, op->point);
+	hpx_pg_add_bytes(&params, op->data);
+	return hpx_pg_commit_call(s, HPX_PG_ADVANCE, &params, problem);
+}
+
+static enum hpx_status send_enqueue(struct hpx_pg_store *s, const struct hpx_store_op *op,
+				    struct hpx_span lease, char *problem)
+{
+	const struct hpx_job *job = op->job;
+	struct hpx_pg_params params = { .count = 0 };
+
+	hpx_pg_add_bytes(&params, lease);
+	hpx_pg_add_bytes(&params, job->name);
+	hpx_pg_add_bytes(&params, job->target);
+	hpx_pg_add_bytes(&params, job->method);
+	hpx_pg_add_bytes(&params, job->path);
+	hpx_pg_add_bytes(&params, job->headers);
+	hpx_pg_add_bytes(&params, job->body);
+	return hpx_pg_commit_call(s, HPX_PG_ENQUEUE, &params, problem);
+}
+
+/* The row is ours: what the function still refuses is the op's own. */
+static enum hpx_status call_function(struct hpx_pg_store *s, struct hpx_store_op *op,
+				     char *problem)
+{
+	char text[HPX_REFERENCE_SIZE];
+	struct hpx_span lease = hpx_span(text, HPX_REFERENCE_LEN);
+	enum hpx_status status;
+
+	hpx_reference_print(&op->id, &op->token, text);
+	if (op->verb == HPX_VERB_ADVANCE)
+		status = send_advance(s, op, lease, problem);
+	else
+		status = send_enqueue(s, op, lease, problem);
+	if (!hpx_pg_is_ops_own(status))
+		return status;
+	op->status = status;
+	return HPX_OK;
+}
+
+/* One statement, so that the point and what was saved there belong together.
+ * No row: the lease was lost since the look. */
+static enum hpx_status read_point(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+{
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
+	struct hpx_pg_params params = { .count = 0 };
+	PGresult *result;
+
+	hpx_pg_add_bytes(&params, hpx_span(op->id.bytes, sizeof(op->id.bytes)));
+	hpx_pg_add_bytes(&params, hpx_span(op->token.bytes, sizeof(op->token.bytes)));
+	hpx_pg_send(&pipe, HPX_PG_RECALL, &params);
+	result = hpx_pg_take(&pipe);
+	if (result != NULL && PQntuples(result) == 1)
+		op->status = hpx_pg_point_read(result, 0, op);
+	else if (result != NULL)
+		op->status = HPX_STALE;
+	PQclear(result);
+	return hpx_pg_end(&pipe);
+}
+
+enum hpx_status hpx_pg_point_read(const PGresult *result, int column, struct hpx_store_op *op)
+{
+	struct hpx_record *record = &op->decision.record;
+	struct hpx_span point = hpx_pg_bytes(result, 0, column);
+
+	memset(record->point, 0, sizeof(record->point));
+	if (point.len == 0)
+		return HPX_OK;
+	if (!hpx_point_valid(point))
+		return HPX_CORRUPT;
+	memcpy(record->point, point.ptr, point.len);
+	return hpx_buffer_append(&op->saved, hpx_pg_bytes(result, 0, column + 1));
+}
+
+/* Looks at the row, in a lock where it is to be written, and decides as for
+ * every op. */
+static enum hpx_status look(struct hpx_pg_store *s, struct hpx_store_op *op,
+			    struct hpx_pg_batch *batch, struct hpx_pg_look *ret_look, char *problem)
+{
+	struct hpx_pg_slot *slot = batch->slot;
+	struct hpx_change change;
+	enum hpx_status status;
+
+	hpx_pg_batch_add(batch, &op->id);
+	slot->to_read = true;
+	slot->to_lock = op->verb != HPX_VERB_RECALL;
+	status = hpx_pg_look(s, batch, ret_look, problem);
+	if (status != HPX_OK)
+		return status;
+	if (op->verb != HPX_VERB_RECALL && slot->stored && !slot->locked)
+		op->status = HPX_BUSY;
+	else
+		hpx_change_make(&slot->found, op, &ret_look->now, false, &change);
+	return HPX_OK;
+}
+
+/* hpx_pg_commit() ends what the look began, and tells nothing that rests on a
+ * commit which may be lost. */
+static enum hpx_status run(struct hpx_pg_store *s, struct hpx_store_op *op,
+			   struct hpx_pg_batch *batch, char *problem)
+{
+	struct hpx_pg_look seen = { .begun = false };
+	enum hpx_status status = look(s, op, batch, &seen, problem);
+
+	if (status != HPX_OK)
+		return hpx_pg_undo(s, status);
+	if (op->status == HPX_OK && op->verb != HPX_VERB_RECALL)
+		return call_function(s, op, problem);
+	if (op->status == HPX_OK)
+		status = read_point(s, op, problem);
+	if (status == HPX_OK)
+		return hpx_pg_commit(s, batch, &seen, problem);
+	return hpx_pg_undo(s, status);
+}
+
+enum hpx_status hpx_pg_application(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+{
+	struct hpx_pg_batch batch;
+	enum hpx_status status = hpx_pg_batch_init(&batch, 1, 0);
+
+	hpx_buffer_init(&op->saved, HPX_POINT_DATA_MAX);
+	if (status != HPX_OK)
+		return status;
+	status = run(s, op, &batch, problem);
+	hpx_pg_batch_done(&batch);
+	if (status == HPX_OK && op->status == HPX_OK)
+		return HPX_OK;
+	/* Nothing is told of an op that failed. */
+	op->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+	hpx_buffer_done(&op->saved);
+	return status;
+}

@@ -1,0 +1,377 @@
+/* Shows that no statement gets slower as the tables grow: with a million
+ * operations, every statement of the drivers and every statement inside the SQL
+ * functions reaches its rows by a condition on an index. What need not is listed
+ * here with the reason, and a statement that nobody listed is looked at. */
+#include "fixture.h"
+
+#include "cluster.h"
+#include "store/postgres/statement.h"
+#include "store/sqlite/call.h"
+
+#define PLAN_SIZE 16384
+
+/* ---- reading a plan ---- */
+
+/* Copies the next line; the rest, or NULL behind the last. */
+static const char *next_line(const char *text, char *line, size_t size)
+{
+	size_t len = strcspn(text, "\n");
+
+	snprintf(line, size, "%.*s", (int)len, text);
+	return text[len] == '\n' ? text + len + 1 : NULL;
+}
+
+static bool is_index_scan(const char *line)
+{
+	return strstr(line, "Index Scan") != NULL || strstr(line, "Index Only Scan") != NULL;
+}
+
+/* The line of PostgreSQL's plan that reads a whole table or a whole index, ""
+ * where there is none. A node's condition follows before the next node. */
+static const char *whole_scan(const char *plan)
+{
+	static char found[512];
+	char line[512];
+
+	found[0] = '\0';
+	for (const char *rest = plan; rest != NULL;) {
+		rest = next_line(rest, line, sizeof(line));
+		if (found[0] != '\0' && strstr(line, "->") != NULL)
+			return found;
+		if (strstr(line, "Index Cond:") != NULL)
+			found[0] = '\0';
+		if (is_index_scan(line) || strstr(line, "Seq Scan") != NULL)
+			memcpy(found, line, sizeof(line));
+		if (strstr(line, "Seq Scan") != NULL)
+			return found;
+	}
+	return found;
+}
+
+static void a_whole_scan_is_seen(void **state)
+{
+	static const struct {
+		const char *plan;
+		bool whole;
+	} rows[] = {
+		{ "Result", false },
+		{ "Seq Scan on operation\n  Filter: (key = $1)", true },
+		{ "Limit\n  ->  Seq Scan on lease", true },
+		{ "Index Scan using operation_pkey on operation\n  Index Cond: (id = $1)", false },
+		{ "Index Scan using operation_pkey on operation\n  Filter: (key = $1)", true },
+		{ "Aggregate\n  ->  Index Only Scan using a on b", true },
+		{ "Bitmap Heap Scan on a\n  Recheck Cond: (id = $1)\n"
+		  "  ->  Bitmap Index Scan on b\n        Index Cond: (id = $1)", false },
+		{ "Join\n  ->  Index Scan using a on b\n  ->  Index Scan using c on d\n"
+		  "        Index Cond: (id = $1)", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if ((whole_scan(rows[i].plan)[0] != '\0') != rows[i].whole)
+			fail_msg("%s: \"%s\"", rows[i].plan, whole_scan(rows[i].plan));
+}
+
+/* ---- a million operations ---- */
+
+#define FILL_OPERATIONS                                                       \
+	"INSERT INTO hapax.operation SELECT h, CASE WHEN n % 100 < 10 THEN 1 " \
+	"WHEN n % 100 < 15 THEN 2 WHEN n % 100 < 20 THEN 4 ELSE 3 END, 1, "   \
+	"substr(h, 1, 16), substr(h, 1, 16), h, substr(h, 1, 16), h, n, n, n, " \
+	"CASE WHEN n % 100 BETWEEN 10 AND 14 OR n % 100 >= 20 THEN n + 1 END, " \
+	"1, n, 0, n % 100 >= 20, 't', 's', n::text, 'POST', '/p', 'r' "       \
+	"FROM (SELECT n, sha256(int8send(n)) AS h "                           \
+	"FROM generate_series(1, 1000000) n ORDER BY h) made"
+
+/* In the order of their ids, which is twice as fast. Most are completed. */
+static void fill_tables(void)
+{
+	cluster_sql("SET synchronous_commit = off");
+	cluster_sql(FILL_OPERATIONS);
+	cluster_sql("INSERT INTO hapax.response SELECT id, '', '', id FROM hapax.operation "
+		    "WHERE kept");
+	cluster_sql("INSERT INTO hapax.lease SELECT id, token, 1 FROM hapax.operation "
+		    "WHERE state = 1");
+	cluster_sql("INSERT INTO hapax.recipe SELECT recipe, '' FROM hapax.operation "
+		    "WHERE state = 2");
+	cluster_sql("INSERT INTO hapax.event (id, at, attempt, what, actor, reason, status) "
+		    "SELECT id, created, 1, 'w', 'a', 'r', 0 FROM hapax.operation "
+		    "WHERE state <> 3");
+	cluster_sql("INSERT INTO hapax.job (operation, first, name, target, method, path, "
+		    "headers, body, created) SELECT id, first, 'mail', 't', 'POST', '/', '', '', 1 "
+		    "FROM hapax.operation WHERE state <> 3");
+	cluster_sql("ANALYZE hapax.operation, hapax.response, hapax.lease, hapax.recipe, "
+		    "hapax.event, hapax.job");
+	cluster_sql("RESET synchronous_commit");
+}
+
+/* As a session of the driver's, but for the help that a writer has: with
+ * sequential scans turned off, a plan could hide that it wants one. */
+static PGconn *connect_as_driver(void)
+{
+	PGconn *conn = cluster_connect();
+
+	PQclear(cluster_ask(conn, "SET search_path = pg_catalog; SET jit = off; "
+				  "SET plan_cache_mode = force_generic_plan"));
+	return conn;
+}
+
+/* ---- the driver's statements ---- */
+
+#define X(name, role, sql) #name,
+static const char *const names[] = { HPX_PG_LIST(X) };
+#undef X
+
+/* X(statement, why it may read a whole table) */
+#define EXCUSED_LIST(X)                                                       \
+	X(LIST, "for a person who looks for something, with a limit")         \
+	X(COUNTS, "the metrics' survey, now and then, on a reader's connection")
+
+static const char *excuse_of(enum hpx_pg_statement statement)
+{
+	switch (statement) {
+#define X(name, why) case HPX_PG_##name: return why;
+	EXCUSED_LIST(X)
+#undef X
+	default:
+		return NULL;
+	}
+}
+
+/* Of these there is no plan. */
+static bool is_transaction(enum hpx_pg_statement statement)
+{
+	return statement == HPX_PG_BEGIN || statement == HPX_PG_COMMIT ||
+	       statement == HPX_PG_ROLLBACK;
+}
+
+/* The generic plan, as it is made for parameters that nobody knows. */
+static void explain(PGconn *conn, enum hpx_pg_statement statement, char plan[PLAN_SIZE])
+{
+	char sql[8192], arguments[128] = "";
+	PGresult *result;
+	size_t len = 0;
+
+	snprintf(sql, sizeof(sql), "DEALLOCATE ALL; PREPARE p AS %s", hpx_pg_sql(statement));
+	PQclear(cluster_ask(conn, sql));
+	result = cluster_ask(conn, "SELECT '(' || rtrim(repeat('NULL,', "
+				   "cardinality(parameter_types)), ',') || ')' FROM "
+				   "pg_prepared_statements WHERE name = 'p' AND "
+				   "cardinality(parameter_types) > 0");
+	if (PQntuples(result) == 1)
+		snprintf(arguments, sizeof(arguments), "%s", PQgetvalue(result, 0, 0));
+	PQclear(result);
+	snprintf(sql, sizeof(sql), "EXPLAIN EXECUTE p%s", arguments);
+	result = cluster_ask(conn, sql);
+	plan[0] = '\0';
+	for (int row = 0; row < PQntuples(result) && len < PLAN_SIZE; row++)
+		len += (size_t)snprintf(plan + len, PLAN_SIZE - len, "%s\n",
+					PQgetvalue(result, row, 0));
+	PQclear(result);
+	assert_in_range(len, 1, PLAN_SIZE - 1);
+}
+
+static void check_statements(void)
+{
+	PGconn *conn = connect_as_driver();
+	char plan[PLAN_SIZE];
+
+	for (int i = 0; i < HPX_PG_STATEMENT_COUNT; i++) {
+		enum hpx_pg_statement statement = (enum hpx_pg_statement)i;
+		const char *excuse = excuse_of(statement), *whole;
+		if (is_transaction(statement))
+			continue;
+		explain(conn, statement, plan);
+		whole = whole_scan(plan);
+		if (*whole != '\0' && excuse == NULL)
+			fail_msg("%s reads a whole table:%s\n%s", names[i], whole, plan);
+		if (*whole == '\0' && excuse != NULL)
+			fail_msg("%s needs no excuse (%s):\n%s", names[i], excuse, plan);
+	}
+	PQfinish(conn);
+}
+
+/* ---- the statements inside the SQL functions ---- */
+
+#define THE_ROW                                                               \
+	" WHERE id = sha256(int8send(1) || 't'::bytea || int8send(1) || "     \
+	"'s'::bytea || int8send(4) || 'plan'::bytea)"
+#define SET_ROW(what) "UPDATE hapax.operation SET " what THE_ROW
+#define TAKE_LEASE                                                            \
+	"SELECT set_config('plan.lease', encode(id, 'hex') || '.' || "        \
+	"encode(token, 'hex'), true) FROM hapax.operation" THE_ROW
+#define LEASE "current_setting('plan.lease')"
+#define BEGIN "SELECT verdict FROM hapax.begin('t', 's', 'plan', sha256(''), 60000, 60000)"
+#define ENQUEUE "SELECT hapax.enqueue(" LEASE ", 'mail', 't', 'POST', '/', '', '')"
+
+/* Every way through the functions that reaches a table. */
+static const struct {
+	const char *before;          /* makes the situation */
+	const char *call;
+	const char *result;
+} calls[] = {
+	{ "", BEGIN, "created" },
+	{ "", BEGIN, "in_progress" },
+	{ SET_ROW("lease_until = 1, when_lost = 0"), BEGIN, "unknown" },
+	{ SET_ROW("state = 3, status = 200"), BEGIN, "replay" },
+	{ SET_ROW("expires = 1"), BEGIN, "created" },
+	{ SET_ROW("lease_until = 1"), BEGIN, "retried" },
+	{ TAKE_LEASE, "SELECT hapax.advance(" LEASE ", 'point', '')", "" },
+	{ "", "SELECT point FROM hapax.recovery(" LEASE ")", "point" },
+	{ "", ENQUEUE, "" },
+	{ "", ENQUEUE, "" },         /* there already */
+	{ "", "SELECT hapax.not_executed(" LEASE ")", "" },
+	{ "", BEGIN, "retried" },
+	{ SET_ROW("advanced = true, when_lost = 0") "; " TAKE_LEASE,
+	  "SELECT hapax.not_executed(" LEASE ")", "" },
+	{ "", "SELECT hapax.complete(" LEASE ", 200, '', '')", "" },
+};
+
+/* What auto_explain tells while a call runs. */
+struct plans {
+	unsigned count;
+	char whole[PLAN_SIZE];       /* the first that reads a whole table */
+};
+
+static void note_plan(void *user, const char *message)
+{
+	struct plans *plans = user;
+
+	plans->count++;
+	if (plans->whole[0] == '\0' && whole_scan(message)[0] != '\0')
+		snprintf(plans->whole, sizeof(plans->whole), "%s", message);
+}
+
+static void check_call(PGconn *conn, struct plans *plans, size_t i)
+{
+	PGresult *result;
+
+	PQclear(cluster_ask(conn, "SET LOCAL client_min_messages = error"));
+	if (calls[i].before[0] != '\0')
+		PQclear(cluster_ask(conn, calls[i].before));
+	PQclear(cluster_ask(conn, "SET LOCAL client_min_messages = notice"));
+	*plans = (struct plans){ .count = 0 };
+	result = cluster_ask(conn, calls[i].call);
+	if (plans->whole[0] != '\0')
+		fail_msg("%s reads a whole table:\n%s", calls[i].call, plans->whole);
+	if (strcmp(PQgetvalue(result, 0, 0), calls[i].result) != 0)
+		fail_msg("%s: got \"%s\", want \"%s\"", calls[i].call, PQgetvalue(result, 0, 0),
+			 calls[i].result);
+	PQclear(result);
+	/* The call itself, and what it runs inside. */
+	assert_true(plans->count > 1);
+}
+
+/* Those that touch a table and were not called above. */
+#define FORGOTTEN                                                             \
+	"SELECT string_agg(p.proname, ' ') FROM pg_proc p "                   \
+	"WHERE p.pronamespace = 'hapax'::regnamespace AND "                   \
+	"p.prosrc ~ 'hapax[.](operation|response|lease|job|recipe|event)' AND " \
+	"NOT EXISTS (SELECT 1 FROM pg_stat_xact_user_functions f "            \
+	"WHERE f.funcid = p.oid)"
+
+/* In one transaction, whose calls PostgreSQL counts. */
+static void check_functions(void)
+{
+	struct plans plans = { .count = 0 };
+	PGconn *conn = connect_as_driver();
+	PGresult *result;
+
+	PQclear(cluster_ask(conn, "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; "
+				  "SET auto_explain.log_nested_statements = on; "
+				  "SET auto_explain.log_level = notice; "
+				  "SET track_functions = 'all'; BEGIN"));
+	PQsetNoticeProcessor(conn, note_plan, &plans);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		check_call(conn, &plans, i);
+	PQclear(cluster_ask(conn, "SET LOCAL client_min_messages = error"));
+	result = cluster_ask(conn, FORGOTTEN);
+	assert_string_equal(PQgetvalue(result, 0, 0), "");
+	PQclear(result);
+	PQfinish(conn);
+}
+
+static void a_million_operations_are_reached_by_an_index(void **state)
+{
+	(void)state;
+	fill_tables();
+	check_statements();
+	check_functions();
+}
+
+/* ---- SQLite ---- */
+
+#define X(name, sql) { #name, sql },
+static const struct {
+	const char *name;
+	const char *sql;
+} sqlite_list[] = { HPX_SQL_LIST(X) };
+#undef X
+
+/* X(statement, why it may) */
+#define SQLITE_EXCUSED_LIST(X)                                                \
+	X(LIST, "for a person who looks for something, with a limit")         \
+	X(COUNTS, "the metrics' survey, on a reader's connection")            \
+	X(ORPHANED, "once, at start, over the index of what is in progress")  \
+	X(REAP_EVENTS, "the oldest few, by their row numbers")                \
+	X(CLOCK, "there is one row")
+
+static const char *sqlite_excuse_of(enum hpx_sql sql)
+{
+	switch (sql) {
+#define X(name, why) case HPX_SQL_##name: return why;
+	SQLITE_EXCUSED_LIST(X)
+#undef X
+	default:
+		return NULL;
+	}
+}
+
+/* Whether a row of the plan is "SCAN table"; it is copied. */
+static bool scans(sqlite3 *db, const char *sql, char *line, size_t size)
+{
+	sqlite3_stmt *stmt = NULL;
+	char text[4096];
+	bool found = false;
+
+	snprintf(text, sizeof(text), "EXPLAIN QUERY PLAN %s", sql);
+	assert_int_equal(sqlite3_prepare_v2(db, text, -1, &stmt, NULL), SQLITE_OK);
+	while (!found && sqlite3_step(stmt) == SQLITE_ROW) {
+		snprintf(line, size, "%s", (const char *)sqlite3_column_text(stmt, 3));
+		found = strncmp(line, "SCAN ", 5) == 0;
+	}
+	sqlite3_finalize(stmt);
+	return found;
+}
+
+/* SQLite plans by the schema alone, since nothing here runs ANALYZE: the plans
+ * of an empty file are those of a large one. */
+static void every_statement_of_sqlite_searches_an_index(void **state)
+{
+	struct fixture *f = *state;
+	char line[256] = "";
+	sqlite3 *db = NULL;
+
+	assert_int_equal(sqlite3_open_v2(f->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	assert_false(scans(db, "SELECT 1 FROM hapax_operation WHERE id = ?", line, sizeof(line)));
+	assert_true(scans(db, "SELECT 1 FROM hapax_operation WHERE path = ?", line, sizeof(line)));
+	for (int i = 0; i < HPX_SQL_COUNT; i++) {
+		const char *excuse = sqlite_excuse_of((enum hpx_sql)i);
+		bool found = scans(db, sqlite_list[i].sql, line, sizeof(line));
+		if (found && excuse == NULL)
+			fail_msg("%s: %s", sqlite_list[i].name, line);
+		if (!found && excuse != NULL)
+			fail_msg("%s needs no excuse (%s)", sqlite_list[i].name, excuse);
+	}
+	sqlite3_close(db);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_whole_scan_is_seen),
+		ON_SQLITE(every_statement_of_sqlite_searches_an_index),
+		ON_POSTGRES(a_million_operations_are_reached_by_an_index),
+	};
+	return run_on_drivers("plan", tests);
+}
