@@ -1,6 +1,7 @@
 # A thin front for Meson: meson.build is the one description of the build.
 #
 #   make            build/hapax, build/libhapax.a and build/libhapax.so
+#   make examples   the programs in examples/, into build/examples/
 #   make run        installs what is missing, builds, and starts the demo
 #   make install    installs program, library and header (DESTDIR, PREFIX)
 #   make test       installs what is missing, builds, and runs every test
@@ -16,6 +17,9 @@ all: $(BUILD)/build.ninja
 $(BUILD)/build.ninja:
 	@tools/packages build
 	meson setup $(BUILD)
+
+examples: all
+	meson compile -C $(BUILD) payments provider
 
 run: all
 	$(BUILD)/hapax demo
@@ -37,4 +41,4 @@ fuzz:
 clean:
 	rm -rf build build-*
 
-.PHONY: all run install test fuzz clean
+.PHONY: all examples run install test fuzz clean
