@@ -11,7 +11,8 @@ from conftest import require_program
 from harness.gateway import ROOT, binary
 
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.rglob("*.md")) + [page for page in [ROOT / "README.md"] if page.exists()]
+PAGES = (sorted(DOCS.rglob("*.md")) + sorted(ROOT.glob("examples/*/README.md")) +
+         [page for page in [ROOT / "README.md"] if page.exists()])
 VERBS = ["ls", "show", "resolve", "forget", "accept-clock"]
 HISTOGRAM_PARTS = re.compile(r"_(bucket|sum|count)$")
 

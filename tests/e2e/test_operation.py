@@ -186,7 +186,7 @@ def test_drain_ends(site):
         one.provider.gate(key).wait_arrived()
         gateway.signal(signal.SIGTERM)
         assert gateway.wait() == 0
-    states = sqlite3.connect(gateway.folder / "hapax.db").execute("SELECT state FROM operation").fetchall()
+    states = sqlite3.connect(gateway.folder / "hapax.db").execute("SELECT state FROM hapax_operation").fetchall()
     one.provider.gate(key).release()
     gateway.start()
     check.problem(gateway.post(key=key), "idempotency_outcome_unknown")

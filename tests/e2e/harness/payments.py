@@ -10,7 +10,7 @@ import subprocess
 import threading
 
 from . import check, postgres
-from .gateway import ROOT, Gateway, binary, free_port
+from .gateway import ROOT, SANITIZER, Gateway, binary, free_port
 from .wire import Closed, connect, request_bytes
 
 ALICE, BOB = "Bearer test_key_alice", "Bearer test_key_bob"
@@ -64,6 +64,7 @@ class Process:
     def kill(self):
         self.process.kill()
         self.process.wait(READY_SECONDS)
+        assert not any(SANITIZER.search(line) for line in self.lines), "\n".join(self.lines)
 
 
 def install_node(folder):
@@ -99,10 +100,8 @@ class House:
         return f"http://127.0.0.1:{port}"
 
     def gateway_config(self):
-        route = {"match": "POST /payments", "on_lost": "resume", "fenced": "yes", "lease": "2s",
-                 "server_error": "retry"}
-        if self.kind == "postgres":
-            route["completes"] = "application"
+        route = {"match": "POST /payments", "completes": "application", "on_lost": "resume",
+                 "fenced": "yes", "server_error": "retry", "lease": "2s"}
         return {"store": self.store, "upstream_name": "payments", "routes": [route],
                 "sweep": {"every": "100ms"}, "timeouts": {"first_byte": "2s"}}
 
@@ -171,38 +170,52 @@ class House:
         with sqlite3.connect(f"file:{self.folder}/shop.db?mode=ro", uri=True, timeout=15) as db:
             return [tuple(str(cell) for cell in row) for row in db.execute(sql)]
 
-    def calls(self, reference):
-        """{order: how often the provider was asked}; an order stands there once
-        for each time that it was executed."""
+    def ledger(self):
+        """{reference: {order: how often the provider was asked for it}}; an order
+        stands in its ledger once for each time that it was executed."""
         with connect(("127.0.0.1", self.provider_port), 60) as wire:
             wire.send(request_bytes("GET", "/ledger"))
             text = wire.answer().body.decode()
-        lines = [line.split("\t") for line in text.splitlines()]
-        mine = [(kind, int(calls)) for kind, key, _, _, _, calls in lines if key.startswith(f'"{reference}.')]
-        kinds = [kind for kind, _ in mine]
-        assert len(kinds) == len(set(kinds)), f"executed twice: {mine}"
-        return dict(mine)
+        found = {}
+        for line in text.splitlines():
+            kind, key, _, _, _, calls = line.split("\t")
+            orders = found.setdefault(key.strip('"').rpartition(".")[0], {})
+            assert kind not in orders, f"executed twice: {line}"
+            orders[kind] = int(calls)
+        return found
 
-    def jobs(self, reference):
-        identity, first = reference.split(".")
-        if self.cluster:
-            where = f"hapax.job WHERE operation = '\\x{identity}' AND first = '\\x{first}'"
-        else:
-            where = f"hapax_job WHERE operation = x'{identity}' AND first = x'{first}'"
-        return self.rows(f"SELECT name, target FROM {where}")
+    def jobs(self):
+        """{reference: [(name, target), …]}"""
+        reference = ("encode(operation, 'hex') || '.' || encode(first, 'hex')" if self.cluster else
+                     "lower(hex(operation)) || '.' || lower(hex(first))")
+        table = "hapax.job" if self.cluster else "hapax_job"
+        found = {}
+        for one, name, target in self.rows(f"SELECT {reference}, name, target FROM {table}"):
+            found.setdefault(one, []).append((name, target))
+        return found
 
-    def judge(self, answer, amount=1250):
-        """One payment, one order of each kind, two ledger rows, one receipt."""
-        assert answer.status == 201, answer
-        identity = answer.json()["id"]
-        found = self.rows(f"SELECT operation, state, amount FROM payment WHERE id = '{identity}'")
-        assert [row[1:] for row in found] == [("paid", str(amount))]
-        reference = found[0][0]
-        ledger = self.rows(f"SELECT account, amount FROM ledger WHERE payment = '{identity}' ORDER BY account")
-        assert ledger == [("merchant", str(-amount)), ("provider", str(amount))]
-        assert self.jobs(reference) == [("receipt", "mailer")]
-        calls = self.calls(reference)
-        assert set(calls) == set(ORDERS), calls
+    def payments(self):
+        """{id: (reference, state, amount, its ledger rows)}"""
+        accounts = "(SELECT {} FROM ledger WHERE payment = id AND account = '{}')"
+        return {row[0]: row[1:] for row in self.rows(
+            "SELECT id, operation, state, amount, (SELECT count(*) FROM ledger WHERE payment = id), "
+            f"{accounts.format('sum(amount)', 'provider')}, {accounts.format('sum(amount)', 'merchant')} "
+            "FROM payment")}
+
+    def judge(self, *answers):
+        """Each is one payment: one order of each kind, two ledger rows, one
+        receipt. How often the provider was asked for the last one's."""
+        payments, jobs, ledger = self.payments(), self.jobs(), self.ledger()
+        assert len({row[0] for row in payments.values()}) == len(payments)
+        calls = None
+        for answer in answers:
+            assert answer.status == 201, answer
+            amount = answer.json()["amount"]
+            reference, *row = payments[answer.json()["id"]]
+            assert row == ["paid", str(amount), "2", str(amount), str(-amount)], answer
+            assert jobs[reference] == [("receipt", "mailer")]
+            calls = ledger[reference]
+            assert set(calls) == set(ORDERS), calls
         return calls
 
     def close(self):
