@@ -8,7 +8,7 @@
 
 /* What the summary says of a route, besides its pattern. */
 static const char *const columns[] = { "key", "scope", "server_error", "concurrent",
-				       "retention" };
+				       "deliver", "retention" };
 
 #define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
 
@@ -60,6 +60,31 @@ static enum hpx_status print_routes(const struct hpx_settings *settings,
 	return status;
 }
 
+/* Services outside. A URL has no credential in it, and no secret is shown. */
+static enum hpx_status print_outside(const struct hpx_settings *settings,
+				     struct hpx_buffer *out)
+{
+	enum hpx_status status = HPX_OK;
+	char honours[HPX_UNIT_SIZE];
+
+	for (size_t i = 0; i < settings->target_count && status == HPX_OK; i++) {
+		const struct hpx_job_target *target = &settings->targets[i];
+		hpx_duration_print((uint64_t)target->honours_keys_ms, honours);
+		status = hpx_buffer_printf(out, "  target %.*s: %s, honours_keys %s\n",
+					   HPX_SPAN_ARG(target->name), target->caller.url,
+					   honours);
+	}
+	for (size_t i = 0; i < settings->webhook_count && status == HPX_OK; i++) {
+		const struct hpx_webhook *webhook = &settings->webhooks[i];
+		status = hpx_buffer_printf(
+			out, "  webhook %.*s: POST /.hapax/webhooks/%.*s, %s, secrets: %zu\n",
+			HPX_SPAN_ARG(webhook->name), HPX_SPAN_ARG(webhook->name),
+			hpx_signature_scheme_name(webhook->signature.scheme),
+			webhook->signature.key_count);
+	}
+	return status;
+}
+
 /* ,"name":"text" with the text made JSON. */
 static enum hpx_status json_member(struct hpx_buffer *out, const char *before,
 				   const char *name, struct hpx_span text)
@@ -102,6 +127,40 @@ static enum hpx_status json_route(const struct hpx_route *route, bool first,
 	return status == HPX_OK ? hpx_buffer_byte(out, '}') : status;
 }
 
+static enum hpx_status json_outside(const struct hpx_settings *settings,
+				    struct hpx_buffer *out)
+{
+	enum hpx_status status = hpx_buffer_text(out, "],\"targets\":[");
+	char honours[HPX_UNIT_SIZE];
+
+	for (size_t i = 0; settings && i < settings->target_count && status == HPX_OK; i++) {
+		const struct hpx_job_target *target = &settings->targets[i];
+		hpx_duration_print((uint64_t)target->honours_keys_ms, honours);
+		status = json_member(out, i > 0 ? ",{" : "{", "name", target->name);
+		if (status == HPX_OK)
+			status = json_member(out, ",", "url",
+					     hpx_span_of(target->caller.url));
+		if (status == HPX_OK)
+			status = json_member(out, ",", "honours_keys", hpx_span_of(honours));
+		if (status == HPX_OK)
+			status = hpx_buffer_byte(out, '}');
+	}
+	if (status == HPX_OK)
+		status = hpx_buffer_text(out, "],\"webhooks\":[");
+	for (size_t i = 0; settings && i < settings->webhook_count && status == HPX_OK; i++) {
+		const struct hpx_webhook *webhook = &settings->webhooks[i];
+		status = json_member(out, i > 0 ? ",{" : "{", "name", webhook->name);
+		if (status == HPX_OK)
+			status = json_member(out, ",", "scheme",
+					     hpx_span_of(hpx_signature_scheme_name(
+						     webhook->signature.scheme)));
+		if (status == HPX_OK)
+			status = hpx_buffer_printf(out, ",\"secrets\":%zu}",
+						   webhook->signature.key_count);
+	}
+	return status;
+}
+
 static enum hpx_status print_json(const struct hpx_config_report *report,
 				  const struct hpx_settings *settings,
 				  struct hpx_buffer *out)
@@ -117,6 +176,8 @@ static enum hpx_status print_json(const struct hpx_config_report *report,
 	for (size_t n = 0;
 	     settings != NULL && n <= settings->route_count && status == HPX_OK; n++)
 		status = json_route(route_at(settings, n), n == 0, out);
+	if (status == HPX_OK)
+		status = json_outside(settings, out);
 	return status == HPX_OK ? hpx_buffer_text(out, "]}\n") : status;
 }
 
@@ -134,6 +195,8 @@ static int check(const struct hpx_config_flags *flags, bool json, struct hpx_buf
 		status = hpx_config_report_print(&report, hpx_config_path(flags), out);
 	if (status == HPX_OK && !json && settings != NULL)
 		status = print_routes(settings, out);
+	if (status == HPX_OK && !json && settings != NULL)
+		status = print_outside(settings, out);
 	hpx_settings_unref(settings);
 	hpx_config_report_done(&report);
 	if (status != HPX_OK)

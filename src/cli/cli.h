@@ -23,6 +23,9 @@ int hpx_cli_demo(int argc, char **argv);
 int hpx_cli_migrate(int argc, char **argv);
 int hpx_cli_check(int argc, char **argv);
 int hpx_cli_keys(int argc, char **argv);
+int hpx_cli_jobs(int argc, char **argv);
+int hpx_cli_reconcile(int argc, char **argv);
+int hpx_cli_work(int argc, char **argv);
 int hpx_cli_version(int argc, char **argv);
 
 /* One --flag of a command. */

@@ -4,7 +4,7 @@
 #include <ctype.h>
 
 #include "base/bytes.h"
-#include "cli/keys.h"
+#include "cli/desk.h"
 
 #define PREFIX_MIN 6
 #define SEARCH_MAX 10000
@@ -18,67 +18,61 @@ static bool is_hex(struct hpx_span text)
 	return true;
 }
 
-static int complain_store(const struct hpx_keys *keys, enum hpx_status status)
-{
-	return hpx_keys_complain(keys, HPX_EXIT_FAILED, "the store cannot be read: %s",
-				 hpx_status_text(status));
-}
-
 /* What was forgotten has left its events, which say who did it and why. */
-static int complain_absent(struct hpx_keys *keys, const struct hpx_operation_id *id)
+static int complain_absent(struct hpx_desk *desk, const struct hpx_operation_id *id)
 {
 	struct hpx_event *events = NULL;
 	size_t count = 0;
 	enum hpx_status status =
-		hpx_store_events(keys->reader, id, &keys->arena, &events, &count);
+		hpx_store_events(desk->reader, id, &desk->arena, &events, &count);
 
 	if (status != HPX_OK)
-		return complain_store(keys, status);
+		return hpx_desk_complain_read(desk, status);
 	if (count == 0)
-		return hpx_keys_complain(keys, HPX_EXIT_FAILED,
+		return hpx_desk_complain(desk, HPX_EXIT_FAILED,
 					 "there is no such operation; `hapax keys ls` lists those "
 					 "that are there");
 	puts("history");
 	for (size_t i = 0; i < count; i++)
-		hpx_keys_print_event(&events[i]);
-	return hpx_keys_complain(keys, HPX_EXIT_FAILED,
+		hpx_desk_print_event(&events[i]);
+	return hpx_desk_complain(desk, HPX_EXIT_FAILED,
 				 "there is no record of it any more; this is what is left");
 }
 
-static int find_id(struct hpx_keys *keys, const struct hpx_operation_id *id,
+static int find_id(struct hpx_desk *desk, const struct hpx_operation_id *id,
 		   struct hpx_entry *ret_entry)
 {
 	enum hpx_status status =
-		hpx_store_find(keys->reader, id, &keys->arena, ret_entry, NULL);
+		hpx_store_find(desk->reader, id, &desk->arena, ret_entry, NULL);
 
 	if (status == HPX_NOT_FOUND)
-		return complain_absent(keys, id);
-	return status == HPX_OK ? HPX_EXIT_OK : complain_store(keys, status);
+		return complain_absent(desk, id);
+	return status == HPX_OK ? HPX_EXIT_OK : hpx_desk_complain_read(desk, status);
 }
 
-static int find_reference(struct hpx_keys *keys, const struct hpx_operation_id *id,
+static int find_reference(struct hpx_desk *desk, const struct hpx_operation_id *id,
 			  const struct hpx_token *token, struct hpx_entry *ret_entry)
 {
 	char reference[HPX_REFERENCE_SIZE];
-	int code = find_id(keys, id, ret_entry);
+	int code = find_id(desk, id, ret_entry);
 
 	if (code != HPX_EXIT_OK || !ret_entry->readable ||
 	    hpx_token_eq(token, &ret_entry->record.first))
 		return code;
 	hpx_reference_print(id, &ret_entry->record.first, reference);
-	return hpx_keys_complain(keys, HPX_EXIT_FAILED,
+	return hpx_desk_complain(desk, HPX_EXIT_FAILED,
 				 "that operation has expired or was forgotten, and its key is in "
 				 "use again; the present one is\n%s",
 				 reference);
 }
 
-static int list(struct hpx_keys *keys, const struct hpx_query *query,
+static int list(struct hpx_desk *desk, const struct hpx_query *query,
 		struct hpx_entry **ret_entries, size_t *ret_count)
 {
 	enum hpx_status status =
-		hpx_store_list(keys->reader, query, &keys->arena, ret_entries, ret_count);
+		hpx_store_list(desk->reader, query, &desk->arena, ret_entries, ret_count);
 
-	return status == HPX_OK ? HPX_EXIT_OK : complain_store(keys, status);
+	return status == HPX_OK ? HPX_EXIT_OK : hpx_desk_complain_read(desk, status);
 }
 
 static bool begins(const struct hpx_entry *entry, struct hpx_span prefix)
@@ -90,13 +84,13 @@ static bool begins(const struct hpx_entry *entry, struct hpx_span prefix)
 }
 
 /* The operation that begins so; `*count` grows by one for each other one. */
-static int search(struct hpx_keys *keys, enum hpx_state state, struct hpx_span prefix,
+static int search(struct hpx_desk *desk, enum hpx_state state, struct hpx_span prefix,
 		  struct hpx_entry *found, size_t *count)
 {
 	struct hpx_query query = { .state = state, .limit = SEARCH_MAX };
 	struct hpx_entry *entries = NULL;
 	size_t n = 0;
-	int code = list(keys, &query, &entries, &n);
+	int code = list(desk, &query, &entries, &n);
 
 	if (code != HPX_EXIT_OK)
 		return code;
@@ -111,63 +105,65 @@ static int search(struct hpx_keys *keys, enum hpx_state state, struct hpx_span p
 	return HPX_EXIT_OK;
 }
 
-static int find_prefix(struct hpx_keys *keys, struct hpx_span prefix,
+static int find_prefix(struct hpx_desk *desk, struct hpx_span prefix,
 		       struct hpx_entry *ret_entry)
 {
 	size_t count = 0;
-	int code = search(keys, HPX_STATE_UNKNOWN, prefix, ret_entry, &count);
+	int code = search(desk, HPX_STATE_UNKNOWN, prefix, ret_entry, &count);
 
 	if (code == HPX_EXIT_OK)
-		code = search(keys, HPX_STATE_COUNT, prefix, ret_entry, &count);
+		code = search(desk, HPX_STATE_COUNT, prefix, ret_entry, &count);
 	if (code != HPX_EXIT_OK)
 		return code;
 	if (count == 1)
 		return HPX_EXIT_OK;
 	if (count > 1)
-		return hpx_keys_complain(keys, HPX_EXIT_FAILED,
+		return hpx_desk_complain(desk, HPX_EXIT_FAILED,
 					 "several operations begin with %.*s; give more of the "
 					 "reference (`hapax keys ls --full`)",
 					 HPX_SPAN_ARG(prefix));
-	return hpx_keys_complain(keys, HPX_EXIT_FAILED,
+	return hpx_desk_complain(desk, HPX_EXIT_FAILED,
 				 "none of the %d newest operations begins with %.*s; give the whole "
 				 "reference for an older one, or --key KEY",
 				 SEARCH_MAX, HPX_SPAN_ARG(prefix));
 }
 
-static int find_operand(struct hpx_keys *keys, struct hpx_span text, struct hpx_entry *ret_entry)
+int hpx_keys_find_reference(struct hpx_desk *desk, const char *reference,
+			    struct hpx_entry *ret_entry)
 {
+	struct hpx_span text = hpx_span_of(reference);
 	struct hpx_operation_id id;
 	struct hpx_token token;
 
 	if (hpx_reference_parse(text, &id, &token))
-		return find_reference(keys, &id, &token, ret_entry);
+		return find_reference(desk, &id, &token, ret_entry);
 	if (hpx_hex_decode(text, id.bytes, sizeof(id.bytes)))
-		return find_id(keys, &id, ret_entry);
+		return find_id(desk, &id, ret_entry);
 	if (text.len >= PREFIX_MIN && text.len < 2 * HPX_OPERATION_ID_SIZE && is_hex(text))
-		return find_prefix(keys, text, ret_entry);
-	return hpx_keys_complain(keys, HPX_EXIT_USAGE,
+		return find_prefix(desk, text, ret_entry);
+	return hpx_desk_complain(desk, HPX_EXIT_USAGE,
 				 "\"%s\" is not a reference, nor the first %d or more hexadecimal "
 				 "digits of one; a client's key is given as --key KEY",
-				 keys->operand, PREFIX_MIN);
+				 reference, PREFIX_MIN);
 }
 
-static int find_key(struct hpx_keys *keys, struct hpx_entry *ret_entry)
+static int find_key(struct hpx_desk *desk, struct hpx_entry *ret_entry)
 {
-	struct hpx_query query = { .state = HPX_STATE_COUNT, .key = hpx_span_of(keys->key),
+	struct hpx_query query = { .state = HPX_STATE_COUNT, .key = hpx_span_of(desk->key),
 				   .limit = SAME_KEY_MAX };
 	struct hpx_entry *entries = NULL;
 	size_t count = 0;
-	int code = list(keys, &query, &entries, &count);
+	int code = list(desk, &query, &entries, &count);
 
 	if (code != HPX_EXIT_OK)
 		return code;
 	if (count == 0)
-		return hpx_keys_complain(keys, HPX_EXIT_FAILED,
+		return hpx_desk_complain(desk, HPX_EXIT_FAILED,
 					 "no operation has the key \"%s\" (it may have expired)",
-					 keys->key);
+					 desk->key);
 	if (count > 1) {
-		hpx_keys_table(keys, entries, count);
-		return hpx_keys_complain(keys, HPX_EXIT_FAILED,
+		hpx_keys_table(desk, entries, count);
+		return hpx_desk_complain(desk, HPX_EXIT_FAILED,
 					 "%zu operations have this key, of several tenants or "
 					 "scopes; name one by its reference",
 					 count);
@@ -176,12 +172,12 @@ static int find_key(struct hpx_keys *keys, struct hpx_entry *ret_entry)
 	return HPX_EXIT_OK;
 }
 
-int hpx_keys_find(struct hpx_keys *keys, struct hpx_entry *ret_entry)
+int hpx_keys_find(struct hpx_desk *desk, struct hpx_entry *ret_entry)
 {
-	if ((keys->operand == NULL) == (keys->key == NULL))
-		return hpx_keys_complain(keys, HPX_EXIT_USAGE,
+	if ((desk->operand == NULL) == (desk->key == NULL))
+		return hpx_desk_complain(desk, HPX_EXIT_USAGE,
 					 "name one operation: by its REFERENCE, or by --key KEY");
-	if (keys->key != NULL)
-		return find_key(keys, ret_entry);
-	return find_operand(keys, hpx_span_of(keys->operand), ret_entry);
+	if (desk->key != NULL)
+		return find_key(desk, ret_entry);
+	return hpx_keys_find_reference(desk, desk->operand, ret_entry);
 }

@@ -1,12 +1,8 @@
 /* `hapax keys show`: the record, its history and the stored answer. The first
  * reservation and its direct completion leave no event (the row tells them),
  * so the history is put together from both. */
-#include <unistd.h>
-
-#include "base/clock.h"
-#include "base/utf8.h"
-#include "cli/keys.h"
-#include "cli/keys_json.h"
+#include "cli/jobs.h"
+#include "store/outbox.h"
 
 #define JSON_MAX ((size_t)64 * 1024 * 1024)
 
@@ -15,25 +11,56 @@ struct shown {
 	struct hpx_answer *answer;   /* NULL: none is stored, or it cannot be read */
 	struct hpx_event *history;
 	size_t count;
+	struct hpx_job_entry *jobs;
+	struct hpx_keys_question question; /* of an unknown */
 };
 
-static bool has_event(const struct hpx_event *events, size_t from, size_t to,
-		      enum hpx_move move)
+static bool is_unknown(const struct shown *shown)
 {
+	return !shown->entry.readable || shown->entry.record.state == HPX_STATE_UNKNOWN;
+}
+
+/* The job whose answer is the operation's; NULL: it was sent on at once. */
+static const struct hpx_job_entry *answering(const struct hpx_job_entry *job)
+{
+	while (job != NULL && !job->delivery.answers)
+		job = job->next;
+	return job;
+}
+
+static bool is_called(const struct hpx_event *event, const char *name)
+{
+	return hpx_span_eq(event->what, hpx_span_of(name));
+}
+
+/* Whether an event tells how the operation was completed. */
+static bool has_end(const struct hpx_event *events, size_t from, size_t to)
+{
+	const char *const ends[] = {
+		hpx_move_name(HPX_MOVE_COMPLETE),
+		hpx_move_name(HPX_MOVE_APPLY),
+		hpx_move_name(HPX_MOVE_ABANDON),
+		hpx_outbox_ruled_event(HPX_RECONCILE_SETTLE_APPLIED),
+		hpx_outbox_ruled_event(HPX_RECONCILE_SETTLE_DECLINED),
+	};
+
 	for (size_t i = from; i < to; i++)
-		if (hpx_span_eq(events[i].what, hpx_span_of(hpx_move_name(move))))
-			return true;
+		for (size_t n = 0; n < sizeof(ends) / sizeof(ends[0]); n++)
+			if (is_called(&events[i], ends[n]))
+				return true;
 	return false;
 }
 
 /* Events before `created` are of an earlier use of the key; they come first.
  * Where the present use began with an event of its own (an expired key used
  * again), nothing is made up. */
-static size_t merge(const struct hpx_record *record, const struct hpx_event *events,
-		    size_t count, struct hpx_event *out)
+static size_t merge(const struct shown *shown, const struct hpx_event *events, size_t count,
+		    struct hpx_event *out)
 {
-	struct hpx_event reserved = { .at_ms = record->created_ms, .attempt = 1,
-				      .what = hpx_span_of(hpx_move_name(HPX_MOVE_RESERVE)) };
+	const struct hpx_record *record = &shown->entry.record;
+	enum hpx_move beginning = answering(shown->jobs) ? HPX_MOVE_ACCEPT : HPX_MOVE_RESERVE;
+	struct hpx_event begun = { .at_ms = record->created_ms, .attempt = 1,
+				   .what = hpx_span_of(hpx_move_name(beginning)) };
 	struct hpx_event completed = { .at_ms = record->changed_ms, .attempt = record->attempt,
 				       .what = hpx_span_of(hpx_move_name(HPX_MOVE_COMPLETE)),
 				       .status = record->status };
@@ -42,96 +69,61 @@ static size_t merge(const struct hpx_record *record, const struct hpx_event *eve
 	while (at < count && events[at].at_ms < record->created_ms)
 		out[n++] = events[at++];
 	bool told = at < count && events[at].attempt == 1 &&
-		    has_event(events, at, at + 1, HPX_MOVE_RESERVE);
+		    is_called(&events[at], hpx_move_name(beginning));
 	if (!told)
-		out[n++] = reserved;
+		out[n++] = begun;
 	for (size_t i = at; i < count; i++)
 		out[n++] = events[i];
-	if (record->state == HPX_STATE_COMPLETED &&
-	    !has_event(events, at, count, HPX_MOVE_COMPLETE) &&
-	    !has_event(events, at, count, HPX_MOVE_APPLY))
+	if (record->state == HPX_STATE_COMPLETED && !has_end(events, at, count))
 		out[n++] = completed;
 	return n;
 }
 
-static enum hpx_status read_history(struct hpx_keys *keys, struct shown *shown)
+static enum hpx_status read_history(struct hpx_desk *desk, struct shown *shown)
 {
 	struct hpx_event *events = NULL;
 	size_t count = 0;
-	enum hpx_status status = hpx_store_events(keys->reader, &shown->entry.record.id,
-						  &keys->arena, &events, &count);
+	enum hpx_status status = hpx_store_events(desk->reader, &shown->entry.record.id,
+						  &desk->arena, &events, &count);
 
 	if (status != HPX_OK)
 		return status;
-	shown->history = hpx_arena_zalloc(&keys->arena, count + 2, sizeof(*events));
+	shown->history = hpx_arena_zalloc(&desk->arena, count + 2, sizeof(*events));
 	if (shown->history == NULL)
 		return HPX_NOMEM;
-	shown->count = merge(&shown->entry.record, events, count, shown->history);
+	shown->count = merge(shown, events, count, shown->history);
 	return HPX_OK;
 }
 
-static void print_time(const char *label, int64_t wall_ms)
-{
-	char when[HPX_RFC3339_SIZE];
-
-	hpx_clock_rfc3339(wall_ms, when);
-	printf("%-10s %s\n", label, when);
-}
-
-static void print_member(const char *label, struct hpx_span text)
-{
-	printf("%-10s ", label);
-	hpx_keys_print_text(text, 0);
-	putchar('\n');
-}
-
-static void print_record(const struct hpx_keys *keys, const struct hpx_entry *entry)
+static void print_record(const struct hpx_desk *desk, const struct hpx_entry *entry)
 {
 	const struct hpx_record *record = &entry->record;
 	const struct hpx_description *d = &entry->description;
-	char reference[HPX_REFERENCE_SIZE], age[HPX_KEYS_AGE_SIZE];
+	char reference[HPX_REFERENCE_SIZE], age[HPX_DESK_AGE_SIZE];
 
 	hpx_reference_print(&record->id, &record->first, reference);
-	hpx_keys_age(keys->now_ms - record->changed_ms, age);
+	hpx_desk_age(desk->now_ms - record->changed_ms, age);
 	printf("%-10s %s\n", "operation", reference);
 	printf("%-10s %s, for %s%s\n", "state", hpx_keys_state(entry), age,
 	       entry->readable ? "" : " (its record cannot be read)");
 	fputs("request    ", stdout);
-	hpx_keys_print_text(d->method, 0);
+	hpx_desk_print_text(d->method, 0);
 	putchar(' ');
-	hpx_keys_print_text(d->path, 0);
+	hpx_desk_print_text(d->path, 0);
 	putchar('\n');
-	print_member("route", d->route);
-	print_member("key", d->key);
-	print_member("tenant", d->tenant);
-	print_member("scope", d->scope);
+	hpx_desk_print_member("route", d->route);
+	hpx_desk_print_member("key", d->key);
+	hpx_desk_print_member("tenant", d->tenant);
+	hpx_desk_print_member("scope", d->scope);
 	printf("%-10s %u\n", "attempt", record->attempt);
-	print_time("created", record->created_ms);
+	hpx_desk_print_time("created", record->created_ms);
 	if (record->expires_ms == 0)
 		printf("%-10s never, as long as it is %s\n", "expires", hpx_keys_state(entry));
+	else if (record->state == HPX_STATE_PENDING)
+		hpx_desk_print_time("given up", record->expires_ms);
 	else
-		print_time(record->expires_ms > keys->now_ms ? "expires" : "expired",
-			   record->expires_ms);
-}
-
-void hpx_keys_print_event(const struct hpx_event *event)
-{
-	char when[HPX_RFC3339_SIZE];
-
-	hpx_clock_rfc3339(event->at_ms, when);
-	printf("  %-24s  attempt %u  ", when, event->attempt);
-	hpx_keys_print_text(event->what, 0);
-	if (event->status != 0)
-		printf(" %u", event->status);
-	if (event->actor.len > 0) {
-		fputs(", by ", stdout);
-		hpx_keys_print_text(event->actor, 0);
-	}
-	if (event->reason.len > 0) {
-		fputs(": ", stdout);
-		hpx_keys_print_text(event->reason, 0);
-	}
-	putchar('\n');
+		hpx_desk_print_time(record->expires_ms > desk->now_ms ? "expires" : "expired",
+				    record->expires_ms);
 }
 
 static void print_answer(const struct shown *shown)
@@ -157,127 +149,158 @@ static void print_answer(const struct shown *shown)
 		if (line.len == 0)
 			continue;
 		fputs("  ", stdout);
-		hpx_keys_print_text(line, 0);
+		hpx_desk_print_text(line, 0);
 		putchar('\n');
 	}
 	printf("  (%zu bytes of body; --body writes them)\n", shown->answer->body.len);
 }
 
-static void print_advice(const struct hpx_entry *entry)
+static void print_advice(const struct shown *shown)
 {
+	const struct hpx_record *record = &shown->entry.record;
+	bool async = answering(shown->jobs) != NULL;
 	char reference[HPX_REFERENCE_SIZE];
 
-	if (entry->readable && entry->record.state != HPX_STATE_UNKNOWN)
+	if (!is_unknown(shown))
 		return;
-	hpx_reference_print(&entry->record.id, &entry->record.first, reference);
+	hpx_reference_print(&record->id, &record->first, reference);
 	printf("\nNobody knows whether it happened; retries get 409 until somebody says so. Ask the\n"
-	       "service behind hapax (it was given the reference as Hapax-Operation), then:\n"
+	       "%s (it was given the reference as Hapax-Operation), then:\n"
 	       "  hapax keys resolve %.12s --applied --response FILE --reason TEXT\n"
 	       "  hapax keys resolve %.12s --not-applied --reason TEXT\n",
-	       reference, reference);
+	       async ? "target of its job" : "service behind hapax", reference, reference);
 }
 
-static int print_text(const struct hpx_keys *keys, const struct shown *shown)
+static int print_text(const struct hpx_desk *desk, const struct shown *shown)
 {
-	print_record(keys, &shown->entry);
+	print_record(desk, &shown->entry);
+	if (is_unknown(shown))
+		hpx_keys_print_question(desk, &shown->question);
+	if (shown->jobs != NULL) {
+		puts("\njobs");
+		hpx_jobs_table(desk, shown->jobs);
+	}
 	puts("\nhistory");
 	for (size_t i = 0; i < shown->count; i++)
-		hpx_keys_print_event(&shown->history[i]);
+		hpx_desk_print_event(&shown->history[i]);
 	print_answer(shown);
-	print_advice(&shown->entry);
+	print_advice(shown);
 	return HPX_EXIT_OK;
 }
 
-static void json_event(struct hpx_keys_json *json, const struct hpx_event *event)
+void hpx_desk_json_event(struct hpx_desk_json *json, const struct hpx_event *event)
 {
-	hpx_keys_json_name(json, NULL);
-	hpx_keys_json_open(json, "{");
-	hpx_keys_json_time(json, "at", event->at_ms);
-	hpx_keys_json_number(json, "attempt", event->attempt);
-	hpx_keys_json_text(json, "what", event->what);
-	hpx_keys_json_number(json, "status", event->status);
-	hpx_keys_json_text(json, "actor", event->actor);
-	hpx_keys_json_text(json, "reason", event->reason);
-	hpx_keys_json_close(json, "}");
+	hpx_desk_json_name(json, NULL);
+	hpx_desk_json_open(json, "{");
+	hpx_desk_json_time(json, "at", event->at_ms);
+	hpx_desk_json_number(json, "attempt", event->attempt);
+	hpx_desk_json_text(json, "what", event->what);
+	hpx_desk_json_number(json, "status", event->status);
+	hpx_desk_json_text(json, "actor", event->actor);
+	hpx_desk_json_text(json, "reason", event->reason);
+	hpx_desk_json_close(json, "}");
 }
 
-static void json_answer(struct hpx_keys_json *json, const struct hpx_answer *answer, bool body)
+static void json_jobs(struct hpx_desk_json *json, const struct hpx_job_entry *jobs)
 {
-	hpx_keys_json_name(json, "answer");
-	hpx_keys_json_open(json, "{");
-	hpx_keys_json_number(json, "status", answer->status);
-	hpx_keys_json_bytes(json, "headers", answer->headers);
-	hpx_keys_json_number(json, "body_bytes", answer->body.len);
+	hpx_desk_json_name(json, "jobs");
+	hpx_desk_json_open(json, "[");
+	for (; jobs != NULL; jobs = jobs->next) {
+		hpx_desk_json_name(json, NULL);
+		hpx_desk_json_open(json, "{");
+		hpx_jobs_json(json, jobs);
+		hpx_desk_json_close(json, "}");
+	}
+	hpx_desk_json_close(json, "]");
+}
+
+static void json_answer(struct hpx_desk_json *json, const struct hpx_answer *answer, bool body)
+{
+	hpx_desk_json_name(json, "answer");
+	hpx_desk_json_open(json, "{");
+	hpx_desk_json_number(json, "status", answer->status);
+	hpx_desk_json_bytes(json, "headers", answer->headers);
+	hpx_desk_json_number(json, "body_bytes", answer->body.len);
 	if (body)
-		hpx_keys_json_bytes(json, "body", answer->body);
-	hpx_keys_json_close(json, "}");
+		hpx_desk_json_bytes(json, "body", answer->body);
+	hpx_desk_json_close(json, "}");
 }
 
-static int print_json(const struct hpx_keys *keys, const struct shown *shown)
+static int print_json(const struct hpx_desk *desk, const struct shown *shown)
 {
 	struct hpx_buffer out;
-	struct hpx_keys_json json = { .out = &out };
+	struct hpx_desk_json json = { .out = &out };
 
 	hpx_buffer_init(&out, JSON_MAX);
-	hpx_keys_json_open(&json, "{");
-	hpx_keys_json_entry(&json, &shown->entry, keys->now_ms);
-	hpx_keys_json_name(&json, "history");
-	hpx_keys_json_open(&json, "[");
+	hpx_desk_json_open(&json, "{");
+	hpx_desk_json_entry(&json, &shown->entry, desk->now_ms);
+	if (is_unknown(shown))
+		hpx_keys_json_question(&json, &shown->question);
+	json_jobs(&json, shown->jobs);
+	hpx_desk_json_name(&json, "history");
+	hpx_desk_json_open(&json, "[");
 	for (size_t i = 0; i < shown->count; i++)
-		json_event(&json, &shown->history[i]);
-	hpx_keys_json_close(&json, "]");
+		hpx_desk_json_event(&json, &shown->history[i]);
+	hpx_desk_json_close(&json, "]");
 	if (shown->answer != NULL)
-		json_answer(&json, shown->answer, keys->body != NULL);
-	hpx_keys_json_close(&json, "}\n");
+		json_answer(&json, shown->answer, desk->body != NULL);
+	hpx_desk_json_close(&json, "}\n");
 	int code = json.status == HPX_OK ?
 			   hpx_cli_write(hpx_buffer_span(&out), stdout) :
-			   hpx_keys_complain(keys, HPX_EXIT_FAILED, "it cannot be shown: %s",
+			   hpx_desk_complain(desk, HPX_EXIT_FAILED, "it cannot be shown: %s",
 					     hpx_status_text(json.status));
 	hpx_buffer_done(&out);
 	return code;
 }
 
-/* Byte for byte into a pipe or a file; with escapes on a terminal, which a
- * stored answer must not steer. */
-static int print_body(const struct hpx_keys *keys, const struct hpx_answer *answer)
+/* What is known of an operation besides its record. */
+static enum hpx_status look(struct hpx_desk *desk, struct shown *shown)
 {
-	if (answer == NULL)
-		return hpx_keys_complain(keys, HPX_EXIT_FAILED,
-					 "no body is stored for this operation");
-	if (!isatty(STDOUT_FILENO))
-		return hpx_cli_write(answer->body, stdout);
-	for (size_t i = 0; i < answer->body.len; i++) {
-		unsigned char c = (unsigned char)answer->body.ptr[i];
+	struct hpx_operation_id id = shown->entry.record.id;
+	enum hpx_status status =
+		hpx_store_find(desk->reader, &id, &desk->arena, &shown->entry, &shown->answer);
 
-		if (c == '\n' || c == '\t' || (c >= 0x20 && c < 0x7f))
-			putchar(c);
-		else
-			printf("\\x%02x", c);
+	if (status == HPX_OK)
+		status = hpx_jobs_of(desk, &shown->entry.record, &shown->jobs);
+	if (status == HPX_OK)
+		status = read_history(desk, shown);
+	if (status == HPX_OK && is_unknown(shown)) {
+		const struct hpx_job_entry *job = answering(shown->jobs);
+		struct hpx_span none = { NULL, 0 };
+
+		status = hpx_keys_question(desk, &id, shown->entry.description.route,
+					   job != NULL ? job->job.target : none,
+					   &shown->question);
 	}
-	return HPX_EXIT_OK;
+	return status;
 }
 
-int hpx_keys_show(struct hpx_keys *keys)
+static int print_body(const struct hpx_desk *desk, const struct hpx_answer *answer)
 {
-	struct shown shown = { 0 };
-	int code = hpx_keys_find(keys, &shown.entry);
+	if (answer == NULL)
+		return hpx_desk_complain(desk, HPX_EXIT_FAILED,
+					 "no body is stored for this operation");
+	return hpx_desk_print_body(answer->body);
+}
+
+int hpx_keys_show(struct hpx_desk *desk)
+{
+	struct shown shown = { .answer = NULL };
+	int code = hpx_keys_find(desk, &shown.entry);
 
 	if (code != HPX_EXIT_OK)
 		return code;
-	struct hpx_operation_id id = shown.entry.record.id;
-	enum hpx_status status =
-		hpx_store_find(keys->reader, &id, &keys->arena, &shown.entry, &shown.answer);
-	if (status == HPX_OK)
-		status = read_history(keys, &shown);
+	enum hpx_status status = look(desk, &shown);
 	if (status != HPX_OK)
-		code = hpx_keys_complain(keys, HPX_EXIT_FAILED, "it cannot be read: %s",
+		code = hpx_desk_complain(desk, HPX_EXIT_FAILED, "it cannot be read: %s",
 					 hpx_status_text(status));
-	else if (keys->json != NULL)
-		code = print_json(keys, &shown);
-	else if (keys->body != NULL)
-		code = print_body(keys, shown.answer);
+	else if (desk->json != NULL)
+		code = print_json(desk, &shown);
+	else if (desk->body != NULL)
+		code = print_body(desk, shown.answer);
 	else
-		code = print_text(keys, &shown);
+		code = print_text(desk, &shown);
+	hpx_job_entry_free(shown.jobs);
 	if (shown.answer != NULL)
 		hpx_answer_free(shown.answer);
 	return code;

@@ -10,7 +10,12 @@ static const struct hpx_command commands[] = {
 	  hpx_cli_check },
 	{ "demo", "Shows in a minute what it is for, without and with it.", hpx_cli_demo },
 	{ "keys", "Looks into the store, and settles what is unknown.", hpx_cli_keys },
+	{ "jobs", "Looks at the deliveries owed to others: dead letters, retry, discard.",
+	  hpx_cli_jobs },
 	{ "migrate", "Brings a store's schema up to date.", hpx_cli_migrate },
+	{ "reconcile", "Compares a provider's export with the store, both ways.",
+	  hpx_cli_reconcile },
+	{ "work", "Runs the workers alone, beside gateways on PostgreSQL.", hpx_cli_work },
 	{ "version", "Says which version this is.", hpx_cli_version },
 };
 
@@ -22,7 +27,7 @@ static void print_help(FILE *stream)
 		"Usage: hapax COMMAND [ARGUMENTS]\n\n"
 		"Put hapax in front of an HTTP API, and a retried POST happens once.\n\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		fprintf(stream, "  %-10s%s\n", commands[i].name, commands[i].summary);
+		fprintf(stream, "  %-11s%s\n", commands[i].name, commands[i].summary);
 	fprintf(stream, "\n`hapax COMMAND --help` says more about each.\n");
 }
 

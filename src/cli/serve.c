@@ -6,16 +6,20 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/container.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "cli/cli.h"
+#include "cli/crew.h"
+#include "egress/egress.h"
 #include "gateway/admin.h"
 #include "gateway/gateway.h"
-#include "worker/worker.h"
 
 /* For the committer to write what is queued when the loops have ended. */
 #define LAST_COMMIT_MS 5000
+/* Authorisation subrequests under way at once; the others wait their turn. */
+#define SUBREQUESTS_MAX 256
 
 struct server {
 	const struct hpx_config_flags *flags;
@@ -23,8 +27,9 @@ struct server {
 	struct hpx_store *store;
 	struct hpx_waitlist *waitlist;
 	struct hpx_committer *committer;
+	struct hpx_egress *egress;         /* for the gateway; NULL: it asks nobody */
 	struct hpx_gateway *gateway;
-	struct hpx_worker *worker;
+	struct hpx_crew crew;
 	struct hpx_loop loop;
 	struct hpx_admin *admin;
 	uv_signal_t term, interrupt, hangup;
@@ -42,17 +47,6 @@ static int say(const char *what, const char *problem)
 {
 	fprintf(stderr, "hapax: %s: %s\n", what, problem);
 	return HPX_EXIT_FAILED;
-}
-
-/* The store goes down, or comes back. */
-static void store_changed(void *user, enum hpx_status status, const char *problem)
-{
-	(void)user;
-	if (status == HPX_OK)
-		hpx_log(HPX_LOG_INFO, "store_up", "guarded requests are served again");
-	else
-		hpx_log(HPX_LOG_ERROR, "store_down", "problem=%s reason=\"%s\"",
-			hpx_status_name(status), problem);
 }
 
 /* Every recipe in use is in the store before a record can name it. */
@@ -86,21 +80,10 @@ static enum hpx_status store_recipes(struct server *server, const struct hpx_set
 static int open_store(struct server *server)
 {
 	char problem[HPX_STORE_PROBLEM_SIZE] = "";
-	struct hpx_settings *settings = server->settings;
-	struct hpx_store_options options = {
-		.url = settings->store,
-		.create = settings->store_create,
-		.serve = true,
-		.free_bytes_min = settings->free_bytes_min,
-		.event_retention_ms = settings->event_retention_ms,
-	};
+	const struct hpx_settings *settings = server->settings;
 
-	if (hpx_store_open(&options, &server->store, problem) == HPX_OK) {
-		if (server->store->warning[0] != '\0')
-			hpx_log(HPX_LOG_WARN, "store_warning", "reason=\"%s\"",
-				server->store->warning);
+	if (hpx_crew_open_store(settings, &server->store, problem) == HPX_OK)
 		return HPX_EXIT_OK;
-	}
 	if (!settings->observe)
 		return say("the store cannot be opened", problem);
 	/* Observing fails open: nothing is guarded, so nothing needs a store. */
@@ -112,7 +95,7 @@ static int start_committer(struct server *server)
 {
 	struct hpx_committer_options options = { .store = server->store,
 						 .waitlist = server->waitlist,
-						 .changed = store_changed };
+						 .changed = hpx_crew_store_changed };
 
 	if (server->store == NULL)
 		return HPX_EXIT_OK;
@@ -136,25 +119,13 @@ static void tell_lost(struct server *server)
 			(unsigned long long)lost);
 }
 
-static int start_worker(struct server *server)
+static int start_crew(struct server *server)
 {
-	struct hpx_gateway *gateway = server->gateway;
-	struct hpx_worker_options options = {
-		.store = server->store,
-		.committer = server->committer,
-		.sweep_every_ms = server->settings->sweep_every_ms,
-		.reap_every_ms = server->settings->reap_every_ms,
-		.reap_batch = server->settings->reap_batch,
-		.leases_lost = &gateway->leases_lost,
-		.reaped = &gateway->reaped,
-		.operations = gateway->operations,
-		.oldest_unknown_s = &gateway->oldest_unknown_s,
-	};
-
 	if (server->store == NULL)
 		return HPX_EXIT_OK;
 	tell_lost(server);
-	enum hpx_status status = hpx_worker_start(&options, &server->worker);
+	enum hpx_status status = hpx_crew_start(&server->crew, server->gateway, server->settings,
+						server->settings->work);
 	return status == HPX_OK ? HPX_EXIT_OK :
 				  say("the workers cannot start", hpx_status_text(status));
 }
@@ -203,9 +174,7 @@ static void finish_reload(struct hpx_message *message)
 		return;
 	}
 	hpx_gateway_reload(server->gateway, settings);
-	if (server->worker != NULL)
-		hpx_worker_configure(server->worker, settings->sweep_every_ms,
-				     settings->reap_every_ms, settings->reap_batch);
+	hpx_crew_reload(&server->crew, settings);
 	hpx_settings_unref(server->settings);
 	server->settings = settings;
 	hpx_log(HPX_LOG_INFO, "reloaded", "routes=%zu", settings->route_count);
@@ -268,8 +237,11 @@ static void on_drained(struct hpx_message *message)
 static void *drain(void *user)
 {
 	struct server *server = user;
+	int64_t until_ms = hpx_clock_boot_ms() + server->settings->drain_ms;
 
 	hpx_gateway_drain(server->gateway);
+	int64_t left_ms = until_ms - hpx_clock_boot_ms();
+	hpx_crew_stop(&server->crew, left_ms > 0 ? left_ms : 0);
 	hpx_loop_post(&server->loop, &server->drained);
 	return NULL;
 }
@@ -297,24 +269,14 @@ static void watch_signal(struct server *server, uv_signal_t *handle, int number,
 	HPX_ASSERT(uv_signal_start(handle, callback, number) == 0);
 }
 
-/* "127.0.0.1:8080" with the port that was really bound. */
-static void print_address(const struct hpx_address *address, uint16_t port, char out[320])
-{
-	if (address->is_unix)
-		snprintf(out, 320, "unix:%s", address->path);
-	else
-		snprintf(out, 320, strchr(address->host, ':') ? "[%s]:%u" : "%s:%u", address->host,
-			 port);
-}
-
 /* The one line that says it is ready, whatever the log level. */
 static void announce(struct server *server)
 {
-	char listen[320], admin[320] = "off";
+	char listen[HPX_CREW_ADDRESS_SIZE], admin[HPX_CREW_ADDRESS_SIZE] = "off";
 
-	print_address(&server->settings->listen, hpx_gateway_port(server->gateway), listen);
+	hpx_crew_print_address(&server->settings->listen, hpx_gateway_port(server->gateway), listen);
 	if (server->admin != NULL)
-		print_address(&server->settings->admin, hpx_admin_port(server->admin), admin);
+		hpx_crew_print_address(&server->settings->admin, hpx_admin_port(server->admin), admin);
 	hpx_log_set_level(HPX_LOG_INFO);
 	hpx_log(HPX_LOG_INFO, "ready", "listen=%s admin=%s upstream=%s store=%.*s%s version=%s",
 		listen, admin, server->settings->upstream.text,
@@ -324,13 +286,29 @@ static void announce(struct server *server)
 	hpx_log_set_level(server->settings->log_level);
 }
 
+static int start_egress(struct server *server)
+{
+	struct hpx_egress_options options = { .running_max = SUBREQUESTS_MAX };
+
+	if (server->settings->tenant_from != HPX_TENANT_SUBREQUEST)
+		return HPX_EXIT_OK;
+	enum hpx_status status = hpx_egress_start(&options, &server->egress);
+	return status == HPX_OK ? HPX_EXIT_OK :
+				  say("authorisation subrequests cannot be made",
+				      hpx_status_text(status));
+}
+
 static int start_gateway(struct server *server)
 {
 	char problem[HPX_PROBLEM_SIZE] = "";
 	struct hpx_gateway_options options = { .settings = server->settings,
 					       .store = server->store,
 					       .committer = server->committer,
-					       .waitlist = server->waitlist };
+					       .waitlist = server->waitlist,
+					       .egress = server->egress,
+					       .accepted = hpx_crew_wake,
+					       .accepted_user = &server->crew,
+					       .outbox = &server->crew.meter };
 
 	if (hpx_gateway_new(&options, &server->gateway, problem) != HPX_OK)
 		return say("the gateway cannot start", problem);
@@ -347,9 +325,11 @@ static int run(struct server *server)
 	if (code == HPX_EXIT_OK)
 		code = start_committer(server);
 	if (code == HPX_EXIT_OK)
+		code = start_egress(server);
+	if (code == HPX_EXIT_OK)
 		code = start_gateway(server);
 	if (code == HPX_EXIT_OK)
-		code = start_worker(server);
+		code = start_crew(server);
 	if (code != HPX_EXIT_OK)
 		return code;
 	watch_signal(server, &server->term, SIGTERM, on_terminate);
@@ -367,20 +347,24 @@ static int run(struct server *server)
 	return HPX_EXIT_OK;
 }
 
-/* In the order that lets nobody talk to what is gone: the committer stops
- * first, so that whoever still waits for it is told, and goes last. */
+/* In the order that lets nobody talk to what is gone: nothing more is sent, the
+ * committer stops, so that whoever still waits for it is told, and goes last. */
 static void tear_down(struct server *server)
 {
+	hpx_crew_stop(&server->crew, 0);
 	if (server->committer != NULL)
 		hpx_committer_stop(server->committer, LAST_COMMIT_MS);
 	if (server->reloading) {
 		pthread_join(server->reloader, NULL);
 		hpx_settings_unref(server->next_settings);
 	}
-	hpx_worker_stop(server->worker);
+	hpx_crew_done(&server->crew);
 	if (server->admin != NULL)
 		hpx_admin_stop(server->admin);
+	if (server->egress != NULL)
+		hpx_egress_stop(server->egress, 0);
 	hpx_gateway_free(server->gateway);
+	hpx_egress_free(server->egress);
 	hpx_loop_done(&server->loop);
 	hpx_committer_free(server->committer);
 	if (server->store != NULL)
@@ -413,7 +397,10 @@ int hpx_cli_serve(int argc, char **argv)
 	hpx_log_set_level(server.settings->log_level);
 	server.waitlist = hpx_waitlist_new(server.settings->waiters_per_operation_max,
 					   server.settings->waiters_max);
-	if (server.waitlist == NULL || hpx_loop_init(&server.loop) != HPX_OK) {
+	if (server.waitlist == NULL ||
+	    hpx_crew_init(&server.crew, server.settings) != HPX_OK ||
+	    hpx_loop_init(&server.loop) != HPX_OK) {
+		hpx_crew_done(&server.crew);
 		hpx_waitlist_free(server.waitlist);
 		hpx_settings_unref(server.settings);
 		return say("cannot start", hpx_status_text(HPX_NOMEM));

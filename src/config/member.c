@@ -87,13 +87,46 @@ static bool same_address(const struct hpx_option *option, const void *a, const v
 	return strcmp(left->text, right->text) == 0;
 }
 
+static bool same_string(const struct hpx_option *option, const void *a, const void *b)
+{
+	const char *left;
+	const char *right;
+
+	memcpy(&left, (const char *)a + option->offset, sizeof(left));
+	memcpy(&right, (const char *)b + option->offset, sizeof(right));
+	return left == NULL || right == NULL ? left == right : strcmp(left, right) == 0;
+}
+
+static bool same_signs(const struct hpx_option *option, const void *a, const void *b)
+{
+	const struct hpx_ruling_signs *left =
+		(const void *)((const char *)a + option->offset);
+	const struct hpx_ruling_signs *right =
+		(const void *)((const char *)b + option->offset);
+
+	if (left->status_count != right->status_count ||
+	    left->value_count != right->value_count)
+		return false;
+	for (size_t i = 0; i < left->status_count; i++)
+		if (left->statuses[i] != right->statuses[i])
+			return false;
+	for (size_t i = 0; i < left->value_count; i++)
+		if (!hpx_span_eq(left->values[i], right->values[i]))
+			return false;
+	return true;
+}
+
 bool hpx_value_same(const struct hpx_option *option, const void *a, const void *b)
 {
 	switch (option->kind) {
 	case HPX_OPTION_TEXT:
 	case HPX_OPTION_TOKEN:
+	case HPX_OPTION_NAME:
 	case HPX_OPTION_PATTERN:
 	case HPX_OPTION_STORE:
+	case HPX_OPTION_VARIABLE:
+	case HPX_OPTION_PROBE:
+	case HPX_OPTION_POINTER:
 		return hpx_span_eq(
 			*(const struct hpx_span *)(const void *)((const char *)a +
 								 option->offset),
@@ -102,6 +135,12 @@ bool hpx_value_same(const struct hpx_option *option, const void *a, const void *
 	case HPX_OPTION_ADDRESS:
 	case HPX_OPTION_UPSTREAM:
 		return same_address(option, a, b);
+	case HPX_OPTION_URL:
+	case HPX_OPTION_FILE:
+		return same_string(option, a, b);
+	case HPX_OPTION_SIGNS:
+	case HPX_OPTION_VALUES:
+		return same_signs(option, a, b);
 	case HPX_OPTION_HEADERS:
 	case HPX_OPTION_POINTERS:
 	case HPX_OPTION_NETWORKS:

@@ -10,10 +10,16 @@
 #define HPX_OPTION_KIND_LIST(X)                                               \
 	X(TEXT, "text", false)                                                \
 	X(TOKEN, "name", false)                                               \
+	X(NAME, "name of a target", false)                                    \
 	X(PATTERN, "pattern", false)                                          \
 	X(STORE, "store URL", false)                                          \
 	X(ADDRESS, "address", false)                                          \
 	X(UPSTREAM, "URL", false)                                             \
+	X(URL, "http or https URL", false)       /* a string, not a span */   \
+	X(FILE, "path of a file", false)         /* a string, not a span */   \
+	X(VARIABLE, "name of a variable", false)                              \
+	X(PROBE, "path and query", false)                                     \
+	X(POINTER, "JSON pointer", false)                                     \
 	X(DURATION, "duration", false)                                        \
 	X(SIZE, "size", false)                                                \
 	X(COUNT, "number", false)                                             \
@@ -21,7 +27,9 @@
 	X(CHOICE, "choice", false)                                            \
 	X(HEADERS, "list of header names", true)                              \
 	X(POINTERS, "list of JSON pointers", true)                            \
-	X(NETWORKS, "list of networks", true)
+	X(NETWORKS, "list of networks", true)                                 \
+	X(SIGNS, "list of statuses and words", true)                          \
+	X(VALUES, "list of words", true)
 
 enum hpx_option_kind {
 #define X(name, words, list) HPX_OPTION_##name,
@@ -33,20 +41,23 @@ enum hpx_option_place {
 	HPX_PLACE_GLOBAL,     /* at the top of the file; in struct hpx_settings */
 	HPX_PLACE_POLICY,     /* under `defaults` and in every route; in struct hpx_route */
 	HPX_PLACE_ROUTE,      /* in a route only; in struct hpx_route */
+	HPX_PLACE_TARGET,     /* in one of `targets`; in struct hpx_job_target */
+	HPX_PLACE_WEBHOOK,    /* in one of `webhooks`; in struct hpx_webhook */
 	HPX_PLACE_COMMAND,    /* on the command line only */
 };
 
 /* Values are written as text everywhere, also here: a default goes through
  * the same reader as what stands in a file. */
 struct hpx_option {
-	const char *name;              /* dotted; in routes without "routes[]." */
+	const char *name;              /* dotted; without "routes[]." or "targets.NAME." */
 	enum hpx_option_kind kind;
 	enum hpx_option_place place;
 	bool reloadable;
 	bool off;                      /* `off` is a value too; `other` is the switch */
 	size_t offset;                 /* of the member */
 	size_t width;
-	size_t other;                  /* of a list's count, or of the switch */
+	size_t other;                  /* of a list's count, or of the switch; SIGNS
+					* and VALUES have theirs beside them */
 	const char *standard;          /* the default; NULL: none; "" : the empty list */
 	const char *stripe;            /* under `profile: stripe`, where it is another */
 	const char *example;
@@ -59,15 +70,17 @@ struct hpx_option {
 };
 
 /* Bound on the rows, for arrays with one place per option. */
-#define HPX_OPTION_MAX 96
+#define HPX_OPTION_MAX 192
 
 size_t hpx_option_count(void);
 const struct hpx_option *hpx_option_at(size_t index);
 size_t hpx_option_index(const struct hpx_option *option);
 /* The row for a dotted name as it stands in the file: "limits.head",
- * "defaults.lease", "routes[].lease". NULL: there is none. */
+ * "defaults.lease", "routes[].lease", "targets.mailer.url" (whatever the
+ * target's name). NULL: there is none. */
 const struct hpx_option *hpx_option_find(struct hpx_span path);
-/* Whether options lie below this path: "limits", "routes[].fingerprint". */
+/* Whether options lie below this path: "limits", "routes[].fingerprint",
+ * "targets.mailer". Not "targets" itself, which holds names. */
 bool hpx_option_is_group(struct hpx_span path);
 /* The n-th option that has a flag, in the order of the table; or NULL. */
 const struct hpx_option *hpx_option_flag(size_t n);
@@ -77,7 +90,7 @@ bool hpx_option_kind_is_list(enum hpx_option_kind kind);
 
 /* The option or group nearest to an unknown path, as it is to be written;
  * "" where nothing is near. */
-#define HPX_OPTION_PATH_SIZE 64
+#define HPX_OPTION_PATH_SIZE 128
 void hpx_option_nearest(struct hpx_span path, char out[HPX_OPTION_PATH_SIZE]);
 
 #endif

@@ -1,5 +1,5 @@
 /* Options by the path that they have in the file: "limits.head",
- * "defaults.lease", "routes[].lease". */
+ * "defaults.lease", "routes[].lease", "targets.mailer.url". */
 #include <stdio.h>
 
 #include "config/nearest.h"
@@ -8,97 +8,132 @@
 /* Which rows lie below a prefix of the file. */
 static const struct section {
 	struct hpx_span prefix;
+	bool named; /* one more word stands behind the prefix: a thing's own name */
 	bool places[HPX_PLACE_COMMAND + 1];
 } sections[] = {
-	{ HPX_SPAN_INIT("defaults."), { [HPX_PLACE_POLICY] = true } },
+	{ HPX_SPAN_INIT("defaults."), false, { [HPX_PLACE_POLICY] = true } },
 	{ HPX_SPAN_INIT("routes[]."),
+	  false,
 	  { [HPX_PLACE_POLICY] = true, [HPX_PLACE_ROUTE] = true } },
-	{ HPX_SPAN_INIT(""), { [HPX_PLACE_GLOBAL] = true } },
+	{ HPX_SPAN_INIT("targets."), true, { [HPX_PLACE_TARGET] = true } },
+	{ HPX_SPAN_INIT("webhooks."), true, { [HPX_PLACE_WEBHOOK] = true } },
+	{ HPX_SPAN_INIT(""), false, { [HPX_PLACE_GLOBAL] = true } },
 };
 
 #define SECTION_COUNT (sizeof(sections) / sizeof(sections[0]))
 
-/* The section that a path lies in; the last one has no prefix. */
-static const struct section *section_of(struct hpx_span path)
+/* A path, taken apart. */
+struct parts {
+	const struct section *section;
+	struct hpx_span prefix; /* all that stands before the option's own name */
+	struct hpx_span name;
+};
+
+/* The last section has no prefix, so every path lies in one. */
+static struct parts split(struct hpx_span path)
 {
 	size_t i = 0;
 
 	while (i + 1 < SECTION_COUNT && !hpx_span_starts(path, sections[i].prefix))
 		i++;
-	return &sections[i];
+	size_t len = sections[i].prefix.len;
+	if (sections[i].named) {
+		len += hpx_span_index(hpx_span_skip(path, len), '.');
+		len += len < path.len;
+	}
+	return (struct parts){ &sections[i], hpx_span_first(path, len),
+			       hpx_span_skip(path, len) };
 }
 
 const struct hpx_option *hpx_option_find(struct hpx_span path)
 {
-	const struct section *section = section_of(path);
-	struct hpx_span name = hpx_span_skip(path, section->prefix.len);
+	struct parts parts = split(path);
 
 	for (size_t i = 0; i < hpx_option_count(); i++) {
 		const struct hpx_option *option = hpx_option_at(i);
-		if (section->places[option->place] &&
-		    hpx_span_eq(name, hpx_span_of(option->name)))
+		if (parts.section->places[option->place] &&
+		    hpx_span_eq(parts.name, hpx_span_of(option->name)))
 			return option;
 	}
 	return NULL;
 }
 
-/* "limits" of "limits.head"; empty where the name has no dot. */
-static struct hpx_span group_of(const struct hpx_option *option)
+/* Whether the option lies below the group: "limits.head" below "limits". */
+static bool lies_below(const struct hpx_option *option, struct hpx_span group)
 {
 	struct hpx_span name = hpx_span_of(option->name);
-	size_t dot = hpx_span_index(name, '.');
 
-	return dot < name.len ? hpx_span_first(name, dot) : hpx_span_first(name, 0);
+	return hpx_span_starts(name, group) && name.len > group.len &&
+	       name.ptr[group.len] == '.';
 }
 
 bool hpx_option_is_group(struct hpx_span path)
 {
-	const struct section *section = section_of(path);
-	struct hpx_span name = hpx_span_skip(path, section->prefix.len);
+	struct parts parts = split(path);
 
 	if (hpx_span_eq(path, HPX_SPAN("defaults")) ||
 	    hpx_span_eq(path, HPX_SPAN("routes[]")))
 		return true;
-	for (size_t i = 0; i < hpx_option_count() && name.len > 0; i++) {
+	if (parts.name.len == 0)
+		return parts.section->named && parts.prefix.len > parts.section->prefix.len;
+	for (size_t i = 0; i < hpx_option_count(); i++) {
 		const struct hpx_option *option = hpx_option_at(i);
-		if (section->places[option->place] && hpx_span_eq(name, group_of(option)))
+		if (parts.section->places[option->place] && lies_below(option, parts.name))
 			return true;
 	}
 	return false;
+}
+
+/* An option's name, and each of the groups that it lies in. */
+static void try_option(const struct hpx_option *option, struct hpx_span name,
+		       struct hpx_nearest *nearest)
+{
+	struct hpx_span whole = hpx_span_of(option->name);
+
+	hpx_nearest_try(nearest, name, whole);
+	for (size_t i = 0; i < whole.len; i++)
+		if (whole.ptr[i] == '.')
+			hpx_nearest_try(nearest, name, hpx_span_first(whole, i));
 }
 
 /* Nearest among the names of one section: whole names, and groups. */
 static void try_section(const struct section *section, struct hpx_span name,
 			struct hpx_nearest *nearest)
 {
-	for (size_t i = 0; i < hpx_option_count(); i++) {
-		const struct hpx_option *option = hpx_option_at(i);
-		if (!section->places[option->place])
-			continue;
-		hpx_nearest_try(nearest, name, hpx_span_of(option->name));
-		hpx_nearest_try(nearest, name, group_of(option));
-	}
-	if (section->prefix.len == 0) {
-		hpx_nearest_try(nearest, name, HPX_SPAN("defaults"));
-		hpx_nearest_try(nearest, name, HPX_SPAN("routes"));
-	}
+	static const struct hpx_span others[] = {
+		HPX_SPAN_INIT("defaults"),
+		HPX_SPAN_INIT("routes"),
+		HPX_SPAN_INIT("targets"),
+		HPX_SPAN_INIT("webhooks"),
+	};
+
+	for (size_t i = 0; i < hpx_option_count(); i++)
+		if (section->places[hpx_option_at(i)->place])
+			try_option(hpx_option_at(i), name, nearest);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (section->prefix.len == 0)
+			hpx_nearest_try(nearest, name, others[i]);
+}
+
+static struct hpx_span leaf_of(struct hpx_span path)
+{
+	size_t last = path.len;
+
+	while (last > 0 && path.ptr[last - 1] != '.')
+		last--;
+	return hpx_span_skip(path, last);
 }
 
 /* An option of exactly this name that lies elsewhere: `lease` at the top is
  * defaults.lease, `head` is limits.head. */
 static const struct hpx_option *find_elsewhere(struct hpx_span path)
 {
-	size_t last = path.len;
+	struct hpx_span leaf = leaf_of(path);
 
-	while (last > 0 && path.ptr[last - 1] != '.')
-		last--;
-	struct hpx_span leaf = hpx_span_skip(path, last);
 	for (size_t i = 0; i < hpx_option_count() && leaf.len > 0; i++) {
 		const struct hpx_option *option = hpx_option_at(i);
-		size_t group = group_of(option).len;
-		struct hpx_span name = hpx_span_of(option->name);
-		if (option->place <= HPX_PLACE_ROUTE &&
-		    hpx_span_eq(leaf, hpx_span_skip(name, group > 0 ? group + 1 : 0)))
+		if (option->place != HPX_PLACE_COMMAND &&
+		    hpx_span_eq(leaf, leaf_of(hpx_span_of(option->name))))
 			return option;
 	}
 	return NULL;
@@ -110,15 +145,17 @@ void hpx_option_nearest(struct hpx_span path, char out[HPX_OPTION_PATH_SIZE])
 		[HPX_PLACE_GLOBAL] = "",
 		[HPX_PLACE_POLICY] = "defaults.",
 		[HPX_PLACE_ROUTE] = "routes[].",
+		[HPX_PLACE_TARGET] = "targets.NAME.",
+		[HPX_PLACE_WEBHOOK] = "webhooks.NAME.",
 	};
-	const struct section *section = section_of(path);
+	struct parts parts = split(path);
 	struct hpx_nearest nearest = { 0 };
 
 	out[0] = '\0';
-	try_section(section, hpx_span_skip(path, section->prefix.len), &nearest);
+	try_section(parts.section, parts.name, &nearest);
 	if (nearest.word.ptr != NULL) {
-		snprintf(out, HPX_OPTION_PATH_SIZE, "%.*s%.*s",
-			 HPX_SPAN_ARG(section->prefix), HPX_SPAN_ARG(nearest.word));
+		snprintf(out, HPX_OPTION_PATH_SIZE, "%.*s%.*s", HPX_SPAN_ARG(parts.prefix),
+			 HPX_SPAN_ARG(nearest.word));
 		return;
 	}
 	const struct hpx_option *option = find_elsewhere(path);

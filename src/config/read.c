@@ -7,9 +7,10 @@
 #include "config/reading.h"
 #include "config/value.h"
 
-/* The member of the root with this name; 0: there is none. */
-static size_t find_member(const struct hpx_yaml *tree, struct hpx_span name)
+size_t hpx_reading_member(const struct hpx_reading *reading, struct hpx_span name)
 {
+	const struct hpx_yaml *tree = &reading->tree;
+
 	for (size_t i = 1; i < tree->count; i = tree->nodes[i].end)
 		if (hpx_span_eq(tree->nodes[i].name, name))
 			return i;
@@ -18,11 +19,27 @@ static size_t find_member(const struct hpx_yaml *tree, struct hpx_span name)
 
 /* The profile decides the defaults, so it is looked at before anything else.
  * Whether its value is right is said later, in its turn. */
-static bool is_stripe(const struct hpx_yaml *tree)
+static bool is_stripe(const struct hpx_reading *reading)
 {
-	size_t index = find_member(tree, HPX_SPAN("profile"));
+	size_t index = hpx_reading_member(reading, HPX_SPAN("profile"));
 
-	return index > 0 && hpx_span_eq(tree->nodes[index].text, HPX_SPAN("stripe"));
+	return index > 0 &&
+	       hpx_span_eq(reading->tree.nodes[index].text, HPX_SPAN("stripe"));
+}
+
+/* Where the defaults of a place go. */
+static void *standard_of(struct hpx_reading *reading, enum hpx_option_place place)
+{
+	switch (place) {
+	case HPX_PLACE_GLOBAL:
+		return reading->settings;
+	case HPX_PLACE_TARGET:
+		return &reading->standard_target;
+	case HPX_PLACE_WEBHOOK:
+		return &reading->standard_webhook;
+	default:
+		return &reading->settings->fallback;
+	}
 }
 
 static enum hpx_status put_defaults(struct hpx_reading *reading, bool stripe)
@@ -32,14 +49,13 @@ static enum hpx_status put_defaults(struct hpx_reading *reading, bool stripe)
 
 	for (size_t i = 0; i < hpx_option_count(); i++) {
 		const struct hpx_option *option = hpx_option_at(i);
-		bool global = option->place == HPX_PLACE_GLOBAL;
 		struct hpx_span text = hpx_span_of(
 			stripe && option->stripe ? option->stripe : option->standard);
 		if (text.ptr == NULL)
 			continue;
 		enum hpx_status status = hpx_value_read(
 			option, &text, text.len > 0, &settings->arena,
-			global ? (void *)settings : (void *)&settings->fallback, problem);
+			standard_of(reading, option->place), problem);
 		HPX_ASSERT(status != HPX_INVALID);
 		if (status != HPX_OK)
 			return status;
@@ -109,8 +125,9 @@ static enum hpx_status take_route(struct hpx_reading *reading, size_t index)
 	return HPX_OK;
 }
 
-static size_t count_children(const struct hpx_yaml *tree, size_t index)
+size_t hpx_reading_children(const struct hpx_reading *reading, size_t index)
 {
+	const struct hpx_yaml *tree = &reading->tree;
 	size_t count = 0;
 
 	for (size_t i = index + 1; i < tree->nodes[index].end; i = tree->nodes[i].end)
@@ -121,7 +138,7 @@ static size_t count_children(const struct hpx_yaml *tree, size_t index)
 static enum hpx_status take_routes(struct hpx_reading *reading, size_t index)
 {
 	const struct hpx_yaml_node *node = &reading->tree.nodes[index];
-	size_t count = count_children(&reading->tree, index);
+	size_t count = hpx_reading_children(reading, index);
 	struct hpx_settings *settings = reading->settings;
 	enum hpx_status status = HPX_OK;
 
@@ -174,8 +191,8 @@ static enum hpx_status take_file(struct hpx_reading *reading)
 enum hpx_status hpx_reading_values(struct hpx_reading *reading,
 				   const struct hpx_config_flags *flags)
 {
-	enum hpx_status status = put_defaults(reading, is_stripe(&reading->tree));
-	size_t routes = find_member(&reading->tree, HPX_SPAN("routes"));
+	enum hpx_status status = put_defaults(reading, is_stripe(reading));
+	size_t routes = hpx_reading_member(reading, HPX_SPAN("routes"));
 
 	if (status == HPX_OK)
 		status = take_file(reading);
@@ -183,5 +200,7 @@ enum hpx_status hpx_reading_values(struct hpx_reading *reading,
 		status = take_flags(reading, flags);
 	if (status == HPX_OK && routes > 0)
 		status = take_routes(reading, routes);
+	if (status == HPX_OK)
+		status = hpx_reading_named(reading);
 	return status;
 }

@@ -1,9 +1,12 @@
 /* A configuration while it is being read: the settings so far, what was given
  * where, and the remarks. Passed from step to step:
  *
- *   values   read.c    defaults, then every option that is given (walk.c)
+ *   values   read.c    defaults, then every option that is given (walk.c;
+ *                      named.c: targets and webhooks)
  *   routes   build.c   patterns, recipes, names that follow from others
- *   rules    rule.c    what does not go together (rule_route.c: on a route)
+ *                      (build_outside.c: secrets, and what routes send to)
+ *   rules    rule.c    what does not go together (rule_*.c: on routes, and
+ *                      about services outside)
  */
 #ifndef HPX_CONFIG_READING_H
 #define HPX_CONFIG_READING_H
@@ -16,11 +19,19 @@ struct hpx_given {
 	bool given;
 	unsigned line;
 	unsigned column;
+	bool wrong; /* and its value was refused: the default is there instead */
 };
 
 /* One place per row of the table. */
 struct hpx_given_set {
 	struct hpx_given at[HPX_OPTION_MAX];
+};
+
+/* One of `targets` or `webhooks`. */
+struct hpx_named {
+	struct hpx_given_set set;
+	unsigned line;
+	unsigned column;
 };
 
 struct hpx_reading {
@@ -31,6 +42,14 @@ struct hpx_reading {
 	struct hpx_given_set global;
 	struct hpx_given_set defaults;
 	struct hpx_given_set *routes; /* as the routes stand in the file */
+	/* What each target and webhook begins as. */
+	struct hpx_job_target standard_target;
+	struct hpx_webhook standard_webhook;
+	/* The same as in the settings, while they can be changed. */
+	struct hpx_job_target *targets;
+	struct hpx_named *target_places;
+	struct hpx_webhook *webhooks;
+	struct hpx_named *webhook_places;
 };
 
 /* Fails for memory only; mistakes go into the report. */
@@ -38,13 +57,25 @@ enum hpx_status hpx_reading_values(struct hpx_reading *reading,
 				   const struct hpx_config_flags *flags);
 enum hpx_status hpx_reading_build(struct hpx_reading *reading);
 void hpx_reading_rules(struct hpx_reading *reading);
+
+/* Parts of these. */
+enum hpx_status hpx_reading_named(struct hpx_reading *reading);
+enum hpx_status hpx_reading_build_outside(struct hpx_reading *reading);
 void hpx_reading_route_rules(struct hpx_reading *reading);
+void hpx_reading_async_rules(struct hpx_reading *reading);
+void hpx_reading_outside_rules(struct hpx_reading *reading);
 
 /* All options in the mapping at `index`, whose path is `prefix`; not the
- * routes. Those of a policy go into `route` and are marked in `given`. */
+ * routes, targets and webhooks. Those that do not lie in the settings go into
+ * `base` (a route, a target, a webhook) and are marked in `given`. */
 enum hpx_status hpx_reading_walk(struct hpx_reading *reading, size_t index,
-				 struct hpx_span prefix, struct hpx_route *route,
+				 struct hpx_span prefix, void *base,
 				 struct hpx_given_set *given);
+
+/* The member of the file's root with this name; 0: there is none. */
+size_t hpx_reading_member(const struct hpx_reading *reading, struct hpx_span name);
+/* How many elements or members the node at `index` has. */
+size_t hpx_reading_children(const struct hpx_reading *reading, size_t index);
 
 /* Where the option of this path was given. A path in a route
  * ("routes[].lease") is looked up in that route's set. */

@@ -116,6 +116,9 @@ static const char introduction[] =
 	"  one segment, a final `*` the rest. Of several patterns that match, the one with\n"
 	"  the more specific path wins, segment by segment (text before `{x}` before `*`),\n"
 	"  then one with a host, then one with a method.\n"
+	"- A **JSON pointer** (RFC 6901) is the way to a value in a JSON body:\n"
+	"  `/data/object/id`, with `~1` for `/` and `~0` for `~` in a name.\n"
+	"- A relative **path of a file** counts from the directory that hapax is started in.\n"
 	"- **Reloadable** options change on `SIGHUP`. Where another one changed, the reload\n"
 	"  is refused, with the names of what changed, and hapax goes on as it was.\n"
 	"- Anchors, aliases, tags, unknown options and options given twice are mistakes.\n"
@@ -139,18 +142,68 @@ static const char routes[] =
 	"```\n"
 	"\n";
 
+static const char targets[] =
+	"## Targets\n"
+	"\n"
+	"Services outside that jobs are sent to, under `targets`, each with a name of its own\n"
+	"(1 to 63 of `a-z`, `0-9`, `_` and `-`) that routes and jobs give. At most 64. They need\n"
+	"a store that outlives hapax: `sqlite:` or `postgres:`.\n"
+	"\n"
+	"```yaml\n"
+	"tenant: {from: subrequest, url: \"http://127.0.0.1:9001/verify\", header: X-Tenant}\n"
+	"routes:\n"
+	"  - match: POST /emails\n"
+	"    deliver: async\n"
+	"    target: mailer\n"
+	"targets:\n"
+	"  mailer:\n"
+	"    url: https://mail.example/api\n"
+	"    credentials: {file: /etc/hapax/mailer.credential}\n"
+	"    honours_keys: 24h\n"
+	"    provider_id: /id\n"
+	"```\n"
+	"\n";
+
+static const char webhooks[] =
+	"## Webhooks\n"
+	"\n"
+	"Who may tell what became of something, under `webhooks`, each with a name of its own:\n"
+	"`POST /.hapax/webhooks/NAME`. They need `own_paths` and a store that outlives hapax.\n"
+	"\n"
+	"```yaml\n"
+	"webhooks:\n"
+	"  bank:\n"
+	"    scheme: stripe\n"
+	"    secret_file: /etc/hapax/bank.secret\n"
+	"    operation: /data/metadata/operation\n"
+	"    verdict: /data/status\n"
+	"    applied: [succeeded]\n"
+	"    declined: [failed]\n"
+	"    not_applied: [not_found]\n"
+	"    settle_after: 2m\n"
+	"```\n"
+	"\n";
+
+/* What stands before the options of a place, in the order of the page. */
+static const struct {
+	const char *text;
+	enum hpx_option_place place;
+} sections[] = {
+	{ introduction, HPX_PLACE_GLOBAL }, { routes, HPX_PLACE_ROUTE },
+	{ "", HPX_PLACE_POLICY },	    { targets, HPX_PLACE_TARGET },
+	{ webhooks, HPX_PLACE_WEBHOOK },
+};
+
 enum hpx_status hpx_config_print_reference(struct hpx_buffer *out)
 {
-	enum hpx_status status = hpx_buffer_text(out, introduction);
+	enum hpx_status status = HPX_OK;
 
-	if (status == HPX_OK)
-		status = print_place(HPX_PLACE_GLOBAL, out);
-	if (status == HPX_OK)
-		status = hpx_buffer_text(out, routes);
-	if (status == HPX_OK)
-		status = print_place(HPX_PLACE_ROUTE, out);
-	if (status == HPX_OK)
-		status = print_place(HPX_PLACE_POLICY, out);
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+		if (status == HPX_OK)
+			status = hpx_buffer_text(out, sections[i].text);
+		if (status == HPX_OK)
+			status = print_place(sections[i].place, out);
+	}
 	if (status == HPX_OK)
 		out->len--;   /* no empty line at the end */
 	return status;

@@ -1,6 +1,6 @@
 /* What does not go together, or is probably not meant: looked at when every
  * value is in its place. */
-#include "config/reading.h"
+#include "config/rule.h"
 #include "http/field.h"
 
 /* A remark about the option of this path, where it was given. */
@@ -69,6 +69,31 @@ static void check_store(struct hpx_reading *reading)
 		     "again");
 }
 
+static void check_subrequest(struct hpx_reading *reading)
+{
+	static const char *const names[] = { "tenant.url",     "tenant.header",
+					     "tenant.cache",   "tenant.ca_file",
+					     "tenant.timeout", "tenant.connect_timeout" };
+	bool used = reading->settings->tenant_from == HPX_TENANT_SUBREQUEST;
+
+	if (used && !is_given(reading, "tenant.url"))
+		mistake(reading, "tenant.from",
+			"is subrequest, but no service is named; add e.g. tenant.url: "
+			"http://127.0.0.1:9001/verify");
+	if (used && !is_given(reading, "tenant.header"))
+		mistake(reading, "tenant.from",
+			"is subrequest, but nothing says which header of its answer names the "
+			"tenant; add e.g. tenant.header: X-Tenant");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!used && is_given(reading, names[i]))
+			warn(reading, names[i],
+			     "has no effect unless tenant.from is subrequest");
+	if (used && is_given(reading, "tenant.required"))
+		warn(reading, "tenant.required",
+		     "has no effect where tenant.from is subrequest: whoever it does not name "
+		     "is refused");
+}
+
 static void check_tenant(struct hpx_reading *reading)
 {
 	const struct hpx_settings *settings = reading->settings;
@@ -88,6 +113,7 @@ static void check_tenant(struct hpx_reading *reading)
 	if (settings->tenant_from == HPX_TENANT_ANONYMOUS && settings->tenant_required)
 		mistake(reading, "tenant.required",
 			"cannot be true where tenant.from is anonymous; leave one out");
+	check_subrequest(reading);
 	if (settings->tenant_from == HPX_TENANT_HEADER &&
 	    settings->trusted_peer_count == 0 && !settings->listen.is_unix)
 		mistake(reading, "tenant.from",
@@ -95,23 +121,32 @@ static void check_tenant(struct hpx_reading *reading)
 			"trusted_peers, or listen on a unix socket (listen: unix:PATH)");
 }
 
-/* Headers that mean something else already. */
-static void check_key_header(struct hpx_reading *reading)
+bool hpx_rule_is_framing(struct hpx_span name)
 {
 	static const struct hpx_span taken[] = {
-		HPX_SPAN_INIT("host"),	  HPX_SPAN_INIT("authorization"),
-		HPX_SPAN_INIT("cookie"),  HPX_SPAN_INIT("connection"),
-		HPX_SPAN_INIT("expect"),  HPX_SPAN_INIT("transfer-encoding"),
-		HPX_SPAN_INIT("upgrade"), HPX_SPAN_INIT("te"),
-		HPX_SPAN_INIT("trailer"), HPX_SPAN_INIT("keep-alive"),
+		HPX_SPAN_INIT("host"),		    HPX_SPAN_INIT("connection"),
+		HPX_SPAN_INIT("expect"),	    HPX_SPAN_INIT("upgrade"),
+		HPX_SPAN_INIT("transfer-encoding"), HPX_SPAN_INIT("te"),
+		HPX_SPAN_INIT("trailer"),	    HPX_SPAN_INIT("keep-alive"),
 		HPX_SPAN_INIT("via"),
 	};
-	struct hpx_span name = reading->settings->key_header;
-	bool bad = hpx_field_is_ours(name) || hpx_span_istarts(name, HPX_SPAN("content-"));
 
 	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
-		bad = bad || hpx_span_ieq(name, taken[i]);
-	if (bad)
+		if (hpx_span_ieq(name, taken[i]))
+			return true;
+	return hpx_field_is_ours(name) || hpx_span_istarts(name, HPX_SPAN("content-"));
+}
+
+bool hpx_rule_is_key_header(struct hpx_span name)
+{
+	return !hpx_rule_is_framing(name) &&
+	       !hpx_span_ieq(name, HPX_SPAN("authorization")) &&
+	       !hpx_span_ieq(name, HPX_SPAN("cookie"));
+}
+
+static void check_key_header(struct hpx_reading *reading)
+{
+	if (!hpx_rule_is_key_header(reading->settings->key_header))
 		mistake(reading, "key_header",
 			"names a header that means something else; e.g. Idempotency-Key");
 }
@@ -159,6 +194,8 @@ void hpx_reading_rules(struct hpx_reading *reading)
 	check_key_header(reading);
 	check_limits(reading);
 	hpx_reading_route_rules(reading);
+	hpx_reading_async_rules(reading);
+	hpx_reading_outside_rules(reading);
 	/* Beside mistakes, what is only good to know is noise. */
 	if (reading->report->mistakes == 0)
 		check_store(reading);

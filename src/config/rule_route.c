@@ -48,6 +48,7 @@ static void check_server_error(struct hpx_reading *reading, size_t n)
 		hpx_reading_given(reading, "routes[].match", &reading->routes[n]);
 
 	if (route->policy.key == HPX_KEY_IGNORE || !is_costly(route) ||
+	    route->policy.deliver == HPX_DELIVER_ASYNC ||
 	    settings->profile == HPX_PROFILE_STRIPE ||
 	    hpx_reading_given(reading, "routes[].server_error", &reading->routes[n])
 		    ->given ||
@@ -85,7 +86,9 @@ static void check_wait(struct hpx_reading *reading, const char *path,
 {
 	const struct hpx_given *given = hpx_reading_given(reading, path, set);
 
-	if (given->given && route->policy.concurrent != HPX_CONCURRENT_WAIT)
+	/* What is delivered later can be waited for too, by Prefer: wait. */
+	if (given->given && route->policy.concurrent != HPX_CONCURRENT_WAIT &&
+	    route->policy.deliver != HPX_DELIVER_ASYNC)
 		hpx_config_remark(reading->report, HPX_CONFIG_WARNING, given->line,
 				  given->column, hpx_span_of(path),
 				  "has no effect unless concurrent is wait");
@@ -144,7 +147,8 @@ void hpx_reading_route_rules(struct hpx_reading *reading)
 
 	for (size_t n = 0; n < settings->route_count; n++) {
 		const struct hpx_route *route = &settings->routes[n];
-		waits = waits || route->policy.concurrent == HPX_CONCURRENT_WAIT;
+		waits = waits || route->policy.concurrent == HPX_CONCURRENT_WAIT ||
+			route->policy.deliver == HPX_DELIVER_ASYNC;
 		if (route->policy.key == HPX_KEY_IGNORE)
 			check_ignored(reading, n);
 		else

@@ -62,31 +62,85 @@ static enum hpx_status print_option(const struct hpx_option *option, struct hpx_
 	return status == HPX_OK ? print_value(option, name, indent, out) : status;
 }
 
+/* How many of its groups an option shares with the one before it. */
+static size_t shared_groups(const char *name, const char *before)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; name[i] != '\0' && name[i] == before[i]; i++)
+		count += name[i] == '.';
+	return count;
+}
+
+/* The names of the groups that an option opens, each deeper than the last.
+ * What is left of `*name` is the option's own; `*indent` is how deep that is.
+ * `mark` stands before each. */
+static enum hpx_status print_groups(const char *before, const char *mark,
+				    struct hpx_span *name, int *indent,
+				    struct hpx_buffer *out)
+{
+	size_t shared = shared_groups(name->ptr, before);
+	enum hpx_status status = HPX_OK;
+	size_t dot;
+
+	while ((dot = hpx_span_index(*name, '.')) < name->len && status == HPX_OK) {
+		if (shared > 0)
+			shared--;
+		else
+			status = hpx_buffer_printf(out, "%s%*s%.*s:\n", mark, *indent, "",
+						   (int)dot, name->ptr);
+		*name = hpx_span_skip(*name, dot + 1);
+		*indent += 2;
+	}
+	return status;
+}
+
 /* All options of one place; those of a group below its name. */
 static enum hpx_status print_place(enum hpx_option_place place, int indent,
 				   struct hpx_buffer *out)
 {
-	struct hpx_span group = HPX_SPAN("");
+	const char *before = "";
 	enum hpx_status status = HPX_OK;
 
 	for (size_t i = 0; i < hpx_option_count() && status == HPX_OK; i++) {
 		const struct hpx_option *option = hpx_option_at(i);
 		struct hpx_span name = hpx_span_of(option->name);
-		size_t dot = hpx_span_index(name, '.');
+		int depth = indent;
 		if (option->place != place)
 			continue;
 		status = hpx_buffer_byte(out, '\n');
-		bool nested = dot < name.len;
-		if (nested && !hpx_span_eq(group, hpx_span_first(name, dot))) {
-			group = hpx_span_first(name, dot);
-			if (status == HPX_OK)
-				status = hpx_buffer_printf(out, "%*s%.*s:\n", indent, "",
-							   HPX_SPAN_ARG(group));
-		}
 		if (status == HPX_OK)
-			status = print_option(option,
-					      nested ? hpx_span_skip(name, dot + 1) : name,
-					      nested ? indent + 2 : indent, out);
+			status = print_groups(before, "", &name, &depth, out);
+		if (status == HPX_OK)
+			status = print_option(option, name, depth, out);
+		before = option->name;
+	}
+	return status;
+}
+
+/* A thing with a name of its own: nothing of it has a meaning before somebody
+ * names one, so all of it is text. */
+static enum hpx_status print_thing(enum hpx_option_place place, const char *title,
+				   struct hpx_buffer *out)
+{
+	static const char mark[] = "  # ";
+	const char *before = "";
+	enum hpx_status status = hpx_buffer_text(out, title);
+
+	for (size_t i = 0; i < hpx_option_count() && status == HPX_OK; i++) {
+		const struct hpx_option *option = hpx_option_at(i);
+		struct hpx_span name = hpx_span_of(option->name);
+		bool standard = option->standard != NULL && option->standard[0] != '\0';
+		int depth = 2;
+		if (option->place != place)
+			continue;
+		status = print_groups(before, mark, &name, &depth, out);
+		if (status == HPX_OK)
+			status = hpx_buffer_printf(out, "%s%*s%.*s: %s\n", mark, depth, "",
+						   HPX_SPAN_ARG(name),
+						   standard ? option->standard
+							    : option->example);
+		before = option->name;
 	}
 	return status;
 }
@@ -109,7 +163,24 @@ static const char routes[] =
 	"  #   fingerprint: {ignore: [/metadata/sent_at], headers: [X-Currency]}\n"
 	"  # - match: PUT api.example.com/files/{name}\n"
 	"  # - match: POST /search/*\n"
-	"  #   key: ignore\n";
+	"  #   key: ignore\n"
+	"  # - match: POST /emails\n"
+	"  #   deliver: async\n"
+	"  #   target: mailer\n";
+
+static const char targets[] =
+	"\n"
+	"# Services outside that jobs are sent to, each under a name of its own, which\n"
+	"# routes and jobs give. All but url has a default or may be left out, and of\n"
+	"# file and env one is enough; docs/reference/options.md explains each.\n"
+	"targets:\n"
+	"  # mailer:\n";
+
+static const char webhooks[] =
+	"\n"
+	"# Who may tell what became of something: POST /.hapax/webhooks/NAME.\n"
+	"webhooks:\n"
+	"  # bank:\n";
 
 enum hpx_status hpx_config_print_sample(struct hpx_buffer *out)
 {
@@ -124,5 +195,9 @@ enum hpx_status hpx_config_print_sample(struct hpx_buffer *out)
 		status = print_place(HPX_PLACE_POLICY, 2, out);
 	if (status == HPX_OK)
 		status = hpx_buffer_text(out, routes);
+	if (status == HPX_OK)
+		status = print_thing(HPX_PLACE_TARGET, targets, out);
+	if (status == HPX_OK)
+		status = print_thing(HPX_PLACE_WEBHOOK, webhooks, out);
 	return status;
 }

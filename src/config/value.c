@@ -1,5 +1,5 @@
 /* Reading one value, by the kind of its option: numbers, choices, addresses,
- * names. Lists are in value_list.c. Messages say what was given and what
+ * names. Lists are in value_list.c, services in value_outside.c. Messages say what was given and what
  * would be right. */
 #include "config/value.h"
 
@@ -10,6 +10,7 @@
 #include "config/member.h"
 #include "config/nearest.h"
 #include "config/value_list.h"
+#include "config/value_outside.h"
 #include "http/field.h"
 #include "net/address.h"
 
@@ -247,7 +248,11 @@ static enum hpx_status (*const readers[])(const struct hpx_option *option,
 	[HPX_OPTION_ADDRESS] = read_address,   [HPX_OPTION_UPSTREAM] = read_address,
 	[HPX_OPTION_DURATION] = read_duration, [HPX_OPTION_SIZE] = read_size,
 	[HPX_OPTION_COUNT] = read_count,       [HPX_OPTION_BOOL] = read_bool,
-	[HPX_OPTION_CHOICE] = read_choice,
+	[HPX_OPTION_CHOICE] = read_choice,     [HPX_OPTION_NAME] = hpx_value_read_name,
+	[HPX_OPTION_URL] = hpx_value_read_url, [HPX_OPTION_FILE] = hpx_value_read_file,
+	[HPX_OPTION_VARIABLE] = hpx_value_read_variable,
+	[HPX_OPTION_PROBE] = hpx_value_read_probe,
+	[HPX_OPTION_POINTER] = hpx_value_read_pointer,
 };
 
 /* No value of ours has control characters; in an address or a name they

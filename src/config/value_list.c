@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "config/member.h"
+#include "config/value_outside.h"
 #include "gateway/settings.h"
 #include "http/field.h"
 
@@ -29,17 +30,22 @@ static enum hpx_status check_header(struct hpx_span *item, struct hpx_arena *are
 	return HPX_OK;
 }
 
+bool hpx_value_is_pointer(struct hpx_span text)
+{
+	bool good = text.len > 1 && text.ptr[0] == '/';
+
+	for (size_t i = 0; i < text.len && good; i++)
+		if (text.ptr[i] == '~')
+			good = i + 1 < text.len &&
+			       (text.ptr[i + 1] == '0' || text.ptr[i + 1] == '1');
+	return good;
+}
+
 /* "" would be the whole body: then nothing would tell two requests apart. */
 static enum hpx_status check_pointer(struct hpx_span *item, struct hpx_arena *arena,
 				     char *problem)
 {
-	bool good = item->len > 1 && item->ptr[0] == '/';
-
-	for (size_t i = 0; i < item->len && good; i++)
-		if (item->ptr[i] == '~')
-			good = i + 1 < item->len &&
-			       (item->ptr[i + 1] == '0' || item->ptr[i + 1] == '1');
-	if (!good)
+	if (!hpx_value_is_pointer(*item))
 		return hpx_value_refuse(
 			problem,
 			"\"%.*s\" is no JSON pointer to a member: write e.g. "
@@ -116,5 +122,7 @@ enum hpx_status hpx_value_read_list(const struct hpx_option *option,
 {
 	if (option->kind == HPX_OPTION_NETWORKS)
 		return read_networks(option, items, count, arena, base, problem);
+	if (option->kind == HPX_OPTION_SIGNS || option->kind == HPX_OPTION_VALUES)
+		return hpx_value_read_signs(option, items, count, arena, base, problem);
 	return read_texts(option, items, count, arena, base, problem);
 }

@@ -1,11 +1,13 @@
 /* Through the tree, from one named option to the next, and each into its
  * member. The tree is flat, so this is a loop with the open groups beside. */
+#include <stdio.h>
+
 #include "config/reading.h"
 #include "config/value.h"
 
 /* Where options go while one part of the tree is walked. */
 struct target {
-	void *base; /* of POLICY and ROUTE options */
+	void *base; /* of all but GLOBAL options */
 	struct hpx_given_set *given;
 };
 
@@ -69,33 +71,42 @@ static const char *shape_problem(const struct hpx_option *option,
 					      : "must be a single value, not a list";
 }
 
+/* The value into its member; what is wrong with it into `problem`. */
+static enum hpx_status take_value(struct hpx_reading *reading, size_t index,
+				  const struct hpx_option *option, void *base,
+				  char problem[HPX_VALUE_PROBLEM_SIZE])
+{
+	const char *shape = shape_problem(option, &reading->tree.nodes[index]);
+	const struct hpx_span *items = NULL;
+	size_t count = 0;
+
+	if (shape == NULL) {
+		items = items_of(reading, index, &count, &shape);
+		if (items == NULL && shape == NULL)
+			return HPX_NOMEM;
+	}
+	if (shape != NULL) {
+		snprintf(problem, HPX_VALUE_PROBLEM_SIZE, "%s", shape);
+		return HPX_INVALID;
+	}
+	return hpx_value_read(option, items, count, &reading->settings->arena, base, problem);
+}
+
 static enum hpx_status take_option(struct hpx_reading *reading, size_t index,
 				   struct hpx_span path, const struct hpx_option *option,
 				   struct target policy)
 {
 	const struct hpx_yaml_node *node = &reading->tree.nodes[index];
 	struct target target = target_of(reading, option, policy);
-	const char *problem = shape_problem(option, node);
-	char text[HPX_VALUE_PROBLEM_SIZE];
-	const struct hpx_span *items = NULL;
-	size_t count;
+	char problem[HPX_VALUE_PROBLEM_SIZE];
+	enum hpx_status status = take_value(reading, index, option, target.base, problem);
 
-	target.given->at[hpx_option_index(option)] =
-		(struct hpx_given){ true, node->line, node->column };
-	if (problem == NULL) {
-		items = items_of(reading, index, &count, &problem);
-		if (items == NULL && problem == NULL)
-			return HPX_NOMEM;
-	}
-	if (problem != NULL) {
-		refuse_value(reading, node, path, problem);
-		return HPX_OK;
-	}
-	enum hpx_status status = hpx_value_read(
-		option, items, count, &reading->settings->arena, target.base, text);
+	target.given->at[hpx_option_index(option)] = (struct hpx_given){
+		true, node->line, node->column, status == HPX_INVALID
+	};
 	if (status != HPX_INVALID)
 		return status;
-	refuse_value(reading, node, path, text);
+	refuse_value(reading, node, path, problem);
 	return HPX_OK;
 }
 
@@ -140,13 +151,21 @@ static enum hpx_status visit(struct hpx_reading *reading, size_t index,
 	return HPX_OK;
 }
 
+/* What is a list or a map of things, each with options of its own. */
+static bool has_own_reader(struct hpx_span path)
+{
+	return hpx_span_eq(path, HPX_SPAN("routes")) ||
+	       hpx_span_eq(path, HPX_SPAN("targets")) ||
+	       hpx_span_eq(path, HPX_SPAN("webhooks"));
+}
+
 /* All that lies in the mapping at `index`, whose own path is `prefix`, but
- * not the routes. Paths of what is entered are kept by depth. */
+ * not the routes, targets and webhooks. Paths of what is entered are kept by depth. */
 enum hpx_status hpx_reading_walk(struct hpx_reading *reading, size_t index,
-				 struct hpx_span prefix, struct hpx_route *route,
+				 struct hpx_span prefix, void *base,
 				 struct hpx_given_set *given)
 {
-	struct target policy = { route, given };
+	struct target policy = { base, given };
 	const struct hpx_yaml_node *nodes = reading->tree.nodes;
 	struct {
 		struct hpx_span path;
@@ -163,7 +182,7 @@ enum hpx_status hpx_reading_walk(struct hpx_reading *reading, size_t index,
 			inside[depth].path.len > 0 ? "." : "", HPX_SPAN_ARG(nodes[i].name));
 		if (path.ptr == NULL)
 			return HPX_NOMEM;
-		if (hpx_span_eq(path, HPX_SPAN("routes"))) {
+		if (has_own_reader(path)) {
 			i = nodes[i].end;
 			continue;
 		}

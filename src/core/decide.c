@@ -15,9 +15,12 @@ const char *hpx_verdict_name(enum hpx_verdict verdict)
 	return names[verdict];
 }
 
-/* How the route wants a lost attempt to be taken, as the record keeps it. */
+/* How the route wants a lost attempt to be taken, as the record keeps it. What
+ * a job delivers is nobody's to resume or to void. */
 static enum hpx_when_lost when_lost(const struct hpx_policy *policy)
 {
+	if (policy->deliver == HPX_DELIVER_ASYNC)
+		return HPX_WHEN_LOST_UNKNOWN;
 	if (policy->completes == HPX_COMPLETES_APPLICATION)
 		return HPX_WHEN_LOST_VOID;
 	return policy->on_lost == HPX_ON_LOST_RESUME ? HPX_WHEN_LOST_RESUME :
@@ -36,8 +39,10 @@ static void reserve(struct hpx_decision *decision, const struct hpx_ask *ask,
 		.when_lost = when_lost(policy),
 	};
 	bool again = decision->record.state == HPX_STATE_FAILED_RETRYABLE;
+	enum hpx_move move = policy->deliver == HPX_DELIVER_ASYNC ? HPX_MOVE_ACCEPT :
+								     HPX_MOVE_RESERVE;
 
-	HPX_ASSERT(hpx_record_move(&decision->record, HPX_MOVE_RESERVE, &args) == HPX_OK);
+	HPX_ASSERT(hpx_record_move(&decision->record, move, &args) == HPX_OK);
 	decision->verdict = again ? HPX_VERDICT_EXECUTE_AGAIN : HPX_VERDICT_EXECUTE;
 	decision->write = true;
 }
@@ -100,6 +105,9 @@ static void by_state(struct hpx_decision *decision, const struct hpx_ask *ask,
 	case HPX_STATE_COMPLETED:
 		decision->verdict = HPX_VERDICT_REPLAY;
 		return;
+	case HPX_STATE_PENDING:
+		decision->verdict = HPX_VERDICT_PENDING;
+		return;
 	default:
 		decision->verdict = HPX_VERDICT_UNKNOWN;
 		return;
@@ -108,7 +116,8 @@ static void by_state(struct hpx_decision *decision, const struct hpx_ask *ask,
 
 static bool is_own_reservation(const struct hpx_record *record, const struct hpx_ask *ask)
 {
-	return record->state == HPX_STATE_IN_PROGRESS && hpx_token_eq(&record->token, &ask->token);
+	return (record->state == HPX_STATE_IN_PROGRESS || record->state == HPX_STATE_PENDING) &&
+	       hpx_token_eq(&record->token, &ask->token);
 }
 
 void hpx_decide(const struct hpx_record *record, const struct hpx_ask *ask,

@@ -9,10 +9,11 @@
 
 /* X(name, text) — the text is the metric's label. */
 #define HPX_VERDICT_LIST(X)                                                   \
-	X(EXECUTE, "created")           /* reserved, attempt 1 */             \
+	X(EXECUTE, "created")           /* reserved or accepted, attempt 1 */ \
 	X(EXECUTE_AGAIN, "retried")     /* reserved, attempt + 1 */           \
 	X(REPLAY, "replay")             /* completed: give the stored answer */ \
 	X(IN_PROGRESS, "in_progress")                                         \
+	X(PENDING, "pending")           /* accepted, its job is on its way */ \
 	X(UNKNOWN, "unknown")                                                 \
 	X(MISMATCH, "mismatch")                                               \
 	X(REFINGERPRINT, "refingerprint") /* ask again by the record's recipe */

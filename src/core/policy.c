@@ -43,3 +43,9 @@ const char *hpx_keep_name(enum hpx_keep choice)
 	static const char *const names[] = { "answer", "status" };
 	return names[choice];
 }
+
+const char *hpx_deliver_name(enum hpx_deliver choice)
+{
+	static const char *const names[] = { "now", "async" };
+	return names[choice];
+}

@@ -17,6 +17,9 @@ enum hpx_on_lost { HPX_ON_LOST_UNKNOWN, HPX_ON_LOST_RESUME };
 enum hpx_completes { HPX_COMPLETES_UPSTREAM, HPX_COMPLETES_APPLICATION };
 /* A retry while the first request is under way. */
 enum hpx_concurrent { HPX_CONCURRENT_CONFLICT, HPX_CONCURRENT_WAIT, HPX_CONCURRENT_ACCEPTED };
+/* now: the request goes upstream and its answer comes back; async: it is kept
+ * as a job for a target, and answered with 202. */
+enum hpx_deliver { HPX_DELIVER_NOW, HPX_DELIVER_ASYNC };
 enum hpx_keep { HPX_KEEP_ANSWER, HPX_KEEP_STATUS };
 
 struct hpx_policy {
@@ -29,6 +32,7 @@ struct hpx_policy {
 	int64_t honours_keys_ms;   /* how long the upstream itself remembers keys; 0: not */
 	enum hpx_concurrent concurrent;
 	enum hpx_keep keep;
+	enum hpx_deliver deliver;
 	int64_t retention_ms;
 	int64_t lease_ms;
 	int64_t wait_ms;
@@ -40,6 +44,7 @@ const char *hpx_server_error_name(enum hpx_server_error choice);
 const char *hpx_on_lost_name(enum hpx_on_lost choice);
 const char *hpx_completes_name(enum hpx_completes choice);
 const char *hpx_concurrent_name(enum hpx_concurrent choice);
+const char *hpx_deliver_name(enum hpx_deliver choice);
 const char *hpx_keep_name(enum hpx_keep choice);
 
 #endif

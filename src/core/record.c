@@ -13,6 +13,7 @@
 static const unsigned char to_state[HPX_STATE_COUNT][HPX_MOVE_COUNT] = {
 	[HPX_STATE_NONE] = {
 		[HPX_MOVE_RESERVE] = TO(IN_PROGRESS),
+		[HPX_MOVE_ACCEPT] = TO(PENDING),
 	},
 	[HPX_STATE_IN_PROGRESS] = {
 		[HPX_MOVE_COMPLETE] = TO(COMPLETED),
@@ -27,6 +28,8 @@ static const unsigned char to_state[HPX_STATE_COUNT][HPX_MOVE_COUNT] = {
 	},
 	[HPX_STATE_FAILED_RETRYABLE] = {
 		[HPX_MOVE_RESERVE] = TO(IN_PROGRESS),
+		[HPX_MOVE_ACCEPT] = TO(PENDING),
+		[HPX_MOVE_APPLY] = TO(COMPLETED),
 		[HPX_MOVE_FORGET] = TO(NONE),
 	},
 	[HPX_STATE_COMPLETED] = {
@@ -43,6 +46,14 @@ static const unsigned char to_state[HPX_STATE_COUNT][HPX_MOVE_COUNT] = {
 		[HPX_MOVE_CONCLUDE] = TO(FAILED_RETRYABLE),
 		[HPX_MOVE_APPLY] = TO(COMPLETED),
 		[HPX_MOVE_UNAPPLY] = TO(FAILED_RETRYABLE),
+		[HPX_MOVE_REQUEUE] = TO(PENDING),
+		[HPX_MOVE_FORGET] = TO(NONE),
+	},
+	[HPX_STATE_PENDING] = {
+		[HPX_MOVE_COMPLETE] = TO(COMPLETED),
+		[HPX_MOVE_LOSE] = TO(UNKNOWN),
+		[HPX_MOVE_REQUEUE] = SAME,
+		[HPX_MOVE_ABANDON] = TO(COMPLETED),
 		[HPX_MOVE_FORGET] = TO(NONE),
 	},
 };
@@ -98,7 +109,14 @@ bool hpx_point_valid(struct hpx_span point)
 
 bool hpx_record_expired(const struct hpx_record *record, const struct hpx_moment *now)
 {
-	return record->expires_ms != 0 && record->expires_ms <= now->wall_ms && !now->hold_expiry;
+	return record->state != HPX_STATE_PENDING && record->expires_ms != 0 &&
+	       record->expires_ms <= now->wall_ms && !now->hold_expiry;
+}
+
+bool hpx_record_overdue(const struct hpx_record *record, const struct hpx_moment *now)
+{
+	return record->state == HPX_STATE_PENDING && record->expires_ms <= now->wall_ms &&
+	       !now->hold_expiry;
 }
 
 bool hpx_record_lease_lost(const struct hpx_record *record, const struct hpx_moment *now)
@@ -160,6 +178,12 @@ static void enter(struct hpx_record *record, enum hpx_state state,
 		record->token = (struct hpx_token){ { 0 } }; /* R5 */
 		set_expiry(record, &args->now);
 		break;
+	case HPX_STATE_PENDING:
+		set_expiry(record, &args->now);
+		break;
+	case HPX_STATE_UNKNOWN:
+		record->expires_ms = 0;
+		break;
 	default:
 		break;
 	}
@@ -176,7 +200,8 @@ static unsigned target_of_advanced(const struct hpx_record *record)
 
 /* Release leaves nothing of a first attempt; a later one falls back to
  * failed_retryable, because the record tells of the attempts before it. */
-static unsigned target_of(const struct hpx_record *record, enum hpx_move move)
+static unsigned target_of(const struct hpx_record *record, enum hpx_move move,
+			  const struct hpx_move_args *args)
 {
 	unsigned to = to_state[record->state][move];
 
@@ -188,9 +213,13 @@ static unsigned target_of(const struct hpx_record *record, enum hpx_move move)
 		return to == TO(NONE) && record->attempt > 1 ? TO(FAILED_RETRYABLE) : to;
 	case HPX_MOVE_LOSE:
 	case HPX_MOVE_SWEEP:
-		if (to == TO(UNKNOWN) && record->when_lost != HPX_WHEN_LOST_UNKNOWN)
+		/* A pending one was lost outside, where nothing is void. */
+		if (to == TO(UNKNOWN) && record->state == HPX_STATE_IN_PROGRESS &&
+		    record->when_lost != HPX_WHEN_LOST_UNKNOWN)
 			return TO(FAILED_RETRYABLE);
 		return to;
+	case HPX_MOVE_ABANDON:
+		return to == TO(COMPLETED) && args->sent ? TO(UNKNOWN) : to;
 	default:
 		return to;
 	}
@@ -201,9 +230,18 @@ static bool guarded_move_holds(const struct hpx_record *record, enum hpx_move mo
 {
 	if (move == HPX_MOVE_SWEEP)
 		return args->owner_dead || hpx_record_lease_lost(record, &args->now);
-	if (move == HPX_MOVE_FORGET && (record->state == HPX_STATE_IN_PROGRESS ||
-					record->state == HPX_STATE_UNKNOWN))
+	if (move == HPX_MOVE_FORGET && record->state != HPX_STATE_COMPLETED &&
+	    record->state != HPX_STATE_FAILED_RETRYABLE)
 		return args->force;
+	/* Of one that only the application completes, or that goes on from its
+	 * recovery point, what others saw happen is no more than a part. */
+	if (move == HPX_MOVE_APPLY && record->state == HPX_STATE_FAILED_RETRYABLE)
+		return args->force && record->when_lost == HPX_WHEN_LOST_UNKNOWN;
+	/* Only the holder of a token can be answered for later. */
+	if (move == HPX_MOVE_REQUEUE)
+		return !hpx_token_is_void(&record->token);
+	if (move == HPX_MOVE_ABANDON)
+		return args->force || hpx_record_overdue(record, &args->now);
 	if (move == HPX_MOVE_ADVANCE)
 		return args->point.len == 0 || hpx_point_valid(args->point);
 	return true;
@@ -219,13 +257,13 @@ enum hpx_status hpx_record_move(struct hpx_record *record, enum hpx_move move,
 	     !hpx_token_eq(&record->token, &args->token)))
 		return HPX_STALE; /* R2 */
 
-	unsigned to = target_of(record, move);
+	unsigned to = target_of(record, move, args);
 	if (to == SAME)
 		return HPX_OK;
 	if (to == 0 || !guarded_move_holds(record, move, args))
 		return HPX_REFUSED;
 
-	if (move == HPX_MOVE_RESERVE)
+	if (move == HPX_MOVE_RESERVE || move == HPX_MOVE_ACCEPT)
 		begin_attempt(record, args);
 	if (move == HPX_MOVE_RENEW) {
 		int64_t until_ms = args->now.lease_ms + args->lease_ms;
@@ -260,6 +298,8 @@ bool hpx_record_valid(const struct hpx_record *record)
 		return !has_token && record->expires_ms > 0 && !record->kept;
 	case HPX_STATE_COMPLETED:
 		return record->expires_ms > 0 && record->status != 0;
+	case HPX_STATE_PENDING:
+		return has_token && record->expires_ms > 0 && !record->kept;
 	case HPX_STATE_NONE:
 	case HPX_STATE_COUNT:
 		break;

@@ -11,20 +11,30 @@
  *                     reserve │ lose            │ unapply, fail (same lease)
  *                             └──────▶ unknown ─┴─────┘
  *
- * Lose and sweep lead to unknown only where the record's when_lost says so; to
- * failed_retryable, with the recovery point, where the attempt may be resumed
- * or is proved not executed by the void token. Fail and release lead to unknown
- * where the application committed a part (advance) that nobody may resume.
+ * An operation that is delivered later (deliver: async) is accepted instead of
+ * reserved, and stays pending while its job is on its way: the job's answer
+ * completes it, the job's loss makes it unknown, requeue brings it back from
+ * there. Abandon ends it when its time is over: completed where nothing was
+ * ever sent, else unknown.
+ *
+ * Lose and sweep of an attempt under way lead to unknown only where the record's
+ * when_lost says so; to failed_retryable, with the recovery point, where the
+ * attempt may be resumed or is proved not executed by the void token. Fail and
+ * release lead to unknown where the application committed a part (advance) that
+ * nobody may resume.
+ * Apply also completes what failed, where it turns out to have happened.
  * Conclude ends an attempt that only the application could complete.
  *
  * Invariants (the design's guarantees, as this file keeps them):
- *  R1  reserve is the only way into in_progress; it is refused on a live
- *      in_progress, completed or unknown record (guarantee 2).
+ *  R1  reserve is the only way into in_progress, accept the only one into
+ *      pending, but for an unknown one that is requeued; both are refused on a
+ *      live in_progress, pending, completed or unknown record (guarantee 2).
  *  R2  complete, fail, release, lose, renew, advance and conclude match on the
  *      lease token; an old or void token changes nothing (guarantee 6).
  *  R3  Nothing leaves completed but forget and expiry.
  *  R4  Only completed and failed_retryable expire; entering either sets the
- *      expiry to at least now + retention (guarantee 8).
+ *      expiry to at least now + retention (guarantee 8). Of a pending record
+ *      the same time says when it is abandoned.
  *  R5  Leaving in_progress for failed_retryable, and unknown by unapply,
  *      makes the token void.
  */
@@ -41,7 +51,8 @@
 	X(IN_PROGRESS, 1, "in_progress")                                      \
 	X(FAILED_RETRYABLE, 2, "failed_retryable")                            \
 	X(COMPLETED, 3, "completed")                                          \
-	X(UNKNOWN, 4, "unknown")
+	X(UNKNOWN, 4, "unknown")                                              \
+	X(PENDING, 5, "pending")
 
 enum hpx_state {
 #define X(name, number, text) HPX_STATE_##name = number,
@@ -63,7 +74,10 @@ enum hpx_state {
 	X(SWEEP, "lease_lost", false)                                         \
 	X(APPLY, "resolved_applied", false)                                   \
 	X(UNAPPLY, "resolved_not_applied", false)                             \
-	X(FORGET, "forgotten", false)
+	X(FORGET, "forgotten", false)                                         \
+	X(ACCEPT, "accepted", false)                                          \
+	X(REQUEUE, "requeued", false)                                         \
+	X(ABANDON, "abandoned", false)
 
 enum hpx_move {
 #define X(name, text, token) HPX_MOVE_##name,
@@ -117,7 +131,7 @@ struct hpx_record {
 	uint64_t owner;                    /* the process that holds the lease */
 	int64_t created_ms;                /* wall */
 	int64_t changed_ms;                /* wall */
-	int64_t expires_ms;                /* wall; 0: does not expire */
+	int64_t expires_ms;                /* wall; 0: does not expire; pending: is abandoned then */
 	int64_t retention_ms;
 	int64_t lease_until_ms;            /* lease clock */
 	enum hpx_when_lost when_lost;      /* the current attempt's */
@@ -135,7 +149,9 @@ struct hpx_move_args {
 	int64_t lease_ms;            /* reserve, renew: how long */
 	int64_t retention_ms;        /* reserve; otherwise the record's */
 	bool owner_dead;             /* sweep: the owner is known to be gone */
-	bool force;                  /* forget */
+	bool force;                  /* forget; abandon before its time; apply to what was
+				      * thought not to have happened */
+	bool sent;                   /* abandon: something may have happened */
 	enum hpx_when_lost when_lost; /* reserve */
 	struct hpx_span point;       /* advance: the phase that is done; empty: as it was */
 };
@@ -153,6 +169,8 @@ enum hpx_status hpx_record_move(struct hpx_record *record, enum hpx_move move,
 bool hpx_point_valid(struct hpx_span point);
 
 bool hpx_record_expired(const struct hpx_record *record, const struct hpx_moment *now);
+/* A pending record whose time is over. */
+bool hpx_record_overdue(const struct hpx_record *record, const struct hpx_moment *now);
 bool hpx_record_lease_lost(const struct hpx_record *record, const struct hpx_moment *now);
 
 /* False where a record that came from a store breaks what every record keeps

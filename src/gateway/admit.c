@@ -1,9 +1,11 @@
 /* The first steps: which route it is, whether it is guarded, its key and its
  * tenant. Nothing is sent on or stored before all of this is settled. */
+#include "gateway/admit.h"
+
 #include "base/log.h"
 #include "gateway/own.h"
-#include "gateway/respond.h"
 #include "gateway/sighting.h"
+#include "gateway/subrequest.h"
 #include "gateway/tenant.h"
 #include "http/field.h"
 
@@ -140,21 +142,38 @@ enum hpx_next hpx_step_key(struct hpx_request *request)
 	return refuse(request, HPX_PROBLEM_idempotency_key_invalid, reason);
 }
 
-enum hpx_next hpx_step_tenant(struct hpx_request *request)
+enum hpx_next hpx_tenant_found(struct hpx_request *request)
 {
-	const char *reason = NULL;
-	enum hpx_status status = hpx_tenant_of(request->settings, &request->head, request->peer,
-					       &request->arena, &request->tenant, &reason);
+	if (!request->observed)
+		return request->after_tenant;
+	if (request->route->policy.deliver == HPX_DELIVER_ASYNC)
+		hpx_counter_add(&request->shard->meter.async[HPX_ASYNC_observed], 1);
+	hpx_sighting_begin(request);
+	return HPX_NEXT_PASS;
+}
 
-	if (status == HPX_OK && request->observed) {
-		hpx_sighting_begin(request);
-		return HPX_NEXT_PASS;
-	}
-	if (status == HPX_OK)
-		return HPX_NEXT_BODY;
+enum hpx_next hpx_tenant_missing(struct hpx_request *request, enum hpx_problem_code code,
+				 const struct hpx_refusal *refusal)
+{
 	if (request->observed)
 		return observe(request, HPX_OBSERVED_unauthenticated);
-	if (status == HPX_INVALID)
-		return refuse(request, HPX_PROBLEM_unauthenticated, reason);
-	return refuse(request, HPX_PROBLEM_overloaded, NULL);
+	hpx_respond_refuse(request, code, refusal, HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
+enum hpx_next hpx_step_tenant(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .detail = NULL };
+
+	if (request->settings->tenant_from == HPX_TENANT_SUBREQUEST)
+		return hpx_subrequest_ask(request);
+	switch (hpx_tenant_of(request->settings, &request->head, request->peer, &request->arena,
+			      &request->tenant, &refusal.detail)) {
+	case HPX_OK:
+		return hpx_tenant_found(request);
+	case HPX_INVALID:
+		return hpx_tenant_missing(request, HPX_PROBLEM_unauthenticated, &refusal);
+	default:
+		return hpx_tenant_missing(request, HPX_PROBLEM_overloaded, &refusal);
+	}
 }

@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "gateway/looker.h"
 #include "gateway/shard.h"
 #include "gateway/sighting.h"
+#include "gateway/subrequest.h"
+#include "gateway/webhook.h"
 
 bool hpx_gateway_charge(struct hpx_gateway *gateway, size_t bytes, size_t bytes_max)
 {
@@ -76,6 +79,40 @@ static unsigned count_shards(const struct hpx_settings *settings)
 	return cores > 0 ? (unsigned)cores : 1;
 }
 
+/* Answers are kept only where somebody can tell which were removed. */
+static enum hpx_status make_cache(struct hpx_gateway *gateway)
+{
+	const struct hpx_settings *settings = gateway->settings;
+
+	if (settings->cache_bytes_max == 0 || gateway->store->driver->removals == NULL)
+		return HPX_OK;
+	gateway->cache = hpx_cache_new(gateway->store, settings->cache_bytes_max,
+				       settings->cache_entries_max);
+	if (gateway->cache == NULL)
+		return HPX_NOMEM;
+	return hpx_removal_start(gateway->store, gateway->cache, &gateway->removal);
+}
+
+/* What all shards share and the gateway itself makes. */
+static enum hpx_status make_shared(struct hpx_gateway *gateway, struct hpx_egress *egress)
+{
+	const struct hpx_settings *settings = gateway->settings;
+
+	gateway->sightings = hpx_sightings_new();
+	gateway->hooks = hpx_hooks_new(settings->webhook_count);
+	if (settings->tenant_from == HPX_TENANT_SUBREQUEST)
+		gateway->subrequests = hpx_subrequests_new(egress, &settings->subrequest);
+	if (gateway->sightings == NULL || gateway->hooks == NULL ||
+	    (settings->tenant_from == HPX_TENANT_SUBREQUEST && gateway->subrequests == NULL))
+		return HPX_NOMEM;
+	if (gateway->store == NULL)
+		return HPX_OK;
+	enum hpx_status status = make_cache(gateway);
+	if (status != HPX_OK)
+		return status;
+	return hpx_looker_start(gateway->store, &gateway->looker);
+}
+
 enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
 				struct hpx_gateway **ret_gateway, char *problem)
 {
@@ -89,12 +126,17 @@ enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
 	gateway->store = options->store;
 	gateway->committer = options->committer;
 	gateway->waitlist = options->waitlist;
-	gateway->sightings = hpx_sightings_new();
+	gateway->accepted = options->accepted;
+	gateway->accepted_user = options->accepted_user;
+	gateway->outbox = options->outbox;
 	gateway->shards = calloc(count_shards(options->settings), sizeof(*gateway->shards));
-	if (gateway->sightings != NULL && gateway->shards != NULL) {
+	if (gateway->shards != NULL) {
 		gateway->shard_count = count_shards(options->settings);
-		status = make_shards(gateway, problem);
+		status = make_shared(gateway, options->egress);
+		snprintf(problem, HPX_PROBLEM_SIZE, "%s", hpx_status_text(status));
 	}
+	if (status == HPX_OK)
+		status = make_shards(gateway, problem);
 	if (status != HPX_OK) {
 		hpx_gateway_free(gateway);
 		return status;
@@ -143,9 +185,16 @@ void hpx_gateway_free(struct hpx_gateway *gateway)
 {
 	if (gateway == NULL)
 		return;
+	/* Whoever still waits for it is told, in hpx_shard_done at the latest. */
+	hpx_looker_stop(gateway->looker);
 	for (unsigned i = 0; i < gateway->shard_count; i++)
 		hpx_shard_done(&gateway->shards[i]);
 	free(gateway->shards);
+	hpx_looker_free(gateway->looker);
+	hpx_subrequests_free(gateway->subrequests);
+	hpx_hooks_free(gateway->hooks);
+	hpx_removal_stop(gateway->removal);
+	hpx_cache_free(gateway->cache);
 	hpx_sightings_free(gateway->sightings);
 	hpx_settings_unref(gateway->settings);
 	free(gateway);

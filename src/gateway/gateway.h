@@ -11,10 +11,16 @@
 #include "net/listener.h"
 #include "net/upstream.h"
 #include "store/committer.h"
+#include "store/removal.h"
 
 struct hpx_client;
 struct hpx_request;
 struct hpx_sightings;
+struct hpx_subrequests;
+struct hpx_looker;
+struct hpx_egress;
+struct hpx_hooks;
+struct hpx_outbox_meter;
 struct hpx_gateway;
 
 /* One event loop with all that is its own: no other thread touches it but
@@ -43,7 +49,15 @@ struct hpx_gateway {
 	struct hpx_store *store;           /* NULL: observing without a store */
 	struct hpx_committer *committer;
 	struct hpx_waitlist *waitlist;
+	struct hpx_cache *cache;           /* NULL: none is kept */
+	struct hpx_removal *removal;
 	struct hpx_sightings *sightings;
+	struct hpx_looker *looker;         /* NULL where there is no store */
+	struct hpx_subrequests *subrequests; /* NULL unless tenants are found out so */
+	struct hpx_hooks *hooks;           /* of webhooks */
+	void (*accepted)(void *user);      /* NULL: nobody delivers here */
+	void *accepted_user;
+	const struct hpx_outbox_meter *outbox; /* NULL: nobody counts here */
 	struct hpx_settings *settings;     /* the newest; shards have their own reference */
 	struct hpx_shard *shards;
 	unsigned shard_count;
@@ -63,6 +77,13 @@ struct hpx_gateway_options {
 	struct hpx_store *store;
 	struct hpx_committer *committer;
 	struct hpx_waitlist *waitlist;
+	struct hpx_egress *egress;         /* for authorisation subrequests; stopped before
+					    * hpx_gateway_free, and freed after */
+	/* There is a new job: called on any loop's thread, must not wait. NULL:
+	 * nobody delivers here. */
+	void (*accepted)(void *user);
+	void *accepted_user;
+	const struct hpx_outbox_meter *outbox; /* for /metrics; NULL: nobody counts here */
 };
 
 /* Opens the listeners and makes the shards; `problem` (HPX_PROBLEM_SIZE) gets

@@ -4,12 +4,16 @@
 #include "gateway/guard.h"
 
 #include "base/log.h"
+#include "gateway/async.h"
+#include "gateway/cached.h"
 #include "gateway/respond.h"
 #include "gateway/settle.h"
 #include "gateway/sighting.h"
 #include "gateway/tenant.h"
 #include "gateway/wait.h"
+#include "gateway/webhook.h"
 #include "http/field.h"
+#include "http/retry_after.h"
 
 /* Room for a decoded body and its canonical form. Not an option: with another
  * bound the same large body could get another fingerprint. */
@@ -20,6 +24,8 @@
 
 static enum hpx_next too_large(struct hpx_request *request)
 {
+	if (request->webhook != NULL)
+		hpx_hook_count(request, HPX_HOOK_too_large);
 	hpx_respond_refuse(request, HPX_PROBLEM_request_too_large, NULL, HPX_RESPOND_CLOSE);
 	return HPX_NEXT_DONE;
 }
@@ -38,9 +44,8 @@ enum hpx_next hpx_step_body(struct hpx_request *request)
 	struct hpx_span go_on = HPX_SPAN("HTTP/1.1 100 Continue\r\n\r\n");
 
 	if (request->body_read)
-		return HPX_NEXT_FINGERPRINT;
-	if (head->framing == HPX_FRAMING_LENGTH &&
-	    head->content_length > request->settings->request_body_bytes_max)
+		return request->after_body;
+	if (head->framing == HPX_FRAMING_LENGTH && head->content_length > request->body.max)
 		return too_large(request);
 	if (head->expect_continue && request->client->in.len == 0)
 		hpx_client_send(request->client, &go_on, 1);
@@ -97,7 +102,7 @@ size_t hpx_guard_feed(struct hpx_request *request, struct hpx_span bytes)
 	if (next == HPX_NEXT_WAIT && progress == HPX_HTTP_DONE) {
 		request->body_read = true;
 		hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
-		next = HPX_NEXT_FINGERPRINT;
+		next = request->after_body;
 	}
 	if (next != HPX_NEXT_WAIT)
 		hpx_request_go(request, next);
@@ -182,9 +187,12 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 	if (hpx_token_is_void(&request->ask.token))
 		hpx_token_make(&request->ask.token);
 	request->ask.owner = request->shard->gateway->store->owner;
+	if (hpx_cached_look(request, &decision))
+		return hpx_guard_decided(request, &decision);
 	switch (hpx_store_peek(request->shard->reader, &request->ask, &request->route->policy,
 			       &decision, &request->stored)) {
 	case HPX_OK:
+		hpx_cached_keep(request, 0, &decision.record, request->stored);
 		return hpx_guard_decided(request, &decision);
 	case HPX_NOT_FOUND:
 		return HPX_NEXT_RESERVE;
@@ -201,12 +209,52 @@ static void undo(struct hpx_request *request)
 	hpx_settle_submit(request, HPX_VERB_FAIL);
 }
 
+/* The operation and its job may be durable, and then they are delivered: that
+ * cannot be taken back, because somebody may be sending it already. Only the
+ * same key finds out. */
+static enum hpx_next accepted_in_doubt(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .retry_after_s = 1,
+				       .executed = "unknown",
+				       .detail = "Whether this request was accepted is not known: "
+						 "the key store did not say so in time. Send it "
+						 "again with the same key: it is delivered once." };
+
+	hpx_counter_add(&request->shard->meter.async[HPX_ASYNC_in_doubt], 1);
+	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_store_unavailable, &refusal,
+			   HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
 /* Whether the store may hold a reservation although it did not say so
  * (committer.h lists what it says when it was not even asked). */
 static bool may_be_durable(enum hpx_status status)
 {
 	return status != HPX_UNAVAILABLE && status != HPX_CLOSED && status != HPX_MISUSE &&
 	       status != HPX_NOT_FOUND;
+}
+
+/* A reservation that committed although its request was refused, or that may
+ * have. */
+static enum hpx_next reserve_refused(struct hpx_request *request, bool durable)
+{
+	if (durable && hpx_async_is(request)) {
+		hpx_async_wake(request->shard->gateway);
+		return request->gave_up ? HPX_NEXT_DONE : accepted_in_doubt(request);
+	}
+	enum hpx_next next = request->gave_up ? HPX_NEXT_DONE : store_unavailable(request);
+	if (!durable)
+		return next;
+	undo(request);
+	return HPX_NEXT_WAIT;
+}
+
+/* It waited for somebody else's end, and there is nothing left to wait for. */
+static enum hpx_next wait_vanished(struct hpx_request *request)
+{
+	if (request->record.state == HPX_STATE_PENDING)
+		request->record.state = HPX_STATE_NONE;
+	return hpx_wait_over(request);
 }
 
 static enum hpx_next reserve_decided(struct hpx_request *request)
@@ -217,19 +265,16 @@ static enum hpx_next reserve_decided(struct hpx_request *request)
 			 op->decision.verdict == HPX_VERDICT_EXECUTE_AGAIN);
 
 	if (op->status == HPX_NOT_FOUND && op->look && !request->gave_up)
-		return hpx_wait_over(request);
+		return wait_vanished(request);
 	if (op->status == HPX_OK && !request->gave_up) {
 		request->stored = op->replay;
+		hpx_cached_keep(request, op->judged_ms, &op->decision.record, op->replay);
 		HPX_STEP(reserve_done);
 		return hpx_guard_decided(request, &op->decision);
 	}
 	hpx_answer_free(op->replay);
-	enum hpx_next next = request->gave_up ? HPX_NEXT_DONE : store_unavailable(request);
-	if (executes || (op->status != HPX_OK && may_be_durable(op->status))) {
-		undo(request);
-		return HPX_NEXT_WAIT;
-	}
-	return next;
+	return reserve_refused(request, executes || (op->status != HPX_OK && !op->look &&
+						     may_be_durable(op->status)));
 }
 
 static void reserve_came_back(struct hpx_request *request)
@@ -237,10 +282,24 @@ static void reserve_came_back(struct hpx_request *request)
 	hpx_request_go(request, reserve_decided(request));
 }
 
+/* What can never be a job is refused before anything is reserved. */
+static enum hpx_next refuse_job(struct hpx_request *request, const char *reason)
+{
+	struct hpx_refusal refusal = { .detail = reason };
+
+	if (reason == NULL)
+		return overloaded(request);
+	hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
 enum hpx_next hpx_step_reserve(struct hpx_request *request)
 {
 	struct hpx_store_op *op = &request->op;
+	const char *reason = NULL;
 
+	if (hpx_async_is(request) && hpx_async_make_job(request, &reason) != HPX_OK)
+		return refuse_job(request, reason);
 	request->asked_boot_ms = hpx_clock_boot_ms();
 	*op = (struct hpx_store_op){
 		.verb = HPX_VERB_RESERVE,
@@ -249,6 +308,7 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 		.ask = &request->ask,
 		.policy = &request->route->policy,
 		.description = &request->description,
+		.job = hpx_async_is(request) ? &request->job : NULL,
 		.look = request->waited, /* a waiter never becomes the executor */
 		.actor = HPX_SPAN("gateway"),
 	};
@@ -264,7 +324,10 @@ void hpx_guard_give_up(struct hpx_request *request)
 {
 	request->gave_up = true;
 	request->deadline_ms = 0;
-	(void)store_unavailable(request);
+	if (hpx_async_is(request) && !request->op.look)
+		(void)accepted_in_doubt(request);
+	else
+		(void)store_unavailable(request);
 }
 
 /* The record was made by another recipe than the route's: the retry is
@@ -293,13 +356,44 @@ static enum hpx_next by_records_recipe(struct hpx_request *request,
 	return hpx_guard_unknown(request);
 }
 
-enum hpx_next hpx_guard_unknown(struct hpx_request *request)
+static enum hpx_next refuse_unknown(struct hpx_request *request, unsigned retry_after_s)
 {
-	struct hpx_refusal refusal = { .retry_after_s = UNKNOWN_RETRY_AFTER_S };
+	struct hpx_refusal refusal = { .retry_after_s = retry_after_s };
 
 	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_outcome_unknown, &refusal,
 			   HPX_RESPOND_KEEP);
 	return HPX_NEXT_DONE;
+}
+
+static enum hpx_next unknown_some_time(struct hpx_request *request)
+{
+	return refuse_unknown(request, UNKNOWN_RETRY_AFTER_S);
+}
+
+unsigned hpx_guard_until_s(int64_t at_ms, int64_t now_ms)
+{
+	if (at_ms == 0)
+		return UNKNOWN_RETRY_AFTER_S;
+	int64_t seconds = at_ms > now_ms ? (at_ms - now_ms + 999) / 1000 : 1;
+	return seconds < HPX_RETRY_AFTER_MAX_S ? (unsigned)seconds : HPX_RETRY_AFTER_MAX_S;
+}
+
+static void question_came(struct hpx_request *request)
+{
+	const struct hpx_next_question *question = &request->look.question;
+	bool known = request->look.status == HPX_OK && !question->person;
+
+	hpx_request_go(request, refuse_unknown(request, hpx_guard_until_s(
+							known ? question->at_ms : 0,
+							hpx_clock_wall_ms())));
+}
+
+enum hpx_next hpx_guard_unknown(struct hpx_request *request)
+{
+	request->look = (struct hpx_look){ .wants_question = true, .id = request->ask.id };
+	hpx_request_asks(request, request->settings->store_timeout_ms, unknown_some_time);
+	hpx_request_look(request, question_came);
+	return HPX_NEXT_WAIT;
 }
 
 static enum hpx_next mismatch(struct hpx_request *request)
@@ -349,12 +443,14 @@ enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_de
 		if (!executes)
 			hpx_meter_duplicate(meter, request->tenant);
 	}
+	if (decision->verdict == HPX_VERDICT_EXECUTE)
+		hpx_sighting_tenant(request);
 	switch (decision->verdict) {
 	case HPX_VERDICT_EXECUTE:
-		hpx_sighting_tenant(request);
-		return HPX_NEXT_FORWARD;
 	case HPX_VERDICT_EXECUTE_AGAIN:
-		return HPX_NEXT_FORWARD;
+		return hpx_async_is(request) ? hpx_async_accepted(request) : HPX_NEXT_FORWARD;
+	case HPX_VERDICT_PENDING:
+		return hpx_async_pending(request);
 	case HPX_VERDICT_REPLAY:
 		return hpx_guard_replay(request);
 	case HPX_VERDICT_IN_PROGRESS:

@@ -10,8 +10,10 @@ size_t hpx_guard_feed(struct hpx_request *request, struct hpx_span bytes);
 enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_decision *decision);
 /* The stored answer, or that it was not kept. */
 enum hpx_next hpx_guard_replay(struct hpx_request *request);
-/* 409 idempotency_outcome_unknown. */
+/* 409 idempotency_outcome_unknown, with the time of the next question. */
 enum hpx_next hpx_guard_unknown(struct hpx_request *request);
+/* Retry-After for what is asked about at `at_ms`; 0: nobody knows when. */
+unsigned hpx_guard_until_s(int64_t at_ms, int64_t now_ms);
 /* The store takes too long to reserve: the client is told 503, and whatever
  * the reservation becomes, it will not be executed. */
 void hpx_guard_give_up(struct hpx_request *request);

@@ -1,4 +1,5 @@
-/* Counting duplicates by tenant within a fixed table. */
+/* The names of what is counted, and counting duplicates by tenant within a
+ * fixed table. */
 #include "gateway/meter.h"
 
 const char *hpx_observed_name(enum hpx_observed observed)
@@ -9,6 +10,16 @@ const char *hpx_observed_name(enum hpx_observed observed)
 #undef X
 	};
 	return names[observed];
+}
+
+const char *hpx_async_name(enum hpx_async async)
+{
+	static const char *const names[] = {
+#define X(name) #name,
+		HPX_ASYNC_LIST(X)
+#undef X
+	};
+	return names[async];
 }
 
 void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant)

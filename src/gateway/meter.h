@@ -31,13 +31,30 @@ enum hpx_observed {
 	HPX_OBSERVED_COUNT
 };
 
+/* What became of requests on routes with `deliver: async`. */
+#define HPX_ASYNC_LIST(X)                                                     \
+	X(accepted)   /* a new operation and its job are durable */           \
+	X(pending)    /* answered with 202, the first time or again */        \
+	X(in_doubt)   /* the store did not say: 503, it may be durable */     \
+	X(observed)   /* passed on instead */
+
+enum hpx_async {
+#define X(name) HPX_ASYNC_##name,
+	HPX_ASYNC_LIST(X)
+#undef X
+	HPX_ASYNC_COUNT
+};
+
 struct hpx_meter {
 	struct hpx_counter reserved[HPX_VERDICT_COUNT];
 	struct hpx_counter observed[HPX_OBSERVED_COUNT];
+	struct hpx_counter async[HPX_ASYNC_COUNT];
 	struct hpx_counter problems[HPX_PROBLEM_COUNT];
 	struct hpx_counter unkeyed[HPX_METER_ROUTES];  /* by the route's number; the last: the rest */
 	struct hpx_counter requests;
 	struct hpx_counter passed;
+	struct hpx_counter cache_hits;
+	struct hpx_counter cache_misses;
 	struct hpx_counter tenant_changed;
 	struct hpx_counter leases_renewed;
 	struct hpx_counter late_answers;               /* stored after the client was told 504 */
@@ -48,6 +65,7 @@ struct hpx_meter {
 };
 
 const char *hpx_observed_name(enum hpx_observed observed);
+const char *hpx_async_name(enum hpx_async async);
 
 /* A retry of something that is already known, by its tenant. Only the meter's
  * own loop calls this. */

@@ -3,6 +3,9 @@
 #include "gateway/gateway.h"
 
 #include "core/record.h"
+#include "gateway/outbox_meter.h"
+#include "gateway/subrequest.h"
+#include "gateway/webhook.h"
 
 struct page {
 	struct hpx_gateway *gateway;
@@ -96,6 +99,98 @@ static void print_unkeyed(struct page *p, const struct hpx_settings *settings)
 	}
 }
 
+static void print_async(struct page *p)
+{
+	head(p, "hapax_async_total", "counter",
+	     "Requests on routes that deliver later, by what they got.");
+	for (int a = 0; a < HPX_ASYNC_COUNT; a++)
+		PRINT(p, "hapax_async_total{result=\"%s\"} %llu\n",
+		      hpx_async_name((enum hpx_async)a),
+		      sum(p, offsetof(struct hpx_meter, async) +
+				     (size_t)a * sizeof(struct hpx_counter)));
+}
+
+static void print_webhooks(struct page *p, const struct hpx_settings *settings)
+{
+	if (settings->webhook_count == 0 || p->gateway->hooks == NULL)
+		return;
+	head(p, "hapax_webhooks_total", "counter", "Webhooks by what they came to.");
+	for (size_t i = 0; i < settings->webhook_count; i++) {
+		for (int r = 0; r < HPX_HOOK_COUNT; r++) {
+			PRINT(p, "hapax_webhooks_total{webhook=\"");
+			label(p, settings->webhooks[i].name);
+			PRINT(p, "\",result=\"%s\"} %llu\n",
+			      hpx_hook_result_name((enum hpx_hook_result)r),
+			      (unsigned long long)hpx_hooks_count(p->gateway->hooks, i,
+								  (enum hpx_hook_result)r));
+		}
+	}
+}
+
+static void print_subrequests(struct page *p)
+{
+	if (p->gateway->subrequests == NULL)
+		return;
+	head(p, "hapax_subrequests_total", "counter",
+	     "Questions whom credentials belong to, by their answer.");
+	for (int r = 0; r < HPX_SUBREQUEST_COUNT; r++)
+		PRINT(p, "hapax_subrequests_total{result=\"%s\"} %llu\n",
+		      hpx_subrequest_result_name((enum hpx_subrequest_result)r),
+		      (unsigned long long)hpx_subrequests_count(p->gateway->subrequests,
+								(enum hpx_subrequest_result)r));
+}
+
+static void print_deliveries(struct page *p, const struct hpx_settings *settings)
+{
+	static const char *const names[] = {
+#define X(name) #name,
+		HPX_JOB_RESULT_LIST(X)
+#undef X
+	};
+	const struct hpx_target_meter *targets = p->gateway->outbox->targets;
+
+	head(p, "hapax_jobs_total", "counter", "Sendings of jobs, by target and how they ended.");
+	for (size_t t = 0; targets != NULL && t < settings->target_count; t++) {
+		for (int r = 0; r < HPX_JOB_RESULT_COUNT; r++) {
+			PRINT(p, "hapax_jobs_total{target=\"");
+			label(p, settings->targets[t].name);
+			PRINT(p, "\",result=\"%s\"} %llu\n", names[r],
+			      (unsigned long long)hpx_counter_read(&targets[t].results[r]));
+		}
+	}
+}
+
+static void print_outbox(struct page *p, const struct hpx_settings *settings)
+{
+	static const char *const reconciled[] = {
+#define X(name) #name,
+		HPX_RECONCILED_LIST(X)
+#undef X
+	};
+	const struct hpx_outbox_meter *outbox = p->gateway->outbox;
+
+	if (outbox == NULL)
+		return;
+	print_deliveries(p, settings);
+	head(p, "hapax_jobs", "gauge", "Jobs in the store, by state.");
+	for (int s = HPX_JOB_QUEUED; s < HPX_JOB_STATE_COUNT; s++)
+		PRINT(p, "hapax_jobs{state=\"%s\"} %llu\n",
+		      hpx_job_state_name((enum hpx_job_state)s),
+		      (unsigned long long)hpx_counter_read(&outbox->jobs[s]));
+	gauge(p, "hapax_oldest_queued_job_seconds",
+	      "How long the job that waits longest has been due.",
+	      hpx_counter_read(&outbox->oldest_queued_s));
+	head(p, "hapax_reconcile_total", "counter", "Unknown outcomes by what became of them.");
+	for (int r = 0; r < HPX_RECONCILED_COUNT; r++)
+		PRINT(p, "hapax_reconcile_total{result=\"%s\"} %llu\n",
+		      reconciled[r],
+		      (unsigned long long)hpx_counter_read(&outbox->reconciled[r]));
+	head(p, "hapax_dead", "gauge", "What only a person can settle.");
+	PRINT(p, "hapax_dead{kind=\"operation\"} %llu\nhapax_dead{kind=\"job\"} %llu\n",
+	      (unsigned long long)hpx_counter_read(&outbox->dead_operations),
+	      (unsigned long long)hpx_counter_read(&outbox->dead_jobs));
+}
+
 /* The same tenant may have a row on several loops: the loop is a label. */
 static void print_tenants(struct page *p)
 {
@@ -125,6 +220,18 @@ static void print_histogram(struct page *p, const char *name, const char *help, 
 			(const char *)&p->gateway->shards[i].meter + offset));
 	if (p->status == HPX_OK)
 		p->status = hpx_histogram_print(&all, name, help, 1e6, p->out);
+}
+
+static void print_cache(struct page *p)
+{
+	const struct hpx_cache *cache = p->gateway->cache;
+
+	head(p, "hapax_cache_total", "counter",
+	     "Looks into the answers kept in memory, by whether the store had to be asked.");
+	PRINT(p, "hapax_cache_total{result=\"hit\"} %llu\n", SUM(p, cache_hits));
+	PRINT(p, "hapax_cache_total{result=\"miss\"} %llu\n", SUM(p, cache_misses));
+	gauge(p, "hapax_cache_bytes", "Answers kept in memory.",
+	      cache != NULL ? hpx_cache_bytes(cache) : 0);
 }
 
 static void print_store(struct page *p)
@@ -183,6 +290,11 @@ enum hpx_status hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_sett
 	      atomic_load(&gateway->bodies_bytes));
 	gauge(&p, "hapax_waiting", "Requests that wait for another's answer.",
 	      gateway->waitlist != NULL ? hpx_waitlist_count(gateway->waitlist) : 0);
+	print_async(&p);
+	print_webhooks(&p, settings);
+	print_subrequests(&p);
+	print_outbox(&p, settings);
+	print_cache(&p);
 	print_store(&p);
 	print_histogram(&p, "hapax_request_seconds", "The whole request, from its first byte.",
 			offsetof(struct hpx_meter, request_us));

@@ -4,9 +4,25 @@
 
 #include "gateway/request.h"
 
+#define HPX_OWN_ROOT "/.hapax"
+
 bool hpx_own_is(struct hpx_span path);
-/* 202 with the operation's place: `concurrent: accepted`. */
-void hpx_own_accepted(struct hpx_request *request);
+/* One of the own paths' refusals. */
+enum hpx_next hpx_own_refuse(struct hpx_request *request, enum hpx_problem_code code,
+			     const char *detail);
+
+/* 202 with the operation's place: what is under way or delivered later. */
+void hpx_own_accepted(struct hpx_request *request);            /* own_operation.c */
+/* The operation in request->record, with its jobs. */
+enum hpx_next hpx_operation_show(struct hpx_request *request);
+
+/* What an operation's caller may know of it, as JSON: no key, no body, nobody's
+ * tenant. `jobs` may be NULL; those of another use of the same key are left
+ * out. */
+enum hpx_status hpx_operation_print(const struct hpx_record *record,
+				    const struct hpx_job_entry *jobs,
+				    const struct hpx_next_question *question,
+				    struct hpx_buffer *out);
 
 /* The published idempotency policy of every route, as JSON (own_policy.c). */
 enum hpx_status hpx_own_policy_print(const struct hpx_settings *settings, struct hpx_buffer *out);

@@ -65,8 +65,9 @@ static void route(struct printer *p, const struct hpx_route *r, bool observe)
 	text(p, "server_error", hpx_server_error_name(r->policy.server_error));
 	text(p, "on_lost", hpx_on_lost_name(r->policy.on_lost));
 	text(p, "completes", hpx_completes_name(r->policy.completes));
+	text(p, "deliver", hpx_deliver_name(r->policy.deliver));
 	text(p, "concurrent", hpx_concurrent_name(r->policy.concurrent));
-	if (r->policy.concurrent == HPX_CONCURRENT_WAIT)
+	if (r->policy.concurrent == HPX_CONCURRENT_WAIT || r->policy.deliver == HPX_DELIVER_ASYNC)
 		seconds(p, "wait_seconds", r->policy.wait_ms);
 	text(p, "store", hpx_keep_name(r->policy.keep));
 	list(p, "fingerprint_ignores", r->recipe.ignore, r->recipe.ignore_count);

@@ -8,11 +8,13 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "gateway/attempt.h"
+#include "gateway/cached.h"
 #include "gateway/guard.h"
 #include "gateway/pass.h"
 #include "gateway/respond.h"
 #include "gateway/settle.h"
 #include "gateway/sighting.h"
+#include "gateway/subrequest.h"
 #include "gateway/wait.h"
 
 /* What one request's small things (fields, names, heads) may take together;
@@ -30,6 +32,8 @@ struct hpx_request *hpx_request_new(struct hpx_client *client)
 	request->client = client;
 	request->settings = hpx_settings_ref(settings);
 	request->holds = 1;
+	request->after_tenant = HPX_NEXT_BODY;
+	request->after_body = HPX_NEXT_FINGERPRINT;
 	snprintf(request->peer, sizeof(request->peer), "%s", hpx_transport_peer(client->transport));
 	request->began_us = hpx_clock_boot_us();
 	hpx_arena_init(&request->arena, ARENA_BYTES_MAX);
@@ -59,7 +63,8 @@ void hpx_request_drop(struct hpx_request *request)
 	HPX_ASSERT(request->holds > 0);
 	if (--request->holds > 0)
 		return;
-	HPX_ASSERT(request->exchange == NULL && !request->op_pending && !request->waiting);
+	HPX_ASSERT(request->exchange == NULL && !request->op_pending && !request->waiting &&
+		   !request->look_pending);
 	if (request->prev != NULL)
 		request->prev->next = request->next;
 	else
@@ -93,6 +98,9 @@ static enum hpx_next (*const steps[HPX_NEXT_COUNT])(struct hpx_request *) = {
 	[HPX_NEXT_ANSWER] = hpx_step_answer,
 	[HPX_NEXT_PASS] = hpx_step_pass,
 	[HPX_NEXT_OWN] = hpx_step_own,
+	[HPX_NEXT_OPERATION] = hpx_step_operation,
+	[HPX_NEXT_FIND] = hpx_step_find,
+	[HPX_NEXT_WEBHOOK] = hpx_step_webhook,
 };
 
 void hpx_request_go(struct hpx_request *request, enum hpx_next next)
@@ -133,7 +141,66 @@ void hpx_request_submit(struct hpx_request *request,
 	request->op_came_back = came_back;
 	request->op_pending = true;
 	hpx_request_hold(request);
+	hpx_cached_mark(request);
 	hpx_committer_submit(request->shard->gateway->committer, &request->op);
+}
+
+void hpx_request_asks(struct hpx_request *request, int64_t timeout_ms,
+		      enum hpx_next (*too_late)(struct hpx_request *request))
+{
+	request->phase = HPX_PHASE_ASKING;
+	request->deadline_ms =
+		hpx_loop_now_ms(&request->shard->loop) + (uint64_t)timeout_ms;
+	request->too_late = too_late;
+}
+
+static void stop_asking(struct hpx_request *request)
+{
+	request->deadline_ms = 0;
+	request->phase = HPX_PHASE_OVER;
+	hpx_subrequest_leave(request);
+	hpx_wait_leave(request);
+}
+
+static void ask_no_more(struct hpx_request *request)
+{
+	hpx_request_hold(request);
+	stop_asking(request);
+	hpx_request_go(request, request->too_late(request));
+	hpx_request_drop(request);
+}
+
+static void look_came_back(struct hpx_message *message)
+{
+	struct hpx_request *request = HPX_CONTAINER(message, struct hpx_request, look_message);
+
+	request->look_pending = false;
+	if (request->phase == HPX_PHASE_ASKING) {
+		request->deadline_ms = 0;
+		request->look_came_back(request);
+	}
+	hpx_job_entry_free(request->look.jobs);
+	request->look.jobs = NULL;
+	hpx_request_drop(request);
+}
+
+/* On the looker's thread. */
+static void looked(struct hpx_look *look)
+{
+	struct hpx_request *request = look->user;
+	hpx_loop_post(&request->shard->loop, &request->look_message);
+}
+
+void hpx_request_look(struct hpx_request *request,
+		      void (*came_back)(struct hpx_request *request))
+{
+	request->look.done = looked;
+	request->look.user = request;
+	request->look_message.handle = look_came_back;
+	request->look_came_back = came_back;
+	request->look_pending = true;
+	hpx_request_hold(request);
+	hpx_looker_submit(request->shard->gateway->looker, &request->look);
 }
 
 bool hpx_request_charge(struct hpx_request *request, size_t bytes, size_t bytes_max)
@@ -192,6 +259,9 @@ void hpx_request_client_gone(struct hpx_request *request)
 		hpx_wait_leave(request);
 		request->phase = HPX_PHASE_OVER;
 		break;
+	case HPX_PHASE_ASKING:
+		stop_asking(request);
+		break;
 	default:
 		/* Reading: abandoned with its connection. Reserving, forwarding,
 		 * storing: the attempt goes on and its answer is stored. */
@@ -211,6 +281,10 @@ void hpx_request_tick(struct hpx_request *request, uint64_t now_ms)
 	case HPX_PHASE_RESERVING:
 	case HPX_PHASE_STORING:
 		hpx_settle_tick(request, now_ms);
+		break;
+	case HPX_PHASE_ASKING:
+		if (request->deadline_ms != 0 && now_ms >= request->deadline_ms)
+			ask_no_more(request);
 		break;
 	default:
 		break;
@@ -233,6 +307,9 @@ void hpx_request_abandon(struct hpx_request *request)
 		hpx_attempt_abandon(request);
 		break;
 	case HPX_PHASE_STORING:
+		break;
+	case HPX_PHASE_ASKING:
+		ask_no_more(request);
 		break;
 	default:
 		if (request->client != NULL)

@@ -2,13 +2,18 @@
  * step returns the next, and the driver is one short loop. A step that has to
  * wait returns HPX_NEXT_WAIT; what it waits for calls hpx_request_go later.
  *
- *   route ─▶ own path | pass-through
+ *   route ─▶ own path ─▶ tenant ─▶ operation ─▶ find
+ *     │         └▶ body ─▶ webhook
+ *     ├▶ pass-through
  *     └▶ key ─▶ tenant ─▶ body ─▶ fingerprint ─▶ lookup ─▶ reserve ─▶ forward
  *                                      ▲            │                   │
  *                                      └─ (recipe) ─┴▶ answer ◀── store ◀┘
  *                                                         ▲           │
  *                                                         └─ committed ◀ (the application
  *                                                               answered for itself)
+ *
+ * On a route with `deliver: async` the way ends with the reservation: the job is
+ * in it, and the answer is 202 (async.c).
  *
  * A request may outlive its client (the attempt goes on) and its answer (the
  * store is still being told): it lives as long as somebody holds it. */
@@ -20,6 +25,8 @@
 #include "core/key.h"
 #include "core/outcome.h"
 #include "gateway/client.h"
+#include "gateway/identity.h"
+#include "gateway/looker.h"
 #include "http/message.h"
 #include "http/problem.h"
 #include "http/target.h"
@@ -38,6 +45,9 @@ enum hpx_next {
 	HPX_NEXT_ANSWER,
 	HPX_NEXT_PASS,
 	HPX_NEXT_OWN,
+	HPX_NEXT_OPERATION,
+	HPX_NEXT_FIND,
+	HPX_NEXT_WEBHOOK,
 	HPX_NEXT_COUNT,
 	HPX_NEXT_WAIT,     /* something will call hpx_request_go */
 	HPX_NEXT_DONE,     /* answered, or nobody is left to answer */
@@ -52,6 +62,7 @@ enum hpx_phase {
 	HPX_PHASE_STORING,
 	HPX_PHASE_STREAMING,   /* its outcome is durable, the answer flows */
 	HPX_PHASE_PASSING,     /* unguarded */
+	HPX_PHASE_ASKING,      /* the store or a service, and nothing is under way */
 	HPX_PHASE_OVER,
 };
 
@@ -75,10 +86,17 @@ struct hpx_request {
 	struct hpx_span host;
 	const struct hpx_route *route;
 	bool observed;                     /* observe mode */
+	enum hpx_next after_tenant;        /* BODY, or OPERATION */
+	enum hpx_next after_body;          /* FINGERPRINT, or WEBHOOK */
+	const struct hpx_webhook *webhook; /* the message is for this one */
 
 	/* Whose it is and what it means. */
 	struct hpx_key key;
 	struct hpx_span tenant;
+	struct hpx_inquiry *inquiry;       /* waits for it; under the lock of subrequest.c */
+	struct hpx_request *inquiry_next;
+	struct hpx_identity identity;      /* what it gave */
+	struct hpx_message inquiry_message;
 	struct hpx_buffer body;
 	size_t charged_bytes;
 	struct hpx_ask ask;
@@ -93,17 +111,31 @@ struct hpx_request {
 	bool op_pending;
 	bool gave_up;                      /* the client was told 503 while the store was asked */
 	int64_t asked_boot_ms;
+	struct hpx_cache_mark cache_mark;  /* when the store was asked last */
 	struct hpx_record record;
 	struct hpx_answer *stored;         /* of a replay */
 	bool committed;                    /* `stored` is this attempt's own, committed by the application */
 	struct hpx_answer to_store;        /* points into the buffers below */
+	struct hpx_job job;                /* deliver: async; points into request and up_head */
+	struct hpx_ruling_turn ruling;     /* a webhook's */
+	enum hpx_job_state job_state;      /* of the job it is about, before */
 	uint64_t deadline_ms;              /* of the wait or the store; loop time, 0: none */
 	struct hpx_store_op renewal;
 	struct hpx_message renewal_message;
 	bool renewal_pending;
 	uint64_t renew_at_ms;
 
-	/* Waiting for another's answer. */
+	/* Looks at the store besides that. */
+	struct hpx_token sought;           /* the first token of the reference; void: by key */
+	struct hpx_look look;
+	struct hpx_message look_message;
+	void (*look_came_back)(struct hpx_request *request);
+	bool look_pending;
+	enum hpx_next (*too_late)(struct hpx_request *request);  /* ASKING took too long */
+
+	/* Waiting for what another brings about. */
+	enum hpx_next look_again;          /* LOOKUP, or FIND */
+	unsigned wait_applied_s;           /* of Prefer: wait; 0: none */
 	struct hpx_waiter waiter;
 	struct hpx_message wake_message;
 	bool waiting;
@@ -159,6 +191,16 @@ void hpx_request_abandon(struct hpx_request *request);
 void hpx_request_submit(struct hpx_request *request,
 			void (*came_back)(struct hpx_request *request));
 
+/* From here on, something is asked that nothing under way depends on: when it
+ * takes longer, or the process ends, `too_late` answers instead, and what comes
+ * back finds another phase. Whoever is gone meanwhile is forgotten. */
+void hpx_request_asks(struct hpx_request *request, int64_t timeout_ms,
+		      enum hpx_next (*too_late)(struct hpx_request *request));
+/* Hands request->look to the looker; as hpx_request_submit. What it found is
+ * freed when `came_back` returns. */
+void hpx_request_look(struct hpx_request *request,
+		      void (*came_back)(struct hpx_request *request));
+
 /* Adds to the memory for bodies on this request's account, if all of them
  * together stay within `bytes_max`. */
 bool hpx_request_charge(struct hpx_request *request, size_t bytes, size_t bytes_max);
@@ -177,5 +219,8 @@ enum hpx_next hpx_step_committed(struct hpx_request *request);
 enum hpx_next hpx_step_answer(struct hpx_request *request);
 enum hpx_next hpx_step_pass(struct hpx_request *request);         /* pass.c */
 enum hpx_next hpx_step_own(struct hpx_request *request);          /* own.c */
+enum hpx_next hpx_step_operation(struct hpx_request *request);    /* own_operation.c */
+enum hpx_next hpx_step_find(struct hpx_request *request);
+enum hpx_next hpx_step_webhook(struct hpx_request *request);      /* webhook.c */
 
 #endif

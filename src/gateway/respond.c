@@ -45,10 +45,21 @@ static enum hpx_status write_operation(const struct hpx_request *request, struct
 	hpx_reference_print(&record->id, &record->first, text);
 	enum hpx_status status =
 		hpx_write_field(out, HPX_SPAN("Hapax-Operation"), hpx_span_of(text));
-	if (status != HPX_OK || record->expires_ms == 0)
+	/* Of what is delivered later, the same time says until when. */
+	if (status != HPX_OK || record->expires_ms == 0 || record->state == HPX_STATE_PENDING)
 		return status;
 	hpx_clock_rfc3339(record->expires_ms, when);
 	return hpx_write_field(out, HPX_SPAN("Idempotency-Expires"), hpx_span_of(when));
+}
+
+/* RFC 7240 §3: that it waited, and for how long at most. */
+static enum hpx_status write_preference(const struct hpx_request *request,
+					struct hpx_buffer *out)
+{
+	if (!request->waited || request->wait_applied_s == 0)
+		return HPX_OK;
+	return hpx_buffer_printf(out, "Preference-Applied: wait=%u\r\n",
+				 request->wait_applied_s);
 }
 
 static enum hpx_status write_date(struct hpx_buffer *out)
@@ -114,6 +125,8 @@ void hpx_respond_own(struct hpx_request *request, unsigned http_status,
 	if (status == HPX_OK)
 		status = write_operation(request, &head);
 	if (status == HPX_OK)
+		status = write_preference(request, &head);
+	if (status == HPX_OK)
 		status = write_length(&head, http_status, body.len);
 	send_whole(request, &head, status, http_status, body, keeps(request));
 	hpx_buffer_done(&head);
@@ -132,6 +145,9 @@ static enum hpx_status write_refusal_fields(const struct hpx_problem_kind *kind,
 	if (status == HPX_OK && kind == hpx_problem_kind(HPX_PROBLEM_unauthenticated))
 		status = hpx_write_field(out, HPX_SPAN("WWW-Authenticate"),
 					 HPX_SPAN("Bearer realm=\"hapax\""));
+	if (status == HPX_OK && kind == hpx_problem_kind(HPX_PROBLEM_webhook_unverified))
+		status = hpx_write_field(out, HPX_SPAN("WWW-Authenticate"),
+					 HPX_SPAN("Signature realm=\"hapax\""));
 	if (status == HPX_OK && refusal->allow != NULL)
 		status = hpx_write_field_text(out, "Allow", refusal->allow);
 	if (status == HPX_OK && refusal->location.len > 0)
@@ -201,6 +217,8 @@ void hpx_respond_replay(struct hpx_request *request)
 		status = hpx_write_field(&head, HPX_SPAN("Idempotent-Replayed"), HPX_SPAN("true"));
 	if (status == HPX_OK)
 		status = write_operation(request, &head);
+	if (status == HPX_OK)
+		status = write_preference(request, &head);
 	if (status == HPX_OK)
 		status = write_length(&head, stored->status, stored->body.len);
 	send_whole(request, &head, status, stored->status, stored->body, keeps(request));

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "core/fingerprint.h"
 #include "core/policy.h"
+#include "gateway/outside.h"
 #include "net/address.h"
 
 enum hpx_profile { HPX_PROFILE_IETF, HPX_PROFILE_STRIPE };
@@ -23,6 +24,7 @@ enum hpx_tenant_from {
 	HPX_TENANT_HEADER,      /* from a trusted peer or over a unix socket only */
 	HPX_TENANT_COOKIE,
 	HPX_TENANT_ANONYMOUS,   /* one tenant for all */
+	HPX_TENANT_SUBREQUEST,  /* a service says who the credentials belong to */
 };
 
 /* A network of trusted peers: 10.0.0.0/8, ::1/128, or one address. */
@@ -48,6 +50,9 @@ struct hpx_route {
 	bool observe;
 	struct hpx_recipe recipe;
 	struct hpx_recipe_id recipe_id;
+	struct hpx_span target_name;
+	const struct hpx_job_target *target; /* NULL unless deliver: async */
+	struct hpx_reconcile_settings reconcile;
 	unsigned line;                     /* in the configuration file, for messages */
 	unsigned number;                   /* its place in settings->routes, for metrics */
 };
@@ -68,11 +73,22 @@ struct hpx_settings {
 	enum hpx_profile profile;
 	enum hpx_tenant_from tenant_from;
 	struct hpx_span tenant_name;       /* of the header or cookie */
-	bool tenant_required;              /* absent: 401 rather than anonymous */
+	bool tenant_required;              /* absent: 401 rather than anonymous;
+					    * always so with SUBREQUEST */
+	struct hpx_subrequest subrequest;  /* tenant_from SUBREQUEST */
+	const struct hpx_job_target *targets;
+	size_t target_count;
+	const struct hpx_webhook *webhooks;
+	size_t webhook_count;
+	bool work;                         /* jobs and reconciliation inside serve */
+	unsigned deliveries_max;           /* under way at once, all targets */
+	int64_t job_retention_ms;          /* of finished jobs */
 	unsigned connections_max;          /* client connections, all loops together */
 	unsigned waiters_max;              /* waiting requests in all */
 	unsigned waiters_per_operation_max;
 	size_t bodies_bytes_max;           /* request and answer bodies in memory, together */
+	size_t cache_bytes_max;            /* completed answers in memory; 0: none */
+	unsigned cache_entries_max;
 	uint64_t free_bytes_min;
 	int64_t event_retention_ms;
 	enum hpx_log_level log_level;

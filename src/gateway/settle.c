@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "gateway/attempt.h"
+#include "gateway/cached.h"
 #include "gateway/guard.h"
 #include "gateway/respond.h"
 
@@ -110,6 +111,8 @@ static void came_back(struct hpx_request *request)
 		return;
 	}
 	if (request->op.status == HPX_OK) {
+		hpx_cached_keep(request, request->op.judged_ms, &request->op.decision.record,
+				request->op.answer);
 		/* A released record is gone; its reference still names the attempt. */
 		if (request->op.decision.record.state != HPX_STATE_NONE)
 			request->record = request->op.decision.record;
@@ -171,6 +174,7 @@ static void answer_came_back(struct hpx_request *request)
 	if (request->committed) {
 		request->record = op->decision.record;
 		request->stored = op->replay;
+		hpx_cached_keep(request, op->judged_ms, &request->record, request->stored);
 	} else {
 		hpx_answer_free(op->replay);
 	}

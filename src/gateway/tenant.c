@@ -160,6 +160,9 @@ enum hpx_status hpx_tenant_of(const struct hpx_settings *settings,
 		return from_header(settings, head, peer, arena, ret_tenant, ret_reason);
 	case HPX_TENANT_COOKIE:
 		return from_cookie(settings, head, arena, ret_tenant, ret_reason);
+	case HPX_TENANT_SUBREQUEST:
+		/* Asked of another service, by the step before. */
+		return HPX_MISUSE;
 	case HPX_TENANT_ANONYMOUS:
 		break;
 	}

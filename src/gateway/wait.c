@@ -1,11 +1,13 @@
-/* Waiting for another request's answer. The waiter is listed first and looks
+/* Waiting for what another brings about. The waiter is listed first and looks
  * second, so a completion between the two cannot be missed; it is woken by
  * the committer, after the answer is durable, through its loop's inbox. */
 #include "gateway/wait.h"
 
 #include "base/container.h"
 #include "gateway/own.h"
+#include "gateway/prefer.h"
 #include "gateway/respond.h"
+#include "http/field.h"
 
 #define IN_PROGRESS_RETRY_AFTER_S 1
 
@@ -20,7 +22,13 @@ static enum hpx_next in_progress(struct hpx_request *request)
 
 enum hpx_next hpx_wait_over(struct hpx_request *request)
 {
-	return in_progress(request);
+	if (request->look_again == HPX_NEXT_FIND)
+		return hpx_operation_show(request);
+	if (request->record.state != HPX_STATE_PENDING)
+		return in_progress(request);
+	hpx_counter_add(&request->shard->meter.async[HPX_ASYNC_pending], 1);
+	hpx_own_accepted(request);
+	return HPX_NEXT_DONE;
 }
 
 /* Woken: look again. The wake message holds the request. */
@@ -31,7 +39,7 @@ static void came_awake(struct hpx_message *message)
 
 	request->waiting = false;
 	if (request->phase == HPX_PHASE_WAITING)
-		hpx_request_go(request, HPX_NEXT_LOOKUP);
+		hpx_request_go(request, request->look_again);
 	hpx_request_drop(request);
 }
 
@@ -53,20 +61,25 @@ void hpx_wait_leave(struct hpx_request *request)
 	hpx_request_drop(request);
 }
 
-static enum hpx_next begin_wait(struct hpx_request *request)
+/* Too many wait. What is delivered later is told as it is; of another's answer
+ * only this can be said: this request is not executed, but what it asks for is
+ * under way. */
+static enum hpx_next no_room(struct hpx_request *request)
 {
-	/* This request is not executed, but what it asks for is under way. */
 	struct hpx_refusal overloaded = { .retry_after_s = 1,
 					  .executed = "unknown",
 					  .detail = "Too many requests wait for the answer to the "
 						    "first one with this key. Send it again with "
 						    "the same key after Retry-After." };
 
-	if (!request->waited) {
-		request->waited = true;
-		request->wait_until_ms = hpx_loop_now_ms(&request->shard->loop) +
-					 (uint64_t)request->route->policy.wait_ms;
-	}
+	if (request->look_again == HPX_NEXT_FIND || request->record.state == HPX_STATE_PENDING)
+		return hpx_wait_over(request);
+	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &overloaded, HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
+static enum hpx_next begin_wait(struct hpx_request *request)
+{
 	request->waiter = (struct hpx_waiter){ .id = request->ask.id, .wake = wake, .user = request };
 	request->wake_message.handle = came_awake;
 	request->phase = HPX_PHASE_WAITING;
@@ -75,10 +88,26 @@ static enum hpx_next begin_wait(struct hpx_request *request)
 	if (hpx_waitlist_add(request->shard->gateway->waitlist, &request->waiter) != HPX_OK) {
 		request->waiting = false;
 		hpx_request_drop(request);
-		hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &overloaded, HPX_RESPOND_KEEP);
-		return HPX_NEXT_DONE;
+		return no_room(request);
 	}
-	return HPX_NEXT_LOOKUP;
+	return request->look_again;
+}
+
+enum hpx_next hpx_wait_for(struct hpx_request *request, int64_t wait_ms, enum hpx_next look)
+{
+	uint64_t now_ms = hpx_loop_now_ms(&request->shard->loop);
+
+	if (!request->waited) {
+		request->waited = true;
+		request->look_again = look;
+		request->wait_until_ms = now_ms + (uint64_t)wait_ms;
+	}
+	/* Listed already and looked again: the answer is not there yet. */
+	if (request->waiting) {
+		request->phase = HPX_PHASE_WAITING;
+		return HPX_NEXT_WAIT;
+	}
+	return now_ms < request->wait_until_ms ? begin_wait(request) : hpx_wait_over(request);
 }
 
 enum hpx_next hpx_wait_or_refuse(struct hpx_request *request)
@@ -92,15 +121,20 @@ enum hpx_next hpx_wait_or_refuse(struct hpx_request *request)
 	case HPX_CONCURRENT_WAIT:
 		break;
 	}
-	/* Listed already and looked again: the answer is not there yet. */
-	if (request->waiting) {
-		request->phase = HPX_PHASE_WAITING;
-		return HPX_NEXT_WAIT;
-	}
-	if (request->waited &&
-	    hpx_loop_now_ms(&request->shard->loop) >= request->wait_until_ms)
-		return in_progress(request);
-	return begin_wait(request);
+	return hpx_wait_for(request, request->route->policy.wait_ms, HPX_NEXT_LOOKUP);
+}
+
+int64_t hpx_wait_preferred(struct hpx_request *request, int64_t most_ms)
+{
+	struct hpx_span prefer =
+		hpx_field_combined(&request->head, HPX_SPAN("Prefer"), &request->arena);
+	int64_t wait_ms = 0;
+
+	if (!hpx_prefer_wait(prefer, &wait_ms))
+		return 0;
+	wait_ms = wait_ms < most_ms ? wait_ms : most_ms;
+	request->wait_applied_s = (unsigned)(wait_ms / 1000);
+	return wait_ms;
 }
 
 void hpx_wait_tick(struct hpx_request *request, uint64_t now_ms)
@@ -109,6 +143,6 @@ void hpx_wait_tick(struct hpx_request *request, uint64_t now_ms)
 		return;
 	hpx_request_hold(request);
 	hpx_wait_leave(request);
-	hpx_request_go(request, in_progress(request));
+	hpx_request_go(request, hpx_wait_over(request));
 	hpx_request_drop(request);
 }

@@ -1,5 +1,7 @@
-/* A retry while the first request is under way: refused, accepted, or kept
- * waiting for the first one's answer. A waiter never becomes the executor. */
+/* Waiting for the end of an operation that somebody else brings about: a retry
+ * while the first request is under way (refused, accepted, or kept waiting), and
+ * whoever prefers to wait for what is delivered later. A waiter never becomes
+ * the executor. */
 #ifndef HPX_GATEWAY_WAIT_H
 #define HPX_GATEWAY_WAIT_H
 
@@ -7,7 +9,17 @@
 
 /* By the route's `concurrent`. */
 enum hpx_next hpx_wait_or_refuse(struct hpx_request *request);
-/* The wait is over without an answer: 409, send it again. */
+
+/* How long the client prefers to wait (Prefer: wait=N), at most `most_ms`; 0:
+ * not at all. */
+int64_t hpx_wait_preferred(struct hpx_request *request, int64_t most_ms);
+/* Waits for the end of the operation request->ask.id, and then goes on with
+ * `look`. Called again when that finds it still under way: then it waits on, or
+ * it is over. */
+enum hpx_next hpx_wait_for(struct hpx_request *request, int64_t wait_ms, enum hpx_next look);
+
+/* The wait is over without an answer: 202 for what is delivered later, its state
+ * for who asked for that, else 409, send it again. */
 enum hpx_next hpx_wait_over(struct hpx_request *request);
 /* Off the list; nothing is sent. */
 void hpx_wait_leave(struct hpx_request *request);

@@ -132,6 +132,8 @@ static const char *stripe_type(enum hpx_problem_code code)
 	case HPX_PROBLEM_headers_too_large:
 		return "invalid_request_error";
 	case HPX_PROBLEM_unauthenticated:
+	case HPX_PROBLEM_forbidden:
+	case HPX_PROBLEM_webhook_unverified:
 		return "authentication_error";
 	case HPX_PROBLEM_idempotency_key_reused:
 	case HPX_PROBLEM_idempotency_key_in_progress:

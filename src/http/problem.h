@@ -18,6 +18,12 @@
 	X(unauthenticated, 401, "no", "after_fix",                            \
 	  "It is not clear who is calling",                                   \
 	  "Keys are kept apart by caller, and the caller is taken from the credentials of the request. This request's credentials do not name a caller that hapax can tell from others. Send Authorization with Bearer or Basic, or X-Api-Key; or the operator sets tenant in the configuration.") \
+	X(forbidden, 403, "no", "after_fix",                                  \
+	  "This caller may not do that",                                      \
+	  "The service that knows the callers knows these credentials and refuses them. Nothing was sent on. Use credentials that are allowed to do this.") \
+	X(tenant_unavailable, 503, "no", "same_key",                          \
+	  "Who is calling could not be found out",                            \
+	  "The service that tells whom the credentials belong to did not answer. Without a caller no key can be looked up, so nothing was sent on. Send it again with the same key after Retry-After.") \
 	X(idempotency_key_reused, 422, "no", "never",                         \
 	  "The idempotency key was used for another request",                 \
 	  "A key stands for one request. This one was first sent with another method, path, query, media type or body. The first operation is untouched. Make a new key for a new request.") \
@@ -33,6 +39,9 @@
 	X(overloaded, 503, "no", "same_key",                                  \
 	  "Too much is under way",                                            \
 	  "A limit on connections, waiting requests or memory is reached. Nothing was sent on. Send it again with the same key after Retry-After.") \
+	X(rate_limited, 429, "no", "same_key",                                \
+	  "Too many requests in a short time",                                \
+	  "More came than this path takes in a second. Nothing was done. Send it again after Retry-After.") \
 	X(upstream_unreachable, 502, "no", "same_key",                        \
 	  "The service behind hapax cannot be reached",                       \
 	  "No byte of the request was sent on: the connection was refused, could not be made in time, or the name was not found. Send it again with the same key.") \
@@ -45,6 +54,15 @@
 	X(response_not_kept, 409, "yes", "never",                             \
 	  "It happened, but its answer was not kept",                         \
 	  "The operation was executed and answered. The answer was too large to store, a stream, or of a route that stores none, so it cannot be given again. original_status and location tell what it was.") \
+	X(not_delivered, 408, "no", "never",                                  \
+	  "The request was not delivered in time",                            \
+	  "It was accepted to be delivered later, and its time ended before anything of it was sent. It did not happen and will not. Make a new key to ask for it anew.") \
+	X(declined, 402, "yes", "never",                                      \
+	  "The request was declined",                                         \
+	  "The answer of the service was lost, and it said later that it had received the request and declined it. Make a new key for another try.") \
+	X(webhook_unverified, 401, "no", "after_fix",                         \
+	  "The webhook is not signed by a secret that is known here",         \
+	  "A message is taken only with a signature of its sender, made lately. Which part of it did not fit is not told here; the metrics and the log of hapax count it.") \
 	X(request_too_large, 413, "no", "after_fix",                          \
 	  "The request body is too large",                                    \
 	  "The body of a guarded request is held in memory until its fingerprint is known, so it is bounded (limits.request_body).") \

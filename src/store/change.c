@@ -73,6 +73,7 @@ static void make_reserve(const struct hpx_found *found, struct hpx_store_op *op,
 		return;
 	}
 	change->record = decision->record;
+	change->job = begins ? op->job : NULL;
 	if (!found->exists) {
 		change->write = HPX_WRITE_INSERT;
 		return;
@@ -272,7 +273,8 @@ static bool is_misuse(const struct hpx_store_op *op)
 	switch (op->verb) {
 	case HPX_VERB_RESERVE:
 		return op->ask == NULL || op->policy == NULL ||
-		       hpx_token_is_void(&op->ask->token) || op->policy->retention_ms < 0;
+		       hpx_token_is_void(&op->ask->token) || op->policy->retention_ms < 0 ||
+		       (op->policy->deliver == HPX_DELIVER_ASYNC) != (op->job != NULL);
 	case HPX_VERB_COMPLETE:
 		return op->answer == NULL;
 	case HPX_VERB_RENEW:
@@ -284,6 +286,12 @@ static bool is_misuse(const struct hpx_store_op *op)
 	}
 }
 
+/* Verbs of the outbox come here only where a driver keeps none. */
+static bool is_unsupported(enum hpx_verb verb)
+{
+	return verb >= HPX_VERB_CLAIM && verb <= HPX_VERB_UNASK;
+}
+
 /* What an application hands over is checked here, whichever way it came. */
 static enum hpx_status check_handed(const struct hpx_store_op *op)
 {
@@ -291,7 +299,7 @@ static enum hpx_status check_handed(const struct hpx_store_op *op)
 		return HPX_INVALID;
 	if (op->verb == HPX_VERB_ADVANCE && op->data.len > HPX_POINT_DATA_MAX)
 		return HPX_TOO_LARGE;
-	if (op->verb == HPX_VERB_ENQUEUE && hpx_job_fault(op->job) != NULL)
+	if (op->job != NULL && hpx_job_fault(op->job) != NULL)
 		return HPX_INVALID;
 	return HPX_OK;
 }
@@ -302,7 +310,10 @@ void hpx_change_make(const struct hpx_found *found, struct hpx_store_op *op,
 	static const struct hpx_record none;
 
 	*ret_change = (struct hpx_change){ .write = HPX_WRITE_NOTHING, .at_ms = now->wall_ms };
-	op->status = is_misuse(op) ? HPX_MISUSE : check_handed(op);
+	op->judged_ms = now->wall_ms;
+	op->status = is_unsupported(op->verb) ? HPX_UNSUPPORTED :
+		     is_misuse(op)	      ? HPX_MISUSE :
+						check_handed(op);
 	if (op->status == HPX_OK)
 		op->status = check_reference(found, op);
 	if (op->status != HPX_OK)

@@ -100,7 +100,16 @@ static void wake_waiters(struct hpx_waitlist *waitlist, const struct hpx_store_o
 		if (op->decision.write && op->decision.verdict == HPX_VERDICT_UNKNOWN)
 			hpx_waitlist_wake(waitlist, &op->ask->id);
 		break;
+	case HPX_VERB_JOB:
+		/* Its answer, or its loss, may be the operation's. */
+		if (op->jobs != NULL && op->jobs->delivery.answers)
+			hpx_waitlist_wake(waitlist, &op->jobs->delivery.operation);
+		break;
+	case HPX_VERB_RULE:
+		hpx_waitlist_wake(waitlist, &op->id);
+		break;
 	case HPX_VERB_SWEEP:
+	case HPX_VERB_SWEEP_JOBS:
 		for (unsigned i = 0; op->touched != NULL && i < op->count; i++)
 			hpx_waitlist_wake(waitlist, &op->touched[i]);
 		break;

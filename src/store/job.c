@@ -1,5 +1,7 @@
 /* What a job must be to be stored: the same on every store, and the same that
  * PostgreSQL's own checks say. */
+#include <stdlib.h>
+
 #include "store/store.h"
 
 #define NAME_BYTES_MAX 255
@@ -50,4 +52,73 @@ const char *hpx_job_fault(const struct hpx_job *job)
 	if (job->body.len > BODY_BYTES_MAX)
 		return "a job's body is at most 16 MiB";
 	return NULL;
+}
+
+static char *put(char *at, struct hpx_span bytes, struct hpx_span *ret_copy)
+{
+	if (bytes.len != 0)
+		memcpy(at, bytes.ptr, bytes.len);
+	*ret_copy = hpx_span(at, bytes.len);
+	return at + bytes.len;
+}
+
+struct hpx_job_entry *hpx_job_entry_new(const struct hpx_delivery *delivery,
+					const struct hpx_job *job)
+{
+	size_t size = sizeof(struct hpx_job_entry) + job->name.len + job->target.len +
+		      job->method.len + job->path.len + job->headers.len + job->body.len;
+	struct hpx_job_entry *entry = malloc(size);
+	char *at;
+
+	if (entry == NULL)
+		return NULL;
+	*entry = (struct hpx_job_entry){ .delivery = *delivery, .readable = true };
+	at = put(entry->bytes, job->name, &entry->job.name);
+	at = put(at, job->target, &entry->job.target);
+	at = put(at, job->method, &entry->job.method);
+	at = put(at, job->path, &entry->job.path);
+	at = put(at, job->headers, &entry->job.headers);
+	put(at, job->body, &entry->job.body);
+	return entry;
+}
+
+void hpx_job_entry_free(struct hpx_job_entry *list)
+{
+	while (list != NULL) {
+		struct hpx_job_entry *next = list->next;
+		free(list);
+		list = next;
+	}
+}
+
+struct hpx_unsettled *hpx_unsettled_new(const struct hpx_unsettled *from)
+{
+	const struct hpx_description *d = &from->description;
+	size_t size = sizeof(*from) + d->tenant.len + d->scope.len + d->key.len + d->method.len +
+		      d->path.len + d->route.len + from->job_name.len + from->target.len;
+	struct hpx_unsettled *copy = malloc(size);
+	char *at;
+
+	if (copy == NULL)
+		return NULL;
+	*copy = *from;
+	copy->next = NULL;
+	at = put(copy->bytes, d->tenant, &copy->description.tenant);
+	at = put(at, d->scope, &copy->description.scope);
+	at = put(at, d->key, &copy->description.key);
+	at = put(at, d->method, &copy->description.method);
+	at = put(at, d->path, &copy->description.path);
+	at = put(at, d->route, &copy->description.route);
+	at = put(at, from->job_name, &copy->job_name);
+	put(at, from->target, &copy->target);
+	return copy;
+}
+
+void hpx_unsettled_free(struct hpx_unsettled *list)
+{
+	while (list != NULL) {
+		struct hpx_unsettled *next = list->next;
+		free(list);
+		list = next;
+	}
 }

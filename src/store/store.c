@@ -131,9 +131,12 @@ static void clear_results(struct hpx_store_op **ops, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		ops[i]->status = HPX_OK;
 		ops[i]->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+		ops[i]->judged_ms = 0;
 		ops[i]->already = false;
 		ops[i]->replay = NULL;
 		ops[i]->saved = (struct hpx_buffer){ .ptr = NULL };
+		ops[i]->jobs = NULL;
+		ops[i]->unsettled = NULL;
 		ops[i]->count = 0;
 	}
 }
@@ -147,6 +150,10 @@ static void drop_results(struct hpx_store_op **ops, size_t count)
 			continue;
 		hpx_answer_free(ops[i]->replay);
 		hpx_buffer_done(&ops[i]->saved);
+		hpx_job_entry_free(ops[i]->jobs);
+		ops[i]->jobs = NULL;
+		hpx_unsettled_free(ops[i]->unsettled);
+		ops[i]->unsettled = NULL;
 		clear_results(&ops[i], 1);
 	}
 }
@@ -267,8 +274,32 @@ enum hpx_status hpx_store_stats(struct hpx_store_reader *reader, struct hpx_stor
 	return reader->store->driver->stats(reader, ret_stats);
 }
 
+enum hpx_status hpx_store_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
+			       struct hpx_job_entry **ret_jobs)
+{
+	const struct hpx_store_driver *driver = reader->store->driver;
+
+	return driver->jobs != NULL ? driver->jobs(reader, query, ret_jobs) : HPX_UNSUPPORTED;
+}
+
+enum hpx_status hpx_store_question(struct hpx_store_reader *reader,
+				   const struct hpx_operation_id *id,
+				   struct hpx_next_question *ret_question)
+{
+	const struct hpx_store_driver *driver = reader->store->driver;
+
+	return driver->question != NULL ? driver->question(reader, id, ret_question) :
+					  HPX_NOT_FOUND;
+}
+
 enum hpx_status hpx_store_watch(struct hpx_store_reader *reader, const struct hpx_operation_id *ids,
 				size_t count, bool *ret_ended)
 {
 	return reader->store->driver->watch(reader, ids, count, ret_ended);
+}
+
+enum hpx_status hpx_store_removals(struct hpx_store_reader *reader,
+				   struct hpx_removals *ret_removals)
+{
+	return reader->store->driver->removals(reader, ret_removals);
 }

@@ -16,6 +16,8 @@
 #include "base/buffer.h"
 #include "base/metric.h"
 #include "core/decide.h"
+#include "core/job.h"
+#include "core/reconcile.h"
 
 struct hpx_store;
 struct hpx_store_reader;
@@ -57,6 +59,73 @@ struct hpx_job {
 /* NULL: it can be stored; else what is wrong with it, for people. */
 const char *hpx_job_fault(const struct hpx_job *job);
 
+/* A job and where its delivery stands, one heap block: hpx_job_entry_free. */
+struct hpx_job_entry {
+	struct hpx_job_entry *next;
+	struct hpx_delivery delivery;
+	struct hpx_job job;
+	bool readable;             /* false: the row cannot be read; it counts as unknown */
+	char bytes[];              /* what `job` points to */
+};
+/* Made by drivers; NULL when out of memory. Frees the whole list. */
+struct hpx_job_entry *hpx_job_entry_new(const struct hpx_delivery *delivery,
+					const struct hpx_job *job);
+void hpx_job_entry_free(struct hpx_job_entry *list);
+
+/* What CLAIM may take for one target. */
+struct hpx_claim {
+	struct hpx_span target;
+	unsigned room;             /* at most so many now */
+	int64_t lease_ms;
+	int64_t honours_keys_ms;   /* 0: not */
+	uint32_t attempts_max;
+};
+
+/* What becomes of one job. */
+struct hpx_job_turn {
+	int64_t number;
+	enum hpx_job_move move;    /* any but CLAIM and SWEEP */
+	uint32_t attempts_max;
+	int64_t delay_ms;          /* POSTPONE, LOSE */
+	uint32_t status;           /* HTTP status seen, 0 if none */
+	struct hpx_span provider_id;
+	/* DELIVER, APPLY of a job that answers: the operation's answer. NULL
+	 * with APPLY: it happened, and nobody knows what was said. */
+	const struct hpx_answer *answer;
+	bool force;
+	bool unsent;               /* POSTPONE: given back untried; it costs no attempt */
+};
+
+/* What is unsettled: an operation, or (job.number != 0) a job, whose outcome is
+ * unknown; one heap block: hpx_unsettled_free. */
+struct hpx_unsettled {
+	struct hpx_unsettled *next;
+	struct hpx_record record;             /* of the operation, also for a job */
+	struct hpx_description description;
+	struct hpx_delivery delivery;         /* number 0: the operation itself */
+	struct hpx_span job_name;
+	struct hpx_span target;
+	struct hpx_reconcile reconcile;
+	enum hpx_ruling evidence;             /* said before it was unknown; UNCLEAR: nothing */
+	bool scheduled;                       /* false: nobody has looked at it yet */
+	char bytes[];
+};
+/* Made by drivers: a copy with its own strings; NULL when out of memory. */
+struct hpx_unsettled *hpx_unsettled_new(const struct hpx_unsettled *from);
+void hpx_unsettled_free(struct hpx_unsettled *list);
+
+/* What somebody says of an operation, or of a job of it. */
+struct hpx_ruling_turn {
+	int64_t number;                       /* the job's; 0: the operation itself */
+	struct hpx_finding finding;
+	struct hpx_reconcile_rule rule;
+	uint64_t random;                      /* for the jitter */
+	const struct hpx_answer *answer;      /* APPLIED, DECLINED: what retries get; NULL:
+					       * that it happened (200), or was declined (402) */
+	/* Out. */
+	enum hpx_reconcile_move move;         /* STAY also where it was only kept as evidence */
+};
+
 /* What an application saves with a recovery point. */
 #define HPX_POINT_DATA_MAX ((size_t)1 << 20)
 
@@ -76,6 +145,13 @@ const char *hpx_job_fault(const struct hpx_job *job);
 	X(FORGET)    /* a person removes a record */                          \
 	X(SWEEP)     /* up to `limit` lost leases become what on_lost says */ \
 	X(REAP)      /* up to `limit` expired records are deleted */          \
+	X(CLAIM)     /* due jobs begin to be sent: `claims`; gives `jobs` */   \
+	X(JOB)       /* one job moves, and its operation with it: `turn` */   \
+	X(SWEEP_JOBS) /* up to `limit` lost claims; REAP clears finished jobs */ \
+	X(UNSETTLED) /* up to `limit` unknowns whose next question is due: gives   \
+		      * `unsettled`, and nobody else gets them for lease_ms */ \
+	X(RULE)      /* somebody says what became of an unknown: `ruling` */  \
+	X(UNASK)     /* nobody can be asked about it (job `number`): a person */ \
 	X(FIND)      /* only looks: the record (unreadable: as unknown) */    \
 	X(RECIPE)    /* a recipe's text is made known (no-op if it is) */     \
 	X(CLOCK)     /* a person accepts the clock as it is now */
@@ -94,20 +170,24 @@ struct hpx_store_op {
 	enum hpx_verb verb;
 	/* In. */
 	struct hpx_operation_id id;
-	struct hpx_token token;                    /* of the attempt; RESOLVE and FORGET: the reference's */
+	struct hpx_token token;                    /* of the attempt; RESOLVE, FORGET, RULE and UNASK: the
+						    * reference's; JOB: the claim's; CLAIM: of what it takes,
+						    * made anew for each CLAIM, so that one which is run again
+						    * finds what it took (void: it does not) */
 	const struct hpx_ask *ask;                 /* RESERVE */
 	const struct hpx_policy *policy;           /* RESERVE */
 	const struct hpx_description *description; /* RESERVE */
 	const struct hpx_answer *answer;           /* COMPLETE; RESOLVE applied */
 	uint32_t status_seen;                      /* FAIL, LOSE, RELEASE: HTTP status, or 0 */
-	int64_t lease_ms;                          /* RENEW */
+	int64_t lease_ms;                          /* RENEW, UNSETTLED */
 	struct hpx_span point;                     /* ADVANCE */
 	struct hpx_span data;                      /* ADVANCE */
-	const struct hpx_job *job;                 /* ENQUEUE; CONFLICT: another one has its name */
+	const struct hpx_job *job;                 /* ENQUEUE; CONFLICT: another one has its name.
+						    * RESERVE with deliver: async: its delivery */
 	bool look;                                 /* RESERVE: begins no attempt; NOT_FOUND where it would */
 	bool applied;                              /* RESOLVE */
 	bool force;                                /* FORGET; RESOLVE of a row that cannot be read */
-	unsigned limit;                            /* SWEEP, REAP */
+	unsigned limit;                            /* SWEEP, REAP, SWEEP_JOBS, UNSETTLED */
 	struct hpx_span actor;                     /* for the event: "gateway", "sweeper", a person's name */
 	struct hpx_span reason;                    /* for the event */
 	struct hpx_span recipe_text;               /* RECIPE */
@@ -115,11 +195,20 @@ struct hpx_store_op {
 	/* Out. */
 	enum hpx_status status;                    /* BUSY: not now, somebody else holds the row */
 	struct hpx_decision decision;              /* RESERVE; the record alone after every other move and FIND */
+	int64_t judged_ms;                         /* about one operation: when, by the store's wall clock */
 	bool already;                              /* COMPLETE, CONCLUDE: it was completed before */
 	struct hpx_answer *replay;                 /* RESERVE → REPLAY: the receiver frees it; NULL where nothing is kept */
+	const struct hpx_claim *claims;            /* CLAIM */
+	size_t claim_count;
+	const struct hpx_job_turn *turn;           /* JOB */
+	struct hpx_ruling_turn *ruling;            /* RULE */
+	int64_t number;                            /* UNASK: the job's, 0: the operation itself */
+	struct hpx_job_entry *jobs;                /* CLAIM: the receiver frees them; JOB: after its move,
+						    * without headers and body */
+	struct hpx_unsettled *unsettled;           /* UNSETTLED: the receiver frees them */
 	struct hpx_buffer saved;                   /* RECALL: the receiver frees it */
-	unsigned count;                            /* SWEEP, REAP: how many */
-	struct hpx_operation_id *touched;          /* SWEEP: room for `limit` ids from the submitter, `count` filled */
+	unsigned count;                            /* SWEEP, REAP, SWEEP_JOBS, CLAIM, UNSETTLED: how many */
+	struct hpx_operation_id *touched;          /* SWEEP, SWEEP_JOBS: room for `limit` ids from the submitter, `count` filled */
 	/* The committer's. */
 	struct hpx_store_op *next;
 	void (*done)(struct hpx_store_op *op);     /* called once, on the committer's thread */
@@ -151,10 +240,39 @@ struct hpx_query {
 	int64_t before_ms;         /* changed before this; 0: any. Newest first. */
 };
 
+/* Which jobs; newest first. */
+struct hpx_job_query {
+	enum hpx_job_state state;               /* HPX_JOB_STATE_COUNT: any */
+	struct hpx_span target;                 /* ptr NULL: any */
+	const struct hpx_operation_id *operation; /* NULL: any */
+	struct hpx_span provider_id;            /* ptr NULL: any */
+	int64_t number;                         /* 0: any */
+	int64_t before;                         /* numbers below this; 0: any */
+	unsigned limit;
+};
+
+/* When an unknown is asked about next; wall. */
+struct hpx_next_question {
+	int64_t at_ms;             /* 0: not scheduled yet */
+	bool person;               /* nobody is asked any more */
+};
+
 struct hpx_store_stats {
 	uint64_t operations[HPX_STATE_COUNT];
+	uint64_t jobs[HPX_JOB_STATE_COUNT];
+	int64_t oldest_queued_ms;    /* wall: when the job that waits longest was due; 0: none */
+	uint64_t dead_operations;    /* unknown, and nobody is asked any more */
+	uint64_t dead_jobs;          /* dead, or unknown and nobody is asked any more */
 	int64_t oldest_unknown_ms;   /* wall time of the move; 0: none */
 	uint64_t free_bytes;         /* of the file system; UINT64_MAX: not known */
+};
+
+/* Operations whose record a person removed, or settled anew. */
+#define HPX_REMOVALS_MAX 1024
+struct hpx_removals {
+	bool all;                    /* which ones cannot be told: any may be */
+	size_t count;
+	struct hpx_operation_id ids[HPX_REMOVALS_MAX];
 };
 
 /* Further apart than this, and the wall clock was set. */
@@ -168,6 +286,7 @@ struct hpx_store_options {
 					   * is there; a server does so only in what is hapax's already, or new */
 	uint64_t free_bytes_min;          /* below: RESERVE is refused with HPX_FULL */
 	int64_t event_retention_ms;       /* 0: events stay for ever */
+	int64_t job_retention_ms;         /* of jobs that are done or discarded; 0: for ever */
 };
 
 /* The slots. Every function that can fail returns a status; a driver never
@@ -229,12 +348,26 @@ struct hpx_store_driver {
 	enum hpx_status (*recipe)(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
 				  struct hpx_arena *arena, struct hpx_span *ret_text);
 	enum hpx_status (*stats)(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
+	/* NULL where the driver keeps no outbox (memory:). */
+	enum hpx_status (*jobs)(struct hpx_store_reader *reader, const struct hpx_job_query *query,
+				struct hpx_job_entry **ret_jobs);
+	enum hpx_status (*question)(struct hpx_store_reader *reader,
+				    const struct hpx_operation_id *id,
+				    struct hpx_next_question *ret_question);
 	/* NULL where this process is the only one that ends attempts. Which of
-	 * these operations are not in progress (any more), whoever ended them;
+	 * these operations are neither in progress nor pending (any more), whoever ended them;
 	 * `ret_ended` has room for `count`. */
 	enum hpx_status (*watch)(struct hpx_store_reader *reader,
 				 const struct hpx_operation_id *ids, size_t count,
 				 bool *ret_ended);
+	/* NULL where nobody can tell. What people removed or settled (FORGET,
+	 * RESOLVE), in whichever process, since this reader was asked last; it
+	 * must be asked again within a minute. `all`: the first time, and where
+	 * there are too many, or the history does not reach back. Each removal is
+	 * told by the first question that is asked after its commit. What jobs and
+	 * rulings end (JOB, RULE, REAP) was not completed before: it is not told. */
+	enum hpx_status (*removals)(struct hpx_store_reader *reader,
+				    struct hpx_removals *ret_removals);
 };
 
 /* Where a test may let a call fail: before it ran, or after ("an error was
@@ -315,7 +448,14 @@ enum hpx_status hpx_store_events(struct hpx_store_reader *reader, const struct h
 enum hpx_status hpx_store_recipe(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
 				 struct hpx_arena *arena, struct hpx_span *ret_text);
 enum hpx_status hpx_store_stats(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
+enum hpx_status hpx_store_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
+			       struct hpx_job_entry **ret_jobs);
+enum hpx_status hpx_store_question(struct hpx_store_reader *reader,
+				   const struct hpx_operation_id *id,
+				   struct hpx_next_question *ret_question);
 enum hpx_status hpx_store_watch(struct hpx_store_reader *reader, const struct hpx_operation_id *ids,
 				size_t count, bool *ret_ended);
+enum hpx_status hpx_store_removals(struct hpx_store_reader *reader,
+				   struct hpx_removals *ret_removals);
 
 #endif

@@ -7,6 +7,8 @@
 
 /* Lost leases become what the route says (sweep.c). */
 void hpx_sweep(const struct hpx_worker_options *options);
+/* Lost claims of jobs; nothing where the store keeps no outbox (sweep.c). */
+void hpx_sweep_jobs(const struct hpx_worker_options *options);
 /* Deletes one small batch of what has expired (reap.c). True: there is more. */
 bool hpx_reap(const struct hpx_worker_options *options);
 /* Checkpoints (maintain.c). */
@@ -15,6 +17,7 @@ void hpx_maintain(const struct hpx_worker_options *options);
 struct hpx_survey {
 	bool space_low;
 	bool expiry_held;
+	bool jobs_wait;
 };
 /* Counts for the metrics, and tells what has changed (survey.c). */
 void hpx_survey(const struct hpx_worker_options *options, struct hpx_store_reader *reader,

@@ -30,6 +30,36 @@ static void tell_changes(struct hpx_store *store, struct hpx_survey *seen)
 	seen->expiry_held = held;
 }
 
+/* Due for so long, and nobody sends it: no target of its name is configured
+ * (claims name theirs), or no worker runs at all. */
+#define JOBS_WAIT_S 900
+
+static uint64_t age_s(int64_t since_ms)
+{
+	int64_t age_ms = since_ms != 0 ? hpx_clock_wall_ms() - since_ms : 0;
+
+	return age_ms > 0 ? (uint64_t)age_ms / 1000 : 0;
+}
+
+static void count_outbox(const struct hpx_store_stats *stats, struct hpx_outbox_meter *meter,
+			 struct hpx_survey *seen)
+{
+	uint64_t waiting_s = age_s(stats->oldest_queued_ms);
+	bool wait = waiting_s > JOBS_WAIT_S;
+
+	for (int state = 0; state < HPX_JOB_STATE_COUNT; state++)
+		set(&meter->jobs[state], stats->jobs[state]);
+	set(&meter->dead_operations, stats->dead_operations);
+	set(&meter->dead_jobs, stats->dead_jobs);
+	set(&meter->oldest_queued_s, waiting_s);
+	if (wait && !seen->jobs_wait)
+		hpx_log(HPX_LOG_WARN, "jobs_wait",
+			"for_s=%llu reason=\"a job is due and not sent: its target is down or not "
+			"configured\" see=\"hapax jobs ls --state queued\"",
+			(unsigned long long)waiting_s);
+	seen->jobs_wait = wait;
+}
+
 void hpx_survey(const struct hpx_worker_options *options, struct hpx_store_reader *reader,
 		struct hpx_survey *seen)
 {
@@ -40,6 +70,7 @@ void hpx_survey(const struct hpx_worker_options *options, struct hpx_store_reade
 		return; /* the last figures stay; the committer reports the trouble */
 	for (int state = 0; state < HPX_STATE_COUNT; state++)
 		set(&options->operations[state], stats.operations[state]);
-	int64_t age_ms = stats.oldest_unknown_ms ? hpx_clock_wall_ms() - stats.oldest_unknown_ms : 0;
-	set(options->oldest_unknown_s, age_ms > 0 ? (uint64_t)age_ms / 1000 : 0);
+	set(options->oldest_unknown_s, age_s(stats.oldest_unknown_ms));
+	if (options->outbox != NULL)
+		count_outbox(&stats, options->outbox, seen);
 }

@@ -36,6 +36,7 @@ static void run_due(struct hpx_worker *worker, const struct hpx_worker_options *
 
 	if (now_ms >= due->sweep_ms) {
 		hpx_sweep(options);
+		hpx_sweep_jobs(options);
 		due->sweep_ms = now_ms + options->sweep_every_ms;
 	}
 	if (now_ms >= due->reap_ms)

@@ -1,9 +1,12 @@
 /* The background duties of a serving process, on one thread: sweep (lost
- * leases), reap (what has expired), maintain (checkpoints), and a look at the
- * store for the metrics. Writes go through the committer like everybody's. */
+ * leases and claims), reap (what has expired), maintain (checkpoints), and a look at the
+ * store for the metrics. Writes go through the committer like everybody's. Jobs
+ * are sent by the deliverer (deliver.h), unknown outcomes are asked about by the
+ * reconciler (reconcile.h), each on a thread of its own. */
 #ifndef HPX_WORKER_WORKER_H
 #define HPX_WORKER_WORKER_H
 
+#include "gateway/outbox_meter.h"
 #include "store/committer.h"
 
 struct hpx_worker;
@@ -19,6 +22,7 @@ struct hpx_worker_options {
 	struct hpx_counter *reaped;
 	struct hpx_counter *operations;       /* HPX_STATE_COUNT of them */
 	struct hpx_counter *oldest_unknown_s;
+	struct hpx_outbox_meter *outbox;      /* NULL: not counted */
 };
 
 enum hpx_status hpx_worker_start(const struct hpx_worker_options *options,

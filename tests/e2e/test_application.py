@@ -216,7 +216,7 @@ def test_a_committed_part_is_never_not_executed(shop):
     assert one.gateway.post(key=key).status == 500
     check.problem(one.gateway.post(key=key), "idempotency_outcome_unknown")
     assert one.rows() == ["paid"]
-    assert one.sql("SELECT name, target, state FROM hapax.job") == ["mail|mailer|queued"]
+    assert one.sql("SELECT name, target, state FROM hapax.job") == ["mail|mailer|1"]
 
 
 def test_not_executed_is_the_applications_word(shop):

@@ -190,8 +190,8 @@ def test_a_slow_request_keeps_its_lease(nodes):
 
 
 def test_an_operators_word_reaches_every_node(nodes):
-    """What `hapax keys forget` removes, no node replays."""
-    both = nodes()
+    """What `hapax keys forget` removes, no node replays, at once where none is kept in memory."""
+    both = nodes({"cache": "0"})
     a, b = both.gateways
     key = new_key()
     reference = a.post(key=key)["Hapax-Operation"]

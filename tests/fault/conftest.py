@@ -16,6 +16,9 @@ from harness.gateway import Gateway, binary  # noqa: E402
 from harness.provider import Provider  # noqa: E402
 
 
+OWED = ("async_", "job_", "reconcile_")
+
+
 def steps():
     """The named steps of the program, in the order of a request's way."""
     program = binary(steps=True)
@@ -26,8 +29,13 @@ def steps():
 
 
 def pytest_generate_tests(metafunc):
+    """`step`: of a request that is forwarded; `owed_step`: of one that is delivered
+    later, and of the question what became of it."""
+    owed = [step for step in steps() if step.startswith(OWED)]
     if "step" in metafunc.fixturenames:
-        metafunc.parametrize("step", steps() or ["none"])
+        metafunc.parametrize("step", [s for s in steps() if s not in owed] or ["none"])
+    if "owed_step" in metafunc.fixturenames:
+        metafunc.parametrize("owed_step", owed or ["none"])
 
 
 class Ground:

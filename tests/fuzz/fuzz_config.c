@@ -7,12 +7,36 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void check_probe(const struct hpx_probe *probe)
+{
+	HPX_ASSERT(probe->given == (probe->get.len > 0));
+	HPX_ASSERT(!probe->given || probe->caller.url != NULL);
+}
+
+static void check_outside(const struct hpx_settings *settings)
+{
+	for (size_t i = 0; i < settings->target_count; i++) {
+		const struct hpx_job_target *target = &settings->targets[i];
+		HPX_ASSERT(target->name.len > 0 && target->caller.url != NULL);
+		HPX_ASSERT(target->concurrency > 0 && target->attempts_max > 0);
+		check_probe(&target->reconcile.probe);
+	}
+	for (size_t i = 0; i < settings->webhook_count; i++) {
+		const struct hpx_webhook *webhook = &settings->webhooks[i];
+		HPX_ASSERT(webhook->name.len > 0 && webhook->signature.key_count > 0);
+		HPX_ASSERT(webhook->operation.len > 0 || webhook->provider_id.len > 0);
+		HPX_ASSERT(webhook->mapping.pointer.len > 0);
+	}
+}
+
 static void check_route(const struct hpx_settings *settings, const struct hpx_route *route)
 {
 	HPX_ASSERT(route->segment_count > 0);
 	HPX_ASSERT(route->policy.lease_ms >= 1000);
 	HPX_ASSERT(route->recipe.ignore_count <= HPX_RECIPE_LIST_MAX);
 	HPX_ASSERT(!hpx_route_guards(route, HPX_SPAN("GET")));
+	HPX_ASSERT((route->policy.deliver == HPX_DELIVER_ASYNC) == (route->target != NULL));
+	check_probe(&route->reconcile.probe);
 	HPX_ASSERT(hpx_route_match(settings, HPX_SPAN("POST"), HPX_SPAN("h"),
 				   HPX_SPAN("/a/b")) != NULL);
 }
@@ -27,6 +51,7 @@ static void check_settings(const struct hpx_settings *settings)
 		HPX_ASSERT(settings->routes[i].number == i);
 		check_route(settings, &settings->routes[i]);
 	}
+	check_outside(settings);
 	hpx_buffer_init(&changes, 1 << 20);
 	HPX_ASSERT(hpx_config_changes(settings, settings, &changes) == HPX_OK);
 	HPX_ASSERT(changes.len == 0);
@@ -40,6 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct hpx_settings *settings = NULL;
 	struct hpx_buffer out;
 
+	/* Something for a file that names it. */
+	setenv("S", "whsec_b25l", 1);
 	hpx_config_report_init(&report);
 	hpx_buffer_init(&out, 1 << 20);
 	enum hpx_status status =

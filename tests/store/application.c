@@ -48,7 +48,8 @@ void put(struct fixture *f, unsigned key, const struct situation *s)
 {
 	struct hpx_operation_id id = id_of(key);
 	char hex[2 * HPX_OPERATION_ID_SIZE + 1], sql[512];
-	bool ended = s->state == HPX_STATE_COMPLETED || s->state == HPX_STATE_FAILED_RETRYABLE;
+	bool ends = s->state == HPX_STATE_COMPLETED ||
+		    s->state == HPX_STATE_FAILED_RETRYABLE || s->state == HPX_STATE_PENDING;
 
 	if (s->state == HPX_STATE_NONE)
 		return;
@@ -59,7 +60,7 @@ void put(struct fixture *f, unsigned key, const struct situation *s)
 		 "advanced = %s, point = 'begun', status = %d, expires = %s, token = %s "
 		 "WHERE id = '\\x%s'",
 		 (int)s->state, s->attempt, (int)s->when_lost, s->advanced ? "true" : "false",
-		 s->state == HPX_STATE_COMPLETED ? 200 : 0, ended ? "changed + 5" : "NULL",
+		 s->state == HPX_STATE_COMPLETED ? 200 : 0, ends ? "changed + 5" : "NULL",
 		 s->state == HPX_STATE_FAILED_RETRYABLE ? "decode(repeat('00', 16), 'hex')" :
 							  "token",
 		 hex);

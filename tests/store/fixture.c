@@ -71,6 +71,7 @@ struct hpx_store_options fixture_options(const struct fixture *f)
 		.create = true,
 		.serve = true,
 		.event_retention_ms = 7 * (int64_t)RETENTION_MS,
+		.job_retention_ms = 3 * (int64_t)RETENTION_MS,
 	};
 }
 

@@ -87,6 +87,9 @@ static struct hpx_policy policy_of(unsigned on_lost)
 static struct hpx_token token_asked(const struct question *q, const struct hpx_record *before,
 				    const struct hpx_record *after)
 {
+	/* Nobody is ever given a delivery's token: it is no reservation of his. */
+	if (before->state == HPX_STATE_PENDING)
+		return token_of(99);
 	if (q->token != 0)
 		return token_of(q->token);
 	if (before->state != HPX_STATE_NONE && hpx_token_eq(&before->token, &after->token))
@@ -111,6 +114,9 @@ static void check_begin(struct fixture *f, PGconn *app, unsigned key, const stru
 	struct hpx_moment now = { .wall_ms = after.changed_ms, .lease_ms = after.changed_ms };
 	request.token = token_asked(q, &before, &after);
 	hpx_decide(before.state == HPX_STATE_NONE ? NULL : &before, &request, &p, &now, &decision);
+	/* An application knows no deliveries. */
+	if (decision.verdict == HPX_VERDICT_PENDING)
+		decision.verdict = HPX_VERDICT_IN_PROGRESS;
 	print_decision(&decision, said, sizeof(said));
 	decision.record.owner = after.owner;
 	print_record(&after, got, sizeof(got));

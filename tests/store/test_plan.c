@@ -76,10 +76,11 @@ static void a_whole_scan_is_seen(void **state)
 
 #define FILL_OPERATIONS                                                       \
 	"INSERT INTO hapax.operation SELECT h, CASE WHEN n % 100 < 10 THEN 1 " \
-	"WHEN n % 100 < 15 THEN 2 WHEN n % 100 < 20 THEN 4 ELSE 3 END, 1, "   \
+	"WHEN n % 100 < 15 THEN 2 WHEN n % 100 < 20 THEN 4 "                  \
+	"WHEN n % 100 < 25 THEN 5 ELSE 3 END, 1, "                            \
 	"substr(h, 1, 16), substr(h, 1, 16), h, substr(h, 1, 16), h, n, n, n, " \
 	"CASE WHEN n % 100 BETWEEN 10 AND 14 OR n % 100 >= 20 THEN n + 1 END, " \
-	"1, n, 0, n % 100 >= 20, 't', 's', n::text, 'POST', '/p', 'r' "       \
+	"1, n, 0, n % 100 >= 25, 't', 's', n::text, 'POST', '/p', 'r' "       \
 	"FROM (SELECT n, sha256(int8send(n)) AS h "                           \
 	"FROM generate_series(1, 1000000) n ORDER BY h) made"
 
@@ -98,10 +99,16 @@ static void fill_tables(void)
 		    "SELECT id, created, 1, 'w', 'a', 'r', 0 FROM hapax.operation "
 		    "WHERE state <> 3");
 	cluster_sql("INSERT INTO hapax.job (operation, first, name, target, method, path, "
-		    "headers, body, created) SELECT id, first, 'mail', 't', 'POST', '/', '', '', 1 "
-		    "FROM hapax.operation WHERE state <> 3");
+		    "headers, body, created, state, answers, attempt, changed, due, lease_until, "
+		    "provider_id) SELECT id, first, 'mail', 't' || created % 7, 'POST', '/', '', "
+		    "'', 1, 1 + created % 6, state = 5, 1, created, created, created, "
+		    "created::text FROM hapax.operation WHERE state <> 3");
+	cluster_sql("INSERT INTO hapax.reconcile SELECT operation, first, id, 0, 0, 0, 0, id, 0, "
+		    "id % 2 = 0 FROM hapax.job WHERE state = 4");
+	cluster_sql("INSERT INTO hapax.reconcile SELECT id, first, 0, 0, 0, 0, 0, created, 0, "
+		    "created % 2 = 0 FROM hapax.operation WHERE state = 4");
 	cluster_sql("ANALYZE hapax.operation, hapax.response, hapax.lease, hapax.recipe, "
-		    "hapax.event, hapax.job");
+		    "hapax.event, hapax.job, hapax.reconcile");
 	cluster_sql("RESET synchronous_commit");
 }
 
@@ -125,7 +132,9 @@ static const char *const names[] = { HPX_PG_LIST(X) };
 /* X(statement, why it may read a whole table) */
 #define EXCUSED_LIST(X)                                                       \
 	X(LIST, "for a person who looks for something, with a limit")         \
-	X(COUNTS, "the metrics' survey, now and then, on a reader's connection")
+	X(COUNTS, "the metrics' survey, now and then, on a reader's connection") \
+	X(LIST_JOBS, "for a person who looks for something, with a limit")    \
+	X(COUNT_JOBS, "the metrics' survey, now and then, on a reader's connection")
 
 static const char *excuse_of(enum hpx_pg_statement statement)
 {
@@ -193,9 +202,10 @@ static void check_statements(void)
 
 /* ---- the statements inside the SQL functions ---- */
 
-#define THE_ROW                                                               \
-	" WHERE id = sha256(int8send(1) || 't'::bytea || int8send(1) || "     \
+#define THE_ID                                                                \
+	"sha256(int8send(1) || 't'::bytea || int8send(1) || "                 \
 	"'s'::bytea || int8send(4) || 'plan'::bytea)"
+#define THE_ROW " WHERE id = " THE_ID
 #define SET_ROW(what) "UPDATE hapax.operation SET " what THE_ROW
 #define TAKE_LEASE                                                            \
 	"SELECT set_config('plan.lease', encode(id, 'hex') || '.' || "        \
@@ -225,6 +235,12 @@ static const struct {
 	{ SET_ROW("advanced = true, when_lost = 0") "; " TAKE_LEASE,
 	  "SELECT hapax.not_executed(" LEASE ")", "" },
 	{ "", "SELECT hapax.complete(" LEASE ", 200, '', '')", "" },
+	/* The triggers' ways: something unknown is settled. */
+	{ "INSERT INTO hapax.job (operation, first, name, target, method, path, headers, body, "
+	  "created, state) SELECT id, first, 'plan', 't', 'POST', '/', '', '', 1, 4 "
+	  "FROM hapax.operation" THE_ROW,
+	  "UPDATE hapax.job SET state = 3 WHERE operation = " THE_ID " AND name = 'plan' "
+	  "RETURNING state", "3" },
 };
 
 /* What auto_explain tells while a call runs. */
@@ -266,7 +282,7 @@ static void check_call(PGconn *conn, struct plans *plans, size_t i)
 #define FORGOTTEN                                                             \
 	"SELECT string_agg(p.proname, ' ') FROM pg_proc p "                   \
 	"WHERE p.pronamespace = 'hapax'::regnamespace AND "                   \
-	"p.prosrc ~ 'hapax[.](operation|response|lease|job|recipe|event)' AND " \
+	"p.prosrc ~ 'hapax[.](operation|response|lease|job|recipe|event|reconcile)' AND " \
 	"NOT EXISTS (SELECT 1 FROM pg_stat_xact_user_functions f "            \
 	"WHERE f.funcid = p.oid)"
 
@@ -313,6 +329,11 @@ static const struct {
 	X(LIST, "for a person who looks for something, with a limit")         \
 	X(COUNTS, "the metrics' survey, on a reader's connection")            \
 	X(ORPHANED, "once, at start, over the index of what is in progress")  \
+	X(JOBS_ORPHANED, "once, at start, over the index of what is being sent") \
+	X(JOBS, "for a person who looks for something, with a limit")         \
+	X(JOB_COUNTS, "the metrics' survey, on a reader's connection")        \
+	X(UNASKED_JOBS, "over the index of what is unknown")                  \
+	X(UNASKED_OPERATIONS, "over the index of what is unknown")            \
 	X(REAP_EVENTS, "the oldest few, by their row numbers")                \
 	X(CLOCK, "there is one row")
 

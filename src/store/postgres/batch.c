@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #include "base/step.h"
-#include "store/postgres/driver.h"
+#include "store/postgres/outbox.h"
 
 /* After this many inserts that came too late, the caller shall try again. */
 #define ROUNDS_MAX 4
@@ -190,6 +190,8 @@ static void decide(struct round *round, struct hpx_pg_slot *slot, struct hpx_sto
 		return;
 	}
 	hpx_change_make(&found, op, &round->look.now, false, &change);
+	if (op->status == HPX_OK && op->job != NULL && !hpx_pg_job_is_text(op->job))
+		op->status = HPX_INVALID;
 	if (op->status != HPX_OK)
 		return;
 	if (op->verb == HPX_VERB_RESERVE) {
@@ -306,34 +308,53 @@ static enum hpx_status run_rows(struct hpx_pg_store *s, struct hpx_store_op **op
 	return status;
 }
 
-static bool goes_by_rows(const struct hpx_store_op *op)
+enum hpx_status hpx_pg_run_row(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
 {
-	return op->verb != HPX_VERB_SWEEP && op->verb != HPX_VERB_REAP &&
-	       op->verb != HPX_VERB_RECIPE && op->verb != HPX_VERB_CLOCK &&
-	       op->verb != HPX_VERB_ADVANCE && op->verb != HPX_VERB_ENQUEUE &&
-	       op->verb != HPX_VERB_RECALL;
+	return run_rows(s, &op, 1, problem);
 }
 
-static enum hpx_status run_other(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+static enum hpx_status check_clock(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
 {
-	switch (op->verb) {
-	case HPX_VERB_SWEEP:
-		return hpx_pg_sweep(s, op, problem);
-	case HPX_VERB_REAP:
-		return hpx_pg_reap(s, op, problem);
-	case HPX_VERB_RECIPE:
-		return hpx_pg_put_recipe(s, op, problem);
-	case HPX_VERB_ADVANCE:
-	case HPX_VERB_ENQUEUE:
-	case HPX_VERB_RECALL:
-		return hpx_pg_application(s, op, problem);
-	default:
-		return HPX_OK; /* CLOCK: the database's clock is the one that counts */
-	}
+	(void)s;
+	(void)op;
+	(void)problem;
+	return HPX_OK; /* the database's clock is the one that counts */
 }
 
-/* Ops about many operations, and those of an application, come between
- * transactions of the others: they must see what those wrote. */
+/* X(verb, what runs it, in a transaction of its own) */
+#define OTHER_LIST(X)                                                         \
+	X(SWEEP, hpx_pg_sweep)                                                \
+	X(REAP, hpx_pg_reap)                                                  \
+	X(RECIPE, hpx_pg_put_recipe)                                          \
+	X(CLOCK, check_clock)                                                 \
+	X(ADVANCE, hpx_pg_application)                                        \
+	X(ENQUEUE, hpx_pg_application)                                        \
+	X(RECALL, hpx_pg_application)                                         \
+	X(RESOLVE, hpx_pg_settle)                                             \
+	X(FORGET, hpx_pg_settle)                                              \
+	X(CLAIM, hpx_pg_claim)                                                \
+	X(JOB, hpx_pg_turn)                                                   \
+	X(SWEEP_JOBS, hpx_pg_sweep_jobs)                                      \
+	X(UNSETTLED, hpx_pg_unsettled)                                        \
+	X(RULE, hpx_pg_rule)                                                  \
+	X(UNASK, hpx_pg_unask)
+
+typedef enum hpx_status run_fn(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
+
+/* NULL: it goes by rows, with the batch. */
+static run_fn *runner_of(const struct hpx_store_op *op)
+{
+	static run_fn *const runners[HPX_VERB_COUNT] = {
+#define X(verb, run) [HPX_VERB_##verb] = run,
+		OTHER_LIST(X)
+#undef X
+	};
+
+	return runners[op->verb];
+}
+
+/* Ops about many operations, those of an application and those of the outbox
+ * come between transactions of the others: they must see what those wrote. */
 enum hpx_status hpx_pg_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
 			   char *problem)
 {
@@ -343,13 +364,13 @@ enum hpx_status hpx_pg_run(struct hpx_store *store, struct hpx_store_op **ops, s
 
 	while (from < count && status == HPX_OK) {
 		size_t to = from;
-		while (to < count && goes_by_rows(ops[to]))
+		while (to < count && runner_of(ops[to]) == NULL)
 			to++;
 		if (to > from)
 			status = run_rows(s, ops + from, to - from, problem);
 		else
-			status = run_other(s, ops[to++], problem);
-		from = to;
+			status = runner_of(ops[to])(s, ops[to], problem);
+		from = to > from ? to : from + 1;
 	}
 	return status;
 }

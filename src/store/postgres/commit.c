@@ -16,7 +16,7 @@ static bool is_dirty(const struct hpx_pg_batch *batch)
 	for (size_t i = 0; i < batch->slot_count; i++)
 		if (hpx_pg_slot_dirty(&batch->slot[i]))
 			return true;
-	return batch->event_count > 0;
+	return batch->event_count > 0 || hpx_pg_items_dirty(batch);
 }
 
 enum hpx_status hpx_pg_undo(struct hpx_pg_store *s, enum hpx_status status)

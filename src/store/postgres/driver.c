@@ -27,6 +27,7 @@ static struct hpx_pg_store *new_store(const struct hpx_store_options *options)
 	hpx_store_init(&s->base, &hpx_store_postgres_driver);
 	s->serve = options->serve;
 	s->event_retention_ms = options->event_retention_ms;
+	s->job_retention_ms = options->job_retention_ms;
 	/* What is there may be another process's commit that nobody heard of. */
 	s->unsure = true;
 	return s;
@@ -142,5 +143,8 @@ const struct hpx_store_driver hpx_store_postgres_driver = {
 	.events = hpx_pg_events,
 	.recipe = hpx_pg_recipe,
 	.stats = hpx_pg_stats,
+	.jobs = hpx_pg_jobs,
+	.question = hpx_pg_question,
 	.watch = hpx_pg_watch,
+	.removals = hpx_pg_removals,
 };

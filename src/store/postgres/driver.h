@@ -28,6 +28,7 @@ struct hpx_pg_store {
 	char *url;                        /* with its password: never shown */
 	bool serve;
 	int64_t event_retention_ms;
+	int64_t job_retention_ms;
 	struct hpx_pg_db writer;
 	/* A commit before now may not be on every node that can become the
 	 * primary: nothing is told until a later one certainly is. */
@@ -101,6 +102,7 @@ struct hpx_pg_slot {
 	/* To be written. */
 	bool changed;                     /* the operation's row */
 	const struct hpx_store_op *described;  /* by this op's description */
+	const struct hpx_job *job;        /* accepted with it, to be stored */
 	const struct hpx_answer *answer;  /* to be stored */
 	bool answer_gone;                 /* to be removed */
 	bool lease;                       /* the renewal is to be stored */
@@ -111,6 +113,8 @@ struct hpx_pg_slot {
 	bool to_read;
 	bool to_load;                     /* its answer */
 };
+
+struct hpx_pg_item;               /* outbox.h */
 
 /* One event to be written. */
 struct hpx_pg_event {
@@ -126,6 +130,8 @@ struct hpx_pg_batch {
 	struct hpx_pg_event *event;
 	size_t event_count;
 	size_t event_max;
+	const struct hpx_pg_item *item;   /* of the outbox; borrowed */
+	size_t item_count;
 };
 
 /* Room for that many operations and events. */
@@ -152,6 +158,15 @@ bool hpx_pg_send_inserts(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *ba
 size_t hpx_pg_take_inserts(struct hpx_pg_pipe *pipe, struct hpx_pg_batch *batch);
 /* Everything but the inserts. */
 void hpx_pg_send_changes(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch);
+/* Sends what the columns hold, if anything, and ends them. */
+void hpx_pg_send_columns(struct hpx_pg_pipe *pipe, enum hpx_pg_statement statement,
+			 struct hpx_pg_columns *columns);
+
+/* job_write.c: the batch's jobs and questions. */
+void hpx_pg_send_items(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch);
+/* Whether it can be stored here as it is. */
+bool hpx_pg_job_is_text(const struct hpx_job *job);
+bool hpx_pg_items_dirty(const struct hpx_pg_batch *batch);
 
 /* look.c: what the database says of the batch's operations. */
 struct hpx_pg_look {
@@ -162,6 +177,8 @@ struct hpx_pg_look {
 enum hpx_status hpx_pg_look(struct hpx_pg_store *s, struct hpx_pg_batch *batch,
 			    struct hpx_pg_look *look, char *problem);
 enum hpx_status hpx_pg_look_time(struct hpx_pg_store *s, struct hpx_moment *ret_now, char *problem);
+/* The result of a CLOCK that was sent. */
+void hpx_pg_take_time(struct hpx_pg_store *s, struct hpx_pg_pipe *pipe, struct hpx_moment *ret_now);
 /* The stored answers of the slots that are marked so. */
 enum hpx_status hpx_pg_look_answers(struct hpx_pg_store *s, struct hpx_pg_batch *batch,
 				    char *problem);
@@ -178,8 +195,7 @@ enum hpx_status hpx_pg_undo(struct hpx_pg_store *s, enum hpx_status status);
 /* sweep.c: verbs about many operations, a transaction each. */
 enum hpx_status hpx_pg_sweep(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_reap(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
-enum hpx_status hpx_pg_put_recipe(struct hpx_pg_store *s, const struct hpx_store_op *op,
-				  char *problem);
+enum hpx_status hpx_pg_put_recipe(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 
 /* application.c: ADVANCE, ENQUEUE and RECALL, a transaction each. */
 enum hpx_status hpx_pg_application(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
@@ -208,13 +224,18 @@ enum hpx_status hpx_pg_call_say(struct hpx_pg_call *call);
 enum hpx_status hpx_pg_call_read(struct hpx_pg_call *call, const PGresult *result);
 
 /* batch.c, reader.c, list.c: the driver's slots. */
+/* One op about one operation, alone. */
+enum hpx_status hpx_pg_run_row(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
 			   char *problem);
 
+struct hpx_pg_heard;
 struct hpx_pg_reader {
 	struct hpx_store_reader base;
 	struct hpx_pg_db db;
 	int64_t failed_ms;                /* boot clock: when it last could not connect */
+	unsigned connections;             /* how many it has opened */
+	struct hpx_pg_heard *heard;       /* removal.c; NULL: was never asked */
 };
 enum hpx_status hpx_pg_reader_open(struct hpx_store *store, struct hpx_store_reader **ret_reader);
 void hpx_pg_reader_close(struct hpx_store_reader *reader);
@@ -228,6 +249,8 @@ enum hpx_status hpx_pg_recipe(struct hpx_store_reader *reader, const struct hpx_
 			      struct hpx_arena *arena, struct hpx_span *ret_text);
 enum hpx_status hpx_pg_watch(struct hpx_store_reader *reader, const struct hpx_operation_id *ids,
 			     size_t count, bool *ret_ended);
+enum hpx_status hpx_pg_removals(struct hpx_store_reader *reader,
+				struct hpx_removals *ret_removals);
 enum hpx_status hpx_pg_list(struct hpx_store_reader *reader, const struct hpx_query *query,
 			    struct hpx_arena *arena, struct hpx_entry **ret_entries,
 			    size_t *ret_count);
@@ -235,5 +258,10 @@ enum hpx_status hpx_pg_events(struct hpx_store_reader *reader, const struct hpx_
 			      struct hpx_arena *arena, struct hpx_event **ret_events,
 			      size_t *ret_count);
 enum hpx_status hpx_pg_stats(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
+enum hpx_status hpx_pg_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
+			    struct hpx_job_entry **ret_jobs);
+enum hpx_status hpx_pg_question(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
+				struct hpx_next_question *ret_question);
+enum hpx_status hpx_pg_count_jobs(struct hpx_store_reader *reader, struct hpx_store_stats *stats);
 
 #endif

@@ -93,8 +93,23 @@ static uint64_t count_at(const PGresult *result, int column)
 	return (uint64_t)value;
 }
 
-/* Counted through the partial indexes: what expires is failed_retryable or
- * completed, and nothing else. */
+/* Counted through the partial indexes: what has a time to end is failed_retryable,
+ * pending or completed, and nothing else. */
+static void read_counts(const PGresult *result, struct hpx_store_stats *stats)
+{
+	uint64_t failed = count_at(result, 1);
+	uint64_t ending = count_at(result, 2);
+	uint64_t pending = count_at(result, 5);
+
+	stats->operations[HPX_STATE_IN_PROGRESS] = count_at(result, 0);
+	stats->operations[HPX_STATE_FAILED_RETRYABLE] = failed;
+	stats->operations[HPX_STATE_COMPLETED] =
+		ending > failed + pending ? ending - failed - pending : 0;
+	stats->operations[HPX_STATE_UNKNOWN] = count_at(result, 3);
+	stats->oldest_unknown_ms = (int64_t)count_at(result, 4);
+	stats->operations[HPX_STATE_PENDING] = pending;
+}
+
 enum hpx_status hpx_pg_stats(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats)
 {
 	struct hpx_store_stats stats = { .free_bytes = UINT64_MAX };
@@ -103,16 +118,11 @@ enum hpx_status hpx_pg_stats(struct hpx_store_reader *reader, struct hpx_store_s
 
 	if (status != HPX_OK)
 		return status;
-	if (PQntuples(result) == 1) {
-		uint64_t failed = count_at(result, 1);
-		uint64_t expiring = count_at(result, 2);
-		stats.operations[HPX_STATE_IN_PROGRESS] = count_at(result, 0);
-		stats.operations[HPX_STATE_FAILED_RETRYABLE] = failed;
-		stats.operations[HPX_STATE_COMPLETED] = expiring > failed ? expiring - failed : 0;
-		stats.operations[HPX_STATE_UNKNOWN] = count_at(result, 3);
-		stats.oldest_unknown_ms = (int64_t)count_at(result, 4);
-	}
+	if (PQntuples(result) == 1)
+		read_counts(result, &stats);
 	PQclear(result);
-	*ret_stats = stats;
-	return HPX_OK;
+	status = hpx_pg_count_jobs(reader, &stats);
+	if (status == HPX_OK)
+		*ret_stats = stats;
+	return status;
 }

@@ -80,7 +80,7 @@ static void take_rows(struct hpx_pg_pipe *pipe, struct hpx_pg_batch *batch)
 }
 
 /* Both clocks are the database's, so that all gateways judge alike. */
-static void take_time(struct hpx_pg_store *s, struct hpx_pg_pipe *pipe, struct hpx_moment *now)
+void hpx_pg_take_time(struct hpx_pg_store *s, struct hpx_pg_pipe *pipe, struct hpx_moment *ret_now)
 {
 	PGresult *result = hpx_pg_take(pipe);
 	int64_t clock_ms = 0;
@@ -89,8 +89,10 @@ static void take_time(struct hpx_pg_store *s, struct hpx_pg_pipe *pipe, struct h
 		return;
 	if (PQntuples(result) != 1 || !hpx_pg_int(result, 0, 0, 0, INT64_MAX / 4, &clock_ms))
 		pipe->status = HPX_CORRUPT;
-	*now = (struct hpx_moment){ .wall_ms = clock_ms + atomic_load(&s->base.wall_shift_ms),
-				    .lease_ms = clock_ms + atomic_load(&s->base.lease_shift_ms) };
+	*ret_now = (struct hpx_moment){
+		.wall_ms = clock_ms + atomic_load(&s->base.wall_shift_ms),
+		.lease_ms = clock_ms + atomic_load(&s->base.lease_shift_ms),
+	};
 	PQclear(result);
 }
 
@@ -118,7 +120,7 @@ enum hpx_status hpx_pg_look(struct hpx_pg_store *s, struct hpx_pg_batch *batch,
 	if (locks)
 		take_locks(&pipe, batch);
 	take_rows(&pipe, batch);
-	take_time(s, &pipe, &look->now);
+	hpx_pg_take_time(s, &pipe, &look->now);
 	look->begun |= begins;
 	clear_marks(batch);
 	return hpx_pg_end(&pipe);
@@ -131,7 +133,7 @@ enum hpx_status hpx_pg_look_time(struct hpx_pg_store *s, struct hpx_moment *ret_
 	enum hpx_status status;
 
 	hpx_pg_send(&pipe, HPX_PG_CLOCK, NULL);
-	take_time(s, &pipe, &now);
+	hpx_pg_take_time(s, &pipe, &now);
 	status = hpx_pg_end(&pipe);
 	if (status == HPX_OK)
 		*ret_now = now;

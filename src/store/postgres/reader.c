@@ -23,6 +23,7 @@ void hpx_pg_reader_close(struct hpx_store_reader *reader)
 	struct hpx_pg_reader *r = (struct hpx_pg_reader *)reader;
 
 	hpx_pg_close(&r->db);
+	free(r->heard);
 	free(r);
 }
 
@@ -36,6 +37,7 @@ static enum hpx_status connect_reader(struct hpx_pg_reader *r, char *problem)
 	hpx_pg_close(&r->db);
 	if (r->failed_ms != 0 && hpx_clock_boot_ms() - r->failed_ms < RETRY_MS)
 		return HPX_UNAVAILABLE;
+	r->connections++;
 	status = hpx_pg_connect(s->url, HPX_PG_READER, &r->db, problem);
 	if (status == HPX_OK)
 		status = hpx_pg_prepare(&r->db, HPX_PG_READER, problem);

@@ -107,12 +107,15 @@ void hpx_pg_slot_change(struct hpx_pg_batch *batch, struct hpx_pg_slot *slot,
 	case HPX_WRITE_REMOVE:
 		drop_answer(slot);
 		slot->described = NULL;
+		slot->job = NULL;
 		break;
 	case HPX_WRITE_UPDATE:
 		if (change->answer != NULL)
 			slot->answer = change->answer;
 		break;
 	}
+	if (change->job != NULL)
+		slot->job = change->job;
 	take_record(slot, change);
 	if (change->event != NULL)
 		note_event(batch, change, op);

@@ -4,6 +4,8 @@
 #ifndef HPX_STORE_POSTGRES_STATEMENT_H
 #define HPX_STORE_POSTGRES_STATEMENT_H
 
+#include "store/postgres/job_statement.h"
+
 /* The database's clock, after whatever locks were taken before it is asked. */
 #define HPX_PG_SQL_CLOCK "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
@@ -20,7 +22,7 @@
 /* What the table's own checks keep; should somebody have dropped them, a row
  * that cannot be read is shown among the unknowns and never reaped. */
 #define HPX_PG_SQL_READABLE                                                   \
-	"(o.state BETWEEN 1 AND 4 AND octet_length(o.token) = 16 AND "        \
+	"(o.state BETWEEN 1 AND 5 AND octet_length(o.token) = 16 AND "        \
 	"octet_length(o.first) = 16 AND octet_length(o.fingerprint) = 32 "    \
 	"AND octet_length(o.recipe) = 16 AND "                                \
 	"octet_length(o.tenant_hash) = 32)"
@@ -111,7 +113,9 @@
 		"FOR UPDATE SKIP LOCKED)) "                                   \
 		"RETURNING id), answers AS (DELETE FROM hapax.response r "    \
 		"USING gone g WHERE r.id = g.id), leases AS (DELETE FROM "    \
-		"hapax.lease l USING gone g WHERE l.id = g.id) "              \
+		"hapax.lease l USING gone g WHERE l.id = g.id), "             \
+		"questions AS (DELETE FROM hapax.reconcile q USING gone g "   \
+		"WHERE q.id = g.id AND q.job = 0) "                           \
 		"SELECT count(*) FROM gone")                                  \
 	X(REAP_EVENTS, WRITER, "DELETE FROM hapax.event WHERE ctid = "        \
 		"ANY(ARRAY(SELECT ctid FROM hapax.event "                     \
@@ -147,9 +151,19 @@
 		"(SELECT count(*) FROM hapax.operation "                      \
 		"WHERE expires IS NOT NULL), "                                \
 		"(SELECT count(*) FROM hapax.operation WHERE state = 4), "    \
-		"(SELECT min(changed) FROM hapax.operation WHERE state = 4)") \
+		"(SELECT min(changed) FROM hapax.operation WHERE state = 4), " \
+		"(SELECT count(*) FROM hapax.operation WHERE state = 5)")     \
 	X(WATCH, READER, "SELECT id FROM hapax.operation "                    \
-		"WHERE id = ANY($1::bytea[]) AND state = 1")
+		"WHERE id = ANY($1::bytea[]) AND state IN (1, 5)")            \
+	/* $1: the time of the last question, $2: how far each looks back.    \
+	 * The time is told where there is no event, too. */                  \
+	X(REMOVALS, READER, "SELECT " HPX_PG_SQL_CLOCK ", e.seq, e.id "       \
+		"FROM (VALUES (1)) one LEFT JOIN hapax.event e ON "           \
+		"e.what IN ('forgotten', 'resolved_applied', "                \
+		"'resolved_not_applied') AND e.at >= "                        \
+		"(SELECT least($1::int8, " HPX_PG_SQL_CLOCK ")) - $2::int8 "  \
+		"ORDER BY e.seq LIMIT $3::int8")                              \
+	HPX_PG_JOB_LIST(X)
 
 enum hpx_pg_role { HPX_PG_WRITER, HPX_PG_READER };
 

@@ -1,7 +1,7 @@
 /* Verbs about many operations: lost leases and expired records, a bounded
  * number each, and never one that somebody has locked. Any gateway does this
  * for all of them: nothing is lost by its owner's death but by its lease. */
-#include "store/postgres/driver.h"
+#include "store/postgres/outbox.h"
 
 /* Whatever the submitter asks for: one op must not hold rows for long. */
 #define LIMIT_MAX 1000
@@ -94,9 +94,21 @@ static void send_reap_events(struct hpx_pg_store *s, struct hpx_pg_pipe *pipe, i
 	hpx_pg_send(pipe, HPX_PG_REAP_EVENTS, &params);
 }
 
+static void send_reap_jobs(struct hpx_pg_store *s, struct hpx_pg_pipe *pipe, int64_t wall_ms,
+			   int64_t limit)
+{
+	struct hpx_pg_params params = { .count = 0 };
+
+	if (s->job_retention_ms <= 0)
+		return;
+	hpx_pg_add_int8(&params, wall_ms - s->job_retention_ms);
+	hpx_pg_add_int8(&params, limit);
+	hpx_pg_send(pipe, HPX_PG_REAP_JOBS, &params);
+}
+
 /* One implicit transaction. A lost answer does no harm: what is gone had
  * expired, and the next REAP counts what is left. */
-enum hpx_status hpx_pg_reap(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+static enum hpx_status reap_expired(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
 {
 	struct hpx_pg_params params = { .count = 0 };
 	struct hpx_moment now;
@@ -110,6 +122,7 @@ enum hpx_status hpx_pg_reap(struct hpx_pg_store *s, struct hpx_store_op *op, cha
 	hpx_pg_add_int8(&params, limit_of(op));
 	hpx_pg_send(&pipe, HPX_PG_REAP, &params);
 	send_reap_events(s, &pipe, now.wall_ms);
+	send_reap_jobs(s, &pipe, now.wall_ms, limit_of(op));
 	PGresult *result = hpx_pg_take(&pipe);
 	if (result != NULL && PQntuples(result) == 1)
 		hpx_pg_int(result, 0, 0, 0, LIMIT_MAX, &count);
@@ -121,8 +134,14 @@ enum hpx_status hpx_pg_reap(struct hpx_pg_store *s, struct hpx_store_op *op, cha
 	return HPX_OK;
 }
 
-enum hpx_status hpx_pg_put_recipe(struct hpx_pg_store *s, const struct hpx_store_op *op,
-				  char *problem)
+enum hpx_status hpx_pg_reap(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+{
+	enum hpx_status status = hpx_pg_abandon(s, op, problem);
+
+	return status == HPX_OK ? reap_expired(s, op, problem) : status;
+}
+
+enum hpx_status hpx_pg_put_recipe(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
 {
 	struct hpx_pg_params params = { .count = 0 };
 	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);

@@ -115,8 +115,7 @@ static bool wants_lease_gone(const struct hpx_pg_slot *slot)
 
 /* ---- statements ---- */
 
-/* Sends what the columns hold, if anything, and ends them. */
-static void send_columns(struct hpx_pg_pipe *pipe, enum hpx_pg_statement statement,
+void hpx_pg_send_columns(struct hpx_pg_pipe *pipe, enum hpx_pg_statement statement,
 			 struct hpx_pg_columns *columns)
 {
 	struct hpx_pg_params params = { .count = 0 };
@@ -142,7 +141,7 @@ void hpx_pg_send_ids(struct hpx_pg_pipe *pipe, enum hpx_pg_statement statement,
 	for (size_t i = 0; i < batch->slot_count; i++)
 		if (wanted(&batch->slot[i]))
 			put_id(&columns, &batch->slot[i].id);
-	send_columns(pipe, statement, &columns);
+	hpx_pg_send_columns(pipe, statement, &columns);
 }
 
 bool hpx_pg_send_inserts(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
@@ -159,7 +158,7 @@ bool hpx_pg_send_inserts(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *ba
 		put_description(&columns, slot->described);
 		any = true;
 	}
-	send_columns(pipe, HPX_PG_INSERT, &columns);
+	hpx_pg_send_columns(pipe, HPX_PG_INSERT, &columns);
 	return any;
 }
 
@@ -193,7 +192,7 @@ static void send_updates(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *ba
 	for (size_t i = 0; i < batch->slot_count; i++)
 		if (wants_update(&batch->slot[i]))
 			put_record(&columns, &batch->slot[i].found.record);
-	send_columns(pipe, HPX_PG_UPDATE, &columns);
+	hpx_pg_send_columns(pipe, HPX_PG_UPDATE, &columns);
 }
 
 static void send_descriptions(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
@@ -211,7 +210,7 @@ static void send_descriptions(struct hpx_pg_pipe *pipe, const struct hpx_pg_batc
 		put_id(&columns, &slot->id);
 		put_description(&columns, slot->described);
 	}
-	send_columns(pipe, HPX_PG_DESCRIBE, &columns);
+	hpx_pg_send_columns(pipe, HPX_PG_DESCRIBE, &columns);
 }
 
 static void put_answer(struct hpx_pg_pipe *pipe, struct hpx_pg_columns *columns,
@@ -246,11 +245,11 @@ static void send_answers(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *ba
 		put_answer(pipe, &columns, &batch->slot[i]);
 		if (hpx_pg_columns_bytes(&columns) < ANSWER_BYTES_AT_ONCE)
 			continue;
-		send_columns(pipe, HPX_PG_PUT_ANSWERS, &columns);
+		hpx_pg_send_columns(pipe, HPX_PG_PUT_ANSWERS, &columns);
 		hpx_pg_flush(pipe);
 		hpx_pg_columns_init(&columns, types, 4);
 	}
-	send_columns(pipe, HPX_PG_PUT_ANSWERS, &columns);
+	hpx_pg_send_columns(pipe, HPX_PG_PUT_ANSWERS, &columns);
 }
 
 static void send_leases(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
@@ -267,7 +266,7 @@ static void send_leases(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *bat
 		put_token(&columns, &slot->found.record.token);
 		hpx_pg_put_int(&columns, slot->found.record.lease_until_ms);
 	}
-	send_columns(pipe, HPX_PG_PUT_LEASES, &columns);
+	hpx_pg_send_columns(pipe, HPX_PG_PUT_LEASES, &columns);
 }
 
 static void send_events(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
@@ -290,7 +289,7 @@ static void send_events(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *bat
 		hpx_pg_put_text(&columns, hpx_span_first(reason, REASON_BYTES_MAX));
 		hpx_pg_put_int(&columns, event->record.status);
 	}
-	send_columns(pipe, HPX_PG_PUT_EVENTS, &columns);
+	hpx_pg_send_columns(pipe, HPX_PG_PUT_EVENTS, &columns);
 }
 
 void hpx_pg_send_changes(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
@@ -298,6 +297,8 @@ void hpx_pg_send_changes(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *ba
 	send_updates(pipe, batch);
 	send_descriptions(pipe, batch);
 	hpx_pg_send_ids(pipe, HPX_PG_REMOVE, batch, wants_remove);
+	hpx_pg_send_ids(pipe, HPX_PG_REMOVE_QUESTIONS, batch, wants_remove);
+	hpx_pg_send_items(pipe, batch);
 	send_answers(pipe, batch);
 	hpx_pg_send_ids(pipe, HPX_PG_REMOVE_ANSWERS, batch, wants_answer_gone);
 	send_leases(pipe, batch);

@@ -100,10 +100,13 @@ static bool counts_on_boot(const struct hpx_store_op *op)
 }
 
 static enum hpx_status write_op(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
-				const struct hpx_change *change, struct hpx_store_op *op)
+				const struct hpx_change *change, const struct hpx_moment *now,
+				struct hpx_store_op *op)
 {
-	enum hpx_status status = hpx_sqlite_job_put(&s->writer, change, op);
+	enum hpx_status status = hpx_sqlite_job_put(&s->writer, change, now, op);
 
+	if (status == HPX_OK && op->status == HPX_OK)
+		status = hpx_sqlite_conclude(s, row, change, now, op);
 	if (status == HPX_OK && op->status == HPX_OK)
 		status = hpx_sqlite_change_write(&s->writer, row, change, op);
 	return status;
@@ -131,7 +134,7 @@ enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_
 	if (op->verb == HPX_VERB_RECALL)
 		status = hpx_sqlite_recall(&s->writer, row.seq, op);
 	if (status == HPX_OK)
-		status = write_op(s, &row, &change, op);
+		status = write_op(s, &row, &change, &now, op);
 	return status;
 }
 
@@ -151,6 +154,17 @@ static enum hpx_status run_op(struct hpx_sqlite_store *s, struct hpx_store_op *o
 		return hpx_sqlite_sweep(s, op, HPX_SQLITE_RAN_OUT);
 	case HPX_VERB_REAP:
 		return hpx_sqlite_reap(s, op);
+	case HPX_VERB_CLAIM:
+		return hpx_sqlite_claim(s, op);
+	case HPX_VERB_JOB:
+		return hpx_sqlite_turn(s, op);
+	case HPX_VERB_SWEEP_JOBS:
+		return hpx_sqlite_sweep_jobs(s, op, HPX_SQLITE_RAN_OUT);
+	case HPX_VERB_UNSETTLED:
+		return hpx_sqlite_unsettled(s, op);
+	case HPX_VERB_RULE:
+	case HPX_VERB_UNASK:
+		return hpx_sqlite_rule(s, op);
 	case HPX_VERB_RECIPE:
 		return put_recipe(s, op);
 	case HPX_VERB_CLOCK:

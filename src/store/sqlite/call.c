@@ -1,6 +1,8 @@
 /* Prepared statements and their calls. */
 #include "store/sqlite/call.h"
 
+#include <string.h>
+
 static const char *const texts[] = {
 #define X(name, sql) sql,
 	HPX_SQL_LIST(X)
@@ -139,6 +141,33 @@ struct hpx_span hpx_sqlite_bytes(struct hpx_sqlite_call *call, int column)
 	if (bytes == NULL)
 		return HPX_SPAN("");
 	return hpx_span(bytes, (size_t)sqlite3_column_bytes(call->stmt, column));
+}
+
+bool hpx_sqlite_fixed(struct hpx_sqlite_call *call, int column, void *out, size_t len)
+{
+	struct hpx_span bytes = hpx_sqlite_bytes(call, column);
+
+	if (bytes.ptr == NULL || bytes.len != len)
+		return false;
+	memcpy(out, bytes.ptr, len);
+	return true;
+}
+
+bool hpx_sqlite_int(struct hpx_sqlite_call *call, int column, int64_t min, int64_t max,
+		    int64_t *ret_value)
+{
+	int64_t value = sqlite3_column_int64(call->stmt, column);
+
+	if (sqlite3_column_type(call->stmt, column) != SQLITE_INTEGER || value < min ||
+	    value > max)
+		return false;
+	*ret_value = value;
+	return true;
+}
+
+bool hpx_sqlite_time(struct hpx_sqlite_call *call, int column, int64_t min, int64_t *ret_ms)
+{
+	return hpx_sqlite_int(call, column, min, HPX_SQLITE_TIME_MAX, ret_ms);
 }
 
 void hpx_sqlite_db_finalize(struct hpx_sqlite_db *db)

@@ -20,9 +20,28 @@
 
 /* Lengths that a row must have to be readable; the rest is judged in C. */
 #define HPX_SQL_READABLE                                                      \
-	"(o.state BETWEEN 1 AND 4 AND length(o.token) = 16 AND "              \
+	"(o.state BETWEEN 1 AND 5 AND length(o.token) = 16 AND "              \
 	"length(o.first) = 16 AND length(o.fingerprint) = 32 AND "            \
 	"length(o.recipe) = 16 AND length(o.tenant_hash) = 32)"
+
+/* The columns of a delivery and its job; delivery.c reads them in this order. */
+#define HPX_SQL_DELIVERY                                                      \
+	"j.seq, j.operation, j.first, j.state, j.answers, j.unsure, "         \
+	"j.attempt, j.budget, j.status, j.token, j.owner, j.created, "        \
+	"j.changed, j.due, j.lease_until, j.first_sent, j.resend_until, "     \
+	"j.provider_id, j.name, j.target, j.method, j.path"
+#define HPX_SQL_JOB "SELECT " HPX_SQL_DELIVERY ", j.headers, j.body FROM hapax_job j "
+/* Without what may be large. */
+#define HPX_SQL_JOB_BRIEF "SELECT " HPX_SQL_DELIVERY ", '', x'' FROM hapax_job j "
+#define HPX_SQL_JOB_FILTER                                                    \
+	"(?2 = 0 OR j.state = ?2 OR (?2 = 4 AND j.state NOT BETWEEN 1 AND 6)) " \
+	"AND (?3 IS NULL OR j.target = ?3) AND (?4 = 0 OR j.seq = ?4) "       \
+	"AND (?5 = 0 OR j.seq < ?5) AND (?6 IS NULL OR j.provider_id = ?6) "  \
+	"ORDER BY j.seq DESC LIMIT ?7"
+/* An operation `o` whose job is on its way, or lost: the job is asked about. */
+#define HPX_SQL_SPOKEN_FOR                                                    \
+	"EXISTS (SELECT 1 FROM hapax_job j WHERE j.operation = o.id "         \
+	"AND j.first = o.first AND j.answers = 1 AND j.state IN (1, 2, 4))"
 
 #define HPX_SQL_LIST(X)                                                       \
 	X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                     \
@@ -56,12 +75,111 @@
 		"WHERE seq = ?")                                              \
 	X(POINT_DATA, "SELECT point_data FROM hapax_operation WHERE seq = ?") \
 	X(PUT_JOB, "INSERT INTO hapax_job (operation, first, name, target, "  \
-		"method, path, headers, body, created) "                      \
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "                         \
+		"method, path, headers, body, created, changed, due, answers) " \
+		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?9, ?10) "   \
 		"ON CONFLICT (operation, first, name) DO NOTHING")            \
 	X(SAME_JOB, "SELECT 1 FROM hapax_job WHERE operation = ? AND "        \
 		"first = ? AND name = ? AND target = ? AND method = ? AND "   \
 		"path = ? AND headers = ? AND body = ?")                      \
+	/* What is delivered when an operation is executed again. */          \
+	X(REPLACE_JOB, "UPDATE hapax_job SET target = ?4, method = ?5, "      \
+		"path = ?6, headers = ?7, body = ?8 WHERE operation = ?1 "    \
+		"AND first = ?2 AND name = ?3")                               \
+	/* Columns that no move changes stay; only `state` and the columns of \
+	 * one index or two are written to more than the row. */              \
+	X(UPDATE_JOB, "UPDATE hapax_job SET state = ?2, unsure = ?3, "        \
+		"attempt = ?4, budget = ?5, status = ?6, token = ?7, "        \
+		"owner = ?8, changed = ?9, due = ?10, lease_until = ?11, "    \
+		"first_sent = ?12, resend_until = ?13, provider_id = ?14 "    \
+		"WHERE seq = ?1")                                             \
+	X(JOB_NUMBERED, HPX_SQL_JOB_BRIEF "WHERE j.seq = ?")                           \
+	X(JOB_NAMED, HPX_SQL_JOB_BRIEF "WHERE j.operation = ? AND "           \
+		"j.first = ? AND j.name = ?")                                 \
+	X(JOB_ANSWERING, HPX_SQL_JOB_BRIEF "WHERE j.operation = ? AND "       \
+		"j.first = ? AND j.answers = 1 ORDER BY j.seq LIMIT 1")       \
+	/* The heads of their operations' queues, between two times. */       \
+	X(JOBS_DUE, HPX_SQL_JOB "WHERE j.state = 1 AND j.target = ?1 AND "    \
+		"j.due >= ?2 AND j.due <= ?3 AND NOT EXISTS (SELECT 1 FROM "  \
+		"hapax_job e WHERE e.operation = j.operation AND "            \
+		"e.first = j.first AND e.seq < j.seq AND "                    \
+		"e.state NOT IN (3, 6)) ORDER BY j.due, j.seq")               \
+	X(JOBS_CLAIMED, HPX_SQL_JOB "WHERE j.state = 2 AND "                  \
+		"j.lease_until > ?1 AND j.token = ?2")                        \
+	X(JOBS_LOST, HPX_SQL_JOB_BRIEF "WHERE j.state = 2 AND "               \
+		"j.lease_until <= ?1")                                        \
+	X(JOBS_ORPHANED, HPX_SQL_JOB_BRIEF "WHERE j.state = 2 AND "           \
+		"j.owner <> ?1")                                              \
+	X(JOBS, HPX_SQL_JOB "WHERE ?1 IS NULL AND " HPX_SQL_JOB_FILTER)       \
+	X(JOBS_NUMBERED, HPX_SQL_JOB "WHERE j.seq = ?4 AND ?1 IS NULL AND "   \
+		HPX_SQL_JOB_FILTER)                                           \
+	X(JOBS_OF_OPERATION, HPX_SQL_JOB "WHERE j.operation = ?1 AND "        \
+		HPX_SQL_JOB_FILTER)                                           \
+	X(JOBS_OF_PROVIDER, HPX_SQL_JOB "WHERE j.provider_id = ?1 AND "       \
+		"j.provider_id <> '' AND " HPX_SQL_JOB_FILTER)                \
+	/* Not while its operation could still ask for it again by its name. */ \
+	X(JOBS_FINISHED, "SELECT j.seq, j.operation FROM hapax_job j "        \
+		"WHERE j.state IN (3, 6) AND j.changed <= ?1 AND NOT EXISTS " \
+		"(SELECT 1 FROM hapax_operation o WHERE o.id = j.operation "  \
+		"AND o.first = j.first AND o.state <> 3) LIMIT ?2")           \
+	X(REMOVE_JOB, "DELETE FROM hapax_job WHERE seq = ?")                  \
+	X(JOB_COUNTS, "SELECT (SELECT count(*) FROM hapax_job WHERE state = 1), " \
+		"(SELECT count(*) FROM hapax_job WHERE state = 2), "          \
+		"(SELECT count(*) FROM hapax_job WHERE state IN (3, 6) AND state = 3), " \
+		"(SELECT count(*) FROM hapax_job WHERE state = 4), "          \
+		"(SELECT count(*) FROM hapax_job WHERE state = 5), "          \
+		"(SELECT count(*) FROM hapax_job WHERE state IN (3, 6) AND state = 6), " \
+		"(SELECT min(due) FROM hapax_job WHERE state = 1), "          \
+		"(SELECT min(changed) FROM hapax_job WHERE state = 4), "      \
+		"(SELECT count(DISTINCT o.id) FROM hapax_reconcile r JOIN "   \
+		"hapax_operation o ON o.id = r.id WHERE r.person = 1 AND "    \
+		"o.first = r.first AND o.state = 4 AND (r.job = 0 OR EXISTS " \
+		"(SELECT 1 FROM hapax_job j WHERE j.seq = r.job AND "         \
+		"j.state = 4 AND j.answers = 1))), "                          \
+		"(SELECT count(*) FROM hapax_reconcile r JOIN hapax_job j "   \
+		"ON j.seq = r.job WHERE r.person = 1 AND j.state = 4 AND "    \
+		"j.operation = r.id AND j.first = r.first)")                  \
+	X(RECONCILE, "SELECT sent, tries, in_a_row, first_said, ask_at, "     \
+		"evidence, person FROM hapax_reconcile WHERE id = ? AND "     \
+		"job = ? AND first = ?")                                      \
+	X(PUT_RECONCILE, "INSERT OR REPLACE INTO hapax_reconcile (id, job, "  \
+		"first, sent, tries, in_a_row, first_said, ask_at, evidence, " \
+		"person) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")              \
+	X(REMOVE_RECONCILE, "DELETE FROM hapax_reconcile WHERE id = ? AND "   \
+		"job = ?")                                                    \
+	/* That it was declined was said of an attempt before. */             \
+	X(REMOVE_DECLINED, "DELETE FROM hapax_reconcile WHERE job = 0 AND "   \
+		"evidence = 2 AND id = (SELECT id FROM hapax_operation "      \
+		"WHERE seq = ?)")                                             \
+	X(REMOVE_QUESTION, "DELETE FROM hapax_reconcile WHERE job = 0 AND "   \
+		"id = (SELECT id FROM hapax_operation WHERE seq = ?)")        \
+	/* What nobody has looked at yet, the longest unknown first; then what \
+	 * is to be asked about again. */                                     \
+	X(UNASKED_JOBS, "SELECT j.operation, j.seq FROM hapax_job j "         \
+		"WHERE j.state = 4 AND NOT EXISTS (SELECT 1 FROM "            \
+		"hapax_reconcile r WHERE r.id = j.operation AND r.job = j.seq " \
+		"AND r.first = j.first AND (r.ask_at <> 0 OR r.person = 1)) " \
+		"ORDER BY j.changed LIMIT ?1")                                \
+	X(UNASKED_OPERATIONS, "SELECT o.id, 0 FROM hapax_operation o "        \
+		"WHERE o.state = 4 AND NOT EXISTS (SELECT 1 FROM "            \
+		"hapax_reconcile r WHERE r.id = o.id AND r.job = 0 "          \
+		"AND r.first = o.first AND (r.ask_at <> 0 OR r.person = 1)) " \
+		"AND NOT " HPX_SQL_SPOKEN_FOR " ORDER BY o.changed LIMIT ?1") \
+	X(QUESTIONS_DUE, "SELECT r.id, r.job FROM hapax_reconcile r "         \
+		"WHERE r.person = 0 AND r.ask_at > 0 AND r.ask_at <= ?2 AND " \
+		"CASE r.job WHEN 0 THEN EXISTS (SELECT 1 FROM "               \
+		"hapax_operation o WHERE o.id = r.id AND o.first = r.first "  \
+		"AND o.state = 4 AND NOT " HPX_SQL_SPOKEN_FOR ") "            \
+		"ELSE EXISTS (SELECT 1 FROM hapax_job q WHERE q.seq = r.job " \
+		"AND q.operation = r.id AND q.first = r.first "               \
+		"AND q.state = 4) END ORDER BY r.ask_at LIMIT ?1")            \
+	X(NEXT_QUESTION, "SELECT coalesce(min(r.ask_at) FILTER "              \
+		"(WHERE r.person = 0), 0), coalesce(min(r.person), 0) "       \
+		"FROM hapax_operation o JOIN hapax_reconcile r ON r.id = o.id " \
+		"AND r.first = o.first WHERE o.id = ?1 AND o.state = 4 AND "  \
+		"(r.job = 0 OR EXISTS (SELECT 1 FROM hapax_job j "            \
+		"WHERE j.seq = r.job AND j.answers = 1 AND j.state = 4))")    \
+	X(OVERDUE, "SELECT " HPX_SQL_RECORD HPX_SQL_FROM                      \
+		"WHERE o.state = 5 AND o.expires <= ?1")                      \
 	X(REMOVE, "DELETE FROM hapax_operation WHERE seq = ?")                      \
 	X(ANSWER, "SELECT headers, body, crc FROM hapax_response WHERE seq = ?")    \
 	X(PUT_ANSWER, "INSERT INTO hapax_response (seq, headers, body, crc) "       \
@@ -77,7 +195,8 @@
 	X(ORPHANED, "SELECT " HPX_SQL_RECORD HPX_SQL_FROM                     \
 		"WHERE o.state = 1 AND o.owner <> ?1 AND (o.owner <> 0 OR ?2)") \
 	X(EXPIRED, "SELECT " HPX_SQL_RECORD HPX_SQL_FROM                      \
-		"WHERE o.expires IS NOT NULL AND o.expires <= ?1")            \
+		"WHERE o.expires IS NOT NULL AND o.expires <= ?1 "            \
+		"AND o.state <> 5")                                           \
 	X(PUT_RECIPE, "INSERT INTO hapax_recipe (id, text) VALUES (?, ?) "          \
 		"ON CONFLICT (id) DO NOTHING")                                \
 	X(RECIPE, "SELECT text FROM hapax_recipe WHERE id = ?")                     \
@@ -85,6 +204,13 @@
 		"reason, status) VALUES (?, ?, ?, ?, ?, ?, ?)")               \
 	X(EVENTS, "SELECT at, attempt, what, actor, reason, status "          \
 		"FROM hapax_event WHERE id = ? ORDER BY seq")                       \
+	X(NEWEST_EVENT, "SELECT seq, id, at FROM hapax_event WHERE seq = "    \
+		"(SELECT max(seq) FROM hapax_event)")                         \
+	X(SAME_EVENT, "SELECT 1 FROM hapax_event WHERE seq = ? AND id = ? "   \
+		"AND at = ?")                                                 \
+	X(REMOVALS, "SELECT id FROM hapax_event WHERE seq > ?1 AND what IN "  \
+		"('forgotten', 'resolved_applied', 'resolved_not_applied') "  \
+		"ORDER BY seq LIMIT ?2")                                      \
 	/* Events are appended, so the oldest are the first: no index on      \
 	 * `at`, never more than the limit is looked at, and one row where    \
 	 * nothing is old enough. */                                          \
@@ -101,7 +227,8 @@
 		"(SELECT count(*) FROM hapax_operation WHERE state = 2), "          \
 		"(SELECT count(*) FROM hapax_operation WHERE expires IS NOT NULL), "\
 		"(SELECT count(*) FROM hapax_operation WHERE state = 4), "          \
-		"(SELECT min(changed) FROM hapax_operation WHERE state = 4)")       \
+		"(SELECT min(changed) FROM hapax_operation WHERE state = 4), "      \
+		"(SELECT count(*) FROM hapax_operation WHERE state = 5)")           \
 	X(CLOCK, "SELECT boot, ahead, seen, held FROM hapax_clock")                 \
 	X(PUT_CLOCK, "INSERT INTO hapax_clock (one, boot, ahead, seen, held) "      \
 		"VALUES (1, ?1, ?2, ?3, ?4) ON CONFLICT (one) DO UPDATE SET " \
@@ -146,6 +273,14 @@ enum hpx_status hpx_sqlite_do(struct hpx_sqlite_db *db, enum hpx_sql sql);
 /* The bytes of a BLOB or TEXT column, valid until the next step; ptr NULL for
  * any other type. */
 struct hpx_span hpx_sqlite_bytes(struct hpx_sqlite_call *call, int column);
+/* Exactly that many bytes, or nothing is copied. */
+bool hpx_sqlite_fixed(struct hpx_sqlite_call *call, int column, void *out, size_t len);
+/* An integer between both, or nothing is set. */
+bool hpx_sqlite_int(struct hpx_sqlite_call *call, int column, int64_t min, int64_t max,
+		    int64_t *ret_value);
+/* A quarter of the range: sums of two times never overflow. */
+#define HPX_SQLITE_TIME_MAX (INT64_MAX / 4)
+bool hpx_sqlite_time(struct hpx_sqlite_call *call, int column, int64_t min, int64_t *ret_ms);
 
 void hpx_sqlite_db_close(struct hpx_sqlite_db *db);
 /* Lets go of a connection that stays the caller's. */

@@ -32,6 +32,7 @@ static struct hpx_sqlite_store *new_store(const struct hpx_store_options *option
 	s->serve = options->serve;
 	s->free_bytes_min = options->free_bytes_min;
 	s->event_retention_ms = options->event_retention_ms;
+	s->job_retention_ms = options->job_retention_ms;
 	return s;
 }
 
@@ -141,4 +142,7 @@ const struct hpx_store_driver hpx_store_sqlite_driver = {
 	.events = hpx_sqlite_events,
 	.recipe = hpx_sqlite_recipe,
 	.stats = hpx_sqlite_stats,
+	.jobs = hpx_sqlite_jobs,
+	.question = hpx_sqlite_question,
+	.removals = hpx_sqlite_removals,
 };

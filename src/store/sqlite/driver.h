@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "store/change.h"
+#include "store/outbox.h"
 #include "store/sqlite/call.h"
 #include "store/sqlite/sqlite.h"
 
@@ -22,6 +22,7 @@ struct hpx_sqlite_store {
 	int lock_fd;                      /* -1: not the server */
 	uint64_t free_bytes_min;
 	int64_t event_retention_ms;
+	int64_t job_retention_ms;
 
 	struct hpx_sqlite_db writer;
 	bool broken;                      /* recover() must open the writer anew */
@@ -105,12 +106,73 @@ enum hpx_status hpx_sqlite_change_write(struct hpx_sqlite_db *db, const struct h
 					const struct hpx_change *change,
 					const struct hpx_store_op *op);
 enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_db *db, int64_t seq);
+struct hpx_sqlite_event {
+	const struct hpx_operation_id *id;
+	int64_t at_ms;
+	uint32_t attempt;
+	const char *what;
+	struct hpx_span reason;           /* where the op gives none */
+	uint32_t status;
+};
+enum hpx_status hpx_sqlite_event_put(struct hpx_sqlite_db *db, const struct hpx_sqlite_event *event,
+				     const struct hpx_store_op *op);
 
-/* job.c: what an application leaves with its operation. A job that is there
- * with other content: op->status is HPX_CONFLICT. */
+/* job.c: what an application leaves with its operation, or a route that
+ * delivers later. A job that is there with other content, or is done:
+ * op->status is HPX_CONFLICT. */
 enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_db *db, const struct hpx_change *change,
-				   struct hpx_store_op *op);
+				   const struct hpx_moment *now, struct hpx_store_op *op);
 enum hpx_status hpx_sqlite_recall(struct hpx_sqlite_db *db, int64_t seq, struct hpx_store_op *op);
+
+/* delivery.c: between columns and jobs. */
+/* Reads columns HPX_SQL_JOB into a new entry; NULL when out of memory. One that
+ * cannot be read counts as unknown. */
+struct hpx_job_entry *hpx_sqlite_delivery_read(struct hpx_sqlite_call *call);
+enum hpx_status hpx_sqlite_delivery_update(struct hpx_sqlite_db *db,
+					   const struct hpx_delivery *delivery);
+void hpx_sqlite_job_bind(struct hpx_sqlite_call *call, const struct hpx_operation_id *operation,
+			 const struct hpx_token *first, const struct hpx_job *job);
+
+/* subject.c: what an op of the outbox is about: a job, its operation, and what
+ * was asked about it. `*ret_subject` is freed whatever comes out. */
+struct hpx_sqlite_subject {
+	struct hpx_sqlite_row row;
+	struct hpx_outbox_found found;
+	struct hpx_job_entry *entry;      /* NULL: no job */
+};
+void hpx_sqlite_subject_free(struct hpx_sqlite_subject *subject);
+/* By the job's number; 0: the operation, with the job that answers for it. */
+enum hpx_status hpx_sqlite_subject_find(struct hpx_sqlite_db *db,
+					const struct hpx_operation_id *operation, int64_t number,
+					struct hpx_sqlite_subject *ret_subject);
+/* Of a job's entry, which becomes the subject's. */
+enum hpx_status hpx_sqlite_subject_of_job(struct hpx_sqlite_db *db, struct hpx_job_entry *entry,
+					  struct hpx_sqlite_subject *ret_subject);
+/* The job whose answer that operation waits for, if any. */
+enum hpx_status hpx_sqlite_subject_of_operation(struct hpx_sqlite_db *db,
+						const struct hpx_sqlite_row *row,
+						const struct hpx_record *record,
+						struct hpx_sqlite_subject *ret_subject);
+enum hpx_status hpx_sqlite_subject_write(struct hpx_sqlite_db *db,
+					 const struct hpx_sqlite_subject *subject,
+					 const struct hpx_outbox_change *change, int64_t at_ms,
+					 const struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_reconcile_put(struct hpx_sqlite_db *db,
+					 const struct hpx_sqlite_subject *subject, bool of_job,
+					 const struct hpx_reconcile *reconcile,
+					 enum hpx_ruling evidence, bool person);
+
+/* outbox.c: the verbs about one job or one unknown, and many lost claims. */
+enum hpx_status hpx_sqlite_claim(struct hpx_sqlite_store *s, struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_turn(struct hpx_sqlite_store *s, struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_rule(struct hpx_sqlite_store *s, struct hpx_store_op *op);
+/* A RESOLVE or FORGET takes the answering job with it. */
+enum hpx_status hpx_sqlite_conclude(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+				    const struct hpx_change *change, const struct hpx_moment *now,
+				    struct hpx_store_op *op);
+
+/* unsettled.c */
+enum hpx_status hpx_sqlite_unsettled(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
 /* sweep.c: many operations at once. */
 enum hpx_sqlite_lost {
@@ -121,6 +183,13 @@ enum hpx_sqlite_lost {
 enum hpx_status hpx_sqlite_sweep(struct hpx_sqlite_store *s, struct hpx_store_op *op,
 				 enum hpx_sqlite_lost lost);
 enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op *op);
+/* sweep_job.c: lost claims, overdue operations, finished jobs. */
+enum hpx_status hpx_sqlite_sweep_jobs(struct hpx_sqlite_store *s, struct hpx_store_op *op,
+				      enum hpx_sqlite_lost lost);
+enum hpx_status hpx_sqlite_abandon(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+				   const struct hpx_moment *now, struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_reap_jobs(struct hpx_sqlite_store *s, int64_t wall_ms,
+				     struct hpx_store_op *op);
 /* At start: what the dead left, in transactions of its own. */
 enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost);
 /* Inside a transaction: a reservation by somebody who is not the server counts
@@ -140,7 +209,7 @@ enum hpx_status hpx_sqlite_clock_note(struct hpx_sqlite_store *s);
 /* batch.c: one op about one operation, inside a transaction. */
 enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
-/* batch.c, maintain.c, reader.c, list.c: the driver's slots. */
+/* batch.c, maintain.c, reader.c, list.c, list_job.c: the driver's slots. */
 enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
 			       char *problem);
 enum hpx_status hpx_sqlite_recover(struct hpx_store *store, char *problem);
@@ -148,10 +217,19 @@ enum hpx_status hpx_sqlite_maintain(struct hpx_store *store, char *problem);
 /* The last resort where nobody maintains. */
 void hpx_sqlite_wal_bound(struct hpx_sqlite_store *s);
 
+/* removal.c: the newest event that a reader has heard of; seq 0: there was none. */
+struct hpx_sqlite_heard {
+	bool begun;                       /* on this connection */
+	int64_t seq;
+	int64_t at_ms;
+	struct hpx_operation_id id;
+};
+
 struct hpx_sqlite_reader {
 	struct hpx_store_reader base;
 	unsigned generation;
 	struct hpx_sqlite_db db;
+	struct hpx_sqlite_heard heard;
 };
 enum hpx_status hpx_sqlite_reader_open(struct hpx_store *store,
 				       struct hpx_store_reader **ret_reader);
@@ -159,6 +237,8 @@ void hpx_sqlite_reader_close(struct hpx_store_reader *reader);
 /* The reader's connection, opened anew if the store was. */
 enum hpx_status hpx_sqlite_reader_db(struct hpx_store_reader *reader,
 				     struct hpx_sqlite_db **ret_db);
+/* The end of a read transaction; the status given, or why it could not end. */
+enum hpx_status hpx_sqlite_end_read(struct hpx_sqlite_db *db, enum hpx_status status);
 enum hpx_status hpx_sqlite_peek(struct hpx_store_reader *reader, const struct hpx_ask *ask,
 				const struct hpx_policy *policy, struct hpx_decision *ret_decision,
 				struct hpx_answer **ret_replay);
@@ -175,5 +255,12 @@ enum hpx_status hpx_sqlite_recipe(struct hpx_store_reader *reader, const struct 
 				  struct hpx_arena *arena, struct hpx_span *ret_text);
 enum hpx_status hpx_sqlite_stats(struct hpx_store_reader *reader,
 				 struct hpx_store_stats *ret_stats);
+enum hpx_status hpx_sqlite_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
+				struct hpx_job_entry **ret_jobs);
+enum hpx_status hpx_sqlite_question(struct hpx_store_reader *reader,
+				    const struct hpx_operation_id *id,
+				    struct hpx_next_question *ret_question);
+enum hpx_status hpx_sqlite_removals(struct hpx_store_reader *reader,
+				    struct hpx_removals *ret_removals);
 
 #endif

@@ -1,19 +1,7 @@
 /* What an application leaves with its operation: jobs, and the data of a
- * recovery point. Always inside the batch's transaction. */
+ * recovery point; and the job of an operation that is delivered later. Always
+ * inside the batch's transaction. */
 #include "store/sqlite/driver.h"
-
-static void bind_job(struct hpx_sqlite_call *call, const struct hpx_record *record,
-		     const struct hpx_job *job)
-{
-	hpx_sqlite_bind_blob(call, record->id.bytes, sizeof(record->id.bytes));
-	hpx_sqlite_bind_blob(call, record->first.bytes, sizeof(record->first.bytes));
-	hpx_sqlite_bind_text(call, job->name);
-	hpx_sqlite_bind_text(call, job->target);
-	hpx_sqlite_bind_text(call, job->method);
-	hpx_sqlite_bind_text(call, job->path);
-	hpx_sqlite_bind_text(call, job->headers);
-	hpx_sqlite_bind_blob(call, job->body.ptr, job->body.len);
-}
 
 static enum hpx_status compare(struct hpx_sqlite_db *db, const struct hpx_record *record,
 			       const struct hpx_job *job, bool *ret_same)
@@ -22,7 +10,7 @@ static enum hpx_status compare(struct hpx_sqlite_db *db, const struct hpx_record
 	enum hpx_status status;
 	bool same;
 
-	bind_job(&call, record, job);
+	hpx_sqlite_job_bind(&call, &record->id, &record->first, job);
 	same = hpx_sqlite_next(&call);
 	status = hpx_sqlite_end(&call);
 	if (status == HPX_OK)
@@ -30,21 +18,90 @@ static enum hpx_status compare(struct hpx_sqlite_db *db, const struct hpx_record
 	return status;
 }
 
-enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_db *db, const struct hpx_change *change,
-				   struct hpx_store_op *op)
+static enum hpx_status find_named(struct hpx_sqlite_db *db, const struct hpx_record *record,
+				  struct hpx_span name, struct hpx_job_entry **ret_entry)
 {
-	struct hpx_sqlite_call call;
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_JOB_NAMED);
+	struct hpx_job_entry *entry = NULL;
 	enum hpx_status status;
-	bool same = true;
+
+	hpx_sqlite_bind_blob(&call, record->id.bytes, sizeof(record->id.bytes));
+	hpx_sqlite_bind_blob(&call, record->first.bytes, sizeof(record->first.bytes));
+	hpx_sqlite_bind_text(&call, name);
+	if (hpx_sqlite_next(&call))
+		entry = hpx_sqlite_delivery_read(&call);
+	status = hpx_sqlite_end(&call);
+	if (status == HPX_OK && entry == NULL)
+		status = HPX_NOMEM;
+	if (status == HPX_OK)
+		*ret_entry = entry;
+	else
+		hpx_job_entry_free(entry);
+	return status;
+}
+
+static enum hpx_status replace(struct hpx_sqlite_db *db, const struct hpx_record *record,
+			       const struct hpx_job *job)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_REPLACE_JOB);
+
+	hpx_sqlite_job_bind(&call, &record->id, &record->first, job);
+	return hpx_sqlite_finish(&call);
+}
+
+/* Executed again: the job is there from the attempt before, and has another
+ * attempt's request to deliver. */
+static enum hpx_status requeue(struct hpx_sqlite_db *db, const struct hpx_change *change,
+			       const struct hpx_moment *now, struct hpx_store_op *op)
+{
+	struct hpx_outbox_change job_change = { .write_job = false };
+	struct hpx_sqlite_subject subject = { .entry = NULL };
+	struct hpx_job_entry *entry = NULL;
+	enum hpx_status status = find_named(db, &change->record, change->job->name, &entry);
+
+	if (status == HPX_OK)
+		status = hpx_sqlite_subject_of_job(db, entry, &subject);
+	if (status == HPX_OK)
+		op->status = subject.found.delivery.answers ?
+			     hpx_outbox_requeue(&subject.found, now, &job_change) : HPX_CONFLICT;
+	if (status == HPX_OK && op->status == HPX_OK && job_change.write_job)
+		status = replace(db, &change->record, change->job);
+	if (status == HPX_OK && op->status == HPX_OK)
+		status = hpx_sqlite_subject_write(db, &subject, &job_change, now->wall_ms, op);
+	hpx_sqlite_subject_free(&subject);
+	return status;
+}
+
+static enum hpx_status insert(struct hpx_sqlite_db *db, const struct hpx_change *change,
+			      bool answers, bool *ret_new)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_JOB);
+	enum hpx_status status;
+
+	hpx_sqlite_job_bind(&call, &change->record.id, &change->record.first, change->job);
+	hpx_sqlite_bind_int(&call, change->at_ms);
+	hpx_sqlite_bind_int(&call, answers);
+	status = hpx_sqlite_finish(&call);
+	if (status == HPX_OK)
+		*ret_new = sqlite3_changes64(db->handle) != 0;
+	return status;
+}
+
+enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_db *db, const struct hpx_change *change,
+				   const struct hpx_moment *now, struct hpx_store_op *op)
+{
+	bool answers = op->verb == HPX_VERB_RESERVE;
+	bool new_one = true, same = true;
+	enum hpx_status status;
 
 	if (change->job == NULL)
 		return HPX_OK;
-	call = hpx_sqlite_call(db, HPX_SQL_PUT_JOB);
-	bind_job(&call, &change->record, change->job);
-	hpx_sqlite_bind_int(&call, change->at_ms);
-	status = hpx_sqlite_finish(&call);
-	if (status == HPX_OK && sqlite3_changes64(db->handle) == 0)
-		status = compare(db, &change->record, change->job, &same);
+	status = insert(db, change, answers, &new_one);
+	if (status != HPX_OK || new_one)
+		return status;
+	if (answers)
+		return requeue(db, change, now, op);
+	status = compare(db, &change->record, change->job, &same);
 	if (status == HPX_OK && !same)
 		op->status = HPX_CONFLICT;
 	return status;

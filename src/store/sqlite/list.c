@@ -116,29 +116,58 @@ enum hpx_status hpx_sqlite_events(struct hpx_store_reader *reader,
 }
 
 /* Counted through the partial indexes, so that no row is read: what expires is
- * failed_retryable or completed, and nothing else. */
+ * failed_retryable, completed or pending, and nothing else. */
+static enum hpx_status count_operations(struct hpx_sqlite_db *db, struct hpx_store_stats *stats)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_COUNTS);
+
+	if (hpx_sqlite_next(&call)) {
+		uint64_t failed = (uint64_t)sqlite3_column_int64(call.stmt, 1);
+		uint64_t expiring = (uint64_t)sqlite3_column_int64(call.stmt, 2);
+		uint64_t pending = (uint64_t)sqlite3_column_int64(call.stmt, 5);
+		uint64_t others = failed + pending;
+		stats->operations[HPX_STATE_IN_PROGRESS] =
+			(uint64_t)sqlite3_column_int64(call.stmt, 0);
+		stats->operations[HPX_STATE_FAILED_RETRYABLE] = failed;
+		stats->operations[HPX_STATE_COMPLETED] = expiring > others ? expiring - others : 0;
+		stats->operations[HPX_STATE_UNKNOWN] =
+			(uint64_t)sqlite3_column_int64(call.stmt, 3);
+		stats->operations[HPX_STATE_PENDING] = pending;
+		stats->oldest_unknown_ms = sqlite3_column_int64(call.stmt, 4);
+	}
+	return hpx_sqlite_end(&call);
+}
+
+static enum hpx_status count_jobs(struct hpx_sqlite_db *db, struct hpx_store_stats *stats)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_JOB_COUNTS);
+
+	if (hpx_sqlite_next(&call)) {
+		int64_t oldest_ms = sqlite3_column_int64(call.stmt, 7);
+		for (int state = HPX_JOB_QUEUED; state < HPX_JOB_STATE_COUNT; state++)
+			stats->jobs[state] = (uint64_t)sqlite3_column_int64(call.stmt, state - 1);
+		stats->oldest_queued_ms = sqlite3_column_int64(call.stmt, 6);
+		if (oldest_ms != 0 &&
+		    (stats->oldest_unknown_ms == 0 || oldest_ms < stats->oldest_unknown_ms))
+			stats->oldest_unknown_ms = oldest_ms;
+		stats->dead_operations = (uint64_t)sqlite3_column_int64(call.stmt, 8);
+		stats->dead_jobs = stats->jobs[HPX_JOB_DEAD] +
+				   (uint64_t)sqlite3_column_int64(call.stmt, 9);
+	}
+	return hpx_sqlite_end(&call);
+}
+
 enum hpx_status hpx_sqlite_stats(struct hpx_store_reader *reader,
 				 struct hpx_store_stats *ret_stats)
 {
 	struct hpx_store_stats stats = { .oldest_unknown_ms = 0 };
-	struct hpx_sqlite_call call;
 	struct hpx_sqlite_db *db;
 	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
 
-	if (status != HPX_OK)
-		return status;
-	call = hpx_sqlite_call(db, HPX_SQL_COUNTS);
-	if (hpx_sqlite_next(&call)) {
-		uint64_t failed = (uint64_t)sqlite3_column_int64(call.stmt, 1);
-		uint64_t expiring = (uint64_t)sqlite3_column_int64(call.stmt, 2);
-		stats.operations[HPX_STATE_IN_PROGRESS] =
-			(uint64_t)sqlite3_column_int64(call.stmt, 0);
-		stats.operations[HPX_STATE_FAILED_RETRYABLE] = failed;
-		stats.operations[HPX_STATE_COMPLETED] = expiring > failed ? expiring - failed : 0;
-		stats.operations[HPX_STATE_UNKNOWN] = (uint64_t)sqlite3_column_int64(call.stmt, 3);
-		stats.oldest_unknown_ms = sqlite3_column_int64(call.stmt, 4);
-	}
-	status = hpx_sqlite_end(&call);
+	if (status == HPX_OK)
+		status = count_operations(db, &stats);
+	if (status == HPX_OK)
+		status = count_jobs(db, &stats);
 	if (status != HPX_OK)
 		return status;
 	stats.free_bytes = hpx_sqlite_place_free_bytes(hpx_sqlite_of(reader->store)->path);

@@ -22,6 +22,7 @@ enum hpx_status hpx_sqlite_reader_db(struct hpx_store_reader *reader,
 		return HPX_OK;
 	}
 	hpx_sqlite_db_close(&r->db);
+	r->heard.begun = false;
 	status = hpx_sqlite_connect(s->path, SQLITE_OPEN_READONLY, BUSY_READER_MS, &r->db, problem);
 	if (status != HPX_OK)
 		return status;
@@ -56,7 +57,7 @@ void hpx_sqlite_reader_close(struct hpx_store_reader *reader)
 	free(r);
 }
 
-static enum hpx_status end_read(struct hpx_sqlite_db *db, enum hpx_status status)
+enum hpx_status hpx_sqlite_end_read(struct hpx_sqlite_db *db, enum hpx_status status)
 {
 	enum hpx_status ended = HPX_OK;
 
@@ -100,7 +101,8 @@ enum hpx_status hpx_sqlite_peek(struct hpx_store_reader *reader, const struct hp
 		status = hpx_sqlite_do(db, HPX_SQL_BEGIN_READ);
 	if (status != HPX_OK)
 		return status;
-	status = end_read(db, peek_row(db, reader->store, ask, policy, &decision, &replay));
+	status = hpx_sqlite_end_read(db, peek_row(db, reader->store, ask, policy, &decision,
+						  &replay));
 	if (status != HPX_OK) {
 		hpx_answer_free(replay);
 		return status;
@@ -158,7 +160,7 @@ enum hpx_status hpx_sqlite_find(struct hpx_store_reader *reader, const struct hp
 		status = hpx_sqlite_do(db, HPX_SQL_BEGIN_READ);
 	if (status != HPX_OK)
 		return status;
-	status = end_read(db, find_row(db, id, arena, &entry, &answer));
+	status = hpx_sqlite_end_read(db, find_row(db, id, arena, &entry, &answer));
 	if (status == HPX_OK)
 		*ret_entry = entry;
 	if (status == HPX_OK && ret_answer != NULL)

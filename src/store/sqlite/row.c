@@ -32,56 +32,37 @@ enum {
 };
 _Static_assert(COLUMN_COUNT == HPX_SQLITE_DESCRIPTION_COLUMN, "columns follow each other");
 
-/* Exactly that many bytes, or nothing is copied. */
-static bool read_fixed(struct hpx_sqlite_call *call, int column, void *out, size_t len)
-{
-	struct hpx_span bytes = hpx_sqlite_bytes(call, column);
-
-	if (bytes.ptr == NULL || bytes.len != len)
-		return false;
-	memcpy(out, bytes.ptr, len);
-	return true;
-}
-
-static bool read_int(struct hpx_sqlite_call *call, int column, int64_t min, int64_t max,
-		     int64_t *ret_value)
-{
-	int64_t value = sqlite3_column_int64(call->stmt, column);
-
-	if (sqlite3_column_type(call->stmt, column) != SQLITE_INTEGER || value < min ||
-	    value > max)
-		return false;
-	*ret_value = value;
-	return true;
-}
-
 static bool read_names(struct hpx_sqlite_call *call, struct hpx_record *record)
 {
-	bool ok = read_fixed(call, COLUMN_ID, record->id.bytes, sizeof(record->id.bytes));
+	bool ok = hpx_sqlite_fixed(call, COLUMN_ID, record->id.bytes, sizeof(record->id.bytes));
 
-	ok &= read_fixed(call, COLUMN_TOKEN, record->token.bytes, sizeof(record->token.bytes));
-	ok &= read_fixed(call, COLUMN_FIRST, record->first.bytes, sizeof(record->first.bytes));
-	ok &= read_fixed(call, COLUMN_FINGERPRINT, record->fingerprint,
-			 sizeof(record->fingerprint));
-	ok &= read_fixed(call, COLUMN_RECIPE, record->recipe.bytes, sizeof(record->recipe.bytes));
-	ok &= read_fixed(call, COLUMN_TENANT_HASH, record->tenant, sizeof(record->tenant));
+	ok &= hpx_sqlite_fixed(call, COLUMN_TOKEN, record->token.bytes,
+			       sizeof(record->token.bytes));
+	ok &= hpx_sqlite_fixed(call, COLUMN_FIRST, record->first.bytes,
+			       sizeof(record->first.bytes));
+	ok &= hpx_sqlite_fixed(call, COLUMN_FINGERPRINT, record->fingerprint,
+			       sizeof(record->fingerprint));
+	ok &= hpx_sqlite_fixed(call, COLUMN_RECIPE, record->recipe.bytes,
+			       sizeof(record->recipe.bytes));
+	ok &= hpx_sqlite_fixed(call, COLUMN_TENANT_HASH, record->tenant, sizeof(record->tenant));
 	return ok;
 }
 
 static bool read_small(struct hpx_sqlite_call *call, struct hpx_record *record)
 {
 	int64_t value = 0;
-	bool ok = read_int(call, COLUMN_STATE, HPX_STATE_IN_PROGRESS, HPX_STATE_COUNT - 1, &value);
+	bool ok = hpx_sqlite_int(call, COLUMN_STATE, HPX_STATE_IN_PROGRESS, HPX_STATE_COUNT - 1,
+				 &value);
 
 	record->state = ok ? (enum hpx_state)value : HPX_STATE_UNKNOWN;
 	value = 0;
-	ok &= read_int(call, COLUMN_ATTEMPT, 1, UINT32_MAX, &value);
+	ok &= hpx_sqlite_int(call, COLUMN_ATTEMPT, 1, UINT32_MAX, &value);
 	record->attempt = (uint32_t)value;
 	value = 0;
-	ok &= read_int(call, COLUMN_STATUS, 0, 999, &value);
+	ok &= hpx_sqlite_int(call, COLUMN_STATUS, 0, 999, &value);
 	record->status = (uint32_t)value;
 	value = 0;
-	ok &= read_int(call, COLUMN_KEPT, 0, 1, &value);
+	ok &= hpx_sqlite_int(call, COLUMN_KEPT, 0, 1, &value);
 	record->kept = value == 1;
 	return ok;
 }
@@ -90,11 +71,11 @@ static bool read_part(struct hpx_sqlite_call *call, struct hpx_record *record)
 {
 	struct hpx_span point = hpx_sqlite_bytes(call, COLUMN_POINT);
 	int64_t value = 0;
-	bool ok = read_int(call, COLUMN_WHEN_LOST, 0, HPX_WHEN_LOST_COUNT - 1, &value);
+	bool ok = hpx_sqlite_int(call, COLUMN_WHEN_LOST, 0, HPX_WHEN_LOST_COUNT - 1, &value);
 
 	record->when_lost = (enum hpx_when_lost)value;
 	value = 0;
-	ok &= read_int(call, COLUMN_ADVANCED, 0, 1, &value);
+	ok &= hpx_sqlite_int(call, COLUMN_ADVANCED, 0, 1, &value);
 	record->advanced = value == 1;
 	if (point.ptr == NULL || (point.len > 0 && !hpx_point_valid(point)))
 		return false;
@@ -102,21 +83,19 @@ static bool read_part(struct hpx_sqlite_call *call, struct hpx_record *record)
 	return ok;
 }
 
-/* A quarter of the range: sums of two times never overflow. */
-#define TIME_MAX (INT64_MAX / 4)
-
 static bool read_times(struct hpx_sqlite_call *call, struct hpx_record *record)
 {
 	int64_t owner = 0;
-	bool ok = read_int(call, COLUMN_OWNER, INT64_MIN, INT64_MAX, &owner);
+	bool ok = hpx_sqlite_int(call, COLUMN_OWNER, INT64_MIN, INT64_MAX, &owner);
 
 	record->owner = (uint64_t)owner;
-	ok &= read_int(call, COLUMN_CREATED, 0, TIME_MAX, &record->created_ms);
-	ok &= read_int(call, COLUMN_CHANGED, 0, TIME_MAX, &record->changed_ms);
+	ok &= hpx_sqlite_time(call, COLUMN_CREATED, 0, &record->created_ms);
+	ok &= hpx_sqlite_time(call, COLUMN_CHANGED, 0, &record->changed_ms);
 	if (sqlite3_column_type(call->stmt, COLUMN_EXPIRES) != SQLITE_NULL)
-		ok &= read_int(call, COLUMN_EXPIRES, 1, TIME_MAX, &record->expires_ms);
-	ok &= read_int(call, COLUMN_RETENTION, 0, TIME_MAX, &record->retention_ms);
-	ok &= read_int(call, COLUMN_LEASE_UNTIL, -TIME_MAX, TIME_MAX, &record->lease_until_ms);
+		ok &= hpx_sqlite_time(call, COLUMN_EXPIRES, 1, &record->expires_ms);
+	ok &= hpx_sqlite_time(call, COLUMN_RETENTION, 0, &record->retention_ms);
+	ok &= hpx_sqlite_time(call, COLUMN_LEASE_UNTIL, -HPX_SQLITE_TIME_MAX,
+			      &record->lease_until_ms);
 	return ok;
 }
 
@@ -131,8 +110,8 @@ static bool read_renewal(struct hpx_sqlite_call *call, struct hpx_sqlite_row *ro
 	row->renewed = sqlite3_column_type(call->stmt, COLUMN_RENEWED_UNTIL) != SQLITE_NULL;
 	if (!row->renewed)
 		return true;
-	if (!read_fixed(call, COLUMN_RENEWED_TOKEN, token.bytes, sizeof(token.bytes)) ||
-	    !read_int(call, COLUMN_RENEWED_UNTIL, -TIME_MAX, TIME_MAX, &until_ms))
+	if (!hpx_sqlite_fixed(call, COLUMN_RENEWED_TOKEN, token.bytes, sizeof(token.bytes)) ||
+	    !hpx_sqlite_time(call, COLUMN_RENEWED_UNTIL, -HPX_SQLITE_TIME_MAX, &until_ms))
 		return false;
 	if (hpx_token_eq(&token, &record->token) && until_ms > record->lease_until_ms)
 		record->lease_until_ms = until_ms;

@@ -100,10 +100,38 @@ static enum hpx_status reap_events(struct hpx_sqlite_store *s, int64_t wall_ms)
 	return hpx_sqlite_finish(&call);
 }
 
+static enum hpx_status reap_expired(struct hpx_sqlite_store *s, struct rows *rows,
+				    const struct hpx_moment *now, struct hpx_store_op *op)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_EXPIRED);
+	enum hpx_status status;
+
+	hpx_sqlite_bind_int(&call, now->wall_ms);
+	status = collect(&call, now, hpx_record_expired, rows);
+	for (size_t i = 0; i < rows->count && status == HPX_OK; i++) {
+		status = hpx_sqlite_row_remove(&s->writer, rows->row[i].seq);
+		op->count++;
+	}
+	return status;
+}
+
+static enum hpx_status reap_overdue(struct hpx_sqlite_store *s, struct rows *rows,
+				    const struct hpx_moment *now, struct hpx_store_op *op)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_OVERDUE);
+	enum hpx_status status;
+
+	rows->count = 0;
+	hpx_sqlite_bind_int(&call, now->wall_ms);
+	status = collect(&call, now, hpx_record_overdue, rows);
+	for (size_t i = 0; i < rows->count && status == HPX_OK; i++)
+		status = hpx_sqlite_abandon(s, &rows->row[i], now, op);
+	return status;
+}
+
 enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
 	struct hpx_moment now = hpx_store_moment(&s->base);
-	struct hpx_sqlite_call call;
 	struct rows rows;
 	enum hpx_status status;
 
@@ -112,14 +140,12 @@ enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op 
 	status = rows_init(&rows, op->limit);
 	if (status != HPX_OK)
 		return status;
-	call = hpx_sqlite_call(&s->writer, HPX_SQL_EXPIRED);
-	hpx_sqlite_bind_int(&call, now.wall_ms);
-	status = collect(&call, &now, hpx_record_expired, &rows);
-	for (size_t i = 0; i < rows.count && status == HPX_OK; i++) {
-		status = hpx_sqlite_row_remove(&s->writer, rows.row[i].seq);
-		op->count++;
-	}
+	status = reap_expired(s, &rows, &now, op);
+	if (status == HPX_OK)
+		status = reap_overdue(s, &rows, &now, op);
 	free(rows.row);
+	if (status == HPX_OK)
+		status = hpx_sqlite_reap_jobs(s, now.wall_ms, op);
 	return status == HPX_OK ? reap_events(s, now.wall_ms) : status;
 }
 
@@ -138,14 +164,32 @@ static enum hpx_status sweep_some(struct hpx_sqlite_store *s, enum hpx_sqlite_lo
 	return status;
 }
 
-static enum hpx_status commit_some(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost,
-				   unsigned *ret_count)
+/* Whoever claimed a job is as dead as its server: only one has workers. */
+static enum hpx_status sweep_some_jobs(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost,
+				       unsigned *ret_count)
+{
+	struct hpx_store_op op = {
+		.verb = HPX_VERB_SWEEP_JOBS,
+		.limit = LIMIT_MAX,
+		.actor = HPX_SPAN("start"),
+	};
+	enum hpx_status status = hpx_sqlite_sweep_jobs(s, &op, lost);
+
+	*ret_count = op.count;
+	return status;
+}
+
+typedef enum hpx_status sweep_fn(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost,
+				 unsigned *ret_count);
+
+static enum hpx_status commit_some(struct hpx_sqlite_store *s, sweep_fn *some,
+				   enum hpx_sqlite_lost lost, unsigned *ret_count)
 {
 	enum hpx_status status = hpx_sqlite_do(&s->writer, HPX_SQL_BEGIN_WRITE);
 
 	if (status != HPX_OK)
 		return status;
-	status = sweep_some(s, lost, ret_count);
+	status = some(s, lost, ret_count);
 	if (status == HPX_OK)
 		status = hpx_sqlite_do(&s->writer, HPX_SQL_COMMIT);
 	if (status != HPX_OK && !sqlite3_get_autocommit(s->writer.handle))
@@ -153,17 +197,25 @@ static enum hpx_status commit_some(struct hpx_sqlite_store *s, enum hpx_sqlite_l
 	return status;
 }
 
-enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost)
+static enum hpx_status commit_all(struct hpx_sqlite_store *s, sweep_fn *some,
+				  enum hpx_sqlite_lost lost)
 {
 	enum hpx_status status;
 	unsigned count = 0;
 
 	do {
-		status = commit_some(s, lost, &count);
+		status = commit_some(s, some, lost, &count);
 		if (status == HPX_OK)
 			hpx_counter_add(&s->base.lost_at_open, count);
 	} while (status == HPX_OK && count == LIMIT_MAX);
 	return status;
+}
+
+enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost)
+{
+	enum hpx_status status = commit_all(s, sweep_some, lost);
+
+	return status == HPX_OK ? commit_all(s, sweep_some_jobs, lost) : status;
 }
 
 enum hpx_status hpx_sqlite_settle_boot(struct hpx_sqlite_store *s)

@@ -86,21 +86,30 @@ static enum hpx_status put_point_data(struct hpx_sqlite_db *db, int64_t seq, str
 	return hpx_sqlite_finish(&call);
 }
 
+enum hpx_status hpx_sqlite_event_put(struct hpx_sqlite_db *db, const struct hpx_sqlite_event *event,
+				     const struct hpx_store_op *op)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_EVENT);
+	struct hpx_span reason = op->reason.len != 0 ? op->reason : event->reason;
+
+	hpx_sqlite_bind_blob(&call, event->id->bytes, sizeof(event->id->bytes));
+	hpx_sqlite_bind_int(&call, event->at_ms);
+	hpx_sqlite_bind_int(&call, event->attempt);
+	hpx_sqlite_bind_text(&call, hpx_span_of(event->what));
+	hpx_sqlite_bind_text(&call, hpx_span_first(op->actor, ACTOR_BYTES_MAX));
+	hpx_sqlite_bind_text(&call, hpx_span_first(reason, REASON_BYTES_MAX));
+	hpx_sqlite_bind_int(&call, event->status);
+	return hpx_sqlite_finish(&call);
+}
+
 static enum hpx_status put_event(struct hpx_sqlite_db *db, const struct hpx_change *change,
 				 const struct hpx_store_op *op)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_EVENT);
 	const struct hpx_record *after = &change->record;
-	struct hpx_span reason = op->reason.len != 0 ? op->reason : change->reason;
+	struct hpx_sqlite_event event = { &after->id, change->at_ms, after->attempt,
+					  change->event, change->reason, after->status };
 
-	hpx_sqlite_bind_blob(&call, after->id.bytes, sizeof(after->id.bytes));
-	hpx_sqlite_bind_int(&call, change->at_ms);
-	hpx_sqlite_bind_int(&call, after->attempt);
-	hpx_sqlite_bind_text(&call, hpx_span_of(change->event));
-	hpx_sqlite_bind_text(&call, hpx_span_first(op->actor, ACTOR_BYTES_MAX));
-	hpx_sqlite_bind_text(&call, hpx_span_first(reason, REASON_BYTES_MAX));
-	hpx_sqlite_bind_int(&call, after->status);
-	return hpx_sqlite_finish(&call);
+	return hpx_sqlite_event_put(db, &event, op);
 }
 
 enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_db *db, int64_t seq)
@@ -110,8 +119,18 @@ enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_db *db, int64_t seq)
 	if (status == HPX_OK)
 		status = by_seq(db, HPX_SQL_REMOVE_LEASE, seq);
 	if (status == HPX_OK)
+		status = by_seq(db, HPX_SQL_REMOVE_QUESTION, seq);
+	if (status == HPX_OK)
 		status = by_seq(db, HPX_SQL_REMOVE, seq);
 	return status;
+}
+
+/* What was asked about one that was unknown, or said of another reference. */
+static bool ends_questions(const struct hpx_sqlite_row *row, const struct hpx_change *change)
+{
+	return change->write == HPX_WRITE_REPLACE ||
+	       (row->found.record.state == HPX_STATE_UNKNOWN &&
+		change->record.state != HPX_STATE_UNKNOWN);
 }
 
 static enum hpx_status write_rows(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
@@ -138,6 +157,11 @@ static enum hpx_status write_rows(struct hpx_sqlite_db *db, const struct hpx_sql
 	/* The record holds the later end itself now. */
 	if (status == HPX_OK && row->renewed)
 		status = by_seq(db, HPX_SQL_REMOVE_LEASE, row->seq);
+	if (status == HPX_OK && ends_questions(row, change))
+		status = by_seq(db, HPX_SQL_REMOVE_QUESTION, row->seq);
+	if (status == HPX_OK && change->write == HPX_WRITE_UPDATE &&
+	    change->record.attempt != row->found.record.attempt)
+		status = by_seq(db, HPX_SQL_REMOVE_DECLINED, row->seq);
 	if (status == HPX_OK && change->answer != NULL)
 		status = put_answer(db, row->seq, change);
 	if (status == HPX_OK && change->data != NULL)

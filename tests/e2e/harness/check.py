@@ -19,6 +19,13 @@ PROBLEMS = {
     "request_too_large": (413, "no", "after_fix"),
     "headers_too_large": (431, "no", "after_fix"),
     "bad_request": (400, "no", "after_fix"),
+    "forbidden": (403, "no", "after_fix"),
+    "tenant_unavailable": (503, "no", "same_key"),
+    "rate_limited": (429, "no", "same_key"),
+    "not_delivered": (408, "no", "never"),
+    "declined": (402, "yes", "never"),
+    "webhook_unverified": (401, "no", "after_fix"),
+    "not_found": (404, "no", "after_fix"),
 }
 
 

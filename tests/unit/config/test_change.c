@@ -2,8 +2,16 @@
  * every change of a scope. */
 #include "config_test.h"
 
+#include <stdlib.h>
+
 #define UP "upstream: http://h:1\n"
 #define A "  - match: POST /a\n"
+#define ASKED "tenant: {from: subrequest, url: 'http://a:1', header: T}\n"
+#define MAILER "targets: {mailer: {url: 'https://m'}}\n"
+#define BANK(more)                                                                         \
+	"webhooks: {bank: {scheme: stripe, secret_env: HPX_TEST_SECRET, operation: /o, "     \
+	"verdict: /v, applied: [ok]" more "}}\n"
+#define PROBE "    reconcile: {probe: {get: '/{operation}', applied: [200]}}\n"
 
 static void changes_that_need_a_restart_are_named(void **state)
 {
@@ -31,6 +39,33 @@ static void changes_that_need_a_restart_are_named(void **state)
 		{ UP "routes:\n" A, UP "routes:\n" A "    server_error: replay\n", "" },
 		{ UP, UP "routes:\n" A, "" },
 		{ UP "routes:\n" A, UP, "" },
+		/* Services outside. */
+		{ UP, UP "work: {inside: no, deliveries: 3}\njobs: {retention: 9d}\n",
+		  "work.inside, work.deliveries, jobs.retention" },
+		{ UP, UP ASKED, "tenant.from, tenant.required, tenant.url, tenant.header" },
+		{ UP MAILER, UP MAILER, "" },
+		{ UP, UP MAILER, "targets.mailer" },
+		{ UP MAILER, UP, "targets.mailer" },
+		{ UP MAILER, UP "targets: {mailer: {url: 'https://n', attempts: 3}}\n",
+		  "targets.mailer.url, targets.mailer.attempts" },
+		{ UP MAILER, UP "targets: {mailer: {url: 'https://m/'}, b: {url: 'https://b'}}\n",
+		  "targets.b" },
+		{ UP BANK(""), UP BANK(""), "" },
+		{ UP BANK(""), UP, "webhooks.bank" },
+		{ UP BANK(""), UP BANK(", declined: [no]"), "webhooks.bank.declined" },
+		{ UP BANK(""), UP BANK(", rate: 5"), "webhooks.bank.rate" },
+		{ UP ASKED MAILER "routes:\n" A,
+		  UP ASKED MAILER "routes:\n" A "    deliver: async\n    target: mailer\n",
+		  "routes[].deliver (POST /a), routes[].target (POST /a)" },
+		{ UP "routes:\n" A PROBE, UP "routes:\n" A PROBE, "" },
+		{ UP "routes:\n" A PROBE, UP "routes:\n" A,
+		  "routes[].reconcile.probe.url (POST /a), routes[].reconcile.probe.get (POST "
+		  "/a), routes[].reconcile.probe.applied (POST /a)" },
+		{ UP, UP "routes:\n" A "    reconcile: {tries: 3}\n",
+		  "routes[].reconcile.tries (POST /a)" },
+		{ UP "routes:\n" A "    reconcile: {tries: 3}\n", UP,
+		  "routes[].reconcile.tries (POST /a)" },
+		{ UP, UP "defaults: {reconcile: {tries: 3}}\n", "defaults.reconcile.tries" },
 		/* Scopes. */
 		{ UP, UP "defaults: {scope: tenant}\n", "defaults.scope" },
 		{ UP "routes:\n" A, UP "routes:\n" A "    scope: tenant\n",
@@ -88,10 +123,42 @@ static void changes_that_need_a_restart_are_named(void **state)
 	}
 }
 
+/* A worker goes on with the credential that it began with; a webhook's secret
+ * is looked at by the settings of the day. */
+static void another_secret(void **state)
+{
+	static const char text[] =
+		UP BANK("") "targets: {t: {url: 'https://t', credentials: {env: "
+			    "HPX_TEST_SECRET}}}\nroutes:\n" A
+			    "    reconcile: {probe: {get: '/{operation}', applied: [200], "
+			    "credentials: {env: HPX_TEST_SECRET}}}\n";
+	struct hpx_buffer out;
+	(void)state;
+
+	struct hpx_settings *before = test_settings(text, NULL);
+	setenv("HPX_TEST_SECRET", "another", 1);
+	struct hpx_settings *after = test_settings(text, NULL);
+	hpx_buffer_init(&out, 4096);
+	assert_status(hpx_config_changes(before, after, &out), HPX_OK);
+	assert_span(hpx_buffer_span(&out),
+		    "routes[].reconcile.probe.credentials (POST /a), targets.t.credentials");
+	hpx_buffer_done(&out);
+	hpx_settings_unref(before);
+	hpx_settings_unref(after);
+}
+
+static int set_secret(void **state)
+{
+	(void)state;
+	setenv("HPX_TEST_SECRET", "s3cret", 1);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(changes_that_need_a_restart_are_named),
+		cmocka_unit_test(another_secret),
 	};
-	return cmocka_run_group_tests_name("change", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("change", tests, set_secret, NULL);
 }

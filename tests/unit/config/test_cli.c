@@ -2,6 +2,7 @@
  * arguments are read: --help, wrong flags, operands between flags. */
 #include "config_test.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -142,9 +143,9 @@ static void check_says_what_is_wrong(void **state)
 		  0,
 		  "ok\n"
 		  "  route     key           scope         server_error  concurrent    "
-		  "retention\n"
+		  "deliver       retention\n"
 		  "  defaults  required      path          retry         conflict      "
-		  "24h\n",
+		  "now           24h\n",
 		  "" },
 		{ hpx_cli_check,
 		  { "check", "--upstream=http://h:1", "--json" },
@@ -152,7 +153,8 @@ static void check_says_what_is_wrong(void **state)
 		  "{\"ok\":true,\"remarks\":[],\"left_out\":0,\"routes\":[{\"match\":"
 		  "\"defaults\","
 		  "\"key\":\"required\",\"scope\":\"path\",\"server_error\":\"retry\","
-		  "\"concurrent\":\"conflict\",\"retention\":\"24h\"}]}\n",
+		  "\"concurrent\":\"conflict\",\"deliver\":\"now\",\"retention\":\"24h\"}],"
+		  "\"targets\":[],\"webhooks\":[]}\n",
 		  "" },
 		{ hpx_cli_check, { "check" }, 1, "upstream: is missing;", "" },
 		{ hpx_cli_check,
@@ -181,6 +183,43 @@ static void check_says_what_is_wrong(void **state)
 	};
 	(void)state;
 	check_rows(rows, COUNT(rows));
+}
+
+/* A file with services outside: what check says of them, and that no secret is
+ * among it. */
+static void check_shows_services_and_no_secret(void **state)
+{
+	static const char text[] =
+		"upstream: http://h:1\nstore: sqlite:/s\n"
+		"targets: {mailer: {url: 'https://m/api', honours_keys: 24h, credentials: {env: "
+		"HPX_TEST_SECRET}}}\n"
+		"webhooks: {bank: {scheme: stripe, secret_env: HPX_TEST_SECRET, operation: /o, "
+		"verdict: /v, applied: [ok]}}\n";
+	static struct run result;
+	char path[] = "/tmp/hpx_test_cli_XXXXXX";
+	int fd = mkstemp(path);
+	const char *plain[] = { "check", "--config", path, NULL };
+	const char *json[] = { "check", "--config", path, "--json", NULL };
+	(void)state;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+	close(fd);
+	setenv("HPX_TEST_SECRET", "s3cret", 1);
+	run(hpx_cli_check, plain, &result);
+	assert_int_equal(result.exit_code, 0);
+	assert_non_null(strstr(result.out, "\n  target mailer: https://m/api, honours_keys "
+					   "24h\n  webhook bank: POST /.hapax/webhooks/bank, "
+					   "stripe, secrets: 1\n"));
+	assert_null(strstr(result.out, "s3cret"));
+	run(hpx_cli_check, json, &result);
+	assert_int_equal(result.exit_code, 0);
+	assert_non_null(strstr(result.out,
+			       "\"targets\":[{\"name\":\"mailer\",\"url\":\"https://m/api\","
+			       "\"honours_keys\":\"24h\"}],\"webhooks\":[{\"name\":\"bank\","
+			       "\"scheme\":\"stripe\",\"secrets\":1}]}\n"));
+	assert_null(strstr(result.out, "s3cret"));
+	unlink(path);
 }
 
 static void operands_may_stand_between_flags(void **state)
@@ -233,6 +272,7 @@ int main(void)
 		cmocka_unit_test(version_says_what_it_is),
 		cmocka_unit_test(wrong_flags_are_explained),
 		cmocka_unit_test(check_says_what_is_wrong),
+		cmocka_unit_test(check_shows_services_and_no_secret),
 		cmocka_unit_test(operands_may_stand_between_flags),
 		cmocka_unit_test(load_prints_every_remark),
 	};

@@ -2,6 +2,8 @@
  * loses nothing, and never gives half of it. */
 #include "config_test.h"
 
+#include <stdlib.h>
+
 /* The linker sends every allocation of the code under test through these
  * (--wrap); the n-th one fails. */
 static size_t allocations_left = SIZE_MAX;
@@ -36,10 +38,18 @@ void *__wrap_realloc(void *ptr, size_t size)
 /* More than one chunk of an arena, so that allocations lie all over. */
 static char *long_text(void)
 {
-	static const char begin[] = "upstream: http://h:1\nstore: sqlite:/s\n"
-				    "trusted_peers: [10.0.0.0/8]\nroutes:\n";
+	static const char begin[] =
+		"upstream: http://h:1\nstore: sqlite:/s\n"
+		"targets:\n"
+		"  t: {url: 'https://t/', credentials: {env: HPX_TEST_SECRET}, reconcile: {\n"
+		"    probe: {get: '/{key}', applied: [200, ok], verdict: /v}}}\n"
+		"webhooks:\n"
+		"  w: {scheme: standard-webhooks, secret_env: HPX_TEST_SECRET, operation: /o,\n"
+		"    verdict: /v, applied: [ok]}\n"
+		"trusted_peers: [10.0.0.0/8]\nroutes:\n";
 	size_t size = 16384;
 	char *text = malloc(size);
+	setenv("HPX_TEST_SECRET", "whsec_b25l", 1);
 	size_t len = (size_t)snprintf(text, size, "%s", begin);
 
 	for (int i = 0; i < 40; i++)
@@ -47,7 +57,8 @@ static char *long_text(void)
 			text + len, size - len,
 			"  - match: POST h%d/a%%7e/{b}/%d\n"
 			"    lease: %ds\n"
-			"    fingerprint: {ignore: [/b, /a], headers: [X-B, X-A]}\n",
+			"    fingerprint: {ignore: [/b, /a], headers: [X-B, X-A]}\n"
+			"    reconcile: {probe: {get: '/{operation}', applied: [200]}}\n",
 			i, i, i + 1);
 	return text;
 }
@@ -73,6 +84,8 @@ static void the_nth_allocation_fails(void **state)
 	}
 	assert_true(n > 20);
 	assert_int_equal(settings->route_count, 40);
+	assert_int_equal(settings->target_count, 1);
+	assert_int_equal(settings->webhooks[0].signature.key_count, 1);
 	hpx_settings_unref(settings);
 	free(text);
 }

@@ -21,22 +21,57 @@ static void no_hole(const unsigned char *seen, size_t begin, size_t end, const c
 	}
 }
 
+#define MARK(seen, type, member)                                                           \
+	mark(seen, offsetof(struct type, member), sizeof(((struct type *)0)->member))
+
 static void every_member_has_an_option(void **state)
 {
 	static unsigned char settings[sizeof(struct hpx_settings)];
 	static unsigned char route[sizeof(struct hpx_route)];
+	static unsigned char target[sizeof(struct hpx_job_target)];
+	static unsigned char webhook[sizeof(struct hpx_webhook)];
+	static unsigned char *const seen_of[] = {
+		[HPX_PLACE_GLOBAL] = settings,	 [HPX_PLACE_POLICY] = route,
+		[HPX_PLACE_ROUTE] = route,	 [HPX_PLACE_TARGET] = target,
+		[HPX_PLACE_WEBHOOK] = webhook,	 [HPX_PLACE_COMMAND] = NULL,
+	};
 	(void)state;
 	for (size_t i = 0; i < hpx_option_count(); i++) {
 		const struct hpx_option *option = hpx_option_at(i);
-		unsigned char *seen = option->place == HPX_PLACE_GLOBAL ? settings : route;
+		unsigned char *seen = seen_of[option->place];
 		if (option->place == HPX_PLACE_COMMAND)
 			continue;
 		mark(seen, option->offset, option->width);
-		if (hpx_option_kind_is_list(option->kind))
+		if (hpx_option_kind_is_list(option->kind) && option->other > 0)
 			mark(seen, option->other, sizeof(size_t));
 		if (option->off)
 			mark(seen, option->other, sizeof(bool));
 	}
+	/* What is made of the values. */
+	MARK(settings, hpx_settings, targets);
+	MARK(settings, hpx_settings, target_count);
+	MARK(settings, hpx_settings, webhooks);
+	MARK(settings, hpx_settings, webhook_count);
+	MARK(settings, hpx_settings, subrequest.caller.credentials);
+	MARK(settings, hpx_settings, subrequest.caller.headers);
+	MARK(settings, hpx_settings, subrequest.cache_entries_max);
+	MARK(route, hpx_route, target);
+	MARK(route, hpx_route, reconcile.given);
+	MARK(route, hpx_route, reconcile.probe.given);
+	MARK(route, hpx_route, reconcile.probe.caller.headers);
+	MARK(target, hpx_job_target, caller.headers);
+	MARK(target, hpx_job_target, breaker);
+	MARK(target, hpx_job_target, reconcile.given);
+	MARK(target, hpx_job_target, reconcile.probe.given);
+	MARK(target, hpx_job_target, reconcile.probe.caller.headers);
+	MARK(webhook, hpx_webhook, signature.keys);
+	MARK(webhook, hpx_webhook, signature.key_count);
+	no_hole(route, offsetof(struct hpx_route, target_name),
+		offsetof(struct hpx_route, line), "route");
+	no_hole(target, offsetof(struct hpx_job_target, caller),
+		offsetof(struct hpx_job_target, line), "target");
+	no_hole(webhook, offsetof(struct hpx_webhook, secret_file),
+		offsetof(struct hpx_webhook, line), "webhook");
 	no_hole(settings, offsetof(struct hpx_settings, listen),
 		offsetof(struct hpx_settings, fallback), "settings");
 	no_hole(route, offsetof(struct hpx_route, policy),
@@ -50,9 +85,12 @@ static void every_row_is_found_and_documented(void **state)
 {
 	char path[HPX_OPTION_PATH_SIZE];
 	(void)state;
+	assert_true(hpx_option_count() <= HPX_OPTION_MAX);
 	for (size_t i = 0; i < hpx_option_count(); i++) {
 		const struct hpx_option *option = hpx_option_at(i);
-		static const char *const prefix[] = { "", "defaults.", "routes[].", "" };
+		static const char *const prefix[] = { "",	      "defaults.",
+							     "routes[].",     "targets.a-b.",
+							     "webhooks.x.",   "" };
 		snprintf(path, sizeof(path), "%s%s", prefix[option->place], option->name);
 		const struct hpx_option *found = hpx_option_find(hpx_span_of(path));
 		if (found != (option->place == HPX_PLACE_COMMAND ? NULL : option))
@@ -71,6 +109,11 @@ static void every_row_is_found_and_documented(void **state)
 	assert_null(hpx_option_find(HPX_SPAN("lease")));
 	assert_null(hpx_option_find(HPX_SPAN("config")));
 	assert_null(hpx_option_find(HPX_SPAN("")));
+	assert_null(hpx_option_find(HPX_SPAN("targets")));
+	assert_null(hpx_option_find(HPX_SPAN("targets.url")));
+	assert_null(hpx_option_find(HPX_SPAN("targets.a.b.url")));
+	assert_null(hpx_option_find(HPX_SPAN("webhooks.a.url")));
+	assert_null(hpx_option_find(HPX_SPAN("url")));
 }
 
 static void groups_are_known(void **state)
@@ -91,6 +134,18 @@ static void groups_are_known(void **state)
 		{ "defaults.limits", false },
 		{ "fingerprint", false },
 		{ "routes[].fingerprint", true },
+		{ "routes[].reconcile.probe", true },
+		{ "defaults.reconcile.probe.credentials", true },
+		{ "defaults.reconcile.probe.get", false },
+		{ "defaults.reconcile.pro", false },
+		{ "reconcile", false },
+		{ "targets", false },
+		{ "targets.", false },
+		{ "targets.a", true },
+		{ "targets.a.breaker", true },
+		{ "targets.a.tolerance", false },
+		{ "webhooks.a", true },
+		{ "webhooks.a.reconcile", false },
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++)
@@ -117,6 +172,15 @@ static void unknown_names_lead_to_the_nearest(void **state)
 		{ "match", "routes[].match" },
 		{ "request_body", "limits.request_body" },
 		{ "routes[].listen", "listen" },
+		{ "target", "targets" },
+		{ "webhook", "webhooks" },
+		{ "targets.mailer.ulr", "targets.mailer.url" },
+		{ "targets.mailer.breker", "targets.mailer.breaker" },
+		{ "targets.mailer.scheme", "webhooks.NAME.scheme" },
+		{ "webhooks.bank.secretfile", "webhooks.bank.secret_file" },
+		{ "routes[].settle_after", "defaults.reconcile.settle_after" },
+		{ "routes[].reconcile.probe.aplied", "routes[].reconcile.probe.applied" },
+		{ "concurrency", "targets.NAME.concurrency" },
 		{ "xyzzy", "" },
 		{ "", "" },
 		{ "defaults.", "" },

@@ -23,6 +23,7 @@ struct situation {
 	enum relation fingerprint;
 	bool hold_expiry;
 	enum hpx_when_lost when_lost;
+	enum hpx_deliver deliver;
 };
 
 static struct hpx_record make_record(const struct situation *s)
@@ -38,7 +39,8 @@ static struct hpx_record make_record(const struct situation *s)
 				.lease_until_ms = s->lease_lost ? LEASE_NOW : LEASE_NOW + 1,
 				.when_lost = s->when_lost };
 
-	if (s->state == HPX_STATE_COMPLETED || s->state == HPX_STATE_FAILED_RETRYABLE)
+	if (s->state == HPX_STATE_COMPLETED || s->state == HPX_STATE_FAILED_RETRYABLE ||
+	    s->state == HPX_STATE_PENDING)
 		r.expires_ms = s->expired ? NOW : NOW + 1;
 	if (s->state == HPX_STATE_COMPLETED)
 		r.status = 200;
@@ -54,7 +56,7 @@ static enum hpx_verdict expected(const struct situation *s)
 
 	if (s->state == HPX_STATE_NONE || (expires && s->expired && !s->hold_expiry))
 		return HPX_VERDICT_EXECUTE;
-	if (s->state == HPX_STATE_IN_PROGRESS && s->own_token)
+	if ((s->state == HPX_STATE_IN_PROGRESS || s->state == HPX_STATE_PENDING) && s->own_token)
 		return HPX_VERDICT_EXECUTE_AGAIN; /* attempt 3: its own reservation */
 	if (s->recipe == OTHER)
 		return HPX_VERDICT_REFINGERPRINT;
@@ -70,6 +72,8 @@ static enum hpx_verdict expected(const struct situation *s)
 		return HPX_VERDICT_EXECUTE_AGAIN;
 	case HPX_STATE_COMPLETED:
 		return HPX_VERDICT_REPLAY;
+	case HPX_STATE_PENDING:
+		return HPX_VERDICT_PENDING; /* overdue or not: the reaper ends it */
 	default:
 		return HPX_VERDICT_UNKNOWN;
 	}
@@ -83,9 +87,11 @@ static struct hpx_decision decide(const struct situation *s)
 	struct hpx_ask ask = { .token = asking, .recipe = { { 5 } }, .fingerprint = { 7 }, .owner = 4 };
 	struct hpx_moment now = { .wall_ms = NOW, .lease_ms = LEASE_NOW,
 				  .hold_expiry = s->hold_expiry };
+	struct hpx_policy p = policy;
 	struct hpx_decision d;
 
-	hpx_decide(s->state == HPX_STATE_NONE ? NULL : &r, &ask, &policy, &now, &d);
+	p.deliver = s->deliver;
+	hpx_decide(s->state == HPX_STATE_NONE ? NULL : &r, &ask, &p, &now, &d);
 	return d;
 }
 
@@ -95,15 +101,18 @@ static void check(const struct situation *s)
 
 	if (d.verdict != expected(s))
 		fail_msg("%s expired=%d lost=%d own=%d recipe=%d fingerprint=%d hold=%d "
-			 "when_lost=%u: got %s, want %s",
+			 "when_lost=%u deliver=%u: got %s, want %s",
 			 hpx_state_name(s->state), s->expired, s->lease_lost, s->own_token,
 			 s->recipe, s->fingerprint, s->hold_expiry, s->when_lost,
+			 s->deliver,
 			 hpx_verdict_name(d.verdict), hpx_verdict_name(expected(s)));
 	/* Whatever is written is whole; whoever executes holds the lease. */
 	if (d.write)
 		assert_true(hpx_record_valid(&d.record));
 	if (d.verdict == HPX_VERDICT_EXECUTE || d.verdict == HPX_VERDICT_EXECUTE_AGAIN) {
-		assert_int_equal(d.record.state, HPX_STATE_IN_PROGRESS);
+		enum hpx_state begun = s->deliver == HPX_DELIVER_ASYNC ? HPX_STATE_PENDING :
+									 HPX_STATE_IN_PROGRESS;
+		assert_int_equal(d.record.state, d.write ? begun : s->state);
 		assert_true(hpx_token_eq(&d.record.token, &asking));
 	}
 }
@@ -112,7 +121,7 @@ static void every_situation_gets_what_the_table_says(void **state)
 {
 	unsigned count = 0;
 	(void)state;
-	for (unsigned bits = 0; bits < 64 * HPX_WHEN_LOST_COUNT; bits++) {
+	for (unsigned bits = 0; bits < 128 * HPX_WHEN_LOST_COUNT; bits++) {
 		for (int s = 0; s < HPX_STATE_COUNT; s++) {
 			struct situation situation = {
 				.state = (enum hpx_state)s,
@@ -122,13 +131,14 @@ static void every_situation_gets_what_the_table_says(void **state)
 				.recipe = bits & 8 ? OTHER : SAME,
 				.fingerprint = bits & 16 ? OTHER : SAME,
 				.hold_expiry = bits & 32,
-				.when_lost = (enum hpx_when_lost)(bits / 64),
+				.deliver = bits & 64 ? HPX_DELIVER_ASYNC : HPX_DELIVER_NOW,
+				.when_lost = (enum hpx_when_lost)(bits / 128),
 			};
 			check(&situation);
 			count++;
 		}
 	}
-	assert_int_equal(count, 64 * HPX_WHEN_LOST_COUNT * HPX_STATE_COUNT);
+	assert_int_equal(count, 128 * HPX_WHEN_LOST_COUNT * HPX_STATE_COUNT);
 }
 
 /* FIELD 4, 9: a mismatch leaves the record as it was. */
@@ -147,6 +157,10 @@ static void only_reservations_and_lost_leases_write(void **state)
 		{ { .state = HPX_STATE_IN_PROGRESS, .lease_lost = true }, true },
 		{ { .state = HPX_STATE_FAILED_RETRYABLE }, true },
 		{ { .state = HPX_STATE_NONE }, true },
+		{ { .state = HPX_STATE_NONE, .deliver = HPX_DELIVER_ASYNC }, true },
+		{ { .state = HPX_STATE_PENDING, .deliver = HPX_DELIVER_ASYNC }, false },
+		{ { .state = HPX_STATE_PENDING, .expired = true }, false },
+		{ { .state = HPX_STATE_PENDING, .own_token = true }, false },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -181,11 +195,14 @@ static void the_route_says_what_becomes_of_a_lost_attempt(void **state)
 		enum hpx_on_lost on_lost;
 		enum hpx_completes completes;
 		enum hpx_when_lost want;
+		enum hpx_deliver deliver;
 	} rows[] = {
-		{ HPX_ON_LOST_UNKNOWN, HPX_COMPLETES_UPSTREAM, HPX_WHEN_LOST_UNKNOWN },
-		{ HPX_ON_LOST_RESUME, HPX_COMPLETES_UPSTREAM, HPX_WHEN_LOST_RESUME },
-		{ HPX_ON_LOST_UNKNOWN, HPX_COMPLETES_APPLICATION, HPX_WHEN_LOST_VOID },
-		{ HPX_ON_LOST_RESUME, HPX_COMPLETES_APPLICATION, HPX_WHEN_LOST_VOID },
+		{ HPX_ON_LOST_UNKNOWN, HPX_COMPLETES_UPSTREAM, HPX_WHEN_LOST_UNKNOWN, HPX_DELIVER_NOW },
+		{ HPX_ON_LOST_RESUME, HPX_COMPLETES_UPSTREAM, HPX_WHEN_LOST_RESUME, HPX_DELIVER_NOW },
+		{ HPX_ON_LOST_UNKNOWN, HPX_COMPLETES_APPLICATION, HPX_WHEN_LOST_VOID, HPX_DELIVER_NOW },
+		{ HPX_ON_LOST_RESUME, HPX_COMPLETES_APPLICATION, HPX_WHEN_LOST_VOID, HPX_DELIVER_NOW },
+		{ HPX_ON_LOST_RESUME, HPX_COMPLETES_UPSTREAM, HPX_WHEN_LOST_UNKNOWN, HPX_DELIVER_ASYNC },
+		{ HPX_ON_LOST_RESUME, HPX_COMPLETES_APPLICATION, HPX_WHEN_LOST_UNKNOWN, HPX_DELIVER_ASYNC },
 	};
 	struct hpx_ask ask = { .token = asking };
 	struct hpx_moment now = { .wall_ms = NOW, .lease_ms = LEASE_NOW };
@@ -195,6 +212,7 @@ static void the_route_says_what_becomes_of_a_lost_attempt(void **state)
 		struct hpx_decision d;
 		p.on_lost = rows[i].on_lost;
 		p.completes = rows[i].completes;
+		p.deliver = rows[i].deliver;
 		hpx_decide(NULL, &ask, &p, &now, &d);
 		assert_int_equal(d.record.when_lost, rows[i].want);
 	}

@@ -1,50 +1,12 @@
 /* Shows that whichever allocation fails, a fingerprint fails with it and
  * nothing is lost: running out of memory never makes a different request the
  * same, or the same one different. */
-#include "../test.h"
+#include "failing_memory.h"
 
 #define ZLIB_CONST
 #include <zlib.h>
 
 #include "core/fingerprint.h"
-
-/* The linker sends every allocation of the code under test through these
- * (--wrap); the n-th one fails. */
-static size_t allocations_left = SIZE_MAX;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *ptr, size_t size);
-void *__real_reallocarray(void *ptr, size_t count, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *ptr, size_t size);
-void *__wrap_reallocarray(void *ptr, size_t count, size_t size);
-
-static bool fails(void)
-{
-	return allocations_left != SIZE_MAX && allocations_left-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *ptr, size_t size)
-{
-	return fails() ? NULL : __real_realloc(ptr, size);
-}
-
-void *__wrap_reallocarray(void *ptr, size_t count, size_t size)
-{
-	return fails() ? NULL : __real_reallocarray(ptr, count, size);
-}
 
 #define JSON "{\"b\\n\":[[[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]]],\"a\":\"\\u00e9\"}"
 

@@ -35,6 +35,9 @@ static struct hpx_record record_in(enum hpx_state state, uint32_t attempt)
 		r.kept = true;
 		r.expires_ms = NOW + 1;
 		break;
+	case HPX_STATE_PENDING:
+		r.expires_ms = NOW; /* overdue */
+		break;
 	default:
 		break;
 	}
@@ -43,7 +46,7 @@ static struct hpx_record record_in(enum hpx_state state, uint32_t attempt)
 
 /* What each move of the lease's own token leads to; "." is no move at all,
  * "=" the same move again. N none, I in_progress, F failed, C completed,
- * U unknown. Columns: the moves in the order of HPX_MOVE_LIST. */
+ * U unknown, P pending. Columns: the moves in the order of HPX_MOVE_LIST. */
 #define UNKNOWN HPX_WHEN_LOST_UNKNOWN
 #define RESUME HPX_WHEN_LOST_RESUME
 #define VOID HPX_WHEN_LOST_VOID
@@ -56,34 +59,38 @@ static const struct {
 	const char *to;
 } diagram[] = {
 	/* reserve, complete, fail, release, lose, renew, advance, conclude, sweep,
-	 * apply, unapply, forget */
-	{ HPX_STATE_NONE, 0, UNKNOWN, false, "I..........." },
-	{ HPX_STATE_IN_PROGRESS, 1, UNKNOWN, false, ".CFNU==FU..." },
-	{ HPX_STATE_IN_PROGRESS, 2, UNKNOWN, false, ".CFFU==FU..." },
-	{ HPX_STATE_IN_PROGRESS, 1, UNKNOWN, true, ".CUUU==FU..." },
-	{ HPX_STATE_IN_PROGRESS, 2, UNKNOWN, true, ".CUUU==FU..." },
-	{ HPX_STATE_IN_PROGRESS, 1, RESUME, false, ".CFNF==FF..." },
-	{ HPX_STATE_IN_PROGRESS, 2, RESUME, false, ".CFFF==FF..." },
-	{ HPX_STATE_IN_PROGRESS, 1, RESUME, true, ".CFFF==FF..." },
-	{ HPX_STATE_IN_PROGRESS, 2, RESUME, true, ".CFFF==FF..." },
-	{ HPX_STATE_IN_PROGRESS, 1, VOID, false, ".CFNF==FF..." },
-	{ HPX_STATE_IN_PROGRESS, 2, VOID, false, ".CFFF==FF..." },
-	{ HPX_STATE_IN_PROGRESS, 1, VOID, true, ".CFFF==FF..." },
-	{ HPX_STATE_IN_PROGRESS, 2, VOID, true, ".CFFF==FF..." },
-	{ HPX_STATE_FAILED_RETRYABLE, 1, UNKNOWN, false, "I..........N" },
-	{ HPX_STATE_FAILED_RETRYABLE, 1, RESUME, true, "I..........N" },
-	{ HPX_STATE_COMPLETED, 1, UNKNOWN, false, ".=.....=...N" },
-	{ HPX_STATE_COMPLETED, 1, VOID, true, ".=.....=...N" },
-	{ HPX_STATE_UNKNOWN, 1, UNKNOWN, false, ".CFN=.=F.CF." },
-	{ HPX_STATE_UNKNOWN, 2, UNKNOWN, false, ".CFF=.=F.CF." },
-	{ HPX_STATE_UNKNOWN, 1, UNKNOWN, true, ".C===.=F.CF." },
-	{ HPX_STATE_UNKNOWN, 2, UNKNOWN, true, ".C===.=F.CF." },
-	{ HPX_STATE_UNKNOWN, 1, RESUME, true, ".CFF=.=F.CF." },
+	 * apply, unapply, forget, accept, requeue, abandon */
+	{ HPX_STATE_NONE, 0, UNKNOWN, false, "I...........P.." },
+	{ HPX_STATE_IN_PROGRESS, 1, UNKNOWN, false, ".CFNU==FU......" },
+	{ HPX_STATE_IN_PROGRESS, 2, UNKNOWN, false, ".CFFU==FU......" },
+	{ HPX_STATE_IN_PROGRESS, 1, UNKNOWN, true, ".CUUU==FU......" },
+	{ HPX_STATE_IN_PROGRESS, 2, UNKNOWN, true, ".CUUU==FU......" },
+	{ HPX_STATE_IN_PROGRESS, 1, RESUME, false, ".CFNF==FF......" },
+	{ HPX_STATE_IN_PROGRESS, 2, RESUME, false, ".CFFF==FF......" },
+	{ HPX_STATE_IN_PROGRESS, 1, RESUME, true, ".CFFF==FF......" },
+	{ HPX_STATE_IN_PROGRESS, 2, RESUME, true, ".CFFF==FF......" },
+	{ HPX_STATE_IN_PROGRESS, 1, VOID, false, ".CFNF==FF......" },
+	{ HPX_STATE_IN_PROGRESS, 2, VOID, false, ".CFFF==FF......" },
+	{ HPX_STATE_IN_PROGRESS, 1, VOID, true, ".CFFF==FF......" },
+	{ HPX_STATE_IN_PROGRESS, 2, VOID, true, ".CFFF==FF......" },
+	{ HPX_STATE_FAILED_RETRYABLE, 1, UNKNOWN, false, "I..........NP.." },
+	{ HPX_STATE_FAILED_RETRYABLE, 1, RESUME, true, "I..........NP.." },
+	{ HPX_STATE_COMPLETED, 1, UNKNOWN, false, ".=.....=...N..." },
+	{ HPX_STATE_COMPLETED, 1, VOID, true, ".=.....=...N..." },
+	{ HPX_STATE_UNKNOWN, 1, UNKNOWN, false, ".CFN=.=F.CF..P." },
+	{ HPX_STATE_UNKNOWN, 2, UNKNOWN, false, ".CFF=.=F.CF..P." },
+	{ HPX_STATE_UNKNOWN, 1, UNKNOWN, true, ".C===.=F.CF..P." },
+	{ HPX_STATE_UNKNOWN, 2, UNKNOWN, true, ".C===.=F.CF..P." },
+	{ HPX_STATE_UNKNOWN, 1, RESUME, true, ".CFF=.=F.CF..P." },
+	{ HPX_STATE_PENDING, 1, UNKNOWN, false, ".C..U........=C" },
+	{ HPX_STATE_PENDING, 2, UNKNOWN, false, ".C..U........=C" },
+	{ HPX_STATE_PENDING, 1, RESUME, false, ".C..U........=C" },
+	{ HPX_STATE_PENDING, 1, VOID, false, ".C..U........=C" },
 };
 
 static char letter_of(enum hpx_state state)
 {
-	return "NIFCU"[state];
+	return "NIFCUP"[state];
 }
 
 /* Sweep with the lease lost; forget without force. */
@@ -92,7 +99,8 @@ static struct hpx_move_args args_for(enum hpx_move move, struct hpx_token token)
 	return (struct hpx_move_args){
 		.now = { .wall_ms = NOW, .lease_ms = 500 },
 		.token = token,
-		.status = move == HPX_MOVE_COMPLETE || move == HPX_MOVE_APPLY ? 200 : 0,
+		.status = move == HPX_MOVE_COMPLETE || move == HPX_MOVE_APPLY ||
+			  move == HPX_MOVE_ABANDON ? 200 : 0,
 		.owner = 7,
 		.lease_ms = LEASE,
 		.retention_ms = RETENTION,
@@ -147,6 +155,28 @@ static void another_token_changes_nothing(void **state)
 				assert_memory_equal(&r, &before, sizeof(r));
 			}
 		}
+	}
+}
+
+/* What was thought not to have happened, and did: only where others can know of
+ * the whole of it, and by who says so. */
+static void what_failed_and_happened_is_completed(void **state)
+{
+	static const struct {
+		enum hpx_when_lost when_lost;
+		bool force;
+		enum hpx_status want;
+	} rows[] = { { UNKNOWN, true, HPX_OK }, { UNKNOWN, false, HPX_REFUSED },
+		     { RESUME, true, HPX_REFUSED }, { VOID, true, HPX_REFUSED } };
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct hpx_record r = record_in(HPX_STATE_FAILED_RETRYABLE, 1);
+		struct hpx_move_args args = args_for(HPX_MOVE_APPLY, nobody);
+		r.when_lost = rows[i].when_lost;
+		args.force = rows[i].force;
+		assert_status(hpx_record_move(&r, HPX_MOVE_APPLY, &args), rows[i].want);
+		assert_string_equal(hpx_state_name(r.state),
+				    rows[i].want == HPX_OK ? "completed" : "failed_retryable");
 	}
 }
 
@@ -246,9 +276,10 @@ static void expiry_is_set_on_entering(void **state)
 
 static void forgetting_what_is_not_settled_wants_force(void **state)
 {
-	static const enum hpx_state unsettled[] = { HPX_STATE_IN_PROGRESS, HPX_STATE_UNKNOWN };
+	static const enum hpx_state unsettled[] = { HPX_STATE_IN_PROGRESS, HPX_STATE_UNKNOWN,
+						    HPX_STATE_PENDING };
 	(void)state;
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(unsettled) / sizeof(unsettled[0]); i++) {
 		struct hpx_record r = record_in(unsettled[i], 1);
 		struct hpx_move_args args = args_for(HPX_MOVE_FORGET, nobody);
 		assert_status(hpx_record_move(&r, HPX_MOVE_FORGET, &args), HPX_REFUSED);
@@ -256,6 +287,64 @@ static void forgetting_what_is_not_settled_wants_force(void **state)
 		assert_status(hpx_record_move(&r, HPX_MOVE_FORGET, &args), HPX_OK);
 		assert_int_equal(r.state, HPX_STATE_NONE);
 	}
+}
+
+/* R4: a pending record does not expire, it is abandoned: at its time, while the
+ * clock is trusted, and never as not executed where anything was sent. */
+static void a_pending_record_ends_in_time(void **state)
+{
+	static const struct {
+		int64_t wall_ms;
+		bool held, sent, force;
+		char want;
+	} rows[] = {
+		{ NOW + RETENTION - 1, false, false, false, '.' },
+		{ NOW + RETENTION - 1, false, false, true, 'C' },
+		{ NOW + RETENTION, false, false, false, 'C' },
+		{ NOW + RETENTION, false, true, false, 'U' },
+		{ NOW + RETENTION, true, false, false, '.' },
+		{ NOW + RETENTION, true, true, true, 'U' },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct hpx_record r = record_in(HPX_STATE_NONE, 0);
+		struct hpx_move_args args = args_for(HPX_MOVE_ACCEPT, mine);
+		assert_status(hpx_record_move(&r, HPX_MOVE_ACCEPT, &args), HPX_OK);
+		assert_int_equal(r.expires_ms, NOW + RETENTION);
+		assert_int_equal(r.attempt, 1);
+		args = args_for(HPX_MOVE_ABANDON, nobody);
+		args.now.wall_ms = rows[i].wall_ms;
+		args.now.hold_expiry = rows[i].held;
+		args.sent = rows[i].sent;
+		args.force = rows[i].force;
+		assert_false(hpx_record_expired(&r, &args.now));
+		enum hpx_status status = hpx_record_move(&r, HPX_MOVE_ABANDON, &args);
+		char got = status == HPX_OK ? letter_of(r.state) : '.';
+		if (got != rows[i].want)
+			fail_msg("row %zu: got %c, want %c", i, got, rows[i].want);
+	}
+}
+
+/* Back from unknown, its time counts anew; and it can still be answered. */
+static void a_requeued_record_waits_for_its_answer_again(void **state)
+{
+	struct hpx_record r = record_in(HPX_STATE_PENDING, 1);
+	struct hpx_move_args args = args_for(HPX_MOVE_LOSE, mine);
+	(void)state;
+	assert_status(hpx_record_move(&r, HPX_MOVE_LOSE, &args), HPX_OK);
+	assert_int_equal(r.expires_ms, 0);
+	args = args_for(HPX_MOVE_REQUEUE, nobody);
+	args.now.wall_ms = NOW + 7;
+	assert_status(hpx_record_move(&r, HPX_MOVE_REQUEUE, &args), HPX_OK);
+	assert_int_equal(r.expires_ms, NOW + 7 + RETENTION);
+	args = args_for(HPX_MOVE_COMPLETE, mine);
+	assert_status(hpx_record_move(&r, HPX_MOVE_COMPLETE, &args), HPX_OK);
+	/* Whose token is void cannot be answered any more. */
+	r = record_in(HPX_STATE_UNKNOWN, 1);
+	r.token = nobody;
+	args = args_for(HPX_MOVE_REQUEUE, nobody);
+	assert_status(hpx_record_move(&r, HPX_MOVE_REQUEUE, &args), HPX_REFUSED);
+	assert_int_equal(r.state, HPX_STATE_UNKNOWN);
 }
 
 static void broken_records_are_found_out(void **state)
@@ -283,6 +372,12 @@ static void broken_records_are_found_out(void **state)
 	r = record_in(HPX_STATE_FAILED_RETRYABLE, 1);
 	r.token = mine;
 	assert_false(hpx_record_valid(&r));
+	r = record_in(HPX_STATE_PENDING, 1);
+	r.token = nobody;
+	assert_false(hpx_record_valid(&r));
+	r = record_in(HPX_STATE_PENDING, 1);
+	r.expires_ms = 0;
+	assert_false(hpx_record_valid(&r));
 	r = record_in(HPX_STATE_IN_PROGRESS, 1);
 	r.when_lost = HPX_WHEN_LOST_COUNT;
 	assert_false(hpx_record_valid(&r));
@@ -307,12 +402,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_diagram_holds),
 		cmocka_unit_test(another_token_changes_nothing),
+		cmocka_unit_test(what_failed_and_happened_is_completed),
 		cmocka_unit_test(a_live_lease_is_not_swept),
 		cmocka_unit_test(a_recovery_point_outlives_its_attempt),
 		cmocka_unit_test(only_what_fits_a_header_names_a_point),
 		cmocka_unit_test(renewing_never_shortens_a_lease),
 		cmocka_unit_test(expiry_is_set_on_entering),
 		cmocka_unit_test(forgetting_what_is_not_settled_wants_force),
+		cmocka_unit_test(a_pending_record_ends_in_time),
+		cmocka_unit_test(a_requeued_record_waits_for_its_answer_again),
 		cmocka_unit_test(broken_records_are_found_out),
 		cmocka_unit_test(states_have_names),
 	};

@@ -1,0 +1,143 @@
+/* Starting and stopping the workers, in the order that loses nothing. */
+#include "cli/crew.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+
+enum hpx_status hpx_crew_init(struct hpx_crew *crew, const struct hpx_settings *settings)
+{
+	*crew = (struct hpx_crew){ .worker = NULL };
+	if (settings->target_count == 0)
+		return HPX_OK;
+	crew->meter.targets = calloc(settings->target_count, sizeof(*crew->meter.targets));
+	return crew->meter.targets != NULL ? HPX_OK : HPX_NOMEM;
+}
+
+static enum hpx_status start_worker(struct hpx_crew *crew, struct hpx_gateway *gateway,
+				    const struct hpx_settings *settings)
+{
+	struct hpx_worker_options options = {
+		.store = gateway->store,
+		.committer = gateway->committer,
+		.sweep_every_ms = settings->sweep_every_ms,
+		.reap_every_ms = settings->reap_every_ms,
+		.reap_batch = settings->reap_batch,
+		.leases_lost = &gateway->leases_lost,
+		.reaped = &gateway->reaped,
+		.operations = gateway->operations,
+		.oldest_unknown_s = &gateway->oldest_unknown_s,
+		.outbox = &crew->meter,
+	};
+
+	return hpx_worker_start(&options, &crew->worker);
+}
+
+static enum hpx_status start_outside(struct hpx_crew *crew, struct hpx_gateway *gateway,
+				     struct hpx_settings *settings)
+{
+	struct hpx_deliverer_options deliver = { .store = gateway->store,
+						 .committer = gateway->committer,
+						 .settings = settings,
+						 .meter = &crew->meter };
+	struct hpx_reconciler_options reconcile = { .store = gateway->store,
+						    .committer = gateway->committer,
+						    .settings = settings,
+						    .meter = &crew->meter };
+	enum hpx_status status = HPX_OK;
+
+	if (settings->target_count > 0)
+		status = hpx_deliverer_start(&deliver, &crew->deliverer);
+	return status == HPX_OK ? hpx_reconciler_start(&reconcile, &crew->reconciler) : status;
+}
+
+enum hpx_status hpx_crew_start(struct hpx_crew *crew, struct hpx_gateway *gateway,
+			       struct hpx_settings *settings, bool outside)
+{
+	enum hpx_status status = start_worker(crew, gateway, settings);
+
+	/* A store in memory has no outbox. */
+	if (status != HPX_OK || !outside || gateway->store->driver->jobs == NULL)
+		return status;
+	return start_outside(crew, gateway, settings);
+}
+
+void hpx_crew_reload(struct hpx_crew *crew, struct hpx_settings *settings)
+{
+	if (crew->worker != NULL)
+		hpx_worker_configure(crew->worker, settings->sweep_every_ms,
+				     settings->reap_every_ms, settings->reap_batch);
+	if (crew->deliverer != NULL)
+		hpx_deliverer_reload(crew->deliverer, settings);
+	if (crew->reconciler != NULL)
+		hpx_reconciler_reload(crew->reconciler, settings);
+}
+
+void hpx_crew_wake(void *user)
+{
+	struct hpx_crew *crew = user;
+
+	if (crew->deliverer != NULL)
+		hpx_deliverer_wake(crew->deliverer);
+}
+
+void hpx_crew_stop(struct hpx_crew *crew, int64_t grace_ms)
+{
+	if (crew->stopped)
+		return;
+	crew->stopped = true;
+	if (crew->reconciler != NULL)
+		hpx_reconciler_stop(crew->reconciler);
+	if (crew->deliverer != NULL)
+		hpx_deliverer_stop(crew->deliverer, grace_ms);
+}
+
+void hpx_crew_done(struct hpx_crew *crew)
+{
+	hpx_worker_stop(crew->worker);
+	if (crew->deliverer != NULL)
+		hpx_deliverer_free(crew->deliverer);
+	if (crew->reconciler != NULL)
+		hpx_reconciler_free(crew->reconciler);
+	free(crew->meter.targets);
+}
+
+/* ---- what every serving process has ---- */
+
+enum hpx_status hpx_crew_open_store(const struct hpx_settings *settings,
+				    struct hpx_store **ret_store, char *problem)
+{
+	struct hpx_store_options options = {
+		.url = settings->store,
+		.create = settings->store_create,
+		.serve = true,
+		.free_bytes_min = settings->free_bytes_min,
+		.event_retention_ms = settings->event_retention_ms,
+		.job_retention_ms = settings->job_retention_ms,
+	};
+	enum hpx_status status = hpx_store_open(&options, ret_store, problem);
+
+	if (status == HPX_OK && (*ret_store)->warning[0] != '\0')
+		hpx_log(HPX_LOG_WARN, "store_warning", "reason=\"%s\"", (*ret_store)->warning);
+	return status;
+}
+
+void hpx_crew_store_changed(void *user, enum hpx_status status, const char *problem)
+{
+	(void)user;
+	if (status == HPX_OK)
+		hpx_log(HPX_LOG_INFO, "store_up", "guarded requests are served again");
+	else
+		hpx_log(HPX_LOG_ERROR, "store_down", "problem=%s reason=\"%s\"",
+			hpx_status_name(status), problem);
+}
+
+void hpx_crew_print_address(const struct hpx_address *address, uint16_t port,
+			    char out[HPX_CREW_ADDRESS_SIZE])
+{
+	if (address->is_unix)
+		snprintf(out, HPX_CREW_ADDRESS_SIZE, "unix:%s", address->path);
+	else
+		snprintf(out, HPX_CREW_ADDRESS_SIZE, strchr(address->host, ':') ? "[%s]:%u" : "%s:%u", address->host,
+			 port);
+}

@@ -1,0 +1,52 @@
+/* The workers of a process: sweep, reap and survey, the deliverer of jobs, the
+ * reconciler of unknown outcomes, and what they count. `hapax serve` has them
+ * beside its gateway, `hapax work` has nothing else. */
+#ifndef HPX_CLI_CREW_H
+#define HPX_CLI_CREW_H
+
+#include "gateway/gateway.h"
+#include "gateway/outbox_meter.h"
+#include "worker/deliver.h"
+#include "worker/reconcile.h"
+#include "worker/worker.h"
+
+struct hpx_crew {
+	struct hpx_outbox_meter meter;     /* its targets: as the settings have them */
+	struct hpx_worker *worker;
+	struct hpx_deliverer *deliverer;   /* NULL: nobody delivers here */
+	struct hpx_reconciler *reconciler;
+	bool stopped;
+};
+
+/* Makes the counters ready, which a gateway may print before anybody works. */
+enum hpx_status hpx_crew_init(struct hpx_crew *crew, const struct hpx_settings *settings);
+
+/* `gateway` has the store, the committer and the other counters. With
+ * `outside`, jobs are delivered and unknown outcomes asked about, too. On an
+ * error, what has begun goes on until hpx_crew_stop. */
+enum hpx_status hpx_crew_start(struct hpx_crew *crew, struct hpx_gateway *gateway,
+			       struct hpx_settings *settings, bool outside);
+void hpx_crew_reload(struct hpx_crew *crew, struct hpx_settings *settings);
+/* There is a new job; `user` is the crew. From any thread. */
+void hpx_crew_wake(void *user);
+
+/* Begins nothing more; deliveries under way have `grace_ms`. What became of them
+ * may still be on its way: stop the committer next, then free the crew. */
+void hpx_crew_stop(struct hpx_crew *crew, int64_t grace_ms);
+void hpx_crew_done(struct hpx_crew *crew);
+
+/* ---- what every serving process has ---- */
+
+/* To serve, as the settings say; warns once of what an operator should know.
+ * `problem` has HPX_STORE_PROBLEM_SIZE bytes. */
+enum hpx_status hpx_crew_open_store(const struct hpx_settings *settings,
+				    struct hpx_store **ret_store, char *problem);
+/* The store goes down, or comes back: for the committer. */
+void hpx_crew_store_changed(void *user, enum hpx_status status, const char *problem);
+
+#define HPX_CREW_ADDRESS_SIZE 320
+/* "127.0.0.1:8080" with the port that was really bound. */
+void hpx_crew_print_address(const struct hpx_address *address, uint16_t port,
+			    char out[HPX_CREW_ADDRESS_SIZE]);
+
+#endif

@@ -1,0 +1,174 @@
+/* Commands with verbs: from the arguments to the open store, and back. */
+#include "cli/desk.h"
+
+#include <stdarg.h>
+
+#include "base/clock.h"
+
+/* Lists and what is shown of one operation; --limit keeps well within it. */
+#define ARENA_MAX ((size_t)256 * 1024 * 1024)
+#define LIMIT_DEFAULT 50
+#define LIMIT_MAX 10000
+
+int hpx_desk_complain(const struct hpx_desk *desk, int code, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "hapax %s: ", desk->verb);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return code;
+}
+
+int hpx_desk_complain_read(const struct hpx_desk *desk, enum hpx_status status)
+{
+	return hpx_desk_complain(desk, HPX_EXIT_FAILED, "the store cannot be read: %s",
+				 hpx_status_text(status));
+}
+
+int hpx_desk_limit(const struct hpx_desk *desk, unsigned *ret_limit)
+{
+	uint64_t limit = LIMIT_DEFAULT;
+
+	if (desk->limit != NULL &&
+	    (!hpx_span_u64(hpx_span_of(desk->limit), LIMIT_MAX, &limit) || limit == 0))
+		return hpx_desk_complain(desk, HPX_EXIT_USAGE, "--limit is a number from 1 to %d",
+					 LIMIT_MAX);
+	*ret_limit = (unsigned)limit;
+	return HPX_EXIT_OK;
+}
+
+static bool takes(const struct hpx_desk_verb *verb, const char *flag)
+{
+	if (strcmp(flag, "store") == 0 || strcmp(flag, "config") == 0)
+		return true;
+	for (size_t i = 0; i < HPX_DESK_VERB_FLAGS_MAX && verb->flags[i] != NULL; i++)
+		if (strcmp(flag, verb->flags[i]) == 0)
+			return true;
+	return false;
+}
+
+/* True: go on. */
+static bool read_arguments(const struct hpx_desk_verb *verb, struct hpx_desk *desk, int argc,
+			   char **argv, int *ret_exit)
+{
+	const struct hpx_cli_flag all[] = {
+#define X(member, flag, value, text) { flag, value, text, &desk->member },
+		HPX_DESK_FLAG_LIST(X)
+#undef X
+	};
+	struct hpx_cli_flag flags[sizeof(all) / sizeof(all[0])];
+	struct hpx_cli_usage usage = { verb->synopsis, verb->about, flags, 0,
+				       verb->operands_max };
+	int rest;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (takes(verb, all[i].name))
+			flags[usage.flag_count++] = all[i];
+	if (!hpx_cli_read(&usage, argc, argv, &rest, ret_exit))
+		return false;
+	desk->operand = rest < argc ? argv[rest] : NULL;
+	if (verb->writes && (desk->reason == NULL || *desk->reason == '\0')) {
+		*ret_exit = hpx_desk_complain(desk, HPX_EXIT_USAGE,
+					      "say why: --reason TEXT (it is kept in the history)");
+		return false;
+	}
+	return true;
+}
+
+/* The URL: as given, by the configuration, or the default; NULL: the
+ * configuration is wrong, and that was said. */
+static const char *find_url(struct hpx_desk *desk)
+{
+	struct hpx_config_flags flags = { { NULL } };
+
+	if (desk->config_path == NULL)
+		return desk->store_url != NULL ? desk->store_url : HPX_DESK_STORE_DEFAULT;
+	hpx_config_flags_set(&flags, "config", desk->config_path);
+	desk->settings = hpx_cli_load(&flags);
+	if (desk->settings == NULL)
+		return NULL;
+	if (desk->store_url != NULL)
+		return desk->store_url;
+	return hpx_arena_dup(&desk->arena, desk->settings->store).ptr;
+}
+
+int hpx_desk_open(struct hpx_desk *desk)
+{
+	char problem[HPX_STORE_PROBLEM_SIZE] = "";
+	hpx_arena_init(&desk->arena, ARENA_MAX);
+	const char *url = find_url(desk);
+	if (url == NULL)
+		return HPX_EXIT_FAILED;
+	struct hpx_store_options options = { .url = hpx_span_of(url) };
+	if (hpx_span_starts(options.url, HPX_SPAN("memory:")))
+		return hpx_desk_complain(desk, HPX_EXIT_FAILED,
+					 "a memory: store lives and dies with the process that "
+					 "serves it; only that process can look into it");
+	enum hpx_status status = hpx_store_open(&options, &desk->store, problem);
+	if (status != HPX_OK)
+		return hpx_desk_complain(desk, HPX_EXIT_FAILED, "%s",
+					 problem[0] ? problem : hpx_status_text(status));
+	status = hpx_store_reader_open(desk->store, &desk->reader);
+	if (status != HPX_OK)
+		return hpx_desk_complain(desk, HPX_EXIT_FAILED, "%s cannot be read: %s",
+					 desk->store->description, hpx_status_text(status));
+	return HPX_EXIT_OK;
+}
+
+int hpx_desk_close(struct hpx_desk *desk, int code)
+{
+	if (desk->reader != NULL)
+		hpx_store_reader_close(desk->reader);
+	if (desk->store != NULL)
+		hpx_store_close(desk->store);
+	hpx_settings_unref(desk->settings);
+	hpx_arena_done(&desk->arena);
+	if (fflush(stdout) != 0 && code == HPX_EXIT_OK)
+		code = hpx_desk_complain(desk, HPX_EXIT_FAILED, "standard output is closed");
+	return code;
+}
+
+static int run_verb(const struct hpx_desk_command *command, const struct hpx_desk_verb *verb,
+		    int argc, char **argv)
+{
+	struct hpx_desk desk = { .now_ms = hpx_clock_wall_ms() };
+	char name[32];
+	int code;
+
+	snprintf(name, sizeof(name), "%s %s", command->name, verb->name);
+	desk.verb = name;
+	argv[0] = name;
+	if (!read_arguments(verb, &desk, argc, argv, &code))
+		return code;
+	code = hpx_desk_open(&desk);
+	if (code == HPX_EXIT_OK)
+		code = verb->run(&desk);
+	return hpx_desk_close(&desk, code);
+}
+
+static int print_verbs(const struct hpx_desk_command *command, FILE *to, int code)
+{
+	fprintf(to, "Usage: hapax %s VERB [ARGUMENTS]\n\n%s\n\n", command->name,
+		command->about);
+	for (size_t i = 0; i < command->verb_count; i++)
+		fprintf(to, "  %s\n", command->verbs[i].synopsis);
+	fprintf(to, "\n`hapax %s VERB --help` says more about each.\n", command->name);
+	return code;
+}
+
+int hpx_desk_run(const struct hpx_desk_command *command, int argc, char **argv)
+{
+	if (argc < 2)
+		return print_verbs(command, stderr, HPX_EXIT_USAGE);
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return print_verbs(command, stdout, HPX_EXIT_OK);
+	for (size_t i = 0; i < command->verb_count; i++)
+		if (strcmp(argv[1], command->verbs[i].name) == 0)
+			return run_verb(command, &command->verbs[i], argc - 1, argv + 1);
+	fprintf(stderr, "hapax %s: there is no \"%s\"; the verbs are %s\n", command->name, argv[1],
+		command->verb_names);
+	return HPX_EXIT_USAGE;
+}

@@ -1,0 +1,132 @@
+/* What the commands share that let a person look into a store and settle what
+ * is in it (`hapax keys`, `hapax jobs`, `hapax reconcile`): the arguments, the
+ * open store, a person's word as one op, and how things are shown. */
+#ifndef HPX_CLI_DESK_H
+#define HPX_CLI_DESK_H
+
+#include "base/arena.h"
+#include "cli/cli.h"
+#include "store/store.h"
+
+#define HPX_DESK_STORE_DEFAULT "sqlite:hapax.db"
+
+/* X(member, flag, what --help calls its value or NULL, sentence) */
+#define HPX_DESK_FLAG_LIST(X)                                                 \
+	X(store_url, "store", "URL", "The store; default sqlite:hapax.db.")       \
+	X(config_path, "config", "FILE", "The store that this configuration names.") \
+	X(state, "state", "STATE", "Only those in this state.")               \
+	X(target, "target", "NAME", "Only those owed to this target.")        \
+	X(operation, "operation", "REFERENCE", "Only those of this operation; the first 6 or more digits are enough.") \
+	X(key, "key", "KEY", "By the client's key, over all tenants.")        \
+	X(limit, "limit", "N", "At most so many, the newest; default 50.")    \
+	X(full, "full", NULL, "Whole references in the table.")               \
+	X(json, "json", NULL, "JSON instead of text.")                        \
+	X(body, "body", NULL, "Only the stored body, byte for byte (on a terminal with escapes); with --json as one more member.") \
+	X(applied, "applied", NULL, "It happened.")                           \
+	X(not_applied, "not-applied", NULL, "It did not happen: a retry executes it.") \
+	X(response, "response", "FILE", "The answer that retries get: an HTTP response as `curl -i` writes it.") \
+	X(status, "status", "N", "The answer is lost; retries are told that it happened, with this status.") \
+	X(reason, "reason", "TEXT", "Why; it is kept in the history, with your name.") \
+	X(force, "force", NULL, "Also where it is refused otherwise (see above).")
+
+struct hpx_desk {
+	const char *verb;        /* "keys show" */
+	const char *operand;     /* what is not a flag, or NULL */
+#define X(member, flag, value, text) const char *member;
+	HPX_DESK_FLAG_LIST(X)
+#undef X
+	struct hpx_settings *settings; /* of --config; NULL: none was given */
+	struct hpx_store *store;
+	struct hpx_store_reader *reader;
+	struct hpx_arena arena;
+	int64_t now_ms;
+};
+
+#define HPX_DESK_VERB_FLAGS_MAX 12
+
+struct hpx_desk_verb {
+	const char *name;
+	const char *synopsis;
+	const char *about;
+	const char *flags[HPX_DESK_VERB_FLAGS_MAX]; /* besides --store and --config */
+	size_t operands_max;
+	bool writes;                 /* a person's word: needs --reason */
+	int (*run)(struct hpx_desk *desk); /* returns the exit code */
+};
+
+/* A command with verbs. */
+struct hpx_desk_command {
+	const char *name;
+	const char *about;           /* whole lines */
+	const char *verb_names;      /* for the message about one that is not there */
+	const struct hpx_desk_verb *verbs;
+	size_t verb_count;
+};
+
+/* Reads the arguments, opens the store, runs the verb. */
+int hpx_desk_run(const struct hpx_desk_command *command, int argc, char **argv);
+
+/* Opens the store that the flags name, and a reader; never creates one. */
+int hpx_desk_open(struct hpx_desk *desk);
+/* Also after an open that failed. Returns `code`, or HPX_EXIT_FAILED where
+ * what was printed got lost. */
+int hpx_desk_close(struct hpx_desk *desk, int code);
+
+/* "hapax keys show: …" on standard error; returns `code`. */
+int hpx_desk_complain(const struct hpx_desk *desk, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The same where a read failed. */
+int hpx_desk_complain_read(const struct hpx_desk *desk, enum hpx_status status);
+
+/* Runs the op in the person's name. HPX_EXIT_OK: the store has taken it; what
+ * became of it is in op->status. Else it was said what is wrong. */
+int hpx_desk_say(struct hpx_desk *desk, struct hpx_store_op *op);
+/* "wim", or "uid 1000": who that person is. */
+struct hpx_span hpx_desk_actor(struct hpx_desk *desk);
+
+/* --limit; HPX_EXIT_OK, or HPX_EXIT_USAGE when said what is wrong. */
+int hpx_desk_limit(const struct hpx_desk *desk, unsigned *ret_limit);
+
+/* ---- finding (keys_find.c) ---- */
+
+/* The one operation that the operand or --key names. HPX_EXIT_OK, or what to
+ * exit with when everything was said. */
+int hpx_keys_find(struct hpx_desk *desk, struct hpx_entry *ret_entry);
+/* The one that a reference, an id, or the beginning of either names. */
+int hpx_keys_find_reference(struct hpx_desk *desk, const char *reference,
+			    struct hpx_entry *ret_entry);
+
+/* ---- showing ---- */
+
+#define HPX_DESK_AGE_SIZE 24
+/* "12s", "3m", "5h", "2d". */
+void hpx_desk_age(int64_t ms, char out[HPX_DESK_AGE_SIZE]);
+/* Prints text with control bytes as '?', at most `width` columns (0: all). */
+void hpx_desk_print_text(struct hpx_span text, size_t width);
+/* "label      text", a line of what is shown of one thing. */
+void hpx_desk_print_member(const char *label, struct hpx_span text);
+void hpx_desk_print_time(const char *label, int64_t wall_ms);
+/* One line of a history. */
+void hpx_desk_print_event(const struct hpx_event *event);
+/* Byte for byte into a pipe or a file, with escapes on a terminal. */
+int hpx_desk_print_body(struct hpx_span body);
+/* "POST /payments", cut or filled to `width` (at most 64). */
+void hpx_desk_print_request(struct hpx_span method, struct hpx_span path, size_t width);
+size_t hpx_desk_clamp(size_t value, size_t least, size_t most);
+
+/* A table of operations. */
+void hpx_keys_table(const struct hpx_desk *desk, const struct hpx_entry *entries, size_t count);
+/* The state as people see it: a row that cannot be read is unknown. */
+const char *hpx_keys_state(const struct hpx_entry *entry);
+
+/* An answer from a file as `curl -i` writes it; NULL when said why not. */
+struct hpx_answer *hpx_keys_answer_read(const struct hpx_desk *desk, const char *path);
+
+/* The verbs of keys. */
+int hpx_keys_ls(struct hpx_desk *desk);
+int hpx_keys_show(struct hpx_desk *desk);
+int hpx_keys_resolve(struct hpx_desk *desk);
+int hpx_keys_forget(struct hpx_desk *desk);
+int hpx_keys_accept_clock(struct hpx_desk *desk);
+
+#endif

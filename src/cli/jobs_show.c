@@ -1,0 +1,198 @@
+/* `hapax jobs show`: one job, the key it is sent with, and the history of the
+ * operation that owes it. */
+#include "cli/jobs.h"
+
+#define JSON_MAX ((size_t)64 * 1024 * 1024)
+
+struct shown {
+	struct hpx_job_entry *job;
+	struct hpx_entry operation;
+	bool has_operation;           /* jobs outlive theirs */
+	struct hpx_event *history;
+	size_t count;
+	struct hpx_keys_question question;
+	char reference[HPX_REFERENCE_SIZE];
+	char key[HPX_JOB_KEY_SIZE];
+};
+
+static bool is_unknown(const struct shown *shown)
+{
+	return hpx_jobs_state(shown->job) == HPX_JOB_UNKNOWN;
+}
+
+static enum hpx_status look(struct hpx_desk *desk, struct shown *shown)
+{
+	const struct hpx_delivery *delivery = &shown->job->delivery;
+	enum hpx_status status = hpx_store_find(desk->reader, &delivery->operation, &desk->arena,
+						&shown->operation, NULL);
+
+	shown->has_operation = status == HPX_OK &&
+			       hpx_token_eq(&shown->operation.record.first, &delivery->first);
+	if (status == HPX_OK || status == HPX_NOT_FOUND)
+		status = hpx_store_events(desk->reader, &delivery->operation, &desk->arena,
+					  &shown->history, &shown->count);
+	if (status == HPX_OK)
+		status = hpx_job_key(&delivery->operation, &delivery->first, shown->job->job.name,
+				     shown->key);
+	if (status == HPX_OK && is_unknown(shown))
+		status = hpx_keys_question(desk, &delivery->operation,
+					   shown->has_operation ? shown->operation.description.route :
+								  (struct hpx_span){ NULL, 0 },
+					   shown->job->job.target, &shown->question);
+	hpx_reference_print(&delivery->operation, &delivery->first, shown->reference);
+	return status;
+}
+
+static void print_headers(struct hpx_span headers)
+{
+	struct hpx_span line;
+
+	while (hpx_span_split(&headers, '\n', &line)) {
+		if (line.len > 0 && line.ptr[line.len - 1] == '\r')
+			line.len--;
+		if (line.len > 0)
+			hpx_desk_print_member("header", line);
+	}
+}
+
+static void print_job(const struct hpx_desk *desk, const struct shown *shown)
+{
+	const struct hpx_delivery *delivery = &shown->job->delivery;
+	const struct hpx_job *job = &shown->job->job;
+	char age[HPX_DESK_AGE_SIZE];
+
+	hpx_desk_age(desk->now_ms - delivery->changed_ms, age);
+	printf("%-10s %lld\n", "job", (long long)delivery->number);
+	printf("%-10s %s, for %s%s\n", "state", hpx_job_state_name(hpx_jobs_state(shown->job)), age,
+	       shown->job->readable ? "" : " (its row cannot be read)");
+	hpx_desk_print_member("name", job->name);
+	hpx_desk_print_member("target", job->target);
+	fputs("request    ", stdout);
+	hpx_desk_print_text(job->method, 0);
+	putchar(' ');
+	hpx_desk_print_text(job->path, 0);
+	putchar('\n');
+	print_headers(job->headers);
+	printf("%-10s %zu bytes (--body writes them)\n", "body", job->body.len);
+	printf("%-10s %s\n", "key", shown->key);
+	printf("%-10s %s (%s)\n", "operation", shown->reference,
+	       shown->has_operation ? hpx_keys_state(&shown->operation) : "no longer there");
+	printf("%-10s %s\n", "answers", delivery->answers ? "yes: its answer is the operation's" : "no");
+}
+
+static void print_delivery(const struct hpx_desk *desk, const struct shown *shown)
+{
+	const struct hpx_delivery *delivery = &shown->job->delivery;
+
+	printf("%-10s %u", "attempt", delivery->attempt);
+	if (delivery->budget > 0)
+		printf(" (%u of them before it was last retried)", delivery->budget);
+	putchar('\n');
+	if (delivery->status != 0)
+		printf("%-10s %u\n", "last http", delivery->status);
+	if (delivery->provider_id[0] != '\0')
+		hpx_desk_print_member("their id", hpx_span_of(delivery->provider_id));
+	hpx_desk_print_time("created", delivery->created_ms);
+	if (delivery->first_sent_ms != 0)
+		hpx_desk_print_time("sent", delivery->first_sent_ms);
+	if (delivery->resend_until_ms != 0 && delivery->unsure)
+		hpx_desk_print_time("resend", delivery->resend_until_ms);
+	if (delivery->state == HPX_JOB_QUEUED)
+		hpx_desk_print_time("due", delivery->due_ms);
+	if (is_unknown(shown))
+		hpx_keys_print_question(desk, &shown->question);
+}
+
+static void advise_unknown(const struct shown *shown)
+{
+	long long number = shown->job->delivery.number;
+
+	printf("\nIt may have happened. Ask the target, by the key above or by the operation.\n"
+	       "If it did not happen:\n"
+	       "  hapax jobs retry %lld --force --reason TEXT\n"
+	       "If it did:\n",
+	       number);
+	if (shown->job->delivery.answers)
+		printf("  hapax keys resolve %.12s --applied --response FILE --reason TEXT\n",
+		       shown->reference);
+	else
+		printf("  hapax jobs discard %lld --reason TEXT\n", number);
+}
+
+static void print_advice(const struct shown *shown)
+{
+	long long number = shown->job->delivery.number;
+
+	if (hpx_jobs_state(shown->job) == HPX_JOB_DEAD)
+		printf("\nIt came to nothing: nothing of it happened, or the target refused it. When the\n"
+		       "cause is mended:\n"
+		       "  hapax jobs retry %lld --reason TEXT\n"
+		       "or give it up:\n"
+		       "  hapax jobs discard %lld --reason TEXT\n",
+		       number, number);
+	else if (is_unknown(shown))
+		advise_unknown(shown);
+}
+
+static void print_text(const struct hpx_desk *desk, const struct shown *shown)
+{
+	print_job(desk, shown);
+	print_delivery(desk, shown);
+	puts("\nhistory of the operation");
+	for (size_t i = 0; i < shown->count; i++)
+		hpx_desk_print_event(&shown->history[i]);
+	if (shown->count == 0)
+		puts("  (nothing but what is above)");
+	print_advice(shown);
+}
+
+static int print_json(const struct hpx_desk *desk, const struct shown *shown)
+{
+	struct hpx_buffer out;
+	struct hpx_desk_json json = { .out = &out };
+
+	hpx_buffer_init(&out, JSON_MAX);
+	hpx_desk_json_open(&json, "{");
+	hpx_jobs_json(&json, shown->job);
+	hpx_desk_json_bytes(&json, "headers", shown->job->job.headers);
+	hpx_desk_json_number(&json, "body_bytes", shown->job->job.body.len);
+	if (desk->body != NULL)
+		hpx_desk_json_bytes(&json, "body", shown->job->job.body);
+	if (shown->has_operation)
+		hpx_desk_json_text(&json, "operation_state",
+				   hpx_span_of(hpx_keys_state(&shown->operation)));
+	if (is_unknown(shown))
+		hpx_keys_json_question(&json, &shown->question);
+	hpx_desk_json_name(&json, "history");
+	hpx_desk_json_open(&json, "[");
+	for (size_t i = 0; i < shown->count; i++)
+		hpx_desk_json_event(&json, &shown->history[i]);
+	hpx_desk_json_close(&json, "]");
+	hpx_desk_json_close(&json, "}\n");
+	int code = json.status == HPX_OK ?
+			   hpx_cli_write(hpx_buffer_span(&out), stdout) :
+			   hpx_desk_complain(desk, HPX_EXIT_FAILED, "it cannot be shown: %s",
+					     hpx_status_text(json.status));
+	hpx_buffer_done(&out);
+	return code;
+}
+
+int hpx_jobs_show(struct hpx_desk *desk)
+{
+	struct shown shown = { .has_operation = false };
+	int code = hpx_jobs_find(desk, &shown.job);
+
+	if (code != HPX_EXIT_OK)
+		return code;
+	enum hpx_status status = look(desk, &shown);
+	if (status != HPX_OK)
+		code = hpx_desk_complain_read(desk, status);
+	else if (desk->json != NULL)
+		code = print_json(desk, &shown);
+	else if (desk->body != NULL)
+		code = hpx_desk_print_body(shown.job->job.body);
+	else
+		print_text(desk, &shown);
+	hpx_job_entry_free(shown.job);
+	return code;
+}

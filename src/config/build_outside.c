@@ -1,0 +1,283 @@
+/* What follows from the values about services outside: secrets are read, URLs
+ * lose the / at their end, probes get the service that they are for, routes
+ * find their target. */
+#include "config/secret.h"
+#include "config/spot.h"
+
+/* A rotation has two. */
+#define KEYS_MAX 8
+/* How many callers are remembered; the cache of subrequests has no option. */
+#define CACHE_ENTRIES_MAX 10000
+#define BREAKER_OPEN_MS 1000
+/* How much longer than a delivery the breaker waits to be told of it. */
+#define BREAKER_MARGIN_MS 10000
+
+/* The secret from whichever of the two is given; ptr NULL: neither, or a
+ * mistake, which is reported. */
+static enum hpx_status read_secret(struct hpx_reading *reading, const struct hpx_spot *spot,
+				   const char *group, const char *const names[2],
+				   const char *file, struct hpx_span env,
+				   struct hpx_span *ret_secret)
+{
+	struct hpx_arena *arena = &reading->settings->arena;
+	char problem[HPX_SECRET_PROBLEM_SIZE];
+	enum hpx_status status = HPX_OK;
+	bool open = false;
+
+	*ret_secret = (struct hpx_span){ NULL, 0 };
+	if (file != NULL && env.ptr != NULL)
+		hpx_spot_remark(reading, spot, HPX_CONFIG_MISTAKE, group, names[1],
+				"is given beside %s%s; leave one out", group, names[0]);
+	else if (file != NULL)
+		status = hpx_secret_from_file(file, arena, ret_secret, &open, problem);
+	else if (env.ptr != NULL)
+		status = hpx_secret_from_env(env.ptr, arena, ret_secret, problem);
+	if (open)
+		hpx_spot_remark(reading, spot, HPX_CONFIG_WARNING, group, names[0],
+				"can be read or written by every user; chmod 600 it, as the "
+				"user that hapax runs as");
+	if (status != HPX_INVALID)
+		return status;
+	hpx_spot_remark(reading, spot, HPX_CONFIG_MISTAKE, group, names[file == NULL], "%s",
+			problem);
+	return HPX_OK;
+}
+
+static bool is_field_value(struct hpx_span text)
+{
+	for (size_t i = 0; i < text.len; i++)
+		if (text.ptr[i] < ' ' || text.ptr[i] > '~')
+			return false;
+	return text.ptr[0] != ' ' && text.ptr[text.len - 1] != ' ';
+}
+
+static enum hpx_status build_credentials(struct hpx_reading *reading,
+					 const struct hpx_spot *spot, const char *group,
+					 struct hpx_caller *caller)
+{
+	static const char *const names[2] = { "credentials.file", "credentials.env" };
+	const struct hpx_credentials *from = &caller->credentials;
+	struct hpx_span secret;
+	enum hpx_status status = read_secret(reading, spot, group, names, from->file,
+					     from->env, &secret);
+
+	if (status != HPX_OK || secret.ptr == NULL)
+		return status;
+	if (!is_field_value(secret)) {
+		hpx_spot_remark(reading, spot, HPX_CONFIG_MISTAKE, group,
+				names[from->file == NULL],
+				"holds what no header can carry; it is one line of ASCII, the "
+				"header's whole value");
+		return HPX_OK;
+	}
+	caller->headers = hpx_arena_printf(&reading->settings->arena, "%.*s: %.*s\r\n",
+					   HPX_SPAN_ARG(from->header), HPX_SPAN_ARG(secret));
+	return caller->headers.ptr != NULL ? HPX_OK : HPX_NOMEM;
+}
+
+static enum hpx_status trim_url(struct hpx_reading *reading, const char **url)
+{
+	struct hpx_span text = hpx_span_of(*url);
+
+	if (text.len == 0 || text.ptr[text.len - 1] != '/')
+		return HPX_OK;
+	while (text.ptr[text.len - 1] == '/')
+		text.len--;
+	text = hpx_arena_dup(&reading->settings->arena, text);
+	*url = text.ptr;
+	return text.ptr != NULL ? HPX_OK : HPX_NOMEM;
+}
+
+/* `service`: whom the probe asks where it does not say. */
+static enum hpx_status build_probe(struct hpx_reading *reading, const struct hpx_spot *spot,
+				   struct hpx_probe *probe, const struct hpx_caller *service)
+{
+	bool own = hpx_spot_any_given(spot, "reconcile.probe.credentials.");
+	struct hpx_caller *caller = &probe->caller;
+
+	probe->given = probe->get.ptr != NULL;
+	if (probe->given && caller->url == NULL) {
+		caller->url = service->url;
+		if (!own && service->headers.len > 0)
+			caller->headers = service->headers;
+		if (caller->ca_file == NULL)
+			caller->ca_file = service->ca_file;
+	}
+	enum hpx_status status = trim_url(reading, &caller->url);
+	if (status == HPX_OK && own)
+		status = build_credentials(reading, spot, "reconcile.probe.", caller);
+	return status;
+}
+
+static enum hpx_status build_reconcile(struct hpx_reading *reading,
+				       const struct hpx_spot *spot,
+				       struct hpx_reconcile_settings *reconcile,
+				       const struct hpx_caller *service)
+{
+	reconcile->given = reconcile->given || hpx_spot_any_given(spot, "reconcile.");
+	return build_probe(reading, spot, &reconcile->probe, service);
+}
+
+static enum hpx_status build_target(struct hpx_reading *reading, size_t n)
+{
+	struct hpx_job_target *target = &reading->targets[n];
+	struct hpx_spot spot = hpx_spot_target(reading, n);
+	enum hpx_status status = trim_url(reading, &target->caller.url);
+
+	if (spot.prefix.ptr == NULL)
+		return HPX_NOMEM;
+	target->breaker.open_ms = BREAKER_OPEN_MS;
+	target->breaker.probe_ms = target->caller.timeout_ms + BREAKER_MARGIN_MS;
+	if (status == HPX_OK)
+		status = build_credentials(reading, &spot, "", &target->caller);
+	if (status == HPX_OK)
+		status = build_reconcile(reading, &spot, &target->reconcile, &target->caller);
+	return status;
+}
+
+static void find_target(const struct hpx_settings *settings, struct hpx_route *route)
+{
+	route->target = NULL;
+	for (size_t i = 0; i < settings->target_count; i++)
+		if (route->policy.deliver == HPX_DELIVER_ASYNC &&
+		    hpx_span_eq(settings->targets[i].name, route->target_name))
+			route->target = &settings->targets[i];
+}
+
+/* A route that names one source of a credential means that instead of the
+ * other one, which `defaults` name. */
+static void replace_source(const struct hpx_spot *spot, struct hpx_credentials *credentials)
+{
+	bool file = hpx_spot_given(spot, "reconcile.probe.credentials.", "file")->given;
+	bool env = hpx_spot_given(spot, "reconcile.probe.credentials.", "env")->given;
+
+	if (env && !file)
+		credentials->file = NULL;
+	if (file && !env)
+		credentials->env = (struct hpx_span){ NULL, 0 };
+}
+
+/* A route has begun with what is written in `defaults`, and gets what that came
+ * to. Credentials are for the service that they were given with. */
+static enum hpx_status build_route(struct hpx_reading *reading, size_t n,
+				   const struct hpx_caller *upstream)
+{
+	const struct hpx_reconcile_settings *defaults = &reading->settings->fallback.reconcile;
+	struct hpx_route *route = &reading->settings->routes[n];
+	struct hpx_spot spot = hpx_spot_route(reading, n);
+
+	find_target(reading->settings, route);
+	if (!hpx_spot_any_given(&spot, "reconcile.")) {
+		route->reconcile = *defaults;
+		return HPX_OK;
+	}
+	if (!hpx_spot_given(&spot, "reconcile.probe.", "url")->given)
+		route->reconcile.probe.caller.headers = defaults->probe.caller.headers;
+	replace_source(&spot, &route->reconcile.probe.caller.credentials);
+	return build_reconcile(reading, &spot, &route->reconcile, upstream);
+}
+
+static enum hpx_status build_routes(struct hpx_reading *reading)
+{
+	struct hpx_settings *settings = reading->settings;
+	struct hpx_spot spot = hpx_spot_defaults(reading);
+	bool is_unix = settings->upstream.is_unix || settings->upstream.text[0] == '\0';
+	struct hpx_caller upstream = { .url = is_unix ? NULL : settings->upstream.text };
+	enum hpx_status status =
+		build_reconcile(reading, &spot, &settings->fallback.reconcile, &upstream);
+
+	find_target(settings, &settings->fallback);
+	for (size_t n = 0; n < settings->route_count && status == HPX_OK; n++)
+		status = build_route(reading, n, &upstream);
+	return status;
+}
+
+/* The secrets of a webhook, one per line. */
+static enum hpx_status build_keys(struct hpx_reading *reading, const struct hpx_spot *spot,
+				  struct hpx_webhook *webhook, struct hpx_span secrets)
+{
+	struct hpx_arena *arena = &reading->settings->arena;
+	struct hpx_signature_settings *signature = &webhook->signature;
+	struct hpx_span *keys = hpx_arena_zalloc(arena, KEYS_MAX, sizeof(*keys));
+	const char *name = webhook->secret_file != NULL ? "secret_file" : "secret_env";
+	struct hpx_span line;
+
+	if (keys == NULL)
+		return HPX_NOMEM;
+	signature->keys = keys;
+	for (unsigned n = 1; hpx_span_split(&secrets, '\n', &line); n++) {
+		if (line.len > 0 && line.ptr[line.len - 1] == '\r')
+			line.len--;
+		if (line.len == 0)
+			continue;
+		if (signature->key_count == KEYS_MAX) {
+			hpx_spot_remark(reading, spot, HPX_CONFIG_MISTAKE, "", name,
+					"holds more than %d secrets; remove the old ones",
+					KEYS_MAX);
+			return HPX_OK;
+		}
+		enum hpx_status status = hpx_signature_key(
+			signature->scheme, line, arena, &keys[signature->key_count]);
+		if (status == HPX_INVALID)
+			hpx_spot_remark(reading, spot, HPX_CONFIG_MISTAKE, "", name,
+					"has on line %u no secret: what follows whsec_ must be "
+					"base64",
+					n);
+		else if (status != HPX_OK)
+			return status;
+		signature->key_count += status == HPX_OK;
+	}
+	return HPX_OK;
+}
+
+/* The name of a header as hpx_signature_check asks for it. */
+static enum hpx_status lower(struct hpx_reading *reading, struct hpx_span *name)
+{
+	char *copy = hpx_arena_alloc(&reading->settings->arena, name->len);
+
+	if (name->len == 0)
+		return HPX_OK;
+	if (copy == NULL)
+		return HPX_NOMEM;
+	for (size_t i = 0; i < name->len; i++) {
+		char c = name->ptr[i];
+		copy[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	}
+	*name = hpx_span(copy, name->len);
+	return HPX_OK;
+}
+
+static enum hpx_status build_webhook(struct hpx_reading *reading, size_t n)
+{
+	static const char *const names[2] = { "secret_file", "secret_env" };
+	struct hpx_webhook *webhook = &reading->webhooks[n];
+	struct hpx_spot spot = hpx_spot_webhook(reading, n);
+	struct hpx_span secrets = { NULL, 0 };
+
+	if (spot.prefix.ptr == NULL)
+		return HPX_NOMEM;
+	enum hpx_status status = lower(reading, &webhook->signature.header);
+	if (status == HPX_OK)
+		status = read_secret(reading, &spot, "", names, webhook->secret_file,
+				     webhook->secret_env, &secrets);
+	if (status == HPX_OK && secrets.ptr != NULL)
+		status = build_keys(reading, &spot, webhook, secrets);
+	return status;
+}
+
+enum hpx_status hpx_reading_build_outside(struct hpx_reading *reading)
+{
+	struct hpx_settings *settings = reading->settings;
+	enum hpx_status status = HPX_OK;
+
+	settings->subrequest.cache_entries_max = CACHE_ENTRIES_MAX;
+	if (settings->tenant_from == HPX_TENANT_SUBREQUEST)
+		settings->tenant_required = true;
+	for (size_t n = 0; n < settings->target_count && status == HPX_OK; n++)
+		status = build_target(reading, n);
+	if (status == HPX_OK)
+		status = build_routes(reading);
+	for (size_t n = 0; n < settings->webhook_count && status == HPX_OK; n++)
+		status = build_webhook(reading, n);
+	return status;
+}

@@ -1,0 +1,216 @@
+/* The options at the top of the file and of the command line. Those of one
+ * group stand together. */
+#include "config/option_row.h"
+#include "http/message.h"
+
+static const struct hpx_option rows[] = {
+	{ "config", HPX_OPTION_TEXT, HPX_PLACE_COMMAND, .flag = "config", .flag_value = "FILE",
+	  .text = "The configuration file. Flags win over what it says." },
+
+	/* Where it listens, what it stands before, where it keeps records. */
+	{ "listen", HPX_OPTION_ADDRESS, GLOBAL(listen), .standard = "127.0.0.1:8080",
+	  .example = "unix:/run/hapax/hapax.sock", .flag = "listen", .flag_value = "ADDRESS",
+	  .text = "Where clients connect: host:port, or unix:PATH." },
+	{ "admin", HPX_OPTION_ADDRESS, GLOBAL(admin), OTHER(hpx_settings, has_admin),
+	  .off = true, .standard = "127.0.0.1:8081", .flag = "admin", .flag_value = "ADDRESS",
+	  .text = "Where /healthz, /readyz and /metrics are served; off for nowhere. Keep it "
+		  "away from clients." },
+	{ "upstream", HPX_OPTION_UPSTREAM, GLOBAL(upstream), .example = "http://127.0.0.1:9000",
+	  .flag = "upstream", .flag_value = "URL",
+	  .text = "The API that hapax stands in front of: http://host:port, or unix:PATH. "
+		  "Must be given." },
+	{ "upstream_name", HPX_OPTION_TEXT, GLOBAL(upstream_name), .example = "payments",
+	  .text = "The upstream's name within every scope. Left out, it is the upstream's URL; "
+		  "name it before the URL changes, because keys of another name are other "
+		  "keys." },
+	{ "store", HPX_OPTION_STORE, GLOBAL(store), .standard = "sqlite:hapax.db",
+	  .example = "sqlite:/var/lib/hapax/hapax.db", .flag = "store", .flag_value = "URL",
+	  .text = "Where operations are kept: sqlite:PATH, one gateway's own file (a relative "
+		  "path counts from the directory that hapax is started in), or "
+		  "postgres://user@host/database, one database that any number of gateways "
+		  "share; a password is better kept in PGPASSFILE. (memory: keeps them until hapax stops, "
+		  "for trying things out.)" },
+	{ "store_create", HPX_OPTION_CHOICE, GLOBAL(store_create), .standard = "always",
+	  CHOICES("never", "always"),
+	  .text = "What happens where the store's file is absent: always makes a new one; "
+		  "never refuses to start, so that a lost disk or a mistyped path does not "
+		  "look like an empty store and run old keys again. Services say never once "
+		  "the file is there." },
+	{ "cache", HPX_OPTION_SIZE, GLOBAL(cache_bytes_max), .example = "16MiB",
+	  RANGE(0, 1024 * GIB),
+	  .text = "Memory for completed answers, so that a replay need not ask the store; 0 keeps "
+		  "none. Left out, it is 16MiB with PostgreSQL, and 0 with SQLite, which answers "
+		  "nearly as fast. What an operator removes is gone from every gateway within a "
+		  "second, and a gateway that cannot hear of it stops answering from memory." },
+	{ "cache_entries", HPX_OPTION_COUNT, GLOBAL(cache_entries_max), .standard = "16384",
+	  RANGE(1, 10000000), .text = "How many answers that may be." },
+	{ "loops", HPX_OPTION_COUNT, GLOBAL(loops), .standard = "0", RANGE(0, 256),
+	  .text = "Event loops; 0 is one per core." },
+	{ "log_level", HPX_OPTION_CHOICE, GLOBAL(log_level), .standard = "info",
+	  CHOICES("debug", "info", "warn", "error"),
+	  .text = "The least important line that is still logged." },
+
+	/* What the protocol looks like. */
+	{ "profile", HPX_OPTION_CHOICE, GLOBAL(profile), .standard = "ietf",
+	  CHOICES("ietf", "stripe"),
+	  .text = "A whole set of defaults: ietf follows the IETF draft; stripe behaves as "
+		  "Stripe's API does. Options that are given win over it." },
+	{ "key_header", HPX_OPTION_TOKEN, GLOBAL(key_header), RELOADABLE,
+	  .standard = "Idempotency-Key", .text = "The header that carries the key." },
+	{ "key_syntax", HPX_OPTION_CHOICE, GLOBAL(key_syntax), RELOADABLE, .standard = "ietf",
+	  .stripe = "bare", CHOICES("ietf", "strict", "bare"),
+	  .text = "How keys are written: ietf takes \"k\" and k as one key; strict takes the "
+		  "quoted form only; bare takes the bytes as they are." },
+	{ "mismatch_status", HPX_OPTION_COUNT, GLOBAL(mismatch_status), RELOADABLE,
+	  .standard = "422", .stripe = "400", RANGE(400, 499),
+	  .text = "The status for a key that was used with another request." },
+	{ "errors", HPX_OPTION_CHOICE, GLOBAL(stripe_errors), RELOADABLE, .standard = "problem",
+	  .stripe = "stripe", CHOICES("problem", "stripe"),
+	  .text = "The shape of hapax's own answers: problem is application/problem+json (RFC "
+		  "9457), stripe is {\"error\": ...} as Stripe has it." },
+	{ "own_paths", HPX_OPTION_BOOL, GLOBAL(own_paths), RELOADABLE, .standard = "true",
+	  .text = "Whether /.hapax/ (operations, policy, problems, webhooks) is served. It is never "
+		  "forwarded." },
+	{ "observe", HPX_OPTION_BOOL, GLOBAL(observe), RELOADABLE, .standard = "false",
+	  .flag = "observe",
+	  .text = "Only watches: refuses, replays and alters nothing, and counts what would "
+		  "have happened. True here holds for every route." },
+
+	/* Who is calling. */
+	{ "tenant.from", HPX_OPTION_CHOICE, GLOBAL(tenant_from), .standard = "authorization",
+	  CHOICES("authorization", "header", "cookie", "anonymous", "subrequest"),
+	  .text = "What names the tenant: authorization is Authorization (Bearer or Basic) or "
+		  "else X-Api-Key; header is the header tenant.name, which must come from a "
+		  "trusted peer or over a unix socket; cookie is the cookie tenant.name; "
+		  "anonymous is one tenant for all; subrequest asks the service at "
+		  "tenant.url." },
+	{ "tenant.name", HPX_OPTION_TOKEN, GLOBAL(tenant_name), .example = "X-Tenant",
+	  .text = "The name of that header or cookie." },
+	{ "tenant.required", HPX_OPTION_BOOL, GLOBAL(tenant_required), .standard = "false",
+	  .text = "Whether a request that names no tenant is refused with 401; otherwise it "
+		  "is the anonymous tenant's." },
+	{ "tenant.url", HPX_OPTION_URL, GLOBAL(subrequest.caller.url),
+	  .example = "http://127.0.0.1:9001/verify",
+	  .text = "Under from: subrequest, the service that says who is calling: it is sent a "
+		  "GET with the caller's credentials; a 2xx names the tenant in tenant.header, "
+		  "anything else refuses the request with 401 or 403." },
+	{ "tenant.header", HPX_OPTION_TOKEN, GLOBAL(subrequest.header), .example = "X-Tenant",
+	  .text = "The header of its answer that names the tenant." },
+	{ "tenant.cache", HPX_OPTION_DURATION, GLOBAL(subrequest.cache_ms), .standard = "10s",
+	  RANGE(0, HOUR),
+	  .text = "How long its answer is remembered, and so how long a credential that was "
+		  "withdrawn may still work; 0 asks every time." },
+	{ "tenant.ca_file", HPX_OPTION_FILE, GLOBAL(subrequest.caller.ca_file),
+	  .example = "/etc/hapax/ca.pem",
+	  .text = "The certificates (PEM) that its own must lead to. Left out, those that the "
+		  "system trusts." },
+	{ "tenant.connect_timeout", HPX_OPTION_DURATION,
+	  GLOBAL(subrequest.caller.connect_timeout_ms), .standard = "1s",
+	  RANGE(10, 10 * MINUTE), .text = "For a connection to it." },
+	{ "tenant.timeout", HPX_OPTION_DURATION, GLOBAL(subrequest.caller.timeout_ms),
+	  .standard = "3s", RANGE(10, 10 * MINUTE),
+	  .text = "For the whole question. Past it, the request is refused with 503." },
+	{ "trusted_peers", HPX_OPTION_NETWORKS, GLOBAL(trusted_peers), RELOADABLE,
+	  OTHER(hpx_settings, trusted_peer_count), .standard = "",
+	  .example = "[10.0.0.0/8, \"::1\"]",
+	  .text = "Addresses and networks whose X-Forwarded-* and tenant header are believed: "
+		  "your own proxies, nobody else." },
+
+	/* How much. */
+	{ "limits.head", HPX_OPTION_SIZE, GLOBAL(head_bytes_max), RELOADABLE,
+	  .standard = "32KiB", RANGE(KIB, MIB),
+	  .text = "The head of a message: its first line and all header fields." },
+	{ "limits.fields", HPX_OPTION_COUNT, GLOBAL(fields_max), RELOADABLE, .standard = "100",
+	  RANGE(10, HPX_HTTP_FIELDS_MAX), .text = "Header fields in one message." },
+	{ "limits.request_body", HPX_OPTION_SIZE, GLOBAL(request_body_bytes_max), RELOADABLE,
+	  .standard = "1MiB", RANGE(1, GIB),
+	  .text = "The body of a guarded request; a larger one is refused with 413." },
+	{ "limits.response_body", HPX_OPTION_SIZE, GLOBAL(response_body_bytes_max), RELOADABLE,
+	  .standard = "1MiB", RANGE(1, GIB),
+	  .text = "The body of an answer that is stored; a larger one is streamed, and a retry "
+		  "learns that it happened, not what was said." },
+	{ "limits.bodies", HPX_OPTION_SIZE, GLOBAL(bodies_bytes_max), .standard = "64MiB",
+	  RANGE(64 * KIB, 1024 * GIB),
+	  .text = "All bodies of guarded requests and answers in memory together; a "
+		  "quarter of it is left to the answers, and past the rest new requests are "
+		  "refused with 503." },
+	{ "limits.connections", HPX_OPTION_COUNT, GLOBAL(connections_max), .standard = "10000",
+	  RANGE(1, 1000000), .text = "Client connections." },
+	{ "limits.upstream_connections", HPX_OPTION_COUNT, GLOBAL(upstream_connections_max),
+	  RELOADABLE, .standard = "256", RANGE(1, 65535),
+	  .text = "Connections to the upstream, per event loop." },
+	{ "limits.waiters", HPX_OPTION_COUNT, GLOBAL(waiters_max), .standard = "1000",
+	  RANGE(0, 1000000),
+	  .text = "Requests that wait for somebody else's answer (concurrent: wait); the next "
+		  "one gets 503 at once." },
+	{ "limits.waiters_per_operation", HPX_OPTION_COUNT, GLOBAL(waiters_per_operation_max),
+	  .standard = "100", RANGE(0, 1000000), .text = "The same, for one operation." },
+	{ "limits.free_space", HPX_OPTION_SIZE, GLOBAL(free_bytes_min), .standard = "64MiB",
+	  RANGE(0, 1024 * GIB),
+	  .text = "What the store's disk must have free: below it, new operations are refused "
+		  "with 503, so that those under way can still be written." },
+
+	/* How long. */
+	{ "timeouts.head", HPX_OPTION_DURATION, GLOBAL(head_timeout_ms), RELOADABLE,
+	  .standard = "10s", RANGE(10, HOUR),
+	  .text = "For a request's head, from its first byte." },
+	{ "timeouts.body", HPX_OPTION_DURATION, GLOBAL(body_timeout_ms), RELOADABLE,
+	  .standard = "30s", RANGE(10, HOUR), .text = "Between two bytes of a request's body." },
+	{ "timeouts.keep_alive", HPX_OPTION_DURATION, GLOBAL(keep_alive_ms), RELOADABLE,
+	  .standard = "75s", RANGE(0, DAY),
+	  .text = "How long a client's idle connection is kept." },
+	{ "timeouts.connect", HPX_OPTION_DURATION, GLOBAL(connect_timeout_ms), RELOADABLE,
+	  .standard = "3s", RANGE(10, 10 * MINUTE),
+	  .text = "For a connection to the upstream. Nothing was sent yet: a retry is safe." },
+	{ "timeouts.send", HPX_OPTION_DURATION, GLOBAL(send_timeout_ms), RELOADABLE,
+	  .standard = "30s", RANGE(10, HOUR),
+	  .text = "While the upstream takes nothing of a request, or a client nothing of its "
+		  "answer." },
+	{ "timeouts.first_byte", HPX_OPTION_DURATION, GLOBAL(first_byte_timeout_ms), RELOADABLE,
+	  .standard = "60s", RANGE(10, DAY),
+	  .text = "From the request's last byte to the answer's first. Past it, the outcome is "
+		  "unknown." },
+	{ "timeouts.idle", HPX_OPTION_DURATION, GLOBAL(idle_timeout_ms), RELOADABLE,
+	  .standard = "60s", RANGE(0, DAY),
+	  .text = "Between two bytes of an answer; 0 is without end." },
+	{ "timeouts.whole", HPX_OPTION_DURATION, GLOBAL(whole_timeout_ms), RELOADABLE,
+	  .standard = "5m", RANGE(10, DAY),
+	  .text = "For a whole guarded exchange with the upstream." },
+	{ "timeouts.reuse_idle", HPX_OPTION_DURATION, GLOBAL(reuse_idle_ms), RELOADABLE,
+	  .standard = "1s", RANGE(0, HOUR),
+	  .text = "How long a connection to the upstream may have been idle when a guarded "
+		  "request uses it again. Longer risks that the upstream just closed it, and "
+		  "then nobody knows the outcome." },
+	{ "timeouts.store", HPX_OPTION_DURATION, GLOBAL(store_timeout_ms), RELOADABLE,
+	  .standard = "5s", RANGE(10, 10 * MINUTE),
+	  .text = "How long a client waits for the store before it gets 503." },
+	{ "timeouts.drain", HPX_OPTION_DURATION, GLOBAL(drain_ms), RELOADABLE, .standard = "25s",
+	  RANGE(0, HOUR),
+	  .text = "How long requests under way may take after SIGTERM; what is left then is "
+		  "written as unknown." },
+
+	/* Duties in the background. */
+	{ "events.retention", HPX_OPTION_DURATION, GLOBAL(event_retention_ms), .standard = "30d",
+	  RANGE(10 * MINUTE, 3650 * DAY),
+	  .text = "How long the history of operations is kept, for people; gateways hear from "
+		  "its last minutes what was removed." },
+	{ "sweep.every", HPX_OPTION_DURATION, GLOBAL(sweep_every_ms), RELOADABLE,
+	  .standard = "1s", RANGE(10, HOUR), .text = "How often lost leases are looked for." },
+	{ "reap.every", HPX_OPTION_DURATION, GLOBAL(reap_every_ms), RELOADABLE, .standard = "1s",
+	  RANGE(10, DAY), .text = "How often expired records are deleted." },
+	{ "reap.batch", HPX_OPTION_COUNT, GLOBAL(reap_batch), RELOADABLE, .standard = "200",
+	  RANGE(1, 10000), .text = "How many of them at once." },
+	{ "work.inside", HPX_OPTION_BOOL, GLOBAL(work), .standard = "true",
+	  .text = "Whether hapax serve delivers jobs and settles what is unknown; false leaves "
+		  "both to hapax work, which needs PostgreSQL." },
+	{ "work.deliveries", HPX_OPTION_COUNT, GLOBAL(deliveries_max), .standard = "256",
+	  RANGE(1, 65535),
+	  .text = "Deliveries and probes under way at once, to all targets together." },
+	{ "jobs.retention", HPX_OPTION_DURATION, GLOBAL(job_retention_ms), .standard = "7d",
+	  RANGE(SECOND, 3650 * DAY),
+	  .text = "How long a job that is done or discarded is kept. Not shorter than the "
+		  "retention of any route: while an operation is known, its jobs must be too, "
+		  "or one could be added a second time." },
+};
+
+const struct hpx_option_part hpx_option_global = HPX_OPTION_PART(rows);

@@ -1,0 +1,209 @@
+/* Reading values about services outside. A URL is never shown: somebody may
+ * have put a password into it. */
+#include "config/value_outside.h"
+
+#include <stdio.h>
+
+#include "config/member.h"
+#include "config/value_list.h"
+#include "gateway/outside.h"
+
+#define SHOWN 60
+#define SHOW(text) HPX_SPAN_ARG(hpx_span_first((text), SHOWN))
+#define URL_MAX 1024
+#define FILE_MAX 1024
+#define PROBE_MAX 1024
+#define VARIABLE_MAX 255
+#define POINTER_MAX 255
+
+static enum hpx_status put_span(const struct hpx_option *option, struct hpx_span text,
+				struct hpx_arena *arena, void *base)
+{
+	struct hpx_span copy = hpx_arena_dup(arena, text);
+
+	if (copy.ptr == NULL)
+		return HPX_NOMEM;
+	*hpx_member_text(option, base) = copy;
+	return HPX_OK;
+}
+
+static enum hpx_status put_string(const struct hpx_option *option, struct hpx_span text,
+				  struct hpx_arena *arena, void *base)
+{
+	struct hpx_span copy = hpx_arena_dup(arena, text);
+
+	if (copy.ptr == NULL)
+		return HPX_NOMEM;
+	*(const char **)hpx_member_at(option, base) = copy.ptr;
+	return HPX_OK;
+}
+
+static bool is_lower(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+bool hpx_value_is_name(struct hpx_span text)
+{
+	for (size_t i = 0; i < text.len; i++)
+		if (!is_lower(text.ptr[i]) && text.ptr[i] != '-')
+			return false;
+	return text.len > 0 && text.len <= HPX_VALUE_NAME_MAX;
+}
+
+enum hpx_status hpx_value_read_name(const struct hpx_option *option, struct hpx_span text,
+				    struct hpx_arena *arena, void *base, char *problem)
+{
+	if (!hpx_value_is_name(text))
+		return hpx_value_refuse(problem,
+					"\"%.*s\" is no name: 1 to %d of a-z, 0-9, _ and -",
+					SHOW(text), HPX_VALUE_NAME_MAX);
+	return put_span(option, text, arena, base);
+}
+
+enum hpx_status hpx_value_read_file(const struct hpx_option *option, struct hpx_span text,
+				    struct hpx_arena *arena, void *base, char *problem)
+{
+	if (text.len == 0 || text.len > FILE_MAX)
+		return hpx_value_refuse(problem, "must have 1 to %d characters", FILE_MAX);
+	return put_string(option, text, arena, base);
+}
+
+/* Not shown: somebody may have written the secret itself here. */
+enum hpx_status hpx_value_read_variable(const struct hpx_option *option,
+					struct hpx_span text, struct hpx_arena *arena,
+					void *base, char *problem)
+{
+	bool good = text.len > 0 && text.len <= VARIABLE_MAX &&
+		    !(text.ptr[0] >= '0' && text.ptr[0] <= '9');
+
+	for (size_t i = 0; i < text.len && good; i++)
+		good = is_lower(text.ptr[i]) || (text.ptr[i] >= 'A' && text.ptr[i] <= 'Z');
+	if (!good)
+		return hpx_value_refuse(problem,
+					"is no name of a variable: letters, digits and _, "
+					"e.g. %s; the secret itself never stands here",
+					option->example);
+	return put_span(option, text, arena, base);
+}
+
+enum hpx_status hpx_value_read_pointer(const struct hpx_option *option,
+				       struct hpx_span text, struct hpx_arena *arena,
+				       void *base, char *problem)
+{
+	if (text.len > POINTER_MAX || !hpx_value_is_pointer(text))
+		return hpx_value_refuse(
+			problem,
+			"\"%.*s\" is no JSON pointer to a member: write e.g. %s, with ~1 "
+			"for / and ~0 for ~ in a name",
+			SHOW(text), option->example);
+	return put_span(option, text, arena, base);
+}
+
+/* Visible ASCII but for what a URL's path or query has in %XX only. */
+static bool is_visible(struct hpx_span text, const char *without)
+{
+	for (size_t i = 0; i < text.len; i++)
+		if (text.ptr[i] <= ' ' || text.ptr[i] > '~' ||
+		    strchr(without, text.ptr[i]) != NULL)
+			return false;
+	return true;
+}
+
+/* What is wrong with a URL; NULL: nothing. The host and its port are those of
+ * an upstream. */
+static const char *url_problem(struct hpx_span text)
+{
+	struct hpx_span schemes[] = { HPX_SPAN("https://"), HPX_SPAN("http://") };
+	const char *reason = NULL;
+	struct hpx_address address;
+	char upstream[sizeof(address.text)];
+	size_t i = 0;
+
+	while (i < 2 && !hpx_span_istarts(text, schemes[i]))
+		i++;
+	if (i == 2)
+		return "begins with neither https:// nor http://";
+	struct hpx_span rest = hpx_span_skip(text, schemes[i].len);
+	size_t slash = hpx_span_index(rest, '/');
+	struct hpx_span authority = hpx_span_first(rest, slash);
+	if (hpx_span_index(authority, '@') < authority.len)
+		return "has a credential in it; give that by a file or by the environment";
+	if (hpx_span_index(rest, '?') < rest.len || hpx_span_index(rest, '#') < rest.len)
+		return "has a query or a fragment; leave it out";
+	if (!is_visible(hpx_span_skip(rest, slash), "\"<>\\^`{|}") || text.len > URL_MAX)
+		return "has a path with bytes that must be written as %XX, or is too long";
+	int len = snprintf(upstream, sizeof(upstream), "http://%.*s", HPX_SPAN_ARG(authority));
+	if (len < 0 || (size_t)len >= sizeof(upstream))
+		return "has a host that is too long";
+	if (hpx_address_parse_upstream(hpx_span_of(upstream), &address, &reason) != HPX_OK)
+		return reason;
+	return NULL;
+}
+
+enum hpx_status hpx_value_read_url(const struct hpx_option *option, struct hpx_span text,
+				   struct hpx_arena *arena, void *base, char *problem)
+{
+	const char *reason = url_problem(text);
+
+	if (reason != NULL)
+		return hpx_value_refuse(problem, "%s; write e.g. %s", reason, option->example);
+	return put_string(option, text, arena, base);
+}
+
+struct hpx_span hpx_probe_word(struct hpx_span get, size_t n)
+{
+	struct hpx_span rest = get;
+	struct hpx_span before;
+
+	while (hpx_span_split(&rest, '{', &before)) {
+		size_t close = hpx_span_index(rest, '}');
+		if (close == rest.len)
+			break;
+		if (n-- == 0)
+			return hpx_span_first(rest, close);
+	}
+	return (struct hpx_span){ NULL, 0 };
+}
+
+/* Each { begins one of our words, and each } ends one. */
+static bool has_known_words(struct hpx_span get)
+{
+	static const struct hpx_span words[] = {
+		HPX_SPAN_INIT("operation}"),
+		HPX_SPAN_INIT("provider_id}"),
+		HPX_SPAN_INIT("key}"),
+	};
+
+	for (size_t at = 0; at < get.len; at++) {
+		struct hpx_span rest = hpx_span_skip(get, at + 1);
+		size_t i = 0;
+		if (get.ptr[at] == '}')
+			return false;
+		if (get.ptr[at] != '{')
+			continue;
+		while (i < 3 && !hpx_span_starts(rest, words[i]))
+			i++;
+		if (i == 3)
+			return false;
+		at += words[i].len;
+	}
+	return true;
+}
+
+enum hpx_status hpx_value_read_probe(const struct hpx_option *option, struct hpx_span text,
+				     struct hpx_arena *arena, void *base, char *problem)
+{
+	if (text.len == 0 || text.len > PROBE_MAX || text.ptr[0] != '/' ||
+	    !is_visible(text, "\"<>\\^`|#"))
+		return hpx_value_refuse(problem,
+					"\"%.*s\" is no path and query: it begins with /, and "
+					"spaces and the like are %%XX, e.g. %s",
+					SHOW(text), option->example);
+	if (!has_known_words(text))
+		return hpx_value_refuse(problem,
+					"\"%.*s\" has braces that are none of {operation}, "
+					"{provider_id} and {key}; others are %%7B and %%7D",
+					SHOW(text));
+	return put_span(option, text, arena, base);
+}

@@ -1,0 +1,60 @@
+/* A circuit breaker for one target: after so many failures in a row nothing is
+ * sent for a while, then one request finds out whether the target is back.
+ *
+ *   closed ──failures in a row──▶ open ──its time is over──▶ half-open
+ *      ▲                            ▲                          │   │
+ *      │                            └────────the probe fails───┘   │
+ *      └─────────────────────the probe succeeds────────────────────┘
+ *
+ * Failures in a row, not a share of them over a window: it needs no clock and
+ * no history while all is well, one success shows that the target is there,
+ * and a target that fails now and then is what each job's own backoff is for.
+ *
+ * A failure here is a target that could not be reached, was too slow, or said
+ * 5xx or 429: an answer to one request, as a 404, is a success of the target. */
+#ifndef HPX_CORE_BREAKER_H
+#define HPX_CORE_BREAKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* X(name, text) — the text is for log lines and metrics. */
+#define HPX_BREAKER_LIST(X) X(CLOSED, "closed") X(OPEN, "open") X(HALF_OPEN, "half_open")
+
+enum hpx_breaker_state {
+#define X(name, text) HPX_BREAKER_##name,
+	HPX_BREAKER_LIST(X)
+#undef X
+	HPX_BREAKER_COUNT
+};
+
+const char *hpx_breaker_name(enum hpx_breaker_state state);
+
+struct hpx_breaker_rule {
+	uint32_t failures_max;  /* so many in a row open it; 0: it never opens */
+	int64_t open_ms;        /* the first time; doubles with every failed probe */
+	int64_t open_max_ms;
+	int64_t probe_ms;       /* a probe without result for so long is given up */
+};
+
+/* All zeros is a closed breaker. */
+struct hpx_breaker {
+	enum hpx_breaker_state state;
+	uint32_t failures;   /* in a row, while closed */
+	uint32_t openings;   /* in a row, without a success in between */
+	int64_t until_ms;    /* open: when it ends; half-open: when the probe is given up */
+};
+
+/* Whether to send now. Ask only with a request in hand: in half-open, true is
+ * said once and makes that request the probe, whose result must be told. A
+ * probe that never tells (its worker died) is replaced after probe_ms. */
+bool hpx_breaker_may_send(struct hpx_breaker *breaker, const struct hpx_breaker_rule *rule,
+			  int64_t now_ms);
+/* When it is worth asking again; the past while closed. Changes nothing. */
+int64_t hpx_breaker_ready_ms(const struct hpx_breaker *breaker);
+
+void hpx_breaker_succeeded(struct hpx_breaker *breaker);
+void hpx_breaker_failed(struct hpx_breaker *breaker, const struct hpx_breaker_rule *rule,
+			int64_t now_ms);
+
+#endif

@@ -1,0 +1,120 @@
+/* The rules of reconcile.h, one function each. */
+#include "core/reconcile.h"
+
+const char *hpx_reconcile_name(enum hpx_reconcile_move move)
+{
+	static const char *const names[] = {
+#define X(name, text) text,
+		HPX_RECONCILE_LIST(X)
+#undef X
+	};
+	return (unsigned)move < HPX_RECONCILE_COUNT ? names[move] : "?";
+}
+
+static int64_t settled_from_ms(const struct hpx_reconcile *reconcile,
+			       const struct hpx_reconcile_rule *rule)
+{
+	return hpx_backoff_add(reconcile->sent_ms, rule->settle_after_ms);
+}
+
+static void end_row(struct hpx_reconcile *reconcile)
+{
+	reconcile->not_applied_in_a_row = 0;
+	reconcile->first_not_applied_ms = 0;
+}
+
+/* Whether this NOT_APPLIED is one more of the row. The moment must be later
+ * than the first's even where no distance is asked for: the same evidence,
+ * brought twice, is no second answer. */
+static bool counts(const struct hpx_reconcile *reconcile, const struct hpx_reconcile_rule *rule,
+		   int64_t about_ms)
+{
+	if (about_ms < settled_from_ms(reconcile, rule))
+		return false;
+	if (reconcile->not_applied_in_a_row == 0)
+		return true;
+	int64_t first = reconcile->first_not_applied_ms;
+	return about_ms > first &&
+	       about_ms >= hpx_backoff_add(first, rule->confirm_after_ms);
+}
+
+/* True when the row is complete. */
+static bool add_not_applied(struct hpx_reconcile *reconcile, const struct hpx_finding *finding,
+			    const struct hpx_reconcile_rule *rule, int64_t now_ms)
+{
+	/* A sender's clock ahead of ours must not shorten the wait. */
+	int64_t about_ms = finding->about_ms < now_ms ? finding->about_ms : now_ms;
+
+	if (!counts(reconcile, rule, about_ms))
+		return false;
+	if (reconcile->not_applied_in_a_row++ == 0)
+		reconcile->first_not_applied_ms = about_ms;
+	return reconcile->not_applied_in_a_row >= 2;
+}
+
+/* Never before a second answer could count, nor, for the last two tries,
+ * before a first could. */
+static int64_t next_question_ms(const struct hpx_reconcile *reconcile,
+				const struct hpx_reconcile_rule *rule, int64_t retry_after_ms,
+				int64_t now_ms, uint64_t random)
+{
+	int64_t delay = hpx_backoff_delay(&rule->backoff, reconcile->tries, random);
+	int64_t heed = retry_after_ms < rule->retry_after_max_ms ? retry_after_ms :
+								   rule->retry_after_max_ms;
+	int64_t at = hpx_backoff_add(now_ms, delay > heed ? delay : heed);
+	uint32_t left = rule->tries_max - reconcile->tries;
+	int64_t earliest = INT64_MIN;
+
+	if (reconcile->not_applied_in_a_row > 0)
+		earliest = hpx_backoff_add(reconcile->first_not_applied_ms,
+					   rule->confirm_after_ms > 0 ? rule->confirm_after_ms : 1);
+	else if (left <= 2)
+		earliest = settled_from_ms(reconcile, rule);
+	return at > earliest ? at : earliest;
+}
+
+static enum hpx_reconcile_move ask_again(struct hpx_reconcile *reconcile,
+					 const struct hpx_finding *finding,
+					 const struct hpx_reconcile_rule *rule,
+					 int64_t now_ms, uint64_t random)
+{
+	if (!finding->asked)
+		return HPX_RECONCILE_STAY;
+	if (reconcile->tries >= rule->tries_max)
+		return HPX_RECONCILE_A_PERSON;
+	reconcile->ask_at_ms = next_question_ms(reconcile, rule, finding->retry_after_ms, now_ms,
+						random);
+	return HPX_RECONCILE_ASK_AGAIN;
+}
+
+enum hpx_reconcile_move hpx_reconcile_judge(struct hpx_reconcile *reconcile,
+					    const struct hpx_finding *finding,
+					    const struct hpx_reconcile_rule *rule,
+					    int64_t now_ms, uint64_t random)
+{
+	if (finding->asked && reconcile->tries < UINT32_MAX)
+		reconcile->tries++;
+	switch (finding->ruling) {
+	case HPX_RULING_APPLIED:
+		return HPX_RECONCILE_SETTLE_APPLIED;
+	case HPX_RULING_DECLINED:
+		return HPX_RECONCILE_SETTLE_DECLINED;
+	case HPX_RULING_NOT_APPLIED:
+		if (add_not_applied(reconcile, finding, rule, now_ms))
+			return HPX_RECONCILE_SETTLE_NOT_APPLIED;
+		break;
+	case HPX_RULING_NOT_YET:
+	case HPX_RULING_UNCLEAR:
+	case HPX_RULING_COUNT:
+		end_row(reconcile);
+		break;
+	}
+	return ask_again(reconcile, finding, rule, now_ms, random);
+}
+
+int64_t hpx_reconcile_first_ms(const struct hpx_reconcile *reconcile,
+			       const struct hpx_reconcile_rule *rule, int64_t now_ms,
+			       uint64_t random)
+{
+	return next_question_ms(reconcile, rule, 0, now_ms, random);
+}

@@ -1,0 +1,233 @@
+/* What may be sent: a URL, method and fields that can be written into a
+ * request without changing where it goes or where it ends. */
+#include "egress/request.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "http/field.h"
+#include "http/octet.h"
+
+#define URL_BYTES_MAX 8192
+
+const char *hpx_egress_end_text(enum hpx_egress_end end)
+{
+	static const char *const texts[] = {
+#define X(name, text) text,
+		HPX_EGRESS_END_LIST(X)
+#undef X
+	};
+
+	return texts[end];
+}
+
+void hpx_egress_request_done(struct hpx_egress_request *request)
+{
+	hpx_buffer_done(&request->headers_in);
+	hpx_buffer_done(&request->body_in);
+}
+
+void hpx_egress_request_blame(struct hpx_egress_request *request, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(request->problem, sizeof(request->problem), format, args);
+	va_end(args);
+	for (char *c = request->problem; *c != '\0'; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
+static enum hpx_status refuse(struct hpx_egress_request *request, const char *why)
+{
+	hpx_egress_request_blame(request, "%s", why);
+	return HPX_INVALID;
+}
+
+/* What follows "http://" or "https://"; ptr NULL where it is neither. */
+static struct hpx_span behind_scheme(struct hpx_span url)
+{
+	static const struct hpx_span schemes[] = { HPX_SPAN_INIT("http://"),
+						   HPX_SPAN_INIT("https://") };
+
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+		if (hpx_span_istarts(url, schemes[i]))
+			return hpx_span_skip(url, schemes[i].len);
+	return hpx_span(NULL, 0);
+}
+
+static enum hpx_status check_url(struct hpx_egress_request *request)
+{
+	struct hpx_span url = hpx_span_of(request->url);
+	struct hpx_span rest = behind_scheme(url);
+	size_t slash = hpx_span_index(rest, '/');
+	size_t query = hpx_span_index(rest, '?');
+	struct hpx_span authority = hpx_span_first(rest, slash < query ? slash : query);
+
+	if (url.len > URL_BYTES_MAX)
+		return refuse(request, "the URL is too long");
+	if (!hpx_octet_all(url, HPX_OCTET_TARGET))
+		return refuse(request, "the URL has a byte that must be escaped, or a fragment");
+	if (rest.ptr == NULL)
+		return refuse(request, "the URL is neither http:// nor https://");
+	if (authority.len == 0)
+		return refuse(request, "the URL names no host");
+	/* A credential in a URL ends up in logs; it belongs in a field. */
+	if (hpx_span_index(authority, '@') < authority.len)
+		return refuse(request, "the URL holds a user name");
+	return HPX_OK;
+}
+
+static enum hpx_status check_method(struct hpx_egress_request *request)
+{
+	struct hpx_span method = hpx_span_of(request->method);
+
+	if (!hpx_is_token(method) || hpx_span_ieq(method, HPX_SPAN("CONNECT")))
+		return refuse(request, "the method is not one that can be sent");
+	if (hpx_span_eq(method, HPX_SPAN("HEAD")) && request->body.len > 0)
+		return refuse(request, "HEAD has no body");
+	return HPX_OK;
+}
+
+/* Takes the next line off the front; false when it is not a field. */
+static bool take_field(struct hpx_span *rest, struct hpx_field *ret_field)
+{
+	size_t end = hpx_span_index(*rest, '\r');
+	struct hpx_span line = hpx_span_first(*rest, end);
+	size_t colon = hpx_span_index(line, ':');
+
+	if (end + 1 >= rest->len || rest->ptr[end + 1] != '\n' || colon == line.len)
+		return false;
+	ret_field->name = hpx_span_first(line, colon);
+	ret_field->value = hpx_span_trim(hpx_span_skip(line, colon + 1));
+	*rest = hpx_span_skip(*rest, end + 2);
+	return hpx_is_token(ret_field->name) && hpx_octet_all(ret_field->value, HPX_OCTET_VALUE);
+}
+
+/* Where the message ends and what becomes of the connection is said by the
+ * engine alone. */
+static bool is_the_engines(struct hpx_span name)
+{
+	static const struct hpx_http_head none;
+
+	return hpx_field_is_hop(&none, name) || hpx_span_ieq(name, HPX_SPAN("content-length")) ||
+	       hpx_span_ieq(name, HPX_SPAN("expect"));
+}
+
+static enum hpx_status check_headers(struct hpx_egress_request *request)
+{
+	struct hpx_span rest = request->headers;
+	struct hpx_field field;
+
+	if (rest.len > HPX_EGRESS_HEAD_BYTES_MAX) {
+		refuse(request, "the header fields are too large");
+		return HPX_TOO_LARGE;
+	}
+	while (rest.len > 0) {
+		if (!take_field(&rest, &field))
+			return refuse(request, "a header field is malformed");
+		if (!is_the_engines(field.name))
+			continue;
+		hpx_egress_request_blame(request, "the header field %.*s cannot be given",
+					 HPX_SPAN_ARG(hpx_span_first(field.name, 64)));
+		return HPX_INVALID;
+	}
+	return HPX_OK;
+}
+
+static bool is_timeout(int64_t ms)
+{
+	return ms > 0 && ms <= INT_MAX;
+}
+
+enum hpx_status hpx_egress_request_check(struct hpx_egress_request *request)
+{
+	enum hpx_status status = check_url(request);
+
+	if (status == HPX_OK)
+		status = check_method(request);
+	if (status == HPX_OK)
+		status = check_headers(request);
+	if (status == HPX_OK &&
+	    (!is_timeout(request->timeout_ms) || !is_timeout(request->connect_timeout_ms)))
+		status = refuse(request, "a timeout is missing or too long");
+	return status;
+}
+
+static bool has_field(const struct hpx_egress_request *request, struct hpx_span name)
+{
+	struct hpx_span rest = request->headers;
+	struct hpx_field field;
+
+	while (rest.len > 0 && take_field(&rest, &field))
+		if (hpx_span_ieq(field.name, name))
+			return true;
+	return false;
+}
+
+static bool append(struct curl_slist **list, const char *line)
+{
+	struct curl_slist *longer = curl_slist_append(*list, line);
+
+	if (longer == NULL)
+		return false;
+	*list = longer;
+	return true;
+}
+
+/* libcurl takes "Name:" as an order to leave a field out, and "Name;" as one
+ * that is empty. */
+static bool append_field(struct curl_slist **list, const struct hpx_field *field)
+{
+	struct hpx_buffer line;
+	bool empty = field->value.len == 0;
+
+	hpx_buffer_init(&line, HPX_EGRESS_HEAD_BYTES_MAX + sizeof(": "));
+	enum hpx_status status = hpx_buffer_append(&line, field->name);
+	if (status == HPX_OK)
+		status = hpx_buffer_text(&line, empty ? ";" : ": ");
+	if (status == HPX_OK)
+		status = hpx_buffer_append(&line, field->value);
+	if (status == HPX_OK)
+		status = hpx_buffer_byte(&line, '\0');
+	bool ok = status == HPX_OK && append(list, line.ptr);
+	hpx_buffer_done(&line);
+	return ok;
+}
+
+static bool append_given(struct curl_slist **list, const struct hpx_egress_request *request)
+{
+	struct hpx_span rest = request->headers;
+	struct hpx_field field;
+
+	while (rest.len > 0 && take_field(&rest, &field))
+		if (!append_field(list, &field))
+			return false;
+	return true;
+}
+
+/* Without a word from us, libcurl would wait for 100 (Continue) before a large
+ * body, and call any body a form. */
+static bool append_ours(struct curl_slist **list, const struct hpx_egress_request *request)
+{
+	if (!append(list, "Expect:"))
+		return false;
+	if (!request->reuse && !append(list, "Connection: close"))
+		return false;
+	if (!has_field(request, HPX_SPAN("content-type")) && !append(list, "Content-Type:"))
+		return false;
+	return has_field(request, HPX_SPAN("accept-encoding")) ||
+	       append(list, "Accept-Encoding: identity");
+}
+
+struct curl_slist *hpx_egress_request_lines(const struct hpx_egress_request *request)
+{
+	struct curl_slist *list = NULL;
+
+	if (append_given(&list, request) && append_ours(&list, request))
+		return list;
+	curl_slist_free_all(list);
+	return NULL;
+}

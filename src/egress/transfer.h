@@ -1,0 +1,78 @@
+/* One request under way, and what is known of it. Its state moves only
+ * forward:
+ *
+ *   CONNECTING ──▶ SENDING ──▶ ANSWERING
+ *
+ *   CONNECTING   libcurl looks up, connects, shakes hands: nothing of the
+ *                request has left
+ *   SENDING      hpx_transfer_begin's prereq callback has let it go: from here
+ *                on, bytes may have left
+ *   ANSWERING    the head of the final answer is read (answer.c)
+ *
+ * 1. NOT_SENT is said only in CONNECTING.
+ * 2. ANSWERED is said only in ANSWERING, when the body is whole too.
+ * 3. Without `reuse`, CONNECTING is left once: whatever libcurl would like to
+ *    do a second time is refused. */
+#ifndef HPX_EGRESS_TRANSFER_H
+#define HPX_EGRESS_TRANSFER_H
+
+#include <curl/curl.h>
+
+#include "egress/egress.h"
+#include "http/message.h"
+
+enum hpx_transfer_state {
+	HPX_TRANSFER_CONNECTING,
+	HPX_TRANSFER_SENDING,
+	HPX_TRANSFER_ANSWERING,
+};
+
+struct hpx_transfer {
+	struct hpx_transfer *next;
+	struct hpx_transfer *prev;
+	struct hpx_egress_request *request;
+	enum hpx_transfer_state state;
+	CURL *easy;
+	struct curl_slist *lines;
+	curl_off_t sent_bytes;            /* when last looked at */
+	const char *trouble;              /* why we end it ourselves; NULL: we do not */
+
+	/* The answer. */
+	struct hpx_http_reader reader;
+	struct hpx_buffer head;           /* its bytes, until it is whole */
+	enum hpx_http_framing framing;
+	uint64_t length;                  /* with HPX_FRAMING_LENGTH */
+	uint64_t body_bytes;              /* so far, kept or not */
+	bool closing_alert;               /* TLS was closed, not cut off */
+
+	char error[CURL_ERROR_SIZE];
+};
+
+/* Makes the transfer, ready for curl_multi_add_handle; its easy handle's
+ * private pointer is the transfer. NULL: it ended, `*ret_problem` says why. */
+struct hpx_transfer *hpx_transfer_new(struct hpx_egress_request *request,
+				      const char **ret_problem);
+/* Fills the request's result and frees the transfer, whose handle belongs to
+ * no multi handle any more. The caller calls `done`. */
+void hpx_transfer_end(struct hpx_transfer *transfer, CURLcode code);
+
+/* setup.c: every option of libcurl that is set is set here. */
+CURLcode hpx_transfer_setup(struct hpx_transfer *transfer);
+
+/* transfer.c, for libcurl. */
+int hpx_transfer_on_ready(void *user, char *peer_ip, char *local_ip, int peer_port,
+			  int local_port);
+int hpx_transfer_on_progress(void *user, curl_off_t down_total, curl_off_t down,
+			     curl_off_t up_total, curl_off_t up);
+
+/* answer.c, for libcurl: a line of the head, and a piece of the body. */
+size_t hpx_transfer_answer_on_line(char *bytes, size_t size, size_t count, void *user);
+size_t hpx_transfer_answer_on_data(char *bytes, size_t size, size_t count, void *user);
+void hpx_transfer_answer_init(struct hpx_transfer *transfer);
+void hpx_transfer_answer_done(struct hpx_transfer *transfer);
+/* While the connection is there: whether TLS says that it was closed. */
+void hpx_transfer_answer_note_closing(struct hpx_transfer *transfer);
+/* Whether all of a final answer is there, given how libcurl ended. */
+bool hpx_transfer_answer_is_whole(const struct hpx_transfer *transfer, CURLcode code);
+
+#endif

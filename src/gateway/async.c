@@ -1,0 +1,122 @@
+/* From a request to a job, and the answers while it is on its way. */
+#include "gateway/async.h"
+
+#include "gateway/own.h"
+#include "gateway/prefer.h"
+#include "gateway/wait.h"
+#include "http/field.h"
+#include "http/write.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+bool hpx_async_is(const struct hpx_request *request)
+{
+	return request->route->policy.deliver == HPX_DELIVER_ASYNC;
+}
+
+static bool is_among(struct hpx_span name, const struct hpx_span *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (hpx_span_ieq(name, list[i]))
+			return true;
+	return false;
+}
+
+static bool is_describing(struct hpx_span name)
+{
+	static const struct hpx_span names[] = {
+		HPX_SPAN_INIT("Content-Type"), HPX_SPAN_INIT("Content-Language"),
+		HPX_SPAN_INIT("Content-Encoding"), HPX_SPAN_INIT("Accept"),
+		HPX_SPAN_INIT("Accept-Language"), HPX_SPAN_INIT("traceparent"),
+		HPX_SPAN_INIT("tracestate"),
+	};
+
+	return is_among(name, names, COUNT(names));
+}
+
+/* What a route's fingerprint may name, and a job never holds: who is calling,
+ * how he came here, and what belongs to the connection or to the deliverer. */
+static bool is_secret_or_ours(const struct hpx_settings *settings,
+			      const struct hpx_http_head *head, struct hpx_span name)
+{
+	static const struct hpx_span names[] = {
+		HPX_SPAN_INIT("Authorization"), HPX_SPAN_INIT("Cookie"),
+		HPX_SPAN_INIT("X-Api-Key"), HPX_SPAN_INIT("Host"), HPX_SPAN_INIT("Forwarded"),
+		HPX_SPAN_INIT("Via"), HPX_SPAN_INIT("Expect"), HPX_SPAN_INIT("Content-Length"),
+		HPX_SPAN_INIT("Accept-Encoding"), HPX_SPAN_INIT("Idempotency-Key"),
+		HPX_SPAN_INIT("Prefer"),
+	};
+
+	return is_among(name, names, COUNT(names)) || hpx_span_ieq(name, settings->key_header) ||
+	       (settings->tenant_name.len > 0 && hpx_span_ieq(name, settings->tenant_name)) ||
+	       hpx_span_istarts(name, HPX_SPAN("Proxy-")) ||
+	       hpx_span_istarts(name, HPX_SPAN("X-Forwarded-")) || hpx_field_is_ours(name) ||
+	       hpx_field_is_hop(head, name);
+}
+
+enum hpx_status hpx_async_headers(const struct hpx_settings *settings,
+				  const struct hpx_route *route, const struct hpx_http_head *head,
+				  struct hpx_buffer *out)
+{
+	enum hpx_status status = HPX_OK;
+
+	for (size_t i = 0; i < head->field_count && status == HPX_OK; i++) {
+		struct hpx_span name = head->fields[i].name;
+		if ((is_describing(name) ||
+		     is_among(name, route->recipe.headers, route->recipe.header_count)) &&
+		    !is_secret_or_ours(settings, head, name))
+			status = hpx_write_field(out, name, head->fields[i].value);
+	}
+	return status;
+}
+
+enum hpx_status hpx_async_make_job(struct hpx_request *request, const char **ret_reason)
+{
+	const struct hpx_target *target = &request->target;
+	struct hpx_span path = target->path;
+
+	if (target->query.ptr != NULL)
+		path = hpx_arena_printf(&request->arena, "%.*s?%.*s", HPX_SPAN_ARG(target->path),
+					HPX_SPAN_ARG(target->query));
+	/* Nothing goes upstream, so the buffer for its head is free. */
+	request->up_head.len = 0;
+	if (path.ptr == NULL || hpx_async_headers(request->settings, request->route,
+						  &request->head, &request->up_head) != HPX_OK)
+		return HPX_NOMEM;
+	request->job = (struct hpx_job){
+		.name = HPX_SPAN("request"),
+		.target = request->route->target_name,
+		.method = request->head.method,
+		.path = path,
+		.headers = hpx_buffer_span(&request->up_head),
+		.body = hpx_buffer_span(&request->body),
+	};
+	*ret_reason = hpx_job_fault(&request->job);
+	return *ret_reason == NULL ? HPX_OK : HPX_INVALID;
+}
+
+void hpx_async_wake(struct hpx_gateway *gateway)
+{
+	if (gateway->accepted != NULL)
+		gateway->accepted(gateway->accepted_user);
+}
+
+enum hpx_next hpx_async_accepted(struct hpx_request *request)
+{
+	HPX_STEP(async_accepted);
+	hpx_counter_add(&request->shard->meter.async[HPX_ASYNC_accepted], 1);
+	hpx_async_wake(request->shard->gateway);
+	/* Whoever waits looks again as any retry does, not as the one that
+	 * made the reservation. */
+	hpx_token_make(&request->ask.token);
+	return hpx_async_pending(request);
+}
+
+enum hpx_next hpx_async_pending(struct hpx_request *request)
+{
+	int64_t wait_ms = hpx_wait_preferred(request, request->route->policy.wait_ms);
+
+	if (wait_ms > 0)
+		return hpx_wait_for(request, wait_ms, HPX_NEXT_LOOKUP);
+	return hpx_wait_over(request);
+}

@@ -1,0 +1,305 @@
+/* What became of an operation. A caller sees its own tenant's only: another's
+ * does not exist for it (guarantee 5). */
+#include "core/form.h"
+#include "gateway/own.h"
+#include "gateway/respond.h"
+#include "gateway/tenant.h"
+#include "gateway/wait.h"
+#include "http/field.h"
+#include "http/write.h"
+
+#define JSON HPX_SPAN("application/json")
+#define DOCUMENT_BYTES_MAX 16384
+/* An operation has one job or a few; more are not shown here. */
+#define JOBS_SHOWN_MAX 16
+#define PENDING_RETRY_AFTER_S 1
+
+/* ---- the document ---- */
+
+struct document {
+	struct hpx_buffer *out;
+	enum hpx_status status;    /* the first failure stays */
+};
+
+#define PRINT(document, ...)                                                  \
+	do {                                                                  \
+		if ((document)->status == HPX_OK)                             \
+			(document)->status =                                  \
+				hpx_buffer_printf((document)->out, __VA_ARGS__); \
+	} while (0)
+
+static void print_time(struct document *d, const char *member, int64_t wall_ms)
+{
+	char when[HPX_RFC3339_SIZE];
+
+	if (wall_ms == 0)
+		return;
+	hpx_clock_rfc3339(wall_ms, when);
+	PRINT(d, ",\"%s\":\"%s\"", member, when);
+}
+
+static void print_job(struct document *d, const struct hpx_job_entry *entry, bool first)
+{
+	const struct hpx_delivery *delivery = &entry->delivery;
+
+	PRINT(d, "%s{\"name\":\"", first ? "" : ",");
+	if (d->status == HPX_OK)
+		d->status = hpx_buffer_json(d->out, entry->job.name);
+	PRINT(d, "\",\"state\":\"%s\",\"attempt\":%u",
+	      hpx_job_state_name(entry->readable ? delivery->state : HPX_JOB_UNKNOWN),
+	      delivery->attempt);
+	if (delivery->status != 0)
+		PRINT(d, ",\"status\":%u", delivery->status);
+	if (delivery->state == HPX_JOB_QUEUED)
+		print_time(d, "next_try", delivery->due_ms);
+	PRINT(d, "}");
+}
+
+/* Jobs outlive their operation: those of an earlier use of the key are not its. */
+static void print_jobs(struct document *d, const struct hpx_record *record,
+		       const struct hpx_job_entry *jobs)
+{
+	bool first = true;
+
+	for (; jobs != NULL; jobs = jobs->next) {
+		if (!hpx_token_eq(&jobs->delivery.first, &record->first))
+			continue;
+		if (first)
+			PRINT(d, ",\"jobs\":[");
+		print_job(d, jobs, first);
+		first = false;
+	}
+	if (!first)
+		PRINT(d, "]");
+}
+
+static void print_question(struct document *d, const struct hpx_next_question *question)
+{
+	if (question->person)
+		PRINT(d, ",\"needs_person\":true");
+	else
+		print_time(d, "next_question", question->at_ms);
+}
+
+enum hpx_status hpx_operation_print(const struct hpx_record *record,
+				    const struct hpx_job_entry *jobs,
+				    const struct hpx_next_question *question,
+				    struct hpx_buffer *out)
+{
+	struct document d = { .out = out };
+	bool pending = record->state == HPX_STATE_PENDING;
+	char reference[HPX_REFERENCE_SIZE];
+
+	hpx_reference_print(&record->id, &record->first, reference);
+	PRINT(&d, "{\"operation\":\"%s\",\"state\":\"%s\",\"attempt\":%u", reference,
+	      hpx_state_name(record->state), record->attempt);
+	if (record->status != 0)
+		PRINT(&d, ",\"status\":%u", record->status);
+	if (record->state == HPX_STATE_COMPLETED)
+		PRINT(&d, ",\"kept\":%s", record->kept ? "true" : "false");
+	print_time(&d, "created", record->created_ms);
+	print_time(&d, "changed", record->changed_ms);
+	print_time(&d, pending ? "deliver_until" : "expires", record->expires_ms);
+	print_jobs(&d, record, jobs);
+	if (record->state == HPX_STATE_UNKNOWN && question != NULL)
+		print_question(&d, question);
+	PRINT(&d,
+	      ",\"links\":{\"self\":\"" HPX_OWN_ROOT "/operations/%s\","
+	      "\"policy\":\"" HPX_OWN_ROOT "/policy\"}}\n",
+	      reference);
+	return d.status;
+}
+
+static void respond(struct hpx_request *request, unsigned http_status, struct hpx_span fields,
+		    const struct hpx_look *look)
+{
+	struct hpx_buffer body;
+
+	hpx_buffer_init(&body, DOCUMENT_BYTES_MAX);
+	if (hpx_operation_print(&request->record, look != NULL ? look->jobs : NULL,
+				look != NULL ? &look->question : NULL, &body) == HPX_OK)
+		hpx_respond_own(request, http_status, JSON, fields, hpx_buffer_span(&body));
+	else
+		(void)hpx_own_refuse(request, HPX_PROBLEM_overloaded, NULL);
+	hpx_buffer_done(&body);
+}
+
+void hpx_own_accepted(struct hpx_request *request)
+{
+	char reference[HPX_REFERENCE_SIZE];
+
+	if (request->client == NULL)
+		return;
+	hpx_reference_print(&request->record.id, &request->record.first, reference);
+	struct hpx_span fields =
+		hpx_arena_printf(&request->arena,
+				 "Location: " HPX_OWN_ROOT "/operations/%s\r\n"
+				 "Retry-After: %u\r\n",
+				 reference, PENDING_RETRY_AFTER_S);
+	respond(request, 202, fields, NULL);
+}
+
+/* ---- its jobs ---- */
+
+static enum hpx_next show_without_jobs(struct hpx_request *request)
+{
+	respond(request, 200, (struct hpx_span){ "", 0 }, NULL);
+	return HPX_NEXT_DONE;
+}
+
+static void jobs_came(struct hpx_request *request)
+{
+	bool good = request->look.status == HPX_OK;
+
+	respond(request, 200, (struct hpx_span){ "", 0 }, good ? &request->look : NULL);
+	hpx_request_go(request, HPX_NEXT_DONE);
+}
+
+enum hpx_next hpx_operation_show(struct hpx_request *request)
+{
+	request->look = (struct hpx_look){
+		.wants_jobs = true,
+		.query = { .state = HPX_JOB_STATE_COUNT, .operation = &request->ask.id,
+			   .limit = JOBS_SHOWN_MAX },
+		.wants_question = request->record.state == HPX_STATE_UNKNOWN,
+		.id = request->ask.id,
+	};
+	hpx_request_asks(request, request->settings->store_timeout_ms, show_without_jobs);
+	hpx_request_look(request, jobs_came);
+	return HPX_NEXT_WAIT;
+}
+
+/* ---- finding it ---- */
+
+static enum hpx_next store_unavailable(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .retry_after_s = 1 };
+
+	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_store_unavailable, &refusal,
+			   HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
+static bool is_under_way(const struct hpx_record *record)
+{
+	return record->state == HPX_STATE_PENDING || record->state == HPX_STATE_IN_PROGRESS;
+}
+
+/* The caller's operation, or nothing: another tenant's, another use of the
+ * same key, and an absent one look alike. */
+static enum hpx_next show(struct hpx_request *request)
+{
+	const struct hpx_record *record = &request->op.decision.record;
+	struct hpx_moment now = { .wall_ms = hpx_clock_wall_ms(),
+				  .hold_expiry = atomic_load(
+					  &request->shard->gateway->store->expiry_held) };
+
+	if (request->op.status == HPX_NOT_FOUND)
+		return hpx_own_refuse(request, HPX_PROBLEM_not_found, NULL);
+	if (request->op.status != HPX_OK)
+		return store_unavailable(request);
+	if (!hpx_bytes_same(request->ask.tenant, record->tenant, sizeof(record->tenant)) ||
+	    (!hpx_token_is_void(&request->sought) &&
+	     !hpx_token_eq(&request->sought, &record->first)))
+		return hpx_own_refuse(request, HPX_PROBLEM_not_found, NULL);
+	request->record = *record;
+	if (hpx_record_expired(record, &now))
+		return hpx_own_refuse(request, HPX_PROBLEM_expired, NULL);
+	int64_t wait_ms = is_under_way(record) ?
+				  hpx_wait_preferred(request,
+						     request->settings->fallback.policy.wait_ms) :
+				  0;
+	if (wait_ms > 0)
+		return hpx_wait_for(request, wait_ms, HPX_NEXT_FIND);
+	return hpx_operation_show(request);
+}
+
+static void found(struct hpx_request *request)
+{
+	if (request->phase == HPX_PHASE_ASKING)
+		hpx_request_go(request, show(request));
+}
+
+enum hpx_next hpx_step_find(struct hpx_request *request)
+{
+	request->op = (struct hpx_store_op){ .verb = HPX_VERB_FIND,
+					     .id = request->ask.id,
+					     .token = request->sought };
+	hpx_request_asks(request, request->settings->store_timeout_ms, store_unavailable);
+	hpx_request_submit(request, found);
+	return HPX_NEXT_WAIT;
+}
+
+/* The decoded value of a query parameter; ptr NULL where absent or bad. */
+static struct hpx_span parameter(struct hpx_request *request, struct hpx_span wanted)
+{
+	struct hpx_span rest = request->target.query;
+	struct hpx_span pair;
+
+	while (rest.ptr != NULL && hpx_span_split(&rest, '&', &pair)) {
+		size_t at = hpx_span_index(pair, '=');
+		if (at == pair.len || !hpx_span_eq(hpx_span_first(pair, at), wanted))
+			continue;
+		char *value = hpx_arena_alloc(&request->arena, pair.len);
+		size_t len = 0;
+		if (value == NULL ||
+		    hpx_form_decode(hpx_span_skip(pair, at + 1), value, &len) != HPX_OK)
+			break;
+		return hpx_span(value, len);
+	}
+	return (struct hpx_span){ NULL, 0 };
+}
+
+/* By key, method and path: the key in its header or as a parameter. */
+static enum hpx_next by_key(struct hpx_request *request)
+{
+	const struct hpx_settings *settings = request->settings;
+	struct hpx_span value = hpx_field_value(&request->head, settings->key_header);
+	struct hpx_span method = parameter(request, HPX_SPAN("method"));
+	struct hpx_span path = parameter(request, HPX_SPAN("path"));
+	struct hpx_target target;
+	struct hpx_span scope;
+	const char *reason = "the key is missing: send its header, or ?key=…";
+
+	if (value.ptr == NULL)
+		value = parameter(request, HPX_SPAN("key"));
+	if (method.ptr == NULL)
+		method = HPX_SPAN("POST");
+	if (path.ptr == NULL)
+		return hpx_own_refuse(request, HPX_PROBLEM_bad_request,
+			      "ask with ?method=POST&path=/…, and the key in its header or as key=…");
+	if (value.ptr == NULL ||
+	    (settings->key_syntax == HPX_KEY_SYNTAX_BARE ?
+		     hpx_key_parse_bare(value, &request->key, &reason) :
+		     hpx_key_parse(value, false, &request->key, &reason)) != HPX_OK)
+		return hpx_own_refuse(request, HPX_PROBLEM_idempotency_key_invalid, reason);
+	if (hpx_target_parse(method, path, &request->arena, &target, &reason) != HPX_OK)
+		return hpx_own_refuse(request, HPX_PROBLEM_bad_request, reason);
+	const struct hpx_route *route =
+		hpx_route_match(settings, method, request->host, target.path);
+	if (hpx_scope_of(settings, route, method, target.path, &request->arena, &scope) != HPX_OK ||
+	    hpx_operation_id(request->tenant, scope,
+			     hpx_span(request->key.bytes, request->key.len), &request->ask.id) != HPX_OK)
+		return hpx_own_refuse(request, HPX_PROBLEM_overloaded, NULL);
+	return HPX_NEXT_FIND;
+}
+
+enum hpx_next hpx_step_operation(struct hpx_request *request)
+{
+	struct hpx_span one = HPX_SPAN(HPX_OWN_ROOT "/operations/");
+	struct hpx_span path = request->target.path;
+	struct hpx_sha256 hash;
+
+	if (request->shard->gateway->committer == NULL)
+		return store_unavailable(request);
+	hpx_sha256_init(&hash);
+	hpx_sha256_add(&hash, request->tenant);
+	if (hpx_sha256_done(&hash, request->ask.tenant) != HPX_OK)
+		return hpx_own_refuse(request, HPX_PROBLEM_overloaded, NULL);
+	if (!hpx_span_starts(path, one))
+		return by_key(request);
+	if (!hpx_reference_parse(hpx_span_skip(path, one.len), &request->ask.id,
+				 &request->sought))
+		return hpx_own_refuse(request, HPX_PROBLEM_not_found, NULL);
+	return HPX_NEXT_FIND;
+}

@@ -1,0 +1,427 @@
+/* Questions under way, who waits for them, and what follows from the answer.
+ * The lock covers the table of questions, the cache, and request->inquiry of
+ * all who wait; the answer comes on the engine's thread and reaches each
+ * request through the inbox of its own loop. */
+#include "gateway/subrequest.h"
+
+#include <stdlib.h>
+
+#include "base/container.h"
+#include "base/log.h"
+#include "gateway/admit.h"
+#include "http/field.h"
+#include "http/write.h"
+
+#define BUCKETS 256
+#define HEADER_BYTES_MAX HPX_EGRESS_HEAD_BYTES_MAX
+/* A refusal is remembered for so long at most: credentials may be made known
+ * to the service a moment after they are first used. */
+#define REFUSAL_CACHE_MS 2000
+
+/* One question. The engine holds it until it is answered. */
+struct hpx_inquiry {
+	struct hpx_subrequests *all;
+	struct hpx_inquiry *next;          /* in its bucket */
+	uint8_t digest[HPX_SHA256_SIZE];
+	struct hpx_request *waiting;
+	struct hpx_settings *settings;
+	struct hpx_buffer headers;         /* credentials */
+	struct hpx_egress_request egress;
+};
+
+struct hpx_subrequests {
+	struct hpx_egress *egress;
+	pthread_mutex_t lock;
+	struct hpx_inquiry *inquiries[BUCKETS];
+	struct hpx_identities *identities; /* NULL: nothing is remembered */
+	bool down;                         /* the last question was not answered */
+	struct hpx_counter results[HPX_SUBREQUEST_COUNT];
+};
+
+const char *hpx_subrequest_result_name(enum hpx_subrequest_result result)
+{
+	static const char *const names[] = {
+#define X(name) #name,
+		HPX_SUBREQUEST_LIST(X)
+#undef X
+	};
+	return names[result];
+}
+
+struct hpx_subrequests *hpx_subrequests_new(struct hpx_egress *egress,
+					    const struct hpx_subrequest *settings)
+{
+	struct hpx_subrequests *all = calloc(1, sizeof(*all));
+
+	if (all == NULL)
+		return NULL;
+	if (pthread_mutex_init(&all->lock, NULL) != 0) {
+		free(all);
+		return NULL;
+	}
+	all->egress = egress;
+	if (settings->cache_ms > 0) {
+		all->identities = hpx_identities_new(settings->cache_entries_max);
+		if (all->identities == NULL) {
+			hpx_subrequests_free(all);
+			return NULL;
+		}
+	}
+	return all;
+}
+
+void hpx_subrequests_free(struct hpx_subrequests *subrequests)
+{
+	if (subrequests == NULL)
+		return;
+	hpx_identities_free(subrequests->identities);
+	pthread_mutex_destroy(&subrequests->lock);
+	free(subrequests);
+}
+
+uint64_t hpx_subrequests_count(const struct hpx_subrequests *subrequests,
+			       enum hpx_subrequest_result result)
+{
+	return hpx_counter_read(&subrequests->results[result]);
+}
+
+/* ---- the question ---- */
+
+enum hpx_status hpx_subrequest_credentials(const struct hpx_http_head *head,
+					   struct hpx_buffer *out,
+					   uint8_t ret_digest[HPX_SHA256_SIZE],
+					   const char **ret_reason)
+{
+	static const struct hpx_span names[] = { HPX_SPAN_INIT("Authorization"),
+						 HPX_SPAN_INIT("X-Api-Key"),
+						 HPX_SPAN_INIT("Cookie") };
+	struct hpx_sha256 hash;
+	enum hpx_status status = HPX_OK;
+
+	/* Of two, the service might read one and the upstream the other. */
+	if (hpx_field_count(head, names[0]) > 1 || hpx_field_count(head, names[1]) > 1) {
+		*ret_reason = "Authorization or X-Api-Key is sent more than once; send one credential";
+		return HPX_INVALID;
+	}
+	hpx_sha256_init(&hash);
+	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+		for (size_t i = 0; i < head->field_count && status == HPX_OK; i++) {
+			if (!hpx_span_ieq(head->fields[i].name, names[n]))
+				continue;
+			hpx_sha256_part(&hash, names[n]);
+			hpx_sha256_part(&hash, head->fields[i].value);
+			status = hpx_write_field(out, names[n], head->fields[i].value);
+		}
+	}
+	enum hpx_status hashed = hpx_sha256_done(&hash, ret_digest);
+	return status == HPX_OK ? hashed : status;
+}
+
+/* Where the request came from, for the service's log; its answer is remembered
+ * without them. */
+static enum hpx_status write_origin(struct hpx_request *request, struct hpx_buffer *out)
+{
+	const struct hpx_target *target = &request->target;
+	struct hpx_span uri = target->path;
+	bool is_unix = hpx_span_eq(hpx_span_of(request->peer), HPX_SPAN("unix"));
+
+	if (target->query.ptr != NULL)
+		uri = hpx_arena_printf(&request->arena, "%.*s?%.*s", HPX_SPAN_ARG(target->path),
+				       HPX_SPAN_ARG(target->query));
+	if (uri.ptr == NULL)
+		return HPX_NOMEM;
+	enum hpx_status status =
+		hpx_write_field(out, HPX_SPAN("X-Original-Method"), request->head.method);
+	if (status == HPX_OK)
+		status = hpx_write_field(out, HPX_SPAN("X-Original-URI"), uri);
+	if (status != HPX_OK || is_unix)
+		return status;
+	struct hpx_span before = { NULL, 0 };
+	if (hpx_peer_trusted(request->settings, request->peer))
+		before = hpx_field_combined(&request->head, HPX_SPAN("X-Forwarded-For"),
+					    &request->arena);
+	return hpx_buffer_printf(out, "X-Forwarded-For: %.*s%s%s\r\n", HPX_SPAN_ARG(before),
+				 before.len > 0 ? ", " : "", request->peer);
+}
+
+static struct hpx_inquiry **bucket_of(struct hpx_subrequests *all, const uint8_t *digest)
+{
+	return &all->inquiries[digest[HPX_SHA256_SIZE - 1] % BUCKETS];
+}
+
+static struct hpx_inquiry *find_inquiry(struct hpx_subrequests *all, const uint8_t *digest)
+{
+	struct hpx_inquiry *inquiry = *bucket_of(all, digest);
+
+	while (inquiry != NULL && memcmp(inquiry->digest, digest, HPX_SHA256_SIZE) != 0)
+		inquiry = inquiry->next;
+	return inquiry;
+}
+
+static void unlink_inquiry(struct hpx_inquiry *inquiry)
+{
+	struct hpx_inquiry **at = bucket_of(inquiry->all, inquiry->digest);
+
+	while (*at != inquiry)
+		at = &(*at)->next;
+	*at = inquiry->next;
+}
+
+static void free_inquiry(struct hpx_inquiry *inquiry)
+{
+	hpx_egress_request_done(&inquiry->egress);
+	hpx_buffer_done(&inquiry->headers);
+	hpx_settings_unref(inquiry->settings);
+	free(inquiry);
+}
+
+/* ---- the answer ---- */
+
+static void remember(struct hpx_inquiry *inquiry, const struct hpx_identity *identity)
+{
+	int64_t for_ms = inquiry->settings->subrequest.cache_ms;
+
+	if (inquiry->all->identities == NULL || identity->kind == HPX_IDENTITY_UNAVAILABLE)
+		return;
+	if (identity->kind != HPX_IDENTITY_NAMED && for_ms > REFUSAL_CACHE_MS)
+		for_ms = REFUSAL_CACHE_MS;
+	hpx_identities_put(inquiry->all->identities, inquiry->digest, identity,
+			   hpx_clock_boot_ms() + for_ms);
+}
+
+static void count_answer(struct hpx_subrequests *all, enum hpx_identity_kind kind)
+{
+	static const enum hpx_subrequest_result results[] = {
+		[HPX_IDENTITY_UNAVAILABLE] = HPX_SUBREQUEST_unavailable,
+		[HPX_IDENTITY_NAMED] = HPX_SUBREQUEST_named,
+		[HPX_IDENTITY_UNAUTHENTICATED] = HPX_SUBREQUEST_unauthenticated,
+		[HPX_IDENTITY_FORBIDDEN] = HPX_SUBREQUEST_forbidden,
+	};
+
+	hpx_counter_add(&all->results[results[kind]], 1);
+}
+
+/* Once when it begins and once when it ends. */
+static void tell_change(struct hpx_inquiry *inquiry, bool down, bool was_down)
+{
+	if (down && !was_down)
+		hpx_log(HPX_LOG_ERROR, "subrequest_down",
+			"status=%u reason=\"%s\" guarded requests are refused",
+			inquiry->egress.status,
+			inquiry->egress.problem[0] != '\0' ? inquiry->egress.problem :
+							     "its answer names no caller and no refusal");
+	else if (!down && was_down)
+		hpx_log(HPX_LOG_INFO, "subrequest_up", "callers are known again");
+}
+
+/* Ends the question: whoever waits is told, on his own loop. */
+static void conclude(struct hpx_inquiry *inquiry, const struct hpx_identity *identity)
+{
+	struct hpx_subrequests *all = inquiry->all;
+	bool down = identity->kind == HPX_IDENTITY_UNAVAILABLE;
+	struct hpx_request *request;
+
+	count_answer(all, identity->kind);
+	pthread_mutex_lock(&all->lock);
+	bool was_down = all->down;
+	all->down = down;
+	remember(inquiry, identity);
+	unlink_inquiry(inquiry);
+	request = inquiry->waiting;
+	for (struct hpx_request *r = request; r != NULL; r = r->inquiry_next)
+		r->inquiry = NULL;
+	pthread_mutex_unlock(&all->lock);
+	while (request != NULL) {
+		/* Once posted, it may be gone. */
+		struct hpx_request *next = request->inquiry_next;
+		request->identity = *identity;
+		hpx_loop_post(&request->shard->loop, &request->inquiry_message);
+		request = next;
+	}
+	tell_change(inquiry, down, was_down);
+	free_inquiry(inquiry);
+}
+
+/* On the engine's thread. */
+static void answered(struct hpx_egress_request *egress)
+{
+	struct hpx_inquiry *inquiry = egress->user;
+	struct hpx_identity identity = { .kind = HPX_IDENTITY_UNAVAILABLE };
+
+	if (egress->end == HPX_EGRESS_ANSWERED)
+		hpx_identity_read(egress->status, hpx_buffer_span(&egress->headers_in),
+				  inquiry->settings->subrequest.header, &identity);
+	conclude(inquiry, &identity);
+}
+
+/* ---- the request ---- */
+
+static enum hpx_next unavailable(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .retry_after_s = 1 };
+
+	return hpx_tenant_missing(request, HPX_PROBLEM_tenant_unavailable, &refusal);
+}
+
+static enum hpx_next decided(struct hpx_request *request)
+{
+	const struct hpx_identity *identity = &request->identity;
+	struct hpx_refusal refusal = { .detail = NULL };
+
+	switch (identity->kind) {
+	case HPX_IDENTITY_NAMED:
+		request->tenant = hpx_arena_printf(&request->arena, "sub:%.*s",
+						   (int)identity->name_len, identity->name);
+		return request->tenant.ptr != NULL ? hpx_tenant_found(request) :
+						     unavailable(request);
+	case HPX_IDENTITY_UNAUTHENTICATED:
+		refusal.detail = "The service that knows the callers does not know these "
+				 "credentials. Nothing was sent on.";
+		return hpx_tenant_missing(request, HPX_PROBLEM_unauthenticated, &refusal);
+	case HPX_IDENTITY_FORBIDDEN:
+		return hpx_tenant_missing(request, HPX_PROBLEM_forbidden, &refusal);
+	case HPX_IDENTITY_UNAVAILABLE:
+		break;
+	}
+	return unavailable(request);
+}
+
+static void identity_came(struct hpx_message *message)
+{
+	struct hpx_request *request = HPX_CONTAINER(message, struct hpx_request, inquiry_message);
+
+	if (request->phase == HPX_PHASE_ASKING) {
+		request->phase = HPX_PHASE_READING;
+		request->deadline_ms = 0;
+		hpx_request_go(request, decided(request));
+	}
+	hpx_request_drop(request);
+}
+
+/* With the lock. */
+static void join(struct hpx_request *request, struct hpx_inquiry *inquiry)
+{
+	request->inquiry_message.handle = identity_came;
+	request->inquiry = inquiry;
+	request->inquiry_next = inquiry->waiting;
+	inquiry->waiting = request;
+	hpx_request_hold(request);
+}
+
+void hpx_subrequest_leave(struct hpx_request *request)
+{
+	struct hpx_subrequests *all = request->shard->gateway->subrequests;
+	bool found = false;
+
+	if (all == NULL)
+		return;
+	pthread_mutex_lock(&all->lock);
+	if (request->inquiry != NULL) {
+		struct hpx_request **at = &request->inquiry->waiting;
+		while (*at != request)
+			at = &(*at)->inquiry_next;
+		*at = request->inquiry_next;
+		request->inquiry = NULL;
+		found = true;
+	}
+	pthread_mutex_unlock(&all->lock);
+	if (found)
+		hpx_request_drop(request);
+}
+
+/* NULL when out of memory, or the fields do not fit. Takes `headers` over. */
+static struct hpx_inquiry *make_inquiry(struct hpx_request *request, struct hpx_buffer *headers,
+					const uint8_t digest[HPX_SHA256_SIZE])
+{
+	const struct hpx_caller *caller = &request->settings->subrequest.caller;
+	struct hpx_inquiry *inquiry = calloc(1, sizeof(*inquiry));
+
+	if (inquiry == NULL || write_origin(request, headers) != HPX_OK ||
+	    hpx_buffer_append(headers, caller->headers) != HPX_OK) {
+		hpx_buffer_done(headers);
+		free(inquiry);
+		return NULL;
+	}
+	inquiry->all = request->shard->gateway->subrequests;
+	memcpy(inquiry->digest, digest, HPX_SHA256_SIZE);
+	inquiry->settings = hpx_settings_ref(request->settings);
+	inquiry->headers = *headers;
+	inquiry->egress = (struct hpx_egress_request){
+		.url = caller->url,
+		.method = "GET",
+		.headers = hpx_buffer_span(&inquiry->headers),
+		.reuse = true, /* a GET: twice is as good as once */
+		.connect_timeout_ms = caller->connect_timeout_ms,
+		.timeout_ms = caller->timeout_ms,
+		.answer_bytes_max = 1, /* nobody reads its body */
+		.ca_file = caller->ca_file,
+		.done = answered,
+		.user = inquiry,
+	};
+	return inquiry;
+}
+
+static enum hpx_next ask(struct hpx_request *request, struct hpx_buffer *headers,
+			 const uint8_t digest[HPX_SHA256_SIZE])
+{
+	struct hpx_subrequests *all = request->shard->gateway->subrequests;
+	struct hpx_identity nobody = { .kind = HPX_IDENTITY_UNAVAILABLE };
+	struct hpx_inquiry *inquiry = make_inquiry(request, headers, digest);
+
+	if (inquiry == NULL)
+		return unavailable(request);
+	hpx_request_asks(request, request->settings->subrequest.caller.timeout_ms, unavailable);
+	pthread_mutex_lock(&all->lock);
+	struct hpx_inquiry *other = find_inquiry(all, digest);
+	join(request, other != NULL ? other : inquiry);
+	if (other == NULL) {
+		struct hpx_inquiry **bucket = bucket_of(all, digest);
+		inquiry->next = *bucket;
+		*bucket = inquiry;
+	}
+	pthread_mutex_unlock(&all->lock);
+	if (other != NULL) {
+		hpx_counter_add(&all->results[HPX_SUBREQUEST_shared], 1);
+		free_inquiry(inquiry);
+	} else if (all->egress == NULL ||
+		   hpx_egress_submit(all->egress, &inquiry->egress) != HPX_OK) {
+		conclude(inquiry, &nobody);
+	}
+	return HPX_NEXT_WAIT;
+}
+
+static bool is_known(struct hpx_request *request, const uint8_t digest[HPX_SHA256_SIZE])
+{
+	struct hpx_subrequests *all = request->shard->gateway->subrequests;
+	bool known;
+
+	pthread_mutex_lock(&all->lock);
+	known = all->identities != NULL &&
+		hpx_identities_find(all->identities, digest, hpx_clock_boot_ms(),
+				    &request->identity);
+	pthread_mutex_unlock(&all->lock);
+	if (known)
+		hpx_counter_add(&all->results[HPX_SUBREQUEST_cached], 1);
+	return known;
+}
+
+enum hpx_next hpx_subrequest_ask(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .detail = NULL };
+	uint8_t digest[HPX_SHA256_SIZE];
+	struct hpx_buffer headers;
+
+	if (request->shard->gateway->subrequests == NULL)
+		return unavailable(request);
+	hpx_buffer_init(&headers, HEADER_BYTES_MAX);
+	enum hpx_status status = hpx_subrequest_credentials(&request->head, &headers, digest,
+							    &refusal.detail);
+	if (status == HPX_OK && !is_known(request, digest))
+		return ask(request, &headers, digest);
+	hpx_buffer_done(&headers);
+	if (status == HPX_OK)
+		return decided(request);
+	if (status == HPX_INVALID && refusal.detail != NULL)
+		return hpx_tenant_missing(request, HPX_PROBLEM_unauthenticated, &refusal);
+	return unavailable(request);
+}

@@ -1,0 +1,391 @@
+/* A webhook's message, from its body to its answer: who signed it, whom it is
+ * about, what it says, and what the store makes of that. */
+#include "gateway/webhook.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "core/json_lookup.h"
+#include "gateway/async.h"
+#include "gateway/bucket.h"
+#include "gateway/own.h"
+#include "gateway/respond.h"
+#include "http/field.h"
+
+/* An operation that is delivered later has one job; others may have several. */
+#define JOBS_MAX 16
+
+struct hook {
+	pthread_mutex_t lock;
+	struct hpx_bucket bucket;
+	struct hpx_counter results[HPX_HOOK_COUNT];
+};
+
+struct hpx_hooks {
+	size_t count;
+	struct hook hooks[];
+};
+
+const char *hpx_hook_result_name(enum hpx_hook_result result)
+{
+	static const char *const names[] = {
+#define X(name) #name,
+		HPX_HOOK_LIST(X)
+#undef X
+	};
+	return names[result];
+}
+
+struct hpx_hooks *hpx_hooks_new(size_t count)
+{
+	struct hpx_hooks *hooks = calloc(1, sizeof(*hooks) + count * sizeof(hooks->hooks[0]));
+
+	if (hooks == NULL)
+		return NULL;
+	for (; hooks->count < count; hooks->count++) {
+		if (pthread_mutex_init(&hooks->hooks[hooks->count].lock, NULL) != 0) {
+			hpx_hooks_free(hooks);
+			return NULL;
+		}
+	}
+	return hooks;
+}
+
+void hpx_hooks_free(struct hpx_hooks *hooks)
+{
+	for (size_t i = 0; hooks != NULL && i < hooks->count; i++)
+		pthread_mutex_destroy(&hooks->hooks[i].lock);
+	free(hooks);
+}
+
+uint64_t hpx_hooks_count(const struct hpx_hooks *hooks, size_t place,
+			 enum hpx_hook_result result)
+{
+	return place < hooks->count ? hpx_counter_read(&hooks->hooks[place].results[result]) : 0;
+}
+
+/* Webhooks are not reloadable, so a place means the same for ever. */
+static struct hook *hook_of(struct hpx_request *request)
+{
+	size_t place = (size_t)(request->webhook - request->settings->webhooks);
+
+	return &request->shard->gateway->hooks->hooks[place];
+}
+
+void hpx_hook_count(struct hpx_request *request, enum hpx_hook_result result)
+{
+	hpx_counter_add(&hook_of(request)->results[result], 1);
+}
+
+bool hpx_hook_find(struct hpx_request *request, struct hpx_span name)
+{
+	const struct hpx_settings *settings = request->settings;
+	size_t known = request->shard->gateway->hooks->count;
+
+	for (size_t i = 0; i < settings->webhook_count && i < known; i++) {
+		if (!hpx_span_eq(settings->webhooks[i].name, name))
+			continue;
+		request->webhook = &settings->webhooks[i];
+		request->after_body = HPX_NEXT_WEBHOOK;
+		request->body.max = request->webhook->body_bytes_max;
+		return true;
+	}
+	return false;
+}
+
+/* ---- answers ---- */
+
+static enum hpx_next answer(struct hpx_request *request, enum hpx_hook_result result)
+{
+	struct hpx_span body = hpx_arena_printf(&request->arena, "{\"result\":\"%s\"}\n",
+						hpx_hook_result_name(result));
+
+	hpx_hook_count(request, result);
+	hpx_respond_own(request, 200, HPX_SPAN("application/json"), (struct hpx_span){ "", 0 },
+			body.ptr != NULL ? body : HPX_SPAN("{}\n"));
+	return HPX_NEXT_DONE;
+}
+
+/* The sender tries again later. */
+static enum hpx_next unavailable(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .retry_after_s = 5 };
+
+	hpx_hook_count(request, HPX_HOOK_unavailable);
+	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_store_unavailable, &refusal,
+			   HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
+/* ---- who sent it ---- */
+
+static struct hpx_span header(void *user, struct hpx_span name)
+{
+	struct hpx_request *request = user;
+	return hpx_field_combined(&request->head, name, &request->arena);
+}
+
+static struct hpx_signature_message message_of(struct hpx_request *request)
+{
+	return (struct hpx_signature_message){ .body = hpx_buffer_span(&request->body),
+					       .header = header,
+					       .user = request };
+}
+
+static enum hpx_next unverified(struct hpx_request *request, enum hpx_signature signature)
+{
+	static const enum hpx_hook_result results[] = {
+		[HPX_SIGNATURE_MISSING] = HPX_HOOK_missing,
+		[HPX_SIGNATURE_MALFORMED] = HPX_HOOK_malformed,
+		[HPX_SIGNATURE_TOO_OLD] = HPX_HOOK_too_old,
+		[HPX_SIGNATURE_WRONG] = HPX_HOOK_wrong,
+	};
+
+	if (signature == HPX_SIGNATURE_UNCHECKED)
+		return unavailable(request);
+	hpx_hook_count(request, results[signature]);
+	hpx_respond_refuse(request, HPX_PROBLEM_webhook_unverified, NULL, HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
+/* Only what is signed counts: a stranger cannot use up a sender's share. */
+static bool is_within_rate(struct hpx_request *request, int64_t *ret_wait_ms)
+{
+	struct hook *hook = hook_of(request);
+	bool within;
+
+	pthread_mutex_lock(&hook->lock);
+	within = hpx_bucket_take(&hook->bucket, request->webhook->per_second, hpx_clock_boot_ms(),
+				 ret_wait_ms);
+	pthread_mutex_unlock(&hook->lock);
+	return within;
+}
+
+static enum hpx_next too_many(struct hpx_request *request, int64_t wait_ms)
+{
+	struct hpx_refusal refusal = { .retry_after_s = (unsigned)((wait_ms + 999) / 1000) };
+
+	hpx_hook_count(request, HPX_HOOK_rate_limited);
+	hpx_respond_refuse(request, HPX_PROBLEM_rate_limited, &refusal, HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
+/* ---- what the store makes of it ---- */
+
+enum hpx_hook_result hpx_hook_result_of(enum hpx_reconcile_move move, enum hpx_ruling ruling,
+					bool unknown, bool under_way)
+{
+	bool settles = ruling == HPX_RULING_APPLIED || ruling == HPX_RULING_DECLINED;
+
+	switch (move) {
+	case HPX_RECONCILE_SETTLE_APPLIED:
+	case HPX_RECONCILE_SETTLE_DECLINED:
+	case HPX_RECONCILE_SETTLE_NOT_APPLIED:
+		return HPX_HOOK_settled;
+	default:
+		return unknown || (under_way && settles) ? HPX_HOOK_kept : HPX_HOOK_ignored;
+	}
+}
+
+/* By the operation as it is after the ruling: where nothing settled it, that
+ * is as it was before. A job's operation says the same of its answering job;
+ * of another job only what the look before has seen is known. */
+static enum hpx_hook_result result_of(const struct hpx_request *request)
+{
+	const struct hpx_ruling_turn *ruling = &request->ruling;
+	enum hpx_state state = request->op.decision.record.state;
+	bool unknown = state == HPX_STATE_UNKNOWN;
+	bool under_way = state == HPX_STATE_PENDING || state == HPX_STATE_IN_PROGRESS;
+
+	if (ruling->number != 0) {
+		unknown = request->job_state == HPX_JOB_UNKNOWN;
+		under_way = request->job_state == HPX_JOB_QUEUED ||
+			    request->job_state == HPX_JOB_SENDING;
+	}
+	return hpx_hook_result_of(ruling->move, ruling->finding.ruling, unknown, under_way);
+}
+
+static void log_result(const struct hpx_request *request, enum hpx_hook_result result)
+{
+	char reference[HPX_REFERENCE_SIZE];
+
+	hpx_reference_print(&request->op.id, &request->op.token, reference);
+	hpx_log(HPX_LOG_INFO, "webhook", "webhook=%.*s operation=%s job=%lld says=%s result=%s",
+		HPX_SPAN_ARG(request->webhook->name), reference,
+		(long long)request->ruling.number,
+		hpx_ruling_name(request->ruling.finding.ruling), hpx_hook_result_name(result));
+}
+
+static enum hpx_next ruled(struct hpx_request *request)
+{
+	switch (request->op.status) {
+	case HPX_OK:
+		break;
+	case HPX_NOT_FOUND:
+	case HPX_STALE:
+	case HPX_REFUSED:
+	case HPX_CORRUPT: /* a person looks at it anyway */
+		return answer(request, HPX_HOOK_ignored);
+	default:
+		return unavailable(request);
+	}
+	enum hpx_hook_result result = result_of(request);
+	log_result(request, result);
+	/* A job that did not happen is sent again. */
+	if (request->ruling.move == HPX_RECONCILE_SETTLE_NOT_APPLIED)
+		hpx_async_wake(request->shard->gateway);
+	return answer(request, result);
+}
+
+static void ruling_came_back(struct hpx_request *request)
+{
+	if (request->phase == HPX_PHASE_ASKING)
+		hpx_request_go(request, ruled(request));
+}
+
+/* Two that say "not applied" must lie as far apart as the slowest original
+ * may take: a sender that signs anew when it sends again is then heard as one
+ * that still says so, after all that could have changed it. */
+static void submit(struct hpx_request *request, const struct hpx_operation_id *id,
+		   const struct hpx_token *first)
+{
+	const struct hpx_webhook *webhook = request->webhook;
+
+	request->ruling.rule = (struct hpx_reconcile_rule){
+		.settle_after_ms = webhook->settle_after_ms,
+		.confirm_after_ms = webhook->settle_after_ms,
+	};
+	request->op = (struct hpx_store_op){
+		.verb = HPX_VERB_RULE,
+		.id = *id,
+		.token = *first,
+		.ruling = &request->ruling,
+		.actor = HPX_SPAN("webhook"),
+		.reason = hpx_arena_printf(&request->arena, "webhook %.*s: %s",
+					   HPX_SPAN_ARG(webhook->name),
+					   hpx_ruling_name(request->ruling.finding.ruling)),
+	};
+	hpx_request_asks(request, request->settings->store_timeout_ms, unavailable);
+	hpx_request_submit(request, ruling_came_back);
+}
+
+/* ---- whom it is about ---- */
+
+/* An operation that is delivered later is settled through its job, which it
+ * follows; every other one by itself. */
+static void rule_operation(struct hpx_request *request)
+{
+	for (const struct hpx_job_entry *e = request->look.jobs; e != NULL; e = e->next) {
+		if (!e->delivery.answers ||
+		    !hpx_token_eq(&e->delivery.first, &request->sought))
+			continue;
+		request->ruling.number = e->delivery.number;
+		request->job_state = e->delivery.state;
+	}
+	submit(request, &request->ask.id, &request->sought);
+}
+
+/* Of a target's jobs, the one that is meant: a provider's id, or a reference, that
+ * two of them share names neither. */
+static const struct hpx_job_entry *find_only(const struct hpx_request *request)
+{
+	bool by_reference = request->look.query.operation != NULL;
+	const struct hpx_job_entry *only = NULL;
+
+	for (const struct hpx_job_entry *e = request->look.jobs; e != NULL; e = e->next) {
+		if (by_reference && !hpx_token_eq(&e->delivery.first, &request->sought))
+			continue;
+		if (only != NULL)
+			return NULL;
+		only = e;
+	}
+	return only;
+}
+
+static void rule_job(struct hpx_request *request)
+{
+	const struct hpx_job_entry *only = find_only(request);
+
+	if (only == NULL) {
+		hpx_request_go(request, answer(request, HPX_HOOK_ignored));
+		return;
+	}
+	request->ruling.number = only->delivery.number;
+	request->job_state = only->delivery.state;
+	struct hpx_operation_id id = only->delivery.operation;
+	struct hpx_token first = only->delivery.first;
+	submit(request, &id, &first);
+}
+
+static void jobs_came(struct hpx_request *request)
+{
+	if (request->look.status != HPX_OK)
+		hpx_request_go(request, unavailable(request));
+	else if (request->look.query.operation != NULL && request->webhook->target.ptr == NULL)
+		rule_operation(request);
+	else
+		rule_job(request);
+}
+
+/* The text or number at one of the webhook's pointers; ptr NULL where there is
+ * none: null is as good as absent. */
+static struct hpx_span text_at(struct hpx_request *request, struct hpx_span pointer,
+			       size_t text_max)
+{
+	struct hpx_json_scalar scalar;
+
+	if (pointer.ptr == NULL ||
+	    hpx_json_lookup(hpx_buffer_span(&request->body), pointer, text_max, &request->arena,
+			    &scalar) != HPX_OK)
+		return (struct hpx_span){ NULL, 0 };
+	bool names = scalar.kind == HPX_JSON_STRING || scalar.kind == HPX_JSON_NUMBER;
+	return names && scalar.text.len > 0 ? scalar.text : (struct hpx_span){ NULL, 0 };
+}
+
+static enum hpx_next find_jobs(struct hpx_request *request)
+{
+	const struct hpx_webhook *webhook = request->webhook;
+	struct hpx_span reference = text_at(request, webhook->operation, HPX_REFERENCE_LEN);
+	struct hpx_span id = text_at(request, webhook->provider_id, HPX_PROVIDER_ID_SIZE - 1);
+	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .target = webhook->target,
+				       .limit = JOBS_MAX };
+
+	if (reference.ptr != NULL &&
+	    hpx_reference_parse(reference, &request->ask.id, &request->sought))
+		query.operation = &request->ask.id;
+	else if (reference.ptr == NULL && id.ptr != NULL)
+		query.provider_id = id;
+	else
+		return answer(request, HPX_HOOK_ignored);
+	request->look = (struct hpx_look){ .wants_jobs = true, .query = query };
+	hpx_request_asks(request, request->settings->store_timeout_ms, unavailable);
+	hpx_request_look(request, jobs_came);
+	return HPX_NEXT_WAIT;
+}
+
+enum hpx_next hpx_step_webhook(struct hpx_request *request)
+{
+	const struct hpx_webhook *webhook = request->webhook;
+	const struct hpx_gateway *gateway = request->shard->gateway;
+	struct hpx_signature_message message = message_of(request);
+	enum hpx_signature signature =
+		hpx_signature_check(&webhook->signature, &message, hpx_clock_wall_ms());
+	struct hpx_finding *finding = &request->ruling.finding;
+	int64_t wait_ms = 0;
+
+	if (signature != HPX_SIGNATURE_OK)
+		return unverified(request, signature);
+	if (!is_within_rate(request, &wait_ms))
+		return too_many(request, wait_ms);
+	/* While the store is down nothing is left lying for it: the sender is
+	 * the one who keeps it. */
+	if (gateway->committer == NULL || !hpx_committer_healthy(gateway->committer))
+		return unavailable(request);
+	/* Without a time, 0: a "not applied" then never counts. */
+	finding->about_ms = hpx_signature_time(&webhook->signature, &message);
+	if (hpx_verdict_of_body(&webhook->mapping, message.body, &finding->ruling) != HPX_OK)
+		return unavailable(request);
+	if (finding->ruling == HPX_RULING_UNCLEAR)
+		return answer(request, HPX_HOOK_ignored);
+	return find_jobs(request);
+}

@@ -1,0 +1,370 @@
+/* The cache: a hash table of entries in the order of their use, in a few parts
+ * with a lock each, picked by the operation's id. A lock is held for a few
+ * pointers only: entries are counted references, so that answers are copied,
+ * and the rules asked, outside.
+ *
+ * Why nothing that was removed can be put in (C4). A removal is committed, then
+ * heard (a question asked later is answered with it): then the epoch grows, and
+ * only then are the ids taken out, part by part, under the part's lock. Whoever
+ * puts something in took the epoch before it asked the store, and compares it
+ * under the part's lock. Say that it read the record before the removal:
+ *  - it puts it in before the ids are taken out of that part: it goes with them;
+ *  - it comes after that: the epoch has grown since its mark, unless the mark
+ *    was taken after the removal was heard; but then the store was asked
+ *    later still, and would have shown the record as gone.
+ * One epoch for all ids refuses a few answers that nothing is wrong with; the
+ * next replay puts them in. */
+#include "store/cache.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "store/change.h"
+
+#define PARTS 8
+/* Longer than this nobody needs a copy, and sums of times stay small. */
+#define LIFE_MAX_MS ((int64_t)24 * 60 * 60 * 1000)
+
+struct entry {
+	struct entry *next;                /* in its bucket */
+	struct entry *newer, *older;       /* by use */
+	atomic_uint references;
+	struct hpx_record record;
+	struct hpx_answer *answer;
+	struct hpx_cache_mark mark;
+	int64_t until_boot_ms;
+	size_t bytes;
+};
+
+struct part {
+	pthread_mutex_t mutex;
+	struct entry **bucket;
+	struct entry *newest, *oldest;
+	size_t count;
+	size_t bytes;
+};
+
+struct hpx_cache {
+	struct hpx_store *store;
+	size_t bytes_max;                  /* of one part */
+	size_t entries_max;
+	size_t bucket_count;
+	_Atomic uint64_t epoch;
+	_Atomic int64_t heard_boot_ms;     /* when the last answered question was asked; 0: never */
+	atomic_size_t bytes;               /* of all parts, for metrics */
+	atomic_size_t count;
+	struct part part[PARTS];
+};
+
+/* ---- entries ---- */
+
+static void entry_unref(struct entry *entry)
+{
+	if (atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) > 1)
+		return;
+	hpx_answer_free(entry->answer);
+	free(entry);
+}
+
+static struct entry *entry_new(const struct hpx_cache_mark *mark, const struct hpx_record *record,
+			       const struct hpx_answer *answer)
+{
+	struct entry *entry = calloc(1, sizeof(*entry));
+	int64_t left_ms = record->expires_ms - mark->wall_ms;
+
+	if (entry == NULL)
+		return NULL;
+	entry->answer = hpx_answer_new(record->status, true, answer->headers, answer->body);
+	if (entry->answer == NULL) {
+		free(entry);
+		return NULL;
+	}
+	atomic_init(&entry->references, 1);
+	entry->record = *record;
+	entry->mark = *mark;
+	entry->until_boot_ms = mark->boot_ms + (left_ms < LIFE_MAX_MS ? left_ms : LIFE_MAX_MS);
+	return entry;
+}
+
+static size_t bytes_of(const struct hpx_answer *answer)
+{
+	return sizeof(struct entry) + sizeof(*answer) + answer->headers.len + answer->body.len;
+}
+
+/* ---- parts ---- */
+
+/* The id is a hash already: any of its bytes spread well. */
+static struct part *part_of(struct hpx_cache *cache, const struct hpx_operation_id *id)
+{
+	return &cache->part[id->bytes[0] % PARTS];
+}
+
+static struct entry **place_of(const struct hpx_cache *cache, struct part *part,
+			       const struct hpx_operation_id *id)
+{
+	size_t hash = id->bytes[1] | (size_t)id->bytes[2] << 8 | (size_t)id->bytes[3] << 16;
+	struct entry **at = &part->bucket[hash % cache->bucket_count];
+
+	while (*at != NULL && !hpx_operation_id_eq(&(*at)->record.id, id))
+		at = &(*at)->next;
+	return at;
+}
+
+static void leave_order(struct part *part, struct entry *entry)
+{
+	*(entry->newer != NULL ? &entry->newer->older : &part->newest) = entry->older;
+	*(entry->older != NULL ? &entry->older->newer : &part->oldest) = entry->newer;
+}
+
+static void make_newest(struct part *part, struct entry *entry)
+{
+	entry->newer = NULL;
+	entry->older = part->newest;
+	*(part->newest != NULL ? &part->newest->newer : &part->oldest) = entry;
+	part->newest = entry;
+}
+
+static void take_out(struct hpx_cache *cache, struct part *part, struct entry **at)
+{
+	struct entry *entry = *at;
+
+	*at = entry->next;
+	leave_order(part, entry);
+	part->count--;
+	part->bytes -= entry->bytes;
+	atomic_fetch_sub(&cache->bytes, entry->bytes);
+	atomic_fetch_sub(&cache->count, 1);
+	entry_unref(entry);
+}
+
+static void put_in(struct hpx_cache *cache, struct part *part, struct entry *entry)
+{
+	struct entry **at = place_of(cache, part, &entry->record.id);
+
+	if (*at != NULL)
+		take_out(cache, part, at);
+	while (part->oldest != NULL && (part->count >= cache->entries_max ||
+					part->bytes > cache->bytes_max - entry->bytes))
+		take_out(cache, part, place_of(cache, part, &part->oldest->record.id));
+	at = place_of(cache, part, &entry->record.id);
+	entry->next = *at;
+	*at = entry;
+	make_newest(part, entry);
+	part->count++;
+	part->bytes += entry->bytes;
+	atomic_fetch_add(&cache->bytes, entry->bytes);
+	atomic_fetch_add(&cache->count, 1);
+}
+
+/* ---- the cache ---- */
+
+static bool make_parts(struct hpx_cache *cache)
+{
+	for (size_t i = 0; i < PARTS; i++) {
+		struct part *part = &cache->part[i];
+		part->bucket = calloc(cache->bucket_count, sizeof(*part->bucket));
+		if (part->bucket == NULL)
+			return false;
+		if (pthread_mutex_init(&part->mutex, NULL) != 0) {
+			free(part->bucket);
+			part->bucket = NULL;
+			return false;
+		}
+	}
+	return true;
+}
+
+struct hpx_cache *hpx_cache_new(struct hpx_store *store, size_t bytes_max, size_t entries_max)
+{
+	struct hpx_cache *cache = calloc(1, sizeof(*cache));
+
+	if (cache == NULL)
+		return NULL;
+	cache->store = store;
+	cache->bytes_max = bytes_max / PARTS;
+	cache->entries_max = entries_max / PARTS > 0 ? entries_max / PARTS : 1;
+	cache->bucket_count = cache->entries_max;
+	if (make_parts(cache))
+		return cache;
+	hpx_cache_free(cache);
+	return NULL;
+}
+
+static void empty(struct hpx_cache *cache, struct part *part)
+{
+	while (part->oldest != NULL)
+		take_out(cache, part, place_of(cache, part, &part->oldest->record.id));
+}
+
+void hpx_cache_free(struct hpx_cache *cache)
+{
+	if (cache == NULL)
+		return;
+	for (size_t i = 0; i < PARTS && cache->part[i].bucket != NULL; i++) {
+		empty(cache, &cache->part[i]);
+		free(cache->part[i].bucket);
+		pthread_mutex_destroy(&cache->part[i].mutex);
+	}
+	free(cache);
+}
+
+struct hpx_cache_mark hpx_cache_mark(struct hpx_cache *cache)
+{
+	struct hpx_cache_mark mark = { .epoch = atomic_load(&cache->epoch),
+				       .boot_ms = hpx_clock_boot_ms() };
+
+	mark.wall_ms = hpx_store_moment(cache->store).wall_ms;
+	return mark;
+}
+
+/* C1, and whether it would expire at once. */
+static bool may_be_kept(const struct hpx_cache_mark *mark, const struct hpx_record *record,
+			const struct hpx_answer *answer)
+{
+	return record->state == HPX_STATE_COMPLETED && record->kept &&
+	       hpx_record_valid(record) && answer != NULL && answer->kept &&
+	       mark->wall_ms > 0 && record->expires_ms > mark->wall_ms;
+}
+
+void hpx_cache_put(struct hpx_cache *cache, const struct hpx_cache_mark *mark,
+		   const struct hpx_record *record, const struct hpx_answer *answer)
+{
+	struct part *part = part_of(cache, &record->id);
+	struct entry *entry;
+
+	if (!may_be_kept(mark, record, answer) || bytes_of(answer) > cache->bytes_max)
+		return;
+	entry = entry_new(mark, record, answer);
+	if (entry == NULL)
+		return; /* a copy more or less */
+	entry->bytes = bytes_of(answer);
+	pthread_mutex_lock(&part->mutex);
+	bool current = atomic_load(&cache->epoch) == mark->epoch;
+	if (current)
+		put_in(cache, part, entry);
+	pthread_mutex_unlock(&part->mutex);
+	if (!current)
+		entry_unref(entry);
+}
+
+/* ---- looking ---- */
+
+static struct entry *find(struct hpx_cache *cache, const struct hpx_operation_id *id,
+			  int64_t now_boot_ms)
+{
+	struct part *part = part_of(cache, id);
+	struct entry *entry = NULL;
+
+	pthread_mutex_lock(&part->mutex);
+	struct entry **at = place_of(cache, part, id);
+	if (*at != NULL && (*at)->until_boot_ms <= now_boot_ms)
+		take_out(cache, part, at);
+	else
+		entry = *at;
+	if (entry != NULL) {
+		leave_order(part, entry);
+		make_newest(part, entry);
+		atomic_fetch_add_explicit(&entry->references, 1, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&part->mutex);
+	return entry;
+}
+
+/* The moment at which the store would judge the record now. A store that can be
+ * looked at goes by this machine's clocks; any other by its own, which has gone
+ * on as the boot clock has. */
+static struct hpx_moment moment_of(const struct hpx_cache *cache, const struct entry *entry,
+				   int64_t now_boot_ms)
+{
+	int64_t wall_ms = entry->mark.wall_ms + now_boot_ms - entry->mark.boot_ms;
+
+	if (cache->store->driver->peek != NULL)
+		return hpx_store_moment(cache->store);
+	return (struct hpx_moment){ .wall_ms = wall_ms, .lease_ms = wall_ms };
+}
+
+static enum hpx_status decide(const struct hpx_cache *cache, const struct entry *entry,
+			      int64_t now_boot_ms, const struct hpx_ask *ask,
+			      const struct hpx_policy *policy, struct hpx_decision *ret_decision,
+			      struct hpx_answer **ret_replay)
+{
+	struct hpx_found found = { .exists = true, .readable = true, .record = entry->record };
+	struct hpx_moment now = moment_of(cache, entry, now_boot_ms);
+	const struct hpx_answer *kept = entry->answer;
+	struct hpx_answer *replay = NULL;
+	struct hpx_decision decision;
+
+	if (!hpx_change_peek(&found, ask, policy, &now, &decision))
+		return HPX_NOT_FOUND;
+	if (decision.verdict == HPX_VERDICT_REPLAY) {
+		replay = hpx_answer_new(kept->status, kept->kept, kept->headers, kept->body);
+		if (replay == NULL)
+			return HPX_NOT_FOUND;
+	}
+	*ret_decision = decision;
+	*ret_replay = replay;
+	return HPX_OK;
+}
+
+enum hpx_status hpx_cache_peek(struct hpx_cache *cache, const struct hpx_ask *ask,
+			       const struct hpx_policy *policy, struct hpx_decision *ret_decision,
+			       struct hpx_answer **ret_replay)
+{
+	int64_t heard_ms = atomic_load(&cache->heard_boot_ms);
+	int64_t now_ms = hpx_clock_boot_ms();
+	enum hpx_status status;
+	struct entry *entry;
+
+	if (heard_ms == 0 || now_ms - heard_ms >= HPX_CACHE_DEAF_MS)
+		return HPX_NOT_FOUND;
+	entry = find(cache, &ask->id, now_ms);
+	if (entry == NULL)
+		return HPX_NOT_FOUND;
+	status = decide(cache, entry, now_ms, ask, policy, ret_decision, ret_replay);
+	entry_unref(entry);
+	return status;
+}
+
+/* ---- removals ---- */
+
+void hpx_cache_remove(struct hpx_cache *cache, const struct hpx_operation_id *ids, size_t count)
+{
+	if (count == 0)
+		return;
+	atomic_fetch_add(&cache->epoch, 1);
+	for (size_t i = 0; i < count; i++) {
+		struct part *part = part_of(cache, &ids[i]);
+		pthread_mutex_lock(&part->mutex);
+		struct entry **at = place_of(cache, part, &ids[i]);
+		if (*at != NULL)
+			take_out(cache, part, at);
+		pthread_mutex_unlock(&part->mutex);
+	}
+}
+
+void hpx_cache_clear(struct hpx_cache *cache)
+{
+	atomic_fetch_add(&cache->epoch, 1);
+	for (size_t i = 0; i < PARTS; i++) {
+		pthread_mutex_lock(&cache->part[i].mutex);
+		empty(cache, &cache->part[i]);
+		pthread_mutex_unlock(&cache->part[i].mutex);
+	}
+}
+
+void hpx_cache_hear(struct hpx_cache *cache, int64_t asked_boot_ms)
+{
+	atomic_store(&cache->heard_boot_ms, asked_boot_ms);
+}
+
+size_t hpx_cache_bytes(const struct hpx_cache *cache)
+{
+	return atomic_load(&((struct hpx_cache *)cache)->bytes);
+}
+
+size_t hpx_cache_count(const struct hpx_cache *cache)
+{
+	return atomic_load(&((struct hpx_cache *)cache)->count);
+}

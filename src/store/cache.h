@@ -1,0 +1,57 @@
+/* Completed answers in memory: bounded, and a copy of the store's truth, never
+ * an opinion of its own. What it says is what the rules say of the record that
+ * was read, and it falls silent where it could be wrong:
+ *
+ *  C1  Only a completed record that could be read, with its whole answer, is in it.
+ *  C2  Never past its expiry: the time that was left when the store judged the
+ *      record counts down on the boot clock, which nobody sets; where the
+ *      store goes by this machine's clocks, those must agree too.
+ *  C3  It answers only while it hears of removals: the last question to the
+ *      store that was answered was asked less than HPX_CACHE_DEAF_MS ago. So
+ *      what a person removed is served nowhere that much later.
+ *  C4  What was read before a removal was heard cannot be put in after it.
+ *
+ * Thread-safe; every event loop uses the same one. */
+#ifndef HPX_STORE_CACHE_H
+#define HPX_STORE_CACHE_H
+
+#include "store/store.h"
+
+/* With the question asked every quarter of a second, two may fail or come late;
+ * and what is removed is gone everywhere within a second. */
+#define HPX_CACHE_DEAF_MS 750
+
+struct hpx_cache;
+
+/* Taken before the store is asked; what the answer needs to be put in. */
+struct hpx_cache_mark {
+	uint64_t epoch;            /* how often removals had been heard */
+	int64_t boot_ms;
+	int64_t wall_ms;           /* when the store judged the record, by its own clock: at
+				    * first this machine's, an op's judged_ms where there is one */
+};
+
+/* NULL when out of memory. The store is only asked for the time. */
+struct hpx_cache *hpx_cache_new(struct hpx_store *store, size_t bytes_max, size_t entries_max);
+void hpx_cache_free(struct hpx_cache *cache);
+
+struct hpx_cache_mark hpx_cache_mark(struct hpx_cache *cache);
+/* Keeps a copy, where the record, the answer (or NULL) and the mark allow it. */
+void hpx_cache_put(struct hpx_cache *cache, const struct hpx_cache_mark *mark,
+		   const struct hpx_record *record, const struct hpx_answer *answer);
+/* As hpx_store_peek: HPX_OK and the decision, with a copy of the answer of a
+ * REPLAY; HPX_NOT_FOUND: the store must be asked. */
+enum hpx_status hpx_cache_peek(struct hpx_cache *cache, const struct hpx_ask *ask,
+			       const struct hpx_policy *policy, struct hpx_decision *ret_decision,
+			       struct hpx_answer **ret_replay);
+
+/* For the one who hears: first what was removed, then that it was heard, with
+ * the time when the question was asked. */
+void hpx_cache_remove(struct hpx_cache *cache, const struct hpx_operation_id *ids, size_t count);
+void hpx_cache_clear(struct hpx_cache *cache);
+void hpx_cache_hear(struct hpx_cache *cache, int64_t asked_boot_ms);
+
+size_t hpx_cache_bytes(const struct hpx_cache *cache);
+size_t hpx_cache_count(const struct hpx_cache *cache);
+
+#endif

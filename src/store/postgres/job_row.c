@@ -1,0 +1,187 @@
+/* Between columns and jobs. As with operations, a row is hostile until it is
+ * found to make a delivery; one that does not counts as unknown. */
+#include "store/postgres/outbox.h"
+
+/* The columns of HPX_PG_SQL_JOB, in order, and the body. */
+enum {
+	COLUMN_NUMBER,
+	COLUMN_OPERATION,
+	COLUMN_FIRST,
+	COLUMN_STATE,
+	COLUMN_ANSWERS,
+	COLUMN_UNSURE,
+	COLUMN_ATTEMPT,
+	COLUMN_BUDGET,
+	COLUMN_STATUS,
+	COLUMN_TOKEN,
+	COLUMN_OWNER,
+	COLUMN_CREATED,
+	COLUMN_CHANGED,
+	COLUMN_DUE,
+	COLUMN_LEASE_UNTIL,
+	COLUMN_FIRST_SENT,
+	COLUMN_RESEND_UNTIL,
+	COLUMN_PROVIDER_ID,
+	COLUMN_NAME,
+	COLUMN_TARGET,
+	COLUMN_METHOD,
+	COLUMN_PATH,
+	COLUMN_HEADERS,
+	COLUMN_BODY,
+	COLUMN_COUNT
+};
+_Static_assert(COLUMN_COUNT == HPX_PG_JOB_QUESTION_COLUMN, "columns follow each other");
+
+/* As for records: sums of two times never overflow. */
+#define TIME_MAX (INT64_MAX / 4)
+
+static bool read_names(const PGresult *result, int row, struct hpx_delivery *d)
+{
+	bool ok = hpx_pg_int(result, row, COLUMN_NUMBER, 1, INT64_MAX, &d->number);
+
+	ok &= hpx_pg_fixed(result, row, COLUMN_OPERATION, d->operation.bytes,
+			   sizeof(d->operation.bytes));
+	ok &= hpx_pg_fixed(result, row, COLUMN_FIRST, d->first.bytes, sizeof(d->first.bytes));
+	ok &= hpx_pg_fixed(result, row, COLUMN_TOKEN, d->token.bytes, sizeof(d->token.bytes));
+	return ok;
+}
+
+static bool read_count(const PGresult *result, int row, int column, uint32_t max,
+		       uint32_t *ret_count)
+{
+	int64_t value = 0;
+	bool ok = hpx_pg_int(result, row, column, 0, max, &value);
+
+	*ret_count = (uint32_t)value;
+	return ok;
+}
+
+static bool read_mark(const PGresult *result, int row, int column, bool *ret_mark)
+{
+	uint32_t value = 0;
+	bool ok = read_count(result, row, column, 1, &value);
+
+	*ret_mark = value == 1;
+	return ok;
+}
+
+static bool read_small(const PGresult *result, int row, struct hpx_delivery *d)
+{
+	struct hpx_span provider_id = hpx_pg_bytes(result, row, COLUMN_PROVIDER_ID);
+	int64_t state = 0;
+	bool ok = hpx_pg_int(result, row, COLUMN_STATE, HPX_JOB_QUEUED, HPX_JOB_STATE_COUNT - 1,
+			     &state);
+
+	d->state = ok ? (enum hpx_job_state)state : HPX_JOB_UNKNOWN;
+	ok &= read_mark(result, row, COLUMN_ANSWERS, &d->answers);
+	ok &= read_mark(result, row, COLUMN_UNSURE, &d->unsure);
+	ok &= read_count(result, row, COLUMN_ATTEMPT, UINT32_MAX, &d->attempt);
+	ok &= read_count(result, row, COLUMN_BUDGET, UINT32_MAX, &d->budget);
+	ok &= read_count(result, row, COLUMN_STATUS, 999, &d->status);
+	if (provider_id.ptr == NULL || provider_id.len >= sizeof(d->provider_id))
+		return false;
+	memcpy(d->provider_id, provider_id.ptr, provider_id.len);
+	return ok;
+}
+
+static bool read_times(const PGresult *result, int row, struct hpx_delivery *d)
+{
+	int64_t owner = 0;
+	bool ok = hpx_pg_int(result, row, COLUMN_OWNER, INT64_MIN, INT64_MAX, &owner);
+
+	d->owner = (uint64_t)owner;
+	ok &= hpx_pg_int(result, row, COLUMN_CREATED, 0, TIME_MAX, &d->created_ms);
+	ok &= hpx_pg_int(result, row, COLUMN_CHANGED, 0, TIME_MAX, &d->changed_ms);
+	ok &= hpx_pg_int(result, row, COLUMN_DUE, 0, TIME_MAX, &d->due_ms);
+	ok &= hpx_pg_int(result, row, COLUMN_LEASE_UNTIL, -TIME_MAX, TIME_MAX,
+			 &d->lease_until_ms);
+	ok &= hpx_pg_int(result, row, COLUMN_FIRST_SENT, 0, TIME_MAX, &d->first_sent_ms);
+	ok &= hpx_pg_int(result, row, COLUMN_RESEND_UNTIL, 0, TIME_MAX, &d->resend_until_ms);
+	return ok;
+}
+
+struct hpx_job_entry *hpx_pg_job_read(const PGresult *result, int row)
+{
+	struct hpx_delivery d = { .number = 0 };
+	struct hpx_job job = {
+		.name = hpx_pg_bytes(result, row, COLUMN_NAME),
+		.target = hpx_pg_bytes(result, row, COLUMN_TARGET),
+		.method = hpx_pg_bytes(result, row, COLUMN_METHOD),
+		.path = hpx_pg_bytes(result, row, COLUMN_PATH),
+		.headers = hpx_pg_bytes(result, row, COLUMN_HEADERS),
+		.body = hpx_pg_bytes(result, row, COLUMN_BODY),
+	};
+	struct hpx_job_entry *entry;
+	bool ok = read_names(result, row, &d);
+
+	ok &= read_small(result, row, &d);
+	ok &= read_times(result, row, &d);
+	entry = hpx_job_entry_new(&d, &job);
+	if (entry != NULL)
+		entry->readable = ok && hpx_job_valid(&d) && hpx_job_fault(&job) == NULL;
+	return entry;
+}
+
+/* ---- questions ---- */
+
+/* The columns of HPX_PG_SQL_QUESTION, in order. */
+enum { ASKED_FIRST, ASKED_SENT, ASKED_TRIES, ASKED_IN_A_ROW, ASKED_FIRST_SAID, ASKED_AT,
+       ASKED_EVIDENCE, ASKED_PERSON };
+
+/* X(ruling, number in the store). The numbers are for ever. */
+#define EVIDENCE_LIST(X)                                                      \
+	X(UNCLEAR, 0)                                                         \
+	X(APPLIED, 1)                                                         \
+	X(DECLINED, 2)
+
+static enum hpx_ruling evidence_of(int64_t number)
+{
+	switch (number) {
+#define X(name, value)                                                        \
+	case value:                                                           \
+		return HPX_RULING_##name;
+		EVIDENCE_LIST(X)
+#undef X
+	default:
+		return HPX_RULING_UNCLEAR;
+	}
+}
+
+int64_t hpx_pg_evidence_number(enum hpx_ruling ruling)
+{
+	switch (ruling) {
+#define X(name, value)                                                        \
+	case HPX_RULING_##name:                                               \
+		return value;
+		EVIDENCE_LIST(X)
+#undef X
+	default:
+		return 0;
+	}
+}
+
+void hpx_pg_question_read(const PGresult *result, int row, int column,
+			  const struct hpx_token *first, struct hpx_outbox_found *found)
+{
+	struct hpx_reconcile asked = { .tries = 0 };
+	struct hpx_token whose;
+	int64_t evidence = 0;
+	bool person = false;
+
+	if (!hpx_pg_fixed(result, row, column + ASKED_FIRST, whose.bytes, sizeof(whose.bytes)) ||
+	    !hpx_token_eq(&whose, first) ||
+	    !hpx_pg_int(result, row, column + ASKED_SENT, 0, TIME_MAX, &asked.sent_ms) ||
+	    !read_count(result, row, column + ASKED_TRIES, UINT32_MAX, &asked.tries) ||
+	    !read_count(result, row, column + ASKED_IN_A_ROW, UINT32_MAX,
+			&asked.not_applied_in_a_row) ||
+	    !hpx_pg_int(result, row, column + ASKED_FIRST_SAID, 0, TIME_MAX,
+			&asked.first_not_applied_ms) ||
+	    !hpx_pg_int(result, row, column + ASKED_AT, 0, TIME_MAX, &asked.ask_at_ms) ||
+	    !hpx_pg_int(result, row, column + ASKED_EVIDENCE, 0, 2, &evidence) ||
+	    !read_mark(result, row, column + ASKED_PERSON, &person))
+		return;
+	found->scheduled = true;
+	found->reconcile = asked;
+	found->evidence = evidence_of(evidence);
+	found->person = person;
+}

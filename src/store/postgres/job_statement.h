@@ -1,0 +1,201 @@
+/* The statements of the outbox. Whoever holds an operation's row holds the
+ * question about it (reconcile, job 0) too, and whoever holds a job's row the
+ * question about that: nobody ever waits for a row of reconcile. Rows that
+ * somebody else has locked are left out, never waited for. */
+#ifndef HPX_STORE_POSTGRES_JOB_STATEMENT_H
+#define HPX_STORE_POSTGRES_JOB_STATEMENT_H
+
+/* The columns of a job; job_row.c reads them in this order. */
+#define HPX_PG_SQL_JOB                                                        \
+	"j.id, j.operation, j.first, j.state, j.answers, j.unsure, "          \
+	"j.attempt, j.budget, j.status, j.token, j.owner, j.created, "        \
+	"j.changed, j.due, j.lease_until, j.first_sent, j.resend_until, "     \
+	"j.provider_id, j.name, j.target, j.method, j.path, j.headers"
+/* Where a question stands; after the job's columns and its body. */
+#define HPX_PG_SQL_QUESTION                                                   \
+	"q.first, q.sent, q.tries, q.in_a_row, q.first_said, q.ask_at, "      \
+	"q.evidence, q.person"
+
+/* A time of the database's clock, shifted by a parameter: asked once, so that
+ * an index can be searched with it. */
+#define HPX_PG_SQL_NOW(shift) "(SELECT " HPX_PG_SQL_CLOCK " + " shift "::int8)"
+
+/* The operations that a look is about: by their own ids ($2), and those whose
+ * answer the jobs ($1) bring. */
+#define HPX_PG_SQL_JOB_OPERATIONS(answering)                                  \
+	"o.id = ANY($2::bytea[] || ARRAY(SELECT a.operation "                 \
+	"FROM hapax.job a WHERE a.id = ANY($1::int8[])" answering "))"
+
+/* A question is due unless it was put off, or is a person's. */
+#define HPX_PG_SQL_NOT_NOW(id, job, first, shift)                             \
+	"EXISTS (SELECT 1 FROM hapax.reconcile q WHERE q.id = " id            \
+	" AND q.job = " job " AND q.first = " first " AND (q.person OR "      \
+	"q.ask_at > " HPX_PG_SQL_NOW(shift) "))"
+
+/* What a list of jobs is narrowed by. */
+#define HPX_PG_SQL_JOB_LIST(narrow)                                           \
+	"SELECT " HPX_PG_SQL_JOB ", j.body FROM hapax.job j WHERE " narrow    \
+	"($1::int8 < 0 OR j.state = $1::int8) AND ($2::bytea IS NULL OR "     \
+	"j.target = convert_from($2::bytea, 'UTF8')) AND "                    \
+	"($3::bytea IS NULL OR j.operation = $3::bytea) AND "                 \
+	"($4::bytea IS NULL OR j.provider_id = "                              \
+	"convert_from($4::bytea, 'UTF8')) AND "                               \
+	"($5::int8 = 0 OR j.id = $5::int8) AND "                              \
+	"($6::int8 = 0 OR j.id < $6::int8) "                                  \
+	"ORDER BY j.id DESC LIMIT $7::int8"
+
+/* X(name, who uses it: WRITER or READER, SQL) */
+#define HPX_PG_JOB_LIST(X)                                                    \
+	/* A look: the operation's row first, then the job's. */              \
+	X(LOCK_OPERATIONS, WRITER, "SELECT o.id FROM hapax.operation o WHERE " \
+		HPX_PG_SQL_JOB_OPERATIONS(" AND a.answers")                   \
+		" ORDER BY o.id FOR UPDATE SKIP LOCKED")                      \
+	X(LOCK_JOBS, WRITER, "SELECT id FROM hapax.job "                      \
+		"WHERE id = ANY($1::int8[]) ORDER BY id "                     \
+		"FOR UPDATE SKIP LOCKED")                                     \
+	X(READ_JOBS, WRITER, "SELECT " HPX_PG_SQL_JOB ", CASE WHEN $2::int8 = 1 " \
+		"THEN j.body ELSE '' END, " HPX_PG_SQL_QUESTION               \
+		" FROM hapax.job j LEFT JOIN hapax.reconcile q "              \
+		"ON q.id = j.operation AND q.job = j.id "                     \
+		"WHERE j.id = ANY($1::int8[])")                               \
+	X(READ_OPERATIONS, WRITER, "SELECT " HPX_PG_SQL_RECORD ", "           \
+		HPX_PG_SQL_DESCRIPTION ", " HPX_PG_SQL_QUESTION               \
+		HPX_PG_SQL_FROM "LEFT JOIN hapax.reconcile q "                \
+		"ON q.id = o.id AND q.job = 0 AND q.first = o.first WHERE "   \
+		HPX_PG_SQL_JOB_OPERATIONS(""))                                \
+	X(ANSWERING, WRITER, "SELECT j.id FROM hapax.operation o "            \
+		"JOIN hapax.job j ON j.operation = o.id AND "                 \
+		"j.first = o.first AND j.answers "                            \
+		"WHERE o.id = $1::bytea AND o.state <> 3 "                    \
+		"ORDER BY j.id LIMIT 1")                                      \
+	/* The heads of their operations' queues that are due within a        \
+	 * window, so many per target. */                                     \
+	X(CLAIM, WRITER, "SELECT " HPX_PG_SQL_JOB ", j.body FROM "            \
+		"unnest($1::text[], $2::int8[]) AS c (target, room) "         \
+		"CROSS JOIN LATERAL (SELECT * FROM hapax.job d "              \
+		"WHERE d.state = 1 AND d.target = c.target AND "              \
+		"d.due > " HPX_PG_SQL_NOW("$3") " AND "                       \
+		"d.due <= " HPX_PG_SQL_NOW("$4") " AND NOT EXISTS "           \
+		"(SELECT 1 FROM hapax.job e WHERE e.operation = d.operation " \
+		"AND e.first = d.first AND e.id < d.id "                      \
+		"AND e.state NOT IN (3, 6)) ORDER BY d.due LIMIT c.room "     \
+		"FOR UPDATE SKIP LOCKED) j")                                  \
+	/* What this very claim took, where its commit was not heard of. */   \
+	X(CLAIMED, WRITER, "SELECT " HPX_PG_SQL_JOB ", j.body "               \
+		"FROM hapax.job j WHERE j.state = 2 AND j.lease_until > "     \
+		HPX_PG_SQL_NOW("$2") " AND j.token = $1::bytea")              \
+	X(LOST_JOBS, WRITER, "SELECT id FROM hapax.job WHERE state = 2 AND "  \
+		"lease_until <= " HPX_PG_SQL_NOW("$1")                        \
+		" ORDER BY lease_until LIMIT $2::int8")                       \
+	/* Unknowns whose question is due; of an operation whose job is on    \
+	 * its way or is asked about itself, the job tells. */                \
+	X(UNSETTLED_JOBS, WRITER, "SELECT j.id FROM hapax.job j "             \
+		"WHERE j.state = 4 AND j.changed <= " HPX_PG_SQL_NOW("$1")    \
+		" AND NOT " HPX_PG_SQL_NOT_NOW("j.operation", "j.id", "j.first", "$1") \
+		" ORDER BY j.changed LIMIT $2::int8")                         \
+	X(UNSETTLED_OPERATIONS, WRITER, "SELECT o.id FROM hapax.operation o " \
+		"WHERE o.state = 4 AND o.changed <= " HPX_PG_SQL_NOW("$1")    \
+		" AND NOT " HPX_PG_SQL_NOT_NOW("o.id", "0", "o.first", "$1")  \
+		" AND NOT EXISTS (SELECT 1 FROM hapax.job j WHERE "           \
+		"j.operation = o.id AND j.first = o.first AND j.answers AND " \
+		"j.state IN (1, 2, 4)) ORDER BY o.changed LIMIT $2::int8")    \
+	X(OVERDUE, WRITER, "SELECT o.id, j.id FROM hapax.operation o "        \
+		"LEFT JOIN hapax.job j ON j.operation = o.id "                \
+		"AND j.first = o.first AND j.answers WHERE o.state = 5 AND "  \
+		"o.expires <= " HPX_PG_SQL_NOW("$1")                          \
+		" ORDER BY o.expires LIMIT $2::int8")                         \
+	/* Only beside the very operation that it was accepted with: one that \
+	 * another gateway inserted first has a job of its own. What is there \
+	 * already moves as a requeued job does. */                           \
+	X(PUT_JOBS, WRITER, "INSERT INTO hapax.job AS j (operation, first, "  \
+		"name, target, method, path, headers, body, created, "        \
+		"changed, due, answers) SELECT n.operation, n.first, n.name, " \
+		"n.target, n.method, n.path, n.headers, n.body, n.at, n.at, " \
+		"n.at, true FROM unnest($1::bytea[], $2::bytea[], $3::text[], " \
+		"$4::text[], $5::text[], $6::text[], $7::text[], "            \
+		"$8::bytea[], $9::int8[]) AS n (operation, first, name, "     \
+		"target, method, path, headers, body, at) "                   \
+		"JOIN hapax.operation o ON o.id = n.operation "               \
+		"AND o.first = n.first ORDER BY n.operation "                 \
+		"ON CONFLICT (operation, first, name) DO UPDATE SET "         \
+		"target = excluded.target, method = excluded.method, "        \
+		"path = excluded.path, headers = excluded.headers, "          \
+		"body = excluded.body, "                                      \
+		"state = 1, unsure = false, budget = j.attempt, "             \
+		"token = '\\x00000000000000000000000000000000', "             \
+		"changed = excluded.changed, due = excluded.due "             \
+		"WHERE j.state IN (4, 5, 6)")                                 \
+	X(UPDATE_JOBS, WRITER, "UPDATE hapax.job j SET state = n.state, "     \
+		"unsure = n.unsure, attempt = n.attempt, budget = n.budget, " \
+		"status = n.status, token = n.token, owner = n.owner, "       \
+		"changed = n.changed, due = n.due, "                          \
+		"lease_until = n.lease_until, first_sent = n.first_sent, "    \
+		"resend_until = n.resend_until, "                             \
+		"provider_id = n.provider_id FROM unnest($1::int8[], "        \
+		"$2::int2[], $3::bool[], $4::int8[], $5::int8[], $6::int4[], " \
+		"$7::bytea[], $8::int8[], $9::int8[], $10::int8[], "          \
+		"$11::int8[], $12::int8[], $13::int8[], $14::text[]) AS n "   \
+		"(id, state, unsure, attempt, budget, status, token, owner, " \
+		"changed, due, lease_until, first_sent, resend_until, "       \
+		"provider_id) WHERE j.id = n.id")                             \
+	X(PUT_QUESTIONS, WRITER, "INSERT INTO hapax.reconcile (id, job, "     \
+		"first, sent, tries, in_a_row, first_said, ask_at, evidence, " \
+		"person) SELECT * FROM unnest($1::bytea[], $2::int8[], "      \
+		"$3::bytea[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], " \
+		"$8::int8[], $9::int2[], $10::bool[]) "                       \
+		"ON CONFLICT (id, job) DO UPDATE SET first = excluded.first, " \
+		"sent = excluded.sent, tries = excluded.tries, "              \
+		"in_a_row = excluded.in_a_row, "                              \
+		"first_said = excluded.first_said, "                          \
+		"ask_at = excluded.ask_at, evidence = excluded.evidence, "    \
+		"person = excluded.person")                                   \
+	X(REMOVE_QUESTIONS, WRITER, "DELETE FROM hapax.reconcile "            \
+		"WHERE id = ANY($1::bytea[]) AND job = 0")                    \
+	/* A job's name is taken for as long as another attempt of its        \
+	 * operation may owe it again. */                                     \
+	X(REAP_JOBS, WRITER, "WITH gone AS (DELETE FROM hapax.job "           \
+		"WHERE id = ANY(ARRAY(SELECT j.id FROM hapax.job j "          \
+		"WHERE j.state IN (3, 6) AND j.changed <= $1::int8 AND "      \
+		"NOT EXISTS (SELECT 1 FROM hapax.operation o "                \
+		"WHERE o.id = j.operation AND o.first = j.first AND "         \
+		"o.state <> 3) ORDER BY j.changed LIMIT $2::int8 "            \
+		"FOR UPDATE SKIP LOCKED)) RETURNING operation, id) "          \
+		"DELETE FROM hapax.reconcile q USING gone g "                 \
+		"WHERE q.id = g.operation AND q.job = g.id")                  \
+	X(LIST_JOBS, READER, HPX_PG_SQL_JOB_LIST(""))                         \
+	X(LIST_JOBS_BY_NUMBER, READER, HPX_PG_SQL_JOB_LIST(                   \
+		"j.id = $5::int8 AND "))                                      \
+	X(LIST_JOBS_BY_OPERATION, READER, HPX_PG_SQL_JOB_LIST(                \
+		"j.operation = $3::bytea AND "))                              \
+	X(LIST_JOBS_BY_PROVIDER, READER, HPX_PG_SQL_JOB_LIST(                 \
+		"j.provider_id <> '' AND j.provider_id = "                    \
+		"convert_from($4::bytea, 'UTF8') COLLATE \"default\" AND "))  \
+	/* Of an operation that is delivered later, its job's question. */    \
+	X(NEXT_QUESTION, READER, "SELECT q.ask_at, q.person "                 \
+		"FROM hapax.operation o LEFT JOIN LATERAL (SELECT r.ask_at, " \
+		"r.person FROM hapax.reconcile r LEFT JOIN hapax.job j "      \
+		"ON j.id = r.job WHERE r.id = o.id AND r.first = o.first AND " \
+		"(r.job = 0 OR (j.answers AND j.state = 4)) "                 \
+		"ORDER BY r.job DESC LIMIT 1) q "                             \
+		"ON true WHERE o.id = $1::bytea AND o.state = 4")             \
+	X(COUNT_JOBS, READER, "SELECT "                                       \
+		"(SELECT count(*) FROM hapax.job WHERE state = 1), "          \
+		"(SELECT count(*) FROM hapax.job WHERE state = 2), "          \
+		"(SELECT count(*) FROM hapax.job WHERE state IN (3, 6) "      \
+		"AND state = 3), "                                            \
+		"(SELECT count(*) FROM hapax.job WHERE state = 4), "          \
+		"(SELECT count(*) FROM hapax.job WHERE state = 5), "          \
+		"(SELECT count(*) FROM hapax.job WHERE state IN (3, 6) "      \
+		"AND state = 6), "                                            \
+		"(SELECT min(due) FROM hapax.job WHERE state = 1), "          \
+		"(SELECT min(changed) FROM hapax.job WHERE state = 4), "      \
+		"(SELECT count(*) FROM hapax.operation o WHERE o.state = 4 "  \
+		"AND EXISTS (SELECT 1 FROM hapax.reconcile q WHERE "          \
+		"q.id = o.id AND q.first = o.first AND q.person AND "         \
+		"(q.job = 0 OR EXISTS (SELECT 1 FROM hapax.job j WHERE "      \
+		"j.id = q.job AND j.answers AND j.state = 4)))), "            \
+		"(SELECT count(*) FROM hapax.job j WHERE j.state = 4 AND "    \
+		"EXISTS (SELECT 1 FROM hapax.reconcile q WHERE "              \
+		"q.id = j.operation AND q.job = j.id AND q.person))")
+
+#endif

@@ -1,0 +1,196 @@
+/* What becomes of jobs that were claimed: JOB, lost claims, and operations that
+ * were not delivered in time. A claim is lost by its lease alone, on the
+ * database's clock, whichever process finds it. */
+#include "store/postgres/outbox.h"
+
+static int64_t limit_of(const struct hpx_store_op *op)
+{
+	return op->limit < HPX_PG_ITEMS_MAX ? (int64_t)op->limit : HPX_PG_ITEMS_MAX;
+}
+
+/* ---- JOB ---- */
+
+/* The operation after the turn, for those who wait for it. */
+static void tell_record(const struct hpx_pg_item *item, struct hpx_store_op *op)
+{
+	if (item->change.write_operation)
+		op->decision.record = item->change.operation.record;
+	else if (item->found.delivery.answers && item->found.operation.exists)
+		op->decision.record = item->found.operation.record;
+}
+
+static void decide_turn(struct hpx_pg_outbox *outbox, struct hpx_store_op *op)
+{
+	struct hpx_pg_item *item = outbox->item;
+
+	if (hpx_pg_outbox_is_held(outbox, item)) {
+		op->status = HPX_BUSY;
+		return;
+	}
+	hpx_outbox_turn(&item->found, op, &outbox->look.now, &item->change);
+	if (op->status == HPX_OK && item->change.write_job)
+		hpx_pg_outbox_take(outbox, item, op);
+}
+
+static enum hpx_status run_turn(struct hpx_pg_store *s, struct hpx_store_op *op,
+				struct hpx_pg_outbox *outbox, char *problem)
+{
+	enum hpx_status status;
+
+	hpx_pg_outbox_add_job(outbox, op->turn->number);
+	status = hpx_pg_outbox_look(s, outbox, true, problem);
+	if (status != HPX_OK)
+		return hpx_pg_undo(s, status);
+	decide_turn(outbox, op);
+	status = hpx_pg_outbox_commit(s, outbox, problem);
+	if (status != HPX_OK || op->status != HPX_OK)
+		return status;
+	tell_record(outbox->item, op);
+	op->jobs = outbox->item->entry;
+	outbox->item->entry = NULL;
+	return HPX_OK;
+}
+
+enum hpx_status hpx_pg_turn(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+{
+	struct hpx_pg_outbox outbox;
+	enum hpx_status status;
+
+	if (op->turn == NULL || op->turn->number <= 0) {
+		op->status = op->turn == NULL ? HPX_MISUSE : HPX_NOT_FOUND;
+		return HPX_OK;
+	}
+	status = hpx_pg_outbox_init(&outbox, 1);
+	if (status != HPX_OK)
+		return status;
+	status = run_turn(s, op, &outbox, problem);
+	hpx_pg_outbox_done(&outbox);
+	return status;
+}
+
+/* ---- many at once ---- */
+
+/* A list of candidates, read without a lock; each is judged again under its
+ * own. */
+struct round {
+	enum hpx_pg_statement statement;
+	int64_t shift_ms;
+	void (*add)(struct hpx_pg_outbox *outbox, const PGresult *result, int row);
+	bool (*decide)(struct hpx_pg_item *item, const struct hpx_moment *now);
+};
+
+static enum hpx_status list(struct hpx_pg_store *s, const struct round *round, int64_t limit,
+			    struct hpx_pg_outbox *outbox, char *problem)
+{
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
+	struct hpx_pg_params params = { .count = 0 };
+	PGresult *result;
+
+	hpx_pg_add_int8(&params, round->shift_ms);
+	hpx_pg_add_int8(&params, limit);
+	hpx_pg_send(&pipe, round->statement, &params);
+	result = hpx_pg_take(&pipe);
+	for (int row = 0; result != NULL && row < PQntuples(result); row++)
+		round->add(outbox, result, row);
+	PQclear(result);
+	return hpx_pg_end(&pipe);
+}
+
+static enum hpx_status run_round(struct hpx_pg_store *s, const struct round *round,
+				 struct hpx_store_op *op, struct hpx_pg_outbox *outbox,
+				 unsigned *ret_count, char *problem)
+{
+	enum hpx_status status = list(s, round, limit_of(op), outbox, problem);
+
+	if (status == HPX_OK && outbox->count == 0)
+		return HPX_OK;
+	if (status == HPX_OK)
+		status = hpx_pg_outbox_look(s, outbox, false, problem);
+	if (status != HPX_OK)
+		return hpx_pg_undo(s, status);
+	for (size_t i = 0; i < outbox->count; i++) {
+		struct hpx_pg_item *item = &outbox->item[i];
+		if (hpx_pg_outbox_is_held(outbox, item) || !round->decide(item, &outbox->look.now))
+			continue;
+		hpx_pg_outbox_take(outbox, item, op);
+		if (op->touched != NULL && op->verb == HPX_VERB_SWEEP_JOBS)
+			op->touched[*ret_count] = item->id;
+		++*ret_count;
+	}
+	return hpx_pg_outbox_commit(s, outbox, problem);
+}
+
+static enum hpx_status run_many(struct hpx_pg_store *s, const struct round *round,
+				struct hpx_store_op *op, unsigned *ret_count, char *problem)
+{
+	struct hpx_pg_outbox outbox;
+	enum hpx_status status = hpx_pg_outbox_init(&outbox, (size_t)limit_of(op));
+
+	*ret_count = 0;
+	if (status != HPX_OK)
+		return status;
+	status = run_round(s, round, op, &outbox, ret_count, problem);
+	hpx_pg_outbox_done(&outbox);
+	return status;
+}
+
+/* ---- SWEEP_JOBS ---- */
+
+static void add_lost(struct hpx_pg_outbox *outbox, const PGresult *result, int row)
+{
+	int64_t number = 0;
+
+	if (hpx_pg_int(result, row, 0, 1, INT64_MAX, &number))
+		hpx_pg_outbox_add_job(outbox, number);
+}
+
+static bool decide_lost(struct hpx_pg_item *item, const struct hpx_moment *now)
+{
+	return hpx_outbox_sweep(&item->found, false, now, &item->change);
+}
+
+enum hpx_status hpx_pg_sweep_jobs(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+{
+	struct round round = { .statement = HPX_PG_LOST_JOBS,
+			       .shift_ms = atomic_load(&s->base.lease_shift_ms),
+			       .add = add_lost,
+			       .decide = decide_lost };
+
+	return run_many(s, &round, op, &op->count, problem);
+}
+
+/* ---- not delivered in time ---- */
+
+/* By the job, since its row has to be locked too; by itself where it is gone. */
+static void add_overdue(struct hpx_pg_outbox *outbox, const PGresult *result, int row)
+{
+	struct hpx_operation_id id;
+	int64_t number = 0;
+
+	if (hpx_pg_int(result, row, 1, 1, INT64_MAX, &number))
+		hpx_pg_outbox_add_job(outbox, number);
+	else if (hpx_pg_id_read(result, row, &id))
+		hpx_pg_outbox_add_operation(outbox, &id);
+}
+
+static bool decide_overdue(struct hpx_pg_item *item, const struct hpx_moment *now)
+{
+	const struct hpx_outbox_found *found = &item->found;
+
+	/* The key may have been forgotten and used again meanwhile. */
+	if (found->job_exists &&
+	    !hpx_token_eq(&found->delivery.first, &found->operation.record.first))
+		return false;
+	return hpx_outbox_abandon(found, now, &item->change);
+}
+
+enum hpx_status hpx_pg_abandon(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+{
+	struct round round = { .statement = HPX_PG_OVERDUE,
+			       .shift_ms = atomic_load(&s->base.wall_shift_ms),
+			       .add = add_overdue,
+			       .decide = decide_overdue };
+	unsigned count;
+
+	return run_many(s, &round, op, &count, problem);
+}

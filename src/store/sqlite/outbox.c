@@ -1,0 +1,248 @@
+/* The verbs about jobs that are due, one job, and one unknown: found, judged by
+ * store/outbox, written. Always inside the batch's transaction. What only lacks
+ * memory is the op's own trouble, as long as nothing of it was written. */
+#include "store/sqlite/driver.h"
+
+/* Whatever the submitter asks for: one op must not hold the writer for long. */
+#define CLAIM_MAX 1000
+
+static enum hpx_status own_trouble(enum hpx_status status, struct hpx_store_op *op)
+{
+	if (status != HPX_NOMEM)
+		return status;
+	op->status = HPX_NOMEM;
+	return HPX_OK;
+}
+
+/* ---- CLAIM ---- */
+
+/* Appends what the call gives at `*tail`, at most `room`. Collects first and
+ * writes later: a statement that walks an index must not see the index change
+ * under it. */
+static enum hpx_status collect(struct hpx_sqlite_call *call, unsigned *room,
+			       struct hpx_job_entry ***tail)
+{
+	enum hpx_status status;
+	bool whole = true;
+
+	while (whole && *room > 0 && hpx_sqlite_next(call)) {
+		struct hpx_job_entry *entry = hpx_sqlite_delivery_read(call);
+		whole = entry != NULL;
+		if (!whole || !entry->readable) {
+			hpx_job_entry_free(entry);
+			continue;
+		}
+		**tail = entry;
+		*tail = &entry->next;
+		--*room;
+	}
+	status = hpx_sqlite_end(call);
+	return status == HPX_OK && !whole ? HPX_NOMEM : status;
+}
+
+/* A commit that was reported as failed may have taken them. */
+static enum hpx_status recognise(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_JOBS_CLAIMED);
+	struct hpx_job_entry **tail = &op->jobs;
+	unsigned room = CLAIM_MAX;
+	enum hpx_status status;
+
+	hpx_sqlite_bind_int(&call, hpx_store_moment(&s->base).lease_ms);
+	hpx_sqlite_bind_blob(&call, op->token.bytes, sizeof(op->token.bytes));
+	status = collect(&call, &room, &tail);
+	op->count = CLAIM_MAX - room;
+	return status;
+}
+
+/* Due jobs of one target between two times, oldest first. */
+static enum hpx_status collect_due(struct hpx_sqlite_db *db, struct hpx_span target,
+				   int64_t from_ms, int64_t until_ms, unsigned *room,
+				   struct hpx_job_entry ***tail)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_JOBS_DUE);
+
+	hpx_sqlite_bind_text(&call, target);
+	hpx_sqlite_bind_int(&call, from_ms);
+	hpx_sqlite_bind_int(&call, until_ms);
+	return collect(&call, room, tail);
+}
+
+/* The rule of hpx_job_due, by the index: what is due, and what lies so far
+ * ahead that the clock was set back. */
+static enum hpx_status collect_jobs(struct hpx_sqlite_db *db, const struct hpx_claim *claim,
+				    int64_t wall_ms, struct hpx_job_entry **ret_jobs)
+{
+	struct hpx_job_entry **tail = ret_jobs;
+	unsigned room = claim->room < CLAIM_MAX ? claim->room : CLAIM_MAX;
+	enum hpx_status status = collect_due(db, claim->target, 0, wall_ms, &room, &tail);
+
+	if (status == HPX_OK)
+		status = collect_due(db, claim->target, wall_ms + HPX_JOB_AHEAD_MAX_MS + 1,
+				     INT64_MAX, &room, &tail);
+	return status;
+}
+
+/* Gives the entry back where it is to be sent now. */
+static enum hpx_status claim_job(struct hpx_sqlite_store *s, const struct hpx_claim *claim,
+				 struct hpx_job_entry *entry, const struct hpx_moment *now,
+				 struct hpx_store_op *op)
+{
+	struct hpx_outbox_change change;
+	struct hpx_sqlite_subject subject;
+	struct hpx_token token = op->token;
+	enum hpx_status status = hpx_sqlite_subject_of_job(&s->writer, entry, &subject);
+
+	if (hpx_token_is_void(&token))
+		hpx_token_make(&token);
+	if (status == HPX_OK && hpx_outbox_claim(&subject.found, claim, &token, s->base.owner, now,
+						 &change)) {
+		status = hpx_sqlite_subject_write(&s->writer, &subject, &change, now->wall_ms, op);
+		entry->delivery = change.delivery;
+	}
+	if (status == HPX_OK && entry->delivery.state == HPX_JOB_SENDING) {
+		struct hpx_job_entry **at = &op->jobs;
+		while (*at != NULL)
+			at = &(*at)->next;
+		*at = entry;
+		op->count++;
+		subject.entry = NULL;
+	}
+	hpx_sqlite_subject_free(&subject);
+	return status;
+}
+
+static enum hpx_status claim_target(struct hpx_sqlite_store *s, const struct hpx_claim *claim,
+				    struct hpx_store_op *op)
+{
+	struct hpx_moment now = hpx_store_moment(&s->base);
+	struct hpx_job_entry *jobs = NULL;
+	enum hpx_status status = own_trouble(collect_jobs(&s->writer, claim, now.wall_ms, &jobs),
+					     op);
+
+	while (status == HPX_OK && op->status == HPX_OK && jobs != NULL) {
+		struct hpx_job_entry *entry = jobs;
+		jobs = entry->next;
+		entry->next = NULL;
+		status = claim_job(s, claim, entry, &now, op);
+	}
+	hpx_job_entry_free(jobs);
+	return status;
+}
+
+enum hpx_status hpx_sqlite_claim(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+{
+	enum hpx_status status = HPX_OK;
+
+	if (!hpx_token_is_void(&op->token))
+		status = own_trouble(recognise(s, op), op);
+	if (op->jobs != NULL) {
+		op->status = HPX_OK;
+		return status;
+	}
+	for (size_t i = 0; i < op->claim_count && status == HPX_OK && op->status == HPX_OK; i++)
+		status = claim_target(s, &op->claims[i], op);
+	/* What an earlier target gave is claimed, and is to be sent. */
+	if (op->jobs != NULL)
+		op->status = HPX_OK;
+	return status;
+}
+
+/* ---- JOB, RULE, UNASK ---- */
+
+static void show_after(const struct hpx_sqlite_subject *subject,
+		       const struct hpx_outbox_change *change, struct hpx_store_op *op)
+{
+	op->decision.record = change->write_operation ? change->operation.record :
+							subject->found.operation.record;
+}
+
+enum hpx_status hpx_sqlite_turn(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+{
+	struct hpx_moment now = hpx_store_moment(&s->base);
+	struct hpx_outbox_change change;
+	struct hpx_sqlite_subject subject;
+	enum hpx_status status;
+
+	if (op->turn == NULL || op->turn->number <= 0) {
+		op->status = HPX_MISUSE;
+		return HPX_OK;
+	}
+	status = own_trouble(hpx_sqlite_subject_find(&s->writer, NULL, op->turn->number, &subject),
+			     op);
+	if (status == HPX_OK && op->status == HPX_OK) {
+		hpx_outbox_turn(&subject.found, op, &now, &change);
+		if (op->status == HPX_OK) {
+			status = hpx_sqlite_subject_write(&s->writer, &subject, &change,
+							  now.wall_ms, op);
+			subject.entry->delivery = change.delivery;
+			op->jobs = subject.entry;
+			subject.entry = NULL;
+			show_after(&subject, &change, op);
+		}
+	}
+	hpx_sqlite_subject_free(&subject);
+	return status;
+}
+
+enum hpx_status hpx_sqlite_rule(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+{
+	bool rule = op->verb == HPX_VERB_RULE;
+	struct hpx_moment now = hpx_store_moment(&s->base);
+	struct hpx_outbox_change change;
+	struct hpx_sqlite_subject subject;
+	enum hpx_status status;
+
+	if (rule && op->ruling == NULL) {
+		op->status = HPX_MISUSE;
+		return HPX_OK;
+	}
+	status = own_trouble(hpx_sqlite_subject_find(&s->writer, &op->id,
+						     rule ? op->ruling->number : op->number,
+						     &subject), op);
+	if (status == HPX_OK && op->status == HPX_OK) {
+		if (rule)
+			hpx_outbox_rule(&subject.found, op, &now, &change);
+		else
+			hpx_outbox_unask(&subject.found, op, &now, &change);
+		if (op->status == HPX_OK)
+			status = hpx_sqlite_subject_write(&s->writer, &subject, &change,
+							  now.wall_ms, op);
+		if (op->status == HPX_OK)
+			show_after(&subject, &change, op);
+	}
+	hpx_sqlite_subject_free(&subject);
+	return status;
+}
+
+/* ---- the job follows a person's word about its operation ---- */
+
+static bool takes_job_along(const struct hpx_sqlite_row *row, const struct hpx_store_op *op)
+{
+	enum hpx_state state = row->found.record.state;
+
+	return (op->verb == HPX_VERB_RESOLVE || op->verb == HPX_VERB_FORGET) &&
+	       (state == HPX_STATE_PENDING || state == HPX_STATE_UNKNOWN || !row->found.readable);
+}
+
+enum hpx_status hpx_sqlite_conclude(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+				    const struct hpx_change *change, const struct hpx_moment *now,
+				    struct hpx_store_op *op)
+{
+	struct hpx_outbox_change job_change;
+	struct hpx_sqlite_subject subject;
+	enum hpx_status status;
+
+	if (change->write == HPX_WRITE_NOTHING || !takes_job_along(row, op))
+		return HPX_OK;
+	status = own_trouble(hpx_sqlite_subject_of_operation(&s->writer, row, &change->record,
+							     &subject), op);
+	if (status == HPX_OK && op->status == HPX_OK)
+		op->status = hpx_outbox_conclude(&subject.found, change->record.state, now,
+						 &job_change);
+	if (status == HPX_OK && op->status == HPX_OK)
+		status = hpx_sqlite_subject_write(&s->writer, &subject, &job_change, now->wall_ms,
+						  op);
+	hpx_sqlite_subject_free(&subject);
+	return status;
+}

@@ -1,0 +1,111 @@
+/* What was found about an unknown outcome: stored, counted, told. */
+#include <stdio.h>
+
+#include "base/bytes.h"
+#include "base/container.h"
+#include "base/log.h"
+#include "base/step.h"
+#include "worker/question.h"
+
+static enum hpx_reconciled result_of(enum hpx_reconcile_move move)
+{
+	switch (move) {
+	case HPX_RECONCILE_SETTLE_APPLIED:
+	case HPX_RECONCILE_SETTLE_DECLINED:
+	case HPX_RECONCILE_SETTLE_NOT_APPLIED:
+		return HPX_RECONCILED_resolved;
+	case HPX_RECONCILE_A_PERSON:
+		return HPX_RECONCILED_failed;
+	default:
+		return HPX_RECONCILED_scheduled;
+	}
+}
+
+static void count(const struct hpx_question *question, enum hpx_reconciled result)
+{
+	if (question->reconciler->options.meter != NULL)
+		hpx_counter_add(&question->reconciler->options.meter->reconciled[result], 1);
+}
+
+static void tell(const struct hpx_question *question, enum hpx_log_level level, const char *event,
+		 const char *came_to)
+{
+	char reference[HPX_REFERENCE_SIZE];
+
+	hpx_reference_print(hpx_question_id(question), hpx_question_first(question), reference);
+	hpx_log(level, event, "operation=%s job=%lld move=%s reason=\"%s\"", reference,
+		(long long)question->about->delivery.number, came_to, question->reason);
+}
+
+static void ruled(struct hpx_store_op *op)
+{
+	struct hpx_question *question = HPX_CONTAINER(op, struct hpx_question, op);
+	enum hpx_reconcile_move move = question->turn.move;
+	enum hpx_reconciled result = result_of(move);
+
+	HPX_STEP(reconcile_ruled);
+	if (op->status != HPX_OK) {
+		/* Gone, settled by somebody else, or the store is. */
+		tell(question, HPX_LOG_WARN, "ruling_not_stored", hpx_status_name(op->status));
+	} else {
+		count(question, result);
+		tell(question,
+		     result == HPX_RECONCILED_failed   ? HPX_LOG_WARN :
+		     result == HPX_RECONCILED_resolved ? HPX_LOG_INFO :
+							 HPX_LOG_DEBUG,
+		     result == HPX_RECONCILED_failed   ? "left_to_a_person" :
+		     result == HPX_RECONCILED_resolved ? "reconciled" :
+							 "asked",
+		     hpx_reconcile_name(move));
+	}
+	hpx_job_entry_free(op->jobs);
+	hpx_question_drop(question);
+}
+
+void hpx_question_rule(struct hpx_question *question, const struct hpx_finding *finding)
+{
+	question->turn = (struct hpx_ruling_turn){ .number = question->about->delivery.number,
+						   .finding = *finding };
+	if (question->how != NULL)
+		question->turn.rule = question->how->rule;
+	hpx_random(&question->turn.random, sizeof(question->turn.random));
+	question->op = (struct hpx_store_op){
+		.verb = HPX_VERB_RULE,
+		.id = *hpx_question_id(question),
+		.token = *hpx_question_first(question),
+		.ruling = &question->turn,
+		.actor = HPX_SPAN("reconciler"),
+		.reason = hpx_span_of(question->reason),
+		.done = ruled,
+	};
+	hpx_committer_submit(question->reconciler->options.committer, &question->op);
+}
+
+static void unasked(struct hpx_store_op *op)
+{
+	struct hpx_question *question = HPX_CONTAINER(op, struct hpx_question, op);
+
+	if (op->status == HPX_OK)
+		count(question, HPX_RECONCILED_failed);
+	tell(question, HPX_LOG_WARN,
+	     op->status == HPX_OK ? "left_to_a_person" : "ruling_not_stored",
+	     op->status == HPX_OK ? hpx_reconcile_name(HPX_RECONCILE_A_PERSON) :
+				    hpx_status_name(op->status));
+	hpx_question_drop(question);
+}
+
+void hpx_question_unask(struct hpx_question *question)
+{
+	snprintf(question->reason, sizeof(question->reason),
+		 "no probe is configured: a person or a webhook settles it");
+	question->op = (struct hpx_store_op){
+		.verb = HPX_VERB_UNASK,
+		.id = *hpx_question_id(question),
+		.token = *hpx_question_first(question),
+		.number = question->about->delivery.number,
+		.actor = HPX_SPAN("reconciler"),
+		.reason = hpx_span_of(question->reason),
+		.done = unasked,
+	};
+	hpx_committer_submit(question->reconciler->options.committer, &question->op);
+}

@@ -1,0 +1,84 @@
+"""libhapax as an application uses it, by way of ctypes: an operation that owes
+jobs to others, on any store. The library is the one beside the program."""
+import ctypes
+import hashlib
+import pathlib
+import threading
+import time
+
+from .gateway import binary
+
+OK, BUSY, UNAVAILABLE, UNCERTAIN = 0, 7, 8, 9
+EXECUTE = 0
+LOST_REPEAT = 2
+PROBLEM_SIZE, LEASE_SIZE, POINT_SIZE = 512, 98, 64
+INSIST_SECONDS = 25
+
+
+class Begin(ctypes.Structure):
+    _fields_ = [("tenant", ctypes.c_char_p), ("scope", ctypes.c_char_p), ("key", ctypes.c_char_p),
+                ("fingerprint", ctypes.c_char_p), ("lease_ms", ctypes.c_int64),
+                ("retention_ms", ctypes.c_int64), ("on_lost", ctypes.c_int)]
+
+
+class Answer(ctypes.Structure):
+    _fields_ = [("status", ctypes.c_uint), ("headers", ctypes.c_char_p), ("body", ctypes.c_char_p),
+                ("body_len", ctypes.c_size_t)]
+
+
+class Operation(ctypes.Structure):
+    _fields_ = [("verdict", ctypes.c_int), ("attempt", ctypes.c_uint),
+                ("reference", ctypes.c_char * LEASE_SIZE), ("lease", ctypes.c_char * LEASE_SIZE),
+                ("point", ctypes.c_char * POINT_SIZE), ("data", ctypes.c_void_p),
+                ("data_len", ctypes.c_size_t), ("kept", ctypes.c_int), ("answer", Answer),
+                ("memory", ctypes.c_void_p)]
+
+
+class Job(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_char_p) for name in ("name", "target", "method", "path", "headers",
+                                                     "body")] + [("body_len", ctypes.c_size_t)]
+
+
+class Library:
+    """A handle with connections of its own; any thread may use it."""
+
+    def __init__(self, url):
+        self.calls = ctypes.CDLL(str(pathlib.Path(binary()).parent / "libhapax.so"))
+        self.handle = ctypes.c_void_p()
+        problem = ctypes.create_string_buffer(PROBLEM_SIZE)
+        result = self.calls.hapax_open(url.encode(), None, ctypes.byref(self.handle), problem)
+        assert result == OK, problem.value
+
+    def close(self):
+        self.calls.hapax_close(self.handle)
+
+    def insist(self, call, *arguments):
+        """Again for as long as the store cannot be used: the same call tells."""
+        problem = ctypes.create_string_buffer(PROBLEM_SIZE)
+        end = time.monotonic() + INSIST_SECONDS
+        while True:
+            result = call(self.handle, *arguments, problem)
+            if result == OK:
+                return
+            assert result in (BUSY, UNAVAILABLE, UNCERTAIN), (result, problem.value)
+            assert time.monotonic() < end, problem.value
+            threading.Event().wait(0.05)
+
+    def owe(self, key, jobs):
+        """An operation that owes `jobs`, (name, target, path) each, and is
+        completed; its reference. Each is enqueued twice, as after a crash."""
+        begin = Begin(b"shop", b"POST /orders", key.encode(), hashlib.sha256(b"").digest(),
+                      60_000, 0, LOST_REPEAT)
+        operation = Operation()
+        self.insist(self.calls.hapax_begin, ctypes.byref(begin), ctypes.byref(operation))
+        assert operation.verdict == EXECUTE, operation.verdict
+        for name, target, path in [job for job in jobs for _ in range(2)]:
+            body = f'{{"step": "{name}", "note": "s3cr3t"}}'.encode()
+            job = Job(name.encode(), target.encode(), b"POST", path.encode(),
+                      b"Content-Type: application/json\r\n", body, len(body))
+            self.insist(self.calls.hapax_enqueue, operation.lease, ctypes.byref(job))
+        answer = Answer(201, None, b"ordered", 7)
+        self.insist(self.calls.hapax_complete, operation.lease, ctypes.byref(answer))
+        reference = operation.reference.decode()
+        self.calls.hapax_operation_clear(ctypes.byref(operation))
+        return reference

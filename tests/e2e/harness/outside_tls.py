@@ -1,0 +1,54 @@
+"""Certificates for the outside provider, made by openssl when a test starts, so
+that none lies in the tree and none ever expires there."""
+import pathlib
+import ssl
+import subprocess
+
+NAMES = "DNS:localhost,IP:127.0.0.1"
+
+
+def openssl(folder, *arguments):
+    done = subprocess.run(["openssl", *arguments], cwd=folder, capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, f"openssl {' '.join(arguments)}:\n{done.stderr}"
+
+
+def new_key(folder, name):
+    openssl(folder, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", f"{name}.key")
+
+
+class Authority:
+    """A certificate authority in a folder; `ca_file` is what a client has to trust."""
+
+    def __init__(self, folder, name="ca"):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.name = name
+        self.ca_file = str(self.folder / f"{name}.pem")
+        new_key(self.folder, name)
+        openssl(self.folder, "req", "-x509", "-new", "-key", f"{name}.key", "-sha256",
+                "-days", "2", "-subj", f"/CN=test {name}", "-out", self.ca_file,
+                "-addext", "keyUsage=critical,keyCertSign,cRLSign")
+
+    def certificate(self, name="server", names=NAMES):
+        """A server's chain and its key, as paths; `names`: whom it speaks for."""
+        new_key(self.folder, name)
+        openssl(self.folder, "req", "-new", "-key", f"{name}.key", "-subj", f"/CN={name}",
+                "-out", f"{name}.csr")
+        (self.folder / f"{name}.ext").write_text(
+            f"subjectAltName={names}\nextendedKeyUsage=serverAuth\nbasicConstraints=CA:FALSE\n")
+        openssl(self.folder, "x509", "-req", "-in", f"{name}.csr", "-CA", self.ca_file,
+                "-CAkey", f"{self.name}.key", "-CAcreateserial", "-days", "1", "-sha256",
+                "-extfile", f"{name}.ext", "-out", f"{name}.pem")
+        return str(self.folder / f"{name}.pem"), str(self.folder / f"{name}.key")
+
+
+def server_context(certificate, key):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+def client_context(ca_file):
+    """Trusts this authority and nobody else, and checks the name."""
+    return ssl.create_default_context(cafile=ca_file)

@@ -1,0 +1,309 @@
+"""Shows that a person can look at what is owed to others and say what is to become
+of it with `hapax jobs`, beside a running gateway, and what becomes of the operation
+and of its retries then."""
+import getpass
+import json
+
+import pytest
+
+from conftest import Site, require_program
+from harness.desk import FAILED, OK, USAGE, Desk, outbox_config, owe
+from harness.outside import Outside
+from harness.secret import new_key
+
+WHY = ("--reason", "ticket 812")
+
+
+class Bench:
+    """A provider outside, a gateway that owes it jobs, and a person."""
+
+    def __init__(self, folder):
+        self.outside = Outside(folder / "outside", tls=False)
+        (folder / "gateway").mkdir()
+        self.config = outbox_config(self.outside)
+        self.config["targets"]["asked"] = {
+            **self.config["targets"]["bank"],
+            "reconcile": {"settle_after": "1h", "probe": {
+                "get": "/lookup?operation={operation}", "applied": [200], "not_applied": [404]}}}
+        self.config["routes"].append({"match": "POST /asked", "deliver": "async", "target": "asked"})
+        self.site = Site(folder / "gateway", self.config)
+        self.site.__enter__()
+        self.gateway = self.site.gateway
+        self.desk = Desk(self.gateway)
+
+    def close(self):
+        try:
+            self.site.__exit__()
+        finally:
+            self.outside.close()
+
+    def of(self, reference):
+        """The number of the operation's only job."""
+        job, = self.desk.jobs("--operation", reference)
+        return job["number"]
+
+    def wait_event(self, event, reference):
+        self.gateway.wait_log(f"event={event} .*operation={reference}")
+
+    def done(self, **how):
+        reference = owe(self.gateway, **how)
+        self.wait_event("job_delivered", reference)
+        return reference, self.of(reference)
+
+    def dead(self, **how):
+        """A job that is refused once, and has no attempt left."""
+        self.outside.fault("too_many")
+        reference = owe(self.gateway, **how)
+        self.wait_event("job_dead", reference)
+        return reference, self.of(reference)
+
+    def lost(self, kind="reset_after", **how):
+        """A job whose answer is lost; nobody can be asked."""
+        self.outside.fault(kind)
+        reference = owe(self.gateway, **how)
+        self.wait_event("left_to_a_person", reference)
+        return reference, self.of(reference)
+
+    def retry(self, key, **how):
+        return self.gateway.post("/owed", key=key, headers=[("X-Tenant", "alice")],
+                                 body=b'{"amount": 10.00, "note": "s3cr3t"}', **how)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    require_program()
+    one = Bench(tmp_path_factory.mktemp("jobs"))
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def desk(bench):
+    bench.outside.calm()
+    return bench.desk
+
+
+def test_ls(bench, desk):
+    """Every job, the newest first; by state, target, operation and number."""
+    first, done = bench.done()
+    second, dead = bench.dead()
+    third, lost = bench.lost()
+    rows = {row["number"]: row for row in desk.jobs()}
+    assert [rows[n]["state"] for n in (done, dead, lost)] == ["done", "dead", "unknown"]
+    assert [rows[n]["status"] for n in (done, dead, lost)] == [201, 429, 0]
+    assert [rows[n]["operation"] for n in (done, dead, lost)] == [first, second, third]
+    assert rows[done]["method"] == "POST" and rows[done]["path"] == "/owed"
+    assert rows[done]["target"] == "bank" and rows[done]["answers"] is True
+    assert "body" not in rows[done]
+    numbers = [row["number"] for row in desk.jobs()]
+    assert numbers == sorted(numbers, reverse=True)
+    assert dead in [row["number"] for row in desk.jobs("--state", "dead")]
+    assert {row["state"] for row in desk.jobs("--state", "unknown")} == {"unknown"}
+    assert desk.jobs("--target", "nobody") == [] and desk.jobs("--target", "bank")
+    assert [row["number"] for row in desk.jobs("--operation", first[:12])] == [done]
+    assert len(desk.jobs("--limit", 1)) == 1
+
+
+def test_ls_as_a_table(bench, desk):
+    reference, number = bench.done()
+    text = desk.on("jobs", "ls", "--operation", reference)
+    assert text.splitlines()[0].split() == ["JOB", "STATE", "TRY", "TARGET", "REQUEST", "HTTP",
+                                            "AGE", "OPERATION", "DUE"]
+    assert text.splitlines()[1].split()[:7] == [str(number), "done", "1", "bank", "POST", "/owed",
+                                                "201"]
+    assert reference[:12] in text and reference not in text
+    assert reference in desk.on("jobs", "ls", "--operation", reference, "--full")
+    assert desk.on("jobs", "ls", "--target", "nobody") == "no jobs\n"
+    desk.on("jobs", "ls", "--limit", 1)
+    assert "--limit N shows more" in desk.err
+
+
+def test_show(bench, desk):
+    """What is sent, with which key, where it stands and how it came there."""
+    reference, number = bench.done()
+    send, = bench.outside.ledger.sends(operation=reference)
+    effect, = bench.outside.ledger.effects(operation=reference)
+    job = desk.job(number)
+    assert job["key"] == send.key and job["provider_id"] == effect.id
+    assert (job["state"], job["operation_state"], job["attempt"]) == ("done", "completed", 1)
+    assert [event["what"] for event in job["history"]] == ["job_delivered", "completed"]
+    assert job["body_bytes"] == len(send.body) and "body" not in job
+    assert job["created"] and job["first_sent"] and job["due"] is None
+    text = desk.on("jobs", "show", number)
+    for line in (f"key        {send.key}", f"their id   {effect.id}", f"operation  {reference}",
+                 "answers    yes", "target     bank"):
+        assert line in text, text
+    assert send.body.decode() not in text
+
+
+def test_show_body(bench, desk):
+    """Byte for byte, and only where it is asked for."""
+    body = b'{"amount": 10, "note": "s3cr3t \\u00e9"}'
+    _, number = bench.done(body=body)
+    assert desk.on("jobs", "show", number, "--body").encode("latin-1") == body
+    assert desk.job(number, "--body")["body"].encode() == body
+
+
+def test_show_what_to_do(bench, desk):
+    """The page of a dead job and of an unknown one name the commands."""
+    _, dead = bench.dead()
+    text = desk.on("jobs", "show", dead)
+    assert f"hapax jobs retry {dead} --reason" in text and f"hapax jobs discard {dead}" in text
+    reference, lost = bench.lost()
+    text = desk.on("jobs", "show", lost)
+    assert f"hapax jobs retry {lost} --force" in text
+    assert f"hapax keys resolve {reference[:12]} --applied" in text
+    assert "a person has to settle it" in text and desk.job(lost)["asked"]["person"] is True
+
+
+def test_keys_show_has_the_jobs(bench, desk):
+    """The operation's page has its jobs, and its history begins with the acceptance."""
+    reference, number = bench.dead()
+    shown = desk.key(reference)
+    assert [(job["number"], job["state"]) for job in shown["jobs"]] == [(number, "dead")]
+    assert shown["state"] == "pending" and shown["history"][0]["what"] == "accepted"
+    text = desk.on("keys", "show", reference)
+    assert "given up" in text and "\njobs\n" in text
+    assert reference in [row["reference"] for row in desk.json("keys", "ls", "--state", "pending")]
+
+
+def test_keys_show_who_is_asked(bench, desk):
+    """With the configuration, an unknown's page says by what it is asked about next."""
+    bench.outside.script({"when": {}, "times": 1, "fault": {"kind": "reset_after"}},
+                         {"when": {"kind": "lookup"}, "fault": {"kind": "unavailable"}})
+    answer = bench.gateway.post("/asked", headers=[("X-Tenant", "alice")])
+    reference = answer["Hapax-Operation"]
+    bench.wait_event("job_lost", reference)
+    bench.outside.wait(lambda: bench.outside.ledger.lookups(operation=reference))
+    config = bench.gateway.write_config()
+    text = desk.run("keys", "show", reference, "--config", config)
+    assert "by the probe GET /lookup?operation={operation}" in text
+    asked = json.loads(desk.run("keys", "show", reference, "--config", config, "--json"))["asked"]
+    assert asked["person"] is False and "probe" in asked["by"]
+    assert reference in [row["reference"] for row in desk.json("keys", "ls", "--state", "unknown")]
+    assert "by the probe" in desk.run("jobs", "show", bench.of(reference), "--config", config)
+
+
+def test_retry_of_a_dead_job(bench, desk):
+    """It is sent again with the same key and a new budget, and its answer is the operation's."""
+    key = new_key()
+    reference, number = bench.dead(key=key)
+    assert bench.retry(key).status == 202
+    bench.outside.calm()
+    text = desk.on("jobs", "retry", number, *WHY)
+    assert text.startswith(f"job {number}: queued; it is sent again; its operation is pending")
+    bench.wait_event("job_delivered", reference)
+    first, second = bench.outside.ledger.sends(operation=reference)
+    assert first.key == second.key and len(bench.outside.ledger.effects(operation=reference)) == 1
+    retried = next(e for e in desk.job(number)["history"] if e["what"] == "job_retried")
+    assert (retried["actor"], retried["reason"]) == (getpass.getuser(), "ticket 812")
+    answer = bench.retry(key)
+    assert (answer.status, answer["Idempotent-Replayed"]) == (201, "true")
+    assert "1 of them before it was last retried" in desk.on("jobs", "show", number)
+
+
+def test_retry_of_an_unknown_needs_force(bench, desk):
+    """And says what that risks; here it happens a second time, which is the person's word."""
+    reference, number = bench.lost()
+    text = desk.on("jobs", "retry", number, *WHY, code=FAILED)
+    assert "it may have happened" in text and "--force" in text
+    bench.outside.calm()
+    done = desk.json("jobs", "retry", number, "--force", *WHY)
+    assert (done["number"], done["state"], done["operation_state"]) == (number, "queued", "pending")
+    assert (done["actor"], done["reason"]) == (getpass.getuser(), "ticket 812")
+    assert "it happens twice" in desk.err
+    bench.wait_event("job_delivered", reference)
+    assert len(bench.outside.ledger.effects(operation=reference)) == 2
+
+
+def test_discard_of_a_dead_job(bench, desk):
+    """Nothing happened, so its operation is completed with 408, for every retry."""
+    key = new_key()
+    reference, number = bench.dead(key=key)
+    text = desk.on("jobs", "discard", number, *WHY)
+    assert text.startswith(f"job {number}: discarded; it is never sent")
+    assert "completed with 408" in text
+    answer = bench.retry(key)
+    assert (answer.status, answer["Idempotent-Replayed"]) == (408, "true")
+    assert answer.json()["executed"] == "no"
+    assert desk.on("jobs", "discard", number, *WHY) == text, "the same word again changes nothing"
+    assert desk.key(reference)["state"] == "completed"
+    assert bench.outside.ledger.effects(operation=reference) == []
+
+
+def test_discard_of_an_unknown(bench, desk):
+    """It may have happened: the operation stays unknown until somebody settles it."""
+    key = new_key()
+    reference, number = bench.lost(key=key)
+    done = desk.json("jobs", "discard", number, *WHY)
+    assert (done["state"], done["operation_state"]) == ("discarded", "unknown")
+    assert bench.retry(key).status == 409
+    desk.on("keys", "resolve", reference, "--applied", "--status", 201, *WHY)
+    assert bench.retry(key).json()["code"] == "response_not_kept"
+
+
+def test_a_person_settles_the_operation_of_a_job(bench, desk):
+    """`keys resolve` settles the job with it; not applied lets a retry deliver it."""
+    key = new_key()
+    reference, number = bench.lost("reset_before", key=key)
+    desk.on("keys", "resolve", reference, "--not-applied", *WHY)
+    bench.outside.calm()
+    assert bench.retry(key).status == 202
+    bench.wait_event("job_delivered", reference)
+    assert desk.job(number)["state"] == "done"
+    assert len(bench.outside.ledger.effects(operation=reference)) == 1
+    reference, number = bench.lost()
+    desk.on("keys", "resolve", reference, "--applied", "--status", 201, *WHY)
+    assert desk.job(number)["state"] == "done"
+
+
+REFUSED = [
+    (["retry"], "done", "it is done, and nothing overrides that"),
+    (["discard"], "done", "it is done, and nothing overrides that"),
+    (["retry", "--force"], "discarded", "it was discarded, and that is final"),
+]
+
+
+@pytest.mark.parametrize("verb, state, sentence", REFUSED,
+                         ids=[f"{row[0][0]} {row[1]}" for row in REFUSED])
+def test_what_is_refused(bench, desk, verb, state, sentence):
+    """What is over is over, and the message says why."""
+    _, number = bench.done() if state == "done" else bench.dead()
+    if state == "discarded":
+        desk.on("jobs", "discard", number, *WHY)
+    assert sentence in desk.on("jobs", verb[0], number, *verb[1:], *WHY, code=FAILED)
+
+
+MISTAKES = [
+    (["jobs"], USAGE, "Usage: hapax jobs VERB"),
+    (["jobs", "lst"], USAGE, "there is no \"lst\"; the verbs are ls, show, retry and discard"),
+    (["jobs", "ls", "--state", "lost"], USAGE, "the states are queued, sending, done"),
+    (["jobs", "ls", "--limit", "0"], USAGE, "--limit is a number from 1"),
+    (["jobs", "ls", "--operation", "xyz"], USAGE, "is not a reference"),
+    (["jobs", "show"], USAGE, "name one job by its NUMBER"),
+    (["jobs", "show", "x"], USAGE, "name one job by its NUMBER"),
+    (["jobs", "show", "0"], USAGE, "name one job by its NUMBER"),
+    (["jobs", "show", "987654321"], FAILED, "there is no job 987654321"),
+    (["jobs", "retry", "1"], USAGE, "say why: --reason TEXT"),
+    (["jobs", "discard", "1", "--reason", ""], USAGE, "say why: --reason TEXT"),
+    (["jobs", "show", "1", "--reason", "x"], USAGE, "unknown flag --reason"),
+]
+
+
+@pytest.mark.parametrize("arguments, code, sentence", MISTAKES, ids=lambda v: str(v)[:40])
+def test_mistakes(desk, arguments, code, sentence):
+    """Each says what is wrong and what to do; nothing is written."""
+    more = ("--store", desk.url) if len(arguments) > 1 and arguments[1] != "lst" else ()
+    assert sentence in desk.run(*arguments, *more, code=code)
+
+
+def test_no_jobs_of_a_store_in_memory(desk):
+    assert "lives and dies with the process" in desk.run("jobs", "ls", "--store", "memory:",
+                                                         code=FAILED)
+
+
+def test_help(desk):
+    """Each verb has its page."""
+    for verb in ("ls", "show", "retry", "discard"):
+        assert f"hapax jobs {verb}" in desk.run("jobs", verb, "--help", code=OK)
+    assert "hapax jobs retry NUMBER" in desk.run("jobs", "--help")

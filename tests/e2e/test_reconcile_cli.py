@@ -1,0 +1,426 @@
+"""Shows that `hapax reconcile` finds every difference between a provider's export
+and the store, both ways, changes nothing unless it is told to, and settles an
+unknown by the same rules as any other word about it."""
+import csv
+import datetime
+import getpass
+import io
+import json
+
+import pytest
+
+from conftest import Site, require_program
+from harness import check
+from harness.desk import FAILED, OK, USAGE, Desk, outbox_config, owe
+from harness.outside import Outside
+from harness.secret import new_key
+
+APPLY = ("--apply", "--reason", "the books of november")
+RECONCILE = {"settle_after": "1s", "confirm_after": "1s"}
+AT_ONCE = ("--settle-after", "1ms")
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+
+
+class Bench:
+    """A gateway, the provider behind it, one beyond its outbox, and an export."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.outside = Outside(folder / "outside", tls=False)
+        (folder / "gateway").mkdir()
+        config = outbox_config(self.outside, {"reconcile": RECONCILE})
+        config["routes"].append({"match": "POST /pay", "reconcile": RECONCILE})
+        self.site = Site(folder / "gateway", config)
+        self.site.__enter__()
+        self.gateway = self.site.gateway
+        self.desk = Desk(self.gateway)
+        self.start = now()
+
+    def close(self):
+        try:
+            self.site.__exit__()
+        finally:
+            self.outside.close()
+
+    def pay(self, **how):
+        """A reference; the answer's body has the amount 12.50."""
+        self.site.provider.bodies["amount"] = b'{"total": {"amount": 12.50}}'
+        how.setdefault("behave", "body=amount")
+        answer = self.gateway.post("/pay", headers=[("X-Tenant", "alice")], **how)
+        return answer["Hapax-Operation"]
+
+    def lose(self, **how):
+        """An operation whose answer was lost, and that nobody can be asked about."""
+        reference = self.pay(behave="reset=after", **how)
+        self.gateway.wait_log(f"event=left_to_a_person .*{reference}")
+        return reference
+
+    def deliver(self, **how):
+        reference = owe(self.gateway, **how)
+        self.gateway.wait_log(f"event=job_delivered .*{reference}")
+        return reference
+
+    def lose_job(self, kind="reset_after", **how):
+        self.outside.fault(kind)
+        reference = owe(self.gateway, **how)
+        self.gateway.wait_log(f"event=left_to_a_person .*{reference}")
+        self.outside.calm()
+        return reference
+
+    def run(self, rows, *arguments, code=OK, name="bank.csv", by="--operation"):
+        """The report on an export with these rows, of what began in this test."""
+        path = self.folder / name
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]) if rows else ["id"])
+        writer.writeheader()
+        writer.writerows(rows)
+        path.write_text(text.getvalue())
+        how = () if "--from" in arguments or "--since" in arguments else ("--from", self.start)
+        self.desk.run("reconcile", "--ledger", path, by, "id", "--json", "--config",
+                      self.gateway.write_config(), *how, *arguments, code=code)
+        return json.loads(self.desk.out)
+
+    def state(self, reference):
+        return self.desk.key(reference)["state"]
+
+
+@pytest.fixture(scope="module")
+def module_bench(tmp_path_factory):
+    require_program()
+    one = Bench(tmp_path_factory.mktemp("reconcile"))
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def bench(module_bench):
+    module_bench.outside.calm()
+    module_bench.start = now()
+    return module_bench
+
+
+def found(report, group):
+    return [row.get("operation") or row.get("name") for row in report[group]["listed"]]
+
+
+def others(report, *groups):
+    """The groups that something is in, besides these."""
+    return [g for g, v in report.items() if isinstance(v, dict) and v["count"] and g not in groups]
+
+
+def test_agreement(bench):
+    """What both have is no difference: exit code 0, from cron nothing to do."""
+    references = [bench.pay(), bench.pay()]
+    report = bench.run([{"id": r} for r in references])
+    assert (report["rows"], report["matched"], report["ours"], report["open"]) == (2, 2, 2, 0)
+    assert others(report) == []
+
+
+def test_they_have_it_and_we_do_not(bench):
+    """An operation we do not know, one that we say did not happen, and nonsense."""
+    ours, failed = bench.pay(), bench.pay(behave="status=429")
+    declined = bench.pay(behave="status=422")
+    stranger = "0" * 64 + "." + "1" * 32
+    report = bench.run([{"id": r} for r in (ours, failed, declined, stranger, "tip")], code=FAILED)
+    assert found(report, "they_only") == [failed, declined, stranger, "tip"]
+    texts = [row["text"] for row in report["they_only"]["listed"]]
+    assert "failed_retryable" in texts[0] and "without success" in texts[1]
+    assert "none here" in texts[2] and "no operation's reference" in texts[3]
+    assert [row["line"] for row in report["they_only"]["listed"]] == [3, 4, 5, 6]
+    assert report["open"] == 4 and others(report, "they_only") == []
+
+
+def test_an_earlier_use_of_the_key_is_another(bench):
+    """The reference tells them apart: a forgotten key used again is not what they have."""
+    key = new_key()
+    first = bench.pay(key=key)
+    bench.desk.on("keys", "forget", first, "--reason", "x")
+    # With PostgreSQL, within a second: answers are kept in memory.
+    second = check.until(lambda: (r := bench.pay(key=key)) != first and r, "executed anew")
+    report = bench.run([{"id": first}], code=FAILED)
+    assert found(report, "they_only") == [first] and found(report, "we_only") == [second]
+
+
+def test_we_say_it_happened(bench):
+    """What they lack, or call declined; not what failed here, nor what is older or newer."""
+    before, old = bench.start, bench.pay()
+    bench.start = now()
+    ours, other = bench.pay(), bench.pay()
+    bench.pay(behave="status=429")
+    report = bench.run([{"id": other, "status": "void"}], "--status", "status", "--applied", "ok",
+                       "--declined", "void", code=FAILED)
+    assert sorted(found(report, "we_only")) == sorted([ours, other])
+    assert "they say declined" in [r["text"] for r in report["we_only"]["listed"]]
+    assert old not in found(report, "we_only") and others(report, "we_only") == []
+    assert bench.run([{"id": old}], "--from", before, "--to", bench.start)["ours"] == 1
+    seen = found(bench.run([{"id": old}], "--since", "1h", code=FAILED), "we_only")
+    assert ours in seen and old not in seen
+
+
+def test_twice(bench):
+    """What they have in two rows happened twice, unless the rows say otherwise."""
+    one, two = bench.pay(), bench.pay()
+    rows = [{"id": one, "status": "ok"}, {"id": one, "status": "ok"}, {"id": two, "status": "ok"},
+            {"id": two, "status": "void"}]
+    report = bench.run([{"id": row["id"]} for row in rows[:3]], code=FAILED)
+    assert found(report, "twice") == [one] and others(report, "twice") == []
+    report = bench.run(rows[2:], "--status", "status", "--applied", "ok", "--declined", "void",
+                       "--route", "POST /pay", code=FAILED)
+    assert report["twice"]["count"] == 0
+
+
+AMOUNTS = [("12.5", None), ("12.50", None), (" 12.500 ", None), ("1.25e1", None),
+           ("12.51", "amounts"), ("1250", "amounts"), ("12,50", "amounts"), ("", "amounts")]
+
+
+@pytest.mark.parametrize("theirs, group", AMOUNTS, ids=[row[0] for row in AMOUNTS])
+def test_amounts(bench, theirs, group):
+    """Compared by their exact decimal value, with the stored answer's."""
+    reference = bench.pay()
+    report = bench.run([{"id": reference, "amount": theirs}], "--amount", "amount",
+                       "--amount-pointer", "/total/amount", code=FAILED if group else OK)
+    assert others(report) == ([group] if group else [])
+    if group:
+        assert report[group]["listed"][0]["text"] == f"theirs {theirs}, ours 12.50"
+
+
+def test_no_amount(bench):
+    """Where ours has none, nobody can say that they agree."""
+    report = bench.run([{"id": bench.pay(), "amount": "12.50"}], "--amount", "amount",
+                       "--amount-pointer", "/total/sum", code=FAILED)
+    assert "no amount of ours at /total/sum" in report["unclear"]["listed"][0]["text"]
+
+
+@pytest.mark.parametrize("status, ruling, state, answer", [
+    ("ok", "applied", "completed", (409, "response_not_kept")),
+    ("void", "declined", "completed", (402, "declined")),
+])
+def test_unknown_is_settled(bench, status, ruling, state, answer):
+    """Shown first, and applied only on one's word, which is in the history."""
+    key = new_key()
+    reference = bench.lose(key=key)
+    how = ("--status", "status", "--applied", "ok", "--declined", "void")
+    report = bench.run([{"id": reference, "status": status}], *how, code=FAILED)
+    assert found(report, "unknown") == [reference] and report["open"] == 1
+    assert f"they say {ruling}; --apply settles it" in report["unknown"]["listed"][0]["text"]
+    assert bench.state(reference) == "unknown"
+    report = bench.run([{"id": reference, "status": status}], *how, *APPLY)
+    assert report["unknown"]["listed"][0]["settled"] is True and report["open"] == 0
+    assert bench.state(reference) == state
+    last = bench.desk.key(reference)["history"][-1]
+    assert last["what"] == f"ruled_{ruling}"
+    assert last["reason"] == "ledger bank.csv: the books of november"
+    assert last["actor"] == getpass.getuser()
+    replay = bench.gateway.post("/pay", key=key, headers=[("X-Tenant", "alice")])
+    assert (replay.status, replay.json()["code"]) == answer
+
+
+def test_unclear_status_settles_nothing(bench):
+    """A value in no list, or in two, is no verdict."""
+    reference = bench.lose()
+    for applied in ("ok", "ok,pending"):
+        report = bench.run([{"id": reference, "status": "pending"}], "--status", "status",
+                           "--applied", applied, "--not-applied", "gone,pending" if "," in applied
+                           else "gone", *APPLY, code=FAILED)
+        assert found(report, "unknown") == [reference] and report["open"] == 1
+    assert bench.state(reference) == "unknown"
+
+
+def test_an_amount_that_differs_settles_nothing(bench):
+    """They have something under this name, but not this."""
+    reference = bench.lose_job()
+    report = bench.run([{"id": reference, "amount": "99"}], "--amount", "amount", "--amount-pointer",
+                       "/amount", "--target", "bank", *APPLY, code=FAILED)
+    assert found(report, "amounts") == [reference] and report["unknown"]["count"] == 0
+    assert bench.state(reference) == "unknown"
+    report = bench.run([{"id": reference, "amount": "10"}], "--amount", "amount", "--amount-pointer",
+                       "/amount", "--target", "bank", *APPLY)
+    assert bench.state(reference) == "completed"
+
+
+def test_absence_says_nothing(bench):
+    """An export may be late or partial: what it lacks is not "not applied"."""
+    reference = bench.lose()
+    report = bench.run([], "--to", now(), *APPLY, code=FAILED)
+    assert report["unknown"]["listed"][0]["text"] == "it is not in the ledger"
+    assert bench.state(reference) == "unknown"
+
+
+def test_absence_from_a_complete_export_counts_twice_in_a_row(bench):
+    """One says nothing yet, the same again is no second; a later one settles it."""
+    reference = bench.lose()
+    early = now()
+    report = bench.run([], "--to", early, "--complete", code=FAILED)
+    assert "--apply settles it when two exports say so" in report["unknown"]["listed"][0]["text"]
+    for _ in range(2):
+        report = bench.run([], "--to", early, "--complete", *AT_ONCE, *APPLY, code=FAILED)
+        assert "a later export says so again" in report["unknown"]["listed"][0]["text"]
+    assert bench.state(reference) == "unknown"
+    later = datetime.datetime.fromisoformat(early) + datetime.timedelta(seconds=1)
+    while datetime.datetime.now(datetime.timezone.utc) < later:
+        report = bench.run([], "--to", early, "--complete", *AT_ONCE, *APPLY, code=FAILED)
+    report = bench.run([], "--to", later.isoformat(), "--complete", *AT_ONCE, *APPLY)
+    assert report["unknown"]["listed"][0]["settled"] is True
+    assert bench.state(reference) == "failed_retryable"
+
+
+def test_settle_after_holds(bench):
+    """An export of a time when the request could still run counts for nothing."""
+    reference = bench.lose()
+    for _ in range(3):
+        report = bench.run([], "--to", now(), "--complete", "--settle-after", "1h", *APPLY,
+                           code=FAILED)
+    assert report["open"] == 1 and bench.state(reference) == "unknown"
+
+
+def test_not_applied_needs_its_rule(bench):
+    """Without a configuration somebody must say how long a request may run."""
+    reference = bench.lose()
+    path = bench.folder / "gone.csv"
+    path.write_text(f"id,status\n{reference},gone\n")
+    how = ("reconcile", "--ledger", path, "--operation", "id", "--status", "status", "--applied",
+           "ok", "--not-applied", "gone", "--from", bench.start)
+    assert "say --settle-after, or --config" in bench.desk.on(*how, *APPLY, code=FAILED)
+    text = bench.desk.on(*how, "--settle-after", "1ms", *APPLY, code=FAILED)
+    assert "say with --to when that was" in text
+    text = bench.desk.on(*how, "--settle-after", "1ms", "--to", now(), *APPLY, code=FAILED)
+    assert "a later export says so again" in text
+
+
+def test_jobs_by_operation(bench):
+    """With a target, its jobs are compared, done and unknown ones."""
+    done, lost, absent = bench.deliver(), bench.lose_job(), bench.deliver()
+    bench.pay()
+    report = bench.run([{"id": done}, {"id": lost}], "--target", "bank", code=FAILED)
+    assert found(report, "we_only") == [absent] and found(report, "unknown") == [lost]
+    assert all(row["job"] > 0 for row in report["unknown"]["listed"])
+    assert others(report, "we_only", "unknown") == [] and report["ours"] == 2
+    bench.run([{"id": done}, {"id": lost}, {"id": absent}], "--target", "bank", *APPLY)
+    assert bench.state(lost) == "completed"
+
+
+def test_jobs_by_provider_id(bench):
+    """As the target's provider_id found it; an unknown one has none."""
+    reference, lost = bench.deliver(), bench.lose_job()
+    effect, = bench.outside.ledger.effects(operation=reference)
+    unseen, = bench.outside.ledger.effects(operation=lost)
+    report = bench.run([{"id": effect.id}, {"id": unseen.id}], by="--provider-id", code=FAILED)
+    assert found(report, "they_only") == [unseen.id] and found(report, "unknown") == [lost]
+    assert report["matched"] == 1
+
+
+def test_jobs_by_key(bench):
+    """With a target, the key is the job's own, and finds an unknown one."""
+    reference, lost = bench.deliver(), bench.lose_job()
+    keys = [bench.outside.ledger.sends(operation=r)[0].key for r in (reference, lost)]
+    bench.run([{"id": key} for key in keys], "--target", "bank", *APPLY, by="--key")
+    assert bench.state(lost) == "completed"
+    report = bench.run([{"id": key} for key in keys + ["f" * 64]], "--target", "bank", by="--key",
+                       code=FAILED)
+    assert found(report, "they_only") == ["f" * 64]
+
+
+def test_a_dead_letter_that_arrived(bench):
+    """They have what we gave up: it is settled as applied."""
+    bench.outside.fault("too_many")
+    reference = owe(bench.gateway)
+    bench.gateway.wait_log(f"event=job_dead .*{reference}")
+    report = bench.run([{"id": reference}], "--target", "bank", code=FAILED)
+    assert found(report, "unknown") == [reference]
+    bench.run([{"id": reference}], "--target", "bank", *APPLY)
+    assert bench.state(reference) == "completed"
+
+
+def test_operations_by_key(bench):
+    """A bare key counts only where it selects exactly one operation."""
+    one, shared = new_key(), new_key()
+    first = bench.pay(key=one)
+    bench.pay(key=shared)
+    bench.gateway.post("/pay", key=shared, headers=[("X-Tenant", "bob")])
+    report = bench.run([{"id": one}, {"id": shared}], by="--key", code=FAILED)
+    assert found(report, "unclear") == [shared] and report["matched"] == 1
+    assert first not in found(report, "we_only")
+
+
+def test_route(bench):
+    """Only the operations of one route are expected in its ledger."""
+    one = bench.pay()
+    bench.gateway.post("/other", headers=[("X-Tenant", "alice")])
+    bench.run([{"id": one}], "--route", "POST /pay")
+    assert bench.run([{"id": one}], code=FAILED)["we_only"]["count"] == 1
+
+
+def test_formats(bench):
+    """CSV by any of its separators, JSON lines with pointers, and standard input."""
+    reference = bench.pay()
+    how = ("reconcile", "--from", bench.start)
+    for name, text, more in [
+            ("a.csv", f"x;id\n1;{reference}\n", ("--separator", ";", "--operation", "id")),
+            ("b.csv", f"x\tid\r\n1\t{reference}\r\n", ("--separator", "tab", "--operation", "id")),
+            ("c.jsonl", json.dumps({"m": {"op": reference}}) + "\n", ("--operation", "/m/op")),
+            ("d.txt", json.dumps({"op": reference}), ("--format", "jsonl", "--operation", "op"))]:
+        (bench.folder / name).write_text(text)
+        bench.desk.on(*how, "--ledger", bench.folder / name, *more)
+    bench.desk.on(*how, "--ledger", "-", "--operation", "id", stdin=f"id\n{reference}\n".encode())
+
+
+def test_text(bench):
+    """For people: groups with headings, and the counts in the last line."""
+    ours = bench.pay()
+    (bench.folder / "t.csv").write_text("id\ntip \x1b[31m\n")
+    text = bench.desk.on("reconcile", "--ledger", bench.folder / "t.csv", "--operation", "id",
+                         "--from", bench.start, code=FAILED)
+    assert "They have it, and we do not: 1\n  line 2  tip ?[31m" in text
+    assert f"We say it happened, and they do not know it: 1\n  {ours[:12]}  completed" in text
+    assert text.splitlines()[-1] == ("1 rows, 0 of them known here; 1 of ours happened in that time; "
+                                     "0 settled, 2 open")
+
+
+def test_many_rows_and_pages(bench):
+    """More of ours than a page has, and more differences than are listed."""
+    with bench.gateway.connect() as wire:
+        references = []
+        for _ in range(1100):
+            wire.send(bench.gateway.request("POST", "/pay", headers=[("X-Tenant", "alice")]))
+            references.append(wire.answer("POST")["Hapax-Operation"])
+    report = bench.run([{"id": r} for r in references])
+    assert (report["ours"], report["open"]) == (1100, 0)
+    report = bench.run([], code=FAILED)
+    assert report["we_only"]["count"] == 1100 and len(report["we_only"]["listed"]) == 1000
+
+
+MISTAKES = [
+    ([], USAGE, "say which export: --ledger FILE"),
+    (["--ledger", "x"], USAGE, "one of --operation, --provider-id and --key"),
+    (["--ledger", "x", "--operation", "a", "--key", "b"], USAGE, "one of --operation"),
+    (["--ledger", "x", "--key", "a", "--amount", "b"], USAGE, "--amount and --amount-pointer"),
+    (["--ledger", "x", "--key", "a", "--amount", "b", "--amount-pointer", "c"], USAGE,
+     "is a JSON pointer"),
+    (["--ledger", "x", "--key", "a", "--status", "b"], USAGE, "--status needs to know"),
+    (["--ledger", "x", "--key", "a", "--applied", "b"], USAGE, "--status needs to know"),
+    (["--ledger", "x", "--key", "a", "--format", "xml"], USAGE, "--format is csv or jsonl"),
+    (["--ledger", "x", "--key", "a", "--separator", "|"], USAGE, "--separator is , or ; or tab"),
+    (["--ledger", "x.jsonl", "--key", "a", "--separator", ";"], USAGE, "have no --separator"),
+    (["--ledger", "x", "--key", "a", "--from", "yesterday"], USAGE, "are times"),
+    (["--ledger", "x", "--key", "a", "--to", "2026-02-30"], USAGE, "are times"),
+    (["--ledger", "x", "--key", "a", "--since", "soon"], USAGE, "--since is a duration"),
+    (["--ledger", "x", "--key", "a", "--since", "1h", "--from", "2026-01-01"], USAGE, "instead of"),
+    (["--ledger", "x", "--key", "a", "--from", "2026-01-02", "--to", "2026-01-01"], USAGE, "empty"),
+    (["--ledger", "x", "--key", "a", "--complete"], USAGE, "--complete needs --to"),
+    (["--ledger", "x", "--key", "a", "--settle-after", "0"], USAGE, "--settle-after is a duration"),
+    (["--ledger", "x", "--key", "a", "--apply"], USAGE, "say why: --reason"),
+    (["--ledger", "x", "--key", "a", "--target", "t", "--route", "r"], USAGE, "have a --target"),
+    (["--ledger", "/no/such.csv", "--key", "a"], FAILED, "/no/such.csv cannot be opened"),
+    (["--ledger", "-", "--key", "a"], FAILED, "-, line 1"),
+    (["--ledger", "-", "--format", "jsonl", "--key", "/~2"], USAGE, "is a JSON pointer"),
+]
+
+
+@pytest.mark.parametrize("arguments, code, sentence", MISTAKES, ids=lambda v: str(v)[:60])
+def test_mistakes(bench, arguments, code, sentence):
+    """Each says what is wrong and what to do."""
+    text = bench.desk.on("reconcile", *arguments, code=code, stdin=b"b,c\n1,2\n")
+    assert sentence in text, text

@@ -1,0 +1,257 @@
+"""Shows that with `tenant: {from: subrequest}` a service says who is calling: its
+word decides, is remembered for a while under nothing but a hash, and where it
+cannot be had nothing is executed."""
+import socket
+import threading
+
+import pytest
+
+from harness import check
+from harness.gateway import free_port
+from harness.secret import ALICE, BOB, new_key
+from harness.wire import Closed, Malformed, Wire
+
+ANSWER = "HTTP/1.1 {} X\r\nContent-Length: 0\r\n{}\r\n"
+
+
+class Directory:
+    """The service that knows the callers: credentials to (status, header lines);
+    any other are 401. It can be told to hold its answers."""
+
+    def __init__(self):
+        self.port = free_port()
+        self.known = {}
+        self.asked = []
+        self.news = threading.Condition()
+        self.open = threading.Event()
+        self.open.set()
+        self.listener = None
+        self.start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/verify"
+
+    def names(self, credential, tenant):
+        self.known[credential] = (200, f"X-Caller: {tenant}\r\n")
+
+    def start(self):
+        self.listener = socket.create_server(("127.0.0.1", self.port), backlog=512)
+        threading.Thread(target=self.accept_all, args=(self.listener,), daemon=True).start()
+
+    def stop(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def accept_all(self, listener):
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(sock,), daemon=True).start()
+
+    def serve(self, sock):
+        sock.settimeout(60)
+        wire = Wire(sock)
+        try:
+            while True:
+                line, fields = wire.line().decode(), wire.fields()
+                with self.news:
+                    self.asked.append((line, fields))
+                    self.news.notify_all()
+                self.open.wait(60)
+                credential = fields.get("Authorization") or fields.get("X-Api-Key") or \
+                    fields.get("Cookie")
+                status, more = self.known.get(credential, (401, ""))
+                wire.send(ANSWER.format(status, more).encode())
+        except (OSError, Closed, Malformed):
+            sock.close()
+
+    def wait_asked(self, count):
+        with self.news:
+            assert self.news.wait_for(lambda: len(self.asked) >= count, 15), len(self.asked)
+
+
+@pytest.fixture
+def directory():
+    one = Directory()
+    yield one
+    one.open.set()
+    one.stop()
+
+
+def config(directory, **tenant):
+    return {"tenant": {"from": "subrequest", "url": directory.url, "header": "X-Caller",
+                       "cache": "1h", **tenant}}
+
+
+def test_its_word_names_the_tenant(site, directory):
+    """Two credentials of one caller are one tenant; another's are not."""
+    directory.names(ALICE, "acme")
+    directory.names("k-s3cr3t", "acme")
+    directory.names(BOB, "other")
+    one, key = site(config(directory)), new_key()
+    first = one.gateway.post(key=key, auth=ALICE)
+    again = one.gateway.post(key=key, auth=None, headers=[("X-Api-Key", "k-s3cr3t")])
+    strange = one.gateway.post(key=key, auth=BOB)
+    assert first.status == again.status == strange.status == 200
+    assert (first.replayed, again.replayed, strange.replayed) == (False, True, False)
+    assert len(one.provider.ledger(key)) == 2
+    reference = first["Hapax-Operation"]
+    assert one.gateway.operation(reference, ALICE).json()["state"] == "completed"
+    check.problem(one.gateway.operation(reference, BOB), "not_found")
+
+
+def test_what_it_is_told(site, directory):
+    """The credentials, the request's method and address, and the client's."""
+    directory.names(ALICE, "acme")
+    one = site(config(directory))
+    one.gateway.post("/pay?x=1", auth=ALICE, headers=[("Cookie", "a=s3cr3t"), ("X-Other", "1")])
+    line, fields = directory.asked[0]
+    assert line == "GET /verify HTTP/1.1"
+    assert fields.get("Authorization") == ALICE and fields.get("Cookie") == "a=s3cr3t"
+    assert fields.get("X-Original-Method") == "POST"
+    assert fields.get("X-Original-URI") == "/pay?x=1"
+    assert fields.get("X-Forwarded-For") == "127.0.0.1"
+    assert fields.get("X-Other") is None and fields.get("Idempotency-Key") is None
+
+
+@pytest.mark.parametrize("answer, code", [
+    ((401, ""), "unauthenticated"),
+    ((403, ""), "forbidden"),
+    ((200, ""), "unauthenticated"),
+    ((204, "X-Caller: \r\n"), "unauthenticated"),
+    ((200, "X-Caller: a\r\nX-Caller: b\r\n"), "tenant_unavailable"),
+    ((302, "Location: /elsewhere\r\n"), "tenant_unavailable"),
+    ((404, ""), "tenant_unavailable"),
+    ((500, "X-Caller: acme\r\n"), "tenant_unavailable"),
+])
+def test_it_refuses(site, directory, answer, code):
+    """Nobody is taken for a caller that it has not named; nothing is executed."""
+    directory.known[ALICE] = answer
+    one = site(config(directory))
+    for path in (lambda: one.gateway.post(auth=ALICE),
+                 lambda: one.gateway.get("/.hapax/operations?path=/pay&key=k", auth=ALICE)):
+        refused = path()
+        check.problem(refused, code)
+        if code == "tenant_unavailable":
+            assert refused["Retry-After"] == "1"
+    assert not one.provider.seen()
+
+
+def test_no_credential_is_asked_about_too(site, directory):
+    """The service may know anonymous callers; hapax does not decide for it."""
+    directory.known[None] = (200, "X-Caller: visitor\r\n")
+    one, key = site(config(directory)), new_key()
+    assert one.gateway.post(key=key, auth=None).status == 200
+    assert one.gateway.post(key=key, auth=None).replayed
+    assert len(directory.asked) == 1
+
+
+def test_it_is_remembered(site, directory):
+    """One question for many requests, and none for what is passed through."""
+    directory.names(ALICE, "acme")
+    one = site(config(directory))
+    for _ in range(5):
+        assert one.gateway.post(auth=ALICE).status == 200
+    assert one.gateway.get("/anything", auth=BOB).status == 200
+    assert len(directory.asked) == 1
+    metrics = one.gateway.metrics()
+    assert metrics['hapax_subrequests_total{result="named"}'] == 1
+    assert metrics['hapax_subrequests_total{result="cached"}'] == 4
+
+
+def test_it_is_asked_every_time_without_a_cache(site, directory):
+    directory.names(ALICE, "acme")
+    one = site(config(directory, cache="0s"))
+    for _ in range(3):
+        assert one.gateway.post(auth=ALICE).status == 200
+    assert len(directory.asked) == 3
+
+
+def test_one_question_for_all_who_come_meanwhile(site, directory):
+    """Twenty requests with one credential: one question; all get its answer."""
+    directory.names(ALICE, "acme")
+    directory.open.clear()
+    one = site(config(directory))
+    answers, threads = [], []
+    for _ in range(20):
+        threads.append(threading.Thread(target=lambda: answers.append(one.gateway.post(auth=ALICE))))
+        threads[-1].start()
+    shared = 'hapax_subrequests_total{result="shared"}'
+    check.until(lambda: one.gateway.metrics()[shared] == 19, "nineteen wait for the first")
+    directory.open.set()
+    for thread in threads:
+        thread.join(30)
+    assert [a.status for a in answers] == [200] * 20
+    assert len(directory.asked) == 1
+    assert len(one.provider.ledger()) == 20
+
+
+def test_a_client_that_leaves_meanwhile(site, directory):
+    """It is forgotten, and nothing is executed for it; the others go on."""
+    directory.names(ALICE, "acme")
+    directory.open.clear()
+    one, key = site(config(directory)), new_key()
+    with one.gateway.connect() as wire:
+        wire.send(one.gateway.request("POST", "/pay", key=key))
+        directory.wait_asked(1)
+    check.until(lambda: one.gateway.metrics()["hapax_connections"] == 0, "the client is gone")
+    directory.open.set()
+    assert one.gateway.post(auth=ALICE).status == 200
+    assert not one.provider.seen(key=key)
+
+
+def test_it_is_slow(site, directory):
+    """Past its timeout: 503, and nothing is executed."""
+    directory.names(ALICE, "acme")
+    directory.open.clear()
+    one, key = site(config(directory, timeout="200ms")), new_key()
+    check.problem(one.gateway.post(key=key, auth=ALICE), "tenant_unavailable")
+    directory.open.set()
+    assert one.gateway.post(key=key, auth=ALICE).status == 200
+    assert len(one.provider.ledger(key)) == 1
+
+
+def test_it_is_down(site, directory):
+    """503 while it is away, told once in the log; then requests go on."""
+    directory.names(ALICE, "acme")
+    one, key = site(config(directory)), new_key()
+    directory.stop()
+    for _ in range(3):
+        check.problem(one.gateway.post(key=key, auth=ALICE), "tenant_unavailable")
+    one.gateway.wait_log("event=subrequest_down")
+    directory.start()
+    assert one.gateway.post(key=key, auth=ALICE).status == 200
+    one.gateway.wait_log("event=subrequest_up")
+    assert len([l for l in one.gateway.lines if "event=subrequest_down" in l]) == 1
+
+
+def test_drained_while_asking(site, directory):
+    """A stop does not wait for the service."""
+    directory.open.clear()
+    one = site({**config(directory), "timeouts": {"drain": "500ms"}})
+    with one.gateway.connect() as wire:
+        wire.send(one.gateway.request("POST", "/pay"))
+        directory.wait_asked(1)
+        one.gateway.stop()
+    assert not one.provider.seen()
+
+
+def test_a_credential_sent_twice(site, directory):
+    one = site(config(directory))
+    twice = [("X-Api-Key", "s3cr3t-1"), ("X-Api-Key", "s3cr3t-2")]
+    check.problem(one.gateway.post(auth=None, headers=twice), "unauthenticated")
+    assert not directory.asked
+
+
+def test_observed(site, directory):
+    """Observing refuses nobody, whatever the service says."""
+    directory.names(ALICE, "acme")
+    one = site({**config(directory), "observe": True})
+    assert one.gateway.post(auth=ALICE).status == 200
+    assert one.gateway.post(auth=BOB).status == 200
+    metrics = one.gateway.metrics()
+    assert metrics['hapax_observed_total{would="created"}'] == 1
+    assert metrics['hapax_observed_total{would="unauthenticated"}'] == 1

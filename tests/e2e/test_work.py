@@ -1,0 +1,190 @@
+"""Shows that `hapax work` does what is owed to others apart from any gateway, on
+PostgreSQL: it delivers, asks, sweeps and reaps; several share the work; SIGTERM
+lets a delivery end, a kill loses nothing; and that `hapax serve` does the same
+inside unless it is told not to."""
+import signal
+import time
+
+import pytest
+
+from conftest import Site, require_program
+from harness import postgres
+from harness.desk import FAILED, USAGE, Desk, outbox_config, owe
+from harness.gateway import Gateway, merge
+from harness.office import Office
+from harness.outside import Outside
+from harness.provider import Provider
+
+needs_postgres = pytest.mark.skipif(postgres.programs() is None,
+                                    reason="PostgreSQL is not installed")
+
+
+class Town:
+    """A gateway that only accepts, the provider, and as many offices as wanted."""
+
+    def __init__(self, folder, target=None):
+        self.folder = folder
+        self.outside = Outside(folder / "outside", tls=False)
+        self.provider = Provider(folder / "ledger")
+        (folder / "gateway").mkdir()
+        cluster = postgres.shared()
+        config = merge(outbox_config(self.outside, target),
+                       {"store": cluster.url(cluster.database()), "work": {"inside": False}})
+        self.gateway = Gateway(folder / "gateway", self.provider.url, config).start()
+        self.desk = Desk(self.gateway)
+        self.offices = []
+
+    def office(self):
+        self.offices.append(Office(self.folder, self.gateway, len(self.offices)))
+        return self.offices[-1].start()
+
+    def close(self):
+        try:
+            for one in [*self.offices, self.gateway]:
+                one.stop()
+        finally:
+            for one in [*self.offices, self.gateway]:
+                one.kill()
+            self.provider.close()
+            self.outside.close()
+
+
+@pytest.fixture
+def town(tmp_path):
+    require_program()
+    made = []
+
+    def found(**how):
+        made.append(Town(tmp_path, **how))
+        return made[-1]
+
+    yield found
+    for one in made:
+        one.close()
+
+
+@needs_postgres
+def test_it_delivers_what_a_gateway_only_accepts(town):
+    """Nothing is sent without an office; the first one sends what waited."""
+    here = town()
+    reference = owe(here.gateway)
+    assert [job["state"] for job in here.desk.jobs()] == ["queued"]
+    office = here.office()
+    office.wait_log(f"event=job_delivered .*{reference}")
+    assert [job["state"] for job in here.desk.jobs()] == ["done"]
+    shown = here.gateway.get(f"/.hapax/operations/{reference}", headers=[("X-Tenant", "alice")])
+    assert (shown.status, shown.json()["state"]) == (200, "completed")
+    assert len(here.outside.ledger.effects(operation=reference)) == 1
+    assert not any("event=job_delivered" in line for line in here.gateway.lines)
+
+
+@needs_postgres
+def test_several_offices_share_the_work(town):
+    """Every job is sent once, whoever takes it."""
+    here = town(target={"concurrency": 2})
+    here.office()
+    here.office()
+    references = [owe(here.gateway) for _ in range(60)]
+    here.outside.wait(lambda: len(here.outside.ledger.effects()) >= 60, timeout=60)
+    assert sorted(e.operation for e in here.outside.ledger.effects()) == sorted(references)
+
+
+@needs_postgres
+def test_admin(town):
+    """/healthz, /readyz and /metrics where --admin says, with the target's counters."""
+    here = town()
+    office = here.office()
+    assert office.admin("/healthz").status == 200 and office.admin("/readyz").status == 200
+    reference = owe(here.gateway)
+    office.wait_log(f"event=job_delivered .*{reference}")
+    assert office.metrics()['hapax_jobs_total{target="bank",result="delivered"}'] == 1
+
+
+@needs_postgres
+def test_sigterm_lets_a_delivery_end(town):
+    """What is under way is finished and stored; the next job is left queued."""
+    here = town(target={"timeout": "30s", "concurrency": 1})
+    office = here.office()
+    here.outside.fault("none", before_gate="slow")
+    first = owe(here.gateway)
+    here.outside.wait(lambda: here.outside.ledger.sends(operation=first))
+    second = owe(here.gateway)
+    office.signal(signal.SIGTERM)
+    office.wait_log("event=draining")
+    assert office.admin("/readyz").status == 503
+    here.outside.release("slow")
+    assert office.wait() == 0
+    states = {job["operation"]: job["state"] for job in here.desk.jobs()}
+    assert states == {first: "done", second: "queued"}
+
+
+@needs_postgres
+def test_a_killed_office_loses_nothing(town):
+    """With honours_keys, another sends it again under the same key: one effect."""
+    here = town(target={"honours_keys": "1h", "attempts": 5, "timeout": "1s",
+                        "connect_timeout": "1s"})
+    here.outside.set(honours_keys=True)
+    here.outside.fault("none", after_gate="killed")
+    office = here.office()
+    reference = owe(here.gateway)
+    here.outside.wait(lambda: here.outside.ledger.effects(operation=reference))
+    office.kill()
+    office.process = None
+    here.outside.calm()
+    other = here.office()
+    other.wait_log(f"event=job_delivered .*{reference}", timeout=60)
+    sends = here.outside.ledger.sends(operation=reference)
+    assert len({send.key for send in sends}) == 1 and len(sends) >= 2
+    assert len(here.outside.ledger.effects(operation=reference)) == 1
+
+
+def test_on_sqlite_serve_does_it(tmp_path):
+    """It says so, and why, and starts nothing."""
+    require_program()
+    gateway = Gateway(tmp_path, "http://127.0.0.1:9",
+                      {"store": f"sqlite:{tmp_path}/hapax.db", "admin": "off"})
+    desk = Desk(gateway)
+    text = desk.run("work", "--config", gateway.write_config(), code=FAILED)
+    assert "it needs PostgreSQL" in text and "hapax serve, which has the workers inside" in text
+    assert not (tmp_path / "hapax.db").exists()
+    assert "say which configuration" in desk.run("work", code=USAGE)
+    assert "one argument too many" in desk.run("work", "x", code=USAGE)
+    assert desk.run("work", "--config", "/no/such/file", code=FAILED)
+
+
+def test_serve_works_inside(tmp_path):
+    """Unless work.inside is false; what is left is delivered by the next that may."""
+    require_program()
+    with Outside(tmp_path / "outside", tls=False) as outside:
+        (tmp_path / "site").mkdir()
+        config = outbox_config(outside, work={"inside": False})
+        with Site(tmp_path / "site", config) as site:
+            desk = Desk(site.gateway)
+            reference = owe(site.gateway)
+            assert [job["state"] for job in desk.jobs()] == ["queued"]
+            site.gateway.restart({"work": {"inside": True}})
+            site.gateway.wait_log(f"event=job_delivered .*{reference}")
+            assert [job["state"] for job in desk.jobs()] == ["done"]
+            assert len(outside.ledger.effects()) == 1
+
+
+def test_finished_jobs_are_cleared(tmp_path):
+    """After jobs.retention. A dead letter stays as long as its operation waits for it;
+    when that is given up, its job is discarded, and goes too."""
+    require_program()
+    with Outside(tmp_path / "outside", tls=False) as outside:
+        (tmp_path / "site").mkdir()
+        config = outbox_config(outside, jobs={"retention": "1s"},
+                               defaults={"retention": "1s"})
+        with Site(tmp_path / "site", config) as site:
+            desk = Desk(site.gateway)
+            outside.fault("too_many")
+            dead = owe(site.gateway)
+            site.gateway.wait_log(f"event=job_dead .*{dead}")
+            done = owe(site.gateway)
+            site.gateway.wait_log(f"event=job_delivered .*{done}")
+            end = time.monotonic() + 30
+            while desk.jobs():
+                assert time.monotonic() < end, desk.jobs()
+            text = desk.on("keys", "show", dead, code=FAILED)
+            assert "job_postponed" in text and "abandoned" in text

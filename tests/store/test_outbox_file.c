@@ -1,0 +1,240 @@
+/* Shows what is SQLite's own about the outbox: whose claims are lost when the
+ * file is opened, what becomes of rows that cannot be read, that jobs of the
+ * earlier schema are still owed, and that a claim costs the same however many
+ * jobs wait. */
+#include "delivery.h"
+
+#include "store/sqlite/call.h"
+
+enum { A = 1, B = 2 };
+#define BODY 1
+#define HOUR_MS 3600000
+
+static void raw(const char *path, const char *sql)
+{
+	sqlite3 *db = NULL;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	sqlite3_close(db);
+}
+
+static void what_a_dead_worker_claimed_is_lost_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_delivery d;
+
+	accept_later(f, 1, A);
+	d = claim_one(f, 0);
+	fixture_reopen(f);
+	assert_string_equal(job_state(f, d.number), "unknown");
+	assert_string_equal(state_of(f, 1), "unknown");
+	assert_int_equal(hpx_counter_read(&f->store->lost_at_open), 1);
+	accept_later(f, 2, A);
+	d = claim_one(f, HOUR_MS);
+	fixture_reopen(f);
+	assert_string_equal(job_state(f, d.number), "queued");
+	assert_string_equal(state_of(f, 2), "pending");
+}
+
+static void a_command_beside_the_server_leaves_its_claims_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_store_options options = fixture_options(f);
+	struct hpx_store *beside = NULL;
+	struct hpx_delivery d;
+
+	accept_later(f, 1, A);
+	d = claim_one(f, 0);
+	options.serve = false;
+	assert_status(hpx_store_open(&options, &beside, NULL), HPX_OK);
+	assert_string_equal(job_state(f, d.number), "sending");
+	hpx_store_close(beside);
+}
+
+static void what_cannot_be_read_is_never_sent(void **state)
+{
+	static const char *const broken[] = {
+		"state = 99", "state = 0", "attempt = -1", "budget = 5", "unsure = 2",
+		"answers = 7", "status = 1000", "token = x'01'", "first = x'0102'",
+		"first = zeroblob(16)", "operation = x'01'", "due = -5", "first_sent = -1",
+		"path = 'no path'", "method = 'post it'", "target = ''", "name = ''",
+		"provider_id = printf('%0200d', 1)", "token = x'01010101010101010101010101010101'",
+	};
+	struct fixture *f = *state;
+	char sql[256];
+
+	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		fixture_afresh(f);
+		accept_later(f, 1, A);
+		snprintf(sql, sizeof(sql), "UPDATE hapax_job SET %s WHERE seq = 1", broken[i]);
+		raw(f->path, sql);
+		accept_later(f, 2, A);
+		if (strcmp(job_state(f, 1), "unreadable") != 0)
+			fail_msg("%s: the job is %s", broken[i], job_state(f, 1));
+		/* The others are not held up by it. */
+		if (strcmp(claim_names(f, 5), "answer") != 0)
+			fail_msg("%s: the wrong jobs were claimed", broken[i]);
+		assert_status(person_moves(f, 1, HPX_JOB_MOVE_RETRY, true), HPX_CORRUPT);
+		assert_int_equal(count_unsettled(f), 0);
+		advance(f, 4 * (int64_t)RETENTION_MS);
+		reap(f);
+		assert_string_equal(job_state(f, 1), "unreadable");
+	}
+}
+
+static void an_earlier_job_that_cannot_be_read_keeps_the_order(void **state)
+{
+	struct fixture *f = *state;
+
+	reserve(f, 1, BODY, A);
+	owe(f, 1, A, "first");
+	owe(f, 1, A, "second");
+	raw(f->path, "UPDATE hapax_job SET state = 99 WHERE seq = 1");
+	assert_string_equal(claim_names(f, 5), "");
+}
+
+/* The third step undone, with a job that an application left before it. */
+#define SECOND_SCHEMA                                                         \
+	"DROP TABLE hapax_reconcile; DROP INDEX hapax_operation_pending; "    \
+	"DROP INDEX hapax_job_due; DROP INDEX hapax_job_sending; "            \
+	"DROP INDEX hapax_job_unknown; DROP INDEX hapax_job_dead; "           \
+	"DROP INDEX hapax_job_finished; DROP INDEX hapax_job_provider; "      \
+	"CREATE TABLE old AS SELECT seq, operation, first, name, target, method, path, " \
+	"headers, body, created FROM hapax_job; DROP TABLE hapax_job; "       \
+	"CREATE TABLE hapax_job (seq INTEGER PRIMARY KEY, operation BLOB NOT NULL, " \
+	"first BLOB NOT NULL, name TEXT NOT NULL, target TEXT NOT NULL, "     \
+	"method TEXT NOT NULL, path TEXT NOT NULL, headers TEXT NOT NULL, "   \
+	"body BLOB NOT NULL, created INTEGER NOT NULL, "                      \
+	"state TEXT NOT NULL DEFAULT 'queued', UNIQUE (operation, first, name)) STRICT; " \
+	"INSERT INTO hapax_job SELECT *, 'queued' FROM old; DROP TABLE old; " \
+	"UPDATE hapax_schema_version SET version = 2"
+
+static void jobs_of_the_earlier_schema_are_still_owed(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_delivery d;
+
+	reserve(f, 1, BODY, A);
+	owe(f, 1, A, "receipt");
+	complete(f, 1, A, "done");
+	fixture_close(f);
+	raw(f->path, SECOND_SCHEMA);
+	fixture_open(f);
+	d = claim_one(f, 0);
+	assert_status(end_job(f, &d, HPX_JOB_MOVE_DELIVER), HPX_OK);
+	assert_string_equal(jobs_of(f, 1), "receipt=done");
+}
+
+/* ---- many jobs ---- */
+
+#define MANY                                                                  \
+	"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %u) " \
+	"INSERT INTO hapax_job (operation, first, name, target, method, path, headers, body, " \
+	"created, changed, due) SELECT randomblob(32), randomblob(16), 'many', 'mailer', 'POST', " \
+	"'/', '', x'', 1, 1, i FROM n"
+
+#define X(name, sql) [HPX_SQL_##name] = sql,
+static const char *const texts[] = { HPX_SQL_LIST(X) };
+#undef X
+
+/* What it costs to find the first ten, in steps of SQLite's machine. */
+static int steps_of_a_claim(const char *path)
+{
+	sqlite3 *db = NULL;
+	sqlite3_stmt *stmt = NULL;
+	int steps;
+
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, texts[HPX_SQL_JOBS_DUE], -1, &stmt, NULL),
+			 SQLITE_OK);
+	sqlite3_bind_text(stmt, 1, "mailer", -1, SQLITE_STATIC);
+	sqlite3_bind_int64(stmt, 2, 0);
+	sqlite3_bind_int64(stmt, 3, INT64_MAX);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	steps = sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 0);
+	sqlite3_finalize(stmt);
+	sqlite3_close(db);
+	return steps;
+}
+
+static void a_claim_costs_the_same_however_many_wait(void **state)
+{
+	struct fixture *f = *state;
+	unsigned total = 0, claims = 0, taken;
+	char sql[512];
+	int few, many;
+
+	snprintf(sql, sizeof(sql), MANY, 10u);
+	raw(f->path, sql);
+	few = steps_of_a_claim(f->path);
+	snprintf(sql, sizeof(sql), MANY, 9990u);
+	raw(f->path, sql);
+	many = steps_of_a_claim(f->path);
+	if (many > few + few / 10)
+		fail_msg("10 of 10 jobs: %d steps, 10 of 10000: %d", few, many);
+	do {
+		struct hpx_job_entry *jobs = claim(f, 100, 0);
+		taken = 0;
+		for (const struct hpx_job_entry *e = jobs; e != NULL; e = e->next)
+			taken++;
+		hpx_job_entry_free(jobs);
+		total += taken;
+		claims += taken > 0;
+	} while (taken > 0);
+	assert_int_equal(total, 10000);
+	assert_int_equal(claims, 100);
+}
+
+static void a_claim_walks_the_index_of_what_is_due(void **state)
+{
+	struct fixture *f = *state;
+	sqlite3 *db = NULL;
+	sqlite3_stmt *stmt = NULL;
+	char text[4096];
+	const char *plan;
+
+	snprintf(text, sizeof(text), "EXPLAIN QUERY PLAN %s", texts[HPX_SQL_JOBS_DUE]);
+	assert_int_equal(sqlite3_open_v2(f->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, text, -1, &stmt, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	plan = (const char *)sqlite3_column_text(stmt, 3);
+	if (strstr(plan, "USING INDEX hapax_job_due (target=? AND due>? AND due<?)") == NULL)
+		fail_msg("%s", plan);
+	while (sqlite3_step(stmt) == SQLITE_ROW)
+		if (strstr((const char *)sqlite3_column_text(stmt, 3), "TEMP B-TREE") != NULL)
+			fail_msg("it sorts");
+	sqlite3_finalize(stmt);
+	sqlite3_close(db);
+}
+
+/* Times that were written by a clock that was far ahead. */
+static void a_clock_that_was_set_back_delays_no_job(void **state)
+{
+	struct fixture *f = *state;
+
+	accept_later(f, 1, A);
+	accept_later(f, 2, A);
+	/* A day is heeded; twenty are more than anybody may ask for. */
+	raw(f->path, "UPDATE hapax_job SET due = due + 86400000 WHERE seq = 1; "
+		     "UPDATE hapax_job SET due = due + 20 * 86400000 WHERE seq = 2");
+	assert_int_equal(claim_one(f, 0).number, 2);
+	assert_string_equal(claim_names(f, 5), "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_SQLITE(what_a_dead_worker_claimed_is_lost_at_once),
+		ON_SQLITE(a_command_beside_the_server_leaves_its_claims_alone),
+		ON_SQLITE(what_cannot_be_read_is_never_sent),
+		ON_SQLITE(an_earlier_job_that_cannot_be_read_keeps_the_order),
+		ON_SQLITE(jobs_of_the_earlier_schema_are_still_owed),
+		ON_SQLITE(a_claim_costs_the_same_however_many_wait),
+		ON_SQLITE(a_claim_walks_the_index_of_what_is_due),
+		ON_SQLITE(a_clock_that_was_set_back_delays_no_job),
+	};
+	return run_on_drivers("outbox_file", tests);
+}

@@ -1,0 +1,350 @@
+/* Shows how unknown outcomes end, on every store that keeps an outbox: by what
+ * somebody says of an operation or of a job, before or after it was lost, once
+ * or twice; who asks about them, and when; and when it is left to a person. */
+#include "delivery.h"
+
+enum { A = 1, B = 2 };
+#define BODY 1
+
+static void lose(struct fixture *f, unsigned key)
+{
+	reserve(f, key, BODY, A);
+	assert_status(act(f, HPX_VERB_LOSE, key, A), HPX_OK);
+}
+
+static void each_ruling_on_an_operation(void **state)
+{
+	static const struct {
+		enum hpx_ruling ruling;
+		const char *move, *after;
+		unsigned status;
+	} rows[] = {
+		{ HPX_RULING_APPLIED, "settle_applied", "completed", 200 },
+		{ HPX_RULING_DECLINED, "settle_declined", "completed", 402 },
+		{ HPX_RULING_NOT_APPLIED, "ask_again", "unknown", 0 },
+		{ HPX_RULING_NOT_YET, "ask_again", "unknown", 0 },
+		{ HPX_RULING_UNCLEAR, "ask_again", "unknown", 0 },
+	};
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		lose(f, i);
+		assert_string_equal(rule(f, i, B, 0, rows[i].ruling, true),
+				    hpx_status_name(HPX_STALE));
+		assert_string_equal(rule(f, i, A, 0, rows[i].ruling, true), rows[i].move);
+		assert_string_equal(state_of(f, i), rows[i].after);
+		assert_int_equal(record_of(f, i).status, rows[i].status);
+	}
+	assert_string_equal(rule(f, 99, A, 0, HPX_RULING_APPLIED, true),
+			    hpx_status_name(HPX_NOT_FOUND));
+	/* Nothing overrides what is completed. */
+	assert_string_equal(rule(f, 0, A, 0, HPX_RULING_DECLINED, true), "stay");
+	assert_int_equal(record_of(f, 0).status, 200);
+	assert_non_null(strstr(body_of(f, 1), "declined"));
+}
+
+static void not_applied_counts_after_its_time_and_twice(void **state)
+{
+	struct fixture *f = *state;
+
+	lose(f, 1);
+	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_NOT_APPLIED, false), "stay");
+	advance(f, SETTLE_MS);
+	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_NOT_APPLIED, true), "ask_again");
+	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_NOT_APPLIED, false), "stay");
+	assert_string_equal(state_of(f, 1), "unknown");
+	advance(f, SETTLE_MS);
+	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_NOT_APPLIED, true), "settle_not_applied");
+	assert_string_equal(state_of(f, 1), "failed_retryable");
+	assert_string_equal(reserve(f, 1, BODY, B), "retried");
+	/* The late answer of the attempt that never was writes nothing. */
+	assert_status(complete(f, 1, A, "late"), HPX_STALE);
+}
+
+/* The question belongs to one time of not knowing: the next begins anew. */
+static void what_is_lost_again_is_asked_anew(void **state)
+{
+	struct fixture *f = *state;
+
+	lose(f, 1);
+	advance(f, SETTLE_MS);
+	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_NOT_APPLIED, true), "ask_again");
+	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_OK);
+	assert_string_equal(reserve(f, 1, BODY, B), "retried");
+	assert_status(act(f, HPX_VERB_LOSE, 1, B), HPX_OK);
+	advance(f, SETTLE_MS);
+	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_NOT_APPLIED, true), "ask_again");
+}
+
+static void each_ruling_on_a_job(void **state)
+{
+	static const struct {
+		enum hpx_ruling ruling;
+		unsigned times;
+		const char *move, *job, *operation;
+	} rows[] = {
+		{ HPX_RULING_APPLIED, 1, "settle_applied", "done", "completed" },
+		{ HPX_RULING_DECLINED, 1, "settle_declined", "dead", "completed" },
+		{ HPX_RULING_NOT_APPLIED, 2, "settle_not_applied", "queued", "pending" },
+		{ HPX_RULING_NOT_YET, 1, "ask_again", "unknown", "unknown" },
+		{ HPX_RULING_NOT_YET, 2, "a_person", "unknown", "unknown" },
+	};
+	struct fixture *f = *state;
+
+	/* By the job's number, and by the operation that it answers for. */
+	for (unsigned i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		unsigned row = i / 2;
+		const char *move = "";
+		struct hpx_delivery d;
+		fixture_afresh(f);
+		accept_later(f, 1, A);
+		d = claim_one(f, 0);
+		assert_status(end_job(f, &d, HPX_JOB_MOVE_LOSE), HPX_OK);
+		for (unsigned n = 0; n < rows[row].times; n++) {
+			advance(f, SETTLE_MS);
+			move = rule(f, 1, A, i % 2 ? d.number : 0, rows[row].ruling, true);
+		}
+		assert_string_equal(move, rows[row].move);
+		assert_string_equal(job_state(f, d.number), rows[row].job);
+		assert_string_equal(state_of(f, 1), rows[row].operation);
+	}
+}
+
+static void evidence_is_kept_until_it_is_wanted(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_unsettled *list;
+	struct hpx_delivery d;
+
+	accept_later(f, 1, A);
+	reserve(f, 2, BODY, A);
+	d = claim_one(f, 0);
+	assert_string_equal(rule(f, 1, A, d.number, HPX_RULING_APPLIED, false), "stay");
+	assert_string_equal(rule(f, 1, A, d.number, HPX_RULING_APPLIED, false), "stay");
+	assert_string_equal(rule(f, 2, A, 0, HPX_RULING_DECLINED, false), "stay");
+	assert_string_equal(events_of(f, 1), "evidence");
+	assert_string_equal(state_of(f, 1), "pending");
+	assert_int_equal(count_unsettled(f), 0);
+	end_job(f, &d, HPX_JOB_MOVE_LOSE);
+	act(f, HPX_VERB_LOSE, 2, A);
+	list = unsettled(f, 10);
+	assert_non_null(list);
+	assert_non_null(list->next);
+	assert_null(list->next->next);
+	for (const struct hpx_unsettled *u = list; u != NULL; u = u->next) {
+		bool job = u->delivery.number != 0;
+		assert_int_equal(u->evidence, job ? HPX_RULING_APPLIED : HPX_RULING_DECLINED);
+		assert_span(u->target, job ? "mailer" : "");
+		assert_span(u->job_name, job ? "answer" : "");
+		assert_span(u->description.route, job ? "" : "POST /payments");
+	}
+	hpx_unsettled_free(list);
+	assert_string_equal(rule(f, 1, A, d.number, HPX_RULING_APPLIED, false), "settle_applied");
+	assert_string_equal(state_of(f, 1), "completed");
+}
+
+/* Said after it was thought not to have happened, and before it is done again. */
+static void what_turns_out_to_have_happened_is_not_done_again(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_delivery d;
+
+	/* The provider did not know it, twice; then it says that it did it. */
+	accept_later(f, 1, A);
+	d = claim_one(f, 0);
+	end_job(f, &d, HPX_JOB_MOVE_LOSE);
+	for (int i = 0; i < 2; i++) {
+		advance(f, SETTLE_MS);
+		rule(f, 1, A, d.number, HPX_RULING_NOT_APPLIED, true);
+	}
+	assert_string_equal(job_state(f, d.number), "queued");
+	assert_string_equal(rule(f, 1, A, d.number, HPX_RULING_APPLIED, false), "settle_applied");
+	assert_string_equal(job_state(f, d.number), "done");
+	assert_string_equal(state_of(f, 1), "completed");
+	assert_string_equal(claim_names(f, 5), "");
+
+	/* The same of an operation. */
+	lose(f, 2);
+	for (int i = 0; i < 2; i++) {
+		advance(f, SETTLE_MS);
+		rule(f, 2, A, 0, HPX_RULING_NOT_APPLIED, true);
+	}
+	assert_string_equal(state_of(f, 2), "failed_retryable");
+	assert_string_equal(rule(f, 2, A, 0, HPX_RULING_DECLINED, false), "stay");
+	assert_string_equal(rule(f, 2, A, 0, HPX_RULING_APPLIED, false), "settle_applied");
+	assert_string_equal(state_of(f, 2), "completed");
+	assert_string_equal(reserve(f, 2, BODY, B), "replay");
+}
+
+/* Said while it was being sent, and the answer was "not now", or "no". */
+static void what_happened_is_not_sent_again_for_its_answer(void **state)
+{
+	static const enum hpx_job_move moves[] = { HPX_JOB_MOVE_POSTPONE, HPX_JOB_MOVE_REJECT };
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < 2; i++) {
+		accept_later(f, i, A);
+		struct hpx_delivery d = claim_one(f, 0);
+		assert_string_equal(rule(f, i, A, d.number, HPX_RULING_APPLIED, false), "stay");
+		assert_status(end_job(f, &d, moves[i]), HPX_OK);
+		assert_string_equal(job_state(f, d.number), "done");
+		assert_string_equal(state_of(f, i), "completed");
+	}
+	assert_string_equal(claim_names(f, 5), "");
+}
+
+/* The first attempt was declined; of the second that says nothing. */
+static void what_was_said_of_one_attempt_is_not_believed_of_the_next(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_unsettled *list;
+
+	reserve(f, 1, BODY, A);
+	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_DECLINED, false), "stay");
+	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_OK);
+	assert_string_equal(reserve(f, 1, BODY, B), "retried");
+	assert_status(act(f, HPX_VERB_LOSE, 1, B), HPX_OK);
+	list = unsettled(f, 10);
+	assert_non_null(list);
+	assert_string_equal(hpx_ruling_name(list->evidence), hpx_ruling_name(HPX_RULING_UNCLEAR));
+	hpx_unsettled_free(list);
+}
+
+static void a_question_is_asked_by_one_at_a_time(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_next_question question = { .at_ms = 0 };
+	struct hpx_operation_id id = id_of(1);
+	struct hpx_token first = token_of(A);
+	struct hpx_unsettled *list;
+
+	lose(f, 1);
+	assert_status(hpx_store_question(f->reader, &id, &question), HPX_OK);
+	assert_int_equal(question.at_ms, 0);
+	list = unsettled(f, 10);
+	assert_non_null(list);
+	assert_false(list->scheduled);
+	assert_true(hpx_token_eq(&list->record.first, &first));
+	hpx_unsettled_free(list);
+	assert_int_equal(count_unsettled(f), 0);
+	assert_status(hpx_store_question(f->reader, &id, &question), HPX_OK);
+	assert_true(question.at_ms > 0);
+	assert_false(question.person);
+	/* Whoever asked was not heard of again. */
+	advance(f, LEASE_MS);
+	list = unsettled(f, 10);
+	assert_non_null(list);
+	assert_true(list->scheduled);
+	hpx_unsettled_free(list);
+	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_NOT_YET, true), "ask_again");
+	advance(f, SETTLE_MS + 20);
+	assert_int_equal(count_unsettled(f), 1);
+	/* The limit is kept. */
+	for (unsigned key = 2; key < 6; key++)
+		lose(f, key);
+	list = unsettled(f, 3);
+	assert_non_null(list->next->next);
+	assert_null(list->next->next->next);
+	hpx_unsettled_free(list);
+	assert_int_equal(count_unsettled(f), 1);
+}
+
+/* What a job says is what its operation becomes: it is asked about once. */
+static void an_operation_that_its_job_speaks_for_is_not_asked_about(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_unsettled *list;
+	struct hpx_delivery d;
+
+	accept_later(f, 1, A);
+	d = claim_one(f, 0);
+	end_job(f, &d, HPX_JOB_MOVE_LOSE);
+	list = unsettled(f, 10);
+	assert_non_null(list);
+	assert_null(list->next);
+	assert_int_equal(list->delivery.number, d.number);
+	hpx_unsettled_free(list);
+	/* A job that a person discards leaves the question to its operation. */
+	assert_status(person_moves(f, d.number, HPX_JOB_MOVE_DISCARD, false), HPX_OK);
+	list = unsettled(f, 10);
+	assert_non_null(list);
+	assert_int_equal(list->delivery.number, 0);
+	hpx_unsettled_free(list);
+	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_APPLIED, true), "settle_applied");
+	assert_string_equal(state_of(f, 1), "completed");
+}
+
+static void what_nobody_can_be_asked_about_is_a_persons(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_next_question question;
+	struct hpx_operation_id id = id_of(1);
+	struct hpx_store_stats stats;
+
+	reserve(f, 1, BODY, A);
+	assert_status(unask(f, 1, A, 0), HPX_REFUSED);
+	assert_status(act(f, HPX_VERB_LOSE, 1, A), HPX_OK);
+	assert_status(unask(f, 1, B, 0), HPX_STALE);
+	assert_status(unask(f, 1, A, 0), HPX_OK);
+	assert_status(unask(f, 1, A, 0), HPX_OK);
+	assert_string_equal(events_of(f, 1), "outcome_lost left_to_a_person");
+	assert_int_equal(count_unsettled(f), 0);
+	/* What settles nothing leaves it with the person. */
+	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_NOT_YET, false), "stay");
+	advance(f, LEASE_MS);
+	assert_int_equal(count_unsettled(f), 0);
+	assert_status(hpx_store_question(f->reader, &id, &question), HPX_OK);
+	assert_true(question.person);
+	assert_status(hpx_store_stats(f->reader, &stats), HPX_OK);
+	assert_int_equal(stats.dead_operations, 1);
+	/* A webhook may still know. */
+	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_APPLIED, false), "settle_applied");
+	assert_status(hpx_store_stats(f->reader, &stats), HPX_OK);
+	assert_int_equal(stats.dead_operations, 0);
+}
+
+/* Its operation was forgotten, or expired: what is owed is still owed. */
+static void a_job_outlives_its_operation(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_unsettled *list;
+	struct hpx_delivery d;
+
+	reserve(f, 1, BODY, A);
+	owe(f, 1, A, "receipt");
+	complete(f, 1, A, "done");
+	advance(f, RETENTION_MS);
+	reap(f);
+	assert_string_equal(state_of(f, 1), "none");
+	d = claim_one(f, 0);
+	assert_false(d.answers);
+	assert_status(end_job(f, &d, HPX_JOB_MOVE_LOSE), HPX_OK);
+	list = unsettled(f, 10);
+	assert_non_null(list);
+	assert_int_equal(list->delivery.number, d.number);
+	assert_int_equal(list->record.state, HPX_STATE_NONE);
+	assert_true(hpx_token_eq(&list->delivery.first, &d.first));
+	hpx_unsettled_free(list);
+	assert_string_equal(rule(f, 1, A, d.number, HPX_RULING_APPLIED, false), "settle_applied");
+	assert_string_equal(job_state(f, d.number), "done");
+	assert_non_null(strstr(events_of(f, 1), "job_resolved_applied"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_OUTBOXES(each_ruling_on_an_operation),
+		ON_OUTBOXES(not_applied_counts_after_its_time_and_twice),
+		ON_OUTBOXES(what_is_lost_again_is_asked_anew),
+		ON_OUTBOXES(each_ruling_on_a_job),
+		ON_OUTBOXES(evidence_is_kept_until_it_is_wanted),
+		ON_OUTBOXES(what_turns_out_to_have_happened_is_not_done_again),
+		ON_OUTBOXES(what_happened_is_not_sent_again_for_its_answer),
+		ON_OUTBOXES(what_was_said_of_one_attempt_is_not_believed_of_the_next),
+		ON_OUTBOXES(a_question_is_asked_by_one_at_a_time),
+		ON_OUTBOXES(an_operation_that_its_job_speaks_for_is_not_asked_about),
+		ON_OUTBOXES(what_nobody_can_be_asked_about_is_a_persons),
+		ON_OUTBOXES(a_job_outlives_its_operation),
+	};
+	return run_on_drivers("unsettled", tests);
+}

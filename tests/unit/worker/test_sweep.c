@@ -1,0 +1,72 @@
+/* Shows that a job whose worker is gone does not stay on its way: what its
+ * target remembers is queued again, the rest is unknown, and both are counted. */
+#include "scene.h"
+
+#include "worker/worker.h"
+
+/* As a worker that dies leaves them: claimed, and nothing more. */
+static void claim_all(struct scene *scene)
+{
+	const struct hpx_claim claims[] = {
+		{ .target = scene->targets[PLAIN].name, .room = 10, .lease_ms = 1000,
+		  .attempts_max = 3 },
+		{ .target = scene->targets[BANK].name, .room = 10, .lease_ms = 1000,
+		  .honours_keys_ms = 3600000, .attempts_max = 3 },
+	};
+	struct hpx_store_op op = { .verb = HPX_VERB_CLAIM, .claims = claims, .claim_count = 2 };
+
+	hpx_token_make(&op.token);
+	hpx_committer_submit_wait(scene->committer, &op);
+	assert_status(op.status, HPX_OK);
+	hpx_job_entry_free(op.jobs);
+}
+
+static struct hpx_worker *start_worker(struct scene *scene, struct hpx_counter *counters)
+{
+	struct hpx_worker *worker = NULL;
+	struct hpx_worker_options options = {
+		.store = scene->store,
+		.committer = scene->committer,
+		.sweep_every_ms = 10,
+		.reap_every_ms = 10,
+		.reap_batch = 100,
+		.leases_lost = &counters[0],
+		.reaped = &counters[1],
+		.oldest_unknown_s = &counters[2],
+		.operations = &counters[3],
+		.outbox = &scene->meter,
+	};
+
+	assert_status(hpx_worker_start(&options, &worker), HPX_OK);
+	return worker;
+}
+
+static void test_lost_claims(void **state)
+{
+	struct scene *scene = *state;
+	struct hpx_counter counters[3 + HPX_STATE_COUNT] = { 0 };
+	int64_t plain = scene_accept(scene, 1, PLAIN, "/pay");
+	int64_t bank = scene_accept(scene, 2, BANK, "/pay");
+
+	claim_all(scene);
+	assert_string_equal(hpx_job_state_name(scene_job(scene, plain).state), "sending");
+	atomic_store(&scene->store->lease_shift_ms, 2000);
+	struct hpx_worker *worker = start_worker(scene, counters);
+	scene_await_job(scene, plain, HPX_JOB_UNKNOWN);
+	scene_await_job(scene, bank, HPX_JOB_QUEUED);
+	scene_await_count(scene, &scene->meter.jobs[HPX_JOB_UNKNOWN], 1);
+	scene_await_count(scene, &scene->meter.jobs[HPX_JOB_QUEUED], 1);
+	hpx_worker_stop(worker);
+	assert_true(scene_job(scene, bank).unsure);
+	assert_string_equal(hpx_state_name(scene_operation(scene, 0, 1).record.state), "unknown");
+	assert_string_equal(hpx_state_name(scene_operation(scene, 0, 2).record.state), "pending");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SCENE_TEST(test_lost_claims),
+	};
+
+	return cmocka_run_group_tests_name("worker/sweep", tests, NULL, NULL);
+}
