@@ -58,8 +58,9 @@ size_t hpx_cli_config_flags(struct hpx_config_flags *flags,
 
 void hpx_cli_help(const struct hpx_cli_usage *usage);
 
-/* Loads the configuration and prints every remark on standard error. NULL:
- * there were mistakes (or no memory). */
+/* Loads the configuration and prints every remark on standard error (without
+ * secrets, only if there is a mistake: nothing is started). NULL: there were
+ * mistakes (or no memory). */
 struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags);
 
 /* Writes the buffer to a stream; HPX_EXIT_OK, or HPX_EXIT_FAILED with a

@@ -13,7 +13,7 @@ size_t hpx_cli_config_flags(struct hpx_config_flags *flags,
 	const struct hpx_option *option;
 	size_t count = 0;
 
-	*flags = (struct hpx_config_flags){ { NULL } };
+	*flags = (struct hpx_config_flags){ .value = { NULL } };
 	for (; (option = hpx_option_flag(count)) != NULL; count++)
 		rows[count] = (struct hpx_cli_flag){ option->flag, option->flag_value,
 						     option->text, &flags->value[count] };
@@ -41,7 +41,8 @@ struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags)
 	enum hpx_status status = hpx_config_load(flags, &report, &settings);
 	enum hpx_status printed =
 		hpx_config_report_print(&report, hpx_config_path(flags), &text);
-	hpx_cli_write(hpx_buffer_span(&text), stderr);
+	if (status != HPX_OK || !flags->without_secrets)
+		hpx_cli_write(hpx_buffer_span(&text), stderr);
 	if (status != HPX_OK && (status != HPX_INVALID || printed != HPX_OK))
 		fprintf(stderr, "hapax: the configuration cannot be read: %s\n",
 			hpx_status_text(status));

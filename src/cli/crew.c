@@ -126,7 +126,7 @@ void hpx_crew_store_changed(void *user, enum hpx_status status, const char *prob
 {
 	(void)user;
 	if (status == HPX_OK)
-		hpx_log(HPX_LOG_INFO, "store_up", "guarded requests are served again");
+		hpx_log(HPX_LOG_INFO, "store_up", "reason=\"the store takes writes again\"");
 	else
 		hpx_log(HPX_LOG_ERROR, "store_down", "problem=%s reason=\"%s\"",
 			hpx_status_name(status), problem);

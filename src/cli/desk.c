@@ -82,7 +82,7 @@ static bool read_arguments(const struct hpx_desk_verb *verb, struct hpx_desk *de
  * configuration is wrong, and that was said. */
 static const char *find_url(struct hpx_desk *desk)
 {
-	struct hpx_config_flags flags = { { NULL } };
+	struct hpx_config_flags flags = { .without_secrets = true };
 
 	if (desk->config_path == NULL)
 		return desk->store_url != NULL ? desk->store_url : HPX_DESK_STORE_DEFAULT;

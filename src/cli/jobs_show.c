@@ -113,13 +113,24 @@ static void advise_unknown(const struct shown *shown)
 	       "If it did:\n",
 	       number);
 	if (shown->job->delivery.answers)
-		printf("  hapax keys resolve %.12s --applied --response FILE --reason TEXT\n",
+		printf("  hapax keys resolve %.12s --applied --response FILE --reason TEXT\n"
+		       "    (--status N instead of --response, where only that is known)\n",
 		       shown->reference);
 	else
 		printf("  hapax jobs discard %lld --reason TEXT\n", number);
 }
 
-static void print_advice(const struct shown *shown)
+static bool is_target_known(const struct hpx_desk *desk, const struct shown *shown)
+{
+	const struct hpx_settings *settings = desk->settings;
+
+	for (size_t i = 0; settings != NULL && i < settings->target_count; i++)
+		if (hpx_span_eq(settings->targets[i].name, shown->job->job.target))
+			return true;
+	return settings == NULL;
+}
+
+static void print_advice(const struct hpx_desk *desk, const struct shown *shown)
 {
 	long long number = shown->job->delivery.number;
 
@@ -132,6 +143,11 @@ static void print_advice(const struct shown *shown)
 		       number, number);
 	else if (is_unknown(shown))
 		advise_unknown(shown);
+	else if (shown->job->delivery.state == HPX_JOB_QUEUED && !is_target_known(desk, shown))
+		printf("\nNobody sends it: the configuration has no target of that name. Name it there\n"
+		       "and restart, or give it up:\n"
+		       "  hapax jobs discard %lld --reason TEXT\n",
+		       number);
 }
 
 static void print_text(const struct hpx_desk *desk, const struct shown *shown)
@@ -143,7 +159,7 @@ static void print_text(const struct hpx_desk *desk, const struct shown *shown)
 		hpx_desk_print_event(&shown->history[i]);
 	if (shown->count == 0)
 		puts("  (nothing but what is above)");
-	print_advice(shown);
+	print_advice(desk, shown);
 }
 
 static int print_json(const struct hpx_desk *desk, const struct shown *shown)

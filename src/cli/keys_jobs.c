@@ -52,7 +52,7 @@ void hpx_keys_print_question(const struct hpx_desk *desk,
 	if (question->known && question->next.person) {
 		fputs("no more: a person has to settle it", stdout);
 	} else if (!question->known || question->next.at_ms == 0) {
-		fputs("not scheduled", stdout);
+		fputs("not scheduled yet (a serving hapax does it within a second)", stdout);
 	} else if (question->next.at_ms <= desk->now_ms) {
 		fputs("now", stdout);
 	} else {

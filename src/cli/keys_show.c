@@ -167,6 +167,7 @@ static void print_advice(const struct shown *shown)
 	printf("\nNobody knows whether it happened; retries get 409 until somebody says so. Ask the\n"
 	       "%s (it was given the reference as Hapax-Operation), then:\n"
 	       "  hapax keys resolve %.12s --applied --response FILE --reason TEXT\n"
+	       "    (--status N instead of --response, where only that is known)\n"
 	       "  hapax keys resolve %.12s --not-applied --reason TEXT\n",
 	       async ? "target of its job" : "service behind hapax", reference, reference);
 }

@@ -166,6 +166,25 @@ static size_t list_flags(struct hpx_reconciliation *run, struct hpx_cli_flag *fl
 	return sizeof(own) / sizeof(own[0]);
 }
 
+/* Misspelled, it would find nothing of ours; but jobs and operations may be
+ * older than the configuration, so it is no mistake. */
+static void warn_of_names(const struct hpx_reconciliation *run)
+{
+	const struct hpx_settings *settings = run->desk.settings;
+	bool target = run->target == NULL, route = run->route == NULL;
+
+	if (settings == NULL)
+		return;
+	for (size_t i = 0; !target && i < settings->target_count; i++)
+		target = hpx_span_eq(settings->targets[i].name, hpx_span_of(run->target));
+	for (size_t i = 0; !route && i < settings->route_count; i++)
+		route = hpx_span_eq(settings->routes[i].pattern, hpx_span_of(run->route));
+	if (!target)
+		fprintf(stderr, "Warning: the configuration has no target \"%s\".\n", run->target);
+	if (!route)
+		fprintf(stderr, "Warning: the configuration has no route \"%s\".\n", run->route);
+}
+
 int hpx_cli_reconcile(int argc, char **argv)
 {
 	struct hpx_reconciliation run = { .desk = { .verb = "reconcile",
@@ -189,8 +208,10 @@ int hpx_cli_reconcile(int argc, char **argv)
 		return code;
 	hpx_arena_init(&run.scratch, SCRATCH_MAX);
 	code = hpx_desk_open(&run.desk);
-	if (code == HPX_EXIT_OK)
+	if (code == HPX_EXIT_OK) {
+		warn_of_names(&run);
 		code = reconcile(&run);
+	}
 	hpx_seen_done(&run.seen);
 	hpx_seen_done(&run.keys);
 	hpx_arena_done(&run.scratch);

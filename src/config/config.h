@@ -18,6 +18,9 @@
 #define HPX_CONFIG_FLAG_MAX 8
 struct hpx_config_flags {
 	const char *value[HPX_CONFIG_FLAG_MAX];
+	/* Nothing is sent or served by these settings, so no secret is read: who
+	 * looks into the store need not be able to. */
+	bool without_secrets;
 };
 /* By the flag's name without the dashes; it must be one of the table. */
 void hpx_config_flags_set(struct hpx_config_flags *flags, const char *flag,

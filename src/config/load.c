@@ -80,6 +80,7 @@ enum hpx_status hpx_config_read(struct hpx_span text, const struct hpx_config_fl
 		.settings = hpx_settings_new(),
 		.report = report,
 		.scratch = &scratch,
+		.without_secrets = flags->without_secrets,
 	};
 
 	if (reading.settings == NULL)

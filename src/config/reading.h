@@ -38,6 +38,7 @@ struct hpx_reading {
 	struct hpx_settings *settings;
 	struct hpx_config_report *report;
 	struct hpx_arena *scratch; /* dies with the reading */
+	bool without_secrets;
 	struct hpx_yaml tree;
 	struct hpx_given_set global;
 	struct hpx_given_set defaults;

@@ -90,6 +90,22 @@ static void check_speaker(struct hpx_reading *reading, const struct hpx_spot *sp
 				"\"%.*s\" is none of targets", HPX_SPAN_ARG(webhook->target));
 }
 
+static void check_not_applied(struct hpx_reading *reading, const struct hpx_spot *spot,
+			      const struct hpx_webhook *webhook)
+{
+	if (webhook->mapping.signs[HPX_RULING_NOT_APPLIED].value_count == 0)
+		return;
+	if (webhook->settle_after_ms == 0)
+		hpx_spot_remark(reading, spot, HPX_CONFIG_MISTAKE, "", "settle_after",
+				"is missing, so that \"not applied\" could be said of a request "
+				"that still runs; give the longest that the service can take, "
+				"e.g. settle_after: 2m");
+	else if (webhook->signature.scheme == HPX_SIGNATURE_SCHEME_HMAC_BODY)
+		hpx_spot_remark(reading, spot, HPX_CONFIG_WARNING, "", "not_applied",
+				"has no effect where scheme is hmac-body, which signs no time, "
+				"so that it could be of any; add a probe to find that out");
+}
+
 static void check_webhook(struct hpx_reading *reading, size_t n)
 {
 	const struct hpx_webhook *webhook = &reading->webhooks[n];
@@ -105,12 +121,7 @@ static void check_webhook(struct hpx_reading *reading, size_t n)
 				"operation it is about; give one, e.g. operation: "
 				"/data/metadata/operation");
 	hpx_rule_mapping(reading, &spot, "", mapping);
-	if (mapping->signs[HPX_RULING_NOT_APPLIED].value_count > 0 &&
-	    webhook->settle_after_ms == 0)
-		hpx_spot_remark(reading, &spot, HPX_CONFIG_MISTAKE, "", "settle_after",
-				"is missing, so that \"not applied\" could be said of a request "
-				"that still runs; give the longest that the service can take, "
-				"e.g. settle_after: 2m");
+	check_not_applied(reading, &spot, webhook);
 }
 
 bool hpx_rule_in_memory(const struct hpx_reading *reading)

@@ -16,6 +16,15 @@ static enum hpx_status refuse(char problem[HPX_SECRET_PROBLEM_SIZE], const char 
 	return HPX_INVALID;
 }
 
+static enum hpx_status cannot_open(char problem[HPX_SECRET_PROBLEM_SIZE])
+{
+	snprintf(problem, HPX_SECRET_PROBLEM_SIZE,
+		 "cannot be opened: %s; name the file that holds the secret, which the user "
+		 "that hapax runs as must be able to read",
+		 strerror(errno));
+	return HPX_INVALID;
+}
+
 static enum hpx_status cut(struct hpx_span text, struct hpx_span *ret_secret, char *problem)
 {
 	while (text.len > 0 &&
@@ -83,7 +92,7 @@ enum hpx_status hpx_secret_from_file(const char *path, struct hpx_arena *arena,
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
-		return refuse(problem, "cannot be opened: ", strerror(errno));
+		return cannot_open(problem);
 	enum hpx_status status = read_open(fd, arena, ret_secret, ret_open, problem);
 	close(fd);
 	return status;

@@ -206,12 +206,12 @@ static void tell_change(struct hpx_inquiry *inquiry, bool down, bool was_down)
 {
 	if (down && !was_down)
 		hpx_log(HPX_LOG_ERROR, "subrequest_down",
-			"status=%u reason=\"%s\" guarded requests are refused",
+			"status=%u reason=\"%s\" effect=\"requests that need a tenant are refused\"",
 			inquiry->egress.status,
 			inquiry->egress.problem[0] != '\0' ? inquiry->egress.problem :
 							     "its answer names no caller and no refusal");
 	else if (!down && was_down)
-		hpx_log(HPX_LOG_INFO, "subrequest_up", "callers are known again");
+		hpx_log(HPX_LOG_INFO, "subrequest_up", "reason=\"callers are known again\"");
 }
 
 /* Ends the question: whoever waits is told, on his own loop. */

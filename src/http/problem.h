@@ -53,7 +53,7 @@
 	  "The request was sent on and ended without an answer. Only what the service commits together with its answer counts, and it committed nothing and cannot any more: it did not happen. Send it again with the same key.") \
 	X(response_not_kept, 409, "yes", "never",                             \
 	  "It happened, but its answer was not kept",                         \
-	  "The operation was executed and answered. The answer was too large to store, a stream, or of a route that stores none, so it cannot be given again. original_status and location tell what it was.") \
+	  "The operation was executed. Its answer was too large to store, a stream, or of a route that stores none, or it was lost and only later found out that it happened, so it cannot be given again. original_status and location tell what is known of it.") \
 	X(not_delivered, 408, "no", "never",                                  \
 	  "The request was not delivered in time",                            \
 	  "It was accepted to be delivered later, and its time ended before anything of it was sent. It did not happen and will not. Make a new key to ask for it anew.") \
@@ -62,7 +62,7 @@
 	  "The answer of the service was lost, and it said later that it had received the request and declined it. Make a new key for another try.") \
 	X(webhook_unverified, 401, "no", "after_fix",                         \
 	  "The webhook is not signed by a secret that is known here",         \
-	  "A message is taken only with a signature of its sender, made lately. Which part of it did not fit is not told here; the metrics and the log of hapax count it.") \
+	  "A message is taken only with a signature of its sender, made lately. Which part of it did not fit is not told here; the metrics of hapax count it (hapax_webhooks_total).") \
 	X(request_too_large, 413, "no", "after_fix",                          \
 	  "The request body is too large",                                    \
 	  "The body of a guarded request is held in memory until its fingerprint is known, so it is bounded (limits.request_body).") \

@@ -19,13 +19,13 @@ static void tell_changes(struct hpx_store *store, struct hpx_survey *seen)
 			"reason=\"less than limits.free_space is free: new keys are refused, replays "
 			"go on\"");
 	else if (!low && seen->space_low)
-		hpx_log(HPX_LOG_INFO, "space_enough", "new keys are taken again");
+		hpx_log(HPX_LOG_INFO, "space_enough", "reason=\"new keys are taken again\"");
 	if (held && !seen->expiry_held)
 		hpx_log(HPX_LOG_ERROR, "expiry_held",
 			"reason=\"the wall clock was set: nothing expires until a person says that it "
 			"is right\" see=\"hapax keys accept-clock\"");
 	else if (!held && seen->expiry_held)
-		hpx_log(HPX_LOG_INFO, "expiry_goes_on", "the clock was accepted");
+		hpx_log(HPX_LOG_INFO, "expiry_goes_on", "reason=\"the clock was accepted\"");
 	seen->space_low = low;
 	seen->expiry_held = held;
 }

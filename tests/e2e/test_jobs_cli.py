@@ -184,6 +184,20 @@ def test_keys_show_who_is_asked(bench, desk):
     assert "by the probe" in desk.run("jobs", "show", bench.of(reference), "--config", config)
 
 
+def test_no_secret_is_needed(bench, desk, tmp_path):
+    """Who is on call has neither the variables of the service nor the rights on its files;
+    and what is only a warning to a server is not told at every look."""
+    _, number = bench.done()
+    targets = {name: {**target, "credentials": {"env": "HAPAX_TEST_NOT_SET"}}
+               for name, target in bench.config["targets"].items()}
+    config = tmp_path / "elsewhere.json"
+    config.write_text(json.dumps({**bench.gateway.config, "targets": targets}))
+    assert "names a variable that is not set" in desk.run("check", "--config", config, code=FAILED)
+    assert f"job        {number}\n" in desk.run("jobs", "show", number, "--config", config)
+    assert desk.err == ""
+    assert "credentials" not in desk.run("keys", "ls", "--config", config) and desk.err == ""
+
+
 def test_retry_of_a_dead_job(bench, desk):
     """It is sent again with the same key and a new budget, and its answer is the operation's."""
     key = new_key()

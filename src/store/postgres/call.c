@@ -102,8 +102,10 @@ void hpx_pg_explain(const char *what, const char *message, char *problem)
 	while (len > 0 && (problem[len - 1] == '\n' || problem[len - 1] == ' '))
 		problem[--len] = '\0';
 	for (size_t i = 0; i < len; i++)
-		if (problem[i] == '\n')
+		if (problem[i] == '\n' || problem[i] == '\t')
 			problem[i] = ' ';
+		else if (problem[i] == '"') /* it is quoted itself in a log line */
+			problem[i] = '\'';
 }
 
 /* The first trouble is the one to tell; what follows is its consequence. */

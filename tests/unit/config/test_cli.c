@@ -256,7 +256,7 @@ static void operands_may_stand_between_flags(void **state)
 
 static void load_prints_every_remark(void **state)
 {
-	struct hpx_config_flags flags = { { NULL } };
+	struct hpx_config_flags flags = { .value = { NULL } };
 	(void)state;
 	hpx_config_flags_set(&flags, "upstream", "http://h:1");
 	struct hpx_settings *settings = hpx_cli_load(&flags);

@@ -205,7 +205,7 @@ static void equal_recipes_have_one_id(void **state)
 
 static void flags_win_over_the_file(void **state)
 {
-	struct hpx_config_flags flags = { { NULL } };
+	struct hpx_config_flags flags = { .value = { NULL } };
 	(void)state;
 	hpx_config_flags_set(&flags, "listen", "unix:/run/l");
 	hpx_config_flags_set(&flags, "admin", "off");
@@ -279,7 +279,7 @@ static void every_kind_of_value_is_read(void **state)
 
 static void load_file(const char *path, enum hpx_status want, const char *want_report)
 {
-	struct hpx_config_flags flags = { { NULL } };
+	struct hpx_config_flags flags = { .value = { NULL } };
 	struct hpx_config_report report;
 	struct hpx_settings *settings = NULL;
 	struct hpx_buffer out;

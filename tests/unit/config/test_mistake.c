@@ -288,7 +288,7 @@ static void everything_at_once_in_the_order_of_the_file(void **state)
 
 static void flags(void **state)
 {
-	struct hpx_config_flags given = { { NULL } };
+	struct hpx_config_flags given = { .value = { NULL } };
 	(void)state;
 	hpx_config_flags_set(&given, "listen", "nowhere");
 	hpx_config_flags_set(&given, "upstream", "http://127.0.0.1:9000");

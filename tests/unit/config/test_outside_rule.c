@@ -376,6 +376,11 @@ static void webhooks_that_can_be(void **state)
 		{ WEBHOOK("scheme: hmac-body, header: X-S, tolerance: 1m, " SECRET REST),
 		  "f:3:48: warning: webhooks.w.tolerance: has no effect where scheme is "
 		  "hmac-body, which signs no time\n" },
+		{ WEBHOOK("scheme: hmac-body, header: X-S, " SECRET REST ", not_applied: [no], "
+			  "settle_after: 5m"),
+		  "f:3:120: warning: webhooks.w.not_applied: has no effect where scheme is "
+		  "hmac-body, which signs no time, so that it could be of any; add a probe to "
+		  "find that out\n" },
 	};
 	(void)state;
 	taken(rows, COUNT(rows));

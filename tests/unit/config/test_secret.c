@@ -109,7 +109,9 @@ static void what_is_no_file(void **state)
 	(void)state;
 
 	test_report(UP "targets: {t: {url: 'https://t', credentials: {file: /nowhere}}}\n",
-		    NULL, HPX_INVALID, AT "cannot be opened: No such file or directory\n");
+		    NULL, HPX_INVALID, 
+		    AT "cannot be opened: No such file or directory; name the file that holds "
+		       "the secret, which the user that hapax runs as must be able to read\n");
 	test_report(UP "targets: {t: {url: 'https://t', credentials: {file: /}}}\n", NULL,
 		    HPX_INVALID, AT "is no file; name the one that holds the secret\n");
 	path_of("pipe", path);
@@ -147,6 +149,26 @@ static void the_environment(void **state)
 		    "f:3:52: targets.t.credentials.env: is no name of a variable: letters, "
 		    "digits and _, e.g. MAILER_CREDENTIAL; the secret itself never stands "
 		    "here\n");
+}
+
+/* Who only looks into the store has neither the variable nor the right to read
+ * the file; what else is wrong is told as ever. */
+static void nobody_needs_them(void **state)
+{
+	static const struct hpx_config_flags flags = { .without_secrets = true };
+	(void)state;
+
+	unsetenv("HPX_TEST_SECRET");
+	test_report(UP "targets: {t: {url: 'https://t', credentials: {env: HPX_TEST_SECRET}},\n"
+		       "  u: {url: 'https://u', credentials: {file: /nowhere}}}\n"
+		       "webhooks: {w: {scheme: stripe, operation: /o, verdict: /v, "
+		       "applied: [ok], secret_file: /nowhere}}\n",
+		    &flags, HPX_OK, "");
+	test_report(UP "targets: {t: {url: 'https://t', credentials: {env: HPX_TEST_SECRET, "
+		       "file: /x}}}\n",
+		    &flags, HPX_INVALID,
+		    "f:3:47: targets.t.credentials.env: is given beside credentials.file; leave "
+		    "one out\n");
 }
 
 /* Several secrets, one per line, and those that are none. */
@@ -202,6 +224,7 @@ int main(void)
 		cmocka_unit_test(files),
 		cmocka_unit_test(what_is_no_file),
 		cmocka_unit_test(the_environment),
+		cmocka_unit_test(nobody_needs_them),
 		cmocka_unit_test(webhooks),
 	};
 	return cmocka_run_group_tests_name("secret", tests, make_folder, remove_folder);
