@@ -198,6 +198,24 @@ def test_no_secret_is_needed(bench, desk, tmp_path):
     assert "credentials" not in desk.run("keys", "ls", "--config", config) and desk.err == ""
 
 
+def test_a_job_whose_target_is_not_configured(bench, desk, tmp_path):
+    """It stays queued; its page says why, and what can be done."""
+    reference, number = bench.dead()
+    others = {"asked": bench.config["targets"]["asked"]}
+    config = tmp_path / "without.json"
+    config.write_text(json.dumps({**bench.gateway.config, "targets": others, "routes": []}))
+    bench.site.gateway.stop()
+    try:
+        desk.on("jobs", "retry", number, *WHY)
+        text = desk.run("jobs", "show", number, "--config", config)
+        assert "the configuration has no target of that name" in text
+        assert f"hapax jobs discard {number} --reason TEXT" in text
+        assert "no target of that name" not in desk.on("jobs", "show", number)
+    finally:
+        bench.site.gateway.start()
+    bench.wait_event("job_delivered", reference)
+
+
 def test_retry_of_a_dead_job(bench, desk):
     """It is sent again with the same key and a new budget, and its answer is the operation's."""
     key = new_key()

@@ -241,6 +241,15 @@ def test_an_amount_that_differs_settles_nothing(bench):
     assert bench.state(reference) == "completed"
 
 
+@pytest.mark.parametrize("flag, name", [("--target", "bnak"), ("--route", "POST /paymnets")])
+def test_a_name_that_the_configuration_lacks(bench, flag, name):
+    """It finds nothing of ours, and why is told; one that is there is taken silently."""
+    bench.run([], flag, name)
+    assert bench.desk.err == f'Warning: the configuration has no {flag[2:]} "{name}".\n'
+    bench.run([], "--target", "bank")
+    assert bench.desk.err == ""
+
+
 def test_absence_says_nothing(bench):
     """An export may be late or partial: what it lacks is not "not applied"."""
     reference = bench.lose()
