@@ -11,14 +11,15 @@ void hpx_sweep(const struct hpx_worker_options *options);
 void hpx_sweep_jobs(const struct hpx_worker_options *options);
 /* Deletes one small batch of what has expired (reap.c). True: there is more. */
 bool hpx_reap(const struct hpx_worker_options *options);
-/* Checkpoints (maintain.c). */
-void hpx_maintain(const struct hpx_worker_options *options);
-/* What the last survey saw, so that only changes are told. */
+/* What was seen last, so that only changes are told. */
 struct hpx_survey {
+	bool checkpoint_failed;
 	bool space_low;
 	bool expiry_held;
 	bool jobs_wait;
 };
+/* Checkpoints (maintain.c). */
+void hpx_maintain(const struct hpx_worker_options *options, struct hpx_survey *seen);
 /* Counts for the metrics, and tells what has changed (survey.c). */
 void hpx_survey(const struct hpx_worker_options *options, struct hpx_store_reader *reader,
 		struct hpx_survey *seen);

@@ -42,7 +42,7 @@ static void run_due(struct hpx_worker *worker, const struct hpx_worker_options *
 	if (now_ms >= due->reap_ms)
 		due->reap_ms = now_ms + (hpx_reap(options) ? 1 : options->reap_every_ms);
 	if (now_ms >= due->maintain_ms) {
-		hpx_maintain(options);
+		hpx_maintain(options, &worker->seen);
 		due->maintain_ms = now_ms + MAINTAIN_EVERY_MS;
 	}
 	if (now_ms >= due->survey_ms && worker->reader != NULL) {
