@@ -28,10 +28,29 @@ static void print_wrapped(const char *text, int indent)
 	putchar('\n');
 }
 
+/* A flag's letter, 0 where it has none, and its name without it. */
+static char letter_of(const struct hpx_cli_flag *flag)
+{
+	return flag->name[1] == ',' ? flag->name[0] : '\0';
+}
+
+static const char *name_of(const struct hpx_cli_flag *flag)
+{
+	return letter_of(flag) ? flag->name + 2 : flag->name;
+}
+
+static bool is_repeatable(const struct hpx_cli_flag *flag)
+{
+	return flag->value != NULL && strstr(flag->value, "...") != NULL;
+}
+
 static void print_flag(const struct hpx_cli_flag *flag)
 {
-	int width = printf("  --%s%s%s", flag->name, flag->value ? " " : "",
-			   flag->value ? flag->value : "");
+	char letter[] = "-x, ";
+
+	letter[1] = letter_of(flag);
+	int width = printf("  %s--%s%s%s", letter[1] ? letter : "", name_of(flag),
+			   flag->value ? " " : "", flag->value ? flag->value : "");
 
 	if (width >= COLUMN)
 		printf("\n%*s", COLUMN, "");
@@ -51,12 +70,17 @@ void hpx_cli_help(const struct hpx_cli_usage *usage)
 	print_flag(&help);
 }
 
-static const struct hpx_cli_flag *find(const struct hpx_cli_usage *usage,
-				       struct hpx_span name)
+/* By its name, or by its letter where there is one. */
+static const struct hpx_cli_flag *find(const struct hpx_cli_usage *usage, struct hpx_span name,
+				       char letter)
 {
-	for (size_t i = 0; i < usage->flag_count; i++)
-		if (hpx_span_eq(name, hpx_span_of(usage->flags[i].name)))
-			return &usage->flags[i];
+	for (size_t i = 0; i < usage->flag_count; i++) {
+		const struct hpx_cli_flag *flag = &usage->flags[i];
+
+		if (letter ? letter == letter_of(flag)
+			   : hpx_span_eq(name, hpx_span_of(name_of(flag))))
+			return flag;
+	}
 	return NULL;
 }
 
@@ -67,43 +91,78 @@ static void complain_unknown(const struct hpx_cli_usage *usage, const char *comm
 
 	for (size_t i = 0; i < usage->flag_count; i++)
 		if (usage->flags[i].text != NULL)
-			hpx_nearest_try(&nearest, name, hpx_span_of(usage->flags[i].name));
+			hpx_nearest_try(&nearest, name, hpx_span_of(name_of(&usage->flags[i])));
 	fprintf(stderr, "hapax %s: unknown flag --%.*s", command, HPX_SPAN_ARG(name));
 	if (nearest.word.ptr != NULL)
 		fprintf(stderr, "; did you mean --%.*s?", HPX_SPAN_ARG(nearest.word));
 	fprintf(stderr, "\n");
 }
 
-/* Reads the flag at argv[at]; gives the index behind it, 0 on a mistake. */
-static int read_flag(const struct hpx_cli_usage *usage, int argc, char **argv, int at)
+/* Where the flag's next value goes; NULL: it has all it can take. */
+static const char **next_place(const struct hpx_cli_flag *flag, const char *command)
 {
-	struct hpx_span text = hpx_span_skip(hpx_span_of(argv[at]), 2);
-	struct hpx_span name = hpx_span_first(text, hpx_span_index(text, '='));
-	const char *value = name.len < text.len ? text.ptr + name.len + 1 : NULL;
-	const struct hpx_cli_flag *flag = find(usage, name);
+	size_t max = is_repeatable(flag) ? HPX_CLI_REPEAT_MAX : 1;
 
-	if (flag == NULL) {
-		complain_unknown(usage, argv[0], name);
+	for (size_t i = 0; i < max; i++)
+		if (flag->ret_value[i] == NULL)
+			return &flag->ret_value[i];
+	if (max == 1)
+		fprintf(stderr, "hapax %s: --%s is given twice\n", command, name_of(flag));
+	else
+		fprintf(stderr, "hapax %s: --%s is given more than %zu times\n", command,
+			name_of(flag), max);
+	return NULL;
+}
+
+/* Gives the flag at argv[at] its value, which was in the same argument or is
+ * the next one; gives the index behind it, 0 on a mistake. */
+static int take_value(const struct hpx_cli_flag *flag, const char *value, int argc, char **argv,
+		      int at)
+{
+	const char **place = next_place(flag, argv[0]);
+
+	if (place == NULL)
 		return 0;
-	}
-	if (*flag->ret_value != NULL) {
-		fprintf(stderr, "hapax %s: --%s is given twice\n", argv[0], flag->name);
-		return 0;
-	}
 	if (flag->value == NULL && value != NULL) {
-		fprintf(stderr, "hapax %s: --%s takes no value\n", argv[0], flag->name);
+		fprintf(stderr, "hapax %s: --%s takes no value\n", argv[0], name_of(flag));
 		return 0;
 	}
 	if (flag->value != NULL && value == NULL) {
 		if (at + 1 == argc) {
 			fprintf(stderr, "hapax %s: --%s needs a value: --%s %s\n", argv[0],
-				flag->name, flag->name, flag->value);
+				name_of(flag), name_of(flag), flag->value);
 			return 0;
 		}
 		value = argv[++at];
 	}
-	*flag->ret_value = flag->value == NULL ? "true" : value;
+	*place = flag->value == NULL ? "true" : value;
 	return at + 1;
+}
+
+static int read_flag(const struct hpx_cli_usage *usage, int argc, char **argv, int at)
+{
+	struct hpx_span text = hpx_span_skip(hpx_span_of(argv[at]), 2);
+	struct hpx_span name = hpx_span_first(text, hpx_span_index(text, '='));
+	const char *value = name.len < text.len ? text.ptr + name.len + 1 : NULL;
+	const struct hpx_cli_flag *flag = find(usage, name, '\0');
+
+	if (flag == NULL) {
+		complain_unknown(usage, argv[0], name);
+		return 0;
+	}
+	return take_value(flag, value, argc, argv, at);
+}
+
+static int read_letter(const struct hpx_cli_usage *usage, int argc, char **argv, int at)
+{
+	const struct hpx_cli_flag *flag = find(usage, HPX_SPAN(""), argv[at][1]);
+
+	if (flag == NULL) {
+		fprintf(stderr, "hapax %s: unknown flag %s; `hapax %s --help` lists them\n",
+			argv[0], argv[at], argv[0]);
+		return 0;
+	}
+	return take_value(flag, argv[at][2] != '\0' ? &argv[at][2] : NULL, argc, argv, at);
 }
 
 static bool is_flag(const char *text)
@@ -145,13 +204,9 @@ static int read_all(const struct hpx_cli_usage *usage, int argc, char **argv)
 		if (!is_flag(argv[at])) {
 			move_back(argv, at, argc);
 			end--;
-		} else if (argv[at][1] != '-') {
-			fprintf(stderr,
-				"hapax %s: unknown flag %s; flags are written --name\n",
-				argv[0], argv[at]);
-			return 0;
 		} else {
-			at = read_flag(usage, end, argv, at);
+			at = argv[at][1] == '-' ? read_flag(usage, end, argv, at)
+						: read_letter(usage, end, argv, at);
 			if (at == 0)
 				return 0;
 		}

@@ -28,12 +28,17 @@ int hpx_cli_reconcile(int argc, char **argv);
 int hpx_cli_work(int argc, char **argv);
 int hpx_cli_version(int argc, char **argv);
 
+/* What a flag that may be repeated is given at most. */
+#define HPX_CLI_REPEAT_MAX 64
+
 /* One --flag of a command. */
 struct hpx_cli_flag {
-	const char *name;	/* without the dashes */
-	const char *value;	/* what --help calls its value: "FILE"; NULL: a switch */
+	const char *name;	/* without the dashes; "H,header": -H is the same */
+	const char *value;	/* what --help calls its value: "FILE"; NULL: a switch;
+				 * "LINE...": it may be repeated */
 	const char *text;	/* its sentence; NULL: not shown */
-	const char **ret_value; /* gets the value, or "true" of a switch */
+	const char **ret_value; /* gets the value, or "true" of a switch; where it may be
+				 * repeated, HPX_CLI_REPEAT_MAX and a NULL behind them */
 };
 
 struct hpx_cli_usage {
@@ -48,7 +53,8 @@ struct hpx_cli_usage {
 
 /* Reads argv[1] and on. True: go on; `*ret_rest` is the index of the first
  * operand. False: stop with `*ret_exit`; --help or what is wrong was printed.
- * A flag may be given once; "--name value" and "--name=value" are the same. */
+ * "--name value" and "--name=value" are the same, and so are "-n value" and
+ * "-nvalue". */
 bool hpx_cli_read(const struct hpx_cli_usage *usage, int argc, char **argv, int *ret_rest,
 		  int *ret_exit);
 /* The flags of the option table, as rows for `usage.flags`; they fill

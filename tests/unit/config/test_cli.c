@@ -118,7 +118,7 @@ static void wrong_flags_are_explained(void **state)
 		  { "check", "-c", "f" },
 		  2,
 		  "",
-		  "unknown flag -c; flags are written" },
+		  "unknown flag -c; `hapax check --help` lists them" },
 		{ hpx_cli_check,
 		  { "check", "--config" },
 		  2,
@@ -130,6 +130,46 @@ static void wrong_flags_are_explained(void **state)
 		  2,
 		  "",
 		  "--json is given twice" },
+	};
+	(void)state;
+	check_rows(rows, COUNT(rows));
+}
+
+/* A command with a letter and a flag that may be repeated; prints what it got. */
+static int letters(int argc, char **argv)
+{
+	const char *headers[HPX_CLI_REPEAT_MAX + 1] = { NULL };
+	const char *out = NULL, *verbose = NULL;
+	const struct hpx_cli_flag flags[] = {
+		{ "H,header", "LINE...", "A header.", headers },
+		{ "o,output", "FILE", "A file.", &out },
+		{ "v,verbose", NULL, "A switch.", &verbose },
+	};
+	const struct hpx_cli_usage usage = { "hapax letters", "For a test.", flags, COUNT(flags),
+					     2 };
+	int rest, exit_code;
+
+	if (!hpx_cli_read(&usage, argc, argv, &rest, &exit_code))
+		return exit_code;
+	for (const char **header = headers; *header != NULL; header++)
+		printf("%s|", *header);
+	printf("%s|%s|", out ? out : "-", verbose ? verbose : "-");
+	for (int i = rest; i < argc; i++)
+		printf("%s|", argv[i]);
+	return HPX_EXIT_OK;
+}
+
+static void letters_and_repeated_flags_are_read(void **state)
+{
+	static const struct row rows[] = {
+		{ letters, { "letters", "-H", "a", "x", "-Hb", "--header=c" }, 0, "a|b|c|-|-|x|", "" },
+		{ letters, { "letters", "-v", "-ofile", "POST", "u" }, 0, "file|true|POST|u|", "" },
+		{ letters, { "letters", "--help" }, 0, "  -H, --header LINE...    A header.\n", "" },
+		{ letters, { "letters", "-o", "a", "--output", "b" }, 2, "", "--output is given twice" },
+		{ letters, { "letters", "-vx" }, 2, "", "--verbose takes no value" },
+		{ letters, { "letters", "-H" }, 2, "", "--header needs a value: --header LINE..." },
+		{ letters, { "letters", "-q" }, 2, "", "unknown flag -q" },
+		{ letters, { "letters", "--", "-q", "-v" }, 0, "-|-|-q|-v|", "" },
 	};
 	(void)state;
 	check_rows(rows, COUNT(rows));
@@ -271,6 +311,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(version_says_what_it_is),
 		cmocka_unit_test(wrong_flags_are_explained),
+		cmocka_unit_test(letters_and_repeated_flags_are_read),
 		cmocka_unit_test(check_says_what_is_wrong),
 		cmocka_unit_test(check_shows_services_and_no_secret),
 		cmocka_unit_test(operands_may_stand_between_flags),
