@@ -96,6 +96,27 @@ struct hpx_span hpx_arena_dup(struct hpx_arena *arena, struct hpx_span s)
 	return hpx_span(copy, s.len);
 }
 
+struct hpx_span hpx_arena_join(struct hpx_arena *arena, const struct hpx_span *parts, size_t count)
+{
+	size_t len = 0, at = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (parts[i].len > SIZE_MAX - 1 - len)
+			return (struct hpx_span){ NULL, 0 };
+		len += parts[i].len;
+	}
+	char *text = hpx_arena_alloc(arena, len + 1);
+	if (text == NULL)
+		return (struct hpx_span){ NULL, 0 };
+	for (size_t i = 0; i < count; i++) {
+		if (parts[i].len > 0)
+			memcpy(text + at, parts[i].ptr, parts[i].len);
+		at += parts[i].len;
+	}
+	text[len] = '\0';
+	return hpx_span(text, len);
+}
+
 struct hpx_span hpx_arena_printf(struct hpx_arena *arena, const char *format, ...)
 {
 	va_list args;

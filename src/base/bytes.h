@@ -2,6 +2,8 @@
 #ifndef HPX_BASE_BYTES_H
 #define HPX_BASE_BYTES_H
 
+#include <openssl/sha.h>
+
 #include "base/span.h"
 #include "base/status.h"
 
@@ -16,12 +18,11 @@ void hpx_random(void *bytes, size_t len);
 
 #define HPX_SHA256_SIZE 32
 
+/* In place: nothing to free, whether it is brought to its end or not. */
 struct hpx_sha256 {
-	void *context;
-	bool failed;
+	SHA256_CTX context;
 };
 
-/* A failure on the way (memory) is kept and comes out of done(). */
 void hpx_sha256_init(struct hpx_sha256 *hash);
 void hpx_sha256_add(struct hpx_sha256 *hash, struct hpx_span bytes);
 /* The length as eight bytes, big endian, then the bytes: no two lists of

@@ -7,11 +7,6 @@ static unsigned char lower(char c)
 	return u >= 'A' && u <= 'Z' ? (unsigned char)(u + ('a' - 'A')) : u;
 }
 
-bool hpx_span_ieq(struct hpx_span a, struct hpx_span b)
-{
-	return a.len == b.len && hpx_span_istarts(a, b);
-}
-
 bool hpx_span_istarts(struct hpx_span s, struct hpx_span prefix)
 {
 	if (s.len < prefix.len)
@@ -81,4 +76,17 @@ bool hpx_span_u64(struct hpx_span s, uint64_t max, uint64_t *ret_value)
 	}
 	*ret_value = value;
 	return true;
+}
+
+struct hpx_span hpx_decimal(uint64_t value, char out[HPX_DECIMAL_SIZE])
+{
+	char digits[HPX_DECIMAL_SIZE];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value != 0);
+	memcpy(out, digits + at, sizeof(digits) - at);
+	return hpx_span(out, sizeof(digits) - at);
 }

@@ -51,9 +51,13 @@ static inline struct hpx_span hpx_span_first(struct hpx_span s, size_t n)
 	return (struct hpx_span){ s.ptr, n < s.len ? n : s.len };
 }
 
-/* Equal but for the case of ASCII letters. */
-bool hpx_span_ieq(struct hpx_span a, struct hpx_span b);
+/* Equal but for the case of ASCII letters. Most comparisons of names end with
+ * their lengths. */
 bool hpx_span_istarts(struct hpx_span s, struct hpx_span prefix);
+static inline bool hpx_span_ieq(struct hpx_span a, struct hpx_span b)
+{
+	return a.len == b.len && hpx_span_istarts(a, b);
+}
 
 /* Order by bytes, the shorter first when one begins the other. */
 int hpx_span_cmp(struct hpx_span a, struct hpx_span b);
@@ -71,5 +75,9 @@ bool hpx_span_split(struct hpx_span *rest, char sep, struct hpx_span *ret_item);
 /* Decimal digits only, the whole span, at most `max`: the only way a number
  * of a protocol is read. */
 bool hpx_span_u64(struct hpx_span s, uint64_t max, uint64_t *ret_value);
+
+#define HPX_DECIMAL_SIZE 20
+/* The way back: its digits, in `out`, without a NUL. */
+struct hpx_span hpx_decimal(uint64_t value, char out[HPX_DECIMAL_SIZE]);
 
 #endif

@@ -17,6 +17,7 @@ static enum hpx_status build_recipe(struct hpx_reading *reading, struct hpx_rout
 {
 	enum hpx_status status = hpx_recipe_id(&route->recipe, &route->recipe_id);
 
+	route->recipe.id = &route->recipe_id;
 	if (status != HPX_TOO_LARGE)
 		return status;
 	refuse_recipe(reading, route);

@@ -3,8 +3,6 @@
  * for another body in another. */
 #include "core/fingerprint.h"
 
-#include <stdio.h>
-
 #include "core/form.h"
 #include "core/inflate.h"
 #include "core/json.h"
@@ -38,9 +36,8 @@ static void add_optional(struct hpx_sha256 *hash, bool present, struct hpx_span 
 static void add_lower(struct hpx_sha256 *hash, struct hpx_span text)
 {
 	char piece[256];
-	int n = snprintf(piece, sizeof(piece), "%zu", text.len);
 
-	hpx_sha256_part(hash, hpx_span(piece, (size_t)n));
+	hpx_sha256_part(hash, hpx_decimal(text.len, piece));
 	while (text.len > 0) {
 		struct hpx_span from = hpx_span_first(text, sizeof(piece));
 		for (size_t i = 0; i < from.len; i++) {
@@ -189,7 +186,11 @@ enum hpx_status hpx_fingerprint(const struct hpx_recipe *recipe,
 	struct hpx_sha256 hash;
 	uint8_t digest[HPX_SHA256_SIZE];
 
-	enum hpx_status status = hpx_recipe_id(recipe, &id);
+	enum hpx_status status = HPX_OK;
+	if (recipe->id != NULL)
+		id = *recipe->id;
+	else
+		status = hpx_recipe_id(recipe, &id);
 	if (status == HPX_OK)
 		status = hpx_recipe_sort(recipe->headers, recipe->header_count, &names);
 	if (status != HPX_OK)

@@ -13,16 +13,17 @@
 #define HPX_RECIPE_TEXT_MAX 8192
 #define HPX_RECIPE_LIST_MAX 64
 
+struct hpx_recipe_id {
+	uint8_t bytes[HPX_RECIPE_ID_SIZE];
+};
+
 struct hpx_recipe {
 	unsigned version;
 	const struct hpx_span *ignore;   /* JSON pointers, sorted */
 	size_t ignore_count;
 	const struct hpx_span *headers;  /* lower-case names, sorted */
 	size_t header_count;
-};
-
-struct hpx_recipe_id {
-	uint8_t bytes[HPX_RECIPE_ID_SIZE];
+	const struct hpx_recipe_id *id;  /* where it is known already, else NULL */
 };
 
 /* The recipe as one line of text, the same for equal recipes whatever the

@@ -183,12 +183,12 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 
 	if (request->shard->reader == NULL)
 		return store_unavailable(request);
+	if (hpx_cached_look(request, &decision))
+		return hpx_guard_decided(request, &decision);
 	/* The token is made before the store is asked anything. */
 	if (hpx_token_is_void(&request->ask.token))
 		hpx_token_make(&request->ask.token);
 	request->ask.owner = request->shard->gateway->store->owner;
-	if (hpx_cached_look(request, &decision))
-		return hpx_guard_decided(request, &decision);
 	switch (hpx_store_peek(request->shard->reader, &request->ask, &request->route->policy,
 			       &decision, &request->stored)) {
 	case HPX_OK:
@@ -345,6 +345,7 @@ static enum hpx_next by_records_recipe(struct hpx_request *request,
 		status = hpx_recipe_parse(text, &request->arena, &request->recipe);
 	if (status == HPX_OK) {
 		request->ask.recipe = wanted;
+		request->recipe.id = &request->ask.recipe;
 		request->refingerprinted = true;
 		return HPX_NEXT_FINGERPRINT;
 	}

@@ -10,6 +10,8 @@
 
 /* The head of one of our own answers or a replay. */
 #define HEAD_BYTES_MAX (96 * 1024)
+/* What hapax adds to a stored answer's fields. */
+#define USUAL_HEAD_BYTES 512
 
 /* Whether the connection can go on after this answer. Not behind a body that
  * was never asked for with 100: whether it still comes, nobody can tell. */
@@ -206,9 +208,10 @@ void hpx_respond_replay(struct hpx_request *request)
 	if (request->client == NULL)
 		return;
 	hpx_buffer_init(&head, stored->headers.len + HEAD_BYTES_MAX);
-	enum hpx_status status =
-		hpx_write_status_line(&head, stored->status,
-				      hpx_span_of(hpx_reason_phrase(stored->status)));
+	enum hpx_status status = hpx_buffer_reserve(&head, stored->headers.len + USUAL_HEAD_BYTES);
+	if (status == HPX_OK)
+		status = hpx_write_status_line(&head, stored->status,
+					       hpx_span_of(hpx_reason_phrase(stored->status)));
 	if (status == HPX_OK)
 		status = hpx_buffer_append(&head, stored->headers);
 	if (status == HPX_OK)

@@ -21,7 +21,8 @@ static enum hpx_status hashed(const char *kind, struct hpx_span secret, struct h
 	if (status != HPX_OK)
 		return status;
 	hpx_hex_encode(digest, sizeof(digest), text);
-	struct hpx_span name = hpx_arena_printf(arena, "%s:%s", kind, text);
+	struct hpx_span parts[] = { hpx_span_of(kind), HPX_SPAN(":"), hpx_span_of(text) };
+	struct hpx_span name = hpx_arena_join(arena, parts, 3);
 	if (name.ptr == NULL)
 		return HPX_NOMEM;
 	*ret_tenant = name;
@@ -176,19 +177,20 @@ enum hpx_status hpx_scope_of(const struct hpx_settings *settings, const struct h
 	struct hpx_span upstream = settings->upstream_name;
 	struct hpx_span scope = { NULL, 0 };
 
+	/* A route for one host keeps that host's keys apart. */
+	const struct hpx_span of_path[] = { upstream, HPX_SPAN(" "), method, HPX_SPAN(" "),
+					    route->host, path };
+	const struct hpx_span of_route[] = { upstream, HPX_SPAN(" route "), route->pattern };
+
 	switch (route->policy.scope) {
 	case HPX_SCOPE_PATH:
-		/* A route for one host keeps that host's keys apart. */
-		scope = hpx_arena_printf(arena, "%.*s %.*s %.*s%.*s", HPX_SPAN_ARG(upstream),
-					 HPX_SPAN_ARG(method), HPX_SPAN_ARG(route->host),
-					 HPX_SPAN_ARG(path));
+		scope = hpx_arena_join(arena, of_path, 6);
 		break;
 	case HPX_SCOPE_ROUTE:
-		scope = hpx_arena_printf(arena, "%.*s route %.*s", HPX_SPAN_ARG(upstream),
-					 HPX_SPAN_ARG(route->pattern));
+		scope = hpx_arena_join(arena, of_route, 3);
 		break;
 	case HPX_SCOPE_TENANT:
-		scope = hpx_arena_printf(arena, "%.*s", HPX_SPAN_ARG(upstream));
+		scope = hpx_arena_join(arena, &upstream, 1);
 		break;
 	}
 	if (scope.ptr == NULL)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+
 #include "http/field.h"
 #include "http/octet.h"
 
@@ -53,13 +54,12 @@ enum hpx_status hpx_write_request_line(struct hpx_buffer *buffer, struct hpx_spa
 enum hpx_status hpx_write_status_line(struct hpx_buffer *buffer, unsigned status,
 				      struct hpx_span reason)
 {
-	char code[16];
+	char code[HPX_DECIMAL_SIZE];
 
 	if (status < 100 || status > 999 || !hpx_octet_all(reason, HPX_OCTET_VALUE))
 		return HPX_INVALID;
-	snprintf(code, sizeof(code), "%u", status);
 	const struct hpx_span parts[] = {
-		HPX_SPAN("HTTP/1.1 "), hpx_span_of(code), HPX_SPAN(" "), reason,
+		HPX_SPAN("HTTP/1.1 "), hpx_decimal(status, code), HPX_SPAN(" "), reason,
 		HPX_SPAN("\r\n"),
 	};
 	return append_all(buffer, parts, COUNT(parts));
@@ -84,10 +84,9 @@ enum hpx_status hpx_write_field_text(struct hpx_buffer *buffer, const char *name
 enum hpx_status hpx_write_field_u64(struct hpx_buffer *buffer, const char *name,
 				    uint64_t value)
 {
-	char digits[24];
+	char digits[HPX_DECIMAL_SIZE];
 
-	snprintf(digits, sizeof(digits), "%" PRIu64, value);
-	return hpx_write_field_text(buffer, name, digits);
+	return hpx_write_field(buffer, hpx_span_of(name), hpx_decimal(value, digits));
 }
 
 enum hpx_status hpx_write_head_end(struct hpx_buffer *buffer)
