@@ -71,6 +71,7 @@ void hpx_request_drop(struct hpx_request *request)
 		request->shard->requests = request->next;
 	if (request->next != NULL)
 		request->next->prev = request->prev;
+	hpx_later_cancel(&request->head_later);
 	hpx_gateway_uncharge(request->shard->gateway, request->charged_bytes);
 	hpx_answer_free(request->stored);
 	hpx_buffer_done(&request->head_bytes);

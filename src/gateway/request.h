@@ -156,6 +156,8 @@ struct hpx_request {
 	bool answer_lost;                  /* no complete answer */
 	bool streaming;                    /* too large, a stream, or store: status */
 	bool answer_begun;                 /* bytes of it were handed to the client */
+	bool head_waits;                   /* of a flowing answer: for its first bytes */
+	struct hpx_later head_later;       /* no longer than this turn of the loop */
 	bool late;                         /* the lease was too old to send */
 	enum hpx_outcome outcome;
 	struct hpx_exchange_failure failure;

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "base/assert.h"
+#include "base/container.h"
 #include "base/log.h"
 #include "http/field.h"
 #include "http/write.h"
@@ -333,6 +335,30 @@ static enum hpx_status write_flowing_head(struct hpx_request *request, struct hp
 	return status == HPX_OK ? hpx_write_head_end(head) : status;
 }
 
+/* Sends pieces of a flowing answer, the head before them where it still waits:
+ * an answer that comes whole from the upstream leaves in one write. */
+static void send_flowing(struct hpx_request *request, const struct hpx_span *pieces, size_t count)
+{
+	struct hpx_span all[4] = { hpx_buffer_span(&request->down_head) };
+	size_t first = request->head_waits ? 1 : 0;
+
+	HPX_ASSERT(count <= 3);
+	for (size_t i = 0; i < count; i++)
+		all[first + i] = pieces[i];
+	request->head_waits = false;
+	hpx_later_cancel(&request->head_later);
+	hpx_client_send(request->client, all, first + count);
+}
+
+/* Nothing has come behind the head in this turn: it does not wait for more. */
+static void send_head_alone(struct hpx_later *later)
+{
+	struct hpx_request *request = HPX_CONTAINER(later, struct hpx_request, head_later);
+
+	if (request->client != NULL && request->head_waits)
+		send_flowing(request, NULL, 0);
+}
+
 void hpx_respond_begin(struct hpx_request *request)
 {
 	if (request->client == NULL)
@@ -343,9 +369,10 @@ void hpx_respond_begin(struct hpx_request *request)
 		hpx_client_close(request->client);
 		return;
 	}
-	struct hpx_span piece = hpx_buffer_span(&request->down_head);
 	request->answer_begun = true;
-	hpx_client_send(request->client, &piece, 1);
+	request->head_waits = true;
+	request->head_later.run = send_head_alone;
+	hpx_loop_later(&request->shard->loop, &request->head_later);
 	if (request->answer.len > 0)
 		hpx_respond_piece(request, hpx_buffer_span(&request->answer));
 }
@@ -358,20 +385,21 @@ void hpx_respond_piece(struct hpx_request *request, struct hpx_span bytes)
 		return;
 	if (is_chunked_down(request)) {
 		hpx_chunk_frame(bytes, &chunk);
-		hpx_client_send(request->client, chunk.pieces, 3);
+		send_flowing(request, chunk.pieces, 3);
 	} else {
-		hpx_client_send(request->client, &bytes, 1);
+		send_flowing(request, &bytes, 1);
 	}
 }
 
 void hpx_respond_end(struct hpx_request *request)
 {
 	struct hpx_span last = HPX_SPAN("0\r\n\r\n");
+	bool has_last = is_chunked_down(request) && !has_no_body(request, request->answer_status);
 
 	if (request->client == NULL)
 		return;
-	if (is_chunked_down(request) && !has_no_body(request, request->answer_status))
-		hpx_client_send(request->client, &last, 1);
+	if (has_last || request->head_waits)
+		send_flowing(request, &last, has_last ? 1 : 0);
 	hpx_client_answered(request->client, request->head.keep_alive);
 }
 
