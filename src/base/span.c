@@ -12,7 +12,7 @@ bool hpx_span_istarts(struct hpx_span s, struct hpx_span prefix)
 	if (s.len < prefix.len)
 		return false;
 	for (size_t i = 0; i < prefix.len; i++)
-		if (lower(s.ptr[i]) != lower(prefix.ptr[i]))
+		if (s.ptr[i] != prefix.ptr[i] && lower(s.ptr[i]) != lower(prefix.ptr[i]))
 			return false;
 	return true;
 }

@@ -258,6 +258,8 @@ static bool take_upgrade(struct hpx_request *request, const struct hpx_http_head
 
 bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_head *head)
 {
+	bool guarded = request->phase != HPX_PHASE_PASSING;
+
 	request->down_head.len = 0;
 	request->kept_head.len = 0;
 	request->answer_status = head->status;
@@ -273,7 +275,7 @@ bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_he
 			continue;
 		if (hpx_write_field(&request->down_head, field->name, field->value) != HPX_OK)
 			return false;
-		if (hpx_field_is_kept(head, field->name) &&
+		if (guarded && hpx_field_is_kept(head, field->name) &&
 		    hpx_write_field(&request->kept_head, field->name, field->value) != HPX_OK)
 			return false;
 	}

@@ -53,10 +53,29 @@ const unsigned char hpx_octet_class[256] = {
 	[0x80 ... 0xff] = V,
 };
 
+/* Whether none of eight bytes is below 0x20 or DEL: most of a head is values,
+ * and every one of these is HPX_OCTET_VALUE. (A tab is too, and then the bytes
+ * are looked at one by one.) A byte of `word` is below n where subtracting n
+ * borrows into its highest bit, if that was not set before. */
+static bool are_plain(const char *bytes)
+{
+	const uint64_t ones = 0x0101010101010101, highs = 0x8080808080808080;
+	uint64_t word, is_del;
+
+	memcpy(&word, bytes, sizeof(word));
+	is_del = word ^ ones * 0x7f;
+	uint64_t low = (word - ones * 0x20) & ~word;
+	uint64_t del = (is_del - ones) & ~is_del;
+	return ((low | del) & highs) == 0;
+}
+
 size_t hpx_octet_run(struct hpx_span s, unsigned classes)
 {
 	size_t n = 0;
 
+	if (classes == HPX_OCTET_VALUE)
+		while (s.len - n >= sizeof(uint64_t) && are_plain(s.ptr + n))
+			n += sizeof(uint64_t);
 	while (n < s.len && hpx_octet_is(s.ptr[n], classes))
 		n++;
 	return n;

@@ -22,8 +22,11 @@ static enum hpx_status append_all(struct hpx_buffer *buffer, const struct hpx_sp
 		sum += parts[i].len;
 	}
 	enum hpx_status status = hpx_buffer_reserve(buffer, sum);
-	for (size_t i = 0; i < count && status == HPX_OK; i++)
-		status = hpx_buffer_append(buffer, parts[i]);
+	for (size_t i = 0; i < count && status == HPX_OK; i++) {
+		if (parts[i].len > 0)
+			memcpy(buffer->ptr + buffer->len, parts[i].ptr, parts[i].len);
+		buffer->len += parts[i].len;
+	}
 	return status;
 }
 
