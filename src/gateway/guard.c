@@ -268,6 +268,7 @@ static enum hpx_next reserve_decided(struct hpx_request *request)
 		return wait_vanished(request);
 	if (op->status == HPX_OK && !request->gave_up) {
 		request->stored = op->replay;
+		request->row = op->row;
 		hpx_cached_keep(request, op->judged_ms, &op->decision.record, op->replay);
 		HPX_STEP(reserve_done);
 		return hpx_guard_decided(request, &op->decision);

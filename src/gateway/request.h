@@ -113,6 +113,7 @@ struct hpx_request {
 	int64_t asked_boot_ms;
 	struct hpx_cache_mark cache_mark;  /* when the store was asked last */
 	struct hpx_record record;
+	int64_t row;                       /* where its reservation is, for the store */
 	struct hpx_answer *stored;         /* of a replay */
 	bool committed;                    /* `stored` is this attempt's own, committed by the application */
 	struct hpx_answer to_store;        /* points into the buffers below */

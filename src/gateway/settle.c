@@ -136,6 +136,8 @@ void hpx_settle_submit(struct hpx_request *request, enum hpx_verb verb)
 		.id = request->ask.id,
 		.token = request->ask.token,
 		.answer = verb == HPX_VERB_COMPLETE ? answer_to_store(request) : NULL,
+		.believed = &request->record,
+		.row = request->row,
 		.status_seen = request->answer_lost ? 0 : request->answer_status,
 		.actor = HPX_SPAN("gateway"),
 		.reason = request->answer_lost ? hpx_span_of(request->failure.reason) :

@@ -178,6 +178,10 @@ struct hpx_store_op {
 	const struct hpx_policy *policy;           /* RESERVE */
 	const struct hpx_description *description; /* RESERVE */
 	const struct hpx_answer *answer;           /* COMPLETE; RESOLVE applied */
+	const struct hpx_record *believed;         /* COMPLETE: the record as its RESERVE gave it, so that a
+						    * driver need not look where it still is that; or NULL */
+	int64_t row;                               /* with it: where that RESERVE, in its turn, said it is; 0:
+						    * it did not */
 	uint32_t status_seen;                      /* FAIL, LOSE, RELEASE: HTTP status, or 0 */
 	int64_t lease_ms;                          /* RENEW, UNSETTLED */
 	struct hpx_span point;                     /* ADVANCE */

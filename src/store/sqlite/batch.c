@@ -120,7 +120,10 @@ enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_
 	enum hpx_status status = counts_on_boot(op) ? hpx_sqlite_settle_boot(s) : HPX_OK;
 
 	if (status == HPX_OK)
-		status = hpx_sqlite_row_find(&s->writer, hpx_op_id(op), &row);
+		status = hpx_sqlite_short_way(s, op);
+	if (status != HPX_NOT_FOUND)
+		return status;
+	status = hpx_sqlite_row_find(&s->writer, hpx_op_id(op), &row);
 	if (status == HPX_OK)
 		status = judge_answer(s, &row, op);
 	if (status != HPX_OK)

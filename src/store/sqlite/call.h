@@ -60,6 +60,17 @@
 		"advanced, point, tenant, scope, key, method, path, route) "  \
 		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
 		"?, ?, ?, ?, ?, ?, ?, ?)")                                    \
+	X(INSERT_ABSENT, "INSERT INTO hapax_operation (id, state, attempt, token, first, " \
+		"fingerprint, recipe, tenant_hash, owner, created, changed, " \
+		"expires, retention, lease_until, status, kept, when_lost, "  \
+		"advanced, point, tenant, scope, key, method, path, route) "  \
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
+		"?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING")        \
+	X(COMPLETE_BELIEVED, "UPDATE hapax_operation SET state = 3, "         \
+		"changed = ?4, expires = ?5, status = ?6, kept = ?7 "         \
+		"WHERE seq = ?1 AND id = ?2 AND token = ?3 AND state = 1 "    \
+		"AND attempt = 1 AND advanced = 0 AND point = '' "            \
+		"AND NOT EXISTS (SELECT 1 FROM hapax_lease WHERE seq = ?1)")  \
 	/* Numbered, so that ?1, the id, is left alone: naming it would       \
 	 * rewrite its place in the index of ids. */                          \
 	X(UPDATE, "UPDATE hapax_operation SET state = ?2, attempt = ?3, "           \

@@ -106,6 +106,8 @@ enum hpx_status hpx_sqlite_change_write(struct hpx_sqlite_db *db, const struct h
 					const struct hpx_change *change,
 					const struct hpx_store_op *op);
 enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_db *db, int64_t seq);
+enum hpx_status hpx_sqlite_answer_put(struct hpx_sqlite_db *db, int64_t seq,
+				      const struct hpx_change *change);
 struct hpx_sqlite_event {
 	const struct hpx_operation_id *id;
 	int64_t at_ms;
@@ -116,6 +118,10 @@ struct hpx_sqlite_event {
 };
 enum hpx_status hpx_sqlite_event_put(struct hpx_sqlite_db *db, const struct hpx_sqlite_event *event,
 				     const struct hpx_store_op *op);
+
+/* short.c: a reservation, or a completion, without a look. HPX_NOT_FOUND: the
+ * long way has to be gone. */
+enum hpx_status hpx_sqlite_short_way(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
 /* job.c: what an application leaves with its operation, or a route that
  * delivers later. A job that is there with other content, or is done:

@@ -63,8 +63,8 @@ static enum hpx_status put_lease(struct hpx_sqlite_db *db, int64_t seq,
 	return hpx_sqlite_finish(&call);
 }
 
-static enum hpx_status put_answer(struct hpx_sqlite_db *db, int64_t seq,
-				  const struct hpx_change *change)
+enum hpx_status hpx_sqlite_answer_put(struct hpx_sqlite_db *db, int64_t seq,
+				      const struct hpx_change *change)
 {
 	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_ANSWER);
 	struct hpx_span headers = change->answer->headers;
@@ -163,7 +163,7 @@ static enum hpx_status write_rows(struct hpx_sqlite_db *db, const struct hpx_sql
 	    change->record.attempt != row->found.record.attempt)
 		status = by_seq(db, HPX_SQL_REMOVE_DECLINED, row->seq);
 	if (status == HPX_OK && change->answer != NULL)
-		status = put_answer(db, row->seq, change);
+		status = hpx_sqlite_answer_put(db, row->seq, change);
 	if (status == HPX_OK && change->data != NULL)
 		status = put_point_data(db, row->seq, *change->data);
 	return status;

@@ -78,7 +78,7 @@ static void every_member_has_an_option(void **state)
 		offsetof(struct hpx_route, recipe) + offsetof(struct hpx_recipe, version),
 		"route");
 	no_hole(route, offsetof(struct hpx_route, recipe.ignore),
-		offsetof(struct hpx_route, recipe_id), "recipe");
+		offsetof(struct hpx_route, recipe.id), "recipe");
 }
 
 static void every_row_is_found_and_documented(void **state)

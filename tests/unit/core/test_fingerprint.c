@@ -15,9 +15,9 @@ static const struct hpx_span ignore[] = { S("/sent_at") };
 static const struct hpx_span headers[] = { S("x-currency"), S("x-note") };
 static const struct hpx_span headers_again[] = { S("x-note"), S("x-currency") };
 static const struct hpx_recipe plain = { .version = 1 };
-static const struct hpx_recipe ignoring = { 1, ignore, 1, NULL, 0 };
-static const struct hpx_recipe with_headers = { 1, NULL, 0, headers, 2 };
-static const struct hpx_recipe with_headers_again = { 1, NULL, 0, headers_again, 2 };
+static const struct hpx_recipe ignoring = { 1, ignore, 1, NULL, 0, NULL };
+static const struct hpx_recipe with_headers = { 1, NULL, 0, headers, 2, NULL };
+static const struct hpx_recipe with_headers_again = { 1, NULL, 0, headers_again, 2, NULL };
 
 struct request {
 	struct hpx_span method, path, query, type, encoding, body;

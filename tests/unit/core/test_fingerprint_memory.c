@@ -56,7 +56,7 @@ static size_t fail_each(const struct hpx_recipe *recipe, const struct hpx_meanin
 static void every_allocation_may_fail(void **state)
 {
 	static const struct hpx_span ignore[] = { HPX_SPAN_INIT("/x/y") };
-	static const struct hpx_recipe recipe = { 1, ignore, 1, NULL, 0 };
+	static const struct hpx_recipe recipe = { 1, ignore, 1, NULL, 0, NULL };
 	char coded[512];
 	(void)state;
 

@@ -12,8 +12,8 @@ static const struct hpx_span headers[] = { HPX_SPAN_INIT("x-currency"), HPX_SPAN
 static const struct hpx_span headers_again[] = { HPX_SPAN_INIT("accept"),
 	HPX_SPAN_INIT("x-currency") };
 
-static const struct hpx_recipe full = { 1, pointers, 4, headers, 2 };
-static const struct hpx_recipe full_again = { 1, pointers_again, 3, headers_again, 2 };
+static const struct hpx_recipe full = { 1, pointers, 4, headers, 2, NULL };
+static const struct hpx_recipe full_again = { 1, pointers_again, 3, headers_again, 2, NULL };
 static const struct hpx_recipe plain = { .version = 1 };
 
 #define FULL_TEXT "1 ignore=/a%20b%25%0a ignore=/metadata/sent_at ignore=/%c3%a9 " \
@@ -120,7 +120,7 @@ static void recipes_beyond_their_bounds_are_refused(void **state)
 		snprintf(text[i], sizeof(text[i]), "/%zu", i);
 		many[i] = hpx_span_of(text[i]);
 	}
-	struct hpx_recipe recipe = { 1, many, HPX_RECIPE_LIST_MAX, NULL, 0 };
+	struct hpx_recipe recipe = { 1, many, HPX_RECIPE_LIST_MAX, NULL, 0, NULL };
 	hpx_buffer_init(&out, 100000);
 	assert_status(hpx_recipe_print(&recipe, &out), HPX_OK);
 	recipe.ignore_count++;
