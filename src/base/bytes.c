@@ -53,6 +53,18 @@ void hpx_random(void *bytes, size_t len)
 	HPX_ASSERT(getrandom(bytes, len, 0) == (ssize_t)len);
 }
 
+void hpx_chance_take(struct hpx_chance *chance, void *bytes, size_t len)
+{
+	if (chance->left < len) {
+		hpx_random(chance->bytes, sizeof(chance->bytes));
+		chance->left = sizeof(chance->bytes);
+	}
+	HPX_ASSERT(len <= chance->left);
+	chance->left -= len;
+	memcpy(bytes, chance->bytes + chance->left, len);
+	OPENSSL_cleanse(chance->bytes + chance->left, len);
+}
+
 /* The functions that OpenSSL 3 calls low-level: a few hashes are made for every
  * request, and setting up an EVP digest takes longer than hashing a key. */
 void hpx_sha256_init(struct hpx_sha256 *hash)

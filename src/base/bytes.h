@@ -16,6 +16,15 @@ bool hpx_hex_decode(struct hpx_span text, void *ret_bytes, size_t len);
  * does, the process stops: a guessable lease token is worse than none. */
 void hpx_random(void *bytes, size_t len);
 
+/* Random bytes in stock, for one thread of a process that does not fork: the
+ * kernel is asked once for many. Begin with zeroes. */
+struct hpx_chance {
+	size_t left;
+	uint8_t bytes[256];
+};
+/* At most 256 of them; each is given once, and forgotten here. */
+void hpx_chance_take(struct hpx_chance *chance, void *bytes, size_t len);
+
 #define HPX_SHA256_SIZE 32
 
 /* In place: nothing to free, whether it is brought to its end or not. */

@@ -79,23 +79,11 @@ static enum hpx_status name_upstream(struct hpx_settings *settings)
 	return settings->upstream_name.ptr != NULL ? HPX_OK : HPX_NOMEM;
 }
 
-/* A file of this machine's is read about as fast as memory; a database that all
- * gateways share is better spared. */
-static void size_cache(struct hpx_reading *reading)
-{
-	struct hpx_settings *settings = reading->settings;
-
-	if (!hpx_reading_given(reading, "cache", NULL)->given &&
-	    hpx_span_starts(settings->store, HPX_SPAN("postgres")))
-		settings->cache_bytes_max = (size_t)16 << 20;
-}
-
 enum hpx_status hpx_reading_build(struct hpx_reading *reading)
 {
 	struct hpx_settings *settings = reading->settings;
 	enum hpx_status status = name_upstream(settings);
 
-	size_cache(reading);
 	if (status == HPX_OK)
 		status = build_recipe(reading, &settings->fallback);
 	for (size_t n = 0; n < settings->route_count && status == HPX_OK; n++)

@@ -36,12 +36,12 @@ static const struct hpx_option rows[] = {
 		  "never refuses to start, so that a lost disk or a mistyped path does not "
 		  "look like an empty store and run old keys again. Services say never once "
 		  "the file is there." },
-	{ "cache", HPX_OPTION_SIZE, GLOBAL(cache_bytes_max), .example = "16MiB",
+	{ "cache", HPX_OPTION_SIZE, GLOBAL(cache_bytes_max), .standard = "16MiB",
 	  RANGE(0, 1024 * GIB),
 	  .text = "Memory for completed answers, so that a replay need not ask the store; 0 keeps "
-		  "none. Left out, it is 16MiB with PostgreSQL, and 0 with SQLite, which answers "
-		  "nearly as fast. What an operator removes is gone from every gateway within a "
-		  "second, and a gateway that cannot hear of it stops answering from memory." },
+		  "none. What an operator removes is gone at once with SQLite, and within a second "
+		  "from every gateway with PostgreSQL; a gateway that cannot hear of it stops "
+		  "answering from memory." },
 	{ "cache_entries", HPX_OPTION_COUNT, GLOBAL(cache_entries_max), .standard = "16384",
 	  RANGE(1, 10000000), .text = "How many answers that may be." },
 	{ "loops", HPX_OPTION_COUNT, GLOBAL(loops), .standard = "0", RANGE(0, 256),

@@ -183,12 +183,13 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 
 	if (request->shard->reader == NULL)
 		return store_unavailable(request);
-	if (hpx_cached_look(request, &decision))
-		return hpx_guard_decided(request, &decision);
 	/* The token is made before the store is asked anything. */
 	if (hpx_token_is_void(&request->ask.token))
-		hpx_token_make(&request->ask.token);
+		hpx_chance_take(&request->shard->chance, request->ask.token.bytes,
+				sizeof(request->ask.token.bytes));
 	request->ask.owner = request->shard->gateway->store->owner;
+	if (hpx_cached_look(request, &decision))
+		return hpx_guard_decided(request, &decision);
 	switch (hpx_store_peek(request->shard->reader, &request->ask, &request->route->policy,
 			       &decision, &request->stored)) {
 	case HPX_OK:

@@ -53,6 +53,7 @@ struct hpx_cache {
 	size_t bucket_count;
 	_Atomic uint64_t epoch;
 	_Atomic int64_t heard_boot_ms;     /* when the last answered question was asked; 0: never */
+	_Atomic uint64_t heard_removals;   /* the store's count at that time */
 	atomic_size_t bytes;               /* of all parts, for metrics */
 	atomic_size_t count;
 	struct part part[PARTS];
@@ -317,7 +318,8 @@ enum hpx_status hpx_cache_peek(struct hpx_cache *cache, const struct hpx_ask *as
 	enum hpx_status status;
 	struct entry *entry;
 
-	if (heard_ms == 0 || now_ms - heard_ms >= HPX_CACHE_DEAF_MS)
+	if (heard_ms == 0 || now_ms - heard_ms >= HPX_CACHE_DEAF_MS ||
+	    hpx_store_removal_count(cache->store) != atomic_load(&cache->heard_removals))
 		return HPX_NOT_FOUND;
 	entry = find(cache, &ask->id, now_ms);
 	if (entry == NULL)
@@ -354,8 +356,9 @@ void hpx_cache_clear(struct hpx_cache *cache)
 	}
 }
 
-void hpx_cache_hear(struct hpx_cache *cache, int64_t asked_boot_ms)
+void hpx_cache_hear(struct hpx_cache *cache, int64_t asked_boot_ms, uint64_t removals)
 {
+	atomic_store(&cache->heard_removals, removals);
 	atomic_store(&cache->heard_boot_ms, asked_boot_ms);
 }
 

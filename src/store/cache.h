@@ -8,7 +8,8 @@
  *      store goes by this machine's clocks, those must agree too.
  *  C3  It answers only while it hears of removals: the last question to the
  *      store that was answered was asked less than HPX_CACHE_DEAF_MS ago. So
- *      what a person removed is served nowhere that much later.
+ *      what a person removed is served nowhere that much later; and where the
+ *      store counts removals, not at all after that person was told.
  *  C4  What was read before a removal was heard cannot be put in after it.
  *
  * Thread-safe; every event loop uses the same one. */
@@ -46,10 +47,10 @@ enum hpx_status hpx_cache_peek(struct hpx_cache *cache, const struct hpx_ask *as
 			       struct hpx_answer **ret_replay);
 
 /* For the one who hears: first what was removed, then that it was heard, with
- * the time when the question was asked. */
+ * the time, and the store's count of removals, when the question was asked. */
 void hpx_cache_remove(struct hpx_cache *cache, const struct hpx_operation_id *ids, size_t count);
 void hpx_cache_clear(struct hpx_cache *cache);
-void hpx_cache_hear(struct hpx_cache *cache, int64_t asked_boot_ms);
+void hpx_cache_hear(struct hpx_cache *cache, int64_t asked_boot_ms, uint64_t removals);
 
 size_t hpx_cache_bytes(const struct hpx_cache *cache);
 size_t hpx_cache_count(const struct hpx_cache *cache);

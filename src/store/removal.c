@@ -12,6 +12,7 @@
 #define INTERVAL_MS 250
 
 struct hpx_removal {
+	struct hpx_store *store;
 	struct hpx_cache *cache;
 	struct hpx_store_reader *reader;
 	pthread_t thread;
@@ -26,6 +27,7 @@ struct hpx_removal {
 static void ask(struct hpx_removal *r)
 {
 	int64_t asked_ms = hpx_clock_boot_ms();
+	uint64_t count = hpx_store_removal_count(r->store);
 
 	if (hpx_store_removals(r->reader, &r->heard) != HPX_OK)
 		return;
@@ -34,7 +36,7 @@ static void ask(struct hpx_removal *r)
 	else
 		hpx_cache_remove(r->cache, r->heard.ids, r->heard.count);
 	r->heard_boot_ms = asked_ms;
-	hpx_cache_hear(r->cache, asked_ms);
+	hpx_cache_hear(r->cache, asked_ms, count);
 }
 
 static void *removal_main(void *user)
@@ -80,6 +82,7 @@ enum hpx_status hpx_removal_start(struct hpx_store *store, struct hpx_cache *cac
 
 	if (r == NULL)
 		return HPX_NOMEM;
+	r->store = store;
 	r->cache = cache;
 	status = init_sync(r);
 	if (status != HPX_OK) {

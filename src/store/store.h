@@ -406,6 +406,11 @@ struct hpx_store {
 	 * was just set must not expire anything before the next thorough look. */
 	_Atomic int64_t ahead_ms;
 	_Atomic bool space_low;            /* below free_bytes_min */
+	/* Counts what people remove (FORGET, RESOLVE), in whichever process, when
+	 * it is committed and before they are told. While it stands, nothing was
+	 * removed that the last question for removals did not tell. NULL: nobody
+	 * counts, and such news is as old as that question. */
+	const _Atomic uint64_t *removal_count;
 	struct hpx_counter errors;         /* failed runs */
 	struct hpx_counter lost_at_open;   /* leases of dead owners, found when opening to serve */
 	struct hpx_histogram commit_us;
@@ -459,6 +464,11 @@ enum hpx_status hpx_store_question(struct hpx_store_reader *reader,
 				   struct hpx_next_question *ret_question);
 enum hpx_status hpx_store_watch(struct hpx_store_reader *reader, const struct hpx_operation_id *ids,
 				size_t count, bool *ret_ended);
+/* How many people removed so far; 0 where nobody counts. */
+static inline uint64_t hpx_store_removal_count(const struct hpx_store *store)
+{
+	return store->removal_count != NULL ? atomic_load(store->removal_count) : 0;
+}
 enum hpx_status hpx_store_removals(struct hpx_store_reader *reader,
 				   struct hpx_removals *ret_removals);
 

@@ -124,6 +124,18 @@ def test_never_past_its_expiry(site):
     assert len(one.provider.ledger(key)) == 2
 
 
+@pytest.mark.skipif(postgres.chosen(), reason="among many, it takes a moment")
+def test_a_removal_is_at_once(gateway, provider):
+    """On SQLite the very next request finds it gone."""
+    for _ in range(20):
+        key = new_key()
+        reference = gateway.post(key=key)["Hapax-Operation"]
+        hit(gateway, key)
+        forget(gateway, reference)
+        assert not gateway.post(key=key).replayed
+        assert len(provider.ledger(key)) == 2
+
+
 def test_a_removal_is_heard(gateway, provider):
     """By `hapax keys`, another process; the key is executed anew, and cached anew."""
     key = new_key()

@@ -18,7 +18,7 @@ static struct hpx_cache *cache_of(struct fixture *f, size_t bytes_max, size_t en
 	struct hpx_cache *cache = hpx_cache_new(f->store, bytes_max, entries_max);
 
 	assert_non_null(cache);
-	hpx_cache_hear(cache, hpx_clock_boot_ms());
+	hpx_cache_hear(cache, hpx_clock_boot_ms(), 0);
 	return cache;
 }
 
@@ -263,7 +263,7 @@ static void an_entry_ends_with_its_record_by_the_boot_clock(void **state)
 		hpx_cache_clear(cache);
 		mark.epoch = hpx_cache_mark(cache).epoch;
 		hpx_cache_put(cache, &mark, &record, &answer);
-		hpx_cache_hear(cache, hpx_clock_boot_ms());
+		hpx_cache_hear(cache, hpx_clock_boot_ms(), 0);
 		assert_string_equal(peek(f, cache, 1), rows[i].says);
 		atomic_store(&f->store->wall_shift_ms, 0);
 	}
@@ -281,7 +281,7 @@ static void where_the_store_says_expired_so_does_it(void **state)
 	hpx_cache_put(cache, &mark, &record, &answer);
 	assert_string_equal(peek(f, cache, 1), "replay");
 	atomic_store(&f->store->wall_shift_ms, 30 * SECOND_MS);
-	hpx_cache_hear(cache, hpx_clock_boot_ms());
+	hpx_cache_hear(cache, hpx_clock_boot_ms(), 0);
 	assert_string_equal(peek(f, cache, 1), "NOT_FOUND");
 	hpx_cache_free(cache);
 }
@@ -300,7 +300,7 @@ static void it_is_silent_while_it_hears_nothing(void **state)
 	stored(f, cache, 1);
 	assert_string_equal(peek(f, cache, 1), "NOT_FOUND");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		hpx_cache_hear(cache, hpx_clock_boot_ms() - rows[i].ago_ms);
+		hpx_cache_hear(cache, hpx_clock_boot_ms() - rows[i].ago_ms, 0);
 		assert_string_equal(peek(f, cache, 1), rows[i].says);
 	}
 	hpx_cache_free(cache);
@@ -374,7 +374,7 @@ static void no_thread_puts_in_what_another_removed(void **state)
 		one.id.bytes[0] = (uint8_t)(n % IDS);
 		atomic_store(&crowd.gone[n % IDS], true);
 		hpx_cache_remove(crowd.cache, &one.id, 1);
-		hpx_cache_hear(crowd.cache, hpx_clock_boot_ms());
+		hpx_cache_hear(crowd.cache, hpx_clock_boot_ms(), 0);
 		struct hpx_ask ask = ask_of(f->store, 1, BODY, B);
 		ask.id = one.id;
 		assert_string_equal(peek_by(crowd.cache, &ask), "NOT_FOUND");
@@ -384,7 +384,7 @@ static void no_thread_puts_in_what_another_removed(void **state)
 	atomic_store(&crowd.over, true);
 	for (size_t i = 0; i < LOOPS; i++)
 		pthread_join(threads[i], NULL);
-	hpx_cache_hear(crowd.cache, hpx_clock_boot_ms());
+	hpx_cache_hear(crowd.cache, hpx_clock_boot_ms(), 0);
 	for (unsigned n = 0; n < IDS; n++) {
 		struct hpx_ask ask = ask_of(f->store, 1, BODY, B);
 		ask.id = numbered(crowd.record, n).id;

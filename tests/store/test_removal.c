@@ -242,6 +242,42 @@ static void a_cache_hears_and_falls_silent(void **state)
 	hpx_cache_free(cache);
 }
 
+/* As a person's command opens it while it is served. */
+static struct hpx_store *open_beside(const struct fixture *f)
+{
+	struct hpx_store_options options = fixture_options(f);
+	struct hpx_store *store = NULL;
+
+	options.serve = false;
+	options.create = false;
+	assert_status(hpx_store_open(&options, &store, NULL), HPX_OK);
+	return store;
+}
+
+/* The file's other processes count in its lock file: nothing is answered from
+ * memory between a removal's commit, by whichever of them, and the next news. */
+static void what_another_process_removes_is_gone_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_cache *cache = hpx_cache_new(f->store, 1 << 20, 100);
+	struct hpx_store *own = f->store;
+
+	assert_non_null(cache);
+	make(f, 1);
+	make(f, 2);
+	hpx_cache_hear(cache, hpx_clock_boot_ms(), hpx_store_removal_count(own));
+	keep(f, cache, 2);
+	assert_true(is_cached(f, cache, 2));
+	f->store = open_beside(f);
+	assert_status(act(f, HPX_VERB_FORGET, 1, A), HPX_OK);
+	hpx_store_close(f->store);
+	f->store = own;
+	assert_false(is_cached(f, cache, 2));
+	hpx_cache_hear(cache, hpx_clock_boot_ms(), hpx_store_removal_count(own));
+	assert_true(is_cached(f, cache, 2));
+	hpx_cache_free(cache);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +293,7 @@ int main(void)
 		ON_POSTGRES(a_late_commit_is_heard),
 		ON_POSTGRES(a_new_connection_begins_anew),
 		ON_SQLITE(a_cache_hears_and_falls_silent),
+		ON_SQLITE(what_another_process_removes_is_gone_at_once),
 		ON_POSTGRES(a_cache_hears_and_falls_silent),
 	};
 	return run_on_drivers("removal", tests);

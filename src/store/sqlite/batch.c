@@ -152,6 +152,7 @@ static enum hpx_status put_recipe(struct hpx_sqlite_store *s, const struct hpx_s
 
 static enum hpx_status run_op(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
+	s->removed |= op->verb == HPX_VERB_FORGET || op->verb == HPX_VERB_RESOLVE;
 	switch (op->verb) {
 	case HPX_VERB_SWEEP:
 		return hpx_sqlite_sweep(s, op, HPX_SQLITE_RAN_OUT);
@@ -224,6 +225,7 @@ enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **op
 		return HPX_IO;
 	}
 	check_space(s);
+	s->removed = false;
 	status = hpx_sqlite_do(&s->writer, HPX_SQL_BEGIN_WRITE);
 	if (status != HPX_OK)
 		return give_up(s, status, problem);
@@ -236,6 +238,8 @@ enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **op
 	if (status != HPX_OK)
 		return give_up(s, status, problem);
 	HPX_STEP(batch_committed);
+	if (s->removed)
+		hpx_sqlite_tally_add(s);
 	hpx_sqlite_wal_bound(s);
 	return HPX_OK;
 }

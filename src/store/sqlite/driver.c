@@ -9,6 +9,7 @@ static void free_store(struct hpx_sqlite_store *s)
 {
 	hpx_sqlite_db_close(&s->keeper);
 	hpx_sqlite_db_close(&s->writer);
+	hpx_sqlite_tally_unmap(s);
 	/* Last: whoever takes the lock finds a database that nobody uses. */
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
@@ -95,6 +96,8 @@ static enum hpx_status sqlite_open(const struct hpx_store_options *options,
 	status = open_file(s, options, options->serve, &schema, problem);
 	if (status == HPX_OK)
 		status = take_over(s, problem);
+	if (status == HPX_OK && s->serve)
+		hpx_sqlite_tally_map(s);
 	if (status != HPX_OK) {
 		free_store(s);
 		return status;

@@ -14,12 +14,20 @@
 
 #define HPX_SQLITE_BOOT_ID_SIZE 40
 
+/* The lock file. */
+struct hpx_sqlite_lock {
+	char pid[64];                     /* the server's, in digits; for people */
+	_Atomic uint64_t removals;
+};
+
 struct hpx_sqlite_store {
 	struct hpx_store base;
 	char path[PATH_MAX];
 	char boot_id[HPX_SQLITE_BOOT_ID_SIZE];  /* "" where the system tells none */
 	bool serve;
 	int lock_fd;                      /* -1: not the server */
+	struct hpx_sqlite_lock *lock;     /* mapped; NULL: it cannot be */
+	bool removed;                     /* the batch has a person's removal in it */
 	uint64_t free_bytes_min;
 	int64_t event_retention_ms;
 	int64_t job_retention_ms;
@@ -48,6 +56,11 @@ enum hpx_status hpx_sqlite_place_lock(const char *path, int *ret_fd, char *probl
 enum hpx_status hpx_sqlite_place_ensure(const char *path, bool create, char *problem);
 /* UINT64_MAX: not known. */
 uint64_t hpx_sqlite_place_free_bytes(const char *path);
+
+/* tally.c: the count of removals. */
+void hpx_sqlite_tally_map(struct hpx_sqlite_store *s);
+void hpx_sqlite_tally_unmap(struct hpx_sqlite_store *s);
+void hpx_sqlite_tally_add(struct hpx_sqlite_store *s);
 
 /* connection.c: opening one. `flags`: SQLITE_OPEN_READWRITE or _READONLY. */
 enum hpx_status hpx_sqlite_connect(const char *path, int flags, int busy_ms,

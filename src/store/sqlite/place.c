@@ -144,7 +144,7 @@ static void explain_held(int fd, const char *path, char *problem)
 	ssize_t len = pread(fd, text, sizeof(text) - 1, 0);
 	uint64_t pid;
 
-	if (len > 0 && hpx_span_u64(hpx_span(text, (size_t)len), INT32_MAX, &pid))
+	if (len > 0 && hpx_span_u64(hpx_span_of(text), INT32_MAX, &pid))
 		hpx_store_problem(problem, "another hapax (process %llu) serves %s: stop it first, "
 				  "or use another file", (unsigned long long)pid, path);
 	else
@@ -157,7 +157,9 @@ static enum hpx_status write_pid(int fd, const char *name, char *problem)
 	char text[24];
 	int len = snprintf(text, sizeof(text), "%ld", (long)getpid());
 
-	if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)len, 0) != len) {
+	/* Emptied first: neither the digits nor the count of another server stay. */
+	if (ftruncate(fd, 0) != 0 || ftruncate(fd, sizeof(struct hpx_sqlite_lock)) != 0 ||
+	    pwrite(fd, text, (size_t)len, 0) != len) {
 		hpx_store_problem(problem, "%s: %m", name);
 		return errno == ENOSPC ? HPX_FULL : HPX_IO;
 	}

@@ -49,9 +49,28 @@ static void parts_never_mix(void **state)
 	assert_memory_not_equal(a, b, sizeof(a));
 }
 
+static void chance_gives_each_byte_once(void **state)
+{
+	struct hpx_chance chance = { 0 };
+	uint8_t taken[64][16];
+	(void)state;
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+		hpx_chance_take(&chance, taken[i], sizeof(taken[i]));
+		for (size_t j = 0; j < i; j++)
+			assert_memory_not_equal(taken[i], taken[j], sizeof(taken[i]));
+		/* What was given is not in stock any more. */
+		for (size_t at = chance.left; at < sizeof(chance.bytes); at++)
+			assert_int_equal(chance.bytes[at], 0);
+	}
+	uint8_t many[256];
+	hpx_chance_take(&chance, many, sizeof(many));
+	assert_int_equal(chance.left, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(chance_gives_each_byte_once),
 		cmocka_unit_test(hex_goes_both_ways),
 		cmocka_unit_test(hash_is_sha256),
 		cmocka_unit_test(parts_never_mix),

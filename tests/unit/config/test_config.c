@@ -44,7 +44,7 @@ static void the_defaults_are_those_of_the_design(void **state)
 		{ "errors", "problem" },
 		{ "tenant.from", "authorization" },
 		{ "tenant.required", "false" },
-		{ "cache", "0" },
+		{ "cache", "16MiB" },
 		{ "cache_entries", "16384" },
 		{ "limits.head", "32KiB" },
 		{ "limits.fields", "100" },
@@ -226,29 +226,6 @@ static void flags_win_over_the_file(void **state)
 	hpx_settings_unref(settings);
 }
 
-static void a_cache_is_kept_beside_a_database_that_is_shared(void **state)
-{
-	static const struct {
-		const char *text;
-		size_t bytes;
-	} rows[] = {
-		{ "store: sqlite:/f.db\n", 0 },
-		{ "store: sqlite:/f.db\ncache: 1MiB\n", 1 << 20 },
-		{ "store: postgres://h/d\n", 16 << 20 },
-		{ "store: postgresql://h/d\n", 16 << 20 },
-		{ "store: postgres://h/d\ncache: 0\n", 0 },
-		{ "store: postgres://h/d\ncache: 1MiB\n", 1 << 20 },
-	};
-	char text[256];
-	(void)state;
-	for (size_t i = 0; i < COUNT(rows); i++) {
-		snprintf(text, sizeof(text), UP "%s", rows[i].text);
-		struct hpx_settings *settings = test_settings(text, NULL);
-		assert_int_equal(settings->cache_bytes_max, rows[i].bytes);
-		hpx_settings_unref(settings);
-	}
-}
-
 static void every_kind_of_value_is_read(void **state)
 {
 	struct hpx_settings *settings =
@@ -329,7 +306,6 @@ int main(void)
 		cmocka_unit_test(a_route_begins_as_the_defaults_are),
 		cmocka_unit_test(equal_recipes_have_one_id),
 		cmocka_unit_test(flags_win_over_the_file),
-		cmocka_unit_test(a_cache_is_kept_beside_a_database_that_is_shared),
 		cmocka_unit_test(every_kind_of_value_is_read),
 		cmocka_unit_test(files_are_read_up_to_their_bound),
 	};
