@@ -662,8 +662,9 @@ def test_the_upstreams_own_idempotency_passes(site, config):
 
 
 def test_unreadable_is_unknown_everywhere(site):
-    """A record that cannot be read is unknown to whoever asks, never absent."""
-    one = site()
+    """A record that cannot be read is unknown to whoever asks, never absent. (An
+    answer that was read before is in memory, and is given.)"""
+    one = site({"cache": "0"})
     key = new_key()
     first = one.gateway.post(key=key)
     db = sqlite3.connect(one.gateway.folder / "hapax.db")
