@@ -144,6 +144,7 @@ bool hpx_value_same(const struct hpx_option *option, const void *a, const void *
 	case HPX_OPTION_HEADERS:
 	case HPX_OPTION_POINTERS:
 	case HPX_OPTION_NETWORKS:
+	case HPX_OPTION_ORIGINS:
 		return same_list(option, a, b);
 	default:
 		return hpx_member_get(option, a) == hpx_member_get(option, b);

@@ -28,6 +28,7 @@
 	X(HEADERS, "list of header names", true)                              \
 	X(POINTERS, "list of JSON pointers", true)                            \
 	X(NETWORKS, "list of networks", true)                                 \
+	X(ORIGINS, "list of origins", true)                                   \
 	X(SIGNS, "list of statuses and words", true)                          \
 	X(VALUES, "list of words", true)
 

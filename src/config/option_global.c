@@ -71,6 +71,17 @@ static const struct hpx_option rows[] = {
 	{ "own_paths", HPX_OPTION_BOOL, GLOBAL(own_paths), RELOADABLE, .standard = "true",
 	  .text = "Whether /.hapax/ (operations, policy, problems, webhooks) is served. It is never "
 		  "forwarded." },
+	{ "cors.origins", HPX_OPTION_ORIGINS, GLOBAL(cors.origins), RELOADABLE,
+	  OTHER(hpx_settings, cors.origin_count), .standard = "",
+	  .example = "[\"https://shop.example\"]",
+	  .text = "Origins whose pages may read hapax's own answers and replays, as browsers write "
+		  "them: scheme://host, and the port where it is not the scheme's own. \"*\" alone "
+		  "is every origin. Empty, hapax says nothing about origins. First answers are the "
+		  "application's to open, and preflights pass to it." },
+	{ "cors.credentials", HPX_OPTION_BOOL, GLOBAL(cors.credentials), RELOADABLE,
+	  .standard = "false",
+	  .text = "Whether those pages may send cookies and the like and still read the answer; "
+		  "say true where the application does." },
 	{ "observe", HPX_OPTION_BOOL, GLOBAL(observe), RELOADABLE, .standard = "false",
 	  .flag = "observe",
 	  .text = "Only watches: refuses, replays and alters nothing, and counts what would "

@@ -151,6 +151,28 @@ static void check_key_header(struct hpx_reading *reading)
 			"names a header that means something else; e.g. Idempotency-Key");
 }
 
+/* Sorted, "*" stands before every origin. */
+static void check_cors(struct hpx_reading *reading)
+{
+	const struct hpx_cors *cors = &reading->settings->cors;
+	bool any = cors->origin_count > 0 && hpx_span_eq(cors->origins[0], HPX_SPAN("*"));
+
+	if (any && cors->origin_count > 1)
+		mistake(reading, "cors.origins",
+			"has \"*\" beside other origins; it stands alone, or not at all");
+	if (any && cors->credentials)
+		mistake(reading, "cors.credentials",
+			"cannot be true where cors.origins is \"*\": every page that a caller "
+			"opens could act in its name; list the origins");
+	if (cors->origin_count == 0 && is_given(reading, "cors.credentials") &&
+	    !hpx_reading_given(reading, "cors.origins", NULL)->wrong)
+		warn(reading, "cors.credentials", "has no effect unless cors.origins lists any");
+	if (cors->credentials && hpx_cors_allowed(cors, HPX_SPAN("null")).ptr != NULL && !any)
+		warn(reading, "cors.origins",
+		     "lists null, which any page can make itself, with cors.credentials; leave "
+		     "one out");
+}
+
 /* Two options of which the first must not be the larger. */
 static void check_order(struct hpx_reading *reading, enum hpx_config_weight weight,
 			const char *small, const char *large, uint64_t small_value,
@@ -192,6 +214,7 @@ void hpx_reading_rules(struct hpx_reading *reading)
 	check_addresses(reading);
 	check_tenant(reading);
 	check_key_header(reading);
+	check_cors(reading);
 	check_limits(reading);
 	hpx_reading_route_rules(reading);
 	hpx_reading_async_rules(reading);

@@ -7,6 +7,7 @@
 #include "config/value_outside.h"
 #include "gateway/settings.h"
 #include "http/field.h"
+#include "http/origin.h"
 
 /* Proxies are few; a request looks through all of them. */
 #define NETWORKS_MAX 256
@@ -55,6 +56,31 @@ static enum hpx_status check_pointer(struct hpx_span *item, struct hpx_arena *ar
 	return item->ptr != NULL ? HPX_OK : HPX_NOMEM;
 }
 
+static enum hpx_status check_origin(struct hpx_span *item, struct hpx_arena *arena,
+				    char *problem)
+{
+	const char *reason = "";
+
+	if (!hpx_span_eq(*item, HPX_SPAN("*")) && !hpx_origin_valid(*item, &reason))
+		return hpx_value_refuse(problem, "\"%.*s\" %s", SHOW(*item), reason);
+	*item = hpx_arena_dup(arena, *item);
+	return item->ptr != NULL ? HPX_OK : HPX_NOMEM;
+}
+
+/* How one of a list of texts is checked, and put into its form. */
+static enum hpx_status check_text(enum hpx_option_kind kind, struct hpx_span *item,
+				  struct hpx_arena *arena, char *problem)
+{
+	switch (kind) {
+	case HPX_OPTION_HEADERS:
+		return check_header(item, arena, problem);
+	case HPX_OPTION_ORIGINS:
+		return check_origin(item, arena, problem);
+	default:
+		return check_pointer(item, arena, problem);
+	}
+}
+
 static int compare(const void *a, const void *b)
 {
 	const struct hpx_span *left = a;
@@ -67,7 +93,6 @@ static enum hpx_status read_texts(const struct hpx_option *option,
 				  const struct hpx_span *items, size_t count,
 				  struct hpx_arena *arena, void *base, char *problem)
 {
-	bool headers = option->kind == HPX_OPTION_HEADERS;
 	struct hpx_span *list = hpx_arena_zalloc(arena, count, sizeof(*list));
 
 	if (count > HPX_RECIPE_LIST_MAX)
@@ -77,8 +102,7 @@ static enum hpx_status read_texts(const struct hpx_option *option,
 		return HPX_NOMEM;
 	for (size_t i = 0; i < count; i++) {
 		list[i] = items[i];
-		enum hpx_status status = headers ? check_header(&list[i], arena, problem)
-						 : check_pointer(&list[i], arena, problem);
+		enum hpx_status status = check_text(option->kind, &list[i], arena, problem);
 		if (status != HPX_OK)
 			return status;
 	}

@@ -1,10 +1,10 @@
-/* Lists: header names, JSON pointers, networks; what readers of values share. */
+/* Lists: header names, JSON pointers, origins, networks; what readers of values share. */
 #ifndef HPX_CONFIG_VALUE_LIST_H
 #define HPX_CONFIG_VALUE_LIST_H
 
 #include "config/value.h"
 
-/* As hpx_value_read. Names and pointers come out sorted, as a recipe wants
+/* As hpx_value_read. Texts come out sorted, as a recipe wants
  * them, header names in lower case. */
 enum hpx_status hpx_value_read_list(const struct hpx_option *option,
 				    const struct hpx_span *items, size_t count,

@@ -2,6 +2,7 @@
  * operations and webhooks. */
 #include "gateway/own.h"
 
+#include "gateway/preflight.h"
 #include "gateway/respond.h"
 #include "gateway/webhook.h"
 
@@ -95,6 +96,8 @@ enum hpx_next hpx_step_own(struct hpx_request *request)
 		return not_found(request);
 	if (hpx_span_starts(path, webhooks))
 		return webhook(request, hpx_span_skip(path, webhooks.len));
+	if (hpx_preflight_is(request))
+		return hpx_preflight_answer(request);
 	if (!is_get(request))
 		return wrong_method(request, "this path is for GET", "GET, HEAD");
 	if (hpx_span_eq(path, HPX_SPAN(HPX_OWN_ROOT "/policy")))

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/container.h"
 #include "base/log.h"
+#include "http/cors.h"
 #include "http/field.h"
 #include "http/write.h"
 
@@ -35,6 +36,15 @@ static enum hpx_status write_connection(const struct hpx_request *request,
 	if (request->head.minor == 0)
 		return hpx_write_field(out, HPX_SPAN("Connection"), HPX_SPAN("keep-alive"));
 	return HPX_OK;
+}
+
+/* The lines of an answer, as the page that asks may read them. */
+static enum hpx_status write_lines(const struct hpx_request *request,
+				   enum hpx_cors_answer answer, struct hpx_span lines,
+				   struct hpx_buffer *out)
+{
+	return hpx_cors_write(&request->settings->cors, answer, hpx_cors_origin(&request->head),
+			      lines, out);
 }
 
 /* What hapax says of the operation, where there is one. */
@@ -120,12 +130,12 @@ void hpx_respond_own(struct hpx_request *request, unsigned http_status,
 						       hpx_span_of(hpx_reason_phrase(http_status)));
 	if (status == HPX_OK)
 		status = write_date(&head);
-	if (status == HPX_OK)
+	if (status == HPX_OK && content_type.len > 0)
 		status = hpx_write_field(&head, HPX_SPAN("Content-Type"), content_type);
 	if (status == HPX_OK)
 		status = hpx_write_field(&head, HPX_SPAN("Cache-Control"), HPX_SPAN("no-store"));
 	if (status == HPX_OK)
-		status = hpx_buffer_append(&head, fields);
+		status = write_lines(request, HPX_CORS_OWN, fields, &head);
 	if (status == HPX_OK)
 		status = write_operation(request, &head);
 	if (status == HPX_OK)
@@ -215,7 +225,7 @@ void hpx_respond_replay(struct hpx_request *request)
 		status = hpx_write_status_line(&head, stored->status,
 					       hpx_span_of(hpx_reason_phrase(stored->status)));
 	if (status == HPX_OK)
-		status = hpx_buffer_append(&head, stored->headers);
+		status = write_lines(request, HPX_CORS_REPLAY, stored->headers, &head);
 	if (status == HPX_OK)
 		status = write_date(&head);
 	if (status == HPX_OK && !request->committed)
@@ -256,6 +266,30 @@ static bool take_upgrade(struct hpx_request *request, const struct hpx_http_head
 			       hpx_field_value(head, HPX_SPAN("Upgrade"))) == HPX_OK;
 }
 
+/* A guarded answer's fields, with those names of ours that its page may read.
+ * Only down_head: what is stored is the upstream's answer alone. */
+static bool take_origin(struct hpx_request *request)
+{
+	struct hpx_buffer *head = &request->down_head;
+	struct hpx_buffer seen;
+
+	if (request->phase == HPX_PHASE_PASSING || !hpx_cors_is_on(&request->settings->cors))
+		return true;
+	struct hpx_span all = hpx_buffer_span(head);
+	size_t begin = hpx_span_index(all, '\n') + 1;
+	hpx_buffer_init(&seen, head->max);
+	bool good = hpx_buffer_append(&seen, hpx_span_first(all, begin)) == HPX_OK &&
+		    write_lines(request, HPX_CORS_FIRST, hpx_span_skip(all, begin), &seen) ==
+			    HPX_OK;
+	if (!good) {
+		hpx_buffer_done(&seen);
+		return false;
+	}
+	hpx_buffer_done(head);
+	*head = seen;
+	return true;
+}
+
 bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_head *head)
 {
 	bool guarded = request->phase != HPX_PHASE_PASSING;
@@ -279,7 +313,7 @@ bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_he
 		    hpx_write_field(&request->kept_head, field->name, field->value) != HPX_OK)
 			return false;
 	}
-	return true;
+	return take_origin(request);
 }
 
 void hpx_respond_collected(struct hpx_request *request)

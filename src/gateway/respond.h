@@ -21,7 +21,8 @@ struct hpx_refusal {
 void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 			const struct hpx_refusal *refusal, enum hpx_respond_close close);
 
-/* A whole answer of hapax's own: `fields` are further header lines. */
+/* A whole answer of hapax's own: `fields` are further header lines; an empty
+ * `content_type` is left out. */
 void hpx_respond_own(struct hpx_request *request, unsigned status, struct hpx_span content_type,
 		     struct hpx_span fields, struct hpx_span body);
 

@@ -11,6 +11,7 @@
 #include "core/fingerprint.h"
 #include "core/policy.h"
 #include "gateway/outside.h"
+#include "http/cors.h"
 #include "net/address.h"
 
 enum hpx_profile { HPX_PROFILE_IETF, HPX_PROFILE_STRIPE };
@@ -101,6 +102,7 @@ struct hpx_settings {
 	unsigned mismatch_status;          /* 422; 400 under profile stripe */
 	bool stripe_errors;
 	bool own_paths;
+	struct hpx_cors cors;
 	bool observe;
 	size_t head_bytes_max;
 	unsigned fields_max;

@@ -35,6 +35,7 @@ static void changes_that_need_a_restart_are_named(void **state)
 		{ UP, UP "limits: {head: 2KiB}\ntimeouts: {whole: 9m}\nobserve: true\n",
 		  "" },
 		{ UP, UP "trusted_peers: ['::1']\nkey_header: K\n", "" },
+		{ UP, UP "cors: {origins: ['https://a.example'], credentials: yes}\n", "" },
 		{ UP, UP "defaults: {lease: 2s, fingerprint: {ignore: [/a]}}\n", "" },
 		{ UP "routes:\n" A, UP "routes:\n" A "    server_error: replay\n", "" },
 		{ UP, UP "routes:\n" A, "" },

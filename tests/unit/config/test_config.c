@@ -39,6 +39,7 @@ static void the_defaults_are_those_of_the_design(void **state)
 		{ "profile", "ietf" },
 		{ "observe", "false" },
 		{ "own_paths", "true" },
+		{ "cors.credentials", "false" },
 		{ "key_syntax", "ietf" },
 		{ "mismatch_status", "422" },
 		{ "errors", "problem" },
@@ -233,6 +234,7 @@ static void every_kind_of_value_is_read(void **state)
 			      " trusted_peers: [10.0.0.0/8, '::1'], listen: '[::1]:80',\n"
 			      " tenant: {from: header, name: X-Tenant, required: on},\n"
 			      " limits: {free_space: 0, head: 2048},\n"
+			      " cors: {origins: ['null', 'https://a.example'], credentials: yes},\n"
 			      " timeouts: {idle: 0, whole: 1d}, store_create: never,\n"
 			      " events: ~, routes: ~, defaults: {fingerprint: }}\n",
 			      NULL);
@@ -247,6 +249,10 @@ static void every_kind_of_value_is_read(void **state)
 	assert_span(settings->tenant_name, "X-Tenant");
 	assert_true(settings->tenant_required);
 	assert_true(settings->free_bytes_min == 0);
+	assert_int_equal(settings->cors.origin_count, 2);
+	assert_span(settings->cors.origins[0], "https://a.example");
+	assert_span(settings->cors.origins[1], "null");
+	assert_true(settings->cors.credentials);
 	assert_int_equal(settings->head_bytes_max, 2048);
 	assert_true(settings->idle_timeout_ms == 0);
 	assert_true(settings->whole_timeout_ms == 86400000);

@@ -117,6 +117,18 @@ static void values(void **state)
 		{ GOOD "trusted_peers: [10.0.0.0/8, proxy]\n",
 		  "f:3:16: trusted_peers: \"proxy\" is no address or network: write e.g. "
 		  "10.0.0.0/8, 192.0.2.7 or \"::1\"\n" },
+		{ GOOD "cors: {origins: [\"https://shop.example/\"]}\n",
+		  "f:3:17: cors.origins: \"https://shop.example/\" has more than scheme, host and "
+		  "port; leave out what comes behind them, a last / too\n" },
+		{ GOOD "cors: {origins: [shop.example], credentials: yes}\n",
+		  "f:3:17: cors.origins: \"shop.example\" has no scheme; write e.g. "
+		  "https://shop.example\n" },
+		{ GOOD "cors: {origins: [\"https://a.example\", \"https://a.example\"]}\n",
+		  "f:3:17: cors.origins: names \"https://a.example\" twice\n" },
+		{ GOOD "cors: {origins: \"https://a.example\"}\n",
+		  "f:3:17: cors.origins: must be a list, not a single value\n" },
+		{ GOOD "cors: {origin: []}\n",
+		  "f:3:8: cors.origin: is no option; did you mean cors.origins?\n" },
 		{ GOOD "defaults:\n  fingerprint:\n    ignore: [/a~2b]\n",
 		  "f:5:13: defaults.fingerprint.ignore: \"/a~2b\" is no JSON pointer to a "
 		  "member: "

@@ -44,6 +44,12 @@ static void contradictions_are_mistakes(void **state)
 		  "f:3:27: tenant.required: cannot be true where tenant.from is anonymous; "
 		  "leave one "
 		  "out\n" },
+		{ GOOD "cors: {origins: [\"*\", \"https://a.example\"]}\n",
+		  "f:3:8: cors.origins: has \"*\" beside other origins; it stands alone, or not "
+		  "at all\n" },
+		{ GOOD "cors: {origins: [\"*\"], credentials: yes}\n",
+		  "f:3:24: cors.credentials: cannot be true where cors.origins is \"*\": every page "
+		  "that a caller opens could act in its name; list the origins\n" },
 		{ GOOD "admin: 127.0.0.1:8080\n", "f:3:1: admin: is the same address as "
 						  "listen; give it its own, or off\n" },
 		{ GOOD "listen: 127.0.0.1:9000\n",
@@ -94,6 +100,14 @@ static void doubts_are_warnings(void **state)
 		{ GOOD "tenant: {from: header, name: X-Tenant}\nlisten: unix:/s\n", "" },
 		{ GOOD "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n", "" },
 		{ GOOD "admin: off\n", "" },
+		{ GOOD "cors: {origins: [\"*\"]}\n", "" },
+		{ GOOD "cors: {origins: [\"https://a.example\"], credentials: yes}\n", "" },
+		{ GOOD "cors: {origins: [\"null\"]}\n", "" },
+		{ GOOD "cors: {credentials: yes}\n",
+		  "f:3:8: warning: cors.credentials: has no effect unless cors.origins lists any\n" },
+		{ GOOD "cors: {origins: [\"null\"], credentials: yes}\n",
+		  "f:3:8: warning: cors.origins: lists null, which any page can make itself, with "
+		  "cors.credentials; leave one out\n" },
 		{ GOOD "defaults: {on_lost: resume, fenced: yes}\n", "" },
 		{ GOOD "defaults: {on_lost: resume, honours_keys: 48h}\n", "" },
 		{ GOOD "routes:\n  - match: POST /a\n    on_lost: resume\n    retention: 1h\n"

@@ -1,0 +1,123 @@
+/* A run: the verbs that rows are written with. A row makes intents (an intended
+ * effect, with its key and its variables bound), sends them in every way, and
+ * asks how many effects there are. Each verb keeps the run's bounds: beyond
+ * them nothing is sent any more, and exchanges end as UNSENT. */
+#ifndef HPX_VERIFY_RUN_H
+#define HPX_VERIFY_RUN_H
+
+#include "verify/exchange.h"
+#include "verify/spec.h"
+
+struct hpx_verify;
+
+/* ---- intents ---- */
+
+#define HPX_INTENT_KEY_SIZE 300
+
+/* One intended effect. {{uuid}}, {{n}} and {{key}} have one value each in all
+ * that it sends, so that a retry is the same bytes. Lives as long as its row. */
+struct hpx_intent {
+	enum hpx_verify_request_name name;
+	char key[HPX_INTENT_KEY_SIZE]; /* a UUID; without quotes */
+	char uuid[37];
+	uint64_t n;
+	struct hpx_span method;
+	struct hpx_span path;
+	struct hpx_span headers;       /* lines with CR LF */
+	struct hpx_span other_headers; /* the same with the second tenant's; empty: none given */
+	struct hpx_span body;
+	uint64_t effects_before;       /* counted when it was made, where they can be */
+};
+
+/* NULL: no memory, or the run is over. `name` must be given in the spec. */
+struct hpx_intent *hpx_verify_intend(struct hpx_verify *run, enum hpx_verify_request_name name);
+
+/* ---- sending ---- */
+
+/* How this sending differs from the intent; zero is the intent itself. */
+struct hpx_sending {
+	struct hpx_intent *intent;
+	const struct hpx_span *key_values; /* raw field values, one line each; NULL: the key */
+	size_t key_count;                  /* with key_values; 0: no key line at all */
+	struct hpx_span method;            /* ptr NULL: the intent's */
+	struct hpx_span path;
+	struct hpx_span body;
+	struct hpx_span content_type;      /* replaces the header */
+	bool second_tenant;
+	enum hpx_cut cut;
+};
+
+#define HPX_RAW_KEY(...) ((struct hpx_span[]){ __VA_ARGS__ })
+
+/* One sending, on a connection of its own. Never NULL: see its `end`. */
+const struct hpx_exchange *hpx_verify_send(struct hpx_verify *run,
+					   const struct hpx_sending *sending);
+
+/* All at the same moment: each on a connection of its own, made beforehand,
+ * with everything but the last byte sent; then the last bytes go out together.
+ * At most the run's concurrency (fewer are sent then: `*ret_sent`). */
+void hpx_verify_send_together(struct hpx_verify *run, const struct hpx_sending *sendings,
+			      size_t count, const struct hpx_exchange **exchanges,
+			      size_t *ret_sent);
+
+/* A sending that is under way while others are made: begin, then finish. */
+struct hpx_flight;
+struct hpx_flight *hpx_verify_begin(struct hpx_verify *run, const struct hpx_sending *sending);
+/* True while no byte of an answer has come. */
+bool hpx_verify_is_waiting(struct hpx_flight *flight);
+const struct hpx_exchange *hpx_verify_finish(struct hpx_flight *flight);
+/* The client goes away (reset), whatever is under way. */
+const struct hpx_exchange *hpx_verify_abandon(struct hpx_flight *flight);
+
+/* Sends it again and again until there is a definite answer: not while the
+ * connection is lost, or the answer is 409 with a sign of being in progress,
+ * 425, 429, 502, 503 or 504; heeds Retry-After; ends with the run's settle
+ * time. The last exchange; `*ret_sent` (may be NULL): how many were made. */
+const struct hpx_exchange *hpx_verify_settle(struct hpx_verify *run,
+					     const struct hpx_sending *sending,
+					     unsigned *ret_sent);
+
+/* ---- effects ---- */
+
+/* Whether effects can be counted, by a GET of the description. */
+bool hpx_verify_counts(const struct hpx_verify *run);
+/* How many effects there are now since the intent was made. HPX_UNSUPPORTED:
+ * the description has no such GET; others: it could not be read (the finding
+ * is then undecided; `problem` says why). */
+enum hpx_status hpx_verify_effects(struct hpx_verify *run, const struct hpx_intent *intent,
+				   uint64_t *ret_effects, char problem[HPX_VERIFY_PROBLEM_SIZE]);
+/* The created resource's id out of an answer; empty where there is none, or
+ * where the description does not say where it stands. */
+struct hpx_span hpx_verify_resource(struct hpx_verify *run, const struct hpx_exchange *exchange);
+
+/* ---- the run ---- */
+
+const struct hpx_verify_spec *hpx_verify_spec_of(const struct hpx_verify *run);
+/* Memory of the row that runs now. */
+struct hpx_arena *hpx_verify_arena(struct hpx_verify *run);
+/* As asked for, or as found out by the first rows; AUTO while not known. */
+enum hpx_dialect hpx_verify_dialect(const struct hpx_verify *run);
+void hpx_verify_found_dialect(struct hpx_verify *run, enum hpx_dialect dialect);
+/* The bounds are reached: why, or NULL while they are not. */
+const char *hpx_verify_over(const struct hpx_verify *run);
+uint64_t hpx_verify_random(struct hpx_verify *run); /* by the seed */
+
+/* For crash rows: runs the command by /bin/sh, waits for its end (a start
+ * command may leave the server behind in the background), bounded. */
+enum hpx_status hpx_verify_crash(struct hpx_verify *run, char problem[HPX_VERIFY_PROBLEM_SIZE]);
+/* Runs the start command and waits until a connection is taken. */
+enum hpx_status hpx_verify_start_again(struct hpx_verify *run,
+				       char problem[HPX_VERIFY_PROBLEM_SIZE]);
+
+/* ---- for whoever drives it: cli/verify ---- */
+
+enum hpx_status hpx_verify_new(const struct hpx_verify_spec *spec, struct hpx_verify **ret_run);
+void hpx_verify_free(struct hpx_verify *run);
+/* Called around each row: names what is sent, frees what the row held. */
+void hpx_verify_row_begin(struct hpx_verify *run, const char *row);
+void hpx_verify_row_end(struct hpx_verify *run);
+/* Every exchange so far, in order. */
+size_t hpx_verify_exchange_count(const struct hpx_verify *run);
+const struct hpx_exchange *hpx_verify_exchange(const struct hpx_verify *run, size_t index);
+
+#endif
