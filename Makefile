@@ -1,9 +1,9 @@
 # A thin front for Meson: meson.build is the one description of the build.
 #
-#   make            build/hapax, build/libhapax.a and build/libhapax.so
+#   make            build/hapax, and the libraries: build/libhapax.a, .so, build/libhapax-client.a, .so
 #   make examples   the programs in examples/, into build/examples/
 #   make run        installs what is missing, builds, and starts the demo
-#   make install    installs program, library and header (DESTDIR, PREFIX)
+#   make install    installs program, libraries and headers (DESTDIR, PREFIX)
 #   make test       installs what is missing, builds, and runs every test
 #   make fuzz       fuzzes each target for FUZZ_SECONDS (default 600)
 #   make clean      removes the build folders
@@ -12,14 +12,15 @@ BUILD ?= build
 FUZZ_SECONDS ?= 600
 
 all: $(BUILD)/build.ninja
-	meson compile -C $(BUILD) hapax:executable hapax:static_library hapax:shared_library
+	meson compile -C $(BUILD) hapax:executable hapax:static_library hapax:shared_library \
+		hapax-client:static_library hapax-client:shared_library
 
 $(BUILD)/build.ninja:
 	@tools/packages build
 	meson setup $(BUILD)
 
 examples: all
-	meson compile -C $(BUILD) payments provider
+	meson compile -C $(BUILD) payments provider pay
 
 run: all
 	$(BUILD)/hapax demo

@@ -27,7 +27,11 @@
 	X(job_answered, "the target has answered, nothing is stored")         \
 	X(job_stored, "what became of the job is durable")                    \
 	X(reconcile_asked, "a probe was handed over to be sent")              \
-	X(reconcile_ruled, "what the probe said is durable")
+	X(reconcile_ruled, "what the probe said is durable")                  \
+	X(call_written, "a client's call and its attempt are in its journal, nothing was sent") \
+	X(call_sent, "the whole call was handed to the socket")               \
+	X(call_answered, "the call was answered, or lost; the journal knows nothing") \
+	X(call_recorded, "what became of the attempt is in the journal")
 
 enum hpx_step {
 #define X(name, text) HPX_STEP_##name,

@@ -26,6 +26,7 @@ int hpx_cli_keys(int argc, char **argv);
 int hpx_cli_jobs(int argc, char **argv);
 int hpx_cli_reconcile(int argc, char **argv);
 int hpx_cli_work(int argc, char **argv);
+int hpx_cli_call(int argc, char **argv);
 int hpx_cli_version(int argc, char **argv);
 
 /* What a flag that may be repeated is given at most. */

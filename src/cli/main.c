@@ -16,6 +16,8 @@ static const struct hpx_command commands[] = {
 	{ "reconcile", "Compares a provider's export with the store, both ways.",
 	  hpx_cli_reconcile },
 	{ "work", "Runs the workers alone, beside gateways on PostgreSQL.", hpx_cli_work },
+	{ "call", "Sends a request that changes something, and retries it with one key.",
+	  hpx_cli_call },
 	{ "version", "Says which version this is.", hpx_cli_version },
 };
 

@@ -55,7 +55,7 @@ def help_of(*command):
 
 
 def flags_of(*command):
-    return set(re.findall(r"^  (--[a-z-]+)", help_of(*command), re.M)) - {"--help"}
+    return set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", help_of(*command), re.M)) - {"--help"}
 
 
 def commands():
@@ -153,7 +153,7 @@ def documented_flags(command):
 
 
 @pytest.mark.parametrize("command", ["serve", "check", "demo", "migrate", "reconcile", "work",
-                                     "version"])
+                                     "call", "version"])
 def test_every_flag_is_documented(command):
     """--steps is hidden outside of a steps build and documented all the same."""
     hidden = {"--steps"} if command == "version" else set()

@@ -17,6 +17,8 @@ from harness.provider import Provider  # noqa: E402
 
 
 OWED = ("async_", "job_", "reconcile_")
+# Of the client, which is another process: test_call.py.
+CALL = ("call_",)
 
 
 def steps():
@@ -33,7 +35,7 @@ def pytest_generate_tests(metafunc):
     later, and of the question what became of it."""
     owed = [step for step in steps() if step.startswith(OWED)]
     if "step" in metafunc.fixturenames:
-        metafunc.parametrize("step", [s for s in steps() if s not in owed] or ["none"])
+        metafunc.parametrize("step", [s for s in steps() if not s.startswith(OWED + CALL)] or ["none"])
     if "owed_step" in metafunc.fixturenames:
         metafunc.parametrize("owed_step", owed or ["none"])
 

@@ -1,0 +1,302 @@
+/* `hapax call`: curl for state changes. Everything it can do is libhapax-client's;
+ * here are its arguments, and the signals that end it. */
+#include "cli/call.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "config/unit.h"
+
+#define ATTEMPTS_MAX 1000000
+
+int hpx_call_complain(int code, const char *format, ...)
+{
+	va_list args;
+
+	fputs("hapax call: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return code;
+}
+
+/* What a signal ends; a handler can be told in no other way. */
+static _Atomic(struct hapax_client *) running;
+static atomic_bool stopped;
+
+static void on_signal(int number)
+{
+	(void)number;
+	atomic_store(&stopped, true);
+	hapax_client_interrupt(atomic_load(&running));
+}
+
+/* A second signal ends it at once: the journal has all it needs. */
+static void watch_signals(struct hapax_client *client)
+{
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+
+	atomic_store(&running, client);
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	/* A pipe that is gone is a write that fails. */
+	signal(SIGPIPE, SIG_IGN);
+}
+
+struct time_flag {
+	const char *name;
+	const char *text;
+	int64_t *ret_ms;
+};
+
+static int read_times(const struct time_flag *times, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t ms;
+
+		if (times[i].text == NULL)
+			continue;
+		if (!hpx_duration_parse(hpx_span_of(times[i].text), &ms) || ms == 0)
+			return hpx_call_complain(HPX_EXIT_USAGE,
+						 "--%s needs a time above zero, as 200ms, 30s or 5m",
+						 times[i].name);
+		*times[i].ret_ms = (int64_t)ms;
+	}
+	return HPX_EXIT_OK;
+}
+
+static int read_options(struct hpx_call_desk *desk, struct hapax_client_options *options)
+{
+	const struct hpx_call_flags *flags = &desk->flags;
+	uint64_t attempts = 0;
+	const struct time_flag times[] = {
+		{ "budget", flags->budget, &options->budget_ms },
+		{ "timeout", flags->timeout, &options->timeout_ms },
+		{ "connect-timeout", flags->connect_timeout, &options->connect_timeout_ms },
+		{ "backoff", flags->backoff, &options->backoff_ms },
+		{ "backoff-max", flags->backoff_max, &options->backoff_max_ms },
+		{ "remembered", flags->remembered, &options->remembered_ms },
+	};
+
+	if (flags->attempts != NULL &&
+	    (!hpx_span_u64(hpx_span_of(flags->attempts), ATTEMPTS_MAX, &attempts) || attempts == 0))
+		return hpx_call_complain(HPX_EXIT_USAGE, "--attempts needs a number from 1 to %d",
+					 ATTEMPTS_MAX);
+	options->attempts_max = (unsigned)attempts;
+	options->key_header = flags->key_header;
+	options->key_bare = flags->bare_key != NULL;
+	options->ca_file = flags->ca_file;
+	options->journal = desk->journal[0] != '\0' ? desk->journal : NULL;
+	options->observe = hpx_call_observe;
+	options->user = desk;
+	return read_times(times, sizeof(times) / sizeof(times[0]));
+}
+
+static int open_client(struct hpx_call_desk *desk)
+{
+	struct hapax_client_options options = { .journal = NULL };
+	char problem[HAPAX_PROBLEM_SIZE];
+	int code = hpx_call_journal_find(desk);
+
+	if (code == HPX_EXIT_OK)
+		code = read_options(desk, &options);
+	if (code != HPX_EXIT_OK)
+		return code;
+	if (hapax_client_open(&options, &desk->client, problem) != HAPAX_OK)
+		return hpx_call_complain(HPX_EXIT_FAILED, "%s: nothing was sent", problem);
+	watch_signals(desk->client);
+	return HPX_EXIT_OK;
+}
+
+static int send_call(struct hpx_call_desk *desk, struct hapax_call *call)
+{
+	char problem[HAPAX_PROBLEM_SIZE];
+
+	desk->kept_count = 0;
+	desk->left_out = 0;
+	enum hapax_result result = hapax_call_send(call, problem);
+	return hpx_call_report(desk, call, result, problem);
+}
+
+static int send_new(struct hpx_call_desk *desk, const char *method, const char *url)
+{
+	struct hapax_call *call = NULL;
+	int code = hpx_call_make(desk, method, url, &call);
+
+	if (code == HPX_EXIT_OK)
+		code = send_call(desk, call);
+	hapax_call_free(call);
+	return code;
+}
+
+static int resume_one(struct hpx_call_desk *desk, int64_t id)
+{
+	struct hapax_call *call = NULL;
+	char problem[HAPAX_PROBLEM_SIZE];
+
+	if (hapax_call_resume(desk->client, id, &call, problem) != HAPAX_OK)
+		return hpx_call_complain(HPX_EXIT_FAILED, "call %lld: %s", (long long)id, problem);
+	int code = hpx_call_give_headers(desk, call);
+	if (code == HPX_EXIT_OK)
+		code = send_call(desk, call);
+	hapax_call_free(call);
+	return code;
+}
+
+/* Of two exit codes the one that a person must hear of first. */
+static int worse(int a, int b)
+{
+	static const int ranks[] = { HPX_EXIT_OK, HPX_EXIT_FAILED, HPX_EXIT_USAGE,
+				     HPX_EXIT_NOT_YET, HPX_EXIT_IN_DOUBT };
+	int worst = a;
+
+	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++)
+		if (ranks[i] == a || ranks[i] == b)
+			worst = ranks[i];
+	return worst;
+}
+
+/* Those that another process is at are in good hands. Once there is a signal, the
+ * others stay open as they are. */
+static int resume_all(struct hpx_call_desk *desk)
+{
+	struct hapax_entry *entries;
+	char problem[HAPAX_PROBLEM_SIZE];
+	size_t count;
+	int code = HPX_EXIT_OK;
+
+	if (hapax_client_entries(desk->client, 0, &entries, &count, problem) != HAPAX_OK)
+		return hpx_call_complain(HPX_EXIT_FAILED, "%s", problem);
+	desk->many = count > 1;
+	for (size_t i = 0; i < count && !atomic_load(&stopped); i++)
+		if (!entries[i].busy)
+			code = worse(code, resume_one(desk, entries[i].id));
+	hapax_entries_free(entries);
+	return code;
+}
+
+static int resume(struct hpx_call_desk *desk, const char *operand)
+{
+	const struct hpx_call_flags *flags = &desk->flags;
+	uint64_t id;
+
+	if (flags->data != NULL || flags->key != NULL || flags->key_header != NULL ||
+	    flags->bare_key != NULL)
+		return hpx_call_complain(HPX_EXIT_USAGE,
+					 "--resume sends what was written down: its body "
+					 "and its key are there");
+	if (operand == NULL)
+		return resume_all(desk);
+	if (!hpx_span_u64(hpx_span_of(operand), INT64_MAX, &id))
+		return hpx_call_complain(HPX_EXIT_USAGE,
+					 "\"%s\" is not the number of a call; `hapax call "
+					 "--list` lists them", operand);
+	return resume_one(desk, (int64_t)id);
+}
+
+static int run(struct hpx_call_desk *desk, int argc, char **argv)
+{
+	const struct hpx_call_flags *flags = &desk->flags;
+	int other = (flags->resume != NULL) + (flags->list != NULL) + (flags->forget != NULL);
+
+	if (other > 1 || (other == 1 && argc > (flags->resume != NULL)))
+		return hpx_call_complain(HPX_EXIT_USAGE,
+					 "--resume [ID], --list and --forget ID stand alone");
+	if (other == 1 && flags->no_journal != NULL)
+		return hpx_call_complain(HPX_EXIT_USAGE,
+					 "without a journal there is nothing to resume, "
+					 "list or forget");
+	if (other == 0 && argc != 2)
+		return hpx_call_complain(HPX_EXIT_USAGE,
+					 "needs a method and a URL: hapax call POST https://… -d @body.json");
+	int code = open_client(desk);
+	if (code != HPX_EXIT_OK)
+		return code;
+	if (flags->list != NULL)
+		return hpx_call_list(desk);
+	if (flags->forget != NULL)
+		return hpx_call_forget(desk);
+	if (flags->resume != NULL)
+		return resume(desk, argc > 0 ? argv[0] : NULL);
+	return send_new(desk, argv[0], argv[1]);
+}
+
+#define SYNOPSIS                                                              \
+	"hapax call METHOD URL [-d DATA] [-H LINE]... | --resume [ID] | --list | --forget ID"
+#define ABOUT                                                                 \
+	"Sends a POST, PUT, PATCH or DELETE with a key of its own, and sends it again, with the\n" \
+	"same key, until the answer is definite. The request is written down before its first\n" \
+	"byte leaves; killed, it goes on with `hapax call --resume`. The answer's body goes to\n" \
+	"standard output.\n\n"                                                \
+	"Exit codes: 0 a definite 2xx or 3xx; 1 a definite refusal, or it could not start; 2 called\n" \
+	"in a wrong way; 3 not definite, and it may have happened; 4 not definite, and nothing has\n" \
+	"happened. After 3 and 4 the call is kept, to be resumed."
+
+int hpx_cli_call(int argc, char **argv)
+{
+	struct hpx_call_desk desk = { .client = NULL };
+	struct hpx_call_flags *given = &desk.flags;
+	const struct hpx_cli_flag flags[] = {
+		{ "d,data", "DATA", "The body: this text, @FILE, or @- for standard input. Without "
+		  "a Content-Type of its own it is application/json if it parses as that, else none.",
+		  &given->data },
+		{ "H,header", "LINE...", "A header field, \"Name: value\", or @FILE with one a line; "
+		  "may be repeated. A credential is never written down, of a file only its name.",
+		  given->headers },
+		{ "key", "KEY", "A key of your own instead of a new UUID.", &given->key },
+		{ "key-header", "NAME", "The field it is sent in; default Idempotency-Key.",
+		  &given->key_header },
+		{ "bare-key", NULL, "Sends the key without quotes.", &given->bare_key },
+		{ "budget", "TIME", "No attempt begins later than this; default 5m.", &given->budget },
+		{ "attempts", "N", "At most so many; default as many as the budget allows.",
+		  &given->attempts },
+		{ "timeout", "TIME", "Of one attempt; default 30s.", &given->timeout },
+		{ "connect-timeout", "TIME", "Until it is connected; default 10s.",
+		  &given->connect_timeout },
+		{ "backoff", "TIME", "The longest first wait, which doubles; default 200ms.",
+		  &given->backoff },
+		{ "backoff-max", "TIME", "The longest wait, but for a Retry-After; default 30s.",
+		  &given->backoff_max },
+		{ "remembered", "TIME", "How long the API remembers a key: what may have happened is "
+		  "not sent again later; default 24h.", &given->remembered },
+		{ "cacert", "FILE", "The certificates to trust; default the system's.",
+		  &given->ca_file },
+		{ "i,include", NULL, "Prints the answer's head before its body.", &given->include },
+		{ "o,output", "FILE", "Writes the answer there instead.", &given->output },
+		{ "v,explain", NULL, "Says at the end what happened, attempt by attempt.",
+		  &given->explain },
+		{ "json", NULL, "Prints a report instead of the answer's body, which is in it.",
+		  &given->json },
+		{ "journal", "FILE", "Where calls are written down; default "
+		  "$XDG_STATE_HOME/hapax/calls.db.", &given->journal },
+		{ "no-journal", NULL, "Writes nothing down: killed, it is forgotten.",
+		  &given->no_journal },
+		{ "resume", NULL, "Goes on with a call that is not done, or with all of them.",
+		  &given->resume },
+		{ "list", NULL, "Lists the calls: those that are not done, then the last month's.",
+		  &given->list },
+		{ "forget", "ID", "Removes a call from the journal.", &given->forget },
+	};
+	const struct hpx_cli_usage usage = {
+		.synopsis = SYNOPSIS,
+		.about = ABOUT,
+		.flags = flags,
+		.flag_count = sizeof(flags) / sizeof(flags[0]),
+		.operands_max = 2,
+	};
+	int rest, code;
+
+	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
+		return code;
+	desk.terminal = isatty(STDERR_FILENO) != 0;
+	code = run(&desk, argc - rest, argv + rest);
+	atomic_store(&running, NULL);
+	hapax_client_close(desk.client);
+	free(desk.kept);
+	return code;
+}

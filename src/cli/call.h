@@ -1,0 +1,84 @@
+/* What the files of `hapax call` share: its flags, what it saw, and how it ends. */
+#ifndef HPX_CLI_CALL_H
+#define HPX_CLI_CALL_H
+
+#include "cli/cli.h"
+#include "hapax/client.h"
+
+/* Besides those of every command: nothing is definite, and the key is kept. */
+#define HPX_EXIT_IN_DOUBT 3  /* it may have happened */
+#define HPX_EXIT_NOT_YET 4   /* nothing has happened */
+
+/* As given; NULL where not. */
+struct hpx_call_flags {
+	const char *data;
+	const char *headers[HPX_CLI_REPEAT_MAX + 1];
+	const char *key;
+	const char *journal;
+	const char *no_journal;
+	const char *budget;
+	const char *attempts;
+	const char *timeout;
+	const char *connect_timeout;
+	const char *backoff;
+	const char *backoff_max;
+	const char *remembered;
+	const char *key_header;
+	const char *bare_key;
+	const char *ca_file;
+	const char *include;
+	const char *output;
+	const char *explain;
+	const char *json;
+	const char *resume;
+	const char *list;
+	const char *forget;
+};
+
+/* Attempts that are kept for --explain and --json; later ones are counted. */
+#define HPX_CALL_KEPT_MAX 1000
+
+struct hpx_call_kept {
+	struct hapax_attempt attempt;
+	char trouble[160];
+};
+
+struct hpx_call_desk {
+	struct hpx_call_flags flags;
+	struct hapax_client *client;
+	char journal[4096];              /* "": none */
+	bool terminal;                   /* attempts are shown as they happen */
+	bool countdown;                  /* a line is being counted down on */
+	bool many;                       /* several calls are resumed: no body is printed */
+	struct hpx_call_kept *kept;
+	size_t kept_count;
+	size_t kept_cap;
+	size_t left_out;
+};
+
+/* "hapax call: …" on standard error; returns `code`. */
+int hpx_call_complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* call_journal.c. The path of the journal into desk->journal; makes the default
+ * one's directory. HPX_EXIT_OK, or what to exit with. */
+int hpx_call_journal_find(struct hpx_call_desk *desk);
+int hpx_call_list(struct hpx_call_desk *desk);
+int hpx_call_forget(struct hpx_call_desk *desk);
+
+/* call_request.c. The call that the arguments describe, or the credentials of one
+ * that is resumed. HPX_EXIT_OK, or what to exit with. */
+int hpx_call_make(struct hpx_call_desk *desk, const char *method, const char *url,
+		  struct hapax_call **ret_call);
+int hpx_call_give_headers(struct hpx_call_desk *desk, struct hapax_call *call);
+
+/* call_show.c. For struct hapax_client_options; `user` is the desk. */
+void hpx_call_observe(void *user, const struct hapax_attempt *attempt);
+void hpx_call_explain(const struct hpx_call_desk *desk);
+/* "no answer: connection reset", "503 Service Unavailable". */
+void hpx_call_print_end(const struct hapax_attempt *attempt, FILE *out);
+
+/* call_report.c. Prints what became of a call that was sent; the exit code. */
+int hpx_call_report(struct hpx_call_desk *desk, const struct hapax_call *call,
+		    enum hapax_result result, const char *problem);
+
+#endif

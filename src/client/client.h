@@ -1,0 +1,105 @@
+/* What the files of the client share: the client, a call, and how results and
+ * their sentences are given. */
+#ifndef HPX_CLIENT_CLIENT_H
+#define HPX_CLIENT_CLIENT_H
+
+#include <stdatomic.h>
+
+#include "base/buffer.h"
+#include "client/credential.h"
+#include "core/backoff.h"
+#include "core/key.h"
+#include "egress/egress.h"
+#include "hapax/client.h"
+
+#define HPX_CALL_FIELDS_MAX 128
+#define HPX_CALL_URL_MAX 8192
+#define HPX_CALL_BODY_MAX ((size_t)64 << 20)
+#define HPX_CALL_METHOD_SIZE 8
+
+struct hpx_journal;
+
+struct hapax_client {
+	struct hapax_client_options options;  /* with defaults; its texts are the client's own */
+	struct hpx_journal *journal;          /* NULL: none */
+	int wake_fd;                          /* an eventfd: readable once interrupted */
+	atomic_bool interrupted;
+};
+
+/* One header field of a call, in the order of sending. */
+struct hpx_call_field {
+	char *name;
+	char *value;                      /* NULL: a credential that was not given again yet */
+	char *file;                       /* that it was read from; NULL: none */
+	bool secret;
+	struct hpx_seal seal;             /* of a secret */
+};
+
+struct hapax_call {
+	struct hapax_client *client;
+	char method[HPX_CALL_METHOD_SIZE];
+	char *url;
+	struct hpx_call_field fields[HPX_CALL_FIELDS_MAX];
+	size_t field_count;
+	char *body;
+	size_t body_len;
+	char key[HPX_KEY_MAX + 1];
+	char *key_header;
+	bool key_bare;
+	bool resumed;
+	bool sent;                        /* hapax_call_send was called */
+	/* Where it stands; written down before and after each attempt. */
+	int64_t id;                       /* 0: not in the journal */
+	int claim_fd;                     /* the entry is ours while it is open; -1 */
+	enum hapax_entry_state state;
+	unsigned attempts;
+	bool sending;                     /* an attempt was begun and has not ended */
+	bool doubt;
+	int64_t created_ms;               /* wall clock */
+	int64_t first_ms;                 /* of the first attempt; 0: there was none */
+	/* The last whole answer. */
+	unsigned status;
+	struct hpx_buffer headers_in;     /* lines, and a NUL behind them */
+	struct hpx_buffer values_in;      /* the same with a NUL behind each */
+	struct hpx_buffer body_in;
+	bool body_kept;
+	struct hapax_outcome outcome;
+	char reason[HAPAX_PROBLEM_SIZE];
+};
+
+/* result.c. The sentence for people, cut to its size; `problem` may be NULL.
+ * Gives the result back, so that a caller can end with it. */
+enum hapax_result hpx_client_say(enum hapax_result result, char *problem, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* HAPAX_OK and "". */
+enum hapax_result hpx_client_ok(char *problem);
+enum hapax_result hpx_client_nomem(char *problem);
+
+/* call.c. An empty call, NULL when out of memory; a field at its end, whose
+ * texts become the call's, false (and they are freed) when there is no room. */
+struct hapax_call *hpx_call_empty(struct hapax_client *client);
+bool hpx_call_append(struct hapax_call *call, struct hpx_call_field field);
+
+/* field.c. Whether every credential of a resumed call was given again. */
+enum hapax_result hpx_call_is_complete(const struct hapax_call *call, char *problem);
+/* Reads the files of a resumed call's fields again. */
+enum hapax_result hpx_call_reread(struct hapax_call *call, char *problem);
+/* All fields as lines, with those of the client: its key comes last. */
+enum hpx_status hpx_call_lines(const struct hapax_call *call, struct hpx_buffer *lines);
+
+/* key.c. */
+void hpx_call_key_make(char ret_key[HPX_KEY_MAX + 1]);
+/* As it is sent, with its quotes unless it is bare. */
+#define HPX_KEY_TEXT_SIZE (2 * HPX_KEY_MAX + 3)
+void hpx_call_key_print(const struct hapax_call *call, char ret_text[HPX_KEY_TEXT_SIZE]);
+
+/* attempt.c. Sends it once; fills `request`'s result, which the caller frees
+ * (hpx_egress_request_done). `headers` are all fields as lines. */
+void hpx_attempt_run(struct hapax_call *call, struct hpx_span headers,
+		     struct hpx_egress_request *request);
+/* Whether it can be sent at all; HPX_INVALID and HPX_TOO_LARGE fill
+ * request->problem. */
+enum hpx_status hpx_attempt_check(const struct hapax_call *call, struct hpx_span headers,
+				  struct hpx_egress_request *request);
+
+#endif

@@ -1,0 +1,269 @@
+/* The header fields of a call: given one by one, or read from a file; those of a
+ * resumed call are the journal's, and only its credentials are given again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "client/client.h"
+#include "http/field.h"
+#include "http/octet.h"
+
+#define FILE_BYTES_MAX 65536
+
+/* Where a name comes from, for sentences: values are never in one. */
+static enum hapax_result refuse_field(struct hpx_span name, const char *why, char *problem)
+{
+	char shown[65];
+	size_t len = name.len < sizeof(shown) ? name.len : sizeof(shown) - 1;
+
+	for (size_t i = 0; i < len; i++)
+		shown[i] = hpx_octet_is(name.ptr[i], HPX_OCTET_TOKEN) ? name.ptr[i] : '?';
+	shown[len] = '\0';
+	return hpx_client_say(HAPAX_INVALID, problem, "the header field %s %s", shown, why);
+}
+
+/* Where the message ends and what becomes of the connection is not the
+ * caller's to say. */
+static enum hapax_result check_field(const struct hapax_call *call, struct hpx_span name,
+				     struct hpx_span value, char *problem)
+{
+	static const struct hpx_http_head none;
+
+	if (!hpx_is_token(name))
+		return hpx_client_say(HAPAX_INVALID, problem,
+				      "a header field is written \"Name: value\"");
+	if (!hpx_octet_all(value, HPX_OCTET_VALUE))
+		return refuse_field(name, "has a value with a control byte", problem);
+	if (hpx_span_ieq(name, hpx_span_of(call->key_header)))
+		return refuse_field(name, "is the key's, which is given apart", problem);
+	if (hpx_field_is_hop(&none, name) || hpx_span_ieq(name, HPX_SPAN("content-length")) ||
+	    hpx_span_ieq(name, HPX_SPAN("expect")))
+		return refuse_field(name, "belongs to the connection and cannot be given", problem);
+	return HAPAX_OK;
+}
+
+static char *copy(struct hpx_span text)
+{
+	return strndup(text.len > 0 ? text.ptr : "", text.len);
+}
+
+static enum hapax_result add(struct hapax_call *call, struct hpx_span name, struct hpx_span value,
+			     const char *file, char *problem)
+{
+	struct hpx_call_field field = { .secret = file != NULL || hpx_credential_is(name) };
+	enum hapax_result result = check_field(call, name, value, problem);
+
+	if (result != HAPAX_OK)
+		return result;
+	if (call->field_count == HPX_CALL_FIELDS_MAX)
+		return hpx_client_say(HAPAX_INVALID, problem,
+				      "there are more than %d header fields",
+				      HPX_CALL_FIELDS_MAX);
+	if (field.secret && hpx_seal_make(name, value, &field.seal) != HPX_OK)
+		return hpx_client_nomem(problem);
+	field.name = copy(name);
+	field.value = copy(value);
+	field.file = file != NULL ? strdup(file) : NULL;
+	if (file != NULL && field.file == NULL) {
+		free(field.name);
+		field.name = NULL;
+	}
+	return hpx_call_append(call, field) ? HAPAX_OK : hpx_client_nomem(problem);
+}
+
+/* The field of a resumed call that this is the value of; NULL: there is none.
+ * `*ret_named`: one of that name still waits for its value. */
+static struct hpx_call_field *find_sealed(struct hapax_call *call, struct hpx_span name,
+					  struct hpx_span value, const char *file, bool *ret_named)
+{
+	*ret_named = false;
+	for (size_t i = 0; i < call->field_count; i++) {
+		struct hpx_call_field *field = &call->fields[i];
+
+		if (field->value != NULL || !hpx_span_ieq(hpx_span_of(field->name), name))
+			continue;
+		if (file != NULL && (field->file == NULL || strcmp(field->file, file) != 0))
+			continue;
+		*ret_named = true;
+		if (hpx_seal_check(&field->seal, name, value) == HPX_OK)
+			return field;
+	}
+	return NULL;
+}
+
+static enum hapax_result refuse_given(struct hpx_span name, bool named, char *problem)
+{
+	if (named)
+		return hpx_client_say(HAPAX_REFUSED, problem,
+				      "%.*s is another one than this call was sent with: to the API "
+				      "that is another caller, for whom the key is new, and it would "
+				      "happen a second time",
+				      HPX_SPAN_ARG(hpx_span_first(name, 64)));
+	return hpx_client_say(HAPAX_REFUSED, problem,
+			      "this call was sent without the header field %.*s, or has it already: "
+			      "a resumed call is sent as it was, and only its credentials are given "
+			      "again",
+			      HPX_SPAN_ARG(hpx_span_first(name, 64)));
+}
+
+static enum hapax_result give_again(struct hapax_call *call, struct hpx_span name,
+				    struct hpx_span value, const char *file, char *problem)
+{
+	bool named;
+	struct hpx_call_field *field = find_sealed(call, name, value, file, &named);
+
+	if (field == NULL)
+		return refuse_given(name, named, problem);
+	field->value = copy(value);
+	return field->value != NULL ? HAPAX_OK : hpx_client_nomem(problem);
+}
+
+static enum hapax_result take(struct hapax_call *call, struct hpx_span name, struct hpx_span value,
+			      const char *file, char *problem)
+{
+	value = hpx_span_trim(value);
+	if (call->resumed)
+		return give_again(call, name, value, file, problem);
+	return add(call, name, value, file, problem);
+}
+
+enum hapax_result hapax_call_header(struct hapax_call *call, const char *name, const char *value,
+				    char *problem)
+{
+	if (call == NULL || name == NULL || value == NULL || call->sent)
+		return hpx_client_say(HAPAX_MISUSE, problem,
+				      "a header field is given before the call is sent");
+	enum hapax_result result = take(call, hpx_span_of(name), hpx_span_of(value), NULL, problem);
+	return result == HAPAX_OK ? hpx_client_ok(problem) : result;
+}
+
+static enum hapax_result read_file(const char *path, struct hpx_buffer *content, char *problem)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = 1;
+
+	if (fd < 0)
+		return hpx_client_say(HAPAX_INVALID, problem, "%s: %m", path);
+	while (got > 0 && hpx_buffer_reserve(content, 4096) == HPX_OK) {
+		got = read(fd, content->ptr + content->len, 4096);
+		if (got > 0)
+			content->len += (size_t)got;
+	}
+	int trouble = errno;
+	close(fd);
+	errno = trouble;
+	if (got < 0)
+		return hpx_client_say(HAPAX_INVALID, problem, "%s: %m", path);
+	if (got > 0)
+		return hpx_client_say(HAPAX_INVALID, problem,
+				      "%s is too large for header fields (%d bytes)", path,
+				      FILE_BYTES_MAX);
+	return HAPAX_OK;
+}
+
+/* Each line is a field; empty ones, and those that begin with '#', are none. */
+static enum hapax_result take_lines(struct hapax_call *call, struct hpx_span rest,
+				    const char *path, char *problem)
+{
+	enum hapax_result result = HAPAX_OK;
+	struct hpx_span line;
+
+	while (result == HAPAX_OK && hpx_span_split(&rest, '\n', &line)) {
+		if (line.len > 0 && line.ptr[line.len - 1] == '\r')
+			line.len--;
+		size_t colon = hpx_span_index(line, ':');
+		if (line.len == 0 || line.ptr[0] == '#')
+			continue;
+		if (colon == line.len)
+			return hpx_client_say(HAPAX_INVALID, problem,
+					      "%s has a line that is no header field", path);
+		result = take(call, hpx_span_first(line, colon), hpx_span_skip(line, colon + 1),
+			      path, problem);
+	}
+	return result;
+}
+
+static enum hapax_result take_file(struct hapax_call *call, const char *path, char *problem)
+{
+	struct hpx_buffer content;
+
+	hpx_buffer_init(&content, FILE_BYTES_MAX + 4096);
+	enum hapax_result result = read_file(path, &content, problem);
+	if (result == HAPAX_OK)
+		result = take_lines(call, hpx_buffer_span(&content), path, problem);
+	hpx_buffer_done(&content);
+	return result;
+}
+
+enum hapax_result hapax_call_header_file(struct hapax_call *call, const char *path, char *problem)
+{
+	if (call == NULL || path == NULL || call->sent)
+		return hpx_client_say(HAPAX_MISUSE, problem,
+				      "a header file is given before the call is sent");
+	char *real = realpath(path, NULL);
+	if (real == NULL)
+		return hpx_client_say(HAPAX_INVALID, problem, "%s: %m", path);
+	enum hapax_result result = take_file(call, real, problem);
+	free(real);
+	return result == HAPAX_OK ? hpx_client_ok(problem) : result;
+}
+
+/* The first field that still waits for the content of its file. */
+static const char *next_file(const struct hapax_call *call)
+{
+	for (size_t i = 0; i < call->field_count; i++)
+		if (call->fields[i].value == NULL && call->fields[i].file != NULL)
+			return call->fields[i].file;
+	return NULL;
+}
+
+enum hapax_result hpx_call_reread(struct hapax_call *call, char *problem)
+{
+	const char *file;
+
+	while ((file = next_file(call)) != NULL) {
+		enum hapax_result result = take_file(call, file, problem);
+
+		if (result != HAPAX_OK)
+			return result;
+		if (next_file(call) == file)
+			return hpx_client_say(HAPAX_REFUSED, problem,
+					      "%s has not the header fields any more that this call "
+					      "was sent with", file);
+	}
+	return HAPAX_OK;
+}
+
+enum hapax_result hpx_call_is_complete(const struct hapax_call *call, char *problem)
+{
+	for (size_t i = 0; i < call->field_count; i++)
+		if (call->fields[i].value == NULL)
+			return hpx_client_say(HAPAX_REFUSED, problem,
+					      "this call was sent with %.64s, which is never written "
+					      "down: give it again", call->fields[i].name);
+	return HAPAX_OK;
+}
+
+static enum hpx_status put_line(struct hpx_buffer *lines, const char *name, const char *value)
+{
+	enum hpx_status status = hpx_buffer_text(lines, name);
+
+	if (status == HPX_OK)
+		status = hpx_buffer_text(lines, ": ");
+	if (status == HPX_OK)
+		status = hpx_buffer_text(lines, value);
+	return status == HPX_OK ? hpx_buffer_text(lines, "\r\n") : status;
+}
+
+enum hpx_status hpx_call_lines(const struct hapax_call *call, struct hpx_buffer *lines)
+{
+	char key[HPX_KEY_TEXT_SIZE];
+	enum hpx_status status = HPX_OK;
+
+	for (size_t i = 0; i < call->field_count && status == HPX_OK; i++)
+		status = put_line(lines, call->fields[i].name, call->fields[i].value);
+	hpx_call_key_print(call, key);
+	return status == HPX_OK ? put_line(lines, call->key_header, key) : status;
+}

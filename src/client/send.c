@@ -1,0 +1,301 @@
+/* Sending a call until its outcome is known:
+ *
+ *   written down ──▶ attempt ──▶ done                definite
+ *                     ▲    └───▶ stopped             not definite, no retry asked for
+ *                     │    └───▶ gave up             budget, attempts, the key's time
+ *                     └─ wait ─┘ └─▶ interrupted     the entry stays open
+ *
+ * What becomes of an answer is core/again's; here are the clock, the journal and
+ * the wait. The request is put together once and never changed. */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/step.h"
+#include "client/answer.h"
+#include "client/client.h"
+#include "client/journal.h"
+
+#define TICK_MS 1000
+
+struct run {
+	struct hapax_call *call;
+	struct hpx_buffer lines;
+	int64_t until_ms;            /* boot clock: no attempt begins later */
+	unsigned attempts;           /* of this run */
+	int64_t wait_ms;             /* until the next one */
+	struct hapax_attempt told;
+	char trouble[HPX_EGRESS_PROBLEM_SIZE];
+	bool over;
+};
+
+static void tell(struct run *run, enum hapax_attempt_event event)
+{
+	const struct hapax_client_options *options = &run->call->client->options;
+
+	run->told.event = event;
+	run->told.number = run->call->attempts;
+	if (options->observe != NULL)
+		options->observe(options->user, &run->told);
+}
+
+/* Why it ends without a definite answer. */
+__attribute__((format(printf, 3, 4)))
+static void end(struct run *run, enum hapax_outcome_kind kind, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(run->call->reason, sizeof(run->call->reason), format, args);
+	va_end(args);
+	run->call->outcome.kind = kind;
+	run->over = true;
+	run->told.wait_ms = -1;
+}
+
+static enum hapax_result record(struct hapax_call *call, char *problem)
+{
+	if (call->client->journal == NULL)
+		return HAPAX_OK;
+	if (call->id == 0)
+		return hpx_journal_add(call->client->journal, call, problem);
+	return hpx_journal_update(call->client->journal, call, problem);
+}
+
+/* The attempt's beginning is durable before its first byte leaves. */
+static enum hapax_result begin_attempt(struct run *run, char *problem)
+{
+	struct hapax_call *call = run->call;
+	int64_t first_ms = call->first_ms;
+
+	call->state = HAPAX_ENTRY_OPEN;
+	call->sending = true;
+	call->attempts++;
+	if (first_ms == 0)
+		call->first_ms = hpx_clock_wall_ms();
+	enum hapax_result result = record(call, problem);
+	if (result == HAPAX_OK) {
+		run->attempts++;
+		HPX_STEP(call_written);
+		return HAPAX_OK;
+	}
+	call->sending = false;
+	call->attempts--;
+	call->first_ms = first_ms;
+	return result;
+}
+
+static uint64_t random_number(void)
+{
+	uint64_t number;
+
+	hpx_random(&number, sizeof(number));
+	return number;
+}
+
+static bool is_forgotten(const struct hapax_call *call)
+{
+	return call->doubt && call->first_ms > 0 &&
+	       hpx_clock_wall_ms() - call->first_ms >= call->client->options.remembered_ms;
+}
+
+/* A time to come back that is beyond the budget is not waited for. */
+static void plan_next(struct run *run, int64_t asked_s)
+{
+	const struct hapax_client_options *options = &run->call->client->options;
+	struct hpx_backoff backoff = { options->backoff_ms, options->backoff_max_ms };
+	int64_t delay_ms = hpx_backoff_delay(&backoff, run->attempts, random_number());
+
+	run->wait_ms = hpx_backoff_heed(delay_ms, asked_s * 1000, INT64_MAX);
+	run->told.wait_ms = run->wait_ms;
+	if (options->attempts_max > 0 && run->attempts >= options->attempts_max)
+		end(run, HAPAX_GAVE_UP, "the attempts are used up");
+	else if (hpx_backoff_add(hpx_clock_boot_ms(), run->wait_ms) <= run->until_ms)
+		return;
+	else if (asked_s * 1000 >= delay_ms && asked_s > 0)
+		end(run, HAPAX_GAVE_UP, "the server asks to come back in %" PRId64
+		    " s, which is beyond the budget", asked_s);
+	else
+		end(run, HAPAX_GAVE_UP, "the budget is used up");
+}
+
+static void rule(struct run *run, const struct hpx_egress_request *request)
+{
+	struct hapax_call *call = run->call;
+	struct hpx_again_facts facts = hpx_answer_facts(call, request);
+	struct hpx_again again = hpx_again_decide(&facts, call->doubt);
+
+	call->doubt = again.doubt;
+	run->told.definite = again.then == HPX_THEN_done;
+	run->told.doubt = call->doubt;
+	run->told.wait_ms = -1;
+	switch (again.then) {
+	case HPX_THEN_done:
+		call->outcome.kind = HAPAX_DONE;
+		run->over = true;
+		break;
+	case HPX_THEN_stop:
+		end(run, HAPAX_STOPPED, "the answer %u does not say what happened, and is not one to "
+		    "retry at once", call->status);
+		break;
+	case HPX_THEN_again:
+		plan_next(run, again.wait_s);
+		break;
+	}
+}
+
+/* One attempt and what follows from it. */
+static enum hapax_result attempt(struct run *run, char *problem)
+{
+	struct hapax_call *call = run->call;
+	struct hpx_egress_request request;
+	int64_t began_ms = hpx_clock_boot_ms();
+	enum hapax_result result = HAPAX_OK;
+
+	run->told = (struct hapax_attempt){ .trouble = "", .wait_ms = -1 };
+	tell(run, HAPAX_ATTEMPT_BEGINS);
+	hpx_attempt_run(call, hpx_buffer_span(&run->lines), &request);
+	HPX_STEP(call_answered);
+	run->told.end = request.end == HPX_EGRESS_ANSWERED ? HAPAX_ATTEMPT_ANSWERED :
+			request.end == HPX_EGRESS_NO_ANSWER ? HAPAX_ATTEMPT_LOST :
+							      HAPAX_ATTEMPT_UNSENT;
+	run->told.status = request.status;
+	run->told.took_ms = hpx_clock_boot_ms() - began_ms;
+	snprintf(run->trouble, sizeof(run->trouble), "%s", request.problem);
+	run->told.trouble = run->trouble;
+	if (request.end != HPX_EGRESS_ANSWERED || hpx_answer_take(call, &request)) {
+		rule(run, &request);
+	} else {
+		result = hpx_client_nomem(problem);
+		call->doubt = true;
+		end(run, HAPAX_GAVE_UP, "there was no memory for the answer");
+	}
+	hpx_egress_request_done(&request);
+	return result;
+}
+
+static enum hapax_entry_state state_of(const struct run *run)
+{
+	if (!run->over)
+		return HAPAX_ENTRY_OPEN;
+	switch (run->call->outcome.kind) {
+	case HAPAX_DONE:
+		return HAPAX_ENTRY_DONE;
+	case HAPAX_STOPPED:
+		return HAPAX_ENTRY_STOPPED;
+	case HAPAX_GAVE_UP:
+		return HAPAX_ENTRY_GAVE_UP;
+	case HAPAX_INTERRUPTED:
+		break;
+	}
+	return HAPAX_ENTRY_OPEN;
+}
+
+static bool is_interrupted(const struct run *run)
+{
+	return atomic_load(&run->call->client->interrupted);
+}
+
+static enum hapax_result end_attempt(struct run *run, char *problem)
+{
+	struct hapax_call *call = run->call;
+
+	if (!run->over && is_interrupted(run))
+		end(run, HAPAX_INTERRUPTED, "it was interrupted");
+	call->sending = false;
+	call->state = state_of(run);
+	enum hapax_result result = record(call, problem);
+	if (result == HAPAX_OK)
+		HPX_STEP(call_recorded);
+	tell(run, HAPAX_ATTEMPT_ENDED);
+	if (result == HAPAX_OK)
+		return HAPAX_OK;
+	/* What the journal has errs on the safe side. */
+	if (run->over && call->outcome.kind == HAPAX_DONE)
+		return HAPAX_UNCERTAIN;
+	end(run, HAPAX_GAVE_UP, "the journal cannot be written");
+	return result;
+}
+
+/* The next attempt's time, or the interruption. */
+static void wait_for_next(struct run *run)
+{
+	int64_t until_ms = hpx_backoff_add(hpx_clock_boot_ms(), run->wait_ms);
+	struct pollfd wake = { .fd = run->call->client->wake_fd, .events = POLLIN };
+
+	for (;;) {
+		int64_t left_ms = until_ms - hpx_clock_boot_ms();
+		if (left_ms <= 0 || is_interrupted(run))
+			break;
+		run->told.wait_ms = left_ms;
+		tell(run, HAPAX_ATTEMPT_WAITS);
+		/* A signal only makes it look again. */
+		(void)poll(&wake, 1, (int)(left_ms < TICK_MS ? left_ms : TICK_MS));
+	}
+	if (is_interrupted(run))
+		end(run, HAPAX_INTERRUPTED, "it was interrupted");
+}
+
+/* One round: an attempt, written down before and after, and the wait. */
+static enum hapax_result round_of(struct run *run, char *problem)
+{
+	if (is_forgotten(run->call)) {
+		end(run, HAPAX_GAVE_UP, "its first attempt is so long ago that the server may have "
+		    "forgotten its key, and would do it anew: look there what became of it");
+		run->call->state = HAPAX_ENTRY_GAVE_UP;
+		return run->call->id != 0 ? record(run->call, problem) : HAPAX_OK;
+	}
+	enum hapax_result result = begin_attempt(run, problem);
+	if (result != HAPAX_OK) {
+		end(run, HAPAX_GAVE_UP, "the journal cannot be written");
+		return result;
+	}
+	result = attempt(run, problem);
+	if (result == HAPAX_OK)
+		result = end_attempt(run, problem);
+	if (result == HAPAX_OK && !run->over)
+		wait_for_next(run);
+	return result;
+}
+
+static enum hapax_result prepare(struct run *run, char *problem)
+{
+	struct hpx_egress_request request;
+	enum hapax_result result = hpx_call_is_complete(run->call, problem);
+
+	if (result != HAPAX_OK)
+		return result;
+	enum hpx_status status = hpx_call_lines(run->call, &run->lines);
+	if (status == HPX_NOMEM)
+		return hpx_client_nomem(problem);
+	if (status != HPX_OK)
+		return hpx_client_say(HAPAX_INVALID, problem, "the header fields are too large");
+	if (hpx_attempt_check(run->call, hpx_buffer_span(&run->lines), &request) == HPX_OK)
+		return HAPAX_OK;
+	return hpx_client_say(HAPAX_INVALID, problem, "%s", request.problem);
+}
+
+enum hapax_result hapax_call_send(struct hapax_call *call, char *problem)
+{
+	if (call == NULL || call->sent)
+		return hpx_client_say(HAPAX_MISUSE, problem,
+				      "a call is sent once: resume it, or make "
+				      "another");
+	struct run run = { .call = call };
+	hpx_client_ok(problem);
+	hpx_buffer_init(&run.lines, HPX_EGRESS_HEAD_BYTES_MAX);
+	enum hapax_result result = prepare(&run, problem);
+	if (result == HAPAX_OK) {
+		call->sent = true;
+		run.until_ms = hpx_backoff_add(hpx_clock_boot_ms(), call->client->options.budget_ms);
+		if (is_interrupted(&run))
+			end(&run, HAPAX_INTERRUPTED, "it was interrupted");
+	}
+	while (result == HAPAX_OK && !run.over)
+		result = round_of(&run, problem);
+	hpx_buffer_done(&run.lines);
+	hpx_answer_outcome(call);
+	return result;
+}

@@ -1,0 +1,164 @@
+/* The rules in their order, and the reader of the words that they rest on. */
+#include "core/again.h"
+
+#include "core/json_tree.h"
+
+const char *hpx_then_name(enum hpx_then then)
+{
+	static const char *const names[] = {
+#define X(name) #name,
+		HPX_THEN_LIST(X)
+#undef X
+	};
+
+	return names[then];
+}
+
+/* These concern the caller, not the request: they say nothing of what an
+ * earlier attempt did whose answer was lost. */
+static bool is_about_the_caller(unsigned status)
+{
+	return status == 401 || status == 403 || status == 407 || status == 421;
+}
+
+/* The server says of this attempt that it did nothing. */
+static bool is_turned_away(const struct hpx_again_facts *facts)
+{
+	return facts->status == 408 || facts->status == 425 || facts->status == 429 ||
+	       (facts->status == 503 && facts->retry_after_s >= 0);
+}
+
+static bool is_in_progress(const struct hpx_again_facts *facts)
+{
+	return facts->status == 409 && (facts->retry_after_s >= 0 || facts->idempotency_error);
+}
+
+static bool is_worth_another(const struct hpx_again_facts *facts)
+{
+	return is_turned_away(facts) || is_in_progress(facts) || facts->status == 502 ||
+	       facts->status == 503 || facts->status == 504;
+}
+
+static enum hpx_then by_status(const struct hpx_again_facts *facts, bool doubt)
+{
+	if (is_worth_another(facts))
+		return HPX_THEN_again;
+	if (is_about_the_caller(facts->status))
+		return doubt ? HPX_THEN_stop : HPX_THEN_done;
+	return facts->status < 500 ? HPX_THEN_done : HPX_THEN_stop;
+}
+
+static enum hpx_then by_answer(const struct hpx_again_facts *facts, bool doubt)
+{
+	if (facts->status < 400 || facts->replayed)
+		return HPX_THEN_done;
+	switch (facts->retry) {
+	case HPX_RETRY_SAME_KEY:
+		return HPX_THEN_again;
+	case HPX_RETRY_NEVER:
+		return HPX_THEN_done;
+	case HPX_RETRY_AFTER_FIX:
+		return doubt ? HPX_THEN_stop : HPX_THEN_done;
+	case HPX_RETRY_NONE:
+		break;
+	}
+	return by_status(facts, doubt);
+}
+
+/* Whether this attempt itself may have happened, its answer not being one. */
+static bool is_doubtful(const struct hpx_again_facts *facts)
+{
+	if (facts->reached != HPX_REACHED_ANSWER)
+		return facts->reached == HPX_REACHED_SILENCE;
+	if (facts->executed != HPX_EXECUTED_NONE)
+		return facts->executed != HPX_EXECUTED_NO;
+	return !is_turned_away(facts) && !is_about_the_caller(facts->status);
+}
+
+struct hpx_again hpx_again_decide(const struct hpx_again_facts *facts, bool doubt)
+{
+	struct hpx_again again = { .then = HPX_THEN_again };
+
+	if (facts->reached == HPX_REACHED_ANSWER)
+		again.then = by_answer(facts, doubt);
+	if (again.then != HPX_THEN_done)
+		again.doubt = doubt || is_doubtful(facts);
+	if (again.then == HPX_THEN_again && facts->reached == HPX_REACHED_ANSWER &&
+	    facts->retry_after_s > 0)
+		again.wait_s = facts->retry_after_s;
+	return again;
+}
+
+static uint32_t member(const struct hpx_json_tree *tree, uint32_t object, struct hpx_span name)
+{
+	if (tree->nodes[object].kind != HPX_JSON_OBJECT)
+		return HPX_JSON_NONE;
+	uint32_t at = tree->nodes[object].first;
+	while (at != HPX_JSON_NONE && !hpx_span_eq(tree->nodes[at].name, name))
+		at = tree->nodes[at].next;
+	return at;
+}
+
+/* A member's text; ptr NULL where there is none, or no string. */
+static struct hpx_span word(const struct hpx_json_tree *tree, uint32_t object,
+			    struct hpx_span name)
+{
+	uint32_t at = member(tree, object, name);
+
+	if (at == HPX_JSON_NONE || tree->nodes[at].kind != HPX_JSON_STRING)
+		return hpx_span(NULL, 0);
+	return tree->nodes[at].text;
+}
+
+static enum hpx_retry_word retry_word(struct hpx_span text)
+{
+	if (hpx_span_eq(text, HPX_SPAN("same_key")))
+		return HPX_RETRY_SAME_KEY;
+	if (hpx_span_eq(text, HPX_SPAN("after_fix")))
+		return HPX_RETRY_AFTER_FIX;
+	return hpx_span_eq(text, HPX_SPAN("never")) ? HPX_RETRY_NEVER : HPX_RETRY_NONE;
+}
+
+static enum hpx_executed_word executed_word(struct hpx_span text)
+{
+	if (hpx_span_eq(text, HPX_SPAN("no")))
+		return HPX_EXECUTED_NO;
+	if (hpx_span_eq(text, HPX_SPAN("yes")))
+		return HPX_EXECUTED_YES;
+	return hpx_span_eq(text, HPX_SPAN("unknown")) ? HPX_EXECUTED_UNKNOWN : HPX_EXECUTED_NONE;
+}
+
+static void read_words(const struct hpx_json_tree *tree, uint32_t object,
+		       struct hpx_again_facts *facts)
+{
+	facts->retry = retry_word(word(tree, object, HPX_SPAN("retry")));
+	facts->executed = executed_word(word(tree, object, HPX_SPAN("executed")));
+}
+
+static bool is_type(struct hpx_span content_type, struct hpx_span wanted)
+{
+	struct hpx_span type = hpx_span_first(content_type, hpx_span_index(content_type, ';'));
+
+	return hpx_span_ieq(hpx_span_trim(type), wanted);
+}
+
+void hpx_again_read(struct hpx_span content_type, struct hpx_span body,
+		    struct hpx_again_facts *facts)
+{
+	bool problem = is_type(content_type, HPX_SPAN("application/problem+json"));
+	struct hpx_json_tree tree;
+
+	if (body.len > HPX_AGAIN_DOCUMENT_MAX ||
+	    (!problem && !is_type(content_type, HPX_SPAN("application/json"))))
+		return;
+	/* What cannot be read, for whatever reason, says nothing. */
+	if (hpx_json_tree_read(body, &hpx_json_limits_default, NULL, 0, &tree) != HPX_OK)
+		return;
+	uint32_t object = problem ? 0 : member(&tree, 0, HPX_SPAN("error"));
+	if (object != HPX_JSON_NONE)
+		read_words(&tree, object, facts);
+	if (object != HPX_JSON_NONE && !problem)
+		facts->idempotency_error = hpx_span_eq(word(&tree, object, HPX_SPAN("type")),
+						       HPX_SPAN("idempotency_error"));
+	hpx_json_tree_done(&tree);
+}

@@ -1,0 +1,70 @@
+/* What a client makes of an answer, or of none: whether it is definite, and if
+ * not, whether the same request goes out again with the same key. No clock and
+ * no network; the cases are in tests/client/answers.json, which the JavaScript
+ * client is judged by too.
+ *
+ * Doubt: this attempt or an earlier one may have happened without its answer
+ * being known. Only a definite answer ends it; until then the key must not be
+ * dropped, because it is what keeps a second effect away. */
+#ifndef HPX_CORE_AGAIN_H
+#define HPX_CORE_AGAIN_H
+
+#include "base/span.h"
+
+#define HPX_THEN_LIST(X)                                                      \
+	X(done)  /* definite: the key may be dropped */                       \
+	X(again) /* the same request, with the same key */                    \
+	X(stop)  /* not definite, and sending it again at once is no help */
+
+enum hpx_then {
+#define X(name) HPX_THEN_##name,
+	HPX_THEN_LIST(X)
+#undef X
+};
+
+const char *hpx_then_name(enum hpx_then then);
+
+/* The words of a problem document; a word that nobody knows is NONE. */
+enum hpx_retry_word { HPX_RETRY_NONE, HPX_RETRY_SAME_KEY, HPX_RETRY_AFTER_FIX, HPX_RETRY_NEVER };
+enum hpx_executed_word {
+	HPX_EXECUTED_NONE,
+	HPX_EXECUTED_NO,
+	HPX_EXECUTED_YES,
+	HPX_EXECUTED_UNKNOWN,
+};
+
+enum hpx_reached {
+	HPX_REACHED_NOBODY,  /* proved: no byte of it left */
+	HPX_REACHED_SILENCE, /* bytes left, and no whole answer came */
+	HPX_REACHED_ANSWER,
+};
+
+/* What is known of one attempt. Besides `reached`, only an answer has any. */
+struct hpx_again_facts {
+	enum hpx_reached reached;
+	unsigned status;
+	bool replayed;             /* Idempotent-Replayed: true */
+	int64_t retry_after_s;     /* -1: none, or nonsense */
+	enum hpx_retry_word retry;
+	enum hpx_executed_word executed;
+	bool idempotency_error;    /* Stripe's error.type */
+};
+
+struct hpx_again {
+	enum hpx_then then;
+	bool doubt;                /* afterwards */
+	int64_t wait_s;            /* asked for before the next attempt; 0: nothing */
+};
+
+/* `doubt`: of the attempts before. */
+struct hpx_again hpx_again_decide(const struct hpx_again_facts *facts, bool doubt);
+
+/* Reads the words out of an answer's body into `facts`: of a problem document
+ * (application/problem+json), or of Stripe's shape {"error": {…}} in
+ * application/json. Bodies that are neither, that are larger than any such
+ * document, or that cannot be read have none: the status counts. */
+#define HPX_AGAIN_DOCUMENT_MAX 65536
+void hpx_again_read(struct hpx_span content_type, struct hpx_span body,
+		    struct hpx_again_facts *facts);
+
+#endif

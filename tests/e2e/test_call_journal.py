@@ -1,0 +1,222 @@
+"""Shows that the journal of `hapax call` has what a resume needs and no credential:
+what is written, who may take it up again, and that nothing is sent without it."""
+import re
+import resource
+import signal
+import sqlite3
+import stat
+
+from harness.caller import (BODY, DONE, FAILED, IN_DOUBT, NOT_YET, PAID, QUICK, USAGE, UUID7, WORD,
+                            caller, keys_of, script)  # noqa: F401
+from harness.script import CLOSE, HOLD, answer
+
+
+def test_resumed_until_done(caller, script):
+    """Given up, stopped and refused: each resume is the same request; done, it is
+    not sent any more."""
+    server = script(answer(500), CLOSE, answer(401), PAID)
+    secret = ["-H", f"X-Api-Key: {WORD}"]
+    caller.post(server.url, "--attempts", "1", "-H", "X-Tag: a", *secret, exit_code=IN_DOUBT)
+    for exit_code in (IN_DOUBT, IN_DOUBT, DONE):
+        done = caller.run("--resume", "1", "--attempts", "1", *secret, exit_code=exit_code)
+    assert done.stdout == b'{"id": 1}\n'
+    assert len(server.requests) == 4 and len(set(server.requests)) == 1
+    assert caller.entry()["attempts"] == 4
+    assert "is done" in caller.run("--resume", "1", *secret, exit_code=FAILED).errors
+    assert caller.run("--resume", exit_code=DONE).stdout == b""
+    assert len(server.requests) == 4
+
+
+def test_resume_takes_the_same_credentials_only(caller, script):
+    server = script(CLOSE, PAID)
+    caller.post(server.url, "--attempts", "1", "-H", f"Authorization: Bearer {WORD}",
+                exit_code=IN_DOUBT)
+    missing = caller.run("--resume", "1", exit_code=FAILED)
+    assert "Authorization, which is never written down" in missing.errors
+    other = caller.run("--resume", "1", "-H", "Authorization: Bearer other", exit_code=FAILED)
+    assert "another caller" in other.errors
+    more = caller.run("--resume", "1", "-H", f"Authorization: Bearer {WORD}", "-H", "X-New: 1",
+                      exit_code=FAILED)
+    assert "X-New" in more.errors
+    assert len(server.requests) == 1, "nothing was sent with the wrong one"
+    caller.run("--resume", "1", "-H", f"authorization:Bearer {WORD} ", exit_code=DONE)
+    assert len(set(server.requests)) == 1
+
+
+def test_resume_changes_nothing(caller):
+    for flags in (["-d", "x"], ["--key", "x"], ["--key-header", "X"], ["--bare-key"]):
+        assert caller.run("--resume", "1", *flags).returncode == USAGE
+
+
+def test_header_file(caller, script):
+    """Its name is kept, not its content; a resume reads it again, and refuses
+    another content."""
+    server = script(CLOSE, PAID)
+    path = caller.home / "auth"
+    path.write_text(f"# who I am\nAuthorization: Bearer {WORD}\r\n\nX-Trace: {WORD}-2\n")
+    caller.post(server.url, "--attempts", "1", "-H", "@auth", exit_code=IN_DOUBT)
+    on_disk = caller.bytes_on_disk()
+    assert WORD.encode() not in on_disk and str(path).encode() in on_disk
+    path.write_text("Authorization: Bearer other\nX-Trace: 2\n")
+    assert "another caller" in caller.run("--resume", exit_code=FAILED).errors
+    path.unlink()
+    caller.run("--resume", exit_code=FAILED)
+    path.write_text(f"Authorization: Bearer {WORD}\nX-Trace: {WORD}-2\n")
+    caller.run("--resume", exit_code=DONE)
+    assert len(server.requests) == 2 and len(set(server.requests)) == 1
+
+
+def test_what_is_on_the_disk(caller, script):
+    """Modes; no credential at any time; of a call that is done neither body nor
+    headers nor query."""
+    server = script(HOLD, PAID)
+    secrets = ["Authorization: Bearer", "Cookie: session=", "X-Api-Key:", "X-Auth-Token:",
+               "Client-Secret:"]
+    flags = [part for s in secrets for part in ("-H", f"{s} {WORD}")]
+    process = caller.start("POST", f"{server.url}?q=qqqqq", "-d", "bbbbb", "-H", "X-Tag: ttttt",
+                           *flags, *QUICK)
+    server.wait_requests(1)
+    on_disk = caller.bytes_on_disk()
+    assert WORD.encode() not in on_disk
+    assert all(word in on_disk for word in (b"qqqqq", b"bbbbb", b"ttttt"))
+    assert stat.S_IMODE(caller.journal.parent.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(p.stat().st_mode) for p in caller.journal.parent.iterdir()} == {0o600}
+    server.release()
+    process.communicate(timeout=30)
+    assert process.returncode == DONE
+    assert all(server.requests[0].count(WORD.encode()) == len(secrets) for _ in server.requests)
+    on_disk = caller.bytes_on_disk()
+    assert not [w for w in (b"qqqqq", b"bbbbb", b"ttttt", WORD.encode()) if w in on_disk]
+    assert caller.entry()["url"] == server.url
+
+
+def test_written_down_before_the_first_byte(caller, script):
+    """While the request is on its way, the entry is there, and taken."""
+    server = script(HOLD, PAID)
+    process = caller.start("POST", server.url, "-d", BODY, *QUICK)
+    server.wait_requests(1)
+    assert caller.entry()["state"] == "sending"
+    assert "another process" in caller.run("--resume", "1", exit_code=FAILED).errors
+    assert "another process" in caller.run("--forget", "1", exit_code=FAILED).errors
+    process.kill()
+    process.communicate()
+    assert (caller.entry()["state"], caller.entry()["in_doubt"]) == ("open", True)
+    caller.run("--resume", exit_code=DONE)
+    assert len(server.requests) == 2 and len(set(server.requests)) == 1
+
+
+def test_two_resume_one_sends(caller, script):
+    """Of two that resume at the same time one gets it; the other is told."""
+    server = script(CLOSE, HOLD)
+    caller.post(server.url, "--attempts", "1", exit_code=IN_DOUBT)
+    first = caller.start("--resume", "1", "--attempts", "1")
+    server.wait_requests(2)
+    assert "another process" in caller.run("--resume", "1", exit_code=FAILED).errors
+    server.release()
+    first.communicate(timeout=30)
+    assert first.returncode == IN_DOUBT and len(server.requests) == 2
+
+
+def test_resume_all_oldest_first(caller, script):
+    """Each with a line; the exit code is the worst of them; no body is printed."""
+    server = script(CLOSE, CLOSE, CLOSE, PAID, answer(500), PAID)
+    for body in "abc":
+        caller.run("POST", server.url, "-d", body, "--attempts", "1", exit_code=IN_DOUBT)
+    done = caller.run("--resume", "--attempts", "1", exit_code=IN_DOUBT)
+    assert [r[-1:] for r in server.requests] == [b"a", b"b", b"c", b"a", b"b", b"c"]
+    assert done.stdout == b"" and "call 1: answered with 201" in done.errors
+    assert [e["state"] for e in caller.entries()] == ["stopped", "done", "done"]
+
+
+def test_forgotten_keys_are_not_sent(caller, script):
+    """What may have happened is not sent again later than the API remembers; what
+    did not happen is."""
+    server = script(CLOSE, answer(425), PAID)
+    caller.post(server.url, "--attempts", "1", exit_code=IN_DOUBT)
+    caller.post(server.url, "--attempts", "1", exit_code=NOT_YET)
+    with sqlite3.connect(caller.journal) as db:
+        db.execute("UPDATE call SET first_ms = first_ms - 86400000")
+    done = caller.run("--resume", "1", exit_code=IN_DOUBT)
+    assert "forgotten" in done.errors and len(server.requests) == 2
+    caller.run("--resume", "2", exit_code=DONE)
+    caller.run("--resume", "1", "--attempts", "1", "--remembered", "30d", exit_code=IN_DOUBT)
+    assert server.connections == 4
+
+
+def test_list_and_forget(caller, script):
+    server = script(PAID, CLOSE)
+    assert caller.run("--list", exit_code=DONE).stdout == b""
+    caller.post(server.url, exit_code=DONE)
+    caller.post(server.url, "--attempts", "1", exit_code=IN_DOUBT)
+    lines = caller.run("--list", exit_code=DONE).stdout.decode().splitlines()
+    assert re.search(r"2 +gave_up +maybe +1 +- ", lines[1]) and " done " in lines[2]
+    assert re.search(UUID7, lines[1]) and server.url in lines[1]
+    caller.run("--forget", "2", exit_code=DONE)
+    assert caller.entry()["id"] == 1
+    assert "no call 2" in caller.run("--forget", "2", exit_code=FAILED).errors
+    assert "no call 2" in caller.run("--resume", "2", exit_code=FAILED).errors
+
+
+def test_old_entries_are_pruned(caller, script):
+    """Those that are done, after 30 days; never another."""
+    server = script(PAID, CLOSE, PAID)
+    caller.post(server.url, exit_code=DONE)
+    caller.post(server.url, "--attempts", "1", exit_code=IN_DOUBT)
+    with sqlite3.connect(caller.journal) as db:
+        db.execute("UPDATE call SET changed_ms = changed_ms - 31 * 86400000")
+    caller.post(server.url, exit_code=DONE)
+    assert [e["id"] for e in caller.entries()] == [2, 3]
+
+
+def test_no_journal(caller, script):
+    """Nothing is written; what is needed to go on is told."""
+    server = script(CLOSE)
+    done = caller.post(server.url, "--no-journal", "--attempts", "1", exit_code=IN_DOUBT)
+    assert not caller.journal.exists()
+    assert keys_of(server.requests) == {f'"{re.search(UUID7, done.errors).group()}"'.encode()}
+
+
+def limit_files():
+    """Every write to a file fails, as on a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def test_nothing_is_sent_without_the_journal(caller, script):
+    """Absent, foreign, no file at all, or a full disk."""
+    server = script(PAID)
+    foreign = caller.home / "foreign.db"
+    with sqlite3.connect(foreign) as db:
+        db.execute("CREATE TABLE mine (x)")
+    text = caller.home / "text"
+    text.write_text("This is no database, and it is not touched either. " * 99)
+    link = caller.home / "link"
+    link.symlink_to(caller.home / "elsewhere.db")
+    before = foreign.read_bytes(), text.read_bytes()
+    for path, words in ((foreign, "not a journal"), (text, "not a journal"), (link, "regular file"),
+                        ("/nowhere/calls.db", "No such file"), (caller.home, "not a regular file"),
+                        ("/dev/null", "not a regular file")):
+        done = caller.post(server.url, "--journal", path, exit_code=FAILED)
+        assert words in done.errors and "nothing was sent" in done.errors, done.errors
+    assert (foreign.read_bytes(), text.read_bytes()) == before
+    caller.run("--list", exit_code=DONE)
+    done = caller.post(server.url, preexec_fn=limit_files, exit_code=FAILED)
+    assert "cannot be written" in done.errors
+    assert server.connections == 0
+
+
+def test_a_newer_journal_is_left_alone(caller):
+    caller.run("--list", exit_code=DONE)
+    with sqlite3.connect(caller.journal) as db:
+        db.execute("PRAGMA user_version = 2")
+    assert "newer" in caller.run("--list", exit_code=FAILED).errors
+
+
+def test_default_places(caller, script):
+    """XDG_STATE_HOME, else ~/.local/state; else it says so."""
+    server = script(PAID, PAID)
+    env = {k: v for k, v in caller.env.items() if k != "XDG_STATE_HOME"}
+    caller.post(server.url, env={**env, "HOME": str(caller.home)}, exit_code=DONE)
+    assert (caller.home / ".local/state/hapax/calls.db").exists()
+    env.pop("HOME", None)
+    assert "--journal" in caller.post(server.url, env=env, exit_code=FAILED).errors
