@@ -25,6 +25,7 @@ int hpx_cli_check(int argc, char **argv);
 int hpx_cli_keys(int argc, char **argv);
 int hpx_cli_jobs(int argc, char **argv);
 int hpx_cli_reconcile(int argc, char **argv);
+int hpx_cli_verify(int argc, char **argv);
 int hpx_cli_work(int argc, char **argv);
 int hpx_cli_call(int argc, char **argv);
 int hpx_cli_version(int argc, char **argv);

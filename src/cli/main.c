@@ -15,6 +15,7 @@ static const struct hpx_command commands[] = {
 	{ "migrate", "Brings a store's schema up to date.", hpx_cli_migrate },
 	{ "reconcile", "Compares a provider's export with the store, both ways.",
 	  hpx_cli_reconcile },
+	{ "verify", "Judges an API that claims idempotency, from outside.", hpx_cli_verify },
 	{ "work", "Runs the workers alone, beside gateways on PostgreSQL.", hpx_cli_work },
 	{ "call", "Sends a request that changes something, and retries it with one key.",
 	  hpx_cli_call },

@@ -24,7 +24,7 @@ enum hpx_exchange_end {
 	HPX_EXCHANGE_REFUSED,    /* no connection, or no TLS: nothing was sent */
 	HPX_EXCHANGE_LOST,       /* no whole answer came: closed, reset, nonsense */
 	HPX_EXCHANGE_TIMEOUT,
-	HPX_EXCHANGE_UNSENT,     /* a bound of the run was reached */
+	HPX_EXCHANGE_UNSENT,     /* a bound of the run was reached, or the run was stopped */
 };
 
 struct hpx_exchange {

@@ -7,7 +7,9 @@
 #include "verify/row.h"
 
 /* The table: a line for each row, the broken ones with what was expected, what
- * came, why it matters and the numbers of their exchanges; then the guarantees. */
+ * came, why it matters and the numbers of their exchanges; then the guarantees
+ * and a summary. With `all`, what came for the others too, and the rows that
+ * were not judged. */
 void hpx_report_table(const struct hpx_verify *run, const struct hpx_verify_result *result,
 		      bool colour, bool all, FILE *out);
 /* One JSON document; JUnit's XML. HPX_IO: it could not be written. */

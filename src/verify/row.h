@@ -1,9 +1,10 @@
 /* The rows: each one thing that an API which claims idempotency must do, how
- * it is found out, and why it matters. One table; --help, --dry-run, the
- * reports and the reference page come from it. */
+ * it is found out, and why it matters. One table (row_list.h); --list,
+ * --dry-run, the reports and the reference page come from it. */
 #ifndef HPX_VERIFY_ROW_H
 #define HPX_VERIFY_ROW_H
 
+#include "verify/row_list.h"
 #include "verify/run.h"
 
 enum hpx_row_weight {
@@ -11,22 +12,32 @@ enum hpx_row_weight {
 	HPX_ROW_ADVISED,   /* good manners; never fails the run */
 };
 
-enum hpx_row_verdict {
-	HPX_ROW_HOLDS,
-	HPX_ROW_BROKEN,
-	HPX_ROW_UNDECIDED,      /* tried, and could not be told: fails a required row */
-	HPX_ROW_NOT_APPLICABLE, /* the description, or the dialect, has nothing for it */
-	HPX_ROW_SKIPPED,        /* by --skip or --only */
-};
+#define HPX_ROW_VERDICT_LIST(X)                                               \
+	X(HOLDS, "holds")                                                     \
+	X(BROKEN, "broken")                                                   \
+	X(UNDECIDED, "undecided")           /* tried, and could not be told: fails a required row */ \
+	X(NOT_APPLICABLE, "not applicable") /* the description, or the dialect, has nothing for it */ \
+	X(SKIPPED, "skipped")               /* by --skip or --only */
 
-/* The guarantees that a verdict is given for: hapax's own numbers, and 0 for
- * the manners of the HTTP contract. */
-#define HPX_GUARANTEE_MAX 8
+enum hpx_row_verdict {
+#define X(name, text) HPX_ROW_##name,
+	HPX_ROW_VERDICT_LIST(X)
+#undef X
+};
+const char *hpx_row_verdict_text(enum hpx_row_verdict verdict);
+
+enum hpx_row_group {
+#define X(name, text) HPX_ROW_GROUP_##name,
+	HPX_ROW_GROUP_LIST(X)
+#undef X
+};
+const char *hpx_row_group_text(enum hpx_row_group group);
 
 #define HPX_FINDING_EXCHANGES_MAX 12
 
-struct hpx_finding {
+struct hpx_row_finding {
 	enum hpx_row_verdict verdict;
+	bool tried;              /* its function ran; false: came says why not */
 	char expected[256];
 	char came[512];          /* what came, or why it was not judged */
 	unsigned exchanges[HPX_FINDING_EXCHANGES_MAX]; /* the numbers that show it */
@@ -34,36 +45,59 @@ struct hpx_finding {
 	int64_t took_ms;
 };
 
+struct hpx_judge;
+
 struct hpx_row {
 	const char *name;
 	enum hpx_row_weight weight;
 	unsigned guarantee;
+	unsigned also;           /* a second guarantee that it judges; 0: none */
+	enum hpx_row_group group;
+	const char *needs;       /* of the description, by name; "": nothing more */
 	const char *title;       /* what holds, one line */
 	const char *why;         /* what happens to people where it does not */
 	const char *sends;       /* for --dry-run */
-	void (*judge)(struct hpx_verify *run, struct hpx_finding *finding);
+	void (*judge)(struct hpx_judge *judge);
 };
 
 extern const struct hpx_row hpx_rows[];
 extern const size_t hpx_row_count;
 
 const struct hpx_row *hpx_row_by_name(struct hpx_span name);
+/* A dialect can make a required row of an advised one. */
+enum hpx_row_weight hpx_row_weight(const struct hpx_row *row, enum hpx_dialect dialect);
+
+/* ---- the guarantees ---- */
+
+/* Those that a verdict is given for: hapax's own numbers, and 0 for the
+ * manners of the HTTP contract. */
+#define HPX_GUARANTEE_MAX 8
+
+struct hpx_guarantee {
+	const char *text;        /* as anybody's API could give it */
+	bool observable;         /* from outside */
+};
+
+extern const struct hpx_guarantee hpx_guarantees[HPX_GUARANTEE_MAX + 1];
 
 /* ---- a run of all rows ---- */
 
 struct hpx_verify_result {
-	struct hpx_finding *findings;   /* one for each row */
+	struct hpx_row_finding *findings;   /* one for each row */
 	/* For each guarantee: BROKEN where one of its required rows is, UNDECIDED,
 	 * HOLDS, or NOT_APPLICABLE where none of its rows was judged. */
 	enum hpx_row_verdict guarantees[HPX_GUARANTEE_MAX + 1];
 	bool holds;                     /* every required row that was judged */
 };
 
-/* `told` (may be NULL) is called before and after each row: progress. */
+/* `told` (may be NULL) is called before (finding NULL) and after each row that
+ * is judged: progress. */
 enum hpx_status hpx_verify_run(struct hpx_verify *run,
 			       void (*told)(void *user, const struct hpx_row *row,
-					    const struct hpx_finding *finding),
+					    const struct hpx_row_finding *finding),
 			       void *user, struct hpx_verify_result *ret_result);
+/* From the findings: the verdicts of the guarantees, and whether all holds. */
+void hpx_verify_conclude(struct hpx_verify_result *result, enum hpx_dialect dialect);
 void hpx_verify_result_done(struct hpx_verify_result *result);
 
 #endif

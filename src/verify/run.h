@@ -32,9 +32,18 @@ struct hpx_intent {
 /* NULL: no memory, or the run is over. `name` must be given in the spec. */
 struct hpx_intent *hpx_verify_intend(struct hpx_verify *run, enum hpx_verify_request_name name);
 
+/* The same without counting effects first: nothing is sent. For --dry-run. */
+struct hpx_intent *hpx_verify_draft(struct hpx_verify *run, enum hpx_verify_request_name name);
+/* A body template (other_body) with the intent's variables filled in; ptr NULL:
+ * no memory. */
+struct hpx_span hpx_verify_fill(struct hpx_verify *run, const struct hpx_intent *intent,
+				struct hpx_span template);
+
 /* ---- sending ---- */
 
-/* How this sending differs from the intent; zero is the intent itself. */
+/* How this sending differs from the intent; zero is the intent itself. The key
+ * goes out bare, and as a String ("…") where the description says `ietf`: one
+ * way all through a run. */
 struct hpx_sending {
 	struct hpx_intent *intent;
 	const struct hpx_span *key_values; /* raw field values, one line each; NULL: the key */
@@ -62,6 +71,8 @@ void hpx_verify_send_together(struct hpx_verify *run, const struct hpx_sending *
 
 /* A sending that is under way while others are made: begin, then finish. */
 struct hpx_flight;
+/* Returns when the whole request is sent (or cannot be). Never NULL; what was
+ * not begun ends as UNSENT. Each is finished or abandoned once. */
 struct hpx_flight *hpx_verify_begin(struct hpx_verify *run, const struct hpx_sending *sending);
 /* True while no byte of an answer has come. */
 bool hpx_verify_is_waiting(struct hpx_flight *flight);
@@ -77,11 +88,15 @@ const struct hpx_exchange *hpx_verify_settle(struct hpx_verify *run,
 					     const struct hpx_sending *sending,
 					     unsigned *ret_sent);
 
+/* Lets that much time pass, or less where the run's time ends before. */
+void hpx_verify_pause(struct hpx_verify *run, uint64_t ms);
+
 /* ---- effects ---- */
 
 /* Whether effects can be counted, by a GET of the description. */
 bool hpx_verify_counts(const struct hpx_verify *run);
-/* How many effects there are now since the intent was made. HPX_UNSUPPORTED:
+/* How many effects there are now since the intent was made. A 404 counts as
+ * none where the GET's path names the intent by a variable. HPX_UNSUPPORTED:
  * the description has no such GET; others: it could not be read (the finding
  * is then undecided; `problem` says why). */
 enum hpx_status hpx_verify_effects(struct hpx_verify *run, const struct hpx_intent *intent,
@@ -111,8 +126,20 @@ enum hpx_status hpx_verify_start_again(struct hpx_verify *run,
 
 /* ---- for whoever drives it: cli/verify ---- */
 
+/* `spec` must stay. Opens nothing. The caller ignores SIGPIPE. */
 enum hpx_status hpx_verify_new(const struct hpx_verify_spec *spec, struct hpx_verify **ret_run);
+/* Ends what is under way, and a server that was started in the foreground. */
 void hpx_verify_free(struct hpx_verify *run);
+/* Reads the certificates, looks the host up and pins its address, so that what
+ * is wrong with them is said before the first row; the first sending does so
+ * too. HPX_INVALID: the certificates; HPX_NOT_FOUND: no such host;
+ * HPX_UNAVAILABLE: nobody takes a connection. */
+enum hpx_status hpx_verify_open(struct hpx_verify *run, char problem[HPX_VERIFY_PROBLEM_SIZE]);
+/* Once it is readable the run is over: a signalfd. */
+void hpx_verify_heed(struct hpx_verify *run, int stop_fd);
+/* What {{n}} counts from in this run. */
+uint64_t hpx_verify_n_first(const struct hpx_verify *run);
+uint64_t hpx_verify_requests(const struct hpx_verify *run); /* sent so far */
 /* Called around each row: names what is sent, frees what the row held. */
 void hpx_verify_row_begin(struct hpx_verify *run, const char *row);
 void hpx_verify_row_end(struct hpx_verify *run);

@@ -79,7 +79,76 @@ struct hpx_verify_spec {
 	struct hpx_span crash_cmd;
 	struct hpx_span start_cmd;
 	uint64_t crashes;
-	uint64_t seed;
+	uint64_t seed;                    /* chosen by chance where none is given */
 };
+
+#define HPX_VERIFY_BODY_MAX ((size_t)16 << 20)
+
+/* ---- reading it ---- */
+
+#define HPX_VERIFY_REPEAT_MAX 64
+#define HPX_VERIFY_OPTION_MAX 32
+
+/* What stands in a description, and the flag that says the same. */
+enum hpx_verify_kind {
+	HPX_VERIFY_URL,
+	HPX_VERIFY_METHOD,
+	HPX_VERIFY_LINES,     /* of headers */
+	HPX_VERIFY_BODY,      /* or "@file" */
+	HPX_VERIFY_POINTER,
+	HPX_VERIFY_PATH,
+	HPX_VERIFY_ROWS,      /* names of rows */
+	HPX_VERIFY_DIALECT,
+	HPX_VERIFY_NAME,      /* of a header */
+	HPX_VERIFY_COUNT,
+	HPX_VERIFY_DURATION,
+	HPX_VERIFY_TEXT,
+	HPX_VERIFY_FILE,      /* in the description: beside it */
+	HPX_VERIFY_SWITCH,
+};
+
+struct hpx_verify_option {
+	const char *path;     /* in the file: "limits.time" */
+	const char *flag;     /* as cli.h has it: "H,header"; NULL: an operand */
+	const char *value;    /* what --help calls it */
+	const char *text;     /* its sentence */
+	enum hpx_verify_kind kind;
+	size_t offset;        /* of the member */
+	size_t count;         /* of a list's count */
+	uint64_t min, max;    /* of numbers, in the unit of the member */
+};
+
+/* In the order in which they are read: a later one may rest on an earlier. */
+extern const struct hpx_verify_option hpx_verify_options[];
+extern const size_t hpx_verify_option_count;
+
+/* The members of each of `requests`, by the offset in a hpx_verify_request. */
+extern const struct hpx_verify_option hpx_verify_request_options[];
+#define HPX_VERIFY_REQUEST_OPTION_COUNT 4
+
+/* The values of the flags, each list ended by NULL; at the index of the option. */
+struct hpx_verify_flags {
+	const char *values[HPX_VERIFY_OPTION_MAX][HPX_VERIFY_REPEAT_MAX + 1];
+};
+
+struct hpx_config_report;
+
+/* From a description's text (may be empty) and the flags, which win (of headers:
+ * line by line). Files that the text names lie in `folder`. HPX_INVALID: the
+ * report says what is wrong and what to do; nothing is opened but those files.
+ * The spec is to be given back by _done in either case. */
+enum hpx_status hpx_verify_spec_read(struct hpx_span text, struct hpx_span folder,
+				     const struct hpx_verify_flags *flags,
+				     struct hpx_config_report *report,
+				     struct hpx_verify_spec *ret_spec);
+/* The same from a file; `path` NULL: from the flags alone. */
+enum hpx_status hpx_verify_spec_load(const char *path, const struct hpx_verify_flags *flags,
+				     struct hpx_config_report *report,
+				     struct hpx_verify_spec *ret_spec);
+void hpx_verify_spec_done(struct hpx_verify_spec *spec);
+
+/* "main", "other" … and what it is. */
+const char *hpx_verify_request_word(enum hpx_verify_request_name name);
+const char *hpx_verify_request_about(enum hpx_verify_request_name name);
 
 #endif

@@ -153,7 +153,7 @@ def documented_flags(command):
 
 
 @pytest.mark.parametrize("command", ["serve", "check", "demo", "migrate", "reconcile", "work",
-                                     "call", "version"])
+                                     "call", "verify", "version"])
 def test_every_flag_is_documented(command):
     """--steps is hidden outside of a steps build and documented all the same."""
     hidden = {"--steps"} if command == "version" else set()

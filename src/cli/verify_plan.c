@@ -1,0 +1,141 @@
+/* See verify.h. */
+#include "cli/verify.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "config/unit.h"
+#include "verify/effect.h"
+#include "verify/request.h"
+#include "verify/row.h"
+
+#define BODY_SHOWN 2048
+
+void hpx_verify_print_list(void)
+{
+	for (size_t i = 0; i < hpx_row_count; i++)
+		printf("%-18s %-9s %s\n", hpx_rows[i].name,
+		       hpx_rows[i].weight == HPX_ROW_REQUIRED ? "required" : "advised",
+		       hpx_rows[i].title);
+}
+
+/* Indented, and harmless on a terminal. */
+static void print_indented(struct hpx_span text)
+{
+	struct hpx_span line;
+
+	if (text.len > 0 && text.ptr[text.len - 1] == '\n')
+		text.len--;
+	while (hpx_span_split(&text, '\n', &line)) {
+		printf("    ");
+		for (size_t i = 0; i < line.len; i++) {
+			unsigned char c = (unsigned char)line.ptr[i];
+
+			if (c == '\r' && i + 1 == line.len)
+				continue;
+			putchar(c == '\t' || (c >= 0x20 && c != 0x7f) ? c : '?');
+		}
+		putchar('\n');
+	}
+}
+
+static enum hpx_status print_request(struct hpx_verify *run,
+				     enum hpx_verify_request_name name)
+{
+	const struct hpx_sending sending = { .intent = hpx_verify_draft(run, name) };
+	struct hpx_wire_request request;
+
+	if (sending.intent == NULL)
+		return HPX_NOMEM;
+	enum hpx_status status = hpx_wire_request_build(hpx_verify_spec_of(run), &sending,
+						   hpx_verify_arena(run), &request);
+	if (status != HPX_OK)
+		return status;
+	printf("\n  %s: %s\n\n", hpx_verify_request_word(name), hpx_verify_request_about(name));
+	print_indented(request.shown_head);
+	if (request.body.len > 0)
+		putchar('\n');
+	print_indented(hpx_span_first(request.body, BODY_SHOWN));
+	if (request.body.len > BODY_SHOWN)
+		printf("    … %zu bytes in all\n", request.body.len);
+	return HPX_OK;
+}
+
+static void print_bounds(const struct hpx_verify_spec *spec)
+{
+	char time[HPX_UNIT_SIZE], timeout[HPX_UNIT_SIZE], settle[HPX_UNIT_SIZE];
+
+	hpx_duration_print(spec->time_max_ms, time);
+	hpx_duration_print(spec->answer_timeout_ms, timeout);
+	hpx_duration_print(spec->settle_ms, settle);
+	printf("\nBounds: at most %" PRIu64 " requests, nothing sent after %s, %" PRIu64
+	       " at once; %s for one answer, %s for a definite one.\n",
+	       spec->requests_max, time, spec->concurrency_max, timeout, settle);
+	printf("{{uuid}} and {{key}} are made anew for each operation; {{n}} counts up from a "
+	       "number\nthat differs from run to run.\n");
+	if (spec->crash_cmd.len > 0)
+		printf("The server is killed up to %" PRIu64 " times (seed %" PRIu64
+		       ") by:\n    %.*s\nand started again by:\n    %.*s\n",
+		       spec->crashes, spec->seed, HPX_SPAN_ARG(spec->crash_cmd),
+		       HPX_SPAN_ARG(spec->start_cmd));
+}
+
+static bool is_in(const struct hpx_span *names, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (hpx_span_eq(names[i], hpx_span_of(name)))
+			return true;
+	return false;
+}
+
+static void print_rows(const struct hpx_verify_spec *spec)
+{
+	printf("\nRows, and what each sends (those that the description has nothing for send "
+	       "nothing):\n\n");
+	for (size_t i = 0; i < hpx_row_count; i++) {
+		const char *name = hpx_rows[i].name;
+		bool off = is_in(spec->skip, spec->skip_count, name) ||
+			   (spec->only_count > 0 && !is_in(spec->only, spec->only_count, name));
+
+		printf("  %-18s %s\n", name, off ? "(left out)" : hpx_rows[i].sends);
+	}
+}
+
+static enum hpx_status print_effects(struct hpx_verify *run, const struct hpx_verify_spec *spec)
+{
+	const struct hpx_intent *intent = hpx_verify_draft(run, HPX_REQUEST_main);
+	struct hpx_span path = { NULL, 0 };
+
+	if (intent != NULL)
+		path = hpx_intent_path(run, intent, spec->effects_path);
+	if (path.ptr == NULL)
+		return HPX_NOMEM;
+	printf("\n  effects are counted by:\n\n    GET %.*s\n", HPX_SPAN_ARG(path));
+	return HPX_OK;
+}
+
+static enum hpx_status print_requests(struct hpx_verify *run, const struct hpx_verify_spec *spec)
+{
+	enum hpx_status status = HPX_OK;
+
+	printf("Requests would go to %.*s port %u%s and nowhere else.\n",
+	       HPX_SPAN_ARG(spec->host), spec->port, spec->tls ? " over TLS" : "");
+	for (size_t i = 0; i < HPX_REQUEST_COUNT && status == HPX_OK; i++)
+		if (spec->requests[i].given)
+			status = print_request(run, (enum hpx_verify_request_name)i);
+	return status == HPX_OK && hpx_verify_counts(run) ? print_effects(run, spec) : status;
+}
+
+enum hpx_status hpx_verify_print_plan(const struct hpx_verify_spec *spec)
+{
+	struct hpx_verify *run;
+	enum hpx_status status = hpx_verify_new(spec, &run);
+
+	if (status != HPX_OK)
+		return status;
+	status = print_requests(run, spec);
+	hpx_verify_free(run);
+	print_rows(spec);
+	print_bounds(spec);
+	return status;
+}

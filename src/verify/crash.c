@@ -1,0 +1,112 @@
+/* Killing the server under test, and starting it again: by the commands of the
+ * description. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "verify/state.h"
+
+#define POLL_MS 20
+
+static bool never(void *user)
+{
+	return user != NULL;
+}
+
+/* Until it ends; HPX_TIMEOUT: it is ended. */
+static enum hpx_status await_end(struct hpx_verify *run, struct hpx_shell *command)
+{
+	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
+
+	while (hpx_shell_runs(command)) {
+		if (hpx_clock_boot_ms() >= deadline_ms || run->stopped)
+			return HPX_TIMEOUT;
+		hpx_drive(run, never, NULL, POLL_MS);
+	}
+	return HPX_OK;
+}
+
+enum hpx_status hpx_verify_crash(struct hpx_verify *run, char problem[HPX_VERIFY_PROBLEM_SIZE])
+{
+	char how[HPX_VERIFY_PROBLEM_SIZE - 64];
+	struct hpx_shell command;
+	enum hpx_status status = hpx_shell_start(&command, run->spec->crash_cmd);
+
+	if (status != HPX_OK) {
+		snprintf(problem, HPX_VERIFY_PROBLEM_SIZE, "the crash command cannot be run");
+		return status;
+	}
+	status = await_end(run, &command);
+	if (status != HPX_OK || !hpx_shell_is_good(&command)) {
+		hpx_shell_explain(&command, how, sizeof(how));
+		snprintf(problem, HPX_VERIFY_PROBLEM_SIZE, "the crash command failed: %s", how);
+		status = status != HPX_OK ? status : HPX_UNAVAILABLE;
+	}
+	hpx_shell_end(&command);
+	return status;
+}
+
+/* A connection, made and closed: not counted as a request. */
+static bool takes_connections(struct hpx_verify *run)
+{
+	struct hpx_wire_host again = run->host;
+	char problem[HPX_VERIFY_PROBLEM_SIZE];
+
+	if (again.address_size == 0)
+		return hpx_verify_open(run, problem) == HPX_OK;
+	return hpx_wire_host_try(&again, (int64_t)run->spec->answer_timeout_ms, problem) ==
+	       HPX_OK;
+}
+
+/* Any answer to a GET of the request's path: there is HTTP. */
+static bool answers(struct hpx_verify *run, struct hpx_intent *intent)
+{
+	static const struct hpx_span no_key;
+	const struct hpx_sending sending = { .intent = intent,
+					     .key_values = &no_key,
+					     .method = HPX_SPAN("GET"),
+					     .body = HPX_SPAN(""),
+					     .content_type = HPX_SPAN("") };
+
+	return hpx_verify_send(run, &sending)->end == HPX_EXCHANGE_ANSWERED;
+}
+
+static enum hpx_status refuse(struct hpx_verify *run, char *problem, const char *what)
+{
+	char how[HPX_VERIFY_PROBLEM_SIZE - 128];
+
+	hpx_shell_explain(&run->server, how, sizeof(how));
+	snprintf(problem, HPX_VERIFY_PROBLEM_SIZE, "%s; the start command: %s", what, how);
+	return HPX_UNAVAILABLE;
+}
+
+static enum hpx_status await_server(struct hpx_verify *run, char *problem)
+{
+	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
+	struct hpx_intent *intent = hpx_verify_draft(run, HPX_REQUEST_main);
+
+	while (intent != NULL) {
+		if (!hpx_shell_runs(&run->server) && !hpx_shell_is_good(&run->server))
+			return refuse(run, problem, "the server did not start");
+		if (takes_connections(run) && answers(run, intent))
+			return HPX_OK;
+		if (hpx_verify_over(run) != NULL)
+			return refuse(run, problem, hpx_verify_over(run));
+		if (hpx_clock_boot_ms() >= deadline_ms)
+			return refuse(run, problem, "the server took no connection in time");
+		hpx_drive_wait(run, POLL_MS);
+	}
+	return refuse(run, problem, "no memory for a request");
+}
+
+enum hpx_status hpx_verify_start_again(struct hpx_verify *run,
+				       char problem[HPX_VERIFY_PROBLEM_SIZE])
+{
+	/* What an earlier start left in the foreground would hold the port. */
+	hpx_shell_end(&run->server);
+	enum hpx_status status = hpx_shell_start(&run->server, run->spec->start_cmd);
+	if (status != HPX_OK) {
+		snprintf(problem, HPX_VERIFY_PROBLEM_SIZE, "the start command cannot be run");
+		return status;
+	}
+	return await_server(run, problem);
+}

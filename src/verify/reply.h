@@ -1,0 +1,36 @@
+/* An answer while it comes: read strictly, bounded, its body kept up to a
+ * bound and hashed whole. */
+#ifndef HPX_VERIFY_REPLY_H
+#define HPX_VERIFY_REPLY_H
+
+#include "base/buffer.h"
+#include "verify/exchange.h"
+
+/* Beyond it a body is counted and hashed, and its first part kept. */
+#define HPX_REPLY_BODY_MAX ((size_t)4 << 20)
+
+struct hpx_reply {
+	struct hpx_span method;         /* of the request */
+	struct hpx_http_reader reader;
+	struct hpx_arena arena;         /* of the head's fields */
+	struct hpx_buffer head_bytes;
+	struct hpx_http_head head;
+	bool has_head;                  /* of the final answer: 1xx are passed over */
+	struct hpx_buffer body;
+	size_t body_bytes;
+	struct hpx_sha256 hash;
+	const char *problem;            /* after BAD */
+};
+
+/* `method` must stay. */
+void hpx_reply_init(struct hpx_reply *answer, struct hpx_span method);
+void hpx_reply_done(struct hpx_reply *answer);
+/* DONE: it is whole. */
+enum hpx_http_progress hpx_reply_feed(struct hpx_reply *answer, struct hpx_span bytes);
+/* The stream ended. */
+enum hpx_http_progress hpx_reply_end(struct hpx_reply *answer);
+/* After DONE: into the exchange, copied into `arena`. */
+enum hpx_status hpx_reply_give(struct hpx_reply *answer, struct hpx_arena *arena,
+				struct hpx_exchange *exchange);
+
+#endif

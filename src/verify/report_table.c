@@ -1,0 +1,263 @@
+/* The table for people: 80 columns, rows by group, and below a row that is
+ * broken what was expected, what came, and why it matters. */
+#include <stdio.h>
+
+#include "base/utf8.h"
+#include "verify/report_part.h"
+
+#define COLUMNS 80
+#define NAME_WIDTH 19
+#define TEXT_AT 32
+#define EXPLAIN_AT 16
+
+enum paint { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
+
+struct table {
+	const struct hpx_verify *run;
+	const struct hpx_verify_result *result;
+	enum hpx_dialect dialect;
+	bool colour;
+	bool all;
+	FILE *out;
+};
+
+static const char *paint(const struct table *table, enum paint which)
+{
+	static const char *const codes[] = { "\033[0m", "\033[1m", "\033[2m", "\033[31m",
+					     "\033[32m", "\033[33m" };
+	return table->colour ? codes[which] : "";
+}
+
+/* ---- text in columns ---- */
+
+/* How many columns, and how many bytes the first `max` columns take. */
+static size_t width_of(struct hpx_span word, size_t max, size_t *ret_bytes)
+{
+	size_t width = 0;
+
+	*ret_bytes = 0;
+	while (*ret_bytes < word.len && width < max) {
+		size_t n = hpx_utf8_sequence(hpx_span_skip(word, *ret_bytes));
+
+		*ret_bytes += n > 0 ? n : 1;
+		width++;
+	}
+	return width;
+}
+
+/* The next word, or as much of it as a line holds. */
+static bool take_word(struct hpx_span *rest, size_t max, struct hpx_span *ret_word,
+		      size_t *ret_width)
+{
+	size_t bytes;
+
+	if (rest->len == 0)
+		return false;
+	*ret_word = hpx_span_first(*rest, hpx_span_index(*rest, ' '));
+	*ret_width = width_of(*ret_word, max, &bytes);
+	bool whole = bytes == ret_word->len;
+	*ret_word = hpx_span_first(*ret_word, bytes);
+	*rest = hpx_span_skip(*rest, whole && bytes < rest->len ? bytes + 1 : bytes);
+	return true;
+}
+
+/* Words up to the last column, then on at `at`. The line is open at column
+ * `column`, and stays open. */
+static void wrap(const struct table *table, const char *text, size_t at, size_t column)
+{
+	struct hpx_span rest = hpx_span_of(text);
+	struct hpx_span word;
+	size_t width;
+	bool first = true;
+
+	while (take_word(&rest, COLUMNS - at, &word, &width)) {
+		if (!first && column + 1 + width > COLUMNS) {
+			fprintf(table->out, "\n%*s", (int)at, "");
+			column = at;
+		} else if (!first) {
+			fputc(' ', table->out);
+			column++;
+		}
+		fprintf(table->out, "%.*s", HPX_SPAN_ARG(word));
+		column += width;
+		first = false;
+	}
+}
+
+static void explain(const struct table *table, const char *label, const char *text)
+{
+	if (text[0] == '\0')
+		return;
+	fprintf(table->out, "      %s%-10s%s", paint(table, DIM), label, paint(table, PLAIN));
+	wrap(table, text, EXPLAIN_AT, EXPLAIN_AT);
+	fputc('\n', table->out);
+}
+
+/* ---- rows ---- */
+
+static enum paint colour_of(enum hpx_row_verdict verdict, bool fails)
+{
+	switch (verdict) {
+	case HPX_ROW_HOLDS:
+		return GREEN;
+	case HPX_ROW_BROKEN:
+	case HPX_ROW_UNDECIDED:
+		return fails ? RED : YELLOW;
+	default:
+		return DIM;
+	}
+}
+
+static void print_exchanges(const struct table *table, const struct hpx_row_finding *finding)
+{
+	if (finding->exchange_count == 0)
+		return;
+	fprintf(table->out, "      %s%-10s%s", paint(table, DIM), "see", paint(table, PLAIN));
+	for (size_t i = 0; i < finding->exchange_count; i++)
+		fprintf(table->out, "%s#%u", i > 0 ? " " : "", finding->exchanges[i]);
+	fprintf(table->out, "%s\n", finding->exchange_count == HPX_FINDING_EXCHANGES_MAX ?
+				    " ..." : "");
+}
+
+/* Why it was not tried is said once, below. */
+static void print_untried(const struct table *table, const struct hpx_row *row,
+			  const struct hpx_row_finding *finding)
+{
+	bool fails = hpx_report_fails(row, finding, table->dialect);
+
+	fprintf(table->out, "  %-*s%s%-11s%snot tried\n", NAME_WIDTH, row->name,
+		paint(table, colour_of(finding->verdict, fails)),
+		hpx_row_verdict_text(finding->verdict), paint(table, PLAIN));
+}
+
+static void print_judged(const struct table *table, const struct hpx_row *row,
+			 const struct hpx_row_finding *finding)
+{
+	bool holds = finding->verdict == HPX_ROW_HOLDS;
+	bool fails = hpx_report_fails(row, finding, table->dialect);
+
+	fprintf(table->out, "  %-*s%s%-11s%s", NAME_WIDTH, row->name,
+		paint(table, colour_of(finding->verdict, fails)),
+		hpx_row_verdict_text(finding->verdict), paint(table, PLAIN));
+	wrap(table, row->title, TEXT_AT, TEXT_AT);
+	fputc('\n', table->out);
+	if (!holds)
+		explain(table, "expected", finding->expected);
+	if (!holds || table->all)
+		explain(table, "came", finding->came);
+	if (holds)
+		return;
+	explain(table, "why", row->why);
+	print_exchanges(table, finding);
+	if (!fails)
+		explain(table, "advice", "good manners; this row does not fail the run");
+}
+
+static void print_unjudged(const struct table *table, const struct hpx_row *row,
+			   const struct hpx_row_finding *finding)
+{
+	char text[sizeof(finding->came) + 32];
+
+	snprintf(text, sizeof(text), "%s%s%s", hpx_row_verdict_text(finding->verdict),
+		 finding->came[0] != '\0' ? ": " : "", finding->came);
+	fprintf(table->out, "  %s%-*s", paint(table, DIM), NAME_WIDTH, row->name);
+	wrap(table, text, NAME_WIDTH + 4, NAME_WIDTH + 2);
+	fprintf(table->out, "%s\n", paint(table, PLAIN));
+}
+
+static bool is_judged(const struct hpx_row_finding *finding)
+{
+	return finding->verdict != HPX_ROW_NOT_APPLICABLE && finding->verdict != HPX_ROW_SKIPPED;
+}
+
+/* In the table at all: what was not tried is only counted. */
+static bool is_shown(const struct table *table, const struct hpx_row_finding *finding)
+{
+	return table->all || (is_judged(finding) && finding->tried);
+}
+
+static void print_rows(const struct table *table)
+{
+	int group = -1;
+
+	for (size_t i = 0; i < hpx_row_count; i++) {
+		const struct hpx_row_finding *finding = &table->result->findings[i];
+
+		if (!is_shown(table, finding))
+			continue;
+		if (group != (int)hpx_rows[i].group)
+			fprintf(table->out, "\n%s%s%s\n", paint(table, BOLD),
+				hpx_row_group_text(hpx_rows[i].group), paint(table, PLAIN));
+		group = (int)hpx_rows[i].group;
+		if (is_judged(finding) && !finding->tried)
+			print_untried(table, &hpx_rows[i], finding);
+		else if (is_judged(finding))
+			print_judged(table, &hpx_rows[i], finding);
+		else
+			print_unjudged(table, &hpx_rows[i], finding);
+	}
+}
+
+/* ---- the conclusion ---- */
+
+static void print_guarantees(const struct table *table)
+{
+	fprintf(table->out, "\n%sguarantees%s\n", paint(table, BOLD), paint(table, PLAIN));
+	for (size_t i = 0; i <= HPX_GUARANTEE_MAX; i++) {
+		enum hpx_row_verdict verdict = table->result->guarantees[i];
+		const char *text = !hpx_guarantees[i].observable ? "not observable" :
+				   verdict == HPX_ROW_NOT_APPLICABLE ? "not judged" :
+				   hpx_row_verdict_text(verdict);
+
+		fprintf(table->out, "  %zu. %-51s %s%s%s\n", i, hpx_guarantees[i].text,
+			paint(table, colour_of(verdict, true)), text, paint(table, PLAIN));
+	}
+	fputs("Guarantees 6 and 7 cannot be observed from outside.\n", table->out);
+}
+
+static void print_summary(const struct table *table)
+{
+	struct hpx_report_count count = hpx_report_count(table->result, table->dialect);
+
+	fprintf(table->out, "\n%s%s%s: %zu hold%s, %zu broken",
+		paint(table, table->result->holds ? GREEN : RED),
+		table->result->holds ? "good" : "not good", paint(table, PLAIN),
+		count.verdicts[HPX_ROW_HOLDS], count.verdicts[HPX_ROW_HOLDS] == 1 ? "s" : "",
+		count.verdicts[HPX_ROW_BROKEN]);
+	fprintf(table->out, ", %zu undecided, %zu not applicable, %zu skipped",
+		count.verdicts[HPX_ROW_UNDECIDED], count.verdicts[HPX_ROW_NOT_APPLICABLE],
+		count.verdicts[HPX_ROW_SKIPPED]);
+	if (count.advice > 0)
+		fprintf(table->out, " (%zu only advice)", count.advice);
+	fputc('\n', table->out);
+	for (size_t i = 0; i < hpx_row_count; i++) {
+		const struct hpx_row_finding *finding = &table->result->findings[i];
+
+		if (finding->verdict != HPX_ROW_UNDECIDED || finding->tried)
+			continue;
+		wrap(table, finding->came, 2, 0);
+		fputc('\n', table->out);
+		return;
+	}
+}
+
+void hpx_report_table(const struct hpx_verify *run, const struct hpx_verify_result *result,
+		      bool colour, bool all, FILE *out)
+{
+	const struct hpx_verify_spec *spec = hpx_verify_spec_of(run);
+	const struct table table = { run, result, hpx_verify_dialect(run), colour, all, out };
+	char url[HPX_REPORT_URL_SIZE];
+
+	hpx_report_url(spec, url);
+	fprintf(out, "%s%.*s %s%s\n", paint(&table, BOLD),
+		HPX_SPAN_ARG(spec->requests[HPX_REQUEST_main].method), url, paint(&table, PLAIN));
+	fprintf(out, "dialect: %s%s; effects are %s; %zu requests; seed %llu\n",
+		hpx_report_dialect(table.dialect),
+		spec->dialect == HPX_DIALECT_AUTO && table.dialect != HPX_DIALECT_AUTO ?
+		" (found out)" : "",
+		hpx_verify_counts(run) ? "counted" : "not counted",
+		hpx_verify_exchange_count(run), (unsigned long long)spec->seed);
+	print_rows(&table);
+	print_guarantees(&table);
+	print_summary(&table);
+}

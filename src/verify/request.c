@@ -1,0 +1,192 @@
+/* A request as it goes out. What the description gives was checked when it was
+ * read; what a row gives is checked here: a line end would be another line. */
+#include "verify/request.h"
+
+#include <stdio.h>
+
+#include "http/write.h"
+
+/* Bare keys are what every API takes; who says ietf gets the String that the
+ * draft writes. It is the same all through a run. */
+static struct hpx_span key_line(const struct hpx_verify_spec *spec, const char *key,
+				char out[HPX_INTENT_KEY_SIZE + 2])
+{
+	const char *quote = spec->dialect == HPX_DIALECT_IETF ? "\"" : "";
+
+	snprintf(out, HPX_INTENT_KEY_SIZE + 2, "%s%s%s", quote, key, quote);
+	return hpx_span_of(out);
+}
+
+static bool is_one_line(struct hpx_span value)
+{
+	return hpx_span_index(value, '\r') == value.len &&
+	       hpx_span_index(value, '\n') == value.len &&
+	       hpx_span_index(value, '\0') == value.len;
+}
+
+/* Raw: what is wrong with it is what the API is to say. */
+static enum hpx_status write_raw(struct hpx_buffer *head, struct hpx_span name,
+				 struct hpx_span value)
+{
+	enum hpx_status status = is_one_line(value) ? HPX_OK : HPX_INVALID;
+
+	if (status == HPX_OK)
+		status = hpx_buffer_append(head, name);
+	if (status == HPX_OK)
+		status = hpx_buffer_text(head, ": ");
+	if (status == HPX_OK)
+		status = hpx_buffer_append(head, value);
+	return status == HPX_OK ? hpx_buffer_text(head, "\r\n") : status;
+}
+
+static enum hpx_status write_keys(const struct hpx_verify_spec *spec,
+				  const struct hpx_sending *sending, struct hpx_buffer *head,
+				  char shown[HPX_INTENT_KEY_SIZE])
+{
+	char line[HPX_INTENT_KEY_SIZE + 2];
+	struct hpx_span own = key_line(spec, sending->intent->key, line);
+	const struct hpx_span *values = sending->key_values ? sending->key_values : &own;
+	size_t count = sending->key_values ? sending->key_count : 1;
+	enum hpx_status status = HPX_OK;
+	int used = 0;
+
+	shown[0] = '\0';
+	for (size_t i = 0; i < count && status == HPX_OK; i++) {
+		status = write_raw(head, spec->key_header, values[i]);
+		if (used < HPX_INTENT_KEY_SIZE)
+			used += snprintf(shown + used, (size_t)(HPX_INTENT_KEY_SIZE - used),
+					 "%s%.*s", i > 0 ? " | " : "", HPX_SPAN_ARG(values[i]));
+	}
+	return status;
+}
+
+static bool is_content_type(struct hpx_span line)
+{
+	return hpx_span_istarts(line, HPX_SPAN("Content-Type:"));
+}
+
+/* The intent's lines, each with its CR LF. */
+static enum hpx_status write_lines(const struct hpx_sending *sending, struct hpx_span lines,
+				   struct hpx_buffer *head)
+{
+	bool replace = sending->content_type.ptr != NULL;
+	enum hpx_status status = HPX_OK;
+	struct hpx_span line;
+
+	while (status == HPX_OK && hpx_span_split(&lines, '\n', &line)) {
+		if (line.len == 0 || (replace && is_content_type(line)))
+			continue;
+		status = hpx_buffer_append(head, line);
+		if (status == HPX_OK)
+			status = hpx_buffer_byte(head, '\n');
+	}
+	if (status == HPX_OK && replace && sending->content_type.len > 0)
+		status = write_raw(head, HPX_SPAN("Content-Type"), sending->content_type);
+	return status;
+}
+
+static enum hpx_status write_host(const struct hpx_verify_spec *spec, struct hpx_buffer *head)
+{
+	bool v6 = hpx_span_index(spec->host, ':') < spec->host.len;
+	char port[8] = "";
+
+	if (spec->port != (spec->tls ? 443 : 80))
+		snprintf(port, sizeof(port), ":%u", spec->port);
+	return hpx_buffer_printf(head, "Host: %s%.*s%s%s\r\n", v6 ? "[" : "",
+				 HPX_SPAN_ARG(spec->host), v6 ? "]" : "", port);
+}
+
+static enum hpx_status write_target(struct hpx_buffer *head, struct hpx_span method,
+				    struct hpx_span target)
+{
+	size_t mark = hpx_span_index(target, '?');
+	struct hpx_span query = { NULL, 0 };
+
+	if (mark < target.len)
+		query = hpx_span_skip(target, mark + 1);
+	return hpx_write_request_line(head, method, hpx_span_first(target, mark), query);
+}
+
+/* GET and the like have no length where they have no body (RFC 9110 §8.6). */
+static bool needs_length(struct hpx_span method, struct hpx_span body)
+{
+	return body.len > 0 ||
+	       !(hpx_span_eq(method, HPX_SPAN("GET")) || hpx_span_eq(method, HPX_SPAN("HEAD")) ||
+		 hpx_span_eq(method, HPX_SPAN("DELETE")) ||
+		 hpx_span_eq(method, HPX_SPAN("OPTIONS")));
+}
+
+static struct hpx_span or_else(struct hpx_span given, struct hpx_span other)
+{
+	return given.ptr != NULL ? given : other;
+}
+
+static enum hpx_status write_head(const struct hpx_verify_spec *spec,
+				  const struct hpx_sending *sending, struct hpx_wire_request *request,
+				  struct hpx_buffer *head)
+{
+	const struct hpx_intent *intent = sending->intent;
+	struct hpx_span lines = sending->second_tenant ? intent->other_headers : intent->headers;
+	enum hpx_status status =
+		write_target(head, request->method, or_else(sending->path, intent->path));
+
+	if (status == HPX_OK)
+		status = write_host(spec, head);
+	if (status == HPX_OK)
+		status = hpx_buffer_text(head, "User-Agent: hapax-verify/" HPX_VERSION "\r\n");
+	if (status == HPX_OK)
+		status = write_lines(sending, lines, head);
+	if (status == HPX_OK)
+		status = write_keys(spec, sending, head, request->key);
+	if (status == HPX_OK && needs_length(request->method, request->body))
+		status = hpx_write_field_u64(head, "Content-Length", request->body.len);
+	if (status == HPX_OK)
+		status = hpx_write_field_text(head, "Connection", "close");
+	return status == HPX_OK ? hpx_write_head_end(head) : status;
+}
+
+static enum hpx_status join(struct hpx_span head, struct hpx_wire_request *request,
+			    struct hpx_arena *arena)
+{
+	size_t len = head.len + request->body.len;
+	char *bytes = hpx_arena_alloc(arena, len);
+
+	if (bytes == NULL)
+		return HPX_NOMEM;
+	memcpy(bytes, head.ptr, head.len);
+	if (request->body.len > 0)
+		memcpy(bytes + head.len, request->body.ptr, request->body.len);
+	request->bytes = hpx_span(bytes, len);
+	request->head_bytes = head.len;
+	request->body = hpx_span(bytes + head.len, request->body.len);
+	return HPX_OK;
+}
+
+enum hpx_status hpx_wire_request_build(const struct hpx_verify_spec *spec,
+				  const struct hpx_sending *sending, struct hpx_arena *arena,
+				  struct hpx_wire_request *ret_request)
+{
+	struct hpx_wire_request request = {
+		.method = or_else(sending->method, sending->intent->method),
+		.body = or_else(sending->body, sending->intent->body),
+	};
+	struct hpx_buffer head;
+
+	hpx_buffer_init(&head, HPX_REQUEST_HEAD_MAX);
+	enum hpx_status status = write_head(spec, sending, &request, &head);
+	if (status == HPX_OK)
+		status = join(hpx_buffer_span(&head), &request, arena);
+	if (status == HPX_OK) {
+		request.method = hpx_arena_dup(arena, request.method);
+		request.shown_head = hpx_redact_head(spec, hpx_buffer_span(&head), arena);
+		if (request.method.ptr == NULL || request.shown_head.ptr == NULL)
+			status = HPX_NOMEM;
+	}
+	/* It may hold credentials. */
+	if (head.ptr != NULL)
+		explicit_bzero(head.ptr, head.len);
+	hpx_buffer_done(&head);
+	if (status == HPX_OK)
+		*ret_request = request;
+	return status;
+}

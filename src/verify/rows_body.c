@@ -1,0 +1,99 @@
+/* Bodies that are not text, and large ones. */
+#include "verify/rewrite.h"
+#include "verify/rows.h"
+
+#define OCTETS 256
+/* A byte beyond ASCII that no UTF-8 begins with, and its neighbour. */
+#define CHANGED_AT 0xfe
+#define LARGE_BYTES ((size_t)300 * 1024)
+
+void hpx_row_binary_body(struct hpx_judge *judge)
+{
+	struct hpx_intent *intent = hpx_judge_intend(judge, HPX_REQUEST_main);
+	char *octets = hpx_arena_alloc(hpx_verify_arena(judge->run), 2 * OCTETS);
+
+	hpx_judge_expects(judge, "4xx, and no second effect, for a body with one byte changed under its key");
+	if (intent == NULL || octets == NULL)
+		return;
+	for (int i = 0; i < OCTETS; i++)
+		octets[i] = octets[OCTETS + i] = (char)i;
+	octets[OCTETS + CHANGED_AT] = (char)0xff;
+	struct hpx_sending sending = { .intent = intent,
+				       .body = hpx_span(octets, OCTETS),
+				       .content_type = HPX_SPAN("application/octet-stream") };
+	const struct hpx_exchange *first = hpx_judge_send(judge, &sending);
+	if (first == NULL)
+		return;
+	if (!hpx_exchange_is_done(first)) {
+		hpx_judge_not_applicable(judge, "the API takes no such body: %s",
+					 hpx_judge_words(judge, first));
+		return;
+	}
+	const struct hpx_exchange *again = hpx_judge_send(judge, &sending);
+	if (again == NULL || !hpx_judge_same(judge, first, again, "the same bytes again"))
+		return;
+	sending.body = hpx_span(octets + OCTETS, OCTETS);
+	const struct hpx_exchange *other = hpx_judge_send(judge, &sending);
+	if (other != NULL && hpx_judge_refused(judge, intent, other, "one byte changed", 1))
+		hpx_judge_holds(judge, "%s", hpx_judge_words(judge, other));
+}
+
+void hpx_row_binary_answer(struct hpx_judge *judge)
+{
+	const struct hpx_exchange *first;
+	const struct hpx_exchange *again;
+
+	hpx_judge_expects(judge, "the retry of `binary` gets the bytes of the first answer");
+	if (!hpx_judge_has(judge, HPX_REQUEST_binary) ||
+	    !hpx_judge_twice(judge, HPX_REQUEST_binary, &first, &again))
+		return;
+	if (hpx_judge_same(judge, first, again, "the retry"))
+		hpx_judge_holds(judge, "%u, the same %zu bytes", again->status, again->body_bytes);
+}
+
+void hpx_row_large_body(struct hpx_judge *judge)
+{
+	struct hpx_intent *intent = hpx_judge_intend(judge, HPX_REQUEST_main);
+	struct hpx_span body;
+
+	hpx_judge_expects(judge, "300 KiB: done once and replayed, or refused with a 4xx and no effect");
+	if (intent == NULL)
+		return;
+	if (hpx_rewrite_pad(intent->body, LARGE_BYTES, hpx_verify_arena(judge->run), &body) != HPX_OK) {
+		hpx_judge_not_applicable(judge, "the body is no JSON that could be padded");
+		return;
+	}
+	struct hpx_sending sending = { .intent = intent, .body = body };
+	const struct hpx_exchange *first = hpx_judge_send(judge, &sending);
+	if (first == NULL)
+		return;
+	bool done = hpx_exchange_is_done(first);
+	if (!done && !hpx_judge_refused(judge, intent, first, "the large body", 0))
+		return;
+	const struct hpx_exchange *again = done ? hpx_judge_send(judge, &sending) : first;
+	if (again != NULL && hpx_judge_same(judge, first, again, "the retry") &&
+	    hpx_judge_effects(judge, intent, done ? 1 : 0))
+		hpx_judge_holds(judge, "%s; %s", hpx_judge_words(judge, again),
+				hpx_judge_effect_words(judge, intent));
+}
+
+void hpx_row_large_answer(struct hpx_judge *judge)
+{
+	hpx_judge_expects(judge, "the retry gets the same answer, or is told that it was not kept; one effect");
+	if (!hpx_judge_has(judge, HPX_REQUEST_large_answer))
+		return;
+	struct hpx_intent *intent = hpx_judge_intend(judge, HPX_REQUEST_large_answer);
+	const struct hpx_exchange *first = intent != NULL ? hpx_judge_do(judge, intent) : NULL;
+	const struct hpx_exchange *again = first;
+
+	for (int i = 0; i < 2 && again != NULL; i++) {
+		again = hpx_judge_send(judge, &(struct hpx_sending){ .intent = intent });
+		if (again != NULL && !hpx_exchange_is_refused(again) &&
+		    !hpx_judge_same(judge, first, again, "the retry"))
+			return;
+	}
+	if (again != NULL && hpx_judge_effects(judge, intent, 1))
+		hpx_judge_holds(judge, "%u with %zu bytes, then %u with %zu; %s", first->status,
+				first->body_bytes, again->status, again->body_bytes,
+				hpx_judge_effect_words(judge, intent));
+}

@@ -1,0 +1,244 @@
+/* Crashes of the server: one campaign of rounds, three rows. In each round a
+ * handful of operations are under way when the server is killed, at a moment
+ * that the seed decides; it is started again, and each operation is retried
+ * until it is settled. */
+#include <inttypes.h>
+
+#include "verify/rows.h"
+
+#define OPERATIONS 8
+/* The server dies within so long after the requests were sent: some find it
+ * before they were read, some behind their answers. */
+#define MOMENT_MS 60
+
+struct operation {
+	struct hpx_intent *intent;
+	struct hpx_flight *flight;
+	const struct hpx_exchange *seen;      /* what the client got before the crash */
+	const struct hpx_exchange *settled;
+	bool doubt;                           /* openly: the outcome is unknown */
+};
+
+struct campaign {
+	struct hpx_judge judges[HPX_CRASH_FINDINGS];
+	uint64_t rounds;
+	uint64_t operations;
+	uint64_t seen;
+	uint64_t doubts;
+};
+
+/* The first verdict counts: what comes behind it may follow from it. */
+static bool is_open(const struct campaign *campaign, size_t which)
+{
+	return campaign->judges[which].finding->verdict == HPX_ROW_HOLDS;
+}
+
+static bool fail_all(struct campaign *campaign, const char *problem)
+{
+	for (size_t i = 0; i < HPX_CRASH_FINDINGS; i++)
+		if (is_open(campaign, i))
+			hpx_judge_undecided(&campaign->judges[i], "%s", problem);
+	return false;
+}
+
+static bool begin_all(struct campaign *campaign, struct operation *operations)
+{
+	struct hpx_verify *run = campaign->judges[0].run;
+
+	for (size_t i = 0; i < OPERATIONS; i++) {
+		operations[i] = (struct operation){ .intent =
+			hpx_verify_intend(run, HPX_REQUEST_main) };
+		if (operations[i].intent == NULL) {
+			const char *over = hpx_verify_over(run);
+			return fail_all(campaign, over != NULL ? over : "out of memory");
+		}
+	}
+	for (size_t i = 0; i < OPERATIONS; i++)
+		operations[i].flight = hpx_verify_begin(
+			run, &(struct hpx_sending){ .intent = operations[i].intent });
+	return true;
+}
+
+/* What was under way ends, one way or another, before the start. */
+static bool crash_and_start(struct campaign *campaign, struct operation *operations)
+{
+	struct hpx_verify *run = campaign->judges[0].run;
+	char problem[HPX_VERIFY_PROBLEM_SIZE] = "";
+
+	hpx_verify_pause(run, hpx_verify_random(run) % (MOMENT_MS + 1));
+	enum hpx_status status = hpx_verify_crash(run, problem);
+	for (size_t i = 0; i < OPERATIONS; i++) {
+		operations[i].seen = hpx_verify_finish(operations[i].flight);
+		campaign->seen += hpx_exchange_is_done(operations[i].seen) ? 1 : 0;
+	}
+	if (status == HPX_OK)
+		status = hpx_verify_start_again(run, problem);
+	return status == HPX_OK || fail_all(campaign, problem);
+}
+
+/* ---- what each row looks at ---- */
+
+static void judge_settled(struct campaign *campaign, struct operation *operation)
+{
+	struct hpx_judge *judge = &campaign->judges[HPX_CRASH_SETTLED];
+	unsigned sent = 0;
+
+	operation->settled = hpx_verify_settle(
+		judge->run, &(struct hpx_sending){ .intent = operation->intent }, &sent);
+	operation->doubt = operation->settled->status == 409 &&
+			   hpx_span_eq(hpx_judge_code(judge, operation->settled),
+				       HPX_SPAN("idempotency_outcome_unknown"));
+	campaign->doubts += operation->doubt ? 1 : 0;
+	if (hpx_exchange_is_done(operation->settled) || operation->doubt ||
+	    !is_open(campaign, HPX_CRASH_SETTLED))
+		return;
+	hpx_judge_cite(judge, operation->seen);
+	hpx_judge_cite(judge, operation->settled);
+	hpx_judge_says(judge,
+		       operation->settled->end == HPX_EXCHANGE_UNSENT ? HPX_ROW_UNDECIDED :
+									HPX_ROW_BROKEN,
+		       "round %" PRIu64 ": #%u before the crash; after %u retries still %s",
+		       campaign->rounds, operation->seen->number, sent,
+		       hpx_judge_words(judge, operation->settled));
+}
+
+static void judge_kept(struct campaign *campaign, const struct operation *operation,
+		       uint64_t effects)
+{
+	struct hpx_judge *judge = &campaign->judges[HPX_CRASH_KEPT];
+	const struct hpx_exchange *seen = operation->seen;
+
+	if (!hpx_exchange_is_done(seen) || !is_open(campaign, HPX_CRASH_KEPT))
+		return;
+	bool apart = hpx_verify_counts(judge->run) && hpx_judge_counts_apart(judge);
+	if (hpx_exchange_same(seen, operation->settled) && (!apart || effects > 0))
+		return;
+	hpx_judge_cite(judge, seen);
+	hpx_judge_cite(judge, operation->settled);
+	hpx_judge_broken(judge, "round %" PRIu64 ": before the crash #%u was answered %s; afterwards #%u got %s%s",
+			 campaign->rounds, seen->number, hpx_judge_words(judge, seen),
+			 operation->settled->number, hpx_judge_words(judge, operation->settled),
+			 apart && effects == 0 ? "; its effect is gone" : "");
+}
+
+/* Two different answers of success for one key are two executions. */
+static void judge_once(struct campaign *campaign, const struct operation *operation,
+		       uint64_t effects, uint64_t effects_max)
+{
+	struct hpx_judge *judge = &campaign->judges[HPX_CRASH_ONCE];
+	const struct hpx_exchange *seen = operation->seen;
+	const struct hpx_exchange *settled = operation->settled;
+
+	if (!is_open(campaign, HPX_CRASH_ONCE))
+		return;
+	bool differ = hpx_exchange_is_done(seen) && hpx_exchange_is_done(settled) &&
+		      !hpx_exchange_same(seen, settled);
+	if (effects <= effects_max && !differ)
+		return;
+	hpx_judge_cite(judge, seen);
+	hpx_judge_cite(judge, settled);
+	if (effects > effects_max)
+		hpx_judge_broken(judge, "round %" PRIu64 ": %" PRIu64 " effects for %" PRIu64
+				 " operation%s; #%u: %s; afterwards #%u: %s", campaign->rounds,
+				 effects, effects_max, effects_max == 1 ? "" : "s", seen->number,
+				 hpx_judge_words(judge, seen), settled->number,
+				 hpx_judge_words(judge, settled));
+	else
+		hpx_judge_broken(judge, "round %" PRIu64 ": two answers for one key: #%u %s, and #%u %s",
+				 campaign->rounds, seen->number, hpx_judge_words(judge, seen),
+				 settled->number, hpx_judge_words(judge, settled));
+}
+
+/* Where effects are not counted by operation, the round's are counted. */
+static bool judge_round(struct campaign *campaign, struct operation *operations)
+{
+	struct hpx_judge *judge = &campaign->judges[0];
+	bool apart = hpx_judge_counts_apart(judge);
+	char problem[HPX_VERIFY_PROBLEM_SIZE] = "";
+
+	for (size_t i = 0; i < OPERATIONS; i++)
+		judge_settled(campaign, &operations[i]);
+	for (size_t i = 0; i < OPERATIONS; i++) {
+		uint64_t effects = 0;
+
+		if (hpx_verify_counts(judge->run) &&
+		    hpx_verify_effects(judge->run, operations[apart ? i : 0].intent, &effects,
+				       problem) != HPX_OK)
+			return fail_all(campaign, problem);
+		judge_kept(campaign, &operations[i], effects);
+		judge_once(campaign, &operations[i], effects, apart ? 1 : OPERATIONS);
+	}
+	campaign->operations += OPERATIONS;
+	return true;
+}
+
+/* ---- the campaign ---- */
+
+static void conclude(struct campaign *campaign)
+{
+	for (size_t i = 0; i < HPX_CRASH_FINDINGS; i++)
+		if (is_open(campaign, i))
+			hpx_judge_holds(&campaign->judges[i],
+					"%" PRIu64 " crashes, %" PRIu64 " operations, %" PRIu64
+					" answers seen before a crash, %" PRIu64 " openly in doubt",
+					campaign->rounds, campaign->operations, campaign->seen,
+					campaign->doubts);
+}
+
+static void make_campaign(struct hpx_judge *judge)
+{
+	static const char *const expected[] = {
+		[HPX_CRASH_ONCE] = "no operation has two effects, or two different answers",
+		[HPX_CRASH_KEPT] = "an answer that was seen before a crash is the answer behind it",
+		[HPX_CRASH_SETTLED] = "each operation is settled by retries, or said to be in doubt",
+	};
+	struct campaign campaign = { 0 };
+	struct operation operations[OPERATIONS];
+	uint64_t crashes = hpx_verify_spec_of(judge->run)->crashes;
+
+	for (size_t i = 0; i < HPX_CRASH_FINDINGS; i++) {
+		campaign.judges[i] = (struct hpx_judge){ .run = judge->run,
+							 .finding = &judge->notes->crash[i],
+							 .notes = judge->notes };
+		judge->notes->crash[i] = (struct hpx_row_finding){ .verdict = HPX_ROW_HOLDS,
+							       .tried = true };
+		hpx_judge_expects(&campaign.judges[i], "%s", expected[i]);
+	}
+	while (campaign.rounds < crashes) {
+		campaign.rounds++;
+		if (!begin_all(&campaign, operations) ||
+		    !crash_and_start(&campaign, operations) ||
+		    !judge_round(&campaign, operations))
+			break;
+	}
+	conclude(&campaign);
+	judge->notes->crashed = true;
+}
+
+static void judge_crash(struct hpx_judge *judge, size_t which)
+{
+	const struct hpx_verify_spec *spec = hpx_verify_spec_of(judge->run);
+
+	if (spec->crash_cmd.len == 0 || spec->start_cmd.len == 0) {
+		hpx_judge_not_applicable(judge, "the description has no commands to crash and start the server");
+		return;
+	}
+	if (!judge->notes->crashed)
+		make_campaign(judge);
+	*judge->finding = judge->notes->crash[which];
+}
+
+void hpx_row_crash_once(struct hpx_judge *judge)
+{
+	judge_crash(judge, HPX_CRASH_ONCE);
+}
+
+void hpx_row_crash_kept(struct hpx_judge *judge)
+{
+	judge_crash(judge, HPX_CRASH_KEPT);
+}
+
+void hpx_row_crash_settled(struct hpx_judge *judge)
+{
+	judge_crash(judge, HPX_CRASH_SETTLED);
+}

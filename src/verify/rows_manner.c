@@ -1,0 +1,103 @@
+/* Good manners: a replay that says so, a time to come back, an
+ * expiry. */
+#include "base/clock.h"
+#include "http/retry_after.h"
+#include "verify/rows.h"
+
+void hpx_row_retry_marker(struct hpx_judge *judge)
+{
+	const struct hpx_exchange *first;
+	const struct hpx_exchange *again;
+
+	hpx_judge_expects(judge, "Idempotent-Replayed: true on the retry, and not on the first answer");
+	if (!hpx_judge_twice(judge, HPX_REQUEST_main, &first, &again))
+		return;
+	if (hpx_judge_is_marked(first))
+		hpx_judge_broken(judge, "the first answer (#%u) says that it is a replay",
+				 first->number);
+	else if (!hpx_judge_is_marked(again))
+		hpx_judge_broken(judge, "the retry (#%u) does not say that it is a replay",
+				 again->number);
+	else
+		hpx_judge_holds(judge, "the retry is marked, the first answer is not");
+}
+
+void hpx_row_retry_after(struct hpx_judge *judge)
+{
+	unsigned seen = 0;
+	uint32_t seconds;
+
+	hpx_judge_expects(judge, "every 409 for a key in progress has Retry-After");
+	for (size_t i = 0; i < hpx_verify_exchange_count(judge->run); i++) {
+		const struct hpx_exchange *exchange = hpx_verify_exchange(judge->run, i);
+
+		if (exchange->status != 409 || !hpx_judge_is_in_progress(judge, exchange))
+			continue;
+		seen++;
+		struct hpx_span value = hpx_exchange_field(exchange, HPX_SPAN("Retry-After"));
+		if (value.ptr != NULL && hpx_retry_after_parse(value, hpx_clock_wall_ms(),
+							       &seconds) == HPX_OK)
+			continue;
+		hpx_judge_cite(judge, exchange);
+		hpx_judge_broken(judge, "#%u of the row %s was answered 409 with Retry-After %.*s",
+				 exchange->number, exchange->row,
+				 HPX_SPAN_ARG(value.ptr == NULL ? HPX_SPAN("absent") :
+								  hpx_span_first(value, 60)));
+		return;
+	}
+	if (seen == 0)
+		hpx_judge_not_applicable(judge, "no 409 was seen");
+	else
+		hpx_judge_holds(judge, "all %u have it", seen);
+}
+
+/* "2026-11-15T21:06:55.123Z" or with an offset: its shape, which is enough to
+ * compare the first nineteen bytes with now's where the offset is Z. */
+static bool is_rfc3339(struct hpx_span text)
+{
+	static const char shape[] = "dddd-dd-ddTdd:dd:dd";
+
+	if (text.len < sizeof(shape))
+		return false;
+	for (size_t i = 0; i + 1 < sizeof(shape); i++) {
+		bool digit = text.ptr[i] >= '0' && text.ptr[i] <= '9';
+
+		if (shape[i] == 'd' ? !digit : text.ptr[i] != shape[i])
+			return false;
+	}
+	char last = text.ptr[text.len - 1];
+	return last == 'Z' || (last >= '0' && last <= '9' && text.len >= sizeof(shape) + 5);
+}
+
+/* A day of grace where the offset is not UTC: this is no calendar. */
+static bool is_future(struct hpx_span text)
+{
+	char now[HPX_RFC3339_SIZE];
+	bool utc = text.ptr[text.len - 1] == 'Z';
+
+	hpx_clock_rfc3339(hpx_clock_wall_ms() - (utc ? 0 : 86400000), now);
+	return hpx_span_cmp(hpx_span_first(text, 19), hpx_span(now, 19)) > 0;
+}
+
+void hpx_row_expiry(struct hpx_judge *judge)
+{
+	const struct hpx_exchange *first;
+	const struct hpx_exchange *again;
+
+	hpx_judge_expects(judge, "Idempotency-Expires: a time in the future (RFC 3339), the same on the retry");
+	if (!hpx_judge_twice(judge, HPX_REQUEST_main, &first, &again))
+		return;
+	struct hpx_span one = hpx_exchange_field(first, HPX_SPAN("Idempotency-Expires"));
+	struct hpx_span other = hpx_exchange_field(again, HPX_SPAN("Idempotency-Expires"));
+	if (other.ptr == NULL)
+		hpx_judge_broken(judge, "the retry (#%u) has no Idempotency-Expires", again->number);
+	else if (!is_rfc3339(other) || !is_future(other))
+		hpx_judge_broken(judge, "the retry (#%u) says %.*s, which is no time in the future",
+				 again->number, HPX_SPAN_ARG(hpx_span_first(other, 60)));
+	else if (one.ptr != NULL && !hpx_span_eq(one, other))
+		hpx_judge_broken(judge, "the answer (#%u) says %.*s, the retry (#%u) %.*s",
+				 first->number, HPX_SPAN_ARG(hpx_span_first(one, 60)), again->number,
+				 HPX_SPAN_ARG(hpx_span_first(other, 60)));
+	else
+		hpx_judge_holds(judge, "%.*s", HPX_SPAN_ARG(hpx_span_first(other, 60)));
+}

@@ -1,0 +1,66 @@
+/* A connection to the one host that is verified: non-blocking bytes, in the
+ * clear or over TLS. The host's address is found once and stays for the run;
+ * no proxy, no other host. Whoever uses it over TLS ignores SIGPIPE. */
+#ifndef HPX_VERIFY_WIRE_H
+#define HPX_VERIFY_WIRE_H
+
+#include <sys/socket.h>
+
+#include <openssl/ssl.h>
+
+#include "verify/spec.h"
+
+/* Where connections go. */
+struct hpx_wire_host {
+	char name[256];                  /* without brackets */
+	uint16_t port;
+	struct sockaddr_storage address; /* pinned */
+	socklen_t address_size;          /* 0: not yet found */
+	SSL_CTX *tls;                    /* NULL: in the clear */
+};
+
+#define HPX_WIRE_PROBLEM_SIZE 160
+
+/* Reads the certificates. HPX_INVALID: `problem` says what is wrong. */
+enum hpx_status hpx_wire_host_init(struct hpx_wire_host *host,
+				   const struct hpx_verify_spec *spec,
+				   char problem[HPX_WIRE_PROBLEM_SIZE]);
+void hpx_wire_host_done(struct hpx_wire_host *host);
+/* Looks the name up and pins the first address that takes a connection (which
+ * is closed again). HPX_NOT_FOUND: no such name; HPX_UNAVAILABLE: nobody takes
+ * one within that time. Nothing to do once it is pinned. */
+enum hpx_status hpx_wire_host_find(struct hpx_wire_host *host, int64_t timeout_ms,
+				   char problem[HPX_WIRE_PROBLEM_SIZE]);
+
+/* Whether the pinned address takes a connection (TCP alone), which is closed. */
+enum hpx_status hpx_wire_host_try(const struct hpx_wire_host *host, int64_t timeout_ms,
+				  char problem[HPX_WIRE_PROBLEM_SIZE]);
+
+struct hpx_wire {
+	int fd;               /* -1: closed */
+	SSL *ssl;
+	bool connected;       /* TCP */
+	bool ready;           /* and TLS, where there is some */
+	short wants;          /* what the last HPX_BUSY waits for: POLLIN, POLLOUT */
+};
+
+/* Begins to connect. The calls below say HPX_BUSY where they would block. */
+enum hpx_status hpx_wire_open(struct hpx_wire *wire, const struct hpx_wire_host *host,
+			      char problem[HPX_WIRE_PROBLEM_SIZE]);
+/* HPX_OK: it is ready. HPX_UNAVAILABLE: `problem` says why. */
+enum hpx_status hpx_wire_connect(struct hpx_wire *wire, char problem[HPX_WIRE_PROBLEM_SIZE]);
+/* HPX_IO: the connection is broken. */
+enum hpx_status hpx_wire_send(struct hpx_wire *wire, struct hpx_span bytes, size_t *ret_sent);
+/* HPX_CLOSED: the proper end of the stream. HPX_IO: reset, or cut off. */
+enum hpx_status hpx_wire_receive(struct hpx_wire *wire, void *bytes, size_t max,
+				 size_t *ret_len);
+/* HPX_OK: a byte for us is there, and stays there. */
+enum hpx_status hpx_wire_peek(struct hpx_wire *wire);
+/* Whether the other side's machine has all that was sent. */
+bool hpx_wire_is_flushed(const struct hpx_wire *wire);
+
+void hpx_wire_close(struct hpx_wire *wire);
+/* Goes away as a crashed client does: RST, no farewell of TLS. */
+void hpx_wire_reset(struct hpx_wire *wire);
+
+#endif

@@ -1,0 +1,154 @@
+"""Shows that `hapax verify` can fail: for each flaw of the flawed API the row
+that it breaks is found broken, and no row that it does not touch. A judge that
+cries wolf is no judge."""
+import concurrent.futures
+
+import pytest
+
+from conftest import require_program
+from harness.flawed.__main__ import kinds
+from harness.flawed.control import Flawed
+from harness.verify import described, verify
+from test_flawed import RIGHT
+
+# Rows that take no time: every flaw is judged by all of them.
+QUICK = {
+    "first", "retry", "retry_headers", "retry_cookie", "retry_marker", "expiry", "mismatch_body", "mismatch_query",
+    "mismatch_path", "mismatch_method", "other_endpoint", "tenants", "key_missing", "key_empty", "key_too_long",
+    "key_repeated", "key_malformed", "new_key", "member_order", "white_space", "number_same", "number_traps",
+    "binary_body", "binary_answer", "large_body", "large_answer", "client_error", "server_error", "outage",
+    "get_alone", "delete_alone", "cut_before_answer",
+}
+# Rows that compare a replay with the first answer, among other things.
+REPLAYED = {"retry", "other_endpoint", "tenants", "member_order", "white_space", "number_same", "binary_body",
+            "binary_answer", "large_body", "large_answer", "client_error", "outage", "cut_before_answer"}
+AT_ONCE = {"at_once_2", "at_once_10", "at_once_100"}
+ADVISED = {"retry_marker", "retry_after", "expiry", "number_same"}
+# How long an order takes, so that a crash finds what the flaw leaves open.
+BUSY = {"memory_only": 0.005, "stuck_after_crash": 0.08, "no_reservation": 0.005, "answered_before_kept": 0.005}
+AT_A_TIME = 4
+
+# flaw: (rows that must be broken, rows that may be as well)
+FLAWS = {
+    "no_tenant": ({"tenants"}, set()),
+    "no_path": ({"mismatch_path", "other_endpoint"}, set()),
+    "key_is_all": ({"mismatch_body", "mismatch_path", "mismatch_query", "mismatch_method", "other_endpoint",
+                    "number_traps", "binary_body"}, set()),
+    "no_method": ({"mismatch_method"}, set()),
+    "no_query": ({"mismatch_query"}, set()),
+    "attaches_silently": ({"mismatch_body", "number_traps", "binary_body"}, set()),
+    "mismatch_executed": ({"mismatch_body", "mismatch_query"}, {"number_traps", "binary_body", "original_kept"}),
+    "mismatch_is_conflict": ({"mismatch_body"}, {"mismatch_query"}),
+    "mismatch_stored_over": ({"original_kept"}, set()),
+    "order_is_mismatch": ({"member_order"}, set()),
+    "space_is_mismatch": ({"white_space", "member_order", "number_same"}, set()),
+    "numbers_as_doubles": ({"number_traps"}, set()),
+    "numbers_as_text": ({"number_same"}, set()),
+    "body_as_text": ({"binary_body"}, set()),
+    "replays_cookie": ({"retry_cookie"}, set()),
+    "binary_destroyed": ({"binary_answer"}, set()),
+    "body_lost": ({"retry", "client_error"}, REPLAYED),
+    "headers_lost": ({"retry_headers"}, {"expiry"}),
+    "location_lost": ({"retry_headers"}, set()),
+    "status_changed": ({"retry", "client_error"}, REPLAYED),
+    "answer_made_anew": ({"retry", "client_error"}, REPLAYED),
+    "too_large_runs_again": ({"large_answer"}, set()),
+    "large_body_unprotected": ({"large_body"}, set()),
+    "no_marker": ({"retry_marker"}, set()),
+    "marker_on_all": ({"retry_marker"}, set()),
+    "no_expiry": ({"expiry"}, set()),
+    "expiry_is_past": ({"expiry"}, set()),
+    "no_retry_after": ({"retry_after"}, set()),
+    "client_error_forgotten": ({"client_error"}, set()),
+    "server_error_releases": ({"server_error"}, set()),
+    "outage_pinned": ({"outage"}, set()),
+    "get_refused": ({"get_alone"}, set()),
+    "get_replayed": ({"get_alone"}, set()),
+    "delete_refused": ({"delete_alone"}, set()),
+    "delete_replayed": ({"delete_alone"}, set()),
+    "delete_replayed_silently": ({"delete_alone"}, set()),
+    "missing_key_executed": ({"key_missing"}, set()),
+    "missing_key_breaks": ({"key_missing"}, set()),
+    "empty_key_accepted": ({"key_empty"}, set()),
+    "long_key_truncated": ({"key_too_long"}, set()),
+    "long_key_breaks": ({"key_too_long"}, set()),
+    "repeated_key_first_wins": ({"key_repeated"}, set()),
+    "malformed_key_ignored": ({"key_malformed"}, set()),
+    "bad_key_breaks": ({"key_malformed", "key_empty", "key_too_long", "key_repeated"}, set()),
+    "new_key_refused": ({"new_key"}, set()),
+    "check_then_act": (AT_ONCE, {"original_kept"}),
+    "conflict_stored_over": ({"in_progress"}, AT_ONCE | {"waiter_gone", "original_kept"}),
+    "conflict_breaks": ({"in_progress"}, AT_ONCE | {"waiter_gone"}),
+    "conflict_pretends": ({"in_progress"}, AT_ONCE | {"waiter_gone"}),
+    "lease_in_ms": ({"in_progress"}, {"waiter_gone"}),
+    "waiter_deletes_claim": ({"waiter_gone"}, set()),
+    "lock_left_by_read_error": ({"cut_head", "cut_half_body"}, set()),
+    "half_body_executed": ({"cut_half_body"}, set()),
+    "lock_lost_on_disconnect": ({"cut_whole_body"}, set()),
+    "kept_once_delivered": ({"cut_before_answer"}, {"cut_whole_body"}),
+    "memory_only": ({"crash_kept"}, {"crash_once"}),
+    "stuck_after_crash": ({"crash_settled"}, set()),
+    "no_reservation": ({"crash_once"}, set()),
+    "answered_before_kept": ({"crash_kept"}, {"crash_once"}),
+}
+# Beside the quick rows, and held by the flaw.
+BESIDE = {
+    "waiter_deletes_claim": {"in_progress"},
+    "no_retry_after": {"in_progress"},
+    "lock_lost_on_disconnect": {"cut_head", "cut_half_body"},
+    "stuck_after_crash": {"crash_once", "crash_kept"},
+    "no_reservation": {"crash_settled"},
+    "memory_only": {"crash_settled"},
+    "answered_before_kept": {"crash_settled"},
+}
+
+
+def test_every_flaw_is_judged():
+    assert sorted(FLAWS) == sorted(set(kinds()) - set(RIGHT))
+
+
+def judge(folder, flaw, rows):
+    """The report about this flaw."""
+    only = [word for row in sorted(rows) for word in ("--only", row)]
+    with Flawed(folder, flaw, busy=BUSY.get(flaw, 0)) as api:
+        if flaw in BUSY:
+            only += ["--crash-cmd", api.crash_cmd, "--start-cmd", api.start_cmd, "--crashes", "4", "--seed", "5"]
+        return verify(folder, described(api.url), "--dialect", "ietf", *only)
+
+
+def judge_flaw(folder, flaw):
+    must, may = FLAWS[flaw]
+    folder.mkdir()
+    return judge(folder, flaw, (set() if flaw in BUSY else QUICK) | must | may | BESIDE.get(flaw, set()) | {"first"})
+
+
+@pytest.fixture(scope="module")
+def reports(request, tmp_path_factory):
+    """All that are asked for, some at a time: most of a run is waiting."""
+    require_program()
+    folder = tmp_path_factory.mktemp("flaws")
+    wanted = [item.callspec.params["flaw"] for item in request.session.items
+              if item.module is request.module and item.originalname == "test_found"]
+    with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
+        yield {flaw: pool.submit(judge_flaw, folder / flaw, flaw) for flaw in wanted}
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_found(reports, flaw):
+    """The row is broken, and says so by the exit code where it is required."""
+    must, may = FLAWS[flaw]
+    report = reports[flaw].result()
+    broken = report.named("broken")
+    assert must <= broken <= must | may, f"broken: {sorted(broken)}\n{report}"
+    assert not report.named("undecided"), f"{report}"
+    assert report.code == (1 if broken - ADVISED else 0), f"{report}"
+    assert report.document["holds"] == (report.code == 0)
+
+
+def test_no_keys_at_all(tmp_path):
+    """An API that ignores keys breaks whatever is about keys."""
+    require_program()
+    report = judge(tmp_path, "keyless", QUICK | AT_ONCE)
+    assert report.code == 1
+    assert {"retry", "mismatch_body", "key_missing", "at_once_10"} <= report.named("broken"), f"{report}"
+    assert {"first", "new_key", "get_alone", "delete_alone"} <= report.named("holds"), f"{report}"

@@ -1,0 +1,66 @@
+/* What the tests of verify share: a description made in one line, and a server
+ * in a thread that does what a function says and counts what it was sent. */
+#ifndef HPX_TESTS_VERIFY_HELPER_H
+#define HPX_TESTS_VERIFY_HELPER_H
+
+#include <pthread.h>
+
+#include <openssl/ssl.h>
+
+#include "../test.h"
+#include "config/report.h"
+#include "verify/run.h"
+
+/* Reached only when something that must come does not. */
+#define TEST_PATIENCE_MS 60000
+
+/* ---- descriptions ---- */
+
+/* Reads a description's text; fails the test when it is mistaken. */
+void spec_read(struct hpx_verify_spec *spec, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The remarks of a mistaken one, into `out`; fails the test when it is not. */
+void spec_mistakes(const char *text, const struct hpx_verify_flags *flags, char *out,
+		   size_t size);
+/* Fails with both texts when `text` does not stand in `in`. */
+void assert_contains(const char *in, const char *text);
+
+/* ---- a server ---- */
+
+struct guest {
+	void (*serve)(struct guest *guest);
+	SSL_CTX *tls;        /* NULL: in the clear */
+	int listening;
+	unsigned port;
+	pthread_t thread;
+	/* One connection. */
+	int fd;
+	SSL *ssl;
+	/* What was seen. */
+	size_t connections;
+	size_t bytes;        /* of the last connection */
+	bool reset;          /* its end */
+	char head[4096];     /* of the last request */
+	size_t at_once;      /* for the test's own use */
+};
+
+/* The guest is zero but for `serve` and `tls`. */
+void guest_start(struct guest *guest);
+/* Until its function ends by itself; or, for one that goes on accepting, makes
+ * it end. */
+void guest_wait(struct guest *guest);
+void guest_stop(struct guest *guest);
+/* For the function that serves; each fails by ending the connection. */
+bool guest_accept(struct guest *guest);
+/* One request by its Content-Length. */
+bool guest_read(struct guest *guest);
+bool guest_put(struct guest *guest, const char *text);
+bool guest_put_bytes(struct guest *guest, const void *bytes, size_t len);
+/* Counts all that comes, to the end, and how it ended. */
+void guest_read_end(struct guest *guest);
+void guest_leave(struct guest *guest);
+
+/* A context with a self-signed certificate, also written to `path`. */
+SSL_CTX *server_certificate(const char *subject, const char *path);
+
+#endif

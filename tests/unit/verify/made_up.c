@@ -1,0 +1,80 @@
+/* The verbs of run.h for a run that never was: what is known is given, and
+ * whatever would send fails the test. */
+#include "../test.h"
+
+#include "made_up.h"
+
+const struct hpx_verify_spec *hpx_verify_spec_of(const struct hpx_verify *run)
+{
+	return &run->spec;
+}
+
+enum hpx_dialect hpx_verify_dialect(const struct hpx_verify *run)
+{
+	return run->dialect;
+}
+
+bool hpx_verify_counts(const struct hpx_verify *run)
+{
+	return run->spec.effects_path.len > 0;
+}
+
+size_t hpx_verify_exchange_count(const struct hpx_verify *run)
+{
+	(void)run;
+	return MADE_UP_EXCHANGES;
+}
+
+const struct hpx_exchange *hpx_verify_exchange(const struct hpx_verify *run, size_t index)
+{
+	return &run->exchanges[index];
+}
+
+const char *hpx_verify_over(const struct hpx_verify *run)
+{
+	(void)run;
+	return NULL;
+}
+
+/* ---- not to be called ---- */
+
+#define NEVER(type, name, ...)                                        \
+	type name(__VA_ARGS__);                                       \
+	type name(__VA_ARGS__)                                        \
+	{                                                             \
+		fail_msg("%s is called, and nothing can be sent", #name); \
+		abort();                                              \
+	}
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wredundant-decls"
+
+NEVER(struct hpx_span, hpx_exchange_field, const struct hpx_exchange *e, struct hpx_span name)
+NEVER(size_t, hpx_exchange_field_count, const struct hpx_exchange *e, struct hpx_span name)
+NEVER(struct hpx_intent *, hpx_verify_intend, struct hpx_verify *run, enum hpx_verify_request_name n)
+NEVER(struct hpx_span, hpx_verify_fill, struct hpx_verify *run, const struct hpx_intent *intent,
+      struct hpx_span template)
+NEVER(const struct hpx_exchange *, hpx_verify_send, struct hpx_verify *run,
+      const struct hpx_sending *sending)
+NEVER(void, hpx_verify_send_together, struct hpx_verify *run, const struct hpx_sending *sendings,
+      size_t count, const struct hpx_exchange **exchanges, size_t *ret_sent)
+NEVER(struct hpx_flight *, hpx_verify_begin, struct hpx_verify *run,
+      const struct hpx_sending *sending)
+NEVER(bool, hpx_verify_is_waiting, struct hpx_flight *flight)
+NEVER(const struct hpx_exchange *, hpx_verify_finish, struct hpx_flight *flight)
+NEVER(const struct hpx_exchange *, hpx_verify_abandon, struct hpx_flight *flight)
+NEVER(const struct hpx_exchange *, hpx_verify_settle, struct hpx_verify *run,
+      const struct hpx_sending *sending, unsigned *ret_sent)
+NEVER(void, hpx_verify_pause, struct hpx_verify *run, uint64_t ms)
+NEVER(enum hpx_status, hpx_verify_effects, struct hpx_verify *run, const struct hpx_intent *intent,
+      uint64_t *ret_effects, char problem[HPX_VERIFY_PROBLEM_SIZE])
+NEVER(struct hpx_span, hpx_verify_resource, struct hpx_verify *run, const struct hpx_exchange *e)
+NEVER(struct hpx_arena *, hpx_verify_arena, struct hpx_verify *run)
+NEVER(void, hpx_verify_found_dialect, struct hpx_verify *run, enum hpx_dialect dialect)
+NEVER(uint64_t, hpx_verify_random, struct hpx_verify *run)
+NEVER(enum hpx_status, hpx_verify_crash, struct hpx_verify *run,
+      char problem[HPX_VERIFY_PROBLEM_SIZE])
+NEVER(enum hpx_status, hpx_verify_start_again, struct hpx_verify *run,
+      char problem[HPX_VERIFY_PROBLEM_SIZE])
+NEVER(void, hpx_verify_row_begin, struct hpx_verify *run, const char *row)
+NEVER(void, hpx_verify_row_end, struct hpx_verify *run)

@@ -1,0 +1,450 @@
+/* The verbs of a run: bounds hold, sendings overlap, effects are counted, a
+ * definite answer is waited for, and the log keeps what it says. */
+#include "helper.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "verify/effect.h"
+
+struct scene {
+	struct guest guest;
+	struct hpx_verify_spec spec;
+	struct hpx_verify *run;
+};
+
+static void open_scene(struct scene *scene, void (*serve)(struct guest *guest), const char *more)
+{
+	*scene = (struct scene){ .guest = { .serve = serve } };
+	guest_start(&scene->guest);
+	spec_read(&scene->spec, "url: http://127.0.0.1:%u/p\n%s\n", scene->guest.port, more);
+	assert_status(hpx_verify_new(&scene->spec, &scene->run), HPX_OK);
+	hpx_verify_row_begin(scene->run, "row");
+}
+
+static void close_scene(struct scene *scene)
+{
+	guest_stop(&scene->guest);
+	hpx_verify_free(scene->run);
+	hpx_verify_spec_done(&scene->spec);
+}
+
+static void assert_end(const struct hpx_exchange *exchange, enum hpx_exchange_end want)
+{
+	if (exchange->end != want)
+		fail_msg("ended as %d (%s), want %d", exchange->end, exchange->problem, want);
+}
+
+static struct hpx_sending intend(struct scene *scene)
+{
+	struct hpx_sending sending = { .intent = hpx_verify_intend(scene->run,
+								   HPX_REQUEST_main) };
+
+	assert_non_null(sending.intent);
+	return sending;
+}
+
+/* ---- servers: all answer until they are stopped ---- */
+
+#define IN_PROGRESS                                                                      \
+	"HTTP/1.1 409 Conflict\r\nContent-Length: 38\r\n\r\n"                              \
+	"{\"code\":\"idempotency_key_in_progress\"}"
+#define CREATED "HTTP/1.1 201 Created\r\nContent-Length: 10\r\nSet-Cookie: a=b\r\n\r\n{\"id\":\"x\"}"
+
+static void serve_created(struct guest *guest)
+{
+	while (guest_accept(guest))
+		if (guest_read(guest))
+			guest_put(guest, CREATED);
+}
+
+/* A list with as many elements as there were POSTs. */
+static void serve_counting(struct guest *guest)
+{
+	while (guest_accept(guest)) {
+		char text[256], list[128] = "";
+
+		if (!guest_read(guest))
+			continue;
+		guest->at_once += strncmp(guest->head, "POST", 4) == 0;
+		for (size_t i = 0; i < guest->at_once; i++)
+			strcat(list, i > 0 ? ",1" : "1");
+		snprintf(text, sizeof(text),
+			 "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n{\"items\":[%s]}",
+			 strlen(list) + 12, list);
+		guest_put(guest, text);
+	}
+}
+
+/* In progress, then unavailable, then reset, then done. */
+static void serve_moody(struct guest *guest)
+{
+	static const char *const moods[] = {
+		"HTTP/1.1 409 Conflict\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 503 Unavailable\r\nContent-Length: 0\r\n\r\n",
+		IN_PROGRESS,
+		"",
+		CREATED,
+	};
+	size_t mood = 0;
+
+	while (guest_accept(guest))
+		if (guest_read(guest) && mood < sizeof(moods) / sizeof(moods[0]))
+			guest_put(guest, moods[mood++]);
+}
+
+/* ---- bounds ---- */
+
+static void test_requests_are_bounded(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, serve_created, "limits: {requests: 3}");
+	struct hpx_sending sending = intend(&scene);
+	for (unsigned i = 1; i <= 3; i++) {
+		const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+		assert_end(exchange, HPX_EXCHANGE_ANSWERED);
+		assert_int_equal(exchange->number, i);
+	}
+	assert_contains(hpx_verify_over(scene.run), "--requests");
+	const struct hpx_exchange *late = hpx_verify_send(scene.run, &sending);
+	assert_end(late, HPX_EXCHANGE_UNSENT);
+	assert_contains(late->problem, "--requests");
+	assert_null(hpx_verify_intend(scene.run, HPX_REQUEST_main));
+	assert_end(hpx_verify_finish(hpx_verify_begin(scene.run, &sending)), HPX_EXCHANGE_UNSENT);
+	assert_int_equal(hpx_verify_exchange_count(scene.run), 3);
+	close_scene(&scene);
+}
+
+static void test_concurrency_is_bounded(void **state)
+{
+	const struct hpx_exchange *exchanges[5];
+	struct hpx_sending sendings[5];
+	struct scene scene;
+	size_t sent;
+
+	(void)state;
+	open_scene(&scene, serve_created, "limits: {concurrency: 3}");
+	for (size_t i = 0; i < 5; i++)
+		sendings[i] = intend(&scene);
+	hpx_verify_send_together(scene.run, sendings, 5, exchanges, &sent);
+	assert_int_equal(sent, 3);
+	for (size_t i = 0; i < 5; i++)
+		assert_end(exchanges[i], i < 3 ? HPX_EXCHANGE_ANSWERED : HPX_EXCHANGE_UNSENT);
+	assert_null(hpx_verify_over(scene.run));
+	close_scene(&scene);
+}
+
+/* A readable descriptor ends the run: Ctrl-C. */
+static void test_a_person_stops_it(void **state)
+{
+	int stop = eventfd(1, EFD_CLOEXEC);
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, serve_created, "");
+	struct hpx_sending sending = intend(&scene);
+	hpx_verify_heed(scene.run, stop);
+	hpx_verify_send(scene.run, &sending);
+	assert_contains(hpx_verify_over(scene.run), "stopped");
+	assert_end(hpx_verify_send(scene.run, &sending), HPX_EXCHANGE_UNSENT);
+	close(stop);
+	close_scene(&scene);
+}
+
+/* ---- under way ---- */
+
+/* Holds the first request until a second one has come. */
+static void serve_second_first(struct guest *guest)
+{
+	if (!guest_accept(guest)) /* pins the address */
+		return;
+	if (!guest_accept(guest) || !guest_read(guest))
+		return;
+	int first = guest->fd;
+	guest->fd = -1;
+	if (guest_accept(guest) && guest_read(guest))
+		guest_put(guest, "HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n");
+	guest_leave(guest);
+	guest->fd = first;
+	guest_put(guest, CREATED);
+	if (guest_accept(guest) && guest_read(guest))
+		guest_read_end(guest);
+}
+
+static void test_flights(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, serve_second_first, "");
+	struct hpx_sending sending = intend(&scene);
+	struct hpx_flight *first = hpx_verify_begin(scene.run, &sending);
+	assert_true(hpx_verify_is_waiting(first));
+	assert_int_equal(hpx_verify_send(scene.run, &sending)->status, 409);
+	const struct hpx_exchange *answer = hpx_verify_finish(first);
+	assert_end(answer, HPX_EXCHANGE_ANSWERED);
+	assert_int_equal(answer->status, 201);
+	assert_int_equal(answer->number, 1);
+	const struct hpx_exchange *gone =
+		hpx_verify_abandon(hpx_verify_begin(scene.run, &sending));
+	assert_end(gone, HPX_EXCHANGE_CUT);
+	guest_wait(&scene.guest);
+	assert_true(scene.guest.reset);
+	hpx_verify_free(scene.run);
+	hpx_verify_spec_done(&scene.spec);
+}
+
+/* What a row left under way does not outlive it. */
+static void test_row_end_lands_all(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, serve_created, "limits: {concurrency: 1}");
+	struct hpx_sending sending = intend(&scene);
+	hpx_verify_begin(scene.run, &sending);
+	assert_end(hpx_verify_send(scene.run, &sending), HPX_EXCHANGE_UNSENT);
+	hpx_verify_row_end(scene.run);
+	hpx_verify_row_begin(scene.run, "next");
+	sending = intend(&scene);
+	assert_end(hpx_verify_send(scene.run, &sending), HPX_EXCHANGE_ANSWERED);
+	close_scene(&scene);
+}
+
+/* ---- a definite answer ---- */
+
+static void test_settle(void **state)
+{
+	struct scene scene;
+	unsigned sent = 0;
+
+	(void)state;
+	open_scene(&scene, serve_moody, "");
+	struct hpx_sending sending = intend(&scene);
+	char problem[HPX_VERIFY_PROBLEM_SIZE];
+	assert_status(hpx_verify_open(scene.run, problem), HPX_OK);
+	const struct hpx_exchange *last = hpx_verify_settle(scene.run, &sending, &sent);
+	assert_end(last, HPX_EXCHANGE_ANSWERED);
+	assert_int_equal(last->status, 201);
+	assert_int_equal(sent, 5);
+	assert_span(hpx_verify_resource(scene.run, last), "");
+	close_scene(&scene);
+}
+
+static void serve_busy(struct guest *guest)
+{
+	while (guest_accept(guest))
+		if (guest_read(guest))
+			guest_put(guest, "HTTP/1.1 409 Conflict\r\nRetry-After: 3600\r\n"
+					 "Content-Length: 0\r\n\r\n");
+}
+
+/* A time to come back that lies behind the end is not waited for. */
+static void test_settle_ends(void **state)
+{
+	struct scene scene;
+	unsigned sent = 0;
+
+	(void)state;
+	open_scene(&scene, serve_busy, "limits: {settle: 5s}");
+	struct hpx_sending sending = intend(&scene);
+	assert_int_equal(hpx_verify_settle(scene.run, &sending, &sent)->status, 409);
+	assert_int_equal(sent, 1);
+	close_scene(&scene);
+}
+
+/* ---- effects ---- */
+
+static void test_effects(void **state)
+{
+	char problem[HPX_VERIFY_PROBLEM_SIZE];
+	uint64_t effects = 99;
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, serve_counting, "effects: {get: /count, count: /items}");
+	assert_true(hpx_verify_counts(scene.run));
+	struct hpx_sending first = intend(&scene);
+	hpx_verify_send(scene.run, &first);
+	struct hpx_sending second = intend(&scene);
+	assert_int_equal(second.intent->effects_before, 1);
+	assert_status(hpx_verify_effects(scene.run, second.intent, &effects, problem), HPX_OK);
+	assert_int_equal(effects, 0);
+	hpx_verify_send(scene.run, &second);
+	hpx_verify_send(scene.run, &second);
+	assert_status(hpx_verify_effects(scene.run, second.intent, &effects, problem), HPX_OK);
+	assert_int_equal(effects, 2);
+	close_scene(&scene);
+}
+
+static void serve_not_found(struct guest *guest)
+{
+	while (guest_accept(guest))
+		if (guest_read(guest))
+			guest_put(guest, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+}
+
+/* Of a path that names the intent, a 404 says that there is none yet; of
+ * another, that the description is wrong. */
+static void test_effects_not_found(void **state)
+{
+	static const struct {
+		const char *get;
+		enum hpx_status status;
+	} cases[] = { { "/p/{{uuid}}", HPX_OK }, { "/p", HPX_INVALID } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char problem[HPX_VERIFY_PROBLEM_SIZE] = "", more[100];
+		uint64_t effects = 99;
+		struct scene scene;
+
+		snprintf(more, sizeof(more), "effects: {get: '%s'}", cases[i].get);
+		open_scene(&scene, serve_not_found, more);
+		struct hpx_sending sending = intend(&scene);
+		assert_status(hpx_verify_effects(scene.run, sending.intent, &effects, problem),
+			      cases[i].status);
+		assert_int_equal(effects, cases[i].status == HPX_OK ? 0 : 99);
+		if (cases[i].status != HPX_OK)
+			assert_contains(problem, "404");
+		close_scene(&scene);
+	}
+}
+
+static void test_no_effects(void **state)
+{
+	char problem[HPX_VERIFY_PROBLEM_SIZE];
+	uint64_t effects = 99;
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, serve_created, "");
+	struct hpx_sending sending = intend(&scene);
+	assert_status(hpx_verify_effects(scene.run, sending.intent, &effects, problem),
+		      HPX_UNSUPPORTED);
+	assert_int_equal(effects, 99);
+	close_scene(&scene);
+}
+
+static const struct {
+	const char *body;
+	const char *pointer;
+	enum hpx_status status;
+	uint64_t count;
+} counts[] = {
+	{ "[]", "", HPX_OK, 0 },
+	{ "[1,[2,3],{}]", "", HPX_OK, 3 },
+	{ "7", "", HPX_OK, 7 },
+	{ "{\"a\":{\"n\":12}}", "/a/n", HPX_OK, 12 },
+	{ "{\"a\":[[1,2]]}", "/a/0", HPX_OK, 2 },
+	{ "{\"n\":-1}", "/n", HPX_INVALID, 0 },
+	{ "{\"n\":1.5}", "/n", HPX_INVALID, 0 },
+	{ "{\"n\":\"3\"}", "/n", HPX_INVALID, 0 },
+	{ "{\"n\":{}}", "/n", HPX_INVALID, 0 },
+	{ "{}", "/n", HPX_INVALID, 0 },
+	{ "<html>", "", HPX_INVALID, 0 },
+	{ "", "", HPX_INVALID, 0 },
+};
+
+static void test_counts(void **state)
+{
+	char problem[HPX_VERIFY_PROBLEM_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		uint64_t count = 0;
+
+		assert_status(hpx_effect_read(hpx_span_of(counts[i].body),
+					      hpx_span_of(counts[i].pointer), &count, problem),
+			      counts[i].status);
+		assert_int_equal(count, counts[i].count);
+	}
+}
+
+/* ---- intents ---- */
+
+/* A retry is the same bytes; another intent is not. */
+static void test_intents(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, serve_created,
+		   "body: '{\"n\":{{n}},\"u\":\"{{uuid}}\"}'\n"
+		   "headers: ['X-K: {{key}}', 'X-Who: a']\nsecond_tenant: ['x-who: b']\n");
+	struct hpx_sending a = intend(&scene), b = intend(&scene);
+	assert_int_equal(b.intent->n, a.intent->n + 1);
+	assert_int_equal(a.intent->n, hpx_verify_n_first(scene.run) + 1);
+	assert_string_not_equal(a.intent->key, b.intent->key);
+	assert_string_not_equal(a.intent->uuid, b.intent->uuid);
+	char want[500];
+	snprintf(want, sizeof(want), "{\"n\":%llu,\"u\":\"%s\"}", (unsigned long long)a.intent->n,
+		 a.intent->uuid);
+	assert_span(a.intent->body, want);
+	assert_span(hpx_verify_fill(scene.run, a.intent, HPX_SPAN("{{uuid}}")), a.intent->uuid);
+	snprintf(want, sizeof(want), "X-K: %s\r\nContent-Type: application/json\r\nx-who: b\r\n",
+		 a.intent->key);
+	assert_span(a.intent->other_headers, want);
+	close_scene(&scene);
+}
+
+/* ---- the log ---- */
+
+static void serve_long(struct guest *guest)
+{
+	static char body[20000];
+
+	memset(body, 'y', sizeof(body));
+	while (guest_accept(guest))
+		if (guest_read(guest) && guest_put(guest, "HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n"
+							  "Set-Cookie: sid=sekret\r\nX-A: b\r\n\r\n"))
+			guest_put_bytes(guest, body, sizeof(body));
+}
+
+/* Whole while the row runs; behind it the first 8 KiB, without credentials. */
+static void test_log(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, serve_long, "headers: ['Authorization: sekret']");
+	struct hpx_sending sending = intend(&scene);
+	const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+	assert_int_equal(exchange->body.len, 20000);
+	assert_span(hpx_exchange_field(exchange, HPX_SPAN("set-cookie")), "sid=sekret");
+	assert_null(memmem(exchange->request_head.ptr, exchange->request_head.len, "sekret", 6));
+	hpx_verify_row_end(scene.run);
+	assert_ptr_equal(hpx_verify_exchange(scene.run, 0), exchange);
+	assert_string_equal(exchange->row, "row");
+	assert_int_equal(exchange->body.len, HPX_EXCHANGE_KEPT);
+	assert_int_equal(exchange->body_bytes, 20000);
+	assert_span(hpx_exchange_field(exchange, HPX_SPAN("Set-Cookie")), "(left out)");
+	assert_span(hpx_exchange_field(exchange, HPX_SPAN("X-A")), "b");
+	assert_int_equal(hpx_exchange_field_count(exchange, HPX_SPAN("x-a")), 1);
+	assert_null(hpx_exchange_field(exchange, HPX_SPAN("X-None")).ptr);
+	close_scene(&scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_requests_are_bounded),
+		cmocka_unit_test(test_concurrency_is_bounded),
+		cmocka_unit_test(test_a_person_stops_it),
+		cmocka_unit_test(test_flights),
+		cmocka_unit_test(test_row_end_lands_all),
+		cmocka_unit_test(test_settle),
+		cmocka_unit_test(test_settle_ends),
+		cmocka_unit_test(test_effects),
+		cmocka_unit_test(test_effects_not_found),
+		cmocka_unit_test(test_no_effects),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_intents),
+		cmocka_unit_test(test_log),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

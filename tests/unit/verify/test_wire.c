@@ -1,0 +1,579 @@
+/* What goes over the wire: cuts are resets at their place, a crowd's last bytes
+ * leave together, answers are read strictly and within bounds; in the clear and
+ * over TLS. */
+#include "helper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define OK_ANSWER "HTTP/1.1 201 Created\r\nContent-Length: 2\r\nX-A: b\r\n\r\nok"
+
+struct scene {
+	struct guest guest;
+	struct hpx_verify_spec spec;
+	struct hpx_verify *run;
+	struct hpx_intent *intent;
+};
+
+static char ca_path[64];
+
+static void open_scene(struct scene *scene, void (*serve)(struct guest *guest), SSL_CTX *tls,
+		       const char *more)
+{
+	*scene = (struct scene){ .guest = { .serve = serve, .tls = tls } };
+	guest_start(&scene->guest);
+	spec_read(&scene->spec,
+		  "url: http%s://127.0.0.1:%u/p\nbody: '{\"amount\": 100}'\n%s%s\n%s\n",
+		  tls ? "s" : "", scene->guest.port, tls ? "cacert: " : "", tls ? ca_path : "",
+		  more);
+	assert_status(hpx_verify_new(&scene->spec, &scene->run), HPX_OK);
+	scene->intent = hpx_verify_intend(scene->run, HPX_REQUEST_main);
+	assert_non_null(scene->intent);
+}
+
+static void close_scene(struct scene *scene)
+{
+	guest_wait(&scene->guest);
+	hpx_verify_free(scene->run);
+	hpx_verify_spec_done(&scene->spec);
+}
+
+static void assert_end(const struct hpx_exchange *exchange, enum hpx_exchange_end want)
+{
+	if (exchange->end != want)
+		fail_msg("ended as %d (%s), want %d", exchange->end, exchange->problem, want);
+}
+
+/* The first connection only pins the address. */
+static bool pass_first(struct guest *guest)
+{
+	SSL_CTX *tls = guest->tls;
+
+	guest->tls = NULL;
+	bool came = guest_accept(guest);
+	guest->tls = tls;
+	return came;
+}
+
+/* ---- answers ---- */
+
+static const char *scripted;
+static size_t scripted_size;
+
+static void serve_scripted(struct guest *guest)
+{
+	if (pass_first(guest) && guest_accept(guest) && guest_read(guest))
+		guest_put_bytes(guest, scripted, scripted_size);
+	if (guest->ssl != NULL)
+		SSL_shutdown(guest->ssl);
+}
+
+static const struct {
+	const char *says;
+	const char *answer;
+	enum hpx_exchange_end end;
+	unsigned status;
+	const char *body;
+} answers[] = {
+	{ "by length", OK_ANSWER, HPX_EXCHANGE_ANSWERED, 201, "ok" },
+	{ "chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n",
+	  HPX_EXCHANGE_ANSWERED, 200, "ab" },
+	{ "to the end", "HTTP/1.1 200 OK\r\n\r\nabc", HPX_EXCHANGE_ANSWERED, 200, "abc" },
+	{ "no body", "HTTP/1.1 204 No Content\r\n\r\n", HPX_EXCHANGE_ANSWERED, 204, "" },
+	{ "behind 1xx", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n" OK_ANSWER,
+	  HPX_EXCHANGE_ANSWERED, 201, "ok" },
+	{ "a redirect is an answer", "HTTP/1.1 302 Found\r\nLocation: http://b.example/\r\nContent-Length: 0\r\n\r\n",
+	  HPX_EXCHANGE_ANSWERED, 302, "" },
+	{ "nothing", "", HPX_EXCHANGE_LOST, 0, "" },
+	{ "half a head", "HTTP/1.1 200 OK\r\nX", HPX_EXCHANGE_LOST, 0, "" },
+	{ "half a body", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", HPX_EXCHANGE_LOST, 0, "" },
+	{ "nonsense", "HELLO\r\n\r\n", HPX_EXCHANGE_LOST, 0, "" },
+	{ "two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+	  HPX_EXCHANGE_LOST, 0, "" },
+	{ "another protocol", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+	  HPX_EXCHANGE_LOST, 0, "" },
+};
+
+static void check_answers(SSL_CTX *tls)
+{
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		struct scene scene;
+
+		scripted = answers[i].answer;
+		scripted_size = strlen(scripted);
+		open_scene(&scene, serve_scripted, tls, "");
+		const struct hpx_sending sending = { .intent = scene.intent };
+		const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+		if (exchange->end != answers[i].end)
+			print_error("%s:\n", answers[i].says);
+		assert_end(exchange, answers[i].end);
+		assert_int_equal(exchange->status, answers[i].status);
+		assert_span(exchange->body, answers[i].body);
+		assert_int_equal(exchange->number, 1);
+		close_scene(&scene);
+	}
+}
+
+static void test_answers(void **state)
+{
+	(void)state;
+	check_answers(NULL);
+}
+
+static void test_answers_over_tls(void **state)
+{
+	check_answers(*state);
+}
+
+#define LARGE ((size_t)5 << 20)
+
+/* Beyond 4 MiB an answer is counted and hashed, and its first part kept. */
+static void test_large_answer(void **state)
+{
+	char *answer = malloc(LARGE + 100);
+	struct hpx_sha256 hash;
+	uint8_t digest[HPX_SHA256_SIZE];
+	struct scene scene;
+
+	(void)state;
+	assert_non_null(answer);
+	int head = sprintf(answer, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", LARGE);
+	memset(answer + head, 'x', LARGE);
+	scripted = answer;
+	scripted_size = (size_t)head + LARGE;
+	hpx_sha256_init(&hash);
+	hpx_sha256_add(&hash, hpx_span(answer + head, LARGE));
+	assert_status(hpx_sha256_done(&hash, digest), HPX_OK);
+	open_scene(&scene, serve_scripted, NULL, "");
+	const struct hpx_sending sending = { .intent = scene.intent };
+	const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+	assert_end(exchange, HPX_EXCHANGE_ANSWERED);
+	assert_int_equal(exchange->body_bytes, LARGE);
+	assert_int_equal(exchange->body.len, HPX_EXCHANGE_KEPT);
+	assert_memory_equal(exchange->body_hash, digest, sizeof(digest));
+	close_scene(&scene);
+	free(answer);
+}
+
+/* An API may refuse before it has read everything. */
+static void serve_early(struct guest *guest)
+{
+	char bytes[64];
+
+	if (pass_first(guest) && guest_accept(guest) &&
+	    recv(guest->fd, bytes, sizeof(bytes), 0) > 0)
+		guest_put(guest, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
+	shutdown(guest->fd, SHUT_WR);
+	guest_read_end(guest);
+}
+
+static void test_early_answer(void **state)
+{
+	static char body[8 << 20];
+	struct scene scene;
+
+	(void)state;
+	memset(body, 'x', sizeof(body));
+	open_scene(&scene, serve_early, NULL, "");
+	const struct hpx_sending sending = { .intent = scene.intent,
+					     .body = { body, sizeof(body) } };
+	const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+	assert_end(exchange, HPX_EXCHANGE_ANSWERED);
+	assert_int_equal(exchange->status, 413);
+	close_scene(&scene);
+}
+
+/* ---- no answer ---- */
+
+static void serve_silence(struct guest *guest)
+{
+	if (pass_first(guest) && guest_accept(guest))
+		guest_read_end(guest);
+}
+
+static void test_timeout(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, serve_silence, NULL, "limits: {timeout: 50ms}");
+	const struct hpx_sending sending = { .intent = scene.intent };
+	assert_end(hpx_verify_send(scene.run, &sending), HPX_EXCHANGE_TIMEOUT);
+	close_scene(&scene);
+}
+
+static void serve_once(struct guest *guest)
+{
+	pass_first(guest);
+}
+
+static void test_refused(void **state)
+{
+	struct scene scene;
+	char problem[HPX_VERIFY_PROBLEM_SIZE];
+
+	(void)state;
+	open_scene(&scene, serve_once, NULL, "");
+	assert_status(hpx_verify_open(scene.run, problem), HPX_OK);
+	guest_wait(&scene.guest);
+	const struct hpx_sending sending = { .intent = scene.intent };
+	const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+	assert_end(exchange, HPX_EXCHANGE_REFUSED);
+	assert_contains(exchange->problem, "refused");
+	hpx_verify_free(scene.run);
+	hpx_verify_spec_done(&scene.spec);
+}
+
+/* ---- TLS ---- */
+
+/* Without the certificate nothing is sent. */
+static void serve_tls_refused(struct guest *guest)
+{
+	if (pass_first(guest) && guest_accept(guest))
+		guest_read_end(guest);
+}
+
+static void test_untrusted(void **state)
+{
+	static const char *const more[] = { "cacert: /etc/ssl/certs/ca-certificates.crt", "" };
+	struct guest guest;
+	struct hpx_verify_spec spec;
+	struct hpx_verify *run;
+
+	for (size_t i = 0; i < 2; i++) {
+		guest = (struct guest){ .serve = serve_tls_refused, .tls = *state };
+		guest_start(&guest);
+		spec_read(&spec, "url: https://127.0.0.1:%u/p\n%s\n", guest.port,
+			  access("/etc/ssl/certs/ca-certificates.crt", R_OK) == 0 ? more[i] : "");
+		assert_status(hpx_verify_new(&spec, &run), HPX_OK);
+		const struct hpx_sending sending = {
+			.intent = hpx_verify_intend(run, HPX_REQUEST_main)
+		};
+		const struct hpx_exchange *exchange = hpx_verify_send(run, &sending);
+		assert_end(exchange, HPX_EXCHANGE_REFUSED);
+		assert_contains(exchange->problem, "not trusted");
+		guest_wait(&guest);
+		assert_int_equal(guest.bytes, 0);
+		hpx_verify_free(run);
+		hpx_verify_spec_done(&spec);
+	}
+}
+
+/* The right authority, but for another name. */
+static void test_wrong_name(void **state)
+{
+	char path[] = "/tmp/hpx-verify-other-XXXXXX";
+	int fd = mkstemp(path);
+	struct guest guest = { .serve = serve_tls_refused };
+	struct hpx_verify_spec spec;
+	struct hpx_verify *run;
+
+	(void)state;
+	close(fd);
+	guest.tls = server_certificate("DNS:b.example", path);
+	guest_start(&guest);
+	spec_read(&spec, "url: https://127.0.0.1:%u/p\ncacert: %s\n", guest.port, path);
+	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
+	const struct hpx_sending sending = { .intent = hpx_verify_intend(run, HPX_REQUEST_main) };
+	const struct hpx_exchange *exchange = hpx_verify_send(run, &sending);
+	assert_end(exchange, HPX_EXCHANGE_REFUSED);
+	assert_contains(exchange->problem, "IP address mismatch");
+	guest_wait(&guest);
+	hpx_verify_free(run);
+	hpx_verify_spec_done(&spec);
+	SSL_CTX_free(guest.tls);
+	unlink(path);
+}
+
+static void test_insecure(void **state)
+{
+	struct scene scene;
+
+	scripted = OK_ANSWER;
+	scripted_size = strlen(scripted);
+	open_scene(&scene, serve_scripted, *state, "insecure: true");
+	const struct hpx_sending sending = { .intent = scene.intent };
+	assert_end(hpx_verify_send(scene.run, &sending), HPX_EXCHANGE_ANSWERED);
+	close_scene(&scene);
+}
+
+/* ---- cuts ---- */
+
+static void serve_counting(struct guest *guest)
+{
+	if (pass_first(guest) && guest_accept(guest))
+		guest_read_end(guest);
+}
+
+/* Answers behind the whole request, and then sees the reset. */
+static void serve_answering(struct guest *guest)
+{
+	if (pass_first(guest) && guest_accept(guest) && guest_read(guest) &&
+	    guest_put(guest, OK_ANSWER))
+		guest_read_end(guest);
+}
+
+static void check_cut(enum hpx_cut cut, SSL_CTX *tls)
+{
+	struct scene scene;
+
+	open_scene(&scene, cut == HPX_CUT_BEFORE_ANSWER ? serve_answering : serve_counting, tls,
+		   "");
+	const struct hpx_sending sending = { .intent = scene.intent, .cut = cut };
+	const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+	assert_end(exchange, HPX_EXCHANGE_CUT);
+	assert_int_equal(exchange->cut, cut);
+	assert_int_equal(exchange->status, 0);
+	guest_wait(&scene.guest);
+	/* What is kept of the head has every byte but the empty line. */
+	size_t head = exchange->request_head.len + 2;
+	size_t body = exchange->request_body_bytes;
+	const size_t want[] = { [HPX_CUT_HEAD] = head,
+				[HPX_CUT_HALF_BODY] = head + body / 2,
+				[HPX_CUT_WHOLE_BODY] = head + body,
+				[HPX_CUT_BEFORE_ANSWER] = 0 };
+	assert_int_equal(scene.guest.bytes, want[cut]);
+	assert_true(scene.guest.reset);
+	hpx_verify_free(scene.run);
+	hpx_verify_spec_done(&scene.spec);
+}
+
+static void test_cuts(void **state)
+{
+	(void)state;
+	for (enum hpx_cut cut = HPX_CUT_HEAD; cut <= HPX_CUT_BEFORE_ANSWER; cut++)
+		check_cut(cut, NULL);
+}
+
+/* Session tickets are written when the handshake is over, which a reset may be
+ * ahead of: the server would fail there, with the request unread behind it. Only
+ * the cut before the answer waits for bytes, and must not take tickets for one. */
+static void test_cuts_over_tls(void **state)
+{
+	SSL_CTX *tls = *state;
+
+	for (enum hpx_cut cut = HPX_CUT_HEAD; cut <= HPX_CUT_BEFORE_ANSWER; cut++) {
+		SSL_CTX_set_num_tickets(tls, cut == HPX_CUT_BEFORE_ANSWER ? 2 : 0);
+		check_cut(cut, tls);
+	}
+}
+
+/* Behind the last byte: the other side has them all, however many are still on
+ * their way when the last one is written. */
+static void test_cut_loses_nothing(void **state)
+{
+	static char body[4 << 20];
+	struct scene scene;
+
+	(void)state;
+	memset(body, 'x', sizeof(body));
+	open_scene(&scene, serve_counting, NULL, "");
+	const struct hpx_sending sending = { .intent = scene.intent,
+					     .body = { body, sizeof(body) },
+					     .cut = HPX_CUT_WHOLE_BODY };
+	const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+	assert_end(exchange, HPX_EXCHANGE_CUT);
+	guest_wait(&scene.guest);
+	assert_int_equal(scene.guest.bytes, exchange->request_head.len + 2 + sizeof(body));
+	assert_true(scene.guest.reset);
+	hpx_verify_free(scene.run);
+	hpx_verify_spec_done(&scene.spec);
+}
+
+/* ---- together ---- */
+
+#define CROWD 40
+
+/* What has come on a connection; true: its request is whole. */
+static bool drain(int fd, char *bytes, size_t max, size_t *len)
+{
+	ssize_t n;
+
+	while ((n = recv(fd, bytes + *len, max - *len, MSG_DONTWAIT)) > 0)
+		*len += (size_t)n;
+	return *len > 4 && memmem(bytes, *len, "{\"amount\": 100}", 15) != NULL;
+}
+
+/* Takes all connections; when the first request is whole, counts those that
+ * lack one byte at most; then answers all. */
+static void serve_crowd(struct guest *guest)
+{
+	static char bytes[CROWD][4096];
+	struct pollfd fds[CROWD];
+	size_t len[CROWD] = { 0 }, whole = 0;
+	bool first = false;
+
+	pass_first(guest);
+	for (size_t i = 0; i < CROWD; i++)
+		fds[i] = (struct pollfd){ .fd = accept(guest->listening, NULL, NULL),
+					  .events = POLLIN };
+	while (!first && poll(fds, CROWD, TEST_PATIENCE_MS) > 0)
+		for (size_t i = 0; i < CROWD; i++)
+			first = drain(fds[i].fd, bytes[i], sizeof(bytes[i]), &len[i]) || first;
+	for (size_t i = 0; i < CROWD; i++)
+		whole = len[i] > whole ? len[i] : whole;
+	for (size_t i = 0; i < CROWD; i++)
+		guest->at_once += len[i] + 1 >= whole;
+	for (size_t i = 0; i < CROWD; i++) {
+		guest->fd = fds[i].fd;
+		struct pollfd p = fds[i];
+		while (!drain(p.fd, bytes[i], sizeof(bytes[i]), &len[i]) &&
+		       poll(&p, 1, TEST_PATIENCE_MS) > 0)
+			;
+		guest_put(guest, OK_ANSWER);
+		guest_leave(guest);
+	}
+}
+
+static void test_together(void **state)
+{
+	struct hpx_sending sendings[CROWD];
+	const struct hpx_exchange *exchanges[CROWD];
+	struct scene scene;
+	size_t sent;
+
+	(void)state;
+	open_scene(&scene, serve_crowd, NULL, "");
+	for (size_t i = 0; i < CROWD; i++)
+		sendings[i] = (struct hpx_sending){ .intent = scene.intent };
+	hpx_verify_send_together(scene.run, sendings, CROWD, exchanges, &sent);
+	assert_int_equal(sent, CROWD);
+	for (size_t i = 0; i < CROWD; i++)
+		assert_end(exchanges[i], HPX_EXCHANGE_ANSWERED);
+	guest_wait(&scene.guest);
+	assert_int_equal(scene.guest.at_once, CROWD);
+	hpx_verify_free(scene.run);
+	hpx_verify_spec_done(&scene.spec);
+}
+
+#define FEW 4
+
+/* The handshake with the last one is kept back, so that none of the others may
+ * have sent its last byte: one byte of each is still to come. */
+static void serve_few(struct guest *guest)
+{
+	static char bytes[FEW][4096];
+	SSL *ssls[FEW];
+	int fds[FEW];
+
+	pass_first(guest);
+	for (size_t i = 0; i < FEW && guest_accept(guest); i++) {
+		int len = 0;
+
+		while (memmem(bytes[i], (size_t)len, "{\"amount\": 100", 14) == NULL) {
+			int n = SSL_read(guest->ssl, bytes[i] + len, (int)sizeof(bytes[i]) - len);
+			if (n <= 0)
+				return;
+			len += n;
+		}
+		guest->at_once += bytes[i][len - 1] == '0';
+		ssls[i] = guest->ssl;
+		fds[i] = guest->fd;
+		guest->ssl = NULL;
+		guest->fd = -1;
+	}
+	for (size_t i = 0; i < FEW; i++) {
+		char last;
+
+		guest->ssl = ssls[i];
+		guest->fd = fds[i];
+		if (SSL_read(guest->ssl, &last, 1) == 1 && last == '}')
+			guest_put(guest, OK_ANSWER);
+		guest_leave(guest);
+	}
+}
+
+static void test_together_over_tls(void **state)
+{
+	struct hpx_sending sendings[FEW];
+	const struct hpx_exchange *exchanges[FEW];
+	struct scene scene;
+	size_t sent;
+
+	open_scene(&scene, serve_few, *state, "");
+	for (size_t i = 0; i < FEW; i++)
+		sendings[i] = (struct hpx_sending){ .intent = scene.intent };
+	hpx_verify_send_together(scene.run, sendings, FEW, exchanges, &sent);
+	assert_int_equal(sent, FEW);
+	for (size_t i = 0; i < FEW; i++)
+		assert_end(exchanges[i], HPX_EXCHANGE_ANSWERED);
+	guest_wait(&scene.guest);
+	assert_int_equal(scene.guest.at_once, FEW);
+	hpx_verify_free(scene.run);
+	hpx_verify_spec_done(&scene.spec);
+}
+
+/* ---- the address ---- */
+
+/* A name with several addresses: the first that takes a connection is pinned. */
+static void test_name(void **state)
+{
+	struct guest guest = { .serve = serve_scripted };
+	struct hpx_verify_spec spec;
+	struct hpx_verify *run;
+
+	(void)state;
+	scripted = OK_ANSWER;
+	scripted_size = strlen(scripted);
+	guest_start(&guest);
+	spec_read(&spec, "url: http://localhost:%u/p", guest.port);
+	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
+	const struct hpx_sending sending = { .intent = hpx_verify_intend(run, HPX_REQUEST_main) };
+	assert_end(hpx_verify_send(run, &sending), HPX_EXCHANGE_ANSWERED);
+	guest_wait(&guest);
+	assert_contains(guest.head, "\r\nHost: localhost:");
+	hpx_verify_free(run);
+	hpx_verify_spec_done(&spec);
+}
+
+static void test_no_such_name(void **state)
+{
+	char problem[HPX_VERIFY_PROBLEM_SIZE];
+	struct hpx_verify_spec spec;
+	struct hpx_verify *run;
+
+	(void)state;
+	spec_read(&spec, "url: http://no-such-host.invalid/p");
+	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
+	assert_status(hpx_verify_open(run, problem), HPX_NOT_FOUND);
+	assert_contains(problem, "no-such-host.invalid");
+	const struct hpx_sending sending = { .intent = hpx_verify_intend(run, HPX_REQUEST_main) };
+	assert_end(hpx_verify_send(run, &sending), HPX_EXCHANGE_REFUSED);
+	hpx_verify_free(run);
+	hpx_verify_spec_done(&spec);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_answers_over_tls),
+		cmocka_unit_test(test_large_answer),
+		cmocka_unit_test(test_early_answer),
+		cmocka_unit_test(test_timeout),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_untrusted),
+		cmocka_unit_test(test_wrong_name),
+		cmocka_unit_test(test_insecure),
+		cmocka_unit_test(test_cuts),
+		cmocka_unit_test(test_cuts_over_tls),
+		cmocka_unit_test(test_cut_loses_nothing),
+		cmocka_unit_test(test_together),
+		cmocka_unit_test(test_together_over_tls),
+		cmocka_unit_test(test_name),
+		cmocka_unit_test(test_no_such_name),
+	};
+	struct CMUnitTest with_tls[sizeof(tests) / sizeof(tests[0])];
+
+	snprintf(ca_path, sizeof(ca_path), "/tmp/hpx-verify-ca-%d.pem", (int)getpid());
+	SSL_CTX *tls = server_certificate("IP:127.0.0.1", ca_path);
+	memcpy(with_tls, tests, sizeof(tests));
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		with_tls[i].initial_state = tls;
+	int failed = cmocka_run_group_tests(with_tls, NULL, NULL);
+	SSL_CTX_free(tls);
+	unlink(ca_path);
+	return failed;
+}
