@@ -195,6 +195,20 @@ bool http_send(int fd, unsigned status, const char *headers, const void *body, s
 	       send_all(fd, "\r\n", 2) && send_all(fd, body, body_len);
 }
 
+void http_hang_up(int fd)
+{
+	char rest[4096];
+	size_t left = HTTP_REST_MAX;
+	ssize_t got = 0;
+
+	shutdown(fd, SHUT_WR);
+	do {
+		left -= (size_t)got;
+		got = recv(fd, rest, sizeof(rest), 0);
+	} while (got > 0 && (size_t)got < left);
+	close(fd);
+}
+
 /* ---- Asking ---- */
 
 static unsigned status_of(const struct http_message *answer)

@@ -10,6 +10,7 @@
 
 #define HTTP_HEAD_MAX 16384
 #define HTTP_BODY_MAX 65536
+#define HTTP_REST_MAX (1 << 20)
 #define HTTP_TIMEOUT_S 5
 
 struct http_message {
@@ -43,6 +44,10 @@ unsigned http_header(const struct http_message *message, const char *name, char 
 
 /* Sets a short JSON answer of {"error": text}. */
 void http_error(struct http_answer *answer, unsigned status, const char *text);
+
+/* Closes a connection of which not everything was read. To close at once would
+ * reset it, and the client would lose the answer. Reads HTTP_REST_MAX at most. */
+void http_hang_up(int fd);
 
 bool http_send(int fd, unsigned status, const char *headers, const void *body, size_t body_len);
 

@@ -84,14 +84,18 @@ static void answer_request(struct service *service, struct db *db,
 static void serve_one(struct service *service, struct db *db, int fd, struct http_message *request)
 {
 	struct http_answer answer;
+	bool is_read = http_read(fd, request);
 
-	if (http_read(fd, request))
+	if (is_read)
 		answer_request(service, db, request, &answer);
 	else
 		http_error(&answer, 400, "not a request that is understood here");
 	/* Where the client is gone, its retry gets this answer. */
 	http_send(fd, answer.status, answer.headers, answer.body, answer.body_len);
-	close(fd);
+	if (is_read)
+		close(fd);
+	else
+		http_hang_up(fd);
 }
 
 static void *run_thread(void *arg)

@@ -47,6 +47,7 @@ void hpx_flight_start(struct hpx_flight *flight, const struct hpx_wire_host *hos
 	flight->deadline_ms = flight->began_ms + flight->timeout_ms;
 	flight->stop = stop_of(&flight->request, flight->exchange->cut);
 	flight->sent = 0;
+	flight->flushed_ms = 0;
 	if (hpx_wire_open(&flight->wire, host, problem) != HPX_OK)
 		end(flight, HPX_EXCHANGE_REFUSED, problem);
 }
@@ -144,7 +145,10 @@ static bool step_flushing(struct hpx_flight *flight)
 		return true;
 	}
 	/* What a reset finds in our own queue would be dropped. */
-	if (hpx_wire_is_flushed(&flight->wire))
+	if (flight->flushed_ms == 0 && hpx_wire_is_flushed(&flight->wire))
+		flight->flushed_ms = hpx_clock_boot_ms();
+	if (flight->flushed_ms != 0 &&
+	    hpx_clock_boot_ms() - flight->flushed_ms >= flight->linger_ms)
 		end(flight, HPX_EXCHANGE_CUT, "");
 	return false;
 }

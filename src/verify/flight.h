@@ -32,6 +32,8 @@ struct hpx_flight {
 	int64_t deadline_ms;
 	int64_t timeout_ms;
 	int64_t began_ms;
+	int64_t linger_ms;                /* between the last byte's arrival and the cut */
+	int64_t flushed_ms;               /* when that was; 0: not yet */
 };
 
 /* Begins to connect. The request, the answer (initialised) and the exchange are

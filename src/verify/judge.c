@@ -182,11 +182,37 @@ const struct hpx_exchange *hpx_judge_send(struct hpx_judge *judge,
 	return NULL;
 }
 
+static void digest(struct hpx_span bytes, uint8_t ret_digest[HPX_SHA256_SIZE])
+{
+	struct hpx_sha256 hash;
+
+	hpx_sha256_init(&hash);
+	hpx_sha256_add(&hash, bytes);
+	if (hpx_sha256_done(&hash, ret_digest) != HPX_OK)
+		memset(ret_digest, 0, HPX_SHA256_SIZE);
+}
+
+void hpx_judge_note(struct hpx_judge *judge, const struct hpx_intent *intent,
+		    const struct hpx_exchange *answer)
+{
+	struct hpx_verify_notes *notes = judge->notes;
+	struct hpx_verify_notes last = *notes;
+
+	if (intent->name != HPX_REQUEST_main)
+		return;
+	memcpy(notes->answer, answer->body_hash, sizeof(notes->answer));
+	digest(hpx_verify_resource(judge->run, answer), notes->resource);
+	notes->answers_alike = memcmp(notes->answer, last.answer, sizeof(last.answer)) == 0;
+	notes->resources_alike = memcmp(notes->resource, last.resource, sizeof(last.resource)) == 0;
+}
+
 const struct hpx_exchange *hpx_judge_do(struct hpx_judge *judge, struct hpx_intent *intent)
 {
 	const struct hpx_exchange *exchange =
 		hpx_judge_send(judge, &(struct hpx_sending){ .intent = intent });
 
+	if (exchange != NULL && hpx_exchange_is_done(exchange))
+		hpx_judge_note(judge, intent, exchange);
 	if (exchange == NULL || hpx_exchange_is_done(exchange))
 		return exchange;
 	hpx_judge_undecided(judge, "the first request does not succeed: %s",

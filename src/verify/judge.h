@@ -15,6 +15,12 @@ struct hpx_verify_notes {
 	bool crashed;             /* the campaign was made; its findings are below */
 	struct hpx_row_finding crash[HPX_CRASH_FINDINGS];
 	char stop[512];           /* why no other row can be judged; "": they can */
+	/* Of the operation that was done last: its answer, and what that named.
+	 * Where another one gets the same, it tells nothing. */
+	uint8_t answer[HPX_SHA256_SIZE];
+	uint8_t resource[HPX_SHA256_SIZE];
+	bool answers_alike;
+	bool resources_alike;
 };
 
 struct hpx_judge {
@@ -58,6 +64,9 @@ struct hpx_intent *hpx_judge_intend(struct hpx_judge *judge, enum hpx_verify_req
 /* Sent, cited, and answered. NULL: no answer, undecided. */
 const struct hpx_exchange *hpx_judge_send(struct hpx_judge *judge,
 					  const struct hpx_sending *sending);
+/* A new operation got this answer. */
+void hpx_judge_note(struct hpx_judge *judge, const struct hpx_intent *intent,
+		    const struct hpx_exchange *answer);
 /* The intent as it is, which is done: 2xx. NULL: it was not, undecided. */
 const struct hpx_exchange *hpx_judge_do(struct hpx_judge *judge, struct hpx_intent *intent);
 /* A new intent, done, and one retry of it, answered. */
@@ -86,7 +95,9 @@ bool hpx_exchange_same(const struct hpx_exchange *a, const struct hpx_exchange *
  * with a place to ask. */
 bool hpx_judge_is_in_progress(struct hpx_judge *judge, const struct hpx_exchange *exchange);
 
-/* Broken where the second is not the first's answer. `what`: "the retry". */
+/* Broken where the second is not the first's answer, undecided where it is and
+ * every other request's too: then a second execution could not be seen. `what`:
+ * "the retry". */
 bool hpx_judge_same(struct hpx_judge *judge, const struct hpx_exchange *first,
 		    const struct hpx_exchange *second, const char *what);
 /* Broken unless the answer is a 4xx, and no more effects than `effects`. */

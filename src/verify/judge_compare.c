@@ -31,9 +31,19 @@ bool hpx_judge_is_in_progress(struct hpx_judge *judge, const struct hpx_exchange
 	       !hpx_span_eq(code, HPX_SPAN("idempotency_outcome_unknown"));
 }
 
+/* An answer that every request gets, which is not marked as a replay. */
+static bool tells_nothing(const struct hpx_judge *judge, const struct hpx_exchange *answer)
+{
+	return judge->notes->answers_alike && !hpx_verify_counts(judge->run) &&
+	       !hpx_judge_is_marked(answer);
+}
+
 bool hpx_judge_same(struct hpx_judge *judge, const struct hpx_exchange *first,
 		    const struct hpx_exchange *second, const char *what)
 {
+	if (hpx_exchange_same(first, second) && tells_nothing(judge, second))
+		return hpx_judge_undecided(judge, "%s (#%u) was answered like the first (#%u), but so is every other request: whether it was executed again cannot be seen (give `effects`)",
+					   what, second->number, first->number);
 	if (hpx_exchange_same(first, second))
 		return true;
 	const char *was = hpx_judge_words(judge, first);
@@ -117,7 +127,7 @@ enum hpx_whose hpx_judge_whose(struct hpx_judge *judge, const struct hpx_exchang
 		return HPX_WHOSE_OWN;
 	struct hpx_span one = hpx_verify_resource(judge->run, first);
 	struct hpx_span other = hpx_verify_resource(judge->run, second);
-	if (one.len > 0 && other.len > 0)
+	if (one.len > 0 && other.len > 0 && !judge->notes->resources_alike)
 		return hpx_span_eq(one, other) ? HPX_WHOSE_FIRST : HPX_WHOSE_OWN;
 	if (!hpx_exchange_same(first, second))
 		return HPX_WHOSE_OWN;
@@ -142,8 +152,11 @@ bool hpx_judge_own(struct hpx_judge *judge, const struct hpx_intent *intent,
 	if (effects > 1)
 		return true;
 	return hpx_judge_undecided(judge,
-				   "%s (#%u) was answered like the first (#%u), and nothing tells whose answer it is (give `resource`): %s",
+				   "%s (#%u) was answered like the first (#%u), and nothing tells whose answer it is (%s): %s",
 				   what, second->number, first->number,
+				   judge->notes->resources_alike ?
+					   "`resource` names the same for different requests; give `effects`" :
+					   "give `resource`",
 				   hpx_judge_words(judge, second));
 }
 

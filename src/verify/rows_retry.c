@@ -19,6 +19,8 @@ void hpx_row_first(struct hpx_judge *judge)
 	else if (answer != NULL && hpx_judge_effects(judge, intent, 1))
 		hpx_judge_holds(judge, "%s; %s", hpx_judge_words(judge, answer),
 				hpx_judge_effect_words(judge, intent));
+	if (answer != NULL && hpx_exchange_is_done(answer))
+		hpx_judge_note(judge, intent, answer);
 	/* Whatever depends on it would only say the same again. */
 	if (judge->finding->verdict != HPX_ROW_HOLDS)
 		snprintf(judge->notes->stop, sizeof(judge->notes->stop), "%s",

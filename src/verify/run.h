@@ -54,6 +54,7 @@ struct hpx_sending {
 	struct hpx_span content_type;      /* replaces the header */
 	bool second_tenant;
 	enum hpx_cut cut;
+	int64_t linger_ms;                 /* before the cut, once the bytes are there */
 };
 
 #define HPX_RAW_KEY(...) ((struct hpx_span[]){ __VA_ARGS__ })

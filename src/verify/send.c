@@ -75,6 +75,7 @@ static struct hpx_flight *prepare(struct hpx_verify *run, const struct hpx_sendi
 	flight->wire.fd = -1;
 	flight->arena = &run->row_arena;
 	flight->timeout_ms = (int64_t)run->spec->answer_timeout_ms;
+	flight->linger_ms = sending->linger_ms;
 	flight->began_ms = hpx_clock_boot_ms();
 	enum hpx_status status = hpx_wire_request_build(run->spec, sending, &run->row_arena,
 						   &flight->request);

@@ -26,6 +26,8 @@ AT_ONCE = {"at_once_2", "at_once_10", "at_once_100"}
 ADVISED = {"retry_marker", "retry_after", "expiry", "number_same"}
 # How long an order takes, so that a crash finds what the flaw leaves open.
 BUSY = {"memory_only": 0.005, "stuck_after_crash": 0.08, "no_reservation": 0.005, "answered_before_kept": 0.005}
+# Each that is stuck is waited for until it counts as such: one crash is enough.
+CRASHES = {"stuck_after_crash": 1}
 AT_A_TIME = 4
 
 # flaw: (rows that must be broken, rows that may be as well)
@@ -107,13 +109,14 @@ def test_every_flaw_is_judged():
     assert sorted(FLAWS) == sorted(set(kinds()) - set(RIGHT))
 
 
-def judge(folder, flaw, rows):
+def judge(folder, flaw, rows, dialect="ietf", **over):
     """The report about this flaw."""
     only = [word for row in sorted(rows) for word in ("--only", row)]
-    with Flawed(folder, flaw, busy=BUSY.get(flaw, 0)) as api:
+    with Flawed(folder, flaw, dialect, busy=BUSY.get(flaw, 0)) as api:
         if flaw in BUSY:
-            only += ["--crash-cmd", api.crash_cmd, "--start-cmd", api.start_cmd, "--crashes", "4", "--seed", "5"]
-        return verify(folder, described(api.url), "--dialect", "ietf", *only)
+            only += ["--crash-cmd", api.crash_cmd, "--start-cmd", api.start_cmd,
+                     "--crashes", str(CRASHES.get(flaw, 4)), "--seed", "5"]
+        return verify(folder, described(api.url, **over), "--dialect", dialect, *only)
 
 
 def judge_flaw(folder, flaw):
@@ -143,6 +146,31 @@ def test_found(reports, flaw):
     assert not report.named("undecided"), f"{report}"
     assert report.code == (1 if broken - ADVISED else 0), f"{report}"
     assert report.document["holds"] == (report.code == 0)
+
+
+@pytest.mark.parametrize("flaw, row", [
+    ("server_error_releases", "server_error"), ("no_tenant", "tenants"), ("attaches_silently", "mismatch_body"),
+    ("mismatch_stored_over", "original_kept"), ("no_marker", "retry_marker"), ("bad_key_breaks", "key_malformed"),
+])
+def test_found_in_stripes_dialect(tmp_path, flaw, row):
+    """Where the marker is no advice but required."""
+    require_program()
+    report = judge(tmp_path, flaw, {"first", "retry", row}, "stripe")
+    assert report.named("broken") == {row} and report.code == 1, f"{report}"
+
+
+@pytest.mark.parametrize("over", [{"effects": None}, {"effects": None, "resource": None}],
+                         ids=["effects not counted", "answers alone"])
+@pytest.mark.parametrize("flaw, row", [
+    ("check_then_act", "at_once_10"), ("no_tenant", "tenants"), ("no_path", "mismatch_path"),
+    ("attaches_silently", "mismatch_body"), ("lease_in_ms", "in_progress"), ("memory_only", "crash_kept"),
+    ("numbers_as_doubles", "number_traps"), ("waiter_deletes_claim", "waiter_gone"),
+])
+def test_found_by_answers(tmp_path, flaw, row, over):
+    """What two executions answer differs, also where nothing counts them."""
+    require_program()
+    report = judge(tmp_path, flaw, {"first", row}, **over)
+    assert report.named("broken") == {row} and report.code == 1, f"{report}"
 
 
 def test_no_keys_at_all(tmp_path):

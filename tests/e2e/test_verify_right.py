@@ -32,6 +32,20 @@ def test_right_by_itself(tmp_path, dialect, asked, not_applicable):
     assert report.document["dialect"] == dialect
 
 
+@pytest.mark.parametrize("kind, over, not_applicable", [
+    ("waits", {}, {"retry_after"}),
+    ("plain", {"effects": {"get": "/count", "count": "/effects"}}, set()),
+    ("plain", {"effects": None}, {"server_error"}),
+    ("plain", {"effects": None, "resource": None}, {"server_error"}),
+], ids=["waits", "all effects counted together", "effects not counted", "answers alone"])
+def test_right_however_it_is_looked_at(tmp_path, kind, over, not_applicable):
+    """Whatever the description lacks, nobody is called wrong for it."""
+    require_program()
+    with Flawed(tmp_path, kind) as api:
+        report = verify(tmp_path, described(api.url, **over))
+    holds(report, not_applicable=not_applicable | CRASHES)
+
+
 @pytest.mark.parametrize("kind", ["plain", "waits", "in_doubt"])
 def test_right_through_crashes(tmp_path, kind):
     """Killed again and again, and nothing is lost, doubled or stuck."""

@@ -10,6 +10,8 @@ from .book import DONE, Answer
 RACE_SECONDS = 0.05
 LEASE_SECONDS = 0.3
 LATE_SECONDS = 0.2
+LEAVES_SECONDS = 0.2
+POLL_SECONDS = 0.01
 
 
 # Two at once.
@@ -111,9 +113,13 @@ class HalfBodyExecuted(Api):
 
 
 class LockLostOnDisconnect(Api):
-    """The client is gone, and its claim with it, while the work goes on."""
+    """The client is gone, and its claim with it, while the work goes on; slow
+    enough to see who leaves."""
 
     def execute(self, call, operation, token):
+        until = time.monotonic() + LEAVES_SECONDS
+        while not is_gone(call.request) and time.monotonic() < until:
+            time.sleep(POLL_SECONDS)
         if is_gone(call.request):
             with self.book.transaction():
                 self.book.release(operation, token)
