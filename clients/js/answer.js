@@ -9,42 +9,55 @@
 // It stays until a definite answer comes. That is why 401 and its like, which say
 // nothing about what was lost before them, are definite only without doubt.
 
-const DID_NOTHING = [408, 425, 429];
+const TURNED_AWAY = [408, 425, 429];
 const LOST_FURTHER_ON = [502, 503, 504];
 const NOT_LET_IN = [401, 403, 407, 421];
-const WORDS = ["same_key", "after_fix", "never"];
+const EXECUTED = ["no", "yes", "unknown"];
 
-const definite = { then: "done", doubt: false };
-const again = (doubt) => ({ then: "again", doubt });
-const unlessInDoubt = (doubt) => (doubt ? { then: "stop", doubt } : definite);
-
-// `facts` is { lost: "unsent" | "sent" }, or { status, replayed, retryAfterS, document }:
-// retryAfterS is null where there is none, document is what `readDocument` gives.
+// `facts` is { lost: "unsent" | "sent" }, or { status, replayed, operation, retryAfterS,
+// document }: operation says that it came through a gateway, retryAfterS is null where
+// there is none, document is what `readDocument` gives.
 export function judge(facts, doubt) {
-  if (facts.lost) return again(doubt || facts.lost === "sent");
-  if (facts.status < 400 || facts.replayed) return definite;
-  if (WORDS.includes(facts.document.retry)) return judgeWords(facts, doubt);
-  return judgeStatus(facts, doubt);
+  const then = facts.lost ? "again" : thenOf(facts, doubt);
+  return { then, doubt: then !== "done" && (doubt || mayHaveHappened(facts)) };
 }
 
-function judgeWords({ status, retryAfterS, document: { retry, executed } }, earlier) {
-  if (retry === "never") return definite;
-  const doubt = earlier || (executed ? executed !== "no" : leavesDoubt(status, retryAfterS));
-  return retry === "same_key" ? again(doubt) : unlessInDoubt(doubt);
+function thenOf(facts, doubt) {
+  if (isUnderWay(facts)) return "again";
+  if (facts.status < 400 || facts.replayed) return "done";
+  switch (facts.document.retry) {
+    case "same_key": return "again";
+    case "never": return "done";
+    case "after_fix": return doubt || !wasRefused(facts) ? "stop" : "done";
+    default: return byStatus(facts, doubt);
+  }
 }
 
-function judgeStatus({ status, retryAfterS, document }, earlier) {
-  const doubt = earlier || leavesDoubt(status, retryAfterS);
-  if (DID_NOTHING.includes(status) || LOST_FURTHER_ON.includes(status)) return again(doubt);
-  if (NOT_LET_IN.includes(status)) return unlessInDoubt(earlier);
-  if (status >= 500) return { then: "stop", doubt };
-  const inProgress = status === 409 && (retryAfterS !== null || document.inProgress);
-  return inProgress ? again(true) : definite;
+function byStatus(facts, doubt) {
+  const { status } = facts;
+  if (TURNED_AWAY.includes(status) || LOST_FURTHER_ON.includes(status) || isInProgress(facts, doubt)) return "again";
+  if (NOT_LET_IN.includes(status)) return doubt ? "stop" : "done";
+  return status < 500 ? "done" : "stop";
 }
+
+// The first attempt runs on, and nobody knows yet how it ends (`concurrent: accepted`).
+// What is delivered later is pending instead, and sure to be tried.
+const isUnderWay = ({ status, operation, document }) =>
+  status === 202 && operation && document.state === "in_progress";
+
+// In doubt, a 409 that says no more may be about the attempt that was lost.
+const isInProgress = ({ status, retryAfterS, document }, doubt) =>
+  status === 409 && (doubt || retryAfterS !== null || document.inProgress);
+
+// What is to be mended was not executed, unless the answer says so, or is a failure.
+const wasRefused = ({ status, document: { executed } }) =>
+  (EXECUTED.includes(executed) ? executed === "no" : status < 500);
 
 // A 503 that names a time is somebody who refused; without one, it may be anybody.
-function leavesDoubt(status, retryAfterS) {
-  return status === 409 || (status >= 500 && !(status === 503 && retryAfterS !== null));
+function mayHaveHappened({ lost, status, retryAfterS, document }) {
+  if (lost) return lost === "sent";
+  if (EXECUTED.includes(document.executed)) return document.executed !== "no";
+  return !TURNED_AWAY.includes(status) && !NOT_LET_IN.includes(status) && !(status === 503 && retryAfterS !== null);
 }
 
 // The members that say what to do, of a problem document or of Stripe's shape.
@@ -54,7 +67,7 @@ export function readDocument(contentType, text) {
   const found = parsed(text);
   if (type === "application/problem+json") return words(found);
   const error = found?.error;
-  return { ...words(error), inProgress: error?.type === "idempotency_error" };
+  return { ...words(error), inProgress: error?.type === "idempotency_error", state: found?.state };
 }
 
 function words(object) {

@@ -33,12 +33,14 @@ function send({ fetch, keyHeader, bareKey }, request, key, signal) {
 }
 
 async function factsOf({ now }, response) {
-  const text = await readAhead(response);
   // A browser hides the redirect that it was told not to follow: status 0.
   const status = response.type === "opaqueredirect" ? 303 : response.status;
+  if (status < 200) throw new Error("what came has no status, and is no answer");
+  const text = await readAhead(response);
   return {
     status,
     replayed: response.headers.get("Idempotent-Replayed") === "true",
+    operation: response.headers.has("Hapax-Operation"),
     retryAfterS: retryAfterSeconds(response.headers.get("Retry-After"), now()),
     document: readDocument(response.headers.get("Content-Type"), text),
   };

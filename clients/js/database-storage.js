@@ -41,10 +41,10 @@ export function databaseStorage() {
 }
 
 function open(forget) {
-  return new Promise((resolve, reject) => {
+  const opening = new Promise((resolve, reject) => {
     const request = globalThis.indexedDB.open(NAME, 1);
     request.onupgradeneeded = () => request.result.createObjectStore(STORE);
-    request.onerror = () => { forget(); reject(request.error); };
+    request.onerror = () => reject(request.error);
     request.onsuccess = () => {
       const database = request.result;
       database.onclose = forget;
@@ -53,6 +53,8 @@ function open(forget) {
       resolve(database);
     };
   });
+  opening.catch(forget);
+  return opening;
 }
 
 function ended(transaction) {

@@ -11,6 +11,7 @@ export { HapaxError, databaseStorage };
 
 const PASSED = ["GET", "HEAD", "OPTIONS"];
 const DAY_MS = 24 * 60 * 60 * 1000;
+const TIMER_MS_MAX = 2 ** 31 - 1; // setTimeout takes whatever is longer for nothing at all
 
 export function createClient(options = {}) {
   const settings = settingsOf(options);
@@ -34,8 +35,8 @@ export function createClient(options = {}) {
   async function send(url, init) {
     init.signal?.throwIfAborted();
     const request = await readRequest(settings, url, init);
-    init.signal?.throwIfAborted();
     const found = await joinable(init.intent);
+    init.signal?.throwIfAborted();
     if (found && found.request.digest !== request.digest)
       throw new HapaxError("intent_in_use", `the intent "${init.intent}" is under way with another request`,
         { intent: init.intent });
@@ -77,6 +78,9 @@ function settingsOf(options) {
   settings.backoff = { baseMs: 300, capMs: 10_000, ...options.backoff };
   for (const name of ["budgetMs", "attemptTimeoutMs", "retentionMs"])
     if (!(settings[name] > 0)) refuse(`${name} is a number of milliseconds above 0`);
+  for (const name of ["baseMs", "capMs"])
+    if (!(settings.backoff[name] >= 0)) refuse(`backoff.${name} is a number of milliseconds`);
+  if (settings.budgetMs > TIMER_MS_MAX) refuse("budgetMs is at most 24 days");
   if (settings.budgetMs >= settings.retentionMs) refuse("budgetMs must be below retentionMs");
   return settings;
 }

@@ -45,7 +45,15 @@ export function openJournal({ storage, locks, crypto, now }) {
   // Somebody else (another tab) may have ended it, and begun anew: that is not ours.
   const ours = (intent, key, work) => alone(intent, async () => {
     const entry = await read(intent);
-    if (entry?.key === key) await work(entry);
+    if (entry?.key === key) await work();
+  });
+
+  // Gone meanwhile: another tab has its answer, or the storage was cleared. What this call
+  // does not know it writes down again, or the next one would be a second effect.
+  const leave = (intent, entry, doubt) => alone(intent, async () => {
+    const standing = await read(intent);
+    if (standing ? standing.key === entry.key : doubt)
+      await write(intent, { ...(standing ?? entry), doubt: doubt || Boolean(standing?.joined) });
   });
 
   async function list() {
@@ -57,8 +65,7 @@ export function openJournal({ storage, locks, crypto, now }) {
 
   return {
     begin: (intent, digest) => alone(intent, () => begin(intent, digest)),
-    setDoubt: (intent, key, doubt) => ours(intent, key, (entry) =>
-      write(intent, { ...entry, doubt: doubt || Boolean(entry.joined) })),
+    leave,
     end: (intent, key) => ours(intent, key, () => ask("removeItem", PREFIX + intent)),
     forget: (intent) => alone(intent, () => ask("removeItem", PREFIX + intent)),
     list,

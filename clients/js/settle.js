@@ -8,26 +8,35 @@ const SENTENCE = {
   budget: "no definite answer came within the time given",
   stopped: "the answer is not definite, and asking again at once is no help",
   aborted: "the call was aborted before a definite answer came",
-  expired: "the key is so old that the server may have forgotten it: sending it again could repeat the effect",
+  expired: "the key may be so old that the server has forgotten it: sending it again could repeat the effect",
 };
+// A wall clock is corrected by less. One that was set back tells no age.
+const CORRECTION_MS = 5 * 60 * 1000;
 
 export async function settle(settings, journal, { intent, request, signal }) {
   const entry = await journal.begin(intent, request.digest);
   const way = { intent, key: entry.key, doubt: entry.doubt, attempts: 0, lastResponse: null };
-  const ageMs = settings.now() - entry.created;
-  let failure = entry.doubt && ageMs + settings.budgetMs > settings.retentionMs ? { reason: "expired" } : undefined;
   const end = settings.clock() + settings.budgetMs;
-  while (!failure) {
-    const step = signal.aborted ? { failure: { reason: "aborted", cause: signal.reason } }
-      : await oneStep(settings, journal, way, request, signal, end);
+  for (;;) {
+    const failure = obstacle(settings, entry, way, signal, end);
+    const step = failure ? { failure } : await oneStep(settings, journal, way, request, signal, end);
     if (step.response) return step.response;
-    failure = step.failure;
+    if (step.failure) throw await unsettled(journal, entry, way, step.failure);
   }
-  throw await unsettled(journal, way, failure);
+}
+
+// Looked at before each attempt: a page that was frozen, or a computer that slept, wakes
+// up hours later in the middle of a wait.
+function obstacle(settings, entry, way, signal, end) {
+  if (signal.aborted) return { reason: "aborted", cause: signal.reason };
+  const leftMs = end - settings.clock(), ageMs = settings.now() - entry.created;
+  if (way.doubt && (ageMs < -CORRECTION_MS || ageMs + Math.max(leftMs, 0) > settings.retentionMs))
+    return { reason: "expired" };
+  return leftMs > 0 ? undefined : { reason: "budget" };
 }
 
 async function oneStep(settings, journal, way, request, signal, end) {
-  const timeoutMs = Math.min(settings.attemptTimeoutMs, Math.max(end - settings.clock(), 1));
+  const timeoutMs = Math.max(Math.min(settings.attemptTimeoutMs, end - settings.clock()), 1);
   const { response, error, facts } = await attempt(settings, request, way.key, signal, timeoutMs);
   const verdict = judge(facts, way.doubt);
   way.attempts += 1;
@@ -77,10 +86,10 @@ function report({ onAttempt }, event) {
   }
 }
 
-async function unsettled(journal, way, { reason, cause }) {
+async function unsettled(journal, entry, way, { reason, cause }) {
   const members = { ...way, reason };
   try {
-    await journal.setDoubt(way.intent, way.key, way.doubt);
+    await journal.leave(way.intent, entry, way.doubt);
   } catch (error) {
     members.storageError = error; // the entry goes on saying doubt, which is never wrong
   }

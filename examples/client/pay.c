@@ -26,14 +26,18 @@ static int send_call(struct hapax_call *call)
 	    hapax_call_send(call, problem) != HAPAX_OK)
 		return complain();
 	const struct hapax_outcome *outcome = hapax_call_outcome(call);
-	if (outcome->kind == HAPAX_DONE)
-		printf("%u after %u attempts: %.*s\n", outcome->status, outcome->attempts,
-		       (int)outcome->body_len, (const char *)outcome->body);
-	else
+	if (outcome->kind != HAPAX_DONE) {
 		fprintf(stderr, "%s: %s\n",
 			outcome->doubt ? "it may have happened" : "it did not happen",
 			outcome->reason);
-	return outcome->kind == HAPAX_DONE && outcome->status < 400 ? EXIT_SUCCESS : EXIT_FAILURE;
+		return EXIT_FAILURE;
+	}
+	printf("%u after %u attempts: %.*s\n", outcome->status, outcome->attempts,
+	       (int)outcome->body_len, (const char *)outcome->body);
+	/* An answer that nobody got is asked for again by the next run. */
+	if (fflush(stdout) != 0 || hapax_call_confirm(call, problem) != HAPAX_OK)
+		return EXIT_FAILURE;
+	return outcome->status < 300 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int finish_earlier(struct hapax_client *client)
@@ -79,7 +83,8 @@ static int pay(struct hapax_client *client, const char *url, const char *order, 
 
 int main(int argc, char **argv)
 {
-	const struct hapax_client_options options = { .journal = "payments.journal" };
+	const struct hapax_client_options options = { .journal = "payments.journal",
+						      .confirm = 1 };
 	struct hapax_client *client;
 
 	if (argc != 4 || getenv("PAY_TOKEN") == NULL) {

@@ -6,8 +6,10 @@
  *	hapax_call_header(call, "Authorization", "Bearer …", problem);
  *	hapax_call_body(call, body, body_len, problem);
  *	if (hapax_call_send(call, problem) == HAPAX_OK &&
- *	    hapax_call_outcome(call)->kind == HAPAX_DONE)
+ *	    hapax_call_outcome(call)->kind == HAPAX_DONE) {
  *		… hapax_call_outcome(call)->status …
+ *		hapax_call_confirm(call, problem);
+ *	}
  *	hapax_call_free(call);
  *
  * With a journal, the request and its key are on the disk before the first byte
@@ -69,12 +71,16 @@ struct hapax_client_options {
 	int64_t connect_timeout_ms;  /* look-up, connection and TLS of one attempt; 10 s */
 	int64_t timeout_ms;          /* of one attempt; 30 s */
 	int64_t remembered_ms;       /* how long the API remembers a key. One that is in doubt is
-				      * not sent again later than this after its first attempt:
-				      * the API would take it for a new one; 24 h */
+				      * not sent again later than this after the first attempt
+				      * that may have happened, nor where the clock was set back
+				      * since: the API would take it for a new one. A resumed
+				      * call's, what the journal has; a new one's, 24 h */
 	size_t answer_bytes_max;     /* of an answer's body that is kept; 16 MiB */
 	const char *key_header;      /* Idempotency-Key */
 	int key_bare;                /* without quotes, as Stripe wants it */
 	const char *ca_file;         /* PEM; the system's */
+	int confirm;                 /* the entry of a call that is done stays open until
+				      * hapax_call_confirm */
 	/* On the thread of hapax_call_send; makes no call of this library but
 	 * hapax_client_interrupt. */
 	void (*observe)(void *user, const struct hapax_attempt *attempt);
@@ -103,9 +109,9 @@ HAPAX_API enum hapax_result hapax_call_new(struct hapax_client *client, const ch
 HAPAX_API void hapax_call_free(struct hapax_call *call);
 
 /* One more header field; what belongs to the connection, and the key's, cannot
- * be given. A name that speaks of a credential (Authorization, Cookie, and those
- * with "token", "secret" or "password" in them, or "key" at their end) makes its
- * value one: of it the journal keeps only a salted hash. To a call that is
+ * be given. A name that speaks of a credential (with "auth", "cookie", "token",
+ * "secret", "password", "session", "signature" or "credential" in it, or "key" at
+ * its end) makes its value one: of it the journal keeps only a salted hash. To a call that is
  * resumed, just the credentials are given again; HAPAX_REFUSED: another one than
  * it was sent with. */
 HAPAX_API enum hapax_result hapax_call_header(struct hapax_call *call, const char *name,
@@ -154,6 +160,11 @@ struct hapax_outcome {
  * it would be sent once more by a resume, with the same key. HAPAX_REFUSED: a
  * credential of a resumed call is missing. */
 HAPAX_API enum hapax_result hapax_call_send(struct hapax_call *call, char *problem);
+/* With the option `confirm`, once the program has used or kept the answer: the
+ * journal is told that the call is done. One that dies before gets the answer
+ * again by a resume, from the API, under the same key. HAPAX_UNCERTAIN: as of
+ * hapax_call_send. Without the option, nothing. */
+HAPAX_API enum hapax_result hapax_call_confirm(struct hapax_call *call, char *problem);
 HAPAX_API const struct hapax_outcome *hapax_call_outcome(const struct hapax_call *call);
 /* The first field of that name in the last answer; NULL where there is none. */
 HAPAX_API const char *hapax_call_answer_header(const struct hapax_call *call, const char *name);

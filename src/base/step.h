@@ -31,7 +31,7 @@
 	X(call_written, "a client's call and its attempt are in its journal, nothing was sent") \
 	X(call_sent, "the whole call was handed to the socket")               \
 	X(call_answered, "the call was answered, or lost; the journal knows nothing") \
-	X(call_recorded, "what became of the attempt is in the journal")
+	X(call_recorded, "what became of the attempt is in the journal, its answer handed over")
 
 enum hpx_step {
 #define X(name, text) HPX_STEP_##name,

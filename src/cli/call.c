@@ -92,6 +92,7 @@ static int read_options(struct hpx_call_desk *desk, struct hapax_client_options 
 	options->key_bare = flags->bare_key != NULL;
 	options->ca_file = flags->ca_file;
 	options->journal = desk->journal[0] != '\0' ? desk->journal : NULL;
+	options->confirm = 1;
 	options->observe = hpx_call_observe;
 	options->user = desk;
 	return read_times(times, sizeof(times) / sizeof(times[0]));
@@ -134,13 +135,31 @@ static int send_new(struct hpx_call_desk *desk, const char *method, const char *
 	return code;
 }
 
-static int resume_one(struct hpx_call_desk *desk, int64_t id)
+/* Done, or being sent, by another process since it was listed. */
+static bool is_in_good_hands(struct hpx_call_desk *desk, int64_t id)
+{
+	struct hapax_entry *entries;
+	size_t count;
+	bool open = false;
+
+	if (hapax_client_entries(desk->client, 0, &entries, &count, NULL) != HAPAX_OK)
+		return false;
+	for (size_t i = 0; i < count && !open; i++)
+		open = entries[i].id == id && !entries[i].busy;
+	hapax_entries_free(entries);
+	return !open;
+}
+
+static int resume_one(struct hpx_call_desk *desk, int64_t id, bool among_all)
 {
 	struct hapax_call *call = NULL;
 	char problem[HAPAX_PROBLEM_SIZE];
 
-	if (hapax_call_resume(desk->client, id, &call, problem) != HAPAX_OK)
+	if (hapax_call_resume(desk->client, id, &call, problem) != HAPAX_OK) {
+		if (among_all && is_in_good_hands(desk, id))
+			return HPX_EXIT_OK;
 		return hpx_call_complain(HPX_EXIT_FAILED, "call %lld: %s", (long long)id, problem);
+	}
 	int code = hpx_call_give_headers(desk, call);
 	if (code == HPX_EXIT_OK)
 		code = send_call(desk, call);
@@ -161,21 +180,24 @@ static int worse(int a, int b)
 	return worst;
 }
 
-/* Those that another process is at are in good hands. Once there is a signal, the
- * others stay open as they are. */
+/* Those that another process is at are not ours to speak of. Once there is a
+ * signal, the others stay open as they are. */
 static int resume_all(struct hpx_call_desk *desk)
 {
 	struct hapax_entry *entries;
 	char problem[HAPAX_PROBLEM_SIZE];
-	size_t count;
+	size_t count, i;
 	int code = HPX_EXIT_OK;
 
 	if (hapax_client_entries(desk->client, 0, &entries, &count, problem) != HAPAX_OK)
 		return hpx_call_complain(HPX_EXIT_FAILED, "%s", problem);
 	desk->many = count > 1;
-	for (size_t i = 0; i < count && !atomic_load(&stopped); i++)
+	for (i = 0; i < count && !atomic_load(&stopped); i++)
 		if (!entries[i].busy)
-			code = worse(code, resume_one(desk, entries[i].id));
+			code = worse(code, resume_one(desk, entries[i].id, true));
+	for (; i < count; i++)
+		if (!entries[i].busy)
+			code = worse(code, entries[i].doubt ? HPX_EXIT_IN_DOUBT : HPX_EXIT_NOT_YET);
 	hapax_entries_free(entries);
 	return code;
 }
@@ -196,7 +218,7 @@ static int resume(struct hpx_call_desk *desk, const char *operand)
 		return hpx_call_complain(HPX_EXIT_USAGE,
 					 "\"%s\" is not the number of a call; `hapax call "
 					 "--list` lists them", operand);
-	return resume_one(desk, (int64_t)id);
+	return resume_one(desk, (int64_t)id, false);
 }
 
 static int run(struct hpx_call_desk *desk, int argc, char **argv)
@@ -221,6 +243,9 @@ static int run(struct hpx_call_desk *desk, int argc, char **argv)
 		return hpx_call_list(desk);
 	if (flags->forget != NULL)
 		return hpx_call_forget(desk);
+	code = hpx_call_output_check(desk);
+	if (code != HPX_EXIT_OK)
+		return code;
 	if (flags->resume != NULL)
 		return resume(desk, argc > 0 ? argv[0] : NULL);
 	return send_new(desk, argv[0], argv[1]);
@@ -233,9 +258,9 @@ static int run(struct hpx_call_desk *desk, int argc, char **argv)
 	"same key, until the answer is definite. The request is written down before its first\n" \
 	"byte leaves; killed, it goes on with `hapax call --resume`. The answer's body goes to\n" \
 	"standard output.\n\n"                                                \
-	"Exit codes: 0 a definite 2xx or 3xx; 1 a definite refusal, or it could not start; 2 called\n" \
-	"in a wrong way; 3 not definite, and it may have happened; 4 not definite, and nothing has\n" \
-	"happened. After 3 and 4 the call is kept, to be resumed."
+	"Exit codes: 0 a definite 2xx or 303; 1 any other definite answer, or it could not start;\n" \
+	"2 called in a wrong way; 3 not definite, and it may have happened; 4 not definite, and\n" \
+	"nothing has happened. After 3 and 4 the call is kept, to be resumed."
 
 int hpx_cli_call(int argc, char **argv)
 {

@@ -77,8 +77,15 @@ void hpx_call_explain(const struct hpx_call_desk *desk);
 /* "no answer: connection reset", "503 Service Unavailable". */
 void hpx_call_print_end(const struct hapax_attempt *attempt, FILE *out);
 
-/* call_report.c. Prints what became of a call that was sent; the exit code. */
-int hpx_call_report(struct hpx_call_desk *desk, const struct hapax_call *call,
-		    enum hapax_result result, const char *problem);
+/* call_output.c. Whether -o can be written to, HPX_EXIT_OK or what to exit with;
+ * and the answer, of a definite one only: nobody shall take another one for the
+ * result. HPX_EXIT_FAILED: it is not, or not wholly, written. */
+int hpx_call_output_check(const struct hpx_call_desk *desk);
+int hpx_call_print_answer(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome);
+
+/* call_report.c. Prints what became of a call that was sent, and then confirms
+ * it; the exit code. */
+int hpx_call_report(struct hpx_call_desk *desk, struct hapax_call *call, enum hapax_result result,
+		    const char *problem);
 
 #endif

@@ -1,7 +1,5 @@
-/* How a call ended: the answer on standard output, what is known on standard
- * error, and the exit code. */
-#include <errno.h>
-
+/* How a call ended: what is known, on standard error or as JSON, and the exit
+ * code. */
 #include "base/buffer.h"
 #include "cli/call.h"
 #include "cli/desk_json.h"
@@ -32,6 +30,13 @@ static unsigned original_status(const struct hapax_call *call)
 	return (unsigned)status;
 }
 
+/* 303: it happened, and the result is elsewhere. Any other redirect says that it
+ * did not happen here, such as a 301 to https. */
+static bool is_success(unsigned status)
+{
+	return (status >= 200 && status < 300) || status == 303;
+}
+
 static int exit_of(const struct hapax_call *call)
 {
 	const struct hapax_outcome *outcome = hapax_call_outcome(call);
@@ -39,11 +44,11 @@ static int exit_of(const struct hapax_call *call)
 
 	if (outcome->kind != HAPAX_DONE)
 		return outcome->doubt ? HPX_EXIT_IN_DOUBT : HPX_EXIT_NOT_YET;
-	if (original >= 200 && original < 400) {
+	if (is_success(original)) {
 		hpx_call_complain(0, "it happened (%u), and its answer was not kept", original);
 		return HPX_EXIT_OK;
 	}
-	return outcome->status < 400 ? HPX_EXIT_OK : HPX_EXIT_FAILED;
+	return is_success(outcome->status) ? HPX_EXIT_OK : HPX_EXIT_FAILED;
 }
 
 static const char *outcome_word(enum hapax_outcome_kind kind)
@@ -56,52 +61,6 @@ static const char *outcome_word(enum hapax_outcome_kind kind)
 	};
 
 	return words[kind];
-}
-
-static int print_head(const struct hapax_outcome *outcome, FILE *out)
-{
-	fprintf(out, "HTTP/1.1 %u %s\r\n", outcome->status, hpx_reason_phrase(outcome->status));
-	return hpx_cli_write(hpx_span_of(outcome->headers), out) == HPX_EXIT_OK ?
-		       hpx_cli_write(HPX_SPAN("\r\n"), out) :
-		       HPX_EXIT_FAILED;
-}
-
-static int print_to(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome,
-		    FILE *out)
-{
-	int code = HPX_EXIT_OK;
-
-	if (desk->flags.include != NULL)
-		code = print_head(outcome, out);
-	if (code == HPX_EXIT_OK)
-		code = hpx_cli_write(hpx_span(outcome->body, outcome->body_len), out);
-	return code;
-}
-
-static int print_to_file(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
-{
-	FILE *out = fopen(desk->flags.output, "we");
-
-	if (out == NULL)
-		return hpx_call_complain(HPX_EXIT_FAILED,
-					 "%s: %s", desk->flags.output, strerror(errno));
-	int code = print_to(desk, outcome, out);
-	if (fclose(out) != 0 && code == HPX_EXIT_OK)
-		code = hpx_call_complain(HPX_EXIT_FAILED,
-					 "%s: %s", desk->flags.output, strerror(errno));
-	return code;
-}
-
-/* Of a definite answer only: nobody shall take another one for the result. */
-static int print_answer(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
-{
-	if (outcome->kind != HAPAX_DONE || desk->many)
-		return HPX_EXIT_OK;
-	if (!outcome->body_kept)
-		hpx_call_complain(0, "the answer's body is too large, and was not kept");
-	if (desk->flags.output != NULL)
-		return print_to_file(desk, outcome);
-	return desk->flags.json != NULL ? HPX_EXIT_OK : print_to(desk, outcome, stdout);
 }
 
 static void json_attempts(const struct hpx_call_desk *desk, struct hpx_desk_json *json)
@@ -184,15 +143,11 @@ static void print_last(const struct hpx_call_desk *desk)
 	fputc(')', stderr);
 }
 
-/* What is known, and how to go on. */
-static void print_unsettled(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
+/* How to go on. */
+static void print_way_on(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
 {
 	const char *journal = desk->flags.journal;
 
-	fprintf(stderr, "hapax call: %s: %s",
-		outcome->doubt ? "it may have happened" : "nothing has happened", outcome->reason);
-	print_last(desk);
-	fputc('\n', stderr);
 	if (outcome->id != 0)
 		fprintf(stderr, "`hapax call --resume %lld%s%s` goes on with the same key\n",
 			(long long)outcome->id, journal != NULL ? " --journal " : "",
@@ -200,6 +155,15 @@ static void print_unsettled(const struct hpx_call_desk *desk, const struct hapax
 	else
 		fprintf(stderr, "it was not written down: send the same request with --key '%s'\n",
 			outcome->key);
+}
+
+static void print_unsettled(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
+{
+	fprintf(stderr, "hapax call: %s: %s",
+		outcome->doubt ? "it may have happened" : "nothing has happened", outcome->reason);
+	print_last(desk);
+	fputc('\n', stderr);
+	print_way_on(desk, outcome);
 }
 
 static void print_words(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
@@ -211,9 +175,10 @@ static void print_words(const struct hpx_call_desk *desk, const struct hapax_out
 	else if (desk->many)
 		hpx_call_complain(0, "call %lld: answered with %u %s", (long long)outcome->id,
 				  outcome->status, hpx_reason_phrase(outcome->status));
-	else if (outcome->status >= 400)
-		hpx_call_complain(0, "answered with %u %s", outcome->status,
-				  hpx_reason_phrase(outcome->status));
+	else if (!is_success(outcome->status))
+		hpx_call_complain(0, "answered with %u %s%s", outcome->status,
+				  hpx_reason_phrase(outcome->status),
+				  outcome->status < 400 ? ", which is not followed" : "");
 	else if (desk->flags.explain != NULL)
 		fprintf(stderr, "done after %u attempt%s, with the key %s\n", outcome->attempts,
 			outcome->attempts == 1 ? "" : "s", outcome->key);
@@ -225,9 +190,27 @@ static bool has_begun(const struct hapax_outcome *outcome)
 	return outcome->attempts > 0 && (outcome->kind == HAPAX_DONE || outcome->reason[0] != '\0');
 }
 
-/* HAPAX_UNCERTAIN: there is an answer, and the journal does not know it. */
-int hpx_call_report(struct hpx_call_desk *desk, const struct hapax_call *call,
-		    enum hapax_result result, const char *problem)
+/* Whoever asked has the answer, and the journal may forget the request. */
+static int confirm(struct hapax_call *call, int code)
+{
+	char problem[HAPAX_PROBLEM_SIZE];
+
+	if (hapax_call_confirm(call, problem) != HAPAX_OK)
+		hpx_call_complain(0, "%s", problem);
+	return code;
+}
+
+/* Nobody has it: it is asked for again. Not 1, which would be a refusal. */
+static int keep(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
+{
+	hpx_call_complain(0, "it was answered with %u %s, and the answer could not be handed over",
+			  outcome->status, hpx_reason_phrase(outcome->status));
+	print_way_on(desk, outcome);
+	return HPX_EXIT_IN_DOUBT;
+}
+
+int hpx_call_report(struct hpx_call_desk *desk, struct hapax_call *call, enum hapax_result result,
+		    const char *problem)
 {
 	const struct hapax_outcome *outcome = hapax_call_outcome(call);
 	int code = HPX_EXIT_FAILED;
@@ -241,8 +224,10 @@ int hpx_call_report(struct hpx_call_desk *desk, const struct hapax_call *call,
 		return code;
 	code = exit_of(call);
 	print_words(desk, outcome);
-	int printed = print_answer(desk, outcome);
+	int printed = hpx_call_print_answer(desk, outcome);
 	if (printed == HPX_EXIT_OK && desk->flags.json != NULL)
 		printed = print_json(desk, outcome, code);
-	return code == HPX_EXIT_OK ? printed : code;
+	if (outcome->kind != HAPAX_DONE)
+		return code;
+	return printed == HPX_EXIT_OK ? confirm(call, code) : keep(desk, outcome);
 }

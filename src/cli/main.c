@@ -1,6 +1,9 @@
 /* The program: finds the command and runs it. A new command is one row. */
 #include "cli/cli.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "config/nearest.h"
 
 static const struct hpx_command commands[] = {
@@ -71,8 +74,24 @@ static int help(int argc, char **argv)
 	return command->run(2, arguments);
 }
 
+/* A standard stream that was closed would be the number of the next file or
+ * connection that is opened, and what is printed would go there. These cannot be
+ * read or written: who tries is told. */
+static bool hold_standard_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		int flags = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", flags) != fd)
+			return false;
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
+	if (!hold_standard_streams())
+		return HPX_EXIT_FAILED;
 	if (argc < 2) {
 		print_help(stderr);
 		return HPX_EXIT_USAGE;

@@ -80,25 +80,13 @@ static void print_bounds(const struct hpx_verify_spec *spec)
 		       HPX_SPAN_ARG(spec->start_cmd));
 }
 
-static bool is_in(const struct hpx_span *names, size_t count, const char *name)
-{
-	for (size_t i = 0; i < count; i++)
-		if (hpx_span_eq(names[i], hpx_span_of(name)))
-			return true;
-	return false;
-}
-
 static void print_rows(const struct hpx_verify_spec *spec)
 {
 	printf("\nRows, and what each sends (those that the description has nothing for send "
 	       "nothing):\n\n");
-	for (size_t i = 0; i < hpx_row_count; i++) {
-		const char *name = hpx_rows[i].name;
-		bool off = is_in(spec->skip, spec->skip_count, name) ||
-			   (spec->only_count > 0 && !is_in(spec->only, spec->only_count, name));
-
-		printf("  %-18s %s\n", name, off ? "(left out)" : hpx_rows[i].sends);
-	}
+	for (size_t i = 0; i < hpx_row_count; i++)
+		printf("  %-18s %s\n", hpx_rows[i].name,
+		       hpx_row_is_left_out(&hpx_rows[i], spec) ? "(left out)" : hpx_rows[i].sends);
 }
 
 static enum hpx_status print_effects(struct hpx_verify *run, const struct hpx_verify_spec *spec)

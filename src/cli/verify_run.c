@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -45,16 +46,19 @@ static void tell(void *user, const struct hpx_row *row, const struct hpx_row_fin
 	fprintf(stderr, "\r\033[K%zu/%zu %s", v->judged + 1, hpx_row_count, row->name);
 }
 
-/* Ctrl-C ends the run, not the program: a server that was started is ended,
+/* Ctrl-C, or a terminal that is closed, ends the run, not the program: a server that was started is ended,
  * and what was found so far is told. */
 static int heed_signals(struct judgement *v)
 {
 	sigset_t set;
 
 	signal(SIGPIPE, SIG_IGN);
+	/* So that a server whose shell ended first is seen to end. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	v->stop_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (v->stop_fd < 0)
@@ -178,8 +182,10 @@ int hpx_verify_judge(const struct hpx_verify_spec *spec, const struct hpx_verify
 {
 	struct judgement v = { .output = output, .stop_fd = -1 };
 
-	if (hpx_verify_new(spec, &v.run) != HPX_OK)
-		return complain("no memory for a run", "", HPX_VERIFY_FAILED);
+	enum hpx_status status = hpx_verify_new(spec, &v.run);
+	if (status != HPX_OK)
+		return complain("a run cannot be made: ", hpx_status_text(status),
+				HPX_VERIFY_FAILED);
 	int code = judge(&v);
 	hpx_verify_free(v.run);
 	if (v.junit != NULL)

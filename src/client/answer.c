@@ -64,6 +64,7 @@ struct hpx_again_facts hpx_answer_facts(const struct hapax_call *call,
 	}
 	facts.status = call->status;
 	facts.replayed = hpx_span_eq(field_of(call, "Idempotent-Replayed"), HPX_SPAN("true"));
+	facts.operation = hapax_call_answer_header(call, "Hapax-Operation") != NULL;
 	if (request->retry_after_ms >= 0)
 		facts.retry_after_s = request->retry_after_ms / 1000;
 	if (call->body_kept)

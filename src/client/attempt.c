@@ -96,6 +96,13 @@ enum hpx_status hpx_attempt_check(const struct hapax_call *call, struct hpx_span
 	return hpx_egress_request_check(request);
 }
 
+/* libcurl quotes a proxy that it does not understand, password and all. */
+static void hide_proxy(struct hpx_transfer *transfer)
+{
+	if (hpx_span_starts(hpx_span_of(transfer->error), HPX_SPAN("Unsupported proxy")))
+		transfer->trouble = "the proxy that the environment names cannot be used";
+}
+
 void hpx_attempt_run(struct hapax_call *call, struct hpx_span headers,
 		     struct hpx_egress_request *request)
 {
@@ -112,5 +119,6 @@ void hpx_attempt_run(struct hapax_call *call, struct hpx_span headers,
 	if (code == CURLE_OK)
 		code = curl_easy_perform(watch.transfer->easy);
 	note_sent(&watch);
+	hide_proxy(watch.transfer);
 	hpx_transfer_end(watch.transfer, code);
 }

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "client/client.h"
 
+#define REMEMBERED_MS ((int64_t)86400000)
+
 struct hapax_call *hpx_call_empty(struct hapax_client *client)
 {
 	struct hapax_call *call = calloc(1, sizeof(*call));
@@ -94,6 +96,8 @@ enum hapax_result hapax_call_new(struct hapax_client *client, const char *method
 	call->key_header = strdup(client->options.key_header);
 	call->key_bare = client->options.key_bare != 0;
 	call->created_ms = hpx_clock_wall_ms();
+	call->remembered_ms = client->options.remembered_ms > 0 ? client->options.remembered_ms :
+								  REMEMBERED_MS;
 	hpx_call_key_make(call->key);
 	enum hapax_result result = call->url == NULL || call->key_header == NULL ?
 					   hpx_client_nomem(problem) :

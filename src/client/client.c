@@ -68,7 +68,6 @@ static bool take_options(struct hapax_client *client, const struct hapax_client_
 	set_default(&options->backoff_max_ms, 30000);
 	set_default(&options->connect_timeout_ms, 10000);
 	set_default(&options->timeout_ms, 30000);
-	set_default(&options->remembered_ms, DAY_MS);
 	if (options->answer_bytes_max == 0)
 		options->answer_bytes_max = (size_t)16 << 20;
 	return options->key_header != NULL && (given->ca_file == NULL || options->ca_file != NULL);
@@ -195,8 +194,10 @@ static enum hapax_result load(struct hapax_client *client, int64_t id, struct ha
 		return hpx_client_say(HAPAX_REFUSED, problem,
 				      "call %lld is done: it was answered with %u", (long long)id,
 				      call->status);
-	/* Fields that were read from a file are not given by the caller. */
 	call->resumed = true;
+	if (client->options.remembered_ms > 0)
+		call->remembered_ms = client->options.remembered_ms;
+	/* Fields that were read from a file are not given by the caller. */
 	return hpx_call_reread(call, problem);
 }
 

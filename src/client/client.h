@@ -48,6 +48,7 @@ struct hapax_call {
 	bool key_bare;
 	bool resumed;
 	bool sent;                        /* hapax_call_send was called */
+	bool unconfirmed;                 /* done, and the journal was not told yet */
 	/* Where it stands; written down before and after each attempt. */
 	int64_t id;                       /* 0: not in the journal */
 	int claim_fd;                     /* the entry is ours while it is open; -1 */
@@ -56,7 +57,8 @@ struct hapax_call {
 	bool sending;                     /* an attempt was begun and has not ended */
 	bool doubt;
 	int64_t created_ms;               /* wall clock */
-	int64_t first_ms;                 /* of the first attempt; 0: there was none */
+	int64_t first_ms;                 /* of the first attempt that may have happened; 0: none */
+	int64_t remembered_ms;            /* how long the API remembers its key */
 	/* The last whole answer. */
 	unsigned status;
 	struct hpx_buffer headers_in;     /* lines, and a NUL behind them */

@@ -29,8 +29,8 @@ static int insert_call(struct hpx_journal *journal, const struct hapax_call *cal
 {
 	struct hpx_sql sql = hpx_sql(journal->db,
 		"INSERT INTO call (state, method, url, key, key_header, key_bare, body, attempts,"
-		" sending, doubt, status, created_ms, first_ms, changed_ms)"
-		" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)");
+		" sending, doubt, status, created_ms, first_ms, changed_ms, remembered_ms)"
+		" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)");
 
 	hpx_sql_bind_text(&sql, hpx_entry_state_name(call->state));
 	hpx_sql_bind_text(&sql, call->method);
@@ -45,6 +45,7 @@ static int insert_call(struct hpx_journal *journal, const struct hapax_call *cal
 	hpx_sql_bind_int(&sql, call->created_ms);
 	hpx_sql_bind_int(&sql, call->first_ms);
 	hpx_sql_bind_int(&sql, hpx_clock_wall_ms());
+	hpx_sql_bind_int(&sql, call->remembered_ms);
 	return hpx_sql_run(&sql);
 }
 

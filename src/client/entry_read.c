@@ -48,7 +48,7 @@ static bool read_body(struct hpx_span body, struct hapax_call *call)
 
 #define CALL_COLUMNS                                                          \
 	"state, method, url, key, key_header, key_bare, body, attempts, sending, doubt, status," \
-	" created_ms, first_ms"
+	" created_ms, first_ms, remembered_ms"
 
 static bool read_call(struct hpx_sql *row, struct hapax_call *call)
 {
@@ -59,6 +59,7 @@ static bool read_call(struct hpx_sql *row, struct hapax_call *call)
 	call->status = (unsigned)hpx_sql_int(row, 10);
 	call->created_ms = hpx_sql_int(row, 11);
 	call->first_ms = hpx_sql_int(row, 12);
+	call->remembered_ms = hpx_sql_int(row, 13);
 	return read_state(hpx_sql_bytes(row, 0), &call->state) &&
 	       put(hpx_sql_bytes(row, 1), call->method, sizeof(call->method)) &&
 	       put(hpx_sql_bytes(row, 3), call->key, sizeof(call->key)) &&

@@ -13,8 +13,8 @@
 /* Others write a few rows and are gone. */
 #define BUSY_MS 10000
 
-/* `sending`: an attempt was begun and has not ended. `first_ms`: the first one's
- * time; 0 before it. A field without a value is a credential. */
+/* `sending`: an attempt was begun and has not ended. `first_ms`: the time of the
+ * first one that may have happened; 0 before it. A field without a value is a credential. */
 static const char schema[] =
 	"CREATE TABLE call ("
 	" id INTEGER PRIMARY KEY AUTOINCREMENT,"
@@ -23,7 +23,8 @@ static const char schema[] =
 	" key TEXT NOT NULL, key_header TEXT NOT NULL, key_bare INTEGER NOT NULL,"
 	" body BLOB, attempts INTEGER NOT NULL, sending INTEGER NOT NULL, doubt INTEGER NOT NULL,"
 	" status INTEGER NOT NULL,"
-	" created_ms INTEGER NOT NULL, first_ms INTEGER NOT NULL, changed_ms INTEGER NOT NULL);"
+	" created_ms INTEGER NOT NULL, first_ms INTEGER NOT NULL, changed_ms INTEGER NOT NULL,"
+	" remembered_ms INTEGER NOT NULL);"
 	"CREATE INDEX call_unfinished ON call (id) WHERE state <> 'done';"
 	"CREATE TABLE field ("
 	" call INTEGER NOT NULL, place INTEGER NOT NULL, name TEXT NOT NULL,"

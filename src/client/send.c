@@ -19,6 +19,8 @@
 #include "client/journal.h"
 
 #define TICK_MS 1000
+/* A wall clock is corrected by less. One that was set back tells no age. */
+#define CORRECTION_MS 300000
 
 struct run {
 	struct hapax_call *call;
@@ -64,7 +66,8 @@ static enum hapax_result record(struct hapax_call *call, char *problem)
 	return hpx_journal_update(call->client->journal, call, problem);
 }
 
-/* The attempt's beginning is durable before its first byte leaves. */
+/* The attempt's beginning is durable before its first byte leaves. Without doubt
+ * nothing has happened, so the key is as good as new. */
 static enum hapax_result begin_attempt(struct run *run, char *problem)
 {
 	struct hapax_call *call = run->call;
@@ -73,7 +76,7 @@ static enum hapax_result begin_attempt(struct run *run, char *problem)
 	call->state = HAPAX_ENTRY_OPEN;
 	call->sending = true;
 	call->attempts++;
-	if (first_ms == 0)
+	if (!call->doubt)
 		call->first_ms = hpx_clock_wall_ms();
 	enum hapax_result result = record(call, problem);
 	if (result == HAPAX_OK) {
@@ -97,8 +100,9 @@ static uint64_t random_number(void)
 
 static bool is_forgotten(const struct hapax_call *call)
 {
-	return call->doubt && call->first_ms > 0 &&
-	       hpx_clock_wall_ms() - call->first_ms >= call->client->options.remembered_ms;
+	int64_t age_ms = hpx_clock_wall_ms() - call->first_ms;
+
+	return call->doubt && (age_ms < -CORRECTION_MS || age_ms >= call->remembered_ms);
 }
 
 /* A time to come back that is beyond the budget is not waited for. */
@@ -198,12 +202,23 @@ static bool is_interrupted(const struct run *run)
 	return atomic_load(&run->call->client->interrupted);
 }
 
+static bool is_done(const struct run *run)
+{
+	return run->over && run->call->outcome.kind == HAPAX_DONE;
+}
+
 static enum hapax_result end_attempt(struct run *run, char *problem)
 {
 	struct hapax_call *call = run->call;
 
 	if (!run->over && is_interrupted(run))
 		end(run, HAPAX_INTERRUPTED, "it was interrupted");
+	call->unconfirmed = is_done(run) && call->client->options.confirm != 0;
+	if (call->unconfirmed) {
+		/* The journal goes on saying that it may have happened. */
+		tell(run, HAPAX_ATTEMPT_ENDED);
+		return HAPAX_OK;
+	}
 	call->sending = false;
 	call->state = state_of(run);
 	enum hapax_result result = record(call, problem);
@@ -213,7 +228,7 @@ static enum hapax_result end_attempt(struct run *run, char *problem)
 	if (result == HAPAX_OK)
 		return HAPAX_OK;
 	/* What the journal has errs on the safe side. */
-	if (run->over && call->outcome.kind == HAPAX_DONE)
+	if (is_done(run))
 		return HAPAX_UNCERTAIN;
 	end(run, HAPAX_GAVE_UP, "the journal cannot be written");
 	return result;
@@ -242,7 +257,7 @@ static void wait_for_next(struct run *run)
 static enum hapax_result round_of(struct run *run, char *problem)
 {
 	if (is_forgotten(run->call)) {
-		end(run, HAPAX_GAVE_UP, "its first attempt is so long ago that the server may have "
+		end(run, HAPAX_GAVE_UP, "its first attempt may be so long ago that the server has "
 		    "forgotten its key, and would do it anew: look there what became of it");
 		run->call->state = HAPAX_ENTRY_GAVE_UP;
 		return run->call->id != 0 ? record(run->call, problem) : HAPAX_OK;
@@ -298,4 +313,19 @@ enum hapax_result hapax_call_send(struct hapax_call *call, char *problem)
 	hpx_buffer_done(&run.lines);
 	hpx_answer_outcome(call);
 	return result;
+}
+
+enum hapax_result hapax_call_confirm(struct hapax_call *call, char *problem)
+{
+	if (call == NULL || call->outcome.kind != HAPAX_DONE)
+		return hpx_client_say(HAPAX_MISUSE, problem, "only a call that is done is confirmed");
+	if (!call->unconfirmed)
+		return hpx_client_ok(problem);
+	call->sending = false;
+	call->state = HAPAX_ENTRY_DONE;
+	if (record(call, problem) != HAPAX_OK)
+		return HAPAX_UNCERTAIN;
+	call->unconfirmed = false;
+	HPX_STEP(call_recorded);
+	return hpx_client_ok(problem);
 }

@@ -28,28 +28,49 @@ static bool is_turned_away(const struct hpx_again_facts *facts)
 	       (facts->status == 503 && facts->retry_after_s >= 0);
 }
 
-static bool is_in_progress(const struct hpx_again_facts *facts)
+/* In doubt, a 409 that says no more may be about the attempt that was lost: the
+ * draft standard asks neither for a time to come back nor for a word. */
+static bool is_in_progress(const struct hpx_again_facts *facts, bool doubt)
 {
-	return facts->status == 409 && (facts->retry_after_s >= 0 || facts->idempotency_error);
+	return facts->status == 409 &&
+	       (doubt || facts->retry_after_s >= 0 || facts->idempotency_error);
 }
 
-static bool is_worth_another(const struct hpx_again_facts *facts)
+/* What is to be mended was not executed, unless the answer says so, or is a
+ * failure. */
+static bool is_refused(const struct hpx_again_facts *facts)
 {
-	return is_turned_away(facts) || is_in_progress(facts) || facts->status == 502 ||
+	if (facts->executed != HPX_EXECUTED_NONE)
+		return facts->executed == HPX_EXECUTED_NO;
+	return facts->status < 500;
+}
+
+static bool is_worth_another(const struct hpx_again_facts *facts, bool doubt)
+{
+	return is_turned_away(facts) || is_in_progress(facts, doubt) || facts->status == 502 ||
 	       facts->status == 503 || facts->status == 504;
 }
 
 static enum hpx_then by_status(const struct hpx_again_facts *facts, bool doubt)
 {
-	if (is_worth_another(facts))
+	if (is_worth_another(facts, doubt))
 		return HPX_THEN_again;
 	if (is_about_the_caller(facts->status))
 		return doubt ? HPX_THEN_stop : HPX_THEN_done;
 	return facts->status < 500 ? HPX_THEN_done : HPX_THEN_stop;
 }
 
+/* The first attempt runs on, and nobody knows yet how it ends (`concurrent:
+ * accepted`). What is delivered later is pending instead, and sure to be tried. */
+static bool is_under_way(const struct hpx_again_facts *facts)
+{
+	return facts->status == 202 && facts->operation && facts->in_progress;
+}
+
 static enum hpx_then by_answer(const struct hpx_again_facts *facts, bool doubt)
 {
+	if (is_under_way(facts))
+		return HPX_THEN_again;
 	if (facts->status < 400 || facts->replayed)
 		return HPX_THEN_done;
 	switch (facts->retry) {
@@ -58,7 +79,7 @@ static enum hpx_then by_answer(const struct hpx_again_facts *facts, bool doubt)
 	case HPX_RETRY_NEVER:
 		return HPX_THEN_done;
 	case HPX_RETRY_AFTER_FIX:
-		return doubt ? HPX_THEN_stop : HPX_THEN_done;
+		return doubt || !is_refused(facts) ? HPX_THEN_stop : HPX_THEN_done;
 	case HPX_RETRY_NONE:
 		break;
 	}
@@ -135,6 +156,18 @@ static void read_words(const struct hpx_json_tree *tree, uint32_t object,
 	facts->executed = executed_word(word(tree, object, HPX_SPAN("executed")));
 }
 
+static void read_plain(const struct hpx_json_tree *tree, struct hpx_again_facts *facts)
+{
+	uint32_t error = member(tree, 0, HPX_SPAN("error"));
+
+	facts->in_progress = hpx_span_eq(word(tree, 0, HPX_SPAN("state")), HPX_SPAN("in_progress"));
+	if (error == HPX_JSON_NONE)
+		return;
+	read_words(tree, error, facts);
+	facts->idempotency_error = hpx_span_eq(word(tree, error, HPX_SPAN("type")),
+					       HPX_SPAN("idempotency_error"));
+}
+
 static bool is_type(struct hpx_span content_type, struct hpx_span wanted)
 {
 	struct hpx_span type = hpx_span_first(content_type, hpx_span_index(content_type, ';'));
@@ -154,11 +187,9 @@ void hpx_again_read(struct hpx_span content_type, struct hpx_span body,
 	/* What cannot be read, for whatever reason, says nothing. */
 	if (hpx_json_tree_read(body, &hpx_json_limits_default, NULL, 0, &tree) != HPX_OK)
 		return;
-	uint32_t object = problem ? 0 : member(&tree, 0, HPX_SPAN("error"));
-	if (object != HPX_JSON_NONE)
-		read_words(&tree, object, facts);
-	if (object != HPX_JSON_NONE && !problem)
-		facts->idempotency_error = hpx_span_eq(word(&tree, object, HPX_SPAN("type")),
-						       HPX_SPAN("idempotency_error"));
+	if (problem)
+		read_words(&tree, 0, facts);
+	else
+		read_plain(&tree, facts);
 	hpx_json_tree_done(&tree);
 }

@@ -48,6 +48,8 @@ struct hpx_again_facts {
 	enum hpx_retry_word retry;
 	enum hpx_executed_word executed;
 	bool idempotency_error;    /* Stripe's error.type */
+	bool operation;            /* Hapax-Operation: it came through a gateway */
+	bool in_progress;          /* the state of that operation, by its document */
 };
 
 struct hpx_again {
@@ -60,8 +62,8 @@ struct hpx_again {
 struct hpx_again hpx_again_decide(const struct hpx_again_facts *facts, bool doubt);
 
 /* Reads the words out of an answer's body into `facts`: of a problem document
- * (application/problem+json), or of Stripe's shape {"error": {…}} in
- * application/json. Bodies that are neither, that are larger than any such
+ * (application/problem+json), or, in application/json, of Stripe's shape
+ * {"error": {…}} or of an operation's document {"state": …}. Bodies that are neither, that are larger than any such
  * document, or that cannot be read have none: the status counts. */
 #define HPX_AGAIN_DOCUMENT_MAX 65536
 void hpx_again_read(struct hpx_span content_type, struct hpx_span body,

@@ -29,7 +29,13 @@ static const char *shape_problem(const struct hpx_verify_option *option,
 	if (node->kind == HPX_YAML_SCALAR && node->empty)
 		return "has no value; give one, or leave the line out";
 	if (is_list(option->kind))
-		return node->kind == HPX_YAML_LIST ? NULL : "must be a list";
+		return node->kind == HPX_YAML_LIST ? NULL :
+		       option->kind == HPX_VERIFY_LINES ?
+			       "must be a list, as [\"Name: value\"]" :
+			       "must be a list of names, as [retry, expiry]";
+	if (option->kind == HPX_VERIFY_BODY && node->kind != HPX_YAML_SCALAR)
+		return "must be text, as it is sent: JSON stands in quotes, or in a file as "
+		       "\"@FILE\"";
 	return node->kind == HPX_YAML_SCALAR ? NULL : "must be a single value";
 }
 
@@ -162,12 +168,21 @@ static enum hpx_status take_request(struct hpx_spec_reading *reading, size_t ind
 		refuse(reading, node, whole, "must be a mapping with method, path, headers, body");
 		return HPX_OK;
 	}
-	reading->request_given[name] = true;
+	reading->request_nodes[name] = node;
 	for (size_t i = index + 1; i < node->end && status == HPX_OK;
 	     i = reading->tree.nodes[i].end)
 		status = take_request_member(reading, i,
 					     join(whole, reading->tree.nodes[i].name, path), name);
 	return status;
+}
+
+/* And no group of options: a mapping is no value for it. */
+static bool is_option(struct hpx_span name)
+{
+	for (size_t i = 0; i < hpx_verify_option_count; i++)
+		if (hpx_span_eq(name, hpx_span_of(hpx_verify_options[i].path)))
+			return true;
+	return false;
 }
 
 static enum hpx_status take_member(struct hpx_spec_reading *reading, size_t index)
@@ -177,7 +192,7 @@ static enum hpx_status take_member(struct hpx_spec_reading *reading, size_t inde
 	enum hpx_status status = HPX_OK;
 	char path[PATH_SIZE];
 
-	if (node->kind != HPX_YAML_MAPPING) {
+	if (node->kind != HPX_YAML_MAPPING || is_option(node->name)) {
 		if (!requests)
 			return take_option(reading, index, node->name);
 		refuse(reading, node, node->name, "must be a mapping of named requests");

@@ -79,6 +79,7 @@ static void inherit(struct hpx_spec_reading *reading, enum hpx_verify_request_na
 {
 	const struct hpx_verify_request *main = &reading->spec->requests[HPX_REQUEST_main];
 	struct hpx_verify_request *request = &reading->spec->requests[name];
+	const struct hpx_yaml_node *node = reading->request_nodes[name];
 	bool reads = name == HPX_REQUEST_get, deletes = name == HPX_REQUEST_delete;
 
 	request->given = true;
@@ -89,13 +90,13 @@ static void inherit(struct hpx_spec_reading *reading, enum hpx_verify_request_na
 	if (request->body.ptr == NULL)
 		request->body = reads || deletes ? HPX_SPAN("") : main->body;
 	if (request->path.ptr == NULL && deletes)
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, 0, 0,
+		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
 				  HPX_SPAN("requests.delete"),
 				  "needs a path: what may be deleted is yours to say");
 	if (request->path.ptr == NULL)
 		request->path = main->path;
 	if (!inherit_headers(request, main))
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, 0, 0,
+		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
 				  hpx_span_of(hpx_verify_request_word(name)),
 				  "has more than 64 header lines with those of the main request");
 }
@@ -153,7 +154,7 @@ enum hpx_status hpx_spec_complete(struct hpx_spec_reading *reading)
 	if (reading->tree.whole)
 		check_rules(reading);
 	for (size_t i = HPX_REQUEST_main + 1; i < HPX_REQUEST_COUNT; i++)
-		if (reading->request_given[i])
+		if (reading->request_nodes[i] != NULL)
 			inherit(reading, (enum hpx_verify_request_name)i);
 	for (size_t i = 0; i < HPX_REQUEST_COUNT; i++)
 		add_content_type(&spec->requests[i]);

@@ -100,7 +100,7 @@ static enum hpx_status judge(struct hpx_verify *run, const struct hpx_exchange *
 }
 
 static enum hpx_status count_now(struct hpx_verify *run, const struct hpx_intent *intent,
-				 uint64_t *ret_count, char *problem)
+				 bool second_tenant, uint64_t *ret_count, char *problem)
 {
 	struct hpx_intent asker = *intent;
 	static const struct hpx_span no_key;
@@ -112,13 +112,14 @@ static enum hpx_status count_now(struct hpx_verify *run, const struct hpx_intent
 		.path = hpx_intent_path(run, intent, run->spec->effects_path),
 		.body = HPX_SPAN(""),
 		.content_type = HPX_SPAN(""),
+		.second_tenant = second_tenant,
 	};
 
 	if (sending.path.ptr == NULL) {
 		snprintf(problem, HPX_VERIFY_PROBLEM_SIZE, "no memory to count effects");
 		return HPX_NOMEM;
 	}
-	return judge(run, hpx_verify_send(run, &sending), ret_count, problem);
+	return judge(run, hpx_verify_insist(run, &sending), ret_count, problem);
 }
 
 void hpx_effect_count_before(struct hpx_verify *run, struct hpx_intent *intent)
@@ -127,7 +128,7 @@ void hpx_effect_count_before(struct hpx_verify *run, struct hpx_intent *intent)
 
 	intent->effects_before = HPX_EFFECTS_UNKNOWN;
 	if (hpx_verify_counts(run))
-		(void)count_now(run, intent, &intent->effects_before, problem);
+		(void)count_now(run, intent, false, &intent->effects_before, problem);
 }
 
 enum hpx_status hpx_verify_effects(struct hpx_verify *run, const struct hpx_intent *intent,
@@ -140,7 +141,7 @@ enum hpx_status hpx_verify_effects(struct hpx_verify *run, const struct hpx_inte
 			 "the description does not say how effects are counted");
 		return HPX_UNSUPPORTED;
 	}
-	enum hpx_status status = count_now(run, intent, &now, problem);
+	enum hpx_status status = count_now(run, intent, false, &now, problem);
 	if (status != HPX_OK)
 		return status;
 	if (intent->effects_before == HPX_EFFECTS_UNKNOWN) {
@@ -157,6 +158,14 @@ enum hpx_status hpx_verify_effects(struct hpx_verify *run, const struct hpx_inte
 	}
 	*ret_effects = now - intent->effects_before;
 	return HPX_OK;
+}
+
+enum hpx_status hpx_verify_effects_of_second(struct hpx_verify *run,
+					     const struct hpx_intent *intent,
+					     uint64_t *ret_effects,
+					     char problem[HPX_VERIFY_PROBLEM_SIZE])
+{
+	return count_now(run, intent, true, ret_effects, problem);
 }
 
 struct hpx_span hpx_verify_resource(struct hpx_verify *run, const struct hpx_exchange *exchange)

@@ -14,6 +14,9 @@
 #include "base/clock.h"
 
 #define PIECE 16384
+/* Then the others have their turn, and the deadline and Ctrl-C are looked at: a
+ * server that sends faster than we read would go on for ever. */
+#define STEPS_A_TURN 64
 
 static void end(struct hpx_flight *flight, enum hpx_exchange_end how, const char *problem)
 {
@@ -196,7 +199,7 @@ static void end_late(struct hpx_flight *flight)
 
 void hpx_flight_step(struct hpx_flight *flight)
 {
-	while (step(flight))
+	for (int i = 0; i < STEPS_A_TURN && step(flight); i++)
 		;
 	/* Who is held waits for the others, each of which has its deadline. */
 	if (flight->state != HPX_FLIGHT_DONE && flight->state != HPX_FLIGHT_HELD &&

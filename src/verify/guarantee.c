@@ -27,6 +27,7 @@ static enum hpx_row_verdict worse(enum hpx_row_verdict a, enum hpx_row_verdict b
 void hpx_verify_conclude(struct hpx_verify_result *result, enum hpx_dialect dialect)
 {
 	enum hpx_row_verdict all = HPX_ROW_NOT_APPLICABLE;
+	enum hpx_row_verdict any = HPX_ROW_NOT_APPLICABLE;
 
 	for (size_t g = 0; g <= HPX_GUARANTEE_MAX; g++)
 		result->guarantees[g] = HPX_ROW_NOT_APPLICABLE;
@@ -34,6 +35,7 @@ void hpx_verify_conclude(struct hpx_verify_result *result, enum hpx_dialect dial
 		const struct hpx_row *row = &hpx_rows[i];
 		enum hpx_row_verdict verdict = result->findings[i].verdict;
 
+		any = worse(any, verdict);
 		if (hpx_row_weight(row, dialect) != HPX_ROW_REQUIRED)
 			continue;
 		all = worse(all, verdict);
@@ -42,5 +44,7 @@ void hpx_verify_conclude(struct hpx_verify_result *result, enum hpx_dialect dial
 		if (row->also != 0)
 			result->guarantees[row->also] = worse(result->guarantees[row->also], verdict);
 	}
-	result->holds = all != HPX_ROW_BROKEN && all != HPX_ROW_UNDECIDED;
+	/* A run that looked at nothing is no good news. */
+	result->holds = all != HPX_ROW_BROKEN && all != HPX_ROW_UNDECIDED &&
+			any != HPX_ROW_NOT_APPLICABLE;
 }

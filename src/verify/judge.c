@@ -130,22 +130,12 @@ bool hpx_judge_is_marked(const struct hpx_exchange *exchange)
 
 /* ---- sending ---- */
 
-static const char *request_name(enum hpx_verify_request_name name)
-{
-	static const char *const names[] = {
-#define X(name, about) #name,
-		HPX_VERIFY_REQUEST_LIST(X)
-#undef X
-	};
-	return names[name];
-}
-
 bool hpx_judge_has(struct hpx_judge *judge, enum hpx_verify_request_name name)
 {
 	if (hpx_verify_spec_of(judge->run)->requests[name].given)
 		return true;
 	return hpx_judge_not_applicable(judge, "the description has no request `%s`",
-					request_name(name));
+					hpx_verify_request_word(name));
 }
 
 /* The bounds, where they are why nothing was sent. */
@@ -169,12 +159,15 @@ struct hpx_intent *hpx_judge_intend(struct hpx_judge *judge, enum hpx_verify_req
 const struct hpx_exchange *hpx_judge_send(struct hpx_judge *judge,
 					  const struct hpx_sending *sending)
 {
-	const struct hpx_exchange *exchange = hpx_verify_send(judge->run, sending);
+	const struct hpx_exchange *exchange = hpx_verify_insist(judge->run, sending);
 
 	hpx_judge_cite(judge, exchange);
-	if (exchange->end == HPX_EXCHANGE_ANSWERED)
+	if (exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status != 429)
 		return exchange;
-	if (exchange->end == HPX_EXCHANGE_UNSENT)
+	if (exchange->end == HPX_EXCHANGE_ANSWERED)
+		hpx_judge_undecided(judge, "#%u was put off for too long: %s", exchange->number,
+				    hpx_judge_words(judge, exchange));
+	else if (exchange->end == HPX_EXCHANGE_UNSENT)
 		no_more(judge, exchange->problem);
 	else
 		hpx_judge_undecided(judge, "#%u got no answer: %s", exchange->number,

@@ -61,7 +61,7 @@ bool hpx_judge_is_marked(const struct hpx_exchange *exchange);
 /* Whether the description has the request; not applicable otherwise. */
 bool hpx_judge_has(struct hpx_judge *judge, enum hpx_verify_request_name name);
 struct hpx_intent *hpx_judge_intend(struct hpx_judge *judge, enum hpx_verify_request_name name);
-/* Sent, cited, and answered. NULL: no answer, undecided. */
+/* Sent, cited, and answered, not by a 429. NULL: no answer, undecided. */
 const struct hpx_exchange *hpx_judge_send(struct hpx_judge *judge,
 					  const struct hpx_sending *sending);
 /* A new operation got this answer. */
@@ -79,6 +79,10 @@ const struct hpx_exchange *hpx_judge_settle(struct hpx_judge *judge,
 
 /* ---- comparisons ---- */
 
+/* A list may be a moment behind its API: a second in all. */
+#define HPX_JUDGE_LOOKS_MAX 10
+#define HPX_JUDGE_LOOK_AGAIN_MS 100
+
 static inline bool hpx_exchange_is_done(const struct hpx_exchange *exchange)
 {
 	return exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status / 100 == 2;
@@ -89,7 +93,8 @@ static inline bool hpx_exchange_is_refused(const struct hpx_exchange *exchange)
 	return exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status / 100 == 4;
 }
 
-/* The same status and body bytes. */
+/* The same body bytes and status; where both are a 2xx, it is one answer also if
+ * they differ: 201 that becomes 200 is judged by `retry`, and is no second effect. */
 bool hpx_exchange_same(const struct hpx_exchange *a, const struct hpx_exchange *b);
 /* 409, but for one that says that it happened or that nobody knows; 425; 202
  * with a place to ask. */

@@ -31,7 +31,7 @@ struct hpx_spec_reading {
 	struct hpx_spec_given by_flag[HPX_VERIFY_OPTION_MAX];
 	struct hpx_spec_given
 		requests[HPX_REQUEST_COUNT][HPX_VERIFY_REQUEST_OPTION_COUNT];
-	bool request_given[HPX_REQUEST_COUNT];
+	const struct hpx_yaml_node *request_nodes[HPX_REQUEST_COUNT]; /* NULL: not given */
 };
 
 enum hpx_status hpx_spec_collect(struct hpx_spec_reading *reading, struct hpx_span text,

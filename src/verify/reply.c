@@ -12,9 +12,10 @@
 static const struct hpx_http_limits limits = { .head_bytes_max = HEAD_MAX,
 					       .fields_max = HPX_HTTP_FIELDS_MAX };
 
-void hpx_reply_init(struct hpx_reply *answer, struct hpx_span method)
+void hpx_reply_init(struct hpx_reply *answer, struct hpx_span method,
+		    struct hpx_reply_share *share)
 {
-	*answer = (struct hpx_reply){ .method = method };
+	*answer = (struct hpx_reply){ .method = method, .share = share };
 	hpx_http_reader_response(&answer->reader, &limits, method);
 	hpx_arena_init(&answer->arena, FIELDS_BYTES_MAX);
 	hpx_buffer_init(&answer->head_bytes, HEAD_BYTES_MAX);
@@ -28,6 +29,7 @@ void hpx_reply_done(struct hpx_reply *answer)
 
 	/* Gives its context back; what it says is in the exchange by now. */
 	hpx_sha256_done(&answer->hash, digest);
+	answer->share->held_bytes -= answer->body.len;
 	hpx_arena_done(&answer->arena);
 	hpx_buffer_done(&answer->head_bytes);
 	hpx_buffer_done(&answer->body);
@@ -39,14 +41,37 @@ static enum hpx_http_progress refuse(struct hpx_reply *answer, const char *probl
 	return HPX_HTTP_BAD;
 }
 
+/* The reader's words are about requests, which is what the gateway reads. */
+static const char *head_problem(enum hpx_http_error error)
+{
+	return error == HPX_HTTP_ERROR_HEAD_TOO_LARGE ? "the answer's head is too large"
+						: hpx_http_error_text(error);
+}
+
+/* How much more of the body is kept. Behind a gap nothing is. */
+static size_t room_of(const struct hpx_reply *answer)
+{
+	size_t len = answer->body.len;
+	size_t held = answer->share->held_bytes;
+	size_t all = held < HPX_REPLY_BODIES_MAX ? HPX_REPLY_BODIES_MAX - held : 0;
+	size_t first = len < HPX_EXCHANGE_KEPT ? HPX_EXCHANGE_KEPT - len : 0;
+	size_t own = HPX_REPLY_BODY_MAX - len;
+
+	if (answer->body_bytes > len)
+		return 0;
+	all = all > first ? all : first;
+	return own < all ? own : all;
+}
+
 static enum hpx_http_progress keep(struct hpx_reply *answer, struct hpx_span data)
 {
-	size_t room = HPX_REPLY_BODY_MAX - answer->body.len;
+	struct hpx_span kept = hpx_span_first(data, room_of(answer));
 
 	answer->body_bytes += data.len;
 	hpx_sha256_add(&answer->hash, data);
-	if (hpx_buffer_append(&answer->body, hpx_span_first(data, room)) != HPX_OK)
+	if (hpx_buffer_append(&answer->body, kept) != HPX_OK)
 		return refuse(answer, "no memory for the answer's body");
+	answer->share->held_bytes += kept.len;
 	return HPX_HTTP_MORE;
 }
 
@@ -88,7 +113,7 @@ static enum hpx_http_progress feed_head(struct hpx_reply *answer)
 			&answer->reader, bytes, &answer->arena, &answer->head, &used);
 
 		if (progress == HPX_HTTP_BAD)
-			return refuse(answer, hpx_http_error_text(answer->reader.error));
+			return refuse(answer, head_problem(answer->reader.error));
 		if (progress == HPX_HTTP_MORE)
 			return progress;
 		if (answer->head.framing == HPX_FRAMING_TUNNEL)
@@ -118,16 +143,18 @@ enum hpx_http_progress hpx_reply_end(struct hpx_reply *answer)
 	return refuse(answer, "the connection was closed in the middle of the answer");
 }
 
-static enum hpx_status give_fields(const struct hpx_http_head *head, struct hpx_arena *arena,
+static enum hpx_status give_fields(const struct hpx_reply *answer, struct hpx_arena *arena,
 				   struct hpx_exchange *exchange)
 {
+	const struct hpx_http_head *head = &answer->head;
 	struct hpx_field *fields = hpx_arena_zalloc(arena, head->field_count, sizeof(*fields));
 
 	if (fields == NULL)
 		return HPX_NOMEM;
 	for (size_t i = 0; i < head->field_count; i++) {
 		fields[i].name = hpx_arena_dup(arena, head->fields[i].name);
-		fields[i].value = hpx_arena_dup(arena, head->fields[i].value);
+		fields[i].value = hpx_secrets_hide(&answer->share->secrets, head->fields[i].value,
+						   arena);
 		if (fields[i].name.ptr == NULL || fields[i].value.ptr == NULL)
 			return HPX_NOMEM;
 	}
@@ -139,8 +166,9 @@ static enum hpx_status give_fields(const struct hpx_http_head *head, struct hpx_
 enum hpx_status hpx_reply_give(struct hpx_reply *answer, struct hpx_arena *arena,
 				struct hpx_exchange *exchange)
 {
+	const struct hpx_secrets *secrets = &answer->share->secrets;
 	struct hpx_span body = hpx_buffer_span(&answer->body);
-	enum hpx_status status = give_fields(&answer->head, arena, exchange);
+	enum hpx_status status = give_fields(answer, arena, exchange);
 
 	if (status == HPX_OK)
 		status = hpx_sha256_done(&answer->hash, exchange->body_hash);
@@ -150,8 +178,9 @@ enum hpx_status hpx_reply_give(struct hpx_reply *answer, struct hpx_arena *arena
 		body = hpx_span_first(body, HPX_EXCHANGE_KEPT);
 	exchange->status = answer->head.status;
 	exchange->body_bytes = answer->body_bytes;
-	exchange->body = hpx_arena_dup(arena, body);
+	exchange->body = hpx_secrets_hide(secrets, body, arena);
 	if (exchange->body.ptr == NULL) /* the row has kept too many */
-		exchange->body = hpx_arena_dup(arena, hpx_span_first(body, HPX_EXCHANGE_KEPT));
+		exchange->body = hpx_secrets_hide(secrets, hpx_span_first(body, HPX_EXCHANGE_KEPT),
+						  arena);
 	return exchange->body.ptr != NULL ? HPX_OK : HPX_NOMEM;
 }

@@ -95,7 +95,7 @@ static enum hpx_status write_json(json_t *json, size_t flags, FILE *out)
 {
 	if (json == NULL)
 		return HPX_NOMEM;
-	int failed = json_dumpf(json, out, flags);
+	int failed = json_dumpf(json, out, flags | JSON_ENSURE_ASCII);
 	json_decref(json);
 	return failed == 0 && fputc('\n', out) != EOF && fflush(out) == 0 ? HPX_OK : HPX_IO;
 }

@@ -215,6 +215,20 @@ static void print_guarantees(const struct table *table)
 	fputs("Guarantees 6 and 7 cannot be observed from outside.\n", table->out);
 }
 
+/* Why the rest was not tried, once. */
+static void print_obstacle(const struct table *table)
+{
+	for (size_t i = 0; i < hpx_row_count; i++) {
+		const struct hpx_row_finding *finding = &table->result->findings[i];
+
+		if (finding->verdict != HPX_ROW_UNDECIDED || finding->tried)
+			continue;
+		wrap(table, finding->came, 2, 0);
+		fputc('\n', table->out);
+		return;
+	}
+}
+
 static void print_summary(const struct table *table)
 {
 	struct hpx_report_count count = hpx_report_count(table->result, table->dialect);
@@ -230,15 +244,9 @@ static void print_summary(const struct table *table)
 	if (count.advice > 0)
 		fprintf(table->out, " (%zu only advice)", count.advice);
 	fputc('\n', table->out);
-	for (size_t i = 0; i < hpx_row_count; i++) {
-		const struct hpx_row_finding *finding = &table->result->findings[i];
-
-		if (finding->verdict != HPX_ROW_UNDECIDED || finding->tried)
-			continue;
-		wrap(table, finding->came, 2, 0);
-		fputc('\n', table->out);
-		return;
-	}
+	if (hpx_row_count == count.verdicts[HPX_ROW_SKIPPED] + count.verdicts[HPX_ROW_NOT_APPLICABLE])
+		fputs("No row was judged.\n", table->out);
+	print_obstacle(table);
 }
 
 void hpx_report_table(const struct hpx_verify *run, const struct hpx_verify_result *result,

@@ -64,6 +64,8 @@ extern const struct hpx_row hpx_rows[];
 extern const size_t hpx_row_count;
 
 const struct hpx_row *hpx_row_by_name(struct hpx_span name);
+/* By `skip`, or by `only`. */
+bool hpx_row_is_left_out(const struct hpx_row *row, const struct hpx_verify_spec *spec);
 /* A dialect can make a required row of an advised one. */
 enum hpx_row_weight hpx_row_weight(const struct hpx_row *row, enum hpx_dialect dialect);
 
@@ -87,7 +89,7 @@ struct hpx_verify_result {
 	/* For each guarantee: BROKEN where one of its required rows is, UNDECIDED,
 	 * HOLDS, or NOT_APPLICABLE where none of its rows was judged. */
 	enum hpx_row_verdict guarantees[HPX_GUARANTEE_MAX + 1];
-	bool holds;                     /* every required row that was judged */
+	bool holds;                     /* every required row that was judged, and one was */
 };
 
 /* `told` (may be NULL) is called before (finding NULL) and after each row that

@@ -159,7 +159,7 @@
 	X(get_alone, REQUIRED, 0, 0, OTHER, "",                               \
 	  "a GET is left alone, with and without a key",                      \
 	  "A client that sends its key with everything reads old data, or cannot read at all.", \
-	  "a GET without a key and twice with one")                           \
+	  "a GET without a key and twice with one; where effects are counted, that GET before and behind a request") \
 	X(delete_alone, REQUIRED, 0, 0, OTHER, "delete",                      \
 	  "a DELETE is left alone, with and without a key",                   \
 	  "A DELETE that is safe to repeat is refused, or said to be done when it was not.", \

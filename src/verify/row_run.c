@@ -14,7 +14,7 @@ static bool names(const struct hpx_span *list, size_t count, const struct hpx_ro
 	return false;
 }
 
-static bool is_skipped(const struct hpx_verify_spec *spec, const struct hpx_row *row)
+bool hpx_row_is_left_out(const struct hpx_row *row, const struct hpx_verify_spec *spec)
 {
 	return names(spec->skip, spec->skip_count, row) ||
 	       (spec->only_count > 0 && !names(spec->only, spec->only_count, row));
@@ -63,7 +63,7 @@ enum hpx_status hpx_verify_run(struct hpx_verify *run,
 					   .notes = &notes };
 
 		result.findings[i].verdict = HPX_ROW_SKIPPED;
-		if (is_skipped(hpx_verify_spec_of(run), &hpx_rows[i]))
+		if (hpx_row_is_left_out(&hpx_rows[i], hpx_verify_spec_of(run)))
 			continue;
 		if (told != NULL)
 			told(user, &hpx_rows[i], NULL);

@@ -77,9 +77,18 @@ void hpx_row_large_body(struct hpx_judge *judge)
 				hpx_judge_effect_words(judge, intent));
 }
 
+/* "It happened, and its answer is gone": neither a mismatch, nor something to come
+ * back for. */
+static bool is_not_kept(const struct hpx_exchange *exchange)
+{
+	return exchange->status == 410 ||
+	       (exchange->status == 409 &&
+		hpx_exchange_field(exchange, HPX_SPAN("Retry-After")).ptr == NULL);
+}
+
 void hpx_row_large_answer(struct hpx_judge *judge)
 {
-	hpx_judge_expects(judge, "the retry gets the same answer, or is told that it was not kept; one effect");
+	hpx_judge_expects(judge, "the retry gets the same answer, or is told that it was not kept (409, 410); one effect");
 	if (!hpx_judge_has(judge, HPX_REQUEST_large_answer))
 		return;
 	struct hpx_intent *intent = hpx_judge_intend(judge, HPX_REQUEST_large_answer);
@@ -88,7 +97,7 @@ void hpx_row_large_answer(struct hpx_judge *judge)
 
 	for (int i = 0; i < 2 && again != NULL; i++) {
 		again = hpx_judge_send(judge, &(struct hpx_sending){ .intent = intent });
-		if (again != NULL && !hpx_exchange_is_refused(again) &&
+		if (again != NULL && !is_not_kept(again) &&
 		    !hpx_judge_same(judge, first, again, "the retry"))
 			return;
 	}

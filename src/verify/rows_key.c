@@ -110,10 +110,12 @@ void hpx_row_key_too_long(struct hpx_judge *judge)
 	const struct hpx_exchange *other = hpx_judge_send(judge, &sending);
 	if (other == NULL)
 		return;
-	if (!hpx_exchange_is_done(one) || !hpx_exchange_is_done(other)) {
-		bool done = hpx_exchange_is_done(one);
-		if (hpx_judge_refused(judge, intent, done ? other : one, "a long key", 0) &&
-		    hpx_judge_refused(judge, intent, done ? one : other, "a long key", 0))
+	bool done = hpx_exchange_is_done(one);
+	if (!done || !hpx_exchange_is_done(other)) {
+		/* Where the first is executed and the second is not, its body may be
+		 * one that must not come twice. */
+		if ((done || hpx_judge_refused(judge, intent, one, "a long key", 0)) &&
+		    hpx_judge_refused(judge, intent, other, "a long key", done ? 1 : 0))
 			hpx_judge_holds(judge, "%s", hpx_judge_words(judge, other));
 	} else if (hpx_judge_own(judge, intent, one, other, "the second long key")) {
 		hpx_judge_holds(judge, "both are executed");
@@ -201,6 +203,35 @@ static struct hpx_intent *under_new_key(struct hpx_judge *judge, const struct hp
 	return copy;
 }
 
+/* Whether another body with the same variables, under one more key, is refused
+ * alike: then it is a number in it that may be used once, not the body. */
+static bool is_refused_for_itself(struct hpx_judge *judge, const struct hpx_intent *intent,
+				  const struct hpx_exchange *refused)
+{
+	struct hpx_span body;
+
+	if (!hpx_exchange_is_refused(refused) || !hpx_judge_other_body(judge, intent, &body))
+		return false;
+	struct hpx_intent *anew = under_new_key(judge, intent);
+	const struct hpx_exchange *answer = anew == NULL ? NULL :
+		hpx_judge_send(judge, &(struct hpx_sending){ .intent = anew, .body = body });
+	return answer != NULL && answer->status == refused->status;
+}
+
+/* The same body was not executed under its new key. */
+static void judge_refused_anew(struct hpx_judge *judge, const struct hpx_intent *intent,
+			       const struct hpx_exchange *refused)
+{
+	const char *words = hpx_judge_words(judge, refused);
+
+	if (is_refused_for_itself(judge, intent, refused))
+		hpx_judge_not_applicable(judge, "a number in the body may be used once, under any key (give a `body` without one): %s",
+					 words);
+	else
+		hpx_judge_broken(judge, "the same body under a new key (#%u) was answered %s",
+				 refused->number, words);
+}
+
 void hpx_row_new_key(struct hpx_judge *judge)
 {
 	hpx_judge_expects(judge, "the same body under another key is executed: 2xx, and a second effect");
@@ -214,8 +245,7 @@ void hpx_row_new_key(struct hpx_judge *judge)
 	if (second == NULL)
 		return;
 	if (!hpx_exchange_is_done(second)) {
-		hpx_judge_broken(judge, "the same body under a new key (#%u) was answered %s",
-				 second->number, hpx_judge_words(judge, second));
+		judge_refused_anew(judge, intent, second);
 		return;
 	}
 	bool by_key = hpx_judge_counts_by(judge, HPX_SPAN("{{key}}"));

@@ -22,6 +22,15 @@ void hpx_row_retry_marker(struct hpx_judge *judge)
 		hpx_judge_holds(judge, "the retry is marked, the first answer is not");
 }
 
+/* Elsewhere a 409 may be the application's own. */
+static bool may_meet_itself(const struct hpx_exchange *exchange)
+{
+	const struct hpx_row *row = hpx_row_by_name(hpx_span_of(exchange->row));
+
+	return row != NULL && (row->group == HPX_ROW_GROUP_TOGETHER ||
+			       row->group == HPX_ROW_GROUP_CUT);
+}
+
 void hpx_row_retry_after(struct hpx_judge *judge)
 {
 	unsigned seen = 0;
@@ -31,7 +40,8 @@ void hpx_row_retry_after(struct hpx_judge *judge)
 	for (size_t i = 0; i < hpx_verify_exchange_count(judge->run); i++) {
 		const struct hpx_exchange *exchange = hpx_verify_exchange(judge->run, i);
 
-		if (exchange->status != 409 || !hpx_judge_is_in_progress(judge, exchange))
+		if (exchange->status != 409 || !may_meet_itself(exchange) ||
+		    !hpx_judge_is_in_progress(judge, exchange))
 			continue;
 		seen++;
 		struct hpx_span value = hpx_exchange_field(exchange, HPX_SPAN("Retry-After"));

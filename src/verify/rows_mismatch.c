@@ -1,5 +1,7 @@
 /* One key, another request: another body, query, path, method, endpoint or
  * tenant never gets the answer that belongs to the first. */
+#include <inttypes.h>
+
 #include "verify/rows.h"
 
 static bool is_mismatch(enum hpx_dialect dialect, unsigned status)
@@ -210,9 +212,43 @@ void hpx_row_other_endpoint(struct hpx_judge *judge)
 
 /* ---- tenants ---- */
 
+static bool look(struct hpx_judge *judge, const struct hpx_intent *intent, uint64_t *ret_first,
+		 uint64_t *ret_second)
+{
+	char problem[HPX_VERIFY_PROBLEM_SIZE] = "";
+
+	if (!hpx_judge_count(judge, intent, ret_first))
+		return false;
+	if (hpx_verify_effects_of_second(judge->run, intent, ret_second, problem) == HPX_OK)
+		return true;
+	return hpx_judge_undecided(judge, "the second tenant's effects cannot be counted: %s", problem);
+}
+
+/* One effect each: a tenant sees its own, or both see both. */
+static bool one_each(struct hpx_judge *judge, const struct hpx_intent *intent)
+{
+	uint64_t first = 0;
+	uint64_t second = 0;
+
+	if (!hpx_verify_counts(judge->run) || !hpx_judge_counts_apart(judge))
+		return true;
+	for (unsigned i = 0;; i++) {
+		if (!look(judge, intent, &first, &second))
+			return false;
+		if (first == second && (first == 1 || first == 2))
+			return true;
+		if (first > 2 || second > 2 || i == HPX_JUDGE_LOOKS_MAX)
+			break;
+		hpx_verify_pause(judge->run, HPX_JUDGE_LOOK_AGAIN_MS);
+	}
+	return hpx_judge_broken(judge, "the first tenant sees %" PRIu64 " effects and the second %" PRIu64
+				", where each should see its own or both should see two",
+				first, second);
+}
+
 void hpx_row_tenants(struct hpx_judge *judge)
 {
-	hpx_judge_expects(judge, "the second tenant's request is executed, and each gets its own answer again");
+	hpx_judge_expects(judge, "the second tenant's request is executed, and each gets its own answer again; one effect each");
 	if (hpx_verify_spec_of(judge->run)->tenant_header_count == 0) {
 		hpx_judge_not_applicable(judge, "the description has no second tenant");
 		return;
@@ -234,7 +270,8 @@ void hpx_row_tenants(struct hpx_judge *judge)
 	}
 	if (hpx_judge_own(judge, intent, first, second, "the second tenant") &&
 	    same_again(judge, &(struct hpx_sending){ .intent = intent }, first, "the first tenant again") &&
-	    same_again(judge, &theirs, second, "the second tenant again"))
+	    same_again(judge, &theirs, second, "the second tenant again") &&
+	    one_each(judge, intent))
 		hpx_judge_holds(judge, "%s for the first, %s for the second",
 				hpx_judge_words(judge, first), hpx_judge_words(judge, second));
 }

@@ -38,6 +38,59 @@ static bool not_marked(struct hpx_judge *judge, const struct hpx_exchange *excha
 				hpx_judge_words(judge, exchange));
 }
 
+/* What a key has to do with a GET of the effects, before and behind an effect. */
+struct reading {
+	const struct hpx_exchange *before;  /* with the key */
+	const struct hpx_exchange *bare;    /* behind the effect, without */
+	const struct hpx_exchange *after;   /* with the key again */
+};
+
+static bool is_stale(struct hpx_judge *judge, const struct hpx_sending *keyed,
+		     const struct hpx_sending *bare, struct reading *reading)
+{
+	for (unsigned i = 0; i <= HPX_JUDGE_LOOKS_MAX; i++) {
+		if (i > 0)
+			hpx_verify_pause(judge->run, HPX_JUDGE_LOOK_AGAIN_MS);
+		reading->bare = hpx_judge_send(judge, bare);
+		reading->after = reading->bare != NULL ? hpx_judge_send(judge, keyed) : NULL;
+		if (reading->after == NULL || !hpx_exchange_same(reading->before, reading->after) ||
+		    hpx_exchange_same(reading->before, reading->bare))
+			return false;
+	}
+	return true;
+}
+
+/* With a key of its own a GET sees what happened since it was first sent. False:
+ * the verdict is given. */
+static bool sees_the_new(struct hpx_judge *judge)
+{
+	struct hpx_intent *other = hpx_judge_intend(judge, HPX_REQUEST_main);
+	struct hpx_intent *intent = other != NULL ? hpx_judge_intend(judge, HPX_REQUEST_main) : NULL;
+	struct reading reading = { NULL, NULL, NULL };
+
+	if (intent == NULL)
+		return false;
+	struct hpx_sending keyed = {
+		.intent = other,
+		.method = HPX_SPAN("GET"),
+		.path = hpx_verify_fill(judge->run, intent,
+					hpx_verify_spec_of(judge->run)->effects_path),
+		.body = HPX_SPAN(""),
+	};
+	struct hpx_sending bare = keyed;
+	bare.key_values = HPX_RAW_KEY(HPX_SPAN(""));
+	reading.before = hpx_judge_send(judge, &keyed);
+	if (reading.before == NULL || hpx_judge_do(judge, intent) == NULL ||
+	    !hpx_judge_effects(judge, intent, 1))
+		return false;
+	bool stale = is_stale(judge, &keyed, &bare, &reading);
+	if (!stale)
+		return reading.after != NULL;
+	return hpx_judge_broken(judge, "behind an effect the GET with its key (#%u) is still answered %s, without one (#%u) %s",
+				reading.after->number, hpx_judge_words(judge, reading.after),
+				reading.bare->number, hpx_judge_words(judge, reading.bare));
+}
+
 void hpx_row_get_alone(struct hpx_judge *judge)
 {
 	struct hpx_sending keyed;
@@ -68,7 +121,8 @@ void hpx_row_get_alone(struct hpx_judge *judge)
 			return;
 		}
 	}
-	hpx_judge_holds(judge, "%u each time, and no replay", without->status);
+	if (!hpx_verify_counts(judge->run) || sees_the_new(judge))
+		hpx_judge_holds(judge, "%u each time, and no replay", without->status);
 }
 
 void hpx_row_delete_alone(struct hpx_judge *judge)

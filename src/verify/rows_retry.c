@@ -27,6 +27,16 @@ void hpx_row_first(struct hpx_judge *judge)
 			 judge->finding->came);
 }
 
+static bool same_status(struct hpx_judge *judge, const struct hpx_exchange *first,
+			const struct hpx_exchange *again)
+{
+	if (first->status == again->status)
+		return true;
+	return hpx_judge_broken(judge, "the retry (#%u) was answered %s; the answer (#%u) was %s",
+				again->number, hpx_judge_words(judge, again), first->number,
+				hpx_judge_words(judge, first));
+}
+
 void hpx_row_retry(struct hpx_judge *judge)
 {
 	hpx_judge_expects(judge, "three retries get the status and the body of the first answer; one effect");
@@ -44,7 +54,8 @@ void hpx_row_retry(struct hpx_judge *judge)
 			return;
 	}
 	for (int i = 0; i < 3; i++)
-		if (!hpx_judge_same(judge, first, again[i], "the retry"))
+		if (!hpx_judge_same(judge, first, again[i], "the retry") ||
+		    !same_status(judge, first, again[i]))
 			return;
 	if (hpx_judge_effects(judge, intent, 1))
 		hpx_judge_holds(judge, "four times %s; %s", hpx_judge_words(judge, first),

@@ -15,6 +15,18 @@ struct tally {
 	size_t lost;
 };
 
+/* Two that were accepted, and are not the same thing. */
+static bool names_another(struct hpx_judge *judge, const struct hpx_exchange *done,
+			  const struct hpx_exchange *exchange)
+{
+	if (done == NULL || done->status != 202 || exchange->status != 202 ||
+	    judge->notes->resources_alike)
+		return false;
+	struct hpx_span one = hpx_verify_resource(judge->run, done);
+	struct hpx_span other = hpx_verify_resource(judge->run, exchange);
+	return one.len > 0 && other.len > 0 && !hpx_span_eq(one, other);
+}
+
 /* False: an answer that is not the one answer, nor a sign of waiting. */
 static bool count_answer(struct hpx_judge *judge, const struct hpx_exchange *exchange,
 			 struct tally *tally)
@@ -28,7 +40,8 @@ static bool count_answer(struct hpx_judge *judge, const struct hpx_exchange *exc
 		   (tally->done == NULL || hpx_exchange_same(tally->done, exchange))) {
 		tally->done = tally->done != NULL ? tally->done : exchange;
 		tally->answers++;
-	} else if (hpx_judge_is_in_progress(judge, exchange)) {
+	} else if (hpx_judge_is_in_progress(judge, exchange) &&
+		   !names_another(judge, tally->done, exchange)) {
 		tally->in_progress++;
 	} else {
 		hpx_judge_cite(judge, exchange);

@@ -47,6 +47,11 @@ enum hpx_status hpx_verify_new(const struct hpx_verify_spec *spec, struct hpx_ve
 	hpx_arena_init(&run->row_arena, HPX_RUN_ROW_BYTES_MAX);
 	hpx_arena_init(&run->log, HPX_RUN_LOG_BYTES_MAX);
 	hpx_shell_init(&run->server);
+	enum hpx_status status = hpx_secrets_init(&run->share.secrets, spec);
+	if (status != HPX_OK) {
+		hpx_verify_free(run);
+		return status;
+	}
 	*ret_run = run;
 	return HPX_OK;
 }
@@ -61,6 +66,7 @@ void hpx_verify_free(struct hpx_verify *run)
 		hpx_wire_host_done(&run->host);
 	hpx_arena_done(&run->row_arena);
 	hpx_arena_done(&run->log);
+	hpx_secrets_done(&run->share.secrets);
 	free(run->exchanges);
 	free(run);
 }

@@ -81,9 +81,14 @@ const struct hpx_exchange *hpx_verify_finish(struct hpx_flight *flight);
 /* The client goes away (reset), whatever is under way. */
 const struct hpx_exchange *hpx_verify_abandon(struct hpx_flight *flight);
 
+/* The same, and again while the answer is 429, as Retry-After says, within the
+ * run's settle time: who sends too many is told nothing about its keys. */
+const struct hpx_exchange *hpx_verify_insist(struct hpx_verify *run,
+					     const struct hpx_sending *sending);
+
 /* Sends it again and again until there is a definite answer: not while the
- * connection is lost, or the answer is 409 with a sign of being in progress,
- * 425, 429, 502, 503 or 504; heeds Retry-After; ends with the run's settle
+ * connection is lost, or the answer is 409 (but for one that says that it
+ * happened), 425, 429, 502, 503 or 504; heeds Retry-After; ends with the run's settle
  * time. The last exchange; `*ret_sent` (may be NULL): how many were made. */
 const struct hpx_exchange *hpx_verify_settle(struct hpx_verify *run,
 					     const struct hpx_sending *sending,
@@ -102,6 +107,12 @@ bool hpx_verify_counts(const struct hpx_verify *run);
  * is then undecided; `problem` says why). */
 enum hpx_status hpx_verify_effects(struct hpx_verify *run, const struct hpx_intent *intent,
 				   uint64_t *ret_effects, char problem[HPX_VERIFY_PROBLEM_SIZE]);
+/* How many the second tenant sees, where the GET's path names the intent: there
+ * were none before. */
+enum hpx_status hpx_verify_effects_of_second(struct hpx_verify *run,
+					     const struct hpx_intent *intent,
+					     uint64_t *ret_effects,
+					     char problem[HPX_VERIFY_PROBLEM_SIZE]);
 /* The created resource's id out of an answer; empty where there is none, or
  * where the description does not say where it stands. */
 struct hpx_span hpx_verify_resource(struct hpx_verify *run, const struct hpx_exchange *exchange);
@@ -127,7 +138,8 @@ enum hpx_status hpx_verify_start_again(struct hpx_verify *run,
 
 /* ---- for whoever drives it: cli/verify ---- */
 
-/* `spec` must stay. Opens nothing. The caller ignores SIGPIPE. */
+/* `spec` must stay. Opens nothing. The caller ignores SIGPIPE. HPX_TOO_LARGE:
+ * the headers have more credentials than can be kept out of reports. */
 enum hpx_status hpx_verify_new(const struct hpx_verify_spec *spec, struct hpx_verify **ret_run);
 /* Ends what is under way, and a server that was started in the foreground. */
 void hpx_verify_free(struct hpx_verify *run);

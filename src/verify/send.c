@@ -87,7 +87,7 @@ static struct hpx_flight *prepare(struct hpx_verify *run, const struct hpx_sendi
 		free(flight);
 		return NULL;
 	}
-	hpx_reply_init(&flight->answer, flight->request.method);
+	hpx_reply_init(&flight->answer, flight->request.method, &run->share);
 	record(flight, sending);
 	return flight;
 }

@@ -1,4 +1,5 @@
-/* Sending again until there is a definite answer, as a good client would. */
+/* Sending again until there is a definite answer, as a good client would; or
+ * until whoever limits the rate of requests lets one through. */
 #include "base/clock.h"
 #include "core/backoff.h"
 #include "core/json_lookup.h"
@@ -6,48 +7,18 @@
 #include "verify/state.h"
 
 #define CODE_MAX 128
-/* Where words are looked for. */
-#define WORDS_BYTES_MAX 2048
 
 static const struct hpx_backoff backoff = { .base_ms = 50, .cap_ms = 1000 };
 
-static bool text_is(struct hpx_verify *run, const struct hpx_exchange *exchange,
-		    struct hpx_span pointer, struct hpx_span want)
+/* Whoever meets a key in progress is told 409, in whatever words. What says that
+ * it happened and is not kept will not change. */
+static bool is_not_kept(struct hpx_verify *run, const struct hpx_exchange *exchange)
 {
 	struct hpx_json_scalar scalar;
 
-	return hpx_json_lookup(exchange->body, pointer, CODE_MAX, &run->row_arena, &scalar) ==
-		       HPX_OK &&
-	       hpx_span_eq(scalar.text, want);
-}
-
-static bool has_words(struct hpx_span body, struct hpx_span words)
-{
-	for (size_t i = 0; i + words.len <= body.len && i < WORDS_BYTES_MAX; i++)
-		if (hpx_span_istarts(hpx_span_skip(body, i), words))
-			return true;
-	return false;
-}
-
-/* A 409 may be the application's own refusal. It is one of a key in use where
- * it names a time to come back, says so by its code, or in words. */
-static bool is_in_progress(struct hpx_verify *run, const struct hpx_exchange *exchange)
-{
-	static const struct hpx_span words[] = {
-		HPX_SPAN_INIT("in progress"), HPX_SPAN_INIT("in_progress"),
-		HPX_SPAN_INIT("outstanding"), HPX_SPAN_INIT("being processed"),
-		HPX_SPAN_INIT("outcome_unknown"), HPX_SPAN_INIT("key_in_use"),
-	};
-
-	if (text_is(run, exchange, HPX_SPAN("/code"), HPX_SPAN("response_not_kept")))
-		return false;
-	if (hpx_exchange_field(exchange, HPX_SPAN("Retry-After")).ptr != NULL ||
-	    text_is(run, exchange, HPX_SPAN("/error/type"), HPX_SPAN("idempotency_error")))
-		return true;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (has_words(exchange->body, words[i]))
-			return true;
-	return false;
+	return hpx_json_lookup(exchange->body, HPX_SPAN("/code"), CODE_MAX, &run->row_arena,
+			       &scalar) == HPX_OK &&
+	       hpx_span_eq(scalar.text, HPX_SPAN("response_not_kept"));
 }
 
 static bool is_definite(struct hpx_verify *run, const struct hpx_exchange *exchange)
@@ -68,7 +39,7 @@ static bool is_definite(struct hpx_verify *run, const struct hpx_exchange *excha
 	case 504:
 		return false;
 	case 409:
-		return !is_in_progress(run, exchange);
+		return is_not_kept(run, exchange);
 	default:
 		return true;
 	}
@@ -113,4 +84,26 @@ const struct hpx_exchange *hpx_verify_settle(struct hpx_verify *run,
 	if (ret_sent != NULL)
 		*ret_sent = sent;
 	return last;
+}
+
+static bool is_put_off(const struct hpx_exchange *exchange)
+{
+	return exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status == 429;
+}
+
+const struct hpx_exchange *hpx_verify_insist(struct hpx_verify *run,
+					     const struct hpx_sending *sending)
+{
+	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
+	const struct hpx_exchange *exchange = hpx_verify_send(run, sending);
+
+	for (unsigned sent = 1; is_put_off(exchange); sent++) {
+		int64_t delay_ms = delay_of(run, exchange, sent);
+
+		if (delay_ms >= deadline_ms - hpx_clock_boot_ms())
+			break;
+		hpx_drive_wait(run, delay_ms);
+		exchange = hpx_verify_send(run, sending);
+	}
+	return exchange;
 }

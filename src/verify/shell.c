@@ -134,19 +134,38 @@ void hpx_shell_trim(struct hpx_shell *command)
 	}
 }
 
-void hpx_shell_end(struct hpx_shell *command)
+/* Orphans are reaped where the program is their reaper: elsewhere who is, in a
+ * container perhaps nobody, and a dead one counts until then. */
+static bool is_there(struct hpx_shell *command, pid_t group)
+{
+	if (hpx_shell_runs(command))
+		return true;
+	while (waitpid(-group, NULL, WNOHANG) > 0)
+		;
+	return kill(-group, 0) == 0;
+}
+
+/* The shell may end at once on SIGTERM while the server that it waited for goes
+ * on, and holds the port: the group counts. Its number stays taken while one of
+ * it is there. */
+static void end_group(struct hpx_shell *command)
 {
 	int64_t deadline_ms = hpx_clock_boot_ms() + KIND_MS;
+	pid_t group = command->pid;
 
-	if (hpx_shell_runs(command))
-		kill(-command->pid, SIGTERM);
-	while (hpx_shell_runs(command) && hpx_clock_boot_ms() < deadline_ms)
+	kill(-group, SIGTERM);
+	while (is_there(command, group) && hpx_clock_boot_ms() < deadline_ms)
 		poll(NULL, 0, POLL_MS);
-	if (hpx_shell_runs(command)) {
-		kill(-command->pid, SIGKILL);
-		while (waitpid(command->pid, &command->how, 0) < 0 && errno == EINTR)
-			;
-	}
+	if (is_there(command, group))
+		kill(-group, SIGKILL);
+	while (command->pid > 0 && waitpid(command->pid, &command->how, 0) < 0 && errno == EINTR)
+		;
+}
+
+void hpx_shell_end(struct hpx_shell *command)
+{
+	if (hpx_shell_runs(command))
+		end_group(command);
 	if (command->output >= 0)
 		close(command->output);
 	hpx_shell_init(command);

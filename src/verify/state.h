@@ -36,6 +36,7 @@ struct hpx_verify {
 	struct hpx_flight *live;        /* a list */
 	struct hpx_flight grounded;     /* given for what was not begun; never in the list */
 	size_t live_count;
+	struct hpx_reply_share share;
 	/* The log. */
 	struct hpx_arena log;
 	struct hpx_exchange **exchanges;

@@ -33,7 +33,9 @@ static enum hpx_status trust(SSL_CTX *context, const struct hpx_verify_spec *spe
 	snprintf(path, sizeof(path), "%.*s", HPX_SPAN_ARG(spec->ca_file));
 	if (SSL_CTX_load_verify_file(context, path) == 1)
 		return HPX_OK;
-	return refuse(problem, "the file of --cacert has no certificate that can be read", "");
+	snprintf(problem, HPX_WIRE_PROBLEM_SIZE, "no certificate can be read from %.*s (--cacert)",
+		 HPX_SPAN_ARG(hpx_span_first(spec->ca_file, 100)));
+	return HPX_INVALID;
 }
 
 enum hpx_status hpx_tls_context(const struct hpx_verify_spec *spec, SSL_CTX **ret_context,

@@ -45,9 +45,14 @@ ROWS = {
     "all of them": ([CLOSE, answer(502), answer(503), answer(504), answer(425), RESET, PAID],
                     7, DONE, "done"),
     "a redirect is not followed": ([answer(303, Location="/elsewhere"), PAID], 1, DONE, "done"),
+    "moved": ([answer(301, Location="https://elsewhere/"), PAID], 1, FAILED, "done"),
+    "found": ([answer(302, Location="/elsewhere"), PAID], 1, FAILED, "done"),
+    "temporarily elsewhere": ([answer(307, Location="/elsewhere"), PAID], 1, FAILED, "done"),
+    "for ever elsewhere": ([answer(308, Location="/elsewhere"), PAID], 1, FAILED, "done"),
     "a conflict of the application": ([answer(409), PAID], 1, FAILED, "done"),
     "refused": ([answer(422, b"no"), PAID], 1, FAILED, "done"),
     "the key is another's": ([problem(422, "no", "never"), PAID], 1, FAILED, "done"),
+    "a conflict behind a loss": ([CLOSE, answer(409), PAID], 3, DONE, "done"),
     "it happened, not kept": ([CLOSE, answer(409, NOT_KEPT, Content_Type="application/problem+json")],
                               2, DONE, "done"),
     "server error": ([answer(500), PAID], 1, IN_DOUBT, "stopped"),
@@ -235,6 +240,54 @@ def test_output(caller, script):
     assert [(a["number"], a["end"], a["status"]) for a in report["attempts"]] == [(1, "answered", 503)]
 
 
+def test_output_that_cannot_be(caller, script):
+    """A mistake in -o is found before anything is sent."""
+    server = script(PAID)
+    for path in ("nowhere/file", str(caller.home), "/proc/version/x", "x" * 5000):
+        done = caller.post(server.url, "-o", path, exit_code=USAGE)
+        assert "nothing was sent" in done.errors
+    assert server.connections == 0
+
+
+FULL = {
+    "-o": (["-o", "/dev/full"], {}),
+    "-o, with a report": (["-o", "/dev/full", "--json"], {}),
+    "output": ([], {"preexec_fn": lambda: os.dup2(os.open("/dev/full", os.O_WRONLY), 1)}),
+    "a report": (["--json"], {"preexec_fn": lambda: os.dup2(os.open("/dev/full", os.O_WRONLY), 1)}),
+    "a pipe that nobody reads": ([], {"preexec_fn": lambda: broken_pipe(1)}),
+    "closed": ([], {"preexec_fn": lambda: os.close(1)}),
+    "all closed": ([], {"preexec_fn": lambda: os.closerange(0, 3)}),
+}
+
+
+def broken_pipe(number):
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.dup2(writer, number)
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_an_answer_that_nobody_got(caller, script, name):
+    """It is not done: the call is kept, and a resume gets the answer, by the same key."""
+    arguments, how = FULL[name]
+    server = script(CLOSE, PAID, PAID)
+    done = caller.post(server.url, *arguments, exit_code=IN_DOUBT, **how)
+    assert (caller.entry()["state"], caller.entry()["in_doubt"]) == ("open", True)
+    assert name == "all closed" or "--resume 1" in done.errors
+    assert caller.run("--resume", exit_code=DONE).stdout == b'{"id": 1}\n'
+    assert caller.entry()["state"] == "done" and len(set(server.requests)) == 1
+    assert (caller.journal.parent / "calls.db.lock").stat().st_size == 0
+
+
+def test_an_answer_that_is_not_done(caller, script):
+    """What cannot be handed over is no refusal either; without a journal, the key is told."""
+    server = script(answer(422, b"no"), PAID)
+    done = caller.post(server.url, "-o", "/dev/full", exit_code=IN_DOUBT)
+    assert "answered with 422" in done.errors
+    done = caller.post(server.url, "-o", "/dev/full", "--no-journal", exit_code=IN_DOUBT)
+    assert re.search(rf"--key '{UUID7}'", done.errors)
+
+
 def test_tls(caller, script, tmp_path):
     """A certificate that is not trusted: no byte left. Trusted by --cacert: done."""
     authority = Authority(tmp_path / "ca")
@@ -250,6 +303,14 @@ def test_proxy_of_the_environment(caller, script):
     env = {**caller.env, "http_proxy": f"http://127.0.0.1:{proxy.port}"}
     caller.post("http://api.invalid/pay", env=env, exit_code=DONE)
     assert proxy.requests[0].startswith(b"POST http://api.invalid/pay HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize("proxy", ["nonsense://u:{}@127.0.0.1:9", "http://u:{}@[1"])
+def test_a_proxy_that_is_none(caller, proxy):
+    """Its password is shown nowhere (which the caller looks for); nothing is sent."""
+    env = {**caller.env, "http_proxy": proxy.format(WORD)}
+    done = caller.post("http://api.invalid/pay", "--attempts", "1", "--json", env=env, exit_code=NOT_YET)
+    assert "cannot be used" in done.errors and WORD.encode() not in done.stdout
 
 
 def on_terminal(caller, term, *arguments):
@@ -311,10 +372,11 @@ def test_the_example(caller, script):
     assert [b'"order-2"' in r and b"200" in r for r in server.requests] == [False, False, True]
 
 
-def test_behind_the_gateway(caller, site):
-    """Done once: two with one key at the same time, and a server error that is
-    unknown; the ledger has one line each."""
-    one = site({"defaults": {"server_error": "unknown"}})
+@pytest.mark.parametrize("concurrent", ["conflict", "accepted", "wait"])
+def test_behind_the_gateway(caller, site, concurrent):
+    """Done once: two with one key at the same time, both with the answer, and a server
+    error that is unknown; the ledger has one line each."""
+    one = site({"defaults": {"server_error": "unknown", "concurrent": concurrent}})
     host, port = one.gateway.address
     url = f"http://{host}:{port}/pay"
     gate = one.provider.gate("slow")

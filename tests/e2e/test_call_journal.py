@@ -71,7 +71,7 @@ def test_what_is_on_the_disk(caller, script):
     headers nor query."""
     server = script(HOLD, PAID)
     secrets = ["Authorization: Bearer", "Cookie: session=", "X-Api-Key:", "X-Auth-Token:",
-               "Client-Secret:"]
+               "Client-Secret:", "X-Auth:", "X-Session-Id:", "X-Hub-Signature:", "X-Amz-Credential:"]
     flags = [part for s in secrets for part in ("-H", f"{s} {WORD}")]
     process = caller.start("POST", f"{server.url}?q=qqqqq", "-d", "bbbbb", "-H", "X-Tag: ttttt",
                            *flags, *QUICK)
@@ -128,6 +128,32 @@ def test_resume_all_oldest_first(caller, script):
     assert [e["state"] for e in caller.entries()] == ["stopped", "done", "done"]
 
 
+def test_two_resume_all(caller, script):
+    """What the other has settled, or is at, since it was listed is nothing to complain of."""
+    server = script(CLOSE, CLOSE, CLOSE, HOLD, PAID, PAID)
+    for body in "abc":
+        caller.run("POST", server.url, "-d", body, "--attempts", "1", exit_code=IN_DOUBT)
+    first = caller.start("--resume", "--attempts", "1")
+    server.wait_requests(4)
+    caller.run("--resume", exit_code=DONE)
+    server.release()
+    _, errors = first.communicate(timeout=30)
+    assert first.returncode == IN_DOUBT, errors
+    assert b"call 2" not in errors and b"call 3" not in errors and len(server.requests) == 6
+
+
+def test_resume_all_interrupted(caller, script):
+    """The exit code speaks of those too that it did not get to."""
+    server = script(answer(425), CLOSE, answer(425))
+    for exit_code in (NOT_YET, IN_DOUBT):
+        caller.post(server.url, "--attempts", "1", exit_code=exit_code)
+    process = caller.start("--resume", "--backoff", "1h", "--backoff-max", "1h", "--budget", "1d")
+    server.wait_requests(3)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == IN_DOUBT and server.connections == 3
+
+
 def test_forgotten_keys_are_not_sent(caller, script):
     """What may have happened is not sent again later than the API remembers; what
     did not happen is."""
@@ -141,6 +167,41 @@ def test_forgotten_keys_are_not_sent(caller, script):
     caller.run("--resume", "2", exit_code=DONE)
     caller.run("--resume", "1", "--attempts", "1", "--remembered", "30d", exit_code=IN_DOUBT)
     assert server.connections == 4
+
+
+def test_the_journal_knows_how_long_a_key_is_remembered(caller, script):
+    """A resume that says nothing of it must not take an API for a better one."""
+    server = script(CLOSE, PAID)
+    caller.post(server.url, "--attempts", "1", "--remembered", "10m", exit_code=IN_DOUBT)
+    age(caller, 3600)
+    assert "forgotten" in caller.run("--resume", exit_code=IN_DOUBT).errors
+    assert len(server.requests) == 1
+    caller.run("--resume", "--remembered", "2h", exit_code=DONE)
+
+
+def test_a_clock_that_was_set_back_tells_no_age(caller, script):
+    server = script(CLOSE, PAID)
+    caller.post(server.url, "--attempts", "1", exit_code=IN_DOUBT)
+    age(caller, -3600)
+    assert "forgotten" in caller.run("--resume", exit_code=IN_DOUBT).errors
+    assert len(server.requests) == 1
+    age(caller, 3540)
+    caller.run("--resume", exit_code=DONE)
+
+
+def test_without_doubt_an_old_key_is_as_good_as_new(caller, script):
+    """A call that was turned away long ago, and is lost now, is a minute old."""
+    server = script(answer(425), CLOSE, PAID)
+    caller.post(server.url, "--attempts", "1", exit_code=NOT_YET)
+    age(caller, 3 * 86400)
+    caller.run("--resume", *QUICK, exit_code=DONE)
+    assert len(set(server.requests)) == 1 and len(server.requests) == 3
+
+
+def age(caller, seconds):
+    """The entry's first attempt was so much earlier."""
+    with sqlite3.connect(caller.journal) as db:
+        db.execute("UPDATE call SET first_ms = first_ms - ?", [seconds * 1000])
 
 
 def test_list_and_forget(caller, script):

@@ -6,9 +6,10 @@ import pytest
 from harness.flawed import probe
 from harness.flawed.__main__ import kinds
 from harness.flawed.control import Flawed
+from harness.secret import BOB
 
 BUSY = 0.3
-RIGHT = ["plain", "waits", "in_doubt", "keyless"]
+RIGHT = ["plain", "waits", "in_doubt", "terse", "echoes", "order_once", "limited", "keyless"]
 
 # flaw: (look, what the right one shows, what this one shows)
 LOOKS = {
@@ -34,6 +35,8 @@ LOOKS = {
     "status_changed": (probe.again("/payments", lambda a: a.status), (True, 1), (False, 1)),
     "answer_made_anew": (probe.again("/payments", lambda a: a.body), (True, 1), (False, 1)),
     "too_large_runs_again": (probe.again("/export", lambda a: a.body), (True, 1), (False, 2)),
+    "too_large_is_mismatch": (probe.statuses("/export"), (200, 200, 1), (200, 422, 1)),
+    "guest_runs_again": (probe.again("/payments", lambda a: a.body, auth=BOB), (True, 1), (True, 2)),
     "large_body_unprotected": (probe.large_body, (201, 1), (201, 2)),
     "no_marker": (probe.both("/payments", "Idempotent-Replayed"), (False, True), (False, False)),
     "marker_on_all": (probe.both("/payments", "Idempotent-Replayed"), (False, True), (True, True)),
@@ -45,6 +48,7 @@ LOOKS = {
     "outage_pinned": (probe.statuses("/outage"), (503, 201, 1), (503, 503, 0)),
     "get_refused": (probe.plainly("GET", "/hours"), 200, 400),
     "get_replayed": (probe.keyed_twice("GET", "/hours"), (False, 200), (True, 200)),
+    "get_replayed_silently": (probe.list_grows, True, False),
     "delete_refused": (probe.plainly("DELETE", "/payments/x"), 204, 400),
     "delete_replayed": (probe.keyed_twice("DELETE", "/payments/NEW"), (False, 404), (True, 204)),
     "delete_replayed_silently": (probe.keyed_twice("DELETE", "/payments/NEW"), (False, 404), (False, 204)),
@@ -58,6 +62,7 @@ LOOKS = {
     "bad_key_breaks": (probe.with_key('"open'), (400, 0), (500, 0)),
     "new_key_refused": (probe.another(key="another"), (201, 2), (400, 1)),
     "check_then_act": (probe.at_once, 1, 10),
+    "accepts_twice": (probe.at_once, 1, 10),
     "conflict_stored_over": (probe.while_running, (409, 201, 1, True), (409, 409, 1, True)),
     "conflict_breaks": (probe.while_running, (409, 201, 1, True), (500, 201, 1, False)),
     "conflict_pretends": (probe.while_running, (409, 201, 1, True), (201, 201, 1, False)),
@@ -110,7 +115,7 @@ def test_in_doubt_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("dialect, mismatch", [("ietf", 422), ("stripe", 400)])
-@pytest.mark.parametrize("kind", RIGHT[:3])
+@pytest.mark.parametrize("kind", RIGHT[:4])
 def test_the_right_ones(tmp_path, kind, dialect, mismatch):
     """Whatever else they do, the first answer comes again and another body is
     refused; a key is needed, or not, as the dialect has it."""

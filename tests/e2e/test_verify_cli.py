@@ -124,6 +124,10 @@ MISTAKES = [
     ("url: http://127.0.0.1:9/p\neffects: {get: /e, cuont: /n}\n", 2, "count"),
     ("url: http://127.0.0.1:9/p\nbody: '@no-such-file'\n", 2, "cannot be opened"),
     ("url: http://127.0.0.1:9/p\nurl: [\n", 2, ""),
+    ("url: http://127.0.0.1:9/p\nbody: {amount: 1}\n", 2, "in quotes"),
+    ("url: http://127.0.0.1:9/p\nheaders: 'A: b'\n", 2, "as [\"Name: value\"]"),
+    ("url: http://127.0.0.1:9/p\nskip: retry\n", 2, "as [retry, expiry]"),
+    ("url: http://127.0.0.1:9/p\nrequests:\n  delete: {method: DELETE}\n", 3, "needs a path"),
 ]
 
 
@@ -320,15 +324,18 @@ def test_commands_that_fail(tmp_path, crash, start, words):
     assert words in report.rows["crash_once"]["came"], f"{report}"
 
 
-def test_stopped(tmp_path, api):
-    """Ctrl-C ends the run, and what was found so far is told."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_stopped(tmp_path, number):
+    """Ctrl-C, or a closed terminal, ends the run, and what was found so far is told."""
     path = tmp_path / "verify.yaml"
-    path.write_text(json.dumps(described(api.url)))
-    process = subprocess.Popen([binary(), "verify", "--file", path, "--only", "first", "--only", "in_progress"],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **ENV})
-    check.until(api.reserved, "the slow one is under way")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    with Flawed(tmp_path) as one:
+        path.write_text(json.dumps(described(one.url)))
+        process = subprocess.Popen([binary(), "verify", "--file", path, "--only", "first", "--only", "in_progress"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **ENV})
+        check.until(lambda: process.poll() is not None or len(one.ledger()) == 1 and one.reserved(),
+                    "the slow one is under way")
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
     assert process.returncode == 1 and "stopped" in err, err
     assert verdicts_of(out) == {"first": "holds", "in_progress": "undecided"}, out
 
@@ -371,3 +378,23 @@ def test_insecure_is_said_loudly(tmp_path, secured):
     _, one = secured
     report = verify(tmp_path, described(one.url), "--insecure", "--only", "first")
     assert report.code == 0 and "certificates are not checked" in report.err, f"{report}"
+
+
+def test_an_answer_that_repeats_a_credential(tmp_path):
+    """Neither the report nor the log has it; the answers are told apart all the same."""
+    log, junit = tmp_path / "log", tmp_path / "junit.xml"
+    with Flawed(tmp_path, "echoes") as api:
+        report = verify(tmp_path, described(api.url), *ONLY_FEW, "--only", "tenants", "--log", log, "--junit", junit)
+    assert report.code == 0, f"{report}"
+    assert "you_said" in log.read_text() and "you_said" in report.out
+    shown = secret.leaks((log.read_text() + junit.read_text() + report.out).splitlines())
+    assert not shown, f"a secret is shown: {shown[:3]}"
+
+
+def test_nothing_judged_is_no_good_news(tmp_path, api):
+    """Rows that are all left out, or lack what they need, do not make CI green."""
+    for arguments in (["--only", "retry", "--skip", "retry"], ["--only", "crash_once"]):
+        report = verify(tmp_path, described(api.url), *arguments)
+        assert report.code == 1 and not report.document["holds"], f"{report}"
+        assert not report.named("broken") and not report.named("undecided"), f"{report}"
+    assert "No row was judged." in run(f"{api.url}/payments", "--only", "crash_once").out

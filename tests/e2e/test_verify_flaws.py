@@ -52,9 +52,11 @@ FLAWS = {
     "body_lost": ({"retry", "client_error"}, REPLAYED),
     "headers_lost": ({"retry_headers"}, {"expiry"}),
     "location_lost": ({"retry_headers"}, set()),
-    "status_changed": ({"retry", "client_error"}, REPLAYED),
+    "status_changed": ({"retry", "client_error"}, set()),
     "answer_made_anew": ({"retry", "client_error"}, REPLAYED),
     "too_large_runs_again": ({"large_answer"}, set()),
+    "too_large_is_mismatch": ({"large_answer"}, set()),
+    "guest_runs_again": ({"tenants"}, set()),
     "large_body_unprotected": ({"large_body"}, set()),
     "no_marker": ({"retry_marker"}, set()),
     "marker_on_all": ({"retry_marker"}, set()),
@@ -66,6 +68,7 @@ FLAWS = {
     "outage_pinned": ({"outage"}, set()),
     "get_refused": ({"get_alone"}, set()),
     "get_replayed": ({"get_alone"}, set()),
+    "get_replayed_silently": ({"get_alone"}, set()),
     "delete_refused": ({"delete_alone"}, set()),
     "delete_replayed": ({"delete_alone"}, set()),
     "delete_replayed_silently": ({"delete_alone"}, set()),
@@ -79,6 +82,7 @@ FLAWS = {
     "bad_key_breaks": ({"key_malformed", "key_empty", "key_too_long", "key_repeated"}, set()),
     "new_key_refused": ({"new_key"}, set()),
     "check_then_act": (AT_ONCE, {"original_kept"}),
+    "accepts_twice": (AT_ONCE, {"original_kept"}),
     "conflict_stored_over": ({"in_progress"}, AT_ONCE | {"waiter_gone", "original_kept"}),
     "conflict_breaks": ({"in_progress"}, AT_ONCE | {"waiter_gone"}),
     "conflict_pretends": ({"in_progress"}, AT_ONCE | {"waiter_gone"}),
@@ -171,6 +175,22 @@ def test_found_by_answers(tmp_path, flaw, row, over):
     require_program()
     report = judge(tmp_path, flaw, {"first", row}, **over)
     assert report.named("broken") == {row} and report.code == 1, f"{report}"
+
+
+def test_found_where_orders_are_only_accepted(tmp_path):
+    """Two that are accepted at the same moment are two, and none is "in progress"."""
+    require_program()
+    report = judge(tmp_path, "accepts_twice", {"first", "at_once_10"}, effects=None)
+    assert report.named("broken") == {"at_once_10"} and report.code == 1, f"{report}"
+
+
+def test_another_status_is_no_second_effect(tmp_path):
+    """A replay that is 200 and not 201 breaks what is said of replays, and nothing else."""
+    require_program()
+    report = judge(tmp_path, "status_changed", {"first", "retry", "cut_half_body"} | AT_ONCE)
+    assert report.named("broken") == {"retry"}, f"{report}"
+    verdicts = {g["number"]: g["verdict"] for g in report.document["guarantees"]}
+    assert (verdicts[2], verdicts[4], verdicts[8]) == ("holds", "broken", "holds"), verdicts
 
 
 def test_no_keys_at_all(tmp_path):

@@ -34,16 +34,27 @@ def test_right_by_itself(tmp_path, dialect, asked, not_applicable):
 
 @pytest.mark.parametrize("kind, over, not_applicable", [
     ("waits", {}, {"retry_after"}),
+    ("order_once", {"second_tenant": None}, {"new_key", "tenants"}),
+    ("limited", {"limits": {"settle": "20s", "timeout": "10s"}}, set()),
     ("plain", {"effects": {"get": "/count", "count": "/effects"}}, set()),
     ("plain", {"effects": None}, {"server_error"}),
     ("plain", {"effects": None, "resource": None}, {"server_error"}),
-], ids=["waits", "all effects counted together", "effects not counted", "answers alone"])
+], ids=["waits", "an order once", "limited", "all effects counted together", "effects not counted", "answers alone"])
 def test_right_however_it_is_looked_at(tmp_path, kind, over, not_applicable):
     """Whatever the description lacks, nobody is called wrong for it."""
     require_program()
     with Flawed(tmp_path, kind) as api:
         report = verify(tmp_path, described(api.url, **over))
     holds(report, not_applicable=not_applicable | CRASHES)
+
+
+def test_right_in_few_words(tmp_path):
+    """A 409 without a word of why is an answer too: only the advice is missed."""
+    require_program()
+    with Flawed(tmp_path, "terse", busy=0.05) as api:
+        report = verify(tmp_path, described(api.url))
+    assert report.code == 0 and not report.named("undecided"), f"{report}"
+    assert report.named("broken") == {"retry_after"}, f"{report}"
 
 
 @pytest.mark.parametrize("kind", ["plain", "waits", "in_doubt"])

@@ -77,6 +77,7 @@ test("by the rules alone, they are judged the same", () => {
     const headers = new Headers(one.headers);
     const got = judge(one.lost ? { lost: one.lost } : {
       status: one.status, replayed: headers.get("Idempotent-Replayed") === "true",
+      operation: headers.has("Hapax-Operation"),
       retryAfterS: retryAfterSeconds(headers.get("Retry-After"), Date.now()),
       document: readDocument(one.type ?? "application/json", text),
     }, one.doubt ?? false);

@@ -192,6 +192,29 @@ test("a caller who aborts first has done nothing", async (t) => {
   assert.deepEqual([server.seen.length, await client.pending()], [0, []]);
 });
 
+test("a caller who aborts while it waits for one that ends has done nothing", async (t) => {
+  const tick = () => new Promise(setImmediate), memory = memoryStorage();
+  let end;
+  const held = new Promise((done) => { end = done; });
+  const storage = { ...memory, setItem: async (...values) => { await held; memory.setItem(...values); } };
+  const { server, client } = await scripted(t, ["hold", OK], { storage });
+  const first = new AbortController(), second = new AbortController();
+  const ending = caught(client.fetch(server.url, post({ signal: first.signal })));
+  while (server.seen.length === 0) await tick();
+  first.abort();
+  const late = caught(client.fetch(server.url, post({ signal: second.signal })));
+  for (let i = 0; i < 100; i += 1) await tick(); // it has read its request, and waits
+  second.abort();
+  end();
+  assert.deepEqual([(await ending).code, (await late).name, server.seen.length], ["unsettled", "AbortError", 1]);
+});
+
+test("an answer without a status is none", async (t) => {
+  const answers = [Response.error(), new Response("paid", { status: 201 })];
+  const { client } = await scripted(t, [], { fetch: async () => answers.shift() });
+  assert.equal((await client.fetch("http://127.0.0.1/", post())).status, 201);
+});
+
 test("one of two who aborts does not end it for the other", async (t) => {
   let goOn;
   const sleep = () => new Promise((done) => { goOn = done; });
@@ -212,6 +235,45 @@ test("in doubt, a key that the server may have forgotten is not sent again", asy
   const old = createClient({ storage, now: () => Date.now() + 24 * 3600_000 });
   const error = await caught(old.fetch(server.url, post()));
   assert.deepEqual([error.code, error.reason, error.doubt, server.seen.length], ["unsettled", "expired", true, 1]);
+});
+
+for (const [says, hours, reason] of [["budget", 1, "budget"], ["server's memory", 25, "expired"]])
+  test(`a computer that slept beyond the ${says} sends nothing when it wakes up`, async (t) => {
+    let slept = 0;
+    const { server, client } = await scripted(t, ["lost after", OK], {
+      now: () => Date.now() + slept, clock: () => slept, sleep: async () => { slept = hours * 3600_000; },
+    });
+    const error = await caught(client.fetch(server.url, post()));
+    assert.deepEqual([error.reason, error.doubt, server.seen.length], [reason, true, 1]);
+  });
+
+test("a clock that stood still while the computer slept is not believed alone", async (t) => {
+  let slept = 0;
+  const { server, client } = await scripted(t, ["lost after", OK], {
+    now: () => Date.now() + slept, clock: () => 0, sleep: async () => { slept = 25 * 3600_000; },
+  });
+  assert.equal((await caught(client.fetch(server.url, post()))).reason, "expired");
+  assert.equal(server.seen.length, 1);
+});
+
+test("in doubt, a clock that was set back tells no age, and nothing is sent", async (t) => {
+  const { server, storage, client } = await scripted(t, ["lost after", OK], IMPATIENT);
+  await failing(client.fetch(server.url, post()), "unsettled");
+  const back = createClient({ storage, now: () => Date.now() - 3600_000 });
+  assert.equal((await caught(back.fetch(server.url, post()))).reason, "expired");
+  assert.equal(server.seen.length, 1);
+  const corrected = createClient({ storage, now: () => Date.now() - 60_000 });
+  assert.equal((await corrected.fetch(server.url, post())).status, 201);
+});
+
+test("who is not settled keeps its key, even if another tab has settled it, or the storage was cleared", async (t) => {
+  const { server, storage, client } = await scripted(t, ["lost after", OK]);
+  const cleared = createClient({ ...IMPATIENT, storage,
+    fetch: (...values) => fetch(...values).finally(() => storage.removeItem("hapax:cart-1")) });
+  const error = await caught(cleared.fetch(server.url, post()));
+  assert.deepEqual([error.doubt, (await client.pending()).map(({ key }) => key)], [true, [error.key]]);
+  assert.equal((await client.fetch(server.url, post())).status, 201);
+  assert.equal(new Set(keysOf(server)).size, 1);
 });
 
 test("without doubt, an old key is as good as new", async (t) => {
@@ -314,6 +376,7 @@ test("the key can go bare and in another header", async (t) => {
 });
 
 test("settings that make no sense are refused", () => {
-  for (const options of [{ budgetMs: 0 }, { attemptTimeoutMs: NaN }, { budgetMs: 2, retentionMs: 1 }])
+  for (const options of [{ budgetMs: 0 }, { attemptTimeoutMs: NaN }, { budgetMs: 2, retentionMs: 1 },
+    { backoff: { baseMs: undefined } }, { backoff: { capMs: "soon" } }, { budgetMs: 2 ** 31, retentionMs: 2 ** 40 }])
     assert.throws(() => createClient(options), { code: "request_refused" });
 });

@@ -1,5 +1,5 @@
 /* Shows the client as a program uses it: what an outcome holds, what an observer
- * is told, that several threads share a client, that it can be interrupted, and
+ * is told, that an answer can be had again until it is confirmed, that several threads share a client, that it can be interrupted, and
  * that whoever breaks the header's contract is told so. */
 #include "folder.h"
 
@@ -96,6 +96,56 @@ static void an_outcome(void **state)
 	assert_int_equal(told.statuses[1], 503);
 	assert_int_equal(told.doubts[0], 1);
 	assert_int_equal(told.doubts[2], 0);
+}
+
+static struct hapax_entry the_entry(struct hapax_client *client)
+{
+	struct hapax_entry *entries = NULL, entry;
+	size_t count = 0;
+
+	assert_told(hapax_client_entries(client, 1, &entries, &count, problem), HAPAX_OK);
+	assert_int_equal(count, 1);
+	entry = entries[0];
+	hapax_entries_free(entries);
+	return entry;
+}
+
+static void done_when_confirmed(void **state)
+{
+	static const struct server_act acts[] = {
+		{ SERVER_ACCEPT, NULL, 0 }, { SERVER_READ, NULL, 0 }, { SERVER_SEND, PAID, 0 },
+		{ SERVER_CLOSE, NULL, 0 },
+		{ SERVER_ACCEPT, NULL, 0 }, { SERVER_READ, NULL, 0 }, { SERVER_SEND, PAID, 0 },
+		{ SERVER_CLOSE, NULL, 0 }, { SERVER_END, NULL, 0 },
+	};
+	char folder[64], path[128];
+	struct hapax_client_options options = { .journal = path, .confirm = 1 };
+	struct hapax_client *client = NULL;
+	struct server server;
+
+	(void)state;
+	folder_make(folder, sizeof(folder));
+	snprintf(path, sizeof(path), "%s/calls.db", folder);
+	server_start(&server, acts, NULL);
+	assert_told(hapax_client_open(&options, &client, problem), HAPAX_OK);
+	struct hapax_call *call = post(client, server.url);
+	assert_told(hapax_call_confirm(call, problem), HAPAX_MISUSE);
+	assert_told(hapax_call_send(call, problem), HAPAX_OK);
+	assert_int_equal(hapax_call_outcome(call)->kind, HAPAX_DONE);
+	hapax_call_free(call);
+	assert_int_equal(the_entry(client).state, HAPAX_ENTRY_OPEN);
+	assert_int_equal(the_entry(client).doubt, 1);
+	assert_told(hapax_call_resume(client, 1, &call, problem), HAPAX_OK);
+	assert_told(hapax_call_send(call, problem), HAPAX_OK);
+	assert_memory_equal(hapax_call_outcome(call)->body, "paid", 4);
+	assert_told(hapax_call_confirm(call, problem), HAPAX_OK);
+	assert_told(hapax_call_confirm(call, problem), HAPAX_OK);
+	hapax_call_free(call);
+	assert_int_equal(the_entry(client).state, HAPAX_ENTRY_DONE);
+	assert_int_equal(the_entry(client).status, 201);
+	hapax_client_close(client);
+	server_stop(&server);
+	folder_remove(folder);
 }
 
 #define THREADS 4
@@ -246,6 +296,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_outcome),
+		cmocka_unit_test(done_when_confirmed),
 		cmocka_unit_test(threads_share_a_client),
 		cmocka_unit_test(interrupted_at_once),
 		cmocka_unit_test(broken_contracts),

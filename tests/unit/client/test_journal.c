@@ -92,6 +92,7 @@ static void given_back_as_it_was(void **state)
 	same_request(again);
 	assert_int_equal(again->attempts, 1);
 	assert_int_equal(again->first_ms, 42);
+	assert_int_equal(again->remembered_ms, 86400000);
 	/* Whoever was sending it is gone. */
 	assert_true(again->doubt);
 	hapax_call_free(again);

@@ -44,6 +44,7 @@ static struct hpx_again_facts facts_of(const json_t *row)
 		facts.reached = strcmp(lost, "sent") == 0 ? HPX_REACHED_SILENCE : HPX_REACHED_NOBODY;
 	facts.status = (unsigned)json_integer_value(json_object_get(row, "status"));
 	facts.replayed = replayed != NULL && strcmp(replayed, "true") == 0;
+	facts.operation = text_of(headers, "Hapax-Operation") != NULL;
 	if (after != NULL && hpx_retry_after_parse(hpx_span_of(after), 0, &seconds) == HPX_OK)
 		facts.retry_after_s = seconds;
 	read_body(row, &facts);

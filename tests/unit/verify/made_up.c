@@ -54,6 +54,8 @@ NEVER(size_t, hpx_exchange_field_count, const struct hpx_exchange *e, struct hpx
 NEVER(struct hpx_intent *, hpx_verify_intend, struct hpx_verify *run, enum hpx_verify_request_name n)
 NEVER(struct hpx_span, hpx_verify_fill, struct hpx_verify *run, const struct hpx_intent *intent,
       struct hpx_span template)
+NEVER(const struct hpx_exchange *, hpx_verify_insist, struct hpx_verify *run,
+      const struct hpx_sending *sending)
 NEVER(const struct hpx_exchange *, hpx_verify_send, struct hpx_verify *run,
       const struct hpx_sending *sending)
 NEVER(void, hpx_verify_send_together, struct hpx_verify *run, const struct hpx_sending *sendings,
@@ -68,6 +70,8 @@ NEVER(const struct hpx_exchange *, hpx_verify_settle, struct hpx_verify *run,
 NEVER(void, hpx_verify_pause, struct hpx_verify *run, uint64_t ms)
 NEVER(enum hpx_status, hpx_verify_effects, struct hpx_verify *run, const struct hpx_intent *intent,
       uint64_t *ret_effects, char problem[HPX_VERIFY_PROBLEM_SIZE])
+NEVER(enum hpx_status, hpx_verify_effects_of_second, struct hpx_verify *run,
+      const struct hpx_intent *intent, uint64_t *ret_effects, char problem[HPX_VERIFY_PROBLEM_SIZE])
 NEVER(struct hpx_span, hpx_verify_resource, struct hpx_verify *run, const struct hpx_exchange *e)
 NEVER(struct hpx_arena *, hpx_verify_arena, struct hpx_verify *run)
 NEVER(void, hpx_verify_found_dialect, struct hpx_verify *run, enum hpx_dialect dialect)

@@ -119,6 +119,26 @@ static void test_foreground_ends_with_the_run(void **state)
 	assert_true(ends(second));
 }
 
+/* The shell ends at once on SIGTERM; the server that it waits for does not, and
+ * would hold the port. */
+static void test_group_ends_with_the_run(void **state)
+{
+	char path[64], start[192], problem[HPX_VERIFY_PROBLEM_SIZE];
+	struct scene scene;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/tmp/hpx-verify-group-%d", (int)getpid());
+	snprintf(start, sizeof(start),
+		 "sh -c \"trap : TERM; echo \\$\\$ > %s; while :; do sleep 0.05; done\"; true", path);
+	open_scene(&scene, "true", start);
+	assert_status(hpx_verify_start_again(scene.run, problem), HPX_OK);
+	pid_t server = pid_in(path);
+	assert_int_equal(kill(server, 0), 0);
+	unlink(path);
+	close_scene(&scene);
+	assert_true(ends(server));
+}
+
 static void test_background_stays(void **state)
 {
 	char path[64], start[160], problem[HPX_VERIFY_PROBLEM_SIZE];
@@ -191,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_crash),
 		cmocka_unit_test(test_foreground_ends_with_the_run),
+		cmocka_unit_test(test_group_ends_with_the_run),
 		cmocka_unit_test(test_background_stays),
 		cmocka_unit_test(test_start_that_fails),
 		cmocka_unit_test(test_start_that_never_listens),

@@ -198,7 +198,7 @@ static const struct {
 	{ URL "key_header: X-K\nheaders: ['x-k: k']", "hapax writes Host" },
 	{ URL "headers: ['A: {{env:HPX_TEST_UNSET}}']", "HPX_TEST_UNSET is not set" },
 	{ URL "headers: [[x]]", "list of single values" },
-	{ URL "body: [x]", "body: must be a single value" },
+	{ URL "body: [x]", "body: must be text, as it is sent" },
 	{ URL "body:", "has no value" },
 	{ URL "body: '{{uid}}'", "did you mean {{uuid}}?" },
 	{ URL "body: '@/no/such/file'", "\"@/no/such/file\" names a file that cannot be opened" },

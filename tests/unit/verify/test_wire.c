@@ -204,6 +204,30 @@ static void test_timeout(void **state)
 	close_scene(&scene);
 }
 
+/* Faster than anybody reads. */
+static void serve_flood(struct guest *guest)
+{
+	static char flood[27 * 2000];
+
+	for (size_t i = 0; i < sizeof(flood); i += 27)
+		memcpy(flood + i, "HTTP/1.1 102 Processing\r\n\r\n", 27);
+	if (pass_first(guest) && guest_accept(guest) && guest_read(guest))
+		while (guest_put_bytes(guest, flood, sizeof(flood)))
+			;
+}
+
+/* A server that never stops sending does not keep the deadline from coming. */
+static void test_flood(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, serve_flood, NULL, "limits: {timeout: 50ms}");
+	const struct hpx_sending sending = { .intent = scene.intent };
+	assert_end(hpx_verify_send(scene.run, &sending), HPX_EXCHANGE_TIMEOUT);
+	close_scene(&scene);
+}
+
 static void serve_once(struct guest *guest)
 {
 	pass_first(guest);
@@ -553,6 +577,7 @@ int main(void)
 		cmocka_unit_test(test_large_answer),
 		cmocka_unit_test(test_early_answer),
 		cmocka_unit_test(test_timeout),
+		cmocka_unit_test(test_flood),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_untrusted),
 		cmocka_unit_test(test_wrong_name),

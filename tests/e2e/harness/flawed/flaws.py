@@ -191,6 +191,22 @@ class TooLargeRunsAgain(Api):
             super().settle(operation, token, result, answer)
 
 
+class TooLargeIsMismatch(Api):
+    """Of what is too large to store, the retry is taken for another request."""
+
+    def replay(self, call, record):
+        return self.mismatch(record) if len(record.body) > 1 << 20 else super().replay(call, record)
+
+
+class GuestRunsAgain(Api):
+    """The retry of one tenant gets its answer, and is done once more."""
+
+    def replay(self, call, record):
+        if call.tenant == "bob" and call.path == "/payments":
+            self.apply(call, work.payment(call, self.book))
+        return super().replay(call, record)
+
+
 class LargeBodyUnprotected(Api):
     """A request that is too large to compare runs without its key."""
 
@@ -292,6 +308,14 @@ class Replays(Api):
 class GetReplayed(Replays):
     """What only reads is answered out of the store."""
     path = "/hours"
+
+
+class GetReplayedSilently(Replays):
+    """The list is the one that was read first, and it does not say so."""
+    path = "/payments?"
+
+    def replay(self, call, record):
+        return stored(record) if call.request.method == "GET" else super().replay(call, record)
 
 
 class DeleteRefused(Api):

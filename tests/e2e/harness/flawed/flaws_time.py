@@ -29,6 +29,14 @@ class CheckThenAct(Api):
             return self.book.reserve(operation, self.owner, told, time.time())
 
 
+class AcceptsTwice(CheckThenAct):
+    """The same, where an order is only accepted: 202, and a place to ask."""
+
+    def dated(self, answer):
+        answer.status = 202 if answer.status == 201 else answer.status
+        return super().dated(answer)
+
+
 class ConflictStoredOver(Api):
     """The answer "in progress" is stored as if it were the first one's."""
 

@@ -92,11 +92,11 @@ def two_tenants(api):
     return order.send(auth=BOB).status, order.effects()
 
 
-def again(path, what=lambda answer: answer):
+def again(path, what=lambda answer: answer, **how):
     """What of the first answer is the same in the second; and the effects."""
     def probe(api):
         order = Order(api, path)
-        first, second = order.send(), order.send()
+        first, second = order.send(**how), order.send(**how)
         return what(second) == what(first), order.effects()
     return probe
 
@@ -158,6 +158,15 @@ def keyed_twice(method, path):
         _, again = (api.call(method, place, key=key) for _ in "12")
         return again.replayed, again.status
     return probe
+
+
+def list_grows(api):
+    """Whether a GET with a key sees what happened since it was first sent."""
+    order, key = Order(api), str(uuid.uuid4())
+    seen = [api.call("GET", f"/payments?order={order.name}", key=key).body]
+    order.send()
+    seen.append(api.call("GET", f"/payments?order={order.name}", key=key).body)
+    return seen[0] != seen[1]
 
 
 # Moments.

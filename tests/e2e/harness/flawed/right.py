@@ -30,6 +30,54 @@ class Waits(Api):
         """The claim is not the waiter's, and stays."""
 
 
+class Terse(Api):
+    """Whoever meets a key in progress is told 409, and nothing else."""
+
+    def in_progress(self, record):
+        return Answer(409, [("Content-Type", "text/plain")], b"Conflict\n")
+
+
+class OrderOnce(Api):
+    """An order has a number of its own, which is taken once, under any key."""
+
+    def execute(self, call, operation, token):
+        order = call.order().get("order")
+        if call.path == "/payments" and self.book.effects(order):
+            answer = work.document(409, {"error": "there is such an order"})
+            with self.book.transaction():
+                self.book.complete(operation, answer, token)
+            return answer
+        return super().execute(call, operation, token)
+
+
+class Limited(Api):
+    """So many requests in a second; others are told to come again."""
+    each_second = 40
+    second, count = 0, 0
+
+    def answer(self, request):
+        with self.book.lock:
+            now = int(time.time())
+            self.count = self.count + 1 if now == self.second else 1
+            self.second = now
+            is_too_many = self.count > self.each_second
+        if is_too_many:
+            return work.document(429, {"error": "too many requests"}, ("Retry-After", "1"))
+        return super().answer(request)
+
+
+class Echoes(Api):
+    """Tells callers what they sent, credentials included."""
+
+    def answer(self, request):
+        answer = super().answer(request)
+        said = request["Authorization"] or ""
+        answer.fields.append(("X-You-Said", said))
+        if (answer["Content-Type"] or "").startswith("application/json") and answer.body.startswith(b"{"):
+            answer.body = b'{"you_said": "%s", ' % said.encode() + answer.body[1:]
+        return answer
+
+
 class InDoubt(Api):
     """Effects cannot commit with the record: what a crash leaves in between is
     openly in doubt, and never executed again."""
