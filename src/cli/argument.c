@@ -94,8 +94,9 @@ static void complain_unknown(const struct hpx_cli_usage *usage, const char *comm
 			hpx_nearest_try(&nearest, name, hpx_span_of(name_of(&usage->flags[i])));
 	fprintf(stderr, "hapax %s: unknown flag --%.*s", command, HPX_SPAN_ARG(name));
 	if (nearest.word.ptr != NULL)
-		fprintf(stderr, "; did you mean --%.*s?", HPX_SPAN_ARG(nearest.word));
-	fprintf(stderr, "\n");
+		fprintf(stderr, "; did you mean --%.*s?\n", HPX_SPAN_ARG(nearest.word));
+	else
+		fprintf(stderr, "; `hapax %s --help` lists them\n", command);
 }
 
 /* Where the flag's next value goes; NULL: it has all it can take. */

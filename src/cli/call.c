@@ -2,9 +2,9 @@
  * here are its arguments, and the signals that end it. */
 #include "cli/call.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -87,6 +87,10 @@ static int read_options(struct hpx_call_desk *desk, struct hapax_client_options 
 	    (!hpx_span_u64(hpx_span_of(flags->attempts), ATTEMPTS_MAX, &attempts) || attempts == 0))
 		return hpx_call_complain(HPX_EXIT_USAGE, "--attempts needs a number from 1 to %d",
 					 ATTEMPTS_MAX);
+	/* libcurl would say so too, once for each attempt. */
+	if (flags->ca_file != NULL && access(flags->ca_file, R_OK) != 0)
+		return hpx_call_complain(HPX_EXIT_USAGE, "--cacert %s: %s", flags->ca_file,
+					 strerror(errno));
 	options->attempts_max = (unsigned)attempts;
 	options->key_header = flags->key_header;
 	options->key_bare = flags->bare_key != NULL;
@@ -98,11 +102,11 @@ static int read_options(struct hpx_call_desk *desk, struct hapax_client_options 
 	return read_times(times, sizeof(times) / sizeof(times[0]));
 }
 
-static int open_client(struct hpx_call_desk *desk)
+static int open_client(struct hpx_call_desk *desk, bool is_new)
 {
 	struct hapax_client_options options = { .journal = NULL };
 	char problem[HAPAX_PROBLEM_SIZE];
-	int code = hpx_call_journal_find(desk);
+	int code = hpx_call_journal_find(desk, !is_new);
 
 	if (code == HPX_EXIT_OK)
 		code = read_options(desk, &options);
@@ -114,111 +118,15 @@ static int open_client(struct hpx_call_desk *desk)
 	return HPX_EXIT_OK;
 }
 
-static int send_call(struct hpx_call_desk *desk, struct hapax_call *call)
-{
-	char problem[HAPAX_PROBLEM_SIZE];
-
-	desk->kept_count = 0;
-	desk->left_out = 0;
-	enum hapax_result result = hapax_call_send(call, problem);
-	return hpx_call_report(desk, call, result, problem);
-}
-
 static int send_new(struct hpx_call_desk *desk, const char *method, const char *url)
 {
 	struct hapax_call *call = NULL;
 	int code = hpx_call_make(desk, method, url, &call);
 
 	if (code == HPX_EXIT_OK)
-		code = send_call(desk, call);
+		code = hpx_call_send_and_report(desk, call);
 	hapax_call_free(call);
-	return code;
-}
-
-/* Done, or being sent, by another process since it was listed. */
-static bool is_in_good_hands(struct hpx_call_desk *desk, int64_t id)
-{
-	struct hapax_entry *entries;
-	size_t count;
-	bool open = false;
-
-	if (hapax_client_entries(desk->client, 0, &entries, &count, NULL) != HAPAX_OK)
-		return false;
-	for (size_t i = 0; i < count && !open; i++)
-		open = entries[i].id == id && !entries[i].busy;
-	hapax_entries_free(entries);
-	return !open;
-}
-
-static int resume_one(struct hpx_call_desk *desk, int64_t id, bool among_all)
-{
-	struct hapax_call *call = NULL;
-	char problem[HAPAX_PROBLEM_SIZE];
-
-	if (hapax_call_resume(desk->client, id, &call, problem) != HAPAX_OK) {
-		if (among_all && is_in_good_hands(desk, id))
-			return HPX_EXIT_OK;
-		return hpx_call_complain(HPX_EXIT_FAILED, "call %lld: %s", (long long)id, problem);
-	}
-	int code = hpx_call_give_headers(desk, call);
-	if (code == HPX_EXIT_OK)
-		code = send_call(desk, call);
-	hapax_call_free(call);
-	return code;
-}
-
-/* Of two exit codes the one that a person must hear of first. */
-static int worse(int a, int b)
-{
-	static const int ranks[] = { HPX_EXIT_OK, HPX_EXIT_FAILED, HPX_EXIT_USAGE,
-				     HPX_EXIT_NOT_YET, HPX_EXIT_IN_DOUBT };
-	int worst = a;
-
-	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++)
-		if (ranks[i] == a || ranks[i] == b)
-			worst = ranks[i];
-	return worst;
-}
-
-/* Those that another process is at are not ours to speak of. Once there is a
- * signal, the others stay open as they are. */
-static int resume_all(struct hpx_call_desk *desk)
-{
-	struct hapax_entry *entries;
-	char problem[HAPAX_PROBLEM_SIZE];
-	size_t count, i;
-	int code = HPX_EXIT_OK;
-
-	if (hapax_client_entries(desk->client, 0, &entries, &count, problem) != HAPAX_OK)
-		return hpx_call_complain(HPX_EXIT_FAILED, "%s", problem);
-	desk->many = count > 1;
-	for (i = 0; i < count && !atomic_load(&stopped); i++)
-		if (!entries[i].busy)
-			code = worse(code, resume_one(desk, entries[i].id, true));
-	for (; i < count; i++)
-		if (!entries[i].busy)
-			code = worse(code, entries[i].doubt ? HPX_EXIT_IN_DOUBT : HPX_EXIT_NOT_YET);
-	hapax_entries_free(entries);
-	return code;
-}
-
-static int resume(struct hpx_call_desk *desk, const char *operand)
-{
-	const struct hpx_call_flags *flags = &desk->flags;
-	uint64_t id;
-
-	if (flags->data != NULL || flags->key != NULL || flags->key_header != NULL ||
-	    flags->bare_key != NULL)
-		return hpx_call_complain(HPX_EXIT_USAGE,
-					 "--resume sends what was written down: its body "
-					 "and its key are there");
-	if (operand == NULL)
-		return resume_all(desk);
-	if (!hpx_span_u64(hpx_span_of(operand), INT64_MAX, &id))
-		return hpx_call_complain(HPX_EXIT_USAGE,
-					 "\"%s\" is not the number of a call; `hapax call "
-					 "--list` lists them", operand);
-	return resume_one(desk, (int64_t)id, false);
+	return code == HPX_CALL_NOT_BEGUN ? HPX_EXIT_FAILED : code;
 }
 
 static int run(struct hpx_call_desk *desk, int argc, char **argv)
@@ -236,7 +144,7 @@ static int run(struct hpx_call_desk *desk, int argc, char **argv)
 	if (other == 0 && argc != 2)
 		return hpx_call_complain(HPX_EXIT_USAGE,
 					 "needs a method and a URL: hapax call POST https://… -d @body.json");
-	int code = open_client(desk);
+	int code = open_client(desk, other == 0);
 	if (code != HPX_EXIT_OK)
 		return code;
 	if (flags->list != NULL)
@@ -247,20 +155,21 @@ static int run(struct hpx_call_desk *desk, int argc, char **argv)
 	if (code != HPX_EXIT_OK)
 		return code;
 	if (flags->resume != NULL)
-		return resume(desk, argc > 0 ? argv[0] : NULL);
+		return hpx_call_resume(desk, argc > 0 ? argv[0] : NULL, &stopped);
 	return send_new(desk, argv[0], argv[1]);
 }
 
 #define SYNOPSIS                                                              \
-	"hapax call METHOD URL [-d DATA] [-H LINE]... | --resume [ID] | --list | --forget ID"
+	"hapax call METHOD URL [FLAGS] | --resume [ID] | --list | --forget ID"
 #define ABOUT                                                                 \
-	"Sends a POST, PUT, PATCH or DELETE with a key of its own, and sends it again, with the\n" \
-	"same key, until the answer is definite. The request is written down before its first\n" \
-	"byte leaves; killed, it goes on with `hapax call --resume`. The answer's body goes to\n" \
-	"standard output.\n\n"                                                \
-	"Exit codes: 0 a definite 2xx or 303; 1 any other definite answer, or it could not start;\n" \
-	"2 called in a wrong way; 3 not definite, and it may have happened; 4 not definite, and\n" \
-	"nothing has happened. After 3 and 4 the call is kept, to be resumed."
+	"Sends a POST, PUT, PATCH or DELETE with a key of its own, and sends it again,\n" \
+	"with the same key, until the answer is definite. The request is written down\n" \
+	"before its first byte leaves; killed, it goes on with `hapax call --resume`. The\n" \
+	"body of the definite answer goes to standard output.\n\n"            \
+	"Exit codes: 0 a definite 2xx or 303; 1 any other definite answer, or it could\n" \
+	"not start; 2 called in a wrong way; 3 not definite, and it may have happened; 4\n" \
+	"not definite, and nothing has happened. After 3 and 4 the call is kept, to be\n" \
+	"resumed."
 
 int hpx_cli_call(int argc, char **argv)
 {

@@ -2,6 +2,8 @@
 #ifndef HPX_CLI_CALL_H
 #define HPX_CLI_CALL_H
 
+#include <stdatomic.h>
+
 #include "cli/cli.h"
 #include "hapax/client.h"
 
@@ -60,10 +62,17 @@ struct hpx_call_desk {
 int hpx_call_complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* call_journal.c. The path of the journal into desk->journal; makes the default
- * one's directory. HPX_EXIT_OK, or what to exit with. */
-int hpx_call_journal_find(struct hpx_call_desk *desk);
+ * one's directory. With `must_exist`, one that was named and is not there is a
+ * mistake. HPX_EXIT_OK, or what to exit with. */
+int hpx_call_journal_find(struct hpx_call_desk *desk, bool must_exist);
+/* " --journal FILE" for a command that people are told to type; "" for the default. */
+void hpx_call_journal_print_flag(const struct hpx_call_desk *desk, FILE *out);
 int hpx_call_list(struct hpx_call_desk *desk);
 int hpx_call_forget(struct hpx_call_desk *desk);
+
+/* call_resume.c. The call whose number is given, or all that are not done (NULL),
+ * until `*stopped`. */
+int hpx_call_resume(struct hpx_call_desk *desk, const char *operand, const atomic_bool *stopped);
 
 /* call_request.c. The call that the arguments describe, or the credentials of one
  * that is resumed. HPX_EXIT_OK, or what to exit with. */
@@ -83,9 +92,11 @@ void hpx_call_print_end(const struct hapax_attempt *attempt, FILE *out);
 int hpx_call_output_check(const struct hpx_call_desk *desk);
 int hpx_call_print_answer(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome);
 
-/* call_report.c. Prints what became of a call that was sent, and then confirms
- * it; the exit code. */
-int hpx_call_report(struct hpx_call_desk *desk, struct hapax_call *call, enum hapax_result result,
-		    const char *problem);
+/* call_report.c. Sends it, prints what became of it, and then confirms it; the
+ * exit code, or HPX_CALL_NOT_BEGUN where nothing was sent, and why is said. */
+#define HPX_CALL_NOT_BEGUN (-1)
+int hpx_call_send_and_report(struct hpx_call_desk *desk, struct hapax_call *call);
+/* A definite answer that is what was asked for. */
+bool hpx_call_is_success(unsigned status);
 
 #endif

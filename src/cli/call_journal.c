@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/call.h"
@@ -41,7 +42,7 @@ static int find_default(char *out, size_t size)
 	return make_directories(out);
 }
 
-int hpx_call_journal_find(struct hpx_call_desk *desk)
+int hpx_call_journal_find(struct hpx_call_desk *desk, bool must_exist)
 {
 	const struct hpx_call_flags *flags = &desk->flags;
 
@@ -53,8 +54,17 @@ int hpx_call_journal_find(struct hpx_call_desk *desk)
 		return find_default(desk->journal, sizeof(desk->journal));
 	if (flags->journal[0] == '\0' || strlen(flags->journal) >= sizeof(desk->journal))
 		return hpx_call_complain(HPX_EXIT_USAGE, "--journal needs the path of a file");
+	if (must_exist && access(flags->journal, F_OK) != 0)
+		return hpx_call_complain(HPX_EXIT_FAILED, "the journal %s: %s", flags->journal,
+					 strerror(errno));
 	memcpy(desk->journal, flags->journal, strlen(flags->journal) + 1);
 	return HPX_EXIT_OK;
+}
+
+void hpx_call_journal_print_flag(const struct hpx_call_desk *desk, FILE *out)
+{
+	if (desk->flags.journal != NULL)
+		fprintf(out, " --journal %s", desk->flags.journal);
 }
 
 static const char *state_word(const struct hapax_entry *entry)
@@ -146,6 +156,8 @@ int hpx_call_list(struct hpx_call_desk *desk)
 		       "HAPPENED", "KEY");
 		for (size_t i = 0; i < count; i++)
 			print_row(&entries[i], hpx_clock_wall_ms());
+	} else if (desk->terminal) {
+		hpx_call_complain(0, "no calls in %s", desk->journal);
 	}
 	hapax_entries_free(entries);
 	return code;

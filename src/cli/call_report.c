@@ -32,7 +32,7 @@ static unsigned original_status(const struct hapax_call *call)
 
 /* 303: it happened, and the result is elsewhere. Any other redirect says that it
  * did not happen here, such as a 301 to https. */
-static bool is_success(unsigned status)
+bool hpx_call_is_success(unsigned status)
 {
 	return (status >= 200 && status < 300) || status == 303;
 }
@@ -44,11 +44,11 @@ static int exit_of(const struct hapax_call *call)
 
 	if (outcome->kind != HAPAX_DONE)
 		return outcome->doubt ? HPX_EXIT_IN_DOUBT : HPX_EXIT_NOT_YET;
-	if (is_success(original)) {
+	if (hpx_call_is_success(original)) {
 		hpx_call_complain(0, "it happened (%u), and its answer was not kept", original);
 		return HPX_EXIT_OK;
 	}
-	return is_success(outcome->status) ? HPX_EXIT_OK : HPX_EXIT_FAILED;
+	return hpx_call_is_success(outcome->status) ? HPX_EXIT_OK : HPX_EXIT_FAILED;
 }
 
 static const char *outcome_word(enum hapax_outcome_kind kind)
@@ -146,15 +146,14 @@ static void print_last(const struct hpx_call_desk *desk)
 /* How to go on. */
 static void print_way_on(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
 {
-	const char *journal = desk->flags.journal;
-
-	if (outcome->id != 0)
-		fprintf(stderr, "`hapax call --resume %lld%s%s` goes on with the same key\n",
-			(long long)outcome->id, journal != NULL ? " --journal " : "",
-			journal != NULL ? journal : "");
-	else
+	if (outcome->id == 0) {
 		fprintf(stderr, "it was not written down: send the same request with --key '%s'\n",
 			outcome->key);
+		return;
+	}
+	fprintf(stderr, "`hapax call --resume %lld", (long long)outcome->id);
+	hpx_call_journal_print_flag(desk, stderr);
+	fputs("` goes on with the same key\n", stderr);
 }
 
 static void print_unsettled(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
@@ -175,7 +174,7 @@ static void print_words(const struct hpx_call_desk *desk, const struct hapax_out
 	else if (desk->many)
 		hpx_call_complain(0, "call %lld: answered with %u %s", (long long)outcome->id,
 				  outcome->status, hpx_reason_phrase(outcome->status));
-	else if (!is_success(outcome->status))
+	else if (!hpx_call_is_success(outcome->status))
 		hpx_call_complain(0, "answered with %u %s%s", outcome->status,
 				  hpx_reason_phrase(outcome->status),
 				  outcome->status < 400 ? ", which is not followed" : "");
@@ -209,20 +208,11 @@ static int keep(const struct hpx_call_desk *desk, const struct hapax_outcome *ou
 	return HPX_EXIT_IN_DOUBT;
 }
 
-int hpx_call_report(struct hpx_call_desk *desk, struct hapax_call *call, enum hapax_result result,
-		    const char *problem)
+static int report(struct hpx_call_desk *desk, struct hapax_call *call)
 {
 	const struct hapax_outcome *outcome = hapax_call_outcome(call);
-	int code = HPX_EXIT_FAILED;
+	int code = exit_of(call);
 
-	if (desk->countdown)
-		fputc('\n', stderr);
-	desk->countdown = false;
-	if (result != HAPAX_OK)
-		hpx_call_complain(0, "%s", problem);
-	if (result != HAPAX_OK && !has_begun(outcome))
-		return code;
-	code = exit_of(call);
 	print_words(desk, outcome);
 	int printed = hpx_call_print_answer(desk, outcome);
 	if (printed == HPX_EXIT_OK && desk->flags.json != NULL)
@@ -230,4 +220,21 @@ int hpx_call_report(struct hpx_call_desk *desk, struct hapax_call *call, enum ha
 	if (outcome->kind != HAPAX_DONE)
 		return code;
 	return printed == HPX_EXIT_OK ? confirm(call, code) : keep(desk, outcome);
+}
+
+int hpx_call_send_and_report(struct hpx_call_desk *desk, struct hapax_call *call)
+{
+	char problem[HAPAX_PROBLEM_SIZE];
+
+	desk->kept_count = 0;
+	desk->left_out = 0;
+	enum hapax_result result = hapax_call_send(call, problem);
+	if (desk->countdown)
+		fputc('\n', stderr);
+	desk->countdown = false;
+	if (result != HAPAX_OK)
+		hpx_call_complain(0, "%s", problem);
+	if (result != HAPAX_OK && !has_begun(hapax_call_outcome(call)))
+		return HPX_CALL_NOT_BEGUN;
+	return report(desk, call);
 }

@@ -7,7 +7,7 @@
 
 static const struct hpx_desk_verb verbs[] = {
 	{ .name = "ls",
-	  .synopsis = "hapax jobs ls [--state STATE] [--target NAME] [--operation REFERENCE] [--limit N]",
+	  .synopsis = "hapax jobs ls [--state STATE] [--target NAME] [FLAGS]",
 	  .about = "Lists jobs, the newest first. The states are queued, sending, done, unknown,\n"
 		   "dead and discarded; the dead letters are `hapax jobs ls --state dead`.",
 	  .flags = { "state", "target", "operation", "limit", "full", "json" },

@@ -10,8 +10,8 @@ static const struct hpx_desk_verb verbs[] = {
 	  .run = hpx_keys_ls },
 	{ .name = "show",
 	  .synopsis = "hapax keys show REFERENCE | --key KEY",
-	  .about = "Shows all that is known of one operation: its record, its jobs, its history and the\n"
-		   "stored answer. REFERENCE may be cut to its first 6 or more digits.",
+	  .about = "Shows all that is known of one operation: its record, its jobs, its history and\n"
+		   "the stored answer. REFERENCE may be cut to its first 6 or more digits.",
 	  .flags = { "key", "body", "json" },
 	  .operands_max = 1,
 	  .run = hpx_keys_show },

@@ -7,20 +7,20 @@
 #include "config/nearest.h"
 
 static const struct hpx_command commands[] = {
-	{ "serve", "Stands in front of an HTTP API and makes a retried POST happen once.",
+	{ "serve", "Stands before an HTTP API: a retried POST happens once.",
 	  hpx_cli_serve },
 	{ "check", "Says what is wrong with a configuration, and what it does.",
 	  hpx_cli_check },
 	{ "demo", "Shows in a minute what it is for, without and with it.", hpx_cli_demo },
 	{ "keys", "Looks into the store, and settles what is unknown.", hpx_cli_keys },
-	{ "jobs", "Looks at the deliveries owed to others: dead letters, retry, discard.",
+	{ "jobs", "Looks at deliveries owed to others; retries or discards them.",
 	  hpx_cli_jobs },
 	{ "migrate", "Brings a store's schema up to date.", hpx_cli_migrate },
 	{ "reconcile", "Compares a provider's export with the store, both ways.",
 	  hpx_cli_reconcile },
 	{ "verify", "Judges an API that claims idempotency, from outside.", hpx_cli_verify },
 	{ "work", "Runs the workers alone, beside gateways on PostgreSQL.", hpx_cli_work },
-	{ "call", "Sends a request that changes something, and retries it with one key.",
+	{ "call", "Sends what changes something, and retries it with one key.",
 	  hpx_cli_call },
 	{ "version", "Says which version this is.", hpx_cli_version },
 };

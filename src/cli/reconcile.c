@@ -191,11 +191,12 @@ int hpx_cli_reconcile(int argc, char **argv)
 						    .now_ms = hpx_clock_wall_ms() } };
 	struct hpx_cli_flag flags[HPX_CLI_FLAGS_MAX];
 	const struct hpx_cli_usage usage = {
-		.synopsis = "hapax reconcile --ledger FILE (--operation | --provider-id | --key) COLUMN [FLAGS]",
+		.synopsis = "hapax reconcile --ledger FILE --operation COLUMN [FLAGS]",
 		.about = "Compares a provider's export with the store, both ways: what they have and we\n"
 			 "do not, what we say happened and they do not know, what they have twice, amounts\n"
-			 "that differ, and what is unknown here. Changes nothing without --apply. Exit code\n"
-			 "1 if anything is open.",
+			 "that differ, and what is unknown here. Operations are found by --operation,\n"
+			 "--provider-id or --key. Changes nothing without --apply. Exit code 1 if\n"
+			 "anything is open.",
 		.flags = flags,
 		.flag_count = list_flags(&run, flags),
 	};

@@ -75,7 +75,7 @@ static int reach(struct judgement *v)
 
 	if (status == HPX_OK || status == HPX_UNAVAILABLE)
 		return HPX_VERIFY_HOLDS;
-	return complain(problem, "", HPX_VERIFY_MISTAKEN);
+	return complain(problem, "; nothing was sent", HPX_VERIFY_MISTAKEN);
 }
 
 /* ---- reports ---- */

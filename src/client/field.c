@@ -37,11 +37,23 @@ static enum hapax_result check_field(const struct hapax_call *call, struct hpx_s
 	if (!hpx_octet_all(value, HPX_OCTET_VALUE))
 		return refuse_field(name, "has a value with a control byte", problem);
 	if (hpx_span_ieq(name, hpx_span_of(call->key_header)))
-		return refuse_field(name, "is the key's, which is given apart", problem);
+		return refuse_field(name, "is the key's, which is given by --key or hapax_call_key", problem);
 	if (hpx_field_is_hop(&none, name) || hpx_span_ieq(name, HPX_SPAN("content-length")) ||
 	    hpx_span_ieq(name, HPX_SPAN("expect")))
 		return refuse_field(name, "belongs to the connection and cannot be given", problem);
 	return HAPAX_OK;
+}
+
+/* Of a resumed call the sentence says which one it is: there may be many. */
+static enum hapax_result name_call(const struct hapax_call *call, enum hapax_result result,
+				   char *problem)
+{
+	char sentence[HAPAX_PROBLEM_SIZE - 32];
+
+	if (result == HAPAX_OK || !call->resumed || problem == NULL)
+		return result;
+	snprintf(sentence, sizeof(sentence), "%.*s", (int)sizeof(sentence) - 1, problem);
+	return hpx_client_say(result, problem, "call %lld: %s", (long long)call->id, sentence);
 }
 
 static char *copy(struct hpx_span text)
@@ -136,7 +148,7 @@ enum hapax_result hapax_call_header(struct hapax_call *call, const char *name, c
 		return hpx_client_say(HAPAX_MISUSE, problem,
 				      "a header field is given before the call is sent");
 	enum hapax_result result = take(call, hpx_span_of(name), hpx_span_of(value), NULL, problem);
-	return result == HAPAX_OK ? hpx_client_ok(problem) : result;
+	return result == HAPAX_OK ? hpx_client_ok(problem) : name_call(call, result, problem);
 }
 
 static enum hapax_result read_file(const char *path, struct hpx_buffer *content, char *problem)
@@ -207,7 +219,7 @@ enum hapax_result hapax_call_header_file(struct hapax_call *call, const char *pa
 		return hpx_client_say(HAPAX_INVALID, problem, "%s: %m", path);
 	enum hapax_result result = take_file(call, real, problem);
 	free(real);
-	return result == HAPAX_OK ? hpx_client_ok(problem) : result;
+	return result == HAPAX_OK ? hpx_client_ok(problem) : name_call(call, result, problem);
 }
 
 /* The first field that still waits for the content of its file. */
@@ -226,12 +238,12 @@ enum hapax_result hpx_call_reread(struct hapax_call *call, char *problem)
 	while ((file = next_file(call)) != NULL) {
 		enum hapax_result result = take_file(call, file, problem);
 
+		if (result == HAPAX_OK && next_file(call) == file)
+			result = hpx_client_say(HAPAX_REFUSED, problem,
+						"%s has not the header fields any more that this "
+						"call was sent with", file);
 		if (result != HAPAX_OK)
-			return result;
-		if (next_file(call) == file)
-			return hpx_client_say(HAPAX_REFUSED, problem,
-					      "%s has not the header fields any more that this call "
-					      "was sent with", file);
+			return name_call(call, result, problem);
 	}
 	return HAPAX_OK;
 }
@@ -240,9 +252,12 @@ enum hapax_result hpx_call_is_complete(const struct hapax_call *call, char *prob
 {
 	for (size_t i = 0; i < call->field_count; i++)
 		if (call->fields[i].value == NULL)
-			return hpx_client_say(HAPAX_REFUSED, problem,
-					      "this call was sent with %.64s, which is never written "
-					      "down: give it again", call->fields[i].name);
+			return name_call(call,
+					 hpx_client_say(HAPAX_REFUSED, problem,
+							"this call was sent with %.64s, which is "
+							"never written down: give it again",
+							call->fields[i].name),
+					 problem);
 	return HAPAX_OK;
 }
 

@@ -76,7 +76,7 @@ static enum hpx_status check_url(struct hpx_egress_request *request)
 		return refuse(request, "the URL names no host");
 	/* A credential in a URL ends up in logs; it belongs in a field. */
 	if (hpx_span_index(authority, '@') < authority.len)
-		return refuse(request, "the URL holds a user name");
+		return refuse(request, "the URL holds a user name; credentials go into a header field");
 	return HPX_OK;
 }
 

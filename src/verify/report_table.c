@@ -249,6 +249,15 @@ static void print_summary(const struct table *table)
 	print_obstacle(table);
 }
 
+/* Whoever reads "good" should learn what was not judged. */
+static void print_hint(const struct table *table)
+{
+	struct hpx_report_count count = hpx_report_count(table->result, table->dialect);
+
+	if (count.verdicts[HPX_ROW_NOT_APPLICABLE] > 0 && !table->all)
+		fputs("--all says what the rows that are not applicable lack\n", table->out);
+}
+
 void hpx_report_table(const struct hpx_verify *run, const struct hpx_verify_result *result,
 		      bool colour, bool all, FILE *out)
 {
@@ -259,13 +268,15 @@ void hpx_report_table(const struct hpx_verify *run, const struct hpx_verify_resu
 	hpx_report_url(spec, url);
 	fprintf(out, "%s%.*s %s%s\n", paint(&table, BOLD),
 		HPX_SPAN_ARG(spec->requests[HPX_REQUEST_main].method), url, paint(&table, PLAIN));
-	fprintf(out, "dialect: %s%s; effects are %s; %zu requests; seed %llu\n",
+	fprintf(out, "dialect: %s%s; effects are %s; %zu request%s; seed %llu\n",
 		hpx_report_dialect(table.dialect),
 		spec->dialect == HPX_DIALECT_AUTO && table.dialect != HPX_DIALECT_AUTO ?
 		" (found out)" : "",
 		hpx_verify_counts(run) ? "counted" : "not counted",
-		hpx_verify_exchange_count(run), (unsigned long long)spec->seed);
+		hpx_verify_exchange_count(run), hpx_verify_exchange_count(run) == 1 ? "" : "s",
+		(unsigned long long)spec->seed);
 	print_rows(&table);
 	print_guarantees(&table);
 	print_summary(&table);
+	print_hint(&table);
 }

@@ -5,6 +5,18 @@
 #include "http/field.h"
 #include "verify/rows.h"
 
+/* A pointer into nowhere would be compared with itself in every row. */
+static bool names_resource(struct hpx_judge *judge, const struct hpx_exchange *answer)
+{
+	struct hpx_span pointer = hpx_verify_spec_of(judge->run)->resource;
+
+	return pointer.len == 0 || answer->body.len < answer->body_bytes ||
+	       hpx_verify_resource(judge->run, answer).len > 0 ||
+	       hpx_judge_undecided(judge, "`resource` is %.*s, and the answer has nothing there: %s",
+				   HPX_SPAN_ARG(hpx_span_first(pointer, 64)),
+				   hpx_judge_words(judge, answer));
+}
+
 void hpx_row_first(struct hpx_judge *judge)
 {
 	hpx_judge_expects(judge, "2xx, and one effect");
@@ -16,7 +28,8 @@ void hpx_row_first(struct hpx_judge *judge)
 	if (answer != NULL && !hpx_exchange_is_done(answer))
 		hpx_judge_broken(judge, "the description's request does not succeed: %s",
 				 hpx_judge_words(judge, answer));
-	else if (answer != NULL && hpx_judge_effects(judge, intent, 1))
+	else if (answer != NULL && names_resource(judge, answer) &&
+		 hpx_judge_effects(judge, intent, 1))
 		hpx_judge_holds(judge, "%s; %s", hpx_judge_words(judge, answer),
 				hpx_judge_effect_words(judge, intent));
 	if (answer != NULL && hpx_exchange_is_done(answer))

@@ -207,8 +207,12 @@ def test_bodies(caller, script):
     (["POST", "http://x/", "-H", "X: a\nY: b"], USAGE, "control byte"),
     (["POST", "http://x/", "-H", "@/nowhere"], USAGE, "/nowhere"),
     (["POST", "http://x/", "-d", "@/nowhere"], USAGE, "/nowhere"),
+    (["POST", "https://x/", "--cacert", "/nowhere"], USAGE, "--cacert /nowhere: No such file"),
     (["POST", "http://x/", "--budget", "soon"], USAGE, "--budget needs a time"),
     (["POST", "http://x/", "--timeout", "0"], USAGE, "--timeout needs a time"),
+    (["POST", "http://x/", "-d", "{}", "-o", "/nowhere/a"], USAGE, "/nowhere/a: No such file"),
+    (["POST", "http://x/", "-H", "Idempotency-Key: a"], USAGE, "--key"),
+    (["POST", "http://x/", "--retries", "3"], USAGE, "`hapax call --help` lists them"),
     (["POST", "http://x/", "--attempts", "0"], USAGE, "--attempts needs a number"),
     (["POST", "http://x/", "--no-journal", "--journal", "x"], USAGE, "either"),
     (["--resume", "x"], USAGE, "not the number"),
@@ -220,6 +224,16 @@ def test_bodies(caller, script):
 def test_mistakes(caller, arguments, code, words):
     done = caller.run(*arguments, exit_code=code)
     assert words in done.errors and done.stdout == b""
+
+
+def test_a_file_stays_until_there_is_an_answer(caller, script):
+    """What is not definite is not put in its place."""
+    server = script(answer(500), PAID)
+    (caller.home / "file").write_text("of yesterday, and longer")
+    caller.post(server.url, "-o", "file", exit_code=IN_DOUBT)
+    assert (caller.home / "file").read_text() == "of yesterday, and longer"
+    caller.run("--resume", "1", "-o", "file", exit_code=DONE)
+    assert (caller.home / "file").read_bytes() == b'{"id": 1}\n'
 
 
 def test_output(caller, script):

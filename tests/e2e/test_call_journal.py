@@ -6,6 +6,8 @@ import signal
 import sqlite3
 import stat
 
+import pytest
+
 from harness.caller import (BODY, DONE, FAILED, IN_DOUBT, NOT_YET, PAID, QUICK, USAGE, UUID7, WORD,
                             caller, keys_of, script)  # noqa: F401
 from harness.script import CLOSE, HOLD, answer
@@ -13,7 +15,7 @@ from harness.script import CLOSE, HOLD, answer
 
 def test_resumed_until_done(caller, script):
     """Given up, stopped and refused: each resume is the same request; done, it is
-    not sent any more."""
+    not sent any more, and the exit code is still that of its answer."""
     server = script(answer(500), CLOSE, answer(401), PAID)
     secret = ["-H", f"X-Api-Key: {WORD}"]
     caller.post(server.url, "--attempts", "1", "-H", "X-Tag: a", *secret, exit_code=IN_DOUBT)
@@ -22,25 +24,52 @@ def test_resumed_until_done(caller, script):
     assert done.stdout == b'{"id": 1}\n'
     assert len(server.requests) == 4 and len(set(server.requests)) == 1
     assert caller.entry()["attempts"] == 4
-    assert "is done" in caller.run("--resume", "1", *secret, exit_code=FAILED).errors
+    assert caller.run("--resume", "1", *secret, exit_code=DONE).errors == (
+        "hapax call: call 1 is done: it was answered with 201\n")
     assert caller.run("--resume", exit_code=DONE).stdout == b""
     assert len(server.requests) == 4
 
 
 def test_resume_takes_the_same_credentials_only(caller, script):
+    """Without them it stays as it is, and the exit code says what is known of it."""
     server = script(CLOSE, PAID)
     caller.post(server.url, "--attempts", "1", "-H", f"Authorization: Bearer {WORD}",
                 exit_code=IN_DOUBT)
-    missing = caller.run("--resume", "1", exit_code=FAILED)
-    assert "Authorization, which is never written down" in missing.errors
-    other = caller.run("--resume", "1", "-H", "Authorization: Bearer other", exit_code=FAILED)
-    assert "another caller" in other.errors
+    missing = caller.run("--resume", "1", exit_code=IN_DOUBT)
+    assert "call 1: this call was sent with Authorization, which is never written" in missing.errors
+    other = caller.run("--resume", "1", "-H", "Authorization: Bearer other", exit_code=IN_DOUBT)
+    assert "call 1: Authorization is another one" in other.errors
+    assert "it may have happened" in other.errors and "`hapax call --forget 1`" in other.errors
     more = caller.run("--resume", "1", "-H", f"Authorization: Bearer {WORD}", "-H", "X-New: 1",
-                      exit_code=FAILED)
+                      exit_code=IN_DOUBT)
     assert "X-New" in more.errors
     assert len(server.requests) == 1, "nothing was sent with the wrong one"
     caller.run("--resume", "1", "-H", f"authorization:Bearer {WORD} ", exit_code=DONE)
     assert len(set(server.requests)) == 1
+
+
+def test_resume_of_what_did_not_happen(caller, script):
+    """A credential that is missing does not make it a refusal: nothing has happened."""
+    server = script(answer(425))
+    caller.post(server.url, "--attempts", "1", "-H", f"Authorization: {WORD}", exit_code=NOT_YET)
+    done = caller.run("--resume", exit_code=NOT_YET)
+    assert "nothing has happened: give what it was sent with" in done.errors
+    assert len(server.requests) == 1
+
+
+def test_resume_of_a_refusal(caller, script):
+    """Refused is refused, also when it is asked about again."""
+    server = script(answer(402))
+    caller.post(server.url, exit_code=FAILED)
+    assert "with 402" in caller.run("--resume", "1", exit_code=FAILED).errors
+
+
+@pytest.mark.parametrize("command", [["--resume"], ["--list"], ["--forget", "1"]])
+def test_a_journal_that_is_not_there(caller, command):
+    """A mistyped name is said, and no empty journal is made of it."""
+    done = caller.run(*command, "--journal", "payments.jurnal", exit_code=FAILED)
+    assert "the journal payments.jurnal: No such file" in done.errors
+    assert not (caller.home / "payments.jurnal").exists()
 
 
 def test_resume_changes_nothing(caller):
@@ -58,9 +87,9 @@ def test_header_file(caller, script):
     on_disk = caller.bytes_on_disk()
     assert WORD.encode() not in on_disk and str(path).encode() in on_disk
     path.write_text("Authorization: Bearer other\nX-Trace: 2\n")
-    assert "another caller" in caller.run("--resume", exit_code=FAILED).errors
+    assert "another caller" in caller.run("--resume", exit_code=IN_DOUBT).errors
     path.unlink()
-    caller.run("--resume", exit_code=FAILED)
+    assert f"call 1: {path}: No such file" in caller.run("--resume", exit_code=IN_DOUBT).errors
     path.write_text(f"Authorization: Bearer {WORD}\nX-Trace: {WORD}-2\n")
     caller.run("--resume", exit_code=DONE)
     assert len(server.requests) == 2 and len(set(server.requests)) == 1
@@ -96,7 +125,7 @@ def test_written_down_before_the_first_byte(caller, script):
     process = caller.start("POST", server.url, "-d", BODY, *QUICK)
     server.wait_requests(1)
     assert caller.entry()["state"] == "sending"
-    assert "another process" in caller.run("--resume", "1", exit_code=FAILED).errors
+    assert "another process" in caller.run("--resume", "1", exit_code=IN_DOUBT).errors
     assert "another process" in caller.run("--forget", "1", exit_code=FAILED).errors
     process.kill()
     process.communicate()
@@ -111,7 +140,7 @@ def test_two_resume_one_sends(caller, script):
     caller.post(server.url, "--attempts", "1", exit_code=IN_DOUBT)
     first = caller.start("--resume", "1", "--attempts", "1")
     server.wait_requests(2)
-    assert "another process" in caller.run("--resume", "1", exit_code=FAILED).errors
+    assert "another process" in caller.run("--resume", "1", exit_code=IN_DOUBT).errors
     server.release()
     first.communicate(timeout=30)
     assert first.returncode == IN_DOUBT and len(server.requests) == 2
@@ -122,7 +151,8 @@ def test_resume_all_oldest_first(caller, script):
     server = script(CLOSE, CLOSE, CLOSE, PAID, answer(500), PAID)
     for body in "abc":
         caller.run("POST", server.url, "-d", body, "--attempts", "1", exit_code=IN_DOUBT)
-    done = caller.run("--resume", "--attempts", "1", exit_code=IN_DOUBT)
+    done = caller.run("--resume", "--attempts", "1", "-v", exit_code=IN_DOUBT)
+    assert re.findall(r"(?m)^call (\d):$", done.errors) == ["1", "2", "3"]
     assert [r[-1:] for r in server.requests] == [b"a", b"b", b"c", b"a", b"b", b"c"]
     assert done.stdout == b"" and "call 1: answered with 201" in done.errors
     assert [e["state"] for e in caller.entries()] == ["stopped", "done", "done"]

@@ -148,6 +148,13 @@ def test_every_command_is_documented():
     assert sorted(headings) == sorted(commands())
 
 
+def test_help_fits_a_terminal():
+    """80 columns, of every command and verb."""
+    pages = [[], *([c] for c in commands()), *([c, v] for c, vs in VERBS.items() for v in vs)]
+    wide = [line for page in pages for line in help_of(*page).splitlines() if len(line) > 80]
+    assert not wide, "\n".join(wide)
+
+
 def documented_flags(command):
     return set(re.findall(r"`(--[a-z-]+)", section(read("reference/cli.md"), f"hapax {command}")))
 

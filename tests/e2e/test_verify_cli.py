@@ -290,6 +290,7 @@ def test_nobody_there():
     assert report.code == 1 and "refused" in report.rows["first"]["came"], f"{report}"
     report = run("http://no-such-host.invalid/", "-d", "{}")
     assert report.code == 2 and "no-such-host.invalid" in report.err, f"{report}"
+    assert "nothing was sent" in report.err, f"{report}"
 
 
 @pytest.mark.parametrize("behave, words", [
@@ -307,6 +308,14 @@ def test_not_well(provider, behave, words):
     assert report.code == 1 and report.rows["first"]["verdict"] in ("broken", "undecided"), f"{report}"
     assert re.search(words, report.rows["first"]["came"]), f"{report}"
     assert len(provider.requests) <= 3
+    assert not report.named("holds"), f"{report}"
+
+
+def test_resource_that_is_not_there(tmp_path, api):
+    """A mistyped pointer is told of; it would tell no two answers apart."""
+    report = verify(tmp_path, described(api.url), "--resource", "/idd")
+    assert report.code == 1 and report.rows["first"]["verdict"] == "undecided", f"{report}"
+    assert "`resource` is /idd" in report.rows["first"]["came"], f"{report}"
     assert not report.named("holds"), f"{report}"
 
 

@@ -203,7 +203,8 @@ static void test_table(void **state)
 	     "the retry was answered 200; the answer was 201, and whoever reads this finds the line ended in time");
 	char *text = written(write_table, &len);
 	snprintf(summary, sizeof(summary),
-		 "not good: 1 holds, 2 broken, 1 undecided, 1 not applicable, %zu skipped (1 only advice)\n",
+		 "not good: 1 holds, 2 broken, 1 undecided, 1 not applicable, %zu skipped (1 only advice)\n"
+		 "--all says what the rows that are not applicable lack\n",
 		 hpx_row_count - 5);
 	assert_true(len > sizeof(table_wanted));
 	assert_span(hpx_span(text, sizeof(table_wanted) - 1), table_wanted);
