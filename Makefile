@@ -6,6 +6,8 @@
 #   make install    installs program, libraries and headers (DESTDIR, PREFIX)
 #   make test       installs what is missing, builds, and runs every test
 #   make fuzz       fuzzes each target for FUZZ_SECONDS (default 600)
+#   make bench      installs what it compares with, measures, writes bench/results/
+#   make bench-quick  the main ratios against nginx, in two minutes
 #   make clean      removes the build folders
 
 BUILD ?= build
@@ -39,7 +41,14 @@ fuzz:
 	@tools/packages build test
 	tools/fuzz $(FUZZ_SECONDS)
 
+# What is measured can be said: BENCH="first replay" SYSTEMS="nginx hapax-sqlite"
+# RUNS=5 SECONDS=5; docs/internals/performance.md has all of it.
+bench bench-quick: all
+	@tools/packages bench
+	meson compile -C $(BUILD) bench-tools
+	cd bench && BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m driver $(if $(filter bench-quick,$@),quick)
+
 clean:
 	rm -rf build build-*
 
-.PHONY: all examples run install test fuzz clean
+.PHONY: all examples run install test fuzz bench bench-quick clean

@@ -1,0 +1,31 @@
+"""python3 -m driver [quick], from the folder bench."""
+import signal
+import sys
+
+from . import bench, quick
+from .catalogue import LOADS, SYSTEMS
+from .loads import DEFAULT
+from .settings import Mistake, read
+
+
+def stop(number, _):
+    """As Ctrl-C does: everything that was started is ended on the way out."""
+    raise KeyboardInterrupt(number)
+
+
+def main():
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
+    try:
+        if sys.argv[1:] == ["quick"]:
+            return quick.main()
+        return bench.main(read(list(LOADS), list(SYSTEMS), DEFAULT))
+    except Mistake as mistake:
+        print(f"bench: {mistake}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("bench: stopped", file=sys.stderr)
+        return 130
+
+
+sys.exit(main())

@@ -1,0 +1,74 @@
+"""The loads: what is sent, over how many connections, and what is expected."""
+import dataclasses
+
+BODY = 100
+LARGE_BODY = 256 * 1024
+RETENTION_SECONDS = 86400
+TENANT = "X-Tenant: bench"
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    name: str
+    title: str
+    work: str                    # as bench-load has it
+    path: str = "/payments"
+    body: int = BODY
+    connections: tuple = ()      # (): those of the settings
+    asynchronous: bool = False
+    grows: bool = False          # runs once for each number of stored operations
+    stored: int = 0
+    retention: int = RETENTION_SECONDS
+    about: str = ""
+
+    def with_stored(self, stored):
+        return dataclasses.replace(self, stored=stored)
+
+    def fine(self, system):
+        """The status that counts as success."""
+        if self.work == "same":
+            return 409
+        if self.work in ("get", "idle"):
+            return 201
+        return 202 if self.asynchronous else system.status
+
+    def hapax(self, upstream):
+        """Lines of its configuration beyond the defaults."""
+        if self.asynchronous:
+            return ["tenant: {from: header, name: X-Tenant, required: true}", "trusted_peers: [127.0.0.1/32]",
+                    "routes:", "  - match: POST /payments", "    deliver: async", "    target: service", "targets:",
+                    f"  service: {{url: \"{upstream.url}\", honours_keys: 24h, concurrency: 64}}"]
+        if self.path == "/large":
+            return ["limits: {bodies: 512MiB}"]
+        if self.work == "idle":
+            return ["limits: {connections: 11000}"]
+        return []
+
+
+ALL = (
+    Load("first", "First execution", "first",
+         about="Each request has a new key: it is reserved, executed once, and its answer stored."),
+    Load("replay", "Replay", "replay",
+         about="Retries of 1,000 keys that were executed before. nginx executes each of them again."),
+    Load("pass", "Pass-through", "get", about="GET without a key, through a proxy."),
+    Load("mixed", "Mixed, 70 % new and 30 % retries", "mixed",
+         about="On each connection seven new keys, then the first three of them again."),
+    Load("large", "Large bodies", "first", path="/large", body=LARGE_BODY, connections=(1, 64),
+         about="As first execution, with 256 KiB of JSON both ways. hapax: `limits.bodies: 512MiB`."),
+    Load("storm", "409 storm", "same",
+         about="Many clients, one key, while the first request is held by the upstream: everybody else is refused."),
+    Load("async", "Async: accept and deliver", "first", connections=(64,), asynchronous=True,
+         about="Accepted with 202 once durable, delivered to the same upstream afterwards. "
+               "hapax: 64 deliveries at once (`concurrency: 64`)."),
+    Load("idle", "Idle connections", "idle",
+         about="Each connection was used once and is kept open: what it costs in memory."),
+    Load("growth", "Growth: first execution on a full store", "first", connections=(64,), grows=True,
+         about="Completed operations of the last 24 hours, evenly spread, are in the store; they expire "
+               "one by one, and the reaper is at work."),
+    Load("growth-replay", "Growth: replay on a full store", "replay", connections=(64,), grows=True,
+         about="Retries of 1,000 keys that were executed a moment ago, on the same stores."),
+    Load("soak", "Soak", "mixed", connections=(64,), about="The mixed load for long: memory over time."),
+)
+LOADS = {load.name: load for load in ALL}
+# An hour is only spent where it is asked for.
+DEFAULT = [name for name in LOADS if name != "soak"]

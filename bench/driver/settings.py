@@ -1,0 +1,75 @@
+"""What was asked for: the variables of the environment that make bench passes on."""
+import dataclasses
+import os
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BENCH = ROOT / "bench"
+
+
+class Mistake(Exception):
+    """Something that whoever started the benchmark can put right."""
+
+
+def number(name, default, kind=int, least=1):
+    text = os.environ.get(name, "")
+    try:
+        value = kind(text) if text else default
+    except ValueError:
+        value = None
+    if value is None or value < least:
+        raise Mistake(f"{name}={text}: give a number of at least {least}")
+    return value
+
+
+def names(name, known, default):
+    """A list of words, each of which must be known."""
+    chosen = os.environ.get(name, "").split() or list(default)
+    strange = [word for word in chosen if word not in known]
+    if strange:
+        raise Mistake(f"{name}: there is no {', '.join(strange)}; there are: {', '.join(known)}")
+    return chosen
+
+
+@dataclasses.dataclass
+class Settings:
+    loads: list
+    systems: list
+    runs: int
+    seconds: float
+    warm: float
+    connections: list
+    stored: list
+    growth: list
+    idle: int
+    storm: int
+    soak_minutes: int
+    folder: pathlib.Path
+    build: pathlib.Path
+
+    def tool(self, name):
+        return str(self.build / "bench" / name)
+
+    @property
+    def hapax(self):
+        return str(self.build / "hapax")
+
+
+def read(loads, systems, default_loads):
+    """Everything, from the environment."""
+    return Settings(
+        loads=names("BENCH", loads, default_loads), systems=names("SYSTEMS", systems, systems),
+        runs=number("RUNS", 5), seconds=number("SECONDS", 5.0, float, 0.1),
+        warm=number("WARM", 1.0, float, 0), stored=[int(n) for n in numbers("STORED", "0 1000000 10000000")],
+        connections=numbers("CONNECTIONS", "1 64 256"),
+        growth=names("GROWTH", systems, ["hapax-sqlite"]), idle=number("IDLE", 10000),
+        storm=number("STORM", 1000), soak_minutes=number("SOAK_MINUTES", 60),
+        folder=pathlib.Path(os.environ.get("BENCH_FOLDER", "/var/tmp")),
+        build=ROOT / os.environ.get("BUILD", "build"))
+
+
+def numbers(name, default):
+    words = (os.environ.get(name) or default).split()
+    if not all(word.isdigit() for word in words):
+        raise Mistake(f"{name}={' '.join(words)}: give whole numbers")
+    return [int(word) for word in words]

@@ -1,0 +1,155 @@
+/* One connection: its socket, and which key comes next. */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "run.h"
+
+#define READ_MAX ((size_t)256 << 10)
+#define MIXED_TURNS 10
+#define MIXED_NEW 7
+
+bool client_connect(struct run *run, struct client *client)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = client };
+	int on = 1;
+
+	client->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	client->waiting = false;
+	client->blocked = false;
+	if (client->fd < 0)
+		return false;
+	/* Connected before it is non-blocking: a server that cannot keep up with
+	 * connections is waited for. */
+	if (connect(client->fd, (const struct sockaddr *)&run->plan->to, sizeof(run->plan->to)) != 0 ||
+	    setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
+	    epoll_ctl(run->epoll, EPOLL_CTL_ADD, client->fd, &event) != 0) {
+		close(client->fd);
+		client->fd = -1;
+		return false;
+	}
+	return true;
+}
+
+static uint64_t mixed_number(struct run *run, struct client *client)
+{
+	unsigned turn = client->turn++ % MIXED_TURNS;
+
+	client->retry = turn >= MIXED_NEW;
+	if (client->retry)
+		return client->recent[turn - MIXED_NEW];
+	client->recent[turn] = run->next++;
+	return client->recent[turn];
+}
+
+static uint64_t next_number(struct run *run, struct client *client)
+{
+	switch (run->plan->work) {
+	case WORK_REPLAY:
+		if (run->phase == PHASE_PRIME)
+			return run->primes_sent++;
+		return run->next++ % run->plan->keys;
+	case WORK_MIXED:
+		return mixed_number(run, client);
+	case WORK_SAME:
+		return 0;
+	default:
+		return run->next++;
+	}
+}
+
+/* A connection that failed is made anew: what it asked was not answered. */
+static void client_broken(struct run *run, struct client *client)
+{
+	close(client->fd);
+	client->fd = -1;
+	run->broken++;
+	if (run->plan->work != WORK_IDLE && run->phase != PHASE_OVER && client_connect(run, client))
+		client_send(run, client);
+}
+
+/* Sends what is left; asks to be told when the socket takes more. */
+static bool push(struct run *run, struct client *client)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = client };
+	bool was_blocked = client->blocked;
+
+	while (client->sent < client->request.len) {
+		ssize_t n = send(client->fd, client->request.bytes + client->sent,
+				 client->request.len - client->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno != EAGAIN)
+			return false;
+		client->blocked = n < 0;
+		if (n < 0)
+			break;
+		client->sent += (size_t)n;
+	}
+	if (client->blocked)
+		event.events |= EPOLLOUT;
+	return client->blocked == was_blocked ||
+	       epoll_ctl(run->epoll, EPOLL_CTL_MOD, client->fd, &event) == 0;
+}
+
+void client_write(struct run *run, struct client *client)
+{
+	if (!push(run, client))
+		client_broken(run, client);
+}
+
+void client_send(struct run *run, struct client *client)
+{
+	if (run->phase == PHASE_OVER)
+		return;
+	if (run->phase == PHASE_PRIME && run->plan->work == WORK_REPLAY &&
+	    run->primes_sent >= run->plan->keys)
+		return;
+	request_number(&client->request, next_number(run, client));
+	response_begin(&client->response);
+	client->sent = 0;
+	client->waiting = true;
+	client->sent_us = run_now_us();
+	if (!push(run, client))
+		client->blocked = false; /* the read that follows finds it broken */
+}
+
+static void client_renew(struct run *run, struct client *client)
+{
+	close(client->fd);
+	run->connected_anew++;
+	if (!client_connect(run, client))
+		run->broken++;
+}
+
+void client_read(struct run *run, struct client *client)
+{
+	static _Thread_local char bytes[READ_MAX];
+	ssize_t n = recv(client->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	enum response_state state;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0 || !client->waiting) {
+		client_broken(run, client);
+		return;
+	}
+	state = response_take(&client->response, bytes, (size_t)n);
+	if (state == RESPONSE_MORE)
+		return;
+	if (state == RESPONSE_BROKEN) {
+		client_broken(run, client);
+		return;
+	}
+	client->waiting = false;
+	run_answered(run, client, run_now_us());
+	if (client->response.close)
+		client_renew(run, client);
+	if (client->fd >= 0 && run->plan->work != WORK_IDLE)
+		client_send(run, client);
+}

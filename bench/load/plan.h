@@ -1,0 +1,42 @@
+/* What the generator was asked to do, from the command line. */
+#ifndef BENCH_PLAN_H
+#define BENCH_PLAN_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(name, text) */
+#define WORK_LIST(X)                                                          \
+	X(FIRST, "first")   /* each request has a key of its own */           \
+	X(REPLAY, "replay") /* keys that were all answered before */          \
+	X(GET, "get")       /* no key, no body */                             \
+	X(SAME, "same")     /* one key for all */                             \
+	X(MIXED, "mixed")   /* seven new keys, then three of the last again */ \
+	X(IDLE, "idle")     /* one GET on each connection, then nothing */
+
+enum work {
+#define X(name, text) WORK_##name,
+	WORK_LIST(X)
+#undef X
+	WORK_COUNT
+};
+
+struct plan {
+	struct sockaddr_in to;
+	enum work work;
+	unsigned connections;
+	unsigned keys;             /* REPLAY: how many different ones */
+	int64_t warm_us;
+	int64_t measure_us;
+	size_t body_bytes;
+	const char *path;
+	const char *run;           /* begins every key, so that no two runs share one */
+	const char *header;        /* one more field, or NULL */
+};
+
+/* False, with a sentence on stderr, where it cannot be understood. */
+bool plan_read(int argc, char **argv, struct plan *ret_plan);
+
+#endif

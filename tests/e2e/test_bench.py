@@ -1,0 +1,226 @@
+"""The benchmark's arithmetic and its reports, from made-up numbers; nothing is
+measured here."""
+import dataclasses
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+
+from driver import figures, goals, process, report, schedule, settings, svg, tables, usage  # noqa: E402
+from driver.catalogue import LOADS, SYSTEMS  # noqa: E402
+from driver.loads import DEFAULT  # noqa: E402
+
+
+@pytest.mark.parametrize("values, wanted", [
+    ([], None), ([None], None), ([3], 3), ([1, 9, 2], 2), ([4, 1, 3, 2], 2.5), ([None, 5, 1], 3)])
+def test_median(values, wanted):
+    assert figures.median(values) == wanted
+
+
+def of(system, *values, key="rps", **more):
+    """One sample for each round."""
+    return [{"system": system, "round": number, key: value, **more} for number, value in enumerate(values, 1)]
+
+
+@pytest.mark.parametrize("ours, theirs, wanted", [
+    ([50, 60, 40], [100, 100, 100], (0.5, 0.4, 0.6)),
+    # A noisy round hits both: the ratio stays.
+    ([50, 5, 50], [100, 10, 100], (0.5, 0.5, 0.5)),
+    # A round that one of them missed does not count.
+    ([50, None, 50], [100, 1, 100], (0.5, 0.5, 0.5)),
+    ([50], [0], None), ([50], [None], None)])
+def test_ratio_is_of_the_same_round(ours, theirs, wanted):
+    assert figures.ratio(of("a", *ours), of("b", *theirs), "rps") == wanted
+
+
+def test_percentiles_of_counts():
+    """The value that so many are at or below."""
+    pairs = [[10, 50], [20, 49], [1000, 1]]
+    assert [figures.percentile(pairs, share) for share in (0.5, 0.99, 0.995)] == [10, 20, 1000]
+
+
+@pytest.mark.parametrize("value, wanted", [
+    (None, "–"), (12345.6, "12,346"), (99.95, "100.0"), (12.34, "12.3"), (0.456, "0.46")])
+def test_numbers_are_short(value, wanted):
+    assert tables.plain(value) == wanted
+
+
+@pytest.mark.parametrize("value, wanted", [(0.7, 1), (1, 1), (1.1, 2), (2.4, 2.5), (26, 50), (51, 100)])
+def test_scales_end_at_a_round_number(value, wanted):
+    assert svg.round_up(value) == pytest.approx(wanted)
+
+
+def parse(picture):
+    return xml.etree.ElementTree.fromstring(picture)
+
+
+def rectangles(picture):
+    """The bars, without the legend's."""
+    return [float(one.get("height")) for one in parse(picture).iter("{http://www.w3.org/2000/svg}rect")
+            if one.get("height") != "10"]
+
+
+def test_bars_are_as_high_as_their_figures():
+    picture = svg.bars("A & B", "per second", [("64", [(10, 9, 11), (5, 5, 5), None])], ["a", "b", "c<d"])
+    high, low = rectangles(picture)
+    assert high == pytest.approx(2 * low, abs=0.2)
+
+
+def test_lines_leave_out_what_is_not_known():
+    picture = svg.lines("t", "y", [("a", [1, None, 100])], ["x", "y", "z"], log=True)
+    points = next(parse(picture).iter("{http://www.w3.org/2000/svg}polyline")).get("points").split()
+    assert len(points) == 2
+
+
+def sample(system, load, connections, number, rps, **more):
+    return {"system": system, "load": load, "connections": connections, "round": number, "stored": 0, "rps": rps,
+            "requests": int(rps), "seconds": 1.0, "statuses": {"201": int(rps)}, "broken": 0, "other": 0,
+            "generator_cpu": 0.2, "distribution": [[0.5, 900], [0.99, 4000]], "p50": 900, "p99": 4000, "p999": 9000,
+            "cpu_us": 20.0, "cpu_us_program": 20.0, "rss": 2 ** 24, "pss": 2 ** 24, "written": 4096.0, **more}
+
+
+def made_up():
+    """A result of two rounds: hapax at 0.6 of nginx, 0.1 of it in pass-through."""
+    samples = []
+    for number in (1, 2):
+        for count in (1, 64):
+            samples.append(sample("nginx", "first", count, number, 1000 * number))
+            samples.append(sample("hapax-sqlite", "first", count, number, 600 * number, cpu_us=30.0, p50=1500))
+            samples.append(sample("dbos", "first", count, number, 100 * number))
+        samples.append(sample("nginx", "pass", 64, number, 1000))
+        samples.append(sample("hapax-sqlite", "pass", 64, number, 100, other=7, requests=107,
+                              statuses={"201": 100, "502": 7}))
+        samples += [sample("hapax-sqlite", "growth", 64, number, 500, stored=stored) for stored in (0, 10000000)]
+        samples.append(sample("hapax-sqlite", "idle", 10000, number, 0, open=10000, rss=70 * 2 ** 20))
+    about = {"kind": "hapax", "settings": ["one loop"], "durable": ["journal=WAL"], "syncs": 2}
+    return {
+        "began": "2026-01-02T03:04:05+00:00", "failures": [], "samples": samples,
+        "settings": {"runs": 2, "warm": 1.0, "seconds": 5.0}, "machine": {"cores": 2},
+        "systems": {"nginx": {**about, "title": "nginx", "kind": "limit"},
+                    "hapax-sqlite": {**about, "title": "hapax"},
+                    "dbos": {**about, "title": "DBOS", "kind": "product"},
+                    "restate": {"title": "Restate", "kind": "product", "missing": "no such package"}},
+        "limits": [{"round": 1, "sync_p50_us": 300, "sync_p99_us": 900, "syncs_per_second": 3000.0,
+                    "sync_cpu_us": 20.0,
+                    "append_bytes_per_second": 1e9, "generator_rps": 1e5, "generator_cpu": 0.5, "wrk_rps": None}]}
+
+
+@pytest.mark.parametrize("what, fine", [
+    ("first execution on SQLite against nginx, 64", True),
+    ("first execution on SQLite against nginx, 256", None),
+    ("first execution on SQLite, CPU per request against nginx, 64", True),
+    ("pass-through against nginx", False),
+    ("against the best product (dbos), 64", True),
+    ("added latency at one connection", True),
+    ("10,000,000 operations stored against none, throughput", True),
+    ("memory (RSS) with 10,000 idle", False),
+    ("memory over 60 minutes", None)])
+def test_goals(what, fine):
+    """Each goal is judged by this run alone, and what was not measured is said to be so."""
+    found = [row for row in goals.rows(made_up()) if what in row["what"]]
+    assert found and found[0]["fine"] is fine, found
+
+
+@pytest.mark.parametrize("words", [
+    r"0\.60", r"not measured\*\*: no such package", r"7 × 502|14 × 502", "Only 2 round", "journal=WAL",
+    r"\| first execution on SQLite against nginx, 256 connections \| ≥ 0.6 \| – \| not measured \|"])
+def test_report_says(words):
+    result = made_up()
+    text = report.markdown(result, {name: f"{name}.svg" for name in report.plots(result)})
+    assert re.search(words, text), text
+
+
+def test_pictures_are_well_formed():
+    pictures = report.plots(made_up())
+    assert {"throughput-first", "latency-first", "cpu", "growth-rps"} <= set(pictures)
+    for picture in pictures.values():
+        parse(picture)
+
+
+def test_failures_are_told():
+    text = report.markdown({**made_up(), "failures": ["round 1, dbos, first: it ended"]}, {})
+    assert "round 1, dbos, first: it ended" in text
+
+
+@pytest.fixture(name="chosen")
+def chosen_settings(monkeypatch):
+    for name in ("BENCH", "SYSTEMS", "RUNS", "SECONDS", "WARM", "CONNECTIONS", "STORED", "GROWTH"):
+        monkeypatch.delenv(name, raising=False)
+    return lambda: settings.read(list(LOADS), list(SYSTEMS), DEFAULT)
+
+
+@pytest.mark.parametrize("name, value", [
+    ("BENCH", "first thirst"), ("SYSTEMS", "apache"), ("RUNS", "0"), ("SECONDS", "long"), ("CONNECTIONS", "1,64")])
+def test_what_cannot_be_meant_is_refused(chosen, monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(settings.Mistake):
+        chosen()
+
+
+def test_rounds_are_the_outer_loop(chosen):
+    """Every round visits the same, in the same order; systems of one load follow each other."""
+    all_of_it = schedule.visits(chosen(), list(SYSTEMS))
+    rounds = {number: [(visit.system, visit.load) for visit in all_of_it if visit.round == number]
+              for number in range(1, 6)}
+    assert len(all_of_it) == sum(map(len, rounds.values())) and len(set(map(tuple, rounds.values()))) == 1
+    first = [system for system, load in rounds[1] if load is LOADS["first"]]
+    assert first == [*SYSTEMS, "pgbench"]
+
+
+def test_every_load_has_somebody(chosen):
+    plan = dataclasses.replace(chosen(), loads=list(LOADS))
+    visited = {visit.load.name for visit in schedule.visits(plan, list(SYSTEMS)) if visit.load}
+    assert visited == set(LOADS)
+
+
+def test_cpu_of_a_tree_counts_the_dead():
+    """What a child used is its parent's when it ends."""
+    burn = "import subprocess, sys, time; c = 'import time\\nwhile time.process_time() < 0.2: pass'; " \
+           "subprocess.run([sys.executable, '-c', c]); print('done', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", burn], stdout=subprocess.PIPE,
+                          preexec_fn=process.die_with_parent) as parent:
+        try:
+            assert usage.use([parent.pid]).cpu < 0.2
+            parent.stdout.readline()
+            assert usage.use([parent.pid]).cpu >= 0.2
+            assert usage.memory([parent.pid])[0] > 2 ** 20
+        finally:
+            parent.kill()
+
+
+def test_temporary_folders_and_processes_end(tmp_path):
+    with process.temporary(tmp_path, "x-") as folder:
+        one = process.Process("sleeper", ["sleep", "60"], folder)
+        one.stop()
+        assert one.handle.returncode is not None
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_process_that_ends_early_is_told_with_its_words(tmp_path):
+    one = process.Process("broken", ["sh", "-c", "echo no such thing >&2; exit 3"], tmp_path)
+    with pytest.raises(process.Failed, match="(?s)ended with 3.*no such thing"):
+        one.wait_until(lambda: False, seconds=10)
+
+
+LOCKS = sorted(ROOT.glob("bench/systems/*/package-lock.json"))
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.parent.name)
+def test_lock_files_name_no_registry(lock):
+    packages = json.loads(lock.read_text(encoding="utf-8"))["packages"]
+    assert packages and not [name for name, about in packages.items() if "resolved" in about]
+
+
+def test_results_are_not_kept_by_accident():
+    """git would not take them."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    done = subprocess.run(["git", "check-ignore", "-q", "bench/results/2026-01-02.md"], cwd=ROOT, check=False)
+    assert done.returncode == 0
