@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/span.h"
 
@@ -44,8 +45,18 @@ static bool is_named(const char *variable, enum hpx_step step, unsigned long cou
 	return hpx_span_eq(name, hpx_span_of(steps[step].name)) && wanted == count;
 }
 
+/* How often a step is passed before a test's own request is anybody's guess. */
+static bool has_begun(void)
+{
+	const char *path = getenv("HAPAX_STEPS_FROM");
+
+	return path == NULL || access(path, F_OK) == 0;
+}
+
 void hpx_step_reached(enum hpx_step step)
 {
+	if (!has_begun())
+		return;
 	unsigned long count = atomic_fetch_add(&passed[step], 1) + 1;
 
 	/* raise(), not kill(): sent to this very thread, the signal takes

@@ -3,6 +3,7 @@
  * -Dsteps=true it kills the process (SIGKILL, as a power cut would look to
  * everybody else) when HAPAX_CRASH_AT names the step, on its n-th passing:
  * HAPAX_CRASH_AT=complete.before:3. HAPAX_STOP_AT stops it (SIGSTOP) instead.
+ * With HAPAX_STEPS_FROM, passings count once the file of that name is there.
  * The list of all steps is HPX_STEP_LIST; a name outside it does not compile. */
 #ifndef HPX_BASE_STEP_H
 #define HPX_BASE_STEP_H
