@@ -299,9 +299,80 @@ static void misuse_is_told_and_changes_nothing(void **state)
 	assert_string_equal(state_of(f, 2), "none");
 }
 
+/* What happened to a reservation before its own completion comes, which says
+ * where its row was and how it looked then. */
+enum between { NOTHING, RENEWED, LOST, FAILED, COMPLETED, RELEASED, ROW_TAKEN, USED_AGAIN };
+
+static void happen(struct fixture *f, enum between between)
+{
+	static const enum hpx_verb verbs[] = {
+		[RENEWED] = V(RENEW), [LOST] = V(LOSE), [FAILED] = V(FAIL),
+		[RELEASED] = V(RELEASE), [ROW_TAKEN] = V(RELEASE), [USED_AGAIN] = V(RELEASE),
+	};
+
+	if (between == COMPLETED)
+		assert_status(complete(f, 1, OWN, "first"), HPX_OK);
+	else if (between != NOTHING)
+		assert_status(act(f, verbs[between], 1, OWN), HPX_OK);
+	/* The newest row's number is given again. */
+	if (between == ROW_TAKEN || between == USED_AGAIN)
+		assert_string_equal(reserve(f, between == ROW_TAKEN ? 2 : 1, BODY, OLD), "created");
+}
+
+static enum hpx_status complete_believed(struct fixture *f, enum between between)
+{
+	struct hpx_ask ask = ask_of(f->store, 1, BODY, OWN);
+	struct hpx_store_op begin = op_of(V(RESERVE), 1, OWN);
+	struct hpx_store_op end = op_of(V(COMPLETE), 1, OWN);
+	struct hpx_description description = { .tenant = HPX_SPAN("tenant"), .key = HPX_SPAN("k") };
+	struct hpx_answer answer = { .status = 201, .kept = true, .body = HPX_SPAN("late") };
+
+	begin.ask = &ask;
+	begin.policy = policy();
+	begin.description = &description;
+	assert_status(run_op(f, &begin), HPX_OK);
+	happen(f, between);
+	end.answer = &answer;
+	end.believed = &begin.decision.record;
+	end.row = begin.row;
+	return run_op(f, &end);
+}
+
+static void a_completion_goes_by_the_row_not_by_what_was_believed(void **state)
+{
+	static const struct {
+		enum between between;
+		enum hpx_status status;
+		const char *after;   /* of key 1, and its answer */
+		const char *body;
+	} cases[] = {
+		{ NOTHING, HPX_OK, "completed", "late" },
+		{ RENEWED, HPX_OK, "completed", "late" },
+		{ LOST, HPX_OK, "completed", "late" },
+		{ FAILED, HPX_STALE, "failed_retryable", NULL },
+		{ COMPLETED, HPX_OK, "completed", "first" },
+		{ RELEASED, HPX_STALE, "none", NULL },
+		{ ROW_TAKEN, HPX_STALE, "none", NULL },
+		{ USED_AGAIN, HPX_STALE, "in_progress", NULL },
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fixture_afresh(f);
+		print_message("case %zu\n", i);
+		assert_status(complete_believed(f, cases[i].between), cases[i].status);
+		assert_string_equal(state_of(f, 1), cases[i].after);
+		if (cases[i].body != NULL)
+			assert_string_equal(body_of(f, 1), cases[i].body);
+		if (cases[i].between == ROW_TAKEN)
+			assert_string_equal(state_of(f, 2), "in_progress");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		ON_EVERY_DRIVER(a_completion_goes_by_the_row_not_by_what_was_believed),
 		ON_EVERY_DRIVER(every_verb_in_every_state),
 		ON_EVERY_DRIVER(an_old_token_changes_nothing),
 		ON_EVERY_DRIVER(what_was_completed_before_is_told),

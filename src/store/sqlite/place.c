@@ -154,12 +154,12 @@ static void explain_held(int fd, const char *path, char *problem)
 
 static enum hpx_status write_pid(int fd, const char *name, char *problem)
 {
-	char text[24];
-	int len = snprintf(text, sizeof(text), "%ld", (long)getpid());
+	char text[sizeof(((struct hpx_sqlite_lock *)NULL)->pid)] = "";
 
-	/* Emptied first: neither the digits nor the count of another server stay. */
-	if (ftruncate(fd, 0) != 0 || ftruncate(fd, sizeof(struct hpx_sqlite_lock)) != 0 ||
-	    pwrite(fd, text, (size_t)len, 0) != len) {
+	snprintf(text, sizeof(text), "%ld", (long)getpid());
+	/* Never shorter than it is mapped: a command may be counting there just now. */
+	if (ftruncate(fd, sizeof(struct hpx_sqlite_lock)) != 0 ||
+	    pwrite(fd, text, sizeof(text), 0) != (ssize_t)sizeof(text)) {
 		hpx_store_problem(problem, "%s: %m", name);
 		return errno == ENOSPC ? HPX_FULL : HPX_IO;
 	}
