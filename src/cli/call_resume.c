@@ -50,9 +50,17 @@ static int left_as_it_was(struct hpx_call_desk *desk, int64_t id)
 /* Done, or being sent, by another process since it was listed. */
 static bool is_in_good_hands(struct hpx_call_desk *desk, int64_t id)
 {
-	struct hapax_entry entry;
+	struct hapax_entry *entries;
+	size_t count;
+	bool open = false;
 
-	return !find_entry(desk, id, &entry) || entry.busy || entry.state == HAPAX_ENTRY_DONE;
+	/* Where the journal cannot be read, nobody can say so. */
+	if (hapax_client_entries(desk->client, 0, &entries, &count, NULL) != HAPAX_OK)
+		return false;
+	for (size_t i = 0; i < count && !open; i++)
+		open = entries[i].id == id && !entries[i].busy;
+	hapax_entries_free(entries);
+	return !open;
 }
 
 static int resume_one(struct hpx_call_desk *desk, int64_t id, bool among_all)
