@@ -499,13 +499,14 @@ void hpx_committer_submit(struct hpx_committer *committer, struct hpx_store_op *
 	op->tries = 0;
 	pthread_mutex_lock(&committer->mutex);
 	ended = committer->ended;
-	if (!ended) {
+	if (!ended)
 		list_push(&committer->queue, op);
-		pthread_cond_signal(&committer->cond);
-	}
 	pthread_mutex_unlock(&committer->mutex);
+	/* Outside, so that who wakes finds the mutex free. */
 	if (ended)
 		settle_with(committer, op, HPX_CLOSED);
+	else
+		pthread_cond_signal(&committer->cond);
 }
 
 struct waiting {
