@@ -119,6 +119,8 @@ enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_
 	struct hpx_moment now;
 	enum hpx_status status = counts_on_boot(op) ? hpx_sqlite_settle_boot(s) : HPX_OK;
 
+	if (s->serve && op->verb == HPX_VERB_RESERVE && op->ask != NULL)
+		hpx_sqlite_known_add(&s->known, &op->ask->id);
 	if (status == HPX_OK)
 		status = hpx_sqlite_short_way(s, op);
 	if (status != HPX_NOT_FOUND)

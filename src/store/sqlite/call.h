@@ -191,6 +191,10 @@
 		"WHERE j.seq = r.job AND j.answers = 1 AND j.state = 4))")    \
 	X(OVERDUE, "SELECT " HPX_SQL_RECORD HPX_SQL_FROM                      \
 		"WHERE o.state = 5 AND o.expires <= ?1")                      \
+	/* No fewer than the rows there are, read from both ends. */          \
+	X(SPREAD, "SELECT max(seq) - (SELECT min(seq) FROM hapax_operation) " \
+		"+ 1 FROM hapax_operation")                                   \
+	X(IDS, "SELECT id FROM hapax_operation WHERE id > ? ORDER BY id LIMIT ?") \
 	X(REMOVE, "DELETE FROM hapax_operation WHERE seq = ?")                      \
 	X(ANSWER, "SELECT headers, body, crc FROM hapax_response WHERE seq = ?")    \
 	X(PUT_ANSWER, "INSERT INTO hapax_response (seq, headers, body, crc) "       \

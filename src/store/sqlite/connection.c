@@ -86,8 +86,9 @@ static enum hpx_status make_durable(struct hpx_sqlite_db *db, const char *path, 
 		return status;
 	/* FULL: a commit is on the disk before it returns (guarantees 1, 3). */
 	status = set(db, "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216; "
-			 /* The index of ids is read at random places: 32 MiB of it. */
-			 "PRAGMA cache_size = -32768");
+			 /* Enough for the inner pages of an index of ten million ids.
+			  * More would cost: a commit that split a page walks them all. */
+			 "PRAGMA cache_size = -8192");
 	if (status != HPX_OK)
 		hpx_sqlite_explain(db, path, "cannot be made durable", problem);
 	return status;

@@ -14,6 +14,7 @@ static void free_store(struct hpx_sqlite_store *s)
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	pthread_mutex_destroy(&s->keeper_mutex);
+	hpx_sqlite_known_done(&s->known);
 	free(s);
 }
 
@@ -23,7 +24,12 @@ static struct hpx_sqlite_store *new_store(const struct hpx_store_options *option
 
 	if (s == NULL)
 		return NULL;
+	if (hpx_sqlite_known_init(&s->known) != HPX_OK) {
+		free(s);
+		return NULL;
+	}
 	if (pthread_mutex_init(&s->keeper_mutex, NULL) != 0) {
+		hpx_sqlite_known_done(&s->known);
 		free(s);
 		return NULL;
 	}

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "store/outbox.h"
+#include "store/sieve.h"
 #include "store/sqlite/call.h"
 #include "store/sqlite/sqlite.h"
 
@@ -18,6 +19,14 @@
 struct hpx_sqlite_lock {
 	char pid[64];                     /* the server's, in digits; for people */
 	_Atomic uint64_t removals;
+};
+
+/* known.c: which ids the file may have. */
+struct hpx_sqlite_known {
+	pthread_rwlock_t lock;            /* for the pointers */
+	struct hpx_sieve *sieve;          /* NULL: it was not read yet */
+	struct hpx_sieve *next;           /* NULL: none is being filled */
+	struct hpx_operation_id read_to;  /* of it; the keeper's */
 };
 
 struct hpx_sqlite_store {
@@ -42,6 +51,7 @@ struct hpx_sqlite_store {
 	_Atomic int64_t wal_bytes;        /* as of the last commit */
 	pthread_mutex_t keeper_mutex;
 	struct hpx_sqlite_db keeper;
+	struct hpx_sqlite_known known;    /* of a server; nobody else reads it */
 };
 
 static inline struct hpx_sqlite_store *hpx_sqlite_of(struct hpx_store *store)
@@ -61,6 +71,14 @@ uint64_t hpx_sqlite_place_free_bytes(const char *path);
 void hpx_sqlite_tally_map(struct hpx_sqlite_store *s);
 void hpx_sqlite_tally_unmap(struct hpx_sqlite_store *s);
 void hpx_sqlite_tally_add(struct hpx_sqlite_store *s);
+
+enum hpx_status hpx_sqlite_known_init(struct hpx_sqlite_known *known);
+void hpx_sqlite_known_done(struct hpx_sqlite_known *known);
+void hpx_sqlite_known_add(struct hpx_sqlite_known *known, const struct hpx_operation_id *id);
+/* False: a look would find nothing. */
+bool hpx_sqlite_known_may_have(struct hpx_sqlite_known *known, const struct hpx_operation_id *id);
+/* For maintain(): reads on, where there is anything to be read. */
+enum hpx_status hpx_sqlite_known_read(struct hpx_sqlite_known *known, struct hpx_sqlite_db *db);
 
 /* connection.c: opening one. `flags`: SQLITE_OPEN_READWRITE or _READONLY. */
 enum hpx_status hpx_sqlite_connect(const char *path, int flags, int busy_ms,

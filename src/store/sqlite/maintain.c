@@ -62,6 +62,8 @@ enum hpx_status hpx_sqlite_maintain(struct hpx_store *store, char *problem)
 		status = hpx_sqlite_clock_check(s, &s->keeper, s->serve);
 	if (status == HPX_OK)
 		status = shorten_log(s);
+	if (status == HPX_OK && s->serve)
+		status = hpx_sqlite_known_read(&s->known, &s->keeper);
 	/* A busy log is next time's work, not a failure. */
 	if (status == HPX_BUSY)
 		status = HPX_OK;

@@ -95,8 +95,11 @@ enum hpx_status hpx_sqlite_peek(struct hpx_store_reader *reader, const struct hp
 	struct hpx_decision decision;
 	struct hpx_answer *replay = NULL;
 	struct hpx_sqlite_db *db;
-	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
+	enum hpx_status status;
 
+	if (!hpx_sqlite_known_may_have(&hpx_sqlite_of(reader->store)->known, &ask->id))
+		return HPX_NOT_FOUND;
+	status = hpx_sqlite_reader_db(reader, &db);
 	if (status == HPX_OK)
 		status = hpx_sqlite_do(db, HPX_SQL_BEGIN_READ);
 	if (status != HPX_OK)

@@ -1,0 +1,106 @@
+#include "store/sieve.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ID_BYTES 2
+#define MIN_BYTES ((uint64_t)2 << 20)
+#define MAX_BYTES ((uint64_t)16 << 20)
+
+/* All bits of an id lie in one line of the processor's cache: asking costs one
+ * look at memory. */
+#define BLOCK_WORDS 8
+#define BLOCK_BITS (BLOCK_WORDS * 64)
+#define BITS_EACH 5
+
+struct hpx_sieve {
+	_Atomic uint64_t count;
+	uint64_t full_at;
+	uint64_t block_mask;
+	_Atomic uint64_t *words;
+};
+
+struct hpx_sieve *hpx_sieve_new(uint64_t expected)
+{
+	struct hpx_sieve *sieve = calloc(1, sizeof(*sieve));
+	uint64_t bytes = MIN_BYTES;
+
+	if (sieve == NULL)
+		return NULL;
+	while (bytes < MAX_BYTES && bytes / ID_BYTES < expected)
+		bytes *= 2;
+	sieve->words = aligned_alloc(BLOCK_BITS / 8, bytes);
+	if (sieve->words == NULL) {
+		free(sieve);
+		return NULL;
+	}
+	memset((void *)sieve->words, 0, bytes);
+	sieve->block_mask = bytes * 8 / BLOCK_BITS - 1;
+	/* Where the most memory is not enough, a new one is made only for half
+	 * as many again: it would say little more. */
+	sieve->full_at = bytes / ID_BYTES;
+	if (sieve->full_at < expected + expected / 2)
+		sieve->full_at = expected + expected / 2;
+	return sieve;
+}
+
+void hpx_sieve_free(struct hpx_sieve *sieve)
+{
+	if (sieve == NULL)
+		return;
+	free((void *)sieve->words);
+	free(sieve);
+}
+
+static _Atomic uint64_t *block_of(const struct hpx_sieve *sieve, const struct hpx_operation_id *id)
+{
+	uint64_t hash;
+
+	memcpy(&hash, id->bytes, sizeof(hash));
+	return sieve->words + (hash & sieve->block_mask) * BLOCK_WORDS;
+}
+
+/* The i-th bit of an id within its block: two bytes each, behind those that
+ * chose the block. */
+static unsigned bit_of(const struct hpx_operation_id *id, unsigned i)
+{
+	const uint8_t *two = id->bytes + sizeof(uint64_t) + 2 * (size_t)i;
+
+	return ((unsigned)two[0] << 8 | two[1]) % BLOCK_BITS;
+}
+
+void hpx_sieve_add(struct hpx_sieve *sieve, const struct hpx_operation_id *id)
+{
+	_Atomic uint64_t *block = block_of(sieve, id);
+
+	for (unsigned i = 0; i < BITS_EACH; i++) {
+		unsigned bit = bit_of(id, i);
+		atomic_fetch_or_explicit(&block[bit / 64], (uint64_t)1 << bit % 64,
+					 memory_order_relaxed);
+	}
+	atomic_fetch_add_explicit(&sieve->count, 1, memory_order_relaxed);
+}
+
+bool hpx_sieve_may_have(const struct hpx_sieve *sieve, const struct hpx_operation_id *id)
+{
+	_Atomic uint64_t *block = block_of(sieve, id);
+
+	for (unsigned i = 0; i < BITS_EACH; i++) {
+		unsigned bit = bit_of(id, i);
+		uint64_t word = atomic_load_explicit(&block[bit / 64], memory_order_relaxed);
+		if ((word >> bit % 64 & 1) == 0)
+			return false;
+	}
+	return true;
+}
+
+uint64_t hpx_sieve_count(const struct hpx_sieve *sieve)
+{
+	return atomic_load_explicit(&sieve->count, memory_order_relaxed);
+}
+
+bool hpx_sieve_is_full(const struct hpx_sieve *sieve)
+{
+	return hpx_sieve_count(sieve) >= sieve->full_at;
+}
