@@ -1,6 +1,7 @@
 /* The failing disk: every method passes on to the real file behind it. */
 #include "disk.h"
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@ static struct {
 	struct disk_plan plan;
 	atomic_uint calls;
 	atomic_bool fired;
+	bool careless;
 } disk;
 
 /* The real file lies right behind this one. */
@@ -36,14 +38,21 @@ static bool fails(enum disk_call call)
 
 #define PASS(method, ...) real_of(file)->pMethods->method(real_of(file), ##__VA_ARGS__)
 
+static int failed(void)
+{
+	if (disk.plan.code == DISK_DIES)
+		raise(SIGKILL);
+	return disk.plan.code;
+}
+
 /* Runs the call unless it fails before it is done. */
 #define FAILING(call, method, ...)                                            \
 	do {                                                                  \
 		if (!fails(call))                                             \
 			return PASS(method, __VA_ARGS__);                     \
-		if (disk.plan.after)                                          \
+		if (disk.plan.done == DISK_DONE)                              \
 			PASS(method, __VA_ARGS__);                            \
-		return disk.plan.code;                                        \
+		return failed();                                              \
 	} while (0)
 
 static int file_close(sqlite3_file *file)
@@ -58,7 +67,11 @@ static int file_read(sqlite3_file *file, void *bytes, int len, sqlite3_int64 at)
 
 static int file_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 at)
 {
-	FAILING(DISK_WRITE, xWrite, bytes, len, at);
+	if (!fails(DISK_WRITE))
+		return PASS(xWrite, bytes, len, at);
+	if (disk.plan.done != DISK_UNDONE)
+		PASS(xWrite, bytes, disk.plan.done == DISK_HALF_DONE ? len / 2 : len, at);
+	return failed();
 }
 
 static int file_truncate(sqlite3_file *file, sqlite3_int64 size)
@@ -103,7 +116,9 @@ static int file_sector(sqlite3_file *file)
 
 static int file_traits(sqlite3_file *file)
 {
-	return PASS(xDeviceCharacteristics);
+	int traits = PASS(xDeviceCharacteristics);
+
+	return disk.careless ? traits & ~SQLITE_IOCAP_POWERSAFE_OVERWRITE : traits;
 }
 
 static int file_shm_map(sqlite3_file *file, int page, int size, int extend, void volatile **ret)
@@ -181,4 +196,14 @@ bool disk_disarm(void)
 {
 	disk.plan.nth = 0;
 	return atomic_load(&disk.fired);
+}
+
+unsigned disk_calls(void)
+{
+	return atomic_load(&disk.calls);
+}
+
+void disk_powersafe(bool is)
+{
+	disk.careless = !is;
 }

@@ -10,15 +10,17 @@ static const struct {
 	const char *name;
 	struct disk_plan plan;
 } plans[] = {
-	{ "write, I/O error", { DISK_WRITE, SQLITE_IOERR_WRITE, false, 0, 1 } },
-	{ "write, I/O error although done", { DISK_WRITE, SQLITE_IOERR_WRITE, true, 0, 1 } },
-	{ "write, disk full", { DISK_WRITE, SQLITE_FULL, false, 0, 1 } },
-	{ "write, disk full three times", { DISK_WRITE, SQLITE_FULL, false, 0, 3 } },
-	{ "sync", { DISK_SYNC, SQLITE_IOERR_FSYNC, false, 0, 1 } },
-	{ "sync, although done", { DISK_SYNC, SQLITE_IOERR_FSYNC, true, 0, 1 } },
-	{ "sync, three times", { DISK_SYNC, SQLITE_IOERR_FSYNC, false, 0, 3 } },
-	{ "read", { DISK_READ, SQLITE_IOERR_READ, false, 0, 1 } },
-	{ "truncate", { DISK_TRUNCATE, SQLITE_IOERR_TRUNCATE, false, 0, 1 } },
+	{ "write, I/O error", { DISK_WRITE, SQLITE_IOERR_WRITE, DISK_UNDONE, 0, 1 } },
+	{ "write, I/O error although done", { DISK_WRITE, SQLITE_IOERR_WRITE, DISK_DONE, 0, 1 } },
+	{ "write, disk full", { DISK_WRITE, SQLITE_FULL, DISK_UNDONE, 0, 1 } },
+	{ "write, disk full three times", { DISK_WRITE, SQLITE_FULL, DISK_UNDONE, 0, 3 } },
+	{ "write, disk full half way", { DISK_WRITE, SQLITE_FULL, DISK_HALF_DONE, 0, 1 } },
+	{ "write, I/O error half way", { DISK_WRITE, SQLITE_IOERR_WRITE, DISK_HALF_DONE, 0, 1 } },
+	{ "sync", { DISK_SYNC, SQLITE_IOERR_FSYNC, DISK_UNDONE, 0, 1 } },
+	{ "sync, although done", { DISK_SYNC, SQLITE_IOERR_FSYNC, DISK_DONE, 0, 1 } },
+	{ "sync, three times", { DISK_SYNC, SQLITE_IOERR_FSYNC, DISK_UNDONE, 0, 3 } },
+	{ "read", { DISK_READ, SQLITE_IOERR_READ, DISK_UNDONE, 0, 1 } },
+	{ "truncate", { DISK_TRUNCATE, SQLITE_IOERR_TRUNCATE, DISK_UNDONE, 0, 1 } },
 };
 
 static void start_afresh(struct fixture *f)
@@ -100,7 +102,7 @@ static void the_nth_call_fails_while_opening(void **state)
 static void a_reader_that_cannot_read_does_not_say_absent(void **state)
 {
 	struct fixture *f = *state;
-	struct disk_plan plan = { DISK_READ, SQLITE_IOERR_READ, false, 1, 1000000 };
+	struct disk_plan plan = { DISK_READ, SQLITE_IOERR_READ, DISK_UNDONE, 1, 1000000 };
 	struct hpx_ask ask = ask_of(f->store, 1, 1, 2);
 	struct hpx_decision decision;
 	struct hpx_answer *replay = NULL;

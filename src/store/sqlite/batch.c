@@ -216,6 +216,12 @@ static enum hpx_status give_up(struct hpx_sqlite_store *s, enum hpx_status statu
 	return status;
 }
 
+static enum hpx_status commit(struct hpx_sqlite_store *s)
+{
+	hpx_sqlite_gather_begin(&s->writer);
+	return hpx_sqlite_gather_end(&s->writer, hpx_sqlite_do(&s->writer, HPX_SQL_COMMIT));
+}
+
 enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
 			       char *problem)
 {
@@ -235,7 +241,7 @@ enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **op
 	status = run_ops(s, ops, count, problem);
 	if (status == HPX_OK) {
 		HPX_STEP(batch_written);
-		status = hpx_sqlite_do(&s->writer, HPX_SQL_COMMIT);
+		status = commit(s);
 	}
 	if (status != HPX_OK)
 		return give_up(s, status, problem);

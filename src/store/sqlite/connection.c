@@ -21,14 +21,14 @@ static enum hpx_status set(struct hpx_sqlite_db *db, const char *pragma)
 	return hpx_sqlite_status(sqlite3_exec(db->handle, pragma, NULL, NULL, NULL));
 }
 
-enum hpx_status hpx_sqlite_connect(const char *path, int flags, int busy_ms,
+enum hpx_status hpx_sqlite_connect(const char *path, int flags, const char *vfs, int busy_ms,
 				   struct hpx_sqlite_db *db, char *problem)
 {
 	enum hpx_status status;
 	int code = sqlite3_open_v2(path, &db->handle,
 				   flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
 					   SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE,
-				   NULL);
+				   vfs);
 
 	status = hpx_sqlite_status(code);
 	if (status == HPX_OK)
@@ -85,7 +85,11 @@ static enum hpx_status make_durable(struct hpx_sqlite_db *db, const char *path, 
 	if (status != HPX_OK)
 		return status;
 	/* FULL: a commit is on the disk before it returns (guarantees 1, 3). */
-	status = set(db, "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216; "
+	status = set(db, "PRAGMA synchronous = FULL; "
+			 /* Above what the log grows to until it begins anew
+			  * (maintain.c): cut off, it would be allocated again, and
+			  * each fdatasync would write that down. */
+			 "PRAGMA journal_size_limit = 134217728; "
 			 /* Enough for the inner pages of an index of ten million ids.
 			  * More would cost: a commit that split a page walks them all. */
 			 "PRAGMA cache_size = -8192");
@@ -101,6 +105,7 @@ enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, enum hpx_sqli
 	struct hpx_sqlite_schema schema;
 	enum hpx_status status =
 		hpx_sqlite_connect(s->path, SQLITE_OPEN_READWRITE,
+				   s->serve ? hpx_sqlite_gather_vfs() : NULL,
 				   s->serve ? BUSY_SERVER_MS : BUSY_COMMAND_MS, db, problem);
 
 	if (status != HPX_OK)

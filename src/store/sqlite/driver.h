@@ -72,6 +72,7 @@ void hpx_sqlite_tally_map(struct hpx_sqlite_store *s);
 void hpx_sqlite_tally_unmap(struct hpx_sqlite_store *s);
 void hpx_sqlite_tally_add(struct hpx_sqlite_store *s);
 
+/* known.c: which ids the file may have; a hint. */
 enum hpx_status hpx_sqlite_known_init(struct hpx_sqlite_known *known);
 void hpx_sqlite_known_done(struct hpx_sqlite_known *known);
 void hpx_sqlite_known_add(struct hpx_sqlite_known *known, const struct hpx_operation_id *id);
@@ -80,8 +81,19 @@ bool hpx_sqlite_known_may_have(struct hpx_sqlite_known *known, const struct hpx_
 /* For maintain(): reads on, where there is anything to be read. */
 enum hpx_status hpx_sqlite_known_read(struct hpx_sqlite_known *known, struct hpx_sqlite_db *db);
 
-/* connection.c: opening one. `flags`: SQLITE_OPEN_READWRITE or _READONLY. */
-enum hpx_status hpx_sqlite_connect(const char *path, int flags, int busy_ms,
+/* gather.c: the log's frames of one commit in few large writes. Begin and end
+ * stand around a COMMIT with synchronous = FULL, and do nothing on a connection
+ * that was opened with another VFS. The VFS' name; NULL where it cannot be had,
+ * and SQLite's own does. */
+const char *hpx_sqlite_gather_vfs(void);
+void hpx_sqlite_gather_begin(struct hpx_sqlite_db *db);
+/* Takes the status of the COMMIT and gives it back; what one that failed left
+ * is dropped. */
+enum hpx_status hpx_sqlite_gather_end(struct hpx_sqlite_db *db, enum hpx_status status);
+
+/* connection.c: opening one. `flags`: SQLITE_OPEN_READWRITE or _READONLY;
+ * `vfs`: NULL for SQLite's own. */
+enum hpx_status hpx_sqlite_connect(const char *path, int flags, const char *vfs, int busy_ms,
 				   struct hpx_sqlite_db *db, char *problem);
 void hpx_sqlite_explain(struct hpx_sqlite_db *db, const char *path, const char *what,
 			char *problem);

@@ -40,7 +40,7 @@ static enum hpx_status keeper_open(struct hpx_sqlite_store *s, char *problem)
 
 	if (s->keeper.handle != NULL)
 		return HPX_OK;
-	status = hpx_sqlite_connect(s->path, SQLITE_OPEN_READWRITE, BUSY_KEEPER_MS, &s->keeper,
+	status = hpx_sqlite_connect(s->path, SQLITE_OPEN_READWRITE, NULL, BUSY_KEEPER_MS, &s->keeper,
 				    problem);
 	/* Our own checkpoints only, and each of them on the disk. */
 	if (status == HPX_OK)

@@ -23,7 +23,8 @@ enum hpx_status hpx_sqlite_reader_db(struct hpx_store_reader *reader,
 	}
 	hpx_sqlite_db_close(&r->db);
 	r->heard.begun = false;
-	status = hpx_sqlite_connect(s->path, SQLITE_OPEN_READONLY, BUSY_READER_MS, &r->db, problem);
+	status = hpx_sqlite_connect(s->path, SQLITE_OPEN_READONLY, NULL, BUSY_READER_MS, &r->db,
+				    problem);
 	if (status != HPX_OK)
 		return status;
 	r->generation = generation;

@@ -232,17 +232,17 @@ static const struct {
 	struct disk_plan plan;
 } plans[] = {
 	/* From there on nothing more reaches the disk: the process is gone. */
-	{ "gone before write", { DISK_WRITE, SQLITE_IOERR_WRITE, false, 0, UINT32_MAX / 2 } },
-	{ "gone before sync", { DISK_SYNC, SQLITE_IOERR_FSYNC, false, 0, UINT32_MAX / 2 } },
+	{ "gone before write", { DISK_WRITE, SQLITE_IOERR_WRITE, DISK_UNDONE, 0, UINT32_MAX / 2 } },
+	{ "gone before sync", { DISK_SYNC, SQLITE_IOERR_FSYNC, DISK_UNDONE, 0, UINT32_MAX / 2 } },
 	{ "gone before truncation",
-	  { DISK_TRUNCATE, SQLITE_IOERR_TRUNCATE, false, 0, UINT32_MAX / 2 } },
+	  { DISK_TRUNCATE, SQLITE_IOERR_TRUNCATE, DISK_UNDONE, 0, UINT32_MAX / 2 } },
 	/* Trouble that passes. */
-	{ "write", { DISK_WRITE, SQLITE_IOERR_WRITE, false, 0, 1 } },
-	{ "write, although done", { DISK_WRITE, SQLITE_IOERR_WRITE, true, 0, 1 } },
-	{ "full", { DISK_WRITE, SQLITE_FULL, false, 0, 1 } },
-	{ "sync", { DISK_SYNC, SQLITE_IOERR_FSYNC, false, 0, 1 } },
-	{ "sync, although done", { DISK_SYNC, SQLITE_IOERR_FSYNC, true, 0, 1 } },
-	{ "truncation, although done", { DISK_TRUNCATE, SQLITE_IOERR_TRUNCATE, true, 0, 1 } },
+	{ "write", { DISK_WRITE, SQLITE_IOERR_WRITE, DISK_UNDONE, 0, 1 } },
+	{ "write, although done", { DISK_WRITE, SQLITE_IOERR_WRITE, DISK_DONE, 0, 1 } },
+	{ "full", { DISK_WRITE, SQLITE_FULL, DISK_UNDONE, 0, 1 } },
+	{ "sync", { DISK_SYNC, SQLITE_IOERR_FSYNC, DISK_UNDONE, 0, 1 } },
+	{ "sync, although done", { DISK_SYNC, SQLITE_IOERR_FSYNC, DISK_DONE, 0, 1 } },
+	{ "truncation, although done", { DISK_TRUNCATE, SQLITE_IOERR_TRUNCATE, DISK_DONE, 0, 1 } },
 };
 
 static void the_last_write_of_all(void **state)
