@@ -14,6 +14,7 @@ BUILD ?= build
 FUZZ_SECONDS ?= 600
 
 all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) build.ninja > /dev/null # a folder from before a pull knows no new targets
 	meson compile -C $(BUILD) hapax:executable hapax:static_library hapax:shared_library \
 		hapax-client:static_library hapax-client:shared_library
 
