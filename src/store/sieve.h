@@ -9,9 +9,9 @@
 
 struct hpx_sieve;
 
-/* Two bytes for each expected id, between 2 and 16 MiB; about one stranger in
- * a thousand passes, one in forty once three times as many are in it. NULL when
- * out of memory. */
+/* Two bytes for each expected id, between 2 and 16 MiB. One stranger in 800
+ * passes, one in 50 once twice as many are in it, one in 13 with three times as
+ * many. NULL when out of memory. */
 struct hpx_sieve *hpx_sieve_new(uint64_t expected);
 void hpx_sieve_free(struct hpx_sieve *sieve);
 
