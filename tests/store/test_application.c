@@ -306,6 +306,40 @@ static void the_next_attempt_learns_where_the_last_one_was(void **state)
 	PQfinish(app);
 }
 
+/* ---- rows that cannot be read ---- */
+
+/* No CHECK keeps them out of the table. */
+static void what_cannot_be_read_is_not_moved(void **state)
+{
+	static const char *const damages[] = {
+		"state = 9", "state = 0", "attempt = 0", "first = ''", "fingerprint = 'x'",
+		"recipe = 'x'", "tenant_hash = ''", "retention = -1", "status = 1000",
+		"when_lost = 3", "point = 'two words'", "expires = 0",
+	};
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+		char sql[256], call[256];
+		fixture_afresh(f);
+		reserve(f, 1, BODY, A);
+		ask(app, "SELECT verdict FROM hapax.begin('t', 's', 'k', sha256(''), 1, 60000)");
+		snprintf(sql, sizeof(sql), "UPDATE hapax.operation SET %s", damages[i]);
+		cluster_sql(sql);
+		for (size_t j = 0; j < sizeof(functions) / sizeof(functions[0]); j++) {
+			snprintf(call, sizeof(call), functions[j].call, lease_of(1, token_of(A)));
+			assert_string_equal(state_after(app, "SELECT %s", call), "XX001");
+		}
+		assert_string_equal(ask(app, "SELECT verdict FROM hapax.begin('t', 's', 'k', "
+					     "sha256(''), 60000, 60000)"),
+				    "unknown");
+		snprintf(call, sizeof(call), "SELECT count(*) FROM hapax.operation WHERE %s",
+			 damages[i]);
+		assert_string_equal(ask(app, "%s", call), "2");
+	}
+	PQfinish(app);
+}
+
 /* ---- from the schema before ---- */
 
 static void an_older_database_is_brought_up_to_date(void **state)
@@ -323,7 +357,8 @@ static void an_older_database_is_brought_up_to_date(void **state)
 		    "pronamespace = 'hapax'::regnamespace LOOP "
 		    "EXECUTE 'DROP FUNCTION ' || f || ' CASCADE'; END LOOP; END $$");
 	cluster_sql("DROP TABLE hapax.job; ALTER TABLE hapax.operation DROP COLUMN when_lost, "
-		    "DROP COLUMN advanced, DROP COLUMN point, DROP COLUMN point_data; "
+		    "DROP COLUMN advanced, DROP COLUMN point, DROP COLUMN point_data, "
+		    "ADD CONSTRAINT operation_state_check CHECK (state BETWEEN 1 AND 4); "
 		    "DELETE FROM hapax.schema_version WHERE version > 1");
 	fixture_open(f);
 	assert_string_equal(body_of(f, 1), "kept");
@@ -380,6 +415,7 @@ int main(void)
 		ON_POSTGRES(a_job_has_its_name_once),
 		ON_POSTGRES(a_late_commit_meets_a_void_token),
 		ON_POSTGRES(the_next_attempt_learns_where_the_last_one_was),
+		ON_POSTGRES(what_cannot_be_read_is_not_moved),
 		ON_POSTGRES(an_older_database_is_brought_up_to_date),
 		ON_POSTGRES(the_role_may_call_and_nothing_else),
 	};

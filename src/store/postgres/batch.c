@@ -1,5 +1,9 @@
-/* run(): what one op after the other makes of the operations, in one
- * transaction, without ever waiting for a row that somebody else has locked.
+/* run(): what one op after the other makes of the operations, without ever
+ * waiting for a row that somebody else has locked.
+ *
+ * What needs no look is written first, in one round trip and a transaction of its
+ * own (short.c): of a batch of first attempts and their answers, nothing is left.
+ * The rest, in one transaction:
  *
  *  1. Look: rows that will be written for certain (answers, failures, a
  *     person's word) are locked; all rows are read; the time is asked. One
@@ -278,6 +282,15 @@ static enum hpx_status run_round(struct round *round, size_t *ret_left)
 	return status;
 }
 
+static size_t count_todo(const struct round *round)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < round->count; i++)
+		left += round->todo[i];
+	return left;
+}
+
 /* Ops about one operation each. */
 static enum hpx_status run_rows(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
 				char *problem)
@@ -292,6 +305,12 @@ static enum hpx_status run_rows(struct hpx_pg_store *s, struct hpx_store_op **op
 	round.todo = flags;
 	round.free = flags + count;
 	memset(round.todo, true, count);
+	/* While the store is unsure, what is read must not be told, and what is
+	 * written goes with a mark. */
+	if (!s->unsure) {
+		status = hpx_pg_short_way(s, ops, count, round.todo, problem);
+		left = count_todo(&round);
+	}
 	for (unsigned i = 0; i < ROUNDS_MAX && left > 0 && status == HPX_OK; i++)
 		status = run_round(&round, &left);
 	if (status == HPX_OK && left > 0) {

@@ -79,7 +79,7 @@ static enum hpx_status insert_first(struct hpx_pg_store *s, struct hpx_pg_batch 
 	return pipe.status;
 }
 
-static void take_commit(struct hpx_pg_pipe *pipe)
+void hpx_pg_take_commit(struct hpx_pg_pipe *pipe)
 {
 	PGresult *result = hpx_pg_take(pipe);
 
@@ -110,11 +110,11 @@ static enum hpx_status write_all(struct hpx_pg_store *s, struct hpx_pg_batch *ba
 		hpx_pg_take_inserts(&pipe, batch);
 	while (pipe.status == HPX_OK && pipe.waiting > 1)
 		PQclear(hpx_pg_take(&pipe));
-	take_commit(&pipe);
+	hpx_pg_take_commit(&pipe);
 	return hpx_pg_end(&pipe);
 }
 
-static enum hpx_status settle(struct hpx_pg_store *s, enum hpx_status status, char *problem)
+enum hpx_status hpx_pg_believe(struct hpx_pg_store *s, enum hpx_status status, char *problem)
 {
 	if (status == HPX_OK && s->writer.warned) {
 		hpx_store_problem(problem, "PostgreSQL: the wait for the synchronous standby was "
@@ -136,8 +136,8 @@ enum hpx_status hpx_pg_commit_call(struct hpx_pg_store *s, enum hpx_pg_statement
 	hpx_pg_send(&pipe, HPX_PG_COMMIT, NULL);
 	while (pipe.status == HPX_OK && pipe.waiting > 1)
 		PQclear(hpx_pg_take(&pipe));
-	take_commit(&pipe);
-	return settle(s, hpx_pg_end(&pipe), problem);
+	hpx_pg_take_commit(&pipe);
+	return hpx_pg_believe(s, hpx_pg_end(&pipe), problem);
 }
 
 enum hpx_status hpx_pg_commit(struct hpx_pg_store *s, struct hpx_pg_batch *batch,
@@ -157,7 +157,7 @@ enum hpx_status hpx_pg_commit(struct hpx_pg_store *s, struct hpx_pg_batch *batch
 		begun = inserted = true;
 	}
 	HPX_STEP(batch_written);
-	status = settle(s, write_all(s, batch, begun, inserted, problem), problem);
+	status = hpx_pg_believe(s, write_all(s, batch, begun, inserted, problem), problem);
 	if (status == HPX_OK)
 		HPX_STEP(batch_committed);
 	return status;

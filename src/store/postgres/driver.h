@@ -162,6 +162,17 @@ void hpx_pg_send_changes(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *ba
 void hpx_pg_send_columns(struct hpx_pg_pipe *pipe, enum hpx_pg_statement statement,
 			 struct hpx_pg_columns *columns);
 
+/* Bodies go out in parts of about this size. */
+#define HPX_PG_ANSWER_BYTES_AT_ONCE (4 << 20)
+void hpx_pg_put_id(struct hpx_pg_columns *columns, const struct hpx_operation_id *id);
+void hpx_pg_put_token(struct hpx_pg_columns *columns, const struct hpx_token *token);
+/* An answer with its digest, into columns made by answers_init. */
+void hpx_pg_answers_init(struct hpx_pg_columns *columns);
+void hpx_pg_put_answer(struct hpx_pg_pipe *pipe, struct hpx_pg_columns *columns,
+		       const struct hpx_operation_id *id, const struct hpx_answer *answer);
+/* Six texts; all empty where the op has none. */
+void hpx_pg_put_description(struct hpx_pg_columns *columns, const struct hpx_store_op *op);
+
 /* job_write.c: the batch's jobs and questions. */
 void hpx_pg_send_items(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch);
 /* Whether it can be stored here as it is. */
@@ -189,8 +200,16 @@ enum hpx_status hpx_pg_commit(struct hpx_pg_store *s, struct hpx_pg_batch *batch
 /* One call more in the transaction that is open, and its end. */
 enum hpx_status hpx_pg_commit_call(struct hpx_pg_store *s, enum hpx_pg_statement statement,
 				   const struct hpx_pg_params *params, char *problem);
+/* The result of a COMMIT that was sent, and what the whole pipe's status means. */
+void hpx_pg_take_commit(struct hpx_pg_pipe *pipe);
+enum hpx_status hpx_pg_believe(struct hpx_pg_store *s, enum hpx_status status, char *problem);
 /* Whatever was begun is undone; the status given is given back. */
 enum hpx_status hpx_pg_undo(struct hpx_pg_store *s, enum hpx_status status);
+
+/* short.c: what needs no look is written at once, in one round trip. Of each op
+ * that is done, `todo` becomes false; every other one was left as it came. */
+enum hpx_status hpx_pg_short_way(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
+				 bool *todo, char *problem);
 
 /* sweep.c: verbs about many operations, a transaction each. */
 enum hpx_status hpx_pg_sweep(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);

@@ -9,6 +9,9 @@
 /* The database's clock, after whatever locks were taken before it is asked. */
 #define HPX_PG_SQL_CLOCK "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
+/* The transaction's own mark in the rows that it locks (xmax) or writes (xmin). */
+#define HPX_PG_SQL_OWN "(SELECT pg_current_xact_id()::xid)"
+
 /* The columns of a record, with its renewal; row.c reads them in this order. */
 #define HPX_PG_SQL_RECORD                                                         \
 	"o.id, o.state, o.attempt, o.token, o.first, o.fingerprint, "         \
@@ -19,13 +22,16 @@
 #define HPX_PG_SQL_FROM                                                           \
 	" FROM hapax.operation o LEFT JOIN hapax.lease l ON l.id = o.id "
 
-/* What the table's own checks keep; should somebody have dropped them, a row
- * that cannot be read is shown among the unknowns and never reaped. */
+/* A row that cannot be read is shown among the unknowns and never reaped. No
+ * CHECK keeps such a row out, since every statement would pay for it. */
 #define HPX_PG_SQL_READABLE                                                   \
 	"(o.state BETWEEN 1 AND 5 AND octet_length(o.token) = 16 AND "        \
 	"octet_length(o.first) = 16 AND octet_length(o.fingerprint) = 32 "    \
 	"AND octet_length(o.recipe) = 16 AND "                                \
-	"octet_length(o.tenant_hash) = 32)"
+	"octet_length(o.tenant_hash) = 32 AND "                               \
+	"o.attempt BETWEEN 1 AND 4294967295 AND o.retention >= 0 AND "        \
+	"o.status BETWEEN 0 AND 999 AND o.when_lost BETWEEN 0 AND 2 AND "     \
+	"(o.point = '' OR o.point ~ '^[!-~]{1,63}$'))"
 
 /* The arrays that write.c sends for records, in this order. */
 #define HPX_PG_SQL_ARRAYS                                                         \
@@ -60,6 +66,54 @@
 		HPX_PG_SQL_TEXT_NAMES ") SELECT * FROM unnest(" HPX_PG_SQL_ARRAYS ", "\
 		HPX_PG_SQL_TEXT_ARRAYS("$20", "$21", "$22", "$23", "$24", "$25")  \
 		") ON CONFLICT (id) DO NOTHING RETURNING id")                 \
+	/* The short way: a first attempt that nobody knows of, and the end   \
+	 * of one that nobody has touched. Times are counted from the         \
+	 * database's clock; what came of them is told. An INSERT waits for   \
+	 * whoever is changing a row of that id: one that can be seen is left \
+	 * out. */                                                            \
+	X(INSERT_ABSENT, WRITER, "WITH c AS MATERIALIZED (SELECT "            \
+		HPX_PG_SQL_CLOCK " AS ms) INSERT INTO hapax.operation AS o "  \
+		"(id, state, attempt, token, first, fingerprint, recipe, "    \
+		"tenant_hash, owner, created, changed, retention, "           \
+		"lease_until, status, kept, when_lost, "                      \
+		HPX_PG_SQL_TEXT_NAMES ") SELECT n.id, 1, 1, n.token, "        \
+		"n.token, n.fingerprint, n.recipe, n.tenant_hash, n.owner, "  \
+		"(SELECT ms FROM c) + $16::int8, "                            \
+		"(SELECT ms FROM c) + $16::int8, n.retention, "               \
+		"(SELECT ms FROM c) + n.lease_until, 0, false, n.when_lost, " \
+		"n.tenant, n.scope, n.key, n.method, n.path, n.route "        \
+		"FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], "         \
+		"$4::bytea[], $5::bytea[], $6::int8[], $7::int8[], "          \
+		"$8::int8[], $9::int2[], "                                    \
+		HPX_PG_SQL_TEXT_ARRAYS("$10", "$11", "$12", "$13", "$14", "$15") \
+		") AS n (id, token, fingerprint, recipe, tenant_hash, owner, " \
+		"retention, lease_until, when_lost, " HPX_PG_SQL_TEXT_NAMES   \
+		") WHERE NOT EXISTS (SELECT 1 FROM hapax.operation t "        \
+		"WHERE t.id = n.id) "                                         \
+		"ON CONFLICT (id) DO NOTHING RETURNING o.id, o.created")      \
+	/* Behind LOCK: the rows that it got carry this transaction's mark,   \
+	 * and nobody waits for one that it left out. (state + 0, because the \
+	 * index of what is in progress is not the way to a row by its id,    \
+	 * and looks like it while the table is empty.) */                    \
+	X(COMPLETE_BELIEVED, WRITER, "WITH c AS MATERIALIZED (SELECT "        \
+		HPX_PG_SQL_CLOCK " AS ms) UPDATE hapax.operation o SET "      \
+		"state = 3, changed = (SELECT ms FROM c) + $6::int8, "        \
+		"expires = (SELECT ms FROM c) + n.expires, "                  \
+		"status = n.status, kept = n.kept FROM unnest($1::bytea[], "  \
+		"$2::bytea[], $3::int4[], $4::bool[], $5::int8[]) "           \
+		"AS n (id, token, status, kept, expires) WHERE o.id = n.id "  \
+		"AND o.xmax = " HPX_PG_SQL_OWN " AND o.token = n.token "      \
+		"AND o.state + 0 = 1 AND o.attempt = 1 AND NOT o.advanced "   \
+		"AND o.point = '' AND NOT EXISTS (SELECT 1 FROM hapax.lease l " \
+		"WHERE l.id = n.id) RETURNING o.id, o.changed")               \
+	X(ANSWER_BELIEVED, WRITER, "INSERT INTO hapax.response (id, "         \
+		"headers, body, digest) SELECT n.id, n.headers, n.body, "     \
+		"n.digest FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], " \
+		"$4::bytea[]) AS n (id, headers, body, digest) "              \
+		"JOIN hapax.operation o ON o.id = n.id "                      \
+		"AND o.xmin = " HPX_PG_SQL_OWN " AND o.state = 3 "            \
+		"ON CONFLICT (id) DO UPDATE SET headers = excluded.headers, " \
+		"body = excluded.body, digest = excluded.digest")             \
 	X(UPDATE, WRITER, "UPDATE hapax.operation o SET state = n.state, "    \
 		"attempt = n.attempt, token = n.token, first = n.first, "     \
 		"fingerprint = n.fingerprint, recipe = n.recipe, "            \

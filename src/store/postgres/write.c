@@ -5,8 +5,6 @@
 /* An event is for people; whatever somebody typed is cut to what one reads. */
 #define ACTOR_BYTES_MAX 128
 #define REASON_BYTES_MAX 1024
-/* Bodies go out in parts of about this size. */
-#define ANSWER_BYTES_AT_ONCE (4 << 20)
 
 static const enum hpx_pg_type record_types[] = {
 	HPX_PG_BYTEA, HPX_PG_INT2, HPX_PG_INT8, HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA,
@@ -21,23 +19,23 @@ static const enum hpx_pg_type record_types[] = {
 
 /* ---- rows ---- */
 
-static void put_id(struct hpx_pg_columns *columns, const struct hpx_operation_id *id)
+void hpx_pg_put_id(struct hpx_pg_columns *columns, const struct hpx_operation_id *id)
 {
 	hpx_pg_put_bytes(columns, hpx_span(id->bytes, sizeof(id->bytes)));
 }
 
-static void put_token(struct hpx_pg_columns *columns, const struct hpx_token *token)
+void hpx_pg_put_token(struct hpx_pg_columns *columns, const struct hpx_token *token)
 {
 	hpx_pg_put_bytes(columns, hpx_span(token->bytes, sizeof(token->bytes)));
 }
 
 static void put_record(struct hpx_pg_columns *columns, const struct hpx_record *record)
 {
-	put_id(columns, &record->id);
+	hpx_pg_put_id(columns, &record->id);
 	hpx_pg_put_int(columns, record->state);
 	hpx_pg_put_int(columns, record->attempt);
-	put_token(columns, &record->token);
-	put_token(columns, &record->first);
+	hpx_pg_put_token(columns, &record->token);
+	hpx_pg_put_token(columns, &record->first);
 	hpx_pg_put_bytes(columns, hpx_span(record->fingerprint, sizeof(record->fingerprint)));
 	hpx_pg_put_bytes(columns, hpx_span(record->recipe.bytes, sizeof(record->recipe.bytes)));
 	hpx_pg_put_bytes(columns, hpx_span(record->tenant, sizeof(record->tenant)));
@@ -57,7 +55,7 @@ static void put_record(struct hpx_pg_columns *columns, const struct hpx_record *
 	hpx_pg_put_text(columns, hpx_span_of(record->point));
 }
 
-static void put_description(struct hpx_pg_columns *columns, const struct hpx_store_op *op)
+void hpx_pg_put_description(struct hpx_pg_columns *columns, const struct hpx_store_op *op)
 {
 	static const struct hpx_description nothing;
 	const struct hpx_description *d =
@@ -140,7 +138,7 @@ void hpx_pg_send_ids(struct hpx_pg_pipe *pipe, enum hpx_pg_statement statement,
 	hpx_pg_columns_init(&columns, types, 1);
 	for (size_t i = 0; i < batch->slot_count; i++)
 		if (wanted(&batch->slot[i]))
-			put_id(&columns, &batch->slot[i].id);
+			hpx_pg_put_id(&columns, &batch->slot[i].id);
 	hpx_pg_send_columns(pipe, statement, &columns);
 }
 
@@ -155,7 +153,7 @@ bool hpx_pg_send_inserts(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *ba
 		if (!wants_insert(slot))
 			continue;
 		put_record(&columns, &slot->found.record);
-		put_description(&columns, slot->described);
+		hpx_pg_put_description(&columns, slot->described);
 		any = true;
 	}
 	hpx_pg_send_columns(pipe, HPX_PG_INSERT, &columns);
@@ -207,47 +205,53 @@ static void send_descriptions(struct hpx_pg_pipe *pipe, const struct hpx_pg_batc
 		const struct hpx_pg_slot *slot = &batch->slot[i];
 		if (!wants_describe(slot))
 			continue;
-		put_id(&columns, &slot->id);
-		put_description(&columns, slot->described);
+		hpx_pg_put_id(&columns, &slot->id);
+		hpx_pg_put_description(&columns, slot->described);
 	}
 	hpx_pg_send_columns(pipe, HPX_PG_DESCRIBE, &columns);
 }
 
-static void put_answer(struct hpx_pg_pipe *pipe, struct hpx_pg_columns *columns,
-		       const struct hpx_pg_slot *slot)
+void hpx_pg_answers_init(struct hpx_pg_columns *columns)
 {
-	struct hpx_change change = { .answer = slot->answer };
-	struct hpx_span headers = slot->answer->headers;
+	static const enum hpx_pg_type types[] = { HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA,
+						  HPX_PG_BYTEA };
+
+	hpx_pg_columns_init(columns, types, 4);
+}
+
+void hpx_pg_put_answer(struct hpx_pg_pipe *pipe, struct hpx_pg_columns *columns,
+		       const struct hpx_operation_id *id, const struct hpx_answer *answer)
+{
+	struct hpx_change change = { .answer = answer };
 	struct hpx_span body = hpx_change_body(&change);
 	uint8_t digest[HPX_SHA256_SIZE];
-	enum hpx_status status = hpx_pg_answer_digest(&slot->id, headers, body, digest);
+	enum hpx_status status = hpx_pg_answer_digest(id, answer->headers, body, digest);
 
 	if (status != HPX_OK && pipe->status == HPX_OK)
 		pipe->status = status;
 	if (status != HPX_OK)
 		return;
-	put_id(columns, &slot->id);
-	hpx_pg_put_bytes(columns, headers);
+	hpx_pg_put_id(columns, id);
+	hpx_pg_put_bytes(columns, answer->headers);
 	hpx_pg_put_bytes(columns, body);
 	hpx_pg_put_bytes(columns, hpx_span(digest, sizeof(digest)));
 }
 
 static void send_answers(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
 {
-	static const enum hpx_pg_type types[] = { HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA,
-						  HPX_PG_BYTEA };
 	struct hpx_pg_columns columns;
 
-	hpx_pg_columns_init(&columns, types, 4);
+	hpx_pg_answers_init(&columns);
 	for (size_t i = 0; i < batch->slot_count; i++) {
-		if (!wants_answer(&batch->slot[i]))
+		const struct hpx_pg_slot *slot = &batch->slot[i];
+		if (!wants_answer(slot))
 			continue;
-		put_answer(pipe, &columns, &batch->slot[i]);
-		if (hpx_pg_columns_bytes(&columns) < ANSWER_BYTES_AT_ONCE)
+		hpx_pg_put_answer(pipe, &columns, &slot->id, slot->answer);
+		if (hpx_pg_columns_bytes(&columns) < HPX_PG_ANSWER_BYTES_AT_ONCE)
 			continue;
 		hpx_pg_send_columns(pipe, HPX_PG_PUT_ANSWERS, &columns);
 		hpx_pg_flush(pipe);
-		hpx_pg_columns_init(&columns, types, 4);
+		hpx_pg_answers_init(&columns);
 	}
 	hpx_pg_send_columns(pipe, HPX_PG_PUT_ANSWERS, &columns);
 }
@@ -262,8 +266,8 @@ static void send_leases(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *bat
 		const struct hpx_pg_slot *slot = &batch->slot[i];
 		if (!wants_lease(slot))
 			continue;
-		put_id(&columns, &slot->id);
-		put_token(&columns, &slot->found.record.token);
+		hpx_pg_put_id(&columns, &slot->id);
+		hpx_pg_put_token(&columns, &slot->found.record.token);
 		hpx_pg_put_int(&columns, slot->found.record.lease_until_ms);
 	}
 	hpx_pg_send_columns(pipe, HPX_PG_PUT_LEASES, &columns);
@@ -281,7 +285,7 @@ static void send_events(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *bat
 		const struct hpx_pg_event *event = &batch->event[i];
 		struct hpx_span reason = event->op->reason.len != 0 ? event->op->reason :
 								      event->reason;
-		put_id(&columns, &event->record.id);
+		hpx_pg_put_id(&columns, &event->record.id);
 		hpx_pg_put_int(&columns, event->record.changed_ms);
 		hpx_pg_put_int(&columns, event->record.attempt);
 		hpx_pg_put_text(&columns, hpx_span_of(event->what));
