@@ -209,8 +209,10 @@ static const struct hpx_option rows[] = {
 	  .standard = "1s", RANGE(10, HOUR), .text = "How often lost leases are looked for." },
 	{ "reap.every", HPX_OPTION_DURATION, GLOBAL(reap_every_ms), RELOADABLE, .standard = "1s",
 	  RANGE(10, DAY), .text = "How often expired records are deleted." },
-	{ "reap.batch", HPX_OPTION_COUNT, GLOBAL(reap_batch), RELOADABLE, .standard = "200",
-	  RANGE(1, 10000), .text = "How many of them at once." },
+	{ "reap.batch", HPX_OPTION_COUNT, GLOBAL(reap_batch), RELOADABLE, .standard = "100",
+	  RANGE(1, 10000), .text = "How many of them at once. Where there are more, it goes on after "
+				   "four times as long as that took; without a pause once it is "
+				   "behind for ten minutes." },
 	{ "work.inside", HPX_OPTION_BOOL, GLOBAL(work), .standard = "true",
 	  .text = "Whether hapax serve delivers jobs and settles what is unknown; false leaves "
 		  "both to hapax work, which needs PostgreSQL." },

@@ -97,6 +97,17 @@ def test_reaped(site):
     assert left == [0, 0]
 
 
+def test_more_than_a_batch_is_reaped(site):
+    """Where more has expired than the reaper takes at once, it comes again, and
+    does not wait for its next turn in an hour."""
+    one = site({**SHORT, "reap": {"every": "1h", "batch": 3}})
+    for _ in range(20):
+        one.gateway.post()
+    pause(1.2)
+    one.gateway.restart()
+    check.until(lambda: one.gateway.metrics()["hapax_reaped_total"] >= 20, "all twenty are reaped")
+
+
 def test_retry_extends_nothing(site):
     """A replay does not lengthen the record's life."""
     one = site({"defaults": {"retention": "1h"}})

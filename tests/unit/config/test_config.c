@@ -71,7 +71,7 @@ static void the_defaults_are_those_of_the_design(void **state)
 		{ "events.retention", "30d" },
 		{ "sweep.every", "1s" },
 		{ "reap.every", "1s" },
-		{ "reap.batch", "200" },
+		{ "reap.batch", "100" },
 		{ "log_level", "info" },
 		{ "defaults.key", "required" },
 		{ "defaults.scope", "path" },
