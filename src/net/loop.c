@@ -2,7 +2,10 @@
  * and its list of things put off to the end of the turn. */
 #include "net/loop.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 
@@ -69,6 +72,15 @@ void hpx_loop_later(struct hpx_loop *loop, struct hpx_later *later)
 	uv_idle_start(&loop->no_wait, do_nothing);
 }
 
+/* It cannot fail otherwise: the counter is far from its end. */
+static void wake_up(struct hpx_loop *loop)
+{
+	const uint64_t one = 1;
+
+	while (write(loop->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
 void hpx_loop_post(struct hpx_loop *loop, struct hpx_message *message)
 {
 	struct hpx_message *head = atomic_load_explicit(&loop->inbox, memory_order_relaxed);
@@ -79,7 +91,7 @@ void hpx_loop_post(struct hpx_loop *loop, struct hpx_message *message)
 		&loop->inbox, &head, message, memory_order_release, memory_order_relaxed));
 	/* Whoever found the inbox empty wakes the loop; it takes all there is. */
 	if (head == NULL)
-		uv_async_send(&loop->wake);
+		wake_up(loop);
 }
 
 /* The stack holds the newest first; turned round, it is in order of arrival. */
@@ -112,9 +124,17 @@ static bool handle_inbox(struct hpx_loop *loop)
 	return any;
 }
 
-static void on_wake(uv_async_t *wake)
+/* First the counter, then the inbox: who comes in between wakes it again. */
+static void on_wake(uv_poll_t *wake, int status, int events)
 {
-	handle_inbox(wake->data);
+	struct hpx_loop *loop = wake->data;
+	uint64_t count;
+
+	(void)status;
+	(void)events;
+	while (read(loop->wake_fd, &count, sizeof(count)) < 0 && errno == EINTR)
+		;
+	handle_inbox(loop);
 }
 
 enum hpx_status hpx_loop_init(struct hpx_loop *loop)
@@ -123,14 +143,18 @@ enum hpx_status hpx_loop_init(struct hpx_loop *loop)
 
 	if (buffer == NULL)
 		return HPX_NOMEM;
+	loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (loop->wake_fd < 0)
+		goto fail_fd;
 	if (uv_loop_init(&loop->uv) != 0)
 		goto fail_loop;
-	if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0)
+	if (uv_poll_init(&loop->uv, &loop->wake, loop->wake_fd) != 0)
 		goto fail_wake;
+	loop->wake.data = loop;
+	uv_poll_start(&loop->wake, UV_READABLE, on_wake);
 	uv_check_init(&loop->uv, &loop->turn_end);
 	uv_idle_init(&loop->uv, &loop->no_wait);
 	uv_unref((uv_handle_t *)&loop->wake);
-	loop->wake.data = loop;
 	loop->turn_end.data = loop;
 	loop->no_wait.data = loop;
 	atomic_init(&loop->inbox, NULL);
@@ -142,6 +166,8 @@ enum hpx_status hpx_loop_init(struct hpx_loop *loop)
 fail_wake:
 	uv_loop_close(&loop->uv);
 fail_loop:
+	close(loop->wake_fd);
+fail_fd:
 	free(buffer);
 	return HPX_IO;
 }
@@ -175,5 +201,6 @@ void hpx_loop_done(struct hpx_loop *loop)
 		;
 	int rc = uv_loop_close(&loop->uv);
 	HPX_ASSERT(rc == 0);
+	close(loop->wake_fd);
 	free(loop->read_buffer);
 }

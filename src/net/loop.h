@@ -31,7 +31,9 @@ struct hpx_later {
 
 struct hpx_loop {
 	uv_loop_t uv;
-	uv_async_t wake;
+	int wake_fd;           /* an eventfd: uv_async_t would let the loop spin while the
+				* thread that wakes it is still in its system call */
+	uv_poll_t wake;
 	uv_check_t turn_end;   /* runs what was put off, right after polling */
 	uv_idle_t no_wait;     /* keeps polling from blocking while there is any */
 	_Atomic(struct hpx_message *) inbox;
