@@ -11,7 +11,8 @@
  *  2. A reservation of an existing row may have to write it (another attempt,
  *     an expired key, a lost lease): those rows are locked and read again.
  *  3. Decide, in order, in memory. What wrote nothing and rests on nothing
- *     that this batch writes is told at once: a replay waits for no fsync.
+ *     that this batch writes is told at once: a replay waits for no fsync
+ *     but that of the new keys which came with it (short.c).
  *  4. Write and commit, one round trip. An operation that another gateway
  *     inserted in between is decided again, on its row.
  *

@@ -8,7 +8,7 @@
  * was begun. */
 #include "store/sqlite/driver.h"
 
-/* Of one call of maintain(): some ten milliseconds. */
+/* Of one call of maintain(), which comes five times a second. */
 #define READ_AT_ONCE 25000
 
 enum hpx_status hpx_sqlite_known_init(struct hpx_sqlite_known *known)
