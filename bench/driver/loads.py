@@ -64,7 +64,7 @@ ALL = (
          about="Each connection was used once and is kept open: what it costs in memory."),
     Load("growth", "Growth: first execution on a full store", "first", connections=(64,), grows=True,
          about="Completed operations of the last 24 hours, evenly spread, are in the store; they expire "
-               "one by one, and the reaper is at work."),
+               "one by one, and the reaper is at work. What expired while the store was filled is deleted before."),
     Load("growth-replay", "Growth: replay on a full store", "replay", connections=(64,), grows=True,
          about="Retries of 1,000 keys that were executed a moment ago, on the same stores."),
     Load("soak", "Soak", "mixed", connections=(64,), about="The mixed load for long: memory over time."),

@@ -8,6 +8,8 @@ from . import figures, usage
 from .process import Failed, die_with_parent
 
 RUN_SECONDS_MAX = 120
+# Seconds of CPU within one second: the reaper's share of a day's expiries is less.
+SETTLED = 0.05
 
 
 class Snapshot:
@@ -17,6 +19,9 @@ class Snapshot:
         self.parts = {part: usage.use(pids) for part, pids in system.roots().items()}
         self.upstream = usage.use([system.upstream.process.pid]).cpu
         self.device = usage.device_written(usage.device_of(system.folder))
+
+    def cpu(self):
+        return sum(part.cpu for part in self.parts.values())
 
 
 def command(system, load, connections, run_name):
@@ -129,9 +134,22 @@ def watch_memory(system, seconds, every=10):
     return during
 
 
+def settle(system):
+    """Until a system that was given a full store has done what it does only once: what
+    expired while it was down is deleted, and what it keeps in memory is read."""
+    deadline = time.monotonic() + RUN_SECONDS_MAX
+    while time.monotonic() < deadline:
+        before = Snapshot(system).cpu()
+        time.sleep(1)
+        if Snapshot(system).cpu() - before < SETTLED:
+            return
+    raise Failed(f"it was still busy with itself after {RUN_SECONDS_MAX} seconds")
+
+
 def measure_growth(system, load, connections, run_name):
     """Also how many expired operations were deleted meanwhile: the reaper was there."""
     begun = {}
+    settle(system)
 
     def during(_):
         begun["count"] = system.metric("hapax_reaped_total")

@@ -3,10 +3,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define ID_BYTES 2
-#define MIN_BYTES ((uint64_t)2 << 20)
-#define MAX_BYTES ((uint64_t)16 << 20)
 
 /* All bits of an id lie in one line of the processor's cache: asking costs one
  * look at memory. */
@@ -18,27 +17,26 @@ struct hpx_sieve {
 	_Atomic uint64_t count;
 	uint64_t full_at;
 	uint64_t block_mask;
+	size_t bytes;
 	_Atomic uint64_t *words;
 };
 
-struct hpx_sieve *hpx_sieve_new(uint64_t expected)
+struct hpx_sieve *hpx_sieve_new(size_t bytes, uint64_t expected)
 {
 	struct hpx_sieve *sieve = calloc(1, sizeof(*sieve));
-	uint64_t bytes = MIN_BYTES;
+	void *words;
 
 	if (sieve == NULL)
 		return NULL;
-	while (bytes < MAX_BYTES && bytes / ID_BYTES < expected)
-		bytes *= 2;
-	sieve->words = aligned_alloc(BLOCK_BITS / 8, bytes);
-	if (sieve->words == NULL) {
+	/* Zero, and aligned to its blocks. */
+	words = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (words == MAP_FAILED) {
 		free(sieve);
 		return NULL;
 	}
-	memset((void *)sieve->words, 0, bytes);
+	sieve->words = words;
+	sieve->bytes = bytes;
 	sieve->block_mask = bytes * 8 / BLOCK_BITS - 1;
-	/* Where the most memory is not enough, a new one is made only for half
-	 * as many again: it would say little more. */
 	sieve->full_at = bytes / ID_BYTES;
 	if (sieve->full_at < expected + expected / 2)
 		sieve->full_at = expected + expected / 2;
@@ -49,7 +47,7 @@ void hpx_sieve_free(struct hpx_sieve *sieve)
 {
 	if (sieve == NULL)
 		return;
-	free((void *)sieve->words);
+	munmap((void *)sieve->words, sieve->bytes);
 	free(sieve);
 }
 
