@@ -98,6 +98,71 @@ static void two_claims_of_one_batch_share_nothing(void **state)
 	assert_string_equal(claim_names(f, 5), "");
 }
 
+/* More than go into one transaction, with everything else that a batch may hold
+ * between them. */
+static void turns_of_one_batch_are_each_judged(void **state)
+{
+	enum { JOBS = 70, TWICE = 3, STRANGER = 5, OPS = JOBS + 5 };
+	struct fixture *f = *state;
+	static const struct hpx_answer sent = { .status = 201, .kept = true,
+						.body = HPX_SPAN_INIT("sent") };
+	struct hpx_job_turn turns[OPS] = { { 0 } };
+	struct hpx_store_op ops[OPS], *batch[OPS];
+	struct accept accept;
+	size_t count = 0;
+
+	for (unsigned key = 0; key < JOBS; key++)
+		assert_string_equal(accept_later(f, key, A), "created");
+	struct hpx_job_entry *jobs = claim(f, JOBS, 0);
+	for (const struct hpx_job_entry *job = jobs; job != NULL; job = job->next, count++) {
+		ops[count] = op_of(HPX_VERB_JOB, 0, 0);
+		ops[count].token = job->delivery.token;
+		turns[count] = (struct hpx_job_turn){ .number = job->delivery.number,
+						      .move = HPX_JOB_MOVE_DELIVER,
+						      .attempts_max = ATTEMPTS_MAX,
+						      .answer = &sent, .status = sent.status };
+	}
+	assert_int_equal(count, JOBS);
+	/* Another token's turn; the same turn again, and one that comes too late; a
+	 * job that is not there, and no turn at all. */
+	ops[STRANGER].token.bytes[0] ^= 1;
+	for (size_t i = JOBS; i < OPS; i++) {
+		ops[i] = ops[TWICE];
+		turns[i] = turns[TWICE];
+	}
+	turns[JOBS + 1].move = HPX_JOB_MOVE_POSTPONE;
+	turns[JOBS + 1].answer = NULL;
+	turns[JOBS + 2].number = INT64_MAX;
+	for (size_t i = 0; i < OPS; i++) {
+		ops[i].turn = i == JOBS + 3 ? NULL : &turns[i];
+		batch[i] = &ops[i];
+	}
+	/* And a new operation among them. */
+	accept_init(&accept, f, JOBS, A);
+	batch[OPS - 1] = batch[1];
+	batch[1] = &accept.op;
+	assert_status(hpx_store_run(f->store, batch, OPS, NULL), HPX_OK);
+	for (size_t i = 0; i < JOBS; i++) {
+		assert_status(ops[i].status, i == STRANGER ? HPX_STALE : HPX_OK);
+		assert_string_equal(job_state(f, turns[i].number), i == STRANGER ? "sending" : "done");
+		if (i != STRANGER)
+			assert_int_equal(ops[i].jobs->delivery.number, turns[i].number);
+	}
+	assert_status(ops[JOBS].status, HPX_OK);
+	assert_status(ops[JOBS + 1].status, HPX_REFUSED);
+	assert_status(ops[JOBS + 2].status, HPX_NOT_FOUND);
+	assert_status(ops[JOBS + 3].status, HPX_MISUSE);
+	assert_status(accept.op.status, HPX_OK);
+	for (size_t i = 0; i < OPS - 1; i++)
+		hpx_job_entry_free(ops[i].jobs);
+	hpx_job_entry_free(jobs);
+	count = 0;
+	for (unsigned key = 0; key < JOBS; key++)
+		count += strcmp(state_of(f, key), "completed") == 0;
+	assert_int_equal(count, JOBS - 1);
+	assert_string_equal(claim_names(f, 9), "answer");
+}
+
 static void what_is_postponed_waits_its_time(void **state)
 {
 	struct fixture *f = *state;
@@ -575,6 +640,7 @@ int main(void)
 		ON_OUTBOXES(another_targets_jobs_are_not_taken),
 		ON_OUTBOXES(an_operations_jobs_go_one_after_the_other),
 		ON_OUTBOXES(two_claims_of_one_batch_share_nothing),
+		ON_OUTBOXES(turns_of_one_batch_are_each_judged),
 		ON_OUTBOXES(what_is_postponed_waits_its_time),
 		ON_OUTBOXES(a_lost_claim_is_unknown_where_keys_are_not_honoured),
 		ON_OUTBOXES(a_lost_claim_is_named),

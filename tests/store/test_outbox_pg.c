@@ -244,6 +244,38 @@ static void a_held_job_is_nobodys_now(void **state)
 	PQfinish(app);
 }
 
+static void a_held_job_delays_no_other_turn_of_its_batch(void **state)
+{
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+	struct hpx_job_turn turns[3];
+	struct hpx_store_op ops[3], *batch[3];
+
+	for (unsigned key = 0; key < 3; key++)
+		accept_job(f, key, A, &mail);
+	assert_int_equal(claim_some(f, 9, CLAIM), 3);
+	for (unsigned i = 0; i < 3; i++) {
+		turns[i] = (struct hpx_job_turn){ .number = delivery_of(f, i).number,
+						  .move = HPX_JOB_MOVE_DELIVER,
+						  .answer = &delivered,
+						  .status = delivered.status,
+						  .attempts_max = 3 };
+		ops[i] = op_of(HPX_VERB_JOB, 0, CLAIM);
+		ops[i].turn = &turns[i];
+		batch[i] = &ops[i];
+	}
+	PQclear(cluster_ask(app, "BEGIN"));
+	PQclear(cluster_ask(app, "SELECT 1 FROM hapax.job WHERE id = 2 FOR UPDATE"));
+	assert_status(hpx_store_run(f->store, batch, 3, NULL), HPX_OK);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_status(ops[i].status, turns[i].number == 2 ? HPX_BUSY : HPX_OK);
+		hpx_job_entry_free(ops[i].jobs);
+	}
+	PQclear(cluster_ask(app, "COMMIT"));
+	assert_status(turn(f, 2, HPX_JOB_MOVE_DELIVER, CLAIM), HPX_OK);
+	PQfinish(app);
+}
+
 /* A claim that ends an answering job needs its operation's row. */
 static void a_claim_that_may_not_send_leaves_a_held_operation(void **state)
 {
@@ -580,6 +612,7 @@ int main(void)
 		ON_POSTGRES(room_is_kept_and_the_order_too),
 		ON_POSTGRES(a_held_operation_delays_only_what_needs_it),
 		ON_POSTGRES(a_held_job_is_nobodys_now),
+		ON_POSTGRES(a_held_job_delays_no_other_turn_of_its_batch),
 		ON_POSTGRES(a_claim_that_may_not_send_leaves_a_held_operation),
 		ON_POSTGRES(a_lost_claim_is_found_by_anybody),
 		ON_POSTGRES(an_unheard_claim_is_recognised),

@@ -305,7 +305,8 @@ static enum hpx_status run_rows(struct hpx_pg_store *s, struct hpx_store_op **op
 		return HPX_NOMEM;
 	round.todo = flags;
 	round.free = flags + count;
-	memset(round.todo, true, count);
+	for (size_t i = 0; i < count; i++)
+		round.todo[i] = ops[i]->verb != HPX_VERB_JOB;
 	/* While the store is unsure, what is read must not be told, and what is
 	 * written goes with a mark. */
 	if (!s->unsure) {
@@ -353,7 +354,6 @@ static enum hpx_status check_clock(struct hpx_pg_store *s, struct hpx_store_op *
 	X(RESOLVE, hpx_pg_settle)                                             \
 	X(FORGET, hpx_pg_settle)                                              \
 	X(CLAIM, hpx_pg_claim)                                                \
-	X(JOB, hpx_pg_turn)                                                   \
 	X(SWEEP_JOBS, hpx_pg_sweep_jobs)                                      \
 	X(UNSETTLED, hpx_pg_unsettled)                                        \
 	X(RULE, hpx_pg_rule)                                                  \
@@ -361,7 +361,7 @@ static enum hpx_status check_clock(struct hpx_pg_store *s, struct hpx_store_op *
 
 typedef enum hpx_status run_fn(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 
-/* NULL: it goes by rows, with the batch. */
+/* NULL: it goes by rows, or with other turns, in the batch's transactions. */
 static run_fn *runner_of(const struct hpx_store_op *op)
 {
 	static run_fn *const runners[HPX_VERB_COUNT] = {
@@ -373,8 +373,10 @@ static run_fn *runner_of(const struct hpx_store_op *op)
 	return runners[op->verb];
 }
 
-/* Ops about many operations, those of an application and those of the outbox
- * come between transactions of the others: they must see what those wrote. */
+/* Ops about many operations, those of an application and most of the outbox's
+ * come between transactions of the others: they must see what those wrote. What
+ * lies between two of these has no order that anybody could know of, as long as
+ * ops about the same operation, and turns of the same job, keep theirs. */
 enum hpx_status hpx_pg_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
 			   char *problem)
 {
@@ -386,11 +388,15 @@ enum hpx_status hpx_pg_run(struct hpx_store *store, struct hpx_store_op **ops, s
 		size_t to = from;
 		while (to < count && runner_of(ops[to]) == NULL)
 			to++;
-		if (to > from)
-			status = run_rows(s, ops + from, to - from, problem);
-		else
-			status = runner_of(ops[to])(s, ops[to], problem);
-		from = to > from ? to : from + 1;
+		if (to == from) {
+			status = runner_of(ops[from])(s, ops[from], problem);
+			from++;
+			continue;
+		}
+		status = run_rows(s, ops + from, to - from, problem);
+		if (status == HPX_OK)
+			status = hpx_pg_turns(s, ops + from, to - from, problem);
+		from = to;
 	}
 	return status;
 }

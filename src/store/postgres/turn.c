@@ -1,7 +1,12 @@
-/* What becomes of jobs that were claimed: JOB, lost claims, and operations that
- * were not delivered in time. A claim is lost by its lease alone, on the
+/* What becomes of jobs that were claimed: JOB, many in one transaction, lost
+ * claims, and operations that were not delivered in time. A claim is lost by its lease alone, on the
  * database's clock, whichever process finds it. */
 #include "store/postgres/outbox.h"
+
+#include <stdlib.h>
+
+/* With what is delivered, which may be large. */
+#define TURNS_AT_ONCE 64
 
 static int64_t limit_of(const struct hpx_store_op *op)
 {
@@ -19,10 +24,9 @@ static void tell_record(const struct hpx_pg_item *item, struct hpx_store_op *op)
 		op->decision.record = item->found.operation.record;
 }
 
-static void decide_turn(struct hpx_pg_outbox *outbox, struct hpx_store_op *op)
+static void decide_turn(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item,
+			struct hpx_store_op *op)
 {
-	struct hpx_pg_item *item = outbox->item;
-
 	if (hpx_pg_outbox_is_held(outbox, item)) {
 		op->status = HPX_BUSY;
 		return;
@@ -32,39 +36,124 @@ static void decide_turn(struct hpx_pg_outbox *outbox, struct hpx_store_op *op)
 		hpx_pg_outbox_take(outbox, item, op);
 }
 
-static enum hpx_status run_turn(struct hpx_pg_store *s, struct hpx_store_op *op,
-				struct hpx_pg_outbox *outbox, char *problem)
+static void tell_turn(struct hpx_pg_item *item, struct hpx_store_op *op)
 {
-	enum hpx_status status;
-
-	hpx_pg_outbox_add_job(outbox, op->turn->number);
-	status = hpx_pg_outbox_look(s, outbox, true, problem);
-	if (status != HPX_OK)
-		return hpx_pg_undo(s, status);
-	decide_turn(outbox, op);
-	status = hpx_pg_outbox_commit(s, outbox, problem);
-	if (status != HPX_OK || op->status != HPX_OK)
-		return status;
-	tell_record(outbox->item, op);
-	op->jobs = outbox->item->entry;
-	outbox->item->entry = NULL;
-	return HPX_OK;
+	if (op->status != HPX_OK)
+		return;
+	tell_record(item, op);
+	op->jobs = item->entry;
+	item->entry = NULL;
 }
 
-enum hpx_status hpx_pg_turn(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
-{
+/* JOBs that go into one transaction. */
+struct turns {
+	struct hpx_store_op *op[TURNS_AT_ONCE];    /* of the item with that number */
+	bool decided[TURNS_AT_ONCE];
 	struct hpx_pg_outbox outbox;
-	enum hpx_status status;
+};
 
-	if (op->turn == NULL || op->turn->number <= 0) {
-		op->status = op->turn == NULL ? HPX_MISUSE : HPX_NOT_FOUND;
-		return HPX_OK;
+/* Another turn of the same job has to see this one. */
+static bool is_taken(const struct turns *turns, int64_t number)
+{
+	for (size_t i = 0; i < turns->outbox.count; i++)
+		if (turns->outbox.item[i].number == number)
+			return true;
+	return false;
+}
+
+static void choose(struct turns *turns, struct hpx_store_op **ops, size_t count, const bool *todo)
+{
+	for (size_t i = 0; i < count && turns->outbox.count < TURNS_AT_ONCE; i++) {
+		if (!todo[i] || is_taken(turns, ops[i]->turn->number))
+			continue;
+		turns->op[turns->outbox.count] = ops[i];
+		hpx_pg_outbox_add_job(&turns->outbox, ops[i]->turn->number);
 	}
-	status = hpx_pg_outbox_init(&outbox, 1);
+}
+
+/* An operation that an earlier turn changes is to be read again: what rests on it
+ * is left for the next transaction. */
+static void decide_turns(struct turns *turns)
+{
+	for (size_t i = 0; i < turns->outbox.count; i++) {
+		struct hpx_pg_item *item = &turns->outbox.item[i];
+		const struct hpx_pg_slot *slot =
+			hpx_pg_batch_find(&turns->outbox.batch, &item->id);
+		if (slot != NULL && hpx_pg_slot_dirty(slot))
+			continue;
+		decide_turn(&turns->outbox, item, turns->op[i]);
+		turns->decided[i] = true;
+	}
+}
+
+static enum hpx_status run_turns(struct hpx_pg_store *s, struct turns *turns, char *problem)
+{
+	enum hpx_status status = hpx_pg_outbox_look(s, &turns->outbox, true, problem);
+
+	if (status != HPX_OK)
+		return hpx_pg_undo(s, status);
+	decide_turns(turns);
+	status = hpx_pg_outbox_commit(s, &turns->outbox, problem);
+	for (size_t i = 0; i < turns->outbox.count && status == HPX_OK; i++)
+		if (turns->decided[i])
+			tell_turn(&turns->outbox.item[i], turns->op[i]);
+	return status;
+}
+
+/* How many were settled. */
+static size_t strike(const struct turns *turns, struct hpx_store_op **ops, size_t count, bool *todo)
+{
+	size_t settled = 0;
+
+	for (size_t i = 0, next = 0; i < count && next < turns->outbox.count; i++) {
+		if (turns->op[next] != ops[i])
+			continue;
+		todo[i] = !turns->decided[next];
+		settled += turns->decided[next++];
+	}
+	return settled;
+}
+
+/* The first of them is settled in any case. */
+static enum hpx_status run_some(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
+				bool *todo, size_t *left, char *problem)
+{
+	struct turns turns = { .decided = { false } };
+	enum hpx_status status = hpx_pg_outbox_init(&turns.outbox, TURNS_AT_ONCE);
+
 	if (status != HPX_OK)
 		return status;
-	status = run_turn(s, op, &outbox, problem);
-	hpx_pg_outbox_done(&outbox);
+	choose(&turns, ops, count, todo);
+	status = run_turns(s, &turns, problem);
+	if (status == HPX_OK)
+		*left -= strike(&turns, ops, count, todo);
+	hpx_pg_outbox_done(&turns.outbox);
+	return status;
+}
+
+static bool is_sound(struct hpx_store_op *op)
+{
+	if (op->turn == NULL)
+		op->status = HPX_MISUSE;
+	else if (op->turn->number <= 0)
+		op->status = HPX_NOT_FOUND;
+	return op->status == HPX_OK;
+}
+
+enum hpx_status hpx_pg_turns(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
+			     char *problem)
+{
+	bool *todo = calloc(count, sizeof(*todo));
+	enum hpx_status status = todo != NULL ? HPX_OK : HPX_NOMEM;
+	size_t left = 0;
+
+	for (size_t i = 0; i < count && status == HPX_OK; i++) {
+		todo[i] = ops[i] != NULL && ops[i]->verb == HPX_VERB_JOB && is_sound(ops[i]);
+		left += todo[i];
+	}
+	while (left > 0 && status == HPX_OK)
+		status = run_some(s, ops, count, todo, &left, problem);
+	free(todo);
 	return status;
 }
 
