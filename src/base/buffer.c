@@ -50,11 +50,6 @@ enum hpx_status hpx_buffer_append(struct hpx_buffer *buffer, struct hpx_span s)
 	return HPX_OK;
 }
 
-enum hpx_status hpx_buffer_byte(struct hpx_buffer *buffer, char c)
-{
-	return hpx_buffer_append(buffer, hpx_span(&c, 1));
-}
-
 enum hpx_status hpx_buffer_text(struct hpx_buffer *buffer, const char *text)
 {
 	return hpx_buffer_append(buffer, hpx_span_of(text));

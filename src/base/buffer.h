@@ -26,7 +26,13 @@ static inline struct hpx_span hpx_buffer_span(const struct hpx_buffer *buffer)
 enum hpx_status hpx_buffer_reserve(struct hpx_buffer *buffer, size_t more);
 
 enum hpx_status hpx_buffer_append(struct hpx_buffer *buffer, struct hpx_span s);
-enum hpx_status hpx_buffer_byte(struct hpx_buffer *buffer, char c);
+static inline enum hpx_status hpx_buffer_byte(struct hpx_buffer *buffer, char c)
+{
+	if (buffer->len >= buffer->cap || buffer->len >= buffer->max)
+		return hpx_buffer_append(buffer, hpx_span(&c, 1));
+	buffer->ptr[buffer->len++] = c;
+	return HPX_OK;
+}
 enum hpx_status hpx_buffer_text(struct hpx_buffer *buffer, const char *text);
 enum hpx_status hpx_buffer_printf(struct hpx_buffer *buffer, const char *format,
 				  ...) __attribute__((format(printf, 2, 3)));

@@ -28,10 +28,18 @@ struct reader {
 	size_t depth;
 };
 
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
 static void skip_space(struct reader *r)
 {
-	while (r->rest.len > 0 && memchr(" \t\n\r", r->rest.ptr[0], 4) != NULL)
-		r->rest = hpx_span_skip(r->rest, 1);
+	size_t n = 0;
+
+	while (n < r->rest.len && is_space(r->rest.ptr[n]))
+		n++;
+	r->rest = hpx_span_skip(r->rest, n);
 }
 
 static bool take(struct reader *r, char c)

@@ -31,21 +31,21 @@ static uint32_t sort_list(struct hpx_json_tree *tree, uint32_t list)
 {
 	uint32_t runs[RUNS];
 	uint32_t all = HPX_JSON_NONE;
+	size_t used = 0;
 
-	for (size_t i = 0; i < RUNS; i++)
-		runs[i] = HPX_JSON_NONE;
 	while (list != HPX_JSON_NONE) {
 		uint32_t one = list;
 		size_t i = 0;
 		list = tree->nodes[one].next;
 		tree->nodes[one].next = HPX_JSON_NONE;
-		for (; runs[i] != HPX_JSON_NONE; i++) {
+		for (; i < used && runs[i] != HPX_JSON_NONE; i++) {
 			one = merge(tree, runs[i], one);
 			runs[i] = HPX_JSON_NONE;
 		}
 		runs[i] = one;
+		used = i == used ? used + 1 : used;
 	}
-	for (size_t i = 0; i < RUNS; i++)
+	for (size_t i = 0; i < used; i++)
 		all = merge(tree, runs[i], all);
 	return all;
 }

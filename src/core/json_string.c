@@ -46,13 +46,34 @@ static size_t read_escape(struct hpx_span s, uint32_t *ret_code)
 	return 12;
 }
 
+/* Nothing below 0x20 or above 0x7f, no quote and no backslash among eight bytes. A
+ * byte is below n where subtracting n borrows into its highest bit, if that was
+ * not set before; and it is n where it is zero after XOR with n. */
+static bool are_plain(const char *bytes)
+{
+	const uint64_t ones = 0x0101010101010101, highs = 0x8080808080808080;
+	uint64_t word;
+
+	memcpy(&word, bytes, sizeof(word));
+	uint64_t quote = word ^ ones * '"', backslash = word ^ ones * '\\';
+	uint64_t low = (word - ones * 0x20) | (quote - ones) | (backslash - ones);
+	return ((low | word) & highs) == 0;
+}
+
+static size_t skip_plain(struct hpx_span s, size_t at)
+{
+	while (s.len - at >= sizeof(uint64_t) && are_plain(s.ptr + at))
+		at += sizeof(uint64_t);
+	return at;
+}
+
 enum hpx_status hpx_json_string_read(struct hpx_span *rest, struct hpx_span *ret_inside,
 				     bool *ret_escaped)
 {
 	struct hpx_span s = *rest;
 	bool escaped = false;
 	uint32_t code;
-	size_t at = 1;
+	size_t at = skip_plain(s, 1);
 
 	while (at < s.len && s.ptr[at] != '"') {
 		unsigned char c = (unsigned char)s.ptr[at];
@@ -67,7 +88,7 @@ enum hpx_status hpx_json_string_read(struct hpx_span *rest, struct hpx_span *ret
 		}
 		if (n == 0)
 			return HPX_INVALID;
-		at += n;
+		at = skip_plain(s, at + n);
 	}
 	if (at >= s.len)
 		return HPX_INVALID;
@@ -119,9 +140,9 @@ enum hpx_status hpx_json_string_write(struct hpx_span text, struct hpx_buffer *o
 	enum hpx_status status = hpx_buffer_byte(out, '"');
 
 	while (text.len > 0 && status == HPX_OK) {
-		size_t plain = 0;
+		size_t plain = skip_plain(text, 0);
 		while (plain < text.len && !needs_escape(text.ptr[plain]))
-			plain++;
+			plain = skip_plain(text, plain + 1);
 		status = hpx_buffer_append(out, hpx_span_first(text, plain));
 		text = hpx_span_skip(text, plain);
 		if (text.len > 0 && status == HPX_OK) {

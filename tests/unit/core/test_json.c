@@ -101,6 +101,38 @@ static void every_value_has_one_form(void **state)
 	check(HPX_SPAN("1\0"), NULL, NULL);
 }
 
+/* Strings are looked at eight bytes at a time: each kind of byte at each place of
+ * strings that end at each place. */
+static void a_byte_counts_wherever_it_stands(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *want;    /* NULL: refused */
+	} pieces[] = {
+		{ "\x1f", NULL },       { "\x01", NULL },	   { "\xff", NULL },
+		{ "\x80", NULL },       { "\\", NULL },	   { "\"", NULL },
+		{ " ", " " },	       { "!", "!" },	   { "#", "#" },
+		{ "[", "[" },	       { "]", "]" },	   { "\x7f", "\x7f" },
+		{ "\xc3\xa9", "\xc3\xa9" }, { "\\u0041", "A" }, { "\\\"", "\\\"" },
+		{ "\\n", "\\n" },
+	};
+	char text[64], want[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++)
+		for (int before = 0; before < 20; before++)
+			for (int behind = 0; behind < 20; behind++) {
+				snprintf(text, sizeof(text), "\"%.*s%s%.*s\"", before,
+					 "xxxxxxxxxxxxxxxxxxxx", pieces[i].text, behind,
+					 "~~~~~~~~~~~~~~~~~~~~");
+				snprintf(want, sizeof(want), "\"%.*s%s%.*s\"", before,
+					 "xxxxxxxxxxxxxxxxxxxx",
+					 pieces[i].want ? pieces[i].want : "", behind,
+					 "~~~~~~~~~~~~~~~~~~~~");
+				check(hpx_span_of(text), NULL, pieces[i].want ? want : NULL);
+			}
+}
+
 static void the_form_of_a_form_is_itself(void **state)
 {
 	(void)state;
@@ -343,6 +375,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_value_has_one_form),
+		cmocka_unit_test(a_byte_counts_wherever_it_stands),
 		cmocka_unit_test(the_form_of_a_form_is_itself),
 		cmocka_unit_test(pointers_leave_members_and_elements_out),
 		cmocka_unit_test(sixty_four_pointers_work_at_once),
