@@ -35,11 +35,8 @@ static bool is_space(char c)
 
 static void skip_space(struct reader *r)
 {
-	size_t n = 0;
-
-	while (n < r->rest.len && is_space(r->rest.ptr[n]))
-		n++;
-	r->rest = hpx_span_skip(r->rest, n);
+	while (r->rest.len > 0 && is_space(r->rest.ptr[0]))
+		r->rest = hpx_span_skip(r->rest, 1);
 }
 
 static bool take(struct reader *r, char c)
