@@ -1,18 +1,18 @@
 /* run(): what one op after the other makes of the operations, without ever
  * waiting for a row that somebody else has locked.
  *
- * What needs no look is written first, in one round trip and a transaction of its
- * own (short.c): of a batch of first attempts and their answers, nothing is left.
- * The rest, in one transaction:
+ * What needs no lock goes first, in one round trip and a transaction of its own
+ * (short.c): of a batch of first attempts, their answers and retries, nothing is
+ * left. The rest, in one transaction:
  *
  *  1. Look: rows that will be written for certain (answers, failures, a
  *     person's word) are locked; all rows are read; the time is asked. One
  *     round trip. A batch of replays locks nothing and opens no transaction.
  *  2. A reservation of an existing row may have to write it (another attempt,
  *     an expired key, a lost lease): those rows are locked and read again.
- *  3. Decide, in order, in memory. What wrote nothing and rests on nothing
- *     that this batch writes is told at once: a replay waits for no fsync
- *     but that of the new keys which came with it (short.c).
+ *  3. Decide, in order, in memory (decide.c). What wrote nothing and rests on
+ *     nothing that this batch writes is told at once: a replay waits for no
+ *     fsync.
  *  4. Write and commit, one round trip. An operation that another gateway
  *     inserted in between is decided again, on its row.
  *
@@ -40,12 +40,6 @@ struct round {
 
 /* ---- 1 and 2: what is there ---- */
 
-static bool needs_lock(const struct hpx_store_op *op)
-{
-	return op->verb != HPX_VERB_RESERVE && op->verb != HPX_VERB_FIND &&
-	       op->verb != HPX_VERB_RENEW;
-}
-
 static bool needs_answer(const struct hpx_store_op *op)
 {
 	return op->verb == HPX_VERB_RESERVE || op->verb == HPX_VERB_RESOLVE ||
@@ -71,21 +65,9 @@ static enum hpx_status look_first(struct round *round)
 	for (size_t i = 0; i < round->count; i++)
 		if (is_todo(round, i)) {
 			slot_of(round, i)->to_read = true;
-			slot_of(round, i)->to_lock |= needs_lock(round->ops[i]);
+			slot_of(round, i)->to_lock |= hpx_pg_needs_lock(round->ops[i]);
 		}
 	return hpx_pg_look(round->s, &round->batch, &round->look, round->problem);
-}
-
-/* What the reservation would write, as far as the row can be trusted without
- * its lock. */
-static bool would_write(const struct hpx_pg_slot *slot, const struct hpx_store_op *op,
-			const struct hpx_moment *now)
-{
-	struct hpx_store_op trial = *op;
-	struct hpx_change change;
-
-	hpx_change_make(&slot->found, &trial, now, false, &change);
-	return change.write != HPX_WRITE_NOTHING;
 }
 
 static enum hpx_status look_closer(struct round *round)
@@ -97,7 +79,7 @@ static enum hpx_status look_closer(struct round *round)
 			continue;
 		struct hpx_pg_slot *slot = slot_of(round, i);
 		if (!slot->stored || slot->locked ||
-		    !would_write(slot, round->ops[i], &round->look.now))
+		    !hpx_pg_would_write(slot, round->ops[i], &round->look.now))
 			continue;
 		slot->to_lock = slot->to_read = any = true;
 	}
@@ -132,88 +114,12 @@ static enum hpx_status look(struct round *round)
 
 /* ---- 3: decide ---- */
 
-static bool is_busy(const struct hpx_pg_slot *slot)
-{
-	return slot->stored && !slot->locked;
-}
-
-/* Somebody holds the row: whatever it is about to become, the reservation is
- * not ours to make. */
-static void count_as_alive(const struct hpx_pg_slot *slot, struct hpx_store_op *op,
-			   struct hpx_change *change)
-{
-	op->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_IN_PROGRESS,
-					      .record = slot->found.record };
-	*change = (struct hpx_change){ .write = HPX_WRITE_NOTHING };
-}
-
-static void copy_answer(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
-{
-	const struct hpx_answer *from = slot->answer != NULL ? slot->answer : slot->kept;
-	struct hpx_change change = { .answer = from };
-
-	if (from == NULL)
-		return;
-	op->replay = hpx_answer_new(op->decision.record.status, from->kept, from->headers,
-				    hpx_change_body(&change));
-	if (op->replay == NULL)
-		op->status = HPX_NOMEM;
-}
-
-/* A replay needs its bytes: where they cannot be read, the outcome counts as
- * unknown, and nothing is executed. */
-static void load_replay(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
-{
-	if (op->decision.verdict != HPX_VERDICT_REPLAY)
-		return;
-	if (slot->answer == NULL && slot->kept_status == HPX_CORRUPT)
-		hpx_decision_lose_answer(&op->decision);
-	else if (slot->answer == NULL && slot->kept_status != HPX_OK)
-		op->status = slot->kept_status;
-	else
-		copy_answer(slot, op);
-}
-
-/* Before a person's word counts, the answer is part of what must be readable. */
-static struct hpx_found found_by(const struct hpx_pg_slot *slot, const struct hpx_store_op *op)
-{
-	struct hpx_found found = slot->found;
-
-	if ((op->verb == HPX_VERB_RESOLVE || op->verb == HPX_VERB_FORGET) &&
-	    slot->answer == NULL && slot->kept_status == HPX_CORRUPT)
-		found.readable = false;
-	return found;
-}
-
 static void decide(struct round *round, struct hpx_pg_slot *slot, struct hpx_store_op *op)
 {
-	struct hpx_found found = found_by(slot, op);
 	struct hpx_change change;
 
-	if (is_busy(slot) && needs_lock(op)) {
-		op->status = HPX_BUSY;
-		return;
-	}
-	hpx_change_make(&found, op, &round->look.now, false, &change);
-	if (op->status == HPX_OK && op->job != NULL && !hpx_pg_job_is_text(op->job))
-		op->status = HPX_INVALID;
-	if (op->status != HPX_OK)
-		return;
-	if (op->verb == HPX_VERB_RESERVE) {
-		if (is_busy(slot) && change.write != HPX_WRITE_NOTHING)
-			count_as_alive(slot, op, &change);
-		load_replay(slot, op);
-	}
-	if (op->status == HPX_OK)
-		hpx_pg_slot_change(&round->batch, slot, &change, op);
-}
-
-/* An attempt that is to begin waits for the end of the run in any case. */
-static bool begins(const struct hpx_store_op *op)
-{
-	return op->verb == HPX_VERB_RESERVE && op->status == HPX_OK &&
-	       (op->decision.verdict == HPX_VERDICT_EXECUTE ||
-		op->decision.verdict == HPX_VERDICT_EXECUTE_AGAIN);
+	hpx_pg_decide(slot, op, &round->look.now, &change);
+	hpx_pg_slot_change(&round->batch, slot, &change, op);
 }
 
 static void decide_all(struct round *round)
@@ -225,7 +131,7 @@ static void decide_all(struct round *round)
 		bool written_before = hpx_pg_slot_dirty(slot);
 		decide(round, slot, round->ops[i]);
 		round->free[i] = !written_before && !hpx_pg_slot_dirty(slot) &&
-				 round->ops[i]->status != HPX_BUSY && !begins(round->ops[i]);
+				 round->ops[i]->status != HPX_BUSY && !hpx_pg_begins(round->ops[i]);
 	}
 }
 

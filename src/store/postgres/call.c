@@ -198,6 +198,12 @@ void hpx_pg_flush(struct hpx_pg_pipe *pipe)
 	}
 }
 
+void hpx_pg_ask_early(struct hpx_pg_pipe *pipe)
+{
+	if (pipe->status == HPX_OK && PQsendFlushRequest(pipe->db->conn) != 1)
+		fail(pipe, HPX_UNAVAILABLE, PQerrorMessage(pipe->db->conn));
+}
+
 static void sync_pipe(struct hpx_pg_pipe *pipe)
 {
 	if (pipe->synced || pipe->db->conn == NULL)

@@ -47,6 +47,8 @@ void hpx_pg_send(struct hpx_pg_pipe *pipe, enum hpx_pg_statement statement,
 		 const struct hpx_pg_params *params);
 /* Hands to the kernel what it takes, so that large values do not pile up. */
 void hpx_pg_flush(struct hpx_pg_pipe *pipe);
+/* The server shall send what it has for the calls so far, before it goes on. */
+void hpx_pg_ask_early(struct hpx_pg_pipe *pipe);
 /* The result of the next call in order; NULL after trouble. The first of
  * these ends the sending. To be cleared by PQclear, which takes NULL. */
 PGresult *hpx_pg_take(struct hpx_pg_pipe *pipe);

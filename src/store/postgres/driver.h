@@ -194,6 +194,32 @@ void hpx_pg_take_time(struct hpx_pg_store *s, struct hpx_pg_pipe *pipe, struct h
 enum hpx_status hpx_pg_look_answers(struct hpx_pg_store *s, struct hpx_pg_batch *batch,
 				    char *problem);
 
+/* One row of INSERT_ABSENT. `seen` is of a row that was there, with its answer
+ * (`kept` is the caller's to free); not stored where it cannot be told from this
+ * row alone what it is. */
+struct hpx_pg_absent {
+	struct hpx_operation_id id;
+	bool inserted;
+	int64_t at_ms;                    /* the rules' time, by the database's clock */
+	struct hpx_pg_slot seen;
+};
+bool hpx_pg_absent_read(const PGresult *result, int row, struct hpx_pg_absent *ret_absent);
+
+/* decide.c: what one op makes of a row as it was read. */
+/* It will write the row for certain. */
+bool hpx_pg_needs_lock(const struct hpx_store_op *op);
+/* An attempt that is to begin waits for the end of the run in any case. */
+bool hpx_pg_begins(const struct hpx_store_op *op);
+/* What a reservation would do, as far as the row can be trusted without its
+ * lock: write, or tell what is there and no more. */
+bool hpx_pg_would_write(const struct hpx_pg_slot *slot, const struct hpx_store_op *op,
+			const struct hpx_moment *now);
+bool hpx_pg_would_only_tell(const struct hpx_pg_slot *slot, const struct hpx_store_op *op,
+			    const struct hpx_moment *now);
+/* Fills the op's out part; nothing is to be written where its status is not OK. */
+void hpx_pg_decide(const struct hpx_pg_slot *slot, struct hpx_store_op *op,
+		   const struct hpx_moment *now, struct hpx_change *ret_change);
+
 /* commit.c: the end of a transaction. */
 enum hpx_status hpx_pg_commit(struct hpx_pg_store *s, struct hpx_pg_batch *batch,
 			      const struct hpx_pg_look *look, char *problem);
@@ -206,8 +232,9 @@ enum hpx_status hpx_pg_believe(struct hpx_pg_store *s, enum hpx_status status, c
 /* Whatever was begun is undone; the status given is given back. */
 enum hpx_status hpx_pg_undo(struct hpx_pg_store *s, enum hpx_status status);
 
-/* short.c: what needs no look is written at once, in one round trip. Of each op
- * that is done, `todo` becomes false; every other one was left as it came. */
+/* short.c: what needs no lock is written at once, in one round trip, and retries
+ * of what is there are told before its commit. Of each op that is done, `todo`
+ * becomes false; every other one was left as it came. */
 enum hpx_status hpx_pg_short_way(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
 				 bool *todo, char *problem);
 

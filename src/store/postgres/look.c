@@ -5,8 +5,12 @@
  *   READ   all rows, with their renewals. Each statement of a READ COMMITTED
  *          transaction sees what is committed when it begins, so this shows
  *          the rows as they were locked;
- *   CLOCK  the time after the locks: no decision is older than its row. */
+ *   CLOCK  the time after the locks: no decision is older than its row.
+ *
+ * And what the short way met where it would have inserted (INSERT_ABSENT). */
 #include "store/postgres/driver.h"
+
+#define TIME_MAX (INT64_MAX / 4)
 
 /* Answers are large: so many at a time are held twice. */
 #define ANSWERS_AT_ONCE 16
@@ -87,7 +91,7 @@ void hpx_pg_take_time(struct hpx_pg_store *s, struct hpx_pg_pipe *pipe, struct h
 
 	if (result == NULL)
 		return;
-	if (PQntuples(result) != 1 || !hpx_pg_int(result, 0, 0, 0, INT64_MAX / 4, &clock_ms))
+	if (PQntuples(result) != 1 || !hpx_pg_int(result, 0, 0, 0, TIME_MAX, &clock_ms))
 		pipe->status = HPX_CORRUPT;
 	*ret_now = (struct hpx_moment){
 		.wall_ms = clock_ms + atomic_load(&s->base.wall_shift_ms),
@@ -195,4 +199,52 @@ enum hpx_status hpx_pg_look_answers(struct hpx_pg_store *s, struct hpx_pg_batch 
 	while (from < batch->slot_count && status == HPX_OK)
 		status = load_some(s, batch, &from, problem);
 	return status;
+}
+
+/* ---- what the short way met ---- */
+
+enum {
+	COLUMN_AT = HPX_PG_DESCRIPTION_COLUMN, /* behind the record's */
+	COLUMN_INSERTED,
+	COLUMN_HEADERS,
+	COLUMN_BODY,
+	COLUMN_DIGEST,
+};
+
+/* As hpx_pg_look_answers() would find it. False: it was left out, or there is
+ * no memory for it. */
+static bool read_answer(const PGresult *result, int row, struct hpx_pg_slot *slot)
+{
+	if (!slot->found.readable || slot->found.record.state != HPX_STATE_COMPLETED)
+		return true;
+	slot->kept_status = slot->found.record.kept ? HPX_CORRUPT : HPX_OK;
+	if (PQgetisnull(result, row, COLUMN_DIGEST))
+		return true;
+	if (PQgetisnull(result, row, COLUMN_HEADERS) || PQgetisnull(result, row, COLUMN_BODY))
+		return false;
+	slot->kept_status = hpx_pg_answer_read(result, row, COLUMN_HEADERS,
+					       &slot->found.record, &slot->kept);
+	return slot->kept_status == HPX_OK || slot->kept_status == HPX_CORRUPT;
+}
+
+bool hpx_pg_absent_read(const PGresult *result, int row, struct hpx_pg_absent *ret_absent)
+{
+	struct hpx_pg_slot *seen = &ret_absent->seen;
+	struct hpx_pg_row read;
+	int64_t inserted = 0;
+
+	*ret_absent = (struct hpx_pg_absent){ .inserted = false };
+	if (!hpx_pg_id_read(result, row, &ret_absent->id) ||
+	    !hpx_pg_int(result, row, COLUMN_AT, -TIME_MAX, TIME_MAX, &ret_absent->at_ms) ||
+	    !hpx_pg_int(result, row, COLUMN_INSERTED, 0, 1, &inserted))
+		return false;
+	ret_absent->inserted = inserted == 1;
+	if (ret_absent->inserted)
+		return true;
+	hpx_pg_row_read(result, row, &read);
+	seen->id = ret_absent->id;
+	seen->found = read.found;
+	seen->renewed = read.renewed;
+	seen->stored = read_answer(result, row, seen);
+	return true;
 }

@@ -1,15 +1,19 @@
-/* The two writes of nearly every request, without a look beforehand: one round
- * trip and one commit for all of them in a batch.
+/* What nearly every request asks of the store, without a lock beforehand: one
+ * round trip and one commit for all of it in a batch.
  *
  * A reservation of a key that is not there is an INSERT, and the primary key
- * tells whether it was (an id that can be seen is left out before: INSERT would
- * wait for whoever is changing its row). A completion knows its row from the reservation: it
- * finds the row only as its attempt left it, the first one, with nothing of it
- * committed by the application, and never renewed, so that there is no lease row
- * to remove either. A row that somebody else has locked is not found: nothing is
- * waited for. What is written is still what the rules say, of no record and of
- * the record believed; where the row turns out to be another, nothing was
- * written, and the long way looks.
+ * tells whether it was. An id that can be seen is left out before: INSERT would
+ * wait for whoever is changing its row. What was seen comes back, and a retry
+ * that only has to be told what is there is told at once, while the server goes
+ * on with the rest: a replay waits for no fsync. A retry that would write, or of
+ * which not enough came back, goes the long way.
+ *
+ * A completion knows its row from the reservation: it finds the row only as its
+ * attempt left it, the first one, with nothing of it committed by the application,
+ * and never renewed, so that there is no lease row to remove either. A row that
+ * somebody else has locked is not found: nothing is waited for. What is written is
+ * still what the rules say, of no record and of the record believed; where the row
+ * turns out to be another, nothing was written, and the long way looks.
  *
  * The time is the database's, and known when the row is written. The rules are
  * asked with the time here, in its place; what is sent is how far from it each
@@ -18,28 +22,7 @@
 
 #include "base/clock.h"
 #include "base/step.h"
-#include "store/postgres/driver.h"
-
-#define TIME_MAX (INT64_MAX / 4)
-
-/* An op that may go. */
-struct walker {
-	struct hpx_store_op *op;
-	const struct hpx_operation_id *id;
-	size_t at;                        /* in the batch */
-	const struct hpx_answer *answer;  /* to be stored; or NULL */
-	bool goes;
-	bool there;                       /* it was written */
-};
-
-struct walk {
-	struct hpx_pg_store *s;
-	struct walker *walkers;           /* sorted by id */
-	size_t count;
-	struct hpx_moment now;            /* the rules', by the clock here */
-	int64_t base_ms;                  /* that clock */
-	char *problem;
-};
+#include "store/postgres/short.h"
 
 /* ---- who goes ---- */
 
@@ -64,7 +47,7 @@ static bool is_first(const struct hpx_record *record, const struct hpx_moment *n
 	       !record->advanced && record->point[0] == '\0';
 }
 
-static bool judge(struct walker *walker, const struct hpx_moment *now)
+static bool judge(struct hpx_pg_walker *walker, const struct hpx_moment *now)
 {
 	struct hpx_store_op *op = walker->op;
 	struct hpx_found found = { .exists = false };
@@ -86,45 +69,40 @@ static bool judge(struct walker *walker, const struct hpx_moment *now)
 
 static int by_id(const void *a, const void *b)
 {
-	const struct walker *x = a;
-	const struct walker *y = b;
-
-	return memcmp(x->id->bytes, y->id->bytes, sizeof(x->id->bytes));
+	return hpx_pg_walker_order(a, b);
 }
 
-/* Ops about the same operation depend on each other: none of them goes. */
-static bool is_alone(const struct walk *walk, size_t i)
+/* Ops about the same operation depend on each other: none of them goes. Those
+ * that are all reservations may find that there is nothing to be done. */
+static size_t gather_group(struct hpx_pg_walk *walk, size_t from, size_t to)
 {
-	const struct walker *walker = &walk->walkers[i];
+	struct hpx_pg_walker *first = &walk->walkers[from];
+	bool looks = true;
 
-	return (i == 0 || by_id(walker - 1, walker) != 0) &&
-	       (i + 1 == walk->count || by_id(walker, walker + 1) != 0);
-}
-
-/* As it came, for the long way. */
-static void put_back(struct hpx_store_op *op)
-{
-	op->status = HPX_OK;
-	op->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+	for (size_t i = from; i < to; i++)
+		looks &= walk->walkers[i].op->verb == HPX_VERB_RESERVE;
+	for (size_t i = from; i < to; i++)
+		walk->walkers[i].looks = looks;
+	first->goes = to == from + 1 && judge(first, &walk->now);
+	for (size_t i = from; i < to; i++)
+		if (!walk->walkers[i].goes)
+			hpx_pg_put_back(walk->walkers[i].op);
+	return first->goes;
 }
 
 /* Sorted, because two gateways that insert the same ids in different orders
  * would wait for each other. How many go. */
-static size_t gather(struct walk *walk, struct hpx_store_op **ops)
+static size_t gather(struct hpx_pg_walk *walk)
 {
 	size_t going = 0;
 
 	for (size_t i = 0; i < walk->count; i++)
-		walk->walkers[i] = (struct walker){ .op = ops[i], .id = hpx_op_id(ops[i]),
-						    .at = i };
+		walk->walkers[i] = (struct hpx_pg_walker){ .op = walk->ops[i],
+							   .id = *hpx_op_id(walk->ops[i]),
+							   .at = i };
 	qsort(walk->walkers, walk->count, sizeof(*walk->walkers), by_id);
-	for (size_t i = 0; i < walk->count; i++) {
-		struct walker *walker = &walk->walkers[i];
-		walker->goes = is_alone(walk, i) && judge(walker, &walk->now);
-		if (!walker->goes)
-			put_back(walker->op);
-		going += walker->goes;
-	}
+	for (size_t from = 0; from < walk->count; from = hpx_pg_walk_end(walk, from))
+		going += gather_group(walk, from, hpx_pg_walk_end(walk, from));
 	return going;
 }
 
@@ -132,7 +110,7 @@ static size_t gather(struct walk *walk, struct hpx_store_op **ops)
 
 /* The arrays, and behind them how far the rules' time is from the clock here.
  * False: there was nothing to send. */
-static bool send_columns(struct walk *walk, struct hpx_pg_pipe *pipe,
+static bool send_columns(struct hpx_pg_walk *walk, struct hpx_pg_pipe *pipe,
 			 enum hpx_pg_statement statement, struct hpx_pg_columns *columns)
 {
 	struct hpx_pg_params params = { .count = 0 };
@@ -151,12 +129,7 @@ static bool send_columns(struct walk *walk, struct hpx_pg_pipe *pipe,
 	return any;
 }
 
-static bool goes_as(const struct walker *walker, enum hpx_verb verb)
-{
-	return walker->goes && walker->op->verb == verb;
-}
-
-static void put_first(struct walk *walk, struct hpx_pg_columns *columns,
+static void put_first(struct hpx_pg_walk *walk, struct hpx_pg_columns *columns,
 		      const struct hpx_store_op *op)
 {
 	const struct hpx_record *record = &op->decision.record;
@@ -173,7 +146,16 @@ static void put_first(struct walk *walk, struct hpx_pg_columns *columns,
 	hpx_pg_put_description(columns, op);
 }
 
-static bool send_reservations(struct walk *walk, struct hpx_pg_pipe *pipe)
+static void put_id_only(struct hpx_pg_columns *columns, const struct hpx_operation_id *id)
+{
+	hpx_pg_put_id(columns, id);
+	for (int i = 1; i < columns->count; i++)
+		hpx_pg_put_null(columns);
+}
+
+/* Of any batch but one of a single op, which waits for nothing but itself, the
+ * server sends what it saw before it works on the commit. */
+static bool send_reservations(struct hpx_pg_walk *walk, struct hpx_pg_pipe *pipe)
 {
 	static const enum hpx_pg_type types[] = {
 		HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA,
@@ -181,27 +163,35 @@ static bool send_reservations(struct walk *walk, struct hpx_pg_pipe *pipe)
 		HPX_PG_TEXT,  HPX_PG_TEXT,  HPX_PG_TEXT,  HPX_PG_TEXT,	HPX_PG_TEXT,
 	};
 	struct hpx_pg_columns columns;
+	bool any;
 
 	hpx_pg_columns_init(&columns, types, sizeof(types) / sizeof(types[0]));
-	for (size_t i = 0; i < walk->count; i++)
-		if (goes_as(&walk->walkers[i], HPX_VERB_RESERVE))
-			put_first(walk, &columns, walk->walkers[i].op);
-	return send_columns(walk, pipe, HPX_PG_INSERT_ABSENT, &columns);
+	for (size_t i = 0; i < walk->count; i = hpx_pg_walk_end(walk, i)) {
+		const struct hpx_pg_walker *walker = &walk->walkers[i];
+		if (hpx_pg_goes_as(walker, HPX_VERB_RESERVE))
+			put_first(walk, &columns, walker->op);
+		else if (walker->looks)
+			put_id_only(&columns, &walker->id);
+	}
+	any = send_columns(walk, pipe, HPX_PG_INSERT_ABSENT, &columns);
+	if (any && walk->count > 1)
+		hpx_pg_ask_early(pipe);
+	return any;
 }
 
-static void send_locks(struct walk *walk, struct hpx_pg_pipe *pipe)
+static void send_locks(struct hpx_pg_walk *walk, struct hpx_pg_pipe *pipe)
 {
 	static const enum hpx_pg_type types[] = { HPX_PG_BYTEA };
 	struct hpx_pg_columns columns;
 
 	hpx_pg_columns_init(&columns, types, 1);
 	for (size_t i = 0; i < walk->count; i++)
-		if (goes_as(&walk->walkers[i], HPX_VERB_COMPLETE))
-			hpx_pg_put_id(&columns, walk->walkers[i].id);
+		if (hpx_pg_goes_as(&walk->walkers[i], HPX_VERB_COMPLETE))
+			hpx_pg_put_id(&columns, &walk->walkers[i].id);
 	hpx_pg_send_columns(pipe, HPX_PG_LOCK, &columns);
 }
 
-static bool send_completions(struct walk *walk, struct hpx_pg_pipe *pipe)
+static bool send_completions(struct hpx_pg_walk *walk, struct hpx_pg_pipe *pipe)
 {
 	static const enum hpx_pg_type types[] = { HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_INT4,
 						  HPX_PG_BOOL, HPX_PG_INT8 };
@@ -210,7 +200,7 @@ static bool send_completions(struct walk *walk, struct hpx_pg_pipe *pipe)
 	hpx_pg_columns_init(&columns, types, sizeof(types) / sizeof(types[0]));
 	for (size_t i = 0; i < walk->count; i++) {
 		const struct hpx_record *record = &walk->walkers[i].op->decision.record;
-		if (!goes_as(&walk->walkers[i], HPX_VERB_COMPLETE))
+		if (!hpx_pg_goes_as(&walk->walkers[i], HPX_VERB_COMPLETE))
 			continue;
 		hpx_pg_put_id(&columns, &record->id);
 		hpx_pg_put_token(&columns, &record->token);
@@ -221,16 +211,16 @@ static bool send_completions(struct walk *walk, struct hpx_pg_pipe *pipe)
 	return send_columns(walk, pipe, HPX_PG_COMPLETE_BELIEVED, &columns);
 }
 
-static void send_answers(struct walk *walk, struct hpx_pg_pipe *pipe)
+static void send_answers(struct hpx_pg_walk *walk, struct hpx_pg_pipe *pipe)
 {
 	struct hpx_pg_columns columns;
 
 	hpx_pg_answers_init(&columns);
 	for (size_t i = 0; i < walk->count; i++) {
-		const struct walker *walker = &walk->walkers[i];
+		const struct hpx_pg_walker *walker = &walk->walkers[i];
 		if (!walker->goes || walker->answer == NULL)
 			continue;
-		hpx_pg_put_answer(pipe, &columns, walker->id, walker->answer);
+		hpx_pg_put_answer(pipe, &columns, &walker->id, walker->answer);
 		if (hpx_pg_columns_bytes(&columns) < HPX_PG_ANSWER_BYTES_AT_ONCE)
 			continue;
 		hpx_pg_send_columns(pipe, HPX_PG_ANSWER_BELIEVED, &columns);
@@ -240,47 +230,9 @@ static void send_answers(struct walk *walk, struct hpx_pg_pipe *pipe)
 	hpx_pg_send_columns(pipe, HPX_PG_ANSWER_BELIEVED, &columns);
 }
 
-/* ---- what came of it ---- */
+/* ---- the round trip ---- */
 
-/* `at_ms`: what the rules' time was by the database's clock. */
-static void mend_times(struct walk *walk, struct hpx_store_op *op, int64_t at_ms)
-{
-	struct hpx_record *record = &op->decision.record;
-	int64_t off_ms = at_ms - walk->now.wall_ms;
-
-	record->changed_ms += off_ms;
-	op->judged_ms += off_ms;
-	if (op->verb == HPX_VERB_RESERVE) {
-		record->created_ms += off_ms;
-		record->lease_until_ms += off_ms;
-	} else {
-		record->expires_ms += off_ms;
-	}
-}
-
-static void take_written(struct walk *walk, struct hpx_pg_pipe *pipe)
-{
-	PGresult *result = hpx_pg_take(pipe);
-	struct hpx_operation_id id;
-	int64_t at_ms;
-
-	for (int row = 0; result != NULL && row < PQntuples(result); row++) {
-		struct walker wanted = { .id = &id }, *walker = NULL;
-		if (hpx_pg_id_read(result, row, &id) &&
-		    hpx_pg_int(result, row, 1, -TIME_MAX, TIME_MAX, &at_ms))
-			walker = bsearch(&wanted, walk->walkers, walk->count,
-					 sizeof(*walk->walkers), by_id);
-		if (walker == NULL) {
-			pipe->status = HPX_CORRUPT;
-			break;
-		}
-		walker->there = true;
-		mend_times(walk, walker->op, at_ms);
-	}
-	PQclear(result);
-}
-
-static enum hpx_status write_all(struct walk *walk)
+static enum hpx_status write_all(struct hpx_pg_walk *walk)
 {
 	struct hpx_pg_pipe pipe = hpx_pg_pipe(&walk->s->writer, walk->problem);
 	bool reservations, completions;
@@ -293,38 +245,21 @@ static enum hpx_status write_all(struct walk *walk)
 	hpx_pg_send(&pipe, HPX_PG_COMMIT, NULL);
 	PQclear(hpx_pg_take(&pipe));
 	if (reservations)
-		take_written(walk, &pipe);
-	if (completions) {
-		PQclear(hpx_pg_take(&pipe)); /* the locks' */
-		take_written(walk, &pipe);
-	}
+		hpx_pg_take_reservations(walk, &pipe);
+	if (completions)
+		hpx_pg_take_completions(walk, &pipe);
 	while (pipe.status == HPX_OK && pipe.waiting > 1)
 		PQclear(hpx_pg_take(&pipe));
 	hpx_pg_take_commit(&pipe);
 	return hpx_pg_believe(walk->s, hpx_pg_end(&pipe), walk->problem);
 }
 
-static void settle(struct walk *walk, bool *todo)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < walk->count; i++) {
-		const struct walker *walker = &walk->walkers[i];
-		if (walker->there)
-			todo[walker->at] = false;
-		else if (walker->goes)
-			put_back(walker->op);
-		any |= walker->there;
-	}
-	if (any)
-		HPX_STEP(batch_committed);
-}
-
 enum hpx_status hpx_pg_short_way(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
 				 bool *todo, char *problem)
 {
 	int64_t base_ms = hpx_clock_wall_ms();
-	struct walk walk = { .s = s, .count = count, .base_ms = base_ms, .problem = problem };
+	struct hpx_pg_walk walk = { .s = s, .ops = ops, .todo = todo, .count = count,
+			     .base_ms = base_ms, .problem = problem };
 	enum hpx_status status = HPX_OK;
 
 	walk.now = (struct hpx_moment){
@@ -334,12 +269,12 @@ enum hpx_status hpx_pg_short_way(struct hpx_pg_store *s, struct hpx_store_op **o
 	walk.walkers = calloc(count, sizeof(*walk.walkers));
 	if (walk.walkers == NULL)
 		return HPX_NOMEM;
-	if (gather(&walk, ops) > 0) {
+	if (gather(&walk) > 0) {
 		HPX_STEP(batch_begun);
 		HPX_STEP(batch_written);
 		status = write_all(&walk);
 		if (status == HPX_OK)
-			settle(&walk, todo);
+			hpx_pg_walk_settle(&walk);
 	}
 	free(walk.walkers);
 	return status;

@@ -48,6 +48,11 @@
 	  "::text[], " f "::text[]"
 #define HPX_PG_SQL_TEXT_NAMES "tenant, scope, key, method, path, route"
 
+/* Of the answers that come with their rows: at most 4 MiB, or the first one,
+ * however large it is. */
+#define HPX_PG_SQL_ANSWER_BYTES "octet_length(r.headers) + octet_length(r.body)"
+#define HPX_PG_SQL_FITS "total <= 4194304 OR total = bytes"
+
 /* X(name, who uses it: WRITER or READER, SQL) */
 #define HPX_PG_LIST(X)                                                        \
 	X(BEGIN, WRITER, "BEGIN ISOLATION LEVEL READ COMMITTED")              \
@@ -70,9 +75,18 @@
 	 * of one that nobody has touched. Times are counted from the         \
 	 * database's clock; what came of them is told. An INSERT waits for   \
 	 * whoever is changing a row of that id: one that can be seen is left \
-	 * out. */                                                            \
+	 * out, and comes back as it is, with its answer, as long as the      \
+	 * answers are not too many bytes (octet_length does not fetch them). \
+	 * What has no token is only looked for. */                           \
 	X(INSERT_ABSENT, WRITER, "WITH c AS MATERIALIZED (SELECT "            \
-		HPX_PG_SQL_CLOCK " AS ms) INSERT INTO hapax.operation AS o "  \
+		HPX_PG_SQL_CLOCK " AS ms), s (" HPX_PG_SQL_NAMES ", renewed, " \
+		"until, headers, body, digest, bytes, total) AS MATERIALIZED " \
+		"(SELECT " HPX_PG_SQL_RECORD ", r.headers, r.body, r.digest, " \
+		HPX_PG_SQL_ANSWER_BYTES ", sum(" HPX_PG_SQL_ANSWER_BYTES ") " \
+		"OVER (ROWS UNBOUNDED PRECEDING)" HPX_PG_SQL_FROM             \
+		"LEFT JOIN hapax.response r ON r.id = o.id AND o.state = 3 "  \
+		"WHERE o.id = ANY($1::bytea[])), "                            \
+		"i AS (INSERT INTO hapax.operation AS o "                     \
 		"(id, state, attempt, token, first, fingerprint, recipe, "    \
 		"tenant_hash, owner, created, changed, retention, "           \
 		"lease_until, status, kept, when_lost, "                      \
@@ -88,9 +102,17 @@
 		HPX_PG_SQL_TEXT_ARRAYS("$10", "$11", "$12", "$13", "$14", "$15") \
 		") AS n (id, token, fingerprint, recipe, tenant_hash, owner, " \
 		"retention, lease_until, when_lost, " HPX_PG_SQL_TEXT_NAMES   \
-		") WHERE NOT EXISTS (SELECT 1 FROM hapax.operation t "        \
-		"WHERE t.id = n.id) "                                         \
-		"ON CONFLICT (id) DO NOTHING RETURNING o.id, o.created")      \
+		") WHERE n.token IS NOT NULL AND n.id NOT IN "                \
+		"(SELECT s.id FROM s) "                                       \
+		"ON CONFLICT (id) DO NOTHING RETURNING o.id, o.created) "     \
+		"SELECT " HPX_PG_SQL_NAMES ", renewed, until, "               \
+		"(SELECT ms FROM c) + $16::int8, false, "                     \
+		"CASE WHEN " HPX_PG_SQL_FITS " THEN headers END, "            \
+		"CASE WHEN " HPX_PG_SQL_FITS " THEN body END, digest FROM s " \
+		"UNION ALL SELECT id, NULL, NULL, NULL, NULL, NULL, NULL, "   \
+		"NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, " \
+		"NULL, NULL, NULL, NULL, created, true, NULL, NULL, NULL "    \
+		"FROM i")                                                     \
 	/* Behind LOCK: the rows that it got carry this transaction's mark,   \
 	 * and nobody waits for one that it left out. (state + 0, because the \
 	 * index of what is in progress is not the way to a row by its id,    \

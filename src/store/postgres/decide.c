@@ -1,0 +1,122 @@
+/* What one op makes of a row as it was read, and what it is told: the same
+ * whether the row was looked at (batch.c) or met on the short way (short.c).
+ * Nothing is written or sent here. */
+#include "store/postgres/outbox.h"
+
+/* ---- beforehand ---- */
+
+bool hpx_pg_needs_lock(const struct hpx_store_op *op)
+{
+	return op->verb != HPX_VERB_RESERVE && op->verb != HPX_VERB_FIND &&
+	       op->verb != HPX_VERB_RENEW;
+}
+
+bool hpx_pg_begins(const struct hpx_store_op *op)
+{
+	return op->verb == HPX_VERB_RESERVE && op->status == HPX_OK &&
+	       (op->decision.verdict == HPX_VERDICT_EXECUTE ||
+		op->decision.verdict == HPX_VERDICT_EXECUTE_AGAIN);
+}
+
+/* What a copy of the op would write. */
+static enum hpx_write try_on(const struct hpx_pg_slot *slot, struct hpx_store_op *trial,
+			     const struct hpx_moment *now)
+{
+	struct hpx_change change;
+
+	hpx_change_make(&slot->found, trial, now, false, &change);
+	return change.write;
+}
+
+bool hpx_pg_would_write(const struct hpx_pg_slot *slot, const struct hpx_store_op *op,
+			const struct hpx_moment *now)
+{
+	struct hpx_store_op trial = *op;
+
+	return try_on(slot, &trial, now) != HPX_WRITE_NOTHING;
+}
+
+bool hpx_pg_would_only_tell(const struct hpx_pg_slot *slot, const struct hpx_store_op *op,
+			    const struct hpx_moment *now)
+{
+	struct hpx_store_op trial = *op;
+
+	return try_on(slot, &trial, now) == HPX_WRITE_NOTHING && !hpx_pg_begins(&trial);
+}
+
+/* ---- the decision ---- */
+
+static bool is_busy(const struct hpx_pg_slot *slot)
+{
+	return slot->stored && !slot->locked;
+}
+
+/* Somebody holds the row: whatever it is about to become, the reservation is
+ * not ours to make. */
+static void count_as_alive(const struct hpx_pg_slot *slot, struct hpx_store_op *op,
+			   struct hpx_change *change)
+{
+	op->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_IN_PROGRESS,
+					      .record = slot->found.record };
+	*change = (struct hpx_change){ .write = HPX_WRITE_NOTHING };
+}
+
+static void copy_answer(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
+{
+	const struct hpx_answer *from = slot->answer != NULL ? slot->answer : slot->kept;
+	struct hpx_change change = { .answer = from };
+
+	if (from == NULL)
+		return;
+	op->replay = hpx_answer_new(op->decision.record.status, from->kept, from->headers,
+				    hpx_change_body(&change));
+	if (op->replay == NULL)
+		op->status = HPX_NOMEM;
+}
+
+/* A replay needs its bytes: where they cannot be read, the outcome counts as
+ * unknown, and nothing is executed. */
+static void load_replay(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
+{
+	if (op->decision.verdict != HPX_VERDICT_REPLAY)
+		return;
+	if (slot->answer == NULL && slot->kept_status == HPX_CORRUPT)
+		hpx_decision_lose_answer(&op->decision);
+	else if (slot->answer == NULL && slot->kept_status != HPX_OK)
+		op->status = slot->kept_status;
+	else
+		copy_answer(slot, op);
+}
+
+/* Before a person's word counts, the answer is part of what must be readable. */
+static struct hpx_found found_by(const struct hpx_pg_slot *slot, const struct hpx_store_op *op)
+{
+	struct hpx_found found = slot->found;
+
+	if ((op->verb == HPX_VERB_RESOLVE || op->verb == HPX_VERB_FORGET) && slot->answer == NULL &&
+	    slot->kept_status == HPX_CORRUPT)
+		found.readable = false;
+	return found;
+}
+
+void hpx_pg_decide(const struct hpx_pg_slot *slot, struct hpx_store_op *op,
+		   const struct hpx_moment *now, struct hpx_change *ret_change)
+{
+	struct hpx_found found = found_by(slot, op);
+
+	*ret_change = (struct hpx_change){ .write = HPX_WRITE_NOTHING };
+	if (is_busy(slot) && hpx_pg_needs_lock(op)) {
+		op->status = HPX_BUSY;
+		return;
+	}
+	hpx_change_make(&found, op, now, false, ret_change);
+	if (op->status == HPX_OK && op->job != NULL && !hpx_pg_job_is_text(op->job))
+		op->status = HPX_INVALID;
+	if (op->status == HPX_OK && op->verb == HPX_VERB_RESERVE) {
+		if (is_busy(slot) && ret_change->write != HPX_WRITE_NOTHING)
+			count_as_alive(slot, op, ret_change);
+		load_replay(slot, op);
+	}
+	if (op->status != HPX_OK)
+		*ret_change = (struct hpx_change){ .write = HPX_WRITE_NOTHING };
+}

@@ -1,0 +1,64 @@
+/* A batch on the short way: its ops in the order of their ids. short.c sends
+ * them, met.c takes what came of it. */
+#ifndef HPX_STORE_POSTGRES_SHORT_H
+#define HPX_STORE_POSTGRES_SHORT_H
+
+#include "store/postgres/driver.h"
+
+/* An op that may go. */
+struct hpx_pg_walker {
+	struct hpx_store_op *op;          /* not to be touched once it was told */
+	struct hpx_operation_id id;       /* its own copy, for the same reason */
+	size_t at;                        /* in the batch */
+	const struct hpx_answer *answer;  /* to be stored; or NULL */
+	bool goes;
+	bool looks;                       /* it can be told what is there, and is not yet */
+	bool there;                       /* it was written */
+};
+
+struct hpx_pg_walk {
+	struct hpx_pg_store *s;
+	struct hpx_store_op **ops;        /* the batch; NULL once it was told */
+	bool *todo;                       /* of each of them */
+	struct hpx_pg_walker *walkers;    /* sorted by id */
+	size_t count;
+	struct hpx_moment now;            /* the rules', by the clock here */
+	int64_t base_ms;                  /* that clock */
+	char *problem;
+};
+
+static inline int hpx_pg_walker_order(const struct hpx_pg_walker *a, const struct hpx_pg_walker *b)
+{
+	return memcmp(a->id.bytes, b->id.bytes, sizeof(a->id.bytes));
+}
+
+/* Behind the last op about the same operation. */
+static inline size_t hpx_pg_walk_end(const struct hpx_pg_walk *walk, size_t from)
+{
+	size_t to = from + 1;
+
+	while (to < walk->count &&
+	       hpx_pg_walker_order(&walk->walkers[from], &walk->walkers[to]) == 0)
+		to++;
+	return to;
+}
+
+static inline bool hpx_pg_goes_as(const struct hpx_pg_walker *walker, enum hpx_verb verb)
+{
+	return walker->goes && walker->op->verb == verb;
+}
+
+/* As it came, for the long way. */
+static inline void hpx_pg_put_back(struct hpx_store_op *op)
+{
+	op->status = HPX_OK;
+	op->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+}
+
+/* met.c: the results of INSERT_ABSENT, and of the locks and COMPLETE_BELIEVED. */
+void hpx_pg_take_reservations(struct hpx_pg_walk *walk, struct hpx_pg_pipe *pipe);
+void hpx_pg_take_completions(struct hpx_pg_walk *walk, struct hpx_pg_pipe *pipe);
+/* It is committed: what was written is done, the rest goes the long way. */
+void hpx_pg_walk_settle(struct hpx_pg_walk *walk);
+
+#endif

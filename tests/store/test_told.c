@@ -1,0 +1,519 @@
+/* Shows that on PostgreSQL whoever only has to be told what is there waits for no
+ * commit: not for that of new keys in the same batch, nor of answers. The commit
+ * is held back here until all of them were told. */
+#include "application.h"
+
+#define TOLD_MAX 16
+
+/* Keys of what the batch writes. */
+enum { NEW = 100, END };
+
+/* An op and what belongs to it. */
+struct turn {
+	struct hpx_ask ask;
+	struct hpx_description description;
+	struct hpx_answer answer;
+	struct hpx_record record;
+	struct hpx_store_op op;
+};
+
+static void turn_to_reserve(struct turn *t, struct fixture *f, unsigned key, unsigned body,
+			    unsigned token)
+{
+	*t = (struct turn){ .description = { .tenant = HPX_SPAN("tenant"),
+					     .key = HPX_SPAN("new") } };
+	t->ask = ask_of(f->store, key, body, token);
+	t->op = op_of(HPX_VERB_RESERVE, key, token);
+	t->op.ask = &t->ask;
+	t->op.policy = policy();
+	t->op.description = &t->description;
+}
+
+/* The end of an attempt that the store gave. */
+static void turn_to_complete(struct turn *t, struct fixture *f, unsigned key, const char *body)
+{
+	turn_to_reserve(t, f, key, BODY, A);
+	t->description.key = HPX_SPAN("end");
+	assert_status(run_op(f, &t->op), HPX_OK);
+	t->record = t->op.decision.record;
+	t->answer = (struct hpx_answer){
+		.status = 201, .kept = true, .headers = HPX_SPAN(""), .body = hpx_span_of(body)
+	};
+	t->op = op_of(HPX_VERB_COMPLETE, key, A);
+	t->op.answer = &t->answer;
+	t->op.believed = &t->record;
+}
+
+/* ---- a commit that waits ---- */
+
+/* Who was told before the end of the run, and what was committed by then. */
+struct hold {
+	PGconn *conn;
+	size_t until; /* the commit goes on after so many */
+	size_t count;
+	const struct hpx_store_op *told[TOLD_MAX];
+	long committed[TOLD_MAX];
+};
+
+#define LOCK "7"
+
+static void note_told(void *user, struct hpx_store_op *op)
+{
+	struct hold *hold = user;
+
+	assert_in_range(hold->count, 0, TOLD_MAX - 1);
+	hold->committed[hold->count] =
+		atol(ask(hold->conn, "SELECT count(*) FROM hapax.operation WHERE key = 'new' "
+				     "OR (key = 'end' AND state = 3)"));
+	hold->told[hold->count++] = op;
+	/* What it pointed to may be gone from now on. */
+	op->ask = NULL;
+	op->policy = NULL;
+	op->description = NULL;
+	if (hold->count == hold->until)
+		PQclear(cluster_ask(hold->conn, "SELECT pg_advisory_unlock(" LOCK ")"));
+}
+
+/* A writer's lock_timeout is not what is tested; and a test that fails shall not
+ * hold up the next one for ever. */
+static void hold_init(struct hold *hold, struct fixture *f, size_t until)
+{
+	*hold = (struct hold){ .conn = cluster_connect(), .until = until };
+	PQclear(cluster_ask(hold->conn, "SET idle_session_timeout = '20s'"));
+	PQclear(cluster_ask(hold->conn, "SELECT pg_advisory_lock(" LOCK ")"));
+	cluster_sql("CREATE FUNCTION hapax.hold() RETURNS trigger LANGUAGE plpgsql "
+		    "SET lock_timeout = 0 AS $$ BEGIN PERFORM pg_advisory_xact_lock(" LOCK "); "
+		    "RETURN NULL; END $$; "
+		    "CREATE CONSTRAINT TRIGGER hold AFTER INSERT OR UPDATE ON hapax.operation "
+		    "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hapax.hold()");
+	f->store->released = note_told;
+	f->store->released_user = hold;
+}
+
+static void hold_done(struct hold *hold, struct fixture *f)
+{
+	f->store->released = NULL;
+	cluster_sql("DROP TRIGGER hold ON hapax.operation; DROP FUNCTION hapax.hold()");
+	PQfinish(hold->conn);
+}
+
+static bool was_told(const struct hold *hold, const struct hpx_store_op *op)
+{
+	for (size_t i = 0; i < hold->count; i++)
+		if (hold->told[i] == op)
+			return hold->committed[i] == 0;
+	return false;
+}
+
+/* The store is sure of what it reads once it has committed something. */
+static void be_sure(struct fixture *f)
+{
+	assert_string_equal(reserve(f, 999, BODY, A), "created");
+}
+
+static void run_turns(struct fixture *f, struct turn *turns, size_t count)
+{
+	char problem[HPX_STORE_PROBLEM_SIZE] = "";
+	struct hpx_store_op *ops[TOLD_MAX];
+	enum hpx_status status;
+
+	assert_in_range(count, 1, TOLD_MAX);
+	for (size_t i = 0; i < count; i++)
+		ops[i] = &turns[i].op;
+	status = hpx_store_run(f->store, ops, count, problem);
+	if (status != HPX_OK)
+		fail_msg("%s: %s", hpx_status_name(status), problem);
+}
+
+static void free_turns(struct turn *turns, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		hpx_answer_free(turns[i].op.replay);
+}
+
+static const char *verdict_of(const struct turn *t)
+{
+	return t->op.status != HPX_OK ? hpx_status_name(t->op.status)
+				      : hpx_verdict_name(t->op.decision.verdict);
+}
+
+/* ---- who is told ---- */
+
+static void is_completed(struct fixture *f, unsigned key)
+{
+	assert_string_equal(reserve(f, key, BODY, A), "created");
+	assert_status(complete(f, key, A, "paid"), HPX_OK);
+}
+
+static void is_in_progress(struct fixture *f, unsigned key)
+{
+	assert_string_equal(reserve(f, key, BODY, A), "created");
+}
+
+static void is_renewed(struct fixture *f, unsigned key)
+{
+	assert_string_equal(reserve(f, key, BODY, A), "created");
+	assert_status(act(f, HPX_VERB_RENEW, key, A), HPX_OK);
+	/* Its own end has come; only the renewal keeps it. */
+	cluster_sql("UPDATE hapax.operation SET lease_until = 1 "
+		    "WHERE id = (SELECT id FROM hapax.lease)");
+}
+
+static void is_unknown(struct fixture *f, unsigned key)
+{
+	bring_to(f, key, HPX_STATE_UNKNOWN, A);
+}
+
+static void sql_about(const char *format, unsigned key)
+{
+	struct hpx_operation_id id = id_of(key);
+	char hex[2 * HPX_OPERATION_ID_SIZE + 1], sql[512];
+
+	for (size_t i = 0; i < sizeof(id.bytes); i++)
+		snprintf(hex + 2 * i, 3, "%02x", id.bytes[i]);
+	snprintf(sql, sizeof(sql), format, hex);
+	cluster_sql(sql);
+}
+
+static void is_not_whole(struct fixture *f, unsigned key)
+{
+	is_completed(f, key);
+	sql_about("UPDATE hapax.operation SET fingerprint = 'x' WHERE id = '\\x%s'", key);
+}
+
+static void has_a_corrupt_answer(struct fixture *f, unsigned key)
+{
+	is_completed(f, key);
+	sql_about("UPDATE hapax.response SET body = 'paiD' WHERE id = '\\x%s'", key);
+}
+
+static void has_lost_its_answer(struct fixture *f, unsigned key)
+{
+	is_completed(f, key);
+	sql_about("DELETE FROM hapax.response WHERE id = '\\x%s'", key);
+}
+
+static void was_not_kept(struct fixture *f, unsigned key)
+{
+	struct hpx_answer answer = { .status = 201, .headers = HPX_SPAN(""), .body = HPX_SPAN("") };
+	struct hpx_store_op op = op_of(HPX_VERB_COMPLETE, key, A);
+
+	assert_string_equal(reserve(f, key, BODY, A), "created");
+	op.answer = &answer;
+	assert_status(run_op(f, &op), HPX_OK);
+}
+
+/* What a key may be, and what a retry of it is told. */
+static const struct {
+	void (*make)(struct fixture *f, unsigned key);
+	unsigned body; /* of the retries' requests */
+	const char *verdict;
+	const char *replay; /* its body; NULL: none */
+} cases[] = {
+	{ is_completed, BODY, "replay", "paid" },
+	{ is_completed, BODY + 1, "mismatch", NULL },
+	{ is_in_progress, BODY, "in_progress", NULL },
+	{ is_renewed, BODY, "in_progress", NULL },
+	{ is_unknown, BODY, "unknown", NULL },
+	{ is_not_whole, BODY, "unknown", NULL },
+	{ has_a_corrupt_answer, BODY, "unknown", NULL },
+	{ has_lost_its_answer, BODY, "unknown", NULL },
+	{ was_not_kept, BODY, "replay", NULL },
+};
+#define CASES (sizeof(cases) / sizeof(cases[0]))
+
+static void make_cases(struct fixture *f)
+{
+	be_sure(f);
+	for (unsigned i = 0; i < CASES; i++)
+		cases[i].make(f, i);
+}
+
+static void assert_case(size_t i, const struct turn *t, const struct hold *hold)
+{
+	const struct hpx_answer *replay = t->op.replay;
+
+	print_message("case %zu\n", i);
+	assert_true(was_told(hold, &t->op));
+	assert_string_equal(verdict_of(t), cases[i].verdict);
+	assert_int_equal(replay != NULL, cases[i].replay != NULL);
+	if (cases[i].replay != NULL)
+		assert_span(replay->body, cases[i].replay);
+}
+
+static void whoever_retries_does_not_wait_for_a_new_key(void **state)
+{
+	struct fixture *f = *state;
+	struct turn turns[CASES + 1];
+	struct hold hold;
+
+	make_cases(f);
+	hold_init(&hold, f, CASES);
+	for (unsigned i = 0; i < CASES; i++)
+		turn_to_reserve(&turns[i], f, i, cases[i].body, B);
+	turn_to_reserve(&turns[CASES], f, NEW, BODY, A);
+	run_turns(f, turns, CASES + 1);
+	for (size_t i = 0; i < CASES; i++)
+		assert_case(i, &turns[i], &hold);
+	assert_string_equal(verdict_of(&turns[CASES]), "created");
+	assert_false(was_told(&hold, &turns[CASES].op));
+	assert_string_equal(state_of(f, NEW), "in_progress");
+	free_turns(turns, CASES);
+	hold_done(&hold, f);
+}
+
+static void nor_for_an_answer_that_is_stored(void **state)
+{
+	struct fixture *f = *state;
+	struct turn turns[CASES + 1];
+	struct hold hold;
+
+	make_cases(f);
+	turn_to_complete(&turns[CASES], f, END, "end");
+	hold_init(&hold, f, CASES);
+	for (unsigned i = 0; i < CASES; i++)
+		turn_to_reserve(&turns[i], f, i, cases[i].body, B);
+	run_turns(f, turns, CASES + 1);
+	for (size_t i = 0; i < CASES; i++)
+		assert_case(i, &turns[i], &hold);
+	assert_status(turns[CASES].op.status, HPX_OK);
+	assert_string_equal(body_of(f, END), "end");
+	free_turns(turns, CASES);
+	hold_done(&hold, f);
+}
+
+static void several_retries_of_one_key_are_all_told(void **state)
+{
+	for (unsigned i = 0; i < CASES; i++) {
+		struct fixture *f = *state;
+		struct turn turns[4];
+		struct hold hold;
+		fixture_afresh(f);
+		be_sure(f);
+		cases[i].make(f, i);
+		hold_init(&hold, f, 3);
+		for (unsigned n = 0; n < 3; n++)
+			turn_to_reserve(&turns[n], f, i, cases[i].body, B + n);
+		turn_to_reserve(&turns[3], f, NEW, BODY, A);
+		run_turns(f, turns, 4);
+		for (unsigned n = 0; n < 3; n++)
+			assert_case(i, &turns[n], &hold);
+		assert_string_equal(verdict_of(&turns[3]), "created");
+		free_turns(turns, 4);
+		hold_done(&hold, f);
+	}
+}
+
+/* Neither of them inserts by the short way. */
+static void nor_does_a_look_or_an_asynchronous_retry_wait(void **state)
+{
+	static const struct hpx_job job = { .name = HPX_SPAN("j"), .target = HPX_SPAN("t"),
+					    .method = HPX_SPAN("POST"), .path = HPX_SPAN("/"),
+					    .headers = HPX_SPAN(""), .body = HPX_SPAN("") };
+	struct fixture *f = *state;
+	struct hpx_policy later = *policy();
+	struct turn turns[4];
+	struct hold hold;
+
+	be_sure(f);
+	is_completed(f, 1);
+	is_completed(f, 2);
+	later.deliver = HPX_DELIVER_ASYNC;
+	turn_to_reserve(&turns[0], f, 1, BODY, B);
+	turns[0].op.look = true;
+	turn_to_reserve(&turns[1], f, 2, BODY, B);
+	turns[1].op.policy = &later;
+	turns[1].op.job = &job;
+	turn_to_reserve(&turns[2], f, 3, BODY, B);
+	turns[2].op.look = true;
+	turn_to_reserve(&turns[3], f, NEW, BODY, A);
+	hold_init(&hold, f, 2);
+	run_turns(f, turns, 4);
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(was_told(&hold, &turns[i].op));
+		assert_string_equal(verdict_of(&turns[i]), "replay");
+	}
+	assert_status(turns[2].op.status, HPX_NOT_FOUND);
+	assert_string_equal(state_of(f, 3), "none");
+	assert_string_equal(verdict_of(&turns[3]), "created");
+	free_turns(turns, 4);
+	hold_done(&hold, f);
+}
+
+/* By the end of the run; a replay of what the batch itself stores among them. */
+static void what_rests_on_the_batch_waits_for_it(void **state)
+{
+	struct fixture *f = *state;
+	struct turn turns[5];
+	struct hold hold;
+
+	be_sure(f);
+	is_completed(f, 1);
+	is_in_progress(f, 2);
+	turn_to_complete(&turns[0], f, END, "end");
+	turn_to_reserve(&turns[1], f, END, BODY, B);
+	turn_to_reserve(&turns[2], f, NEW, BODY, A);
+	turn_to_reserve(&turns[3], f, 2, BODY, A); /* its own attempt, run again */
+	turn_to_reserve(&turns[4], f, 1, BODY, B);
+	hold_init(&hold, f, 1);
+	run_turns(f, turns, 5);
+	assert_true(was_told(&hold, &turns[4].op));
+	for (size_t i = 0; i < 4; i++)
+		assert_false(was_told(&hold, &turns[i].op));
+	assert_status(turns[0].op.status, HPX_OK);
+	assert_string_equal(verdict_of(&turns[1]), "replay");
+	assert_span(turns[1].op.replay->body, "end");
+	assert_string_equal(verdict_of(&turns[2]), "created");
+	assert_string_equal(verdict_of(&turns[3]), "created");
+	assert_int_equal(turns[3].op.decision.record.attempt, 1);
+	free_turns(turns, 5);
+	hold_done(&hold, f);
+}
+
+/* ---- who is not ---- */
+
+static void an_expired_key_is_used_again_once(void **state)
+{
+	struct fixture *f = *state;
+	struct turn turns[5];
+	struct hold hold;
+
+	be_sure(f);
+	is_completed(f, 1);
+	is_completed(f, 2);
+	advance(f, RETENTION_MS + 1);
+	is_completed(f, 3);
+	hold_init(&hold, f, 1);
+	turn_to_reserve(&turns[0], f, 1, BODY + 1, B);
+	turn_to_reserve(&turns[1], f, 1, BODY + 1, B + 1);
+	turn_to_reserve(&turns[2], f, 2, BODY, B);
+	turn_to_reserve(&turns[3], f, 3, BODY, B);
+	turn_to_reserve(&turns[4], f, NEW, BODY, A);
+	run_turns(f, turns, 5);
+	assert_string_equal(verdict_of(&turns[0]), "created");
+	assert_string_equal(verdict_of(&turns[1]), "in_progress");
+	assert_string_equal(verdict_of(&turns[2]), "created");
+	assert_string_equal(verdict_of(&turns[3]), "replay");
+	assert_string_equal(verdict_of(&turns[4]), "created");
+	assert_true(was_told(&hold, &turns[3].op));
+	assert_false(was_told(&hold, &turns[0].op));
+	assert_true(hpx_token_eq(&turns[1].op.decision.record.token, &turns[0].ask.token));
+	assert_string_equal(state_of(f, 1), "in_progress");
+	assert_string_equal(state_of(f, 2), "in_progress");
+	free_turns(turns, 5);
+	hold_done(&hold, f);
+}
+
+static void a_lease_that_ran_out_is_written_down(void **state)
+{
+	struct fixture *f = *state;
+	struct turn turns[2];
+
+	be_sure(f);
+	is_in_progress(f, 1);
+	advance(f, LEASE_MS + 1);
+	turn_to_reserve(&turns[0], f, 1, BODY, B);
+	turn_to_reserve(&turns[1], f, NEW, BODY, A);
+	run_turns(f, turns, 2);
+	assert_string_equal(verdict_of(&turns[0]), "unknown");
+	assert_string_equal(verdict_of(&turns[1]), "created");
+	assert_string_equal(state_of(f, 1), "unknown");
+}
+
+/* ---- large answers ---- */
+
+static char *large(size_t size)
+{
+	char *body = malloc(size + 1);
+
+	assert_non_null(body);
+	memset(body, 'x', size);
+	body[size] = '\0';
+	return body;
+}
+
+/* The bound is 4 MiB; the first always comes. What is left out comes behind the
+ * commit, and whole. */
+static void large_answers_come_as_far_as_they_fit(void **state)
+{
+	static const struct {
+		size_t size;
+		size_t early; /* of five retries */
+	} rows[] = { { 1500000, 2 }, { 5000000, 1 }, { 4194304, 1 }, { 1000, 5 } };
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *body = large(rows[i].size);
+		struct turn turns[6];
+		struct hold hold;
+		size_t early = 0;
+		fixture_afresh(f);
+		be_sure(f);
+		for (unsigned key = 0; key < 5; key++) {
+			assert_string_equal(reserve(f, key, BODY, A), "created");
+			assert_status(complete(f, key, A, body), HPX_OK);
+			turn_to_reserve(&turns[key], f, key, BODY, B);
+		}
+		turn_to_reserve(&turns[5], f, NEW, BODY, A);
+		hold_init(&hold, f, rows[i].early);
+		run_turns(f, turns, 6);
+		for (unsigned key = 0; key < 5; key++) {
+			early += was_told(&hold, &turns[key].op);
+			assert_string_equal(verdict_of(&turns[key]), "replay");
+			assert_int_equal(turns[key].op.replay->body.len, rows[i].size);
+			assert_memory_equal(turns[key].op.replay->body.ptr, body, rows[i].size);
+		}
+		assert_int_equal(early, rows[i].early);
+		assert_string_equal(verdict_of(&turns[5]), "created");
+		free_turns(turns, 6);
+		hold_done(&hold, f);
+		free(body);
+	}
+}
+
+/* ---- what fails afterwards ---- */
+
+/* What was told was read from what is committed. */
+static void a_commit_that_fails_takes_nothing_back(void **state)
+{
+	struct fixture *f = *state;
+	struct turn turns[2];
+	struct hpx_store_op *ops[] = { &turns[0].op, &turns[1].op };
+	struct hold hold;
+
+	be_sure(f);
+	is_completed(f, 1);
+	turn_to_reserve(&turns[0], f, 1, BODY, B);
+	turn_to_reserve(&turns[1], f, NEW, BODY, A);
+	hold_init(&hold, f, 1);
+	cluster_sql("CREATE OR REPLACE FUNCTION hapax.hold() RETURNS trigger LANGUAGE plpgsql "
+		    "SET lock_timeout = 0 AS $$ BEGIN PERFORM pg_advisory_xact_lock(" LOCK "); "
+		    "RAISE EXCEPTION 'no'; END $$");
+	assert_status(hpx_store_run(f->store, ops, 2, NULL), HPX_IO);
+	assert_null(ops[0]);
+	assert_ptr_equal(ops[1], &turns[1].op);
+	assert_true(was_told(&hold, &turns[0].op));
+	assert_string_equal(verdict_of(&turns[0]), "replay");
+	assert_span(turns[0].op.replay->body, "paid");
+	assert_string_equal(state_of(f, NEW), "none");
+	free_turns(turns, 1);
+	hold_done(&hold, f);
+	/* The store goes on. */
+	assert_string_equal(reserve(f, 1, BODY, B), "replay");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_POSTGRES(whoever_retries_does_not_wait_for_a_new_key),
+		ON_POSTGRES(nor_for_an_answer_that_is_stored),
+		ON_POSTGRES(several_retries_of_one_key_are_all_told),
+		ON_POSTGRES(nor_does_a_look_or_an_asynchronous_retry_wait),
+		ON_POSTGRES(what_rests_on_the_batch_waits_for_it),
+		ON_POSTGRES(an_expired_key_is_used_again_once),
+		ON_POSTGRES(a_lease_that_ran_out_is_written_down),
+		ON_POSTGRES(large_answers_come_as_far_as_they_fit),
+		ON_POSTGRES(a_commit_that_fails_takes_nothing_back),
+	};
+	return run_on_drivers("told", tests);
+}
