@@ -55,7 +55,7 @@ def visits(settings, present):
                 for system in present:
                     if takes_part(SYSTEMS[system], load, settings):
                         found.append(Visit(number, system, load, connections_of(load, settings)))
-            if name == "first":
+            if name == "first" and "hapax-postgres" in present:
                 found.append(Visit(number, "pgbench", LOADS[name], connections_of(LOADS[name], settings)))
     return found
 

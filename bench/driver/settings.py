@@ -2,6 +2,7 @@
 import dataclasses
 import os
 import pathlib
+import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BENCH = ROOT / "bench"
@@ -60,16 +61,27 @@ def read(loads, systems, default_loads):
     return Settings(
         loads=names("BENCH", loads, default_loads), systems=names("SYSTEMS", systems, systems),
         runs=number("RUNS", 5), seconds=number("SECONDS", 5.0, float, 0.1),
-        warm=number("WARM", 1.0, float, 0), stored=[int(n) for n in numbers("STORED", "0 1000000 10000000")],
-        connections=numbers("CONNECTIONS", "1 64 256"),
+        warm=number("WARM", 1.0, float, 0), stored=numbers("STORED", "0 1000000 10000000", 0),
+        connections=numbers("CONNECTIONS", "1 64 256", 1),
         growth=names("GROWTH", systems, ["hapax-sqlite"]), idle=number("IDLE", 10000),
         storm=number("STORM", 1000), soak_minutes=number("SOAK_MINUTES", 60),
-        folder=pathlib.Path(os.environ.get("BENCH_FOLDER", "/var/tmp")),
+        folder=folder("BENCH_FOLDER", "/var/tmp"),
         build=ROOT / os.environ.get("BUILD", "build"))
 
 
-def numbers(name, default):
+def numbers(name, default, least):
     words = (os.environ.get(name) or default).split()
-    if not all(word.isdigit() for word in words):
-        raise Mistake(f"{name}={' '.join(words)}: give whole numbers")
+    if not all(word.isdigit() and int(word) >= least for word in words):
+        raise Mistake(f"{name}={' '.join(words)}: give whole numbers of at least {least}, with spaces between them")
     return [int(word) for word in words]
+
+
+def folder(name, default):
+    """Where stores are: what is in memory syncs to nowhere."""
+    path = pathlib.Path(os.environ.get(name) or default)
+    if not path.is_dir() or not os.access(path, os.W_OK):
+        raise Mistake(f"{name}={path}: give a folder that can be written to")
+    kind = subprocess.run(["stat", "-f", "-c", "%T", path], capture_output=True, text=True, check=True).stdout.strip()
+    if kind in ("tmpfs", "ramfs"):
+        raise Mistake(f"{name}={path}: that is a file system in memory; give a folder on a disk")
+    return path

@@ -1,6 +1,7 @@
 /* `hapax demo`: what a new user should see in a minute. It plays the story,
  * shows both ledgers, and then keeps running for the user to try; `--once`
  * ends after the story, with 0 only if every step came out right. */
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -62,9 +63,21 @@ static void print_opening(const struct demo *demo)
 	       demo->stage.config_path);
 }
 
+/* As it can be called here: it need not be on the PATH. */
+static const char *program(char *path, size_t size)
+{
+	ssize_t len = readlink("/proc/self/exe", path, size - 1);
+
+	if (len < 0)
+		return "hapax";
+	path[len] = '\0';
+	return path;
+}
+
 static void print_try(const struct demo *demo)
 {
 	const struct hpx_demo_stage *stage = &demo->stage;
+	char path[PATH_MAX];
 
 	printf("\nIt all keeps running now; Ctrl-C ends it. Try:\n"
 	       "\n"
@@ -83,11 +96,12 @@ static void print_try(const struct demo *demo)
 	       "  curl localhost:%u/ledger\n"
 	       "\n"
 	       "  # what hapax knows\n"
-	       "  hapax keys ls --store %s\n"
+	       "  %s keys ls --store %s\n"
 	       "  curl localhost:%u/metrics\n",
 	       stage->hapax.port, stage->without.network.server.port,
 	       stage->with.network.server.port, stage->hapax.port,
-	       stage->without.network.server.port, stage->hapax.port, stage->store_url,
+	       stage->without.network.server.port, stage->hapax.port,
+	       program(path, sizeof(path)), stage->store_url,
 	       stage->hapax.admin_port);
 	fflush(stdout);
 }

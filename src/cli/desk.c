@@ -108,6 +108,10 @@ int hpx_desk_open(struct hpx_desk *desk)
 					 "a memory: store lives and dies with the process that "
 					 "serves it; only that process can look into it");
 	enum hpx_status status = hpx_store_open(&options, &desk->store, problem);
+	if (status == HPX_NOT_FOUND && desk->store_url == NULL && desk->config_path == NULL)
+		return hpx_desk_complain(desk, HPX_EXIT_FAILED,
+					 "there is no store here (" HPX_DESK_STORE_DEFAULT "): name it "
+					 "with --store URL, or the server's file with --config FILE");
 	if (status != HPX_OK)
 		return hpx_desk_complain(desk, HPX_EXIT_FAILED, "%s",
 					 problem[0] ? problem : hpx_status_text(status));

@@ -93,7 +93,8 @@ static int settle(struct hpx_desk *desk, struct hpx_entry *entry, struct hpx_sto
 	if (desk->json != NULL)
 		return print_json(desk, entry, op, state);
 	hpx_reference_print(&entry->record.id, &entry->record.first, reference);
-	printf("%.12s: %s\n", reference, sentence);
+	/* What is gone is found by the whole of it only. */
+	printf("%.*s: %s\n", op->verb == HPX_VERB_FORGET ? -1 : 12, reference, sentence);
 	return HPX_EXIT_OK;
 }
 

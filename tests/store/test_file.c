@@ -78,6 +78,28 @@ static void an_absent_file_is_an_error_unless_it_may_be_created(void **state)
 	fixture_open(f);
 }
 
+/* A new store and one that was lost look alike, but for the lock file. */
+static void a_lost_file_is_told_of(void **state)
+{
+	struct fixture *f = *state;
+	char lock[128];
+
+	assert_string_equal(f->store->warning, "");
+	fixture_close(f);
+	unlink(f->path);
+	fixture_open(f);
+	assert_non_null(strstr(f->store->warning, "empty"));
+	fixture_close(f);
+	fixture_open(f);
+	assert_string_equal(f->store->warning, "");
+	fixture_close(f);
+	unlink(f->path);
+	snprintf(lock, sizeof(lock), "%s.lock", f->path);
+	unlink(lock);
+	fixture_open(f);
+	assert_string_equal(f->store->warning, "");
+}
+
 static void what_is_not_ours_is_left_untouched(void **state)
 {
 	static const struct {
@@ -481,6 +503,7 @@ static void a_deleted_file_is_noticed(void **state)
 	assert_status(hpx_store_run(f->store, ops, 1, problem), HPX_IO);
 	assert_non_null(strstr(problem, "deleted"));
 	assert_status(hpx_store_recover(f->store, problem), HPX_NOT_FOUND);
+	assert_non_null(strstr(problem, "put the file back"));
 	assert_status(hpx_store_run(f->store, ops, 1, problem), HPX_IO);
 	assert_int_not_equal(access(f->path, F_OK), 0);
 }
@@ -511,6 +534,7 @@ int main(void)
 		ON_SQLITE(the_file_is_the_owners_alone),
 		ON_SQLITE(one_server_per_file),
 		ON_SQLITE(an_absent_file_is_an_error_unless_it_may_be_created),
+		ON_SQLITE(a_lost_file_is_told_of),
 		ON_SQLITE(what_is_not_ours_is_left_untouched),
 		ON_SQLITE(tables_are_made_beside_an_applications_when_asked),
 		cmocka_unit_test(addresses_that_name_no_file_are_refused),

@@ -43,6 +43,24 @@ static struct hpx_sqlite_store *new_store(const struct hpx_store_options *option
 	return s;
 }
 
+static bool is_there(const char *path, const char *suffix)
+{
+	char name[PATH_MAX + 8];
+
+	snprintf(name, sizeof(name), "%s%s", path, suffix);
+	return access(name, F_OK) == 0;
+}
+
+/* A server leaves its lock file behind: where that is alone, a store was lost. */
+static void warn_of_loss(struct hpx_sqlite_store *s)
+{
+	if (is_there(s->path, ".lock") && !is_there(s->path, ""))
+		snprintf(s->base.warning, sizeof(s->base.warning),
+			 "the store's file is gone, and a new, empty one is made: retries of "
+			 "earlier requests are executed again; if that is not meant, stop, put "
+			 "the file back, and say store_create: never");
+}
+
 /* Path, lock, file, writer: in that order, so that only the server of a file,
  * or who is asked to install it, ever creates or migrates it. */
 static enum hpx_status open_file(struct hpx_sqlite_store *s,
@@ -57,12 +75,13 @@ static enum hpx_status open_file(struct hpx_sqlite_store *s,
 	if (status != HPX_OK)
 		return status;
 	snprintf(s->base.description, sizeof(s->base.description), "sqlite:%s", s->path);
+	if (s->serve && options->create)
+		warn_of_loss(s);
 	if (lock)
 		status = hpx_sqlite_place_lock(s->path, &s->lock_fd, problem);
 	/* A file that is not there yet is nobody's: whoever creates it gives
 	 * it its schema. */
-	if (status == HPX_OK && options->create && access(s->path, F_OK) != 0 &&
-	    may == HPX_SQLITE_NOT)
+	if (status == HPX_OK && options->create && !is_there(s->path, "") && may == HPX_SQLITE_NOT)
 		may = HPX_SQLITE_OWN;
 	if (status == HPX_OK)
 		status = hpx_sqlite_place_ensure(s->path, options->create, problem);

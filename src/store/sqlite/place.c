@@ -76,8 +76,11 @@ static enum hpx_status resolve_new(const char *given, char ret_path[PATH_MAX], c
 	else
 		snprintf(directory, sizeof(directory), "%.*s", (int)(slash - given + 1), given);
 	if (realpath(directory, real) == NULL) {
-		hpx_store_problem(problem, "the directory of %s: %m", given);
-		return errno == ENOENT ? HPX_NOT_FOUND : HPX_IO;
+		bool absent = errno == ENOENT;
+		hpx_store_problem(problem, absent ? "the directory of %s is not there: create it, for "
+						    "the user that hapax runs as" :
+						    "the directory of %s: %m", given);
+		return absent ? HPX_NOT_FOUND : HPX_IO;
 	}
 	if (*name == '\0' ||
 	    snprintf(ret_path, PATH_MAX, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) >=
@@ -166,6 +169,18 @@ static enum hpx_status write_pid(int fd, const char *name, char *problem)
 	return HPX_OK;
 }
 
+/* From errno. */
+static enum hpx_status explain_create(const char *path, char *problem)
+{
+	if (errno == EACCES)
+		hpx_store_problem(problem, "%s: %m: the user that hapax runs as (id %ld) must be able "
+				  "to read it, and to create files in its directory", path,
+				  (long)geteuid());
+	else
+		hpx_store_problem(problem, "%s: %m", path);
+	return errno == EACCES || errno == EROFS ? HPX_READ_ONLY : HPX_IO;
+}
+
 enum hpx_status hpx_sqlite_place_lock(const char *path, int *ret_fd, char *problem)
 {
 	char name[PATH_MAX + 8];
@@ -174,10 +189,8 @@ enum hpx_status hpx_sqlite_place_lock(const char *path, int *ret_fd, char *probl
 
 	snprintf(name, sizeof(name), "%s.lock", path);
 	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0) {
-		hpx_store_problem(problem, "%s: %m", name);
-		return errno == EACCES || errno == EROFS ? HPX_READ_ONLY : HPX_IO;
-	}
+	if (fd < 0)
+		return explain_create(name, problem);
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
 		status = errno == EWOULDBLOCK ? HPX_BUSY : HPX_IO;
 		explain_held(fd, path, problem);
@@ -227,10 +240,8 @@ enum hpx_status hpx_sqlite_place_ensure(const char *path, bool create, char *pro
 	/* Keys and answers are nobody else's; SQLite gives its other files the
 	 * same mode. */
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0 && errno != EEXIST) {
-		hpx_store_problem(problem, "%s: %m", path);
-		return errno == EACCES || errno == EROFS ? HPX_READ_ONLY : HPX_IO;
-	}
+	if (fd < 0 && errno != EEXIST)
+		return explain_create(path, problem);
 	if (fd >= 0)
 		close(fd);
 	return sync_directory(path, problem);
