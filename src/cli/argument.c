@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "config/nearest.h"
 
@@ -215,6 +216,33 @@ static int read_all(const struct hpx_cli_usage *usage, int argc, char **argv)
 	return end;
 }
 
+bool hpx_cli_ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+
+	return len >= end_len && strcmp(text + len - end_len, end) == 0;
+}
+
+static bool looks_like_file(const char *text)
+{
+	struct stat file;
+
+	return hpx_cli_ends_with(text, ".yaml") || hpx_cli_ends_with(text, ".yml") ||
+	       (stat(text, &file) == 0 && S_ISREG(file.st_mode));
+}
+
+/* Who names a file without its flag mostly means the configuration. */
+static void complain_operand(const struct hpx_cli_usage *usage, const char *command,
+			     const char *operand)
+{
+	const struct hpx_cli_flag *config = find(usage, HPX_SPAN("config"), '\0');
+
+	fprintf(stderr, "hapax %s: \"%s\" is one argument too many", command, operand);
+	if (config != NULL && *config->ret_value == NULL && looks_like_file(operand))
+		fprintf(stderr, "; a configuration is given as --config %s", operand);
+	fputc('\n', stderr);
+}
+
 bool hpx_cli_read(const struct hpx_cli_usage *usage, int argc, char **argv, int *ret_rest,
 		  int *ret_exit)
 {
@@ -225,8 +253,7 @@ bool hpx_cli_read(const struct hpx_cli_usage *usage, int argc, char **argv, int 
 	}
 	int rest = read_all(usage, argc, argv);
 	if (rest > 0 && (size_t)(argc - rest) > usage->operands_max) {
-		fprintf(stderr, "hapax %s: \"%s\" is one argument too many\n", argv[0],
-			argv[rest + (int)usage->operands_max]);
+		complain_operand(usage, argv[0], argv[rest + (int)usage->operands_max]);
 		rest = 0;
 	}
 	if (rest == 0) {

@@ -27,7 +27,15 @@ static const struct hpx_route *route_at(const struct hpx_settings *settings, siz
 	return n < settings->route_count ? &settings->routes[n] : &settings->fallback;
 }
 
-static enum hpx_status print_route(const struct hpx_route *route, int width,
+/* As the gateway has it: true at the top holds for every route. */
+static bool is_observed(const struct hpx_settings *settings, const struct hpx_route *route)
+{
+	return settings->observe || route->observe;
+}
+
+/* What only watches says so at the end of its line, for nothing else of the
+ * line holds there. */
+static enum hpx_status print_route(const struct hpx_route *route, bool observed, int width,
 				   struct hpx_buffer *out)
 {
 	enum hpx_status status =
@@ -36,10 +44,12 @@ static enum hpx_status print_route(const struct hpx_route *route, int width,
 
 	for (size_t i = 0; i < COLUMN_COUNT && status == HPX_OK; i++) {
 		print_column(route, i, text);
-		status = hpx_buffer_printf(out, i + 1 < COLUMN_COUNT ? "  %-12s" : "  %s\n",
-					   text);
+		status = hpx_buffer_printf(
+			out, i + 1 < COLUMN_COUNT || observed ? "  %-12s" : "  %s", text);
 	}
-	return status;
+	if (status == HPX_OK && observed)
+		status = hpx_buffer_text(out, "  observe: guards nothing");
+	return status == HPX_OK ? hpx_buffer_byte(out, '\n') : status;
 }
 
 static enum hpx_status print_routes(const struct hpx_settings *settings,
@@ -55,8 +65,10 @@ static enum hpx_status print_routes(const struct hpx_settings *settings,
 	for (size_t i = 0; i < COLUMN_COUNT && status == HPX_OK; i++)
 		status = hpx_buffer_printf(out, i + 1 < COLUMN_COUNT ? "  %-12s" : "  %s\n",
 					   columns[i]);
-	for (size_t n = 0; n <= settings->route_count && status == HPX_OK; n++)
-		status = print_route(route_at(settings, n), width, out);
+	for (size_t n = 0; n <= settings->route_count && status == HPX_OK; n++) {
+		const struct hpx_route *route = route_at(settings, n);
+		status = print_route(route, is_observed(settings, route), width, out);
+	}
 	return status;
 }
 
@@ -113,7 +125,7 @@ static enum hpx_status json_remark(const struct hpx_config_remark *remark, bool 
 	return status == HPX_OK ? hpx_buffer_byte(out, '}') : status;
 }
 
-static enum hpx_status json_route(const struct hpx_route *route, bool first,
+static enum hpx_status json_route(const struct hpx_route *route, bool observed, bool first,
 				  struct hpx_buffer *out)
 {
 	enum hpx_status status =
@@ -124,7 +136,9 @@ static enum hpx_status json_route(const struct hpx_route *route, bool first,
 		print_column(route, i, text);
 		status = json_member(out, ",", columns[i], hpx_span_of(text));
 	}
-	return status == HPX_OK ? hpx_buffer_byte(out, '}') : status;
+	return status == HPX_OK ? hpx_buffer_printf(out, ",\"observe\":%s}",
+						    observed ? "true" : "false")
+				: status;
 }
 
 static enum hpx_status json_outside(const struct hpx_settings *settings,
@@ -174,8 +188,10 @@ static enum hpx_status print_json(const struct hpx_config_report *report,
 		status = hpx_buffer_printf(out, "],\"left_out\":%zu,\"routes\":[",
 					   report->left_out);
 	for (size_t n = 0;
-	     settings != NULL && n <= settings->route_count && status == HPX_OK; n++)
-		status = json_route(route_at(settings, n), n == 0, out);
+	     settings != NULL && n <= settings->route_count && status == HPX_OK; n++) {
+		const struct hpx_route *route = route_at(settings, n);
+		status = json_route(route, is_observed(settings, route), n == 0, out);
+	}
 	if (status == HPX_OK)
 		status = json_outside(settings, out);
 	return status == HPX_OK ? hpx_buffer_text(out, "]}\n") : status;

@@ -64,6 +64,9 @@ bool hpx_cli_read(const struct hpx_cli_usage *usage, int argc, char **argv, int 
 size_t hpx_cli_config_flags(struct hpx_config_flags *flags,
 			    struct hpx_cli_flag rows[HPX_CONFIG_FLAG_MAX]);
 
+/* Whether a file's name has this ending. */
+bool hpx_cli_ends_with(const char *text, const char *end);
+
 void hpx_cli_help(const struct hpx_cli_usage *usage);
 
 /* Loads the configuration and prints every remark on standard error (without

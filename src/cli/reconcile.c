@@ -15,20 +15,14 @@ static int complain(const struct hpx_reconciliation *run, const char *problem)
 	return hpx_desk_complain(&run->desk, HPX_EXIT_USAGE, "%s", problem);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t len = strlen(text), n = strlen(end);
-
-	return len >= n && strcmp(text + len - n, end) == 0;
-}
-
 static int read_format(struct hpx_reconciliation *run)
 {
 	const char *format = run->format;
 	const char *separator = run->separator ? run->separator : ",";
 
 	if (format == NULL)
-		format = ends_with(run->ledger, ".jsonl") || ends_with(run->ledger, ".ndjson") ?
+		format = hpx_cli_ends_with(run->ledger, ".jsonl") ||
+					 hpx_cli_ends_with(run->ledger, ".ndjson") ?
 				 "jsonl" :
 				 "csv";
 	if (strcmp(format, "csv") != 0 && strcmp(format, "jsonl") != 0)

@@ -3,6 +3,9 @@
 #include "config/nearest.h"
 
 #define WORD_MAX 63
+/* What a word too many counts: more than a slip or two in a longer name, so
+ * that "upstream_mane" is still "upstream_name". */
+#define FURTHER_WORD 3
 
 static char lower(char c)
 {
@@ -42,14 +45,26 @@ size_t hpx_nearest_distance(struct hpx_span a, struct hpx_span b)
 	return last[b.len];
 }
 
-void hpx_nearest_try(struct hpx_nearest *nearest, struct hpx_span given,
+/* "upstream_url" for "upstream". */
+static bool has_further_word(struct hpx_span given, struct hpx_span candidate)
+{
+	return given.len > candidate.len && hpx_span_istarts(given, candidate) &&
+	       (given.ptr[candidate.len] == '_' || given.ptr[candidate.len] == '-');
+}
+
+bool hpx_nearest_try(struct hpx_nearest *nearest, struct hpx_span given,
 		     struct hpx_span candidate)
 {
 	size_t distance = hpx_nearest_distance(given, candidate);
+	size_t most = candidate.len / 4 + (!nearest->narrow || candidate.len < 4);
 
-	if (distance > 1 + candidate.len / 4 || distance >= candidate.len)
-		return;
+	if (has_further_word(given, candidate))
+		distance = least(distance, FURTHER_WORD);
+	else if (distance > most || distance >= candidate.len)
+		return false;
 	if (nearest->word.ptr != NULL && distance >= nearest->distance)
-		return;
-	*nearest = (struct hpx_nearest){ candidate, distance };
+		return false;
+	nearest->word = candidate;
+	nearest->distance = distance;
+	return true;
 }

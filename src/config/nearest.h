@@ -8,14 +8,17 @@
 struct hpx_nearest {
 	struct hpx_span word; /* ptr NULL: none was near enough */
 	size_t distance;
+	bool narrow; /* no more than one letter in four differs: where the candidates
+		      * are so many that every short word is near to one */
 };
 
 /* Inserted, deleted, changed and swapped neighbouring letters, whatever the
  * case; SIZE_MAX where one of them is longer than any name of ours. */
 size_t hpx_nearest_distance(struct hpx_span a, struct hpx_span b);
 /* Keeps `candidate` if it is nearer to `given` than the best so far, and near
- * enough that it may be what was meant. */
-void hpx_nearest_try(struct hpx_nearest *nearest, struct hpx_span given,
+ * enough that it may be what was meant: few letters differ, or `given` is the
+ * candidate with a word too many behind it. Says whether it did. */
+bool hpx_nearest_try(struct hpx_nearest *nearest, struct hpx_span given,
 		     struct hpx_span candidate);
 
 #endif

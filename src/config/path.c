@@ -124,19 +124,32 @@ static struct hpx_span leaf_of(struct hpx_span path)
 	return hpx_span_skip(path, last);
 }
 
-/* An option of exactly this name that lies elsewhere: `lease` at the top is
- * defaults.lease, `head` is limits.head. */
-static const struct hpx_option *find_elsewhere(struct hpx_span path)
+/* Among the options that stand in `defaults` itself, or among all others. */
+static void try_elsewhere(bool defaults, struct hpx_span leaf, struct hpx_nearest *nearest,
+			  const struct hpx_option **found)
 {
-	struct hpx_span leaf = leaf_of(path);
-
-	for (size_t i = 0; i < hpx_option_count() && leaf.len > 0; i++) {
+	for (size_t i = 0; i < hpx_option_count(); i++) {
 		const struct hpx_option *option = hpx_option_at(i);
-		if (option->place != HPX_PLACE_COMMAND &&
-		    hpx_span_eq(leaf, leaf_of(hpx_span_of(option->name))))
-			return option;
+		struct hpx_span own = leaf_of(hpx_span_of(option->name));
+		bool inside = option->place == HPX_PLACE_POLICY && own.ptr == option->name;
+
+		if (option->place != HPX_PLACE_COMMAND && inside == defaults &&
+		    hpx_nearest_try(nearest, leaf, own))
+			*found = option;
 	}
-	return NULL;
+}
+
+/* The option whose own name, without its groups, is nearest to the path's,
+ * wherever it lies: `lease` at the top is defaults.lease, `head` is limits.head.
+ * Of equals, one of `defaults` wins: that is where people look for most. */
+static const struct hpx_option *find_elsewhere(struct hpx_span path,
+					       struct hpx_nearest *nearest)
+{
+	const struct hpx_option *found = NULL;
+
+	try_elsewhere(true, leaf_of(path), nearest, &found);
+	try_elsewhere(false, leaf_of(path), nearest, &found);
+	return found;
 }
 
 void hpx_option_nearest(struct hpx_span path, char out[HPX_OPTION_PATH_SIZE])
@@ -149,17 +162,18 @@ void hpx_option_nearest(struct hpx_span path, char out[HPX_OPTION_PATH_SIZE])
 		[HPX_PLACE_WEBHOOK] = "webhooks.NAME.",
 	};
 	struct parts parts = split(path);
-	struct hpx_nearest nearest = { 0 };
+	struct hpx_nearest here = { .narrow = true };
+	struct hpx_nearest there = { .narrow = true };
+	const struct hpx_option *elsewhere = find_elsewhere(path, &there);
 
 	out[0] = '\0';
-	try_section(parts.section, parts.name, &nearest);
-	if (nearest.word.ptr != NULL) {
+	try_section(parts.section, parts.name, &here);
+	/* The wrong place counts as one more wrong letter. */
+	if (here.word.ptr != NULL &&
+	    (elsewhere == NULL || here.distance <= there.distance + 1))
 		snprintf(out, HPX_OPTION_PATH_SIZE, "%.*s%.*s", HPX_SPAN_ARG(parts.prefix),
-			 HPX_SPAN_ARG(nearest.word));
-		return;
-	}
-	const struct hpx_option *option = find_elsewhere(path);
-	if (option != NULL)
-		snprintf(out, HPX_OPTION_PATH_SIZE, "%s%s", prefixes[option->place],
-			 option->name);
+			 HPX_SPAN_ARG(here.word));
+	else if (elsewhere != NULL)
+		snprintf(out, HPX_OPTION_PATH_SIZE, "%s%s", prefixes[elsewhere->place],
+			 elsewhere->name);
 }

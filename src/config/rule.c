@@ -28,11 +28,17 @@ static bool is_given(const struct hpx_reading *reading, const char *path)
 	return hpx_reading_given(reading, path, NULL)->given;
 }
 
+/* Whether a request to one of them arrives at the other. */
+static bool is_same_place(const struct hpx_address *a, const struct hpx_address *b)
+{
+	return a->is_unix == b->is_unix && a->port == b->port &&
+	       strcmp(a->host, b->host) == 0 && strcmp(a->path, b->path) == 0;
+}
+
 static void check_addresses(struct hpx_reading *reading)
 {
 	const struct hpx_settings *settings = reading->settings;
 	const struct hpx_address *listen = &settings->listen;
-	const struct hpx_address *upstream = &settings->upstream;
 
 	if (!is_given(reading, "upstream"))
 		mistake(reading, "upstream",
@@ -43,11 +49,12 @@ static void check_addresses(struct hpx_reading *reading)
 	    (listen->is_unix || listen->port != 0))
 		mistake(reading, "admin",
 			"is the same address as listen; give it its own, or off");
-	if (listen->is_unix == upstream->is_unix && listen->port == upstream->port &&
-	    strcmp(listen->host, upstream->host) == 0 &&
-	    strcmp(listen->path, upstream->path) == 0)
+	if (is_same_place(listen, &settings->upstream))
 		mistake(reading, "upstream",
 			"is the address that hapax itself listens on; give the API's");
+	else if (settings->has_admin && is_same_place(&settings->admin, &settings->upstream))
+		mistake(reading, "upstream",
+			"is hapax's own admin address; give the API's, or admin another");
 }
 
 static void check_store(struct hpx_reading *reading)

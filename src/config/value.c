@@ -90,6 +90,23 @@ static enum hpx_status read_store(const struct hpx_option *option, struct hpx_sp
 	return put_text(option, text, arena, base);
 }
 
+/* What would be right; who gave a port alone is shown it with its host. */
+static enum hpx_status refuse_address(const struct hpx_option *option, struct hpx_span text,
+				      const char *reason, char *problem)
+{
+	const char *example = option->standard ? option->standard : option->example;
+	const char *off = option->off ? " or off" : "";
+	uint64_t port;
+
+	if (hpx_span_starts(text, HPX_SPAN(":")))
+		text = hpx_span_skip(text, 1);
+	if (option->kind == HPX_OPTION_ADDRESS && hpx_span_u64(text, UINT16_MAX, &port))
+		return hpx_value_refuse(problem, "%s; write e.g. 127.0.0.1:%" PRIu64 "%s",
+					reason, port, off);
+	/* Not shown: somebody may have put a password into the URL. */
+	return hpx_value_refuse(problem, "%s; write e.g. %s%s", reason, example, off);
+}
+
 static enum hpx_status read_address(const struct hpx_option *option, struct hpx_span text,
 				    struct hpx_arena *arena, void *base, char *problem)
 {
@@ -103,12 +120,8 @@ static enum hpx_status read_address(const struct hpx_option *option, struct hpx_
 		status = hpx_address_parse_upstream(text, &address, &reason);
 	else if (!off)
 		status = hpx_address_parse(text, &address, &reason);
-	/* Not shown: somebody may have put a password into the URL. */
 	if (status == HPX_INVALID)
-		return hpx_value_refuse(problem, "%s; write e.g. %s%s", reason,
-					option->standard ? option->standard
-							 : option->example,
-					option->off ? " or off" : "");
+		return refuse_address(option, text, reason, problem);
 	if (status != HPX_OK)
 		return status;
 	*hpx_member_address(option, base) = address;

@@ -42,6 +42,19 @@ static bool is_ipv6(const char *host)
 	return uv_inet_pton(AF_INET6, host, &v6) == 0;
 }
 
+/* Nothing, or a port alone: ":8080", "8080". "::1" is an address. */
+static bool lacks_host(struct hpx_span text)
+{
+	uint64_t port;
+
+	if (text.len == 0)
+		return true;
+	if (text.ptr[0] != ':')
+		return hpx_span_u64(text, PORT_MAX, &port);
+	text = hpx_span_skip(text, 1);
+	return hpx_span_index(text, ':') == text.len;
+}
+
 static bool copy(char *to, size_t size, struct hpx_span from)
 {
 	if (from.len >= size || (from.len > 0 && memchr(from.ptr, '\0', from.len) != NULL))
@@ -79,6 +92,8 @@ static enum hpx_status parse_host(struct hpx_span *rest, struct hpx_address *add
 		return refuse(ret_reason, "the host name is too long");
 	if (bracket && !is_ipv6(address->host))
 		return refuse(ret_reason, "what stands in brackets is not an IPv6 address");
+	if (lacks_host(*rest))
+		return refuse(ret_reason, "the host is missing");
 	if (!bracket && !is_host(address->host))
 		return refuse(ret_reason, "the host is not a name or an address "
 					  "(an IPv6 address stands in brackets)");

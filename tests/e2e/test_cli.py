@@ -282,6 +282,20 @@ def test_mistakes_say_what_to_do(cli, arguments, code, told):
     assert told in cli.keys(*arguments, code=code)
 
 
+@pytest.mark.parametrize("command", ["serve", "check", "work", "reconcile", "keys ls", "jobs ls"])
+def test_a_file_without_its_flag(tmp_path, command):
+    """Whoever forgets --config is told how the file is given, wherever that flag is taken."""
+    require_program()
+    (tmp_path / "there.conf").write_text("")
+    for name, told in (("b.yaml", b"; a configuration is given as --config b.yaml\n"),
+                       ("b.yml", b"; a configuration is given as --config b.yml\n"),
+                       ("there.conf", b"; a configuration is given as --config there.conf\n"),
+                       ("not.there", b"too many\n")):
+        done = subprocess.run([binary(), *command.split(), name], cwd=tmp_path, capture_output=True,
+                              timeout=30, check=False)
+        assert done.returncode == USAGE and told in done.stderr, done
+
+
 def test_keys_never_creates_a_store(tmp_path):
     """A wrong path is a mistake, not an empty list in a new file."""
     require_program()

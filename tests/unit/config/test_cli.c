@@ -130,6 +130,26 @@ static void wrong_flags_are_explained(void **state)
 		  2,
 		  "",
 		  "--json is given twice" },
+		{ hpx_cli_check,
+		  { "check", "b.yaml" },
+		  2,
+		  "",
+		  "hapax check: \"b.yaml\" is one argument too many; a configuration is given "
+		  "as --config b.yaml\nUsage: hapax check" },
+		{ hpx_cli_check, { "check", "--json", "b.yml" }, 2, "", "as --config b.yml\n" },
+		/* Another name, but the file is there. */
+		{ hpx_cli_check, { "check", "meson.build" }, 2, "", "as --config meson.build\n" },
+		{ hpx_cli_check, { "check", "src" }, 2, "", "\"src\" is one argument too many\n" },
+		{ hpx_cli_check,
+		  { "check", "--config", "a.yaml", "b.yaml" },
+		  2,
+		  "",
+		  "\"b.yaml\" is one argument too many\n" },
+		{ hpx_cli_version,
+		  { "version", "b.yaml" },
+		  2,
+		  "",
+		  "\"b.yaml\" is one argument too many\n" },
 	};
 	(void)state;
 	check_rows(rows, COUNT(rows));
@@ -193,7 +213,8 @@ static void check_says_what_is_wrong(void **state)
 		  "{\"ok\":true,\"remarks\":[],\"left_out\":0,\"routes\":[{\"match\":"
 		  "\"defaults\","
 		  "\"key\":\"required\",\"scope\":\"path\",\"server_error\":\"retry\","
-		  "\"concurrent\":\"conflict\",\"deliver\":\"now\",\"retention\":\"24h\"}],"
+		  "\"concurrent\":\"conflict\",\"deliver\":\"now\",\"retention\":\"24h\","
+		  "\"observe\":false}],"
 		  "\"targets\":[],\"webhooks\":[]}\n",
 		  "" },
 		{ hpx_cli_check, { "check" }, 1, "upstream: is missing;", "" },
@@ -225,6 +246,71 @@ static void check_says_what_is_wrong(void **state)
 	check_rows(rows, COUNT(rows));
 }
 
+/* Runs `hapax check` on a file with this text. */
+static void check_text(const char *text, const char *flag, struct run *result)
+{
+	char path[] = "/tmp/hpx_test_cli_XXXXXX";
+	int fd = mkstemp(path);
+	const char *arguments[] = { "check", "--config", path, flag, NULL };
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	run(hpx_cli_check, arguments, result);
+	unlink(path);
+}
+
+#define OBSERVED "24h           observe: guards nothing\n"
+#define GUARDED "24h\n"
+
+static void check_shows_what_is_only_observed(void **state)
+{
+	static const struct {
+		const char *text; /* of the file, with two routes */
+		const char *a;
+		const char *b;
+		const char *defaults;
+	} rows[] = {
+		{ "", GUARDED, GUARDED, GUARDED },
+		{ "    observe: true\n", GUARDED, OBSERVED, GUARDED },
+		{ "defaults: {observe: true}\n", OBSERVED, OBSERVED, OBSERVED },
+		{ "    observe: false\ndefaults: {observe: true}\n", OBSERVED, GUARDED, OBSERVED },
+		{ "    observe: false\nobserve: true\n", OBSERVED, OBSERVED, OBSERVED },
+	};
+	static struct run result;
+	char text[400];
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const char *const want[] = { rows[i].a, rows[i].b, rows[i].defaults };
+		snprintf(text, sizeof(text), "%s%s",
+			 "upstream: http://h:1\nstore: sqlite:/s\nroutes:\n"
+			 "  - match: POST /a\n    server_error: retry\n"
+			 "  - match: POST /b\n    server_error: retry\n",
+			 rows[i].text);
+		check_text(text, NULL, &result);
+		assert_int_equal(result.exit_code, 0);
+		const char *line = strstr(result.out, "ok\n");
+		assert_non_null(line);
+		line = strchr(line + 3, '\n') + 1;
+		for (size_t n = 0; n < COUNT(want); n++) {
+			const char *end = strstr(line, "24h");
+			if (end == NULL || strncmp(end, want[n], strlen(want[n])) != 0)
+				fail_msg("row %zu, line %zu: got\n%swant %s", i, n, result.out,
+					 want[n]);
+			line = strchr(line, '\n') + 1;
+		}
+		check_text(text, "--json", &result);
+		for (size_t n = 0; n < COUNT(want); n++) {
+			const char *member = strstr(n == 0 ? result.out : line, "\"observe\":");
+			assert_non_null(member);
+			line = member + strlen("\"observe\":");
+			if ((*line == 't') != (want[n][3] == ' '))
+				fail_msg("row %zu, route %zu: got\n%swant %s", i, n, result.out,
+					 want[n]);
+		}
+	}
+}
+
 /* A file with services outside: what check says of them, and that no secret is
  * among it. */
 static void check_shows_services_and_no_secret(void **state)
@@ -236,30 +322,22 @@ static void check_shows_services_and_no_secret(void **state)
 		"webhooks: {bank: {scheme: stripe, secret_env: HPX_TEST_SECRET, operation: /o, "
 		"verdict: /v, applied: [ok]}}\n";
 	static struct run result;
-	char path[] = "/tmp/hpx_test_cli_XXXXXX";
-	int fd = mkstemp(path);
-	const char *plain[] = { "check", "--config", path, NULL };
-	const char *json[] = { "check", "--config", path, "--json", NULL };
 	(void)state;
 
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
-	close(fd);
 	setenv("HPX_TEST_SECRET", "s3cret", 1);
-	run(hpx_cli_check, plain, &result);
+	check_text(text, NULL, &result);
 	assert_int_equal(result.exit_code, 0);
 	assert_non_null(strstr(result.out, "\n  target mailer: https://m/api, honours_keys "
 					   "24h\n  webhook bank: POST /.hapax/webhooks/bank, "
 					   "stripe, secrets: 1\n"));
 	assert_null(strstr(result.out, "s3cret"));
-	run(hpx_cli_check, json, &result);
+	check_text(text, "--json", &result);
 	assert_int_equal(result.exit_code, 0);
 	assert_non_null(strstr(result.out,
 			       "\"targets\":[{\"name\":\"mailer\",\"url\":\"https://m/api\","
 			       "\"honours_keys\":\"24h\"}],\"webhooks\":[{\"name\":\"bank\","
 			       "\"scheme\":\"stripe\",\"secrets\":1}]}\n"));
 	assert_null(strstr(result.out, "s3cret"));
-	unlink(path);
 }
 
 static void operands_may_stand_between_flags(void **state)
@@ -313,6 +391,7 @@ int main(void)
 		cmocka_unit_test(wrong_flags_are_explained),
 		cmocka_unit_test(letters_and_repeated_flags_are_read),
 		cmocka_unit_test(check_says_what_is_wrong),
+		cmocka_unit_test(check_shows_what_is_only_observed),
 		cmocka_unit_test(check_shows_services_and_no_secret),
 		cmocka_unit_test(operands_may_stand_between_flags),
 		cmocka_unit_test(load_prints_every_remark),

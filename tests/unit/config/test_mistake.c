@@ -81,6 +81,21 @@ static void values(void **state)
 					      "(host:port); write e.g. 127.0.0.1:8080\n" },
 		{ GOOD "admin: on\n", "f:3:8: admin: a port is missing (host:port); write "
 				      "e.g. 127.0.0.1:8081 or off\n" },
+		{ GOOD "listen: 8480\n",
+		  "f:3:9: listen: the host is missing; write e.g. 127.0.0.1:8480\n" },
+		{ GOOD "listen: :8480\n",
+		  "f:3:9: listen: the host is missing; write e.g. 127.0.0.1:8480\n" },
+		{ GOOD "listen: ''\n",
+		  "f:3:9: listen: the host is missing; write e.g. 127.0.0.1:8080\n" },
+		{ GOOD "listen: :http\n",
+		  "f:3:9: listen: the host is missing; write e.g. 127.0.0.1:8080\n" },
+		{ GOOD "admin: 9399\n", "f:3:8: admin: the host is missing; write e.g. "
+					"127.0.0.1:9399 or off\n" },
+		{ GOOD "listen: ::1:8080\n",
+		  "f:3:9: listen: the host is not a name or an address (an IPv6 address stands "
+		  "in brackets); write e.g. 127.0.0.1:8080\n" },
+		{ STORE "upstream: http://:9000\n",
+		  "f:2:11: upstream: the host is missing; write e.g. http://127.0.0.1:9000\n" },
 		{ STORE "upstream: https://u:p@h\n",
 		  "f:2:11: upstream: upstreams are reached by http:// or unix: only; put a "
 		  "TLS "

@@ -407,8 +407,8 @@ static void urls(void **state)
 				   "too long" },
 		{ "https://a/{b}", "has a path with bytes that must be written as %XX, or is "
 				   "too long" },
-		{ "https://", "the host is not a name or an address (an IPv6 address stands in "
-			      "brackets)" },
+		{ "https://", "the host is missing" },
+		{ "https://:443", "the host is missing" },
 		{ "https://a b", "the host is not a name or an address (an IPv6 address stands "
 				 "in brackets)" },
 		{ "https://a:0", "nobody listens on port 0" },

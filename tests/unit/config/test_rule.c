@@ -55,6 +55,9 @@ static void contradictions_are_mistakes(void **state)
 		{ GOOD "listen: 127.0.0.1:9000\n",
 		  "f:1:1: upstream: is the address that hapax itself listens on; give the "
 		  "API's\n" },
+		{ GOOD "admin: 127.0.0.1:9000\n",
+		  "f:1:1: upstream: is hapax's own admin address; give the API's, or admin "
+		  "another\n" },
 		{ GOOD "limits: {request_body: 2MiB, bodies: 1MiB}\n",
 		  "f:3:10: limits.request_body: is larger than limits.bodies: such a "
 		  "request could "
