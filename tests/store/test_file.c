@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "store/sqlite/driver.h"
 #include "store/sqlite/sqlite.h"
 
 enum { BODY = 1, A = 11, B = 12 };
@@ -528,6 +530,38 @@ static void the_log_is_checkpointed_beside_the_writer(void **state)
 	assert_in_range(info.st_size, 0, 10 << 20);
 }
 
+/* Somebody who reads for long keeps the log from beginning anew. Nobody who writes
+ * waits for that, although the log is beyond every bound. */
+static void a_reader_that_lingers_delays_no_write(void **state)
+{
+	enum { BEYOND = 1400, MORE = 5 };
+	static char body[200001];
+	struct fixture *f = *state;
+	sqlite3 *reader;
+	int64_t began_ms;
+
+	memset(body, 'x', sizeof(body) - 1);
+	reserve(f, 0, BODY, A);
+	assert_int_equal(sqlite3_open(f->path, &reader), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM hapax_operation", NULL,
+				      NULL, NULL), SQLITE_OK);
+	for (unsigned key = 1; key < BEYOND; key++) {
+		reserve(f, key, BODY, A);
+		complete(f, key, A, body);
+	}
+	began_ms = hpx_clock_boot_ms();
+	for (unsigned key = BEYOND; key < BEYOND + MORE; key++)
+		reserve(f, key, BODY, A);
+	/* Each of them waited two seconds for the reader. */
+	assert_in_range(hpx_clock_boot_ms() - began_ms, 0, 5000);
+	sqlite3_close(reader);
+	/* And once it is gone, the log is written down again. */
+	for (unsigned key = BEYOND + MORE; key < BEYOND + 2 * MORE; key++)
+		reserve(f, key, BODY, A);
+	assert_status(hpx_store_maintain(f->store, NULL), HPX_OK);
+	assert_in_range(hpx_sqlite_of(f->store)->wal_bytes, 0, 1 << 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -553,6 +587,7 @@ int main(void)
 		ON_SQLITE(low_space_refuses_new_attempts_only),
 		ON_SQLITE(a_deleted_file_is_noticed),
 		ON_SQLITE(the_log_is_checkpointed_beside_the_writer),
+		ON_SQLITE(a_reader_that_lingers_delays_no_write),
 	};
 	return cmocka_run_group_tests_name("file", tests, NULL, NULL);
 }

@@ -9,6 +9,11 @@
 #define BUSY_SERVER_MS 2000
 #define BUSY_COMMAND_MS 5000
 
+int hpx_sqlite_busy_ms(const struct hpx_sqlite_store *s)
+{
+	return s->serve ? BUSY_SERVER_MS : BUSY_COMMAND_MS;
+}
+
 void hpx_sqlite_explain(struct hpx_sqlite_db *db, const char *path, const char *what,
 			char *problem)
 {
@@ -106,7 +111,7 @@ enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, enum hpx_sqli
 	enum hpx_status status =
 		hpx_sqlite_connect(s->path, SQLITE_OPEN_READWRITE,
 				   s->serve ? hpx_sqlite_gather_vfs() : NULL,
-				   s->serve ? BUSY_SERVER_MS : BUSY_COMMAND_MS, db, problem);
+				   hpx_sqlite_busy_ms(s), db, problem);
 
 	if (status != HPX_OK)
 		return status;

@@ -49,6 +49,7 @@ struct hpx_sqlite_store {
 
 	_Atomic unsigned generation;
 	_Atomic int64_t wal_bytes;        /* as of the last commit */
+	int64_t wal_tried_bytes;          /* how many, when the writer last tried to restart the log */
 	pthread_mutex_t keeper_mutex;
 	struct hpx_sqlite_db keeper;
 	struct hpx_sqlite_known known;    /* of a server; nobody else reads it */
@@ -95,6 +96,8 @@ enum hpx_status hpx_sqlite_gather_end(struct hpx_sqlite_db *db, enum hpx_status 
  * `vfs`: NULL for SQLite's own. */
 enum hpx_status hpx_sqlite_connect(const char *path, int flags, const char *vfs, int busy_ms,
 				   struct hpx_sqlite_db *db, char *problem);
+/* How long the writer waits for another process that writes. */
+int hpx_sqlite_busy_ms(const struct hpx_sqlite_store *s);
 void hpx_sqlite_explain(struct hpx_sqlite_db *db, const char *path, const char *what,
 			char *problem);
 

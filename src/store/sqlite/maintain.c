@@ -13,10 +13,26 @@
 /* Where nobody calls maintain(), the writer does it itself. */
 #define WAL_BOUND_BYTES (256 << 20)
 #define BUSY_KEEPER_MS 100
+/* A RESTART has the write lock while it waits for readers. */
+#define BUSY_RESTART_MS 10
 
 static enum hpx_status checkpoint(struct hpx_sqlite_db *db, int mode)
 {
 	return hpx_sqlite_status(sqlite3_wal_checkpoint_v2(db->handle, "main", mode, NULL, NULL));
+}
+
+/* Waits so long for whoever writes or reads, and then leaves it for another time. */
+static enum hpx_status restart_log(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
+				   int busy_ms, int usual_busy_ms)
+{
+	enum hpx_status status;
+
+	sqlite3_busy_timeout(db->handle, busy_ms);
+	status = checkpoint(db, SQLITE_CHECKPOINT_RESTART);
+	sqlite3_busy_timeout(db->handle, usual_busy_ms);
+	if (status == HPX_OK)
+		atomic_store(&s->wal_bytes, 0);
+	return status;
 }
 
 static enum hpx_status shorten_log(struct hpx_sqlite_store *s)
@@ -28,10 +44,7 @@ static enum hpx_status shorten_log(struct hpx_sqlite_store *s)
 	status = checkpoint(&s->keeper, SQLITE_CHECKPOINT_PASSIVE);
 	if (status != HPX_OK || atomic_load(&s->wal_bytes) < WAL_RESTART_BYTES)
 		return status;
-	status = checkpoint(&s->keeper, SQLITE_CHECKPOINT_RESTART);
-	if (status == HPX_OK)
-		atomic_store(&s->wal_bytes, 0);
-	return status;
+	return restart_log(s, &s->keeper, BUSY_RESTART_MS, BUSY_KEEPER_MS);
 }
 
 static enum hpx_status keeper_open(struct hpx_sqlite_store *s, char *problem)
@@ -76,14 +89,19 @@ enum hpx_status hpx_sqlite_maintain(struct hpx_store *store, char *problem)
 	return status;
 }
 
+/* Readers are not waited for: whoever writes would wait for them too. What cannot
+ * be done now is tried again when there is that much more of it; a broken disk shows
+ * in the next commit. */
 void hpx_sqlite_wal_bound(struct hpx_sqlite_store *s)
 {
-	if (atomic_load(&s->wal_bytes) < WAL_BOUND_BYTES)
+	int64_t bytes = atomic_load(&s->wal_bytes);
+
+	if (bytes < s->wal_tried_bytes)
+		s->wal_tried_bytes = 0; /* it began anew */
+	if (bytes < WAL_BOUND_BYTES || bytes - s->wal_tried_bytes < WAL_RESTART_BYTES)
 		return;
-	/* What it cannot do now is tried again after the next commit; a broken
-	 * disk shows in that commit itself. */
-	if (checkpoint(&s->writer, SQLITE_CHECKPOINT_RESTART) == HPX_OK)
-		atomic_store(&s->wal_bytes, 0);
+	s->wal_tried_bytes = bytes;
+	restart_log(s, &s->writer, 0, hpx_sqlite_busy_ms(s));
 }
 
 static void close_all(struct hpx_sqlite_store *s)
