@@ -300,7 +300,7 @@ static void a_commit_is_few_writes(void **state)
 	before = hpx_sqlite_of(f->store)->wal_bytes;
 	disk_arm(&count);
 	assert_status(run_batch(f, HPX_VERB_COMPLETE, 1, BATCH), HPX_OK);
-	frames = (unsigned)((hpx_sqlite_of(f->store)->wal_bytes - before) / (4096 + 24));
+	frames = (unsigned)((hpx_sqlite_of(f->store)->wal_bytes - before) / HPX_SQLITE_FRAME_BYTES);
 	assert_in_range(frames, BATCH, 10 * BATCH);
 	/* 15 frames in 64 KiB; without gathering, two writes for each frame. */
 	assert_in_range(disk_calls(), 1, frames / 15 + 2);

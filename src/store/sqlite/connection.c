@@ -56,8 +56,7 @@ static int note_wal(void *user, sqlite3 *handle, const char *name, int pages)
 
 	(void)handle;
 	(void)name;
-	/* Our pages are SQLite's default of 4096 bytes, and a frame's header. */
-	atomic_store(&s->wal_bytes, (int64_t)pages * (4096 + 24));
+	atomic_store(&s->wal_bytes, pages * HPX_SQLITE_FRAME_BYTES);
 	return SQLITE_OK;
 }
 

@@ -29,6 +29,9 @@ struct hpx_sqlite_known {
 	struct hpx_operation_id read_to;  /* of it; the keeper's */
 };
 
+/* Of the log: our pages are SQLite's default of 4096 bytes, and a frame's header. */
+#define HPX_SQLITE_FRAME_BYTES ((int64_t)(4096 + 24))
+
 struct hpx_sqlite_store {
 	struct hpx_store base;
 	char path[PATH_MAX];

@@ -5,11 +5,14 @@
  * is copied and no reader needs the log, the writer begins it anew. Under a
  * load without a pause there is always one commit more than was copied, so
  * past WAL_RESTART_BYTES a RESTART takes the write lock for the little that is
- * left after a PASSIVE. */
+ * left. In a large store the pages lie far apart, and much is written while one
+ * PASSIVE copies: the next one has less to do, until it is little. */
 #include "store/sqlite/driver.h"
 
 #define WAL_CHECKPOINT_BYTES (4 << 20)
 #define WAL_RESTART_BYTES (64 << 20)
+#define WAL_LITTLE_BYTES (1 << 20)
+#define PASSES_MAX 8
 /* Where nobody calls maintain(), the writer does it itself. */
 #define WAL_BOUND_BYTES (256 << 20)
 #define BUSY_KEEPER_MS 100
@@ -19,6 +22,22 @@
 static enum hpx_status checkpoint(struct hpx_sqlite_db *db, int mode)
 {
 	return hpx_sqlite_status(sqlite3_wal_checkpoint_v2(db->handle, "main", mode, NULL, NULL));
+}
+
+/* PASSIVE, until little was written meanwhile; `*ret_left` is that. */
+static enum hpx_status copy_log(struct hpx_sqlite_store *s, int64_t *ret_left)
+{
+	enum hpx_status status = HPX_OK;
+	int64_t left = INT64_MAX;
+	int frames, copied = 0;
+
+	for (int pass = 0; pass < PASSES_MAX && left > WAL_LITTLE_BYTES && status == HPX_OK; pass++) {
+		status = hpx_sqlite_status(sqlite3_wal_checkpoint_v2(
+			s->keeper.handle, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &copied));
+		left = atomic_load(&s->wal_bytes) - copied * HPX_SQLITE_FRAME_BYTES;
+	}
+	*ret_left = left;
+	return status;
 }
 
 /* Waits so long for whoever writes or reads, and then leaves it for another time. */
@@ -37,12 +56,16 @@ static enum hpx_status restart_log(struct hpx_sqlite_store *s, struct hpx_sqlite
 
 static enum hpx_status shorten_log(struct hpx_sqlite_store *s)
 {
+	int64_t bytes = atomic_load(&s->wal_bytes);
 	enum hpx_status status;
+	int64_t left;
 
-	if (atomic_load(&s->wal_bytes) < WAL_CHECKPOINT_BYTES)
+	if (bytes < WAL_CHECKPOINT_BYTES)
 		return HPX_OK;
-	status = checkpoint(&s->keeper, SQLITE_CHECKPOINT_PASSIVE);
-	if (status != HPX_OK || atomic_load(&s->wal_bytes) < WAL_RESTART_BYTES)
+	if (bytes < WAL_RESTART_BYTES)
+		return checkpoint(&s->keeper, SQLITE_CHECKPOINT_PASSIVE);
+	status = copy_log(s, &left);
+	if (status != HPX_OK || left > WAL_LITTLE_BYTES)
 		return status;
 	return restart_log(s, &s->keeper, BUSY_RESTART_MS, BUSY_KEEPER_MS);
 }
