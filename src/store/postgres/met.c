@@ -24,21 +24,16 @@ static void mend_times(struct hpx_pg_walk *walk, struct hpx_store_op *op, int64_
 	}
 }
 
-static int by_id(const void *a, const void *b)
-{
-	return hpx_pg_walker_order(a, b);
-}
-
 /* The first op about it; NULL where there is none. */
 static struct hpx_pg_walker *walker_of(struct hpx_pg_walk *walk, const struct hpx_operation_id *id)
 {
 	struct hpx_pg_walker wanted = { .id = *id };
 	struct hpx_pg_walker *found =
-		bsearch(&wanted, walk->walkers, walk->count, sizeof(*walk->walkers), by_id);
+		bsearch(&wanted, walk->walkers, walk->count, sizeof(*walk->walkers), hpx_pg_walker_order);
 
 	if (found == NULL)
 		return NULL;
-	while (found > walk->walkers && by_id(found - 1, found) == 0)
+	while (found > walk->walkers && hpx_pg_walker_order(found - 1, found) == 0)
 		found--;
 	return found;
 }

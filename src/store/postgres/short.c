@@ -67,11 +67,6 @@ static bool judge(struct hpx_pg_walker *walker, const struct hpx_moment *now)
 		       change.write == HPX_WRITE_UPDATE;
 }
 
-static int by_id(const void *a, const void *b)
-{
-	return hpx_pg_walker_order(a, b);
-}
-
 /* Ops about the same operation depend on each other: none of them goes. Those
  * that are all reservations may find that there is nothing to be done. */
 static size_t gather_group(struct hpx_pg_walk *walk, size_t from, size_t to)
@@ -100,7 +95,7 @@ static size_t gather(struct hpx_pg_walk *walk)
 		walk->walkers[i] = (struct hpx_pg_walker){ .op = walk->ops[i],
 							   .id = *hpx_op_id(walk->ops[i]),
 							   .at = i };
-	qsort(walk->walkers, walk->count, sizeof(*walk->walkers), by_id);
+	qsort(walk->walkers, walk->count, sizeof(*walk->walkers), hpx_pg_walker_order);
 	for (size_t from = 0; from < walk->count; from = hpx_pg_walk_end(walk, from))
 		going += gather_group(walk, from, hpx_pg_walk_end(walk, from));
 	return going;

@@ -27,9 +27,13 @@ struct hpx_pg_walk {
 	char *problem;
 };
 
-static inline int hpx_pg_walker_order(const struct hpx_pg_walker *a, const struct hpx_pg_walker *b)
+/* By id, for qsort and bsearch. */
+static inline int hpx_pg_walker_order(const void *a, const void *b)
 {
-	return memcmp(a->id.bytes, b->id.bytes, sizeof(a->id.bytes));
+	const struct hpx_pg_walker *x = a;
+	const struct hpx_pg_walker *y = b;
+
+	return memcmp(x->id.bytes, y->id.bytes, sizeof(x->id.bytes));
 }
 
 /* Behind the last op about the same operation. */
