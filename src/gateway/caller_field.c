@@ -1,0 +1,230 @@
+/* The table of caller fields and its lookup. A header that names a caller and
+ * is missing here lets two callers share their answers; one that does not and
+ * is here makes a retry a second operation, because it rotates. So whatever
+ * changes between a request and its retry is RENEWED or HARMLESS. */
+#include "gateway/caller_field.h"
+
+#define EXACT(text, field) { HPX_CALLER_EXACT, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL }
+#define PREFIX(text, field) { HPX_CALLER_PREFIX, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL }
+#define SUFFIX(text, field) { HPX_CALLER_SUFFIX, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL }
+#define CONTAINS(text, field) { HPX_CALLER_CONTAINS, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL }
+#define RENEWED(text, twin) { HPX_CALLER_EXACT, HPX_SPAN_INIT(text), HPX_CALLER_RENEWED, twin }
+#define RENEWED_PREFIX(text, twin)                                            \
+	{ HPX_CALLER_PREFIX, HPX_SPAN_INIT(text), HPX_CALLER_RENEWED, twin }
+
+static const struct hpx_caller_row rows[] = {
+	EXACT("authorization", CREDENTIAL),
+	EXACT("x-api-key", CREDENTIAL),
+
+	/* Never name a caller. */
+	EXACT("dpop", HARMLESS),                /* a proof, made for one request */
+	EXACT("x-requested-with", HARMLESS),
+	EXACT("x-amz-date", HARMLESS),
+	EXACT("x-amz-content-sha256", HARMLESS),
+	EXACT("x-firebase-appcheck", HARMLESS),
+	EXACT("requestverificationtoken", HARMLESS),
+
+	/* Signed anew or renewed by a proxy. */
+	RENEWED("x-amzn-oidc-data", "x-amzn-oidc-identity"),
+	RENEWED("x-amzn-oidc-accesstoken", "x-amzn-oidc-identity"),
+	RENEWED("x-goog-iap-jwt-assertion", "X-Goog-Authenticated-User-Id"),
+	RENEWED("cf-access-jwt-assertion", "Cf-Access-Authenticated-User-Email"),
+	RENEWED("cf-access-token", "Cf-Access-Authenticated-User-Email"),
+	RENEWED("x-forwarded-access-token", "X-Forwarded-User"),
+	RENEWED("x-forwarded-id-token", "X-Forwarded-User"),
+	RENEWED("x-auth-request-access-token", "X-Auth-Request-User"),
+	RENEWED("x-auth-request-id-token", "X-Auth-Request-User"),
+	RENEWED("x-authentik-jwt", "X-Authentik-Uid"),
+	RENEWED("x-pomerium-jwt-assertion", "X-Pomerium-Claim-Email"),
+	RENEWED("x-ms-client-principal", "X-Ms-Client-Principal-Id"),
+	RENEWED("x-forwarded-client-cert", "ssl-client-subject-dn"),
+	RENEWED("client-cert", "ssl-client-subject-dn"),
+	RENEWED("x-client-cert", "ssl-client-subject-dn"),
+	RENEWED("ssl-client-cert", "ssl-client-subject-dn"),
+	RENEWED("x-arr-clientcert", "ssl-client-subject-dn"),
+	RENEWED("x-ssl-client-cert", "X-SSL-Client-S-DN"),
+	RENEWED("x-amzn-mtls-clientcert", "X-Amzn-Mtls-Clientcert-Subject"),
+	RENEWED("x-amzn-mtls-clientcert-leaf", "X-Amzn-Mtls-Clientcert-Subject"),
+	RENEWED("x-amzn-mtls-clientcert-serial-number", "X-Amzn-Mtls-Clientcert-Subject"),
+
+	/* What callers send. */
+	EXACT("x-auth-token", STABLE),
+	EXACT("x-auth-key", STABLE),
+	EXACT("x-auth-email", STABLE),
+	EXACT("x-auth-user", STABLE),
+	EXACT("x-authorization", STABLE),
+	EXACT("x-forwarded-authorization", STABLE),
+	EXACT("auth-token", STABLE),
+	EXACT("authtoken", STABLE),
+	EXACT("access-token", STABLE),
+	EXACT("accesstoken", STABLE),
+	EXACT("x-accesstoken", STABLE),
+	EXACT("access-key", STABLE),
+	EXACT("session-token", STABLE),
+	EXACT("x-session-token", STABLE),
+	EXACT("x-session-id", STABLE),
+	EXACT("x-session-key", STABLE),
+	EXACT("private-token", STABLE),
+	EXACT("job-token", STABLE),
+	EXACT("deploy-token", STABLE),
+	EXACT("app-token", STABLE),
+	EXACT("x-app-token", STABLE),
+	EXACT("user-token", STABLE),
+	EXACT("x-user-token", STABLE),
+	EXACT("x-user-email", STABLE),
+	EXACT("x-user-id", STABLE),
+	EXACT("apikey", STABLE),
+	EXACT("api-key", STABLE),
+	EXACT("api-token", STABLE),
+	EXACT("x-api-token", STABLE),
+	EXACT("x-api-secret", STABLE),
+	EXACT("x-app-key", STABLE),
+	EXACT("x-functions-key", STABLE),
+	EXACT("x-master-key", STABLE),
+	EXACT("x-parse-master-key", STABLE),
+	EXACT("x-parse-session-token", STABLE),
+	EXACT("x-rapidapi-key", STABLE),
+	EXACT("dd-application-key", STABLE),
+	EXACT("x-jfrog-art-api", STABLE),
+	EXACT("x-trackertoken", STABLE),
+	EXACT("x-figma-token", STABLE),
+	EXACT("x-gitlab-token", STABLE),
+	EXACT("x-vault-token", STABLE),
+	EXACT("x-consul-token", STABLE),
+	EXACT("x-nomad-token", STABLE),
+	EXACT("x-postmark-server-token", STABLE),
+	EXACT("x-postmark-account-token", STABLE),
+	EXACT("x-subscription-token", STABLE),
+	EXACT("ocp-apim-subscription-key", STABLE),
+	EXACT("client_id", STABLE),
+	EXACT("client_secret", STABLE),
+	EXACT("client-id", STABLE),
+	EXACT("client-secret", STABLE),
+	EXACT("x-client-id", STABLE),
+	EXACT("x-ibm-client-id", STABLE),
+	EXACT("plaid-client-id", STABLE),
+	EXACT("plaid-secret", STABLE),
+
+	/* What a proxy says about a caller whom it has checked. */
+	EXACT("remote-user", STABLE),
+	EXACT("remote-email", STABLE),
+	EXACT("x-remote-user", STABLE),
+	EXACT("x-remote-email", STABLE),
+	EXACT("x-webauth-user", STABLE),
+	EXACT("x-forwarded-user", STABLE),
+	EXACT("x-forwarded-email", STABLE),
+	EXACT("x-forwarded-preferred-username", STABLE),
+	EXACT("x-auth-request-user", STABLE),
+	EXACT("x-auth-request-email", STABLE),
+	EXACT("x-auth-request-preferred-username", STABLE),
+	EXACT("x-authenticated-user", STABLE),
+	EXACT("x-authenticated-userid", STABLE),
+	EXACT("x-authentik-username", STABLE),
+	EXACT("x-authentik-email", STABLE),
+	EXACT("x-authentik-uid", STABLE),
+	EXACT("x-pomerium-claim-email", STABLE),
+	EXACT("x-pomerium-claim-sub", STABLE),
+	EXACT("tailscale-user-login", STABLE),
+	EXACT("x-ms-client-principal-id", STABLE),
+	EXACT("x-ms-client-principal-name", STABLE),
+	EXACT("ssl-client-subject-dn", STABLE),
+	EXACT("x-ssl-client-s-dn", STABLE),
+	EXACT("x-amzn-mtls-clientcert-subject", STABLE),
+
+	/* These stand before the patterns below, which they are exceptions of. */
+	CONTAINS("csrf", HARMLESS),
+	CONTAINS("xsrf", HARMLESS),
+	CONTAINS("captcha", HARMLESS),
+	CONTAINS("signature", HARMLESS),
+	SUFFIX("antiforgery-token", HARMLESS),
+	SUFFIX("verification-token", HARMLESS),
+	SUFFIX("device-token", HARMLESS),
+	SUFFIX("push-token", HARMLESS),
+	SUFFIX("fcm-token", HARMLESS),
+	SUFFIX("apns-token", HARMLESS),
+	SUFFIX("instance-id-token", HARMLESS),
+	SUFFIX("registration-token", HARMLESS),
+	SUFFIX("continuation-token", HARMLESS),
+	SUFFIX("pagination-token", HARMLESS),
+	SUFFIX("page-token", HARMLESS),
+	SUFFIX("sync-token", HARMLESS),
+	SUFFIX("resume-token", HARMLESS),
+	SUFFIX("request-token", HARMLESS),
+	SUFFIX("idempotency-token", HARMLESS),
+	SUFFIX("correlation-token", HARMLESS),
+
+	RENEWED_PREFIX("x-ms-token-", "X-Ms-Client-Principal-Id"),
+	PREFIX("x-consumer-", STABLE),
+	PREFIX("x-credential-", STABLE),
+	PREFIX("x-amzn-oidc-", STABLE),
+	PREFIX("x-goog-iap-", STABLE),
+	PREFIX("x-goog-authenticated-user-", STABLE),
+	PREFIX("cf-access-", STABLE),
+	SUFFIX("-api-key", STABLE),
+	SUFFIX("-apikey", STABLE),
+	SUFFIX("-access-token", STABLE),
+	SUFFIX("-access-key", STABLE),
+	SUFFIX("-client-secret", STABLE),
+
+	EXACT("token", SUSPECT),
+	EXACT("secret", SUSPECT),
+	SUFFIX("-token", SUSPECT),
+	SUFFIX("-secret", SUSPECT),
+};
+
+const struct hpx_caller_row *hpx_caller_rows(size_t *ret_count)
+{
+	*ret_count = sizeof(rows) / sizeof(rows[0]);
+	return rows;
+}
+
+static unsigned char lower(char c)
+{
+	return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+}
+
+static bool contains(struct hpx_span name, struct hpx_span text)
+{
+	for (size_t at = 0; at + text.len <= name.len; at++)
+		if (hpx_span_istarts(hpx_span_skip(name, at), text))
+			return true;
+	return false;
+}
+
+/* Most rows end with the length, or with the letter at one end. */
+static bool matches(const struct hpx_caller_row *row, struct hpx_span name,
+		    unsigned char first, unsigned char last)
+{
+	struct hpx_span text = row->text;
+
+	if (name.len < text.len)
+		return false;
+	switch (row->match) {
+	case HPX_CALLER_EXACT:
+		return name.len == text.len && hpx_span_istarts(name, text);
+	case HPX_CALLER_PREFIX:
+		return first == (unsigned char)text.ptr[0] && hpx_span_istarts(name, text);
+	case HPX_CALLER_SUFFIX:
+		return last == (unsigned char)text.ptr[text.len - 1] &&
+		       hpx_span_istarts(hpx_span_skip(name, name.len - text.len), text);
+	case HPX_CALLER_CONTAINS:
+		return contains(name, text);
+	}
+	return false;
+}
+
+enum hpx_caller_field hpx_caller_field_of(struct hpx_span name, const char **ret_twin)
+{
+	if (name.len == 0)
+		return HPX_CALLER_NONE;
+	unsigned char first = lower(name.ptr[0]);
+	unsigned char last = lower(name.ptr[name.len - 1]);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (!matches(&rows[i], name, first, last))
+			continue;
+		if (rows[i].twin != NULL)
+			*ret_twin = rows[i].twin;
+		return rows[i].field;
+	}
+	return HPX_CALLER_NONE;
+}
