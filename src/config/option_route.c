@@ -10,8 +10,9 @@ static const struct hpx_option rows[] = {
 		  "route wins, wherever it stands. Must be given." },
 	{ "key", HPX_OPTION_CHOICE, POLICY(policy.key), .standard = "required",
 	  .stripe = "optional", CHOICES("required", "optional", "ignore"),
-	  .text = "Whether POST and PATCH need a key: required refuses a request without one; "
-		  "optional lets it pass unguarded; ignore guards nothing." },
+	  .text = "Whether POST, PATCH and every other method that is neither safe nor idempotent "
+		  "needs a key: required refuses a request without one; optional lets it pass "
+		  "unguarded; ignore guards nothing." },
 	{ "scope", HPX_OPTION_CHOICE, .place = HPX_PLACE_POLICY, IN(hpx_route, policy.scope),
 	  .standard = "path", .stripe = "tenant", CHOICES("path", "route", "tenant"),
 	  .text = "What a key is unique within, besides the tenant: path is method and path; "

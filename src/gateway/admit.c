@@ -67,14 +67,38 @@ static void count_unkeyed(struct hpx_request *request)
 	hpx_counter_add(&request->shard->meter.unkeyed[number], 1);
 }
 
+/* Observing changes nothing: what would have been refused is counted. */
+static enum hpx_next observe(struct hpx_request *request, enum hpx_observed observed)
+{
+	hpx_counter_add(&request->shard->meter.observed[observed], 1);
+	return HPX_NEXT_PASS;
+}
+
+/* A method in another spelling: the upstream may take `post` for POST, and hapax
+ * would have passed it on unguarded. */
+static enum hpx_next refuse_spelling(struct hpx_request *request, struct hpx_span meant)
+{
+	struct hpx_span detail = hpx_arena_printf(
+		&request->arena, "the method is written %.*s", HPX_SPAN_ARG(meant));
+
+	if (request->observed)
+		return observe(request, HPX_OBSERVED_bad_request);
+	return refuse_target(request, detail.ptr);
+}
+
+/* The route is found by the method that is meant, so that one which observes
+ * does so in every spelling. */
 static enum hpx_next route_request(struct hpx_request *request)
 {
-	request->route = hpx_route_match(request->settings, request->head.method, request->host,
+	struct hpx_span method = request->head.method;
+	struct hpx_span meant = hpx_route_method_meant(request->settings, method);
+
+	request->route = hpx_route_match(request->settings, meant, request->host,
 					 request->target.path);
-	if (!hpx_route_guards(request->route, request->head.method))
-		return HPX_NEXT_PASS;
 	request->observed = observes(request);
-	return HPX_NEXT_KEY;
+	if (!hpx_span_eq(meant, method))
+		return refuse_spelling(request, meant);
+	return hpx_route_guards(request->route, method) ? HPX_NEXT_KEY : HPX_NEXT_PASS;
 }
 
 enum hpx_next hpx_step_route(struct hpx_request *request)
@@ -101,13 +125,6 @@ enum hpx_next hpx_step_route(struct hpx_request *request)
 	if (hpx_own_is(request->target.path))
 		return HPX_NEXT_OWN;
 	return route_request(request);
-}
-
-/* Observing changes nothing: what would have been refused is counted. */
-static enum hpx_next observe(struct hpx_request *request, enum hpx_observed observed)
-{
-	hpx_counter_add(&request->shard->meter.observed[observed], 1);
-	return HPX_NEXT_PASS;
 }
 
 static enum hpx_next without_key(struct hpx_request *request)

@@ -22,7 +22,7 @@ struct hpx_meter_tenant {
 /* What would have happened in observe mode. */
 #define HPX_OBSERVED_LIST(X)                                                  \
 	X(created) X(replay) X(in_progress) X(mismatch) X(key_missing)        \
-	X(key_invalid) X(unauthenticated)
+	X(key_invalid) X(unauthenticated) X(bad_request)
 
 enum hpx_observed {
 #define X(name) HPX_OBSERVED_##name,

@@ -265,6 +265,7 @@ static enum hpx_next by_key(struct hpx_request *request)
 		value = parameter(request, HPX_SPAN("key"));
 	if (method.ptr == NULL)
 		method = HPX_SPAN("POST");
+	method = hpx_route_method_meant(settings, method);
 	if (path.ptr == NULL)
 		return hpx_own_refuse(request, HPX_PROBLEM_bad_request,
 			      "ask with ?method=POST&path=/…, and the key in its header or as key=…");

@@ -1,5 +1,6 @@
 /* GET /.hapax/policy: what the draft's §2.5.2 asks a resource to publish. */
 #include "gateway/own.h"
+#include "http/method.h"
 
 struct printer {
 	struct hpx_buffer *out;
@@ -53,6 +54,39 @@ static void list(struct printer *p, const char *member, const struct hpx_span *i
 	raw(p, "]");
 }
 
+static void methods_of(struct printer *p, const char *member, enum hpx_method_kind kind)
+{
+	size_t count;
+	const struct hpx_method *all = hpx_methods(&count);
+	const char *comma = "";
+
+	name(p, member);
+	raw(p, "[");
+	for (size_t i = 0; i < count; i++) {
+		if (all[i].kind != kind)
+			continue;
+		raw(p, comma);
+		quoted(p, all[i].name);
+		comma = ",";
+	}
+	raw(p, "]");
+}
+
+/* What happens to a method without a route for it. */
+static void methods(struct printer *p)
+{
+	name(p, "methods");
+	raw(p, "{");
+	p->first = true;
+	methods_of(p, "guarded", HPX_METHOD_NEITHER);
+	methods_of(p, "passed_unless_a_route_names_them", HPX_METHOD_IDEMPOTENT);
+	methods_of(p, "passed", HPX_METHOD_SAFE);
+	methods_of(p, "refused", HPX_METHOD_TUNNEL);
+	text(p, "others", "guarded");
+	raw(p, "}");
+	p->first = false;
+}
+
 static void route(struct printer *p, const struct hpx_route *r, bool observe)
 {
 	raw(p, "{");
@@ -94,7 +128,7 @@ enum hpx_status hpx_own_policy_print(const struct hpx_settings *settings, struct
 	name(&p, "mismatch_status");
 	if (p.status == HPX_OK)
 		p.status = hpx_buffer_printf(out, "%u", settings->mismatch_status);
-	text(&p, "guarded_methods", "POST, PATCH, and PUT or DELETE where a route names them");
+	methods(&p);
 	name(&p, "routes");
 	raw(&p, "[");
 	for (size_t i = 0; i < settings->route_count; i++) {

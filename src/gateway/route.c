@@ -5,34 +5,39 @@
 
 #include "gateway/settings.h"
 #include "http/field.h"
+#include "http/method.h"
 #include "http/target.h"
 
 /* More than any API's paths have; bounds the work of a match. */
 #define SEGMENTS_MAX 64
 
-static const char *read_method(struct hpx_span method, struct hpx_route *route)
+static enum hpx_status read_method(struct hpx_span name, struct hpx_arena *arena,
+				   struct hpx_route *route, const char **ret_reason)
 {
-	static const struct hpx_span never[] = {
-		HPX_SPAN_INIT("GET"),	  HPX_SPAN_INIT("HEAD"),  HPX_SPAN_INIT("OPTIONS"),
-		HPX_SPAN_INIT("CONNECT"), HPX_SPAN_INIT("TRACE"),
-	};
+	const struct hpx_method *known = hpx_method_find(name);
 
 	route->method = (struct hpx_span){ NULL, 0 };
-	if (hpx_span_eq(method, HPX_SPAN("*")))
-		return NULL;
-	if (!hpx_is_token(method))
-		return "begins with a method or *, then a space: POST /payments";
-	for (size_t i = 0; i < method.len; i++)
-		if (method.ptr[i] >= 'a' && method.ptr[i] <= 'z')
-			return "has a method in lower case; methods are written POST, "
-			       "PATCH, PUT, "
-			       "DELETE";
-	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
-		if (hpx_span_eq(method, never[i]))
-			return "names a method that is never guarded (GET, HEAD, OPTIONS, "
-			       "CONNECT, TRACE); such requests pass without a route";
-	route->method = method;
-	return NULL;
+	if (hpx_span_eq(name, HPX_SPAN("*")))
+		return HPX_OK;
+	*ret_reason = NULL;
+	if (!hpx_is_token(name))
+		*ret_reason = "begins with a method or *, then a space: POST /payments";
+	else if (known != NULL && !hpx_span_eq(known->name, name)) {
+		struct hpx_span text = hpx_arena_printf(
+			arena, "has a method in another spelling; it is written %.*s",
+			HPX_SPAN_ARG(known->name));
+		if (text.ptr == NULL)
+			return HPX_NOMEM;
+		*ret_reason = text.ptr;
+	} else if (known != NULL && known->kind == HPX_METHOD_SAFE)
+		*ret_reason = "names a method that is never guarded (GET, HEAD, OPTIONS, TRACE, "
+			      "PROPFIND, REPORT, SEARCH, QUERY); such requests pass without a route";
+	else if (known != NULL && known->kind == HPX_METHOD_TUNNEL)
+		*ret_reason = "names CONNECT, which is always refused";
+	if (*ret_reason != NULL)
+		return HPX_INVALID;
+	route->method = name;
+	return HPX_OK;
 }
 
 /* The name in a Host field's value: without its port, and without the dot
@@ -173,18 +178,16 @@ enum hpx_status hpx_route_parse(struct hpx_span text, struct hpx_arena *arena,
 	parsed.pattern = hpx_arena_dup(arena, text);
 	if (parsed.pattern.ptr == NULL)
 		return HPX_NOMEM;
-	const char *reason = read_method(hpx_span_first(parsed.pattern, space), &parsed);
-	struct hpx_span rest = hpx_span_skip(parsed.pattern, space);
-	rest = hpx_span_trim(rest);
-	size_t slash = hpx_span_index(rest, '/');
-	if (reason == NULL && slash == rest.len)
-		reason = "has no path that begins with /: POST /payments";
-	if (reason != NULL) {
-		*ret_reason = reason;
-		return HPX_INVALID;
-	}
 	enum hpx_status status =
-		read_host(hpx_span_first(rest, slash), arena, &parsed, ret_reason);
+		read_method(hpx_span_first(parsed.pattern, space), arena, &parsed, ret_reason);
+	struct hpx_span rest = hpx_span_trim(hpx_span_skip(parsed.pattern, space));
+	size_t slash = hpx_span_index(rest, '/');
+	if (status == HPX_OK && slash == rest.len) {
+		*ret_reason = "has no path that begins with /: POST /payments";
+		status = HPX_INVALID;
+	}
+	if (status == HPX_OK)
+		status = read_host(hpx_span_first(rest, slash), arena, &parsed, ret_reason);
 	if (status == HPX_OK)
 		status = read_path(hpx_span_skip(rest, slash), arena, &parsed, ret_reason);
 	if (status == HPX_OK)
@@ -289,11 +292,32 @@ const struct hpx_route *hpx_route_match(const struct hpx_settings *settings,
 	return &settings->fallback;
 }
 
+struct hpx_span hpx_route_method_meant(const struct hpx_settings *settings,
+				       struct hpx_span method)
+{
+	const struct hpx_method *known = hpx_method_find(method);
+	struct hpx_span other = method;
+
+	if (known != NULL)
+		return known->name;
+	for (size_t i = 0; i < settings->route_count; i++) {
+		struct hpx_span named = settings->routes[i].method;
+		if (named.ptr != NULL && hpx_span_eq(named, method))
+			return method;
+		if (named.ptr != NULL && hpx_span_ieq(named, method))
+			other = named;
+	}
+	return other;
+}
+
 bool hpx_route_guards(const struct hpx_route *route, struct hpx_span method)
 {
+	enum hpx_method_kind kind = hpx_method_kind(method);
+
 	if (route->policy.key == HPX_KEY_IGNORE)
 		return false;
-	if (hpx_span_eq(method, HPX_SPAN("POST")) || hpx_span_eq(method, HPX_SPAN("PATCH")))
+	if (kind == HPX_METHOD_NEITHER)
 		return true;
-	return route->method.ptr != NULL && hpx_span_eq(route->method, method);
+	return kind == HPX_METHOD_IDEMPOTENT && route->method.ptr != NULL &&
+	       hpx_span_eq(route->method, method);
 }

@@ -135,8 +135,9 @@ void hpx_settings_unref(struct hpx_settings *settings);
 
 /* Parses "POST /payments/{id}", "PUT /x/y", "POST api.example.com/pay" into
  * method, host and segments (strings into `arena`); * stands for any method,
- * and as the last segment for the rest. `*ret_reason` says what is
- * wrong. GET, HEAD, OPTIONS are never guarded, so naming them is an error. */
+ * and as the last segment for the rest. `*ret_reason` (may be in `arena`) says
+ * what is wrong. Safe methods are never guarded, so naming one is an error, as
+ * is another spelling of a known method. */
 enum hpx_status hpx_route_parse(struct hpx_span text, struct hpx_arena *arena,
 				struct hpx_route *route, const char **ret_reason);
 /* Sorts so that the more specific comes first; ties keep their order.
@@ -150,8 +151,13 @@ bool hpx_route_same(const struct hpx_route *a, const struct hpx_route *b);
 const struct hpx_route *hpx_route_match(const struct hpx_settings *settings,
 					struct hpx_span method, struct hpx_span host,
 					struct hpx_span path);
-/* Whether this request is guarded at all: POST and PATCH are, PUT and DELETE
- * where a route names that method, nothing where the key is ignored. */
+/* The method that this one is another spelling of, in the registry or in a
+ * route; itself where it is written as it should be. */
+struct hpx_span hpx_route_method_meant(const struct hpx_settings *settings,
+				       struct hpx_span method);
+/* Whether this request is guarded at all: methods that are neither safe nor
+ * idempotent are, idempotent ones where a route names that very method, nothing
+ * where the key is ignored. */
 bool hpx_route_guards(const struct hpx_route *route, struct hpx_span method);
 
 bool hpx_network_parse(struct hpx_span text, struct hpx_network *ret_network);

@@ -168,11 +168,3 @@ def test_own_header_name(site):
     check.same_answer(first, one.gateway.post(key=None, headers=mine))
     assert len(one.provider.ledger()) == 1
     assert one.provider.seen()[0]["X-Request-Key"] == mine[0][1]
-
-
-def test_method_token_is_exact(gateway, provider):
-    """`post` is not POST: methods are case-sensitive (RFC 9110 section 9.1), and
-    a method nobody guards passes or is refused, but is never guarded by accident."""
-    answer = gateway.call("post", "/lower", key=None, body=b"{}")
-    assert answer["Hapax-Operation"] is None, answer
-    assert len(provider.seen("/lower")) == (1 if answer.status == 200 else 0)

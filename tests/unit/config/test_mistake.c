@@ -274,8 +274,11 @@ static void routes(void **state)
 	static const struct row rows[] = {
 		{ GOOD "routes:\n  - match: GET /a\n",
 		  "f:4:5: routes[].match: \"GET /a\" names a method that is never guarded "
-		  "(GET, HEAD, "
-		  "OPTIONS, CONNECT, TRACE); such requests pass without a route\n" },
+		  "(GET, HEAD, OPTIONS, TRACE, PROPFIND, REPORT, SEARCH, QUERY); such requests "
+		  "pass without a route\n" },
+		{ GOOD "routes:\n  - match: Patch /a\n",
+		  "f:4:5: routes[].match: \"Patch /a\" has a method in another spelling; it is "
+		  "written PATCH\n" },
 		{ GOOD "routes:\n  - match: /a\n", "f:4:5: routes[].match: \"/a\" begins "
 						   "with a method or *, then a space: POST "
 						   "/payments\n" },
@@ -303,8 +306,8 @@ static void everything_at_once_in_the_order_of_the_file(void **state)
 		    NULL, HPX_INVALID,
 		    "f:1:1: lisen: is no option; did you mean listen?\n"
 		    "f:3:5: routes[].match: \"HEAD /a\" names a method that is never "
-		    "guarded (GET, "
-		    "HEAD, OPTIONS, CONNECT, TRACE); such requests pass without a route\n"
+		    "guarded (GET, HEAD, OPTIONS, TRACE, PROPFIND, REPORT, SEARCH, QUERY); "
+		    "such requests pass without a route\n"
 		    "f:4:12: routes[].lease: \"1\" is no duration: write a whole number "
 		    "and its "
 		    "unit, e.g. 250ms, 10s, 2m, 24h or 7d\n"

@@ -18,13 +18,20 @@ static void bad_patterns_are_refused_with_a_reason(void **state)
 		{ "POST", "has no path" },
 		{ "POST ", "has no path" },
 		{ "POST payments", "has no path" },
-		{ "post /payments", "lower case" },
+		{ "post /payments", "written POST" },
+		{ "Patch /payments", "written PATCH" },
+		{ "get /payments", "written GET" },
+		{ "Version-Control /payments", "written VERSION-CONTROL" },
 		{ "PO@T /payments", "begins with a method" },
 		{ "GET /payments", "never guarded" },
 		{ "HEAD /payments", "never guarded" },
 		{ "OPTIONS /payments", "never guarded" },
 		{ "TRACE /payments", "never guarded" },
-		{ "CONNECT /payments", "never guarded" },
+		{ "PROPFIND /payments", "never guarded" },
+		{ "REPORT /payments", "never guarded" },
+		{ "SEARCH /payments", "never guarded" },
+		{ "QUERY /payments", "never guarded" },
+		{ "CONNECT /payments", "always refused" },
 		{ "POST /a/../b", ". or .. segment" },
 		{ "POST /a/%2e/b", ". or .. segment" },
 		{ "POST /a/*/b", "not the whole last segment" },
@@ -217,7 +224,7 @@ static void a_route_that_can_never_match_is_found(void **state)
 	assert_int_equal(hpx_route_sort(NULL, 0), 0);
 }
 
-static void post_and_patch_are_guarded_others_where_named(void **state)
+static void methods_are_guarded_by_what_a_second_one_would_do(void **state)
 {
 	static const struct {
 		const char *pattern;
@@ -232,6 +239,23 @@ static void post_and_patch_are_guarded_others_where_named(void **state)
 		{ "* /a", HPX_KEY_REQUIRED, "GET", false },
 		{ "* /a", HPX_KEY_REQUIRED, "HEAD", false },
 		{ "* /a", HPX_KEY_REQUIRED, "OPTIONS", false },
+		{ "* /a", HPX_KEY_REQUIRED, "LOCK", true },
+		{ "* /a", HPX_KEY_REQUIRED, "CHARGE", true },
+		{ "* /a", HPX_KEY_REQUIRED, "charge", true },
+		{ "* /a", HPX_KEY_REQUIRED, "M-SEARCH", true },
+		{ "* /a", HPX_KEY_REQUIRED, "PRI", true },
+		{ "* /a", HPX_KEY_REQUIRED, "UNLOCK", false },
+		{ "* /a", HPX_KEY_REQUIRED, "MKCOL", false },
+		{ "* /a", HPX_KEY_REQUIRED, "VERSION-CONTROL", false },
+		{ "* /a", HPX_KEY_REQUIRED, "TRACE", false },
+		{ "* /a", HPX_KEY_REQUIRED, "PROPFIND", false },
+		{ "* /a", HPX_KEY_REQUIRED, "REPORT", false },
+		{ "* /a", HPX_KEY_REQUIRED, "SEARCH", false },
+		{ "* /a", HPX_KEY_REQUIRED, "QUERY", false },
+		{ "* /a", HPX_KEY_IGNORE, "LOCK", false },
+		{ "CHARGE /a", HPX_KEY_IGNORE, "CHARGE", false },
+		{ "charge /a", HPX_KEY_REQUIRED, "charge", true },
+		{ "MKCOL /a", HPX_KEY_REQUIRED, "MKCOL", true },
 		{ "* /a", HPX_KEY_OPTIONAL, "POST", true },
 		{ "* /a", HPX_KEY_IGNORE, "POST", false },
 		{ "PUT /a", HPX_KEY_REQUIRED, "PUT", true },
@@ -250,6 +274,29 @@ static void post_and_patch_are_guarded_others_where_named(void **state)
 				 rows[i].guarded);
 		hpx_settings_unref(settings);
 	}
+}
+
+static void another_spelling_is_told_from_another_method(void **state)
+{
+	static const char *const patterns[] = { "CHARGE /a", "Refund /a", "refund /b" };
+	static const struct {
+		const char *method;
+		const char *meant;
+	} rows[] = {
+		{ "POST", "POST" },	  { "post", "POST" },	    { "pOST", "POST" },
+		{ "get", "GET" },	  { "Query", "QUERY" },	    { "mkcol", "MKCOL" },
+		{ "connect", "CONNECT" }, { "CHARGE", "CHARGE" },   { "charge", "CHARGE" },
+		{ "Refund", "Refund" },	  { "refund", "refund" },   { "SETTLE", "SETTLE" },
+		{ "settle", "settle" },	  { "POSTS", "POSTS" },	    { "POS", "POS" },
+		{ "P\xcfST", "P\xcfST" },
+	};
+	struct hpx_settings *settings = settings_of(patterns, COUNT(patterns));
+	(void)state;
+
+	for (size_t i = 0; i < COUNT(rows); i++)
+		assert_span(hpx_route_method_meant(settings, hpx_span_of(rows[i].method)),
+			    rows[i].meant);
+	hpx_settings_unref(settings);
 }
 
 static void running_out_of_memory_is_a_status(void **state)
@@ -278,7 +325,8 @@ int main(void)
 		cmocka_unit_test(the_most_specific_route_wins_whatever_the_order),
 		cmocka_unit_test(equally_specific_routes_keep_their_order),
 		cmocka_unit_test(a_route_that_can_never_match_is_found),
-		cmocka_unit_test(post_and_patch_are_guarded_others_where_named),
+		cmocka_unit_test(methods_are_guarded_by_what_a_second_one_would_do),
+		cmocka_unit_test(another_spelling_is_told_from_another_method),
 		cmocka_unit_test(running_out_of_memory_is_a_status),
 	};
 	return cmocka_run_group_tests_name("route", tests, NULL, NULL);
