@@ -1,15 +1,17 @@
 """hapax as its user runs it: a process, a configuration file, two ports and a
 log. Stopping it is a check too: it must drain, exit 0, and have kept every
 secret out of its log."""
+import fcntl
+import functools
 import itertools
 import json
 import os
 import pathlib
-import random
 import re
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 
 from . import postgres, secret
@@ -19,7 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 READY_SECONDS = 30
 STOP_SECONDS = 40
 # Below the ephemeral range, so that no outgoing connection takes a port away.
-PORTS = itertools.count(random.SystemRandom().randrange(12000, 30000))
+PORTS_FIRST, PORTS_LAST = 12000, 30000
+PORTS_BLOCK = 400
 PORTS_LOCK = threading.Lock()
 SANITIZER = re.compile(r"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error:")
 NEW = object()
@@ -40,11 +43,29 @@ def is_sanitized(path):
     return b"__asan_init" in data or b"__tsan_init" in data
 
 
+@functools.cache
+def ports():
+    """A block of ports that no other test process takes from, as long as this one
+    lives: a port is free when it is chosen and bound a moment later, and several
+    processes test at the same time."""
+    folder = pathlib.Path(tempfile.gettempdir()) / f"hapax-test-ports-{os.geteuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for first in range(PORTS_FIRST, PORTS_LAST, PORTS_BLOCK):
+        lock = open(folder / str(first), "wb")  # noqa: SIM115: held until the process ends
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        return lock, itertools.cycle(range(first, first + PORTS_BLOCK))
+    raise AssertionError(f"{folder}: every block of ports is taken by a test process")
+
+
 def free_port():
     """A port on which nobody listens."""
     while True:
         with PORTS_LOCK:
-            port = 12000 + next(PORTS) % 18000
+            port = next(ports()[1])
         with socket.socket() as sock:
             try:
                 sock.bind(("127.0.0.1", port))
