@@ -1,6 +1,7 @@
 /* initdb and postgres as children of the test program. */
 #include "cluster.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <glob.h>
@@ -29,6 +30,20 @@ static struct {
 static _Noreturn void die(const char *what)
 {
 	fprintf(stderr, "the test's PostgreSQL: %s\n", what);
+	exit(1);
+}
+
+/* With what the program wrote, and where: the folder stays for a person to look at. */
+static _Noreturn void die_with_log(const char *what, const char *log)
+{
+	char path[sizeof(cluster.folder) + 32], piece[4096];
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s/%s", cluster.folder, log);
+	fprintf(stderr, "the test's PostgreSQL: %s; %s:\n", what, path);
+	FILE *file = fopen(path, "re");
+	while (file != NULL && (len = fread(piece, 1, sizeof(piece), file)) > 0)
+		fwrite(piece, 1, len, stderr);
 	exit(1);
 }
 
@@ -63,10 +78,12 @@ static struct passwd *unprivileged(void)
 	return user;
 }
 
-static pid_t spawn(const char *program, char *const argv[], const char *log)
+/* argv[0] becomes the program's full path: PostgreSQL looks for its other programs
+ * beside that, and where it is a bare name, on the PATH, where Debian has none. */
+static pid_t spawn(char *argv[], const char *log)
 {
 	struct passwd *user = unprivileged();
-	char path[PATH_MAX + 64];
+	char path[PATH_MAX + 64], program[PATH_MAX + 64];
 	pid_t parent = getpid();
 	pid_t pid = fork();
 
@@ -83,21 +100,23 @@ static pid_t spawn(const char *program, char *const argv[], const char *log)
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	dup2(fd, 1);
 	dup2(fd, 2);
-	snprintf(path, sizeof(path), "%s/%s", cluster.bin, program);
-	execv(path, argv);
+	snprintf(program, sizeof(program), "%s/%s", cluster.bin, argv[0]);
+	argv[0] = program;
+	execv(program, argv);
+	fprintf(stderr, "%s: %s\n", program, strerror(errno));
 	_exit(127);
 }
 
 static void init(const char *data)
 {
-	char *const argv[] = { (char *)"initdb", (char *)"-D", (char *)data, (char *)"-A",
-			       (char *)"trust", (char *)"-U", (char *)"hapax", (char *)"-E",
-			       (char *)"UTF8", (char *)"--locale=C", (char *)"--no-sync", NULL };
+	char *argv[] = { (char *)"initdb", (char *)"-D", (char *)data, (char *)"-A",
+			 (char *)"trust", (char *)"-U", (char *)"hapax", (char *)"-E",
+			 (char *)"UTF8", (char *)"--locale=C", (char *)"--no-sync", NULL };
 	int status = -1;
 
-	waitpid(spawn("initdb", argv, "initdb.log"), &status, 0);
+	waitpid(spawn(argv, "initdb.log"), &status, 0);
 	if (status != 0)
-		die("initdb failed; see initdb.log in its folder");
+		die_with_log("initdb failed", "initdb.log");
 }
 
 static void await_ready(const char *url)
@@ -106,22 +125,22 @@ static void await_ready(const char *url)
 
 	while (PQping(url) != PQPING_OK) {
 		if (waitpid(cluster.pid, NULL, WNOHANG) != 0)
-			die("it did not start; see postgres.log in its folder");
+			die_with_log("it did not start", "postgres.log");
 		if (hpx_clock_boot_ms() > until_ms)
-			die("it did not start in time");
+			die_with_log("it did not start in time", "postgres.log");
 		poll(NULL, 0, 10);
 	}
 }
 
 static void run(const char *data)
 {
-	char *const argv[] = { (char *)"postgres", (char *)"-D", (char *)data, (char *)"-k",
-			       cluster.folder, (char *)"-c", (char *)"listen_addresses=",
-			       (char *)"-c", (char *)"shared_buffers=32MB", (char *)"-c",
-			       (char *)"max_wal_size=128MB", (char *)"-c",
-			       (char *)"log_min_messages=fatal", NULL };
+	char *argv[] = { (char *)"postgres", (char *)"-D", (char *)data, (char *)"-k",
+			 cluster.folder, (char *)"-c", (char *)"listen_addresses=",
+			 (char *)"-c", (char *)"shared_buffers=32MB", (char *)"-c",
+			 (char *)"max_wal_size=128MB", (char *)"-c",
+			 (char *)"log_min_messages=fatal", NULL };
 
-	cluster.pid = spawn("postgres", argv, "postgres.log");
+	cluster.pid = spawn(argv, "postgres.log");
 }
 
 bool cluster_start(void)

@@ -15,6 +15,11 @@
 #include "base/span.h"
 #include "base/status.h"
 
+/* The exit code of a program of which nothing could be run: Meson counts it as
+ * skipped. A line "SKIPPED: why" goes before; tools/test shows it, also of a
+ * program that could run a part. */
+#define TEST_SKIPPED 77
+
 /* Fails with both values when the span is not that text. */
 #define assert_span(span, text) test_assert_span((span), (text), __FILE__, __LINE__)
 /* Fails with both names when the status is another one. */

@@ -18,6 +18,7 @@ START_SECONDS = 60
 DEFAULT_PORT = 5432
 PR_SET_PDEATHSIG = 1
 IPC_RMID = 0
+ROOM = 2 << 30
 
 
 def programs():
@@ -35,6 +36,15 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
 
 
+def memory():
+    """/dev/shm, where it has room for the clusters of several test processes; a
+    container's has 64 MB as a rule."""
+    if not os.access("/dev/shm", os.W_OK):
+        return None
+    room = os.statvfs("/dev/shm")
+    return "/dev/shm" if room.f_bavail * room.f_frsize >= ROOM else None
+
+
 class Cluster:
     """One server; every test has a database of its own in it."""
 
@@ -42,8 +52,7 @@ class Cluster:
         self.settings = list(settings)
         self.port = port
         self.bin = programs()
-        root = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hapax-pg-", dir=root))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hapax-pg-", dir=memory()))
         self.who = {}
         if os.geteuid() == 0:
             user = pwd.getpwnam("postgres")
@@ -72,7 +81,8 @@ class Cluster:
     def run(self, program, *arguments, **how):
         done = subprocess.run([f"{self.bin}/{program}", *arguments], capture_output=True, text=True,
                               check=False, cwd=self.folder, **{**self.who, **how})
-        assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
+        assert done.returncode == 0, \
+            f"{self.bin}/{program} in {self.folder} (exit {done.returncode}):\n{done.stdout}{done.stderr}"
         return done.stdout
 
     def start(self):
@@ -89,7 +99,8 @@ class Cluster:
                                             cwd=self.folder, preexec_fn=die_with_parent, **self.who)
         end = time.monotonic() + START_SECONDS
         while subprocess.run([f"{self.bin}/pg_isready", "-q", *self.where], check=False).returncode != 0:
-            assert self.process.poll() is None and time.monotonic() < end, self.log()
+            assert self.process.poll() is None and time.monotonic() < end, \
+                f"PostgreSQL did not start (exit {self.process.poll()}); {self.folder}/postgres.log:\n{self.log()}"
             time.sleep(0.02)
 
     def stop(self, how=signal.SIGINT):
