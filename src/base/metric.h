@@ -17,6 +17,12 @@ static inline void hpx_counter_add(struct hpx_counter *counter, uint64_t n)
 	atomic_fetch_add_explicit(&counter->value, n, memory_order_relaxed);
 }
 
+/* For a figure that goes up and down. */
+static inline void hpx_counter_set(struct hpx_counter *counter, uint64_t value)
+{
+	atomic_store_explicit(&counter->value, value, memory_order_relaxed);
+}
+
 static inline uint64_t hpx_counter_read(const struct hpx_counter *counter)
 {
 	return atomic_load_explicit(&counter->value, memory_order_relaxed);

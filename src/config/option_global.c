@@ -149,7 +149,24 @@ static const struct hpx_option rows[] = {
 	  RANGE(1, 1000000), .text = "Client connections." },
 	{ "limits.upstream_connections", HPX_OPTION_COUNT, GLOBAL(upstream_connections_max),
 	  RELOADABLE, .standard = "256", RANGE(1, 65535),
-	  .text = "Connections to the upstream, per event loop." },
+	  .text = "Connections to the upstream, per event loop. Where all of them are in use, "
+		  "requests wait (limits.upstream_queue)." },
+	{ "limits.upstream_queue", HPX_OPTION_COUNT, GLOBAL(upstream_queue_max), RELOADABLE,
+	  .standard = "4096", RANGE(0, 1000000),
+	  .text = "Requests that wait for a connection to the upstream, per event loop, first "
+		  "come, first served; guarded ones and passed-through ones are counted apart. "
+		  "Nothing is reserved meanwhile. Where the queue is full, what is known "
+		  "is still answered, and only what would be executed is refused with 503." },
+	{ "limits.pass_share", HPX_OPTION_COUNT, GLOBAL(pass_share), RELOADABLE,
+	  .standard = "75", RANGE(1, 100),
+	  .text = "How many of limits.upstream_connections, in percent, requests that pass "
+		  "through unguarded may use, tunnels among them; the rest is left to guarded "
+		  "ones. At least one. Under observe (for all routes) it is all of them." },
+	{ "limits.tunnel_share", HPX_OPTION_COUNT, GLOBAL(tunnel_share), RELOADABLE,
+	  .standard = "25", RANGE(0, 100),
+	  .text = "How many of them, in percent, WebSockets may use; at least one, and none "
+		  "with 0. The next one is refused with 503 at once, because a tunnel may stay "
+		  "for days." },
 	{ "limits.waiters", HPX_OPTION_COUNT, GLOBAL(waiters_max), .standard = "1000",
 	  RANGE(0, 1000000),
 	  .text = "Requests that wait for somebody else's answer (concurrent: wait); the next "
@@ -187,6 +204,10 @@ static const struct hpx_option rows[] = {
 	{ "timeouts.whole", HPX_OPTION_DURATION, GLOBAL(whole_timeout_ms), RELOADABLE,
 	  .standard = "5m", RANGE(10, DAY),
 	  .text = "For a whole guarded exchange with the upstream." },
+	{ "timeouts.queue", HPX_OPTION_DURATION, GLOBAL(queue_timeout_ms), RELOADABLE,
+	  .standard = "10s", RANGE(10, HOUR),
+	  .text = "How long a request waits for a connection to the upstream before it gets "
+		  "503; nothing was reserved or sent." },
 	{ "timeouts.reuse_idle", HPX_OPTION_DURATION, GLOBAL(reuse_idle_ms), RELOADABLE,
 	  .standard = "1s", RANGE(0, HOUR),
 	  .text = "How long a connection to the upstream may have been idle when a guarded "

@@ -8,6 +8,7 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "gateway/attempt.h"
+#include "gateway/queue.h"
 #include "gateway/respond.h"
 #include "gateway/upward.h"
 #include "http/field.h"
@@ -184,9 +185,12 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 	/* One read may come on top of the largest answer. */
 	request->answer.max = request->settings->response_body_bytes_max + HPX_LOOP_READ_BYTES;
 	enum hpx_status status = hpx_upward_head(request, true);
-	if (status != HPX_OK)
+	if (status != HPX_OK) {
+		hpx_queue_leave(request);
 		return lost(request, &nothing_left);
+	}
 	struct hpx_exchange_request up = {
+		.slot = &request->slot,
 		.method = request->head.method,
 		.head = hpx_buffer_span(&request->up_head),
 		.body = hpx_buffer_span(&request->body),
@@ -196,6 +200,7 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 	status = hpx_exchange_start(request->shard->upstream, &up, &events, request,
 				    &request->exchange);
 	if (status != HPX_OK) {
+		hpx_queue_leave(request);
 		hpx_request_drop(request);
 		return lost(request, &nothing_left);
 	}

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "gateway/async.h"
 #include "gateway/cached.h"
+#include "gateway/queue.h"
 #include "gateway/respond.h"
 #include "gateway/settle.h"
 #include "gateway/sighting.h"
@@ -196,10 +197,52 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 		hpx_cached_keep(request, 0, &decision.record, request->stored);
 		return hpx_guard_decided(request, &decision);
 	case HPX_NOT_FOUND:
-		return HPX_NEXT_RESERVE;
+		return HPX_NEXT_SLOT;
 	default:
 		return store_unavailable(request);
 	}
+}
+
+/* Nothing was reserved: the same key may come again. */
+static enum hpx_next no_slot(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .retry_after_s = 1,
+				       .detail = "All connections to the service are in use, and too "
+						 "many requests wait for one. Nothing was sent." };
+
+	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &refusal, HPX_RESPOND_KEEP);
+	return HPX_NEXT_DONE;
+}
+
+/* The store is asked what it knows; only what would begin an attempt is
+ * refused then. */
+static enum hpx_next look_without_slot(struct hpx_request *request)
+{
+	request->look_reason = HPX_LOOK_NO_SLOT;
+	return HPX_NEXT_RESERVE;
+}
+
+/* A slot, or a place in the queue for one, before anything is reserved. What
+ * begins no exchange needs none: a waiter, and what is delivered later. Where
+ * the lookup could not ask the store (hpx_store_driver.peek), a RESERVE with a
+ * slot tells everything; but without a free one the store is asked first, so
+ * that a replay never waits for a connection. */
+enum hpx_next hpx_step_slot(struct hpx_request *request)
+{
+	if (request->waited || hpx_async_is(request))
+		return HPX_NEXT_RESERVE;
+	if (hpx_queue_take(request, HPX_SLOT_GUARDED)) {
+		request->look_reason = HPX_LOOK_NONE;
+		return HPX_NEXT_RESERVE;
+	}
+	if (!request->looked && request->shard->gateway->store->driver->peek == NULL) {
+		request->look_reason = HPX_LOOK_BEFORE_QUEUE;
+		return HPX_NEXT_RESERVE;
+	}
+	request->look_reason = HPX_LOOK_NONE;
+	if (hpx_queue_enter(request, HPX_SLOT_GUARDED, HPX_NEXT_RESERVE, look_without_slot))
+		return HPX_NEXT_WAIT;
+	return request->looked ? no_slot(request) : look_without_slot(request);
 }
 
 /* The reservation is, or may be, in the store, and its request was refused:
@@ -258,6 +301,17 @@ static enum hpx_next wait_vanished(struct hpx_request *request)
 	return hpx_wait_over(request);
 }
 
+/* A look found that the request would begin an attempt. */
+static enum hpx_next would_begin(struct hpx_request *request)
+{
+	if (request->waited)
+		return wait_vanished(request);
+	if (request->look_reason == HPX_LOOK_NO_SLOT)
+		return no_slot(request);
+	request->looked = true;
+	return HPX_NEXT_SLOT;
+}
+
 static enum hpx_next reserve_decided(struct hpx_request *request)
 {
 	const struct hpx_store_op *op = &request->op;
@@ -265,8 +319,10 @@ static enum hpx_next reserve_decided(struct hpx_request *request)
 			(op->decision.verdict == HPX_VERDICT_EXECUTE ||
 			 op->decision.verdict == HPX_VERDICT_EXECUTE_AGAIN);
 
+	if (!executes || request->gave_up)
+		hpx_queue_leave(request);
 	if (op->status == HPX_NOT_FOUND && op->look && !request->gave_up)
-		return wait_vanished(request);
+		return would_begin(request);
 	if (op->status == HPX_OK && !request->gave_up) {
 		request->stored = op->replay;
 		request->row = op->row;
@@ -311,7 +367,8 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 		.policy = &request->route->policy,
 		.description = &request->description,
 		.job = hpx_async_is(request) ? &request->job : NULL,
-		.look = request->waited, /* a waiter never becomes the executor */
+		/* A waiter never becomes the executor. */
+		.look = request->waited || request->look_reason != HPX_LOOK_NONE,
 		.actor = HPX_SPAN("gateway"),
 	};
 	request->phase = HPX_PHASE_RESERVING;
@@ -326,6 +383,7 @@ void hpx_guard_give_up(struct hpx_request *request)
 {
 	request->gave_up = true;
 	request->deadline_ms = 0;
+	hpx_queue_leave(request);
 	if (hpx_async_is(request) && !request->op.look)
 		(void)accepted_in_doubt(request);
 	else
@@ -349,6 +407,7 @@ static enum hpx_next by_records_recipe(struct hpx_request *request,
 		request->ask.recipe = wanted;
 		request->recipe.id = &request->ask.recipe;
 		request->refingerprinted = true;
+		request->looked = false;
 		return HPX_NEXT_FINGERPRINT;
 	}
 	if (status == HPX_IO || status == HPX_UNAVAILABLE)

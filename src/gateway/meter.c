@@ -22,6 +22,16 @@ const char *hpx_async_name(enum hpx_async async)
 	return names[async];
 }
 
+const char *hpx_queued_name(enum hpx_queued queued)
+{
+	static const char *const names[] = {
+#define X(name) #name,
+		HPX_QUEUED_LIST(X)
+#undef X
+	};
+	return names[queued];
+}
+
 void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant)
 {
 	struct hpx_span name = hpx_span_first(tenant, HPX_METER_TENANT_SIZE - 1);

@@ -6,6 +6,7 @@
 #include "base/metric.h"
 #include "core/decide.h"
 #include "http/problem.h"
+#include "net/slot.h"
 
 /* Tenants with duplicates that are told apart; the others share one row, so
  * that no caller can make the metrics grow. */
@@ -45,6 +46,20 @@ enum hpx_async {
 	HPX_ASYNC_COUNT
 };
 
+/* What became of requests that found no free connection slot. */
+#define HPX_QUEUED_LIST(X)                                                    \
+	X(granted)    /* waited, and had its turn */                          \
+	X(timed_out)  /* waited for timeouts.queue */                         \
+	X(full)       /* found no place in the queue */                       \
+	X(left)       /* the client went away, or the process ended */
+
+enum hpx_queued {
+#define X(name) HPX_QUEUED_##name,
+	HPX_QUEUED_LIST(X)
+#undef X
+	HPX_QUEUED_COUNT
+};
+
 struct hpx_meter {
 	struct hpx_counter reserved[HPX_VERDICT_COUNT];
 	struct hpx_counter observed[HPX_OBSERVED_COUNT];
@@ -58,6 +73,10 @@ struct hpx_meter {
 	struct hpx_counter tenant_changed;
 	struct hpx_counter leases_renewed;
 	struct hpx_counter late_answers;               /* stored after the client was told 504 */
+	struct hpx_counter queued[HPX_QUEUED_COUNT];
+	struct hpx_counter slots_held[HPX_SLOT_KIND_COUNT];   /* as of the last tick, like the next */
+	struct hpx_counter slots_queued[HPX_SLOT_KIND_COUNT];
+	struct hpx_histogram queue_us;                 /* of those that waited */
 	struct hpx_histogram request_us;
 	struct hpx_histogram upstream_us;
 	struct hpx_meter_tenant tenants[HPX_METER_TENANTS];
@@ -66,6 +85,7 @@ struct hpx_meter {
 
 const char *hpx_observed_name(enum hpx_observed observed);
 const char *hpx_async_name(enum hpx_async async);
+const char *hpx_queued_name(enum hpx_queued queued);
 
 /* A retry of something that is already known, by its tenant. Only the meter's
  * own loop calls this. */

@@ -222,6 +222,35 @@ static void print_histogram(struct page *p, const char *name, const char *help, 
 		p->status = hpx_histogram_print(&all, name, help, 1e6, p->out);
 }
 
+static void print_slots(struct page *p)
+{
+	static const char *const kinds[] = { [HPX_SLOT_GUARDED] = "guarded",
+					     [HPX_SLOT_PASS] = "pass",
+					     [HPX_SLOT_TUNNEL] = "tunnel" };
+
+	head(p, "hapax_upstream_slots", "gauge", "Upstream connections in use or promised, by kind.");
+	for (size_t kind = 0; kind < HPX_SLOT_KIND_COUNT; kind++)
+		PRINT(p, "hapax_upstream_slots{kind=\"%s\"} %llu\n", kinds[kind],
+		      sum(p, offsetof(struct hpx_meter, slots_held) +
+				     kind * sizeof(struct hpx_counter)));
+	head(p, "hapax_upstream_queue", "gauge",
+	     "Requests that wait for an upstream connection, by kind.");
+	for (size_t kind = 0; kind < HPX_SLOT_TUNNEL; kind++)
+		PRINT(p, "hapax_upstream_queue{kind=\"%s\"} %llu\n", kinds[kind],
+		      sum(p, offsetof(struct hpx_meter, slots_queued) +
+				     kind * sizeof(struct hpx_counter)));
+	head(p, "hapax_upstream_queue_total", "counter",
+	     "Requests that found no free upstream connection, by what became of them.");
+	for (int q = 0; q < HPX_QUEUED_COUNT; q++)
+		PRINT(p, "hapax_upstream_queue_total{result=\"%s\"} %llu\n",
+		      hpx_queued_name((enum hpx_queued)q),
+		      sum(p, offsetof(struct hpx_meter, queued) +
+				     (size_t)q * sizeof(struct hpx_counter)));
+	print_histogram(p, "hapax_upstream_queue_seconds",
+			"How long requests waited for an upstream connection.",
+			offsetof(struct hpx_meter, queue_us));
+}
+
 static void print_cache(struct page *p)
 {
 	const struct hpx_cache *cache = p->gateway->cache;
@@ -290,6 +319,7 @@ enum hpx_status hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_sett
 	      atomic_load(&gateway->bodies_bytes));
 	gauge(&p, "hapax_waiting", "Requests that wait for another's answer.",
 	      gateway->waitlist != NULL ? hpx_waitlist_count(gateway->waitlist) : 0);
+	print_slots(&p);
 	print_async(&p);
 	print_webhooks(&p, settings);
 	print_subrequests(&p);

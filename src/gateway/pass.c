@@ -4,6 +4,7 @@
 #include "gateway/pass.h"
 
 #include "gateway/attempt.h"
+#include "gateway/queue.h"
 #include "gateway/respond.h"
 #include "gateway/sighting.h"
 #include "gateway/upward.h"
@@ -172,13 +173,37 @@ static enum hpx_next no_memory(struct hpx_request *request)
 	return HPX_NEXT_DONE;
 }
 
+/* All connections that may be used for this are in use. */
+static enum hpx_next no_connection(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .retry_after_s = 1,
+				       .detail = "All connections to the service that such requests "
+						 "may use are in use. Nothing was sent." };
+
+	hpx_sighting_over(request);
+	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &refusal,
+			   request->body_read ? HPX_RESPOND_KEEP : HPX_RESPOND_CLOSE);
+	return HPX_NEXT_DONE;
+}
+
 enum hpx_next hpx_step_pass(struct hpx_request *request)
 {
 	hpx_counter_add(&request->shard->meter.passed, 1);
-	request->phase = HPX_PHASE_PASSING;
 	if (hpx_upward_head(request, false) != HPX_OK)
 		return no_memory(request);
+	enum hpx_slot_kind kind = request->tunnel ? HPX_SLOT_TUNNEL : HPX_SLOT_PASS;
+	if (hpx_queue_take(request, kind))
+		return HPX_NEXT_PASS_ON;
+	if (!hpx_queue_enter(request, kind, HPX_NEXT_PASS_ON, no_connection))
+		return no_connection(request);
+	return HPX_NEXT_WAIT;
+}
+
+enum hpx_next hpx_step_pass_on(struct hpx_request *request)
+{
+	request->phase = HPX_PHASE_PASSING;
 	struct hpx_exchange_request up = {
+		.slot = &request->slot,
 		.method = request->head.method,
 		.head = hpx_buffer_span(&request->up_head),
 		.streamed = !request->body_read,

@@ -11,6 +11,7 @@
 #include "gateway/cached.h"
 #include "gateway/guard.h"
 #include "gateway/pass.h"
+#include "gateway/queue.h"
 #include "gateway/respond.h"
 #include "gateway/settle.h"
 #include "gateway/sighting.h"
@@ -64,7 +65,7 @@ void hpx_request_drop(struct hpx_request *request)
 	if (--request->holds > 0)
 		return;
 	HPX_ASSERT(request->exchange == NULL && !request->op_pending && !request->waiting &&
-		   !request->look_pending);
+		   !request->look_pending && request->slot.state == HPX_SLOT_NONE);
 	if (request->prev != NULL)
 		request->prev->next = request->next;
 	else
@@ -92,12 +93,14 @@ static enum hpx_next (*const steps[HPX_NEXT_COUNT])(struct hpx_request *) = {
 	[HPX_NEXT_BODY] = hpx_step_body,
 	[HPX_NEXT_FINGERPRINT] = hpx_step_fingerprint,
 	[HPX_NEXT_LOOKUP] = hpx_step_lookup,
+	[HPX_NEXT_SLOT] = hpx_step_slot,
 	[HPX_NEXT_RESERVE] = hpx_step_reserve,
 	[HPX_NEXT_FORWARD] = hpx_step_forward,
 	[HPX_NEXT_STORE] = hpx_step_store,
 	[HPX_NEXT_COMMITTED] = hpx_step_committed,
 	[HPX_NEXT_ANSWER] = hpx_step_answer,
 	[HPX_NEXT_PASS] = hpx_step_pass,
+	[HPX_NEXT_PASS_ON] = hpx_step_pass_on,
 	[HPX_NEXT_OWN] = hpx_step_own,
 	[HPX_NEXT_OPERATION] = hpx_step_operation,
 	[HPX_NEXT_FIND] = hpx_step_find,
@@ -112,6 +115,7 @@ void hpx_request_go(struct hpx_request *request, enum hpx_next next)
 	if (next == HPX_NEXT_DONE) {
 		request->phase = HPX_PHASE_OVER;
 		hpx_wait_leave(request);
+		hpx_queue_leave(request);
 	}
 	hpx_request_drop(request);
 }
@@ -260,6 +264,10 @@ void hpx_request_client_gone(struct hpx_request *request)
 		hpx_wait_leave(request);
 		request->phase = HPX_PHASE_OVER;
 		break;
+	case HPX_PHASE_QUEUED:
+		hpx_sighting_over(request);
+		hpx_queue_leave(request);
+		break;
 	case HPX_PHASE_ASKING:
 		stop_asking(request);
 		break;
@@ -279,6 +287,9 @@ void hpx_request_tick(struct hpx_request *request, uint64_t now_ms)
 	case HPX_PHASE_FORWARDING:
 		hpx_attempt_renew(request, now_ms);
 		break;
+	case HPX_PHASE_QUEUED:
+		hpx_queue_tick(request, now_ms);
+		break;
 	case HPX_PHASE_RESERVING:
 	case HPX_PHASE_STORING:
 		hpx_settle_tick(request, now_ms);
@@ -296,6 +307,9 @@ void hpx_request_abandon(struct hpx_request *request)
 {
 	hpx_request_hold(request);
 	switch (request->phase) {
+	case HPX_PHASE_QUEUED:
+		hpx_queue_abandon(request);
+		break;
 	case HPX_PHASE_RESERVING:
 		if (!request->gave_up)
 			hpx_guard_give_up(request);

@@ -5,12 +5,15 @@
  *   route ─▶ own path ─▶ tenant ─▶ operation ─▶ find
  *     │         └▶ body ─▶ webhook
  *     ├▶ pass-through
- *     └▶ key ─▶ tenant ─▶ body ─▶ fingerprint ─▶ lookup ─▶ reserve ─▶ forward
- *                                      ▲            │                   │
- *                                      └─ (recipe) ─┴▶ answer ◀── store ◀┘
- *                                                         ▲           │
- *                                                         └─ committed ◀ (the application
+ *     └▶ key ─▶ tenant ─▶ body ─▶ fingerprint ─▶ lookup ─▶ slot ─▶ reserve ─▶ forward
+ *                                      ▲            │                            │
+ *                                      └─ (recipe) ─┴▶ answer ◀────── store ◀────┘
+ *                                                         ▲             │
+ *                                                         └─ committed ◀┘ (the application
  *                                                               answered for itself)
+ *
+ * A slot is the right to one connection to the upstream; for want of one, a
+ * request waits in a queue before anything is reserved (queue.c).
  *
  * On a route with `deliver: async` the way ends with the reservation: the job is
  * in it, and the answer is 202 (async.c).
@@ -38,12 +41,14 @@ enum hpx_next {
 	HPX_NEXT_BODY,
 	HPX_NEXT_FINGERPRINT,
 	HPX_NEXT_LOOKUP,
+	HPX_NEXT_SLOT,
 	HPX_NEXT_RESERVE,
 	HPX_NEXT_FORWARD,
 	HPX_NEXT_STORE,
 	HPX_NEXT_COMMITTED,
 	HPX_NEXT_ANSWER,
 	HPX_NEXT_PASS,
+	HPX_NEXT_PASS_ON,
 	HPX_NEXT_OWN,
 	HPX_NEXT_OPERATION,
 	HPX_NEXT_FIND,
@@ -56,6 +61,7 @@ enum hpx_next {
 /* What a guarded request is waiting for; for the tick and for draining. */
 enum hpx_phase {
 	HPX_PHASE_READING,
+	HPX_PHASE_QUEUED,      /* for a connection slot; nothing has happened */
 	HPX_PHASE_RESERVING,
 	HPX_PHASE_WAITING,     /* for another request's answer */
 	HPX_PHASE_FORWARDING,  /* the attempt is under way */
@@ -64,6 +70,14 @@ enum hpx_phase {
 	HPX_PHASE_PASSING,     /* unguarded */
 	HPX_PHASE_ASKING,      /* the store or a service, and nothing is under way */
 	HPX_PHASE_OVER,
+};
+
+/* Why a RESERVE may begin no attempt, besides that the request has waited for
+ * another's. */
+enum hpx_look_reason {
+	HPX_LOOK_NONE,         /* it may begin one */
+	HPX_LOOK_BEFORE_QUEUE, /* only what would begin one is to wait for a slot */
+	HPX_LOOK_NO_SLOT,      /* there is no slot, and there will be none */
 };
 
 struct hpx_request {
@@ -104,6 +118,13 @@ struct hpx_request {
 	struct hpx_recipe recipe;          /* the record's, or the route's */
 	bool refingerprinted;
 
+	/* The connection slot, until the exchange takes it over. */
+	struct hpx_slot slot;
+	enum hpx_next after_queue;
+	int64_t queued_us;
+	enum hpx_look_reason look_reason;
+	bool looked;                       /* the store said: this would begin an attempt */
+
 	/* The reservation, and whatever else the store is told. */
 	struct hpx_store_op op;
 	struct hpx_message op_message;
@@ -132,7 +153,7 @@ struct hpx_request {
 	struct hpx_message look_message;
 	void (*look_came_back)(struct hpx_request *request);
 	bool look_pending;
-	enum hpx_next (*too_late)(struct hpx_request *request);  /* ASKING took too long */
+	enum hpx_next (*too_late)(struct hpx_request *request);  /* ASKING or QUEUED took too long */
 
 	/* Waiting for what another brings about. */
 	enum hpx_next look_again;          /* LOOKUP, or FIND */
@@ -215,12 +236,14 @@ enum hpx_next hpx_step_tenant(struct hpx_request *request);
 enum hpx_next hpx_step_body(struct hpx_request *request);         /* guard.c */
 enum hpx_next hpx_step_fingerprint(struct hpx_request *request);
 enum hpx_next hpx_step_lookup(struct hpx_request *request);
+enum hpx_next hpx_step_slot(struct hpx_request *request);
 enum hpx_next hpx_step_reserve(struct hpx_request *request);
 enum hpx_next hpx_step_forward(struct hpx_request *request);      /* forward.c */
 enum hpx_next hpx_step_store(struct hpx_request *request);        /* settle.c */
 enum hpx_next hpx_step_committed(struct hpx_request *request);
 enum hpx_next hpx_step_answer(struct hpx_request *request);
 enum hpx_next hpx_step_pass(struct hpx_request *request);         /* pass.c */
+enum hpx_next hpx_step_pass_on(struct hpx_request *request);
 enum hpx_next hpx_step_own(struct hpx_request *request);          /* own.c */
 enum hpx_next hpx_step_operation(struct hpx_request *request);    /* own_operation.c */
 enum hpx_next hpx_step_find(struct hpx_request *request);

@@ -117,7 +117,11 @@ struct hpx_settings {
 	int64_t idle_timeout_ms;           /* between two bytes of an answer; 0: none */
 	int64_t whole_timeout_ms;          /* of a guarded exchange */
 	int64_t reuse_idle_ms;
-	unsigned upstream_connections_max; /* per loop */
+	unsigned upstream_connections_max; /* per loop, as the queue */
+	unsigned upstream_queue_max;       /* of each kind of request */
+	unsigned pass_share;               /* percent of those connections */
+	unsigned tunnel_share;
+	int64_t queue_timeout_ms;
 	int64_t store_timeout_ms;          /* how long a client waits for the store */
 	int64_t drain_ms;
 	int64_t sweep_every_ms;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "gateway/client.h"
+#include "gateway/queue.h"
 #include "gateway/request.h"
 
 #define TICK_MS 100
@@ -27,6 +28,28 @@ static void on_accept(void *user, struct hpx_transport *transport)
 	hpx_client_accept(user, transport);
 }
 
+/* A share of the connections, and one at least. */
+static unsigned share_of(unsigned max, unsigned percent)
+{
+	unsigned share = (unsigned)((uint64_t)max * percent / 100);
+
+	return share > 0 ? share : 1;
+}
+
+/* Guarded requests may have every slot, and always find those beyond the share of
+ * pass-through. Where everything is observed, nothing is guarded. */
+static struct hpx_slot_limits slot_limits(const struct hpx_settings *s)
+{
+	unsigned max = s->upstream_connections_max;
+	unsigned pass = s->observe ? max : share_of(max, s->pass_share);
+	unsigned tunnels = s->tunnel_share > 0 ? share_of(max, s->tunnel_share) : 0;
+
+	return (struct hpx_slot_limits){ .max = max,
+					 .pass_max = pass,
+					 .tunnel_max = tunnels < pass ? tunnels : pass,
+					 .queue_max = s->upstream_queue_max };
+}
+
 static struct hpx_upstream_options upstream_options(const struct hpx_settings *s)
 {
 	return (struct hpx_upstream_options){
@@ -39,7 +62,7 @@ static struct hpx_upstream_options upstream_options(const struct hpx_settings *s
 		.reuse_idle_ms = (uint64_t)s->reuse_idle_ms,
 		.pool_idle_ms = 30000,
 		.pool_max = s->upstream_connections_max,
-		.connections_max = s->upstream_connections_max,
+		.slots = slot_limits(s),
 		.resolve_ttl_ms = 10000,
 		.limits = { .head_bytes_max = s->head_bytes_max, .fields_max = s->fields_max },
 	};
@@ -87,6 +110,7 @@ static void on_tick(uv_timer_t *timer)
 		next = c->next;
 		hpx_client_tick(c, now_ms);
 	}
+	hpx_queue_measure(shard);
 	if (shard->draining)
 		drain_tick(shard, now_ms);
 }

@@ -56,6 +56,7 @@ void hpx_exchange_end(struct hpx_exchange *exchange)
 	if (exchange->conn != NULL)
 		hpx_conn_close(exchange->conn);
 	exchange->conn = NULL;
+	hpx_slot_release(&exchange->slot);
 	uv_close((uv_handle_t *)&exchange->timer, free_exchange);
 }
 
@@ -244,6 +245,8 @@ enum hpx_status hpx_exchange_start(struct hpx_upstream *upstream,
 	exchange->events = events;
 	exchange->user = user;
 	exchange->request = *request;
+	exchange->request.slot = NULL;
+	hpx_slot_move(request->slot, &exchange->slot);
 	exchange->body_left = request->body.len > 0 ? request->body : HPX_SPAN("");
 	exchange->turn.run = take_turn;
 	hpx_buffer_init(&exchange->early, EARLY_BYTES_MAX);

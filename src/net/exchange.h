@@ -54,6 +54,7 @@ struct hpx_upstream {
 	struct hpx_upstream_options options;
 	struct hpx_resolver *resolver;   /* NULL for unix */
 	struct hpx_dial_target target;
+	struct hpx_slots slots;
 	struct hpx_pool pool;
 	struct hpx_exchange *exchanges;
 	bool closing;
@@ -78,6 +79,7 @@ struct hpx_exchange {
 	/* The request. `streamed` is cleared when no more follows. */
 	enum hpx_request_state request_state;
 	struct hpx_exchange_request request;
+	struct hpx_slot slot;            /* held until the connection is closed or idle */
 	struct hpx_dial *dial;
 	struct hpx_conn *conn;
 	bool any_byte_left;              /* as of when the connection was let go */

@@ -113,14 +113,11 @@ struct hpx_conn *hpx_pool_take(struct hpx_pool *pool, uint64_t idle_max_ms)
 	return NULL;
 }
 
-bool hpx_pool_enter(struct hpx_pool *pool)
+void hpx_pool_enter(struct hpx_pool *pool)
 {
 	if (pool->open >= pool->open_max && pool->oldest != NULL)
 		drop_idle(pool->oldest);
-	if (pool->open >= pool->open_max)
-		return false;
 	pool->open++;
-	return true;
 }
 
 void hpx_pool_leave(struct hpx_pool *pool)

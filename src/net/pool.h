@@ -1,5 +1,5 @@
 /* The connections to one upstream, on one loop: how many there are, and which
- * of them are idle and may be used again. The newest idle one is used first,
+ * of them are idle and may be used again. Who may have one at all is slot.h's. The newest idle one is used first,
  * so that the others can age and go. An idle connection is read from all the
  * time: its end is noticed when it comes, and a byte that nobody asked for
  * closes it. */
@@ -39,9 +39,9 @@ void hpx_pool_done(struct hpx_pool *pool, uv_close_cb on_done);
 /* The newest connection that was idle for less than `idle_max_ms` and shows
  * no end; NULL where there is none. It is the caller's now. */
 struct hpx_conn *hpx_pool_take(struct hpx_pool *pool, uint64_t idle_max_ms);
-/* Room for one more connection, which is then counted; an idle one is closed
- * for it where needed. */
-bool hpx_pool_enter(struct hpx_pool *pool);
+/* One more connection, by the right of a slot (slot.h): an idle one is closed for
+ * it where there are `open_max`. */
+void hpx_pool_enter(struct hpx_pool *pool);
 /* The connection that was counted did not come about. */
 void hpx_pool_leave(struct hpx_pool *pool);
 /* It did. NULL when out of memory: the transport is closed, the count put right. */

@@ -145,11 +145,7 @@ void hpx_request_begin(struct hpx_exchange *exchange)
 		use_connection(exchange);
 		return;
 	}
-	if (!hpx_pool_enter(&upstream->pool)) {
-		hpx_exchange_fail(exchange, HPX_FULL,
-				  "all connections to the upstream are in use");
-		return;
-	}
+	hpx_pool_enter(&upstream->pool);
 	exchange->request_state = HPX_REQUEST_DIALLING;
 	exchange->dial = hpx_dial_start(&upstream->target, on_dialed, exchange);
 	if (exchange->dial == NULL) {

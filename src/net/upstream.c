@@ -14,7 +14,8 @@ void hpx_upstream_configure(struct hpx_upstream *upstream,
 	upstream->target.timeout_ms = options->connect_timeout_ms;
 	upstream->pool.idle_max_ms = options->pool_idle_ms;
 	upstream->pool.idle_max = options->pool_max;
-	upstream->pool.open_max = options->connections_max;
+	upstream->pool.open_max = options->slots.max;
+	hpx_slots_configure(&upstream->slots, &options->slots);
 }
 
 enum hpx_status hpx_upstream_new(struct hpx_loop *loop,
@@ -40,6 +41,7 @@ enum hpx_status hpx_upstream_new(struct hpx_loop *loop,
 		.address = &upstream->options.address,
 		.resolver = upstream->resolver,
 	};
+	hpx_slots_init(&upstream->slots, loop);
 	hpx_upstream_configure(upstream, options);
 	hpx_pool_init(&upstream->pool, loop);
 	*ret_upstream = upstream;
@@ -62,6 +64,11 @@ void hpx_upstream_free(struct hpx_upstream *upstream)
 	if (upstream->resolver != NULL)
 		hpx_resolver_free(upstream->resolver);
 	hpx_pool_done(&upstream->pool, free_upstream);
+}
+
+struct hpx_slots *hpx_upstream_slots(struct hpx_upstream *upstream)
+{
+	return &upstream->slots;
 }
 
 void hpx_upstream_count(const struct hpx_upstream *upstream, unsigned *ret_open,

@@ -7,6 +7,7 @@
 
 #include "http/message.h"
 #include "net/address.h"
+#include "net/slot.h"
 #include "net/transport.h"
 
 struct hpx_upstream;
@@ -22,7 +23,7 @@ struct hpx_upstream_options {
 	uint64_t reuse_idle_ms;           /* guarded: a kept-alive connection idle longer is not reused (1000) */
 	uint64_t pool_idle_ms;            /* a pooled connection idle longer is closed */
 	unsigned pool_max;                /* idle connections kept */
-	unsigned connections_max;         /* per loop; over: HPX_FULL, nothing sent */
+	struct hpx_slot_limits slots;     /* per loop */
 	uint64_t resolve_ttl_ms;          /* how long resolved addresses are used */
 	struct hpx_http_limits limits;    /* of response heads */
 };
@@ -34,6 +35,8 @@ void hpx_upstream_configure(struct hpx_upstream *upstream,
 			    const struct hpx_upstream_options *options);
 /* Closes the pool; exchanges under way fail. */
 void hpx_upstream_free(struct hpx_upstream *upstream);
+/* Where a connection slot is to be had. */
+struct hpx_slots *hpx_upstream_slots(struct hpx_upstream *upstream);
 /* Connections there are (dialled, in use, idle), and the idle ones among them. */
 void hpx_upstream_count(const struct hpx_upstream *upstream, unsigned *ret_open,
 			unsigned *ret_idle);
@@ -43,7 +46,7 @@ struct hpx_exchange_failure {
 	bool any_byte_left;       /* at least one byte was handed to a connected socket */
 	bool head_seen;           /* the answer's head had arrived */
 	bool timed_out;
-	enum hpx_status status;   /* UNAVAILABLE (refused, DNS), FULL (pool), TIMEOUT, CLOSED, IO,
+	enum hpx_status status;   /* UNAVAILABLE (refused, DNS), FULL (memory), TIMEOUT, CLOSED, IO,
 				     INVALID (nonsense), NOMEM */
 	const char *reason;       /* a sentence, static */
 };
@@ -76,6 +79,7 @@ struct hpx_exchange_events {
 };
 
 struct hpx_exchange_request {
+	struct hpx_slot *slot;           /* held; the exchange takes it over */
 	struct hpx_span method;          /* to know whether an answer has a body */
 	struct hpx_span head;            /* ready for the wire, with its final CRLF; must stay until on_sent */
 	struct hpx_span body;            /* sent right behind the head; must stay until on_sent */
@@ -84,8 +88,8 @@ struct hpx_exchange_request {
 					    address once a byte left */
 };
 
-/* HPX_NOMEM, or HPX_CLOSED while the upstream is being freed; whatever else
- * goes wrong (a full pool too) comes by on_failed. */
+/* HPX_NOMEM, or HPX_CLOSED while the upstream is being freed: the slot stays
+ * the caller's. Whatever else goes wrong comes by on_failed. */
 enum hpx_status hpx_exchange_start(struct hpx_upstream *upstream,
 				   const struct hpx_exchange_request *request,
 				   const struct hpx_exchange_events *events, void *user,

@@ -3,11 +3,6 @@
 #include "base/log.h"
 #include "worker/duty.h"
 
-static void set(struct hpx_counter *counter, uint64_t value)
-{
-	atomic_store_explicit(&counter->value, value, memory_order_relaxed);
-}
-
 /* What the store cannot say itself, once when it begins and once when it ends. */
 static void tell_changes(struct hpx_store *store, struct hpx_survey *seen)
 {
@@ -48,10 +43,10 @@ static void count_outbox(const struct hpx_store_stats *stats, struct hpx_outbox_
 	bool wait = waiting_s > JOBS_WAIT_S;
 
 	for (int state = 0; state < HPX_JOB_STATE_COUNT; state++)
-		set(&meter->jobs[state], stats->jobs[state]);
-	set(&meter->dead_operations, stats->dead_operations);
-	set(&meter->dead_jobs, stats->dead_jobs);
-	set(&meter->oldest_queued_s, waiting_s);
+		hpx_counter_set(&meter->jobs[state], stats->jobs[state]);
+	hpx_counter_set(&meter->dead_operations, stats->dead_operations);
+	hpx_counter_set(&meter->dead_jobs, stats->dead_jobs);
+	hpx_counter_set(&meter->oldest_queued_s, waiting_s);
 	if (wait && !seen->jobs_wait)
 		hpx_log(HPX_LOG_WARN, "jobs_wait",
 			"for_s=%llu reason=\"a job is due and not sent: its target is down or not "
@@ -69,8 +64,8 @@ void hpx_survey(const struct hpx_worker_options *options, struct hpx_store_reade
 	if (hpx_store_stats(reader, &stats) != HPX_OK)
 		return; /* the last figures stay; the committer reports the trouble */
 	for (int state = 0; state < HPX_STATE_COUNT; state++)
-		set(&options->operations[state], stats.operations[state]);
-	set(options->oldest_unknown_s, age_s(stats.oldest_unknown_ms));
+		hpx_counter_set(&options->operations[state], stats.operations[state]);
+	hpx_counter_set(options->oldest_unknown_s, age_s(stats.oldest_unknown_ms));
 	if (options->outbox != NULL)
 		count_outbox(&stats, options->outbox, seen);
 }

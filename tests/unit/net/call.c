@@ -17,7 +17,7 @@ struct hpx_upstream_options call_options(const struct hpx_address *address)
 		.reuse_idle_ms = LONG_MS,
 		.pool_idle_ms = LONG_MS,
 		.pool_max = 4,
-		.connections_max = 4,
+		.slots = { .max = 4, .pass_max = 4, .tunnel_max = 4, .queue_max = 4 },
 		.resolve_ttl_ms = LONG_MS,
 		.limits = { .head_bytes_max = 16384, .fields_max = 64 },
 	};
@@ -152,6 +152,10 @@ static const struct hpx_exchange_events call_events = {
 
 void call_start(struct call *call, struct hpx_upstream *upstream)
 {
+	if (call->slot.state != HPX_SLOT_HELD)
+		assert_true(hpx_slot_take(hpx_upstream_slots(upstream), &call->slot,
+					  call->request.guarded ? HPX_SLOT_GUARDED : HPX_SLOT_PASS));
+	call->request.slot = &call->slot;
 	call->in_call = true;
 	assert_status(hpx_exchange_start(upstream, &call->request, &call_events, call,
 					 &call->exchange), HPX_OK);

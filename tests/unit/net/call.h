@@ -10,6 +10,7 @@ struct call {
 	struct hpx_loop *loop;
 	struct hpx_exchange *exchange;
 	struct hpx_exchange_request request;
+	struct hpx_slot slot;      /* taken when it starts, unless it is held already */
 	/* What happened. */
 	bool done;                 /* on_end or on_failed */
 	bool ended;

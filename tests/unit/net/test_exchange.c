@@ -92,25 +92,63 @@ static const struct script_act one_answer[] = {
 	{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
 };
 
-static void a_full_pool_means_nothing_left(void **state)
-{
-	struct fixture *fixture = *state;
-
-	play(fixture, one_answer);
-	fixture->options.connections_max = 1;
-	make_upstream(fixture);
-	struct call first = call_post(&fixture->loop), second = call_post(&fixture->loop);
-	call_start(&first, fixture->upstream);
-	call_run(&second, fixture->upstream);
-	assert_failed(&second, HPX_FULL, false);
-	run_until(&fixture->loop, &first.done);
-	assert_ended(&first, 200, "ok");
-	assert_string_equal(first.field_x, "y");
-}
-
 static const struct script_act only_end[] = {
 	{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
 };
+
+static bool granted;
+
+static void on_granted(struct hpx_slot *slot)
+{
+	assert_int_equal(slot->state, HPX_SLOT_HELD);
+	granted = true;
+}
+
+/* The only slot is another's: an exchange gives it back when its answer has
+ * ended, and the next in the queue gets it, with the connection. */
+static void an_exchange_gives_its_slot_to_the_queue(void **state)
+{
+	struct fixture *fixture = *state;
+	struct hpx_slot next = { .state = HPX_SLOT_NONE };
+
+	play(fixture, one_answer);
+	fixture->options.slots.max = 1;
+	make_upstream(fixture);
+	struct hpx_slots *slots = hpx_upstream_slots(fixture->upstream);
+	struct call first = call_post(&fixture->loop);
+	granted = false;
+	call_start(&first, fixture->upstream);
+	assert_int_equal(first.slot.state, HPX_SLOT_NONE);
+	assert_false(hpx_slot_take(slots, &next, HPX_SLOT_GUARDED));
+	assert_true(hpx_slot_queue(slots, &next, HPX_SLOT_GUARDED, on_granted));
+	run_until(&fixture->loop, &first.done);
+	assert_ended(&first, 200, "ok");
+	assert_string_equal(first.field_x, "y");
+	run_until(&fixture->loop, &granted);
+	call_settle(&fixture->loop, fixture->upstream, 1, 1);
+	hpx_slot_release(&next);
+}
+
+/* The same where there is no answer: given up by its user, or without a byte. */
+static void an_exchange_that_fails_gives_its_slot_back(void **state)
+{
+	struct fixture *fixture = *state;
+
+	play(fixture, only_end);
+	fixture->options.slots.max = 1;
+	make_upstream(fixture);
+	struct hpx_slots *slots = hpx_upstream_slots(fixture->upstream);
+	struct call cancelled = call_post(&fixture->loop);
+	call_start(&cancelled, fixture->upstream);
+	assert_int_equal(slots->held[HPX_SLOT_GUARDED], 1);
+	hpx_exchange_cancel(cancelled.exchange);
+	assert_int_equal(slots->held[HPX_SLOT_GUARDED], 0);
+	struct call refused = call_post(&fixture->loop);
+	refused.refuse_ready = true;
+	call_run(&refused, fixture->upstream);
+	assert_failed(&refused, HPX_CLOSED, false);
+	assert_int_equal(slots->held[HPX_SLOT_GUARDED], 0);
+}
 
 static void giving_up_when_ready_sends_nothing(void **state)
 {
@@ -362,7 +400,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		EXCHANGE_TEST(refused_means_nothing_left),
 		EXCHANGE_TEST(a_missing_unix_socket_means_nothing_left),
-		EXCHANGE_TEST(a_full_pool_means_nothing_left),
+		EXCHANGE_TEST(an_exchange_gives_its_slot_to_the_queue),
+		EXCHANGE_TEST(an_exchange_that_fails_gives_its_slot_back),
 		EXCHANGE_TEST(giving_up_when_ready_sends_nothing),
 		EXCHANGE_TEST(a_reset_before_the_request_is_read_leaves_it_unknown),
 		EXCHANGE_TEST(deadlines_hold),

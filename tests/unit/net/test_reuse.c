@@ -253,7 +253,7 @@ static void the_oldest_idle_connection_makes_room(void **state)
 
 	play(fixture, acts);
 	fixture->options.reuse_idle_ms = 0;
-	fixture->options.connections_max = 1;
+	fixture->options.slots.max = 1;
 	make_upstream(fixture);
 	call_well(fixture, true);
 	call_settle(&fixture->loop, fixture->upstream, 1, 1);
