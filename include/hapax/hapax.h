@@ -168,7 +168,8 @@ struct hapax_answer {
 struct hapax_operation {
 	enum hapax_verdict verdict;
 	unsigned attempt;
-	char reference[HAPAX_LEASE_SIZE];  /* the operation's name, for logs and providers */
+	char reference[HAPAX_LEASE_SIZE];  /* the operation's name, for logs and providers:
+					    * it is no lease */
 	char lease[HAPAX_LEASE_SIZE];      /* EXECUTE; else "" */
 	char point[HAPAX_POINT_SIZE];      /* EXECUTE: the recovery point to go on after, or "" */
 	void *data;                        /* what was saved there, or NULL */

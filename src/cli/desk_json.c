@@ -125,7 +125,7 @@ void hpx_desk_json_entry(struct hpx_desk_json *json, const struct hpx_entry *ent
 	enum hpx_state state = entry->readable ? record->state : HPX_STATE_UNKNOWN;
 	char reference[HPX_REFERENCE_SIZE];
 
-	hpx_reference_print(&record->id, &record->first, reference);
+	hpx_reference_print(&record->id, &record->mark, reference);
 	hpx_desk_json_text(json, "reference", hpx_span_of(reference));
 	hpx_desk_json_text(json, "state", hpx_span_of(hpx_state_name(state)));
 	hpx_desk_json_bool(json, "readable", entry->readable);

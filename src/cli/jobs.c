@@ -76,7 +76,7 @@ enum hpx_status hpx_jobs_of(struct hpx_desk *desk, const struct hpx_record *reco
 	/* Jobs outlive their operation: those of an earlier use of the key go. */
 	while (found != NULL) {
 		struct hpx_job_entry *job = found;
-		bool mine = hpx_token_eq(&job->delivery.first, &record->first);
+		bool mine = hpx_mark_eq(&job->delivery.mark, &record->mark);
 		struct hpx_job_entry **list = mine ? &turned : &others;
 
 		found = job->next;

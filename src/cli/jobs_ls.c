@@ -53,7 +53,7 @@ static void print_row(const struct hpx_desk *desk, const struct hpx_job_entry *j
 	const struct hpx_delivery *delivery = &job->delivery;
 	char reference[HPX_REFERENCE_SIZE], age[HPX_DESK_AGE_SIZE];
 
-	hpx_reference_print(&delivery->operation, &delivery->first, reference);
+	hpx_reference_print(&delivery->operation, &delivery->mark, reference);
 	hpx_desk_age(desk->now_ms - delivery->created_ms, age);
 	printf("%*lld  %-*s  %3u  ", (int)widths->number, (long long)delivery->number,
 	       (int)widths->state, hpx_job_state_name(hpx_jobs_state(job)), delivery->attempt);
@@ -99,7 +99,7 @@ void hpx_jobs_json(struct hpx_desk_json *json, const struct hpx_job_entry *job)
 	char reference[HPX_REFERENCE_SIZE];
 	char key[HPX_JOB_KEY_SIZE];
 
-	hpx_reference_print(&job->delivery.operation, &job->delivery.first, reference);
+	hpx_reference_print(&job->delivery.operation, &job->delivery.mark, reference);
 	hpx_desk_json_number(json, "number", (uint64_t)job->delivery.number);
 	hpx_desk_json_text(json, "state", hpx_span_of(hpx_job_state_name(hpx_jobs_state(job))));
 	hpx_desk_json_bool(json, "readable", job->readable);
@@ -109,7 +109,7 @@ void hpx_jobs_json(struct hpx_desk_json *json, const struct hpx_job_entry *job)
 	hpx_desk_json_text(json, "method", job->job.method);
 	hpx_desk_json_text(json, "path", job->job.path);
 	if (json->status == HPX_OK)
-		json->status = hpx_job_key(&job->delivery.operation, &job->delivery.first,
+		json->status = hpx_job_key(&job->delivery.operation, &job->delivery.mark,
 					   job->job.name, key);
 	if (json->status == HPX_OK)
 		hpx_desk_json_text(json, "key", hpx_span_of(key));
@@ -142,7 +142,7 @@ static int print_json(const struct hpx_desk *desk, const struct hpx_job_entry *j
 static int read_query(struct hpx_desk *desk, struct hpx_job_query *query,
 		      struct hpx_operation_id *id)
 {
-	struct hpx_token first;
+	struct hpx_mark mark;
 	struct hpx_entry entry;
 
 	*query = (struct hpx_job_query){ .state = HPX_JOB_STATE_COUNT,
@@ -160,7 +160,7 @@ static int read_query(struct hpx_desk *desk, struct hpx_job_query *query,
 		return code;
 	query->operation = id;
 	/* A job may outlive its operation, which then cannot be looked for. */
-	if (hpx_reference_parse(hpx_span_of(desk->operation), id, &first))
+	if (hpx_reference_parse(hpx_span_of(desk->operation), id, &mark))
 		return HPX_EXIT_OK;
 	code = hpx_keys_find_reference(desk, desk->operation, &entry);
 	if (code == HPX_EXIT_OK)

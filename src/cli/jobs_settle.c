@@ -45,7 +45,7 @@ static const char *operation_after(struct hpx_desk *desk, const struct hpx_job_e
 					HPX_NOT_FOUND;
 
 	if (status != HPX_OK ||
-	    !hpx_token_eq(&entry->record.first, &job->delivery.first))
+	    !hpx_mark_eq(&entry->record.mark, &job->delivery.mark))
 		return "";
 	return hpx_keys_state(entry);
 }
@@ -57,7 +57,7 @@ static int print_json(const struct hpx_desk *desk, const struct hpx_job_entry *j
 	struct hpx_buffer out;
 	struct hpx_desk_json json = { .out = &out };
 
-	hpx_reference_print(&job->delivery.operation, &job->delivery.first, reference);
+	hpx_reference_print(&job->delivery.operation, &job->delivery.mark, reference);
 	hpx_buffer_init(&out, 65536);
 	hpx_desk_json_open(&json, "{");
 	hpx_desk_json_number(&json, "number", (uint64_t)job->delivery.number);

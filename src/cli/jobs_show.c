@@ -27,19 +27,19 @@ static enum hpx_status look(struct hpx_desk *desk, struct shown *shown)
 						&shown->operation, NULL);
 
 	shown->has_operation = status == HPX_OK &&
-			       hpx_token_eq(&shown->operation.record.first, &delivery->first);
+			       hpx_mark_eq(&shown->operation.record.mark, &delivery->mark);
 	if (status == HPX_OK || status == HPX_NOT_FOUND)
 		status = hpx_store_events(desk->reader, &delivery->operation, &desk->arena,
 					  &shown->history, &shown->count);
 	if (status == HPX_OK)
-		status = hpx_job_key(&delivery->operation, &delivery->first, shown->job->job.name,
+		status = hpx_job_key(&delivery->operation, &delivery->mark, shown->job->job.name,
 				     shown->key);
 	if (status == HPX_OK && is_unknown(shown))
 		status = hpx_keys_question(desk, &delivery->operation,
 					   shown->has_operation ? shown->operation.description.route :
 								  (struct hpx_span){ NULL, 0 },
 					   shown->job->job.target, &shown->question);
-	hpx_reference_print(&delivery->operation, &delivery->first, shown->reference);
+	hpx_reference_print(&delivery->operation, &delivery->mark, shown->reference);
 	return status;
 }
 

@@ -51,15 +51,15 @@ static int find_id(struct hpx_desk *desk, const struct hpx_operation_id *id,
 }
 
 static int find_reference(struct hpx_desk *desk, const struct hpx_operation_id *id,
-			  const struct hpx_token *token, struct hpx_entry *ret_entry)
+			  const struct hpx_mark *mark, struct hpx_entry *ret_entry)
 {
 	char reference[HPX_REFERENCE_SIZE];
 	int code = find_id(desk, id, ret_entry);
 
 	if (code != HPX_EXIT_OK || !ret_entry->readable ||
-	    hpx_token_eq(token, &ret_entry->record.first))
+	    hpx_mark_eq(mark, &ret_entry->record.mark))
 		return code;
-	hpx_reference_print(id, &ret_entry->record.first, reference);
+	hpx_reference_print(id, &ret_entry->record.mark, reference);
 	return hpx_desk_complain(desk, HPX_EXIT_FAILED,
 				 "that operation has expired or was forgotten, and its key is in "
 				 "use again; the present one is\n%s",
@@ -133,10 +133,10 @@ int hpx_keys_find_reference(struct hpx_desk *desk, const char *reference,
 {
 	struct hpx_span text = hpx_span_of(reference);
 	struct hpx_operation_id id;
-	struct hpx_token token;
+	struct hpx_mark mark;
 
-	if (hpx_reference_parse(text, &id, &token))
-		return find_reference(desk, &id, &token, ret_entry);
+	if (hpx_reference_parse(text, &id, &mark))
+		return find_reference(desk, &id, &mark, ret_entry);
 	if (hpx_hex_decode(text, id.bytes, sizeof(id.bytes)))
 		return find_id(desk, &id, ret_entry);
 	if (text.len >= PREFIX_MIN && text.len < 2 * HPX_OPERATION_ID_SIZE && is_hex(text))

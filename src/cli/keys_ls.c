@@ -65,7 +65,7 @@ static void print_row(const struct hpx_desk *desk, const struct hpx_entry *entry
 	const struct hpx_record *record = &entry->record;
 	char reference[HPX_REFERENCE_SIZE], age[HPX_DESK_AGE_SIZE];
 
-	hpx_reference_print(&record->id, &record->first, reference);
+	hpx_reference_print(&record->id, &record->mark, reference);
 	hpx_desk_age(desk->now_ms - record->created_ms, age);
 	printf("%.*s  %-*s  %3u  ", (int)widths->reference, reference, (int)widths->state,
 	       hpx_keys_state(entry), record->attempt);

@@ -65,7 +65,7 @@ static int print_json(const struct hpx_desk *desk, const struct hpx_entry *entry
 	hpx_buffer_init(&out, 65536);
 	hpx_desk_json_open(&json, "{");
 	if (entry != NULL) {
-		hpx_reference_print(&entry->record.id, &entry->record.first, reference);
+		hpx_reference_print(&entry->record.id, &entry->record.mark, reference);
 		hpx_desk_json_text(&json, "reference", hpx_span_of(reference));
 		hpx_desk_json_text(&json, "state", hpx_span_of(state));
 	}
@@ -83,7 +83,7 @@ static int settle(struct hpx_desk *desk, struct hpx_entry *entry, struct hpx_sto
 	char reference[HPX_REFERENCE_SIZE];
 
 	op->id = entry->record.id;
-	op->token = entry->record.first;
+	op->mark = entry->record.mark;
 	op->force = desk->force != NULL;
 	int code = hpx_desk_say(desk, op);
 	if (code != HPX_EXIT_OK)
@@ -92,7 +92,7 @@ static int settle(struct hpx_desk *desk, struct hpx_entry *entry, struct hpx_sto
 		return explain(desk, entry, op);
 	if (desk->json != NULL)
 		return print_json(desk, entry, op, state);
-	hpx_reference_print(&entry->record.id, &entry->record.first, reference);
+	hpx_reference_print(&entry->record.id, &entry->record.mark, reference);
 	/* What is gone is found by the whole of it only. */
 	printf("%.*s: %s\n", op->verb == HPX_VERB_FORGET ? -1 : 12, reference, sentence);
 	return HPX_EXIT_OK;

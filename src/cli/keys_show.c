@@ -101,7 +101,7 @@ static void print_record(const struct hpx_desk *desk, const struct hpx_entry *en
 	const struct hpx_description *d = &entry->description;
 	char reference[HPX_REFERENCE_SIZE], age[HPX_DESK_AGE_SIZE];
 
-	hpx_reference_print(&record->id, &record->first, reference);
+	hpx_reference_print(&record->id, &record->mark, reference);
 	hpx_desk_age(desk->now_ms - record->changed_ms, age);
 	printf("%-10s %s\n", "operation", reference);
 	printf("%-10s %s, for %s%s\n", "state", hpx_keys_state(entry), age,
@@ -163,7 +163,7 @@ static void print_advice(const struct shown *shown)
 
 	if (!is_unknown(shown))
 		return;
-	hpx_reference_print(&record->id, &record->first, reference);
+	hpx_reference_print(&record->id, &record->mark, reference);
 	printf("\nNobody knows whether it happened; retries get 409 until somebody says so. Ask the\n"
 	       "%s (it was given the reference as Hapax-Operation), then:\n"
 	       "  hapax keys resolve %.12s --applied --response FILE --reason TEXT\n"

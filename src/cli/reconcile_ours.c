@@ -68,8 +68,8 @@ static enum hpx_status rule(struct hpx_reconciliation *run, const struct hpx_sub
 		.verb = HPX_VERB_RULE,
 		.id = subject->job != NULL ? subject->job->delivery.operation :
 					     subject->entry.record.id,
-		.token = subject->job != NULL ? subject->job->delivery.first :
-						subject->entry.record.first,
+		.mark = subject->job != NULL ? subject->job->delivery.mark :
+					       subject->entry.record.mark,
 		.ruling = &turn,
 		.reason = hpx_arena_printf(&run->scratch, "ledger %s: %s", file, run->desk.reason),
 	};

@@ -36,9 +36,9 @@ static struct hpx_difference *keep(struct hpx_reconciliation *run,
 	if (subject != NULL && subject->job != NULL) {
 		kept->job = subject->job->delivery.number;
 		hpx_reference_print(&subject->job->delivery.operation,
-				    &subject->job->delivery.first, kept->reference);
+				    &subject->job->delivery.mark, kept->reference);
 	} else if (subject != NULL) {
-		hpx_reference_print(&subject->entry.record.id, &subject->entry.record.first,
+		hpx_reference_print(&subject->entry.record.id, &subject->entry.record.mark,
 				    kept->reference);
 	}
 	return kept;

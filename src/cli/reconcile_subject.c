@@ -66,8 +66,8 @@ enum hpx_status hpx_subject_job(struct hpx_reconciliation *run, struct hpx_job_e
 
 	if (status != HPX_OK && status != HPX_NOT_FOUND)
 		return status;
-	subject.has_entry = status == HPX_OK && hpx_token_eq(&subject.entry.record.first,
-							     &job->delivery.first);
+	subject.has_entry = status == HPX_OK && hpx_mark_eq(&subject.entry.record.mark,
+							     &job->delivery.mark);
 	subject.standing = stands_job(&subject);
 	*ret_subject = subject;
 	return HPX_OK;
@@ -102,7 +102,7 @@ static enum hpx_status find_jobs(struct hpx_reconciliation *run, struct hpx_job_
  * others. */
 static enum hpx_status find_job_of(struct hpx_reconciliation *run,
 				   const struct hpx_operation_id *id,
-				   const struct hpx_token *first, struct hpx_subject *ret_subject)
+				   const struct hpx_mark *mark, struct hpx_subject *ret_subject)
 {
 	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .operation = id,
 				       .target = hpx_span_of(run->target), .limit = PAGE };
@@ -114,7 +114,7 @@ static enum hpx_status find_job_of(struct hpx_reconciliation *run,
 	while (jobs != NULL) {
 		struct hpx_job_entry *job = jobs;
 		struct hpx_job_entry **list =
-			hpx_token_eq(&job->delivery.first, first) ? &mine : &others;
+			hpx_mark_eq(&job->delivery.mark, mark) ? &mine : &others;
 
 		jobs = job->next;
 		job->next = *list;
@@ -128,18 +128,18 @@ static enum hpx_status find_reference(struct hpx_reconciliation *run, struct hpx
 				      struct hpx_subject *ret_subject)
 {
 	struct hpx_operation_id id;
-	struct hpx_token first;
+	struct hpx_mark mark;
 	struct hpx_entry entry;
 
-	if (!hpx_reference_parse(name, &id, &first))
+	if (!hpx_reference_parse(name, &id, &mark))
 		return HPX_INVALID;
 	if (run->is_jobs)
-		return find_job_of(run, &id, &first, ret_subject);
+		return find_job_of(run, &id, &mark, ret_subject);
 	enum hpx_status status =
 		hpx_store_find(run->desk.reader, &id, &run->scratch, &entry, NULL);
 	if (status != HPX_OK)
 		return status;
-	if (entry.readable && !hpx_token_eq(&first, &entry.record.first))
+	if (entry.readable && !hpx_mark_eq(&mark, &entry.record.mark))
 		return HPX_NOT_FOUND;
 	hpx_subject_operation(&entry, ret_subject);
 	return HPX_OK;
@@ -197,16 +197,16 @@ enum hpx_status hpx_subject_name(struct hpx_reconciliation *run, const struct hp
 		return hpx_buffer_text(out, job->delivery.provider_id);
 	if (run->operation != NULL) {
 		if (job != NULL)
-			hpx_reference_print(&job->delivery.operation, &job->delivery.first,
+			hpx_reference_print(&job->delivery.operation, &job->delivery.mark,
 					    reference);
 		else
 			hpx_reference_print(&subject->entry.record.id,
-					    &subject->entry.record.first, reference);
+					    &subject->entry.record.mark, reference);
 		return hpx_buffer_text(out, reference);
 	}
 	if (job == NULL)
 		return hpx_buffer_append(out, subject->entry.description.key);
-	enum hpx_status status = hpx_job_key(&job->delivery.operation, &job->delivery.first,
+	enum hpx_status status = hpx_job_key(&job->delivery.operation, &job->delivery.mark,
 					     job->job.name, key);
 	return status == HPX_OK ? hpx_buffer_text(out, key) : status;
 }
@@ -223,7 +223,7 @@ enum hpx_status hpx_subject_index_keys(struct hpx_reconciliation *run)
 
 		for (struct hpx_job_entry *job = jobs; status == HPX_OK && job; job = job->next) {
 			query.before = job->delivery.number;
-			status = hpx_job_key(&job->delivery.operation, &job->delivery.first,
+			status = hpx_job_key(&job->delivery.operation, &job->delivery.mark,
 					     job->job.name, key);
 			if (status == HPX_OK)
 				status = hpx_seen_put(&run->keys, hpx_span_of(key),

@@ -289,7 +289,7 @@ bool hpx_job_valid(const struct hpx_delivery *delivery)
 {
 	bool has_token = !hpx_token_is_void(&delivery->token);
 
-	if (hpx_token_is_void(&delivery->first) || delivery->budget > delivery->attempt)
+	if (hpx_mark_is_void(&delivery->mark) || delivery->budget > delivery->attempt)
 		return false;
 	switch (delivery->state) {
 	case HPX_JOB_QUEUED:
@@ -308,14 +308,14 @@ bool hpx_job_valid(const struct hpx_delivery *delivery)
 }
 
 enum hpx_status hpx_job_key(const struct hpx_operation_id *operation,
-			    const struct hpx_token *first, struct hpx_span name,
+			    const struct hpx_mark *mark, struct hpx_span name,
 			    char ret_key[HPX_JOB_KEY_SIZE])
 {
 	char reference[HPX_REFERENCE_SIZE];
 	struct hpx_operation_id hash;
 	enum hpx_status status;
 
-	hpx_reference_print(operation, first, reference);
+	hpx_reference_print(operation, mark, reference);
 	/* The same hash of length-prefixed parts that makes operation ids. */
 	status = hpx_operation_id(HPX_SPAN("job"), hpx_span_of(reference), name, &hash);
 	if (status != HPX_OK)

@@ -80,7 +80,7 @@ const char *hpx_job_move_name(enum hpx_job_move move);
 struct hpx_delivery {
 	int64_t number;                    /* the store's, for people: job 17 */
 	struct hpx_operation_id operation;
-	struct hpx_token first;            /* with it, the operation's reference */
+	struct hpx_mark mark;            /* with it, the operation's reference */
 	enum hpx_job_state state;
 	bool answers;                      /* its answer is the operation's (deliver: async) */
 	bool unsure;                       /* a sending may have happened */
@@ -135,7 +135,7 @@ bool hpx_job_valid(const struct hpx_delivery *delivery);
  * the job's name, as 64 hexadecimal digits. */
 #define HPX_JOB_KEY_SIZE 65
 enum hpx_status hpx_job_key(const struct hpx_operation_id *operation,
-			    const struct hpx_token *first, struct hpx_span name,
+			    const struct hpx_mark *mark, struct hpx_span name,
 			    char ret_key[HPX_JOB_KEY_SIZE]);
 
 /* ---- what an answer means ---- */

@@ -1,5 +1,9 @@
-/* The names of an operation: its id, the lease tokens of its attempts, and
- * the reference that is given out. */
+/* The names of an operation: its id, the lease tokens of its attempts, the
+ * reference that clients get, and the lease that the upstream gets.
+ *
+ * The reference gives no right to write: it holds a mark, the hash of the first
+ * attempt's token, and nobody gets from the mark to the token. Marks and tokens
+ * are two types, so that the compiler keeps them apart. */
 #ifndef HPX_CORE_OPERATION_H
 #define HPX_CORE_OPERATION_H
 
@@ -8,6 +12,7 @@
 
 #define HPX_OPERATION_ID_SIZE 32
 #define HPX_TOKEN_SIZE 16
+#define HPX_MARK_SIZE 16
 
 struct hpx_operation_id {
 	uint8_t bytes[HPX_OPERATION_ID_SIZE];
@@ -19,6 +24,13 @@ struct hpx_token {
 	uint8_t bytes[HPX_TOKEN_SIZE];
 };
 
+/* The first 128 bits of SHA-256 over "hapax.mark:" and the first attempt's
+ * token; hapax.mark() in SQL is the same. All zero is the void mark, which no
+ * operation has. */
+struct hpx_mark {
+	uint8_t bytes[HPX_MARK_SIZE];
+};
+
 /* SHA-256 of tenant, scope and key, each with its length before it. */
 enum hpx_status hpx_operation_id(struct hpx_span tenant, struct hpx_span scope,
 				 struct hpx_span key, struct hpx_operation_id *ret_id);
@@ -28,14 +40,27 @@ void hpx_token_make(struct hpx_token *ret_token);
 bool hpx_token_eq(const struct hpx_token *a, const struct hpx_token *b);
 bool hpx_token_is_void(const struct hpx_token *token);
 
-/* "<id>.<token>", hexadecimal: the operation reference when the token is the
- * first attempt's, the lease when it is the current one's. */
-#define HPX_REFERENCE_LEN (2 * HPX_OPERATION_ID_SIZE + 1 + 2 * HPX_TOKEN_SIZE)
+enum hpx_status hpx_mark_make(const struct hpx_token *first, struct hpx_mark *ret_mark);
+bool hpx_mark_eq(const struct hpx_mark *a, const struct hpx_mark *b);
+bool hpx_mark_is_void(const struct hpx_mark *mark);
+
+/* The reference: "<id>.<mark>", hexadecimal. */
+#define HPX_REFERENCE_LEN (2 * HPX_OPERATION_ID_SIZE + 1 + 2 * HPX_MARK_SIZE)
 #define HPX_REFERENCE_SIZE (HPX_REFERENCE_LEN + 1)
 
-void hpx_reference_print(const struct hpx_operation_id *id, const struct hpx_token *token,
+void hpx_reference_print(const struct hpx_operation_id *id, const struct hpx_mark *mark,
 			 char out[HPX_REFERENCE_SIZE]);
 bool hpx_reference_parse(struct hpx_span text, struct hpx_operation_id *ret_id,
-			 struct hpx_token *ret_token);
+			 struct hpx_mark *ret_mark);
+
+/* The lease: "<id>.<token>", the token being the current attempt's. A secret: it
+ * goes to the upstream and to the store, and never into a log or to a client. */
+#define HPX_LEASE_LEN (2 * HPX_OPERATION_ID_SIZE + 1 + 2 * HPX_TOKEN_SIZE)
+#define HPX_LEASE_SIZE (HPX_LEASE_LEN + 1)
+
+void hpx_lease_print(const struct hpx_operation_id *id, const struct hpx_token *token,
+		     char out[HPX_LEASE_SIZE]);
+bool hpx_lease_parse(struct hpx_span text, struct hpx_operation_id *ret_id,
+		     struct hpx_token *ret_token);
 
 #endif

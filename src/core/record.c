@@ -133,10 +133,15 @@ static void set_expiry(struct hpx_record *record, const struct hpx_moment *now)
 		record->expires_ms = expires_ms;
 }
 
-static void begin_attempt(struct hpx_record *record, const struct hpx_move_args *args)
+/* The first attempt's token is kept as its mark alone: once it is not the
+ * current one, it stands nowhere. */
+static enum hpx_status begin_attempt(struct hpx_record *record, const struct hpx_move_args *args)
 {
 	if (record->state == HPX_STATE_NONE) {
-		record->first = args->token;
+		enum hpx_status status = hpx_mark_make(&args->token, &record->mark);
+
+		if (status != HPX_OK)
+			return status;
 		record->attempt = 0;
 		record->created_ms = args->now.wall_ms;
 	}
@@ -150,6 +155,7 @@ static void begin_attempt(struct hpx_record *record, const struct hpx_move_args 
 	record->lease_until_ms = args->now.lease_ms + args->lease_ms;
 	record->when_lost = args->when_lost;
 	record->advanced = false;   /* of this attempt; the point stays */
+	return HPX_OK;
 }
 
 static void advance(struct hpx_record *record, struct hpx_span point)
@@ -263,8 +269,12 @@ enum hpx_status hpx_record_move(struct hpx_record *record, enum hpx_move move,
 	if (to == 0 || !guarded_move_holds(record, move, args))
 		return HPX_REFUSED;
 
-	if (move == HPX_MOVE_RESERVE || move == HPX_MOVE_ACCEPT)
-		begin_attempt(record, args);
+	if (move == HPX_MOVE_RESERVE || move == HPX_MOVE_ACCEPT) {
+		enum hpx_status status = begin_attempt(record, args);
+
+		if (status != HPX_OK)
+			return status;
+	}
 	if (move == HPX_MOVE_RENEW) {
 		int64_t until_ms = args->now.lease_ms + args->lease_ms;
 		if (until_ms > record->lease_until_ms)
@@ -284,7 +294,7 @@ bool hpx_record_valid(const struct hpx_record *record)
 {
 	bool has_token = !hpx_token_is_void(&record->token);
 
-	if (record->attempt == 0 || hpx_token_is_void(&record->first) ||
+	if (record->attempt == 0 || hpx_mark_is_void(&record->mark) ||
 	    record->retention_ms < 0 || (unsigned)record->when_lost >= HPX_WHEN_LOST_COUNT)
 		return false;
 	if (record->point[0] != '\0' && !hpx_point_valid(hpx_span_of(record->point)))

@@ -120,7 +120,7 @@ struct hpx_moment {
 struct hpx_record {
 	struct hpx_operation_id id;
 	uint8_t tenant[HPX_SHA256_SIZE];   /* SHA-256 of the tenant's name */
-	struct hpx_token first;            /* the first attempt's: the reference */
+	struct hpx_mark mark;              /* with the id, the reference */
 	struct hpx_token token;            /* the current attempt's, or void */
 	uint8_t fingerprint[HPX_SHA256_SIZE];
 	struct hpx_recipe_id recipe;

@@ -242,7 +242,7 @@ static void renewal_came_back(struct hpx_message *message)
 	} else if (request->phase == HPX_PHASE_FORWARDING &&
 		   request->renewal.status != HPX_REFUSED) {
 		/* REFUSED: the application has committed its answer already. */
-		hpx_reference_print(&request->record.id, &request->record.first, reference);
+		hpx_reference_print(&request->record.id, &request->record.mark, reference);
 		hpx_log(HPX_LOG_WARN, "lease_not_renewed", "operation=%s problem=%s", reference,
 			hpx_status_name(request->renewal.status));
 	}

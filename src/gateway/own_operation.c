@@ -62,7 +62,7 @@ static void print_jobs(struct document *d, const struct hpx_record *record,
 	bool first = true;
 
 	for (; jobs != NULL; jobs = jobs->next) {
-		if (!hpx_token_eq(&jobs->delivery.first, &record->first))
+		if (!hpx_mark_eq(&jobs->delivery.mark, &record->mark))
 			continue;
 		if (first)
 			PRINT(d, ",\"jobs\":[");
@@ -90,7 +90,7 @@ enum hpx_status hpx_operation_print(const struct hpx_record *record,
 	bool pending = record->state == HPX_STATE_PENDING;
 	char reference[HPX_REFERENCE_SIZE];
 
-	hpx_reference_print(&record->id, &record->first, reference);
+	hpx_reference_print(&record->id, &record->mark, reference);
 	PRINT(&d, "{\"operation\":\"%s\",\"state\":\"%s\",\"attempt\":%u", reference,
 	      hpx_state_name(record->state), record->attempt);
 	if (record->status != 0)
@@ -130,7 +130,7 @@ void hpx_own_accepted(struct hpx_request *request)
 
 	if (request->client == NULL)
 		return;
-	hpx_reference_print(&request->record.id, &request->record.first, reference);
+	hpx_reference_print(&request->record.id, &request->record.mark, reference);
 	struct hpx_span fields =
 		hpx_arena_printf(&request->arena,
 				 "Location: " HPX_OWN_ROOT "/operations/%s\r\n"
@@ -199,8 +199,8 @@ static enum hpx_next show(struct hpx_request *request)
 	if (request->op.status != HPX_OK)
 		return store_unavailable(request);
 	if (!hpx_bytes_same(request->ask.tenant, record->tenant, sizeof(record->tenant)) ||
-	    (!hpx_token_is_void(&request->sought) &&
-	     !hpx_token_eq(&request->sought, &record->first)))
+	    (!hpx_mark_is_void(&request->sought) &&
+	     !hpx_mark_eq(&request->sought, &record->mark)))
 		return hpx_own_refuse(request, HPX_PROBLEM_not_found, NULL);
 	request->record = *record;
 	if (hpx_record_expired(record, &now))
@@ -224,7 +224,7 @@ enum hpx_next hpx_step_find(struct hpx_request *request)
 {
 	request->op = (struct hpx_store_op){ .verb = HPX_VERB_FIND,
 					     .id = request->ask.id,
-					     .token = request->sought };
+					     .mark = request->sought };
 	hpx_request_asks(request, request->settings->store_timeout_ms, store_unavailable);
 	hpx_request_submit(request, found);
 	return HPX_NEXT_WAIT;

@@ -148,7 +148,7 @@ struct hpx_request {
 	uint64_t renew_at_ms;
 
 	/* Looks at the store besides that. */
-	struct hpx_token sought;           /* the first token of the reference; void: by key */
+	struct hpx_mark sought;            /* the reference's; void: by key */
 	struct hpx_look look;
 	struct hpx_message look_message;
 	void (*look_came_back)(struct hpx_request *request);

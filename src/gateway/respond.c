@@ -56,7 +56,7 @@ static enum hpx_status write_operation(const struct hpx_request *request, struct
 
 	if (record->state == HPX_STATE_NONE)
 		return HPX_OK;
-	hpx_reference_print(&record->id, &record->first, text);
+	hpx_reference_print(&record->id, &record->mark, text);
 	enum hpx_status status =
 		hpx_write_field(out, HPX_SPAN("Hapax-Operation"), hpx_span_of(text));
 	/* Of what is delivered later, the same time says until when. */
@@ -191,7 +191,7 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 				       .original_status = refusal->original_status,
 				       .location = refusal->location };
 	if (request->record.state != HPX_STATE_NONE) {
-		hpx_reference_print(&request->record.id, &request->record.first, reference);
+		hpx_reference_print(&request->record.id, &request->record.mark, reference);
 		problem.operation = hpx_span_of(reference);
 	}
 	bool stripe = request->settings->stripe_errors;

@@ -48,7 +48,7 @@ static void log_end(const struct hpx_request *request)
 
 	if (request->outcome == HPX_OUTCOME_ANSWERED || request->outcome == HPX_OUTCOME_RELEASED)
 		return;
-	hpx_reference_print(&request->ask.id, &request->record.first, reference);
+	hpx_reference_print(&request->ask.id, &request->record.mark, reference);
 	hpx_log(request->outcome == HPX_OUTCOME_UNKNOWN ? HPX_LOG_WARN : HPX_LOG_INFO,
 		request->outcome == HPX_OUTCOME_UNKNOWN ? "outcome_unknown" : "not_executed",
 		"operation=%s attempt=%u status=%u reason=\"%s\"", reference,
@@ -62,7 +62,7 @@ static void log_refused(const struct hpx_request *request)
 {
 	char reference[HPX_REFERENCE_SIZE];
 
-	hpx_reference_print(&request->ask.id, &request->record.first, reference);
+	hpx_reference_print(&request->ask.id, &request->record.mark, reference);
 	hpx_log(HPX_LOG_WARN, "answer_not_stored", "operation=%s verb=%s problem=%s", reference,
 		hpx_verb_name(request->op.verb), hpx_status_name(request->op.status));
 }
@@ -88,7 +88,7 @@ static void log_uncommitted(const struct hpx_request *request)
 	char reference[HPX_REFERENCE_SIZE];
 	bool success = !request->answer_lost && request->answer_status < 400;
 
-	hpx_reference_print(&request->ask.id, &request->record.first, reference);
+	hpx_reference_print(&request->ask.id, &request->record.mark, reference);
 	hpx_log(success ? HPX_LOG_WARN : HPX_LOG_INFO, "not_committed",
 		"operation=%s attempt=%u status=%u reason=\"%s\"", reference,
 		request->record.attempt, request->answer_lost ? 0 : request->answer_status,

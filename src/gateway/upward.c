@@ -104,12 +104,12 @@ static void add_path(struct headers *h)
 static void add_operation(struct headers *h)
 {
 	const struct hpx_record *record = &h->request->record;
-	char text[HPX_REFERENCE_SIZE];
+	char text[HPX_REFERENCE_SIZE], lease[HPX_LEASE_SIZE];
 
-	hpx_reference_print(&record->id, &record->first, text);
+	hpx_reference_print(&record->id, &record->mark, text);
 	add(h, HPX_SPAN("Hapax-Operation"), hpx_span_of(text));
-	hpx_reference_print(&record->id, &record->token, text);
-	add(h, HPX_SPAN("Hapax-Lease"), hpx_span_of(text));
+	hpx_lease_print(&record->id, &record->token, lease);
+	add(h, HPX_SPAN("Hapax-Lease"), hpx_span_of(lease));
 	if (h->status == HPX_OK)
 		h->status = hpx_write_field_u64(h->out, "Hapax-Attempt", record->attempt);
 	if (record->point[0] != '\0')

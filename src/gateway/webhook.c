@@ -209,7 +209,7 @@ static void log_result(const struct hpx_request *request, enum hpx_hook_result r
 {
 	char reference[HPX_REFERENCE_SIZE];
 
-	hpx_reference_print(&request->op.id, &request->op.token, reference);
+	hpx_reference_print(&request->op.id, &request->op.mark, reference);
 	hpx_log(HPX_LOG_INFO, "webhook", "webhook=%.*s operation=%s job=%lld says=%s result=%s",
 		HPX_SPAN_ARG(request->webhook->name), reference,
 		(long long)request->ruling.number,
@@ -247,7 +247,7 @@ static void ruling_came_back(struct hpx_request *request)
  * may take: a sender that signs anew when it sends again is then heard as one
  * that still says so, after all that could have changed it. */
 static void submit(struct hpx_request *request, const struct hpx_operation_id *id,
-		   const struct hpx_token *first)
+		   const struct hpx_mark *mark)
 {
 	const struct hpx_webhook *webhook = request->webhook;
 
@@ -258,7 +258,7 @@ static void submit(struct hpx_request *request, const struct hpx_operation_id *i
 	request->op = (struct hpx_store_op){
 		.verb = HPX_VERB_RULE,
 		.id = *id,
-		.token = *first,
+		.mark = *mark,
 		.ruling = &request->ruling,
 		.actor = HPX_SPAN("webhook"),
 		.reason = hpx_arena_printf(&request->arena, "webhook %.*s: %s",
@@ -277,7 +277,7 @@ static void rule_operation(struct hpx_request *request)
 {
 	for (const struct hpx_job_entry *e = request->look.jobs; e != NULL; e = e->next) {
 		if (!e->delivery.answers ||
-		    !hpx_token_eq(&e->delivery.first, &request->sought))
+		    !hpx_mark_eq(&e->delivery.mark, &request->sought))
 			continue;
 		request->ruling.number = e->delivery.number;
 		request->job_state = e->delivery.state;
@@ -293,7 +293,7 @@ static const struct hpx_job_entry *find_only(const struct hpx_request *request)
 	const struct hpx_job_entry *only = NULL;
 
 	for (const struct hpx_job_entry *e = request->look.jobs; e != NULL; e = e->next) {
-		if (by_reference && !hpx_token_eq(&e->delivery.first, &request->sought))
+		if (by_reference && !hpx_mark_eq(&e->delivery.mark, &request->sought))
 			continue;
 		if (only != NULL)
 			return NULL;
@@ -313,8 +313,8 @@ static void rule_job(struct hpx_request *request)
 	request->ruling.number = only->delivery.number;
 	request->job_state = only->delivery.state;
 	struct hpx_operation_id id = only->delivery.operation;
-	struct hpx_token first = only->delivery.first;
-	submit(request, &id, &first);
+	struct hpx_mark mark = only->delivery.mark;
+	submit(request, &id, &mark);
 }
 
 static void jobs_came(struct hpx_request *request)

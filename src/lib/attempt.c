@@ -20,7 +20,7 @@ static enum hapax_result prepare(struct hapax *hapax, const char *lease, enum hp
 	struct hpx_call *call = hpx_call_new(hapax, verb);
 	if (call == NULL)
 		return hpx_result_tell(HPX_NOMEM, NULL, problem);
-	if (!hpx_reference_parse(hpx_span_of(lease), &call->op.id, &call->op.token)) {
+	if (!hpx_lease_parse(hpx_span_of(lease), &call->op.id, &call->op.token)) {
 		hpx_call_free(call);
 		return hpx_result_say(HAPAX_INVALID, problem,
 				      "this is not a lease: pass the one of hapax_begin, or the value "

@@ -17,7 +17,8 @@
  * each time; more than this is somebody who uses the key up as fast as we ask. */
 #define ASKS_MAX 4
 
-_Static_assert(HAPAX_LEASE_SIZE == HPX_REFERENCE_SIZE, "a lease has room");
+_Static_assert(HAPAX_LEASE_SIZE == HPX_REFERENCE_SIZE && HAPAX_LEASE_SIZE == HPX_LEASE_SIZE,
+	       "a reference and a lease have room");
 _Static_assert(HAPAX_POINT_SIZE == HPX_POINT_SIZE, "a recovery point has room");
 _Static_assert(HAPAX_KEY_MAX == HPX_KEY_MAX, "a key has room");
 _Static_assert(HAPAX_FINGERPRINT_SIZE == HPX_SHA256_SIZE, "a fingerprint has room");
@@ -145,9 +146,9 @@ static void take_record(const struct hpx_call *call, struct hapax_operation *ope
 
 	operation->verdict = verdict_of(call->op.decision.verdict);
 	operation->attempt = record->attempt;
-	hpx_reference_print(&record->id, &record->first, operation->reference);
+	hpx_reference_print(&record->id, &record->mark, operation->reference);
 	if (operation->verdict == HAPAX_EXECUTE)
-		hpx_reference_print(&record->id, &record->token, operation->lease);
+		hpx_lease_print(&record->id, &record->token, operation->lease);
 }
 
 /* A later attempt goes on where an earlier one got to. */

@@ -202,10 +202,10 @@ static void mend(const struct hpx_store_op *op, const struct hpx_moment *now,
 	record->id = op->id;
 	record->state = HPX_STATE_UNKNOWN;
 	record->token = (struct hpx_token){ { 0 } };
-	if (hpx_token_is_void(&record->first))
-		record->first = op->token;
-	if (hpx_token_is_void(&record->first))
-		hpx_token_make(&record->first);
+	if (hpx_mark_is_void(&record->mark))
+		record->mark = op->mark;
+	if (hpx_mark_is_void(&record->mark))
+		hpx_random(record->mark.bytes, sizeof(record->mark.bytes));
 	if (record->attempt == 0)
 		record->attempt = 1;
 	if (record->created_ms <= 0)
@@ -259,7 +259,7 @@ static enum hpx_status check_reference(const struct hpx_found *found,
 		return HPX_OK;
 	if (!found->exists)
 		return HPX_NOT_FOUND;
-	if (found->readable && !hpx_token_eq(&found->record.first, &op->token))
+	if (found->readable && !hpx_mark_eq(&found->record.mark, &op->mark))
 		return HPX_STALE;
 	return HPX_OK;
 }

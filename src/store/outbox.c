@@ -29,7 +29,7 @@ static bool is_followed(const struct hpx_outbox_found *found)
 	const struct hpx_record *record = &found->operation.record;
 
 	return found->delivery.answers && found->operation.exists && found->operation.readable &&
-	       hpx_token_eq(&record->first, &found->delivery.first) &&
+	       hpx_mark_eq(&record->mark, &found->delivery.mark) &&
 	       (record->state == HPX_STATE_PENDING || record->state == HPX_STATE_UNKNOWN);
 }
 
@@ -260,18 +260,18 @@ static bool is_about_job(const struct hpx_outbox_found *found, int64_t number)
 
 /* Whether there is what the op is about, and it is the one that is meant. */
 static enum hpx_status check_subject(const struct hpx_outbox_found *found, bool about_job,
-				     const struct hpx_token *reference)
+				     const struct hpx_mark *reference)
 {
 	bool exists = about_job ? found->job_exists : found->operation.exists;
 	bool readable = about_job ? found->job_readable : found->operation.readable;
-	const struct hpx_token *first = about_job ? &found->delivery.first :
-						    &found->operation.record.first;
+	const struct hpx_mark *mark = about_job ? &found->delivery.mark :
+						    &found->operation.record.mark;
 
 	if (!exists)
 		return HPX_NOT_FOUND;
 	if (!readable)
 		return HPX_CORRUPT;
-	return hpx_token_eq(first, reference) ? HPX_OK : HPX_STALE;
+	return hpx_mark_eq(mark, reference) ? HPX_OK : HPX_STALE;
 }
 
 static void keep_evidence(const struct hpx_outbox_found *found, const struct hpx_finding *finding,
@@ -408,7 +408,7 @@ void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *
 						  .of_job = about_job };
 	op->judged_ms = now->wall_ms;
 	op->ruling->move = HPX_RECONCILE_STAY;
-	op->status = check_subject(found, about_job, &op->token);
+	op->status = check_subject(found, about_job, &op->mark);
 	if (op->ruling->answer != NULL && op->ruling->answer->status == 0)
 		op->status = HPX_MISUSE;
 	if (op->status != HPX_OK)
@@ -431,7 +431,7 @@ void hpx_outbox_unask(const struct hpx_outbox_found *found, struct hpx_store_op 
 						  .of_job = about_job,
 						  .person = true };
 	op->judged_ms = now->wall_ms;
-	op->status = check_subject(found, about_job, &op->token);
+	op->status = check_subject(found, about_job, &op->mark);
 	if (op->status == HPX_OK && !is_unknown(found, about_job))
 		op->status = HPX_REFUSED;
 	if (op->status != HPX_OK || found->person)

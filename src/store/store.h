@@ -170,10 +170,10 @@ struct hpx_store_op {
 	enum hpx_verb verb;
 	/* In. */
 	struct hpx_operation_id id;
-	struct hpx_token token;                    /* of the attempt; RESOLVE, FORGET, RULE and UNASK: the
-						    * reference's; JOB: the claim's; CLAIM: of what it takes,
+	struct hpx_token token;                    /* of the attempt; JOB: the claim's; CLAIM: of what it takes,
 						    * made anew for each CLAIM, so that one which is run again
 						    * finds what it took (void: it does not) */
+	struct hpx_mark mark;                      /* RESOLVE, FORGET, RULE, UNASK: the reference's */
 	const struct hpx_ask *ask;                 /* RESERVE */
 	const struct hpx_policy *policy;           /* RESERVE */
 	const struct hpx_description *description; /* RESERVE */

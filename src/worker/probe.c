@@ -24,7 +24,7 @@ static enum hpx_status append_reference(const struct hpx_question *question,
 {
 	char reference[HPX_REFERENCE_SIZE];
 
-	hpx_reference_print(hpx_question_id(question), hpx_question_first(question), reference);
+	hpx_reference_print(hpx_question_id(question), hpx_question_mark(question), reference);
 	return append_encoded(out, hpx_span_of(reference));
 }
 
@@ -69,7 +69,7 @@ static enum hpx_status append_key(const struct hpx_question *question,
 	enum hpx_status status;
 
 	if (about->delivery.number != 0) {
-		status = hpx_job_key(&about->delivery.operation, &about->delivery.first,
+		status = hpx_job_key(&about->delivery.operation, &about->delivery.mark,
 				     about->job_name, key);
 		return status == HPX_OK ? hpx_buffer_text(out, key) : status;
 	}

@@ -20,10 +20,10 @@ const struct hpx_operation_id *hpx_question_id(const struct hpx_question *questi
 						       &question->about->record.id;
 }
 
-const struct hpx_token *hpx_question_first(const struct hpx_question *question)
+const struct hpx_mark *hpx_question_mark(const struct hpx_question *question)
 {
-	return question->about->delivery.number != 0 ? &question->about->delivery.first :
-						       &question->about->record.first;
+	return question->about->delivery.number != 0 ? &question->about->delivery.mark :
+						       &question->about->record.mark;
 }
 
 /* NULL: nobody can be asked. */

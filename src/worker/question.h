@@ -58,8 +58,8 @@ void hpx_question_unask(struct hpx_question *question);
 void hpx_question_drop(struct hpx_question *question);
 
 const struct hpx_operation_id *hpx_question_id(const struct hpx_question *question);
-/* The token of the operation's reference. */
-const struct hpx_token *hpx_question_first(const struct hpx_question *question);
+/* The mark of the operation's reference. */
+const struct hpx_mark *hpx_question_mark(const struct hpx_question *question);
 
 /* Where the probe goes (probe.c), with a NUL. HPX_NOT_FOUND: something that the
  * template names is not known, `*ret_reason` says what. */

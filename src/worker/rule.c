@@ -32,7 +32,7 @@ static void tell(const struct hpx_question *question, enum hpx_log_level level, 
 {
 	char reference[HPX_REFERENCE_SIZE];
 
-	hpx_reference_print(hpx_question_id(question), hpx_question_first(question), reference);
+	hpx_reference_print(hpx_question_id(question), hpx_question_mark(question), reference);
 	hpx_log(level, event, "operation=%s job=%lld move=%s reason=\"%s\"", reference,
 		(long long)question->about->delivery.number, came_to, question->reason);
 }
@@ -72,7 +72,7 @@ void hpx_question_rule(struct hpx_question *question, const struct hpx_finding *
 	question->op = (struct hpx_store_op){
 		.verb = HPX_VERB_RULE,
 		.id = *hpx_question_id(question),
-		.token = *hpx_question_first(question),
+		.mark = *hpx_question_mark(question),
 		.ruling = &question->turn,
 		.actor = HPX_SPAN("reconciler"),
 		.reason = hpx_span_of(question->reason),
@@ -101,7 +101,7 @@ void hpx_question_unask(struct hpx_question *question)
 	question->op = (struct hpx_store_op){
 		.verb = HPX_VERB_UNASK,
 		.id = *hpx_question_id(question),
-		.token = *hpx_question_first(question),
+		.mark = *hpx_question_mark(question),
 		.number = question->about->delivery.number,
 		.actor = HPX_SPAN("reconciler"),
 		.reason = hpx_span_of(question->reason),

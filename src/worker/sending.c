@@ -102,8 +102,8 @@ static enum hpx_status add_our_headers(struct hpx_sending *sending)
 	char reference[HPX_REFERENCE_SIZE], key[HPX_JOB_KEY_SIZE];
 	enum hpx_status status;
 
-	hpx_reference_print(&delivery->operation, &delivery->first, reference);
-	status = hpx_job_key(&delivery->operation, &delivery->first, sending->entry->job.name, key);
+	hpx_reference_print(&delivery->operation, &delivery->mark, reference);
+	status = hpx_job_key(&delivery->operation, &delivery->mark, sending->entry->job.name, key);
 	if (status == HPX_OK)
 		status = hpx_buffer_append(out, target->caller.headers);
 	if (status == HPX_OK && target->key_header.len > 0)

@@ -61,7 +61,7 @@ static void tell(const struct hpx_sending *sending)
 
 	if (stored && sending->lane->meter != NULL)
 		hpx_counter_add(&sending->lane->meter->results[result], 1);
-	hpx_reference_print(&delivery->operation, &delivery->first, reference);
+	hpx_reference_print(&delivery->operation, &delivery->mark, reference);
 	if (stored)
 		hpx_log(result == HPX_JOB_RESULT_delivered ? HPX_LOG_DEBUG : HPX_LOG_WARN,
 			result_names[result],

@@ -15,6 +15,8 @@ import time
 import pytest
 
 from harness import check
+from harness.desk import Desk
+from harness.library import STALE, Library
 from harness.secret import new_key
 from harness.wire import Closed, chunked, request_bytes
 
@@ -436,6 +438,47 @@ def test_reload_while_requests_run(site):
             check.same_answer(first.answer(), second.answer())
     for key in keys:
         assert gateway.post(key=key).replayed and len(one.provider.ledger(key)) == 1
+
+
+# ---- the reference, taken for the right to write ----
+
+def test_a_reference_writes_nothing(site):
+    """A client hands the `Hapax-Operation` of an answer in as a lease, with all
+    the library can write: while the first attempt is under way, after it
+    failed, and while the second is. Nothing changes; and what is a lease is
+    shown to nobody but the upstream."""
+    one = site()
+    gateway, provider, key = one.gateway, one.provider, new_key()
+    forger, desk, told = Library(gateway.config["store"]), Desk(gateway), []
+
+    def forge(reference, state):
+        assert forger.forge(reference) == [STALE] * 6
+        shown = gateway.operation(reference)
+        assert shown.json()["state"] == state, shown
+        told.extend([repr(shown.fields), shown.body.decode(), desk.on("keys", "show", reference),
+                     desk.on("keys", "show", reference, "--json")])
+
+    try:
+        for behave, after in (("status=500; effect=no", "failed_retryable"), ("", "completed")):
+            with gateway.connect(30) as wire:
+                wire.send(gateway.request("POST", "/pay", key=key, behave=f"hold={key}; {behave}"))
+                provider.gate(key).wait_arrived()
+                early = gateway.post(key=key)
+                check.problem(early, "idempotency_key_in_progress")
+                forge(early["Hapax-Operation"], "in_progress")
+                provider.gate(key).release()
+                ended = wire.answer()
+            forge(ended["Hapax-Operation"], after)
+            told.extend([repr(early.fields), early.body.decode(), repr(ended.fields), ended.body.decode()])
+    finally:
+        forger.close()
+    again = gateway.post(key=key)
+    check.same_answer(ended, again)
+    assert len(provider.ledger(key)) == 1
+    tokens = {r["Hapax-Lease"].partition(".")[2] for r in provider.seen(key=key)}
+    assert len(tokens) == 2
+    for token in tokens:
+        assert not any(token in text for text in [*told, gateway.log()]), told
 
 
 # ---- the store is slow ----

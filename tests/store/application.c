@@ -5,10 +5,10 @@
 
 const char *lease_of(unsigned key, struct hpx_token token)
 {
-	static char text[HPX_REFERENCE_SIZE];
+	static char text[HPX_LEASE_SIZE];
 	struct hpx_operation_id id = id_of(key);
 
-	hpx_reference_print(&id, &token, text);
+	hpx_lease_print(&id, &token, text);
 	return text;
 }
 
@@ -69,14 +69,14 @@ void put(struct fixture *f, unsigned key, const struct situation *s)
 
 void print_record(const struct hpx_record *r, char *out, size_t size)
 {
-	char token[2 * HPX_TOKEN_SIZE + 1], first[2 * HPX_TOKEN_SIZE + 1];
+	char token[2 * HPX_TOKEN_SIZE + 1], mark[2 * HPX_MARK_SIZE + 1];
 
 	hpx_hex_encode(r->token.bytes, sizeof(r->token.bytes), token);
-	hpx_hex_encode(r->first.bytes, sizeof(r->first.bytes), first);
+	hpx_hex_encode(r->mark.bytes, sizeof(r->mark.bytes), mark);
 	snprintf(out, size,
-		 "%s attempt=%u token=%s first=%s status=%u kept=%d changed=%lld expires=%lld "
+		 "%s attempt=%u token=%s mark=%s status=%u kept=%d changed=%lld expires=%lld "
 		 "retention=%lld lease=%lld when_lost=%u advanced=%d point=%s",
-		 hpx_state_name(r->state), r->attempt, token, first, r->status, r->kept,
+		 hpx_state_name(r->state), r->attempt, token, mark, r->status, r->kept,
 		 (long long)r->changed_ms, (long long)r->expires_ms, (long long)r->retention_ms,
 		 (long long)r->lease_until_ms, r->when_lost, r->advanced, r->point);
 }

@@ -175,6 +175,15 @@ struct hpx_token token_of(unsigned number)
 	return token;
 }
 
+struct hpx_mark mark_of(unsigned number)
+{
+	struct hpx_token token = token_of(number);
+	struct hpx_mark mark;
+
+	assert_status(hpx_mark_make(&token, &mark), HPX_OK);
+	return mark;
+}
+
 const struct hpx_policy *policy(void)
 {
 	static const struct hpx_policy usual = { .retention_ms = RETENTION_MS,
@@ -198,6 +207,7 @@ struct hpx_store_op op_of(enum hpx_verb verb, unsigned key, unsigned token)
 		.verb = verb,
 		.id = id_of(key),
 		.token = token_of(token),
+		.mark = mark_of(token),
 		.lease_ms = LEASE_MS,
 		.policy = policy(),
 		.actor = HPX_SPAN("test"),

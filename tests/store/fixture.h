@@ -55,6 +55,8 @@ int64_t fixture_lease_ms(const struct fixture *f);
 
 struct hpx_operation_id id_of(unsigned key);
 struct hpx_token token_of(unsigned token);
+/* Of an operation whose first attempt had that token. */
+struct hpx_mark mark_of(unsigned token);
 const struct hpx_policy *policy(void);
 struct hpx_ask ask_of(const struct hpx_store *store, unsigned key, unsigned body, unsigned token);
 

@@ -151,7 +151,7 @@ void place_forget(struct place *p, const char *reference)
 	struct hpx_store_op *ops = &op;
 	struct hpx_store *store = NULL;
 
-	assert_true(hpx_reference_parse(hpx_span_of(reference), &op.id, &op.token));
+	assert_true(hpx_reference_parse(hpx_span_of(reference), &op.id, &op.mark));
 	assert_status(hpx_store_open(&options, &store, NULL), HPX_OK);
 	assert_status(hpx_store_run(store, &ops, 1, NULL), HPX_OK);
 	assert_status(op.status, HPX_OK);

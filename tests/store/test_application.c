@@ -108,6 +108,41 @@ static void a_lease_that_is_none_is_told_apart(void **state)
 	PQfinish(app);
 }
 
+/* A client that was told the reference calls the functions with it: while the
+ * first attempt is under way, after it failed, and while the second one is. */
+static void a_reference_is_no_lease(void **state)
+{
+	static const char *const calls[] = {
+		"hapax.complete('%s', 200, '', 'forged')", "hapax.advance('%s', 'p', NULL)",
+		"hapax.not_executed('%s')", "hapax.recovery('%s')",
+		"hapax.enqueue('%s', 'n', 't', 'POST', '/', '', '')",
+	};
+	static const char *const states[] = { "in_progress", "failed_retryable", "in_progress" };
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+	char reference[HPX_REFERENCE_SIZE], call[256];
+
+	assert_string_equal(ask(app, "SELECT split_part(operation, '.', 2) = "
+				     "encode(hapax.mark('\\x%032d'), 'hex') FROM hapax.begin('t', 's', "
+				     "'k', sha256(''), 1000, 1000, 'repeat', '\\x%032d')", 7, 7),
+			    "t");
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		if (i == 1)
+			assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_OK);
+		else
+			reserve(f, 1, BODY, i == 0 ? A : B);
+		struct hpx_record record = record_of(f, 1);
+		hpx_reference_print(&record.id, &record.mark, reference);
+		for (size_t c = 0; c < sizeof(calls) / sizeof(calls[0]); c++) {
+			snprintf(call, sizeof(call), calls[c], reference);
+			assert_string_equal(state_after(app, "SELECT %s", call), "HX001");
+			assert_string_equal(state_of(f, 1), states[i]);
+		}
+	}
+	assert_string_equal(ask(app, "SELECT count(*) FROM hapax.job"), "0");
+	PQfinish(app);
+}
+
 /* ---- what is committed ---- */
 
 static void an_answer_commits_with_the_applications_rows(void **state)
@@ -312,7 +347,7 @@ static void the_next_attempt_learns_where_the_last_one_was(void **state)
 static void what_cannot_be_read_is_not_moved(void **state)
 {
 	static const char *const damages[] = {
-		"state = 9", "state = 0", "attempt = 0", "first = ''", "fingerprint = 'x'",
+		"state = 9", "state = 0", "attempt = 0", "mark = ''", "fingerprint = 'x'",
 		"recipe = 'x'", "tenant_hash = ''", "retention = -1", "status = 1000",
 		"when_lost = 3", "point = 'two words'", "expires = 0",
 	};
@@ -342,28 +377,22 @@ static void what_cannot_be_read_is_not_moved(void **state)
 
 /* ---- from the schema before ---- */
 
-static void an_older_database_is_brought_up_to_date(void **state)
+static void an_older_database_is_refused(void **state)
 {
 	struct fixture *f = *state;
+	struct hpx_store_options options = fixture_options(f);
+	struct hpx_store *store = NULL;
+	char problem[HPX_STORE_PROBLEM_SIZE];
 
-	reserve(f, 1, BODY, A);
-	complete(f, 1, A, "kept");
-	reserve(f, 2, BODY, A);
-	act(f, HPX_VERB_FAIL, 2, A);
 	fixture_close(f);
-	cluster_sql("DROP TABLE hapax.reconcile; DROP INDEX hapax.operation_pending, "
-		    "hapax.event_removal");
-	cluster_sql("DO $$ DECLARE f regprocedure; BEGIN FOR f IN SELECT oid FROM pg_proc WHERE "
-		    "pronamespace = 'hapax'::regnamespace LOOP "
-		    "EXECUTE 'DROP FUNCTION ' || f || ' CASCADE'; END LOOP; END $$");
-	cluster_sql("DROP TABLE hapax.job; ALTER TABLE hapax.operation DROP COLUMN when_lost, "
-		    "DROP COLUMN advanced, DROP COLUMN point, DROP COLUMN point_data, "
-		    "ADD CONSTRAINT operation_state_check CHECK (state BETWEEN 1 AND 4); "
-		    "DELETE FROM hapax.schema_version WHERE version > 1");
+	cluster_sql("UPDATE hapax.schema_version SET version = 7");
+	assert_status(hpx_store_open(&options, &store, problem), HPX_UNSUPPORTED);
+	assert_null(store);
+	assert_non_null(strstr(problem, "schema 7 of before the first release"));
+	assert_non_null(strstr(problem, "DROP SCHEMA hapax CASCADE"));
+	cluster_sql("DROP SCHEMA hapax CASCADE");
 	fixture_open(f);
-	assert_string_equal(body_of(f, 1), "kept");
-	assert_string_equal(reserve(f, 2, BODY, B), "retried");
-	assert_int_equal(record_of(f, 2).when_lost, HPX_WHEN_LOST_UNKNOWN);
+	assert_string_equal(reserve(f, 1, BODY, A), "created");
 }
 
 /* ---- rights ---- */
@@ -409,6 +438,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_POSTGRES(every_function_moves_as_the_record_does),
 		ON_POSTGRES(a_lease_that_is_none_is_told_apart),
+		ON_POSTGRES(a_reference_is_no_lease),
 		ON_POSTGRES(an_answer_commits_with_the_applications_rows),
 		ON_POSTGRES(what_cannot_be_an_answer_is_refused),
 		ON_POSTGRES(a_session_that_is_not_durable_becomes_so),
@@ -416,7 +446,7 @@ int main(void)
 		ON_POSTGRES(a_late_commit_meets_a_void_token),
 		ON_POSTGRES(the_next_attempt_learns_where_the_last_one_was),
 		ON_POSTGRES(what_cannot_be_read_is_not_moved),
-		ON_POSTGRES(an_older_database_is_brought_up_to_date),
+		ON_POSTGRES(an_older_database_is_refused),
 		ON_POSTGRES(the_role_may_call_and_nothing_else),
 	};
 	return run_on_drivers("application", tests);

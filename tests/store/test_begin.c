@@ -59,13 +59,13 @@ static void ask_begin(PGconn *app, unsigned key, const struct question *q,
 static void print_decision(const struct hpx_decision *decision, char *out, size_t size)
 {
 	const struct hpx_record *r = &decision->record;
-	char lease[HPX_REFERENCE_SIZE], reference[HPX_REFERENCE_SIZE];
+	char lease[HPX_LEASE_SIZE], reference[HPX_REFERENCE_SIZE];
 	bool begins = decision->verdict == HPX_VERDICT_EXECUTE ||
 		      decision->verdict == HPX_VERDICT_EXECUTE_AGAIN;
 	bool reached = begins && r->point[0] != '\0';
 
-	hpx_reference_print(&r->id, &r->token, lease);
-	hpx_reference_print(&r->id, &r->first, reference);
+	hpx_lease_print(&r->id, &r->token, lease);
+	hpx_reference_print(&r->id, &r->mark, reference);
 	snprintf(out, size, "%s %u %s %s %s %s %s", hpx_verdict_name(decision->verdict),
 		 r->attempt, begins ? lease : "none", reference, reached ? r->point : "none",
 		 reached ? "saved" : "none",

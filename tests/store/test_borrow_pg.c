@@ -142,7 +142,8 @@ static void what_commits_is_there_for_the_gateway_too(void **state)
 	borrow(&app);
 	sql(&app, "BEGIN");
 	assert_string_equal(begin(&app, 1, A, &op), "created");
-	assert_true(hpx_token_eq(&op.decision.record.token, &op.decision.record.first));
+	struct hpx_mark mark = mark_of(A);
+	assert_true(hpx_mark_eq(&mark, &op.decision.record.mark));
 	assert_int_equal(op.decision.record.attempt, 1);
 	assert_status(finish(&app, A, 201, "Content-Type: text/plain\r\n"), HPX_OK);
 	sql(&app, "COMMIT");

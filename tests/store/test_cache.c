@@ -110,7 +110,7 @@ static void the_answer_and_the_record_are_the_stores(void **state)
 	assert_true(hpx_span_eq(replay->headers, op.replay->headers));
 	assert_true(hpx_span_eq(replay->body, op.replay->body));
 	assert_true(decision.record.expires_ms == op.decision.record.expires_ms);
-	assert_true(hpx_token_eq(&decision.record.first, &op.decision.record.first));
+	assert_true(hpx_mark_eq(&decision.record.mark, &op.decision.record.mark));
 	assert_int_equal(decision.record.attempt, op.decision.record.attempt);
 	hpx_answer_free(replay);
 	hpx_answer_free(op.replay);

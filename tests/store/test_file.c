@@ -202,36 +202,28 @@ static void migrate_tells_from_and_to(void **state)
 	unlink(f->path);
 	assert_status(hpx_store_sqlite_migrate(&options, &from, &to, problem), HPX_OK);
 	assert_int_equal(from, 0);
-	assert_int_equal(to, 3);
+	assert_int_equal(to, 4);
 	assert_status(hpx_store_sqlite_migrate(&options, &from, &to, problem), HPX_OK);
-	assert_int_equal(from, 3);
+	assert_int_equal(from, 4);
 	fixture_open(f);
 }
 
-/* A file as the first schema left it: the later steps undone. */
-#define FIRST_SCHEMA                                                          \
-	"DROP TABLE hapax_job; DROP TABLE hapax_reconcile; "                  \
-	"DROP INDEX hapax_operation_pending; "                                \
-	"ALTER TABLE hapax_operation DROP COLUMN when_lost; "                 \
-	"ALTER TABLE hapax_operation DROP COLUMN advanced; "                  \
-	"ALTER TABLE hapax_operation DROP COLUMN point; "                     \
-	"ALTER TABLE hapax_operation DROP COLUMN point_data; "                \
-	"UPDATE hapax_schema_version SET version = 1"
-
-static void an_older_file_is_brought_up_to_date(void **state)
+static void an_older_file_is_refused(void **state)
 {
 	struct fixture *f = *state;
+	struct hpx_store_options options = fixture_options(f);
+	char problem[HPX_STORE_PROBLEM_SIZE];
+	unsigned from, to;
 
 	reserve(f, 1, BODY, A);
-	complete(f, 1, A, "kept");
-	reserve(f, 2, BODY, A);
-	act(f, HPX_VERB_FAIL, 2, A);
 	fixture_close(f);
-	raw(f->path, FIRST_SCHEMA);
+	raw(f->path, "UPDATE hapax_schema_version SET version = 3");
+	assert_status(try_open(&options, problem), HPX_UNSUPPORTED);
+	assert_non_null(strstr(problem, "schema 3 of before the first release"));
+	assert_non_null(strstr(problem, "move it away"));
+	assert_status(hpx_store_sqlite_migrate(&options, &from, &to, problem), HPX_UNSUPPORTED);
+	raw(f->path, "UPDATE hapax_schema_version SET version = 4");
 	fixture_open(f);
-	assert_string_equal(body_of(f, 1), "kept");
-	assert_string_equal(reserve(f, 2, BODY, B), "retried");
-	assert_int_equal(record_of(f, 2).when_lost, HPX_WHEN_LOST_UNKNOWN);
 }
 
 static void what_was_written_is_there_after_a_restart(void **state)
@@ -321,7 +313,7 @@ static void a_row_that_cannot_be_read_counts_as_unknown(void **state)
 		"UPDATE hapax_operation SET advanced = 2",
 		"UPDATE hapax_operation SET point = 'two words'",
 		"UPDATE hapax_operation SET token = x'00'",
-		"UPDATE hapax_operation SET first = zeroblob(16)",
+		"UPDATE hapax_operation SET mark = zeroblob(16)",
 		"UPDATE hapax_operation SET fingerprint = x''",
 		"UPDATE hapax_operation SET recipe = x'0102'",
 		"UPDATE hapax_operation SET tenant_hash = x'0102'",
@@ -378,7 +370,7 @@ static void a_broken_row_does_not_take_a_late_answer(void **state)
 	struct fixture *f = *state;
 
 	reserve(f, 1, BODY, A);
-	raw(f->path, "UPDATE hapax_operation SET first = x'01'");
+	raw(f->path, "UPDATE hapax_operation SET mark = x'01'");
 	assert_status(complete(f, 1, A, "x"), HPX_CORRUPT);
 	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_CORRUPT);
 	advance(f, LEASE_MS + 1);
@@ -573,7 +565,7 @@ int main(void)
 		ON_SQLITE(tables_are_made_beside_an_applications_when_asked),
 		cmocka_unit_test(addresses_that_name_no_file_are_refused),
 		ON_SQLITE(migrate_tells_from_and_to),
-		ON_SQLITE(an_older_file_is_brought_up_to_date),
+		ON_SQLITE(an_older_file_is_refused),
 		ON_SQLITE(what_was_written_is_there_after_a_restart),
 		ON_SQLITE(what_a_dead_owner_left_is_lost_at_once),
 		ON_SQLITE(a_command_beside_the_server_leaves_its_leases_alone),

@@ -15,7 +15,7 @@ static void an_answer_is_replayed(void **state)
 
 	assert_string_equal(begin_key(p->hapax, "k", &first), "execute");
 	assert_int_equal(first.attempt, 1);
-	assert_string_equal(first.lease, first.reference);
+	assert_string_not_equal(first.lease, first.reference);
 	assert_string_equal(begin_key(p->hapax, "k", &later), "in_progress");
 	assert_string_equal(later.reference, first.reference);
 	assert_result(complete_with(p->hapax, first.lease, "done", problem), HAPAX_OK, problem);
@@ -80,6 +80,24 @@ static void assert_all_stale(struct place *p, const char *lease)
 	assert_result(hapax_renew(p->own, lease, 1000, problem), HAPAX_STALE, problem);
 	assert_result(hapax_lose(p->own, lease, problem), HAPAX_STALE, problem);
 	assert_int_equal(place_rows(p, "job", "1 = 1"), 0);
+}
+
+/* A client has the reference of every answer, and hands it in as the lease. */
+static void a_reference_is_no_lease(void **state)
+{
+	struct place *p = *state;
+	struct hapax_operation first, second;
+
+	begin_key(p->hapax, "k", &first);
+	assert_string_not_equal(first.reference, first.lease);
+	assert_all_stale(p, first.reference);
+	assert_result(hapax_fail(p->hapax, first.lease, problem), HAPAX_OK, problem);
+	assert_all_stale(p, first.reference);
+	assert_string_equal(begin_key(p->hapax, "k", &second), "execute");
+	assert_all_stale(p, second.reference);
+	assert_result(complete_with(p->hapax, second.lease, "done", problem), HAPAX_OK, problem);
+	assert_all_stale(p, second.reference);
+	assert_string_equal(begin_key(p->hapax, "k", NULL), "replay");
 }
 
 static void a_failed_attempt_is_made_again(void **state)
@@ -405,6 +423,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		EVERY_WAY(an_answer_is_replayed),
 		EVERY_WAY(bytes_stay_bytes),
+		EVERY_WAY(a_reference_is_no_lease),
 		EVERY_WAY(a_failed_attempt_is_made_again),
 		EVERY_WAY(a_forgotten_key_is_another_operation),
 		EVERY_WAY(what_has_ended_is_refused),

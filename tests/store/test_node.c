@@ -308,7 +308,7 @@ static void what_cannot_be_read_is_unknown_and_stays(void **state)
 		UNCHECKED("state", "99"),
 		UNCHECKED("token", "''"),
 		UNCHECKED("fingerprint", "'x'"),
-		UNCHECKED("first", "'x'"),
+		UNCHECKED("mark", "'x'"),
 		UNCHECKED("recipe", "''"),
 		UNCHECKED("attempt", "0"),
 		UNCHECKED("retention", "-1"),

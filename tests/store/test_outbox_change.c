@@ -8,7 +8,7 @@
 #define NOW 1000000
 #define SETTLE 1000
 
-static const struct hpx_token first = { { 1 } };
+static const struct hpx_mark mark = { { 1 } };
 static const struct hpx_token holder = { { 2 } };
 static const struct hpx_token claimer = { { 3 } };
 static const struct hpx_moment now = { .wall_ms = NOW, .lease_ms = 500 };
@@ -18,12 +18,12 @@ static struct hpx_outbox_found found_in(enum hpx_job_state job, enum hpx_state o
 {
 	struct hpx_outbox_found f = {
 		.operation = { .exists = operation != HPX_STATE_NONE, .readable = true,
-			       .record = { .id = { { 7 } }, .state = operation, .first = first,
+			       .record = { .id = { { 7 } }, .state = operation, .mark = mark,
 					   .token = holder, .attempt = 1, .retention_ms = 100,
 					   .changed_ms = NOW - 5 * SETTLE } },
 		.job_exists = true,
 		.job_readable = true,
-		.delivery = { .number = 17, .operation = { { 7 } }, .first = first, .state = job,
+		.delivery = { .number = 17, .operation = { { 7 } }, .mark = mark, .state = job,
 			      .answers = true, .attempt = 1, .token = claimer, .due_ms = NOW,
 			      .lease_until_ms = 500, .first_sent_ms = NOW - 5 * SETTLE,
 			      .changed_ms = NOW - 5 * SETTLE },
@@ -144,7 +144,7 @@ static void an_operation_follows_its_job(void **state)
 		hpx_outbox_turn(&f, &op, &now, &change);
 		check(what, &change, rows[i].job_after, "-");
 		f.delivery.answers = true;
-		f.delivery.first.bytes[5] = 1;
+		f.delivery.mark.bytes[5] = 1;
 		hpx_outbox_turn(&f, &op, &now, &change);
 		check(what, &change, rows[i].job_after, "-");
 	}
@@ -288,7 +288,7 @@ static struct hpx_ruling_turn ruling_of(int64_t number, enum hpx_ruling ruling, 
 static char ruled(const struct hpx_outbox_found *f, int64_t number, enum hpx_ruling ruling)
 {
 	struct hpx_ruling_turn turn = ruling_of(number, ruling, true);
-	struct hpx_store_op op = { .ruling = &turn, .token = first };
+	struct hpx_store_op op = { .ruling = &turn, .mark = mark };
 	struct hpx_outbox_change change;
 
 	hpx_outbox_rule(f, &op, &now, &change);
@@ -369,7 +369,7 @@ static void a_ruling_on_an_operation_is_one_on_its_job(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct hpx_outbox_found f = found_in(rows[i].job, rows[i].operation);
 		struct hpx_ruling_turn turn = ruling_of(0, HPX_RULING_APPLIED, false);
-		struct hpx_store_op op = { .ruling = &turn, .token = first };
+		struct hpx_store_op op = { .ruling = &turn, .mark = mark };
 		struct hpx_outbox_change change;
 
 		hpx_outbox_rule(&f, &op, &now, &change);
@@ -386,7 +386,7 @@ static void not_applied_settles_when_said_twice(void **state)
 	for (int64_t number = 0; number <= 17; number += 17) {
 		struct hpx_outbox_found f = found_in(HPX_JOB_UNKNOWN, HPX_STATE_UNKNOWN);
 		struct hpx_ruling_turn turn = ruling_of(number, HPX_RULING_NOT_APPLIED, true);
-		struct hpx_store_op op = { .ruling = &turn, .token = first };
+		struct hpx_store_op op = { .ruling = &turn, .mark = mark };
 		struct hpx_outbox_change change;
 		struct hpx_moment later = now;
 
@@ -413,7 +413,7 @@ static void a_spent_budget_is_a_persons_and_stays_so(void **state)
 {
 	struct hpx_outbox_found f = found_in(HPX_JOB_UNKNOWN, HPX_STATE_UNKNOWN);
 	struct hpx_ruling_turn turn = ruling_of(17, HPX_RULING_NOT_YET, true);
-	struct hpx_store_op op = { .ruling = &turn, .token = first, .number = 17 };
+	struct hpx_store_op op = { .ruling = &turn, .mark = mark, .number = 17 };
 	struct hpx_outbox_change change;
 	(void)state;
 	f.scheduled = true;
@@ -443,7 +443,7 @@ static void evidence_is_told_once(void **state)
 {
 	struct hpx_outbox_found f = found_in(HPX_JOB_SENDING, HPX_STATE_PENDING);
 	struct hpx_ruling_turn turn = ruling_of(17, HPX_RULING_APPLIED, false);
-	struct hpx_store_op op = { .ruling = &turn, .token = first };
+	struct hpx_store_op op = { .ruling = &turn, .mark = mark };
 	struct hpx_outbox_change change;
 	(void)state;
 	f.scheduled = true;

@@ -57,8 +57,8 @@ static void what_cannot_be_read_is_never_sent(void **state)
 {
 	static const char *const broken[] = {
 		"state = 99", "state = 0", "attempt = -1", "budget = 5", "unsure = 2",
-		"answers = 7", "status = 1000", "token = x'01'", "first = x'0102'",
-		"first = zeroblob(16)", "operation = x'01'", "due = -5", "first_sent = -1",
+		"answers = 7", "status = 1000", "token = x'01'", "mark = x'0102'",
+		"mark = zeroblob(16)", "operation = x'01'", "due = -5", "first_sent = -1",
 		"path = 'no path'", "method = 'post it'", "target = ''", "name = ''",
 		"provider_id = printf('%0200d', 1)", "token = x'01010101010101010101010101010101'",
 	};
@@ -95,43 +95,11 @@ static void an_earlier_job_that_cannot_be_read_keeps_the_order(void **state)
 	assert_string_equal(claim_names(f, 5), "");
 }
 
-/* The third step undone, with a job that an application left before it. */
-#define SECOND_SCHEMA                                                         \
-	"DROP TABLE hapax_reconcile; DROP INDEX hapax_operation_pending; "    \
-	"DROP INDEX hapax_job_due; DROP INDEX hapax_job_sending; "            \
-	"DROP INDEX hapax_job_unknown; DROP INDEX hapax_job_dead; "           \
-	"DROP INDEX hapax_job_finished; DROP INDEX hapax_job_provider; "      \
-	"CREATE TABLE old AS SELECT seq, operation, first, name, target, method, path, " \
-	"headers, body, created FROM hapax_job; DROP TABLE hapax_job; "       \
-	"CREATE TABLE hapax_job (seq INTEGER PRIMARY KEY, operation BLOB NOT NULL, " \
-	"first BLOB NOT NULL, name TEXT NOT NULL, target TEXT NOT NULL, "     \
-	"method TEXT NOT NULL, path TEXT NOT NULL, headers TEXT NOT NULL, "   \
-	"body BLOB NOT NULL, created INTEGER NOT NULL, "                      \
-	"state TEXT NOT NULL DEFAULT 'queued', UNIQUE (operation, first, name)) STRICT; " \
-	"INSERT INTO hapax_job SELECT *, 'queued' FROM old; DROP TABLE old; " \
-	"UPDATE hapax_schema_version SET version = 2"
-
-static void jobs_of_the_earlier_schema_are_still_owed(void **state)
-{
-	struct fixture *f = *state;
-	struct hpx_delivery d;
-
-	reserve(f, 1, BODY, A);
-	owe(f, 1, A, "receipt");
-	complete(f, 1, A, "done");
-	fixture_close(f);
-	raw(f->path, SECOND_SCHEMA);
-	fixture_open(f);
-	d = claim_one(f, 0);
-	assert_status(end_job(f, &d, HPX_JOB_MOVE_DELIVER), HPX_OK);
-	assert_string_equal(jobs_of(f, 1), "receipt=done");
-}
-
 /* ---- many jobs ---- */
 
 #define MANY                                                                  \
 	"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %u) " \
-	"INSERT INTO hapax_job (operation, first, name, target, method, path, headers, body, " \
+	"INSERT INTO hapax_job (operation, mark, name, target, method, path, headers, body, " \
 	"created, changed, due) SELECT randomblob(32), randomblob(16), 'many', 'mailer', 'POST', " \
 	"'/', '', x'', 1, 1, i FROM n"
 
@@ -231,7 +199,6 @@ int main(void)
 		ON_SQLITE(a_command_beside_the_server_leaves_its_claims_alone),
 		ON_SQLITE(what_cannot_be_read_is_never_sent),
 		ON_SQLITE(an_earlier_job_that_cannot_be_read_keeps_the_order),
-		ON_SQLITE(jobs_of_the_earlier_schema_are_still_owed),
 		ON_SQLITE(a_claim_costs_the_same_however_many_wait),
 		ON_SQLITE(a_claim_walks_the_index_of_what_is_due),
 		ON_SQLITE(a_clock_that_was_set_back_delays_no_job),

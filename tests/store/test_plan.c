@@ -98,14 +98,14 @@ static void fill_tables(void)
 	cluster_sql("INSERT INTO hapax.event (id, at, attempt, what, actor, reason, status) "
 		    "SELECT id, created, 1, 'w', 'a', 'r', 0 FROM hapax.operation "
 		    "WHERE state <> 3");
-	cluster_sql("INSERT INTO hapax.job (operation, first, name, target, method, path, "
+	cluster_sql("INSERT INTO hapax.job (operation, mark, name, target, method, path, "
 		    "headers, body, created, state, answers, attempt, changed, due, lease_until, "
-		    "provider_id) SELECT id, first, 'mail', 't' || created % 7, 'POST', '/', '', "
+		    "provider_id) SELECT id, mark, 'mail', 't' || created % 7, 'POST', '/', '', "
 		    "'', 1, 1 + created % 6, state = 5, 1, created, created, created, "
 		    "created::text FROM hapax.operation WHERE state <> 3");
-	cluster_sql("INSERT INTO hapax.reconcile SELECT operation, first, id, 0, 0, 0, 0, id, 0, "
+	cluster_sql("INSERT INTO hapax.reconcile SELECT operation, mark, id, 0, 0, 0, 0, id, 0, "
 		    "id % 2 = 0 FROM hapax.job WHERE state = 4");
-	cluster_sql("INSERT INTO hapax.reconcile SELECT id, first, 0, 0, 0, 0, 0, created, 0, "
+	cluster_sql("INSERT INTO hapax.reconcile SELECT id, mark, 0, 0, 0, 0, 0, created, 0, "
 		    "created % 2 = 0 FROM hapax.operation WHERE state = 4");
 	cluster_sql("ANALYZE hapax.operation, hapax.response, hapax.lease, hapax.recipe, "
 		    "hapax.event, hapax.job, hapax.reconcile");
@@ -260,8 +260,8 @@ static const struct {
 	  "SELECT hapax.not_executed(" LEASE ")", "" },
 	{ "", "SELECT hapax.complete(" LEASE ", 200, '', '')", "" },
 	/* The triggers' ways: something unknown is settled. */
-	{ "INSERT INTO hapax.job (operation, first, name, target, method, path, headers, body, "
-	  "created, state) SELECT id, first, 'plan', 't', 'POST', '/', '', '', 1, 4 "
+	{ "INSERT INTO hapax.job (operation, mark, name, target, method, path, headers, body, "
+	  "created, state) SELECT id, mark, 'plan', 't', 'POST', '/', '', '', 1, 4 "
 	  "FROM hapax.operation" THE_ROW,
 	  "UPDATE hapax.job SET state = 3 WHERE operation = " THE_ID " AND name = 'plan' "
 	  "RETURNING state", "3" },

@@ -139,7 +139,7 @@ static void times_are_what_the_policy_says(void **state)
 static void an_expired_key_is_a_new_operation(void **state)
 {
 	struct fixture *f = *state;
-	struct hpx_token first = token_of(B);
+	struct hpx_mark mark = mark_of(B);
 	struct hpx_record record;
 
 	reserve(f, 1, BODY, A);
@@ -148,7 +148,7 @@ static void an_expired_key_is_a_new_operation(void **state)
 	/* Expiry is judged before the fingerprint: another body is no mismatch. */
 	assert_string_equal(reserve(f, 1, BODY + 1, B), "created");
 	record = record_of(f, 1);
-	assert_true(hpx_token_eq(&record.first, &first));
+	assert_true(hpx_mark_eq(&record.mark, &mark));
 	assert_int_equal(record.attempt, 1);
 	assert_null(body_of(f, 1));
 	assert_status(complete(f, 1, A, "stale"), HPX_STALE);

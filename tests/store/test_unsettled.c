@@ -215,7 +215,7 @@ static void a_question_is_asked_by_one_at_a_time(void **state)
 	struct fixture *f = *state;
 	struct hpx_next_question question = { .at_ms = 0 };
 	struct hpx_operation_id id = id_of(1);
-	struct hpx_token first = token_of(A);
+	struct hpx_mark mark = mark_of(A);
 	struct hpx_unsettled *list;
 
 	lose(f, 1);
@@ -224,7 +224,7 @@ static void a_question_is_asked_by_one_at_a_time(void **state)
 	list = unsettled(f, 10);
 	assert_non_null(list);
 	assert_false(list->scheduled);
-	assert_true(hpx_token_eq(&list->record.first, &first));
+	assert_true(hpx_mark_eq(&list->record.mark, &mark));
 	hpx_unsettled_free(list);
 	assert_int_equal(count_unsettled(f), 0);
 	assert_status(hpx_store_question(f->reader, &id, &question), HPX_OK);
@@ -323,7 +323,7 @@ static void a_job_outlives_its_operation(void **state)
 	assert_non_null(list);
 	assert_int_equal(list->delivery.number, d.number);
 	assert_int_equal(list->record.state, HPX_STATE_NONE);
-	assert_true(hpx_token_eq(&list->delivery.first, &d.first));
+	assert_true(hpx_mark_eq(&list->delivery.mark, &d.mark));
 	hpx_unsettled_free(list);
 	assert_string_equal(rule(f, 1, A, d.number, HPX_RULING_APPLIED, false), "settle_applied");
 	assert_string_equal(job_state(f, d.number), "done");

@@ -117,6 +117,32 @@ static void an_old_token_changes_nothing(void **state)
 	}
 }
 
+/* The reference is what every client is told. Taken for a lease, it is a stale
+ * one; and a lease is no reference. */
+static void a_reference_is_no_lease(void **state)
+{
+	struct hpx_mark mark = mark_of(OWN);
+	struct hpx_token token = token_of(OWN);
+	struct hpx_answer answer = { .status = 200, .kept = true, .body = HPX_SPAN("forged") };
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct hpx_store_op op = op_of(rows[i].verb, i, OWN);
+
+		if (rows[i].before == HPX_STATE_NONE)
+			continue;
+		bring_to(f, i, rows[i].before, OWN);
+		struct hpx_record record = record_of(f, i);
+		assert_true(hpx_mark_eq(&mark, &record.mark));
+		memcpy(op.token.bytes, mark.bytes, sizeof(op.token.bytes));
+		memcpy(op.mark.bytes, token.bytes, sizeof(op.mark.bytes));
+		op.answer = &answer;
+		op.applied = rows[i].applied;
+		op.force = rows[i].force;
+		check(f, &rows[i], i, run_op(f, &op), HPX_STALE, hpx_state_name(rows[i].before));
+	}
+}
+
 /* Only who ended the attempt before knows what to do with "already". */
 static void what_was_completed_before_is_told(void **state)
 {
@@ -375,6 +401,7 @@ int main(void)
 		ON_EVERY_DRIVER(a_completion_goes_by_the_row_not_by_what_was_believed),
 		ON_EVERY_DRIVER(every_verb_in_every_state),
 		ON_EVERY_DRIVER(an_old_token_changes_nothing),
+		ON_EVERY_DRIVER(a_reference_is_no_lease),
 		ON_EVERY_DRIVER(what_was_completed_before_is_told),
 		ON_EVERY_DRIVER(a_lost_attempt_becomes_what_its_route_says),
 		ON_EVERY_DRIVER(reserve_decides_by_state),

@@ -224,13 +224,13 @@ enum hpx_status hpx_memory_job_add(struct hpx_memory_table *table, const struct 
 
 	for (const struct hpx_memory_job *j = table->jobs; j != NULL; j = j->next)
 		if (hpx_operation_id_eq(&j->operation, &record->id) &&
-		    hpx_token_eq(&j->first, &record->first) && hpx_span_eq(j->job.name, job->name))
+		    hpx_mark_eq(&j->mark, &record->mark) && hpx_span_eq(j->job.name, job->name))
 			return is_same_job(&j->job, job) ? HPX_OK : HPX_CONFLICT;
 	copy = copy_job(job);
 	if (copy == NULL)
 		return HPX_NOMEM;
 	copy->operation = record->id;
-	copy->first = record->first;
+	copy->mark = record->mark;
 	copy->next = table->jobs;
 	table->jobs = copy;
 	return HPX_OK;

@@ -22,7 +22,7 @@ struct hpx_memory_row {
 struct hpx_memory_job {
 	struct hpx_memory_job *next;
 	struct hpx_operation_id operation;
-	struct hpx_token first;
+	struct hpx_mark mark;
 	struct hpx_job job;
 	char bytes[];
 };

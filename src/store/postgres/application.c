@@ -52,11 +52,11 @@ static enum hpx_status send_enqueue(struct hpx_pg_store *s, const struct hpx_sto
 static enum hpx_status call_function(struct hpx_pg_store *s, struct hpx_store_op *op,
 				     char *problem)
 {
-	char text[HPX_REFERENCE_SIZE];
-	struct hpx_span lease = hpx_span(text, HPX_REFERENCE_LEN);
+	char text[HPX_LEASE_SIZE];
+	struct hpx_span lease = hpx_span(text, HPX_LEASE_LEN);
 	enum hpx_status status;
 
-	hpx_reference_print(&op->id, &op->token, text);
+	hpx_lease_print(&op->id, &op->token, text);
 	if (op->verb == HPX_VERB_ADVANCE)
 		status = send_advance(s, op, lease, problem);
 	else

@@ -166,6 +166,7 @@ void hpx_pg_send_columns(struct hpx_pg_pipe *pipe, enum hpx_pg_statement stateme
 #define HPX_PG_ANSWER_BYTES_AT_ONCE (4 << 20)
 void hpx_pg_put_id(struct hpx_pg_columns *columns, const struct hpx_operation_id *id);
 void hpx_pg_put_token(struct hpx_pg_columns *columns, const struct hpx_token *token);
+void hpx_pg_put_mark(struct hpx_pg_columns *columns, const struct hpx_mark *mark);
 /* An answer with its digest, into columns made by answers_init. */
 void hpx_pg_answers_init(struct hpx_pg_columns *columns);
 void hpx_pg_put_answer(struct hpx_pg_pipe *pipe, struct hpx_pg_columns *columns,
@@ -260,7 +261,7 @@ struct hpx_pg_call {
 	PGconn *conn;
 	struct hpx_store_op *op;
 	struct hpx_pg_params params;
-	char lease[HPX_REFERENCE_SIZE];
+	char lease[HPX_LEASE_SIZE];
 	char *problem;
 };
 /* NULL where no function does that. */

@@ -93,8 +93,8 @@ static enum hpx_status add_texts(struct hpx_pg_call *call, const struct hpx_span
 
 static void add_lease(struct hpx_pg_call *call)
 {
-	hpx_reference_print(&call->op->id, &call->op->token, call->lease);
-	hpx_pg_add_bytes(&call->params, hpx_span(call->lease, HPX_REFERENCE_LEN));
+	hpx_lease_print(&call->op->id, &call->op->token, call->lease);
+	hpx_pg_add_bytes(&call->params, hpx_span(call->lease, HPX_LEASE_LEN));
 }
 
 static struct hpx_span on_lost_of(const struct hpx_policy *policy)
@@ -220,9 +220,9 @@ static bool read_names(const PGresult *result, const struct hpx_ask *ask,
 	memcpy(record->tenant, ask->tenant, sizeof(record->tenant));
 	memcpy(record->fingerprint, ask->fingerprint, sizeof(record->fingerprint));
 	if (!hpx_reference_parse(hpx_pg_bytes(result, 0, COLUMN_OPERATION), &record->id,
-				 &record->first))
+				 &record->mark))
 		return false;
-	return lease.ptr == NULL || hpx_reference_parse(lease, &id, &record->token);
+	return lease.ptr == NULL || hpx_lease_parse(lease, &id, &record->token);
 }
 
 static enum hpx_status read_replay(const PGresult *result, struct hpx_store_op *op)

@@ -6,7 +6,7 @@
 enum {
 	COLUMN_NUMBER,
 	COLUMN_OPERATION,
-	COLUMN_FIRST,
+	COLUMN_MARK,
 	COLUMN_STATE,
 	COLUMN_ANSWERS,
 	COLUMN_UNSURE,
@@ -41,7 +41,7 @@ static bool read_names(const PGresult *result, int row, struct hpx_delivery *d)
 
 	ok &= hpx_pg_fixed(result, row, COLUMN_OPERATION, d->operation.bytes,
 			   sizeof(d->operation.bytes));
-	ok &= hpx_pg_fixed(result, row, COLUMN_FIRST, d->first.bytes, sizeof(d->first.bytes));
+	ok &= hpx_pg_fixed(result, row, COLUMN_MARK, d->mark.bytes, sizeof(d->mark.bytes));
 	ok &= hpx_pg_fixed(result, row, COLUMN_TOKEN, d->token.bytes, sizeof(d->token.bytes));
 	return ok;
 }
@@ -125,7 +125,7 @@ struct hpx_job_entry *hpx_pg_job_read(const PGresult *result, int row)
 /* ---- questions ---- */
 
 /* The columns of HPX_PG_SQL_QUESTION, in order. */
-enum { ASKED_FIRST, ASKED_SENT, ASKED_TRIES, ASKED_IN_A_ROW, ASKED_FIRST_SAID, ASKED_AT,
+enum { ASKED_MARK, ASKED_SENT, ASKED_TRIES, ASKED_IN_A_ROW, ASKED_FIRST_SAID, ASKED_AT,
        ASKED_EVIDENCE, ASKED_PERSON };
 
 /* X(ruling, number in the store). The numbers are for ever. */
@@ -161,15 +161,15 @@ int64_t hpx_pg_evidence_number(enum hpx_ruling ruling)
 }
 
 void hpx_pg_question_read(const PGresult *result, int row, int column,
-			  const struct hpx_token *first, struct hpx_outbox_found *found)
+			  const struct hpx_mark *mark, struct hpx_outbox_found *found)
 {
 	struct hpx_reconcile asked = { .tries = 0 };
-	struct hpx_token whose;
+	struct hpx_mark whose;
 	int64_t evidence = 0;
 	bool person = false;
 
-	if (!hpx_pg_fixed(result, row, column + ASKED_FIRST, whose.bytes, sizeof(whose.bytes)) ||
-	    !hpx_token_eq(&whose, first) ||
+	if (!hpx_pg_fixed(result, row, column + ASKED_MARK, whose.bytes, sizeof(whose.bytes)) ||
+	    !hpx_mark_eq(&whose, mark) ||
 	    !hpx_pg_int(result, row, column + ASKED_SENT, 0, TIME_MAX, &asked.sent_ms) ||
 	    !read_count(result, row, column + ASKED_TRIES, UINT32_MAX, &asked.tries) ||
 	    !read_count(result, row, column + ASKED_IN_A_ROW, UINT32_MAX,

@@ -7,13 +7,13 @@
 
 /* The columns of a job; job_row.c reads them in this order. */
 #define HPX_PG_SQL_JOB                                                        \
-	"j.id, j.operation, j.first, j.state, j.answers, j.unsure, "          \
+	"j.id, j.operation, j.mark, j.state, j.answers, j.unsure, "          \
 	"j.attempt, j.budget, j.status, j.token, j.owner, j.created, "        \
 	"j.changed, j.due, j.lease_until, j.first_sent, j.resend_until, "     \
 	"j.provider_id, j.name, j.target, j.method, j.path, j.headers"
 /* Where a question stands; after the job's columns and its body. */
 #define HPX_PG_SQL_QUESTION                                                   \
-	"q.first, q.sent, q.tries, q.in_a_row, q.first_said, q.ask_at, "      \
+	"q.mark, q.sent, q.tries, q.in_a_row, q.first_said, q.ask_at, "      \
 	"q.evidence, q.person"
 
 /* A time of the database's clock, shifted by a parameter: asked once, so that
@@ -27,9 +27,9 @@
 	"FROM hapax.job a WHERE a.id = ANY($1::int8[])" answering "))"
 
 /* A question is due unless it was put off, or is a person's. */
-#define HPX_PG_SQL_NOT_NOW(id, job, first, shift)                             \
+#define HPX_PG_SQL_NOT_NOW(id, job, mark, shift)                              \
 	"EXISTS (SELECT 1 FROM hapax.reconcile q WHERE q.id = " id            \
-	" AND q.job = " job " AND q.first = " first " AND (q.person OR "      \
+	" AND q.job = " job " AND q.mark = " mark " AND (q.person OR "      \
 	"q.ask_at > " HPX_PG_SQL_NOW(shift) "))"
 
 /* What a list of jobs is narrowed by. */
@@ -61,11 +61,11 @@
 	X(READ_OPERATIONS, WRITER, "SELECT " HPX_PG_SQL_RECORD ", "           \
 		HPX_PG_SQL_DESCRIPTION ", " HPX_PG_SQL_QUESTION               \
 		HPX_PG_SQL_FROM "LEFT JOIN hapax.reconcile q "                \
-		"ON q.id = o.id AND q.job = 0 AND q.first = o.first WHERE "   \
+		"ON q.id = o.id AND q.job = 0 AND q.mark = o.mark WHERE "   \
 		HPX_PG_SQL_JOB_OPERATIONS(""))                                \
 	X(ANSWERING, WRITER, "SELECT j.id FROM hapax.operation o "            \
 		"JOIN hapax.job j ON j.operation = o.id AND "                 \
-		"j.first = o.first AND j.answers "                            \
+		"j.mark = o.mark AND j.answers "                            \
 		"WHERE o.id = $1::bytea AND o.state <> 3 "                    \
 		"ORDER BY j.id LIMIT 1")                                      \
 	/* The heads of their operations' queues that are due within a        \
@@ -77,7 +77,7 @@
 		"d.due > " HPX_PG_SQL_NOW("$3") " AND "                       \
 		"d.due <= " HPX_PG_SQL_NOW("$4") " AND NOT EXISTS "           \
 		"(SELECT 1 FROM hapax.job e WHERE e.operation = d.operation " \
-		"AND e.first = d.first AND e.id < d.id "                      \
+		"AND e.mark = d.mark AND e.id < d.id "                      \
 		"AND e.state NOT IN (3, 6)) ORDER BY d.due LIMIT c.room "     \
 		"FOR UPDATE SKIP LOCKED) j")                                  \
 	/* What this very claim took, where its commit was not heard of. */   \
@@ -91,33 +91,33 @@
 	 * its way or is asked about itself, the job tells. */                \
 	X(UNSETTLED_JOBS, WRITER, "SELECT j.id FROM hapax.job j "             \
 		"WHERE j.state = 4 AND j.changed <= " HPX_PG_SQL_NOW("$1")    \
-		" AND NOT " HPX_PG_SQL_NOT_NOW("j.operation", "j.id", "j.first", "$1") \
+		" AND NOT " HPX_PG_SQL_NOT_NOW("j.operation", "j.id", "j.mark", "$1") \
 		" ORDER BY j.changed LIMIT $2::int8")                         \
 	X(UNSETTLED_OPERATIONS, WRITER, "SELECT o.id FROM hapax.operation o " \
 		"WHERE o.state = 4 AND o.changed <= " HPX_PG_SQL_NOW("$1")    \
-		" AND NOT " HPX_PG_SQL_NOT_NOW("o.id", "0", "o.first", "$1")  \
+		" AND NOT " HPX_PG_SQL_NOT_NOW("o.id", "0", "o.mark", "$1")  \
 		" AND NOT EXISTS (SELECT 1 FROM hapax.job j WHERE "           \
-		"j.operation = o.id AND j.first = o.first AND j.answers AND " \
+		"j.operation = o.id AND j.mark = o.mark AND j.answers AND " \
 		"j.state IN (1, 2, 4)) ORDER BY o.changed LIMIT $2::int8")    \
 	X(OVERDUE, WRITER, "SELECT o.id, j.id FROM hapax.operation o "        \
 		"LEFT JOIN hapax.job j ON j.operation = o.id "                \
-		"AND j.first = o.first AND j.answers WHERE o.state = 5 AND "  \
+		"AND j.mark = o.mark AND j.answers WHERE o.state = 5 AND "  \
 		"o.expires <= " HPX_PG_SQL_NOW("$1")                          \
 		" ORDER BY o.expires LIMIT $2::int8")                         \
 	/* Only beside the very operation that it was accepted with: one that \
 	 * another gateway inserted first has a job of its own. What is there \
 	 * already moves as a requeued job does. */                           \
-	X(PUT_JOBS, WRITER, "INSERT INTO hapax.job AS j (operation, first, "  \
+	X(PUT_JOBS, WRITER, "INSERT INTO hapax.job AS j (operation, mark, "   \
 		"name, target, method, path, headers, body, created, "        \
-		"changed, due, answers) SELECT n.operation, n.first, n.name, " \
+		"changed, due, answers) SELECT n.operation, n.mark, n.name, " \
 		"n.target, n.method, n.path, n.headers, n.body, n.at, n.at, " \
 		"n.at, true FROM unnest($1::bytea[], $2::bytea[], $3::text[], " \
 		"$4::text[], $5::text[], $6::text[], $7::text[], "            \
-		"$8::bytea[], $9::int8[]) AS n (operation, first, name, "     \
+		"$8::bytea[], $9::int8[]) AS n (operation, mark, name, "      \
 		"target, method, path, headers, body, at) "                   \
 		"JOIN hapax.operation o ON o.id = n.operation "               \
-		"AND o.first = n.first ORDER BY n.operation "                 \
-		"ON CONFLICT (operation, first, name) DO UPDATE SET "         \
+		"AND o.mark = n.mark ORDER BY n.operation "                 \
+		"ON CONFLICT (operation, mark, name) DO UPDATE SET "          \
 		"target = excluded.target, method = excluded.method, "        \
 		"path = excluded.path, headers = excluded.headers, "          \
 		"body = excluded.body, "                                      \
@@ -139,11 +139,11 @@
 		"changed, due, lease_until, first_sent, resend_until, "       \
 		"provider_id) WHERE j.id = n.id")                             \
 	X(PUT_QUESTIONS, WRITER, "INSERT INTO hapax.reconcile (id, job, "     \
-		"first, sent, tries, in_a_row, first_said, ask_at, evidence, " \
+		"mark, sent, tries, in_a_row, first_said, ask_at, evidence, " \
 		"person) SELECT * FROM unnest($1::bytea[], $2::int8[], "      \
 		"$3::bytea[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], " \
 		"$8::int8[], $9::int2[], $10::bool[]) "                       \
-		"ON CONFLICT (id, job) DO UPDATE SET first = excluded.first, " \
+		"ON CONFLICT (id, job) DO UPDATE SET mark = excluded.mark, " \
 		"sent = excluded.sent, tries = excluded.tries, "              \
 		"in_a_row = excluded.in_a_row, "                              \
 		"first_said = excluded.first_said, "                          \
@@ -157,7 +157,7 @@
 		"WHERE id = ANY(ARRAY(SELECT j.id FROM hapax.job j "          \
 		"WHERE j.state IN (3, 6) AND j.changed <= $1::int8 AND "      \
 		"NOT EXISTS (SELECT 1 FROM hapax.operation o "                \
-		"WHERE o.id = j.operation AND o.first = j.first AND "         \
+		"WHERE o.id = j.operation AND o.mark = j.mark AND "         \
 		"o.state <> 3) ORDER BY j.changed LIMIT $2::int8 "            \
 		"FOR UPDATE SKIP LOCKED)) RETURNING operation, id) "          \
 		"DELETE FROM hapax.reconcile q USING gone g "                 \
@@ -174,7 +174,7 @@
 	X(NEXT_QUESTION, READER, "SELECT q.ask_at, q.person "                 \
 		"FROM hapax.operation o LEFT JOIN LATERAL (SELECT r.ask_at, " \
 		"r.person FROM hapax.reconcile r LEFT JOIN hapax.job j "      \
-		"ON j.id = r.job WHERE r.id = o.id AND r.first = o.first AND " \
+		"ON j.id = r.job WHERE r.id = o.id AND r.mark = o.mark AND " \
 		"(r.job = 0 OR (j.answers AND j.state = 4)) "                 \
 		"ORDER BY r.job DESC LIMIT 1) q "                             \
 		"ON true WHERE o.id = $1::bytea AND o.state = 4")             \
@@ -191,7 +191,7 @@
 		"(SELECT min(changed) FROM hapax.job WHERE state = 4), "      \
 		"(SELECT count(*) FROM hapax.operation o WHERE o.state = 4 "  \
 		"AND EXISTS (SELECT 1 FROM hapax.reconcile q WHERE "          \
-		"q.id = o.id AND q.first = o.first AND q.person AND "         \
+		"q.id = o.id AND q.mark = o.mark AND q.person AND "         \
 		"(q.job = 0 OR EXISTS (SELECT 1 FROM hapax.job j WHERE "      \
 		"j.id = q.job AND j.answers AND j.state = 4)))), "            \
 		"(SELECT count(*) FROM hapax.job j WHERE j.state = 4 AND "    \

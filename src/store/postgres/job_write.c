@@ -16,6 +16,11 @@ static void put_token(struct hpx_pg_columns *columns, const struct hpx_token *to
 	hpx_pg_put_bytes(columns, hpx_span(token->bytes, sizeof(token->bytes)));
 }
 
+static void put_mark(struct hpx_pg_columns *columns, const struct hpx_mark *mark)
+{
+	hpx_pg_put_bytes(columns, hpx_span(mark->bytes, sizeof(mark->bytes)));
+}
+
 /* ---- accepted with their operations ---- */
 
 static const enum hpx_pg_type accepted_types[] = {
@@ -41,7 +46,7 @@ static void put_accepted(struct hpx_pg_columns *columns, const struct hpx_pg_slo
 	const struct hpx_job *job = slot->job;
 
 	put_id(columns, &slot->id);
-	put_token(columns, &slot->found.record.first);
+	put_mark(columns, &slot->found.record.mark);
 	hpx_pg_put_text(columns, job->name);
 	hpx_pg_put_text(columns, job->target);
 	hpx_pg_put_text(columns, job->method);
@@ -122,8 +127,8 @@ static void put_question(struct hpx_pg_columns *columns, const struct hpx_pg_ite
 
 	put_id(columns, &item->id);
 	hpx_pg_put_int(columns, item->number);
-	put_token(columns, item->number != 0 ? &item->found.delivery.first :
-					       &item->found.operation.record.first);
+	put_mark(columns, item->number != 0 ? &item->found.delivery.mark :
+					      &item->found.operation.record.mark);
 	hpx_pg_put_int(columns, asked->sent_ms);
 	hpx_pg_put_int(columns, asked->tries);
 	hpx_pg_put_int(columns, asked->not_applied_in_a_row);

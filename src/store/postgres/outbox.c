@@ -156,7 +156,7 @@ static void take_job(struct hpx_pg_pipe *pipe, const PGresult *result, int row,
 	item->found.job_readable = item->entry->readable;
 	item->found.delivery = item->entry->delivery;
 	item->id = item->entry->delivery.operation;
-	hpx_pg_question_read(result, row, HPX_PG_JOB_QUESTION_COLUMN, &item->found.delivery.first,
+	hpx_pg_question_read(result, row, HPX_PG_JOB_QUESTION_COLUMN, &item->found.delivery.mark,
 			     &item->found);
 }
 
@@ -206,7 +206,7 @@ static void fill_slot(struct hpx_pg_outbox *outbox, int row)
 		if (item->number == 0)
 			hpx_pg_question_read(outbox->operations, row,
 					     HPX_PG_OPERATION_QUESTION_COLUMN,
-					     &read.found.record.first, &item->found);
+					     &read.found.record.mark, &item->found);
 	}
 }
 

@@ -55,7 +55,7 @@ enum hpx_status hpx_pg_outbox_commit(struct hpx_pg_store *s, struct hpx_pg_outbo
 struct hpx_job_entry *hpx_pg_job_read(const PGresult *result, int row);
 /* A row that makes no question, or is about another reference, is none. */
 void hpx_pg_question_read(const PGresult *result, int row, int column,
-			  const struct hpx_token *first, struct hpx_outbox_found *found);
+			  const struct hpx_mark *mark, struct hpx_outbox_found *found);
 /* What is kept as evidence, as the store numbers it. */
 int64_t hpx_pg_evidence_number(enum hpx_ruling ruling);
 

@@ -8,7 +8,7 @@ enum {
 	COLUMN_STATE,
 	COLUMN_ATTEMPT,
 	COLUMN_TOKEN,
-	COLUMN_FIRST,
+	COLUMN_MARK,
 	COLUMN_FINGERPRINT,
 	COLUMN_RECIPE,
 	COLUMN_TENANT_HASH,
@@ -38,8 +38,8 @@ static bool read_names(const PGresult *result, int row, struct hpx_record *recor
 
 	ok &= hpx_pg_fixed(result, row, COLUMN_TOKEN, record->token.bytes,
 			   sizeof(record->token.bytes));
-	ok &= hpx_pg_fixed(result, row, COLUMN_FIRST, record->first.bytes,
-			   sizeof(record->first.bytes));
+	ok &= hpx_pg_fixed(result, row, COLUMN_MARK, record->mark.bytes,
+			   sizeof(record->mark.bytes));
 	ok &= hpx_pg_fixed(result, row, COLUMN_FINGERPRINT, record->fingerprint,
 			   sizeof(record->fingerprint));
 	ok &= hpx_pg_fixed(result, row, COLUMN_RECIPE, record->recipe.bytes,

@@ -72,12 +72,12 @@ static void describe_operation(const struct hpx_pg_outbox *outbox, const struct 
 
 	if (found->operation.exists &&
 	    (item->number == 0 ||
-	     hpx_token_eq(&found->operation.record.first, &found->delivery.first))) {
+	     hpx_mark_eq(&found->operation.record.mark, &found->delivery.mark))) {
 		unsettled->record = found->operation.record;
 		read_description(outbox, item, &unsettled->description);
 	} else {
 		unsettled->record = (struct hpx_record){ .id = found->delivery.operation,
-							 .first = found->delivery.first };
+							 .mark = found->delivery.mark };
 	}
 }
 
@@ -187,7 +187,7 @@ static void choose_subject(struct hpx_pg_outbox *outbox, struct hpx_pg_item *ite
 	if (item->row >= 0)
 		hpx_pg_question_read(outbox->operations, item->row,
 				     HPX_PG_OPERATION_QUESTION_COLUMN,
-				     &found->operation.record.first, found);
+				     &found->operation.record.mark, found);
 }
 
 static void decide_rule(struct hpx_pg_outbox *outbox, struct hpx_store_op *op)

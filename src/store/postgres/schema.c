@@ -1,12 +1,17 @@
-/* Which schema the database has, and the steps to this program's. Each step is
- * one transaction under an advisory lock: gateways that start together apply
- * it once. */
+/* Which schema the database has, and the steps to this program's: the whole
+ * schema, then what later releases change. Each step is one transaction under an
+ * advisory lock: gateways that start together apply it once. */
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "store/postgres/driver.h"
 #include "store/postgres_schema.h"
 
-#define SCHEMA_NUMBER ((unsigned)(sizeof(schema_steps) / sizeof(schema_steps[0])))
+/* The number of sql/postgres/schema.sql. Those below it were never released, and
+ * nothing leads on from them. */
+#define SCHEMA_FIRST 8u
+#define STEP_COUNT ((unsigned)(sizeof(schema_steps) / sizeof(schema_steps[0])))
+#define SCHEMA_NUMBER (SCHEMA_FIRST + STEP_COUNT - 1)
 /* "hapax" in ASCII. */
 #define LOCK_SQL "SELECT pg_advisory_xact_lock(448311255416)"
 #define EXISTS_SQL                                                            \
@@ -50,6 +55,14 @@ static enum hpx_status read_version(struct hpx_pg_db *db, unsigned *ret_version,
 
 static enum hpx_status judge_version(unsigned version, char *problem)
 {
+	if (version > 0 && version < SCHEMA_FIRST) {
+		hpx_store_problem(problem, "the database has schema %u of before the first release, "
+				  "and this hapax begins at %u: nothing leads from one to the "
+				  "other. Use another database, or, once no key in this one can be "
+				  "retried any more, DROP SCHEMA hapax CASCADE, and start again",
+				  version, SCHEMA_FIRST);
+		return HPX_UNSUPPORTED;
+	}
 	if (version <= SCHEMA_NUMBER)
 		return HPX_OK;
 	hpx_store_problem(problem, "the database has schema %u and this hapax knows up to %u: use "
@@ -84,6 +97,16 @@ enum hpx_status hpx_pg_schema_check(struct hpx_pg_db *db, struct hpx_pg_schema *
 	return HPX_OK;
 }
 
+/* The step that leads on from a version, and the version it leads to. */
+static const char *step_after(unsigned version, unsigned *ret_version)
+{
+	unsigned step = version < SCHEMA_FIRST ? 0 : version - SCHEMA_FIRST + 1;
+
+	HPX_ASSERT(step < STEP_COUNT);
+	*ret_version = SCHEMA_FIRST + step;
+	return schema_steps[step];
+}
+
 /* The next step, unless somebody else applied it while we waited. */
 static enum hpx_status apply_next(struct hpx_pg_db *db, unsigned *version, char *problem)
 {
@@ -97,8 +120,8 @@ static enum hpx_status apply_next(struct hpx_pg_db *db, unsigned *version, char 
 	if (status == HPX_OK)
 		status = read_version(db, &found, problem);
 	if (status == HPX_OK && found == *version) {
-		status = hpx_pg_query(db, schema_steps[found], STEP_MS, NULL, problem);
-		snprintf(note, sizeof(note), NOTE_SQL, ++found);
+		status = hpx_pg_query(db, step_after(found, &found), STEP_MS, NULL, problem);
+		snprintf(note, sizeof(note), NOTE_SQL, found);
 		if (status == HPX_OK)
 			status = hpx_pg_query(db, note, QUESTION_MS, NULL, problem);
 	}
@@ -161,7 +184,7 @@ static enum hpx_status install_steps(PGconn *conn, unsigned version, char *probl
 	enum hpx_status status = HPX_OK;
 
 	while (status == HPX_OK && version < SCHEMA_NUMBER) {
-		status = exec(conn, schema_steps[version++], NULL, problem);
+		status = exec(conn, step_after(version, &version), NULL, problem);
 		snprintf(note, sizeof(note), NOTE_SQL, version);
 		if (status == HPX_OK)
 			status = exec(conn, note, NULL, problem);

@@ -53,7 +53,7 @@ static enum hpx_status run(struct hpx_pg_store *s, struct hpx_store_op *op,
 	/* Another reference's, or gone: it was used again meanwhile. */
 	if (hpx_pg_outbox_is_held(outbox, outbox->item) || !found->job_exists ||
 	    !found->operation.exists ||
-	    !hpx_token_eq(&found->operation.record.first, &found->delivery.first))
+	    !hpx_mark_eq(&found->operation.record.mark, &found->delivery.mark))
 		op->status = HPX_BUSY;
 	else
 		decide(outbox, op);

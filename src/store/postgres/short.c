@@ -41,7 +41,6 @@ static bool completes(const struct hpx_store_op *op)
 static bool is_first(const struct hpx_record *record, const struct hpx_moment *now)
 {
 	return record->state == HPX_STATE_IN_PROGRESS && record->attempt == 1 &&
-	       hpx_token_eq(&record->first, &record->token) &&
 	       record->created_ms == now->wall_ms && record->changed_ms == now->wall_ms &&
 	       record->expires_ms == 0 && record->status == 0 && !record->kept &&
 	       !record->advanced && record->point[0] == '\0';
@@ -131,6 +130,7 @@ static void put_first(struct hpx_pg_walk *walk, struct hpx_pg_columns *columns,
 
 	hpx_pg_put_id(columns, &record->id);
 	hpx_pg_put_token(columns, &record->token);
+	hpx_pg_put_mark(columns, &record->mark);
 	hpx_pg_put_bytes(columns, hpx_span(record->fingerprint, sizeof(record->fingerprint)));
 	hpx_pg_put_bytes(columns, hpx_span(record->recipe.bytes, sizeof(record->recipe.bytes)));
 	hpx_pg_put_bytes(columns, hpx_span(record->tenant, sizeof(record->tenant)));
@@ -154,8 +154,9 @@ static bool send_reservations(struct hpx_pg_walk *walk, struct hpx_pg_pipe *pipe
 {
 	static const enum hpx_pg_type types[] = {
 		HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA,
-		HPX_PG_INT8,  HPX_PG_INT8,  HPX_PG_INT8,  HPX_PG_INT2,	HPX_PG_TEXT,
+		HPX_PG_BYTEA, HPX_PG_INT8,  HPX_PG_INT8,  HPX_PG_INT8,	HPX_PG_INT2,
 		HPX_PG_TEXT,  HPX_PG_TEXT,  HPX_PG_TEXT,  HPX_PG_TEXT,	HPX_PG_TEXT,
+		HPX_PG_TEXT,
 	};
 	struct hpx_pg_columns columns;
 	bool any;

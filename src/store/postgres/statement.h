@@ -14,7 +14,7 @@
 
 /* The columns of a record, with its renewal; row.c reads them in this order. */
 #define HPX_PG_SQL_RECORD                                                         \
-	"o.id, o.state, o.attempt, o.token, o.first, o.fingerprint, "         \
+	"o.id, o.state, o.attempt, o.token, o.mark, o.fingerprint, "         \
 	"o.recipe, o.tenant_hash, o.owner, o.created, o.changed, o.expires, " \
 	"o.retention, o.lease_until, o.status, o.kept, o.when_lost, "         \
 	"o.advanced, o.point, l.token, l.until"
@@ -26,7 +26,7 @@
  * CHECK keeps such a row out, since every statement would pay for it. */
 #define HPX_PG_SQL_READABLE                                                   \
 	"(o.state BETWEEN 1 AND 5 AND octet_length(o.token) = 16 AND "        \
-	"octet_length(o.first) = 16 AND octet_length(o.fingerprint) = 32 "    \
+	"octet_length(o.mark) = 16 AND octet_length(o.fingerprint) = 32 "    \
 	"AND octet_length(o.recipe) = 16 AND "                                \
 	"octet_length(o.tenant_hash) = 32 AND "                               \
 	"o.attempt BETWEEN 1 AND 4294967295 AND o.retention >= 0 AND "        \
@@ -40,7 +40,7 @@
 	"$11::int8[], $12::int8[], $13::int8[], $14::int8[], $15::int4[], "   \
 	"$16::bool[], $17::int2[], $18::bool[], $19::text[]"
 #define HPX_PG_SQL_NAMES                                                          \
-	"id, state, attempt, token, first, fingerprint, recipe, "             \
+	"id, state, attempt, token, mark, fingerprint, recipe, "             \
 	"tenant_hash, owner, created, changed, expires, retention, "          \
 	"lease_until, status, kept, when_lost, advanced, point"
 #define HPX_PG_SQL_TEXT_ARRAYS(a, b, c, d, e, f)                                  \
@@ -87,26 +87,26 @@
 		"LEFT JOIN hapax.response r ON r.id = o.id AND o.state = 3 "  \
 		"WHERE o.id = ANY($1::bytea[])), "                            \
 		"i AS (INSERT INTO hapax.operation AS o "                     \
-		"(id, state, attempt, token, first, fingerprint, recipe, "    \
+		"(id, state, attempt, token, mark, fingerprint, recipe, "    \
 		"tenant_hash, owner, created, changed, retention, "           \
 		"lease_until, status, kept, when_lost, "                      \
 		HPX_PG_SQL_TEXT_NAMES ") SELECT n.id, 1, 1, n.token, "        \
-		"n.token, n.fingerprint, n.recipe, n.tenant_hash, n.owner, "  \
-		"(SELECT ms FROM c) + $16::int8, "                            \
-		"(SELECT ms FROM c) + $16::int8, n.retention, "               \
+		"n.mark, n.fingerprint, n.recipe, n.tenant_hash, n.owner, "  \
+		"(SELECT ms FROM c) + $17::int8, "                            \
+		"(SELECT ms FROM c) + $17::int8, n.retention, "               \
 		"(SELECT ms FROM c) + n.lease_until, 0, false, n.when_lost, " \
 		"n.tenant, n.scope, n.key, n.method, n.path, n.route "        \
 		"FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], "         \
-		"$4::bytea[], $5::bytea[], $6::int8[], $7::int8[], "          \
-		"$8::int8[], $9::int2[], "                                    \
-		HPX_PG_SQL_TEXT_ARRAYS("$10", "$11", "$12", "$13", "$14", "$15") \
-		") AS n (id, token, fingerprint, recipe, tenant_hash, owner, " \
-		"retention, lease_until, when_lost, " HPX_PG_SQL_TEXT_NAMES   \
+		"$4::bytea[], $5::bytea[], $6::bytea[], $7::int8[], "         \
+		"$8::int8[], $9::int8[], $10::int2[], "                       \
+		HPX_PG_SQL_TEXT_ARRAYS("$11", "$12", "$13", "$14", "$15", "$16") \
+		") AS n (id, token, mark, fingerprint, recipe, tenant_hash, "        \
+		"owner, retention, lease_until, when_lost, " HPX_PG_SQL_TEXT_NAMES   \
 		") WHERE n.token IS NOT NULL AND n.id NOT IN "                \
 		"(SELECT s.id FROM s) "                                       \
 		"ON CONFLICT (id) DO NOTHING RETURNING o.id, o.created) "     \
 		"SELECT " HPX_PG_SQL_NAMES ", renewed, until, "               \
-		"(SELECT ms FROM c) + $16::int8, false, "                     \
+		"(SELECT ms FROM c) + $17::int8, false, "                     \
 		"CASE WHEN " HPX_PG_SQL_FITS " THEN headers END, "            \
 		"CASE WHEN " HPX_PG_SQL_FITS " THEN body END, digest FROM s " \
 		"UNION ALL SELECT id, NULL, NULL, NULL, NULL, NULL, NULL, "   \
@@ -137,7 +137,7 @@
 		"ON CONFLICT (id) DO UPDATE SET headers = excluded.headers, " \
 		"body = excluded.body, digest = excluded.digest")             \
 	X(UPDATE, WRITER, "UPDATE hapax.operation o SET state = n.state, "    \
-		"attempt = n.attempt, token = n.token, first = n.first, "     \
+		"attempt = n.attempt, token = n.token, mark = n.mark, "     \
 		"fingerprint = n.fingerprint, recipe = n.recipe, "            \
 		"tenant_hash = n.tenant_hash, owner = n.owner, "              \
 		"created = n.created, changed = n.changed, "                  \

@@ -268,7 +268,7 @@ static bool decide_overdue(struct hpx_pg_item *item, const struct hpx_moment *no
 
 	/* The key may have been forgotten and used again meanwhile. */
 	if (found->job_exists &&
-	    !hpx_token_eq(&found->delivery.first, &found->operation.record.first))
+	    !hpx_mark_eq(&found->delivery.mark, &found->operation.record.mark))
 		return false;
 	return hpx_outbox_abandon(found, now, &item->change);
 }

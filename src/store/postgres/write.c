@@ -29,13 +29,18 @@ void hpx_pg_put_token(struct hpx_pg_columns *columns, const struct hpx_token *to
 	hpx_pg_put_bytes(columns, hpx_span(token->bytes, sizeof(token->bytes)));
 }
 
+void hpx_pg_put_mark(struct hpx_pg_columns *columns, const struct hpx_mark *mark)
+{
+	hpx_pg_put_bytes(columns, hpx_span(mark->bytes, sizeof(mark->bytes)));
+}
+
 static void put_record(struct hpx_pg_columns *columns, const struct hpx_record *record)
 {
 	hpx_pg_put_id(columns, &record->id);
 	hpx_pg_put_int(columns, record->state);
 	hpx_pg_put_int(columns, record->attempt);
 	hpx_pg_put_token(columns, &record->token);
-	hpx_pg_put_token(columns, &record->first);
+	hpx_pg_put_mark(columns, &record->mark);
 	hpx_pg_put_bytes(columns, hpx_span(record->fingerprint, sizeof(record->fingerprint)));
 	hpx_pg_put_bytes(columns, hpx_span(record->recipe.bytes, sizeof(record->recipe.bytes)));
 	hpx_pg_put_bytes(columns, hpx_span(record->tenant, sizeof(record->tenant)));

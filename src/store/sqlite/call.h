@@ -11,7 +11,7 @@
 
 /* The columns of a record, with its renewal; row.c reads them in this order. */
 #define HPX_SQL_RECORD                                                        \
-	"o.seq, o.id, o.state, o.attempt, o.token, o.first, o.fingerprint, "  \
+	"o.seq, o.id, o.state, o.attempt, o.token, o.mark, o.fingerprint, "  \
 	"o.recipe, o.tenant_hash, o.owner, o.created, o.changed, o.expires, " \
 	"o.retention, o.lease_until, o.status, o.kept, o.when_lost, "         \
 	"o.advanced, o.point, l.token, l.until"
@@ -21,12 +21,12 @@
 /* Lengths that a row must have to be readable; the rest is judged in C. */
 #define HPX_SQL_READABLE                                                      \
 	"(o.state BETWEEN 1 AND 5 AND length(o.token) = 16 AND "              \
-	"length(o.first) = 16 AND length(o.fingerprint) = 32 AND "            \
+	"length(o.mark) = 16 AND length(o.fingerprint) = 32 AND "            \
 	"length(o.recipe) = 16 AND length(o.tenant_hash) = 32)"
 
 /* The columns of a delivery and its job; delivery.c reads them in this order. */
 #define HPX_SQL_DELIVERY                                                      \
-	"j.seq, j.operation, j.first, j.state, j.answers, j.unsure, "         \
+	"j.seq, j.operation, j.mark, j.state, j.answers, j.unsure, "         \
 	"j.attempt, j.budget, j.status, j.token, j.owner, j.created, "        \
 	"j.changed, j.due, j.lease_until, j.first_sent, j.resend_until, "     \
 	"j.provider_id, j.name, j.target, j.method, j.path"
@@ -41,7 +41,7 @@
 /* An operation `o` whose job is on its way, or lost: the job is asked about. */
 #define HPX_SQL_SPOKEN_FOR                                                    \
 	"EXISTS (SELECT 1 FROM hapax_job j WHERE j.operation = o.id "         \
-	"AND j.first = o.first AND j.answers = 1 AND j.state IN (1, 2, 4))"
+	"AND j.mark = o.mark AND j.answers = 1 AND j.state IN (1, 2, 4))"
 
 #define HPX_SQL_LIST(X)                                                       \
 	X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                     \
@@ -54,13 +54,13 @@
 	X(FIND, "SELECT " HPX_SQL_RECORD HPX_SQL_FROM "WHERE o.id = ?1")      \
 	X(FIND_ENTRY, "SELECT " HPX_SQL_RECORD ", " HPX_SQL_DESCRIPTION       \
 		HPX_SQL_FROM "WHERE o.id = ?1")                               \
-	X(INSERT, "INSERT INTO hapax_operation (id, state, attempt, token, first, " \
+	X(INSERT, "INSERT INTO hapax_operation (id, state, attempt, token, mark, " \
 		"fingerprint, recipe, tenant_hash, owner, created, changed, " \
 		"expires, retention, lease_until, status, kept, when_lost, "  \
 		"advanced, point, tenant, scope, key, method, path, route) "  \
 		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
 		"?, ?, ?, ?, ?, ?, ?, ?)")                                    \
-	X(INSERT_ABSENT, "INSERT INTO hapax_operation (id, state, attempt, token, first, " \
+	X(INSERT_ABSENT, "INSERT INTO hapax_operation (id, state, attempt, token, mark, " \
 		"fingerprint, recipe, tenant_hash, owner, created, changed, " \
 		"expires, retention, lease_until, status, kept, when_lost, "  \
 		"advanced, point, tenant, scope, key, method, path, route) "  \
@@ -74,7 +74,7 @@
 	/* Numbered, so that ?1, the id, is left alone: naming it would       \
 	 * rewrite its place in the index of ids. */                          \
 	X(UPDATE, "UPDATE hapax_operation SET state = ?2, attempt = ?3, "           \
-		"token = ?4, first = ?5, fingerprint = ?6, recipe = ?7, "     \
+		"token = ?4, mark = ?5, fingerprint = ?6, recipe = ?7, "     \
 		"tenant_hash = ?8, owner = ?9, created = ?10, changed = ?11, "\
 		"expires = ?12, retention = ?13, lease_until = ?14, "         \
 		"status = ?15, kept = ?16, when_lost = ?17, advanced = ?18, " \
@@ -85,17 +85,17 @@
 	X(PUT_POINT_DATA, "UPDATE hapax_operation SET point_data = ? "        \
 		"WHERE seq = ?")                                              \
 	X(POINT_DATA, "SELECT point_data FROM hapax_operation WHERE seq = ?") \
-	X(PUT_JOB, "INSERT INTO hapax_job (operation, first, name, target, "  \
+	X(PUT_JOB, "INSERT INTO hapax_job (operation, mark, name, target, "  \
 		"method, path, headers, body, created, changed, due, answers) " \
 		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?9, ?10) "   \
-		"ON CONFLICT (operation, first, name) DO NOTHING")            \
+		"ON CONFLICT (operation, mark, name) DO NOTHING")            \
 	X(SAME_JOB, "SELECT 1 FROM hapax_job WHERE operation = ? AND "        \
-		"first = ? AND name = ? AND target = ? AND method = ? AND "   \
+		"mark = ? AND name = ? AND target = ? AND method = ? AND "   \
 		"path = ? AND headers = ? AND body = ?")                      \
 	/* What is delivered when an operation is executed again. */          \
 	X(REPLACE_JOB, "UPDATE hapax_job SET target = ?4, method = ?5, "      \
 		"path = ?6, headers = ?7, body = ?8 WHERE operation = ?1 "    \
-		"AND first = ?2 AND name = ?3")                               \
+		"AND mark = ?2 AND name = ?3")                               \
 	/* Columns that no move changes stay; only `state` and the columns of \
 	 * one index or two are written to more than the row. */              \
 	X(UPDATE_JOB, "UPDATE hapax_job SET state = ?2, unsure = ?3, "        \
@@ -105,14 +105,14 @@
 		"WHERE seq = ?1")                                             \
 	X(JOB_NUMBERED, HPX_SQL_JOB_BRIEF "WHERE j.seq = ?")                           \
 	X(JOB_NAMED, HPX_SQL_JOB_BRIEF "WHERE j.operation = ? AND "           \
-		"j.first = ? AND j.name = ?")                                 \
+		"j.mark = ? AND j.name = ?")                                 \
 	X(JOB_ANSWERING, HPX_SQL_JOB_BRIEF "WHERE j.operation = ? AND "       \
-		"j.first = ? AND j.answers = 1 ORDER BY j.seq LIMIT 1")       \
+		"j.mark = ? AND j.answers = 1 ORDER BY j.seq LIMIT 1")       \
 	/* The heads of their operations' queues, between two times. */       \
 	X(JOBS_DUE, HPX_SQL_JOB "WHERE j.state = 1 AND j.target = ?1 AND "    \
 		"j.due >= ?2 AND j.due <= ?3 AND NOT EXISTS (SELECT 1 FROM "  \
 		"hapax_job e WHERE e.operation = j.operation AND "            \
-		"e.first = j.first AND e.seq < j.seq AND "                    \
+		"e.mark = j.mark AND e.seq < j.seq AND "                    \
 		"e.state NOT IN (3, 6)) ORDER BY j.due, j.seq")               \
 	X(JOBS_CLAIMED, HPX_SQL_JOB "WHERE j.state = 2 AND "                  \
 		"j.lease_until > ?1 AND j.token = ?2")                        \
@@ -131,7 +131,7 @@
 	X(JOBS_FINISHED, "SELECT j.seq, j.operation FROM hapax_job j "        \
 		"WHERE j.state IN (3, 6) AND j.changed <= ?1 AND NOT EXISTS " \
 		"(SELECT 1 FROM hapax_operation o WHERE o.id = j.operation "  \
-		"AND o.first = j.first AND o.state <> 3) LIMIT ?2")           \
+		"AND o.mark = j.mark AND o.state <> 3) LIMIT ?2")           \
 	X(REMOVE_JOB, "DELETE FROM hapax_job WHERE seq = ?")                  \
 	X(JOB_COUNTS, "SELECT (SELECT count(*) FROM hapax_job WHERE state = 1), " \
 		"(SELECT count(*) FROM hapax_job WHERE state = 2), "          \
@@ -143,17 +143,17 @@
 		"(SELECT min(changed) FROM hapax_job WHERE state = 4), "      \
 		"(SELECT count(DISTINCT o.id) FROM hapax_reconcile r JOIN "   \
 		"hapax_operation o ON o.id = r.id WHERE r.person = 1 AND "    \
-		"o.first = r.first AND o.state = 4 AND (r.job = 0 OR EXISTS " \
+		"o.mark = r.mark AND o.state = 4 AND (r.job = 0 OR EXISTS " \
 		"(SELECT 1 FROM hapax_job j WHERE j.seq = r.job AND "         \
 		"j.state = 4 AND j.answers = 1))), "                          \
 		"(SELECT count(*) FROM hapax_reconcile r JOIN hapax_job j "   \
 		"ON j.seq = r.job WHERE r.person = 1 AND j.state = 4 AND "    \
-		"j.operation = r.id AND j.first = r.first)")                  \
+		"j.operation = r.id AND j.mark = r.mark)")                  \
 	X(RECONCILE, "SELECT sent, tries, in_a_row, first_said, ask_at, "     \
 		"evidence, person FROM hapax_reconcile WHERE id = ? AND "     \
-		"job = ? AND first = ?")                                      \
+		"job = ? AND mark = ?")                                      \
 	X(PUT_RECONCILE, "INSERT OR REPLACE INTO hapax_reconcile (id, job, "  \
-		"first, sent, tries, in_a_row, first_said, ask_at, evidence, " \
+		"mark, sent, tries, in_a_row, first_said, ask_at, evidence, " \
 		"person) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")              \
 	X(REMOVE_RECONCILE, "DELETE FROM hapax_reconcile WHERE id = ? AND "   \
 		"job = ?")                                                    \
@@ -168,25 +168,25 @@
 	X(UNASKED_JOBS, "SELECT j.operation, j.seq FROM hapax_job j "         \
 		"WHERE j.state = 4 AND NOT EXISTS (SELECT 1 FROM "            \
 		"hapax_reconcile r WHERE r.id = j.operation AND r.job = j.seq " \
-		"AND r.first = j.first AND (r.ask_at <> 0 OR r.person = 1)) " \
+		"AND r.mark = j.mark AND (r.ask_at <> 0 OR r.person = 1)) " \
 		"ORDER BY j.changed LIMIT ?1")                                \
 	X(UNASKED_OPERATIONS, "SELECT o.id, 0 FROM hapax_operation o "        \
 		"WHERE o.state = 4 AND NOT EXISTS (SELECT 1 FROM "            \
 		"hapax_reconcile r WHERE r.id = o.id AND r.job = 0 "          \
-		"AND r.first = o.first AND (r.ask_at <> 0 OR r.person = 1)) " \
+		"AND r.mark = o.mark AND (r.ask_at <> 0 OR r.person = 1)) " \
 		"AND NOT " HPX_SQL_SPOKEN_FOR " ORDER BY o.changed LIMIT ?1") \
 	X(QUESTIONS_DUE, "SELECT r.id, r.job FROM hapax_reconcile r "         \
 		"WHERE r.person = 0 AND r.ask_at > 0 AND r.ask_at <= ?2 AND " \
 		"CASE r.job WHEN 0 THEN EXISTS (SELECT 1 FROM "               \
-		"hapax_operation o WHERE o.id = r.id AND o.first = r.first "  \
+		"hapax_operation o WHERE o.id = r.id AND o.mark = r.mark "  \
 		"AND o.state = 4 AND NOT " HPX_SQL_SPOKEN_FOR ") "            \
 		"ELSE EXISTS (SELECT 1 FROM hapax_job q WHERE q.seq = r.job " \
-		"AND q.operation = r.id AND q.first = r.first "               \
+		"AND q.operation = r.id AND q.mark = r.mark "               \
 		"AND q.state = 4) END ORDER BY r.ask_at LIMIT ?1")            \
 	X(NEXT_QUESTION, "SELECT coalesce(min(r.ask_at) FILTER "              \
 		"(WHERE r.person = 0), 0), coalesce(min(r.person), 0) "       \
 		"FROM hapax_operation o JOIN hapax_reconcile r ON r.id = o.id " \
-		"AND r.first = o.first WHERE o.id = ?1 AND o.state = 4 AND "  \
+		"AND r.mark = o.mark WHERE o.id = ?1 AND o.state = 4 AND "  \
 		"(r.job = 0 OR EXISTS (SELECT 1 FROM hapax_job j "            \
 		"WHERE j.seq = r.job AND j.answers = 1 AND j.state = 4))")    \
 	X(OVERDUE, "SELECT " HPX_SQL_RECORD HPX_SQL_FROM                      \

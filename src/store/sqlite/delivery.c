@@ -7,7 +7,7 @@
 enum {
 	COLUMN_NUMBER,
 	COLUMN_OPERATION,
-	COLUMN_FIRST,
+	COLUMN_MARK,
 	COLUMN_STATE,
 	COLUMN_ANSWERS,
 	COLUMN_UNSURE,
@@ -37,7 +37,7 @@ static bool read_names(struct hpx_sqlite_call *call, struct hpx_delivery *d)
 	bool ok = hpx_sqlite_fixed(call, COLUMN_OPERATION, d->operation.bytes,
 				   sizeof(d->operation.bytes));
 
-	ok &= hpx_sqlite_fixed(call, COLUMN_FIRST, d->first.bytes, sizeof(d->first.bytes));
+	ok &= hpx_sqlite_fixed(call, COLUMN_MARK, d->mark.bytes, sizeof(d->mark.bytes));
 	ok &= hpx_sqlite_fixed(call, COLUMN_TOKEN, d->token.bytes, sizeof(d->token.bytes));
 	if (provider_id.ptr == NULL || provider_id.len >= sizeof(d->provider_id))
 		return false;
@@ -129,10 +129,10 @@ enum hpx_status hpx_sqlite_delivery_update(struct hpx_sqlite_db *db,
 }
 
 void hpx_sqlite_job_bind(struct hpx_sqlite_call *call, const struct hpx_operation_id *operation,
-			 const struct hpx_token *first, const struct hpx_job *job)
+			 const struct hpx_mark *mark, const struct hpx_job *job)
 {
 	hpx_sqlite_bind_blob(call, operation->bytes, sizeof(operation->bytes));
-	hpx_sqlite_bind_blob(call, first->bytes, sizeof(first->bytes));
+	hpx_sqlite_bind_blob(call, mark->bytes, sizeof(mark->bytes));
 	hpx_sqlite_bind_text(call, job->name);
 	hpx_sqlite_bind_text(call, job->target);
 	hpx_sqlite_bind_text(call, job->method);

@@ -186,7 +186,7 @@ struct hpx_job_entry *hpx_sqlite_delivery_read(struct hpx_sqlite_call *call);
 enum hpx_status hpx_sqlite_delivery_update(struct hpx_sqlite_db *db,
 					   const struct hpx_delivery *delivery);
 void hpx_sqlite_job_bind(struct hpx_sqlite_call *call, const struct hpx_operation_id *operation,
-			 const struct hpx_token *first, const struct hpx_job *job);
+			 const struct hpx_mark *mark, const struct hpx_job *job);
 
 /* subject.c: what an op of the outbox is about: a job, its operation, and what
  * was asked about it. `*ret_subject` is freed whatever comes out. */

@@ -10,7 +10,7 @@ static enum hpx_status compare(struct hpx_sqlite_db *db, const struct hpx_record
 	enum hpx_status status;
 	bool same;
 
-	hpx_sqlite_job_bind(&call, &record->id, &record->first, job);
+	hpx_sqlite_job_bind(&call, &record->id, &record->mark, job);
 	same = hpx_sqlite_next(&call);
 	status = hpx_sqlite_end(&call);
 	if (status == HPX_OK)
@@ -26,7 +26,7 @@ static enum hpx_status find_named(struct hpx_sqlite_db *db, const struct hpx_rec
 	enum hpx_status status;
 
 	hpx_sqlite_bind_blob(&call, record->id.bytes, sizeof(record->id.bytes));
-	hpx_sqlite_bind_blob(&call, record->first.bytes, sizeof(record->first.bytes));
+	hpx_sqlite_bind_blob(&call, record->mark.bytes, sizeof(record->mark.bytes));
 	hpx_sqlite_bind_text(&call, name);
 	if (hpx_sqlite_next(&call))
 		entry = hpx_sqlite_delivery_read(&call);
@@ -45,7 +45,7 @@ static enum hpx_status replace(struct hpx_sqlite_db *db, const struct hpx_record
 {
 	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_REPLACE_JOB);
 
-	hpx_sqlite_job_bind(&call, &record->id, &record->first, job);
+	hpx_sqlite_job_bind(&call, &record->id, &record->mark, job);
 	return hpx_sqlite_finish(&call);
 }
 
@@ -78,7 +78,7 @@ static enum hpx_status insert(struct hpx_sqlite_db *db, const struct hpx_change 
 	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_JOB);
 	enum hpx_status status;
 
-	hpx_sqlite_job_bind(&call, &change->record.id, &change->record.first, change->job);
+	hpx_sqlite_job_bind(&call, &change->record.id, &change->record.mark, change->job);
 	hpx_sqlite_bind_int(&call, change->at_ms);
 	hpx_sqlite_bind_int(&call, answers);
 	status = hpx_sqlite_finish(&call);

@@ -11,7 +11,7 @@ enum {
 	COLUMN_STATE,
 	COLUMN_ATTEMPT,
 	COLUMN_TOKEN,
-	COLUMN_FIRST,
+	COLUMN_MARK,
 	COLUMN_FINGERPRINT,
 	COLUMN_RECIPE,
 	COLUMN_TENANT_HASH,
@@ -38,8 +38,8 @@ static bool read_names(struct hpx_sqlite_call *call, struct hpx_record *record)
 
 	ok &= hpx_sqlite_fixed(call, COLUMN_TOKEN, record->token.bytes,
 			       sizeof(record->token.bytes));
-	ok &= hpx_sqlite_fixed(call, COLUMN_FIRST, record->first.bytes,
-			       sizeof(record->first.bytes));
+	ok &= hpx_sqlite_fixed(call, COLUMN_MARK, record->mark.bytes,
+			       sizeof(record->mark.bytes));
 	ok &= hpx_sqlite_fixed(call, COLUMN_FINGERPRINT, record->fingerprint,
 			       sizeof(record->fingerprint));
 	ok &= hpx_sqlite_fixed(call, COLUMN_RECIPE, record->recipe.bytes,
@@ -151,7 +151,7 @@ void hpx_sqlite_record_bind(struct hpx_sqlite_call *call, const struct hpx_recor
 	hpx_sqlite_bind_int(call, record->state);
 	hpx_sqlite_bind_int(call, record->attempt);
 	hpx_sqlite_bind_blob(call, record->token.bytes, sizeof(record->token.bytes));
-	hpx_sqlite_bind_blob(call, record->first.bytes, sizeof(record->first.bytes));
+	hpx_sqlite_bind_blob(call, record->mark.bytes, sizeof(record->mark.bytes));
 	hpx_sqlite_bind_blob(call, record->fingerprint, sizeof(record->fingerprint));
 	hpx_sqlite_bind_blob(call, record->recipe.bytes, sizeof(record->recipe.bytes));
 	hpx_sqlite_bind_blob(call, record->tenant, sizeof(record->tenant));

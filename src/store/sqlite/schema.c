@@ -1,4 +1,5 @@
-/* Whose file it is, of which schema, and the steps to this program's. */
+/* Whose file it is, of which schema, and the steps to this program's: the whole
+ * schema, then what later releases change. */
 #include <stdio.h>
 
 #include "store/sqlite/driver.h"
@@ -6,7 +7,11 @@
 
 /* "hapx" */
 #define APPLICATION_ID 0x68617078
-#define SCHEMA_NUMBER ((unsigned)(sizeof(schema_steps) / sizeof(schema_steps[0])))
+/* The number of sql/sqlite/schema.sql. Those below it were never released, and
+ * nothing leads on from them. */
+#define SCHEMA_FIRST 4u
+#define STEP_COUNT ((unsigned)(sizeof(schema_steps) / sizeof(schema_steps[0])))
+#define SCHEMA_NUMBER (SCHEMA_FIRST + STEP_COUNT - 1)
 
 static enum hpx_status read_number(struct hpx_sqlite_db *db, const char *sql, int64_t *ret_number)
 {
@@ -55,8 +60,9 @@ static enum hpx_status apply_steps(struct hpx_sqlite_db *db, const struct identi
 {
 	char note[96];
 	enum hpx_status status = HPX_OK;
+	unsigned from = identity->version == 0 ? 0 : (unsigned)identity->version - SCHEMA_FIRST + 1;
 
-	for (unsigned i = (unsigned)identity->version; i < SCHEMA_NUMBER && status == HPX_OK; i++)
+	for (unsigned i = from; i < STEP_COUNT && status == HPX_OK; i++)
 		status = exec(db, schema_steps[i]);
 	snprintf(note, sizeof(note), "INSERT INTO hapax_schema_version (version) VALUES (%u)",
 		 SCHEMA_NUMBER);
@@ -85,6 +91,14 @@ static enum hpx_status judge(const struct identity *identity, const char *path,
 		hpx_store_problem(problem, "%s has schema %lld and this hapax knows up to %u: "
 				  "use the newer program that wrote it", path,
 				  (long long)identity->version, SCHEMA_NUMBER);
+		return HPX_UNSUPPORTED;
+	}
+	if (identity->version > 0 && identity->version < SCHEMA_FIRST) {
+		hpx_store_problem(problem, "%s has schema %lld of before the first release, and this "
+				  "hapax begins at %u: nothing leads from one to the other. Choose "
+				  "another path, or, once no key in this file can be retried any "
+				  "more, move it away, and start again", path,
+				  (long long)identity->version, SCHEMA_FIRST);
 		return HPX_UNSUPPORTED;
 	}
 	if (identity->version < SCHEMA_NUMBER && may == HPX_SQLITE_NOT) {

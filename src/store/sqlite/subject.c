@@ -42,7 +42,7 @@ static enum hpx_status find_answering(struct hpx_sqlite_db *db, const struct hpx
 	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_JOB_ANSWERING);
 
 	hpx_sqlite_bind_blob(&call, record->id.bytes, sizeof(record->id.bytes));
-	hpx_sqlite_bind_blob(&call, record->first.bytes, sizeof(record->first.bytes));
+	hpx_sqlite_bind_blob(&call, record->mark.bytes, sizeof(record->mark.bytes));
 	return read_job(&call, ret_entry);
 }
 
@@ -78,11 +78,11 @@ static enum hpx_status find_reconcile(struct hpx_sqlite_db *db, struct hpx_sqlit
 	const struct hpx_record *record = &found->operation.record;
 	bool job = found->job_exists;
 	const struct hpx_operation_id *id = job ? &found->delivery.operation : &record->id;
-	const struct hpx_token *first = job ? &found->delivery.first : &record->first;
+	const struct hpx_mark *mark = job ? &found->delivery.mark : &record->mark;
 
 	hpx_sqlite_bind_blob(&call, id->bytes, sizeof(id->bytes));
 	hpx_sqlite_bind_int(&call, job ? found->delivery.number : 0);
-	hpx_sqlite_bind_blob(&call, first->bytes, sizeof(first->bytes));
+	hpx_sqlite_bind_blob(&call, mark->bytes, sizeof(mark->bytes));
 	if (hpx_sqlite_next(&call))
 		found->scheduled = read_reconcile(&call, found);
 	return hpx_sqlite_end(&call);
@@ -182,11 +182,11 @@ enum hpx_status hpx_sqlite_reconcile_put(struct hpx_sqlite_db *db,
 					 enum hpx_ruling evidence, bool person)
 {
 	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_RECONCILE);
-	const struct hpx_token *first = of_job ? &subject->found.delivery.first :
-						 &subject->found.operation.record.first;
+	const struct hpx_mark *mark = of_job ? &subject->found.delivery.mark :
+						 &subject->found.operation.record.mark;
 
 	bind_subject(&call, subject, of_job);
-	hpx_sqlite_bind_blob(&call, first->bytes, sizeof(first->bytes));
+	hpx_sqlite_bind_blob(&call, mark->bytes, sizeof(mark->bytes));
 	hpx_sqlite_bind_int(&call, reconcile->sent_ms);
 	hpx_sqlite_bind_int(&call, reconcile->tries);
 	hpx_sqlite_bind_int(&call, reconcile->not_applied_in_a_row);

@@ -82,9 +82,9 @@ static void describe(const struct hpx_sqlite_subject *subject, struct hpx_unsett
 	unsettled->target = subject->entry->job.target;
 	/* Its operation may be gone, or used anew. */
 	if (!found->operation.exists ||
-	    !hpx_token_eq(&found->operation.record.first, &found->delivery.first))
+	    !hpx_mark_eq(&found->operation.record.mark, &found->delivery.mark))
 		unsettled->record = (struct hpx_record){ .id = found->delivery.operation,
-							 .first = found->delivery.first };
+							 .mark = found->delivery.mark };
 }
 
 /* One that cannot be read is a person's. */

@@ -8,7 +8,7 @@ import time
 
 from .gateway import binary
 
-OK, BUSY, UNAVAILABLE, UNCERTAIN = 0, 7, 8, 9
+OK, STALE, BUSY, UNAVAILABLE, UNCERTAIN = 0, 4, 7, 8, 9
 EXECUTE = 0
 LOST_REPEAT = 2
 PROBLEM_SIZE, LEASE_SIZE, POINT_SIZE = 512, 98, 64
@@ -63,6 +63,19 @@ class Library:
             assert result in (BUSY, UNAVAILABLE, UNCERTAIN), (result, problem.value)
             assert time.monotonic() < end, problem.value
             threading.Event().wait(0.05)
+
+    def forge(self, lease):
+        """What each writing call says to a lease that somebody made up."""
+        answer = Answer(200, None, b"forged", 6)
+        job = Job(b"mail", b"mailer", b"POST", b"/", None, b"", 0)
+        problem = ctypes.create_string_buffer(PROBLEM_SIZE)
+        lease, calls = lease.encode(), self.calls
+        return [calls.hapax_complete(self.handle, lease, ctypes.byref(answer), problem),
+                calls.hapax_fail(self.handle, lease, problem),
+                calls.hapax_advance(self.handle, lease, b"done", None, ctypes.c_size_t(0), problem),
+                calls.hapax_enqueue(self.handle, lease, ctypes.byref(job), problem),
+                calls.hapax_lose(self.handle, lease, problem),
+                calls.hapax_renew(self.handle, lease, ctypes.c_int64(60_000), problem)]
 
     def owe(self, key, jobs):
         """An operation that owes `jobs`, (name, target, path) each, and is

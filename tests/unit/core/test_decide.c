@@ -11,6 +11,7 @@
 static const struct hpx_token first = { { 1 } };
 static const struct hpx_token asking = { { 9 } };
 static const struct hpx_token nobody;
+static const struct hpx_mark mark = { { 3 } };
 
 enum relation { SAME, OTHER };
 
@@ -29,7 +30,7 @@ struct situation {
 static struct hpx_record make_record(const struct situation *s)
 {
 	struct hpx_record r = { .state = s->state,
-				.first = first,
+				.mark = mark,
 				.token = s->own_token ? asking : first,
 				.attempt = 3,
 				.retention_ms = 100,
@@ -175,7 +176,9 @@ static void a_new_use_of_an_expired_key_has_another_reference(void **state)
 	(void)state;
 	assert_int_equal(d.verdict, HPX_VERDICT_EXECUTE);
 	assert_int_equal(d.record.attempt, 1);
-	assert_true(hpx_token_eq(&d.record.first, &asking));
+	struct hpx_mark made;
+	assert_status(hpx_mark_make(&asking, &made), HPX_OK);
+	assert_true(hpx_mark_eq(&d.record.mark, &made));
 	assert_int_equal(d.record.created_ms, NOW);
 }
 
@@ -185,7 +188,7 @@ static void a_retry_keeps_the_reference_and_counts_on(void **state)
 	struct hpx_decision d = decide(&s);
 	(void)state;
 	assert_int_equal(d.record.attempt, 4);
-	assert_true(hpx_token_eq(&d.record.first, &first));
+	assert_true(hpx_mark_eq(&d.record.mark, &mark));
 	assert_int_equal(d.record.lease_until_ms, LEASE_NOW + 30);
 }
 

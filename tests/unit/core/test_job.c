@@ -19,7 +19,7 @@ static const struct hpx_token nobody;
 static struct hpx_delivery delivery_in(enum hpx_job_state state)
 {
 	struct hpx_delivery d = { .number = 7,
-				  .first = { { 9 } },
+				  .mark = { { 9 } },
 				  .state = state,
 				  .attempt = 2,
 				  .token = mine,
@@ -476,7 +476,7 @@ static void broken_deliveries_are_found_out(void **state)
 	for (int s = HPX_JOB_QUEUED; s < HPX_JOB_STATE_COUNT; s++) {
 		d = delivery_in((enum hpx_job_state)s);
 		assert_true(hpx_job_valid(&d));
-		d.first = nobody;
+		d.mark = (struct hpx_mark){ { 0 } };
 		assert_false(hpx_job_valid(&d));
 		d = delivery_in((enum hpx_job_state)s);
 		d.budget = d.attempt + 1;
@@ -501,13 +501,14 @@ static void broken_deliveries_are_found_out(void **state)
 static void every_job_has_a_key_of_its_own(void **state)
 {
 	struct hpx_operation_id a = { { 1 } }, b = { { 2 } };
+	struct hpx_mark one = { { 1 } }, another = { { 2 } };
 	char keys[4][HPX_JOB_KEY_SIZE], again[HPX_JOB_KEY_SIZE];
 	(void)state;
-	assert_status(hpx_job_key(&a, &mine, HPX_SPAN("receipt"), keys[0]), HPX_OK);
-	assert_status(hpx_job_key(&b, &mine, HPX_SPAN("receipt"), keys[1]), HPX_OK);
-	assert_status(hpx_job_key(&a, &other, HPX_SPAN("receipt"), keys[2]), HPX_OK);
-	assert_status(hpx_job_key(&a, &mine, HPX_SPAN("receipts"), keys[3]), HPX_OK);
-	assert_status(hpx_job_key(&a, &mine, HPX_SPAN("receipt"), again), HPX_OK);
+	assert_status(hpx_job_key(&a, &one, HPX_SPAN("receipt"), keys[0]), HPX_OK);
+	assert_status(hpx_job_key(&b, &one, HPX_SPAN("receipt"), keys[1]), HPX_OK);
+	assert_status(hpx_job_key(&a, &another, HPX_SPAN("receipt"), keys[2]), HPX_OK);
+	assert_status(hpx_job_key(&a, &one, HPX_SPAN("receipts"), keys[3]), HPX_OK);
+	assert_status(hpx_job_key(&a, &one, HPX_SPAN("receipt"), again), HPX_OK);
 	assert_string_equal(keys[0], again);
 	for (size_t i = 0; i < 4; i++) {
 		assert_int_equal(strlen(keys[i]), HPX_JOB_KEY_SIZE - 1);

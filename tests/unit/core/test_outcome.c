@@ -2,6 +2,7 @@
  * design's outcome table, whole. */
 #include "../test.h"
 
+#include "base/bytes.h"
 #include "core/operation.h"
 #include "core/outcome.h"
 
@@ -106,26 +107,44 @@ static void operation_ids_tell_every_part_apart(void **state)
 			assert_int_equal(hpx_operation_id_eq(&ids[i], &ids[j]), i == j);
 }
 
-static void references_go_both_ways(void **state)
+static void references_and_leases_go_both_ways(void **state)
 {
 	struct hpx_operation_id id, back_id;
 	struct hpx_token token, back_token;
-	char text[HPX_REFERENCE_SIZE];
+	struct hpx_mark mark, back_mark;
+	char text[HPX_REFERENCE_SIZE], lease[HPX_LEASE_SIZE];
 	(void)state;
 	assert_status(hpx_operation_id(HPX_SPAN("t"), HPX_SPAN("s"), HPX_SPAN("k"), &id), HPX_OK);
 	hpx_token_make(&token);
 	assert_false(hpx_token_is_void(&token));
-	hpx_reference_print(&id, &token, text);
-	assert_int_equal(strlen(text), HPX_REFERENCE_LEN);
-	assert_true(hpx_reference_parse(hpx_span_of(text), &back_id, &back_token));
-	assert_true(hpx_operation_id_eq(&id, &back_id));
+	assert_status(hpx_mark_make(&token, &mark), HPX_OK);
+	hpx_lease_print(&id, &token, lease);
+	assert_true(hpx_lease_parse(hpx_span_of(lease), &back_id, &back_token));
 	assert_true(hpx_token_eq(&token, &back_token));
-	assert_false(hpx_reference_parse(hpx_span(text, HPX_REFERENCE_LEN - 1), &back_id, &back_token));
+	hpx_reference_print(&id, &mark, text);
+	assert_int_equal(strlen(text), HPX_REFERENCE_LEN);
+	assert_true(hpx_reference_parse(hpx_span_of(text), &back_id, &back_mark));
+	assert_true(hpx_operation_id_eq(&id, &back_id));
+	assert_true(hpx_mark_eq(&mark, &back_mark));
+	assert_false(hpx_reference_parse(hpx_span(text, HPX_REFERENCE_LEN - 1), &back_id, &back_mark));
 	text[64] = '-';
-	assert_false(hpx_reference_parse(hpx_span_of(text), &back_id, &back_token));
+	assert_false(hpx_reference_parse(hpx_span_of(text), &back_id, &back_mark));
 	text[64] = '.';
 	text[3] = 'g';
-	assert_false(hpx_reference_parse(hpx_span_of(text), &back_id, &back_token));
+	assert_false(hpx_reference_parse(hpx_span_of(text), &back_id, &back_mark));
+}
+
+/* The vector was made with sha256sum, so that SQL, C and a reader agree. */
+static void a_mark_is_a_hash_of_the_first_token(void **state)
+{
+	struct hpx_token token = { { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 } };
+	struct hpx_mark mark;
+	char hex[2 * HPX_MARK_SIZE + 1];
+	(void)state;
+	assert_status(hpx_mark_make(&token, &mark), HPX_OK);
+	hpx_hex_encode(mark.bytes, sizeof(mark.bytes), hex);
+	assert_string_equal(hex, "766e89244804bbec8b44ca13e3a4678a");
+	assert_false(hpx_mark_is_void(&mark));
 }
 
 int main(void)
@@ -136,7 +155,8 @@ int main(void)
 		cmocka_unit_test(what_the_upstream_says_overrides),
 		cmocka_unit_test(silence_depends_on_whether_a_byte_left),
 		cmocka_unit_test(operation_ids_tell_every_part_apart),
-		cmocka_unit_test(references_go_both_ways),
+		cmocka_unit_test(references_and_leases_go_both_ways),
+		cmocka_unit_test(a_mark_is_a_hash_of_the_first_token),
 	};
 	return cmocka_run_group_tests_name("outcome", tests, NULL, NULL);
 }

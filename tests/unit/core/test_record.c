@@ -12,11 +12,12 @@
 static const struct hpx_token mine = { { 1 } };
 static const struct hpx_token other = { { 2 } };
 static const struct hpx_token nobody;
+static const struct hpx_mark mark = { { 3 } };
 
 static struct hpx_record record_in(enum hpx_state state, uint32_t attempt)
 {
 	struct hpx_record r = { .state = state,
-				.first = mine,
+				.mark = mark,
 				.token = mine,
 				.attempt = attempt,
 				.retention_ms = RETENTION,
@@ -270,7 +271,7 @@ static void expiry_is_set_on_entering(void **state)
 	assert_status(hpx_record_move(&r, HPX_MOVE_RESERVE, &args), HPX_OK);
 	assert_int_equal(r.expires_ms, 0);
 	assert_int_equal(r.attempt, 2);
-	assert_true(hpx_token_eq(&r.first, &mine));
+	assert_true(hpx_mark_eq(&r.mark, &mark));
 	assert_true(hpx_token_eq(&r.token, &other));
 }
 
@@ -357,7 +358,7 @@ static void broken_records_are_found_out(void **state)
 		r.attempt = 0;
 		assert_false(hpx_record_valid(&r));
 		r = record_in((enum hpx_state)s, 1);
-		r.first = nobody;
+		r.mark = (struct hpx_mark){ { 0 } };
 		assert_false(hpx_record_valid(&r));
 	}
 	r = record_in(HPX_STATE_IN_PROGRESS, 1);

@@ -13,7 +13,7 @@ static struct hpx_record record_of(enum hpx_state state)
 	struct hpx_record record = { .state = state, .attempt = 1, .created_ms = 1000,
 				     .changed_ms = 2000, .expires_ms = 3000 };
 
-	memset(record.first.bytes, 0x11, sizeof(record.first.bytes));
+	memset(record.mark.bytes, 0x11, sizeof(record.mark.bytes));
 	return record;
 }
 
@@ -21,7 +21,7 @@ static struct hpx_job_entry *job_of(const struct hpx_record *record, const char 
 				    enum hpx_job_state state, struct hpx_job_entry *next)
 {
 	struct hpx_delivery delivery = { .state = state, .attempt = 2, .status = 503,
-					 .due_ms = 4000, .first = record->first };
+					 .due_ms = 4000, .mark = record->mark };
 	struct hpx_job job = { .name = hpx_span_of(name), .target = HPX_SPAN("secret-target") };
 	struct hpx_job_entry *entry = hpx_job_entry_new(&delivery, &job);
 
@@ -52,7 +52,7 @@ static void a_pending_one_shows_its_job(void **state)
 	struct hpx_buffer out;
 
 	(void)state;
-	other->delivery.first.bytes[0] = 0x22; /* of another use of the key */
+	other->delivery.mark.bytes[0] = 0x22; /* of another use of the key */
 	print(&record, other, NULL, &out);
 	has(&out, "\"state\":\"pending\"", true);
 	has(&out, "\"deliver_until\":\"1970-01-01T00:00:03Z\"", true);

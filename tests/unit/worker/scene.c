@@ -323,7 +323,10 @@ void scene_say(struct scene *scene, unsigned tenant, unsigned key, enum hpx_ruli
 	struct hpx_ruling_turn turn = { .finding = { .ruling = ruling,
 						     .about_ms = hpx_clock_wall_ms() } };
 	struct hpx_store_op op = { .verb = HPX_VERB_RULE, .id = scene_id(tenant, key),
-				   .token = token_of(tenant, key), .ruling = &turn };
+				   .ruling = &turn };
+	struct hpx_token first = token_of(tenant, key);
+
+	assert_status(hpx_mark_make(&first, &op.mark), HPX_OK);
 
 	hpx_committer_submit_wait(scene->committer, &op);
 	assert_status(op.status, HPX_OK);

@@ -30,8 +30,8 @@ static void test_delivers(void **state)
 	assert_string_equal(operation.body, "{\"id\":\"p-7\"}");
 	assert_string_equal(operation.headers, "X-Kept: yes\r\nLocation: /p/7\r\n");
 
-	hpx_reference_print(&job.operation, &job.first, reference);
-	hpx_job_key(&job.operation, &job.first, HPX_SPAN(SCENE_JOB), key);
+	hpx_reference_print(&job.operation, &job.mark, reference);
+	hpx_job_key(&job.operation, &job.mark, HPX_SPAN(SCENE_JOB), key);
 	provider_line(&scene->provider, 0, line);
 	assert_string_equal(line, "POST /plain/pay?x=1");
 	const struct { const char *name; const char *value; } fields[] = {

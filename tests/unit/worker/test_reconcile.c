@@ -35,7 +35,7 @@ static void test_settles_by_the_probe(void **state)
 		struct hpx_record record = scene_operation(scene, 0, i).record;
 		assert_int_equal(record.status, rows[i].status);
 		assert_int_equal(provider_count(&scene->provider) - before, rows[i].questions);
-		hpx_reference_print(&record.id, &record.first, reference);
+		hpx_reference_print(&record.id, &record.mark, reference);
 		snprintf(want, sizeof(want), "GET /ask?operation=%s", reference);
 		provider_line(&scene->provider, before, line);
 		assert_string_equal(line, want);
