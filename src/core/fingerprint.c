@@ -8,7 +8,13 @@
 #include "core/json.h"
 #include "core/recipe.h"
 
-/* The tags are hashed: their texts belong to recipe version 1. */
+const struct hpx_span hpx_method_override[HPX_METHOD_OVERRIDE_COUNT] = {
+	HPX_SPAN_INIT("x-http-method-override"),
+	HPX_SPAN_INIT("x-http-method"),
+	HPX_SPAN_INIT("x-method-override"),
+};
+
+/* The tags are hashed: their texts belong to every recipe version. */
 #define BODY_FORM_LIST(X) X(RAW, "raw") X(JSON, "json") X(FORM, "form") X(MULTIPART, "multipart")
 
 enum body_form {
@@ -92,7 +98,9 @@ static enum hpx_status canonicalise(enum body_form form, const struct hpx_recipe
 	case FORM_FORM:
 		return hpx_form_canonical(body, out);
 	case FORM_MULTIPART:
-		return hpx_multipart_canonical(content_type, body, out);
+		return hpx_multipart_canonical(recipe->version == 1 ? HPX_MULTIPART_PARTS :
+								      HPX_MULTIPART_WHOLE,
+					       content_type, body, out);
 	case FORM_RAW:
 		break;
 	}
@@ -177,6 +185,19 @@ static void add_headers(struct hpx_sha256 *hash, const struct hpx_recipe_list *n
 	}
 }
 
+/* Only those that are there, behind all else: what the recipe names comes in a
+ * number that its id fixes, so that nothing else can be read as one of these. */
+static void add_method_overrides(struct hpx_sha256 *hash, const struct hpx_meaning *meaning)
+{
+	for (size_t i = 0; i < HPX_METHOD_OVERRIDE_COUNT; i++) {
+		struct hpx_span value = meaning->header(meaning->user, hpx_method_override[i]);
+		if (value.ptr == NULL)
+			continue;
+		hpx_sha256_part(hash, hpx_method_override[i]);
+		hpx_sha256_part(hash, value);
+	}
+}
+
 enum hpx_status hpx_fingerprint(const struct hpx_recipe *recipe,
 				const struct hpx_meaning *meaning, size_t work_bytes_max,
 				uint8_t ret_fingerprint[HPX_SHA256_SIZE])
@@ -204,6 +225,8 @@ enum hpx_status hpx_fingerprint(const struct hpx_recipe *recipe,
 	add_optional_lower(&hash, media_type(meaning->content_type));
 	enum hpx_status body_status = add_body(&hash, recipe, meaning, work_bytes_max);
 	add_headers(&hash, &names, meaning);
+	if (recipe->version > 1)
+		add_method_overrides(&hash, meaning);
 	enum hpx_status hash_status = hpx_sha256_done(&hash, digest);
 	status = status != HPX_OK ? status : body_status != HPX_OK ? body_status : hash_status;
 	if (status == HPX_OK)

@@ -8,7 +8,11 @@
 #include "base/buffer.h"
 #include "base/bytes.h"
 
-#define HPX_RECIPE_VERSION 1
+/* The version of new recipes. Records made by an older one are compared by it:
+ *   1  as hpx_fingerprint has it, without what follows
+ *   2  X-HTTP-Method-Override, X-HTTP-Method and X-Method-Override count, and
+ *      preamble and epilogue of a multipart body do */
+#define HPX_RECIPE_VERSION 2
 #define HPX_RECIPE_ID_SIZE 16
 #define HPX_RECIPE_TEXT_MAX 8192
 #define HPX_RECIPE_LIST_MAX 64
@@ -36,8 +40,14 @@ enum hpx_status hpx_recipe_parse(struct hpx_span text, struct hpx_arena *arena,
 /* The first 16 bytes of the SHA-256 of its text. */
 enum hpx_status hpx_recipe_id(const struct hpx_recipe *recipe, struct hpx_recipe_id *ret_id);
 
+/* The headers by which frameworks let a POST stand for another method, in lower
+ * case; every recipe since version 2 counts them. */
+#define HPX_METHOD_OVERRIDE_COUNT 3
+extern const struct hpx_span hpx_method_override[HPX_METHOD_OVERRIDE_COUNT];
+
 /* The request as the fingerprint sees it. `header` gives the combined value
- * (RFC 9110 §5.3) of a header named by the recipe, ptr NULL where absent. */
+ * (RFC 9110 §5.3) of a header named by the recipe or in hpx_method_override,
+ * ptr NULL where absent. */
 struct hpx_meaning {
 	struct hpx_span method;
 	struct hpx_span path;              /* normalised */

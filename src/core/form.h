@@ -26,13 +26,21 @@ enum hpx_status hpx_form_decode(struct hpx_span text, char *out, size_t *ret_len
 #define HPX_MULTIPART_HEADERS_MAX 32
 #define HPX_MULTIPART_BOUNDARY_MAX 70
 
+/* How much of a multipart body counts. PARTS: neither preamble nor epilogue, as
+ * recipes of version 1 have it. WHOLE: both, because some readers find parts in
+ * them; and a boundary with white space behind it, which some readers do not
+ * take for one, makes the body HPX_INVALID. */
+enum hpx_multipart_extent { HPX_MULTIPART_PARTS, HPX_MULTIPART_WHOLE };
+
 /* Any multipart type: the parts, each with its headers (names lower-cased,
- * sorted) and its content, in their order, without the boundary, preamble and
- * epilogue. A part is written as name '=' value of each header, ';', content.
+ * sorted) and its content, in their order, without the boundary. A part is
+ * written as name '=' value of each header, ';', content; the WHOLE begins with
+ * the preamble and ends with '.' and the epilogue.
  * `content_type` is the whole field value, with the boundary parameter.
  * HPX_INVALID: no boundary, or a body that two readers might take apart
  * differently. On failure `out` is as it was. */
-enum hpx_status hpx_multipart_canonical(struct hpx_span content_type,
-					struct hpx_span body, struct hpx_buffer *out);
+enum hpx_status hpx_multipart_canonical(enum hpx_multipart_extent extent,
+					struct hpx_span content_type, struct hpx_span body,
+					struct hpx_buffer *out);
 
 #endif

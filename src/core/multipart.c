@@ -111,30 +111,62 @@ static enum hpx_status write_part(const struct part *part, struct hpx_buffer *ou
 	return status == HPX_OK ? hpx_form_text(out, part->content) : status;
 }
 
+/* The parts between the first delimiter, which is `*here`, and the last, which
+ * it is afterwards. */
 static enum hpx_status write_parts(const struct hpx_multipart_boundary *boundary,
-				   struct hpx_span body, struct hpx_buffer *out)
+				   struct hpx_span body, struct hpx_multipart_delimiter *here,
+				   struct hpx_buffer *out)
 {
-	struct hpx_multipart_delimiter here;
 	struct hpx_multipart_delimiter next;
 	struct part part;
+	enum hpx_status status = HPX_OK;
 
-	enum hpx_status status = hpx_multipart_boundary_find(boundary, body, 0, &here);
-	while (status == HPX_OK && !here.last) {
-		status = hpx_multipart_boundary_find(boundary, body, here.end, &next);
+	while (status == HPX_OK && !here->last) {
+		status = hpx_multipart_boundary_find(boundary, body, here->end, &next);
 		/* Between two delimiters stands at least the CRLF of the next. */
-		if (status == HPX_OK && next.at < here.end + 2)
+		if (status == HPX_OK && next.at < here->end + 2)
 			status = HPX_INVALID;
 		if (status == HPX_OK)
-			status = read_part(hpx_span(body.ptr + here.end, next.at - 2 - here.end),
+			status = read_part(hpx_span(body.ptr + here->end, next.at - 2 - here->end),
 					   &part);
 		if (status == HPX_OK)
 			status = write_part(&part, out);
-		here = next;
+		if (status == HPX_OK) {
+			next.padded = next.padded || here->padded;
+			*here = next;
+		}
 	}
-	return status == HPX_NOT_FOUND ? HPX_INVALID : status;
+	return status;
 }
 
-enum hpx_status hpx_multipart_canonical(struct hpx_span content_type, struct hpx_span body,
+static enum hpx_status write_whole(const struct hpx_multipart_boundary *boundary,
+				   struct hpx_span body, struct hpx_buffer *out)
+{
+	struct hpx_multipart_delimiter here;
+
+	enum hpx_status status = hpx_multipart_boundary_find(boundary, body, 0, &here);
+	if (status == HPX_OK)
+		status = hpx_form_text(out, hpx_span_first(body, here.at));
+	if (status == HPX_OK)
+		status = write_parts(boundary, body, &here, out);
+	if (status == HPX_OK && here.padded)
+		status = HPX_INVALID;
+	if (status == HPX_OK)
+		status = hpx_buffer_byte(out, '.');
+	return status == HPX_OK ? hpx_form_text(out, hpx_span_skip(body, here.end)) : status;
+}
+
+static enum hpx_status write_parts_only(const struct hpx_multipart_boundary *boundary,
+					struct hpx_span body, struct hpx_buffer *out)
+{
+	struct hpx_multipart_delimiter here;
+
+	enum hpx_status status = hpx_multipart_boundary_find(boundary, body, 0, &here);
+	return status == HPX_OK ? write_parts(boundary, body, &here, out) : status;
+}
+
+enum hpx_status hpx_multipart_canonical(enum hpx_multipart_extent extent,
+					struct hpx_span content_type, struct hpx_span body,
 					struct hpx_buffer *out)
 {
 	struct hpx_multipart_boundary boundary;
@@ -142,8 +174,9 @@ enum hpx_status hpx_multipart_canonical(struct hpx_span content_type, struct hpx
 
 	enum hpx_status status = hpx_multipart_boundary_read(content_type, &boundary);
 	if (status == HPX_OK)
-		status = write_parts(&boundary, body, out);
+		status = extent == HPX_MULTIPART_WHOLE ? write_whole(&boundary, body, out) :
+							 write_parts_only(&boundary, body, out);
 	if (status != HPX_OK)
 		out->len = len;
-	return status;
+	return status == HPX_NOT_FOUND ? HPX_INVALID : status;
 }

@@ -90,8 +90,10 @@ static enum hpx_status read_line_end(struct hpx_span body, size_t at,
 	delimiter->last = hpx_span_starts(hpx_span_skip(body, at), HPX_SPAN("--"));
 	if (delimiter->last)
 		at += 2;
+	size_t boundary_end = at;
 	while (at < body.len && (body.ptr[at] == ' ' || body.ptr[at] == '\t'))
 		at++;
+	delimiter->padded = at > boundary_end;
 	if (hpx_span_starts(hpx_span_skip(body, at), HPX_SPAN("\r\n")))
 		delimiter->end = at + 2;
 	else if (delimiter->last && at == body.len)

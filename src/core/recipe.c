@@ -1,5 +1,6 @@
-/* Recipes as text: "1 ignore=/metadata/sent_at header=x-currency". Bytes that
- * are not printable ASCII, spaces and '%' are written as %XX. */
+/* Recipes as text: "2 ignore=/metadata/sent_at header=x-currency", the version
+ * first. Bytes that are not printable ASCII, spaces and '%' are written as
+ * %XX. */
 #include "core/recipe.h"
 
 #include "core/json.h"
@@ -76,9 +77,14 @@ static enum hpx_status print_list(struct hpx_span word, const struct hpx_span *i
 	return status;
 }
 
+static bool is_known_version(uint64_t version)
+{
+	return version >= 1 && version <= HPX_RECIPE_VERSION;
+}
+
 static enum hpx_status print_recipe(const struct hpx_recipe *recipe, struct hpx_buffer *out)
 {
-	if (recipe->version != HPX_RECIPE_VERSION)
+	if (!is_known_version(recipe->version))
 		return HPX_UNSUPPORTED;
 	enum hpx_status status = hpx_buffer_printf(out, "%u", recipe->version);
 	if (status == HPX_OK)
@@ -182,7 +188,7 @@ static enum hpx_status check_text(const struct hpx_recipe *recipe, struct hpx_sp
 enum hpx_status hpx_recipe_parse(struct hpx_span text, struct hpx_arena *arena,
 				 struct hpx_recipe *ret_recipe)
 {
-	struct hpx_recipe recipe = { .version = HPX_RECIPE_VERSION };
+	struct hpx_recipe recipe = { 0 };
 	struct hpx_span rest = text;
 	struct hpx_span word;
 	uint64_t version;
@@ -190,8 +196,9 @@ enum hpx_status hpx_recipe_parse(struct hpx_span text, struct hpx_arena *arena,
 	if (text.len > HPX_RECIPE_TEXT_MAX || !hpx_span_split(&rest, ' ', &word) ||
 	    !hpx_span_u64(word, UINT32_MAX, &version))
 		return HPX_INVALID;
-	if (version != HPX_RECIPE_VERSION)
+	if (!is_known_version(version))
 		return HPX_UNSUPPORTED;
+	recipe.version = (unsigned)version;
 	enum hpx_status status = parse_lists(rest, arena, &recipe);
 	if (status == HPX_OK)
 		status = check_text(&recipe, text);

@@ -63,6 +63,7 @@ enum hpx_status hpx_async_headers(const struct hpx_settings *settings,
 	for (size_t i = 0; i < head->field_count && status == HPX_OK; i++) {
 		struct hpx_span name = head->fields[i].name;
 		if ((is_describing(name) ||
+		     is_among(name, hpx_method_override, HPX_METHOD_OVERRIDE_COUNT) ||
 		     is_among(name, route->recipe.headers, route->recipe.header_count)) &&
 		    !is_secret_or_ours(settings, head, name))
 			status = hpx_write_field(out, name, head->fields[i].value);

@@ -123,7 +123,8 @@ static enum hpx_status make_fingerprint(struct hpx_request *request)
 		.path = request->target.path,
 		.query = request->target.query,
 		.content_type = hpx_field_value(&request->head, HPX_SPAN("Content-Type")),
-		.content_encoding = hpx_field_value(&request->head, HPX_SPAN("Content-Encoding")),
+		.content_encoding = hpx_field_combined(
+			&request->head, HPX_SPAN("Content-Encoding"), &request->arena),
 		.body = hpx_buffer_span(&request->body),
 		.header = combined_header,
 		.user = request,

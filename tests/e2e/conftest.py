@@ -18,7 +18,8 @@ SQLITE_ONLY = {
     "the test locks SQLite's file": r"store_is_locked|behind_a_reload_that_waits|commits_while_stopping|"
                                     r"test_stored_late|test_reserved_late",
     "the test reads or damages SQLite's file": r"unreadable_is_unknown_everywhere|test_drain_ends|"
-                                               r"test_reaped|test_damaged_record|test_somebody_elses_file",
+                                               r"test_reaped|test_damaged_record|test_somebody_elses_file|"
+                                               r"record_of_an_older_recipe",
     "on PostgreSQL there may be many servers": r"one_server_per_file|migrate_beside_a_server|test_file_mode",
     "among many, only its lease tells that an owner is dead": r"test_dead_owner|lost_leases_are_counted",
 }

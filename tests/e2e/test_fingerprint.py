@@ -2,6 +2,9 @@
 query or multipart body anew, but another amount is another request, and it
 leaves the record as it was."""
 import gzip
+import hashlib
+import sqlite3
+import struct
 import zlib
 
 import pytest
@@ -120,20 +123,25 @@ def test_query(shared, one, other, same):
     judge(shared, {"target": one}, {"target": other}, same)
 
 
-def multipart(boundary, value, name="file"):
+def multipart(boundary, value, name="file", before="", behind=""):
     text = (f'--{boundary}\r\nContent-Disposition: form-data; name="amount"\r\n\r\n10\r\n'
             f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"; filename="a"\r\n'
             f"Content-Type: application/octet-stream\r\n\r\n{value}\r\n--{boundary}--\r\n")
-    return typed(f"multipart/form-data; boundary={boundary}", text)
+    return typed(f"multipart/form-data; boundary={boundary}", before + text + behind)
 
 
 @pytest.mark.parametrize("one, other, same", [
     (("AaB03x", "hello"), ("zzz--9", "hello"), True),
     (("AaB03x", "hello"), ("AaB03x", "hellO"), False),
     (("AaB03x", "hello"), ("zzz--9", "hello", "other"), False),
+    (("AaB03x", "hello"), ("AaB03x", "hello", "file", "", "amount=99"), False),
+    (("AaB03x", "hello", "file", "", "amount=10"), ("AaB03x", "hello", "file", "", "amount=99"), False),
+    (("AaB03x", "hello", "file", "amount=10\r\n"), ("AaB03x", "hello"), False),
+    (("AaB03x", "hello", "file", "a\r\n", "b"), ("zzz--9", "hello", "file", "a\r\n", "b"), True),
 ])
 def test_multipart(shared, one, other, same):
-    """Multipart counts by its parts: each try has a boundary of its own."""
+    """Multipart counts by its parts, and by what stands before and behind them,
+    where some readers look for more; each try has a boundary of its own."""
     judge(shared, multipart(*one), multipart(*other), same)
 
 
@@ -184,6 +192,55 @@ def test_ignore(shared, one, other, same):
 def test_included_headers(shared, one, other, same):
     """A header that the route includes counts; others do not."""
     judge(shared, {"target": "/headed", "headers": one}, {"target": "/headed", "headers": other}, same)
+
+
+@pytest.mark.parametrize("name", ["X-HTTP-Method-Override", "x-http-method", "X-Method-Override"])
+def test_method_override(shared, name):
+    """A POST that stands for another method is another request, on every route."""
+    def meant(method, target="/f"):
+        return {"target": target, "headers": [(name, method)] if method else []}
+    for target in ("/f", "/headed", "/ignoring"):
+        judge(shared, meant("DELETE", target), meant("PATCH", target), False)
+    judge(shared, meant(None), meant("DELETE"), False)
+    judge(shared, meant("DELETE"), meant(None), False)
+    judge(shared, meant("DELETE"), meant("DELETE"), True)
+
+
+def test_content_encoding_in_two_fields(shared):
+    """Both count: the upstream gets both."""
+    one = typed(JSON, gzip.compress(b'{"a":1}', 9), ("Content-Encoding", "gzip"))
+    two = typed(JSON, gzip.compress(b'{"a":1}', 9), ("Content-Encoding", "gzip"), ("Content-Encoding", "br"))
+    judge(shared, one, two, False)
+
+
+def fingerprint_of_version_1(method, path, media_type, canonical):
+    """What a recipe without lists made of a JSON body before recipes had another version."""
+    def part(data):
+        return struct.pack(">Q", len(data)) + data
+    media = part(b"present") + part(b"%d" % len(media_type)) + media_type
+    parts = [part(hashlib.sha256(b"1").digest()[:16]), part(method), part(path), part(b"absent"), media,
+             part(b"absent"), part(b"json"), part(canonical)]
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def test_record_of_an_older_recipe(site):
+    """A record that was made by version 1 is compared by version 1: its retry is
+    one, whatever counts in new records."""
+    one = site({"cache": "0"})
+    gateway, key = one.gateway, new_key()
+    sent = {"key": key, "body": b'{"b":1, "a":2}'}
+    first = gateway.post("/old", **sent)
+    db = sqlite3.connect(gateway.folder / "hapax.db")
+    recipe = hashlib.sha256(b"1").digest()[:16]
+    db.execute("INSERT INTO hapax_recipe (id, text) VALUES (?, '1')", (recipe,))
+    db.execute("UPDATE hapax_operation SET recipe = ?, fingerprint = ?",
+               (recipe, fingerprint_of_version_1(b"POST", b"/old", JSON.encode(), b'{"a":2,"b":1}')))
+    db.commit()
+    db.close()
+    check.same_answer(first, gateway.post("/old", **sent))
+    check.same_answer(first, gateway.post("/old", headers=[("X-HTTP-Method-Override", "DELETE")], **sent))
+    check.problem(gateway.post("/old", key=key, body=b'{"b":1, "a":3}'), "idempotency_key_reused")
+    assert len(one.provider.ledger(key)) == 1
 
 
 @pytest.mark.parametrize("before, after, same", [

@@ -14,15 +14,20 @@
 static const struct hpx_span ignore[] = { S("/sent_at") };
 static const struct hpx_span headers[] = { S("x-currency"), S("x-note") };
 static const struct hpx_span headers_again[] = { S("x-note"), S("x-currency") };
-static const struct hpx_recipe plain = { .version = 1 };
-static const struct hpx_recipe ignoring = { 1, ignore, 1, NULL, 0, NULL };
-static const struct hpx_recipe with_headers = { 1, NULL, 0, headers, 2, NULL };
-static const struct hpx_recipe with_headers_again = { 1, NULL, 0, headers_again, 2, NULL };
+/* The version is put in when they are used. */
+static const struct hpx_recipe plain;
+static const struct hpx_recipe ignoring = { 0, ignore, 1, NULL, 0, NULL };
+static const struct hpx_recipe with_headers = { 0, NULL, 0, headers, 2, NULL };
+static const struct hpx_recipe with_headers_again = { 0, NULL, 0, headers_again, 2, NULL };
+
+/* The recipes' version in the tests that hold for each. */
+static unsigned version = HPX_RECIPE_VERSION;
 
 struct request {
 	struct hpx_span method, path, query, type, encoding, body;
 	const struct hpx_recipe *recipe;      /* NULL: the plain one */
 	struct hpx_span currency;
+	struct hpx_span override[HPX_METHOD_OVERRIDE_COUNT];
 };
 
 static struct hpx_span header_of(void *user, struct hpx_span name)
@@ -31,6 +36,9 @@ static struct hpx_span header_of(void *user, struct hpx_span name)
 
 	if (hpx_span_eq(name, HPX_SPAN("x-currency")))
 		return request->currency;
+	for (size_t i = 0; i < HPX_METHOD_OVERRIDE_COUNT; i++)
+		if (version > 1 && hpx_span_eq(name, hpx_method_override[i]))
+			return request->override[i];
 	assert_span(name, "x-note");
 	return (struct hpx_span)NONE;
 }
@@ -41,8 +49,10 @@ static void fingerprint_within(const struct request *request, size_t max, uint8_
 	struct hpx_meaning meaning = { request->method, request->path, request->query,
 		request->type, request->encoding, request->body, header_of, &copy };
 
-	assert_status(hpx_fingerprint(request->recipe ? request->recipe : &plain, &meaning, max,
-				      ret), HPX_OK);
+	struct hpx_recipe recipe = request->recipe ? *request->recipe : plain;
+
+	recipe.version = version;
+	assert_status(hpx_fingerprint(&recipe, &meaning, max, ret), HPX_OK);
 }
 
 static bool same(const struct request *a, const struct request *b)
@@ -55,13 +65,13 @@ static bool same(const struct request *a, const struct request *b)
 	return memcmp(x, y, sizeof(x)) == 0;
 }
 
-#define JSON(body) { S("POST"), S("/p"), NONE, S("application/json"), NONE, S(body), NULL, NONE }
-#define QUERY(query) { S("POST"), S("/p"), query, NONE, NONE, S(""), NULL, NONE }
-#define TYPED(type, body) { S("POST"), S("/p"), NONE, type, NONE, S(body), NULL, NONE }
-#define CODED(coding, body) { S("POST"), S("/p"), NONE, NONE, coding, S(body), NULL, NONE }
+#define JSON(body) { S("POST"), S("/p"), NONE, S("application/json"), NONE, S(body), NULL, NONE, { NONE } }
+#define QUERY(query) { S("POST"), S("/p"), query, NONE, NONE, S(""), NULL, NONE, { NONE } }
+#define TYPED(type, body) { S("POST"), S("/p"), NONE, type, NONE, S(body), NULL, NONE, { NONE } }
+#define CODED(coding, body) { S("POST"), S("/p"), NONE, NONE, coding, S(body), NULL, NONE, { NONE } }
 #define IGNORING(body)                                                                   \
-	{ S("POST"), S("/p"), NONE, S("application/json"), NONE, S(body), &ignoring, NONE }
-#define HEADER(recipe, value) { S("POST"), S("/p"), NONE, NONE, NONE, S(""), recipe, value }
+	{ S("POST"), S("/p"), NONE, S("application/json"), NONE, S(body), &ignoring, NONE, { NONE } }
+#define HEADER(recipe, value) { S("POST"), S("/p"), NONE, NONE, NONE, S(""), recipe, value, { NONE } }
 #define FORM S("application/x-www-form-urlencoded")
 
 static const struct {
@@ -71,12 +81,12 @@ static const struct {
 } rows[] = {
 	{ "itself", true, JSON("{}"), JSON("{}") },
 	{ "method", false, JSON("{}"),
-	  { S("PATCH"), S("/p"), NONE, S("application/json"), NONE, S("{}"), NULL, NONE } },
+	  { S("PATCH"), S("/p"), NONE, S("application/json"), NONE, S("{}"), NULL, NONE, { NONE } } },
 	{ "path", false, JSON("{}"),
-	  { S("POST"), S("/q"), NONE, S("application/json"), NONE, S("{}"), NULL, NONE } },
+	  { S("POST"), S("/q"), NONE, S("application/json"), NONE, S("{}"), NULL, NONE, { NONE } } },
 	{ "a path and a method of the same bytes", false,
-	  { S("POST"), S("/p"), NONE, NONE, NONE, S(""), NULL, NONE },
-	  { S("POST/"), S("p"), NONE, NONE, NONE, S(""), NULL, NONE } },
+	  { S("POST"), S("/p"), NONE, NONE, NONE, S(""), NULL, NONE, { NONE } },
+	  { S("POST/"), S("p"), NONE, NONE, NONE, S(""), NULL, NONE, { NONE } } },
 	/* What others get wrong, 12: the query counts. */
 	{ "query", false, QUERY(S("a=1")), QUERY(S("a=2")) },
 	{ "query absent", false, QUERY(S("a=1")), QUERY(NONE) },
@@ -153,14 +163,57 @@ static const struct {
 	  HEADER(&with_headers_again, S("EUR")) },
 };
 
+/* What recipes of version 1 take for the same, and later ones do not. */
+#define OVERRIDE(a, b, c)                                                                \
+	{ S("POST"), S("/p"), NONE, NONE, NONE, S(""), NULL, NONE, { a, b, c } }
+#define PART "--a\r\nX: 1\r\n\r\nv\r\n--a--"
+#define MIXED(body) TYPED(S("multipart/mixed; boundary=a"), body)
+static const struct {
+	const char *what;
+	bool same;
+	struct request a, b;
+} newer_rows[] = {
+	{ "an override", false, OVERRIDE(S("DELETE"), NONE, NONE), OVERRIDE(NONE, NONE, NONE) },
+	{ "another override", false, OVERRIDE(S("DELETE"), NONE, NONE),
+	  OVERRIDE(S("PATCH"), NONE, NONE) },
+	{ "the same in another header", false, OVERRIDE(S("DELETE"), NONE, NONE),
+	  OVERRIDE(NONE, S("DELETE"), NONE) },
+	{ "the third header", false, OVERRIDE(NONE, NONE, S("PUT")), OVERRIDE(NONE, NONE, NONE) },
+	{ "an empty override", false, OVERRIDE(S(""), NONE, NONE), OVERRIDE(NONE, NONE, NONE) },
+	{ "the same override", true, OVERRIDE(S("PUT"), NONE, S("PUT")),
+	  OVERRIDE(S("PUT"), NONE, S("PUT")) },
+	{ "an epilogue", false, MIXED(PART "\r\nmore"), MIXED(PART "\r\n") },
+	{ "another epilogue", false, MIXED(PART "\r\nmore"), MIXED(PART "\r\nless") },
+	{ "a part behind the end", false, MIXED(PART "\r\n" PART), MIXED(PART) },
+	{ "a preamble", false, MIXED("before\r\n" PART), MIXED(PART) },
+	{ "the end of the last line", true, MIXED(PART "\r\n"), MIXED(PART) },
+};
+
 static void every_pair_is_told_apart_or_not(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (same(&rows[i].a, &rows[i].b) != rows[i].same)
-			fail_msg("%s: got %s, want %s", rows[i].what,
-				 rows[i].same ? "different" : "same",
-				 rows[i].same ? "same" : "different");
+	for (version = 1; version <= HPX_RECIPE_VERSION; version++)
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+			if (same(&rows[i].a, &rows[i].b) != rows[i].same)
+				fail_msg("%s: got %s, want %s", rows[i].what,
+					 rows[i].same ? "different" : "same",
+					 rows[i].same ? "same" : "different");
+	version = HPX_RECIPE_VERSION;
+}
+
+static void a_record_of_an_older_recipe_is_compared_by_it(void **state)
+{
+	size_t count = sizeof(newer_rows) / sizeof(newer_rows[0]);
+	(void)state;
+	for (size_t i = 0; i < 2 * count; i++) {
+		size_t n = i / 2;
+		version = i % 2 == 0 ? 1 : HPX_RECIPE_VERSION;
+		bool want = version == 1 || newer_rows[n].same;
+		if (same(&newer_rows[n].a, &newer_rows[n].b) != want)
+			fail_msg("%s, version %u: want %s", newer_rows[n].what, version,
+				 want ? "same" : "different");
+	}
+	version = HPX_RECIPE_VERSION;
 }
 
 /* `wrap` as deflateInit2 takes it: 31 gzip, 15 zlib, -15 neither. */
@@ -247,36 +300,53 @@ static void a_form_too_large_counts_as_it_came(void **state)
 	}
 }
 
-/* Stored fingerprints outlive the program that made them: this one may never
- * change while the recipe's version is 1. It was computed by hand from the
- * parts: recipe id, method, path, query, media type, coding, body, headers. */
+/* Stored fingerprints outlive the program that made them: that of a version may
+ * never change. They were computed by hand from the parts: recipe id, method,
+ * path, query, media type, coding, body, headers, overrides. */
 static void the_fingerprint_is_fixed(void **state)
 {
 	static const struct request request = { S("POST"), S("/v1/charges"), S("b=2&a=1"),
 		S("application/json"), NONE, S("{\"amount\":1250.0,\"currency\":\"eur\"}"),
-		&with_headers, S("EUR") };
+		&with_headers, S("EUR"), { NONE, S("PUT"), NONE } };
+	static const struct request mixed = MIXED("p\r\n" PART "\r\ne");
+	static const struct {
+		unsigned version;
+		const struct request *request;
+		const char *hex;
+	} fixed[] = {
+		{ 1, &request, "6c730e9ddcadb8ced7c4679b14a1d47abaeac2f82dd81926da40881410e170d1" },
+		{ 2, &request, "af7ba7b20f5de8651e4c4ec80e901379ad4305fd9750030a8a38a83e10f12a14" },
+		{ 1, &mixed, "8380aed175bf3f0926e6450783e7423c927458fbb0ade3406cf2d83ed34bb6b2" },
+		{ 2, &mixed, "c2da6759950bc9567b8b24052f216176ccddec257ed20c63820fc65d63178eb6" },
+	};
 	uint8_t digest[HPX_SHA256_SIZE];
 	char hex[2 * HPX_SHA256_SIZE + 1];
 	(void)state;
-	fingerprint_within(&request, WORK_MAX, digest);
-	hpx_hex_encode(digest, sizeof(digest), hex);
-	assert_string_equal(hex, 
-		"6c730e9ddcadb8ced7c4679b14a1d47abaeac2f82dd81926da40881410e170d1");
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+		version = fixed[i].version;
+		fingerprint_within(fixed[i].request, WORK_MAX, digest);
+		hpx_hex_encode(digest, sizeof(digest), hex);
+		assert_string_equal(hex, fixed[i].hex);
+	}
+	version = HPX_RECIPE_VERSION;
 }
 
 static void an_unknown_recipe_is_refused(void **state)
 {
-	struct hpx_recipe newer = { .version = 2 };
+	struct hpx_recipe newer = { .version = HPX_RECIPE_VERSION + 1 };
+	struct hpx_recipe none = { .version = 0 };
 	struct hpx_meaning meaning = { .method = S("POST"), .path = S("/") };
 	uint8_t digest[HPX_SHA256_SIZE];
 	(void)state;
 	assert_status(hpx_fingerprint(&newer, &meaning, WORK_MAX, digest), HPX_UNSUPPORTED);
+	assert_status(hpx_fingerprint(&none, &meaning, WORK_MAX, digest), HPX_UNSUPPORTED);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_is_told_apart_or_not),
+		cmocka_unit_test(a_record_of_an_older_recipe_is_compared_by_it),
 		cmocka_unit_test(a_coded_body_is_the_body),
 		cmocka_unit_test(a_bomb_counts_as_it_came),
 		cmocka_unit_test(a_form_too_large_counts_as_it_came),

@@ -12,11 +12,12 @@ static const struct hpx_span headers[] = { HPX_SPAN_INIT("x-currency"), HPX_SPAN
 static const struct hpx_span headers_again[] = { HPX_SPAN_INIT("accept"),
 	HPX_SPAN_INIT("x-currency") };
 
-static const struct hpx_recipe full = { 1, pointers, 4, headers, 2, NULL };
-static const struct hpx_recipe full_again = { 1, pointers_again, 3, headers_again, 2, NULL };
-static const struct hpx_recipe plain = { .version = 1 };
+static const struct hpx_recipe full = { 2, pointers, 4, headers, 2, NULL };
+static const struct hpx_recipe full_again = { 2, pointers_again, 3, headers_again, 2, NULL };
+static const struct hpx_recipe plain = { .version = 2 };
+static const struct hpx_recipe first = { .version = 1 };
 
-#define FULL_TEXT "1 ignore=/a%20b%25%0a ignore=/metadata/sent_at ignore=/%c3%a9 " \
+#define FULL_TEXT "2 ignore=/a%20b%25%0a ignore=/metadata/sent_at ignore=/%c3%a9 " \
 		  "header=accept header=x-currency"
 
 static void check_print(const struct hpx_recipe *recipe, const char *want)
@@ -36,7 +37,8 @@ static void the_order_of_the_configuration_does_not_count(void **state)
 	struct hpx_recipe_id c;
 	(void)state;
 
-	check_print(&plain, "1");
+	check_print(&plain, "2");
+	check_print(&first, "1");
 	check_print(&full, FULL_TEXT);
 	check_print(&full_again, FULL_TEXT);
 	assert_status(hpx_recipe_id(&full, &a), HPX_OK);
@@ -46,13 +48,16 @@ static void the_order_of_the_configuration_does_not_count(void **state)
 	assert_memory_not_equal(a.bytes, c.bytes, sizeof(a.bytes));
 }
 
-/* The id is in every stored record: it may never change. SHA-256 of "1". */
+/* The id is in every stored record: it may never change. SHA-256 of the text. */
 static void the_id_of_the_plain_recipe_is_fixed(void **state)
 {
 	char hex[2 * HPX_RECIPE_ID_SIZE + 1];
 	struct hpx_recipe_id id;
 	(void)state;
 	assert_status(hpx_recipe_id(&plain, &id), HPX_OK);
+	hpx_hex_encode(id.bytes, sizeof(id.bytes), hex);
+	assert_string_equal(hex, "d4735e3a265e16eee03f59718b9b5d03");
+	assert_status(hpx_recipe_id(&first, &id), HPX_OK);
 	hpx_hex_encode(id.bytes, sizeof(id.bytes), hex);
 	assert_string_equal(hex, "6b86b273ff34fce19d6b804eff5a3f57");
 }
@@ -69,8 +74,16 @@ static void the_text_reads_back(void **state)
 	assert_int_equal(recipe.header_count, 2);
 	assert_span(recipe.ignore[0], "/a b%\n");
 	check_print(&recipe, FULL_TEXT);
-	assert_status(hpx_recipe_parse(HPX_SPAN("1"), &arena, &recipe), HPX_OK);
-	assert_int_equal(recipe.ignore_count + recipe.header_count, 0);
+	/* The reader keeps the versions of before. */
+	for (unsigned version = 1; version <= HPX_RECIPE_VERSION; version++) {
+		char text[4];
+		snprintf(text, sizeof(text), "%u", version);
+		assert_status(hpx_recipe_parse(hpx_span_of(text), &arena, &recipe), HPX_OK);
+		assert_int_equal(recipe.version, version);
+		assert_int_equal(recipe.ignore_count + recipe.header_count, 0);
+	}
+	assert_status(hpx_recipe_parse(HPX_SPAN("1 header=a"), &arena, &recipe), HPX_OK);
+	check_print(&recipe, "1 header=a");
 	hpx_arena_done(&arena);
 }
 
@@ -80,7 +93,7 @@ static void other_texts_are_refused(void **state)
 		const char *text;
 		enum hpx_status want;
 	} rows[] = {
-		{ "2", HPX_UNSUPPORTED }, { "2 whatever", HPX_UNSUPPORTED },
+		{ "0", HPX_UNSUPPORTED }, { "3", HPX_UNSUPPORTED }, { "3 whatever", HPX_UNSUPPORTED },
 		{ "4294967295", HPX_UNSUPPORTED }, { "", HPX_INVALID }, { "x", HPX_INVALID },
 		{ "01", HPX_INVALID }, { "1 ", HPX_INVALID }, { "1  header=a", HPX_INVALID },
 		{ "1 other=a", HPX_INVALID }, { "1 ignore=a", HPX_INVALID },
@@ -120,7 +133,7 @@ static void recipes_beyond_their_bounds_are_refused(void **state)
 		snprintf(text[i], sizeof(text[i]), "/%zu", i);
 		many[i] = hpx_span_of(text[i]);
 	}
-	struct hpx_recipe recipe = { 1, many, HPX_RECIPE_LIST_MAX, NULL, 0, NULL };
+	struct hpx_recipe recipe = { 2, many, HPX_RECIPE_LIST_MAX, NULL, 0, NULL };
 	hpx_buffer_init(&out, 100000);
 	assert_status(hpx_recipe_print(&recipe, &out), HPX_OK);
 	recipe.ignore_count++;
@@ -132,7 +145,7 @@ static void recipes_beyond_their_bounds_are_refused(void **state)
 	}
 	recipe.ignore_count = HPX_RECIPE_LIST_MAX;
 	assert_status(hpx_recipe_print(&recipe, &out), HPX_TOO_LARGE);
-	recipe.version = 2;
+	recipe.version = HPX_RECIPE_VERSION + 1;
 	assert_status(hpx_recipe_print(&recipe, &out), HPX_UNSUPPORTED);
 	hpx_buffer_done(&out);
 }
