@@ -213,6 +213,11 @@ static const struct hpx_option rows[] = {
 	  .text = "How long a connection to the upstream may have been idle when a guarded "
 		  "request uses it again. Longer risks that the upstream just closed it, and "
 		  "then nobody knows the outcome." },
+	{ "timeouts.reuse_quarantine", HPX_OPTION_DURATION, GLOBAL(reuse_quarantine_ms),
+	  RELOADABLE, .standard = "60s", RANGE(SECOND, DAY),
+	  .text = "How long guarded requests use no kept connection after the upstream sent bytes "
+		  "that nobody had asked for: a second answer that comes late would be taken for "
+		  "the next caller's. See reuse." },
 	{ "timeouts.store", HPX_OPTION_DURATION, GLOBAL(store_timeout_ms), RELOADABLE,
 	  .standard = "5s", RANGE(10, 10 * MINUTE),
 	  .text = "How long a client waits for the store before it gets 503." },

@@ -57,6 +57,12 @@ static const struct hpx_option rows[] = {
 	  CHOICES("answer", "status"),
 	  .text = "What is kept of an answer: answer is all of it; status is that it happened, "
 		  "with status and Location, for answers that hold secrets." },
+	{ "reuse", HPX_OPTION_CHOICE, POLICY(policy.reuse), .standard = "allow",
+	  CHOICES("allow", "never"),
+	  .text = "Whether a guarded request may use a kept connection to the upstream: allow "
+		  "does, while the upstream keeps to one answer per request; never opens one "
+		  "for each request and closes it behind the answer, so that not even an "
+		  "upstream that answers twice can give a caller somebody else's answer." },
 	{ "observe", HPX_OPTION_BOOL, POLICY(observe), .standard = "false",
 	  .text = "Only watches, on this route." },
 	{ "fingerprint.ignore", HPX_OPTION_POINTERS, POLICY(recipe.ignore),

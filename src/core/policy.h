@@ -22,6 +22,9 @@ enum hpx_concurrent { HPX_CONCURRENT_CONFLICT, HPX_CONCURRENT_WAIT, HPX_CONCURRE
 enum hpx_deliver { HPX_DELIVER_NOW, HPX_DELIVER_ASYNC };
 enum hpx_keep { HPX_KEEP_ANSWER, HPX_KEEP_STATUS };
 
+/* Whether a request may go over a connection that has carried others. */
+enum hpx_reuse { HPX_REUSE_ALLOW, HPX_REUSE_NEVER };
+
 struct hpx_policy {
 	enum hpx_key_rule key;
 	enum hpx_scope_rule scope;
@@ -32,6 +35,7 @@ struct hpx_policy {
 	int64_t honours_keys_ms;   /* how long the upstream itself remembers keys; 0: not */
 	enum hpx_concurrent concurrent;
 	enum hpx_keep keep;
+	enum hpx_reuse reuse;
 	enum hpx_deliver deliver;
 	int64_t retention_ms;
 	int64_t lease_ms;

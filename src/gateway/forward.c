@@ -194,6 +194,7 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 		.method = request->head.method,
 		.head = hpx_buffer_span(&request->up_head),
 		.body = hpx_buffer_span(&request->body),
+		.fresh = request->route->policy.reuse == HPX_REUSE_NEVER,
 		.guarded = true,
 	};
 	hpx_request_hold(request);

@@ -27,6 +27,29 @@ void hpx_gateway_uncharge(struct hpx_gateway *gateway, size_t bytes)
 	atomic_fetch_sub(&gateway->bodies_bytes, bytes);
 }
 
+/* What changed about the upstream, once for all loops. */
+static void tell_upstream(void *user, enum hpx_upstream_news news, const char *detail, int64_t ms)
+{
+	const struct hpx_gateway *gateway = user;
+	const char *label = gateway->upstream_label;
+
+	switch (news) {
+	case HPX_UPSTREAM_STRAY:
+		hpx_log(HPX_LOG_ERROR, "upstream_stray_bytes",
+			"%s quarantine_ms=%lld reason=\"it sent bytes behind an answer that "
+			"nobody asked for: a second answer could reach another caller; kept "
+			"connections are closed, guarded requests use new ones\"",
+			label, (long long)ms);
+		break;
+	case HPX_UPSTREAM_DOWN:
+		hpx_log(HPX_LOG_WARN, "upstream_down", "%s reason=\"%s\"", label, detail);
+		break;
+	case HPX_UPSTREAM_UP:
+		hpx_log(HPX_LOG_INFO, "upstream_up", "%s down_ms=%lld", label, (long long)ms);
+		break;
+	}
+}
+
 /* One listening socket per shard, the first of which finds out the port. */
 static enum hpx_status open_sockets(struct hpx_gateway *gateway, int *fds, char *problem)
 {
@@ -129,6 +152,10 @@ enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
 	gateway->accepted = options->accepted;
 	gateway->accepted_user = options->accepted_user;
 	gateway->outbox = options->outbox;
+	snprintf(gateway->upstream_label, sizeof(gateway->upstream_label), "upstream=%s name=%.*s",
+		 options->settings->upstream.text, HPX_SPAN_ARG(options->settings->upstream_name));
+	gateway->upstream_state.tell = tell_upstream;
+	gateway->upstream_state.user = gateway;
 	gateway->shards = calloc(count_shards(options->settings), sizeof(*gateway->shards));
 	if (gateway->shards != NULL) {
 		gateway->shard_count = count_shards(options->settings);

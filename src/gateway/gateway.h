@@ -62,6 +62,8 @@ struct hpx_gateway {
 	struct hpx_settings *settings;     /* the newest; shards have their own reference */
 	struct hpx_shard *shards;
 	unsigned shard_count;
+	struct hpx_upstream_state upstream_state;
+	char upstream_label[512];          /* "upstream=URL name=NAME", for the log */
 	uint16_t port;
 	atomic_uint connections;
 	atomic_size_t bodies_bytes;

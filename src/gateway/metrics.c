@@ -296,6 +296,24 @@ static void print_store(struct page *p)
 						"Operations in one batch.", 1, p->out);
 }
 
+/* Only where somebody talks to it: hapax work does not. */
+static void print_upstream(struct page *p)
+{
+	struct hpx_upstream_state *state = &p->gateway->upstream_state;
+
+	if (p->gateway->shard_count == 0)
+		return;
+	gauge(p, "hapax_upstream_up",
+	      "Whether the last connection to the upstream came about (1 before the first).",
+	      !atomic_load(&state->down));
+	counter(p, "hapax_upstream_stray_total",
+		"Times that the upstream sent bytes that nobody had asked for.",
+		(unsigned long long)atomic_load(&state->strays));
+	gauge(p, "hapax_upstream_quarantined",
+	      "Guarded requests use no kept connection, because of stray bytes.",
+	      hpx_upstream_in_quarantine(state));
+}
+
 enum hpx_status hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_settings *settings,
 				    struct hpx_buffer *out)
 {
@@ -320,6 +338,7 @@ enum hpx_status hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_sett
 	gauge(&p, "hapax_waiting", "Requests that wait for another's answer.",
 	      gateway->waitlist != NULL ? hpx_waitlist_count(gateway->waitlist) : 0);
 	print_slots(&p);
+	print_upstream(&p);
 	print_async(&p);
 	print_webhooks(&p, settings);
 	print_subrequests(&p);

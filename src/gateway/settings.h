@@ -117,6 +117,7 @@ struct hpx_settings {
 	int64_t idle_timeout_ms;           /* between two bytes of an answer; 0: none */
 	int64_t whole_timeout_ms;          /* of a guarded exchange */
 	int64_t reuse_idle_ms;
+	int64_t reuse_quarantine_ms;       /* after a stray byte of the upstream */
 	unsigned upstream_connections_max; /* per loop, as the queue */
 	unsigned upstream_queue_max;       /* of each kind of request */
 	unsigned pass_share;               /* percent of those connections */

@@ -50,8 +50,10 @@ static struct hpx_slot_limits slot_limits(const struct hpx_settings *s)
 					 .queue_max = s->upstream_queue_max };
 }
 
-static struct hpx_upstream_options upstream_options(const struct hpx_settings *s)
+static struct hpx_upstream_options upstream_options(struct hpx_shard *shard)
 {
+	const struct hpx_settings *s = shard->settings;
+
 	return (struct hpx_upstream_options){
 		.address = s->upstream,
 		.connect_timeout_ms = (uint64_t)s->connect_timeout_ms,
@@ -60,6 +62,8 @@ static struct hpx_upstream_options upstream_options(const struct hpx_settings *s
 		.idle_timeout_ms = (uint64_t)s->idle_timeout_ms,
 		.whole_timeout_ms = (uint64_t)s->whole_timeout_ms,
 		.reuse_idle_ms = (uint64_t)s->reuse_idle_ms,
+		.reuse_quarantine_ms = (uint64_t)s->reuse_quarantine_ms,
+		.state = &shard->gateway->upstream_state,
 		.pool_idle_ms = 30000,
 		.pool_max = s->upstream_connections_max,
 		.slots = slot_limits(s),
@@ -111,13 +115,15 @@ static void on_tick(uv_timer_t *timer)
 		hpx_client_tick(c, now_ms);
 	}
 	hpx_queue_measure(shard);
+	if (shard->upstream != NULL)
+		hpx_upstream_tick(shard->upstream);
 	if (shard->draining)
 		drain_tick(shard, now_ms);
 }
 
 static enum hpx_status open_parts(struct hpx_shard *shard, int listen_fd)
 {
-	struct hpx_upstream_options options = upstream_options(shard->settings);
+	struct hpx_upstream_options options = upstream_options(shard);
 	struct hpx_store *store = shard->gateway->store;
 	enum hpx_status status =
 		hpx_listener_start(&shard->loop, listen_fd, on_accept, shard, &shard->listener);
@@ -166,7 +172,7 @@ static void take_settings(struct hpx_message *message)
 
 	hpx_settings_unref(shard->settings);
 	shard->settings = reload->settings;
-	struct hpx_upstream_options options = upstream_options(shard->settings);
+	struct hpx_upstream_options options = upstream_options(shard);
 	if (shard->upstream != NULL) /* gone when the drain is nearly over */
 		hpx_upstream_configure(shard->upstream, &options);
 	/* Counted by a route's number, and the numbers have a new meaning. */

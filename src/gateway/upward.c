@@ -146,6 +146,8 @@ enum hpx_status hpx_upward_head(struct hpx_request *request, bool guarded)
 	add_path(&h);
 	add_travelling(&h, guarded);
 	if (guarded) {
+		if (request->route->policy.reuse == HPX_REUSE_NEVER)
+			add(&h, HPX_SPAN("Connection"), HPX_SPAN("close"));
 		add(&h, HPX_SPAN("Accept-Encoding"), HPX_SPAN("identity"));
 		add_operation(&h);
 	} else if (wants_tunnel(&request->head)) {

@@ -1,6 +1,7 @@
 /* The answer's side of an exchange: heads are gathered in one bounded place,
  * bodies pass straight through, and what comes while the user wants nothing
  * is held, one read's worth at most. */
+#include "base/clock.h"
 #include "base/step.h"
 #include "http/field.h"
 #include "net/exchange.h"
@@ -57,25 +58,47 @@ static uint64_t usable_ms(const struct hpx_http_head *head)
 	return UINT64_MAX;
 }
 
+static bool is_in_quarantine(const struct hpx_exchange *exchange)
+{
+	struct hpx_upstream_state *state = exchange->upstream->options.state;
+
+	return exchange->request.guarded && state != NULL && hpx_upstream_in_quarantine(state);
+}
+
 static bool is_reusable(const struct hpx_exchange *exchange, size_t left_over)
 {
-	return left_over == 0 && exchange->request_state == HPX_REQUEST_SENT &&
+	return left_over == 0 && !exchange->request.fresh && !is_in_quarantine(exchange) &&
+	       exchange->request_state == HPX_REQUEST_SENT &&
 	       exchange->head.keep_alive && exchange->head.framing != HPX_FRAMING_CLOSE &&
 	       exchange->head.framing != HPX_FRAMING_TUNNEL;
+}
+
+static void keep_connection(struct hpx_exchange *exchange)
+{
+	struct hpx_conn *conn = exchange->conn;
+	uint64_t took_us = (uint64_t)(hpx_clock_boot_us() - exchange->used_us);
+
+	exchange->any_byte_left = true;
+	exchange->conn = NULL;
+	conn->usable_ms = usable_ms(&exchange->head);
+	if (exchange->request.guarded)
+		hpx_conn_took(conn, took_us);
+	hpx_pool_keep(conn);
 }
 
 /* The answer has ended well; `left_over` bytes follow that nobody asked for. */
 static void complete(struct hpx_exchange *exchange, size_t left_over)
 {
+	struct hpx_upstream_state *state = exchange->upstream->options.state;
+
 	if (exchange->request.guarded)
 		HPX_STEP(answer_end);
-	if (is_reusable(exchange, left_over)) {
-		struct hpx_conn *conn = exchange->conn;
-		exchange->any_byte_left = true;
-		exchange->conn = NULL;
-		conn->usable_ms = usable_ms(&exchange->head);
-		hpx_pool_keep(conn);
-	}
+	if (state != NULL)
+		hpx_upstream_reached(state);
+	if (left_over > 0)
+		hpx_pool_stray(&exchange->upstream->pool);
+	if (is_reusable(exchange, left_over))
+		keep_connection(exchange);
 	hpx_exchange_end(exchange);
 	exchange->events->on_end(exchange->user);
 }

@@ -31,6 +31,7 @@ struct hpx_transport_driver {
 	/* The same, and the other side sees that it was cut off. */
 	void (*abort)(struct hpx_transport *transport);
 	bool (*is_stale)(struct hpx_transport *transport);
+	bool (*has_bytes)(struct hpx_transport *transport);
 };
 
 #define HPX_PEER_SIZE 48

@@ -14,7 +14,8 @@
  * 2. A callback may end the exchange; after each, answer == GONE is looked at
  *    before anything else is touched. The memory goes with the timer's handle.
  * 3. A connection goes back to the pool only from a WHOLE answer that allows
- *    it, behind a SENT request, with no byte left over. */
+ *    it, behind a SENT request, with no byte left over; a guarded one's not
+ *    while the upstream is in quarantine (upstream_state.h). */
 #ifndef HPX_NET_EXCHANGE_H
 #define HPX_NET_EXCHANGE_H
 
@@ -83,6 +84,7 @@ struct hpx_exchange {
 	struct hpx_dial *dial;
 	struct hpx_conn *conn;
 	bool any_byte_left;              /* as of when the connection was let go */
+	int64_t used_us;                 /* when the connection became ours */
 	uint64_t taken_before;           /* the connection's count at our first byte */
 	uint64_t taken_seen;             /* its count when progress was last looked at */
 	struct hpx_span body_left;

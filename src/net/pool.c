@@ -30,10 +30,37 @@ static void drop_idle(struct hpx_conn *conn)
 	hpx_conn_close(conn);
 }
 
+static void drop_all_idle(struct hpx_pool *pool)
+{
+	while (pool->oldest != NULL)
+		drop_idle(pool->oldest);
+}
+
+void hpx_pool_look(struct hpx_pool *pool)
+{
+	if (pool->state == NULL)
+		return;
+	uint64_t strays = atomic_load_explicit(&pool->state->strays, memory_order_relaxed);
+	if (strays == pool->strays_seen)
+		return;
+	pool->strays_seen = strays;
+	drop_all_idle(pool);
+}
+
+void hpx_pool_stray(struct hpx_pool *pool)
+{
+	if (pool->state != NULL)
+		hpx_upstream_stray(pool->state, pool->quarantine_ms);
+	hpx_pool_look(pool);
+	drop_all_idle(pool);
+}
+
 static void on_stray_data(void *user, struct hpx_span bytes)
 {
+	struct hpx_conn *conn = user;
+
 	(void)bytes;
-	drop_idle(user);
+	hpx_pool_stray(conn->pool);
 }
 
 static void on_idle_end(void *user, enum hpx_status status)
@@ -51,21 +78,26 @@ static uint64_t idle_limit(const struct hpx_conn *conn, uint64_t limit_ms)
 	return conn->usable_ms < limit_ms ? conn->usable_ms : limit_ms;
 }
 
-static uint64_t idle_for(const struct hpx_conn *conn, int64_t now_ms)
+static uint64_t idle_us(const struct hpx_conn *conn, int64_t now_us)
 {
-	return now_ms > conn->idle_since_ms ? (uint64_t)(now_ms - conn->idle_since_ms) : 0;
+	return now_us > conn->idle_since_us ? (uint64_t)(now_us - conn->idle_since_us) : 0;
+}
+
+static uint64_t idle_for(const struct hpx_conn *conn, int64_t now_us)
+{
+	return idle_us(conn, now_us) / 1000;
 }
 
 static void sweep(uv_timer_t *timer)
 {
 	struct hpx_pool *pool = timer->data;
-	int64_t now_ms = hpx_clock_boot_ms();
+	int64_t now_us = hpx_clock_boot_us();
 	uint64_t next_ms = pool->idle_max_ms;
 	struct hpx_conn *newer;
 
 	for (struct hpx_conn *conn = pool->oldest; conn != NULL; conn = newer) {
 		uint64_t limit = idle_limit(conn, pool->idle_max_ms);
-		uint64_t idle = idle_for(conn, now_ms);
+		uint64_t idle = idle_for(conn, now_us);
 		newer = conn->newer;
 		if (idle >= limit)
 			drop_idle(conn);
@@ -89,34 +121,107 @@ void hpx_pool_init(struct hpx_pool *pool, struct hpx_loop *loop)
 
 void hpx_pool_done(struct hpx_pool *pool, uv_close_cb on_done)
 {
-	while (pool->oldest != NULL)
-		drop_idle(pool->oldest);
+	drop_all_idle(pool);
 	uv_close((uv_handle_t *)&pool->sweep, on_done);
 }
 
-struct hpx_conn *hpx_pool_take(struct hpx_pool *pool, uint64_t idle_max_ms)
+/* How long a connection must have been silent behind its last answer. Until
+ * the upstream has been watched, long enough to see a second answer. After
+ * that, as long as its own answers took: where one answer has slipped in
+ * between, the one that it displaced is still to come, and must not be the
+ * next caller's. */
+static uint64_t silence_us(const struct hpx_pool *pool, const struct hpx_conn *conn,
+			   uint64_t idle_max_ms, bool guarded)
 {
-	int64_t now_ms = hpx_clock_boot_ms();
+	uint64_t most = HPX_UPSTREAM_SILENCE_MS * 1000ull;
+
+	if (pool->state == NULL)
+		return 0;
+	/* Where no connection may be idle that long, half of what it may. */
+	if (most > idle_max_ms * 500)
+		most = idle_max_ms * 500;
+	if (!hpx_upstream_is_watched(pool->state))
+		return most;
+	if (!guarded)
+		return 0;
+	return conn->slowest_us < most ? conn->slowest_us : most;
+}
+
+static struct hpx_conn *use_idle(struct hpx_conn *conn, uint64_t silent_us)
+{
+	struct hpx_pool *pool = conn->pool;
+
+	if (pool->state != NULL && silent_us >= HPX_UPSTREAM_SILENCE_MS * 1000ull)
+		hpx_upstream_was_silent(pool->state);
+	unlink_idle(conn);
+	return conn;
+}
+
+/* The last look. What has gone is closed; what said something closes all. */
+static bool is_still_good(struct hpx_conn *conn)
+{
+	if (!hpx_transport_is_stale(conn->transport))
+		return true;
+	if (hpx_transport_has_bytes(conn->transport))
+		hpx_pool_stray(conn->pool);
+	else
+		drop_idle(conn);
+	return false;
+}
+
+/* The newest of those that were silent long enough; `*ret_next` is the oldest
+ * of those that were not. */
+static struct hpx_conn *find_idle(struct hpx_pool *pool, uint64_t idle_max_ms, bool guarded,
+				  struct hpx_conn **ret_next)
+{
+	int64_t now_us = hpx_clock_boot_us();
 	struct hpx_conn *older;
 
 	for (struct hpx_conn *conn = pool->newest; conn != NULL; conn = older) {
+		uint64_t silent_us = idle_us(conn, now_us);
 		older = conn->older;
-		if (idle_for(conn, now_ms) >= idle_limit(conn, idle_max_ms))
+		if (silent_us / 1000 >= idle_limit(conn, idle_max_ms))
 			continue;
-		if (hpx_transport_is_stale(conn->transport)) {
-			drop_idle(conn);
-			continue;
-		}
-		unlink_idle(conn);
-		return conn;
+		if (silent_us < silence_us(pool, conn, idle_max_ms, guarded))
+			*ret_next = conn;
+		else if (is_still_good(conn))
+			return use_idle(conn, silent_us);
+		else if (pool->oldest == NULL)
+			break;
 	}
 	return NULL;
 }
 
+struct hpx_conn *hpx_pool_take(struct hpx_pool *pool, uint64_t idle_max_ms, bool guarded)
+{
+	struct hpx_conn *next = NULL;
+
+	hpx_pool_look(pool);
+	if (guarded && pool->state != NULL && hpx_upstream_in_quarantine(pool->state))
+		return NULL;
+	struct hpx_conn *found = find_idle(pool, idle_max_ms, guarded, &next);
+	/* Where there may be no more connections, closing one to open another
+	 * would only cost time. */
+	if (found == NULL && pool->oldest != NULL && next != NULL &&
+	    pool->open >= pool->open_max && hpx_upstream_is_watched(pool->state) &&
+	    is_still_good(next))
+		found = use_idle(next, 0);
+	return found;
+}
+
+/* The one that is closed for another: the oldest, which is of the least use;
+ * the newest until the upstream has been watched, which takes old ones. */
+static struct hpx_conn *spare(struct hpx_pool *pool)
+{
+	if (pool->state != NULL && !hpx_upstream_is_watched(pool->state))
+		return pool->newest;
+	return pool->oldest;
+}
+
 void hpx_pool_enter(struct hpx_pool *pool)
 {
-	if (pool->open >= pool->open_max && pool->oldest != NULL)
-		drop_idle(pool->oldest);
+	if (pool->open >= pool->open_max && pool->idle > 0)
+		drop_idle(spare(pool));
 	pool->open++;
 }
 
@@ -141,17 +246,34 @@ struct hpx_conn *hpx_pool_adopt(struct hpx_pool *pool, struct hpx_transport *tra
 	return conn;
 }
 
+/* One slow answer is forgotten after some twenty quick ones. */
+void hpx_conn_took(struct hpx_conn *conn, uint64_t took_us)
+{
+	uint64_t faded_us = conn->slowest_us - conn->slowest_us / 8;
+
+	conn->slowest_us = took_us > faded_us ? took_us : faded_us;
+}
+
+/* Until the upstream has been watched, a few are kept to watch it: the others
+ * would wait too, and an upstream may hold a thread for each. */
+static bool has_room(const struct hpx_pool *pool)
+{
+	return pool->state == NULL || hpx_upstream_is_watched(pool->state) ||
+	       pool->idle < 2 * HPX_UPSTREAM_WATCHED_MIN;
+}
+
 void hpx_pool_keep(struct hpx_conn *conn)
 {
 	struct hpx_pool *pool = conn->pool;
 
-	if (pool->idle_max == 0 || idle_limit(conn, pool->idle_max_ms) == 0) {
+	if (pool->idle_max == 0 || idle_limit(conn, pool->idle_max_ms) == 0 ||
+	    !has_room(pool)) {
 		hpx_conn_close(conn);
 		return;
 	}
 	if (pool->idle >= pool->idle_max)
-		drop_idle(pool->oldest);
-	conn->idle_since_ms = hpx_clock_boot_ms();
+		drop_idle(spare(pool));
+	conn->idle_since_us = hpx_clock_boot_us();
 	conn->older = pool->newest;
 	*(pool->newest != NULL ? &pool->newest->newer : &pool->oldest) = conn;
 	pool->newest = conn;

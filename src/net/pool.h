@@ -1,12 +1,14 @@
 /* The connections to one upstream, on one loop: how many there are, and which
- * of them are idle and may be used again. Who may have one at all is slot.h's. The newest idle one is used first,
+ * of them are idle and may be used again. Who may have one at all is slot.h's.
+ * The newest idle one is used first,
  * so that the others can age and go. An idle connection is read from all the
  * time: its end is noticed when it comes, and a byte that nobody asked for
- * closes it. */
+ * closes it and all the others (upstream_state.h). */
 #ifndef HPX_NET_POOL_H
 #define HPX_NET_POOL_H
 
 #include "net/transport.h"
+#include "net/upstream_state.h"
 
 struct hpx_pool;
 
@@ -15,12 +17,16 @@ struct hpx_conn {
 	struct hpx_transport *transport;
 	struct hpx_conn *newer;      /* while idle */
 	struct hpx_conn *older;
-	int64_t idle_since_ms;       /* boot clock, so that a paused process sees it */
+	int64_t idle_since_us;       /* boot clock, so that a paused process sees it */
+	uint64_t slowest_us;         /* the longest of its last guarded exchanges */
 	uint64_t usable_ms;          /* how long it may be idle, by the upstream's own word */
 };
 
 struct hpx_pool {
 	struct hpx_loop *loop;
+	struct hpx_upstream_state *state; /* shared by all loops; NULL: nobody watches */
+	uint64_t strays_seen;        /* of the state, when this pool last looked */
+	uint64_t quarantine_ms;
 	uint64_t idle_max_ms;        /* an idle one older than this is closed */
 	unsigned idle_max;
 	unsigned open_max;
@@ -36,9 +42,14 @@ void hpx_pool_init(struct hpx_pool *pool, struct hpx_loop *loop);
 /* Closes the idle ones; `on_done` comes when the memory may go. */
 void hpx_pool_done(struct hpx_pool *pool, uv_close_cb on_done);
 
-/* The newest connection that was idle for less than `idle_max_ms` and shows
- * no end; NULL where there is none. It is the caller's now. */
-struct hpx_conn *hpx_pool_take(struct hpx_pool *pool, uint64_t idle_max_ms);
+/* The newest connection that was idle for less than `idle_max_ms`, was silent
+ * long enough behind its last answer, and shows no end; NULL where there is
+ * none. It is the caller's now. */
+struct hpx_conn *hpx_pool_take(struct hpx_pool *pool, uint64_t idle_max_ms, bool guarded);
+/* Bytes came that nobody asked for: every idle connection is closed. */
+void hpx_pool_stray(struct hpx_pool *pool);
+/* Does the same where another loop saw them. */
+void hpx_pool_look(struct hpx_pool *pool);
 /* One more connection, by the right of a slot (slot.h): an idle one is closed for
  * it where there are `open_max`. */
 void hpx_pool_enter(struct hpx_pool *pool);
@@ -46,6 +57,8 @@ void hpx_pool_enter(struct hpx_pool *pool);
 void hpx_pool_leave(struct hpx_pool *pool);
 /* It did. NULL when out of memory: the transport is closed, the count put right. */
 struct hpx_conn *hpx_pool_adopt(struct hpx_pool *pool, struct hpx_transport *transport);
+/* A guarded exchange took that long on it. */
+void hpx_conn_took(struct hpx_conn *conn, uint64_t took_us);
 /* Keeps a connection for later use (or closes it, where that is no use). */
 void hpx_pool_keep(struct hpx_conn *conn);
 void hpx_conn_close(struct hpx_conn *conn);

@@ -1,5 +1,6 @@
 /* The request's side of an exchange: getting a connection, and handing the
  * bytes to it, once. Whether a byte left is the transport's count. */
+#include "base/clock.h"
 #include "base/step.h"
 #include "net/exchange.h"
 
@@ -90,6 +91,7 @@ static void use_connection(struct hpx_exchange *exchange)
 {
 	struct hpx_transport *transport = exchange->conn->transport;
 
+	exchange->used_us = hpx_clock_boot_us();
 	exchange->taken_before = hpx_transport_taken(transport);
 	hpx_transport_attach(transport, &hpx_answer_events, exchange);
 	/* Before the user's last look at the clock: whoever is stopped here
@@ -113,6 +115,18 @@ static void use_connection(struct hpx_exchange *exchange)
 	send_first(exchange);
 }
 
+/* Without a descriptor or memory, nobody knows. */
+static void tell_reached(struct hpx_upstream_state *state, enum hpx_status status,
+			 const char *reason)
+{
+	if (state == NULL)
+		return;
+	if (status == HPX_OK)
+		hpx_upstream_reached(state);
+	else if (status == HPX_UNAVAILABLE || status == HPX_TIMEOUT)
+		hpx_upstream_not_reached(state, reason);
+}
+
 static void on_dialed(void *user, enum hpx_status status, const char *reason,
 		      struct hpx_transport *transport)
 {
@@ -120,6 +134,7 @@ static void on_dialed(void *user, enum hpx_status status, const char *reason,
 	struct hpx_pool *pool = &exchange->upstream->pool;
 
 	exchange->dial = NULL;
+	tell_reached(exchange->upstream->options.state, status, reason);
 	if (status != HPX_OK) {
 		hpx_pool_leave(pool);
 		hpx_exchange_fail(exchange, status, reason);
@@ -138,9 +153,12 @@ void hpx_request_begin(struct hpx_exchange *exchange)
 	struct hpx_upstream *upstream = exchange->upstream;
 	const struct hpx_upstream_options *options = &upstream->options;
 
-	exchange->conn = hpx_pool_take(&upstream->pool, exchange->request.guarded
-								? options->reuse_idle_ms
-								: options->pool_idle_ms);
+	if (!exchange->request.fresh)
+		exchange->conn = hpx_pool_take(&upstream->pool,
+					       exchange->request.guarded
+						       ? options->reuse_idle_ms
+						       : options->pool_idle_ms,
+					       exchange->request.guarded);
 	if (exchange->conn != NULL) {
 		use_connection(exchange);
 		return;

@@ -257,6 +257,15 @@ static bool stream_is_stale(struct hpx_transport *transport)
 	return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
+static bool stream_has_bytes(struct hpx_transport *transport)
+{
+	uv_os_fd_t fd;
+	char byte;
+
+	return uv_fileno(&stream_of(transport)->uv.handle, &fd) == 0 &&
+	       recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 static const struct hpx_transport_driver stream_driver = {
 	.read_start = read_start,
 	.read_stop = read_stop,
@@ -266,6 +275,7 @@ static const struct hpx_transport_driver stream_driver = {
 	.close = stream_close,
 	.abort = stream_abort,
 	.is_stale = stream_is_stale,
+	.has_bytes = stream_has_bytes,
 };
 
 struct hpx_transport *hpx_stream_new(struct hpx_loop *loop, bool is_unix)

@@ -92,6 +92,12 @@ bool hpx_transport_is_stale(struct hpx_transport *transport)
 	       transport->driver->is_stale(transport);
 }
 
+bool hpx_transport_has_bytes(struct hpx_transport *transport)
+{
+	return transport->phase == HPX_TRANSPORT_OPEN &&
+	       transport->driver->has_bytes(transport);
+}
+
 const char *hpx_transport_peer(const struct hpx_transport *transport)
 {
 	return transport->peer;

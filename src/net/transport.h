@@ -67,6 +67,8 @@ void hpx_transport_close(struct hpx_transport *transport);
 /* Whether an end of stream or stray bytes are waiting (a non-blocking peek):
  * the check before a kept-alive connection is used again. */
 bool hpx_transport_is_stale(struct hpx_transport *transport);
+/* Whether bytes are waiting, rather than an end. */
+bool hpx_transport_has_bytes(struct hpx_transport *transport);
 
 /* "127.0.0.1", "::1", or "unix" (IPv4 within IPv6 is shown as IPv4). */
 const char *hpx_transport_peer(const struct hpx_transport *transport);

@@ -14,6 +14,7 @@ void hpx_upstream_configure(struct hpx_upstream *upstream,
 	upstream->target.timeout_ms = options->connect_timeout_ms;
 	upstream->pool.idle_max_ms = options->pool_idle_ms;
 	upstream->pool.idle_max = options->pool_max;
+	upstream->pool.quarantine_ms = options->reuse_quarantine_ms;
 	upstream->pool.open_max = options->slots.max;
 	hpx_slots_configure(&upstream->slots, &options->slots);
 }
@@ -44,6 +45,7 @@ enum hpx_status hpx_upstream_new(struct hpx_loop *loop,
 	hpx_slots_init(&upstream->slots, loop);
 	hpx_upstream_configure(upstream, options);
 	hpx_pool_init(&upstream->pool, loop);
+	upstream->pool.state = options->state;
 	*ret_upstream = upstream;
 	return HPX_OK;
 }
@@ -69,6 +71,13 @@ void hpx_upstream_free(struct hpx_upstream *upstream)
 struct hpx_slots *hpx_upstream_slots(struct hpx_upstream *upstream)
 {
 	return &upstream->slots;
+}
+
+void hpx_upstream_tick(struct hpx_upstream *upstream)
+{
+	hpx_pool_look(&upstream->pool);
+	if (upstream->options.state != NULL)
+		hpx_upstream_look(upstream->options.state);
 }
 
 void hpx_upstream_count(const struct hpx_upstream *upstream, unsigned *ret_open,

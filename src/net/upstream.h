@@ -9,6 +9,7 @@
 #include "net/address.h"
 #include "net/slot.h"
 #include "net/transport.h"
+#include "net/upstream_state.h"
 
 struct hpx_upstream;
 struct hpx_exchange;
@@ -21,6 +22,8 @@ struct hpx_upstream_options {
 	uint64_t idle_timeout_ms;         /* between two bytes of the answer; 0: none (event streams) */
 	uint64_t whole_timeout_ms;        /* a guarded exchange, all of it; 0: none */
 	uint64_t reuse_idle_ms;           /* guarded: a kept-alive connection idle longer is not reused (1000) */
+	uint64_t reuse_quarantine_ms;     /* guarded: none is reused for this long after a stray byte */
+	struct hpx_upstream_state *state; /* shared by all loops; NULL: nobody watches */
 	uint64_t pool_idle_ms;            /* a pooled connection idle longer is closed */
 	unsigned pool_max;                /* idle connections kept */
 	struct hpx_slot_limits slots;     /* per loop */
@@ -37,6 +40,8 @@ void hpx_upstream_configure(struct hpx_upstream *upstream,
 void hpx_upstream_free(struct hpx_upstream *upstream);
 /* Where a connection slot is to be had. */
 struct hpx_slots *hpx_upstream_slots(struct hpx_upstream *upstream);
+/* From a tick: closes what another loop's stray byte made unfit. */
+void hpx_upstream_tick(struct hpx_upstream *upstream);
 /* Connections there are (dialled, in use, idle), and the idle ones among them. */
 void hpx_upstream_count(const struct hpx_upstream *upstream, unsigned *ret_open,
 			unsigned *ret_idle);
@@ -84,6 +89,7 @@ struct hpx_exchange_request {
 	struct hpx_span head;            /* ready for the wire, with its final CRLF; must stay until on_sent */
 	struct hpx_span body;            /* sent right behind the head; must stay until on_sent */
 	bool streamed;                   /* more follows by hpx_exchange_write … _finish */
+	bool fresh;                      /* on a connection of its own, which is not kept */
 	bool guarded;                    /* strict reuse rule, whole timeout; never retried on another
 					    address once a byte left */
 };

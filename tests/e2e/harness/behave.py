@@ -17,6 +17,7 @@
   1xx              103 Early Hints before the answer
   early            answer before the body is read, then close
   stray            bytes after the end of the answer
+  twice=S          the whole answer once more, S seconds after the first
 """
 import json
 import socket
@@ -71,7 +72,11 @@ class Behaviour:
             wire.send(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n")
         if "sse" in self.wants:
             return self.event_stream(wire)
-        return self.send_answer(wire)
+        kept = self.send_answer(wire)
+        if "twice" in self.wants:
+            time.sleep(float(self.wants["twice"]))
+            self.send_answer(wire)
+        return kept
 
     def has_effect(self):
         default = self.request.method in ("POST", "PATCH", "PUT", "DELETE") and self.status < 400

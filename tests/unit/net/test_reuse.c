@@ -12,6 +12,8 @@
 
 struct fixture {
 	struct hpx_loop loop;
+	struct hpx_upstream_state state;
+	unsigned told[3];
 	struct hpx_upstream *upstream;
 	struct script script;
 	struct hpx_upstream_options options;
@@ -225,6 +227,164 @@ static void stray_bytes_close_an_idle_connection(void **state)
 	finish(fixture, 1, 1);
 }
 
+static void note_news(void *user, enum hpx_upstream_news news, const char *detail, int64_t ms)
+{
+	struct fixture *fixture = user;
+
+	assert_non_null(detail);
+	assert_true(ms >= 0);
+	fixture->told[news]++;
+}
+
+/* Watched by a state of its own, and trusted from the start where `watched`. */
+static void watch(struct fixture *fixture, bool watched)
+{
+	fixture->state.tell = note_news;
+	fixture->state.user = fixture;
+	atomic_store(&fixture->state.watched, watched ? HPX_UPSTREAM_WATCHED_MIN : 0);
+	fixture->options.state = &fixture->state;
+	fixture->options.reuse_quarantine_ms = 60000;
+	make_upstream(fixture);
+}
+
+/* Stray bytes as they come: behind the answer, or later. */
+static void a_stray_byte_keeps_guarded_requests_off_kept_connections(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_SEND, .text = ANSWER }, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END }, /* guarded: not kept */
+		{ .kind = SCRIPT_ACCEPT }, TURN, TURN,                        /* passed: kept */
+		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },
+		{ .kind = SCRIPT_SEND, .text = ANSWER ANSWER }, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	watch(fixture, true);
+	call_well(fixture, true);
+	assert_false(hpx_upstream_in_quarantine(&fixture->state));
+	script_go(&fixture->script);
+	call_settle(&fixture->loop, fixture->upstream, 0, 0);
+	assert_int_equal(atomic_load(&fixture->state.strays), 1);
+	assert_true(hpx_upstream_in_quarantine(&fixture->state));
+	assert_false(hpx_upstream_is_watched(&fixture->state));
+	call_well(fixture, true);
+	call_settle(&fixture->loop, fixture->upstream, 0, 0);
+	atomic_store(&fixture->state.watched, HPX_UPSTREAM_WATCHED_MIN);
+	call_well(fixture, false);
+	call_well(fixture, false);
+	call_settle(&fixture->loop, fixture->upstream, 1, 1);
+	call_well(fixture, true);
+	assert_int_equal(atomic_load(&fixture->state.strays), 2);
+	call_settle(&fixture->loop, fixture->upstream, 0, 0);
+	assert_int_equal(fixture->told[HPX_UPSTREAM_STRAY], 1);
+	finish(fixture, 4, 5);
+}
+
+static void bytes_that_the_loop_has_not_seen_are_found_before_use(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_SEND, .text = ANSWER }, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+	struct closing closing = { { .run = let_it_be_closed }, fixture };
+
+	play(fixture, acts);
+	watch(fixture, true);
+	call_well(fixture, true);
+	fixture->upstream->pool.newest->slowest_us = 0;
+	hpx_loop_later(&fixture->loop, &closing.later);
+	call_well(fixture, true);
+	assert_int_equal(atomic_load(&fixture->state.strays), 1);
+	finish(fixture, 2, 2);
+}
+
+static void another_loops_stray_byte_closes_the_kept_ones(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	watch(fixture, true);
+	call_well(fixture, false);
+	call_settle(&fixture->loop, fixture->upstream, 1, 1);
+	hpx_upstream_stray(&fixture->state, 1000);
+	hpx_upstream_tick(fixture->upstream);
+	call_settle(&fixture->loop, fixture->upstream, 0, 0);
+	finish(fixture, 1, 1);
+}
+
+static void an_upstream_is_watched_before_it_is_trusted(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_ACCEPT }, TURN, TURN,
+		{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	/* One of the two makes room for the other. */
+	fixture->options.pool_max = 1;
+	watch(fixture, false);
+	call_well(fixture, true);
+	call_well(fixture, true);
+	/* Silent for long: it counts, and it is used. */
+	fixture->upstream->pool.newest->idle_since_us -= 2 * HPX_UPSTREAM_SILENCE_MS * 1000;
+	call_well(fixture, true);
+	assert_int_equal(atomic_load(&fixture->state.watched), 1);
+	finish(fixture, 2, 3);
+}
+
+static void a_fresh_request_neither_uses_nor_leaves_a_connection(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	make_upstream(fixture);
+	for (int i = 0; i < 2; i++) {
+		struct call call = call_post(&fixture->loop);
+		call.request.fresh = true;
+		call_run(&call, fixture->upstream);
+		assert_ended(&call, 200, "ok");
+		call_settle(&fixture->loop, fixture->upstream, 0, 0);
+	}
+	finish(fixture, 2, 2);
+}
+
+static void an_upstream_is_down_and_up_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct hpx_upstream_state *upstream = &fixture->state;
+	static const struct script_act acts[] = { { .kind = SCRIPT_END } };
+
+	play(fixture, acts);
+	watch(fixture, true);
+	for (int i = 0; i < 3; i++)
+		hpx_upstream_not_reached(upstream, "refused");
+	assert_int_equal(fixture->told[HPX_UPSTREAM_DOWN], 1);
+	/* Too soon behind a failure, and none behind the last: still down. */
+	hpx_upstream_reached(upstream);
+	hpx_upstream_look(upstream);
+	assert_true(atomic_load(&upstream->down));
+	atomic_fetch_sub(&upstream->failed_ms, 2000);
+	hpx_upstream_look(upstream);
+	hpx_upstream_look(upstream);
+	assert_false(atomic_load(&upstream->down));
+	assert_int_equal(fixture->told[HPX_UPSTREAM_UP], 1);
+	finish(fixture, 0, 0);
+}
+
 static void an_idle_connection_is_closed_in_time(void **state)
 {
 	static const struct script_act acts[] = {
@@ -290,6 +450,12 @@ int main(void)
 		REUSE_TEST(a_connection_that_dies_at_the_last_moment_takes_no_byte),
 		REUSE_TEST(a_reused_connection_that_dies_later_is_not_tried_again),
 		REUSE_TEST(stray_bytes_close_an_idle_connection),
+		REUSE_TEST(a_stray_byte_keeps_guarded_requests_off_kept_connections),
+		REUSE_TEST(bytes_that_the_loop_has_not_seen_are_found_before_use),
+		REUSE_TEST(another_loops_stray_byte_closes_the_kept_ones),
+		REUSE_TEST(an_upstream_is_watched_before_it_is_trusted),
+		REUSE_TEST(a_fresh_request_neither_uses_nor_leaves_a_connection),
+		REUSE_TEST(an_upstream_is_down_and_up_once),
 		REUSE_TEST(an_idle_connection_is_closed_in_time),
 		REUSE_TEST(the_oldest_idle_connection_makes_room),
 		REUSE_TEST(no_more_are_kept_than_allowed),
