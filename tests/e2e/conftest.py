@@ -1,5 +1,12 @@
 """Fixtures of the whole-program tests. The program is HAPAX_BIN, or
-build/hapax under the source root."""
+build/hapax under the source root.
+
+Tests run side by side (pytest -n, as tools/test calls it): several on this machine
+at the same moment, in any order, each process with its own ports (free_port), folders
+(tmp_path) and PostgreSQL (harness.postgres). So a test takes no fixed port or path,
+writes nothing into the source tree, kills only what it started, and asks for no more
+time than it needs on a busy machine to be right: it waits for an event, up to a bound
+that is generous. What takes ten seconds goes on the list in harness/parallel.py."""
 import os
 import re
 import sys
@@ -10,6 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from harness import postgres  # noqa: E402
 from harness.gateway import Gateway, binary  # noqa: E402
+from harness.parallel import pytest_xdist_make_scheduler  # noqa: E402, F401
 from harness.provider import Provider  # noqa: E402
 
 

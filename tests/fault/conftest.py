@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from harness.gateway import Gateway, binary  # noqa: E402
+from harness.parallel import pytest_xdist_make_scheduler  # noqa: E402, F401
 from harness.provider import Provider  # noqa: E402
 
 

@@ -1,0 +1,103 @@
+"""Shows that tools/test tells what came: every step to its end, one table, the
+reasons of what was skipped, the totals as the last line, and the exit code."""
+import importlib.machinery
+import importlib.util
+import json
+import pathlib
+import sys
+
+import pytest
+
+from harness.gateway import ROOT
+
+
+@pytest.fixture
+def tool(tmp_path, monkeypatch):
+    """tools/test as a module, with its logs in this test's folder."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    loader = importlib.machinery.SourceFileLoader("hapax_tools_test", str(ROOT / "tools/test"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "LOGS", tmp_path)
+    return module
+
+
+def shell(tool, name, script, **how):
+    return tool.Step(name, [["sh", "-c", script]], **how)
+
+
+def run(tool, capsys, *steps):
+    """(whether all is well, what was printed)"""
+    tool.run_all(steps)
+    good = tool.table(steps, 0)
+    return good, capsys.readouterr().out
+
+
+def row(out, name):
+    """The numbers beside a step's name in the table: passed, failed, skipped."""
+    table = out[out.index("\nstep "):]
+    line = next(line for line in table.splitlines() if line.startswith(name))
+    return [int(word) for word in line[len(name):].split()[:3]]
+
+
+def test_every_step_is_run(tool, capsys):
+    """One that fails ends nothing but what needs its build."""
+    good, out = run(tool, capsys,
+                    shell(tool, "build", "echo the compiler is unhappy; exit 3", builds="it"),
+                    shell(tool, "needs it", "touch never", needs=["it"]),
+                    shell(tool, "another", "true"))
+    assert not good
+    assert "the compiler is unhappy" in out and "not run: it was not built" in out
+    assert row(out, "build") == [0, 1, 0] and row(out, "needs it") == [0, 1, 0] and row(out, "another") == [1, 0, 0]
+    assert not (tool.ROOT / "never").exists()
+    assert out.splitlines()[-1] == "1 passed, 2 failed, 0 skipped"
+
+
+def test_all_is_well(tool, capsys):
+    good, out = run(tool, capsys, shell(tool, "one", "true"), shell(tool, "two", "true"))
+    assert good and out.splitlines()[-1] == "2 passed, 0 failed, 0 skipped"
+
+
+def test_programs_that_skip(tool, capsys, tmp_path):
+    """What Meson calls skipped is not passed, and what a passed program left out shows."""
+    rows = [("OK", ""), ("SKIP", "SKIPPED: no database\n"), ("OK", "SKIPPED: no IPv6\n[ RUN ] x\n"),
+            ("FAIL", ""), ("TIMEOUT", "")]
+    log = tmp_path / "folder/meson-logs/testlog.json"
+    log.parent.mkdir(parents=True)
+    log.write_text("".join(json.dumps({"result": r, "stdout": text}) + "\n" for r, text in rows))
+    step = tool.programs("programs", "folder")
+    step.commands = [["true"]]
+    good, out = run(tool, capsys, step)
+    assert not good and row(out, "programs") == [2, 2, 2]
+    assert "1 skipped: no database" in out and "1 skipped: no IPv6" in out
+
+
+TESTS = """
+import pytest
+def test_good(): pass
+def test_bad(): assert 1 == 2, "one is not two"
+@pytest.mark.skip(reason="there is no moon")
+def test_skipped(): pass
+"""
+
+
+@pytest.mark.parametrize("text, counts, said", [
+    (TESTS, [1, 1, 1], ["one is not two", "1 skipped: there is no moon"]),
+    ("raise SystemExit(3)", [0, 1, 0], []),
+    ("", [0, 1, 0], []),
+], ids=["each kind", "the suite dies", "no test at all"])
+def test_pytest_is_read(tool, capsys, tmp_path, text, counts, said):
+    """Counts and reasons out of a real run, side by side; a suite that runs nothing failed."""
+    path = pathlib.Path(tmp_path) / "test_it.py"
+    path.write_text(text)
+    good, out = run(tool, capsys, tool.whole("suite", "a", "b", str(path)))
+    assert not good and row(out, "suite") == counts, out
+    assert not [words for words in said if words not in out], out
+
+
+def test_one_that_hangs_is_ended(tool, capsys, monkeypatch):
+    monkeypatch.setattr(tool, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(tool, "STEP_SECONDS", 0.2)
+    good, out = run(tool, capsys, shell(tool, "hangs", "echo '[3/9] x'; sleep 600"))
+    assert not good and "ended after" in out and "3 of 9" in out
