@@ -35,7 +35,7 @@ class Load:
     def hapax(self, upstream):
         """Lines of its configuration beyond the defaults."""
         if self.asynchronous:
-            return ["tenant: {from: header, name: X-Tenant, required: true}", "trusted_peers: [127.0.0.1/32]",
+            return ["tenant: {from: header, name: X-Tenant, anonymous: refuse}", "trusted_peers: [127.0.0.1/32]",
                     "routes:", "  - match: POST /payments", "    deliver: async", "    target: service", "targets:",
                     f"  service: {{url: \"{upstream.url}\", honours_keys: 24h, concurrency: 64}}"]
         if self.path == "/large":

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include "config/value.h"
+#include "gateway/tenant.h"
 
 #define OUTPUT_BYTES_MAX ((size_t)4 << 20)
 
@@ -70,6 +71,15 @@ static enum hpx_status print_routes(const struct hpx_settings *settings,
 		status = print_route(route, is_observed(settings, route), width, out);
 	}
 	return status;
+}
+
+static enum hpx_status print_tenant(const struct hpx_settings *settings, struct hpx_buffer *out)
+{
+	enum hpx_status status = hpx_buffer_text(out, "  tenant: ");
+
+	if (status == HPX_OK)
+		status = hpx_tenant_describe(settings, out);
+	return status == HPX_OK ? hpx_buffer_byte(out, '\n') : status;
 }
 
 /* Services outside. A URL has no credential in it, and no secret is shown. */
@@ -141,6 +151,21 @@ static enum hpx_status json_route(const struct hpx_route *route, bool observed, 
 				: status;
 }
 
+/* Where the configuration has no mistake: "tenant":"…", */
+static enum hpx_status json_tenant(const struct hpx_settings *settings, struct hpx_buffer *out)
+{
+	struct hpx_buffer text;
+
+	if (settings == NULL)
+		return HPX_OK;
+	hpx_buffer_init(&text, OUTPUT_BYTES_MAX);
+	enum hpx_status status = hpx_tenant_describe(settings, &text);
+	if (status == HPX_OK)
+		status = json_member(out, "", "tenant", hpx_buffer_span(&text));
+	hpx_buffer_done(&text);
+	return status == HPX_OK ? hpx_buffer_byte(out, ',') : status;
+}
+
 static enum hpx_status json_outside(const struct hpx_settings *settings,
 				    struct hpx_buffer *out)
 {
@@ -185,8 +210,11 @@ static enum hpx_status print_json(const struct hpx_config_report *report,
 	for (size_t i = 0; i < report->count && status == HPX_OK; i++)
 		status = json_remark(&report->remarks[i], i == 0, out);
 	if (status == HPX_OK)
-		status = hpx_buffer_printf(out, "],\"left_out\":%zu,\"routes\":[",
-					   report->left_out);
+		status = hpx_buffer_printf(out, "],\"left_out\":%zu,", report->left_out);
+	if (status == HPX_OK)
+		status = json_tenant(settings, out);
+	if (status == HPX_OK)
+		status = hpx_buffer_text(out, "\"routes\":[");
 	for (size_t n = 0;
 	     settings != NULL && n <= settings->route_count && status == HPX_OK; n++) {
 		const struct hpx_route *route = route_at(settings, n);
@@ -211,6 +239,8 @@ static int check(const struct hpx_config_flags *flags, bool json, struct hpx_buf
 		status = hpx_config_report_print(&report, hpx_config_path(flags), out);
 	if (status == HPX_OK && !json && settings != NULL)
 		status = print_routes(settings, out);
+	if (status == HPX_OK && !json && settings != NULL)
+		status = print_tenant(settings, out);
 	if (status == HPX_OK && !json && settings != NULL)
 		status = print_outside(settings, out);
 	hpx_settings_unref(settings);

@@ -15,11 +15,14 @@
 #include "egress/egress.h"
 #include "gateway/admin.h"
 #include "gateway/gateway.h"
+#include "gateway/tenant.h"
 
 /* For the committer to write what is queued when the loops have ended. */
 #define LAST_COMMIT_MS 5000
 /* Authorisation subrequests under way at once; the others wait their turn. */
 #define SUBREQUESTS_MAX 256
+/* A sentence, and two lists of names. */
+#define TENANT_TEXT_MAX ((size_t)64 << 10)
 
 struct server {
 	const struct hpx_config_flags *flags;
@@ -269,6 +272,18 @@ static void watch_signal(struct server *server, uv_signal_t *handle, int number,
 	HPX_ASSERT(uv_signal_start(handle, callback, number) == 0);
 }
 
+/* Who counts as one caller, and who as nobody. */
+static void tell_tenants(const struct hpx_settings *settings)
+{
+	struct hpx_buffer text;
+
+	hpx_buffer_init(&text, TENANT_TEXT_MAX);
+	if (hpx_tenant_describe(settings, &text) == HPX_OK)
+		hpx_log(HPX_LOG_INFO, "tenants", "from=\"%.*s\"",
+			HPX_SPAN_ARG(hpx_buffer_span(&text)));
+	hpx_buffer_done(&text);
+}
+
 /* The one line that says it is ready, whatever the log level. */
 static void announce(struct server *server)
 {
@@ -337,6 +352,7 @@ static int run(struct server *server)
 	watch_signal(server, &server->hangup, SIGHUP, on_hangup);
 	if (hpx_gateway_start(server->gateway) != HPX_OK)
 		return say("the gateway cannot start", "no thread can be made");
+	tell_tenants(server->settings);
 	announce(server);
 	hpx_loop_run(&server->loop);
 	pthread_join(server->drainer, NULL);

@@ -273,8 +273,12 @@ enum hpx_status hpx_reading_build_outside(struct hpx_reading *reading)
 	enum hpx_status status = HPX_OK;
 
 	settings->subrequest.cache_entries_max = CACHE_ENTRIES_MAX;
+	/* The service says who a caller without a credential is. */
 	if (settings->tenant_from == HPX_TENANT_SUBREQUEST)
-		settings->tenant_required = true;
+		settings->tenant_anonymous = HPX_ANONYMOUS_REFUSE;
+	if (settings->tenant_from == HPX_TENANT_ANONYMOUS &&
+	    !hpx_reading_given(reading, "tenant.anonymous", NULL)->given)
+		settings->tenant_anonymous = HPX_ANONYMOUS_ALLOW;
 	for (size_t n = 0; n < settings->target_count && status == HPX_OK; n++)
 		status = build_target(reading, n);
 	if (status == HPX_OK)

@@ -88,18 +88,37 @@ static const struct hpx_option rows[] = {
 		  "have happened. True here holds for every route." },
 
 	/* Who is calling. */
-	{ "tenant.from", HPX_OPTION_CHOICE, GLOBAL(tenant_from), .standard = "authorization",
-	  CHOICES("authorization", "header", "cookie", "anonymous", "subrequest"),
-	  .text = "What names the tenant: authorization is Authorization (Bearer or Basic) or "
-		  "else X-Api-Key; header is the header tenant.name, which must come from a "
-		  "trusted peer or over a unix socket; cookie is the cookie tenant.name; "
-		  "anonymous is one tenant for all; subrequest asks the service at "
-		  "tenant.url." },
+	{ "tenant.from", HPX_OPTION_CHOICE, GLOBAL(tenant_from), .standard = "automatic",
+	  CHOICES("automatic", "authorization", "credential", "header", "cookie", "anonymous",
+		  "subrequest"),
+	  .text = "What names the tenant. automatic is Authorization (Bearer, Basic, Token, "
+		  "ApiKey, DPoP) and X-Api-Key, both where both are there, and beside them "
+		  "whatever else is known to name a caller; where only that is there, or a "
+		  "cookie, it is 401. authorization is those two and looks at nothing else; "
+		  "credential is a hash of the header tenant.name; header is the header "
+		  "tenant.name as it is, which must come from a trusted peer or over a unix "
+		  "socket; cookie is the cookie tenant.name; anonymous is one tenant for all; "
+		  "subrequest asks the service at tenant.url." },
 	{ "tenant.name", HPX_OPTION_TOKEN, GLOBAL(tenant_name), .example = "X-Tenant",
 	  .text = "The name of that header or cookie." },
-	{ "tenant.required", HPX_OPTION_BOOL, GLOBAL(tenant_required), .standard = "false",
-	  .text = "Whether a request that names no tenant is refused with 401; otherwise it "
-		  "is the anonymous tenant's." },
+	{ "tenant.with", HPX_OPTION_HEADERS, GLOBAL(tenant_with),
+	  OTHER(hpx_settings, tenant_with_count), .standard = "",
+	  .example = "[Stripe-Account, Host]",
+	  .text = "Headers that are part of the tenant too, whatever names it: two requests that "
+		  "differ in one of them never share a key. They must be the same in every "
+		  "retry." },
+	{ "tenant.ignore", HPX_OPTION_HEADERS, GLOBAL(tenant_ignore),
+	  OTHER(hpx_settings, tenant_ignore_count), .standard = "",
+	  .example = "[X-Session-Token]",
+	  .text = "Headers that do not name a caller here, although their names look like it: "
+		  "automatic and subrequest do not look at them." },
+	{ "tenant.anonymous", HPX_OPTION_CHOICE, GLOBAL(tenant_anonymous), .standard = "local",
+	  CHOICES("local", "allow", "refuse"),
+	  .text = "What becomes of a request without any credential. local: where hapax listens "
+		  "on a loopback address or a unix socket, and the request was not forwarded "
+		  "(no X-Forwarded-*, Forwarded, Via or X-Real-IP), it is the anonymous "
+		  "tenant's, otherwise 401. allow: it is the anonymous tenant's; all such "
+		  "callers share keys and answers. refuse: 401." },
 	{ "tenant.url", HPX_OPTION_URL, GLOBAL(subrequest.caller.url),
 	  .example = "http://127.0.0.1:9001/verify",
 	  .text = "Under from: subrequest, the service that says who is calling: it is sent a "

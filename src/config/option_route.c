@@ -81,7 +81,7 @@ static const struct hpx_option rows[] = {
 	  .text = "How a request gets to be executed: now sends it to the upstream, and its "
 		  "answer comes back; async keeps it as a job for target and answers 202 at "
 		  "once. The job's answer becomes the operation's. Async needs a tenant that "
-		  "was verified (tenant.from subrequest, or header with tenant.required)." },
+		  "was verified (tenant.from subrequest, or header with tenant.anonymous: refuse)." },
 	{ "target", HPX_OPTION_NAME, FIXED_POLICY(target_name), .example = "mailer",
 	  .text = "The target (of targets) that deliver: async sends to. The request keeps its "
 		  "path and query, behind the target's URL." },

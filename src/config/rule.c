@@ -95,31 +95,99 @@ static void check_subrequest(struct hpx_reading *reading)
 		if (!used && is_given(reading, names[i]))
 			warn(reading, names[i],
 			     "has no effect unless tenant.from is subrequest");
-	if (used && is_given(reading, "tenant.required"))
-		warn(reading, "tenant.required",
+	if (used && is_given(reading, "tenant.anonymous"))
+		warn(reading, "tenant.anonymous",
 		     "has no effect where tenant.from is subrequest: whoever it does not name "
 		     "is refused");
+}
+
+static bool has_name(const struct hpx_span *names, size_t count, struct hpx_span name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (hpx_span_ieq(names[i], name))
+			return true;
+	return false;
+}
+
+/* A key, and what belongs to one message or connection, never names a caller;
+ * a host may. */
+static bool may_name_tenant(const struct hpx_reading *reading, struct hpx_span name)
+{
+	return !hpx_span_ieq(name, reading->settings->key_header) &&
+	       !hpx_span_ieq(name, HPX_SPAN("Cookie")) &&
+	       (hpx_span_ieq(name, HPX_SPAN("Host")) || !hpx_rule_is_framing(name));
+}
+
+static void check_tenant_lists(struct hpx_reading *reading)
+{
+	const struct hpx_settings *settings = reading->settings;
+	bool looks = settings->tenant_from == HPX_TENANT_AUTOMATIC ||
+		     settings->tenant_from == HPX_TENANT_AUTHORIZATION ||
+		     settings->tenant_from == HPX_TENANT_SUBREQUEST ||
+		     settings->tenant_anonymous == HPX_ANONYMOUS_LOCAL;
+
+	for (size_t i = 0; i < settings->tenant_with_count; i++) {
+		struct hpx_span name = settings->tenant_with[i];
+		if (!may_name_tenant(reading, name))
+			mistake(reading, "tenant.with",
+				"names a header that cannot be part of a tenant: the key's, "
+				"Cookie, or one that belongs to the message or the connection");
+		if (has_name(settings->tenant_ignore, settings->tenant_ignore_count, name))
+			mistake(reading, "tenant.ignore",
+				"names a header that tenant.with names too; leave it out of "
+				"one of them");
+	}
+	if (!looks && settings->tenant_ignore_count > 0)
+		warn(reading, "tenant.ignore",
+		     "has no effect here: only what tenant.from and tenant.with name is looked "
+		     "at");
+}
+
+static void check_tenant_name(struct hpx_reading *reading)
+{
+	const struct hpx_settings *settings = reading->settings;
+	bool header = settings->tenant_from == HPX_TENANT_HEADER ||
+		      settings->tenant_from == HPX_TENANT_CREDENTIAL;
+	bool named = header || settings->tenant_from == HPX_TENANT_COOKIE;
+
+	if (named && !is_given(reading, "tenant.name"))
+		mistake(reading, "tenant.from",
+			settings->tenant_from == HPX_TENANT_HEADER ?
+				"is header, but no header is named; add e.g. "
+				"tenant.name: X-Tenant" :
+			settings->tenant_from == HPX_TENANT_COOKIE ?
+				"is cookie, but no cookie is named; add e.g. "
+				"tenant.name: session" :
+				"is credential, but no header is named; add e.g. "
+				"tenant.name: X-Auth-Token");
+	if (!named && is_given(reading, "tenant.name"))
+		warn(reading, "tenant.name",
+		     "has no effect unless tenant.from is credential, header or cookie");
+	if (!header || settings->tenant_name.ptr == NULL)
+		return;
+	if (!may_name_tenant(reading, settings->tenant_name))
+		mistake(reading, "tenant.name",
+			"names a header that cannot be the tenant's: the key's, Cookie (say "
+			"tenant.from: cookie), or one that belongs to the message or the "
+			"connection");
+	if (has_name(settings->tenant_ignore, settings->tenant_ignore_count,
+		     settings->tenant_name))
+		mistake(reading, "tenant.ignore",
+			"names the header that tenant.name names; leave one out");
 }
 
 static void check_tenant(struct hpx_reading *reading)
 {
 	const struct hpx_settings *settings = reading->settings;
-	bool named = settings->tenant_from == HPX_TENANT_HEADER ||
-		     settings->tenant_from == HPX_TENANT_COOKIE;
 
-	if (named && !is_given(reading, "tenant.name"))
-		mistake(reading, "tenant.from",
-			settings->tenant_from == HPX_TENANT_HEADER
-				? "is header, but no header is named; add e.g. "
-				  "tenant.name: X-Tenant"
-				: "is cookie, but no cookie is named; add e.g. "
-				  "tenant.name: session");
-	if (!named && is_given(reading, "tenant.name"))
-		warn(reading, "tenant.name",
-		     "has no effect unless tenant.from is header or cookie");
-	if (settings->tenant_from == HPX_TENANT_ANONYMOUS && settings->tenant_required)
-		mistake(reading, "tenant.required",
-			"cannot be true where tenant.from is anonymous; leave one out");
+	check_tenant_name(reading);
+	check_tenant_lists(reading);
+	if (settings->tenant_from == HPX_TENANT_ANONYMOUS &&
+	    is_given(reading, "tenant.anonymous") &&
+	    settings->tenant_anonymous != HPX_ANONYMOUS_ALLOW)
+		mistake(reading, "tenant.anonymous",
+			"is allow where tenant.from is anonymous, and cannot be another; leave one "
+			"out");
 	check_subrequest(reading);
 	if (settings->tenant_from == HPX_TENANT_HEADER &&
 	    settings->trusted_peer_count == 0 && !settings->listen.is_unix)

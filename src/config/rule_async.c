@@ -5,7 +5,8 @@
 static bool is_verified(const struct hpx_settings *settings)
 {
 	return settings->tenant_from == HPX_TENANT_SUBREQUEST ||
-	       (settings->tenant_from == HPX_TENANT_HEADER && settings->tenant_required);
+	       (settings->tenant_from == HPX_TENANT_HEADER &&
+		settings->tenant_anonymous == HPX_ANONYMOUS_REFUSE);
 }
 
 static void check_target(struct hpx_reading *reading, const struct hpx_spot *spot,
@@ -80,7 +81,7 @@ static void check_deliver(struct hpx_reading *reading, const struct hpx_spot *sp
 	if (!is_verified(reading->settings))
 		hpx_spot_remark(reading, spot, HPX_CONFIG_MISTAKE, "", "deliver",
 				"is async, and no upstream checks who is calling; say "
-				"tenant.from: subrequest, or header with tenant.required: true");
+				"tenant.from: subrequest, or header with tenant.anonymous: refuse");
 	if (hpx_rule_in_memory(reading))
 		hpx_spot_remark(reading, spot, HPX_CONFIG_MISTAKE, "", "deliver",
 				"is async, which needs a store that outlives hapax; give store: "

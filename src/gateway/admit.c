@@ -9,6 +9,9 @@
 #include "gateway/tenant.h"
 #include "http/field.h"
 
+/* Of a header's name, in the log. */
+#define SUSPECT_SHOWN_MAX 64
+
 static enum hpx_next refuse(struct hpx_request *request, enum hpx_problem_code code,
 			    const char *detail)
 {
@@ -178,15 +181,66 @@ enum hpx_next hpx_tenant_missing(struct hpx_request *request, enum hpx_problem_c
 	return HPX_NEXT_DONE;
 }
 
+struct hpx_tenant_source hpx_tenant_source_of(struct hpx_request *request)
+{
+	return (struct hpx_tenant_source){ .settings = request->settings,
+					   .head = &request->head,
+					   .host = request->host,
+					   .peer = request->peer,
+					   .arena = &request->arena };
+}
+
+/* Each such header is told of once, as far as the table goes: names are the
+ * client's to make up. */
+static void tell_suspect(struct hpx_gateway *gateway, struct hpx_span name)
+{
+	struct hpx_span shown = hpx_span_first(name, SUSPECT_SHOWN_MAX);
+	uint32_t hash = 2166136261u; /* FNV-1a */
+
+	for (size_t i = 0; i < shown.len; i++)
+		hash = (hash ^ ((unsigned char)shown.ptr[i] | 0x20u)) * 16777619u;
+	hash |= 1; /* 0 is a free place */
+	for (size_t i = 0; i < HPX_SUSPECTS_TOLD; i++) {
+		uint_least32_t seen = 0;
+		if (atomic_compare_exchange_strong(&gateway->suspects_told[i], &seen, hash)) {
+			hpx_log(HPX_LOG_WARN, "unlisted_credential",
+				"header=%.*s reason=\"it may name the caller, and is not part of the "
+				"tenant\" remedy=\"tenant: {with: [%.*s]} if it does, {ignore: "
+				"[%.*s]} if not\"",
+				HPX_SPAN_ARG(shown), HPX_SPAN_ARG(shown), HPX_SPAN_ARG(shown));
+			return;
+		}
+		if (seen == hash)
+			return;
+	}
+}
+
+static void count_tenant(struct hpx_request *request, const struct hpx_tenant *tenant)
+{
+	struct hpx_meter *meter = &request->shard->meter;
+
+	if (tenant->anonymous)
+		hpx_counter_add(&meter->anonymous, 1);
+	if (tenant->suspect.len > 0) {
+		hpx_counter_add(&meter->suspects, 1);
+		tell_suspect(request->shard->gateway, tenant->suspect);
+	}
+}
+
 enum hpx_next hpx_step_tenant(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .detail = NULL };
 
 	if (request->settings->tenant_from == HPX_TENANT_SUBREQUEST)
 		return hpx_subrequest_ask(request);
-	switch (hpx_tenant_of(request->settings, &request->head, request->peer, &request->arena,
-			      &request->tenant, &refusal.detail)) {
+	const struct hpx_tenant_source source = hpx_tenant_source_of(request);
+	struct hpx_tenant tenant;
+	enum hpx_status status = hpx_tenant_of(&source, &tenant);
+	request->tenant = tenant.name;
+	refusal.detail = tenant.reason;
+	switch (status) {
 	case HPX_OK:
+		count_tenant(request, &tenant);
 		return hpx_tenant_found(request);
 	case HPX_INVALID:
 		return hpx_tenant_missing(request, HPX_PROBLEM_unauthenticated, &refusal);

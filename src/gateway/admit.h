@@ -3,6 +3,10 @@
 #define HPX_GATEWAY_ADMIT_H
 
 #include "gateway/respond.h"
+#include "gateway/tenant.h"
+
+/* What the request says about who sent it. */
+struct hpx_tenant_source hpx_tenant_source_of(struct hpx_request *request);
 
 /* request->tenant is set. */
 enum hpx_next hpx_tenant_found(struct hpx_request *request);

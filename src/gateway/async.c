@@ -1,6 +1,7 @@
 /* From a request to a job, and the answers while it is on its way. */
 #include "gateway/async.h"
 
+#include "gateway/caller_field.h"
 #include "gateway/own.h"
 #include "gateway/prefer.h"
 #include "gateway/wait.h"
@@ -34,14 +35,21 @@ static bool is_describing(struct hpx_span name)
 	return is_among(name, names, COUNT(names));
 }
 
+static bool names_caller(struct hpx_span name)
+{
+	const char *twin = NULL;
+	enum hpx_caller_field kind = hpx_caller_field_of(name, &twin);
+
+	return kind != HPX_CALLER_NONE && kind != HPX_CALLER_HARMLESS;
+}
+
 /* What a route's fingerprint may name, and a job never holds: who is calling,
  * how he came here, and what belongs to the connection or to the deliverer. */
 static bool is_secret_or_ours(const struct hpx_settings *settings,
 			      const struct hpx_http_head *head, struct hpx_span name)
 {
 	static const struct hpx_span names[] = {
-		HPX_SPAN_INIT("Authorization"), HPX_SPAN_INIT("Cookie"),
-		HPX_SPAN_INIT("X-Api-Key"), HPX_SPAN_INIT("Host"), HPX_SPAN_INIT("Forwarded"),
+		HPX_SPAN_INIT("Cookie"), HPX_SPAN_INIT("Host"), HPX_SPAN_INIT("Forwarded"),
 		HPX_SPAN_INIT("Via"), HPX_SPAN_INIT("Expect"), HPX_SPAN_INIT("Content-Length"),
 		HPX_SPAN_INIT("Accept-Encoding"), HPX_SPAN_INIT("Idempotency-Key"),
 		HPX_SPAN_INIT("Prefer"),
@@ -49,7 +57,7 @@ static bool is_secret_or_ours(const struct hpx_settings *settings,
 
 	return is_among(name, names, COUNT(names)) || hpx_span_ieq(name, settings->key_header) ||
 	       (settings->tenant_name.len > 0 && hpx_span_ieq(name, settings->tenant_name)) ||
-	       hpx_span_istarts(name, HPX_SPAN("Proxy-")) ||
+	       names_caller(name) || hpx_span_istarts(name, HPX_SPAN("Proxy-")) ||
 	       hpx_span_istarts(name, HPX_SPAN("X-Forwarded-")) || hpx_field_is_ours(name) ||
 	       hpx_field_is_hop(head, name);
 }

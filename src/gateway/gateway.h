@@ -46,6 +46,8 @@ struct hpx_shard {
 	struct hpx_meter meter;
 };
 
+#define HPX_SUSPECTS_TOLD 16
+
 struct hpx_gateway {
 	struct hpx_store *store;           /* NULL: observing without a store */
 	struct hpx_committer *committer;
@@ -68,6 +70,8 @@ struct hpx_gateway {
 	atomic_uint connections;
 	atomic_size_t bodies_bytes;
 	atomic_bool ready;                 /* accepting, not draining */
+	/* Names of headers that were logged as unlisted credentials, hashed. */
+	atomic_uint_least32_t suspects_told[HPX_SUSPECTS_TOLD];
 	/* From the worker's last look at the store; for /metrics. */
 	struct hpx_counter operations[HPX_STATE_COUNT];
 	struct hpx_counter oldest_unknown_s;

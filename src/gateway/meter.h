@@ -71,6 +71,8 @@ struct hpx_meter {
 	struct hpx_counter cache_hits;
 	struct hpx_counter cache_misses;
 	struct hpx_counter tenant_changed;
+	struct hpx_counter anonymous;                  /* requests of the anonymous tenant */
+	struct hpx_counter suspects;                   /* beside a credential, not looked at */
 	struct hpx_counter leases_renewed;
 	struct hpx_counter late_answers;               /* stored after the client was told 504 */
 	struct hpx_counter queued[HPX_QUEUED_COUNT];

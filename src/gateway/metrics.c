@@ -327,6 +327,12 @@ enum hpx_status hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_sett
 	counter(&p, "hapax_tenant_changed_total",
 		"New operations whose scope, key and fingerprint were seen under another tenant.",
 		SUM(&p, tenant_changed));
+	counter(&p, "hapax_anonymous_total",
+		"Requests that no credential named, taken as the anonymous tenant's.",
+		SUM(&p, anonymous));
+	counter(&p, "hapax_unlisted_credentials_total",
+		"Requests with an unlisted *-token or *-secret beside what names their tenant.",
+		SUM(&p, suspects));
 	counter(&p, "hapax_leases_renewed_total", "Leases that were renewed.",
 		SUM(&p, leases_renewed));
 	counter(&p, "hapax_late_answers_total",

@@ -21,12 +21,18 @@ enum hpx_profile { HPX_PROFILE_IETF, HPX_PROFILE_STRIPE };
 enum hpx_key_syntax { HPX_KEY_SYNTAX_IETF, HPX_KEY_SYNTAX_STRICT, HPX_KEY_SYNTAX_BARE };
 
 enum hpx_tenant_from {
-	HPX_TENANT_AUTHORIZATION,
+	HPX_TENANT_AUTOMATIC,   /* unsaid: credentials, and the table of caller fields */
+	HPX_TENANT_AUTHORIZATION, /* Authorization and X-Api-Key, nothing else */
+	HPX_TENANT_CREDENTIAL,  /* a named header, hashed */
 	HPX_TENANT_HEADER,      /* from a trusted peer or over a unix socket only */
 	HPX_TENANT_COOKIE,
 	HPX_TENANT_ANONYMOUS,   /* one tenant for all */
 	HPX_TENANT_SUBREQUEST,  /* a service says who the credentials belong to */
 };
+
+/* A request without any credential is the anonymous tenant's: where it is local,
+ * always, never. */
+enum hpx_anonymous { HPX_ANONYMOUS_LOCAL, HPX_ANONYMOUS_ALLOW, HPX_ANONYMOUS_REFUSE };
 
 /* A network of trusted peers: 10.0.0.0/8, ::1/128, or one address. */
 struct hpx_network {
@@ -74,8 +80,11 @@ struct hpx_settings {
 	enum hpx_profile profile;
 	enum hpx_tenant_from tenant_from;
 	struct hpx_span tenant_name;       /* of the header or cookie */
-	bool tenant_required;              /* absent: 401 rather than anonymous;
-					    * always so with SUBREQUEST */
+	enum hpx_anonymous tenant_anonymous; /* REFUSE with SUBREQUEST, ALLOW with ANONYMOUS */
+	const struct hpx_span *tenant_with;   /* headers that are part of it; lower case, sorted */
+	size_t tenant_with_count;
+	const struct hpx_span *tenant_ignore; /* headers that are not looked at; the same */
+	size_t tenant_ignore_count;
 	struct hpx_subrequest subrequest;  /* tenant_from SUBREQUEST */
 	const struct hpx_job_target *targets;
 	size_t target_count;

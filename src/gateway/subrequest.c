@@ -87,32 +87,64 @@ uint64_t hpx_subrequests_count(const struct hpx_subrequests *subrequests,
 
 /* ---- the question ---- */
 
-enum hpx_status hpx_subrequest_credentials(const struct hpx_http_head *head,
+/* Whether the service is told of this header, and its answer remembered under
+ * it: Authorization, X-Api-Key, Cookie, whatever else may name a caller, and
+ * `tenant.with`. */
+static bool is_told(const struct hpx_tenant_source *source, struct hpx_span name)
+{
+	return !hpx_span_ieq(name, HPX_SPAN("Host")) &&
+	       hpx_tenant_looks_at(source->settings, name);
+}
+
+/* Of two, the service might read one and the upstream the other. Cookies may
+ * come in several. */
+static const struct hpx_field *find_twice(const struct hpx_tenant_source *source)
+{
+	const struct hpx_http_head *head = source->head;
+
+	for (size_t i = 1; i < head->field_count; i++) {
+		struct hpx_span name = head->fields[i].name;
+		if (!is_told(source, name) || hpx_span_ieq(name, HPX_SPAN("Cookie")))
+			continue;
+		if (hpx_field_find(head, name) != &head->fields[i])
+			return &head->fields[i];
+	}
+	return NULL;
+}
+
+static enum hpx_status add_credential(struct hpx_sha256 *hash, struct hpx_buffer *out,
+				      struct hpx_span name, struct hpx_span value)
+{
+	hpx_sha256_part(hash, name);
+	hpx_sha256_part(hash, value);
+	return hpx_write_field(out, name, value);
+}
+
+enum hpx_status hpx_subrequest_credentials(const struct hpx_tenant_source *source,
 					   struct hpx_buffer *out,
 					   uint8_t ret_digest[HPX_SHA256_SIZE],
 					   const char **ret_reason)
 {
-	static const struct hpx_span names[] = { HPX_SPAN_INIT("Authorization"),
-						 HPX_SPAN_INIT("X-Api-Key"),
-						 HPX_SPAN_INIT("Cookie") };
+	const struct hpx_http_head *head = source->head;
+	const struct hpx_field *twice = find_twice(source);
 	struct hpx_sha256 hash;
 	enum hpx_status status = HPX_OK;
 
-	/* Of two, the service might read one and the upstream the other. */
-	if (hpx_field_count(head, names[0]) > 1 || hpx_field_count(head, names[1]) > 1) {
-		*ret_reason = "Authorization or X-Api-Key is sent more than once; send one credential";
-		return HPX_INVALID;
+	if (twice != NULL) {
+		struct hpx_span reason = hpx_arena_printf(
+			source->arena, "%.*s is sent more than once; send one credential",
+			HPX_SPAN_ARG(hpx_span_first(twice->name, 64)));
+		*ret_reason = reason.ptr;
+		return reason.ptr != NULL ? HPX_INVALID : HPX_NOMEM;
 	}
 	hpx_sha256_init(&hash);
-	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
-		for (size_t i = 0; i < head->field_count && status == HPX_OK; i++) {
-			if (!hpx_span_ieq(head->fields[i].name, names[n]))
-				continue;
-			hpx_sha256_part(&hash, names[n]);
-			hpx_sha256_part(&hash, head->fields[i].value);
-			status = hpx_write_field(out, names[n], head->fields[i].value);
-		}
-	}
+	for (size_t i = 0; i < head->field_count && status == HPX_OK; i++)
+		if (is_told(source, head->fields[i].name))
+			status = add_credential(&hash, out, head->fields[i].name,
+						head->fields[i].value);
+	/* Its own Host is the service's. */
+	if (status == HPX_OK && hpx_tenant_looks_at(source->settings, HPX_SPAN("Host")))
+		status = add_credential(&hash, out, HPX_SPAN("X-Original-Host"), source->host);
 	enum hpx_status hashed = hpx_sha256_done(&hash, ret_digest);
 	return status == HPX_OK ? hashed : status;
 }
@@ -263,6 +295,21 @@ static enum hpx_next unavailable(struct hpx_request *request)
 	return hpx_tenant_missing(request, HPX_PROBLEM_tenant_unavailable, &refusal);
 }
 
+static enum hpx_next named(struct hpx_request *request)
+{
+	const struct hpx_tenant_source source = hpx_tenant_source_of(request);
+	struct hpx_refusal refusal = { .detail = NULL };
+	enum hpx_status status = HPX_NOMEM;
+
+	request->tenant = hpx_arena_printf(&request->arena, "sub:%.*s",
+					   (int)request->identity.name_len, request->identity.name);
+	if (request->tenant.ptr != NULL)
+		status = hpx_tenant_add_with(&source, &request->tenant, &refusal.detail);
+	if (status == HPX_INVALID)
+		return hpx_tenant_missing(request, HPX_PROBLEM_unauthenticated, &refusal);
+	return status == HPX_OK ? hpx_tenant_found(request) : unavailable(request);
+}
+
 static enum hpx_next decided(struct hpx_request *request)
 {
 	const struct hpx_identity *identity = &request->identity;
@@ -270,10 +317,7 @@ static enum hpx_next decided(struct hpx_request *request)
 
 	switch (identity->kind) {
 	case HPX_IDENTITY_NAMED:
-		request->tenant = hpx_arena_printf(&request->arena, "sub:%.*s",
-						   (int)identity->name_len, identity->name);
-		return request->tenant.ptr != NULL ? hpx_tenant_found(request) :
-						     unavailable(request);
+		return named(request);
 	case HPX_IDENTITY_UNAUTHENTICATED:
 		refusal.detail = "The service that knows the callers does not know these "
 				 "credentials. Nothing was sent on.";
@@ -414,8 +458,9 @@ enum hpx_next hpx_subrequest_ask(struct hpx_request *request)
 	if (request->shard->gateway->subrequests == NULL)
 		return unavailable(request);
 	hpx_buffer_init(&headers, HEADER_BYTES_MAX);
-	enum hpx_status status = hpx_subrequest_credentials(&request->head, &headers, digest,
-							    &refusal.detail);
+	const struct hpx_tenant_source source = hpx_tenant_source_of(request);
+	enum hpx_status status =
+		hpx_subrequest_credentials(&source, &headers, digest, &refusal.detail);
 	if (status == HPX_OK && !is_known(request, digest))
 		return ask(request, &headers, digest);
 	hpx_buffer_done(&headers);

@@ -8,6 +8,7 @@
 
 #include "egress/egress.h"
 #include "gateway/request.h"
+#include "gateway/tenant.h"
 
 /* X(name) — the name is the metric's label. */
 #define HPX_SUBREQUEST_LIST(X)                                                \
@@ -38,10 +39,10 @@ enum hpx_next hpx_subrequest_ask(struct hpx_request *request);
 /* The request waits no longer; harmless where it does not. */
 void hpx_subrequest_leave(struct hpx_request *request);
 
-/* What names the caller to the service: the header lines of the question. Fills
- * the hash of the credentials too. HPX_INVALID: they are ambiguous, and
+/* What names the caller to the service, or may: the header lines of the question.
+ * Fills the hash of the credentials too. HPX_INVALID: they are ambiguous, and
  * `*ret_reason` says why. */
-enum hpx_status hpx_subrequest_credentials(const struct hpx_http_head *head,
+enum hpx_status hpx_subrequest_credentials(const struct hpx_tenant_source *source,
 					   struct hpx_buffer *out,
 					   uint8_t ret_digest[HPX_SHA256_SIZE],
 					   const char **ret_reason);

@@ -2,173 +2,743 @@
 #include "gateway/tenant.h"
 
 #include "base/bytes.h"
+#include "gateway/caller_field.h"
 #include "http/field.h"
 
 #define TENANT_NAME_MAX 255
+/* More headers that name a caller than any caller sends. */
+#define STABLE_MAX 16
+/* Of a header's name, in a message. */
+#define SHOWN_MAX 64
+#define SHOW(name) HPX_SPAN_ARG(hpx_span_first((name), SHOWN_MAX))
+
+/* ---- reading ---- */
+
+/* What a request has that may tell who sent it. */
+struct found {
+	const struct hpx_field *authorization;
+	const struct hpx_field *api_key;
+	const struct hpx_field *stable[STABLE_MAX]; /* sorted by name */
+	size_t stable_count;
+	const struct hpx_field *renewed;
+	const char *twin;                           /* of `renewed` */
+	const struct hpx_field *suspect;
+	const struct hpx_field *cookie;
+	const struct hpx_field *proxy;              /* Proxy-Authorization */
+	const struct hpx_field *twice;              /* a credential, for the second time */
+	const struct hpx_field *surplus;            /* one more than STABLE_MAX */
+};
+
+static bool is_among(const struct hpx_span *names, size_t count, struct hpx_span name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (hpx_span_ieq(names[i], name))
+			return true;
+	return false;
+}
+
+static bool is_ignored(const struct hpx_settings *settings, struct hpx_span name)
+{
+	return is_among(settings->tenant_ignore, settings->tenant_ignore_count, name);
+}
+
+static unsigned char lower(char c)
+{
+	return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+}
+
+static struct hpx_span lower_of(struct hpx_span text, struct hpx_arena *arena)
+{
+	char *copy = hpx_arena_alloc(arena, text.len);
+
+	for (size_t i = 0; copy != NULL && i < text.len; i++)
+		copy[i] = (char)lower(text.ptr[i]);
+	return hpx_span(copy, copy != NULL ? text.len : 0);
+}
+
+static int compare_names(struct hpx_span a, struct hpx_span b)
+{
+	for (size_t i = 0; i < a.len && i < b.len; i++)
+		if (lower(a.ptr[i]) != lower(b.ptr[i]))
+			return lower(a.ptr[i]) - lower(b.ptr[i]);
+	return (a.len > b.len) - (a.len < b.len);
+}
+
+/* In the order of their names: proxies may change the order of headers between
+ * two tries. */
+static void add_stable(struct found *found, const struct hpx_field *field)
+{
+	size_t at = found->stable_count;
+
+	if (at == STABLE_MAX) {
+		found->surplus = field;
+		return;
+	}
+	for (; at > 0; at--) {
+		int order = compare_names(found->stable[at - 1]->name, field->name);
+		if (order == 0)
+			found->twice = field;
+		if (order <= 0)
+			break;
+		found->stable[at] = found->stable[at - 1];
+	}
+	found->stable[at] = field;
+	found->stable_count++;
+}
+
+static void add_credential(struct found *found, const struct hpx_field *field)
+{
+	bool is_key = hpx_span_ieq(field->name, HPX_SPAN("X-Api-Key"));
+	const struct hpx_field **place = is_key ? &found->api_key : &found->authorization;
+
+	if (*place != NULL)
+		found->twice = field;
+	*place = field;
+}
+
+static void add_other(struct found *found, const struct hpx_field *field)
+{
+	if (hpx_span_ieq(field->name, HPX_SPAN("Cookie")))
+		found->cookie = field;
+	else if (hpx_span_ieq(field->name, HPX_SPAN("Proxy-Authorization")))
+		found->proxy = field;
+}
+
+/* One pass; an empty value names nobody, but an empty Authorization is one that
+ * cannot be used. */
+static void find(const struct hpx_tenant_source *source, struct found *found)
+{
+	const struct hpx_settings *settings = source->settings;
+
+	*found = (struct found){ .authorization = NULL };
+	for (size_t i = 0; i < source->head->field_count; i++) {
+		const struct hpx_field *field = &source->head->fields[i];
+		const char *twin = NULL;
+		enum hpx_caller_field kind = hpx_caller_field_of(field->name, &twin);
+		if (kind == HPX_CALLER_HARMLESS || is_ignored(settings, field->name) ||
+		    (field->value.len == 0 && kind != HPX_CALLER_CREDENTIAL))
+			continue;
+		if (kind == HPX_CALLER_NONE) {
+			add_other(found, field);
+		} else if (kind == HPX_CALLER_CREDENTIAL) {
+			add_credential(found, field);
+		} else if (kind == HPX_CALLER_STABLE) {
+			add_stable(found, field);
+		} else if (kind == HPX_CALLER_RENEWED) {
+			found->renewed = field;
+			found->twin = twin;
+		} else if (!is_among(settings->tenant_with, settings->tenant_with_count,
+				     field->name)) {
+			found->suspect = field;
+		}
+	}
+	/* X-Api-Key without a value is as good as none. */
+	if (found->api_key != NULL && found->api_key->value.len == 0)
+		found->api_key = NULL;
+}
+
+/* ---- naming ---- */
+
+static enum hpx_status finish(struct hpx_sha256 *hash, const char *before, const char *sign,
+			      struct hpx_arena *arena, struct hpx_span *ret_name)
+{
+	uint8_t digest[HPX_SHA256_SIZE];
+	char text[2 * HPX_SHA256_SIZE + 1];
+	enum hpx_status status = hpx_sha256_done(hash, digest);
+
+	if (status != HPX_OK)
+		return status;
+	hpx_hex_encode(digest, sizeof(digest), text);
+	struct hpx_span parts[] = { hpx_span_of(before), hpx_span_of(sign), hpx_span_of(text) };
+	struct hpx_span name = hpx_arena_join(arena, parts, 3);
+	if (name.ptr == NULL)
+		return HPX_NOMEM;
+	*ret_name = name;
+	return HPX_OK;
+}
 
 /* "<kind>:<hash>": what is stored and shown in place of a credential. */
 static enum hpx_status hashed(const char *kind, struct hpx_span secret, struct hpx_arena *arena,
-			      struct hpx_span *ret_tenant)
+			      struct hpx_span *ret_name)
 {
 	struct hpx_sha256 hash;
-	uint8_t digest[HPX_SHA256_SIZE];
-	char text[2 * HPX_SHA256_SIZE + 1];
 
 	hpx_sha256_init(&hash);
 	hpx_sha256_part(&hash, hpx_span_of(kind));
 	hpx_sha256_part(&hash, secret);
-	enum hpx_status status = hpx_sha256_done(&hash, digest);
-	if (status != HPX_OK)
-		return status;
-	hpx_hex_encode(digest, sizeof(digest), text);
-	struct hpx_span parts[] = { hpx_span_of(kind), HPX_SPAN(":"), hpx_span_of(text) };
-	struct hpx_span name = hpx_arena_join(arena, parts, 3);
+	return finish(&hash, kind, ":", arena, ret_name);
+}
+
+static enum hpx_status add_part(struct hpx_sha256 *hash, const struct hpx_field *field,
+				struct hpx_arena *arena)
+{
+	struct hpx_span name = lower_of(field->name, arena);
+
 	if (name.ptr == NULL)
 		return HPX_NOMEM;
-	*ret_tenant = name;
+	hpx_sha256_part(hash, name);
+	hpx_sha256_part(hash, field->value);
 	return HPX_OK;
 }
 
-static enum hpx_status anonymous(struct hpx_span *ret_tenant)
+/* What stands beside the credential that names the caller. */
+static enum hpx_status fold(const struct hpx_tenant_source *source, const struct found *found,
+			    struct hpx_span *name)
 {
-	*ret_tenant = HPX_SPAN("anonymous");
-	return HPX_OK;
+	/* Alone, the key names the caller itself. */
+	const struct hpx_field *key = found->authorization != NULL ? found->api_key : NULL;
+	bool listed = source->settings->tenant_from == HPX_TENANT_AUTOMATIC;
+	size_t count = listed ? found->stable_count : 0;
+	struct hpx_sha256 hash;
+	enum hpx_status status = HPX_OK;
+
+	if (key == NULL && count == 0)
+		return HPX_OK;
+	hpx_sha256_init(&hash);
+	if (key != NULL)
+		status = add_part(&hash, key, source->arena);
+	for (size_t i = 0; i < count && status == HPX_OK; i++)
+		status = add_part(&hash, found->stable[i], source->arena);
+	enum hpx_status finished = finish(&hash, name->ptr, "+", source->arena, name);
+	return status == HPX_OK ? finished : status;
 }
 
-static enum hpx_status absent(const struct hpx_settings *settings, const char *reason,
-			      struct hpx_span *ret_tenant, const char **ret_reason)
+/* ---- refusing ---- */
+
+static enum hpx_status refuse(struct hpx_tenant *tenant, struct hpx_span reason)
 {
-	if (!settings->tenant_required)
-		return anonymous(ret_tenant);
-	*ret_reason = reason;
+	if (reason.ptr == NULL)
+		return HPX_NOMEM;
+	tenant->reason = reason.ptr;
 	return HPX_INVALID;
 }
 
-static enum hpx_status from_authorization(const struct hpx_http_head *head,
-					  struct hpx_arena *arena, struct hpx_span *ret_tenant,
-					  const char **ret_reason)
+static enum hpx_status refuse_twice(const struct hpx_tenant_source *source,
+				    const struct hpx_field *field, struct hpx_tenant *tenant)
 {
-	struct hpx_span value = hpx_field_value(head, HPX_SPAN("Authorization"));
-	size_t at = hpx_span_index(value, ' ');
-	struct hpx_span scheme = hpx_span_first(value, at);
+	return refuse(tenant, hpx_arena_printf(source->arena,
+					       "%.*s is sent more than once; send one credential",
+					       SHOW(field->name)));
+}
+
+/* ", with: [A, B]" of all but the first. */
+static enum hpx_status write_with(const struct found *found, struct hpx_buffer *out)
+{
+	enum hpx_status status = HPX_OK;
+
+	for (size_t i = 1; i < found->stable_count && status == HPX_OK; i++)
+		status = hpx_buffer_printf(out, "%s%.*s", i == 1 ? ", with: [" : ", ",
+					   SHOW(found->stable[i]->name));
+	if (status == HPX_OK && found->stable_count > 1)
+		status = hpx_buffer_byte(out, ']');
+	return status;
+}
+
+static enum hpx_status refuse_stable(const struct hpx_tenant_source *source,
+				     const struct found *found, struct hpx_tenant *tenant)
+{
+	struct hpx_span name = found->stable[0]->name;
+	struct hpx_buffer with;
+
+	hpx_buffer_init(&with, (SHOWN_MAX + 2) * (STABLE_MAX + 1));
+	enum hpx_status status = write_with(found, &with);
+	if (status == HPX_OK)
+		status = refuse(tenant,
+			hpx_arena_printf(source->arena,
+				"%.*s names a caller, and the configuration does not say that it does; "
+				"the operator writes tenant: {from: credential, name: %.*s%.*s}, or "
+				"tenant: {ignore: [%.*s]} where it names nobody; or the client sends "
+				"Authorization or X-Api-Key",
+				SHOW(name), SHOW(name), HPX_SPAN_ARG(hpx_buffer_span(&with)),
+				SHOW(name)));
+	hpx_buffer_done(&with);
+	return status;
+}
+
+static enum hpx_status refuse_renewed(const struct hpx_tenant_source *source,
+				      const struct found *found, struct hpx_tenant *tenant)
+{
+	struct hpx_span name = found->renewed->name;
+
+	return refuse(tenant, hpx_arena_printf(source->arena,
+		"%.*s is signed anew or renewed between two tries, so it does not name a caller; "
+		"the operator writes tenant: {from: header, name: %s} and lists the proxy in "
+		"trusted_peers, or tenant: {ignore: [%.*s]} where it names nobody; or the client "
+		"sends Authorization or X-Api-Key",
+		SHOW(name), found->twin, SHOW(name)));
+}
+
+static enum hpx_status refuse_suspect(const struct hpx_tenant_source *source,
+				      const struct found *found, struct hpx_tenant *tenant)
+{
+	struct hpx_span name = found->suspect->name;
+
+	return refuse(tenant, hpx_arena_printf(source->arena,
+		"%.*s may name the caller, and nothing else does; the operator writes "
+		"tenant: {from: credential, name: %.*s} if it does and stays the same in a retry, "
+		"or tenant: {ignore: [%.*s]} if not; or the client sends Authorization or "
+		"X-Api-Key",
+		SHOW(name), SHOW(name), SHOW(name)));
+}
+
+/* Under `automatic`, whatever may name a caller and cannot be used; HPX_OK where
+ * there is nothing of that. */
+static enum hpx_status refuse_unusable(const struct hpx_tenant_source *source,
+				       const struct found *found, struct hpx_tenant *tenant)
+{
+	if (found->stable_count > 0)
+		return refuse_stable(source, found, tenant);
+	if (found->renewed != NULL)
+		return refuse_renewed(source, found, tenant);
+	if (found->suspect != NULL)
+		return refuse_suspect(source, found, tenant);
+	if (found->cookie != NULL)
+		return refuse(tenant, HPX_SPAN(
+			"a cookie alone does not say which part of it names the caller; the "
+			"operator writes tenant: {from: cookie, name: …} with the name of the "
+			"session's cookie, or tenant: {ignore: [Cookie]} where none names a caller; "
+			"or the client sends Authorization or X-Api-Key"));
+	if (found->proxy != NULL)
+		return refuse(tenant, HPX_SPAN(
+			"Proxy-Authorization does not name a caller of this service; send "
+			"Authorization or X-Api-Key"));
+	return HPX_OK;
+}
+
+/* ---- anonymous ---- */
+
+/* What a proxy adds; such a request did not come from this machine. */
+static const struct hpx_field *find_forwarded(const struct hpx_http_head *head)
+{
+	static const struct hpx_span names[] = { HPX_SPAN_INIT("Forwarded"), HPX_SPAN_INIT("Via"),
+						 HPX_SPAN_INIT("X-Real-IP") };
+
+	for (size_t i = 0; i < head->field_count; i++)
+		if (is_among(names, sizeof(names) / sizeof(names[0]), head->fields[i].name) ||
+		    hpx_span_istarts(head->fields[i].name, HPX_SPAN("X-Forwarded-")))
+			return &head->fields[i];
+	return NULL;
+}
+
+/* What the client can do about it, where that is not for the operator alone. */
+static const char *client_remedy(const struct hpx_settings *settings)
+{
+	return settings->tenant_from == HPX_TENANT_AUTOMATIC ||
+			       settings->tenant_from == HPX_TENANT_AUTHORIZATION ?
+		       "; send Authorization or X-Api-Key" :
+		       "";
+}
+
+#define SHARED "under which all callers without a credential share keys and answers"
+
+static enum hpx_status refuse_afar(const struct hpx_tenant_source *source, const char *missing,
+				   struct hpx_tenant *tenant)
+{
+	const struct hpx_field *forwarded = find_forwarded(source->head);
+	struct hpx_span name = forwarded != NULL ? forwarded->name : HPX_SPAN("");
+
+	if (!hpx_address_is_local(&source->settings->listen))
+		return refuse(tenant, hpx_arena_printf(source->arena,
+			"%s, and hapax does not listen on a loopback address or a unix socket%s; or "
+			"the operator writes tenant: {anonymous: allow}, " SHARED,
+			missing, client_remedy(source->settings)));
+	if (forwarded != NULL)
+		return refuse(tenant, hpx_arena_printf(source->arena,
+			"%s, and %.*s says that it was forwarded%s; or the operator writes tenant: "
+			"{anonymous: allow}, " SHARED,
+			missing, SHOW(name), client_remedy(source->settings)));
+	return HPX_OK;
+}
+
+static enum hpx_status anonymous(const struct hpx_tenant_source *source, const char *missing,
+				 struct hpx_tenant *tenant)
+{
+	enum hpx_status status = HPX_OK;
+
+	if (source->settings->tenant_anonymous == HPX_ANONYMOUS_REFUSE)
+		return refuse(tenant, hpx_arena_printf(source->arena, "%s%s", missing,
+						       client_remedy(source->settings)));
+	if (source->settings->tenant_anonymous == HPX_ANONYMOUS_LOCAL)
+		status = refuse_afar(source, missing, tenant);
+	if (status != HPX_OK)
+		return status;
+	tenant->name = HPX_SPAN("anonymous");
+	tenant->anonymous = true;
+	return HPX_OK;
+}
+
+/* What `from` names is missing. Somebody who brings another credential is not
+ * nobody, and `local` does not take him for it. */
+static enum hpx_status absent(const struct hpx_tenant_source *source, const struct found *found,
+			      const char *missing, struct hpx_tenant *tenant)
+{
+	bool cookies = source->settings->tenant_from != HPX_TENANT_COOKIE;
+	const struct hpx_field *other = found->authorization;
+
+	if (other == NULL)
+		other = found->api_key;
+	if (other == NULL && found->stable_count > 0)
+		other = found->stable[0];
+	if (other == NULL)
+		other = found->renewed;
+	if (other == NULL)
+		other = found->suspect;
+	if (other == NULL && cookies)
+		other = found->cookie;
+	if (other == NULL || source->settings->tenant_anonymous != HPX_ANONYMOUS_LOCAL)
+		return anonymous(source, missing, tenant);
+	return refuse(tenant, hpx_arena_printf(source->arena,
+		"%s, and %.*s is there, so the caller is not anonymous%s; or the operator writes "
+		"tenant.ignore: [%.*s] where it names nobody, or tenant.anonymous: allow, " SHARED,
+		missing, SHOW(other->name), client_remedy(source->settings), SHOW(other->name)));
+}
+
+/* ---- each `from` ---- */
+
+/* Schemes whose value is the same in every request. */
+static const char *stable_scheme(struct hpx_span scheme)
+{
+	static const struct {
+		struct hpx_span scheme;
+		const char *kind;
+	} schemes[] = {
+		{ HPX_SPAN_INIT("Bearer"), "bearer" }, { HPX_SPAN_INIT("Basic"), "basic" },
+		{ HPX_SPAN_INIT("Token"), "token" },   { HPX_SPAN_INIT("ApiKey"), "apikey" },
+		{ HPX_SPAN_INIT("DPoP"), "dpop" },
+	};
+
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+		if (hpx_span_ieq(scheme, schemes[i].scheme))
+			return schemes[i].kind;
+	return NULL;
+}
+
+static enum hpx_status refuse_scheme(const struct found *found, bool bare,
+				     struct hpx_tenant *tenant)
+{
+	if (bare)
+		return refuse(tenant, HPX_SPAN(
+			"this Authorization has no scheme that is known, or no value behind it; send "
+			"Bearer or Basic, or the operator writes tenant: {from: credential, name: "
+			"Authorization} where its value stays the same in a retry"));
+	/* The key alone would let two callers who share it share answers, and the
+	 * scheme's value would make the retry another caller's. */
+	if (found->api_key != NULL)
+		return refuse(tenant, HPX_SPAN(
+			"this Authorization scheme's value may change with each request, so it does "
+			"not name a caller; use Bearer or Basic, or the operator writes tenant: "
+			"{ignore: [Authorization]} where X-Api-Key alone names the caller"));
+	return refuse(tenant, HPX_SPAN(
+		"this Authorization scheme's value may change with each request, so it does not name "
+		"a caller; use Bearer or Basic, or the operator writes tenant: {from: subrequest, "
+		"url: …, header: …} and lets a service say who is calling"));
+}
+
+/* From the credential of the two that there is; one of them is. */
+static enum hpx_status from_two(const struct hpx_tenant_source *source,
+				const struct found *found, struct hpx_tenant *tenant)
+{
+	if (found->authorization == NULL)
+		return hashed("api-key", found->api_key->value, source->arena, &tenant->name);
+	struct hpx_span value = found->authorization->value;
+	struct hpx_span scheme = hpx_span_first(value, hpx_span_index(value, ' '));
 	struct hpx_span secret = hpx_span_trim(hpx_span_skip(value, scheme.len));
-
-	if (hpx_field_count(head, HPX_SPAN("Authorization")) > 1) {
-		*ret_reason = "Authorization is sent more than once; send one credential";
-		return HPX_INVALID;
-	}
-	if (secret.len > 0 && hpx_span_ieq(scheme, HPX_SPAN("Bearer")))
-		return hashed("bearer", secret, arena, ret_tenant);
-	if (secret.len > 0 && hpx_span_ieq(scheme, HPX_SPAN("Basic")))
-		return hashed("basic", secret, arena, ret_tenant);
-	*ret_reason = "this Authorization scheme's value may change with each request, so it does "
-		      "not name a caller; use Bearer or Basic, or let the operator set tenant.from";
-	return HPX_INVALID;
+	const char *kind = stable_scheme(scheme);
+	if (kind == NULL || secret.len == 0)
+		return refuse_scheme(found, secret.len == 0, tenant);
+	return hashed(kind, secret, source->arena, &tenant->name);
 }
 
-/* The default: whatever credential there is, if it stays the same. */
-static enum hpx_status from_credentials(const struct hpx_settings *settings,
-					const struct hpx_http_head *head, struct hpx_arena *arena,
-					struct hpx_span *ret_tenant, const char **ret_reason)
+static enum hpx_status from_credentials(const struct hpx_tenant_source *source,
+					struct hpx_tenant *tenant)
 {
-	struct hpx_span api_key = hpx_field_value(head, HPX_SPAN("X-Api-Key"));
+	bool automatic = source->settings->tenant_from == HPX_TENANT_AUTOMATIC;
+	const char *missing = "this request has no credential";
+	struct found found;
 
-	if (hpx_field_count(head, HPX_SPAN("X-Api-Key")) > 1) {
-		*ret_reason = "X-Api-Key is sent more than once; send one credential";
-		return HPX_INVALID;
+	find(source, &found);
+	if (found.twice != NULL &&
+	    (automatic || hpx_span_ieq(found.twice->name, HPX_SPAN("Authorization")) ||
+	     hpx_span_ieq(found.twice->name, HPX_SPAN("X-Api-Key"))))
+		return refuse_twice(source, found.twice, tenant);
+	if (automatic && found.surplus != NULL)
+		return refuse(tenant, HPX_SPAN("more headers than can be told apart name a caller"));
+	if (found.authorization == NULL && found.api_key == NULL && automatic) {
+		enum hpx_status status = refuse_unusable(source, &found, tenant);
+		return status == HPX_OK ? anonymous(source, missing, tenant) : status;
 	}
-	if (hpx_field_find(head, HPX_SPAN("Authorization")) != NULL) {
-		enum hpx_status status = from_authorization(head, arena, ret_tenant, ret_reason);
-		if (status != HPX_INVALID || api_key.len == 0)
-			return status;
-	}
-	if (api_key.len > 0)
-		return hashed("api-key", api_key, arena, ret_tenant);
-	if (hpx_field_find(head, HPX_SPAN("Cookie")) != NULL) {
-		*ret_reason = "a cookie alone does not say which part of it names the caller; send "
-			      "Authorization or X-Api-Key, or let the operator set "
-			      "tenant: {from: cookie, name: …}";
-		return HPX_INVALID;
-	}
-	if (hpx_field_find(head, HPX_SPAN("Proxy-Authorization")) != NULL) {
-		*ret_reason = "Proxy-Authorization does not name a caller of this service; send "
-			      "Authorization or X-Api-Key";
-		return HPX_INVALID;
-	}
-	return absent(settings, "this request has no credential; send Authorization or X-Api-Key",
-		      ret_tenant, ret_reason);
+	if (found.authorization == NULL && found.api_key == NULL)
+		return absent(source, &found, missing, tenant);
+	enum hpx_status status = from_two(source, &found, tenant);
+	if (status == HPX_OK)
+		status = fold(source, &found, &tenant->name);
+	if (automatic && found.suspect != NULL)
+		tenant->suspect = found.suspect->name;
+	return status;
+}
+
+/* What `from` names is not there; what else is? */
+static enum hpx_status missing_one(const struct hpx_tenant_source *source, const char *missing,
+				   struct hpx_tenant *tenant)
+{
+	struct found found;
+
+	find(source, &found);
+	return absent(source, &found, missing, tenant);
+}
+
+/* A header that the configuration names, hashed with its name. */
+static enum hpx_status from_credential(const struct hpx_tenant_source *source,
+				       struct hpx_tenant *tenant)
+{
+	struct hpx_span name = source->settings->tenant_name;
+	const struct hpx_field *field = hpx_field_find(source->head, name);
+	struct hpx_sha256 hash;
+
+	if (hpx_field_count(source->head, name) > 1)
+		return refuse_twice(source, field, tenant);
+	if (field == NULL || field->value.len == 0)
+		return missing_one(source, "the header that names the caller is missing", tenant);
+	hpx_sha256_init(&hash);
+	enum hpx_status status = add_part(&hash, field, source->arena);
+	enum hpx_status finished = finish(&hash, "credential", ":", source->arena, &tenant->name);
+	return status == HPX_OK ? finished : status;
 }
 
 /* A name that a trusted peer has checked. It is stored as it is. */
-static enum hpx_status from_header(const struct hpx_settings *settings,
-				   const struct hpx_http_head *head, const char *peer,
-				   struct hpx_arena *arena, struct hpx_span *ret_tenant,
-				   const char **ret_reason)
+static enum hpx_status from_header(const struct hpx_tenant_source *source,
+				   struct hpx_tenant *tenant)
 {
-	struct hpx_span value = hpx_field_value(head, settings->tenant_name);
+	const struct hpx_settings *settings = source->settings;
+	struct hpx_span value = hpx_field_value(source->head, settings->tenant_name);
 
-	if (!hpx_peer_trusted(settings, peer)) {
-		*ret_reason = "the tenant's header is taken from trusted peers only, and this "
-			      "connection is not from one (trusted_peers)";
-		return HPX_INVALID;
-	}
-	if (hpx_field_count(head, settings->tenant_name) > 1 || value.len > TENANT_NAME_MAX) {
-		*ret_reason = "the tenant's header is sent more than once or is longer than 255 bytes";
-		return HPX_INVALID;
-	}
+	if (!hpx_peer_trusted(settings, source->peer))
+		return refuse(tenant, HPX_SPAN(
+			"the tenant's header is taken from trusted peers only, and this "
+			"connection is not from one (trusted_peers)"));
+	if (hpx_field_count(source->head, settings->tenant_name) > 1 ||
+	    value.len > TENANT_NAME_MAX)
+		return refuse(tenant, HPX_SPAN(
+			"the tenant's header is sent more than once or is longer than 255 bytes"));
 	if (value.len == 0)
-		return absent(settings, "the tenant's header is missing", ret_tenant, ret_reason);
-	struct hpx_span name = hpx_arena_printf(arena, "header:%.*s", HPX_SPAN_ARG(value));
-	if (name.ptr == NULL)
-		return HPX_NOMEM;
-	*ret_tenant = name;
-	return HPX_OK;
+		return missing_one(source, "the tenant's header is missing", tenant);
+	tenant->name = hpx_arena_printf(source->arena, "header:%.*s", HPX_SPAN_ARG(value));
+	return tenant->name.ptr != NULL ? HPX_OK : HPX_NOMEM;
 }
 
-static enum hpx_status from_cookie(const struct hpx_settings *settings,
-				   const struct hpx_http_head *head, struct hpx_arena *arena,
-				   struct hpx_span *ret_tenant, const char **ret_reason)
+/* How often the cookie is in one field, and its value. */
+static unsigned find_cookie(struct hpx_span rest, struct hpx_span name,
+			    struct hpx_span *ret_value)
 {
-	struct hpx_span rest = hpx_field_combined(head, HPX_SPAN("Cookie"), arena);
-	struct hpx_span pair, found = { NULL, 0 };
+	struct hpx_span pair;
+	unsigned count = 0;
 
 	while (hpx_span_split(&rest, ';', &pair)) {
 		pair = hpx_span_trim(pair);
 		size_t at = hpx_span_index(pair, '=');
-		if (at == pair.len || !hpx_span_eq(hpx_span_first(pair, at), settings->tenant_name))
+		if (at == pair.len || !hpx_span_eq(hpx_span_first(pair, at), name))
 			continue;
-		if (found.ptr != NULL) {
-			*ret_reason = "the cookie that names the caller is sent twice";
-			return HPX_INVALID;
-		}
-		found = hpx_span_skip(pair, at + 1);
+		*ret_value = hpx_span_skip(pair, at + 1);
+		count++;
 	}
-	if (found.len == 0)
-		return absent(settings, "the cookie that names the caller is missing", ret_tenant,
-			      ret_reason);
-	return hashed("cookie", found, arena, ret_tenant);
+	return count;
 }
 
-enum hpx_status hpx_tenant_of(const struct hpx_settings *settings,
-			      const struct hpx_http_head *head, const char *peer,
-			      struct hpx_arena *arena, struct hpx_span *ret_tenant,
-			      const char **ret_reason)
+/* A proxy that speaks HTTP/2 may send each cookie in a field of its own
+ * (RFC 9113 §8.2.3). */
+static enum hpx_status from_cookie(const struct hpx_tenant_source *source,
+				   struct hpx_tenant *tenant)
 {
-	switch (settings->tenant_from) {
+	const struct hpx_http_head *head = source->head;
+	struct hpx_span value = { NULL, 0 };
+	unsigned count = 0;
+
+	for (size_t i = 0; i < head->field_count; i++)
+		if (hpx_span_ieq(head->fields[i].name, HPX_SPAN("Cookie")))
+			count += find_cookie(head->fields[i].value,
+					     source->settings->tenant_name, &value);
+	if (count > 1)
+		return refuse(tenant, HPX_SPAN("the cookie that names the caller is sent twice"));
+	if (value.len == 0)
+		return missing_one(source, "the cookie that names the caller is missing", tenant);
+	return hashed("cookie", value, source->arena, &tenant->name);
+}
+
+static enum hpx_status from_setting(const struct hpx_tenant_source *source,
+				    struct hpx_tenant *tenant)
+{
+	switch (source->settings->tenant_from) {
+	case HPX_TENANT_AUTOMATIC:
 	case HPX_TENANT_AUTHORIZATION:
-		return from_credentials(settings, head, arena, ret_tenant, ret_reason);
+		return from_credentials(source, tenant);
+	case HPX_TENANT_CREDENTIAL:
+		return from_credential(source, tenant);
 	case HPX_TENANT_HEADER:
-		return from_header(settings, head, peer, arena, ret_tenant, ret_reason);
+		return from_header(source, tenant);
 	case HPX_TENANT_COOKIE:
-		return from_cookie(settings, head, arena, ret_tenant, ret_reason);
+		return from_cookie(source, tenant);
 	case HPX_TENANT_SUBREQUEST:
 		/* Asked of another service, by the step before. */
 		return HPX_MISUSE;
 	case HPX_TENANT_ANONYMOUS:
 		break;
 	}
-	return anonymous(ret_tenant);
+	return anonymous(source, "", tenant);
 }
+
+/* ---- with ---- */
+
+/* The values of one header of `with`. Absent and empty are two things. */
+static enum hpx_status add_with(const struct hpx_tenant_source *source, struct hpx_span name,
+				struct hpx_sha256 *hash)
+{
+	struct hpx_span value = hpx_field_value(source->head, name);
+
+	if (hpx_span_eq(name, HPX_SPAN("host"))) {
+		value = lower_of(source->host, source->arena);
+		if (value.ptr == NULL)
+			return HPX_NOMEM;
+	} else if (hpx_field_count(source->head, name) > 1) {
+		return HPX_INVALID;
+	}
+	hpx_sha256_part(hash, name);
+	hpx_sha256_part(hash, value.ptr != NULL ? HPX_SPAN("=") : HPX_SPAN(""));
+	hpx_sha256_part(hash, value);
+	return HPX_OK;
+}
+
+enum hpx_status hpx_tenant_add_with(const struct hpx_tenant_source *source,
+				    struct hpx_span *name, const char **ret_reason)
+{
+	const struct hpx_settings *settings = source->settings;
+	enum hpx_status status = HPX_OK;
+	struct hpx_field field = { .name = { NULL, 0 } };
+	struct hpx_tenant refused = { .reason = NULL };
+	struct hpx_sha256 hash;
+
+	if (settings->tenant_with_count == 0)
+		return HPX_OK;
+	hpx_sha256_init(&hash);
+	hpx_sha256_part(&hash, HPX_SPAN("with"));
+	for (size_t i = 0; i < settings->tenant_with_count && status == HPX_OK; i++) {
+		field.name = settings->tenant_with[i];
+		status = add_with(source, field.name, &hash);
+	}
+	enum hpx_status finished = finish(&hash, name->ptr, "+", source->arena, name);
+	if (status == HPX_INVALID) {
+		status = refuse_twice(source, &field, &refused);
+		*ret_reason = refused.reason;
+	}
+	return status == HPX_OK ? finished : status;
+}
+
+enum hpx_status hpx_tenant_of(const struct hpx_tenant_source *source,
+			      struct hpx_tenant *ret_tenant)
+{
+	struct hpx_tenant tenant = { .anonymous = false };
+	enum hpx_status status = from_setting(source, &tenant);
+
+	if (status == HPX_OK)
+		status = hpx_tenant_add_with(source, &tenant.name, &tenant.reason);
+	*ret_tenant = tenant;
+	return status;
+}
+
+/* ---- what holds ---- */
+
+bool hpx_tenant_looks_at(const struct hpx_settings *settings, struct hpx_span name)
+{
+	const char *twin = NULL;
+	enum hpx_caller_field kind = hpx_caller_field_of(name, &twin);
+	bool is_cookie = hpx_span_ieq(name, HPX_SPAN("Cookie"));
+
+	if (is_among(settings->tenant_with, settings->tenant_with_count, name))
+		return true;
+	switch (settings->tenant_from) {
+	case HPX_TENANT_AUTOMATIC:
+	case HPX_TENANT_SUBREQUEST:
+		return (is_cookie || (kind != HPX_CALLER_NONE && kind != HPX_CALLER_HARMLESS)) &&
+		       !is_ignored(settings, name);
+	case HPX_TENANT_AUTHORIZATION:
+		return kind == HPX_CALLER_CREDENTIAL && !is_ignored(settings, name);
+	case HPX_TENANT_CREDENTIAL:
+	case HPX_TENANT_HEADER:
+		return hpx_span_ieq(name, settings->tenant_name);
+	case HPX_TENANT_COOKIE:
+		return is_cookie;
+	case HPX_TENANT_ANONYMOUS:
+		break;
+	}
+	return false;
+}
+
+static enum hpx_status describe_from(const struct hpx_settings *settings, struct hpx_buffer *out)
+{
+	struct hpx_span name = settings->tenant_name;
+
+	switch (settings->tenant_from) {
+	case HPX_TENANT_AUTOMATIC:
+		return hpx_buffer_text(out, "Authorization and X-Api-Key, and beside them whatever "
+					    "else is known to name a caller");
+	case HPX_TENANT_AUTHORIZATION:
+		return hpx_buffer_text(out, "Authorization and X-Api-Key");
+	case HPX_TENANT_CREDENTIAL:
+		return hpx_buffer_printf(out, "a hash of the header %.*s", HPX_SPAN_ARG(name));
+	case HPX_TENANT_HEADER:
+		return hpx_buffer_printf(out, "the header %.*s of trusted peers",
+					 HPX_SPAN_ARG(name));
+	case HPX_TENANT_COOKIE:
+		return hpx_buffer_printf(out, "a hash of the cookie %.*s", HPX_SPAN_ARG(name));
+	case HPX_TENANT_SUBREQUEST:
+		return hpx_buffer_text(out, "whom the authorisation service names");
+	case HPX_TENANT_ANONYMOUS:
+		break;
+	}
+	return hpx_buffer_text(out, "one for all callers");
+}
+
+static enum hpx_status describe_list(const char *before, const struct hpx_span *names,
+				     size_t count, struct hpx_buffer *out)
+{
+	enum hpx_status status = HPX_OK;
+
+	for (size_t i = 0; i < count && status == HPX_OK; i++)
+		status = hpx_buffer_printf(out, "%s%.*s", i == 0 ? before : ", ",
+					   HPX_SPAN_ARG(names[i]));
+	return status;
+}
+
+static enum hpx_status describe_anonymous(const struct hpx_settings *settings,
+					  struct hpx_buffer *out)
+{
+	if (settings->tenant_from == HPX_TENANT_SUBREQUEST)
+		return HPX_OK;
+	if (settings->tenant_anonymous == HPX_ANONYMOUS_ALLOW)
+		return hpx_buffer_text(out, "; without it: anonymous, one tenant for all such callers");
+	if (settings->tenant_anonymous == HPX_ANONYMOUS_REFUSE)
+		return hpx_buffer_text(out, "; without it: 401");
+	if (hpx_address_is_local(&settings->listen))
+		return hpx_buffer_printf(out, "; without any credential: anonymous, for %s is local, "
+					      "but 401 where the request was forwarded",
+					 settings->listen.text);
+	return hpx_buffer_printf(out, "; without any credential: 401, for %s is not local "
+				      "(tenant.anonymous)", settings->listen.text);
+}
+
+enum hpx_status hpx_tenant_describe(const struct hpx_settings *settings, struct hpx_buffer *out)
+{
+	enum hpx_status status = describe_from(settings, out);
+
+	if (status == HPX_OK)
+		status = describe_list(", with ", settings->tenant_with,
+				       settings->tenant_with_count, out);
+	if (status == HPX_OK)
+		status = describe_list(", without ", settings->tenant_ignore,
+				       settings->tenant_ignore_count, out);
+	return status == HPX_OK ? describe_anonymous(settings, out) : status;
+}
+
+/* ---- scope ---- */
 
 enum hpx_status hpx_scope_of(const struct hpx_settings *settings, const struct hpx_route *route,
 			     struct hpx_span method, struct hpx_span path,

@@ -181,3 +181,18 @@ enum hpx_status hpx_address_parse_upstream(struct hpx_span url,
 		*ret_address = address;
 	return status;
 }
+
+bool hpx_address_is_local(const struct hpx_address *address)
+{
+	static const uint8_t mapped[13] = { [10] = 0xff, [11] = 0xff, [12] = 127 };
+	struct in_addr v4;
+	struct in6_addr v6;
+
+	if (address->is_unix)
+		return true;
+	if (uv_inet_pton(AF_INET, address->host, &v4) == 0)
+		return ntohl(v4.s_addr) >> 24 == 127;
+	if (uv_inet_pton(AF_INET6, address->host, &v6) == 0)
+		return IN6_IS_ADDR_LOOPBACK(&v6) || memcmp(&v6, mapped, sizeof(mapped)) == 0;
+	return hpx_span_ieq(hpx_span_of(address->host), HPX_SPAN("localhost"));
+}

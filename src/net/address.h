@@ -21,4 +21,8 @@ enum hpx_status hpx_address_parse(struct hpx_span text, struct hpx_address *ret_
 enum hpx_status hpx_address_parse_upstream(struct hpx_span url, struct hpx_address *ret_address,
 					   const char **ret_reason);
 
+/* Whether only this machine can connect to it: a unix socket, 127.0.0.0/8, ::1 or
+ * "localhost". All addresses together (0.0.0.0, ::) are not. */
+bool hpx_address_is_local(const struct hpx_address *address);
+
 #endif

@@ -27,7 +27,7 @@ def config(outside, tmp_path, route=None, honours=True, **more):
     credential = tmp_path / "credential"
     credential.write_text(CREDENTIAL + "\n")
     credential.chmod(0o600)
-    return {"tenant": {"from": "header", "name": "X-Tenant", "required": True},
+    return {"tenant": {"from": "header", "name": "X-Tenant", "anonymous": "refuse"},
             "trusted_peers": ["127.0.0.1"],
             "routes": [{"match": "POST /emails", "deliver": "async", "target": "mailer",
                         "wait": "10s", **(route or {})}],

@@ -740,8 +740,8 @@ def test_answers_are_kept_while_others_fill_the_memory(site):
 # ---- options that must do what they say ----
 
 def test_required_tenant(site):
-    """tenant.required: who brings no credential at all is refused."""
-    one = site({"tenant": {"from": "authorization", "required": True}})
+    """tenant.anonymous: refuse: who brings no credential at all is refused."""
+    one = site({"tenant": {"from": "authorization", "anonymous": "refuse"}})
     answer = one.gateway.post(auth=None)
     check.problem(answer, "unauthenticated")
     assert one.provider.ledger() == []

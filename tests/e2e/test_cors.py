@@ -319,7 +319,7 @@ def test_accepted_for_later(site):
     one = site({
         "cors": {"origins": [SHOP, DESK]},
         "trusted_peers": ["127.0.0.1"],
-        "tenant": {"from": "header", "name": "X-Tenant", "required": True},
+        "tenant": {"from": "header", "name": "X-Tenant", "anonymous": "refuse"},
         "routes": [{"match": "POST /mail", "deliver": "async", "target": "mailer"}],
         "targets": {"mailer": {"url": f"http://127.0.0.1:{free_port()}/", "attempts": 1}},
     })

@@ -1,77 +1,13 @@
 """Shows that with `tenant: {from: subrequest}` a service says who is calling: its
 word decides, is remembered for a while under nothing but a hash, and where it
 cannot be had nothing is executed."""
-import socket
 import threading
 
 import pytest
 
 from harness import check
-from harness.gateway import free_port
+from harness.directory import Directory
 from harness.secret import ALICE, BOB, new_key
-from harness.wire import Closed, Malformed, Wire
-
-ANSWER = "HTTP/1.1 {} X\r\nContent-Length: 0\r\n{}\r\n"
-
-
-class Directory:
-    """The service that knows the callers: credentials to (status, header lines);
-    any other are 401. It can be told to hold its answers."""
-
-    def __init__(self):
-        self.port = free_port()
-        self.known = {}
-        self.asked = []
-        self.news = threading.Condition()
-        self.open = threading.Event()
-        self.open.set()
-        self.listener = None
-        self.start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.port}/verify"
-
-    def names(self, credential, tenant):
-        self.known[credential] = (200, f"X-Caller: {tenant}\r\n")
-
-    def start(self):
-        self.listener = socket.create_server(("127.0.0.1", self.port), backlog=512)
-        threading.Thread(target=self.accept_all, args=(self.listener,), daemon=True).start()
-
-    def stop(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-    def accept_all(self, listener):
-        while True:
-            try:
-                sock, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(sock,), daemon=True).start()
-
-    def serve(self, sock):
-        sock.settimeout(60)
-        wire = Wire(sock)
-        try:
-            while True:
-                line, fields = wire.line().decode(), wire.fields()
-                with self.news:
-                    self.asked.append((line, fields))
-                    self.news.notify_all()
-                self.open.wait(60)
-                credential = fields.get("Authorization") or fields.get("X-Api-Key") or \
-                    fields.get("Cookie")
-                status, more = self.known.get(credential, (401, ""))
-                wire.send(ANSWER.format(status, more).encode())
-        except (OSError, Closed, Malformed):
-            sock.close()
-
-    def wait_asked(self, count):
-        with self.news:
-            assert self.news.wait_for(lambda: len(self.asked) >= count, 15), len(self.asked)
-
 
 @pytest.fixture
 def directory():
@@ -237,6 +173,28 @@ def test_drained_while_asking(site, directory):
         directory.wait_asked(1)
         one.gateway.stop()
     assert not one.provider.seen()
+
+
+def test_every_credential_is_told_and_remembered_by(site, directory):
+    """Two callers with X-Auth-Token are asked about apart, and so are those who
+    differ in a header of `with`; what is ignored or harmless is neither told
+    nor part of it."""
+    directory.judge = lambda fields: (200, f"X-Caller: {fields.get('X-Auth-Token')}\r\n")
+    one, key = site(config(directory, **{"with": ["Stripe-Account", "Host"],
+                                         "ignore": ["X-Session-Token"]})), new_key()
+
+    def send(token, account, session, csrf):
+        return one.gateway.post(key=key, auth=None, headers=[
+            ("X-Auth-Token", token), ("Stripe-Account", account), ("X-Session-Token", session),
+            ("X-CSRF-Token", csrf)])
+    answers = [send("s3cr3t-a", "1", "x", "x"), send("s3cr3t-b", "1", "x", "x"),
+               send("s3cr3t-a", "2", "x", "x"), send("s3cr3t-a", "1", "y", "y")]
+    assert [(a.status, a.replayed) for a in answers] == [(200, False)] * 3 + [(200, True)]
+    assert len({a.body for a in answers}) == 3 == len(one.provider.ledger(key))
+    assert len(directory.asked) == 3
+    _, fields = directory.asked[0]
+    assert fields.get("Stripe-Account") == "1" and fields.get("X-Original-Host") == "api.test"
+    assert fields.get("X-Session-Token") is None and fields.get("X-CSRF-Token") is None
 
 
 def test_a_credential_sent_twice(site, directory):

@@ -255,7 +255,7 @@ def outside(tmp_path):
 
 def async_config(outside, tmp_path, webhook=None, **target):
     return config(tmp_path, webhook, trusted_peers=["127.0.0.1"],
-                  tenant={"from": "header", "name": "X-Tenant", "required": True},
+                  tenant={"from": "header", "name": "X-Tenant", "anonymous": "refuse"},
                   routes=[{"match": "POST /emails", "deliver": "async", "target": "mailer"}],
                   targets={"mailer": {"url": outside.url, "backoff": "50ms",
                                       "provider_id": "/id", **target}})

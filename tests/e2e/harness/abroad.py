@@ -56,7 +56,7 @@ class Abroad:
                    "operation": "/data/object/operation", "verdict": "/data/object/status",
                    "applied": ["succeeded"], "not_yet": ["pending"], "rate": 1000}
         return merge({
-            "tenant": {"from": "header", "name": "X-Tenant", "required": True},
+            "tenant": {"from": "header", "name": "X-Tenant", "anonymous": "refuse"},
             "trusted_peers": ["127.0.0.1"], "sweep": {"every": "1s"}, "log_level": "info",
             "limits": {"free_space": 0},
             "routes": [{"match": f"POST /{name}", "deliver": "async", "target": name}

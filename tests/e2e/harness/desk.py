@@ -48,7 +48,7 @@ def outbox_config(outside, target=None, **more):
     """A gateway whose POST /owed is delivered later, to the provider as `bank`."""
     bank = {"url": outside.url, "timeout": "2s", "connect_timeout": "2s", "attempts": 1, "backoff": "10ms",
             "backoff_max": "10ms", "provider_id": "/id", "breaker": {"failures": 0}}
-    return {"tenant": {"from": "header", "name": "X-Tenant", "required": True}, "trusted_peers": ["127.0.0.1"],
+    return {"tenant": {"from": "header", "name": "X-Tenant", "anonymous": "refuse"}, "trusted_peers": ["127.0.0.1"],
             "targets": {"bank": {**bank, **(target or {})}},
             "routes": [{"match": "POST /owed", "deliver": "async", "target": "bank"}], **more}
 

@@ -27,8 +27,10 @@ static void changes_that_need_a_restart_are_named(void **state)
 		{ UP, UP "admin: off\n", "admin" },
 		{ UP, UP "store: sqlite:b\n", "store" },
 		{ UP, UP "loops: 3\nlog_level: warn\n", "loops, log_level" },
-		{ UP, UP "tenant: {from: cookie, name: s, required: true}\n",
-		  "tenant.from, tenant.name, tenant.required" },
+		{ UP, UP "tenant: {from: cookie, name: s, anonymous: refuse}\n",
+		  "tenant.from, tenant.name, tenant.anonymous" },
+		{ UP, UP "tenant: {with: [Host], ignore: [X-Auth-Token]}\n",
+		  "tenant.with, tenant.ignore" },
 		{ UP, UP "limits: {bodies: 32MiB}\n", "limits.bodies" },
 		{ UP, UP "profile: stripe\n", "profile, defaults.scope" },
 		/* Reloadable. */
@@ -43,7 +45,7 @@ static void changes_that_need_a_restart_are_named(void **state)
 		/* Services outside. */
 		{ UP, UP "work: {inside: no, deliveries: 3}\njobs: {retention: 9d}\n",
 		  "work.inside, work.deliveries, jobs.retention" },
-		{ UP, UP ASKED, "tenant.from, tenant.required, tenant.url, tenant.header" },
+		{ UP, UP ASKED, "tenant.from, tenant.anonymous, tenant.url, tenant.header" },
 		{ UP MAILER, UP MAILER, "" },
 		{ UP, UP MAILER, "targets.mailer" },
 		{ UP MAILER, UP, "targets.mailer" },

@@ -195,6 +195,11 @@ static void letters_and_repeated_flags_are_read(void **state)
 	check_rows(rows, COUNT(rows));
 }
 
+#define TENANT                                                                             \
+	"Authorization and X-Api-Key, and beside them whatever else is known to name a "   \
+	"caller; without any credential: anonymous, for 127.0.0.1:8080 is local, but 401 " \
+	"where the request was forwarded"
+
 static void check_says_what_is_wrong(void **state)
 {
 	static const struct row rows[] = {
@@ -205,13 +210,19 @@ static void check_says_what_is_wrong(void **state)
 		  "  route     key           scope         server_error  concurrent    "
 		  "deliver       retention\n"
 		  "  defaults  required      path          retry         conflict      "
-		  "now           24h\n",
+		  "now           24h\n"
+		  "  tenant: " TENANT "\n",
+		  "" },
+		{ hpx_cli_check,
+		  { "check", "--upstream=http://h:1", "--listen=[::]:8080" },
+		  0,
+		  "; without any credential: 401, for [::]:8080 is not local (tenant.anonymous)\n",
 		  "" },
 		{ hpx_cli_check,
 		  { "check", "--upstream=http://h:1", "--json" },
 		  0,
-		  "{\"ok\":true,\"remarks\":[],\"left_out\":0,\"routes\":[{\"match\":"
-		  "\"defaults\","
+		  "{\"ok\":true,\"remarks\":[],\"left_out\":0,\"tenant\":\"" TENANT
+		  "\",\"routes\":[{\"match\":\"defaults\","
 		  "\"key\":\"required\",\"scope\":\"path\",\"server_error\":\"retry\","
 		  "\"concurrent\":\"conflict\",\"deliver\":\"now\",\"retention\":\"24h\","
 		  "\"observe\":false}],"

@@ -43,8 +43,8 @@ static void the_defaults_are_those_of_the_design(void **state)
 		{ "key_syntax", "ietf" },
 		{ "mismatch_status", "422" },
 		{ "errors", "problem" },
-		{ "tenant.from", "authorization" },
-		{ "tenant.required", "false" },
+		{ "tenant.from", "automatic" },
+		{ "tenant.anonymous", "local" },
 		{ "cache", "16MiB" },
 		{ "cache_entries", "16384" },
 		{ "limits.head", "32KiB" },
@@ -236,7 +236,8 @@ static void every_kind_of_value_is_read(void **state)
 	struct hpx_settings *settings =
 		test_settings("{upstream: 'unix:/run/api', upstream_name: \"pay ments\",\n"
 			      " trusted_peers: [10.0.0.0/8, '::1'], listen: '[::1]:80',\n"
-			      " tenant: {from: header, name: X-Tenant, required: on},\n"
+			      " tenant: {from: header, name: X-Tenant, anonymous: refuse,\n"
+			      "  with: [Stripe-Account, Host], ignore: [X-Session-Token]},\n"
 			      " limits: {free_space: 0, head: 2048},\n"
 			      " cors: {origins: ['null', 'https://a.example'], credentials: yes},\n"
 			      " timeouts: {idle: 0, whole: 1d}, store_create: never,\n"
@@ -251,7 +252,12 @@ static void every_kind_of_value_is_read(void **state)
 	assert_string_equal(settings->listen.host, "::1");
 	assert_int_equal(settings->tenant_from, HPX_TENANT_HEADER);
 	assert_span(settings->tenant_name, "X-Tenant");
-	assert_true(settings->tenant_required);
+	assert_int_equal(settings->tenant_anonymous, HPX_ANONYMOUS_REFUSE);
+	assert_int_equal(settings->tenant_with_count, 2);
+	assert_span(settings->tenant_with[0], "host");
+	assert_span(settings->tenant_with[1], "stripe-account");
+	assert_int_equal(settings->tenant_ignore_count, 1);
+	assert_span(settings->tenant_ignore[0], "x-session-token");
 	assert_true(settings->free_bytes_min == 0);
 	assert_int_equal(settings->cors.origin_count, 2);
 	assert_span(settings->cors.origins[0], "https://a.example");

@@ -169,7 +169,7 @@ static void the_design(void **state)
 	assert_int_equal(bank->settle_after_ms, 300000);
 
 	assert_int_equal(settings->tenant_from, HPX_TENANT_SUBREQUEST);
-	assert_true(settings->tenant_required);
+	assert_int_equal(settings->tenant_anonymous, HPX_ANONYMOUS_REFUSE);
 	assert_string_equal(settings->subrequest.caller.url, "http://127.0.0.1:1/v/");
 	assert_span(settings->subrequest.header, "X-Tenant");
 	assert_true(settings->subrequest.cache_entries_max > 0);

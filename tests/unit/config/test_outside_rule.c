@@ -43,7 +43,7 @@ static void taken(const struct row *rows, size_t count)
 
 #define UNVERIFIED                                                                         \
 	"is async, and no upstream checks who is calling; say tenant.from: subrequest, or " \
-	"header with tenant.required: true\n"
+	"header with tenant.anonymous: refuse\n"
 #define OUTLIVES "which needs a store that outlives hapax; give store: sqlite:PATH or postgres://…\n"
 #define NEED_STORE                                                                         \
 	"need a store that outlives hapax; give store: sqlite:PATH or postgres://…\n"
@@ -70,7 +70,7 @@ static void async_routes_that_cannot_be(void **state)
 		{ UP NOBODY MAILER ASYNC, "f:7:5: routes[].deliver: " UNVERIFIED },
 		{ UP "tenant: {from: anonymous}\n" MAILER ASYNC,
 		  "f:7:5: routes[].deliver: " UNVERIFIED },
-		{ UP "tenant: {from: cookie, name: s, required: true}\n" MAILER ASYNC,
+		{ UP "tenant: {from: cookie, name: s, anonymous: refuse}\n" MAILER ASYNC,
 		  "f:7:5: routes[].deliver: " UNVERIFIED },
 		{ UP "tenant: {from: header, name: T}\n" MAILER ASYNC
 		     "trusted_peers: ['::1']\n",
@@ -112,10 +112,10 @@ static void async_routes_that_can_be(void **state)
 		{ GOOD ASYNC, "" },
 		{ GOOD ROUTE "    deliver: async\ndefaults: {target: mailer}\n", "" },
 		{ GOOD "defaults: {deliver: async, target: mailer}\n", "" },
-		{ UP "tenant: {from: header, name: T, required: true}\n" MAILER ASYNC
+		{ UP "tenant: {from: header, name: T, anonymous: refuse}\n" MAILER ASYNC
 		     "trusted_peers: ['::1']\n",
 		  "" },
-		{ UP "tenant: {from: header, name: T, required: true}\n" MAILER ASYNC
+		{ UP "tenant: {from: header, name: T, anonymous: refuse}\n" MAILER ASYNC
 		     "listen: unix:/s\n",
 		  "" },
 		/* A 5xx of the target is judged by the rules of jobs. */
@@ -491,8 +491,8 @@ static void subrequests(void **state)
 	};
 	static const struct row good[] = {
 		{ UP VERIFIED, "" },
-		{ UP "tenant: {from: subrequest, url: 'http://a', header: T, required: no}\n",
-		  "f:3:56: warning: tenant.required: has no effect where tenant.from is "
+		{ UP "tenant: {from: subrequest, url: 'http://a', header: T, anonymous: allow}\n",
+		  "f:3:56: warning: tenant.anonymous: has no effect where tenant.from is "
 		  "subrequest: whoever it does not name is refused\n" },
 		{ UP "tenant: {cache: 1m}\n",
 		  "f:3:10: warning: tenant.cache: has no effect unless tenant.from is "

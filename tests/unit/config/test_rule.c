@@ -23,6 +23,8 @@ struct row {
 	"f:2:1: warning: store: keeps operations in memory: after a restart, every key is " \
 	"executed again\n"
 
+#define NO_TENANT "names a header that cannot be the tenant's: "
+
 static void contradictions_are_mistakes(void **state)
 {
 	static const struct row rows[] = {
@@ -40,10 +42,28 @@ static void contradictions_are_mistakes(void **state)
 		  "f:3:10: tenant.from: is header, which any client could send; list your "
 		  "proxies in "
 		  "trusted_peers, or listen on a unix socket (listen: unix:PATH)\n" },
-		{ GOOD "tenant: {from: anonymous, required: true}\n",
-		  "f:3:27: tenant.required: cannot be true where tenant.from is anonymous; "
-		  "leave one "
+		{ GOOD "tenant: {from: anonymous, anonymous: refuse}\n",
+		  "f:3:27: tenant.anonymous: is allow where tenant.from is anonymous, and cannot "
+		  "be another; leave one out\n" },
+		{ GOOD "tenant: {from: credential}\n",
+		  "f:3:10: tenant.from: is credential, but no header is named; add e.g. "
+		  "tenant.name: X-Auth-Token\n" },
+		{ GOOD "tenant: {from: credential, name: cookie}\n",
+		  "f:3:28: tenant.name: " NO_TENANT "the key's, Cookie (say tenant.from: cookie), "
+		  "or one that belongs to the message or the connection\n" },
+		{ GOOD "tenant: {from: credential, name: idempotency-key}\n",
+		  "f:3:28: tenant.name: " NO_TENANT "the key's, Cookie (say tenant.from: cookie), "
+		  "or one that belongs to the message or the connection\n" },
+		{ GOOD "tenant: {with: [Content-Length]}\n",
+		  "f:3:10: tenant.with: names a header that cannot be part of a tenant: the "
+		  "key's, Cookie, or one that belongs to the message or the connection\n" },
+		{ GOOD "tenant: {with: [X-Org], ignore: [x-org]}\n",
+		  "f:3:25: tenant.ignore: names a header that tenant.with names too; leave it "
+		  "out of one of them\n" },
+		{ GOOD "tenant: {from: credential, name: X-T, ignore: [x-t]}\n",
+		  "f:3:39: tenant.ignore: names the header that tenant.name names; leave one "
 		  "out\n" },
+		{ GOOD "tenant: {required: true}\n", "f:3:10: tenant.required: is no option\n" },
 		{ GOOD "cors: {origins: [\"*\", \"https://a.example\"]}\n",
 		  "f:3:8: cors.origins: has \"*\" beside other origins; it stands alone, or not "
 		  "at all\n" },
@@ -121,8 +141,7 @@ static void doubts_are_warnings(void **state)
 		  "" },
 		{ GOOD "tenant: {name: X-Tenant}\n",
 		  "f:3:10: warning: tenant.name: has no effect unless tenant.from is "
-		  "header or "
-		  "cookie\n" },
+		  "credential, header or cookie\n" },
 		{ "upstream: http://127.0.0.1:9000\nstore: sqlite:s.db\n",
 		  "f:2:1: note: store: is a relative path: another working directory is "
 		  "another, "

@@ -38,6 +38,10 @@ static void a_job_keeps_no_credential(void **state)
 		{ "authorization", false, false },
 		{ "Cookie", false, false },
 		{ "X-Api-Key", false, false },
+		{ "X-Auth-Token", false, false },
+		{ "X-Goog-Iap-Jwt-Assertion", false, false },
+		{ "Acme-Secret", false, false },
+		{ "X-CSRF-Token", false, true },
 		{ "Proxy-Authorization", false, false },
 		{ "Proxy-Anything", false, false },
 		{ "X-Tenant", false, false },
@@ -102,17 +106,36 @@ static void headers_are_kept_as_lines(void **state)
 	hpx_buffer_done(&out);
 }
 
-static void show(struct hpx_field *fields, size_t count, const char *want_lines,
-		 uint8_t ret_digest[HPX_SHA256_SIZE])
+static enum hpx_status credentials(const struct hpx_settings *settings,
+				   struct hpx_field *fields, size_t count,
+				   const char *want_lines, uint8_t ret_digest[HPX_SHA256_SIZE])
 {
 	struct hpx_http_head head = head_of(fields, count);
+	struct hpx_arena arena;
+	struct hpx_tenant_source source = { .settings = settings, .head = &head,
+					    .host = HPX_SPAN("shop.example"), .peer = "unix",
+					    .arena = &arena };
 	const char *reason = NULL;
 	struct hpx_buffer out;
 
+	hpx_arena_init(&arena, 10000);
 	hpx_buffer_init(&out, 1000);
-	assert_status(hpx_subrequest_credentials(&head, &out, ret_digest, &reason), HPX_OK);
-	assert_span(hpx_buffer_span(&out), want_lines);
+	enum hpx_status status = hpx_subrequest_credentials(&source, &out, ret_digest, &reason);
+	if (status == HPX_OK)
+		assert_span(hpx_buffer_span(&out), want_lines);
+	else
+		assert_non_null(reason);
 	hpx_buffer_done(&out);
+	hpx_arena_done(&arena);
+	return status;
+}
+
+static void show(struct hpx_field *fields, size_t count, const char *want_lines,
+		 uint8_t ret_digest[HPX_SHA256_SIZE])
+{
+	static const struct hpx_settings settings = { .tenant_from = HPX_TENANT_SUBREQUEST };
+
+	assert_status(credentials(&settings, fields, count, want_lines, ret_digest), HPX_OK);
 }
 
 static void only_credentials_are_shown(void **state)
@@ -129,17 +152,17 @@ static void only_credentials_are_shown(void **state)
 
 	(void)state;
 	show(fields, COUNT(fields),
-	     "Authorization: Bearer t\r\nX-Api-Key: k\r\nCookie: a=1\r\nCookie: b=2\r\n", all);
+	     "Cookie: a=1\r\nauthorization: Bearer t\r\nX-Api-Key: k\r\nCookie: b=2\r\n", all);
 	show(NULL, 0, "", none);
 	assert_memory_not_equal(all, none, sizeof(all));
 	/* Another header changes nothing, another credential does. */
 	fields[1].value = HPX_SPAN("text/plain");
 	show(fields, COUNT(fields),
-	     "Authorization: Bearer t\r\nX-Api-Key: k\r\nCookie: a=1\r\nCookie: b=2\r\n", other);
+	     "Cookie: a=1\r\nauthorization: Bearer t\r\nX-Api-Key: k\r\nCookie: b=2\r\n", other);
 	assert_memory_equal(all, other, sizeof(all));
 	fields[5].value = HPX_SPAN("b=3");
 	show(fields, COUNT(fields),
-	     "Authorization: Bearer t\r\nX-Api-Key: k\r\nCookie: a=1\r\nCookie: b=3\r\n", other);
+	     "Cookie: a=1\r\nauthorization: Bearer t\r\nX-Api-Key: k\r\nCookie: b=3\r\n", other);
 	assert_memory_not_equal(all, other, sizeof(all));
 }
 
@@ -157,22 +180,50 @@ static void the_same_value_elsewhere_is_another_caller(void **state)
 
 static void a_credential_sent_twice_is_refused(void **state)
 {
-	static const char *const names[] = { "Authorization", "X-Api-Key" };
+	static const char *const names[] = { "Authorization", "X-Api-Key", "X-Auth-Token",
+					     "x-amzn-oidc-data", "X-My-Token" };
+	static const struct hpx_settings settings = { .tenant_from = HPX_TENANT_SUBREQUEST };
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		struct hpx_field fields[] = { { hpx_span_of(names[i]), HPX_SPAN("a") },
 					      { hpx_span_of(names[i]), HPX_SPAN("a") } };
-		struct hpx_http_head head = head_of(fields, 2);
 		uint8_t digest[HPX_SHA256_SIZE];
-		const char *reason = NULL;
-		struct hpx_buffer out;
-		hpx_buffer_init(&out, 1000);
-		assert_status(hpx_subrequest_credentials(&head, &out, digest, &reason),
-			      HPX_INVALID);
-		assert_non_null(reason);
-		hpx_buffer_done(&out);
+		assert_status(credentials(&settings, fields, 2, "", digest), HPX_INVALID);
 	}
+}
+
+/* The listed headers, and those of `with`; not the harmless ones, nor `ignore`. */
+static void what_may_name_a_caller_is_shown(void **state)
+{
+	struct hpx_span with[] = { HPX_SPAN("host"), HPX_SPAN("stripe-account") };
+	struct hpx_span ignore[] = { HPX_SPAN("x-session-token") };
+	const struct hpx_settings settings = { .tenant_from = HPX_TENANT_SUBREQUEST,
+					       .tenant_with = with, .tenant_with_count = 2,
+					       .tenant_ignore = ignore,
+					       .tenant_ignore_count = 1 };
+	struct hpx_field fields[] = {
+		{ HPX_SPAN("Host"), HPX_SPAN("shop.example") },
+		{ HPX_SPAN("X-Auth-Token"), HPX_SPAN("t") },
+		{ HPX_SPAN("X-CSRF-Token"), HPX_SPAN("c") },
+		{ HPX_SPAN("X-Session-Token"), HPX_SPAN("s") },
+		{ HPX_SPAN("Stripe-Account"), HPX_SPAN("a") },
+		{ HPX_SPAN("x-amzn-oidc-data"), HPX_SPAN("d") },
+	};
+	uint8_t first[HPX_SHA256_SIZE], other[HPX_SHA256_SIZE];
+	const char *lines = "X-Auth-Token: t\r\nStripe-Account: a\r\nx-amzn-oidc-data: d\r\n"
+			    "X-Original-Host: shop.example\r\n";
+
+	(void)state;
+	assert_status(credentials(&settings, fields, COUNT(fields), lines, first), HPX_OK);
+	fields[2].value = fields[3].value = HPX_SPAN("rotated");
+	assert_status(credentials(&settings, fields, COUNT(fields), lines, other), HPX_OK);
+	assert_memory_equal(first, other, sizeof(first));
+	fields[1].value = HPX_SPAN("u");
+	assert_status(credentials(&settings, fields, COUNT(fields),
+				  "X-Auth-Token: u\r\nStripe-Account: a\r\nx-amzn-oidc-data: d\r\n"
+				  "X-Original-Host: shop.example\r\n", other), HPX_OK);
+	assert_memory_not_equal(first, other, sizeof(first));
 }
 
 int main(void)
@@ -183,6 +234,7 @@ int main(void)
 		cmocka_unit_test(only_credentials_are_shown),
 		cmocka_unit_test(the_same_value_elsewhere_is_another_caller),
 		cmocka_unit_test(a_credential_sent_twice_is_refused),
+		cmocka_unit_test(what_may_name_a_caller_is_shown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

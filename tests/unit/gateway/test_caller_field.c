@@ -2,6 +2,9 @@
  * what it does not: its near misses, and the names that requests carry. */
 #include "../test.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "gateway/caller_field.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -188,6 +191,40 @@ static void every_renewed_field_has_a_stable_twin(void **state)
 	}
 }
 
+#define PAGE "docs/reference/http.md"
+#define PAGE_BYTES_MAX ((size_t)1 << 20)
+
+/* As the page writes it: `*-token`. */
+static void write_pattern(const struct hpx_caller_row *row, char *out, size_t size)
+{
+	bool before = row->match == HPX_CALLER_SUFFIX || row->match == HPX_CALLER_CONTAINS;
+	bool after = row->match == HPX_CALLER_PREFIX || row->match == HPX_CALLER_CONTAINS;
+
+	snprintf(out, size, "`%s%.*s%s`", before ? "*" : "", HPX_SPAN_ARG(row->text),
+		 after ? "*" : "");
+}
+
+static void the_reference_has_every_row(void **state)
+{
+	size_t count;
+	const struct hpx_caller_row *rows = hpx_caller_rows(&count);
+	char *page = calloc(1, PAGE_BYTES_MAX);
+	FILE *file = fopen(PAGE, "r");
+	char pattern[128];
+
+	(void)state;
+	assert_non_null(file);
+	assert_non_null(page);
+	assert_true(fread(page, 1, PAGE_BYTES_MAX - 1, file) > 0);
+	fclose(file);
+	for (size_t i = 0; i < count; i++) {
+		write_pattern(&rows[i], pattern, sizeof(pattern));
+		if (strcasestr(page, pattern) == NULL)
+			fail_msg("%s is not in " PAGE, pattern);
+	}
+	free(page);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +232,7 @@ int main(void)
 		cmocka_unit_test(every_row_is_found),
 		cmocka_unit_test(near_misses_are_not_found),
 		cmocka_unit_test(every_renewed_field_has_a_stable_twin),
+		cmocka_unit_test(the_reference_has_every_row),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,12 +126,40 @@ static void lengths_are_bounded(void **state)
 	assert_status(hpx_address_parse(hpx_span("a\0b:1", 5), &address, &reason), HPX_INVALID);
 }
 
+/* A listener on all addresses is reachable from afar, whoever connects. */
+static void what_only_this_machine_reaches(void **state)
+{
+	static const struct {
+		const char *text;
+		bool local;
+	} rows[] = {
+		{ "127.0.0.1:80", true },    { "127.255.1.2:80", true },
+		{ "[::1]:80", true },        { "[::ffff:127.0.0.1]:80", true },
+		{ "localhost:80", true },    { "LocalHost:80", true },
+		{ "unix:/run/x", true },     { "0.0.0.0:80", false },
+		{ "[::]:80", false },        { "128.0.0.1:80", false },
+		{ "10.0.0.1:80", false },    { "[::2]:80", false },
+		{ "[fe80::1]:80", false },   { "[::ffff:10.0.0.1]:80", false },
+		{ "host.example:80", false }, { "localhost.example:80", false },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct hpx_address address;
+		const char *reason = NULL;
+		assert_status(hpx_address_parse(hpx_span_of(rows[i].text), &address, &reason),
+			      HPX_OK);
+		if (hpx_address_is_local(&address) != rows[i].local)
+			fail_msg("%s: got %s", rows[i].text, rows[i].local ? "afar" : "local");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_to_listen_on),
 		cmocka_unit_test(addresses_of_upstreams),
 		cmocka_unit_test(lengths_are_bounded),
+		cmocka_unit_test(what_only_this_machine_reaches),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
