@@ -25,8 +25,11 @@ $(BUILD)/build.ninja:
 examples: all
 	meson compile -C $(BUILD) payments provider pay
 
-run: all
-	$(BUILD)/hapax demo
+# DEMO=--once ends after the story.
+run:
+	@tools/packages build run
+	@$(MAKE) --no-print-directory all
+	$(BUILD)/hapax demo $(DEMO)
 
 # The prefix is part of what is built (hapax.pc): it is told before.
 install: $(BUILD)/build.ninja

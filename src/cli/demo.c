@@ -64,26 +64,27 @@ static void print_opening(const struct demo *demo)
 }
 
 /* As it can be called here: it need not be on the PATH. */
-static const char *program(char *path, size_t size)
+static void find_program(char *path, size_t size)
 {
 	ssize_t len = readlink("/proc/self/exe", path, size - 1);
 
-	if (len < 0)
-		return "hapax";
-	path[len] = '\0';
-	return path;
+	if (len > 0)
+		path[len] = '\0';
+	else
+		snprintf(path, size, "hapax");
 }
 
 static void print_try(const struct demo *demo)
 {
 	const struct hpx_demo_stage *stage = &demo->stage;
-	char path[PATH_MAX];
+	char program[PATH_MAX];
 
-	printf("\nIt all keeps running now; Ctrl-C ends it. Try:\n"
+	find_program(program, sizeof(program));
+	printf("\nIt all keeps running now; Ctrl-C ends it. Try in another terminal:\n"
 	       "\n"
 	       "  # a payment; the same line again is answered, not paid again\n"
-	       "  curl -i localhost:%u/payments -H 'Idempotency-Key: \"try-1\"' \\\n"
-	       "    -H 'Content-Type: application/json' -d '{\"order\":\"try\",\"cents\":1500}'\n"
+	       "  curl -i http://127.0.0.1:%u/payments -H 'Idempotency-Key: \"order-1001\"' \\\n"
+	       "    -H 'Content-Type: application/json' -d '{\"amount\": 499, \"currency\": \"EUR\"}'\n"
 	       "\n"
 	       "  # the same without hapax: port %u. Through a network that loses the\n"
 	       "  # answer: port %u (before hapax), with this header:\n"
@@ -92,16 +93,17 @@ static void print_try(const struct demo *demo)
 	       "  # the operation is unknown until somebody settles it.\n"
 	       "\n"
 	       "  # the two ledgers\n"
-	       "  curl localhost:%u/ledger\n"
-	       "  curl localhost:%u/ledger\n"
+	       "  curl http://127.0.0.1:%u/ledger\n"
+	       "  curl http://127.0.0.1:%u/ledger\n"
 	       "\n"
-	       "  # what hapax knows\n"
+	       "  # what hapax knows: of that payment, of all, and in numbers\n"
+	       "  %s keys show --key order-1001 --store %s\n"
 	       "  %s keys ls --store %s\n"
-	       "  curl localhost:%u/metrics\n",
+	       "  curl http://127.0.0.1:%u/metrics\n",
 	       stage->hapax.port, stage->without.network.server.port,
 	       stage->with.network.server.port, stage->hapax.port,
 	       stage->without.network.server.port, stage->hapax.port,
-	       program(path, sizeof(path)), stage->store_url,
+	       program, stage->store_url, program, stage->store_url,
 	       stage->hapax.admin_port);
 	fflush(stdout);
 }

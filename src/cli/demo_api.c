@@ -18,6 +18,7 @@
 #define BANK_MS 120
 #define HOLD_MAX_S 20
 #define CENTS_MAX 100000000
+#define CURRENCY "EUR"
 
 struct answer {
 	unsigned status;
@@ -38,8 +39,8 @@ static enum hpx_status print_payment(const struct hpx_demo_payment *payment,
 				     struct hpx_buffer *out)
 {
 	return hpx_buffer_printf(out,
-				 "{\"id\":\"pay_%" PRIu64 "\",\"order\":\"%.*s\",\"cents\":%" PRIu64
-				 ",\"status\":\"succeeded\"}\n",
+				 "{\"id\":\"pay_%" PRIu64 "\",\"order\":\"%.*s\",\"amount\":%" PRIu64
+				 ",\"currency\":\"" CURRENCY "\",\"status\":\"succeeded\"}\n",
 				 payment->number, HPX_SPAN_ARG(payment->order), payment->cents);
 }
 
@@ -55,18 +56,35 @@ static bool is_plain(struct hpx_span text, size_t max)
 	return true;
 }
 
+/* A whole number of cents; 499.0 is one, as it is to the fingerprint. */
+static bool parse_amount(json_t *amount, uint64_t *ret_cents)
+{
+	double value = json_number_value(amount);
+
+	if (!json_is_number(amount) || !(value >= 1 && value <= CENTS_MAX) ||
+	    (double)(uint64_t)value != value)
+		return false;
+	*ret_cents = (uint64_t)value;
+	return true;
+}
+
+/* The amount; the currency and the order's name may be left out. */
 static bool parse_order(json_t *root, struct hpx_demo_payment *ret_payment)
 {
 	json_t *order = json_object_get(root, "order");
-	json_t *cents = json_object_get(root, "cents");
+	json_t *currency = json_object_get(root, "currency");
 
-	if (!json_is_string(order) || !json_is_integer(cents))
+	if (!parse_amount(json_object_get(root, "amount"), &ret_payment->cents))
 		return false;
-	json_int_t value = json_integer_value(cents);
-	if (value <= 0 || value > CENTS_MAX)
+	if (currency != NULL && (!json_is_string(currency) ||
+				 strcmp(json_string_value(currency), CURRENCY) != 0))
+		return false;
+	ret_payment->order = HPX_SPAN("-");
+	if (order == NULL)
+		return true;
+	if (!json_is_string(order))
 		return false;
 	ret_payment->order = hpx_span(json_string_value(order), json_string_length(order));
-	ret_payment->cents = (uint64_t)value;
 	return is_plain(ret_payment->order, 64);
 }
 
@@ -106,7 +124,7 @@ static void pay(struct hpx_demo_api *api, const struct hpx_demo_message *request
 				  JSON_REJECT_DUPLICATES, NULL);
 
 	if (root == NULL || !parse_order(root, &payment)) {
-		refuse(answer, 400, "send an object with order (a word) and cents (1 or more)");
+		refuse(answer, 400, "send an object with amount (whole cents) and, as you like, currency (EUR) and order (a word)");
 	} else if (hpx_demo_ledger_append(&api->ledger, &payment) != HPX_OK ||
 		   print_payment(&payment, &answer->body) != HPX_OK) {
 		refuse(answer, 500, "the ledger cannot be written");

@@ -14,7 +14,7 @@ struct hpx_demo_api {
 	bool held;
 };
 
-/*  POST /payments {"order":"A-1","cents":2000}  201, Location
+/*  POST /payments {"amount":2000,"currency":"EUR"}  201, Location
  *  GET  /payments/pay_1                         200
  *  GET  /payments?operation=REFERENCE           200: the payment made for it
  *  GET  /ledger                                 200, text

@@ -6,6 +6,7 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The parts in the order in which they are built; `built` counts them. */
@@ -19,18 +20,24 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 	return remove(path);
 }
 
-static enum hpx_status make_folder(struct hpx_demo_stage *stage)
+/* `known`: hapax-demo, which the README names, unless something has that name. */
+static enum hpx_status make_folder(struct hpx_demo_stage *stage, bool known)
 {
 	const char *tmp = getenv("TMPDIR");
 
 	if (tmp == NULL || *tmp != '/' || strlen(tmp) > 1024)
 		tmp = "/tmp";
-	snprintf(stage->folder, sizeof(stage->folder), "%s/hapax-demo-XXXXXX", tmp);
-	if (mkdtemp(stage->folder) == NULL)
-		return HPX_IO;
+	snprintf(stage->folder, sizeof(stage->folder), "%s/hapax-demo", tmp);
+	if (!known || mkdir(stage->folder, 0700) != 0) {
+		snprintf(stage->folder, sizeof(stage->folder), "%s/hapax-demo-XXXXXX", tmp);
+		if (mkdtemp(stage->folder) == NULL) {
+			stage->folder[0] = '\0';
+			return HPX_IO;
+		}
+	}
 	snprintf(stage->config_path, PATH_MAX, "%s/hapax.yaml", stage->folder);
 	snprintf(stage->log_path, PATH_MAX, "%s/hapax.log", stage->folder);
-	snprintf(stage->store_url, PATH_MAX, "sqlite:%s/demo.db", stage->folder);
+	snprintf(stage->store_url, PATH_MAX, "sqlite:%s/hapax.db", stage->folder);
 	return HPX_OK;
 }
 
@@ -54,17 +61,17 @@ static enum hpx_status write_config(const struct hpx_demo_stage *stage)
 	return fclose(file) == 0 ? HPX_OK : HPX_IO;
 }
 
-static enum hpx_status start_hapax(struct hpx_demo_stage *stage, bool known_ports)
+static enum hpx_status start_hapax(struct hpx_demo_stage *stage, bool known)
 {
-	stage->hapax.port = hpx_demo_port(known_ports ? 8080 : 0);
-	stage->hapax.admin_port = hpx_demo_port(known_ports ? 8081 : 0);
+	stage->hapax.port = hpx_demo_port(known ? 8080 : 0);
+	stage->hapax.admin_port = hpx_demo_port(known ? 8081 : 0);
 	stage->hapax.config_path = stage->config_path;
 	stage->hapax.log_path = stage->log_path;
 	enum hpx_status status = write_config(stage);
 	return status == HPX_OK ? hpx_demo_child_start(&stage->hapax) : status;
 }
 
-static enum hpx_status build(struct hpx_demo_stage *stage, enum part part, bool known_ports)
+static enum hpx_status build(struct hpx_demo_stage *stage, enum part part, bool known)
 {
 	char ledger[PATH_MAX];
 
@@ -72,20 +79,20 @@ static enum hpx_status build(struct hpx_demo_stage *stage, enum part part, bool 
 		 part == WITHOUT_API ? "without" : "with");
 	switch (part) {
 	case FOLDER:
-		return make_folder(stage);
+		return make_folder(stage, known);
 	case WITHOUT_API:
 		return hpx_demo_api_start(&stage->without.api, 0, ledger);
 	case WITHOUT_NETWORK:
-		return hpx_demo_network_start(&stage->without.network, known_ports ? 9000 : 0,
+		return hpx_demo_network_start(&stage->without.network, known ? 9000 : 0,
 					      stage->without.api.server.port);
 	case WITH_API:
 		return hpx_demo_api_start(&stage->with.api, 0, ledger);
 	case BEHIND:
 		return hpx_demo_network_start(&stage->behind, 0, stage->with.api.server.port);
 	case HAPAX:
-		return start_hapax(stage, known_ports);
+		return start_hapax(stage, known);
 	case WITH_NETWORK:
-		return hpx_demo_network_start(&stage->with.network, known_ports ? 8082 : 0,
+		return hpx_demo_network_start(&stage->with.network, known ? 8082 : 0,
 					      stage->hapax.port);
 	}
 	return HPX_MISUSE;
@@ -125,7 +132,7 @@ static void explain(const struct hpx_demo_stage *stage, enum part part, enum hpx
 	}
 }
 
-enum hpx_status hpx_demo_stage_open(struct hpx_demo_stage *stage, bool known_ports,
+enum hpx_status hpx_demo_stage_open(struct hpx_demo_stage *stage, bool known,
 				    char *problem, size_t problem_size)
 {
 	stage->built = 0;
@@ -135,7 +142,7 @@ enum hpx_status hpx_demo_stage_open(struct hpx_demo_stage *stage, bool known_por
 	stage->with.guarded = true;
 	hpx_demo_child_init(&stage->hapax);
 	for (enum part part = FOLDER; part <= WITH_NETWORK; part++) {
-		enum hpx_status status = build(stage, part, known_ports);
+		enum hpx_status status = build(stage, part, known);
 		if (status != HPX_OK) {
 			explain(stage, part, status, problem, problem_size);
 			hpx_demo_stage_close(stage);

@@ -33,10 +33,10 @@ struct hpx_demo_stage {
 	unsigned built;                   /* how many parts stand */
 };
 
-/* `known_ports`: 8080 and its like where they are free, so that what the demo
- * prints looks natural; otherwise whatever is free. On failure `problem` says
+/* `known`: the ports 8080 and its like and the folder hapax-demo, where they are
+ * free, so that the README can name them; otherwise whatever is free. On failure `problem` says
  * what is wrong and what to do, and nothing is left behind. */
-enum hpx_status hpx_demo_stage_open(struct hpx_demo_stage *stage, bool known_ports,
+enum hpx_status hpx_demo_stage_open(struct hpx_demo_stage *stage, bool known,
 				    char *problem, size_t problem_size);
 /* Ends hapax and removes the folder; from any thread, more than once. */
 void hpx_demo_stage_sweep(struct hpx_demo_stage *stage);

@@ -8,8 +8,7 @@ import subprocess
 import pytest
 
 from conftest import require_program
-from harness.gateway import binary
-from harness.wire import connect, request_bytes
+from harness.gateway import ROOT, binary
 
 STEPS = ["A double click", "A lost answer", "A retry storm", "A changed amount",
          "A crash in the middle"]
@@ -80,28 +79,74 @@ def test_narrow_and_plain(demo):
     assert "\033" not in text
 
 
+def commands(text):
+    """The command lines in a page or in what the demo printed, each whole."""
+    text = re.sub(r"\\\n +", "", text)
+    return [line.strip() for line in text.splitlines() if re.match(r" *(curl|\S*/hapax) ", line)]
+
+
+def run(command, cwd):
+    """What a line that a person types prints; it must succeed."""
+    done = subprocess.run(["sh", "-c", command], cwd=cwd, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
 def test_it_keeps_running(demo, tmp_path):
     """After the story the printed lines work; Ctrl-C ends it and leaves nothing."""
     process = demo()
     text = read_until(process, r"/metrics")
-    port = int(re.search(r"curl -i localhost:(\d+)/payments", text).group(1))
     hapaxes = children(process.pid)
     assert len(hapaxes) == 1
-
-    def pay():
-        with connect(("127.0.0.1", port)) as wire:
-            wire.send(request_bytes("POST", "/payments", [
-                ("Idempotency-Key", '"try-1"'), ("Content-Type", "application/json")],
-                b'{"order":"try","cents":1500}'))
-            return wire.answer("POST")
-
-    first, again = pay(), pay()
-    assert first.status == 201 and not first.replayed, first
-    assert again.replayed and again.body == first.body, again
+    pay, without, with_hapax, show, ls, metrics = commands(text[text.index("Try in another terminal"):])
+    first, again = run(pay, tmp_path), run(pay, tmp_path)
+    assert first.startswith("HTTP/1.1 201 ") and "Idempotent-Replayed" not in first, first
+    assert again.startswith("HTTP/1.1 201 ") and "Idempotent-Replayed: true" in again, again
+    assert again.splitlines()[-1] == first.splitlines()[-1]
+    assert "order-1001" not in run(without, tmp_path)
+    assert run(with_hapax, tmp_path).count("order-1001") == 1
+    assert "completed" in run(show, tmp_path)
+    assert len(run(ls, tmp_path).splitlines()) > len(STEPS)
+    assert "hapax_reserve_total" in run(metrics, tmp_path)
     process.send_signal(signal.SIGINT)
     assert process.wait(15) == 0
     assert left(tmp_path) == []
     assert not os.path.exists(f"/proc/{hapaxes[0]}")
+
+
+def test_the_minute_of_the_readme(demo, tmp_path):
+    """Word for word, on the demo; only the port and the folder may be others, where
+    somebody has 8080."""
+    process = demo()
+    text = read_until(process, r"/metrics")
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    minute = re.search(r"^## One minute with curl$(.*?)^## ", page, re.M | re.S).group(1)
+    minute = minute.replace("http://127.0.0.1:8080/", re.search(r"http://127\.0\.0\.1:\d+/", text).group())
+    minute = minute.replace("sqlite:/tmp/hapax-demo/", f"sqlite:{tmp_path}/hapax-demo/")
+    folder = tmp_path / "elsewhere"
+    (folder / "build").mkdir(parents=True)
+    (folder / "build/hapax").symlink_to(binary())
+    block = re.search(r"^```sh$(.*?)^```$", minute, re.M | re.S).group(1)
+    first, again, other, show = [run(command, folder) for command in commands(block)]
+    assert first.startswith("HTTP/1.1 201 "), first
+    assert again.startswith("HTTP/1.1 201 ") and "Idempotent-Replayed: true" in again, again
+    assert again.splitlines()[-1] == first.splitlines()[-1]
+    assert other.startswith("HTTP/1.1 422 ") and "idempotency_key_reused" in other, other
+    operation = re.search(r"^Hapax-Operation: (\S+)", first, re.M).group(1)
+    assert operation in show and "completed" in show, show
+
+
+def test_the_known_folder_is_taken(demo, tmp_path):
+    """Somebody's file of that name stays as it is, and the printed line works."""
+    (tmp_path / "hapax-demo").write_text("mine")
+    process = demo()
+    text = read_until(process, r"/metrics")
+    pay, _, _, show, *_ = commands(text[text.index("Try in another terminal"):])
+    run(pay, tmp_path)
+    assert "completed" in run(show, tmp_path)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(15) == 0
+    assert (tmp_path / "hapax-demo").read_text() == "mine" and left(tmp_path) == ["hapax-demo"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

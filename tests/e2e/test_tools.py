@@ -1,9 +1,12 @@
 """Shows that tools/test tells what came: every step to its end, one table, the
-reasons of what was skipped, the totals as the last line, and the exit code."""
+reasons of what was skipped, the totals as the last line, and the exit code; and that
+tools/packages says what to install where it may not."""
 import importlib.machinery
 import importlib.util
 import json
 import pathlib
+import re
+import subprocess
 import sys
 
 import pytest
@@ -101,3 +104,21 @@ def test_one_that_hangs_is_ended(tool, capsys, monkeypatch):
     monkeypatch.setattr(tool, "STEP_SECONDS", 0.2)
     good, out = run(tool, capsys, shell(tool, "hangs", "echo '[3/9] x'; sleep 600"))
     assert not good and "ended after" in out and "3 of 9" in out
+
+
+@pytest.mark.parametrize("sets", [["build"], ["build", "run"], ["build", "run", "test"]], ids=" ".join)
+def test_nobody_may_install(tmp_path, sets):
+    """Without root and sudo, every missing package is named in a line to give to root."""
+    for name, script in {"dpkg-query": "exit 1", "id": "echo 1000", "apt-get": "touch called",
+                         "npm": "exit 0"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    for name in ("dirname", "cat"):
+        (tmp_path / name).symlink_to(f"/usr/bin/{name}")
+    done = subprocess.run(["/bin/sh", str(ROOT / "tools/packages"), *sets], cwd=tmp_path, env={"PATH": str(tmp_path)},
+                          capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1 and "not found" not in done.stderr, done.stderr
+    text = (ROOT / "tools/packages").read_text()
+    wanted = [re.search(rf'^{name}="(.*)"$', text, re.M).group(1) for name in sets]
+    assert re.search("apt-get install.*", done.stderr).group().split()[3:] == " ".join(wanted).split()
+    assert not list(tmp_path.glob("called"))
