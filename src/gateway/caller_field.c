@@ -4,6 +4,8 @@
  * changes between a request and its retry is RENEWED or HARMLESS. */
 #include "gateway/caller_field.h"
 
+#include <pthread.h>
+
 #define EXACT(text, field) { HPX_CALLER_EXACT, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL }
 #define PREFIX(text, field) { HPX_CALLER_PREFIX, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL }
 #define SUFFIX(text, field) { HPX_CALLER_SUFFIX, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL }
@@ -178,9 +180,57 @@ const struct hpx_caller_row *hpx_caller_rows(size_t *ret_count)
 	return rows;
 }
 
-static unsigned char lower(char c)
+#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
+#define BUCKETS 128
+
+/* Every request asks for each of its headers, so most questions must end without
+ * a walk over the table. Made of it once. */
+static struct {
+	uint8_t bucket[BUCKETS];   /* of exact names: a row's number + 1; 0: none */
+	uint8_t next[ROW_COUNT];
+	uint8_t first_pattern;     /* the first row that is no exact name */
+	uint32_t letters[ROW_COUNT]; /* that a name must have, as bits */
+} table;
+
+_Static_assert(ROW_COUNT < UINT8_MAX, "a row's number + 1 is one byte");
+
+static unsigned lower(char c)
 {
 	return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+}
+
+static uint32_t letters_of(struct hpx_span text)
+{
+	uint32_t letters = 0;
+
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned letter = lower(text.ptr[i]) - 'a';
+		letters |= letter < 26 ? (uint32_t)1 << letter : 0;
+	}
+	return letters;
+}
+
+static unsigned bucket_of(struct hpx_span name)
+{
+	return (unsigned)(name.len * 5 + lower(name.ptr[0]) * 3 +
+			  lower(name.ptr[name.len - 1]) * 7 + lower(name.ptr[name.len / 2])) %
+	       BUCKETS;
+}
+
+static void make_table(void)
+{
+	table.first_pattern = ROW_COUNT;
+	for (size_t n = ROW_COUNT; n > 0; n--) {
+		const struct hpx_caller_row *row = &rows[n - 1];
+		if (row->match == HPX_CALLER_EXACT) {
+			uint8_t *bucket = &table.bucket[bucket_of(row->text)];
+			table.next[n - 1] = *bucket;
+			*bucket = (uint8_t)n;
+			continue;
+		}
+		table.first_pattern = (uint8_t)(n - 1);
+		table.letters[n - 1] = letters_of(row->text);
+	}
 }
 
 static bool contains(struct hpx_span name, struct hpx_span text)
@@ -191,9 +241,7 @@ static bool contains(struct hpx_span name, struct hpx_span text)
 	return false;
 }
 
-/* Most rows end with the length, or with the letter at one end. */
-static bool matches(const struct hpx_caller_row *row, struct hpx_span name,
-		    unsigned char first, unsigned char last)
+static bool matches(const struct hpx_caller_row *row, struct hpx_span name)
 {
 	struct hpx_span text = row->text;
 
@@ -201,30 +249,41 @@ static bool matches(const struct hpx_caller_row *row, struct hpx_span name,
 		return false;
 	switch (row->match) {
 	case HPX_CALLER_EXACT:
-		return name.len == text.len && hpx_span_istarts(name, text);
+		return hpx_span_ieq(name, text);
 	case HPX_CALLER_PREFIX:
-		return first == (unsigned char)text.ptr[0] && hpx_span_istarts(name, text);
+		return hpx_span_istarts(name, text);
 	case HPX_CALLER_SUFFIX:
-		return last == (unsigned char)text.ptr[text.len - 1] &&
-		       hpx_span_istarts(hpx_span_skip(name, name.len - text.len), text);
+		return hpx_span_istarts(hpx_span_skip(name, name.len - text.len), text);
 	case HPX_CALLER_CONTAINS:
 		return contains(name, text);
 	}
 	return false;
 }
 
+static const struct hpx_caller_row *find_row(struct hpx_span name)
+{
+	uint32_t letters = letters_of(name);
+
+	for (unsigned n = table.bucket[bucket_of(name)]; n != 0; n = table.next[n - 1])
+		if (matches(&rows[n - 1], name))
+			return &rows[n - 1];
+	for (size_t i = table.first_pattern; i < ROW_COUNT; i++)
+		if ((table.letters[i] & ~letters) == 0 && matches(&rows[i], name))
+			return &rows[i];
+	return NULL;
+}
+
 enum hpx_caller_field hpx_caller_field_of(struct hpx_span name, const char **ret_twin)
 {
-	if (name.len == 0)
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	const struct hpx_caller_row *row = NULL;
+
+	pthread_once(&once, make_table);
+	if (name.len > 0)
+		row = find_row(name);
+	if (row == NULL)
 		return HPX_CALLER_NONE;
-	unsigned char first = lower(name.ptr[0]);
-	unsigned char last = lower(name.ptr[name.len - 1]);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (!matches(&rows[i], name, first, last))
-			continue;
-		if (rows[i].twin != NULL)
-			*ret_twin = rows[i].twin;
-		return rows[i].field;
-	}
-	return HPX_CALLER_NONE;
+	if (row->twin != NULL)
+		*ret_twin = row->twin;
+	return row->field;
 }

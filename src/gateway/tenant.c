@@ -3,31 +3,12 @@
 
 #include "base/bytes.h"
 #include "gateway/caller_field.h"
+#include "gateway/tenant_text.h"
 #include "http/field.h"
 
 #define TENANT_NAME_MAX 255
-/* More headers that name a caller than any caller sends. */
-#define STABLE_MAX 16
-/* Of a header's name, in a message. */
-#define SHOWN_MAX 64
-#define SHOW(name) HPX_SPAN_ARG(hpx_span_first((name), SHOWN_MAX))
 
 /* ---- reading ---- */
-
-/* What a request has that may tell who sent it. */
-struct found {
-	const struct hpx_field *authorization;
-	const struct hpx_field *api_key;
-	const struct hpx_field *stable[STABLE_MAX]; /* sorted by name */
-	size_t stable_count;
-	const struct hpx_field *renewed;
-	const char *twin;                           /* of `renewed` */
-	const struct hpx_field *suspect;
-	const struct hpx_field *cookie;
-	const struct hpx_field *proxy;              /* Proxy-Authorization */
-	const struct hpx_field *twice;              /* a credential, for the second time */
-	const struct hpx_field *surplus;            /* one more than STABLE_MAX */
-};
 
 static bool is_among(const struct hpx_span *names, size_t count, struct hpx_span name)
 {
@@ -66,11 +47,11 @@ static int compare_names(struct hpx_span a, struct hpx_span b)
 
 /* In the order of their names: proxies may change the order of headers between
  * two tries. */
-static void add_stable(struct found *found, const struct hpx_field *field)
+static void add_stable(struct hpx_tenant_found *found, const struct hpx_field *field)
 {
 	size_t at = found->stable_count;
 
-	if (at == STABLE_MAX) {
+	if (at == HPX_TENANT_STABLE_MAX) {
 		found->surplus = field;
 		return;
 	}
@@ -86,7 +67,7 @@ static void add_stable(struct found *found, const struct hpx_field *field)
 	found->stable_count++;
 }
 
-static void add_credential(struct found *found, const struct hpx_field *field)
+static void add_credential(struct hpx_tenant_found *found, const struct hpx_field *field)
 {
 	bool is_key = hpx_span_ieq(field->name, HPX_SPAN("X-Api-Key"));
 	const struct hpx_field **place = is_key ? &found->api_key : &found->authorization;
@@ -96,7 +77,7 @@ static void add_credential(struct found *found, const struct hpx_field *field)
 	*place = field;
 }
 
-static void add_other(struct found *found, const struct hpx_field *field)
+static void add_other(struct hpx_tenant_found *found, const struct hpx_field *field)
 {
 	if (hpx_span_ieq(field->name, HPX_SPAN("Cookie")))
 		found->cookie = field;
@@ -106,11 +87,11 @@ static void add_other(struct found *found, const struct hpx_field *field)
 
 /* One pass; an empty value names nobody, but an empty Authorization is one that
  * cannot be used. */
-static void find(const struct hpx_tenant_source *source, struct found *found)
+static void find(const struct hpx_tenant_source *source, struct hpx_tenant_found *found)
 {
 	const struct hpx_settings *settings = source->settings;
 
-	*found = (struct found){ .authorization = NULL };
+	*found = (struct hpx_tenant_found){ .authorization = NULL };
 	for (size_t i = 0; i < source->head->field_count; i++) {
 		const struct hpx_field *field = &source->head->fields[i];
 		const char *twin = NULL;
@@ -182,7 +163,7 @@ static enum hpx_status add_part(struct hpx_sha256 *hash, const struct hpx_field 
 }
 
 /* What stands beside the credential that names the caller. */
-static enum hpx_status fold(const struct hpx_tenant_source *source, const struct found *found,
+static enum hpx_status fold(const struct hpx_tenant_source *source, const struct hpx_tenant_found *found,
 			    struct hpx_span *name)
 {
 	/* Alone, the key names the caller itself. */
@@ -203,152 +184,7 @@ static enum hpx_status fold(const struct hpx_tenant_source *source, const struct
 	return status == HPX_OK ? finished : status;
 }
 
-/* ---- refusing ---- */
-
-static enum hpx_status refuse(struct hpx_tenant *tenant, struct hpx_span reason)
-{
-	if (reason.ptr == NULL)
-		return HPX_NOMEM;
-	tenant->reason = reason.ptr;
-	return HPX_INVALID;
-}
-
-static enum hpx_status refuse_twice(const struct hpx_tenant_source *source,
-				    const struct hpx_field *field, struct hpx_tenant *tenant)
-{
-	return refuse(tenant, hpx_arena_printf(source->arena,
-					       "%.*s is sent more than once; send one credential",
-					       SHOW(field->name)));
-}
-
-/* ", with: [A, B]" of all but the first. */
-static enum hpx_status write_with(const struct found *found, struct hpx_buffer *out)
-{
-	enum hpx_status status = HPX_OK;
-
-	for (size_t i = 1; i < found->stable_count && status == HPX_OK; i++)
-		status = hpx_buffer_printf(out, "%s%.*s", i == 1 ? ", with: [" : ", ",
-					   SHOW(found->stable[i]->name));
-	if (status == HPX_OK && found->stable_count > 1)
-		status = hpx_buffer_byte(out, ']');
-	return status;
-}
-
-static enum hpx_status refuse_stable(const struct hpx_tenant_source *source,
-				     const struct found *found, struct hpx_tenant *tenant)
-{
-	struct hpx_span name = found->stable[0]->name;
-	struct hpx_buffer with;
-
-	hpx_buffer_init(&with, (SHOWN_MAX + 2) * (STABLE_MAX + 1));
-	enum hpx_status status = write_with(found, &with);
-	if (status == HPX_OK)
-		status = refuse(tenant,
-			hpx_arena_printf(source->arena,
-				"%.*s names a caller, and the configuration does not say that it does; "
-				"the operator writes tenant: {from: credential, name: %.*s%.*s}, or "
-				"tenant: {ignore: [%.*s]} where it names nobody; or the client sends "
-				"Authorization or X-Api-Key",
-				SHOW(name), SHOW(name), HPX_SPAN_ARG(hpx_buffer_span(&with)),
-				SHOW(name)));
-	hpx_buffer_done(&with);
-	return status;
-}
-
-static enum hpx_status refuse_renewed(const struct hpx_tenant_source *source,
-				      const struct found *found, struct hpx_tenant *tenant)
-{
-	struct hpx_span name = found->renewed->name;
-
-	return refuse(tenant, hpx_arena_printf(source->arena,
-		"%.*s is signed anew or renewed between two tries, so it does not name a caller; "
-		"the operator writes tenant: {from: header, name: %s} and lists the proxy in "
-		"trusted_peers, or tenant: {ignore: [%.*s]} where it names nobody; or the client "
-		"sends Authorization or X-Api-Key",
-		SHOW(name), found->twin, SHOW(name)));
-}
-
-static enum hpx_status refuse_suspect(const struct hpx_tenant_source *source,
-				      const struct found *found, struct hpx_tenant *tenant)
-{
-	struct hpx_span name = found->suspect->name;
-
-	return refuse(tenant, hpx_arena_printf(source->arena,
-		"%.*s may name the caller, and nothing else does; the operator writes "
-		"tenant: {from: credential, name: %.*s} if it does and stays the same in a retry, "
-		"or tenant: {ignore: [%.*s]} if not; or the client sends Authorization or "
-		"X-Api-Key",
-		SHOW(name), SHOW(name), SHOW(name)));
-}
-
-/* Under `automatic`, whatever may name a caller and cannot be used; HPX_OK where
- * there is nothing of that. */
-static enum hpx_status refuse_unusable(const struct hpx_tenant_source *source,
-				       const struct found *found, struct hpx_tenant *tenant)
-{
-	if (found->stable_count > 0)
-		return refuse_stable(source, found, tenant);
-	if (found->renewed != NULL)
-		return refuse_renewed(source, found, tenant);
-	if (found->suspect != NULL)
-		return refuse_suspect(source, found, tenant);
-	if (found->cookie != NULL)
-		return refuse(tenant, HPX_SPAN(
-			"a cookie alone does not say which part of it names the caller; the "
-			"operator writes tenant: {from: cookie, name: …} with the name of the "
-			"session's cookie, or tenant: {ignore: [Cookie]} where none names a caller; "
-			"or the client sends Authorization or X-Api-Key"));
-	if (found->proxy != NULL)
-		return refuse(tenant, HPX_SPAN(
-			"Proxy-Authorization does not name a caller of this service; send "
-			"Authorization or X-Api-Key"));
-	return HPX_OK;
-}
-
 /* ---- anonymous ---- */
-
-/* What a proxy adds; such a request did not come from this machine. */
-static const struct hpx_field *find_forwarded(const struct hpx_http_head *head)
-{
-	static const struct hpx_span names[] = { HPX_SPAN_INIT("Forwarded"), HPX_SPAN_INIT("Via"),
-						 HPX_SPAN_INIT("X-Real-IP") };
-
-	for (size_t i = 0; i < head->field_count; i++)
-		if (is_among(names, sizeof(names) / sizeof(names[0]), head->fields[i].name) ||
-		    hpx_span_istarts(head->fields[i].name, HPX_SPAN("X-Forwarded-")))
-			return &head->fields[i];
-	return NULL;
-}
-
-/* What the client can do about it, where that is not for the operator alone. */
-static const char *client_remedy(const struct hpx_settings *settings)
-{
-	return settings->tenant_from == HPX_TENANT_AUTOMATIC ||
-			       settings->tenant_from == HPX_TENANT_AUTHORIZATION ?
-		       "; send Authorization or X-Api-Key" :
-		       "";
-}
-
-#define SHARED "under which all callers without a credential share keys and answers"
-
-static enum hpx_status refuse_afar(const struct hpx_tenant_source *source, const char *missing,
-				   struct hpx_tenant *tenant)
-{
-	const struct hpx_field *forwarded = find_forwarded(source->head);
-	struct hpx_span name = forwarded != NULL ? forwarded->name : HPX_SPAN("");
-
-	if (!hpx_address_is_local(&source->settings->listen))
-		return refuse(tenant, hpx_arena_printf(source->arena,
-			"%s, and hapax does not listen on a loopback address or a unix socket%s; or "
-			"the operator writes tenant: {anonymous: allow}, " SHARED,
-			missing, client_remedy(source->settings)));
-	if (forwarded != NULL)
-		return refuse(tenant, hpx_arena_printf(source->arena,
-			"%s, and %.*s says that it was forwarded%s; or the operator writes tenant: "
-			"{anonymous: allow}, " SHARED,
-			missing, SHOW(name), client_remedy(source->settings)));
-	return HPX_OK;
-}
 
 static enum hpx_status anonymous(const struct hpx_tenant_source *source, const char *missing,
 				 struct hpx_tenant *tenant)
@@ -356,10 +192,9 @@ static enum hpx_status anonymous(const struct hpx_tenant_source *source, const c
 	enum hpx_status status = HPX_OK;
 
 	if (source->settings->tenant_anonymous == HPX_ANONYMOUS_REFUSE)
-		return refuse(tenant, hpx_arena_printf(source->arena, "%s%s", missing,
-						       client_remedy(source->settings)));
+		return hpx_tenant_refuse_nobody(source, missing, tenant);
 	if (source->settings->tenant_anonymous == HPX_ANONYMOUS_LOCAL)
-		status = refuse_afar(source, missing, tenant);
+		status = hpx_tenant_refuse_afar(source, missing, tenant);
 	if (status != HPX_OK)
 		return status;
 	tenant->name = HPX_SPAN("anonymous");
@@ -369,7 +204,7 @@ static enum hpx_status anonymous(const struct hpx_tenant_source *source, const c
 
 /* What `from` names is missing. Somebody who brings another credential is not
  * nobody, and `local` does not take him for it. */
-static enum hpx_status absent(const struct hpx_tenant_source *source, const struct found *found,
+static enum hpx_status absent(const struct hpx_tenant_source *source, const struct hpx_tenant_found *found,
 			      const char *missing, struct hpx_tenant *tenant)
 {
 	bool cookies = source->settings->tenant_from != HPX_TENANT_COOKIE;
@@ -387,10 +222,7 @@ static enum hpx_status absent(const struct hpx_tenant_source *source, const stru
 		other = found->cookie;
 	if (other == NULL || source->settings->tenant_anonymous != HPX_ANONYMOUS_LOCAL)
 		return anonymous(source, missing, tenant);
-	return refuse(tenant, hpx_arena_printf(source->arena,
-		"%s, and %.*s is there, so the caller is not anonymous%s; or the operator writes "
-		"tenant.ignore: [%.*s] where it names nobody, or tenant.anonymous: allow, " SHARED,
-		missing, SHOW(other->name), client_remedy(source->settings), SHOW(other->name)));
+	return hpx_tenant_refuse_other(source, missing, other, tenant);
 }
 
 /* ---- each `from` ---- */
@@ -413,30 +245,9 @@ static const char *stable_scheme(struct hpx_span scheme)
 	return NULL;
 }
 
-static enum hpx_status refuse_scheme(const struct found *found, bool bare,
-				     struct hpx_tenant *tenant)
-{
-	if (bare)
-		return refuse(tenant, HPX_SPAN(
-			"this Authorization has no scheme that is known, or no value behind it; send "
-			"Bearer or Basic, or the operator writes tenant: {from: credential, name: "
-			"Authorization} where its value stays the same in a retry"));
-	/* The key alone would let two callers who share it share answers, and the
-	 * scheme's value would make the retry another caller's. */
-	if (found->api_key != NULL)
-		return refuse(tenant, HPX_SPAN(
-			"this Authorization scheme's value may change with each request, so it does "
-			"not name a caller; use Bearer or Basic, or the operator writes tenant: "
-			"{ignore: [Authorization]} where X-Api-Key alone names the caller"));
-	return refuse(tenant, HPX_SPAN(
-		"this Authorization scheme's value may change with each request, so it does not name "
-		"a caller; use Bearer or Basic, or the operator writes tenant: {from: subrequest, "
-		"url: …, header: …} and lets a service say who is calling"));
-}
-
 /* From the credential of the two that there is; one of them is. */
 static enum hpx_status from_two(const struct hpx_tenant_source *source,
-				const struct found *found, struct hpx_tenant *tenant)
+				const struct hpx_tenant_found *found, struct hpx_tenant *tenant)
 {
 	if (found->authorization == NULL)
 		return hashed("api-key", found->api_key->value, source->arena, &tenant->name);
@@ -445,7 +256,7 @@ static enum hpx_status from_two(const struct hpx_tenant_source *source,
 	struct hpx_span secret = hpx_span_trim(hpx_span_skip(value, scheme.len));
 	const char *kind = stable_scheme(scheme);
 	if (kind == NULL || secret.len == 0)
-		return refuse_scheme(found, secret.len == 0, tenant);
+		return hpx_tenant_refuse_scheme(found, secret.len == 0, tenant);
 	return hashed(kind, secret, source->arena, &tenant->name);
 }
 
@@ -454,17 +265,17 @@ static enum hpx_status from_credentials(const struct hpx_tenant_source *source,
 {
 	bool automatic = source->settings->tenant_from == HPX_TENANT_AUTOMATIC;
 	const char *missing = "this request has no credential";
-	struct found found;
+	struct hpx_tenant_found found;
 
 	find(source, &found);
 	if (found.twice != NULL &&
 	    (automatic || hpx_span_ieq(found.twice->name, HPX_SPAN("Authorization")) ||
 	     hpx_span_ieq(found.twice->name, HPX_SPAN("X-Api-Key"))))
-		return refuse_twice(source, found.twice, tenant);
+		return hpx_tenant_refuse_twice(source, found.twice->name, tenant);
 	if (automatic && found.surplus != NULL)
-		return refuse(tenant, HPX_SPAN("more headers than can be told apart name a caller"));
+		return hpx_tenant_refuse(tenant, HPX_SPAN("more headers than can be told apart name a caller"));
 	if (found.authorization == NULL && found.api_key == NULL && automatic) {
-		enum hpx_status status = refuse_unusable(source, &found, tenant);
+		enum hpx_status status = hpx_tenant_refuse_unusable(source, &found, tenant);
 		return status == HPX_OK ? anonymous(source, missing, tenant) : status;
 	}
 	if (found.authorization == NULL && found.api_key == NULL)
@@ -481,7 +292,7 @@ static enum hpx_status from_credentials(const struct hpx_tenant_source *source,
 static enum hpx_status missing_one(const struct hpx_tenant_source *source, const char *missing,
 				   struct hpx_tenant *tenant)
 {
-	struct found found;
+	struct hpx_tenant_found found;
 
 	find(source, &found);
 	return absent(source, &found, missing, tenant);
@@ -496,7 +307,7 @@ static enum hpx_status from_credential(const struct hpx_tenant_source *source,
 	struct hpx_sha256 hash;
 
 	if (hpx_field_count(source->head, name) > 1)
-		return refuse_twice(source, field, tenant);
+		return hpx_tenant_refuse_twice(source, name, tenant);
 	if (field == NULL || field->value.len == 0)
 		return missing_one(source, "the header that names the caller is missing", tenant);
 	hpx_sha256_init(&hash);
@@ -513,12 +324,12 @@ static enum hpx_status from_header(const struct hpx_tenant_source *source,
 	struct hpx_span value = hpx_field_value(source->head, settings->tenant_name);
 
 	if (!hpx_peer_trusted(settings, source->peer))
-		return refuse(tenant, HPX_SPAN(
+		return hpx_tenant_refuse(tenant, HPX_SPAN(
 			"the tenant's header is taken from trusted peers only, and this "
 			"connection is not from one (trusted_peers)"));
 	if (hpx_field_count(source->head, settings->tenant_name) > 1 ||
 	    value.len > TENANT_NAME_MAX)
-		return refuse(tenant, HPX_SPAN(
+		return hpx_tenant_refuse(tenant, HPX_SPAN(
 			"the tenant's header is sent more than once or is longer than 255 bytes"));
 	if (value.len == 0)
 		return missing_one(source, "the tenant's header is missing", tenant);
@@ -558,7 +369,7 @@ static enum hpx_status from_cookie(const struct hpx_tenant_source *source,
 			count += find_cookie(head->fields[i].value,
 					     source->settings->tenant_name, &value);
 	if (count > 1)
-		return refuse(tenant, HPX_SPAN("the cookie that names the caller is sent twice"));
+		return hpx_tenant_refuse(tenant, HPX_SPAN("the cookie that names the caller is sent twice"));
 	if (value.len == 0)
 		return missing_one(source, "the cookie that names the caller is missing", tenant);
 	return hashed("cookie", value, source->arena, &tenant->name);
@@ -612,7 +423,7 @@ enum hpx_status hpx_tenant_add_with(const struct hpx_tenant_source *source,
 {
 	const struct hpx_settings *settings = source->settings;
 	enum hpx_status status = HPX_OK;
-	struct hpx_field field = { .name = { NULL, 0 } };
+	struct hpx_span one = { NULL, 0 };
 	struct hpx_tenant refused = { .reason = NULL };
 	struct hpx_sha256 hash;
 
@@ -621,12 +432,12 @@ enum hpx_status hpx_tenant_add_with(const struct hpx_tenant_source *source,
 	hpx_sha256_init(&hash);
 	hpx_sha256_part(&hash, HPX_SPAN("with"));
 	for (size_t i = 0; i < settings->tenant_with_count && status == HPX_OK; i++) {
-		field.name = settings->tenant_with[i];
-		status = add_with(source, field.name, &hash);
+		one = settings->tenant_with[i];
+		status = add_with(source, one, &hash);
 	}
 	enum hpx_status finished = finish(&hash, name->ptr, "+", source->arena, name);
 	if (status == HPX_INVALID) {
-		status = refuse_twice(source, &field, &refused);
+		status = hpx_tenant_refuse_twice(source, one, &refused);
 		*ret_reason = refused.reason;
 	}
 	return status == HPX_OK ? finished : status;
@@ -643,8 +454,6 @@ enum hpx_status hpx_tenant_of(const struct hpx_tenant_source *source,
 	*ret_tenant = tenant;
 	return status;
 }
-
-/* ---- what holds ---- */
 
 bool hpx_tenant_looks_at(const struct hpx_settings *settings, struct hpx_span name)
 {
@@ -670,72 +479,6 @@ bool hpx_tenant_looks_at(const struct hpx_settings *settings, struct hpx_span na
 		break;
 	}
 	return false;
-}
-
-static enum hpx_status describe_from(const struct hpx_settings *settings, struct hpx_buffer *out)
-{
-	struct hpx_span name = settings->tenant_name;
-
-	switch (settings->tenant_from) {
-	case HPX_TENANT_AUTOMATIC:
-		return hpx_buffer_text(out, "Authorization and X-Api-Key, and beside them whatever "
-					    "else is known to name a caller");
-	case HPX_TENANT_AUTHORIZATION:
-		return hpx_buffer_text(out, "Authorization and X-Api-Key");
-	case HPX_TENANT_CREDENTIAL:
-		return hpx_buffer_printf(out, "a hash of the header %.*s", HPX_SPAN_ARG(name));
-	case HPX_TENANT_HEADER:
-		return hpx_buffer_printf(out, "the header %.*s of trusted peers",
-					 HPX_SPAN_ARG(name));
-	case HPX_TENANT_COOKIE:
-		return hpx_buffer_printf(out, "a hash of the cookie %.*s", HPX_SPAN_ARG(name));
-	case HPX_TENANT_SUBREQUEST:
-		return hpx_buffer_text(out, "whom the authorisation service names");
-	case HPX_TENANT_ANONYMOUS:
-		break;
-	}
-	return hpx_buffer_text(out, "one for all callers");
-}
-
-static enum hpx_status describe_list(const char *before, const struct hpx_span *names,
-				     size_t count, struct hpx_buffer *out)
-{
-	enum hpx_status status = HPX_OK;
-
-	for (size_t i = 0; i < count && status == HPX_OK; i++)
-		status = hpx_buffer_printf(out, "%s%.*s", i == 0 ? before : ", ",
-					   HPX_SPAN_ARG(names[i]));
-	return status;
-}
-
-static enum hpx_status describe_anonymous(const struct hpx_settings *settings,
-					  struct hpx_buffer *out)
-{
-	if (settings->tenant_from == HPX_TENANT_SUBREQUEST)
-		return HPX_OK;
-	if (settings->tenant_anonymous == HPX_ANONYMOUS_ALLOW)
-		return hpx_buffer_text(out, "; without it: anonymous, one tenant for all such callers");
-	if (settings->tenant_anonymous == HPX_ANONYMOUS_REFUSE)
-		return hpx_buffer_text(out, "; without it: 401");
-	if (hpx_address_is_local(&settings->listen))
-		return hpx_buffer_printf(out, "; without any credential: anonymous, for %s is local, "
-					      "but 401 where the request was forwarded",
-					 settings->listen.text);
-	return hpx_buffer_printf(out, "; without any credential: 401, for %s is not local "
-				      "(tenant.anonymous)", settings->listen.text);
-}
-
-enum hpx_status hpx_tenant_describe(const struct hpx_settings *settings, struct hpx_buffer *out)
-{
-	enum hpx_status status = describe_from(settings, out);
-
-	if (status == HPX_OK)
-		status = describe_list(", with ", settings->tenant_with,
-				       settings->tenant_with_count, out);
-	if (status == HPX_OK)
-		status = describe_list(", without ", settings->tenant_ignore,
-				       settings->tenant_ignore_count, out);
-	return status == HPX_OK ? describe_anonymous(settings, out) : status;
 }
 
 /* ---- scope ---- */
