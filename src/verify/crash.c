@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "verify/effect.h"
 #include "verify/state.h"
 
 #define POLL_MS 20
@@ -57,17 +58,34 @@ static bool takes_connections(struct hpx_verify *run)
 	       HPX_OK;
 }
 
-/* Any answer to a GET of the request's path: there is HTTP. */
-static bool answers(struct hpx_verify *run, struct hpx_intent *intent)
+/* What a server that has come up is asked: something that the description says
+ * only reads. A GET of the request's own path might do something. False: there is
+ * nothing. */
+static bool what_to_ask(struct hpx_verify *run, struct hpx_sending *ret_question)
 {
 	static const struct hpx_span no_key;
-	const struct hpx_sending sending = { .intent = intent,
-					     .key_values = &no_key,
-					     .method = HPX_SPAN("GET"),
-					     .body = HPX_SPAN(""),
-					     .content_type = HPX_SPAN("") };
+	bool counts = hpx_verify_counts(run);
 
-	return hpx_verify_send(run, &sending)->end == HPX_EXCHANGE_ANSWERED;
+	if (!counts && !run->spec->requests[HPX_REQUEST_get].given)
+		return false;
+	*ret_question = (struct hpx_sending){ .key_values = &no_key };
+	ret_question->intent =
+		hpx_verify_draft(run, counts ? HPX_REQUEST_main : HPX_REQUEST_get);
+	if (ret_question->intent == NULL || !counts)
+		return ret_question->intent != NULL;
+	ret_question->method = HPX_SPAN("GET");
+	ret_question->path = hpx_intent_path(run, ret_question->intent, run->spec->effects_path);
+	ret_question->body = HPX_SPAN("");
+	ret_question->content_type = HPX_SPAN("");
+	return ret_question->path.ptr != NULL;
+}
+
+/* A server error says that it is not up yet, whatever it will say later. */
+static bool answers(struct hpx_verify *run, const struct hpx_sending *question)
+{
+	const struct hpx_exchange *exchange = hpx_verify_send(run, question);
+
+	return exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status < 500;
 }
 
 static enum hpx_status refuse(struct hpx_verify *run, char *problem, const char *what)
@@ -82,20 +100,23 @@ static enum hpx_status refuse(struct hpx_verify *run, char *problem, const char 
 static enum hpx_status await_server(struct hpx_verify *run, char *problem)
 {
 	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
-	struct hpx_intent *intent = hpx_verify_draft(run, HPX_REQUEST_main);
+	struct hpx_sending question;
+	bool asks = what_to_ask(run, &question);
 
-	while (intent != NULL) {
+	for (;;) {
 		if (!hpx_shell_runs(&run->server) && !hpx_shell_is_good(&run->server))
 			return refuse(run, problem, "the server did not start");
-		if (takes_connections(run) && answers(run, intent))
+		bool listens = takes_connections(run);
+		if (listens && (!asks || answers(run, &question)))
 			return HPX_OK;
 		if (hpx_verify_over(run) != NULL)
 			return refuse(run, problem, hpx_verify_over(run));
 		if (hpx_clock_boot_ms() >= deadline_ms)
-			return refuse(run, problem, "the server took no connection in time");
+			return refuse(run, problem,
+				      listens ? "the server did not answer a GET in time" :
+						"the server took no connection in time");
 		hpx_drive_wait(run, POLL_MS);
 	}
-	return refuse(run, problem, "no memory for a request");
 }
 
 enum hpx_status hpx_verify_start_again(struct hpx_verify *run,

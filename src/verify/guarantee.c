@@ -24,6 +24,25 @@ static enum hpx_row_verdict worse(enum hpx_row_verdict a, enum hpx_row_verdict b
 	return badness[b] > badness[a] ? b : a;
 }
 
+static void add(struct hpx_verify_result *result, unsigned guarantee, enum hpx_row_verdict verdict)
+{
+	result->guarantees[guarantee] = worse(result->guarantees[guarantee], verdict);
+}
+
+/* A row can be broken in another way than the one that it is there for: ninety
+ * answers of which one is a server error are no second effect. */
+static void count(struct hpx_verify_result *result, const struct hpx_row *row,
+		  const struct hpx_row_finding *finding)
+{
+	enum hpx_row_verdict own = finding->blames_other ? HPX_ROW_HOLDS : finding->verdict;
+
+	add(result, row->guarantee, own);
+	if (row->also != 0)
+		add(result, row->also, own);
+	if (finding->blames_other)
+		add(result, finding->guarantee, finding->verdict);
+}
+
 void hpx_verify_conclude(struct hpx_verify_result *result, enum hpx_dialect dialect)
 {
 	enum hpx_row_verdict all = HPX_ROW_NOT_APPLICABLE;
@@ -39,10 +58,7 @@ void hpx_verify_conclude(struct hpx_verify_result *result, enum hpx_dialect dial
 		if (hpx_row_weight(row, dialect) != HPX_ROW_REQUIRED)
 			continue;
 		all = worse(all, verdict);
-		enum hpx_row_verdict *of = &result->guarantees[row->guarantee];
-		*of = worse(*of, verdict);
-		if (row->also != 0)
-			result->guarantees[row->also] = worse(result->guarantees[row->also], verdict);
+		count(result, row, &result->findings[i]);
 	}
 	/* A run that looked at nothing is no good news. */
 	result->holds = all != HPX_ROW_BROKEN && all != HPX_ROW_UNDECIDED &&

@@ -45,6 +45,14 @@ bool hpx_judge_says(struct hpx_judge *judge, enum hpx_row_verdict verdict, const
 #define hpx_judge_not_applicable(judge, ...) \
 	hpx_judge_says(judge, HPX_ROW_NOT_APPLICABLE, __VA_ARGS__)
 
+/* Behind a broken verdict of a row that is about second effects: whether more than
+ * `max` were counted for the intent. A finding says that somebody pays twice only
+ * then. */
+bool hpx_judge_counted_more(struct hpx_judge *judge, const struct hpx_intent *intent, uint64_t max);
+/* What it means to people where it was another mistake, and the guarantee that this
+ * one breaks. */
+void hpx_judge_blames(struct hpx_judge *judge, unsigned guarantee, const char *why);
+
 /* ---- words ---- */
 
 /* `201 {"id":"pay_1"}`, at most a line; or why there is no answer. In the

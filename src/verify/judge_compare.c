@@ -111,6 +111,22 @@ bool hpx_judge_effects(struct hpx_judge *judge, const struct hpx_intent *intent,
 				effects, effects == 1 ? "" : "s", want, intent->key);
 }
 
+bool hpx_judge_counted_more(struct hpx_judge *judge, const struct hpx_intent *intent, uint64_t max)
+{
+	char problem[HPX_VERIFY_PROBLEM_SIZE];
+	uint64_t effects = 0;
+
+	return hpx_verify_counts(judge->run) &&
+	       hpx_verify_effects(judge->run, intent, &effects, problem) == HPX_OK && effects > max;
+}
+
+void hpx_judge_blames(struct hpx_judge *judge, unsigned guarantee, const char *why)
+{
+	judge->finding->why = why;
+	judge->finding->blames_other = true;
+	judge->finding->guarantee = guarantee;
+}
+
 bool hpx_judge_refused(struct hpx_judge *judge, struct hpx_intent *intent,
 		       const struct hpx_exchange *exchange, const char *what, uint64_t effects)
 {

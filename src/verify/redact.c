@@ -6,7 +6,14 @@ static const struct hpx_span always[] = {
 	HPX_SPAN_INIT("Authorization"),   HPX_SPAN_INIT("Proxy-Authorization"),
 	HPX_SPAN_INIT("Cookie"),          HPX_SPAN_INIT("X-Api-Key"),
 	HPX_SPAN_INIT("Set-Cookie"),      HPX_SPAN_INIT("Authentication-Info"),
-	HPX_SPAN_INIT("X-Auth-Token"),
+	HPX_SPAN_INIT("X-Auth-Token"),    HPX_SPAN_INIT("X-Access-Token"),
+	HPX_SPAN_INIT("X-Session-Token"), HPX_SPAN_INIT("Private-Token"),
+	HPX_SPAN_INIT("apikey"),          HPX_SPAN_INIT("api-key"),
+};
+/* Names that end so: X-Goog-Api-Key, X-Shopify-Access-Token, client_secret. */
+static const struct hpx_span ends[] = {
+	HPX_SPAN_INIT("-api-key"),  HPX_SPAN_INIT("-token"),  HPX_SPAN_INIT("-access-key"),
+	HPX_SPAN_INIT("-secret"),   HPX_SPAN_INIT("_secret"),
 };
 
 static bool is_named(struct hpx_span line, struct hpx_span name)
@@ -26,6 +33,10 @@ bool hpx_redact_is_secret(const struct hpx_verify_spec *spec, struct hpx_span na
 {
 	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
 		if (hpx_span_ieq(name, always[i]))
+			return true;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (name.len > ends[i].len &&
+		    hpx_span_ieq(hpx_span_skip(name, name.len - ends[i].len), ends[i]))
 			return true;
 	/* They are there to say who is calling. */
 	for (size_t i = 0; i < spec->tenant_header_count; i++)

@@ -27,7 +27,7 @@ static json_t *row_of(const struct hpx_row *row, const struct hpx_row_finding *f
 			 "name", row->name, "group", hpx_row_group_text(row->group),
 			 "weight", required ? "required" : "advised", "guarantees", guarantees,
 			 "verdict", hpx_report_verdict(finding->verdict), "title", row->title,
-			 "why", row->why,
+			 "why", hpx_row_why(row, finding),
 			 "expected", hpx_report_text(hpx_span_of(finding->expected)),
 			 "came", hpx_report_text(hpx_span_of(finding->came)),
 			 "exchanges", numbers_of(finding), "took_ms", (json_int_t)finding->took_ms);

@@ -64,7 +64,7 @@ static void put_explained(const struct hpx_row *row, const struct hpx_row_findin
 	fputs("\ncame: ", out);
 	put(finding->came, out);
 	fputs("\nwhy: ", out);
-	put(row->why, out);
+	put(hpx_row_why(row, finding), out);
 	fputs("\nexchanges:", out);
 	for (size_t i = 0; i < finding->exchange_count; i++)
 		fprintf(out, " #%u", finding->exchanges[i]);

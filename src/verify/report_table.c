@@ -147,7 +147,7 @@ static void print_judged(const struct table *table, const struct hpx_row *row,
 		explain(table, "came", finding->came);
 	if (holds)
 		return;
-	explain(table, "why", row->why);
+	explain(table, "why", hpx_row_why(row, finding));
 	print_exchanges(table, finding);
 	if (!fails)
 		explain(table, "advice", "good manners; this row does not fail the run");

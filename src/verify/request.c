@@ -60,36 +60,52 @@ static enum hpx_status write_keys(const struct hpx_verify_spec *spec,
 	return status;
 }
 
-static bool is_content_type(struct hpx_span line)
+static struct hpx_span name_of(struct hpx_span line)
 {
-	return hpx_span_istarts(line, HPX_SPAN("Content-Type:"));
+	return hpx_span_first(line, hpx_span_index(line, ':'));
 }
 
-/* The intent's lines, each with its CR LF. */
-static enum hpx_status write_lines(const struct hpx_sending *sending, struct hpx_span lines,
+/* An intent's line that this sending leaves out, or says otherwise. */
+static bool is_changed(const struct hpx_verify_spec *spec, const struct hpx_sending *sending,
+		       struct hpx_span name)
+{
+	return (sending->content_type.ptr != NULL && hpx_span_ieq(name, HPX_SPAN("Content-Type"))) ||
+	       (sending->line.ptr != NULL && hpx_span_ieq(name, name_of(sending->line))) ||
+	       (sending->without_credentials && hpx_redact_is_secret(spec, name));
+}
+
+/* The intent's lines, each with its CR LF, and what this sending has besides. */
+static enum hpx_status write_lines(const struct hpx_verify_spec *spec,
+				   const struct hpx_sending *sending, struct hpx_span lines,
 				   struct hpx_buffer *head)
 {
-	bool replace = sending->content_type.ptr != NULL;
 	enum hpx_status status = HPX_OK;
 	struct hpx_span line;
 
 	while (status == HPX_OK && hpx_span_split(&lines, '\n', &line)) {
-		if (line.len == 0 || (replace && is_content_type(line)))
+		if (line.len == 0 || is_changed(spec, sending, name_of(line)))
 			continue;
 		status = hpx_buffer_append(head, line);
 		if (status == HPX_OK)
 			status = hpx_buffer_byte(head, '\n');
 	}
-	if (status == HPX_OK && replace && sending->content_type.len > 0)
+	if (status == HPX_OK && sending->content_type.len > 0)
 		status = write_raw(head, HPX_SPAN("Content-Type"), sending->content_type);
+	if (status == HPX_OK && sending->line.ptr != NULL)
+		status = write_raw(head, name_of(sending->line),
+				   hpx_span_trim(hpx_span_skip(sending->line,
+							       name_of(sending->line).len + 1)));
 	return status;
 }
 
-static enum hpx_status write_host(const struct hpx_verify_spec *spec, struct hpx_buffer *head)
+static enum hpx_status write_host(const struct hpx_verify_spec *spec,
+				  const struct hpx_sending *sending, struct hpx_buffer *head)
 {
 	bool v6 = hpx_span_index(spec->host, ':') < spec->host.len;
 	char port[8] = "";
 
+	if (sending->host.ptr != NULL)
+		return write_raw(head, HPX_SPAN("Host"), sending->host);
 	if (spec->port != (spec->tls ? 443 : 80))
 		snprintf(port, sizeof(port), ":%u", spec->port);
 	return hpx_buffer_printf(head, "Host: %s%.*s%s%s\r\n", v6 ? "[" : "",
@@ -131,17 +147,19 @@ static enum hpx_status write_head(const struct hpx_verify_spec *spec,
 		write_target(head, request->method, or_else(sending->path, intent->path));
 
 	if (status == HPX_OK)
-		status = write_host(spec, head);
+		status = write_host(spec, sending, head);
 	if (status == HPX_OK)
 		status = hpx_buffer_text(head, "User-Agent: hapax-verify/" HPX_VERSION "\r\n");
 	if (status == HPX_OK)
-		status = write_lines(sending, lines, head);
+		status = write_lines(spec, sending, lines, head);
 	if (status == HPX_OK)
 		status = write_keys(spec, sending, head, request->key);
 	if (status == HPX_OK && needs_length(request->method, request->body))
 		status = hpx_write_field_u64(head, "Content-Length", request->body.len);
 	if (status == HPX_OK)
-		status = hpx_write_field_text(head, "Connection", "close");
+		status = hpx_buffer_printf(head, "Connection: close%s%.*s\r\n",
+					   sending->connection.len > 0 ? ", " : "",
+					   HPX_SPAN_ARG(sending->connection));
 	return status == HPX_OK ? hpx_write_head_end(head) : status;
 }
 

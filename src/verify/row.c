@@ -13,6 +13,11 @@ const struct hpx_row hpx_rows[] = {
 
 const size_t hpx_row_count = sizeof(hpx_rows) / sizeof(hpx_rows[0]);
 
+const char *hpx_row_why(const struct hpx_row *row, const struct hpx_row_finding *finding)
+{
+	return finding->why != NULL ? finding->why : row->why;
+}
+
 const struct hpx_row *hpx_row_by_name(struct hpx_span name)
 {
 	for (size_t i = 0; i < hpx_row_count; i++)

@@ -40,6 +40,10 @@ struct hpx_row_finding {
 	bool tried;              /* its function ran; false: came says why not */
 	char expected[256];
 	char came[512];          /* what came, or why it was not judged */
+	/* Where the row's own would say more than was seen; NULL, false: the row's. */
+	const char *why;
+	bool blames_other;       /* broken, and it is `guarantee` that is: the row's holds */
+	unsigned guarantee;
 	unsigned exchanges[HPX_FINDING_EXCHANGES_MAX]; /* the numbers that show it */
 	size_t exchange_count;
 	int64_t took_ms;
@@ -63,6 +67,8 @@ struct hpx_row {
 extern const struct hpx_row hpx_rows[];
 extern const size_t hpx_row_count;
 
+/* What happens to people: as the finding shows it, or as the row has it. */
+const char *hpx_row_why(const struct hpx_row *row, const struct hpx_row_finding *finding);
 const struct hpx_row *hpx_row_by_name(struct hpx_span name);
 /* By `skip`, or by `only`. */
 bool hpx_row_is_left_out(const struct hpx_row *row, const struct hpx_verify_spec *spec);
@@ -74,6 +80,9 @@ enum hpx_row_weight hpx_row_weight(const struct hpx_row *row, enum hpx_dialect d
 /* Those that a verdict is given for: hapax's own numbers, and 0 for the
  * manners of the HTTP contract. */
 #define HPX_GUARANTEE_MAX 8
+/* Those that findings name by themselves. */
+#define HPX_GUARANTEE_REPLAY 4
+#define HPX_GUARANTEE_STUCK 8
 
 struct hpx_guarantee {
 	const char *text;        /* as anybody's API could give it */

@@ -34,7 +34,7 @@
 	  "the request four times at once, its key with the second body, and the request again") \
 	X(mismatch_query, REQUIRED, 5, 0, MISMATCH, "",                       \
 	  "the same key with another query is refused",                       \
-	  "The query is part of what is asked. The caller gets the answer to another question.", \
+	  "The query is part of what is asked: the caller gets the answer to another question, or the payment is made again.", \
 	  "the request, then its key with one query parameter more")          \
 	X(mismatch_path, REQUIRED, 5, 0, MISMATCH, "",                        \
 	  "the same key on another path never gets the first answer",         \
@@ -58,7 +58,7 @@
 	  "the request without a key")                                        \
 	X(key_empty, REQUIRED, 0, 0, KEY, "",                                 \
 	  "an empty key is refused",                                          \
-	  "Every client whose key is empty by mistake shares one key, and all but the first get a stranger's answer.", \
+	  "A client whose key is empty by mistake runs without protection, or shares one key with all others and gets a stranger's answer.", \
 	  "the request with an empty key, bare and quoted")                   \
 	X(key_too_long, REQUIRED, 0, 0, KEY, "",                              \
 	  "long keys are refused or told apart, never cut",                   \
@@ -94,19 +94,19 @@
 	  "9007199254740993 and then ...992, 1.000000000000000001 and then ...002, under one key each") \
 	X(at_once_2, REQUIRED, 2, 0, TOGETHER, "",                            \
 	  "two at the same moment: one effect",                               \
-	  "A double click pays twice.",                                       \
+	  "A double click is charged twice, or one of the two is told something else than what happened.", \
 	  "the request twice at the same moment, and again")                  \
 	X(at_once_10, REQUIRED, 2, 0, TOGETHER, "",                           \
 	  "ten at the same moment: one effect",                               \
-	  "An impatient client, or two, pays more than once.",                \
+	  "An impatient client, or two, is charged more than once, or told something else than what happened.", \
 	  "the request ten times at the same moment, and again")              \
 	X(at_once_100, REQUIRED, 2, 0, TOGETHER, "",                          \
 	  "a storm of ninety on one key and ten others: each once",           \
-	  "A retry storm after an outage pays as often as it was retried, or harms strangers.", \
+	  "A retry storm after an outage charges as often as it was retried, or harms strangers.", \
 	  "the request ninety times and ten others at the same moment, and each again") \
 	X(in_progress, REQUIRED, 2, 0, TOGETHER, "slow",                      \
 	  "a retry while the first runs is not executed",                     \
-	  "The slow payment is the one that people retry, and it is made twice.", \
+	  "The slow payment is the one that people retry: it is made again, or the retry is told something else than what becomes of it.", \
 	  "the request `slow`, retries while it runs, and again")             \
 	X(waiter_gone, REQUIRED, 2, 0, TOGETHER, "slow",                      \
 	  "a retry that goes away takes nothing with it",                     \

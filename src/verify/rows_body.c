@@ -7,19 +7,55 @@
 #define CHANGED_AT 0xfe
 #define LARGE_BYTES ((size_t)300 * 1024)
 
+/* The request's own body, so that effects which are found by something in it are
+ * found, and behind it every byte; twice, and the second has one byte changed. */
+static bool make_octets(struct hpx_judge *judge, const struct hpx_intent *intent,
+			struct hpx_span ret_bodies[2])
+{
+	size_t len = intent->body.len + OCTETS;
+	char *bytes = hpx_arena_alloc(hpx_verify_arena(judge->run), 2 * len);
+
+	if (bytes == NULL)
+		return hpx_judge_undecided(judge, "out of memory");
+	for (size_t k = 0; k < 2; k++) {
+		char *octets = bytes + k * len + intent->body.len;
+
+		if (intent->body.len > 0)
+			memcpy(bytes + k * len, intent->body.ptr, intent->body.len);
+		for (int i = 0; i < OCTETS; i++)
+			octets[i] = (char)i;
+		ret_bodies[k] = hpx_span(bytes + k * len, len);
+	}
+	bytes[2 * len - OCTETS + CHANGED_AT] = (char)0xff;
+	return true;
+}
+
+/* How many effects of such a body the description's GET sees: one, or none where
+ * it lists other things. */
+static bool count_octets(struct hpx_judge *judge, const struct hpx_intent *intent,
+			 uint64_t *ret_effects)
+{
+	for (unsigned look = 0;; look++) {
+		if (!hpx_judge_count(judge, intent, ret_effects))
+			return false;
+		if (!hpx_verify_counts(judge->run) || *ret_effects > 0 || look == HPX_JUDGE_LOOKS_MAX)
+			break;
+		hpx_verify_pause(judge->run, HPX_JUDGE_LOOK_AGAIN_MS);
+	}
+	return *ret_effects <= 1 || hpx_judge_effects(judge, intent, 1);
+}
+
 void hpx_row_binary_body(struct hpx_judge *judge)
 {
 	struct hpx_intent *intent = hpx_judge_intend(judge, HPX_REQUEST_main);
-	char *octets = hpx_arena_alloc(hpx_verify_arena(judge->run), 2 * OCTETS);
+	struct hpx_span bodies[2];
+	uint64_t effects;
 
 	hpx_judge_expects(judge, "4xx, and no second effect, for a body with one byte changed under its key");
-	if (intent == NULL || octets == NULL)
+	if (intent == NULL || !make_octets(judge, intent, bodies))
 		return;
-	for (int i = 0; i < OCTETS; i++)
-		octets[i] = octets[OCTETS + i] = (char)i;
-	octets[OCTETS + CHANGED_AT] = (char)0xff;
 	struct hpx_sending sending = { .intent = intent,
-				       .body = hpx_span(octets, OCTETS),
+				       .body = bodies[0],
 				       .content_type = HPX_SPAN("application/octet-stream") };
 	const struct hpx_exchange *first = hpx_judge_send(judge, &sending);
 	if (first == NULL)
@@ -30,12 +66,14 @@ void hpx_row_binary_body(struct hpx_judge *judge)
 		return;
 	}
 	const struct hpx_exchange *again = hpx_judge_send(judge, &sending);
-	if (again == NULL || !hpx_judge_same(judge, first, again, "the same bytes again"))
+	if (again == NULL || !hpx_judge_same(judge, first, again, "the same bytes again") ||
+	    !count_octets(judge, intent, &effects))
 		return;
-	sending.body = hpx_span(octets + OCTETS, OCTETS);
+	sending.body = bodies[1];
 	const struct hpx_exchange *other = hpx_judge_send(judge, &sending);
-	if (other != NULL && hpx_judge_refused(judge, intent, other, "one byte changed", 1))
-		hpx_judge_holds(judge, "%s", hpx_judge_words(judge, other));
+	if (other != NULL && hpx_judge_refused(judge, intent, other, "one byte changed", effects))
+		hpx_judge_holds(judge, "%s; %s", hpx_judge_words(judge, other),
+				hpx_judge_effect_words(judge, intent));
 }
 
 void hpx_row_binary_answer(struct hpx_judge *judge)

@@ -16,6 +16,7 @@ struct operation {
 	struct hpx_flight *flight;
 	const struct hpx_exchange *seen;      /* what the client got before the crash */
 	const struct hpx_exchange *settled;
+	unsigned sent;                        /* until then */
 	bool doubt;                           /* openly: the outcome is unknown */
 };
 
@@ -78,13 +79,24 @@ static bool crash_and_start(struct campaign *campaign, struct operation *operati
 
 /* ---- what each row looks at ---- */
 
+/* Together, so that one that is stuck takes no time from the others. */
+static void settle_all(struct campaign *campaign, struct operation *operations)
+{
+	struct hpx_settling all[OPERATIONS] = { 0 };
+
+	for (size_t i = 0; i < OPERATIONS; i++)
+		all[i].sending.intent = operations[i].intent;
+	hpx_verify_settle_all(campaign->judges[0].run, all, OPERATIONS);
+	for (size_t i = 0; i < OPERATIONS; i++) {
+		operations[i].settled = all[i].last;
+		operations[i].sent = all[i].sent;
+	}
+}
+
 static void judge_settled(struct campaign *campaign, struct operation *operation)
 {
 	struct hpx_judge *judge = &campaign->judges[HPX_CRASH_SETTLED];
-	unsigned sent = 0;
 
-	operation->settled = hpx_verify_settle(
-		judge->run, &(struct hpx_sending){ .intent = operation->intent }, &sent);
 	operation->doubt = operation->settled->status == 409 &&
 			   hpx_span_eq(hpx_judge_code(judge, operation->settled),
 				       HPX_SPAN("idempotency_outcome_unknown"));
@@ -98,7 +110,7 @@ static void judge_settled(struct campaign *campaign, struct operation *operation
 		       operation->settled->end == HPX_EXCHANGE_UNSENT ? HPX_ROW_UNDECIDED :
 									HPX_ROW_BROKEN,
 		       "round %" PRIu64 ": #%u before the crash; after %u retries still %s",
-		       campaign->rounds, operation->seen->number, sent,
+		       campaign->rounds, operation->seen->number, operation->sent,
 		       hpx_judge_words(judge, operation->settled));
 }
 
@@ -156,6 +168,7 @@ static bool judge_round(struct campaign *campaign, struct operation *operations)
 	bool apart = hpx_judge_counts_apart(judge);
 	char problem[HPX_VERIFY_PROBLEM_SIZE] = "";
 
+	settle_all(campaign, operations);
 	for (size_t i = 0; i < OPERATIONS; i++)
 		judge_settled(campaign, &operations[i]);
 	for (size_t i = 0; i < OPERATIONS; i++) {

@@ -56,14 +56,42 @@ void hpx_row_key_missing(struct hpx_judge *judge)
 				hpx_judge_effect_words(judge, intent));
 }
 
+/* Whether keys are whatever stands there, quotes included. Stripe's are, the
+ * draft's are Strings; where the dialect was not named, an API that takes `k` and
+ * `"k"` for one key reads Strings. False on trouble: its verdict is given. */
+static bool tell_opaque(struct hpx_judge *judge, bool *ret_opaque)
+{
+	enum hpx_dialect asked = hpx_verify_spec_of(judge->run)->dialect;
+	char quoted[HPX_INTENT_KEY_SIZE + 2];
+
+	*ret_opaque = is_stripe(judge);
+	if (asked != HPX_DIALECT_AUTO || *ret_opaque)
+		return true;
+	struct hpx_intent *intent = hpx_judge_intend(judge, HPX_REQUEST_main);
+	const struct hpx_exchange *bare = intent != NULL ? hpx_judge_do(judge, intent) : NULL;
+	if (bare == NULL)
+		return false;
+	snprintf(quoted, sizeof(quoted), "\"%s\"", intent->key);
+	struct hpx_span value = hpx_span_of(quoted);
+	const struct hpx_exchange *other = hpx_judge_send(
+		judge, &(struct hpx_sending){ .intent = intent, .key_values = &value, .key_count = 1 });
+	if (other == NULL)
+		return false;
+	*ret_opaque = !hpx_exchange_same(bare, other);
+	return true;
+}
+
 void hpx_row_key_empty(struct hpx_judge *judge)
 {
 	static const struct hpx_span values[] = { HPX_SPAN_INIT(""), HPX_SPAN_INIT("\"\"") };
 	static const char *const names[] = { "an empty key", "the empty key \"\"" };
 	struct hpx_intent *intent;
+	bool opaque;
 
-	/* Stripe's keys are opaque: two quotes are a key of two bytes. */
-	size_t count = is_stripe(judge) ? 1 : 2;
+	if (!tell_opaque(judge, &opaque))
+		return;
+	/* Then two quotes are a key of two bytes. */
+	size_t count = opaque ? 1 : 2;
 	hpx_judge_expects(judge, "4xx, and no effect, for an empty key%s",
 			  count == 2 ? " and for \"\"" : "");
 	for (size_t i = 0; i < count; i++) {
@@ -145,25 +173,25 @@ void hpx_row_key_repeated(struct hpx_judge *judge)
 struct malformed {
 	const char *name;
 	struct hpx_span value;
-	bool both;             /* malformed in Stripe's dialect as well */
+	bool both;             /* malformed where keys are opaque as well */
 };
 
-/* Stripe's keys are opaque: only bytes that no header should have count. */
+/* Where keys are opaque, only bytes that no header should have count. */
 static const struct malformed malformed_keys[] = {
 	{ "a quoted key without its end", HPX_SPAN_INIT("\"hapax-verify"), false },
 	{ "two quoted keys in one line", HPX_SPAN_INIT("\"hapax\", \"verify\""), false },
 	{ "a key of bytes beyond ASCII", HPX_SPAN_INIT("hapax-\xc3\xa4\xff-verify"), true },
 };
 
-/* Never a server error; in the draft's dialect refused. */
-static bool judge_malformed(struct hpx_judge *judge, const struct malformed *malformed)
+/* Never a server error; where keys are Strings, refused. */
+static bool judge_malformed(struct hpx_judge *judge, const struct malformed *malformed, bool refused)
 {
 	struct hpx_intent *intent;
 	const struct hpx_exchange *answer = send_with(judge, &malformed->value, 1, &intent);
 
 	if (answer == NULL)
 		return false;
-	if (is_ietf(judge))
+	if (refused)
 		return hpx_judge_refused(judge, intent, answer, malformed->name, 0);
 	if (answer->status < 500)
 		return hpx_exchange_is_done(answer) || hpx_judge_effects(judge, intent, 0);
@@ -173,15 +201,19 @@ static bool judge_malformed(struct hpx_judge *judge, const struct malformed *mal
 
 void hpx_row_key_malformed(struct hpx_judge *judge)
 {
+	bool opaque;
+
+	if (!tell_opaque(judge, &opaque))
+		return;
+	bool refused = is_ietf(judge) && !opaque;
 	hpx_judge_expects(judge, "%s",
-			  is_ietf(judge) ? "4xx, and no effect, for each malformed key" :
-					   "no server error for a malformed key");
+			  refused ? "4xx, and no effect, for each malformed key" :
+				    "no server error for a malformed key");
 	for (size_t i = 0; i < sizeof(malformed_keys) / sizeof(malformed_keys[0]); i++)
-		if ((malformed_keys[i].both || !is_stripe(judge)) &&
-		    !judge_malformed(judge, &malformed_keys[i]))
+		if ((malformed_keys[i].both || !opaque) &&
+		    !judge_malformed(judge, &malformed_keys[i], refused))
 			return;
-	hpx_judge_holds(judge, "%s", is_ietf(judge) ? "each is refused, without effect" :
-						      "no server error");
+	hpx_judge_holds(judge, "%s", refused ? "each is refused, without effect" : "no server error");
 }
 
 /* The same bytes under another key; its effects are its own where they are

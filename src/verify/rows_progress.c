@@ -106,15 +106,27 @@ static bool judge_slow(struct hpx_judge *judge, struct slow *slow)
 	return end_slow(judge, slow) && answers_agree(judge, slow);
 }
 
+/* Broken without a second effect that was counted. */
+static void explain_slow(struct hpx_judge *judge, const struct slow *slow)
+{
+	if (judge->finding->verdict == HPX_ROW_BROKEN && hpx_verify_counts(judge->run) &&
+	    !hpx_judge_counted_more(judge, slow->intent, 1))
+		hpx_judge_blames(judge, HPX_GUARANTEE_STUCK,
+				 "It is made once, but whoever asks again while it runs is told something else, and does not know what became of it.");
+}
+
 void hpx_row_in_progress(struct hpx_judge *judge)
 {
 	struct slow slow = { 0 };
 
 	hpx_judge_expects(judge, "while the first runs, a retry gets 409 or waits; afterwards the answer; one effect");
-	if (begin_slow(judge, &slow) && judge_slow(judge, &slow))
+	if (!begin_slow(judge, &slow))
+		return;
+	if (judge_slow(judge, &slow))
 		hpx_judge_holds(judge, "%u retries while it ran, %u of them \"in progress\"; %s",
 				slow.retries, slow.conflicts,
 				hpx_judge_effect_words(judge, slow.intent));
+	explain_slow(judge, &slow);
 }
 
 void hpx_row_waiter_gone(struct hpx_judge *judge)
@@ -134,4 +146,5 @@ void hpx_row_waiter_gone(struct hpx_judge *judge)
 		hpx_judge_holds(judge, "%u retries behind it, %u of them \"in progress\"; %s",
 				slow.retries, slow.conflicts,
 				hpx_judge_effect_words(judge, slow.intent));
+	explain_slow(judge, &slow);
 }

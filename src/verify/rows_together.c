@@ -13,6 +13,7 @@ struct tally {
 	size_t in_progress;
 	size_t put_off;                    /* 429, 503, refused connections */
 	size_t lost;
+	bool differs;                      /* another 2xx than that one is among them */
 };
 
 /* Two that were accepted, and are not the same thing. */
@@ -45,6 +46,7 @@ static bool count_answer(struct hpx_judge *judge, const struct hpx_exchange *exc
 		tally->in_progress++;
 	} else {
 		hpx_judge_cite(judge, exchange);
+		tally->differs = hpx_exchange_is_done(exchange);
 		if (tally->done != NULL)
 			return hpx_judge_same(judge, tally->done, exchange, "one of the crowd");
 		return hpx_judge_broken(judge, "one of the crowd (#%u) was answered %s",
@@ -123,7 +125,33 @@ static void send_crowd(struct hpx_judge *judge, struct crowd *crowd, size_t coun
 		hpx_judge_cite(judge, crowd->exchanges[i]);
 }
 
-static void judge_crowd(struct hpx_judge *judge, size_t count, size_t strangers)
+static bool is_done_twice(struct hpx_judge *judge, const struct crowd *crowd)
+{
+	if (!hpx_judge_counts_apart(judge))
+		return hpx_judge_counted_more(judge, crowd->intents[0], crowd->strangers + 1);
+	for (size_t i = 0; i <= crowd->strangers; i++)
+		if (hpx_judge_counted_more(judge, crowd->intents[i], 1))
+			return true;
+	return false;
+}
+
+/* Broken: what it means depends on what was seen. */
+static void explain_crowd(struct hpx_judge *judge, const struct crowd *crowd,
+			  const struct tally *tally, const char *twice)
+{
+	if (is_done_twice(judge, crowd))
+		judge->finding->why = twice;
+	else if (tally->differs && !hpx_verify_counts(judge->run))
+		judge->finding->why = "One request got two different answers of success, as if it was executed twice; effects were not counted.";
+	else if (tally->differs)
+		hpx_judge_blames(judge, HPX_GUARANTEE_REPLAY,
+				 "Two callers are told of two different things, and only one was made.");
+	else
+		hpx_judge_blames(judge, HPX_GUARANTEE_STUCK,
+				 "It is made once, but one of those who asked for it is told something else, and does not know what became of it.");
+}
+
+static void judge_crowd(struct hpx_judge *judge, size_t count, size_t strangers, const char *twice)
 {
 	struct crowd crowd = { .strangers = strangers };
 	struct tally tally = { 0 };
@@ -145,22 +173,25 @@ static void judge_crowd(struct hpx_judge *judge, size_t count, size_t strangers)
 		hpx_judge_holds(judge, "of %zu at once %zu got the answer, %zu \"in progress\", %zu were put off, %zu got no answer; %s",
 				crowd.count, tally.answers, tally.in_progress, tally.put_off,
 				tally.lost, hpx_judge_effect_words(judge, crowd.intents[0]));
+	else if (judge->finding->verdict == HPX_ROW_BROKEN)
+		explain_crowd(judge, &crowd, &tally, twice);
 }
 
 void hpx_row_at_once_2(struct hpx_judge *judge)
 {
 	hpx_judge_expects(judge, "one effect; both get its answer, or one is told that it is in progress");
-	judge_crowd(judge, 2, 0);
+	judge_crowd(judge, 2, 0, "A double click pays twice.");
 }
 
 void hpx_row_at_once_10(struct hpx_judge *judge)
 {
 	hpx_judge_expects(judge, "one effect; all get its answer, or are told that it is in progress");
-	judge_crowd(judge, 10, 0);
+	judge_crowd(judge, 10, 0, "An impatient client, or two, pays more than once.");
 }
 
 void hpx_row_at_once_100(struct hpx_judge *judge)
 {
 	hpx_judge_expects(judge, "one effect for each key; all get its answer, or are told that it is in progress");
-	judge_crowd(judge, STORM, STRANGERS);
+	judge_crowd(judge, STORM, STRANGERS,
+		    "A retry storm after an outage pays as often as it was retried.");
 }

@@ -52,6 +52,11 @@ struct hpx_sending {
 	struct hpx_span path;
 	struct hpx_span body;
 	struct hpx_span content_type;      /* replaces the header */
+	struct hpx_span host;              /* the Host line's value; the connection is the same */
+	struct hpx_span connection;        /* a name for the Connection line, besides `close` */
+	struct hpx_span line;              /* "Name: value", in place of the intent's lines of that
+					    * name, or besides them */
+	bool without_credentials;          /* the intent's own are left out */
 	bool second_tenant;
 	enum hpx_cut cut;
 	int64_t linger_ms;                 /* before the cut, once the bytes are there */
@@ -93,6 +98,16 @@ const struct hpx_exchange *hpx_verify_insist(struct hpx_verify *run,
 const struct hpx_exchange *hpx_verify_settle(struct hpx_verify *run,
 					     const struct hpx_sending *sending,
 					     unsigned *ret_sent);
+/* One of several that are settled together; zero but for `sending`. */
+struct hpx_settling {
+	struct hpx_sending sending;
+	const struct hpx_exchange *last;
+	unsigned sent;
+	int64_t due_ms;              /* when it may be sent again */
+};
+/* All of them by turns, within one settle time. For a server that was just
+ * started: no 5xx is final before. */
+void hpx_verify_settle_all(struct hpx_verify *run, struct hpx_settling *all, size_t count);
 
 /* Lets that much time pass, or less where the run's time ends before. */
 void hpx_verify_pause(struct hpx_verify *run, uint64_t ms);
@@ -132,7 +147,9 @@ uint64_t hpx_verify_random(struct hpx_verify *run); /* by the seed */
 /* For crash rows: runs the command by /bin/sh, waits for its end (a start
  * command may leave the server behind in the background), bounded. */
 enum hpx_status hpx_verify_crash(struct hpx_verify *run, char problem[HPX_VERIFY_PROBLEM_SIZE]);
-/* Runs the start command and waits until a connection is taken. */
+/* Runs the start command and waits until the effects' GET is answered, or else
+ * `get`; with neither, until a connection is taken: a GET of any other path might
+ * do something. */
 enum hpx_status hpx_verify_start_again(struct hpx_verify *run,
 				       char problem[HPX_VERIFY_PROBLEM_SIZE]);
 

@@ -86,6 +86,57 @@ const struct hpx_exchange *hpx_verify_settle(struct hpx_verify *run,
 	return last;
 }
 
+/* ---- many, behind a start ---- */
+
+/* A server that has just come up may fail in ways that pass: no 5xx is its last
+ * word before the settle time is over. */
+static bool is_final(struct hpx_verify *run, const struct hpx_exchange *exchange)
+{
+	bool failed = exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status / 100 == 5;
+
+	return !failed && is_definite(run, exchange);
+}
+
+/* Sent again if it is time for that. When the next one is due; INT64_MAX: there is
+ * nothing more to send. */
+static int64_t take_turn(struct hpx_verify *run, struct hpx_settling *one)
+{
+	if (one->last != NULL && is_final(run, one->last))
+		return INT64_MAX;
+	if (one->due_ms > hpx_clock_boot_ms())
+		return one->due_ms;
+	const struct hpx_exchange *exchange = hpx_verify_send(run, &one->sending);
+	bool unsent = exchange->end == HPX_EXCHANGE_UNSENT;
+	/* Where a bound ends it, what came before says more. */
+	if (one->last == NULL || !unsent)
+		one->last = exchange;
+	one->sent += unsent ? 0 : 1;
+	if (unsent || is_final(run, exchange))
+		return INT64_MAX;
+	one->due_ms = hpx_clock_boot_ms() + delay_of(run, exchange, one->sent);
+	return one->due_ms;
+}
+
+void hpx_verify_settle_all(struct hpx_verify *run, struct hpx_settling *all, size_t count)
+{
+	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
+	int64_t next_ms = 0;
+
+	while (next_ms < deadline_ms) {
+		next_ms = INT64_MAX;
+		for (size_t i = 0; i < count; i++) {
+			int64_t due_ms = take_turn(run, &all[i]);
+
+			next_ms = due_ms < next_ms ? due_ms : next_ms;
+		}
+		int64_t wait_ms = next_ms - hpx_clock_boot_ms();
+		if (next_ms < deadline_ms && wait_ms > 0)
+			hpx_drive_wait(run, wait_ms);
+	}
+}
+
+/* ---- limits of the rate ---- */
+
 static bool is_put_off(const struct hpx_exchange *exchange)
 {
 	return exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status == 429;

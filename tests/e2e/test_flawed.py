@@ -9,7 +9,8 @@ from harness.flawed.control import Flawed
 from harness.secret import BOB
 
 BUSY = 0.3
-RIGHT = ["plain", "waits", "in_doubt", "terse", "echoes", "order_once", "limited", "keyless"]
+RIGHT = ["plain", "waits", "in_doubt", "terse", "echoes", "order_once", "limited", "keyless", "uploads", "unlisted",
+         "opaque", "get_has_effects", "slow_to_rise"]
 
 # flaw: (look, what the right one shows, what this one shows)
 LOOKS = {

@@ -113,10 +113,10 @@ def test_every_flaw_is_judged():
     assert sorted(FLAWS) == sorted(set(kinds()) - set(RIGHT))
 
 
-def judge(folder, flaw, rows, dialect="ietf", **over):
+def judge(folder, flaw, rows, dialect="ietf", busy=0, **over):
     """The report about this flaw."""
     only = [word for row in sorted(rows) for word in ("--only", row)]
-    with Flawed(folder, flaw, dialect, busy=BUSY.get(flaw, 0)) as api:
+    with Flawed(folder, flaw, dialect, busy=BUSY.get(flaw, busy)) as api:
         if flaw in BUSY:
             only += ["--crash-cmd", api.crash_cmd, "--start-cmd", api.start_cmd,
                      "--crashes", str(CRASHES.get(flaw, 4)), "--seed", "5"]
@@ -191,6 +191,24 @@ def test_another_status_is_no_second_effect(tmp_path):
     assert report.named("broken") == {"retry"}, f"{report}"
     verdicts = {g["number"]: g["verdict"] for g in report.document["guarantees"]}
     assert (verdicts[2], verdicts[4], verdicts[8]) == ("holds", "broken", "holds"), verdicts
+
+
+@pytest.mark.parametrize("flaw, over, pays, guarantee_2", [
+    ("check_then_act", {}, True, "broken"),
+    ("check_then_act", {"effects": None}, False, "broken"),
+    ("conflict_breaks", {}, False, "holds"),
+    ("conflict_pretends", {}, False, "holds"),
+], ids=["two effects", "effects not counted", "a server error", "another answer"])
+def test_who_pays_twice(tmp_path, flaw, over, pays, guarantee_2):
+    """A crowd's row says that somebody pays again only where two effects were
+    counted, and blames what it saw otherwise."""
+    require_program()
+    report = judge(tmp_path, flaw, {"first"} | AT_ONCE, busy=0.05, **over)
+    assert report.named("broken") == AT_ONCE, f"{report}"
+    for row in AT_ONCE:
+        assert ("pays" in report.rows[row]["why"]) == pays, report.rows[row]
+    verdicts = {g["number"]: g["verdict"] for g in report.document["guarantees"]}
+    assert verdicts[2] == guarantee_2 and "broken" in verdicts.values(), verdicts
 
 
 def test_no_keys_at_all(tmp_path):

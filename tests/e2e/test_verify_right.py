@@ -69,6 +69,52 @@ def test_right_through_crashes(tmp_path, kind):
     assert report.code == 0 and report.named("holds") == set(rows), f"{report}"
 
 
+def only(rows):
+    return [word for row in ["first", *rows] for word in ("--only", row)]
+
+
+# Headers that do not say which order it is.
+BARE = ["Authorization: {{env:VERIFY_ALICE}}", "Content-Type: application/json"]
+
+
+@pytest.mark.parametrize("kind, over, row, verdict", [
+    ("uploads", {"headers": BARE}, "binary_body", "holds"),
+    ("unlisted", {}, "binary_body", "holds"),
+    ("opaque", {}, "key_empty", "holds"),
+    ("opaque", {}, "key_malformed", "holds"),
+])
+def test_right_in_another_way(tmp_path, kind, over, row, verdict):
+    """What a row would take for a mistake if it knew one way only."""
+    require_program()
+    with Flawed(tmp_path, kind) as api:
+        report = verify(tmp_path, described(api.url, **over), *only(["mismatch_body", row]))
+    assert report.rows[row]["verdict"] == verdict, f"{report}"
+    assert report.code == 0, f"{report}"
+
+
+@pytest.mark.parametrize("over", [{}, {"effects": None}, {"effects": None, "requests": {}}],
+                         ids=["effects", "a GET", "neither"])
+def test_who_starts_again_is_asked_nothing_else(tmp_path, over):
+    """By the GET of the effects, by the description's own, or by a connection: a GET
+    of the payments' path makes one here."""
+    require_program()
+    with Flawed(tmp_path, "get_has_effects", busy=0.02) as api:
+        report = verify(tmp_path, described(api.url, **over), *only(sorted(CRASHES)), "--crashes", "2",
+                        "--crash-cmd", api.crash_cmd, "--start-cmd", api.start_cmd)
+        assert not api.ledger("by a GET")
+    assert report.code == 0 and report.named("holds") == {"first"} | CRASHES, f"{report}"
+
+
+def test_a_server_may_rise_slowly(tmp_path):
+    """A 500 behind a start is no last word while there is time to settle."""
+    require_program()
+    with Flawed(tmp_path, "slow_to_rise", busy=0.02) as api:
+        report = verify(tmp_path, described(api.url), *only(sorted(CRASHES)), "--crashes", "2",
+                        "--crash-cmd", api.crash_cmd, "--start-cmd", api.start_cmd)
+        assert api.ledger()
+    assert report.code == 0 and report.named("holds") == {"first"} | CRASHES, f"{report}"
+
+
 # The examples.
 def order(house, folder):
     """The description of their POST /payments. Where there are effects, no GET

@@ -119,6 +119,37 @@ static void test_foreground_ends_with_the_run(void **state)
 	assert_true(ends(second));
 }
 
+static const struct {
+	const char *more;
+	const char *asked;     /* NULL: nothing but a connection */
+} questions[] = {
+	{ "effects: {get: '/list?of={{n}}'}", "GET /list?of=" },
+	{ "requests: {get: {path: /hours}}", "GET /hours HTTP/1.1" },
+	{ "", NULL },
+};
+
+/* A GET of the request's own path might do something. */
+static void test_what_is_asked(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
+		struct scene scene = { .guest = { .serve = serve_all } };
+		char problem[HPX_VERIFY_PROBLEM_SIZE];
+
+		guest_start(&scene.guest);
+		spec_read(&scene.spec, "url: http://127.0.0.1:%u/p\ncrash: {kill: 'true', start: 'true'}\n%s\n",
+			  scene.guest.port, questions[i].more);
+		assert_status(hpx_verify_new(&scene.spec, &scene.run), HPX_OK);
+		assert_status(hpx_verify_start_again(scene.run, problem), HPX_OK);
+		assert_int_equal(hpx_verify_requests(scene.run), questions[i].asked != NULL ? 1 : 0);
+		guest_stop(&scene.guest);
+		if (questions[i].asked != NULL)
+			assert_contains(scene.guest.head, questions[i].asked);
+		hpx_verify_free(scene.run);
+		hpx_verify_spec_done(&scene.spec);
+	}
+}
+
 /* The shell ends at once on SIGTERM; the server that it waits for does not, and
  * would hold the port. */
 static void test_group_ends_with_the_run(void **state)
@@ -211,6 +242,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_crash),
 		cmocka_unit_test(test_foreground_ends_with_the_run),
+		cmocka_unit_test(test_what_is_asked),
 		cmocka_unit_test(test_group_ends_with_the_run),
 		cmocka_unit_test(test_background_stays),
 		cmocka_unit_test(test_start_that_fails),

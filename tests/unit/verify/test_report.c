@@ -116,6 +116,25 @@ static void test_advice(void **state)
 }
 
 /* A crash that doubles an effect breaks the reservation too. */
+/* A crowd that was done once, and of which one got a server error. */
+static void test_other_guarantee(void **state)
+{
+	struct hpx_row_finding *finding = find("at_once_2", HPX_ROW_BROKEN, "", "");
+
+	(void)state;
+	finding->blames_other = true;
+	finding->guarantee = HPX_GUARANTEE_STUCK;
+	finding->why = "one is told something else";
+	hpx_verify_conclude(&result, HPX_DIALECT_IETF);
+	assert_int_equal(result.guarantees[2], HPX_ROW_HOLDS);
+	assert_int_equal(result.guarantees[HPX_GUARANTEE_STUCK], HPX_ROW_BROKEN);
+	assert_false(result.holds);
+	assert_string_equal(hpx_row_why(&hpx_rows[place("at_once_2")], finding),
+			    "one is told something else");
+	assert_string_equal(hpx_row_why(&hpx_rows[place("at_once_2")], &result.findings[0]),
+			    hpx_rows[place("at_once_2")].why);
+}
+
 static void test_second_guarantee(void **state)
 {
 	(void)state;
@@ -389,6 +408,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_conclusion, make_up, forget),
 		cmocka_unit_test_setup_teardown(test_advice, make_up, forget),
+		cmocka_unit_test_setup_teardown(test_other_guarantee, make_up, forget),
 		cmocka_unit_test_setup_teardown(test_second_guarantee, make_up, forget),
 		cmocka_unit_test_setup_teardown(test_table, make_up, forget),
 		cmocka_unit_test_setup_teardown(test_table_untried, make_up, forget),

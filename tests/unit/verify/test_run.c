@@ -251,6 +251,119 @@ static void serve_busy(struct guest *guest)
 }
 
 /* A time to come back that lies behind the end is not waited for. */
+/* A server error, then done; and one key that is done at once. */
+static void serve_rising(struct guest *guest)
+{
+	while (guest_accept(guest)) {
+		if (!guest_read(guest))
+			continue;
+		bool fails = guest->at_once < 2 && strstr(guest->head, "X-Slow") != NULL;
+		guest->at_once += fails ? 1 : 0;
+		guest_put(guest, fails ? "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n" : CREATED);
+	}
+}
+
+static void test_settle_all(void **state)
+{
+	struct hpx_settling all[2] = { 0 };
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, serve_rising, "");
+	all[0].sending = intend(&scene);
+	all[0].sending.line = HPX_SPAN("X-Slow: yes");
+	all[1].sending = intend(&scene);
+	hpx_verify_settle_all(scene.run, all, 2);
+	assert_int_equal(all[0].last->status, 201);
+	assert_int_equal(all[0].sent, 3);
+	assert_int_equal(all[1].last->status, 201);
+	assert_int_equal(all[1].sent, 1);
+	close_scene(&scene);
+}
+
+/* What the time to settle ends with: the last answer. */
+static void serve_broken(struct guest *guest)
+{
+	while (guest_accept(guest))
+		if (guest_read(guest))
+			guest_put(guest, "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n");
+}
+
+static void test_settle_all_ends(void **state)
+{
+	struct hpx_settling all[2] = { 0 };
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, serve_broken, "limits: {settle: 200ms}");
+	all[0].sending = intend(&scene);
+	all[1].sending = intend(&scene);
+	hpx_verify_settle_all(scene.run, all, 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(all[i].last->status, 500);
+		assert_true(all[i].sent >= 2);
+	}
+	/* Where nothing was just started, a 500 is an answer. */
+	unsigned sent = 0;
+	assert_int_equal(hpx_verify_settle(scene.run, &all[0].sending, &sent)->status, 500);
+	assert_int_equal(sent, 1);
+	close_scene(&scene);
+}
+
+/* ---- another head ---- */
+
+#define CREDENTIALS                                                                      \
+	"headers: [\"Authorization: Bearer sesame-open\", \"X-Goog-Api-Key: sesame-too\", "   \
+	"\"X-Order: 7\"]"
+
+/* The head that came, of one sending. */
+static void send_head(struct hpx_sending sending, char head[4096])
+{
+	struct scene scene;
+
+	open_scene(&scene, serve_created, CREDENTIALS);
+	sending.intent = intend(&scene).intent;
+	assert_end(hpx_verify_send(scene.run, &sending), HPX_EXCHANGE_ANSWERED);
+	guest_stop(&scene.guest);
+	memcpy(head, scene.guest.head, sizeof(scene.guest.head));
+	hpx_verify_free(scene.run);
+	hpx_verify_spec_done(&scene.spec);
+}
+
+static void test_other_head(void **state)
+{
+	char head[4096];
+
+	(void)state;
+	send_head((struct hpx_sending){ .host = HPX_SPAN("other.invalid"),
+					.connection = HPX_SPAN("X-Order"),
+					.line = HPX_SPAN("X-Order: 8") }, head);
+	assert_contains(head, "\r\nHost: other.invalid\r\n");
+	assert_contains(head, "\r\nConnection: close, X-Order\r\n");
+	assert_contains(head, "\r\nX-Order: 8\r\n");
+	assert_contains(head, "\r\nAuthorization: Bearer sesame-open\r\n");
+	assert_null(strstr(head, "X-Order: 7"));
+	send_head((struct hpx_sending){ .without_credentials = true,
+					.line = HPX_SPAN("Authorization: Bearer made-up") }, head);
+	assert_contains(head, "\r\nAuthorization: Bearer made-up\r\n");
+	assert_contains(head, "\r\nConnection: close\r\n");
+	assert_contains(head, "\r\nX-Order: 7\r\n");
+	assert_null(strstr(head, "sesame"));
+}
+
+/* A line end would be another line. */
+static void test_no_other_line(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, serve_created, "");
+	struct hpx_sending sending = intend(&scene);
+	sending.line = HPX_SPAN("X-A: b\r\nX-C: d");
+	assert_end(hpx_verify_send(scene.run, &sending), HPX_EXCHANGE_UNSENT);
+	close_scene(&scene);
+}
+
 static void test_settle_ends(void **state)
 {
 	struct scene scene;
@@ -446,6 +559,10 @@ int main(void)
 		cmocka_unit_test(test_row_end_lands_all),
 		cmocka_unit_test(test_settle),
 		cmocka_unit_test(test_settle_ends),
+		cmocka_unit_test(test_settle_all),
+		cmocka_unit_test(test_settle_all_ends),
+		cmocka_unit_test(test_other_head),
+		cmocka_unit_test(test_no_other_line),
 		cmocka_unit_test(test_effects),
 		cmocka_unit_test(test_effects_not_found),
 		cmocka_unit_test(test_no_effects),

@@ -108,7 +108,7 @@ class Api:
 
     def parts(self, call):
         media = (call.request["Content-Type"] or "").partition(";")[0].strip().lower()
-        return {"method": call.request.method, "path": call.path, "query": call.query,
+        return {"method": call.request.method, "override": call.override, "path": call.path, "query": call.query,
                 "media": media, "body": self.canonical(call.request.body)}
 
     def canonical(self, body):

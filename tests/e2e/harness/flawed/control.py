@@ -64,11 +64,12 @@ class Flawed:
         return f"cd {shlex.quote(str(E2E))} && exec {shlex.join(self.command)}"
 
     # A client of its own, for looking at the API without the judge.
-    def request(self, method, target, key=None, body=None, auth=ALICE, fields=(), media="application/json"):
+    def request(self, method, target, key=None, body=None, auth=ALICE, fields=(), media="application/json",
+                host=None):
         lines = [("Authorization", auth), *fields]
         lines += [("Idempotency-Key", key)] if key is not None else []
         lines += [("Content-Type", media)] if body is not None else []
-        return request_bytes(method, target, lines, body)
+        return request_bytes(method, target, lines, body, host=host or f"127.0.0.1:{self.port}")
 
     def call(self, *what, **how):
         with connect(("127.0.0.1", self.port)) as wire:

@@ -1,7 +1,7 @@
 """The flaws: of scope, of meaning and of what is replayed. Each is the right API
 with one thing wrong. More are in flaws_time.py (races, clients that go away,
 crashes) and flaws_key.py."""
-from . import meaning, work
+from . import meaning, right, work
 from .api import Api
 from .book import Answer, stored
 

@@ -1,12 +1,14 @@
 """Other ways that are as right as api.py's: a judge that takes one of them for a
 mistake is wrong itself."""
+import re
 import time
 
 from .api import Api, is_gone
 from .book import DOUBTFUL, Answer
-from . import work
+from . import meaning, work
 
 POLL_SECONDS = 0.01
+UUID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Plain(Api):
@@ -104,14 +106,69 @@ class InDoubt(Api):
         return answer
 
 
+class Uploads(Api):
+    """Takes whatever bytes there are, and finds the order's number in them."""
+
+    def answer(self, request):
+        found = UUID.search(request.body)
+        if found and not request["X-Order"]:
+            request.fields = type(request.fields)([*request.fields, ("X-Order", found[0].decode())])
+        return super().answer(request)
+
+
+class Unlisted(Api):
+    """Takes bytes too, and its list of orders does not have them."""
+
+    def apply(self, call, result):
+        if (call.request["Content-Type"] or "").startswith("application/octet-stream"):
+            return
+        super().apply(call, result)
+
+
+class Opaque(Api):
+    """Any printable key is a key, quotes included; and 422 is what it says to another
+    request."""
+
+    def key(self, request):
+        return meaning.key(request.fields.all("Idempotency-Key"), meaning.opaque_text)
+
+
+class GetHasEffects(Api):
+    """A GET of the payments' own path without a query makes one, as where every path
+    is a function's."""
+
+    def unguarded(self, call):
+        if call.request.method == "GET" and call.request.target == "/payments":
+            with self.book.transaction():
+                self.book.effect(call.path, "by a GET", call.tenant, "get")
+            return work.document(200, {"made": True})
+        return super().unguarded(call)
+
+
+class SlowToRise(Api):
+    """For a moment after its start it cannot reach its store, and says so by a 500."""
+    rises_in = 0.4
+
+    def __init__(self, folder, *how):
+        self.is_first = not (folder / "book.db").exists()
+        super().__init__(folder, *how)
+        self.began = time.monotonic()
+
+    def guarded(self, call, operation):
+        if not self.is_first and time.monotonic() - self.began < self.rises_in:
+            return self.problem(500, "internal", "the pool of connections is empty")
+        return super().guarded(call, operation)
+
+
 class Keyless(Api):
-    """Knows no keys at all, as an API behind a gateway may: whatever comes, is
-    done. By itself it is as wrong as can be."""
+    """Knows no keys at all, as an API behind a gateway may: whatever comes, is done,
+    in whatever spelling. By itself it is as wrong as can be."""
 
     def guards(self, request):
         return False
 
     def unguarded(self, call):
+        call.request.method = call.request.method.upper()
         if call.request.method == "POST":
             return self.unprotected(call)
         return super().unguarded(call)

@@ -23,6 +23,8 @@ class Call:
         self.tenant = tenant
         self.work = work
         self.path, _, self.query = request.target.partition("?")
+        # As many frameworks do it: the method that is meant may stand in a header.
+        self.override = request["X-HTTP-Method-Override"] or ""
 
     def option(self, name, default):
         return urllib.parse.parse_qs(self.query).get(name, [default])[0]
@@ -102,7 +104,7 @@ POSTS = {"/payments": payment, "/refunds": refund, "/slow": slow, "/refuse": ref
 
 def run(call, book):
     """Whatever a request asks for, done once more."""
-    if call.request.method != "POST":
+    if (call.override or call.request.method) != "POST":
         return refused(405, "POST is what this takes") if call.path in POSTS else refused(404, "not here")
     if call.path not in POSTS:
         return refused(404, "there is nothing here")
