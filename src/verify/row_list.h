@@ -52,6 +52,26 @@
 	  "two tenants with one key are two operations",                      \
 	  "One customer is shown another customer's payment, and their own is never made.", \
 	  "the request by both tenants under one key, and each again")        \
+	X(method_case, REQUIRED, 2, 0, MISMATCH, "",                          \
+	  "the method in another spelling is refused, or done once",          \
+	  "Some clients send `patch` or `post`. A guard that knows only capitals lets them pass, the server behind it executes them, and every retry pays again.", \
+	  "the request twice with its method in lower case, then as it is, under one key") \
+	X(method_override, REQUIRED, 5, 0, MISMATCH, "",                      \
+	  "the same key with another method in a header never gets the first answer", \
+	  "A change that is sent as a POST with X-HTTP-Method-Override is answered with the creation that came before it, and is never made.", \
+	  "the request, then its key with X-HTTP-Method-Override, X-HTTP-Method and X-Method-Override; where that gets the first answer, the same under a new key") \
+	X(connection_named, REQUIRED, 5, 2, MISMATCH, "",                     \
+	  "a header that Connection names is not lost behind the key",        \
+	  "Whoever is on the way takes off what Connection names. Behind the guard that makes another request, and the right one gets its answer; before it, the key is gone, and every retry pays again.", \
+	  "for the key's header and each of the request's: the request twice with `Connection: close, NAME`, then as it is, under one key") \
+	X(foreign_caller, REQUIRED, 5, 0, MISMATCH, "",                  \
+	  "who lacks the first one's credentials never gets the first answer", \
+	  "Whoever knows a key, from a log or by chance, reads somebody else's receipt.", \
+	  "the request, then its key without its credentials and with made-up ones, in the same headers and in others; where that gets the first answer, the same under a new key") \
+	X(other_host, REQUIRED, 5, 2, MISMATCH, "",                           \
+	  "the same key under another Host is the same operation, or another site's", \
+	  "One service has two names, and a retry by the other one pays again; or two sites share a server, and one of them shows the other's payment.", \
+	  "the request, then its key with `Host: hapax-verify.invalid`; where that gets the first answer, the same under a new key") \
 	X(key_missing, REQUIRED, 0, 0, KEY, "",                               \
 	  "a request without a key is handled as the dialect says",           \
 	  "A client that forgot its key runs without protection and does not know.", \

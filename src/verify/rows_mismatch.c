@@ -1,5 +1,6 @@
 /* One key, another request: another body, query, path, method, endpoint or
- * tenant never gets the answer that belongs to the first. */
+ * tenant never gets the answer that belongs to the first. What is asked under
+ * another Host, or in another spelling, is in rows_head.c. */
 #include <inttypes.h>
 
 #include "verify/rows.h"

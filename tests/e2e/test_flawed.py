@@ -10,7 +10,7 @@ from harness.secret import BOB
 
 BUSY = 0.3
 RIGHT = ["plain", "waits", "in_doubt", "terse", "echoes", "order_once", "limited", "keyless", "uploads", "unlisted",
-         "opaque", "get_has_effects", "slow_to_rise"]
+         "any_case", "sites", "open", "opaque", "get_has_effects", "slow_to_rise"]
 
 # flaw: (look, what the right one shows, what this one shows)
 LOOKS = {
@@ -19,6 +19,13 @@ LOOKS = {
     "key_is_all": (probe.another(path="/refunds", amount="11"), (201, 2), (201, 1)),
     "no_method": (probe.another(method="PUT"), (405, 1), (201, 1)),
     "no_query": (probe.another(path="/payments?a=b"), (422, 1), (201, 1)),
+    "no_override": (probe.another(fields=[("X-HTTP-Method-Override", "PATCH")]), (422, 1), (201, 1)),
+    "small_unguarded": (probe.another(method="post"), (405, 1), (201, 2)),
+    "connection_strips": (probe.named("Authorization"), (201, 201, 1), (401, 401, 0)),
+    "connection_takes_key": (probe.named("Idempotency-Key"), (201, 201, 1), (201, 201, 2)),
+    "strangers_served": (probe.another(auth="Bearer nobody"), (401, 1), (201, 1)),
+    "host_in_scope": (probe.another(host="other.example"), (201, 1), (201, 2)),
+    "sites_share_keys": (probe.alone(host="other.example"), (201, 1), (201, 0)),
     "attaches_silently": (probe.another(amount="11"), (422, 1), (201, 1)),
     "mismatch_executed": (probe.another(amount="11"), (422, 1), (201, 2)),
     "mismatch_is_conflict": (probe.another(amount="11"), (422, 1), (409, 1)),

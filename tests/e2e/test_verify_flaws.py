@@ -14,13 +14,14 @@ from test_flawed import RIGHT
 # Rows that take no time: every flaw is judged by all of them.
 QUICK = {
     "first", "retry", "retry_headers", "retry_cookie", "retry_marker", "expiry", "mismatch_body", "mismatch_query",
-    "mismatch_path", "mismatch_method", "other_endpoint", "tenants", "key_missing", "key_empty", "key_too_long",
+    "mismatch_path", "mismatch_method", "method_case", "method_override", "connection_named", "foreign_caller",
+    "other_host", "other_endpoint", "tenants", "key_missing", "key_empty", "key_too_long",
     "key_repeated", "key_malformed", "new_key", "member_order", "white_space", "number_same", "number_traps",
     "binary_body", "binary_answer", "large_body", "large_answer", "client_error", "server_error", "outage",
     "get_alone", "delete_alone", "cut_before_answer",
 }
 # Rows that compare a replay with the first answer, among other things.
-REPLAYED = {"retry", "other_endpoint", "tenants", "member_order", "white_space", "number_same", "binary_body",
+REPLAYED = {"retry", "connection_named", "foreign_caller", "other_endpoint", "tenants", "member_order", "white_space", "number_same", "binary_body",
             "binary_answer", "large_body", "large_answer", "client_error", "outage", "cut_before_answer"}
 AT_ONCE = {"at_once_2", "at_once_10", "at_once_100"}
 ADVISED = {"retry_marker", "retry_after", "expiry", "number_same"}
@@ -35,9 +36,16 @@ FLAWS = {
     "no_tenant": ({"tenants"}, set()),
     "no_path": ({"mismatch_path", "other_endpoint"}, set()),
     "key_is_all": ({"mismatch_body", "mismatch_path", "mismatch_query", "mismatch_method", "other_endpoint",
-                    "number_traps", "binary_body"}, set()),
+                    "method_override", "number_traps", "binary_body"}, set()),
     "no_method": ({"mismatch_method"}, set()),
     "no_query": ({"mismatch_query"}, set()),
+    "no_override": ({"method_override"}, set()),
+    "small_unguarded": ({"method_case"}, set()),
+    "connection_strips": ({"connection_named"}, set()),
+    "connection_takes_key": ({"connection_named"}, set()),
+    "strangers_served": ({"foreign_caller"}, set()),
+    "host_in_scope": ({"other_host"}, set()),
+    "sites_share_keys": ({"other_host"}, set()),
     "attaches_silently": ({"mismatch_body", "number_traps", "binary_body"}, set()),
     "mismatch_executed": ({"mismatch_body", "mismatch_query"}, {"number_traps", "binary_body", "original_kept"}),
     "mismatch_is_conflict": ({"mismatch_body"}, {"mismatch_query"}),

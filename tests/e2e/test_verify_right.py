@@ -80,6 +80,11 @@ BARE = ["Authorization: {{env:VERIFY_ALICE}}", "Content-Type: application/json"]
 @pytest.mark.parametrize("kind, over, row, verdict", [
     ("uploads", {"headers": BARE}, "binary_body", "holds"),
     ("unlisted", {}, "binary_body", "holds"),
+    ("any_case", {}, "method_case", "holds"),
+    ("sites", {}, "other_host", "holds"),
+    ("open", {}, "foreign_caller", "not_applicable"),
+    ("open", {"headers": ["Content-Type: application/json"], "second_tenant": None}, "foreign_caller",
+     "not_applicable"),
     ("opaque", {}, "key_empty", "holds"),
     ("opaque", {}, "key_malformed", "holds"),
 ])
@@ -144,7 +149,7 @@ LACKS = {"retry_cookie", "other_endpoint", "in_progress", "waiter_gone", "binary
 
 
 @pytest.mark.parametrize("name, lacks, unadvised", [
-    ("sqlite-direct", {"number_same", "number_traps"}, {"expiry"}),
+    ("sqlite-direct", {"number_same", "number_traps", "method_override"}, {"expiry"}),
     ("sqlite-gateway", {"number_traps"}, set()),
     ("postgres-node", set(), set()),
 ])

@@ -6,6 +6,12 @@ from .api import Api
 from .book import Answer, stored
 
 
+def named(request, name):
+    """Whether Connection names this header."""
+    options = (request["Connection"] or "").lower().split(",")
+    return name.lower() in [option.strip() for option in options]
+
+
 # What a key is unique within.
 class NoTenant(Api):
     """The key alone tells whose answer it is."""
@@ -58,7 +64,75 @@ class NoQuery(Api):
         return {**super().parts(call), "query": ""}
 
 
+class HostInScope(Api):
+    """Another name of the same service is another set of keys."""
+
+    def operation(self, call, key):
+        return meaning.digest([call.request["Host"], super().operation(call, key)])
+
+
+class SitesShareKeys(right.Sites):
+    """Two sites on one server, and one set of keys."""
+
+    def operation(self, call, key):
+        return Api.operation(self, call, key)
+
+
+class StrangersServed(Api):
+    """Who is not known is refused, but not before what is stored for the first
+    account was looked at."""
+
+    def answer(self, request):
+        answer = super().answer(request)
+        if answer.status != 401 or not self.guards(request) or not request["Idempotency-Key"]:
+            return answer
+        call = work.Call(request, "alice", self.busy)
+        with self.book.transaction():
+            record = self.book.record(self.operation(call, self.key(request)))
+            return answer if record is None else self.known(call, record, self.meaning(call))
+
+
 # What a request means.
+class NoOverride(Api):
+    """The method is taken from a header, and the key does not know."""
+
+    def parts(self, call):
+        return {**super().parts(call), "override": ""}
+
+
+class SmallUnguarded(Api):
+    """The guard knows POST, and what stands behind it takes post for the same."""
+
+    def unguarded(self, call):
+        if call.request.method == "post":
+            call.request.method = "POST"
+            return self.unprotected(call)
+        return super().unguarded(call)
+
+
+class ConnectionStrips(Api):
+    """What Connection names is taken off between the guard and the work, and the
+    refusal that follows is stored."""
+
+    def execute(self, call, operation, token):
+        if not named(call.request, "Authorization"):
+            return super().execute(call, operation, token)
+        answer = self.problem(401, "unauthenticated", "there is no credential")
+        with self.book.transaction():
+            self.book.complete(operation, answer, token)
+        return answer
+
+
+class ConnectionTakesKey(Api):
+    """What Connection names is taken off before the guard, and without a key it runs."""
+
+    def key(self, request):
+        return None if named(request, "Idempotency-Key") else super().key(request)
+
+    def key_missing(self, call):
+        return self.unprotected(call) if named(call.request, "Idempotency-Key") else super().key_missing(call)
+
+
 class AttachesSilently(Api):
     """Another body gets the first one's answer."""
 

@@ -56,6 +56,22 @@ def another(**how):
     return probe
 
 
+def alone(**how):
+    def probe(api):
+        order = Order(api)
+        return order.send(**how).status, order.effects()
+    return probe
+
+
+def named(name):
+    """With the header named by Connection, then without that."""
+    def probe(api):
+        order = Order(api)
+        first = order.send(fields=[("Connection", f"close, {name}")])
+        return first.status, order.send().status, order.effects()
+    return probe
+
+
 def bytes_changed(api):
     order = Order(api)
     for last in (b"\x80", b"\x81"):

@@ -11,6 +11,12 @@ POLL_SECONDS = 0.01
 UUID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
+def site(call):
+    """Which site is asked: the one of the address, or another."""
+    host = call.request["Host"] or ""
+    return "" if host.startswith("127.0.0.1") else f"{host}/"
+
+
 class Plain(Api):
     """As api.py has it."""
 
@@ -123,6 +129,33 @@ class Unlisted(Api):
         if (call.request["Content-Type"] or "").startswith("application/octet-stream"):
             return
         super().apply(call, result)
+
+
+class AnyCase(Api):
+    """A method is what it is in capitals, for the keys as for the work."""
+
+    def answer(self, request):
+        request.method = request.method.upper()
+        return super().answer(request)
+
+
+class Sites(Api):
+    """Two sites on one server: whoever asks by another Host has another ledger, and
+    keys of their own."""
+
+    def operation(self, call, key):
+        return meaning.digest([site(call), super().operation(call, key)])
+
+    def apply(self, call, result):
+        if result.is_effect:
+            self.book.effect(call.path, site(call) + call.order()["order"], call.tenant, result.identity)
+
+
+class Open(Api):
+    """Asks nobody who they are."""
+
+    def tenant(self, request):
+        return "anybody"
 
 
 class Opaque(Api):
