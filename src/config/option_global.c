@@ -68,6 +68,12 @@ static const struct hpx_option rows[] = {
 	  .stripe = "stripe", CHOICES("problem", "stripe"),
 	  .text = "The shape of hapax's own answers: problem is application/problem+json (RFC "
 		  "9457), stripe is {\"error\": ...} as Stripe has it." },
+	{ "underscore_headers", HPX_OPTION_CHOICE, GLOBAL(drop_underscores), RELOADABLE,
+	  .standard = "pass", CHOICES("pass", "drop"),
+	  .text = "What becomes of request headers with _ in their names, which WSGI and CGI "
+		  "servers cannot tell from those with -: pass sends them on, and refuses with "
+		  "400 those that would be taken for a header that hapax acts on; drop sends none "
+		  "of them on, but for names that this configuration has." },
 	{ "own_paths", HPX_OPTION_BOOL, GLOBAL(own_paths), RELOADABLE, .standard = "true",
 	  .text = "Whether /.hapax/ (operations, policy, problems, webhooks) is served. It is never "
 		  "forwarded." },

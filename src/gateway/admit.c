@@ -3,6 +3,7 @@
 #include "gateway/admit.h"
 
 #include "base/log.h"
+#include "gateway/field_rule.h"
 #include "gateway/own.h"
 #include "gateway/sighting.h"
 #include "gateway/subrequest.h"
@@ -35,25 +36,14 @@ static enum hpx_next refuse_message(struct hpx_request *request, enum hpx_http_e
 	return HPX_NEXT_DONE;
 }
 
-/* Who sends such a target is no client of ours, or is trying something. */
+/* Who sends such a target, or such names, is no client of ours, or is trying
+ * something. */
 static enum hpx_next refuse_target(struct hpx_request *request, const char *reason)
 {
 	struct hpx_refusal refusal = { .detail = reason };
 
 	hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_CLOSE);
 	return HPX_NEXT_DONE;
-}
-
-/* The key's own header may have another name than the reader knows. */
-static bool connection_names_key(const struct hpx_request *request)
-{
-	for (size_t i = 0; i < request->head.field_count; i++) {
-		const struct hpx_field *field = &request->head.fields[i];
-		if (hpx_span_ieq(field->name, HPX_SPAN("Connection")) &&
-		    hpx_field_list_has(field->value, request->settings->key_header))
-			return true;
-	}
-	return false;
 }
 
 static bool observes(const struct hpx_request *request)
@@ -77,16 +67,17 @@ static enum hpx_next observe(struct hpx_request *request, enum hpx_observed obse
 	return HPX_NEXT_PASS;
 }
 
-/* A method in another spelling: the upstream may take `post` for POST, and hapax
- * would have passed it on unguarded. */
-static enum hpx_next refuse_spelling(struct hpx_request *request, struct hpx_span meant)
+/* Why the upstream might read another request than hapax does; NULL where it
+ * cannot. A method in another spelling: the upstream may take `post` for POST,
+ * and hapax would have passed it on unguarded. */
+static const char *ambiguity(struct hpx_request *request, struct hpx_span meant)
 {
-	struct hpx_span detail = hpx_arena_printf(
+	if (hpx_span_eq(meant, request->head.method))
+		return hpx_field_rule_fault(request->settings, request->route, &request->head,
+					    &request->arena);
+	struct hpx_span text = hpx_arena_printf(
 		&request->arena, "the method is written %.*s", HPX_SPAN_ARG(meant));
-
-	if (request->observed)
-		return observe(request, HPX_OBSERVED_bad_request);
-	return refuse_target(request, detail.ptr);
+	return text.ptr != NULL ? text.ptr : "the method is another spelling of a known one";
 }
 
 /* The route is found by the method that is meant, so that one which observes
@@ -99,8 +90,10 @@ static enum hpx_next route_request(struct hpx_request *request)
 	request->route = hpx_route_match(request->settings, meant, request->host,
 					 request->target.path);
 	request->observed = observes(request);
-	if (!hpx_span_eq(meant, method))
-		return refuse_spelling(request, meant);
+	const char *reason = ambiguity(request, meant);
+	if (reason != NULL)
+		return request->observed ? observe(request, HPX_OBSERVED_bad_request) :
+					   refuse_target(request, reason);
 	return hpx_route_guards(request->route, method) ? HPX_NEXT_KEY : HPX_NEXT_PASS;
 }
 
@@ -117,8 +110,6 @@ enum hpx_next hpx_step_route(struct hpx_request *request)
 	if (hpx_span_eq(request->head.method, HPX_SPAN("CONNECT")))
 		return refuse_target(request, "CONNECT asks for a tunnel to anywhere; hapax stands "
 					      "before one service");
-	if (connection_names_key(request))
-		return refuse_message(request, HPX_HTTP_ERROR_CONNECTION);
 	if (hpx_target_parse(request->head.method, request->head.target, &request->arena,
 			     &request->target, &reason) != HPX_OK)
 		return refuse_target(request, reason);
@@ -140,6 +131,19 @@ static enum hpx_next without_key(struct hpx_request *request)
 	return refuse(request, HPX_PROBLEM_idempotency_key_missing, NULL);
 }
 
+/* From here on it is guarded. */
+static enum hpx_next with_key(struct hpx_request *request)
+{
+	const char *reason =
+		hpx_field_rule_repeated(request->settings, &request->head, &request->arena);
+
+	if (reason == NULL)
+		return HPX_NEXT_TENANT;
+	if (request->observed)
+		return observe(request, HPX_OBSERVED_bad_request);
+	return refuse(request, HPX_PROBLEM_bad_request, reason);
+}
+
 enum hpx_next hpx_step_key(struct hpx_request *request)
 {
 	const struct hpx_settings *settings = request->settings;
@@ -156,7 +160,7 @@ enum hpx_next hpx_step_key(struct hpx_request *request)
 		status = hpx_key_parse(value, settings->key_syntax == HPX_KEY_SYNTAX_STRICT,
 				       &request->key, &reason);
 	if (status == HPX_OK)
-		return HPX_NEXT_TENANT;
+		return with_key(request);
 	if (request->observed)
 		return observe(request, HPX_OBSERVED_key_invalid);
 	return refuse(request, HPX_PROBLEM_idempotency_key_invalid, reason);

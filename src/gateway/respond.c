@@ -240,10 +240,11 @@ void hpx_respond_replay(struct hpx_request *request)
 	hpx_buffer_done(&head);
 }
 
-/* What only hapax may say of a guarded answer. */
+/* What only hapax may say, also of what it passes through: a client behind it
+ * goes by these. What is observed is not altered. */
 static bool is_ours_to_say(const struct hpx_request *request, struct hpx_span name)
 {
-	return request->phase != HPX_PHASE_PASSING &&
+	return !request->observed &&
 	       (hpx_span_ieq(name, HPX_SPAN("Idempotent-Replayed")) ||
 		hpx_span_ieq(name, HPX_SPAN("Idempotency-Expires")));
 }

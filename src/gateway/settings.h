@@ -110,6 +110,7 @@ struct hpx_settings {
 	enum hpx_key_syntax key_syntax;
 	unsigned mismatch_status;          /* 422; 400 under profile stripe */
 	bool stripe_errors;
+	bool drop_underscores;             /* header names with `_` do not travel */
 	bool own_paths;
 	struct hpx_cors cors;
 	bool observe;

@@ -3,6 +3,7 @@
  * matched. */
 #include "gateway/upward.h"
 
+#include "gateway/field_rule.h"
 #include "http/field.h"
 #include "http/write.h"
 
@@ -35,6 +36,11 @@ static bool is_rewritten(struct hpx_span name, bool guarded)
 			   hpx_span_ieq(name, HPX_SPAN("Expect")));
 }
 
+static bool is_dropped(const struct hpx_request *request, struct hpx_span name)
+{
+	return !request->observed && hpx_field_rule_drops(request->settings, request->route, name);
+}
+
 static void add_travelling(struct headers *h, bool guarded)
 {
 	const struct hpx_http_head *head = &h->request->head;
@@ -42,7 +48,7 @@ static void add_travelling(struct headers *h, bool guarded)
 	for (size_t i = 0; i < head->field_count; i++) {
 		struct hpx_span name = head->fields[i].name;
 		if (!hpx_field_is_hop(head, name) && !hpx_field_is_ours(name) &&
-		    !is_rewritten(name, guarded))
+		    !is_rewritten(name, guarded) && !is_dropped(h->request, name))
 			add(h, name, head->fields[i].value);
 	}
 }

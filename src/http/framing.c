@@ -29,26 +29,16 @@ struct notes {
 	bool names_needed; /* Connection names what must travel */
 };
 
-/* What hapax acts on itself and therefore must pass on, or what says who is
- * calling: to have these dropped on the way would make the next server see
- * another request than the one that was judged. A server may name its
+/* What this reader goes by: had these been dropped on the way, the next server
+ * would read another message. (Which other names must travel depends on what is
+ * configured, and is not the reader's business.) A server may name its
  * Transfer-Encoding, some do; it never travels anyhow. */
 static bool is_needed(struct hpx_span option, bool response)
 {
-	static const struct hpx_span names[] = {
-		HPX_SPAN_INIT("host"),	 HPX_SPAN_INIT("authorization"),
-		HPX_SPAN_INIT("cookie"), HPX_SPAN_INIT("x-api-key"),
-		HPX_SPAN_INIT("expect"), HPX_SPAN_INIT("idempotency-key"),
-	};
-
-	if (hpx_span_istarts(option, HPX_SPAN("content-")))
-		return true;
 	if (hpx_span_ieq(option, HPX_SPAN("transfer-encoding")))
 		return !response;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (hpx_span_ieq(option, names[i]))
-			return true;
-	return false;
+	return hpx_span_istarts(option, HPX_SPAN("content-")) ||
+	       hpx_span_ieq(option, HPX_SPAN("host")) || hpx_span_ieq(option, HPX_SPAN("expect"));
 }
 
 static void note_connection(struct notes *notes, struct hpx_span list, bool response)

