@@ -161,11 +161,15 @@ CREATE UNIQUE INDEX job_number ON hapax.job (id);
 
 -- What was asked and said about an outcome that nobody knows: of an operation
 -- (job 0) or of one of its jobs. `evidence` is a ruling that came before there
--- was a question (1 applied, 2 declined, 0 none).
+-- was a question (1 applied, 2 declined, 0 none). A question is written with the
+-- outcome that is lost, due at once: ask_at is 0 while there is none, sent is 0
+-- until somebody has looked at it. The lane is whom to ask: the operation's
+-- route, or 'target:' and the name of the job's target; '?' where there is none.
 CREATE TABLE hapax.reconcile (
 	id bytea NOT NULL CHECK (octet_length(id) = 32),
 	mark bytea NOT NULL CHECK (octet_length(mark) = 16),
 	job bigint NOT NULL,
+	lane text COLLATE "C" NOT NULL,
 	sent bigint NOT NULL,
 	tries bigint NOT NULL,
 	in_a_row bigint NOT NULL,
@@ -174,20 +178,53 @@ CREATE TABLE hapax.reconcile (
 	evidence smallint NOT NULL,
 	person boolean NOT NULL,
 	PRIMARY KEY (id, job)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
+CREATE INDEX reconcile_due ON hapax.reconcile (lane, ask_at) WHERE NOT person AND ask_at > 0;
+CREATE INDEX reconcile_person ON hapax.reconcile (job) WHERE person;
 
--- Whoever settles an outcome, by whatever way: what was asked about it is over,
--- and one that is unknown once more is asked about from the beginning. Of a job
--- that ended, what was said before anybody asked is over too.
-CREATE FUNCTION hapax.settled_operation() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- Unknown from now on: a question is due. What was said before belongs to the
+-- same reference only.
+CREATE FUNCTION hapax.begin_question(id bytea, mark bytea, job bigint, lane text, changed bigint)
+RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+	INSERT INTO hapax.reconcile AS r (id, mark, job, lane, sent, tries, in_a_row, first_said,
+			ask_at, evidence, person)
+		VALUES (begin_question.id, begin_question.mark, begin_question.job,
+			begin_question.lane, 0, 0, 0, 0, greatest(begin_question.changed, 1), 0, false)
+		ON CONFLICT (id, job) DO UPDATE SET
+			evidence = CASE WHEN r.mark = excluded.mark THEN r.evidence ELSE 0 END,
+			mark = excluded.mark, lane = excluded.lane, sent = 0, tries = 0,
+			in_a_row = 0, first_said = 0, ask_at = excluded.ask_at, person = false
+$$;
+
+-- The same of an operation, unless its job is on its way or lost: then the job
+-- tells.
+CREATE FUNCTION hapax.begin_question(named bytea) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+	SELECT hapax.begin_question(o.id, o.mark, 0, coalesce(nullif(o.route, ''), '?'),
+			o.changed)
+		FROM hapax.operation o
+		WHERE o.id = named AND o.state = 4 AND NOT EXISTS (SELECT 1 FROM hapax.job j
+			WHERE j.operation = o.id AND j.mark = o.mark AND j.answers
+			AND j.state IN (1, 2, 4))
+$$;
+
+-- Whoever loses an outcome, or settles it, by whatever way: a question begins, or
+-- is over; one that is unknown once more is asked about from the beginning. With
+-- the owner's rights: a server's role needs none on functions.
+CREATE FUNCTION hapax.question_of_operation() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-	DELETE FROM hapax.reconcile WHERE id = OLD.id AND job = 0;
+	IF NEW.state = 4 THEN
+		PERFORM hapax.begin_question(NEW.id);
+	ELSE
+		DELETE FROM hapax.reconcile WHERE id = OLD.id AND job = 0;
+	END IF;
 	RETURN NULL;
 END $$;
-CREATE TRIGGER settled AFTER UPDATE OF state ON hapax.operation
-	FOR EACH ROW WHEN (OLD.state = 4 AND NEW.state <> 4)
-	EXECUTE FUNCTION hapax.settled_operation();
+CREATE TRIGGER question AFTER UPDATE OF state ON hapax.operation
+	FOR EACH ROW WHEN ((OLD.state = 4) <> (NEW.state = 4))
+	EXECUTE FUNCTION hapax.question_of_operation();
 
 -- That it was declined was said of an attempt, and says nothing of the next one.
 CREATE FUNCTION hapax.tried_again() RETURNS trigger
@@ -200,15 +237,34 @@ CREATE TRIGGER tried_again AFTER UPDATE OF attempt ON hapax.operation
 	FOR EACH ROW WHEN (OLD.attempt <> NEW.attempt)
 	EXECUTE FUNCTION hapax.tried_again();
 
-CREATE FUNCTION hapax.settled_job() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- A job that is lost is asked about. Of one that ended, what was said before
+-- anybody asked is over too. One that ends leaves the question to its operation,
+-- if that is unknown, and one that goes out again takes it back.
+CREATE FUNCTION hapax.question_of_job() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	spoke boolean := OLD.state IN (1, 2, 4);
+	speaks boolean := NEW.state IN (1, 2, 4);
 BEGIN
-	DELETE FROM hapax.reconcile WHERE id = OLD.operation AND job = OLD.id;
+	IF NEW.state = 4 THEN
+		PERFORM hapax.begin_question(NEW.operation, NEW.mark, NEW.id,
+			'target:' || NEW.target, NEW.changed);
+	ELSIF OLD.state = 4 OR NEW.state IN (3, 6) THEN
+		DELETE FROM hapax.reconcile WHERE id = OLD.operation AND job = OLD.id;
+	END IF;
+	IF NEW.answers AND speaks AND NOT spoke THEN
+		DELETE FROM hapax.reconcile WHERE id = NEW.operation AND job = 0
+			AND mark = NEW.mark AND NOT person AND ask_at > 0;
+	ELSIF NEW.answers AND spoke AND NOT speaks THEN
+		PERFORM hapax.begin_question(o.id) FROM hapax.operation o
+			WHERE o.id = NEW.operation AND o.mark = NEW.mark AND o.state = 4;
+	END IF;
 	RETURN NULL;
 END $$;
-CREATE TRIGGER settled AFTER UPDATE OF state ON hapax.job
-	FOR EACH ROW WHEN (OLD.state <> NEW.state AND (OLD.state = 4 OR NEW.state IN (3, 6)))
-	EXECUTE FUNCTION hapax.settled_job();
+CREATE TRIGGER question AFTER UPDATE OF state ON hapax.job
+	FOR EACH ROW WHEN (OLD.state <> NEW.state AND
+		(OLD.state >= 3 OR NEW.state >= 3))
+	EXECUTE FUNCTION hapax.question_of_job();
 
 -- What an application calls inside its own transaction, with the value of the
 -- Hapax-Lease header: its rows, the answer and the jobs it owes commit together

@@ -150,12 +150,15 @@ CREATE INDEX hapax_job_provider ON hapax_job (provider_id) WHERE provider_id <> 
 
 -- What was asked and said about an outcome that nobody knows: of an operation
 -- (job 0) or of one of its jobs. `evidence` is a ruling that came before there
--- was a question (1 applied, 2 declined, 0 none); ask_at is 0 until somebody has
--- looked at it.
+-- was a question (1 applied, 2 declined, 0 none). A question is written with the
+-- outcome that is lost, due at once: ask_at is 0 while there is none, sent is 0
+-- until somebody has looked at it. The lane is whom to ask: the operation's
+-- route, or 'target:' and the name of the job's target; '?' where there is none.
 CREATE TABLE hapax_reconcile (
 	id BLOB NOT NULL,
 	mark BLOB NOT NULL,
 	job INTEGER NOT NULL,
+	lane TEXT NOT NULL,
 	sent INTEGER NOT NULL,
 	tries INTEGER NOT NULL,
 	in_a_row INTEGER NOT NULL,
@@ -165,5 +168,5 @@ CREATE TABLE hapax_reconcile (
 	person INTEGER NOT NULL,
 	PRIMARY KEY (id, job)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX hapax_reconcile_ask ON hapax_reconcile (ask_at) WHERE person = 0 AND ask_at > 0;
-CREATE INDEX hapax_reconcile_person ON hapax_reconcile (id) WHERE person = 1;
+CREATE INDEX hapax_reconcile_due ON hapax_reconcile (lane, ask_at) WHERE person = 0 AND ask_at > 0;
+CREATE INDEX hapax_reconcile_person ON hapax_reconcile (job) WHERE person = 1;

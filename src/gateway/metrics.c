@@ -185,6 +185,9 @@ static void print_outbox(struct page *p, const struct hpx_settings *settings)
 		PRINT(p, "hapax_reconcile_total{result=\"%s\"} %llu\n",
 		      reconciled[r],
 		      (unsigned long long)hpx_counter_read(&outbox->reconciled[r]));
+	head(p, "hapax_probes_under_way", "gauge", "Questions asked and not answered yet.");
+	PRINT(p, "hapax_probes_under_way %llu\n",
+	      (unsigned long long)hpx_counter_read(&outbox->probes_under_way));
 	head(p, "hapax_dead", "gauge", "What only a person can settle.");
 	PRINT(p, "hapax_dead{kind=\"operation\"} %llu\nhapax_dead{kind=\"job\"} %llu\n",
 	      (unsigned long long)hpx_counter_read(&outbox->dead_operations),

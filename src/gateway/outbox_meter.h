@@ -41,6 +41,7 @@ struct hpx_target_meter {
 struct hpx_outbox_meter {
 	struct hpx_target_meter *targets;  /* as many as the settings have, in their order */
 	struct hpx_counter reconciled[HPX_RECONCILED_COUNT];
+	struct hpx_counter probes_under_way;   /* questions asked and not answered yet */
 	/* As the last survey saw them. */
 	struct hpx_counter jobs[HPX_JOB_STATE_COUNT];
 	struct hpx_counter dead_operations;    /* hapax_dead{kind="operation"} */

@@ -40,6 +40,8 @@ struct hpx_probe {
 	 * has no {provider_id}. */
 	struct hpx_span get;
 	struct hpx_verdict_mapping mapping;
+	unsigned concurrency;            /* questions of one process under way at once */
+	unsigned per_second;             /* of one process */
 };
 
 /* `reconcile`, of a route or of a target. The rule has its defaults where

@@ -420,26 +420,22 @@ void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *
 		keep_evidence(found, &op->ruling->finding, ret_change);
 }
 
-void hpx_outbox_unask(const struct hpx_outbox_found *found, struct hpx_store_op *op,
-		      const struct hpx_moment *now, struct hpx_outbox_change *ret_change)
+bool hpx_outbox_unask(const struct hpx_outbox_found *found, const struct hpx_moment *now,
+		      struct hpx_outbox_change *ret_change)
 {
-	bool about_job = is_about_job(found, op->number);
-
+	if (found->person || found->evidence == HPX_RULING_APPLIED ||
+	    found->evidence == HPX_RULING_DECLINED)
+		return false;
 	*ret_change = (struct hpx_outbox_change){ .delivery = found->delivery,
 						  .reconcile = found->reconcile,
 						  .evidence = found->evidence,
-						  .of_job = about_job,
-						  .person = true };
-	op->judged_ms = now->wall_ms;
-	op->status = check_subject(found, about_job, &op->mark);
-	if (op->status == HPX_OK && !is_unknown(found, about_job))
-		op->status = HPX_REFUSED;
-	if (op->status != HPX_OK || found->person)
-		return;
+						  .of_job = found->job_exists,
+						  .person = true,
+						  .write_reconcile = true,
+						  .event = person_event };
 	if (ret_change->reconcile.sent_ms == 0)
 		ret_change->reconcile.sent_ms = now->wall_ms;
-	ret_change->write_reconcile = true;
-	ret_change->event = person_event;
+	return true;
 }
 
 /* ---- the job follows its operation ---- */

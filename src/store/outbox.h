@@ -8,7 +8,7 @@
 
 /* The rows as a driver found them, under its locks. Where an op is about an
  * operation itself (number 0), the job is the one whose answer is the
- * operation's, if there is one (RULE, UNASK: if hpx_outbox_speaks_for): what is
+ * operation's, if there is one (RULE: if hpx_outbox_speaks_for): what is
  * said of the one is said of the other. The reconcile row is the job's where there is a job, else the operation's; a
  * row of another reference (`first`) is none. */
 struct hpx_outbox_found {
@@ -57,9 +57,10 @@ bool hpx_outbox_claim(const struct hpx_outbox_found *found, const struct hpx_cla
 /* RULE: op->ruling. Fills op->status and op->ruling->move. */
 void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *op,
 		     const struct hpx_moment *now, struct hpx_outbox_change *ret_change);
-/* UNASK. Fills op->status. */
-void hpx_outbox_unask(const struct hpx_outbox_found *found, struct hpx_store_op *op,
-		      const struct hpx_moment *now, struct hpx_outbox_change *ret_change);
+/* UNASK: one that is unknown; false where it stays: a person's already, or
+ * something was said of it, which settles it. */
+bool hpx_outbox_unask(const struct hpx_outbox_found *found, const struct hpx_moment *now,
+		      struct hpx_outbox_change *ret_change);
 /* RESERVE that executes an async operation again, and finds its job there: it is
  * queued anew, or is on its way. HPX_CONFLICT: it is done, or cannot be read. */
 enum hpx_status hpx_outbox_requeue(const struct hpx_outbox_found *found,

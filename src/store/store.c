@@ -292,6 +292,24 @@ enum hpx_status hpx_store_question(struct hpx_store_reader *reader,
 					  HPX_NOT_FOUND;
 }
 
+enum hpx_status hpx_store_lanes(struct hpx_store_reader *reader, struct hpx_arena *arena,
+				struct hpx_lane_due **ret_lanes, size_t *ret_count)
+{
+	const struct hpx_store_driver *driver = reader->store->driver;
+
+	*ret_count = 0;
+	return driver->lanes != NULL ? driver->lanes(reader, arena, ret_lanes, ret_count) : HPX_OK;
+}
+
+enum hpx_status hpx_store_due(struct hpx_store_reader *reader, struct hpx_span lane,
+			      int64_t from_ms, struct hpx_due *due, size_t max, size_t *ret_count)
+{
+	const struct hpx_store_driver *driver = reader->store->driver;
+
+	*ret_count = 0;
+	return driver->due != NULL ? driver->due(reader, lane, from_ms, due, max, ret_count) : HPX_OK;
+}
+
 enum hpx_status hpx_store_watch(struct hpx_store_reader *reader, const struct hpx_operation_id *ids,
 				size_t count, bool *ret_ended)
 {

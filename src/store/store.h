@@ -114,6 +114,23 @@ struct hpx_unsettled {
 struct hpx_unsettled *hpx_unsettled_new(const struct hpx_unsettled *from);
 void hpx_unsettled_free(struct hpx_unsettled *list);
 
+/* A question that is due: about an operation, or about a job of it. */
+struct hpx_due {
+	struct hpx_operation_id id;
+	int64_t number;                       /* the job's; 0: the operation itself */
+	bool evidence;                        /* something was said before it was unknown */
+	int64_t at_ms;                        /* since when; wall */
+	int64_t lease_ms;                     /* UNSETTLED: nobody else gets it for so long */
+};
+
+/* Whom questions wait for: a route's pattern, or HPX_LANE_TARGET and the name of
+ * a target. */
+#define HPX_LANE_TARGET "target:"
+struct hpx_lane_due {
+	struct hpx_span name;
+	int64_t at_ms;                        /* its first question; wall */
+};
+
 /* What somebody says of an operation, or of a job of it. */
 struct hpx_ruling_turn {
 	int64_t number;                       /* the job's; 0: the operation itself */
@@ -148,10 +165,10 @@ struct hpx_ruling_turn {
 	X(CLAIM)     /* due jobs begin to be sent: `claims`; gives `jobs` */   \
 	X(JOB)       /* one job moves, and its operation with it: `turn` */   \
 	X(SWEEP_JOBS) /* up to `limit` lost claims; REAP clears finished jobs */ \
-	X(UNSETTLED) /* up to `limit` unknowns whose next question is due: gives   \
-		      * `unsettled`, and nobody else gets them for lease_ms */ \
+	X(UNSETTLED) /* those of `due` that still are: gives `unsettled`, and      \
+		      * nobody else gets them for their lease_ms */           \
 	X(RULE)      /* somebody says what became of an unknown: `ruling` */  \
-	X(UNASK)     /* nobody can be asked about it (job `number`): a person */ \
+	X(UNASK)     /* nobody can be asked about these (`due`): a person */   \
 	X(FIND)      /* only looks: the record (unreadable: as unknown) */    \
 	X(RECIPE)    /* a recipe's text is made known (no-op if it is) */     \
 	X(CLOCK)     /* a person accepts the clock as it is now */
@@ -173,7 +190,7 @@ struct hpx_store_op {
 	struct hpx_token token;                    /* of the attempt; JOB: the claim's; CLAIM: of what it takes,
 						    * made anew for each CLAIM, so that one which is run again
 						    * finds what it took (void: it does not) */
-	struct hpx_mark mark;                      /* RESOLVE, FORGET, RULE, UNASK: the reference's */
+	struct hpx_mark mark;                      /* RESOLVE, FORGET, RULE: the reference's */
 	const struct hpx_ask *ask;                 /* RESERVE */
 	const struct hpx_policy *policy;           /* RESERVE */
 	const struct hpx_description *description; /* RESERVE */
@@ -183,7 +200,7 @@ struct hpx_store_op {
 	int64_t row;                               /* with it: where that RESERVE, in its turn, said it is; 0:
 						    * it did not */
 	uint32_t status_seen;                      /* FAIL, LOSE, RELEASE: HTTP status, or 0 */
-	int64_t lease_ms;                          /* RENEW, UNSETTLED */
+	int64_t lease_ms;                          /* RENEW */
 	struct hpx_span point;                     /* ADVANCE */
 	struct hpx_span data;                      /* ADVANCE */
 	const struct hpx_job *job;                 /* ENQUEUE; CONFLICT: another one has its name.
@@ -191,7 +208,7 @@ struct hpx_store_op {
 	bool look;                                 /* RESERVE: begins no attempt; NOT_FOUND where it would */
 	bool applied;                              /* RESOLVE */
 	bool force;                                /* FORGET; RESOLVE of a row that cannot be read */
-	unsigned limit;                            /* SWEEP, REAP, SWEEP_JOBS, UNSETTLED */
+	unsigned limit;                            /* SWEEP, REAP, SWEEP_JOBS */
 	struct hpx_span actor;                     /* for the event: "gateway", "sweeper", a person's name */
 	struct hpx_span reason;                    /* for the event */
 	struct hpx_span recipe_text;               /* RECIPE */
@@ -206,12 +223,13 @@ struct hpx_store_op {
 	size_t claim_count;
 	const struct hpx_job_turn *turn;           /* JOB */
 	struct hpx_ruling_turn *ruling;            /* RULE */
-	int64_t number;                            /* UNASK: the job's, 0: the operation itself */
+	const struct hpx_due *due;                 /* UNSETTLED, UNASK */
+	size_t due_count;
 	struct hpx_job_entry *jobs;                /* CLAIM: the receiver frees them; JOB: after its move,
 						    * without headers and body */
 	struct hpx_unsettled *unsettled;           /* UNSETTLED: the receiver frees them */
 	struct hpx_buffer saved;                   /* RECALL: the receiver frees it */
-	unsigned count;                            /* SWEEP, REAP, SWEEP_JOBS, CLAIM, UNSETTLED: how many */
+	unsigned count;                            /* SWEEP, REAP, SWEEP_JOBS, CLAIM, UNSETTLED, UNASK: how many */
 	struct hpx_operation_id *touched;          /* SWEEP, SWEEP_JOBS: room for `limit` ids from the submitter, `count` filled */
 	/* The committer's. */
 	struct hpx_store_op *next;
@@ -257,7 +275,7 @@ struct hpx_job_query {
 
 /* When an unknown is asked about next; wall. */
 struct hpx_next_question {
-	int64_t at_ms;             /* 0: not scheduled yet */
+	int64_t at_ms;             /* 0: nobody has looked at it yet */
 	bool person;               /* nobody is asked any more */
 };
 
@@ -358,6 +376,15 @@ struct hpx_store_driver {
 	enum hpx_status (*question)(struct hpx_store_reader *reader,
 				    const struct hpx_operation_id *id,
 				    struct hpx_next_question *ret_question);
+	/* Lanes that have a question, each with its first one, and the questions
+	 * of a lane that are due, longest first: found by an index, however many
+	 * there are. Only an UNSETTLED takes them. What was due before `from_ms`
+	 * is left out, so that whoever takes many need not pass by what it took. */
+	enum hpx_status (*lanes)(struct hpx_store_reader *reader, struct hpx_arena *arena,
+				 struct hpx_lane_due **ret_lanes, size_t *ret_count);
+	enum hpx_status (*due)(struct hpx_store_reader *reader, struct hpx_span lane,
+			       int64_t from_ms, struct hpx_due *due, size_t max,
+			       size_t *ret_count);
 	/* NULL where this process is the only one that ends attempts. Which of
 	 * these operations are neither in progress nor pending (any more), whoever ended them;
 	 * `ret_ended` has room for `count`. */
@@ -462,6 +489,10 @@ enum hpx_status hpx_store_jobs(struct hpx_store_reader *reader, const struct hpx
 enum hpx_status hpx_store_question(struct hpx_store_reader *reader,
 				   const struct hpx_operation_id *id,
 				   struct hpx_next_question *ret_question);
+enum hpx_status hpx_store_lanes(struct hpx_store_reader *reader, struct hpx_arena *arena,
+				struct hpx_lane_due **ret_lanes, size_t *ret_count);
+enum hpx_status hpx_store_due(struct hpx_store_reader *reader, struct hpx_span lane,
+			      int64_t from_ms, struct hpx_due *due, size_t max, size_t *ret_count);
 enum hpx_status hpx_store_watch(struct hpx_store_reader *reader, const struct hpx_operation_id *ids,
 				size_t count, bool *ret_ended);
 /* How many people removed so far; 0 where nobody counts. */

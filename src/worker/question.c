@@ -55,8 +55,6 @@ static struct hpx_question *question_new(struct hpx_reconciler *reconciler,
 	question->settings = hpx_settings_ref(settings);
 	question->about = about;
 	question->how = find_how(settings, about);
-	if (question->how != NULL)
-		question->asked_url = question->how->probe.caller.url;
 	hpx_buffer_init(&question->url, URL_BYTES_MAX);
 	return question;
 }
@@ -70,15 +68,14 @@ static void question_free(struct hpx_question *question)
 	free(question);
 }
 
-/* Off the list first, freed, and only then told: the reconciler goes when its
- * last question has. */
+/* Freed, and only then told: the reconciler goes when its last question has. */
 void hpx_question_drop(struct hpx_question *question)
 {
 	struct hpx_reconciler *reconciler = question->reconciler;
+	struct hpx_probe_lane *lane = question->lane;
 
-	hpx_reconciler_strike(reconciler, question);
 	question_free(question);
-	hpx_reconciler_ended(reconciler);
+	hpx_reconciler_ended(reconciler, lane);
 }
 
 /* ---- what was found ---- */
@@ -104,6 +101,7 @@ static void answered(struct hpx_egress_request *request)
 		.retry_after_ms = request->retry_after_ms > 0 ? request->retry_after_ms : 0,
 	};
 
+	hpx_reconciler_freed(question->reconciler, question->lane);
 	if (request->end != HPX_EGRESS_ANSWERED) {
 		if (hpx_reconciler_is_stopping(question->reconciler))
 			hpx_question_drop(question);
@@ -123,17 +121,34 @@ static void answered(struct hpx_egress_request *request)
 
 /* ---- asking ---- */
 
-static void ask(struct hpx_question *question)
+/* The store gets this long, before a question and after it. */
+#define STORE_MS 10000
+
+/* Half of it for the way to the probe: a slot that comes free, and the store's
+ * own time; half for the question and what is stored of it. */
+int64_t hpx_question_lease_ms(const struct hpx_reconcile_settings *how)
 {
-	const struct hpx_probe *probe = &question->how->probe;
+	return 2 * ((how != NULL ? how->probe.caller.timeout_ms : 0) + STORE_MS);
+}
+
+static void prepare(struct hpx_question *question)
+{
 	const char *reason = "";
 	enum hpx_status status = hpx_probe_url(question, question->reconciler->reader,
 					       &question->url, &reason);
 
-	if (status != HPX_OK) {
+	if (status != HPX_OK)
 		rule_unclear(question, status == HPX_NOT_FOUND ? reason : hpx_status_text(status));
-		return;
-	}
+	else
+		hpx_reconciler_queue(question->reconciler, question);
+}
+
+void hpx_question_ask(struct hpx_question *question)
+{
+	struct hpx_reconciler *reconciler = question->reconciler;
+	const struct hpx_probe *probe = &question->how->probe;
+	enum hpx_status status;
+
 	question->about_ms = hpx_clock_wall_ms();
 	question->request = (struct hpx_egress_request){
 		.url = question->url.ptr,
@@ -146,10 +161,14 @@ static void ask(struct hpx_question *question)
 		.ca_file = probe->caller.ca_file,
 		.done = answered,
 	};
-	status = hpx_egress_submit(question->reconciler->egress, &question->request);
-	if (status == HPX_OK)
+	status = hpx_clock_boot_ms() > question->ask_until_ms ?
+			 HPX_CLOSED : hpx_egress_submit(reconciler->egress, &question->request);
+	if (status == HPX_OK) {
 		HPX_STEP(reconcile_asked);
-	else if (status == HPX_CLOSED)
+		return;
+	}
+	hpx_reconciler_freed(reconciler, question->lane);
+	if (status == HPX_CLOSED)
 		hpx_question_drop(question);
 	else
 		rule_unclear(question, question->request.problem);
@@ -180,6 +199,11 @@ static void use_evidence(struct hpx_question *question)
 	hpx_question_rule(question, &finding);
 }
 
+static bool has_evidence(const struct hpx_unsettled *about)
+{
+	return about->evidence == HPX_RULING_APPLIED || about->evidence == HPX_RULING_DECLINED;
+}
+
 void hpx_question_begin(struct hpx_reconciler *reconciler, struct hpx_settings *settings,
 			struct hpx_unsettled *about)
 {
@@ -189,20 +213,13 @@ void hpx_question_begin(struct hpx_reconciler *reconciler, struct hpx_settings *
 		hpx_unsettled_free(about); /* it comes again */
 		return;
 	}
-	bool has_evidence = about->evidence == HPX_RULING_APPLIED ||
-			    about->evidence == HPX_RULING_DECLINED;
-	if (has_evidence)
-		question->asked_url = NULL;
-	if (!hpx_reconciler_enlist(reconciler, question)) {
-		question_free(question); /* others first */
-		return;
-	}
-	if (has_evidence)
+	question->lane = hpx_reconciler_lane(reconciler, about);
+	question->ask_until_ms = hpx_clock_boot_ms() + hpx_question_lease_ms(question->how) / 2;
+	hpx_reconciler_enlist(reconciler, question);
+	if (has_evidence(about))
 		use_evidence(question);
-	else if (question->how == NULL)
-		hpx_question_unask(question);
-	else if (is_too_early(question))
+	else if (question->how == NULL || question->lane == NULL || is_too_early(question))
 		hpx_question_drop(question);
 	else
-		ask(question);
+		prepare(question);
 }

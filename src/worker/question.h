@@ -5,14 +5,42 @@
 #include <pthread.h>
 
 #include "egress/egress.h"
+#include "gateway/bucket.h"
 #include "worker/reconcile.h"
 
-/* Under way at once; and, so that one slow service does not hold up what is
- * asked of others, at one URL. */
-#define HPX_QUESTIONS_MAX 64
-#define HPX_QUESTIONS_EACH_MAX 16
+/* Asked at once, over all lanes: where more is configured, each lane has an
+ * equal share of this, and at least one slot. */
+#define HPX_QUESTIONS_MAX 1024
+/* One look takes no more than this, of all lanes. */
+#define HPX_TAKE_MAX 512
+/* What nobody can be asked about is marked in transactions of this size. */
+#define HPX_UNASK_MAX 200
 
 struct hpx_question;
+
+/* Those who are asked by one probe: a route's, or a target's. It has slots of its
+ * own, so that a slow service holds up nobody else. All but the name under the
+ * reconciler's lock. */
+struct hpx_probe_lane {
+	struct hpx_probe_lane *next;
+	const struct hpx_reconcile_settings *how;  /* of reconciler->settings; NULL: nobody
+						    * can be asked any more */
+	unsigned slots;
+	struct hpx_bucket bucket;
+	unsigned under_way;        /* asked, and not answered yet */
+	unsigned alive;            /* taken, and the store does not know the end yet */
+	struct hpx_question *waiting, **waiting_end; /* taken, and not asked yet */
+	unsigned waiting_count;
+	/* Slots that came free while the last UNSETTLED was being stored: so many
+	 * more are taken than can be asked now, that none stays empty meanwhile. */
+	unsigned freed, ahead;
+	bool more;                 /* the last look found as many as it wanted */
+	bool contended;            /* somebody else took some of them */
+	int64_t from_ms;           /* nothing that is due lies before this */
+	unsigned wanted, given;    /* of the UNSETTLED under way */
+	size_t name_len;
+	char name[];
+};
 
 struct hpx_reconciler {
 	struct hpx_reconciler_options options;
@@ -23,22 +51,29 @@ struct hpx_reconciler {
 	pthread_cond_t changed;
 	/* Under the lock. */
 	struct hpx_settings *settings;
+	struct hpx_probe_lane *lanes;      /* none is ever removed */
 	bool stopping;
-	struct hpx_question *questions;    /* all that are alive */
-	unsigned question_count;
-	/* The look under way: the thread's, and the committer's meanwhile. */
-	struct hpx_store_op look;
-	bool looking;
+	unsigned question_count;           /* all that are alive */
+	/* The UNSETTLED and the UNASK under way: the thread's, and the committer's
+	 * meanwhile. */
+	struct hpx_store_op take, unask;
+	struct hpx_due due[HPX_TAKE_MAX], unasked[HPX_UNASK_MAX];
+	bool taking, take_back;
+	bool unasking, unask_back;
+	int64_t unask_ms;                  /* boot: when it was submitted */
+	/* The thread's own, boot clock: when all lanes are looked at. */
+	int64_t poll_ms;
 };
 
 /* The reconciler's thread, then the engine's, then the committer's. */
 struct hpx_question {
-	struct hpx_question *next, *prev;
+	struct hpx_question *next;         /* of those that wait in their lane */
 	struct hpx_reconciler *reconciler;
+	struct hpx_probe_lane *lane;       /* NULL: nobody is asked */
 	struct hpx_settings *settings;     /* those it is asked by */
 	struct hpx_unsettled *about;
 	const struct hpx_reconcile_settings *how;
-	const char *asked_url;             /* the service's; NULL: nobody is asked */
+	int64_t ask_until_ms;              /* boot: later, it is somebody else's */
 	struct hpx_buffer url;
 	struct hpx_egress_request request;
 	int64_t about_ms;                  /* wall: when it was sent */
@@ -47,13 +82,13 @@ struct hpx_question {
 	char reason[HPX_EGRESS_PROBLEM_SIZE + 128];
 };
 
-/* Takes `about`, and answers, asks or drops it. */
+/* Takes `about`, and answers it, lets it wait in its lane, or drops it. */
 void hpx_question_begin(struct hpx_reconciler *reconciler, struct hpx_settings *settings,
 			struct hpx_unsettled *about);
+/* Asks one that has a slot of its lane. */
+void hpx_question_ask(struct hpx_question *question);
 /* Stores what was found (rule.c); the question is gone afterwards. */
 void hpx_question_rule(struct hpx_question *question, const struct hpx_finding *finding);
-/* A person has to look: nobody can be asked (rule.c). */
-void hpx_question_unask(struct hpx_question *question);
 /* It is asked again later, by whoever takes it then. */
 void hpx_question_drop(struct hpx_question *question);
 
@@ -67,11 +102,20 @@ enum hpx_status hpx_probe_url(const struct hpx_question *question,
 			      struct hpx_store_reader *reader, struct hpx_buffer *out,
 			      const char **ret_reason);
 
-/* The bookkeeping of the reconciler; false where this URL has its share. */
-bool hpx_reconciler_enlist(struct hpx_reconciler *reconciler, struct hpx_question *question);
-/* Off the list; and, when nothing of it is left, said so. */
-void hpx_reconciler_strike(struct hpx_reconciler *reconciler, struct hpx_question *question);
-void hpx_reconciler_ended(struct hpx_reconciler *reconciler);
+/* How long taking one keeps others from asking: the second half of it is the
+ * question's own. */
+int64_t hpx_question_lease_ms(const struct hpx_reconcile_settings *how);
+
+/* The bookkeeping of the reconciler. NULL: nobody is asked there. */
+struct hpx_probe_lane *hpx_reconciler_lane(struct hpx_reconciler *reconciler,
+					   const struct hpx_unsettled *about);
+void hpx_reconciler_enlist(struct hpx_reconciler *reconciler, struct hpx_question *question);
+/* It waits for a slot of its lane. */
+void hpx_reconciler_queue(struct hpx_reconciler *reconciler, struct hpx_question *question);
+/* Answered, or never will be: its slot is free. */
+void hpx_reconciler_freed(struct hpx_reconciler *reconciler, struct hpx_probe_lane *lane);
+/* Nothing of a question is left. */
+void hpx_reconciler_ended(struct hpx_reconciler *reconciler, struct hpx_probe_lane *lane);
 bool hpx_reconciler_is_stopping(struct hpx_reconciler *reconciler);
 
 #endif

@@ -1,64 +1,190 @@
-/* The reconciler's thread: takes what is due, begins its questions, waits. */
+/* The reconciler's thread: looks for questions that are due, by a reader; takes
+ * those that can be asked now; begins them when their lane has a slot.
+ *
+ * What it keeps:
+ *  1. A look costs as much as there are lanes, not as there are unknowns, and
+ *     nothing of it happens inside a write.
+ *  2. A lane never has more questions under way than its slots, nor asks faster
+ *     than its rate; what one lane does delays no other.
+ *  3. A slot that comes free is used at once, as long as questions are due.
+ *  4. Memory is bounded by the slots: a lane has at most four times as many
+ *     questions that the store has not heard the end of.
+ */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/container.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "worker/lookup.h"
 #include "worker/question.h"
 
 #define EVERY_DEFAULT_MS 1000
-/* Beside the longest question: for the store, before it and after. */
-#define STORE_MS 20000
+/* Of a lane's slots: taken, and not stored yet. */
+#define ALIVE_SHARE 4
+/* After a batch of what nobody can be asked about, so many times as long as it
+ * took belong to others. */
+#define UNASK_PAUSE 4
+/* Where somebody else takes from the same lane: out of so many times as many. */
+#define WINDOW 4
+/* Names of lanes: route patterns and targets. */
+#define LANES_BYTES_MAX ((size_t)4 << 20)
 
-/* ---- the list of questions ---- */
+/* ---- lanes ---- */
 
-/* Of the same service; a URL is compared as it is written. */
-static unsigned count_at(const struct hpx_reconciler *r, const char *url)
+static struct hpx_probe_lane *lane_find(const struct hpx_reconciler *r, struct hpx_span name)
 {
+	struct hpx_probe_lane *lane = r->lanes;
+
+	while (lane != NULL && !hpx_span_eq(hpx_span(lane->name, lane->name_len), name))
+		lane = lane->next;
+	return lane;
+}
+
+static struct hpx_probe_lane *lane_find_target(const struct hpx_reconciler *r,
+					       struct hpx_span target)
+{
+	struct hpx_span prefix = HPX_SPAN(HPX_LANE_TARGET);
+
+	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next) {
+		struct hpx_span name = hpx_span(lane->name, lane->name_len);
+		if (hpx_span_starts(name, prefix) &&
+		    hpx_span_eq(hpx_span_skip(name, prefix.len), target))
+			return lane;
+	}
+	return NULL;
+}
+
+static enum hpx_status lane_add(struct hpx_reconciler *r, const char *prefix, struct hpx_span name,
+				const struct hpx_reconcile_settings *how)
+{
+	size_t len = strlen(prefix) + name.len;
+	struct hpx_probe_lane *lane = *prefix != '\0' ? lane_find_target(r, name) :
+							lane_find(r, name);
+
+	if (!how->given || !how->probe.given)
+		return HPX_OK;
+	if (lane == NULL) {
+		lane = calloc(1, sizeof(*lane) + len + 1);
+		if (lane == NULL)
+			return HPX_NOMEM;
+		snprintf(lane->name, len + 1, "%s%.*s", prefix, HPX_SPAN_ARG(name));
+		lane->name_len = len;
+		lane->waiting_end = &lane->waiting;
+		lane->next = r->lanes;
+		r->lanes = lane;
+	}
+	/* Of two routes with one pattern, the first one counts (lookup.h). */
+	if (lane->how == NULL)
+		lane->how = how;
+	return HPX_OK;
+}
+
+static void share_slots(struct hpx_reconciler *r)
+{
+	size_t wanted = 0;
 	unsigned count = 0;
 
-	for (const struct hpx_question *q = r->questions; q != NULL; q = q->next)
-		count += q->asked_url != NULL && strcmp(q->asked_url, url) == 0;
-	return count;
+	for (const struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next)
+		if (lane->how != NULL) {
+			wanted += lane->how->probe.concurrency;
+			count++;
+		}
+	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next) {
+		unsigned share = wanted > HPX_QUESTIONS_MAX ? HPX_QUESTIONS_MAX / count :
+							      HPX_QUESTIONS_MAX;
+		lane->slots = lane->how != NULL ? lane->how->probe.concurrency : 0;
+		if (lane->slots > share)
+			lane->slots = share > 0 ? share : 1;
+	}
 }
 
-bool hpx_reconciler_enlist(struct hpx_reconciler *r, struct hpx_question *question)
+/* With the lock held, or before the thread runs. What cannot be added for lack of
+ * memory is a lane that nobody asks: its questions wait. */
+static enum hpx_status make_lanes(struct hpx_reconciler *r)
 {
-	bool taken;
+	const struct hpx_settings *settings = r->settings;
+	enum hpx_status status = HPX_OK;
+
+	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next)
+		lane->how = NULL;
+	for (size_t i = 0; i < settings->route_count && status == HPX_OK; i++)
+		status = lane_add(r, "", settings->routes[i].pattern,
+				  &settings->routes[i].reconcile);
+	if (status == HPX_OK)
+		status = lane_add(r, "", settings->fallback.pattern, &settings->fallback.reconcile);
+	for (size_t i = 0; i < settings->target_count && status == HPX_OK; i++)
+		status = lane_add(r, HPX_LANE_TARGET, settings->targets[i].name,
+				  &settings->targets[i].reconcile);
+	share_slots(r);
+	return status;
+}
+
+struct hpx_probe_lane *hpx_reconciler_lane(struct hpx_reconciler *r,
+					   const struct hpx_unsettled *about)
+{
+	struct hpx_probe_lane *lane;
 
 	pthread_mutex_lock(&r->lock);
-	taken = question->asked_url == NULL ||
-		count_at(r, question->asked_url) < HPX_QUESTIONS_EACH_MAX;
-	if (taken) {
-		question->next = r->questions;
-		if (question->next != NULL)
-			question->next->prev = question;
-		r->questions = question;
-		r->question_count++;
+	lane = about->delivery.number != 0 ? lane_find_target(r, about->target) :
+					     lane_find(r, about->description.route);
+	pthread_mutex_unlock(&r->lock);
+	return lane;
+}
+
+/* ---- questions, counted ---- */
+
+void hpx_reconciler_enlist(struct hpx_reconciler *r, struct hpx_question *question)
+{
+	pthread_mutex_lock(&r->lock);
+	r->question_count++;
+	if (question->lane != NULL) {
+		question->lane->alive++;
+		question->lane->given++;
 	}
 	pthread_mutex_unlock(&r->lock);
-	return taken;
 }
 
-void hpx_reconciler_strike(struct hpx_reconciler *r, struct hpx_question *question)
+void hpx_reconciler_queue(struct hpx_reconciler *r, struct hpx_question *question)
 {
+	struct hpx_probe_lane *lane = question->lane;
+
 	pthread_mutex_lock(&r->lock);
-	if (question->prev != NULL)
-		question->prev->next = question->next;
-	else
-		r->questions = question->next;
-	if (question->next != NULL)
-		question->next->prev = question->prev;
+	question->next = NULL;
+	*lane->waiting_end = question;
+	lane->waiting_end = &question->next;
+	lane->waiting_count++;
 	pthread_mutex_unlock(&r->lock);
 }
 
-void hpx_reconciler_ended(struct hpx_reconciler *r)
+static void count_under_way(struct hpx_reconciler *r, int change)
+{
+	if (r->options.meter != NULL)
+		atomic_fetch_add_explicit(&r->options.meter->probes_under_way.value,
+					  (uint64_t)(int64_t)change, memory_order_relaxed);
+}
+
+void hpx_reconciler_freed(struct hpx_reconciler *r, struct hpx_probe_lane *lane)
+{
+	pthread_mutex_lock(&r->lock);
+	HPX_ASSERT(lane->under_way > 0);
+	lane->under_way--;
+	lane->freed++;
+	count_under_way(r, -1);
+	pthread_cond_broadcast(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+}
+
+void hpx_reconciler_ended(struct hpx_reconciler *r, struct hpx_probe_lane *lane)
 {
 	pthread_mutex_lock(&r->lock);
 	HPX_ASSERT(r->question_count > 0);
 	r->question_count--;
+	if (lane != NULL)
+		lane->alive--;
 	pthread_cond_broadcast(&r->changed);
 	pthread_mutex_unlock(&r->lock);
 }
@@ -71,91 +197,322 @@ bool hpx_reconciler_is_stopping(struct hpx_reconciler *r)
 	return stopping;
 }
 
+/* ---- asking what was taken ---- */
+
+static struct hpx_question *pop_waiting(struct hpx_probe_lane *lane)
+{
+	struct hpx_question *question = lane->waiting;
+
+	lane->waiting = question->next;
+	if (lane->waiting == NULL)
+		lane->waiting_end = &lane->waiting;
+	lane->waiting_count--;
+	return question;
+}
+
+/* A lane whose probe went by a reload asks the rest as it was taken. */
+static bool may_ask(struct hpx_probe_lane *lane, int64_t *wake_ms)
+{
+	int64_t now_ms = hpx_clock_boot_ms(), wait_ms = 0;
+	unsigned slots = lane->slots > 0 ? lane->slots : 1;
+	unsigned rate = lane->how != NULL ? lane->how->probe.per_second : 1;
+
+	if (lane->waiting == NULL || lane->under_way >= slots)
+		return false;
+	if (hpx_bucket_take(&lane->bucket, rate, now_ms, &wait_ms))
+		return true;
+	if (now_ms + wait_ms < *wake_ms)
+		*wake_ms = now_ms + wait_ms;
+	return false;
+}
+
+/* With the lock held, which is let go meanwhile. */
+static void ask_waiting(struct hpx_reconciler *r, int64_t *wake_ms)
+{
+	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next)
+		while (!r->stopping && may_ask(lane, wake_ms)) {
+			struct hpx_question *question = pop_waiting(lane);
+			lane->under_way++;
+			count_under_way(r, 1);
+			pthread_mutex_unlock(&r->lock);
+			hpx_question_ask(question);
+			pthread_mutex_lock(&r->lock);
+		}
+}
+
+static void drop_waiting(struct hpx_reconciler *r)
+{
+	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next)
+		while (lane->waiting != NULL) {
+			struct hpx_question *question = pop_waiting(lane);
+			pthread_mutex_unlock(&r->lock);
+			hpx_question_drop(question);
+			pthread_mutex_lock(&r->lock);
+		}
+}
+
 /* ---- looking ---- */
 
-static int64_t longer(int64_t ms, const struct hpx_reconcile_settings *how)
+static unsigned least(unsigned a, unsigned b)
 {
-	return how->given && how->probe.given && how->probe.caller.timeout_ms > ms ?
-		       how->probe.caller.timeout_ms : ms;
+	return a < b ? a : b;
 }
 
-static int64_t longest_question_ms(const struct hpx_settings *settings)
+/* How many of a lane are to be taken now. */
+static unsigned room_of(const struct hpx_probe_lane *lane)
 {
-	int64_t ms = longer(0, &settings->fallback.reconcile);
+	unsigned taken = lane->under_way + lane->waiting_count;
+	unsigned wanted = lane->slots + least(lane->ahead, lane->slots);
+	unsigned alive_max = ALIVE_SHARE * lane->slots;
+	unsigned room = wanted > taken ? wanted - taken : 0;
 
-	for (size_t i = 0; i < settings->route_count; i++)
-		ms = longer(ms, &settings->routes[i].reconcile);
-	for (size_t i = 0; i < settings->target_count; i++)
-		ms = longer(ms, &settings->targets[i].reconcile);
-	return ms;
+	if (lane->how == NULL || lane->alive >= alive_max)
+		return 0;
+	room = least(room, alive_max - lane->alive);
+	/* No more than the rate lets through within about a second. */
+	unsigned rate = lane->how->probe.per_second;
+	return least(room, rate > lane->waiting_count ? rate - lane->waiting_count : 0);
 }
 
-/* On the committer's thread. */
-static void looked(struct hpx_store_op *op)
+/* Takes `count` of `found` at random, to the front. */
+static void shuffle(struct hpx_due *due, size_t count, size_t found)
 {
-	struct hpx_reconciler *r = HPX_CONTAINER(op, struct hpx_reconciler, look);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t random;
+		hpx_random(&random, sizeof(random));
+		size_t other = i + (size_t)(random % (found - i));
+		struct hpx_due taken = due[other];
+		due[other] = due[i];
+		due[i] = taken;
+	}
+}
 
+/* With the lock held, which is let go meanwhile. Appends what is due in the lane. */
+static enum hpx_status look_lane(struct hpx_reconciler *r, struct hpx_probe_lane *lane,
+				 size_t *count)
+{
+	size_t room = least(room_of(lane), (unsigned)(HPX_TAKE_MAX - *count));
+	size_t window = lane->contended ? least((unsigned)(room * WINDOW),
+						(unsigned)(HPX_TAKE_MAX - *count)) : room;
+	int64_t from_ms = lane->from_ms, lease_ms;
+	struct hpx_due *due = r->due + *count;
+	enum hpx_status status;
+	size_t found = 0;
+
+	if (room == 0)
+		return HPX_OK;
+	pthread_mutex_unlock(&r->lock);
+	status = hpx_store_due(r->reader, hpx_span(lane->name, lane->name_len), from_ms, due,
+			       window, &found);
+	if (status == HPX_OK && found > room)
+		shuffle(due, room, found);
 	pthread_mutex_lock(&r->lock);
-	r->looking = false;
+	lane->more = status == HPX_OK && found >= window;
+	found = found < room ? found : room;
+	lease_ms = hpx_question_lease_ms(lane->how);
+	for (size_t i = 0; i < found; i++)
+		due[i].lease_ms = lease_ms;
+	if (found > 0 && !lane->contended)
+		lane->from_ms = due[0].at_ms;
+	lane->wanted = (unsigned)found;
+	*count += found;
+	return status;
+}
+
+static void tell_trouble(const char *what, enum hpx_status status)
+{
+	if (status != HPX_OK && status != HPX_CLOSED)
+		hpx_log(HPX_LOG_ERROR, "reconcile_failed", "at=%s problem=%s", what,
+			hpx_status_name(status));
+}
+
+/* Nobody can be asked there. What was said before it was unknown settles it all
+ * the same. */
+static enum hpx_status look_unasked(struct hpx_reconciler *r, struct hpx_span lane,
+				    size_t *take_count, size_t *unask_count)
+{
+	struct hpx_due *due = r->unasked + *unask_count;
+	size_t found = 0, kept = 0;
+	enum hpx_status status = hpx_store_due(r->reader, lane, 0, due,
+					       HPX_UNASK_MAX - *unask_count, &found);
+
+	for (size_t i = 0; i < found; i++) {
+		if (!due[i].evidence) {
+			due[kept++] = due[i];
+		} else if (*take_count < HPX_TAKE_MAX) {
+			r->due[*take_count] = due[i];
+			r->due[(*take_count)++].lease_ms = hpx_question_lease_ms(NULL);
+		}
+	}
+	*unask_count += kept;
+	return status;
+}
+
+/* ---- what comes back from the store ---- */
+
+static void back(struct hpx_reconciler *r, bool *under_way, bool *is_back)
+{
+	pthread_mutex_lock(&r->lock);
+	*under_way = false;
+	*is_back = true;
 	pthread_cond_broadcast(&r->changed);
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* With the lock held, which is let go meanwhile. False: it stops, or there is
- * no room. */
-static bool look(struct hpx_reconciler *r)
+/* On the committer's thread. */
+static void taken(struct hpx_store_op *op)
 {
-	if (r->question_count >= HPX_QUESTIONS_MAX)
-		return false;
-	r->look = (struct hpx_store_op){
-		.verb = HPX_VERB_UNSETTLED,
-		.limit = HPX_QUESTIONS_MAX - r->question_count,
-		.lease_ms = longest_question_ms(r->settings) + STORE_MS,
-		.actor = HPX_SPAN("reconciler"),
-		.done = looked,
-	};
-	r->looking = true;
-	pthread_mutex_unlock(&r->lock);
-	hpx_committer_submit(r->options.committer, &r->look);
-	pthread_mutex_lock(&r->lock);
-	while (r->looking && !r->stopping)
-		hpx_cond_wait_until(&r->changed, &r->lock, INT64_MAX);
-	return !r->stopping;
+	struct hpx_reconciler *r = HPX_CONTAINER(op, struct hpx_reconciler, take);
+
+	back(r, &r->taking, &r->take_back);
 }
 
-static unsigned begin_all(struct hpx_reconciler *r, struct hpx_settings *settings)
+static void unasked(struct hpx_store_op *op)
 {
-	struct hpx_unsettled *list = r->look.unsettled;
-	unsigned count = 0;
+	struct hpx_reconciler *r = HPX_CONTAINER(op, struct hpx_reconciler, unask);
 
-	r->look.unsettled = NULL;
+	back(r, &r->unasking, &r->unask_back);
+}
+
+/* With the lock held, which is let go meanwhile. */
+static void submit(struct hpx_reconciler *r, struct hpx_store_op *op, enum hpx_verb verb,
+		   const struct hpx_due *due, size_t count)
+{
+	*op = (struct hpx_store_op){
+		.verb = verb,
+		.due = due,
+		.due_count = count,
+		.actor = HPX_SPAN("reconciler"),
+		.reason = verb == HPX_VERB_UNASK ?
+				  HPX_SPAN("no probe is configured: a person or a webhook settles it") :
+				  HPX_SPAN(""),
+		.done = verb == HPX_VERB_UNASK ? unasked : taken,
+	};
+	pthread_mutex_unlock(&r->lock);
+	hpx_committer_submit(r->options.committer, op);
+	pthread_mutex_lock(&r->lock);
+}
+
+/* Whoever got fewer than it found shares the lane, and looks at a wider part of
+ * it; whoever got none waits for the next look at all. */
+static void judge_lanes(struct hpx_reconciler *r, enum hpx_status status)
+{
+	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next) {
+		if (lane->wanted == 0)
+			continue;
+		lane->contended = status == HPX_OK && lane->given < lane->wanted;
+		lane->more = lane->more && lane->given > 0;
+		lane->ahead = lane->freed;
+		lane->wanted = 0;
+	}
+}
+
+static void begin_taken(struct hpx_reconciler *r)
+{
+	struct hpx_unsettled *list = r->take.unsettled;
+	struct hpx_settings *settings = hpx_settings_ref(r->settings);
+
+	r->take_back = false;
+	r->take.unsettled = NULL;
+	pthread_mutex_unlock(&r->lock);
+	tell_trouble("take", r->take.status);
 	while (list != NULL) {
 		struct hpx_unsettled *about = list;
 		list = list->next;
 		about->next = NULL;
 		hpx_question_begin(r, settings, about);
-		count++;
 	}
-	return count;
-}
-
-/* With the lock held. True: there may be more. */
-static bool look_and_ask(struct hpx_reconciler *r)
-{
-	struct hpx_settings *settings;
-	bool more;
-
-	if (!look(r))
-		return false;
-	settings = hpx_settings_ref(r->settings);
-	pthread_mutex_unlock(&r->lock);
-	if (r->look.status != HPX_OK && r->look.status != HPX_CLOSED)
-		hpx_log(HPX_LOG_ERROR, "reconcile_failed", "problem=%s",
-			hpx_status_name(r->look.status));
-	more = begin_all(r, settings) >= r->look.limit;
 	hpx_settings_unref(settings);
 	pthread_mutex_lock(&r->lock);
-	return more;
+	judge_lanes(r, r->take.status);
+}
+
+static void tell_unasked(struct hpx_reconciler *r)
+{
+	int64_t now_ms = hpx_clock_boot_ms();
+	bool more = r->unask.status == HPX_OK && r->unask.due_count == HPX_UNASK_MAX;
+	unsigned count = r->unask.status == HPX_OK ? r->unask.count : 0;
+
+	r->unask_back = false;
+	tell_trouble("unask", r->unask.status);
+	if (count > 0 && r->options.meter != NULL)
+		hpx_counter_add(&r->options.meter->reconciled[HPX_RECONCILED_failed], count);
+	if (count > 0)
+		hpx_log(HPX_LOG_WARN, "left_to_a_person",
+			"count=%u move=%s reason=\"no probe is configured: a person or a webhook "
+			"settles it\" see=\"hapax keys ls --state unknown\"", count,
+			hpx_reconcile_name(HPX_RECONCILE_A_PERSON));
+	if (more)
+		r->poll_ms = now_ms + 1 + UNASK_PAUSE * (now_ms - r->unask_ms);
+}
+
+/* ---- one look ---- */
+
+/* With the lock held, which is let go meanwhile. All lanes that the store knows:
+ * those that are configured may have something, the others have nobody to ask. */
+static enum hpx_status look_at_all(struct hpx_reconciler *r, size_t *take_count,
+				   size_t *unask_count)
+{
+	bool may_unask = !r->unasking;
+	struct hpx_lane_due *list = NULL;
+	struct hpx_arena arena;
+	size_t count = 0;
+	enum hpx_status status;
+
+	pthread_mutex_unlock(&r->lock);
+	hpx_arena_init(&arena, LANES_BYTES_MAX);
+	status = hpx_store_lanes(r->reader, &arena, &list, &count);
+	pthread_mutex_lock(&r->lock);
+	for (size_t i = 0; i < count && status == HPX_OK; i++) {
+		struct hpx_probe_lane *lane = lane_find(r, list[i].name);
+		if (lane != NULL && lane->how != NULL) {
+			lane->more = true;
+			lane->from_ms = 0;
+		} else if (may_unask && *unask_count < HPX_UNASK_MAX) {
+			pthread_mutex_unlock(&r->lock);
+			status = look_unasked(r, list[i].name, take_count, unask_count);
+			pthread_mutex_lock(&r->lock);
+		}
+	}
+	hpx_arena_done(&arena);
+	return status;
+}
+
+/* With the lock held, which is let go meanwhile. */
+static void look(struct hpx_reconciler *r)
+{
+	size_t take_count = 0, unask_count = 0;
+	enum hpx_status status = HPX_OK;
+	bool all = hpx_clock_boot_ms() >= r->poll_ms;
+
+	if (all) {
+		r->poll_ms = hpx_clock_boot_ms() + r->options.every_ms;
+		status = look_at_all(r, &take_count, &unask_count);
+	}
+	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL && status == HPX_OK;
+	     lane = lane->next) {
+		lane->wanted = lane->given = lane->freed = 0;
+		if (lane->more)
+			status = look_lane(r, lane, &take_count);
+	}
+	tell_trouble("look", status);
+	if (take_count > 0) {
+		r->taking = true;
+		submit(r, &r->take, HPX_VERB_UNSETTLED, r->due, take_count);
+	}
+	if (unask_count > 0) {
+		r->unasking = true;
+		r->unask_ms = hpx_clock_boot_ms();
+		submit(r, &r->unask, HPX_VERB_UNASK, r->unasked, unask_count);
+	}
+}
+
+static bool has_room(const struct hpx_reconciler *r)
+{
+	for (const struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next)
+		if (lane->more && room_of(lane) > 0)
+			return true;
+	return false;
 }
 
 static void *run(void *user)
@@ -164,12 +521,21 @@ static void *run(void *user)
 
 	pthread_mutex_lock(&r->lock);
 	while (!r->stopping) {
-		if (look_and_ask(r))
-			continue;
-		int64_t until_ms = hpx_clock_boot_ms() + r->options.every_ms;
-		while (!r->stopping && hpx_clock_boot_ms() < until_ms)
-			hpx_cond_wait_until(&r->changed, &r->lock, until_ms);
+		int64_t wake_ms = INT64_MAX;
+		ask_waiting(r, &wake_ms);
+		if (r->stopping)
+			break;
+		if (r->unask_back)
+			tell_unasked(r);
+		else if (r->take_back)
+			begin_taken(r);
+		else if (!r->taking && (hpx_clock_boot_ms() >= r->poll_ms || has_room(r)))
+			look(r);
+		else
+			hpx_cond_wait_until(&r->changed, &r->lock,
+					    r->taking || wake_ms < r->poll_ms ? wake_ms : r->poll_ms);
 	}
+	drop_waiting(r);
 	pthread_mutex_unlock(&r->lock);
 	return NULL;
 }
@@ -181,7 +547,12 @@ static void dispose(struct hpx_reconciler *r)
 	hpx_egress_free(r->egress);
 	if (r->reader != NULL)
 		hpx_store_reader_close(r->reader);
-	hpx_unsettled_free(r->look.unsettled);
+	hpx_unsettled_free(r->take.unsettled);
+	while (r->lanes != NULL) {
+		struct hpx_probe_lane *next = r->lanes->next;
+		free(r->lanes);
+		r->lanes = next;
+	}
 	hpx_settings_unref(r->settings);
 	pthread_cond_destroy(&r->changed);
 	pthread_mutex_destroy(&r->lock);
@@ -216,6 +587,8 @@ enum hpx_status hpx_reconciler_start(const struct hpx_reconciler_options *option
 	pthread_mutex_init(&r->lock, NULL);
 	status = hpx_cond_init(&r->changed);
 	if (status == HPX_OK)
+		status = make_lanes(r);
+	if (status == HPX_OK)
 		status = hpx_store_reader_open(options->store, &r->reader);
 	if (status == HPX_OK)
 		status = start_engine(r);
@@ -233,6 +606,7 @@ void hpx_reconciler_reload(struct hpx_reconciler *r, struct hpx_settings *settin
 	pthread_mutex_lock(&r->lock);
 	before = r->settings;
 	r->settings = hpx_settings_ref(settings);
+	tell_trouble("reload", make_lanes(r));
 	pthread_mutex_unlock(&r->lock);
 	hpx_settings_unref(before);
 }
@@ -254,7 +628,7 @@ void hpx_reconciler_free(struct hpx_reconciler *r)
 	if (r == NULL)
 		return;
 	pthread_mutex_lock(&r->lock);
-	while (r->looking || r->question_count > 0)
+	while (r->taking || r->unasking || r->question_count > 0)
 		hpx_cond_wait_until(&r->changed, &r->lock, INT64_MAX);
 	pthread_mutex_unlock(&r->lock);
 	dispose(r);

@@ -80,32 +80,3 @@ void hpx_question_rule(struct hpx_question *question, const struct hpx_finding *
 	};
 	hpx_committer_submit(question->reconciler->options.committer, &question->op);
 }
-
-static void unasked(struct hpx_store_op *op)
-{
-	struct hpx_question *question = HPX_CONTAINER(op, struct hpx_question, op);
-
-	if (op->status == HPX_OK)
-		count(question, HPX_RECONCILED_failed);
-	tell(question, HPX_LOG_WARN,
-	     op->status == HPX_OK ? "left_to_a_person" : "ruling_not_stored",
-	     op->status == HPX_OK ? hpx_reconcile_name(HPX_RECONCILE_A_PERSON) :
-				    hpx_status_name(op->status));
-	hpx_question_drop(question);
-}
-
-void hpx_question_unask(struct hpx_question *question)
-{
-	snprintf(question->reason, sizeof(question->reason),
-		 "no probe is configured: a person or a webhook settles it");
-	question->op = (struct hpx_store_op){
-		.verb = HPX_VERB_UNASK,
-		.id = *hpx_question_id(question),
-		.mark = *hpx_question_mark(question),
-		.number = question->about->delivery.number,
-		.actor = HPX_SPAN("reconciler"),
-		.reason = hpx_span_of(question->reason),
-		.done = unasked,
-	};
-	hpx_committer_submit(question->reconciler->options.committer, &question->op);
-}

@@ -126,26 +126,6 @@ const char *job_state(struct fixture *f, unsigned key)
 	return hpx_job_state_name(delivery_of(f, key).state);
 }
 
-struct hpx_unsettled *unsettled(struct fixture *f, unsigned limit)
-{
-	struct hpx_store_op op = op_of(HPX_VERB_UNSETTLED, 0, 0);
-
-	op.limit = limit;
-	assert_status(run_op(f, &op), HPX_OK);
-	return op.unsettled;
-}
-
-unsigned count_unsettled(struct fixture *f)
-{
-	struct hpx_unsettled *list = unsettled(f, 100);
-	unsigned count = 0;
-
-	for (const struct hpx_unsettled *u = list; u != NULL; u = u->next)
-		count++;
-	hpx_unsettled_free(list);
-	return count;
-}
-
 enum hpx_status rule(struct fixture *f, unsigned key, unsigned first, int64_t number,
 		     enum hpx_ruling ruling)
 {

@@ -28,8 +28,6 @@ unsigned count_jobs(struct fixture *f, const struct hpx_job_query *query);
 /* Of the operation's newest job. */
 struct hpx_delivery delivery_of(struct fixture *f, unsigned key);
 const char *job_state(struct fixture *f, unsigned key);
-struct hpx_unsettled *unsettled(struct fixture *f, unsigned limit);
-unsigned count_unsettled(struct fixture *f);
 enum hpx_status rule(struct fixture *f, unsigned key, unsigned first, int64_t number,
 		     enum hpx_ruling ruling);
 /* Another process on the same database. */

@@ -217,31 +217,3 @@ const char *rule(struct fixture *f, unsigned key, unsigned first, int64_t number
 	hpx_job_entry_free(op.jobs);
 	return hpx_reconcile_name(turn.move);
 }
-
-enum hpx_status unask(struct fixture *f, unsigned key, unsigned first, int64_t number)
-{
-	struct hpx_store_op op = op_of(HPX_VERB_UNASK, key, first);
-
-	op.number = number;
-	return run_op(f, &op);
-}
-
-struct hpx_unsettled *unsettled(struct fixture *f, unsigned limit)
-{
-	struct hpx_store_op op = op_of(HPX_VERB_UNSETTLED, 0, 0);
-
-	op.limit = limit;
-	assert_status(run_op(f, &op), HPX_OK);
-	return op.unsettled;
-}
-
-unsigned count_unsettled(struct fixture *f)
-{
-	struct hpx_unsettled *list = unsettled(f, 100);
-	unsigned count = 0;
-
-	for (const struct hpx_unsettled *u = list; u != NULL; u = u->next)
-		count++;
-	hpx_unsettled_free(list);
-	return count;
-}

@@ -51,9 +51,5 @@ const char *jobs_of(struct fixture *f, unsigned key);
 #define SETTLE_MS 1000
 const char *rule(struct fixture *f, unsigned key, unsigned first, int64_t number,
 		 enum hpx_ruling ruling, bool asked);
-enum hpx_status unask(struct fixture *f, unsigned key, unsigned first, int64_t number);
-/* The caller frees them. */
-struct hpx_unsettled *unsettled(struct fixture *f, unsigned limit);
-unsigned count_unsettled(struct fixture *f);
 
 #endif

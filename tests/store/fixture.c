@@ -364,3 +364,62 @@ const char *body_of(struct fixture *f, unsigned key)
 	hpx_answer_free(answer);
 	return copy.ptr;
 }
+
+/* ---- questions ---- */
+
+unsigned unask(struct fixture *f, unsigned key, int64_t number)
+{
+	struct hpx_due due = { .id = id_of(key), .number = number };
+	struct hpx_store_op op = op_of(HPX_VERB_UNASK, 0, 0);
+
+	op.due = &due;
+	op.due_count = 1;
+	assert_status(run_op(f, &op), HPX_OK);
+	return op.count;
+}
+
+size_t find_due(struct fixture *f, struct hpx_due *due, size_t max)
+{
+	struct hpx_lane_due *lanes = NULL;
+	size_t lane_count = 0, count = 0;
+
+	assert_status(hpx_store_lanes(f->reader, &f->arena, &lanes, &lane_count), HPX_OK);
+	for (size_t i = 0; i < lane_count; i++) {
+		size_t found = 0;
+		assert_status(hpx_store_due(f->reader, lanes[i].name, 0, due + count, max - count,
+					    &found), HPX_OK);
+		count += found;
+	}
+	for (size_t i = 0; i < count; i++)
+		due[i].lease_ms = LEASE_MS;
+	return count;
+}
+
+struct hpx_unsettled *take_due(struct fixture *f, const struct hpx_due *due, size_t count)
+{
+	struct hpx_store_op op = op_of(HPX_VERB_UNSETTLED, 0, 0);
+
+	op.due = due;
+	op.due_count = count;
+	assert_status(run_op(f, &op), HPX_OK);
+	return op.unsettled;
+}
+
+struct hpx_unsettled *unsettled(struct fixture *f, unsigned limit)
+{
+	struct hpx_due due[100];
+
+	assert_in_range(limit, 1, 100);
+	return take_due(f, due, find_due(f, due, limit));
+}
+
+unsigned count_unsettled(struct fixture *f)
+{
+	struct hpx_unsettled *list = unsettled(f, 100);
+	unsigned count = 0;
+
+	for (const struct hpx_unsettled *u = list; u != NULL; u = u->next)
+		count++;
+	hpx_unsettled_free(list);
+	return count;
+}

@@ -85,4 +85,14 @@ const char *events_of(struct fixture *f, unsigned key);
 /* The stored answer's body; NULL where none is kept. */
 const char *body_of(struct fixture *f, unsigned key);
 
+/* How many became a person's. */
+unsigned unask(struct fixture *f, unsigned key, int64_t number);
+/* What a reader finds to be due, over all lanes; and those of it that the store
+ * gives, with a lease of LEASE_MS. The caller frees them. */
+size_t find_due(struct fixture *f, struct hpx_due *due, size_t max);
+struct hpx_unsettled *take_due(struct fixture *f, const struct hpx_due *due, size_t count);
+/* Both. */
+struct hpx_unsettled *unsettled(struct fixture *f, unsigned limit);
+unsigned count_unsettled(struct fixture *f);
+
 #endif

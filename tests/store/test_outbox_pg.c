@@ -430,11 +430,11 @@ static void a_question_is_one_workers(void **state)
 	assert_non_null(list);
 	assert_non_null(list->next);
 	assert_null(list->next->next);
-	assert_int_equal(list->delivery.number, 1);
-	assert_span(list->job_name, "answer");
-	assert_span(list->target, "mailer");
-	assert_int_equal(list->next->delivery.number, 0);
-	assert_span(list->next->description.key, "key-1");
+	assert_int_equal(list->delivery.number, 0);
+	assert_span(list->description.key, "key-1");
+	assert_int_equal(list->next->delivery.number, 1);
+	assert_span(list->next->job_name, "answer");
+	assert_span(list->next->target, "mailer");
 	assert_false(list->scheduled);
 	hpx_unsettled_free(list);
 	assert_status(hpx_store_question(f->reader, &id, &question), HPX_OK);
@@ -443,6 +443,66 @@ static void a_question_is_one_workers(void **state)
 	advance(&other, LEASE_MS + 1);
 	assert_int_equal(count_unsettled(&other), 2);
 	other_close(&other);
+}
+
+/* Passed over, never waited for. */
+static void a_held_operation_is_not_asked_about_now(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_due due[2];
+	PGconn *app = cluster_connect();
+	struct hpx_unsettled *list;
+
+	for (unsigned key = 1; key <= 2; key++) {
+		reserve(f, key, BODY, A);
+		act(f, HPX_VERB_LOSE, key, A);
+	}
+	assert_int_equal(find_due(f, due, 2), 2);
+	PQclear(cluster_ask(app, "BEGIN; SELECT 1 FROM hapax.operation WHERE key = 'key-1' "
+				 "FOR UPDATE"));
+	list = take_due(f, due, 2);
+	assert_non_null(list);
+	assert_null(list->next);
+	assert_span(list->description.key, "key-2");
+	hpx_unsettled_free(list);
+	PQclear(cluster_ask(app, "COMMIT"));
+	assert_int_equal(find_due(f, due, 2), 1);
+	assert_int_equal(count_unsettled(f), 1);
+	PQfinish(app);
+}
+
+/* Many rulings are one transaction; two about one operation keep their order. */
+static void rulings_of_a_batch_share_a_transaction(void **state)
+{
+	enum { COUNT = 20 };
+	struct fixture *f = *state;
+	struct hpx_ruling_turn turns[COUNT + 1];
+	struct hpx_store_op ops[COUNT + 1], *list[COUNT + 1];
+	PGconn *app = cluster_connect();
+	char before[32];
+
+	for (unsigned key = 0; key < COUNT; key++) {
+		reserve(f, key, BODY, A);
+		act(f, HPX_VERB_LOSE, key, A);
+	}
+	for (unsigned i = 0; i <= COUNT; i++) {
+		turns[i] = (struct hpx_ruling_turn){ .finding = {
+			.ruling = i == COUNT ? HPX_RULING_DECLINED : HPX_RULING_APPLIED } };
+		ops[i] = op_of(HPX_VERB_RULE, i % COUNT, A);
+		ops[i].ruling = &turns[i];
+		list[i] = &ops[i];
+	}
+	snprintf(before, sizeof(before), "%s",
+		 ask(app, "SELECT txid_current()"));
+	assert_status(hpx_store_run(f->store, list, COUNT + 1, NULL), HPX_OK);
+	for (unsigned i = 0; i <= COUNT; i++)
+		assert_status(ops[i].status, HPX_OK);
+	assert_string_equal(hpx_reconcile_name(turns[COUNT].move), "stay");
+	for (unsigned key = 0; key < COUNT; key++)
+		assert_int_equal(record_of(f, key).status, 200);
+	/* The rulings' one, the last one's, and the two that ask here. */
+	assert_in_range(atol(ask(app, "SELECT txid_current()")) - atol(before), 1, 3);
+	PQfinish(app);
 }
 
 static void what_is_settled_is_asked_anew_when_lost_again(void **state)
@@ -470,20 +530,19 @@ static void what_is_settled_is_asked_anew_when_lost_again(void **state)
 static void a_ruling_on_the_operation_settles_its_job(void **state)
 {
 	struct fixture *f = *state;
-	struct hpx_store_op unask = op_of(HPX_VERB_UNASK, 1, A);
 
 	accept_job(f, 1, A, &mail);
 	assert_status(rule(f, 1, A, 0, HPX_RULING_APPLIED), HPX_OK);
 	assert_string_equal(events_of(f, 1), "evidence");
-	assert_status(run_op(f, &unask), HPX_REFUSED);
+	assert_int_equal(unask(f, 1, 1), 0);
 	claim_some(f, 1, CLAIM);
 	assert_status(turn(f, 1, HPX_JOB_MOVE_LOSE, CLAIM), HPX_OK);
 	struct hpx_unsettled *list = unsettled(f, 1);
 	assert_int_equal(list->evidence, HPX_RULING_APPLIED);
 	hpx_unsettled_free(list);
-	assert_status(run_op(f, &unask), HPX_OK);
 	advance(f, LEASE_MS + 1);
-	assert_int_equal(count_unsettled(f), 0);
+	/* What was said settles it, whoever can be asked. */
+	assert_int_equal(unask(f, 1, 1), 0);
 	assert_status(rule(f, 1, A, 0, HPX_RULING_APPLIED), HPX_OK);
 	assert_string_equal(job_state(f, 1), "done");
 	assert_string_equal(state_of(f, 1), "completed");
@@ -619,6 +678,8 @@ int main(void)
 		ON_POSTGRES(an_unheard_delivery_is_recognised),
 		ON_POSTGRES(a_cut_connection_loses_and_repeats_nothing),
 		ON_POSTGRES(a_question_is_one_workers),
+		ON_POSTGRES(a_held_operation_is_not_asked_about_now),
+		ON_POSTGRES(rulings_of_a_batch_share_a_transaction),
 		ON_POSTGRES(what_is_settled_is_asked_anew_when_lost_again),
 		ON_POSTGRES(a_ruling_on_the_operation_settles_its_job),
 		ON_POSTGRES(what_was_not_delivered_in_time_is_abandoned),

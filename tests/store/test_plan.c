@@ -103,10 +103,11 @@ static void fill_tables(void)
 		    "provider_id) SELECT id, mark, 'mail', 't' || created % 7, 'POST', '/', '', "
 		    "'', 1, 1 + created % 6, state = 5, 1, created, created, created, "
 		    "created::text FROM hapax.operation WHERE state <> 3");
-	cluster_sql("INSERT INTO hapax.reconcile SELECT operation, mark, id, 0, 0, 0, 0, id, 0, "
+	cluster_sql("INSERT INTO hapax.reconcile SELECT operation, mark, id, "
+		    "'target:' || target, 0, 0, 0, 0, id, 0, "
 		    "id % 2 = 0 FROM hapax.job WHERE state = 4");
-	cluster_sql("INSERT INTO hapax.reconcile SELECT id, mark, 0, 0, 0, 0, 0, created, 0, "
-		    "created % 2 = 0 FROM hapax.operation WHERE state = 4");
+	cluster_sql("INSERT INTO hapax.reconcile SELECT id, mark, 0, 'r', 0, 0, 0, 0, created, "
+		    "0, created % 2 = 0 FROM hapax.operation WHERE state = 4");
 	cluster_sql("ANALYZE hapax.operation, hapax.response, hapax.lease, hapax.recipe, "
 		    "hapax.event, hapax.job, hapax.reconcile");
 	cluster_sql("RESET synchronous_commit");
@@ -224,6 +225,41 @@ static void check_empty(void)
 	PQfinish(conn);
 }
 
+/* ---- questions ---- */
+
+/* The pages that a statement reads, as EXPLAIN counts them. */
+static long pages_of(PGconn *conn, enum hpx_pg_statement statement, const char *arguments)
+{
+	char sql[8192];
+	PGresult *result;
+	long pages = 0;
+
+	snprintf(sql, sizeof(sql), "DEALLOCATE ALL; PREPARE p AS %s", hpx_pg_sql(statement));
+	PQclear(cluster_ask(conn, sql));
+	snprintf(sql, sizeof(sql), "EXPLAIN (ANALYZE, BUFFERS, FORMAT YAML) EXECUTE p%s", arguments);
+	result = cluster_ask(conn, sql);
+	/* The first count is the whole statement's. */
+	const char *hit = strstr(PQgetvalue(result, 0, 0), "Shared Hit Blocks: ");
+	const char *read = strstr(PQgetvalue(result, 0, 0), "Shared Read Blocks: ");
+	assert_non_null(hit);
+	assert_non_null(read);
+	pages = atol(hit + strlen("Shared Hit Blocks: ")) +
+		atol(read + strlen("Shared Read Blocks: "));
+	PQclear(result);
+	return pages;
+}
+
+/* Half of the 75,000 questions are due, in eight lanes: what is found does not
+ * depend on how many there are. */
+static void check_questions(void)
+{
+	PGconn *conn = connect_as_driver();
+
+	assert_in_range(pages_of(conn, HPX_PG_LANES, ""), 8, 8 * 8);
+	assert_in_range(pages_of(conn, HPX_PG_QUESTIONS_DUE, "('r', 0, 0, 16)"), 1, 32);
+	PQfinish(conn);
+}
+
 /* ---- the statements inside the SQL functions ---- */
 
 #define THE_ID                                                                \
@@ -337,6 +373,7 @@ static void a_million_operations_are_reached_by_an_index(void **state)
 	check_empty();
 	fill_tables();
 	check_statements();
+	check_questions();
 	check_functions();
 }
 
@@ -357,8 +394,6 @@ static const struct {
 	X(JOBS_ORPHANED, "once, at start, over the index of what is being sent") \
 	X(JOBS, "for a person who looks for something, with a limit")         \
 	X(JOB_COUNTS, "the metrics' survey, on a reader's connection")        \
-	X(UNASKED_JOBS, "over the index of what is unknown")                  \
-	X(UNASKED_OPERATIONS, "over the index of what is unknown")            \
 	X(REAP_EVENTS, "the oldest few, by their row numbers")                \
 	X(CLOCK, "there is one row")
 
@@ -412,11 +447,51 @@ static void every_statement_of_sqlite_searches_an_index(void **state)
 	sqlite3_close(db);
 }
 
+/* Steps of SQLite's machine for one run of the statement. */
+static int steps_of(sqlite3 *db, enum hpx_sql sql, unsigned want_rows)
+{
+	sqlite3_stmt *stmt = NULL;
+	unsigned rows = 0;
+
+	assert_int_equal(sqlite3_prepare_v2(db, sqlite_list[sql].sql, -1, &stmt, NULL), SQLITE_OK);
+	sqlite3_bind_text(stmt, 1, sql == HPX_SQL_NEXT_LANE ? "" : "r", -1, SQLITE_STATIC);
+	sqlite3_bind_int64(stmt, 2, INT64_MAX / 2);
+	sqlite3_bind_int64(stmt, 3, 0);
+	sqlite3_bind_int64(stmt, 4, 16);
+	while (sqlite3_step(stmt) == SQLITE_ROW)
+		rows++;
+	int steps = sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 0);
+	assert_int_equal(sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_FULLSCAN_STEP, 0), 0);
+	assert_int_equal(sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_SORT, 0), 0);
+	assert_int_equal(rows, want_rows);
+	sqlite3_finalize(stmt);
+	return steps;
+}
+
+/* A person's, put off, and due: a look sees only what is due. */
+static void a_look_costs_the_same_among_many_questions(void **state)
+{
+	struct fixture *f = *state;
+	sqlite3 *db = NULL;
+
+	assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db,
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+		"INSERT INTO hapax_reconcile (id, mark, job, lane, sent, tries, in_a_row, "
+		"first_said, ask_at, evidence, person) SELECT randomblob(32), randomblob(16), 0, "
+		"CASE i % 2 WHEN 0 THEN 'r' ELSE 's' END, 0, 0, 0, 0, i, 0, i % 3 = 0 FROM n",
+		NULL, NULL, NULL), SQLITE_OK);
+	assert_in_range(steps_of(db, HPX_SQL_NEXT_LANE, 1), 1, 100);
+	assert_in_range(steps_of(db, HPX_SQL_QUESTIONS_DUE, 16), 1, 400);
+	sqlite3_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_whole_scan_is_seen),
 		ON_SQLITE(every_statement_of_sqlite_searches_an_index),
+		ON_SQLITE(a_look_costs_the_same_among_many_questions),
 		ON_POSTGRES(a_million_operations_are_reached_by_an_index),
 	};
 	return run_on_drivers("plan", tests);

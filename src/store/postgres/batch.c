@@ -212,7 +212,7 @@ static enum hpx_status run_rows(struct hpx_pg_store *s, struct hpx_store_op **op
 	round.todo = flags;
 	round.free = flags + count;
 	for (size_t i = 0; i < count; i++)
-		round.todo[i] = ops[i]->verb != HPX_VERB_JOB;
+		round.todo[i] = ops[i]->verb != HPX_VERB_JOB && ops[i]->verb != HPX_VERB_RULE;
 	/* While the store is unsure, what is read must not be told, and what is
 	 * written goes with a mark. */
 	if (!s->unsure) {
@@ -261,13 +261,13 @@ static enum hpx_status check_clock(struct hpx_pg_store *s, struct hpx_store_op *
 	X(FORGET, hpx_pg_settle)                                              \
 	X(CLAIM, hpx_pg_claim)                                                \
 	X(SWEEP_JOBS, hpx_pg_sweep_jobs)                                      \
-	X(UNSETTLED, hpx_pg_unsettled)                                        \
-	X(RULE, hpx_pg_rule)                                                  \
-	X(UNASK, hpx_pg_unask)
+	X(UNSETTLED, hpx_pg_take_due)                                         \
+	X(UNASK, hpx_pg_take_due)
 
 typedef enum hpx_status run_fn(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 
-/* NULL: it goes by rows, or with other turns, in the batch's transactions. */
+/* NULL: it goes by rows, or with other turns and rulings, in the batch's
+ * transactions. */
 static run_fn *runner_of(const struct hpx_store_op *op)
 {
 	static run_fn *const runners[HPX_VERB_COUNT] = {
@@ -302,6 +302,8 @@ enum hpx_status hpx_pg_run(struct hpx_store *store, struct hpx_store_op **ops, s
 		status = run_rows(s, ops + from, to - from, problem);
 		if (status == HPX_OK)
 			status = hpx_pg_turns(s, ops + from, to - from, problem);
+		if (status == HPX_OK)
+			status = hpx_pg_rules(s, ops + from, to - from, problem);
 		from = to;
 	}
 	return status;

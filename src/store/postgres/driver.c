@@ -145,6 +145,8 @@ const struct hpx_store_driver hpx_store_postgres_driver = {
 	.stats = hpx_pg_stats,
 	.jobs = hpx_pg_jobs,
 	.question = hpx_pg_question,
+	.lanes = hpx_pg_lanes,
+	.due = hpx_pg_due,
 	.watch = hpx_pg_watch,
 	.removals = hpx_pg_removals,
 };

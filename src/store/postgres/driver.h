@@ -307,6 +307,10 @@ enum hpx_status hpx_pg_events(struct hpx_store_reader *reader, const struct hpx_
 enum hpx_status hpx_pg_stats(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
 enum hpx_status hpx_pg_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 			    struct hpx_job_entry **ret_jobs);
+enum hpx_status hpx_pg_lanes(struct hpx_store_reader *reader, struct hpx_arena *arena,
+			     struct hpx_lane_due **ret_lanes, size_t *ret_count);
+enum hpx_status hpx_pg_due(struct hpx_store_reader *reader, struct hpx_span lane, int64_t from_ms,
+			   struct hpx_due *due, size_t max, size_t *ret_count);
 enum hpx_status hpx_pg_question(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
 				struct hpx_next_question *ret_question);
 enum hpx_status hpx_pg_count_jobs(struct hpx_store_reader *reader, struct hpx_store_stats *stats);

@@ -26,12 +26,6 @@
 	"o.id = ANY($2::bytea[] || ARRAY(SELECT a.operation "                 \
 	"FROM hapax.job a WHERE a.id = ANY($1::int8[])" answering "))"
 
-/* A question is due unless it was put off, or is a person's. */
-#define HPX_PG_SQL_NOT_NOW(id, job, mark, shift)                              \
-	"EXISTS (SELECT 1 FROM hapax.reconcile q WHERE q.id = " id            \
-	" AND q.job = " job " AND q.mark = " mark " AND (q.person OR "      \
-	"q.ask_at > " HPX_PG_SQL_NOW(shift) "))"
-
 /* What a list of jobs is narrowed by. */
 #define HPX_PG_SQL_JOB_LIST(narrow)                                           \
 	"SELECT " HPX_PG_SQL_JOB ", j.body FROM hapax.job j WHERE " narrow    \
@@ -87,18 +81,23 @@
 	X(LOST_JOBS, WRITER, "SELECT id FROM hapax.job WHERE state = 2 AND "  \
 		"lease_until <= " HPX_PG_SQL_NOW("$1")                        \
 		" ORDER BY lease_until LIMIT $2::int8")                       \
-	/* Unknowns whose question is due; of an operation whose job is on    \
-	 * its way or is asked about itself, the job tells. */                \
-	X(UNSETTLED_JOBS, WRITER, "SELECT j.id FROM hapax.job j "             \
-		"WHERE j.state = 4 AND j.changed <= " HPX_PG_SQL_NOW("$1")    \
-		" AND NOT " HPX_PG_SQL_NOT_NOW("j.operation", "j.id", "j.mark", "$1") \
-		" ORDER BY j.changed LIMIT $2::int8")                         \
-	X(UNSETTLED_OPERATIONS, WRITER, "SELECT o.id FROM hapax.operation o " \
-		"WHERE o.state = 4 AND o.changed <= " HPX_PG_SQL_NOW("$1")    \
-		" AND NOT " HPX_PG_SQL_NOT_NOW("o.id", "0", "o.mark", "$1")  \
-		" AND NOT EXISTS (SELECT 1 FROM hapax.job j WHERE "           \
-		"j.operation = o.id AND j.mark = o.mark AND j.answers AND " \
-		"j.state IN (1, 2, 4)) ORDER BY o.changed LIMIT $2::int8")    \
+	/* Of several operations; without a lock. */                          \
+	X(ANSWERING_ALL, WRITER, "SELECT o.id, min(j.id) "                    \
+		"FROM hapax.operation o JOIN hapax.job j "                    \
+		"ON j.operation = o.id AND j.mark = o.mark AND j.answers "  \
+		"WHERE o.id = ANY($1::bytea[]) AND o.state <> 3 "             \
+		"GROUP BY o.id")                                              \
+	/* Questions that are due, and about nothing that is unknown. */      \
+	X(END_QUESTIONS, WRITER, "DELETE FROM hapax.reconcile WHERE "         \
+		"ctid = ANY(ARRAY(SELECT q.ctid "                             \
+		"FROM unnest($1::bytea[], $2::int8[]) AS n (id, job) "        \
+		"JOIN hapax.reconcile q ON q.id = n.id AND q.job = n.job "    \
+		"WHERE NOT q.person AND q.ask_at > 0 AND CASE q.job "         \
+		"WHEN 0 THEN (SELECT o.state FROM hapax.operation o "         \
+		"WHERE o.id = q.id AND o.mark = q.mark) "                   \
+		"ELSE (SELECT j.state FROM hapax.job j WHERE j.id = q.job "   \
+		"AND j.operation = q.id AND j.mark = q.mark) END "          \
+		"IS DISTINCT FROM 4 FOR UPDATE OF q SKIP LOCKED))")           \
 	X(OVERDUE, WRITER, "SELECT o.id, j.id FROM hapax.operation o "        \
 		"LEFT JOIN hapax.job j ON j.operation = o.id "                \
 		"AND j.mark = o.mark AND j.answers WHERE o.state = 5 AND "  \
@@ -140,9 +139,9 @@
 		"provider_id) WHERE j.id = n.id")                             \
 	X(PUT_QUESTIONS, WRITER, "INSERT INTO hapax.reconcile (id, job, "     \
 		"mark, sent, tries, in_a_row, first_said, ask_at, evidence, " \
-		"person) SELECT * FROM unnest($1::bytea[], $2::int8[], "      \
+		"person, lane) SELECT n.*, '?' FROM unnest($1::bytea[], $2::int8[], "      \
 		"$3::bytea[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], " \
-		"$8::int8[], $9::int2[], $10::bool[]) "                       \
+		"$8::int8[], $9::int2[], $10::bool[]) AS n "                  \
 		"ON CONFLICT (id, job) DO UPDATE SET mark = excluded.mark, " \
 		"sent = excluded.sent, tries = excluded.tries, "              \
 		"in_a_row = excluded.in_a_row, "                              \
@@ -171,9 +170,10 @@
 		"j.provider_id <> '' AND j.provider_id = "                    \
 		"convert_from($4::bytea, 'UTF8') COLLATE \"default\" AND "))  \
 	/* Of an operation that is delivered later, its job's question. */    \
-	X(NEXT_QUESTION, READER, "SELECT q.ask_at, q.person "                 \
+	X(NEXT_QUESTION, READER, "SELECT CASE WHEN q.sent > 0 "               \
+		"THEN q.ask_at ELSE 0 END, q.person "                         \
 		"FROM hapax.operation o LEFT JOIN LATERAL (SELECT r.ask_at, " \
-		"r.person FROM hapax.reconcile r LEFT JOIN hapax.job j "      \
+		"r.sent, r.person FROM hapax.reconcile r LEFT JOIN hapax.job j "      \
 		"ON j.id = r.job WHERE r.id = o.id AND r.mark = o.mark AND " \
 		"(r.job = 0 OR (j.answers AND j.state = 4)) "                 \
 		"ORDER BY r.job DESC LIMIT 1) q "                             \
@@ -189,13 +189,29 @@
 		"AND state = 6), "                                            \
 		"(SELECT min(due) FROM hapax.job WHERE state = 1), "          \
 		"(SELECT min(changed) FROM hapax.job WHERE state = 4), "      \
-		"(SELECT count(*) FROM hapax.operation o WHERE o.state = 4 "  \
-		"AND EXISTS (SELECT 1 FROM hapax.reconcile q WHERE "          \
-		"q.id = o.id AND q.mark = o.mark AND q.person AND "         \
-		"(q.job = 0 OR EXISTS (SELECT 1 FROM hapax.job j WHERE "      \
-		"j.id = q.job AND j.answers AND j.state = 4)))), "            \
-		"(SELECT count(*) FROM hapax.job j WHERE j.state = 4 AND "    \
-		"EXISTS (SELECT 1 FROM hapax.reconcile q WHERE "              \
-		"q.id = j.operation AND q.job = j.id AND q.person))")
+		/* A question leaves with the outcome that it is about. */       \
+		"(SELECT count(*) FROM hapax.reconcile WHERE person "         \
+		"AND job = 0) + "                                             \
+		"(SELECT count(*) FROM hapax.reconcile q JOIN hapax.job j "   \
+		"ON j.id = q.job WHERE q.person AND q.job > 0 AND "           \
+		"j.answers), "                                                \
+		"(SELECT count(*) FROM hapax.reconcile WHERE person "         \
+		"AND job > 0)")                                               \
+	/* One lane after the other, each with its first question: as many    \
+	 * steps as there are lanes. */                                       \
+	X(LANES, READER, "WITH RECURSIVE lanes AS ((SELECT r.lane, r.ask_at " \
+		"FROM hapax.reconcile r WHERE NOT r.person AND r.ask_at > 0 " \
+		"AND r.lane > '' ORDER BY r.lane, r.ask_at LIMIT 1) "         \
+		"UNION ALL SELECT n.lane, n.ask_at FROM lanes l "             \
+		"CROSS JOIN LATERAL (SELECT r.lane, r.ask_at "                \
+		"FROM hapax.reconcile r WHERE NOT r.person AND r.ask_at > 0 " \
+		"AND r.lane > l.lane ORDER BY r.lane, r.ask_at LIMIT 1) n) "  \
+		"SELECT convert_to(lane, 'UTF8'), ask_at FROM lanes")         \
+	/* $2: how the clock is shifted, $3: nothing before this is looked at. */ \
+	X(QUESTIONS_DUE, READER, "SELECT id, job, evidence, ask_at "          \
+		"FROM hapax.reconcile WHERE NOT person AND ask_at > 0 AND "   \
+		"lane = convert_from($1::bytea, 'UTF8') COLLATE \"C\" AND "  \
+		"ask_at <= " HPX_PG_SQL_NOW("$2") " AND ask_at >= $3::int8 "  \
+		"ORDER BY ask_at LIMIT $4::int8")
 
 #endif

@@ -1,55 +1,94 @@
-/* What is unknown: whom to ask next, what was said, and what nobody can be
- * asked about. A question belongs to whoever holds the row it is about. */
+/* What is unknown: which questions are due, who takes them, what was said, and
+ * what nobody can be asked about. A question belongs to whoever holds the row it
+ * is about. */
 #include "store/postgres/outbox.h"
 
-/* ---- UNSETTLED ---- */
+#include <stdlib.h>
 
-static int64_t limit_of(const struct hpx_store_op *op)
+/* Rulings in one transaction. */
+#define RULINGS_AT_ONCE 64
+
+/* ---- what is due ---- */
+
+enum hpx_status hpx_pg_lanes(struct hpx_store_reader *reader, struct hpx_arena *arena,
+			     struct hpx_lane_due **ret_lanes, size_t *ret_count)
 {
-	return op->limit < HPX_PG_ITEMS_MAX ? (int64_t)op->limit : HPX_PG_ITEMS_MAX;
+	PGresult *result = NULL;
+	struct hpx_lane_due *lanes;
+	size_t count = 0;
+	enum hpx_status status = hpx_pg_ask(reader, HPX_PG_LANES, NULL, &result);
+
+	if (status != HPX_OK)
+		return status;
+	lanes = hpx_arena_alloc(arena, ((size_t)PQntuples(result) + 1) * sizeof(*lanes));
+	if (lanes == NULL)
+		status = HPX_NOMEM;
+	for (int row = 0; status == HPX_OK && row < PQntuples(result); row++) {
+		struct hpx_lane_due *lane = &lanes[count];
+		lane->name = hpx_arena_dup(arena, hpx_pg_bytes(result, row, 0));
+		if (lane->name.ptr == NULL)
+			status = HPX_NOMEM;
+		if (hpx_pg_int(result, row, 1, 1, INT64_MAX, &lane->at_ms))
+			count++;
+	}
+	PQclear(result);
+	if (status == HPX_OK) {
+		*ret_lanes = lanes;
+		*ret_count = count;
+	}
+	return status;
 }
 
-static enum hpx_status list_unsettled(struct hpx_pg_store *s, struct hpx_store_op *op,
-				      struct hpx_pg_outbox *outbox, char *problem)
+enum hpx_status hpx_pg_due(struct hpx_store_reader *reader, struct hpx_span lane, int64_t from_ms,
+			   struct hpx_due *due, size_t max, size_t *ret_count)
 {
-	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
 	struct hpx_pg_params params = { .count = 0 };
-	struct hpx_operation_id id;
-	int64_t number = 0;
-	PGresult *result;
+	PGresult *result = NULL;
+	size_t count = 0;
+	enum hpx_status status;
 
-	hpx_pg_add_int8(&params, atomic_load(&s->base.wall_shift_ms));
-	hpx_pg_add_int8(&params, limit_of(op));
-	hpx_pg_send(&pipe, HPX_PG_UNSETTLED_JOBS, &params);
-	hpx_pg_send(&pipe, HPX_PG_UNSETTLED_OPERATIONS, &params);
-	result = hpx_pg_take(&pipe);
-	for (int row = 0; result != NULL && row < PQntuples(result); row++)
-		if (hpx_pg_int(result, row, 0, 1, INT64_MAX, &number))
-			hpx_pg_outbox_add_job(outbox, number);
+	hpx_pg_add_bytes(&params, lane);
+	hpx_pg_add_int8(&params, atomic_load(&reader->store->wall_shift_ms));
+	hpx_pg_add_int8(&params, from_ms);
+	hpx_pg_add_int8(&params, (int64_t)max);
+	status = hpx_pg_ask(reader, HPX_PG_QUESTIONS_DUE, &params, &result);
+	if (status != HPX_OK)
+		return status;
+	for (int row = 0; row < PQntuples(result) && count < max; row++) {
+		int64_t evidence = 0;
+		due[count] = (struct hpx_due){ .number = 0 };
+		if (hpx_pg_id_read(result, row, &due[count].id) &&
+		    hpx_pg_int(result, row, 1, 0, INT64_MAX, &due[count].number) &&
+		    hpx_pg_int(result, row, 2, 0, 2, &evidence) &&
+		    hpx_pg_int(result, row, 3, 1, INT64_MAX, &due[count].at_ms))
+			due[count++].evidence = evidence != 0;
+	}
 	PQclear(result);
-	result = hpx_pg_take(&pipe);
-	for (int row = 0; result != NULL && row < PQntuples(result); row++)
-		if (hpx_pg_id_read(result, row, &id))
-			hpx_pg_outbox_add_operation(outbox, &id);
-	PQclear(result);
-	return hpx_pg_end(&pipe);
+	*ret_count = count;
+	return HPX_OK;
+}
+
+/* ---- UNSETTLED and UNASK: those that a reader found ---- */
+
+static bool is_readable(const struct hpx_pg_item *item)
+{
+	return item->number != 0 ? item->found.job_readable : item->found.operation.readable;
 }
 
 static bool is_unknown(const struct hpx_pg_item *item)
 {
 	const struct hpx_outbox_found *found = &item->found;
 
-	if (item->number != 0)
-		return found->job_exists && found->job_readable &&
-		       found->delivery.state == HPX_JOB_UNKNOWN;
-	return found->operation.exists && found->operation.readable &&
-	       found->operation.record.state == HPX_STATE_UNKNOWN;
+	return item->number != 0 ? found->job_exists && found->delivery.state == HPX_JOB_UNKNOWN :
+				   found->operation.exists &&
+				   found->operation.record.state == HPX_STATE_UNKNOWN;
 }
 
 static bool is_ours(struct hpx_pg_outbox *outbox, const struct hpx_pg_item *item)
 {
 	/* A job's operation may be held: nothing of it is written. */
-	return item->number != 0 ? item->locked : !hpx_pg_outbox_is_held(outbox, item);
+	return item->number != 0 ? item->locked || !item->found.job_exists :
+				   !hpx_pg_outbox_is_held(outbox, item);
 }
 
 static void read_description(const struct hpx_pg_outbox *outbox, const struct hpx_pg_item *item,
@@ -87,7 +126,7 @@ static struct hpx_unsettled *make_unsettled(const struct hpx_pg_outbox *outbox,
 	struct hpx_outbox_found *found = &item->found;
 	struct hpx_unsettled made = { .evidence = found->evidence,
 				      .scheduled = found->scheduled &&
-						   found->reconcile.ask_at_ms != 0 };
+						   found->reconcile.sent_ms != 0 };
 
 	/* Nothing was sent after it became unknown. */
 	if (found->reconcile.sent_ms == 0)
@@ -104,73 +143,142 @@ static struct hpx_unsettled *make_unsettled(const struct hpx_pg_outbox *outbox,
 }
 
 /* Nobody else gets it before the lease is over. */
-static void put_off(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item,
+static void put_off(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item, int64_t lease_ms,
 		    const struct hpx_store_op *op)
 {
 	item->change = (struct hpx_outbox_change){ .write_reconcile = true,
 						   .reconcile = item->found.reconcile,
 						   .evidence = item->found.evidence };
-	item->change.reconcile.ask_at_ms = outbox->look.now.wall_ms + op->lease_ms;
+	item->change.reconcile.ask_at_ms = outbox->look.now.wall_ms + lease_ms;
 	hpx_pg_outbox_take(outbox, item, op);
 }
 
-static enum hpx_status take_unsettled(struct hpx_pg_outbox *outbox, struct hpx_store_op *op,
-				      struct hpx_unsettled **tail)
+/* What cannot be read is a person's: it must not stand for ever at the head of
+ * its lane. */
+static void leave(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item,
+		  const struct hpx_store_op *op)
 {
-	for (size_t i = 0; i < outbox->count; i++) {
-		struct hpx_pg_item *item = &outbox->item[i];
-		if (!is_unknown(item) || !is_ours(outbox, item) || item->found.person ||
-		    item->found.reconcile.ask_at_ms > outbox->look.now.wall_ms)
-			continue;
-		*tail = make_unsettled(outbox, item);
-		if (*tail == NULL)
+	item->change = (struct hpx_outbox_change){ .write_reconcile = true,
+						   .reconcile = item->found.reconcile,
+						   .evidence = item->found.evidence,
+						   .person = true };
+	hpx_pg_outbox_take(outbox, item, op);
+}
+
+static bool is_due(const struct hpx_pg_item *item, const struct hpx_moment *now)
+{
+	return item->found.scheduled && !item->found.person &&
+	       item->found.reconcile.ask_at_ms > 0 &&
+	       item->found.reconcile.ask_at_ms <= now->wall_ms;
+}
+
+/* Whether it is taken. */
+static enum hpx_status take_one(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item,
+				const struct hpx_due *due, struct hpx_store_op *op,
+				struct hpx_unsettled ***tail)
+{
+	if (op->verb == HPX_VERB_UNASK) {
+		if (!hpx_outbox_unask(&item->found, &outbox->look.now, &item->change))
+			return HPX_OK;
+		hpx_pg_outbox_take(outbox, item, op);
+	} else {
+		**tail = make_unsettled(outbox, item);
+		if (**tail == NULL)
 			return HPX_NOMEM;
-		tail = &(*tail)->next;
-		put_off(outbox, item, op);
-		op->count++;
+		*tail = &(**tail)->next;
+		put_off(outbox, item, due->lease_ms, op);
 	}
+	op->count++;
 	return HPX_OK;
 }
 
-static enum hpx_status run_unsettled(struct hpx_pg_store *s, struct hpx_store_op *op,
-				     struct hpx_pg_outbox *outbox, char *problem)
+/* `*ret_over`: there are questions about nothing that is unknown. */
+static enum hpx_status take_due(struct hpx_pg_outbox *outbox, struct hpx_store_op *op,
+				struct hpx_unsettled **tail, bool *ret_over)
+{
+	enum hpx_status status = HPX_OK;
+
+	for (size_t i = 0; i < outbox->count && status == HPX_OK; i++) {
+		struct hpx_pg_item *item = &outbox->item[i];
+		if (!is_ours(outbox, item))
+			continue;
+		if (is_unknown(item) && !is_readable(item))
+			leave(outbox, item, op);
+		else if (!is_unknown(item) || !item->found.scheduled)
+			*ret_over = true;
+		else if (is_due(item, &outbox->look.now))
+			status = take_one(outbox, item, &op->due[i], op, &tail);
+	}
+	return status;
+}
+
+/* In a transaction of its own; those that are about something stay. */
+static enum hpx_status end_questions(struct hpx_pg_store *s, const struct hpx_store_op *op,
+				     char *problem)
+{
+	static const enum hpx_pg_type types[] = { HPX_PG_BYTEA, HPX_PG_INT8 };
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
+	struct hpx_pg_columns columns;
+
+	hpx_pg_columns_init(&columns, types, 2);
+	for (size_t i = 0; i < op->due_count && i < HPX_PG_ITEMS_MAX; i++) {
+		hpx_pg_put_bytes(&columns, hpx_span(op->due[i].id.bytes,
+						    sizeof(op->due[i].id.bytes)));
+		hpx_pg_put_int(&columns, op->due[i].number);
+	}
+	hpx_pg_send_columns(&pipe, HPX_PG_END_QUESTIONS, &columns);
+	PQclear(hpx_pg_take(&pipe));
+	return hpx_pg_end(&pipe);
+}
+
+static enum hpx_status run_due(struct hpx_pg_store *s, struct hpx_store_op *op,
+			       struct hpx_pg_outbox *outbox, char *problem)
 {
 	struct hpx_unsettled *found = NULL;
-	enum hpx_status status = list_unsettled(s, op, outbox, problem);
+	bool over = false;
+	enum hpx_status status = hpx_pg_outbox_look(s, outbox, false, problem);
 
-	if (status == HPX_OK && outbox->count == 0)
-		return HPX_OK;
 	if (status == HPX_OK)
-		status = hpx_pg_outbox_look(s, outbox, false, problem);
-	if (status == HPX_OK)
-		status = take_unsettled(outbox, op, &found);
+		status = take_due(outbox, op, &found, &over);
 	status = status == HPX_OK ? hpx_pg_outbox_commit(s, outbox, problem) :
 				    hpx_pg_undo(s, status);
 	if (status == HPX_OK)
 		op->unsettled = found;
 	else
 		hpx_unsettled_free(found);
-	return status;
+	return status == HPX_OK && over ? end_questions(s, op, problem) : status;
 }
 
-enum hpx_status hpx_pg_unsettled(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+enum hpx_status hpx_pg_take_due(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
 {
+	size_t count = op->due_count < HPX_PG_ITEMS_MAX ? op->due_count : HPX_PG_ITEMS_MAX;
 	struct hpx_pg_outbox outbox;
 	enum hpx_status status;
 
-	if (op->lease_ms <= 0) {
-		op->status = HPX_MISUSE;
+	if (count == 0)
 		return HPX_OK;
-	}
-	status = hpx_pg_outbox_init(&outbox, (size_t)limit_of(op));
+	status = hpx_pg_outbox_init(&outbox, count);
 	if (status != HPX_OK)
 		return status;
-	status = run_unsettled(s, op, &outbox, problem);
+	for (size_t i = 0; i < count; i++)
+		if (op->due[i].number != 0)
+			hpx_pg_outbox_add_job(&outbox, op->due[i].number);
+		else
+			hpx_pg_outbox_add_operation(&outbox, &op->due[i].id);
+	status = run_due(s, op, &outbox, problem);
 	hpx_pg_outbox_done(&outbox);
 	return status;
 }
 
-/* ---- RULE and UNASK: about one ---- */
+/* ---- RULE: many in one transaction ---- */
+
+struct rulings {
+	struct hpx_store_op *op[RULINGS_AT_ONCE];  /* of the item with that number */
+	int64_t number[RULINGS_AT_ONCE];           /* the job's that it is decided by, 0: none */
+	bool decided[RULINGS_AT_ONCE];
+	size_t count;
+	struct hpx_pg_outbox outbox;
+};
 
 /* What is said of an operation is said of the job that brings its answer, as
  * long as that one speaks for it; else of the operation itself. */
@@ -190,81 +298,160 @@ static void choose_subject(struct hpx_pg_outbox *outbox, struct hpx_pg_item *ite
 				     &found->operation.record.mark, found);
 }
 
-static void decide_rule(struct hpx_pg_outbox *outbox, struct hpx_store_op *op)
+static void decide_rule(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item,
+			struct hpx_store_op *op)
 {
-	struct hpx_pg_item *item = outbox->item;
 	const struct hpx_outbox_change *change = &item->change;
 
+	if (hpx_pg_outbox_is_held(outbox, item)) {
+		op->status = HPX_BUSY;
+		return;
+	}
 	choose_subject(outbox, item, op->ruling->number);
 	hpx_outbox_rule(&item->found, op, &outbox->look.now, &item->change);
 	if (op->status != HPX_OK)
 		return;
 	if (change->write_job || change->write_operation || change->write_reconcile)
 		hpx_pg_outbox_take(outbox, item, op);
-	if (change->write_operation)
-		op->decision.record = change->operation.record;
-	else
-		op->decision.record = item->found.operation.record;
+	op->decision.record = change->write_operation ? change->operation.record :
+							item->found.operation.record;
 }
 
-static void decide_unask(struct hpx_pg_outbox *outbox, struct hpx_store_op *op)
+/* What is said next of the same operation has to see what this makes of it. */
+static bool is_taken(const struct rulings *rulings, const struct hpx_operation_id *id)
 {
-	struct hpx_pg_item *item = outbox->item;
-
-	choose_subject(outbox, item, op->number);
-	hpx_outbox_unask(&item->found, op, &outbox->look.now, &item->change);
-	if (op->status == HPX_OK && item->change.write_reconcile)
-		hpx_pg_outbox_take(outbox, item, op);
+	for (size_t i = 0; i < rulings->count; i++)
+		if (hpx_operation_id_eq(&rulings->op[i]->id, id))
+			return true;
+	return false;
 }
 
-typedef void decide_fn(struct hpx_pg_outbox *outbox, struct hpx_store_op *op);
-
-static enum hpx_status look_and_decide(struct hpx_pg_store *s, struct hpx_store_op *op,
-				       struct hpx_pg_outbox *outbox, decide_fn *decide,
-				       char *problem)
+static void choose(struct rulings *rulings, struct hpx_store_op **ops, size_t count,
+		   const bool *todo)
 {
-	enum hpx_status status = hpx_pg_outbox_look(s, outbox, false, problem);
+	for (size_t i = 0; i < count && rulings->count < RULINGS_AT_ONCE; i++) {
+		if (!todo[i] || is_taken(rulings, &ops[i]->id))
+			continue;
+		rulings->number[rulings->count] = ops[i]->ruling->number;
+		rulings->op[rulings->count++] = ops[i];
+	}
+}
+
+static void note_answering(struct rulings *rulings, const PGresult *result)
+{
+	struct hpx_operation_id id;
+	int64_t number = 0;
+
+	for (int row = 0; row < PQntuples(result); row++) {
+		if (!hpx_pg_id_read(result, row, &id) ||
+		    !hpx_pg_int(result, row, 1, 1, INT64_MAX, &number))
+			continue;
+		for (size_t i = 0; i < rulings->count; i++)
+			if (rulings->number[i] == 0 &&
+			    hpx_operation_id_eq(&rulings->op[i]->id, &id))
+				rulings->number[i] = number;
+	}
+}
+
+/* The jobs whose answers are the operations', where there are any. */
+static enum hpx_status find_answering(struct hpx_pg_store *s, struct rulings *rulings,
+				      char *problem)
+{
+	static const enum hpx_pg_type type = HPX_PG_BYTEA;
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
+	struct hpx_pg_columns columns;
+	PGresult *result;
+	enum hpx_status status;
+	bool any = false;
+
+	hpx_pg_columns_init(&columns, &type, 1);
+	for (size_t i = 0; i < rulings->count; i++) {
+		if (rulings->number[i] != 0)
+			continue;
+		const struct hpx_operation_id *id = &rulings->op[i]->id;
+		hpx_pg_put_bytes(&columns, hpx_span(id->bytes, sizeof(id->bytes)));
+		any = true;
+	}
+	if (!any) {
+		hpx_pg_columns_done(&columns);
+		return HPX_OK;
+	}
+	hpx_pg_send_columns(&pipe, HPX_PG_ANSWERING_ALL, &columns);
+	result = hpx_pg_take(&pipe);
+	if (result != NULL)
+		note_answering(rulings, result);
+	PQclear(result);
+	status = hpx_pg_end(&pipe);
+	return status == HPX_OK ? HPX_OK : hpx_pg_undo(s, status);
+}
+
+static enum hpx_status run_rulings(struct hpx_pg_store *s, struct rulings *rulings, char *problem)
+{
+	struct hpx_pg_outbox *outbox = &rulings->outbox;
+	enum hpx_status status = find_answering(s, rulings, problem);
 
 	if (status != HPX_OK)
+		return status;
+	for (size_t i = 0; i < rulings->count; i++)
+		if (rulings->number[i] != 0)
+			hpx_pg_outbox_add_job(outbox, rulings->number[i]);
+		else
+			hpx_pg_outbox_add_operation(outbox, &rulings->op[i]->id);
+	status = hpx_pg_outbox_look(s, outbox, false, problem);
+	if (status != HPX_OK)
 		return hpx_pg_undo(s, status);
-	if (hpx_pg_outbox_is_held(outbox, outbox->item))
-		op->status = HPX_BUSY;
-	else
-		decide(outbox, op);
+	for (size_t i = 0; i < outbox->count; i++) {
+		struct hpx_pg_item *item = &outbox->item[i];
+		const struct hpx_pg_slot *slot = hpx_pg_batch_find(&outbox->batch, &item->id);
+		if (slot != NULL && hpx_pg_slot_dirty(slot))
+			continue;
+		decide_rule(outbox, item, rulings->op[i]);
+		rulings->decided[i] = true;
+	}
 	return hpx_pg_outbox_commit(s, outbox, problem);
 }
 
-static enum hpx_status run_one(struct hpx_pg_store *s, struct hpx_store_op *op, int64_t number,
-			       decide_fn *decide, char *problem)
+/* The first of them is settled in any case. */
+static enum hpx_status run_some(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
+				bool *todo, size_t *left, char *problem)
 {
-	struct hpx_pg_outbox outbox;
-	enum hpx_status status = HPX_OK;
+	struct rulings rulings = { .count = 0 };
+	enum hpx_status status = hpx_pg_outbox_init(&rulings.outbox, RULINGS_AT_ONCE);
 
-	if (number == 0)
-		status = hpx_pg_answering(s, &op->id, &number, problem);
-	if (status == HPX_OK)
-		status = hpx_pg_outbox_init(&outbox, 1);
 	if (status != HPX_OK)
 		return status;
-	if (number != 0)
-		hpx_pg_outbox_add_job(&outbox, number);
-	else
-		hpx_pg_outbox_add_operation(&outbox, &op->id);
-	status = look_and_decide(s, op, &outbox, decide, problem);
-	hpx_pg_outbox_done(&outbox);
+	choose(&rulings, ops, count, todo);
+	status = run_rulings(s, &rulings, problem);
+	for (size_t i = 0, next = 0; status == HPX_OK && i < count && next < rulings.count; i++) {
+		if (rulings.op[next] != ops[i])
+			continue;
+		todo[i] = !rulings.decided[next];
+		*left -= rulings.decided[next++];
+	}
+	hpx_pg_outbox_done(&rulings.outbox);
 	return status;
 }
 
-enum hpx_status hpx_pg_rule(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+static bool is_sound(struct hpx_store_op *op)
 {
-	if (op->ruling == NULL) {
+	if (op->ruling == NULL)
 		op->status = HPX_MISUSE;
-		return HPX_OK;
-	}
-	return run_one(s, op, op->ruling->number, decide_rule, problem);
+	return op->status == HPX_OK;
 }
 
-enum hpx_status hpx_pg_unask(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+enum hpx_status hpx_pg_rules(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
+			     char *problem)
 {
-	return run_one(s, op, op->number, decide_unask, problem);
+	bool *todo = calloc(count, sizeof(*todo));
+	enum hpx_status status = todo != NULL ? HPX_OK : HPX_NOMEM;
+	size_t left = 0;
+
+	for (size_t i = 0; i < count && status == HPX_OK; i++) {
+		todo[i] = ops[i] != NULL && ops[i]->verb == HPX_VERB_RULE && is_sound(ops[i]);
+		left += todo[i];
+	}
+	while (left > 0 && status == HPX_OK)
+		status = run_some(s, ops, count, todo, &left, problem);
+	free(todo);
+	return status;
 }

@@ -168,8 +168,9 @@ static enum hpx_status run_op(struct hpx_sqlite_store *s, struct hpx_store_op *o
 		return hpx_sqlite_sweep_jobs(s, op, HPX_SQLITE_RAN_OUT);
 	case HPX_VERB_UNSETTLED:
 		return hpx_sqlite_unsettled(s, op);
-	case HPX_VERB_RULE:
 	case HPX_VERB_UNASK:
+		return hpx_sqlite_unask(s, op);
+	case HPX_VERB_RULE:
 		return hpx_sqlite_rule(s, op);
 	case HPX_VERB_RECIPE:
 		return put_recipe(s, op);

@@ -43,6 +43,15 @@
 	"EXISTS (SELECT 1 FROM hapax_job j WHERE j.operation = o.id "         \
 	"AND j.mark = o.mark AND j.answers = 1 AND j.state IN (1, 2, 4))"
 
+/* What was said before belongs to the same reference only. */
+#define HPX_SQL_BEGIN_QUESTION(from)                                          \
+	"INSERT INTO hapax_reconcile (id, job, mark, lane, sent, tries, "    \
+	"in_a_row, first_said, ask_at, evidence, person) SELECT " from        \
+	" ON CONFLICT (id, job) DO UPDATE SET evidence = CASE WHEN "          \
+	"mark = excluded.mark THEN evidence ELSE 0 END, "                   \
+	"mark = excluded.mark, lane = excluded.lane, sent = 0, tries = 0, " \
+	"in_a_row = 0, first_said = 0, ask_at = excluded.ask_at, person = 0"
+
 #define HPX_SQL_LIST(X)                                                       \
 	X(BEGIN_WRITE, "BEGIN IMMEDIATE")                                     \
 	X(BEGIN_READ, "BEGIN")                                                \
@@ -141,20 +150,41 @@
 		"(SELECT count(*) FROM hapax_job WHERE state IN (3, 6) AND state = 6), " \
 		"(SELECT min(due) FROM hapax_job WHERE state = 1), "          \
 		"(SELECT min(changed) FROM hapax_job WHERE state = 4), "      \
-		"(SELECT count(DISTINCT o.id) FROM hapax_reconcile r JOIN "   \
-		"hapax_operation o ON o.id = r.id WHERE r.person = 1 AND "    \
-		"o.mark = r.mark AND o.state = 4 AND (r.job = 0 OR EXISTS " \
-		"(SELECT 1 FROM hapax_job j WHERE j.seq = r.job AND "         \
-		"j.state = 4 AND j.answers = 1))), "                          \
+		/* A question leaves with the outcome that it is about. */       \
+		"(SELECT count(*) FROM hapax_reconcile WHERE person = 1 "     \
+		"AND job = 0) + "                                             \
 		"(SELECT count(*) FROM hapax_reconcile r JOIN hapax_job j "   \
-		"ON j.seq = r.job WHERE r.person = 1 AND j.state = 4 AND "    \
-		"j.operation = r.id AND j.mark = r.mark)")                  \
+		"ON j.seq = r.job WHERE r.person = 1 AND r.job > 0 AND "      \
+		"j.answers = 1), "                                            \
+		"(SELECT count(*) FROM hapax_reconcile WHERE person = 1 "     \
+		"AND job > 0)")                                               \
 	X(RECONCILE, "SELECT sent, tries, in_a_row, first_said, ask_at, "     \
 		"evidence, person FROM hapax_reconcile WHERE id = ? AND "     \
 		"job = ? AND mark = ?")                                      \
-	X(PUT_RECONCILE, "INSERT OR REPLACE INTO hapax_reconcile (id, job, "  \
+	/* Whom to ask is said when it becomes unknown; '?' is nobody. */     \
+	X(PUT_RECONCILE, "INSERT INTO hapax_reconcile (id, job, "             \
 		"mark, sent, tries, in_a_row, first_said, ask_at, evidence, " \
-		"person) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")              \
+		"person, lane) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '?') "   \
+		"ON CONFLICT (id, job) DO UPDATE SET mark = excluded.mark, " \
+		"sent = excluded.sent, tries = excluded.tries, "              \
+		"in_a_row = excluded.in_a_row, "                              \
+		"first_said = excluded.first_said, "                          \
+		"ask_at = excluded.ask_at, evidence = excluded.evidence, "    \
+		"person = excluded.person")                                   \
+	/* Unknown from now on: a question is due. */                         \
+	X(BEGIN_QUESTION, HPX_SQL_BEGIN_QUESTION("o.id, 0, o.mark, "         \
+		"CASE o.route WHEN '' THEN '?' ELSE o.route END, 0, 0, 0, 0, " \
+		"max(o.changed, 1), 0, 0 FROM hapax_operation o "             \
+		"WHERE o.id = ?1 AND o.state = 4 AND NOT " HPX_SQL_SPOKEN_FOR)) \
+	X(BEGIN_JOB_QUESTION, HPX_SQL_BEGIN_QUESTION("j.operation, j.seq, "   \
+		"j.mark, 'target:' || j.target, 0, 0, 0, 0, "                \
+		"max(j.changed, 1), 0, 0 FROM hapax_job j "                   \
+		"WHERE j.seq = ?1 AND j.state = 4"))                          \
+	/* One that is due, and about nothing that is unknown. */             \
+	X(END_QUESTION, "DELETE FROM hapax_reconcile WHERE id = ? AND "       \
+		"job = ? AND person = 0 AND ask_at > 0")                      \
+	X(LEAVE_QUESTION, "UPDATE hapax_reconcile SET person = 1 "            \
+		"WHERE id = ? AND job = ?")                                   \
 	X(REMOVE_RECONCILE, "DELETE FROM hapax_reconcile WHERE id = ? AND "   \
 		"job = ?")                                                    \
 	/* That it was declined was said of an attempt before. */             \
@@ -163,28 +193,17 @@
 		"WHERE seq = ?)")                                             \
 	X(REMOVE_QUESTION, "DELETE FROM hapax_reconcile WHERE job = 0 AND "   \
 		"id = (SELECT id FROM hapax_operation WHERE seq = ?)")        \
-	/* What nobody has looked at yet, the longest unknown first; then what \
-	 * is to be asked about again. */                                     \
-	X(UNASKED_JOBS, "SELECT j.operation, j.seq FROM hapax_job j "         \
-		"WHERE j.state = 4 AND NOT EXISTS (SELECT 1 FROM "            \
-		"hapax_reconcile r WHERE r.id = j.operation AND r.job = j.seq " \
-		"AND r.mark = j.mark AND (r.ask_at <> 0 OR r.person = 1)) " \
-		"ORDER BY j.changed LIMIT ?1")                                \
-	X(UNASKED_OPERATIONS, "SELECT o.id, 0 FROM hapax_operation o "        \
-		"WHERE o.state = 4 AND NOT EXISTS (SELECT 1 FROM "            \
-		"hapax_reconcile r WHERE r.id = o.id AND r.job = 0 "          \
-		"AND r.mark = o.mark AND (r.ask_at <> 0 OR r.person = 1)) " \
-		"AND NOT " HPX_SQL_SPOKEN_FOR " ORDER BY o.changed LIMIT ?1") \
-	X(QUESTIONS_DUE, "SELECT r.id, r.job FROM hapax_reconcile r "         \
-		"WHERE r.person = 0 AND r.ask_at > 0 AND r.ask_at <= ?2 AND " \
-		"CASE r.job WHEN 0 THEN EXISTS (SELECT 1 FROM "               \
-		"hapax_operation o WHERE o.id = r.id AND o.mark = r.mark "  \
-		"AND o.state = 4 AND NOT " HPX_SQL_SPOKEN_FOR ") "            \
-		"ELSE EXISTS (SELECT 1 FROM hapax_job q WHERE q.seq = r.job " \
-		"AND q.operation = r.id AND q.mark = r.mark "               \
-		"AND q.state = 4) END ORDER BY r.ask_at LIMIT ?1")            \
+	/* One lane after the other, each with its first question. */         \
+	X(NEXT_LANE, "SELECT lane, ask_at FROM hapax_reconcile "              \
+		"WHERE person = 0 AND ask_at > 0 AND lane > ?1 "              \
+		"ORDER BY lane, ask_at LIMIT 1")                              \
+	X(QUESTIONS_DUE, "SELECT id, job, evidence, ask_at "                  \
+		"FROM hapax_reconcile "                                       \
+		"WHERE person = 0 AND ask_at > 0 AND lane = ?1 AND "          \
+		"ask_at <= ?2 AND ask_at >= ?3 ORDER BY ask_at LIMIT ?4")     \
 	X(NEXT_QUESTION, "SELECT coalesce(min(r.ask_at) FILTER "              \
-		"(WHERE r.person = 0), 0), coalesce(min(r.person), 0) "       \
+		"(WHERE r.person = 0 AND r.sent > 0), 0), "                   \
+		"coalesce(min(r.person), 0) "                                 \
 		"FROM hapax_operation o JOIN hapax_reconcile r ON r.id = o.id " \
 		"AND r.mark = o.mark WHERE o.id = ?1 AND o.state = 4 AND "  \
 		"(r.job = 0 OR EXISTS (SELECT 1 FROM hapax_job j "            \

@@ -172,5 +172,7 @@ const struct hpx_store_driver hpx_store_sqlite_driver = {
 	.stats = hpx_sqlite_stats,
 	.jobs = hpx_sqlite_jobs,
 	.question = hpx_sqlite_question,
+	.lanes = hpx_sqlite_lanes,
+	.due = hpx_sqlite_due,
 	.removals = hpx_sqlite_removals,
 };

@@ -155,6 +155,9 @@ enum hpx_status hpx_sqlite_change_write(struct hpx_sqlite_db *db, const struct h
 					const struct hpx_change *change,
 					const struct hpx_store_op *op);
 enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_db *db, int64_t seq);
+/* The operation is unknown and no job speaks for it: a question is due. */
+enum hpx_status hpx_sqlite_question_begin(struct hpx_sqlite_db *db,
+					  const struct hpx_operation_id *id);
 enum hpx_status hpx_sqlite_answer_put(struct hpx_sqlite_db *db, int64_t seq,
 				      const struct hpx_change *change);
 struct hpx_sqlite_event {
@@ -226,8 +229,14 @@ enum hpx_status hpx_sqlite_conclude(struct hpx_sqlite_store *s, const struct hpx
 				    const struct hpx_change *change, const struct hpx_moment *now,
 				    struct hpx_store_op *op);
 
-/* unsettled.c */
+/* unsettled.c: what is due, for a reader, and the verbs that take it. */
+enum hpx_status hpx_sqlite_lanes(struct hpx_store_reader *reader, struct hpx_arena *arena,
+				 struct hpx_lane_due **ret_lanes, size_t *ret_count);
+enum hpx_status hpx_sqlite_due(struct hpx_store_reader *reader, struct hpx_span lane,
+			       int64_t from_ms, struct hpx_due *due, size_t max,
+			       size_t *ret_count);
 enum hpx_status hpx_sqlite_unsettled(struct hpx_sqlite_store *s, struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_unask(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
 /* sweep.c: many operations at once. */
 enum hpx_sqlite_lost {

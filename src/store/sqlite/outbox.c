@@ -148,7 +148,7 @@ enum hpx_status hpx_sqlite_claim(struct hpx_sqlite_store *s, struct hpx_store_op
 	return status;
 }
 
-/* ---- JOB, RULE, UNASK ---- */
+/* ---- JOB, RULE ---- */
 
 static void show_after(const struct hpx_sqlite_subject *subject,
 		       const struct hpx_outbox_change *change, struct hpx_store_op *op)
@@ -187,24 +187,19 @@ enum hpx_status hpx_sqlite_turn(struct hpx_sqlite_store *s, struct hpx_store_op 
 
 enum hpx_status hpx_sqlite_rule(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
-	bool rule = op->verb == HPX_VERB_RULE;
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct hpx_outbox_change change;
 	struct hpx_sqlite_subject subject;
 	enum hpx_status status;
 
-	if (rule && op->ruling == NULL) {
+	if (op->ruling == NULL) {
 		op->status = HPX_MISUSE;
 		return HPX_OK;
 	}
-	status = own_trouble(hpx_sqlite_subject_find(&s->writer, &op->id,
-						     rule ? op->ruling->number : op->number,
+	status = own_trouble(hpx_sqlite_subject_find(&s->writer, &op->id, op->ruling->number,
 						     &subject), op);
 	if (status == HPX_OK && op->status == HPX_OK) {
-		if (rule)
-			hpx_outbox_rule(&subject.found, op, &now, &change);
-		else
-			hpx_outbox_unask(&subject.found, op, &now, &change);
+		hpx_outbox_rule(&subject.found, op, &now, &change);
 		if (op->status == HPX_OK)
 			status = hpx_sqlite_subject_write(&s->writer, &subject, &change,
 							  now.wall_ms, op);

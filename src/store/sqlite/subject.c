@@ -198,13 +198,46 @@ enum hpx_status hpx_sqlite_reconcile_put(struct hpx_sqlite_db *db,
 	return hpx_sqlite_finish(&call);
 }
 
-static enum hpx_status remove_reconcile(struct hpx_sqlite_db *db,
-					const struct hpx_sqlite_subject *subject, bool of_job)
+static enum hpx_status of_subject(struct hpx_sqlite_db *db, enum hpx_sql sql,
+				  const struct hpx_sqlite_subject *subject, bool of_job)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_REMOVE_RECONCILE);
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, sql);
 
 	bind_subject(&call, subject, of_job);
 	return hpx_sqlite_finish(&call);
+}
+
+static enum hpx_status begin_job_question(struct hpx_sqlite_db *db, int64_t number)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_BEGIN_JOB_QUESTION);
+
+	hpx_sqlite_bind_int(&call, number);
+	return hpx_sqlite_finish(&call);
+}
+
+/* On its way, or lost: what becomes of it becomes of its operation. */
+static bool is_open(enum hpx_job_state state)
+{
+	return state == HPX_JOB_QUEUED || state == HPX_JOB_SENDING || state == HPX_JOB_UNKNOWN;
+}
+
+/* A job that is lost is asked about; one that ends leaves the question to its
+ * operation, and one that goes out again takes it back. */
+static enum hpx_status move_question(struct hpx_sqlite_db *db,
+				     const struct hpx_sqlite_subject *subject,
+				     const struct hpx_outbox_change *change)
+{
+	const struct hpx_delivery *before = &subject->found.delivery;
+	const struct hpx_delivery *after = &change->delivery;
+	bool spoke = is_open(before->state), speaks = is_open(after->state);
+
+	if (after->state == HPX_JOB_UNKNOWN && before->state != HPX_JOB_UNKNOWN)
+		return begin_job_question(db, after->number);
+	if (!after->answers || spoke == speaks || !subject->found.operation.exists ||
+	    !hpx_mark_eq(&subject->found.operation.record.mark, &after->mark))
+		return HPX_OK;
+	return speaks ? of_subject(db, HPX_SQL_END_QUESTION, subject, false) :
+			hpx_sqlite_question_begin(db, &after->operation);
 }
 
 /* An event is the operation's; which of its jobs it is about, the reason says. */
@@ -237,7 +270,7 @@ enum hpx_status hpx_sqlite_subject_write(struct hpx_sqlite_db *db,
 	if (change->write_job)
 		status = hpx_sqlite_delivery_update(db, &change->delivery);
 	if (status == HPX_OK && change->remove_reconcile)
-		status = remove_reconcile(db, subject, change->of_job);
+		status = of_subject(db, HPX_SQL_REMOVE_RECONCILE, subject, change->of_job);
 	if (status == HPX_OK && change->write_reconcile)
 		status = hpx_sqlite_reconcile_put(db, subject, change->of_job, &change->reconcile,
 						  change->evidence, change->person);
@@ -245,5 +278,7 @@ enum hpx_status hpx_sqlite_subject_write(struct hpx_sqlite_db *db,
 		status = put_event(db, subject, change, at_ms, op);
 	if (status == HPX_OK && change->write_operation)
 		status = hpx_sqlite_change_write(db, &subject->row, &change->operation, op);
+	if (status == HPX_OK && change->write_job)
+		status = move_question(db, subject, change);
 	return status;
 }

@@ -1,54 +1,100 @@
-/* UNSETTLED: unknowns whose next question is due, given to whoever asks for
- * them; the time of the next question moves on at once, so that nobody else
- * gets the same. Always inside the batch's transaction. */
+/* Questions about outcomes that nobody knows: which are due, found by a reader,
+ * outside the write path; and, inside the batch's transaction, UNSETTLED and
+ * UNASK, which take those that a reader found. */
 #include <stdlib.h>
 
 #include "store/sqlite/driver.h"
 
-#define LIMIT_MAX 1000
+/* Whatever the submitter asks for: one op must not hold the writer for long. */
+#define TAKEN_MAX 1000
 /* Descriptions of one operation: a path and a handful of names. */
 #define DESCRIPTION_BYTES_MAX ((size_t)1 << 20)
 
-struct question {
-	struct hpx_operation_id id;
-	int64_t number;
-};
+/* ---- what is due ---- */
 
-struct questions {
-	struct question *question;
-	size_t count;
-	size_t max;
-};
-
-static enum hpx_status collect(struct hpx_sqlite_db *db, enum hpx_sql sql, int64_t wall_ms,
-			       struct questions *list)
+/* The first lane behind `after`; an empty name where there is none. */
+static enum hpx_status next_lane(struct hpx_sqlite_db *db, struct hpx_span after,
+				 struct hpx_arena *arena, struct hpx_lane_due *ret_lane)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, sql);
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_NEXT_LANE);
+	enum hpx_status read = HPX_OK, status;
 
-	hpx_sqlite_bind_int(&call, (int64_t)(list->max - list->count));
-	if (sql == HPX_SQL_QUESTIONS_DUE)
-		hpx_sqlite_bind_int(&call, wall_ms);
-	while (list->count < list->max && hpx_sqlite_next(&call)) {
-		struct question *q = &list->question[list->count];
-		q->number = sqlite3_column_int64(call.stmt, 1);
-		if (hpx_sqlite_fixed(&call, 0, q->id.bytes, sizeof(q->id.bytes)))
-			list->count++;
+	*ret_lane = (struct hpx_lane_due){ .at_ms = 0 };
+	hpx_sqlite_bind_text(&call, after);
+	if (hpx_sqlite_next(&call)) {
+		ret_lane->at_ms = sqlite3_column_int64(call.stmt, 1);
+		ret_lane->name = hpx_arena_dup(arena,
+			hpx_span((const char *)sqlite3_column_text(call.stmt, 0),
+				 (size_t)sqlite3_column_bytes(call.stmt, 0)));
+		read = ret_lane->name.ptr != NULL ? HPX_OK : HPX_NOMEM;
 	}
-	return hpx_sqlite_end(&call);
+	status = hpx_sqlite_end(&call);
+	return status != HPX_OK ? status : read;
 }
 
-/* What is due first: what nobody has looked at may be settled by evidence. */
-static enum hpx_status collect_all(struct hpx_sqlite_db *db, int64_t wall_ms,
-				   struct questions *list)
+enum hpx_status hpx_sqlite_lanes(struct hpx_store_reader *reader, struct hpx_arena *arena,
+				 struct hpx_lane_due **ret_lanes, size_t *ret_count)
 {
-	static const enum hpx_sql statements[] = { HPX_SQL_QUESTIONS_DUE, HPX_SQL_UNASKED_JOBS,
-						   HPX_SQL_UNASKED_OPERATIONS };
-	enum hpx_status status = HPX_OK;
+	struct hpx_lane_due *lanes = NULL, lane = { .name = HPX_SPAN("") };
+	size_t count = 0, room = 0;
+	struct hpx_sqlite_db *db;
+	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
 
-	for (size_t i = 0; i < 3 && status == HPX_OK && list->count < list->max; i++)
-		status = collect(db, statements[i], wall_ms, list);
+	while (status == HPX_OK) {
+		status = next_lane(db, lane.name, arena, &lane);
+		if (status != HPX_OK || lane.name.len == 0)
+			break;
+		if (count == room) {
+			size_t more = room != 0 ? 2 * room : 16;
+			struct hpx_lane_due *grown = hpx_arena_alloc(arena, more * sizeof(*grown));
+			if (grown == NULL)
+				return HPX_NOMEM;
+			if (count > 0)
+				memcpy(grown, lanes, count * sizeof(*grown));
+			lanes = grown;
+			room = more;
+		}
+		lanes[count++] = lane;
+	}
+	if (status == HPX_OK) {
+		*ret_lanes = lanes;
+		*ret_count = count;
+	}
 	return status;
 }
+
+enum hpx_status hpx_sqlite_due(struct hpx_store_reader *reader, struct hpx_span lane,
+			       int64_t from_ms, struct hpx_due *due, size_t max,
+			       size_t *ret_count)
+{
+	struct hpx_sqlite_call call;
+	struct hpx_sqlite_db *db;
+	size_t count = 0;
+	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
+
+	if (status != HPX_OK)
+		return status;
+	call = hpx_sqlite_call(db, HPX_SQL_QUESTIONS_DUE);
+	hpx_sqlite_bind_text(&call, lane);
+	hpx_sqlite_bind_int(&call, hpx_store_moment(reader->store).wall_ms);
+	hpx_sqlite_bind_int(&call, from_ms);
+	hpx_sqlite_bind_int(&call, (int64_t)max);
+	while (count < max && hpx_sqlite_next(&call)) {
+		due[count] = (struct hpx_due){
+			.number = sqlite3_column_int64(call.stmt, 1),
+			.evidence = sqlite3_column_int64(call.stmt, 2) != 0,
+			.at_ms = sqlite3_column_int64(call.stmt, 3),
+		};
+		if (hpx_sqlite_fixed(&call, 0, due[count].id.bytes, sizeof(due[count].id.bytes)))
+			count++;
+	}
+	status = hpx_sqlite_end(&call);
+	if (status == HPX_OK)
+		*ret_count = count;
+	return status;
+}
+
+/* ---- UNSETTLED ---- */
 
 static enum hpx_status read_description(struct hpx_sqlite_db *db, const struct hpx_operation_id *id,
 					struct hpx_arena *arena,
@@ -71,7 +117,7 @@ static void describe(const struct hpx_sqlite_subject *subject, struct hpx_unsett
 	unsettled->record = found->operation.record;
 	unsettled->reconcile = found->reconcile;
 	unsettled->evidence = found->evidence;
-	unsettled->scheduled = found->scheduled && found->reconcile.ask_at_ms != 0;
+	unsettled->scheduled = found->scheduled && found->reconcile.sent_ms != 0;
 	if (unsettled->reconcile.sent_ms == 0)
 		unsettled->reconcile.sent_ms = found->job_exists ? found->delivery.changed_ms :
 								   found->operation.record.changed_ms;
@@ -87,14 +133,8 @@ static void describe(const struct hpx_sqlite_subject *subject, struct hpx_unsett
 							 .mark = found->delivery.mark };
 }
 
-/* One that cannot be read is a person's. */
-static bool is_readable(const struct hpx_outbox_found *found)
-{
-	return found->job_exists ? found->job_readable : found->operation.readable;
-}
-
 static enum hpx_status give(struct hpx_sqlite_store *s, const struct hpx_sqlite_subject *subject,
-			    int64_t ask_at_ms, struct hpx_unsettled ***tail)
+			    int64_t ask_at_ms, struct hpx_unsettled **ret_given)
 {
 	struct hpx_unsettled unsettled = { .next = NULL };
 	struct hpx_unsettled *copy = NULL;
@@ -114,26 +154,77 @@ static enum hpx_status give(struct hpx_sqlite_store *s, const struct hpx_sqlite_
 	hpx_arena_done(&arena);
 	if (status != HPX_OK)
 		return status;
-	**tail = copy;
-	*tail = &copy->next;
+	*ret_given = copy;
 	reconcile = copy->reconcile;
 	reconcile.ask_at_ms = ask_at_ms;
 	return hpx_sqlite_reconcile_put(&s->writer, subject, subject->found.job_exists, &reconcile,
 					subject->found.evidence, subject->found.person);
 }
 
-static enum hpx_status give_all(struct hpx_sqlite_store *s, const struct questions *list,
-				int64_t ask_at_ms, struct hpx_store_op *op)
+/* Whether the question is about what was found, and that is unknown. */
+static bool is_about_unknown(const struct hpx_sqlite_subject *subject, const struct hpx_due *due)
 {
+	const struct hpx_outbox_found *found = &subject->found;
+
+	if (due->number != 0)
+		return found->job_exists && found->delivery.state == HPX_JOB_UNKNOWN;
+	return found->operation.exists && !found->job_exists &&
+	       found->operation.record.state == HPX_STATE_UNKNOWN;
+}
+
+static bool is_readable(const struct hpx_outbox_found *found)
+{
+	return found->job_exists ? found->job_readable : found->operation.readable;
+}
+
+static enum hpx_status end_question(struct hpx_sqlite_db *db, enum hpx_sql sql,
+				    const struct hpx_due *due)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, sql);
+
+	hpx_sqlite_bind_blob(&call, due->id.bytes, sizeof(due->id.bytes));
+	hpx_sqlite_bind_int(&call, due->number);
+	return hpx_sqlite_finish(&call);
+}
+
+/* Finds one, and whether it is due still. A row that cannot be read is a
+ * person's; a question about nothing is over. Neither may stand for ever at the
+ * head of its lane. */
+static enum hpx_status find_due(struct hpx_sqlite_store *s, const struct hpx_due *due,
+				int64_t wall_ms, struct hpx_sqlite_subject *ret_subject,
+				bool *ret_is_due)
+{
+	enum hpx_status status = hpx_sqlite_subject_find(&s->writer, &due->id, due->number,
+							 ret_subject);
+	const struct hpx_outbox_found *found = &ret_subject->found;
+
+	*ret_is_due = false;
+	if (status != HPX_OK)
+		return status;
+	if ((found->operation.exists || found->job_exists) && !is_readable(found))
+		return end_question(&s->writer, HPX_SQL_LEAVE_QUESTION, due);
+	if (!is_about_unknown(ret_subject, due) || !found->scheduled)
+		return end_question(&s->writer, HPX_SQL_END_QUESTION, due);
+	*ret_is_due = !found->person && found->reconcile.ask_at_ms > 0 &&
+		      found->reconcile.ask_at_ms <= wall_ms;
+	return HPX_OK;
+}
+
+enum hpx_status hpx_sqlite_unsettled(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+{
+	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct hpx_unsettled **tail = &op->unsettled;
 	enum hpx_status status = HPX_OK;
 
-	for (size_t i = 0; i < list->count && status == HPX_OK; i++) {
+	for (size_t i = 0; i < op->due_count && i < TAKEN_MAX && status == HPX_OK; i++) {
+		const struct hpx_due *due = &op->due[i];
 		struct hpx_sqlite_subject subject;
-		status = hpx_sqlite_subject_find(&s->writer, &list->question[i].id,
-						 list->question[i].number, &subject);
-		if (status == HPX_OK && is_readable(&subject.found)) {
-			status = give(s, &subject, ask_at_ms, &tail);
+		bool is_due;
+		status = find_due(s, due, now.wall_ms, &subject, &is_due);
+		if (status == HPX_OK && is_due) {
+			status = give(s, &subject, now.wall_ms + due->lease_ms, tail);
+			if (*tail != NULL)
+				tail = &(*tail)->next;
 			op->count++;
 		}
 		hpx_sqlite_subject_free(&subject);
@@ -141,22 +232,24 @@ static enum hpx_status give_all(struct hpx_sqlite_store *s, const struct questio
 	return status;
 }
 
-enum hpx_status hpx_sqlite_unsettled(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+/* ---- UNASK ---- */
+
+enum hpx_status hpx_sqlite_unask(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
 	struct hpx_moment now = hpx_store_moment(&s->base);
-	struct questions list = { .max = op->limit < LIMIT_MAX ? op->limit : LIMIT_MAX };
-	enum hpx_status status;
+	enum hpx_status status = HPX_OK;
 
-	if (op->lease_ms <= 0) {
-		op->status = HPX_MISUSE;
-		return HPX_OK;
+	for (size_t i = 0; i < op->due_count && i < TAKEN_MAX && status == HPX_OK; i++) {
+		struct hpx_outbox_change change;
+		struct hpx_sqlite_subject subject;
+		bool is_due;
+		status = find_due(s, &op->due[i], now.wall_ms, &subject, &is_due);
+		if (status == HPX_OK && is_due && hpx_outbox_unask(&subject.found, &now, &change)) {
+			status = hpx_sqlite_subject_write(&s->writer, &subject, &change,
+							  now.wall_ms, op);
+			op->count++;
+		}
+		hpx_sqlite_subject_free(&subject);
 	}
-	list.question = calloc(list.max != 0 ? list.max : 1, sizeof(*list.question));
-	if (list.question == NULL)
-		return HPX_NOMEM;
-	status = collect_all(&s->writer, now.wall_ms, &list);
-	if (status == HPX_OK)
-		status = give_all(s, &list, now.wall_ms + op->lease_ms, op);
-	free(list.question);
 	return status;
 }

@@ -133,6 +133,22 @@ static bool ends_questions(const struct hpx_sqlite_row *row, const struct hpx_ch
 		change->record.state != HPX_STATE_UNKNOWN);
 }
 
+/* Whoever lost the outcome, and however: a question is due from now on. */
+static bool begins_question(const struct hpx_sqlite_row *row, const struct hpx_change *change)
+{
+	return change->write == HPX_WRITE_UPDATE && change->record.state == HPX_STATE_UNKNOWN &&
+	       row->found.record.state != HPX_STATE_UNKNOWN;
+}
+
+enum hpx_status hpx_sqlite_question_begin(struct hpx_sqlite_db *db,
+					  const struct hpx_operation_id *id)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_BEGIN_QUESTION);
+
+	hpx_sqlite_bind_blob(&call, id->bytes, sizeof(id->bytes));
+	return hpx_sqlite_finish(&call);
+}
+
 static enum hpx_status write_rows(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
 				  const struct hpx_change *change, const struct hpx_store_op *op)
 {
@@ -162,6 +178,8 @@ static enum hpx_status write_rows(struct hpx_sqlite_db *db, const struct hpx_sql
 	if (status == HPX_OK && change->write == HPX_WRITE_UPDATE &&
 	    change->record.attempt != row->found.record.attempt)
 		status = by_seq(db, HPX_SQL_REMOVE_DECLINED, row->seq);
+	if (status == HPX_OK && begins_question(row, change))
+		status = hpx_sqlite_question_begin(db, &change->record.id);
 	if (status == HPX_OK && change->answer != NULL)
 		status = hpx_sqlite_answer_put(db, row->seq, change);
 	if (status == HPX_OK && change->data != NULL)

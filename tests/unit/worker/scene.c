@@ -65,6 +65,8 @@ static struct hpx_reconcile_settings probe_of(const char *url, struct hpx_span g
 			.caller = { .url = url, .headers = HPX_SPAN("X-Probe: secret\r\n"),
 				    .connect_timeout_ms = 10000, .timeout_ms = 30000 },
 			.get = get,
+			.concurrency = 16,
+			.per_second = 10000,
 			.mapping = {
 				.pointer = HPX_SPAN("/state"),
 				.signs = { [HPX_RULING_APPLIED] = { .statuses = applied, .status_count = 1 },
@@ -204,15 +206,20 @@ void scene_deliver(struct scene *scene)
 	assert_status(hpx_deliverer_start(&options, &scene->deliverer), HPX_OK);
 }
 
-void scene_reconcile(struct scene *scene)
+void scene_reconcile_every(struct scene *scene, int64_t every_ms)
 {
 	struct hpx_reconciler_options options = { .store = scene->store,
 						  .committer = scene->committer,
 						  .settings = scene->settings,
 						  .meter = &scene->meter,
-						  .every_ms = 10 };
+						  .every_ms = every_ms };
 
 	assert_status(hpx_reconciler_start(&options, &scene->reconciler), HPX_OK);
+}
+
+void scene_reconcile(struct scene *scene)
+{
+	scene_reconcile_every(scene, 10);
 }
 
 /* ---- what is done to the store ---- */

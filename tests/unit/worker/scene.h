@@ -54,6 +54,8 @@ int scene_teardown(void **state);
 
 void scene_deliver(struct scene *scene);
 void scene_reconcile(struct scene *scene);
+/* The same, with so much between two looks at all lanes. */
+void scene_reconcile_every(struct scene *scene, int64_t every_ms);
 void scene_break_store(struct scene *scene, bool broken);
 
 /* An async operation with its job for that target; the job's number. Keys are

@@ -2,6 +2,9 @@
  * rules, and leaves to a person what nobody can be asked about. */
 #include "scene.h"
 
+#include "base/clock.h"
+#include "worker/question.h"
+
 static void begin_unknown(struct scene *scene, unsigned key, int route)
 {
 	scene_begin(scene, 0, key, route);
@@ -67,9 +70,13 @@ static void test_does_not_ask_too_early(void **state)
 	scene->routes[ROUTE_PROBED].reconcile.rule.settle_after_ms = 3600000;
 	scene->routes[ROUTE_PROBED].reconcile.rule.tries_max = 2;
 	begin_unknown(scene, 1, ROUTE_PROBED);
+	uint64_t runs = scene_runs(scene);
 	scene_reconcile(scene);
-	scene_await_runs(scene, scene_runs(scene) + 5);
-	assert_int_equal(provider_count(&scene->provider), 0);
+	scene_await_runs(scene, runs + 1);
+	/* Taken after it, and asked. */
+	begin_unknown(scene, 2, ROUTE_BY_KEY);
+	scene_await_state(scene, 0, 2, HPX_STATE_COMPLETED);
+	assert_int_equal(provider_count_of(&scene->provider, "GET /ask?operation"), 0);
 	assert_false(scene_operation(scene, 0, 1).person);
 }
 
@@ -204,11 +211,69 @@ static void test_slow_provider_holds_up_nobody(void **state)
 		begin_unknown(scene, key, ROUTE_BY_KEY);
 	scene_reconcile(scene);
 	provider_wait(&scene->provider, 16);
-	begin_unknown(scene, 50, ROUTE_PROBED);
-	scene_await_state(scene, 0, 50, HPX_STATE_COMPLETED);
+	for (unsigned key = 50; key < 90; key++)
+		begin_unknown(scene, key, ROUTE_PROBED);
+	scene_await_reconciled(scene, HPX_RECONCILED_resolved, 40);
 	assert_int_equal(provider_count_of(&scene->provider, "GET /slow"), 16);
+	assert_int_equal(hpx_counter_read(&scene->meter.probes_under_way), 16);
 	provider_release(&scene->provider);
-	scene_await_reconciled(scene, HPX_RECONCILED_resolved, 17);
+	scene_await_reconciled(scene, HPX_RECONCILED_resolved, 80);
+	assert_int_equal(hpx_counter_read(&scene->meter.probes_under_way), 0);
+}
+
+/* Two slots and forty questions, and an hour until the next look at all lanes:
+ * each answer makes room for the next question. */
+static void test_a_free_slot_is_used_at_once(void **state)
+{
+	struct scene *scene = *state;
+
+	scene->routes[ROUTE_PROBED].reconcile.probe.concurrency = 2;
+	provider_hold(&scene->provider, "/ask");
+	for (unsigned key = 0; key < 40; key++)
+		begin_unknown(scene, key, ROUTE_PROBED);
+	scene_reconcile_every(scene, 3600000);
+	provider_wait(&scene->provider, 2);
+	assert_int_equal(hpx_counter_read(&scene->meter.probes_under_way), 2);
+	assert_int_equal(provider_count(&scene->provider), 2);
+	provider_release(&scene->provider);
+	scene_await_reconciled(scene, HPX_RECONCILED_resolved, 40);
+	assert_int_equal(provider_count(&scene->provider), 40);
+}
+
+static void test_keeps_its_rate(void **state)
+{
+	struct scene *scene = *state;
+
+	scene->routes[ROUTE_PROBED].reconcile.probe.per_second = 4;
+	for (unsigned key = 0; key < 8; key++)
+		begin_unknown(scene, key, ROUTE_PROBED);
+	int64_t before_ms = hpx_clock_boot_ms();
+	scene_reconcile(scene);
+	scene_await_reconciled(scene, HPX_RECONCILED_resolved, 8);
+	/* Four at once, and four more in their second. */
+	assert_in_range(hpx_clock_boot_ms() - before_ms, 990, TEST_PATIENCE_MS);
+	assert_int_equal(provider_count(&scene->provider), 8);
+}
+
+/* Marked in few transactions, and not looked at again. */
+static void test_many_that_nobody_can_be_asked_about(void **state)
+{
+	struct scene *scene = *state;
+	unsigned count = 2 * HPX_UNASK_MAX + 50;
+
+	for (unsigned key = 0; key < count; key++)
+		begin_unknown(scene, key, ROUTE_SILENT);
+	uint64_t runs = scene_runs(scene);
+	scene_reconcile(scene);
+	scene_await_reconciled(scene, HPX_RECONCILED_failed, count);
+	assert_in_range(scene_runs(scene) - runs, 3, 4);
+	/* What is looked for afterwards is what is new: begun, lost, taken, ruled. */
+	runs = scene_runs(scene);
+	begin_unknown(scene, count, ROUTE_PROBED);
+	scene_await_reconciled(scene, HPX_RECONCILED_resolved, 1);
+	assert_in_range(scene_runs(scene) - runs, 4, 5);
+	for (unsigned key = 0; key < count; key += 37)
+		assert_true(scene_operation(scene, 0, key).person);
 }
 
 /* A question that hapax itself ended costs nothing. */
@@ -241,6 +306,9 @@ int main(void)
 		SCENE_TEST(test_settles_a_job),
 		SCENE_TEST(test_sends_again_what_was_not_applied),
 		SCENE_TEST(test_slow_provider_holds_up_nobody),
+		SCENE_TEST(test_a_free_slot_is_used_at_once),
+		SCENE_TEST(test_keeps_its_rate),
+		SCENE_TEST(test_many_that_nobody_can_be_asked_about),
 		SCENE_TEST(test_stops_while_asking),
 	};
 
