@@ -6,6 +6,7 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +21,39 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 	return remove(path);
 }
 
-/* `known`: hapax-demo, which the README names, unless something has that name. */
+/* Holds the folder for this demo: false where it is somebody else's, or another
+ * demo's that is running. */
+static bool hold_folder(struct hpx_demo_stage *stage)
+{
+	struct stat info;
+	int fd = open(stage->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 077) != 0 ||
+	    flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		close(fd);
+		return false;
+	}
+	stage->folder_fd = fd;
+	return true;
+}
+
+/* hapax-demo, which the README names. What a demo that was killed left there is
+ * removed: a reader would take its store for this one's. */
+static bool take_known_folder(struct hpx_demo_stage *stage)
+{
+	if (mkdir(stage->folder, 0700) == 0)
+		return hold_folder(stage);
+	if (errno != EEXIST || !hold_folder(stage))
+		return false;
+	nftw(stage->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	close(stage->folder_fd);
+	stage->folder_fd = -1;
+	return mkdir(stage->folder, 0700) == 0 && hold_folder(stage);
+}
+
+/* `known`: the one that the README names, unless somebody has it. */
 static enum hpx_status make_folder(struct hpx_demo_stage *stage, bool known)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -28,7 +61,7 @@ static enum hpx_status make_folder(struct hpx_demo_stage *stage, bool known)
 	if (tmp == NULL || *tmp != '/' || strlen(tmp) > 1024)
 		tmp = "/tmp";
 	snprintf(stage->folder, sizeof(stage->folder), "%s/hapax-demo", tmp);
-	if (!known || mkdir(stage->folder, 0700) != 0) {
+	if (!known || !take_known_folder(stage)) {
 		snprintf(stage->folder, sizeof(stage->folder), "%s/hapax-demo-XXXXXX", tmp);
 		if (mkdtemp(stage->folder) == NULL) {
 			stage->folder[0] = '\0';
@@ -136,6 +169,7 @@ enum hpx_status hpx_demo_stage_open(struct hpx_demo_stage *stage, bool known,
 				    char *problem, size_t problem_size)
 {
 	stage->built = 0;
+	stage->folder_fd = -1;
 	stage->without.name = "without hapax";
 	stage->without.guarded = false;
 	stage->with.name = "with hapax";
@@ -175,4 +209,7 @@ void hpx_demo_stage_close(struct hpx_demo_stage *stage)
 	if (stage->built > WITH_NETWORK)
 		hpx_demo_network_stop(&stage->with.network);
 	hpx_demo_stage_sweep(stage);
+	if (stage->folder_fd >= 0)
+		close(stage->folder_fd);
+	stage->folder_fd = -1;
 }

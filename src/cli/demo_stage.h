@@ -23,6 +23,7 @@ struct hpx_demo_side {
 
 struct hpx_demo_stage {
 	char folder[PATH_MAX - 64];
+	int folder_fd;                    /* locked while this demo runs; -1: it has no known name */
 	char config_path[PATH_MAX];
 	char log_path[PATH_MAX];
 	char store_url[PATH_MAX];

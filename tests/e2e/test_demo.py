@@ -149,6 +149,23 @@ def test_the_known_folder_is_taken(demo, tmp_path):
     assert (tmp_path / "hapax-demo").read_text() == "mine" and left(tmp_path) == ["hapax-demo"]
 
 
+def test_what_a_killed_demo_left(demo, tmp_path):
+    """It is removed by the next one, which has the known folder again; a running one keeps its own."""
+    killed = demo()
+    read_until(killed, r"/metrics")
+    killed.kill()
+    killed.wait(15)
+    (tmp_path / "hapax-demo/mark").touch()
+    demos = [demo(), demo()]
+    stores = [re.search(r"sqlite:(\S+)/hapax\.db", read_until(one, r"/metrics")).group(1) for one in demos]
+    assert f"{tmp_path}/hapax-demo" in stores and len(set(stores)) == 2, stores
+    assert not (tmp_path / "hapax-demo/mark").exists()
+    for one in demos:
+        one.send_signal(signal.SIGINT)
+        assert one.wait(15) == 0
+    assert left(tmp_path) == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(demo, tmp_path, number):
     """In the middle of the story, too: hapax is gone, the folder is gone."""
