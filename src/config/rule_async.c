@@ -92,6 +92,21 @@ static void check_deliver(struct hpx_reading *reading, const struct hpx_spot *sp
 				"upstream");
 }
 
+/* A job's method has capital letters only, as the store checks it. */
+static void check_method(struct hpx_reading *reading, const struct hpx_spot *spot,
+			 struct hpx_span method)
+{
+	for (size_t i = 0; i < method.len; i++) {
+		if (method.ptr[i] >= 'A' && method.ptr[i] <= 'Z')
+			continue;
+		hpx_spot_remark(reading, spot, HPX_CONFIG_MISTAKE, "", "match",
+				"has the method %.*s, and deliver is async: a job's method is 1 to "
+				"32 capital letters",
+				HPX_SPAN_ARG(hpx_span_first(method, 60)));
+		return;
+	}
+}
+
 /* What a route inherits is told of `defaults`, once. */
 static void check_async(struct hpx_reading *reading, const struct hpx_spot *spot,
 			const struct hpx_route *route)
@@ -107,8 +122,10 @@ static void check_async(struct hpx_reading *reading, const struct hpx_spot *spot
 		check_contradictions(reading, spot, &route->policy);
 	}
 	/* What stands in `defaults` may be meant for other routes. */
-	if (spot->set != &reading->defaults)
+	if (spot->set != &reading->defaults) {
 		warn_without_effect(reading, spot);
+		check_method(reading, spot, route->method);
+	}
 	if (hpx_spot_given(spot, "", "deliver")->given)
 		check_deliver(reading, spot, route);
 }

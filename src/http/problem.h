@@ -71,7 +71,7 @@
 	  "The request line and the headers together are bounded (limits.head), and so is their number.") \
 	X(bad_request, 400, "no", "after_fix",                                \
 	  "The request is malformed",                                         \
-	  "The request breaks a rule of HTTP/1.1 that decides where a message ends or whom it is for. hapax refuses it rather than guess what the next server would make of it.") \
+	  "The request breaks a rule of HTTP/1.1 that decides where a message ends or whom it is for, or it has a method or a header that two servers may read differently. hapax refuses it rather than guess what the next server would make of it.") \
 	X(request_timeout, 408, "no", "same_key",                             \
 	  "The request came too slowly",                                      \
 	  "The head or the body did not arrive in time. Nothing was sent on.") \

@@ -51,6 +51,9 @@ static void taken(const struct row *rows, size_t count)
 static void async_routes_that_cannot_be(void **state)
 {
 	static const struct row rows[] = {
+		{ GOOD "routes:\n  - match: M-POST /a\n    deliver: async\n    target: mailer\n",
+		  "f:6:5: routes[].match: has the method M-POST, and deliver is async: a job's "
+		  "method is 1 to 32 capital letters\n" },
 		{ GOOD ROUTE "    deliver: async\n",
 		  "f:7:5: routes[].deliver: is async, but nothing says where to; add target: "
 		  "and one of targets\n" },
