@@ -186,8 +186,8 @@ class House:
 
     def jobs(self):
         """{reference: [(name, target), …]}"""
-        reference = ("encode(operation, 'hex') || '.' || encode(first, 'hex')" if self.cluster else
-                     "lower(hex(operation)) || '.' || lower(hex(first))")
+        reference = ("encode(operation, 'hex') || '.' || encode(mark, 'hex')" if self.cluster else
+                     "lower(hex(operation)) || '.' || lower(hex(mark))")
         table = "hapax.job" if self.cluster else "hapax_job"
         found = {}
         for one, name, target in self.rows(f"SELECT {reference}, name, target FROM {table}"):
