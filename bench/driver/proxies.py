@@ -83,7 +83,7 @@ class Hapax(System):
 
     def config(self):
         lines = [f"listen: 127.0.0.1:{self.port}", f"admin: 127.0.0.1:{self.admin}", f"upstream: {self.upstream.url}",
-                 f"store: {self.store}"]
+                 "upstream_name: payments", f"store: {self.store}"]
         if self.loops is not None:
             lines.append(f"loops: {self.loops}")
         if self.load is not None:

@@ -37,7 +37,7 @@ struct fill {
 };
 
 static const struct hpx_span tenant = HPX_SPAN_INIT("bearer:bench-fill");
-static const struct hpx_span scope = HPX_SPAN_INIT("http://127.0.0.1:9000 POST /payments");
+static const struct hpx_span scope = HPX_SPAN_INIT("payments POST /payments");
 
 /* What the gateway keeps of the upstream's answer. */
 static struct hpx_answer *make_answer(void)

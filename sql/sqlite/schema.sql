@@ -104,6 +104,14 @@ CREATE TABLE hapax_clock (
 	held INTEGER NOT NULL
 ) STRICT;
 
+-- Whom this file was served for: where the upstream of each name was last, so
+-- that a server can tell of another address, or another name, than before.
+CREATE TABLE hapax_upstream (
+	name TEXT NOT NULL PRIMARY KEY,
+	url TEXT NOT NULL,
+	used INTEGER NOT NULL
+) STRICT;
+
 -- Which schema this is: the greatest number counts.
 CREATE TABLE hapax_schema_version (
 	version INTEGER PRIMARY KEY

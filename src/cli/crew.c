@@ -104,9 +104,37 @@ void hpx_crew_done(struct hpx_crew *crew)
 
 /* ---- what every serving process has ---- */
 
+/* The address rather than what was written: a slash more is no other one. */
+static void print_upstream(const struct hpx_address *address, char out[HPX_STORE_UPSTREAM_SIZE])
+{
+	char place[HPX_CREW_ADDRESS_SIZE];
+
+	hpx_crew_print_address(address, address->port, place);
+	snprintf(out, HPX_STORE_UPSTREAM_SIZE, "%s%s", address->is_unix ? "" : "http://", place);
+}
+
+static void tell_of_upstream(const struct hpx_store *store, struct hpx_span name,
+			     const char *upstream)
+{
+	if (store->upstream_url_before[0] != '\0')
+		hpx_log(HPX_LOG_WARN, "upstream_moved",
+			"name=\"%.*s\" before=%s now=%s reason=\"the name is the same, so its keys "
+			"go on: what was answered before is replayed; if this is another service, "
+			"stop, and give it an upstream_name of its own\"",
+			HPX_SPAN_ARG(name), store->upstream_url_before, upstream);
+	if (store->upstream_name_before[0] != '\0')
+		hpx_log(HPX_LOG_WARN, "upstream_renamed",
+			"before=\"%s\" now=\"%.*s\" reason=\"keys of another name are other keys: a "
+			"retry of an earlier request is executed again; if this is the same "
+			"service, stop, and write upstream_name: %s\"",
+			store->upstream_name_before, HPX_SPAN_ARG(name),
+			store->upstream_name_before);
+}
+
 enum hpx_status hpx_crew_open_store(const struct hpx_settings *settings,
 				    struct hpx_store **ret_store, char *problem)
 {
+	char upstream[HPX_STORE_UPSTREAM_SIZE];
 	struct hpx_store_options options = {
 		.url = settings->store,
 		.create = settings->store_create,
@@ -114,12 +142,18 @@ enum hpx_status hpx_crew_open_store(const struct hpx_settings *settings,
 		.free_bytes_min = settings->free_bytes_min,
 		.event_retention_ms = settings->event_retention_ms,
 		.job_retention_ms = settings->job_retention_ms,
+		.upstream_name = settings->upstream_name,
 	};
-	enum hpx_status status = hpx_store_open(&options, ret_store, problem);
 
-	if (status == HPX_OK && (*ret_store)->warning[0] != '\0')
+	print_upstream(&settings->upstream, upstream);
+	options.upstream_url = hpx_span_of(upstream);
+	enum hpx_status status = hpx_store_open(&options, ret_store, problem);
+	if (status != HPX_OK)
+		return status;
+	if ((*ret_store)->warning[0] != '\0')
 		hpx_log(HPX_LOG_WARN, "store_warning", "reason=\"%s\"", (*ret_store)->warning);
-	return status;
+	tell_of_upstream(*ret_store, settings->upstream_name, upstream);
+	return HPX_OK;
 }
 
 void hpx_crew_store_changed(void *user, enum hpx_status status, const char *problem)

@@ -176,10 +176,11 @@ static int work(struct hpx_settings *settings, bool admin)
 
 int hpx_cli_work(int argc, char **argv)
 {
-	const char *config = NULL, *admin = NULL, *store = NULL;
+	const char *config = NULL, *admin = NULL, *store = NULL, *name = NULL;
 	const struct hpx_cli_flag rows[] = {
 		{ "config", "FILE", "The configuration file, the same as of hapax serve.", &config },
 		{ "store", "URL", "The store, instead of the one in the file: postgres://…", &store },
+		{ "upstream-name", "NAME", "The upstream's name, where the file does not say it.", &name },
 		{ "admin", "ADDRESS", "Where /healthz, /readyz and /metrics are; default nowhere.", &admin },
 	};
 	const struct hpx_cli_usage usage = {
@@ -204,6 +205,8 @@ int hpx_cli_work(int argc, char **argv)
 	hpx_config_flags_set(&flags, "config", config);
 	if (store != NULL)
 		hpx_config_flags_set(&flags, "store", store);
+	if (name != NULL)
+		hpx_config_flags_set(&flags, "upstream-name", name);
 	if (admin != NULL)
 		hpx_config_flags_set(&flags, "admin", admin);
 	hpx_net_ignore_sigpipe();

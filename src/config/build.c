@@ -1,5 +1,5 @@
-/* What follows from the values: the upstream's name, the recipes, and the
- * routes with their segments, the most specific first. */
+/* What follows from the values: the recipes, and the routes with their
+ * segments, the most specific first. */
 #include "config/reading.h"
 
 static void refuse_recipe(struct hpx_reading *reading, const struct hpx_route *route)
@@ -70,22 +70,11 @@ static void refuse_twins(struct hpx_reading *reading)
 	}
 }
 
-static enum hpx_status name_upstream(struct hpx_settings *settings)
-{
-	if (settings->upstream_name.ptr != NULL)
-		return HPX_OK;
-	settings->upstream_name =
-		hpx_arena_dup(&settings->arena, hpx_span_of(settings->upstream.text));
-	return settings->upstream_name.ptr != NULL ? HPX_OK : HPX_NOMEM;
-}
-
 enum hpx_status hpx_reading_build(struct hpx_reading *reading)
 {
 	struct hpx_settings *settings = reading->settings;
-	enum hpx_status status = name_upstream(settings);
+	enum hpx_status status = build_recipe(reading, &settings->fallback);
 
-	if (status == HPX_OK)
-		status = build_recipe(reading, &settings->fallback);
 	for (size_t n = 0; n < settings->route_count && status == HPX_OK; n++)
 		status = build_route(reading, n);
 	if (status == HPX_OK)

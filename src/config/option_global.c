@@ -19,10 +19,12 @@ static const struct hpx_option rows[] = {
 	  .flag = "upstream", .flag_value = "URL",
 	  .text = "The API that hapax stands in front of: http://host:port, or unix:PATH. "
 		  "Must be given." },
-	{ "upstream_name", HPX_OPTION_TEXT, GLOBAL(upstream_name), .example = "payments",
-	  .text = "The upstream's name within every scope. Left out, it is the upstream's URL; "
-		  "name it before the URL changes, because keys of another name are other "
-		  "keys." },
+	{ "upstream_name", HPX_OPTION_TEXT, GLOBAL(upstream_name), .standard = "default",
+	  .example = "payments", .flag = "upstream-name", .flag_value = "NAME",
+	  .text = "The upstream's name within every scope: the same service at another address "
+		  "has the same keys. Must be given where the store is PostgreSQL, which "
+		  "several services may share: the same name for all gateways of one service, "
+		  "another for another service. Keys of another name are other keys." },
 	{ "store", HPX_OPTION_STORE, GLOBAL(store), .standard = "sqlite:hapax.db",
 	  .example = "sqlite:/var/lib/hapax/hapax.db", .flag = "store", .flag_value = "URL",
 	  .text = "Where operations are kept: sqlite:PATH, one gateway's own file (a relative "

@@ -57,6 +57,20 @@ static void check_addresses(struct hpx_reading *reading)
 			"is hapax's own admin address; give the API's, or admin another");
 }
 
+/* One set of keys per name: who shares a database says whose they are. Commands
+ * that only look into the store make no scope. */
+static void check_upstream_name(struct hpx_reading *reading)
+{
+	if (is_given(reading, "upstream_name") || reading->without_secrets ||
+	    !hpx_span_starts(reading->settings->store, HPX_SPAN("postgres")))
+		return;
+	mistake(reading, "upstream_name",
+		"is missing; several services may share a PostgreSQL, and a key belongs to one "
+		"of them: write e.g. upstream_name: payments, or --upstream-name payments on the "
+		"command line; the same name for all gateways of one service, whatever its "
+		"address, and another name for another service");
+}
+
 static void check_store(struct hpx_reading *reading)
 {
 	struct hpx_span scheme = HPX_SPAN("sqlite:");
@@ -287,6 +301,7 @@ static void check_limits(struct hpx_reading *reading)
 void hpx_reading_rules(struct hpx_reading *reading)
 {
 	check_addresses(reading);
+	check_upstream_name(reading);
 	check_tenant(reading);
 	check_key_header(reading);
 	check_cors(reading);

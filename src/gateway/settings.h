@@ -73,7 +73,7 @@ struct hpx_settings {
 	struct hpx_address admin;
 	bool has_admin;                    /* admin: off turns it off */
 	struct hpx_address upstream;
-	struct hpx_span upstream_name;     /* part of every scope; default: the URL */
+	struct hpx_span upstream_name;     /* part of every scope; never the URL */
 	struct hpx_span store;
 	bool store_create;
 	unsigned loops;                    /* 0: one per core */

@@ -309,7 +309,12 @@ struct hpx_store_options {
 	uint64_t free_bytes_min;          /* below: RESERVE is refused with HPX_FULL */
 	int64_t event_retention_ms;       /* 0: events stay for ever */
 	int64_t job_retention_ms;         /* of jobs that are done or discarded; 0: for ever */
+	/* serve: whom it is for, where one process has the store; empty: nobody in particular. */
+	struct hpx_span upstream_name;
+	struct hpx_span upstream_url;
 };
+
+#define HPX_STORE_UPSTREAM_SIZE 336
 
 /* The slots. Every function that can fail returns a status; a driver never
  * logs: `problem` (at least HPX_STORE_PROBLEM_SIZE) gets a sentence for people
@@ -420,6 +425,11 @@ struct hpx_store {
 	uint64_t owner;                    /* this process, random, made at open */
 	char description[PATH_MAX + 16];   /* for the log: "sqlite:/the/absolute/path"; no password */
 	char warning[256];                 /* for the log, once: what an operator should know; "" */
+	/* For the log, once, where this store remembers whom it was served for:
+	 * under the same name, the other URL of before; or, where that name is
+	 * new to it, the name of before. "": nothing is different. */
+	char upstream_url_before[HPX_STORE_UPSTREAM_SIZE];
+	char upstream_name_before[HPX_STORE_UPSTREAM_SIZE];
 	/* Tests only, set before threads start (the shifts at any time): what
 	 * a call shall return instead of its own result (HPX_OK: its own), and
 	 * how far the clocks are off. */

@@ -262,6 +262,73 @@ def test_a_password_stays_out_of_the_log(nodes):
     assert re.search(r"store=postgres://hapax@/test\d+\?host=", ready), ready
 
 
+# ---- whose keys they are ----
+
+def test_one_service_at_several_addresses(tmp_path):
+    """Gateways of one service, each before another address of it: a slash more,
+    a name instead of a number, another instance on another port. A key that any
+    of them took is executed once, and replayed by all; a gateway of another
+    service has keys of its own."""
+    require_program()
+    url = postgres.shared().url(postgres.shared().database())
+    blue, green = Provider(tmp_path / "ledger"), Provider(tmp_path / "ledger")
+    places = [blue.url, f"{blue.url}/", f"http://localhost:{blue.port}", green.url]
+    ours, started = [], []
+
+    def gateway(upstream, name):
+        folder = tmp_path / str(len(started))
+        folder.mkdir()
+        started.append(Gateway(folder, upstream, {"store": url, "upstream_name": name}))
+        return started[-1].start()
+
+    try:
+        ours = [gateway(place, "payments") for place in places]
+        other = gateway(blue.url, "refunds")
+        for number in range(len(ours)):
+            key = new_key()
+            first = ours[number].post(key=key)
+            assert (first.status, first.replayed) == (200, False), first
+            for one in ours:
+                check.same_answer(first, one.post(key=key))
+            assert len(blue.ledger(key)) == 1, places[number]
+        assert not other.post(key=key).replayed
+        assert len(blue.ledger(key)) == 2
+        for one in started:
+            assert "event=upstream_" not in one.log()
+            one.stop()
+    finally:
+        for one in started:
+            one.kill()
+        blue.close()
+        green.close()
+
+
+def test_a_shared_database_wants_the_upstreams_name(tmp_path):
+    """Without `upstream_name`, `serve`, `work` and `check` refuse, with the line to
+    write and why; a flag says it as well. Who only looks into the store is not
+    asked."""
+    require_program()
+    url = postgres.shared().url(postgres.shared().database())
+    (tmp_path / "hapax.yaml").write_text(f"upstream: http://127.0.0.1:9\nstore: {url}\nlisten: 127.0.0.1:0\n"
+                                         "admin: off\n", encoding="ascii")
+
+    def run(command, *more):
+        done = subprocess.run([binary(), *command.split(), "--config", "hapax.yaml", *more], cwd=tmp_path, timeout=60,
+                              capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    for command in ("serve", "work", "check"):
+        code, said = run(command)
+        assert code == 1 and "upstream_name: is missing" in said, said
+        for words in ("write e.g. upstream_name: payments", "--upstream-name payments",
+                      "the same name for all gateways of one service", "another name for another service"):
+            assert words in said, (words, said)
+    assert run("check", "--upstream-name", "payments")[0] == 0
+    subprocess.run([binary(), "migrate", "--store", url], check=True, capture_output=True)
+    code, said = run("keys ls")
+    assert code == 0 and "upstream_name" not in said, said
+
+
 def test_migrate(tmp_path):
     """The schema is made, found, and not made again."""
     require_program()

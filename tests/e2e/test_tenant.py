@@ -3,6 +3,7 @@ on a credential that cannot tell them apart, and what a key is unique within."""
 import pytest
 
 from harness import check
+from harness.provider import Provider
 from harness.secret import ALICE, BASIC, BOB, new_key
 
 DIGEST = 'Digest username="s3cr3t", nonce="1", response="2"'
@@ -171,6 +172,43 @@ def test_scope_tenant_keeps_tenants_apart(gateway):
     key = new_key()
     answers = [gateway.post("/tenant/x", key=key, auth=a) for a in (ALICE, BOB)]
     assert [(a.status, a.replayed) for a in answers] == [(200, False), (200, False)]
+
+
+def test_a_service_that_moved_keeps_its_keys(site):
+    """On SQLite, the same service at another address: what was executed is
+    replayed, and one line at start tells the old address and the new. The same
+    address, however it is written, is no other one; another name is told too."""
+    one = site({"store": "sqlite:hapax.db"})
+    gateway, key = one.gateway, new_key()
+    green = Provider(one.provider.ledger_path)
+    port = one.provider.port
+    first = gateway.post(key=key)
+    rows = [
+        (f"http://127.0.0.1:{port}/", {}, None),
+        (f"http://localhost:{port}", {}, f"before=http://127.0.0.1:{port} now=http://localhost:{port} "),
+        (green.url, {}, f"before=http://localhost:{port} now={green.url} "),
+        (green.url, {}, None),
+        (green.url, {"upstream_name": "default"}, None),
+    ]
+    try:
+        for upstream, more, told in rows:
+            since = len(gateway.lines)
+            gateway.restart({"upstream": upstream, **more})
+            check.same_answer(first, gateway.post(key=key))
+            assert gateway.post().status == 200
+            warnings = [line for line in gateway.lines[since:] if "event=upstream_" in line]
+            assert len(warnings) == (told is not None), warnings
+            if told:
+                assert told in warnings[0] and 'name="default"' in warnings[0] and "keys go on" in warnings[0]
+        since = len(gateway.lines)
+        gateway.restart({"upstream_name": "payments"})
+        warnings = [line for line in gateway.lines[since:] if "event=upstream_" in line]
+        assert len(warnings) == 1 and 'before="default" now="payments"' in warnings[0], warnings
+        assert "executed again" in warnings[0] and "upstream_name: default" in warnings[0], warnings
+        gateway.stop()
+    finally:
+        green.close()
+    assert len(one.provider.ledger(key)) == 1
 
 
 def test_upstream_is_part_of_the_scope(site):

@@ -395,7 +395,8 @@ static const struct {
 	X(JOBS, "for a person who looks for something, with a limit")         \
 	X(JOB_COUNTS, "the metrics' survey, on a reader's connection")        \
 	X(REAP_EVENTS, "the oldest few, by their row numbers")                \
-	X(CLOCK, "there is one row")
+	X(CLOCK, "there is one row")                                          \
+	X(UPSTREAM, "there is a row for each name that was ever served")
 
 static const char *sqlite_excuse_of(enum hpx_sql sql)
 {

@@ -266,7 +266,13 @@
 	X(CLOCK, "SELECT boot, ahead, seen, held FROM hapax_clock")                 \
 	X(PUT_CLOCK, "INSERT INTO hapax_clock (one, boot, ahead, seen, held) "      \
 		"VALUES (1, ?1, ?2, ?3, ?4) ON CONFLICT (one) DO UPDATE SET " \
-		"boot = ?1, ahead = ?2, seen = ?3, held = ?4")
+		"boot = ?1, ahead = ?2, seen = ?3, held = ?4")                \
+	/* The row of this name, else that of the name used last. */          \
+	X(UPSTREAM, "SELECT name, url FROM hapax_upstream "                   \
+		"ORDER BY name <> ?1, used DESC LIMIT 1")                     \
+	X(PUT_UPSTREAM, "INSERT INTO hapax_upstream (name, url, used) "       \
+		"VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET "       \
+		"url = ?2, used = ?3")
 
 enum hpx_sql {
 #define X(name, sql) HPX_SQL_##name,

@@ -109,6 +109,57 @@ static enum hpx_status take_over(struct hpx_sqlite_store *s, char *problem)
 	return status;
 }
 
+static void keep_text(struct hpx_span text, char out[HPX_STORE_UPSTREAM_SIZE])
+{
+	snprintf(out, HPX_STORE_UPSTREAM_SIZE, "%.*s",
+		 HPX_SPAN_ARG(hpx_span_first(text, HPX_STORE_UPSTREAM_SIZE - 1)));
+}
+
+/* Whether the row is already what it should be; what it was before is told. */
+static enum hpx_status compare_upstream(struct hpx_sqlite_store *s,
+					const struct hpx_store_options *options, bool *ret_same)
+{
+	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_UPSTREAM);
+
+	*ret_same = false;
+	hpx_sqlite_bind_text(&call, options->upstream_name);
+	if (hpx_sqlite_next(&call)) {
+		struct hpx_span name = hpx_sqlite_bytes(&call, 0);
+		struct hpx_span url = hpx_sqlite_bytes(&call, 1);
+
+		if (!hpx_span_eq(name, options->upstream_name))
+			keep_text(name, s->base.upstream_name_before);
+		else if (!hpx_span_eq(url, options->upstream_url))
+			keep_text(url, s->base.upstream_url_before);
+		else
+			*ret_same = true;
+	}
+	return hpx_sqlite_end(&call);
+}
+
+/* One gateway has the file, so that keys go on under the same name wherever the
+ * upstream has moved; but somebody may have mistaken another service for it. */
+static enum hpx_status note_upstream(struct hpx_sqlite_store *s,
+				     const struct hpx_store_options *options, char *problem)
+{
+	bool same = true;
+	enum hpx_status status = HPX_OK;
+
+	if (s->serve && options->upstream_name.len > 0)
+		status = compare_upstream(s, options, &same);
+	if (status == HPX_OK && !same) {
+		struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_PUT_UPSTREAM);
+
+		hpx_sqlite_bind_text(&call, options->upstream_name);
+		hpx_sqlite_bind_text(&call, options->upstream_url);
+		hpx_sqlite_bind_int(&call, hpx_store_moment(&s->base).wall_ms);
+		status = hpx_sqlite_finish(&call);
+	}
+	if (status != HPX_OK)
+		hpx_sqlite_explain(&s->writer, s->path, "cannot be taken over", problem);
+	return status;
+}
+
 static enum hpx_status sqlite_open(const struct hpx_store_options *options,
 				   struct hpx_store **ret_store, char *problem)
 {
@@ -121,6 +172,8 @@ static enum hpx_status sqlite_open(const struct hpx_store_options *options,
 	status = open_file(s, options, options->serve, &schema, problem);
 	if (status == HPX_OK)
 		status = take_over(s, problem);
+	if (status == HPX_OK)
+		status = note_upstream(s, options, problem);
 	if (status == HPX_OK && s->serve)
 		hpx_sqlite_tally_map(s);
 	if (status != HPX_OK) {

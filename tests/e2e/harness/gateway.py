@@ -103,6 +103,9 @@ class Gateway:
             "store": (config or {}).get("store") or postgres.store_of(str(self.folder)),
             "log_level": "debug",
         }, config or {})
+        # A database may be shared: who uses one says whose keys they are.
+        if self.config["store"].startswith("postgres"):
+            self.config.setdefault("upstream_name", "provider")
         self.process = None
         self.lines = []
         self.news = threading.Condition()

@@ -21,8 +21,9 @@ static void changes_that_need_a_restart_are_named(void **state)
 		const char *changes;
 	} rows[] = {
 		{ UP, UP, "" },
-		{ UP, "upstream: http://h:2\n", "upstream, upstream_name" },
-		{ UP, "upstream: http://h:2\nupstream_name: http://h:1\n", "upstream" },
+		{ UP, "upstream: http://h:2\n", "upstream" },
+		{ UP, UP "upstream_name: default\n", "" },
+		{ UP, UP "upstream_name: payments\n", "upstream_name" },
 		{ UP, UP "listen: 127.0.0.1:9\n", "listen" },
 		{ UP, UP "admin: off\n", "admin" },
 		{ UP, UP "store: sqlite:b\n", "store" },

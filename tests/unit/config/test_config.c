@@ -96,7 +96,7 @@ static void the_defaults_are_those_of_the_design(void **state)
 	assert_string_equal(settings->admin.text, "127.0.0.1:8081");
 	assert_true(settings->has_admin);
 	assert_string_equal(settings->upstream.text, "http://127.0.0.1:9000");
-	assert_span(settings->upstream_name, "http://127.0.0.1:9000");
+	assert_span(settings->upstream_name, "default");
 	assert_span(settings->store, "sqlite:hapax.db");
 	assert_span(settings->key_header, "Idempotency-Key");
 	assert_null(settings->tenant_name.ptr);
@@ -225,7 +225,7 @@ static void flags_win_over_the_file(void **state)
 	assert_string_equal(settings->listen.path, "/run/l");
 	assert_false(settings->has_admin);
 	assert_string_equal(settings->upstream.host, "10.0.0.1");
-	assert_span(settings->upstream_name, "http://10.0.0.1:81");
+	assert_span(settings->upstream_name, "default");
 	assert_span(settings->store, "sqlite:/f.db");
 	assert_true(settings->observe);
 	hpx_settings_unref(settings);

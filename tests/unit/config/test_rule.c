@@ -18,6 +18,11 @@ struct row {
 #define COMPLETES                                                                          \
 	"is application, which needs the store in the application's own database; give "    \
 	"store: postgres://… or sqlite:PATH\n"
+#define UNNAMED                                                                            \
+	"f: upstream_name: is missing; several services may share a PostgreSQL, and a key "   \
+	"belongs to one of them: write e.g. upstream_name: payments, or --upstream-name "     \
+	"payments on the command line; the same name for all gateways of one service, "       \
+	"whatever its address, and another name for another service\n"
 #define IN_MEMORY "upstream: http://127.0.0.1:9000\nstore: 'memory:'\n"
 #define FORGETFUL                                                                          \
 	"f:2:1: warning: store: keeps operations in memory: after a restart, every key is " \
@@ -31,6 +36,8 @@ static void contradictions_are_mistakes(void **state)
 		{ "store: sqlite:/s.db\n",
 		  "f: upstream: is missing; say where the API is, e.g. upstream: "
 		  "http://127.0.0.1:9000, or --upstream on the command line\n" },
+		{ "upstream: http://127.0.0.1:9000\nstore: postgres://h@db/h\n", UNNAMED },
+		{ "upstream: http://127.0.0.1:9000\nstore: postgresql://h@db/h\n", UNNAMED },
 		{ GOOD "tenant: {from: cookie}\n", "f:3:10: tenant.from: is cookie, but no "
 						   "cookie is named; add e.g. tenant.name: "
 						   "session\n" },
@@ -136,7 +143,7 @@ static void doubts_are_warnings(void **state)
 		{ GOOD "routes:\n  - match: POST /a\n    on_lost: resume\n    retention: 1h\n"
 		       "    honours_keys: 1h\n",
 		  "" },
-		{ "upstream: http://127.0.0.1:9000\nstore: postgres://h@db/h\n"
+		{ "upstream: http://127.0.0.1:9000\nupstream_name: shop\nstore: postgres://h@db/h\n"
 		  "defaults: {completes: application}\n",
 		  "" },
 		{ GOOD "tenant: {name: X-Tenant}\n",
