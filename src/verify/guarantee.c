@@ -30,17 +30,20 @@ static void add(struct hpx_verify_result *result, unsigned guarantee, enum hpx_r
 }
 
 /* A row can be broken in another way than the one that it is there for: ninety
- * answers of which one is a server error are no second effect. */
+ * answers of which one is a server error are no second effect. Where nothing says
+ * which of a row's two guarantees is broken, the second is in doubt. */
 static void count(struct hpx_verify_result *result, const struct hpx_row *row,
 		  const struct hpx_row_finding *finding)
 {
-	enum hpx_row_verdict own = finding->blames_other ? HPX_ROW_HOLDS : finding->verdict;
+	bool broken = finding->verdict == HPX_ROW_BROKEN;
+	enum hpx_row_verdict own = broken && finding->blamed != 0 ? HPX_ROW_HOLDS : finding->verdict;
 
 	add(result, row->guarantee, own);
 	if (row->also != 0)
-		add(result, row->also, own);
-	if (finding->blames_other)
-		add(result, finding->guarantee, finding->verdict);
+		add(result, row->also, own == HPX_ROW_BROKEN ? HPX_ROW_UNDECIDED : own);
+	for (unsigned g = 0; broken && g <= HPX_GUARANTEE_MAX; g++)
+		if (finding->blamed & (1u << g))
+			add(result, g, HPX_ROW_BROKEN);
 }
 
 void hpx_verify_conclude(struct hpx_verify_result *result, enum hpx_dialect dialect)

@@ -49,8 +49,8 @@ bool hpx_judge_says(struct hpx_judge *judge, enum hpx_row_verdict verdict, const
  * `max` were counted for the intent. A finding says that somebody pays twice only
  * then. */
 bool hpx_judge_counted_more(struct hpx_judge *judge, const struct hpx_intent *intent, uint64_t max);
-/* What it means to people where it was another mistake, and the guarantee that this
- * one breaks. */
+/* The guarantee that the broken row breaks, where that is not the row's own or it
+ * has two; and what it means to people, NULL: as the row has it. */
 void hpx_judge_blames(struct hpx_judge *judge, unsigned guarantee, const char *why);
 
 /* ---- words ---- */
@@ -116,6 +116,11 @@ bool hpx_judge_same(struct hpx_judge *judge, const struct hpx_exchange *first,
 /* Broken unless the answer is a 4xx, and no more effects than `effects`. */
 bool hpx_judge_refused(struct hpx_judge *judge, struct hpx_intent *intent,
 		       const struct hpx_exchange *exchange, const char *what, uint64_t effects);
+/* Behind a broken verdict: the second, which should have been refused for its key,
+ * was executed or answered by something else, and not by the first one's answer. */
+void hpx_judge_blames_mismatch(struct hpx_judge *judge, const struct hpx_intent *intent,
+			       const struct hpx_exchange *first,
+			       const struct hpx_exchange *second);
 /* Broken where the intent has another number of effects. */
 bool hpx_judge_effects(struct hpx_judge *judge, const struct hpx_intent *intent, uint64_t want);
 /* How many now; 0 where they are not counted. False: undecided. */

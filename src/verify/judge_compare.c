@@ -2,6 +2,7 @@
  * many effects are there. */
 #include <inttypes.h>
 
+#include "base/assert.h"
 #include "verify/judge.h"
 #include "verify/rewrite.h"
 
@@ -122,9 +123,10 @@ bool hpx_judge_counted_more(struct hpx_judge *judge, const struct hpx_intent *in
 
 void hpx_judge_blames(struct hpx_judge *judge, unsigned guarantee, const char *why)
 {
-	judge->finding->why = why;
-	judge->finding->blames_other = true;
-	judge->finding->guarantee = guarantee;
+	HPX_ASSERT(guarantee <= HPX_GUARANTEE_MAX);
+	judge->finding->blamed |= 1u << guarantee;
+	if (why != NULL)
+		judge->finding->why = why;
 }
 
 bool hpx_judge_refused(struct hpx_judge *judge, struct hpx_intent *intent,
@@ -149,6 +151,21 @@ enum hpx_whose hpx_judge_whose(struct hpx_judge *judge, const struct hpx_exchang
 	if (!hpx_exchange_same(first, second))
 		return HPX_WHOSE_OWN;
 	return hpx_judge_is_marked(second) ? HPX_WHOSE_FIRST : HPX_WHOSE_OPEN;
+}
+
+void hpx_judge_blames_mismatch(struct hpx_judge *judge, const struct hpx_intent *intent,
+			       const struct hpx_exchange *first,
+			       const struct hpx_exchange *second)
+{
+	if (judge->finding->verdict != HPX_ROW_BROKEN ||
+	    hpx_judge_whose(judge, first, second) != HPX_WHOSE_OWN)
+		return;
+	if (hpx_judge_counted_more(judge, intent, 1))
+		hpx_judge_blames(judge, HPX_GUARANTEE_ONCE,
+				 "A program that mixes up its keys has both executed under one key: who retries with something changed pays again.");
+	else
+		hpx_judge_blames(judge, HPX_GUARANTEE_CONTRACT,
+				 "A program that mixes up its keys is not told so.");
 }
 
 bool hpx_judge_own(struct hpx_judge *judge, const struct hpx_intent *intent,

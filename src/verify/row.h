@@ -40,10 +40,10 @@ struct hpx_row_finding {
 	bool tried;              /* its function ran; false: came says why not */
 	char expected[256];
 	char came[512];          /* what came, or why it was not judged */
-	/* Where the row's own would say more than was seen; NULL, false: the row's. */
+	/* Where the row's own would say more than was seen; NULL, 0: the row's. */
 	const char *why;
-	bool blames_other;       /* broken, and it is `guarantee` that is: the row's holds */
-	unsigned guarantee;
+	unsigned blamed;         /* of a broken row: the guarantees that it breaks, one bit
+				  * each; the row's others hold */
 	unsigned exchanges[HPX_FINDING_EXCHANGES_MAX]; /* the numbers that show it */
 	size_t exchange_count;
 	int64_t took_ms;
@@ -81,8 +81,14 @@ enum hpx_row_weight hpx_row_weight(const struct hpx_row *row, enum hpx_dialect d
  * manners of the HTTP contract. */
 #define HPX_GUARANTEE_MAX 8
 /* Those that findings name by themselves. */
-#define HPX_GUARANTEE_REPLAY 4
-#define HPX_GUARANTEE_STUCK 8
+enum {
+	HPX_GUARANTEE_CONTRACT = 0,
+	HPX_GUARANTEE_ONCE = 2,
+	HPX_GUARANTEE_KEPT = 3,
+	HPX_GUARANTEE_REPLAY = 4,
+	HPX_GUARANTEE_FOREIGN = 5,
+	HPX_GUARANTEE_STUCK = 8,
+};
 
 struct hpx_guarantee {
 	const char *text;        /* as anybody's API could give it */

@@ -30,7 +30,7 @@
 	  "the request, then its key with the second body")                   \
 	X(original_kept, REQUIRED, 4, 0, MISMATCH, "",                        \
 	  "refusals leave the first answer as it is",                         \
-	  "One wrong request takes the answer away from the right one: its retries are refused for a day although it happened.", \
+	  "One wrong request takes the answer away from the right one: its retries are refused although it happened.", \
 	  "the request four times at once, its key with the second body, and the request again") \
 	X(mismatch_query, REQUIRED, 5, 0, MISMATCH, "",                       \
 	  "the same key with another query is refused",                       \
@@ -174,7 +174,7 @@
 	  "the request `server_error`, four times")                           \
 	X(outage, REQUIRED, 8, 0, ERROR, "outage",                            \
 	  "an outage ends when it ends",                                      \
-	  "An error that was over in a second is replayed for a day, and the payment cannot be made.", \
+	  "An error that was over in a second is replayed, and the payment cannot be made.", \
 	  "the request `outage` until it is done, and again")                 \
 	X(get_alone, REQUIRED, 0, 0, OTHER, "",                               \
 	  "a GET is left alone, with and without a key",                      \
@@ -198,7 +198,7 @@
 	  "the request, twice")                                               \
 	X(crash_once, REQUIRED, 2, 1, CRASH, "crash",                         \
 	  "through crashes nothing happens twice",                            \
-	  "Every crash of the server makes some payments twice.",             \
+	  "A crash of the server makes some payments twice.",             \
 	  "rounds of eight requests at once, a crash, a start, and retries")  \
 	X(crash_kept, REQUIRED, 3, 0, CRASH, "crash",                         \
 	  "through crashes no answer that was seen is lost",                  \
@@ -206,7 +206,7 @@
 	  "the same as crash_once")                                           \
 	X(crash_settled, REQUIRED, 8, 0, CRASH, "crash",                      \
 	  "through crashes nothing is stuck",                                 \
-	  "What ran during the crash is \"in progress\" for a day, and nobody can pay.", \
+	  "What ran during the crash stays \"in progress\", and nobody can pay.", \
 	  "the same as crash_once")
 
 #define HPX_ROW_GROUP_LIST(X)                                                 \

@@ -71,9 +71,12 @@ void hpx_row_binary_body(struct hpx_judge *judge)
 		return;
 	sending.body = bodies[1];
 	const struct hpx_exchange *other = hpx_judge_send(judge, &sending);
-	if (other != NULL && hpx_judge_refused(judge, intent, other, "one byte changed", effects))
+	if (other == NULL)
+		return;
+	if (hpx_judge_refused(judge, intent, other, "one byte changed", effects))
 		hpx_judge_holds(judge, "%s; %s", hpx_judge_words(judge, other),
 				hpx_judge_effect_words(judge, intent));
+	hpx_judge_blames_mismatch(judge, intent, first, other);
 }
 
 void hpx_row_binary_answer(struct hpx_judge *judge)
@@ -135,9 +138,13 @@ void hpx_row_large_answer(struct hpx_judge *judge)
 
 	for (int i = 0; i < 2 && again != NULL; i++) {
 		again = hpx_judge_send(judge, &(struct hpx_sending){ .intent = intent });
-		if (again != NULL && !is_not_kept(again) &&
-		    !hpx_judge_same(judge, first, again, "the retry"))
-			return;
+		if (again == NULL || is_not_kept(again) ||
+		    hpx_judge_same(judge, first, again, "the retry"))
+			continue;
+		if (hpx_verify_counts(judge->run) && !hpx_judge_counted_more(judge, intent, 1))
+			hpx_judge_blames(judge, HPX_GUARANTEE_REPLAY,
+					 "It happened once, and whoever asks again is not told so.");
+		return;
 	}
 	if (again != NULL && hpx_judge_effects(judge, intent, 1))
 		hpx_judge_holds(judge, "%u with %zu bytes, then %u with %zu; %s", first->status,

@@ -159,6 +159,9 @@ static void judge_once(struct campaign *campaign, const struct operation *operat
 		hpx_judge_broken(judge, "round %" PRIu64 ": two answers for one key: #%u %s, and #%u %s",
 				 campaign->rounds, seen->number, hpx_judge_words(judge, seen),
 				 settled->number, hpx_judge_words(judge, settled));
+	if (effects <= effects_max && hpx_verify_counts(judge->run))
+		hpx_judge_blames(judge, HPX_GUARANTEE_KEPT,
+				 "One payment was made, and its customer was told of two.");
 }
 
 /* Where effects are not counted by operation, the round's are counted. */

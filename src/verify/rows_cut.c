@@ -39,8 +39,13 @@ static void judge_cut(struct hpx_judge *judge, enum hpx_cut cut)
 			hpx_judge_not_applicable(judge, "the request has no body to cut");
 			return;
 		}
-		if (!judge_one(judge, intent, cut, lingers_ms[i]))
-			return;
+		if (judge_one(judge, intent, cut, lingers_ms[i]))
+			continue;
+		if (judge->finding->verdict == HPX_ROW_BROKEN &&
+		    hpx_judge_counted_more(judge, intent, 1))
+			hpx_judge_blames(judge, HPX_GUARANTEE_ONCE,
+					 "The phone in the tunnel: the payment is made twice.");
+		return;
 	}
 	hpx_judge_holds(judge, "%zu cut off and done; %s", count,
 			hpx_judge_effect_words(judge, intent));

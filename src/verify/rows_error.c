@@ -60,9 +60,14 @@ void hpx_row_server_error(struct hpx_judge *judge)
 		return;
 	for (int i = 0; i < 3; i++) {
 		again = hpx_judge_send(judge, &(struct hpx_sending){ .intent = intent });
-		if (again == NULL ||
-		    (stripe && first->status == 500 && !hpx_judge_same(judge, first, again, "the retry")))
+		if (again == NULL)
 			return;
+		if (!stripe || first->status != 500 || hpx_judge_same(judge, first, again, "the retry"))
+			continue;
+		if (!hpx_judge_counted_more(judge, intent, 1))
+			hpx_judge_blames(judge, HPX_GUARANTEE_REPLAY,
+					 "It happened once, and the retry is told something else than the first.");
+		return;
 	}
 	if (hpx_judge_effects(judge, intent, 1))
 		hpx_judge_holds(judge, "%s, then %s; %s", hpx_judge_words(judge, first),

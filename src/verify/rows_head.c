@@ -67,6 +67,7 @@ static enum change judge_answer(struct hpx_judge *judge, const struct hpx_sendin
 	enum change change = ask_alone(judge, changed, &alone);
 	if (change != CHANGE_TOLD_APART)
 		return change;
+	hpx_judge_blames(judge, HPX_GUARANTEE_FOREIGN, NULL);
 	hpx_judge_broken(judge, "%s (#%u) got the answer of the first (#%u); under a key of its own (#%u) it is answered %s%s",
 			 what, other->number, first->number, alone->number,
 			 hpx_judge_words(judge, alone),
@@ -178,17 +179,35 @@ void hpx_row_method_override(struct hpx_judge *judge)
 
 /* ---- connection_named ---- */
 
+/* The effect of an answer that was given for both. */
+static bool judge_named_effect(struct hpx_judge *judge, const struct hpx_intent *intent,
+			       const struct hpx_exchange *const answers[3], const char *what)
+{
+	if (hpx_judge_effects(judge, intent, 1))
+		return true;
+	if (judge->finding->verdict != HPX_ROW_BROKEN)
+		return false;
+	return hpx_judge_broken(judge, "%s (#%u) was answered %s; the request without that (#%u) got the same answer, with %s",
+				what, answers[0]->number, hpx_judge_words(judge, answers[0]),
+				answers[2]->number, hpx_judge_effect_words(judge, intent));
+}
+
 /* Done with the header named: once, and the request as it is gets that answer, or
  * is told apart from it. */
 static bool judge_named_done(struct hpx_judge *judge, const struct hpx_intent *intent,
 			     const struct hpx_exchange *const answers[3], const char *what)
 {
-	if (hpx_exchange_is_done(answers[1]) && !hpx_judge_same(judge, answers[0], answers[1], what))
-		return false;
-	if (hpx_exchange_is_refused(answers[2]))
+	bool once = !hpx_exchange_is_done(answers[1]) ||
+		    hpx_judge_same(judge, answers[0], answers[1], what);
+
+	if (once && (hpx_exchange_is_refused(answers[2]) ||
+		     (hpx_judge_same(judge, answers[0], answers[2], "the request without that") &&
+		      judge_named_effect(judge, intent, answers, what))))
 		return true;
-	return hpx_judge_same(judge, answers[0], answers[2], "the request without that") &&
-	       hpx_judge_effects(judge, intent, 1);
+	bool again = !hpx_verify_counts(judge->run) || hpx_judge_counted_more(judge, intent, 1);
+	if (judge->finding->verdict == HPX_ROW_BROKEN)
+		hpx_judge_blames(judge, again ? HPX_GUARANTEE_ONCE : HPX_GUARANTEE_FOREIGN, NULL);
+	return false;
 }
 
 /* Not done with the header named: then the request as it is is done, or is refused
@@ -204,6 +223,7 @@ static bool judge_named_refused(struct hpx_judge *judge, const struct hpx_intent
 		return hpx_judge_effects(judge, intent, 1);
 	if (hpx_exchange_is_refused(own) && for_its_key && !hpx_exchange_same(refused, own))
 		return true;
+	hpx_judge_blames(judge, HPX_GUARANTEE_FOREIGN, NULL);
 	return hpx_judge_broken(judge, "%s (#%u) was answered %s; the request without that, under the same key (#%u), is answered %s",
 				what, refused->number, hpx_judge_words(judge, refused), own->number,
 				hpx_judge_words(judge, own));
@@ -359,11 +379,13 @@ static void judge_done_again(struct hpx_judge *judge, const struct hpx_intent *i
 			break;
 		hpx_verify_pause(judge->run, HPX_JUDGE_LOOK_AGAIN_MS);
 	}
-	if (effects > 1)
-		hpx_judge_broken(judge, "under another Host (#%u) the request of #%u is done again: %" PRIu64 " effects",
-				 other->number, first->number, effects);
-	else
+	if (effects <= 1) {
 		hpx_judge_holds(judge, "another Host is another site: %s", hpx_judge_words(judge, other));
+		return;
+	}
+	hpx_judge_blames(judge, HPX_GUARANTEE_ONCE, NULL);
+	hpx_judge_broken(judge, "under another Host (#%u) the request of #%u is done again: %" PRIu64 " effects",
+			 other->number, first->number, effects);
 }
 
 void hpx_row_other_host(struct hpx_judge *judge)

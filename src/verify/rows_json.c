@@ -177,10 +177,12 @@ static bool judge_trap(struct hpx_judge *judge, const struct trap *trap, bool *r
 		return false;
 	if (hpx_exchange_is_refused(second))
 		return hpx_judge_effects(judge, intent, 1);
-	return hpx_judge_broken(judge, "%s under the key of %s (#%u) was answered %s; the first (#%u) was %s",
-				trap->other.ptr, trap->one.ptr, second->number,
-				hpx_judge_words(judge, second), first->number,
-				hpx_judge_words(judge, first));
+	hpx_judge_broken(judge, "%s under the key of %s (#%u) was answered %s; the first (#%u) was %s",
+			 trap->other.ptr, trap->one.ptr, second->number,
+			 hpx_judge_words(judge, second), first->number,
+			 hpx_judge_words(judge, first));
+	hpx_judge_blames_mismatch(judge, intent, first, second);
+	return false;
 }
 
 void hpx_row_number_traps(struct hpx_judge *judge)

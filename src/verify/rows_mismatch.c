@@ -38,6 +38,7 @@ void hpx_row_mismatch_body(struct hpx_judge *judge)
 		hpx_judge_broken(judge, "another body under the key of #%u (#%u) was answered %s; %s",
 				 first->number, other->number, hpx_judge_words(judge, other),
 				 hpx_judge_effect_words(judge, intent));
+		hpx_judge_blames_mismatch(judge, intent, first, other);
 		return;
 	}
 	if (dialect == HPX_DIALECT_AUTO)
@@ -112,9 +113,12 @@ void hpx_row_mismatch_query(struct hpx_judge *judge)
 						HPX_SPAN_ARG(intent->path), has_query ? "&" : "?");
 	const struct hpx_exchange *other =
 		hpx_judge_send(judge, &(struct hpx_sending){ .intent = intent, .path = path });
-	if (other != NULL && hpx_judge_refused(judge, intent, other, "another query", 1))
+	if (other == NULL)
+		return;
+	if (hpx_judge_refused(judge, intent, other, "another query", 1))
 		hpx_judge_holds(judge, "%s; %s", hpx_judge_words(judge, other),
 				hpx_judge_effect_words(judge, intent));
+	hpx_judge_blames_mismatch(judge, intent, first, other);
 }
 
 /* Refused, not known, or done by itself: anything but the first's answer. */
@@ -242,6 +246,9 @@ static bool one_each(struct hpx_judge *judge, const struct hpx_intent *intent)
 			break;
 		hpx_verify_pause(judge->run, HPX_JUDGE_LOOK_AGAIN_MS);
 	}
+	if (first > 1 || second > 1)
+		hpx_judge_blames(judge, HPX_GUARANTEE_ONCE,
+				 "Each customer gets the right answer, and one of them pays twice.");
 	return hpx_judge_broken(judge, "the first tenant sees %" PRIu64 " effects and the second %" PRIu64
 				", where each should see its own or both should see two",
 				first, second);

@@ -66,13 +66,24 @@ void hpx_row_retry(struct hpx_judge *judge)
 		if (again[i] == NULL)
 			return;
 	}
-	for (int i = 0; i < 3; i++)
-		if (!hpx_judge_same(judge, first, again[i], "the retry") ||
-		    !same_status(judge, first, again[i]))
-			return;
-	if (hpx_judge_effects(judge, intent, 1))
+	for (int i = 0; i < 3; i++) {
+		if (hpx_judge_same(judge, first, again[i], "the retry") &&
+		    same_status(judge, first, again[i]))
+			continue;
+		if (judge->finding->verdict == HPX_ROW_BROKEN &&
+		    hpx_judge_counted_more(judge, intent, 1)) {
+			hpx_judge_blames(judge, HPX_GUARANTEE_ONCE, NULL);
+			hpx_judge_blames(judge, HPX_GUARANTEE_REPLAY, NULL);
+		}
+		return;
+	}
+	if (!hpx_judge_effects(judge, intent, 1)) {
+		if (judge->finding->verdict == HPX_ROW_BROKEN)
+			hpx_judge_blames(judge, HPX_GUARANTEE_ONCE, NULL);
+	} else {
 		hpx_judge_holds(judge, "four times %s; %s", hpx_judge_words(judge, first),
 				hpx_judge_effect_words(judge, intent));
+	}
 }
 
 /* What belongs to one delivery of an answer, on top of what the gateway's own

@@ -57,3 +57,19 @@ def test_the_gateway(tmp_path, profile, not_applicable):
                         "--dialect", profile, "--crash-cmd", door.crash_cmd, "--start-cmd", door.start_cmd,
                         "--crashes", "4")
     holds(report, not_applicable=not_applicable)
+
+
+def test_the_gateway_by_another_credential(tmp_path):
+    """Callers whose credential is not Authorization, and an order that is named by a
+    header: nobody gets another one's answer, or that of a request whose header was
+    taken off on the way."""
+    require_program()
+    config = {"tenant": {"from": "credential", "name": "X-Auth-Token"},
+              "defaults": {"fingerprint": {"headers": ["X-Order"]}}}
+    rows = {"first", "retry", "tenants", "connection_named", "foreign_caller", "other_host", "method_override"}
+    with Flawed(tmp_path, "keyless") as api, Door(tmp_path, api.url, config) as door:
+        description = described(
+            door.url, second_tenant=["X-Auth-Token: {{env:VERIFY_BOB}}"], body='{"amount": 10}',
+            headers=["X-Auth-Token: {{env:VERIFY_ALICE}}", "Content-Type: application/json", "X-Order: {{uuid}}"])
+        report = verify(tmp_path, description, *[word for row in sorted(rows) for word in ("--only", row)])
+    assert report.code == 0 and report.named("holds") == rows, f"{report}"

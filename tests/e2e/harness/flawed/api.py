@@ -95,7 +95,7 @@ class Api:
         return request.method in ("POST", "PATCH")
 
     def tenant(self, request):
-        return TENANTS.get(request["Authorization"])
+        return TENANTS.get(request["Authorization"] or request["X-Auth-Token"])
 
     def key(self, request):
         text_of = meaning.key_text if self.dialect == "ietf" else meaning.opaque_text
