@@ -64,8 +64,6 @@ static const struct hpx_caller_row rows[] = {
 	EXACT("access-key", STABLE),
 	EXACT("session-token", STABLE),
 	EXACT("x-session-token", STABLE),
-	EXACT("x-session-id", STABLE),
-	EXACT("x-session-key", STABLE),
 	EXACT("private-token", STABLE),
 	EXACT("job-token", STABLE),
 	EXACT("deploy-token", STABLE),
@@ -111,6 +109,10 @@ static const struct hpx_caller_row rows[] = {
 	EXACT("remote-user", STABLE),
 	EXACT("remote-email", STABLE),
 	EXACT("x-remote-user", STABLE),
+	EXACT("x-user", STABLE),
+	EXACT("x-username", STABLE),
+	EXACT("x-tenant", STABLE),
+	EXACT("x-tenant-id", STABLE),
 	EXACT("x-remote-email", STABLE),
 	EXACT("x-webauth-user", STABLE),
 	EXACT("x-forwarded-user", STABLE),
@@ -168,10 +170,18 @@ static const struct hpx_caller_row rows[] = {
 	SUFFIX("-access-key", STABLE),
 	SUFFIX("-client-secret", STABLE),
 
+	/* May be one: alone it is refused, beside a credential it is not hashed in. */
 	EXACT("token", SUSPECT),
 	EXACT("secret", SUSPECT),
+	EXACT("auth", SUSPECT),
+	EXACT("x-auth", SUSPECT),
+	EXACT("x-session", SUSPECT),
+	EXACT("x-session-id", SUSPECT),
+	EXACT("x-session-key", SUSPECT),
 	SUFFIX("-token", SUSPECT),
 	SUFFIX("-secret", SUSPECT),
+	SUFFIX("-password", SUSPECT),
+	SUFFIX("-jwt", SUSPECT),
 };
 
 const struct hpx_caller_row *hpx_caller_rows(size_t *ret_count)
@@ -182,6 +192,8 @@ const struct hpx_caller_row *hpx_caller_rows(size_t *ret_count)
 
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 #define BUCKETS 128
+/* No text of a row is longer. */
+#define DASHED_MAX 64
 
 /* Every request asks for each of its headers, so most questions must end without
  * a walk over the table. Made of it once. */
@@ -273,6 +285,26 @@ static const struct hpx_caller_row *find_row(struct hpx_span name)
 	return NULL;
 }
 
+/* X_My_Token may name a caller as well as X-My-Token, and csrf_token does not. The
+ * end of a long name decides. Names of callers are not looked for in this way:
+ * another spelling of one of those is no credential, but a mistake. */
+static const struct hpx_caller_row *find_dashed(struct hpx_span name)
+{
+	char text[DASHED_MAX];
+	size_t len = name.len < sizeof(text) ? name.len : sizeof(text);
+
+	if (hpx_span_index(name, '_') == name.len)
+		return NULL;
+	for (size_t i = 0; i < len; i++) {
+		char c = name.ptr[name.len - len + i];
+		text[i] = c == '_' ? '-' : c;
+	}
+	const struct hpx_caller_row *row = find_row(hpx_span(text, len));
+	bool taken = row != NULL && (row->field == HPX_CALLER_SUSPECT ||
+				     row->field == HPX_CALLER_HARMLESS);
+	return taken ? row : NULL;
+}
+
 enum hpx_caller_field hpx_caller_field_of(struct hpx_span name, const char **ret_twin)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -281,6 +313,8 @@ enum hpx_caller_field hpx_caller_field_of(struct hpx_span name, const char **ret
 	pthread_once(&once, make_table);
 	if (name.len > 0)
 		row = find_row(name);
+	if (row == NULL && name.len > 0)
+		row = find_dashed(name);
 	if (row == NULL)
 		return HPX_CALLER_NONE;
 	if (row->twin != NULL)

@@ -334,7 +334,7 @@ enum hpx_status hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_sett
 		"Requests that no credential named, taken as the anonymous tenant's.",
 		SUM(&p, anonymous));
 	counter(&p, "hapax_unlisted_credentials_total",
-		"Requests with an unlisted *-token or *-secret beside what names their tenant.",
+		"Requests with an unlisted *-token, *-secret or the like beside what names their tenant.",
 		SUM(&p, suspects));
 	counter(&p, "hapax_leases_renewed_total", "Leases that were renewed.",
 		SUM(&p, leases_renewed));

@@ -32,7 +32,7 @@ RENEWED = [
     ("X-Ms-Token-Aad-Access-Token", "X-Ms-Client-Principal-Id"),
     ("X-Ms-Token-Aad-Id-Token", "X-Ms-Client-Principal-Id"),
 ]
-SUSPECT = ["X-My-Token", "Acme-Secret", "X-Amz-Security-Token"]
+SUSPECT = ["X-My-Token", "Acme-Secret", "X-Amz-Security-Token", "X-Session-Id", "X-Acme-Jwt"]
 HARMLESS = [
     "X-CSRF-Token", "X-XSRF-TOKEN", "X-Csrftoken", "X-Recaptcha-Token", "h-captcha-response",
     "X-Device-Token", "X-Push-Token", "X-Ms-Continuation-Token", "X-Request-Token",
@@ -172,6 +172,13 @@ def test_unsaid(matrix, more):
     for name in SUSPECT:
         one.refused([(name, "s3cr3t-1")], f"name: {name}}}", f"tenant: {{ignore: [{name}]}}")
         one.same([MINE, (name, "s3cr3t-1")], [MINE, (name, "s3cr3t-2")])
+    # Servers that take _ for - read the listed name; what is listed so is itself.
+    for name in ("X_Auth_Token", "X_Goog_Api_Key", "X_My_Token", "acme_secret"):
+        one.malformed([(name, "s3cr3t-1")])
+    one.malformed([MINE, ("X_Auth_Token", "s3cr3t-1")])
+    one.same([MINE, ("csrf_token", "s3cr3t-1")], [MINE, ("csrf_token", "s3cr3t-2")])
+    one.own([MINE, ("client_id", "s3cr3t-1")], [MINE, ("client_id", "s3cr3t-2")])
+    one.refused([("client_id", "s3cr3t-1")], "{from: credential, name: client_id}")
     one.refused([("Cookie", "session=s3cr3t")], "{from: cookie, name:", "{ignore: [Cookie]}")
     one.same([MINE, ("Cookie", "s=s3cr3t1")], [MINE, ("Cookie", "s=s3cr3t2")])
     one.refused([("Proxy-Authorization", "Basic " + BASIC)])
