@@ -202,8 +202,10 @@ static const struct hpx_option rows[] = {
 	  .standard = "100", RANGE(0, 1000000), .text = "The same, for one operation." },
 	{ "limits.free_space", HPX_OPTION_SIZE, GLOBAL(free_bytes_min), .standard = "64MiB",
 	  RANGE(0, 1024 * GIB),
-	  .text = "What the store's disk must have free: below it, new operations are refused "
-		  "with 503, so that those under way can still be written." },
+	  .text = "What the store must have left to write into: free on its disk, and free "
+		  "inside its file, where records have expired. Below it, new operations are "
+		  "refused with 503, so that those under way can still be written. A quarter of "
+		  "it must be free on the disk itself, for the log." },
 
 	/* How long. */
 	{ "timeouts.head", HPX_OPTION_DURATION, GLOBAL(head_timeout_ms), RELOADABLE,

@@ -266,6 +266,20 @@ static void print_cache(struct page *p)
 	      cache != NULL ? hpx_cache_bytes(cache) : 0);
 }
 
+/* 0 everywhere where the store looks at no disk. */
+static void print_space(struct page *p, const struct hpx_store *store)
+{
+	gauge(p, "hapax_space_low", "Less than limits.free_space is free: new keys are refused.",
+	      atomic_load(&store->space_low));
+	head(p, "hapax_space_free_bytes", "gauge", "What the store may still write into.");
+	PRINT(p, "hapax_space_free_bytes{where=\"disk\"} %llu\n",
+	      (unsigned long long)atomic_load(&store->space.disk_bytes));
+	PRINT(p, "hapax_space_free_bytes{where=\"file\"} %llu\n",
+	      (unsigned long long)atomic_load(&store->space.file_bytes));
+	gauge(p, "hapax_store_log_bytes", "The size of the store's log.",
+	      atomic_load(&store->space.log_bytes));
+}
+
 static void print_store(struct page *p)
 {
 	struct hpx_gateway *gateway = p->gateway;
@@ -287,8 +301,7 @@ static void print_store(struct page *p)
 		hpx_counter_read(&gateway->store->errors));
 	gauge(p, "hapax_store_up", "Whether the store took the last write.",
 	      hpx_committer_healthy(gateway->committer));
-	gauge(p, "hapax_space_low", "Less than limits.free_space is free: new keys are refused.",
-	      atomic_load(&gateway->store->space_low));
+	print_space(p, gateway->store);
 	gauge(p, "hapax_expiry_held", "Wall clock and boot clock have parted: nothing expires.",
 	      atomic_load(&gateway->store->expiry_held));
 	if (p->status == HPX_OK)

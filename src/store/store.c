@@ -138,6 +138,7 @@ static void clear_results(struct hpx_store_op **ops, size_t count)
 		ops[i]->jobs = NULL;
 		ops[i]->unsettled = NULL;
 		ops[i]->count = 0;
+		ops[i]->more = false;
 	}
 }
 
@@ -227,6 +228,15 @@ void hpx_store_reader_close(struct hpx_store_reader *reader)
 {
 	if (reader != NULL)
 		reader->store->driver->reader_close(reader);
+}
+
+enum hpx_space hpx_space_judge(uint64_t disk_bytes, uint64_t file_bytes, uint64_t wanted_bytes)
+{
+	if (disk_bytes < wanted_bytes / HPX_SPACE_LOG_SHARE)
+		return HPX_SPACE_LOG_LOW;
+	if (disk_bytes < wanted_bytes && file_bytes < wanted_bytes - disk_bytes)
+		return HPX_SPACE_LOW;
+	return HPX_SPACE_ENOUGH;
 }
 
 enum hpx_status hpx_store_peek(struct hpx_store_reader *reader, const struct hpx_ask *ask,

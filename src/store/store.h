@@ -229,6 +229,7 @@ struct hpx_store_op {
 						    * without headers and body */
 	struct hpx_unsettled *unsettled;           /* UNSETTLED: the receiver frees them */
 	struct hpx_buffer saved;                   /* RECALL: the receiver frees it */
+	bool more;                                 /* REAP: there may be more, however many it took */
 	unsigned count;                            /* SWEEP, REAP, SWEEP_JOBS, CLAIM, UNSETTLED, UNASK: how many */
 	struct hpx_operation_id *touched;          /* SWEEP, SWEEP_JOBS: room for `limit` ids from the submitter, `count` filled */
 	/* The committer's. */
@@ -289,6 +290,28 @@ struct hpx_store_stats {
 	uint64_t free_bytes;         /* of the file system; UINT64_MAX: not known */
 };
 
+/* What a store has left to write into, as it was looked at last. Pages that are
+ * free inside the file count as space: they are written again before the file
+ * grows, and never given back. But every page goes through the log first, and the
+ * log is of the disk: a quarter of what is wanted must be free there, however many
+ * pages are free inside. While little of the disk is free the log is cut five
+ * times a second, so that quarter is what may be written in between. */
+#define HPX_SPACE_LOG_SHARE 4
+enum hpx_space {
+	HPX_SPACE_ENOUGH,
+	HPX_SPACE_LOW,       /* disk and file together have less than wanted */
+	HPX_SPACE_LOG_LOW,   /* the disk alone has too little for the log */
+};
+struct hpx_store_space {
+	_Atomic uint64_t wanted_bytes;   /* 0: nobody looks */
+	_Atomic uint64_t disk_bytes;     /* free on the file system, and not owed by the log to
+					    * the file */
+	_Atomic uint64_t file_bytes;     /* free inside the file */
+	_Atomic uint64_t log_bytes;      /* the size of the log's file */
+	_Atomic int state;               /* enum hpx_space */
+};
+enum hpx_space hpx_space_judge(uint64_t disk_bytes, uint64_t file_bytes, uint64_t wanted_bytes);
+
 /* Operations whose record a person removed, or settled anew. */
 #define HPX_REMOVALS_MAX 1024
 struct hpx_removals {
@@ -306,7 +329,7 @@ struct hpx_store_options {
 	bool serve;                       /* take the server's lock, own leases, sweep dead owners' */
 	bool install;                     /* make the tables, or bring them up to date, beside whatever else
 					   * is there; a server does so only in what is hapax's already, or new */
-	uint64_t free_bytes_min;          /* below: RESERVE is refused with HPX_FULL */
+	uint64_t free_bytes_min;          /* below (enum hpx_space): RESERVE is refused with HPX_FULL */
 	int64_t event_retention_ms;       /* 0: events stay for ever */
 	int64_t job_retention_ms;         /* of jobs that are done or discarded; 0: for ever */
 	/* serve: whom it is for, where one process has the store; empty: nobody in particular. */
@@ -442,7 +465,8 @@ struct hpx_store {
 	 * believed (0: not compared). Looked at with every moment: a clock that
 	 * was just set must not expire anything before the next thorough look. */
 	_Atomic int64_t ahead_ms;
-	_Atomic bool space_low;            /* below free_bytes_min */
+	_Atomic bool space_low;            /* not HPX_SPACE_ENOUGH: RESERVE begins nothing */
+	struct hpx_store_space space;      /* what that rests on */
 	/* Counts what people remove (FORGET, RESOLVE), in whichever process, when
 	 * it is committed and before they are told. While it stands, nothing was
 	 * removed that the last question for removals did not tell. NULL: nobody

@@ -3,25 +3,41 @@
 #include "base/log.h"
 #include "worker/duty.h"
 
+static void tell_space(const struct hpx_store_space *space, int state)
+{
+	static const char *const reasons[] = {
+		[HPX_SPACE_ENOUGH] = "new keys are taken again",
+		[HPX_SPACE_LOW] = "the disk and the free pages inside the file together have less "
+				  "than limits.free_space: new keys are refused, replays go on",
+		[HPX_SPACE_LOG_LOW] = "the disk has less than a quarter of limits.free_space, "
+				      "which the log needs whatever is free inside the file: new "
+				      "keys are refused, replays go on",
+	};
+	bool low = state != HPX_SPACE_ENOUGH;
+
+	hpx_log(low ? HPX_LOG_ERROR : HPX_LOG_INFO, low ? "space_low" : "space_enough",
+		"disk_bytes=%llu file_bytes=%llu log_bytes=%llu wanted_bytes=%llu reason=\"%s\"",
+		(unsigned long long)atomic_load(&space->disk_bytes),
+		(unsigned long long)atomic_load(&space->file_bytes),
+		(unsigned long long)atomic_load(&space->log_bytes),
+		(unsigned long long)atomic_load(&space->wanted_bytes), reasons[state]);
+}
+
 /* What the store cannot say itself, once when it begins and once when it ends. */
 static void tell_changes(struct hpx_store *store, struct hpx_survey *seen)
 {
-	bool low = atomic_load(&store->space_low);
+	int space = atomic_load(&store->space.state);
 	bool held = atomic_load(&store->expiry_held);
 
-	if (low && !seen->space_low)
-		hpx_log(HPX_LOG_ERROR, "space_low",
-			"reason=\"less than limits.free_space is free: new keys are refused, replays "
-			"go on\"");
-	else if (!low && seen->space_low)
-		hpx_log(HPX_LOG_INFO, "space_enough", "reason=\"new keys are taken again\"");
+	if (space != seen->space)
+		tell_space(&store->space, space);
 	if (held && !seen->expiry_held)
 		hpx_log(HPX_LOG_ERROR, "expiry_held",
 			"reason=\"the wall clock was set: nothing expires until a person says that it "
 			"is right\" see=\"hapax keys accept-clock\"");
 	else if (!held && seen->expiry_held)
 		hpx_log(HPX_LOG_INFO, "expiry_goes_on", "reason=\"the clock was accepted\"");
-	seen->space_low = low;
+	seen->space = space;
 	seen->expiry_held = held;
 }
 

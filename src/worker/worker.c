@@ -16,6 +16,9 @@
  * more to do than that, and goes as fast as it can. */
 #define REAP_PAUSE 4
 #define REAP_PATIENCE_MS (10 * 60 * 1000)
+/* While space is low new keys are refused until something was deleted: it is
+ * looked for this often, whatever reap.every says. */
+#define REAP_HURRIED_MS 100
 
 struct hpx_worker {
 	struct hpx_worker_options options;
@@ -31,6 +34,7 @@ struct hpx_worker {
 struct agenda {
 	int64_t sweep_ms;
 	int64_t reap_ms;
+	int64_t reaped_ms;         /* when it was done last */
 	int64_t reap_behind_ms;    /* since when there is more than a batch; 0: there is not */
 	int64_t maintain_ms;
 	int64_t survey_ms;
@@ -38,9 +42,11 @@ struct agenda {
 
 static void reap(const struct hpx_worker_options *options, struct agenda *due, int64_t now_ms)
 {
+	bool hurried = atomic_load(&options->store->space_low);
 	bool more = hpx_reap(options);
 	int64_t after_ms = hpx_clock_boot_ms();
 
+	due->reaped_ms = after_ms;
 	if (!more) {
 		due->reap_behind_ms = 0;
 		due->reap_ms = after_ms + options->reap_every_ms;
@@ -49,8 +55,15 @@ static void reap(const struct hpx_worker_options *options, struct agenda *due, i
 	if (due->reap_behind_ms == 0)
 		due->reap_behind_ms = now_ms;
 	due->reap_ms = after_ms + 1;
-	if (now_ms - due->reap_behind_ms < REAP_PATIENCE_MS)
+	if (!hurried && now_ms - due->reap_behind_ms < REAP_PATIENCE_MS)
 		due->reap_ms += REAP_PAUSE * (after_ms - now_ms);
+}
+
+static bool is_reap_due(const struct hpx_worker_options *options, const struct agenda *due,
+			int64_t now_ms)
+{
+	return now_ms >= due->reap_ms || (atomic_load(&options->store->space_low) &&
+					  now_ms - due->reaped_ms >= REAP_HURRIED_MS);
 }
 
 static void run_due(struct hpx_worker *worker, const struct hpx_worker_options *options,
@@ -63,7 +76,7 @@ static void run_due(struct hpx_worker *worker, const struct hpx_worker_options *
 		hpx_sweep_jobs(options);
 		due->sweep_ms = now_ms + options->sweep_every_ms;
 	}
-	if (now_ms >= due->reap_ms)
+	if (is_reap_due(options, due, now_ms))
 		reap(options, due, now_ms);
 	if (now_ms >= due->maintain_ms) {
 		hpx_maintain(options, &worker->seen);

@@ -45,7 +45,7 @@ class SmallDisk:
     def fill(self, leave=0):
         """Takes all of the space but `leave` bytes."""
         free = shutil.disk_usage(self.filler.parent).free
-        with open(self.filler, "wb") as file:
+        with open(self.filler, "ab") as file:
             try:
                 while free > leave:
                     file.write(bytes(4096))
@@ -132,6 +132,67 @@ def test_floor_of_free_space(ground, tmp_path):
     disk.free()
     check.until(lambda: gateway.post(key=refused).status == 200, "it recovers by itself")
     assert (len(provider.ledger(refused)), len(provider.ledger(held))) == (1, 1)
+
+
+MIB = 1 << 20
+
+
+def large(disk, key=None):
+    return disk.gateway.post(key=key or new_key(), behave="big=3900000")
+
+
+def fill_by_answers(disk):
+    """Stores large answers until new keys are refused although the log has been cut."""
+    def settled():
+        metrics = disk.gateway.metrics()
+        return metrics["hapax_space_low"] == 0 or metrics.get("hapax_store_log_bytes", 0) < MIB
+
+    for _ in range(100):
+        answer = large(disk)
+        if answer.status == 503:
+            check.problem(answer, "idempotency_store_unavailable")
+            check.until(settled, "the log is cut")
+            if disk.gateway.metrics()["hapax_space_low"] == 1:
+                return
+    raise AssertionError("the disk does not get full")
+
+
+def test_space_heals(ground, tmp_path):
+    """A store that has filled its disk takes new keys again, without a restart, when its records
+    have expired: into the pages that are free inside its file, which does not grow. The reaper
+    does not wait for its time. The log still needs room on the disk itself."""
+    disk = SmallDisk(ground, tmp_path, "64m", {
+        "limits": {"free_space": "32MiB", "response_body": "4MiB"}, "cache": 0,
+        "defaults": {"retention": "5s", "lease": "30s"}, "reap": {"every": "1h", "batch": 1}})
+    gateway, provider = disk.gateway, disk.provider
+    file = disk.filler.parent / "hapax.db"
+    with gateway.connect(60) as wire:
+        held = new_key()
+        wire.send(gateway.request("POST", "/pay", key=held, behave=f"hold={held}; big=900000"))
+        provider.gate(held).wait_arrived()
+        fill_by_answers(disk)
+        provider.gate(held).release()
+        assert wire.answer().status == 200, "a completion is what the space was kept for"
+    gateway.wait_log(r"event=space_low .*free pages inside the file together")
+    refused = new_key()
+    check.until(lambda: gateway.post(key=refused).status == 200, "new keys are taken again", 30)
+    gateway.wait_log("event=space_enough")
+    size, used = file.stat().st_size, shutil.disk_usage(file.parent)
+    assert used.free < 32 * MIB, "the file has grown beyond what would be free without its pages"
+    for _ in range(3):
+        check.until(lambda: large(disk).status == 200, "a large answer is stored again")
+    assert file.stat().st_size - size < MIB, "it is written into the free pages"
+    assert len(provider.ledger(refused)) == 1
+
+    since = len(gateway.lines)
+
+    def squeezed():
+        disk.fill(leave=4 * MIB)  # once more: what the log gives back is taken too
+        return gateway.post().status == 503 and any("which the log needs" in line for line in gateway.lines[since:])
+
+    check.until(squeezed, "there is no room for the log")
+    disk.free()
+    check.until(lambda: gateway.post().status == 200, "new keys are taken again")
 
 
 def failing_sync(when):

@@ -484,6 +484,73 @@ static void low_space_refuses_new_attempts_only(void **state)
 	assert_string_equal(state_of(f, 3), "none");
 }
 
+static void what_counts_as_space(void **state)
+{
+	static const struct {
+		uint64_t disk, file, wanted;
+		enum hpx_space space;
+	} rows[] = {
+		{ 100, 0, 100, HPX_SPACE_ENOUGH },
+		{ 99, 0, 100, HPX_SPACE_LOW },
+		{ 99, 1, 100, HPX_SPACE_ENOUGH },
+		{ 25, 74, 100, HPX_SPACE_LOW },
+		{ 25, 75, 100, HPX_SPACE_ENOUGH },
+		/* The log needs a quarter, whatever is free inside the file. */
+		{ 24, UINT64_MAX, 100, HPX_SPACE_LOG_LOW },
+		{ 0, UINT64_MAX, 0, HPX_SPACE_ENOUGH },
+		{ UINT64_MAX, UINT64_MAX, UINT64_MAX, HPX_SPACE_ENOUGH },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		enum hpx_space got = hpx_space_judge(rows[i].disk, rows[i].file, rows[i].wanted);
+		if (got != rows[i].space)
+			fail_msg("row %zu: got %d, want %d", i, got, rows[i].space);
+	}
+}
+
+/* Otherwise its file stays as large as it ever was, up to 128 MiB. */
+static void low_space_cuts_the_log(void **state)
+{
+	static char body[200001];
+	struct fixture *f = *state;
+	struct hpx_sqlite_store *s = hpx_sqlite_of(f->store);
+
+	memset(body, 'x', sizeof(body) - 1);
+	for (unsigned key = 0; key < 30; key++) {
+		reserve(f, key, BODY, A);
+		complete(f, key, A, body);
+	}
+	assert_status(hpx_store_maintain(f->store, NULL), HPX_OK);
+	assert_true(hpx_sqlite_place_log_bytes(f->path) > 4 << 20);
+	s->free_bytes_min = UINT64_MAX - 1;
+	assert_string_equal(reserve(f, 100, BODY, A), "FULL");
+	assert_int_equal(atomic_load(&f->store->space.state), HPX_SPACE_LOG_LOW);
+	assert_status(hpx_store_maintain(f->store, NULL), HPX_OK);
+	assert_int_equal(hpx_sqlite_place_log_bytes(f->path), 0);
+	assert_string_equal(reserve(f, 29, BODY, A), "replay");
+}
+
+/* What expired leaves pages that the next records are written into. */
+static void free_pages_are_counted(void **state)
+{
+	static char body[200001];
+	struct fixture *f = *state;
+	struct hpx_sqlite_store *s = hpx_sqlite_of(f->store);
+
+	memset(body, 'x', sizeof(body) - 1);
+	for (unsigned key = 0; key < 10; key++) {
+		reserve(f, key, BODY, A);
+		complete(f, key, A, body);
+		act(f, HPX_VERB_FORGET, key, A);
+	}
+	s->free_bytes_min = 1;
+	s->space_checked_ms = 0;
+	assert_string_equal(reserve(f, 100, BODY, A), "created");
+	assert_true(atomic_load(&f->store->space.file_bytes) > 100000);
+	assert_true(atomic_load(&f->store->space.disk_bytes) > 0);
+}
+
 static void a_deleted_file_is_noticed(void **state)
 {
 	struct fixture *f = *state;
@@ -577,6 +644,9 @@ int main(void)
 		ON_SQLITE(a_clock_found_wrong_at_start_holds_expiry),
 		ON_SQLITE(a_person_accepts_the_clock_beside_the_server),
 		ON_SQLITE(low_space_refuses_new_attempts_only),
+		ON_SQLITE(what_counts_as_space),
+		ON_SQLITE(low_space_cuts_the_log),
+		ON_SQLITE(free_pages_are_counted),
 		ON_SQLITE(a_deleted_file_is_noticed),
 		ON_SQLITE(the_log_is_checkpointed_beside_the_writer),
 		ON_SQLITE(a_reader_that_lingers_delays_no_write),

@@ -12,20 +12,8 @@
 #include "base/step.h"
 #include "store/sqlite/driver.h"
 
-/* How often free space, and file and clocks, are looked at. */
-#define SPACE_CHECK_MS 200
+/* How often file and clocks are looked at. */
 #define CHECK_MS 1000
-
-static void check_space(struct hpx_sqlite_store *s)
-{
-	int64_t now_ms = hpx_clock_boot_ms();
-
-	if (s->free_bytes_min == 0 || now_ms - s->space_checked_ms < SPACE_CHECK_MS)
-		return;
-	s->space_checked_ms = now_ms;
-	atomic_store(&s->base.space_low,
-		     hpx_sqlite_place_free_bytes(s->path) < s->free_bytes_min);
-}
 
 /* A file that was deleted or replaced under us still takes writes, and a
  * restart would find none of them. */
@@ -214,6 +202,8 @@ static enum hpx_status give_up(struct hpx_sqlite_store *s, enum hpx_status statu
 		s->broken = true;
 	if (breaks_connection(status))
 		s->broken = true;
+	if (status == HPX_FULL && !s->broken)
+		hpx_sqlite_log_cut(s);
 	return status;
 }
 
@@ -233,7 +223,7 @@ enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **op
 		hpx_store_problem(problem, "%s must be opened anew after a failure", s->path);
 		return HPX_IO;
 	}
-	check_space(s);
+	hpx_sqlite_space_check(s);
 	s->removed = false;
 	status = hpx_sqlite_do(&s->writer, HPX_SQL_BEGIN_WRITE);
 	if (status != HPX_OK)

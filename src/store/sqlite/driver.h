@@ -48,6 +48,7 @@ struct hpx_sqlite_store {
 	bool broken;                      /* recover() must open the writer anew */
 	int64_t checked_ms;               /* boot clock: file and clocks were looked at */
 	int64_t space_checked_ms;
+	int64_t space_checked_at;         /* the log's bytes then */
 	int64_t seen_ms;                  /* the wall time that the clock row holds */
 
 	_Atomic unsigned generation;
@@ -70,6 +71,9 @@ enum hpx_status hpx_sqlite_place_lock(const char *path, int *ret_fd, char *probl
 enum hpx_status hpx_sqlite_place_ensure(const char *path, bool create, char *problem);
 /* UINT64_MAX: not known. */
 uint64_t hpx_sqlite_place_free_bytes(const char *path);
+/* The size of the file, and of the log's, whatever of it is in use; 0 where there is none. */
+uint64_t hpx_sqlite_place_bytes(const char *path);
+uint64_t hpx_sqlite_place_log_bytes(const char *path);
 
 /* tally.c: the count of removals. */
 void hpx_sqlite_tally_map(struct hpx_sqlite_store *s);
@@ -278,6 +282,10 @@ enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **op
 			       char *problem);
 enum hpx_status hpx_sqlite_recover(struct hpx_store *store, char *problem);
 enum hpx_status hpx_sqlite_maintain(struct hpx_store *store, char *problem);
+/* Free space, looked at now and then by whoever writes. */
+void hpx_sqlite_space_check(struct hpx_sqlite_store *s);
+/* The disk is full: gives back what the log's file has, where that can be done now. */
+void hpx_sqlite_log_cut(struct hpx_sqlite_store *s);
 /* The last resort where nobody maintains. */
 void hpx_sqlite_wal_bound(struct hpx_sqlite_store *s);
 

@@ -1,18 +1,29 @@
-/* Keeping the write-ahead log short beside the writer, and coming back after
- * a failure.
+/* Keeping the write-ahead log short beside the writer, looking at what space is
+ * left, and coming back after a failure.
  *
  * PASSIVE copies what it can into the database and waits for nobody; once all
  * is copied and no reader needs the log, the writer begins it anew. Under a
  * load without a pause there is always one commit more than was copied, so
  * past WAL_RESTART_BYTES a RESTART takes the write lock for the little that is
  * left. In a large store the pages lie far apart, and much is written while one
- * PASSIVE copies: the next one has less to do, until it is little. */
+ * PASSIVE copies: the next one has less to do, until it is little.
+ *
+ * The log's file does not shrink by that. Where little of the disk is free, it is
+ * cut instead (TRUNCATE), so that the disk has what the log does not need. */
+#include "base/clock.h"
 #include "store/sqlite/driver.h"
 
 #define WAL_CHECKPOINT_BYTES (4 << 20)
 #define WAL_RESTART_BYTES (64 << 20)
 #define WAL_LITTLE_BYTES (1 << 20)
 #define PASSES_MAX 8
+/* Where little of the disk is free, a log's file of this size is cut; the second
+ * while new keys are refused for it. */
+#define WAL_CUT_BYTES WAL_CHECKPOINT_BYTES
+#define WAL_CUT_LOW_BYTES (256 << 10)
+/* How often free space is looked at. */
+#define SPACE_CHECK_MS 200
+#define SPACE_CHECK_BYTES (1 << 20)
 /* Where nobody calls maintain(), the writer does it itself. */
 #define WAL_BOUND_BYTES (256 << 20)
 #define BUSY_KEEPER_MS 100
@@ -40,34 +51,112 @@ static enum hpx_status copy_log(struct hpx_sqlite_store *s, int64_t *ret_left)
 	return status;
 }
 
-/* Waits so long for whoever writes or reads, and then leaves it for another time. */
-static enum hpx_status restart_log(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
+/* RESTART or TRUNCATE. Waits so long for whoever writes or reads, and then leaves
+ * it for another time. */
+static enum hpx_status restart_log(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db, int mode,
 				   int busy_ms, int usual_busy_ms)
 {
 	enum hpx_status status;
 
 	sqlite3_busy_timeout(db->handle, busy_ms);
-	status = checkpoint(db, SQLITE_CHECKPOINT_RESTART);
+	status = checkpoint(db, mode);
 	sqlite3_busy_timeout(db->handle, usual_busy_ms);
 	if (status == HPX_OK)
 		atomic_store(&s->wal_bytes, 0);
 	return status;
 }
 
+/* Whether the log's file has what the disk lacks. */
+static bool is_to_be_cut(const struct hpx_sqlite_store *s)
+{
+	const struct hpx_store_space *space = &s->base.space;
+	uint64_t most = atomic_load(&s->base.space_low) ? WAL_CUT_LOW_BYTES : WAL_CUT_BYTES;
+
+	return atomic_load(&space->disk_bytes) < atomic_load(&space->wanted_bytes) &&
+	       hpx_sqlite_place_log_bytes(s->path) > most;
+}
+
 static enum hpx_status shorten_log(struct hpx_sqlite_store *s)
 {
 	int64_t bytes = atomic_load(&s->wal_bytes);
+	bool cut = is_to_be_cut(s);
 	enum hpx_status status;
 	int64_t left;
 
-	if (bytes < WAL_CHECKPOINT_BYTES)
+	if (bytes < WAL_CHECKPOINT_BYTES && !cut)
 		return HPX_OK;
-	if (bytes < WAL_RESTART_BYTES)
+	if (bytes < WAL_RESTART_BYTES && !cut)
 		return checkpoint(&s->keeper, SQLITE_CHECKPOINT_PASSIVE);
 	status = copy_log(s, &left);
 	if (status != HPX_OK || left > WAL_LITTLE_BYTES)
 		return status;
-	return restart_log(s, &s->keeper, BUSY_RESTART_MS, BUSY_KEEPER_MS);
+	return restart_log(s, &s->keeper,
+			   cut ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_RESTART,
+			   BUSY_RESTART_MS, BUSY_KEEPER_MS);
+}
+
+/* The file's pages as of the last commit: those in no table, and all of them, the
+ * ones that are only in the log included. Where that cannot be read now, none. */
+static void count_pages(struct hpx_sqlite_db *db, uint64_t *ret_free_bytes, uint64_t *ret_bytes)
+{
+	static const char sql[] =
+		"SELECT freelist_count * page_size, page_count * page_size "
+		"FROM pragma_freelist_count, pragma_page_count, pragma_page_size";
+	sqlite3_stmt *stmt = NULL;
+	int64_t free_bytes = 0, bytes = 0;
+
+	if (sqlite3_prepare_v2(db->handle, sql, -1, &stmt, NULL) == SQLITE_OK &&
+	    sqlite3_step(stmt) == SQLITE_ROW) {
+		free_bytes = sqlite3_column_int64(stmt, 0);
+		bytes = sqlite3_column_int64(stmt, 1);
+	}
+	sqlite3_finalize(stmt);
+	*ret_free_bytes = free_bytes > 0 ? (uint64_t)free_bytes : 0;
+	*ret_bytes = bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+/* By time and by what was written: large answers fill a disk between two looks. */
+static bool is_space_check_due(const struct hpx_sqlite_store *s, int64_t now_ms, int64_t log_bytes)
+{
+	return s->free_bytes_min != 0 && (now_ms - s->space_checked_ms >= SPACE_CHECK_MS ||
+					  log_bytes < s->space_checked_at ||
+					  log_bytes - s->space_checked_at >= SPACE_CHECK_BYTES);
+}
+
+/* What a checkpoint will still add to the file is not free, although the disk says
+ * so: without it the log could never be cut again. */
+void hpx_sqlite_space_check(struct hpx_sqlite_store *s)
+{
+	struct hpx_store_space *space = &s->base.space;
+	int64_t now_ms = hpx_clock_boot_ms();
+	int64_t log_bytes = atomic_load(&s->wal_bytes);
+	uint64_t pages_bytes, file_bytes;
+
+	if (!is_space_check_due(s, now_ms, log_bytes))
+		return;
+	s->space_checked_ms = now_ms;
+	s->space_checked_at = log_bytes;
+	count_pages(&s->writer, &file_bytes, &pages_bytes);
+	uint64_t disk_bytes = hpx_sqlite_place_free_bytes(s->path);
+	uint64_t size_bytes = hpx_sqlite_place_bytes(s->path);
+	uint64_t owed_bytes = pages_bytes > size_bytes ? pages_bytes - size_bytes : 0;
+	disk_bytes -= owed_bytes < disk_bytes ? owed_bytes : disk_bytes;
+	enum hpx_space state = hpx_space_judge(disk_bytes, file_bytes, s->free_bytes_min);
+	atomic_store(&space->wanted_bytes, s->free_bytes_min);
+	atomic_store(&space->disk_bytes, disk_bytes);
+	atomic_store(&space->file_bytes, file_bytes);
+	atomic_store(&space->log_bytes, hpx_sqlite_place_log_bytes(s->path));
+	atomic_store(&space->state, state);
+	atomic_store(&s->base.space_low, state != HPX_SPACE_ENOUGH);
+}
+
+/* The writer's own try, after a full disk: whoever calls maintain() may be waiting
+ * for the very op that found no room. */
+void hpx_sqlite_log_cut(struct hpx_sqlite_store *s)
+{
+	if (hpx_sqlite_place_log_bytes(s->path) > 0)
+		(void)restart_log(s, &s->writer, SQLITE_CHECKPOINT_TRUNCATE, 0,
+				  hpx_sqlite_busy_ms(s));
 }
 
 static enum hpx_status keeper_open(struct hpx_sqlite_store *s, char *problem)
@@ -124,7 +213,7 @@ void hpx_sqlite_wal_bound(struct hpx_sqlite_store *s)
 	if (bytes < WAL_BOUND_BYTES || bytes - s->wal_tried_bytes < WAL_RESTART_BYTES)
 		return;
 	s->wal_tried_bytes = bytes;
-	restart_log(s, &s->writer, 0, hpx_sqlite_busy_ms(s));
+	restart_log(s, &s->writer, SQLITE_CHECKPOINT_RESTART, 0, hpx_sqlite_busy_ms(s));
 }
 
 static void close_all(struct hpx_sqlite_store *s)

@@ -247,6 +247,21 @@ enum hpx_status hpx_sqlite_place_ensure(const char *path, bool create, char *pro
 	return sync_directory(path, problem);
 }
 
+uint64_t hpx_sqlite_place_bytes(const char *path)
+{
+	struct stat info;
+
+	return stat(path, &info) == 0 && info.st_size > 0 ? (uint64_t)info.st_size : 0;
+}
+
+uint64_t hpx_sqlite_place_log_bytes(const char *path)
+{
+	char log_path[PATH_MAX + 8];
+
+	snprintf(log_path, sizeof(log_path), "%s-wal", path);
+	return hpx_sqlite_place_bytes(log_path);
+}
+
 uint64_t hpx_sqlite_place_free_bytes(const char *path)
 {
 	struct statvfs info;

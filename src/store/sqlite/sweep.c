@@ -3,10 +3,13 @@
  * skipped, since it counts as unknown already and must not be lost. */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "store/sqlite/driver.h"
 
 /* Whatever the submitter asks for: one op must not hold the writer for long. */
 #define LIMIT_MAX 1000
+/* A REAP of large answers goes through all of their pages, and ends in the middle. */
+#define REAP_MS_MAX 50
 /* Old events that one REAP deletes besides: small rows in a row, and one
  * operation can leave many, so that they need a faster pace than records. */
 #define EVENTS_MAX 5000
@@ -108,10 +111,12 @@ static enum hpx_status reap_expired(struct hpx_sqlite_store *s, struct rows *row
 
 	hpx_sqlite_bind_int(&call, now->wall_ms);
 	status = collect(&call, now, hpx_record_expired, rows);
-	for (size_t i = 0; i < rows->count && status == HPX_OK; i++) {
-		status = hpx_sqlite_row_remove(&s->writer, rows->row[i].seq);
-		op->count++;
-	}
+	int64_t until_ms = hpx_clock_boot_ms() + REAP_MS_MAX;
+	size_t i = 0;
+	while (i < rows->count && status == HPX_OK && (i == 0 || hpx_clock_boot_ms() < until_ms))
+		status = hpx_sqlite_row_remove(&s->writer, rows->row[i++].seq);
+	op->count += (unsigned)i;
+	op->more = i == rows->max || i < rows->count;
 	return status;
 }
 
