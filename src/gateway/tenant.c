@@ -57,7 +57,7 @@ static void add_stable(struct hpx_tenant_found *found, const struct hpx_field *f
 	}
 	for (; at > 0; at--) {
 		int order = compare_names(found->stable[at - 1]->name, field->name);
-		if (order == 0)
+		if (order == 0 && found->twice == NULL)
 			found->twice = field;
 		if (order <= 0)
 			break;
@@ -163,8 +163,8 @@ static enum hpx_status add_part(struct hpx_sha256 *hash, const struct hpx_field 
 }
 
 /* What stands beside the credential that names the caller. */
-static enum hpx_status fold(const struct hpx_tenant_source *source, const struct hpx_tenant_found *found,
-			    struct hpx_span *name)
+static enum hpx_status fold(const struct hpx_tenant_source *source,
+			    const struct hpx_tenant_found *found, struct hpx_span *name)
 {
 	/* Alone, the key names the caller itself. */
 	const struct hpx_field *key = found->authorization != NULL ? found->api_key : NULL;
@@ -204,8 +204,9 @@ static enum hpx_status anonymous(const struct hpx_tenant_source *source, const c
 
 /* What `from` names is missing. Somebody who brings another credential is not
  * nobody, and `local` does not take him for it. */
-static enum hpx_status absent(const struct hpx_tenant_source *source, const struct hpx_tenant_found *found,
-			      const char *missing, struct hpx_tenant *tenant)
+static enum hpx_status absent(const struct hpx_tenant_source *source,
+			      const struct hpx_tenant_found *found, const char *missing,
+			      struct hpx_tenant *tenant)
 {
 	bool cookies = source->settings->tenant_from != HPX_TENANT_COOKIE;
 	const struct hpx_field *other = found->authorization;
@@ -273,7 +274,8 @@ static enum hpx_status from_credentials(const struct hpx_tenant_source *source,
 	     hpx_span_ieq(found.twice->name, HPX_SPAN("X-Api-Key"))))
 		return hpx_tenant_refuse_twice(source, found.twice->name, tenant);
 	if (automatic && found.surplus != NULL)
-		return hpx_tenant_refuse(tenant, HPX_SPAN("more headers than can be told apart name a caller"));
+		return hpx_tenant_refuse(tenant, HPX_SPAN(
+			"more headers than can be told apart name a caller"));
 	if (found.authorization == NULL && found.api_key == NULL && automatic) {
 		enum hpx_status status = hpx_tenant_refuse_unusable(source, &found, tenant);
 		return status == HPX_OK ? anonymous(source, missing, tenant) : status;
@@ -369,7 +371,8 @@ static enum hpx_status from_cookie(const struct hpx_tenant_source *source,
 			count += find_cookie(head->fields[i].value,
 					     source->settings->tenant_name, &value);
 	if (count > 1)
-		return hpx_tenant_refuse(tenant, HPX_SPAN("the cookie that names the caller is sent twice"));
+		return hpx_tenant_refuse(tenant, HPX_SPAN(
+			"the cookie that names the caller is sent twice"));
 	if (value.len == 0)
 		return missing_one(source, "the cookie that names the caller is missing", tenant);
 	return hashed("cookie", value, source->arena, &tenant->name);

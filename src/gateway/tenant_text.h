@@ -20,7 +20,8 @@ struct hpx_tenant_found {
 	const struct hpx_field *suspect;
 	const struct hpx_field *cookie;
 	const struct hpx_field *proxy;              /* Proxy-Authorization */
-	const struct hpx_field *twice;              /* a credential, for the second time */
+	const struct hpx_field *twice;              /* for the second time; Authorization or
+						     * X-Api-Key where one of them is */
 	const struct hpx_field *surplus;            /* one more than HPX_TENANT_STABLE_MAX */
 };
 

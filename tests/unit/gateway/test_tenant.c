@@ -139,6 +139,37 @@ static void the_same_caller_in_another_spelling(void **state)
 	}
 }
 
+/* Written, `authorization` looks at two headers: twice, they are refused, whatever
+ * else is there twice. */
+static void authorization_alone(void **state)
+{
+	static const struct {
+		const char *fields;
+		const char *name;
+	} rows[] = {
+		{ "Authorization: Bearer a|X-Auth-Token: b|X-Auth-Token: c", "bearer:" },
+		{ "Authorization: Bearer a|Authorization: Bearer a|X-Auth-Token: b|X-Auth-Token: c",
+		  "401" },
+		{ "X-Auth-Token: b|X-Auth-Token: c|X-Api-Key: a|X-Api-Key: a", "401" },
+		{ "X-Auth-Token: b", "401" },
+		{ "Cookie: b", "401" },
+		{ "", "anonymous" },
+	};
+	struct hpx_settings settings = local_settings();
+
+	(void)state;
+	settings.tenant_from = HPX_TENANT_AUTHORIZATION;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct hpx_arena arena;
+		hpx_arena_init(&arena, ARENA_BYTES_MAX);
+		struct hpx_span got = name_of(&settings, rows[i].fields, &arena);
+		if (!hpx_span_starts(got, hpx_span_of(rows[i].name)))
+			fail_msg("%s: got %.*s, want %s", rows[i].fields, HPX_SPAN_ARG(got),
+				 rows[i].name);
+		hpx_arena_done(&arena);
+	}
+}
+
 /* Out of memory, a request has no tenant: never a part of one. */
 static void too_little_memory_is_told(void **state)
 {
@@ -211,6 +242,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_begin_with_what_they_are_from),
 		cmocka_unit_test(the_same_caller_in_another_spelling),
+		cmocka_unit_test(authorization_alone),
 		cmocka_unit_test(too_little_memory_is_told),
 		cmocka_unit_test(what_is_looked_at),
 	};
