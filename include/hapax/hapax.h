@@ -84,7 +84,8 @@ struct hapax_request {
 
 /* What the request means, as 32 bytes: member order and white space of a JSON
  * body, the order of a query's distinct names and a multipart boundary do not
- * matter; every amount does. */
+ * matter; every amount does. Headers are not seen: an application that lets
+ * X-HTTP-Method-Override or the like stand for the method gives that method. */
 HAPAX_API enum hapax_result hapax_fingerprint(const struct hapax_request *request,
 					      unsigned char ret_fingerprint[HAPAX_FINGERPRINT_SIZE]);
 
@@ -187,8 +188,9 @@ struct hapax_operation {
  *
  * Fingerprints are compared as they are, whoever made them. A key that the
  * gateway used under the very same tenant and scope is recognised where
- * hapax_fingerprint made the fingerprint and the gateway's route ignores no
- * member and includes no header; else it is a mismatch. */
+ * hapax_fingerprint of the same release made the fingerprint, the gateway's route
+ * ignores no member and includes no header, and the request overrode no method;
+ * else it is a mismatch. */
 HAPAX_API enum hapax_result hapax_begin(struct hapax *hapax, const struct hapax_begin *begin,
 					struct hapax_operation *ret_operation, char *problem);
 HAPAX_API void hapax_operation_clear(struct hapax_operation *operation);
