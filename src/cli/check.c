@@ -232,6 +232,8 @@ static int check(const struct hpx_config_flags *flags, bool json, struct hpx_buf
 
 	hpx_config_report_init(&report);
 	enum hpx_status loaded = hpx_config_load(flags, &report, &settings);
+	if (loaded == HPX_OK)
+		hpx_config_ask(settings, true, &report);
 	enum hpx_status status = loaded == HPX_INVALID ? HPX_OK : loaded;
 	if (status == HPX_OK && json)
 		status = print_json(&report, settings, out);

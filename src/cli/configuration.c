@@ -39,6 +39,8 @@ struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags)
 	hpx_config_report_init(&report);
 	hpx_buffer_init(&text, REPORT_BYTES_MAX);
 	enum hpx_status status = hpx_config_load(flags, &report, &settings);
+	if (status == HPX_OK)
+		hpx_config_ask(settings, false, &report);
 	enum hpx_status printed =
 		hpx_config_report_print(&report, hpx_config_path(flags), &text);
 	if (status != HPX_OK || !flags->without_secrets)

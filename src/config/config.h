@@ -40,6 +40,11 @@ enum hpx_status hpx_config_read(struct hpx_span text, const struct hpx_config_fl
 				struct hpx_config_report *report,
 				struct hpx_settings **ret_settings);
 
+/* Warns where nobody has said what a 5xx of the upstream means, with the question
+ * to answer: at each guarded route, or in one line for all. */
+void hpx_config_ask(const struct hpx_settings *settings, bool each,
+		    struct hpx_config_report *report);
+
 /* What differs between the two and cannot change while hapax runs, as
  * "listen, tenant.from, routes[].scope (POST /payments)"; nothing is written
  * where a reload may go ahead. Scopes count as they come out: a new route is

@@ -102,6 +102,7 @@ static enum hpx_status take_route(struct hpx_reading *reading, size_t index)
 	*route = settings->fallback;
 	route->pattern = (struct hpx_span){ NULL, 0 };
 	route->line = node->line;
+	route->column = node->column;
 	if (node->kind != HPX_YAML_MAPPING) {
 		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line,
 				  node->column, HPX_SPAN("routes[]"),

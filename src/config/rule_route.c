@@ -1,66 +1,16 @@
-/* Rules about routes: options that have no effect there, and the choice that
- * money should not be left to a default. */
+/* Rules about routes: options that have no effect there, and the one question
+ * that no default can answer: what a 5xx of the service means. */
 #include <stdio.h>
 
 #include "config/reading.h"
 
-/* The words in a path that smell of money or of things sent out. */
-static const struct hpx_span costly[] = {
-	HPX_SPAN_INIT("payment"),  HPX_SPAN_INIT("charge"),	HPX_SPAN_INIT("refund"),
-	HPX_SPAN_INIT("transfer"), HPX_SPAN_INIT("order"),	HPX_SPAN_INIT("payout"),
-	HPX_SPAN_INIT("invoice"),  HPX_SPAN_INIT("checkout"),	HPX_SPAN_INIT("purchase"),
-	HPX_SPAN_INIT("billing"),  HPX_SPAN_INIT("withdrawal"), HPX_SPAN_INIT("deposit"),
-};
-
-static bool is_costly_word(struct hpx_span word)
+/* Whether somebody chose what a 5xx means. A profile is a choice. */
+static bool is_server_error_said(const struct hpx_reading *reading,
+				 const struct hpx_given_set *set)
 {
-	for (size_t i = 0; i < sizeof(costly) / sizeof(costly[0]); i++)
-		if (hpx_span_istarts(word, costly[i]) && word.len <= costly[i].len + 1)
-			return true;
-	return false;
-}
-
-/* "/v1/payment_intents" and "/Payments" count, "/reorderings" does not: words
- * end at -, _ and ., and may have an s. */
-static bool is_costly(const struct hpx_route *route)
-{
-	for (size_t i = 0; i < route->segment_count; i++) {
-		struct hpx_span text = route->segments[i].text;
-		size_t begin = 0;
-		if (route->segments[i].kind != HPX_SEGMENT_LITERAL)
-			continue;
-		for (size_t at = 0; at <= text.len; at++) {
-			if (at < text.len && strchr("-_.", text.ptr[at]) == NULL)
-				continue;
-			if (is_costly_word(hpx_span(text.ptr + begin, at - begin)))
-				return true;
-			begin = at + 1;
-		}
-	}
-	return false;
-}
-
-static void check_server_error(struct hpx_reading *reading, size_t n)
-{
-	const struct hpx_settings *settings = reading->settings;
-	const struct hpx_route *route = &settings->routes[n];
-	const struct hpx_given *match =
-		hpx_reading_given(reading, "routes[].match", &reading->routes[n]);
-
-	if (route->policy.key == HPX_KEY_IGNORE || !is_costly(route) ||
-	    route->policy.deliver == HPX_DELIVER_ASYNC ||
-	    settings->profile == HPX_PROFILE_STRIPE ||
-	    hpx_reading_given(reading, "routes[].server_error", &reading->routes[n])
-		    ->given ||
-	    hpx_reading_given(reading, "defaults.server_error", NULL)->given)
-		return;
-	hpx_config_remark(
-		reading->report, HPX_CONFIG_WARNING, match->line, match->column,
-		HPX_SPAN("routes[].server_error"),
-		"is not given for %.*s: by default a 500 of the upstream may be "
-		"executed again; say retry if a 5xx means that it rolled back, else "
-		"unknown or replay",
-		HPX_SPAN_ARG(hpx_span_first(route->pattern, 60)));
+	return reading->settings->profile == HPX_PROFILE_STRIPE ||
+	       hpx_reading_given(reading, "defaults.server_error", NULL)->given ||
+	       (set != NULL && hpx_reading_given(reading, "routes[].server_error", set)->given);
 }
 
 /* With `key: ignore` nothing is guarded, so nothing else matters. */
@@ -153,13 +103,90 @@ void hpx_reading_route_rules(struct hpx_reading *reading)
 			check_ignored(reading, n);
 		else
 			check_wait(reading, "routes[].wait", route, &reading->routes[n]);
-		check_server_error(reading, n);
+		settings->routes[n].server_error_said =
+			is_server_error_said(reading, &reading->routes[n]);
 		/* What it inherits is told of `defaults`, once. */
 		if (is_part_given(reading, &reading->routes[n]))
 			check_part(reading, route, &reading->routes[n]);
 	}
+	settings->fallback.server_error_said = is_server_error_said(reading, NULL);
 	check_part(reading, &settings->fallback, NULL);
 	/* A default may be meant for a route. */
 	if (!waits)
 		check_wait(reading, "defaults.wait", &settings->fallback, NULL);
+}
+
+#define QUESTION                                                                           \
+	"does a 500 of this service mean that it rolled back, or may it have happened? "   \
+	"Write server_error: retry (it rolled back; a retry runs it again) or "            \
+	"server_error: unknown (it may have happened; nothing runs twice)"
+
+static bool is_unsaid(const struct hpx_settings *settings, const struct hpx_route *route)
+{
+	const struct hpx_policy *policy = &route->policy;
+
+	return !route->server_error_said && policy->key != HPX_KEY_IGNORE &&
+	       policy->deliver == HPX_DELIVER_NOW &&
+	       policy->completes == HPX_COMPLETES_UPSTREAM && !settings->observe &&
+	       !route->observe;
+}
+
+/* All of them in one line, as far as it goes. */
+static void list_unsaid(const struct hpx_settings *settings, char out[200])
+{
+	size_t len = 0, left_out = 0;
+
+	out[0] = '\0';
+	for (size_t n = 0; n < settings->route_count; n++) {
+		struct hpx_span pattern = settings->routes[n].pattern;
+		if (!is_unsaid(settings, &settings->routes[n]))
+			continue;
+		if (len + pattern.len + 40 > 200)
+			left_out++;
+		else
+			len += (size_t)snprintf(out + len, 200 - len, "%s%.*s", len > 0 ? ", " : "",
+						HPX_SPAN_ARG(pattern));
+	}
+	if (left_out > 0)
+		snprintf(out + len, 200 - len, "%sand %zu more", len > 0 ? " " : "", left_out);
+}
+
+static void ask_at_once(const struct hpx_settings *settings, struct hpx_config_report *report)
+{
+	bool fallback = is_unsaid(settings, &settings->fallback);
+	char routes[200];
+
+	list_unsaid(settings, routes);
+	if (routes[0] == '\0' && !fallback)
+		return;
+	hpx_config_remark(report, HPX_CONFIG_WARNING, 0, 0, HPX_SPAN("defaults.server_error"),
+			  "is not given (for %s%s%s), and a retry after a 500 runs again: " QUESTION,
+			  routes, routes[0] != '\0' && fallback ? ", and " : "",
+			  fallback ? "all other guarded requests" : "");
+}
+
+static void ask_each(const struct hpx_settings *settings, struct hpx_config_report *report)
+{
+	for (size_t n = 0; n < settings->route_count; n++) {
+		const struct hpx_route *route = &settings->routes[n];
+		if (is_unsaid(settings, route))
+			hpx_config_remark(report, HPX_CONFIG_WARNING, route->line, route->column,
+					  HPX_SPAN("routes[].server_error"),
+					  "is not given for %.*s: " QUESTION,
+					  HPX_SPAN_ARG(hpx_span_first(route->pattern, 60)));
+	}
+	if (is_unsaid(settings, &settings->fallback))
+		hpx_config_remark(report, HPX_CONFIG_WARNING, 0, 0,
+				  HPX_SPAN("defaults.server_error"),
+				  "is not given, and holds where no route says it: " QUESTION);
+}
+
+void hpx_config_ask(const struct hpx_settings *settings, bool each,
+		    struct hpx_config_report *report)
+{
+	if (each)
+		ask_each(settings, report);
+	else
+		ask_at_once(settings, report);
+	hpx_config_report_sort(report);
 }

@@ -69,6 +69,39 @@ enum hpx_outcome hpx_outcome_of_answer(unsigned status, bool has_retry_after,
 	return of_status(status, has_retry_after, policy);
 }
 
+bool hpx_outcome_is_assumed(unsigned status, bool has_retry_after, enum hpx_said said)
+{
+	return said == HPX_SAID_NOTHING && status >= 500 && status < 600 && status != 502 &&
+	       status != 504 && !(status == 503 && has_retry_after);
+}
+
+static const char *assumption(const struct hpx_policy *policy, bool said_so)
+{
+	switch (policy->server_error) {
+	case HPX_SERVER_ERROR_RETRY:
+		return said_so ? "server_error: retry takes a 5xx for rolled back" :
+				 "nobody has said what a 5xx means here; server_error: retry, the "
+				 "default, takes it for rolled back";
+	case HPX_SERVER_ERROR_REPLAY:
+		return "server_error: replay takes a 5xx for the final answer";
+	case HPX_SERVER_ERROR_UNKNOWN:
+		break;
+	}
+	return "server_error: unknown says that it may have happened";
+}
+
+const char *hpx_outcome_reason(unsigned status, bool has_retry_after, enum hpx_said said,
+			       const struct hpx_policy *policy, bool said_so)
+{
+	if (said != HPX_SAID_NOTHING)
+		return "the upstream's Hapax-Outcome";
+	if (hpx_outcome_is_assumed(status, has_retry_after, said))
+		return assumption(policy, said_so);
+	if (status == 502 || status == 504)
+		return "somebody behind the upstream lost an answer";
+	return "the upstream's answer";
+}
+
 enum hpx_outcome hpx_outcome_of_silence(bool any_byte_left)
 {
 	return any_byte_left ? HPX_OUTCOME_UNKNOWN : HPX_OUTCOME_NOT_EXECUTED;

@@ -22,6 +22,12 @@ enum hpx_said hpx_said_parse(struct hpx_span value);
 
 enum hpx_outcome hpx_outcome_of_answer(unsigned status, bool has_retry_after,
 				       enum hpx_said said, const struct hpx_policy *policy);
+/* Why: a sentence for the log. What the route only assumes of a 5xx is told as
+ * that, and `said_so` whether anybody chose it. */
+const char *hpx_outcome_reason(unsigned status, bool has_retry_after, enum hpx_said said,
+			       const struct hpx_policy *policy, bool said_so);
+/* Whether the outcome is nothing but the route's `server_error`. */
+bool hpx_outcome_is_assumed(unsigned status, bool has_retry_after, enum hpx_said said);
 /* No complete answer came. */
 enum hpx_outcome hpx_outcome_of_silence(bool any_byte_left);
 

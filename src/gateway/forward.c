@@ -83,6 +83,18 @@ static enum hpx_said said_of(const struct hpx_http_head *head)
 	return hpx_said_parse(hpx_field_value(head, HPX_SPAN("Hapax-Outcome")));
 }
 
+static void take_outcome(struct hpx_request *request, const struct hpx_http_head *head)
+{
+	const struct hpx_policy *policy = &request->route->policy;
+	bool later = hpx_field_find(head, HPX_SPAN("Retry-After")) != NULL;
+	enum hpx_said said = said_of(head);
+
+	request->outcome = hpx_outcome_of_answer(head->status, later, said, policy);
+	request->outcome_assumed = hpx_outcome_is_assumed(head->status, later, said);
+	request->outcome_reason = hpx_outcome_reason(head->status, later, said, policy,
+						     request->route->server_error_said);
+}
+
 static void on_head(void *user, const struct hpx_http_head *head)
 {
 	struct hpx_request *request = user;
@@ -91,9 +103,7 @@ static void on_head(void *user, const struct hpx_http_head *head)
 		refuse_answer(request, "the answer's head cannot be passed on");
 		return;
 	}
-	request->outcome = hpx_outcome_of_answer(
-		head->status, hpx_field_find(head, HPX_SPAN("Retry-After")) != NULL, said_of(head),
-		&request->route->policy);
+	take_outcome(request, head);
 	if (cannot_be_kept(request, head))
 		hold_back(request);
 }

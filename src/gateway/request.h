@@ -182,6 +182,8 @@ struct hpx_request {
 	struct hpx_later head_later;       /* no longer than this turn of the loop */
 	bool late;                         /* the lease was too old to send */
 	enum hpx_outcome outcome;
+	const char *outcome_reason;        /* of an answer; static */
+	bool outcome_assumed;              /* by server_error alone */
 	struct hpx_exchange_failure failure;
 	int64_t forwarded_us;
 	/* Pass-through. */

@@ -47,6 +47,18 @@ static enum hpx_status write_lines(const struct hpx_request *request,
 			      lines, out);
 }
 
+/* The key is free for another execution now: a time until which it is kept
+ * would say the contrary. */
+static bool runs_again(const struct hpx_request *request)
+{
+	enum hpx_state state = request->record.state;
+
+	return state == HPX_STATE_FAILED_RETRYABLE ||
+	       (state == HPX_STATE_IN_PROGRESS &&
+		(request->outcome == HPX_OUTCOME_NOT_EXECUTED ||
+		 request->outcome == HPX_OUTCOME_RELEASED));
+}
+
 /* What hapax says of the operation, where there is one. */
 static enum hpx_status write_operation(const struct hpx_request *request, struct hpx_buffer *out)
 {
@@ -60,7 +72,8 @@ static enum hpx_status write_operation(const struct hpx_request *request, struct
 	enum hpx_status status =
 		hpx_write_field(out, HPX_SPAN("Hapax-Operation"), hpx_span_of(text));
 	/* Of what is delivered later, the same time says until when. */
-	if (status != HPX_OK || record->expires_ms == 0 || record->state == HPX_STATE_PENDING)
+	if (status != HPX_OK || record->expires_ms == 0 || record->state == HPX_STATE_PENDING ||
+	    runs_again(request))
 		return status;
 	hpx_clock_rfc3339(record->expires_ms, when);
 	return hpx_write_field(out, HPX_SPAN("Idempotency-Expires"), hpx_span_of(when));

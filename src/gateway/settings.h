@@ -54,6 +54,7 @@ struct hpx_route {
 	const struct hpx_segment *segments;
 	size_t segment_count;
 	struct hpx_policy policy;
+	bool server_error_said;            /* somebody chose it, here, in defaults or by a profile */
 	bool observe;
 	struct hpx_recipe recipe;
 	struct hpx_recipe_id recipe_id;
@@ -61,6 +62,7 @@ struct hpx_route {
 	const struct hpx_job_target *target; /* NULL unless deliver: async */
 	struct hpx_reconcile_settings reconcile;
 	unsigned line;                     /* in the configuration file, for messages */
+	unsigned column;
 	unsigned number;                   /* its place in settings->routes, for metrics */
 };
 

@@ -42,6 +42,29 @@ static const struct hpx_answer *answer_to_store(struct hpx_request *request)
 	return &request->to_store;
 }
 
+/* One event when the upstream goes down is enough: a line for each request that
+ * finds it so would hide everything else. */
+static bool is_told_already(const struct hpx_request *request)
+{
+	return request->answer_lost && !request->failure.any_byte_left &&
+	       atomic_load(&request->shard->gateway->upstream_state.down);
+}
+
+static enum hpx_log_level level_of(const struct hpx_request *request)
+{
+	if (request->outcome == HPX_OUTCOME_UNKNOWN)
+		return HPX_LOG_WARN;
+	return is_told_already(request) ? HPX_LOG_DEBUG : HPX_LOG_INFO;
+}
+
+static const char *event_of(const struct hpx_request *request)
+{
+	if (request->outcome == HPX_OUTCOME_UNKNOWN)
+		return "outcome_unknown";
+	return request->outcome_assumed && !request->answer_lost ? "assumed_not_executed" :
+								   "not_executed";
+}
+
 static void log_end(const struct hpx_request *request)
 {
 	char reference[HPX_REFERENCE_SIZE];
@@ -49,11 +72,10 @@ static void log_end(const struct hpx_request *request)
 	if (request->outcome == HPX_OUTCOME_ANSWERED || request->outcome == HPX_OUTCOME_RELEASED)
 		return;
 	hpx_reference_print(&request->ask.id, &request->record.mark, reference);
-	hpx_log(request->outcome == HPX_OUTCOME_UNKNOWN ? HPX_LOG_WARN : HPX_LOG_INFO,
-		request->outcome == HPX_OUTCOME_UNKNOWN ? "outcome_unknown" : "not_executed",
+	hpx_log(level_of(request), event_of(request),
 		"operation=%s attempt=%u status=%u reason=\"%s\"", reference,
 		request->record.attempt, request->answer_lost ? 0 : request->answer_status,
-		request->answer_lost ? request->failure.reason : "the upstream's answer");
+		request->answer_lost ? request->failure.reason : request->outcome_reason);
 }
 
 /* The store did not take an answer because the lease is not ours any more:
@@ -129,6 +151,16 @@ static void came_back(struct hpx_request *request)
 		hpx_request_go(request, HPX_NEXT_ANSWER);
 }
 
+/* For the history: why there was no answer, or what was assumed of one. */
+static struct hpx_span reason_of(const struct hpx_request *request)
+{
+	if (request->answer_lost)
+		return hpx_span_of(request->failure.reason);
+	if (request->outcome_assumed && request->outcome != HPX_OUTCOME_ANSWERED)
+		return hpx_span_of(request->outcome_reason);
+	return (struct hpx_span){ NULL, 0 };
+}
+
 void hpx_settle_submit(struct hpx_request *request, enum hpx_verb verb)
 {
 	request->op = (struct hpx_store_op){
@@ -140,8 +172,7 @@ void hpx_settle_submit(struct hpx_request *request, enum hpx_verb verb)
 		.row = request->row,
 		.status_seen = request->answer_lost ? 0 : request->answer_status,
 		.actor = HPX_SPAN("gateway"),
-		.reason = request->answer_lost ? hpx_span_of(request->failure.reason) :
-						 (struct hpx_span){ NULL, 0 },
+		.reason = reason_of(request),
 	};
 	request->phase = HPX_PHASE_STORING;
 	request->deadline_ms = hpx_loop_now_ms(&request->shard->loop) +

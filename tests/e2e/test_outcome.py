@@ -69,6 +69,37 @@ def test_server_error(shared, path, after, status):
     conclude(shared, path, f"status={status}", status, after)
 
 
+@pytest.mark.parametrize("path, behave, event, why", [
+    ("/pay", "status=500", "assumed_not_executed", "nobody has said what a 5xx means here; "
+                                                   "server_error: retry, the default"),
+    ("/retry", "status=500", "assumed_not_executed", "server_error: retry takes a 5xx for rolled back"),
+    ("/unknown", "status=500", "outcome_unknown", "server_error: unknown says that it may have happened"),
+    ("/pay", "status=429", "not_executed", "the upstream's answer"),
+    ("/pay", "status=500; header=Hapax-Outcome:not-applied", "not_executed", "Hapax-Outcome"),
+    ("/pay", "status=502", "outcome_unknown", "somebody behind the upstream lost an answer"),
+])
+def test_the_log_tells_what_was_assumed(shared, path, behave, event, why):
+    """What a route takes a 5xx for is no fact: the log says so, and who said it."""
+    since = len(shared.gateway.lines)
+    answer = shared.gateway.post(path, behave=behave)
+    line = shared.gateway.wait_log(f"operation={answer['Hapax-Operation']}", since=since)
+    assert f"event={event} " in line and why in line, line
+
+
+@pytest.mark.parametrize("path, behave, runs_again", [
+    ("/pay", "status=200", False), ("/pay", "status=422", False), ("/replay", "status=500", False),
+    ("/pay", "status=429", True), ("/pay", "status=401", True), ("/pay", "status=500", True),
+    ("/pay", "status=200; header=Hapax-Outcome:not-applied", True),
+    ("/pay", "status=503; header=Retry-After:1", True),
+])
+def test_no_expiry_where_a_retry_runs(shared, path, behave, runs_again):
+    """`Idempotency-Expires` says until when the key is kept; where the next request
+    with it is executed, it is kept for nothing."""
+    answer = shared.gateway.post(path, behave=behave)
+    assert answer["Hapax-Operation"], answer
+    assert (answer["Idempotency-Expires"] is None) == runs_again, answer
+
+
 @pytest.mark.parametrize("said, status, after", [
     ("applied", 500, REPLAY), ("applied", 429, REPLAY), ("applied", 401, REPLAY),
     ("applied", 502, REPLAY), ("not-applied", 200, AGAIN), ("not-applied", 422, AGAIN),

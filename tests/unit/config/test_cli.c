@@ -200,13 +200,19 @@ static void letters_and_repeated_flags_are_read(void **state)
 	"caller; without any credential: anonymous, for 127.0.0.1:8080 is local, but 401 " \
 	"where the request was forwarded"
 
+#define QUESTION                                                                           \
+	"does a 500 of this service mean that it rolled back, or may it have happened? "   \
+	"Write server_error: retry (it rolled back; a retry runs it again) or "            \
+	"server_error: unknown (it may have happened; nothing runs twice)\n"
+
 static void check_says_what_is_wrong(void **state)
 {
 	static const struct row rows[] = {
 		{ hpx_cli_check,
 		  { "check", "--upstream", "http://h:1" },
 		  0,
-		  "ok\n"
+		  "warning: defaults.server_error: is not given, and holds where no route says "
+		  "it: " QUESTION "ok\n"
 		  "  route     key           scope         server_error  concurrent    "
 		  "deliver       retention\n"
 		  "  defaults  required      path          retry         conflict      "
@@ -219,13 +225,13 @@ static void check_says_what_is_wrong(void **state)
 		  "; without any credential: 401, for [::]:8080 is not local (tenant.anonymous)\n",
 		  "" },
 		{ hpx_cli_check,
-		  { "check", "--upstream=http://h:1", "--json" },
+		  { "check", "--upstream=http://h:1", "--observe", "--json" },
 		  0,
 		  "{\"ok\":true,\"remarks\":[],\"left_out\":0,\"tenant\":\"" TENANT
 		  "\",\"routes\":[{\"match\":\"defaults\","
 		  "\"key\":\"required\",\"scope\":\"path\",\"server_error\":\"retry\","
 		  "\"concurrent\":\"conflict\",\"deliver\":\"now\",\"retention\":\"24h\","
-		  "\"observe\":false}],"
+		  "\"observe\":true}],"
 		  "\"targets\":[],\"webhooks\":[]}\n",
 		  "" },
 		{ hpx_cli_check, { "check" }, 1, "upstream: is missing;", "" },
@@ -269,6 +275,43 @@ static void check_text(const char *text, const char *flag, struct run *result)
 	close(fd);
 	run(hpx_cli_check, arguments, result);
 	unlink(path);
+}
+
+/* Every guarded route that leaves it unsaid, and the defaults. */
+static void check_asks_what_a_500_means(void **state)
+{
+	static const struct {
+		const char *text;     /* behind the routes /a (given) and /b (not) */
+		bool asks_b;
+		bool asks_defaults;
+	} rows[] = {
+		{ "", true, true },
+		{ "    server_error: unknown\n", false, true },
+		{ "    key: ignore\n", false, true },
+		{ "    observe: yes\n", false, true },
+		{ "    completes: application\n", false, true },
+		{ "defaults: {server_error: retry}\n", false, false },
+		{ "defaults: {key: ignore}\n    ", false, false },
+		{ "profile: stripe\n", false, false },
+		{ "observe: yes\n", false, false },
+	};
+	static struct run result;
+	char text[400];
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		snprintf(text, sizeof(text), "%s%s",
+			 "upstream: http://h:1\nstore: sqlite:/s\nroutes:\n"
+			 "  - match: POST /a\n    server_error: retry\n  - match: POST /b\n",
+			 rows[i].text);
+		check_text(text, NULL, &result);
+		assert_int_equal(result.exit_code, 0);
+		bool b = strstr(result.out, ":6:5: warning: routes[].server_error: is not given for "
+					    "POST /b: " QUESTION) != NULL;
+		bool defaults = strstr(result.out, "warning: defaults.server_error: is not given") != NULL;
+		if (b != rows[i].asks_b || defaults != rows[i].asks_defaults ||
+		    strstr(result.out, "POST /a: ") != NULL)
+			fail_msg("row %zu: %s", i, result.out);
+	}
 }
 
 #define OBSERVED "24h           observe: guards nothing\n"
@@ -402,6 +445,7 @@ int main(void)
 		cmocka_unit_test(wrong_flags_are_explained),
 		cmocka_unit_test(letters_and_repeated_flags_are_read),
 		cmocka_unit_test(check_says_what_is_wrong),
+		cmocka_unit_test(check_asks_what_a_500_means),
 		cmocka_unit_test(check_shows_what_is_only_observed),
 		cmocka_unit_test(check_shows_services_and_no_secret),
 		cmocka_unit_test(operands_may_stand_between_flags),

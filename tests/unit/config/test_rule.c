@@ -115,11 +115,6 @@ static void contradictions_are_mistakes(void **state)
 		test_report(rows[i].text, NULL, HPX_INVALID, rows[i].report);
 }
 
-#define COSTLY(line, pattern)                                                              \
-	"f:" line ": warning: routes[].server_error: is not given for " pattern            \
-	": by default a 500 of the upstream may be executed again; say retry if a 5xx "    \
-	"means that it rolled back, else unknown or replay\n"
-
 static void doubts_are_warnings(void **state)
 {
 	static const struct row rows[] = {
@@ -179,23 +174,6 @@ static void doubts_are_warnings(void **state)
 		  "f:8:19: warning: routes[].fingerprint.headers: has no effect where key "
 		  "is "
 		  "ignore\n" },
-		{ GOOD "routes:\n  - match: POST /v1/payments\n",
-		  COSTLY("4:5", "POST /v1/payments") },
-		{ GOOD "routes:\n  - match: POST /payment_intents/{id}\n",
-		  COSTLY("4:5", "POST /payment_intents/{id}") },
-		{ GOOD "routes:\n  - match: POST /x/{id}/Refund\n",
-		  COSTLY("4:5", "POST /x/{id}/Refund") },
-		{ GOOD "routes:\n  - match: POST /checkout/*\n",
-		  COSTLY("4:5", "POST /checkout/*") },
-		{ GOOD "routes:\n  - match: POST /reorderings\n", "" },
-		{ GOOD "routes:\n  - match: POST /{payment}\n", "" },
-		{ GOOD "routes:\n  - match: POST /payments\n    server_error: retry\n",
-		  "" },
-		{ GOOD "routes:\n  - match: POST /payments\n    key: ignore\n", "" },
-		{ GOOD
-		  "routes:\n  - match: POST /payments\ndefaults: {server_error: unknown}\n",
-		  "" },
-		{ GOOD "routes:\n  - match: POST /payments\nprofile: stripe\n", "" },
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++)
