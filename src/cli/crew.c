@@ -1,9 +1,17 @@
 /* Starting and stopping the workers, in the order that loses nothing. */
 #include "cli/crew.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "cli/cli.h"
+
+/* Two signals within this time are one stop. */
+#define SAME_STOP_MS 1000
 
 enum hpx_status hpx_crew_init(struct hpx_crew *crew, const struct hpx_settings *settings)
 {
@@ -174,4 +182,55 @@ void hpx_crew_print_address(const struct hpx_address *address, uint16_t port,
 	else
 		snprintf(out, HPX_CREW_ADDRESS_SIZE, strchr(address->host, ':') ? "[%s]:%u" : "%s:%u", address->host,
 			 port);
+}
+
+void hpx_crew_stop_again(int64_t first_ms, int number)
+{
+	if (hpx_clock_boot_ms() - first_ms < SAME_STOP_MS) {
+		hpx_log(HPX_LOG_INFO, "signal_ignored",
+			"signal=%d reason=\"within a second it is the same stop; a later one ends the "
+			"drain\"",
+			number);
+		return;
+	}
+	hpx_log(HPX_LOG_WARN, "stopped", "signal=%d reason=\"a second signal\"", number);
+	_exit(HPX_EXIT_FAILED);
+}
+
+void hpx_crew_ignore_signals(void)
+{
+	signal(SIGUSR1, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
+}
+
+void hpx_crew_ignored_signal(uv_signal_t *handle, int number)
+{
+	(void)handle;
+	hpx_log(HPX_LOG_INFO, "signal_ignored",
+		"signal=%d reason=\"it means nothing here: SIGHUP reloads, SIGTERM drains\"", number);
+}
+
+void hpx_crew_loop_done(struct hpx_loop *loop)
+{
+	static const int watched[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
+	size_t count = sizeof(watched) / sizeof(watched[0]);
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < count; i++)
+		sigaddset(&set, watched[i]);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	hpx_loop_done(loop);
+	for (size_t i = 0; i < count; i++)
+		signal(watched[i], SIG_IGN);
+}
+
+void hpx_crew_allow_core_dumps(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CORE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_CORE, &limit);
 }

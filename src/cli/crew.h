@@ -44,6 +44,19 @@ enum hpx_status hpx_crew_open_store(const struct hpx_settings *settings,
 /* The store goes down, or comes back: for the committer. */
 void hpx_crew_store_changed(void *user, enum hpx_status status, const char *problem);
 
+/* A stop while one is under way: within a second it is the same one, sent to the
+ * process and to its group, as timeout(1) does; later it ends the process. */
+void hpx_crew_stop_again(int64_t first_ms, int number);
+/* SIGUSR1 and SIGUSR2: a line, and nothing else. Before the loop runs, they are
+ * ignored without one. */
+void hpx_crew_ignore_signals(void);
+void hpx_crew_ignored_signal(uv_signal_t *handle, int number);
+/* hpx_loop_done, with the signals that the loop watched: libuv gives them back
+ * their default, which is to end the process in the middle of its last writes. */
+void hpx_crew_loop_done(struct hpx_loop *loop);
+/* As the settings ask for: main() has forbidden them. */
+void hpx_crew_allow_core_dumps(void);
+
 #define HPX_CREW_ADDRESS_SIZE 320
 /* "127.0.0.1:8080" with the port that was really bound. */
 void hpx_crew_print_address(const struct hpx_address *address, uint16_t port,

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "config/nearest.h"
@@ -88,8 +89,23 @@ static bool hold_standard_streams(void)
 	return true;
 }
 
+/* A core file has every credential, key and body that was in memory; serve and
+ * work write one where core_dumps says so. 1 is less than any file, and the one
+ * limit that also keeps the kernel from handing the memory to a program
+ * (core_pattern with a pipe); 0 does not. */
+static void forbid_core_dumps(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CORE, &limit) != 0 || limit.rlim_max < 1)
+		return;
+	limit.rlim_cur = 1;
+	setrlimit(RLIMIT_CORE, &limit);
+}
+
 int main(int argc, char **argv)
 {
+	forbid_core_dumps();
 	if (!hold_standard_streams())
 		return HPX_EXIT_FAILED;
 	if (argc < 2) {

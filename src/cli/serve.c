@@ -16,6 +16,7 @@
 #include "gateway/admin.h"
 #include "gateway/gateway.h"
 #include "gateway/tenant.h"
+#include "net/resolve.h"
 
 /* For the committer to write what is queued when the loops have ended. */
 #define LAST_COMMIT_MS 5000
@@ -35,7 +36,10 @@ struct server {
 	struct hpx_crew crew;
 	struct hpx_loop loop;
 	struct hpx_admin *admin;
-	uv_signal_t term, interrupt, hangup;
+	struct hpx_resolver *resolver;     /* of the upstream's name, once, at the start */
+	struct hpx_resolve_wait resolving;
+	uv_signal_t term, interrupt, hangup, user1, user2;
+	int64_t drain_since_ms;
 	pthread_t drainer;
 	bool draining;
 	struct hpx_message drained;
@@ -254,10 +258,11 @@ static void on_terminate(uv_signal_t *handle, int number)
 	struct server *server = handle->data;
 
 	if (server->draining) {
-		hpx_log(HPX_LOG_WARN, "stopped", "signal=%d reason=\"a second signal\"", number);
-		_exit(HPX_EXIT_FAILED);
+		hpx_crew_stop_again(server->drain_since_ms, number);
+		return;
 	}
 	server->draining = true;
+	server->drain_since_ms = hpx_clock_boot_ms();
 	hpx_log(HPX_LOG_INFO, "draining", "signal=%d for_ms=%lld", number,
 		(long long)server->settings->drain_ms);
 	server->drained.handle = on_drained;
@@ -333,6 +338,29 @@ static int start_gateway(struct server *server)
 	return HPX_EXIT_OK;
 }
 
+static void on_resolved(struct hpx_resolve_wait *wait, const struct hpx_resolved *resolved)
+{
+	struct server *server = HPX_CONTAINER(wait, struct server, resolving);
+
+	if (resolved == NULL)
+		hpx_upstream_not_reached(&server->gateway->upstream_state,
+					 "the upstream's name has no address");
+}
+
+/* A name that does not resolve is told of now, not by the first request. It may
+ * come to have an address: nothing waits for this, and nothing is refused. */
+static void look_up_upstream(struct server *server)
+{
+	const struct hpx_address *address = &server->settings->upstream;
+
+	if (address->is_unix)
+		return;
+	server->resolver = hpx_resolver_new(&server->loop, address, 0);
+	server->resolving.on_resolved = on_resolved;
+	if (server->resolver != NULL && hpx_resolver_known(server->resolver) == NULL)
+		(void)hpx_resolver_wait(server->resolver, &server->resolving);
+}
+
 static int run(struct server *server)
 {
 	int code = open_store(server);
@@ -350,15 +378,15 @@ static int run(struct server *server)
 	watch_signal(server, &server->term, SIGTERM, on_terminate);
 	watch_signal(server, &server->interrupt, SIGINT, on_terminate);
 	watch_signal(server, &server->hangup, SIGHUP, on_hangup);
+	watch_signal(server, &server->user1, SIGUSR1, hpx_crew_ignored_signal);
+	watch_signal(server, &server->user2, SIGUSR2, hpx_crew_ignored_signal);
 	if (hpx_gateway_start(server->gateway) != HPX_OK)
 		return say("the gateway cannot start", "no thread can be made");
 	tell_tenants(server->settings);
 	announce(server);
+	look_up_upstream(server);
 	hpx_loop_run(&server->loop);
 	pthread_join(server->drainer, NULL);
-	uv_close((uv_handle_t *)&server->term, NULL);
-	uv_close((uv_handle_t *)&server->interrupt, NULL);
-	uv_close((uv_handle_t *)&server->hangup, NULL);
 	hpx_log(HPX_LOG_INFO, "stopped", "reason=\"drained\"");
 	return HPX_EXIT_OK;
 }
@@ -379,9 +407,12 @@ static void tear_down(struct server *server)
 		hpx_admin_stop(server->admin);
 	if (server->egress != NULL)
 		hpx_egress_stop(server->egress, 0);
+	hpx_resolve_wait_cancel(&server->resolving);
+	if (server->resolver != NULL)
+		hpx_resolver_free(server->resolver);
 	hpx_gateway_free(server->gateway);
 	hpx_egress_free(server->egress);
-	hpx_loop_done(&server->loop);
+	hpx_crew_loop_done(&server->loop);
 	hpx_committer_free(server->committer);
 	if (server->store != NULL)
 		hpx_store_close(server->store);
@@ -407,9 +438,12 @@ int hpx_cli_serve(int argc, char **argv)
 	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
 		return code;
 	hpx_net_ignore_sigpipe();
+	hpx_crew_ignore_signals();
 	server.settings = hpx_cli_load(&flags);
 	if (server.settings == NULL)
 		return HPX_EXIT_FAILED;
+	if (server.settings->core_dumps)
+		hpx_crew_allow_core_dumps();
 	hpx_log_set_level(server.settings->log_level);
 	server.waitlist = hpx_waitlist_new(server.settings->waiters_per_operation_max,
 					   server.settings->waiters_max);

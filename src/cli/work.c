@@ -23,7 +23,8 @@ struct office {
 	struct hpx_crew crew;
 	struct hpx_loop loop;
 	struct hpx_admin *admin;
-	uv_signal_t term, interrupt;
+	uv_signal_t term, interrupt, user1, user2;
+	int64_t drain_since_ms;
 	pthread_t drainer;
 	bool draining;
 	struct hpx_message drained;
@@ -56,10 +57,11 @@ static void on_terminate(uv_signal_t *handle, int number)
 	struct office *office = handle->data;
 
 	if (office->draining) {
-		hpx_log(HPX_LOG_WARN, "stopped", "signal=%d reason=\"a second signal\"", number);
-		_exit(HPX_EXIT_FAILED);
+		hpx_crew_stop_again(office->drain_since_ms, number);
+		return;
 	}
 	office->draining = true;
+	office->drain_since_ms = hpx_clock_boot_ms();
 	atomic_store(&office->gateway.ready, false);
 	hpx_log(HPX_LOG_INFO, "draining", "signal=%d for_ms=%lld", number,
 		(long long)office->settings->drain_ms);
@@ -67,11 +69,12 @@ static void on_terminate(uv_signal_t *handle, int number)
 	HPX_ASSERT(hpx_thread_start(&office->drainer, drain, office) == HPX_OK);
 }
 
-static void watch_signal(struct office *office, uv_signal_t *handle, int number)
+static void watch_signal(struct office *office, uv_signal_t *handle, int number,
+			 uv_signal_cb callback)
 {
 	HPX_ASSERT(uv_signal_init(&office->loop.uv, handle) == 0);
 	handle->data = office;
-	HPX_ASSERT(uv_signal_start(handle, on_terminate, number) == 0);
+	HPX_ASSERT(uv_signal_start(handle, callback, number) == 0);
 }
 
 static int open_store(struct office *office)
@@ -121,14 +124,14 @@ static int run(struct office *office, bool admin)
 		code = start(office, admin);
 	if (code != HPX_EXIT_OK)
 		return code;
-	watch_signal(office, &office->term, SIGTERM);
-	watch_signal(office, &office->interrupt, SIGINT);
+	watch_signal(office, &office->term, SIGTERM, on_terminate);
+	watch_signal(office, &office->interrupt, SIGINT, on_terminate);
+	watch_signal(office, &office->user1, SIGUSR1, hpx_crew_ignored_signal);
+	watch_signal(office, &office->user2, SIGUSR2, hpx_crew_ignored_signal);
 	atomic_store(&office->gateway.ready, true);
 	announce(office);
 	hpx_loop_run(&office->loop);
 	pthread_join(office->drainer, NULL);
-	uv_close((uv_handle_t *)&office->term, NULL);
-	uv_close((uv_handle_t *)&office->interrupt, NULL);
 	hpx_log(HPX_LOG_INFO, "stopped", "reason=\"drained\"");
 	return HPX_EXIT_OK;
 }
@@ -141,7 +144,7 @@ static void tear_down(struct office *office)
 	hpx_crew_done(&office->crew);
 	if (office->admin != NULL)
 		hpx_admin_stop(office->admin);
-	hpx_loop_done(&office->loop);
+	hpx_crew_loop_done(&office->loop);
 	hpx_committer_free(office->gateway.committer);
 	if (office->gateway.store != NULL)
 		hpx_store_close(office->gateway.store);
@@ -210,9 +213,12 @@ int hpx_cli_work(int argc, char **argv)
 	if (admin != NULL)
 		hpx_config_flags_set(&flags, "admin", admin);
 	hpx_net_ignore_sigpipe();
+	hpx_crew_ignore_signals();
 	struct hpx_settings *settings = hpx_cli_load(&flags);
 	if (settings == NULL)
 		return HPX_EXIT_FAILED;
+	if (settings->core_dumps)
+		hpx_crew_allow_core_dumps();
 	hpx_log_set_level(settings->log_level);
 	code = check_store(settings);
 	if (code != HPX_EXIT_OK) {

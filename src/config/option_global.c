@@ -48,6 +48,9 @@ static const struct hpx_option rows[] = {
 	  RANGE(1, 10000000), .text = "How many answers that may be." },
 	{ "loops", HPX_OPTION_COUNT, GLOBAL(loops), .standard = "0", RANGE(0, 256),
 	  .text = "Event loops; 0 is one per core." },
+	{ "core_dumps", HPX_OPTION_BOOL, GLOBAL(core_dumps), .standard = "false",
+	  .text = "Whether a crash of hapax serve or work may leave a core file, as the system's "
+		  "own limits let it. It holds what was in memory: credentials, keys and bodies." },
 	{ "log_level", HPX_OPTION_CHOICE, GLOBAL(log_level), .standard = "info",
 	  CHOICES("debug", "info", "warn", "error"),
 	  .text = "The least important line that is still logged." },

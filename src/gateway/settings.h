@@ -103,6 +103,7 @@ struct hpx_settings {
 	unsigned cache_entries_max;
 	uint64_t free_bytes_min;
 	int64_t event_retention_ms;
+	bool core_dumps;
 	enum hpx_log_level log_level;
 
 	/* Reloadable. */

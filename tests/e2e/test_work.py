@@ -64,6 +64,23 @@ def town(tmp_path):
 
 
 @needs_postgres
+def test_signals(town):
+    """SIGUSR1 and SIGUSR2 mean nothing; a stop that is sent twice is one."""
+    office = town().office()
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        office.signal(number)
+        office.wait_log(f"event=signal_ignored signal={int(number)}")
+    assert office.admin("/readyz").status == 200
+    office.signal(signal.SIGTERM)
+    try:
+        while office.process.poll() is None:
+            office.signal(signal.SIGTERM)
+    except ProcessLookupError:
+        pass
+    assert office.wait() == 0, office.log()
+
+
+@needs_postgres
 def test_it_delivers_what_a_gateway_only_accepts(town):
     """Nothing is sent without an office; the first one sends what waited."""
     here = town()

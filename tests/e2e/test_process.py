@@ -1,0 +1,163 @@
+"""Shows how the process meets what is done to it: signals, crashes, an upstream
+that is not there, and a start at which something was left unsaid."""
+import os
+import resource
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import require_program
+from harness import check
+from harness.gateway import Gateway, binary, free_port, is_sanitized
+from harness.secret import new_key
+
+QUESTION = "does a 500 of this service mean that it rolled back, or may it have happened?"
+
+
+def test_two_stops_within_a_second(site):
+    """To the process and to its group, as timeout(1) sends it, is one stop: what is
+    under way is finished, and nobody is told that it is unknown."""
+    one = site()
+    key = new_key()
+    with one.gateway.connect() as wire:
+        wire.send(one.gateway.request("POST", "/x", key=key, behave="hold=x"))
+        one.provider.gate("x").wait_arrived()
+        one.gateway.signal(signal.SIGTERM)
+        one.gateway.wait_log("event=draining")
+        one.gateway.signal(signal.SIGTERM)
+        one.gateway.wait_log("event=signal_ignored signal=15")
+        one.provider.gate("x").release()
+        assert wire.answer().status == 200
+    assert one.gateway.wait() == 0
+    assert len(one.provider.ledger(key)) == 1
+
+
+def test_two_stops_of_an_idle_one(site):
+    """However close together, and however far the first has come."""
+    one = site()
+    for _ in range(8):
+        one.gateway.signal(signal.SIGTERM)
+        try:
+            while one.gateway.process.poll() is None:
+                one.gateway.signal(signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+        assert one.gateway.wait() == 0, one.gateway.log()
+        one.gateway.start()
+
+
+def test_a_later_stop_ends_the_drain(site):
+    """A person who asks again after a second does not want to wait."""
+    one = site()
+    with one.gateway.connect() as wire:
+        wire.send(one.gateway.request("POST", "/x", behave="hold=x"))
+        one.provider.gate("x").wait_arrived()
+        one.gateway.signal(signal.SIGTERM)
+        one.gateway.wait_log("event=draining")
+        time.sleep(1.1)  # the time is what this is about
+        one.gateway.signal(signal.SIGTERM)
+        assert one.gateway.wait() == 1
+    one.gateway.wait_log("event=stopped .*a second signal")
+    one.gateway.process = None
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_user_signals(site, number):
+    """They mean nothing here, and a line says so."""
+    one = site()
+    one.gateway.signal(number)
+    one.gateway.wait_log(f"event=signal_ignored signal={int(number)}")
+    assert one.gateway.post().status == 200
+
+
+def crash(command, folder):
+    """Whether a core was dumped when a process that could is made to crash."""
+    def unlimited():
+        _, most = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                   cwd=folder, preexec_fn=unlimited)
+    check.until(lambda: b"ready" in (folder / "log").read_bytes(), "it runs", 30)
+    os.kill(process.pid, signal.SIGSEGV)
+    _, status = os.waitpid(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert os.WTERMSIG(status) == signal.SIGSEGV
+    return os.WCOREDUMP(status)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_core_dumps(tmp_path, asked):
+    """A crash leaves no core, which would have every credential, unless asked to."""
+    require_program()
+    if is_sanitized(binary()):
+        pytest.skip("a sanitizer has its own way with cores")
+    if not crash(["sh", "-c", "echo ready; while :; do sleep 1; done"], tmp_path):
+        pytest.skip("this system dumps no core for anybody")
+    gateway = Gateway(tmp_path, "http://127.0.0.1:9", {"core_dumps": asked} if asked else None)
+    dumped = crash([gateway.program, "serve", "--config", gateway.write_config()], tmp_path)
+    for core in tmp_path.glob("core*"):
+        core.unlink()
+    assert dumped == asked
+
+
+def events(gateway, name):
+    return [line for line in gateway.lines if f"event={name} " in line]
+
+
+def test_upstream_down(site):
+    """One event when it begins and one when it ends, and no line for each request
+    that finds it so."""
+    one = site({"upstream_name": "till"})
+    assert one.gateway.metrics()["hapax_upstream_up"] == 1
+    one.provider.stop()
+    for _ in range(20):
+        check.problem(one.gateway.post(), "upstream_unreachable")
+    assert one.gateway.get("/x").status == 502
+    [line] = events(one.gateway, "upstream_down")
+    assert "level=warn" in line and "name=till" in line and one.provider.url in line, line
+    assert all("level=debug" in line for line in events(one.gateway, "not_executed"))
+    assert one.gateway.metrics()["hapax_upstream_up"] == 0
+    one.provider.start()
+    check.until(lambda: one.gateway.post().status == 200 and one.gateway.metrics()["hapax_upstream_up"] == 1,
+                "it is up again")
+    assert len(events(one.gateway, "upstream_up")) == 1
+    assert len(events(one.gateway, "upstream_down")) == 1
+
+
+def test_a_name_without_an_address(site):
+    """It is told of at the start, which it does not stop."""
+    one = site({"upstream": "http://nobody.invalid:9"})
+    line = one.gateway.wait_log("event=upstream_down")
+    assert "no address" in line and "nobody.invalid" in line, line
+    assert one.gateway.admin("/readyz").status == 200
+
+
+def test_unsaid_without_a_file(tmp_path):
+    """`hapax serve` without a file asks what a 500 means."""
+    require_program()
+    port = free_port()
+    command = [binary(), "serve", "--upstream", "http://127.0.0.1:9", "--admin", "off", "--listen",
+               f"127.0.0.1:{port}"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        lines = []
+        while not lines or "event=ready" not in lines[-1]:
+            lines.append(process.stderr.readline())
+            assert lines[-1], lines
+        process.terminate()
+    asked = [line for line in lines if QUESTION in line]
+    assert len(asked) == 1 and "server_error: unknown" in asked[0], lines
+
+
+def test_unsaid_on_many_routes(site):
+    """The start has one line for all routes; none where it is said."""
+    routes = [{"match": f"POST /thing{n}"} for n in range(300)]
+    one = site({"routes": routes})
+    asked = [line for line in one.gateway.lines if QUESTION in line]
+    assert len(asked) == 1 and "POST /thing0, POST /thing1" in asked[0] and "more" in asked[0], asked
+    assert len(asked[0]) < 600
+    said = site({"routes": routes, "defaults": {"server_error": "unknown"}})
+    assert not [line for line in said.gateway.lines if QUESTION in line]
