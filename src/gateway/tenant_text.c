@@ -232,7 +232,8 @@ static enum hpx_status describe_list(const char *before, const struct hpx_span *
 static enum hpx_status describe_anonymous(const struct hpx_settings *settings,
 					  struct hpx_buffer *out)
 {
-	if (settings->tenant_from == HPX_TENANT_SUBREQUEST)
+	if (settings->tenant_from == HPX_TENANT_SUBREQUEST ||
+	    settings->tenant_from == HPX_TENANT_ANONYMOUS)
 		return HPX_OK;
 	if (settings->tenant_anonymous == HPX_ANONYMOUS_ALLOW)
 		return hpx_buffer_text(out, "; without it: anonymous, one tenant for all such callers");
@@ -254,7 +255,7 @@ enum hpx_status hpx_tenant_describe(const struct hpx_settings *settings, struct 
 		status = describe_list(", with ", settings->tenant_with,
 				       settings->tenant_with_count, out);
 	if (status == HPX_OK)
-		status = describe_list(", without ", settings->tenant_ignore,
+		status = describe_list(", not looking at ", settings->tenant_ignore,
 				       settings->tenant_ignore_count, out);
 	return status == HPX_OK ? describe_anonymous(settings, out) : status;
 }

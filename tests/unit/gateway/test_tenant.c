@@ -237,6 +237,54 @@ static void what_is_looked_at(void **state)
 	}
 }
 
+/* What `check` and the start say. */
+static void what_holds_is_said(void **state)
+{
+	struct hpx_span with[] = { HPX_SPAN("host"), HPX_SPAN("x-org") };
+	struct hpx_span ignore[] = { HPX_SPAN("cookie") };
+	const struct {
+		enum hpx_tenant_from from;
+		enum hpx_anonymous anonymous;
+		const char *listen;
+		const char *text;
+	} rows[] = {
+		{ HPX_TENANT_AUTHORIZATION, HPX_ANONYMOUS_LOCAL, "127.0.0.1",
+		  "Authorization and X-Api-Key, with host, x-org, not looking at cookie; without any "
+		  "credential: anonymous, for 127.0.0.1 is local, but 401 where the request was "
+		  "forwarded" },
+		{ HPX_TENANT_CREDENTIAL, HPX_ANONYMOUS_LOCAL, "0.0.0.0",
+		  "a hash of the header X-T, with host, x-org, not looking at cookie; without any "
+		  "credential: 401, for 0.0.0.0 is not local (tenant.anonymous)" },
+		{ HPX_TENANT_COOKIE, HPX_ANONYMOUS_ALLOW, "0.0.0.0",
+		  "a hash of the cookie X-T, with host, x-org, not looking at cookie; without it: "
+		  "anonymous, one tenant for all such callers" },
+		{ HPX_TENANT_HEADER, HPX_ANONYMOUS_REFUSE, "0.0.0.0",
+		  "the header X-T of trusted peers, with host, x-org, not looking at cookie; without "
+		  "it: 401" },
+		{ HPX_TENANT_SUBREQUEST, HPX_ANONYMOUS_REFUSE, "0.0.0.0",
+		  "whom the authorisation service names, with host, x-org, not looking at cookie" },
+		{ HPX_TENANT_ANONYMOUS, HPX_ANONYMOUS_ALLOW, "0.0.0.0",
+		  "one for all callers, with host, x-org, not looking at cookie" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct hpx_settings settings = { .tenant_from = rows[i].from,
+						 .tenant_anonymous = rows[i].anonymous,
+						 .tenant_name = HPX_SPAN("X-T"),
+						 .tenant_with = with, .tenant_with_count = 2,
+						 .tenant_ignore = ignore,
+						 .tenant_ignore_count = 1 };
+		struct hpx_buffer out;
+		snprintf(settings.listen.host, sizeof(settings.listen.host), "%s", rows[i].listen);
+		snprintf(settings.listen.text, sizeof(settings.listen.text), "%s", rows[i].listen);
+		hpx_buffer_init(&out, 1000);
+		assert_status(hpx_tenant_describe(&settings, &out), HPX_OK);
+		assert_span(hpx_buffer_span(&out), rows[i].text);
+		hpx_buffer_done(&out);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +293,7 @@ int main(void)
 		cmocka_unit_test(authorization_alone),
 		cmocka_unit_test(too_little_memory_is_told),
 		cmocka_unit_test(what_is_looked_at),
+		cmocka_unit_test(what_holds_is_said),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
