@@ -3,7 +3,9 @@
 #include "base/clock.h"
 #include "verify/rows.h"
 
-#define OUTAGE_PAUSE_MS 200
+/* Between retries through an outage: the first one soon, later ones further apart. */
+#define OUTAGE_PAUSE_MIN_MS 25
+#define OUTAGE_PAUSE_MAX_MS 200
 
 /* The request's first answer, which is of that class. NULL: the verdict is
  * given. */
@@ -79,10 +81,12 @@ static const struct hpx_exchange *outlast(struct hpx_judge *judge, struct hpx_in
 {
 	int64_t deadline_ms =
 		hpx_clock_boot_ms() + (int64_t)hpx_verify_spec_of(judge->run)->settle_ms;
+	uint64_t pause_ms = OUTAGE_PAUSE_MIN_MS;
 	const struct hpx_exchange *again;
 
 	do {
-		hpx_verify_pause(judge->run, OUTAGE_PAUSE_MS);
+		hpx_verify_pause(judge->run, pause_ms);
+		pause_ms = pause_ms < OUTAGE_PAUSE_MAX_MS ? pause_ms * 2 : pause_ms;
 		again = hpx_judge_send(judge, &(struct hpx_sending){ .intent = intent });
 	} while (again != NULL && !hpx_exchange_is_done(again) &&
 		 (again->status >= 500 || hpx_judge_is_in_progress(judge, again)) &&

@@ -60,7 +60,7 @@ class OrderOnce(Api):
 
 class Limited(Api):
     """So many requests in a second; others are told to come again."""
-    each_second = 40
+    each_second = 80
     second, count = 0, 0
 
     def answer(self, request):
