@@ -8,6 +8,7 @@
 #   make fuzz       fuzzes each target for FUZZ_SECONDS (default 600)
 #   make bench      installs what it compares with, measures, writes bench/results/
 #   make bench-quick  the main ratios against nginx, in two minutes
+#   make bench-unknowns  what a backlog of unknown outcomes costs, and how fast it is settled
 #   make clean      removes the build folders
 
 BUILD ?= build
@@ -47,12 +48,12 @@ fuzz:
 
 # What is measured can be said: BENCH="first replay" SYSTEMS="nginx hapax-sqlite"
 # RUNS=5 SECONDS=5; docs/internals/performance.md has all of it.
-bench bench-quick: all
+bench bench-quick bench-unknowns: all
 	@tools/packages bench
 	meson compile -C $(BUILD) bench-tools
-	cd bench && BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m driver $(if $(filter bench-quick,$@),quick)
+	cd bench && BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m driver $(patsubst bench%,%,$(subst -,,$@))
 
 clean:
 	rm -rf build build-*
 
-.PHONY: all examples run install test fuzz bench bench-quick clean
+.PHONY: all examples run install test fuzz bench bench-quick bench-unknowns clean

@@ -1,8 +1,8 @@
-"""python3 -m driver [quick], from the folder bench."""
+"""python3 -m driver [quick | unknowns], from the folder bench."""
 import signal
 import sys
 
-from . import bench, quick
+from . import bench, quick, unknowns
 from .catalogue import LOADS, SYSTEMS
 from .loads import DEFAULT
 from .settings import Mistake, read
@@ -19,6 +19,8 @@ def main():
     try:
         if sys.argv[1:] == ["quick"]:
             return quick.main()
+        if sys.argv[1:] == ["unknowns"]:
+            return unknowns.main()
         return bench.main(read(list(LOADS), list(SYSTEMS), DEFAULT))
     except Mistake as mistake:
         print(f"bench: {mistake}", file=sys.stderr)

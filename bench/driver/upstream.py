@@ -69,6 +69,25 @@ class Upstream:
         self.process.stop()
 
 
+class Slow:
+    """bench-slow: the same time for every answer, for very many at once."""
+
+    def __init__(self, settings, folder, milliseconds):
+        self.port = free_port()
+        self.process = Process(f"slow-{self.port}", [settings.tool("bench-slow"), self.port, milliseconds], folder)
+        self.process.wait_until(lambda: accepts(self.port))
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def count(self):
+        raise Failed("bench-slow does not count")
+
+    def stop(self):
+        self.process.stop()
+
+
 class Held:
     """Answers each request only after some seconds."""
 

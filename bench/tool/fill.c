@@ -1,7 +1,9 @@
-/* bench-fill URL COUNT RETENTION_SECONDS: puts completed operations into a store,
- * through the store itself, so that they are in every way like those of a gateway
- * that served so many requests. They expire evenly over the retention, the first
- * ones at once: whoever opens the store next has something to reap.
+/* bench-fill URL COUNT RETENTION_SECONDS [ROUTE]: puts completed operations into a
+ * store, through the store itself, so that they are in every way like those of a
+ * gateway that served so many requests. They expire evenly over the retention, the
+ * first ones at once: whoever opens the store next has something to reap. With
+ * ROUTE, they are of that route, and their outcome was lost: nothing of them
+ * expires.
  *
  * Nothing else may serve the store meanwhile. Says how far it is on stdout. */
 #include <stdio.h>
@@ -31,6 +33,7 @@ struct fill {
 	struct hpx_answer *answer;
 	uint64_t count;
 	int64_t retention_ms;
+	struct hpx_span route;         /* of those whose outcome was lost; empty: completed */
 	char problem[HPX_STORE_PROBLEM_SIZE];
 	struct row rows[BATCH];
 	struct hpx_store_op *ops[BATCH];
@@ -56,7 +59,7 @@ static enum hpx_status make_row(struct fill *fill, struct row *row, uint64_t num
 
 	row->description = (struct hpx_description){
 		.tenant = tenant, .scope = scope, .key = hpx_span(row->key, (size_t)len),
-		.method = HPX_SPAN("POST"), .path = HPX_SPAN("/payments"), .route = HPX_SPAN("*"),
+		.method = HPX_SPAN("POST"), .path = HPX_SPAN("/payments"), .route = fill->route.len > 0 ? fill->route : HPX_SPAN("*"),
 	};
 	row->policy = (struct hpx_policy){ .retention_ms = RETENTION_LEAST_MS + share,
 					   .lease_ms = 30000, .wait_ms = 10000 };
@@ -96,7 +99,7 @@ static enum hpx_status reserve(struct fill *fill, uint64_t first, size_t count)
 	return run(fill, count);
 }
 
-static enum hpx_status complete(struct fill *fill, size_t count)
+static enum hpx_status end(struct fill *fill, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct row *row = &fill->rows[i];
@@ -104,7 +107,7 @@ static enum hpx_status complete(struct fill *fill, size_t count)
 		if (row->op.decision.verdict != HPX_VERDICT_EXECUTE)
 			return HPX_CONFLICT;
 		row->op = (struct hpx_store_op){
-			.verb = HPX_VERB_COMPLETE, .id = row->ask.id, .token = row->ask.token,
+			.verb = fill->route.len > 0 ? HPX_VERB_LOSE : HPX_VERB_COMPLETE, .id = row->ask.id, .token = row->ask.token,
 			.answer = fill->answer, .actor = HPX_SPAN("gateway"),
 		};
 	}
@@ -120,7 +123,7 @@ static enum hpx_status fill_all(struct fill *fill)
 
 		status = reserve(fill, done, count);
 		if (status == HPX_OK)
-			status = complete(fill, count);
+			status = end(fill, count);
 		if (status == HPX_OK)
 			status = hpx_store_maintain(fill->store, fill->problem);
 		done += count;
@@ -176,14 +179,15 @@ int main(int argc, char **argv)
 	uint64_t seconds;
 	enum hpx_status status;
 
-	if (fill == NULL || argc != 4 ||
+	if (fill == NULL || argc < 4 || argc > 5 ||
 	    !hpx_span_u64(hpx_span_of(argv[2]), COUNT_MAX, &fill->count) ||
 	    !hpx_span_u64(hpx_span_of(argv[3]), RETENTION_MAX_S, &seconds)) {
-		fprintf(stderr, "bench-fill URL COUNT RETENTION_SECONDS\n");
+		fprintf(stderr, "bench-fill URL COUNT RETENTION_SECONDS [ROUTE]\n");
 		free(fill);
 		return 2;
 	}
 	fill->retention_ms = (int64_t)seconds * 1000;
+	fill->route = hpx_span_of(argc == 5 ? argv[4] : "");
 	status = fill_store(fill, argv[1]);
 	if (status != HPX_OK)
 		fprintf(stderr, "bench-fill: %s (%s)\n", hpx_status_text(status), fill->problem);

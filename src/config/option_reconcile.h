@@ -66,12 +66,12 @@
 	  PLACE(reconcile.probe.caller.timeout_ms), .standard = "10s", RANGE(10, HOUR),       \
 	  .text = "For the whole question." },                                                \
 	{ "reconcile.probe.concurrency", HPX_OPTION_COUNT, PLACE(reconcile.probe.concurrency), \
-	  .standard = "8", RANGE(1, 1024),                                                    \
+	  .standard = "4", RANGE(1, 1024),                                                    \
 	  .text = "Questions that one process has under way at once: these slots are its "    \
 		  "own, whatever others ask. Over all probes there are 1024; where more are " \
 		  "configured, each has an equal share." },                                   \
 	{ "reconcile.probe.rate", HPX_OPTION_COUNT, PLACE(reconcile.probe.per_second),        \
-	  .standard = "25", RANGE(1, 100000),                                                 \
+	  .standard = "10", RANGE(1, 100000),                                                 \
 	  .text = "Questions a second, of one process; as many again at once after a quiet "  \
 		  "second. After an outage there may be very many: the service must bear this " \
 		  "beside its usual load." },                                                 \

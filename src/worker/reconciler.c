@@ -7,7 +7,7 @@
  *  2. A lane never has more questions under way than its slots, nor asks faster
  *     than its rate; what one lane does delays no other.
  *  3. A slot that comes free is used at once, as long as questions are due.
- *  4. Memory is bounded by the slots: a lane has at most four times as many
+ *  4. Memory is bounded by the slots: a lane has at most eight times as many
  *     questions that the store has not heard the end of.
  */
 #include <stdio.h>
@@ -23,8 +23,9 @@
 #include "worker/question.h"
 
 #define EVERY_DEFAULT_MS 1000
-/* Of a lane's slots: taken, and not stored yet. */
-#define ALIVE_SHARE 4
+/* Of a lane's slots: taken, and not stored yet; and taken ahead. */
+#define ALIVE_SHARE 8
+#define AHEAD_SHARE 4
 /* After a batch of what nobody can be asked about, so many times as long as it
  * took belong to others. */
 #define UNASK_PAUSE 4
@@ -258,11 +259,11 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* How many of a lane are to be taken now. */
+/* How many of a lane may be taken now. */
 static unsigned room_of(const struct hpx_probe_lane *lane)
 {
 	unsigned taken = lane->under_way + lane->waiting_count;
-	unsigned wanted = lane->slots + least(lane->ahead, lane->slots);
+	unsigned wanted = lane->slots + least(lane->ahead, AHEAD_SHARE * lane->slots);
 	unsigned alive_max = ALIVE_SHARE * lane->slots;
 	unsigned room = wanted > taken ? wanted - taken : 0;
 
@@ -402,7 +403,10 @@ static void judge_lanes(struct hpx_reconciler *r, enum hpx_status status)
 			continue;
 		lane->contended = status == HPX_OK && lane->given < lane->wanted;
 		lane->more = lane->more && lane->given > 0;
-		lane->ahead = lane->freed;
+		/* Slowly less: one claim that was quick says little. */
+		lane->ahead -= (lane->ahead + 7) / 8;
+		if (lane->ahead < lane->freed)
+			lane->ahead = lane->freed;
 		lane->wanted = 0;
 	}
 }
@@ -507,10 +511,19 @@ static void look(struct hpx_reconciler *r)
 	}
 }
 
+/* A slot stands empty, or a look is worth its while. */
+static bool wants_more(const struct hpx_probe_lane *lane)
+{
+	unsigned room = lane->more ? room_of(lane) : 0;
+
+	return room > 0 && ((lane->waiting == NULL && lane->under_way < lane->slots) ||
+			    room >= (lane->slots + 1) / 2);
+}
+
 static bool has_room(const struct hpx_reconciler *r)
 {
 	for (const struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next)
-		if (lane->more && room_of(lane) > 0)
+		if (wants_more(lane))
 			return true;
 	return false;
 }
