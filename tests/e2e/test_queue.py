@@ -4,6 +4,7 @@ begin an attempt is refused, and tunnels and pass-through leave guarded requests
 their share. The provider's ledger says what happened."""
 import signal
 import socket
+import sqlite3
 import struct
 
 import pytest
@@ -127,6 +128,46 @@ def test_the_time_in_the_queue_is_bounded(site):
     assert finish(one, (key, first)).status == 201
     assert len(one.provider.ledger()) == 2
     assert one.gateway.metrics()['hapax_upstream_queue_total{result="timed_out"}'] == 2
+
+
+def test_half_a_lease_counts_from_the_reservation(site):
+    """Waiting in the queue for longer than half a lease takes nothing from the attempt."""
+    one = site({**ONE, "defaults": {"lease": "1s"}})
+    first = send(one, behave="status=201; delay=0.8")
+    second = send(one, behave="status=201")
+    with first, second:
+        assert (first.answer().status, second.answer().status) == (201, 201)
+    assert [line[1] for line in one.provider.ledger()] == ["1", "1"]
+
+
+def test_the_only_slot_while_the_store_is_locked(site):
+    """Who takes a slot and then waits for the store in vain gives it back with the 503."""
+    one = site({**ONE, "timeouts": {"store": "300ms", "queue": "5s"}})
+    other = sqlite3.connect(one.gateway.folder / "hapax.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        check.problem(one.gateway.post(), "idempotency_store_unavailable")
+        name = 'hapax_upstream_slots{kind="guarded"}'
+        check.until(lambda: one.gateway.metrics()[name] == 0, "the slot is free again")
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+    check.until(lambda: one.gateway.post(behave="status=201").status == 201, "the store takes writes again")
+
+
+def test_what_is_delivered_later_needs_no_slot(site):
+    """A route with `deliver: async` sends nothing now: it is accepted although no connection is free."""
+    mine = {"auth": None, "headers": [("X-Tenant", "acme")]}
+    one = site({**ONE, "limits": {"upstream_connections": 1, "upstream_queue": 0},
+                "tenant": {"from": "header", "name": "X-Tenant", "anonymous": "refuse"},
+                "trusted_peers": ["127.0.0.1"], "targets": {"later": {"url": "http://127.0.0.1:9"}},
+                "routes": [{"match": "POST /later", "deliver": "async", "target": "later"}]})
+    key = new_key()
+    held = send(one, key=key, behave=f"status=201; hold={key}", **mine)
+    one.provider.gate(key).wait_arrived()
+    check.problem(one.gateway.post(**mine), "overloaded")
+    assert one.gateway.post("/later", **mine).status == 202
+    assert finish(one, (key, held)).status == 201
 
 
 def test_a_client_that_leaves_the_queue(site):
