@@ -221,3 +221,22 @@ def test_upstream_is_part_of_the_scope(site):
     one.gateway.restart({"upstream_name": "bank"})
     assert one.gateway.post(key=key).replayed
     assert len(one.provider.ledger(key)) == 2
+
+
+ANALYTICS = [("Cookie", "_ga=GA1.2.1111.2222; consent=yes")]
+
+
+def test_any_cookie_of_a_browser(site):
+    """An analytics cookie on a keyed POST is 401, and the answer has the lines that
+    settle it; each of them does, as docs/guide/browser.md says."""
+    one = site()
+    document = check.problem(one.gateway.post(auth=None, headers=ANALYTICS), "unauthenticated")
+    assert "tenant: {from: cookie, name: " in document["detail"], document
+    assert "tenant: {ignore: [Cookie]}" in document["detail"], document
+    assert one.gateway.post(headers=ANALYTICS).status == 200
+    for tenant in ({"from": "cookie", "name": "_ga"}, {"ignore": ["Cookie"], "anonymous": "allow"}):
+        other = site({"tenant": tenant})
+        key = new_key()
+        first = other.gateway.post(key=key, auth=None, headers=ANALYTICS)
+        assert first.status == 200, (tenant, first)
+        check.same_answer(first, other.gateway.post(key=key, auth=None, headers=ANALYTICS))
