@@ -199,7 +199,7 @@
 	X(crash_once, REQUIRED, 2, 1, CRASH, "crash",                         \
 	  "through crashes nothing happens twice",                            \
 	  "A crash of the server makes some payments twice.",             \
-	  "rounds of eight requests at once, a crash, a start, and retries")  \
+	  "rounds of a request, seven more at once, a crash, a start, and retries")  \
 	X(crash_kept, REQUIRED, 3, 0, CRASH, "crash",                         \
 	  "through crashes no answer that was seen is lost",                  \
 	  "The customer has a receipt, and after the crash nobody knows of it.", \

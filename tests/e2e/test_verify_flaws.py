@@ -129,10 +129,10 @@ def test_every_flaw_is_judged():
     assert sorted(FLAWS) == sorted(set(kinds()) - set(RIGHT))
 
 
-def judge(folder, flaw, rows, dialect="ietf", busy=0, **over):
+def judge(folder, flaw, rows, dialect="ietf", busy=None, **over):
     """The report about this flaw."""
     only = [word for row in sorted(rows) for word in ("--only", row)]
-    with Flawed(folder, flaw, dialect, busy=BUSY.get(flaw, busy)) as api:
+    with Flawed(folder, flaw, dialect, busy=BUSY.get(flaw, 0) if busy is None else busy) as api:
         if flaw in BUSY:
             only += ["--crash-cmd", api.crash_cmd, "--start-cmd", api.start_cmd,
                      "--crashes", str(CRASHES.get(flaw, 4)), "--seed", "5"]
@@ -209,6 +209,14 @@ def test_another_status_is_no_second_effect(tmp_path):
     assert report.named("broken") == {"retry"}, f"{report}"
     verdicts = {g["number"]: g["verdict"] for g in report.document["guarantees"]}
     assert (verdicts[2], verdicts[4], verdicts[8]) == ("holds", "broken", "holds"), verdicts
+
+
+def test_a_slow_api_forgets_too(tmp_path):
+    """An order takes longer than any moment before a crash: one is answered all the same,
+    and is not known behind it."""
+    require_program()
+    report = judge(tmp_path, "memory_only", {"first", "crash_kept"}, busy=0.15)
+    assert report.named("broken") == {"crash_kept"} and report.code == 1, f"{report}"
 
 
 @pytest.mark.parametrize("flaw, over, pays, guarantee_2", [
