@@ -332,7 +332,9 @@ struct hpx_store_options {
 	uint64_t free_bytes_min;          /* below (enum hpx_space): RESERVE is refused with HPX_FULL */
 	int64_t event_retention_ms;       /* 0: events stay for ever */
 	int64_t job_retention_ms;         /* of jobs that are done or discarded; 0: for ever */
-	/* serve: whom it is for, where one process has the store; empty: nobody in particular. */
+	/* serve: whom it is for. Where one process has the store, another address than
+	 * before is told; where services may share it, `due` gives what is of this
+	 * name. Empty: nobody in particular. */
 	struct hpx_span upstream_name;
 	struct hpx_span upstream_url;
 };

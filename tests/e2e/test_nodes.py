@@ -12,6 +12,7 @@ import pytest
 
 from conftest import require_program
 from harness import check, postgres
+from harness.application import Service, answer
 from harness.gateway import Gateway, binary, merge
 from harness.provider import Provider
 from harness.secret import new_key
@@ -301,6 +302,61 @@ def test_one_service_at_several_addresses(tmp_path):
             one.kill()
         blue.close()
         green.close()
+
+
+def test_nobody_asks_about_another_services_operation(tmp_path):
+    """Two services with the same routes on one database. What became of an
+    operation is asked of its own service alone, even while only the other's
+    gateway runs: that one would say that it never happened."""
+    require_program()
+    url = postgres.shared().url(postgres.shared().database())
+    services, gateways = [], []
+
+    def work(service):
+        def answered(request):
+            if request.method == "GET":
+                known = request.target.partition("=")[2] in {line[0] for line in service.ledger()}
+                return answer(200 if known else 404)
+            service.effect(request)
+            return None if request["X-Behave"] else answer(201)
+        return answered
+
+    def completed(gateway, answer):
+        reference = answer["Hapax-Operation"]
+        check.until(lambda: gateway.operation(reference).json()["state"] == "completed", "it is settled", 60)
+
+    route = {"match": "POST /pay", "reconcile": {
+        "settle_after": "1s", "confirm_after": "1s", "backoff": "100ms", "backoff_max": "500ms",
+        "probe": {"get": "/pay?operation={operation}", "applied": [200], "not_applied": [404], "timeout": "1s"}}}
+    try:
+        for name in ("payments", "refunds"):
+            (tmp_path / name).mkdir()
+            services.append(Service(tmp_path / name / "ledger"))
+            services[-1].work = work(services[-1])
+            gateways.append(Gateway(tmp_path / name, services[-1].url,
+                                    {"store": url, "upstream_name": name, "routes": [route]}))
+        (payments, refunds), (ours, other), key = services, gateways, new_key()
+        ours.start()
+        lost = ours.post(key=key, behave="reset")
+        check.problem(lost, "upstream_outcome_unknown", 502)
+        ours.kill()
+        other.start()
+        theirs = other.post(behave="reset")
+        check.problem(theirs, "upstream_outcome_unknown", 502)
+        completed(other, theirs)
+        asked = {r.target.partition("=")[2] for r in refunds.seen() if r.method == "GET"}
+        assert asked == {theirs["Hapax-Operation"]}
+        ours.start()
+        completed(ours, lost)
+        assert ours.post(key=key).status == 409   # it happened; its answer is not known
+        assert len(payments.ledger(key)) == 1
+        for one in gateways:
+            one.stop()
+    finally:
+        for one in gateways:
+            one.kill()
+        for one in services:
+            one.close()
 
 
 def test_a_shared_database_wants_the_upstreams_name(tmp_path):

@@ -256,7 +256,7 @@ static void check_questions(void)
 	PGconn *conn = connect_as_driver();
 
 	assert_in_range(pages_of(conn, HPX_PG_LANES, ""), 8, 8 * 8);
-	assert_in_range(pages_of(conn, HPX_PG_QUESTIONS_DUE, "('r', 0, 0, 16)"), 1, 32);
+	assert_in_range(pages_of(conn, HPX_PG_QUESTIONS_DUE, "('r', 0, 0, 16, '')"), 1, 32);
 	PQfinish(conn);
 }
 

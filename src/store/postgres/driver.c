@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/utf8.h"
 #include "store/postgres/driver.h"
 
 static void free_store(struct hpx_pg_store *s)
@@ -28,6 +29,10 @@ static struct hpx_pg_store *new_store(const struct hpx_store_options *options)
 	s->serve = options->serve;
 	s->event_retention_ms = options->event_retention_ms;
 	s->job_retention_ms = options->job_retention_ms;
+	/* A name that is no text has no text in the database either. */
+	if (hpx_utf8_valid(options->upstream_name))
+		snprintf(s->upstream_name, sizeof(s->upstream_name), "%.*s",
+			 HPX_SPAN_ARG(options->upstream_name));
 	/* What is there may be another process's commit that nobody heard of. */
 	s->unsure = true;
 	return s;

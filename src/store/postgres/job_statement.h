@@ -207,11 +207,21 @@
 		"FROM hapax.reconcile r WHERE NOT r.person AND r.ask_at > 0 " \
 		"AND r.lane > l.lane ORDER BY r.lane, r.ask_at LIMIT 1) n) "  \
 		"SELECT convert_to(lane, 'UTF8'), ask_at FROM lanes")         \
-	/* $2: how the clock is shifted, $3: nothing before this is looked at. */ \
-	X(QUESTIONS_DUE, READER, "SELECT id, job, evidence, ask_at "          \
-		"FROM hapax.reconcile WHERE NOT person AND ask_at > 0 AND "   \
-		"lane = convert_from($1::bytea, 'UTF8') COLLATE \"C\" AND "  \
-		"ask_at <= " HPX_PG_SQL_NOW("$2") " AND ask_at >= $3::int8 "  \
-		"ORDER BY ask_at LIMIT $4::int8")
+	/* $2: how the clock is shifted, $3: nothing before this is looked at,  \
+	 * $5: the upstream's name; another service on this database may have  \
+	 * the same routes, and the scope tells whose an operation is. (One    \
+	 * value per row: EXISTS could become a hash of the whole table.) */    \
+	X(QUESTIONS_DUE, READER, "SELECT q.id, q.job, q.evidence, q.ask_at "  \
+		"FROM (SELECT convert_from($5::bytea, 'UTF8') AS name) u, "   \
+		"hapax.reconcile q WHERE NOT q.person AND q.ask_at > 0 AND "  \
+		"q.lane = convert_from($1::bytea, 'UTF8') COLLATE \"C\" AND " \
+		"q.ask_at <= " HPX_PG_SQL_NOW("$2") " AND "                   \
+		"q.ask_at >= $3::int8 AND CASE WHEN q.job <> 0 OR "           \
+		"$5::bytea = '' THEN true ELSE coalesce((SELECT "             \
+		"o.route = 'application' OR o.scope = u.name OR "             \
+		"o.scope = u.name || ' route ' || o.route OR "                \
+		"starts_with(o.scope, u.name || ' ' || o.method || ' ') "     \
+		"FROM hapax.operation o WHERE o.id = q.id), true) END "       \
+		"ORDER BY q.ask_at LIMIT $4::int8")
 
 #endif

@@ -51,6 +51,7 @@ enum hpx_status hpx_pg_due(struct hpx_store_reader *reader, struct hpx_span lane
 	hpx_pg_add_int8(&params, atomic_load(&reader->store->wall_shift_ms));
 	hpx_pg_add_int8(&params, from_ms);
 	hpx_pg_add_int8(&params, (int64_t)max);
+	hpx_pg_add_bytes(&params, hpx_span_of(hpx_pg_of(reader->store)->upstream_name));
 	status = hpx_pg_ask(reader, HPX_PG_QUESTIONS_DUE, &params, &result);
 	if (status != HPX_OK)
 		return status;
