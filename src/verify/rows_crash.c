@@ -152,14 +152,19 @@ static void judge_once(struct campaign *campaign, const struct operation *operat
 		      !hpx_exchange_same(seen, settled);
 	if (effects <= effects_max && !differ)
 		return;
+	/* Of a count of all together nobody can tell whose the second is. */
+	if (effects > effects_max && effects_max > 1) {
+		hpx_judge_broken(judge, "round %" PRIu64 ": %" PRIu64 " effects for %" PRIu64
+				 " operations; they are not counted apart",
+				 campaign->rounds, effects, effects_max);
+		return;
+	}
 	hpx_judge_cite(judge, seen);
 	hpx_judge_cite(judge, settled);
 	if (effects > effects_max)
-		hpx_judge_broken(judge, "round %" PRIu64 ": %" PRIu64 " effects for %" PRIu64
-				 " operation%s; #%u: %s; afterwards #%u: %s", campaign->rounds,
-				 effects, effects_max, effects_max == 1 ? "" : "s", seen->number,
-				 hpx_judge_words(judge, seen), settled->number,
-				 hpx_judge_words(judge, settled));
+		hpx_judge_broken(judge, "round %" PRIu64 ": %" PRIu64 " effects for one operation; #%u: %s; afterwards #%u: %s",
+				 campaign->rounds, effects, seen->number, hpx_judge_words(judge, seen),
+				 settled->number, hpx_judge_words(judge, settled));
 	else
 		hpx_judge_broken(judge, "round %" PRIu64 ": two answers for one key: #%u %s, and #%u %s",
 				 campaign->rounds, seen->number, hpx_judge_words(judge, seen),

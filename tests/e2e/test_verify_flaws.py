@@ -211,6 +211,14 @@ def test_another_status_is_no_second_effect(tmp_path):
     assert (verdicts[2], verdicts[4], verdicts[8]) == ("holds", "broken", "holds"), verdicts
 
 
+def test_effects_of_a_round(tmp_path):
+    """Where all effects are counted together, no operation is named for a second one."""
+    require_program()
+    report = judge(tmp_path, "no_reservation", {"first", "crash_once"}, effects={"get": "/count", "count": "/effects"})
+    row = report.rows["crash_once"]
+    assert row["verdict"] == "broken" and "for 8 operations" in row["came"] and not row["exchanges"], f"{report}"
+
+
 def test_a_slow_api_forgets_too(tmp_path):
     """An order takes longer than any moment before a crash: one is answered all the same,
     and is not known behind it."""
