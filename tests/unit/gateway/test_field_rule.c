@@ -16,7 +16,7 @@ static struct hpx_settings settings_of(enum hpx_tenant_from from)
 {
 	return (struct hpx_settings){ .key_header = HPX_SPAN("X-Request_Key"),
 				      .tenant_from = from,
-				      .tenant_name = HPX_SPAN("X-Tenant"),
+				      .tenant_name = HPX_SPAN("X-Shop"),
 				      .tenant_with = with,
 				      .tenant_with_count = COUNT(with) };
 }
@@ -66,8 +66,9 @@ static void each_name_has_its_standing(void **state)
 		BOTH("X_Note", ACTED_ON),
 		BOTH("X-Note", TWIN),
 		/* What the tenant rule looks at. */
-		{ "X-Tenant", HPX_FIELD_FREE, HPX_FIELD_ACTED_ON },
-		{ "X_Tenant", HPX_FIELD_FREE, HPX_FIELD_TWIN },
+		{ "X-Shop", HPX_FIELD_FREE, HPX_FIELD_ACTED_ON },
+		{ "X_Shop", HPX_FIELD_FREE, HPX_FIELD_TWIN },
+		{ "X-Tenant", HPX_FIELD_ACTED_ON, HPX_FIELD_FREE },
 		{ "X-Auth-Token", HPX_FIELD_ACTED_ON, HPX_FIELD_FREE },
 		{ "x_auth_token", HPX_FIELD_TWIN, HPX_FIELD_FREE },
 		{ "My_Api_Key", HPX_FIELD_TWIN, HPX_FIELD_FREE },
