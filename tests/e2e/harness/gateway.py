@@ -1,17 +1,16 @@
 """hapax as its user runs it: a process, a configuration file, two ports and a
 log. Stopping it is a check too: it must drain, exit 0, and have kept every
 secret out of its log."""
-import fcntl
 import functools
 import itertools
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
 
 from . import postgres, secret
@@ -47,18 +46,19 @@ def is_sanitized(path):
 def ports():
     """A block of ports that no other test process takes from, as long as this one
     lives: a port is free when it is chosen and bound a moment later, and several
-    processes test at the same time."""
-    folder = pathlib.Path(tempfile.gettempdir()) / f"hapax-test-ports-{os.geteuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    for first in range(PORTS_FIRST, PORTS_LAST, PORTS_BLOCK):
-        lock = open(folder / str(first), "wb")  # noqa: SIM115: held until the process ends
+    processes test at the same time. The lock is a name among abstract sockets: it is
+    there for whoever shares the ports, also from a chroot, and goes with the process."""
+    blocks = list(range(PORTS_FIRST, PORTS_LAST, PORTS_BLOCK))
+    random.shuffle(blocks)
+    for first in blocks:
+        lock = socket.socket(socket.AF_UNIX)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            lock.bind(f"\0hapax-test-ports-{first}")
+        except OSError:
             lock.close()
             continue
         return lock, itertools.cycle(range(first, first + PORTS_BLOCK))
-    raise AssertionError(f"{folder}: every block of ports is taken by a test process")
+    raise AssertionError("every block of ports is taken by a test process")
 
 
 def free_port():
