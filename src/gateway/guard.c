@@ -110,9 +110,13 @@ size_t hpx_guard_feed(struct hpx_request *request, struct hpx_span bytes)
 	return all;
 }
 
+/* As the upstream gets it: a host in the target goes before the Host field. */
 static struct hpx_span combined_header(void *user, struct hpx_span name)
 {
 	struct hpx_request *request = user;
+
+	if (hpx_span_ieq(name, HPX_SPAN("Host")))
+		return request->host;
 	return hpx_field_combined(&request->head, name, &request->arena);
 }
 

@@ -300,20 +300,36 @@ static enum hpx_status missing_one(const struct hpx_tenant_source *source, const
 	return absent(source, &found, missing, tenant);
 }
 
+/* The value of a header that the configuration names, as the upstream gets it:
+ * a host in the target goes before the Host field (RFC 9112 §3.2.2), and has no
+ * case. */
+static enum hpx_status read_value(const struct hpx_tenant_source *source, struct hpx_span name,
+				  struct hpx_span *ret_value)
+{
+	if (!hpx_span_ieq(name, HPX_SPAN("Host"))) {
+		*ret_value = hpx_field_value(source->head, name);
+		return HPX_OK;
+	}
+	*ret_value = lower_of(source->host, source->arena);
+	return ret_value->ptr != NULL ? HPX_OK : HPX_NOMEM;
+}
+
 /* A header that the configuration names, hashed with its name. */
 static enum hpx_status from_credential(const struct hpx_tenant_source *source,
 				       struct hpx_tenant *tenant)
 {
-	struct hpx_span name = source->settings->tenant_name;
-	const struct hpx_field *field = hpx_field_find(source->head, name);
+	struct hpx_field field = { .name = source->settings->tenant_name };
+	enum hpx_status status = read_value(source, field.name, &field.value);
 	struct hpx_sha256 hash;
 
-	if (hpx_field_count(source->head, name) > 1)
-		return hpx_tenant_refuse_twice(source, name, tenant);
-	if (field == NULL || field->value.len == 0)
+	if (status != HPX_OK)
+		return status;
+	if (hpx_field_count(source->head, field.name) > 1)
+		return hpx_tenant_refuse_twice(source, field.name, tenant);
+	if (field.value.len == 0)
 		return missing_one(source, "the header that names the caller is missing", tenant);
 	hpx_sha256_init(&hash);
-	enum hpx_status status = add_part(&hash, field, source->arena);
+	status = add_part(&hash, &field, source->arena);
 	enum hpx_status finished = finish(&hash, "credential", ":", source->arena, &tenant->name);
 	return status == HPX_OK ? finished : status;
 }
@@ -323,8 +339,11 @@ static enum hpx_status from_header(const struct hpx_tenant_source *source,
 				   struct hpx_tenant *tenant)
 {
 	const struct hpx_settings *settings = source->settings;
-	struct hpx_span value = hpx_field_value(source->head, settings->tenant_name);
+	struct hpx_span value;
+	enum hpx_status status = read_value(source, settings->tenant_name, &value);
 
+	if (status != HPX_OK)
+		return status;
 	if (!hpx_peer_trusted(settings, source->peer))
 		return hpx_tenant_refuse(tenant, HPX_SPAN(
 			"the tenant's header is taken from trusted peers only, and this "
@@ -406,15 +425,13 @@ static enum hpx_status from_setting(const struct hpx_tenant_source *source,
 static enum hpx_status add_with(const struct hpx_tenant_source *source, struct hpx_span name,
 				struct hpx_sha256 *hash)
 {
-	struct hpx_span value = hpx_field_value(source->head, name);
+	struct hpx_span value;
+	enum hpx_status status = read_value(source, name, &value);
 
-	if (hpx_span_eq(name, HPX_SPAN("host"))) {
-		value = lower_of(source->host, source->arena);
-		if (value.ptr == NULL)
-			return HPX_NOMEM;
-	} else if (hpx_field_count(source->head, name) > 1) {
+	if (status != HPX_OK)
+		return status;
+	if (hpx_field_count(source->head, name) > 1)
 		return HPX_INVALID;
-	}
 	hpx_sha256_part(hash, name);
 	hpx_sha256_part(hash, value.ptr != NULL ? HPX_SPAN("=") : HPX_SPAN(""));
 	hpx_sha256_part(hash, value);

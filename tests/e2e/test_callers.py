@@ -279,6 +279,27 @@ def test_header(matrix):
     check_named(one, ("X-Tenant", "a"), ("X-Tenant", "b"), ("X-Tenant", ""))
 
 
+@pytest.mark.parametrize("more", [
+    {"tenant": {"from": "credential", "name": "Host"}},
+    {"tenant": {"from": "header", "name": "Host"}, "trusted_peers": ["127.0.0.1"]},
+    {"tenant": {"from": "anonymous", "with": ["Host"]}},
+], ids=["credential", "header", "with"])
+def test_host(matrix, more):
+    """Tenants by their host: the one that is forwarded, wherever it stands."""
+    one, key = matrix(more), new_key()
+    target, field = "POST http://{}/pay HTTP/1.1", "Host: {}"
+    sent = [("a.test", "b.test"), ("b.test", "b.test"), ("A.test", "b.test"), ("b.test", "a.test")]
+    answers = []
+    for absolute, host in sent:
+        answers.append(one.gateway.raw("\r\n".join([
+            target.format(absolute), field.format(host), f"Idempotency-Key: {key}",
+            "Content-Length: 0", "", ""]).encode()))
+    assert [(a.status, a.replayed) for a in answers] == \
+        [(200, False), (200, False), (200, True), (200, True)], answers
+    assert answers[0].body == answers[2].body != answers[1].body == answers[3].body
+    assert [r["Host"] for r in one.provider.seen(key=key)] == ["a.test", "b.test"]
+
+
 def test_cookie(matrix):
     one = matrix({"tenant": {"from": "cookie", "name": "s"}})
     check_named(one, ("Cookie", "s=s3cr3t1"), ("Cookie", "s=s3cr3t2"), ("Cookie", "t=s3cr3t1"))

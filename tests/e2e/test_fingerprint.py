@@ -15,6 +15,7 @@ from harness.secret import new_key
 CONFIG = {"routes": [
     {"match": "POST /ignoring", "fingerprint": {"ignore": ["/sent_at", "/meta/try", "/a~1b"]}},
     {"match": "POST /headed", "fingerprint": {"headers": ["X-Currency"]}},
+    {"match": "POST /hosted", "fingerprint": {"headers": ["Host"]}},
 ]}
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
@@ -192,6 +193,21 @@ def test_ignore(shared, one, other, same):
 def test_included_headers(shared, one, other, same):
     """A header that the route includes counts; others do not."""
     judge(shared, {"target": "/headed", "headers": one}, {"target": "/headed", "headers": other}, same)
+
+
+def test_included_host(shared):
+    """Host counts as it is sent on: what the target names goes before the field."""
+    gateway, key = shared.gateway, new_key()
+
+    def send(target, host):
+        return gateway.raw("\r\n".join([
+            f"POST {target} HTTP/1.1", f"Host: {host}", f"Idempotency-Key: {key}",
+            "Content-Length: 0", "", ""]).encode())
+    first = send("http://a.test/hosted", "b.test")
+    assert first.status == 200 and shared.provider.seen(key=key)[0]["Host"] == "a.test"
+    check.problem(send("/hosted", "b.test"), "idempotency_key_reused")
+    check.same_answer(first, send("/hosted", "a.test"))
+
 
 
 @pytest.mark.parametrize("name", ["X-HTTP-Method-Override", "x-http-method", "X-Method-Override"])
