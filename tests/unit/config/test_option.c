@@ -180,8 +180,8 @@ static void unknown_names_lead_to_the_nearest(void **state)
 		{ "webhooks.bank.secretfile", "webhooks.bank.secret_file" },
 		{ "routes[].settle_after", "defaults.reconcile.settle_after" },
 		{ "routes[].reconcile.probe.aplied", "routes[].reconcile.probe.applied" },
-		{ "concurrency", "targets.NAME.concurrency" },
 		/* Of the same name, one of defaults comes before any other. */
+		{ "concurrency", "defaults.reconcile.probe.concurrency" },
 		{ "retention", "defaults.retention" },
 		{ "targets.mailer.retention", "defaults.retention" },
 		{ "limits.retention", "defaults.retention" },
