@@ -117,6 +117,7 @@ void hpx_unsettled_free(struct hpx_unsettled *list);
 /* A question that is due: about an operation, or about a job of it. */
 struct hpx_due {
 	struct hpx_operation_id id;
+	struct hpx_mark mark;                 /* of the reference; for people */
 	int64_t number;                       /* the job's; 0: the operation itself */
 	bool evidence;                        /* something was said before it was unknown */
 	int64_t at_ms;                        /* since when; wall */

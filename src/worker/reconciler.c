@@ -29,6 +29,8 @@
 /* After a batch of what nobody can be asked about, so many times as long as it
  * took belong to others. */
 #define UNASK_PAUSE 4
+/* No more of them have a log line each. */
+#define NAMED_MAX 10
 /* Where somebody else takes from the same lane: out of so many times as many. */
 #define WINDOW 4
 /* Names of lanes: route patterns and targets. */
@@ -431,6 +433,27 @@ static void begin_taken(struct hpx_reconciler *r)
 	judge_lanes(r, r->take.status);
 }
 
+/* Each by its name where they are few, so that an alert leads to them. */
+static void log_unasked(const struct hpx_reconciler *r, unsigned count)
+{
+	static const char *const why = "no probe is configured: a person or a webhook settles it";
+	const char *move = hpx_reconcile_name(HPX_RECONCILE_A_PERSON);
+	char reference[HPX_REFERENCE_SIZE];
+
+	if (count != r->unask.due_count || count > NAMED_MAX) {
+		hpx_log(HPX_LOG_WARN, "left_to_a_person",
+			"count=%u move=%s reason=\"%s\" see=\"hapax keys ls --state unknown\"",
+			count, move, why);
+		return;
+	}
+	for (size_t i = 0; i < r->unask.due_count; i++) {
+		hpx_reference_print(&r->unasked[i].id, &r->unasked[i].mark, reference);
+		hpx_log(HPX_LOG_WARN, "left_to_a_person",
+			"operation=%s job=%lld move=%s reason=\"%s\"", reference,
+			(long long)r->unasked[i].number, move, why);
+	}
+}
+
 static void tell_unasked(struct hpx_reconciler *r)
 {
 	int64_t now_ms = hpx_clock_boot_ms();
@@ -442,10 +465,7 @@ static void tell_unasked(struct hpx_reconciler *r)
 	if (count > 0 && r->options.meter != NULL)
 		hpx_counter_add(&r->options.meter->reconciled[HPX_RECONCILED_failed], count);
 	if (count > 0)
-		hpx_log(HPX_LOG_WARN, "left_to_a_person",
-			"count=%u move=%s reason=\"no probe is configured: a person or a webhook "
-			"settles it\" see=\"hapax keys ls --state unknown\"", count,
-			hpx_reconcile_name(HPX_RECONCILE_A_PERSON));
+		log_unasked(r, count);
 	if (more)
 		r->poll_ms = now_ms + 1 + UNASK_PAUSE * (now_ms - r->unask_ms);
 }

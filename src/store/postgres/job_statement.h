@@ -211,7 +211,8 @@
 	 * $5: the upstream's name; another service on this database may have  \
 	 * the same routes, and the scope tells whose an operation is. (One    \
 	 * value per row: EXISTS could become a hash of the whole table.) */    \
-	X(QUESTIONS_DUE, READER, "SELECT q.id, q.job, q.evidence, q.ask_at "  \
+	X(QUESTIONS_DUE, READER, "SELECT q.id, q.job, q.evidence, q.ask_at, " \
+		"q.mark "                                                     \
 		"FROM (SELECT convert_from($5::bytea, 'UTF8') AS name) u, "   \
 		"hapax.reconcile q WHERE NOT q.person AND q.ask_at > 0 AND "  \
 		"q.lane = convert_from($1::bytea, 'UTF8') COLLATE \"C\" AND " \

@@ -61,7 +61,9 @@ enum hpx_status hpx_pg_due(struct hpx_store_reader *reader, struct hpx_span lane
 		if (hpx_pg_id_read(result, row, &due[count].id) &&
 		    hpx_pg_int(result, row, 1, 0, INT64_MAX, &due[count].number) &&
 		    hpx_pg_int(result, row, 2, 0, 2, &evidence) &&
-		    hpx_pg_int(result, row, 3, 1, INT64_MAX, &due[count].at_ms))
+		    hpx_pg_int(result, row, 3, 1, INT64_MAX, &due[count].at_ms) &&
+		    hpx_pg_fixed(result, row, 4, due[count].mark.bytes,
+				 sizeof(due[count].mark.bytes)))
 			due[count++].evidence = evidence != 0;
 	}
 	PQclear(result);

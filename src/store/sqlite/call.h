@@ -197,7 +197,7 @@
 	X(NEXT_LANE, "SELECT lane, ask_at FROM hapax_reconcile "              \
 		"WHERE person = 0 AND ask_at > 0 AND lane > ?1 "              \
 		"ORDER BY lane, ask_at LIMIT 1")                              \
-	X(QUESTIONS_DUE, "SELECT id, job, evidence, ask_at "                  \
+	X(QUESTIONS_DUE, "SELECT id, job, evidence, ask_at, mark "            \
 		"FROM hapax_reconcile "                                       \
 		"WHERE person = 0 AND ask_at > 0 AND lane = ?1 AND "          \
 		"ask_at <= ?2 AND ask_at >= ?3 ORDER BY ask_at LIMIT ?4")     \

@@ -85,7 +85,8 @@ enum hpx_status hpx_sqlite_due(struct hpx_store_reader *reader, struct hpx_span 
 			.evidence = sqlite3_column_int64(call.stmt, 2) != 0,
 			.at_ms = sqlite3_column_int64(call.stmt, 3),
 		};
-		if (hpx_sqlite_fixed(&call, 0, due[count].id.bytes, sizeof(due[count].id.bytes)))
+		if (hpx_sqlite_fixed(&call, 0, due[count].id.bytes, sizeof(due[count].id.bytes)) &&
+		    hpx_sqlite_fixed(&call, 4, due[count].mark.bytes, sizeof(due[count].mark.bytes)))
 			count++;
 	}
 	status = hpx_sqlite_end(&call);
