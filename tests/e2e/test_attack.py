@@ -461,12 +461,13 @@ def test_a_reference_writes_nothing(site):
     try:
         for behave, after in (("status=500; effect=no", "failed_retryable"), ("", "completed")):
             with gateway.connect(30) as wire:
-                wire.send(gateway.request("POST", "/pay", key=key, behave=f"hold={key}; {behave}"))
-                provider.gate(key).wait_arrived()
+                gate = provider.gate(f"{key}-{after}")
+                wire.send(gateway.request("POST", "/pay", key=key, behave=f"hold={key}-{after}; {behave}"))
+                gate.wait_arrived()
                 early = gateway.post(key=key)
                 check.problem(early, "idempotency_key_in_progress")
                 forge(early["Hapax-Operation"], "in_progress")
-                provider.gate(key).release()
+                gate.release()
                 ended = wire.answer()
             forge(ended["Hapax-Operation"], after)
             told.extend([repr(early.fields), early.body.decode(), repr(ended.fields), ended.body.decode()])
