@@ -10,6 +10,7 @@ enum hpx_caller_field {
 	HPX_CALLER_NONE,        /* not in the table: says nothing about the caller */
 	HPX_CALLER_CREDENTIAL,  /* Authorization, X-Api-Key */
 	HPX_CALLER_STABLE,      /* names a caller, and stays the same in a retry */
+	HPX_CALLER_VOUCHED,     /* so does this, by the word of a proxy: no secret */
 	HPX_CALLER_RENEWED,     /* names a caller, but is signed anew or renewed */
 	HPX_CALLER_SUSPECT,     /* an unlisted *-token, *-secret and the like: may name one */
 	HPX_CALLER_HARMLESS,    /* looks like one of these, and never names a caller */
@@ -34,8 +35,8 @@ struct hpx_caller_row {
 const struct hpx_caller_row *hpx_caller_rows(size_t *ret_count);
 
 /* What a header of this name says. Case does not matter; `_` is `-` only in what
- * is SUSPECT or HARMLESS. Linear in the name. For RENEWED, `*ret_twin` is the header beside it that
- * stays the same; otherwise it is untouched. */
+ * is SUSPECT or HARMLESS. Linear in the name. For RENEWED, `*ret_twin` is the
+ * header beside it that stays the same; otherwise it is untouched. */
 enum hpx_caller_field hpx_caller_field_of(struct hpx_span name, const char **ret_twin);
 
 #endif

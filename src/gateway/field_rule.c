@@ -74,14 +74,16 @@ static bool has_tenant_header(const struct hpx_settings *settings)
 }
 
 /* What names the tenant, or would if it were alone. A header that only looks like
- * a credential is no part of the tenant, and goes its way. */
+ * a credential is no part of the tenant, and goes its way; but the service that
+ * names tenants is told of it. */
 static bool names_tenant(const struct hpx_settings *settings, struct hpx_span name)
 {
 	const char *twin = NULL;
 
 	if (!hpx_tenant_looks_at(settings, name))
 		return false;
-	return hpx_caller_field_of(name, &twin) != HPX_CALLER_SUSPECT ||
+	return settings->tenant_from == HPX_TENANT_SUBREQUEST ||
+	       hpx_caller_field_of(name, &twin) != HPX_CALLER_SUSPECT ||
 	       is_among(name, settings->tenant_with, settings->tenant_with_count) ||
 	       (has_tenant_header(settings) && hpx_span_ieq(name, settings->tenant_name));
 }
@@ -172,8 +174,10 @@ static const char *twin_fault(struct hpx_span name, struct hpx_arena *arena)
 {
 	return words(hpx_arena_printf(
 			     arena, "servers that take _ for - read the header %.*s as one that hapax "
-				    "acts on; send it with the other sign, or not at all",
-			     HPX_SPAN_ARG(hpx_span_first(name, SHOWN_MAX))),
+				    "acts on; send it with the other sign, or not at all%s",
+			     HPX_SPAN_ARG(hpx_span_first(name, SHOWN_MAX)),
+			     has_underscore(name) ?
+				     "; or the operator writes underscore_headers: drop" : ""),
 		     "a header's name has _ where one that hapax acts on has -");
 }
 

@@ -103,7 +103,7 @@ static void find(const struct hpx_tenant_source *source, struct hpx_tenant_found
 			add_other(found, field);
 		} else if (kind == HPX_CALLER_CREDENTIAL) {
 			add_credential(found, field);
-		} else if (kind == HPX_CALLER_STABLE) {
+		} else if (kind == HPX_CALLER_STABLE || kind == HPX_CALLER_VOUCHED) {
 			add_stable(found, field);
 		} else if (kind == HPX_CALLER_RENEWED) {
 			found->renewed = field;

@@ -2,6 +2,8 @@
  * `check` and the start say about tenants. */
 #include "gateway/tenant_text.h"
 
+#include "gateway/caller_field.h"
+
 #define SHOWN_MAX 64
 #define SHOW(name) HPX_SPAN_ARG(hpx_span_first((name), SHOWN_MAX))
 
@@ -24,15 +26,31 @@ enum hpx_status hpx_tenant_refuse_twice(const struct hpx_tenant_source *source,
 					 SHOW(name)));
 }
 
-/* ", with: [A, B]" of all but the first. */
-static enum hpx_status write_with(const struct hpx_tenant_found *found, struct hpx_buffer *out)
+/* The one to name the caller by: a secret, where there is one. */
+static size_t lead_of(const struct hpx_tenant_found *found, bool *ret_vouched)
+{
+	const char *twin = NULL;
+	size_t i = 0;
+
+	while (i < found->stable_count &&
+	       hpx_caller_field_of(found->stable[i]->name, &twin) == HPX_CALLER_VOUCHED)
+		i++;
+	*ret_vouched = i == found->stable_count;
+	return *ret_vouched ? 0 : i;
+}
+
+/* ", with: [A, B]" of all but `lead`. */
+static enum hpx_status write_with(const struct hpx_tenant_found *found, size_t lead,
+				  struct hpx_buffer *out)
 {
 	enum hpx_status status = HPX_OK;
 
-	for (size_t i = 1; i < found->stable_count && status == HPX_OK; i++)
-		status = hpx_buffer_printf(out, "%s%.*s", i == 1 ? ", with: [" : ", ",
-					   SHOW(found->stable[i]->name));
-	if (status == HPX_OK && found->stable_count > 1)
+	for (size_t i = 0; i < found->stable_count && status == HPX_OK; i++)
+		if (i != lead)
+			status = hpx_buffer_printf(out, "%s%.*s",
+						   out->len == 0 ? ", with: [" : ", ",
+						   SHOW(found->stable[i]->name));
+	if (status == HPX_OK && out->len > 0)
 		status = hpx_buffer_byte(out, ']');
 	return status;
 }
@@ -40,19 +58,23 @@ static enum hpx_status write_with(const struct hpx_tenant_found *found, struct h
 static enum hpx_status refuse_stable(const struct hpx_tenant_source *source,
 				     const struct hpx_tenant_found *found, struct hpx_tenant *tenant)
 {
-	struct hpx_span name = found->stable[0]->name;
+	bool vouched;
+	size_t lead = lead_of(found, &vouched);
+	struct hpx_span name = found->stable[lead]->name;
 	struct hpx_buffer with;
 
 	hpx_buffer_init(&with, (SHOWN_MAX + 2) * (HPX_TENANT_STABLE_MAX + 1));
-	enum hpx_status status = write_with(found, &with);
+	enum hpx_status status = write_with(found, lead, &with);
 	if (status == HPX_OK)
 		status = hpx_tenant_refuse(tenant,
 			hpx_arena_printf(source->arena,
 				"%.*s names a caller, and the configuration does not say that it does; "
-				"the operator writes tenant: {from: credential, name: %.*s%.*s}, or "
+				"the operator writes tenant: {from: %s, name: %.*s%.*s}%s, or "
 				"tenant: {ignore: [%.*s]} where it names nobody; or the client sends "
 				"Authorization or X-Api-Key",
-				SHOW(name), SHOW(name), HPX_SPAN_ARG(hpx_buffer_span(&with)),
+				SHOW(name), vouched ? "header" : "credential", SHOW(name),
+				HPX_SPAN_ARG(hpx_buffer_span(&with)),
+				vouched ? " and lists the proxy that sets it in trusted_peers" : "",
 				SHOW(name)));
 	hpx_buffer_done(&with);
 	return status;
@@ -124,8 +146,9 @@ enum hpx_status hpx_tenant_refuse_scheme(const struct hpx_tenant_found *found, b
 			"{ignore: [Authorization]} where X-Api-Key alone names the caller"));
 	return hpx_tenant_refuse(tenant, HPX_SPAN(
 		"this Authorization scheme's value may change with each request, so it does not name "
-		"a caller; use Bearer or Basic, or the operator writes tenant: {from: subrequest, "
-		"url: …, header: …} and lets a service say who is calling"));
+		"a caller; use Bearer or Basic, or the operator writes tenant: {from: credential, name: "
+		"Authorization} if it stays the same in a retry, or tenant: {from: subrequest, url: …, "
+		"header: …} and lets a service say who is calling"));
 }
 
 /* What a proxy adds; such a request did not come from this machine. */

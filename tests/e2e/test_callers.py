@@ -19,7 +19,14 @@ STABLE = [
     "X-Goog-Authenticated-User-Email", "X-Ms-Client-Principal-Id", "Cf-Access-Client-Id",
     "Cf-Access-Authenticated-User-Email", "client-id", "client-secret", "X-Auth-Request-User",
     "X-User-Token", "X-MBX-APIKEY", "DD-API-KEY", "X-Algolia-API-Key", "X-Figma-Token",
+    "api_key", "access_token", "REMOTE_USER",
 ]
+# Of these, the ones whose value is a proxy's word: no secret, anybody could send it.
+VOUCHED = {
+    "X-Forwarded-User", "X-Forwarded-Email", "Remote-User", "REMOTE_USER", "X-Consumer-Id", "X-Consumer-Username",
+    "x-amzn-oidc-identity", "X-Goog-Authenticated-User-Id", "X-Goog-Authenticated-User-Email",
+    "X-Ms-Client-Principal-Id", "Cf-Access-Client-Id", "Cf-Access-Authenticated-User-Email", "X-Auth-Request-User",
+}
 # So is he, but the value is signed anew; and the header beside it that stays.
 RENEWED = [
     ("x-amzn-oidc-data", "x-amzn-oidc-identity"),
@@ -31,6 +38,7 @@ RENEWED = [
     ("X-Auth-Request-Access-Token", "X-Auth-Request-User"),
     ("X-Ms-Token-Aad-Access-Token", "X-Ms-Client-Principal-Id"),
     ("X-Ms-Token-Aad-Id-Token", "X-Ms-Client-Principal-Id"),
+    ("OIDC_access_token", "OIDC_CLAIM_sub"),
 ]
 SUSPECT = ["X-My-Token", "Acme-Secret", "X-Amz-Security-Token", "X-Session-Id", "X-Acme-Jwt"]
 HARMLESS = [
@@ -39,6 +47,42 @@ HARMLESS = [
     "X-Requested-With", "DPoP", "X-Amz-Date", "X-Amz-Content-Sha256", "X-Hub-Signature-256",
     "Signature", "Signature-Input", "X-Request-Id", "User-Agent", "traceparent",
 ]
+# What clients, and the proxies before hapax, send beside a credential. All of it
+# may be another in the next try.
+ORDINARY = {
+    "browser": """Accept Accept-Encoding Accept-Language Origin Referer Sec-Fetch-Site Sec-Fetch-Mode Sec-Fetch-Dest
+        Sec-CH-UA Sec-CH-UA-Mobile Sec-CH-UA-Platform Sec-GPC Sec-Private-State-Token DNT Priority X-Client-Data
+        Save-Data User-Agent Cookie X-Requested-With X-CSRF-Token X-Socket-Id X-Inertia HX-Request X-WP-Nonce
+        requesttoken X-Turnstile-Token X-Atlassian-Token X-Anti-Forgery-Token""",
+    "tracing": """traceparent tracestate baggage sentry-trace b3 X-B3-TraceId X-B3-SpanId X-B3-Sampled uber-trace-id
+        x-datadog-trace-id x-datadog-parent-id x-datadog-sampling-priority x-datadog-origin x-datadog-tags newrelic
+        X-NewRelic-ID X-NewRelic-Transaction elastic-apm-traceparent X-Instana-T X-Dynatrace Request-Id
+        Request-Context X-Request-Id X-Correlation-Id X-Cloud-Trace-Context X-Amzn-Trace-Id""",
+    "stripe": """X-Stripe-Client-User-Agent X-Stripe-Client-Telemetry Stripe-Version User-Agent""",
+    "openai": """X-Stainless-Retry-Count X-Stainless-Timeout X-Stainless-Runtime-Version""",
+    "aws": """amz-sdk-invocation-id amz-sdk-request X-Amz-Date X-Amz-Content-Sha256 X-Amz-Security-Token X-Amz-Target
+        X-Amz-User-Agent x-amz-checksum-crc32 X-Aws-Waf-Token""",
+    "google": """x-goog-api-client x-goog-request-params x-goog-user-project X-Server-Timeout X-Firebase-AppCheck
+        X-Firebase-GMPID X-Firebase-Client X-Android-Package X-Android-Cert Firebase-Instance-ID-Token""",
+    "azure": """x-ms-client-request-id x-ms-date x-ms-version x-ms-return-client-request-id x-ms-client-principal-idp
+        X-ARR-LOG-ID X-ARR-SSL X-AppService-Proto X-SITE-DEPLOYMENT-ID WAS-DEFAULT-HOSTNAME CLIENT-IP DISGUISED-HOST
+        X-Original-URL""",
+    "grpc-web": """X-Grpc-Web grpc-timeout grpc-accept-encoding X-User-Agent""",
+    "webdav": """Depth Destination If Overwrite Timeout Lock-Token""",
+    "kubernetes": """Kubectl-Command Kubectl-Session Audit-ID X-Stream-Protocol-Version""",
+    "nginx": """X-Real-IP X-Forwarded-For X-Forwarded-Port X-Forwarded-Server X-Scheme X-Original-URI
+        X-Original-Forwarded-For""",
+    "envoy": """X-Envoy-Attempt-Count X-Envoy-Decorator-Operation X-Envoy-Expected-Rq-Timeout-Ms
+        X-Envoy-External-Address X-Envoy-Internal X-Envoy-Original-Path X-Envoy-Peer-Metadata
+        X-Envoy-Peer-Metadata-Id X-Forwarded-Client-Cert""",
+    "cloudflare": """CF-Ray CF-Connecting-IP CF-IPCountry CF-Visitor CF-EW-Via CF-Worker Cdn-Loop True-Client-IP
+        Cf-Access-Jwt-Assertion""",
+    "alb": """X-Amzn-Trace-Id x-amzn-oidc-data x-amzn-oidc-accesstoken X-Amzn-Mtls-Clientcert""",
+    "oauth2-proxy": """X-Forwarded-Access-Token X-Auth-Request-Access-Token GAP-Signature X-Forwarded-Groups""",
+    "mod_auth_openidc": """OIDC_access_token OIDC_access_token_expires OIDC_id_token OIDC_CLAIM_exp OIDC_CLAIM_iat""",
+    "webhooks": """Webhook-Id Webhook-Timestamp Webhook-Signature X-Hub-Signature-256 Stripe-Signature
+        X-Slack-Signature X-Slack-Request-Timestamp X-Twilio-Signature X-GitHub-Delivery""",
+}
 SCHEMES = ["Bearer", "bearer", "Basic", "Token", "ApiKey", "DPoP"]
 UNSTABLE = ["Digest username=\"s3cr3t\", nonce=\"{}\"", "AWS4-HMAC-SHA256 Credential=s3cr3t{}",
             "Hawk id=\"s3cr3t\", ts=\"{}\"", "Negotiate s3cr3t{}", "Signature keyId=\"s3cr3t{}\""]
@@ -117,6 +161,14 @@ def matrix(site):
             one.wire.close()
 
 
+@pytest.fixture
+def matrix_of_all(shared):
+    one = Matrix(shared)
+    yield one
+    if one.wire is not None:
+        one.wire.close()
+
+
 # What holds whatever `from` is, as long as it looks at Authorization.
 def check_credentials(matrix):
     for scheme in SCHEMES:
@@ -130,7 +182,8 @@ def check_credentials(matrix):
     matrix.own([MINE, ("X-Api-Key", "s3cr3t-1")], [MINE])
     matrix.own([MINE], [])
     for scheme in UNSTABLE:
-        matrix.refused([("Authorization", scheme.format(1))], "tenant: {from: subrequest")
+        matrix.refused([("Authorization", scheme.format(1))], "tenant: {from: subrequest",
+                       "tenant: {from: credential, name: Authorization} if it stays the same")
         matrix.refused([("Authorization", scheme.format(1)), ("X-Api-Key", "s3cr3t-1")],
                      "tenant: {ignore: [Authorization]}")
     matrix.refused([("Authorization", "s3cr3t-raw")], "{from: credential, name: Authorization}")
@@ -157,7 +210,8 @@ def test_unsaid(matrix, more):
     check_harmless(one, [])
     check_harmless(one, [MINE])
     for name in STABLE:
-        one.refused([(name, "s3cr3t-1")], f"tenant: {{from: credential, name: {name}}}")
+        kind = "header" if name in VOUCHED else "credential"
+        one.refused([(name, "s3cr3t-1")], f"tenant: {{from: {kind}, name: {name}}}")
         one.own([MINE, (name, "s3cr3t-1")], [MINE, (name, "s3cr3t-2")])
         one.own([MINE, (name, "s3cr3t-1")], [MINE])
         one.same([MINE, (name, "")], [MINE])
@@ -194,8 +248,28 @@ def test_unsaid_pairs(matrix):
         one.own([MINE, (first, "s3cr3t-1")], [MINE, (second, "s3cr3t-1")])
     one.refused([("client-id", "s3cr3t-1"), ("client-secret", "s3cr3t-2")],
                 "tenant: {from: credential, name: client-id, with: [client-secret]}")
+    one.refused([("X-User-Email", "s3cr3t-1"), ("X-User-Token", "s3cr3t-2")],
+                "tenant: {from: credential, name: X-User-Token, with: [X-User-Email]}")
+    one.refused([("X-Forwarded-Email", "s3cr3t-1"), ("X-Forwarded-User", "s3cr3t-2")],
+                "tenant: {from: header, name: X-Forwarded-Email, with: [X-Forwarded-User]} and lists the proxy")
+    one.malformed([MINE, ("api-key", "s3cr3t-1"), ("api_key", "s3cr3t-2")])
     many = [(f"X-Consumer-{n}", "s3cr3t") for n in range(17)]
     one.refused([MINE, *many])
+
+
+@pytest.mark.parametrize("sender", ORDINARY)
+def test_ordinary(matrix_of_all, sender):
+    """What clients and proxies send by themselves is refused nowhere, and splits no
+    operation; one by one, all together, and on what passes through."""
+    names = ORDINARY[sender].split()
+    first, second = [[(name, f"s3cr3t-{n}") for name in names] for n in (1, 2)]
+    matrix_of_all.same([MINE, *first], [MINE, *second])
+    for one, other in zip(first, second):
+        matrix_of_all.same([MINE, one], [MINE, other])
+    # Perl's and others' way to ask for trailers.
+    hop = [("Connection", "keep-alive, TE"), ("TE", "trailers, deflate;q=0.5")]
+    assert matrix_of_all.send(None, [MINE, *first, *hop], "GET", "/page").status == 200
+    assert matrix_of_all.send(new_key(), [MINE, *first, *hop]).status == 200
 
 
 def test_unlisted_beside_a_credential(matrix):

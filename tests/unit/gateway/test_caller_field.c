@@ -11,7 +11,7 @@
 
 static const char *field_name(enum hpx_caller_field field)
 {
-	static const char *const names[] = { "none",    "credential", "stable",
+	static const char *const names[] = { "none",    "credential", "stable",  "vouched",
 					     "renewed", "suspect",    "harmless" };
 	return names[field];
 }
@@ -50,16 +50,16 @@ static void names_are_what_they_are(void **state)
 		{ "CB-ACCESS-KEY", HPX_CALLER_STABLE, NULL },
 		{ "Ocp-Apim-Subscription-Key", HPX_CALLER_STABLE, NULL },
 		{ "X-Vault-Token", HPX_CALLER_STABLE, NULL },
-		{ "X-Forwarded-User", HPX_CALLER_STABLE, NULL },
-		{ "X-Forwarded-Email", HPX_CALLER_STABLE, NULL },
-		{ "Remote-User", HPX_CALLER_STABLE, NULL },
-		{ "X-Consumer-Username", HPX_CALLER_STABLE, NULL },
-		{ "X-Amzn-Oidc-Identity", HPX_CALLER_STABLE, NULL },
-		{ "X-Goog-Iap-Anything", HPX_CALLER_STABLE, NULL },
-		{ "X-Goog-Authenticated-User-Email", HPX_CALLER_STABLE, NULL },
-		{ "X-Ms-Client-Principal-Id", HPX_CALLER_STABLE, NULL },
-		{ "CF-Access-Client-Secret", HPX_CALLER_STABLE, NULL },
-		{ "Cf-Access-Authenticated-User-Email", HPX_CALLER_STABLE, NULL },
+		{ "X-Forwarded-User", HPX_CALLER_VOUCHED, NULL },
+		{ "X-Forwarded-Email", HPX_CALLER_VOUCHED, NULL },
+		{ "Remote-User", HPX_CALLER_VOUCHED, NULL },
+		{ "X-Consumer-Username", HPX_CALLER_VOUCHED, NULL },
+		{ "X-Amzn-Oidc-Identity", HPX_CALLER_VOUCHED, NULL },
+		{ "X-Goog-Iap-Anything", HPX_CALLER_VOUCHED, NULL },
+		{ "X-Goog-Authenticated-User-Email", HPX_CALLER_VOUCHED, NULL },
+		{ "X-Ms-Client-Principal-Id", HPX_CALLER_VOUCHED, NULL },
+		{ "CF-Access-Client-Secret", HPX_CALLER_VOUCHED, NULL },
+		{ "Cf-Access-Authenticated-User-Email", HPX_CALLER_VOUCHED, NULL },
 		{ "client_id", HPX_CALLER_STABLE, NULL },
 		{ "client_secret", HPX_CALLER_STABLE, NULL },
 		{ "X-IBM-Client-Secret", HPX_CALLER_STABLE, NULL },
@@ -80,7 +80,7 @@ static void names_are_what_they_are(void **state)
 		{ "X-Session-Id", HPX_CALLER_SUSPECT, NULL },
 		{ "X-Auth", HPX_CALLER_SUSPECT, NULL },
 		{ "X-Acme-Jwt", HPX_CALLER_SUSPECT, NULL },
-		{ "X-Tenant", HPX_CALLER_STABLE, NULL },
+		{ "X-Tenant", HPX_CALLER_VOUCHED, NULL },
 		{ "X-CSRF-Token", HPX_CALLER_HARMLESS, NULL },
 		{ "X-XSRF-TOKEN", HPX_CALLER_HARMLESS, NULL },
 		{ "csrfmiddlewaretoken", HPX_CALLER_HARMLESS, NULL },
@@ -109,7 +109,7 @@ static void names_are_what_they_are(void **state)
 		{ "X-Forwarded-For", HPX_CALLER_NONE, NULL },
 		{ "X-Forwarded-Proto", HPX_CALLER_NONE, NULL },
 		{ "X-Auth-Request-Redirect", HPX_CALLER_NONE, NULL },
-		{ "Sec-WebSocket-Key", HPX_CALLER_NONE, NULL },
+		{ "Sec-WebSocket-Key", HPX_CALLER_HARMLESS, NULL },
 		{ "X-Api-Keys", HPX_CALLER_NONE, NULL },
 		{ "Authorization2", HPX_CALLER_NONE, NULL },
 		{ "tokens", HPX_CALLER_NONE, NULL },
@@ -120,6 +120,20 @@ static void names_are_what_they_are(void **state)
 		{ "csrf_token", HPX_CALLER_HARMLESS, NULL },
 		{ "device_token", HPX_CALLER_HARMLESS, NULL },
 		{ "trace_id", HPX_CALLER_NONE, NULL },
+		/* Written so by those who use them. */
+		{ "api_key", HPX_CALLER_STABLE, NULL },
+		{ "access_token", HPX_CALLER_STABLE, NULL },
+		{ "OIDC_access_token", HPX_CALLER_RENEWED, "OIDC_CLAIM_sub" },
+		{ "REMOTE_USER", HPX_CALLER_VOUCHED, NULL },
+		{ "X_Api_Key", HPX_CALLER_NONE, NULL },
+		{ "X-Sentry-Auth", HPX_CALLER_SUSPECT, NULL },
+		{ "Teleport-Jwt-Assertion", HPX_CALLER_SUSPECT, NULL },
+		{ "X-Vouch-User", HPX_CALLER_VOUCHED, NULL },
+		{ "Sec-Private-State-Token", HPX_CALLER_HARMLESS, NULL },
+		{ "X-Anti-Forgery-Token", HPX_CALLER_HARMLESS, NULL },
+		{ "X-Atlassian-Token", HPX_CALLER_HARMLESS, NULL },
+		{ "Lock-Token", HPX_CALLER_HARMLESS, NULL },
+		{ "X-Aws-Waf-Token", HPX_CALLER_HARMLESS, NULL },
 		{ "", HPX_CALLER_NONE, NULL },
 		{ "-", HPX_CALLER_NONE, NULL },
 		{ "x", HPX_CALLER_NONE, NULL },
@@ -178,7 +192,7 @@ static void near_misses_are_not_found(void **state)
 		enum hpx_caller_field got = hpx_caller_field_of(hpx_span_of(name), &twin);
 		/* `cf-access-tokenq` is of cf-access-*, and so on. */
 		bool of_prefix = row->match == HPX_CALLER_EXACT &&
-				 (got == HPX_CALLER_STABLE || got == HPX_CALLER_RENEWED);
+				 (got == HPX_CALLER_VOUCHED || got == HPX_CALLER_RENEWED);
 		if (got != HPX_CALLER_NONE && !of_prefix)
 			fail_msg("%s: got %s, want none", name, field_name(got));
 	}
@@ -196,7 +210,7 @@ static void every_renewed_field_has_a_stable_twin(void **state)
 		if ((rows[i].field == HPX_CALLER_RENEWED) != (rows[i].twin != NULL))
 			fail_msg("%s: a twin and RENEWED go together", rows[i].text.ptr);
 		if (rows[i].twin != NULL &&
-		    hpx_caller_field_of(hpx_span_of(rows[i].twin), &none) != HPX_CALLER_STABLE)
+		    hpx_caller_field_of(hpx_span_of(rows[i].twin), &none) != HPX_CALLER_VOUCHED)
 			fail_msg("%s: its twin %s is not stable", rows[i].text.ptr, rows[i].twin);
 	}
 }

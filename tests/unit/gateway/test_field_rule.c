@@ -73,6 +73,8 @@ static void each_name_has_its_standing(void **state)
 		{ "x_auth_token", HPX_FIELD_TWIN, HPX_FIELD_FREE },
 		{ "My_Api_Key", HPX_FIELD_TWIN, HPX_FIELD_FREE },
 		{ "client_id", HPX_FIELD_ACTED_ON, HPX_FIELD_FREE },
+		{ "api_key", HPX_FIELD_ACTED_ON, HPX_FIELD_FREE },
+		{ "OIDC_access_token", HPX_FIELD_ACTED_ON, HPX_FIELD_FREE },
 		{ "Client-Id", HPX_FIELD_ACTED_ON, HPX_FIELD_FREE },
 		{ "X-Amzn-Oidc-Data", HPX_FIELD_ACTED_ON, HPX_FIELD_FREE },
 		/* Looks like a credential, and is no part of the tenant. */
@@ -101,6 +103,19 @@ static void each_name_has_its_standing(void **state)
 			fail_msg("%s: got %d and %d, want %d and %d", rows[i].name, a, h,
 				 (int)rows[i].automatic, (int)rows[i].by_header);
 	}
+}
+
+/* The service that names tenants is told of what may name a caller, so that it
+ * must arrive as it was. */
+static void what_the_service_is_told_of_is_acted_on(void **state)
+{
+	struct hpx_settings settings = settings_of(HPX_TENANT_SUBREQUEST);
+	(void)state;
+
+	assert_int_equal(hpx_field_standing(&settings, &route, HPX_SPAN("X-Unheard-Of-Token")),
+			 HPX_FIELD_ACTED_ON);
+	assert_int_equal(hpx_field_standing(&settings, &route, HPX_SPAN("X-Csrf-Token")),
+			 HPX_FIELD_FREE);
 }
 
 static void a_name_of_any_length_is_survived(void **state)
@@ -225,6 +240,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_name_has_its_standing),
+		cmocka_unit_test(what_the_service_is_told_of_is_acted_on),
 		cmocka_unit_test(a_name_of_any_length_is_survived),
 		cmocka_unit_test(a_head_that_can_be_read_otherwise_is_told),
 		cmocka_unit_test(what_says_whose_or_what_it_is_stands_there_once),
