@@ -7,9 +7,9 @@
 #include "worker/duty.h"
 
 #define MAINTAIN_EVERY_MS 200
-/* Counting a large table takes its time: it gets at most a hundredth of it. */
+/* Counting a large table takes its time: it gets at most a two-hundredth of it. */
 #define SURVEY_EVERY_MS 1000
-#define SURVEY_SHARE 100
+#define SURVEY_SHARE 200
 
 /* Where more has expired than one batch, the reaper takes a fifth of the time:
  * whoever waits for a commit hardly notices. Who is behind for this long has
