@@ -9,6 +9,7 @@
 #include "gateway/subrequest.h"
 #include "gateway/tenant.h"
 #include "http/field.h"
+#include "http/method.h"
 
 /* Of a header's name, in the log. */
 #define SUSPECT_SHOWN_MAX 64
@@ -80,6 +81,25 @@ static const char *ambiguity(struct hpx_request *request, struct hpx_span meant)
 	return text.ptr != NULL ? text.ptr : "the method is another spelling of a known one";
 }
 
+/* Some servers heed a method override on any request, a GET too (Slim, Yii): what
+ * it makes of the request is guarded as if it were sent so. */
+static bool is_overridden(const struct hpx_http_head *head)
+{
+	for (size_t i = 0; i < head->field_count; i++)
+		for (size_t n = 0; n < HPX_METHOD_OVERRIDE_COUNT; n++)
+			if (hpx_span_ieq(head->fields[i].name, hpx_method_override[n]) &&
+			    head->fields[i].value.len > 0 &&
+			    hpx_method_kind(head->fields[i].value) == HPX_METHOD_NEITHER)
+				return true;
+	return false;
+}
+
+static bool is_guarded(const struct hpx_request *request)
+{
+	return hpx_route_guards(request->route, request->head.method) ||
+	       (request->route->policy.key != HPX_KEY_IGNORE && is_overridden(&request->head));
+}
+
 /* The route is found by the method that is meant, so that one which observes
  * does so in every spelling. */
 static enum hpx_next route_request(struct hpx_request *request)
@@ -94,7 +114,7 @@ static enum hpx_next route_request(struct hpx_request *request)
 	if (reason != NULL)
 		return request->observed ? observe(request, HPX_OBSERVED_bad_request) :
 					   refuse_target(request, reason);
-	return hpx_route_guards(request->route, method) ? HPX_NEXT_KEY : HPX_NEXT_PASS;
+	return is_guarded(request) ? HPX_NEXT_KEY : HPX_NEXT_PASS;
 }
 
 enum hpx_next hpx_step_route(struct hpx_request *request)

@@ -100,6 +100,22 @@ def test_routes_decide_about_methods(shared):
     assert shared.provider.seen("/charges") == []
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PROPFIND"])
+@pytest.mark.parametrize("header", ["X-HTTP-Method-Override", "X-HTTP-Method", "x-method-override"])
+def test_what_stands_for_another_method_is_guarded(shared, method, header):
+    """Some servers execute a GET with POST in such a header as a POST."""
+    gateway, path = shared.gateway, f"/instead/{method}/{header}"
+    for meant in ("POST", "patch", "CHARGE"):
+        key, sent = new_key(), [(header, meant)]
+        check.problem(gateway.call(method, path, key=None, headers=sent), "idempotency_key_missing")
+        answers = [gateway.call(method, path, key=key, headers=sent, behave="effect=yes") for _ in range(2)]
+        check.same_answer(*answers)
+        assert len(shared.provider.ledger(key)) == 1
+    for meant in ("GET", "PUT", "delete", ""):
+        answer = gateway.call(method, path, key=None, headers=[(header, meant)])
+        assert (answer.status, answer["Hapax-Operation"]) == (200, None)
+
+
 def test_policy_lists_methods(shared):
     """The published policy says of each method what happens to it."""
     methods = json.loads(shared.gateway.get("/.hapax/policy").body)["methods"]
