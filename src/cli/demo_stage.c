@@ -4,10 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* The parts in the order in which they are built; `built` counts them. */
@@ -94,6 +98,25 @@ static enum hpx_status write_config(const struct hpx_demo_stage *stage)
 	return fclose(file) == 0 ? HPX_OK : HPX_IO;
 }
 
+/* The right to the known ports; -1 where another demo on this machine has it. hapax
+ * is killed and started again in the story: between the two, its port is free, and
+ * another demo would take it. */
+static int hold_ports(void)
+{
+	static const char name[] = "\0hapax-demo";
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	memcpy(at.sun_path, name, sizeof(name) - 1);
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&at,
+			    (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+					sizeof(name) - 1)) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 static enum hpx_status start_hapax(struct hpx_demo_stage *stage, bool known)
 {
 	stage->hapax.port = hpx_demo_port(known ? 8080 : 0);
@@ -106,6 +129,7 @@ static enum hpx_status start_hapax(struct hpx_demo_stage *stage, bool known)
 
 static enum hpx_status build(struct hpx_demo_stage *stage, enum part part, bool known)
 {
+	bool known_ports = stage->ports_fd >= 0;
 	char ledger[PATH_MAX];
 
 	snprintf(ledger, sizeof(ledger), "%s/ledger-%s", stage->folder,
@@ -116,16 +140,16 @@ static enum hpx_status build(struct hpx_demo_stage *stage, enum part part, bool 
 	case WITHOUT_API:
 		return hpx_demo_api_start(&stage->without.api, 0, ledger);
 	case WITHOUT_NETWORK:
-		return hpx_demo_network_start(&stage->without.network, known ? 9000 : 0,
+		return hpx_demo_network_start(&stage->without.network, known_ports ? 9000 : 0,
 					      stage->without.api.server.port);
 	case WITH_API:
 		return hpx_demo_api_start(&stage->with.api, 0, ledger);
 	case BEHIND:
 		return hpx_demo_network_start(&stage->behind, 0, stage->with.api.server.port);
 	case HAPAX:
-		return start_hapax(stage, known);
+		return start_hapax(stage, known_ports);
 	case WITH_NETWORK:
-		return hpx_demo_network_start(&stage->with.network, known ? 8082 : 0,
+		return hpx_demo_network_start(&stage->with.network, known_ports ? 8082 : 0,
 					      stage->hapax.port);
 	}
 	return HPX_MISUSE;
@@ -170,6 +194,7 @@ enum hpx_status hpx_demo_stage_open(struct hpx_demo_stage *stage, bool known,
 {
 	stage->built = 0;
 	stage->folder_fd = -1;
+	stage->ports_fd = known ? hold_ports() : -1;
 	stage->without.name = "without hapax";
 	stage->without.guarded = false;
 	stage->with.name = "with hapax";
@@ -211,5 +236,7 @@ void hpx_demo_stage_close(struct hpx_demo_stage *stage)
 	hpx_demo_stage_sweep(stage);
 	if (stage->folder_fd >= 0)
 		close(stage->folder_fd);
-	stage->folder_fd = -1;
+	if (stage->ports_fd >= 0)
+		close(stage->ports_fd);
+	stage->folder_fd = stage->ports_fd = -1;
 }

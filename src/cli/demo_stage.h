@@ -24,6 +24,7 @@ struct hpx_demo_side {
 struct hpx_demo_stage {
 	char folder[PATH_MAX - 64];
 	int folder_fd;                    /* locked while this demo runs; -1: it has no known name */
+	int ports_fd;                     /* held while the known ports are this demo's; or -1 */
 	char config_path[PATH_MAX];
 	char log_path[PATH_MAX];
 	char store_url[PATH_MAX];
