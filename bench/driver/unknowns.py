@@ -30,7 +30,7 @@ class Backlog(Load):
     probe = ()
 
     def hapax(self, upstream):
-        return ["tenant: {from: anonymous}", "upstream_name: bench", "routes:",
+        return ["tenant: {from: anonymous}", "routes:",
                 f"  - match: {ROUTE}", "    server_error: unknown", *self.probe]
 
 
