@@ -3,6 +3,8 @@
 #include "config/rule.h"
 #include "http/field.h"
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 /* A remark about the option of this path, where it was given. */
 static void remark(struct hpx_reading *reading, enum hpx_config_weight weight,
 		   const struct hpx_given *given, const char *path, const char *message)
@@ -129,6 +131,7 @@ static bool may_name_tenant(const struct hpx_reading *reading, struct hpx_span n
 {
 	return !hpx_span_ieq(name, reading->settings->key_header) &&
 	       !hpx_span_ieq(name, HPX_SPAN("Cookie")) &&
+	       !hpx_rule_is_rewritten(reading->settings, name) &&
 	       (hpx_span_ieq(name, HPX_SPAN("Host")) || !hpx_rule_is_framing(name));
 }
 
@@ -145,7 +148,8 @@ static void check_tenant_lists(struct hpx_reading *reading)
 		if (!may_name_tenant(reading, name))
 			mistake(reading, "tenant.with",
 				"names a header that cannot be part of a tenant: the key's, "
-				"Cookie, or one that belongs to the message or the connection");
+				"Cookie, or one that belongs to the message or the connection, or "
+				"that hapax writes anew");
 		if (has_name(settings->tenant_ignore, settings->tenant_ignore_count, name))
 			mistake(reading, "tenant.ignore",
 				"names a header that tenant.with names too; leave it out of "
@@ -183,7 +187,7 @@ static void check_tenant_name(struct hpx_reading *reading)
 		mistake(reading, "tenant.name",
 			"names a header that cannot be the tenant's: the key's, Cookie (say "
 			"tenant.from: cookie), or one that belongs to the message or the "
-			"connection");
+			"connection, or that hapax writes anew");
 	if (has_name(settings->tenant_ignore, settings->tenant_ignore_count,
 		     settings->tenant_name))
 		mistake(reading, "tenant.ignore",
@@ -224,6 +228,28 @@ bool hpx_rule_is_framing(struct hpx_span name)
 		if (hpx_span_ieq(name, taken[i]))
 			return true;
 	return hpx_field_is_ours(name) || hpx_span_istarts(name, HPX_SPAN("content-"));
+}
+
+bool hpx_rule_is_rewritten(const struct hpx_settings *settings, struct hpx_span name)
+{
+	static const struct hpx_span always[] = {
+		HPX_SPAN_INIT("connection"),	    HPX_SPAN_INIT("keep-alive"),
+		HPX_SPAN_INIT("te"),		    HPX_SPAN_INIT("trailer"),
+		HPX_SPAN_INIT("upgrade"),	    HPX_SPAN_INIT("transfer-encoding"),
+		HPX_SPAN_INIT("proxy-connection"),  HPX_SPAN_INIT("proxy-authorization"),
+		HPX_SPAN_INIT("http2-settings"),    HPX_SPAN_INIT("expect"),
+		HPX_SPAN_INIT("content-length"),    HPX_SPAN_INIT("accept-encoding"),
+		HPX_SPAN_INIT("x-forwarded-for"),   HPX_SPAN_INIT("via"),
+	};
+	/* A trusted peer's go up as they are. */
+	static const struct hpx_span of_strangers[] = {
+		HPX_SPAN_INIT("x-forwarded-host"),
+		HPX_SPAN_INIT("x-forwarded-proto"),
+	};
+	bool strangers = settings->trusted_peer_count == 0 && !settings->listen.is_unix;
+
+	return hpx_field_is_ours(name) || has_name(always, COUNT(always), name) ||
+	       (strangers && has_name(of_strangers, COUNT(of_strangers), name));
 }
 
 bool hpx_rule_is_key_header(struct hpx_span name)

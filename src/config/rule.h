@@ -6,6 +6,9 @@
 
 /* Headers that frame a message, belong to a connection, or are ours. */
 bool hpx_rule_is_framing(struct hpx_span name);
+/* Headers that the upstream does not get as a client sent them: they end at hapax,
+ * or are written anew. What is decided by one of these is not what is forwarded. */
+bool hpx_rule_is_rewritten(const struct hpx_settings *settings, struct hpx_span name);
 /* Whether a key may travel in it. */
 bool hpx_rule_is_key_header(struct hpx_span name);
 bool hpx_rule_in_memory(const struct hpx_reading *reading);

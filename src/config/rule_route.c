@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "config/reading.h"
+#include "config/rule.h"
 
 /* Whether somebody chose what a 5xx means. A profile is a choice. */
 static bool is_server_error_said(const struct hpx_reading *reading,
@@ -81,6 +82,21 @@ static void check_part(struct hpx_reading *reading, const struct hpx_route *rout
 			       "database; give store: postgres://… or sqlite:PATH");
 }
 
+/* What is compared must be what is forwarded. */
+static void check_counted(struct hpx_reading *reading, const struct hpx_route *route,
+			  const struct hpx_given_set *set)
+{
+	for (size_t i = 0; i < route->recipe.header_count; i++) {
+		if (!hpx_rule_is_rewritten(reading->settings, route->recipe.headers[i]))
+			continue;
+		policy_mistake(reading, "fingerprint.headers", set,
+			       "names a header that does not reach the service as the client sent "
+			       "it: one that belongs to the connection, or that hapax writes anew "
+			       "(Via, X-Forwarded-For, Accept-Encoding …); leave it out");
+		return;
+	}
+}
+
 static bool is_part_given(const struct hpx_reading *reading, const struct hpx_given_set *set)
 {
 	return hpx_reading_given(reading, "routes[].on_lost", set)->given ||
@@ -108,7 +124,11 @@ void hpx_reading_route_rules(struct hpx_reading *reading)
 		/* What it inherits is told of `defaults`, once. */
 		if (is_part_given(reading, &reading->routes[n]))
 			check_part(reading, route, &reading->routes[n]);
+		if (hpx_reading_given(reading, "routes[].fingerprint.headers",
+				      &reading->routes[n])->given)
+			check_counted(reading, route, &reading->routes[n]);
 	}
+	check_counted(reading, &settings->fallback, NULL);
 	settings->fallback.server_error_said = is_server_error_said(reading, NULL);
 	check_part(reading, &settings->fallback, NULL);
 	/* A default may be meant for a route. */

@@ -28,6 +28,10 @@ struct row {
 	"f:2:1: warning: store: keeps operations in memory: after a restart, every key is " \
 	"executed again\n"
 
+#define NOT_FORWARDED                                                                 \
+	"names a header that does not reach the service as the client sent it: one that "   \
+	"belongs to the connection, or that hapax writes anew (Via, X-Forwarded-For, "      \
+	"Accept-Encoding …); leave it out\n"
 #define NO_TENANT "names a header that cannot be the tenant's: "
 
 static void contradictions_are_mistakes(void **state)
@@ -57,13 +61,21 @@ static void contradictions_are_mistakes(void **state)
 		  "tenant.name: X-Auth-Token\n" },
 		{ GOOD "tenant: {from: credential, name: cookie}\n",
 		  "f:3:28: tenant.name: " NO_TENANT "the key's, Cookie (say tenant.from: cookie), "
-		  "or one that belongs to the message or the connection\n" },
+		  "or one that belongs to the message or the connection, or that hapax writes anew\n" },
 		{ GOOD "tenant: {from: credential, name: idempotency-key}\n",
 		  "f:3:28: tenant.name: " NO_TENANT "the key's, Cookie (say tenant.from: cookie), "
-		  "or one that belongs to the message or the connection\n" },
+		  "or one that belongs to the message or the connection, or that hapax writes anew\n" },
 		{ GOOD "tenant: {with: [Content-Length]}\n",
 		  "f:3:10: tenant.with: names a header that cannot be part of a tenant: the "
-		  "key's, Cookie, or one that belongs to the message or the connection\n" },
+		  "key's, Cookie, or one that belongs to the message or the connection, or that hapax writes anew\n" },
+		{ GOOD "tenant: {with: [X-Forwarded-Host]}\n",
+		  "f:3:10: tenant.with: names a header that cannot be part of a tenant: the "
+		  "key's, Cookie, or one that belongs to the message or the connection, or that "
+		  "hapax writes anew\n" },
+		{ GOOD "defaults: {fingerprint: {headers: [X-Currency, Accept-Encoding]}}\n",
+		  "f:3:26: defaults.fingerprint.headers: " NOT_FORWARDED },
+		{ GOOD "routes: [{match: POST /p, fingerprint: {headers: [te]}}]\n",
+		  "f:3:41: routes[].fingerprint.headers: " NOT_FORWARDED },
 		{ GOOD "tenant: {with: [X-Org], ignore: [x-org]}\n",
 		  "f:3:25: tenant.ignore: names a header that tenant.with names too; leave it "
 		  "out of one of them\n" },
@@ -124,6 +136,9 @@ static void doubts_are_warnings(void **state)
 		  "" },
 		{ GOOD "tenant: {from: header, name: X-Tenant}\nlisten: unix:/s\n", "" },
 		{ GOOD "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n", "" },
+		{ GOOD "trusted_peers: [10.0.0.7]\ntenant: {with: [X-Forwarded-Host, Host]}\n", "" },
+		{ GOOD "routes: [{match: POST /p, fingerprint: {headers: [Host, Content-Language]}}]\n",
+		  "" },
 		{ GOOD "admin: off\n", "" },
 		{ GOOD "cors: {origins: [\"*\"]}\n", "" },
 		{ GOOD "cors: {origins: [\"https://a.example\"], credentials: yes}\n", "" },
