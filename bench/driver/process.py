@@ -17,8 +17,9 @@ import pathlib
 PR_SET_PDEATHSIG = 1
 START_SECONDS = 60
 STOP_SECONDS = 5
-# Below the range that the kernel takes for outgoing connections.
-PORTS = range(20000, 32000)
+# Below the range that the kernel takes for outgoing connections, and above the
+# ports of the tests, which may run at the same time.
+PORTS = range(30000, 32000)
 
 LIBC = ctypes.CDLL(None)
 

@@ -307,7 +307,7 @@ def test_killed_when_accepted(site, outside, tmp_path):
     require_program(steps=True)
     one, key = site(config(outside, tmp_path), steps=True), new_key()
     one.gateway.stop()
-    one.gateway.spawn({"HAPAX_CRASH_AT": "async_accepted"}).wait_ready()
+    one.gateway.spawn({"HAPAX_CRASH_AT": "async_accepted"}).wait_ready(may_die=True)
     with pytest.raises((Closed, ConnectionError)):
         send(one.gateway, key)
     assert one.gateway.wait() == -9

@@ -17,7 +17,7 @@ def test_killed_at(ground, step, passing):
     """Killed at the n-th passing of a step, under a few operations at once."""
     one = ground(ALONE)
     operations = [Operation(b) for b in SET]
-    one.gateway.spawn({"HAPAX_CRASH_AT": f"{step}:{passing}"}).wait_ready()
+    one.gateway.spawn({"HAPAX_CRASH_AT": f"{step}:{passing}"}).wait_ready(may_die=True)
     join(workload(one.gateway, operations, copies=2))
     if passing == 1:
         assert one.gateway.wait(30) == -9, f"{step} was never passed"
@@ -31,7 +31,7 @@ def test_killed_while_recovering(ground, step):
     one = ground(ALONE)
     operations = [Operation(b) for b in SET]
     for passing in (2, 1, 3):
-        one.gateway.spawn({"HAPAX_CRASH_AT": f"{step}:{passing}"}).wait_ready()
+        one.gateway.spawn({"HAPAX_CRASH_AT": f"{step}:{passing}"}).wait_ready(may_die=True)
         join(workload(one.gateway, operations))
         one.gateway.kill()
     one.gateway.start()

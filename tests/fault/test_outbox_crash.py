@@ -81,7 +81,7 @@ def run_to_death(one, step, passing):
     one.abroad.plain.script({"when": {"number": 1}, "fault": {"kind": "reset_after"}},
                             {"when": {"number": [2, 3]}, "fault": {"kind": "reset_before"}})
     debts = [Debt(path) for path in ("/keyed", "/plain", "/plain", "/plain", "/keyed")]
-    one.gateway.spawn({"HAPAX_CRASH_AT": f"{step}:{passing}"}).wait_ready()
+    one.gateway.spawn({"HAPAX_CRASH_AT": f"{step}:{passing}"}).wait_ready(may_die=True)
     clients = [Task(debt.accept, one.gateway) for debt in debts]
     check.until(lambda: is_over(one, debts), "killed, or settled", 30)
     killed = one.gateway.gone()
@@ -109,7 +109,7 @@ def test_killed_again_and_again(yard, at):
     debts = [Debt(path) for path in ("/keyed", "/plain")]
     clients = []
     for passing in (1, 2, 1):
-        one.gateway.spawn({"HAPAX_CRASH_AT": f"{at}:{passing}"}).wait_ready()
+        one.gateway.spawn({"HAPAX_CRASH_AT": f"{at}:{passing}"}).wait_ready(may_die=True)
         clients = clients or [Task(debt.accept, one.gateway) for debt in debts]
         check.until(lambda: is_over(one, debts), "killed, or settled", 30)
         one.gateway.kill()

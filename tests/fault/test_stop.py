@@ -17,6 +17,7 @@ EARLY = ("reserve_submitted", "batch_begun", "batch_written", "batch_committed",
 
 
 def stopped(gateway):
+    assert not gateway.gone(), f"exit {gateway.process.returncode}:\n{gateway.log()}"
     with open(f"/proc/{gateway.pid}/stat", encoding="ascii", errors="replace") as file:
         return file.read().rsplit(")", 1)[1].split()[0] == "T"
 
@@ -27,7 +28,7 @@ def start_stopping(gateway, step):
     start, pass some steps too, and not always as often."""
     counting = gateway.folder / "counting"
     counting.unlink(missing_ok=True)
-    gateway.spawn({"HAPAX_STOP_AT": step, "HAPAX_STEPS_FROM": str(counting)}).wait_ready()
+    gateway.start({"HAPAX_STOP_AT": step, "HAPAX_STEPS_FROM": str(counting)})
     join(workload(gateway, [Operation("")], copies=0))
     # The client has its answer a moment before the gateway is done with it.
     check.until(lambda: gateway.metrics()["hapax_requests_total"] >= 1, "a whole operation")

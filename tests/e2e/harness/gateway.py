@@ -136,19 +136,18 @@ class Gateway:
         threading.Thread(target=self.read_log, args=(self.process,), daemon=True).start()
         return self
 
-    def wait_ready(self):
-        """Whether it got ready, rather than ending first."""
+    def wait_ready(self, may_die=False):
+        """Until it is ready, or (`may_die`, where the test has it killed) dead."""
         with self.news:
             self.news.wait_for(lambda: self.ready or self.gone(), READY_SECONDS)
-        return self.ready
-
-    def start(self, env=None):
-        self.spawn(env)
-        if not self.wait_ready():
-            exit_code = self.process.poll()
+        exit_code = self.process.poll()
+        if not self.ready and not (may_die and exit_code == -signal.SIGKILL):
             self.kill()
             raise AssertionError(f"hapax did not get ready (exit {exit_code}):\n{self.log()}")
         return self
+
+    def start(self, env=None):
+        return self.spawn(env).wait_ready()
 
     def gone(self):
         return self.process.poll() is not None
