@@ -276,11 +276,11 @@ static enum hpx_next accepted_in_doubt(struct hpx_request *request)
 }
 
 /* Whether the store may hold a reservation although it did not say so
- * (committer.h lists what it says when it was not even asked). */
+ * (committer.h lists what it says when nothing was written). */
 static bool may_be_durable(enum hpx_status status)
 {
 	return status != HPX_UNAVAILABLE && status != HPX_CLOSED && status != HPX_MISUSE &&
-	       status != HPX_NOT_FOUND;
+	       status != HPX_FULL && status != HPX_NOT_FOUND;
 }
 
 /* A reservation that committed although its request was refused, or that may

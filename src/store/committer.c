@@ -176,12 +176,12 @@ static bool is_permanent(enum hpx_status status)
 	       status == HPX_UNSUPPORTED || status == HPX_MISUSE;
 }
 
-/* The store was asked and failed. To a RESERVE's submitter HPX_UNAVAILABLE
- * would say that it was not. */
+/* The store was asked and failed. To a RESERVE's submitter these two would say
+ * that nothing was written. */
 static void fail(struct hpx_committer *c, struct hpx_store_op *op, enum hpx_status status)
 {
 	if (is_question(op))
-		settle_with(c, op, status == HPX_UNAVAILABLE ? HPX_IO : status);
+		settle_with(c, op, status == HPX_UNAVAILABLE || status == HPX_FULL ? HPX_IO : status);
 	else if (is_permanent(status))
 		settle_with(c, op, status);
 	else

@@ -10,8 +10,9 @@
  * asking it (HPX_UNAVAILABLE), except for a probe every quarter of a second.
  *
  * What a RESERVE that did not succeed means: with HPX_UNAVAILABLE, HPX_CLOSED
- * or HPX_MISUSE the store was not asked, and nothing is reserved; with any
- * other status the reservation may be durable all the same, and the submitter
+ * or HPX_MISUSE the store was not asked, with HPX_FULL it has too little space
+ * for new keys, and nothing is reserved; with any other status (a write that met
+ * a full disk is HPX_IO) the reservation may be durable all the same, and the submitter
  * sends a FAIL with its token, which settles it either way (HPX_STALE: there
  * was none). */
 #ifndef HPX_STORE_COMMITTER_H

@@ -302,6 +302,14 @@ def test_accepted_while_the_store_is_locked(site, outside, tmp_path):
     assert len(outside.ledger.effects()) == 1
 
 
+@pytest.mark.skipif(postgres.chosen(), reason="SQLite's disk is looked at")
+def test_refused_for_want_of_space(site, outside, tmp_path):
+    """Too little space for new keys is known before anything is written: nothing was
+    accepted, and that is told."""
+    one = site(config(outside, tmp_path, limits={"free_space": "1024GiB"}))
+    check.problem(send(one.gateway, new_key()), "idempotency_store_unavailable", executed="no")
+
+
 def test_killed_when_accepted(site, outside, tmp_path):
     """Durable, and nobody was told: the retry finds it, and it happens once."""
     require_program(steps=True)

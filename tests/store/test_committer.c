@@ -14,6 +14,7 @@ enum { BODY = 1, A = 11, B = 12 };
 struct switchboard {
 	_Atomic bool down;
 	_Atomic bool after;
+	_Atomic bool full;             /* by a full disk */
 	_Atomic unsigned runs;
 	_Atomic unsigned gate_runs;    /* runs that wait at the gate */
 	pthread_mutex_t mutex;
@@ -63,7 +64,9 @@ static enum hpx_status fault(void *user, enum hpx_store_point point)
 	}
 	if (point != (atomic_load(&board->after) ? HPX_STORE_RUN_AFTER : HPX_STORE_RUN_BEFORE))
 		return HPX_OK;
-	return atomic_load(&board->down) ? HPX_IO : HPX_OK;
+	if (!atomic_load(&board->down))
+		return HPX_OK;
+	return atomic_load(&board->full) ? HPX_FULL : HPX_IO;
 }
 
 static void changed(void *user, enum hpx_status status, const char *problem)
@@ -275,6 +278,20 @@ static void await_up(struct setting *s)
 	assert_status(op.status, HPX_OK);
 }
 
+/* HPX_FULL means that nothing was written, and here nobody knows. */
+static void a_write_into_a_full_disk_is_no_refusal(void **state)
+{
+	struct setting s;
+
+	start(&s, *state, 0);
+	atomic_store(&s.board.full, true);
+	atomic_store(&s.board.after, true);
+	atomic_store(&s.board.down, true);
+	assert_status(submit_reserve(&s, 1, A), HPX_IO);
+	atomic_store(&s.board.down, false);
+	stop(&s);
+}
+
 static void while_down_reservations_are_refused_and_answers_kept(void **state)
 {
 	struct setting s;
@@ -441,6 +458,7 @@ int main(void)
 		ON_EVERY_DRIVER(what_waits_is_one_transaction),
 		ON_EVERY_DRIVER(a_batch_has_its_bound),
 		ON_EVERY_DRIVER(many_threads_share_commits),
+		ON_EVERY_DRIVER(a_write_into_a_full_disk_is_no_refusal),
 		ON_EVERY_DRIVER(while_down_reservations_are_refused_and_answers_kept),
 		ON_EVERY_DRIVER(a_reservation_that_committed_unheard_is_undone),
 		ON_EVERY_DRIVER(a_settled_refusal_is_not_tried_again),
