@@ -217,6 +217,31 @@ static void what_says_whose_or_what_it_is_stands_there_once(void **state)
 	check(rows, COUNT(rows), true);
 }
 
+/* As many as a head can have, of any length, and the last is one of them again. */
+static void one_of_many_is_found(void **state)
+{
+	static char names[HPX_HTTP_FIELDS_MAX][600];
+	static struct hpx_field fields[HPX_HTTP_FIELDS_MAX];
+	struct hpx_settings settings = settings_of(HPX_TENANT_AUTOMATIC);
+	struct hpx_http_head head = { .fields = fields, .field_count = HPX_HTTP_FIELDS_MAX };
+	struct hpx_arena arena;
+	(void)state;
+
+	hpx_arena_init(&arena, 65536);
+	for (size_t i = 0; i < HPX_HTTP_FIELDS_MAX; i++) {
+		memset(names[i], 'a', sizeof(names[i]) - 1);
+		memcpy(names[i], "X-Consumer-", 11);
+		names[i][sizeof(names[i]) - 2] = (char)('a' + i % 26);
+		names[i][sizeof(names[i]) - 3] = (char)('a' + i / 26);
+		fields[i].name = hpx_span_of(names[i]);
+	}
+	assert_null(hpx_field_rule_repeated(&settings, &head, &arena));
+	memcpy(names[HPX_HTTP_FIELDS_MAX - 1], names[3], sizeof(names[3]));
+	memcpy(names[HPX_HTTP_FIELDS_MAX - 1], "x-CONSUMER-", 11);
+	assert_non_null(hpx_field_rule_repeated(&settings, &head, &arena));
+	hpx_arena_done(&arena);
+}
+
 static void underscores_are_dropped_but_for_what_is_acted_on(void **state)
 {
 	static const struct {
@@ -244,6 +269,7 @@ int main(void)
 		cmocka_unit_test(a_name_of_any_length_is_survived),
 		cmocka_unit_test(a_head_that_can_be_read_otherwise_is_told),
 		cmocka_unit_test(what_says_whose_or_what_it_is_stands_there_once),
+		cmocka_unit_test(one_of_many_is_found),
 		cmocka_unit_test(underscores_are_dropped_but_for_what_is_acted_on),
 	};
 	return cmocka_run_group_tests_name("field_rule", tests, NULL, NULL);
