@@ -81,8 +81,7 @@ static void keep_connection(struct hpx_exchange *exchange)
 	exchange->any_byte_left = true;
 	exchange->conn = NULL;
 	conn->usable_ms = usable_ms(&exchange->head);
-	if (exchange->request.guarded)
-		hpx_conn_took(conn, took_us);
+	hpx_conn_took(conn, took_us);
 	hpx_pool_keep(conn);
 }
 

@@ -249,8 +249,11 @@ struct hpx_conn *hpx_pool_adopt(struct hpx_pool *pool, struct hpx_transport *tra
 /* One slow answer is forgotten after some twenty quick ones. */
 void hpx_conn_took(struct hpx_conn *conn, uint64_t took_us)
 {
+	uint64_t most = HPX_UPSTREAM_SILENCE_MS * 1000ull;
 	uint64_t faded_us = conn->slowest_us - conn->slowest_us / 8;
 
+	if (took_us > most)
+		took_us = most;
 	conn->slowest_us = took_us > faded_us ? took_us : faded_us;
 }
 

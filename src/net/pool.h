@@ -18,7 +18,7 @@ struct hpx_conn {
 	struct hpx_conn *newer;      /* while idle */
 	struct hpx_conn *older;
 	int64_t idle_since_us;       /* boot clock, so that a paused process sees it */
-	uint64_t slowest_us;         /* the longest of its last guarded exchanges */
+	uint64_t slowest_us;         /* the longest of its last exchanges, within what is ever waited */
 	uint64_t usable_ms;          /* how long it may be idle, by the upstream's own word */
 };
 
@@ -57,7 +57,7 @@ void hpx_pool_enter(struct hpx_pool *pool);
 void hpx_pool_leave(struct hpx_pool *pool);
 /* It did. NULL when out of memory: the transport is closed, the count put right. */
 struct hpx_conn *hpx_pool_adopt(struct hpx_pool *pool, struct hpx_transport *transport);
-/* A guarded exchange took that long on it. */
+/* An exchange took that long on it. */
 void hpx_conn_took(struct hpx_conn *conn, uint64_t took_us);
 /* Keeps a connection for later use (or closes it, where that is no use). */
 void hpx_pool_keep(struct hpx_conn *conn);

@@ -342,6 +342,25 @@ static void an_upstream_is_watched_before_it_is_trusted(void **state)
 	finish(fixture, 2, 3);
 }
 
+/* Whoever was there before: its own answer may still be to come. */
+static void a_guarded_request_waits_for_silence_behind_a_passed_one(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, TURN, { .kind = SCRIPT_ACCEPT }, TURN,
+		{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	watch(fixture, true);
+	call_well(fixture, false);
+	call_well(fixture, false);
+	/* As if it had been slow. */
+	fixture->upstream->pool.newest->slowest_us *= 1000 * 1000;
+	call_well(fixture, true);
+	finish(fixture, 2, 3);
+}
+
 static void a_fresh_request_neither_uses_nor_leaves_a_connection(void **state)
 {
 	static const struct script_act acts[] = {
@@ -454,6 +473,7 @@ int main(void)
 		REUSE_TEST(bytes_that_the_loop_has_not_seen_are_found_before_use),
 		REUSE_TEST(another_loops_stray_byte_closes_the_kept_ones),
 		REUSE_TEST(an_upstream_is_watched_before_it_is_trusted),
+		REUSE_TEST(a_guarded_request_waits_for_silence_behind_a_passed_one),
 		REUSE_TEST(a_fresh_request_neither_uses_nor_leaves_a_connection),
 		REUSE_TEST(an_upstream_is_down_and_up_once),
 		REUSE_TEST(an_idle_connection_is_closed_in_time),
