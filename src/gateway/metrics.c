@@ -2,6 +2,7 @@
  * for metrics never holds up a request. */
 #include "gateway/gateway.h"
 
+#include "base/utf8.h"
 #include "core/record.h"
 #include "gateway/outbox_meter.h"
 #include "gateway/subrequest.h"
@@ -72,14 +73,22 @@ static void print_reservations(struct page *p)
 				     (size_t)c * sizeof(struct hpx_counter)));
 }
 
-/* A label's value: quotes and backslashes escaped, control bytes dropped. */
+/* A label's value: quotes and backslashes escaped. A tenant's name may have any
+ * bytes and was cut to its length; one byte that is no UTF-8 would have the whole
+ * page refused, so that such a byte, and a control byte, is written as \\xNN. */
 static void label(struct page *p, struct hpx_span text)
 {
-	for (size_t i = 0; i < text.len && p->status == HPX_OK; i++) {
-		if (text.ptr[i] == '"' || text.ptr[i] == '\\')
+	while (text.len > 0 && p->status == HPX_OK) {
+		size_t len = hpx_utf8_sequence(text);
+		unsigned char first = (unsigned char)text.ptr[0];
+		struct hpx_span piece = hpx_span_first(text, len > 0 ? len : 1);
+		if (len == 0 || first < 0x20)
+			p->status = hpx_buffer_printf(p->out, "\\\\x%02x", first);
+		else if (first == '"' || first == '\\')
 			p->status = hpx_buffer_byte(p->out, '\\');
-		if (p->status == HPX_OK && (unsigned char)text.ptr[i] >= 0x20)
-			p->status = hpx_buffer_byte(p->out, text.ptr[i]);
+		if (p->status == HPX_OK && len > 0 && first >= 0x20)
+			p->status = hpx_buffer_append(p->out, piece);
+		text = hpx_span_skip(text, piece.len);
 	}
 }
 

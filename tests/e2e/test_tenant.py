@@ -80,6 +80,19 @@ def test_header_from_trusted_peer(site):
     assert len(one.provider.ledger()) == 2
 
 
+def test_header_of_any_bytes(site):
+    """A name is whatever the proxy says; the page of metrics stays readable."""
+    one = site({"trusted_peers": ["127.0.0.1"], "tenant": {"from": "header", "name": "X-Tenant"}})
+    names = [b"caf\xe9", b"caf\xe8", b"tab\there", b'"q\\', b"a" + "\u00e9".encode() * 30]
+    for name in names:
+        head = b"POST /pay HTTP/1.1\r\nHost: x\r\nIdempotency-Key: s3cr3t-k\r\nContent-Length: 0\r\nX-Tenant: "
+        answers = [one.gateway.raw(head + name + b"\r\n\r\n") for _ in range(2)]
+        assert [(a.status, a.replayed) for a in answers] == [(200, False), (200, True)], name
+    labels = {n.split("tenant=")[1] for n in one.gateway.metrics() if n.startswith("hapax_duplicates_total")}
+    assert labels >= {r'"header:caf\\xe9"}', r'"header:caf\\xe8"}', r'"header:tab\\x09here"}',
+                      r'"header:\"q\\"}', '"header:a' + "\u00e9" * 19 + r'\\xc3"}'}, labels
+
+
 def test_header_not_required(site):
     """`anonymous: allow`: without the header, the anonymous tenant."""
     one = site({"tenant": {**HEADER["tenant"], "anonymous": "allow"}, "trusted_peers": ["127.0.0.1"]})
