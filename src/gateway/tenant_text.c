@@ -87,9 +87,9 @@ static enum hpx_status refuse_renewed(const struct hpx_tenant_source *source,
 
 	return hpx_tenant_refuse(tenant, hpx_arena_printf(source->arena,
 		"%.*s is signed anew or renewed between two tries, so it does not name a caller; "
-		"the operator writes tenant: {from: header, name: %s} and lists the proxy in "
-		"trusted_peers, or tenant: {ignore: [%.*s]} where it names nobody; or the client "
-		"sends Authorization or X-Api-Key",
+		"the operator writes tenant: {from: header, name: %s}, has the proxy set that header, "
+		"and lists the proxy in trusted_peers; or tenant: {ignore: [%.*s]} where it names "
+		"nobody; or the client sends Authorization or X-Api-Key",
 		SHOW(name), found->twin, SHOW(name)));
 }
 
