@@ -123,7 +123,6 @@ static const struct hpx_caller_row rows[] = {
 	EXACT("client_secret", STABLE),
 	EXACT("client-id", STABLE),
 	EXACT("client-secret", STABLE),
-	EXACT("x-client-id", STABLE),
 	EXACT("x-ibm-client-id", STABLE),
 	EXACT("plaid-client-id", STABLE),
 	EXACT("plaid-secret", STABLE),
@@ -227,6 +226,7 @@ static const struct hpx_caller_row rows[] = {
 	EXACT("x-apigateway-api-userinfo", SUSPECT),
 	EXACT("x-endpoint-api-userinfo", SUSPECT),
 	EXACT("x-serverless-authorization", SUSPECT),
+	EXACT("x-client-id", SUSPECT),          /* or one made up for each page */
 	EXACT("x-session", SUSPECT),
 	EXACT("x-session-id", SUSPECT),
 	EXACT("x-session-key", SUSPECT),

@@ -52,7 +52,7 @@ HARMLESS = [
 ORDINARY = {
     "browser": """Accept Accept-Encoding Accept-Language Origin Referer Sec-Fetch-Site Sec-Fetch-Mode Sec-Fetch-Dest
         Sec-CH-UA Sec-CH-UA-Mobile Sec-CH-UA-Platform Sec-GPC Sec-Private-State-Token DNT Priority X-Client-Data
-        Save-Data User-Agent Cookie X-Requested-With X-CSRF-Token X-Socket-Id X-Inertia HX-Request X-WP-Nonce
+        Save-Data User-Agent Cookie X-Client-Id X-Requested-With X-CSRF-Token X-Socket-Id X-Inertia HX-Request X-WP-Nonce
         requesttoken X-Turnstile-Token X-Atlassian-Token X-Anti-Forgery-Token""",
     "tracing": """traceparent tracestate baggage sentry-trace b3 X-B3-TraceId X-B3-SpanId X-B3-Sampled uber-trace-id
         x-datadog-trace-id x-datadog-parent-id x-datadog-sampling-priority x-datadog-origin x-datadog-tags newrelic

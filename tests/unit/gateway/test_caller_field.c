@@ -127,6 +127,7 @@ static void names_are_what_they_are(void **state)
 		{ "REMOTE_USER", HPX_CALLER_VOUCHED, NULL },
 		{ "X_Api_Key", HPX_CALLER_NONE, NULL },
 		{ "X-Sentry-Auth", HPX_CALLER_SUSPECT, NULL },
+		{ "X-Client-Id", HPX_CALLER_SUSPECT, NULL },
 		{ "Teleport-Jwt-Assertion", HPX_CALLER_SUSPECT, NULL },
 		{ "X-Vouch-User", HPX_CALLER_VOUCHED, NULL },
 		{ "Sec-Private-State-Token", HPX_CALLER_HARMLESS, NULL },
