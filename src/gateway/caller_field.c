@@ -27,6 +27,7 @@ static const struct hpx_caller_row rows[] = {
 	EXACT("requestverificationtoken", HARMLESS),
 	EXACT("x-atlassian-token", HARMLESS),   /* no-check */
 	EXACT("lock-token", HARMLESS),          /* WebDAV */
+	EXACT("sec-private-state-token", HARMLESS),
 
 	/* Signed anew or renewed by a proxy. */
 	RENEWED("x-amzn-oidc-data", "x-amzn-oidc-identity"),
@@ -179,7 +180,6 @@ static const struct hpx_caller_row rows[] = {
 	CONTAINS("captcha", HARMLESS),
 	CONTAINS("signature", HARMLESS),
 	CONTAINS("turnstile", HARMLESS),
-	PREFIX("sec-", HARMLESS),               /* the browser's own */
 	SUFFIX("antiforgery-token", HARMLESS),
 	SUFFIX("anti-forgery-token", HARMLESS),
 	SUFFIX("verification-token", HARMLESS),
