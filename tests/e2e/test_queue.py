@@ -2,14 +2,16 @@
 reserved nothing, what is known is answered without a connection, only what would
 begin an attempt is refused, and tunnels and pass-through leave guarded requests
 their share. The provider's ledger says what happened."""
+import random
 import signal
 import socket
 import sqlite3
 import struct
+import threading
 
 import pytest
 
-from harness import check
+from harness import check, postgres
 from harness.secret import new_key
 from harness.wire import Closed, request_bytes
 
@@ -294,3 +296,72 @@ def test_an_upload_that_was_queued_arrives_whole(site, observe):
         assert (slow.answer().status, upload.answer().status) == (200, 200)
     request, = one.provider.seen("/upload")
     assert request.size == len(body)
+
+
+COUNTS = [f'hapax_upstream_{what}' for what in
+          ('slots{kind="guarded"}', 'slots{kind="pass"}', 'slots{kind="tunnel"}',
+           'queue{kind="guarded"}', 'queue{kind="pass"}')]
+ENDINGS = ("status=201", "status=201; delay=0.03", "reset=before", "reset=after", "half-body",
+           "status=429", "big=200000", "twice=0.002", "no-answer")
+
+
+def disturb(one, chance):
+    """One request of any kind, given up half way now and then."""
+    kind = chance.choice(("POST", "POST", "POST", "GET", "PUT", "tunnel"))
+    key, behave = new_key() if kind == "POST" else None, chance.choice(ENDINGS)
+    with one.gateway.connect(60) as wire:
+        if kind == "tunnel":
+            wire.send(request_bytes("GET", "/ws", UPGRADE))
+        else:
+            data = one.gateway.request(kind, "/x", key=key, behave=behave)
+            wire.send(data[:-3] if chance.random() < 0.1 else data)
+        if chance.random() < 0.4:
+            wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            wire.sock.settimeout(chance.random() * 0.05)
+        try:
+            wire.head() if kind == "tunnel" else wire.answer()
+        except (Closed, OSError):
+            pass
+
+
+def test_no_slot_is_lost(site):
+    """Clients that leave, an upstream that breaks off, a locked store, and limits that change
+    meanwhile: at the end no slot is held, nobody is queued, and nothing happened twice."""
+    one = site({"loops": 2, "cache": 0, "limits": {"upstream_connections": 3, "upstream_queue": 4},
+                "timeouts": {"queue": "150ms", "store": "200ms", "first_byte": "500ms", "head": "500ms",
+                             "body": "500ms"}})
+    over = threading.Event()
+
+    def client(seed):
+        chance = random.Random(seed)
+        while not over.is_set():
+            disturb(one, chance)
+
+    clients = [threading.Thread(target=client, args=(n,), daemon=True) for n in range(16)]
+    for thread in clients:
+        thread.start()
+    # PostgreSQL is not locked.
+    lock = sqlite3.connect(":memory:" if postgres.chosen() else one.gateway.folder / "hapax.db",
+                           isolation_level=None)
+    for most in (1, 5, 2, 4, 3):
+        over.wait(0.4)  # the load is what is waited for
+        one.gateway.config["limits"] = {"upstream_connections": most, "upstream_queue": 5 - most}
+        one.gateway.write_config()
+        one.gateway.signal(signal.SIGHUP)
+        lock.execute("BEGIN IMMEDIATE")
+        over.wait(0.3)
+        lock.execute("ROLLBACK")
+    lock.close()
+    over.set()
+    for thread in clients:
+        thread.join(60)
+
+    def idle():
+        metrics = one.gateway.metrics()
+        return not any(metrics[name] for name in COUNTS)
+
+    check.until(idle, "all are given back", 30)
+    keys = [line[2] for line in one.provider.ledger() if line[2] != "-"]
+    assert keys and len(keys) == len(set(keys)), "an effect happened twice"
+    metrics = one.gateway.metrics()
+    assert all(metrics[f'hapax_upstream_queue_total{{result="{r}"}}'] for r in ("granted", "full", "timed_out", "left"))
