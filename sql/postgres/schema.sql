@@ -165,10 +165,14 @@ CREATE UNIQUE INDEX job_number ON hapax.job (id);
 -- outcome that is lost, due at once: ask_at is 0 while there is none, sent is 0
 -- until somebody has looked at it. The lane is whom to ask: the operation's
 -- route, or 'target:' and the name of the job's target; '?' where there is none.
+-- The upstream says whose gateways ask: '' for jobs and what applications began,
+-- which are everybody's, else the name that the scope begins with. Whoever looks
+-- steps over nobody else's.
 CREATE TABLE hapax.reconcile (
 	id bytea NOT NULL CHECK (octet_length(id) = 32),
 	mark bytea NOT NULL CHECK (octet_length(mark) = 16),
 	job bigint NOT NULL,
+	upstream text COLLATE "C" NOT NULL,
 	lane text COLLATE "C" NOT NULL,
 	sent bigint NOT NULL,
 	tries bigint NOT NULL,
@@ -179,30 +183,36 @@ CREATE TABLE hapax.reconcile (
 	person boolean NOT NULL,
 	PRIMARY KEY (id, job)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
-CREATE INDEX reconcile_due ON hapax.reconcile (lane, ask_at) WHERE NOT person AND ask_at > 0;
+CREATE INDEX reconcile_due ON hapax.reconcile (upstream, lane, ask_at)
+	WHERE NOT person AND ask_at > 0;
 CREATE INDEX reconcile_person ON hapax.reconcile (job) WHERE person;
 
 -- Unknown from now on: a question is due. What was said before belongs to the
 -- same reference only.
-CREATE FUNCTION hapax.begin_question(id bytea, mark bytea, job bigint, lane text, changed bigint)
-RETURNS void
+CREATE FUNCTION hapax.begin_question(id bytea, mark bytea, job bigint, upstream text, lane text,
+		changed bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-	INSERT INTO hapax.reconcile AS r (id, mark, job, lane, sent, tries, in_a_row, first_said,
-			ask_at, evidence, person)
+	INSERT INTO hapax.reconcile AS r (id, mark, job, upstream, lane, sent, tries, in_a_row,
+			first_said, ask_at, evidence, person)
 		VALUES (begin_question.id, begin_question.mark, begin_question.job,
-			begin_question.lane, 0, 0, 0, 0, greatest(begin_question.changed, 1), 0, false)
+			begin_question.upstream, begin_question.lane, 0, 0, 0, 0,
+			greatest(begin_question.changed, 1), 0, false)
 		ON CONFLICT (id, job) DO UPDATE SET
 			evidence = CASE WHEN r.mark = excluded.mark THEN r.evidence ELSE 0 END,
-			mark = excluded.mark, lane = excluded.lane, sent = 0, tries = 0,
-			in_a_row = 0, first_said = 0, ask_at = excluded.ask_at, person = false
+			mark = excluded.mark, upstream = excluded.upstream,
+			lane = excluded.lane, sent = 0, tries = 0, in_a_row = 0,
+			first_said = 0, ask_at = excluded.ask_at, person = false
 $$;
 
 -- The same of an operation, unless its job is on its way or lost: then the job
--- tells.
+-- tells. No upstream's name has a space, and every scope that a gateway makes
+-- begins with the name and, unless that is all, a space.
 CREATE FUNCTION hapax.begin_question(named bytea) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-	SELECT hapax.begin_question(o.id, o.mark, 0, coalesce(nullif(o.route, ''), '?'),
-			o.changed)
+	SELECT hapax.begin_question(o.id, o.mark, 0,
+			CASE WHEN o.route IN ('', 'application') THEN ''
+				ELSE split_part(o.scope, ' ', 1) END,
+			coalesce(nullif(o.route, ''), '?'), o.changed)
 		FROM hapax.operation o
 		WHERE o.id = named AND o.state = 4 AND NOT EXISTS (SELECT 1 FROM hapax.job j
 			WHERE j.operation = o.id AND j.mark = o.mark AND j.answers
@@ -247,7 +257,7 @@ DECLARE
 	speaks boolean := NEW.state IN (1, 2, 4);
 BEGIN
 	IF NEW.state = 4 THEN
-		PERFORM hapax.begin_question(NEW.operation, NEW.mark, NEW.id,
+		PERFORM hapax.begin_question(NEW.operation, NEW.mark, NEW.id, '',
 			'target:' || NEW.target, NEW.changed);
 	ELSIF OLD.state = 4 OR NEW.state IN (3, 6) THEN
 		DELETE FROM hapax.reconcile WHERE id = OLD.operation AND job = OLD.id;

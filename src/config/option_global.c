@@ -24,7 +24,8 @@ static const struct hpx_option rows[] = {
 	  .text = "The upstream's name within every scope: the same service at another address "
 		  "has the same keys. Must be given where the store is PostgreSQL, which "
 		  "several services may share: the same name for all gateways of one service, "
-		  "another for another service. Keys of another name are other keys." },
+		  "another for another service. Keys of another name are other keys. Has no "
+		  "space." },
 	{ "store", HPX_OPTION_STORE, GLOBAL(store), .standard = "sqlite:hapax.db",
 	  .example = "sqlite:/var/lib/hapax/hapax.db", .flag = "store", .flag_value = "URL",
 	  .text = "Where operations are kept: sqlite:PATH, one gateway's own file (a relative "

@@ -1,5 +1,6 @@
 /* What does not go together, or is probably not meant: looked at when every
  * value is in its place. */
+#include "base/utf8.h"
 #include "config/rule.h"
 #include "http/field.h"
 
@@ -60,9 +61,18 @@ static void check_addresses(struct hpx_reading *reading)
 }
 
 /* One set of keys per name: who shares a database says whose they are. Commands
- * that only look into the store make no scope. */
+ * that only look into the store make no scope. A scope begins with the name, and
+ * whose an operation is must be readable from it. */
 static void check_upstream_name(struct hpx_reading *reading)
 {
+	struct hpx_span name = reading->settings->upstream_name;
+
+	if (memchr(name.ptr, ' ', name.len) != NULL || !hpx_utf8_valid(name)) {
+		mistake(reading, "upstream_name",
+			"must be UTF-8 and have no space, because a scope's first space ends it: "
+			"write e.g. shop-payments");
+		return;
+	}
 	if (is_given(reading, "upstream_name") || reading->without_secrets ||
 	    !hpx_span_starts(reading->settings->store, HPX_SPAN("postgres")))
 		return;

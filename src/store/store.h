@@ -334,8 +334,9 @@ struct hpx_store_options {
 	int64_t event_retention_ms;       /* 0: events stay for ever */
 	int64_t job_retention_ms;         /* of jobs that are done or discarded; 0: for ever */
 	/* serve: whom it is for. Where one process has the store, another address than
-	 * before is told; where services may share it, `due` gives what is of this
-	 * name. Empty: nobody in particular. */
+	 * before is told; where services may share it, `lanes` and `due` give what is of
+	 * this name (no space in it; scopes begin with it) and what is everybody's:
+	 * jobs, and what applications began. Empty: nobody in particular. */
 	struct hpx_span upstream_name;
 	struct hpx_span upstream_url;
 };

@@ -73,6 +73,7 @@ struct hpx_store_options fixture_options(const struct fixture *f)
 		.serve = true,
 		.event_retention_ms = 7 * (int64_t)RETENTION_MS,
 		.job_retention_ms = 3 * (int64_t)RETENTION_MS,
+		.upstream_name = HPX_SPAN("scope"),
 	};
 }
 

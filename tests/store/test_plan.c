@@ -104,10 +104,10 @@ static void fill_tables(void)
 		    "'', 1, 1 + created % 6, state = 5, 1, created, created, created, "
 		    "created::text FROM hapax.operation WHERE state <> 3");
 	cluster_sql("INSERT INTO hapax.reconcile SELECT operation, mark, id, "
-		    "'target:' || target, 0, 0, 0, 0, id, 0, "
+		    "'', 'target:' || target, 0, 0, 0, 0, id, 0, "
 		    "id % 2 = 0 FROM hapax.job WHERE state = 4");
-	cluster_sql("INSERT INTO hapax.reconcile SELECT id, mark, 0, 'r', 0, 0, 0, 0, created, "
-		    "0, created % 2 = 0 FROM hapax.operation WHERE state = 4");
+	cluster_sql("INSERT INTO hapax.reconcile SELECT id, mark, 0, 's', 'r', 0, 0, 0, 0, "
+		    "created, 0, created % 2 = 0 FROM hapax.operation WHERE state = 4");
 	cluster_sql("ANALYZE hapax.operation, hapax.response, hapax.lease, hapax.recipe, "
 		    "hapax.event, hapax.job, hapax.reconcile");
 	cluster_sql("RESET synchronous_commit");
@@ -249,14 +249,56 @@ static long pages_of(PGconn *conn, enum hpx_pg_statement statement, const char *
 	return pages;
 }
 
+#define LOOK_LANES "('s')"
+#define LOOK_LANE "('r', 0, 0, 16, 's')"
+
+/* How many the statement that was prepared last gives. */
+static int rows_of(PGconn *conn, const char *arguments)
+{
+	char sql[256];
+	PGresult *result;
+	int rows;
+
+	snprintf(sql, sizeof(sql), "EXECUTE p%s", arguments);
+	result = cluster_ask(conn, sql);
+	rows = PQntuples(result);
+	PQclear(result);
+	return rows;
+}
+
 /* Half of the 75,000 questions are due, in eight lanes: what is found does not
  * depend on how many there are. */
 static void check_questions(void)
 {
 	PGconn *conn = connect_as_driver();
 
-	assert_in_range(pages_of(conn, HPX_PG_LANES, ""), 8, 8 * 8);
-	assert_in_range(pages_of(conn, HPX_PG_QUESTIONS_DUE, "('r', 0, 0, 16, '')"), 1, 32);
+	assert_in_range(pages_of(conn, HPX_PG_LANES, LOOK_LANES), 8, 8 * 8);
+	assert_int_equal(rows_of(conn, LOOK_LANES), 8);
+	assert_in_range(pages_of(conn, HPX_PG_QUESTIONS_DUE, LOOK_LANE), 1, 32);
+	assert_int_equal(rows_of(conn, LOOK_LANE), 16);
+	PQfinish(conn);
+}
+
+/* 100,000 of another service on the very same route, all older and due, and a
+ * hundred lanes of its own: nobody steps over them. A level more of the
+ * index is a page more for each descent. The other's own look finds its own. */
+static void check_others_questions(void)
+{
+	PGconn *conn = connect_as_driver();
+	long lanes = pages_of(conn, HPX_PG_LANES, LOOK_LANES);
+	long due = pages_of(conn, HPX_PG_QUESTIONS_DUE, LOOK_LANE);
+
+	cluster_sql("INSERT INTO hapax.reconcile SELECT sha256(int8send(-n)), "
+		    "substr(sha256(int8send(-n)), 1, 16), 0, 'other', CASE WHEN n % 10 = 0 "
+		    "THEN 'POST /' || n % 1000 ELSE 'r' END, 0, 0, 0, 0, 1 + n % 100, 0, false "
+		    "FROM generate_series(1, 100000) n");
+	assert_in_range(pages_of(conn, HPX_PG_LANES, LOOK_LANES), 8, (unsigned long)lanes + 9);
+	assert_int_equal(rows_of(conn, LOOK_LANES), 8);
+	assert_in_range(pages_of(conn, HPX_PG_QUESTIONS_DUE, LOOK_LANE), 1,
+			(unsigned long)due + 2);
+	assert_int_equal(rows_of(conn, LOOK_LANE), 16);
+	assert_in_range(pages_of(conn, HPX_PG_LANES, "('other')"), 100, 108 * 8);
+	assert_int_equal(rows_of(conn, "('other')"), 108);
 	PQfinish(conn);
 }
 
@@ -374,6 +416,7 @@ static void a_million_operations_are_reached_by_an_index(void **state)
 	fill_tables();
 	check_statements();
 	check_questions();
+	check_others_questions();
 	check_functions();
 }
 

@@ -331,6 +331,67 @@ static void each_lane_has_its_own_questions(void **state)
 	assert_int_equal(count, 0);
 }
 
+/* Several services share a database, and have the same routes: what one of them
+ * lost, another would say never happened. What an application began, or has no
+ * route, is everybody's. */
+static void each_service_sees_its_own_questions(void **state)
+{
+	static const struct {
+		const char *scope, *route;
+		bool seen;
+	} rows[] = {
+		{ "scope", "POST /payments", true },
+		{ "scope POST /payments", "POST /payments", true },
+		{ "scope route POST /payments", "POST /payments", true },
+		{ "scopes POST /payments", "POST /payments", false },
+		{ "scop", "POST /payments", false },
+		{ "refunds", "POST /payments", false },
+		{ "refunds POST /payments", "POST /payments", false },
+		{ "refunds route scope POST /payments", "POST /payments", false },
+		{ "refunds POST /other", "POST /other", false },
+		{ "whatever it says", "application", true },
+		{ "", "application", true },
+		{ "", "", true },
+	};
+	enum { COUNT = sizeof(rows) / sizeof(rows[0]) };
+	struct fixture *f = *state;
+	struct hpx_lane_due *lanes = NULL;
+	struct hpx_due due[COUNT];
+	size_t lane_count = 0, count = 0;
+	bool seen[COUNT] = { false };
+
+	for (unsigned i = 0; i < COUNT; i++) {
+		char sql[256];
+		reserve(f, i, BODY, A);
+		snprintf(sql, sizeof(sql), "UPDATE hapax.operation SET scope = '%s', route = '%s' "
+			 "WHERE key = 'key-%u'", rows[i].scope, rows[i].route, i);
+		cluster_sql(sql);
+		assert_status(act(f, HPX_VERB_LOSE, i, A), HPX_OK);
+	}
+	assert_status(hpx_store_lanes(f->reader, &f->arena, &lanes, &lane_count), HPX_OK);
+	assert_int_equal(lane_count, 3);
+	assert_span(lanes[0].name, "?");
+	assert_span(lanes[1].name, "POST /payments");
+	assert_span(lanes[2].name, "application");
+	for (size_t l = 0; l < lane_count; l++) {
+		assert_status(hpx_store_due(f->reader, lanes[l].name, 0, due, COUNT, &count), HPX_OK);
+		for (size_t d = 0; d < count; d++)
+			for (unsigned i = 0; i < COUNT; i++) {
+				struct hpx_operation_id id = id_of(i);
+				seen[i] = seen[i] || hpx_operation_id_eq(&due[d].id, &id);
+			}
+	}
+	for (unsigned i = 0; i < COUNT; i++)
+		if (seen[i] != rows[i].seen)
+			fail_msg("\"%s\" of \"%s\": %d", rows[i].scope, rows[i].route, seen[i]);
+	/* Another service's lane is empty, and a person finds all of them. */
+	assert_status(hpx_store_due(f->reader, HPX_SPAN("POST /other"), 0, due, COUNT, &count), HPX_OK);
+	assert_int_equal(count, 0);
+	struct hpx_store_stats stats;
+	assert_status(hpx_store_stats(f->reader, &stats), HPX_OK);
+	assert_int_equal(stats.operations[HPX_STATE_UNKNOWN], COUNT);
+}
+
 /* Rows that make no sense must not stand at the head of a lane for ever. */
 static void what_cannot_be_asked_about_leaves_its_lane(void **state)
 {
@@ -447,6 +508,7 @@ int main(void)
 		ON_OUTBOXES(a_question_is_asked_by_one_at_a_time),
 		ON_OUTBOXES(what_two_found_is_given_once),
 		ON_OUTBOXES(each_lane_has_its_own_questions),
+		ON_POSTGRES(each_service_sees_its_own_questions),
 		ON_OUTBOXES(what_cannot_be_asked_about_leaves_its_lane),
 		ON_OUTBOXES(an_operation_that_its_job_speaks_for_is_not_asked_about),
 		ON_OUTBOXES(what_nobody_can_be_asked_about_is_a_persons),

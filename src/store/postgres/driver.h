@@ -26,7 +26,7 @@ struct hpx_pg_connector {
 struct hpx_pg_store {
 	struct hpx_store base;
 	char *url;                        /* with its password: never shown */
-	char upstream_name[HPX_STORE_UPSTREAM_SIZE]; /* whose unknowns are ours; "": all */
+	char upstream_name[HPX_STORE_UPSTREAM_SIZE]; /* whose unknowns are ours; "": what is everybody's */
 	bool serve;
 	int64_t event_retention_ms;
 	int64_t job_retention_ms;

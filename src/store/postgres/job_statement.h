@@ -26,6 +26,11 @@
 	"o.id = ANY($2::bytea[] || ARRAY(SELECT a.operation "                 \
 	"FROM hapax.job a WHERE a.id = ANY($1::int8[])" answering "))"
 
+/* Whose questions a gateway looks at: its own upstream's, and everybody's (''). */
+#define HPX_PG_SQL_UPSTREAMS(own)                                             \
+	"(VALUES (''::text COLLATE \"C\"), "                                  \
+	"(nullif(convert_from(" own "::bytea, 'UTF8'), ''))) AS u (name)"
+
 /* What a list of jobs is narrowed by. */
 #define HPX_PG_SQL_JOB_LIST(narrow)                                           \
 	"SELECT " HPX_PG_SQL_JOB ", j.body FROM hapax.job j WHERE " narrow    \
@@ -139,7 +144,8 @@
 		"provider_id) WHERE j.id = n.id")                             \
 	X(PUT_QUESTIONS, WRITER, "INSERT INTO hapax.reconcile (id, job, "     \
 		"mark, sent, tries, in_a_row, first_said, ask_at, evidence, " \
-		"person, lane) SELECT n.*, '?' FROM unnest($1::bytea[], $2::int8[], "      \
+		"person, upstream, lane) SELECT n.*, '', '?' "                \
+		"FROM unnest($1::bytea[], $2::int8[], "                       \
 		"$3::bytea[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], " \
 		"$8::int8[], $9::int2[], $10::bool[]) AS n "                  \
 		"ON CONFLICT (id, job) DO UPDATE SET mark = excluded.mark, " \
@@ -197,32 +203,31 @@
 		"j.answers), "                                                \
 		"(SELECT count(*) FROM hapax.reconcile WHERE person "         \
 		"AND job > 0)")                                               \
-	/* One lane after the other, each with its first question: as many    \
-	 * steps as there are lanes. */                                       \
-	X(LANES, READER, "WITH RECURSIVE lanes AS ((SELECT r.lane, r.ask_at " \
-		"FROM hapax.reconcile r WHERE NOT r.person AND r.ask_at > 0 " \
-		"AND r.lane > '' ORDER BY r.lane, r.ask_at LIMIT 1) "         \
-		"UNION ALL SELECT n.lane, n.ask_at FROM lanes l "             \
+	/* Of this upstream ($1) and of nobody's in particular, one lane after  \
+	 * the other, each with its first question: as many steps as there are \
+	 * lanes, whatever other services have in the same table. */           \
+	X(LANES, READER, "WITH RECURSIVE lanes AS (SELECT u.name, n.lane, "   \
+		"n.ask_at FROM " HPX_PG_SQL_UPSTREAMS("$1") " CROSS JOIN LATERAL " \
+		"(SELECT r.lane, r.ask_at FROM hapax.reconcile r "            \
+		"WHERE NOT r.person AND r.ask_at > 0 AND r.upstream = u.name " \
+		"AND r.lane > '' ORDER BY r.lane, r.ask_at LIMIT 1) n "       \
+		"UNION ALL SELECT l.name, n.lane, n.ask_at FROM lanes l "     \
 		"CROSS JOIN LATERAL (SELECT r.lane, r.ask_at "                \
 		"FROM hapax.reconcile r WHERE NOT r.person AND r.ask_at > 0 " \
-		"AND r.lane > l.lane ORDER BY r.lane, r.ask_at LIMIT 1) n) "  \
-		"SELECT convert_to(lane, 'UTF8'), ask_at FROM lanes")         \
+		"AND r.upstream = l.name AND r.lane > l.lane "                \
+		"ORDER BY r.lane, r.ask_at LIMIT 1) n) "                      \
+		"SELECT convert_to(lane, 'UTF8'), min(ask_at) FROM lanes "    \
+		"GROUP BY lane ORDER BY lane")                                \
 	/* $2: how the clock is shifted, $3: nothing before this is looked at,  \
-	 * $5: the upstream's name; another service on this database may have  \
-	 * the same routes, and the scope tells whose an operation is. (One    \
-	 * value per row: EXISTS could become a hash of the whole table.) */    \
-	X(QUESTIONS_DUE, READER, "SELECT q.id, q.job, q.evidence, q.ask_at, " \
-		"q.mark "                                                     \
-		"FROM (SELECT convert_from($5::bytea, 'UTF8') AS name) u, "   \
-		"hapax.reconcile q WHERE NOT q.person AND q.ask_at > 0 AND "  \
+	 * $5: the upstream's name. */                                        \
+	X(QUESTIONS_DUE, READER, "SELECT d.id, d.job, d.evidence, d.ask_at, " \
+		"d.mark FROM " HPX_PG_SQL_UPSTREAMS("$5") " CROSS JOIN LATERAL " \
+		"(SELECT q.id, q.job, q.evidence, q.ask_at, q.mark "          \
+		"FROM hapax.reconcile q WHERE NOT q.person AND q.ask_at > 0 " \
+		"AND q.upstream = u.name AND "                                \
 		"q.lane = convert_from($1::bytea, 'UTF8') COLLATE \"C\" AND " \
 		"q.ask_at <= " HPX_PG_SQL_NOW("$2") " AND "                   \
-		"q.ask_at >= $3::int8 AND CASE WHEN q.job <> 0 OR "           \
-		"$5::bytea = '' THEN true ELSE coalesce((SELECT "             \
-		"o.route = 'application' OR o.scope = u.name OR "             \
-		"o.scope = u.name || ' route ' || o.route OR "                \
-		"starts_with(o.scope, u.name || ' ' || o.method || ' ') "     \
-		"FROM hapax.operation o WHERE o.id = q.id), true) END "       \
-		"ORDER BY q.ask_at LIMIT $4::int8")
+		"q.ask_at >= $3::int8 ORDER BY q.ask_at LIMIT $4::int8) d "   \
+		"ORDER BY d.ask_at LIMIT $4::int8")
 
 #endif

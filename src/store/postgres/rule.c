@@ -13,11 +13,14 @@
 enum hpx_status hpx_pg_lanes(struct hpx_store_reader *reader, struct hpx_arena *arena,
 			     struct hpx_lane_due **ret_lanes, size_t *ret_count)
 {
+	struct hpx_pg_params params = { .count = 0 };
 	PGresult *result = NULL;
 	struct hpx_lane_due *lanes;
 	size_t count = 0;
-	enum hpx_status status = hpx_pg_ask(reader, HPX_PG_LANES, NULL, &result);
+	enum hpx_status status;
 
+	hpx_pg_add_bytes(&params, hpx_span_of(hpx_pg_of(reader->store)->upstream_name));
+	status = hpx_pg_ask(reader, HPX_PG_LANES, &params, &result);
 	if (status != HPX_OK)
 		return status;
 	lanes = hpx_arena_alloc(arena, ((size_t)PQntuples(result) + 1) * sizeof(*lanes));

@@ -234,7 +234,7 @@ static void flags_win_over_the_file(void **state)
 static void every_kind_of_value_is_read(void **state)
 {
 	struct hpx_settings *settings =
-		test_settings("{upstream: 'unix:/run/api', upstream_name: \"pay ments\",\n"
+		test_settings("{upstream: 'unix:/run/api', upstream_name: \"payments\",\n"
 			      " trusted_peers: [10.0.0.0/8, '::1'], listen: '[::1]:80',\n"
 			      " tenant: {from: header, name: X-Tenant, anonymous: refuse,\n"
 			      "  with: [Stripe-Account, Host], ignore: [X-Session-Token]},\n"
@@ -245,7 +245,7 @@ static void every_kind_of_value_is_read(void **state)
 			      NULL);
 	(void)state;
 	assert_true(settings->upstream.is_unix);
-	assert_span(settings->upstream_name, "pay ments");
+	assert_span(settings->upstream_name, "payments");
 	assert_int_equal(settings->trusted_peer_count, 2);
 	assert_int_equal(settings->trusted_peers[0].prefix_bits, 104);
 	assert_int_equal(settings->trusted_peers[1].prefix_bits, 128);

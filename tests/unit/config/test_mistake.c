@@ -124,6 +124,9 @@ static void values(void **state)
 		  "Idempotency-Key\n" },
 		{ GOOD "upstream_name: \"\"\n",
 		  "f:3:16: upstream_name: must have 1 to 255 characters\n" },
+		{ GOOD "upstream_name: shop payments\n",
+		  "f:3:1: upstream_name: must be UTF-8 and have no space, because a scope's first "
+		  "space ends it: write e.g. shop-payments\n" },
 		{ GOOD "upstream_name: \"a\\nb\"\n",
 		  "f:3:16: upstream_name: has a control character\n" },
 		{ GOOD "upstream_name: \"a\\0b\"\n",
