@@ -6,6 +6,9 @@
 #include "base/assert.h"
 #include "base/clock.h"
 
+/* No server gives up an idle connection sooner. */
+#define FAREWELL_MIN_US (1000 * 1000)
+
 static void unlink_idle(struct hpx_conn *conn)
 {
 	struct hpx_pool *pool = conn->pool;
@@ -55,12 +58,28 @@ void hpx_pool_stray(struct hpx_pool *pool)
 	drop_all_idle(pool);
 }
 
+static uint64_t idle_us(const struct hpx_conn *conn, int64_t now_us)
+{
+	return now_us > conn->idle_since_us ? (uint64_t)(now_us - conn->idle_since_us) : 0;
+}
+
+/* RFC 9110 §15.5.9: a server that is about to close an idle connection may say so
+ * with a 408. A second answer does not come that late. */
+static bool is_farewell(const struct hpx_conn *conn, struct hpx_span bytes)
+{
+	return (hpx_span_starts(bytes, HPX_SPAN("HTTP/1.1 408 ")) ||
+		hpx_span_starts(bytes, HPX_SPAN("HTTP/1.0 408 "))) &&
+	       idle_us(conn, hpx_clock_boot_us()) >= FAREWELL_MIN_US;
+}
+
 static void on_stray_data(void *user, struct hpx_span bytes)
 {
 	struct hpx_conn *conn = user;
 
-	(void)bytes;
-	hpx_pool_stray(conn->pool);
+	if (is_farewell(conn, bytes))
+		drop_idle(conn);
+	else
+		hpx_pool_stray(conn->pool);
 }
 
 static void on_idle_end(void *user, enum hpx_status status)
@@ -76,11 +95,6 @@ static const struct hpx_transport_events idle_events = { on_stray_data, on_idle_
 static uint64_t idle_limit(const struct hpx_conn *conn, uint64_t limit_ms)
 {
 	return conn->usable_ms < limit_ms ? conn->usable_ms : limit_ms;
-}
-
-static uint64_t idle_us(const struct hpx_conn *conn, int64_t now_us)
-{
-	return now_us > conn->idle_since_us ? (uint64_t)(now_us - conn->idle_since_us) : 0;
 }
 
 static uint64_t idle_for(const struct hpx_conn *conn, int64_t now_us)

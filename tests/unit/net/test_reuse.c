@@ -283,6 +283,36 @@ static void a_stray_byte_keeps_guarded_requests_off_kept_connections(void **stat
 	finish(fixture, 4, 5);
 }
 
+/* A 408 on an idle connection; the strays that were counted. */
+static uint64_t strays_of_408(struct fixture *fixture, int64_t idle_us)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n" },
+		{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+	};
+
+	play(fixture, acts);
+	watch(fixture, true);
+	call_well(fixture, true);
+	call_settle(&fixture->loop, fixture->upstream, 1, 1);
+	fixture->upstream->pool.newest->idle_since_us -= idle_us;
+	script_go(&fixture->script);
+	call_settle(&fixture->loop, fixture->upstream, 0, 0);
+	finish(fixture, 1, 1);
+	return atomic_load(&fixture->state.strays);
+}
+
+static void a_408_closes_a_connection_that_was_idle_for_long(void **state)
+{
+	assert_int_equal(strays_of_408(*state, 1000 * 1000), 0);
+}
+
+static void a_408_right_behind_an_answer_is_a_stray_one(void **state)
+{
+	assert_int_equal(strays_of_408(*state, 0), 1);
+}
+
 static void bytes_that_the_loop_has_not_seen_are_found_before_use(void **state)
 {
 	static const struct script_act acts[] = {
@@ -481,6 +511,8 @@ int main(void)
 		REUSE_TEST(a_reused_connection_that_dies_later_is_not_tried_again),
 		REUSE_TEST(stray_bytes_close_an_idle_connection),
 		REUSE_TEST(a_stray_byte_keeps_guarded_requests_off_kept_connections),
+		REUSE_TEST(a_408_closes_a_connection_that_was_idle_for_long),
+		REUSE_TEST(a_408_right_behind_an_answer_is_a_stray_one),
 		REUSE_TEST(bytes_that_the_loop_has_not_seen_are_found_before_use),
 		REUSE_TEST(another_loops_stray_byte_closes_the_kept_ones),
 		REUSE_TEST(an_upstream_is_watched_before_it_is_trusted),
