@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+"""Shows that the source tree is in order: a folder of src/ includes only what stands
+above it, a base name of a .c file stands once, and so does the tag of a struct.
+
+What is against the order today is listed below. The lists may only become shorter:
+something new that is against the order fails, and so does a listed exception that is
+no longer needed."""
+import collections
+import pathlib
+import re
+import sys
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]
+SRC = ROOT / "src"
+
+# A folder includes itself and what stands before it here.
+ORDER = ["base", "core", "http", "settings", "store", "net", "egress", "config", "service", "gateway",
+         "worker", "lib", "client", "verify", "cli"]
+# What the order alone would allow, and is wrong all the same.
+NEVER = {
+    "gateway": {"config"},
+    "worker": {"config", "gateway"},
+    "lib": {"net", "egress", "config", "service", "gateway", "worker"},
+    "client": {"store", "net", "config", "service", "gateway", "worker", "lib"},
+    "verify": {"gateway", "worker", "lib"},
+}
+# Known exceptions: (the folder that includes, what it includes).
+AGAINST_THE_ORDER = {
+    ("config", "gateway/outside.h"),
+    ("config", "gateway/settings.h"),
+    ("worker", "gateway/bucket.h"),
+    ("worker", "gateway/outbox_meter.h"),
+    ("worker", "gateway/settings.h"),
+}
+
+# Drivers of the store mirror each other: a name counts once for all of them.
+DRIVERS = {"store/memory", "store/sqlite", "store/postgres"}
+# Known exceptions: in how many folders a base name stands.
+SAME_NAME = {
+    "answer.c": 4,
+    "attempt.c": 2,
+    "call.c": 4,
+    "change.c": 2,
+    "claim.c": 2,
+    "client.c": 2,
+    "clock.c": 2,
+    "decide.c": 2,
+    "exchange.c": 2,
+    "field.c": 2,
+    "host.c": 2,
+    "job.c": 3,
+    "judge.c": 2,
+    "key.c": 2,
+    "log.c": 2,
+    "maintain.c": 2,
+    "operation.c": 2,
+    "option.c": 2,
+    "outbox.c": 2,
+    "place.c": 2,
+    "read.c": 2,
+    "reconcile.c": 2,
+    "removal.c": 2,
+    "request.c": 4,
+    "result.c": 2,
+    "row.c": 2,
+    "rule.c": 3,
+    "secret.c": 2,
+    "send.c": 2,
+    "settle.c": 3,
+    "slot.c": 2,
+    "sweep.c": 2,
+    "target.c": 2,
+    "value.c": 2,
+    "write.c": 2,
+}
+# Known exceptions: how often the tag of a struct, union or enum is defined.
+SAME_TAG = {
+    "claim": 2,
+    "crowd": 2,
+    "entry": 2,
+    "hpx_exchange": 2,
+    "hpx_sending": 2,
+    "hpx_sql": 2,
+    "identity": 2,
+    "list": 2,
+    "paint": 2,
+    "part": 3,
+    "piece": 2,
+    "round": 2,
+    "shown": 2,
+    "state": 2,
+    "widths": 2,
+}
+
+
+def sources(*patterns):
+    return sorted(path for pattern in patterns for path in SRC.rglob(pattern))
+
+
+def folder(path):
+    return path.parent.relative_to(SRC).as_posix()
+
+
+def includes(path):
+    """What a file includes out of other folders of src/, as it is written there."""
+    named = re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(encoding="utf-8"), re.M)
+    return [name for name in named if not (path.parent / name).exists() and (SRC / name).exists()]
+
+
+def against_the_order():
+    """{(folder, header): the files of that folder that include it}"""
+    found = collections.defaultdict(list)
+    for path in sources("*.c", "*.h"):
+        own = path.relative_to(SRC).parts[0]
+        for name in includes(path):
+            other = name.split("/")[0]
+            if ORDER.index(other) > ORDER.index(own) or other in NEVER.get(own, ()):
+                found[own, name].append(path.relative_to(ROOT).as_posix())
+    return found
+
+
+def same_names():
+    """{base name: the folders where it stands, all drivers as one}"""
+    found = collections.defaultdict(set)
+    for path in sources("*.c"):
+        found[path.name].add("a driver of the store" if folder(path) in DRIVERS else folder(path))
+    return {name: sorted(folders) for name, folders in found.items() if len(folders) > 1}
+
+
+def same_tags():
+    """{tag: the files that define it}"""
+    found = collections.defaultdict(list)
+    for path in sources("*.c", "*.h"):
+        for tag in re.findall(r"\b(?:struct|union|enum)\s+(\w+)\s*\{", path.read_text(encoding="utf-8")):
+            found[tag].append(path.relative_to(ROOT).as_posix())
+    return {tag: files for tag, files in found.items() if len(files) > 1}
+
+
+class Tree(unittest.TestCase):
+    maxDiff = None
+
+    def compare(self, found, known, name):
+        """Neither more than is known nor less: known is {what: how often}."""
+        more = {what: where for what, where in found.items() if len(where) > known.get(what, 0)}
+        self.assertFalse(more, "not allowed, and not on the list of known exceptions")
+        less = {what: (number, len(found.get(what, ()))) for what, number in known.items()
+                if len(found.get(what, ())) < number}
+        self.assertFalse(less, f"{name} lists more than there is (listed, found; 0 is none): "
+                               "make the list shorter")
+
+    def test_there_is_a_tree(self):
+        """Every folder with sources has its place in the order, and there are sources."""
+        folders = {path.relative_to(SRC).parts[0] for path in sources("*.c", "*.h")}
+        self.assertLessEqual({"base", "core", "http", "store", "gateway", "cli"}, folders)
+        self.assertLessEqual(folders, set(ORDER))
+
+    def test_order_of_includes(self):
+        found = against_the_order()
+        new = {pair: files for pair, files in found.items() if pair not in AGAINST_THE_ORDER}
+        self.assertFalse(new, f"a folder includes only what stands above it: {' '.join(ORDER)}; "
+                              f"and never {NEVER}")
+        self.assertFalse(AGAINST_THE_ORDER - set(found), "AGAINST_THE_ORDER lists what is no longer so")
+
+    def test_base_names_stand_once(self):
+        self.compare(same_names(), SAME_NAME, "SAME_NAME")
+
+    def test_tags_stand_once(self):
+        self.compare(same_tags(), SAME_TAG, "SAME_TAG")
+
+
+if __name__ == "__main__":
+    unittest.main()
