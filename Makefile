@@ -4,6 +4,7 @@
 #   make examples   the programs in examples/, into build/examples/
 #   make run        installs what is missing, builds, and starts the demo
 #   make install    installs program, libraries and headers (DESTDIR, PREFIX)
+#   make check      builds what changed, and runs the fast tests: about a minute
 #   make test       installs what is missing, builds, and runs every test
 #   make fuzz       fuzzes each target for FUZZ_SECONDS (default 600)
 #   make bench      installs what it compares with, measures, writes bench/results/
@@ -38,9 +39,9 @@ install: $(BUILD)/build.ninja
 	$(MAKE) all
 	meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
-test:
+check test:
 	@tools/packages build test
-	tools/test
+	tools/test $(filter check,$@)
 
 fuzz:
 	@tools/packages build test
@@ -56,4 +57,4 @@ bench bench-quick bench-unknowns: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all examples run install test fuzz bench bench-quick bench-unknowns clean
+.PHONY: all examples run install check test fuzz bench bench-quick bench-unknowns clean

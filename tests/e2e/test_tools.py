@@ -106,6 +106,16 @@ def test_one_that_hangs_is_ended(tool, capsys, monkeypatch):
     assert not good and "ended after" in out and "3 of 9" in out
 
 
+def test_check_is_small(tool):
+    """One build, and of each kind of test some, which are there."""
+    steps = tool.chosen(["check"])
+    assert [step.builds for step in steps if step.builds] == ["build"]
+    assert {folder for step in steps for folder in step.needs} == {"build"}
+    for name in (*tool.CHECK, *tool.NOT_IN_CHECK):
+        file, _, test = name.partition("::")
+        assert f"def {test}" in (ROOT / "tests/e2e" / file).read_text(), name
+
+
 @pytest.mark.parametrize("sets", [["build"], ["build", "run"], ["build", "run", "test"]], ids=" ".join)
 def test_nobody_may_install(tmp_path, sets):
     """Without root and sudo, every missing package is named in a line to give to root."""
