@@ -13,7 +13,7 @@ from harness.gateway import ROOT, binary
 
 DOCS = ROOT / "docs"
 PAGES = (sorted(DOCS.rglob("*.md")) + sorted(ROOT.glob("examples/*/README.md")) +
-         [page for page in [ROOT / "README.md"] if page.exists()])
+         [ROOT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md")])
 VERBS = {"keys": ["ls", "show", "resolve", "forget", "accept-clock"],
          "jobs": ["ls", "show", "retry", "discard"]}
 # So that every metric has a sample. Any variable that is set will do as a secret:
