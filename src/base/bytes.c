@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <openssl/crypto.h>
 #include <sys/random.h>
 
@@ -44,6 +45,18 @@ bool hpx_hex_decode(struct hpx_span text, void *ret_bytes, size_t len)
 		out[i] = (unsigned char)(hex_value(text.ptr[2 * i]) << 4 |
 					 hex_value(text.ptr[2 * i + 1]));
 	return true;
+}
+
+enum hpx_status hpx_random_ready(void)
+{
+	char byte;
+	ssize_t count;
+
+	/* Before the kernel has gathered enough, a signal ends the wait. */
+	do
+		count = getrandom(&byte, sizeof(byte), 0);
+	while (count < 0 && errno == EINTR);
+	return count == (ssize_t)sizeof(byte) ? HPX_OK : HPX_UNAVAILABLE;
 }
 
 void hpx_random(void *bytes, size_t len)

@@ -12,8 +12,12 @@ void hpx_hex_encode(const void *bytes, size_t len, char *out);
 /* Exactly 2 * len hexadecimal digits of either case; false otherwise. */
 bool hpx_hex_decode(struct hpx_span text, void *ret_bytes, size_t len);
 
-/* From the kernel; it does not fail once the system is up, and where it
- * does, the process stops: a guessable lease token is worse than none. */
+/* Whether the kernel gives random bytes: a seccomp filter can refuse them
+ * (HPX_UNAVAILABLE). Waits for a system that has just booted. A program or a handle
+ * of a library begins with it. */
+enum hpx_status hpx_random_ready(void);
+/* From the kernel; at most 256 bytes. It does not fail where hpx_random_ready did
+ * not: a guessable lease token would be worse than none. */
 void hpx_random(void *bytes, size_t len);
 
 /* Random bytes in stock, for one thread of a process that does not fork: the

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "cli/cli.h"
 
 /* Two signals within this time are one stop. */
@@ -182,6 +183,33 @@ void hpx_crew_print_address(const struct hpx_address *address, uint16_t port,
 	else
 		snprintf(out, HPX_CREW_ADDRESS_SIZE, strchr(address->host, ':') ? "[%s]:%u" : "%s:%u", address->host,
 			 port);
+}
+
+const char *hpx_crew_watch_signals(struct hpx_loop *loop, const struct hpx_crew_signal *signals,
+				   size_t count, void *user)
+{
+	for (size_t i = 0; i < count; i++) {
+		int code = uv_signal_init(&loop->uv, signals[i].handle);
+
+		signals[i].handle->data = user;
+		if (code == 0)
+			code = uv_signal_start(signals[i].handle, signals[i].callback,
+					       signals[i].number);
+		if (code != 0)
+			return uv_strerror(code);
+	}
+	return NULL;
+}
+
+bool hpx_crew_drain(pthread_t *ret_thread, void *(*drain)(void *user), void *user)
+{
+	if (hpx_thread_start(ret_thread, drain, user) == HPX_OK)
+		return true;
+	hpx_log(HPX_LOG_WARN, "drain_blocks",
+		"reason=\"the system has no thread for the drain: health, metrics and a second "
+		"signal wait until it is over\"");
+	drain(user);
+	return false;
 }
 
 void hpx_crew_stop_again(int64_t first_ms, int number)

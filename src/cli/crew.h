@@ -44,6 +44,21 @@ enum hpx_status hpx_crew_open_store(const struct hpx_settings *settings,
 /* The store goes down, or comes back: for the committer. */
 void hpx_crew_store_changed(void *user, enum hpx_status status, const char *problem);
 
+/* A signal and the callback that the main loop has for it. */
+struct hpx_crew_signal {
+	uv_signal_t *handle;
+	int number;
+	uv_signal_cb callback;
+};
+/* NULL, or the reason why a signal cannot be watched. `user` is each handle's data. */
+const char *hpx_crew_watch_signals(struct hpx_loop *loop, const struct hpx_crew_signal *signals,
+				   size_t count, void *user);
+
+/* Runs `drain` on a thread of its own, so that the admin listener and a second
+ * signal are heard meanwhile; where the system has no thread left, on this one.
+ * Whether there is a thread to join. */
+bool hpx_crew_drain(pthread_t *ret_thread, void *(*drain)(void *user), void *user);
+
 /* A stop while one is under way: within a second it is the same one, sent to the
  * process and to its group, as timeout(1) does; later it ends the process. */
 void hpx_crew_stop_again(int64_t first_ms, int number);

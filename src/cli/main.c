@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "config/nearest.h"
 
 static const struct hpx_command commands[] = {
@@ -121,5 +122,11 @@ int main(int argc, char **argv)
 	const struct hpx_command *command = find(name);
 	if (command == NULL)
 		return complain_unknown(name);
+	if (hpx_random_ready() != HPX_OK) {
+		fputs("hapax: the system gives no random bytes; is getrandom forbidden here "
+		      "(seccomp)?\n",
+		      stderr);
+		return HPX_EXIT_FAILED;
+	}
 	return command->run(argc - 1, argv + 1);
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/container.h"
 #include "base/log.h"
@@ -41,6 +40,7 @@ struct server {
 	uv_signal_t term, interrupt, hangup, user1, user2;
 	int64_t drain_since_ms;
 	pthread_t drainer;
+	bool has_drainer;                  /* false: the main thread drains */
 	bool draining;
 	struct hpx_message drained;
 	pthread_t reloader;
@@ -215,8 +215,12 @@ static void reload(struct server *server)
 	}
 	server->next_settings = settings;
 	server->reloaded.handle = finish_reload;
-	server->reloading = true;
-	HPX_ASSERT(hpx_thread_start(&server->reloader, run_reload, server) == HPX_OK);
+	server->reloading = hpx_thread_start(&server->reloader, run_reload, server) == HPX_OK;
+	if (!server->reloading) {
+		hpx_log(HPX_LOG_ERROR, "reload_refused",
+			"reason=\"the system has no thread for it; the old configuration stays in force\"");
+		hpx_settings_unref(settings);
+	}
 }
 
 static void on_hangup(uv_signal_t *handle, int number)
@@ -266,15 +270,22 @@ static void on_terminate(uv_signal_t *handle, int number)
 	hpx_log(HPX_LOG_INFO, "draining", "signal=%d for_ms=%lld", number,
 		(long long)server->settings->drain_ms);
 	server->drained.handle = on_drained;
-	HPX_ASSERT(hpx_thread_start(&server->drainer, drain, server) == HPX_OK);
+	server->has_drainer = hpx_crew_drain(&server->drainer, drain, server);
 }
 
-static void watch_signal(struct server *server, uv_signal_t *handle, int number,
-			 uv_signal_cb callback)
+static int watch_signals(struct server *server)
 {
-	HPX_ASSERT(uv_signal_init(&server->loop.uv, handle) == 0);
-	handle->data = server;
-	HPX_ASSERT(uv_signal_start(handle, callback, number) == 0);
+	const struct hpx_crew_signal signals[] = {
+		{ &server->term, SIGTERM, on_terminate },
+		{ &server->interrupt, SIGINT, on_terminate },
+		{ &server->hangup, SIGHUP, on_hangup },
+		{ &server->user1, SIGUSR1, hpx_crew_ignored_signal },
+		{ &server->user2, SIGUSR2, hpx_crew_ignored_signal },
+	};
+	const char *problem = hpx_crew_watch_signals(&server->loop, signals,
+						     sizeof(signals) / sizeof(signals[0]), server);
+
+	return problem == NULL ? HPX_EXIT_OK : say("signals cannot be watched", problem);
 }
 
 /* Who counts as one caller, and who as nobody. */
@@ -373,20 +384,18 @@ static int run(struct server *server)
 		code = start_gateway(server);
 	if (code == HPX_EXIT_OK)
 		code = start_crew(server);
+	if (code == HPX_EXIT_OK)
+		code = watch_signals(server);
 	if (code != HPX_EXIT_OK)
 		return code;
-	watch_signal(server, &server->term, SIGTERM, on_terminate);
-	watch_signal(server, &server->interrupt, SIGINT, on_terminate);
-	watch_signal(server, &server->hangup, SIGHUP, on_hangup);
-	watch_signal(server, &server->user1, SIGUSR1, hpx_crew_ignored_signal);
-	watch_signal(server, &server->user2, SIGUSR2, hpx_crew_ignored_signal);
 	if (hpx_gateway_start(server->gateway) != HPX_OK)
 		return say("the gateway cannot start", "no thread can be made");
 	tell_tenants(server->settings);
 	announce(server);
 	look_up_upstream(server);
 	hpx_loop_run(&server->loop);
-	pthread_join(server->drainer, NULL);
+	if (server->has_drainer)
+		pthread_join(server->drainer, NULL);
 	hpx_log(HPX_LOG_INFO, "stopped", "reason=\"drained\"");
 	return HPX_EXIT_OK;
 }

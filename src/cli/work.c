@@ -4,11 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/container.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "cli/cli.h"
 #include "cli/crew.h"
 #include "gateway/admin.h"
@@ -26,6 +24,7 @@ struct office {
 	uv_signal_t term, interrupt, user1, user2;
 	int64_t drain_since_ms;
 	pthread_t drainer;
+	bool has_drainer; /* false: the main thread drains */
 	bool draining;
 	struct hpx_message drained;
 };
@@ -66,15 +65,21 @@ static void on_terminate(uv_signal_t *handle, int number)
 	hpx_log(HPX_LOG_INFO, "draining", "signal=%d for_ms=%lld", number,
 		(long long)office->settings->drain_ms);
 	office->drained.handle = on_drained;
-	HPX_ASSERT(hpx_thread_start(&office->drainer, drain, office) == HPX_OK);
+	office->has_drainer = hpx_crew_drain(&office->drainer, drain, office);
 }
 
-static void watch_signal(struct office *office, uv_signal_t *handle, int number,
-			 uv_signal_cb callback)
+static int watch_signals(struct office *office)
 {
-	HPX_ASSERT(uv_signal_init(&office->loop.uv, handle) == 0);
-	handle->data = office;
-	HPX_ASSERT(uv_signal_start(handle, callback, number) == 0);
+	const struct hpx_crew_signal signals[] = {
+		{ &office->term, SIGTERM, on_terminate },
+		{ &office->interrupt, SIGINT, on_terminate },
+		{ &office->user1, SIGUSR1, hpx_crew_ignored_signal },
+		{ &office->user2, SIGUSR2, hpx_crew_ignored_signal },
+	};
+	const char *problem = hpx_crew_watch_signals(&office->loop, signals,
+						     sizeof(signals) / sizeof(signals[0]), office);
+
+	return problem == NULL ? HPX_EXIT_OK : say("signals cannot be watched", problem);
 }
 
 static int open_store(struct office *office)
@@ -122,16 +127,15 @@ static int run(struct office *office, bool admin)
 
 	if (code == HPX_EXIT_OK)
 		code = start(office, admin);
+	if (code == HPX_EXIT_OK)
+		code = watch_signals(office);
 	if (code != HPX_EXIT_OK)
 		return code;
-	watch_signal(office, &office->term, SIGTERM, on_terminate);
-	watch_signal(office, &office->interrupt, SIGINT, on_terminate);
-	watch_signal(office, &office->user1, SIGUSR1, hpx_crew_ignored_signal);
-	watch_signal(office, &office->user2, SIGUSR2, hpx_crew_ignored_signal);
 	atomic_store(&office->gateway.ready, true);
 	announce(office);
 	hpx_loop_run(&office->loop);
-	pthread_join(office->drainer, NULL);
+	if (office->has_drainer)
+		pthread_join(office->drainer, NULL);
 	hpx_log(HPX_LOG_INFO, "stopped", "reason=\"drained\"");
 	return HPX_EXIT_OK;
 }

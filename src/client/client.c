@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "client/client.h"
 #include "client/journal.h"
 #include "http/field.h"
@@ -114,6 +115,8 @@ enum hapax_result hapax_client_open(const struct hapax_client_options *options,
 	if (options == NULL)
 		options = &none;
 	enum hapax_result result = check_options(options, problem);
+	if (result == HAPAX_OK && hpx_random_ready() != HPX_OK)
+		return hpx_client_say(HAPAX_UNAVAILABLE, problem, "the system gives no random bytes");
 	if (result == HAPAX_OK)
 		result = begin_libcurl(problem);
 	if (result != HAPAX_OK)

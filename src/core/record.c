@@ -145,7 +145,9 @@ static enum hpx_status begin_attempt(struct hpx_record *record, const struct hpx
 		record->attempt = 0;
 		record->created_ms = args->now.wall_ms;
 	}
-	record->attempt++;
+	/* The number comes from a row, which can have any. */
+	if (record->attempt < UINT32_MAX)
+		record->attempt++;
 	record->token = args->token;
 	record->owner = args->owner;
 	record->status = 0;

@@ -118,9 +118,11 @@ static bool end_finished(struct hpx_egress *egress)
 	int left;
 
 	while ((message = curl_multi_info_read(egress->multi, &left)) != NULL) {
+		/* Another libcurl may have other messages. */
+		if (message->msg != CURLMSG_DONE)
+			continue;
 		/* The message is gone once its handle is removed. */
 		CURLcode code = message->data.result;
-		HPX_ASSERT(message->msg == CURLMSG_DONE);
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
 		end_transfer(egress, transfer, code);
 		any = true;

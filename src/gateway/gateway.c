@@ -179,6 +179,9 @@ enum hpx_status hpx_gateway_start(struct hpx_gateway *gateway)
 	for (unsigned i = 0; i < gateway->shard_count && status == HPX_OK; i++)
 		status = hpx_shard_start(&gateway->shards[i]);
 	atomic_store(&gateway->ready, status == HPX_OK);
+	/* The loops that did start may have callers already. */
+	if (status != HPX_OK)
+		hpx_gateway_drain(gateway);
 	return status;
 }
 

@@ -52,6 +52,16 @@ void hpx_handle_trouble(struct hapax *hapax, char ret_trouble[HPX_STORE_PROBLEM_
 	pthread_mutex_unlock(&hapax->mutex);
 }
 
+/* Every token and mark is made of them. */
+static enum hpx_status check_random(char *detail)
+{
+	enum hpx_status status = hpx_random_ready();
+
+	if (status != HPX_OK)
+		hpx_store_problem(detail, "the system gives no random bytes");
+	return status;
+}
+
 static enum hpx_status open_store(struct hapax *hapax, const char *url,
 				  const struct hapax_options *options, char *detail)
 {
@@ -61,9 +71,11 @@ static enum hpx_status open_store(struct hapax *hapax, const char *url,
 		.install = options->install != 0,
 		.event_retention_ms = EVENT_RETENTION_MS,
 	};
-	enum hpx_status status = hpx_store_open(&wanted, &hapax->store, detail);
+	enum hpx_status status = check_random(detail);
 	struct hpx_committer_options with = { .changed = store_changed, .user = hapax };
 
+	if (status == HPX_OK)
+		status = hpx_store_open(&wanted, &hapax->store, detail);
 	if (status != HPX_OK)
 		return status;
 	with.store = hapax->store;
@@ -148,7 +160,9 @@ enum hapax_result hapax_on_sqlite(sqlite3 *db, struct hapax **ret_hapax, char *p
 
 	if (db == NULL || ret_hapax == NULL)
 		return misuse_of_connection("hapax_on_sqlite", problem);
-	enum hpx_status status = hpx_store_sqlite_borrow(db, &store, detail);
+	enum hpx_status status = check_random(detail);
+	if (status == HPX_OK)
+		status = hpx_store_sqlite_borrow(db, &store, detail);
 	return borrowed(status, store, detail, ret_hapax, problem);
 }
 
@@ -159,7 +173,9 @@ enum hapax_result hapax_on_postgres(PGconn *conn, struct hapax **ret_hapax, char
 
 	if (conn == NULL || ret_hapax == NULL)
 		return misuse_of_connection("hapax_on_postgres", problem);
-	enum hpx_status status = hpx_store_postgres_borrow(conn, &store, detail);
+	enum hpx_status status = check_random(detail);
+	if (status == HPX_OK)
+		status = hpx_store_postgres_borrow(conn, &store, detail);
 	return borrowed(status, store, detail, ret_hapax, problem);
 }
 

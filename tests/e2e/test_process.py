@@ -1,6 +1,7 @@
 """Shows how the process meets what is done to it: signals, crashes, an upstream
 that is not there, and a start at which something was left unsaid."""
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import time
 import pytest
 
 from conftest import require_program
-from harness import check
+from harness import check, refuse
 from harness.gateway import Gateway, binary, free_port, is_sanitized
 from harness.secret import new_key
 
@@ -161,3 +162,64 @@ def test_unsaid_on_many_routes(site):
     assert len(asked[0]) < 600
     said = site({"routes": routes, "defaults": {"server_error": "unknown"}})
     assert not [line for line in said.gateway.lines if QUESTION in line]
+
+
+# ---- what the system refuses ----
+
+def test_no_thread_for_a_reload(site, tmp_path):
+    """The old configuration stays in force, with a line; the next SIGHUP finds a
+    thread again, and a drain goes on without one."""
+    full = tmp_path / "full"
+    one = site({}, wrap=refuse.wrap(tmp_path, **{"while": full}))
+    gateway = one.gateway
+    gateway.config["routes"] = [{"match": "POST /free", "key": "ignore"}]
+    gateway.write_config()
+    full.touch()
+    gateway.signal(signal.SIGHUP)
+    assert "no thread" in gateway.wait_log("level=error event=reload_refused")
+    check.problem(gateway.post("/free", key=None), "idempotency_key_missing")
+    key = new_key()
+    assert gateway.post(key=key).status == 200 and gateway.post(key=key).replayed
+    full.unlink()
+    gateway.signal(signal.SIGHUP)
+    gateway.wait_log("event=reloaded")
+    assert gateway.post("/free", key=None).status == 200
+    full.touch()
+    with gateway.connect() as wire:
+        wire.send(gateway.request("POST", "/x", behave="hold=x"))
+        one.provider.gate("x").wait_arrived()
+        gateway.signal(signal.SIGTERM)
+        gateway.wait_log("level=warn event=drain_blocks")
+        one.provider.gate("x").release()
+        assert wire.answer().status == 200
+    assert gateway.wait() == 0, gateway.log()
+
+
+def test_no_thread_at_the_start(tmp_path):
+    """Whichever thread cannot be made, the start fails with a message, and nothing
+    is left behind that runs."""
+    require_program()
+    number, code = 0, 1
+    while code != 0:
+        number += 1
+        gateway = Gateway(tmp_path, "http://127.0.0.1:9", {"loops": 3},
+                          wrap=refuse.wrap(tmp_path, thread=number)).spawn()
+        with gateway.news:
+            gateway.news.wait_for(lambda g=gateway: g.ready or g.gone(), 30)
+        if gateway.ready:
+            gateway.signal(signal.SIGTERM)
+        code = gateway.wait()
+        check.until(lambda g=gateway: not g.lines or g.process.stdout.closed, "the log is read")
+        assert code in (0, 1) and (code == 0) == gateway.ready, f"thread {number}: exit {code}\n{gateway.log()}"
+        assert code == 0 or re.search("^hapax: .* cannot .*: ", gateway.log(), re.M), gateway.log()
+        gateway.check_log()
+    assert number > 5, "hapax serve has at least a committer, three loops and a worker"
+
+
+def test_no_random_bytes(tmp_path):
+    """Without them no token can be made, and a message says so."""
+    require_program()
+    gateway = Gateway(tmp_path, "http://127.0.0.1:9", wrap=refuse.wrap(tmp_path, random=1))
+    command = gateway.wrap + [gateway.program, "serve", "--config", gateway.write_config()]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 1 and "no random bytes" in run.stderr, run

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from conftest import Site, require_program
-from harness import postgres
+from harness import postgres, refuse
 from harness.desk import FAILED, USAGE, Desk, outbox_config, owe
 from harness.gateway import Gateway, merge
 from harness.office import Office
@@ -77,6 +77,19 @@ def test_signals(town):
             office.signal(signal.SIGTERM)
     except ProcessLookupError:
         pass
+    assert office.wait() == 0, office.log()
+
+
+@needs_postgres
+def test_no_thread_for_the_drain(town, tmp_path):
+    """The main thread drains where the system has no other one."""
+    office, full = town().office(), tmp_path / "full"
+    office.stop()
+    refused = dict(word.split("=", 1) for word in refuse.wrap(tmp_path, **{"while": full})[1:])
+    office.start(refused)
+    full.touch()
+    office.signal(signal.SIGTERM)
+    office.wait_log("level=warn event=drain_blocks")
     assert office.wait() == 0, office.log()
 
 

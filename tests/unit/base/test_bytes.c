@@ -1,7 +1,28 @@
 /* Shows that hexadecimal goes both ways, hashes are SHA-256, parts never mix. */
 #include "../test.h"
 
+#include <errno.h>
+#include <sys/random.h>
+
 #include "base/bytes.h"
+
+/* What the kernel says to the next calls; 0: what it really says. */
+static int refusals[2];
+
+ssize_t __real_getrandom(void *bytes, size_t len, unsigned flags);
+ssize_t __wrap_getrandom(void *bytes, size_t len, unsigned flags);
+
+ssize_t __wrap_getrandom(void *bytes, size_t len, unsigned flags)
+{
+	int refusal = refusals[0];
+
+	refusals[0] = refusals[1];
+	refusals[1] = 0;
+	if (refusal == 0)
+		return __real_getrandom(bytes, len, flags);
+	errno = refusal;
+	return -1;
+}
 
 static void hex_goes_both_ways(void **state)
 {
@@ -67,9 +88,21 @@ static void chance_gives_each_byte_once(void **state)
 	assert_int_equal(chance.left, 0);
 }
 
+static void a_refusal_of_the_kernel_is_a_status(void **state)
+{
+	(void)state;
+	assert_status(hpx_random_ready(), HPX_OK);
+	refusals[0] = refusals[1] = EINTR;
+	assert_status(hpx_random_ready(), HPX_OK);
+	refusals[0] = EINTR;
+	refusals[1] = ENOSYS;
+	assert_status(hpx_random_ready(), HPX_UNAVAILABLE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_refusal_of_the_kernel_is_a_status),
 		cmocka_unit_test(chance_gives_each_byte_once),
 		cmocka_unit_test(hex_goes_both_ways),
 		cmocka_unit_test(hash_is_sha256),

@@ -390,6 +390,17 @@ static void broken_records_are_found_out(void **state)
 	assert_false(hpx_record_valid(&r));
 }
 
+/* A row of the store can have any number. */
+static void the_last_attempt_has_another_one(void **state)
+{
+	struct hpx_record r = record_in(HPX_STATE_FAILED_RETRYABLE, UINT32_MAX);
+	struct hpx_move_args args = { .now = { .wall_ms = NOW }, .token = other, .lease_ms = LEASE,
+				      .retention_ms = RETENTION };
+	(void)state;
+	assert_status(hpx_record_move(&r, HPX_MOVE_RESERVE, &args), HPX_OK);
+	assert_int_equal(r.attempt, UINT32_MAX);
+}
+
 static void states_have_names(void **state)
 {
 	(void)state;
@@ -413,6 +424,7 @@ int main(void)
 		cmocka_unit_test(a_pending_record_ends_in_time),
 		cmocka_unit_test(a_requeued_record_waits_for_its_answer_again),
 		cmocka_unit_test(broken_records_are_found_out),
+		cmocka_unit_test(the_last_attempt_has_another_one),
 		cmocka_unit_test(states_have_names),
 	};
 	return cmocka_run_group_tests_name("record", tests, NULL, NULL);
