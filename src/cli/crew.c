@@ -140,7 +140,35 @@ static void tell_of_upstream(const struct hpx_store *store, struct hpx_span name
 			store->upstream_name_before);
 }
 
-enum hpx_status hpx_crew_open_store(const struct hpx_settings *settings,
+static void on_lost(void *user, enum hpx_verb verb, const struct hpx_touched *touched)
+{
+	struct hpx_crew *crew = user;
+
+	if (verb == HPX_VERB_SWEEP)
+		crew->lost_operations[touched->state]++;
+	else
+		crew->lost_jobs++;
+	hpx_sweep_tell(verb, touched);
+}
+
+void hpx_crew_tell_lost(const struct hpx_crew *crew)
+{
+	uint64_t unknown = crew->lost_operations[HPX_STATE_UNKNOWN];
+	uint64_t retryable = crew->lost_operations[HPX_STATE_FAILED_RETRYABLE];
+
+	if (unknown + retryable + crew->lost_jobs == 0)
+		return;
+	hpx_log(HPX_LOG_WARN, "leases_lost",
+		"unknown=%llu failed_retryable=%llu jobs=%llu reason=\"the process that held them "
+		"is gone\" see=\"%s\"",
+		(unsigned long long)unknown, (unsigned long long)retryable,
+		(unsigned long long)crew->lost_jobs,
+		unknown > 0   ? "hapax keys ls --state unknown" :
+		retryable > 0 ? "hapax keys ls --state failed_retryable" :
+				"hapax jobs ls");
+}
+
+enum hpx_status hpx_crew_open_store(struct hpx_crew *crew, const struct hpx_settings *settings,
 				    struct hpx_store **ret_store, char *problem)
 {
 	char upstream[HPX_STORE_UPSTREAM_SIZE];
@@ -152,6 +180,8 @@ enum hpx_status hpx_crew_open_store(const struct hpx_settings *settings,
 		.event_retention_ms = settings->event_retention_ms,
 		.job_retention_ms = settings->job_retention_ms,
 		.upstream_name = settings->upstream_name,
+		.lost = on_lost,
+		.lost_user = crew,
 	};
 
 	print_upstream(&settings->upstream, upstream);

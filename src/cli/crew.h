@@ -16,6 +16,10 @@ struct hpx_crew {
 	struct hpx_deliverer *deliverer;   /* NULL: nobody delivers here */
 	struct hpx_reconciler *reconciler;
 	bool stopped;
+	/* What a process that died had under way, found when the store was opened:
+	 * operations by the state that they have now, and jobs. */
+	uint64_t lost_operations[HPX_STATE_COUNT];
+	uint64_t lost_jobs;
 };
 
 /* Makes the counters ready, which a gateway may print before anybody works. */
@@ -39,8 +43,10 @@ void hpx_crew_done(struct hpx_crew *crew);
 
 /* To serve, as the settings say; warns once of what an operator should know.
  * `problem` has HPX_STORE_PROBLEM_SIZE bytes. */
-enum hpx_status hpx_crew_open_store(const struct hpx_settings *settings,
+enum hpx_status hpx_crew_open_store(struct hpx_crew *crew, const struct hpx_settings *settings,
 				    struct hpx_store **ret_store, char *problem);
+/* The sum of what was found lost, where there is anything: somebody should look. */
+void hpx_crew_tell_lost(const struct hpx_crew *crew);
 /* The store goes down, or comes back: for the committer. */
 void hpx_crew_store_changed(void *user, enum hpx_status status, const char *problem);
 

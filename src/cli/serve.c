@@ -89,7 +89,7 @@ static int open_store(struct server *server)
 	char problem[HPX_STORE_PROBLEM_SIZE] = "";
 	const struct hpx_settings *settings = server->settings;
 
-	if (hpx_crew_open_store(settings, &server->store, problem) == HPX_OK)
+	if (hpx_crew_open_store(&server->crew, settings, &server->store, problem) == HPX_OK)
 		return HPX_EXIT_OK;
 	if (!settings->observe)
 		return say("the store cannot be opened", problem);
@@ -113,17 +113,12 @@ static int start_committer(struct server *server)
 				  say("the store cannot be written", hpx_status_text(status));
 }
 
-/* What a process that died left behind is unknown now; somebody should look. */
 static void tell_lost(struct server *server)
 {
 	uint64_t lost = hpx_counter_read(&server->store->lost_at_open);
 
 	hpx_counter_add(&server->gateway->leases_lost, lost);
-	if (lost > 0)
-		hpx_log(HPX_LOG_WARN, "leases_lost",
-			"count=%llu reason=\"the process that held them is gone\" "
-			"see=\"hapax keys ls --state unknown\"",
-			(unsigned long long)lost);
+	hpx_crew_tell_lost(&server->crew);
 }
 
 static int start_crew(struct server *server)

@@ -87,7 +87,8 @@ static int open_store(struct office *office)
 	char problem[HPX_STORE_PROBLEM_SIZE] = "";
 	struct hpx_committer_options options = { .changed = hpx_crew_store_changed };
 
-	if (hpx_crew_open_store(office->settings, &office->gateway.store, problem) != HPX_OK)
+	if (hpx_crew_open_store(&office->crew, office->settings, &office->gateway.store,
+				problem) != HPX_OK)
 		return say("the store cannot be opened", problem);
 	options.store = office->gateway.store;
 	enum hpx_status status = hpx_committer_start(&options, &office->gateway.committer);

@@ -111,7 +111,7 @@ static void wake_waiters(struct hpx_waitlist *waitlist, const struct hpx_store_o
 	case HPX_VERB_SWEEP:
 	case HPX_VERB_SWEEP_JOBS:
 		for (unsigned i = 0; op->touched != NULL && i < op->count; i++)
-			hpx_waitlist_wake(waitlist, &op->touched[i]);
+			hpx_waitlist_wake(waitlist, &op->touched[i].id);
 		break;
 	default:
 		break;

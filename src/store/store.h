@@ -182,6 +182,12 @@ enum hpx_verb {
 };
 const char *hpx_verb_name(enum hpx_verb verb);
 
+/* What a sweep changed. */
+struct hpx_touched {
+	struct hpx_operation_id id;
+	enum hpx_state state;      /* SWEEP: what the operation is now */
+};
+
 /* One operation of a batch. The submitter keeps everything it points to
  * alive and untouched until it is done. */
 struct hpx_store_op {
@@ -214,25 +220,27 @@ struct hpx_store_op {
 	struct hpx_span reason;                    /* for the event */
 	struct hpx_span recipe_text;               /* RECIPE */
 	struct hpx_recipe_id recipe;               /* RECIPE */
+	const struct hpx_claim *claims;            /* CLAIM */
+	size_t claim_count;
+	const struct hpx_job_turn *turn;           /* JOB */
+	const struct hpx_due *due;                 /* UNSETTLED, UNASK */
+	size_t due_count;
+	/* In and out. */
+	struct hpx_ruling_turn *ruling;            /* RULE: what was found; its `move` */
 	/* Out. */
 	enum hpx_status status;                    /* BUSY: not now, somebody else holds the row */
 	struct hpx_decision decision;              /* RESERVE; the record alone after every other move and FIND */
 	int64_t judged_ms;                         /* about one operation: when, by the store's wall clock */
 	bool already;                              /* COMPLETE, CONCLUDE: it was completed before */
 	struct hpx_answer *replay;                 /* RESERVE → REPLAY: the receiver frees it; NULL where nothing is kept */
-	const struct hpx_claim *claims;            /* CLAIM */
-	size_t claim_count;
-	const struct hpx_job_turn *turn;           /* JOB */
-	struct hpx_ruling_turn *ruling;            /* RULE */
-	const struct hpx_due *due;                 /* UNSETTLED, UNASK */
-	size_t due_count;
 	struct hpx_job_entry *jobs;                /* CLAIM: the receiver frees them; JOB: after its move,
 						    * without headers and body */
 	struct hpx_unsettled *unsettled;           /* UNSETTLED: the receiver frees them */
 	struct hpx_buffer saved;                   /* RECALL: the receiver frees it */
 	bool more;                                 /* REAP: there may be more, however many it took */
 	unsigned count;                            /* SWEEP, REAP, SWEEP_JOBS, CLAIM, UNSETTLED, UNASK: how many */
-	struct hpx_operation_id *touched;          /* SWEEP, SWEEP_JOBS: room for `limit` ids from the submitter, `count` filled */
+	struct hpx_touched *touched;               /* SWEEP, SWEEP_JOBS: room for `limit` from the submitter,
+						    * `count` filled; or NULL */
 	/* The committer's. */
 	struct hpx_store_op *next;
 	void (*done)(struct hpx_store_op *op);     /* called once, on the committer's thread */
@@ -339,6 +347,10 @@ struct hpx_store_options {
 	 * jobs, and what applications began. Empty: nobody in particular. */
 	struct hpx_span upstream_name;
 	struct hpx_span upstream_url;
+	/* serve: what a dead owner left, each once its loss is durable: a lease
+	 * (HPX_VERB_SWEEP) or the claim of a job (HPX_VERB_SWEEP_JOBS). May be NULL. */
+	void (*lost)(void *user, enum hpx_verb verb, const struct hpx_touched *touched);
+	void *lost_user;
 };
 
 #define HPX_STORE_UPSTREAM_SIZE 336

@@ -6,17 +6,21 @@
 
 #define BATCH 64
 
-static void log_lost(const char *event, const struct hpx_operation_id *id, const char *rest)
+void hpx_sweep_tell(enum hpx_verb verb, const struct hpx_touched *touched)
 {
-	char text[2 * HPX_OPERATION_ID_SIZE + 1];
+	char id[2 * HPX_OPERATION_ID_SIZE + 1];
 
-	hpx_hex_encode(id->bytes, sizeof(id->bytes), text);
-	hpx_log(HPX_LOG_WARN, event, "id=%s%s", text, rest);
+	hpx_hex_encode(touched->id.bytes, sizeof(touched->id.bytes), id);
+	if (verb == HPX_VERB_SWEEP)
+		hpx_log(HPX_LOG_WARN, "lease_lost", "id=%s state=%s", id,
+			hpx_state_name(touched->state));
+	else
+		hpx_log(HPX_LOG_WARN, "job_claim_lost", "id=%s see=\"hapax jobs ls\"", id);
 }
 
 void hpx_sweep(const struct hpx_worker_options *options)
 {
-	struct hpx_operation_id touched[BATCH];
+	struct hpx_touched touched[BATCH];
 	struct hpx_store_op op;
 
 	do {
@@ -29,7 +33,7 @@ void hpx_sweep(const struct hpx_worker_options *options)
 		if (op.status != HPX_OK)
 			return;
 		for (unsigned i = 0; i < op.count; i++)
-			log_lost("lease_lost", &touched[i], " state=unknown");
+			hpx_sweep_tell(op.verb, &touched[i]);
 		hpx_counter_add(options->leases_lost, op.count);
 	} while (op.count == BATCH);
 }
@@ -37,7 +41,7 @@ void hpx_sweep(const struct hpx_worker_options *options)
 /* What its target remembers is sent again; the rest is unknown. */
 void hpx_sweep_jobs(const struct hpx_worker_options *options)
 {
-	struct hpx_operation_id touched[BATCH];
+	struct hpx_touched touched[BATCH];
 	struct hpx_store_op op;
 
 	if (options->store->driver->jobs == NULL)
@@ -52,6 +56,6 @@ void hpx_sweep_jobs(const struct hpx_worker_options *options)
 		if (op.status != HPX_OK)
 			return;
 		for (unsigned i = 0; i < op.count; i++)
-			log_lost("job_claim_lost", &touched[i], " see=\"hapax jobs ls\"");
+			hpx_sweep_tell(op.verb, &touched[i]);
 	} while (op.count == BATCH);
 }

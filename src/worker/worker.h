@@ -33,4 +33,7 @@ void hpx_worker_configure(struct hpx_worker *worker, int64_t sweep_every_ms,
 /* Ends after the duty under way. */
 void hpx_worker_stop(struct hpx_worker *worker);
 
+/* The line about what a sweep changed, by HPX_VERB_SWEEP or HPX_VERB_SWEEP_JOBS. */
+void hpx_sweep_tell(enum hpx_verb verb, const struct hpx_touched *touched);
+
 #endif

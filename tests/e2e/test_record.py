@@ -15,10 +15,10 @@ def pause(seconds):
     threading.Event().wait(seconds)
 
 
-def hold(one, key, **how):
+def hold(one, key, target="/pay", **how):
     """An operation that waits at the provider; its connection."""
     wire = one.gateway.connect()
-    wire.send(one.gateway.request("POST", "/pay", key=key, behave=f"hold={key}", **how))
+    wire.send(one.gateway.request("POST", target, key=key, behave=f"hold={key}", **how))
     one.provider.gate(key).wait_arrived()
     return wire
 
@@ -44,6 +44,33 @@ def test_lost_leases_are_counted(site):
     one.provider.gate(key).release()
     one.gateway.start()
     check.until(lambda: one.gateway.metrics()["hapax_leases_lost_total"] >= 1, "one lost lease is counted")
+
+
+def test_lost_leases_are_told(site):
+    """Each operation has a line with the state that it has now, whichever store it is
+    in and whoever found it; at SQLite's start a sum points to the list that has them."""
+    one = site({"defaults": {"lease": "1s"}, "sweep": {"every": "1s"},
+                "routes": [{"match": "POST /resumed", "on_lost": "resume", "fenced": True}]})
+    gateway = one.gateway
+    is_sqlite = gateway.config["store"].startswith("sqlite")
+    for targets, counts, see in [(["/resumed"], "unknown=0 failed_retryable=1", "failed_retryable"),
+                                 (["/pay", "/resumed"], "unknown=1 failed_retryable=1", "unknown")]:
+        keys = {target: new_key() for target in targets}
+        wires = [hold(one, key, target=target) for target, key in keys.items()]
+        gateway.kill()
+        since = len(gateway.lines)
+        for wire, key in zip(wires, keys.values()):
+            one.provider.gate(key).release()
+            wire.close()
+        gateway.start()
+        states = ["unknown" if target == "/pay" else "failed_retryable" for target in targets]
+        for state in states:
+            gateway.wait_log(f"event=lease_lost id=[0-9a-f]{{32,}} state={state}$", since=since)
+        told = [line for line in gateway.lines[since:] if "event=lease_lost" in line]
+        assert len(told) == len(states), told
+        if is_sqlite:
+            line = gateway.wait_log("event=leases_lost", since=since)
+            assert f" {counts} jobs=0 " in line and f'see="hapax keys ls --state {see}"' in line, line
 
 
 def test_graceful_restart_keeps_all(site):

@@ -144,7 +144,7 @@ enum hpx_status person_moves(struct fixture *f, int64_t number, enum hpx_job_mov
 unsigned sweep_jobs(struct fixture *f)
 {
 	struct hpx_store_op op = op_of(HPX_VERB_SWEEP_JOBS, 0, 0);
-	struct hpx_operation_id touched[100];
+	struct hpx_touched touched[100];
 
 	op.limit = 100;
 	op.touched = touched;

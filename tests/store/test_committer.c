@@ -407,7 +407,7 @@ static void a_sweep_wakes_whom_it_touched(void **state)
 {
 	struct setting s;
 	struct watcher watcher = { .waiter = { .id = id_of(1), .wake = watcher_wake } };
-	struct hpx_operation_id touched[10];
+	struct hpx_touched touched[10];
 	struct hpx_store_op op = op_of(HPX_VERB_SWEEP, 0, 0);
 
 	start(&s, *state, 0);

@@ -207,7 +207,8 @@ static void a_lost_claim_is_named(void **state)
 {
 	struct fixture *f = *state;
 	struct hpx_store_op op = op_of(HPX_VERB_SWEEP_JOBS, 0, 0);
-	struct hpx_operation_id touched[4], want = id_of(1);
+	struct hpx_touched touched[4];
+	struct hpx_operation_id want = id_of(1);
 
 	accept_later(f, 1, A);
 	claim_one(f, 0);
@@ -217,7 +218,7 @@ static void a_lost_claim_is_named(void **state)
 	op.touched = touched;
 	assert_status(run_op(f, &op), HPX_OK);
 	assert_int_equal(op.count, 1);
-	assert_memory_equal(touched[0].bytes, want.bytes, sizeof(want.bytes));
+	assert_memory_equal(touched[0].id.bytes, want.bytes, sizeof(want.bytes));
 }
 
 static void a_lost_claim_is_sent_again_where_they_are(void **state)

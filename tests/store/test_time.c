@@ -35,7 +35,7 @@ static void a_lost_lease_becomes_unknown_by_a_retry(void **state)
 static void the_sweeper_names_what_it_touched_within_its_limit(void **state)
 {
 	struct fixture *f = *state;
-	struct hpx_operation_id touched[2];
+	struct hpx_touched touched[2];
 	struct hpx_store_op op = op_of(HPX_VERB_SWEEP, 0, 0);
 
 	for (unsigned key = 1; key <= 3; key++)
@@ -49,12 +49,41 @@ static void the_sweeper_names_what_it_touched_within_its_limit(void **state)
 		bool known = false;
 		for (unsigned key = 1; key <= 3; key++) {
 			struct hpx_operation_id id = id_of(key);
-			known |= hpx_operation_id_eq(&id, &touched[i]) &&
+			known |= hpx_operation_id_eq(&id, &touched[i].id) &&
 				 strcmp(state_of(f, key), "unknown") == 0;
 		}
 		assert_true(known);
 	}
 	assert_int_equal(sweep(f), 1);
+}
+
+/* The log tells it: a lost attempt is not always unknown. */
+static void the_sweeper_tells_what_became_of_each(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_touched touched[2];
+	struct hpx_store_op op = op_of(HPX_VERB_SWEEP, 0, 0), resumed = op_of(HPX_VERB_RESERVE, 2, B);
+	struct hpx_ask ask = ask_of(f->store, 2, BODY, B);
+	struct hpx_policy may_resume = *policy();
+
+	may_resume.on_lost = HPX_ON_LOST_RESUME;
+	resumed.ask = &ask;
+	resumed.policy = &may_resume;
+	reserve(f, 1, BODY, A);
+	assert_status(run_op(f, &resumed), HPX_OK);
+	advance(f, LEASE_MS + 1);
+	op.limit = 2;
+	op.touched = touched;
+	assert_status(run_op(f, &op), HPX_OK);
+	assert_int_equal(op.count, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		struct hpx_operation_id first = id_of(1);
+		bool is_first = hpx_operation_id_eq(&first, &touched[i].id);
+
+		assert_string_equal(hpx_state_name(touched[i].state),
+				    is_first ? "unknown" : "failed_retryable");
+		assert_string_equal(state_of(f, is_first ? 1 : 2), hpx_state_name(touched[i].state));
+	}
 }
 
 static void a_renewed_lease_holds_and_an_old_one_cannot_be_renewed(void **state)
@@ -260,6 +289,7 @@ int main(void)
 		ON_EVERY_DRIVER(a_lost_lease_becomes_unknown_by_the_sweeper),
 		ON_EVERY_DRIVER(a_lost_lease_becomes_unknown_by_a_retry),
 		ON_EVERY_DRIVER(the_sweeper_names_what_it_touched_within_its_limit),
+		ON_EVERY_DRIVER(the_sweeper_tells_what_became_of_each),
 		ON_EVERY_DRIVER(a_renewed_lease_holds_and_an_old_one_cannot_be_renewed),
 		ON_EVERY_DRIVER(a_renewal_dies_with_its_attempt),
 		ON_EVERY_DRIVER(a_stale_attempt_cannot_overwrite),

@@ -175,7 +175,7 @@ static void sweep(struct hpx_memory_store *m, struct hpx_store_op *op)
 			if (op->status != HPX_OK)
 				return;
 			if (op->touched != NULL)
-				op->touched[op->count] = row->record.id;
+				op->touched[op->count] = (struct hpx_touched){ row->record.id, row->record.state };
 			op->count++;
 		}
 }

@@ -47,7 +47,7 @@ static void sweep_slots(struct hpx_pg_batch *batch, struct hpx_store_op *op,
 			continue;
 		hpx_pg_slot_change(batch, slot, &change, op);
 		if (op->touched != NULL)
-			op->touched[op->count] = slot->id;
+			op->touched[op->count] = (struct hpx_touched){ slot->id, change.record.state };
 		op->count++;
 	}
 }

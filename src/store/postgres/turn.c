@@ -203,7 +203,7 @@ static enum hpx_status run_round(struct hpx_pg_store *s, const struct round *rou
 			continue;
 		hpx_pg_outbox_take(outbox, item, op);
 		if (op->touched != NULL && op->verb == HPX_VERB_SWEEP_JOBS)
-			op->touched[*ret_count] = item->id;
+			op->touched[*ret_count] = (struct hpx_touched){ .id = item->id };
 		++*ret_count;
 	}
 	return hpx_pg_outbox_commit(s, outbox, problem);

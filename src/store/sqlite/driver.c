@@ -37,6 +37,8 @@ static struct hpx_sqlite_store *new_store(const struct hpx_store_options *option
 	hpx_sqlite_boot_id(s->boot_id);
 	s->lock_fd = -1;
 	s->serve = options->serve;
+	s->lost = options->lost;
+	s->lost_user = options->lost_user;
 	s->free_bytes_min = options->free_bytes_min;
 	s->event_retention_ms = options->event_retention_ms;
 	s->job_retention_ms = options->job_retention_ms;

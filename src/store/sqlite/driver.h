@@ -37,6 +37,8 @@ struct hpx_sqlite_store {
 	char path[PATH_MAX];
 	char boot_id[HPX_SQLITE_BOOT_ID_SIZE];  /* "" where the system tells none */
 	bool serve;
+	void (*lost)(void *user, enum hpx_verb verb, const struct hpx_touched *touched); /* or NULL */
+	void *lost_user;
 	int lock_fd;                      /* -1: not the server */
 	struct hpx_sqlite_lock *lock;     /* mapped; NULL: it cannot be */
 	bool removed;                     /* the batch has a person's removal in it */

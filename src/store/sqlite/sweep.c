@@ -58,7 +58,7 @@ static enum hpx_status sweep_rows(struct hpx_sqlite_store *s, const struct rows 
 		if (status != HPX_OK)
 			break;
 		if (op->touched != NULL)
-			op->touched[op->count] = record->id;
+			op->touched[op->count] = (struct hpx_touched){ record->id, change.record.state };
 		op->count++;
 	}
 	return status;
@@ -154,47 +154,34 @@ enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op 
 	return status == HPX_OK ? reap_events(s, now.wall_ms) : status;
 }
 
-/* One transaction's worth; `*ret_count` tells whether there may be more. */
-static enum hpx_status sweep_some(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost,
+/* One transaction's worth; `*ret_count` tells whether there may be more. `touched`
+ * has room for LIMIT_MAX, or is NULL. */
+static enum hpx_status sweep_some(struct hpx_sqlite_store *s, enum hpx_verb verb,
+				  enum hpx_sqlite_lost lost, struct hpx_touched *touched,
 				  unsigned *ret_count)
 {
 	struct hpx_store_op op = {
-		.verb = HPX_VERB_SWEEP,
+		.verb = verb,
 		.limit = LIMIT_MAX,
+		.touched = touched,
 		.actor = HPX_SPAN("start"),
 	};
-	enum hpx_status status = hpx_sqlite_sweep(s, &op, lost);
+	enum hpx_status status = verb == HPX_VERB_SWEEP ? hpx_sqlite_sweep(s, &op, lost) :
+							  hpx_sqlite_sweep_jobs(s, &op, lost);
 
 	*ret_count = op.count;
 	return status;
 }
 
-/* Whoever claimed a job is as dead as its server: only one has workers. */
-static enum hpx_status sweep_some_jobs(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost,
-				       unsigned *ret_count)
-{
-	struct hpx_store_op op = {
-		.verb = HPX_VERB_SWEEP_JOBS,
-		.limit = LIMIT_MAX,
-		.actor = HPX_SPAN("start"),
-	};
-	enum hpx_status status = hpx_sqlite_sweep_jobs(s, &op, lost);
-
-	*ret_count = op.count;
-	return status;
-}
-
-typedef enum hpx_status sweep_fn(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost,
-				 unsigned *ret_count);
-
-static enum hpx_status commit_some(struct hpx_sqlite_store *s, sweep_fn *some,
-				   enum hpx_sqlite_lost lost, unsigned *ret_count)
+static enum hpx_status commit_some(struct hpx_sqlite_store *s, enum hpx_verb verb,
+				   enum hpx_sqlite_lost lost, struct hpx_touched *touched,
+				   unsigned *ret_count)
 {
 	enum hpx_status status = hpx_sqlite_do(&s->writer, HPX_SQL_BEGIN_WRITE);
 
 	if (status != HPX_OK)
 		return status;
-	status = some(s, lost, ret_count);
+	status = sweep_some(s, verb, lost, touched, ret_count);
 	if (status == HPX_OK)
 		status = hpx_sqlite_do(&s->writer, HPX_SQL_COMMIT);
 	if (status != HPX_OK && !sqlite3_get_autocommit(s->writer.handle))
@@ -202,25 +189,36 @@ static enum hpx_status commit_some(struct hpx_sqlite_store *s, sweep_fn *some,
 	return status;
 }
 
-static enum hpx_status commit_all(struct hpx_sqlite_store *s, sweep_fn *some,
+static void tell_lost(struct hpx_sqlite_store *s, enum hpx_verb verb,
+		      const struct hpx_touched *touched, unsigned count)
+{
+	hpx_counter_add(&s->base.lost_at_open, count);
+	for (unsigned i = 0; i < count && s->lost != NULL; i++)
+		s->lost(s->lost_user, verb, &touched[i]);
+}
+
+static enum hpx_status commit_all(struct hpx_sqlite_store *s, enum hpx_verb verb,
 				  enum hpx_sqlite_lost lost)
 {
-	enum hpx_status status;
-	unsigned count = 0;
+	struct hpx_touched *touched = calloc(LIMIT_MAX, sizeof(*touched));
+	enum hpx_status status = touched != NULL ? HPX_OK : HPX_NOMEM;
+	unsigned count = LIMIT_MAX;
 
-	do {
-		status = commit_some(s, some, lost, &count);
+	while (status == HPX_OK && count == LIMIT_MAX) {
+		status = commit_some(s, verb, lost, touched, &count);
 		if (status == HPX_OK)
-			hpx_counter_add(&s->base.lost_at_open, count);
-	} while (status == HPX_OK && count == LIMIT_MAX);
+			tell_lost(s, verb, touched, count);
+	}
+	free(touched);
 	return status;
 }
 
 enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost)
 {
-	enum hpx_status status = commit_all(s, sweep_some, lost);
+	enum hpx_status status = commit_all(s, HPX_VERB_SWEEP, lost);
 
-	return status == HPX_OK ? commit_all(s, sweep_some_jobs, lost) : status;
+	/* Whoever claimed a job is as dead as its server: only one has workers. */
+	return status == HPX_OK ? commit_all(s, HPX_VERB_SWEEP_JOBS, lost) : status;
 }
 
 enum hpx_status hpx_sqlite_settle_boot(struct hpx_sqlite_store *s)
@@ -230,7 +228,7 @@ enum hpx_status hpx_sqlite_settle_boot(struct hpx_sqlite_store *s)
 	unsigned count = rebooted ? LIMIT_MAX : 0;
 
 	while (status == HPX_OK && count == LIMIT_MAX)
-		status = sweep_some(s, HPX_SQLITE_REBOOTED, &count);
+		status = sweep_some(s, HPX_VERB_SWEEP, HPX_SQLITE_REBOOTED, NULL, &count);
 	/* Also where the clocks were never compared: the next boot is to be noticed. */
 	if (status == HPX_OK)
 		status = hpx_sqlite_clock_check(s, &s->writer, true);

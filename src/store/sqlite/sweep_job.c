@@ -48,7 +48,7 @@ static enum hpx_status sweep_job(struct hpx_sqlite_store *s, struct hpx_job_entr
 	if (status == HPX_OK && hpx_outbox_sweep(&subject.found, owner_dead, now, &change)) {
 		status = hpx_sqlite_subject_write(&s->writer, &subject, &change, now->wall_ms, op);
 		if (op->touched != NULL)
-			op->touched[op->count] = operation;
+			op->touched[op->count] = (struct hpx_touched){ .id = operation };
 		op->count++;
 	}
 	hpx_sqlite_subject_free(&subject);
