@@ -13,7 +13,7 @@ from harness.gateway import ROOT, binary
 
 DOCS = ROOT / "docs"
 PAGES = (sorted(DOCS.rglob("*.md")) + sorted(ROOT.glob("examples/*/README.md")) +
-         [ROOT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md")])
+         [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")])
 VERBS = {"keys": ["ls", "show", "resolve", "forget", "accept-clock"],
          "jobs": ["ls", "show", "retry", "discard"]}
 # So that every metric has a sample. Any variable that is set will do as a secret:
@@ -227,6 +227,15 @@ def test_every_link_resolves(page):
         if fragment:
             headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.M)
             assert fragment in [anchor(h) for h in headings], f"{target}: no such heading"
+
+
+def test_every_file_of_a_recipe_is_there():
+    """Also those that a pattern stands for; NAME is what somebody adds."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<![\w/-])(?:src|tests|docs|etc|sql|tools|include)/[\w.*/-]*", text))
+    named = {name for name in named if "NAME" not in name}
+    assert len(named) > 50, named
+    assert not [name for name in named if not any(ROOT.glob(name))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
