@@ -6,6 +6,10 @@
 #include "base/assert.h"
 #include "base/clock.h"
 
+/* More are not opened for the sake of silence: an upstream may hold a thread for
+ * each connection, and have none left for the new one. */
+#define OPEN_FOR_SILENCE_MAX 2
+#define WATCHED_AT_ONCE_MAX 4
 /* No server gives up an idle connection sooner. */
 #define FAREWELL_MIN_US (1000 * 1000)
 
@@ -43,6 +47,11 @@ void hpx_pool_look(struct hpx_pool *pool)
 {
 	if (pool->state == NULL)
 		return;
+	/* Those that were kept to be watched are more than are needed. */
+	bool watched = hpx_upstream_is_watched(pool->state);
+	if (watched && pool->watching)
+		drop_all_idle(pool);
+	pool->watching = !watched;
 	uint64_t strays = atomic_load_explicit(&pool->state->strays, memory_order_relaxed);
 	if (strays == pool->strays_seen)
 		return;
@@ -214,11 +223,9 @@ struct hpx_conn *hpx_pool_take(struct hpx_pool *pool, uint64_t idle_max_ms, bool
 	if (guarded && pool->state != NULL && hpx_upstream_in_quarantine(pool->state))
 		return NULL;
 	struct hpx_conn *found = find_idle(pool, idle_max_ms, guarded, &next);
-	/* Where there may be no more connections, closing one to open another
-	 * would only cost time. */
 	if (found == NULL && pool->oldest != NULL && next != NULL &&
-	    pool->open >= pool->open_max && hpx_upstream_is_watched(pool->state) &&
-	    is_still_good(next))
+	    (pool->open >= OPEN_FOR_SILENCE_MAX || pool->open >= pool->open_max) &&
+	    hpx_upstream_is_watched(pool->state) && is_still_good(next))
 		found = use_idle(next, 0);
 	return found;
 }
@@ -272,11 +279,11 @@ void hpx_conn_took(struct hpx_conn *conn, uint64_t took_us)
 }
 
 /* Until the upstream has been watched, a few are kept to watch it: the others
- * would wait too, and an upstream may hold a thread for each. */
+ * would wait too. */
 static bool has_room(const struct hpx_pool *pool)
 {
 	return pool->state == NULL || hpx_upstream_is_watched(pool->state) ||
-	       pool->idle < 2 * HPX_UPSTREAM_WATCHED_MIN;
+	       pool->idle < WATCHED_AT_ONCE_MAX;
 }
 
 void hpx_pool_keep(struct hpx_conn *conn)

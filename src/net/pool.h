@@ -27,6 +27,7 @@ struct hpx_pool {
 	struct hpx_loop *loop;
 	struct hpx_upstream_state *state; /* shared by all loops; NULL: nobody watches */
 	uint64_t strays_seen;        /* of the state, when this pool last looked */
+	bool watching;               /* the same: the upstream was not watched enough */
 	uint64_t quarantine_ms;
 	uint64_t idle_max_ms;        /* an idle one older than this is closed */
 	unsigned idle_max;
