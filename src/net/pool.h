@@ -45,8 +45,9 @@ void hpx_pool_init(struct hpx_pool *pool, struct hpx_loop *loop);
 void hpx_pool_done(struct hpx_pool *pool, uv_close_cb on_done);
 
 /* The newest connection that was idle for less than `idle_max_ms`, was silent
- * long enough behind its last answer, and shows no end; NULL where there is
- * none. It is the caller's now. */
+ * long enough behind its last answer, and shows no end; where two are open
+ * already, the one that comes nearest to it; NULL where there is none. It is the
+ * caller's now. */
 struct hpx_conn *hpx_pool_take(struct hpx_pool *pool, uint64_t idle_max_ms, bool guarded);
 /* Bytes came that nobody asked for: every idle connection is closed. */
 void hpx_pool_stray(struct hpx_pool *pool);
