@@ -3,7 +3,11 @@
  * for absent. */
 #include "fixture.h"
 
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <sqlite3.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,6 +67,44 @@ static void one_server_per_file(void **state)
 	assert_non_null(strstr(problem, pid));
 	options.serve = false;
 	assert_status(try_open(&options, problem), HPX_OK);
+}
+
+/* A child that holds the server's lock, and ends 100 ms after it says so. */
+static pid_t hold_lock(struct fixture *f)
+{
+	char path[PATH_MAX], said = 0;
+	int ends[2];
+
+	snprintf(path, sizeof(path), "%s.lock", f->path);
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		int fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0 || flock(fd, LOCK_EX) != 0 || write(ends[1], "x", 1) != 1)
+			_exit(1);
+		poll(NULL, 0, 100);
+		_exit(0);
+	}
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &said, 1), 1);
+	close(ends[0]);
+	return child;
+}
+
+/* Started at once behind one that was killed, a server waits until that one is
+ * gone, and does not give up because the kernel needs a moment. */
+static void a_start_waits_for_the_lock(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_store_options options = fixture_options(f);
+	char problem[HPX_STORE_PROBLEM_SIZE];
+	int status = -1;
+
+	fixture_close(f);
+	pid_t child = hold_lock(f);
+	assert_status(try_open(&options, problem), HPX_OK);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
 }
 
 static void an_absent_file_is_an_error_unless_it_may_be_created(void **state)
@@ -626,6 +668,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_SQLITE(the_file_is_the_owners_alone),
 		ON_SQLITE(one_server_per_file),
+		ON_SQLITE(a_start_waits_for_the_lock),
 		ON_SQLITE(an_absent_file_is_an_error_unless_it_may_be_created),
 		ON_SQLITE(a_lost_file_is_told_of),
 		ON_SQLITE(what_is_not_ours_is_left_untouched),

@@ -2,6 +2,7 @@
  * trusted with it, the server's lock, and the file itself. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -10,7 +11,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/sqlite/driver.h"
+
+/* How long a start waits for the lock of the server before it. */
+#define LOCK_WAIT_MS 2000
+#define LOCK_AGAIN_MS 20
 
 /* X(f_type, name): file systems whose locks, shared memory or fsync reach
  * other machines, or nobody knows where to. */
@@ -181,6 +187,20 @@ static enum hpx_status explain_create(const char *path, char *problem)
 	return errno == EACCES || errno == EROFS ? HPX_READ_ONLY : HPX_IO;
 }
 
+/* A process that was killed a moment ago holds the lock until the kernel has taken
+ * it down. Who starts the next one at once waits for that, and no longer. */
+static bool take_lock(int fd)
+{
+	int64_t until_ms = hpx_clock_boot_ms() + LOCK_WAIT_MS;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		if ((errno != EWOULDBLOCK && errno != EINTR) || hpx_clock_boot_ms() >= until_ms)
+			return false;
+		poll(NULL, 0, LOCK_AGAIN_MS);
+	}
+	return true;
+}
+
 enum hpx_status hpx_sqlite_place_lock(const char *path, int *ret_fd, char *problem)
 {
 	char name[PATH_MAX + 8];
@@ -191,7 +211,7 @@ enum hpx_status hpx_sqlite_place_lock(const char *path, int *ret_fd, char *probl
 	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return explain_create(name, problem);
-	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+	if (!take_lock(fd)) {
 		status = errno == EWOULDBLOCK ? HPX_BUSY : HPX_IO;
 		explain_held(fd, path, problem);
 		close(fd);

@@ -2,6 +2,7 @@
 jobs to others, on any store. The library is the one beside the program."""
 import ctypes
 import hashlib
+import os
 import pathlib
 import threading
 import time
@@ -43,7 +44,9 @@ class Library:
     """A handle with connections of its own; any thread may use it."""
 
     def __init__(self, url):
-        self.calls = ctypes.CDLL(str(pathlib.Path(binary()).parent / "libhapax.so"))
+        # One that is built with a sanitizer cannot be loaded into Python: HAPAX_LIBRARY.
+        beside = pathlib.Path(binary()).parent / "libhapax.so"
+        self.calls = ctypes.CDLL(os.environ.get("HAPAX_LIBRARY") or str(beside))
         self.handle = ctypes.c_void_p()
         problem = ctypes.create_string_buffer(PROBLEM_SIZE)
         result = self.calls.hapax_open(url.encode(), None, ctypes.byref(self.handle), problem)
