@@ -177,4 +177,5 @@ CREATE TABLE hapax_reconcile (
 	PRIMARY KEY (id, job)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX hapax_reconcile_due ON hapax_reconcile (lane, ask_at) WHERE person = 0 AND ask_at > 0;
-CREATE INDEX hapax_reconcile_person ON hapax_reconcile (job) WHERE person = 1;
+-- With what it is narrowed by: they are counted without a look at the rows.
+CREATE INDEX hapax_reconcile_person ON hapax_reconcile (person, job) WHERE person = 1;
