@@ -132,3 +132,34 @@ def test_nobody_may_install(tmp_path, sets):
     wanted = [re.search(rf'^{name}="(.*)"$', text, re.M).group(1) for name in sets]
     assert re.search("apt-get install.*", done.stderr).group().split()[3:] == " ".join(wanted).split()
     assert not list(tmp_path.glob("called"))
+
+
+@pytest.fixture
+def without_cmocka(tmp_path, monkeypatch):
+    """meson in a folder of its own, where pkg-config knows everything but cmocka."""
+    script = tmp_path / "pkg-config"
+    script.write_text('#!/bin/sh\ncase " $* " in *" cmocka "*) exit 1;; esac\nexec pkg-config "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PKG_CONFIG", str(script))
+
+    def meson(*words):
+        command = ["meson", words[0], *words[1:]]
+        done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=300, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    return meson
+
+
+def test_no_tests_are_no_success(without_cmocka, tmp_path):
+    """A folder without cmocka can be built, but a run of its tests fails, and says what
+    to install; where tests are asked for, the setup fails."""
+    folder = str(tmp_path / "build")
+    code, out = without_cmocka("setup", folder)
+    assert code == 0, out
+    code, out = without_cmocka("test", "-C", folder, "--no-rebuild", "--print-errorlogs")
+    assert code != 0 and "libcmocka-dev" in out, out
+    code, out = without_cmocka("setup", str(tmp_path / "asked"), "-Dtests=enabled")
+    assert code != 0 and "cmocka" in out, out
+    code, out = without_cmocka("setup", str(tmp_path / "off"), "-Dtests=disabled")
+    assert code == 0, out
