@@ -3,17 +3,6 @@
 
 #include "core/json_tree.h"
 
-const char *hpx_then_name(enum hpx_then then)
-{
-	static const char *const names[] = {
-#define X(name) #name,
-		HPX_THEN_LIST(X)
-#undef X
-	};
-
-	return names[then];
-}
-
 /* These concern the caller, not the request: they say nothing of what an
  * earlier attempt did whose answer was lost. */
 static bool is_about_the_caller(unsigned status)

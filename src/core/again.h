@@ -22,8 +22,6 @@ enum hpx_then {
 #undef X
 };
 
-const char *hpx_then_name(enum hpx_then then);
-
 /* The words of a problem document; a word that nobody knows is NONE. */
 enum hpx_retry_word { HPX_RETRY_NONE, HPX_RETRY_SAME_KEY, HPX_RETRY_AFTER_FIX, HPX_RETRY_NEVER };
 enum hpx_executed_word {

@@ -9,16 +9,6 @@
 
 #include "core/backoff.h"
 
-const char *hpx_breaker_name(enum hpx_breaker_state state)
-{
-	static const char *const names[] = {
-#define X(name, text) text,
-		HPX_BREAKER_LIST(X)
-#undef X
-	};
-	return (unsigned)state < HPX_BREAKER_COUNT ? names[state] : "?";
-}
-
 bool hpx_breaker_may_send(struct hpx_breaker *breaker, const struct hpx_breaker_rule *rule,
 			  int64_t now_ms)
 {
@@ -68,7 +58,6 @@ void hpx_breaker_failed(struct hpx_breaker *breaker, const struct hpx_breaker_ru
 		open_again(breaker, rule, now_ms);
 		break;
 	case HPX_BREAKER_OPEN:
-	case HPX_BREAKER_COUNT:
 		break;
 	}
 }

@@ -18,17 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* X(name, text) — the text is for log lines and metrics. */
-#define HPX_BREAKER_LIST(X) X(CLOSED, "closed") X(OPEN, "open") X(HALF_OPEN, "half_open")
-
-enum hpx_breaker_state {
-#define X(name, text) HPX_BREAKER_##name,
-	HPX_BREAKER_LIST(X)
-#undef X
-	HPX_BREAKER_COUNT
-};
-
-const char *hpx_breaker_name(enum hpx_breaker_state state);
+enum hpx_breaker_state { HPX_BREAKER_CLOSED, HPX_BREAKER_OPEN, HPX_BREAKER_HALF_OPEN };
 
 struct hpx_breaker_rule {
 	uint32_t failures_max;  /* so many in a row open it; 0: it never opens */

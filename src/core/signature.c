@@ -32,16 +32,6 @@ const char *hpx_signature_scheme_name(enum hpx_signature_scheme scheme)
 	return (unsigned)scheme < HPX_SIGNATURE_SCHEME_COUNT ? names[scheme] : "?";
 }
 
-const char *hpx_signature_name(enum hpx_signature signature)
-{
-	static const char *const names[] = {
-#define X(name, text) text,
-		HPX_SIGNATURE_LIST(X)
-#undef X
-	};
-	return (unsigned)signature < HPX_SIGNATURE_COUNT ? names[signature] : "?";
-}
-
 enum hpx_status hpx_signature_key(enum hpx_signature_scheme scheme, struct hpx_span secret,
 				  struct hpx_arena *arena, struct hpx_span *ret_key)
 {

@@ -32,25 +32,16 @@ enum hpx_signature_scheme {
 	HPX_SIGNATURE_SCHEME_COUNT
 };
 
-/* X(name, text) — the text is for log lines and metrics. */
-#define HPX_SIGNATURE_LIST(X)                                                 \
-	X(OK, "ok")                                                           \
-	X(MISSING, "missing")      /* no header, or none of our version */    \
-	X(MALFORMED, "malformed")  /* also: a header that came twice */       \
-	X(TOO_OLD, "too_old")      /* signed rightly, but its time is too far \
-	                            * from ours, on either side */            \
-	X(WRONG, "wrong")          /* signed by somebody else */              \
-	X(UNCHECKED, "unchecked")  /* no memory to check it: ask to send again */
-
 enum hpx_signature {
-#define X(name, text) HPX_SIGNATURE_##name,
-	HPX_SIGNATURE_LIST(X)
-#undef X
-	HPX_SIGNATURE_COUNT
+	HPX_SIGNATURE_OK,
+	HPX_SIGNATURE_MISSING,   /* no header, or none of our version */
+	HPX_SIGNATURE_MALFORMED, /* also: a header that came twice */
+	HPX_SIGNATURE_TOO_OLD,   /* signed rightly, but its time is too far from ours, on either side */
+	HPX_SIGNATURE_WRONG,     /* signed by somebody else */
+	HPX_SIGNATURE_UNCHECKED, /* no memory to check it: ask to send again */
 };
 
 const char *hpx_signature_scheme_name(enum hpx_signature_scheme scheme);
-const char *hpx_signature_name(enum hpx_signature signature);
 
 /* Items of one header; more is MALFORMED. Senders in the midst of a rotation
  * have two, and some add a signature of another version. */

@@ -1,4 +1,4 @@
-/* Names, texts and answers of the errors, from the one list. */
+/* Texts and answers of the errors, from the one list. */
 #include "http/error.h"
 
 unsigned hpx_http_error_status(enum hpx_http_error error)
@@ -23,16 +23,4 @@ const char *hpx_http_error_text(enum hpx_http_error error)
 #undef X
 	}
 	return "the message is malformed";
-}
-
-const char *hpx_http_error_name(enum hpx_http_error error)
-{
-	switch (error) {
-#define X(name, status, text)                                                 \
-	case HPX_HTTP_ERROR_##name:                                           \
-		return #name;
-		HPX_HTTP_ERROR_LIST(X)
-#undef X
-	}
-	return "?";
 }

@@ -36,7 +36,6 @@ enum hpx_http_error {
 
 unsigned hpx_http_error_status(enum hpx_http_error error);
 const char *hpx_http_error_text(enum hpx_http_error error);
-const char *hpx_http_error_name(enum hpx_http_error error);
 
 enum hpx_http_progress { HPX_HTTP_MORE, HPX_HTTP_DONE, HPX_HTTP_BAD };
 

@@ -4,11 +4,6 @@
 
 #include "http/octet.h"
 
-bool hpx_is_token_byte(unsigned char c)
-{
-	return hpx_octet_is((char)c, HPX_OCTET_TOKEN);
-}
-
 bool hpx_is_token(struct hpx_span s)
 {
 	return s.len > 0 && hpx_octet_all(s, HPX_OCTET_TOKEN);

@@ -1,10 +1,6 @@
 /* Writing heads: check all parts, then append them as one. */
 #include "http/write.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
-
 #include "http/field.h"
 #include "http/octet.h"
 
@@ -95,24 +91,4 @@ enum hpx_status hpx_write_field_u64(struct hpx_buffer *buffer, const char *name,
 enum hpx_status hpx_write_head_end(struct hpx_buffer *buffer)
 {
 	return hpx_buffer_text(buffer, "\r\n");
-}
-
-enum hpx_status hpx_write_chunk_head(struct hpx_buffer *buffer, uint64_t size)
-{
-	char line[24];
-
-	if (size == 0)
-		return HPX_INVALID;
-	snprintf(line, sizeof(line), "%" PRIx64 "\r\n", size);
-	return hpx_buffer_text(buffer, line);
-}
-
-enum hpx_status hpx_write_chunk_tail(struct hpx_buffer *buffer)
-{
-	return hpx_buffer_text(buffer, "\r\n");
-}
-
-enum hpx_status hpx_write_chunk_last(struct hpx_buffer *buffer)
-{
-	return hpx_buffer_text(buffer, "0\r\n\r\n");
 }

@@ -23,10 +23,4 @@ enum hpx_status hpx_write_field_u64(struct hpx_buffer *buffer, const char *name,
 				    uint64_t value);
 enum hpx_status hpx_write_head_end(struct hpx_buffer *buffer);
 
-/* What goes before and behind the data of one chunk, and the last chunk with
- * its empty trailer. A chunk of size 0 would end the body: HPX_INVALID. */
-enum hpx_status hpx_write_chunk_head(struct hpx_buffer *buffer, uint64_t size);
-enum hpx_status hpx_write_chunk_tail(struct hpx_buffer *buffer);
-enum hpx_status hpx_write_chunk_last(struct hpx_buffer *buffer);
-
 #endif

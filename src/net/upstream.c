@@ -79,10 +79,3 @@ void hpx_upstream_tick(struct hpx_upstream *upstream)
 	if (upstream->options.state != NULL)
 		hpx_upstream_look(upstream->options.state);
 }
-
-void hpx_upstream_count(const struct hpx_upstream *upstream, unsigned *ret_open,
-			unsigned *ret_idle)
-{
-	*ret_open = upstream->pool.open;
-	*ret_idle = upstream->pool.idle;
-}

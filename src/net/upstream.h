@@ -42,9 +42,6 @@ void hpx_upstream_free(struct hpx_upstream *upstream);
 struct hpx_slots *hpx_upstream_slots(struct hpx_upstream *upstream);
 /* From a tick: closes what another loop's stray byte made unfit. */
 void hpx_upstream_tick(struct hpx_upstream *upstream);
-/* Connections there are (dialled, in use, idle), and the idle ones among them. */
-void hpx_upstream_count(const struct hpx_upstream *upstream, unsigned *ret_open,
-			unsigned *ret_idle);
 
 /* How an exchange failed. */
 struct hpx_exchange_failure {

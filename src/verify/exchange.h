@@ -52,6 +52,5 @@ struct hpx_exchange {
 
 /* The value of an answer's field, ptr NULL where there is none. The first one. */
 struct hpx_span hpx_exchange_field(const struct hpx_exchange *exchange, struct hpx_span name);
-size_t hpx_exchange_field_count(const struct hpx_exchange *exchange, struct hpx_span name);
 
 #endif

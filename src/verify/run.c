@@ -163,13 +163,3 @@ uint64_t hpx_verify_random(struct hpx_verify *run)
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
 	return z ^ (z >> 31);
 }
-
-uint64_t hpx_verify_n_first(const struct hpx_verify *run)
-{
-	return run->n_first;
-}
-
-uint64_t hpx_verify_requests(const struct hpx_verify *run)
-{
-	return run->requests;
-}

@@ -167,9 +167,6 @@ void hpx_verify_free(struct hpx_verify *run);
 enum hpx_status hpx_verify_open(struct hpx_verify *run, char problem[HPX_VERIFY_PROBLEM_SIZE]);
 /* Once it is readable the run is over: a signalfd. */
 void hpx_verify_heed(struct hpx_verify *run, int stop_fd);
-/* What {{n}} counts from in this run. */
-uint64_t hpx_verify_n_first(const struct hpx_verify *run);
-uint64_t hpx_verify_requests(const struct hpx_verify *run); /* sent so far */
 /* Called around each row: names what is sent, frees what the row held. */
 void hpx_verify_row_begin(struct hpx_verify *run, const char *row);
 void hpx_verify_row_end(struct hpx_verify *run);

@@ -51,6 +51,12 @@ static struct hpx_again_facts facts_of(const json_t *row)
 	return facts;
 }
 
+static const char *const then_names[] = {
+#define X(name) #name,
+	HPX_THEN_LIST(X)
+#undef X
+};
+
 /* Whether it comes out as the row says; prints both where it does not. */
 static bool holds(const json_t *row)
 {
@@ -59,11 +65,11 @@ static bool holds(const json_t *row)
 	bool doubt = json_is_true(json_object_get(row, "doubt_after"));
 	int64_t wait_s = json_integer_value(json_object_get(row, "wait_s"));
 
-	if (strcmp(hpx_then_name(got.then), text_of(row, "then")) == 0 && got.doubt == doubt &&
+	if (strcmp(then_names[got.then], text_of(row, "then")) == 0 && got.doubt == doubt &&
 	    got.wait_s == wait_s)
 		return true;
 	print_error("%s: got %s, doubt %d, %lld s; want %s, doubt %d, %lld s\n",
-		    text_of(row, "says"), hpx_then_name(got.then), got.doubt,
+		    text_of(row, "says"), then_names[got.then], got.doubt,
 		    (long long)got.wait_s, text_of(row, "then"), doubt, (long long)wait_s);
 	return false;
 }

@@ -100,6 +100,8 @@ struct event {
 static const struct hpx_breaker_rule rule = { .failures_max = 3, .open_ms = 100,
 	.open_max_ms = 350, .probe_ms = 50 };
 
+static const char *const state_names[] = { [C] = "closed", [O] = "open", [H] = "half-open" };
+
 static void play(struct hpx_breaker *breaker, const struct hpx_breaker_rule *by,
 		 const struct event *events, size_t count)
 {
@@ -113,8 +115,8 @@ static void play(struct hpx_breaker *breaker, const struct hpx_breaker_rule *by,
 		else if (hpx_breaker_may_send(breaker, by, event->now_ms) != (event->what == 'y'))
 			fail_msg("event %zu: want '%c'", i, event->what);
 		if (breaker->state != event->state)
-			fail_msg("event %zu: got %s, want %s", i, hpx_breaker_name(breaker->state),
-				 hpx_breaker_name(event->state));
+			fail_msg("event %zu: got %s, want %s", i, state_names[breaker->state],
+				 state_names[event->state]);
 		int64_t ready = hpx_breaker_ready_ms(breaker);
 		int64_t want = event->state == C ? INT64_MIN : event->ready_ms;
 		if (ready != want)
@@ -185,7 +187,6 @@ static void odd_rules(void **state)
 	assert_int_equal(breaker.failures, UINT32_MAX);
 	breaker = (struct hpx_breaker){ 0 };
 	play(&breaker, &at_once, opens, COUNT(opens));
-	assert_string_equal(hpx_breaker_name(HPX_BREAKER_COUNT), "?");
 }
 
 int main(void)

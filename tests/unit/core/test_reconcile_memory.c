@@ -55,7 +55,7 @@ static void a_signature(void **state)
 		allocations_left = SIZE_MAX;
 		/* OpenSSL can do without some of them. */
 		if (got != HPX_SIGNATURE_OK && got != HPX_SIGNATURE_UNCHECKED)
-			fail_msg("allocation %zu fails: got %s", n, hpx_signature_name(got));
+			fail_msg("allocation %zu fails: got %d", n, (int)got);
 		unchecked += got == HPX_SIGNATURE_UNCHECKED;
 		if (got == HPX_SIGNATURE_OK && all_given)
 			break;

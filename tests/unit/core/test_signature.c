@@ -62,14 +62,19 @@ static enum hpx_signature check(enum hpx_signature_scheme scheme, const struct r
 	return got;
 }
 
+static const char *const names_of[] = {
+	[OK] = "ok",	       [MISSING] = "missing", [MALFORMED] = "malformed",
+	[TOO_OLD] = "too old", [WRONG] = "wrong",     [HPX_SIGNATURE_UNCHECKED] = "unchecked",
+};
+
 static void check_rows(enum hpx_signature_scheme scheme, const struct row *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		enum hpx_signature got = check(scheme, &rows[i], hpx_span_of(rows[i].body),
 					       rows[i].now_s * 1000);
 		if (got != rows[i].want)
-			fail_msg("%s: got %s, want %s", rows[i].what, hpx_signature_name(got),
-				 hpx_signature_name(rows[i].want));
+			fail_msg("%s: got %s, want %s", rows[i].what, names_of[got],
+				 names_of[rows[i].want]);
 	}
 }
 
@@ -362,8 +367,6 @@ static void base64(void **state)
 static void names(void **state)
 {
 	(void)state;
-	assert_string_equal(hpx_signature_name(HPX_SIGNATURE_UNCHECKED), "unchecked");
-	assert_string_equal(hpx_signature_name(HPX_SIGNATURE_COUNT), "?");
 	assert_string_equal(hpx_signature_scheme_name(STANDARD), "standard-webhooks");
 	assert_string_equal(hpx_signature_scheme_name(HPX_SIGNATURE_SCHEME_COUNT), "?");
 }

@@ -139,3 +139,14 @@ bool feed_same(const struct feed_result *a, const struct feed_result *b)
 			   hpx_buffer_span(&b->head_text)) &&
 	       hpx_span_eq(hpx_buffer_span(&a->body), hpx_buffer_span(&b->body));
 }
+
+const char *feed_error_name(enum hpx_http_error error)
+{
+	static const char *const names[] = {
+#define X(name, status, text) #name,
+		HPX_HTTP_ERROR_LIST(X)
+#undef X
+	};
+
+	return names[error];
+}

@@ -32,4 +32,7 @@ void feed_done(struct feed_result *result);
 /* Whether two ways of feeding gave the same in every respect. */
 bool feed_same(const struct feed_result *a, const struct feed_result *b);
 
+/* For a message about a test that failed. */
+const char *feed_error_name(enum hpx_http_error error);
+
 #endif

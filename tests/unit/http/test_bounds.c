@@ -35,8 +35,8 @@ static void expect(const struct hpx_buffer *input, enum hpx_http_progress progre
 	feed_run(&setup, hpx_buffer_span(input), cuts, count, &portioned);
 	if (whole.progress != progress || whole.error != error)
 		fail_msg("%zu bytes: got %d %s, want %d %s", input->len,
-			 (int)whole.progress, hpx_http_error_name(whole.error),
-			 (int)progress, hpx_http_error_name(error));
+			 (int)whole.progress, feed_error_name(whole.error),
+			 (int)progress, feed_error_name(error));
 	assert_true(feed_same(&whole, &portioned));
 	feed_done(&whole);
 	feed_done(&portioned);

@@ -38,7 +38,7 @@ static void check_good(const struct vector *row, const struct feed_result *got)
 {
 	if (got->progress != HPX_HTTP_DONE)
 		fail_msg("%s: got %s %s, want DONE", row->rule,
-			 progress_names[got->progress], hpx_http_error_name(got->error));
+			 progress_names[got->progress], feed_error_name(got->error));
 	if (got->head.framing != row->framing)
 		fail_msg("%s: got framing %d, want %d", row->rule, (int)got->head.framing,
 			 (int)row->framing);
@@ -65,8 +65,8 @@ static void check_row(const struct vector *row, const struct feed_result *got)
 	}
 	if (got->progress != HPX_HTTP_BAD || got->error != row->error)
 		fail_msg("%s: got %s %s, want BAD %s", row->rule,
-			 progress_names[got->progress], hpx_http_error_name(got->error),
-			 hpx_http_error_name(row->error));
+			 progress_names[got->progress], feed_error_name(got->error),
+			 feed_error_name(row->error));
 }
 
 static void each_row(void (*check)(const struct vector *row))
@@ -103,8 +103,8 @@ static void check_cut(const struct vector *row, const size_t *cuts, size_t count
 	if (!feed_same(&got, whole))
 		fail_msg("%s, %zu cuts, the first at %zu: got %s %s, whole it was %s %s",
 			 row->rule, count, cuts[0], progress_names[got.progress],
-			 hpx_http_error_name(got.error), progress_names[whole->progress],
-			 hpx_http_error_name(whole->error));
+			 feed_error_name(got.error), progress_names[whole->progress],
+			 feed_error_name(whole->error));
 	feed_done(&got);
 }
 
@@ -142,7 +142,7 @@ static void check_beginnings(const struct vector *row)
 		feed_run(&setup, hpx_span_first(row->input, i), NULL, 0, &got);
 		if (got.progress == HPX_HTTP_BAD)
 			fail_msg("%s: its first %zu bytes got BAD %s", row->rule, i,
-				 hpx_http_error_name(got.error));
+				 feed_error_name(got.error));
 		feed_done(&got);
 	}
 }
@@ -179,8 +179,8 @@ static void what_is_wrong_is_said_at_once(void **state)
 		feed_run(&setup, rows[i].input, NULL, 0, &got);
 		if (got.error != rows[i].error)
 			fail_msg("row %zu: got %s, want %s", i,
-				 hpx_http_error_name(got.error),
-				 hpx_http_error_name(rows[i].error));
+				 feed_error_name(got.error),
+				 feed_error_name(rows[i].error));
 		feed_done(&got);
 		feed_run(&setup, hpx_span_first(rows[i].input, rows[i].input.len - 1), NULL,
 			 0, &got);

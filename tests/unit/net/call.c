@@ -2,6 +2,7 @@
 #include "call.h"
 
 #include "http/field.h"
+#include "net/exchange.h"
 
 #define LONG_MS 60000
 
@@ -203,15 +204,14 @@ void call_assert_failed(const struct call *call, enum hpx_status status, bool an
 void call_settle(struct hpx_loop *loop, const struct hpx_upstream *upstream, unsigned open,
 		 unsigned idle)
 {
-	unsigned got_open, got_idle;
+	const struct hpx_pool *pool = &upstream->pool;
 
 	for (;;) {
-		hpx_upstream_count(upstream, &got_open, &got_idle);
-		if (got_open == open && got_idle == idle)
+		if (pool->open == open && pool->idle == idle)
 			return;
 		/* Nothing more can happen: say what there is. */
 		if (uv_run(&loop->uv, UV_RUN_ONCE) == 0)
 			break;
 	}
-	fail_msg("%u connections, %u idle; want %u, %u", got_open, got_idle, open, idle);
+	fail_msg("%u connections, %u idle; want %u, %u", pool->open, pool->idle, open, idle);
 }

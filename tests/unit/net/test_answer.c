@@ -2,6 +2,7 @@
  * nonsense, whether it comes at once or byte by byte, and which connections
  * are used again. */
 #include "call.h"
+#include "net/exchange.h"
 #include "script.h"
 
 /* What the upstream does behind its answer. A reset may overtake the last
@@ -75,14 +76,6 @@ static const enum script_act_kind after_acts[][2] = {
 	[RESETS_LATER] = { SCRIPT_WAIT, SCRIPT_RESET },
 };
 
-static unsigned count_idle(const struct hpx_upstream *upstream)
-{
-	unsigned open, idle;
-
-	hpx_upstream_count(upstream, &open, &idle);
-	return idle;
-}
-
 static void check_row(const struct row *row, bool drip)
 {
 	struct script_act acts[] = {
@@ -112,7 +105,7 @@ static void check_row(const struct row *row, bool drip)
 		assert_failed(&call, row->failure, true);
 	/* At once, unless the reason for closing is still to come. */
 	if (!row->pooled && row->after != RESETS_LATER && !drip)
-		assert_int_equal(count_idle(upstream), 0);
+		assert_int_equal(upstream->pool.idle, 0);
 	script_go(&script);
 	call_settle(&loop, upstream, row->pooled, row->pooled);
 	hpx_upstream_free(upstream);

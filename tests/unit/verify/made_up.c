@@ -50,7 +50,6 @@ const char *hpx_verify_over(const struct hpx_verify *run)
 #pragma GCC diagnostic ignored "-Wredundant-decls"
 
 NEVER(struct hpx_span, hpx_exchange_field, const struct hpx_exchange *e, struct hpx_span name)
-NEVER(size_t, hpx_exchange_field_count, const struct hpx_exchange *e, struct hpx_span name)
 NEVER(struct hpx_intent *, hpx_verify_intend, struct hpx_verify *run, enum hpx_verify_request_name n)
 NEVER(struct hpx_span, hpx_verify_fill, struct hpx_verify *run, const struct hpx_intent *intent,
       struct hpx_span template)

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "verify/effect.h"
+#include "verify/state.h"
 
 struct scene {
 	struct guest guest;
@@ -498,7 +499,7 @@ static void test_intents(void **state)
 		   "headers: ['X-K: {{key}}', 'X-Who: a']\nsecond_tenant: ['x-who: b']\n");
 	struct hpx_sending a = intend(&scene), b = intend(&scene);
 	assert_int_equal(b.intent->n, a.intent->n + 1);
-	assert_int_equal(a.intent->n, hpx_verify_n_first(scene.run) + 1);
+	assert_int_equal(a.intent->n, scene.run->n_first + 1);
 	assert_string_not_equal(a.intent->key, b.intent->key);
 	assert_string_not_equal(a.intent->uuid, b.intent->uuid);
 	char want[500];
@@ -544,7 +545,6 @@ static void test_log(void **state)
 	assert_int_equal(exchange->body_bytes, 20000);
 	assert_span(hpx_exchange_field(exchange, HPX_SPAN("Set-Cookie")), "(left out)");
 	assert_span(hpx_exchange_field(exchange, HPX_SPAN("X-A")), "b");
-	assert_int_equal(hpx_exchange_field_count(exchange, HPX_SPAN("x-a")), 1);
 	assert_null(hpx_exchange_field(exchange, HPX_SPAN("X-None")).ptr);
 	close_scene(&scene);
 }
