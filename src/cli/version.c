@@ -9,7 +9,7 @@
 #include <yaml.h>
 #include <zlib.h>
 
-#include "base/step.h"
+#include "base/crash_point.h"
 
 static int print_version(bool verbose)
 {
@@ -27,9 +27,9 @@ static int print_version(bool verbose)
 
 static int print_steps(void)
 {
-	for (int i = 0; i < HPX_STEP_COUNT; i++)
-		printf("%s\t%s\n", hpx_step_name((enum hpx_step)i),
-		       hpx_step_text((enum hpx_step)i));
+	for (int i = 0; i < HPX_CRASH_POINT_COUNT; i++)
+		printf("%s\t%s\n", hpx_crash_point_name((enum hpx_crash_point)i),
+		       hpx_crash_point_text((enum hpx_crash_point)i));
 	return HPX_EXIT_OK;
 }
 #else

@@ -4,7 +4,7 @@
  * does send again by itself, where a stream is refused, and with one request on
  * a connection there is nothing to be had for that. */
 #include "base/clock.h"
-#include "base/step.h"
+#include "base/crash_point.h"
 #include "client/client.h"
 #include "egress/request.h"
 #include "egress/transfer.h"
@@ -29,7 +29,7 @@ static void note_sent(struct watch *watch)
 	if (head_bytes == 0 || (size_t)body_bytes < request->body.len)
 		return;
 	watch->sent = true;
-	HPX_STEP(call_sent);
+	HPX_CRASH_POINT(call_sent);
 }
 
 /* Called at least once a second. */

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/step.h"
+#include "base/crash_point.h"
 #include "client/answer.h"
 #include "client/client.h"
 #include "client/journal.h"
@@ -81,7 +81,7 @@ static enum hapax_result begin_attempt(struct run *run, char *problem)
 	enum hapax_result result = record(call, problem);
 	if (result == HAPAX_OK) {
 		run->attempts++;
-		HPX_STEP(call_written);
+		HPX_CRASH_POINT(call_written);
 		return HAPAX_OK;
 	}
 	call->sending = false;
@@ -161,7 +161,7 @@ static enum hapax_result attempt(struct run *run, char *problem)
 	run->told = (struct hapax_attempt){ .trouble = "", .wait_ms = -1 };
 	tell(run, HAPAX_ATTEMPT_BEGINS);
 	hpx_attempt_run(call, hpx_buffer_span(&run->lines), &request);
-	HPX_STEP(call_answered);
+	HPX_CRASH_POINT(call_answered);
 	run->told.end = request.end == HPX_EGRESS_ANSWERED ? HAPAX_ATTEMPT_ANSWERED :
 			request.end == HPX_EGRESS_NO_ANSWER ? HAPAX_ATTEMPT_LOST :
 							      HAPAX_ATTEMPT_UNSENT;
@@ -223,7 +223,7 @@ static enum hapax_result end_attempt(struct run *run, char *problem)
 	call->state = state_of(run);
 	enum hapax_result result = record(call, problem);
 	if (result == HAPAX_OK)
-		HPX_STEP(call_recorded);
+		HPX_CRASH_POINT(call_recorded);
 	tell(run, HAPAX_ATTEMPT_ENDED);
 	if (result == HAPAX_OK)
 		return HAPAX_OK;
@@ -326,6 +326,6 @@ enum hapax_result hapax_call_confirm(struct hapax_call *call, char *problem)
 	if (record(call, problem) != HAPAX_OK)
 		return HAPAX_UNCERTAIN;
 	call->unconfirmed = false;
-	HPX_STEP(call_recorded);
+	HPX_CRASH_POINT(call_recorded);
 	return hpx_client_ok(problem);
 }

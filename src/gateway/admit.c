@@ -121,7 +121,7 @@ enum hpx_next hpx_step_route(struct hpx_request *request)
 {
 	const char *reason = NULL;
 
-	HPX_STEP(request_read);
+	HPX_CRASH_POINT(request_read);
 	if (request->reader.error != HPX_HTTP_ERROR_NONE)
 		return refuse_message(request, request->reader.error);
 	request->body_read = request->head.framing == HPX_FRAMING_NONE ||

@@ -112,7 +112,7 @@ void hpx_async_wake(struct hpx_gateway *gateway)
 
 enum hpx_next hpx_async_accepted(struct hpx_request *request)
 {
-	HPX_STEP(async_accepted);
+	HPX_CRASH_POINT(async_accepted);
 	hpx_counter_add(&request->shard->meter.async[HPX_ASYNC_accepted], 1);
 	hpx_async_wake(request->shard->gateway);
 	/* Whoever waits looks again as any retry does, not as the one that

@@ -114,7 +114,7 @@ void hpx_client_answered(struct hpx_client *client, bool keep)
 	struct hpx_request *request = client->request;
 	bool body_read = request->body_read;
 
-	HPX_STEP(client_answered);
+	HPX_CRASH_POINT(client_answered);
 	hpx_counter_add(&client->shard->meter.requests, 1);
 	hpx_histogram_add(&client->shard->meter.request_us,
 			  (uint64_t)(hpx_clock_boot_us() - request->began_us));

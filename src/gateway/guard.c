@@ -332,7 +332,7 @@ static enum hpx_next reserve_decided(struct hpx_request *request)
 		request->stored = op->replay;
 		request->row = op->row;
 		hpx_cached_keep(request, op->judged_ms, &op->decision.record, op->replay);
-		HPX_STEP(reserve_done);
+		HPX_CRASH_POINT(reserve_done);
 		return hpx_guard_decided(request, &op->decision);
 	}
 	hpx_answer_free(op->replay);
@@ -379,7 +379,7 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 	request->phase = HPX_PHASE_RESERVING;
 	request->deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
 			       (uint64_t)request->settings->store_timeout_ms;
-	HPX_STEP(reserve_submitted);
+	HPX_CRASH_POINT(reserve_submitted);
 	hpx_request_submit(request, reserve_came_back);
 	return HPX_NEXT_WAIT;
 }

@@ -24,7 +24,7 @@
 #define HPX_GATEWAY_REQUEST_H
 
 #include "base/clock.h"
-#include "base/step.h"
+#include "base/crash_point.h"
 #include "core/key.h"
 #include "core/outcome.h"
 #include "gateway/client.h"

@@ -140,7 +140,7 @@ static void came_back(struct hpx_request *request)
 			request->record = request->op.decision.record;
 		if (verb == HPX_VERB_CONCLUDE)
 			log_uncommitted(request);
-		HPX_STEP(complete_done);
+		HPX_CRASH_POINT(complete_done);
 	} else if (request->op.status != HPX_STALE || request->op.verb == HPX_VERB_COMPLETE) {
 		log_refused(request);
 	}
@@ -177,7 +177,7 @@ void hpx_settle_submit(struct hpx_request *request, enum hpx_verb verb)
 	request->phase = HPX_PHASE_STORING;
 	request->deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
 			       (uint64_t)request->settings->store_timeout_ms;
-	HPX_STEP(complete_submitted);
+	HPX_CRASH_POINT(complete_submitted);
 	hpx_request_submit(request, came_back);
 }
 

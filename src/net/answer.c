@@ -2,7 +2,7 @@
  * bodies pass straight through, and what comes while the user wants nothing
  * is held, one read's worth at most. */
 #include "base/clock.h"
-#include "base/step.h"
+#include "base/crash_point.h"
 #include "http/field.h"
 #include "net/exchange.h"
 
@@ -91,7 +91,7 @@ static void complete(struct hpx_exchange *exchange, size_t left_over)
 	struct hpx_upstream_state *state = exchange->upstream->options.state;
 
 	if (exchange->request.guarded)
-		HPX_STEP(answer_end);
+		HPX_CRASH_POINT(answer_end);
 	if (state != NULL)
 		hpx_upstream_reached(state);
 	if (left_over > 0)
@@ -143,7 +143,7 @@ static bool take_final(struct hpx_exchange *exchange)
 	if (exchange->request_state != HPX_REQUEST_SENT && exchange->head.status >= 300)
 		exchange->request_state = HPX_REQUEST_STOPPED;
 	if (exchange->request.guarded)
-		HPX_STEP(answer_head);
+		HPX_CRASH_POINT(answer_head);
 	exchange->events->on_head(exchange->user, &exchange->head);
 	return true;
 }

@@ -1,7 +1,7 @@
 /* The request's side of an exchange: getting a connection, and handing the
  * bytes to it, once. Whether a byte left is the transport's count. */
 #include "base/clock.h"
-#include "base/step.h"
+#include "base/crash_point.h"
 #include "net/exchange.h"
 
 /* A body is handed over in parts of this size, so that little of it is ever
@@ -14,7 +14,7 @@ static void on_sent(struct hpx_exchange *exchange)
 {
 	exchange->request_state = HPX_REQUEST_SENT;
 	if (exchange->request.guarded)
-		HPX_STEP(send_after);
+		HPX_CRASH_POINT(send_after);
 	hpx_exchange_touch(exchange);
 	if (exchange->events->on_sent != NULL)
 		exchange->events->on_sent(exchange->user);
@@ -97,7 +97,7 @@ static void use_connection(struct hpx_exchange *exchange)
 	/* Before the user's last look at the clock: whoever is stopped here
 	 * finds out there. */
 	if (exchange->request.guarded)
-		HPX_STEP(send_before);
+		HPX_CRASH_POINT(send_before);
 	if (exchange->events->on_ready != NULL &&
 	    !exchange->events->on_ready(exchange->user)) {
 		if (!hpx_exchange_is_gone(exchange))

@@ -6,8 +6,8 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/container.h"
+#include "base/crash_point.h"
 #include "base/log.h"
-#include "base/step.h"
 #include "base/thread.h"
 #include "worker/claim.h"
 #include "worker/lookup.h"
@@ -210,7 +210,7 @@ static void claimed(struct hpx_store_op *op)
 	struct hpx_deliverer *d = HPX_CONTAINER(op, struct hpx_deliverer, claim);
 
 	if (op->jobs != NULL)
-		HPX_STEP(job_claimed);
+		HPX_CRASH_POINT(job_claimed);
 	pthread_mutex_lock(&d->lock);
 	if (d->thread_over) {
 		pthread_mutex_unlock(&d->lock);

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/container.h"
+#include "base/crash_point.h"
 #include "base/log.h"
-#include "base/step.h"
 #include "worker/lookup.h"
 
 #define URL_BYTES_MAX 8192
@@ -164,7 +164,7 @@ void hpx_question_ask(struct hpx_question *question)
 	status = hpx_clock_boot_ms() > question->ask_until_ms ?
 			 HPX_CLOSED : hpx_egress_submit(reconciler->egress, &question->request);
 	if (status == HPX_OK) {
-		HPX_STEP(reconcile_asked);
+		HPX_CRASH_POINT(reconcile_asked);
 		return;
 	}
 	hpx_reconciler_freed(reconciler, question->lane);

@@ -3,8 +3,8 @@
 
 #include "base/bytes.h"
 #include "base/container.h"
+#include "base/crash_point.h"
 #include "base/log.h"
-#include "base/step.h"
 #include "worker/question.h"
 
 static enum hpx_reconciled result_of(enum hpx_reconcile_move move)
@@ -43,7 +43,7 @@ static void ruled(struct hpx_store_op *op)
 	enum hpx_reconcile_move move = question->turn.move;
 	enum hpx_reconciled result = result_of(move);
 
-	HPX_STEP(reconcile_ruled);
+	HPX_CRASH_POINT(reconcile_ruled);
 	if (op->status != HPX_OK) {
 		/* Gone, settled by somebody else, or the store is. */
 		tell(question, HPX_LOG_WARN, "ruling_not_stored", hpx_status_name(op->status));

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/container.h"
-#include "base/step.h"
+#include "base/crash_point.h"
 #include "http/field.h"
 #include "http/write.h"
 
@@ -144,7 +144,7 @@ static void ended(struct hpx_egress_request *request)
 {
 	struct hpx_sending *sending = HPX_CONTAINER(request, struct hpx_sending, request);
 
-	HPX_STEP(job_answered);
+	HPX_CRASH_POINT(job_answered);
 	if (request->end == HPX_EGRESS_NOT_SENT &&
 	    hpx_deliverer_is_stopping(sending->deliverer)) {
 		hpx_sending_return(sending, request->problem);
@@ -204,7 +204,7 @@ void hpx_sending_begin(struct hpx_sending *sending, int64_t send_until_ms,
 	enum hpx_status status = hand_over(sending, send_until_ms, answer_bytes_max);
 
 	if (status == HPX_OK)
-		HPX_STEP(job_sending);
+		HPX_CRASH_POINT(job_sending);
 	else if (status == HPX_INVALID || status == HPX_TOO_LARGE)
 		refuse(sending, status);
 	else

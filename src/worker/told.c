@@ -1,7 +1,7 @@
 /* The end of a sending: stored, counted, told. */
 #include "base/container.h"
+#include "base/crash_point.h"
 #include "base/log.h"
-#include "base/step.h"
 #include "worker/sending.h"
 
 static const char *const result_names[] = {
@@ -83,7 +83,7 @@ static void stored(struct hpx_store_op *op)
 	struct hpx_sending *sending = HPX_CONTAINER(op, struct hpx_sending, op);
 	struct hpx_deliverer *deliverer = sending->deliverer;
 
-	HPX_STEP(job_stored);
+	HPX_CRASH_POINT(job_stored);
 	tell(sending);
 	hpx_job_entry_free(op->jobs);
 	hpx_sending_free(sending);

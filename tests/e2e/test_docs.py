@@ -205,6 +205,36 @@ def test_every_step_is_named():
     assert [row[0].strip("`") for row in rows(text)] == steps
 
 
+def test_every_thread_and_hold_is_named():
+    """The tables of request-path.md have each file that starts a thread of a serving
+    process; and what holds a request: each file that takes a hold has a word there."""
+    page = read("internals/request-path.md")
+    threads, holds = section(page, "Threads"), section(page, "Holds")
+    sources = {path.relative_to(ROOT / "src"): path.read_text(encoding="utf-8")
+               for path in (ROOT / "src").rglob("*.c")}
+    starts = {str(path) for path, text in sources.items()
+              if re.search(r"hpx_thread_start\(&|hpx_thread_start\(ret_thread, drain", text)}
+    assert len(starts) >= 10, starts
+    assert not [path for path in starts if f"`{path}`" not in threads], threads
+    words = {"request.c": "hpx_request_go", "wait.c": "wait list", "forward.c": "exchange", "pass.c": "exchange",
+             "queue.c": "queue", "subrequest.c": "subrequest"}
+    takers = {path.name for path, text in sources.items() if "hpx_request_hold(" in text}
+    assert takers == set(words), "a new file holds requests: does the table have it?"
+    assert not [word for word in words.values() if word not in holds], holds
+    assert "looker" in holds and "committer" in holds, holds
+
+
+def test_every_crash_point_that_is_named_exists():
+    """The example of a header or a page works."""
+    header = (ROOT / "src/base/crash_point.h").read_text(encoding="utf-8")
+    points = set(re.findall(r'^\tX\((\w+), "', header, re.M))
+    assert len(points) > 20
+    pages = [header] + [page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md")]
+    named = {name for page in pages for name in re.findall(r"HAPAX_(?:CRASH|STOP)_AT=([\w.]+)", page)}
+    named |= set(re.findall(r"HPX_CRASH_POINT\((\w+)\) does", header))
+    assert len(named) >= 2 and named <= points, named - points
+
+
 def anchor(heading):
     """A heading's anchor as GitHub makes it."""
     plain = re.sub(r"[`*]", "", heading.strip().lower())

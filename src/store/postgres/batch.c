@@ -21,7 +21,7 @@
  * status is HPX_BUSY); a renewal needs no lock, since it has its own table. */
 #include <stdlib.h>
 
-#include "base/step.h"
+#include "base/crash_point.h"
 #include "store/postgres/outbox.h"
 
 /* After this many inserts that came too late, the caller shall try again. */
@@ -176,7 +176,7 @@ static enum hpx_status run_round(struct round *round, size_t *ret_left)
 	round->look = (struct hpx_pg_look){ .begun = false };
 	status = look(round);
 	if (status == HPX_OK) {
-		HPX_STEP(batch_begun);
+		HPX_CRASH_POINT(batch_begun);
 		decide_all(round);
 		release_free(round);
 		status = hpx_pg_commit(round->s, &round->batch, &round->look, round->problem);

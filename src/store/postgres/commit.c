@@ -8,7 +8,7 @@
  * commit without a warning has put something later into the log, no decision
  * is told that rests on what is read (what is later in the log is nowhere
  * without what came before). The tokens tell what did commit. */
-#include "base/step.h"
+#include "base/crash_point.h"
 #include "store/postgres/driver.h"
 
 static bool is_dirty(const struct hpx_pg_batch *batch)
@@ -156,9 +156,9 @@ enum hpx_status hpx_pg_commit(struct hpx_pg_store *s, struct hpx_pg_batch *batch
 			return hpx_pg_undo(s, status);
 		begun = inserted = true;
 	}
-	HPX_STEP(batch_written);
+	HPX_CRASH_POINT(batch_written);
 	status = hpx_pg_believe(s, write_all(s, batch, begun, inserted, problem), problem);
 	if (status == HPX_OK)
-		HPX_STEP(batch_committed);
+		HPX_CRASH_POINT(batch_committed);
 	return status;
 }

@@ -3,7 +3,7 @@
  * of the others. */
 #include <stdlib.h>
 
-#include "base/step.h"
+#include "base/crash_point.h"
 #include "store/postgres/short.h"
 
 #define TIME_MAX (INT64_MAX / 4)
@@ -133,5 +133,5 @@ void hpx_pg_walk_settle(struct hpx_pg_walk *walk)
 		any |= walker->there;
 	}
 	if (any)
-		HPX_STEP(batch_committed);
+		HPX_CRASH_POINT(batch_committed);
 }

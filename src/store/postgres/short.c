@@ -21,7 +21,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/step.h"
+#include "base/crash_point.h"
 #include "store/postgres/short.h"
 
 /* ---- who goes ---- */
@@ -266,8 +266,8 @@ enum hpx_status hpx_pg_short_way(struct hpx_pg_store *s, struct hpx_store_op **o
 	if (walk.walkers == NULL)
 		return HPX_NOMEM;
 	if (gather(&walk) > 0) {
-		HPX_STEP(batch_begun);
-		HPX_STEP(batch_written);
+		HPX_CRASH_POINT(batch_begun);
+		HPX_CRASH_POINT(batch_written);
 		status = write_all(&walk);
 		if (status == HPX_OK)
 			hpx_pg_walk_settle(&walk);

@@ -9,7 +9,7 @@
  *                   their tokens.
  */
 #include "base/clock.h"
-#include "base/step.h"
+#include "base/crash_point.h"
 #include "store/sqlite/driver.h"
 
 /* How often file and clocks are looked at. */
@@ -228,15 +228,15 @@ enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **op
 	status = hpx_sqlite_do(&s->writer, HPX_SQL_BEGIN_WRITE);
 	if (status != HPX_OK)
 		return give_up(s, status, problem);
-	HPX_STEP(batch_begun);
+	HPX_CRASH_POINT(batch_begun);
 	status = run_ops(s, ops, count, problem);
 	if (status == HPX_OK) {
-		HPX_STEP(batch_written);
+		HPX_CRASH_POINT(batch_written);
 		status = commit(s);
 	}
 	if (status != HPX_OK)
 		return give_up(s, status, problem);
-	HPX_STEP(batch_committed);
+	HPX_CRASH_POINT(batch_committed);
 	if (s->removed)
 		hpx_sqlite_tally_add(s);
 	hpx_sqlite_wal_bound(s);

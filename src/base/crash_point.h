@@ -1,14 +1,14 @@
-/* Named steps of the request path, where a test build can be made to die.
- * HPX_STEP("reserve.before") does nothing in a release; built with
- * -Dsteps=true it kills the process (SIGKILL, as a power cut would look to
- * everybody else) when HAPAX_CRASH_AT names the step, on its n-th passing:
- * HAPAX_CRASH_AT=complete.before:3. HAPAX_STOP_AT stops it (SIGSTOP) instead.
- * With HAPAX_STEPS_FROM, passings count once the file of that name is there.
- * The list of all steps is HPX_STEP_LIST; a name outside it does not compile. */
-#ifndef HPX_BASE_STEP_H
-#define HPX_BASE_STEP_H
+/* Crash points: named places where a test build can be made to die. Not the steps of
+ * a request (hpx_step_*, gateway/request.h). HPX_CRASH_POINT(reserve_done) does
+ * nothing in a release; built with -Dsteps=true, it kills the process (SIGKILL, as a
+ * power cut would look to everybody else) when HAPAX_CRASH_AT names the point, on its
+ * n-th passing: HAPAX_CRASH_AT=complete_done:3. HAPAX_STOP_AT stops it (SIGSTOP)
+ * instead. With HAPAX_STEPS_FROM, passings count once the file of that name is there.
+ * A name outside HPX_CRASH_POINT_LIST does not compile. */
+#ifndef HPX_BASE_CRASH_POINT_H
+#define HPX_BASE_CRASH_POINT_H
 
-#define HPX_STEP_LIST(X)                                                      \
+#define HPX_CRASH_POINT_LIST(X)                                                      \
 	X(request_read, "the request is read, nothing is decided")            \
 	X(reserve_submitted, "the reservation is on its way to the store")    \
 	X(batch_begun, "the batch's transaction is open")                     \
@@ -34,22 +34,22 @@
 	X(call_answered, "the call was answered, or lost; the journal knows nothing") \
 	X(call_recorded, "what became of the attempt is in the journal, its answer handed over")
 
-enum hpx_step {
-#define X(name, text) HPX_STEP_##name,
-	HPX_STEP_LIST(X)
+enum hpx_crash_point {
+#define X(name, text) HPX_CRASH_POINT_##name,
+	HPX_CRASH_POINT_LIST(X)
 #undef X
-	HPX_STEP_COUNT
+	HPX_CRASH_POINT_COUNT
 };
 
 #ifdef HPX_STEPS
-void hpx_step_reached(enum hpx_step step);
-#define HPX_STEP(name) hpx_step_reached(HPX_STEP_##name)
+void hpx_crash_point_reached(enum hpx_crash_point point);
+#define HPX_CRASH_POINT(name) hpx_crash_point_reached(HPX_CRASH_POINT_##name)
 #else
-#define HPX_STEP(name) ((void)0)
+#define HPX_CRASH_POINT(name) ((void)0)
 #endif
 
-/* The name of a step and what it means; for `hapax version --steps`. */
-const char *hpx_step_name(enum hpx_step step);
-const char *hpx_step_text(enum hpx_step step);
+/* The name of a point and what it means; for `hapax version --steps`. */
+const char *hpx_crash_point_name(enum hpx_crash_point point);
+const char *hpx_crash_point_text(enum hpx_crash_point point);
 
 #endif
