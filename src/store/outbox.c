@@ -420,8 +420,7 @@ void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *
 		keep_evidence(found, &op->ruling->finding, ret_change);
 }
 
-bool hpx_outbox_unask(const struct hpx_outbox_found *found, const struct hpx_moment *now,
-		      struct hpx_outbox_change *ret_change)
+bool hpx_outbox_unask(const struct hpx_outbox_found *found, struct hpx_outbox_change *ret_change)
 {
 	if (found->person || found->evidence == HPX_RULING_APPLIED ||
 	    found->evidence == HPX_RULING_DECLINED)
@@ -433,8 +432,12 @@ bool hpx_outbox_unask(const struct hpx_outbox_found *found, const struct hpx_mom
 						  .person = true,
 						  .write_reconcile = true,
 						  .event = person_event };
+	/* Nothing was sent after it became unknown: an export of the time since then
+	 * counts. */
 	if (ret_change->reconcile.sent_ms == 0)
-		ret_change->reconcile.sent_ms = now->wall_ms;
+		ret_change->reconcile.sent_ms = found->job_exists ?
+							found->delivery.changed_ms :
+							found->operation.record.changed_ms;
 	return true;
 }
 

@@ -184,7 +184,7 @@ static enum hpx_status take_one(struct hpx_pg_outbox *outbox, struct hpx_pg_item
 				struct hpx_unsettled ***tail)
 {
 	if (op->verb == HPX_VERB_UNASK) {
-		if (!hpx_outbox_unask(&item->found, &outbox->look.now, &item->change))
+		if (!hpx_outbox_unask(&item->found, &item->change))
 			return HPX_OK;
 		hpx_pg_outbox_take(outbox, item, op);
 	} else {

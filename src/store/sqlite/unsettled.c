@@ -245,7 +245,7 @@ enum hpx_status hpx_sqlite_unask(struct hpx_sqlite_store *s, struct hpx_store_op
 		struct hpx_sqlite_subject subject;
 		bool is_due;
 		status = find_due(s, &op->due[i], now.wall_ms, &subject, &is_due);
-		if (status == HPX_OK && is_due && hpx_outbox_unask(&subject.found, &now, &change)) {
+		if (status == HPX_OK && is_due && hpx_outbox_unask(&subject.found, &change)) {
 			status = hpx_sqlite_subject_write(&s->writer, &subject, &change,
 							  now.wall_ms, op);
 			op->count++;
