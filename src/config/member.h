@@ -2,8 +2,8 @@
 #ifndef HPX_CONFIG_MEMBER_H
 #define HPX_CONFIG_MEMBER_H
 
+#include "base/address.h"
 #include "config/option.h"
-#include "net/address.h"
 
 /* Numbers, choices and switches, whatever the width of their member. */
 void hpx_member_put(const struct hpx_option *option, void *base, uint64_t value);

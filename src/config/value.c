@@ -7,12 +7,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/address.h"
 #include "config/member.h"
 #include "config/nearest.h"
 #include "config/value_list.h"
 #include "config/value_outside.h"
 #include "http/field.h"
-#include "net/address.h"
 
 /* How much of a wrong value is shown. */
 #define SHOWN 60

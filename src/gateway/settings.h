@@ -6,13 +6,13 @@
 
 #include <stdatomic.h>
 
+#include "base/address.h"
 #include "base/arena.h"
 #include "base/log.h"
 #include "core/fingerprint.h"
 #include "core/policy.h"
 #include "gateway/outside.h"
 #include "http/cors.h"
-#include "net/address.h"
 
 enum hpx_profile { HPX_PROFILE_IETF, HPX_PROFILE_STRIPE };
 

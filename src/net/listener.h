@@ -3,7 +3,7 @@
 #ifndef HPX_NET_LISTENER_H
 #define HPX_NET_LISTENER_H
 
-#include "net/address.h"
+#include "base/address.h"
 #include "net/transport.h"
 
 struct hpx_listener;

@@ -4,7 +4,7 @@
 #ifndef HPX_NET_RESOLVE_H
 #define HPX_NET_RESOLVE_H
 
-#include "net/address.h"
+#include "base/address.h"
 #include "net/loop.h"
 
 /* More addresses than this are not tried within one connect timeout. */

@@ -5,8 +5,8 @@
 #ifndef HPX_NET_UPSTREAM_H
 #define HPX_NET_UPSTREAM_H
 
+#include "base/address.h"
 #include "http/message.h"
-#include "net/address.h"
 #include "net/slot.h"
 #include "net/transport.h"
 #include "net/upstream_state.h"

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/address.h"
 #include "http/octet.h"
-#include "net/address.h"
 
 #define AUTHORITY_MAX 300
 

@@ -1,7 +1,7 @@
 /* Shows which addresses are taken and how they are understood. */
 #include "../test.h"
 
-#include "net/address.h"
+#include "base/address.h"
 
 struct row {
 	const char *text;
@@ -16,6 +16,7 @@ static const struct row listen_rows[] = {
 	{ "0.0.0.0:65535", "0.0.0.0", 65535, "" },
 	{ "[::1]:80", "::1", 80, "" },
 	{ "[::]:80", "::", 80, "" },
+	{ "[fe80::1%eth0]:80", "fe80::1%eth0", 80, "" },
 	{ "localhost:80", "localhost", 80, "" },
 	{ "my_host-1.example.:80", "my_host-1.example.", 80, "" },
 	{ "unix:/run/hapax.sock", "", 0, "/run/hapax.sock" },
@@ -34,6 +35,8 @@ static const struct row listen_rows[] = {
 	{ "[::1]", NULL, 0, NULL },
 	{ "[::1]80", NULL, 0, NULL },
 	{ "[]:80", NULL, 0, NULL },
+	{ "[%eth0]:80", NULL, 0, NULL },
+	{ "[0000:0000:0000:0000:0000:0000:0000:0000:0000:01]:80", NULL, 0, NULL },
 	{ "[localhost]:80", NULL, 0, NULL },
 	{ "127.1:80", NULL, 0, NULL },
 	{ "2130706433:80", NULL, 0, NULL },
@@ -139,6 +142,7 @@ static void what_only_this_machine_reaches(void **state)
 		{ "unix:/run/x", true },     { "0.0.0.0:80", false },
 		{ "[::]:80", false },        { "128.0.0.1:80", false },
 		{ "10.0.0.1:80", false },    { "[::2]:80", false },
+		{ "[::1%lo]:80", true },     { "[fe80::1%lo]:80", false },
 		{ "[fe80::1]:80", false },   { "[::ffff:10.0.0.1]:80", false },
 		{ "host.example:80", false }, { "localhost.example:80", false },
 	};

@@ -1,7 +1,7 @@
 /* Where to listen or connect: "127.0.0.1:8080", "[::1]:80", "localhost:80",
  * "unix:/run/hapax.sock", and upstream URLs "http://host:port". */
-#ifndef HPX_NET_ADDRESS_H
-#define HPX_NET_ADDRESS_H
+#ifndef HPX_BASE_ADDRESS_H
+#define HPX_BASE_ADDRESS_H
 
 #include "base/span.h"
 #include "base/status.h"

@@ -1,7 +1,8 @@
-/* Reading addresses as people write them in the configuration. */
-#include "net/address.h"
+/* Reading addresses as people write them in the configuration. No sockets, and
+ * no libuv: base is part of the libraries, which do without it. */
+#include "base/address.h"
 
-#include <uv.h>
+#include <arpa/inet.h>
 
 #define PORT_MAX 65535
 #define HTTP_PORT 80
@@ -32,14 +33,28 @@ static bool is_host(const char *host)
 			return false;
 		numeric = numeric && ((*c >= '0' && *c <= '9') || *c == '.');
 	}
-	return !numeric || uv_inet_pton(AF_INET, host, &v4) == 0;
+	return !numeric || inet_pton(AF_INET, host, &v4) == 1;
+}
+
+/* The zone of a link-local address ("fe80::1%eth0") names an interface and is no
+ * part of the address. */
+static bool read_ipv6(const char *host, struct in6_addr *ret_v6)
+{
+	char address[INET6_ADDRSTRLEN];
+	size_t len = strcspn(host, "%");
+
+	if (len >= sizeof(address))
+		return false;
+	memcpy(address, host, len);
+	address[len] = '\0';
+	return inet_pton(AF_INET6, address, ret_v6) == 1;
 }
 
 static bool is_ipv6(const char *host)
 {
 	struct in6_addr v6;
 
-	return uv_inet_pton(AF_INET6, host, &v6) == 0;
+	return read_ipv6(host, &v6);
 }
 
 /* Nothing, or a port alone: ":8080", "8080". "::1" is an address. */
@@ -190,9 +205,9 @@ bool hpx_address_is_local(const struct hpx_address *address)
 
 	if (address->is_unix)
 		return true;
-	if (uv_inet_pton(AF_INET, address->host, &v4) == 0)
+	if (inet_pton(AF_INET, address->host, &v4) == 1)
 		return ntohl(v4.s_addr) >> 24 == 127;
-	if (uv_inet_pton(AF_INET6, address->host, &v6) == 0)
+	if (read_ipv6(address->host, &v6))
 		return IN6_IS_ADDR_LOOPBACK(&v6) || memcmp(&v6, mapped, sizeof(mapped)) == 0;
 	return hpx_span_ieq(hpx_span_of(address->host), HPX_SPAN("localhost"));
 }
