@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "config/option.h"
 #include "config/report.h"
-#include "gateway/settings.h"
+#include "settings/settings.h"
 
 #define HPX_CONFIG_FILE_BYTES_MAX ((size_t)1 << 20)
 #define HPX_CONFIG_ROUTES_MAX 1000

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "config/value.h"
-#include "gateway/settings.h"
+#include "settings/settings.h"
 
 void hpx_member_put(const struct hpx_option *option, void *base, uint64_t value)
 {

@@ -4,7 +4,7 @@
 #define HPX_CONFIG_OPTION_ROW_H
 
 #include "config/option.h"
-#include "gateway/settings.h"
+#include "settings/settings.h"
 
 #define SECOND 1000ull
 #define MINUTE (60 * SECOND)

@@ -5,9 +5,9 @@
 
 #include "config/member.h"
 #include "config/value_outside.h"
-#include "gateway/settings.h"
 #include "http/field.h"
 #include "http/origin.h"
+#include "settings/settings.h"
 
 /* Proxies are few; a request looks through all of them. */
 #define NETWORKS_MAX 256

@@ -6,7 +6,7 @@
 
 #include "config/member.h"
 #include "config/value_list.h"
-#include "gateway/outside.h"
+#include "settings/outside.h"
 
 #define SHOWN 60
 #define SHOW(text) HPX_SPAN_ARG(hpx_span_first((text), SHOWN))

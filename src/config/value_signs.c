@@ -2,7 +2,7 @@
 #include "config/member.h"
 #include "config/value_list.h"
 #include "config/value_outside.h"
-#include "gateway/outside.h"
+#include "settings/outside.h"
 
 /* Each answer is compared with all of them. */
 #define SIGNS_MAX 64

@@ -5,8 +5,8 @@
 #ifndef HPX_GATEWAY_FIELD_RULE_H
 #define HPX_GATEWAY_FIELD_RULE_H
 
-#include "gateway/settings.h"
 #include "http/message.h"
+#include "settings/settings.h"
 
 enum hpx_field_standing {
 	HPX_FIELD_FREE,

@@ -7,9 +7,9 @@
 #include <pthread.h>
 
 #include "gateway/meter.h"
-#include "gateway/settings.h"
 #include "net/listener.h"
 #include "net/upstream.h"
+#include "settings/settings.h"
 #include "store/committer.h"
 #include "store/removal.h"
 

@@ -6,8 +6,8 @@
 #define HPX_GATEWAY_TENANT_H
 
 #include "base/buffer.h"
-#include "gateway/settings.h"
 #include "http/message.h"
+#include "settings/settings.h"
 
 /* A request, as far as it tells who sent it. */
 struct hpx_tenant_source {

@@ -21,7 +21,7 @@
 #define HPX_WORKER_DELIVER_H
 
 #include "gateway/outbox_meter.h"
-#include "gateway/settings.h"
+#include "settings/settings.h"
 #include "store/committer.h"
 
 struct hpx_deliverer;

@@ -2,7 +2,7 @@
 #ifndef HPX_WORKER_LOOKUP_H
 #define HPX_WORKER_LOOKUP_H
 
-#include "gateway/settings.h"
+#include "settings/settings.h"
 
 /* By its pattern as it is written; NULL where it is not configured any more. */
 const struct hpx_route *hpx_lookup_route(const struct hpx_settings *settings,

@@ -18,7 +18,7 @@
 #define HPX_WORKER_RECONCILE_H
 
 #include "gateway/outbox_meter.h"
-#include "gateway/settings.h"
+#include "settings/settings.h"
 #include "store/committer.h"
 
 struct hpx_reconciler;

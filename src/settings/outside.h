@@ -2,8 +2,8 @@
  * to, probes that are asked what became of something, webhooks that tell it
  * unasked, and the service that says who a caller is. Part of the settings;
  * strings live in their arena. Whatever holds a credential is never printed. */
-#ifndef HPX_GATEWAY_OUTSIDE_H
-#define HPX_GATEWAY_OUTSIDE_H
+#ifndef HPX_SETTINGS_OUTSIDE_H
+#define HPX_SETTINGS_OUTSIDE_H
 
 #include "core/backoff.h"
 #include "core/breaker.h"

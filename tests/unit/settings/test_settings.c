@@ -2,7 +2,7 @@
  * long as somebody holds them. */
 #include "../test.h"
 
-#include "gateway/settings.h"
+#include "settings/settings.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

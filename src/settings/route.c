@@ -3,10 +3,10 @@
  * normalised path, so that no spelling of a path slips past its route. */
 #include <stdlib.h>
 
-#include "gateway/settings.h"
 #include "http/field.h"
 #include "http/method.h"
 #include "http/target.h"
+#include "settings/settings.h"
 
 /* More than any API's paths have; bounds the work of a match. */
 #define SEGMENTS_MAX 64

@@ -3,7 +3,7 @@
  * with a reason. */
 #include "../test.h"
 
-#include "gateway/settings.h"
+#include "settings/settings.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -1,6 +1,6 @@
 /* The settings' life, and who counts as a trusted peer. What stands in them
  * is config/'s business. */
-#include "gateway/settings.h"
+#include "settings/settings.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

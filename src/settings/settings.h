@@ -1,8 +1,8 @@
-/* What the gateway is told to do: one immutable object, filled by config/,
+/* What a process is told to do: one immutable object, filled by config/,
  * shared by all loops, exchanged whole when the configuration is reloaded. A
  * request keeps the one it began with. */
-#ifndef HPX_GATEWAY_SETTINGS_H
-#define HPX_GATEWAY_SETTINGS_H
+#ifndef HPX_SETTINGS_SETTINGS_H
+#define HPX_SETTINGS_SETTINGS_H
 
 #include <stdatomic.h>
 
@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "core/fingerprint.h"
 #include "core/policy.h"
-#include "gateway/outside.h"
 #include "http/cors.h"
+#include "settings/outside.h"
 
 enum hpx_profile { HPX_PROFILE_IETF, HPX_PROFILE_STRIPE };
 
