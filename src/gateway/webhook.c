@@ -4,10 +4,10 @@
 
 #include <stdlib.h>
 
+#include "base/bucket.h"
 #include "base/log.h"
 #include "core/json_lookup.h"
 #include "gateway/async.h"
-#include "gateway/bucket.h"
 #include "gateway/own.h"
 #include "gateway/respond.h"
 #include "http/field.h"

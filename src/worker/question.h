@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
+#include "base/bucket.h"
 #include "egress/egress.h"
-#include "gateway/bucket.h"
 #include "worker/reconcile.h"
 
 /* Asked at once, over all lanes: where more is configured, each lane has an

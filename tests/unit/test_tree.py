@@ -27,7 +27,6 @@ NEVER = {
 }
 # Known exceptions: (the folder that includes, what it includes).
 AGAINST_THE_ORDER = {
-    ("worker", "gateway/bucket.h"),
     ("worker", "gateway/outbox_meter.h"),
 }
 

@@ -1,7 +1,7 @@
 /* A token bucket: so many a second, with as much at once. Pure; the caller has
  * the lock and the clock. */
-#ifndef HPX_GATEWAY_BUCKET_H
-#define HPX_GATEWAY_BUCKET_H
+#ifndef HPX_BASE_BUCKET_H
+#define HPX_BASE_BUCKET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * one taken moves that moment on by its share of a second; further than a
  * second ahead, the bucket is empty. Shares are counted in microseconds, so
  * that rates that do not divide 1000 are kept too. */
-#include "gateway/bucket.h"
+#include "base/bucket.h"
 
 #define SECOND_US 1000000
 

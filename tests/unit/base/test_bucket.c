@@ -2,7 +2,7 @@
  * second, then its rate, and says truly when the next one may come. */
 #include "../test.h"
 
-#include "gateway/bucket.h"
+#include "base/bucket.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
