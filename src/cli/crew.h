@@ -5,7 +5,7 @@
 #define HPX_CLI_CREW_H
 
 #include "gateway/gateway.h"
-#include "gateway/outbox_meter.h"
+#include "service/outbox_meter.h"
 #include "worker/deliver.h"
 #include "worker/reconcile.h"
 #include "worker/worker.h"

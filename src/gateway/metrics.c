@@ -4,9 +4,9 @@
 
 #include "base/utf8.h"
 #include "core/record.h"
-#include "gateway/outbox_meter.h"
 #include "gateway/subrequest.h"
 #include "gateway/webhook.h"
+#include "service/outbox_meter.h"
 
 struct page {
 	struct hpx_gateway *gateway;

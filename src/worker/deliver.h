@@ -20,7 +20,7 @@
 #ifndef HPX_WORKER_DELIVER_H
 #define HPX_WORKER_DELIVER_H
 
-#include "gateway/outbox_meter.h"
+#include "service/outbox_meter.h"
 #include "settings/settings.h"
 #include "store/committer.h"
 

@@ -17,7 +17,7 @@
 #ifndef HPX_WORKER_RECONCILE_H
 #define HPX_WORKER_RECONCILE_H
 
-#include "gateway/outbox_meter.h"
+#include "service/outbox_meter.h"
 #include "settings/settings.h"
 #include "store/committer.h"
 

@@ -6,7 +6,7 @@
 #ifndef HPX_WORKER_WORKER_H
 #define HPX_WORKER_WORKER_H
 
-#include "gateway/outbox_meter.h"
+#include "service/outbox_meter.h"
 #include "store/committer.h"
 
 struct hpx_worker;

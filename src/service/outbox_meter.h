@@ -1,7 +1,7 @@
 /* What is counted of jobs and of unknown outcomes, for /metrics. Owned by
  * whoever starts the workers; written by them, read without a lock. */
-#ifndef HPX_GATEWAY_OUTBOX_METER_H
-#define HPX_GATEWAY_OUTBOX_METER_H
+#ifndef HPX_SERVICE_OUTBOX_METER_H
+#define HPX_SERVICE_OUTBOX_METER_H
 
 #include "base/metric.h"
 #include "core/job.h"
