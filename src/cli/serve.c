@@ -44,10 +44,11 @@ struct server {
 	bool draining;
 	struct hpx_message drained;
 	pthread_t reloader;
-	bool reloading;
+	enum { RELOAD_NONE, RELOAD_STORES, RELOAD_TAKEN_UP } reload; /* its phase */
 	struct hpx_settings *next_settings;
 	enum hpx_status reload_status;
-	struct hpx_message reloaded;
+	struct hpx_message recipes_stored;
+	struct hpx_message settings_taken;
 };
 
 static int say(const char *what, const char *problem)
@@ -158,28 +159,39 @@ static bool may_reload(struct server *server, const struct hpx_settings *setting
 	return may;
 }
 
-/* The recipes are in the store: the new settings come into force. */
-static void finish_reload(struct hpx_message *message)
+/* Every loop goes by the new settings: from here on, every answer does. */
+static void on_settings_taken(struct hpx_message *message)
 {
 	struct server *server =
-		HPX_CONTAINER(message, struct server, reloaded);
+		HPX_CONTAINER(message, struct server, settings_taken);
+
+	server->reload = RELOAD_NONE;
+	hpx_log(HPX_LOG_INFO, "reloaded", "routes=%zu", server->settings->route_count);
+}
+
+/* The recipes are in the store: the new settings come into force. */
+static void on_recipes_stored(struct hpx_message *message)
+{
+	struct server *server =
+		HPX_CONTAINER(message, struct server, recipes_stored);
 	struct hpx_settings *settings = server->next_settings;
 
 	if (server->draining)
 		return; /* too late; tear_down() cleans up */
 	pthread_join(server->reloader, NULL);
-	server->reloading = false;
+	server->reload = RELOAD_NONE;
 	if (server->reload_status != HPX_OK) {
 		hpx_log(HPX_LOG_ERROR, "reload_refused", "problem=%s",
 			hpx_status_name(server->reload_status));
 		hpx_settings_unref(settings);
 		return;
 	}
-	hpx_gateway_reload(server->gateway, settings);
 	hpx_crew_reload(&server->crew, settings);
 	hpx_settings_unref(server->settings);
 	server->settings = settings;
-	hpx_log(HPX_LOG_INFO, "reloaded", "routes=%zu", settings->route_count);
+	server->reload = RELOAD_TAKEN_UP;
+	server->settings_taken.handle = on_settings_taken;
+	hpx_gateway_reload(server->gateway, settings, &server->loop, &server->settings_taken);
 }
 
 /* On a thread of its own: a store that is down must not silence the admin
@@ -191,7 +203,7 @@ static void *run_reload(void *user)
 	server->reload_status = server->store != NULL ?
 					store_recipes(server, server->next_settings) :
 					HPX_OK;
-	hpx_loop_post(&server->loop, &server->reloaded);
+	hpx_loop_post(&server->loop, &server->recipes_stored);
 	return NULL;
 }
 
@@ -209,9 +221,10 @@ static void reload(struct server *server)
 		return;
 	}
 	server->next_settings = settings;
-	server->reloaded.handle = finish_reload;
-	server->reloading = hpx_thread_start(&server->reloader, run_reload, server) == HPX_OK;
-	if (!server->reloading) {
+	server->recipes_stored.handle = on_recipes_stored;
+	server->reload = RELOAD_STORES;
+	if (hpx_thread_start(&server->reloader, run_reload, server) != HPX_OK) {
+		server->reload = RELOAD_NONE;
 		hpx_log(HPX_LOG_ERROR, "reload_refused",
 			"reason=\"the system has no thread for it; the old configuration stays in force\"");
 		hpx_settings_unref(settings);
@@ -226,9 +239,9 @@ static void on_hangup(uv_signal_t *handle, int number)
 	if (hpx_config_path(server->flags) == NULL)
 		hpx_log(HPX_LOG_WARN, "reload_refused",
 			"reason=\"there is no configuration file; start with --config\"");
-	else if (server->reloading)
-		hpx_log(HPX_LOG_WARN, "reload_refused",
-			"reason=\"the last reload still waits for the store\"");
+	else if (server->reload != RELOAD_NONE)
+		hpx_log(HPX_LOG_WARN, "reload_refused", "reason=\"the last reload still waits for %s\"",
+			server->reload == RELOAD_STORES ? "the store" : "the event loops");
 	else if (!server->draining)
 		reload(server);
 }
@@ -402,7 +415,7 @@ static void tear_down(struct server *server)
 	hpx_crew_stop(&server->crew, 0);
 	if (server->committer != NULL)
 		hpx_committer_stop(server->committer, LAST_COMMIT_MS);
-	if (server->reloading) {
+	if (server->reload == RELOAD_STORES) {
 		pthread_join(server->reloader, NULL);
 		hpx_settings_unref(server->next_settings);
 	}

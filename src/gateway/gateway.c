@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "gateway/looker.h"
 #include "gateway/shard.h"
@@ -190,10 +191,15 @@ uint16_t hpx_gateway_port(const struct hpx_gateway *gateway)
 	return gateway->port;
 }
 
-void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settings)
+void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settings,
+			struct hpx_loop *loop, struct hpx_message *taken)
 {
 	struct hpx_settings *old = gateway->settings;
 
+	HPX_ASSERT(atomic_load(&gateway->reload.shards_left) == 0);
+	gateway->reload.loop = loop;
+	gateway->reload.taken = taken;
+	atomic_store(&gateway->reload.shards_left, gateway->shard_count);
 	gateway->settings = hpx_settings_ref(settings);
 	for (unsigned i = 0; i < gateway->shard_count; i++)
 		hpx_shard_reload(&gateway->shards[i], settings);

@@ -48,6 +48,13 @@ struct hpx_shard {
 
 #define HPX_SUSPECTS_TOLD 16
 
+/* Who is told when every shard goes by new settings. */
+struct hpx_gateway_reload {
+	atomic_uint shards_left;
+	struct hpx_loop *loop;
+	struct hpx_message *taken;
+};
+
 struct hpx_gateway {
 	struct hpx_store *store;           /* NULL: observing without a store */
 	struct hpx_committer *committer;
@@ -70,6 +77,7 @@ struct hpx_gateway {
 	atomic_uint connections;
 	atomic_size_t bodies_bytes;
 	atomic_bool ready;                 /* accepting, not draining */
+	struct hpx_gateway_reload reload;  /* the last one */
 	/* Names of headers that were logged as unlisted credentials, hashed. */
 	atomic_uint_least32_t suspects_told[HPX_SUSPECTS_TOLD];
 	/* From the worker's last look at the store; for /metrics. */
@@ -98,8 +106,11 @@ struct hpx_gateway_options {
 enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
 				struct hpx_gateway **ret_gateway, char *problem);
 enum hpx_status hpx_gateway_start(struct hpx_gateway *gateway);
-/* Gives every shard the new settings; requests under way keep theirs. */
-void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settings);
+/* Gives every shard the new settings; requests under way keep theirs. When the
+ * last shard goes by them, `taken` is posted to `loop`; no other reload begins
+ * before that. */
+void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settings,
+			struct hpx_loop *loop, struct hpx_message *taken);
 /* Stops accepting; what is under way may finish within `drain_ms`, what is
  * left of it is written as unknown. Returns when all loops have ended. */
 void hpx_gateway_drain(struct hpx_gateway *gateway);

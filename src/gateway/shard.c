@@ -165,6 +165,14 @@ enum hpx_status hpx_shard_start(struct hpx_shard *shard)
 	return status;
 }
 
+static void count_reloaded(struct hpx_shard *shard)
+{
+	struct hpx_gateway_reload *reload = &shard->gateway->reload;
+
+	if (atomic_fetch_sub(&reload->shards_left, 1) == 1)
+		hpx_loop_post(reload->loop, reload->taken);
+}
+
 static void take_settings(struct hpx_message *message)
 {
 	struct reload *reload = (struct reload *)message;
@@ -179,6 +187,7 @@ static void take_settings(struct hpx_message *message)
 	for (size_t i = 0; i < HPX_METER_ROUTES; i++)
 		atomic_store_explicit(&shard->meter.unkeyed[i].value, 0, memory_order_relaxed);
 	free(reload);
+	count_reloaded(shard);
 }
 
 void hpx_shard_reload(struct hpx_shard *shard, struct hpx_settings *settings)
@@ -187,6 +196,7 @@ void hpx_shard_reload(struct hpx_shard *shard, struct hpx_settings *settings)
 
 	if (reload == NULL) {
 		hpx_log(HPX_LOG_ERROR, "reload_failed", "problem=NOMEM");
+		count_reloaded(shard);
 		return;
 	}
 	*reload = (struct reload){ .message = { .handle = take_settings },
