@@ -6,6 +6,7 @@ import datetime
 import getpass
 import io
 import json
+import time
 
 import pytest
 
@@ -21,6 +22,10 @@ AT_ONCE = ("--settle-after", "1ms")
 
 
 def now():
+    """Later than all that has happened, also in a store that rounds to whole milliseconds."""
+    began = time.time_ns() // 1_000_000
+    while time.time_ns() // 1_000_000 < began + 2:
+        pass
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
 
 
