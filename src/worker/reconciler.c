@@ -29,8 +29,6 @@
 /* After a batch of what nobody can be asked about, so many times as long as it
  * took belong to others. */
 #define UNASK_PAUSE 4
-/* Looks that find nothing get at most a hundredth of the time. */
-#define IDLE_SHARE 100
 /* No more of them have a log line each. */
 #define NAMED_MAX 10
 /* Where somebody else takes from the same lane: out of so many times as many. */
@@ -509,10 +507,8 @@ static void look(struct hpx_reconciler *r)
 {
 	size_t take_count = 0, unask_count = 0;
 	enum hpx_status status = HPX_OK;
-	int64_t began_ms = hpx_clock_boot_ms(), ended_ms;
-	bool all = began_ms >= r->poll_ms;
 
-	if (all) {
+	if (hpx_clock_boot_ms() >= r->poll_ms) {
 		r->poll_ms = hpx_clock_boot_ms() + r->options.every_ms;
 		status = look_at_all(r, &take_count, &unask_count);
 	}
@@ -523,10 +519,6 @@ static void look(struct hpx_reconciler *r)
 			status = look_lane(r, lane, &take_count);
 	}
 	tell_trouble("look", status);
-	/* What is another service's on the same database is passed by. */
-	ended_ms = hpx_clock_boot_ms();
-	if (take_count + unask_count == 0 && ended_ms + IDLE_SHARE * (ended_ms - began_ms) > r->poll_ms)
-		r->poll_ms = ended_ms + IDLE_SHARE * (ended_ms - began_ms);
 	if (take_count > 0) {
 		r->taking = true;
 		submit(r, &r->take, HPX_VERB_UNSETTLED, r->due, take_count);
