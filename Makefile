@@ -5,6 +5,7 @@
 #   make run        installs what is missing, builds, and starts the demo
 #   make install    installs program, libraries and headers (DESTDIR, PREFIX)
 #   make check      builds what changed, and runs the fast tests: about a minute
+#   make format     sets every C file as .clang-format says
 #   make test       installs what is missing, builds, and runs every test
 #   make fuzz       fuzzes each target for FUZZ_SECONDS (default 600)
 #   make bench      installs what it compares with, measures, writes bench/results/
@@ -43,6 +44,10 @@ check test:
 	@tools/packages build test
 	tools/test $(filter check,$@)
 
+format:
+	@tools/packages test
+	tools/format
+
 fuzz:
 	@tools/packages build test
 	tools/fuzz $(FUZZ_SECONDS)
@@ -57,4 +62,4 @@ bench bench-quick bench-unknowns: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all examples run install check test fuzz bench bench-quick bench-unknowns clean
+.PHONY: all examples run install check format test fuzz bench bench-quick bench-unknowns clean

@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 /* X(name, text) */
-#define WORK_LIST(X)                                                          \
-	X(FIRST, "first")   /* each request has a key of its own */           \
-	X(REPLAY, "replay") /* keys that were all answered before */          \
-	X(GET, "get")       /* no key, no body */                             \
-	X(SAME, "same")     /* one key for all */                             \
+#define WORK_LIST(X) \
+	X(FIRST, "first")   /* each request has a key of its own */ \
+	X(REPLAY, "replay") /* keys that were all answered before */ \
+	X(GET, "get")       /* no key, no body */ \
+	X(SAME, "same")     /* one key for all */ \
 	X(MIXED, "mixed")   /* seven new keys, then three of the last again */ \
 	X(IDLE, "idle")     /* one GET on each connection, then nothing */
 
@@ -20,20 +20,20 @@ enum work {
 #define X(name, text) WORK_##name,
 	WORK_LIST(X)
 #undef X
-	WORK_COUNT
+		WORK_COUNT
 };
 
 struct plan {
 	struct sockaddr_in to;
 	enum work work;
 	unsigned connections;
-	unsigned keys;             /* REPLAY: how many different ones */
+	unsigned keys; /* REPLAY: how many different ones */
 	int64_t warm_us;
 	int64_t measure_us;
 	size_t body_bytes;
 	const char *path;
-	const char *run;           /* begins every key, so that no two runs share one */
-	const char *header;        /* one more field, or NULL */
+	const char *run;    /* begins every key, so that no two runs share one */
+	const char *header; /* one more field, or NULL */
 };
 
 /* False, with a sentence on stderr, where it cannot be understood. */

@@ -24,7 +24,8 @@ static size_t write_head(char *out, const struct plan *plan, size_t body, size_t
 	if (!get) {
 		len += snprintf(out + len, HEAD_MAX - (size_t)len,
 				"Content-Type: application/json\r\nContent-Length: %zu\r\n"
-				"Idempotency-Key: %s-", body, plan->run);
+				"Idempotency-Key: %s-",
+				body, plan->run);
 		*ret_digits = (size_t)len;
 		len += snprintf(out + len, HEAD_MAX - (size_t)len, "%0*d\r\n", KEY_DIGITS, 0);
 	}

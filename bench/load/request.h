@@ -10,7 +10,7 @@
 struct request {
 	char *bytes;
 	size_t len;
-	char *digits;              /* the number in the key; NULL: it has no key */
+	char *digits; /* the number in the key; NULL: it has no key */
 };
 
 /* False when out of memory. */

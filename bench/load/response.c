@@ -64,7 +64,8 @@ enum response_state response_take(struct response *response, const char *bytes, 
 		response->head_len += taken;
 		if (end == NULL)
 			return taken < len || response->head_len == RESPONSE_HEAD_MAX ?
-			       RESPONSE_BROKEN : RESPONSE_MORE;
+				       RESPONSE_BROKEN :
+				       RESPONSE_MORE;
 		head = (size_t)(end - response->head) + 4;
 		if (!read_head(response, hpx_span(response->head, head)))
 			return RESPONSE_BROKEN;

@@ -13,11 +13,13 @@ struct response {
 	char head[RESPONSE_HEAD_MAX];
 	size_t head_len;
 	uint64_t body_left;
-	unsigned status;           /* 0: the head is not complete yet */
-	bool close;                /* the server ends the connection after this one */
+	unsigned status; /* 0: the head is not complete yet */
+	bool close;      /* the server ends the connection after this one */
 };
 
-enum response_state { RESPONSE_MORE, RESPONSE_DONE, RESPONSE_BROKEN };
+enum response_state { RESPONSE_MORE,
+		      RESPONSE_DONE,
+		      RESPONSE_BROKEN };
 
 void response_begin(struct response *response);
 /* Bytes after the end of an answer are BROKEN: nothing was asked yet. */

@@ -14,7 +14,10 @@
  * WARM   as measured, not counted
  * MEASURE
  * OVER   nothing more is sent; what is under way is waited for a little */
-enum phase { PHASE_PRIME, PHASE_WARM, PHASE_MEASURE, PHASE_OVER };
+enum phase { PHASE_PRIME,
+	     PHASE_WARM,
+	     PHASE_MEASURE,
+	     PHASE_OVER };
 
 struct client {
 	int fd;
@@ -22,11 +25,11 @@ struct client {
 	struct response response;
 	size_t sent;
 	int64_t sent_us;
-	bool waiting;              /* for an answer */
-	bool blocked;              /* the socket takes nothing more now */
-	bool retry;                /* MIXED: this is a key that was answered */
-	unsigned turn;             /* MIXED: where in the ten */
-	uint64_t recent[7];        /* MIXED: the last new numbers */
+	bool waiting;       /* for an answer */
+	bool blocked;       /* the socket takes nothing more now */
+	bool retry;         /* MIXED: this is a key that was answered */
+	unsigned turn;      /* MIXED: where in the ten */
+	uint64_t recent[7]; /* MIXED: the last new numbers */
 };
 
 struct run {
@@ -34,19 +37,19 @@ struct run {
 	struct client *clients;
 	int epoll;
 	enum phase phase;
-	uint64_t next;             /* the next number nobody has had */
+	uint64_t next; /* the next number nobody has had */
 	unsigned primed;
-	unsigned primes_sent;      /* IDLE: also the next connection to be used */
+	unsigned primes_sent; /* IDLE: also the next connection to be used */
 	int64_t began_us;
 	int64_t ended_us;
 	struct rusage usage_began;
 	struct rusage usage_ended;
 	struct histogram all;
-	struct histogram again;    /* MIXED: the retries among them */
+	struct histogram again; /* MIXED: the retries among them */
 	uint64_t statuses[600];
-	uint64_t broken;           /* connections that failed, or answers that were none */
+	uint64_t broken; /* connections that failed, or answers that were none */
 	uint64_t connected_anew;
-	uint64_t answered;         /* with 2xx, in all phases */
+	uint64_t answered; /* with 2xx, in all phases */
 };
 
 /* False, with a sentence on stderr, where it could not be begun. */

@@ -33,7 +33,7 @@ struct fill {
 	struct hpx_answer *answer;
 	uint64_t count;
 	int64_t retention_ms;
-	struct hpx_span route;         /* of those whose outcome was lost; empty: completed */
+	struct hpx_span route; /* of those whose outcome was lost; empty: completed */
 	char problem[HPX_STORE_PROBLEM_SIZE];
 	struct row rows[BATCH];
 	struct hpx_store_op *ops[BATCH];
@@ -58,11 +58,16 @@ static enum hpx_status make_row(struct fill *fill, struct row *row, uint64_t num
 	int len = snprintf(row->key, sizeof(row->key), "filled-%016llx", (unsigned long long)number);
 
 	row->description = (struct hpx_description){
-		.tenant = tenant, .scope = scope, .key = hpx_span(row->key, (size_t)len),
-		.method = HPX_SPAN("POST"), .path = HPX_SPAN("/payments"), .route = fill->route.len > 0 ? fill->route : HPX_SPAN("*"),
+		.tenant = tenant,
+		.scope = scope,
+		.key = hpx_span(row->key, (size_t)len),
+		.method = HPX_SPAN("POST"),
+		.path = HPX_SPAN("/payments"),
+		.route = fill->route.len > 0 ? fill->route : HPX_SPAN("*"),
 	};
 	row->policy = (struct hpx_policy){ .retention_ms = RETENTION_LEAST_MS + share,
-					   .lease_ms = 30000, .wait_ms = 10000 };
+					   .lease_ms = 30000,
+					   .wait_ms = 10000 };
 	row->ask = (struct hpx_ask){ .recipe = fill->recipe, .owner = fill->store->owner };
 	memcpy(row->ask.tenant, tenant_hash, sizeof(tenant_hash));
 	hpx_random(row->ask.fingerprint, sizeof(row->ask.fingerprint));
@@ -91,8 +96,12 @@ static enum hpx_status reserve(struct fill *fill, uint64_t first, size_t count)
 		if (status != HPX_OK)
 			return status;
 		row->op = (struct hpx_store_op){
-			.verb = HPX_VERB_RESERVE, .id = row->ask.id, .token = row->ask.token,
-			.ask = &row->ask, .policy = &row->policy, .description = &row->description,
+			.verb = HPX_VERB_RESERVE,
+			.id = row->ask.id,
+			.token = row->ask.token,
+			.ask = &row->ask,
+			.policy = &row->policy,
+			.description = &row->description,
 			.actor = HPX_SPAN("gateway"),
 		};
 	}
@@ -107,8 +116,11 @@ static enum hpx_status end(struct fill *fill, size_t count)
 		if (row->op.decision.verdict != HPX_VERDICT_EXECUTE)
 			return HPX_CONFLICT;
 		row->op = (struct hpx_store_op){
-			.verb = fill->route.len > 0 ? HPX_VERB_LOSE : HPX_VERB_COMPLETE, .id = row->ask.id, .token = row->ask.token,
-			.answer = fill->answer, .actor = HPX_SPAN("gateway"),
+			.verb = fill->route.len > 0 ? HPX_VERB_LOSE : HPX_VERB_COMPLETE,
+			.id = row->ask.id,
+			.token = row->ask.token,
+			.answer = fill->answer,
+			.actor = HPX_SPAN("gateway"),
 		};
 	}
 	return run(fill, count);

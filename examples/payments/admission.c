@@ -73,7 +73,7 @@ bool admission_order(const struct http_message *request, struct payment_order *r
 	}
 	json_decref(document);
 	return fine || refuse(ret_answer, 400, "send customer (letters, digits, _ and -), amount "
-			      "(whole cents) and currency (three capitals)");
+					       "(whole cents) and currency (three capitals)");
 }
 
 /* ---- Straight from a client ---- */

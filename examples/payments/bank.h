@@ -10,14 +10,14 @@
 
 enum bank_result {
 	BANK_DONE,
-	BANK_DECLINED,   /* it will not, and that is final */
-	BANK_NO_ANSWER,  /* nobody knows: ask again, with the same key */
+	BANK_DECLINED,  /* it will not, and that is final */
+	BANK_NO_ANSWER, /* nobody knows: ask again, with the same key */
 };
 
 struct bank_order {
-	const char *kind;        /* "screening", "authorisation", "capture" */
-	const char *reference;   /* the operation's */
-	const char *about;       /* the provider's id of what it builds on, or "" */
+	const char *kind;      /* "screening", "authorisation", "capture" */
+	const char *reference; /* the operation's */
+	const char *about;     /* the provider's id of what it builds on, or "" */
 	const char *amount;
 	const char *currency;
 };

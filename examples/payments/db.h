@@ -14,8 +14,8 @@ struct db;
 
 /* What differs between the two; db_sqlite.c and db_postgres.c. */
 struct db_driver {
-	const char *prefix;      /* of the URL */
-	const char *begin;       /* the statement */
+	const char *prefix; /* of the URL */
+	const char *begin;  /* the statement */
 	bool (*open)(struct db *db, const char *url);
 	void (*close)(struct db *db);
 	/* Whether the connection can still be used. */
@@ -30,8 +30,8 @@ struct db_driver {
 
 struct db {
 	const struct db_driver *driver;
-	void *connection;        /* sqlite3 * or PGconn * */
-	struct hapax *hapax;     /* on this connection */
+	void *connection;    /* sqlite3 * or PGconn * */
+	struct hapax *hapax; /* on this connection */
 };
 
 extern const struct db_driver db_sqlite, db_postgres;

@@ -50,7 +50,8 @@ static bool read_head(int fd, struct http_message *message)
 
 	do {
 		ssize_t got = len < HTTP_HEAD_MAX ?
-			      recv(fd, message->head + len, HTTP_HEAD_MAX - len, 0) : 0;
+				      recv(fd, message->head + len, HTTP_HEAD_MAX - len, 0) :
+				      0;
 
 		if (got <= 0)
 			return false;

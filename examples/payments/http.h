@@ -14,14 +14,14 @@
 #define HTTP_TIMEOUT_S 5
 
 struct http_message {
-	char head[HTTP_HEAD_MAX + 1];  /* first line and fields, each with CR LF; a NUL behind */
-	char body[HTTP_BODY_MAX + 1];  /* a NUL behind */
+	char head[HTTP_HEAD_MAX + 1]; /* first line and fields, each with CR LF; a NUL behind */
+	char body[HTTP_BODY_MAX + 1]; /* a NUL behind */
 	size_t body_len;
 };
 
 struct http_answer {
 	unsigned status;
-	char headers[512];             /* lines, each with CR LF */
+	char headers[512]; /* lines, each with CR LF */
 	char body[2048];
 	size_t body_len;
 };

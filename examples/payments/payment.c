@@ -50,9 +50,10 @@ static bool add_payment(struct payment *payment, const char *state)
 	const struct payment_order *order = payment->order;
 
 	return db_run(payment->db, "INSERT INTO customer (merchant, name) VALUES ($1, $2) "
-		      "ON CONFLICT DO NOTHING", order->merchant, order->customer) &&
+				   "ON CONFLICT DO NOTHING",
+		      order->merchant, order->customer) &&
 	       db_run(payment->db, "INSERT INTO payment (id, operation, merchant, customer, "
-		      "amount, currency, state, screening) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+				   "amount, currency, state, screening) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
 		      payment->id, payment->attempt->reference, order->merchant, order->customer,
 		      order->amount, order->currency, state, payment->attempt->proof);
 }
@@ -72,7 +73,8 @@ static enum hapax_result authorised(struct payment *payment)
 
 	if (result == HAPAX_OK &&
 	    !db_run(payment->db, "UPDATE payment SET state = 'authorised', authorisation = $2 "
-		    "WHERE id = $1", payment->id, payment->attempt->proof))
+				 "WHERE id = $1",
+		    payment->id, payment->attempt->proof))
 		return HAPAX_UNAVAILABLE;
 	return result;
 }
@@ -83,7 +85,8 @@ static enum hapax_result captured(struct payment *payment)
 
 	if (result == HAPAX_OK &&
 	    !db_run(payment->db, "UPDATE payment SET state = 'captured', capture = $2 "
-		    "WHERE id = $1", payment->id, payment->attempt->proof))
+				 "WHERE id = $1",
+		    payment->id, payment->attempt->proof))
 		return HAPAX_UNAVAILABLE;
 	return result;
 }
@@ -138,8 +141,8 @@ static void describe(struct http_answer *answer, unsigned status, const char *id
 static bool add_ledger_rows(struct payment *payment)
 {
 	return db_run(payment->db, "INSERT INTO ledger (payment, account, amount) VALUES "
-		      "($1, 'provider', CAST($2 AS bigint)), "
-		      "($1, 'merchant', -CAST($2 AS bigint))",
+				   "($1, 'provider', CAST($2 AS bigint)), "
+				   "($1, 'merchant', -CAST($2 AS bigint))",
 		      payment->id, payment->order->amount) &&
 	       db_run(payment->db, "UPDATE payment SET state = 'paid' WHERE id = $1", payment->id);
 }
@@ -167,22 +170,22 @@ static enum hapax_result declined(struct payment *payment)
 	if (result != HAPAX_OK)
 		return result;
 	bool written = first ? add_payment(payment, "declined") :
-		       db_run(payment->db, "UPDATE payment SET state = 'declined' WHERE id = $1",
-			      payment->id);
+			       db_run(payment->db, "UPDATE payment SET state = 'declined' WHERE id = $1",
+				      payment->id);
 	return written ? HAPAX_OK : HAPAX_UNAVAILABLE;
 }
 
 /* ---- How a phase goes ---- */
 
 static const struct phase {
-	const char *name;        /* its recovery point */
-	const char *order;       /* what the provider is asked for, or NULL */
+	const char *name;  /* its recovery point */
+	const char *order; /* what the provider is asked for, or NULL */
 	enum hapax_result (*write)(struct payment *payment);
 } PHASES[] = {
-	{ "screened",   "screening",     screened },
+	{ "screened", "screening", screened },
 	{ "authorised", "authorisation", authorised },
-	{ "captured",   "capture",       captured },
-	{ "paid",       NULL,            paid },
+	{ "captured", "capture", captured },
+	{ "paid", NULL, paid },
 };
 #define PHASE_COUNT (sizeof(PHASES) / sizeof(PHASES[0]))
 
@@ -259,8 +262,7 @@ static void name_payment(struct payment *payment)
 enum payment_end payment_run(struct db *db, uint16_t bank_port, const struct payment_order *order,
 			     struct payment_attempt *attempt, struct http_answer *ret_answer)
 {
-	struct payment payment = { .db = db, .order = order, .attempt = attempt,
-				   .answer = ret_answer };
+	struct payment payment = { .db = db, .order = order, .attempt = attempt, .answer = ret_answer };
 	enum hapax_result result = HAPAX_INVALID;
 
 	name_payment(&payment);
@@ -287,7 +289,8 @@ bool payment_show(struct db *db, const char *merchant, const char *id,
 	bool found;
 
 	if (!db_find(db, "SELECT state, customer, amount, currency FROM payment "
-		     "WHERE id = $1 AND merchant = $2", 4, row, &found, id, merchant))
+			 "WHERE id = $1 AND merchant = $2",
+		     4, row, &found, id, merchant))
 		return false;
 	if (!found) {
 		http_error(ret_answer, 404, "there is no such payment");

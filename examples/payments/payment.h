@@ -12,9 +12,9 @@
 
 /* What was asked for. */
 struct payment_order {
-	const char *merchant;    /* who asks, from the credentials */
+	const char *merchant; /* who asks, from the credentials */
 	char customer[33];
-	char amount[16];         /* digits: whole cents */
+	char amount[16]; /* digits: whole cents */
 	char currency[4];
 };
 
@@ -22,14 +22,14 @@ struct payment_order {
 struct payment_attempt {
 	char reference[HAPAX_LEASE_SIZE];
 	char lease[HAPAX_LEASE_SIZE];
-	char point[HAPAX_POINT_SIZE];  /* the last phase that is committed, or "" */
-	char proof[BANK_ID_SIZE];      /* the provider's id that was saved with it */
+	char point[HAPAX_POINT_SIZE]; /* the last phase that is committed, or "" */
+	char proof[BANK_ID_SIZE];     /* the provider's id that was saved with it */
 };
 
 enum payment_end {
-	PAYMENT_ANSWERED,   /* committed, with the answer, for every retry */
-	PAYMENT_OVERTAKEN,  /* the lease is lost: somebody else goes on with it */
-	PAYMENT_CUT_SHORT,  /* a retry goes on after the last committed phase */
+	PAYMENT_ANSWERED,  /* committed, with the answer, for every retry */
+	PAYMENT_OVERTAKEN, /* the lease is lost: somebody else goes on with it */
+	PAYMENT_CUT_SHORT, /* a retry goes on after the last committed phase */
 };
 
 /* Goes on after the attempt's point; the answer is set with PAYMENT_ANSWERED. */

@@ -25,7 +25,7 @@ struct service {
 	uint16_t bank_port;
 	int64_t lease_ms;
 	bool behind_gateway;
-	struct hapax *hapax;     /* reserves keys; NULL where the gateway does */
+	struct hapax *hapax; /* reserves keys; NULL where the gateway does */
 	int listener;
 };
 
@@ -38,9 +38,9 @@ static void make_payment(struct service *service, struct db *db, const struct ht
 	if (!admission_order(request, &order, ret_answer))
 		return;
 	bool execute = service->behind_gateway ?
-		       admission_by_lease(db, request, &attempt, ret_answer) :
-		       admission_by_key(service->hapax, request, merchant, service->lease_ms,
-					&attempt, ret_answer);
+			       admission_by_lease(db, request, &attempt, ret_answer) :
+			       admission_by_key(service->hapax, request, merchant, service->lease_ms,
+						&attempt, ret_answer);
 	if (!execute)
 		return;
 	switch (payment_run(db, service->bank_port, &order, &attempt, ret_answer)) {
@@ -181,7 +181,8 @@ static int usage(void)
 	      "  --provider PORT    where the provider listens (9100)\n"
 	      "  --lease SECONDS    how long an attempt may take (30)\n"
 	      "  --behind-gateway   keys are reserved by a hapax in front of this service;\n"
-	      "                     nobody else may reach it\n", stderr);
+	      "                     nobody else may reach it\n",
+	      stderr);
 	return 2;
 }
 

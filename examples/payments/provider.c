@@ -34,19 +34,19 @@ struct effect {
 static const struct kind {
 	const char *path;
 	const char *name;
-	const char *prefix;      /* of its ids */
+	const char *prefix; /* of its ids */
 	json_int_t declined_from;
 } KINDS[] = {
-	{ "/screenings",     "screening",     "scr", 100000000 },
+	{ "/screenings", "screening", "scr", 100000000 },
 	{ "/authorisations", "authorisation", "aut", 1000000 },
-	{ "/captures",       "capture",       "cap", 1000000000000000 },
+	{ "/captures", "capture", "cap", 1000000000000000 },
 };
 
 struct provider {
 	pthread_mutex_t lock;
 	struct effect *newest;
 	unsigned count;
-	unsigned run;            /* so that no id is given again after a restart */
+	unsigned run; /* so that no id is given again after a restart */
 	int listener;
 };
 

@@ -36,50 +36,50 @@ struct hapax_call;
 
 /* What is told of each attempt, as it happens. */
 enum hapax_attempt_event {
-	HAPAX_ATTEMPT_BEGINS,  /* the journal has it; nothing was sent */
+	HAPAX_ATTEMPT_BEGINS, /* the journal has it; nothing was sent */
 	HAPAX_ATTEMPT_ENDED,
-	HAPAX_ATTEMPT_WAITS,   /* about every second until the next one begins */
+	HAPAX_ATTEMPT_WAITS, /* about every second until the next one begins */
 };
 
 enum hapax_attempt_end {
-	HAPAX_ATTEMPT_UNSENT,    /* proved: no byte of the request left */
-	HAPAX_ATTEMPT_LOST,      /* bytes left, and no whole answer came */
+	HAPAX_ATTEMPT_UNSENT, /* proved: no byte of the request left */
+	HAPAX_ATTEMPT_LOST,   /* bytes left, and no whole answer came */
 	HAPAX_ATTEMPT_ANSWERED,
 };
 
 struct hapax_attempt {
 	enum hapax_attempt_event event;
-	unsigned number;             /* 1, 2, 3 … over all runs */
+	unsigned number; /* 1, 2, 3 … over all runs */
 	/* Of one that has ended. */
 	enum hapax_attempt_end end;
-	unsigned status;             /* of an answer */
+	unsigned status; /* of an answer */
 	int64_t took_ms;
-	const char *trouble;         /* for people, where there is no answer; "" */
-	int definite;                /* its answer settles the call */
-	int doubt;                   /* it, or one before it, may have happened */
-	int64_t wait_ms;             /* until the next attempt; -1: there is none */
+	const char *trouble; /* for people, where there is no answer; "" */
+	int definite;        /* its answer settles the call */
+	int doubt;           /* it, or one before it, may have happened */
+	int64_t wait_ms;     /* until the next attempt; -1: there is none */
 };
 
 /* Zero or NULL stands for what is said behind it. */
 struct hapax_client_options {
-	const char *journal;         /* the file, made where it is absent; NULL: none */
-	int64_t budget_ms;           /* no attempt begins later than this; 5 min */
-	unsigned attempts_max;       /* of one run; as many as the budget allows */
-	int64_t backoff_ms;          /* the most that the first wait can be; 200 ms */
-	int64_t backoff_max_ms;      /* the most that any can be (a Retry-After may be longer);
+	const char *journal;        /* the file, made where it is absent; NULL: none */
+	int64_t budget_ms;          /* no attempt begins later than this; 5 min */
+	unsigned attempts_max;      /* of one run; as many as the budget allows */
+	int64_t backoff_ms;         /* the most that the first wait can be; 200 ms */
+	int64_t backoff_max_ms;     /* the most that any can be (a Retry-After may be longer);
 				      * 30 s */
-	int64_t connect_timeout_ms;  /* look-up, connection and TLS of one attempt; 10 s */
-	int64_t timeout_ms;          /* of one attempt; 30 s */
-	int64_t remembered_ms;       /* how long the API remembers a key. One that is in doubt is
+	int64_t connect_timeout_ms; /* look-up, connection and TLS of one attempt; 10 s */
+	int64_t timeout_ms;         /* of one attempt; 30 s */
+	int64_t remembered_ms;      /* how long the API remembers a key. One that is in doubt is
 				      * not sent again later than this after the first attempt
 				      * that may have happened, nor where the clock was set back
 				      * since: the API would take it for a new one. A resumed
 				      * call's, what the journal has; a new one's, 24 h */
-	size_t answer_bytes_max;     /* of an answer's body that is kept; 16 MiB */
-	const char *key_header;      /* Idempotency-Key */
-	int key_bare;                /* without quotes, as Stripe wants it */
-	const char *ca_file;         /* PEM; the system's */
-	int confirm;                 /* the entry of a call that is done stays open until
+	size_t answer_bytes_max;    /* of an answer's body that is kept; 16 MiB */
+	const char *key_header;     /* Idempotency-Key */
+	int key_bare;               /* without quotes, as Stripe wants it */
+	const char *ca_file;        /* PEM; the system's */
+	int confirm;                /* the entry of a call that is done stays open until
 				      * hapax_call_confirm */
 	/* On the thread of hapax_call_send; makes no call of this library but
 	 * hapax_client_interrupt. */
@@ -130,26 +130,26 @@ HAPAX_API enum hapax_result hapax_call_key(struct hapax_call *call, const char *
 					   char *problem);
 
 enum hapax_outcome_kind {
-	HAPAX_DONE,       /* definite: the answer is the call's, whatever its status */
-	HAPAX_STOPPED,    /* an answer that is not definite, and that asks for no retry */
-	HAPAX_GAVE_UP,    /* the budget, the attempts or the key's time are used up */
+	HAPAX_DONE,    /* definite: the answer is the call's, whatever its status */
+	HAPAX_STOPPED, /* an answer that is not definite, and that asks for no retry */
+	HAPAX_GAVE_UP, /* the budget, the attempts or the key's time are used up */
 	HAPAX_INTERRUPTED,
 };
 
 /* As of the last hapax_call_send; pointers live as long as the call. */
 struct hapax_outcome {
 	enum hapax_outcome_kind kind;
-	int doubt;               /* not DONE: it may have happened; 0: nothing has */
-	unsigned attempts;       /* over all runs */
-	int64_t id;              /* of its entry in the journal; 0: there is none */
+	int doubt;         /* not DONE: it may have happened; 0: nothing has */
+	unsigned attempts; /* over all runs */
+	int64_t id;        /* of its entry in the journal; 0: there is none */
 	const char *key;
 	/* The last whole answer; 0 where none came. */
 	unsigned status;
-	const char *headers;     /* lines "Name: value", each with CR LF */
+	const char *headers; /* lines "Name: value", each with CR LF */
 	const void *body;
 	size_t body_len;
-	int body_kept;           /* 0: it was larger than answer_bytes_max */
-	const char *reason;      /* not DONE: why it ends here, for people */
+	int body_kept;      /* 0: it was larger than answer_bytes_max */
+	const char *reason; /* not DONE: why it ends here, for people */
 };
 
 /* Writes the call down, sends it, and sends it again until its outcome is
@@ -172,8 +172,8 @@ HAPAX_API const char *hapax_call_answer_header(const struct hapax_call *call, co
 /* ---- The journal ---- */
 
 enum hapax_entry_state {
-	HAPAX_ENTRY_OPEN,      /* being sent, or left by a process that died */
-	HAPAX_ENTRY_DONE,      /* kept for 30 days, without headers, body and query */
+	HAPAX_ENTRY_OPEN, /* being sent, or left by a process that died */
+	HAPAX_ENTRY_DONE, /* kept for 30 days, without headers, body and query */
 	HAPAX_ENTRY_STOPPED,
 	HAPAX_ENTRY_GAVE_UP,
 };
@@ -182,10 +182,10 @@ struct hapax_entry {
 	int64_t id;
 	enum hapax_entry_state state;
 	int doubt;
-	int busy;                /* some process is at it just now */
+	int busy; /* some process is at it just now */
 	unsigned attempts;
-	unsigned status;         /* of the last whole answer; 0: none */
-	int64_t created_ms;      /* milliseconds since 1970 */
+	unsigned status;    /* of the last whole answer; 0: none */
+	int64_t created_ms; /* milliseconds since 1970 */
 	int64_t changed_ms;
 	const char *method;
 	const char *url;

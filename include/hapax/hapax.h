@@ -40,15 +40,15 @@ typedef struct pg_conn PGconn;
 
 enum hapax_result {
 	HAPAX_OK = 0,
-	HAPAX_NOMEM,        /* out of memory */
-	HAPAX_INVALID,      /* the input is malformed; the problem says how */
-	HAPAX_MISUSE,       /* an argument breaks this header's contract */
-	HAPAX_STALE,        /* the lease is lost: this attempt may write nothing, roll back */
-	HAPAX_REFUSED,      /* the operation is not in a state that allows this */
-	HAPAX_CONFLICT,     /* a job of this name was enqueued with other content */
-	HAPAX_BUSY,         /* somebody else holds the row or the file: try again */
-	HAPAX_UNAVAILABLE,  /* the store cannot be used; nothing was begun or written */
-	HAPAX_UNCERTAIN,    /* not known to be durable in time; the handle goes on trying, and the
+	HAPAX_NOMEM,       /* out of memory */
+	HAPAX_INVALID,     /* the input is malformed; the problem says how */
+	HAPAX_MISUSE,      /* an argument breaks this header's contract */
+	HAPAX_STALE,       /* the lease is lost: this attempt may write nothing, roll back */
+	HAPAX_REFUSED,     /* the operation is not in a state that allows this */
+	HAPAX_CONFLICT,    /* a job of this name was enqueued with other content */
+	HAPAX_BUSY,        /* somebody else holds the row or the file: try again */
+	HAPAX_UNAVAILABLE, /* the store cannot be used; nothing was begun or written */
+	HAPAX_UNCERTAIN,   /* not known to be durable in time; the handle goes on trying, and the
 			     * same call again tells. No other may be made by that lease before:
 			     * it could overtake this one. Never of hapax_begin */
 };
@@ -56,7 +56,7 @@ enum hapax_result {
 #define HAPAX_PROBLEM_SIZE 512
 #define HAPAX_KEY_MAX 255
 #define HAPAX_FINGERPRINT_SIZE 32
-#define HAPAX_LEASE_SIZE 98         /* 97 characters and a NUL: leases and references */
+#define HAPAX_LEASE_SIZE 98 /* 97 characters and a NUL: leases and references */
 #define HAPAX_POINT_SIZE 64
 
 /* "0.1.0" */
@@ -76,8 +76,8 @@ HAPAX_API enum hapax_result hapax_key_parse(const char *value, size_t value_len,
 struct hapax_request {
 	const char *method;
 	const char *path;
-	const char *query;          /* without '?', or NULL */
-	const char *content_type;   /* or NULL */
+	const char *query;        /* without '?', or NULL */
+	const char *content_type; /* or NULL */
 	const void *body;
 	size_t body_len;
 };
@@ -94,8 +94,8 @@ HAPAX_API enum hapax_result hapax_fingerprint(const struct hapax_request *reques
 struct hapax;
 
 struct hapax_options {
-	int install;          /* make file and tables, or bring them up to date, where needed */
-	int64_t timeout_ms;   /* how long a call waits for the store; 0: 10 s; at most a day */
+	int install;        /* make file and tables, or bring them up to date, where needed */
+	int64_t timeout_ms; /* how long a call waits for the store; 0: 10 s; at most a day */
 };
 
 /* Opens a store with connections of its own: "sqlite:PATH", "postgres://…", or
@@ -133,34 +133,34 @@ HAPAX_API void hapax_close(struct hapax *hapax);
 
 /* What becomes of an attempt whose process died, or whose lease ran out. */
 enum hapax_on_lost {
-	HAPAX_LOST_UNKNOWN = 0,  /* nobody can tell: a person settles it */
-	HAPAX_LOST_RESUME,       /* it runs again after its recovery point: every outside
+	HAPAX_LOST_UNKNOWN = 0, /* nobody can tell: a person settles it */
+	HAPAX_LOST_RESUME,      /* it runs again after its recovery point: every outside
 				  * effect has a key of its own, or is fenced */
-	HAPAX_LOST_REPEAT,       /* all it does is in this database and commits with
+	HAPAX_LOST_REPEAT,      /* all it does is in this database and commits with
 				  * hapax_complete: it has, or nothing happened */
 };
 
 struct hapax_begin {
-	const char *tenant;      /* who is calling, from credentials that were checked */
-	const char *scope;       /* what the key is unique within: "POST /payments" */
-	const char *key;         /* as hapax_key_parse gave it, or any other 1 to 255 bytes */
-	const unsigned char *fingerprint;  /* HAPAX_FINGERPRINT_SIZE bytes */
-	int64_t lease_ms;        /* how long the attempt may take; 0: 30 s; at most an hour */
-	int64_t retention_ms;    /* how long its answer is kept; 0: 24 h; at most ten years */
+	const char *tenant;               /* who is calling, from credentials that were checked */
+	const char *scope;                /* what the key is unique within: "POST /payments" */
+	const char *key;                  /* as hapax_key_parse gave it, or any other 1 to 255 bytes */
+	const unsigned char *fingerprint; /* HAPAX_FINGERPRINT_SIZE bytes */
+	int64_t lease_ms;                 /* how long the attempt may take; 0: 30 s; at most an hour */
+	int64_t retention_ms;             /* how long its answer is kept; 0: 24 h; at most ten years */
 	enum hapax_on_lost on_lost;
 };
 
 enum hapax_verdict {
-	HAPAX_EXECUTE,       /* this caller does it, with `lease` */
-	HAPAX_REPLAY,        /* it is done: `answer` is the answer */
-	HAPAX_IN_PROGRESS,   /* somebody does it now: 409, Retry-After */
-	HAPAX_UNKNOWN,       /* nobody knows whether it happened: 409 */
-	HAPAX_MISMATCH,      /* the key was used for another request: 422 */
+	HAPAX_EXECUTE,     /* this caller does it, with `lease` */
+	HAPAX_REPLAY,      /* it is done: `answer` is the answer */
+	HAPAX_IN_PROGRESS, /* somebody does it now: 409, Retry-After */
+	HAPAX_UNKNOWN,     /* nobody knows whether it happened: 409 */
+	HAPAX_MISMATCH,    /* the key was used for another request: 422 */
 };
 
 struct hapax_answer {
-	unsigned status;         /* 200 to 599 */
-	const char *headers;     /* lines "Name: value", each with CR LF or LF; or NULL */
+	unsigned status;     /* 200 to 599 */
+	const char *headers; /* lines "Name: value", each with CR LF or LF; or NULL */
 	const void *body;
 	size_t body_len;
 };
@@ -169,15 +169,15 @@ struct hapax_answer {
 struct hapax_operation {
 	enum hapax_verdict verdict;
 	unsigned attempt;
-	char reference[HAPAX_LEASE_SIZE];  /* the operation's name, for logs and providers:
+	char reference[HAPAX_LEASE_SIZE]; /* the operation's name, for logs and providers:
 					    * it is no lease */
-	char lease[HAPAX_LEASE_SIZE];      /* EXECUTE; else "" */
-	char point[HAPAX_POINT_SIZE];      /* EXECUTE: the recovery point to go on after, or "" */
-	void *data;                        /* what was saved there, or NULL */
+	char lease[HAPAX_LEASE_SIZE];     /* EXECUTE; else "" */
+	char point[HAPAX_POINT_SIZE];     /* EXECUTE: the recovery point to go on after, or "" */
+	void *data;                       /* what was saved there, or NULL */
 	size_t data_len;
-	int kept;                          /* REPLAY: 0: only the status is known any more */
-	struct hapax_answer answer;        /* REPLAY; headers and body belong to the operation */
-	void *memory;                      /* the library's */
+	int kept;                   /* REPLAY: 0: only the status is known any more */
+	struct hapax_answer answer; /* REPLAY; headers and body belong to the operation */
+	void *memory;               /* the library's */
 };
 
 /* Reserves the key, or tells what became of it. With a handle of hapax_open the
@@ -224,10 +224,10 @@ HAPAX_API enum hapax_result hapax_recovery(struct hapax *hapax, const char *leas
  * those of an answer. */
 struct hapax_job {
 	const char *name;
-	const char *target;      /* as the configuration names it */
+	const char *target; /* as the configuration names it */
 	const char *method;
-	const char *path;        /* from '/', with its query */
-	const char *headers;     /* lines, or NULL */
+	const char *path;    /* from '/', with its query */
+	const char *headers; /* lines, or NULL */
 	const void *body;
 	size_t body_len;
 };

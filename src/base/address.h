@@ -8,10 +8,10 @@
 
 struct hpx_address {
 	bool is_unix;
-	char host[256];      /* a name or an address, without brackets */
+	char host[256]; /* a name or an address, without brackets */
 	uint16_t port;
-	char path[108];      /* unix */
-	char text[300];      /* as written, for people */
+	char path[108]; /* unix */
+	char text[300]; /* as written, for people */
 };
 
 /* HPX_INVALID with a sentence in `*ret_reason`. */

@@ -3,7 +3,7 @@
 #ifndef HPX_BASE_ASSERT_H
 #define HPX_BASE_ASSERT_H
 
-#define HPX_ASSERT(cond)                                                      \
+#define HPX_ASSERT(cond) \
 	((cond) ? (void)0 : hpx_assert_failed(#cond, __FILE__, __LINE__))
 
 _Noreturn void hpx_assert_failed(const char *cond, const char *file, int line);

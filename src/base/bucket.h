@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct hpx_bucket {
-	int64_t full_us;   /* when it is, or was, full; boot clock; 0 at first */
+	int64_t full_us; /* when it is, or was, full; boot clock; 0 at first */
 };
 
 /* Takes one, or says when there will be one: milliseconds, at least 1. A

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#define HPX_CONTAINER(member_ptr, type, member)                               \
-	((type *)((char *)(member_ptr) - offsetof(type, member)))
+#define HPX_CONTAINER(member_ptr, type, member) \
+	((type *)((char *)(member_ptr)-offsetof(type, member)))
 
 #endif

@@ -8,29 +8,29 @@
 #ifndef HPX_BASE_CRASH_POINT_H
 #define HPX_BASE_CRASH_POINT_H
 
-#define HPX_CRASH_POINT_LIST(X)                                                      \
-	X(request_read, "the request is read, nothing is decided")            \
-	X(reserve_submitted, "the reservation is on its way to the store")    \
-	X(batch_begun, "the batch's transaction is open")                     \
-	X(batch_written, "the batch is written, not committed")               \
-	X(batch_committed, "the batch is committed, nobody was told")         \
-	X(reserve_done, "the reservation is durable, nothing was sent")       \
+#define HPX_CRASH_POINT_LIST(X) \
+	X(request_read, "the request is read, nothing is decided") \
+	X(reserve_submitted, "the reservation is on its way to the store") \
+	X(batch_begun, "the batch's transaction is open") \
+	X(batch_written, "the batch is written, not committed") \
+	X(batch_committed, "the batch is committed, nobody was told") \
+	X(reserve_done, "the reservation is durable, nothing was sent") \
 	X(async_accepted, "the operation and its job are durable, nobody was told") \
-	X(send_before, "connected, no byte handed to the socket")             \
-	X(send_after, "the whole request was handed to the socket")           \
-	X(answer_head, "the head of the answer has arrived")                  \
-	X(answer_end, "the whole answer has arrived, nothing is stored")      \
-	X(complete_submitted, "the answer is on its way to the store")        \
-	X(complete_done, "the answer is durable, the client saw nothing")     \
-	X(client_answered, "the answer was handed to the client's socket")    \
-	X(job_claimed, "a job's claim is durable, nothing was sent")          \
-	X(job_sending, "the job was handed over to be sent")                  \
-	X(job_answered, "the target has answered, nothing is stored")         \
-	X(job_stored, "what became of the job is durable")                    \
-	X(reconcile_asked, "a probe was handed over to be sent")              \
-	X(reconcile_ruled, "what the probe said is durable")                  \
+	X(send_before, "connected, no byte handed to the socket") \
+	X(send_after, "the whole request was handed to the socket") \
+	X(answer_head, "the head of the answer has arrived") \
+	X(answer_end, "the whole answer has arrived, nothing is stored") \
+	X(complete_submitted, "the answer is on its way to the store") \
+	X(complete_done, "the answer is durable, the client saw nothing") \
+	X(client_answered, "the answer was handed to the client's socket") \
+	X(job_claimed, "a job's claim is durable, nothing was sent") \
+	X(job_sending, "the job was handed over to be sent") \
+	X(job_answered, "the target has answered, nothing is stored") \
+	X(job_stored, "what became of the job is durable") \
+	X(reconcile_asked, "a probe was handed over to be sent") \
+	X(reconcile_ruled, "what the probe said is durable") \
 	X(call_written, "a client's call and its attempt are in its journal, nothing was sent") \
-	X(call_sent, "the whole call was handed to the socket")               \
+	X(call_sent, "the whole call was handed to the socket") \
 	X(call_answered, "the call was answered, or lost; the journal knows nothing") \
 	X(call_recorded, "what became of the attempt is in the journal, its answer handed over")
 
@@ -38,7 +38,7 @@ enum hpx_crash_point {
 #define X(name, text) HPX_CRASH_POINT_##name,
 	HPX_CRASH_POINT_LIST(X)
 #undef X
-	HPX_CRASH_POINT_COUNT
+		HPX_CRASH_POINT_COUNT
 };
 
 #ifdef HPX_STEPS

@@ -4,7 +4,10 @@
 #ifndef HPX_BASE_LOG_H
 #define HPX_BASE_LOG_H
 
-enum hpx_log_level { HPX_LOG_DEBUG, HPX_LOG_INFO, HPX_LOG_WARN, HPX_LOG_ERROR };
+enum hpx_log_level { HPX_LOG_DEBUG,
+		     HPX_LOG_INFO,
+		     HPX_LOG_WARN,
+		     HPX_LOG_ERROR };
 
 /* Lines below this level are dropped; set once, before threads start. */
 void hpx_log_set_level(enum hpx_log_level level);

@@ -16,7 +16,10 @@ struct hpx_span {
 #define HPX_SPAN_ARG(s) (int)(s).len, (s).len ? (s).ptr : ""
 
 /* A span over a string literal, usable in static initialisers. */
-#define HPX_SPAN_INIT(literal) { "" literal, sizeof(literal) - 1 }
+#define HPX_SPAN_INIT(literal) \
+	{ \
+		"" literal, sizeof(literal) - 1 \
+	}
 #define HPX_SPAN(literal) ((struct hpx_span)HPX_SPAN_INIT(literal))
 
 static inline struct hpx_span hpx_span(const void *ptr, size_t len)

@@ -4,8 +4,8 @@
 const char *hpx_status_name(enum hpx_status status)
 {
 	switch (status) {
-#define X(name, text)                                                         \
-	case HPX_##name:                                                      \
+#define X(name, text) \
+	case HPX_##name: \
 		return #name;
 		HPX_STATUS_LIST(X)
 #undef X
@@ -16,8 +16,8 @@ const char *hpx_status_name(enum hpx_status status)
 const char *hpx_status_text(enum hpx_status status)
 {
 	switch (status) {
-#define X(name, text)                                                         \
-	case HPX_##name:                                                      \
+#define X(name, text) \
+	case HPX_##name: \
 		return text;
 		HPX_STATUS_LIST(X)
 #undef X

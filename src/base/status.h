@@ -4,24 +4,24 @@
 #ifndef HPX_BASE_STATUS_H
 #define HPX_BASE_STATUS_H
 
-#define HPX_STATUS_LIST(X)                                                    \
-	X(OK, "ok")                                                           \
-	X(NOMEM, "out of memory")                                             \
-	X(TOO_LARGE, "larger than its bound")                                 \
-	X(INVALID, "malformed")                                               \
-	X(NOT_FOUND, "not found")                                             \
-	X(STALE, "the lease is no longer this attempt's")                     \
-	X(REFUSED, "not allowed in this state")                               \
-	X(CONFLICT, "differs from what is stored under this name")             \
-	X(BUSY, "in use by another process")                                  \
-	X(FULL, "no space left")                                              \
-	X(READ_ONLY, "read-only")                                             \
-	X(IO, "input/output error")                                           \
-	X(CORRUPT, "cannot be read")                                          \
-	X(UNAVAILABLE, "cannot be reached")                                   \
-	X(TIMEOUT, "took too long")                                           \
-	X(CLOSED, "closed")                                                   \
-	X(UNSUPPORTED, "not supported")                                       \
+#define HPX_STATUS_LIST(X) \
+	X(OK, "ok") \
+	X(NOMEM, "out of memory") \
+	X(TOO_LARGE, "larger than its bound") \
+	X(INVALID, "malformed") \
+	X(NOT_FOUND, "not found") \
+	X(STALE, "the lease is no longer this attempt's") \
+	X(REFUSED, "not allowed in this state") \
+	X(CONFLICT, "differs from what is stored under this name") \
+	X(BUSY, "in use by another process") \
+	X(FULL, "no space left") \
+	X(READ_ONLY, "read-only") \
+	X(IO, "input/output error") \
+	X(CORRUPT, "cannot be read") \
+	X(UNAVAILABLE, "cannot be reached") \
+	X(TIMEOUT, "took too long") \
+	X(CLOSED, "closed") \
+	X(UNSUPPORTED, "not supported") \
 	X(MISUSE, "called in a way its contract forbids")
 
 enum hpx_status {

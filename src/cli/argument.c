@@ -78,8 +78,7 @@ static const struct hpx_cli_flag *find(const struct hpx_cli_usage *usage, struct
 	for (size_t i = 0; i < usage->flag_count; i++) {
 		const struct hpx_cli_flag *flag = &usage->flags[i];
 
-		if (letter ? letter == letter_of(flag)
-			   : hpx_span_eq(name, hpx_span_of(name_of(flag))))
+		if (letter ? letter == letter_of(flag) : hpx_span_eq(name, hpx_span_of(name_of(flag))))
 			return flag;
 	}
 	return NULL;
@@ -207,8 +206,7 @@ static int read_all(const struct hpx_cli_usage *usage, int argc, char **argv)
 			move_back(argv, at, argc);
 			end--;
 		} else {
-			at = argv[at][1] == '-' ? read_flag(usage, end, argv, at)
-						: read_letter(usage, end, argv, at);
+			at = argv[at][1] == '-' ? read_flag(usage, end, argv, at) : read_letter(usage, end, argv, at);
 			if (at == 0)
 				return 0;
 		}

@@ -159,13 +159,13 @@ static int run(struct hpx_call_desk *desk, int argc, char **argv)
 	return send_new(desk, argv[0], argv[1]);
 }
 
-#define SYNOPSIS                                                              \
+#define SYNOPSIS \
 	"hapax call METHOD URL [FLAGS] | --resume [ID] | --list | --forget ID"
-#define ABOUT                                                                 \
+#define ABOUT \
 	"Sends a POST, PUT, PATCH or DELETE with a key of its own, and sends it again,\n" \
 	"with the same key, until the answer is definite. The request is written down\n" \
 	"before its first byte leaves; killed, it goes on with `hapax call --resume`. The\n" \
-	"body of the definite answer goes to standard output.\n\n"            \
+	"body of the definite answer goes to standard output.\n\n" \
 	"Exit codes: 0 a definite 2xx or 303; 1 any other definite answer, or it could\n" \
 	"not start; 2 called in a wrong way; 3 not definite, and it may have happened; 4\n" \
 	"not definite, and nothing has happened. After 3 and 4 the call is kept, to be\n" \
@@ -177,10 +177,10 @@ int hpx_cli_call(int argc, char **argv)
 	struct hpx_call_flags *given = &desk.flags;
 	const struct hpx_cli_flag flags[] = {
 		{ "d,data", "DATA", "The body: this text, @FILE, or @- for standard input. Without "
-		  "a Content-Type of its own it is application/json if it parses as that, else none.",
+				    "a Content-Type of its own it is application/json if it parses as that, else none.",
 		  &given->data },
 		{ "H,header", "LINE...", "A header field, \"Name: value\", or @FILE with one a line; "
-		  "may be repeated. A credential is never written down, of a file only its name.",
+					 "may be repeated. A credential is never written down, of a file only its name.",
 		  given->headers },
 		{ "key", "KEY", "A key of your own instead of a new UUID.", &given->key },
 		{ "key-header", "NAME", "The field it is sent in; default Idempotency-Key.",
@@ -197,7 +197,8 @@ int hpx_cli_call(int argc, char **argv)
 		{ "backoff-max", "TIME", "The longest wait, but for a Retry-After; default 30s.",
 		  &given->backoff_max },
 		{ "remembered", "TIME", "How long the API remembers a key: what may have happened is "
-		  "not sent again later; default 24h.", &given->remembered },
+					"not sent again later; default 24h.",
+		  &given->remembered },
 		{ "cacert", "FILE", "The certificates to trust; default the system's.",
 		  &given->ca_file },
 		{ "i,include", NULL, "Prints the answer's head before its body.", &given->include },
@@ -207,7 +208,8 @@ int hpx_cli_call(int argc, char **argv)
 		{ "json", NULL, "Prints a report instead of the answer's body, which is in it.",
 		  &given->json },
 		{ "journal", "FILE", "Where calls are written down; default "
-		  "$XDG_STATE_HOME/hapax/calls.db.", &given->journal },
+				     "$XDG_STATE_HOME/hapax/calls.db.",
+		  &given->journal },
 		{ "no-journal", NULL, "Writes nothing down: killed, it is forgotten.",
 		  &given->no_journal },
 		{ "resume", NULL, "Goes on with a call that is not done, or with all of them.",

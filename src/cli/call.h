@@ -8,8 +8,8 @@
 #include "hapax/client.h"
 
 /* Besides those of every command: nothing is definite, and the key is kept. */
-#define HPX_EXIT_IN_DOUBT 3  /* it may have happened */
-#define HPX_EXIT_NOT_YET 4   /* nothing has happened */
+#define HPX_EXIT_IN_DOUBT 3 /* it may have happened */
+#define HPX_EXIT_NOT_YET 4  /* nothing has happened */
 
 /* As given; NULL where not. */
 struct hpx_call_flags {
@@ -48,10 +48,10 @@ struct hpx_call_kept {
 struct hpx_call_desk {
 	struct hpx_call_flags flags;
 	struct hapax_client *client;
-	char journal[4096];              /* "": none */
-	bool terminal;                   /* attempts are shown as they happen */
-	bool countdown;                  /* a line is being counted down on */
-	bool many;                       /* several calls are resumed: no body is printed */
+	char journal[4096]; /* "": none */
+	bool terminal;      /* attempts are shown as they happen */
+	bool countdown;     /* a line is being counted down on */
+	bool many;          /* several calls are resumed: no body is printed */
 	struct hpx_call_kept *kept;
 	size_t kept_count;
 	size_t kept_cap;

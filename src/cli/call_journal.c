@@ -18,7 +18,8 @@ static int make_directories(char *path)
 		if (mkdir(path, 0700) != 0 && errno != EEXIST)
 			return hpx_call_complain(HPX_EXIT_FAILED,
 						 "%s: %s: nothing was sent; --journal names another "
-						 "place", path, strerror(errno));
+						 "place",
+						 path, strerror(errno));
 		*slash = '/';
 	}
 	return HPX_EXIT_OK;
@@ -94,7 +95,9 @@ static void print_row(const struct hapax_entry *entry, int64_t now_ms)
 
 	hpx_desk_age(now_ms - entry->created_ms, age);
 	printf("%5lld  %-7s  %-8s  %3u  ", (long long)entry->id, state_word(entry),
-	       done ? "answered" : entry->doubt ? "maybe" : "no", entry->attempts);
+	       done ? "answered" : entry->doubt ? "maybe" :
+						  "no",
+	       entry->attempts);
 	if (entry->status != 0)
 		printf("%4u", entry->status);
 	else
@@ -133,9 +136,7 @@ static int print_json(const struct hapax_entry *entries, size_t count)
 	for (size_t i = 0; i < count; i++)
 		json_row(&json, &entries[i]);
 	hpx_desk_json_close(&json, "]\n");
-	int code = json.status == HPX_OK ? hpx_cli_write(hpx_buffer_span(&text), stdout)
-					 : hpx_call_complain(HPX_EXIT_FAILED, "the list: %s",
-							     hpx_status_text(json.status));
+	int code = json.status == HPX_OK ? hpx_cli_write(hpx_buffer_span(&text), stdout) : hpx_call_complain(HPX_EXIT_FAILED, "the list: %s", hpx_status_text(json.status));
 	hpx_buffer_done(&text);
 	return code;
 }
@@ -171,7 +172,8 @@ int hpx_call_forget(struct hpx_call_desk *desk)
 	if (!hpx_span_u64(hpx_span_of(desk->flags.forget), INT64_MAX, &id))
 		return hpx_call_complain(HPX_EXIT_USAGE,
 					 "\"%s\" is not the number of a call; `hapax call "
-					 "--list` lists them", desk->flags.forget);
+					 "--list` lists them",
+					 desk->flags.forget);
 	if (hapax_client_forget(desk->client, (int64_t)id, problem) != HAPAX_OK)
 		return hpx_call_complain(HPX_EXIT_FAILED, "%s", problem);
 	return HPX_EXIT_OK;

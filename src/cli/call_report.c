@@ -125,9 +125,7 @@ static int print_json(const struct hpx_call_desk *desk, const struct hapax_outco
 	hpx_desk_json_number(&json, "left_out", desk->left_out);
 	json_answer(&json, outcome);
 	hpx_desk_json_close(&json, "}\n");
-	int code = json.status == HPX_OK ? hpx_cli_write(hpx_buffer_span(&text), stdout)
-					 : hpx_call_complain(HPX_EXIT_FAILED, "the report: %s",
-							     hpx_status_text(json.status));
+	int code = json.status == HPX_OK ? hpx_cli_write(hpx_buffer_span(&text), stdout) : hpx_call_complain(HPX_EXIT_FAILED, "the report: %s", hpx_status_text(json.status));
 	hpx_buffer_done(&text);
 	return code;
 }

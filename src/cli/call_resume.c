@@ -146,6 +146,7 @@ int hpx_call_resume(struct hpx_call_desk *desk, const char *operand, const atomi
 	if (!hpx_span_u64(hpx_span_of(operand), INT64_MAX, &id))
 		return hpx_call_complain(HPX_EXIT_USAGE,
 					 "\"%s\" is not the number of a call; `hapax call "
-					 "--list` lists them", operand);
+					 "--list` lists them",
+					 operand);
 	return resume_one(desk, (int64_t)id, false);
 }

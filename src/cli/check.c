@@ -147,8 +147,8 @@ static enum hpx_status json_route(const struct hpx_route *route, bool observed, 
 		status = json_member(out, ",", columns[i], hpx_span_of(text));
 	}
 	return status == HPX_OK ? hpx_buffer_printf(out, ",\"observe\":%s}",
-						    observed ? "true" : "false")
-				: status;
+						    observed ? "true" : "false") :
+				  status;
 }
 
 /* Where the configuration has no mistake: "tenant":"…", */

@@ -14,7 +14,7 @@
 
 struct hpx_command {
 	const char *name;
-	const char *summary;		   /* one line of `hapax --help` */
+	const char *summary;               /* one line of `hapax --help` */
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 };
 
@@ -35,10 +35,10 @@ int hpx_cli_version(int argc, char **argv);
 
 /* One --flag of a command. */
 struct hpx_cli_flag {
-	const char *name;	/* without the dashes; "H,header": -H is the same */
-	const char *value;	/* what --help calls its value: "FILE"; NULL: a switch;
+	const char *name;       /* without the dashes; "H,header": -H is the same */
+	const char *value;      /* what --help calls its value: "FILE"; NULL: a switch;
 				 * "LINE...": it may be repeated */
-	const char *text;	/* its sentence; NULL: not shown */
+	const char *text;       /* its sentence; NULL: not shown */
 	const char **ret_value; /* gets the value, or "true" of a switch; where it may be
 				 * repeated, HPX_CLI_REPEAT_MAX and a NULL behind them */
 };

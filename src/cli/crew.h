@@ -11,9 +11,9 @@
 #include "worker/worker.h"
 
 struct hpx_crew {
-	struct hpx_outbox_meter meter;     /* its targets: as the settings have them */
+	struct hpx_outbox_meter meter; /* its targets: as the settings have them */
 	struct hpx_worker *worker;
-	struct hpx_deliverer *deliverer;   /* NULL: nobody delivers here */
+	struct hpx_deliverer *deliverer; /* NULL: nobody delivers here */
 	struct hpx_reconciler *reconciler;
 	bool stopped;
 	/* What a process that died had under way, found when the store was opened:

@@ -15,7 +15,7 @@ struct demo {
 	bool once;
 	struct hpx_demo_stage stage;
 	struct hpx_demo_report report;
-	atomic_bool told;        /* the story is over: Ctrl-C is the way to end */
+	atomic_bool told; /* the story is over: Ctrl-C is the way to end */
 	sigset_t signals;
 };
 

@@ -23,7 +23,7 @@
 struct answer {
 	unsigned status;
 	const char *media_type;
-	uint64_t created;           /* the payment's number: Location; 0: none */
+	uint64_t created; /* the payment's number: Location; 0: none */
 	struct hpx_buffer body;
 };
 

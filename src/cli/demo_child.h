@@ -14,8 +14,8 @@ struct hpx_demo_child {
 	const char *config_path;
 	const char *log_path;
 	/* The rest is the child's own. */
-	pid_t pid;                 /* 0: not running */
-	bool ended;                /* never to be started again */
+	pid_t pid;  /* 0: not running */
+	bool ended; /* never to be started again */
 	pthread_mutex_t lock;
 };
 

@@ -22,8 +22,7 @@
 static enum hpx_status print_payment(const struct hpx_demo_order *order, struct hpx_buffer *out)
 {
 	char body[256], key[128];
-	int n = snprintf(body, sizeof(body), "{\"order\":\"%s\",\"amount\":%" PRIu64
-			 ",\"currency\":\"EUR\"}",
+	int n = snprintf(body, sizeof(body), "{\"order\":\"%s\",\"amount\":%" PRIu64 ",\"currency\":\"EUR\"}",
 			 order->order, order->cents);
 	enum hpx_status status = hpx_write_request_line(
 		out, HPX_SPAN("POST"), HPX_SPAN("/payments"), (struct hpx_span){ NULL, 0 });

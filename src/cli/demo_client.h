@@ -12,15 +12,15 @@ struct hpx_demo_order {
 	const char *key;
 	const char *order;
 	uint64_t cents;
-	bool lose_answer;      /* the network loses the first try's answer */
+	bool lose_answer; /* the network loses the first try's answer */
 };
 
 struct hpx_demo_reply {
-	enum hpx_status status;   /* HPX_OK: an answer came; the rest is its */
+	enum hpx_status status; /* HPX_OK: an answer came; the rest is its */
 	unsigned code;
 	bool replayed;
-	char payment[32];         /* "pay_1", or empty */
-	char problem[64];         /* the problem's code, or empty */
+	char payment[32]; /* "pay_1", or empty */
+	char problem[64]; /* the problem's code, or empty */
 	char operation[HPX_REFERENCE_SIZE];
 	unsigned tries;
 };

@@ -43,7 +43,8 @@ bool hpx_demo_crash(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
 		    const struct hpx_demo_step *step, char saw[HPX_DEMO_SAW_SIZE])
 {
 	struct hpx_demo_payer payer = { .port = side->network.server.port,
-					.order = &step->order, .tries = 1 };
+					.order = &step->order,
+					.tries = 1 };
 	struct hpx_demo_reply reply;
 	char first[64], second[64];
 
@@ -55,8 +56,7 @@ bool hpx_demo_crash(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
 	snprintf(saw, HPX_DEMO_SAW_SIZE, "%s; retry: %s", first, second);
 	if (payer.reply.status == HPX_OK)
 		return false;
-	return side->guarded ? strcmp(reply.problem, "idempotency_outcome_unknown") == 0
-			     : reply.code == 201;
+	return side->guarded ? strcmp(reply.problem, "idempotency_outcome_unknown") == 0 : reply.code == 201;
 }
 
 /* Runs `hapax keys …` on the demo's store and shows both. */

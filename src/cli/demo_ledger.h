@@ -19,11 +19,11 @@ struct hpx_demo_ledger {
 
 /* One line. None of the texts holds a tab or a line end; absent is "-". */
 struct hpx_demo_payment {
-	uint64_t number;            /* 1, 2, 3 …: given by append */
+	uint64_t number; /* 1, 2, 3 …: given by append */
 	struct hpx_span order;
 	uint64_t cents;
 	struct hpx_span key;
-	struct hpx_span operation;  /* the Hapax-Operation it came with */
+	struct hpx_span operation; /* the Hapax-Operation it came with */
 };
 
 enum hpx_status hpx_demo_ledger_open(struct hpx_demo_ledger *ledger, const char *path);

@@ -8,7 +8,11 @@
 
 #define INDENT "   "
 
-enum paint { PLAIN, BOLD, DIM, RED, GREEN };
+enum paint { PLAIN,
+	     BOLD,
+	     DIM,
+	     RED,
+	     GREEN };
 
 static const char *paint(const struct hpx_demo_report *report, enum paint which)
 {

@@ -12,7 +12,7 @@ struct hpx_demo_result {
 	struct hpx_demo_sum intended;
 	struct hpx_demo_sum without;
 	struct hpx_demo_sum with;
-	bool right;              /* it came out as it should, both ways */
+	bool right; /* it came out as it should, both ways */
 };
 
 struct hpx_demo_report {

@@ -128,8 +128,7 @@ static void *run_acceptor(void *arg)
 enum hpx_status hpx_demo_server_start(struct hpx_demo_server *server, uint16_t port,
 				      void (*serve)(void *user, int fd), void *user)
 {
-	*server = (struct hpx_demo_server){ .fd = bind_near(port), .serve = serve,
-					    .user = user };
+	*server = (struct hpx_demo_server){ .fd = bind_near(port), .serve = serve, .user = user };
 	if (server->fd < 0)
 		return HPX_UNAVAILABLE;
 	server->port = port_of(server->fd);

@@ -17,7 +17,7 @@ struct hpx_demo_server {
 	int fd;
 	pthread_t acceptor;
 	pthread_mutex_t lock;
-	pthread_cond_t quiet;       /* no connection is left */
+	pthread_cond_t quiet; /* no connection is left */
 	int fds[HPX_DEMO_CONNECTIONS_MAX];
 	unsigned count;
 	bool stopping;

@@ -15,7 +15,13 @@
 #include <unistd.h>
 
 /* The parts in the order in which they are built; `built` counts them. */
-enum part { FOLDER, WITHOUT_API, WITHOUT_NETWORK, WITH_API, BEHIND, HAPAX, WITH_NETWORK };
+enum part { FOLDER,
+	    WITHOUT_API,
+	    WITHOUT_NETWORK,
+	    WITH_API,
+	    BEHIND,
+	    HAPAX,
+	    WITH_NETWORK };
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
 {

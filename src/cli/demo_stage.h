@@ -16,23 +16,23 @@
 /* One way to the API: what a client connects to, and what it ends in. */
 struct hpx_demo_side {
 	const char *name;
-	bool guarded;                     /* by hapax */
-	struct hpx_demo_network network;  /* the one that the client sees */
+	bool guarded;                    /* by hapax */
+	struct hpx_demo_network network; /* the one that the client sees */
 	struct hpx_demo_api api;
 };
 
 struct hpx_demo_stage {
 	char folder[PATH_MAX - 64];
-	int folder_fd;                    /* locked while this demo runs; -1: it has no known name */
-	int ports_fd;                     /* held while the known ports are this demo's; or -1 */
+	int folder_fd; /* locked while this demo runs; -1: it has no known name */
+	int ports_fd;  /* held while the known ports are this demo's; or -1 */
 	char config_path[PATH_MAX];
 	char log_path[PATH_MAX];
 	char store_url[PATH_MAX];
 	struct hpx_demo_side without;
 	struct hpx_demo_side with;
-	struct hpx_demo_network behind;   /* between hapax and the API */
+	struct hpx_demo_network behind; /* between hapax and the API */
 	struct hpx_demo_child hapax;
-	unsigned built;                   /* how many parts stand */
+	unsigned built; /* how many parts stand */
 };
 
 /* `known`: the ports 8080 and its like and the folder hapax-demo, where they are

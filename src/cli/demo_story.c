@@ -27,8 +27,7 @@ static void set_payers(struct hpx_demo_payer *payers, unsigned count, uint16_t p
 		       const struct hpx_demo_order *order)
 {
 	for (unsigned i = 0; i < count; i++)
-		payers[i] = (struct hpx_demo_payer){ .port = port, .order = order,
-						     .tries = TRIES };
+		payers[i] = (struct hpx_demo_payer){ .port = port, .order = order, .tries = TRIES };
 }
 
 /* How many of them were told of the same payment as the first. */
@@ -124,8 +123,7 @@ static const struct hpx_demo_step steps[] = {
 	{ .title = "A lost answer",
 	  .tells = "35.00 are paid, but the network loses the answer. The client cannot\n"
 		   "know, so it sends the same request again.",
-	  .order = { .key = "lost-1", .order = "lost-answer", .cents = 3500,
-		     .lose_answer = true },
+	  .order = { .key = "lost-1", .order = "lost-answer", .cents = 3500, .lose_answer = true },
 	  .act = lost_answer },
 	{ .title = "A retry storm",
 	  .tells = "A client in panic sends one payment of 12.50 fifty times at once.",

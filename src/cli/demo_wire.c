@@ -121,9 +121,7 @@ static enum hpx_status read_body(int fd, struct hpx_http_reader *reader, int64_t
 		if (status == HPX_CLOSED && hpx_http_read_end(reader) == HPX_HTTP_DONE)
 			status = HPX_OK;
 		else if (status == HPX_OK)
-			status = piece.len == 0 ? HPX_NOT_FOUND
-						: take_body(reader, hpx_buffer_span(&piece),
-							    &message->body);
+			status = piece.len == 0 ? HPX_NOT_FOUND : take_body(reader, hpx_buffer_span(&piece), &message->body);
 	}
 	hpx_buffer_done(&piece);
 	return status;

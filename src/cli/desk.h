@@ -11,18 +11,18 @@
 #define HPX_DESK_STORE_DEFAULT "sqlite:hapax.db"
 
 /* X(member, flag, what --help calls its value or NULL, sentence) */
-#define HPX_DESK_FLAG_LIST(X)                                                 \
-	X(store_url, "store", "URL", "The store; default sqlite:hapax.db.")       \
+#define HPX_DESK_FLAG_LIST(X) \
+	X(store_url, "store", "URL", "The store; default sqlite:hapax.db.") \
 	X(config_path, "config", "FILE", "The store that this configuration names.") \
-	X(state, "state", "STATE", "Only those in this state.")               \
-	X(target, "target", "NAME", "Only those owed to this target.")        \
+	X(state, "state", "STATE", "Only those in this state.") \
+	X(target, "target", "NAME", "Only those owed to this target.") \
 	X(operation, "operation", "REFERENCE", "Only those of this operation; the first 6 or more digits are enough.") \
-	X(key, "key", "KEY", "By the client's key, over all tenants.")        \
-	X(limit, "limit", "N", "At most so many, the newest; default 50.")    \
-	X(full, "full", NULL, "Whole references in the table.")               \
-	X(json, "json", NULL, "JSON instead of text.")                        \
+	X(key, "key", "KEY", "By the client's key, over all tenants.") \
+	X(limit, "limit", "N", "At most so many, the newest; default 50.") \
+	X(full, "full", NULL, "Whole references in the table.") \
+	X(json, "json", NULL, "JSON instead of text.") \
 	X(body, "body", NULL, "Only the stored body, byte for byte (on a terminal with escapes); with --json as one more member.") \
-	X(applied, "applied", NULL, "It happened.")                           \
+	X(applied, "applied", NULL, "It happened.") \
 	X(not_applied, "not-applied", NULL, "It did not happen: a retry executes it.") \
 	X(response, "response", "FILE", "The answer that retries get: an HTTP response as `curl -i` writes it.") \
 	X(status, "status", "N", "The answer is lost; retries are told that it happened, with this status.") \
@@ -30,8 +30,8 @@
 	X(force, "force", NULL, "Also where it is refused otherwise (see above).")
 
 struct hpx_desk {
-	const char *verb;        /* "keys show" */
-	const char *operand;     /* what is not a flag, or NULL */
+	const char *verb;    /* "keys show" */
+	const char *operand; /* what is not a flag, or NULL */
 #define X(member, flag, value, text) const char *member;
 	HPX_DESK_FLAG_LIST(X)
 #undef X
@@ -50,15 +50,15 @@ struct hpx_desk_verb {
 	const char *about;
 	const char *flags[HPX_DESK_VERB_FLAGS_MAX]; /* besides --store and --config */
 	size_t operands_max;
-	bool writes;                 /* a person's word: needs --reason */
+	bool writes;                       /* a person's word: needs --reason */
 	int (*run)(struct hpx_desk *desk); /* returns the exit code */
 };
 
 /* A command with verbs. */
 struct hpx_desk_command {
 	const char *name;
-	const char *about;           /* whole lines */
-	const char *verb_names;      /* for the message about one that is not there */
+	const char *about;      /* whole lines */
+	const char *verb_names; /* for the message about one that is not there */
 	const struct hpx_desk_verb *verbs;
 	size_t verb_count;
 };

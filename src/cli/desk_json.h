@@ -10,7 +10,7 @@
 struct hpx_desk_json {
 	struct hpx_buffer *out;
 	enum hpx_status status;
-	bool first;               /* no comma before the next member */
+	bool first; /* no comma before the next member */
 };
 
 void hpx_desk_json_open(struct hpx_desk_json *json, const char *bracket);

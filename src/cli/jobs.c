@@ -65,8 +65,7 @@ int hpx_jobs_find(struct hpx_desk *desk, struct hpx_job_entry **ret_job)
 enum hpx_status hpx_jobs_of(struct hpx_desk *desk, const struct hpx_record *record,
 			    struct hpx_job_entry **ret_jobs)
 {
-	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .operation = &record->id,
-				       .limit = JOBS_SHOWN_MAX };
+	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .operation = &record->id, .limit = JOBS_SHOWN_MAX };
 	struct hpx_job_entry *found = NULL, *turned = NULL, *others = NULL;
 	enum hpx_status status = hpx_store_jobs(desk->reader, &query, &found);
 

@@ -32,8 +32,8 @@ void hpx_jobs_json(struct hpx_desk_json *json, const struct hpx_job_entry *job);
 
 struct hpx_keys_question {
 	struct hpx_next_question next;
-	bool known;               /* the store could tell */
-	const char *by;           /* for people: "the probe of target bank"; "" where no --config says */
+	bool known;     /* the store could tell */
+	const char *by; /* for people: "the probe of target bank"; "" where no --config says */
 };
 
 /* `route`: of the operation; `target`: of an unknown job, ptr NULL if none. */

@@ -88,10 +88,8 @@ static const char *consequence(enum hpx_job_move move, const char *operation,
 static int settle(struct hpx_desk *desk, struct hpx_job_entry *job, enum hpx_job_move move,
 		  enum hpx_job_state state)
 {
-	struct hpx_job_turn turn = { .number = job->delivery.number, .move = move,
-				     .force = desk->force != NULL };
-	struct hpx_store_op op = { .verb = HPX_VERB_JOB, .id = job->delivery.operation,
-				   .turn = &turn };
+	struct hpx_job_turn turn = { .number = job->delivery.number, .move = move, .force = desk->force != NULL };
+	struct hpx_store_op op = { .verb = HPX_VERB_JOB, .id = job->delivery.operation, .turn = &turn };
 	struct hpx_entry entry;
 	int code = hpx_desk_say(desk, &op);
 

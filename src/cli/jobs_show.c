@@ -7,7 +7,7 @@
 struct shown {
 	struct hpx_job_entry *job;
 	struct hpx_entry operation;
-	bool has_operation;           /* jobs outlive theirs */
+	bool has_operation; /* jobs outlive theirs */
 	struct hpx_event *history;
 	size_t count;
 	struct hpx_keys_question question;

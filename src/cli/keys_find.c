@@ -149,8 +149,7 @@ int hpx_keys_find_reference(struct hpx_desk *desk, const char *reference,
 
 static int find_key(struct hpx_desk *desk, struct hpx_entry *ret_entry)
 {
-	struct hpx_query query = { .state = HPX_STATE_COUNT, .key = hpx_span_of(desk->key),
-				   .limit = SAME_KEY_MAX };
+	struct hpx_query query = { .state = HPX_STATE_COUNT, .key = hpx_span_of(desk->key), .limit = SAME_KEY_MAX };
 	struct hpx_entry *entries = NULL;
 	size_t count = 0;
 	int code = list(desk, &query, &entries, &count);

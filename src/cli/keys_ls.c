@@ -47,9 +47,9 @@ static struct widths measure(const struct hpx_desk *desk, const struct hpx_entry
 	for (size_t i = 0; i < count; i++) {
 		widths.state = hpx_desk_clamp(strlen(hpx_keys_state(&entries[i])), widths.state, 16);
 		widths.request = hpx_desk_clamp(request_len(&entries[i]), widths.request,
-				       REQUEST_WIDTH_MAX);
+						REQUEST_WIDTH_MAX);
 		widths.tenant = hpx_desk_clamp(entries[i].description.tenant.len, widths.tenant,
-				      TENANT_WIDTH_MAX);
+					       TENANT_WIDTH_MAX);
 	}
 	return widths;
 }

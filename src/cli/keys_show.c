@@ -8,7 +8,7 @@
 
 struct shown {
 	struct hpx_entry entry;
-	struct hpx_answer *answer;   /* NULL: none is stored, or it cannot be read */
+	struct hpx_answer *answer; /* NULL: none is stored, or it cannot be read */
 	struct hpx_event *history;
 	size_t count;
 	struct hpx_job_entry *jobs;
@@ -59,11 +59,8 @@ static size_t merge(const struct shown *shown, const struct hpx_event *events, s
 {
 	const struct hpx_record *record = &shown->entry.record;
 	enum hpx_move beginning = answering(shown->jobs) ? HPX_MOVE_ACCEPT : HPX_MOVE_RESERVE;
-	struct hpx_event begun = { .at_ms = record->created_ms, .attempt = 1,
-				   .what = hpx_span_of(hpx_move_name(beginning)) };
-	struct hpx_event completed = { .at_ms = record->changed_ms, .attempt = record->attempt,
-				       .what = hpx_span_of(hpx_move_name(HPX_MOVE_COMPLETE)),
-				       .status = record->status };
+	struct hpx_event begun = { .at_ms = record->created_ms, .attempt = 1, .what = hpx_span_of(hpx_move_name(beginning)) };
+	struct hpx_event completed = { .at_ms = record->changed_ms, .attempt = record->attempt, .what = hpx_span_of(hpx_move_name(HPX_MOVE_COMPLETE)), .status = record->status };
 	size_t n = 0, at = 0;
 
 	while (at < count && events[at].at_ms < record->created_ms)

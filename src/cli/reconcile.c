@@ -42,8 +42,9 @@ static int read_format(struct hpx_reconciliation *run)
 
 static int read_columns(struct hpx_reconciliation *run)
 {
-	const char *name = run->operation ? run->operation :
-			   run->provider_id ? run->provider_id : run->key;
+	const char *name = run->operation   ? run->operation :
+			   run->provider_id ? run->provider_id :
+					      run->key;
 	size_t count = 1;
 
 	if ((run->operation != NULL) + (run->provider_id != NULL) + (run->key != NULL) != 1)
@@ -150,7 +151,7 @@ static size_t list_flags(struct hpx_reconciliation *run, struct hpx_cli_flag *fl
 #define X(member, flag, value, text) { flag, value, text, &run->member },
 		HPX_RECONCILE_FLAG_LIST(X)
 #undef X
-		{ "reason", "TEXT", "Why; it is kept in the history, with your name.", &run->desk.reason },
+			{ "reason", "TEXT", "Why; it is kept in the history, with your name.", &run->desk.reason },
 		{ "json", NULL, "JSON instead of text.", &run->desk.json },
 		{ "store", "URL", "The store; default sqlite:hapax.db.", &run->desk.store_url },
 		{ "config", "FILE", "The store that this configuration names, and its settle_after.", &run->desk.config_path },

@@ -12,19 +12,19 @@
 #include "core/verdict.h"
 
 /* X(name, member of the JSON, heading) */
-#define HPX_GROUP_LIST(X)                                                     \
-	X(THEY_ONLY, "they_only", "They have it, and we do not")              \
-	X(WE_ONLY, "we_only", "We say it happened, and they do not know it")  \
-	X(TWICE, "twice", "They have it more than once")                      \
-	X(AMOUNT, "amounts", "Amounts differ")                                \
-	X(UNKNOWN, "unknown", "Unknown here")                                 \
+#define HPX_GROUP_LIST(X) \
+	X(THEY_ONLY, "they_only", "They have it, and we do not") \
+	X(WE_ONLY, "we_only", "We say it happened, and they do not know it") \
+	X(TWICE, "twice", "They have it more than once") \
+	X(AMOUNT, "amounts", "Amounts differ") \
+	X(UNKNOWN, "unknown", "Unknown here") \
 	X(UNCLEAR, "unclear", "Not clear")
 
 enum hpx_group {
 #define X(name, member, heading) HPX_GROUP_##name,
 	HPX_GROUP_LIST(X)
 #undef X
-	HPX_GROUP_COUNT
+		HPX_GROUP_COUNT
 };
 
 /* Of each group so many are listed; all are counted. */
@@ -32,23 +32,23 @@ enum hpx_group {
 
 struct hpx_difference {
 	struct hpx_difference *next;
-	uint64_t line;             /* of the ledger; 0: it is not in there */
-	struct hpx_span name;      /* what the ledger calls it; ptr NULL: it is not in there */
+	uint64_t line;        /* of the ledger; 0: it is not in there */
+	struct hpx_span name; /* what the ledger calls it; ptr NULL: it is not in there */
 	bool has_reference;
 	char reference[HPX_REFERENCE_SIZE];
-	int64_t job;               /* 0: the operation itself */
-	struct hpx_span text;      /* for people */
+	int64_t job;          /* 0: the operation itself */
+	struct hpx_span text; /* for people */
 	bool settled;
 };
 
 struct hpx_group_list {
 	struct hpx_difference *first, **end;
 	uint64_t count;
-	uint64_t open;             /* not settled */
+	uint64_t open; /* not settled */
 };
 
 /* X(member, flag, value, sentence) */
-#define HPX_RECONCILE_FLAG_LIST(X)                                            \
+#define HPX_RECONCILE_FLAG_LIST(X) \
 	X(ledger, "ledger", "FILE", "The provider's export; - for standard input.") \
 	X(format, "format", "FORMAT", "csv or jsonl; else by the file's name, csv if it does not tell.") \
 	X(separator, "separator", "CHAR", "Of CSV: , ; or tab; default ,") \
@@ -57,14 +57,14 @@ struct hpx_group_list {
 	X(key, "key", "COLUMN", "The column with the key it was sent: the client's, or with --target the job's.") \
 	X(target, "target", "NAME", "The ledger is of this target: compare its jobs.") \
 	X(route, "route", "PATTERN", "The ledger is of this route only, as the configuration writes it.") \
-	X(amount, "amount", "COLUMN", "The column with the amount.")          \
+	X(amount, "amount", "COLUMN", "The column with the amount.") \
 	X(amount_pointer, "amount-pointer", "POINTER", "Where our amount stands: in the job's body, else in the stored answer's.") \
 	X(status, "status", "COLUMN", "The column that says what became of it; without it, a row means applied.") \
 	X(applied, "applied", "VALUES", "Values of --status that mean it happened, with commas between.") \
-	X(declined, "declined", "VALUES", "Values that mean it was refused.")  \
+	X(declined, "declined", "VALUES", "Values that mean it was refused.") \
 	X(not_applied, "not-applied", "VALUES", "Values that mean it never happened.") \
 	X(from, "from", "TIME", "Compare ours that began at this time or later: 2026-11-15 or 2026-11-15T08:00:00Z.") \
-	X(to, "to", "TIME", "Compare ours that began before this time.")      \
+	X(to, "to", "TIME", "Compare ours that began before this time.") \
 	X(since, "since", "DURATION", "Instead of --from: so long ago, as 24h or 7d.") \
 	X(complete, "complete", NULL, "The export has everything up to --to: what it lacks is not applied.") \
 	X(settle_after, "settle-after", "DURATION", "For not applied, where no --config says it: the longest that a request may run.") \
@@ -77,31 +77,34 @@ struct hpx_reconciliation {
 #undef X
 	/* The arguments, read. */
 	struct hpx_ledger_settings ledger_settings;
-	struct hpx_span columns[3];          /* its name; the amount, the status */
-	int amount_column, status_column;    /* -1: none */
-	int64_t from_ms, to_ms;              /* INT64_MIN, INT64_MAX: open */
-	int64_t settle_after_ms;             /* 0: not given */
+	struct hpx_span columns[3];       /* its name; the amount, the status */
+	int amount_column, status_column; /* -1: none */
+	int64_t from_ms, to_ms;           /* INT64_MIN, INT64_MAX: open */
+	int64_t settle_after_ms;          /* 0: not given */
 	/* The run. */
-	struct hpx_arena scratch;            /* of one row or one page */
+	struct hpx_arena scratch; /* of one row or one page */
 	struct hpx_seen seen;
-	struct hpx_seen keys;                /* --key with --target: job key → number */
+	struct hpx_seen keys; /* --key with --target: job key → number */
 	struct hpx_group_list groups[HPX_GROUP_COUNT];
 	uint64_t rows;
-	uint64_t ours;                       /* that happened, in the time compared */
+	uint64_t ours; /* that happened, in the time compared */
 	uint64_t matched;
-	bool is_jobs;                        /* jobs are compared, not operations */
+	bool is_jobs; /* jobs are compared, not operations */
 };
 
 /* How one of ours stands. */
-enum hpx_standing { HPX_STANDS_HAPPENED, HPX_STANDS_UNKNOWN, HPX_STANDS_NOT, HPX_STANDS_UNDER_WAY };
+enum hpx_standing { HPX_STANDS_HAPPENED,
+		    HPX_STANDS_UNKNOWN,
+		    HPX_STANDS_NOT,
+		    HPX_STANDS_UNDER_WAY };
 
 /* One of ours. The job, if it is one, is freed by hpx_subject_done. */
 struct hpx_subject {
-	struct hpx_entry entry;              /* of the operation, if it is still there */
+	struct hpx_entry entry; /* of the operation, if it is still there */
 	bool has_entry;
-	struct hpx_job_entry *job;           /* NULL: the operation itself */
+	struct hpx_job_entry *job; /* NULL: the operation itself */
 	enum hpx_standing standing;
-	const char *state;                   /* for people */
+	const char *state; /* for people */
 };
 void hpx_subject_done(struct hpx_subject *subject);
 /* From an operation; from a job, whose operation is looked up. */

@@ -263,8 +263,7 @@ static int compare_job(struct hpx_reconciliation *run, struct hpx_job_entry *job
 
 static int compare_jobs(struct hpx_reconciliation *run, enum hpx_job_state state)
 {
-	struct hpx_job_query query = { .state = state, .target = hpx_span_of(run->target),
-				       .limit = PAGE };
+	struct hpx_job_query query = { .state = state, .target = hpx_span_of(run->target), .limit = PAGE };
 	int code = HPX_EXIT_OK;
 
 	for (;;) {

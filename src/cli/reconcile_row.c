@@ -35,7 +35,8 @@ static enum hpx_ruling ruling_of(const struct hpx_reconciliation *run,
 	bool not_applied = is_among(value, run->not_applied);
 	if (applied + declined + not_applied != 1)
 		return HPX_RULING_UNCLEAR;
-	return applied ? HPX_RULING_APPLIED : declined ? HPX_RULING_DECLINED : HPX_RULING_NOT_APPLIED;
+	return applied ? HPX_RULING_APPLIED : declined ? HPX_RULING_DECLINED :
+							 HPX_RULING_NOT_APPLIED;
 }
 
 struct row {
@@ -110,9 +111,7 @@ static int judge_unclear(struct hpx_reconciliation *run, const struct row *row,
 	bool unknown = subject != NULL && subject->standing == HPX_STANDS_UNKNOWN;
 
 	return hpx_reconcile_note(run, unknown ? HPX_GROUP_UNKNOWN : HPX_GROUP_UNCLEAR, &row->place,
-				  subject, value.ptr != NULL ?
-				  "their status \"%.*s\" is in none of the lists, or in two" :
-				  "they give no status%.*s",
+				  subject, value.ptr != NULL ? "their status \"%.*s\" is in none of the lists, or in two" : "they give no status%.*s",
 				  HPX_SPAN_ARG(hpx_span_first(value, 64)));
 }
 

@@ -67,7 +67,7 @@ enum hpx_status hpx_subject_job(struct hpx_reconciliation *run, struct hpx_job_e
 	if (status != HPX_OK && status != HPX_NOT_FOUND)
 		return status;
 	subject.has_entry = status == HPX_OK && hpx_mark_eq(&subject.entry.record.mark,
-							     &job->delivery.mark);
+							    &job->delivery.mark);
 	subject.standing = stands_job(&subject);
 	*ret_subject = subject;
 	return HPX_OK;
@@ -77,7 +77,7 @@ enum hpx_status hpx_subject_job(struct hpx_reconciliation *run, struct hpx_job_e
 static enum hpx_status only_job(struct hpx_reconciliation *run, struct hpx_job_entry *jobs,
 				struct hpx_subject *ret_subject)
 {
-	enum hpx_status status = jobs == NULL	    ? HPX_NOT_FOUND :
+	enum hpx_status status = jobs == NULL       ? HPX_NOT_FOUND :
 				 jobs->next != NULL ? HPX_CONFLICT :
 						      hpx_subject_job(run, jobs, ret_subject);
 
@@ -104,8 +104,7 @@ static enum hpx_status find_job_of(struct hpx_reconciliation *run,
 				   const struct hpx_operation_id *id,
 				   const struct hpx_mark *mark, struct hpx_subject *ret_subject)
 {
-	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .operation = id,
-				       .target = hpx_span_of(run->target), .limit = PAGE };
+	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .operation = id, .target = hpx_span_of(run->target), .limit = PAGE };
 	struct hpx_job_entry *jobs = NULL, *mine = NULL, *others = NULL;
 	enum hpx_status status = hpx_store_jobs(run->desk.reader, &query, &jobs);
 
@@ -214,7 +213,8 @@ enum hpx_status hpx_subject_name(struct hpx_reconciliation *run, const struct hp
 enum hpx_status hpx_subject_index_keys(struct hpx_reconciliation *run)
 {
 	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT,
-				       .target = hpx_span_of(run->target), .limit = PAGE };
+				       .target = hpx_span_of(run->target),
+				       .limit = PAGE };
 	char key[HPX_JOB_KEY_SIZE];
 
 	for (;;) {

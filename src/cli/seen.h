@@ -13,8 +13,8 @@
 
 struct hpx_seen {
 	uint8_t (*places)[HPX_SEEN_SIZE];
-	int64_t *numbers;      /* what each stands for; NULL: none was ever given */
-	size_t place_count;    /* a power of two, or 0 */
+	int64_t *numbers;   /* what each stands for; NULL: none was ever given */
+	size_t place_count; /* a power of two, or 0 */
 	size_t count;
 };
 

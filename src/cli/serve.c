@@ -30,21 +30,23 @@ struct server {
 	struct hpx_store *store;
 	struct hpx_waitlist *waitlist;
 	struct hpx_committer *committer;
-	struct hpx_egress *egress;         /* for the gateway; NULL: it asks nobody */
+	struct hpx_egress *egress; /* for the gateway; NULL: it asks nobody */
 	struct hpx_gateway *gateway;
 	struct hpx_crew crew;
 	struct hpx_loop loop;
 	struct hpx_admin *admin;
-	struct hpx_resolver *resolver;     /* of the upstream's name, once, at the start */
+	struct hpx_resolver *resolver; /* of the upstream's name, once, at the start */
 	struct hpx_resolve_wait resolving;
 	uv_signal_t term, interrupt, hangup, user1, user2;
 	int64_t drain_since_ms;
 	pthread_t drainer;
-	bool has_drainer;                  /* false: the main thread drains */
+	bool has_drainer; /* false: the main thread drains */
 	bool draining;
 	struct hpx_message drained;
 	pthread_t reloader;
-	enum { RELOAD_NONE, RELOAD_STORES, RELOAD_TAKEN_UP } reload; /* its phase */
+	enum { RELOAD_NONE,
+	       RELOAD_STORES,
+	       RELOAD_TAKEN_UP } reload; /* its phase */
 	struct hpx_settings *next_settings;
 	enum hpx_status reload_status;
 	struct hpx_message recipes_stored;

@@ -13,8 +13,8 @@
 /* Which reports are wanted; NULL: not this one. */
 struct hpx_verify_output {
 	const char *json;
-	const char *junit;  /* a file */
-	const char *log;    /* a file */
+	const char *junit; /* a file */
+	const char *log;   /* a file */
 	const char *all;
 };
 

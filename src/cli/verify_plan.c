@@ -48,7 +48,7 @@ static enum hpx_status print_request(struct hpx_verify *run,
 	if (sending.intent == NULL)
 		return HPX_NOMEM;
 	enum hpx_status status = hpx_wire_request_build(hpx_verify_spec_of(run), &sending,
-						   hpx_verify_arena(run), &request);
+							hpx_verify_arena(run), &request);
 	if (status != HPX_OK)
 		return status;
 	printf("\n  %s: %s\n\n", hpx_verify_request_word(name), hpx_verify_request_about(name));

@@ -17,9 +17,9 @@ struct judgement {
 	const struct hpx_verify_output *output;
 	struct hpx_verify *run;
 	int stop_fd;
-	FILE *junit;            /* opened before the run: five minutes are not to be lost */
+	FILE *junit; /* opened before the run: five minutes are not to be lost */
 	FILE *log;
-	size_t judged;          /* rows so far */
+	size_t judged; /* rows so far */
 	bool shows_progress;
 };
 
@@ -110,8 +110,7 @@ static int close_file(FILE **file, const char *path, enum hpx_status status)
 	bool written = fclose(*file) == 0 && status == HPX_OK;
 
 	*file = NULL;
-	return written ? HPX_VERIFY_HOLDS
-		       : complain("cannot be written: ", path, HPX_VERIFY_FAILED);
+	return written ? HPX_VERIFY_HOLDS : complain("cannot be written: ", path, HPX_VERIFY_FAILED);
 }
 
 static int write_files(struct judgement *v, const struct hpx_verify_result *result)

@@ -59,7 +59,7 @@ struct hpx_again_facts hpx_answer_facts(const struct hapax_call *call,
 
 	if (request->end != HPX_EGRESS_ANSWERED) {
 		facts.reached = request->end == HPX_EGRESS_NOT_SENT ? HPX_REACHED_NOBODY :
-								     HPX_REACHED_SILENCE;
+								      HPX_REACHED_SILENCE;
 		return facts;
 	}
 	facts.status = call->status;

@@ -41,7 +41,7 @@ static enum hapax_result check_options(const struct hapax_client_options *option
 	    options->timeout_ms < 0 || options->timeout_ms > DAY_MS ||
 	    options->connect_timeout_ms < 0 || options->connect_timeout_ms > DAY_MS)
 		return hpx_client_say(HAPAX_INVALID, problem, "a time is below zero or too long (a "
-				      "year; a day for one attempt)");
+							      "year; a day for one attempt)");
 	if (options->key_header != NULL && !hpx_is_token(hpx_span_of(options->key_header)))
 		return hpx_client_say(HAPAX_INVALID, problem,
 				      "the key's header is not the name of a header field");

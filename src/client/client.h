@@ -20,19 +20,19 @@
 struct hpx_journal;
 
 struct hapax_client {
-	struct hapax_client_options options;  /* with defaults; its texts are the client's own */
-	struct hpx_journal *journal;          /* NULL: none */
-	int wake_fd;                          /* an eventfd: readable once interrupted */
+	struct hapax_client_options options; /* with defaults; its texts are the client's own */
+	struct hpx_journal *journal;         /* NULL: none */
+	int wake_fd;                         /* an eventfd: readable once interrupted */
 	atomic_bool interrupted;
 };
 
 /* One header field of a call, in the order of sending. */
 struct hpx_call_field {
 	char *name;
-	char *value;                      /* NULL: a credential that was not given again yet */
-	char *file;                       /* that it was read from; NULL: none */
+	char *value; /* NULL: a credential that was not given again yet */
+	char *file;  /* that it was read from; NULL: none */
 	bool secret;
-	struct hpx_seal seal;             /* of a secret */
+	struct hpx_seal seal; /* of a secret */
 };
 
 struct hapax_call {
@@ -47,22 +47,22 @@ struct hapax_call {
 	char *key_header;
 	bool key_bare;
 	bool resumed;
-	bool sent;                        /* hapax_call_send was called */
-	bool unconfirmed;                 /* done, and the journal was not told yet */
+	bool sent;        /* hapax_call_send was called */
+	bool unconfirmed; /* done, and the journal was not told yet */
 	/* Where it stands; written down before and after each attempt. */
-	int64_t id;                       /* 0: not in the journal */
-	int claim_fd;                     /* the entry is ours while it is open; -1 */
+	int64_t id;   /* 0: not in the journal */
+	int claim_fd; /* the entry is ours while it is open; -1 */
 	enum hapax_entry_state state;
 	unsigned attempts;
-	bool sending;                     /* an attempt was begun and has not ended */
+	bool sending; /* an attempt was begun and has not ended */
 	bool doubt;
-	int64_t created_ms;               /* wall clock */
-	int64_t first_ms;                 /* of the first attempt that may have happened; 0: none */
-	int64_t remembered_ms;            /* how long the API remembers its key */
+	int64_t created_ms;    /* wall clock */
+	int64_t first_ms;      /* of the first attempt that may have happened; 0: none */
+	int64_t remembered_ms; /* how long the API remembers its key */
 	/* The last whole answer. */
 	unsigned status;
-	struct hpx_buffer headers_in;     /* lines, and a NUL behind them */
-	struct hpx_buffer values_in;      /* the same with a NUL behind each */
+	struct hpx_buffer headers_in; /* lines, and a NUL behind them */
+	struct hpx_buffer values_in;  /* the same with a NUL behind each */
 	struct hpx_buffer body_in;
 	bool body_kept;
 	struct hapax_outcome outcome;

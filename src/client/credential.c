@@ -18,9 +18,14 @@ static bool contains(struct hpx_span name, struct hpx_span word)
 bool hpx_credential_is(struct hpx_span name)
 {
 	static const struct hpx_span words[] = {
-		HPX_SPAN_INIT("auth"),	   HPX_SPAN_INIT("cookie"),	HPX_SPAN_INIT("token"),
-		HPX_SPAN_INIT("secret"),   HPX_SPAN_INIT("password"),	HPX_SPAN_INIT("session"),
-		HPX_SPAN_INIT("signature"), HPX_SPAN_INIT("credential"),
+		HPX_SPAN_INIT("auth"),
+		HPX_SPAN_INIT("cookie"),
+		HPX_SPAN_INIT("token"),
+		HPX_SPAN_INIT("secret"),
+		HPX_SPAN_INIT("password"),
+		HPX_SPAN_INIT("session"),
+		HPX_SPAN_INIT("signature"),
+		HPX_SPAN_INIT("credential"),
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)

@@ -28,9 +28,9 @@ static enum hapax_result end(struct hpx_journal *journal, enum hapax_result resu
 static int insert_call(struct hpx_journal *journal, const struct hapax_call *call)
 {
 	struct hpx_sql sql = hpx_sql(journal->db,
-		"INSERT INTO call (state, method, url, key, key_header, key_bare, body, attempts,"
-		" sending, doubt, status, created_ms, first_ms, changed_ms, remembered_ms)"
-		" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)");
+				     "INSERT INTO call (state, method, url, key, key_header, key_bare, body, attempts,"
+				     " sending, doubt, status, created_ms, first_ms, changed_ms, remembered_ms)"
+				     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)");
 
 	hpx_sql_bind_text(&sql, hpx_entry_state_name(call->state));
 	hpx_sql_bind_text(&sql, call->method);
@@ -53,8 +53,8 @@ static int insert_field(struct hpx_journal *journal, int64_t id, size_t place,
 			const struct hpx_call_field *field)
 {
 	struct hpx_sql sql = hpx_sql(journal->db,
-		"INSERT INTO field (call, place, name, value, file, salt, digest)"
-		" VALUES (?, ?, ?, ?, ?, ?, ?)");
+				     "INSERT INTO field (call, place, name, value, file, salt, digest)"
+				     " VALUES (?, ?, ?, ?, ?, ?, ?)");
 
 	hpx_sql_bind_int(&sql, id);
 	hpx_sql_bind_int(&sql, (int64_t)place);
@@ -110,8 +110,8 @@ enum hapax_result hpx_journal_add(struct hpx_journal *journal, struct hapax_call
 static int update_call(struct hpx_journal *journal, const struct hapax_call *call)
 {
 	struct hpx_sql sql = hpx_sql(journal->db,
-		"UPDATE call SET state = ?, attempts = ?, sending = ?, doubt = ?, status = ?,"
-		" first_ms = ?, changed_ms = ? WHERE id = ?");
+				     "UPDATE call SET state = ?, attempts = ?, sending = ?, doubt = ?, status = ?,"
+				     " first_ms = ?, changed_ms = ? WHERE id = ?");
 
 	hpx_sql_bind_text(&sql, hpx_entry_state_name(call->state));
 	hpx_sql_bind_int(&sql, call->attempts);

@@ -46,7 +46,7 @@ static bool read_body(struct hpx_span body, struct hapax_call *call)
 	return true;
 }
 
-#define CALL_COLUMNS                                                          \
+#define CALL_COLUMNS \
 	"state, method, url, key, key_header, key_bare, body, attempts, sending, doubt, status," \
 	" created_ms, first_ms, remembered_ms"
 
@@ -141,7 +141,7 @@ struct listing {
 	struct hapax_entry *entries;
 	size_t count;
 	size_t cap;
-	struct hpx_buffer text;     /* each with its NUL */
+	struct hpx_buffer text; /* each with its NUL */
 };
 
 /* Places in `text` until it does not move any more. */
@@ -222,8 +222,8 @@ static enum hapax_result read_list(struct hpx_journal *journal, bool all, struct
 				   char *problem)
 {
 	struct hpx_sql row = hpx_sql(journal->db,
-		"SELECT id, state, attempts, sending, doubt, status, created_ms, changed_ms, method,"
-		" url, key FROM call WHERE ? OR state <> 'done' ORDER BY state = 'done', id LIMIT ?");
+				     "SELECT id, state, attempts, sending, doubt, status, created_ms, changed_ms, method,"
+				     " url, key FROM call WHERE ? OR state <> 'done' ORDER BY state = 'done', id LIMIT ?");
 	enum hpx_status status = HPX_OK;
 
 	hpx_sql_bind_int(&row, all);

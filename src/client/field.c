@@ -241,7 +241,8 @@ enum hapax_result hpx_call_reread(struct hapax_call *call, char *problem)
 		if (result == HAPAX_OK && next_file(call) == file)
 			result = hpx_client_say(HAPAX_REFUSED, problem,
 						"%s has not the header fields any more that this "
-						"call was sent with", file);
+						"call was sent with",
+						file);
 		if (result != HAPAX_OK)
 			return name_call(call, result, problem);
 	}

@@ -89,7 +89,8 @@ static enum hapax_result refuse_foreign(struct hpx_journal *journal, char *probl
 {
 	return hpx_client_say(HAPAX_INVALID, problem,
 			      "%s is not a journal of calls, and is left untouched: choose another "
-			      "path", journal->path);
+			      "path",
+			      journal->path);
 }
 
 /* Changes nothing, whosever file it is. */

@@ -24,7 +24,7 @@
 #define HPX_JOURNAL_LIST_MAX 10000
 
 struct hpx_journal {
-	pthread_mutex_t mutex;     /* of all that follows */
+	pthread_mutex_t mutex; /* of all that follows */
 	sqlite3 *db;
 	char path[PATH_MAX];
 };
@@ -62,10 +62,10 @@ bool hpx_place_is_claimed(const char *path, int64_t id);
 enum hapax_result hpx_journal_blame(struct hpx_journal *journal, const char *what, char *problem);
 
 /* The names of enum hapax_entry_state, as the file has them. */
-#define HPX_ENTRY_STATE_LIST(X)                                               \
-	X(OPEN, "open")                                                       \
-	X(DONE, "done")                                                       \
-	X(STOPPED, "stopped")                                                 \
+#define HPX_ENTRY_STATE_LIST(X) \
+	X(OPEN, "open") \
+	X(DONE, "done") \
+	X(STOPPED, "stopped") \
 	X(GAVE_UP, "gave_up")
 const char *hpx_entry_state_name(enum hapax_entry_state state);
 

@@ -56,8 +56,7 @@ enum hapax_result hapax_call_key(struct hapax_call *call, const char *key, char 
 		status = key[0] == '"' ? HPX_INVALID :
 					 hpx_key_parse(hpx_span_of(key), false, &parsed, &reason);
 	if (status != HPX_OK)
-		return hpx_client_say(HAPAX_INVALID, problem, "%s", reason != NULL ? reason :
-				      "A bare key has no quotes.");
+		return hpx_client_say(HAPAX_INVALID, problem, "%s", reason != NULL ? reason : "A bare key has no quotes.");
 	memcpy(call->key, parsed.bytes, parsed.len);
 	call->key[parsed.len] = '\0';
 	return hpx_client_ok(problem);

@@ -106,8 +106,8 @@ enum hapax_result hpx_place_claim(const char *path, int64_t id, int *ret_fd, cha
 	bool held = errno == EAGAIN || errno == EACCES;
 	enum hapax_result result =
 		held ? hpx_client_say(HAPAX_BUSY, problem,
-				      "call %lld is being sent by another process", (long long)id)
-		     : hpx_client_say(HAPAX_UNAVAILABLE, problem, "%s.lock: %m", path);
+				      "call %lld is being sent by another process", (long long)id) :
+		       hpx_client_say(HAPAX_UNAVAILABLE, problem, "%s.lock: %m", path);
 	close(fd);
 	return result;
 }

@@ -25,9 +25,9 @@
 struct run {
 	struct hapax_call *call;
 	struct hpx_buffer lines;
-	int64_t until_ms;            /* boot clock: no attempt begins later */
-	unsigned attempts;           /* of this run */
-	int64_t wait_ms;             /* until the next one */
+	int64_t until_ms;  /* boot clock: no attempt begins later */
+	unsigned attempts; /* of this run */
+	int64_t wait_ms;   /* until the next one */
 	struct hapax_attempt told;
 	char trouble[HPX_EGRESS_PROBLEM_SIZE];
 	bool over;
@@ -44,8 +44,7 @@ static void tell(struct run *run, enum hapax_attempt_event event)
 }
 
 /* Why it ends without a definite answer. */
-__attribute__((format(printf, 3, 4)))
-static void end(struct run *run, enum hapax_outcome_kind kind, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void end(struct run *run, enum hapax_outcome_kind kind, const char *format, ...)
 {
 	va_list args;
 
@@ -119,8 +118,7 @@ static void plan_next(struct run *run, int64_t asked_s)
 	else if (hpx_backoff_add(hpx_clock_boot_ms(), run->wait_ms) <= run->until_ms)
 		return;
 	else if (asked_s * 1000 >= delay_ms && asked_s > 0)
-		end(run, HAPAX_GAVE_UP, "the server asks to come back in %" PRId64
-		    " s, which is beyond the budget", asked_s);
+		end(run, HAPAX_GAVE_UP, "the server asks to come back in %" PRId64 " s, which is beyond the budget", asked_s);
 	else
 		end(run, HAPAX_GAVE_UP, "the budget is used up");
 }
@@ -142,7 +140,8 @@ static void rule(struct run *run, const struct hpx_egress_request *request)
 		break;
 	case HPX_THEN_stop:
 		end(run, HAPAX_STOPPED, "the answer %u does not say what happened, and is not one to "
-		    "retry at once", call->status);
+					"retry at once",
+		    call->status);
 		break;
 	case HPX_THEN_again:
 		plan_next(run, again.wait_s);
@@ -162,7 +161,7 @@ static enum hapax_result attempt(struct run *run, char *problem)
 	tell(run, HAPAX_ATTEMPT_BEGINS);
 	hpx_attempt_run(call, hpx_buffer_span(&run->lines), &request);
 	HPX_CRASH_POINT(call_answered);
-	run->told.end = request.end == HPX_EGRESS_ANSWERED ? HAPAX_ATTEMPT_ANSWERED :
+	run->told.end = request.end == HPX_EGRESS_ANSWERED  ? HAPAX_ATTEMPT_ANSWERED :
 			request.end == HPX_EGRESS_NO_ANSWER ? HAPAX_ATTEMPT_LOST :
 							      HAPAX_ATTEMPT_UNSENT;
 	run->told.status = request.status;
@@ -258,7 +257,7 @@ static enum hapax_result round_of(struct run *run, char *problem)
 {
 	if (is_forgotten(run->call)) {
 		end(run, HAPAX_GAVE_UP, "its first attempt may be so long ago that the server has "
-		    "forgotten its key, and would do it anew: look there what became of it");
+					"forgotten its key, and would do it anew: look there what became of it");
 		run->call->state = HAPAX_ENTRY_GAVE_UP;
 		return run->call->id != 0 ? record(run->call, problem) : HAPAX_OK;
 	}

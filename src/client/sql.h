@@ -10,8 +10,8 @@
 struct hpx_sql {
 	sqlite3 *db;
 	sqlite3_stmt *stmt;
-	int code;      /* SQLITE_OK, or the first error */
-	int index;     /* of the parameter that was bound last */
+	int code;  /* SQLITE_OK, or the first error */
+	int index; /* of the parameter that was bound last */
 };
 
 struct hpx_sql hpx_sql(sqlite3 *db, const char *text);

@@ -7,8 +7,7 @@ static void refuse_recipe(struct hpx_reading *reading, const struct hpx_route *r
 	bool fallback = route == &reading->settings->fallback;
 
 	hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, route->line, 1,
-			  fallback ? HPX_SPAN("defaults.fingerprint")
-				   : HPX_SPAN("routes[].fingerprint"),
+			  fallback ? HPX_SPAN("defaults.fingerprint") : HPX_SPAN("routes[].fingerprint"),
 			  "its lists are longer than %d bytes together",
 			  HPX_RECIPE_TEXT_MAX);
 }

@@ -7,29 +7,29 @@
 #include "base/span.h"
 
 /* X(name, what it is called in the reference, whether it is a list). */
-#define HPX_OPTION_KIND_LIST(X)                                               \
-	X(TEXT, "text", false)                                                \
-	X(TOKEN, "name", false)                                               \
-	X(NAME, "name of a target", false)                                    \
-	X(PATTERN, "pattern", false)                                          \
-	X(STORE, "store URL", false)                                          \
-	X(ADDRESS, "address", false)                                          \
-	X(UPSTREAM, "URL", false)                                             \
-	X(URL, "http or https URL", false)       /* a string, not a span */   \
-	X(FILE, "path of a file", false)         /* a string, not a span */   \
-	X(VARIABLE, "name of a variable", false)                              \
-	X(PROBE, "path and query", false)                                     \
-	X(POINTER, "JSON pointer", false)                                     \
-	X(DURATION, "duration", false)                                        \
-	X(SIZE, "size", false)                                                \
-	X(COUNT, "number", false)                                             \
-	X(BOOL, "true or false", false)                                       \
-	X(CHOICE, "choice", false)                                            \
-	X(HEADERS, "list of header names", true)                              \
-	X(POINTERS, "list of JSON pointers", true)                            \
-	X(NETWORKS, "list of networks", true)                                 \
-	X(ORIGINS, "list of origins", true)                                   \
-	X(SIGNS, "list of statuses and words", true)                          \
+#define HPX_OPTION_KIND_LIST(X) \
+	X(TEXT, "text", false) \
+	X(TOKEN, "name", false) \
+	X(NAME, "name of a target", false) \
+	X(PATTERN, "pattern", false) \
+	X(STORE, "store URL", false) \
+	X(ADDRESS, "address", false) \
+	X(UPSTREAM, "URL", false) \
+	X(URL, "http or https URL", false) /* a string, not a span */ \
+	X(FILE, "path of a file", false)   /* a string, not a span */ \
+	X(VARIABLE, "name of a variable", false) \
+	X(PROBE, "path and query", false) \
+	X(POINTER, "JSON pointer", false) \
+	X(DURATION, "duration", false) \
+	X(SIZE, "size", false) \
+	X(COUNT, "number", false) \
+	X(BOOL, "true or false", false) \
+	X(CHOICE, "choice", false) \
+	X(HEADERS, "list of header names", true) \
+	X(POINTERS, "list of JSON pointers", true) \
+	X(NETWORKS, "list of networks", true) \
+	X(ORIGINS, "list of origins", true) \
+	X(SIGNS, "list of statuses and words", true) \
 	X(VALUES, "list of words", true)
 
 enum hpx_option_kind {
@@ -39,35 +39,35 @@ enum hpx_option_kind {
 };
 
 enum hpx_option_place {
-	HPX_PLACE_GLOBAL,     /* at the top of the file; in struct hpx_settings */
-	HPX_PLACE_POLICY,     /* under `defaults` and in every route; in struct hpx_route */
-	HPX_PLACE_ROUTE,      /* in a route only; in struct hpx_route */
-	HPX_PLACE_TARGET,     /* in one of `targets`; in struct hpx_job_target */
-	HPX_PLACE_WEBHOOK,    /* in one of `webhooks`; in struct hpx_webhook */
-	HPX_PLACE_COMMAND,    /* on the command line only */
+	HPX_PLACE_GLOBAL,  /* at the top of the file; in struct hpx_settings */
+	HPX_PLACE_POLICY,  /* under `defaults` and in every route; in struct hpx_route */
+	HPX_PLACE_ROUTE,   /* in a route only; in struct hpx_route */
+	HPX_PLACE_TARGET,  /* in one of `targets`; in struct hpx_job_target */
+	HPX_PLACE_WEBHOOK, /* in one of `webhooks`; in struct hpx_webhook */
+	HPX_PLACE_COMMAND, /* on the command line only */
 };
 
 /* Values are written as text everywhere, also here: a default goes through
  * the same reader as what stands in a file. */
 struct hpx_option {
-	const char *name;              /* dotted; without "routes[]." or "targets.NAME." */
+	const char *name; /* dotted; without "routes[]." or "targets.NAME." */
 	enum hpx_option_kind kind;
 	enum hpx_option_place place;
 	bool reloadable;
-	bool off;                      /* `off` is a value too; `other` is the switch */
-	size_t offset;                 /* of the member */
+	bool off;      /* `off` is a value too; `other` is the switch */
+	size_t offset; /* of the member */
 	size_t width;
-	size_t other;                  /* of a list's count, or of the switch; SIGNS
+	size_t other;         /* of a list's count, or of the switch; SIGNS
 					* and VALUES have theirs beside them */
-	const char *standard;          /* the default; NULL: none; "" : the empty list */
-	const char *stripe;            /* under `profile: stripe`, where it is another */
+	const char *standard; /* the default; NULL: none; "" : the empty list */
+	const char *stripe;   /* under `profile: stripe`, where it is another */
 	const char *example;
-	const char *flag;              /* --flag of the command line, or NULL */
-	const char *flag_value;        /* what --help calls its value; NULL: a switch */
-	uint64_t min;                  /* DURATION in ms, SIZE in bytes, COUNT */
+	const char *flag;       /* --flag of the command line, or NULL */
+	const char *flag_value; /* what --help calls its value; NULL: a switch */
+	uint64_t min;           /* DURATION in ms, SIZE in bytes, COUNT */
 	uint64_t max;
-	const char *const *choices;    /* ends with NULL; the index is the value */
-	const char *text;              /* the sentences that document it */
+	const char *const *choices; /* ends with NULL; the index is the value */
+	const char *text;           /* the sentences that document it */
 };
 
 /* Bound on the rows, for arrays with one place per option. */

@@ -15,13 +15,17 @@
 #define GIB (1024 * MIB)
 
 /* Where a value goes. */
-#define IN(type, member)                                                      \
+#define IN(type, member) \
 	.offset = offsetof(struct type, member), .width = sizeof(((struct type *)0)->member)
 #define GLOBAL(member) .place = HPX_PLACE_GLOBAL, IN(hpx_settings, member)
 #define POLICY(member) .place = HPX_PLACE_POLICY, .reloadable = true, IN(hpx_route, member)
 #define OTHER(type, member) .other = offsetof(struct type, member)
 #define RANGE(least, most) .min = least, .max = most
-#define CHOICES(...) .choices = (const char *const[]){ __VA_ARGS__, NULL }
+#define CHOICES(...) \
+	.choices = (const char *const[]) \
+	{ \
+		__VA_ARGS__, NULL \
+	}
 #define RELOADABLE .reloadable = true
 /* A policy's option that decides what becomes of an operation later on. */
 #define FIXED_POLICY(member) .place = HPX_PLACE_POLICY, IN(hpx_route, member)
@@ -33,7 +37,10 @@ struct hpx_option_part {
 	size_t count;
 };
 
-#define HPX_OPTION_PART(rows) { rows, sizeof(rows) / sizeof((rows)[0]) }
+#define HPX_OPTION_PART(rows) \
+	{ \
+		rows, sizeof(rows) / sizeof((rows)[0]) \
+	}
 
 extern const struct hpx_option_part hpx_option_global;
 extern const struct hpx_option_part hpx_option_route;

@@ -189,8 +189,10 @@ static const struct {
 	const char *text;
 	enum hpx_option_place place;
 } sections[] = {
-	{ introduction, HPX_PLACE_GLOBAL }, { routes, HPX_PLACE_ROUTE },
-	{ "", HPX_PLACE_POLICY },	    { targets, HPX_PLACE_TARGET },
+	{ introduction, HPX_PLACE_GLOBAL },
+	{ routes, HPX_PLACE_ROUTE },
+	{ "", HPX_PLACE_POLICY },
+	{ targets, HPX_PLACE_TARGET },
 	{ webhooks, HPX_PLACE_WEBHOOK },
 };
 
@@ -205,6 +207,6 @@ enum hpx_status hpx_config_print_reference(struct hpx_buffer *out)
 			status = print_place(sections[i].place, out);
 	}
 	if (status == HPX_OK)
-		out->len--;   /* no empty line at the end */
+		out->len--; /* no empty line at the end */
 	return status;
 }

@@ -1,7 +1,7 @@
 /* What does not go together, or is probably not meant: looked at when every
  * value is in its place. */
-#include "base/utf8.h"
 #include "config/rule.h"
+#include "base/utf8.h"
 #include "http/field.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -104,8 +104,8 @@ static void check_store(struct hpx_reading *reading)
 
 static void check_subrequest(struct hpx_reading *reading)
 {
-	static const char *const names[] = { "tenant.url",     "tenant.header",
-					     "tenant.cache",   "tenant.ca_file",
+	static const char *const names[] = { "tenant.url", "tenant.header",
+					     "tenant.cache", "tenant.ca_file",
 					     "tenant.timeout", "tenant.connect_timeout" };
 	bool used = reading->settings->tenant_from == HPX_TENANT_SUBREQUEST;
 
@@ -227,10 +227,14 @@ static void check_tenant(struct hpx_reading *reading)
 bool hpx_rule_is_framing(struct hpx_span name)
 {
 	static const struct hpx_span taken[] = {
-		HPX_SPAN_INIT("host"),		    HPX_SPAN_INIT("connection"),
-		HPX_SPAN_INIT("expect"),	    HPX_SPAN_INIT("upgrade"),
-		HPX_SPAN_INIT("transfer-encoding"), HPX_SPAN_INIT("te"),
-		HPX_SPAN_INIT("trailer"),	    HPX_SPAN_INIT("keep-alive"),
+		HPX_SPAN_INIT("host"),
+		HPX_SPAN_INIT("connection"),
+		HPX_SPAN_INIT("expect"),
+		HPX_SPAN_INIT("upgrade"),
+		HPX_SPAN_INIT("transfer-encoding"),
+		HPX_SPAN_INIT("te"),
+		HPX_SPAN_INIT("trailer"),
+		HPX_SPAN_INIT("keep-alive"),
 		HPX_SPAN_INIT("via"),
 	};
 
@@ -243,13 +247,20 @@ bool hpx_rule_is_framing(struct hpx_span name)
 bool hpx_rule_is_rewritten(const struct hpx_settings *settings, struct hpx_span name)
 {
 	static const struct hpx_span always[] = {
-		HPX_SPAN_INIT("connection"),	    HPX_SPAN_INIT("keep-alive"),
-		HPX_SPAN_INIT("te"),		    HPX_SPAN_INIT("trailer"),
-		HPX_SPAN_INIT("upgrade"),	    HPX_SPAN_INIT("transfer-encoding"),
-		HPX_SPAN_INIT("proxy-connection"),  HPX_SPAN_INIT("proxy-authorization"),
-		HPX_SPAN_INIT("http2-settings"),    HPX_SPAN_INIT("expect"),
-		HPX_SPAN_INIT("content-length"),    HPX_SPAN_INIT("accept-encoding"),
-		HPX_SPAN_INIT("x-forwarded-for"),   HPX_SPAN_INIT("via"),
+		HPX_SPAN_INIT("connection"),
+		HPX_SPAN_INIT("keep-alive"),
+		HPX_SPAN_INIT("te"),
+		HPX_SPAN_INIT("trailer"),
+		HPX_SPAN_INIT("upgrade"),
+		HPX_SPAN_INIT("transfer-encoding"),
+		HPX_SPAN_INIT("proxy-connection"),
+		HPX_SPAN_INIT("proxy-authorization"),
+		HPX_SPAN_INIT("http2-settings"),
+		HPX_SPAN_INIT("expect"),
+		HPX_SPAN_INIT("content-length"),
+		HPX_SPAN_INIT("accept-encoding"),
+		HPX_SPAN_INIT("x-forwarded-for"),
+		HPX_SPAN_INIT("via"),
 	};
 	/* A trusted peer's go up as they are. */
 	static const struct hpx_span of_strangers[] = {

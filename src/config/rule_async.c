@@ -111,7 +111,7 @@ static void check_method(struct hpx_reading *reading, const struct hpx_spot *spo
 static void check_async(struct hpx_reading *reading, const struct hpx_spot *spot,
 			const struct hpx_route *route)
 {
-	static const char *const names[] = { "deliver",	 "target",  "key",
+	static const char *const names[] = { "deliver", "target", "key",
 					     "completes", "on_lost", "concurrent" };
 	bool told = spot->set != &reading->defaults;
 

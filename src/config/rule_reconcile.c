@@ -109,8 +109,7 @@ static void check_get(struct hpx_reading *reading, const struct hpx_spot *spot,
 	else if (!operation && !provider && !key)
 		hpx_spot_remark(reading, spot, HPX_CONFIG_MISTAKE, PROBE, "get",
 				"asks the same of every operation; put %s into it",
-				target ? "{operation}, {provider_id} or {key}"
-				       : "{operation} or {key}");
+				target ? "{operation}, {provider_id} or {key}" : "{operation} or {key}");
 	else if (!operation && !target)
 		hpx_spot_remark(reading, spot, HPX_CONFIG_WARNING, PROBE, "get",
 				"names the client's key alone, which counts only where it "

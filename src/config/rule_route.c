@@ -125,7 +125,8 @@ void hpx_reading_route_rules(struct hpx_reading *reading)
 		if (is_part_given(reading, &reading->routes[n]))
 			check_part(reading, route, &reading->routes[n]);
 		if (hpx_reading_given(reading, "routes[].fingerprint.headers",
-				      &reading->routes[n])->given)
+				      &reading->routes[n])
+			    ->given)
 			check_counted(reading, route, &reading->routes[n]);
 	}
 	check_counted(reading, &settings->fallback, NULL);
@@ -136,9 +137,9 @@ void hpx_reading_route_rules(struct hpx_reading *reading)
 		check_wait(reading, "defaults.wait", &settings->fallback, NULL);
 }
 
-#define QUESTION                                                                           \
-	"does a 500 of this service mean that it rolled back, or may it have happened? "   \
-	"Write server_error: retry (it rolled back; a retry runs it again) or "            \
+#define QUESTION \
+	"does a 500 of this service mean that it rolled back, or may it have happened? " \
+	"Write server_error: retry (it rolled back; a retry runs it again) or " \
 	"server_error: unknown (it may have happened; nothing runs twice)"
 
 static bool is_unsaid(const struct hpx_settings *settings, const struct hpx_route *route)

@@ -138,8 +138,7 @@ static enum hpx_status print_thing(enum hpx_option_place place, const char *titl
 		if (status == HPX_OK)
 			status = hpx_buffer_printf(out, "%s%*s%.*s: %s\n", mark, depth, "",
 						   HPX_SPAN_ARG(name),
-						   standard ? option->standard
-							    : option->example);
+						   standard ? option->standard : option->example);
 		before = option->name;
 	}
 	return status;

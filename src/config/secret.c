@@ -106,7 +106,8 @@ enum hpx_status hpx_secret_from_env(const char *name, struct hpx_arena *arena,
 
 	if (value == NULL)
 		return refuse(problem, "names a variable that is not set; set it where hapax "
-				       "is started, or name a file", "");
+				       "is started, or name a file",
+			      "");
 	struct hpx_span copy = hpx_arena_dup(arena, hpx_span_of(value));
 	if (copy.ptr == NULL)
 		return HPX_NOMEM;

@@ -12,16 +12,22 @@ struct unit {
 
 /* The largest first, for printing. */
 static const struct unit durations[] = {
-	{ HPX_SPAN_INIT("d"), 86400000, true }, { HPX_SPAN_INIT("h"), 3600000, true },
-	{ HPX_SPAN_INIT("m"), 60000, true },	{ HPX_SPAN_INIT("s"), 1000, true },
+	{ HPX_SPAN_INIT("d"), 86400000, true },
+	{ HPX_SPAN_INIT("h"), 3600000, true },
+	{ HPX_SPAN_INIT("m"), 60000, true },
+	{ HPX_SPAN_INIT("s"), 1000, true },
 	{ HPX_SPAN_INIT("ms"), 1, true },
 };
 
 static const struct unit sizes[] = {
-	{ HPX_SPAN_INIT("GiB"), 1 << 30, true }, { HPX_SPAN_INIT("MiB"), 1 << 20, true },
-	{ HPX_SPAN_INIT("KiB"), 1 << 10, true }, { HPX_SPAN_INIT("GB"), 1000000000, false },
-	{ HPX_SPAN_INIT("MB"), 1000000, false }, { HPX_SPAN_INIT("KB"), 1000, false },
-	{ HPX_SPAN_INIT("B"), 1, false },	 { HPX_SPAN_INIT(""), 1, true },
+	{ HPX_SPAN_INIT("GiB"), 1 << 30, true },
+	{ HPX_SPAN_INIT("MiB"), 1 << 20, true },
+	{ HPX_SPAN_INIT("KiB"), 1 << 10, true },
+	{ HPX_SPAN_INIT("GB"), 1000000000, false },
+	{ HPX_SPAN_INIT("MB"), 1000000, false },
+	{ HPX_SPAN_INIT("KB"), 1000, false },
+	{ HPX_SPAN_INIT("B"), 1, false },
+	{ HPX_SPAN_INIT(""), 1, true },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

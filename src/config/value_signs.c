@@ -25,10 +25,12 @@ static enum hpx_status check_sign(struct hpx_span text, bool status, char *probl
 
 	if (text.len == 0 || text.len > WORD_MAX)
 		return hpx_value_refuse(problem, "has a word that does not have 1 to %d "
-						 "characters", WORD_MAX);
+						 "characters",
+					WORD_MAX);
 	if (status && (!hpx_span_u64(text, 599, &number) || number < 200))
 		return hpx_value_refuse(problem, "\"%.*s\" is no status of an answer: 200 to "
-						 "599", SHOW(text));
+						 "599",
+					SHOW(text));
 	return HPX_OK;
 }
 

@@ -64,11 +64,8 @@ static const char *shape_problem(const struct hpx_option *option,
 	if (list ? node->kind == HPX_YAML_LIST : node->kind == HPX_YAML_SCALAR)
 		return NULL;
 	if (list)
-		return node->kind == HPX_YAML_MAPPING
-			       ? "must be a list, not a mapping"
-			       : "must be a list, not a single value";
-	return node->kind == HPX_YAML_MAPPING ? "must be a single value, not a mapping"
-					      : "must be a single value, not a list";
+		return node->kind == HPX_YAML_MAPPING ? "must be a list, not a mapping" : "must be a list, not a single value";
+	return node->kind == HPX_YAML_MAPPING ? "must be a single value, not a mapping" : "must be a single value, not a list";
 }
 
 /* The value into its member; what is wrong with it into `problem`. */

@@ -12,16 +12,18 @@
 /* Far more than any group has options; names are compared with each other. */
 #define HPX_YAML_MEMBERS_MAX 64
 
-enum hpx_yaml_kind { HPX_YAML_SCALAR, HPX_YAML_MAPPING, HPX_YAML_LIST };
+enum hpx_yaml_kind { HPX_YAML_SCALAR,
+		     HPX_YAML_MAPPING,
+		     HPX_YAML_LIST };
 
 /* Nodes stand in the order of the file, a node before what lies in it: its
  * first child is the next node, its next sibling stands at `end`. */
 struct hpx_yaml_node {
 	enum hpx_yaml_kind kind;
-	bool empty;	      /* a plain scalar that says nothing: "", ~, null */
+	bool empty;           /* a plain scalar that says nothing: "", ~, null */
 	struct hpx_span name; /* of a member; ptr NULL: the root, or an element */
 	struct hpx_span text; /* of a scalar */
-	unsigned line;	      /* of the name where there is one, else of the value */
+	unsigned line;        /* of the name where there is one, else of the value */
 	unsigned column;
 	unsigned value_line;
 	unsigned value_column;

@@ -11,9 +11,9 @@
 
 #include "base/span.h"
 
-#define HPX_THEN_LIST(X)                                                      \
-	X(done)  /* definite: the key may be dropped */                       \
-	X(again) /* the same request, with the same key */                    \
+#define HPX_THEN_LIST(X) \
+	X(done)  /* definite: the key may be dropped */ \
+	X(again) /* the same request, with the same key */ \
 	X(stop)  /* not definite, and sending it again at once is no help */
 
 enum hpx_then {
@@ -23,7 +23,10 @@ enum hpx_then {
 };
 
 /* The words of a problem document; a word that nobody knows is NONE. */
-enum hpx_retry_word { HPX_RETRY_NONE, HPX_RETRY_SAME_KEY, HPX_RETRY_AFTER_FIX, HPX_RETRY_NEVER };
+enum hpx_retry_word { HPX_RETRY_NONE,
+		      HPX_RETRY_SAME_KEY,
+		      HPX_RETRY_AFTER_FIX,
+		      HPX_RETRY_NEVER };
 enum hpx_executed_word {
 	HPX_EXECUTED_NONE,
 	HPX_EXECUTED_NO,
@@ -41,19 +44,19 @@ enum hpx_reached {
 struct hpx_again_facts {
 	enum hpx_reached reached;
 	unsigned status;
-	bool replayed;             /* Idempotent-Replayed: true */
-	int64_t retry_after_s;     /* -1: none, or nonsense */
+	bool replayed;         /* Idempotent-Replayed: true */
+	int64_t retry_after_s; /* -1: none, or nonsense */
 	enum hpx_retry_word retry;
 	enum hpx_executed_word executed;
-	bool idempotency_error;    /* Stripe's error.type */
-	bool operation;            /* Hapax-Operation: it came through a gateway */
-	bool in_progress;          /* the state of that operation, by its document */
+	bool idempotency_error; /* Stripe's error.type */
+	bool operation;         /* Hapax-Operation: it came through a gateway */
+	bool in_progress;       /* the state of that operation, by its document */
 };
 
 struct hpx_again {
 	enum hpx_then then;
-	bool doubt;                /* afterwards */
-	int64_t wait_s;            /* asked for before the next attempt; 0: nothing */
+	bool doubt;     /* afterwards */
+	int64_t wait_s; /* asked for before the next attempt; 0: nothing */
 };
 
 /* `doubt`: of the attempts before. */

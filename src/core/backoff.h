@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 struct hpx_backoff {
-	int64_t base_ms;  /* the most that the first delay can be */
-	int64_t cap_ms;   /* the most that any delay can be */
+	int64_t base_ms; /* the most that the first delay can be */
+	int64_t cap_ms;  /* the most that any delay can be */
 };
 
 /* A time between 0 and min(cap, base * 2^(attempt - 1)), both included, evenly

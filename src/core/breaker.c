@@ -40,8 +40,7 @@ static void open_again(struct hpx_breaker *breaker, const struct hpx_breaker_rul
 	const struct hpx_backoff growth = { rule->open_ms, rule->open_max_ms };
 	int64_t open_ms = hpx_backoff_delay(&growth, openings, UINT64_MAX);
 
-	*breaker = (struct hpx_breaker){ .state = HPX_BREAKER_OPEN, .openings = openings,
-		.until_ms = hpx_backoff_add(now_ms, open_ms) };
+	*breaker = (struct hpx_breaker){ .state = HPX_BREAKER_OPEN, .openings = openings, .until_ms = hpx_backoff_add(now_ms, open_ms) };
 }
 
 void hpx_breaker_failed(struct hpx_breaker *breaker, const struct hpx_breaker_rule *rule,

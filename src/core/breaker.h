@@ -18,21 +18,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum hpx_breaker_state { HPX_BREAKER_CLOSED, HPX_BREAKER_OPEN, HPX_BREAKER_HALF_OPEN };
+enum hpx_breaker_state { HPX_BREAKER_CLOSED,
+			 HPX_BREAKER_OPEN,
+			 HPX_BREAKER_HALF_OPEN };
 
 struct hpx_breaker_rule {
-	uint32_t failures_max;  /* so many in a row open it; 0: it never opens */
-	int64_t open_ms;        /* the first time; doubles with every failed probe */
+	uint32_t failures_max; /* so many in a row open it; 0: it never opens */
+	int64_t open_ms;       /* the first time; doubles with every failed probe */
 	int64_t open_max_ms;
-	int64_t probe_ms;       /* a probe without result for so long is given up */
+	int64_t probe_ms; /* a probe without result for so long is given up */
 };
 
 /* All zeros is a closed breaker. */
 struct hpx_breaker {
 	enum hpx_breaker_state state;
-	uint32_t failures;   /* in a row, while closed */
-	uint32_t openings;   /* in a row, without a success in between */
-	int64_t until_ms;    /* open: when it ends; half-open: when the probe is given up */
+	uint32_t failures; /* in a row, while closed */
+	uint32_t openings; /* in a row, without a success in between */
+	int64_t until_ms;  /* open: when it ends; half-open: when the probe is given up */
 };
 
 /* Whether to send now. Ask only with a request in hand: in half-open, true is

@@ -40,7 +40,7 @@ static void reserve(struct hpx_decision *decision, const struct hpx_ask *ask,
 	};
 	bool again = decision->record.state == HPX_STATE_FAILED_RETRYABLE;
 	enum hpx_move move = policy->deliver == HPX_DELIVER_ASYNC ? HPX_MOVE_ACCEPT :
-								     HPX_MOVE_RESERVE;
+								    HPX_MOVE_RESERVE;
 
 	HPX_ASSERT(hpx_record_move(&decision->record, move, &args) == HPX_OK);
 	decision->verdict = again ? HPX_VERDICT_EXECUTE_AGAIN : HPX_VERDICT_EXECUTE;

@@ -8,21 +8,21 @@
 #include "core/record.h"
 
 /* X(name, text) — the text is the metric's label. */
-#define HPX_VERDICT_LIST(X)                                                   \
-	X(EXECUTE, "created")           /* reserved or accepted, attempt 1 */ \
-	X(EXECUTE_AGAIN, "retried")     /* reserved, attempt + 1 */           \
-	X(REPLAY, "replay")             /* completed: give the stored answer */ \
-	X(IN_PROGRESS, "in_progress")                                         \
-	X(PENDING, "pending")           /* accepted, its job is on its way */ \
-	X(UNKNOWN, "unknown")                                                 \
-	X(MISMATCH, "mismatch")                                               \
+#define HPX_VERDICT_LIST(X) \
+	X(EXECUTE, "created")       /* reserved or accepted, attempt 1 */ \
+	X(EXECUTE_AGAIN, "retried") /* reserved, attempt + 1 */ \
+	X(REPLAY, "replay")         /* completed: give the stored answer */ \
+	X(IN_PROGRESS, "in_progress") \
+	X(PENDING, "pending") /* accepted, its job is on its way */ \
+	X(UNKNOWN, "unknown") \
+	X(MISMATCH, "mismatch") \
 	X(REFINGERPRINT, "refingerprint") /* ask again by the record's recipe */
 
 enum hpx_verdict {
 #define X(name, text) HPX_VERDICT_##name,
 	HPX_VERDICT_LIST(X)
 #undef X
-	HPX_VERDICT_COUNT
+		HPX_VERDICT_COUNT
 };
 
 const char *hpx_verdict_name(enum hpx_verdict verdict);
@@ -31,7 +31,7 @@ const char *hpx_verdict_name(enum hpx_verdict verdict);
 struct hpx_ask {
 	struct hpx_operation_id id;
 	uint8_t tenant[HPX_SHA256_SIZE];
-	struct hpx_token token;      /* for the attempt it may start */
+	struct hpx_token token; /* for the attempt it may start */
 	uint8_t fingerprint[HPX_SHA256_SIZE];
 	struct hpx_recipe_id recipe; /* by which the fingerprint was made */
 	uint64_t owner;
@@ -39,8 +39,8 @@ struct hpx_ask {
 
 struct hpx_decision {
 	enum hpx_verdict verdict;
-	bool write;                  /* `record` is new and must be made durable */
-	struct hpx_record record;    /* after the decision */
+	bool write;               /* `record` is new and must be made durable */
+	struct hpx_record record; /* after the decision */
 };
 
 /* `record` NULL: there is none. Expiry is judged before the fingerprint; a

@@ -228,7 +228,8 @@ enum hpx_status hpx_fingerprint(const struct hpx_recipe *recipe,
 	if (recipe->version > 1)
 		add_method_overrides(&hash, meaning);
 	enum hpx_status hash_status = hpx_sha256_done(&hash, digest);
-	status = status != HPX_OK ? status : body_status != HPX_OK ? body_status : hash_status;
+	status = status != HPX_OK ? status : body_status != HPX_OK ? body_status :
+								     hash_status;
 	if (status == HPX_OK)
 		memcpy(ret_fingerprint, digest, sizeof(digest));
 	return status;

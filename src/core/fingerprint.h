@@ -23,11 +23,11 @@ struct hpx_recipe_id {
 
 struct hpx_recipe {
 	unsigned version;
-	const struct hpx_span *ignore;   /* JSON pointers, sorted */
+	const struct hpx_span *ignore; /* JSON pointers, sorted */
 	size_t ignore_count;
-	const struct hpx_span *headers;  /* lower-case names, sorted */
+	const struct hpx_span *headers; /* lower-case names, sorted */
 	size_t header_count;
-	const struct hpx_recipe_id *id;  /* where it is known already, else NULL */
+	const struct hpx_recipe_id *id; /* where it is known already, else NULL */
 };
 
 /* The recipe as one line of text, the same for equal recipes whatever the
@@ -50,10 +50,10 @@ extern const struct hpx_span hpx_method_override[HPX_METHOD_OVERRIDE_COUNT];
  * ptr NULL where absent. */
 struct hpx_meaning {
 	struct hpx_span method;
-	struct hpx_span path;              /* normalised */
-	struct hpx_span query;             /* without '?', ptr NULL if none */
-	struct hpx_span content_type;      /* as sent, ptr NULL if none */
-	struct hpx_span content_encoding;  /* as sent, ptr NULL if none */
+	struct hpx_span path;             /* normalised */
+	struct hpx_span query;            /* without '?', ptr NULL if none */
+	struct hpx_span content_type;     /* as sent, ptr NULL if none */
+	struct hpx_span content_encoding; /* as sent, ptr NULL if none */
 	struct hpx_span body;
 	struct hpx_span (*header)(void *user, struct hpx_span name);
 	void *user;

@@ -9,13 +9,13 @@
 
 struct pair {
 	struct hpx_span name;
-	struct hpx_span value;    /* ptr NULL where there was no '=' */
+	struct hpx_span value; /* ptr NULL where there was no '=' */
 };
 
 struct form {
 	struct pair *pairs;
 	size_t count;
-	char *decoded;            /* as long as the text: decoding only shortens */
+	char *decoded; /* as long as the text: decoding only shortens */
 	size_t decoded_len;
 };
 

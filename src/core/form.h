@@ -30,7 +30,8 @@ enum hpx_status hpx_form_decode(struct hpx_span text, char *out, size_t *ret_len
  * recipes of version 1 have it. WHOLE: both, because some readers find parts in
  * them; and a boundary with white space behind it, which some readers do not
  * take for one, makes the body HPX_INVALID. */
-enum hpx_multipart_extent { HPX_MULTIPART_PARTS, HPX_MULTIPART_WHOLE };
+enum hpx_multipart_extent { HPX_MULTIPART_PARTS,
+			    HPX_MULTIPART_WHOLE };
 
 /* Any multipart type: the parts, each with its headers (names lower-cased,
  * sorted) and its content, in their order, without the boundary. A part is

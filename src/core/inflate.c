@@ -3,7 +3,7 @@
 
 #include <limits.h>
 
-#define ZLIB_CONST    /* next_in is const then */
+#define ZLIB_CONST /* next_in is const then */
 #include <zlib.h>
 
 #define STEP_BYTES 16384

@@ -62,8 +62,8 @@ static const bool matches_token[HPX_JOB_MOVE_COUNT] = {
 const char *hpx_job_state_name(enum hpx_job_state state)
 {
 	switch (state) {
-#define X(name, number, text)                                                 \
-	case HPX_JOB_##name:                                                  \
+#define X(name, number, text) \
+	case HPX_JOB_##name: \
 		return text;
 		HPX_JOB_STATE_LIST(X)
 #undef X
@@ -234,7 +234,8 @@ static void begin_sending(struct hpx_delivery *delivery, const struct hpx_job_ar
 	if (delivery->first_sent_ms == 0 || !delivery->unsure) {
 		delivery->first_sent_ms = args->now.wall_ms;
 		delivery->resend_until_ms = args->honours_keys_ms > 0 ?
-					    args->now.wall_ms + args->honours_keys_ms : 0;
+						    args->now.wall_ms + args->honours_keys_ms :
+						    0;
 	}
 }
 

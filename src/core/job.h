@@ -30,41 +30,41 @@
 #include "core/record.h"
 
 /* X(name, number in the store, text). The numbers are for ever. */
-#define HPX_JOB_STATE_LIST(X)                                                 \
-	X(QUEUED, 1, "queued")                                                \
-	X(SENDING, 2, "sending")                                              \
-	X(DONE, 3, "done")                                                    \
-	X(UNKNOWN, 4, "unknown")                                              \
-	X(DEAD, 5, "dead")                                                    \
+#define HPX_JOB_STATE_LIST(X) \
+	X(QUEUED, 1, "queued") \
+	X(SENDING, 2, "sending") \
+	X(DONE, 3, "done") \
+	X(UNKNOWN, 4, "unknown") \
+	X(DEAD, 5, "dead") \
 	X(DISCARDED, 6, "discarded")
 
 enum hpx_job_state {
 #define X(name, number, text) HPX_JOB_##name = number,
 	HPX_JOB_STATE_LIST(X)
 #undef X
-	HPX_JOB_STATE_COUNT
+		HPX_JOB_STATE_COUNT
 };
 
 /* X(name, text, whether the claim's token must match) */
-#define HPX_JOB_MOVE_LIST(X)                                                  \
-	X(CLAIM, "job_claimed", false)                                        \
-	X(DELIVER, "job_delivered", true)                                     \
-	X(POSTPONE, "job_postponed", true)   /* proved not executed */        \
-	X(LOSE, "job_outcome_lost", true)    /* sent, and no answer came */   \
-	X(REJECT, "job_rejected", true)      /* refused for good */           \
-	X(SWEEP, "job_lease_lost", false)                                     \
-	X(APPLY, "job_resolved_applied", false)                               \
-	X(UNAPPLY, "job_resolved_not_applied", false)                         \
+#define HPX_JOB_MOVE_LIST(X) \
+	X(CLAIM, "job_claimed", false) \
+	X(DELIVER, "job_delivered", true) \
+	X(POSTPONE, "job_postponed", true) /* proved not executed */ \
+	X(LOSE, "job_outcome_lost", true)  /* sent, and no answer came */ \
+	X(REJECT, "job_rejected", true)    /* refused for good */ \
+	X(SWEEP, "job_lease_lost", false) \
+	X(APPLY, "job_resolved_applied", false) \
+	X(UNAPPLY, "job_resolved_not_applied", false) \
 	X(DECLINE, "job_resolved_declined", false) /* it was sent, and refused */ \
-	X(RETRY, "job_retried", false)       /* a person's */                 \
-	X(DISCARD, "job_discarded", false)   /* a person's */                 \
-	X(REQUEUE, "job_requeued", false)    /* its operation is tried again */
+	X(RETRY, "job_retried", false)             /* a person's */ \
+	X(DISCARD, "job_discarded", false)         /* a person's */ \
+	X(REQUEUE, "job_requeued", false)          /* its operation is tried again */
 
 enum hpx_job_move {
 #define X(name, text, token) HPX_JOB_MOVE_##name,
 	HPX_JOB_MOVE_LIST(X)
 #undef X
-	HPX_JOB_MOVE_COUNT
+		HPX_JOB_MOVE_COUNT
 };
 
 const char *hpx_job_state_name(enum hpx_job_state state);
@@ -78,23 +78,23 @@ const char *hpx_job_move_name(enum hpx_job_move move);
 /* Where the delivery of a job stands. Wall times judge what is due and what
  * may be sent again, the lease clock judges claims. */
 struct hpx_delivery {
-	int64_t number;                    /* the store's, for people: job 17 */
+	int64_t number; /* the store's, for people: job 17 */
 	struct hpx_operation_id operation;
-	struct hpx_mark mark;            /* with it, the operation's reference */
+	struct hpx_mark mark; /* with it, the operation's reference */
 	enum hpx_job_state state;
-	bool answers;                      /* its answer is the operation's (deliver: async) */
-	bool unsure;                       /* a sending may have happened */
-	uint32_t attempt;                  /* sendings begun */
-	uint32_t budget;                   /* of those: begun before a person's retry */
-	uint32_t status;                   /* of the last answer seen, 0 if none */
-	struct hpx_token token;            /* of the claim, or void */
-	uint64_t owner;                    /* the process that claimed it */
-	int64_t created_ms;                /* wall */
-	int64_t changed_ms;                /* wall */
-	int64_t due_ms;                    /* wall: not sent before */
-	int64_t lease_until_ms;            /* lease clock */
-	int64_t first_sent_ms;             /* wall; 0: never */
-	int64_t resend_until_ms;           /* wall; 0: never again once unsure */
+	bool answers;                           /* its answer is the operation's (deliver: async) */
+	bool unsure;                            /* a sending may have happened */
+	uint32_t attempt;                       /* sendings begun */
+	uint32_t budget;                        /* of those: begun before a person's retry */
+	uint32_t status;                        /* of the last answer seen, 0 if none */
+	struct hpx_token token;                 /* of the claim, or void */
+	uint64_t owner;                         /* the process that claimed it */
+	int64_t created_ms;                     /* wall */
+	int64_t changed_ms;                     /* wall */
+	int64_t due_ms;                         /* wall: not sent before */
+	int64_t lease_until_ms;                 /* lease clock */
+	int64_t first_sent_ms;                  /* wall; 0: never */
+	int64_t resend_until_ms;                /* wall; 0: never again once unsure */
 	char provider_id[HPX_PROVIDER_ID_SIZE]; /* "": not known */
 };
 
@@ -141,7 +141,9 @@ enum hpx_status hpx_job_key(const struct hpx_operation_id *operation,
 /* ---- what an answer means ---- */
 
 /* How far a sending came; the same words as egress. */
-enum hpx_sent { HPX_SENT_NOTHING, HPX_SENT_NO_ANSWER, HPX_SENT_ANSWERED };
+enum hpx_sent { HPX_SENT_NOTHING,
+		HPX_SENT_NO_ANSWER,
+		HPX_SENT_ANSWERED };
 
 /* The move that follows from a sending's end: DELIVER for 2xx (and, where the
  * answer is the operation's, for whatever is a final answer of a route's:

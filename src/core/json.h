@@ -11,10 +11,10 @@
 /* All limits concern the value, not its spelling, so that a text and its
  * canonical form are both within them or both beyond. */
 struct hpx_json_limits {
-	unsigned depth_max;       /* nested arrays and objects */
-	size_t digits_max;        /* significant digits of one number */
-	unsigned exponent_max;    /* magnitude of a number's decimal exponent */
-	size_t members_max;       /* members and elements in all */
+	unsigned depth_max;    /* nested arrays and objects */
+	size_t digits_max;     /* significant digits of one number */
+	unsigned exponent_max; /* magnitude of a number's decimal exponent */
+	size_t members_max;    /* members and elements in all */
 };
 /* Part of recipe version 1: a text beyond them counts as raw bytes, so other
  * limits would give old records other fingerprints. */

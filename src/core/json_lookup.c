@@ -65,7 +65,7 @@ enum hpx_status hpx_json_lookup(struct hpx_span body, struct hpx_span pointer, s
 	if (status == HPX_OK) {
 		uint32_t at = pointers.whole ? 0 : hpx_json_tree_at(&tree, &pointers, 0);
 		status = at == HPX_JSON_NONE ? HPX_NOT_FOUND :
-			 copy_scalar(&tree.nodes[at], text_max, arena, ret_scalar);
+					       copy_scalar(&tree.nodes[at], text_max, arena, ret_scalar);
 	}
 	hpx_json_pointers_done(&pointers);
 	hpx_json_tree_done(&tree);

@@ -13,8 +13,8 @@ uint32_t hpx_json_tree_at(const struct hpx_json_tree *tree,
 			  const struct hpx_json_pointers *pointers, size_t which);
 
 struct hpx_json_scalar {
-	enum hpx_json_kind kind;  /* neither array nor object */
-	struct hpx_span text;     /* a string without escapes, another as written */
+	enum hpx_json_kind kind; /* neither array nor object */
+	struct hpx_span text;    /* a string without escapes, another as written */
 };
 
 /* The scalar at an RFC 6901 pointer, its text copied into the arena.

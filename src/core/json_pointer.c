@@ -90,8 +90,8 @@ static bool token_is(struct hpx_span token, struct hpx_span name)
 }
 
 uint64_t hpx_json_pointers_step(const struct hpx_json_pointers *pointers,
-					    uint64_t set, size_t depth,
-					    struct hpx_span name, bool *ret_named)
+				uint64_t set, size_t depth,
+				struct hpx_span name, bool *ret_named)
 {
 	uint64_t below = 0;
 	bool named = false;

@@ -8,10 +8,10 @@
 /* A set of pointers is one bit each: those whose tokens so far led to this
  * place, and which have more. */
 struct hpx_json_pointers {
-	struct hpx_span *tokens;                  /* of all pointers, still escaped */
-	size_t first[HPX_JSON_IGNORE_MAX + 1];    /* a pointer's first token */
+	struct hpx_span *tokens;               /* of all pointers, still escaped */
+	size_t first[HPX_JSON_IGNORE_MAX + 1]; /* a pointer's first token */
 	uint64_t all;
-	bool whole;                               /* "" is among them */
+	bool whole; /* "" is among them */
 };
 
 enum hpx_status hpx_json_pointers_init(struct hpx_json_pointers *pointers,
@@ -22,7 +22,7 @@ void hpx_json_pointers_done(struct hpx_json_pointers *pointers);
  * decimal for an element) of a container at `depth` (0: the document).
  * `*ret_named`: a pointer of the set ends at this member. */
 uint64_t hpx_json_pointers_step(const struct hpx_json_pointers *pointers,
-					    uint64_t set, size_t depth,
-					    struct hpx_span name, bool *ret_named);
+				uint64_t set, size_t depth,
+				struct hpx_span name, bool *ret_named);
 
 #endif

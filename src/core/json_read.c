@@ -86,8 +86,9 @@ static enum hpx_status add_node(struct reader *r, struct hpx_span name, uint32_t
 	}
 	uint32_t at = (uint32_t)tree->count++;
 	tree->nodes[at] = (struct hpx_json_node){ .name = name,
-		.parent = frame ? frame->node : HPX_JSON_NONE,
-		.next = HPX_JSON_NONE, .first = HPX_JSON_NONE };
+						  .parent = frame ? frame->node : HPX_JSON_NONE,
+						  .next = HPX_JSON_NONE,
+						  .first = HPX_JSON_NONE };
 	if (frame != NULL && frame->last == HPX_JSON_NONE)
 		tree->nodes[frame->node].first = at;
 	else if (frame != NULL)
@@ -184,7 +185,7 @@ static enum hpx_status open_container(struct reader *r, uint32_t node,
 
 /* Whether the ignore list names this new node, and what goes on below it. */
 static uint64_t follow(struct reader *r, const struct frame *frame,
-				   struct hpx_span name, bool *ret_ignored)
+		       struct hpx_span name, bool *ret_ignored)
 {
 	char index[16];
 

@@ -16,20 +16,20 @@ enum hpx_json_kind {
 };
 
 struct hpx_json_node {
-	struct hpx_span name;    /* of a member, without escapes */
-	struct hpx_span text;    /* a scalar as written; a string without escapes */
-	uint32_t parent;         /* of the root: HPX_JSON_NONE */
-	uint32_t next;           /* the next in the same container */
-	uint32_t first;          /* the first in this container */
+	struct hpx_span name; /* of a member, without escapes */
+	struct hpx_span text; /* a scalar as written; a string without escapes */
+	uint32_t parent;      /* of the root: HPX_JSON_NONE */
+	uint32_t next;        /* the next in the same container */
+	uint32_t first;       /* the first in this container */
 	enum hpx_json_kind kind : 8;
 	bool ignored : 1;
 };
 
 struct hpx_json_tree {
-	struct hpx_json_node *nodes;    /* the root is the first */
+	struct hpx_json_node *nodes; /* the root is the first */
 	size_t count;
 	size_t cap;
-	char *decoded;                  /* the strings that had escapes */
+	char *decoded; /* the strings that had escapes */
 };
 
 /* Reads the document. Members are in canonical order in their object; what

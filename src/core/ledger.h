@@ -18,66 +18,67 @@
 #include "core/json_pointer.h"
 #include "core/json_tree.h"
 
-#define HPX_LEDGER_COLUMNS_MAX 8    /* wanted */
-#define HPX_LEDGER_FIELDS_MAX 1024  /* in a row of CSV */
+#define HPX_LEDGER_COLUMNS_MAX 8   /* wanted */
+#define HPX_LEDGER_FIELDS_MAX 1024 /* in a row of CSV */
 #define HPX_LEDGER_ERROR_SIZE 512
 
-enum hpx_ledger_format { HPX_LEDGER_CSV, HPX_LEDGER_JSON_LINES };
+enum hpx_ledger_format { HPX_LEDGER_CSV,
+			 HPX_LEDGER_JSON_LINES };
 
 struct hpx_ledger_settings {
 	enum hpx_ledger_format format;
-	char separator;                  /* CSV: ',' ';' or a tab */
-	const struct hpx_span *columns;  /* must outlive the ledger */
-	size_t column_count;             /* at least one */
+	char separator;                 /* CSV: ',' ';' or a tab */
+	const struct hpx_span *columns; /* must outlive the ledger */
+	size_t column_count;            /* at least one */
 	size_t record_bytes_max;
 };
 
 struct hpx_ledger_record {
-	uint64_t line;  /* where it begins, from 1 */
+	uint64_t line; /* where it begins, from 1 */
 	/* In the order of the settings' columns. ptr NULL: left out, or null. */
 	struct hpx_span values[HPX_LEDGER_COLUMNS_MAX];
 };
 
 enum hpx_ledger_step {
-	HPX_LEDGER_RECORD,  /* *ret_record, valid until the next call */
-	HPX_LEDGER_MORE,    /* the input is used up: call again with more */
-	HPX_LEDGER_END,     /* nothing is left */
-	HPX_LEDGER_FAILED,  /* for good; hpx_ledger_error says why */
+	HPX_LEDGER_RECORD, /* *ret_record, valid until the next call */
+	HPX_LEDGER_MORE,   /* the input is used up: call again with more */
+	HPX_LEDGER_END,    /* nothing is left */
+	HPX_LEDGER_FAILED, /* for good; hpx_ledger_error says why */
 };
 
 /* Where the next byte stands. */
 enum hpx_ledger_place {
-	HPX_LEDGER_AT_START,   /* of a row; of JSON lines, of a line */
-	HPX_LEDGER_AT_VALUE,   /* behind a separator */
-	HPX_LEDGER_IN_BARE,    /* of JSON lines, in a line */
+	HPX_LEDGER_AT_START, /* of a row; of JSON lines, of a line */
+	HPX_LEDGER_AT_VALUE, /* behind a separator */
+	HPX_LEDGER_IN_BARE,  /* of JSON lines, in a line */
 	HPX_LEDGER_IN_QUOTES,
-	HPX_LEDGER_AT_QUOTE,   /* behind a quote inside quotes: doubled, or the end */
+	HPX_LEDGER_AT_QUOTE, /* behind a quote inside quotes: doubled, or the end */
 	HPX_LEDGER_AT_CR,
 	HPX_LEDGER_AT_EMPTY_CR, /* of a line without anything before it */
 };
 
 struct hpx_ledger {
 	struct hpx_ledger_settings settings;
-	struct hpx_buffer text;            /* the record so far */
-	uint64_t line;                     /* of the next byte */
-	uint64_t record_line;              /* where the record begins */
-	uint64_t record_count;             /* given so far */
-	size_t bom_len;                    /* bytes of a BOM so far; 3: no longer asked */
+	struct hpx_buffer text; /* the record so far */
+	uint64_t line;          /* of the next byte */
+	uint64_t record_line;   /* where the record begins */
+	uint64_t record_count;  /* given so far */
+	size_t bom_len;         /* bytes of a BOM so far; 3: no longer asked */
 	enum hpx_ledger_place place;
 	bool failed;
 	char error[HPX_LEDGER_ERROR_SIZE];
-	struct hpx_buffer list;            /* columns that there are, for an error */
+	struct hpx_buffer list; /* columns that there are, for an error */
 
-	uint64_t quote_line;               /* CSV: where the open quote stands */
+	uint64_t quote_line;                /* CSV: where the open quote stands */
 	size_t ends[HPX_LEDGER_FIELDS_MAX]; /* of the row's values in `text` */
 	size_t field_count;
-	size_t header_count;               /* 0: the header row is yet to come */
+	size_t header_count;                   /* 0: the header row is yet to come */
 	size_t fields[HPX_LEDGER_COLUMNS_MAX]; /* of each wanted column */
 
-	struct hpx_buffer names;           /* JSON lines: the columns as pointers */
+	struct hpx_buffer names; /* JSON lines: the columns as pointers */
 	struct hpx_json_pointers pointers;
-	struct hpx_json_tree tree;         /* of the latest record */
-	uint32_t seen;                     /* columns that some record had, one bit each */
+	struct hpx_json_tree tree; /* of the latest record */
+	uint32_t seen;             /* columns that some record had, one bit each */
 };
 
 /* HPX_INVALID: a column that begins with '/' and is no pointer. HPX_MISUSE:

@@ -109,8 +109,8 @@ enum hpx_status hpx_multipart_boundary_find(const struct hpx_multipart_boundary 
 {
 	for (;;) {
 		const char *hit = body.len > from ?
-			memmem(body.ptr + from, body.len - from, boundary->line, boundary->len) :
-			NULL;
+					  memmem(body.ptr + from, body.len - from, boundary->line, boundary->len) :
+					  NULL;
 		if (hit == NULL)
 			return HPX_NOT_FOUND;
 		size_t at = (size_t)(hit - body.ptr);

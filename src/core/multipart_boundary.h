@@ -15,10 +15,10 @@ enum hpx_status hpx_multipart_boundary_read(struct hpx_span content_type,
 
 /* A delimiter line in a body. */
 struct hpx_multipart_delimiter {
-	size_t at;      /* of its first dash; what precedes ends in CRLF */
-	size_t end;     /* behind its own CRLF */
+	size_t at;  /* of its first dash; what precedes ends in CRLF */
+	size_t end; /* behind its own CRLF */
 	bool last;
-	bool padded;    /* white space behind the boundary, which not all readers take */
+	bool padded; /* white space behind the boundary, which not all readers take */
 };
 
 /* The next one at or behind `from`, which is 0 or follows a line's end.

@@ -7,14 +7,17 @@
 #include "core/policy.h"
 
 enum hpx_outcome {
-	HPX_OUTCOME_ANSWERED,      /* → completed */
-	HPX_OUTCOME_NOT_EXECUTED,  /* proved → failed_retryable */
-	HPX_OUTCOME_RELEASED,      /* not executed; a first attempt leaves no record */
-	HPX_OUTCOME_UNKNOWN,       /* → unknown */
+	HPX_OUTCOME_ANSWERED,     /* → completed */
+	HPX_OUTCOME_NOT_EXECUTED, /* proved → failed_retryable */
+	HPX_OUTCOME_RELEASED,     /* not executed; a first attempt leaves no record */
+	HPX_OUTCOME_UNKNOWN,      /* → unknown */
 };
 
 /* What the upstream said of it with `Hapax-Outcome`. */
-enum hpx_said { HPX_SAID_NOTHING, HPX_SAID_APPLIED, HPX_SAID_NOT_APPLIED, HPX_SAID_UNKNOWN };
+enum hpx_said { HPX_SAID_NOTHING,
+		HPX_SAID_APPLIED,
+		HPX_SAID_NOT_APPLIED,
+		HPX_SAID_UNKNOWN };
 
 /* A value that is none of the three words counts as `unknown`: the upstream
  * meant to say something, and a guess could repeat a payment. */

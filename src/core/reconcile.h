@@ -22,10 +22,10 @@
 
 struct hpx_reconcile_rule {
 	int64_t settle_after_ms;
-	int64_t confirm_after_ms;    /* between the two NOT_APPLIED */
-	uint32_t tries_max;          /* below 2, no probe can settle NOT_APPLIED */
-	struct hpx_backoff backoff;  /* between tries */
-	int64_t retry_after_max_ms;  /* the most that an answer can ask for */
+	int64_t confirm_after_ms;   /* between the two NOT_APPLIED */
+	uint32_t tries_max;         /* below 2, no probe can settle NOT_APPLIED */
+	struct hpx_backoff backoff; /* between tries */
+	int64_t retry_after_max_ms; /* the most that an answer can ask for */
 };
 
 /* What is kept with the operation. A new one has sent_ms and zeros. */
@@ -38,19 +38,19 @@ struct hpx_reconcile {
 };
 
 /* X(name, text) — the text is for log lines and events. */
-#define HPX_RECONCILE_LIST(X)                                                 \
-	X(SETTLE_APPLIED, "settle_applied")                                   \
-	X(SETTLE_DECLINED, "settle_declined")                                 \
-	X(SETTLE_NOT_APPLIED, "settle_not_applied")                           \
-	X(ASK_AGAIN, "ask_again")  /* at ask_at_ms, which is new */           \
-	X(STAY, "stay")            /* it came unasked and settles nothing */  \
+#define HPX_RECONCILE_LIST(X) \
+	X(SETTLE_APPLIED, "settle_applied") \
+	X(SETTLE_DECLINED, "settle_declined") \
+	X(SETTLE_NOT_APPLIED, "settle_not_applied") \
+	X(ASK_AGAIN, "ask_again") /* at ask_at_ms, which is new */ \
+	X(STAY, "stay")           /* it came unasked and settles nothing */ \
 	X(A_PERSON, "a_person")
 
 enum hpx_reconcile_move {
 #define X(name, text) HPX_RECONCILE_##name,
 	HPX_RECONCILE_LIST(X)
 #undef X
-	HPX_RECONCILE_COUNT
+		HPX_RECONCILE_COUNT
 };
 
 const char *hpx_reconcile_name(enum hpx_reconcile_move move);
@@ -62,8 +62,8 @@ struct hpx_finding {
 	 * webhook: the time it was signed at, where its scheme has one. One
 	 * that lies ahead of us counts as now. */
 	int64_t about_ms;
-	bool asked;               /* by a probe of ours */
-	int64_t retry_after_ms;   /* what the answer asked for; 0: nothing */
+	bool asked;             /* by a probe of ours */
+	int64_t retry_after_ms; /* what the answer asked for; 0: nothing */
 };
 
 /* Judges the finding and moves `reconcile` on. A webhook that comes twice with

@@ -67,8 +67,8 @@ static const bool matches_token[HPX_MOVE_COUNT] = {
 const char *hpx_state_name(enum hpx_state state)
 {
 	switch (state) {
-#define X(name, number, text)                                                 \
-	case HPX_STATE_##name:                                                \
+#define X(name, number, text) \
+	case HPX_STATE_##name: \
 		return text;
 		HPX_STATE_LIST(X)
 #undef X
@@ -156,7 +156,7 @@ static enum hpx_status begin_attempt(struct hpx_record *record, const struct hpx
 	record->retention_ms = args->retention_ms;
 	record->lease_until_ms = args->now.lease_ms + args->lease_ms;
 	record->when_lost = args->when_lost;
-	record->advanced = false;   /* of this attempt; the point stays */
+	record->advanced = false; /* of this attempt; the point stays */
 	return HPX_OK;
 }
 

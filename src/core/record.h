@@ -46,59 +46,59 @@
 #include "core/operation.h"
 
 /* X(name, number in the store, text). The numbers are for ever. */
-#define HPX_STATE_LIST(X)                                                     \
-	X(NONE, 0, "none")                                                    \
-	X(IN_PROGRESS, 1, "in_progress")                                      \
-	X(FAILED_RETRYABLE, 2, "failed_retryable")                            \
-	X(COMPLETED, 3, "completed")                                          \
-	X(UNKNOWN, 4, "unknown")                                              \
+#define HPX_STATE_LIST(X) \
+	X(NONE, 0, "none") \
+	X(IN_PROGRESS, 1, "in_progress") \
+	X(FAILED_RETRYABLE, 2, "failed_retryable") \
+	X(COMPLETED, 3, "completed") \
+	X(UNKNOWN, 4, "unknown") \
 	X(PENDING, 5, "pending")
 
 enum hpx_state {
 #define X(name, number, text) HPX_STATE_##name = number,
 	HPX_STATE_LIST(X)
 #undef X
-	HPX_STATE_COUNT
+		HPX_STATE_COUNT
 };
 
 /* X(name, text, whether the lease token must match) */
-#define HPX_MOVE_LIST(X)                                                      \
-	X(RESERVE, "reserved", false)                                         \
-	X(COMPLETE, "completed", true)                                        \
-	X(FAIL, "not_executed", true)                                         \
-	X(RELEASE, "released", true)                                          \
-	X(LOSE, "outcome_lost", true)                                         \
-	X(RENEW, "renewed", true)                                             \
-	X(ADVANCE, "advanced", true)                                          \
-	X(CONCLUDE, "not_committed", true)                                    \
-	X(SWEEP, "lease_lost", false)                                         \
-	X(APPLY, "resolved_applied", false)                                   \
-	X(UNAPPLY, "resolved_not_applied", false)                             \
-	X(FORGET, "forgotten", false)                                         \
-	X(ACCEPT, "accepted", false)                                          \
-	X(REQUEUE, "requeued", false)                                         \
+#define HPX_MOVE_LIST(X) \
+	X(RESERVE, "reserved", false) \
+	X(COMPLETE, "completed", true) \
+	X(FAIL, "not_executed", true) \
+	X(RELEASE, "released", true) \
+	X(LOSE, "outcome_lost", true) \
+	X(RENEW, "renewed", true) \
+	X(ADVANCE, "advanced", true) \
+	X(CONCLUDE, "not_committed", true) \
+	X(SWEEP, "lease_lost", false) \
+	X(APPLY, "resolved_applied", false) \
+	X(UNAPPLY, "resolved_not_applied", false) \
+	X(FORGET, "forgotten", false) \
+	X(ACCEPT, "accepted", false) \
+	X(REQUEUE, "requeued", false) \
 	X(ABANDON, "abandoned", false)
 
 enum hpx_move {
 #define X(name, text, token) HPX_MOVE_##name,
 	HPX_MOVE_LIST(X)
 #undef X
-	HPX_MOVE_COUNT
+		HPX_MOVE_COUNT
 };
 
 /* What becomes of an attempt whose lease, or whose answer, is lost. X(name,
  * number in the store). The numbers are for ever. */
-#define HPX_WHEN_LOST_LIST(X)                                                 \
-	X(UNKNOWN, 0)  /* nobody can tell */                                  \
-	X(RESUME, 1)   /* it may run again, after its recovery point */       \
-	X(VOID, 2)     /* only the application completes: with its token void,\
+#define HPX_WHEN_LOST_LIST(X) \
+	X(UNKNOWN, 0) /* nobody can tell */ \
+	X(RESUME, 1)  /* it may run again, after its recovery point */ \
+	X(VOID, 2)    /* only the application completes: with its token void,\
 			* it has not and never can */
 
 enum hpx_when_lost {
 #define X(name, number) HPX_WHEN_LOST_##name = number,
 	HPX_WHEN_LOST_LIST(X)
 #undef X
-	HPX_WHEN_LOST_COUNT
+		HPX_WHEN_LOST_COUNT
 };
 
 /* The name of a recovery point travels in a header. */
@@ -114,46 +114,46 @@ const char *hpx_move_name(enum hpx_move move);
 struct hpx_moment {
 	int64_t wall_ms;
 	int64_t lease_ms;
-	bool hold_expiry;  /* the wall clock is not to be trusted */
+	bool hold_expiry; /* the wall clock is not to be trusted */
 };
 
 struct hpx_record {
 	struct hpx_operation_id id;
-	uint8_t tenant[HPX_SHA256_SIZE];   /* SHA-256 of the tenant's name */
-	struct hpx_mark mark;              /* with the id, the reference */
-	struct hpx_token token;            /* the current attempt's, or void */
+	uint8_t tenant[HPX_SHA256_SIZE]; /* SHA-256 of the tenant's name */
+	struct hpx_mark mark;            /* with the id, the reference */
+	struct hpx_token token;          /* the current attempt's, or void */
 	uint8_t fingerprint[HPX_SHA256_SIZE];
 	struct hpx_recipe_id recipe;
 	enum hpx_state state;
 	uint32_t attempt;
-	uint32_t status;                   /* of the last answer seen, 0 if none */
-	bool kept;                         /* completed: headers and body are stored */
-	uint64_t owner;                    /* the process that holds the lease */
-	int64_t created_ms;                /* wall */
-	int64_t changed_ms;                /* wall */
-	int64_t expires_ms;                /* wall; 0: does not expire; pending: is abandoned then */
+	uint32_t status;    /* of the last answer seen, 0 if none */
+	bool kept;          /* completed: headers and body are stored */
+	uint64_t owner;     /* the process that holds the lease */
+	int64_t created_ms; /* wall */
+	int64_t changed_ms; /* wall */
+	int64_t expires_ms; /* wall; 0: does not expire; pending: is abandoned then */
 	int64_t retention_ms;
-	int64_t lease_until_ms;            /* lease clock */
-	enum hpx_when_lost when_lost;      /* the current attempt's */
-	bool advanced;                     /* it committed a part: never "not executed" */
-	char point[HPX_POINT_SIZE];        /* the last recovery point; "": none */
+	int64_t lease_until_ms;       /* lease clock */
+	enum hpx_when_lost when_lost; /* the current attempt's */
+	bool advanced;                /* it committed a part: never "not executed" */
+	char point[HPX_POINT_SIZE];   /* the last recovery point; "": none */
 };
 
 /* What a move needs besides the record. */
 struct hpx_move_args {
 	struct hpx_moment now;
-	struct hpx_token token;      /* the attempt's; for reserve, the new one */
-	uint32_t status;             /* HTTP status seen, 0 if none */
-	bool kept;                   /* complete, apply: the answer is stored whole */
-	uint64_t owner;              /* reserve */
-	int64_t lease_ms;            /* reserve, renew: how long */
-	int64_t retention_ms;        /* reserve; otherwise the record's */
-	bool owner_dead;             /* sweep: the owner is known to be gone */
-	bool force;                  /* forget; abandon before its time; apply to what was
+	struct hpx_token token;       /* the attempt's; for reserve, the new one */
+	uint32_t status;              /* HTTP status seen, 0 if none */
+	bool kept;                    /* complete, apply: the answer is stored whole */
+	uint64_t owner;               /* reserve */
+	int64_t lease_ms;             /* reserve, renew: how long */
+	int64_t retention_ms;         /* reserve; otherwise the record's */
+	bool owner_dead;              /* sweep: the owner is known to be gone */
+	bool force;                   /* forget; abandon before its time; apply to what was
 				      * thought not to have happened */
-	bool sent;                   /* abandon: something may have happened */
+	bool sent;                    /* abandon: something may have happened */
 	enum hpx_when_lost when_lost; /* reserve */
-	struct hpx_span point;       /* advance: the phase that is done; empty: as it was */
+	struct hpx_span point;        /* advance: the phase that is done; empty: as it was */
 };
 
 /* Changes `record` (state NONE stands for no record) or leaves it untouched:

@@ -20,16 +20,16 @@
 #include "base/status.h"
 
 /* X(name, text) — the text is the configuration's word. */
-#define HPX_SIGNATURE_SCHEME_LIST(X)                                          \
-	X(STRIPE, "stripe")                                                   \
-	X(STANDARD, "standard-webhooks")                                      \
+#define HPX_SIGNATURE_SCHEME_LIST(X) \
+	X(STRIPE, "stripe") \
+	X(STANDARD, "standard-webhooks") \
 	X(HMAC_BODY, "hmac-body")
 
 enum hpx_signature_scheme {
 #define X(name, text) HPX_SIGNATURE_SCHEME_##name,
 	HPX_SIGNATURE_SCHEME_LIST(X)
 #undef X
-	HPX_SIGNATURE_SCHEME_COUNT
+		HPX_SIGNATURE_SCHEME_COUNT
 };
 
 enum hpx_signature {
@@ -49,11 +49,11 @@ const char *hpx_signature_scheme_name(enum hpx_signature_scheme scheme);
 
 struct hpx_signature_settings {
 	enum hpx_signature_scheme scheme;
-	const struct hpx_span *keys;  /* as hpx_signature_key gives them; any fits */
+	const struct hpx_span *keys; /* as hpx_signature_key gives them; any fits */
 	size_t key_count;
-	int64_t tolerance_ms;         /* not for hmac-body */
-	struct hpx_span header;       /* hmac-body: its name in lower case */
-	struct hpx_span prefix;       /* hmac-body: what must stand before, e.g. "sha256=" */
+	int64_t tolerance_ms;   /* not for hmac-body */
+	struct hpx_span header; /* hmac-body: its name in lower case */
+	struct hpx_span prefix; /* hmac-body: what must stand before, e.g. "sha256=" */
 };
 
 /* The message. `header` gives the combined value (RFC 9110 §5.3) of a header

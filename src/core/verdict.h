@@ -8,18 +8,18 @@
 #include "base/status.h"
 
 /* X(name, text) — the text is for the configuration, log lines and metrics. */
-#define HPX_RULING_LIST(X)                                                    \
-	X(APPLIED, "applied")                                                 \
-	X(DECLINED, "declined")        /* executed, and the answer is no */   \
-	X(NOT_APPLIED, "not_applied")  /* never heard of it */                \
-	X(NOT_YET, "not_yet")          /* it is being worked on */            \
-	X(UNCLEAR, "unclear")          /* says nothing: counts as not yet */
+#define HPX_RULING_LIST(X) \
+	X(APPLIED, "applied") \
+	X(DECLINED, "declined")       /* executed, and the answer is no */ \
+	X(NOT_APPLIED, "not_applied") /* never heard of it */ \
+	X(NOT_YET, "not_yet")         /* it is being worked on */ \
+	X(UNCLEAR, "unclear")         /* says nothing: counts as not yet */
 
 enum hpx_ruling {
 #define X(name, text) HPX_RULING_##name,
 	HPX_RULING_LIST(X)
 #undef X
-	HPX_RULING_COUNT
+		HPX_RULING_COUNT
 };
 
 const char *hpx_ruling_name(enum hpx_ruling ruling);
@@ -35,7 +35,7 @@ struct hpx_ruling_signs {
 /* UNCLEAR is what remains and has no signs. A status or value among the signs
  * of two rulings is UNCLEAR: a guess could repeat a payment. */
 struct hpx_verdict_mapping {
-	struct hpx_span pointer;  /* RFC 6901, to the value; ptr NULL: no value counts */
+	struct hpx_span pointer; /* RFC 6901, to the value; ptr NULL: no value counts */
 	struct hpx_ruling_signs signs[HPX_RULING_UNCLEAR];
 };
 

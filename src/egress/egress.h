@@ -19,9 +19,9 @@
 
 #include "base/buffer.h"
 
-#define HPX_EGRESS_END_LIST(X)                                                \
-	X(NOT_SENT, "not sent")                                               \
-	X(NO_ANSWER, "no answer")                                             \
+#define HPX_EGRESS_END_LIST(X) \
+	X(NOT_SENT, "not sent") \
+	X(NO_ANSWER, "no answer") \
 	X(ANSWERED, "answered")
 
 enum hpx_egress_end {
@@ -38,7 +38,7 @@ const char *hpx_egress_end_text(enum hpx_egress_end end);
 
 /* The submitter keeps it, and all it points to, until `done`. */
 struct hpx_egress_request {
-	const char *url;               /* http or https; no credential, no fragment */
+	const char *url; /* http or https; no credential, no fragment */
 	const char *method;
 	/* "Name: value\r\n", each. What frames the message or belongs to the
 	 * connection (Content-Length, Connection, Expect, …) is refused. */
@@ -50,13 +50,13 @@ struct hpx_egress_request {
 	 * honours keys, or for a GET. Without it, the connection is a fresh
 	 * one, closed afterwards, and nothing is ever sent a second time. */
 	bool reuse;
-	int64_t connect_timeout_ms;    /* the name's look-up, connection and TLS */
-	int64_t timeout_ms;            /* all of it, from its turn on */
+	int64_t connect_timeout_ms; /* the name's look-up, connection and TLS */
+	int64_t timeout_ms;         /* all of it, from its turn on */
 	/* On the boot clock: the first byte leaves by then, or not at all (the
 	 * lease that it is sent under); 0: no such time. */
 	int64_t send_until_ms;
-	size_t answer_bytes_max;       /* of the body */
-	const char *ca_file;           /* NULL: the system's */
+	size_t answer_bytes_max; /* of the body */
+	const char *ca_file;     /* NULL: the system's */
 	/* On the engine's thread, once for every request that was taken. May
 	 * submit others and free this one; must not wait. */
 	void (*done)(struct hpx_egress_request *request);
@@ -64,17 +64,17 @@ struct hpx_egress_request {
 
 	/* The result, set when `done` is called. */
 	enum hpx_egress_end end;
-	uint32_t status;               /* 0 unless ANSWERED */
-	struct hpx_buffer headers_in;  /* "Name: value\r\n", each; empty unless ANSWERED */
-	struct hpx_buffer body_in;     /* empty unless ANSWERED */
+	uint32_t status;              /* 0 unless ANSWERED */
+	struct hpx_buffer headers_in; /* "Name: value\r\n", each; empty unless ANSWERED */
+	struct hpx_buffer body_in;    /* empty unless ANSWERED */
 	/* The answer was complete, but its body larger than answer_bytes_max
 	 * (or than memory): read to its end, not kept. */
 	bool body_dropped;
 	/* With `reuse`: libcurl sent it more than once. The answer is the last
 	 * one's; an earlier one may have arrived too. */
 	bool resent;
-	int64_t retry_after_ms;        /* -1: none */
-	int64_t sent_ms;               /* boot clock, of the last byte sent; -1: NOT_SENT */
+	int64_t retry_after_ms; /* -1: none */
+	int64_t sent_ms;        /* boot clock, of the last byte sent; -1: NOT_SENT */
 	/* For people; empty when ANSWERED. No credential, no query. */
 	char problem[HPX_EGRESS_PROBLEM_SIZE];
 
@@ -85,7 +85,7 @@ struct hpx_egress_request {
 void hpx_egress_request_done(struct hpx_egress_request *request);
 
 struct hpx_egress_options {
-	unsigned running_max;          /* under way at once; the others wait their turn */
+	unsigned running_max; /* under way at once; the others wait their turn */
 };
 
 struct hpx_egress;

@@ -45,10 +45,10 @@ static CURLcode set_all(CURL *easy, const struct option *options, size_t count)
 }
 
 /* The first failure stays in `code`. */
-#define SET(option, value)                                                    \
-	do {                                                                  \
-		if (code == CURLE_OK)                                         \
-			code = curl_easy_setopt(easy, option, value);         \
+#define SET(option, value) \
+	do { \
+		if (code == CURLE_OK) \
+			code = curl_easy_setopt(easy, option, value); \
 	} while (0)
 
 static CURLcode set_connection(CURL *easy, const struct hpx_egress_request *request)

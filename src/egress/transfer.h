@@ -34,16 +34,16 @@ struct hpx_transfer {
 	enum hpx_transfer_state state;
 	CURL *easy;
 	struct curl_slist *lines;
-	curl_off_t sent_bytes;            /* when last looked at */
-	const char *trouble;              /* why we end it ourselves; NULL: we do not */
+	curl_off_t sent_bytes; /* when last looked at */
+	const char *trouble;   /* why we end it ourselves; NULL: we do not */
 
 	/* The answer. */
 	struct hpx_http_reader reader;
-	struct hpx_buffer head;           /* its bytes, until it is whole */
+	struct hpx_buffer head; /* its bytes, until it is whole */
 	enum hpx_http_framing framing;
-	uint64_t length;                  /* with HPX_FRAMING_LENGTH */
-	uint64_t body_bytes;              /* so far, kept or not */
-	bool closing_alert;               /* TLS was closed, not cut off */
+	uint64_t length;     /* with HPX_FRAMING_LENGTH */
+	uint64_t body_bytes; /* so far, kept or not */
+	bool closing_alert;  /* TLS was closed, not cut off */
 
 	char error[CURL_ERROR_SIZE];
 };

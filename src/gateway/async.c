@@ -26,9 +26,12 @@ static bool is_among(struct hpx_span name, const struct hpx_span *list, size_t c
 static bool is_describing(struct hpx_span name)
 {
 	static const struct hpx_span names[] = {
-		HPX_SPAN_INIT("Content-Type"), HPX_SPAN_INIT("Content-Language"),
-		HPX_SPAN_INIT("Content-Encoding"), HPX_SPAN_INIT("Accept"),
-		HPX_SPAN_INIT("Accept-Language"), HPX_SPAN_INIT("traceparent"),
+		HPX_SPAN_INIT("Content-Type"),
+		HPX_SPAN_INIT("Content-Language"),
+		HPX_SPAN_INIT("Content-Encoding"),
+		HPX_SPAN_INIT("Accept"),
+		HPX_SPAN_INIT("Accept-Language"),
+		HPX_SPAN_INIT("traceparent"),
 		HPX_SPAN_INIT("tracestate"),
 	};
 
@@ -49,9 +52,14 @@ static bool is_secret_or_ours(const struct hpx_settings *settings,
 			      const struct hpx_http_head *head, struct hpx_span name)
 {
 	static const struct hpx_span names[] = {
-		HPX_SPAN_INIT("Cookie"), HPX_SPAN_INIT("Host"), HPX_SPAN_INIT("Forwarded"),
-		HPX_SPAN_INIT("Via"), HPX_SPAN_INIT("Expect"), HPX_SPAN_INIT("Content-Length"),
-		HPX_SPAN_INIT("Accept-Encoding"), HPX_SPAN_INIT("Idempotency-Key"),
+		HPX_SPAN_INIT("Cookie"),
+		HPX_SPAN_INIT("Host"),
+		HPX_SPAN_INIT("Forwarded"),
+		HPX_SPAN_INIT("Via"),
+		HPX_SPAN_INIT("Expect"),
+		HPX_SPAN_INIT("Content-Length"),
+		HPX_SPAN_INIT("Accept-Encoding"),
+		HPX_SPAN_INIT("Idempotency-Key"),
 		HPX_SPAN_INIT("Prefer"),
 	};
 

@@ -6,27 +6,44 @@
 
 #include <pthread.h>
 
-#define EXACT(text, field) { HPX_CALLER_EXACT, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL }
-#define PREFIX(text, field) { HPX_CALLER_PREFIX, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL }
-#define SUFFIX(text, field) { HPX_CALLER_SUFFIX, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL }
-#define CONTAINS(text, field) { HPX_CALLER_CONTAINS, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL }
-#define RENEWED(text, twin) { HPX_CALLER_EXACT, HPX_SPAN_INIT(text), HPX_CALLER_RENEWED, twin }
-#define RENEWED_PREFIX(text, twin)                                            \
-	{ HPX_CALLER_PREFIX, HPX_SPAN_INIT(text), HPX_CALLER_RENEWED, twin }
+#define EXACT(text, field) \
+	{ \
+		HPX_CALLER_EXACT, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL \
+	}
+#define PREFIX(text, field) \
+	{ \
+		HPX_CALLER_PREFIX, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL \
+	}
+#define SUFFIX(text, field) \
+	{ \
+		HPX_CALLER_SUFFIX, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL \
+	}
+#define CONTAINS(text, field) \
+	{ \
+		HPX_CALLER_CONTAINS, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL \
+	}
+#define RENEWED(text, twin) \
+	{ \
+		HPX_CALLER_EXACT, HPX_SPAN_INIT(text), HPX_CALLER_RENEWED, twin \
+	}
+#define RENEWED_PREFIX(text, twin) \
+	{ \
+		HPX_CALLER_PREFIX, HPX_SPAN_INIT(text), HPX_CALLER_RENEWED, twin \
+	}
 
 static const struct hpx_caller_row rows[] = {
 	EXACT("authorization", CREDENTIAL),
 	EXACT("x-api-key", CREDENTIAL),
 
 	/* Never name a caller. */
-	EXACT("dpop", HARMLESS),                /* a proof, made for one request */
+	EXACT("dpop", HARMLESS), /* a proof, made for one request */
 	EXACT("x-requested-with", HARMLESS),
 	EXACT("x-amz-date", HARMLESS),
 	EXACT("x-amz-content-sha256", HARMLESS),
 	EXACT("x-firebase-appcheck", HARMLESS),
 	EXACT("requestverificationtoken", HARMLESS),
-	EXACT("x-atlassian-token", HARMLESS),   /* no-check */
-	EXACT("lock-token", HARMLESS),          /* WebDAV */
+	EXACT("x-atlassian-token", HARMLESS), /* no-check */
+	EXACT("lock-token", HARMLESS),        /* WebDAV */
 	EXACT("sec-private-state-token", HARMLESS),
 
 	/* Signed anew or renewed by a proxy. */
@@ -226,7 +243,7 @@ static const struct hpx_caller_row rows[] = {
 	EXACT("x-apigateway-api-userinfo", SUSPECT),
 	EXACT("x-endpoint-api-userinfo", SUSPECT),
 	EXACT("x-serverless-authorization", SUSPECT),
-	EXACT("x-client-id", SUSPECT),          /* or one made up for each page */
+	EXACT("x-client-id", SUSPECT), /* or one made up for each page */
 	EXACT("x-session", SUSPECT),
 	EXACT("x-session-id", SUSPECT),
 	EXACT("x-session-key", SUSPECT),
@@ -252,9 +269,9 @@ const struct hpx_caller_row *hpx_caller_rows(size_t *ret_count)
 /* Every request asks for each of its headers, so most questions must end without
  * a walk over the table. Made of it once. */
 static struct {
-	uint8_t bucket[BUCKETS];   /* of exact names: a row's number + 1; 0: none */
+	uint8_t bucket[BUCKETS]; /* of exact names: a row's number + 1; 0: none */
 	uint8_t next[ROW_COUNT];
-	uint8_t first_pattern;     /* the first row that is no exact name */
+	uint8_t first_pattern;       /* the first row that is no exact name */
 	uint32_t letters[ROW_COUNT]; /* that a name must have, as bits */
 } table;
 

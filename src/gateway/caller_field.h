@@ -7,13 +7,13 @@
 #include "base/span.h"
 
 enum hpx_caller_field {
-	HPX_CALLER_NONE,        /* not in the table: says nothing about the caller */
-	HPX_CALLER_CREDENTIAL,  /* Authorization, X-Api-Key */
-	HPX_CALLER_STABLE,      /* names a caller, and stays the same in a retry */
-	HPX_CALLER_VOUCHED,     /* so does this, by the word of a proxy: no secret */
-	HPX_CALLER_RENEWED,     /* names a caller, but is signed anew or renewed */
-	HPX_CALLER_SUSPECT,     /* an unlisted *-token, *-secret and the like: may name one */
-	HPX_CALLER_HARMLESS,    /* looks like one of these, and never names a caller */
+	HPX_CALLER_NONE,       /* not in the table: says nothing about the caller */
+	HPX_CALLER_CREDENTIAL, /* Authorization, X-Api-Key */
+	HPX_CALLER_STABLE,     /* names a caller, and stays the same in a retry */
+	HPX_CALLER_VOUCHED,    /* so does this, by the word of a proxy: no secret */
+	HPX_CALLER_RENEWED,    /* names a caller, but is signed anew or renewed */
+	HPX_CALLER_SUSPECT,    /* an unlisted *-token, *-secret and the like: may name one */
+	HPX_CALLER_HARMLESS,   /* looks like one of these, and never names a caller */
 };
 
 /* How a row's text is compared with a header's name. */
@@ -26,9 +26,9 @@ enum hpx_caller_match {
 
 struct hpx_caller_row {
 	enum hpx_caller_match match;
-	struct hpx_span text;        /* lower case */
+	struct hpx_span text; /* lower case */
 	enum hpx_caller_field field;
-	const char *twin;            /* RENEWED: the header that stays the same */
+	const char *twin; /* RENEWED: the header that stays the same */
 };
 
 /* The table, in the order of its use: the first row that matches decides. */

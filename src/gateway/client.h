@@ -8,29 +8,29 @@
 
 /* Who gets the bytes that arrive. */
 enum hpx_client_mode {
-	HPX_CLIENT_HEAD,     /* the next request's head */
-	HPX_CLIENT_BODY,     /* the current request's body */
-	HPX_CLIENT_HELD,     /* nobody now: they wait */
-	HPX_CLIENT_DISCARD,  /* nobody: the rest of a refused request's body */
-	HPX_CLIENT_TUNNEL,   /* the upstream, raw */
+	HPX_CLIENT_HEAD,    /* the next request's head */
+	HPX_CLIENT_BODY,    /* the current request's body */
+	HPX_CLIENT_HELD,    /* nobody now: they wait */
+	HPX_CLIENT_DISCARD, /* nobody: the rest of a refused request's body */
+	HPX_CLIENT_TUNNEL,  /* the upstream, raw */
 };
 
 struct hpx_client {
 	struct hpx_shard *shard;
 	struct hpx_transport *transport;
-	struct hpx_client *prev, *next;    /* in shard->clients */
-	struct hpx_request *request;       /* the current one, NULL between two */
-	struct hpx_buffer in;              /* bytes nobody has taken yet */
+	struct hpx_client *prev, *next; /* in shard->clients */
+	struct hpx_request *request;    /* the current one, NULL between two */
+	struct hpx_buffer in;           /* bytes nobody has taken yet */
 	enum hpx_client_mode mode;
-	uint64_t deadline_ms;              /* loop time; 0: none */
-	uint64_t taken_seen;               /* bytes the socket had taken … */
-	uint64_t stall_ms;                 /* … when that last changed */
-	uint64_t moved_bytes;              /* the same for clients that send no more */
+	uint64_t deadline_ms; /* loop time; 0: none */
+	uint64_t taken_seen;  /* bytes the socket had taken … */
+	uint64_t stall_ms;    /* … when that last changed */
+	uint64_t moved_bytes; /* the same for clients that send no more */
 	uint64_t moved_ms;
 	uint64_t discarded_bytes;
-	bool processing;                   /* inside the reading loop */
+	bool processing; /* inside the reading loop */
 	bool reading;
-	bool ended;                        /* the client sends no more */
+	bool ended; /* the client sends no more */
 	bool closing;
 };
 

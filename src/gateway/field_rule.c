@@ -48,11 +48,16 @@ static bool is_among(struct hpx_span name, const struct hpx_span *names, size_t 
 static bool is_always(struct hpx_span name)
 {
 	static const struct hpx_span names[] = {
-		HPX_SPAN_INIT("host"),	    HPX_SPAN_INIT("authorization"),
-		HPX_SPAN_INIT("cookie"),    HPX_SPAN_INIT("x-api-key"),
-		HPX_SPAN_INIT("origin"),    HPX_SPAN_INIT("prefer"),
-		HPX_SPAN_INIT("expect"),    HPX_SPAN_INIT("idempotency-key"),
-		HPX_SPAN_INIT("forwarded"), HPX_SPAN_INIT("transfer-encoding"),
+		HPX_SPAN_INIT("host"),
+		HPX_SPAN_INIT("authorization"),
+		HPX_SPAN_INIT("cookie"),
+		HPX_SPAN_INIT("x-api-key"),
+		HPX_SPAN_INIT("origin"),
+		HPX_SPAN_INIT("prefer"),
+		HPX_SPAN_INIT("expect"),
+		HPX_SPAN_INIT("idempotency-key"),
+		HPX_SPAN_INIT("forwarded"),
+		HPX_SPAN_INIT("transfer-encoding"),
 	};
 	static const struct hpx_span families[] = {
 		HPX_SPAN_INIT("content-"),
@@ -177,7 +182,8 @@ static const char *twin_fault(struct hpx_span name, struct hpx_arena *arena)
 				    "acts on; send it with the other sign, or not at all%s",
 			     HPX_SPAN_ARG(hpx_span_first(name, SHOWN_MAX)),
 			     has_underscore(name) ?
-				     "; or the operator writes underscore_headers: drop" : ""),
+				     "; or the operator writes underscore_headers: drop" :
+				     ""),
 		     "a header's name has _ where one that hapax acts on has -");
 }
 

@@ -31,18 +31,18 @@ struct hpx_shard {
 	pthread_t thread;
 	struct hpx_listener *listener;
 	struct hpx_upstream *upstream;
-	struct hpx_store_reader *reader;   /* NULL: observing without a store */
+	struct hpx_store_reader *reader; /* NULL: observing without a store */
 	struct hpx_settings *settings;
 	uv_timer_t tick;
 	struct hpx_client *clients;
-	struct hpx_request *requests;      /* all that are not finished */
+	struct hpx_request *requests; /* all that are not finished */
 	struct hpx_message drain_message;
-	bool made;                         /* the loop exists */
-	bool started;                      /* the thread runs */
+	bool made;    /* the loop exists */
+	bool started; /* the thread runs */
 	bool draining;
-	bool abandoned;                    /* the drain time is over */
+	bool abandoned; /* the drain time is over */
 	uint64_t drain_deadline_ms;
-	struct hpx_chance chance;          /* tokens */
+	struct hpx_chance chance; /* tokens */
 	struct hpx_meter meter;
 };
 
@@ -56,28 +56,28 @@ struct hpx_gateway_reload {
 };
 
 struct hpx_gateway {
-	struct hpx_store *store;           /* NULL: observing without a store */
+	struct hpx_store *store; /* NULL: observing without a store */
 	struct hpx_committer *committer;
 	struct hpx_waitlist *waitlist;
-	struct hpx_cache *cache;           /* NULL: none is kept */
+	struct hpx_cache *cache; /* NULL: none is kept */
 	struct hpx_removal *removal;
 	struct hpx_sightings *sightings;
-	struct hpx_looker *looker;         /* NULL where there is no store */
+	struct hpx_looker *looker;           /* NULL where there is no store */
 	struct hpx_subrequests *subrequests; /* NULL unless tenants are found out so */
-	struct hpx_hooks *hooks;           /* of webhooks */
-	void (*accepted)(void *user);      /* NULL: nobody delivers here */
+	struct hpx_hooks *hooks;             /* of webhooks */
+	void (*accepted)(void *user);        /* NULL: nobody delivers here */
 	void *accepted_user;
 	const struct hpx_outbox_meter *outbox; /* NULL: nobody counts here */
-	struct hpx_settings *settings;     /* the newest; shards have their own reference */
+	struct hpx_settings *settings;         /* the newest; shards have their own reference */
 	struct hpx_shard *shards;
 	unsigned shard_count;
 	struct hpx_upstream_state upstream_state;
-	char upstream_label[512];          /* "upstream=URL name=NAME", for the log */
+	char upstream_label[512]; /* "upstream=URL name=NAME", for the log */
 	uint16_t port;
 	atomic_uint connections;
 	atomic_size_t bodies_bytes;
-	atomic_bool ready;                 /* accepting, not draining */
-	struct hpx_gateway_reload reload;  /* the last one */
+	atomic_bool ready;                /* accepting, not draining */
+	struct hpx_gateway_reload reload; /* the last one */
 	/* Names of headers that were logged as unlisted credentials, hashed. */
 	atomic_uint_least32_t suspects_told[HPX_SUSPECTS_TOLD];
 	/* From the worker's last look at the store; for /metrics. */
@@ -88,11 +88,11 @@ struct hpx_gateway {
 };
 
 struct hpx_gateway_options {
-	struct hpx_settings *settings;     /* a reference is taken */
+	struct hpx_settings *settings; /* a reference is taken */
 	struct hpx_store *store;
 	struct hpx_committer *committer;
 	struct hpx_waitlist *waitlist;
-	struct hpx_egress *egress;         /* for authorisation subrequests; stopped before
+	struct hpx_egress *egress; /* for authorisation subrequests; stopped before
 					    * hpx_gateway_free, and freed after */
 	/* There is a new job: called on any loop's thread, must not wait. NULL:
 	 * nobody delivers here. */

@@ -451,8 +451,8 @@ static void question_came(struct hpx_request *request)
 	bool known = request->look.status == HPX_OK && !question->person;
 
 	hpx_request_go(request, refuse_unknown(request, hpx_guard_until_s(
-							known ? question->at_ms : 0,
-							hpx_clock_wall_ms())));
+								known ? question->at_ms : 0,
+								hpx_clock_wall_ms())));
 }
 
 enum hpx_next hpx_guard_unknown(struct hpx_request *request)

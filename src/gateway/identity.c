@@ -10,7 +10,7 @@
 
 struct entry {
 	uint8_t digest[HPX_SHA256_SIZE];
-	int64_t until_ms;          /* in the past: free */
+	int64_t until_ms; /* in the past: free */
 	struct hpx_identity identity;
 };
 

@@ -7,10 +7,10 @@
 #include "base/bytes.h"
 
 enum hpx_identity_kind {
-	HPX_IDENTITY_UNAVAILABLE,      /* nobody could tell; never remembered */
+	HPX_IDENTITY_UNAVAILABLE, /* nobody could tell; never remembered */
 	HPX_IDENTITY_NAMED,
-	HPX_IDENTITY_UNAUTHENTICATED,  /* 401, or a 2xx that names nobody */
-	HPX_IDENTITY_FORBIDDEN,        /* 403 */
+	HPX_IDENTITY_UNAUTHENTICATED, /* 401, or a 2xx that names nobody */
+	HPX_IDENTITY_FORBIDDEN,       /* 403 */
 };
 
 /* A tenant's name as the service gives it: 1 to 255 bytes. */

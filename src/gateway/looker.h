@@ -13,16 +13,16 @@ struct hpx_look {
 	bool wants_jobs;
 	struct hpx_job_query query;
 	bool wants_question;
-	struct hpx_operation_id id;         /* the question's */
+	struct hpx_operation_id id;          /* the question's */
 	void (*done)(struct hpx_look *look); /* once, on the looker's thread */
 	void *user;
 
 	/* The result. */
-	enum hpx_status status;             /* CLOSED: the looker has stopped */
-	struct hpx_job_entry *jobs;         /* without headers and bodies; the receiver frees them */
+	enum hpx_status status;     /* CLOSED: the looker has stopped */
+	struct hpx_job_entry *jobs; /* without headers and bodies; the receiver frees them */
 	struct hpx_next_question question;
 
-	struct hpx_look *next;              /* the looker's own */
+	struct hpx_look *next; /* the looker's own */
 };
 
 struct hpx_looker;

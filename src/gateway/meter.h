@@ -15,49 +15,55 @@
 #define HPX_METER_ROUTES 256
 
 struct hpx_meter_tenant {
-	atomic_bool ready;              /* the name is written and stays */
+	atomic_bool ready; /* the name is written and stays */
 	char name[HPX_METER_TENANT_SIZE];
 	struct hpx_counter duplicates;
 };
 
 /* What would have happened in observe mode. */
-#define HPX_OBSERVED_LIST(X)                                                  \
-	X(created) X(replay) X(in_progress) X(mismatch) X(key_missing)        \
-	X(key_invalid) X(unauthenticated) X(bad_request)
+#define HPX_OBSERVED_LIST(X) \
+	X(created) \
+	X(replay) \
+	X(in_progress) \
+	X(mismatch) \
+	X(key_missing) \
+	X(key_invalid) \
+	X(unauthenticated) \
+	X(bad_request)
 
 enum hpx_observed {
 #define X(name) HPX_OBSERVED_##name,
 	HPX_OBSERVED_LIST(X)
 #undef X
-	HPX_OBSERVED_COUNT
+		HPX_OBSERVED_COUNT
 };
 
 /* What became of requests on routes with `deliver: async`. */
-#define HPX_ASYNC_LIST(X)                                                     \
-	X(accepted)   /* a new operation and its job are durable */           \
-	X(pending)    /* answered with 202, the first time or again */        \
-	X(in_doubt)   /* the store did not say: 503, it may be durable */     \
-	X(observed)   /* passed on instead */
+#define HPX_ASYNC_LIST(X) \
+	X(accepted) /* a new operation and its job are durable */ \
+	X(pending)  /* answered with 202, the first time or again */ \
+	X(in_doubt) /* the store did not say: 503, it may be durable */ \
+	X(observed) /* passed on instead */
 
 enum hpx_async {
 #define X(name) HPX_ASYNC_##name,
 	HPX_ASYNC_LIST(X)
 #undef X
-	HPX_ASYNC_COUNT
+		HPX_ASYNC_COUNT
 };
 
 /* What became of requests that found no free connection slot. */
-#define HPX_QUEUED_LIST(X)                                                    \
-	X(granted)    /* waited, and had its turn */                          \
-	X(timed_out)  /* waited for timeouts.queue */                         \
-	X(full)       /* found no place in the queue */                       \
-	X(left)       /* the client went away, or the process ended */
+#define HPX_QUEUED_LIST(X) \
+	X(granted)   /* waited, and had its turn */ \
+	X(timed_out) /* waited for timeouts.queue */ \
+	X(full)      /* found no place in the queue */ \
+	X(left)      /* the client went away, or the process ended */
 
 enum hpx_queued {
 #define X(name) HPX_QUEUED_##name,
 	HPX_QUEUED_LIST(X)
 #undef X
-	HPX_QUEUED_COUNT
+		HPX_QUEUED_COUNT
 };
 
 struct hpx_meter {
@@ -65,20 +71,20 @@ struct hpx_meter {
 	struct hpx_counter observed[HPX_OBSERVED_COUNT];
 	struct hpx_counter async[HPX_ASYNC_COUNT];
 	struct hpx_counter problems[HPX_PROBLEM_COUNT];
-	struct hpx_counter unkeyed[HPX_METER_ROUTES];  /* by the route's number; the last: the rest */
+	struct hpx_counter unkeyed[HPX_METER_ROUTES]; /* by the route's number; the last: the rest */
 	struct hpx_counter requests;
 	struct hpx_counter passed;
 	struct hpx_counter cache_hits;
 	struct hpx_counter cache_misses;
 	struct hpx_counter tenant_changed;
-	struct hpx_counter anonymous;                  /* requests of the anonymous tenant */
-	struct hpx_counter suspects;                   /* beside a credential, not looked at */
+	struct hpx_counter anonymous; /* requests of the anonymous tenant */
+	struct hpx_counter suspects;  /* beside a credential, not looked at */
 	struct hpx_counter leases_renewed;
-	struct hpx_counter late_answers;               /* stored after the client was told 504 */
+	struct hpx_counter late_answers; /* stored after the client was told 504 */
 	struct hpx_counter queued[HPX_QUEUED_COUNT];
-	struct hpx_counter slots_held[HPX_SLOT_KIND_COUNT];   /* as of the last tick, like the next */
+	struct hpx_counter slots_held[HPX_SLOT_KIND_COUNT]; /* as of the last tick, like the next */
 	struct hpx_counter slots_queued[HPX_SLOT_KIND_COUNT];
-	struct hpx_histogram queue_us;                 /* of those that waited */
+	struct hpx_histogram queue_us; /* of those that waited */
 	struct hpx_histogram request_us;
 	struct hpx_histogram upstream_us;
 	struct hpx_meter_tenant tenants[HPX_METER_TENANTS];

@@ -11,12 +11,12 @@
 struct page {
 	struct hpx_gateway *gateway;
 	struct hpx_buffer *out;
-	enum hpx_status status;   /* the first failure stays */
+	enum hpx_status status; /* the first failure stays */
 };
 
-#define PRINT(page, ...)                                                      \
-	do {                                                                  \
-		if ((page)->status == HPX_OK)                                 \
+#define PRINT(page, ...) \
+	do { \
+		if ((page)->status == HPX_OK) \
 			(page)->status = hpx_buffer_printf((page)->out, __VA_ARGS__); \
 	} while (0)
 
@@ -31,8 +31,7 @@ static unsigned long long sum(const struct page *p, size_t offset)
 	unsigned long long total = 0;
 
 	for (unsigned i = 0; i < p->gateway->shard_count; i++)
-		total += hpx_counter_read((const struct hpx_counter *)(
-			(const char *)&p->gateway->shards[i].meter + offset));
+		total += hpx_counter_read((const struct hpx_counter *)((const char *)&p->gateway->shards[i].meter + offset));
 	return total;
 }
 
@@ -103,8 +102,7 @@ static void print_unkeyed(struct page *p, const struct hpx_settings *settings)
 								   HPX_METER_ROUTES - 1;
 		PRINT(p, "hapax_unkeyed_total{route=\"");
 		label(p, route->pattern);
-		PRINT(p, "\"} %llu\n", sum(p, offsetof(struct hpx_meter, unkeyed) +
-						    number * sizeof(struct hpx_counter)));
+		PRINT(p, "\"} %llu\n", sum(p, offsetof(struct hpx_meter, unkeyed) + number * sizeof(struct hpx_counter)));
 	}
 }
 
@@ -228,8 +226,7 @@ static void print_histogram(struct page *p, const char *name, const char *help, 
 	struct hpx_histogram all = { 0 };
 
 	for (unsigned i = 0; i < p->gateway->shard_count; i++)
-		hpx_histogram_merge(&all, (const struct hpx_histogram *)(
-			(const char *)&p->gateway->shards[i].meter + offset));
+		hpx_histogram_merge(&all, (const struct hpx_histogram *)((const char *)&p->gateway->shards[i].meter + offset));
 	if (p->status == HPX_OK)
 		p->status = hpx_histogram_print(&all, name, help, 1e6, p->out);
 }

@@ -12,7 +12,7 @@ enum hpx_next hpx_own_refuse(struct hpx_request *request, enum hpx_problem_code 
 			     const char *detail);
 
 /* 202 with the operation's place: what is under way or delivered later. */
-void hpx_own_accepted(struct hpx_request *request);            /* own_operation.c */
+void hpx_own_accepted(struct hpx_request *request); /* own_operation.c */
 /* The operation in request->record, with its jobs. */
 enum hpx_next hpx_operation_show(struct hpx_request *request);
 

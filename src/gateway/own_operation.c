@@ -18,13 +18,13 @@
 
 struct document {
 	struct hpx_buffer *out;
-	enum hpx_status status;    /* the first failure stays */
+	enum hpx_status status; /* the first failure stays */
 };
 
-#define PRINT(document, ...)                                                  \
-	do {                                                                  \
-		if ((document)->status == HPX_OK)                             \
-			(document)->status =                                  \
+#define PRINT(document, ...) \
+	do { \
+		if ((document)->status == HPX_OK) \
+			(document)->status = \
 				hpx_buffer_printf((document)->out, __VA_ARGS__); \
 	} while (0)
 
@@ -159,8 +159,7 @@ enum hpx_next hpx_operation_show(struct hpx_request *request)
 {
 	request->look = (struct hpx_look){
 		.wants_jobs = true,
-		.query = { .state = HPX_JOB_STATE_COUNT, .operation = &request->ask.id,
-			   .limit = JOBS_SHOWN_MAX },
+		.query = { .state = HPX_JOB_STATE_COUNT, .operation = &request->ask.id, .limit = JOBS_SHOWN_MAX },
 		.wants_question = request->record.state == HPX_STATE_UNKNOWN,
 		.id = request->ask.id,
 	};
@@ -268,7 +267,7 @@ static enum hpx_next by_key(struct hpx_request *request)
 	method = hpx_route_method_meant(settings, method);
 	if (path.ptr == NULL)
 		return hpx_own_refuse(request, HPX_PROBLEM_bad_request,
-			      "ask with ?method=POST&path=/…, and the key in its header or as key=…");
+				      "ask with ?method=POST&path=/…, and the key in its header or as key=…");
 	if (value.ptr == NULL ||
 	    (settings->key_syntax == HPX_KEY_SYNTAX_BARE ?
 		     hpx_key_parse_bare(value, &request->key, &reason) :

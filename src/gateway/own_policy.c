@@ -4,8 +4,8 @@
 
 struct printer {
 	struct hpx_buffer *out;
-	enum hpx_status status;   /* the first failure stays */
-	bool first;               /* no comma before the next member */
+	enum hpx_status status; /* the first failure stays */
+	bool first;             /* no comma before the next member */
 };
 
 static void raw(struct printer *p, const char *text)

@@ -54,21 +54,21 @@ enum hpx_next {
 	HPX_NEXT_FIND,
 	HPX_NEXT_WEBHOOK,
 	HPX_NEXT_COUNT,
-	HPX_NEXT_WAIT,     /* something will call hpx_request_go */
-	HPX_NEXT_DONE,     /* answered, or nobody is left to answer */
+	HPX_NEXT_WAIT, /* something will call hpx_request_go */
+	HPX_NEXT_DONE, /* answered, or nobody is left to answer */
 };
 
 /* What a guarded request is waiting for; for the tick and for draining. */
 enum hpx_phase {
 	HPX_PHASE_READING,
-	HPX_PHASE_QUEUED,      /* for a connection slot; nothing has happened */
+	HPX_PHASE_QUEUED, /* for a connection slot; nothing has happened */
 	HPX_PHASE_RESERVING,
-	HPX_PHASE_WAITING,     /* for another request's answer */
-	HPX_PHASE_FORWARDING,  /* the attempt is under way */
+	HPX_PHASE_WAITING,    /* for another request's answer */
+	HPX_PHASE_FORWARDING, /* the attempt is under way */
 	HPX_PHASE_STORING,
-	HPX_PHASE_STREAMING,   /* its outcome is durable, the answer flows */
-	HPX_PHASE_PASSING,     /* unguarded */
-	HPX_PHASE_ASKING,      /* the store or a service, and nothing is under way */
+	HPX_PHASE_STREAMING, /* its outcome is durable, the answer flows */
+	HPX_PHASE_PASSING,   /* unguarded */
+	HPX_PHASE_ASKING,    /* the store or a service, and nothing is under way */
 	HPX_PHASE_OVER,
 };
 
@@ -82,20 +82,20 @@ enum hpx_look_reason {
 
 struct hpx_request {
 	struct hpx_shard *shard;
-	struct hpx_client *client;         /* NULL once the caller is gone or answered */
+	struct hpx_client *client; /* NULL once the caller is gone or answered */
 	struct hpx_settings *settings;
-	struct hpx_request *prev, *next;   /* in shard->requests */
+	struct hpx_request *prev, *next; /* in shard->requests */
 	unsigned holds;
 	enum hpx_phase phase;
 	struct hpx_arena arena;
 	int64_t began_us;
 
 	/* As it came. */
-	char peer[48];                     /* the client's address, or "unix" */
+	char peer[48]; /* the client's address, or "unix" */
 	struct hpx_buffer head_bytes;
 	struct hpx_http_head head;
 	struct hpx_http_reader reader;
-	bool body_read;                    /* whole */
+	bool body_read; /* whole */
 	struct hpx_target target;
 	struct hpx_span host;
 	const struct hpx_route *route;
@@ -107,15 +107,15 @@ struct hpx_request {
 	/* Whose it is and what it means. */
 	struct hpx_key key;
 	struct hpx_span tenant;
-	struct hpx_inquiry *inquiry;       /* waits for it; under the lock of subrequest.c */
+	struct hpx_inquiry *inquiry; /* waits for it; under the lock of subrequest.c */
 	struct hpx_request *inquiry_next;
-	struct hpx_identity identity;      /* what it gave */
+	struct hpx_identity identity; /* what it gave */
 	struct hpx_message inquiry_message;
 	struct hpx_buffer body;
 	size_t charged_bytes;
 	struct hpx_ask ask;
 	struct hpx_description description;
-	struct hpx_recipe recipe;          /* the record's, or the route's */
+	struct hpx_recipe recipe; /* the record's, or the route's */
 	bool refingerprinted;
 
 	/* The connection slot, until the exchange takes it over. */
@@ -123,72 +123,72 @@ struct hpx_request {
 	enum hpx_next after_queue;
 	int64_t queued_us;
 	enum hpx_look_reason look_reason;
-	bool looked;                       /* the store said: this would begin an attempt */
+	bool looked; /* the store said: this would begin an attempt */
 
 	/* The reservation, and whatever else the store is told. */
 	struct hpx_store_op op;
 	struct hpx_message op_message;
 	void (*op_came_back)(struct hpx_request *request);
 	bool op_pending;
-	bool gave_up;                      /* the client was told 503 while the store was asked */
+	bool gave_up; /* the client was told 503 while the store was asked */
 	int64_t asked_boot_ms;
-	struct hpx_cache_mark cache_mark;  /* when the store was asked last */
+	struct hpx_cache_mark cache_mark; /* when the store was asked last */
 	struct hpx_record record;
-	int64_t row;                       /* where its reservation is, for the store */
-	struct hpx_answer *stored;         /* of a replay */
-	bool committed;                    /* `stored` is this attempt's own, committed by the application */
-	struct hpx_answer to_store;        /* points into the buffers below */
-	struct hpx_job job;                /* deliver: async; points into request and up_head */
-	struct hpx_ruling_turn ruling;     /* a webhook's */
-	enum hpx_job_state job_state;      /* of the job it is about, before */
-	uint64_t deadline_ms;              /* of the wait or the store; loop time, 0: none */
+	int64_t row;                   /* where its reservation is, for the store */
+	struct hpx_answer *stored;     /* of a replay */
+	bool committed;                /* `stored` is this attempt's own, committed by the application */
+	struct hpx_answer to_store;    /* points into the buffers below */
+	struct hpx_job job;            /* deliver: async; points into request and up_head */
+	struct hpx_ruling_turn ruling; /* a webhook's */
+	enum hpx_job_state job_state;  /* of the job it is about, before */
+	uint64_t deadline_ms;          /* of the wait or the store; loop time, 0: none */
 	struct hpx_store_op renewal;
 	struct hpx_message renewal_message;
 	bool renewal_pending;
 	uint64_t renew_at_ms;
 
 	/* Looks at the store besides that. */
-	struct hpx_mark sought;            /* the reference's; void: by key */
+	struct hpx_mark sought; /* the reference's; void: by key */
 	struct hpx_look look;
 	struct hpx_message look_message;
 	void (*look_came_back)(struct hpx_request *request);
 	bool look_pending;
-	enum hpx_next (*too_late)(struct hpx_request *request);  /* ASKING or QUEUED took too long */
+	enum hpx_next (*too_late)(struct hpx_request *request); /* ASKING or QUEUED took too long */
 
 	/* Waiting for what another brings about. */
-	enum hpx_next look_again;          /* LOOKUP, or FIND */
-	unsigned wait_applied_s;           /* of Prefer: wait; 0: none */
+	enum hpx_next look_again; /* LOOKUP, or FIND */
+	unsigned wait_applied_s;  /* of Prefer: wait; 0: none */
 	struct hpx_waiter waiter;
 	struct hpx_message wake_message;
 	bool waiting;
-	bool waited;                       /* it has waited for another: never the executor */
+	bool waited; /* it has waited for another: never the executor */
 	uint64_t wait_until_ms;
 
 	/* The attempt. */
 	struct hpx_exchange *exchange;
-	struct hpx_buffer up_head;         /* the request's head for the upstream */
-	struct hpx_buffer down_head;       /* the answer's fields for the client */
-	struct hpx_buffer kept_head;       /* the answer's fields for the store */
-	struct hpx_buffer answer;          /* the answer's body */
+	struct hpx_buffer up_head;   /* the request's head for the upstream */
+	struct hpx_buffer down_head; /* the answer's fields for the client */
+	struct hpx_buffer kept_head; /* the answer's fields for the store */
+	struct hpx_buffer answer;    /* the answer's body */
 	unsigned answer_status;
 	enum hpx_http_framing answer_framing;
 	bool answer_has_length;
 	uint64_t answer_length;
 	bool answer_ended;
-	bool answer_lost;                  /* no complete answer */
-	bool streaming;                    /* too large, a stream, or store: status */
-	bool answer_begun;                 /* bytes of it were handed to the client */
-	bool head_waits;                   /* of a flowing answer: for its first bytes */
-	struct hpx_later head_later;       /* no longer than this turn of the loop */
-	bool late;                         /* the lease was too old to send */
+	bool answer_lost;            /* no complete answer */
+	bool streaming;              /* too large, a stream, or store: status */
+	bool answer_begun;           /* bytes of it were handed to the client */
+	bool head_waits;             /* of a flowing answer: for its first bytes */
+	struct hpx_later head_later; /* no longer than this turn of the loop */
+	bool late;                   /* the lease was too old to send */
 	enum hpx_outcome outcome;
-	const char *outcome_reason;        /* of an answer; static */
-	bool outcome_assumed;              /* by server_error alone */
+	const char *outcome_reason; /* of an answer; static */
+	bool outcome_assumed;       /* by server_error alone */
 	struct hpx_exchange_failure failure;
 	int64_t forwarded_us;
 	/* Pass-through. */
-	bool tunnel;                       /* an upgrade was asked for */
-	bool tunnel_ended;                 /* the client's direction of it */
+	bool tunnel;       /* an upgrade was asked for */
+	bool tunnel_ended; /* the client's direction of it */
 	struct hpx_sighting *sighting;
 };
 
@@ -232,23 +232,23 @@ void hpx_request_look(struct hpx_request *request,
 bool hpx_request_charge(struct hpx_request *request, size_t bytes, size_t bytes_max);
 
 /* The steps, by file. */
-enum hpx_next hpx_step_route(struct hpx_request *request);        /* admit.c */
+enum hpx_next hpx_step_route(struct hpx_request *request); /* admit.c */
 enum hpx_next hpx_step_key(struct hpx_request *request);
 enum hpx_next hpx_step_tenant(struct hpx_request *request);
-enum hpx_next hpx_step_body(struct hpx_request *request);         /* guard.c */
+enum hpx_next hpx_step_body(struct hpx_request *request); /* guard.c */
 enum hpx_next hpx_step_fingerprint(struct hpx_request *request);
 enum hpx_next hpx_step_lookup(struct hpx_request *request);
 enum hpx_next hpx_step_slot(struct hpx_request *request);
 enum hpx_next hpx_step_reserve(struct hpx_request *request);
-enum hpx_next hpx_step_forward(struct hpx_request *request);      /* forward.c */
-enum hpx_next hpx_step_store(struct hpx_request *request);        /* settle.c */
+enum hpx_next hpx_step_forward(struct hpx_request *request); /* forward.c */
+enum hpx_next hpx_step_store(struct hpx_request *request);   /* settle.c */
 enum hpx_next hpx_step_committed(struct hpx_request *request);
 enum hpx_next hpx_step_answer(struct hpx_request *request);
-enum hpx_next hpx_step_pass(struct hpx_request *request);         /* pass.c */
+enum hpx_next hpx_step_pass(struct hpx_request *request); /* pass.c */
 enum hpx_next hpx_step_pass_on(struct hpx_request *request);
-enum hpx_next hpx_step_own(struct hpx_request *request);          /* own.c */
-enum hpx_next hpx_step_operation(struct hpx_request *request);    /* own_operation.c */
+enum hpx_next hpx_step_own(struct hpx_request *request);       /* own.c */
+enum hpx_next hpx_step_operation(struct hpx_request *request); /* own_operation.c */
 enum hpx_next hpx_step_find(struct hpx_request *request);
-enum hpx_next hpx_step_webhook(struct hpx_request *request);      /* webhook.c */
+enum hpx_next hpx_step_webhook(struct hpx_request *request); /* webhook.c */
 
 #endif

@@ -4,17 +4,18 @@
 
 #include "gateway/request.h"
 
-enum hpx_respond_close { HPX_RESPOND_KEEP, HPX_RESPOND_CLOSE };
+enum hpx_respond_close { HPX_RESPOND_KEEP,
+			 HPX_RESPOND_CLOSE };
 
 /* More about a refusal than its code; zero members are left out. */
 struct hpx_refusal {
 	const char *detail;
-	unsigned status;                /* 0: the code's own */
-	const char *executed;           /* NULL: the code's own */
+	unsigned status;      /* 0: the code's own */
+	const char *executed; /* NULL: the code's own */
 	unsigned retry_after_s;
 	unsigned original_status;
 	struct hpx_span location;
-	const char *allow;              /* the methods of a 405 */
+	const char *allow; /* the methods of a 405 */
 };
 
 /* One of hapax's own problem documents, in the shape of the profile. */

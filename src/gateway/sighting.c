@@ -13,14 +13,14 @@
 struct hpx_sighting {
 	struct hpx_operation_id id;
 	struct hpx_sha256 hash;
-	bool first;             /* nobody was remembered under this id */
+	bool first; /* nobody was remembered under this id */
 };
 
 struct observed {
 	struct hpx_operation_id id;
 	uint8_t body[HPX_SHA256_SIZE];
-	int64_t until_ms;       /* boot clock; in the past: the slot is free */
-	bool over;              /* answered; until then the body is not known */
+	int64_t until_ms; /* boot clock; in the past: the slot is free */
+	bool over;        /* answered; until then the body is not known */
 };
 
 struct hpx_sightings {

@@ -21,11 +21,11 @@
 /* One question. The engine holds it until it is answered. */
 struct hpx_inquiry {
 	struct hpx_subrequests *all;
-	struct hpx_inquiry *next;          /* in its bucket */
+	struct hpx_inquiry *next; /* in its bucket */
 	uint8_t digest[HPX_SHA256_SIZE];
 	struct hpx_request *waiting;
 	struct hpx_settings *settings;
-	struct hpx_buffer headers;         /* credentials */
+	struct hpx_buffer headers; /* credentials */
 	struct hpx_egress_request egress;
 };
 

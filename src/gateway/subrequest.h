@@ -11,16 +11,19 @@
 #include "gateway/tenant.h"
 
 /* X(name) — the name is the metric's label. */
-#define HPX_SUBREQUEST_LIST(X)                                                \
-	X(named) X(unauthenticated) X(forbidden) X(unavailable)               \
-	X(cached)   /* no question: it was known */                           \
-	X(shared)   /* no question of its own: another's was under way */
+#define HPX_SUBREQUEST_LIST(X) \
+	X(named) \
+	X(unauthenticated) \
+	X(forbidden) \
+	X(unavailable) \
+	X(cached) /* no question: it was known */ \
+	X(shared) /* no question of its own: another's was under way */
 
 enum hpx_subrequest_result {
 #define X(name) HPX_SUBREQUEST_##name,
 	HPX_SUBREQUEST_LIST(X)
 #undef X
-	HPX_SUBREQUEST_COUNT
+		HPX_SUBREQUEST_COUNT
 };
 const char *hpx_subrequest_result_name(enum hpx_subrequest_result result);
 

@@ -235,8 +235,10 @@ static const char *stable_scheme(struct hpx_span scheme)
 		struct hpx_span scheme;
 		const char *kind;
 	} schemes[] = {
-		{ HPX_SPAN_INIT("Bearer"), "bearer" }, { HPX_SPAN_INIT("Basic"), "basic" },
-		{ HPX_SPAN_INIT("Token"), "token" },   { HPX_SPAN_INIT("ApiKey"), "apikey" },
+		{ HPX_SPAN_INIT("Bearer"), "bearer" },
+		{ HPX_SPAN_INIT("Basic"), "basic" },
+		{ HPX_SPAN_INIT("Token"), "token" },
+		{ HPX_SPAN_INIT("ApiKey"), "apikey" },
 		{ HPX_SPAN_INIT("DPoP"), "dpop" },
 	};
 
@@ -275,7 +277,7 @@ static enum hpx_status from_credentials(const struct hpx_tenant_source *source,
 		return hpx_tenant_refuse_twice(source, found.twice->name, tenant);
 	if (automatic && found.surplus != NULL)
 		return hpx_tenant_refuse(tenant, HPX_SPAN(
-			"more headers than can be told apart name a caller"));
+							 "more headers than can be told apart name a caller"));
 	if (found.authorization == NULL && found.api_key == NULL && automatic) {
 		enum hpx_status status = hpx_tenant_refuse_unusable(source, &found, tenant);
 		return status == HPX_OK ? anonymous(source, missing, tenant) : status;
@@ -346,12 +348,12 @@ static enum hpx_status from_header(const struct hpx_tenant_source *source,
 		return status;
 	if (!hpx_peer_trusted(settings, source->peer))
 		return hpx_tenant_refuse(tenant, HPX_SPAN(
-			"the tenant's header is taken from trusted peers only, and this "
-			"connection is not from one (trusted_peers)"));
+							 "the tenant's header is taken from trusted peers only, and this "
+							 "connection is not from one (trusted_peers)"));
 	if (hpx_field_count(source->head, settings->tenant_name) > 1 ||
 	    value.len > TENANT_NAME_MAX)
 		return hpx_tenant_refuse(tenant, HPX_SPAN(
-			"the tenant's header is sent more than once or is longer than 255 bytes"));
+							 "the tenant's header is sent more than once or is longer than 255 bytes"));
 	if (value.len == 0)
 		return missing_one(source, "the tenant's header is missing", tenant);
 	tenant->name = hpx_arena_printf(source->arena, "header:%.*s", HPX_SPAN_ARG(value));
@@ -391,7 +393,7 @@ static enum hpx_status from_cookie(const struct hpx_tenant_source *source,
 					     source->settings->tenant_name, &value);
 	if (count > 1)
 		return hpx_tenant_refuse(tenant, HPX_SPAN(
-			"the cookie that names the caller is sent twice"));
+							 "the cookie that names the caller is sent twice"));
 	if (value.len == 0)
 		return missing_one(source, "the cookie that names the caller is missing", tenant);
 	return hashed("cookie", value, source->arena, &tenant->name);

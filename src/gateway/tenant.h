@@ -13,9 +13,9 @@
 struct hpx_tenant_source {
 	const struct hpx_settings *settings;
 	const struct hpx_http_head *head;
-	struct hpx_span host;          /* that the request is for */
+	struct hpx_span host; /* that the request is for */
 	const char *peer;
-	struct hpx_arena *arena;       /* the answer's texts are from it */
+	struct hpx_arena *arena; /* the answer's texts are from it */
 };
 
 struct hpx_tenant {

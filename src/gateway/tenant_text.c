@@ -67,15 +67,15 @@ static enum hpx_status refuse_stable(const struct hpx_tenant_source *source,
 	enum hpx_status status = write_with(found, lead, &with);
 	if (status == HPX_OK)
 		status = hpx_tenant_refuse(tenant,
-			hpx_arena_printf(source->arena,
-				"%.*s names a caller, and the configuration does not say that it does; "
-				"the operator writes tenant: {from: %s, name: %.*s%.*s}%s, or "
-				"tenant: {ignore: [%.*s]} where it names nobody; or the client sends "
-				"Authorization or X-Api-Key",
-				SHOW(name), vouched ? "header" : "credential", SHOW(name),
-				HPX_SPAN_ARG(hpx_buffer_span(&with)),
-				vouched ? " and lists the proxy that sets it in trusted_peers" : "",
-				SHOW(name)));
+					   hpx_arena_printf(source->arena,
+							    "%.*s names a caller, and the configuration does not say that it does; "
+							    "the operator writes tenant: {from: %s, name: %.*s%.*s}%s, or "
+							    "tenant: {ignore: [%.*s]} where it names nobody; or the client sends "
+							    "Authorization or X-Api-Key",
+							    SHOW(name), vouched ? "header" : "credential", SHOW(name),
+							    HPX_SPAN_ARG(hpx_buffer_span(&with)),
+							    vouched ? " and lists the proxy that sets it in trusted_peers" : "",
+							    SHOW(name)));
 	hpx_buffer_done(&with);
 	return status;
 }
@@ -86,11 +86,11 @@ static enum hpx_status refuse_renewed(const struct hpx_tenant_source *source,
 	struct hpx_span name = found->renewed->name;
 
 	return hpx_tenant_refuse(tenant, hpx_arena_printf(source->arena,
-		"%.*s is signed anew or renewed between two tries, so it does not name a caller; "
-		"the operator writes tenant: {from: header, name: %s}, has the proxy set that header, "
-		"and lists the proxy in trusted_peers; or tenant: {ignore: [%.*s]} where it names "
-		"nobody; or the client sends Authorization or X-Api-Key",
-		SHOW(name), found->twin, SHOW(name)));
+							  "%.*s is signed anew or renewed between two tries, so it does not name a caller; "
+							  "the operator writes tenant: {from: header, name: %s}, has the proxy set that header, "
+							  "and lists the proxy in trusted_peers; or tenant: {ignore: [%.*s]} where it names "
+							  "nobody; or the client sends Authorization or X-Api-Key",
+							  SHOW(name), found->twin, SHOW(name)));
 }
 
 static enum hpx_status refuse_suspect(const struct hpx_tenant_source *source,
@@ -99,11 +99,11 @@ static enum hpx_status refuse_suspect(const struct hpx_tenant_source *source,
 	struct hpx_span name = found->suspect->name;
 
 	return hpx_tenant_refuse(tenant, hpx_arena_printf(source->arena,
-		"%.*s may name the caller, and nothing else does; the operator writes "
-		"tenant: {from: credential, name: %.*s} if it does and stays the same in a retry, "
-		"or tenant: {ignore: [%.*s]} if not; or the client sends Authorization or "
-		"X-Api-Key",
-		SHOW(name), SHOW(name), SHOW(name)));
+							  "%.*s may name the caller, and nothing else does; the operator writes "
+							  "tenant: {from: credential, name: %.*s} if it does and stays the same in a retry, "
+							  "or tenant: {ignore: [%.*s]} if not; or the client sends Authorization or "
+							  "X-Api-Key",
+							  SHOW(name), SHOW(name), SHOW(name)));
 }
 
 enum hpx_status hpx_tenant_refuse_unusable(const struct hpx_tenant_source *source,
@@ -118,14 +118,14 @@ enum hpx_status hpx_tenant_refuse_unusable(const struct hpx_tenant_source *sourc
 		return refuse_suspect(source, found, tenant);
 	if (found->cookie != NULL)
 		return hpx_tenant_refuse(tenant, HPX_SPAN(
-			"a cookie alone does not say which part of it names the caller; the "
-			"operator writes tenant: {from: cookie, name: …} with the name of the "
-			"session's cookie, or tenant: {ignore: [Cookie]} where none names a caller; "
-			"or the client sends Authorization or X-Api-Key"));
+							 "a cookie alone does not say which part of it names the caller; the "
+							 "operator writes tenant: {from: cookie, name: …} with the name of the "
+							 "session's cookie, or tenant: {ignore: [Cookie]} where none names a caller; "
+							 "or the client sends Authorization or X-Api-Key"));
 	if (found->proxy != NULL)
 		return hpx_tenant_refuse(tenant, HPX_SPAN(
-			"Proxy-Authorization does not name a caller of this service; send "
-			"Authorization or X-Api-Key"));
+							 "Proxy-Authorization does not name a caller of this service; send "
+							 "Authorization or X-Api-Key"));
 	return HPX_OK;
 }
 
@@ -134,21 +134,21 @@ enum hpx_status hpx_tenant_refuse_scheme(const struct hpx_tenant_found *found, b
 {
 	if (bare)
 		return hpx_tenant_refuse(tenant, HPX_SPAN(
-			"this Authorization has no scheme that is known, or no value behind it; send "
-			"Bearer or Basic, or the operator writes tenant: {from: credential, name: "
-			"Authorization} where its value stays the same in a retry"));
+							 "this Authorization has no scheme that is known, or no value behind it; send "
+							 "Bearer or Basic, or the operator writes tenant: {from: credential, name: "
+							 "Authorization} where its value stays the same in a retry"));
 	/* The key alone would let two callers who share it share answers, and the
 	 * scheme's value would make the retry another caller's. */
 	if (found->api_key != NULL)
 		return hpx_tenant_refuse(tenant, HPX_SPAN(
-			"this Authorization scheme's value may change with each request, so it does "
-			"not name a caller; use Bearer or Basic, or the operator writes tenant: "
-			"{ignore: [Authorization]} where X-Api-Key alone names the caller"));
+							 "this Authorization scheme's value may change with each request, so it does "
+							 "not name a caller; use Bearer or Basic, or the operator writes tenant: "
+							 "{ignore: [Authorization]} where X-Api-Key alone names the caller"));
 	return hpx_tenant_refuse(tenant, HPX_SPAN(
-		"this Authorization scheme's value may change with each request, so it does not name "
-		"a caller; use Bearer or Basic, or the operator writes tenant: {from: credential, name: "
-		"Authorization} if it stays the same in a retry, or tenant: {from: subrequest, url: …, "
-		"header: …} and lets a service say who is calling"));
+						 "this Authorization scheme's value may change with each request, so it does not name "
+						 "a caller; use Bearer or Basic, or the operator writes tenant: {from: credential, name: "
+						 "Authorization} if it stays the same in a retry, or tenant: {from: subrequest, url: …, "
+						 "header: …} and lets a service say who is calling"));
 }
 
 /* What a proxy adds; such a request did not come from this machine. */
@@ -186,14 +186,14 @@ enum hpx_status hpx_tenant_refuse_afar(const struct hpx_tenant_source *source,
 
 	if (!hpx_address_is_local(&source->settings->listen))
 		return hpx_tenant_refuse(tenant, hpx_arena_printf(source->arena,
-			"%s, and hapax does not listen on a loopback address or a unix socket%s; or "
-			"the operator writes tenant: {anonymous: allow}, " SHARED,
-			missing, client_remedy(source->settings)));
+								  "%s, and hapax does not listen on a loopback address or a unix socket%s; or "
+								  "the operator writes tenant: {anonymous: allow}, " SHARED,
+								  missing, client_remedy(source->settings)));
 	if (forwarded != NULL)
 		return hpx_tenant_refuse(tenant, hpx_arena_printf(source->arena,
-			"%s, and %.*s says that it was forwarded%s; or the operator writes tenant: "
-			"{anonymous: allow}, " SHARED,
-			missing, SHOW(name), client_remedy(source->settings)));
+								  "%s, and %.*s says that it was forwarded%s; or the operator writes tenant: "
+								  "{anonymous: allow}, " SHARED,
+								  missing, SHOW(name), client_remedy(source->settings)));
 	return HPX_OK;
 }
 
@@ -209,9 +209,9 @@ enum hpx_status hpx_tenant_refuse_other(const struct hpx_tenant_source *source,
 					struct hpx_tenant *tenant)
 {
 	return hpx_tenant_refuse(tenant, hpx_arena_printf(source->arena,
-		"%s, and %.*s is there, so the caller is not anonymous%s; or the operator writes "
-		"tenant.ignore: [%.*s] where it names nobody, or tenant.anonymous: allow, " SHARED,
-		missing, SHOW(other->name), client_remedy(source->settings), SHOW(other->name)));
+							  "%s, and %.*s is there, so the caller is not anonymous%s; or the operator writes "
+							  "tenant.ignore: [%.*s] where it names nobody, or tenant.anonymous: allow, " SHARED,
+							  missing, SHOW(other->name), client_remedy(source->settings), SHOW(other->name)));
 }
 
 /* ---- what holds ---- */
@@ -267,7 +267,8 @@ static enum hpx_status describe_anonymous(const struct hpx_settings *settings,
 					      "but 401 where the request was forwarded",
 					 settings->listen.text);
 	return hpx_buffer_printf(out, "; without any credential: 401, for %s is not local "
-				      "(tenant.anonymous)", settings->listen.text);
+				      "(tenant.anonymous)",
+				 settings->listen.text);
 }
 
 enum hpx_status hpx_tenant_describe(const struct hpx_settings *settings, struct hpx_buffer *out)

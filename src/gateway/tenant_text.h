@@ -16,13 +16,13 @@ struct hpx_tenant_found {
 	const struct hpx_field *stable[HPX_TENANT_STABLE_MAX]; /* sorted by name */
 	size_t stable_count;
 	const struct hpx_field *renewed;
-	const char *twin;                           /* of `renewed` */
+	const char *twin; /* of `renewed` */
 	const struct hpx_field *suspect;
 	const struct hpx_field *cookie;
-	const struct hpx_field *proxy;              /* Proxy-Authorization */
-	const struct hpx_field *twice;              /* for the second time; Authorization or
+	const struct hpx_field *proxy;   /* Proxy-Authorization */
+	const struct hpx_field *twice;   /* for the second time; Authorization or
 						     * X-Api-Key where one of them is */
-	const struct hpx_field *surplus;            /* one more than HPX_TENANT_STABLE_MAX */
+	const struct hpx_field *surplus; /* one more than HPX_TENANT_STABLE_MAX */
 };
 
 /* All of these give HPX_INVALID with tenant->reason set, or HPX_NOMEM. */

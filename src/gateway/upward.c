@@ -10,7 +10,7 @@
 struct headers {
 	struct hpx_request *request;
 	struct hpx_buffer *out;
-	enum hpx_status status;   /* the first failure stays */
+	enum hpx_status status; /* the first failure stays */
 };
 
 static void add(struct headers *h, struct hpx_span name, struct hpx_span value)
@@ -23,9 +23,12 @@ static void add(struct headers *h, struct hpx_span name, struct hpx_span value)
 static bool is_rewritten(struct hpx_span name, bool guarded)
 {
 	static const struct hpx_span always[] = {
-		HPX_SPAN_INIT("Host"), HPX_SPAN_INIT("Content-Length"),
-		HPX_SPAN_INIT("X-Forwarded-For"), HPX_SPAN_INIT("X-Forwarded-Proto"),
-		HPX_SPAN_INIT("X-Forwarded-Host"), HPX_SPAN_INIT("Via"),
+		HPX_SPAN_INIT("Host"),
+		HPX_SPAN_INIT("Content-Length"),
+		HPX_SPAN_INIT("X-Forwarded-For"),
+		HPX_SPAN_INIT("X-Forwarded-Proto"),
+		HPX_SPAN_INIT("X-Forwarded-Host"),
+		HPX_SPAN_INIT("Via"),
 		HPX_SPAN_INIT("HTTP2-Settings"),
 	};
 
@@ -88,9 +91,7 @@ static void add_path(struct headers *h)
 	if (request->host.len > 0)
 		add(h, HPX_SPAN("Host"), request->host);
 	else
-		add(h, HPX_SPAN("Host"), hpx_span_of(request->settings->upstream.is_unix ?
-							     "localhost" :
-							     request->settings->upstream.host));
+		add(h, HPX_SPAN("Host"), hpx_span_of(request->settings->upstream.is_unix ? "localhost" : request->settings->upstream.host));
 	if (hpx_span_eq(hpx_span_of(peer), HPX_SPAN("unix"))) {
 		struct hpx_span sent = hpx_field_combined(
 			&request->head, HPX_SPAN("X-Forwarded-For"), &request->arena);

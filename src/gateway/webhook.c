@@ -347,8 +347,7 @@ static enum hpx_next find_jobs(struct hpx_request *request)
 	const struct hpx_webhook *webhook = request->webhook;
 	struct hpx_span reference = text_at(request, webhook->operation, HPX_REFERENCE_LEN);
 	struct hpx_span id = text_at(request, webhook->provider_id, HPX_PROVIDER_ID_SIZE - 1);
-	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .target = webhook->target,
-				       .limit = JOBS_MAX };
+	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .target = webhook->target, .limit = JOBS_MAX };
 
 	if (reference.ptr != NULL &&
 	    hpx_reference_parse(reference, &request->ask.id, &request->sought))

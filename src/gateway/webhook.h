@@ -18,19 +18,23 @@
 #include "gateway/request.h"
 
 /* X(name) — the name is the metric's label. */
-#define HPX_HOOK_LIST(X)                                                      \
-	X(settled)      /* the unknown is settled by it */                    \
-	X(kept)         /* as evidence, or as the first of two */             \
-	X(ignored)      /* it says nothing, or of nothing that is open here */ \
-	X(missing) X(malformed) X(too_old) X(wrong)  /* its signature */      \
-	X(rate_limited) X(too_large)                                          \
-	X(unavailable)  /* the store could not be told; it may come again */
+#define HPX_HOOK_LIST(X) \
+	X(settled) /* the unknown is settled by it */ \
+	X(kept)    /* as evidence, or as the first of two */ \
+	X(ignored) /* it says nothing, or of nothing that is open here */ \
+	X(missing) \
+	X(malformed) \
+	X(too_old) \
+	X(wrong) /* its signature */ \
+	X(rate_limited) \
+	X(too_large) \
+	X(unavailable) /* the store could not be told; it may come again */
 
 enum hpx_hook_result {
 #define X(name) HPX_HOOK_##name,
 	HPX_HOOK_LIST(X)
 #undef X
-	HPX_HOOK_COUNT
+		HPX_HOOK_COUNT
 };
 const char *hpx_hook_result_name(enum hpx_hook_result result);
 

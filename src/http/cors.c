@@ -20,7 +20,7 @@
 struct line {
 	struct hpx_span name;
 	struct hpx_span value;
-	struct hpx_span whole;   /* with its CR LF */
+	struct hpx_span whole; /* with its CR LF */
 };
 
 static bool next_line(struct hpx_span *lines, struct line *ret_line)
@@ -72,9 +72,12 @@ static const struct hpx_span vary_names[] = { HPX_SPAN_INIT("Origin") };
 
 /* The last two are hapax's to expose only on an answer of its own. */
 static const struct hpx_span exposed_names[] = {
-	HPX_SPAN_INIT("Hapax-Operation"), HPX_SPAN_INIT("Idempotent-Replayed"),
-	HPX_SPAN_INIT("Idempotency-Expires"), HPX_SPAN_INIT("Retry-After"),
-	HPX_SPAN_INIT("Location"), HPX_SPAN_INIT("Link"),
+	HPX_SPAN_INIT("Hapax-Operation"),
+	HPX_SPAN_INIT("Idempotent-Replayed"),
+	HPX_SPAN_INIT("Idempotency-Expires"),
+	HPX_SPAN_INIT("Retry-After"),
+	HPX_SPAN_INIT("Location"),
+	HPX_SPAN_INIT("Link"),
 };
 #define OWN_EXPOSED_COUNT 2
 

@@ -13,16 +13,16 @@
 #include "http/message.h"
 
 struct hpx_cors {
-	const struct hpx_span *origins;  /* as browsers write them; "*" alone: any */
-	size_t origin_count;             /* 0: hapax says nothing about it */
+	const struct hpx_span *origins; /* as browsers write them; "*" alone: any */
+	size_t origin_count;            /* 0: hapax says nothing about it */
 	bool credentials;
 };
 
 /* Whose answer it is. */
 enum hpx_cors_answer {
-	HPX_CORS_OWN,     /* hapax's */
-	HPX_CORS_REPLAY,  /* stored: its headers were meant for whoever asked first */
-	HPX_CORS_FIRST,   /* the upstream's to this very request: who may read it is
+	HPX_CORS_OWN,    /* hapax's */
+	HPX_CORS_REPLAY, /* stored: its headers were meant for whoever asked first */
+	HPX_CORS_FIRST,  /* the upstream's to this very request: who may read it is
 			   * the application's word, and stands */
 };
 

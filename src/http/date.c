@@ -19,7 +19,7 @@ struct date {
 static const char month_names[][10] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul",
 					"Aug", "Sep", "Oct", "Nov", "Dec", "" };
 static const char day_names[][10] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "" };
-static const char long_day_names[][10] = { "Sunday",   "Monday", "Tuesday",  "Wednesday",
+static const char long_day_names[][10] = { "Sunday", "Monday", "Tuesday", "Wednesday",
 					   "Thursday", "Friday", "Saturday", "" };
 
 static void take_text(struct cursor *cursor, const char *text)

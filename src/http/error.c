@@ -4,8 +4,8 @@
 unsigned hpx_http_error_status(enum hpx_http_error error)
 {
 	switch (error) {
-#define X(name, status, text)                                                 \
-	case HPX_HTTP_ERROR_##name:                                           \
+#define X(name, status, text) \
+	case HPX_HTTP_ERROR_##name: \
 		return status;
 		HPX_HTTP_ERROR_LIST(X)
 #undef X
@@ -16,8 +16,8 @@ unsigned hpx_http_error_status(enum hpx_http_error error)
 const char *hpx_http_error_text(enum hpx_http_error error)
 {
 	switch (error) {
-#define X(name, status, text)                                                 \
-	case HPX_HTTP_ERROR_##name:                                           \
+#define X(name, status, text) \
+	case HPX_HTTP_ERROR_##name: \
 		return text;
 		HPX_HTTP_ERROR_LIST(X)
 #undef X

@@ -18,7 +18,7 @@ struct hpx_span hpx_field_combined(const struct hpx_http_head *head, struct hpx_
 /* Whether a comma-separated list of tokens holds `token` (any case). */
 bool hpx_field_list_has(struct hpx_span list, struct hpx_span token);
 
-bool hpx_is_token(struct hpx_span s);                /* RFC 9110 §5.6.2 */
+bool hpx_is_token(struct hpx_span s); /* RFC 9110 §5.6.2 */
 
 /* Hop-by-hop: Connection, Keep-Alive, Proxy-Connection, Proxy-Authenticate,
  * Proxy-Authorization, TE, Trailer, Transfer-Encoding, Upgrade, and whatever

@@ -169,9 +169,7 @@ static enum hpx_http_error judge_request(const struct notes *notes,
 	if (head->minor == 1 && notes->expects_other)
 		return HPX_HTTP_ERROR_EXPECT;
 	head->expect_continue = head->minor == 1 && notes->expects_continue;
-	head->framing = hpx_span_eq(head->method, HPX_SPAN("CONNECT"))
-				? HPX_FRAMING_NONE
-				: framing_by_length(notes, HPX_FRAMING_NONE);
+	head->framing = hpx_span_eq(head->method, HPX_SPAN("CONNECT")) ? HPX_FRAMING_NONE : framing_by_length(notes, HPX_FRAMING_NONE);
 	return HPX_HTTP_ERROR_NONE;
 }
 

@@ -14,59 +14,59 @@
 #define HPX_HTTP_FIELDS_MAX 128
 
 struct hpx_field {
-	struct hpx_span name;   /* as sent */
-	struct hpx_span value;  /* without OWS at its ends */
+	struct hpx_span name;  /* as sent */
+	struct hpx_span value; /* without OWS at its ends */
 };
 
 /* How the body's end is found (RFC 9112 §6.3). */
 enum hpx_http_framing {
-	HPX_FRAMING_NONE,      /* no body */
+	HPX_FRAMING_NONE, /* no body */
 	HPX_FRAMING_LENGTH,
 	HPX_FRAMING_CHUNKED,
-	HPX_FRAMING_CLOSE,     /* responses only: until the connection ends */
-	HPX_FRAMING_TUNNEL,    /* 101, or 2xx to CONNECT: not HTTP any more */
+	HPX_FRAMING_CLOSE,  /* responses only: until the connection ends */
+	HPX_FRAMING_TUNNEL, /* 101, or 2xx to CONNECT: not HTTP any more */
 };
 
 struct hpx_http_head {
 	/* Requests. */
 	struct hpx_span method;
-	struct hpx_span target;      /* as sent */
+	struct hpx_span target; /* as sent */
 	/* Responses. */
 	unsigned status;
 	struct hpx_span reason;
 	/* Both. */
-	unsigned minor;              /* 0 or 1 of HTTP/1.x */
+	unsigned minor; /* 0 or 1 of HTTP/1.x */
 	const struct hpx_field *fields;
 	size_t field_count;
 	enum hpx_http_framing framing;
-	uint64_t content_length;     /* with HPX_FRAMING_LENGTH */
-	bool has_content_length;     /* also on HEAD and 304 answers */
-	bool keep_alive;             /* version and Connection taken together */
-	bool expect_continue;        /* Expect: 100-continue on HTTP/1.1 */
-	bool upgrade;                /* Connection names Upgrade and Upgrade is there */
+	uint64_t content_length; /* with HPX_FRAMING_LENGTH */
+	bool has_content_length; /* also on HEAD and 304 answers */
+	bool keep_alive;         /* version and Connection taken together */
+	bool expect_continue;    /* Expect: 100-continue on HTTP/1.1 */
+	bool upgrade;            /* Connection names Upgrade and Upgrade is there */
 };
 
 struct hpx_http_limits {
-	size_t head_bytes_max;     /* request line + fields, each message */
-	size_t fields_max;         /* <= HPX_HTTP_FIELDS_MAX */
+	size_t head_bytes_max; /* request line + fields, each message */
+	size_t fields_max;     /* <= HPX_HTTP_FIELDS_MAX */
 };
 
 /* One message's reader. Set up with one of the init functions; to be set up
  * again for the next message on the connection. */
 struct hpx_http_reader {
 	bool response;
-	bool head_request;         /* response to HEAD: no body follows */
+	bool head_request; /* response to HEAD: no body follows */
 	bool connect_request;
 	bool head_done;
 	struct hpx_http_limits limits;
 	enum hpx_http_error error;
-	size_t scanned;            /* head bytes already looked at */
-	struct hpx_scan scan;      /* of the head, later of the trailer */
+	size_t scanned;       /* head bytes already looked at */
+	struct hpx_scan scan; /* of the head, later of the trailer */
 	/* Body. */
 	enum hpx_http_framing framing;
-	uint64_t remaining;        /* of the body or of the current chunk */
+	uint64_t remaining; /* of the body or of the current chunk */
 	int chunk_state;
-	size_t line_bytes;         /* of the chunk line or trailer so far */
+	size_t line_bytes; /* of the chunk line or trailer so far */
 	unsigned chunk_digits;
 };
 

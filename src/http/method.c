@@ -2,9 +2,18 @@
  * for every request. */
 #include "http/method.h"
 
-#define SAFE(name) { HPX_SPAN_INIT(name), HPX_METHOD_SAFE }
-#define IDEMPOTENT(name) { HPX_SPAN_INIT(name), HPX_METHOD_IDEMPOTENT }
-#define NEITHER(name) { HPX_SPAN_INIT(name), HPX_METHOD_NEITHER }
+#define SAFE(name) \
+	{ \
+		HPX_SPAN_INIT(name), HPX_METHOD_SAFE \
+	}
+#define IDEMPOTENT(name) \
+	{ \
+		HPX_SPAN_INIT(name), HPX_METHOD_IDEMPOTENT \
+	}
+#define NEITHER(name) \
+	{ \
+		HPX_SPAN_INIT(name), HPX_METHOD_NEITHER \
+	}
 
 /* PRI is left out: only the preface of an HTTP/2 connection has it. */
 static const struct hpx_method methods[] = {

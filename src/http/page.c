@@ -55,8 +55,7 @@ static enum hpx_status escape(struct hpx_buffer *out, const char *text)
 
 	for (; *text != '\0' && status == HPX_OK; text++) {
 		const char *name = entity(*text);
-		status = name != NULL ? hpx_buffer_text(out, name)
-				      : hpx_buffer_byte(out, *text);
+		status = name != NULL ? hpx_buffer_text(out, name) : hpx_buffer_byte(out, *text);
 	}
 	return status;
 }
@@ -68,8 +67,7 @@ static enum hpx_status print_pieces(const char *const *pieces, size_t count,
 	enum hpx_status status = HPX_OK;
 
 	for (size_t i = 0; i < count && status == HPX_OK; i++)
-		status = i % 2 == 0 ? hpx_buffer_text(out, pieces[i])
-				    : escape(out, pieces[i]);
+		status = i % 2 == 0 ? hpx_buffer_text(out, pieces[i]) : escape(out, pieces[i]);
 	return status;
 }
 

@@ -3,7 +3,7 @@
 #include "http/problem.h"
 
 static const struct hpx_problem_kind kinds[HPX_PROBLEM_COUNT] = {
-#define X(code, status, executed, retry, title, page)                         \
+#define X(code, status, executed, retry, title, page) \
 	[HPX_PROBLEM_##code] = { #code, status, executed, retry, title, page },
 	HPX_PROBLEM_LIST(X)
 #undef X

@@ -7,8 +7,10 @@
 
 /* The states that run over many bytes of one class; taken in one loop. */
 static const unsigned char run_class[HPX_SCAN_STATES] = {
-	[HPX_SCAN_METHOD] = HPX_OCTET_TOKEN, [HPX_SCAN_TARGET] = HPX_OCTET_TARGET,
-	[HPX_SCAN_REASON] = HPX_OCTET_VALUE, [HPX_SCAN_NAME] = HPX_OCTET_TOKEN,
+	[HPX_SCAN_METHOD] = HPX_OCTET_TOKEN,
+	[HPX_SCAN_TARGET] = HPX_OCTET_TARGET,
+	[HPX_SCAN_REASON] = HPX_OCTET_VALUE,
+	[HPX_SCAN_NAME] = HPX_OCTET_TOKEN,
 	[HPX_SCAN_VALUE] = HPX_OCTET_VALUE,
 };
 

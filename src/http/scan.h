@@ -11,7 +11,7 @@
 
 /* What may come next. */
 enum hpx_scan_state {
-	HPX_SCAN_BEGIN,         /* a request line, or one empty line before it */
+	HPX_SCAN_BEGIN, /* a request line, or one empty line before it */
 	HPX_SCAN_BEGIN_LF,
 	HPX_SCAN_METHOD_BEGIN,
 	HPX_SCAN_METHOD,
@@ -33,8 +33,8 @@ enum hpx_scan_state {
 struct hpx_scan {
 	enum hpx_scan_state state;
 	bool response;
-	unsigned place;         /* within "HTTP/1.1" or the status code */
-	unsigned version;       /* 10 and 11 once it is read */
+	unsigned place;   /* within "HTTP/1.1" or the status code */
+	unsigned version; /* 10 and 11 once it is read */
 	unsigned status;
 	size_t field_count;
 	size_t fields_max;

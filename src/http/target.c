@@ -5,7 +5,7 @@
 
 /* What a path is made of, one byte or one escape at a time. */
 struct piece {
-	char c;	      /* the byte that it stands for */
+	char c;       /* the byte that it stands for */
 	bool escaped; /* it must be written as %XX */
 	size_t len;   /* bytes of the input */
 };
@@ -102,8 +102,7 @@ static const char *normalise(struct hpx_span path, char *out, size_t *ret_len)
 static bool is_normal(struct hpx_span path)
 {
 	for (size_t i = 0; i < path.len; i++) {
-		if (path.ptr[i] == '/' ? i + 1 < path.len && path.ptr[i + 1] == '.'
-				       : !hpx_octet_is(path.ptr[i], HPX_OCTET_PATH))
+		if (path.ptr[i] == '/' ? i + 1 < path.len && path.ptr[i + 1] == '.' : !hpx_octet_is(path.ptr[i], HPX_OCTET_PATH))
 			return false;
 	}
 	return true;

@@ -8,9 +8,9 @@
 #include "base/status.h"
 
 struct hpx_target {
-	struct hpx_span authority;  /* of an absolute-form target, ptr NULL otherwise */
-	struct hpx_span path;       /* normalised, begins with '/', or "*" (OPTIONS) */
-	struct hpx_span query;      /* without '?', as sent; ptr NULL if none */
+	struct hpx_span authority; /* of an absolute-form target, ptr NULL otherwise */
+	struct hpx_span path;      /* normalised, begins with '/', or "*" (OPTIONS) */
+	struct hpx_span query;     /* without '?', as sent; ptr NULL if none */
 };
 
 /* origin-form, absolute-form (http or https), and "*" for OPTIONS. Dot

@@ -39,9 +39,12 @@ enum hpx_status hpx_write_request_line(struct hpx_buffer *buffer, struct hpx_spa
 				       struct hpx_span path, struct hpx_span query)
 {
 	const struct hpx_span parts[] = {
-		method, HPX_SPAN(" "),
-		path,	query.ptr != NULL ? HPX_SPAN("?") : HPX_SPAN(""),
-		query,	HPX_SPAN(" HTTP/1.1\r\n"),
+		method,
+		HPX_SPAN(" "),
+		path,
+		query.ptr != NULL ? HPX_SPAN("?") : HPX_SPAN(""),
+		query,
+		HPX_SPAN(" HTTP/1.1\r\n"),
 	};
 
 	if (!hpx_is_token(method) || !is_path(path) ||
@@ -58,7 +61,10 @@ enum hpx_status hpx_write_status_line(struct hpx_buffer *buffer, unsigned status
 	if (status < 100 || status > 999 || !hpx_octet_all(reason, HPX_OCTET_VALUE))
 		return HPX_INVALID;
 	const struct hpx_span parts[] = {
-		HPX_SPAN("HTTP/1.1 "), hpx_decimal(status, code), HPX_SPAN(" "), reason,
+		HPX_SPAN("HTTP/1.1 "),
+		hpx_decimal(status, code),
+		HPX_SPAN(" "),
+		reason,
 		HPX_SPAN("\r\n"),
 	};
 	return append_all(buffer, parts, COUNT(parts));

@@ -40,7 +40,8 @@ static enum hapax_result run(struct hpx_call **call, char *problem)
 		return hpx_result_tell(status, detail, problem);
 	return hpx_result_say(HAPAX_UNCERTAIN, problem,
 			      "it is not known to be durable yet; the handle goes on trying, and the "
-			      "same call again tells%s%.300s", detail[0] != '\0' ? ": " : "", detail);
+			      "same call again tells%s%.300s",
+			      detail[0] != '\0' ? ": " : "", detail);
 }
 
 static enum hapax_result run_and_free(struct hpx_call *call, char *problem)

@@ -6,7 +6,9 @@
 
 #include "lib/handle.h"
 
-enum hpx_call_state { HPX_CALL_AWAITED, HPX_CALL_DONE, HPX_CALL_ABANDONED };
+enum hpx_call_state { HPX_CALL_AWAITED,
+		      HPX_CALL_DONE,
+		      HPX_CALL_ABANDONED };
 
 struct hpx_call {
 	struct hpx_store_op op;
@@ -20,8 +22,8 @@ struct hpx_call {
 	struct hpx_job job;
 	pthread_mutex_t mutex;
 	pthread_cond_t settled;
-	enum hpx_call_state state;   /* under the mutex */
-	size_t held_bytes;           /* what it counts for in its handle */
+	enum hpx_call_state state; /* under the mutex */
+	size_t held_bytes;         /* what it counts for in its handle */
 };
 
 /* NULL: out of memory. */

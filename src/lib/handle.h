@@ -11,9 +11,9 @@
 
 struct hapax {
 	struct hpx_store *store;
-	struct hpx_committer *committer;   /* NULL: the connection is the caller's */
+	struct hpx_committer *committer; /* NULL: the connection is the caller's */
 	int64_t timeout_ms;
-	_Atomic size_t held_bytes;         /* of calls under way, awaited or not */
+	_Atomic size_t held_bytes; /* of calls under way, awaited or not */
 	pthread_mutex_t mutex;
 	/* Under the mutex: what the store said of itself when it went down. */
 	char trouble[HPX_STORE_PROBLEM_SIZE];

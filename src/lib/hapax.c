@@ -56,6 +56,7 @@ enum hapax_result hapax_fingerprint(const struct hapax_request *request,
 	};
 	/* A canonical form is at most a few times the size of its input. */
 	size_t work_bytes_max = request->body_len < SIZE_MAX / 16 ?
-				request->body_len * 8 + 65536 : SIZE_MAX;
+					request->body_len * 8 + 65536 :
+					SIZE_MAX;
 	return hpx_result_of(hpx_fingerprint(&plain, &meaning, work_bytes_max, ret_fingerprint));
 }

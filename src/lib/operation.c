@@ -50,7 +50,8 @@ static enum hapax_result check(const struct hapax *hapax, const struct hapax_beg
 	    !is_text(begin->tenant, TEXT_MAX) || !is_text(begin->scope, TEXT_MAX))
 		return hpx_result_say(HAPAX_INVALID, problem,
 				      "a key is 1 to %d bytes, a tenant and a scope at most %d, all of "
-				      "them UTF-8", HAPAX_KEY_MAX, TEXT_MAX);
+				      "them UTF-8",
+				      HAPAX_KEY_MAX, TEXT_MAX);
 	return HAPAX_OK;
 }
 
@@ -133,7 +134,7 @@ static bool take_answer(const struct hpx_record *record, const struct hpx_answer
 	operation->memory = block;
 	operation->kept = stored != NULL && stored->kept;
 	operation->answer = (struct hapax_answer){ .status = stored != NULL ? stored->status :
-								      record->status,
+									      record->status,
 						   .headers = block,
 						   .body = block + headers.len + 1,
 						   .body_len = body.len };

@@ -10,7 +10,7 @@ struct hpx_dial {
 	uv_timer_t timer;
 	uint64_t deadline_ms;
 	struct hpx_resolve_wait wait;
-	struct hpx_later first;	      /* the first step, out of the caller's call */
+	struct hpx_later first;       /* the first step, out of the caller's call */
 	struct hpx_resolved resolved; /* a copy: the resolver may look again meanwhile */
 	size_t tried;
 	struct hpx_connect *connect; /* to address tried - 1 */

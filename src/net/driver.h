@@ -41,7 +41,7 @@ struct hpx_transport {
 	struct hpx_loop *loop;
 	const struct hpx_transport_events *events;
 	void *user;
-	uint64_t accepted;   /* bytes given to send(), pending ones included */
+	uint64_t accepted; /* bytes given to send(), pending ones included */
 	enum hpx_transport_phase phase;
 	bool reading;
 	char peer[HPX_PEER_SIZE];

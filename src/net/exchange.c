@@ -146,9 +146,9 @@ static enum hpx_exchange_wait wait_of(const struct hpx_exchange *exchange)
 		return HPX_WAIT_NOTHING;
 	/* Inside a head too, where an idle time is not set. */
 	return exchange->head_bytes.len > 0 &&
-			       exchange->upstream->options.idle_timeout_ms > 0
-		       ? HPX_WAIT_IDLE
-		       : HPX_WAIT_FIRST_BYTE;
+			       exchange->upstream->options.idle_timeout_ms > 0 ?
+		       HPX_WAIT_IDLE :
+		       HPX_WAIT_FIRST_BYTE;
 }
 
 void hpx_exchange_touch(struct hpx_exchange *exchange)

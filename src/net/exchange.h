@@ -26,19 +26,19 @@
 #include "net/upstream.h"
 
 enum hpx_request_state {
-	HPX_REQUEST_WAITING,    /* for its turn: start() calls nobody back */
+	HPX_REQUEST_WAITING, /* for its turn: start() calls nobody back */
 	HPX_REQUEST_DIALLING,
-	HPX_REQUEST_SENDING,    /* bytes are on their way out */
-	HPX_REQUEST_OPEN,       /* streamed: all so far was sent, more may come */
+	HPX_REQUEST_SENDING, /* bytes are on their way out */
+	HPX_REQUEST_OPEN,    /* streamed: all so far was sent, more may come */
 	HPX_REQUEST_SENT,
-	HPX_REQUEST_STOPPED,    /* the upstream wants no more of it */
+	HPX_REQUEST_STOPPED, /* the upstream wants no more of it */
 };
 
 enum hpx_answer_state {
 	HPX_ANSWER_HEAD,
 	HPX_ANSWER_BODY,
 	HPX_ANSWER_TUNNEL,
-	HPX_ANSWER_WHOLE,       /* its end was read, on_end is to come */
+	HPX_ANSWER_WHOLE, /* its end was read, on_end is to come */
 	HPX_ANSWER_GONE,
 };
 
@@ -53,7 +53,7 @@ enum hpx_exchange_wait {
 struct hpx_upstream {
 	struct hpx_loop *loop;
 	struct hpx_upstream_options options;
-	struct hpx_resolver *resolver;   /* NULL for unix */
+	struct hpx_resolver *resolver; /* NULL for unix */
 	struct hpx_dial_target target;
 	struct hpx_slots slots;
 	struct hpx_pool pool;
@@ -67,8 +67,8 @@ struct hpx_exchange {
 	struct hpx_exchange *prev;
 	const struct hpx_exchange_events *events;
 	void *user;
-	struct hpx_later turn;           /* what must not happen inside a user's call */
-	enum hpx_status doom;            /* it fails at its next turn, by this */
+	struct hpx_later turn; /* what must not happen inside a user's call */
+	enum hpx_status doom;  /* it fails at its next turn, by this */
 
 	/* Deadlines, on the loop's clock; 0: none. */
 	uv_timer_t timer;
@@ -80,16 +80,16 @@ struct hpx_exchange {
 	/* The request. `streamed` is cleared when no more follows. */
 	enum hpx_request_state request_state;
 	struct hpx_exchange_request request;
-	struct hpx_slot slot;            /* held until the connection is closed or idle */
+	struct hpx_slot slot; /* held until the connection is closed or idle */
 	struct hpx_dial *dial;
 	struct hpx_conn *conn;
-	bool any_byte_left;              /* as of when the connection was let go */
-	int64_t used_us;                 /* when the connection became ours */
-	uint64_t taken_before;           /* the connection's count at our first byte */
-	uint64_t taken_seen;             /* its count when progress was last looked at */
+	bool any_byte_left;    /* as of when the connection was let go */
+	int64_t used_us;       /* when the connection became ours */
+	uint64_t taken_before; /* the connection's count at our first byte */
+	uint64_t taken_seen;   /* its count when progress was last looked at */
 	struct hpx_span body_left;
-	struct hpx_buffer early;         /* written before it could be sent */
-	bool wants_room;                 /* on_writable is owed */
+	struct hpx_buffer early; /* written before it could be sent */
+	bool wants_room;         /* on_writable is owed */
 
 	/* The answer. */
 	enum hpx_answer_state answer_state;
@@ -97,11 +97,11 @@ struct hpx_exchange {
 	bool head_seen;
 	unsigned informational;
 	struct hpx_http_reader reader;
-	struct hpx_http_reader fresh;    /* as it was before the first byte, for the next head */
+	struct hpx_http_reader fresh; /* as it was before the first byte, for the next head */
 	struct hpx_buffer head_bytes;
 	struct hpx_arena arena;
 	struct hpx_http_head head;
-	struct hpx_buffer held;          /* read, but not yet wanted */
+	struct hpx_buffer held; /* read, but not yet wanted */
 };
 
 static inline bool hpx_exchange_is_gone(const struct hpx_exchange *exchange)

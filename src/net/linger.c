@@ -12,7 +12,7 @@
 struct farewell {
 	struct hpx_transport *transport;
 	uv_timer_t timer;
-	size_t pending;       /* when the timer was last started */
+	size_t pending; /* when the timer was last started */
 	uint64_t stall_ms;
 };
 

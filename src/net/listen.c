@@ -161,9 +161,7 @@ enum hpx_status hpx_listener_open_beside(int fd, int *ret_fd)
 
 	if (getsockname(fd, (struct sockaddr *)&name, &len) != 0)
 		return HPX_IO;
-	int other = name.ss_family == AF_UNIX
-			    ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
-			    : open_tcp((struct sockaddr *)&name, len, true);
+	int other = name.ss_family == AF_UNIX ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : open_tcp((struct sockaddr *)&name, len, true);
 	if (other < 0)
 		return HPX_IO;
 	*ret_fd = other;

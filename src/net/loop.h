@@ -31,13 +31,13 @@ struct hpx_later {
 
 struct hpx_loop {
 	uv_loop_t uv;
-	int wake_fd;           /* an eventfd: uv_async_t would let the loop spin while the
+	int wake_fd; /* an eventfd: uv_async_t would let the loop spin while the
 				* thread that wakes it is still in its system call */
 	uv_poll_t wake;
-	uv_check_t turn_end;   /* runs what was put off, right after polling */
-	uv_idle_t no_wait;     /* keeps polling from blocking while there is any */
+	uv_check_t turn_end; /* runs what was put off, right after polling */
+	uv_idle_t no_wait;   /* keeps polling from blocking while there is any */
 	_Atomic(struct hpx_message *) inbox;
-	struct hpx_later laters;   /* the list's head */
+	struct hpx_later laters; /* the list's head */
 	char *read_buffer;
 	void *user;
 };

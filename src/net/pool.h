@@ -16,23 +16,23 @@ struct hpx_pool;
 struct hpx_conn {
 	struct hpx_pool *pool;
 	struct hpx_transport *transport;
-	struct hpx_conn *newer;      /* while idle */
+	struct hpx_conn *newer; /* while idle */
 	struct hpx_conn *older;
-	int64_t idle_since_us;       /* boot clock, so that a paused process sees it */
-	uint64_t slowest_us;         /* the longest of its last exchanges, within what is ever waited */
-	uint64_t usable_ms;          /* how long it may be idle, by the upstream's own word */
+	int64_t idle_since_us; /* boot clock, so that a paused process sees it */
+	uint64_t slowest_us;   /* the longest of its last exchanges, within what is ever waited */
+	uint64_t usable_ms;    /* how long it may be idle, by the upstream's own word */
 };
 
 struct hpx_pool {
 	struct hpx_loop *loop;
 	struct hpx_upstream_state *state; /* shared by all loops; NULL: nobody watches */
-	uint64_t strays_seen;        /* of the state, when this pool last looked */
-	bool watching;               /* the same: the upstream was not watched enough */
+	uint64_t strays_seen;             /* of the state, when this pool last looked */
+	bool watching;                    /* the same: the upstream was not watched enough */
 	uint64_t quarantine_ms;
-	uint64_t idle_max_ms;        /* an idle one older than this is closed */
+	uint64_t idle_max_ms; /* an idle one older than this is closed */
 	unsigned idle_max;
 	unsigned open_max;
-	unsigned open;               /* dialled, in use and idle */
+	unsigned open; /* dialled, in use and idle */
 	unsigned idle;
 	struct hpx_conn *newest;
 	struct hpx_conn *oldest;

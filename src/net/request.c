@@ -155,9 +155,7 @@ void hpx_request_begin(struct hpx_exchange *exchange)
 
 	if (!exchange->request.fresh)
 		exchange->conn = hpx_pool_take(&upstream->pool,
-					       exchange->request.guarded
-						       ? options->reuse_idle_ms
-						       : options->pool_idle_ms,
+					       exchange->request.guarded ? options->reuse_idle_ms : options->pool_idle_ms,
 					       exchange->request.guarded);
 	if (exchange->conn != NULL) {
 		use_connection(exchange);

@@ -10,7 +10,7 @@ enum state {
 	UNKNOWN,
 	NUMERIC, /* needs no look-up, ever */
 	LOOKING,
-	KNOWN,		  /* until known_until_ms */
+	KNOWN,            /* until known_until_ms */
 	LOOKING_ORPHANED, /* freed; the look-up under way holds the memory */
 };
 
@@ -134,8 +134,7 @@ const struct hpx_resolved *hpx_resolver_known(struct hpx_resolver *resolver)
 {
 	if (resolver->state == KNOWN && hpx_clock_boot_ms() >= resolver->known_until_ms)
 		resolver->state = UNKNOWN;
-	return resolver->state == NUMERIC || resolver->state == KNOWN ? &resolver->resolved
-								      : NULL;
+	return resolver->state == NUMERIC || resolver->state == KNOWN ? &resolver->resolved : NULL;
 }
 
 static int look_up(struct hpx_resolver *resolver)

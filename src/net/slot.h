@@ -16,8 +16,8 @@
 
 enum hpx_slot_kind {
 	HPX_SLOT_GUARDED,
-	HPX_SLOT_PASS,       /* pass-through, without an upgrade */
-	HPX_SLOT_TUNNEL,     /* an upgrade is asked for; never queued: a tunnel may stay for days */
+	HPX_SLOT_PASS,   /* pass-through, without an upgrade */
+	HPX_SLOT_TUNNEL, /* an upgrade is asked for; never queued: a tunnel may stay for days */
 	HPX_SLOT_KIND_COUNT
 };
 
@@ -29,10 +29,10 @@ enum hpx_slot_state {
 
 /* Embedded in whoever wants a connection; zeroed before its first use. */
 struct hpx_slot {
-	struct hpx_slots *slots;          /* while queued or held */
+	struct hpx_slots *slots; /* while queued or held */
 	enum hpx_slot_state state;
 	enum hpx_slot_kind kind;
-	uint64_t arrival;                 /* while queued; orders the queues of different kinds */
+	uint64_t arrival; /* while queued; orders the queues of different kinds */
 	struct hpx_slot *next, *prev;
 	struct hpx_later turn;
 	void (*granted)(struct hpx_slot *slot);
@@ -42,7 +42,7 @@ struct hpx_slot_limits {
 	unsigned max;
 	unsigned pass_max;
 	unsigned tunnel_max;
-	unsigned queue_max;               /* of each kind */
+	unsigned queue_max; /* of each kind */
 };
 
 struct hpx_slot_queue {

@@ -45,12 +45,12 @@ void hpx_upstream_tick(struct hpx_upstream *upstream);
 
 /* How an exchange failed. */
 struct hpx_exchange_failure {
-	bool any_byte_left;       /* at least one byte was handed to a connected socket */
-	bool head_seen;           /* the answer's head had arrived */
+	bool any_byte_left; /* at least one byte was handed to a connected socket */
+	bool head_seen;     /* the answer's head had arrived */
 	bool timed_out;
-	enum hpx_status status;   /* UNAVAILABLE (refused, DNS), FULL (memory), TIMEOUT, CLOSED, IO,
+	enum hpx_status status; /* UNAVAILABLE (refused, DNS), FULL (memory), TIMEOUT, CLOSED, IO,
 				     INVALID (nonsense), NOMEM */
-	const char *reason;       /* a sentence, static */
+	const char *reason;     /* a sentence, static */
 };
 
 /* Callbacks on the loop's thread, never from inside a call into the exchange.
@@ -81,13 +81,13 @@ struct hpx_exchange_events {
 };
 
 struct hpx_exchange_request {
-	struct hpx_slot *slot;           /* held; the exchange takes it over */
-	struct hpx_span method;          /* to know whether an answer has a body */
-	struct hpx_span head;            /* ready for the wire, with its final CRLF; must stay until on_sent */
-	struct hpx_span body;            /* sent right behind the head; must stay until on_sent */
-	bool streamed;                   /* more follows by hpx_exchange_write … _finish */
-	bool fresh;                      /* on a connection of its own, which is not kept */
-	bool guarded;                    /* strict reuse rule, whole timeout; never retried on another
+	struct hpx_slot *slot;  /* held; the exchange takes it over */
+	struct hpx_span method; /* to know whether an answer has a body */
+	struct hpx_span head;   /* ready for the wire, with its final CRLF; must stay until on_sent */
+	struct hpx_span body;   /* sent right behind the head; must stay until on_sent */
+	bool streamed;          /* more follows by hpx_exchange_write … _finish */
+	bool fresh;             /* on a connection of its own, which is not kept */
+	bool guarded;           /* strict reuse rule, whole timeout; never retried on another
 					    address once a byte left */
 };
 

@@ -22,9 +22,9 @@
 #define HPX_UPSTREAM_WATCHED_MIN 8
 
 enum hpx_upstream_news {
-	HPX_UPSTREAM_STRAY,  /* a quarantine begins; `ms` is its length */
-	HPX_UPSTREAM_DOWN,   /* `detail` says why */
-	HPX_UPSTREAM_UP,     /* `ms` is how long it was down */
+	HPX_UPSTREAM_STRAY, /* a quarantine begins; `ms` is its length */
+	HPX_UPSTREAM_DOWN,  /* `detail` says why */
+	HPX_UPSTREAM_UP,    /* `ms` is how long it was down */
 };
 
 struct hpx_upstream_state {
@@ -33,8 +33,8 @@ struct hpx_upstream_state {
 	atomic_uint watched;                 /* silent connections since the last stray */
 	atomic_bool down;
 	_Atomic int64_t down_since_ms;
-	_Atomic int64_t failed_ms;           /* the last failure to connect */
-	_Atomic int64_t reached_ms;          /* the last success while it was down */
+	_Atomic int64_t failed_ms;  /* the last failure to connect */
+	_Atomic int64_t reached_ms; /* the last success while it was down */
 	/* Called on any loop's thread; must not wait. Set once, before the loops run. */
 	void (*tell)(void *user, enum hpx_upstream_news news, const char *detail, int64_t ms);
 	void *user;

@@ -264,8 +264,7 @@ static bool path_matches(const struct hpx_route *route, struct hpx_span path)
 			return false;
 		if (segment->kind == HPX_SEGMENT_REST)
 			return true;
-		if (segment->kind == HPX_SEGMENT_ANY ? text.len == 0
-						     : !hpx_span_eq(segment->text, text))
+		if (segment->kind == HPX_SEGMENT_ANY ? text.len == 0 : !hpx_span_eq(segment->text, text))
 			return false;
 	}
 	return rest.ptr == NULL;

@@ -14,92 +14,99 @@
 #include "http/cors.h"
 #include "settings/outside.h"
 
-enum hpx_profile { HPX_PROFILE_IETF, HPX_PROFILE_STRIPE };
+enum hpx_profile { HPX_PROFILE_IETF,
+		   HPX_PROFILE_STRIPE };
 
 /* ietf: a String of RFC 9651 or the bare bytes; strict: the String only;
  * bare: the bytes as they are, as Stripe takes them. */
-enum hpx_key_syntax { HPX_KEY_SYNTAX_IETF, HPX_KEY_SYNTAX_STRICT, HPX_KEY_SYNTAX_BARE };
+enum hpx_key_syntax { HPX_KEY_SYNTAX_IETF,
+		      HPX_KEY_SYNTAX_STRICT,
+		      HPX_KEY_SYNTAX_BARE };
 
 enum hpx_tenant_from {
-	HPX_TENANT_AUTOMATIC,   /* unsaid: credentials, and the table of caller fields */
+	HPX_TENANT_AUTOMATIC,     /* unsaid: credentials, and the table of caller fields */
 	HPX_TENANT_AUTHORIZATION, /* Authorization and X-Api-Key, nothing else */
-	HPX_TENANT_CREDENTIAL,  /* a named header, hashed */
-	HPX_TENANT_HEADER,      /* from a trusted peer or over a unix socket only */
+	HPX_TENANT_CREDENTIAL,    /* a named header, hashed */
+	HPX_TENANT_HEADER,        /* from a trusted peer or over a unix socket only */
 	HPX_TENANT_COOKIE,
-	HPX_TENANT_ANONYMOUS,   /* one tenant for all */
-	HPX_TENANT_SUBREQUEST,  /* a service says who the credentials belong to */
+	HPX_TENANT_ANONYMOUS,  /* one tenant for all */
+	HPX_TENANT_SUBREQUEST, /* a service says who the credentials belong to */
 };
 
 /* A request without any credential is the anonymous tenant's: where it is local,
  * always, never. */
-enum hpx_anonymous { HPX_ANONYMOUS_LOCAL, HPX_ANONYMOUS_ALLOW, HPX_ANONYMOUS_REFUSE };
+enum hpx_anonymous { HPX_ANONYMOUS_LOCAL,
+		     HPX_ANONYMOUS_ALLOW,
+		     HPX_ANONYMOUS_REFUSE };
 
 /* A network of trusted peers: 10.0.0.0/8, ::1/128, or one address. */
 struct hpx_network {
-	uint8_t bytes[16];      /* IPv4 as ::ffff:a.b.c.d */
-	unsigned prefix_bits;   /* of 128 */
+	uint8_t bytes[16];    /* IPv4 as ::ffff:a.b.c.d */
+	unsigned prefix_bits; /* of 128 */
 };
 
-enum hpx_segment_kind { HPX_SEGMENT_REST, HPX_SEGMENT_ANY, HPX_SEGMENT_LITERAL };
+enum hpx_segment_kind { HPX_SEGMENT_REST,
+			HPX_SEGMENT_ANY,
+			HPX_SEGMENT_LITERAL };
 
 struct hpx_segment {
 	enum hpx_segment_kind kind;
-	struct hpx_span text;   /* literal, normalised; or the name in {x} */
+	struct hpx_span text; /* literal, normalised; or the name in {x} */
 };
 
 struct hpx_route {
-	struct hpx_span pattern;           /* as written: "POST /payments/{id}" */
-	struct hpx_span method;            /* ptr NULL: any */
-	struct hpx_span host;              /* lower case, without port; ptr NULL: any */
+	struct hpx_span pattern; /* as written: "POST /payments/{id}" */
+	struct hpx_span method;  /* ptr NULL: any */
+	struct hpx_span host;    /* lower case, without port; ptr NULL: any */
 	const struct hpx_segment *segments;
 	size_t segment_count;
 	struct hpx_policy policy;
-	bool server_error_said;            /* somebody chose it, here, in defaults or by a profile */
+	bool server_error_said; /* somebody chose it, here, in defaults or by a profile */
 	bool observe;
 	struct hpx_recipe recipe;
 	struct hpx_recipe_id recipe_id;
 	struct hpx_span target_name;
 	const struct hpx_job_target *target; /* NULL unless deliver: async */
 	struct hpx_reconcile_settings reconcile;
-	unsigned line;                     /* in the configuration file, for messages */
+	unsigned line; /* in the configuration file, for messages */
 	unsigned column;
-	unsigned number;                   /* its place in settings->routes, for metrics */
+	unsigned number; /* its place in settings->routes, for metrics */
 };
 
 struct hpx_settings {
 	atomic_uint references;
-	struct hpx_arena arena;            /* holds every string and list below */
+	struct hpx_arena arena; /* holds every string and list below */
 
 	/* Not reloadable. */
 	struct hpx_address listen;
 	struct hpx_address admin;
-	bool has_admin;                    /* admin: off turns it off */
+	bool has_admin; /* admin: off turns it off */
 	struct hpx_address upstream;
-	struct hpx_span upstream_name;     /* part of every scope; never the URL */
+	struct hpx_span upstream_name; /* part of every scope; never the URL */
 	struct hpx_span store;
 	bool store_create;
-	unsigned loops;                    /* 0: one per core */
+	unsigned loops; /* 0: one per core */
 	enum hpx_profile profile;
 	enum hpx_tenant_from tenant_from;
-	struct hpx_span tenant_name;       /* of the header or cookie */
+	struct hpx_span tenant_name;         /* of the header or cookie */
 	enum hpx_anonymous tenant_anonymous; /* REFUSE with SUBREQUEST, ALLOW with ANONYMOUS */
-	const struct hpx_span *tenant_with;   /* headers that are part of it; lower case, sorted */
+	const struct hpx_span *tenant_with;  /* headers that are part of it; lower case, sorted */
 	size_t tenant_with_count;
 	const struct hpx_span *tenant_ignore; /* headers that are not looked at; the same */
 	size_t tenant_ignore_count;
-	struct hpx_subrequest subrequest;  /* tenant_from SUBREQUEST */
+	struct hpx_subrequest subrequest; /* tenant_from SUBREQUEST */
 	const struct hpx_job_target *targets;
 	size_t target_count;
 	const struct hpx_webhook *webhooks;
 	size_t webhook_count;
-	bool work;                         /* jobs and reconciliation inside serve */
-	unsigned deliveries_max;           /* under way at once, all targets */
-	int64_t job_retention_ms;          /* of finished jobs */
-	unsigned connections_max;          /* client connections, all loops together */
-	unsigned waiters_max;              /* waiting requests in all */
+	bool work;                /* jobs and reconciliation inside serve */
+	unsigned deliveries_max;  /* under way at once, all targets */
+	int64_t job_retention_ms; /* of finished jobs */
+	unsigned connections_max; /* client connections, all loops together */
+	unsigned waiters_max;     /* waiting requests in all */
 	unsigned waiters_per_operation_max;
-	size_t bodies_bytes_max;           /* request and answer bodies in memory, together */
-	size_t cache_bytes_max;            /* completed answers in memory; 0: none */
+	size_t bodies_bytes_max; /* request and answer bodies in memory, together */
+	size_t cache_bytes_max;  /* completed answers in memory; 0: none */
 	unsigned cache_entries_max;
 	uint64_t free_bytes_min;
 	int64_t event_retention_ms;
@@ -109,11 +116,11 @@ struct hpx_settings {
 	/* Reloadable. */
 	const struct hpx_network *trusted_peers;
 	size_t trusted_peer_count;
-	struct hpx_span key_header;        /* Idempotency-Key */
+	struct hpx_span key_header; /* Idempotency-Key */
 	enum hpx_key_syntax key_syntax;
-	unsigned mismatch_status;          /* 422; 400 under profile stripe */
+	unsigned mismatch_status; /* 422; 400 under profile stripe */
 	bool stripe_errors;
-	bool drop_underscores;             /* header names with `_` do not travel */
+	bool drop_underscores; /* header names with `_` do not travel */
 	bool own_paths;
 	struct hpx_cors cors;
 	bool observe;
@@ -121,14 +128,14 @@ struct hpx_settings {
 	unsigned fields_max;
 	size_t request_body_bytes_max;
 	size_t response_body_bytes_max;
-	int64_t head_timeout_ms;           /* a request's head, from its first byte */
-	int64_t body_timeout_ms;           /* between two bytes of a request's body */
-	int64_t keep_alive_ms;             /* an idle client connection */
+	int64_t head_timeout_ms; /* a request's head, from its first byte */
+	int64_t body_timeout_ms; /* between two bytes of a request's body */
+	int64_t keep_alive_ms;   /* an idle client connection */
 	int64_t connect_timeout_ms;
 	int64_t send_timeout_ms;
 	int64_t first_byte_timeout_ms;
-	int64_t idle_timeout_ms;           /* between two bytes of an answer; 0: none */
-	int64_t whole_timeout_ms;          /* of a guarded exchange */
+	int64_t idle_timeout_ms;  /* between two bytes of an answer; 0: none */
+	int64_t whole_timeout_ms; /* of a guarded exchange */
 	int64_t reuse_idle_ms;
 	int64_t reuse_quarantine_ms;       /* after a stray byte of the upstream */
 	unsigned upstream_connections_max; /* per loop, as the queue */
@@ -136,14 +143,14 @@ struct hpx_settings {
 	unsigned pass_share;               /* percent of those connections */
 	unsigned tunnel_share;
 	int64_t queue_timeout_ms;
-	int64_t store_timeout_ms;          /* how long a client waits for the store */
+	int64_t store_timeout_ms; /* how long a client waits for the store */
 	int64_t drain_ms;
 	int64_t sweep_every_ms;
 	int64_t reap_every_ms;
 	unsigned reap_batch;
 
-	struct hpx_route fallback;         /* `defaults`: where no route matches */
-	struct hpx_route *routes;          /* most specific first */
+	struct hpx_route fallback; /* `defaults`: where no route matches */
+	struct hpx_route *routes;  /* most specific first */
 	size_t route_count;
 };
 

@@ -28,8 +28,8 @@
 #define LIFE_MAX_MS ((int64_t)24 * 60 * 60 * 1000)
 
 struct entry {
-	struct entry *next;                /* in its bucket */
-	struct entry *newer, *older;       /* by use */
+	struct entry *next;          /* in its bucket */
+	struct entry *newer, *older; /* by use */
 	atomic_uint references;
 	struct hpx_record record;
 	struct hpx_answer *answer;
@@ -48,13 +48,13 @@ struct part {
 
 struct hpx_cache {
 	struct hpx_store *store;
-	size_t bytes_max;                  /* of one part */
+	size_t bytes_max; /* of one part */
 	size_t entries_max;
 	size_t bucket_count;
 	_Atomic uint64_t epoch;
-	_Atomic int64_t heard_boot_ms;     /* when the last answered question was asked; 0: never */
-	_Atomic uint64_t heard_removals;   /* the store's count at that time */
-	atomic_size_t bytes;               /* of all parts, for metrics */
+	_Atomic int64_t heard_boot_ms;   /* when the last answered question was asked; 0: never */
+	_Atomic uint64_t heard_removals; /* the store's count at that time */
+	atomic_size_t bytes;             /* of all parts, for metrics */
 	atomic_size_t count;
 	struct part part[PARTS];
 };

@@ -26,9 +26,9 @@ struct hpx_cache;
 
 /* Taken before the store is asked; what the answer needs to be put in. */
 struct hpx_cache_mark {
-	uint64_t epoch;            /* how often removals had been heard */
+	uint64_t epoch; /* how often removals had been heard */
 	int64_t boot_ms;
-	int64_t wall_ms;           /* when the store judged the record, by its own clock: at
+	int64_t wall_ms; /* when the store judged the record, by its own clock: at
 				    * first this machine's, an op's judged_ms where there is one */
 };
 

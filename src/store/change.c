@@ -312,7 +312,7 @@ void hpx_change_make(const struct hpx_found *found, struct hpx_store_op *op,
 	*ret_change = (struct hpx_change){ .write = HPX_WRITE_NOTHING, .at_ms = now->wall_ms };
 	op->judged_ms = now->wall_ms;
 	op->status = is_unsupported(op->verb) ? HPX_UNSUPPORTED :
-		     is_misuse(op)	      ? HPX_MISUSE :
+		     is_misuse(op)            ? HPX_MISUSE :
 						check_handed(op);
 	if (op->status == HPX_OK)
 		op->status = check_reference(found, op);

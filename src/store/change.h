@@ -8,22 +8,22 @@
 
 enum hpx_write {
 	HPX_WRITE_NOTHING,
-	HPX_WRITE_INSERT,   /* a new record, with the op's description */
-	HPX_WRITE_REPLACE,  /* the old one had expired: record and description anew, no answer */
-	HPX_WRITE_UPDATE,   /* the record */
-	HPX_WRITE_LEASE,    /* only lease_until_ms */
-	HPX_WRITE_REMOVE,   /* the record, its answer, its lease */
+	HPX_WRITE_INSERT,  /* a new record, with the op's description */
+	HPX_WRITE_REPLACE, /* the old one had expired: record and description anew, no answer */
+	HPX_WRITE_UPDATE,  /* the record */
+	HPX_WRITE_LEASE,   /* only lease_until_ms */
+	HPX_WRITE_REMOVE,  /* the record, its answer, its lease */
 };
 
 struct hpx_change {
 	enum hpx_write write;
-	struct hpx_record record;          /* after the change */
-	const struct hpx_answer *answer;   /* to be stored with it, or NULL */
-	const struct hpx_span *data;       /* of the recovery point, to be stored; or NULL */
-	const struct hpx_job *job;         /* to be stored before anything else; or NULL */
-	const char *event;                 /* a move's name, or NULL: none is written */
-	struct hpx_span reason;            /* the event's, where the op gives none */
-	int64_t at_ms;                     /* the event's: wall */
+	struct hpx_record record;        /* after the change */
+	const struct hpx_answer *answer; /* to be stored with it, or NULL */
+	const struct hpx_span *data;     /* of the recovery point, to be stored; or NULL */
+	const struct hpx_job *job;       /* to be stored before anything else; or NULL */
+	const char *event;               /* a move's name, or NULL: none is written */
+	struct hpx_span reason;          /* the event's, where the op gives none */
+	int64_t at_ms;                   /* the event's: wall */
 };
 
 /* Of an answer that is not kept, only the headers are stored (they may tell
@@ -36,8 +36,8 @@ static inline struct hpx_span hpx_change_body(const struct hpx_change *change)
 /* The record as a driver found it. */
 struct hpx_found {
 	bool exists;
-	bool readable;                     /* false: counts as unknown */
-	struct hpx_record record;          /* not readable: what could be made out of it */
+	bool readable;            /* false: counts as unknown */
+	struct hpx_record record; /* not readable: what could be made out of it */
 };
 
 /* For the verbs about one operation (RESERVE to FORGET). Fills op->status and,

@@ -24,7 +24,7 @@
 #define PROBE_DEFAULT_MS 250
 /* An op that was put off: from a fifth of a probe's interval to twenty. */
 #define BACKOFF_FIRST(probe_ms) ((probe_ms) / 5 + 1)
-#define BACKOFF_LAST(probe_ms) ((probe_ms) * 20)
+#define BACKOFF_LAST(probe_ms) ((probe_ms)*20)
 #define FAILURES_UNTIL_DOWN 2
 
 struct list {
@@ -45,12 +45,12 @@ struct hpx_committer {
 	/* The thread's own. */
 	struct list retries;
 	struct hpx_store_op **batch;
-	bool last_pass;            /* `stopping` was seen before this pass began */
+	bool last_pass; /* `stopping` was seen before this pass began */
 	bool down;
-	unsigned failures;         /* ops in a row that failed alone */
-	int64_t probe_ms;          /* when the store is asked again */
+	unsigned failures; /* ops in a row that failed alone */
+	int64_t probe_ms;  /* when the store is asked again */
 	char problem[HPX_STORE_PROBLEM_SIZE];
-	struct hpx_watcher *watcher;   /* NULL: nobody else ends attempts */
+	struct hpx_watcher *watcher; /* NULL: nobody else ends attempts */
 	/* For anybody. */
 	_Atomic bool healthy;
 };

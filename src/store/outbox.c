@@ -9,8 +9,8 @@ const struct hpx_answer hpx_answer_abandoned = {
 	.kept = true,
 	.headers = PROBLEM_HEADERS,
 	.body = HPX_SPAN_INIT("{\"type\":\"/.hapax/problems/not_delivered\",\"title\":\"The request was "
-			 "not delivered in time\",\"status\":408,\"code\":\"not_delivered\","
-			 "\"executed\":\"no\",\"retry\":\"never\"}\n"),
+			      "not delivered in time\",\"status\":408,\"code\":\"not_delivered\","
+			      "\"executed\":\"no\",\"retry\":\"never\"}\n"),
 };
 
 const struct hpx_answer hpx_answer_declined = {
@@ -18,8 +18,8 @@ const struct hpx_answer hpx_answer_declined = {
 	.kept = true,
 	.headers = PROBLEM_HEADERS,
 	.body = HPX_SPAN_INIT("{\"type\":\"/.hapax/problems/declined\",\"title\":\"The request was "
-			 "declined\",\"status\":402,\"code\":\"declined\","
-			 "\"executed\":\"yes\",\"retry\":\"never\"}\n"),
+			      "declined\",\"status\":402,\"code\":\"declined\","
+			      "\"executed\":\"yes\",\"retry\":\"never\"}\n"),
 };
 
 /* ---- the operation follows its job ---- */
@@ -265,7 +265,7 @@ static enum hpx_status check_subject(const struct hpx_outbox_found *found, bool 
 	bool exists = about_job ? found->job_exists : found->operation.exists;
 	bool readable = about_job ? found->job_readable : found->operation.readable;
 	const struct hpx_mark *mark = about_job ? &found->delivery.mark :
-						    &found->operation.record.mark;
+						  &found->operation.record.mark;
 
 	if (!exists)
 		return HPX_NOT_FOUND;
@@ -323,9 +323,9 @@ static enum hpx_status settle_operation(const struct hpx_outbox_found *found,
 	enum hpx_move move = unapply ? HPX_MOVE_UNAPPLY : HPX_MOVE_APPLY;
 	const struct hpx_answer *answer = op->ruling->answer != NULL ? op->ruling->answer :
 					  settled == HPX_RECONCILE_SETTLE_DECLINED ?
-					  &hpx_answer_declined : &happened;
-	struct hpx_move_args args = { .now = *now, .status = unapply ? 0 : answer->status,
-				      .kept = answer->kept, .force = true };
+								       &hpx_answer_declined :
+								       &happened;
+	struct hpx_move_args args = { .now = *now, .status = unapply ? 0 : answer->status, .kept = answer->kept, .force = true };
 
 	change->operation = (struct hpx_change){ .write = HPX_WRITE_UPDATE,
 						 .record = found->operation.record,
@@ -478,7 +478,9 @@ enum hpx_status hpx_outbox_conclude(const struct hpx_outbox_found *found, enum h
 	alone.operation.exists = false;
 	return move_job(&alone,
 			applied && (state == HPX_JOB_UNKNOWN || state == HPX_JOB_DEAD) ?
-			HPX_JOB_MOVE_APPLY : HPX_JOB_MOVE_DISCARD, &args, NULL, ret_change);
+				HPX_JOB_MOVE_APPLY :
+				HPX_JOB_MOVE_DISCARD,
+			&args, NULL, ret_change);
 }
 
 /* Under way, done, lost before, or not to be found: it may have happened. */
@@ -503,9 +505,7 @@ bool hpx_outbox_abandon(const struct hpx_outbox_found *found, const struct hpx_m
 		.delivery = found->delivery,
 		.evidence = HPX_RULING_UNCLEAR,
 		.of_job = true,
-		.operation = { .write = HPX_WRITE_UPDATE, .record = found->operation.record,
-			       .event = hpx_move_name(HPX_MOVE_ABANDON), .at_ms = now->wall_ms,
-			       .reason = HPX_SPAN("its retention ended before it was delivered") },
+		.operation = { .write = HPX_WRITE_UPDATE, .record = found->operation.record, .event = hpx_move_name(HPX_MOVE_ABANDON), .at_ms = now->wall_ms, .reason = HPX_SPAN("its retention ended before it was delivered") },
 		.write_operation = true,
 	};
 	struct hpx_job_args discard = { .now = *now };

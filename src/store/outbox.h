@@ -12,11 +12,11 @@
  * said of the one is said of the other. The reconcile row is the job's where there is a job, else the operation's; a
  * row of another reference (`first`) is none. */
 struct hpx_outbox_found {
-	struct hpx_found operation;        /* may be gone: its jobs outlive it */
+	struct hpx_found operation; /* may be gone: its jobs outlive it */
 	bool job_exists;
 	bool job_readable;
 	struct hpx_delivery delivery;
-	bool scheduled;                    /* there is a reconcile row */
+	bool scheduled; /* there is a reconcile row */
 	struct hpx_reconcile reconcile;
 	enum hpx_ruling evidence;
 	bool person;
@@ -26,13 +26,13 @@ struct hpx_outbox_change {
 	bool write_job;
 	struct hpx_delivery delivery;
 	bool write_operation;
-	struct hpx_change operation;       /* UPDATE only; with the answer to store */
+	struct hpx_change operation; /* UPDATE only; with the answer to store */
 	bool write_reconcile;
-	bool remove_reconcile;             /* it is settled */
+	bool remove_reconcile; /* it is settled */
 	struct hpx_reconcile reconcile;
 	enum hpx_ruling evidence;
-	bool person;                       /* nobody is asked any more */
-	bool of_job;                       /* the reconcile row is the job's */
+	bool person; /* nobody is asked any more */
+	bool of_job; /* the reconcile row is the job's */
 	/* For people: what happened; always written where not NULL. */
 	const char *event;
 	uint32_t event_status;
@@ -83,7 +83,7 @@ bool hpx_outbox_abandon(const struct hpx_outbox_found *found, const struct hpx_m
 const char *hpx_outbox_ruled_event(enum hpx_reconcile_move move);
 
 /* The answers that hapax itself gives for an operation that it ends. */
-extern const struct hpx_answer hpx_answer_abandoned;   /* 408 */
-extern const struct hpx_answer hpx_answer_declined;    /* 402 */
+extern const struct hpx_answer hpx_answer_abandoned; /* 408 */
+extern const struct hpx_answer hpx_answer_declined;  /* 402 */
 
 #endif

@@ -18,9 +18,9 @@ struct hpx_removal {
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
-	bool stopping;             /* under the mutex */
+	bool stopping; /* under the mutex */
 	/* The thread's own. */
-	int64_t heard_boot_ms;     /* when the last answered question was asked */
+	int64_t heard_boot_ms; /* when the last answered question was asked */
 	struct hpx_removals heard;
 };
 

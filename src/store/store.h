@@ -38,12 +38,12 @@ void hpx_answer_free(struct hpx_answer *answer);
 /* What people want to know of an operation besides its record. Spans are
  * borrowed from the request when reserving. */
 struct hpx_description {
-	struct hpx_span tenant;    /* the tenant's name */
+	struct hpx_span tenant; /* the tenant's name */
 	struct hpx_span scope;
 	struct hpx_span key;
 	struct hpx_span method;
 	struct hpx_span path;
-	struct hpx_span route;     /* the pattern that matched */
+	struct hpx_span route; /* the pattern that matched */
 };
 
 /* A delivery owed to an outside service, named once per operation reference.
@@ -64,8 +64,8 @@ struct hpx_job_entry {
 	struct hpx_job_entry *next;
 	struct hpx_delivery delivery;
 	struct hpx_job job;
-	bool readable;             /* false: the row cannot be read; it counts as unknown */
-	char bytes[];              /* what `job` points to */
+	bool readable; /* false: the row cannot be read; it counts as unknown */
+	char bytes[];  /* what `job` points to */
 };
 /* Made by drivers; NULL when out of memory. Frees the whole list. */
 struct hpx_job_entry *hpx_job_entry_new(const struct hpx_delivery *delivery,
@@ -75,39 +75,39 @@ void hpx_job_entry_free(struct hpx_job_entry *list);
 /* What CLAIM may take for one target. */
 struct hpx_claim {
 	struct hpx_span target;
-	unsigned room;             /* at most so many now */
+	unsigned room; /* at most so many now */
 	int64_t lease_ms;
-	int64_t honours_keys_ms;   /* 0: not */
+	int64_t honours_keys_ms; /* 0: not */
 	uint32_t attempts_max;
 };
 
 /* What becomes of one job. */
 struct hpx_job_turn {
 	int64_t number;
-	enum hpx_job_move move;    /* any but CLAIM and SWEEP */
+	enum hpx_job_move move; /* any but CLAIM and SWEEP */
 	uint32_t attempts_max;
-	int64_t delay_ms;          /* POSTPONE, LOSE */
-	uint32_t status;           /* HTTP status seen, 0 if none */
+	int64_t delay_ms; /* POSTPONE, LOSE */
+	uint32_t status;  /* HTTP status seen, 0 if none */
 	struct hpx_span provider_id;
 	/* DELIVER, APPLY of a job that answers: the operation's answer. NULL
 	 * with APPLY: it happened, and nobody knows what was said. */
 	const struct hpx_answer *answer;
 	bool force;
-	bool unsent;               /* POSTPONE: given back untried; it costs no attempt */
+	bool unsent; /* POSTPONE: given back untried; it costs no attempt */
 };
 
 /* What is unsettled: an operation, or (job.number != 0) a job, whose outcome is
  * unknown; one heap block: hpx_unsettled_free. */
 struct hpx_unsettled {
 	struct hpx_unsettled *next;
-	struct hpx_record record;             /* of the operation, also for a job */
+	struct hpx_record record; /* of the operation, also for a job */
 	struct hpx_description description;
-	struct hpx_delivery delivery;         /* number 0: the operation itself */
+	struct hpx_delivery delivery; /* number 0: the operation itself */
 	struct hpx_span job_name;
 	struct hpx_span target;
 	struct hpx_reconcile reconcile;
-	enum hpx_ruling evidence;             /* said before it was unknown; UNCLEAR: nothing */
-	bool scheduled;                       /* false: nobody has looked at it yet */
+	enum hpx_ruling evidence; /* said before it was unknown; UNCLEAR: nothing */
+	bool scheduled;           /* false: nobody has looked at it yet */
 	char bytes[];
 };
 /* Made by drivers: a copy with its own strings; NULL when out of memory. */
@@ -117,11 +117,11 @@ void hpx_unsettled_free(struct hpx_unsettled *list);
 /* A question that is due: about an operation, or about a job of it. */
 struct hpx_due {
 	struct hpx_operation_id id;
-	struct hpx_mark mark;                 /* of the reference; for people */
-	int64_t number;                       /* the job's; 0: the operation itself */
-	bool evidence;                        /* something was said before it was unknown */
-	int64_t at_ms;                        /* since when; wall */
-	int64_t lease_ms;                     /* UNSETTLED: nobody else gets it for so long */
+	struct hpx_mark mark; /* of the reference; for people */
+	int64_t number;       /* the job's; 0: the operation itself */
+	bool evidence;        /* something was said before it was unknown */
+	int64_t at_ms;        /* since when; wall */
+	int64_t lease_ms;     /* UNSETTLED: nobody else gets it for so long */
 };
 
 /* Whom questions wait for: a route's pattern, or HPX_LANE_TARGET and the name of
@@ -129,63 +129,63 @@ struct hpx_due {
 #define HPX_LANE_TARGET "target:"
 struct hpx_lane_due {
 	struct hpx_span name;
-	int64_t at_ms;                        /* its first question; wall */
+	int64_t at_ms; /* its first question; wall */
 };
 
 /* What somebody says of an operation, or of a job of it. */
 struct hpx_ruling_turn {
-	int64_t number;                       /* the job's; 0: the operation itself */
+	int64_t number; /* the job's; 0: the operation itself */
 	struct hpx_finding finding;
 	struct hpx_reconcile_rule rule;
-	uint64_t random;                      /* for the jitter */
-	const struct hpx_answer *answer;      /* APPLIED, DECLINED: what retries get; NULL:
+	uint64_t random;                 /* for the jitter */
+	const struct hpx_answer *answer; /* APPLIED, DECLINED: what retries get; NULL:
 					       * that it happened (200), or was declined (402) */
 	/* Out. */
-	enum hpx_reconcile_move move;         /* STAY also where it was only kept as evidence */
+	enum hpx_reconcile_move move; /* STAY also where it was only kept as evidence */
 };
 
 /* What an application saves with a recovery point. */
 #define HPX_POINT_DATA_MAX ((size_t)1 << 20)
 
 /* X(name): one write each; the sweeps and reaps a bounded number. */
-#define HPX_VERB_LIST(X)                                                      \
-	X(RESERVE)   /* decide; write what the decision says */               \
-	X(COMPLETE)  /* the answer, or the mark "happened, not kept" */       \
-	X(FAIL)      /* proved not executed */                                \
-	X(RELEASE)   /* the same; a first attempt leaves no record */         \
-	X(LOSE)      /* the outcome is unknown */                             \
-	X(RENEW)     /* the lease goes on */                                  \
-	X(CONCLUDE)  /* only the application could complete: it has, or never will */ \
-	X(ADVANCE)   /* a phase is done: `point`, and the `data` the next one needs */ \
-	X(ENQUEUE)   /* `job` is owed; the same again is no second one */      \
-	X(RECALL)    /* only looks: the lease's recovery point, and `saved` */ \
-	X(RESOLVE)   /* a person settles an unknown: apply or unapply */      \
-	X(FORGET)    /* a person removes a record */                          \
-	X(SWEEP)     /* up to `limit` lost leases become what on_lost says */ \
-	X(REAP)      /* up to `limit` expired records are deleted */          \
-	X(CLAIM)     /* due jobs begin to be sent: `claims`; gives `jobs` */   \
-	X(JOB)       /* one job moves, and its operation with it: `turn` */   \
+#define HPX_VERB_LIST(X) \
+	X(RESERVE)    /* decide; write what the decision says */ \
+	X(COMPLETE)   /* the answer, or the mark "happened, not kept" */ \
+	X(FAIL)       /* proved not executed */ \
+	X(RELEASE)    /* the same; a first attempt leaves no record */ \
+	X(LOSE)       /* the outcome is unknown */ \
+	X(RENEW)      /* the lease goes on */ \
+	X(CONCLUDE)   /* only the application could complete: it has, or never will */ \
+	X(ADVANCE)    /* a phase is done: `point`, and the `data` the next one needs */ \
+	X(ENQUEUE)    /* `job` is owed; the same again is no second one */ \
+	X(RECALL)     /* only looks: the lease's recovery point, and `saved` */ \
+	X(RESOLVE)    /* a person settles an unknown: apply or unapply */ \
+	X(FORGET)     /* a person removes a record */ \
+	X(SWEEP)      /* up to `limit` lost leases become what on_lost says */ \
+	X(REAP)       /* up to `limit` expired records are deleted */ \
+	X(CLAIM)      /* due jobs begin to be sent: `claims`; gives `jobs` */ \
+	X(JOB)        /* one job moves, and its operation with it: `turn` */ \
 	X(SWEEP_JOBS) /* up to `limit` lost claims; REAP clears finished jobs */ \
-	X(UNSETTLED) /* those of `due` that still are: gives `unsettled`, and      \
-		      * nobody else gets them for their lease_ms */           \
-	X(RULE)      /* somebody says what became of an unknown: `ruling` */  \
-	X(UNASK)     /* nobody can be asked about these (`due`): a person */   \
-	X(FIND)      /* only looks: the record (unreadable: as unknown) */    \
-	X(RECIPE)    /* a recipe's text is made known (no-op if it is) */     \
-	X(CLOCK)     /* a person accepts the clock as it is now */
+	X(UNSETTLED)  /* those of `due` that still are: gives `unsettled`, and      \
+		      * nobody else gets them for their lease_ms */ \
+	X(RULE)       /* somebody says what became of an unknown: `ruling` */ \
+	X(UNASK)      /* nobody can be asked about these (`due`): a person */ \
+	X(FIND)       /* only looks: the record (unreadable: as unknown) */ \
+	X(RECIPE)     /* a recipe's text is made known (no-op if it is) */ \
+	X(CLOCK)      /* a person accepts the clock as it is now */
 
 enum hpx_verb {
 #define X(name) HPX_VERB_##name,
 	HPX_VERB_LIST(X)
 #undef X
-	HPX_VERB_COUNT
+		HPX_VERB_COUNT
 };
 const char *hpx_verb_name(enum hpx_verb verb);
 
 /* What a sweep changed. */
 struct hpx_touched {
 	struct hpx_operation_id id;
-	enum hpx_state state;      /* SWEEP: what the operation is now */
+	enum hpx_state state; /* SWEEP: what the operation is now */
 };
 
 /* One operation of a batch. The submitter keeps everything it points to
@@ -222,81 +222,81 @@ struct hpx_store_op {
 	struct hpx_recipe_id recipe;               /* RECIPE */
 	const struct hpx_claim *claims;            /* CLAIM */
 	size_t claim_count;
-	const struct hpx_job_turn *turn;           /* JOB */
-	const struct hpx_due *due;                 /* UNSETTLED, UNASK */
+	const struct hpx_job_turn *turn; /* JOB */
+	const struct hpx_due *due;       /* UNSETTLED, UNASK */
 	size_t due_count;
 	/* In and out. */
-	struct hpx_ruling_turn *ruling;            /* RULE: what was found; its `move` */
+	struct hpx_ruling_turn *ruling; /* RULE: what was found; its `move` */
 	/* Out. */
-	enum hpx_status status;                    /* BUSY: not now, somebody else holds the row */
-	struct hpx_decision decision;              /* RESERVE; the record alone after every other move and FIND */
-	int64_t judged_ms;                         /* about one operation: when, by the store's wall clock */
-	bool already;                              /* COMPLETE, CONCLUDE: it was completed before */
-	struct hpx_answer *replay;                 /* RESERVE → REPLAY: the receiver frees it; NULL where nothing is kept */
-	struct hpx_job_entry *jobs;                /* CLAIM: the receiver frees them; JOB: after its move,
+	enum hpx_status status;          /* BUSY: not now, somebody else holds the row */
+	struct hpx_decision decision;    /* RESERVE; the record alone after every other move and FIND */
+	int64_t judged_ms;               /* about one operation: when, by the store's wall clock */
+	bool already;                    /* COMPLETE, CONCLUDE: it was completed before */
+	struct hpx_answer *replay;       /* RESERVE → REPLAY: the receiver frees it; NULL where nothing is kept */
+	struct hpx_job_entry *jobs;      /* CLAIM: the receiver frees them; JOB: after its move,
 						    * without headers and body */
-	struct hpx_unsettled *unsettled;           /* UNSETTLED: the receiver frees them */
-	struct hpx_buffer saved;                   /* RECALL: the receiver frees it */
-	bool more;                                 /* REAP: there may be more, however many it took */
-	unsigned count;                            /* SWEEP, REAP, SWEEP_JOBS, CLAIM, UNSETTLED, UNASK: how many */
-	struct hpx_touched *touched;               /* SWEEP, SWEEP_JOBS: room for `limit` from the submitter,
+	struct hpx_unsettled *unsettled; /* UNSETTLED: the receiver frees them */
+	struct hpx_buffer saved;         /* RECALL: the receiver frees it */
+	bool more;                       /* REAP: there may be more, however many it took */
+	unsigned count;                  /* SWEEP, REAP, SWEEP_JOBS, CLAIM, UNSETTLED, UNASK: how many */
+	struct hpx_touched *touched;     /* SWEEP, SWEEP_JOBS: room for `limit` from the submitter,
 						    * `count` filled; or NULL */
 	/* The committer's. */
 	struct hpx_store_op *next;
-	void (*done)(struct hpx_store_op *op);     /* called once, on the committer's thread */
+	void (*done)(struct hpx_store_op *op); /* called once, on the committer's thread */
 	void *user;
 	unsigned tries;
-	int64_t due_ms;                            /* boot clock: when it is tried again */
+	int64_t due_ms; /* boot clock: when it is tried again */
 };
 
 /* An operation as people see it; strings from the arena. */
 struct hpx_entry {
 	struct hpx_record record;
 	struct hpx_description description;
-	bool readable;             /* false: the row cannot be read; it counts as unknown */
+	bool readable; /* false: the row cannot be read; it counts as unknown */
 };
 
 struct hpx_event {
 	int64_t at_ms;
 	uint32_t attempt;
-	struct hpx_span what;      /* a move's name */
+	struct hpx_span what; /* a move's name */
 	struct hpx_span actor;
 	struct hpx_span reason;
 	uint32_t status;
 };
 
 struct hpx_query {
-	enum hpx_state state;      /* HPX_STATE_COUNT: any */
-	struct hpx_span key;       /* ptr NULL: any; over all tenants */
+	enum hpx_state state; /* HPX_STATE_COUNT: any */
+	struct hpx_span key;  /* ptr NULL: any; over all tenants */
 	unsigned limit;
-	int64_t before_ms;         /* changed before this; 0: any. Newest first. */
+	int64_t before_ms; /* changed before this; 0: any. Newest first. */
 };
 
 /* Which jobs; newest first. */
 struct hpx_job_query {
-	enum hpx_job_state state;               /* HPX_JOB_STATE_COUNT: any */
-	struct hpx_span target;                 /* ptr NULL: any */
+	enum hpx_job_state state;                 /* HPX_JOB_STATE_COUNT: any */
+	struct hpx_span target;                   /* ptr NULL: any */
 	const struct hpx_operation_id *operation; /* NULL: any */
-	struct hpx_span provider_id;            /* ptr NULL: any */
-	int64_t number;                         /* 0: any */
-	int64_t before;                         /* numbers below this; 0: any */
+	struct hpx_span provider_id;              /* ptr NULL: any */
+	int64_t number;                           /* 0: any */
+	int64_t before;                           /* numbers below this; 0: any */
 	unsigned limit;
 };
 
 /* When an unknown is asked about next; wall. */
 struct hpx_next_question {
-	int64_t at_ms;             /* 0: nobody has looked at it yet */
-	bool person;               /* nobody is asked any more */
+	int64_t at_ms; /* 0: nobody has looked at it yet */
+	bool person;   /* nobody is asked any more */
 };
 
 struct hpx_store_stats {
 	uint64_t operations[HPX_STATE_COUNT];
 	uint64_t jobs[HPX_JOB_STATE_COUNT];
-	int64_t oldest_queued_ms;    /* wall: when the job that waits longest was due; 0: none */
-	uint64_t dead_operations;    /* unknown, and nobody is asked any more */
-	uint64_t dead_jobs;          /* dead, or unknown and nobody is asked any more */
-	int64_t oldest_unknown_ms;   /* wall time of the move; 0: none */
-	uint64_t free_bytes;         /* of the file system; UINT64_MAX: not known */
+	int64_t oldest_queued_ms;  /* wall: when the job that waits longest was due; 0: none */
+	uint64_t dead_operations;  /* unknown, and nobody is asked any more */
+	uint64_t dead_jobs;        /* dead, or unknown and nobody is asked any more */
+	int64_t oldest_unknown_ms; /* wall time of the move; 0: none */
+	uint64_t free_bytes;       /* of the file system; UINT64_MAX: not known */
 };
 
 /* What a store has left to write into, as it was looked at last. Pages that are
@@ -308,23 +308,23 @@ struct hpx_store_stats {
 #define HPX_SPACE_LOG_SHARE 4
 enum hpx_space {
 	HPX_SPACE_ENOUGH,
-	HPX_SPACE_LOW,       /* disk and file together have less than wanted */
-	HPX_SPACE_LOG_LOW,   /* the disk alone has too little for the log */
+	HPX_SPACE_LOW,     /* disk and file together have less than wanted */
+	HPX_SPACE_LOG_LOW, /* the disk alone has too little for the log */
 };
 struct hpx_store_space {
-	_Atomic uint64_t wanted_bytes;   /* 0: nobody looks */
-	_Atomic uint64_t disk_bytes;     /* free on the file system, and not owed by the log to
+	_Atomic uint64_t wanted_bytes; /* 0: nobody looks */
+	_Atomic uint64_t disk_bytes;   /* free on the file system, and not owed by the log to
 					    * the file */
-	_Atomic uint64_t file_bytes;     /* free inside the file */
-	_Atomic uint64_t log_bytes;      /* the size of the log's file */
-	_Atomic int state;               /* enum hpx_space */
+	_Atomic uint64_t file_bytes;   /* free inside the file */
+	_Atomic uint64_t log_bytes;    /* the size of the log's file */
+	_Atomic int state;             /* enum hpx_space */
 };
 enum hpx_space hpx_space_judge(uint64_t disk_bytes, uint64_t file_bytes, uint64_t wanted_bytes);
 
 /* Operations whose record a person removed, or settled anew. */
 #define HPX_REMOVALS_MAX 1024
 struct hpx_removals {
-	bool all;                    /* which ones cannot be told: any may be */
+	bool all; /* which ones cannot be told: any may be */
 	size_t count;
 	struct hpx_operation_id ids[HPX_REMOVALS_MAX];
 };
@@ -333,14 +333,14 @@ struct hpx_removals {
 #define HPX_CLOCK_PARTED_MS 60000
 
 struct hpx_store_options {
-	struct hpx_span url;              /* sqlite:PATH, postgres://… or memory: */
-	bool create;                      /* false: an absent file is an error */
-	bool serve;                       /* take the server's lock, own leases, sweep dead owners' */
-	bool install;                     /* make the tables, or bring them up to date, beside whatever else
+	struct hpx_span url;        /* sqlite:PATH, postgres://… or memory: */
+	bool create;                /* false: an absent file is an error */
+	bool serve;                 /* take the server's lock, own leases, sweep dead owners' */
+	bool install;               /* make the tables, or bring them up to date, beside whatever else
 					   * is there; a server does so only in what is hapax's already, or new */
-	uint64_t free_bytes_min;          /* below (enum hpx_space): RESERVE is refused with HPX_FULL */
-	int64_t event_retention_ms;       /* 0: events stay for ever */
-	int64_t job_retention_ms;         /* of jobs that are done or discarded; 0: for ever */
+	uint64_t free_bytes_min;    /* below (enum hpx_space): RESERVE is refused with HPX_FULL */
+	int64_t event_retention_ms; /* 0: events stay for ever */
+	int64_t job_retention_ms;   /* of jobs that are done or discarded; 0: for ever */
 	/* serve: whom it is for. Where one process has the store, another address than
 	 * before is told; where services may share it, `lanes` and `due` give what is of
 	 * this name (no space in it; scopes begin with it) and what is everybody's:
@@ -361,7 +361,7 @@ struct hpx_store_options {
 #define HPX_STORE_PROBLEM_SIZE 512
 
 struct hpx_store_driver {
-	const char *scheme;        /* "sqlite", "postgres", "memory" */
+	const char *scheme; /* "sqlite", "postgres", "memory" */
 
 	/* Opens, migrates (serve) or checks the schema's version, recovers:
 	 * with `serve`, what a dead owner left is lost at once (where there can
@@ -461,9 +461,9 @@ struct hpx_store {
 	/* The committer's: an op is settled before its batch is committed. */
 	void (*released)(void *user, struct hpx_store_op *op);
 	void *released_user;
-	uint64_t owner;                    /* this process, random, made at open */
-	char description[PATH_MAX + 16];   /* for the log: "sqlite:/the/absolute/path"; no password */
-	char warning[256];                 /* for the log, once: what an operator should know; "" */
+	uint64_t owner;                  /* this process, random, made at open */
+	char description[PATH_MAX + 16]; /* for the log: "sqlite:/the/absolute/path"; no password */
+	char warning[256];               /* for the log, once: what an operator should know; "" */
 	/* For the log, once, where this store remembers whom it was served for:
 	 * under the same name, the other URL of before; or, where that name is
 	 * new to it, the name of before. "": nothing is different. */
@@ -476,20 +476,20 @@ struct hpx_store {
 	void *fault_user;
 	_Atomic int64_t wall_shift_ms;
 	_Atomic int64_t lease_shift_ms;
-	_Atomic bool expiry_held;          /* wall and boot clock have parted */
+	_Atomic bool expiry_held; /* wall and boot clock have parted */
 	/* How far the wall clock was ahead of the lease clock when it was last
 	 * believed (0: not compared). Looked at with every moment: a clock that
 	 * was just set must not expire anything before the next thorough look. */
 	_Atomic int64_t ahead_ms;
-	_Atomic bool space_low;            /* not HPX_SPACE_ENOUGH: RESERVE begins nothing */
-	struct hpx_store_space space;      /* what that rests on */
+	_Atomic bool space_low;       /* not HPX_SPACE_ENOUGH: RESERVE begins nothing */
+	struct hpx_store_space space; /* what that rests on */
 	/* Counts what people remove (FORGET, RESOLVE), in whichever process, when
 	 * it is committed and before they are told. While it stands, nothing was
 	 * removed that the last question for removals did not tell. NULL: nobody
 	 * counts, and such news is as old as that question. */
 	const _Atomic uint64_t *removal_count;
-	struct hpx_counter errors;         /* failed runs */
-	struct hpx_counter lost_at_open;   /* leases of dead owners, found when opening to serve */
+	struct hpx_counter errors;       /* failed runs */
+	struct hpx_counter lost_at_open; /* leases of dead owners, found when opening to serve */
 	struct hpx_histogram commit_us;
 	struct hpx_histogram batch_ops;
 };

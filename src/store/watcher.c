@@ -19,7 +19,7 @@ struct hpx_watcher {
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
-	bool stopping;             /* under the mutex */
+	bool stopping; /* under the mutex */
 	/* The thread's own. */
 	unsigned cursor;
 	struct hpx_operation_id ids[IDS_MAX];

@@ -31,8 +31,8 @@ static const char *shape_problem(const struct hpx_verify_option *option,
 	if (is_list(option->kind))
 		return node->kind == HPX_YAML_LIST ? NULL :
 		       option->kind == HPX_VERIFY_LINES ?
-			       "must be a list, as [\"Name: value\"]" :
-			       "must be a list of names, as [retry, expiry]";
+						     "must be a list, as [\"Name: value\"]" :
+						     "must be a list of names, as [retry, expiry]";
 	if (option->kind == HPX_VERIFY_BODY && node->kind != HPX_YAML_SCALAR)
 		return "must be text, as it is sent: JSON stands in quotes, or in a file as "
 		       "\"@FILE\"";
@@ -200,9 +200,7 @@ static enum hpx_status take_member(struct hpx_spec_reading *reading, size_t inde
 	}
 	for (size_t i = index + 1; i < node->end && status == HPX_OK;
 	     i = reading->tree.nodes[i].end)
-		status = requests ? take_request(reading, i)
-				  : take_option(reading, i,
-						join(node->name, reading->tree.nodes[i].name, path));
+		status = requests ? take_request(reading, i) : take_option(reading, i, join(node->name, reading->tree.nodes[i].name, path));
 	return status;
 }
 

@@ -15,8 +15,7 @@ static const struct hpx_spec_given *given_of(const struct hpx_spec_reading *read
 	for (size_t i = 0; i < hpx_verify_option_count; i++) {
 		if (!hpx_span_eq(hpx_span_of(path), hpx_span_of(hpx_verify_options[i].path)))
 			continue;
-		return reading->by_flag[i].count > 0 ? &reading->by_flag[i]
-						     : &reading->in_file[i];
+		return reading->by_flag[i].count > 0 ? &reading->by_flag[i] : &reading->in_file[i];
 	}
 	return &none;
 }
@@ -84,9 +83,8 @@ static void inherit(struct hpx_spec_reading *reading, enum hpx_verify_request_na
 
 	request->given = true;
 	if (request->method.ptr == NULL)
-		request->method = reads	  ? HPX_SPAN("GET")
-				  : deletes ? HPX_SPAN("DELETE")
-					    : main->method;
+		request->method = reads ? HPX_SPAN("GET") : deletes ? HPX_SPAN("DELETE") :
+								      main->method;
 	if (request->body.ptr == NULL)
 		request->body = reads || deletes ? HPX_SPAN("") : main->body;
 	if (request->path.ptr == NULL && deletes)

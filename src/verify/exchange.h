@@ -12,39 +12,39 @@
 /* Where the client goes away. */
 enum hpx_cut {
 	HPX_CUT_NONE,
-	HPX_CUT_HEAD,            /* behind the head */
+	HPX_CUT_HEAD, /* behind the head */
 	HPX_CUT_HALF_BODY,
-	HPX_CUT_WHOLE_BODY,      /* at once behind the last byte */
-	HPX_CUT_BEFORE_ANSWER,   /* when the answer begins to come, unread */
+	HPX_CUT_WHOLE_BODY,    /* at once behind the last byte */
+	HPX_CUT_BEFORE_ANSWER, /* when the answer begins to come, unread */
 };
 
 enum hpx_exchange_end {
 	HPX_EXCHANGE_ANSWERED,
-	HPX_EXCHANGE_CUT,        /* as was asked */
-	HPX_EXCHANGE_REFUSED,    /* no connection, or no TLS: nothing was sent */
-	HPX_EXCHANGE_LOST,       /* no whole answer came: closed, reset, nonsense */
+	HPX_EXCHANGE_CUT,     /* as was asked */
+	HPX_EXCHANGE_REFUSED, /* no connection, or no TLS: nothing was sent */
+	HPX_EXCHANGE_LOST,    /* no whole answer came: closed, reset, nonsense */
 	HPX_EXCHANGE_TIMEOUT,
-	HPX_EXCHANGE_UNSENT,     /* a bound of the run was reached, or the run was stopped */
+	HPX_EXCHANGE_UNSENT, /* a bound of the run was reached, or the run was stopped */
 };
 
 struct hpx_exchange {
-	unsigned number;             /* 1, 2, 3 … in the order of sending */
-	const char *row;             /* that sent it */
+	unsigned number; /* 1, 2, 3 … in the order of sending */
+	const char *row; /* that sent it */
 	enum hpx_exchange_end end;
 	enum hpx_cut cut;
-	int64_t began_ms;            /* since the run began */
+	int64_t began_ms; /* since the run began */
 	int64_t took_ms;
-	char problem[160];           /* for people, where there is no answer */
+	char problem[160]; /* for people, where there is no answer */
 	/* Sent. */
 	struct hpx_span request_head; /* without credentials */
 	struct hpx_span request_body; /* kept part */
 	size_t request_body_bytes;
-	char key[300];               /* as sent, for people; may be cut */
+	char key[300]; /* as sent, for people; may be cut */
 	/* Came; zero unless ANSWERED. */
 	unsigned status;
 	const struct hpx_field *fields;
 	size_t field_count;
-	struct hpx_span body;        /* whole up to the bound of one answer while its row runs;
+	struct hpx_span body; /* whole up to the bound of one answer while its row runs;
 				      * later its kept part */
 	size_t body_bytes;
 	uint8_t body_hash[HPX_SHA256_SIZE];

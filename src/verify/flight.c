@@ -109,8 +109,7 @@ static bool sent_all(struct hpx_flight *flight)
 		flight->state = HPX_FLIGHT_HELD;
 		return false;
 	}
-	flight->state = flight->exchange->cut == HPX_CUT_NONE ? HPX_FLIGHT_READING
-							      : HPX_FLIGHT_FLUSHING;
+	flight->state = flight->exchange->cut == HPX_CUT_NONE ? HPX_FLIGHT_READING : HPX_FLIGHT_FLUSHING;
 	return true;
 }
 
@@ -219,8 +218,7 @@ short hpx_flight_wants(const struct hpx_flight *flight)
 		return flight->wire.wants | POLLIN;
 	case HPX_FLIGHT_AWAITING:
 	case HPX_FLIGHT_READING:
-		return flight->wire.wants == POLLOUT && flight->wire.ssl != NULL ? POLLOUT | POLLIN
-										 : POLLIN;
+		return flight->wire.wants == POLLOUT && flight->wire.ssl != NULL ? POLLOUT | POLLIN : POLLIN;
 	case HPX_FLIGHT_FLUSHING:
 	case HPX_FLIGHT_HELD:
 	case HPX_FLIGHT_DONE:

@@ -10,30 +10,30 @@
 enum hpx_flight_state {
 	HPX_FLIGHT_CONNECTING,
 	HPX_FLIGHT_SENDING,
-	HPX_FLIGHT_HELD,      /* all but the last byte is sent */
-	HPX_FLIGHT_FLUSHING,  /* before a cut: until the other side has the bytes */
-	HPX_FLIGHT_AWAITING,  /* before a cut: until the answer begins */
+	HPX_FLIGHT_HELD,     /* all but the last byte is sent */
+	HPX_FLIGHT_FLUSHING, /* before a cut: until the other side has the bytes */
+	HPX_FLIGHT_AWAITING, /* before a cut: until the answer begins */
 	HPX_FLIGHT_READING,
 	HPX_FLIGHT_DONE,
 };
 
 struct hpx_flight {
 	struct hpx_verify *run;
-	struct hpx_flight *next;          /* in the run's list */
+	struct hpx_flight *next; /* in the run's list */
 	enum hpx_flight_state state;
-	bool hold;                        /* keep the last byte back */
+	bool hold; /* keep the last byte back */
 	struct hpx_wire_request request;
-	size_t stop;                      /* so many bytes are to be sent */
+	size_t stop; /* so many bytes are to be sent */
 	size_t sent;
 	struct hpx_wire wire;
 	struct hpx_reply answer;
 	struct hpx_exchange *exchange;
-	struct hpx_arena *arena;          /* for the answer */
+	struct hpx_arena *arena; /* for the answer */
 	int64_t deadline_ms;
 	int64_t timeout_ms;
 	int64_t began_ms;
-	int64_t linger_ms;                /* between the last byte's arrival and the cut */
-	int64_t flushed_ms;               /* when that was; 0: not yet */
+	int64_t linger_ms;  /* between the last byte's arrival and the cut */
+	int64_t flushed_ms; /* when that was; 0: not yet */
 };
 
 /* Begins to connect. The request, the answer (initialised) and the exchange are

@@ -18,8 +18,11 @@ const struct hpx_guarantee hpx_guarantees[HPX_GUARANTEE_MAX + 1] = {
 static enum hpx_row_verdict worse(enum hpx_row_verdict a, enum hpx_row_verdict b)
 {
 	static const int badness[] = {
-		[HPX_ROW_SKIPPED] = 0, [HPX_ROW_NOT_APPLICABLE] = 0, [HPX_ROW_HOLDS] = 1,
-		[HPX_ROW_UNDECIDED] = 2, [HPX_ROW_BROKEN] = 3,
+		[HPX_ROW_SKIPPED] = 0,
+		[HPX_ROW_NOT_APPLICABLE] = 0,
+		[HPX_ROW_HOLDS] = 1,
+		[HPX_ROW_UNDECIDED] = 2,
+		[HPX_ROW_BROKEN] = 3,
 	};
 	return badness[b] > badness[a] ? b : a;
 }

@@ -139,8 +139,7 @@ struct hpx_intent *hpx_verify_draft(struct hpx_verify *run, enum hpx_verify_requ
 
 struct hpx_intent *hpx_verify_intend(struct hpx_verify *run, enum hpx_verify_request_name name)
 {
-	struct hpx_intent *intent = hpx_verify_over(run) == NULL ? hpx_verify_draft(run, name)
-								 : NULL;
+	struct hpx_intent *intent = hpx_verify_over(run) == NULL ? hpx_verify_draft(run, name) : NULL;
 
 	if (intent != NULL)
 		hpx_effect_count_before(run, intent);

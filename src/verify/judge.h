@@ -8,13 +8,16 @@
 #include "verify/row.h"
 
 /* The crash rows share one campaign. */
-enum { HPX_CRASH_ONCE, HPX_CRASH_KEPT, HPX_CRASH_SETTLED, HPX_CRASH_FINDINGS };
+enum { HPX_CRASH_ONCE,
+       HPX_CRASH_KEPT,
+       HPX_CRASH_SETTLED,
+       HPX_CRASH_FINDINGS };
 
 /* What rows leave to later ones. */
 struct hpx_verify_notes {
-	bool crashed;             /* the campaign was made; its findings are below */
+	bool crashed; /* the campaign was made; its findings are below */
 	struct hpx_row_finding crash[HPX_CRASH_FINDINGS];
-	char stop[512];           /* why no other row can be judged; "": they can */
+	char stop[512]; /* why no other row can be judged; "": they can */
 	/* Of the operation that was done last: its answer, and what that named.
 	 * Where another one gets the same, it tells nothing. */
 	uint8_t answer[HPX_SHA256_SIZE];
@@ -27,7 +30,7 @@ struct hpx_judge {
 	struct hpx_verify *run;
 	struct hpx_row_finding *finding;
 	struct hpx_verify_notes *notes;
-	const struct hpx_intent *intent;  /* the last one made, for sentences */
+	const struct hpx_intent *intent; /* the last one made, for sentences */
 };
 
 /* ---- verdicts ---- */
@@ -132,7 +135,9 @@ bool hpx_judge_counts_by(const struct hpx_judge *judge, struct hpx_span variable
 bool hpx_judge_counts_apart(const struct hpx_judge *judge);
 
 /* Whose answer the second is, which was not to be the first's. */
-enum hpx_whose { HPX_WHOSE_OWN, HPX_WHOSE_FIRST, HPX_WHOSE_OPEN };
+enum hpx_whose { HPX_WHOSE_OWN,
+		 HPX_WHOSE_FIRST,
+		 HPX_WHOSE_OPEN };
 enum hpx_whose hpx_judge_whose(struct hpx_judge *judge, const struct hpx_exchange *first,
 			       const struct hpx_exchange *second);
 /* Broken where the second is the first's answer; undecided where that is open

@@ -51,7 +51,8 @@ bool hpx_judge_same(struct hpx_judge *judge, const struct hpx_exchange *first,
 	const char *was = hpx_judge_words(judge, first);
 	const char *is = hpx_judge_words(judge, second);
 	const char *effects = judge->intent != NULL ?
-		hpx_judge_effect_words(judge, judge->intent) : "effects not counted";
+				      hpx_judge_effect_words(judge, judge->intent) :
+				      "effects not counted";
 	if (strcmp(was, is) == 0)
 		return hpx_judge_broken(judge, "%s (#%u) has other bytes further on than the answer (#%u), %s; %s",
 					what, second->number, first->number, was, effects);

@@ -3,10 +3,10 @@
 #include "verify/spec.h"
 
 #define AT(member) .offset = offsetof(struct hpx_verify_spec, member)
-#define LIST(member, counter)                                                            \
-	.offset = offsetof(struct hpx_verify_spec, member),                              \
+#define LIST(member, counter) \
+	.offset = offsetof(struct hpx_verify_spec, member), \
 	.count = offsetof(struct hpx_verify_spec, counter)
-#define MAIN(member)                                                                     \
+#define MAIN(member) \
 	.offset = offsetof(struct hpx_verify_spec, requests[HPX_REQUEST_main].member)
 
 #define SECOND 1000u

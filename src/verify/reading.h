@@ -12,7 +12,7 @@
 /* One thing that is given, in the file or by a flag. */
 struct hpx_spec_given {
 	const struct hpx_span *items;
-	size_t count;         /* 0: not given */
+	size_t count; /* 0: not given */
 	bool by_flag;
 	struct hpx_span name; /* for people: "limits.time", "--time" */
 	unsigned line;        /* 0: by a flag */

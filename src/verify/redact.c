@@ -3,17 +3,26 @@
 #include "verify/template.h"
 
 static const struct hpx_span always[] = {
-	HPX_SPAN_INIT("Authorization"),   HPX_SPAN_INIT("Proxy-Authorization"),
-	HPX_SPAN_INIT("Cookie"),          HPX_SPAN_INIT("X-Api-Key"),
-	HPX_SPAN_INIT("Set-Cookie"),      HPX_SPAN_INIT("Authentication-Info"),
-	HPX_SPAN_INIT("X-Auth-Token"),    HPX_SPAN_INIT("X-Access-Token"),
-	HPX_SPAN_INIT("X-Session-Token"), HPX_SPAN_INIT("Private-Token"),
-	HPX_SPAN_INIT("apikey"),          HPX_SPAN_INIT("api-key"),
+	HPX_SPAN_INIT("Authorization"),
+	HPX_SPAN_INIT("Proxy-Authorization"),
+	HPX_SPAN_INIT("Cookie"),
+	HPX_SPAN_INIT("X-Api-Key"),
+	HPX_SPAN_INIT("Set-Cookie"),
+	HPX_SPAN_INIT("Authentication-Info"),
+	HPX_SPAN_INIT("X-Auth-Token"),
+	HPX_SPAN_INIT("X-Access-Token"),
+	HPX_SPAN_INIT("X-Session-Token"),
+	HPX_SPAN_INIT("Private-Token"),
+	HPX_SPAN_INIT("apikey"),
+	HPX_SPAN_INIT("api-key"),
 };
 /* Names that end so: X-Goog-Api-Key, X-Shopify-Access-Token, client_secret. */
 static const struct hpx_span ends[] = {
-	HPX_SPAN_INIT("-api-key"),  HPX_SPAN_INIT("-token"),  HPX_SPAN_INIT("-access-key"),
-	HPX_SPAN_INIT("-secret"),   HPX_SPAN_INIT("_secret"),
+	HPX_SPAN_INIT("-api-key"),
+	HPX_SPAN_INIT("-token"),
+	HPX_SPAN_INIT("-access-key"),
+	HPX_SPAN_INIT("-secret"),
+	HPX_SPAN_INIT("_secret"),
 };
 
 static bool is_named(struct hpx_span line, struct hpx_span name)
@@ -64,8 +73,7 @@ static enum hpx_status redact_line(const struct hpx_verify_spec *spec, struct hp
 
 static struct hpx_span chomp(struct hpx_span line)
 {
-	return line.len > 0 && line.ptr[line.len - 1] == '\r' ? hpx_span_first(line, line.len - 1)
-							      : line;
+	return line.len > 0 && line.ptr[line.len - 1] == '\r' ? hpx_span_first(line, line.len - 1) : line;
 }
 
 struct hpx_span hpx_redact_head(const struct hpx_verify_spec *spec, struct hpx_span head,

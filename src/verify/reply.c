@@ -44,8 +44,7 @@ static enum hpx_http_progress refuse(struct hpx_reply *answer, const char *probl
 /* The reader's words are about requests, which is what the gateway reads. */
 static const char *head_problem(enum hpx_http_error error)
 {
-	return error == HPX_HTTP_ERROR_HEAD_TOO_LARGE ? "the answer's head is too large"
-						: hpx_http_error_text(error);
+	return error == HPX_HTTP_ERROR_HEAD_TOO_LARGE ? "the answer's head is too large" : hpx_http_error_text(error);
 }
 
 /* How much more of the body is kept. Behind a gap nothing is. */
@@ -164,7 +163,7 @@ static enum hpx_status give_fields(const struct hpx_reply *answer, struct hpx_ar
 }
 
 enum hpx_status hpx_reply_give(struct hpx_reply *answer, struct hpx_arena *arena,
-				struct hpx_exchange *exchange)
+			       struct hpx_exchange *exchange)
 {
 	const struct hpx_secrets *secrets = &answer->share->secrets;
 	struct hpx_span body = hpx_buffer_span(&answer->body);

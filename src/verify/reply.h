@@ -15,22 +15,22 @@
 
 /* What all answers of a run share. */
 struct hpx_reply_share {
-	size_t held_bytes;              /* of the bodies that are coming */
-	struct hpx_secrets secrets;     /* that none of them is shown with */
+	size_t held_bytes;          /* of the bodies that are coming */
+	struct hpx_secrets secrets; /* that none of them is shown with */
 };
 
 struct hpx_reply {
-	struct hpx_span method;         /* of the request */
+	struct hpx_span method; /* of the request */
 	struct hpx_http_reader reader;
-	struct hpx_arena arena;         /* of the head's fields */
+	struct hpx_arena arena; /* of the head's fields */
 	struct hpx_buffer head_bytes;
 	struct hpx_http_head head;
-	bool has_head;                  /* of the final answer: 1xx are passed over */
+	bool has_head; /* of the final answer: 1xx are passed over */
 	struct hpx_buffer body;
 	size_t body_bytes;
 	struct hpx_reply_share *share;
 	struct hpx_sha256 hash;
-	const char *problem;            /* after BAD */
+	const char *problem; /* after BAD */
 };
 
 /* `method` must stay. */
@@ -44,6 +44,6 @@ enum hpx_http_progress hpx_reply_end(struct hpx_reply *answer);
 /* After DONE: into the exchange, copied into `arena`, without secrets; the hash is
  * that of the bytes that came. */
 enum hpx_status hpx_reply_give(struct hpx_reply *answer, struct hpx_arena *arena,
-				struct hpx_exchange *exchange);
+			       struct hpx_exchange *exchange);
 
 #endif

@@ -9,9 +9,12 @@
 static const char *end_name(enum hpx_exchange_end end)
 {
 	static const char *const names[] = {
-		[HPX_EXCHANGE_ANSWERED] = "answered", [HPX_EXCHANGE_CUT] = "cut",
-		[HPX_EXCHANGE_REFUSED] = "refused",   [HPX_EXCHANGE_LOST] = "lost",
-		[HPX_EXCHANGE_TIMEOUT] = "timeout",   [HPX_EXCHANGE_UNSENT] = "unsent",
+		[HPX_EXCHANGE_ANSWERED] = "answered",
+		[HPX_EXCHANGE_CUT] = "cut",
+		[HPX_EXCHANGE_REFUSED] = "refused",
+		[HPX_EXCHANGE_LOST] = "lost",
+		[HPX_EXCHANGE_TIMEOUT] = "timeout",
+		[HPX_EXCHANGE_UNSENT] = "unsent",
 	};
 	return names[end];
 }

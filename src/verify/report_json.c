@@ -20,8 +20,8 @@ static json_t *row_of(const struct hpx_row *row, const struct hpx_row_finding *f
 {
 	bool required = hpx_row_weight(row, dialect) == HPX_ROW_REQUIRED;
 	json_t *guarantees = row->also != 0 ?
-		json_pack("[i, i]", (int)row->guarantee, (int)row->also) :
-		json_pack("[i]", (int)row->guarantee);
+				     json_pack("[i, i]", (int)row->guarantee, (int)row->also) :
+				     json_pack("[i]", (int)row->guarantee);
 
 	return json_pack("{s:s, s:s, s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:I}",
 			 "name", row->name, "group", hpx_row_group_text(row->group),
@@ -58,7 +58,8 @@ static json_t *guarantees_of(const struct hpx_verify_result *result)
 			json_pack("{s:i, s:s, s:s}", "number", (int)i, "text",
 				  hpx_guarantees[i].text, "verdict",
 				  hpx_guarantees[i].observable ?
-				  hpx_report_verdict(result->guarantees[i]) : "not_observable"));
+					  hpx_report_verdict(result->guarantees[i]) :
+					  "not_observable"));
 	if (failed == 0)
 		return guarantees;
 	json_decref(guarantees);
@@ -109,16 +110,16 @@ enum hpx_status hpx_report_json(const struct hpx_verify *run,
 
 	hpx_report_url(spec, url);
 	return write_json(json_pack("{s:s, s:o, s:o, s:s, s:b, s:b, s:I, s:I, s:o, s:o, s:o}",
-			       "hapax", HPX_VERSION,
-			       "method", hpx_report_text(spec->requests[HPX_REQUEST_main].method),
-			       "url", hpx_report_text(hpx_span_of(url)),
-			       "dialect", hpx_report_dialect(dialect), "holds", (int)result->holds,
-			       "effects_counted", (int)hpx_verify_counts(run),
-			       "requests", (json_int_t)hpx_verify_exchange_count(run),
-			       "seed", (json_int_t)spec->seed, "rows", rows_of(result, dialect),
-			       "guarantees", guarantees_of(result),
-			       "exchanges", exchanges_of(run, result)),
-		     JSON_INDENT(2), out);
+				    "hapax", HPX_VERSION,
+				    "method", hpx_report_text(spec->requests[HPX_REQUEST_main].method),
+				    "url", hpx_report_text(hpx_span_of(url)),
+				    "dialect", hpx_report_dialect(dialect), "holds", (int)result->holds,
+				    "effects_counted", (int)hpx_verify_counts(run),
+				    "requests", (json_int_t)hpx_verify_exchange_count(run),
+				    "seed", (json_int_t)spec->seed, "rows", rows_of(result, dialect),
+				    "guarantees", guarantees_of(result),
+				    "exchanges", exchanges_of(run, result)),
+			  JSON_INDENT(2), out);
 }
 
 enum hpx_status hpx_report_log(const struct hpx_verify *run, FILE *out)

@@ -21,7 +21,7 @@ bool hpx_report_fails(const struct hpx_row *row, const struct hpx_row_finding *f
 /* How many rows have each verdict; advised ones that are not kept apart. */
 struct hpx_report_count {
 	size_t verdicts[HPX_ROW_SKIPPED + 1];
-	size_t advice;          /* advised rows that are broken or undecided */
+	size_t advice; /* advised rows that are broken or undecided */
 	size_t failed;
 };
 struct hpx_report_count hpx_report_count(const struct hpx_verify_result *result,

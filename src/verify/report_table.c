@@ -10,7 +10,12 @@
 #define TEXT_AT 32
 #define EXPLAIN_AT 16
 
-enum paint { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
+enum paint { PLAIN,
+	     BOLD,
+	     DIM,
+	     RED,
+	     GREEN,
+	     YELLOW };
 
 struct table {
 	const struct hpx_verify *run;
@@ -115,8 +120,7 @@ static void print_exchanges(const struct table *table, const struct hpx_row_find
 	fprintf(table->out, "      %s%-10s%s", paint(table, DIM), "see", paint(table, PLAIN));
 	for (size_t i = 0; i < finding->exchange_count; i++)
 		fprintf(table->out, "%s#%u", i > 0 ? " " : "", finding->exchanges[i]);
-	fprintf(table->out, "%s\n", finding->exchange_count == HPX_FINDING_EXCHANGES_MAX ?
-				    " ..." : "");
+	fprintf(table->out, "%s\n", finding->exchange_count == HPX_FINDING_EXCHANGES_MAX ? " ..." : "");
 }
 
 /* Why it was not tried is said once, below. */
@@ -205,9 +209,9 @@ static void print_guarantees(const struct table *table)
 	fprintf(table->out, "\n%sguarantees%s\n", paint(table, BOLD), paint(table, PLAIN));
 	for (size_t i = 0; i <= HPX_GUARANTEE_MAX; i++) {
 		enum hpx_row_verdict verdict = table->result->guarantees[i];
-		const char *text = !hpx_guarantees[i].observable ? "not observable" :
+		const char *text = !hpx_guarantees[i].observable     ? "not observable" :
 				   verdict == HPX_ROW_NOT_APPLICABLE ? "not judged" :
-				   hpx_row_verdict_text(verdict);
+								       hpx_row_verdict_text(verdict);
 
 		fprintf(table->out, "  %zu. %-51s %s%s%s\n", i, hpx_guarantees[i].text,
 			paint(table, colour_of(verdict, true)), text, paint(table, PLAIN));
@@ -271,7 +275,8 @@ void hpx_report_table(const struct hpx_verify *run, const struct hpx_verify_resu
 	fprintf(out, "dialect: %s%s; effects are %s; %zu request%s; seed %llu\n",
 		hpx_report_dialect(table.dialect),
 		spec->dialect == HPX_DIALECT_AUTO && table.dialect != HPX_DIALECT_AUTO ?
-		" (found out)" : "",
+			" (found out)" :
+			"",
 		hpx_verify_counts(run) ? "counted" : "not counted",
 		hpx_verify_exchange_count(run), hpx_verify_exchange_count(run) == 1 ? "" : "s",
 		(unsigned long long)spec->seed);

@@ -181,8 +181,8 @@ static enum hpx_status join(struct hpx_span head, struct hpx_wire_request *reque
 }
 
 enum hpx_status hpx_wire_request_build(const struct hpx_verify_spec *spec,
-				  const struct hpx_sending *sending, struct hpx_arena *arena,
-				  struct hpx_wire_request *ret_request)
+				       const struct hpx_sending *sending, struct hpx_arena *arena,
+				       struct hpx_wire_request *ret_request)
 {
 	struct hpx_wire_request request = {
 		.method = or_else(sending->method, sending->intent->method),

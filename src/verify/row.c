@@ -4,7 +4,7 @@
 #include "verify/rows.h"
 
 const struct hpx_row hpx_rows[] = {
-#define X(name, weight, guarantee, also, group, needs, title, why, sends)                   \
+#define X(name, weight, guarantee, also, group, needs, title, why, sends) \
 	{ #name, HPX_ROW_##weight, guarantee, also, HPX_ROW_GROUP_##group, needs, title, why, \
 	  sends, hpx_row_##name },
 	HPX_ROW_LIST(X)

@@ -9,12 +9,12 @@
 
 enum hpx_row_weight {
 	HPX_ROW_REQUIRED,
-	HPX_ROW_ADVISED,   /* good manners; never fails the run */
+	HPX_ROW_ADVISED, /* good manners; never fails the run */
 };
 
-#define HPX_ROW_VERDICT_LIST(X)                                               \
-	X(HOLDS, "holds")                                                     \
-	X(BROKEN, "broken")                                                   \
+#define HPX_ROW_VERDICT_LIST(X) \
+	X(HOLDS, "holds") \
+	X(BROKEN, "broken") \
 	X(UNDECIDED, "undecided")           /* tried, and could not be told: fails a required row */ \
 	X(NOT_APPLICABLE, "not applicable") /* the description, or the dialect, has nothing for it */ \
 	X(SKIPPED, "skipped")               /* by --skip or --only */
@@ -37,12 +37,12 @@ const char *hpx_row_group_text(enum hpx_row_group group);
 
 struct hpx_row_finding {
 	enum hpx_row_verdict verdict;
-	bool tried;              /* its function ran; false: came says why not */
+	bool tried; /* its function ran; false: came says why not */
 	char expected[256];
-	char came[512];          /* what came, or why it was not judged */
+	char came[512]; /* what came, or why it was not judged */
 	/* Where the row's own would say more than was seen; NULL, 0: the row's. */
 	const char *why;
-	unsigned blamed;         /* of a broken row: the guarantees that it breaks, one bit
+	unsigned blamed;                               /* of a broken row: the guarantees that it breaks, one bit
 				  * each; the row's others hold */
 	unsigned exchanges[HPX_FINDING_EXCHANGES_MAX]; /* the numbers that show it */
 	size_t exchange_count;
@@ -55,12 +55,12 @@ struct hpx_row {
 	const char *name;
 	enum hpx_row_weight weight;
 	unsigned guarantee;
-	unsigned also;           /* a second guarantee that it judges; 0: none */
+	unsigned also; /* a second guarantee that it judges; 0: none */
 	enum hpx_row_group group;
-	const char *needs;       /* of the description, by name; "": nothing more */
-	const char *title;       /* what holds, one line */
-	const char *why;         /* what happens to people where it does not */
-	const char *sends;       /* for --dry-run */
+	const char *needs; /* of the description, by name; "": nothing more */
+	const char *title; /* what holds, one line */
+	const char *why;   /* what happens to people where it does not */
+	const char *sends; /* for --dry-run */
 	void (*judge)(struct hpx_judge *judge);
 };
 
@@ -91,8 +91,8 @@ enum {
 };
 
 struct hpx_guarantee {
-	const char *text;        /* as anybody's API could give it */
-	bool observable;         /* from outside */
+	const char *text; /* as anybody's API could give it */
+	bool observable;  /* from outside */
 };
 
 extern const struct hpx_guarantee hpx_guarantees[HPX_GUARANTEE_MAX + 1];
@@ -100,11 +100,11 @@ extern const struct hpx_guarantee hpx_guarantees[HPX_GUARANTEE_MAX + 1];
 /* ---- a run of all rows ---- */
 
 struct hpx_verify_result {
-	struct hpx_row_finding *findings;   /* one for each row */
+	struct hpx_row_finding *findings; /* one for each row */
 	/* For each guarantee: BROKEN where one of its required rows is, UNDECIDED,
 	 * HOLDS, or NOT_APPLICABLE where none of its rows was judged. */
 	enum hpx_row_verdict guarantees[HPX_GUARANTEE_MAX + 1];
-	bool holds;                     /* every required row that was judged, and one was */
+	bool holds; /* every required row that was judged, and one was */
 };
 
 /* `told` (may be NULL) is called before (finding NULL) and after each row that

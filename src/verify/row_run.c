@@ -25,7 +25,8 @@ static const char *obstacle(struct hpx_judge *judge)
 {
 	const char *over = hpx_verify_over(judge->run);
 
-	return over != NULL ? over : judge->notes->stop[0] != '\0' ? judge->notes->stop : NULL;
+	return over != NULL ? over : judge->notes->stop[0] != '\0' ? judge->notes->stop :
+								     NULL;
 }
 
 static void run_row(struct hpx_judge *judge, const struct hpx_row *row)
@@ -59,8 +60,7 @@ enum hpx_status hpx_verify_run(struct hpx_verify *run,
 	if (result.findings == NULL)
 		return HPX_NOMEM;
 	for (size_t i = 0; i < hpx_row_count; i++) {
-		struct hpx_judge judge = { .run = run, .finding = &result.findings[i],
-					   .notes = &notes };
+		struct hpx_judge judge = { .run = run, .finding = &result.findings[i], .notes = &notes };
 
 		result.findings[i].verdict = HPX_ROW_SKIPPED;
 		if (hpx_row_is_left_out(&hpx_rows[i], hpx_verify_spec_of(run)))

@@ -14,10 +14,10 @@
 struct operation {
 	struct hpx_intent *intent;
 	struct hpx_flight *flight;
-	const struct hpx_exchange *seen;      /* what the client got before the crash */
+	const struct hpx_exchange *seen; /* what the client got before the crash */
 	const struct hpx_exchange *settled;
-	unsigned sent;                        /* until then */
-	bool doubt;                           /* openly: the outcome is unknown */
+	unsigned sent; /* until then */
+	bool doubt;    /* openly: the outcome is unknown */
 };
 
 struct campaign {
@@ -48,7 +48,7 @@ static bool begin_all(struct campaign *campaign, struct operation *operations)
 
 	for (size_t i = 0; i < OPERATIONS; i++) {
 		operations[i] = (struct operation){ .intent =
-			hpx_verify_intend(run, HPX_REQUEST_main) };
+							    hpx_verify_intend(run, HPX_REQUEST_main) };
 		if (operations[i].intent == NULL) {
 			const char *over = hpx_verify_over(run);
 			return fail_all(campaign, over != NULL ? over : "out of memory");
@@ -154,8 +154,7 @@ static void judge_once(struct campaign *campaign, const struct operation *operat
 		return;
 	/* Of a count of all together nobody can tell whose the second is. */
 	if (effects > effects_max && effects_max > 1) {
-		hpx_judge_broken(judge, "round %" PRIu64 ": %" PRIu64 " effects for %" PRIu64
-				 " operations; they are not counted apart",
+		hpx_judge_broken(judge, "round %" PRIu64 ": %" PRIu64 " effects for %" PRIu64 " operations; they are not counted apart",
 				 campaign->rounds, effects, effects_max);
 		return;
 	}
@@ -230,7 +229,7 @@ static void make_campaign(struct hpx_judge *judge)
 							 .finding = &judge->notes->crash[i],
 							 .notes = judge->notes };
 		judge->notes->crash[i] = (struct hpx_row_finding){ .verdict = HPX_ROW_HOLDS,
-							       .tried = true };
+								   .tried = true };
 		hpx_judge_expects(&campaign.judges[i], "%s", expected[i]);
 	}
 	while (campaign.rounds < crashes) {

@@ -273,9 +273,14 @@ void hpx_row_connection_named(struct hpx_judge *judge)
 
 /* Headers that say who is calling, in the order of how usual they are. */
 static const struct hpx_span caller_headers[] = {
-	HPX_SPAN_INIT("Authorization"), HPX_SPAN_INIT("X-Api-Key"),	   HPX_SPAN_INIT("Cookie"),
-	HPX_SPAN_INIT("X-Auth-Token"),	HPX_SPAN_INIT("Private-Token"),	   HPX_SPAN_INIT("apikey"),
-	HPX_SPAN_INIT("X-Access-Token"), HPX_SPAN_INIT("X-Forwarded-User"),
+	HPX_SPAN_INIT("Authorization"),
+	HPX_SPAN_INIT("X-Api-Key"),
+	HPX_SPAN_INIT("Cookie"),
+	HPX_SPAN_INIT("X-Auth-Token"),
+	HPX_SPAN_INIT("Private-Token"),
+	HPX_SPAN_INIT("apikey"),
+	HPX_SPAN_INIT("X-Access-Token"),
+	HPX_SPAN_INIT("X-Forwarded-User"),
 };
 
 /* A token against forgery says nothing of who is calling. */
@@ -301,7 +306,8 @@ static enum change try_stranger(struct hpx_judge *judge, struct hpx_intent *inte
 				const struct hpx_exchange *first, struct hpx_span name)
 {
 	const char *before = hpx_span_ieq(name, HPX_SPAN("Authorization")) ? "Bearer " :
-			     hpx_span_ieq(name, HPX_SPAN("Cookie")) ? "session=" : "";
+			     hpx_span_ieq(name, HPX_SPAN("Cookie"))        ? "session=" :
+									     "";
 	struct hpx_arena *arena = hpx_verify_arena(judge->run);
 	struct hpx_span line = hpx_arena_printf(arena, "%.*s: %shapax-verify-%016" PRIx64,
 						HPX_SPAN_ARG(name), before,

@@ -200,6 +200,5 @@ void hpx_row_number_traps(struct hpx_judge *judge)
 	if (taken == 0)
 		hpx_judge_not_applicable(judge, "the API does not take such numbers");
 	else
-		hpx_judge_holds(judge, "refused%s", taken == 1 ?
-			"; the API takes only one kind of such numbers" : ", both");
+		hpx_judge_holds(judge, "refused%s", taken == 1 ? "; the API takes only one kind of such numbers" : ", both");
 }

@@ -25,8 +25,7 @@ static const struct hpx_exchange *send_with(struct hpx_judge *judge, const struc
 	*ret_intent = intent;
 	if (intent == NULL)
 		return NULL;
-	return hpx_judge_send(judge, &(struct hpx_sending){ .intent = intent, .key_values = values,
-							    .key_count = count });
+	return hpx_judge_send(judge, &(struct hpx_sending){ .intent = intent, .key_values = values, .key_count = count });
 }
 
 void hpx_row_key_missing(struct hpx_judge *judge)
@@ -37,7 +36,7 @@ void hpx_row_key_missing(struct hpx_judge *judge)
 	 * server's choice, and both are consistent. */
 	enum hpx_dialect asked = hpx_verify_spec_of(judge->run)->dialect;
 	hpx_judge_expects(judge, "%s",
-			  asked == HPX_DIALECT_IETF ? "400, and no effect" :
+			  asked == HPX_DIALECT_IETF   ? "400, and no effect" :
 			  asked == HPX_DIALECT_STRIPE ? "it is executed" :
 							"400 and no effect, or it is executed");
 	const struct hpx_exchange *answer =
@@ -173,7 +172,7 @@ void hpx_row_key_repeated(struct hpx_judge *judge)
 struct malformed {
 	const char *name;
 	struct hpx_span value;
-	bool both;             /* malformed where keys are opaque as well */
+	bool both; /* malformed where keys are opaque as well */
 };
 
 /* Where keys are opaque, only bytes that no header should have count. */
@@ -246,7 +245,7 @@ static bool is_refused_for_itself(struct hpx_judge *judge, const struct hpx_inte
 		return false;
 	struct hpx_intent *anew = under_new_key(judge, intent);
 	const struct hpx_exchange *answer = anew == NULL ? NULL :
-		hpx_judge_send(judge, &(struct hpx_sending){ .intent = anew, .body = body });
+							   hpx_judge_send(judge, &(struct hpx_sending){ .intent = anew, .body = body });
 	return answer != NULL && answer->status == refused->status;
 }
 

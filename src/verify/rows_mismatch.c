@@ -25,8 +25,9 @@ void hpx_row_mismatch_body(struct hpx_judge *judge)
 	struct hpx_span body;
 
 	hpx_judge_expects(judge, "%s, and no second effect",
-			  dialect == HPX_DIALECT_IETF ? "422" :
-			  dialect == HPX_DIALECT_STRIPE ? "400" : "422 or 400");
+			  dialect == HPX_DIALECT_IETF   ? "422" :
+			  dialect == HPX_DIALECT_STRIPE ? "400" :
+							  "422 or 400");
 	const struct hpx_exchange *first = do_main(judge, &intent);
 	if (first == NULL || !hpx_judge_other_body(judge, intent, &body))
 		return;
@@ -249,8 +250,7 @@ static bool one_each(struct hpx_judge *judge, const struct hpx_intent *intent)
 	if (first > 1 || second > 1)
 		hpx_judge_blames(judge, HPX_GUARANTEE_ONCE,
 				 "Each customer gets the right answer, and one of them pays twice.");
-	return hpx_judge_broken(judge, "the first tenant sees %" PRIu64 " effects and the second %" PRIu64
-				", where each should see its own or both should see two",
+	return hpx_judge_broken(judge, "the first tenant sees %" PRIu64 " effects and the second %" PRIu64 ", where each should see its own or both should see two",
 				first, second);
 }
 

@@ -40,9 +40,9 @@ static bool not_marked(struct hpx_judge *judge, const struct hpx_exchange *excha
 
 /* What a key has to do with a GET of the effects, before and behind an effect. */
 struct reading {
-	const struct hpx_exchange *before;  /* with the key */
-	const struct hpx_exchange *bare;    /* behind the effect, without */
-	const struct hpx_exchange *after;   /* with the key again */
+	const struct hpx_exchange *before; /* with the key */
+	const struct hpx_exchange *bare;   /* behind the effect, without */
+	const struct hpx_exchange *after;  /* with the key again */
 };
 
 static bool is_stale(struct hpx_judge *judge, const struct hpx_sending *keyed,

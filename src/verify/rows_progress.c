@@ -25,7 +25,8 @@ static bool begin_slow(struct hpx_judge *judge, struct slow *slow)
 	if (slow->flight == NULL)
 		return hpx_judge_undecided(judge, "%s",
 					   hpx_verify_over(judge->run) != NULL ?
-					   hpx_verify_over(judge->run) : "the request cannot be sent");
+						   hpx_verify_over(judge->run) :
+						   "the request cannot be sent");
 	hpx_verify_pause(judge->run, PAUSE_MS);
 	return true;
 }

@@ -8,12 +8,12 @@
 
 /* What a crowd's answers amount to. */
 struct tally {
-	const struct hpx_exchange *done;   /* the first 2xx that is an answer */
+	const struct hpx_exchange *done; /* the first 2xx that is an answer */
 	size_t answers;
 	size_t in_progress;
-	size_t put_off;                    /* 429, 503, refused connections */
+	size_t put_off; /* 429, 503, refused connections */
 	size_t lost;
-	bool differs;                      /* another 2xx than that one is among them */
+	bool differs; /* another 2xx than that one is among them */
 };
 
 /* Two that were accepted, and are not the same thing. */

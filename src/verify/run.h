@@ -26,7 +26,7 @@ struct hpx_intent {
 	struct hpx_span headers;       /* lines with CR LF */
 	struct hpx_span other_headers; /* the same with the second tenant's; empty: none given */
 	struct hpx_span body;
-	uint64_t effects_before;       /* counted when it was made, where they can be */
+	uint64_t effects_before; /* counted when it was made, where they can be */
 };
 
 /* NULL: no memory, or the run is over. `name` must be given in the spec. */
@@ -51,15 +51,15 @@ struct hpx_sending {
 	struct hpx_span method;            /* ptr NULL: the intent's */
 	struct hpx_span path;
 	struct hpx_span body;
-	struct hpx_span content_type;      /* replaces the header */
-	struct hpx_span host;              /* the Host line's value; the connection is the same */
-	struct hpx_span connection;        /* a name for the Connection line, besides `close` */
-	struct hpx_span line;              /* "Name: value", in place of the intent's lines of that
+	struct hpx_span content_type; /* replaces the header */
+	struct hpx_span host;         /* the Host line's value; the connection is the same */
+	struct hpx_span connection;   /* a name for the Connection line, besides `close` */
+	struct hpx_span line;         /* "Name: value", in place of the intent's lines of that
 					    * name, or besides them */
-	bool without_credentials;          /* the intent's own are left out */
+	bool without_credentials;     /* the intent's own are left out */
 	bool second_tenant;
 	enum hpx_cut cut;
-	int64_t linger_ms;                 /* before the cut, once the bytes are there */
+	int64_t linger_ms; /* before the cut, once the bytes are there */
 };
 
 #define HPX_RAW_KEY(...) ((struct hpx_span[]){ __VA_ARGS__ })
@@ -103,7 +103,7 @@ struct hpx_settling {
 	struct hpx_sending sending;
 	const struct hpx_exchange *last;
 	unsigned sent;
-	int64_t due_ms;              /* when it may be sent again */
+	int64_t due_ms; /* when it may be sent again */
 };
 /* All of them by turns, within one settle time. For a server that was just
  * started: no 5xx is final before. */

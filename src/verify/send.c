@@ -78,7 +78,7 @@ static struct hpx_flight *prepare(struct hpx_verify *run, const struct hpx_sendi
 	flight->linger_ms = sending->linger_ms;
 	flight->began_ms = hpx_clock_boot_ms();
 	enum hpx_status status = hpx_wire_request_build(run->spec, sending, &run->row_arena,
-						   &flight->request);
+							&flight->request);
 	if (status == HPX_INVALID)
 		*ret_why = "the request cannot be written: a byte in it would be another line";
 	if (status == HPX_OK)

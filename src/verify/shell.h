@@ -9,9 +9,9 @@
 #include "base/status.h"
 
 struct hpx_shell {
-	pid_t pid;      /* 0: it does not run, or has ended */
-	int output;     /* -1: none */
-	int how;        /* after its end: the status that waitpid gives */
+	pid_t pid;  /* 0: it does not run, or has ended */
+	int output; /* -1: none */
+	int how;    /* after its end: the status that waitpid gives */
 };
 
 void hpx_shell_init(struct hpx_shell *command);

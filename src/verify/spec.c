@@ -73,8 +73,7 @@ static enum hpx_status read_open(int fd, size_t bytes_max, struct hpx_buffer *by
 			return HPX_OK;
 		if (n < 0 && errno == EINTR)
 			continue;
-		enum hpx_status status = n < 0 ? HPX_INVALID
-					       : hpx_buffer_append(bytes, hpx_span(piece, (size_t)n));
+		enum hpx_status status = n < 0 ? HPX_INVALID : hpx_buffer_append(bytes, hpx_span(piece, (size_t)n));
 		if (status == HPX_TOO_LARGE)
 			*ret_reason = "is too large a file (16 MiB for a body, 1 MiB for a "
 				      "description)";

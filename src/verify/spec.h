@@ -11,26 +11,28 @@
 #define HPX_VERIFY_HEADERS_MAX 64
 #define HPX_VERIFY_PROBLEM_SIZE 512
 
-enum hpx_dialect { HPX_DIALECT_AUTO, HPX_DIALECT_IETF, HPX_DIALECT_STRIPE };
+enum hpx_dialect { HPX_DIALECT_AUTO,
+		   HPX_DIALECT_IETF,
+		   HPX_DIALECT_STRIPE };
 
 /* The named requests of a description, besides the main one. */
-#define HPX_VERIFY_REQUEST_LIST(X)                                                       \
-	X(main, "the request that must happen once")                                     \
-	X(other, "a request to another endpoint that takes keys")                        \
-	X(slow, "a request that the API takes a second or more to answer")               \
-	X(client_error, "a request that the API refuses with a 4xx")                     \
+#define HPX_VERIFY_REQUEST_LIST(X) \
+	X(main, "the request that must happen once") \
+	X(other, "a request to another endpoint that takes keys") \
+	X(slow, "a request that the API takes a second or more to answer") \
+	X(client_error, "a request that the API refuses with a 4xx") \
 	X(server_error, "a request whose effect happens, but which is answered by a 5xx") \
 	X(outage, "a request without effect and answered by a 5xx at first, and done later") \
-	X(binary, "a request whose answer is not text")                                  \
-	X(large_answer, "a request whose answer is larger than the API would store")     \
-	X(get, "a request that only reads")                                              \
+	X(binary, "a request whose answer is not text") \
+	X(large_answer, "a request whose answer is larger than the API would store") \
+	X(get, "a request that only reads") \
 	X(delete, "a DELETE that may be sent, twice")
 
 enum hpx_verify_request_name {
 #define X(name, about) HPX_REQUEST_##name,
 	HPX_VERIFY_REQUEST_LIST(X)
 #undef X
-	HPX_REQUEST_COUNT
+		HPX_REQUEST_COUNT
 };
 
 /* Templates, not yet filled in. The path begins with '/', and is on the one
@@ -39,7 +41,7 @@ enum hpx_verify_request_name {
 struct hpx_verify_request {
 	bool given;
 	struct hpx_span method;
-	struct hpx_span path;       /* with its query */
+	struct hpx_span path;                            /* with its query */
 	struct hpx_span headers[HPX_VERIFY_HEADERS_MAX]; /* "Name: value" */
 	size_t header_count;
 	struct hpx_span body;
@@ -51,35 +53,35 @@ struct hpx_verify_spec {
 	bool tls;
 	struct hpx_span host;
 	uint16_t port;
-	struct hpx_span ca_file;          /* empty: the system's */
-	bool insecure;                    /* certificates are not checked */
+	struct hpx_span ca_file; /* empty: the system's */
+	bool insecure;           /* certificates are not checked */
 
 	struct hpx_verify_request requests[HPX_REQUEST_COUNT];
-	struct hpx_span other_body;       /* must mismatch; empty: made by changing a number */
-	struct hpx_span number;           /* pointer to the number to vary; empty: the first */
-	struct hpx_span resource;         /* pointer to the created resource's id; may be empty */
-	struct hpx_span effects_path;     /* GET, a template; empty: answers alone are judged */
-	struct hpx_span effects_count;    /* pointer to a number or a list; "": the whole answer */
+	struct hpx_span other_body;                             /* must mismatch; empty: made by changing a number */
+	struct hpx_span number;                                 /* pointer to the number to vary; empty: the first */
+	struct hpx_span resource;                               /* pointer to the created resource's id; may be empty */
+	struct hpx_span effects_path;                           /* GET, a template; empty: answers alone are judged */
+	struct hpx_span effects_count;                          /* pointer to a number or a list; "": the whole answer */
 	struct hpx_span tenant_headers[HPX_VERIFY_HEADERS_MAX]; /* the second tenant's */
 	size_t tenant_header_count;
-	struct hpx_span key_header;       /* "Idempotency-Key" */
+	struct hpx_span key_header; /* "Idempotency-Key" */
 	enum hpx_dialect dialect;
-	struct hpx_span skip[64];         /* rows that do not apply */
+	struct hpx_span skip[64]; /* rows that do not apply */
 	size_t skip_count;
-	struct hpx_span only[64];         /* none: all rows */
+	struct hpx_span only[64]; /* none: all rows */
 	size_t only_count;
 
 	/* Bounds. */
 	uint64_t requests_max;
 	uint64_t time_max_ms;
 	uint64_t concurrency_max;
-	uint64_t answer_timeout_ms;       /* for one answer */
-	uint64_t settle_ms;               /* for a definite answer, over retries */
+	uint64_t answer_timeout_ms; /* for one answer */
+	uint64_t settle_ms;         /* for a definite answer, over retries */
 
 	struct hpx_span crash_cmd;
 	struct hpx_span start_cmd;
 	uint64_t crashes;
-	uint64_t seed;                    /* chosen by chance where none is given */
+	uint64_t seed; /* chosen by chance where none is given */
 };
 
 #define HPX_VERIFY_BODY_MAX ((size_t)16 << 20)
@@ -93,29 +95,29 @@ struct hpx_verify_spec {
 enum hpx_verify_kind {
 	HPX_VERIFY_URL,
 	HPX_VERIFY_METHOD,
-	HPX_VERIFY_LINES,     /* of headers */
-	HPX_VERIFY_BODY,      /* or "@file" */
+	HPX_VERIFY_LINES, /* of headers */
+	HPX_VERIFY_BODY,  /* or "@file" */
 	HPX_VERIFY_POINTER,
 	HPX_VERIFY_PATH,
-	HPX_VERIFY_ROWS,      /* names of rows */
+	HPX_VERIFY_ROWS, /* names of rows */
 	HPX_VERIFY_DIALECT,
-	HPX_VERIFY_NAME,      /* of a header */
+	HPX_VERIFY_NAME, /* of a header */
 	HPX_VERIFY_COUNT,
 	HPX_VERIFY_DURATION,
 	HPX_VERIFY_TEXT,
-	HPX_VERIFY_FILE,      /* in the description: beside it */
+	HPX_VERIFY_FILE, /* in the description: beside it */
 	HPX_VERIFY_SWITCH,
 };
 
 struct hpx_verify_option {
-	const char *path;     /* in the file: "limits.time" */
-	const char *flag;     /* as cli.h has it: "H,header"; NULL: an operand */
-	const char *value;    /* what --help calls it */
-	const char *text;     /* its sentence */
+	const char *path;  /* in the file: "limits.time" */
+	const char *flag;  /* as cli.h has it: "H,header"; NULL: an operand */
+	const char *value; /* what --help calls it */
+	const char *text;  /* its sentence */
 	enum hpx_verify_kind kind;
-	size_t offset;        /* of the member */
-	size_t count;         /* of a list's count */
-	uint64_t min, max;    /* of numbers, in the unit of the member */
+	size_t offset;     /* of the member */
+	size_t count;      /* of a list's count */
+	uint64_t min, max; /* of numbers, in the unit of the member */
 };
 
 /* In the order in which they are read: a later one may rest on an earlier. */

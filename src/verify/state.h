@@ -2,9 +2,9 @@
 #ifndef HPX_VERIFY_STATE_H
 #define HPX_VERIFY_STATE_H
 
-#include "verify/shell.h"
 #include "verify/flight.h"
 #include "verify/run.h"
+#include "verify/shell.h"
 
 /* What one row may hold: intents, requests, whole answers. */
 #define HPX_RUN_ROW_BYTES_MAX ((size_t)256 << 20)
@@ -20,11 +20,11 @@ struct hpx_verify {
 	enum hpx_dialect dialect;
 	/* Bounds. */
 	int64_t began_ms;
-	uint64_t requests;              /* sent so far */
+	uint64_t requests; /* sent so far */
 	bool log_full;
-	char over_requests[96];         /* what is said then */
+	char over_requests[96]; /* what is said then */
 	char over_time[96];
-	int stop_fd;                    /* readable: a person stops the run; -1: none */
+	int stop_fd; /* readable: a person stops the run; -1: none */
 	bool stopped;
 	/* Chance. */
 	uint64_t random;
@@ -33,8 +33,8 @@ struct hpx_verify {
 	/* The one host, and what is under way to it. */
 	struct hpx_wire_host host;
 	bool host_ready;
-	struct hpx_flight *live;        /* a list */
-	struct hpx_flight grounded;     /* given for what was not begun; never in the list */
+	struct hpx_flight *live;    /* a list */
+	struct hpx_flight grounded; /* given for what was not begun; never in the list */
 	size_t live_count;
 	struct hpx_reply_share share;
 	/* The log. */
@@ -42,8 +42,8 @@ struct hpx_verify {
 	struct hpx_exchange **exchanges;
 	size_t exchange_count;
 	size_t exchange_cap;
-	size_t kept;                    /* so many are in the log's own memory */
-	struct hpx_exchange unsent;     /* given for what was not sent */
+	size_t kept;                /* so many are in the log's own memory */
+	struct hpx_exchange unsent; /* given for what was not sent */
 	/* The server under test, where we start it. */
 	struct hpx_shell server;
 };

@@ -29,8 +29,7 @@ static enum hpx_status parse_scheme(struct hpx_span *rest, bool *ret_tls,
 static bool has_port(struct hpx_span authority)
 {
 	size_t bracket = hpx_span_index(authority, ']');
-	struct hpx_span rest = bracket < authority.len ? hpx_span_skip(authority, bracket)
-						       : authority;
+	struct hpx_span rest = bracket < authority.len ? hpx_span_skip(authority, bracket) : authority;
 
 	return hpx_span_index(rest, ':') < rest.len;
 }
@@ -48,7 +47,8 @@ static enum hpx_status parse_authority(struct hpx_span authority, struct hpx_ver
 	    hpx_span_starts(authority, HPX_SPAN("unix:")))
 		return refuse(ret_reason, "there is no host in the URL");
 	snprintf(text, sizeof(text), "%.*s%s", HPX_SPAN_ARG(authority),
-		 has_port(authority) ? "" : url->tls ? ":443" : ":80");
+		 has_port(authority) ? "" : url->tls ? ":443" :
+						       ":80");
 	enum hpx_status status = hpx_address_parse(hpx_span_of(text), &address, ret_reason);
 	if (status != HPX_OK)
 		return status;
@@ -105,8 +105,7 @@ enum hpx_status hpx_verify_path_parse(struct hpx_span text, const struct hpx_ver
 {
 	struct hpx_verify_url url = { .path = text };
 	bool whole = text.len == 0 || text.ptr[0] != '/';
-	enum hpx_status status = whole ? hpx_verify_url_parse(text, &url, ret_reason)
-				       : check_path(text, ret_reason);
+	enum hpx_status status = whole ? hpx_verify_url_parse(text, &url, ret_reason) : check_path(text, ret_reason);
 
 	if (status != HPX_OK)
 		return whole ? refuse(ret_reason, "a path begins with \"/\"") : status;

@@ -7,9 +7,9 @@
 
 struct hpx_verify_url {
 	bool tls;
-	char host[256];        /* without brackets */
+	char host[256]; /* without brackets */
 	uint16_t port;
-	struct hpx_span path;  /* with its query, into the text; "/" where there is none */
+	struct hpx_span path; /* with its query, into the text; "/" where there is none */
 };
 
 /* http:// or https://, no credentials, no fragment. HPX_INVALID: `*ret_reason`

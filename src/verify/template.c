@@ -82,14 +82,17 @@ static enum hpx_status check_env(struct hpx_span variable, enum hpx_template_pla
 
 	if (place != HPX_TEMPLATE_HEADER)
 		return refuse(problem, "{{env:%.*s}} stands in headers only, whose values are "
-				       "kept out of reports", name);
+				       "kept out of reports",
+			      name);
 	const char *value = env_value(variable);
 	if (value == NULL)
 		return refuse(problem, "the variable %.*s is not set in the environment; "
-				       "set it where hapax is started", name);
+				       "set it where hapax is started",
+			      name);
 	if (!hpx_octet_all(hpx_span_of(value), HPX_OCTET_VALUE))
 		return refuse(problem, "the variable %.*s has bytes that cannot stand in a "
-				       "header", name);
+				       "header",
+			      name);
 	return HPX_OK;
 }
 
@@ -131,7 +134,8 @@ enum hpx_status hpx_template_check(struct hpx_span text, enum hpx_template_place
 	while (status == HPX_OK && next(&text, &piece)) {
 		if (piece.open)
 			return refuse(problem, "\"{{\" begins a variable, and \"}}\" is missing "
-					       "behind \"%.*s\"", hpx_span_first(piece.variable, 20));
+					       "behind \"%.*s\"",
+				      hpx_span_first(piece.variable, 20));
 		if (piece.variable.ptr != NULL)
 			status = check_variable(piece.variable, place, problem);
 	}

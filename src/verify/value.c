@@ -70,9 +70,7 @@ static enum hpx_status read_url(const struct value *value)
 	spec->port = reading->url.port;
 	spec->host = hpx_arena_dup(&spec->arena, hpx_span_of(reading->url.host));
 	spec->requests[HPX_REQUEST_main].path = hpx_arena_dup(&spec->arena, reading->url.path);
-	return spec->host.ptr != NULL && spec->requests[HPX_REQUEST_main].path.ptr != NULL
-		       ? HPX_OK
-		       : HPX_NOMEM;
+	return spec->host.ptr != NULL && spec->requests[HPX_REQUEST_main].path.ptr != NULL ? HPX_OK : HPX_NOMEM;
 }
 
 static enum hpx_status read_path(const struct value *value)
@@ -106,8 +104,7 @@ static enum hpx_status read_body(const struct value *value)
 	const char *reason;
 
 	if (text.len > 0 && text.ptr[0] == '@') {
-		struct hpx_span folder = value->given->by_flag ? HPX_SPAN("")
-							       : value->reading->folder;
+		struct hpx_span folder = value->given->by_flag ? HPX_SPAN("") : value->reading->folder;
 		enum hpx_status status =
 			hpx_spec_file(folder, hpx_span_skip(text, 1), HPX_VERIFY_BODY_MAX,
 				      &value->reading->spec->arena, &text, &reason);
@@ -231,10 +228,14 @@ static enum hpx_status read_switch(const struct value *value)
 static bool is_ours(struct hpx_span name, struct hpx_span key_header)
 {
 	static const struct hpx_span names[] = {
-		HPX_SPAN_INIT("Host"),       HPX_SPAN_INIT("Content-Length"),
-		HPX_SPAN_INIT("Connection"), HPX_SPAN_INIT("Transfer-Encoding"),
-		HPX_SPAN_INIT("Expect"),     HPX_SPAN_INIT("Upgrade"),
-		HPX_SPAN_INIT("TE"),         HPX_SPAN_INIT("Trailer"),
+		HPX_SPAN_INIT("Host"),
+		HPX_SPAN_INIT("Content-Length"),
+		HPX_SPAN_INIT("Connection"),
+		HPX_SPAN_INIT("Transfer-Encoding"),
+		HPX_SPAN_INIT("Expect"),
+		HPX_SPAN_INIT("Upgrade"),
+		HPX_SPAN_INIT("TE"),
+		HPX_SPAN_INIT("Trailer"),
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

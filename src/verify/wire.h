@@ -12,7 +12,7 @@
 
 /* Where connections go. */
 struct hpx_wire_host {
-	char name[256];                  /* without brackets */
+	char name[256]; /* without brackets */
 	uint16_t port;
 	struct sockaddr_storage address; /* pinned */
 	socklen_t address_size;          /* 0: not yet found */
@@ -37,11 +37,11 @@ enum hpx_status hpx_wire_host_try(const struct hpx_wire_host *host, int64_t time
 				  char problem[HPX_WIRE_PROBLEM_SIZE]);
 
 struct hpx_wire {
-	int fd;               /* -1: closed */
+	int fd; /* -1: closed */
 	SSL *ssl;
-	bool connected;       /* TCP */
-	bool ready;           /* and TLS, where there is some */
-	short wants;          /* what the last HPX_BUSY waits for: POLLIN, POLLOUT */
+	bool connected; /* TCP */
+	bool ready;     /* and TLS, where there is some */
+	short wants;    /* what the last HPX_BUSY waits for: POLLIN, POLLOUT */
 };
 
 /* Begins to connect. The calls below say HPX_BUSY where they would block. */

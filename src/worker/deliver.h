@@ -29,9 +29,9 @@ struct hpx_deliverer;
 struct hpx_deliverer_options {
 	struct hpx_store *store;
 	struct hpx_committer *committer;
-	struct hpx_settings *settings;   /* its targets; they stay until it ends */
+	struct hpx_settings *settings; /* its targets; they stay until it ends */
 	struct hpx_outbox_meter *meter;
-	int64_t poll_ms;                 /* between two looks; 0: 250 */
+	int64_t poll_ms; /* between two looks; 0: 250 */
 };
 
 enum hpx_status hpx_deliverer_start(const struct hpx_deliverer_options *options,

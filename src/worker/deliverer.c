@@ -109,7 +109,8 @@ static void tell_unsent(const struct hpx_lane *lane, const struct hpx_job_entry 
 
 	if (lane != NULL && lane->meter != NULL && entry->delivery.state != HPX_JOB_SENDING)
 		hpx_counter_add(&lane->meter->results[dead ? HPX_JOB_RESULT_dead :
-							     HPX_JOB_RESULT_lost], 1);
+							     HPX_JOB_RESULT_lost],
+				1);
 	hpx_log(HPX_LOG_WARN, "job_not_sent", "job=%lld target=%.*s state=%s",
 		(long long)entry->delivery.number, HPX_SPAN_ARG(entry->job.target),
 		hpx_job_state_name(entry->delivery.state));

@@ -14,7 +14,7 @@ bool hpx_reap(const struct hpx_worker_options *options);
 /* What was seen last, so that only changes are told. */
 struct hpx_survey {
 	bool checkpoint_failed;
-	int space;                 /* enum hpx_space */
+	int space; /* enum hpx_space */
 	bool expiry_held;
 	bool jobs_wait;
 };

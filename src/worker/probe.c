@@ -45,7 +45,8 @@ static enum hpx_status find_unique(const struct hpx_question *question,
 				   struct hpx_store_reader *reader, bool *ret_unique)
 {
 	struct hpx_query query = { .state = HPX_STATE_COUNT,
-				   .key = question->about->description.key, .limit = 2 };
+				   .key = question->about->description.key,
+				   .limit = 2 };
 	struct hpx_entry *entries;
 	struct hpx_arena arena;
 	size_t count;

@@ -162,7 +162,8 @@ void hpx_question_ask(struct hpx_question *question)
 		.done = answered,
 	};
 	status = hpx_clock_boot_ms() > question->ask_until_ms ?
-			 HPX_CLOSED : hpx_egress_submit(reconciler->egress, &question->request);
+			 HPX_CLOSED :
+			 hpx_egress_submit(reconciler->egress, &question->request);
 	if (status == HPX_OK) {
 		HPX_CRASH_POINT(reconcile_asked);
 		return;

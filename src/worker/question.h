@@ -23,21 +23,21 @@ struct hpx_question;
  * reconciler's lock. */
 struct hpx_probe_lane {
 	struct hpx_probe_lane *next;
-	const struct hpx_reconcile_settings *how;  /* of reconciler->settings; NULL: nobody
+	const struct hpx_reconcile_settings *how; /* of reconciler->settings; NULL: nobody
 						    * can be asked any more */
 	unsigned slots;
 	struct hpx_bucket bucket;
-	unsigned under_way;        /* asked, and not answered yet */
-	unsigned alive;            /* taken, and the store does not know the end yet */
+	unsigned under_way;                          /* asked, and not answered yet */
+	unsigned alive;                              /* taken, and the store does not know the end yet */
 	struct hpx_question *waiting, **waiting_end; /* taken, and not asked yet */
 	unsigned waiting_count;
 	/* Slots that came free while the last UNSETTLED was being stored: so many
 	 * more are taken than can be asked now, that none stays empty meanwhile. */
 	unsigned freed, ahead;
-	bool more;                 /* the last look found as many as it wanted */
-	bool contended;            /* somebody else took some of them */
-	int64_t from_ms;           /* nothing that is due lies before this */
-	unsigned wanted, given;    /* of the UNSETTLED under way */
+	bool more;              /* the last look found as many as it wanted */
+	bool contended;         /* somebody else took some of them */
+	int64_t from_ms;        /* nothing that is due lies before this */
+	unsigned wanted, given; /* of the UNSETTLED under way */
 	size_t name_len;
 	char name[];
 };
@@ -45,38 +45,38 @@ struct hpx_probe_lane {
 struct hpx_reconciler {
 	struct hpx_reconciler_options options;
 	struct hpx_egress *egress;
-	struct hpx_store_reader *reader;   /* the thread's own */
+	struct hpx_store_reader *reader; /* the thread's own */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* Under the lock. */
 	struct hpx_settings *settings;
-	struct hpx_probe_lane *lanes;      /* none is ever removed */
+	struct hpx_probe_lane *lanes; /* none is ever removed */
 	bool stopping;
-	unsigned question_count;           /* all that are alive */
+	unsigned question_count; /* all that are alive */
 	/* The UNSETTLED and the UNASK under way: the thread's, and the committer's
 	 * meanwhile. */
 	struct hpx_store_op take, unask;
 	struct hpx_due due[HPX_TAKE_MAX], unasked[HPX_UNASK_MAX];
 	bool taking, take_back;
 	bool unasking, unask_back;
-	int64_t unask_ms;                  /* boot: when it was submitted */
+	int64_t unask_ms; /* boot: when it was submitted */
 	/* The thread's own, boot clock: when all lanes are looked at. */
 	int64_t poll_ms;
 };
 
 /* The reconciler's thread, then the engine's, then the committer's. */
 struct hpx_question {
-	struct hpx_question *next;         /* of those that wait in their lane */
+	struct hpx_question *next; /* of those that wait in their lane */
 	struct hpx_reconciler *reconciler;
-	struct hpx_probe_lane *lane;       /* NULL: nobody is asked */
-	struct hpx_settings *settings;     /* those it is asked by */
+	struct hpx_probe_lane *lane;   /* NULL: nobody is asked */
+	struct hpx_settings *settings; /* those it is asked by */
 	struct hpx_unsettled *about;
 	const struct hpx_reconcile_settings *how;
-	int64_t ask_until_ms;              /* boot: later, it is somebody else's */
+	int64_t ask_until_ms; /* boot: later, it is somebody else's */
 	struct hpx_buffer url;
 	struct hpx_egress_request request;
-	int64_t about_ms;                  /* wall: when it was sent */
+	int64_t about_ms; /* wall: when it was sent */
 	struct hpx_ruling_turn turn;
 	struct hpx_store_op op;
 	char reason[HPX_EGRESS_PROBLEM_SIZE + 128];

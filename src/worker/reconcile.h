@@ -28,7 +28,7 @@ struct hpx_reconciler_options {
 	struct hpx_committer *committer;
 	struct hpx_settings *settings;
 	struct hpx_outbox_meter *meter;
-	int64_t every_ms;                /* between two looks; 0: 1000 */
+	int64_t every_ms; /* between two looks; 0: 1000 */
 };
 
 enum hpx_status hpx_reconciler_start(const struct hpx_reconciler_options *options,

@@ -296,7 +296,8 @@ static enum hpx_status look_lane(struct hpx_reconciler *r, struct hpx_probe_lane
 {
 	size_t room = least(room_of(lane), (unsigned)(HPX_TAKE_MAX - *count));
 	size_t window = lane->contended ? least((unsigned)(room * WINDOW),
-						(unsigned)(HPX_TAKE_MAX - *count)) : room;
+						(unsigned)(HPX_TAKE_MAX - *count)) :
+					  room;
 	int64_t from_ms = lane->from_ms, lease_ms;
 	struct hpx_due *due = r->due + *count;
 	enum hpx_status status;

@@ -12,12 +12,12 @@ struct hpx_lane {
 	const struct hpx_job_target *target;
 	struct hpx_target_meter *meter;
 	struct hpx_breaker breaker;
-	unsigned under_way;        /* handed over to be sent, no end yet */
+	unsigned under_way; /* handed over to be sent, no end yet */
 };
 
 struct hpx_deliverer {
 	struct hpx_deliverer_options options;
-	struct hpx_settings *settings;   /* of the start: the targets' */
+	struct hpx_settings *settings; /* of the start: the targets' */
 	struct hpx_egress *egress;
 	struct hpx_store_reader *reader; /* the thread's own */
 	struct hpx_lane *lanes;
@@ -31,14 +31,14 @@ struct hpx_deliverer {
 	bool stopping;
 	bool thread_over;
 	bool woken;
-	unsigned under_way;        /* of all lanes */
-	unsigned alive;            /* claimed, and the store does not know the end yet */
+	unsigned under_way; /* of all lanes */
+	unsigned alive;     /* claimed, and the store does not know the end yet */
 	/* The claim under way: the thread's, and the committer's meanwhile. */
 	struct hpx_store_op claim;
 	struct hpx_claim *claims;
 	bool claiming;
 	bool claim_back;
-	int64_t claim_ms;          /* boot clock, before it was submitted */
+	int64_t claim_ms; /* boot clock, before it was submitted */
 };
 
 /* A job under way; the deliverer's thread, then the engine's, then the
@@ -47,7 +47,7 @@ struct hpx_sending {
 	struct hpx_deliverer *deliverer;
 	struct hpx_lane *lane;
 	struct hpx_job_entry *entry;
-	bool status_only;          /* keep: status */
+	bool status_only; /* keep: status */
 	struct hpx_buffer url;
 	struct hpx_buffer method;
 	struct hpx_buffer headers;

@@ -34,8 +34,8 @@ struct hpx_worker {
 struct agenda {
 	int64_t sweep_ms;
 	int64_t reap_ms;
-	int64_t reaped_ms;         /* when it was done last */
-	int64_t reap_behind_ms;    /* since when there is more than a batch; 0: there is not */
+	int64_t reaped_ms;      /* when it was done last */
+	int64_t reap_behind_ms; /* since when there is more than a batch; 0: there is not */
 	int64_t maintain_ms;
 	int64_t survey_ms;
 };

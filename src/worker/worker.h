@@ -20,9 +20,9 @@ struct hpx_worker_options {
 	/* Counted here, read by /metrics; all of them the caller's. */
 	struct hpx_counter *leases_lost;
 	struct hpx_counter *reaped;
-	struct hpx_counter *operations;       /* HPX_STATE_COUNT of them */
+	struct hpx_counter *operations; /* HPX_STATE_COUNT of them */
 	struct hpx_counter *oldest_unknown_s;
-	struct hpx_outbox_meter *outbox;      /* NULL: not counted */
+	struct hpx_outbox_meter *outbox; /* NULL: not counted */
 };
 
 enum hpx_status hpx_worker_start(const struct hpx_worker_options *options,

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define OUT_MAX (1u << 20)
 
 static const struct hpx_span ignore[] = { HPX_SPAN_INIT("/a"), HPX_SPAN_INIT("/b/0"),
-	HPX_SPAN_INIT("/0/a"), HPX_SPAN_INIT("/1"), HPX_SPAN_INIT("/a~1b/~0") };
+					  HPX_SPAN_INIT("/0/a"), HPX_SPAN_INIT("/1"), HPX_SPAN_INIT("/a~1b/~0") };
 #define IGNORE_COUNT (sizeof(ignore) / sizeof(ignore[0]))
 
 static void check_forms(struct hpx_span text, const struct hpx_buffer *form)

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define OUT_MAX (4u << 20)
 
 static const struct hpx_span columns[] = { HPX_SPAN_INIT("id"), HPX_SPAN_INIT("amount"),
-	HPX_SPAN_INIT("/a/0") };
+					   HPX_SPAN_INIT("/a/0") };
 #define COLUMN_COUNT 3
 
 static void add(struct hpx_buffer *out, struct hpx_span text)
@@ -70,7 +70,7 @@ static enum hpx_ledger_step read_all(const struct hpx_ledger_settings *settings,
 static void check(const struct hpx_ledger_settings *settings, struct hpx_span file, size_t piece)
 {
 	static const struct hpx_ledger_settings written = { HPX_LEDGER_CSV, ';', columns,
-		COLUMN_COUNT, RECORD_MAX };
+							    COLUMN_COUNT, RECORD_MAX };
 	struct hpx_buffer whole, pieces, again;
 
 	hpx_buffer_init(&whole, OUT_MAX);

@@ -7,7 +7,9 @@
 
 #include "cluster.h"
 
-enum { BODY = 1, A = 11, B = 12 };
+enum { BODY = 1,
+       A = 11,
+       B = 12 };
 
 const char *lease_of(unsigned key, struct hpx_token token);
 /* The SQLSTATE, "00000" where all went well. */
@@ -21,7 +23,7 @@ struct situation {
 	enum hpx_when_lost when_lost;
 	bool advanced;
 	unsigned attempt;
-	unsigned token;              /* the one that calls */
+	unsigned token; /* the one that calls */
 };
 
 /* A row in that state, written past every rule. */

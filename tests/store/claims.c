@@ -11,9 +11,9 @@ const struct hpx_job mail = {
 };
 
 const struct hpx_answer delivered = { .status = 201,
-					     .kept = true,
-					     .headers = HPX_SPAN_INIT("A: b\r\n"),
-					     .body = HPX_SPAN_INIT("sent") };
+				      .kept = true,
+				      .headers = HPX_SPAN_INIT("A: b\r\n"),
+				      .body = HPX_SPAN_INIT("sent") };
 
 const char *accept_job(struct fixture *f, unsigned key, unsigned token,
 		       const struct hpx_job *job)
@@ -83,8 +83,7 @@ unsigned claim_some(struct fixture *f, unsigned room, unsigned token)
 enum hpx_status turn(struct fixture *f, int64_t number, enum hpx_job_move move,
 		     unsigned token)
 {
-	struct hpx_job_turn what = { .number = number, .move = move, .attempts_max = 3,
-				     .provider_id = HPX_SPAN("m-1") };
+	struct hpx_job_turn what = { .number = number, .move = move, .attempts_max = 3, .provider_id = HPX_SPAN("m-1") };
 	struct hpx_store_op op = op_of(HPX_VERB_JOB, 0, token);
 
 	if (move == HPX_JOB_MOVE_DELIVER) {
@@ -109,8 +108,7 @@ unsigned sweep_jobs(struct fixture *f)
 struct hpx_delivery delivery_of(struct fixture *f, unsigned key)
 {
 	struct hpx_operation_id id = id_of(key);
-	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .operation = &id,
-				       .limit = 1 };
+	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .operation = &id, .limit = 1 };
 	struct hpx_job_entry *jobs = NULL;
 
 	assert_status(hpx_store_jobs(f->reader, &query, &jobs), HPX_OK);

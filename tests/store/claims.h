@@ -5,7 +5,8 @@
 
 #include "application.h"
 
-enum { CLAIM = 21, CLAIM_AGAIN = 22 };
+enum { CLAIM = 21,
+       CLAIM_AGAIN = 22 };
 
 /* A job whose answer is its operation's, and that answer. */
 extern const struct hpx_job mail;

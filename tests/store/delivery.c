@@ -155,8 +155,7 @@ unsigned sweep_jobs(struct fixture *f)
 static struct hpx_job_entry *find_jobs(struct fixture *f, const struct hpx_operation_id *operation,
 				       int64_t number)
 {
-	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .operation = operation,
-				       .number = number, .limit = 100 };
+	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .operation = operation, .number = number, .limit = 100 };
 	struct hpx_job_entry *jobs = NULL;
 
 	assert_status(hpx_store_jobs(f->reader, &query, &jobs), HPX_OK);
@@ -166,9 +165,9 @@ static struct hpx_job_entry *find_jobs(struct fixture *f, const struct hpx_opera
 const char *job_state(struct fixture *f, int64_t number)
 {
 	struct hpx_job_entry *jobs = find_jobs(f, NULL, number);
-	const char *name = jobs == NULL	    ? "none" :
-			   !jobs->readable  ? "unreadable" :
-					      hpx_job_state_name(jobs->delivery.state);
+	const char *name = jobs == NULL    ? "none" :
+			   !jobs->readable ? "unreadable" :
+					     hpx_job_state_name(jobs->delivery.state);
 
 	hpx_job_entry_free(jobs);
 	return name;
@@ -206,8 +205,7 @@ const char *rule(struct fixture *f, unsigned key, unsigned first, int64_t number
 	struct hpx_ruling_turn turn = {
 		.number = number,
 		.finding = { .ruling = ruling, .about_ms = INT64_MAX, .asked = asked },
-		.rule = { .settle_after_ms = SETTLE_MS, .confirm_after_ms = SETTLE_MS,
-			  .tries_max = 2, .backoff = { .base_ms = 10, .cap_ms = 10 } },
+		.rule = { .settle_after_ms = SETTLE_MS, .confirm_after_ms = SETTLE_MS, .tries_max = 2, .backoff = { .base_ms = 10, .cap_ms = 10 } },
 	};
 	struct hpx_store_op op = op_of(HPX_VERB_RULE, key, first);
 

@@ -46,13 +46,13 @@ static int failed(void)
 }
 
 /* Runs the call unless it fails before it is done. */
-#define FAILING(call, method, ...)                                            \
-	do {                                                                  \
-		if (!fails(call))                                             \
-			return PASS(method, __VA_ARGS__);                     \
-		if (disk.plan.done == DISK_DONE)                              \
-			PASS(method, __VA_ARGS__);                            \
-		return failed();                                              \
+#define FAILING(call, method, ...) \
+	do { \
+		if (!fails(call)) \
+			return PASS(method, __VA_ARGS__); \
+		if (disk.plan.done == DISK_DONE) \
+			PASS(method, __VA_ARGS__); \
+		return failed(); \
 	} while (0)
 
 static int file_close(sqlite3_file *file)

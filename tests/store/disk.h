@@ -6,10 +6,16 @@
 
 #include <stdbool.h>
 
-enum disk_call { DISK_READ, DISK_WRITE, DISK_TRUNCATE, DISK_SYNC, DISK_CALLS };
+enum disk_call { DISK_READ,
+		 DISK_WRITE,
+		 DISK_TRUNCATE,
+		 DISK_SYNC,
+		 DISK_CALLS };
 
 /* How much of the call that fails is done all the same; half of a write only. */
-enum disk_done { DISK_UNDONE, DISK_DONE, DISK_HALF_DONE };
+enum disk_done { DISK_UNDONE,
+		 DISK_DONE,
+		 DISK_HALF_DONE };
 
 /* Instead of a code: the process is killed. */
 #define DISK_DIES (-1)
@@ -18,10 +24,10 @@ enum disk_done { DISK_UNDONE, DISK_DONE, DISK_HALF_DONE };
 
 struct disk_plan {
 	enum disk_call call;
-	int code;           /* what SQLite is told */
+	int code; /* what SQLite is told */
 	enum disk_done done;
-	unsigned nth;       /* 0: nothing fails */
-	unsigned length;    /* how many in a row */
+	unsigned nth;    /* 0: nothing fails */
+	unsigned length; /* how many in a row */
 };
 
 void disk_register(void);

@@ -59,7 +59,7 @@ int fixture_run(const char *name, const struct CMUnitTest *tests, size_t count)
 		if (postgres || strstr(tests[i].name, "(postgres)") == NULL)
 			chosen[chosen_count++] = tests[i];
 	failed = chosen_count == 0 ? TEST_SKIPPED :
-		 _cmocka_run_group_tests(name, chosen, chosen_count, NULL, NULL);
+				     _cmocka_run_group_tests(name, chosen, chosen_count, NULL, NULL);
 	cluster_stop();
 	free(chosen);
 	return failed;
@@ -388,7 +388,8 @@ size_t find_due(struct fixture *f, struct hpx_due *due, size_t max)
 	for (size_t i = 0; i < lane_count; i++) {
 		size_t found = 0;
 		assert_status(hpx_store_due(f->reader, lanes[i].name, 0, due + count, max - count,
-					    &found), HPX_OK);
+					    &found),
+			      HPX_OK);
 		count += found;
 	}
 	for (size_t i = 0; i < count; i++)

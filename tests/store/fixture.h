@@ -22,9 +22,18 @@ struct fixture {
 };
 
 /* One cmocka entry per driver. */
-#define ON_MEMORY(test) { #test " (memory)", test, fixture_setup, fixture_teardown, (void *)"memory" }
-#define ON_SQLITE(test) { #test " (sqlite)", test, fixture_setup, fixture_teardown, (void *)"sqlite" }
-#define ON_POSTGRES(test) { #test " (postgres)", test, fixture_setup, fixture_teardown, (void *)"postgres" }
+#define ON_MEMORY(test) \
+	{ \
+#test " (memory)", test, fixture_setup, fixture_teardown, (void *)"memory" \
+	}
+#define ON_SQLITE(test) \
+	{ \
+#test " (sqlite)", test, fixture_setup, fixture_teardown, (void *)"sqlite" \
+	}
+#define ON_POSTGRES(test) \
+	{ \
+#test " (postgres)", test, fixture_setup, fixture_teardown, (void *)"postgres" \
+	}
 #define ON_EVERY_DRIVER(test) ON_MEMORY(test), ON_SQLITE(test), ON_POSTGRES(test)
 /* Drivers of one process: they go by its clocks, and can be looked into. */
 #define ON_LOCAL_DRIVERS(test) ON_MEMORY(test), ON_SQLITE(test)

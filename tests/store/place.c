@@ -170,8 +170,7 @@ void place_assert_result(enum hapax_result got, enum hapax_result want, const ch
 
 struct hapax_begin begin_of(const char *key, unsigned body)
 {
-	static const unsigned char fingerprints[4][HAPAX_FINGERPRINT_SIZE] = { { 1 }, { 2 },
-									       { 3 }, { 4 } };
+	static const unsigned char fingerprints[4][HAPAX_FINGERPRINT_SIZE] = { { 1 }, { 2 }, { 3 }, { 4 } };
 
 	return (struct hapax_begin){ .tenant = "tenant",
 				     .scope = "POST /payments",

@@ -15,16 +15,28 @@ struct place {
 	bool borrowed;
 	char folder[64];
 	char url[160];
-	sqlite3 *db;             /* the application's connection; or */
+	sqlite3 *db; /* the application's connection; or */
 	PGconn *conn;
-	struct hapax *hapax;     /* the one under test */
-	struct hapax *own;       /* of hapax_open; the same where it is not borrowed */
+	struct hapax *hapax; /* the one under test */
+	struct hapax *own;   /* of hapax_open; the same where it is not borrowed */
 };
 
-#define OWN_SQLITE(test) { #test " (own) (sqlite)", test, place_setup, place_teardown, (void *)"os" }
-#define OWN_POSTGRES(test) { #test " (own) (postgres)", test, place_setup, place_teardown, (void *)"op" }
-#define ON_SQLITE_DB(test) { #test " (borrowed) (sqlite)", test, place_setup, place_teardown, (void *)"bs" }
-#define ON_POSTGRES_CONN(test) { #test " (borrowed) (postgres)", test, place_setup, place_teardown, (void *)"bp" }
+#define OWN_SQLITE(test) \
+	{ \
+#test " (own) (sqlite)", test, place_setup, place_teardown, (void *)"os" \
+	}
+#define OWN_POSTGRES(test) \
+	{ \
+#test " (own) (postgres)", test, place_setup, place_teardown, (void *)"op" \
+	}
+#define ON_SQLITE_DB(test) \
+	{ \
+#test " (borrowed) (sqlite)", test, place_setup, place_teardown, (void *)"bs" \
+	}
+#define ON_POSTGRES_CONN(test) \
+	{ \
+#test " (borrowed) (postgres)", test, place_setup, place_teardown, (void *)"bp" \
+	}
 #define OWN(test) OWN_SQLITE(test), OWN_POSTGRES(test)
 #define BORROWED(test) ON_SQLITE_DB(test), ON_POSTGRES_CONN(test)
 #define EVERY_WAY(test) OWN(test), BORROWED(test)

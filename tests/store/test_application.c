@@ -6,7 +6,7 @@
 /* ---- the functions against the mover ---- */
 
 static const struct {
-	const char *call;            /* with the lease in it */
+	const char *call; /* with the lease in it */
 	enum hpx_move move;
 	const char *point;
 	unsigned status;
@@ -83,13 +83,19 @@ static void every_function_moves_as_the_record_does(void **state)
 static void a_lease_that_is_none_is_told_apart(void **state)
 {
 	static const char *const leases[] = {
-		"NULL", "''", "'x'", "repeat('0', 97)", "repeat('a', 64) || '.' || repeat('A', 32)",
+		"NULL",
+		"''",
+		"'x'",
+		"repeat('0', 97)",
+		"repeat('a', 64) || '.' || repeat('A', 32)",
 		"repeat('a', 64) || '.' || repeat('a', 33)",
 		"repeat('a', 64) || '.' || repeat('a', 32) || E'\\n'",
 	};
 	static const char *const calls[] = {
-		"hapax.complete(%s, 200, '', '')", "hapax.advance(%s, 'p', NULL)",
-		"hapax.recovery(%s)", "hapax.not_executed(%s)",
+		"hapax.complete(%s, 200, '', '')",
+		"hapax.advance(%s, 'p', NULL)",
+		"hapax.recovery(%s)",
+		"hapax.not_executed(%s)",
 		"hapax.enqueue(%s, 'n', 't', 'POST', '/', '', '')",
 	};
 	PGconn *app = cluster_connect();
@@ -113,8 +119,10 @@ static void a_lease_that_is_none_is_told_apart(void **state)
 static void a_reference_is_no_lease(void **state)
 {
 	static const char *const calls[] = {
-		"hapax.complete('%s', 200, '', 'forged')", "hapax.advance('%s', 'p', NULL)",
-		"hapax.not_executed('%s')", "hapax.recovery('%s')",
+		"hapax.complete('%s', 200, '', 'forged')",
+		"hapax.advance('%s', 'p', NULL)",
+		"hapax.not_executed('%s')",
+		"hapax.recovery('%s')",
 		"hapax.enqueue('%s', 'n', 't', 'POST', '/', '', '')",
 	};
 	static const char *const states[] = { "in_progress", "failed_retryable", "in_progress" };
@@ -124,7 +132,8 @@ static void a_reference_is_no_lease(void **state)
 
 	assert_string_equal(ask(app, "SELECT split_part(operation, '.', 2) = "
 				     "encode(hapax.mark('\\x%032d'), 'hex') FROM hapax.begin('t', 's', "
-				     "'k', sha256(''), 1000, 1000, 'repeat', '\\x%032d')", 7, 7),
+				     "'k', sha256(''), 1000, 1000, 'repeat', '\\x%032d')",
+				7, 7),
 			    "t");
 	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
 		if (i == 1)
@@ -215,7 +224,10 @@ static void what_cannot_be_an_answer_is_refused(void **state)
 static void a_session_that_is_not_durable_becomes_so(void **state)
 {
 	static const char *const rows[][2] = {
-		{ "off", "on" }, { "local", "on" }, { "on", "on" }, { "remote_apply", "remote_apply" },
+		{ "off", "on" },
+		{ "local", "on" },
+		{ "on", "on" },
+		{ "remote_apply", "remote_apply" },
 	};
 	struct fixture *f = *state;
 	PGconn *app = cluster_connect();
@@ -347,9 +359,18 @@ static void the_next_attempt_learns_where_the_last_one_was(void **state)
 static void what_cannot_be_read_is_not_moved(void **state)
 {
 	static const char *const damages[] = {
-		"state = 9", "state = 0", "attempt = 0", "mark = ''", "fingerprint = 'x'",
-		"recipe = 'x'", "tenant_hash = ''", "retention = -1", "status = 1000",
-		"when_lost = 3", "point = 'two words'", "expires = 0",
+		"state = 9",
+		"state = 0",
+		"attempt = 0",
+		"mark = ''",
+		"fingerprint = 'x'",
+		"recipe = 'x'",
+		"tenant_hash = ''",
+		"retention = -1",
+		"status = 1000",
+		"when_lost = 3",
+		"point = 'two words'",
+		"expires = 0",
 	};
 	struct fixture *f = *state;
 	PGconn *app = cluster_connect();
@@ -400,11 +421,18 @@ static void an_older_database_is_refused(void **state)
 static void the_role_may_call_and_nothing_else(void **state)
 {
 	static const char *const refused[] = {
-		"SELECT * FROM hapax.operation", "SELECT * FROM hapax.response",
-		"SELECT * FROM hapax.job", "SELECT * FROM hapax.reconcile", "DELETE FROM hapax.lease",
-		"UPDATE hapax.operation SET state = 3", "INSERT INTO hapax.recipe VALUES ('', '')",
-		"CREATE TABLE hapax.x ()", "SELECT hapax.hold('')", "SELECT hapax.clock_ms()",
-		"SELECT hapax.make_durable()", "SELECT hapax.kept_headers('')",
+		"SELECT * FROM hapax.operation",
+		"SELECT * FROM hapax.response",
+		"SELECT * FROM hapax.job",
+		"SELECT * FROM hapax.reconcile",
+		"DELETE FROM hapax.lease",
+		"UPDATE hapax.operation SET state = 3",
+		"INSERT INTO hapax.recipe VALUES ('', '')",
+		"CREATE TABLE hapax.x ()",
+		"SELECT hapax.hold('')",
+		"SELECT hapax.clock_ms()",
+		"SELECT hapax.make_durable()",
+		"SELECT hapax.kept_headers('')",
 	};
 	struct fixture *f = *state;
 	PGconn *app = cluster_connect();

@@ -9,11 +9,11 @@
 /* One question: the row as it is, and how it is asked. */
 struct question {
 	struct situation row;
-	bool lost;                   /* the lease ran out */
+	bool lost; /* the lease ran out */
 	bool expired;
 	bool mismatch;
-	unsigned on_lost;            /* as the record numbers it */
-	unsigned token;              /* given: A (the row's own) or B; 0: none, one is made */
+	unsigned on_lost; /* as the record numbers it */
+	unsigned token;   /* given: A (the row's own) or B; 0: none, one is made */
 };
 
 static const char *const on_lost_names[] = { "unknown", "resume", "repeat" };

@@ -9,13 +9,15 @@
 
 #include "store/sqlite/sqlite.h"
 
-enum { OWN = 7, NEXT = 9, BODY = 1 };
+enum { OWN = 7,
+       NEXT = 9,
+       BODY = 1 };
 
 struct app {
 	char folder[64];
 	char path[96];
 	sqlite3 *db;
-	struct fixture f;    /* only its store: the borrowed one */
+	struct fixture f; /* only its store: the borrowed one */
 	char problem[HPX_STORE_PROBLEM_SIZE];
 };
 

@@ -10,7 +10,7 @@
 
 struct app {
 	PGconn *conn;
-	struct fixture f;    /* only its store: the borrowed one */
+	struct fixture f; /* only its store: the borrowed one */
 	char problem[HPX_STORE_PROBLEM_SIZE];
 };
 
@@ -102,8 +102,7 @@ static enum hpx_status enqueue(struct app *app, unsigned token, const struct hpx
 
 static enum hpx_status finish(struct app *app, unsigned token, unsigned status, const char *headers)
 {
-	struct hpx_answer answer = { .status = status, .kept = true, .body = HPX_SPAN("paid"),
-				     .headers = hpx_span_of(headers) };
+	struct hpx_answer answer = { .status = status, .kept = true, .body = HPX_SPAN("paid"), .headers = hpx_span_of(headers) };
 	struct hpx_store_op op = op_of(HPX_VERB_COMPLETE, 1, token);
 
 	op.answer = &answer;
@@ -359,8 +358,7 @@ static void the_session_is_neither_obeyed_nor_changed(void **state)
 			assert_span(op.replay->headers, "X: \xc3\xa9\r\n");
 		hpx_answer_free(op.replay);
 		if (i == 0) {
-			struct hpx_answer answer = { .status = 200, .kept = true,
-						     .headers = HPX_SPAN("X: \xc3\xa9") };
+			struct hpx_answer answer = { .status = 200, .kept = true, .headers = HPX_SPAN("X: \xc3\xa9") };
 			op = op_of(HPX_VERB_COMPLETE, 1, A);
 			op.id = room.id;
 			op.answer = &answer;

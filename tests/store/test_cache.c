@@ -9,7 +9,9 @@
 #include "base/clock.h"
 #include "store/cache.h"
 
-enum { BODY = 1, A = 11, B = 12 };
+enum { BODY = 1,
+       A = 11,
+       B = 12 };
 #define ROOM ((size_t)1 << 20)
 #define SECOND_MS 1000
 
@@ -226,8 +228,7 @@ static void an_answer_that_is_too_large_drives_nothing_out(void **state)
 	struct fixture *f = *state;
 	struct hpx_cache *cache = cache_of(f, 8 * sizeof(large), 100);
 	struct hpx_record record = stored(f, cache, 1), one = numbered(record, 1);
-	struct hpx_answer whole = { .status = 200, .kept = true,
-				    .body = { large, sizeof(large) } };
+	struct hpx_answer whole = { .status = 200, .kept = true, .body = { large, sizeof(large) } };
 	struct hpx_cache_mark mark = hpx_cache_mark(cache);
 
 	hpx_cache_put(cache, &mark, &one, &whole);
@@ -291,8 +292,7 @@ static void it_is_silent_while_it_hears_nothing(void **state)
 	static const struct {
 		int64_t ago_ms;
 		const char *says;
-	} rows[] = { { HPX_CACHE_DEAF_MS, "NOT_FOUND" }, { 0, "replay" },
-		     { HPX_CACHE_DEAF_MS + 1, "NOT_FOUND" }, { 0, "replay" } };
+	} rows[] = { { HPX_CACHE_DEAF_MS, "NOT_FOUND" }, { 0, "replay" }, { HPX_CACHE_DEAF_MS + 1, "NOT_FOUND" }, { 0, "replay" } };
 	struct fixture *f = *state;
 	struct hpx_cache *cache = hpx_cache_new(f->store, ROOM, 100);
 
@@ -339,7 +339,7 @@ struct crowd {
 	struct fixture *f;
 	struct hpx_cache *cache;
 	struct hpx_record record;
-	_Atomic bool gone[IDS];    /* the store's truth */
+	_Atomic bool gone[IDS]; /* the store's truth */
 	_Atomic bool over;
 };
 

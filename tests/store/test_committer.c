@@ -8,15 +8,17 @@
 
 #include "store/committer.h"
 
-enum { BODY = 1, A = 11, B = 12 };
+enum { BODY = 1,
+       A = 11,
+       B = 12 };
 
 /* A store that fails while `down` is set, before or after it really ran. */
 struct switchboard {
 	_Atomic bool down;
 	_Atomic bool after;
-	_Atomic bool full;             /* by a full disk */
+	_Atomic bool full; /* by a full disk */
 	_Atomic unsigned runs;
-	_Atomic unsigned gate_runs;    /* runs that wait at the gate */
+	_Atomic unsigned gate_runs; /* runs that wait at the gate */
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
 	bool gate_open;

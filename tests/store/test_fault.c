@@ -4,9 +4,9 @@
 #include "client.h"
 
 struct plan {
-	enum hpx_store_point before_or_after[2];  /* points of run and of recover */
-	unsigned nth;       /* the call that fails first */
-	unsigned length;    /* how many in a row */
+	enum hpx_store_point before_or_after[2]; /* points of run and of recover */
+	unsigned nth;                            /* the call that fails first */
+	unsigned length;                         /* how many in a row */
 	unsigned calls;
 	bool fired;
 };

@@ -16,7 +16,9 @@
 #include "store/sqlite/driver.h"
 #include "store/sqlite/sqlite.h"
 
-enum { BODY = 1, A = 11, B = 12 };
+enum { BODY = 1,
+       A = 11,
+       B = 12 };
 
 static void raw(const char *path, const char *sql)
 {
@@ -154,7 +156,8 @@ static void what_is_not_ours_is_left_untouched(void **state)
 		{ "CREATE TABLE customer (id)", HPX_INVALID, "not a hapax store" },
 		{ "PRAGMA application_id = 77", HPX_INVALID, "not a hapax store" },
 		{ "CREATE TABLE hapax_schema_version (version); "
-		  "INSERT INTO hapax_schema_version VALUES (99)", HPX_UNSUPPORTED, "newer" },
+		  "INSERT INTO hapax_schema_version VALUES (99)",
+		  HPX_UNSUPPORTED, "newer" },
 		{ "CREATE TABLE hapax_schema_version (version)", HPX_UNSUPPORTED, "newer" },
 	};
 	struct fixture *f = *state;
@@ -635,7 +638,8 @@ static void the_log_is_checkpointed_beside_the_writer(void **state)
  * waits for that, although the log is beyond every bound. */
 static void a_reader_that_lingers_delays_no_write(void **state)
 {
-	enum { BEYOND = 1400, MORE = 5 };
+	enum { BEYOND = 1400,
+	       MORE = 5 };
 	static char body[200001];
 	struct fixture *f = *state;
 	sqlite3 *reader;
@@ -645,7 +649,8 @@ static void a_reader_that_lingers_delays_no_write(void **state)
 	reserve(f, 0, BODY, A);
 	assert_int_equal(sqlite3_open(f->path, &reader), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM hapax_operation", NULL,
-				      NULL, NULL), SQLITE_OK);
+				      NULL, NULL),
+			 SQLITE_OK);
 	for (unsigned key = 1; key < BEYOND; key++) {
 		reserve(f, key, BODY, A);
 		complete(f, key, A, body);

@@ -85,7 +85,8 @@ static void model_step(struct model *model, struct fixture *f, unsigned *seed, i
 {
 	sqlite3_file *file = log_of(f);
 	sqlite3_int64 size = -1;
-	int len = chance(seed, 2) ? 24 : chance(seed, 50) ? 4096 : 66000;
+	int len = chance(seed, 2) ? 24 : chance(seed, 50) ? 4096 :
+							    66000;
 
 	if (chance(seed, 20) == 0 || *next + len > MODEL_BYTES)
 		*next = (int)chance(seed, MODEL_BYTES - (80 << 10));
@@ -153,7 +154,13 @@ static char byte_at(sqlite3_file *file, int at)
 }
 
 /* Who notices first that a gathered write fails. */
-enum notices { BY_SYNC, BY_READ, BY_SIZE, BY_CUT, BY_FAR_WRITE, BY_FULL_BUFFER, BY_COUNT };
+enum notices { BY_SYNC,
+	       BY_READ,
+	       BY_SIZE,
+	       BY_CUT,
+	       BY_FAR_WRITE,
+	       BY_FULL_BUFFER,
+	       BY_COUNT };
 
 static int ask(sqlite3_file *file, enum notices by)
 {
@@ -249,9 +256,7 @@ static enum hpx_status run_batch(struct fixture *f, enum hpx_verb verb, unsigned
 	char problem[HPX_STORE_PROBLEM_SIZE] = "";
 
 	memset(body, 'a' + (int)number % 26, BODY_BYTES);
-	batch.answer = (struct hpx_answer){ .status = 201, .kept = true,
-					    .headers = HPX_SPAN("X: y\r\n"),
-					    .body = hpx_span_of(body) };
+	batch.answer = (struct hpx_answer){ .status = 201, .kept = true, .headers = HPX_SPAN("X: y\r\n"), .body = hpx_span_of(body) };
 	for (unsigned i = 0; i < count; i++) {
 		batch.asks[i] = ask_of(f->store, key_of(number, i), 1, 1);
 		batch.ops[i] = op_of(verb, key_of(number, i), 1);
@@ -311,9 +316,9 @@ static void a_commit_is_few_writes(void **state)
 /* How a store is set up for the tests of failures. */
 static const struct {
 	const char *name;
-	const char *pragma;   /* for the writer */
+	const char *pragma; /* for the writer */
 	bool powersafe;
-	unsigned stride;      /* every n-th write or sync fails in its turn */
+	unsigned stride; /* every n-th write or sync fails in its turn */
 } setups[] = {
 	{ "as it is", "SELECT 1", true, 1 },
 	{ "pages leave the cache early", "PRAGMA cache_size = 12", true, 5 },

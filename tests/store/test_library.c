@@ -155,7 +155,7 @@ static void what_has_ended_is_refused(void **state)
 static const struct {
 	enum hapax_on_lost on_lost;
 	bool advances;
-	const char *verdict;         /* for whoever asks next */
+	const char *verdict; /* for whoever asks next */
 	const char *point;
 } losses[] = {
 	{ HAPAX_LOST_UNKNOWN, false, "unknown", "" },
@@ -180,7 +180,8 @@ static void a_lost_lease_becomes_what_on_lost_says(void **state)
 		assert_string_equal(begin_with(p->hapax, &begin, &first), "execute");
 		if (losses[i].advances)
 			assert_result(hapax_advance(p->hapax, first.lease, "charged", "ch", 2,
-						    problem), HAPAX_OK, problem);
+						    problem),
+				      HAPAX_OK, problem);
 		assert_string_equal(begin_with(p->hapax, &begin, NULL), "in_progress");
 		place_expire_leases(p);
 		assert_string_equal(begin_with(p->hapax, &begin, &second), losses[i].verdict);
@@ -278,7 +279,8 @@ static void a_job_is_owed_once(void **state)
 	begin_with(p->hapax, &begin, &operation);
 	assert_result(hapax_enqueue(p->hapax, operation.lease, &job, problem), HAPAX_OK, problem);
 	assert_int_equal(place_rows(p, "job", "name = 'mail' AND headers = 'Content-Type: "
-					      "text/plain\r\n'"), 1);
+					      "text/plain\r\n'"),
+			 1);
 	other.name = "farewell";
 	assert_result(hapax_enqueue(p->hapax, operation.lease, &other, problem), HAPAX_OK, problem);
 	assert_int_equal(place_rows(p, "job", "1 = 1"), 2);
@@ -308,7 +310,8 @@ static void bad_input_is_told(void **state)
 	assert_result(hapax_advance(p->hapax, operation.lease, "a b", "", 0, problem), HAPAX_INVALID,
 		      problem);
 	assert_result(hapax_advance(p->hapax, operation.lease, "point", large, sizeof(large),
-				    problem), HAPAX_INVALID, problem);
+				    problem),
+		      HAPAX_INVALID, problem);
 	job.method = "post";
 	assert_result(hapax_enqueue(p->hapax, operation.lease, &job, problem), HAPAX_INVALID,
 		      problem);

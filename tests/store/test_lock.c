@@ -10,7 +10,9 @@
 #include "cluster.h"
 #include "store/committer.h"
 
-enum { BODY = 1, A = 11, B = 12 };
+enum { BODY = 1,
+       A = 11,
+       B = 12 };
 
 /* An application's open transaction that holds the row of this key. */
 static void hold(PGconn *app, unsigned key)
@@ -42,7 +44,7 @@ static PGconn *begin(void)
 static void a_held_row_counts_as_alive(void **state)
 {
 	static const struct {
-		enum hpx_verb verb;      /* ends the first attempt; RESERVE: none does */
+		enum hpx_verb verb; /* ends the first attempt; RESERVE: none does */
 		const char *verdict;
 	} rows[] = {
 		{ HPX_VERB_RESERVE, "in_progress" },
@@ -190,7 +192,8 @@ static void an_insert_under_way_holds_up_its_own_key_only(void **state)
 	snprintf(sql, sizeof(sql),
 		 "INSERT INTO hapax.operation SELECT '\\x%s', 1, 1, decode(repeat('01', 16), 'hex'),"
 		 " decode(repeat('01', 16), 'hex'), sha256(''), decode(repeat('01', 16), 'hex'),"
-		 " sha256(''), 1, 1, 1, NULL, 1, 1, 0, false, '', '', '', '', '', ''", hex);
+		 " sha256(''), 1, 1, 1, NULL, 1, 1, 0, false, '', '', '', '', '', ''",
+		 hex);
 	PQclear(cluster_ask(app, sql));
 	assert_string_equal(reserve(f, 1, BODY, B), "BUSY");
 	assert_string_equal(reserve(f, 2, BODY, B), "created");

@@ -9,7 +9,9 @@
 #include "cluster.h"
 #include "store/committer.h"
 
-enum { BODY = 1, A = 11, B = 12 };
+enum { BODY = 1,
+       A = 11,
+       B = 12 };
 
 /* Another process on the same database. */
 static void other_open(struct fixture *other, const struct fixture *f)
@@ -179,8 +181,7 @@ static void a_waiter_is_woken_by_another_process(void **state)
 	for (unsigned key = 0; key < sizeof(verbs) / sizeof(verbs[0]); key++) {
 		struct wakeup wakeup = { .mutex = PTHREAD_MUTEX_INITIALIZER,
 					 .cond = PTHREAD_COND_INITIALIZER };
-		wakeup.waiter = (struct hpx_waiter){ .id = id_of(key), .wake = wake,
-						     .user = &wakeup };
+		wakeup.waiter = (struct hpx_waiter){ .id = id_of(key), .wake = wake, .user = &wakeup };
 		reserve(f, key, BODY, A);
 		assert_status(hpx_waitlist_add(waitlist, &wakeup.waiter), HPX_OK);
 		assert_status(verbs[key] == HPX_VERB_COMPLETE ? complete(f, key, A, "x") :
@@ -348,7 +349,8 @@ static void what_cannot_be_read_is_unknown_and_stays(void **state)
 static void a_password_is_never_shown(void **state)
 {
 	static const char *const urls[] = {
-		"postgres://hapax:s3cr3t@127.0.0.1:1/x", "postgres://hapax:s3cr3t@[::1/x",
+		"postgres://hapax:s3cr3t@127.0.0.1:1/x",
+		"postgres://hapax:s3cr3t@[::1/x",
 		"postgresql://hapax:s3cr3t@127.0.0.1:1/x?sslmode=s3cr3t",
 		"postgres://127.0.0.1:1/x?password=s3cr3t&nonsense=1",
 	};

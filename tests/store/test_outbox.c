@@ -4,7 +4,9 @@
  * answers for it. */
 #include "delivery.h"
 
-enum { A = 1, B = 2, C = 3 };
+enum { A = 1,
+       B = 2,
+       C = 3 };
 #define BODY 1
 #define HOUR_MS 3600000
 
@@ -102,10 +104,12 @@ static void two_claims_of_one_batch_share_nothing(void **state)
  * between them. */
 static void turns_of_one_batch_are_each_judged(void **state)
 {
-	enum { JOBS = 70, TWICE = 3, STRANGER = 5, OPS = JOBS + 5 };
+	enum { JOBS = 70,
+	       TWICE = 3,
+	       STRANGER = 5,
+	       OPS = JOBS + 5 };
 	struct fixture *f = *state;
-	static const struct hpx_answer sent = { .status = 201, .kept = true,
-						.body = HPX_SPAN_INIT("sent") };
+	static const struct hpx_answer sent = { .status = 201, .kept = true, .body = HPX_SPAN_INIT("sent") };
 	struct hpx_job_turn turns[OPS] = { { 0 } };
 	struct hpx_store_op ops[OPS], *batch[OPS];
 	struct accept accept;
@@ -120,7 +124,8 @@ static void turns_of_one_batch_are_each_judged(void **state)
 		turns[count] = (struct hpx_job_turn){ .number = job->delivery.number,
 						      .move = HPX_JOB_MOVE_DELIVER,
 						      .attempts_max = ATTEMPTS_MAX,
-						      .answer = &sent, .status = sent.status };
+						      .answer = &sent,
+						      .status = sent.status };
 	}
 	assert_int_equal(count, JOBS);
 	/* Another token's turn; the same turn again, and one that comes too late; a
@@ -166,8 +171,7 @@ static void turns_of_one_batch_are_each_judged(void **state)
 static void what_is_postponed_waits_its_time(void **state)
 {
 	struct fixture *f = *state;
-	struct hpx_job_turn later = { .move = HPX_JOB_MOVE_POSTPONE, .attempts_max = 3,
-				      .delay_ms = 5000, .status = 429 };
+	struct hpx_job_turn later = { .move = HPX_JOB_MOVE_POSTPONE, .attempts_max = 3, .delay_ms = 5000, .status = 429 };
 	struct hpx_delivery d;
 
 	accept_later(f, 1, A);
@@ -279,10 +283,8 @@ static void a_job_that_kills_its_worker_ends(void **state)
 static void the_jobs_answer_is_the_operations(void **state)
 {
 	struct fixture *f = *state;
-	struct hpx_job_turn turn = { .move = HPX_JOB_MOVE_DELIVER, .status = 201,
-				     .provider_id = HPX_SPAN("msg_7") };
-	struct hpx_answer answer = { .status = 201, .kept = true, .headers = HPX_SPAN("A: b\r\n"),
-				     .body = HPX_SPAN("sent") };
+	struct hpx_job_turn turn = { .move = HPX_JOB_MOVE_DELIVER, .status = 201, .provider_id = HPX_SPAN("msg_7") };
+	struct hpx_answer answer = { .status = 201, .kept = true, .headers = HPX_SPAN("A: b\r\n"), .body = HPX_SPAN("sent") };
 	struct hpx_delivery d;
 
 	assert_string_equal(accept_later(f, 1, A), "created");
@@ -587,8 +589,7 @@ static void jobs_are_found_by_whatever_is_known(void **state)
 {
 	struct fixture *f = *state;
 	struct hpx_operation_id id = id_of(2);
-	struct hpx_job_turn turn = { .move = HPX_JOB_MOVE_DELIVER, .status = 200,
-				     .provider_id = HPX_SPAN("msg_1") };
+	struct hpx_job_turn turn = { .move = HPX_JOB_MOVE_DELIVER, .status = 200, .provider_id = HPX_SPAN("msg_1") };
 	struct hpx_job_query any = { .state = HPX_JOB_STATE_COUNT, .limit = 10 }, query;
 	struct hpx_delivery d;
 

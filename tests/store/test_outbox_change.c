@@ -17,16 +17,10 @@ static const struct hpx_moment now = { .wall_ms = NOW, .lease_ms = 500 };
 static struct hpx_outbox_found found_in(enum hpx_job_state job, enum hpx_state operation)
 {
 	struct hpx_outbox_found f = {
-		.operation = { .exists = operation != HPX_STATE_NONE, .readable = true,
-			       .record = { .id = { { 7 } }, .state = operation, .mark = mark,
-					   .token = holder, .attempt = 1, .retention_ms = 100,
-					   .changed_ms = NOW - 5 * SETTLE } },
+		.operation = { .exists = operation != HPX_STATE_NONE, .readable = true, .record = { .id = { { 7 } }, .state = operation, .mark = mark, .token = holder, .attempt = 1, .retention_ms = 100, .changed_ms = NOW - 5 * SETTLE } },
 		.job_exists = true,
 		.job_readable = true,
-		.delivery = { .number = 17, .operation = { { 7 } }, .mark = mark, .state = job,
-			      .answers = true, .attempt = 1, .token = claimer, .due_ms = NOW,
-			      .lease_until_ms = 500, .first_sent_ms = NOW - 5 * SETTLE,
-			      .changed_ms = NOW - 5 * SETTLE },
+		.delivery = { .number = 17, .operation = { { 7 } }, .mark = mark, .state = job, .answers = true, .attempt = 1, .token = claimer, .due_ms = NOW, .lease_until_ms = 500, .first_sent_ms = NOW - 5 * SETTLE, .changed_ms = NOW - 5 * SETTLE },
 		.evidence = HPX_RULING_UNCLEAR,
 	};
 
@@ -67,9 +61,7 @@ static void check(const char *what, const struct hpx_outbox_change *change, cons
 
 /* ---- turns ---- */
 
-static const struct hpx_answer said = { .status = 201, .kept = true,
-					.headers = HPX_SPAN_INIT("A: b\r\n"),
-					.body = HPX_SPAN_INIT("sent") };
+static const struct hpx_answer said = { .status = 201, .kept = true, .headers = HPX_SPAN_INIT("A: b\r\n"), .body = HPX_SPAN_INIT("sent") };
 
 static void an_operation_follows_its_job(void **state)
 {
@@ -120,8 +112,7 @@ static void an_operation_follows_its_job(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct hpx_outbox_found f = found_in(rows[i].job, rows[i].operation);
-		struct hpx_job_turn turn = { .number = 17, .move = rows[i].move, .force = true,
-					     .attempts_max = 3 };
+		struct hpx_job_turn turn = { .number = 17, .move = rows[i].move, .force = true, .attempts_max = 3 };
 		struct hpx_store_op op = { .turn = &turn, .token = claimer };
 		struct hpx_outbox_change change;
 		char what[64];
@@ -234,8 +225,7 @@ static void a_claim_tells_what_it_did(void **state)
 	struct hpx_outbox_found f;
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct hpx_claim claim = { .lease_ms = 30, .attempts_max = 3,
-					   .honours_keys_ms = rows[i].honours_ms };
+		struct hpx_claim claim = { .lease_ms = 30, .attempts_max = 3, .honours_keys_ms = rows[i].honours_ms };
 		f = found_in(HPX_JOB_QUEUED, HPX_STATE_PENDING);
 		f.delivery.unsure = rows[i].unsure;
 		f.delivery.attempt = rows[i].attempt;
@@ -300,7 +290,7 @@ static char ruled(const struct hpx_outbox_found *f, int64_t number, enum hpx_rul
 		return change.evidence == ruling ? 'E' : '!';
 	if (turn.move == HPX_RECONCILE_STAY)
 		return change.event == NULL && !change.write_job && !change.write_operation ? '.' :
-											       '!';
+											      '!';
 	return turn.move == HPX_RECONCILE_SETTLE_APPLIED ? 'A' : 'D';
 }
 
@@ -321,9 +311,12 @@ static void each_ruling_in_each_state_of_a_job(void **state)
 		enum hpx_job_state job;
 		const char *want;
 	} rows[] = {
-		{ HPX_JOB_QUEUED, "AE..." },  { HPX_JOB_SENDING, "EE..." },
-		{ HPX_JOB_DONE, "....." },    { HPX_JOB_UNKNOWN, "AD???" },
-		{ HPX_JOB_DEAD, "A...." },    { HPX_JOB_DISCARDED, "....." },
+		{ HPX_JOB_QUEUED, "AE..." },
+		{ HPX_JOB_SENDING, "EE..." },
+		{ HPX_JOB_DONE, "....." },
+		{ HPX_JOB_UNKNOWN, "AD???" },
+		{ HPX_JOB_DEAD, "A...." },
+		{ HPX_JOB_DISCARDED, "....." },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -338,8 +331,10 @@ static void each_ruling_in_each_state_of_an_operation(void **state)
 		enum hpx_state operation;
 		const char *want;
 	} rows[] = {
-		{ HPX_STATE_IN_PROGRESS, "EE..." },	  { HPX_STATE_FAILED_RETRYABLE, "A...." },
-		{ HPX_STATE_COMPLETED, "....." }, { HPX_STATE_UNKNOWN, "AD???" },
+		{ HPX_STATE_IN_PROGRESS, "EE..." },
+		{ HPX_STATE_FAILED_RETRYABLE, "A...." },
+		{ HPX_STATE_COMPLETED, "....." },
+		{ HPX_STATE_UNKNOWN, "AD???" },
 		{ HPX_STATE_PENDING, "EE..." },
 	};
 	(void)state;
@@ -347,7 +342,9 @@ static void each_ruling_in_each_state_of_an_operation(void **state)
 		struct hpx_outbox_found f = found_in(HPX_JOB_DONE, rows[i].operation);
 		f.job_exists = false;
 		f.operation.record.expires_ms = rows[i].operation == HPX_STATE_IN_PROGRESS ||
-						rows[i].operation == HPX_STATE_UNKNOWN ? 0 : NOW;
+								rows[i].operation == HPX_STATE_UNKNOWN ?
+							0 :
+							NOW;
 		check_rulings(hpx_state_name(rows[i].operation), &f, 0, rows[i].want);
 	}
 }
@@ -497,9 +494,12 @@ static void what_is_executed_again_is_queued_anew(void **state)
 		enum hpx_status status;
 		const char *job_after;
 	} rows[] = {
-		{ HPX_JOB_QUEUED, HPX_OK, "-" },	{ HPX_JOB_SENDING, HPX_OK, "-" },
-		{ HPX_JOB_DONE, HPX_CONFLICT, "-" },	{ HPX_JOB_UNKNOWN, HPX_OK, "queued" },
-		{ HPX_JOB_DEAD, HPX_OK, "queued" },	{ HPX_JOB_DISCARDED, HPX_OK, "queued" },
+		{ HPX_JOB_QUEUED, HPX_OK, "-" },
+		{ HPX_JOB_SENDING, HPX_OK, "-" },
+		{ HPX_JOB_DONE, HPX_CONFLICT, "-" },
+		{ HPX_JOB_UNKNOWN, HPX_OK, "queued" },
+		{ HPX_JOB_DEAD, HPX_OK, "queued" },
+		{ HPX_JOB_DISCARDED, HPX_OK, "queued" },
 	};
 	struct hpx_outbox_change change;
 	struct hpx_outbox_found f;

@@ -6,7 +6,8 @@
 
 #include "store/sqlite/call.h"
 
-enum { A = 1, B = 2 };
+enum { A = 1,
+       B = 2 };
 #define BODY 1
 #define HOUR_MS 3600000
 
@@ -56,11 +57,25 @@ static void a_command_beside_the_server_leaves_its_claims_alone(void **state)
 static void what_cannot_be_read_is_never_sent(void **state)
 {
 	static const char *const broken[] = {
-		"state = 99", "state = 0", "attempt = -1", "budget = 5", "unsure = 2",
-		"answers = 7", "status = 1000", "token = x'01'", "mark = x'0102'",
-		"mark = zeroblob(16)", "operation = x'01'", "due = -5", "first_sent = -1",
-		"path = 'no path'", "method = 'post it'", "target = ''", "name = ''",
-		"provider_id = printf('%0200d', 1)", "token = x'01010101010101010101010101010101'",
+		"state = 99",
+		"state = 0",
+		"attempt = -1",
+		"budget = 5",
+		"unsure = 2",
+		"answers = 7",
+		"status = 1000",
+		"token = x'01'",
+		"mark = x'0102'",
+		"mark = zeroblob(16)",
+		"operation = x'01'",
+		"due = -5",
+		"first_sent = -1",
+		"path = 'no path'",
+		"method = 'post it'",
+		"target = ''",
+		"name = ''",
+		"provider_id = printf('%0200d', 1)",
+		"token = x'01010101010101010101010101010101'",
 	};
 	struct fixture *f = *state;
 	char sql[256];
@@ -97,7 +112,7 @@ static void an_earlier_job_that_cannot_be_read_keeps_the_order(void **state)
 
 /* ---- many jobs ---- */
 
-#define MANY                                                                  \
+#define MANY \
 	"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %u) " \
 	"INSERT INTO hapax_job (operation, mark, name, target, method, path, headers, body, " \
 	"created, changed, due) SELECT randomblob(32), randomblob(16), 'many', 'mailer', 'POST', " \

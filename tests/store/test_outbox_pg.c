@@ -352,8 +352,7 @@ static void an_unheard_claim_is_recognised(void **state)
 static void an_unheard_delivery_is_recognised(void **state)
 {
 	struct fixture *f = *state;
-	struct hpx_job_turn what = { .number = 1, .move = HPX_JOB_MOVE_DELIVER,
-				     .answer = &delivered };
+	struct hpx_job_turn what = { .number = 1, .move = HPX_JOB_MOVE_DELIVER, .answer = &delivered };
 	struct hpx_store_op op = op_of(HPX_VERB_JOB, 0, CLAIM), *batch = &op;
 	unsigned faults = 1;
 
@@ -370,8 +369,8 @@ static void an_unheard_delivery_is_recognised(void **state)
 	f->store->fault = NULL;
 }
 
-#define CUT                                                                   \
-	"SELECT pg_terminate_backend(pid) FROM pg_stat_activity "             \
+#define CUT \
+	"SELECT pg_terminate_backend(pid) FROM pg_stat_activity " \
 	"WHERE application_name = 'hapax'"
 
 /* Nothing is lost and nothing is taken twice, whatever is under way when the
@@ -487,7 +486,7 @@ static void rulings_of_a_batch_share_a_transaction(void **state)
 	}
 	for (unsigned i = 0; i <= COUNT; i++) {
 		turns[i] = (struct hpx_ruling_turn){ .finding = {
-			.ruling = i == COUNT ? HPX_RULING_DECLINED : HPX_RULING_APPLIED } };
+							     .ruling = i == COUNT ? HPX_RULING_DECLINED : HPX_RULING_APPLIED } };
 		ops[i] = op_of(HPX_VERB_RULE, i % COUNT, A);
 		ops[i].ruling = &turns[i];
 		list[i] = &ops[i];

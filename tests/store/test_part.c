@@ -3,7 +3,10 @@
  * by an old one, and what becomes of them over attempts. */
 #include "fixture.h"
 
-enum { OWN = 7, OLD = 8, NEXT = 9, BODY = 1 };
+enum { OWN = 7,
+       OLD = 8,
+       NEXT = 9,
+       BODY = 1 };
 
 static const struct hpx_job job = {
 	.name = HPX_SPAN("receipt"),
@@ -165,11 +168,16 @@ static void what_cannot_be_kept_is_refused(void **state)
 	static const struct {
 		const char *name, *target, *method, *path;
 	} rows[] = {
-		{ "", "mailer", "POST", "/" },	   { long_text, "mailer", "POST", "/" },
-		{ "receipt", "", "POST", "/" },	   { "receipt", "mailer", "", "/" },
-		{ "receipt", "mailer", "post", "/" }, { "receipt", "mailer", "PO ST", "/" },
-		{ "receipt", "mailer", "POST", "" }, { "receipt", "mailer", "POST", "send" },
-		{ "receipt", "mailer", "POST", "/a b" }, { "receipt", "mailer", "POST", "//h\r\nx" },
+		{ "", "mailer", "POST", "/" },
+		{ long_text, "mailer", "POST", "/" },
+		{ "receipt", "", "POST", "/" },
+		{ "receipt", "mailer", "", "/" },
+		{ "receipt", "mailer", "post", "/" },
+		{ "receipt", "mailer", "PO ST", "/" },
+		{ "receipt", "mailer", "POST", "" },
+		{ "receipt", "mailer", "POST", "send" },
+		{ "receipt", "mailer", "POST", "/a b" },
+		{ "receipt", "mailer", "POST", "//h\r\nx" },
 		{ "receipt", "mailer", "POST", "https://elsewhere.example/" },
 	};
 	struct fixture *f = *state;

@@ -61,9 +61,11 @@ static void a_whole_scan_is_seen(void **state)
 		{ "Index Scan using operation_pkey on operation\n  Filter: (key = $1)", true },
 		{ "Aggregate\n  ->  Index Only Scan using a on b", true },
 		{ "Bitmap Heap Scan on a\n  Recheck Cond: (id = $1)\n"
-		  "  ->  Bitmap Index Scan on b\n        Index Cond: (id = $1)", false },
+		  "  ->  Bitmap Index Scan on b\n        Index Cond: (id = $1)",
+		  false },
 		{ "Join\n  ->  Index Scan using a on b\n  ->  Index Scan using c on d\n"
-		  "        Index Cond: (id = $1)", true },
+		  "        Index Cond: (id = $1)",
+		  true },
 	};
 
 	(void)state;
@@ -74,14 +76,14 @@ static void a_whole_scan_is_seen(void **state)
 
 /* ---- a million operations ---- */
 
-#define FILL_OPERATIONS                                                       \
+#define FILL_OPERATIONS \
 	"INSERT INTO hapax.operation SELECT h, CASE WHEN n % 100 < 10 THEN 1 " \
-	"WHEN n % 100 < 15 THEN 2 WHEN n % 100 < 20 THEN 4 "                  \
-	"WHEN n % 100 < 25 THEN 5 ELSE 3 END, 1, "                            \
+	"WHEN n % 100 < 15 THEN 2 WHEN n % 100 < 20 THEN 4 " \
+	"WHEN n % 100 < 25 THEN 5 ELSE 3 END, 1, " \
 	"substr(h, 1, 16), substr(h, 1, 16), h, substr(h, 1, 16), h, n, n, n, " \
 	"CASE WHEN n % 100 BETWEEN 10 AND 14 OR n % 100 >= 20 THEN n + 1 END, " \
-	"1, n, 0, n % 100 >= 25, 't', 's', n::text, 'POST', '/p', 'r' "       \
-	"FROM (SELECT n, sha256(int8send(n)) AS h "                           \
+	"1, n, 0, n % 100 >= 25, 't', 's', n::text, 'POST', '/p', 'r' " \
+	"FROM (SELECT n, sha256(int8send(n)) AS h " \
 	"FROM generate_series(1, 1000000) n ORDER BY h) made"
 
 /* In the order of their ids, which is twice as fast. Most are completed. */
@@ -131,17 +133,19 @@ static const char *const names[] = { HPX_PG_LIST(X) };
 #undef X
 
 /* X(statement, why it may read a whole table) */
-#define EXCUSED_LIST(X)                                                       \
-	X(LIST, "for a person who looks for something, with a limit")         \
+#define EXCUSED_LIST(X) \
+	X(LIST, "for a person who looks for something, with a limit") \
 	X(COUNTS, "the metrics' survey, now and then, on a reader's connection") \
-	X(LIST_JOBS, "for a person who looks for something, with a limit")    \
+	X(LIST_JOBS, "for a person who looks for something, with a limit") \
 	X(COUNT_JOBS, "the metrics' survey, now and then, on a reader's connection")
 
 static const char *excuse_of(enum hpx_pg_statement statement)
 {
 	switch (statement) {
-#define X(name, why) case HPX_PG_##name: return why;
-	EXCUSED_LIST(X)
+#define X(name, why) \
+	case HPX_PG_##name: \
+		return why;
+		EXCUSED_LIST(X)
 #undef X
 	default:
 		return NULL;
@@ -304,13 +308,13 @@ static void check_others_questions(void)
 
 /* ---- the statements inside the SQL functions ---- */
 
-#define THE_ID                                                                \
-	"sha256(int8send(1) || 't'::bytea || int8send(1) || "                 \
+#define THE_ID \
+	"sha256(int8send(1) || 't'::bytea || int8send(1) || " \
 	"'s'::bytea || int8send(4) || 'plan'::bytea)"
 #define THE_ROW " WHERE id = " THE_ID
 #define SET_ROW(what) "UPDATE hapax.operation SET " what THE_ROW
-#define TAKE_LEASE                                                            \
-	"SELECT set_config('plan.lease', encode(id, 'hex') || '.' || "        \
+#define TAKE_LEASE \
+	"SELECT set_config('plan.lease', encode(id, 'hex') || '.' || " \
 	"encode(token, 'hex'), true) FROM hapax.operation" THE_ROW
 #define LEASE "current_setting('plan.lease')"
 #define BEGIN "SELECT verdict FROM hapax.begin('t', 's', 'plan', sha256(''), 60000, 60000)"
@@ -318,7 +322,7 @@ static void check_others_questions(void)
 
 /* Every way through the functions that reaches a table. */
 static const struct {
-	const char *before;          /* makes the situation */
+	const char *before; /* makes the situation */
 	const char *call;
 	const char *result;
 } calls[] = {
@@ -331,7 +335,7 @@ static const struct {
 	{ TAKE_LEASE, "SELECT hapax.advance(" LEASE ", 'point', '')", "" },
 	{ "", "SELECT point FROM hapax.recovery(" LEASE ")", "point" },
 	{ "", ENQUEUE, "" },
-	{ "", ENQUEUE, "" },         /* there already */
+	{ "", ENQUEUE, "" }, /* there already */
 	{ "", "SELECT hapax.not_executed(" LEASE ")", "" },
 	{ "", BEGIN, "retried" },
 	{ SET_ROW("advanced = true, when_lost = 0") "; " TAKE_LEASE,
@@ -342,13 +346,14 @@ static const struct {
 	  "created, state) SELECT id, mark, 'plan', 't', 'POST', '/', '', '', 1, 4 "
 	  "FROM hapax.operation" THE_ROW,
 	  "UPDATE hapax.job SET state = 3 WHERE operation = " THE_ID " AND name = 'plan' "
-	  "RETURNING state", "3" },
+	  "RETURNING state",
+	  "3" },
 };
 
 /* What auto_explain tells while a call runs. */
 struct plans {
 	unsigned count;
-	char whole[PLAN_SIZE];       /* the first that reads a whole table */
+	char whole[PLAN_SIZE]; /* the first that reads a whole table */
 };
 
 static void note_plan(void *user, const char *message)
@@ -381,11 +386,11 @@ static void check_call(PGconn *conn, struct plans *plans, size_t i)
 }
 
 /* Those that touch a table and were not called above. */
-#define FORGOTTEN                                                             \
-	"SELECT string_agg(p.proname, ' ') FROM pg_proc p "                   \
-	"WHERE p.pronamespace = 'hapax'::regnamespace AND "                   \
+#define FORGOTTEN \
+	"SELECT string_agg(p.proname, ' ') FROM pg_proc p " \
+	"WHERE p.pronamespace = 'hapax'::regnamespace AND " \
 	"p.prosrc ~ 'hapax[.](operation|response|lease|job|recipe|event|reconcile)' AND " \
-	"NOT EXISTS (SELECT 1 FROM pg_stat_xact_user_functions f "            \
+	"NOT EXISTS (SELECT 1 FROM pg_stat_xact_user_functions f " \
 	"WHERE f.funcid = p.oid)"
 
 /* In one transaction, whose calls PostgreSQL counts. */
@@ -430,22 +435,24 @@ static const struct {
 #undef X
 
 /* X(statement, why it may) */
-#define SQLITE_EXCUSED_LIST(X)                                                \
-	X(LIST, "for a person who looks for something, with a limit")         \
-	X(COUNTS, "the metrics' survey, on a reader's connection")            \
-	X(ORPHANED, "once, at start, over the index of what is in progress")  \
+#define SQLITE_EXCUSED_LIST(X) \
+	X(LIST, "for a person who looks for something, with a limit") \
+	X(COUNTS, "the metrics' survey, on a reader's connection") \
+	X(ORPHANED, "once, at start, over the index of what is in progress") \
 	X(JOBS_ORPHANED, "once, at start, over the index of what is being sent") \
-	X(JOBS, "for a person who looks for something, with a limit")         \
-	X(JOB_COUNTS, "the metrics' survey, on a reader's connection")        \
-	X(REAP_EVENTS, "the oldest few, by their row numbers")                \
-	X(CLOCK, "there is one row")                                          \
+	X(JOBS, "for a person who looks for something, with a limit") \
+	X(JOB_COUNTS, "the metrics' survey, on a reader's connection") \
+	X(REAP_EVENTS, "the oldest few, by their row numbers") \
+	X(CLOCK, "there is one row") \
 	X(UPSTREAM, "there is a row for each name that was ever served")
 
 static const char *sqlite_excuse_of(enum hpx_sql sql)
 {
 	switch (sql) {
-#define X(name, why) case HPX_SQL_##name: return why;
-	SQLITE_EXCUSED_LIST(X)
+#define X(name, why) \
+	case HPX_SQL_##name: \
+		return why;
+		SQLITE_EXCUSED_LIST(X)
 #undef X
 	default:
 		return NULL;
@@ -542,11 +549,12 @@ static void a_look_costs_the_same_among_many_questions(void **state)
 
 	assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db,
-		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
-		"INSERT INTO hapax_reconcile (id, mark, job, lane, sent, tries, in_a_row, "
-		"first_said, ask_at, evidence, person) SELECT randomblob(32), randomblob(16), 0, "
-		"CASE i % 2 WHEN 0 THEN 'r' ELSE 's' END, 0, 0, 0, 0, i, 0, i % 3 = 0 FROM n",
-		NULL, NULL, NULL), SQLITE_OK);
+				      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+				      "INSERT INTO hapax_reconcile (id, mark, job, lane, sent, tries, in_a_row, "
+				      "first_said, ask_at, evidence, person) SELECT randomblob(32), randomblob(16), 0, "
+				      "CASE i % 2 WHEN 0 THEN 'r' ELSE 's' END, 0, 0, 0, 0, i, 0, i % 3 = 0 FROM n",
+				      NULL, NULL, NULL),
+			 SQLITE_OK);
 	assert_in_range(steps_of(db, HPX_SQL_NEXT_LANE, 1), 1, 100);
 	assert_in_range(steps_of(db, HPX_SQL_QUESTIONS_DUE, 16), 1, 400);
 	/* The survey counts 33,333 by their index, and looks at no row. */

@@ -7,13 +7,15 @@
  * sweeper comes by. U: a person says that it was not applied. */
 #include "fixture.h"
 
-enum { BODY = 1, A = 100, B = 200 };
+enum { BODY = 1,
+       A = 100,
+       B = 200 };
 
 struct race {
 	struct fixture *f;
 	unsigned key;
-	unsigned steps[128];       /* of each actor, so far */
-	char holder;               /* who was told to execute last */
+	unsigned steps[128]; /* of each actor, so far */
+	char holder;         /* who was told to execute last */
 	bool completed;
 	char answer[8];
 };

@@ -2,7 +2,9 @@
  * recipes and counts tell what was written. */
 #include "fixture.h"
 
-enum { BODY = 1, A = 11, B = 12 };
+enum { BODY = 1,
+       A = 11,
+       B = 12 };
 
 static void answers_come_back_byte_for_byte(void **state)
 {
@@ -180,21 +182,23 @@ static void lists_are_newest_first_and_filtered(void **state)
 		advance(f, 1000);
 	}
 	assert_int_equal(list(f, (struct hpx_query){ .state = HPX_STATE_COUNT, .limit = 100 },
-			      &entries), 20);
+			      &entries),
+			 20);
 	assert_span(entries[0].description.key, "key-20");
 	assert_span(entries[19].description.key, "key-1");
 	assert_int_equal(list(f, (struct hpx_query){ .state = HPX_STATE_UNKNOWN, .limit = 3 },
-			      &entries), 3);
+			      &entries),
+			 3);
 	assert_span(entries[2].description.key, "key-16");
-	assert_int_equal(list(f, (struct hpx_query){ .state = HPX_STATE_UNKNOWN, .limit = 100,
-						     .before_ms = entries[2].record.changed_ms },
-			      &entries), 7);
+	assert_int_equal(list(f, (struct hpx_query){ .state = HPX_STATE_UNKNOWN, .limit = 100, .before_ms = entries[2].record.changed_ms },
+			      &entries),
+			 7);
 	assert_span(entries[0].description.key, "key-14");
-	assert_int_equal(list(f, (struct hpx_query){ .state = HPX_STATE_COUNT, .limit = 9,
-						     .key = HPX_SPAN("key-7") }, &entries), 1);
+	assert_int_equal(list(f, (struct hpx_query){ .state = HPX_STATE_COUNT, .limit = 9, .key = HPX_SPAN("key-7") }, &entries), 1);
 	assert_string_equal(hpx_state_name(entries[0].record.state), "in_progress");
 	assert_int_equal(list(f, (struct hpx_query){ .state = HPX_STATE_COMPLETED, .limit = 9 },
-			      &entries), 0);
+			      &entries),
+			 0);
 }
 
 static void events_tell_all_but_the_plain_way(void **state)

@@ -6,7 +6,9 @@
 #include "cluster.h"
 #include "store/removal.h"
 
-enum { BODY = 1, A = 11, B = 12 };
+enum { BODY = 1,
+       A = 11,
+       B = 12 };
 
 static struct hpx_removals heard;
 
@@ -144,7 +146,7 @@ static void a_history_that_was_cut_is_all(void **state)
 	expect_heard(f, 3);
 }
 
-#define LATE                                                                  \
+#define LATE \
 	"INSERT INTO hapax.event (id, at, attempt, what, actor, reason, status) " \
 	"VALUES (sha256('late'), (extract(epoch FROM clock_timestamp()) * 1000)::bigint " \
 	"- %s, 1, 'forgotten', 'a', '', 0)"

@@ -13,7 +13,7 @@ struct attempt {
 	struct hpx_ask ask;
 	struct hpx_description description;
 	struct hpx_answer answer;
-	struct hpx_record record;    /* as its reservation gave it */
+	struct hpx_record record; /* as its reservation gave it */
 	struct hpx_store_op begin;
 	struct hpx_store_op end;
 };
@@ -23,9 +23,7 @@ static void attempt_init(struct attempt *a, struct fixture *f, unsigned key, uns
 {
 	*a = (struct attempt){ .description = { .tenant = HPX_SPAN("tenant"),
 						.key = HPX_SPAN("k") },
-			       .answer = { .status = 201, .kept = true,
-					   .headers = HPX_SPAN("a: b\r\n"),
-					   .body = hpx_span_of(body) } };
+			       .answer = { .status = 201, .kept = true, .headers = HPX_SPAN("a: b\r\n"), .body = hpx_span_of(body) } };
 	a->ask = ask_of(f->store, key, BODY, token);
 	a->begin = op_of(HPX_VERB_RESERVE, key, token);
 	a->begin.ask = &a->ask;
@@ -101,7 +99,8 @@ static void what_is_told_is_what_is_stored(void **state)
 		assert_status(run_op(f, &a.end), HPX_OK);
 		assert_told(f, i, &a.end);
 		assert_int_equal(a.end.decision.record.expires_ms -
-					 a.end.decision.record.changed_ms, RETENTION_MS);
+					 a.end.decision.record.changed_ms,
+				 RETENTION_MS);
 		assert_int_equal(a.end.decision.record.created_ms, a.record.created_ms);
 		assert_false(a.end.already);
 		assert_string_equal(body_of(f, i), "paid");
@@ -403,7 +402,7 @@ static void a_row_that_is_held_is_not_waited_for(void **state)
 {
 	static const struct {
 		const char *call, *end;
-		const char *body;    /* at last */
+		const char *body; /* at last */
 	} cases[] = {
 		{ "SELECT hapax.recovery('%s')", "COMMIT", "mine" },
 		{ "SELECT hapax.complete('%s', 200, '', 'theirs')", "ROLLBACK", "mine" },
@@ -459,8 +458,8 @@ static void ops_about_one_operation_follow_each_other(void **state)
 	attempt_init(&other, f, 3, A, "other");
 	begin(f, &a);
 	begin(f, &other);
-	struct hpx_store_op *ops[] = { &a.end,	     &retry.begin, &find, &first.begin,
-				       &second.begin, &renew,	   &other.end };
+	struct hpx_store_op *ops[] = { &a.end, &retry.begin, &find, &first.begin,
+				       &second.begin, &renew, &other.end };
 	run_batch(f, ops, sizeof(ops) / sizeof(ops[0]));
 	assert_status(a.end.status, HPX_OK);
 	assert_string_equal(hpx_verdict_name(retry.begin.decision.verdict), "replay");

@@ -5,7 +5,9 @@
 #include "base/bytes.h"
 #include "store/sieve.h"
 
-enum { BODY = 1, A = 11, B = 12 };
+enum { BODY = 1,
+       A = 11,
+       B = 12 };
 
 static struct hpx_operation_id random_id(void)
 {
@@ -28,7 +30,8 @@ static unsigned strangers_that_pass(const struct hpx_sieve *sieve, unsigned of)
 
 static void what_was_added_is_there_and_hardly_anything_else(void **state)
 {
-	enum { COUNT = 1000000, ASKED = 100000 };
+	enum { COUNT = 1000000,
+	       ASKED = 100000 };
 	struct hpx_sieve *sieve = hpx_sieve_new((size_t)2 << 20, COUNT);
 	struct hpx_operation_id *ids = calloc(COUNT, sizeof(*ids));
 

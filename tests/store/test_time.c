@@ -4,7 +4,10 @@
 
 #include "base/clock.h"
 
-enum { BODY = 1, A = 11, B = 12, C = 13 };
+enum { BODY = 1,
+       A = 11,
+       B = 12,
+       C = 13 };
 
 static void a_lost_lease_becomes_unknown_by_the_sweeper(void **state)
 {

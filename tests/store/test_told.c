@@ -6,7 +6,8 @@
 #define TOLD_MAX 16
 
 /* Keys of what the batch writes. */
-enum { NEW = 100, END };
+enum { NEW = 100,
+       END };
 
 /* An op and what belongs to it. */
 struct turn {
@@ -133,8 +134,7 @@ static void free_turns(struct turn *turns, size_t count)
 
 static const char *verdict_of(const struct turn *t)
 {
-	return t->op.status != HPX_OK ? hpx_status_name(t->op.status)
-				      : hpx_verdict_name(t->op.decision.verdict);
+	return t->op.status != HPX_OK ? hpx_status_name(t->op.status) : hpx_verdict_name(t->op.decision.verdict);
 }
 
 /* ---- who is told ---- */
@@ -307,9 +307,7 @@ static void several_retries_of_one_key_are_all_told(void **state)
 /* Neither of them inserts by the short way. */
 static void nor_does_a_look_or_an_asynchronous_retry_wait(void **state)
 {
-	static const struct hpx_job job = { .name = HPX_SPAN("j"), .target = HPX_SPAN("t"),
-					    .method = HPX_SPAN("POST"), .path = HPX_SPAN("/"),
-					    .headers = HPX_SPAN(""), .body = HPX_SPAN("") };
+	static const struct hpx_job job = { .name = HPX_SPAN("j"), .target = HPX_SPAN("t"), .method = HPX_SPAN("POST"), .path = HPX_SPAN("/"), .headers = HPX_SPAN(""), .body = HPX_SPAN("") };
 	struct fixture *f = *state;
 	struct hpx_policy later = *policy();
 	struct turn turns[4];

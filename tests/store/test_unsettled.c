@@ -7,7 +7,8 @@
 
 #include "cluster.h"
 
-enum { A = 1, B = 2 };
+enum { A = 1,
+       B = 2 };
 #define BODY 1
 
 static void lose(struct fixture *f, unsigned key)
@@ -364,7 +365,8 @@ static void each_service_sees_its_own_questions(void **state)
 		char sql[256];
 		reserve(f, i, BODY, A);
 		snprintf(sql, sizeof(sql), "UPDATE hapax.operation SET scope = '%s', route = '%s' "
-			 "WHERE key = 'key-%u'", rows[i].scope, rows[i].route, i);
+					   "WHERE key = 'key-%u'",
+			 rows[i].scope, rows[i].route, i);
 		cluster_sql(sql);
 		assert_status(act(f, HPX_VERB_LOSE, i, A), HPX_OK);
 	}

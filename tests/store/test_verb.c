@@ -3,13 +3,15 @@
 #include "fixture.h"
 
 /* The attempt under test holds OWN; OLD is an attempt of the past. */
-enum { OWN = 7, OLD = 8, BODY = 1 };
+enum { OWN = 7,
+       OLD = 8,
+       BODY = 1 };
 
 struct row {
 	enum hpx_state before;
 	enum hpx_verb verb;
-	bool applied;   /* RESOLVE */
-	bool force;     /* FORGET */
+	bool applied; /* RESOLVE */
+	bool force;   /* FORGET */
 	enum hpx_status status;
 	const char *after;
 };
@@ -285,8 +287,10 @@ static void a_look_begins_no_attempt(void **state)
 		enum hpx_state before;
 		const char *verdict;
 	} looks[] = {
-		{ S(NONE), "NOT_FOUND" },	     { S(IN_PROGRESS), "in_progress" },
-		{ S(FAILED_RETRYABLE), "NOT_FOUND" }, { S(COMPLETED), "replay" },
+		{ S(NONE), "NOT_FOUND" },
+		{ S(IN_PROGRESS), "in_progress" },
+		{ S(FAILED_RETRYABLE), "NOT_FOUND" },
+		{ S(COMPLETED), "replay" },
 		{ S(UNKNOWN), "unknown" },
 	};
 	struct fixture *f = *state;
@@ -327,13 +331,24 @@ static void misuse_is_told_and_changes_nothing(void **state)
 
 /* What happened to a reservation before its own completion comes, which says
  * where its row was and how it looked then. */
-enum between { NOTHING, RENEWED, LOST, FAILED, COMPLETED, RELEASED, ROW_TAKEN, USED_AGAIN };
+enum between { NOTHING,
+	       RENEWED,
+	       LOST,
+	       FAILED,
+	       COMPLETED,
+	       RELEASED,
+	       ROW_TAKEN,
+	       USED_AGAIN };
 
 static void happen(struct fixture *f, enum between between)
 {
 	static const enum hpx_verb verbs[] = {
-		[RENEWED] = V(RENEW), [LOST] = V(LOSE), [FAILED] = V(FAIL),
-		[RELEASED] = V(RELEASE), [ROW_TAKEN] = V(RELEASE), [USED_AGAIN] = V(RELEASE),
+		[RENEWED] = V(RENEW),
+		[LOST] = V(LOSE),
+		[FAILED] = V(FAIL),
+		[RELEASED] = V(RELEASE),
+		[ROW_TAKEN] = V(RELEASE),
+		[USED_AGAIN] = V(RELEASE),
 	};
 
 	if (between == COMPLETED)
@@ -369,7 +384,7 @@ static void a_completion_goes_by_the_row_not_by_what_was_believed(void **state)
 	static const struct {
 		enum between between;
 		enum hpx_status status;
-		const char *after;   /* of key 1, and its answer */
+		const char *after; /* of key 1, and its answer */
 		const char *body;
 	} cases[] = {
 		{ NOTHING, HPX_OK, "completed", "late" },

@@ -30,7 +30,8 @@ static void wakes_all_of_one_operation(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		waiters[i] = (struct hpx_waiter){ .id = id_of(i == 2 ? 2 : 1),
-						  .wake = note_wake, .user = &woken[i] };
+						  .wake = note_wake,
+						  .user = &woken[i] };
 		assert_status(hpx_waitlist_add(list, &waiters[i]), HPX_OK);
 	}
 	assert_int_equal(hpx_waitlist_count(list), 3);
@@ -59,7 +60,8 @@ static void bounds_are_kept(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
 		waiters[i] = (struct hpx_waiter){ .id = id_of(rows[i].operation),
-						  .wake = note_wake, .user = &woken };
+						  .wake = note_wake,
+						  .user = &woken };
 		assert_status(hpx_waitlist_add(list, &waiters[i]), rows[i].status);
 	}
 	for (unsigned i = 0; i < 5; i++)

@@ -13,7 +13,7 @@ struct hpx_memory_store {
 	pthread_mutex_t mutex;
 	struct hpx_memory_table table;
 	int64_t event_retention_ms;
-	int64_t ahead_ms;           /* the wall clock's lead when it was believed last */
+	int64_t ahead_ms; /* the wall clock's lead when it was believed last */
 };
 
 static inline struct hpx_memory_store *hpx_memory_of(struct hpx_store *store)

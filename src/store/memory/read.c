@@ -25,7 +25,7 @@ struct hpx_found hpx_memory_found(const struct hpx_memory_row *row)
 }
 
 enum hpx_status hpx_memory_reader_open(struct hpx_store *store,
-					  struct hpx_store_reader **ret_reader)
+				       struct hpx_store_reader **ret_reader)
 {
 	struct hpx_store_reader *reader = calloc(1, sizeof(*reader));
 
@@ -57,9 +57,9 @@ static enum hpx_status peek_row(struct hpx_memory_store *m, const struct hpx_ask
 }
 
 enum hpx_status hpx_memory_peek(struct hpx_store_reader *reader, const struct hpx_ask *ask,
-				   const struct hpx_policy *policy,
-				   struct hpx_decision *ret_decision,
-				   struct hpx_answer **ret_replay)
+				const struct hpx_policy *policy,
+				struct hpx_decision *ret_decision,
+				struct hpx_answer **ret_replay)
 {
 	struct hpx_memory_store *m = hpx_memory_of(reader->store);
 	struct hpx_decision decision;
@@ -97,8 +97,8 @@ static enum hpx_status copy_entry(const struct hpx_memory_row *row, struct hpx_a
 }
 
 enum hpx_status hpx_memory_find(struct hpx_store_reader *reader,
-				   const struct hpx_operation_id *id, struct hpx_arena *arena,
-				   struct hpx_entry *ret_entry, struct hpx_answer **ret_answer)
+				const struct hpx_operation_id *id, struct hpx_arena *arena,
+				struct hpx_entry *ret_entry, struct hpx_answer **ret_answer)
 {
 	struct hpx_memory_store *m = hpx_memory_of(reader->store);
 	struct hpx_answer *answer = NULL;
@@ -178,8 +178,8 @@ static enum hpx_status list_rows(struct hpx_memory_store *m, const struct hpx_qu
 }
 
 enum hpx_status hpx_memory_list(struct hpx_store_reader *reader, const struct hpx_query *query,
-				   struct hpx_arena *arena, struct hpx_entry **ret_entries,
-				   size_t *ret_count)
+				struct hpx_arena *arena, struct hpx_entry **ret_entries,
+				size_t *ret_count)
 {
 	struct hpx_memory_store *m = hpx_memory_of(reader->store);
 	enum hpx_status status;
@@ -221,8 +221,8 @@ static enum hpx_status copy_events(struct hpx_memory_store *m, const struct hpx_
 }
 
 enum hpx_status hpx_memory_events(struct hpx_store_reader *reader,
-				     const struct hpx_operation_id *id, struct hpx_arena *arena,
-				     struct hpx_event **ret_events, size_t *ret_count)
+				  const struct hpx_operation_id *id, struct hpx_arena *arena,
+				  struct hpx_event **ret_events, size_t *ret_count)
 {
 	struct hpx_memory_store *m = hpx_memory_of(reader->store);
 	enum hpx_status status;
@@ -234,8 +234,8 @@ enum hpx_status hpx_memory_events(struct hpx_store_reader *reader,
 }
 
 enum hpx_status hpx_memory_recipe(struct hpx_store_reader *reader,
-				     const struct hpx_recipe_id *id, struct hpx_arena *arena,
-				     struct hpx_span *ret_text)
+				  const struct hpx_recipe_id *id, struct hpx_arena *arena,
+				  struct hpx_span *ret_text)
 {
 	struct hpx_memory_store *m = hpx_memory_of(reader->store);
 	const struct hpx_memory_recipe *recipe;
@@ -255,7 +255,7 @@ enum hpx_status hpx_memory_recipe(struct hpx_store_reader *reader,
 }
 
 enum hpx_status hpx_memory_stats(struct hpx_store_reader *reader,
-				    struct hpx_store_stats *ret_stats)
+				 struct hpx_store_stats *ret_stats)
 {
 	struct hpx_memory_store *m = hpx_memory_of(reader->store);
 	struct hpx_store_stats stats = { .free_bytes = UINT64_MAX };

@@ -14,7 +14,7 @@ struct hpx_memory_row {
 	struct hpx_description description;
 	struct hpx_answer *answer;
 	char *text;
-	char *data;                        /* of the recovery point */
+	char *data; /* of the recovery point */
 	size_t data_len;
 };
 

@@ -30,7 +30,7 @@ struct hpx_pg_array {
 struct hpx_pg_columns {
 	struct hpx_pg_array array[HPX_PG_PARAMS_MAX];
 	int count;
-	int next;        /* the column that the next value goes into */
+	int next; /* the column that the next value goes into */
 };
 
 void hpx_pg_columns_init(struct hpx_pg_columns *columns, const enum hpx_pg_type *types, int count);

@@ -31,8 +31,8 @@ struct round {
 	struct hpx_pg_store *s;
 	struct hpx_store_op **ops;
 	size_t count;
-	bool *todo;                /* of each op: it is not settled yet */
-	bool *free;                /* of each op: it may be told before the commit */
+	bool *todo; /* of each op: it is not settled yet */
+	bool *free; /* of each op: it may be told before the commit */
 	struct hpx_pg_batch batch;
 	struct hpx_pg_look look;
 	char *problem;
@@ -249,19 +249,19 @@ static enum hpx_status check_clock(struct hpx_pg_store *s, struct hpx_store_op *
 }
 
 /* X(verb, what runs it, in a transaction of its own) */
-#define OTHER_LIST(X)                                                         \
-	X(SWEEP, hpx_pg_sweep)                                                \
-	X(REAP, hpx_pg_reap)                                                  \
-	X(RECIPE, hpx_pg_put_recipe)                                          \
-	X(CLOCK, check_clock)                                                 \
-	X(ADVANCE, hpx_pg_application)                                        \
-	X(ENQUEUE, hpx_pg_application)                                        \
-	X(RECALL, hpx_pg_application)                                         \
-	X(RESOLVE, hpx_pg_settle)                                             \
-	X(FORGET, hpx_pg_settle)                                              \
-	X(CLAIM, hpx_pg_claim)                                                \
-	X(SWEEP_JOBS, hpx_pg_sweep_jobs)                                      \
-	X(UNSETTLED, hpx_pg_take_due)                                         \
+#define OTHER_LIST(X) \
+	X(SWEEP, hpx_pg_sweep) \
+	X(REAP, hpx_pg_reap) \
+	X(RECIPE, hpx_pg_put_recipe) \
+	X(CLOCK, check_clock) \
+	X(ADVANCE, hpx_pg_application) \
+	X(ENQUEUE, hpx_pg_application) \
+	X(RECALL, hpx_pg_application) \
+	X(RESOLVE, hpx_pg_settle) \
+	X(FORGET, hpx_pg_settle) \
+	X(CLAIM, hpx_pg_claim) \
+	X(SWEEP_JOBS, hpx_pg_sweep_jobs) \
+	X(UNSETTLED, hpx_pg_take_due) \
 	X(UNASK, hpx_pg_take_due)
 
 typedef enum hpx_status run_fn(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);

@@ -138,15 +138,14 @@ static const struct hpx_store_driver borrowed_driver = {
 /* Which functions are there, and whether this role may call them: all that a
  * borrower needs of the schema. From the catalog, where nothing can fail and
  * so end a transaction. */
-#define CHECK_SQL                                                             \
-	"SELECT pg_catalog.has_schema_privilege(n.oid, 'USAGE') "             \
-	"AND pg_catalog.has_function_privilege(p.oid, 'EXECUTE') "            \
-	"FROM pg_catalog.pg_namespace n LEFT JOIN pg_catalog.pg_proc p "      \
-	"ON p.pronamespace OPERATOR(pg_catalog.=) n.oid "                     \
-	"AND p.proname OPERATOR(pg_catalog.=) 'begin' "                       \
-	/* text, text, text, bytea, bigint, bigint, text, bytea */           \
-	"AND p.proargtypes OPERATOR(pg_catalog.=) "                           \
-	"'25 25 25 17 20 20 25 17' "                                          \
+#define CHECK_SQL \
+	"SELECT pg_catalog.has_schema_privilege(n.oid, 'USAGE') " \
+	"AND pg_catalog.has_function_privilege(p.oid, 'EXECUTE') " \
+	"FROM pg_catalog.pg_namespace n LEFT JOIN pg_catalog.pg_proc p " \
+	"ON p.pronamespace OPERATOR(pg_catalog.=) n.oid " \
+	"AND p.proname OPERATOR(pg_catalog.=) 'begin' " /* text, text, text, bytea, bigint, bigint, text, bytea */ \
+	"AND p.proargtypes OPERATOR(pg_catalog.=) " \
+	"'25 25 25 17 20 20 25 17' " \
 	"WHERE n.nspname OPERATOR(pg_catalog.=) 'hapax'"
 
 static enum hpx_status judge_schema(const PGresult *result, char *problem)

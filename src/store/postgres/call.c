@@ -51,27 +51,27 @@ void hpx_pg_add_int8(struct hpx_pg_params *params, int64_t value)
 /* ---- trouble ---- */
 
 /* X(SQLSTATE or its class, status) */
-#define SQLSTATE_LIST(X)                                                      \
-	X("55P03", BUSY)        /* lock_not_available */                      \
-	X("40001", BUSY)        /* serialization_failure */                   \
-	X("40P01", BUSY)        /* deadlock_detected */                       \
-	X("57014", TIMEOUT)     /* query_canceled: statement_timeout */       \
-	X("57P", UNAVAILABLE)   /* shutdown, crash, cannot connect now */     \
-	X("08", UNAVAILABLE)    /* connection exceptions */                   \
-	X("25P03", UNAVAILABLE) /* idle_in_transaction_session_timeout */     \
-	X("53100", FULL)                                                      \
-	X("53200", NOMEM)                                                     \
-	X("53300", UNAVAILABLE) /* too_many_connections */                    \
-	X("25006", READ_ONLY)   /* this is no primary any more */             \
-	X("42501", READ_ONLY)   /* insufficient_privilege */                  \
-	X("54", TOO_LARGE)                                                    \
-	X("22", INVALID)                                                      \
-	X("23502", INVALID)     /* not_null_violation */                      \
-	X("23514", INVALID)     /* check_violation */                         \
-	X("HX001", STALE)       /* these: the SQL functions' own */           \
-	X("HX002", REFUSED)                                                   \
-	X("HX003", CONFLICT)                                                  \
-	X("HX004", INVALID)                                                   \
+#define SQLSTATE_LIST(X) \
+	X("55P03", BUSY)        /* lock_not_available */ \
+	X("40001", BUSY)        /* serialization_failure */ \
+	X("40P01", BUSY)        /* deadlock_detected */ \
+	X("57014", TIMEOUT)     /* query_canceled: statement_timeout */ \
+	X("57P", UNAVAILABLE)   /* shutdown, crash, cannot connect now */ \
+	X("08", UNAVAILABLE)    /* connection exceptions */ \
+	X("25P03", UNAVAILABLE) /* idle_in_transaction_session_timeout */ \
+	X("53100", FULL) \
+	X("53200", NOMEM) \
+	X("53300", UNAVAILABLE) /* too_many_connections */ \
+	X("25006", READ_ONLY)   /* this is no primary any more */ \
+	X("42501", READ_ONLY)   /* insufficient_privilege */ \
+	X("54", TOO_LARGE) \
+	X("22", INVALID) \
+	X("23502", INVALID) /* not_null_violation */ \
+	X("23514", INVALID) /* check_violation */ \
+	X("HX001", STALE)   /* these: the SQL functions' own */ \
+	X("HX002", REFUSED) \
+	X("HX003", CONFLICT) \
+	X("HX004", INVALID) \
 	X("XX", CORRUPT)
 
 enum hpx_status hpx_pg_status_of(const char *sqlstate)

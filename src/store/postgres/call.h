@@ -11,8 +11,8 @@
 #include "store/postgres/statement.h"
 
 struct hpx_pg_db {
-	PGconn *conn;      /* NULL: not connected */
-	bool warned;       /* a WARNING came with the last results */
+	PGconn *conn; /* NULL: not connected */
+	bool warned;  /* a WARNING came with the last results */
 };
 
 /* ---- parameters ---- */
@@ -23,7 +23,7 @@ struct hpx_pg_params {
 	const char *value[HPX_PG_PARAMS_MAX];
 	int length[HPX_PG_PARAMS_MAX];
 	int count;
-	char number[HPX_PG_PARAMS_MAX][8];   /* where single numbers are kept */
+	char number[HPX_PG_PARAMS_MAX][8]; /* where single numbers are kept */
 };
 
 /* The bytes are borrowed until the call is sent. ptr NULL: SQL's NULL. */
@@ -34,10 +34,10 @@ void hpx_pg_add_int8(struct hpx_pg_params *params, int64_t value);
 
 struct hpx_pg_pipe {
 	struct hpx_pg_db *db;
-	int64_t deadline_ms;      /* boot clock: then the connection is given up */
-	enum hpx_status status;   /* the first trouble */
-	char *problem;            /* a sentence for people, HPX_STORE_PROBLEM_SIZE */
-	unsigned waiting;         /* calls whose results were not taken yet */
+	int64_t deadline_ms;    /* boot clock: then the connection is given up */
+	enum hpx_status status; /* the first trouble */
+	char *problem;          /* a sentence for people, HPX_STORE_PROBLEM_SIZE */
+	unsigned waiting;       /* calls whose results were not taken yet */
 	bool synced;
 };
 

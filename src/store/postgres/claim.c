@@ -14,9 +14,9 @@
 struct claim {
 	struct hpx_pg_store *s;
 	struct hpx_store_op *op;
-	struct hpx_token token;            /* of all claims of this op */
+	struct hpx_token token; /* of all claims of this op */
 	struct hpx_pg_outbox outbox;
-	bool again;                        /* a commit that was not heard of took them */
+	bool again; /* a commit that was not heard of took them */
 	char *problem;
 };
 

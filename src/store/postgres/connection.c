@@ -10,27 +10,26 @@
 
 /* For every session. The fixed search_path, so that nobody's function or
  * operator of the same name is ever called. */
-#define SET_ALL                                                               \
-	"SET search_path = pg_catalog; "                                      \
-	"SET client_min_messages = warning; "                                 \
-	"SET default_transaction_isolation = 'read committed'; "              \
-	"SET statement_timeout = '10s'; "                                     \
-	/* A gateway that is stopped in the middle of a batch keeps its rows  \
-	 * locked no longer than this. */                                     \
-	"SET idle_in_transaction_session_timeout = '5s'; "                    \
+#define SET_ALL \
+	"SET search_path = pg_catalog; " \
+	"SET client_min_messages = warning; " \
+	"SET default_transaction_isolation = 'read committed'; " \
+	"SET statement_timeout = '10s'; " /* A gateway that is stopped in the middle of a batch keeps its rows  \
+	 * locked no longer than this. */ \
+	"SET idle_in_transaction_session_timeout = '5s'; " \
 	"SET jit = off; SET plan_cache_mode = force_generic_plan; "
 
 /* The plans are made once, perhaps when the tables are still empty, and must
  * be right when they are large. lock_timeout is shorter than deadlock_timeout:
  * where a gateway and applications wait for each other in a ring, the gateway
  * gives up before PostgreSQL picks a victim. */
-#define SET_WRITER                                                            \
-	"SET enable_seqscan = off; SET enable_hashjoin = off; "               \
-	"SET enable_mergejoin = off; "                                        \
-	"SELECT set_config('synchronous_commit', "                            \
-	"CASE current_setting('synchronous_commit') "                         \
-	"WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false), "     \
-	"set_config('lock_timeout', (SELECT least(200, setting::int / 2) "    \
+#define SET_WRITER \
+	"SET enable_seqscan = off; SET enable_hashjoin = off; " \
+	"SET enable_mergejoin = off; " \
+	"SELECT set_config('synchronous_commit', " \
+	"CASE current_setting('synchronous_commit') " \
+	"WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false), " \
+	"set_config('lock_timeout', (SELECT least(200, setting::int / 2) " \
 	"FROM pg_settings WHERE name = 'deadlock_timeout')::text, false)"
 
 #define SET_READER "SET default_transaction_read_only = on"
@@ -71,7 +70,7 @@ enum hpx_status hpx_pg_check_server(const PGconn *conn, char *problem)
 	}
 	if (encoding == NULL || strcmp(encoding, "UTF8") != 0) {
 		hpx_store_problem(problem, "the database's encoding must be UTF8, this is %s: "
-				  "create one with ENCODING 'UTF8'",
+					   "create one with ENCODING 'UTF8'",
 				  encoding != NULL ? encoding : "not known");
 		return HPX_UNSUPPORTED;
 	}
@@ -96,8 +95,7 @@ enum hpx_status hpx_pg_connect(const char *url, enum hpx_pg_role role, struct hp
 	if (status == HPX_OK && PQsetnonblocking(db->conn, 1) != 0)
 		status = HPX_NOMEM;
 	if (status == HPX_OK)
-		status = hpx_pg_query(db, role == HPX_PG_WRITER ? SET_ALL SET_WRITER :
-								  SET_ALL SET_READER,
+		status = hpx_pg_query(db, role == HPX_PG_WRITER ? SET_ALL SET_WRITER : SET_ALL SET_READER,
 				      SETUP_MS, NULL, problem);
 	if (status != HPX_OK)
 		hpx_pg_close(db);
@@ -122,7 +120,7 @@ enum hpx_status hpx_pg_describe(const char *url, char *out, size_t size, char *p
 
 	if (options == NULL) {
 		hpx_store_problem(problem, "the store's address is no PostgreSQL URL: write e.g. "
-				  "postgres://user@host:5432/database");
+					   "postgres://user@host:5432/database");
 		return HPX_INVALID;
 	}
 	host = option_value(options, "host");

@@ -57,7 +57,7 @@ static enum hpx_status ensure_schema(struct hpx_pg_store *s,
 	}
 	if (!options->serve) {
 		hpx_store_problem(problem, "%s has schema %u and this hapax needs %u: run "
-				  "`hapax migrate`, or start `hapax serve`",
+					   "`hapax migrate`, or start `hapax serve`",
 				  s->base.description, schema.from, schema.to);
 		return HPX_UNSUPPORTED;
 	}

@@ -16,8 +16,8 @@ struct hpx_pg_connector {
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
 	pthread_t thread;
-	bool started;                     /* the thread must be joined */
-	bool finished;                    /* under the mutex, like the rest */
+	bool started;  /* the thread must be joined */
+	bool finished; /* under the mutex, like the rest */
 	struct hpx_pg_db db;
 	enum hpx_status status;
 	char problem[HPX_STORE_PROBLEM_SIZE];
@@ -25,7 +25,7 @@ struct hpx_pg_connector {
 
 struct hpx_pg_store {
 	struct hpx_store base;
-	char *url;                        /* with its password: never shown */
+	char *url;                                   /* with its password: never shown */
 	char upstream_name[HPX_STORE_UPSTREAM_SIZE]; /* whose unknowns are ours; "": what is everybody's */
 	bool serve;
 	int64_t event_retention_ms;
@@ -73,7 +73,7 @@ enum hpx_status hpx_pg_recover(struct hpx_store *store, char *problem);
 #define HPX_PG_RESPONSE_COLUMN (HPX_PG_DESCRIPTION_COLUMN + 6)
 struct hpx_pg_row {
 	struct hpx_found found;
-	bool renewed;                     /* there is a lease row */
+	bool renewed; /* there is a lease row */
 };
 /* Reads columns HPX_PG_SQL_RECORD; `readable` false where they make no record. */
 void hpx_pg_row_read(const PGresult *result, int row, struct hpx_pg_row *ret_row);
@@ -94,28 +94,28 @@ bool hpx_pg_id_read(const PGresult *result, int row, struct hpx_operation_id *re
  * many ops concern it. */
 struct hpx_pg_slot {
 	struct hpx_operation_id id;
-	bool stored;                      /* there is a row in the database */
-	bool locked;                      /* and it is ours until the commit */
-	bool renewed;                     /* there is a lease row */
-	struct hpx_found found;           /* as of the op decided last */
-	struct hpx_answer *kept;          /* the stored answer, where it was read */
-	enum hpx_status kept_status;      /* HPX_CORRUPT: it cannot be read */
+	bool stored;                 /* there is a row in the database */
+	bool locked;                 /* and it is ours until the commit */
+	bool renewed;                /* there is a lease row */
+	struct hpx_found found;      /* as of the op decided last */
+	struct hpx_answer *kept;     /* the stored answer, where it was read */
+	enum hpx_status kept_status; /* HPX_CORRUPT: it cannot be read */
 	/* To be written. */
-	bool changed;                     /* the operation's row */
-	const struct hpx_store_op *described;  /* by this op's description */
-	const struct hpx_job *job;        /* accepted with it, to be stored */
-	const struct hpx_answer *answer;  /* to be stored */
-	bool answer_gone;                 /* to be removed */
-	bool lease;                       /* the renewal is to be stored */
+	bool changed;                         /* the operation's row */
+	const struct hpx_store_op *described; /* by this op's description */
+	const struct hpx_job *job;            /* accepted with it, to be stored */
+	const struct hpx_answer *answer;      /* to be stored */
+	bool answer_gone;                     /* to be removed */
+	bool lease;                           /* the renewal is to be stored */
 	bool lease_gone;
-	bool lost;                        /* somebody else inserted it first */
+	bool lost; /* somebody else inserted it first */
 	/* What the next look at the database is to do with it. */
 	bool to_lock;
 	bool to_read;
-	bool to_load;                     /* its answer */
+	bool to_load; /* its answer */
 };
 
-struct hpx_pg_item;               /* outbox.h */
+struct hpx_pg_item; /* outbox.h */
 
 /* One event to be written. */
 struct hpx_pg_event {
@@ -131,7 +131,7 @@ struct hpx_pg_batch {
 	struct hpx_pg_event *event;
 	size_t event_count;
 	size_t event_max;
-	const struct hpx_pg_item *item;   /* of the outbox; borrowed */
+	const struct hpx_pg_item *item; /* of the outbox; borrowed */
 	size_t item_count;
 };
 
@@ -183,7 +183,7 @@ bool hpx_pg_items_dirty(const struct hpx_pg_batch *batch);
 
 /* look.c: what the database says of the batch's operations. */
 struct hpx_pg_look {
-	bool begun;                       /* a transaction is open */
+	bool begun; /* a transaction is open */
 	struct hpx_moment now;
 };
 /* Locks and reads the slots that are marked so, and asks for the time. */
@@ -202,7 +202,7 @@ enum hpx_status hpx_pg_look_answers(struct hpx_pg_store *s, struct hpx_pg_batch 
 struct hpx_pg_absent {
 	struct hpx_operation_id id;
 	bool inserted;
-	int64_t at_ms;                    /* the rules' time, by the database's clock */
+	int64_t at_ms; /* the rules' time, by the database's clock */
 	struct hpx_pg_slot seen;
 };
 bool hpx_pg_absent_read(const PGresult *result, int row, struct hpx_pg_absent *ret_absent);
@@ -281,9 +281,9 @@ struct hpx_pg_heard;
 struct hpx_pg_reader {
 	struct hpx_store_reader base;
 	struct hpx_pg_db db;
-	int64_t failed_ms;                /* boot clock: when it last could not connect */
-	unsigned connections;             /* how many it has opened */
-	struct hpx_pg_heard *heard;       /* removal.c; NULL: was never asked */
+	int64_t failed_ms;          /* boot clock: when it last could not connect */
+	unsigned connections;       /* how many it has opened */
+	struct hpx_pg_heard *heard; /* removal.c; NULL: was never asked */
 };
 enum hpx_status hpx_pg_reader_open(struct hpx_store *store, struct hpx_store_reader **ret_reader);
 void hpx_pg_reader_close(struct hpx_store_reader *reader);

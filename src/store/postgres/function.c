@@ -15,22 +15,15 @@
 #define NUMBER(n) "$" n "::pg_catalog.int8"
 
 /* X(verb, SQL). The lease is always the first argument. */
-#define CALL_LIST(X)                                                          \
+#define CALL_LIST(X) \
 	X(RESERVE, "SELECT b.verdict, b.lease, b.attempt, b.status, b.kept, " \
-		"b.operation, b.point, "                                      \
-		"pg_catalog.convert_to(b.headers, 'UTF8'), b.body "           \
-		"FROM hapax.begin(" UTF8("1") ", " UTF8("2") ", " UTF8("3")   \
-		", " BYTES("4") ", " NUMBER("5") ", " NUMBER("6") ", "        \
-		UTF8("7") ", " BYTES("8") ") b")                              \
-	X(COMPLETE, "SELECT hapax.complete(" UTF8("1") ", "                   \
-		NUMBER("2") "::pg_catalog.int4, " UTF8("3") ", "              \
-		BYTES("4") ")")                                               \
-	X(FAIL, "SELECT hapax.not_executed(" UTF8("1") ")")                   \
-	X(ADVANCE, "SELECT hapax.advance(" UTF8("1") ", " UTF8("2") ", "      \
-		BYTES("3") ")")                                               \
-	X(ENQUEUE, "SELECT hapax.enqueue(" UTF8("1") ", " UTF8("2") ", "      \
-		UTF8("3") ", " UTF8("4") ", " UTF8("5") ", " UTF8("6") ", "   \
-		BYTES("7") ")")                                               \
+		   "b.operation, b.point, " \
+		   "pg_catalog.convert_to(b.headers, 'UTF8'), b.body " \
+		   "FROM hapax.begin(" UTF8("1") ", " UTF8("2") ", " UTF8("3") ", " BYTES("4") ", " NUMBER("5") ", " NUMBER("6") ", " UTF8("7") ", " BYTES("8") ") b") \
+	X(COMPLETE, "SELECT hapax.complete(" UTF8("1") ", " NUMBER("2") "::pg_catalog.int4, " UTF8("3") ", " BYTES("4") ")") \
+	X(FAIL, "SELECT hapax.not_executed(" UTF8("1") ")") \
+	X(ADVANCE, "SELECT hapax.advance(" UTF8("1") ", " UTF8("2") ", " BYTES("3") ")") \
+	X(ENQUEUE, "SELECT hapax.enqueue(" UTF8("1") ", " UTF8("2") ", " UTF8("3") ", " UTF8("4") ", " UTF8("5") ", " UTF8("6") ", " BYTES("7") ")") \
 	X(RECALL, "SELECT point, data FROM hapax.recovery(" UTF8("1") ")")
 
 /* The columns of RESERVE. */
@@ -49,8 +42,8 @@ enum {
 const char *hpx_pg_call_sql(enum hpx_verb verb)
 {
 	switch (verb) {
-#define X(name, sql)                                                          \
-	case HPX_VERB_##name:                                                 \
+#define X(name, sql) \
+	case HPX_VERB_##name: \
 		return sql;
 		CALL_LIST(X)
 #undef X

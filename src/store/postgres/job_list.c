@@ -28,8 +28,8 @@ static void add_query(struct hpx_pg_params *params, const struct hpx_job_query *
 	hpx_pg_add_int8(params, query->state == HPX_JOB_STATE_COUNT ? -1 : (int)query->state);
 	hpx_pg_add_bytes(params, query->target);
 	hpx_pg_add_bytes(params, query->operation == NULL ? any :
-				 hpx_span(query->operation->bytes,
-					  sizeof(query->operation->bytes)));
+							    hpx_span(query->operation->bytes,
+								     sizeof(query->operation->bytes)));
 	hpx_pg_add_bytes(params, query->provider_id);
 	hpx_pg_add_int8(params, query->number);
 	hpx_pg_add_int8(params, query->before);

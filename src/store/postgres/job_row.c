@@ -125,20 +125,26 @@ struct hpx_job_entry *hpx_pg_job_read(const PGresult *result, int row)
 /* ---- questions ---- */
 
 /* The columns of HPX_PG_SQL_QUESTION, in order. */
-enum { ASKED_MARK, ASKED_SENT, ASKED_TRIES, ASKED_IN_A_ROW, ASKED_FIRST_SAID, ASKED_AT,
-       ASKED_EVIDENCE, ASKED_PERSON };
+enum { ASKED_MARK,
+       ASKED_SENT,
+       ASKED_TRIES,
+       ASKED_IN_A_ROW,
+       ASKED_FIRST_SAID,
+       ASKED_AT,
+       ASKED_EVIDENCE,
+       ASKED_PERSON };
 
 /* X(ruling, number in the store). The numbers are for ever. */
-#define EVIDENCE_LIST(X)                                                      \
-	X(UNCLEAR, 0)                                                         \
-	X(APPLIED, 1)                                                         \
+#define EVIDENCE_LIST(X) \
+	X(UNCLEAR, 0) \
+	X(APPLIED, 1) \
 	X(DECLINED, 2)
 
 static enum hpx_ruling evidence_of(int64_t number)
 {
 	switch (number) {
-#define X(name, value)                                                        \
-	case value:                                                           \
+#define X(name, value) \
+	case value: \
 		return HPX_RULING_##name;
 		EVIDENCE_LIST(X)
 #undef X
@@ -150,8 +156,8 @@ static enum hpx_ruling evidence_of(int64_t number)
 int64_t hpx_pg_evidence_number(enum hpx_ruling ruling)
 {
 	switch (ruling) {
-#define X(name, value)                                                        \
-	case HPX_RULING_##name:                                               \
+#define X(name, value) \
+	case HPX_RULING_##name: \
 		return value;
 		EVIDENCE_LIST(X)
 #undef X

@@ -24,8 +24,15 @@ static void put_mark(struct hpx_pg_columns *columns, const struct hpx_mark *mark
 /* ---- accepted with their operations ---- */
 
 static const enum hpx_pg_type accepted_types[] = {
-	HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT,
-	HPX_PG_TEXT,  HPX_PG_TEXT,  HPX_PG_BYTEA, HPX_PG_INT8,
+	HPX_PG_BYTEA,
+	HPX_PG_BYTEA,
+	HPX_PG_TEXT,
+	HPX_PG_TEXT,
+	HPX_PG_TEXT,
+	HPX_PG_TEXT,
+	HPX_PG_TEXT,
+	HPX_PG_BYTEA,
+	HPX_PG_INT8,
 };
 #define ACCEPTED_COLUMNS 9
 
@@ -78,9 +85,20 @@ static void send_accepted(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *b
 /* ---- deliveries that moved ---- */
 
 static const enum hpx_pg_type delivery_types[] = {
-	HPX_PG_INT8, HPX_PG_INT2, HPX_PG_BOOL, HPX_PG_INT8, HPX_PG_INT8,
-	HPX_PG_INT4, HPX_PG_BYTEA, HPX_PG_INT8, HPX_PG_INT8, HPX_PG_INT8,
-	HPX_PG_INT8, HPX_PG_INT8, HPX_PG_INT8, HPX_PG_TEXT,
+	HPX_PG_INT8,
+	HPX_PG_INT2,
+	HPX_PG_BOOL,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT4,
+	HPX_PG_BYTEA,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_TEXT,
 };
 #define DELIVERY_COLUMNS 14
 
@@ -116,8 +134,16 @@ static void send_deliveries(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch 
 /* ---- questions ---- */
 
 static const enum hpx_pg_type question_types[] = {
-	HPX_PG_BYTEA, HPX_PG_INT8, HPX_PG_BYTEA, HPX_PG_INT8, HPX_PG_INT8,
-	HPX_PG_INT8, HPX_PG_INT8, HPX_PG_INT8, HPX_PG_INT2, HPX_PG_BOOL,
+	HPX_PG_BYTEA,
+	HPX_PG_INT8,
+	HPX_PG_BYTEA,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT2,
+	HPX_PG_BOOL,
 };
 #define QUESTION_COLUMNS 10
 

@@ -68,8 +68,8 @@ void hpx_pg_outbox_add_operation(struct hpx_pg_outbox *outbox, const struct hpx_
 struct names {
 	struct hpx_pg_columns jobs;
 	struct hpx_pg_columns operations;
-	struct hpx_pg_params numbers;      /* $1: jobs */
-	struct hpx_pg_params both;         /* $1: jobs, $2: operations */
+	struct hpx_pg_params numbers; /* $1: jobs */
+	struct hpx_pg_params both;    /* $1: jobs, $2: operations */
 };
 
 static enum hpx_status names_init(struct names *names, const struct hpx_pg_outbox *outbox)
@@ -188,7 +188,8 @@ static void fill_slot(struct hpx_pg_outbox *outbox, int row)
 {
 	struct hpx_operation_id id;
 	struct hpx_pg_slot *slot = hpx_pg_id_read(outbox->operations, row, &id) ?
-				   hpx_pg_batch_find(&outbox->batch, &id) : NULL;
+					   hpx_pg_batch_find(&outbox->batch, &id) :
+					   NULL;
 	struct hpx_pg_row read;
 
 	if (slot == NULL)
@@ -219,7 +220,8 @@ static void take_operations(struct hpx_pg_outbox *outbox, const PGresult *locked
 		fill_slot(outbox, row);
 	for (int row = 0; row < PQntuples(locked); row++) {
 		struct hpx_pg_slot *slot = hpx_pg_id_read(locked, row, &id) ?
-					   hpx_pg_batch_find(&outbox->batch, &id) : NULL;
+						   hpx_pg_batch_find(&outbox->batch, &id) :
+						   NULL;
 		if (slot != NULL)
 			slot->locked = true;
 	}

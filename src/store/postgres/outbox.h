@@ -12,22 +12,22 @@
 /* One job, or (number 0) an operation by itself. */
 struct hpx_pg_item {
 	int64_t number;
-	struct hpx_operation_id id;        /* of the operation; of a job: once it was read */
-	struct hpx_job_entry *entry;       /* NULL: no such job */
+	struct hpx_operation_id id;  /* of the operation; of a job: once it was read */
+	struct hpx_job_entry *entry; /* NULL: no such job */
 	struct hpx_outbox_found found;
-	bool locked;                       /* the job's row is ours */
-	int row;                           /* in `operations`, -1: the operation is gone */
+	bool locked; /* the job's row is ours */
+	int row;     /* in `operations`, -1: the operation is gone */
 	bool changed;
-	struct hpx_outbox_change change;   /* to be written */
+	struct hpx_outbox_change change; /* to be written */
 };
 
 struct hpx_pg_outbox {
 	struct hpx_pg_item *item;
 	size_t count;
 	size_t max;
-	struct hpx_pg_batch batch;         /* the operations among it, and events */
+	struct hpx_pg_batch batch; /* the operations among it, and events */
 	struct hpx_pg_look look;
-	PGresult *operations;              /* as READ_OPERATIONS gave them */
+	PGresult *operations; /* as READ_OPERATIONS gave them */
 };
 
 /* outbox.c */

@@ -22,8 +22,8 @@
 
 /* What the last answer held, in order. */
 struct hpx_pg_heard {
-	unsigned connection;       /* the one it came by; 0: none */
-	int64_t now_ms;            /* the database's clock then */
+	unsigned connection; /* the one it came by; 0: none */
+	int64_t now_ms;      /* the database's clock then */
 	size_t count;
 	int64_t seq[HPX_REMOVALS_MAX];
 };

@@ -143,7 +143,7 @@ enum hpx_status hpx_pg_description_read(const PGresult *result, int row, struct 
 {
 	struct hpx_description d;
 	struct hpx_span *const fields[] = { &d.tenant, &d.scope, &d.key,
-					    &d.method, &d.path,	 &d.route };
+					    &d.method, &d.path, &d.route };
 
 	for (int i = 0; i < (int)(sizeof(fields) / sizeof(fields[0])); i++) {
 		*fields[i] = hpx_arena_dup(

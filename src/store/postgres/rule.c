@@ -87,7 +87,7 @@ static bool is_unknown(const struct hpx_pg_item *item)
 
 	return item->number != 0 ? found->job_exists && found->delivery.state == HPX_JOB_UNKNOWN :
 				   found->operation.exists &&
-				   found->operation.record.state == HPX_STATE_UNKNOWN;
+					   found->operation.record.state == HPX_STATE_UNKNOWN;
 }
 
 static bool is_ours(struct hpx_pg_outbox *outbox, const struct hpx_pg_item *item)
@@ -279,8 +279,8 @@ enum hpx_status hpx_pg_take_due(struct hpx_pg_store *s, struct hpx_store_op *op,
 /* ---- RULE: many in one transaction ---- */
 
 struct rulings {
-	struct hpx_store_op *op[RULINGS_AT_ONCE];  /* of the item with that number */
-	int64_t number[RULINGS_AT_ONCE];           /* the job's that it is decided by, 0: none */
+	struct hpx_store_op *op[RULINGS_AT_ONCE]; /* of the item with that number */
+	int64_t number[RULINGS_AT_ONCE];          /* the job's that it is decided by, 0: none */
 	bool decided[RULINGS_AT_ONCE];
 	size_t count;
 	struct hpx_pg_outbox outbox;

@@ -14,9 +14,9 @@
 #define SCHEMA_NUMBER (SCHEMA_FIRST + STEP_COUNT - 1)
 /* "hapax" in ASCII. */
 #define LOCK_SQL "SELECT pg_advisory_xact_lock(448311255416)"
-#define EXISTS_SQL                                                            \
-	"SELECT count(*) FROM pg_class c JOIN pg_namespace n "                \
-	"ON n.oid = c.relnamespace WHERE n.nspname = 'hapax' "                \
+#define EXISTS_SQL \
+	"SELECT count(*) FROM pg_class c JOIN pg_namespace n " \
+	"ON n.oid = c.relnamespace WHERE n.nspname = 'hapax' " \
 	"AND c.relname = 'schema_version'"
 #define VERSION_SQL "SELECT coalesce(max(version), 0) FROM hapax.schema_version"
 #define NOTE_SQL "INSERT INTO hapax.schema_version (version) VALUES (%u)"
@@ -57,16 +57,17 @@ static enum hpx_status judge_version(unsigned version, char *problem)
 {
 	if (version > 0 && version < SCHEMA_FIRST) {
 		hpx_store_problem(problem, "the database has schema %u of before the first release, "
-				  "and this hapax begins at %u: nothing leads from one to the "
-				  "other. Use another database, or, once no key in this one can be "
-				  "retried any more, DROP SCHEMA hapax CASCADE, and start again",
+					   "and this hapax begins at %u: nothing leads from one to the "
+					   "other. Use another database, or, once no key in this one can be "
+					   "retried any more, DROP SCHEMA hapax CASCADE, and start again",
 				  version, SCHEMA_FIRST);
 		return HPX_UNSUPPORTED;
 	}
 	if (version <= SCHEMA_NUMBER)
 		return HPX_OK;
 	hpx_store_problem(problem, "the database has schema %u and this hapax knows up to %u: use "
-			  "the newer program that wrote it", version, SCHEMA_NUMBER);
+				   "the newer program that wrote it",
+			  version, SCHEMA_NUMBER);
 	return HPX_UNSUPPORTED;
 }
 
@@ -78,7 +79,8 @@ static enum hpx_status explain_rights(enum hpx_status status, char *problem)
 		return status;
 	snprintf(reason, sizeof(reason), "%s", problem);
 	hpx_store_problem(problem, "the schema cannot be brought up to date: %.200s. Run `hapax "
-			  "migrate` as a role that may create it", reason);
+				   "migrate` as a role that may create it",
+			  reason);
 	return status;
 }
 
@@ -150,12 +152,12 @@ enum hpx_status hpx_pg_schema_migrate(struct hpx_pg_db *db, struct hpx_pg_schema
 
 /* For this transaction alone. The steps must mean the same whatever the session
  * is set to, and wait as long as they must. */
-#define BEGIN_INSTALL                                                         \
-	"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "                   \
-	"SET LOCAL client_min_messages = warning; "                           \
-	"SET LOCAL search_path = pg_catalog; "                                \
-	"SET LOCAL standard_conforming_strings = on; "                        \
-	"SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; "       \
+#define BEGIN_INSTALL \
+	"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; " \
+	"SET LOCAL client_min_messages = warning; " \
+	"SET LOCAL search_path = pg_catalog; " \
+	"SET LOCAL standard_conforming_strings = on; " \
+	"SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; " \
 	"SET LOCAL synchronous_commit = on; " LOCK_SQL
 
 /* `ret_number` may be NULL. */

@@ -55,8 +55,7 @@ static bool judge(struct hpx_pg_walker *walker, const struct hpx_moment *now)
 	if (!reserves(op) && !completes(op))
 		return false;
 	if (op->verb == HPX_VERB_COMPLETE)
-		found = (struct hpx_found){ .exists = true, .readable = true,
-					    .record = *op->believed };
+		found = (struct hpx_found){ .exists = true, .readable = true, .record = *op->believed };
 	hpx_change_make(&found, op, now, false, &change);
 	walker->answer = change.answer;
 	if (op->status != HPX_OK || change.event != NULL || change.job != NULL)
@@ -153,9 +152,21 @@ static void put_id_only(struct hpx_pg_columns *columns, const struct hpx_operati
 static bool send_reservations(struct hpx_pg_walk *walk, struct hpx_pg_pipe *pipe)
 {
 	static const enum hpx_pg_type types[] = {
-		HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA,
-		HPX_PG_BYTEA, HPX_PG_INT8,  HPX_PG_INT8,  HPX_PG_INT8,	HPX_PG_INT2,
-		HPX_PG_TEXT,  HPX_PG_TEXT,  HPX_PG_TEXT,  HPX_PG_TEXT,	HPX_PG_TEXT,
+		HPX_PG_BYTEA,
+		HPX_PG_BYTEA,
+		HPX_PG_BYTEA,
+		HPX_PG_BYTEA,
+		HPX_PG_BYTEA,
+		HPX_PG_BYTEA,
+		HPX_PG_INT8,
+		HPX_PG_INT8,
+		HPX_PG_INT8,
+		HPX_PG_INT2,
+		HPX_PG_TEXT,
+		HPX_PG_TEXT,
+		HPX_PG_TEXT,
+		HPX_PG_TEXT,
+		HPX_PG_TEXT,
 		HPX_PG_TEXT,
 	};
 	struct hpx_pg_columns columns;
@@ -254,8 +265,7 @@ enum hpx_status hpx_pg_short_way(struct hpx_pg_store *s, struct hpx_store_op **o
 				 bool *todo, char *problem)
 {
 	int64_t base_ms = hpx_clock_wall_ms();
-	struct hpx_pg_walk walk = { .s = s, .ops = ops, .todo = todo, .count = count,
-			     .base_ms = base_ms, .problem = problem };
+	struct hpx_pg_walk walk = { .s = s, .ops = ops, .todo = todo, .count = count, .base_ms = base_ms, .problem = problem };
 	enum hpx_status status = HPX_OK;
 
 	walk.now = (struct hpx_moment){

@@ -7,23 +7,23 @@
 
 /* An op that may go. */
 struct hpx_pg_walker {
-	struct hpx_store_op *op;          /* not to be touched once it was told */
-	struct hpx_operation_id id;       /* its own copy, for the same reason */
-	size_t at;                        /* in the batch */
-	const struct hpx_answer *answer;  /* to be stored; or NULL */
+	struct hpx_store_op *op;         /* not to be touched once it was told */
+	struct hpx_operation_id id;      /* its own copy, for the same reason */
+	size_t at;                       /* in the batch */
+	const struct hpx_answer *answer; /* to be stored; or NULL */
 	bool goes;
-	bool looks;                       /* it can be told what is there, and is not yet */
-	bool there;                       /* it was written */
+	bool looks; /* it can be told what is there, and is not yet */
+	bool there; /* it was written */
 };
 
 struct hpx_pg_walk {
 	struct hpx_pg_store *s;
-	struct hpx_store_op **ops;        /* the batch; NULL once it was told */
-	bool *todo;                       /* of each of them */
-	struct hpx_pg_walker *walkers;    /* sorted by id */
+	struct hpx_store_op **ops;     /* the batch; NULL once it was told */
+	bool *todo;                    /* of each of them */
+	struct hpx_pg_walker *walkers; /* sorted by id */
 	size_t count;
-	struct hpx_moment now;            /* the rules', by the clock here */
-	int64_t base_ms;                  /* that clock */
+	struct hpx_moment now; /* the rules', by the clock here */
+	int64_t base_ms;       /* that clock */
 	char *problem;
 };
 

@@ -47,7 +47,7 @@ static void tell_turn(struct hpx_pg_item *item, struct hpx_store_op *op)
 
 /* JOBs that go into one transaction. */
 struct turns {
-	struct hpx_store_op *op[TURNS_AT_ONCE];    /* of the item with that number */
+	struct hpx_store_op *op[TURNS_AT_ONCE]; /* of the item with that number */
 	bool decided[TURNS_AT_ONCE];
 	struct hpx_pg_outbox outbox;
 };

@@ -7,12 +7,32 @@
 #define REASON_BYTES_MAX 1024
 
 static const enum hpx_pg_type record_types[] = {
-	HPX_PG_BYTEA, HPX_PG_INT2, HPX_PG_INT8, HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_BYTEA,
-	HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_INT8, HPX_PG_INT8, HPX_PG_INT8, HPX_PG_INT8,
-	HPX_PG_INT8, HPX_PG_INT8, HPX_PG_INT4, HPX_PG_BOOL, HPX_PG_INT2, HPX_PG_BOOL,
+	HPX_PG_BYTEA,
+	HPX_PG_INT2,
+	HPX_PG_INT8,
+	HPX_PG_BYTEA,
+	HPX_PG_BYTEA,
+	HPX_PG_BYTEA,
+	HPX_PG_BYTEA,
+	HPX_PG_BYTEA,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT4,
+	HPX_PG_BOOL,
+	HPX_PG_INT2,
+	HPX_PG_BOOL,
 	HPX_PG_TEXT,
 	/* The description's; an UPDATE leaves them out. */
-	HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT,
+	HPX_PG_TEXT,
+	HPX_PG_TEXT,
+	HPX_PG_TEXT,
+	HPX_PG_TEXT,
+	HPX_PG_TEXT,
+	HPX_PG_TEXT,
 };
 #define RECORD_COLUMNS 19
 #define TEXT_COLUMNS 6
@@ -201,7 +221,7 @@ static void send_updates(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *ba
 static void send_descriptions(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
 {
 	static const enum hpx_pg_type types[] = { HPX_PG_BYTEA, HPX_PG_TEXT, HPX_PG_TEXT,
-						  HPX_PG_TEXT,	HPX_PG_TEXT, HPX_PG_TEXT,
+						  HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT,
 						  HPX_PG_TEXT };
 	struct hpx_pg_columns columns;
 
@@ -281,7 +301,7 @@ static void send_leases(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *bat
 static void send_events(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
 {
 	static const enum hpx_pg_type types[] = { HPX_PG_BYTEA, HPX_PG_INT8, HPX_PG_INT8,
-						  HPX_PG_TEXT,	HPX_PG_TEXT, HPX_PG_TEXT,
+						  HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT,
 						  HPX_PG_INT4 };
 	struct hpx_pg_columns columns;
 

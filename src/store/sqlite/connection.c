@@ -74,7 +74,8 @@ static enum hpx_status use_wal(struct hpx_sqlite_db *db, const char *path, char 
 	sqlite3_finalize(stmt);
 	if (code == SQLITE_ROW && !wal) {
 		hpx_store_problem(problem, "%s: this file system does not allow SQLite's "
-				  "write-ahead log: put the store on a local disk", path);
+					   "write-ahead log: put the store on a local disk",
+				  path);
 		return HPX_UNSUPPORTED;
 	}
 	if (code != SQLITE_ROW)

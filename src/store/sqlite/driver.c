@@ -70,7 +70,7 @@ static enum hpx_status open_file(struct hpx_sqlite_store *s,
 				 struct hpx_sqlite_schema *ret_schema, char *problem)
 {
 	enum hpx_sqlite_migrate may = options->install ? HPX_SQLITE_BESIDE :
-				      lock	       ? HPX_SQLITE_OWN :
+				      lock             ? HPX_SQLITE_OWN :
 							 HPX_SQLITE_NOT;
 	enum hpx_status status = hpx_sqlite_place_find(options->url, s->path, problem);
 

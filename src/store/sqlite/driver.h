@@ -17,16 +17,16 @@
 
 /* The lock file. */
 struct hpx_sqlite_lock {
-	char pid[64];                     /* the server's, in digits; for people */
+	char pid[64]; /* the server's, in digits; for people */
 	_Atomic uint64_t removals;
 };
 
 /* known.c: which ids the file may have. */
 struct hpx_sqlite_known {
-	pthread_rwlock_t lock;            /* for the pointers */
-	struct hpx_sieve *sieve;          /* NULL: it was not read yet */
-	struct hpx_sieve *next;           /* NULL: none is being filled */
-	struct hpx_operation_id read_to;  /* of it; the keeper's */
+	pthread_rwlock_t lock;           /* for the pointers */
+	struct hpx_sieve *sieve;         /* NULL: it was not read yet */
+	struct hpx_sieve *next;          /* NULL: none is being filled */
+	struct hpx_operation_id read_to; /* of it; the keeper's */
 };
 
 /* Of the log: our pages are SQLite's default of 4096 bytes, and a frame's header. */
@@ -35,30 +35,30 @@ struct hpx_sqlite_known {
 struct hpx_sqlite_store {
 	struct hpx_store base;
 	char path[PATH_MAX];
-	char boot_id[HPX_SQLITE_BOOT_ID_SIZE];  /* "" where the system tells none */
+	char boot_id[HPX_SQLITE_BOOT_ID_SIZE]; /* "" where the system tells none */
 	bool serve;
 	void (*lost)(void *user, enum hpx_verb verb, const struct hpx_touched *touched); /* or NULL */
 	void *lost_user;
-	int lock_fd;                      /* -1: not the server */
-	struct hpx_sqlite_lock *lock;     /* mapped; NULL: it cannot be */
-	bool removed;                     /* the batch has a person's removal in it */
+	int lock_fd;                  /* -1: not the server */
+	struct hpx_sqlite_lock *lock; /* mapped; NULL: it cannot be */
+	bool removed;                 /* the batch has a person's removal in it */
 	uint64_t free_bytes_min;
 	int64_t event_retention_ms;
 	int64_t job_retention_ms;
 
 	struct hpx_sqlite_db writer;
-	bool broken;                      /* recover() must open the writer anew */
-	int64_t checked_ms;               /* boot clock: file and clocks were looked at */
+	bool broken;        /* recover() must open the writer anew */
+	int64_t checked_ms; /* boot clock: file and clocks were looked at */
 	int64_t space_checked_ms;
-	int64_t space_checked_at;         /* the log's bytes then */
-	int64_t seen_ms;                  /* the wall time that the clock row holds */
+	int64_t space_checked_at; /* the log's bytes then */
+	int64_t seen_ms;          /* the wall time that the clock row holds */
 
 	_Atomic unsigned generation;
-	_Atomic int64_t wal_bytes;        /* as of the last commit */
-	int64_t wal_tried_bytes;          /* how many, when the writer last tried to restart the log */
+	_Atomic int64_t wal_bytes; /* as of the last commit */
+	int64_t wal_tried_bytes;   /* how many, when the writer last tried to restart the log */
 	pthread_mutex_t keeper_mutex;
 	struct hpx_sqlite_db keeper;
-	struct hpx_sqlite_known known;    /* of a server; nobody else reads it */
+	struct hpx_sqlite_known known; /* of a server; nobody else reads it */
 };
 
 static inline struct hpx_sqlite_store *hpx_sqlite_of(struct hpx_store *store)
@@ -119,8 +119,8 @@ struct hpx_sqlite_schema {
 /* What may be done about a schema that is missing or old. */
 enum hpx_sqlite_migrate {
 	HPX_SQLITE_NOT,
-	HPX_SQLITE_OWN,     /* bring it up to date in a file that is hapax's, or new */
-	HPX_SQLITE_BESIDE,  /* also make it beside an application's tables */
+	HPX_SQLITE_OWN,    /* bring it up to date in a file that is hapax's, or new */
+	HPX_SQLITE_BESIDE, /* also make it beside an application's tables */
 };
 enum hpx_status hpx_sqlite_schema_check(struct hpx_sqlite_db *db, const char *path,
 					enum hpx_sqlite_migrate may,
@@ -136,7 +136,7 @@ enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, enum hpx_sqli
 /* row.c: between columns and records. */
 struct hpx_sqlite_row {
 	int64_t seq;
-	bool renewed;                     /* there is a lease row */
+	bool renewed; /* there is a lease row */
 	struct hpx_found found;
 };
 /* Reads columns HPX_SQL_RECORD; `readable` false where they make no record. */
@@ -171,7 +171,7 @@ struct hpx_sqlite_event {
 	int64_t at_ms;
 	uint32_t attempt;
 	const char *what;
-	struct hpx_span reason;           /* where the op gives none */
+	struct hpx_span reason; /* where the op gives none */
 	uint32_t status;
 };
 enum hpx_status hpx_sqlite_event_put(struct hpx_sqlite_db *db, const struct hpx_sqlite_event *event,
@@ -202,7 +202,7 @@ void hpx_sqlite_job_bind(struct hpx_sqlite_call *call, const struct hpx_operatio
 struct hpx_sqlite_subject {
 	struct hpx_sqlite_row row;
 	struct hpx_outbox_found found;
-	struct hpx_job_entry *entry;      /* NULL: no job */
+	struct hpx_job_entry *entry; /* NULL: no job */
 };
 void hpx_sqlite_subject_free(struct hpx_sqlite_subject *subject);
 /* By the job's number; 0: the operation, with the job that answers for it. */
@@ -293,7 +293,7 @@ void hpx_sqlite_wal_bound(struct hpx_sqlite_store *s);
 
 /* removal.c: the newest event that a reader has heard of; seq 0: there was none. */
 struct hpx_sqlite_heard {
-	bool begun;                       /* on this connection */
+	bool begun; /* on this connection */
 	int64_t seq;
 	int64_t at_ms;
 	struct hpx_operation_id id;

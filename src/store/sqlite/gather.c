@@ -36,7 +36,7 @@
 struct log_file {
 	sqlite3_file base;
 	unsigned char *bytes;
-	sqlite3_int64 at;                 /* where they belong */
+	sqlite3_int64 at; /* where they belong */
 	int len;
 	bool gathers;
 };
@@ -69,12 +69,12 @@ static int write_gathered(sqlite3_file *file)
 }
 
 /* The methods that need the bytes in the file. */
-#define AFTER_GATHERED(method, ...)                                                   \
-	do {                                                                          \
-		int code = write_gathered(file);                                      \
-                                                                                      \
-		if (code != SQLITE_OK)                                                \
-			return code;                                                  \
+#define AFTER_GATHERED(method, ...) \
+	do { \
+		int code = write_gathered(file); \
+\
+		if (code != SQLITE_OK) \
+			return code; \
 		return below_of(file)->pMethods->method(below_of(file), __VA_ARGS__); \
 	} while (0)
 

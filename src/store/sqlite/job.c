@@ -63,7 +63,8 @@ static enum hpx_status requeue(struct hpx_sqlite_db *db, const struct hpx_change
 		status = hpx_sqlite_subject_of_job(db, entry, &subject);
 	if (status == HPX_OK)
 		op->status = subject.found.delivery.answers ?
-			     hpx_outbox_requeue(&subject.found, now, &job_change) : HPX_CONFLICT;
+				     hpx_outbox_requeue(&subject.found, now, &job_change) :
+				     HPX_CONFLICT;
 	if (status == HPX_OK && op->status == HPX_OK && job_change.write_job)
 		status = replace(db, &change->record, change->job);
 	if (status == HPX_OK && op->status == HPX_OK)

@@ -241,7 +241,8 @@ enum hpx_status hpx_sqlite_recover(struct hpx_store *store, char *problem)
 	status = hpx_sqlite_place_ensure(s->path, false, problem);
 	if (status == HPX_NOT_FOUND)
 		hpx_store_problem(problem, "%s is gone: put the file back; without it, retries of "
-				  "earlier requests cannot be recognised", s->path);
+					   "earlier requests cannot be recognised",
+				  s->path);
 	if (status == HPX_OK)
 		status = hpx_sqlite_writer_open(s, HPX_SQLITE_NOT, &schema, problem);
 	if (status != HPX_OK)

@@ -197,7 +197,8 @@ enum hpx_status hpx_sqlite_rule(struct hpx_sqlite_store *s, struct hpx_store_op 
 		return HPX_OK;
 	}
 	status = own_trouble(hpx_sqlite_subject_find(&s->writer, &op->id, op->ruling->number,
-						     &subject), op);
+						     &subject),
+			     op);
 	if (status == HPX_OK && op->status == HPX_OK) {
 		hpx_outbox_rule(&subject.found, op, &now, &change);
 		if (op->status == HPX_OK)
@@ -231,7 +232,8 @@ enum hpx_status hpx_sqlite_conclude(struct hpx_sqlite_store *s, const struct hpx
 	if (change->write == HPX_WRITE_NOTHING || !takes_job_along(row, op))
 		return HPX_OK;
 	status = own_trouble(hpx_sqlite_subject_of_operation(&s->writer, row, &change->record,
-							     &subject), op);
+							     &subject),
+			     op);
 	if (status == HPX_OK && op->status == HPX_OK)
 		op->status = hpx_outbox_conclude(&subject.found, change->record.state, now,
 						 &job_change);

@@ -20,21 +20,21 @@
 
 /* X(f_type, name): file systems whose locks, shared memory or fsync reach
  * other machines, or nobody knows where to. */
-#define NETWORK_LIST(X)                                                       \
-	X(0x6969, "NFS")                                                      \
-	X(0x517B, "SMB")                                                      \
-	X(0xFF534D42, "CIFS")                                                 \
-	X(0xFE534D42, "SMB2")                                                 \
-	X(0x5346414F, "AFS")                                                  \
-	X(0x6B414653, "AFS")                                                  \
-	X(0x73757245, "Coda")                                                 \
-	X(0x564C, "NCP")                                                      \
-	X(0x00C36400, "Ceph")                                                 \
-	X(0x01021997, "9p")                                                   \
-	X(0x0BD00BD0, "Lustre")                                               \
-	X(0x47504653, "GPFS")                                                 \
-	X(0xAAD7AAEA, "PanFS")                                                \
-	X(0x786F4256, "VirtualBox shared folders")                            \
+#define NETWORK_LIST(X) \
+	X(0x6969, "NFS") \
+	X(0x517B, "SMB") \
+	X(0xFF534D42, "CIFS") \
+	X(0xFE534D42, "SMB2") \
+	X(0x5346414F, "AFS") \
+	X(0x6B414653, "AFS") \
+	X(0x73757245, "Coda") \
+	X(0x564C, "NCP") \
+	X(0x00C36400, "Ceph") \
+	X(0x01021997, "9p") \
+	X(0x0BD00BD0, "Lustre") \
+	X(0x47504653, "GPFS") \
+	X(0xAAD7AAEA, "PanFS") \
+	X(0x786F4256, "VirtualBox shared folders") \
 	X(0x65735546, "FUSE")
 
 static const struct {
@@ -85,7 +85,8 @@ static enum hpx_status resolve_new(const char *given, char ret_path[PATH_MAX], c
 		bool absent = errno == ENOENT;
 		hpx_store_problem(problem, absent ? "the directory of %s is not there: create it, for "
 						    "the user that hapax runs as" :
-						    "the directory of %s: %m", given);
+						    "the directory of %s: %m",
+				  given);
 		return absent ? HPX_NOT_FOUND : HPX_IO;
 	}
 	if (*name == '\0' ||
@@ -155,10 +156,12 @@ static void explain_held(int fd, const char *path, char *problem)
 
 	if (len > 0 && hpx_span_u64(hpx_span_of(text), INT32_MAX, &pid))
 		hpx_store_problem(problem, "another hapax (process %llu) serves %s: stop it first, "
-				  "or use another file", (unsigned long long)pid, path);
+					   "or use another file",
+				  (unsigned long long)pid, path);
 	else
 		hpx_store_problem(problem, "another hapax serves %s: stop it first, or use "
-				  "another file", path);
+					   "another file",
+				  path);
 }
 
 static enum hpx_status write_pid(int fd, const char *name, char *problem)
@@ -180,7 +183,8 @@ static enum hpx_status explain_create(const char *path, char *problem)
 {
 	if (errno == EACCES)
 		hpx_store_problem(problem, "%s: %m: the user that hapax runs as (id %ld) must be able "
-				  "to read it, and to create files in its directory", path,
+					   "to read it, and to create files in its directory",
+				  path,
 				  (long)geteuid());
 	else
 		hpx_store_problem(problem, "%s: %m", path);
@@ -254,7 +258,8 @@ enum hpx_status hpx_sqlite_place_ensure(const char *path, bool create, char *pro
 		hpx_store_problem(problem,
 				  "there is no store at %s: if that is the right path, create it "
 				  "once with `hapax migrate`; an empty store in the wrong place "
-				  "would forget every operation", path);
+				  "would forget every operation",
+				  path);
 		return HPX_NOT_FOUND;
 	}
 	/* Keys and answers are nobody else's; SQLite gives its other files the

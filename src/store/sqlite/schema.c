@@ -27,9 +27,9 @@ static enum hpx_status read_number(struct hpx_sqlite_db *db, const char *sql, in
 }
 
 struct identity {
-	int64_t version;       /* of hapax's tables; 0: there are none */
-	int64_t application;   /* whose the file says it is; 0: it does not */
-	int64_t tables;        /* whosever they are */
+	int64_t version;     /* of hapax's tables; 0: there are none */
+	int64_t application; /* whose the file says it is; 0: it does not */
+	int64_t tables;      /* whosever they are */
 };
 
 static enum hpx_status identify(struct hpx_sqlite_db *db, struct identity *ret_identity)
@@ -42,7 +42,8 @@ static enum hpx_status identify(struct hpx_sqlite_db *db, struct identity *ret_i
 		status = read_number(db, "PRAGMA application_id", &ret_identity->application);
 	if (status == HPX_OK)
 		status = read_number(db, "SELECT count(*) FROM sqlite_schema "
-					 "WHERE name = 'hapax_schema_version'", &ours);
+					 "WHERE name = 'hapax_schema_version'",
+				     &ours);
 	if (status != HPX_OK)
 		return status;
 	if (ours == 0)
@@ -83,27 +84,31 @@ static enum hpx_status judge(const struct identity *identity, const char *path,
 
 	if (foreign && may != HPX_SQLITE_BESIDE) {
 		hpx_store_problem(problem, "%s is not a hapax store, and is left untouched: choose "
-				  "another path, or have hapax's tables made beside those in it "
-				  "with `hapax migrate --beside`", path);
+					   "another path, or have hapax's tables made beside those in it "
+					   "with `hapax migrate --beside`",
+				  path);
 		return HPX_INVALID;
 	}
 	if (identity->version > SCHEMA_NUMBER || identity->version < 0) {
 		hpx_store_problem(problem, "%s has schema %lld and this hapax knows up to %u: "
-				  "use the newer program that wrote it", path,
+					   "use the newer program that wrote it",
+				  path,
 				  (long long)identity->version, SCHEMA_NUMBER);
 		return HPX_UNSUPPORTED;
 	}
 	if (identity->version > 0 && identity->version < SCHEMA_FIRST) {
 		hpx_store_problem(problem, "%s has schema %lld of before the first release, and this "
-				  "hapax begins at %u: nothing leads from one to the other. Choose "
-				  "another path, or, once no key in this file can be retried any "
-				  "more, move it away, and start again", path,
+					   "hapax begins at %u: nothing leads from one to the other. Choose "
+					   "another path, or, once no key in this file can be retried any "
+					   "more, move it away, and start again",
+				  path,
 				  (long long)identity->version, SCHEMA_FIRST);
 		return HPX_UNSUPPORTED;
 	}
 	if (identity->version < SCHEMA_NUMBER && may == HPX_SQLITE_NOT) {
 		hpx_store_problem(problem, "%s has schema %lld and this hapax needs %u: run "
-				  "`hapax migrate`, or start `hapax serve`", path,
+					   "`hapax migrate`, or start `hapax serve`",
+				  path,
 				  (long long)identity->version, SCHEMA_NUMBER);
 		return HPX_UNSUPPORTED;
 	}
@@ -156,7 +161,8 @@ enum hpx_status hpx_sqlite_schema_check(struct hpx_sqlite_db *db, const char *pa
 
 	if (status == HPX_CORRUPT && (sqlite3_errcode(db->handle) & 0xff) == SQLITE_NOTADB) {
 		hpx_store_problem(problem, "%s is not a hapax store, and is left untouched: "
-				  "choose another path", path);
+					   "choose another path",
+				  path);
 		return HPX_INVALID;
 	}
 	if (status != HPX_OK) {

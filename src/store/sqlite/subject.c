@@ -183,7 +183,7 @@ enum hpx_status hpx_sqlite_reconcile_put(struct hpx_sqlite_db *db,
 {
 	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_RECONCILE);
 	const struct hpx_mark *mark = of_job ? &subject->found.delivery.mark :
-						 &subject->found.operation.record.mark;
+					       &subject->found.operation.record.mark;
 
 	bind_subject(&call, subject, of_job);
 	hpx_sqlite_bind_blob(&call, mark->bytes, sizeof(mark->bytes));
@@ -193,7 +193,8 @@ enum hpx_status hpx_sqlite_reconcile_put(struct hpx_sqlite_db *db,
 	hpx_sqlite_bind_int(&call, reconcile->first_not_applied_ms);
 	hpx_sqlite_bind_int(&call, reconcile->ask_at_ms);
 	hpx_sqlite_bind_int(&call, evidence == HPX_RULING_APPLIED  ? 1 :
-				   evidence == HPX_RULING_DECLINED ? 2 : 0);
+				   evidence == HPX_RULING_DECLINED ? 2 :
+								     0);
 	hpx_sqlite_bind_int(&call, person);
 	return hpx_sqlite_finish(&call);
 }
@@ -246,9 +247,7 @@ static enum hpx_status put_event(struct hpx_sqlite_db *db, const struct hpx_sqli
 				 const struct hpx_store_op *op)
 {
 	const struct hpx_record *record = &subject->found.operation.record;
-	struct hpx_sqlite_event event = { .id = &record->id, .at_ms = at_ms,
-					  .attempt = record->attempt, .what = change->event,
-					  .status = change->event_status };
+	struct hpx_sqlite_event event = { .id = &record->id, .at_ms = at_ms, .attempt = record->attempt, .what = change->event, .status = change->event_status };
 
 	if (change->of_job) {
 		event.id = &change->delivery.operation;

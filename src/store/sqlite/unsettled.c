@@ -24,8 +24,8 @@ static enum hpx_status next_lane(struct hpx_sqlite_db *db, struct hpx_span after
 	if (hpx_sqlite_next(&call)) {
 		ret_lane->at_ms = sqlite3_column_int64(call.stmt, 1);
 		ret_lane->name = hpx_arena_dup(arena,
-			hpx_span((const char *)sqlite3_column_text(call.stmt, 0),
-				 (size_t)sqlite3_column_bytes(call.stmt, 0)));
+					       hpx_span((const char *)sqlite3_column_text(call.stmt, 0),
+							(size_t)sqlite3_column_bytes(call.stmt, 0)));
 		read = ret_lane->name.ptr != NULL ? HPX_OK : HPX_NOMEM;
 	}
 	status = hpx_sqlite_end(&call);

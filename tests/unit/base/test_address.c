@@ -5,7 +5,7 @@
 
 struct row {
 	const char *text;
-	const char *host;   /* NULL: refused */
+	const char *host; /* NULL: refused */
 	uint16_t port;
 	const char *path;
 };
@@ -136,15 +136,24 @@ static void what_only_this_machine_reaches(void **state)
 		const char *text;
 		bool local;
 	} rows[] = {
-		{ "127.0.0.1:80", true },    { "127.255.1.2:80", true },
-		{ "[::1]:80", true },        { "[::ffff:127.0.0.1]:80", true },
-		{ "localhost:80", true },    { "LocalHost:80", true },
-		{ "unix:/run/x", true },     { "0.0.0.0:80", false },
-		{ "[::]:80", false },        { "128.0.0.1:80", false },
-		{ "10.0.0.1:80", false },    { "[::2]:80", false },
-		{ "[::1%lo]:80", true },     { "[fe80::1%lo]:80", false },
-		{ "[fe80::1]:80", false },   { "[::ffff:10.0.0.1]:80", false },
-		{ "host.example:80", false }, { "localhost.example:80", false },
+		{ "127.0.0.1:80", true },
+		{ "127.255.1.2:80", true },
+		{ "[::1]:80", true },
+		{ "[::ffff:127.0.0.1]:80", true },
+		{ "localhost:80", true },
+		{ "LocalHost:80", true },
+		{ "unix:/run/x", true },
+		{ "0.0.0.0:80", false },
+		{ "[::]:80", false },
+		{ "128.0.0.1:80", false },
+		{ "10.0.0.1:80", false },
+		{ "[::2]:80", false },
+		{ "[::1%lo]:80", true },
+		{ "[fe80::1%lo]:80", false },
+		{ "[fe80::1]:80", false },
+		{ "[::ffff:10.0.0.1]:80", false },
+		{ "host.example:80", false },
+		{ "localhost.example:80", false },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

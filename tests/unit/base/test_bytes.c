@@ -51,7 +51,7 @@ static void hash_is_sha256(void **state)
 	hpx_hex_encode(digest, 32, text);
 	/* FIPS 180-2, appendix B.1. */
 	assert_string_equal(text,
-		"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+			    "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 static void parts_never_mix(void **state)

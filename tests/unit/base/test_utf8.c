@@ -20,8 +20,8 @@ static void every_code_point_goes_both_ways(void **state)
 static void bad_sequences_are_refused(void **state)
 {
 	static const char *const rows[] = { "\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x80\x80",
-		"\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
-		"\xc3", "\xe2\x82", "\xff" };
+					    "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
+					    "\xc3", "\xe2\x82", "\xff" };
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (hpx_utf8_valid(hpx_span_of(rows[i])))

@@ -55,8 +55,7 @@ static enum hapax_result resume_all(struct hapax_client *client, char *problem)
 
 static enum hapax_result story(char *problem)
 {
-	struct hapax_client_options options = { .journal = path, .attempts_max = 1,
-						.observe = count };
+	struct hapax_client_options options = { .journal = path, .attempts_max = 1, .observe = count };
 	struct hapax_client *client = NULL;
 	enum hapax_result result = hapax_client_open(&options, &client, problem);
 

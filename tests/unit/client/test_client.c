@@ -10,10 +10,10 @@
 
 static char problem[HAPAX_PROBLEM_SIZE];
 
-#define assert_told(call, want)                                               \
-	do {                                                                  \
-		memset(problem, 0, sizeof(problem));                          \
-		enum hapax_result got_ = (call);                              \
+#define assert_told(call, want) \
+	do { \
+		memset(problem, 0, sizeof(problem)); \
+		enum hapax_result got_ = (call); \
 		if (got_ != (want) || (problem[0] == '\0') != ((want) == HAPAX_OK)) \
 			fail_msg("%s: got %d (\"%s\"), want %d", #call, got_, problem, (want)); \
 	} while (0)
@@ -56,11 +56,18 @@ static struct hapax_call *post(struct hapax_client *client, const char *url)
 static void an_outcome(void **state)
 {
 	static const struct server_act acts[] = {
-		{ SERVER_ACCEPT, NULL, 0 }, { SERVER_READ, NULL, 0 }, { SERVER_RESET, NULL, 0 },
-		{ SERVER_ACCEPT, NULL, 0 }, { SERVER_READ, NULL, 0 }, { SERVER_SEND, LATER, 0 },
+		{ SERVER_ACCEPT, NULL, 0 },
+		{ SERVER_READ, NULL, 0 },
+		{ SERVER_RESET, NULL, 0 },
+		{ SERVER_ACCEPT, NULL, 0 },
+		{ SERVER_READ, NULL, 0 },
+		{ SERVER_SEND, LATER, 0 },
 		{ SERVER_CLOSE, NULL, 0 },
-		{ SERVER_ACCEPT, NULL, 0 }, { SERVER_READ, NULL, 0 }, { SERVER_SEND, PAID, 0 },
-		{ SERVER_CLOSE, NULL, 0 }, { SERVER_END, NULL, 0 },
+		{ SERVER_ACCEPT, NULL, 0 },
+		{ SERVER_READ, NULL, 0 },
+		{ SERVER_SEND, PAID, 0 },
+		{ SERVER_CLOSE, NULL, 0 },
+		{ SERVER_END, NULL, 0 },
 	};
 	struct told told = { .begins = 0 };
 	struct hapax_client_options options = { .backoff_ms = 1, .observe = observe, .user = &told };
@@ -113,10 +120,15 @@ static struct hapax_entry the_entry(struct hapax_client *client)
 static void done_when_confirmed(void **state)
 {
 	static const struct server_act acts[] = {
-		{ SERVER_ACCEPT, NULL, 0 }, { SERVER_READ, NULL, 0 }, { SERVER_SEND, PAID, 0 },
+		{ SERVER_ACCEPT, NULL, 0 },
+		{ SERVER_READ, NULL, 0 },
+		{ SERVER_SEND, PAID, 0 },
 		{ SERVER_CLOSE, NULL, 0 },
-		{ SERVER_ACCEPT, NULL, 0 }, { SERVER_READ, NULL, 0 }, { SERVER_SEND, PAID, 0 },
-		{ SERVER_CLOSE, NULL, 0 }, { SERVER_END, NULL, 0 },
+		{ SERVER_ACCEPT, NULL, 0 },
+		{ SERVER_READ, NULL, 0 },
+		{ SERVER_SEND, PAID, 0 },
+		{ SERVER_CLOSE, NULL, 0 },
+		{ SERVER_END, NULL, 0 },
 	};
 	char folder[64], path[128];
 	struct hapax_client_options options = { .journal = path, .confirm = 1 };
@@ -225,9 +237,7 @@ static void interrupt(void *user, const struct hapax_attempt *attempt)
 static void interrupted_at_once(void **state)
 {
 	struct hapax_client *client = NULL;
-	struct hapax_client_options options = { .budget_ms = 86400000, .backoff_ms = 86400000,
-						.backoff_max_ms = 86400000, .observe = interrupt,
-						.user = &client };
+	struct hapax_client_options options = { .budget_ms = 86400000, .backoff_ms = 86400000, .backoff_max_ms = 86400000, .observe = interrupt, .user = &client };
 	char url[64];
 	unsigned port;
 	int held = server_listen(-1, &port);
@@ -259,11 +269,14 @@ static void broken_contracts(void **state)
 	(void)state;
 	assert_told(hapax_client_open(NULL, NULL, problem), HAPAX_MISUSE);
 	assert_told(hapax_client_open(&(struct hapax_client_options){ .budget_ms = -1 }, &client,
-				      problem), HAPAX_INVALID);
+				      problem),
+		    HAPAX_INVALID);
 	assert_told(hapax_client_open(&(struct hapax_client_options){ .timeout_ms = INT64_MAX },
-				      &client, problem), HAPAX_INVALID);
+				      &client, problem),
+		    HAPAX_INVALID);
 	assert_told(hapax_client_open(&(struct hapax_client_options){ .key_header = "a b" }, &client,
-				      problem), HAPAX_INVALID);
+				      problem),
+		    HAPAX_INVALID);
 	assert_null(client);
 	assert_told(hapax_client_open(NULL, &client, problem), HAPAX_OK);
 	assert_told(hapax_call_new(NULL, "POST", "http://h/", &call, problem), HAPAX_MISUSE);

@@ -13,10 +13,10 @@ static char folder[64];
 static char path[128];
 static char problem[HAPAX_PROBLEM_SIZE];
 
-#define assert_result(call, want)                                             \
-	do {                                                                  \
-		enum hapax_result got_ = (call);                              \
-		if (got_ != (want))                                           \
+#define assert_result(call, want) \
+	do { \
+		enum hapax_result got_ = (call); \
+		if (got_ != (want)) \
 			fail_msg("%s: got %d (\"%s\"), want %d", #call, got_, problem, (want)); \
 	} while (0)
 
@@ -171,7 +171,11 @@ static void damaged_rows_are_refused(void **state)
 }
 
 /* How far the process got, by what it was told. */
-enum told { TOLD_NOTHING, TOLD_WRITTEN, TOLD_LOST, TOLD_SENDING_AGAIN, TOLD_DONE };
+enum told { TOLD_NOTHING,
+	    TOLD_WRITTEN,
+	    TOLD_LOST,
+	    TOLD_SENDING_AGAIN,
+	    TOLD_DONE };
 
 static enum told live(struct hapax_client *client)
 {

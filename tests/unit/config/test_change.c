@@ -8,8 +8,8 @@
 #define A "  - match: POST /a\n"
 #define ASKED "tenant: {from: subrequest, url: 'http://a:1', header: T}\n"
 #define MAILER "targets: {mailer: {url: 'https://m'}}\n"
-#define BANK(more)                                                                         \
-	"webhooks: {bank: {scheme: stripe, secret_env: HPX_TEST_SECRET, operation: /o, "     \
+#define BANK(more) \
+	"webhooks: {bank: {scheme: stripe, secret_env: HPX_TEST_SECRET, operation: /o, " \
 	"verdict: /v, applied: [ok]" more "}}\n"
 #define PROBE "    reconcile: {probe: {get: '/{operation}', applied: [200]}}\n"
 

@@ -195,14 +195,14 @@ static void letters_and_repeated_flags_are_read(void **state)
 	check_rows(rows, COUNT(rows));
 }
 
-#define TENANT                                                                             \
-	"Authorization and X-Api-Key, and beside them whatever else is known to name a "   \
+#define TENANT \
+	"Authorization and X-Api-Key, and beside them whatever else is known to name a " \
 	"caller; without any credential: anonymous, for 127.0.0.1:8080 is local, but 401 " \
 	"where the request was forwarded"
 
-#define QUESTION                                                                           \
-	"does a 500 of this service mean that it rolled back, or may it have happened? "   \
-	"Write server_error: retry (it rolled back; a retry runs it again) or "            \
+#define QUESTION \
+	"does a 500 of this service mean that it rolled back, or may it have happened? " \
+	"Write server_error: retry (it rolled back; a retry runs it again) or " \
 	"server_error: unknown (it may have happened; nothing runs twice)\n"
 
 static void check_says_what_is_wrong(void **state)
@@ -281,7 +281,7 @@ static void check_text(const char *text, const char *flag, struct run *result)
 static void check_asks_what_a_500_means(void **state)
 {
 	static const struct {
-		const char *text;     /* behind the routes /a (given) and /b (not) */
+		const char *text; /* behind the routes /a (given) and /b (not) */
 		bool asks_b;
 		bool asks_defaults;
 	} rows[] = {

@@ -21,7 +21,7 @@ static void no_hole(const unsigned char *seen, size_t begin, size_t end, const c
 	}
 }
 
-#define MARK(seen, type, member)                                                           \
+#define MARK(seen, type, member) \
 	mark(seen, offsetof(struct type, member), sizeof(((struct type *)0)->member))
 
 static void every_member_has_an_option(void **state)
@@ -31,9 +31,12 @@ static void every_member_has_an_option(void **state)
 	static unsigned char target[sizeof(struct hpx_job_target)];
 	static unsigned char webhook[sizeof(struct hpx_webhook)];
 	static unsigned char *const seen_of[] = {
-		[HPX_PLACE_GLOBAL] = settings,	 [HPX_PLACE_POLICY] = route,
-		[HPX_PLACE_ROUTE] = route,	 [HPX_PLACE_TARGET] = target,
-		[HPX_PLACE_WEBHOOK] = webhook,	 [HPX_PLACE_COMMAND] = NULL,
+		[HPX_PLACE_GLOBAL] = settings,
+		[HPX_PLACE_POLICY] = route,
+		[HPX_PLACE_ROUTE] = route,
+		[HPX_PLACE_TARGET] = target,
+		[HPX_PLACE_WEBHOOK] = webhook,
+		[HPX_PLACE_COMMAND] = NULL,
 	};
 	(void)state;
 	for (size_t i = 0; i < hpx_option_count(); i++) {
@@ -88,9 +91,9 @@ static void every_row_is_found_and_documented(void **state)
 	assert_true(hpx_option_count() <= HPX_OPTION_MAX);
 	for (size_t i = 0; i < hpx_option_count(); i++) {
 		const struct hpx_option *option = hpx_option_at(i);
-		static const char *const prefix[] = { "",	      "defaults.",
-							     "routes[].",     "targets.a-b.",
-							     "webhooks.x.",   "" };
+		static const char *const prefix[] = { "", "defaults.",
+						      "routes[].", "targets.a-b.",
+						      "webhooks.x.", "" };
 		snprintf(path, sizeof(path), "%s%s", prefix[option->place], option->name);
 		const struct hpx_option *found = hpx_option_find(hpx_span_of(path));
 		if (found != (option->place == HPX_PLACE_COMMAND ? NULL : option))
@@ -222,8 +225,8 @@ static void unknown_names_lead_to_the_nearest(void **state)
 
 static void flags_are_those_of_the_table(void **state)
 {
-	static const char *const flags[] = { "config",	 "listen",	  "admin", "upstream",
-					     "upstream-name", "store",	  "observe" };
+	static const char *const flags[] = { "config", "listen", "admin", "upstream",
+					     "upstream-name", "store", "observe" };
 	(void)state;
 	for (size_t n = 0; n < COUNT(flags); n++)
 		assert_string_equal(hpx_option_flag(n)->flag, flags[n]);

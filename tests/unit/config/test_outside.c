@@ -8,11 +8,11 @@
 #include "config/value.h"
 
 #define UP "upstream: http://127.0.0.1:9000/\nstore: sqlite:/s\n"
-#define VERIFIED                                                                           \
+#define VERIFIED \
 	"tenant: {from: subrequest, url: 'http://127.0.0.1:1/v/', header: X-Tenant}\n"
-#define BANK                                                                               \
-	"webhooks:\n"                                                                      \
-	"  bank: {scheme: stripe, secret_env: HPX_TEST_SECRETS, operation: /o,\n"          \
+#define BANK \
+	"webhooks:\n" \
+	"  bank: {scheme: stripe, secret_env: HPX_TEST_SECRETS, operation: /o,\n" \
 	"         verdict: /v, applied: [ok]"
 
 static int set_secrets(void **state)
@@ -49,9 +49,12 @@ static void expect_all(const void *base, const struct value *rows, size_t count)
 static void the_defaults(void **state)
 {
 	static const struct value globals[] = {
-		{ "tenant.cache", "10s" },	     { "tenant.timeout", "3s" },
-		{ "tenant.connect_timeout", "1s" },  { "work.inside", "true" },
-		{ "work.deliveries", "256" },	     { "jobs.retention", "7d" },
+		{ "tenant.cache", "10s" },
+		{ "tenant.timeout", "3s" },
+		{ "tenant.connect_timeout", "1s" },
+		{ "work.inside", "true" },
+		{ "work.deliveries", "256" },
+		{ "jobs.retention", "7d" },
 	};
 	static const struct value routes[] = {
 		{ "defaults.deliver", "now" },

@@ -41,11 +41,11 @@ static void taken(const struct row *rows, size_t count)
 		test_report(rows[i].text, NULL, HPX_OK, rows[i].report);
 }
 
-#define UNVERIFIED                                                                         \
+#define UNVERIFIED \
 	"is async, and no upstream checks who is calling; say tenant.from: subrequest, or " \
 	"header with tenant.anonymous: refuse\n"
 #define OUTLIVES "which needs a store that outlives hapax; give store: sqlite:PATH or postgres://…\n"
-#define NEED_STORE                                                                         \
+#define NEED_STORE \
 	"need a store that outlives hapax; give store: sqlite:PATH or postgres://…\n"
 
 static void async_routes_that_cannot_be(void **state)
@@ -153,11 +153,11 @@ static void async_routes_that_can_be(void **state)
 /* Column 54. */
 #define T_PROBE(text) UP "targets: {t: {url: 'https://t', reconcile: {probe: {" text "}}}}\n"
 #define GET "get: '/{operation}', "
-#define STILL_RUNS                                                                         \
-	"is missing, so that \"not applied\" could be said of a request that still runs; "  \
+#define STILL_RUNS \
+	"is missing, so that \"not applied\" could be said of a request that still runs; " \
 	"give the longest that the service can take, e.g. settle_after: 2m\n"
-#define NOTHING                                                                            \
-	"is missing, and so are declined and not_applied: nothing could ever be settled; "  \
+#define NOTHING \
+	"is missing, and so are declined and not_applied: nothing could ever be settled; " \
 	"say what the answers mean\n"
 
 static void probes_that_cannot_be(void **state)
@@ -433,11 +433,11 @@ static void urls(void **state)
 
 static void values(void **state)
 {
-#define BRACES                                                                             \
+#define BRACES \
 	"has braces that are none of {operation}, {provider_id} and {key}; others are %7B " \
 	"and %7D\n"
-#define NO_PATH                                                                            \
-	"is no path and query: it begins with /, and spaces and the like are %XX, e.g. "    \
+#define NO_PATH \
+	"is no path and query: it begins with /, and spaces and the like are %XX, e.g. " \
 	"/payments?operation={operation}\n"
 	static const struct row rows[] = {
 		{ T_PROBE("applied: [200], get: '/{id}'"),

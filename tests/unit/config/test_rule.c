@@ -9,28 +9,28 @@ struct row {
 	const char *report;
 };
 
-#define RESUMES                                                                            \
+#define RESUMES \
 	"is resume, which could run twice what an earlier attempt still does; say fenced: " \
 	"yes or honours_keys of a service that keeps its word, or unknown\n"
-#define FORGETS                                                                            \
-	"is shorter than retention: a retry could come after the service forgot the key; "  \
+#define FORGETS \
+	"is shorter than retention: a retry could come after the service forgot the key; " \
 	"make retention shorter\n"
-#define COMPLETES                                                                          \
-	"is application, which needs the store in the application's own database; give "    \
+#define COMPLETES \
+	"is application, which needs the store in the application's own database; give " \
 	"store: postgres://… or sqlite:PATH\n"
-#define UNNAMED                                                                            \
-	"f: upstream_name: is missing; several services may share a PostgreSQL, and a key "   \
-	"belongs to one of them: write e.g. upstream_name: payments, or --upstream-name "     \
-	"payments on the command line; the same name for all gateways of one service, "       \
+#define UNNAMED \
+	"f: upstream_name: is missing; several services may share a PostgreSQL, and a key " \
+	"belongs to one of them: write e.g. upstream_name: payments, or --upstream-name " \
+	"payments on the command line; the same name for all gateways of one service, " \
 	"whatever its address, and another name for another service\n"
 #define IN_MEMORY "upstream: http://127.0.0.1:9000\nstore: 'memory:'\n"
-#define FORGETFUL                                                                          \
+#define FORGETFUL \
 	"f:2:1: warning: store: keeps operations in memory: after a restart, every key is " \
 	"executed again\n"
 
-#define NOT_FORWARDED                                                                 \
-	"names a header that does not reach the service as the client sent it: one that "   \
-	"belongs to the connection, or that hapax writes anew (Via, X-Forwarded-For, "      \
+#define NOT_FORWARDED \
+	"names a header that does not reach the service as the client sent it: one that " \
+	"belongs to the connection, or that hapax writes anew (Via, X-Forwarded-For, " \
 	"Accept-Encoding …); leave it out\n"
 #define NO_TENANT "names a header that cannot be the tenant's: "
 

@@ -73,11 +73,11 @@ static void check_row(const struct row *row)
 }
 
 #define AT "f:3:47: targets.t.credentials.file: "
-#define OPEN                                                                               \
-	"f:3:47: warning: targets.t.credentials.file: can be read or written by every "    \
+#define OPEN \
+	"f:3:47: warning: targets.t.credentials.file: can be read or written by every " \
 	"user; chmod 600 it, as the user that hapax runs as\n"
-#define NO_FIELD                                                                           \
-	AT "holds what no header can carry; it is one line of ASCII, the header's whole "  \
+#define NO_FIELD \
+	AT "holds what no header can carry; it is one line of ASCII, the header's whole " \
 	   "value\n"
 
 static void files(void **state)
@@ -109,7 +109,7 @@ static void what_is_no_file(void **state)
 	(void)state;
 
 	test_report(UP "targets: {t: {url: 'https://t', credentials: {file: /nowhere}}}\n",
-		    NULL, HPX_INVALID, 
+		    NULL, HPX_INVALID,
 		    AT "cannot be opened: No such file or directory; name the file that holds "
 		       "the secret, which the user that hapax runs as must be able to read\n");
 	test_report(UP "targets: {t: {url: 'https://t', credentials: {file: /}}}\n", NULL,

@@ -102,9 +102,15 @@ static void distances_count_letters(void **state)
 		const char *b;
 		size_t distance;
 	} rows[] = {
-		{ "", "", 0 },		 { "abc", "abc", 0 },	  { "abc", "ABC", 0 },
-		{ "", "abc", 3 },	 { "abc", "", 3 },	  { "lease", "leas", 1 },
-		{ "lease", "leese", 1 }, { "lease", "laese", 1 }, { "retry", "replay", 3 },
+		{ "", "", 0 },
+		{ "abc", "abc", 0 },
+		{ "abc", "ABC", 0 },
+		{ "", "abc", 3 },
+		{ "abc", "", 3 },
+		{ "lease", "leas", 1 },
+		{ "lease", "leese", 1 },
+		{ "lease", "laese", 1 },
+		{ "retry", "replay", 3 },
 	};
 	char longest[100] = "";
 	(void)state;

@@ -16,25 +16,36 @@ static void delays(void **state)
 		int64_t want;
 	} rows[] = {
 		/* The whole range, from nothing to the ceiling. */
-		{ 1000, 60000, 1, 0, 0 }, { 1000, 60000, 1, UINT64_MAX, 1000 },
+		{ 1000, 60000, 1, 0, 0 },
+		{ 1000, 60000, 1, UINT64_MAX, 1000 },
 		{ 1000, 60000, 1, UINT64_MAX / 2, 500 },
 		/* It doubles. */
-		{ 1000, 60000, 2, UINT64_MAX, 2000 }, { 1000, 60000, 3, UINT64_MAX, 4000 },
-		{ 1000, 60000, 6, UINT64_MAX, 32000 }, { 1000, 60000, 3, UINT64_MAX / 4, 1000 },
+		{ 1000, 60000, 2, UINT64_MAX, 2000 },
+		{ 1000, 60000, 3, UINT64_MAX, 4000 },
+		{ 1000, 60000, 6, UINT64_MAX, 32000 },
+		{ 1000, 60000, 3, UINT64_MAX / 4, 1000 },
 		/* Up to the cap, and for ever. */
-		{ 1000, 60000, 7, UINT64_MAX, 60000 }, { 1000, 60000, 63, UINT64_MAX, 60000 },
-		{ 1000, 60000, 64, UINT64_MAX, 60000 }, { 1000, 60000, 65, UINT64_MAX, 60000 },
-		{ 1000, 60000, UINT32_MAX, UINT64_MAX, 60000 }, { 1000, 64000, 7, UINT64_MAX, 64000 },
-		{ 1000, 63999, 7, UINT64_MAX, 63999 }, { 1000, 60000, UINT32_MAX, 0, 0 },
+		{ 1000, 60000, 7, UINT64_MAX, 60000 },
+		{ 1000, 60000, 63, UINT64_MAX, 60000 },
+		{ 1000, 60000, 64, UINT64_MAX, 60000 },
+		{ 1000, 60000, 65, UINT64_MAX, 60000 },
+		{ 1000, 60000, UINT32_MAX, UINT64_MAX, 60000 },
+		{ 1000, 64000, 7, UINT64_MAX, 64000 },
+		{ 1000, 63999, 7, UINT64_MAX, 63999 },
+		{ 1000, 60000, UINT32_MAX, 0, 0 },
 		{ 1, INT64_MAX, 63, UINT64_MAX, (int64_t)1 << 62 },
 		{ 1, INT64_MAX, 64, UINT64_MAX, INT64_MAX },
 		{ INT64_MAX, INT64_MAX, 1, UINT64_MAX, INT64_MAX },
 		{ INT64_MAX, INT64_MAX, 2, UINT64_MAX, INT64_MAX },
 		/* Settings that leave nothing. */
-		{ 1000, 60000, 0, UINT64_MAX, 1000 }, { 5000, 1000, 1, UINT64_MAX, 1000 },
-		{ 0, 60000, 5, UINT64_MAX, 0 }, { 0, 60000, UINT32_MAX, UINT64_MAX, 0 },
-		{ 1000, 0, 5, UINT64_MAX, 0 }, { -1, 60000, 5, UINT64_MAX, 0 },
-		{ 1000, -1, 5, UINT64_MAX, 0 }, { INT64_MIN, INT64_MIN, 9, UINT64_MAX, 0 },
+		{ 1000, 60000, 0, UINT64_MAX, 1000 },
+		{ 5000, 1000, 1, UINT64_MAX, 1000 },
+		{ 0, 60000, 5, UINT64_MAX, 0 },
+		{ 0, 60000, UINT32_MAX, UINT64_MAX, 0 },
+		{ 1000, 0, 5, UINT64_MAX, 0 },
+		{ -1, 60000, 5, UINT64_MAX, 0 },
+		{ 1000, -1, 5, UINT64_MAX, 0 },
+		{ INT64_MIN, INT64_MIN, 9, UINT64_MAX, 0 },
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -63,15 +74,22 @@ static void retry_after_is_heeded(void **state)
 	static const struct {
 		int64_t delay_ms, retry_after_ms, max_ms, want;
 	} rows[] = {
-		{ 500, -1, 60000, 500 }, { 500, 0, 60000, 500 }, { 500, 499, 60000, 500 },
-		{ 500, 501, 60000, 501 }, { 500, 60000, 60000, 60000 },
-		{ 500, 60001, 60000, 60000 }, { 70000, -1, 60000, 60000 },
-		{ 0, INT64_MAX, 60000, 60000 }, { 0, -1, 60000, 0 }, { 5, 7, 0, 0 },
+		{ 500, -1, 60000, 500 },
+		{ 500, 0, 60000, 500 },
+		{ 500, 499, 60000, 500 },
+		{ 500, 501, 60000, 501 },
+		{ 500, 60000, 60000, 60000 },
+		{ 500, 60001, 60000, 60000 },
+		{ 70000, -1, 60000, 60000 },
+		{ 0, INT64_MAX, 60000, 60000 },
+		{ 0, -1, 60000, 0 },
+		{ 5, 7, 0, 0 },
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++)
 		assert_int_equal(hpx_backoff_heed(rows[i].delay_ms, rows[i].retry_after_ms,
-						  rows[i].max_ms), rows[i].want);
+						  rows[i].max_ms),
+				 rows[i].want);
 }
 
 static void sums_stop_at_the_ends(void **state)
@@ -97,8 +115,7 @@ struct event {
 	int64_t ready_ms;
 };
 
-static const struct hpx_breaker_rule rule = { .failures_max = 3, .open_ms = 100,
-	.open_max_ms = 350, .probe_ms = 50 };
+static const struct hpx_breaker_rule rule = { .failures_max = 3, .open_ms = 100, .open_max_ms = 350, .probe_ms = 50 };
 
 static const char *const state_names[] = { [C] = "closed", [O] = "open", [H] = "half-open" };
 
@@ -128,17 +145,32 @@ static void play(struct hpx_breaker *breaker, const struct hpx_breaker_rule *by,
 static void opens_after_failures_in_a_row(void **state)
 {
 	static const struct event events[] = {
-		{ 'y', 0, C, 0 }, { 'f', 1, C, 0 }, { 'f', 2, C, 0 }, { 's', 3, C, 0 },
+		{ 'y', 0, C, 0 },
+		{ 'f', 1, C, 0 },
+		{ 'f', 2, C, 0 },
+		{ 's', 3, C, 0 },
 		/* A success starts the count anew. */
-		{ 'f', 4, C, 0 }, { 'f', 5, C, 0 }, { 'y', 5, C, 0 }, { 'f', 10, O, 110 },
-		{ 'n', 10, O, 110 }, { 'n', 109, O, 110 },
+		{ 'f', 4, C, 0 },
+		{ 'f', 5, C, 0 },
+		{ 'y', 5, C, 0 },
+		{ 'f', 10, O, 110 },
+		{ 'n', 10, O, 110 },
+		{ 'n', 109, O, 110 },
 		/* What was sent before it opened changes nothing. */
-		{ 's', 20, O, 110 }, { 'f', 30, O, 110 }, { 'n', 109, O, 110 },
+		{ 's', 20, O, 110 },
+		{ 'f', 30, O, 110 },
+		{ 'n', 109, O, 110 },
 		/* One probe, and nobody beside it. */
-		{ 'y', 110, H, 160 }, { 'n', 110, H, 160 }, { 'n', 159, H, 160 },
-		{ 's', 159, C, 0 }, { 'y', 159, C, 0 }, { 'y', 159, C, 0 },
+		{ 'y', 110, H, 160 },
+		{ 'n', 110, H, 160 },
+		{ 'n', 159, H, 160 },
+		{ 's', 159, C, 0 },
+		{ 'y', 159, C, 0 },
+		{ 'y', 159, C, 0 },
 		/* All is forgotten: three failures again, the first time again. */
-		{ 'f', 160, C, 0 }, { 'f', 160, C, 0 }, { 'f', 160, O, 260 },
+		{ 'f', 160, C, 0 },
+		{ 'f', 160, C, 0 },
+		{ 'f', 160, O, 260 },
 	};
 	struct hpx_breaker breaker = { 0 };
 	(void)state;
@@ -148,10 +180,16 @@ static void opens_after_failures_in_a_row(void **state)
 static void stays_open_for_longer_and_longer(void **state)
 {
 	static const struct event events[] = {
-		{ 'f', 0, C, 0 }, { 'f', 0, C, 0 }, { 'f', 0, O, 100 },
-		{ 'y', 100, H, 150 }, { 'f', 120, O, 320 }, { 'n', 319, O, 320 },
-		{ 'y', 320, H, 370 }, { 'f', 330, O, 680 },
-		{ 'y', 1000, H, 1050 }, { 'f', 1000, O, 1350 },
+		{ 'f', 0, C, 0 },
+		{ 'f', 0, C, 0 },
+		{ 'f', 0, O, 100 },
+		{ 'y', 100, H, 150 },
+		{ 'f', 120, O, 320 },
+		{ 'n', 319, O, 320 },
+		{ 'y', 320, H, 370 },
+		{ 'f', 330, O, 680 },
+		{ 'y', 1000, H, 1050 },
+		{ 'f', 1000, O, 1350 },
 	};
 	struct hpx_breaker breaker = { 0 };
 	(void)state;
@@ -164,8 +202,13 @@ static void stays_open_for_longer_and_longer(void **state)
 static void a_probe_that_never_tells_is_replaced(void **state)
 {
 	static const struct event events[] = {
-		{ 'f', 0, C, 0 }, { 'f', 0, C, 0 }, { 'f', 0, O, 100 }, { 'y', 100, H, 150 },
-		{ 'n', 149, H, 150 }, { 'y', 150, H, 200 }, { 'n', 150, H, 200 },
+		{ 'f', 0, C, 0 },
+		{ 'f', 0, C, 0 },
+		{ 'f', 0, O, 100 },
+		{ 'y', 100, H, 150 },
+		{ 'n', 149, H, 150 },
+		{ 'y', 150, H, 200 },
+		{ 'n', 150, H, 200 },
 	};
 	struct hpx_breaker breaker = { 0 };
 	(void)state;
@@ -174,13 +217,12 @@ static void a_probe_that_never_tells_is_replaced(void **state)
 
 static void odd_rules(void **state)
 {
-	static const struct hpx_breaker_rule never = { .failures_max = 0, .open_ms = 100,
-		.open_max_ms = 100, .probe_ms = 50 };
-	static const struct hpx_breaker_rule at_once = { .failures_max = 1, .open_ms = 100,
-		.open_max_ms = 100, .probe_ms = 50 };
+	static const struct hpx_breaker_rule never = { .failures_max = 0, .open_ms = 100, .open_max_ms = 100, .probe_ms = 50 };
+	static const struct hpx_breaker_rule at_once = { .failures_max = 1, .open_ms = 100, .open_max_ms = 100, .probe_ms = 50 };
 	static const struct event never_opens[] = { { 'f', 0, C, 0 }, { 'f', 0, C, 0 }, { 'y', 0, C, 0 } };
 	static const struct event opens[] = { { 'f', INT64_MAX - 5, O, INT64_MAX },
-		{ 'n', INT64_MAX - 1, O, INT64_MAX }, { 'y', INT64_MAX, H, INT64_MAX } };
+					      { 'n', INT64_MAX - 1, O, INT64_MAX },
+					      { 'y', INT64_MAX, H, INT64_MAX } };
 	struct hpx_breaker breaker = { .failures = UINT32_MAX };
 	(void)state;
 	play(&breaker, &never, never_opens, COUNT(never_opens));
@@ -192,8 +234,10 @@ static void odd_rules(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(delays), cmocka_unit_test(every_delay_is_as_likely),
-		cmocka_unit_test(retry_after_is_heeded), cmocka_unit_test(sums_stop_at_the_ends),
+		cmocka_unit_test(delays),
+		cmocka_unit_test(every_delay_is_as_likely),
+		cmocka_unit_test(retry_after_is_heeded),
+		cmocka_unit_test(sums_stop_at_the_ends),
 		cmocka_unit_test(opens_after_failures_in_a_row),
 		cmocka_unit_test(stays_open_for_longer_and_longer),
 		cmocka_unit_test(a_probe_that_never_tells_is_replaced),

@@ -13,7 +13,8 @@ static const struct hpx_token asking = { { 9 } };
 static const struct hpx_token nobody;
 static const struct hpx_mark mark = { { 3 } };
 
-enum relation { SAME, OTHER };
+enum relation { SAME,
+		OTHER };
 
 struct situation {
 	enum hpx_state state;
@@ -86,8 +87,7 @@ static struct hpx_decision decide(const struct situation *s)
 {
 	struct hpx_record r = make_record(s);
 	struct hpx_ask ask = { .token = asking, .recipe = { { 5 } }, .fingerprint = { 7 }, .owner = 4 };
-	struct hpx_moment now = { .wall_ms = NOW, .lease_ms = LEASE_NOW,
-				  .hold_expiry = s->hold_expiry };
+	struct hpx_moment now = { .wall_ms = NOW, .lease_ms = LEASE_NOW, .hold_expiry = s->hold_expiry };
 	struct hpx_policy p = policy;
 	struct hpx_decision d;
 
@@ -229,7 +229,8 @@ static void nothing_resumes_once_the_upstream_has_forgotten(void **state)
 		bool fenced;
 		enum hpx_when_lost when_lost;
 		enum hpx_verdict want;
-	} rows[] = { /* the record is 1000 ms old */
+	} rows[] = {
+		/* the record is 1000 ms old */
 		{ 1001, false, HPX_WHEN_LOST_RESUME, HPX_VERDICT_EXECUTE_AGAIN },
 		{ 1000, false, HPX_WHEN_LOST_RESUME, HPX_VERDICT_UNKNOWN },
 		{ 1000, true, HPX_WHEN_LOST_RESUME, HPX_VERDICT_EXECUTE_AGAIN },

@@ -8,7 +8,10 @@
 #include "core/fingerprint.h"
 
 #define WORK_MAX (1u << 20)
-#define NONE { NULL, 0 }
+#define NONE \
+	{ \
+		NULL, 0 \
+	}
 #define S(literal) HPX_SPAN_INIT(literal)
 
 static const struct hpx_span ignore[] = { S("/sent_at") };
@@ -25,7 +28,7 @@ static unsigned version = HPX_RECIPE_VERSION;
 
 struct request {
 	struct hpx_span method, path, query, type, encoding, body;
-	const struct hpx_recipe *recipe;      /* NULL: the plain one */
+	const struct hpx_recipe *recipe; /* NULL: the plain one */
 	struct hpx_span currency;
 	struct hpx_span override[HPX_METHOD_OVERRIDE_COUNT];
 };
@@ -47,7 +50,7 @@ static void fingerprint_within(const struct request *request, size_t max, uint8_
 {
 	struct request copy = *request;
 	struct hpx_meaning meaning = { request->method, request->path, request->query,
-		request->type, request->encoding, request->body, header_of, &copy };
+				       request->type, request->encoding, request->body, header_of, &copy };
 
 	struct hpx_recipe recipe = request->recipe ? *request->recipe : plain;
 
@@ -65,13 +68,48 @@ static bool same(const struct request *a, const struct request *b)
 	return memcmp(x, y, sizeof(x)) == 0;
 }
 
-#define JSON(body) { S("POST"), S("/p"), NONE, S("application/json"), NONE, S(body), NULL, NONE, { NONE } }
-#define QUERY(query) { S("POST"), S("/p"), query, NONE, NONE, S(""), NULL, NONE, { NONE } }
-#define TYPED(type, body) { S("POST"), S("/p"), NONE, type, NONE, S(body), NULL, NONE, { NONE } }
-#define CODED(coding, body) { S("POST"), S("/p"), NONE, NONE, coding, S(body), NULL, NONE, { NONE } }
-#define IGNORING(body)                                                                   \
-	{ S("POST"), S("/p"), NONE, S("application/json"), NONE, S(body), &ignoring, NONE, { NONE } }
-#define HEADER(recipe, value) { S("POST"), S("/p"), NONE, NONE, NONE, S(""), recipe, value, { NONE } }
+#define JSON(body) \
+	{ \
+		S("POST"), S("/p"), NONE, S("application/json"), NONE, S(body), NULL, NONE, \
+		{ \
+			NONE \
+		} \
+	}
+#define QUERY(query) \
+	{ \
+		S("POST"), S("/p"), query, NONE, NONE, S(""), NULL, NONE, \
+		{ \
+			NONE \
+		} \
+	}
+#define TYPED(type, body) \
+	{ \
+		S("POST"), S("/p"), NONE, type, NONE, S(body), NULL, NONE, \
+		{ \
+			NONE \
+		} \
+	}
+#define CODED(coding, body) \
+	{ \
+		S("POST"), S("/p"), NONE, NONE, coding, S(body), NULL, NONE, \
+		{ \
+			NONE \
+		} \
+	}
+#define IGNORING(body) \
+	{ \
+		S("POST"), S("/p"), NONE, S("application/json"), NONE, S(body), &ignoring, NONE, \
+		{ \
+			NONE \
+		} \
+	}
+#define HEADER(recipe, value) \
+	{ \
+		S("POST"), S("/p"), NONE, NONE, NONE, S(""), recipe, value, \
+		{ \
+			NONE \
+		} \
+	}
 #define FORM S("application/x-www-form-urlencoded")
 
 static const struct {
@@ -80,13 +118,9 @@ static const struct {
 	struct request a, b;
 } rows[] = {
 	{ "itself", true, JSON("{}"), JSON("{}") },
-	{ "method", false, JSON("{}"),
-	  { S("PATCH"), S("/p"), NONE, S("application/json"), NONE, S("{}"), NULL, NONE, { NONE } } },
-	{ "path", false, JSON("{}"),
-	  { S("POST"), S("/q"), NONE, S("application/json"), NONE, S("{}"), NULL, NONE, { NONE } } },
-	{ "a path and a method of the same bytes", false,
-	  { S("POST"), S("/p"), NONE, NONE, NONE, S(""), NULL, NONE, { NONE } },
-	  { S("POST/"), S("p"), NONE, NONE, NONE, S(""), NULL, NONE, { NONE } } },
+	{ "method", false, JSON("{}"), { S("PATCH"), S("/p"), NONE, S("application/json"), NONE, S("{}"), NULL, NONE, { NONE } } },
+	{ "path", false, JSON("{}"), { S("POST"), S("/q"), NONE, S("application/json"), NONE, S("{}"), NULL, NONE, { NONE } } },
+	{ "a path and a method of the same bytes", false, { S("POST"), S("/p"), NONE, NONE, NONE, S(""), NULL, NONE, { NONE } }, { S("POST/"), S("p"), NONE, NONE, NONE, S(""), NULL, NONE, { NONE } } },
 	/* What others get wrong, 12: the query counts. */
 	{ "query", false, QUERY(S("a=1")), QUERY(S("a=2")) },
 	{ "query absent", false, QUERY(S("a=1")), QUERY(NONE) },
@@ -164,8 +198,13 @@ static const struct {
 };
 
 /* What recipes of version 1 take for the same, and later ones do not. */
-#define OVERRIDE(a, b, c)                                                                \
-	{ S("POST"), S("/p"), NONE, NONE, NONE, S(""), NULL, NONE, { a, b, c } }
+#define OVERRIDE(a, b, c) \
+	{ \
+		S("POST"), S("/p"), NONE, NONE, NONE, S(""), NULL, NONE, \
+		{ \
+			a, b, c \
+		} \
+	}
 #define PART "--a\r\nX: 1\r\n\r\nv\r\n--a--"
 #define MIXED(body) TYPED(S("multipart/mixed; boundary=a"), body)
 static const struct {
@@ -233,8 +272,7 @@ static struct hpx_span deflated(int wrap, struct hpx_span text, char *out, size_
 static const struct {
 	int wrap;
 	struct hpx_span coding;
-} codings[] = { { 31, S("gzip") }, { 31, S("X-GZip") }, { 15, S("deflate") },
-		{ -15, S("deflate") } };
+} codings[] = { { 31, S("gzip") }, { 31, S("X-GZip") }, { 15, S("deflate") }, { -15, S("deflate") } };
 
 static void a_coded_body_is_the_body(void **state)
 {
@@ -305,9 +343,7 @@ static void a_form_too_large_counts_as_it_came(void **state)
  * path, query, media type, coding, body, headers, overrides. */
 static void the_fingerprint_is_fixed(void **state)
 {
-	static const struct request request = { S("POST"), S("/v1/charges"), S("b=2&a=1"),
-		S("application/json"), NONE, S("{\"amount\":1250.0,\"currency\":\"eur\"}"),
-		&with_headers, S("EUR"), { NONE, S("PUT"), NONE } };
+	static const struct request request = { S("POST"), S("/v1/charges"), S("b=2&a=1"), S("application/json"), NONE, S("{\"amount\":1250.0,\"currency\":\"eur\"}"), &with_headers, S("EUR"), { NONE, S("PUT"), NONE } };
 	static const struct request mixed = MIXED("p\r\n" PART "\r\ne");
 	static const struct {
 		unsigned version;

@@ -69,9 +69,7 @@ static void every_allocation_may_fail(void **state)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct hpx_span body = hpx_span_of(rows[i].body);
-		struct hpx_meaning meaning = { HPX_SPAN_INIT("POST"), HPX_SPAN_INIT("/p"),
-			HPX_SPAN_INIT("b=1&a=2"), hpx_span_of(rows[i].type), { NULL, 0 }, body,
-			no_header, NULL };
+		struct hpx_meaning meaning = { HPX_SPAN_INIT("POST"), HPX_SPAN_INIT("/p"), HPX_SPAN_INIT("b=1&a=2"), hpx_span_of(rows[i].type), { NULL, 0 }, body, no_header, NULL };
 		size_t plain = fail_each(&recipe, &meaning);
 		meaning.content_encoding = HPX_SPAN("gzip");
 		meaning.body = gzip(body, coded, sizeof(coded));

@@ -6,9 +6,12 @@
 
 static const struct {
 	struct hpx_span text;
-	const char *want;    /* NULL: refused */
+	const char *want; /* NULL: refused */
 } rows[] = {
-#define ROW(text, want) { HPX_SPAN_INIT(text), want }
+#define ROW(text, want) \
+	{ \
+		HPX_SPAN_INIT(text), want \
+	}
 	ROW("", ""),
 	ROW("a=1", "1:a=1:1"),
 	ROW("b=2&a=1", "1:a=1:11:b=1:2"),

@@ -200,12 +200,12 @@ static void a_live_claim_is_not_swept(void **state)
 
 /* J3: a first sending at NOW was lost; when may there be another? */
 static const struct {
-	int64_t honours_ms;    /* when it was first sent */
-	int64_t later_ms;      /* when it is looked at again */
+	int64_t honours_ms; /* when it was first sent */
+	int64_t later_ms;   /* when it is looked at again */
 	bool held;
 	int64_t now_honours_ms; /* what the target honours by then */
-	char lost;             /* what losing it then makes of it */
-	char claimed;          /* what the next claim makes of it */
+	char lost;              /* what losing it then makes of it */
+	char claimed;           /* what the next claim makes of it */
 } windows[] = {
 	{ 0, 1, false, 0, 'U', 'U' },
 	{ 0, 1, false, HOUR, 'U', 'U' },
@@ -213,7 +213,7 @@ static const struct {
 	{ HOUR, HOUR - 1, false, HOUR, 'Q', 'S' },
 	{ HOUR, HOUR, false, HOUR, 'U', 'U' },
 	{ HOUR, HOUR + 1, false, HOUR, 'U', 'U' },
-	{ HOUR, HOUR, false, 2 * HOUR, 'U', 'U' },    /* said later: too late */
+	{ HOUR, HOUR, false, 2 * HOUR, 'U', 'U' },     /* said later: too late */
 	{ HOUR, HOUR / 2, false, HOUR / 2, 'Q', 'U' }, /* honoured for less by now */
 	{ HOUR, 1, false, 0, 'Q', 'U' },               /* not honoured any more */
 	{ HOUR, -1, false, HOUR, 'U', 'U' },           /* the clock was set back */
@@ -426,9 +426,12 @@ static void a_conflict_with_an_unsure_sending_settles_nothing(void **state)
 		uint32_t status;
 		char want;
 	} rows[] = {
-		{ HPX_JOB_MOVE_DELIVER, true, 409, 'Q' },  { HPX_JOB_MOVE_REJECT, true, 409, 'Q' },
-		{ HPX_JOB_MOVE_DELIVER, false, 409, 'D' }, { HPX_JOB_MOVE_REJECT, false, 409, 'X' },
-		{ HPX_JOB_MOVE_DELIVER, true, 404, 'D' },  { HPX_JOB_MOVE_REJECT, true, 404, 'X' },
+		{ HPX_JOB_MOVE_DELIVER, true, 409, 'Q' },
+		{ HPX_JOB_MOVE_REJECT, true, 409, 'Q' },
+		{ HPX_JOB_MOVE_DELIVER, false, 409, 'D' },
+		{ HPX_JOB_MOVE_REJECT, false, 409, 'X' },
+		{ HPX_JOB_MOVE_DELIVER, true, 404, 'D' },
+		{ HPX_JOB_MOVE_REJECT, true, 404, 'X' },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -450,7 +453,10 @@ static void a_providers_id_is_kept_as_far_as_it_is_one(void **state)
 	const struct {
 		const char *given, *want;
 	} rows[] = {
-		{ "pi_123", "pi_123" }, { "", "before" }, { " \n\t", "before" }, { "a b\r\n", "ab" },
+		{ "pi_123", "pi_123" },
+		{ "", "before" },
+		{ " \n\t", "before" },
+		{ "a b\r\n", "ab" },
 	};
 	struct hpx_delivery d;
 	struct hpx_job_args args = args_by(mine);
@@ -521,7 +527,13 @@ static void every_job_has_a_key_of_its_own(void **state)
 static enum hpx_job_move judged(unsigned status, bool retry_after, bool answers)
 {
 	switch (status) {
-	case 408: case 425: case 429: case 401: case 403: case 407: case 421:
+	case 408:
+	case 425:
+	case 429:
+	case 401:
+	case 403:
+	case 407:
+	case 421:
 		return HPX_JOB_MOVE_POSTPONE;
 	case 503:
 		return retry_after ? HPX_JOB_MOVE_POSTPONE : HPX_JOB_MOVE_LOSE;

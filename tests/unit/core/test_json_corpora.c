@@ -161,10 +161,7 @@ static void doubles_at_powers_of_two_are_shortest(void **state)
 	static const struct {
 		double value;
 		const char *want;
-	} rows[] = { { 0x1p-44, "5.684341886080802e-14" }, { 0x1p-1074, "5e-324" },
-		     { 0x1p68, "295147905179352830000" }, { -0.0, "0" }, { 0.1, "0.1" },
-		     { 0x1.fffffffffffffp1023, "1.7976931348623157e+308" },
-		     { -1.2345678901234567e-6, "-0.0000012345678901234567" } };
+	} rows[] = { { 0x1p-44, "5.684341886080802e-14" }, { 0x1p-1074, "5e-324" }, { 0x1p68, "295147905179352830000" }, { -0.0, "0" }, { 0.1, "0.1" }, { 0x1.fffffffffffffp1023, "1.7976931348623157e+308" }, { -1.2345678901234567e-6, "-0.0000012345678901234567" } };
 	char text[HPX_JSON_DOUBLE_SIZE];
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -176,7 +173,7 @@ static void doubles_at_powers_of_two_are_shortest(void **state)
 
 /* JSON that is well formed and has no canonical form, each for its reason. */
 static const char *const refused[] = {
-	"y_object_duplicated_key.json",            /* which member counts? */
+	"y_object_duplicated_key.json", /* which member counts? */
 	"y_object_duplicated_key_and_value.json",
 };
 

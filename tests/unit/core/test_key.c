@@ -11,11 +11,14 @@
 
 struct row {
 	struct hpx_span value;
-	const char *key;        /* NULL: refused */
-	const char *strict;     /* the same in strict mode */
+	const char *key;    /* NULL: refused */
+	const char *strict; /* the same in strict mode */
 };
 
-#define ROW(value, key, strict) { HPX_SPAN_INIT(value), key, strict }
+#define ROW(value, key, strict) \
+	{ \
+		HPX_SPAN_INIT(value), key, strict \
+	}
 static const struct row rows[] = {
 	/* Both spellings of one key; strict turns the bare form off. */
 	ROW("k", "k", NULL),
@@ -145,8 +148,7 @@ static void the_published_cases_are_judged_as_they_say(void **state)
 	static const struct {
 		const char *file;
 		size_t count;
-	} files[] = { { "string.json", 14 }, { "string-generated.json", 256 },
-		      { "item.json", 5 }, { "token.json", 1 } };
+	} files[] = { { "string.json", 14 }, { "string-generated.json", 256 }, { "item.json", 5 }, { "token.json", 1 } };
 	const char *corpora = test_corpora();
 	char path[4096];
 	json_error_t error;

@@ -81,13 +81,19 @@ static void check(const struct hpx_ledger_settings *settings, struct hpx_span fi
 struct row {
 	struct hpx_span file;
 	const char *want;
-	char separator;   /* 0: a comma */
+	char separator; /* 0: a comma */
 };
 
 static const struct hpx_span two_columns[] = { HPX_SPAN_INIT("id"), HPX_SPAN_INIT("amount") };
 
-#define ROW(file, want) { HPX_SPAN_INIT(file), want, 0 }
-#define ROW_BY(separator, file, want) { HPX_SPAN_INIT(file), want, separator }
+#define ROW(file, want) \
+	{ \
+		HPX_SPAN_INIT(file), want, 0 \
+	}
+#define ROW_BY(separator, file, want) \
+	{ \
+		HPX_SPAN_INIT(file), want, separator \
+	}
 #define X16 "xxxxxxxxxxxxxxxx"
 #define X64 X16 X16 X16 X16
 
@@ -172,7 +178,7 @@ static void csv(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(csv_rows); i++) {
 		struct hpx_ledger_settings settings = { HPX_LEDGER_CSV,
-			csv_rows[i].separator ? csv_rows[i].separator : ',', two_columns, 2, RECORD_MAX };
+							csv_rows[i].separator ? csv_rows[i].separator : ',', two_columns, 2, RECORD_MAX };
 		check(&settings, csv_rows[i].file, csv_rows[i].want);
 	}
 }
@@ -216,7 +222,7 @@ static void many_columns(void **state)
 }
 
 static const struct hpx_span json_columns[] = { HPX_SPAN_INIT("id"), HPX_SPAN_INIT("/data/amount"),
-	HPX_SPAN_INIT("a/b~c") };
+						HPX_SPAN_INIT("a/b~c") };
 
 static const struct row json_rows[] = {
 	ROW("{\"id\":\"a\",\"data\":{\"amount\":1.50},\"a/b~c\":true}\n{\"id\":7}\n", "1:[a][1.50][true] 2:[7]-- end"),
@@ -224,7 +230,8 @@ static const struct row json_rows[] = {
 	ROW("{\"id\":\"\\u00e9\\n\",\"data\":{\"amount\":-0.0},\"a/b~c\":null}", "1:[\xc3\xa9\n][-0.0]- end"),
 	ROW("\xef\xbb\xbf{\"id\":1,\"data\":{\"amount\":2},\"a/b~c\":3}\n", "1:[1][2][3] end"),
 	ROW("{\"id\":\"null\",\"data\":{\"amount\":\"\"},\"a/b~c\":false}", "1:[null][][false] end"),
-	ROW("", "end"), ROW("\n \n", "end"),
+	ROW("", "end"),
+	ROW("\n \n", "end"),
 	/* A column that no record has. */
 	ROW("{\"id\":1,\"data\":{\"Amount\":2},\"a/b~c\":3}\n{\"id\":2}\n",
 	    "1:[1]-[3] 2:[2]-- ! no record has \"/data/amount\"; the first has: a/b~c, data, id"),
@@ -232,7 +239,8 @@ static const struct row json_rows[] = {
 	/* Not records. */
 	ROW("{\"id\":1}\n{\"id\":\n", "1:[1]-- ! line 2: not one JSON object"),
 	ROW("{\"id\":1} {\"id\":2}\n", "! line 1: not one JSON object"),
-	ROW("\n[1]\n", "! line 2: not one JSON object"), ROW("id,amount\n", "! line 1: not one JSON object"),
+	ROW("\n[1]\n", "! line 2: not one JSON object"),
+	ROW("id,amount\n", "! line 1: not one JSON object"),
 	ROW("{\"id\":1,\"id\":2}", "! line 1: not one JSON object"),
 	ROW("{\"id\":[1]}\n", "! line 1: the column \"id\" is an array or an object, not a value"),
 	ROW("{\"data\":{\"amount\":{}}}", "! line 1: the column \"/data/amount\" is an array or an object, not a value"),
@@ -275,8 +283,11 @@ static void settings_that_cannot_be(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(csv), cmocka_unit_test(one_column), cmocka_unit_test(many_columns),
-		cmocka_unit_test(json_lines), cmocka_unit_test(settings_that_cannot_be),
+		cmocka_unit_test(csv),
+		cmocka_unit_test(one_column),
+		cmocka_unit_test(many_columns),
+		cmocka_unit_test(json_lines),
+		cmocka_unit_test(settings_that_cannot_be),
 	};
 	return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
 }

@@ -9,17 +9,21 @@
 struct row {
 	const char *type;
 	struct hpx_span body;
-	const char *want;    /* NULL: refused */
+	const char *want; /* NULL: refused */
 };
 
-#define ROW(type, body, want) { type, HPX_SPAN_INIT(body), want }
+#define ROW(type, body, want) \
+	{ \
+		type, HPX_SPAN_INIT(body), want \
+	}
 static const struct row bodies[] = {
 	ROW(TYPE_B, "--b\r\nA: 1\r\n\r\nx\r\n--b--\r\n", "1:a=1:1;1:x"),
 	ROW(TYPE_B, "--b\r\nA: 1\r\n\r\nx\r\n--b--", "1:a=1:1;1:x"),
 	/* Another boundary, preamble and epilogue: the same. */
 	ROW("multipart/form-data; boundary=----WebKitFormBoundary7MA4YWxk",
 	    "------WebKitFormBoundary7MA4YWxk\r\na:1\r\n\r\nx\r\n"
-	    "------WebKitFormBoundary7MA4YWxk--\r\n", "1:a=1:1;1:x"),
+	    "------WebKitFormBoundary7MA4YWxk--\r\n",
+	    "1:a=1:1;1:x"),
 	ROW(TYPE_B, "pre\r\namble --b\r\n--b\r\nA: 1\r\n\r\nx\r\n--b--\r\nepi\r\nlogue",
 	    "1:a=1:1;1:x"),
 	/* Header names in lower case and sorted; repeated ones in their order. */
@@ -179,7 +183,8 @@ static void cut_everywhere(enum hpx_multipart_extent extent, struct hpx_span sam
 		memcpy(prefix, sample.ptr, n);
 		hpx_buffer_init(&out, 1000);
 		assert_status(hpx_multipart_canonical(extent, HPX_SPAN(TYPE_B),
-						      hpx_span(prefix, n), &out), HPX_INVALID);
+						      hpx_span(prefix, n), &out),
+			      HPX_INVALID);
 		assert_int_equal(out.len, 0);
 		hpx_buffer_done(&out);
 		free(prefix);

@@ -25,14 +25,32 @@ static void fixed_statuses(void **state)
 		bool retry_after;
 		enum hpx_outcome outcome;
 	} rows[] = {
-		{ 200, false, A }, { 201, false, A }, { 204, false, A }, { 302, false, A },
-		{ 304, false, A }, { 400, false, A }, { 402, false, A }, { 404, false, A },
-		{ 409, false, A }, { 422, false, A }, { 499, false, A },
-		{ 408, false, N }, { 425, false, N }, { 429, false, N }, { 429, true, N },
+		{ 200, false, A },
+		{ 201, false, A },
+		{ 204, false, A },
+		{ 302, false, A },
+		{ 304, false, A },
+		{ 400, false, A },
+		{ 402, false, A },
+		{ 404, false, A },
+		{ 409, false, A },
+		{ 422, false, A },
+		{ 499, false, A },
+		{ 408, false, N },
+		{ 425, false, N },
+		{ 429, false, N },
+		{ 429, true, N },
 		{ 503, true, N },
-		{ 401, false, R }, { 403, false, R }, { 407, false, R }, { 421, false, R },
-		{ 502, false, U }, { 504, false, U }, { 502, true, U },
-		{ 199, false, U }, { 600, false, U }, { 999, false, U },
+		{ 401, false, R },
+		{ 403, false, R },
+		{ 407, false, R },
+		{ 421, false, R },
+		{ 502, false, U },
+		{ 504, false, U },
+		{ 502, true, U },
+		{ 199, false, U },
+		{ 600, false, U },
+		{ 999, false, U },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -69,8 +87,12 @@ static void what_the_upstream_says_overrides(void **state)
 		const char *word;
 		enum hpx_outcome outcome;
 	} rows[] = {
-		{ "applied", A }, { "Applied", A }, { "not-applied", N },
-		{ "unknown", U }, { "", U }, { "no idea", U },
+		{ "applied", A },
+		{ "Applied", A },
+		{ "not-applied", N },
+		{ "unknown", U },
+		{ "", U },
+		{ "no idea", U },
 	};
 	struct hpx_policy policy = { .server_error = HPX_SERVER_ERROR_RETRY };
 	(void)state;
@@ -94,14 +116,20 @@ static void silence_depends_on_whether_a_byte_left(void **state)
 static void operation_ids_tell_every_part_apart(void **state)
 {
 	static const char *const rows[][3] = {
-		{ "t", "s", "k" }, { "ts", "", "k" }, { "", "ts", "k" }, { "t", "sk", "" },
-		{ "t2", "s", "k" }, { "t", "s2", "k" }, { "t", "s", "k2" },
+		{ "t", "s", "k" },
+		{ "ts", "", "k" },
+		{ "", "ts", "k" },
+		{ "t", "sk", "" },
+		{ "t2", "s", "k" },
+		{ "t", "s2", "k" },
+		{ "t", "s", "k2" },
 	};
 	struct hpx_operation_id ids[7];
 	(void)state;
 	for (size_t i = 0; i < 7; i++)
 		assert_status(hpx_operation_id(hpx_span_of(rows[i][0]), hpx_span_of(rows[i][1]),
-					       hpx_span_of(rows[i][2]), &ids[i]), HPX_OK);
+					       hpx_span_of(rows[i][2]), &ids[i]),
+			      HPX_OK);
 	for (size_t i = 0; i < 7; i++)
 		for (size_t j = 0; j < 7; j++)
 			assert_int_equal(hpx_operation_id_eq(&ids[i], &ids[j]), i == j);

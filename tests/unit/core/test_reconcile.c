@@ -20,15 +20,18 @@
 
 /* Sent at 10 000; from 11 000 on "not applied" counts. */
 #define SENT 10000
-#define RULE { .settle_after_ms = 1000, .confirm_after_ms = 100, .tries_max = 10,     \
-	       .backoff = { 10, 1000 }, .retry_after_max_ms = 5000 }
+#define RULE \
+	{ \
+		.settle_after_ms = 1000, .confirm_after_ms = 100, .tries_max = 10, \
+		.backoff = { 10, 1000 }, .retry_after_max_ms = 5000 \
+	}
 static const struct hpx_reconcile_rule rule = RULE;
 
 struct event {
 	enum hpx_ruling ruling;
 	int64_t about_ms;
 	enum hpx_reconcile_move move;
-	uint32_t row;        /* not applied in a row, afterwards */
+	uint32_t row; /* not applied in a row, afterwards */
 	bool unasked;
 };
 
@@ -62,24 +65,24 @@ static const struct {
 	{ "declined, unasked", { { DECLINED, SENT, SETTLE_DECLINED, 0, true } }, 1 },
 	{ "twice in a row", { { NO, 11000, AGAIN, 1, false }, { NO, 11100, SETTLE_NO, 2, false } }, 2 },
 	{ "too early does not count at all",
-	  { { NO, 10000, AGAIN, 0, false }, { NO, 10500, AGAIN, 0, false }, { NO, 10999, AGAIN, 0, false },
-	    { NO, 11000, AGAIN, 1, false }, { NO, 11500, SETTLE_NO, 2, false } }, 5 },
+	  { { NO, 10000, AGAIN, 0, false }, { NO, 10500, AGAIN, 0, false }, { NO, 10999, AGAIN, 0, false }, { NO, 11000, AGAIN, 1, false }, { NO, 11500, SETTLE_NO, 2, false } },
+	  5 },
 	{ "before it was sent", { { NO, 0, AGAIN, 0, false }, { NO, 9999, AGAIN, 0, false } }, 2 },
 	{ "too near to the first does not count, and does not end the row",
-	  { { NO, 11000, AGAIN, 1, false }, { NO, 11000, AGAIN, 1, false }, { NO, 11099, AGAIN, 1, false },
-	    { NO, 11100, SETTLE_NO, 2, false } }, 4 },
+	  { { NO, 11000, AGAIN, 1, false }, { NO, 11000, AGAIN, 1, false }, { NO, 11099, AGAIN, 1, false }, { NO, 11100, SETTLE_NO, 2, false } },
+	  4 },
 	{ "not yet ends the row",
-	  { { NO, 11000, AGAIN, 1, false }, { NOT_YET, 12000, AGAIN, 0, false }, { NO, 13000, AGAIN, 1, false },
-	    { NO, 14000, SETTLE_NO, 2, false } }, 4 },
+	  { { NO, 11000, AGAIN, 1, false }, { NOT_YET, 12000, AGAIN, 0, false }, { NO, 13000, AGAIN, 1, false }, { NO, 14000, SETTLE_NO, 2, false } },
+	  4 },
 	{ "unclear ends the row",
-	  { { NO, 11000, AGAIN, 1, false }, { UNCLEAR, 12000, AGAIN, 0, false }, { NO, 13000, AGAIN, 1, false },
-	    { UNCLEAR, 13500, AGAIN, 0, false }, { NO, 14000, AGAIN, 1, false },
-	    { NO, 15000, SETTLE_NO, 2, false } }, 6 },
+	  { { NO, 11000, AGAIN, 1, false }, { UNCLEAR, 12000, AGAIN, 0, false }, { NO, 13000, AGAIN, 1, false }, { UNCLEAR, 13500, AGAIN, 0, false }, { NO, 14000, AGAIN, 1, false }, { NO, 15000, SETTLE_NO, 2, false } },
+	  6 },
 	{ "a row that was ended forgets its first moment",
-	  { { NO, 11000, AGAIN, 1, false }, { UNCLEAR, 12000, AGAIN, 0, false }, { NO, 13000, AGAIN, 1, false },
-	    { NO, 13050, AGAIN, 1, false }, { NO, 13100, SETTLE_NO, 2, false } }, 5 },
+	  { { NO, 11000, AGAIN, 1, false }, { UNCLEAR, 12000, AGAIN, 0, false }, { NO, 13000, AGAIN, 1, false }, { NO, 13050, AGAIN, 1, false }, { NO, 13100, SETTLE_NO, 2, false } },
+	  5 },
 	{ "an old one that comes late does not end the row",
-	  { { NO, 11000, AGAIN, 1, false }, { NO, 10500, STAY, 1, true }, { NO, 11100, SETTLE_NO, 2, false } }, 3 },
+	  { { NO, 11000, AGAIN, 1, false }, { NO, 10500, STAY, 1, true }, { NO, 11100, SETTLE_NO, 2, false } },
+	  3 },
 	{ "applied in the midst of a row", { { NO, 11000, AGAIN, 1, false }, { YES, 11050, SETTLE_YES, 1, false } }, 2 },
 	{ "declined in the midst of a row", { { NO, 11000, AGAIN, 1, false }, { DECLINED, 11050, SETTLE_DECLINED, 1, false } }, 2 },
 	{ "a webhook and a probe", { { NO, 11000, STAY, 1, true }, { NO, 11200, SETTLE_NO, 2, false } }, 2 },
@@ -87,12 +90,11 @@ static const struct {
 	{ "one webhook twice", { { NO, 11000, STAY, 1, true }, { NO, 11000, STAY, 1, true } }, 2 },
 	{ "an early webhook", { { NO, 10999, STAY, 0, true }, { NO, 12000, AGAIN, 1, false } }, 2 },
 	{ "a webhook ends the row too",
-	  { { NO, 11000, AGAIN, 1, false }, { NOT_YET, 11050, STAY, 0, true }, { NO, 12000, AGAIN, 1, false } }, 3 },
+	  { { NO, 11000, AGAIN, 1, false }, { NOT_YET, 11050, STAY, 0, true }, { NO, 12000, AGAIN, 1, false } },
+	  3 },
 	{ "the budget ends",
-	  { { UNCLEAR, 1, AGAIN, 0, false }, { UNCLEAR, 2, AGAIN, 0, false }, { NOT_YET, 3, AGAIN, 0, false },
-	    { UNCLEAR, 4, AGAIN, 0, false }, { NO, 5, AGAIN, 0, false }, { NO, 6, AGAIN, 0, false },
-	    { NOT_YET, 7, AGAIN, 0, false }, { UNCLEAR, 8, AGAIN, 0, false }, { UNCLEAR, 9, AGAIN, 0, false },
-	    { UNCLEAR, 10, PERSON, 0, false }, { UNCLEAR, 11, PERSON, 0, false }, { YES, 12, SETTLE_YES, 0, true } }, 12 },
+	  { { UNCLEAR, 1, AGAIN, 0, false }, { UNCLEAR, 2, AGAIN, 0, false }, { NOT_YET, 3, AGAIN, 0, false }, { UNCLEAR, 4, AGAIN, 0, false }, { NO, 5, AGAIN, 0, false }, { NO, 6, AGAIN, 0, false }, { NOT_YET, 7, AGAIN, 0, false }, { UNCLEAR, 8, AGAIN, 0, false }, { UNCLEAR, 9, AGAIN, 0, false }, { UNCLEAR, 10, PERSON, 0, false }, { UNCLEAR, 11, PERSON, 0, false }, { YES, 12, SETTLE_YES, 0, true } },
+	  12 },
 };
 
 static void rulings(void **state)
@@ -119,9 +121,10 @@ static void all_rows_of_four(void **state)
 		for (int64_t i = 0; i < 4; i++, rest /= 5) {
 			enum hpx_ruling ruling = all[rest % 5];
 			struct hpx_finding finding = { ruling, 20000 + i * 1000, true, 0 };
-			enum hpx_reconcile_move want = ruling == YES ? SETTLE_YES :
-				ruling == DECLINED ? SETTLE_DECLINED :
-				ruling == NO && before == NO ? SETTLE_NO : AGAIN;
+			enum hpx_reconcile_move want = ruling == YES                ? SETTLE_YES :
+						       ruling == DECLINED           ? SETTLE_DECLINED :
+						       ruling == NO && before == NO ? SETTLE_NO :
+										      AGAIN;
 			enum hpx_reconcile_move got =
 				hpx_reconcile_judge(&reconcile, &finding, &rule, finding.about_ms, 0);
 			if (got != want)
@@ -141,10 +144,16 @@ static void the_budget(void **state)
 		enum hpx_ruling ruling;
 		enum hpx_reconcile_move asked, unasked;
 	} rows[] = {
-		{ 1, 0, UNCLEAR, PERSON, STAY }, { 2, 0, UNCLEAR, AGAIN, STAY }, { 2, 1, UNCLEAR, PERSON, STAY },
-		{ 0, 0, NOT_YET, PERSON, STAY }, { 3, 1, NOT_YET, AGAIN, STAY }, { 3, 2, NO, PERSON, STAY },
-		{ 3, UINT32_MAX, NO, PERSON, STAY }, { UINT32_MAX, UINT32_MAX, NO, PERSON, STAY },
-		{ 1, 0, YES, SETTLE_YES, SETTLE_YES }, { 1, 9, DECLINED, SETTLE_DECLINED, SETTLE_DECLINED },
+		{ 1, 0, UNCLEAR, PERSON, STAY },
+		{ 2, 0, UNCLEAR, AGAIN, STAY },
+		{ 2, 1, UNCLEAR, PERSON, STAY },
+		{ 0, 0, NOT_YET, PERSON, STAY },
+		{ 3, 1, NOT_YET, AGAIN, STAY },
+		{ 3, 2, NO, PERSON, STAY },
+		{ 3, UINT32_MAX, NO, PERSON, STAY },
+		{ UINT32_MAX, UINT32_MAX, NO, PERSON, STAY },
+		{ 1, 0, YES, SETTLE_YES, SETTLE_YES },
+		{ 1, 9, DECLINED, SETTLE_DECLINED, SETTLE_DECLINED },
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -161,8 +170,7 @@ static void the_budget(void **state)
 		}
 	}
 	/* The second of a row may be the last try. */
-	struct hpx_reconcile last = { .sent_ms = SENT, .tries = 9, .not_applied_in_a_row = 1,
-		.first_not_applied_ms = 11000 };
+	struct hpx_reconcile last = { .sent_ms = SENT, .tries = 9, .not_applied_in_a_row = 1, .first_not_applied_ms = 11000 };
 	struct hpx_finding no = { NO, 20000, true, 0 };
 	assert_int_equal(hpx_reconcile_judge(&last, &no, &rule, 20000, 0), SETTLE_NO);
 	assert_int_equal(last.first_not_applied_ms, 11000);
@@ -172,7 +180,7 @@ static void the_next_question(void **state)
 {
 	static const struct {
 		const char *what;
-		uint32_t tries;      /* before this one */
+		uint32_t tries; /* before this one */
 		enum hpx_ruling ruling;
 		int64_t about_ms, now_ms;
 		int64_t retry_after_ms;
@@ -200,7 +208,8 @@ static void the_next_question(void **state)
 		struct hpx_reconcile reconcile = { .sent_ms = SENT, .tries = rows[i].tries, .ask_at_ms = 7 };
 		struct hpx_finding finding = { rows[i].ruling, rows[i].about_ms, true, rows[i].retry_after_ms };
 		assert_int_equal(hpx_reconcile_judge(&reconcile, &finding, &rule, rows[i].now_ms,
-						     rows[i].random), AGAIN);
+						     rows[i].random),
+				 AGAIN);
 		if (reconcile.ask_at_ms != rows[i].want)
 			fail_msg("%s: got %lld, want %lld", rows[i].what, (long long)reconcile.ask_at_ms,
 				 (long long)rows[i].want);
@@ -252,7 +261,8 @@ static void the_ends_of_the_scale(void **state)
 		struct hpx_finding finding = { NO, times[n / 7 % 7], true, times[n / 49 % 7] };
 		by.settle_after_ms = by.confirm_after_ms = times[n / 343];
 		assert_int_equal(hpx_reconcile_judge(&reconcile, &finding, &by, times[n / 7 % 7],
-						     UINT64_MAX), AGAIN);
+						     UINT64_MAX),
+				 AGAIN);
 	}
 	assert_string_equal(hpx_reconcile_name(HPX_RECONCILE_COUNT), "?");
 }
@@ -260,9 +270,13 @@ static void the_ends_of_the_scale(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rulings), cmocka_unit_test(all_rows_of_four), cmocka_unit_test(the_budget),
-		cmocka_unit_test(the_next_question), cmocka_unit_test(the_first_question),
-		cmocka_unit_test(clocks), cmocka_unit_test(the_ends_of_the_scale),
+		cmocka_unit_test(rulings),
+		cmocka_unit_test(all_rows_of_four),
+		cmocka_unit_test(the_budget),
+		cmocka_unit_test(the_next_question),
+		cmocka_unit_test(the_first_question),
+		cmocka_unit_test(clocks),
+		cmocka_unit_test(the_ends_of_the_scale),
 	};
 	return cmocka_run_group_tests_name("reconcile", tests, NULL, NULL);
 }

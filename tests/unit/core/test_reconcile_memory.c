@@ -43,7 +43,9 @@ static void a_signature(void **state)
 {
 	static const struct hpx_span key = HPX_SPAN_INIT("It's a Secret to Everybody");
 	static const struct hpx_signature_settings settings = { .scheme = HPX_SIGNATURE_SCHEME_HMAC_BODY,
-		.keys = &key, .key_count = 1, .header = HPX_SPAN_INIT("x") };
+								.keys = &key,
+								.key_count = 1,
+								.header = HPX_SPAN_INIT("x") };
 	struct hpx_signature_message message = { HPX_SPAN_INIT("Hello, World!"), the_header, NULL };
 	size_t unchecked = 0;
 	(void)state;
@@ -67,7 +69,7 @@ static void a_verdict(void **state)
 {
 	static const struct hpx_span words[] = { HPX_SPAN_INIT("a\nb") };
 	static const struct hpx_verdict_mapping mapping = { HPX_SPAN_INIT("/x/y"),
-		{ [HPX_RULING_DECLINED] = { NULL, 0, words, 1 } } };
+							    { [HPX_RULING_DECLINED] = { NULL, 0, words, 1 } } };
 	enum hpx_status status = HPX_NOMEM;
 	enum hpx_ruling ruling = HPX_RULING_COUNT;
 	size_t n = 0;
@@ -121,7 +123,8 @@ static void a_ledger(void **state)
 	} rows[] = {
 		{ { HPX_LEDGER_CSV, ',', columns, 2, 4096 }, HPX_SPAN_INIT("id,amount\na,1\nb,2\n"), 0 },
 		{ { HPX_LEDGER_JSON_LINES, 0, columns, 2, 4096 },
-		  HPX_SPAN_INIT("{\"id\":\"\\n\",\"amount\":1}\n{\"id\":2}\n"), 5 },
+		  HPX_SPAN_INIT("{\"id\":\"\\n\",\"amount\":1}\n{\"id\":2}\n"),
+		  5 },
 	};
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
@@ -136,7 +139,9 @@ static void a_ledger(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_signature), cmocka_unit_test(a_verdict), cmocka_unit_test(a_ledger),
+		cmocka_unit_test(a_signature),
+		cmocka_unit_test(a_verdict),
+		cmocka_unit_test(a_ledger),
 	};
 	if (CRYPTO_set_mem_functions(openssl_malloc, openssl_realloc, openssl_free) != 1)
 		return 1;

@@ -101,7 +101,9 @@ static struct hpx_move_args args_for(enum hpx_move move, struct hpx_token token)
 		.now = { .wall_ms = NOW, .lease_ms = 500 },
 		.token = token,
 		.status = move == HPX_MOVE_COMPLETE || move == HPX_MOVE_APPLY ||
-			  move == HPX_MOVE_ABANDON ? 200 : 0,
+					  move == HPX_MOVE_ABANDON ?
+				  200 :
+				  0,
 		.owner = 7,
 		.lease_ms = LEASE,
 		.retention_ms = RETENTION,
@@ -167,8 +169,7 @@ static void what_failed_and_happened_is_completed(void **state)
 		enum hpx_when_lost when_lost;
 		bool force;
 		enum hpx_status want;
-	} rows[] = { { UNKNOWN, true, HPX_OK }, { UNKNOWN, false, HPX_REFUSED },
-		     { RESUME, true, HPX_REFUSED }, { VOID, true, HPX_REFUSED } };
+	} rows[] = { { UNKNOWN, true, HPX_OK }, { UNKNOWN, false, HPX_REFUSED }, { RESUME, true, HPX_REFUSED }, { VOID, true, HPX_REFUSED } };
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct hpx_record r = record_in(HPX_STATE_FAILED_RETRYABLE, 1);
@@ -222,7 +223,10 @@ static void a_recovery_point_outlives_its_attempt(void **state)
 static void only_what_fits_a_header_names_a_point(void **state)
 {
 	static const char *const bad[] = {
-		"two words", "line\nend", "\x7f", "\xc3\xa9",
+		"two words",
+		"line\nend",
+		"\x7f",
+		"\xc3\xa9",
 		"0123456789012345678901234567890123456789012345678901234567890123",
 	};
 	struct hpx_record r = record_in(HPX_STATE_IN_PROGRESS, 1);
@@ -394,8 +398,7 @@ static void broken_records_are_found_out(void **state)
 static void the_last_attempt_has_another_one(void **state)
 {
 	struct hpx_record r = record_in(HPX_STATE_FAILED_RETRYABLE, UINT32_MAX);
-	struct hpx_move_args args = { .now = { .wall_ms = NOW }, .token = other, .lease_ms = LEASE,
-				      .retention_ms = RETENTION };
+	struct hpx_move_args args = { .now = { .wall_ms = NOW }, .token = other, .lease_ms = LEASE, .retention_ms = RETENTION };
 	(void)state;
 	assert_status(hpx_record_move(&r, HPX_MOVE_RESERVE, &args), HPX_OK);
 	assert_int_equal(r.attempt, UINT32_MAX);

@@ -47,24 +47,27 @@ static enum hpx_signature check(enum hpx_signature_scheme scheme, const struct r
 	struct header headers[4];
 	struct hpx_span keys[3];
 	struct hpx_arena arena;
-	struct hpx_signature_settings settings = { .scheme = scheme, .keys = keys,
-		.tolerance_ms = 300000, .header = HPX_SPAN("x-hub-signature-256"),
-		.prefix = hpx_span_of(row->prefix) };
+	struct hpx_signature_settings settings = { .scheme = scheme, .keys = keys, .tolerance_ms = 300000, .header = HPX_SPAN("x-hub-signature-256"), .prefix = hpx_span_of(row->prefix) };
 	struct hpx_signature_message message = { body, find_header, headers };
 
 	memcpy(headers, row->headers, sizeof(headers));
 	hpx_arena_init(&arena, 4096);
 	for (size_t i = 0; i < 3 && row->secrets[i] != NULL; i++)
 		assert_status(hpx_signature_key(scheme, hpx_span_of(row->secrets[i]), &arena,
-						&keys[settings.key_count++]), HPX_OK);
+						&keys[settings.key_count++]),
+			      HPX_OK);
 	enum hpx_signature got = hpx_signature_check(&settings, &message, now_ms);
 	hpx_arena_done(&arena);
 	return got;
 }
 
 static const char *const names_of[] = {
-	[OK] = "ok",	       [MISSING] = "missing", [MALFORMED] = "malformed",
-	[TOO_OLD] = "too old", [WRONG] = "wrong",     [HPX_SIGNATURE_UNCHECKED] = "unchecked",
+	[OK] = "ok",
+	[MISSING] = "missing",
+	[MALFORMED] = "malformed",
+	[TOO_OLD] = "too old",
+	[WRONG] = "wrong",
+	[HPX_SIGNATURE_UNCHECKED] = "unchecked",
 };
 
 static void check_rows(enum hpx_signature_scheme scheme, const struct row *rows, size_t count)
@@ -90,7 +93,9 @@ static void check_rows(enum hpx_signature_scheme scheme, const struct row *rows,
 #define AT 1492774577
 #define BODY "{\"id\":\"evt_1\"}"
 #define STRIPE_ROW(what, value, now_s, want) \
-	{ what, { "whsec_test_secret" }, { { "stripe-signature", value } }, BODY, now_s, want, NULL }
+	{ \
+		what, { "whsec_test_secret" }, { { "stripe-signature", value } }, BODY, now_s, want, NULL \
+	}
 #define X4(x) x x x x
 
 static const struct row stripe_rows[] = {
@@ -132,24 +137,15 @@ static const struct row stripe_rows[] = {
 	STRIPE_ROW("a digit more", "t=" T ",v1=" S_OLD "0", AT, MALFORMED),
 	STRIPE_ROW("no digit", "t=" T ",v1=799c4ba7bb339f3c8601adfd112f0e477c930a268be1243d341abb8286501c2g", AT, MALFORMED),
 	STRIPE_ROW("right and malformed", "t=" T ",v1=" S_OLD ",v1=1", AT, MALFORMED),
-	STRIPE_ROW("as many as are looked at", "t=" T X4(",v1=" NOBODYS) X4(",v1=" NOBODYS)
-		   X4(",v1=" NOBODYS) ",v0=,v0=,v1=" S_OLD, AT, OK),
-	STRIPE_ROW("one more", "t=" T X4(",v1=" NOBODYS) X4(",v1=" NOBODYS)
-		   X4(",v1=" NOBODYS) ",v0=,v0=,v0=,v1=" S_OLD, AT, MALFORMED),
-	{ "empty body", { "whsec_test_secret" },
-	  { { "stripe-signature", "t=" T ",v1=" S_BODYLESS } }, "", AT, OK, NULL },
-	{ "rotation: the old one", { "whsec_next_secret", "whsec_test_secret" },
-	  { { "stripe-signature", "t=" T ",v1=" S_OLD } }, BODY, AT, OK, NULL },
-	{ "rotation: the new one", { "whsec_next_secret", "whsec_test_secret" },
-	  { { "stripe-signature", "t=" T ",v1=" S_NEW } }, BODY, AT, OK, NULL },
-	{ "rotation: neither", { "whsec_next_secret", "other" },
-	  { { "stripe-signature", "t=" T ",v1=" S_OLD } }, BODY, AT, WRONG, NULL },
-	{ "no secret", { NULL }, { { "stripe-signature", "t=" T ",v1=" S_OLD } }, BODY, AT,
-	  WRONG, NULL },
-	{ "the prefix belongs to the secret", { "test_secret" },
-	  { { "stripe-signature", "t=" T ",v1=" S_OLD } }, BODY, AT, WRONG, NULL },
-	{ "another header", { "whsec_test_secret" }, { { "signature", "t=" T ",v1=" S_OLD } },
-	  BODY, AT, MISSING, NULL },
+	STRIPE_ROW("as many as are looked at", "t=" T X4(",v1=" NOBODYS) X4(",v1=" NOBODYS) X4(",v1=" NOBODYS) ",v0=,v0=,v1=" S_OLD, AT, OK),
+	STRIPE_ROW("one more", "t=" T X4(",v1=" NOBODYS) X4(",v1=" NOBODYS) X4(",v1=" NOBODYS) ",v0=,v0=,v0=,v1=" S_OLD, AT, MALFORMED),
+	{ "empty body", { "whsec_test_secret" }, { { "stripe-signature", "t=" T ",v1=" S_BODYLESS } }, "", AT, OK, NULL },
+	{ "rotation: the old one", { "whsec_next_secret", "whsec_test_secret" }, { { "stripe-signature", "t=" T ",v1=" S_OLD } }, BODY, AT, OK, NULL },
+	{ "rotation: the new one", { "whsec_next_secret", "whsec_test_secret" }, { { "stripe-signature", "t=" T ",v1=" S_NEW } }, BODY, AT, OK, NULL },
+	{ "rotation: neither", { "whsec_next_secret", "other" }, { { "stripe-signature", "t=" T ",v1=" S_OLD } }, BODY, AT, WRONG, NULL },
+	{ "no secret", { NULL }, { { "stripe-signature", "t=" T ",v1=" S_OLD } }, BODY, AT, WRONG, NULL },
+	{ "the prefix belongs to the secret", { "test_secret" }, { { "stripe-signature", "t=" T ",v1=" S_OLD } }, BODY, AT, WRONG, NULL },
+	{ "another header", { "whsec_test_secret" }, { { "signature", "t=" T ",v1=" S_OLD } }, BODY, AT, MISSING, NULL },
 };
 
 static void stripe(void **state)
@@ -166,9 +162,10 @@ static void stripe(void **state)
 #define W_BODY "{\"test\": 2432232314}"
 #define W_SIGNED "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 #define W_OTHER "v1,AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
-#define W(what, id, time, signature, now_s, want)                             \
-	{ what, { W_SECRET }, { { "webhook-id", id }, { "webhook-timestamp", time },  \
-	  { "webhook-signature", signature } }, W_BODY, now_s, want, NULL }
+#define W(what, id, time, signature, now_s, want) \
+	{ \
+		what, { W_SECRET }, { { "webhook-id", id }, { "webhook-timestamp", time }, { "webhook-signature", signature } }, W_BODY, now_s, want, NULL \
+	}
 
 static const struct row standard_rows[] = {
 	W("published", W_ID, W_T, W_SIGNED, W_AT, OK),
@@ -207,17 +204,11 @@ static const struct row standard_rows[] = {
 	W("the alphabet of addresses", W_ID, W_T, "v1,g0hM9SsE-OTPJTGt_tmIKtSyZlE3uFJELVlNIOLJ1OE=", W_AT, MALFORMED),
 	W("33 bytes", W_ID, W_T, "v1,AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", W_AT, MALFORMED),
 	W("31 bytes", W_ID, W_T, "v1,AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==", W_AT, MALFORMED),
-	W("as many as are looked at", W_ID, W_T, X4(W_OTHER " ") X4(W_OTHER " ") X4(W_OTHER " ")
-	  "v0,a v0,a v0,a " W_SIGNED, W_AT, OK),
-	W("one more", W_ID, W_T, X4(W_OTHER " ") X4(W_OTHER " ") X4(W_OTHER " ")
-	  "v0,a v0,a v0,a v0,a " W_SIGNED, W_AT, MALFORMED),
+	W("as many as are looked at", W_ID, W_T, X4(W_OTHER " ") X4(W_OTHER " ") X4(W_OTHER " ") "v0,a v0,a v0,a " W_SIGNED, W_AT, OK),
+	W("one more", W_ID, W_T, X4(W_OTHER " ") X4(W_OTHER " ") X4(W_OTHER " ") "v0,a v0,a v0,a v0,a " W_SIGNED, W_AT, MALFORMED),
 	/* Computed with Python's hmac module. */
-	{ "a secret that is its own bytes", { "plain secret" }, { { "webhook-id", "msg_1" },
-	  { "webhook-timestamp", T }, { "webhook-signature",
-	    "v1,QvKdMtRd1bzggxP/vNlRWdWIvYIdHu8IQkCLDzA23JU=" } }, "{}", AT, OK, NULL },
-	{ "a prefix is no part of the key", { W_SECRET }, { { "webhook-id", "msg_1" },
-	  { "webhook-timestamp", T }, { "webhook-signature",
-	    "v1,xBmXoM6Lk5bWaloIhpPBbnQKxIYeKGst3Y71LfL/h7k=" } }, "{}", AT, WRONG, NULL },
+	{ "a secret that is its own bytes", { "plain secret" }, { { "webhook-id", "msg_1" }, { "webhook-timestamp", T }, { "webhook-signature", "v1,QvKdMtRd1bzggxP/vNlRWdWIvYIdHu8IQkCLDzA23JU=" } }, "{}", AT, OK, NULL },
+	{ "a prefix is no part of the key", { W_SECRET }, { { "webhook-id", "msg_1" }, { "webhook-timestamp", T }, { "webhook-signature", "v1,xBmXoM6Lk5bWaloIhpPBbnQKxIYeKGst3Y71LfL/h7k=" } }, "{}", AT, WRONG, NULL },
 };
 
 static void standard_webhooks(void **state)
@@ -230,8 +221,10 @@ static void standard_webhooks(void **state)
 #define G_SECRET "It's a Secret to Everybody"
 #define G_HEX "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
 #define G_BASE64 "dXEH6g6yUJ/CESIczphLijdXC211hsIsRvQ3nIsEPhc="
-#define G(what, value, prefix, want)                                          \
-	{ what, { "another", G_SECRET }, { { "x-hub-signature-256", value } }, "Hello, World!", 0, want, prefix }
+#define G(what, value, prefix, want) \
+	{ \
+		what, { "another", G_SECRET }, { { "x-hub-signature-256", value } }, "Hello, World!", 0, want, prefix \
+	}
 
 static const struct row plain_rows[] = {
 	G("published", "sha256=" G_HEX, "sha256=", OK),
@@ -250,18 +243,14 @@ static const struct row plain_rows[] = {
 	G("the header twice", "sha256=" G_HEX ", sha256=" G_HEX, "sha256=", MALFORMED),
 	G("a blank behind", G_HEX " ", "", MALFORMED),
 	G("a digit short", "57107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17", "", MALFORMED),
-	{ "RFC 4231", { "Jefe" }, { { "x-hub-signature-256",
-	  "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843" } },
-	  "what do ya want for nothing?", INT64_MAX / 1000, OK, NULL },
+	{ "RFC 4231", { "Jefe" }, { { "x-hub-signature-256", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843" } }, "what do ya want for nothing?", INT64_MAX / 1000, OK, NULL },
 	/* Python's hmac module. */
-	{ "empty body", { "k" }, { { "x-hub-signature-256",
-	  "8bb990c40a7d61cb97597a942125025be50ac8beb74436e3735b98893a7f6620" } }, "", 0, OK, NULL },
+	{ "empty body", { "k" }, { { "x-hub-signature-256", "8bb990c40a7d61cb97597a942125025be50ac8beb74436e3735b98893a7f6620" } }, "", 0, OK, NULL },
 };
 
 static void hmac_body(void **state)
 {
-	static const struct row binary = { "binary", { "k" }, { { "x-hub-signature-256",
-		"8a4ac62eb5a339800323e315edd438f9a336f47b94ba42bf519b738881fb4c87" } }, "", 0, OK, NULL };
+	static const struct row binary = { "binary", { "k" }, { { "x-hub-signature-256", "8a4ac62eb5a339800323e315edd438f9a336f47b94ba42bf519b738881fb4c87" } }, "", 0, OK, NULL };
 	(void)state;
 	check_rows(PLAIN, plain_rows, COUNT(plain_rows));
 	assert_int_equal(check(PLAIN, &binary, hpx_span("\0\xff\n", 3), 0), OK);
@@ -307,7 +296,8 @@ static void no_changed_byte_passes(void **state)
 				text[i] ^= 1;
 			}
 			assert_int_equal(check(good[g].scheme, &row, hpx_span_of(row.body),
-					       row.now_s * 1000), OK);
+					       row.now_s * 1000),
+					 OK);
 			*places[p] = was;
 		}
 	}
@@ -318,14 +308,20 @@ static void secrets(void **state)
 	static const struct {
 		enum hpx_signature_scheme scheme;
 		const char *secret;
-		const char *key;   /* NULL: refused */
+		const char *key; /* NULL: refused */
 	} rows[] = {
-		{ STRIPE, "whsec_c2VjcmV0", "whsec_c2VjcmV0" }, { PLAIN, "whsec_c2VjcmV0", "whsec_c2VjcmV0" },
-		{ STANDARD, "whsec_c2VjcmV0", "secret" }, { STANDARD, "c2VjcmV0", "c2VjcmV0" },
-		{ STANDARD, "whsec_c2VjcmU=", "secre" }, { STANDARD, "whsec_c2VjcmU", NULL },
-		{ STANDARD, "whsec_", NULL }, { STANDARD, "whsec_c2Vj cmV0", NULL },
+		{ STRIPE, "whsec_c2VjcmV0", "whsec_c2VjcmV0" },
+		{ PLAIN, "whsec_c2VjcmV0", "whsec_c2VjcmV0" },
+		{ STANDARD, "whsec_c2VjcmV0", "secret" },
+		{ STANDARD, "c2VjcmV0", "c2VjcmV0" },
+		{ STANDARD, "whsec_c2VjcmU=", "secre" },
+		{ STANDARD, "whsec_c2VjcmU", NULL },
+		{ STANDARD, "whsec_", NULL },
+		{ STANDARD, "whsec_c2Vj cmV0", NULL },
 		{ STANDARD, "whsec_c2VjcmV0\n", NULL },
-		{ STRIPE, "", NULL }, { STANDARD, "", NULL }, { PLAIN, "", NULL },
+		{ STRIPE, "", NULL },
+		{ STANDARD, "", NULL },
+		{ PLAIN, "", NULL },
 	};
 	struct hpx_arena arena;
 	(void)state;
@@ -334,7 +330,8 @@ static void secrets(void **state)
 		struct hpx_span key = HPX_SPAN("untouched");
 		enum hpx_status want = rows[i].key ? HPX_OK : HPX_INVALID;
 		assert_status(hpx_signature_key(rows[i].scheme, hpx_span_of(rows[i].secret), &arena,
-						&key), want);
+						&key),
+			      want);
 		assert_span(key, rows[i].key ? rows[i].key : "untouched");
 	}
 	hpx_arena_done(&arena);
@@ -347,11 +344,9 @@ static void secrets(void **state)
 /* RFC 4648 §10, and what is no base64. */
 static void base64(void **state)
 {
-	static const char *const good[][2] = { { "", "" }, { "Zg==", "f" }, { "Zm8=", "fo" },
-		{ "Zm9v", "foo" }, { "Zm9vYg==", "foob" }, { "Zm9vYmE=", "fooba" },
-		{ "Zm9vYmFy", "foobar" }, { "+/+/", "\xfb\xff\xbf" } };
+	static const char *const good[][2] = { { "", "" }, { "Zg==", "f" }, { "Zm8=", "fo" }, { "Zm9v", "foo" }, { "Zm9vYg==", "foob" }, { "Zm9vYmE=", "fooba" }, { "Zm9vYmFy", "foobar" }, { "+/+/", "\xfb\xff\xbf" } };
 	static const char *const bad[] = { "Z", "Zg", "Zg=", "Zh==", "Zm9=", "Z===", "====", "=Zg=",
-		"Zg==Zg==", "Zm8=Zm8=", "Zm9v\n", "Zm9v\nabc", " Zg=", "Zg= ", "-_-_", "Zm9v====", "Z=g=" };
+					   "Zg==Zg==", "Zm8=Zm8=", "Zm9v\n", "Zm9v\nabc", " Zg=", "Zg= ", "-_-_", "Zm9v====", "Z=g=" };
 	char out[64];
 	size_t len;
 	(void)state;
@@ -374,10 +369,14 @@ static void names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stripe), cmocka_unit_test(standard_webhooks),
-		cmocka_unit_test(hmac_body), cmocka_unit_test(times_far_away),
-		cmocka_unit_test(no_changed_byte_passes), cmocka_unit_test(secrets),
-		cmocka_unit_test(base64), cmocka_unit_test(names),
+		cmocka_unit_test(stripe),
+		cmocka_unit_test(standard_webhooks),
+		cmocka_unit_test(hmac_body),
+		cmocka_unit_test(times_far_away),
+		cmocka_unit_test(no_changed_byte_passes),
+		cmocka_unit_test(secrets),
+		cmocka_unit_test(base64),
+		cmocka_unit_test(names),
 	};
 	return cmocka_run_group_tests_name("signature", tests, NULL, NULL);
 }

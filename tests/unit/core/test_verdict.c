@@ -19,18 +19,22 @@ static const unsigned declined_statuses[] = { 402, 422 };
 static const unsigned not_applied_statuses[] = { 404, 410 };
 static const unsigned not_yet_statuses[] = { 202, 503 };
 static const struct hpx_span applied_values[] = { HPX_SPAN_INIT("succeeded"), HPX_SPAN_INIT("1"),
-	HPX_SPAN_INIT("true"), HPX_SPAN_INIT("both") };
+						  HPX_SPAN_INIT("true"), HPX_SPAN_INIT("both") };
 static const struct hpx_span declined_values[] = { HPX_SPAN_INIT("failed"), HPX_SPAN_INIT("-2.50"),
-	HPX_SPAN_INIT("false"), HPX_SPAN_INIT("both"), HPX_SPAN_INIT("zur\xc3\xbc" "ck") };
+						   HPX_SPAN_INIT("false"), HPX_SPAN_INIT("both"), HPX_SPAN_INIT("zur\xc3\xbc"
+														"ck") };
 static const struct hpx_span not_applied_values[] = { HPX_SPAN_INIT("not_found"), HPX_SPAN_INIT("0"),
-	HPX_SPAN_INIT("null"), HPX_SPAN_INIT("both"), HPX_SPAN_INIT("") };
+						      HPX_SPAN_INIT("null"), HPX_SPAN_INIT("both"), HPX_SPAN_INIT("") };
 static const struct hpx_span not_yet_values[] = { HPX_SPAN_INIT("pending"), HPX_SPAN_INIT("1e3") };
 
-#define SIGNS(name) { name##_statuses, COUNT(name##_statuses), name##_values, COUNT(name##_values) }
+#define SIGNS(name) \
+	{ \
+		name##_statuses, COUNT(name##_statuses), name##_values, COUNT(name##_values) \
+	}
 static const struct hpx_verdict_mapping with_pointer = { HPX_SPAN_INIT("/data/status"),
-	{ SIGNS(applied), SIGNS(declined), SIGNS(not_applied), SIGNS(not_yet) } };
+							 { SIGNS(applied), SIGNS(declined), SIGNS(not_applied), SIGNS(not_yet) } };
 static const struct hpx_verdict_mapping statuses_only = { { NULL, 0 },
-	{ SIGNS(applied), SIGNS(declined), SIGNS(not_applied), SIGNS(not_yet) } };
+							  { SIGNS(applied), SIGNS(declined), SIGNS(not_applied), SIGNS(not_yet) } };
 static const struct hpx_verdict_mapping nothing = { HPX_SPAN_INIT("/data/status"), { { 0 } } };
 
 static void expect(enum hpx_ruling got, enum hpx_ruling want, unsigned status, const char *body)
@@ -51,20 +55,26 @@ static void answers(void **state)
 		enum hpx_ruling statuses_only;
 	} rows[] = {
 		/* A status that is listed decides, whatever the body says. */
-		{ 201, AT("\"failed\""), APPLIED, APPLIED }, { 299, "", APPLIED, APPLIED },
-		{ 402, AT("\"succeeded\""), DECLINED, DECLINED }, { 422, "", DECLINED, DECLINED },
+		{ 201, AT("\"failed\""), APPLIED, APPLIED },
+		{ 299, "", APPLIED, APPLIED },
+		{ 402, AT("\"succeeded\""), DECLINED, DECLINED },
+		{ 422, "", DECLINED, DECLINED },
 		{ 404, AT("\"succeeded\""), NOT_APPLIED, NOT_APPLIED },
-		{ 202, AT("\"succeeded\""), NOT_YET, NOT_YET }, { 503, "", NOT_YET, NOT_YET },
+		{ 202, AT("\"succeeded\""), NOT_YET, NOT_YET },
+		{ 503, "", NOT_YET, NOT_YET },
 		/* One that is not: the body of a 2xx, where there is a pointer. */
 		{ 200, AT("\"succeeded\""), APPLIED, UNCLEAR },
 		{ 200, AT("\"failed\""), DECLINED, UNCLEAR },
 		{ 200, AT("\"not_found\""), NOT_APPLIED, UNCLEAR },
 		{ 200, AT("\"pending\""), NOT_YET, UNCLEAR },
-		{ 200, AT("\"other\""), UNCLEAR, UNCLEAR }, { 200, "", UNCLEAR, UNCLEAR },
+		{ 200, AT("\"other\""), UNCLEAR, UNCLEAR },
+		{ 200, "", UNCLEAR, UNCLEAR },
 		{ 298, AT("\"succeeded\""), APPLIED, UNCLEAR },
 		/* The body of no other: an error page may hold anything. */
-		{ 199, AT("\"succeeded\""), UNCLEAR, UNCLEAR }, { 300, AT("\"succeeded\""), UNCLEAR, UNCLEAR },
-		{ 400, AT("\"not_found\""), UNCLEAR, UNCLEAR }, { 500, AT("\"not_found\""), UNCLEAR, UNCLEAR },
+		{ 199, AT("\"succeeded\""), UNCLEAR, UNCLEAR },
+		{ 300, AT("\"succeeded\""), UNCLEAR, UNCLEAR },
+		{ 400, AT("\"not_found\""), UNCLEAR, UNCLEAR },
+		{ 500, AT("\"not_found\""), UNCLEAR, UNCLEAR },
 		{ 0, AT("\"succeeded\""), UNCLEAR, UNCLEAR },
 		/* Listed twice. */
 		{ 410, AT("\"succeeded\""), UNCLEAR, UNCLEAR },
@@ -87,12 +97,14 @@ static void every_status(void **state)
 {
 	static const unsigned ok[] = { 200 }, gone[] = { 404 };
 	static const struct hpx_verdict_mapping mapping = { { NULL, 0 },
-		{ [APPLIED] = { ok, 1, NULL, 0 }, [NOT_APPLIED] = { gone, 1, NULL, 0 } } };
+							    { [APPLIED] = { ok, 1, NULL, 0 }, [NOT_APPLIED] = { gone, 1, NULL, 0 } } };
 	enum hpx_ruling got;
 	(void)state;
 	for (unsigned status = 0; status < 1000; status++) {
 		assert_status(hpx_verdict_of_answer(&mapping, status, HPX_SPAN("{}"), &got), HPX_OK);
-		expect(got, status == 200 ? APPLIED : status == 404 ? NOT_APPLIED : UNCLEAR, status, "{}");
+		expect(got, status == 200 ? APPLIED : status == 404 ? NOT_APPLIED :
+								      UNCLEAR,
+		       status, "{}");
 	}
 }
 
@@ -103,27 +115,53 @@ static void bodies(void **state)
 		enum hpx_ruling want;
 	} rows[] = {
 		/* Strings, byte by byte, however they are written. */
-		{ AT("\"succeeded\""), APPLIED }, { AT("\"suc\\u0063eeded\""), APPLIED },
-		{ AT("\"zur\xc3\xbc" "ck\""), DECLINED }, { AT("\"zur\\u00fcck\""), DECLINED },
-		{ AT("\"Succeeded\""), UNCLEAR }, { AT("\"succeeded \""), UNCLEAR },
-		{ AT("\"succeede\""), UNCLEAR }, { AT("\"\""), NOT_APPLIED },
+		{ AT("\"succeeded\""), APPLIED },
+		{ AT("\"suc\\u0063eeded\""), APPLIED },
+		{ AT("\"zur\xc3\xbc"
+		     "ck\""),
+		  DECLINED },
+		{ AT("\"zur\\u00fcck\""), DECLINED },
+		{ AT("\"Succeeded\""), UNCLEAR },
+		{ AT("\"succeeded \""), UNCLEAR },
+		{ AT("\"succeede\""), UNCLEAR },
+		{ AT("\"\""), NOT_APPLIED },
 		/* Numbers, by their value; as strings, by their bytes. */
-		{ AT("1"), APPLIED }, { AT("1.0"), APPLIED }, { AT("10e-1"), APPLIED },
-		{ AT("1.0000000000000000000000001"), UNCLEAR }, { AT("-1"), UNCLEAR },
-		{ AT("-2.5"), DECLINED }, { AT("-25e-1"), DECLINED }, { AT("2.5"), UNCLEAR },
-		{ AT("0"), NOT_APPLIED }, { AT("-0.0"), NOT_APPLIED }, { AT("1000"), NOT_YET },
-		{ AT("\"1\""), APPLIED }, { AT("\"1.0\""), UNCLEAR }, { AT("\"-2.5\""), UNCLEAR },
+		{ AT("1"), APPLIED },
+		{ AT("1.0"), APPLIED },
+		{ AT("10e-1"), APPLIED },
+		{ AT("1.0000000000000000000000001"), UNCLEAR },
+		{ AT("-1"), UNCLEAR },
+		{ AT("-2.5"), DECLINED },
+		{ AT("-25e-1"), DECLINED },
+		{ AT("2.5"), UNCLEAR },
+		{ AT("0"), NOT_APPLIED },
+		{ AT("-0.0"), NOT_APPLIED },
+		{ AT("1000"), NOT_YET },
+		{ AT("\"1\""), APPLIED },
+		{ AT("\"1.0\""), UNCLEAR },
+		{ AT("\"-2.5\""), UNCLEAR },
 		/* The three names. */
-		{ AT("true"), APPLIED }, { AT("false"), DECLINED }, { AT("null"), NOT_APPLIED },
+		{ AT("true"), APPLIED },
+		{ AT("false"), DECLINED },
+		{ AT("null"), NOT_APPLIED },
 		/* Listed for two rulings. */
 		{ AT("\"both\""), UNCLEAR },
 		/* No value, or no JSON. */
-		{ AT("[]"), UNCLEAR }, { AT("{}"), UNCLEAR }, { AT("[\"succeeded\"]"), UNCLEAR },
-		{ "{\"data\":{}}", UNCLEAR }, { "{\"data\":\"succeeded\"}", UNCLEAR },
-		{ "{\"status\":\"succeeded\"}", UNCLEAR }, { "{}", UNCLEAR }, { "[]", UNCLEAR },
-		{ "", UNCLEAR }, { "succeeded", UNCLEAR }, { "\"succeeded\"", UNCLEAR }, { AT("\"succeeded\"") "x", UNCLEAR },
+		{ AT("[]"), UNCLEAR },
+		{ AT("{}"), UNCLEAR },
+		{ AT("[\"succeeded\"]"), UNCLEAR },
+		{ "{\"data\":{}}", UNCLEAR },
+		{ "{\"data\":\"succeeded\"}", UNCLEAR },
+		{ "{\"status\":\"succeeded\"}", UNCLEAR },
+		{ "{}", UNCLEAR },
+		{ "[]", UNCLEAR },
+		{ "", UNCLEAR },
+		{ "succeeded", UNCLEAR },
+		{ "\"succeeded\"", UNCLEAR },
+		{ AT("\"succeeded\"") "x", UNCLEAR },
 		{ "{\"data\":{\"status\":\"succeeded\",\"status\":\"failed\"}}", UNCLEAR },
-		{ "{\"data\":{\"status\":\"succeeded\"}", UNCLEAR }, { AT("\"\xff\""), UNCLEAR },
+		{ "{\"data\":{\"status\":\"succeeded\"}", UNCLEAR },
+		{ AT("\"\xff\""), UNCLEAR },
 	};
 	enum hpx_ruling got;
 	(void)state;
@@ -155,29 +193,39 @@ static void long_values(void **state)
 static void lookups(void **state)
 {
 	static const char doc[] = "{\"id\":\"pay_1\",\"n\":12.50,\"big\":12345678901234567890.10,\"a/b\":{\"~\":true},"
-		"\"list\":[\"zero\",{\"deep\":[[\"x\"]]}],\"esc\":\"\\u00e9\\n\",\"\":\"empty\",\"none\":null,\"long\":\"123456789\"}";
+				  "\"list\":[\"zero\",{\"deep\":[[\"x\"]]}],\"esc\":\"\\u00e9\\n\",\"\":\"empty\",\"none\":null,\"long\":\"123456789\"}";
 	static const struct {
 		const char *doc, *pointer;
 		enum hpx_status status;
 		enum hpx_json_kind kind;
 		const char *text;
 	} rows[] = {
-		{ doc, "/id", HPX_OK, HPX_JSON_STRING, "pay_1" }, { doc, "/n", HPX_OK, HPX_JSON_NUMBER, "12.50" },
+		{ doc, "/id", HPX_OK, HPX_JSON_STRING, "pay_1" },
+		{ doc, "/n", HPX_OK, HPX_JSON_NUMBER, "12.50" },
 		{ doc, "/a~1b/~0", HPX_OK, HPX_JSON_LITERAL, "true" },
 		{ doc, "/list/0", HPX_OK, HPX_JSON_STRING, "zero" },
 		{ doc, "/list/1/deep/0/0", HPX_OK, HPX_JSON_STRING, "x" },
-		{ doc, "/esc", HPX_OK, HPX_JSON_STRING, "\xc3\xa9\n" }, { doc, "/", HPX_OK, HPX_JSON_STRING, "empty" },
+		{ doc, "/esc", HPX_OK, HPX_JSON_STRING, "\xc3\xa9\n" },
+		{ doc, "/", HPX_OK, HPX_JSON_STRING, "empty" },
 		{ doc, "/none", HPX_OK, HPX_JSON_LITERAL, "null" },
-		{ "\"root\"", "", HPX_OK, HPX_JSON_STRING, "root" }, { " 7 ", "", HPX_OK, HPX_JSON_NUMBER, "7" },
+		{ "\"root\"", "", HPX_OK, HPX_JSON_STRING, "root" },
+		{ " 7 ", "", HPX_OK, HPX_JSON_NUMBER, "7" },
 		{ "\"\"", "", HPX_OK, HPX_JSON_STRING, "" },
-		{ doc, "", HPX_NOT_FOUND, 0, NULL }, { doc, "/list", HPX_NOT_FOUND, 0, NULL },
-		{ doc, "/list/2", HPX_NOT_FOUND, 0, NULL }, { doc, "/list/00", HPX_NOT_FOUND, 0, NULL },
-		{ doc, "/list/-", HPX_NOT_FOUND, 0, NULL }, { doc, "/id/0", HPX_NOT_FOUND, 0, NULL },
-		{ doc, "/ID", HPX_NOT_FOUND, 0, NULL }, { doc, "id", HPX_NOT_FOUND, 0, NULL },
-		{ doc, "/a~1b/~", HPX_NOT_FOUND, 0, NULL }, { "1", "/0", HPX_NOT_FOUND, 0, NULL },
+		{ doc, "", HPX_NOT_FOUND, 0, NULL },
+		{ doc, "/list", HPX_NOT_FOUND, 0, NULL },
+		{ doc, "/list/2", HPX_NOT_FOUND, 0, NULL },
+		{ doc, "/list/00", HPX_NOT_FOUND, 0, NULL },
+		{ doc, "/list/-", HPX_NOT_FOUND, 0, NULL },
+		{ doc, "/id/0", HPX_NOT_FOUND, 0, NULL },
+		{ doc, "/ID", HPX_NOT_FOUND, 0, NULL },
+		{ doc, "id", HPX_NOT_FOUND, 0, NULL },
+		{ doc, "/a~1b/~", HPX_NOT_FOUND, 0, NULL },
+		{ "1", "/0", HPX_NOT_FOUND, 0, NULL },
 		{ "[]", "/0", HPX_NOT_FOUND, 0, NULL },
-		{ doc, "/big", HPX_TOO_LARGE, 0, NULL }, { doc, "/long", HPX_TOO_LARGE, 0, NULL },
-		{ "", "/id", HPX_INVALID, 0, NULL }, { "{\"id\":1}}", "/id", HPX_INVALID, 0, NULL },
+		{ doc, "/big", HPX_TOO_LARGE, 0, NULL },
+		{ doc, "/long", HPX_TOO_LARGE, 0, NULL },
+		{ "", "/id", HPX_INVALID, 0, NULL },
+		{ "{\"id\":1}}", "/id", HPX_INVALID, 0, NULL },
 		{ "{\"id\":1,\"id\":2}", "/id", HPX_INVALID, 0, NULL },
 	};
 	(void)state;
@@ -215,23 +263,51 @@ static void amounts(void **state)
 		const char *a, *b;
 		bool equal;
 	} rows[] = {
-		{ "10", "10.00", true }, { "10", "1e1", true }, { "10.50", "10.5", true }, { "+10", "10", true },
-		{ "010.00", "10", true }, { " 10 ", "10\t", true }, { "0", "-0.00", true }, { "00", "0", true },
-		{ "-5", "-5.0", true }, { "1000000", "1E6", true }, { "0.001", "1e-3", true },
-		{ "0.1", "0.10000000000000000000", true }, { "-007.5", "-7.50", true }, { "00.5", "0.5", true },
+		{ "10", "10.00", true },
+		{ "10", "1e1", true },
+		{ "10.50", "10.5", true },
+		{ "+10", "10", true },
+		{ "010.00", "10", true },
+		{ " 10 ", "10\t", true },
+		{ "0", "-0.00", true },
+		{ "00", "0", true },
+		{ "-5", "-5.0", true },
+		{ "1000000", "1E6", true },
+		{ "0.001", "1e-3", true },
+		{ "0.1", "0.10000000000000000000", true },
+		{ "-007.5", "-7.50", true },
+		{ "00.5", "0.5", true },
 		{ "12345678901234567890.01", "1234567890123456789001e-2", true },
-		{ "120.5", "1.205e2", true }, { "0e99", "0", true },
-		{ "10", "10.01", false }, { "5", "-5", false }, { "10", "100", false }, { "1", "0.1", false },
+		{ "120.5", "1.205e2", true },
+		{ "0e99", "0", true },
+		{ "10", "10.01", false },
+		{ "5", "-5", false },
+		{ "10", "100", false },
+		{ "1", "0.1", false },
 		{ "12345678901234567890.01", "12345678901234567890.02", false },
-		{ "9007199254740993", "9007199254740992", false }, { "0.1", "0.10000000000000000001", false },
-		{ "12", "21", false }, { "1.23", "12.3", false },
+		{ "9007199254740993", "9007199254740992", false },
+		{ "0.1", "0.10000000000000000001", false },
+		{ "12", "21", false },
+		{ "1.23", "12.3", false },
 		/* What is no amount equals nothing, not even itself. */
-		{ "", "", false }, { "abc", "abc", false }, { "1,000", "1,000", false }, { "1.", "1.", false },
-		{ ".5", ".5", false }, { "--1", "--1", false }, { "+-1", "+-1", false }, { "1 0", "1 0", false },
-		{ "EUR 1", "EUR 1", false }, { "0x10", "0x10", false }, { "1e", "1e", false }, { "+", "+", false },
-		{ "NaN", "NaN", false }, { "-", "-", false }, { "1e1000001", "1e1000001", false },
+		{ "", "", false },
+		{ "abc", "abc", false },
+		{ "1,000", "1,000", false },
+		{ "1.", "1.", false },
+		{ ".5", ".5", false },
+		{ "--1", "--1", false },
+		{ "+-1", "+-1", false },
+		{ "1 0", "1 0", false },
+		{ "EUR 1", "EUR 1", false },
+		{ "0x10", "0x10", false },
+		{ "1e", "1e", false },
+		{ "+", "+", false },
+		{ "NaN", "NaN", false },
+		{ "-", "-", false },
+		{ "1e1000001", "1e1000001", false },
 		{ "1e99999999999999999999", "1e99999999999999999998", false },
-		{ "1e1000000", "1e1000000", true }, { "1e-1000000", "10e-1000001", true },
+		{ "1e1000000", "1e1000000", true },
+		{ "1e-1000000", "10e-1000001", true },
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -253,9 +329,14 @@ static void names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answers), cmocka_unit_test(every_status), cmocka_unit_test(bodies),
-		cmocka_unit_test(long_values), cmocka_unit_test(lookups), cmocka_unit_test(deep_and_full),
-		cmocka_unit_test(amounts), cmocka_unit_test(names),
+		cmocka_unit_test(answers),
+		cmocka_unit_test(every_status),
+		cmocka_unit_test(bodies),
+		cmocka_unit_test(long_values),
+		cmocka_unit_test(lookups),
+		cmocka_unit_test(deep_and_full),
+		cmocka_unit_test(amounts),
+		cmocka_unit_test(names),
 	};
 	return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
 }

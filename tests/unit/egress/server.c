@@ -63,8 +63,7 @@ static bool accept_bad(struct server *server)
 static bool put(struct server *server, const char *bytes, size_t len)
 {
 	while (len > 0) {
-		ssize_t n = server->ssl != NULL ? SSL_write(server->ssl, bytes, (int)len)
-						: send(server->fd, bytes, len, MSG_NOSIGNAL);
+		ssize_t n = server->ssl != NULL ? SSL_write(server->ssl, bytes, (int)len) : send(server->fd, bytes, len, MSG_NOSIGNAL);
 		if (n <= 0)
 			return false;
 		bytes += n;

@@ -17,26 +17,26 @@
 
 #define SERVER_HELD_MAX 64
 
-#define SERVER_ACT_LIST(X)                                                    \
-	X(END)        /* of the script */                                     \
-	X(ACCEPT)     /* closes the connection before; with TLS, shakes hands */ \
-	X(ACCEPT_BAD) /* no handshake, or no byte behind it, must come */     \
-	X(HOLD)       /* accepts `size` connections before any is answered */ \
-	X(KEEP)       /* leaves the connection open until the end */          \
-	X(ANSWER_HELD)/* one request on each, each with the text */           \
-	X(SERVE)      /* `size` connections, one request each, with the text */ \
-	X(AWAIT)      /* until bytes have come, which are not read */         \
-	X(READ)       /* one whole request, by its Content-Length */          \
-	X(READ_HEAD)                                                          \
-	X(READ_END)   /* to the end of the stream */                          \
-	X(SEND)       /* the text */                                          \
-	X(SEND_BODY)  /* `size` bytes of the pattern i % 251 */               \
-	X(FAREWELL)   /* the closing alert of TLS */                          \
-	X(CLOSE)                                                              \
-	X(RESET)                                                              \
-	X(WAIT)       /* for server_go */                                     \
-	X(TELL)       /* lets server_wait return */                           \
-	X(NOBODY)     /* nobody else is waiting to be accepted */
+#define SERVER_ACT_LIST(X) \
+	X(END)         /* of the script */ \
+	X(ACCEPT)      /* closes the connection before; with TLS, shakes hands */ \
+	X(ACCEPT_BAD)  /* no handshake, or no byte behind it, must come */ \
+	X(HOLD)        /* accepts `size` connections before any is answered */ \
+	X(KEEP)        /* leaves the connection open until the end */ \
+	X(ANSWER_HELD) /* one request on each, each with the text */ \
+	X(SERVE)       /* `size` connections, one request each, with the text */ \
+	X(AWAIT)       /* until bytes have come, which are not read */ \
+	X(READ)        /* one whole request, by its Content-Length */ \
+	X(READ_HEAD) \
+	X(READ_END)  /* to the end of the stream */ \
+	X(SEND)      /* the text */ \
+	X(SEND_BODY) /* `size` bytes of the pattern i % 251 */ \
+	X(FAREWELL)  /* the closing alert of TLS */ \
+	X(CLOSE) \
+	X(RESET) \
+	X(WAIT)   /* for server_go */ \
+	X(TELL)   /* lets server_wait return */ \
+	X(NOBODY) /* nobody else is waiting to be accepted */
 
 enum server_act_kind {
 #define X(name) SERVER_##name,
@@ -52,7 +52,7 @@ struct server_act {
 
 struct server {
 	const struct server_act *acts;
-	SSL_CTX *tls;            /* NULL: in the clear */
+	SSL_CTX *tls; /* NULL: in the clear */
 	SSL *ssl;
 	int listening;
 	int fd;
@@ -62,14 +62,14 @@ struct server {
 	sem_t go;
 	sem_t told;
 	unsigned port;
-	char url[64];            /* without a path */
+	char url[64]; /* without a path */
 	/* To be looked at after server_stop. */
 	unsigned connections;
 	unsigned requests;
-	size_t body_bytes;       /* of the last request */
-	bool in_pattern;         /* the body is i % 251 */
-	char head[4096];         /* of the last request */
-	const char *trouble;     /* an act that could not be done */
+	size_t body_bytes;   /* of the last request */
+	bool in_pattern;     /* the body is i % 251 */
+	char head[4096];     /* of the last request */
+	const char *trouble; /* an act that could not be done */
 };
 
 /* The acts must stay until server_stop. */

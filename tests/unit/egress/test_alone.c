@@ -10,12 +10,13 @@ static void the_environments_proxies_are_not_asked(void **state)
 	static const char *const names[] = { "http_proxy", "https_proxy", "HTTPS_PROXY",
 					     "all_proxy", "ALL_PROXY" };
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_SERVE, .size = 1,
-		  .text = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" },
+		{ .kind = SERVER_SERVE, .size = 1, .text = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" },
 		{ .kind = SERVER_END },
 	};
 	static const struct server_act nothing[] = {
-		{ .kind = SERVER_WAIT }, { .kind = SERVER_NOBODY }, { .kind = SERVER_END },
+		{ .kind = SERVER_WAIT },
+		{ .kind = SERVER_NOBODY },
+		{ .kind = SERVER_END },
 	};
 	struct server server, proxy;
 	struct call call;
@@ -39,8 +40,7 @@ static void the_environments_proxies_are_not_asked(void **state)
 static void a_netrc_and_cookies_stay_out(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_SERVE, .size = 2,
-		  .text = "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n" },
+		{ .kind = SERVER_SERVE, .size = 2, .text = "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n" },
 		{ .kind = SERVER_END },
 	};
 	char home[] = "/tmp/hapax-egress-XXXXXX", path[64];

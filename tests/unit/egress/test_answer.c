@@ -11,7 +11,7 @@ struct row {
 	unsigned status;
 	const char *headers;
 	const char *body;
-	const char *method;      /* NULL: POST */
+	const char *method; /* NULL: POST */
 };
 
 static const struct row rows[] = {
@@ -143,8 +143,7 @@ static void retry_after_is_read(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		snprintf(bytes, sizeof(bytes), "HTTP/1.1 503 Later\r\nRetry-After: %s\r\n" LENGTH_2
-			 "no", cases[i].value);
+		snprintf(bytes, sizeof(bytes), "HTTP/1.1 503 Later\r\nRetry-After: %s\r\n" LENGTH_2 "no", cases[i].value);
 		run_row(&row, &call, egress);
 		assert_end(&call, HPX_EGRESS_ANSWERED);
 		assert_in_range(call.request.retry_after_ms + 1, cases[i].ms_min + 1,
@@ -188,9 +187,11 @@ static void fill_pattern(char *bytes, size_t len)
 static void large_bodies_pass_both_ways(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
 		{ .kind = SERVER_SEND, .text = "HTTP/1.1 200 OK\r\nContent-Length: 8388608\r\n\r\n" },
-		{ .kind = SERVER_SEND_BODY, .size = BIG_BYTES }, { .kind = SERVER_END },
+		{ .kind = SERVER_SEND_BODY, .size = BIG_BYTES },
+		{ .kind = SERVER_END },
 	};
 	/* To the byte, one byte too small, and none at all. */
 	static const size_t maxima[] = { BIG_BYTES, BIG_BYTES - 1, 0 };
@@ -224,9 +225,11 @@ static void large_bodies_pass_both_ways(void **state)
 static void a_large_body_that_is_cut_off_is_half_an_answer(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
 		{ .kind = SERVER_SEND, .text = "HTTP/1.1 200 OK\r\nContent-Length: 8388608\r\n\r\n" },
-		{ .kind = SERVER_SEND_BODY, .size = BIG_BYTES - 1 }, { .kind = SERVER_END },
+		{ .kind = SERVER_SEND_BODY, .size = BIG_BYTES - 1 },
+		{ .kind = SERVER_END },
 	};
 	struct server server;
 	struct call call;

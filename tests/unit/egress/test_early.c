@@ -19,7 +19,8 @@ static const struct row rows[] = {
 	{ "HTTP/1.1 403 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n", 403,
 	  TEST_PATIENCE_MS },
 	{ "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
-	  "2\r\nno\r\n0\r\n\r\n", 200, TEST_PATIENCE_MS },
+	  "2\r\nno\r\n0\r\n\r\n",
+	  200, TEST_PATIENCE_MS },
 	{ "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", 200, 3000 },
 };
 
@@ -59,9 +60,12 @@ static void an_early_answer_counts(void **state)
 static void half_an_early_answer_does_not(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ_HEAD },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ_HEAD },
 		{ .kind = SERVER_SEND, .text = "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno" },
-		{ .kind = SERVER_CLOSE }, { .kind = SERVER_WAIT }, { .kind = SERVER_NOBODY },
+		{ .kind = SERVER_CLOSE },
+		{ .kind = SERVER_WAIT },
+		{ .kind = SERVER_NOBODY },
 		{ .kind = SERVER_END },
 	};
 	char *body = calloc(1, BIG_BYTES);

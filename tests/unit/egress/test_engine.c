@@ -62,7 +62,8 @@ static void many_are_under_way_at_once(void **state)
 {
 	static const struct server_act acts[] = {
 		{ .kind = SERVER_HOLD, .size = SERVER_HELD_MAX },
-		{ .kind = SERVER_ANSWER_HELD, .text = ANSWER }, { .kind = SERVER_END },
+		{ .kind = SERVER_ANSWER_HELD, .text = ANSWER },
+		{ .kind = SERVER_END },
 	};
 	struct hpx_egress *egress = call_engine(SERVER_HELD_MAX);
 	static struct call calls[SERVER_HELD_MAX];
@@ -163,7 +164,8 @@ static void submit_next(struct hpx_egress_request *request)
 static void done_may_submit_the_next(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_SERVE, .size = 20, .text = ANSWER }, { .kind = SERVER_END },
+		{ .kind = SERVER_SERVE, .size = 20, .text = ANSWER },
+		{ .kind = SERVER_END },
 	};
 	struct chain chain = { .egress = call_engine(1), .left = 20 };
 	struct server server;
@@ -188,8 +190,12 @@ static void done_may_submit_the_next(void **state)
 static void a_stop_ends_what_is_under_way_and_what_waits(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ }, { .kind = SERVER_TELL },
-		{ .kind = SERVER_READ_END }, { .kind = SERVER_NOBODY }, { .kind = SERVER_END },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_TELL },
+		{ .kind = SERVER_READ_END },
+		{ .kind = SERVER_NOBODY },
+		{ .kind = SERVER_END },
 	};
 	struct hpx_egress *egress = call_engine(1);
 	struct call running, waiting, late;
@@ -218,8 +224,11 @@ static void a_stop_ends_what_is_under_way_and_what_waits(void **state)
 static void what_ends_within_the_grace_is_answered(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ }, { .kind = SERVER_TELL },
-		{ .kind = SERVER_WAIT }, { .kind = SERVER_SEND, .text = ANSWER },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_TELL },
+		{ .kind = SERVER_WAIT },
+		{ .kind = SERVER_SEND, .text = ANSWER },
 		{ .kind = SERVER_END },
 	};
 	struct hpx_egress *egress = call_engine(1);
@@ -257,8 +266,11 @@ static void count_unsent(struct hpx_egress_request *request)
 static void a_crowd_waits_in_its_own_memory(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ }, { .kind = SERVER_TELL },
-		{ .kind = SERVER_READ_END }, { .kind = SERVER_END },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_TELL },
+		{ .kind = SERVER_READ_END },
+		{ .kind = SERVER_END },
 	};
 	struct hpx_egress_request *crowd = calloc(CROWD, sizeof(*crowd));
 	struct hpx_egress *egress = call_engine(1);
@@ -294,7 +306,8 @@ static void a_crowd_waits_in_its_own_memory(void **state)
 static void two_engines_do_not_know_each_other(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_SERVE, .size = 2, .text = ANSWER }, { .kind = SERVER_END },
+		{ .kind = SERVER_SERVE, .size = 2, .text = ANSWER },
+		{ .kind = SERVER_END },
 	};
 	struct hpx_egress *one = call_engine(1), *other = call_engine(1);
 	struct server server;

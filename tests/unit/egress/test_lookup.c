@@ -26,7 +26,8 @@ int getaddrinfo(const char *restrict node, const char *restrict service,
 static void a_look_up_that_hangs_holds_up_nobody(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_SERVE, .size = 1, .text = ANSWER }, { .kind = SERVER_END },
+		{ .kind = SERVER_SERVE, .size = 1, .text = ANSWER },
+		{ .kind = SERVER_END },
 	};
 	struct hpx_egress *egress = call_engine(4);
 	struct call hanging, other, stopped;

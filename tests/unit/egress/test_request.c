@@ -127,8 +127,7 @@ static void assert_head(const struct server *server, const char *want)
 static void what_is_sent_is_what_was_asked_for(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_SERVE, .size = 1,
-		  .text = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" },
+		{ .kind = SERVER_SERVE, .size = 1, .text = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" },
 		{ .kind = SERVER_END },
 	};
 	static const struct {

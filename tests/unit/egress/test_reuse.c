@@ -26,9 +26,12 @@ static void run_two(struct server *server, const struct server_act *acts, bool f
 static void requests_that_may_share_a_connection_do(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ },
-		{ .kind = SERVER_SEND, .text = KEEP_ALIVE }, { .kind = SERVER_READ },
-		{ .kind = SERVER_SEND, .text = KEEP_ALIVE }, { .kind = SERVER_END },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_SEND, .text = KEEP_ALIVE },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_SEND, .text = KEEP_ALIVE },
+		{ .kind = SERVER_END },
 	};
 	struct server server;
 	struct call calls[2];
@@ -45,10 +48,14 @@ static void others_have_their_own(void **state)
 {
 	/* Each ends its connection, though the server would keep it. */
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ },
-		{ .kind = SERVER_SEND, .text = KEEP_ALIVE }, { .kind = SERVER_READ_END },
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ },
-		{ .kind = SERVER_SEND, .text = KEEP_ALIVE }, { .kind = SERVER_READ_END },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_SEND, .text = KEEP_ALIVE },
+		{ .kind = SERVER_READ_END },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_SEND, .text = KEEP_ALIVE },
+		{ .kind = SERVER_READ_END },
 		{ .kind = SERVER_END },
 	};
 	struct server server;
@@ -64,10 +71,15 @@ static void others_have_their_own(void **state)
 static void on_a_dead_connection_libcurl_sends_again_where_it_may(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ },
-		{ .kind = SERVER_SEND, .text = KEEP_ALIVE }, { .kind = SERVER_READ },
-		{ .kind = SERVER_CLOSE }, { .kind = SERVER_ACCEPT }, { .kind = SERVER_READ },
-		{ .kind = SERVER_SEND, .text = KEEP_ALIVE }, { .kind = SERVER_END },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_SEND, .text = KEEP_ALIVE },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_CLOSE },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_SEND, .text = KEEP_ALIVE },
+		{ .kind = SERVER_END },
 	};
 	struct server server;
 	struct call calls[2];
@@ -85,10 +97,16 @@ static void what_was_sent_stays_sent_when_sending_again_fails(void **state)
 {
 	/* The second sending is lost as well, on a connection of its own. */
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ },
-		{ .kind = SERVER_SEND, .text = KEEP_ALIVE }, { .kind = SERVER_READ },
-		{ .kind = SERVER_CLOSE }, { .kind = SERVER_ACCEPT }, { .kind = SERVER_READ },
-		{ .kind = SERVER_CLOSE }, { .kind = SERVER_WAIT }, { .kind = SERVER_NOBODY },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_SEND, .text = KEEP_ALIVE },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_CLOSE },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_CLOSE },
+		{ .kind = SERVER_WAIT },
+		{ .kind = SERVER_NOBODY },
 		{ .kind = SERVER_END },
 	};
 	struct server server;
@@ -104,10 +122,16 @@ static void what_was_sent_stays_sent_when_sending_again_fails(void **state)
 static void beside_a_kept_connection_one_that_may_not_is_sent_once(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ },
-		{ .kind = SERVER_SEND, .text = KEEP_ALIVE }, { .kind = SERVER_KEEP },
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ }, { .kind = SERVER_CLOSE },
-		{ .kind = SERVER_WAIT }, { .kind = SERVER_NOBODY }, { .kind = SERVER_END },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_SEND, .text = KEEP_ALIVE },
+		{ .kind = SERVER_KEEP },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_CLOSE },
+		{ .kind = SERVER_WAIT },
+		{ .kind = SERVER_NOBODY },
+		{ .kind = SERVER_END },
 	};
 	struct server server;
 	struct call calls[2];

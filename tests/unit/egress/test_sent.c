@@ -95,17 +95,13 @@ static void lost_after_sending_is_no_answer_and_sent_once(void **state)
 		struct server_act acts[6];
 	} rows[] = {
 		{ "reset before reading",
-		  { { .kind = SERVER_ACCEPT }, { .kind = SERVER_AWAIT }, { .kind = SERVER_RESET },
-		    { .kind = SERVER_WAIT }, { .kind = SERVER_NOBODY } } },
+		  { { .kind = SERVER_ACCEPT }, { .kind = SERVER_AWAIT }, { .kind = SERVER_RESET }, { .kind = SERVER_WAIT }, { .kind = SERVER_NOBODY } } },
 		{ "reset after reading",
-		  { { .kind = SERVER_ACCEPT }, { .kind = SERVER_READ }, { .kind = SERVER_RESET },
-		    { .kind = SERVER_WAIT }, { .kind = SERVER_NOBODY } } },
+		  { { .kind = SERVER_ACCEPT }, { .kind = SERVER_READ }, { .kind = SERVER_RESET }, { .kind = SERVER_WAIT }, { .kind = SERVER_NOBODY } } },
 		{ "closed before reading",
-		  { { .kind = SERVER_ACCEPT }, { .kind = SERVER_AWAIT }, { .kind = SERVER_CLOSE },
-		    { .kind = SERVER_WAIT }, { .kind = SERVER_NOBODY } } },
+		  { { .kind = SERVER_ACCEPT }, { .kind = SERVER_AWAIT }, { .kind = SERVER_CLOSE }, { .kind = SERVER_WAIT }, { .kind = SERVER_NOBODY } } },
 		{ "closed after reading",
-		  { { .kind = SERVER_ACCEPT }, { .kind = SERVER_READ }, { .kind = SERVER_CLOSE },
-		    { .kind = SERVER_WAIT }, { .kind = SERVER_NOBODY } } },
+		  { { .kind = SERVER_ACCEPT }, { .kind = SERVER_READ }, { .kind = SERVER_CLOSE }, { .kind = SERVER_WAIT }, { .kind = SERVER_NOBODY } } },
 	};
 	struct server server;
 	struct call call;
@@ -127,8 +123,11 @@ static void lost_after_sending_is_no_answer_and_sent_once(void **state)
 static void a_slow_answer_is_no_answer(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ }, { .kind = SERVER_WAIT },
-		{ .kind = SERVER_NOBODY }, { .kind = SERVER_END },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_WAIT },
+		{ .kind = SERVER_NOBODY },
+		{ .kind = SERVER_END },
 	};
 	struct server server;
 	struct call call;
@@ -148,8 +147,10 @@ static void a_slow_answer_is_no_answer(void **state)
 static void too_late_is_not_sent(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_READ },
-		{ .kind = SERVER_SEND, .text = KEEP_ALIVE }, { .kind = SERVER_NOBODY },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_SEND, .text = KEEP_ALIVE },
+		{ .kind = SERVER_NOBODY },
 		{ .kind = SERVER_END },
 	};
 	struct hpx_egress *egress = call_engine(1);
@@ -178,8 +179,12 @@ static void too_late_is_not_sent(void **state)
 static void the_last_byte_is_what_counts_as_sent(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_AWAIT }, { .kind = SERVER_TELL },
-		{ .kind = SERVER_WAIT }, { .kind = SERVER_READ }, { .kind = SERVER_CLOSE },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_AWAIT },
+		{ .kind = SERVER_TELL },
+		{ .kind = SERVER_WAIT },
+		{ .kind = SERVER_READ },
+		{ .kind = SERVER_CLOSE },
 		{ .kind = SERVER_END },
 	};
 	struct hpx_egress *egress = call_engine(1);

@@ -41,7 +41,8 @@ static void close_fixture(struct fixture *fixture)
 static void a_trusted_server_answers(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_SERVE, .size = 1, .text = ANSWER }, { .kind = SERVER_END },
+		{ .kind = SERVER_SERVE, .size = 1, .text = ANSWER },
+		{ .kind = SERVER_END },
 	};
 	struct fixture fixture;
 
@@ -67,7 +68,9 @@ static void a_server_that_is_not_trusted_sees_nothing(void **state)
 		{ "IP:127.0.0.1", true, TLS1_1_VERSION },
 	};
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT_BAD }, { .kind = SERVER_NOBODY }, { .kind = SERVER_END },
+		{ .kind = SERVER_ACCEPT_BAD },
+		{ .kind = SERVER_NOBODY },
+		{ .kind = SERVER_END },
 	};
 	struct fixture fixture;
 
@@ -88,11 +91,15 @@ static void a_server_that_is_not_trusted_sees_nothing(void **state)
 static void a_server_that_hangs_up_while_shaking_hands_sees_nothing(void **state)
 {
 	static const struct server_act acts[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_AWAIT }, { .kind = SERVER_CLOSE },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_AWAIT },
+		{ .kind = SERVER_CLOSE },
 		{ .kind = SERVER_END },
 	};
 	static const struct server_act silent[] = {
-		{ .kind = SERVER_ACCEPT }, { .kind = SERVER_WAIT }, { .kind = SERVER_END },
+		{ .kind = SERVER_ACCEPT },
+		{ .kind = SERVER_WAIT },
+		{ .kind = SERVER_END },
 	};
 	static const struct server_act *const rows[] = { acts, silent };
 	struct server server;

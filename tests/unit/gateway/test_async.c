@@ -112,9 +112,7 @@ static enum hpx_status credentials(const struct hpx_settings *settings,
 {
 	struct hpx_http_head head = head_of(fields, count);
 	struct hpx_arena arena;
-	struct hpx_tenant_source source = { .settings = settings, .head = &head,
-					    .host = HPX_SPAN("shop.example"), .peer = "unix",
-					    .arena = &arena };
+	struct hpx_tenant_source source = { .settings = settings, .head = &head, .host = HPX_SPAN("shop.example"), .peer = "unix", .arena = &arena };
 	const char *reason = NULL;
 	struct hpx_buffer out;
 
@@ -199,7 +197,8 @@ static void what_may_name_a_caller_is_shown(void **state)
 	struct hpx_span with[] = { HPX_SPAN("host"), HPX_SPAN("stripe-account") };
 	struct hpx_span ignore[] = { HPX_SPAN("x-session-token") };
 	const struct hpx_settings settings = { .tenant_from = HPX_TENANT_SUBREQUEST,
-					       .tenant_with = with, .tenant_with_count = 2,
+					       .tenant_with = with,
+					       .tenant_with_count = 2,
 					       .tenant_ignore = ignore,
 					       .tenant_ignore_count = 1 };
 	struct hpx_field fields[] = {
@@ -222,7 +221,9 @@ static void what_may_name_a_caller_is_shown(void **state)
 	fields[1].value = HPX_SPAN("u");
 	assert_status(credentials(&settings, fields, COUNT(fields),
 				  "X-Auth-Token: u\r\nStripe-Account: a\r\nx-amzn-oidc-data: d\r\n"
-				  "X-Original-Host: shop.example\r\n", other), HPX_OK);
+				  "X-Original-Host: shop.example\r\n",
+				  other),
+		      HPX_OK);
 	assert_memory_not_equal(first, other, sizeof(first));
 }
 

@@ -11,8 +11,8 @@
 
 static const char *field_name(enum hpx_caller_field field)
 {
-	static const char *const names[] = { "none",    "credential", "stable",  "vouched",
-					     "renewed", "suspect",    "harmless" };
+	static const char *const names[] = { "none", "credential", "stable", "vouched",
+					     "renewed", "suspect", "harmless" };
 	return names[field];
 }
 

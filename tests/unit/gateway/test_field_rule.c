@@ -136,7 +136,7 @@ static void a_name_of_any_length_is_survived(void **state)
 #define FIELDS_MAX 4
 struct row {
 	const char *fields[FIELDS_MAX][2];
-	const char *told;       /* a part of the reason; NULL: none */
+	const char *told; /* a part of the reason; NULL: none */
 	bool drop;
 };
 
@@ -181,7 +181,8 @@ static void a_head_that_can_be_read_otherwise_is_told(void **state)
 		{ { { "Connection", "keep-alive, Upgrade, X-Hop" } }, NULL, false },
 		{ { { "Connection", "X-Currency" } }, "X-Currency", false },
 		{ { { "connection", "close" }, { "CONNECTION", "a ,  x-request_key" } },
-		  "x-request_key", false },
+		  "x-request_key",
+		  false },
 		{ { { "Connection", "sub-account" } }, "sub-account", false },
 		{ { { "Connection", "Authorization" } }, "Authorization", true },
 		{ { { "X_Custom", "1" }, { "X-Custom", "2" } }, NULL, false },
@@ -200,8 +201,7 @@ static void what_says_whose_or_what_it_is_stands_there_once(void **state)
 {
 	static const struct row rows[] = {
 		{ { { "Content-Type", "a" }, { "Accept", "b" }, { "Accept", "c" } }, NULL, false },
-		{ { { "Content-Type", "a" }, { "X", "" }, { "content-type", "a" } }, "content-type",
-		  false },
+		{ { { "Content-Type", "a" }, { "X", "" }, { "content-type", "a" } }, "content-type", false },
 		{ { { "Authorization", "a" }, { "authorization", "b" } }, "uthorization", false },
 		{ { { "Origin", "a" }, { "Origin", "a" } }, "Origin", false },
 		{ { { "X-Api-Key", "a" }, { "X-Api-Key", "b" } }, "X-Api-Key", false },
@@ -247,8 +247,7 @@ static void underscores_are_dropped_but_for_what_is_acted_on(void **state)
 	static const struct {
 		const char *name;
 		bool dropped;
-	} rows[] = { { "X_Custom", true }, { "X_Api_Key", true }, { "X-Custom", false },
-		     { "X_Note", false }, { "X-Request_Key", false }, { "client_id", false } };
+	} rows[] = { { "X_Custom", true }, { "X_Api_Key", true }, { "X-Custom", false }, { "X_Note", false }, { "X-Request_Key", false }, { "client_id", false } };
 	struct hpx_settings settings = settings_of(HPX_TENANT_AUTOMATIC);
 	(void)state;
 

@@ -10,8 +10,7 @@
 
 static struct hpx_record record_of(enum hpx_state state)
 {
-	struct hpx_record record = { .state = state, .attempt = 1, .created_ms = 1000,
-				     .changed_ms = 2000, .expires_ms = 3000 };
+	struct hpx_record record = { .state = state, .attempt = 1, .created_ms = 1000, .changed_ms = 2000, .expires_ms = 3000 };
 
 	memset(record.mark.bytes, 0x11, sizeof(record.mark.bytes));
 	return record;
@@ -20,8 +19,7 @@ static struct hpx_record record_of(enum hpx_state state)
 static struct hpx_job_entry *job_of(const struct hpx_record *record, const char *name,
 				    enum hpx_job_state state, struct hpx_job_entry *next)
 {
-	struct hpx_delivery delivery = { .state = state, .attempt = 2, .status = 503,
-					 .due_ms = 4000, .mark = record->mark };
+	struct hpx_delivery delivery = { .state = state, .attempt = 2, .status = 503, .due_ms = 4000, .mark = record->mark };
 	struct hpx_job job = { .name = hpx_span_of(name), .target = HPX_SPAN("secret-target") };
 	struct hpx_job_entry *entry = hpx_job_entry_new(&delivery, &job);
 
@@ -58,7 +56,8 @@ static void a_pending_one_shows_its_job(void **state)
 	has(&out, "\"deliver_until\":\"1970-01-01T00:00:03Z\"", true);
 	has(&out, "expires", false);
 	has(&out, "\"jobs\":[{\"name\":\"re\\\"quest\",\"state\":\"queued\",\"attempt\":2,"
-		  "\"status\":503,\"next_try\":\"1970-01-01T00:00:04Z\"}]", true);
+		  "\"status\":503,\"next_try\":\"1970-01-01T00:00:04Z\"}]",
+	    true);
 	has(&out, "earlier", false);
 	has(&out, "secret-target", false);
 	has(&out, "next_question", false);

@@ -31,9 +31,7 @@ static struct hpx_span name_of(const struct hpx_settings *settings, const char *
 {
 	struct hpx_field fields[FIELDS_MAX];
 	struct hpx_http_head head = { .fields = fields, .field_count = read_fields(text, fields) };
-	struct hpx_tenant_source source = { .settings = settings, .head = &head,
-					    .host = HPX_SPAN("shop.example"), .peer = "127.0.0.1",
-					    .arena = arena };
+	struct hpx_tenant_source source = { .settings = settings, .head = &head, .host = HPX_SPAN("shop.example"), .peer = "127.0.0.1", .arena = arena };
 	struct hpx_tenant tenant;
 	enum hpx_status status = hpx_tenant_of(&source, &tenant);
 
@@ -56,7 +54,7 @@ static void names_begin_with_what_they_are_from(void **state)
 {
 	static const struct {
 		const char *fields;
-		const char *name;     /* its beginning */
+		const char *name; /* its beginning */
 		size_t len;
 	} rows[] = {
 		{ "Authorization: Bearer secret", "bearer:", 7 + 64 },
@@ -187,9 +185,7 @@ static void too_little_memory_is_told(void **state)
 	for (size_t bytes = 1; !enough; bytes += 16) {
 		struct hpx_arena arena;
 		hpx_arena_init(&arena, bytes);
-		struct hpx_tenant_source source = { .settings = &settings, .head = &head,
-						    .host = HPX_SPAN("h"), .peer = "unix",
-						    .arena = &arena };
+		struct hpx_tenant_source source = { .settings = &settings, .head = &head, .host = HPX_SPAN("h"), .peer = "unix", .arena = &arena };
 		enum hpx_status status = hpx_tenant_of(&source, &tenant);
 		enough = status == HPX_OK;
 		if (!enough)
@@ -229,7 +225,8 @@ static void what_is_looked_at(void **state)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct hpx_settings settings = { .tenant_from = rows[i].from,
 						 .tenant_name = HPX_SPAN("X-Tenant"),
-						 .tenant_with = with, .tenant_with_count = 1,
+						 .tenant_with = with,
+						 .tenant_with_count = 1,
 						 .tenant_ignore = ignore,
 						 .tenant_ignore_count = 1 };
 		if (hpx_tenant_looks_at(&settings, hpx_span_of(rows[i].name)) != rows[i].looked_at)
@@ -272,7 +269,8 @@ static void what_holds_is_said(void **state)
 		struct hpx_settings settings = { .tenant_from = rows[i].from,
 						 .tenant_anonymous = rows[i].anonymous,
 						 .tenant_name = HPX_SPAN("X-T"),
-						 .tenant_with = with, .tenant_with_count = 2,
+						 .tenant_with = with,
+						 .tenant_with_count = 2,
 						 .tenant_ignore = ignore,
 						 .tenant_ignore_count = 1 };
 		struct hpx_buffer out;

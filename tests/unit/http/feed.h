@@ -9,17 +9,17 @@
 
 struct feed_setup {
 	bool response;
-	struct hpx_span method;         /* that the response answers */
+	struct hpx_span method; /* that the response answers */
 	struct hpx_http_limits limits;
-	bool ends;                      /* the connection ends after the input */
+	bool ends; /* the connection ends after the input */
 };
 
 struct feed_result {
 	enum hpx_http_progress progress;
 	enum hpx_http_error error;
-	size_t used;                    /* with HPX_HTTP_DONE */
-	struct hpx_http_head head;      /* flags and numbers; its spans are gone */
-	struct hpx_buffer head_text;    /* start line and fields, as they were cut */
+	size_t used;                 /* with HPX_HTTP_DONE */
+	struct hpx_http_head head;   /* flags and numbers; its spans are gone */
+	struct hpx_buffer head_text; /* start line and fields, as they were cut */
 	struct hpx_buffer body;
 };
 

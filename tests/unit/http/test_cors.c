@@ -28,7 +28,7 @@ static void lines_are_copied_replaced_and_merged(void **state)
 	static const struct {
 		const struct hpx_cors *cors;
 		enum hpx_cors_answer answer;
-		const char *origin;   /* NULL: none was sent */
+		const char *origin; /* NULL: none was sent */
 		const char *lines;
 		const char *want;
 	} rows[] = {
@@ -53,8 +53,7 @@ static void lines_are_copied_replaced_and_merged(void **state)
 		{ &two, HPX_CORS_REPLAY, SHOP, FIRST_SAID,
 		  "A: b\r\n" NAMED(SHOP) EXPOSES("X-One, " OURS) "Vary: Accept, Origin\r\n" },
 		{ &trusting, HPX_CORS_REPLAY, SHOP, FIRST_SAID,
-		  "A: b\r\n" NAMED(SHOP) TRUSTED EXPOSES("X-One, " OURS)
-		  "Vary: Accept, Origin\r\n" },
+		  "A: b\r\n" NAMED(SHOP) TRUSTED EXPOSES("X-One, " OURS) "Vary: Accept, Origin\r\n" },
 		{ &two, HPX_CORS_REPLAY, NULL, FIRST_SAID,
 		  "A: b\r\n" EXPOSES("X-One") "Vary: Accept, Origin\r\n" },
 		{ &two, HPX_CORS_REPLAY, "null", FIRST_SAID,

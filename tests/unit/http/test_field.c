@@ -3,12 +3,18 @@
 #include "../test.h"
 #include "http/field.h"
 
-#define FIELD(name, value) { HPX_SPAN_INIT(name), HPX_SPAN_INIT(value) }
+#define FIELD(name, value) \
+	{ \
+		HPX_SPAN_INIT(name), HPX_SPAN_INIT(value) \
+	}
 
 static const struct hpx_field fields[] = {
-	FIELD("Accept", "a"),          FIELD("Connection", "X-Hop, close"),
-	FIELD("accept", "b;q=1, c"),   FIELD("X-Hop", "1"),
-	FIELD("ACCEPT", ""),           FIELD("connection", ",\tY-Hop ,"),
+	FIELD("Accept", "a"),
+	FIELD("Connection", "X-Hop, close"),
+	FIELD("accept", "b;q=1, c"),
+	FIELD("X-Hop", "1"),
+	FIELD("ACCEPT", ""),
+	FIELD("connection", ",\tY-Hop ,"),
 };
 static const struct hpx_http_head head = {
 	.fields = fields, .field_count = sizeof(fields) / sizeof(fields[0])

@@ -8,7 +8,7 @@ static void only_what_a_browser_sends_is_one(void **state)
 {
 	static const struct {
 		const char *text;
-		const char *reason;   /* how it begins; NULL: it is one */
+		const char *reason; /* how it begins; NULL: it is one */
 	} rows[] = {
 		{ "https://shop.example", NULL },
 		{ "http://localhost", NULL },
@@ -44,7 +44,9 @@ static void only_what_a_browser_sends_is_one(void **state)
 		{ "https://shop.example:http", "has no host and port" },
 		{ "https://shop.example:70000", "has no host and port" },
 		{ "https://shop example", "has no host and port" },
-		{ "https://b\xc3\xbc" "cher.example", "has no host and port" },
+		{ "https://b\xc3\xbc"
+		  "cher.example",
+		  "has no host and port" },
 		{ "https://[::1", "has no host and port" },
 		{ "https://shop.example, https://b.example", "has more than scheme, host and port" },
 		{ "https://shop.example:443", "has a port as no browser writes it" },

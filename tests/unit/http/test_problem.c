@@ -178,7 +178,12 @@ static void pages_are_whole_and_load_nothing(void **state)
 static void pages_escape_their_texts(void **state)
 {
 	static const struct hpx_problem_kind kind = {
-		"c<d", 404, "no", "never", "<script>alert('x')</script>", "a & \"b\"",
+		"c<d",
+		404,
+		"no",
+		"never",
+		"<script>alert('x')</script>",
+		"a & \"b\"",
 	};
 	struct hpx_buffer out;
 

@@ -36,7 +36,7 @@ static void request_lines(void **state)
 {
 	static const struct {
 		struct hpx_span method, path, query;
-		const char *line;       /* NULL: refused */
+		const char *line; /* NULL: refused */
 	} rows[] = {
 		{ HPX_SPAN_INIT("GET"), HPX_SPAN_INIT("/"), { NULL, 0 }, "GET / HTTP/1.1\r\n" },
 		{ HPX_SPAN_INIT("GET"), HPX_SPAN_INIT("/"), HPX_SPAN_INIT(""), "GET /? HTTP/1.1\r\n" },

@@ -13,14 +13,14 @@
 static const unsigned char fingerprint[HAPAX_FINGERPRINT_SIZE] = { 1 };
 static char problem[HAPAX_PROBLEM_SIZE];
 
-#define assert_told(call, want)                                               \
-	do {                                                                  \
-		memset(problem, 0, sizeof(problem));                          \
-		enum hapax_result got_ = (call);                              \
-		if (got_ != (want) || problem[0] == '\0')                     \
-			fail_msg("%s: got %s (\"%s\"), want %s", #call,       \
-				 hapax_result_name(got_), problem,            \
-				 hapax_result_name(want));                    \
+#define assert_told(call, want) \
+	do { \
+		memset(problem, 0, sizeof(problem)); \
+		enum hapax_result got_ = (call); \
+		if (got_ != (want) || problem[0] == '\0') \
+			fail_msg("%s: got %s (\"%s\"), want %s", #call, \
+				 hapax_result_name(got_), problem, \
+				 hapax_result_name(want)); \
 	} while (0)
 
 static struct hapax *open_memory(void)
@@ -148,7 +148,7 @@ static void names(void **state)
 	assert_string_equal(hapax_result_name(HAPAX_OK), "ok");
 	assert_string_equal(hapax_result_name(HAPAX_UNCERTAIN), "uncertain");
 	assert_string_equal(hapax_result_name((enum hapax_result)99), "?");
-	assert_string_equal(hapax_result_name((enum hapax_result)-1), "?");
+	assert_string_equal(hapax_result_name((enum hapax_result) - 1), "?");
 }
 
 int main(void)

@@ -159,7 +159,8 @@ void call_start(struct call *call, struct hpx_upstream *upstream)
 	call->request.slot = &call->slot;
 	call->in_call = true;
 	assert_status(hpx_exchange_start(upstream, &call->request, &call_events, call,
-					 &call->exchange), HPX_OK);
+					 &call->exchange),
+		      HPX_OK);
 	call->in_call = false;
 }
 

@@ -10,9 +10,9 @@ struct call {
 	struct hpx_loop *loop;
 	struct hpx_exchange *exchange;
 	struct hpx_exchange_request request;
-	struct hpx_slot slot;      /* taken when it starts, unless it is held already */
+	struct hpx_slot slot; /* taken when it starts, unless it is held already */
 	/* What happened. */
-	bool done;                 /* on_end or on_failed */
+	bool done; /* on_end or on_failed */
 	bool ended;
 	bool failed;
 	bool sent;
@@ -23,16 +23,16 @@ struct call {
 	struct hpx_exchange_failure failure;
 	unsigned status;
 	enum hpx_http_framing framing;
-	char field_x[32];          /* of the head's field "X" */
+	char field_x[32]; /* of the head's field "X" */
 	size_t body_len;
-	bool in_pattern;           /* the body's bytes are i % 251 */
-	char body[256];            /* its first bytes */
+	bool in_pattern; /* the body's bytes are i % 251 */
+	char body[256];  /* its first bytes */
 	/* What the callbacks do besides. */
 	bool refuse_ready;
-	char cancel_in;            /* 'r' ready, 's' sent, 'i', 'h' head, 'd' data, 'w' writable */
+	char cancel_in; /* 'r' ready, 's' sent, 'i', 'h' head, 'd' data, 'w' writable */
 	void (*extra)(struct call *call, char event);
 	void *user;
-	bool in_call;              /* inside a call into the exchange */
+	bool in_call; /* inside a call into the exchange */
 };
 
 /* Options that no test means to run into: long times, small pools. */

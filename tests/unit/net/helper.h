@@ -37,7 +37,7 @@ struct test_side {
 	struct hpx_loop *loop;
 	struct hpx_transport *transport;
 	struct hpx_listener *listener;
-	int client;                 /* the other end, plain */
+	int client; /* the other end, plain */
 	struct hpx_address address;
 	bool accepted;
 	bool got_data;
@@ -46,10 +46,10 @@ struct test_side {
 	unsigned ends;
 	enum hpx_status end_status;
 	size_t data_len;
-	char data[256];             /* the first bytes of what came */
+	char data[256]; /* the first bytes of what came */
 	/* The callback in which the transport closes itself: 'd', 'e', 'r'. */
 	char close_in;
-	bool in_call;               /* a call into the transport is under way */
+	bool in_call; /* a call into the transport is under way */
 };
 
 void test_side_open(struct test_side *side, struct hpx_loop *loop, bool is_unix);

@@ -8,21 +8,21 @@
 
 #include "helper.h"
 
-#define SCRIPT_ACT_LIST(X)                                                    \
-	X(END)        /* of the script */                                     \
-	X(ACCEPT)     /* closes the connection before, if it is open */       \
-	X(READ)       /* one whole request, by its Content-Length */          \
-	X(READ_SOME)  /* at least one byte */                                 \
-	X(READ_CHUNKS)/* to the end of a chunked body */                      \
-	X(READ_END)   /* to the end of the stream */                          \
-	X(SEND)       /* the text */                                          \
-	X(DRIP)       /* the text, byte by byte */                            \
-	X(SEND_BODY)  /* `size` bytes of the pattern i % 251 */               \
-	X(ECHO)       /* until the end of the stream */                       \
-	X(CLOSE)                                                              \
-	X(RESET)                                                              \
-	X(WAIT)       /* for script_go */                                     \
-	X(TELL)       /* lets script_wait return */
+#define SCRIPT_ACT_LIST(X) \
+	X(END)         /* of the script */ \
+	X(ACCEPT)      /* closes the connection before, if it is open */ \
+	X(READ)        /* one whole request, by its Content-Length */ \
+	X(READ_SOME)   /* at least one byte */ \
+	X(READ_CHUNKS) /* to the end of a chunked body */ \
+	X(READ_END)    /* to the end of the stream */ \
+	X(SEND)        /* the text */ \
+	X(DRIP)        /* the text, byte by byte */ \
+	X(SEND_BODY)   /* `size` bytes of the pattern i % 251 */ \
+	X(ECHO)        /* until the end of the stream */ \
+	X(CLOSE) \
+	X(RESET) \
+	X(WAIT) /* for script_go */ \
+	X(TELL) /* lets script_wait return */
 
 enum script_act_kind {
 #define X(name) SCRIPT_##name,
@@ -47,8 +47,8 @@ struct script {
 	/* To be looked at after script_stop. */
 	unsigned connections;
 	unsigned requests;
-	size_t body_bytes;       /* of chunked requests */
-	const char *trouble;     /* an act that could not be done */
+	size_t body_bytes;   /* of chunked requests */
+	const char *trouble; /* an act that could not be done */
 };
 
 /* The acts must stay until script_stop. */

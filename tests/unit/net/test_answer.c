@@ -7,7 +7,10 @@
 
 /* What the upstream does behind its answer. A reset may overtake the last
  * bytes; RESETS_LATER waits until they were read. */
-enum after { STAYS, CLOSES, RESETS, RESETS_LATER };
+enum after { STAYS,
+	     CLOSES,
+	     RESETS,
+	     RESETS_LATER };
 
 struct row {
 	const char *name;

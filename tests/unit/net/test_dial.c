@@ -20,11 +20,11 @@ int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddr
 /* One look-up at a time is under way, as the resolver promises. */
 static struct {
 	uv_timer_t timer;
-	uv_getaddrinfo_t *request;   /* not NULL: under way */
+	uv_getaddrinfo_t *request; /* not NULL: under way */
 	uv_getaddrinfo_cb on_found;
 	char service[8];
 	unsigned count;
-	bool held;                   /* the answer waits for answer_lookup */
+	bool held; /* the answer waits for answer_lookup */
 } lookup;
 
 static struct addrinfo *numeric(const char *address)
@@ -112,9 +112,12 @@ static void a_name_without_an_address_means_nothing_left(void **state)
 	assert_failed(&call, HPX_UNAVAILABLE, false);
 }
 
-#define VISIT                                                                 \
-	{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },                   \
-	{ .kind = SCRIPT_SEND, .text = ANSWER }, { .kind = SCRIPT_READ_END }
+#define VISIT \
+	{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ }, \
+		{ .kind = SCRIPT_SEND, .text = ANSWER }, \
+	{ \
+		.kind = SCRIPT_READ_END \
+	}
 
 static const struct script_act three_visits[] = { VISIT, VISIT, VISIT, { .kind = SCRIPT_END } };
 

@@ -88,12 +88,17 @@ static void a_missing_unix_socket_means_nothing_left(void **state)
 }
 
 static const struct script_act one_answer[] = {
-	{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ }, { .kind = SCRIPT_SEND, .text = ANSWER },
-	{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+	{ .kind = SCRIPT_ACCEPT },
+	{ .kind = SCRIPT_READ },
+	{ .kind = SCRIPT_SEND, .text = ANSWER },
+	{ .kind = SCRIPT_READ_END },
+	{ .kind = SCRIPT_END },
 };
 
 static const struct script_act only_end[] = {
-	{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+	{ .kind = SCRIPT_ACCEPT },
+	{ .kind = SCRIPT_READ_END },
+	{ .kind = SCRIPT_END },
 };
 
 static bool granted;
@@ -168,7 +173,9 @@ static void giving_up_when_ready_sends_nothing(void **state)
 static void a_reset_before_the_request_is_read_leaves_it_unknown(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ_SOME }, { .kind = SCRIPT_RESET },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ_SOME },
+		{ .kind = SCRIPT_RESET },
 		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
@@ -183,30 +190,20 @@ static void a_reset_before_the_request_is_read_leaves_it_unknown(void **state)
 struct timeout_row {
 	const char *name;
 	const struct script_act acts[5];
-	size_t option;       /* the timeout that is short */
-	size_t body_bytes;   /* of the request */
+	size_t option;     /* the timeout that is short */
+	size_t body_bytes; /* of the request */
 	bool head_seen;
 };
 
 #define OPTION(name) offsetof(struct hpx_upstream_options, name)
 
 static const struct timeout_row timeout_rows[] = {
-	{ "send", { { .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_WAIT } },
-	  OPTION(send_timeout_ms), 64 << 20, false },
-	{ "first byte", { { .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ }, { .kind = SCRIPT_READ_END } },
-	  OPTION(first_byte_timeout_ms), 2, false },
-	{ "first byte behind a 1xx", { { .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },
-	    { .kind = SCRIPT_SEND, .text = "HTTP/1.1 102 Processing\r\n\r\n" }, { .kind = SCRIPT_READ_END } },
-	  OPTION(first_byte_timeout_ms), 2, false },
-	{ "idle in the head", { { .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },
-	    { .kind = SCRIPT_SEND, .text = "HTTP/1.1 2" }, { .kind = SCRIPT_READ_END } },
-	  OPTION(idle_timeout_ms), 2, false },
-	{ "idle in the body", { { .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },
-	    { .kind = SCRIPT_SEND, .text = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no" }, { .kind = SCRIPT_READ_END } },
-	  OPTION(idle_timeout_ms), 2, true },
-	{ "whole", { { .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },
-	    { .kind = SCRIPT_SEND, .text = "HTTP/1.1 200 OK\r\n\r\no" }, { .kind = SCRIPT_READ_END } },
-	  OPTION(whole_timeout_ms), 2, true },
+	{ "send", { { .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_WAIT } }, OPTION(send_timeout_ms), 64 << 20, false },
+	{ "first byte", { { .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ }, { .kind = SCRIPT_READ_END } }, OPTION(first_byte_timeout_ms), 2, false },
+	{ "first byte behind a 1xx", { { .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ }, { .kind = SCRIPT_SEND, .text = "HTTP/1.1 102 Processing\r\n\r\n" }, { .kind = SCRIPT_READ_END } }, OPTION(first_byte_timeout_ms), 2, false },
+	{ "idle in the head", { { .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ }, { .kind = SCRIPT_SEND, .text = "HTTP/1.1 2" }, { .kind = SCRIPT_READ_END } }, OPTION(idle_timeout_ms), 2, false },
+	{ "idle in the body", { { .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ }, { .kind = SCRIPT_SEND, .text = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no" }, { .kind = SCRIPT_READ_END } }, OPTION(idle_timeout_ms), 2, true },
+	{ "whole", { { .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ }, { .kind = SCRIPT_SEND, .text = "HTTP/1.1 200 OK\r\n\r\no" }, { .kind = SCRIPT_READ_END } }, OPTION(whole_timeout_ms), 2, true },
 };
 
 static void check_timeout(struct fixture *fixture, const struct timeout_row *row)
@@ -250,8 +247,10 @@ static void check_early(struct fixture *fixture, const char *answer, unsigned st
 	size_t size = 64 << 20;
 	char *body = calloc(1, size);
 	struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ_SOME },
-		{ .kind = SCRIPT_SEND, .text = answer }, { .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ_SOME },
+		{ .kind = SCRIPT_SEND, .text = answer },
+		{ .kind = SCRIPT_WAIT },
 		{ .kind = SCRIPT_END },
 	};
 
@@ -285,9 +284,12 @@ static void an_early_refusal_survives_the_reset_behind_it(void **state)
 {
 	/* Closing with the request unread resets the connection. */
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ_SOME },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ_SOME },
 		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno" },
-		{ .kind = SCRIPT_WAIT }, { .kind = SCRIPT_CLOSE }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_CLOSE },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
 	size_t size = 64 << 20;
@@ -315,9 +317,11 @@ static void an_early_refusal_survives_the_reset_behind_it(void **state)
 }
 
 static const struct script_act everything[] = {
-	{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },
+	{ .kind = SCRIPT_ACCEPT },
+	{ .kind = SCRIPT_READ },
 	{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 103 Hints\r\n\r\n" ANSWER },
-	{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+	{ .kind = SCRIPT_READ_END },
+	{ .kind = SCRIPT_END },
 };
 
 static void cancelling_is_safe_in_every_callback(void **state)

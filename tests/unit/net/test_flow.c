@@ -102,9 +102,11 @@ static void read_with_pauses(const struct script_act *acts, size_t body_bytes)
 static void a_large_answer_passes_with_pauses(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ },
 		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 200 OK\r\nContent-Length: 67108864\r\n\r\n" },
-		{ .kind = SCRIPT_SEND_BODY, .size = BIG_BYTES }, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_SEND_BODY, .size = BIG_BYTES },
+		{ .kind = SCRIPT_READ_END },
 		{ .kind = SCRIPT_END },
 	};
 
@@ -117,15 +119,19 @@ static void a_pause_holds_what_was_already_read(void **state)
 	/* One read brings the head, every chunk and the end: each is held
 	 * until it is wanted, the end too. */
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ },
 		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 					       "1\r\na\r\n1\r\nb\r\n1\r\nc\r\n1\r\nd\r\n0\r\n\r\n" },
-		{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	static const struct script_act until_close[] = {
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ },
 		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 200 OK\r\n\r\nabcd" },
-		{ .kind = SCRIPT_CLOSE }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_CLOSE },
+		{ .kind = SCRIPT_END },
 	};
 
 	(void)state;
@@ -136,9 +142,12 @@ static void a_pause_holds_what_was_already_read(void **state)
 static void a_pause_before_the_answer_holds_too(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ },
 		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" },
-		{ .kind = SCRIPT_TELL }, { .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_TELL },
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture fixture;
 
@@ -165,7 +174,7 @@ struct upload {
 	size_t left;
 	bool may_write;
 	unsigned waits;
-	bool waits_for_socket;   /* not only for the connection */
+	bool waits_for_socket; /* not only for the connection */
 };
 
 static void write_chunks(struct call *call)
@@ -206,9 +215,12 @@ static void upload_on(struct call *call, char event)
 static void a_large_request_is_streamed(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_WAIT }, { .kind = SCRIPT_READ_CHUNKS },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_READ_CHUNKS },
 		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" },
-		{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture fixture;
 	struct upload upload = { .left = BIG_BYTES, .may_write = true };
@@ -240,9 +252,11 @@ static void a_large_request_is_streamed(void **state)
 static void a_streamed_request_is_whole_when_it_is_finished(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ_CHUNKS },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ_CHUNKS },
 		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" },
-		{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	struct hpx_span last = HPX_SPAN("0\r\n\r\n");
 
@@ -273,9 +287,11 @@ static void an_answer_right_behind_the_finish_is_not_early(void **state)
 {
 	/* The upstream knows the length and answers before we say "finished". */
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ },
 		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" },
-		{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture fixture;
 	struct hpx_span body = HPX_SPAN("{}");
@@ -303,10 +319,13 @@ static void an_answer_right_behind_the_finish_is_not_early(void **state)
 static void a_refusal_stops_the_upload(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ_SOME },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ_SOME },
 		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nn" },
-		{ .kind = SCRIPT_WAIT }, { .kind = SCRIPT_SEND, .text = "o" },
-		{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_SEND, .text = "o" },
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture fixture;
 	struct hpx_span more = HPX_SPAN("1\r\nx\r\n");
@@ -332,7 +351,9 @@ static void one_who_does_not_wait_is_stopped(void **state)
 {
 	struct fixture fixture;
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	static const char piece[PIECE_BYTES];
 	struct hpx_span more = hpx_span(piece, sizeof(piece));
@@ -374,10 +395,13 @@ static void end_the_tunnel(struct call *call, char event)
 static void a_tunnel_carries_bytes_until_an_end(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ },
 		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 101 Switching\r\nConnection: upgrade\r\n"
 					       "Upgrade: websocket\r\n\r\nat once" },
-		{ .kind = SCRIPT_ECHO }, { .kind = SCRIPT_CLOSE }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_ECHO },
+		{ .kind = SCRIPT_CLOSE },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture fixture;
 

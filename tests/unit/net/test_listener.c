@@ -78,7 +78,8 @@ static void check_sharing(bool is_unix)
 	assert_int_equal(hpx_listener_port(fds[0]) != 0, !is_unix);
 	for (int i = 0; i < 2; i++)
 		assert_status(hpx_listener_start(&crowd.loop, fds[i], on_accept, &crowd,
-						 &listeners[i]), HPX_OK);
+						 &listeners[i]),
+			      HPX_OK);
 	for (int i = 0; i < CROWD; i++)
 		clients[i] = test_connect(fds[0]);
 	run_until(&crowd.loop, &crowd.enough);

@@ -8,7 +8,11 @@
 #include "net/exchange.h"
 
 #define ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-#define TURN { .kind = SCRIPT_READ }, { .kind = SCRIPT_SEND, .text = ANSWER }
+#define TURN \
+	{ .kind = SCRIPT_READ }, \
+	{ \
+		.kind = SCRIPT_SEND, .text = ANSWER \
+	}
 
 struct fixture {
 	struct hpx_loop loop;
@@ -74,7 +78,11 @@ static void call_well(struct fixture *fixture, bool guarded)
 }
 
 static const struct script_act one_connection[] = {
-	{ .kind = SCRIPT_ACCEPT }, TURN, TURN, TURN, { .kind = SCRIPT_READ_END },
+	{ .kind = SCRIPT_ACCEPT },
+	TURN,
+	TURN,
+	TURN,
+	{ .kind = SCRIPT_READ_END },
 	{ .kind = SCRIPT_END },
 };
 
@@ -94,8 +102,13 @@ static void a_fresh_connection_is_used_again(void **state)
 static void a_guarded_request_uses_no_connection_that_was_idle_too_long(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, TURN, { .kind = SCRIPT_ACCEPT }, TURN,
-		{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		TURN,
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
 
@@ -112,8 +125,12 @@ static void a_guarded_request_uses_no_connection_that_was_idle_too_long(void **s
 static void a_connection_that_the_upstream_closed_is_dropped(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_CLOSE },
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_CLOSE },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ_END },
 		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
@@ -144,8 +161,13 @@ static void let_it_be_closed(struct hpx_later *later)
 static void an_end_that_the_loop_has_not_seen_is_found_before_use(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_WAIT }, { .kind = SCRIPT_CLOSE },
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_CLOSE },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ_END },
 		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
@@ -171,8 +193,12 @@ static void let_it_be_reset(struct call *call, char event)
 static void a_connection_that_dies_at_the_last_moment_takes_no_byte(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_WAIT }, { .kind = SCRIPT_RESET },
-		{ .kind = SCRIPT_TELL }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_RESET },
+		{ .kind = SCRIPT_TELL },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
 
@@ -190,7 +216,10 @@ static void a_connection_that_dies_at_the_last_moment_takes_no_byte(void **state
 static void a_reused_connection_that_dies_later_is_not_tried_again(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ }, { .kind = SCRIPT_RESET },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ },
+		{ .kind = SCRIPT_RESET },
 		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
@@ -212,8 +241,11 @@ static void a_reused_connection_that_dies_later_is_not_tried_again(void **state)
 static void stray_bytes_close_an_idle_connection(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_WAIT },
-		{ .kind = SCRIPT_SEND, .text = ANSWER }, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_SEND, .text = ANSWER },
+		{ .kind = SCRIPT_READ_END },
 		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
@@ -251,12 +283,21 @@ static void watch(struct fixture *fixture, bool watched)
 static void a_stray_byte_keeps_guarded_requests_off_kept_connections(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_WAIT },
-		{ .kind = SCRIPT_SEND, .text = ANSWER }, { .kind = SCRIPT_READ_END },
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END }, /* guarded: not kept */
-		{ .kind = SCRIPT_ACCEPT }, TURN, TURN,                        /* passed: kept */
-		{ .kind = SCRIPT_ACCEPT }, { .kind = SCRIPT_READ },
-		{ .kind = SCRIPT_SEND, .text = ANSWER ANSWER }, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_SEND, .text = ANSWER },
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ_END }, /* guarded: not kept */
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		TURN, /* passed: kept */
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ },
+		{ .kind = SCRIPT_SEND, .text = ANSWER ANSWER },
+		{ .kind = SCRIPT_READ_END },
 		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
@@ -287,9 +328,12 @@ static void a_stray_byte_keeps_guarded_requests_off_kept_connections(void **stat
 static uint64_t strays_of_408(struct fixture *fixture, int64_t idle_us)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_WAIT },
 		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n" },
-		{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 
 	play(fixture, acts);
@@ -316,9 +360,14 @@ static void a_408_right_behind_an_answer_is_a_stray_one(void **state)
 static void bytes_that_the_loop_has_not_seen_are_found_before_use(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_WAIT },
-		{ .kind = SCRIPT_SEND, .text = ANSWER }, { .kind = SCRIPT_READ_END },
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_SEND, .text = ANSWER },
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ_END },
 		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
@@ -337,7 +386,10 @@ static void bytes_that_the_loop_has_not_seen_are_found_before_use(void **state)
 static void another_loops_stray_byte_closes_the_kept_ones(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
 
@@ -354,8 +406,13 @@ static void another_loops_stray_byte_closes_the_kept_ones(void **state)
 static void an_upstream_is_watched_before_it_is_trusted(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_ACCEPT }, TURN, TURN,
-		{ .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		TURN,
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
 
@@ -383,8 +440,13 @@ static void let_it_be_accepted(struct call *call, char event)
 static void a_guarded_request_waits_for_silence_behind_a_passed_one(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_WAIT },
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_WAIT },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
 
@@ -405,8 +467,13 @@ static void a_guarded_request_waits_for_silence_behind_a_passed_one(void **state
 static void a_fresh_request_neither_uses_nor_leaves_a_connection(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END },
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
 
@@ -448,7 +515,10 @@ static void an_upstream_is_down_and_up_once(void **state)
 static void an_idle_connection_is_closed_in_time(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
 
@@ -465,8 +535,12 @@ static void the_oldest_idle_connection_makes_room(void **state)
 	/* The first connection is closed, idle, when the second is wanted by a
 	 * request that may not use it. */
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END },
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ_END },
 		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
@@ -485,7 +559,10 @@ static void the_oldest_idle_connection_makes_room(void **state)
 static void no_more_are_kept_than_allowed(void **state)
 {
 	static const struct script_act acts[] = {
-		{ .kind = SCRIPT_ACCEPT }, TURN, { .kind = SCRIPT_READ_END }, { .kind = SCRIPT_END },
+		{ .kind = SCRIPT_ACCEPT },
+		TURN,
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
 	};
 	struct fixture *fixture = *state;
 

@@ -9,7 +9,7 @@ struct fixture {
 	struct hpx_loop loop;
 	struct hpx_slots slots;
 	struct hpx_slot slot[MANY];
-	char order[MANY + 1];      /* the numbers of those that were told, as they were */
+	char order[MANY + 1]; /* the numbers of those that were told, as they were */
 	size_t told;
 };
 

@@ -283,11 +283,21 @@ static void another_spelling_is_told_from_another_method(void **state)
 		const char *method;
 		const char *meant;
 	} rows[] = {
-		{ "POST", "POST" },	  { "post", "POST" },	    { "pOST", "POST" },
-		{ "get", "GET" },	  { "Query", "QUERY" },	    { "mkcol", "MKCOL" },
-		{ "connect", "CONNECT" }, { "CHARGE", "CHARGE" },   { "charge", "CHARGE" },
-		{ "Refund", "Refund" },	  { "refund", "refund" },   { "SETTLE", "SETTLE" },
-		{ "settle", "settle" },	  { "POSTS", "POSTS" },	    { "POS", "POS" },
+		{ "POST", "POST" },
+		{ "post", "POST" },
+		{ "pOST", "POST" },
+		{ "get", "GET" },
+		{ "Query", "QUERY" },
+		{ "mkcol", "MKCOL" },
+		{ "connect", "CONNECT" },
+		{ "CHARGE", "CHARGE" },
+		{ "charge", "CHARGE" },
+		{ "Refund", "Refund" },
+		{ "refund", "refund" },
+		{ "SETTLE", "SETTLE" },
+		{ "settle", "settle" },
+		{ "POSTS", "POSTS" },
+		{ "POS", "POS" },
 		{ "P\xcfST", "P\xcfST" },
 	};
 	struct hpx_settings *settings = settings_of(patterns, COUNT(patterns));

@@ -142,8 +142,7 @@ bool guest_put_bytes(struct guest *guest, const void *bytes, size_t len)
 	const char *at = bytes;
 
 	while (len > 0) {
-		ssize_t n = guest->ssl != NULL ? SSL_write(guest->ssl, at, (int)len)
-					       : send(guest->fd, at, len, MSG_NOSIGNAL);
+		ssize_t n = guest->ssl != NULL ? SSL_write(guest->ssl, at, (int)len) : send(guest->fd, at, len, MSG_NOSIGNAL);
 		if (n <= 0)
 			return false;
 		at += n;

@@ -29,7 +29,7 @@ void assert_contains(const char *in, const char *text);
 
 struct guest {
 	void (*serve)(struct guest *guest);
-	SSL_CTX *tls;        /* NULL: in the clear */
+	SSL_CTX *tls; /* NULL: in the clear */
 	int listening;
 	unsigned port;
 	pthread_t thread;
@@ -38,10 +38,10 @@ struct guest {
 	SSL *ssl;
 	/* What was seen. */
 	size_t connections;
-	size_t bytes;        /* of the last connection */
-	bool reset;          /* its end */
-	char head[4096];     /* of the last request */
-	size_t at_once;      /* for the test's own use */
+	size_t bytes;    /* of the last connection */
+	bool reset;      /* its end */
+	char head[4096]; /* of the last request */
+	size_t at_once;  /* for the test's own use */
 };
 
 /* The guest is zero but for `serve` and `tls`. */

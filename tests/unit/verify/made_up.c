@@ -38,12 +38,12 @@ const char *hpx_verify_over(const struct hpx_verify *run)
 
 /* ---- not to be called ---- */
 
-#define NEVER(type, name, ...)                                        \
-	type name(__VA_ARGS__);                                       \
-	type name(__VA_ARGS__)                                        \
-	{                                                             \
+#define NEVER(type, name, ...) \
+	type name(__VA_ARGS__); \
+	type name(__VA_ARGS__) \
+	{ \
 		fail_msg("%s is called, and nothing can be sent", #name); \
-		abort();                                              \
+		abort(); \
 	}
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -122,7 +122,7 @@ static void test_foreground_ends_with_the_run(void **state)
 
 static const struct {
 	const char *more;
-	const char *asked;     /* NULL: nothing but a connection */
+	const char *asked; /* NULL: nothing but a connection */
 } questions[] = {
 	{ "effects: {get: '/list?of={{n}}'}", "GET /list?of=" },
 	{ "requests: {get: {path: /hours}}", "GET /hours HTTP/1.1" },

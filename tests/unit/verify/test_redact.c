@@ -12,9 +12,9 @@ static const struct {
 	{ "Cookie: sid=sekret", true },
 	{ "X-API-Key: sekret", true },
 	{ "Set-Cookie: sid=sekret", true },
-	{ "X-Env: sekret", true },       /* by its template */
-	{ "X-Slow-Env: sekret", true },  /* by another request's */
-	{ "X-Tenant: sekret", true },    /* the second tenant's */
+	{ "X-Env: sekret", true },      /* by its template */
+	{ "X-Slow-Env: sekret", true }, /* by another request's */
+	{ "X-Tenant: sekret", true },   /* the second tenant's */
 	{ "X-Plain: seen", false },
 	{ "Idempotency-Key: seen", false },
 	{ "Content-Type: seen", false },

@@ -54,8 +54,8 @@ static void test_bodies_are_bounded(void **state)
 }
 
 static const struct {
-	const char *sent;     /* a header line of the description */
-	const char *came;     /* a body */
+	const char *sent; /* a header line of the description */
+	const char *came; /* a body */
 	const char *kept;
 } echoes[] = {
 	{ "Authorization: Bearer tok-12345678", "you are tok-12345678!", "you are ************!" },

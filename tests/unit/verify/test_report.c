@@ -20,7 +20,7 @@ static size_t place(const char *name)
 }
 
 static struct hpx_row_finding *find(const char *name, enum hpx_row_verdict verdict,
-				const char *expected, const char *came)
+				    const char *expected, const char *came)
 {
 	struct hpx_row_finding *finding = &result.findings[place(name)];
 
@@ -40,16 +40,11 @@ static void make_exchanges(void)
 
 	for (unsigned i = 0; i < MADE_UP_EXCHANGES; i++)
 		run.exchanges[i] = (struct hpx_exchange){
-			.number = i + 1, .row = "retry", .end = HPX_EXCHANGE_ANSWERED,
-			.began_ms = i, .took_ms = 5, .key = "k-1", .status = 201,
-			.request_head = HPX_SPAN("POST /payments HTTP/1.1\r\n\r\n"),
-			.request_body = HPX_SPAN("{\"amount\":5}"), .request_body_bytes = 12,
-			.fields = fields, .field_count = 2,
-			.body = HPX_SPAN("{\"id\":\"pay_1\"}"), .body_bytes = 14 };
+			.number = i + 1, .row = "retry", .end = HPX_EXCHANGE_ANSWERED, .began_ms = i, .took_ms = 5, .key = "k-1", .status = 201, .request_head = HPX_SPAN("POST /payments HTTP/1.1\r\n\r\n"), .request_body = HPX_SPAN("{\"amount\":5}"), .request_body_bytes = 12, .fields = fields, .field_count = 2, .body = HPX_SPAN("{\"id\":\"pay_1\"}"), .body_bytes = 14
+		};
 	run.exchanges[1].body = HPX_SPAN("\x89PNG\xff\x00\x01");
 	run.exchanges[1].body_bytes = 7;
-	run.exchanges[2] = (struct hpx_exchange){ .number = 3, .row = "cut_head",
-						  .end = HPX_EXCHANGE_CUT, .cut = HPX_CUT_HEAD };
+	run.exchanges[2] = (struct hpx_exchange){ .number = 3, .row = "cut_head", .end = HPX_EXCHANGE_CUT, .cut = HPX_CUT_HEAD };
 }
 
 static int make_up(void **state)
@@ -69,7 +64,7 @@ static int make_up(void **state)
 		result.findings[i].verdict = HPX_ROW_SKIPPED;
 	find("first", HPX_ROW_HOLDS, "2xx, and one effect", "201 {\"id\":\"pay_1\"}; 1 effect");
 	struct hpx_row_finding *broken = find("retry", HPX_ROW_BROKEN, "the first answer",
-		"the retry (#2) was answered 200 <b>\"no\"</b> & \x01\xff\x1b[31m caf\xc3\xa9; the answer (#1) was 201");
+					      "the retry (#2) was answered 200 <b>\"no\"</b> & \x01\xff\x1b[31m caf\xc3\xa9; the answer (#1) was 201");
 	broken->exchanges[0] = 1;
 	broken->exchanges[1] = 2;
 	broken->exchange_count = 2;

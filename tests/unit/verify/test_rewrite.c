@@ -23,7 +23,7 @@ static int close_arena(void **state)
 
 struct example {
 	const char *body;
-	const char *want;      /* NULL: HPX_NOT_FOUND */
+	const char *want; /* NULL: HPX_NOT_FOUND */
 };
 
 typedef enum hpx_status rewrite_fn(struct hpx_span, struct hpx_arena *, struct hpx_span *);

@@ -48,8 +48,8 @@ static struct hpx_sending intend(struct scene *scene)
 
 /* ---- servers: all answer until they are stopped ---- */
 
-#define IN_PROGRESS                                                                      \
-	"HTTP/1.1 409 Conflict\r\nContent-Length: 38\r\n\r\n"                              \
+#define IN_PROGRESS \
+	"HTTP/1.1 409 Conflict\r\nContent-Length: 38\r\n\r\n" \
 	"{\"code\":\"idempotency_key_in_progress\"}"
 #define CREATED "HTTP/1.1 201 Created\r\nContent-Length: 10\r\nSet-Cookie: a=b\r\n\r\n{\"id\":\"x\"}"
 
@@ -313,8 +313,8 @@ static void test_settle_all_ends(void **state)
 
 /* ---- another head ---- */
 
-#define CREDENTIALS                                                                      \
-	"headers: [\"Authorization: Bearer sesame-open\", \"X-Goog-Api-Key: sesame-too\", "   \
+#define CREDENTIALS \
+	"headers: [\"Authorization: Bearer sesame-open\", \"X-Goog-Api-Key: sesame-too\", " \
 	"\"X-Order: 7\"]"
 
 /* The head that came, of one sending. */
@@ -338,14 +338,16 @@ static void test_other_head(void **state)
 	(void)state;
 	send_head((struct hpx_sending){ .host = HPX_SPAN("other.invalid"),
 					.connection = HPX_SPAN("X-Order"),
-					.line = HPX_SPAN("X-Order: 8") }, head);
+					.line = HPX_SPAN("X-Order: 8") },
+		  head);
 	assert_contains(head, "\r\nHost: other.invalid\r\n");
 	assert_contains(head, "\r\nConnection: close, X-Order\r\n");
 	assert_contains(head, "\r\nX-Order: 8\r\n");
 	assert_contains(head, "\r\nAuthorization: Bearer sesame-open\r\n");
 	assert_null(strstr(head, "X-Order: 7"));
 	send_head((struct hpx_sending){ .without_credentials = true,
-					.line = HPX_SPAN("Authorization: Bearer made-up") }, head);
+					.line = HPX_SPAN("Authorization: Bearer made-up") },
+		  head);
 	assert_contains(head, "\r\nAuthorization: Bearer made-up\r\n");
 	assert_contains(head, "\r\nConnection: close\r\n");
 	assert_contains(head, "\r\nX-Order: 7\r\n");

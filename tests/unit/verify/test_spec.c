@@ -186,7 +186,7 @@ static const struct {
 	{ URL "requests: {slow: x}", "must be a mapping with method" },
 	{ URL "requests: {slow: {pth: /x}}", "did you mean \"path\"?" },
 	{ URL "requests:\n  slow: {path: 'http://b.example/x'}", "f:3:16: requests.slow.path: "
-		"\"http://b.example/x\" is on another host" },
+								 "\"http://b.example/x\" is on another host" },
 	{ URL "requests: {delete: {body: x}}", "needs a path" },
 	{ URL "effects: {get: 'https://a.example/p'}", "/p\" is on another host" },
 	{ URL "effects: {count: /n}", "needs the GET" },
@@ -247,9 +247,12 @@ static void test_no_secret_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),	     cmocka_unit_test(test_named),
-		cmocka_unit_test(test_defaults),     cmocka_unit_test(test_flags_win),
-		cmocka_unit_test(test_body_of_a_file), cmocka_unit_test(test_mistakes),
+		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_named),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_flags_win),
+		cmocka_unit_test(test_body_of_a_file),
+		cmocka_unit_test(test_mistakes),
 		cmocka_unit_test(test_no_secret_is_told),
 	};
 

@@ -40,7 +40,7 @@ static const struct {
 
 static const struct {
 	const char *text;
-	const char *path;   /* NULL: refused */
+	const char *path; /* NULL: refused */
 	const char *reason;
 } paths[] = {
 	{ "/x", "/x", NULL },

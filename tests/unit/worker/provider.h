@@ -17,10 +17,10 @@
 /* What the next request whose path begins so gets. */
 struct provider_reply {
 	const char *path;
-	unsigned status;       /* 0: the connection is closed without an answer */
-	const char *headers;   /* "Name: value\r\n"… or NULL */
-	const char *body;      /* NULL: "{}" */
-	bool always;           /* for all that follow, too */
+	unsigned status;     /* 0: the connection is closed without an answer */
+	const char *headers; /* "Name: value\r\n"… or NULL */
+	const char *body;    /* NULL: "{}" */
+	bool always;         /* for all that follow, too */
 	bool used;
 };
 
@@ -43,7 +43,7 @@ struct provider {
 	size_t reply_count;
 	struct provider_seen seen[PROVIDER_SEEN_MAX];
 	size_t seen_count;
-	const char *held;      /* paths that begin so are not answered; NULL: none */
+	const char *held; /* paths that begin so are not answered; NULL: none */
 	unsigned running;
 	unsigned running_most;
 };

@@ -62,8 +62,7 @@ static struct hpx_reconcile_settings probe_of(const char *url, struct hpx_span g
 		.rule = { .confirm_after_ms = 1, .tries_max = 5, .backoff = { 1, 1 } },
 		.probe = {
 			.given = true,
-			.caller = { .url = url, .headers = HPX_SPAN("X-Probe: secret\r\n"),
-				    .connect_timeout_ms = 10000, .timeout_ms = 30000 },
+			.caller = { .url = url, .headers = HPX_SPAN("X-Probe: secret\r\n"), .connect_timeout_ms = 10000, .timeout_ms = 30000 },
 			.get = get,
 			.concurrency = 16,
 			.per_second = 10000,
@@ -81,8 +80,7 @@ static struct hpx_job_target target_of(const char *name, const char *url, int64_
 {
 	return (struct hpx_job_target){
 		.name = hpx_span_of(name),
-		.caller = { .url = url, .headers = HPX_SPAN("Authorization: Bearer secret\r\n"),
-			    .connect_timeout_ms = 10000, .timeout_ms = 30000 },
+		.caller = { .url = url, .headers = HPX_SPAN("Authorization: Bearer secret\r\n"), .connect_timeout_ms = 10000, .timeout_ms = 30000 },
 		.key_header = HPX_SPAN("Idempotency-Key"),
 		.concurrency = 4,
 		.attempts_max = 3,
@@ -127,9 +125,7 @@ static void open_store(struct scene *scene)
 		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	assert_non_null(mkdtemp(scene->folder));
 	snprintf(url, sizeof(url), "sqlite:%s/hapax.db", scene->folder);
-	struct hpx_store_options options = { .url = hpx_span_of(url), .create = true, .serve = true,
-					     .event_retention_ms = HOUR_MS,
-					     .job_retention_ms = HOUR_MS };
+	struct hpx_store_options options = { .url = hpx_span_of(url), .create = true, .serve = true, .event_retention_ms = HOUR_MS, .job_retention_ms = HOUR_MS };
 	enum hpx_status status = hpx_store_open(&options, &scene->store, problem);
 	if (status != HPX_OK)
 		print_error("%s\n", problem);
@@ -236,7 +232,8 @@ struct hpx_operation_id scene_id(unsigned tenant, unsigned key)
 	char tenant_text[16], key_text[16];
 
 	assert_status(hpx_operation_id(text_of(tenant, tenant_text), HPX_SPAN("scope"),
-				       text_of(key, key_text), &id), HPX_OK);
+				       text_of(key, key_text), &id),
+		      HPX_OK);
 	return id;
 }
 
@@ -249,13 +246,10 @@ static void reserve(struct scene *scene, unsigned tenant, unsigned key, struct h
 		    const struct hpx_job *job)
 {
 	char text[16];
-	struct hpx_ask ask = { .id = scene_id(tenant, key), .token = token_of(tenant, key),
-			       .owner = scene->store->owner };
-	struct hpx_policy policy = { .retention_ms = HOUR_MS, .lease_ms = 30000,
-				     .deliver = job != NULL ? HPX_DELIVER_ASYNC : HPX_DELIVER_NOW };
+	struct hpx_ask ask = { .id = scene_id(tenant, key), .token = token_of(tenant, key), .owner = scene->store->owner };
+	struct hpx_policy policy = { .retention_ms = HOUR_MS, .lease_ms = 30000, .deliver = job != NULL ? HPX_DELIVER_ASYNC : HPX_DELIVER_NOW };
 	struct hpx_description description = { .key = text_of(key, text), .route = route };
-	struct hpx_store_op op = { .verb = HPX_VERB_RESERVE, .id = ask.id, .ask = &ask,
-				   .policy = &policy, .description = &description, .job = job };
+	struct hpx_store_op op = { .verb = HPX_VERB_RESERVE, .id = ask.id, .ask = &ask, .policy = &policy, .description = &description, .job = job };
 
 	hpx_committer_submit_wait(scene->committer, &op);
 	assert_status(op.status, HPX_OK);
@@ -300,8 +294,7 @@ int64_t scene_accept(struct scene *scene, unsigned key, int target, const char *
 int64_t scene_enqueue(struct scene *scene, unsigned key, int target, const char *path)
 {
 	struct hpx_job job = job_to(scene, target, path);
-	struct hpx_store_op op = { .verb = HPX_VERB_ENQUEUE, .id = scene_id(0, key),
-				   .token = token_of(0, key), .job = &job };
+	struct hpx_store_op op = { .verb = HPX_VERB_ENQUEUE, .id = scene_id(0, key), .token = token_of(0, key), .job = &job };
 
 	if (scene_operation(scene, 0, key).record.state == HPX_STATE_NONE)
 		reserve(scene, 0, key, HPX_SPAN("POST /silent"), NULL);
@@ -318,8 +311,7 @@ void scene_begin(struct scene *scene, unsigned tenant, unsigned key, int route)
 
 void scene_lose(struct scene *scene, unsigned tenant, unsigned key)
 {
-	struct hpx_store_op op = { .verb = HPX_VERB_LOSE, .id = scene_id(tenant, key),
-				   .token = token_of(tenant, key) };
+	struct hpx_store_op op = { .verb = HPX_VERB_LOSE, .id = scene_id(tenant, key), .token = token_of(tenant, key) };
 
 	hpx_committer_submit_wait(scene->committer, &op);
 	assert_status(op.status, HPX_OK);
@@ -329,8 +321,7 @@ void scene_say(struct scene *scene, unsigned tenant, unsigned key, enum hpx_ruli
 {
 	struct hpx_ruling_turn turn = { .finding = { .ruling = ruling,
 						     .about_ms = hpx_clock_wall_ms() } };
-	struct hpx_store_op op = { .verb = HPX_VERB_RULE, .id = scene_id(tenant, key),
-				   .ruling = &turn };
+	struct hpx_store_op op = { .verb = HPX_VERB_RULE, .id = scene_id(tenant, key), .ruling = &turn };
 	struct hpx_token first = token_of(tenant, key);
 
 	assert_status(hpx_mark_make(&first, &op.mark), HPX_OK);

@@ -12,8 +12,8 @@
 /* An operation as the store holds it. */
 struct scene_operation {
 	struct hpx_record record;
-	bool person;               /* nobody is asked about it any more */
-	char headers[1024];        /* of its answer */
+	bool person;        /* nobody is asked about it any more */
+	char headers[1024]; /* of its answer */
 	char body[1024];
 };
 
@@ -22,9 +22,14 @@ struct scene_operation {
 
 /* Targets: "plain" remembers no keys, "bank" remembers them for an hour. Their
  * paths are under /plain and /bank of the same provider. */
-enum { PLAIN, BANK, TARGET_COUNT };
+enum { PLAIN,
+       BANK,
+       TARGET_COUNT };
 /* Routes: with a probe by {operation}; by {key}; without any. */
-enum { ROUTE_PROBED, ROUTE_BY_KEY, ROUTE_SILENT, ROUTE_COUNT };
+enum { ROUTE_PROBED,
+       ROUTE_BY_KEY,
+       ROUTE_SILENT,
+       ROUTE_COUNT };
 
 struct scene {
 	char folder[64];
@@ -45,7 +50,7 @@ struct scene {
 	pthread_mutex_t lock;
 	pthread_cond_t ran;
 	uint64_t runs;
-	bool broken;               /* it takes nothing */
+	bool broken; /* it takes nothing */
 };
 
 #define SCENE_TEST(test) cmocka_unit_test_setup_teardown(test, scene_setup, scene_teardown)

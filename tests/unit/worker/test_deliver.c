@@ -14,9 +14,7 @@ static void test_delivers(void **state)
 	char field[256], line[512], key[HPX_JOB_KEY_SIZE], reference[HPX_REFERENCE_SIZE];
 
 	provider_will(&scene->provider, (struct provider_reply){
-		.path = "/plain/pay", .status = 201,
-		.headers = "X-Kept: yes\r\nSet-Cookie: a=b\r\nDate: today\r\nLocation: /p/7\r\n",
-		.body = "{\"id\":\"p-7\"}" });
+						.path = "/plain/pay", .status = 201, .headers = "X-Kept: yes\r\nSet-Cookie: a=b\r\nDate: today\r\nLocation: /p/7\r\n", .body = "{\"id\":\"p-7\"}" });
 	int64_t number = scene_accept(scene, 1, PLAIN, "/pay?x=1");
 	scene_deliver(scene);
 	scene_await_state(scene, 0, 1, HPX_STATE_COMPLETED);
@@ -34,7 +32,10 @@ static void test_delivers(void **state)
 	hpx_job_key(&job.operation, &job.mark, HPX_SPAN(SCENE_JOB), key);
 	provider_line(&scene->provider, 0, line);
 	assert_string_equal(line, "POST /plain/pay?x=1");
-	const struct { const char *name; const char *value; } fields[] = {
+	const struct {
+		const char *name;
+		const char *value;
+	} fields[] = {
 		{ "Idempotency-Key", key },
 		{ "Hapax-Operation", reference },
 		{ "Hapax-Attempt", "1" },
@@ -61,10 +62,8 @@ static void test_answers(void **state)
 		const char *headers;
 	} rows[] = {
 		{ "/a", { .status = 404, .body = "no" }, true, "" },
-		{ "/b", { .status = 200, .body = large, .headers = "X-A: b\r\nLocation: /l\r\n" },
-		  false, "Location: /l\r\n" },
-		{ "/c", { .status = 200, .headers = "Content-Type: text/event-stream; a=b\r\n" },
-		  false, "" },
+		{ "/b", { .status = 200, .body = large, .headers = "X-A: b\r\nLocation: /l\r\n" }, false, "Location: /l\r\n" },
+		{ "/c", { .status = 200, .headers = "Content-Type: text/event-stream; a=b\r\n" }, false, "" },
 	};
 
 	memset(large, 'x', sizeof(large) - 1);
@@ -133,8 +132,7 @@ static void test_ends(void **state)
 		snprintf(whole, sizeof(whole), "%s%s", folder, path);
 		snprintf(line, sizeof(line), "POST %s", whole);
 		provider_will(&scene->provider, (struct provider_reply){
-			.path = whole, .status = rows[i].status, .headers = rows[i].headers,
-			.always = true });
+							.path = whole, .status = rows[i].status, .headers = rows[i].headers, .always = true });
 		uint64_t before = hpx_counter_read(
 			&scene->target_meters[rows[i].target].results[rows[i].result]);
 		int64_t number = scene_enqueue(scene, (unsigned)i, rows[i].target, path);
@@ -170,9 +168,9 @@ static void test_heeds_retry_after(void **state)
 	struct scene *scene = *state;
 
 	provider_will(&scene->provider, (struct provider_reply){
-		.path = "/plain", .status = 429, .headers = "Retry-After: 30\r\n" });
+						.path = "/plain", .status = 429, .headers = "Retry-After: 30\r\n" });
 	provider_will(&scene->provider, (struct provider_reply){
-		.path = "/bank", .status = 429, .headers = "Retry-After: 3600\r\n" });
+						.path = "/bank", .status = 429, .headers = "Retry-After: 3600\r\n" });
 	int64_t before_ms = hpx_clock_wall_ms();
 	int64_t asked = scene_accept(scene, 1, PLAIN, "/pay");
 	int64_t bounded = scene_accept(scene, 2, BANK, "/pay");
@@ -191,7 +189,7 @@ static void test_poison_holds_up_nobody(void **state)
 
 	scene->targets[PLAIN].concurrency = 1;
 	provider_will(&scene->provider, (struct provider_reply){
-		.path = "/plain/poison", .status = 400, .always = true });
+						.path = "/plain/poison", .status = 400, .always = true });
 	int64_t poison = scene_enqueue(scene, 1, PLAIN, "/poison");
 	int64_t good = scene_enqueue(scene, 2, PLAIN, "/good");
 	scene_deliver(scene);

@@ -161,7 +161,7 @@ static void test_settles_a_job(void **state)
 
 	scene->targets[PLAIN].reconcile = probe_of_target(scene, HPX_SPAN("/pays/{provider_id}"));
 	provider_will(&scene->provider, (struct provider_reply){
-		.path = "/plain", .status = 500, .body = "{\"id\":\"p 7\"}" });
+						.path = "/plain", .status = 500, .body = "{\"id\":\"p 7\"}" });
 	int64_t number = scene_accept(scene, 1, PLAIN, "/pay");
 	scene_deliver(scene);
 	scene_await_job(scene, number, HPX_JOB_UNKNOWN);

@@ -8,10 +8,8 @@
 static void claim_all(struct scene *scene)
 {
 	const struct hpx_claim claims[] = {
-		{ .target = scene->targets[PLAIN].name, .room = 10, .lease_ms = 1000,
-		  .attempts_max = 3 },
-		{ .target = scene->targets[BANK].name, .room = 10, .lease_ms = 1000,
-		  .honours_keys_ms = 3600000, .attempts_max = 3 },
+		{ .target = scene->targets[PLAIN].name, .room = 10, .lease_ms = 1000, .attempts_max = 3 },
+		{ .target = scene->targets[BANK].name, .room = 10, .lease_ms = 1000, .honours_keys_ms = 3600000, .attempts_max = 3 },
 	};
 	struct hpx_store_op op = { .verb = HPX_VERB_CLAIM, .claims = claims, .claim_count = 2 };
 
