@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/crash_point.h"
 #include "client/client.h"
-#include "egress/request.h"
+#include "egress/egress_request.h"
 #include "egress/transfer.h"
 
 struct watch {

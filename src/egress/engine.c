@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "egress/request.h"
+#include "egress/egress_request.h"
 #include "egress/transfer.h"
 
 /* How long the thread sleeps where nothing wakes it sooner. */

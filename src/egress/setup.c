@@ -2,7 +2,7 @@
  * and that could send a request elsewhere, twice or in the clear is off. */
 #include "egress/transfer.h"
 
-#include "egress/request.h"
+#include "egress/egress_request.h"
 
 struct option {
 	CURLoption name;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "egress/request.h"
+#include "egress/egress_request.h"
 
 static void transfer_free(struct hpx_transfer *transfer)
 {

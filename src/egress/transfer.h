@@ -7,7 +7,7 @@
  *                request has left
  *   SENDING      hpx_transfer_begin's prereq callback has let it go: from here
  *                on, bytes may have left
- *   ANSWERING    the head of the final answer is read (answer.c)
+ *   ANSWERING    the head of the final answer is read (egress_answer.c)
  *
  * 1. NOT_SENT is said only in CONNECTING.
  * 2. ANSWERED is said only in ANSWERING, when the body is whole too.
@@ -65,7 +65,7 @@ int hpx_transfer_on_ready(void *user, char *peer_ip, char *local_ip, int peer_po
 int hpx_transfer_on_progress(void *user, curl_off_t down_total, curl_off_t down,
 			     curl_off_t up_total, curl_off_t up);
 
-/* answer.c, for libcurl: a line of the head, and a piece of the body. */
+/* egress_answer.c, for libcurl: a line of the head, and a piece of the body. */
 size_t hpx_transfer_answer_on_line(char *bytes, size_t size, size_t count, void *user);
 size_t hpx_transfer_answer_on_data(char *bytes, size_t size, size_t count, void *user);
 void hpx_transfer_answer_init(struct hpx_transfer *transfer);

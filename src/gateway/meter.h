@@ -6,7 +6,7 @@
 #include "base/metric.h"
 #include "core/decide.h"
 #include "http/problem.h"
-#include "net/slot.h"
+#include "net/connection_slot.h"
 
 /* Tenants with duplicates that are told apart; the others share one row, so
  * that no caller can make the metrics grow. */

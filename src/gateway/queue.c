@@ -1,4 +1,4 @@
-/* Waiting for a connection slot. The rules of the queue are net/slot.h's; here
+/* Waiting for a connection slot. The rules of the queue are net/connection_slot.h's; here
  * is what a request does with it: it holds on to itself while it is queued,
  * gives up after `timeouts.queue`, and is counted. */
 #include "gateway/queue.h"

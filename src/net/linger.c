@@ -2,7 +2,7 @@
  * the other side still sends is read and dropped until it ends too. Closing
  * at once instead would make the kernel answer those bytes with a reset, and
  * a reset destroys the last answer in the other side's hands. */
-#include "net/driver.h"
+#include "net/transport_driver.h"
 
 #include <stdlib.h>
 

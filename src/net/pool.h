@@ -1,5 +1,5 @@
 /* The connections to one upstream, on one loop: how many there are, and which
- * of them are idle and may be used again. Who may have one at all is slot.h's.
+ * of them are idle and may be used again. Who may have one at all is connection_slot.h's.
  * The newest idle one is used first,
  * so that the others can age and go. An idle connection is read from all the
  * time: its end is noticed when it comes, and a byte that nobody asked for
@@ -53,7 +53,7 @@ struct hpx_conn *hpx_pool_take(struct hpx_pool *pool, uint64_t idle_max_ms, bool
 void hpx_pool_stray(struct hpx_pool *pool);
 /* Does the same where another loop saw them. */
 void hpx_pool_look(struct hpx_pool *pool);
-/* One more connection, by the right of a slot (slot.h): an idle one is closed for
+/* One more connection, by the right of a slot (connection_slot.h): an idle one is closed for
  * it where there are `open_max`. */
 void hpx_pool_enter(struct hpx_pool *pool);
 /* The connection that was counted did not come about. */

@@ -3,7 +3,7 @@
 #ifndef HPX_NET_STREAM_H
 #define HPX_NET_STREAM_H
 
-#include "net/driver.h"
+#include "net/transport_driver.h"
 
 /* A handle without a connection; NULL when out of memory. */
 struct hpx_transport *hpx_stream_new(struct hpx_loop *loop, bool is_unix);

@@ -1,6 +1,6 @@
 /* The common part of every transport: the phase is checked here, so that a
  * driver never sees a call out of order. */
-#include "net/driver.h"
+#include "net/transport_driver.h"
 
 #include <signal.h>
 

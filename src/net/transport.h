@@ -1,6 +1,6 @@
 /* One connected byte stream, as the layers above see it. Plain TCP and unix
  * sockets are the first transport; TLS would be one more driver table
- * (driver.h).
+ * (transport_driver.h).
  *
  * Rules: callbacks come on the loop's thread, never from inside a call into
  * the transport; the user may close it within any of them. After close no

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/container.h"
-#include "net/exchange.h"
+#include "net/upstream_exchange.h"
 
 void hpx_upstream_configure(struct hpx_upstream *upstream,
 			    const struct hpx_upstream_options *options)

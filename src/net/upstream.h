@@ -7,7 +7,7 @@
 
 #include "base/address.h"
 #include "http/message.h"
-#include "net/slot.h"
+#include "net/connection_slot.h"
 #include "net/transport.h"
 #include "net/upstream_state.h"
 

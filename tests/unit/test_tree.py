@@ -30,7 +30,7 @@ NEVER = {
 DRIVERS = {"store/memory", "store/sqlite", "store/postgres"}
 # Known exceptions: in how many folders a base name stands.
 SAME_NAME = {
-    "answer.c": 4,
+    "answer.c": 2,
     "attempt.c": 2,
     "call.c": 4,
     "change.c": 2,
@@ -38,7 +38,6 @@ SAME_NAME = {
     "client.c": 2,
     "clock.c": 2,
     "decide.c": 2,
-    "exchange.c": 2,
     "field.c": 2,
     "host.c": 2,
     "job.c": 3,
@@ -53,14 +52,13 @@ SAME_NAME = {
     "read.c": 2,
     "reconcile.c": 2,
     "removal.c": 2,
-    "request.c": 4,
+    "request.c": 2,
     "result.c": 2,
     "row.c": 2,
     "rule.c": 3,
     "secret.c": 2,
     "send.c": 2,
     "settle.c": 3,
-    "slot.c": 2,
     "sweep.c": 2,
     "target.c": 2,
     "value.c": 2,

@@ -2,7 +2,7 @@
 #include "call.h"
 
 #include "http/field.h"
-#include "net/exchange.h"
+#include "net/upstream_exchange.h"
 
 #define LONG_MS 60000
 

@@ -2,7 +2,7 @@
  * nonsense, whether it comes at once or byte by byte, and which connections
  * are used again. */
 #include "call.h"
-#include "net/exchange.h"
+#include "net/upstream_exchange.h"
 #include "script.h"
 
 /* What the upstream does behind its answer. A reset may overtake the last

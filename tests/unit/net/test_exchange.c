@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "net/exchange.h"
+#include "net/upstream_exchange.h"
 
 #define ANSWER "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 2\r\n\r\nok"
 /* Short enough to wait for, and only ever waited for. */

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <sys/resource.h>
 
-#include "net/exchange.h"
+#include "net/upstream_exchange.h"
 
 #define BIG_BYTES ((size_t)64 << 20)
 #define PIECE_BYTES 32768

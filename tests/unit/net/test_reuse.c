@@ -5,7 +5,7 @@
 
 #include <poll.h>
 
-#include "net/exchange.h"
+#include "net/upstream_exchange.h"
 
 #define ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 #define TURN \

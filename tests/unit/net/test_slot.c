@@ -1,7 +1,7 @@
 /* Connection slots: who gets one, who waits, in which order, and what is left
  * to whom. */
 #include "helper.h"
-#include "net/slot.h"
+#include "net/connection_slot.h"
 
 #define MANY 8
 

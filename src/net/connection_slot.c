@@ -1,5 +1,5 @@
-/* Counting slots and queueing for them; see slot.h. */
-#include "net/slot.h"
+/* Counting slots and queueing for them; see connection_slot.h. */
+#include "net/connection_slot.h"
 
 #include "base/assert.h"
 #include "base/container.h"

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/crash_point.h"
 #include "http/field.h"
-#include "net/exchange.h"
+#include "net/upstream_exchange.h"
 
 /* A head is looked for in slices, so that little of a body that came with it
  * is copied behind it. */

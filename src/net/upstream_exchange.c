@@ -1,5 +1,5 @@
 /* An exchange's life: its start, its deadlines, its turns, its end. */
-#include "net/exchange.h"
+#include "net/upstream_exchange.h"
 
 #include <stdlib.h>
 

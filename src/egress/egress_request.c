@@ -1,6 +1,6 @@
 /* What may be sent: a URL, method and fields that can be written into a
  * request without changing where it goes or where it ends. */
-#include "egress/request.h"
+#include "egress/egress_request.h"
 
 #include <limits.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* One request and its answer, from the inside: what exchange.c (life and
- * deadlines), request.c (sending) and answer.c (reading) share. Users of the
+/* One request and its answer, from the inside: what upstream_exchange.c (life and
+ * deadlines), upstream_request.c (sending) and upstream_answer.c (reading) share. Users of the
  * upstream client include upstream.h only.
  *
  * The two sides move apart from each other, each only down its list:
@@ -109,7 +109,7 @@ static inline bool hpx_exchange_is_gone(const struct hpx_exchange *exchange)
 	return exchange->answer_state == HPX_ANSWER_GONE;
 }
 
-/* exchange.c */
+/* upstream_exchange.c */
 
 /* Looks at what is being waited for now, and from now on. */
 void hpx_exchange_touch(struct hpx_exchange *exchange);
@@ -120,7 +120,7 @@ void hpx_exchange_fail(struct hpx_exchange *exchange, enum hpx_status status,
 /* The same from inside a call of the user's. */
 void hpx_exchange_fail_later(struct hpx_exchange *exchange, enum hpx_status status);
 
-/* request.c */
+/* upstream_request.c */
 
 /* Gets a connection, from the pool or a new one, and sends. */
 void hpx_request_begin(struct hpx_exchange *exchange);
@@ -129,7 +129,7 @@ void hpx_request_continue(struct hpx_exchange *exchange);
 /* The transport's on_drain. */
 void hpx_request_drained(struct hpx_exchange *exchange);
 
-/* answer.c */
+/* upstream_answer.c */
 
 extern const struct hpx_transport_events hpx_answer_events;
 void hpx_answer_init(struct hpx_exchange *exchange, struct hpx_span method);

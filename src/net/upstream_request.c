@@ -2,7 +2,7 @@
  * bytes to it, once. Whether a byte left is the transport's count. */
 #include "base/clock.h"
 #include "base/crash_point.h"
-#include "net/exchange.h"
+#include "net/upstream_exchange.h"
 
 /* A body is handed over in parts of this size, so that little of it is ever
  * copied while the socket is full. */
