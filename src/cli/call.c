@@ -70,9 +70,9 @@ static int read_times(const struct time_flag *times, size_t count)
 	return HPX_EXIT_OK;
 }
 
-static int read_options(struct hpx_call_desk *desk, struct hapax_client_options *options)
+static int read_options(struct hpx_call_command *command, struct hapax_client_options *options)
 {
-	const struct hpx_call_flags *flags = &desk->flags;
+	const struct hpx_call_flags *flags = &command->flags;
 	uint64_t attempts = 0;
 	const struct time_flag times[] = {
 		{ "budget", flags->budget, &options->budget_ms },
@@ -95,43 +95,43 @@ static int read_options(struct hpx_call_desk *desk, struct hapax_client_options 
 	options->key_header = flags->key_header;
 	options->key_bare = flags->bare_key != NULL;
 	options->ca_file = flags->ca_file;
-	options->journal = desk->journal[0] != '\0' ? desk->journal : NULL;
+	options->journal = command->journal[0] != '\0' ? command->journal : NULL;
 	options->confirm = 1;
 	options->observe = hpx_call_observe;
-	options->user = desk;
+	options->user = command;
 	return read_times(times, sizeof(times) / sizeof(times[0]));
 }
 
-static int open_client(struct hpx_call_desk *desk, bool is_new)
+static int open_client(struct hpx_call_command *command, bool is_new)
 {
 	struct hapax_client_options options = { .journal = NULL };
 	char problem[HAPAX_PROBLEM_SIZE];
-	int code = hpx_call_journal_find(desk, !is_new);
+	int code = hpx_call_journal_find(command, !is_new);
 
 	if (code == HPX_EXIT_OK)
-		code = read_options(desk, &options);
+		code = read_options(command, &options);
 	if (code != HPX_EXIT_OK)
 		return code;
-	if (hapax_client_open(&options, &desk->client, problem) != HAPAX_OK)
+	if (hapax_client_open(&options, &command->client, problem) != HAPAX_OK)
 		return hpx_call_complain(HPX_EXIT_FAILED, "%s: nothing was sent", problem);
-	watch_signals(desk->client);
+	watch_signals(command->client);
 	return HPX_EXIT_OK;
 }
 
-static int send_new(struct hpx_call_desk *desk, const char *method, const char *url)
+static int send_new(struct hpx_call_command *command, const char *method, const char *url)
 {
 	struct hapax_call *call = NULL;
-	int code = hpx_call_make(desk, method, url, &call);
+	int code = hpx_call_make(command, method, url, &call);
 
 	if (code == HPX_EXIT_OK)
-		code = hpx_call_send_and_report(desk, call);
+		code = hpx_call_send_and_report(command, call);
 	hapax_call_free(call);
 	return code == HPX_CALL_NOT_BEGUN ? HPX_EXIT_FAILED : code;
 }
 
-static int run(struct hpx_call_desk *desk, int argc, char **argv)
+static int run(struct hpx_call_command *command, int argc, char **argv)
 {
-	const struct hpx_call_flags *flags = &desk->flags;
+	const struct hpx_call_flags *flags = &command->flags;
 	int other = (flags->resume != NULL) + (flags->list != NULL) + (flags->forget != NULL);
 
 	if (other > 1 || (other == 1 && argc > (flags->resume != NULL)))
@@ -142,21 +142,22 @@ static int run(struct hpx_call_desk *desk, int argc, char **argv)
 					 "without a journal there is nothing to resume, "
 					 "list or forget");
 	if (other == 0 && argc != 2)
-		return hpx_call_complain(HPX_EXIT_USAGE,
-					 "needs a method and a URL: hapax call POST https://… -d @body.json");
-	int code = open_client(desk, other == 0);
+		return hpx_call_complain(
+			HPX_EXIT_USAGE,
+			"needs a method and a URL: hapax call POST https://… -d @body.json");
+	int code = open_client(command, other == 0);
 	if (code != HPX_EXIT_OK)
 		return code;
 	if (flags->list != NULL)
-		return hpx_call_list(desk);
+		return hpx_call_list(command);
 	if (flags->forget != NULL)
-		return hpx_call_forget(desk);
-	code = hpx_call_output_check(desk);
+		return hpx_call_forget(command);
+	code = hpx_call_output_check(command);
 	if (code != HPX_EXIT_OK)
 		return code;
 	if (flags->resume != NULL)
-		return hpx_call_resume(desk, argc > 0 ? argv[0] : NULL, &stopped);
-	return send_new(desk, argv[0], argv[1]);
+		return hpx_call_resume(command, argc > 0 ? argv[0] : NULL, &stopped);
+	return send_new(command, argv[0], argv[1]);
 }
 
 #define SYNOPSIS \
@@ -173,20 +174,23 @@ static int run(struct hpx_call_desk *desk, int argc, char **argv)
 
 int hpx_cli_call(int argc, char **argv)
 {
-	struct hpx_call_desk desk = { .client = NULL };
-	struct hpx_call_flags *given = &desk.flags;
+	struct hpx_call_command command = { .client = NULL };
+	struct hpx_call_flags *given = &command.flags;
 	const struct hpx_cli_flag flags[] = {
-		{ "d,data", "DATA", "The body: this text, @FILE, or @- for standard input. Without "
-				    "a Content-Type of its own it is application/json if it parses as that, else none.",
+		{ "d,data", "DATA",
+		  "The body: this text, @FILE, or @- for standard input. Without "
+		  "a Content-Type of its own it is application/json if it parses as that, else none.",
 		  &given->data },
-		{ "H,header", "LINE...", "A header field, \"Name: value\", or @FILE with one a line; "
-					 "may be repeated. A credential is never written down, of a file only its name.",
+		{ "H,header", "LINE...",
+		  "A header field, \"Name: value\", or @FILE with one a line; "
+		  "may be repeated. A credential is never written down, of a file only its name.",
 		  given->headers },
 		{ "key", "KEY", "A key of your own instead of a new UUID.", &given->key },
 		{ "key-header", "NAME", "The field it is sent in; default Idempotency-Key.",
 		  &given->key_header },
 		{ "bare-key", NULL, "Sends the key without quotes.", &given->bare_key },
-		{ "budget", "TIME", "No attempt begins later than this; default 5m.", &given->budget },
+		{ "budget", "TIME", "No attempt begins later than this; default 5m.",
+		  &given->budget },
 		{ "attempts", "N", "At most so many; default as many as the budget allows.",
 		  &given->attempts },
 		{ "timeout", "TIME", "Of one attempt; default 30s.", &given->timeout },
@@ -196,8 +200,9 @@ int hpx_cli_call(int argc, char **argv)
 		  &given->backoff },
 		{ "backoff-max", "TIME", "The longest wait, but for a Retry-After; default 30s.",
 		  &given->backoff_max },
-		{ "remembered", "TIME", "How long the API remembers a key: what may have happened is "
-					"not sent again later; default 24h.",
+		{ "remembered", "TIME",
+		  "How long the API remembers a key: what may have happened is "
+		  "not sent again later; default 24h.",
 		  &given->remembered },
 		{ "cacert", "FILE", "The certificates to trust; default the system's.",
 		  &given->ca_file },
@@ -207,8 +212,9 @@ int hpx_cli_call(int argc, char **argv)
 		  &given->explain },
 		{ "json", NULL, "Prints a report instead of the answer's body, which is in it.",
 		  &given->json },
-		{ "journal", "FILE", "Where calls are written down; default "
-				     "$XDG_STATE_HOME/hapax/calls.db.",
+		{ "journal", "FILE",
+		  "Where calls are written down; default "
+		  "$XDG_STATE_HOME/hapax/calls.db.",
 		  &given->journal },
 		{ "no-journal", NULL, "Writes nothing down: killed, it is forgotten.",
 		  &given->no_journal },
@@ -229,10 +235,10 @@ int hpx_cli_call(int argc, char **argv)
 
 	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
 		return code;
-	desk.terminal = isatty(STDERR_FILENO) != 0;
-	code = run(&desk, argc - rest, argv + rest);
+	command.terminal = isatty(STDERR_FILENO) != 0;
+	code = run(&command, argc - rest, argv + rest);
 	atomic_store(&running, NULL);
-	hapax_client_close(desk.client);
-	free(desk.kept);
+	hapax_client_close(command.client);
+	free(command.kept);
 	return code;
 }

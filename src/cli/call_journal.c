@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/call.h"
-#include "cli/desk_json.h"
+#include "cli/operator_json.h"
 
 #define JSON_MAX ((size_t)256 * 1024 * 1024)
 
@@ -43,29 +43,29 @@ static int find_default(char *out, size_t size)
 	return make_directories(out);
 }
 
-int hpx_call_journal_find(struct hpx_call_desk *desk, bool must_exist)
+int hpx_call_journal_find(struct hpx_call_command *command, bool must_exist)
 {
-	const struct hpx_call_flags *flags = &desk->flags;
+	const struct hpx_call_flags *flags = &command->flags;
 
 	if (flags->no_journal != NULL && flags->journal != NULL)
 		return hpx_call_complain(HPX_EXIT_USAGE, "either --journal or --no-journal");
 	if (flags->no_journal != NULL)
 		return HPX_EXIT_OK;
 	if (flags->journal == NULL)
-		return find_default(desk->journal, sizeof(desk->journal));
-	if (flags->journal[0] == '\0' || strlen(flags->journal) >= sizeof(desk->journal))
+		return find_default(command->journal, sizeof(command->journal));
+	if (flags->journal[0] == '\0' || strlen(flags->journal) >= sizeof(command->journal))
 		return hpx_call_complain(HPX_EXIT_USAGE, "--journal needs the path of a file");
 	if (must_exist && access(flags->journal, F_OK) != 0)
 		return hpx_call_complain(HPX_EXIT_FAILED, "the journal %s: %s", flags->journal,
 					 strerror(errno));
-	memcpy(desk->journal, flags->journal, strlen(flags->journal) + 1);
+	memcpy(command->journal, flags->journal, strlen(flags->journal) + 1);
 	return HPX_EXIT_OK;
 }
 
-void hpx_call_journal_print_flag(const struct hpx_call_desk *desk, FILE *out)
+void hpx_call_journal_print_flag(const struct hpx_call_command *command, FILE *out)
 {
-	if (desk->flags.journal != NULL)
-		fprintf(out, " --journal %s", desk->flags.journal);
+	if (command->flags.journal != NULL)
+		fprintf(out, " --journal %s", command->flags.journal);
 }
 
 static const char *state_word(const struct hapax_entry *entry)
@@ -90,10 +90,10 @@ static struct hpx_span shown_url(const struct hapax_entry *entry)
 
 static void print_row(const struct hapax_entry *entry, int64_t now_ms)
 {
-	char age[HPX_DESK_AGE_SIZE];
+	char age[HPX_OPERATOR_AGE_SIZE];
 	bool done = entry->state == HAPAX_ENTRY_DONE;
 
-	hpx_desk_age(now_ms - entry->created_ms, age);
+	hpx_operator_age(now_ms - entry->created_ms, age);
 	printf("%5lld  %-7s  %-8s  %3u  ", (long long)entry->id, state_word(entry),
 	       done ? "answered" : entry->doubt ? "maybe" :
 						  "no",
@@ -103,78 +103,80 @@ static void print_row(const struct hapax_entry *entry, int64_t now_ms)
 	else
 		fputs("   -", stdout);
 	printf("  %4s  ", age);
-	hpx_desk_print_text(hpx_span_of(entry->key), strlen(entry->key) < 36 ? 36 : 0);
+	hpx_operator_print_text(hpx_span_of(entry->key), strlen(entry->key) < 36 ? 36 : 0);
 	printf("  %s ", entry->method);
-	hpx_desk_print_text(shown_url(entry), 0);
+	hpx_operator_print_text(shown_url(entry), 0);
 	putchar('\n');
 }
 
-static void json_row(struct hpx_desk_json *json, const struct hapax_entry *entry)
+static void json_row(struct hpx_operator_json *json, const struct hapax_entry *entry)
 {
-	hpx_desk_json_name(json, NULL);
-	hpx_desk_json_open(json, "{");
-	hpx_desk_json_number(json, "id", (uint64_t)entry->id);
-	hpx_desk_json_text(json, "state", hpx_span_of(state_word(entry)));
-	hpx_desk_json_bool(json, "in_doubt", entry->doubt);
-	hpx_desk_json_number(json, "attempts", entry->attempts);
-	hpx_desk_json_number(json, "status", entry->status);
-	hpx_desk_json_time(json, "created", entry->created_ms);
-	hpx_desk_json_time(json, "changed", entry->changed_ms);
-	hpx_desk_json_text(json, "key", hpx_span_of(entry->key));
-	hpx_desk_json_text(json, "method", hpx_span_of(entry->method));
-	hpx_desk_json_text(json, "url", shown_url(entry));
-	hpx_desk_json_close(json, "}");
+	hpx_operator_json_name(json, NULL);
+	hpx_operator_json_open(json, "{");
+	hpx_operator_json_number(json, "id", (uint64_t)entry->id);
+	hpx_operator_json_text(json, "state", hpx_span_of(state_word(entry)));
+	hpx_operator_json_bool(json, "in_doubt", entry->doubt);
+	hpx_operator_json_number(json, "attempts", entry->attempts);
+	hpx_operator_json_number(json, "status", entry->status);
+	hpx_operator_json_time(json, "created", entry->created_ms);
+	hpx_operator_json_time(json, "changed", entry->changed_ms);
+	hpx_operator_json_text(json, "key", hpx_span_of(entry->key));
+	hpx_operator_json_text(json, "method", hpx_span_of(entry->method));
+	hpx_operator_json_text(json, "url", shown_url(entry));
+	hpx_operator_json_close(json, "}");
 }
 
 static int print_json(const struct hapax_entry *entries, size_t count)
 {
 	struct hpx_buffer text;
-	struct hpx_desk_json json = { .out = &text, .first = true };
+	struct hpx_operator_json json = { .out = &text, .first = true };
 
 	hpx_buffer_init(&text, JSON_MAX);
-	hpx_desk_json_open(&json, "[");
+	hpx_operator_json_open(&json, "[");
 	for (size_t i = 0; i < count; i++)
 		json_row(&json, &entries[i]);
-	hpx_desk_json_close(&json, "]\n");
-	int code = json.status == HPX_OK ? hpx_cli_write(hpx_buffer_span(&text), stdout) : hpx_call_complain(HPX_EXIT_FAILED, "the list: %s", hpx_status_text(json.status));
+	hpx_operator_json_close(&json, "]\n");
+	int code = json.status == HPX_OK ? hpx_cli_write(hpx_buffer_span(&text), stdout) :
+					   hpx_call_complain(HPX_EXIT_FAILED, "the list: %s",
+							     hpx_status_text(json.status));
 	hpx_buffer_done(&text);
 	return code;
 }
 
-int hpx_call_list(struct hpx_call_desk *desk)
+int hpx_call_list(struct hpx_call_command *command)
 {
 	struct hapax_entry *entries;
 	char problem[HAPAX_PROBLEM_SIZE];
 	size_t count;
 	int code = HPX_EXIT_OK;
 
-	if (hapax_client_entries(desk->client, 1, &entries, &count, problem) != HAPAX_OK)
+	if (hapax_client_entries(command->client, 1, &entries, &count, problem) != HAPAX_OK)
 		return hpx_call_complain(HPX_EXIT_FAILED, "%s", problem);
-	if (desk->flags.json != NULL) {
+	if (command->flags.json != NULL) {
 		code = print_json(entries, count);
 	} else if (count > 0) {
 		printf("%5s  %-7s  %-8s  TRY  HTTP   AGE  %-36s  REQUEST\n", "CALL", "STATE",
 		       "HAPPENED", "KEY");
 		for (size_t i = 0; i < count; i++)
 			print_row(&entries[i], hpx_clock_wall_ms());
-	} else if (desk->terminal) {
-		hpx_call_complain(0, "no calls in %s", desk->journal);
+	} else if (command->terminal) {
+		hpx_call_complain(0, "no calls in %s", command->journal);
 	}
 	hapax_entries_free(entries);
 	return code;
 }
 
-int hpx_call_forget(struct hpx_call_desk *desk)
+int hpx_call_forget(struct hpx_call_command *command)
 {
 	char problem[HAPAX_PROBLEM_SIZE];
 	uint64_t id;
 
-	if (!hpx_span_u64(hpx_span_of(desk->flags.forget), INT64_MAX, &id))
+	if (!hpx_span_u64(hpx_span_of(command->flags.forget), INT64_MAX, &id))
 		return hpx_call_complain(HPX_EXIT_USAGE,
 					 "\"%s\" is not the number of a call; `hapax call "
 					 "--list` lists them",
-					 desk->flags.forget);
-	if (hapax_client_forget(desk->client, (int64_t)id, problem) != HAPAX_OK)
+					 command->flags.forget);
+	if (hapax_client_forget(command->client, (int64_t)id, problem) != HAPAX_OK)
 		return hpx_call_complain(HPX_EXIT_FAILED, "%s", problem);
 	return HPX_EXIT_OK;
 }

@@ -17,12 +17,12 @@ static int print_head(const struct hapax_outcome *outcome, FILE *out)
 		       HPX_EXIT_FAILED;
 }
 
-static int print_to(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome,
+static int print_to(const struct hpx_call_command *command, const struct hapax_outcome *outcome,
 		    FILE *out)
 {
 	int code = HPX_EXIT_OK;
 
-	if (desk->flags.include != NULL)
+	if (command->flags.include != NULL)
 		code = print_head(outcome, out);
 	if (code == HPX_EXIT_OK)
 		code = hpx_cli_write(hpx_span(outcome->body, outcome->body_len), out);
@@ -36,34 +36,35 @@ static bool sync_file(FILE *out)
 	return fsync(fileno(out)) == 0 || errno == EINVAL || errno == EROFS;
 }
 
-static int print_to_file(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
+static int print_to_file(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
 {
-	FILE *out = fopen(desk->flags.output, "we");
+	FILE *out = fopen(command->flags.output, "we");
 
 	if (out == NULL)
 		return hpx_call_complain(HPX_EXIT_FAILED,
-					 "%s: %s", desk->flags.output, strerror(errno));
-	int code = print_to(desk, outcome, out);
+					 "%s: %s", command->flags.output, strerror(errno));
+	int code = print_to(command, outcome, out);
 	if (code == HPX_EXIT_OK && !sync_file(out))
 		code = hpx_call_complain(HPX_EXIT_FAILED,
-					 "%s: %s", desk->flags.output, strerror(errno));
+					 "%s: %s", command->flags.output, strerror(errno));
 	if (fclose(out) != 0 && code == HPX_EXIT_OK)
 		code = hpx_call_complain(HPX_EXIT_FAILED,
-					 "%s: %s", desk->flags.output, strerror(errno));
+					 "%s: %s", command->flags.output, strerror(errno));
 	return code;
 }
 
 /* A mistake that is found before anything is sent costs nothing. */
-int hpx_call_output_check(const struct hpx_call_desk *desk)
+int hpx_call_output_check(const struct hpx_call_command *command)
 {
-	const char *path = desk->flags.output;
+	const char *path = command->flags.output;
 	char copy[PATH_MAX];
 	struct stat info;
 
 	if (path == NULL)
 		return HPX_EXIT_OK;
 	if (strlen(path) >= sizeof(copy))
-		return hpx_call_complain(HPX_EXIT_USAGE, "-o: the path is too long: nothing was sent");
+		return hpx_call_complain(HPX_EXIT_USAGE,
+					 "-o: the path is too long: nothing was sent");
 	memcpy(copy, path, strlen(path) + 1);
 	bool there = stat(path, &info) == 0;
 	bool good = there ? access(path, W_OK) == 0 : access(dirname(copy), W_OK | X_OK) == 0;
@@ -76,13 +77,13 @@ int hpx_call_output_check(const struct hpx_call_desk *desk)
 					strerror(errno));
 }
 
-int hpx_call_print_answer(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
+int hpx_call_print_answer(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
 {
-	if (outcome->kind != HAPAX_DONE || desk->many)
+	if (outcome->kind != HAPAX_DONE || command->many)
 		return HPX_EXIT_OK;
 	if (!outcome->body_kept)
 		hpx_call_complain(0, "the answer's body is too large, and was not kept");
-	if (desk->flags.output != NULL)
-		return print_to_file(desk, outcome);
-	return desk->flags.json != NULL ? HPX_EXIT_OK : print_to(desk, outcome, stdout);
+	if (command->flags.output != NULL)
+		return print_to_file(command, outcome);
+	return command->flags.json != NULL ? HPX_EXIT_OK : print_to(command, outcome, stdout);
 }

@@ -2,7 +2,7 @@
  * code. */
 #include "base/buffer.h"
 #include "cli/call.h"
-#include "cli/desk_json.h"
+#include "cli/operator_json.h"
 #include "core/json_lookup.h"
 #include "http/problem.h"
 
@@ -63,7 +63,7 @@ static const char *outcome_word(enum hapax_outcome_kind kind)
 	return words[kind];
 }
 
-static void json_attempts(const struct hpx_call_desk *desk, struct hpx_desk_json *json)
+static void json_attempts(const struct hpx_call_command *command, struct hpx_operator_json *json)
 {
 	static const char *const ends[] = {
 		[HAPAX_ATTEMPT_UNSENT] = "not_sent",
@@ -71,78 +71,80 @@ static void json_attempts(const struct hpx_call_desk *desk, struct hpx_desk_json
 		[HAPAX_ATTEMPT_ANSWERED] = "answered",
 	};
 
-	hpx_desk_json_name(json, "attempts");
-	hpx_desk_json_open(json, "[");
-	for (size_t i = 0; i < desk->kept_count; i++) {
-		const struct hapax_attempt *attempt = &desk->kept[i].attempt;
+	hpx_operator_json_name(json, "attempts");
+	hpx_operator_json_open(json, "[");
+	for (size_t i = 0; i < command->kept_count; i++) {
+		const struct hapax_attempt *attempt = &command->kept[i].attempt;
 
-		hpx_desk_json_name(json, NULL);
-		hpx_desk_json_open(json, "{");
-		hpx_desk_json_number(json, "number", attempt->number);
-		hpx_desk_json_text(json, "end", hpx_span_of(ends[attempt->end]));
-		hpx_desk_json_number(json, "status", attempt->status);
-		hpx_desk_json_text(json, "trouble", hpx_span_of(desk->kept[i].trouble));
-		hpx_desk_json_number(json, "took_ms", (uint64_t)attempt->took_ms);
-		hpx_desk_json_bool(json, "in_doubt", attempt->doubt != 0);
+		hpx_operator_json_name(json, NULL);
+		hpx_operator_json_open(json, "{");
+		hpx_operator_json_number(json, "number", attempt->number);
+		hpx_operator_json_text(json, "end", hpx_span_of(ends[attempt->end]));
+		hpx_operator_json_number(json, "status", attempt->status);
+		hpx_operator_json_text(json, "trouble", hpx_span_of(command->kept[i].trouble));
+		hpx_operator_json_number(json, "took_ms", (uint64_t)attempt->took_ms);
+		hpx_operator_json_bool(json, "in_doubt", attempt->doubt != 0);
 		if (attempt->wait_ms >= 0)
-			hpx_desk_json_number(json, "wait_ms", (uint64_t)attempt->wait_ms);
-		hpx_desk_json_close(json, "}");
+			hpx_operator_json_number(json, "wait_ms", (uint64_t)attempt->wait_ms);
+		hpx_operator_json_close(json, "}");
 	}
-	hpx_desk_json_close(json, "]");
+	hpx_operator_json_close(json, "]");
 }
 
-static void json_answer(struct hpx_desk_json *json, const struct hapax_outcome *outcome)
+static void json_answer(struct hpx_operator_json *json, const struct hapax_outcome *outcome)
 {
 	struct hpx_span rest = hpx_span_of(outcome->headers);
 	struct hpx_span line;
 
-	hpx_desk_json_number(json, "status", outcome->status);
-	hpx_desk_json_name(json, "headers");
-	hpx_desk_json_open(json, "[");
+	hpx_operator_json_number(json, "status", outcome->status);
+	hpx_operator_json_name(json, "headers");
+	hpx_operator_json_open(json, "[");
 	while (hpx_span_split(&rest, '\n', &line) && line.len > 0)
-		hpx_desk_json_text(json, NULL, hpx_span_first(line, line.len - 1));
-	hpx_desk_json_close(json, "]");
-	hpx_desk_json_bool(json, "body_kept", outcome->body_kept);
-	hpx_desk_json_bytes(json, "body", hpx_span(outcome->body, outcome->body_len));
+		hpx_operator_json_text(json, NULL, hpx_span_first(line, line.len - 1));
+	hpx_operator_json_close(json, "]");
+	hpx_operator_json_bool(json, "body_kept", outcome->body_kept);
+	hpx_operator_json_bytes(json, "body", hpx_span(outcome->body, outcome->body_len));
 }
 
 /* One line for each call. */
-static int print_json(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome,
+static int print_json(const struct hpx_call_command *command, const struct hapax_outcome *outcome,
 		      int exit_code)
 {
 	struct hpx_buffer text;
-	struct hpx_desk_json json = { .out = &text, .first = true };
+	struct hpx_operator_json json = { .out = &text, .first = true };
 
 	hpx_buffer_init(&text, JSON_MAX);
-	hpx_desk_json_open(&json, "{");
-	hpx_desk_json_text(&json, "outcome", hpx_span_of(outcome_word(outcome->kind)));
-	hpx_desk_json_bool(&json, "in_doubt", outcome->doubt != 0);
-	hpx_desk_json_number(&json, "exit", (uint64_t)exit_code);
-	hpx_desk_json_text(&json, "reason", hpx_span_of(outcome->reason));
-	hpx_desk_json_number(&json, "id", (uint64_t)outcome->id);
-	hpx_desk_json_text(&json, "key", hpx_span_of(outcome->key));
-	json_attempts(desk, &json);
-	hpx_desk_json_number(&json, "left_out", desk->left_out);
+	hpx_operator_json_open(&json, "{");
+	hpx_operator_json_text(&json, "outcome", hpx_span_of(outcome_word(outcome->kind)));
+	hpx_operator_json_bool(&json, "in_doubt", outcome->doubt != 0);
+	hpx_operator_json_number(&json, "exit", (uint64_t)exit_code);
+	hpx_operator_json_text(&json, "reason", hpx_span_of(outcome->reason));
+	hpx_operator_json_number(&json, "id", (uint64_t)outcome->id);
+	hpx_operator_json_text(&json, "key", hpx_span_of(outcome->key));
+	json_attempts(command, &json);
+	hpx_operator_json_number(&json, "left_out", command->left_out);
 	json_answer(&json, outcome);
-	hpx_desk_json_close(&json, "}\n");
-	int code = json.status == HPX_OK ? hpx_cli_write(hpx_buffer_span(&text), stdout) : hpx_call_complain(HPX_EXIT_FAILED, "the report: %s", hpx_status_text(json.status));
+	hpx_operator_json_close(&json, "}\n");
+	int code = json.status == HPX_OK ? hpx_cli_write(hpx_buffer_span(&text), stdout) :
+					   hpx_call_complain(HPX_EXIT_FAILED, "the report: %s",
+							     hpx_status_text(json.status));
 	hpx_buffer_done(&text);
 	return code;
 }
 
-static void print_last(const struct hpx_call_desk *desk)
+static void print_last(const struct hpx_call_command *command)
 {
-	if (desk->kept_count == 0 || desk->left_out > 0)
+	if (command->kept_count == 0 || command->left_out > 0)
 		return;
-	struct hapax_attempt last = desk->kept[desk->kept_count - 1].attempt;
-	last.trouble = desk->kept[desk->kept_count - 1].trouble;
+	struct hapax_attempt last = command->kept[command->kept_count - 1].attempt;
+	last.trouble = command->kept[command->kept_count - 1].trouble;
 	fputs(" (the last attempt: ", stderr);
 	hpx_call_print_end(&last, stderr);
 	fputc(')', stderr);
 }
 
 /* How to go on. */
-static void print_way_on(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
+static void print_way_on(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
 {
 	if (outcome->id == 0) {
 		fprintf(stderr, "it was not written down: send the same request with --key '%s'\n",
@@ -150,33 +152,34 @@ static void print_way_on(const struct hpx_call_desk *desk, const struct hapax_ou
 		return;
 	}
 	fprintf(stderr, "`hapax call --resume %lld", (long long)outcome->id);
-	hpx_call_journal_print_flag(desk, stderr);
+	hpx_call_journal_print_flag(command, stderr);
 	fputs("` goes on with the same key\n", stderr);
 }
 
-static void print_unsettled(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
+static void print_unsettled(const struct hpx_call_command *command,
+			    const struct hapax_outcome *outcome)
 {
 	fprintf(stderr, "hapax call: %s: %s",
 		outcome->doubt ? "it may have happened" : "nothing has happened", outcome->reason);
-	print_last(desk);
+	print_last(command);
 	fputc('\n', stderr);
-	print_way_on(desk, outcome);
+	print_way_on(command, outcome);
 }
 
-static void print_words(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
+static void print_words(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
 {
-	if (desk->flags.explain != NULL)
-		hpx_call_explain(desk);
+	if (command->flags.explain != NULL)
+		hpx_call_explain(command);
 	if (outcome->kind != HAPAX_DONE)
-		print_unsettled(desk, outcome);
-	else if (desk->many)
+		print_unsettled(command, outcome);
+	else if (command->many)
 		hpx_call_complain(0, "call %lld: answered with %u %s", (long long)outcome->id,
 				  outcome->status, hpx_reason_phrase(outcome->status));
 	else if (!hpx_call_is_success(outcome->status))
 		hpx_call_complain(0, "answered with %u %s%s", outcome->status,
 				  hpx_reason_phrase(outcome->status),
 				  outcome->status < 400 ? ", which is not followed" : "");
-	else if (desk->flags.explain != NULL)
+	else if (command->flags.explain != NULL)
 		fprintf(stderr, "done after %u attempt%s, with the key %s\n", outcome->attempts,
 			outcome->attempts == 1 ? "" : "s", outcome->key);
 }
@@ -198,41 +201,41 @@ static int confirm(struct hapax_call *call, int code)
 }
 
 /* Nobody has it: it is asked for again. Not 1, which would be a refusal. */
-static int keep(const struct hpx_call_desk *desk, const struct hapax_outcome *outcome)
+static int keep(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
 {
 	hpx_call_complain(0, "it was answered with %u %s, and the answer could not be handed over",
 			  outcome->status, hpx_reason_phrase(outcome->status));
-	print_way_on(desk, outcome);
+	print_way_on(command, outcome);
 	return HPX_EXIT_IN_DOUBT;
 }
 
-static int report(struct hpx_call_desk *desk, struct hapax_call *call)
+static int report(struct hpx_call_command *command, struct hapax_call *call)
 {
 	const struct hapax_outcome *outcome = hapax_call_outcome(call);
 	int code = exit_of(call);
 
-	print_words(desk, outcome);
-	int printed = hpx_call_print_answer(desk, outcome);
-	if (printed == HPX_EXIT_OK && desk->flags.json != NULL)
-		printed = print_json(desk, outcome, code);
+	print_words(command, outcome);
+	int printed = hpx_call_print_answer(command, outcome);
+	if (printed == HPX_EXIT_OK && command->flags.json != NULL)
+		printed = print_json(command, outcome, code);
 	if (outcome->kind != HAPAX_DONE)
 		return code;
-	return printed == HPX_EXIT_OK ? confirm(call, code) : keep(desk, outcome);
+	return printed == HPX_EXIT_OK ? confirm(call, code) : keep(command, outcome);
 }
 
-int hpx_call_send_and_report(struct hpx_call_desk *desk, struct hapax_call *call)
+int hpx_call_send_and_report(struct hpx_call_command *command, struct hapax_call *call)
 {
 	char problem[HAPAX_PROBLEM_SIZE];
 
-	desk->kept_count = 0;
-	desk->left_out = 0;
+	command->kept_count = 0;
+	command->left_out = 0;
 	enum hapax_result result = hapax_call_send(call, problem);
-	if (desk->countdown)
+	if (command->countdown)
 		fputc('\n', stderr);
-	desk->countdown = false;
+	command->countdown = false;
 	if (result != HAPAX_OK)
 		hpx_call_complain(0, "%s", problem);
 	if (result != HAPAX_OK && !has_begun(hapax_call_outcome(call)))
 		return HPX_CALL_NOT_BEGUN;
-	return report(desk, call);
+	return report(command, call);
 }

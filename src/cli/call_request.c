@@ -34,9 +34,9 @@ static int give_line(struct hapax_call *call, const char *line)
 	return judge(result, problem);
 }
 
-int hpx_call_give_headers(struct hpx_call_desk *desk, struct hapax_call *call)
+int hpx_call_give_headers(struct hpx_call_command *command, struct hapax_call *call)
 {
-	const char *const *lines = desk->flags.headers;
+	const char *const *lines = command->flags.headers;
 	char problem[HAPAX_PROBLEM_SIZE];
 	int code = HPX_EXIT_OK;
 
@@ -64,7 +64,8 @@ static int read_stream(FILE *stream, const char *name, struct hpx_buffer *body)
 		return hpx_call_complain(HPX_EXIT_USAGE, "%s is larger than 64 MiB", name);
 	if (status != HPX_OK || ferror(stream))
 		return hpx_call_complain(HPX_EXIT_FAILED, "%s: %s", name,
-					 status != HPX_OK ? hpx_status_text(status) : strerror(errno));
+					 status != HPX_OK ? hpx_status_text(status) :
+							    strerror(errno));
 	return HPX_EXIT_OK;
 }
 
@@ -127,16 +128,16 @@ static bool says_type(const struct hpx_call_flags *flags)
 	return false;
 }
 
-static int give_body(struct hpx_call_desk *desk, struct hapax_call *call)
+static int give_body(struct hpx_call_command *command, struct hapax_call *call)
 {
 	char problem[HAPAX_PROBLEM_SIZE];
 	struct hpx_buffer body;
 
-	if (desk->flags.data == NULL)
+	if (command->flags.data == NULL)
 		return HPX_EXIT_OK;
 	hpx_buffer_init(&body, BODY_MAX);
-	int code = read_body(desk->flags.data, &body);
-	if (code == HPX_EXIT_OK && !says_type(&desk->flags) && is_json(hpx_buffer_span(&body)))
+	int code = read_body(command->flags.data, &body);
+	if (code == HPX_EXIT_OK && !says_type(&command->flags) && is_json(hpx_buffer_span(&body)))
 		code = judge(hapax_call_header(call, "Content-Type", "application/json", problem),
 			     problem);
 	if (code == HPX_EXIT_OK)
@@ -145,18 +146,18 @@ static int give_body(struct hpx_call_desk *desk, struct hapax_call *call)
 	return code;
 }
 
-int hpx_call_make(struct hpx_call_desk *desk, const char *method, const char *url,
+int hpx_call_make(struct hpx_call_command *command, const char *method, const char *url,
 		  struct hapax_call **ret_call)
 {
 	char problem[HAPAX_PROBLEM_SIZE];
 
-	enum hapax_result result = hapax_call_new(desk->client, method, url, ret_call, problem);
+	enum hapax_result result = hapax_call_new(command->client, method, url, ret_call, problem);
 	int code = judge(result, problem);
 	if (code == HPX_EXIT_OK)
-		code = hpx_call_give_headers(desk, *ret_call);
+		code = hpx_call_give_headers(command, *ret_call);
 	if (code == HPX_EXIT_OK)
-		code = give_body(desk, *ret_call);
-	if (code == HPX_EXIT_OK && desk->flags.key != NULL)
-		code = judge(hapax_call_key(*ret_call, desk->flags.key, problem), problem);
+		code = give_body(command, *ret_call);
+	if (code == HPX_EXIT_OK && command->flags.key != NULL)
+		code = judge(hapax_call_key(*ret_call, command->flags.key, problem), problem);
 	return code;
 }

@@ -47,69 +47,69 @@ static void print_attempt(const struct hapax_attempt *attempt, FILE *out)
 }
 
 /* Attempts beyond the bound, or for which there is no memory, are counted. */
-static void keep(struct hpx_call_desk *desk, const struct hapax_attempt *attempt)
+static void keep(struct hpx_call_command *command, const struct hapax_attempt *attempt)
 {
-	if (desk->kept_count == desk->kept_cap && desk->kept_cap < HPX_CALL_KEPT_MAX) {
-		size_t cap = desk->kept_cap > 0 ? desk->kept_cap * 2 : 8;
-		struct hpx_call_kept *more = reallocarray(desk->kept, cap, sizeof(*more));
+	if (command->kept_count == command->kept_cap && command->kept_cap < HPX_CALL_KEPT_MAX) {
+		size_t cap = command->kept_cap > 0 ? command->kept_cap * 2 : 8;
+		struct hpx_call_kept *more = reallocarray(command->kept, cap, sizeof(*more));
 
 		if (more != NULL) {
-			desk->kept = more;
-			desk->kept_cap = cap;
+			command->kept = more;
+			command->kept_cap = cap;
 		}
 	}
-	if (desk->kept_count == desk->kept_cap || desk->kept_count == HPX_CALL_KEPT_MAX) {
-		desk->left_out++;
+	if (command->kept_count == command->kept_cap || command->kept_count == HPX_CALL_KEPT_MAX) {
+		command->left_out++;
 		return;
 	}
-	struct hpx_call_kept *kept = &desk->kept[desk->kept_count++];
+	struct hpx_call_kept *kept = &command->kept[command->kept_count++];
 	kept->attempt = *attempt;
 	snprintf(kept->trouble, sizeof(kept->trouble), "%s", attempt->trouble);
 }
 
-static void clear_countdown(struct hpx_call_desk *desk)
+static void clear_countdown(struct hpx_call_command *command)
 {
-	if (desk->countdown)
+	if (command->countdown)
 		fputs(CLEAR, stderr);
-	desk->countdown = false;
+	command->countdown = false;
 }
 
-static void count_down(struct hpx_call_desk *desk, int64_t wait_ms)
+static void count_down(struct hpx_call_command *command, int64_t wait_ms)
 {
-	if (!desk->terminal || is_dumb() || (wait_ms < 1000 && !desk->countdown))
+	if (!command->terminal || is_dumb() || (wait_ms < 1000 && !command->countdown))
 		return;
 	fprintf(stderr, CLEAR "next attempt in %lld s", (long long)((wait_ms + 999) / 1000));
-	desk->countdown = true;
+	command->countdown = true;
 }
 
 void hpx_call_observe(void *user, const struct hapax_attempt *attempt)
 {
-	struct hpx_call_desk *desk = user;
+	struct hpx_call_command *command = user;
 
 	switch (attempt->event) {
 	case HAPAX_ATTEMPT_BEGINS:
-		clear_countdown(desk);
+		clear_countdown(command);
 		break;
 	case HAPAX_ATTEMPT_WAITS:
-		count_down(desk, attempt->wait_ms);
+		count_down(command, attempt->wait_ms);
 		break;
 	case HAPAX_ATTEMPT_ENDED:
-		keep(desk, attempt);
-		if (desk->terminal)
+		keep(command, attempt);
+		if (command->terminal)
 			print_attempt(attempt, stderr);
 		break;
 	}
 }
 
 /* On a terminal they were shown already. */
-void hpx_call_explain(const struct hpx_call_desk *desk)
+void hpx_call_explain(const struct hpx_call_command *command)
 {
-	for (size_t i = 0; i < desk->kept_count && !desk->terminal; i++) {
-		struct hapax_attempt attempt = desk->kept[i].attempt;
+	for (size_t i = 0; i < command->kept_count && !command->terminal; i++) {
+		struct hapax_attempt attempt = command->kept[i].attempt;
 
-		attempt.trouble = desk->kept[i].trouble;
+		attempt.trouble = command->kept[i].trouble;
 		print_attempt(&attempt, stderr);
 	}
-	if (desk->left_out > 0)
-		fprintf(stderr, "and %zu more\n", desk->left_out);
+	if (command->left_out > 0)
+		fprintf(stderr, "and %zu more\n", command->left_out);
 }

@@ -22,26 +22,28 @@ static const char *why_not(const struct hpx_job_entry *job)
 	}
 }
 
-static int explain(const struct hpx_desk *desk, const struct hpx_job_entry *job,
+static int explain(const struct hpx_operator_command *command, const struct hpx_job_entry *job,
 		   enum hpx_status status)
 {
 	if (status == HPX_REFUSED || status == HPX_CORRUPT)
-		return hpx_desk_complain(desk, HPX_EXIT_FAILED, "not done: %s", why_not(job));
+		return hpx_operator_complain(command, HPX_EXIT_FAILED, "not done: %s", why_not(job));
 	if (status == HPX_STALE || status == HPX_NOT_FOUND)
-		return hpx_desk_complain(desk, HPX_EXIT_FAILED,
-					 "not done: the job has changed meanwhile; look again with "
-					 "`hapax jobs show`");
-	return hpx_desk_complain(desk, HPX_EXIT_FAILED, "not done: %s", hpx_status_text(status));
+		return hpx_operator_complain(
+			command, HPX_EXIT_FAILED,
+			"not done: the job has changed meanwhile; look again with "
+			"`hapax jobs show`");
+	return hpx_operator_complain(command, HPX_EXIT_FAILED, "not done: %s",
+				     hpx_status_text(status));
 }
 
 /* What became of the operation whose answer the job would have been; empty
  * where it has nothing to do with it. */
-static const char *operation_after(struct hpx_desk *desk, const struct hpx_job_entry *job,
-				   struct hpx_entry *entry)
+static const char *operation_after(struct hpx_operator_command *command,
+				   const struct hpx_job_entry *job, struct hpx_entry *entry)
 {
 	enum hpx_status status =
-		job->delivery.answers ? hpx_store_find(desk->reader, &job->delivery.operation,
-						       &desk->arena, entry, NULL) :
+		job->delivery.answers ? hpx_store_find(command->reader, &job->delivery.operation,
+						       &command->arena, entry, NULL) :
 					HPX_NOT_FOUND;
 
 	if (status != HPX_OK ||
@@ -50,22 +52,22 @@ static const char *operation_after(struct hpx_desk *desk, const struct hpx_job_e
 	return hpx_keys_state(entry);
 }
 
-static int print_json(const struct hpx_desk *desk, const struct hpx_job_entry *job,
+static int print_json(const struct hpx_operator_command *command, const struct hpx_job_entry *job,
 		      const struct hpx_store_op *op, const char *state, const char *operation)
 {
 	char reference[HPX_REFERENCE_SIZE];
 	struct hpx_buffer out;
-	struct hpx_desk_json json = { .out = &out };
+	struct hpx_operator_json json = { .out = &out };
 
 	hpx_reference_print(&job->delivery.operation, &job->delivery.mark, reference);
 	hpx_buffer_init(&out, 65536);
-	hpx_desk_json_open(&json, "{");
-	hpx_desk_json_number(&json, "number", (uint64_t)job->delivery.number);
-	hpx_desk_json_text(&json, "state", hpx_span_of(state));
-	hpx_desk_json_text(&json, "operation", hpx_span_of(reference));
+	hpx_operator_json_open(&json, "{");
+	hpx_operator_json_number(&json, "number", (uint64_t)job->delivery.number);
+	hpx_operator_json_text(&json, "state", hpx_span_of(state));
+	hpx_operator_json_text(&json, "operation", hpx_span_of(reference));
 	if (operation[0] != '\0')
-		hpx_desk_json_text(&json, "operation_state", hpx_span_of(operation));
-	int code = hpx_desk_json_sign(desk, &json, op);
+		hpx_operator_json_text(&json, "operation_state", hpx_span_of(operation));
+	int code = hpx_operator_json_sign(command, &json, op);
 	hpx_buffer_done(&out);
 	return code;
 }
@@ -85,36 +87,40 @@ static const char *consequence(enum hpx_job_move move, const char *operation,
 	       "settle it with `hapax keys resolve`";
 }
 
-static int settle(struct hpx_desk *desk, struct hpx_job_entry *job, enum hpx_job_move move,
-		  enum hpx_job_state state)
+static int settle(struct hpx_operator_command *command, struct hpx_job_entry *job,
+		  enum hpx_job_move move, enum hpx_job_state state)
 {
-	struct hpx_job_turn turn = { .number = job->delivery.number, .move = move, .force = desk->force != NULL };
-	struct hpx_store_op op = { .verb = HPX_VERB_JOB, .id = job->delivery.operation, .turn = &turn };
+	struct hpx_job_turn turn = { .number = job->delivery.number,
+				     .move = move,
+				     .force = command->force != NULL };
+	struct hpx_store_op op = { .verb = HPX_VERB_JOB,
+				   .id = job->delivery.operation,
+				   .turn = &turn };
 	struct hpx_entry entry;
-	int code = hpx_desk_say(desk, &op);
+	int code = hpx_operator_write(command, &op);
 
 	if (code != HPX_EXIT_OK)
 		return code;
 	hpx_job_entry_free(op.jobs);
 	if (op.status != HPX_OK)
-		return explain(desk, job, op.status);
-	const char *operation = operation_after(desk, job, &entry);
-	if (desk->json != NULL)
-		return print_json(desk, job, &op, hpx_job_state_name(state), operation);
+		return explain(command, job, op.status);
+	const char *operation = operation_after(command, job, &entry);
+	if (command->json != NULL)
+		return print_json(command, job, &op, hpx_job_state_name(state), operation);
 	printf("job %lld: %s; %s\n", (long long)job->delivery.number, hpx_job_state_name(state),
 	       consequence(move, operation, &entry));
 	return HPX_EXIT_OK;
 }
 
-int hpx_jobs_retry(struct hpx_desk *desk)
+int hpx_jobs_retry(struct hpx_operator_command *command)
 {
 	struct hpx_job_entry *job = NULL;
-	int code = hpx_jobs_find(desk, &job);
+	int code = hpx_jobs_find(command, &job);
 
 	if (code != HPX_EXIT_OK)
 		return code;
 	bool unknown = hpx_jobs_state(job) == HPX_JOB_UNKNOWN;
-	code = settle(desk, job, HPX_JOB_MOVE_RETRY, HPX_JOB_QUEUED);
+	code = settle(command, job, HPX_JOB_MOVE_RETRY, HPX_JOB_QUEUED);
 	if (code == HPX_EXIT_OK && unknown)
 		fputs("Warning: nobody knows whether it happened. If it did, and the target does not know\n"
 		      "the job's key any more, it happens twice now.\n",
@@ -123,14 +129,14 @@ int hpx_jobs_retry(struct hpx_desk *desk)
 	return code;
 }
 
-int hpx_jobs_discard(struct hpx_desk *desk)
+int hpx_jobs_discard(struct hpx_operator_command *command)
 {
 	struct hpx_job_entry *job = NULL;
-	int code = hpx_jobs_find(desk, &job);
+	int code = hpx_jobs_find(command, &job);
 
 	if (code != HPX_EXIT_OK)
 		return code;
-	code = settle(desk, job, HPX_JOB_MOVE_DISCARD, HPX_JOB_DISCARDED);
+	code = settle(command, job, HPX_JOB_MOVE_DISCARD, HPX_JOB_DISCARDED);
 	hpx_job_entry_free(job);
 	return code;
 }

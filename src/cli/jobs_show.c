@@ -20,22 +20,22 @@ static bool is_unknown(const struct shown *shown)
 	return hpx_jobs_state(shown->job) == HPX_JOB_UNKNOWN;
 }
 
-static enum hpx_status look(struct hpx_desk *desk, struct shown *shown)
+static enum hpx_status look(struct hpx_operator_command *command, struct shown *shown)
 {
 	const struct hpx_delivery *delivery = &shown->job->delivery;
-	enum hpx_status status = hpx_store_find(desk->reader, &delivery->operation, &desk->arena,
-						&shown->operation, NULL);
+	enum hpx_status status = hpx_store_find(command->reader, &delivery->operation,
+						&command->arena, &shown->operation, NULL);
 
 	shown->has_operation = status == HPX_OK &&
 			       hpx_mark_eq(&shown->operation.record.mark, &delivery->mark);
 	if (status == HPX_OK || status == HPX_NOT_FOUND)
-		status = hpx_store_events(desk->reader, &delivery->operation, &desk->arena,
+		status = hpx_store_events(command->reader, &delivery->operation, &command->arena,
 					  &shown->history, &shown->count);
 	if (status == HPX_OK)
 		status = hpx_job_key(&delivery->operation, &delivery->mark, shown->job->job.name,
 				     shown->key);
 	if (status == HPX_OK && is_unknown(shown))
-		status = hpx_keys_question(desk, &delivery->operation,
+		status = hpx_keys_question(command, &delivery->operation,
 					   shown->has_operation ? shown->operation.description.route :
 								  (struct hpx_span){ NULL, 0 },
 					   shown->job->job.target, &shown->question);
@@ -51,36 +51,37 @@ static void print_headers(struct hpx_span headers)
 		if (line.len > 0 && line.ptr[line.len - 1] == '\r')
 			line.len--;
 		if (line.len > 0)
-			hpx_desk_print_member("header", line);
+			hpx_operator_print_member("header", line);
 	}
 }
 
-static void print_job(const struct hpx_desk *desk, const struct shown *shown)
+static void print_job(const struct hpx_operator_command *command, const struct shown *shown)
 {
 	const struct hpx_delivery *delivery = &shown->job->delivery;
 	const struct hpx_job *job = &shown->job->job;
-	char age[HPX_DESK_AGE_SIZE];
+	char age[HPX_OPERATOR_AGE_SIZE];
 
-	hpx_desk_age(desk->now_ms - delivery->changed_ms, age);
+	hpx_operator_age(command->now_ms - delivery->changed_ms, age);
 	printf("%-10s %lld\n", "job", (long long)delivery->number);
 	printf("%-10s %s, for %s%s\n", "state", hpx_job_state_name(hpx_jobs_state(shown->job)), age,
 	       shown->job->readable ? "" : " (its row cannot be read)");
-	hpx_desk_print_member("name", job->name);
-	hpx_desk_print_member("target", job->target);
+	hpx_operator_print_member("name", job->name);
+	hpx_operator_print_member("target", job->target);
 	fputs("request    ", stdout);
-	hpx_desk_print_text(job->method, 0);
+	hpx_operator_print_text(job->method, 0);
 	putchar(' ');
-	hpx_desk_print_text(job->path, 0);
+	hpx_operator_print_text(job->path, 0);
 	putchar('\n');
 	print_headers(job->headers);
 	printf("%-10s %zu bytes (--body writes them)\n", "body", job->body.len);
 	printf("%-10s %s\n", "key", shown->key);
 	printf("%-10s %s (%s)\n", "operation", shown->reference,
 	       shown->has_operation ? hpx_keys_state(&shown->operation) : "no longer there");
-	printf("%-10s %s\n", "answers", delivery->answers ? "yes: its answer is the operation's" : "no");
+	printf("%-10s %s\n", "answers",
+	       delivery->answers ? "yes: its answer is the operation's" : "no");
 }
 
-static void print_delivery(const struct hpx_desk *desk, const struct shown *shown)
+static void print_delivery(const struct hpx_operator_command *command, const struct shown *shown)
 {
 	const struct hpx_delivery *delivery = &shown->job->delivery;
 
@@ -91,16 +92,16 @@ static void print_delivery(const struct hpx_desk *desk, const struct shown *show
 	if (delivery->status != 0)
 		printf("%-10s %u\n", "last http", delivery->status);
 	if (delivery->provider_id[0] != '\0')
-		hpx_desk_print_member("their id", hpx_span_of(delivery->provider_id));
-	hpx_desk_print_time("created", delivery->created_ms);
+		hpx_operator_print_member("their id", hpx_span_of(delivery->provider_id));
+	hpx_operator_print_time("created", delivery->created_ms);
 	if (delivery->first_sent_ms != 0)
-		hpx_desk_print_time("sent", delivery->first_sent_ms);
+		hpx_operator_print_time("sent", delivery->first_sent_ms);
 	if (delivery->resend_until_ms != 0 && delivery->unsure)
-		hpx_desk_print_time("resend", delivery->resend_until_ms);
+		hpx_operator_print_time("resend", delivery->resend_until_ms);
 	if (delivery->state == HPX_JOB_QUEUED)
-		hpx_desk_print_time("due", delivery->due_ms);
+		hpx_operator_print_time("due", delivery->due_ms);
 	if (is_unknown(shown))
-		hpx_keys_print_question(desk, &shown->question);
+		hpx_keys_print_question(command, &shown->question);
 }
 
 static void advise_unknown(const struct shown *shown)
@@ -120,9 +121,9 @@ static void advise_unknown(const struct shown *shown)
 		printf("  hapax jobs discard %lld --reason TEXT\n", number);
 }
 
-static bool is_target_known(const struct hpx_desk *desk, const struct shown *shown)
+static bool is_target_known(const struct hpx_operator_command *command, const struct shown *shown)
 {
-	const struct hpx_settings *settings = desk->settings;
+	const struct hpx_settings *settings = command->settings;
 
 	for (size_t i = 0; settings != NULL && i < settings->target_count; i++)
 		if (hpx_span_eq(settings->targets[i].name, shown->job->job.target))
@@ -130,7 +131,7 @@ static bool is_target_known(const struct hpx_desk *desk, const struct shown *sho
 	return settings == NULL;
 }
 
-static void print_advice(const struct hpx_desk *desk, const struct shown *shown)
+static void print_advice(const struct hpx_operator_command *command, const struct shown *shown)
 {
 	long long number = shown->job->delivery.number;
 
@@ -143,72 +144,72 @@ static void print_advice(const struct hpx_desk *desk, const struct shown *shown)
 		       number, number);
 	else if (is_unknown(shown))
 		advise_unknown(shown);
-	else if (shown->job->delivery.state == HPX_JOB_QUEUED && !is_target_known(desk, shown))
+	else if (shown->job->delivery.state == HPX_JOB_QUEUED && !is_target_known(command, shown))
 		printf("\nNobody sends it: the configuration has no target of that name. Name it there\n"
 		       "and restart, or give it up:\n"
 		       "  hapax jobs discard %lld --reason TEXT\n",
 		       number);
 }
 
-static void print_text(const struct hpx_desk *desk, const struct shown *shown)
+static void print_text(const struct hpx_operator_command *command, const struct shown *shown)
 {
-	print_job(desk, shown);
-	print_delivery(desk, shown);
+	print_job(command, shown);
+	print_delivery(command, shown);
 	puts("\nhistory of the operation");
 	for (size_t i = 0; i < shown->count; i++)
-		hpx_desk_print_event(&shown->history[i]);
+		hpx_operator_print_event(&shown->history[i]);
 	if (shown->count == 0)
 		puts("  (nothing but what is above)");
-	print_advice(desk, shown);
+	print_advice(command, shown);
 }
 
-static int print_json(const struct hpx_desk *desk, const struct shown *shown)
+static int print_json(const struct hpx_operator_command *command, const struct shown *shown)
 {
 	struct hpx_buffer out;
-	struct hpx_desk_json json = { .out = &out };
+	struct hpx_operator_json json = { .out = &out };
 
 	hpx_buffer_init(&out, JSON_MAX);
-	hpx_desk_json_open(&json, "{");
+	hpx_operator_json_open(&json, "{");
 	hpx_jobs_json(&json, shown->job);
-	hpx_desk_json_bytes(&json, "headers", shown->job->job.headers);
-	hpx_desk_json_number(&json, "body_bytes", shown->job->job.body.len);
-	if (desk->body != NULL)
-		hpx_desk_json_bytes(&json, "body", shown->job->job.body);
+	hpx_operator_json_bytes(&json, "headers", shown->job->job.headers);
+	hpx_operator_json_number(&json, "body_bytes", shown->job->job.body.len);
+	if (command->body != NULL)
+		hpx_operator_json_bytes(&json, "body", shown->job->job.body);
 	if (shown->has_operation)
-		hpx_desk_json_text(&json, "operation_state",
-				   hpx_span_of(hpx_keys_state(&shown->operation)));
+		hpx_operator_json_text(&json, "operation_state",
+				       hpx_span_of(hpx_keys_state(&shown->operation)));
 	if (is_unknown(shown))
 		hpx_keys_json_question(&json, &shown->question);
-	hpx_desk_json_name(&json, "history");
-	hpx_desk_json_open(&json, "[");
+	hpx_operator_json_name(&json, "history");
+	hpx_operator_json_open(&json, "[");
 	for (size_t i = 0; i < shown->count; i++)
-		hpx_desk_json_event(&json, &shown->history[i]);
-	hpx_desk_json_close(&json, "]");
-	hpx_desk_json_close(&json, "}\n");
+		hpx_operator_json_event(&json, &shown->history[i]);
+	hpx_operator_json_close(&json, "]");
+	hpx_operator_json_close(&json, "}\n");
 	int code = json.status == HPX_OK ?
 			   hpx_cli_write(hpx_buffer_span(&out), stdout) :
-			   hpx_desk_complain(desk, HPX_EXIT_FAILED, "it cannot be shown: %s",
-					     hpx_status_text(json.status));
+			   hpx_operator_complain(command, HPX_EXIT_FAILED, "it cannot be shown: %s",
+						 hpx_status_text(json.status));
 	hpx_buffer_done(&out);
 	return code;
 }
 
-int hpx_jobs_show(struct hpx_desk *desk)
+int hpx_jobs_show(struct hpx_operator_command *command)
 {
 	struct shown shown = { .has_operation = false };
-	int code = hpx_jobs_find(desk, &shown.job);
+	int code = hpx_jobs_find(command, &shown.job);
 
 	if (code != HPX_EXIT_OK)
 		return code;
-	enum hpx_status status = look(desk, &shown);
+	enum hpx_status status = look(command, &shown);
 	if (status != HPX_OK)
-		code = hpx_desk_complain_read(desk, status);
-	else if (desk->json != NULL)
-		code = print_json(desk, &shown);
-	else if (desk->body != NULL)
-		code = hpx_desk_print_body(shown.job->job.body);
+		code = hpx_operator_complain_read(command, status);
+	else if (command->json != NULL)
+		code = print_json(command, &shown);
+	else if (command->body != NULL)
+		code = hpx_operator_print_body(shown.job->job.body);
 	else
-		print_text(desk, &shown);
+		print_text(command, &shown);
 	hpx_job_entry_free(shown.job);
 	return code;
 }

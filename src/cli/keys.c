@@ -1,8 +1,8 @@
 /* `hapax keys`: looks into the store and settles what a person must settle.
  * It works beside a running `hapax serve` and never creates a store. */
-#include "cli/desk.h"
+#include "cli/operator_command.h"
 
-static const struct hpx_desk_verb verbs[] = {
+static const struct hpx_operator_verb verbs[] = {
 	{ .name = "ls",
 	  .synopsis = "hapax keys ls [--state STATE] [--key KEY] [--limit N]",
 	  .about = "Lists operations, those that changed last first.",
@@ -46,14 +46,15 @@ static const struct hpx_desk_verb verbs[] = {
 
 int hpx_cli_keys(int argc, char **argv)
 {
-	static const struct hpx_desk_command command = {
+	static const struct hpx_operator_verbs command = {
 		.name = "keys",
-		.about = "Looks into the store, and settles what a person must settle. Works beside a\n"
-			 "running hapax serve.",
+		.about =
+			"Looks into the store, and settles what a person must settle. Works beside a\n"
+			"running hapax serve.",
 		.verb_names = "ls, show, resolve, forget and accept-clock",
 		.verbs = verbs,
 		.verb_count = sizeof(verbs) / sizeof(verbs[0]),
 	};
 
-	return hpx_desk_run(&command, argc, argv);
+	return hpx_operator_run(&command, argc, argv);
 }

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "cli/desk.h"
+#include "cli/operator_command.h"
 #include "http/field.h"
 #include "http/write.h"
 
@@ -39,7 +39,7 @@ static enum hpx_status read_file(const char *path, struct hpx_buffer *out)
 }
 
 /* The final head; `*text` is the body afterwards. */
-static bool read_head(const struct hpx_desk *desk, struct hpx_span *text,
+static bool read_head(const struct hpx_operator_command *command, struct hpx_span *text,
 		      struct hpx_arena *arena, struct hpx_http_head *ret_head)
 {
 	const struct hpx_http_limits limits = { .head_bytes_max = HEAD_MAX,
@@ -53,12 +53,12 @@ static bool read_head(const struct hpx_desk *desk, struct hpx_span *text,
 		enum hpx_http_progress progress =
 			hpx_http_read_head(&reader, *text, arena, ret_head, &used);
 		if (progress != HPX_HTTP_DONE) {
-			hpx_desk_complain(desk, HPX_EXIT_FAILED,
-					  "the file is not an HTTP/1.1 response as `curl -i "
-					  "--http1.1` writes it: %s",
-					  progress == HPX_HTTP_BAD ?
-						  hpx_http_error_text(reader.error) :
-						  "no empty line ends its head");
+			hpx_operator_complain(command, HPX_EXIT_FAILED,
+					      "the file is not an HTTP/1.1 response as `curl -i "
+					      "--http1.1` writes it: %s",
+					      progress == HPX_HTTP_BAD ?
+						      hpx_http_error_text(reader.error) :
+						      "no empty line ends its head");
 			return false;
 		}
 		*text = hpx_span_skip(*text, used);
@@ -66,19 +66,20 @@ static bool read_head(const struct hpx_desk *desk, struct hpx_span *text,
 	return true;
 }
 
-static bool check_body(const struct hpx_desk *desk, const struct hpx_http_head *head,
+static bool check_body(const struct hpx_operator_command *command, const struct hpx_http_head *head,
 		       struct hpx_span body)
 {
 	if (hpx_span_starts(body, HPX_SPAN("HTTP/1."))) {
-		hpx_desk_complain(desk, HPX_EXIT_FAILED,
-				  "the file holds more than one answer; fetch it without -L");
+		hpx_operator_complain(command, HPX_EXIT_FAILED,
+				      "the file holds more than one answer; fetch it without -L");
 		return false;
 	}
 	if (head->framing == HPX_FRAMING_LENGTH && head->content_length != body.len) {
-		hpx_desk_complain(desk, HPX_EXIT_FAILED,
-				  "the file has %zu bytes of body and its Content-Length says %llu; "
-				  "fetch it again, without --compressed",
-				  body.len, (unsigned long long)head->content_length);
+		hpx_operator_complain(
+			command, HPX_EXIT_FAILED,
+			"the file has %zu bytes of body and its Content-Length says %llu; "
+			"fetch it again, without --compressed",
+			body.len, (unsigned long long)head->content_length);
 		return false;
 	}
 	return true;
@@ -94,25 +95,25 @@ static enum hpx_status keep_fields(const struct hpx_http_head *head, struct hpx_
 	return status;
 }
 
-static struct hpx_answer *make(const struct hpx_desk *desk, struct hpx_span text,
+static struct hpx_answer *make(const struct hpx_operator_command *command, struct hpx_span text,
 			       struct hpx_arena *arena)
 {
 	struct hpx_answer *answer = NULL;
 	struct hpx_http_head head;
 	struct hpx_buffer fields;
 
-	if (!read_head(desk, &text, arena, &head) || !check_body(desk, &head, text))
+	if (!read_head(command, &text, arena, &head) || !check_body(command, &head, text))
 		return NULL;
 	hpx_buffer_init(&fields, 2 * HEAD_MAX);
 	if (keep_fields(&head, &fields) == HPX_OK)
 		answer = hpx_answer_new(head.status, true, hpx_buffer_span(&fields), text);
 	if (answer == NULL)
-		hpx_desk_complain(desk, HPX_EXIT_FAILED, "out of memory");
+		hpx_operator_complain(command, HPX_EXIT_FAILED, "out of memory");
 	hpx_buffer_done(&fields);
 	return answer;
 }
 
-struct hpx_answer *hpx_keys_answer_read(const struct hpx_desk *desk, const char *path)
+struct hpx_answer *hpx_keys_answer_read(const struct hpx_operator_command *command, const char *path)
 {
 	struct hpx_answer *answer = NULL;
 	struct hpx_buffer text;
@@ -122,11 +123,11 @@ struct hpx_answer *hpx_keys_answer_read(const struct hpx_desk *desk, const char 
 	hpx_arena_init(&arena, HEAD_MAX);
 	enum hpx_status status = read_file(path, &text);
 	if (status == HPX_OK && text.len <= FILE_MAX)
-		answer = make(desk, hpx_buffer_span(&text), &arena);
+		answer = make(command, hpx_buffer_span(&text), &arena);
 	else
-		hpx_desk_complain(desk, HPX_EXIT_FAILED, "%s cannot be read: %s", path,
-				  status == HPX_IO ? strerror(errno) :
-						     "it is larger than 16 MiB");
+		hpx_operator_complain(command, HPX_EXIT_FAILED, "%s cannot be read: %s", path,
+				      status == HPX_IO ? strerror(errno) :
+							 "it is larger than 16 MiB");
 	hpx_arena_done(&arena);
 	hpx_buffer_done(&text);
 	return answer;

@@ -59,8 +59,13 @@ static size_t merge(const struct shown *shown, const struct hpx_event *events, s
 {
 	const struct hpx_record *record = &shown->entry.record;
 	enum hpx_move beginning = answering(shown->jobs) ? HPX_MOVE_ACCEPT : HPX_MOVE_RESERVE;
-	struct hpx_event begun = { .at_ms = record->created_ms, .attempt = 1, .what = hpx_span_of(hpx_move_name(beginning)) };
-	struct hpx_event completed = { .at_ms = record->changed_ms, .attempt = record->attempt, .what = hpx_span_of(hpx_move_name(HPX_MOVE_COMPLETE)), .status = record->status };
+	struct hpx_event begun = { .at_ms = record->created_ms,
+				   .attempt = 1,
+				   .what = hpx_span_of(hpx_move_name(beginning)) };
+	struct hpx_event completed = { .at_ms = record->changed_ms,
+				       .attempt = record->attempt,
+				       .what = hpx_span_of(hpx_move_name(HPX_MOVE_COMPLETE)),
+				       .status = record->status };
 	size_t n = 0, at = 0;
 
 	while (at < count && events[at].at_ms < record->created_ms)
@@ -76,51 +81,51 @@ static size_t merge(const struct shown *shown, const struct hpx_event *events, s
 	return n;
 }
 
-static enum hpx_status read_history(struct hpx_desk *desk, struct shown *shown)
+static enum hpx_status read_history(struct hpx_operator_command *command, struct shown *shown)
 {
 	struct hpx_event *events = NULL;
 	size_t count = 0;
-	enum hpx_status status = hpx_store_events(desk->reader, &shown->entry.record.id,
-						  &desk->arena, &events, &count);
+	enum hpx_status status = hpx_store_events(command->reader, &shown->entry.record.id,
+						  &command->arena, &events, &count);
 
 	if (status != HPX_OK)
 		return status;
-	shown->history = hpx_arena_zalloc(&desk->arena, count + 2, sizeof(*events));
+	shown->history = hpx_arena_zalloc(&command->arena, count + 2, sizeof(*events));
 	if (shown->history == NULL)
 		return HPX_NOMEM;
 	shown->count = merge(shown, events, count, shown->history);
 	return HPX_OK;
 }
 
-static void print_record(const struct hpx_desk *desk, const struct hpx_entry *entry)
+static void print_record(const struct hpx_operator_command *command, const struct hpx_entry *entry)
 {
 	const struct hpx_record *record = &entry->record;
 	const struct hpx_description *d = &entry->description;
-	char reference[HPX_REFERENCE_SIZE], age[HPX_DESK_AGE_SIZE];
+	char reference[HPX_REFERENCE_SIZE], age[HPX_OPERATOR_AGE_SIZE];
 
 	hpx_reference_print(&record->id, &record->mark, reference);
-	hpx_desk_age(desk->now_ms - record->changed_ms, age);
+	hpx_operator_age(command->now_ms - record->changed_ms, age);
 	printf("%-10s %s\n", "operation", reference);
 	printf("%-10s %s, for %s%s\n", "state", hpx_keys_state(entry), age,
 	       entry->readable ? "" : " (its record cannot be read)");
 	fputs("request    ", stdout);
-	hpx_desk_print_text(d->method, 0);
+	hpx_operator_print_text(d->method, 0);
 	putchar(' ');
-	hpx_desk_print_text(d->path, 0);
+	hpx_operator_print_text(d->path, 0);
 	putchar('\n');
-	hpx_desk_print_member("route", d->route);
-	hpx_desk_print_member("key", d->key);
-	hpx_desk_print_member("tenant", d->tenant);
-	hpx_desk_print_member("scope", d->scope);
+	hpx_operator_print_member("route", d->route);
+	hpx_operator_print_member("key", d->key);
+	hpx_operator_print_member("tenant", d->tenant);
+	hpx_operator_print_member("scope", d->scope);
 	printf("%-10s %u\n", "attempt", record->attempt);
-	hpx_desk_print_time("created", record->created_ms);
+	hpx_operator_print_time("created", record->created_ms);
 	if (record->expires_ms == 0)
 		printf("%-10s never, as long as it is %s\n", "expires", hpx_keys_state(entry));
 	else if (record->state == HPX_STATE_PENDING)
-		hpx_desk_print_time("given up", record->expires_ms);
+		hpx_operator_print_time("given up", record->expires_ms);
 	else
-		hpx_desk_print_time(record->expires_ms > desk->now_ms ? "expires" : "expired",
-				    record->expires_ms);
+		hpx_operator_print_time(record->expires_ms > command->now_ms ? "expires" : "expired",
+					record->expires_ms);
 }
 
 static void print_answer(const struct shown *shown)
@@ -146,7 +151,7 @@ static void print_answer(const struct shown *shown)
 		if (line.len == 0)
 			continue;
 		fputs("  ", stdout);
-		hpx_desk_print_text(line, 0);
+		hpx_operator_print_text(line, 0);
 		putchar('\n');
 	}
 	printf("  (%zu bytes of body; --body writes them)\n", shown->answer->body.len);
@@ -169,135 +174,135 @@ static void print_advice(const struct shown *shown)
 	       async ? "target of its job" : "service behind hapax", reference, reference);
 }
 
-static int print_text(const struct hpx_desk *desk, const struct shown *shown)
+static int print_text(const struct hpx_operator_command *command, const struct shown *shown)
 {
-	print_record(desk, &shown->entry);
+	print_record(command, &shown->entry);
 	if (is_unknown(shown))
-		hpx_keys_print_question(desk, &shown->question);
+		hpx_keys_print_question(command, &shown->question);
 	if (shown->jobs != NULL) {
 		puts("\njobs");
-		hpx_jobs_table(desk, shown->jobs);
+		hpx_jobs_table(command, shown->jobs);
 	}
 	puts("\nhistory");
 	for (size_t i = 0; i < shown->count; i++)
-		hpx_desk_print_event(&shown->history[i]);
+		hpx_operator_print_event(&shown->history[i]);
 	print_answer(shown);
 	print_advice(shown);
 	return HPX_EXIT_OK;
 }
 
-void hpx_desk_json_event(struct hpx_desk_json *json, const struct hpx_event *event)
+void hpx_operator_json_event(struct hpx_operator_json *json, const struct hpx_event *event)
 {
-	hpx_desk_json_name(json, NULL);
-	hpx_desk_json_open(json, "{");
-	hpx_desk_json_time(json, "at", event->at_ms);
-	hpx_desk_json_number(json, "attempt", event->attempt);
-	hpx_desk_json_text(json, "what", event->what);
-	hpx_desk_json_number(json, "status", event->status);
-	hpx_desk_json_text(json, "actor", event->actor);
-	hpx_desk_json_text(json, "reason", event->reason);
-	hpx_desk_json_close(json, "}");
+	hpx_operator_json_name(json, NULL);
+	hpx_operator_json_open(json, "{");
+	hpx_operator_json_time(json, "at", event->at_ms);
+	hpx_operator_json_number(json, "attempt", event->attempt);
+	hpx_operator_json_text(json, "what", event->what);
+	hpx_operator_json_number(json, "status", event->status);
+	hpx_operator_json_text(json, "actor", event->actor);
+	hpx_operator_json_text(json, "reason", event->reason);
+	hpx_operator_json_close(json, "}");
 }
 
-static void json_jobs(struct hpx_desk_json *json, const struct hpx_job_entry *jobs)
+static void json_jobs(struct hpx_operator_json *json, const struct hpx_job_entry *jobs)
 {
-	hpx_desk_json_name(json, "jobs");
-	hpx_desk_json_open(json, "[");
+	hpx_operator_json_name(json, "jobs");
+	hpx_operator_json_open(json, "[");
 	for (; jobs != NULL; jobs = jobs->next) {
-		hpx_desk_json_name(json, NULL);
-		hpx_desk_json_open(json, "{");
+		hpx_operator_json_name(json, NULL);
+		hpx_operator_json_open(json, "{");
 		hpx_jobs_json(json, jobs);
-		hpx_desk_json_close(json, "}");
+		hpx_operator_json_close(json, "}");
 	}
-	hpx_desk_json_close(json, "]");
+	hpx_operator_json_close(json, "]");
 }
 
-static void json_answer(struct hpx_desk_json *json, const struct hpx_answer *answer, bool body)
+static void json_answer(struct hpx_operator_json *json, const struct hpx_answer *answer, bool body)
 {
-	hpx_desk_json_name(json, "answer");
-	hpx_desk_json_open(json, "{");
-	hpx_desk_json_number(json, "status", answer->status);
-	hpx_desk_json_bytes(json, "headers", answer->headers);
-	hpx_desk_json_number(json, "body_bytes", answer->body.len);
+	hpx_operator_json_name(json, "answer");
+	hpx_operator_json_open(json, "{");
+	hpx_operator_json_number(json, "status", answer->status);
+	hpx_operator_json_bytes(json, "headers", answer->headers);
+	hpx_operator_json_number(json, "body_bytes", answer->body.len);
 	if (body)
-		hpx_desk_json_bytes(json, "body", answer->body);
-	hpx_desk_json_close(json, "}");
+		hpx_operator_json_bytes(json, "body", answer->body);
+	hpx_operator_json_close(json, "}");
 }
 
-static int print_json(const struct hpx_desk *desk, const struct shown *shown)
+static int print_json(const struct hpx_operator_command *command, const struct shown *shown)
 {
 	struct hpx_buffer out;
-	struct hpx_desk_json json = { .out = &out };
+	struct hpx_operator_json json = { .out = &out };
 
 	hpx_buffer_init(&out, JSON_MAX);
-	hpx_desk_json_open(&json, "{");
-	hpx_desk_json_entry(&json, &shown->entry, desk->now_ms);
+	hpx_operator_json_open(&json, "{");
+	hpx_operator_json_entry(&json, &shown->entry, command->now_ms);
 	if (is_unknown(shown))
 		hpx_keys_json_question(&json, &shown->question);
 	json_jobs(&json, shown->jobs);
-	hpx_desk_json_name(&json, "history");
-	hpx_desk_json_open(&json, "[");
+	hpx_operator_json_name(&json, "history");
+	hpx_operator_json_open(&json, "[");
 	for (size_t i = 0; i < shown->count; i++)
-		hpx_desk_json_event(&json, &shown->history[i]);
-	hpx_desk_json_close(&json, "]");
+		hpx_operator_json_event(&json, &shown->history[i]);
+	hpx_operator_json_close(&json, "]");
 	if (shown->answer != NULL)
-		json_answer(&json, shown->answer, desk->body != NULL);
-	hpx_desk_json_close(&json, "}\n");
+		json_answer(&json, shown->answer, command->body != NULL);
+	hpx_operator_json_close(&json, "}\n");
 	int code = json.status == HPX_OK ?
 			   hpx_cli_write(hpx_buffer_span(&out), stdout) :
-			   hpx_desk_complain(desk, HPX_EXIT_FAILED, "it cannot be shown: %s",
-					     hpx_status_text(json.status));
+			   hpx_operator_complain(command, HPX_EXIT_FAILED, "it cannot be shown: %s",
+						 hpx_status_text(json.status));
 	hpx_buffer_done(&out);
 	return code;
 }
 
 /* What is known of an operation besides its record. */
-static enum hpx_status look(struct hpx_desk *desk, struct shown *shown)
+static enum hpx_status look(struct hpx_operator_command *command, struct shown *shown)
 {
 	struct hpx_operation_id id = shown->entry.record.id;
 	enum hpx_status status =
-		hpx_store_find(desk->reader, &id, &desk->arena, &shown->entry, &shown->answer);
+		hpx_store_find(command->reader, &id, &command->arena, &shown->entry, &shown->answer);
 
 	if (status == HPX_OK)
-		status = hpx_jobs_of(desk, &shown->entry.record, &shown->jobs);
+		status = hpx_jobs_of(command, &shown->entry.record, &shown->jobs);
 	if (status == HPX_OK)
-		status = read_history(desk, shown);
+		status = read_history(command, shown);
 	if (status == HPX_OK && is_unknown(shown)) {
 		const struct hpx_job_entry *job = answering(shown->jobs);
 		struct hpx_span none = { NULL, 0 };
 
-		status = hpx_keys_question(desk, &id, shown->entry.description.route,
+		status = hpx_keys_question(command, &id, shown->entry.description.route,
 					   job != NULL ? job->job.target : none,
 					   &shown->question);
 	}
 	return status;
 }
 
-static int print_body(const struct hpx_desk *desk, const struct hpx_answer *answer)
+static int print_body(const struct hpx_operator_command *command, const struct hpx_answer *answer)
 {
 	if (answer == NULL)
-		return hpx_desk_complain(desk, HPX_EXIT_FAILED,
-					 "no body is stored for this operation");
-	return hpx_desk_print_body(answer->body);
+		return hpx_operator_complain(command, HPX_EXIT_FAILED,
+					     "no body is stored for this operation");
+	return hpx_operator_print_body(answer->body);
 }
 
-int hpx_keys_show(struct hpx_desk *desk)
+int hpx_keys_show(struct hpx_operator_command *command)
 {
 	struct shown shown = { .answer = NULL };
-	int code = hpx_keys_find(desk, &shown.entry);
+	int code = hpx_keys_find(command, &shown.entry);
 
 	if (code != HPX_EXIT_OK)
 		return code;
-	enum hpx_status status = look(desk, &shown);
+	enum hpx_status status = look(command, &shown);
 	if (status != HPX_OK)
-		code = hpx_desk_complain(desk, HPX_EXIT_FAILED, "it cannot be read: %s",
-					 hpx_status_text(status));
-	else if (desk->json != NULL)
-		code = print_json(desk, &shown);
-	else if (desk->body != NULL)
-		code = print_body(desk, shown.answer);
+		code = hpx_operator_complain(command, HPX_EXIT_FAILED, "it cannot be read: %s",
+					     hpx_status_text(status));
+	else if (command->json != NULL)
+		code = print_json(command, &shown);
+	else if (command->body != NULL)
+		code = print_body(command, shown.answer);
 	else
-		code = print_text(desk, &shown);
+		code = print_text(command, &shown);
 	hpx_job_entry_free(shown.jobs);
 	if (shown.answer != NULL)
 		hpx_answer_free(shown.answer);

@@ -12,7 +12,7 @@
 
 static int complain(const struct hpx_reconciliation *run, const char *problem)
 {
-	return hpx_desk_complain(&run->desk, HPX_EXIT_USAGE, "%s", problem);
+	return hpx_operator_complain(&run->command, HPX_EXIT_USAGE, "%s", problem);
 }
 
 static int read_format(struct hpx_reconciliation *run)
@@ -92,7 +92,7 @@ static int read_times(struct hpx_reconciliation *run)
 	if (run->since != NULL) {
 		if (!hpx_duration_parse(hpx_span_of(run->since), &ms) || ms > INT64_MAX / 2)
 			return complain(run, "--since is a duration: 24h, 7d");
-		run->from_ms = run->desk.now_ms - (int64_t)ms;
+		run->from_ms = run->command.now_ms - (int64_t)ms;
 	}
 	if (run->settle_after != NULL) {
 		if (!hpx_duration_parse(hpx_span_of(run->settle_after), &ms) || ms == 0 ||
@@ -110,7 +110,7 @@ static int read_times(struct hpx_reconciliation *run)
 
 static int read_all(struct hpx_reconciliation *run)
 {
-	const char *reason = run->desk.reason;
+	const char *reason = run->command.reason;
 	int code = HPX_EXIT_OK;
 
 	if (run->ledger == NULL)
@@ -131,12 +131,12 @@ static int reconcile(struct hpx_reconciliation *run)
 	if (run->key != NULL && run->is_jobs) {
 		enum hpx_status status = hpx_subject_index_keys(run);
 		if (status == HPX_TOO_LARGE)
-			return hpx_desk_complain(&run->desk, HPX_EXIT_FAILED,
-						 "the target has more than %zu jobs; compare by "
-						 "--operation or --provider-id",
-						 HPX_SEEN_MAX);
+			return hpx_operator_complain(&run->command, HPX_EXIT_FAILED,
+						     "the target has more than %zu jobs; compare by "
+						     "--operation or --provider-id",
+						     HPX_SEEN_MAX);
 		if (status != HPX_OK)
-			return hpx_desk_complain_read(&run->desk, status);
+			return hpx_operator_complain_read(&run->command, status);
 	}
 	code = hpx_reconcile_rows(run);
 	if (code == HPX_EXIT_OK)
@@ -144,17 +144,20 @@ static int reconcile(struct hpx_reconciliation *run)
 	return code == HPX_EXIT_OK ? hpx_reconcile_report(run) : code;
 }
 
-/* The flags of every desk that this one has, too, and its own. */
+/* The flags of every command that this one has, too, and its own. */
 static size_t list_flags(struct hpx_reconciliation *run, struct hpx_cli_flag *flags)
 {
 	const struct hpx_cli_flag own[] = {
 #define X(member, flag, value, text) { flag, value, text, &run->member },
 		HPX_RECONCILE_FLAG_LIST(X)
 #undef X
-			{ "reason", "TEXT", "Why; it is kept in the history, with your name.", &run->desk.reason },
-		{ "json", NULL, "JSON instead of text.", &run->desk.json },
-		{ "store", "URL", "The store; default sqlite:hapax.db.", &run->desk.store_url },
-		{ "config", "FILE", "The store that this configuration names, and its settle_after.", &run->desk.config_path },
+			{ "reason", "TEXT", "Why; it is kept in the history, with your name.",
+			  &run->command.reason },
+		{ "json", NULL, "JSON instead of text.", &run->command.json },
+		{ "store", "URL", "The store; default sqlite:hapax.db.", &run->command.store_url },
+		{ "config", "FILE",
+		  "The store that this configuration names, and its settle_after.",
+		  &run->command.config_path },
 	};
 
 	memcpy(flags, own, sizeof(own));
@@ -165,7 +168,7 @@ static size_t list_flags(struct hpx_reconciliation *run, struct hpx_cli_flag *fl
  * older than the configuration, so it is no mistake. */
 static void warn_of_names(const struct hpx_reconciliation *run)
 {
-	const struct hpx_settings *settings = run->desk.settings;
+	const struct hpx_settings *settings = run->command.settings;
 	bool target = run->target == NULL, route = run->route == NULL;
 
 	if (settings == NULL)
@@ -182,16 +185,17 @@ static void warn_of_names(const struct hpx_reconciliation *run)
 
 int hpx_cli_reconcile(int argc, char **argv)
 {
-	struct hpx_reconciliation run = { .desk = { .verb = "reconcile",
-						    .now_ms = hpx_clock_wall_ms() } };
+	struct hpx_reconciliation run = { .command = { .verb = "reconcile",
+						       .now_ms = hpx_clock_wall_ms() } };
 	struct hpx_cli_flag flags[HPX_CLI_FLAGS_MAX];
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax reconcile --ledger FILE --operation COLUMN [FLAGS]",
-		.about = "Compares a provider's export with the store, both ways: what they have and we\n"
-			 "do not, what we say happened and they do not know, what they have twice, amounts\n"
-			 "that differ, and what is unknown here. Operations are found by --operation,\n"
-			 "--provider-id or --key. Changes nothing without --apply. Exit code 1 if\n"
-			 "anything is open.",
+		.about =
+			"Compares a provider's export with the store, both ways: what they have and we\n"
+			"do not, what we say happened and they do not know, what they have twice, amounts\n"
+			"that differ, and what is unknown here. Operations are found by --operation,\n"
+			"--provider-id or --key. Changes nothing without --apply. Exit code 1 if\n"
+			"anything is open.",
 		.flags = flags,
 		.flag_count = list_flags(&run, flags),
 	};
@@ -203,7 +207,7 @@ int hpx_cli_reconcile(int argc, char **argv)
 	if (code != HPX_EXIT_OK)
 		return code;
 	hpx_arena_init(&run.scratch, SCRATCH_MAX);
-	code = hpx_desk_open(&run.desk);
+	code = hpx_operator_open(&run.command);
 	if (code == HPX_EXIT_OK) {
 		warn_of_names(&run);
 		code = reconcile(&run);
@@ -211,5 +215,5 @@ int hpx_cli_reconcile(int argc, char **argv)
 	hpx_seen_done(&run.seen);
 	hpx_seen_done(&run.keys);
 	hpx_arena_done(&run.scratch);
-	return hpx_desk_close(&run.desk, code);
+	return hpx_operator_close(&run.command, code);
 }

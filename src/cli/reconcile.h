@@ -6,7 +6,7 @@
 #ifndef HPX_CLI_RECONCILE_H
 #define HPX_CLI_RECONCILE_H
 
-#include "cli/desk.h"
+#include "cli/operator_command.h"
 #include "cli/seen.h"
 #include "core/ledger.h"
 #include "core/verdict.h"
@@ -71,7 +71,7 @@ struct hpx_group_list {
 	X(apply, "apply", NULL, "Settle the unknowns by what the ledger says; needs --reason.")
 
 struct hpx_reconciliation {
-	struct hpx_desk desk;
+	struct hpx_operator_command command;
 #define X(member, flag, value, text) const char *member;
 	HPX_RECONCILE_FLAG_LIST(X)
 #undef X

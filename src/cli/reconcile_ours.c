@@ -17,7 +17,7 @@
 static const struct hpx_reconcile_rule *rule_of(const struct hpx_reconciliation *run,
 						const struct hpx_subject *subject)
 {
-	const struct hpx_settings *settings = run->desk.settings;
+	const struct hpx_settings *settings = run->command.settings;
 	const struct hpx_reconcile_settings *found = NULL;
 
 	if (settings == NULL)
@@ -71,11 +71,11 @@ static enum hpx_status rule(struct hpx_reconciliation *run, const struct hpx_sub
 		.mark = subject->job != NULL ? subject->job->delivery.mark :
 					       subject->entry.record.mark,
 		.ruling = &turn,
-		.reason = hpx_arena_printf(&run->scratch, "ledger %s: %s", file, run->desk.reason),
+		.reason = hpx_arena_printf(&run->scratch, "ledger %s: %s", file, run->command.reason),
 	};
 
 	hpx_random(&turn.random, sizeof(turn.random));
-	if (hpx_desk_say(&run->desk, &op) != HPX_EXIT_OK)
+	if (hpx_operator_write(&run->command, &op) != HPX_EXIT_OK)
 		return HPX_CLOSED; /* it was said */
 	*ret_move = turn.move;
 	return op.status;
@@ -118,9 +118,10 @@ int hpx_reconcile_settle(struct hpx_reconciliation *run, const struct hpx_subjec
 	bool unapply = ruling == HPX_RULING_NOT_APPLIED;
 
 	if (!can_unapply(run, subject, &by) && unapply)
-		return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, &place, subject,
-					  "they say not_applied; say --settle-after, or --config with "
-					  "a reconcile, to let it count");
+		return hpx_reconcile_note(
+			run, HPX_GROUP_UNKNOWN, &place, subject,
+			"they say not_applied; say --settle-after, or --config with "
+			"a reconcile, to let it count");
 	if (unapply && run->to == NULL)
 		return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, &place, subject,
 					  "they say not_applied; say with --to when that was, to let "
@@ -153,7 +154,8 @@ static int compare(struct hpx_reconciliation *run, const struct hpx_subject *sub
 	bool nameless = name.len == 0;
 	hpx_buffer_done(&name);
 	if (status != HPX_OK)
-		return hpx_desk_complain(&run->desk, HPX_EXIT_FAILED, "%s", hpx_status_text(status));
+		return hpx_operator_complain(&run->command, HPX_EXIT_FAILED, "%s",
+					     hpx_status_text(status));
 	if (subject->standing == HPX_STANDS_HAPPENED)
 		run->ours++;
 	if (has)
@@ -202,11 +204,11 @@ static int compare_page(struct hpx_reconciliation *run, struct hpx_query *query,
 	struct hpx_entry *entries = NULL;
 	size_t count = 0;
 	enum hpx_status status =
-		hpx_store_list(run->desk.reader, query, &run->scratch, &entries, &count);
+		hpx_store_list(run->command.reader, query, &run->scratch, &entries, &count);
 
 	*ret_more = false;
 	if (status != HPX_OK)
-		return hpx_desk_complain_read(&run->desk, status);
+		return hpx_operator_complain_read(&run->command, status);
 	size_t whole = whole_part(entries, count, query->limit);
 	for (size_t i = 0; i < whole; i++) {
 		int code = compare_entry(run, &entries[i]);
@@ -216,9 +218,9 @@ static int compare_page(struct hpx_reconciliation *run, struct hpx_query *query,
 	if (count < query->limit || entries[count - 1].record.changed_ms < run->from_ms)
 		return HPX_EXIT_OK;
 	if (whole == 0 && query->limit >= PAGE_MAX)
-		return hpx_desk_complain(&run->desk, HPX_EXIT_FAILED,
-					 "more than %d operations changed in one millisecond",
-					 PAGE_MAX);
+		return hpx_operator_complain(&run->command, HPX_EXIT_FAILED,
+					     "more than %d operations changed in one millisecond",
+					     PAGE_MAX);
 	query->limit = whole == 0 ? 10 * query->limit : PAGE;
 	query->before_ms = entries[count - 1].record.changed_ms + 1;
 	*ret_more = true;
@@ -251,7 +253,7 @@ static int compare_job(struct hpx_reconciliation *run, struct hpx_job_entry *job
 	enum hpx_status status = hpx_subject_job(run, job, &subject);
 	if (status != HPX_OK) {
 		hpx_job_entry_free(job);
-		return hpx_desk_complain_read(&run->desk, status);
+		return hpx_operator_complain_read(&run->command, status);
 	}
 	int code = HPX_EXIT_OK;
 	if (subject.standing == HPX_STANDS_HAPPENED || subject.standing == HPX_STANDS_UNKNOWN)
@@ -263,15 +265,17 @@ static int compare_job(struct hpx_reconciliation *run, struct hpx_job_entry *job
 
 static int compare_jobs(struct hpx_reconciliation *run, enum hpx_job_state state)
 {
-	struct hpx_job_query query = { .state = state, .target = hpx_span_of(run->target), .limit = PAGE };
+	struct hpx_job_query query = { .state = state,
+				       .target = hpx_span_of(run->target),
+				       .limit = PAGE };
 	int code = HPX_EXIT_OK;
 
 	for (;;) {
 		struct hpx_job_entry *jobs = NULL;
-		enum hpx_status status = hpx_store_jobs(run->desk.reader, &query, &jobs);
+		enum hpx_status status = hpx_store_jobs(run->command.reader, &query, &jobs);
 
 		if (status != HPX_OK)
-			return hpx_desk_complain_read(&run->desk, status);
+			return hpx_operator_complain_read(&run->command, status);
 		if (jobs == NULL)
 			return HPX_EXIT_OK;
 		while (jobs != NULL && code == HPX_EXIT_OK) {

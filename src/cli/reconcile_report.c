@@ -1,7 +1,7 @@
 /* What was found, kept in groups and told at the end. */
 #include <stdarg.h>
 
-#include "cli/desk_json.h"
+#include "cli/operator_json.h"
 #include "cli/reconcile.h"
 
 #define TEXT_MAX 512
@@ -20,15 +20,15 @@ static struct hpx_difference *keep(struct hpx_reconciliation *run,
 				   const struct hpx_difference *difference,
 				   const struct hpx_subject *subject, struct hpx_span text)
 {
-	struct hpx_difference *kept = hpx_arena_alloc(&run->desk.arena, sizeof(*kept));
+	struct hpx_difference *kept = hpx_arena_alloc(&run->command.arena, sizeof(*kept));
 
 	if (kept == NULL)
 		return NULL;
 	*kept = *difference;
 	kept->next = NULL;
-	kept->text = hpx_arena_dup(&run->desk.arena, text);
+	kept->text = hpx_arena_dup(&run->command.arena, text);
 	kept->name = difference->name.ptr != NULL ?
-			     hpx_arena_dup(&run->desk.arena, difference->name) :
+			     hpx_arena_dup(&run->command.arena, difference->name) :
 			     difference->name;
 	if (kept->text.ptr == NULL || (difference->name.ptr != NULL && kept->name.ptr == NULL))
 		return NULL;
@@ -61,8 +61,8 @@ int hpx_reconcile_note(struct hpx_reconciliation *run, enum hpx_group group,
 	va_end(args);
 	struct hpx_difference *kept = keep(run, difference, subject, hpx_span_of(text));
 	if (kept == NULL)
-		return hpx_desk_complain(&run->desk, HPX_EXIT_FAILED, "%s",
-					 hpx_status_text(HPX_NOMEM));
+		return hpx_operator_complain(&run->command, HPX_EXIT_FAILED, "%s",
+					     hpx_status_text(HPX_NOMEM));
 	if (list->first == NULL)
 		list->end = &list->first;
 	*list->end = kept;
@@ -78,14 +78,14 @@ static void print_difference(const struct hpx_difference *difference)
 	if (difference->name.len > 0 &&
 	    !(difference->has_reference &&
 	      hpx_span_eq(difference->name, hpx_span_of(difference->reference)))) {
-		hpx_desk_print_text(hpx_span_first(difference->name, 64), 0);
+		hpx_operator_print_text(hpx_span_first(difference->name, 64), 0);
 		fputs("  ", stdout);
 	}
 	if (difference->has_reference)
 		printf("%.12s  ", difference->reference);
 	if (difference->job > 0)
 		printf("job %lld  ", (long long)difference->job);
-	hpx_desk_print_text(difference->text, 0);
+	hpx_operator_print_text(difference->text, 0);
 	putchar('\n');
 }
 
@@ -122,56 +122,56 @@ static void print_text(const struct hpx_reconciliation *run)
 	       (unsigned long long)count_open(run));
 }
 
-static void json_difference(struct hpx_desk_json *json, const struct hpx_difference *difference)
+static void json_difference(struct hpx_operator_json *json, const struct hpx_difference *difference)
 {
-	hpx_desk_json_name(json, NULL);
-	hpx_desk_json_open(json, "\n{");
+	hpx_operator_json_name(json, NULL);
+	hpx_operator_json_open(json, "\n{");
 	if (difference->line > 0)
-		hpx_desk_json_number(json, "line", difference->line);
+		hpx_operator_json_number(json, "line", difference->line);
 	if (difference->name.ptr != NULL)
-		hpx_desk_json_text(json, "name", difference->name);
+		hpx_operator_json_text(json, "name", difference->name);
 	if (difference->has_reference)
-		hpx_desk_json_text(json, "operation", hpx_span_of(difference->reference));
+		hpx_operator_json_text(json, "operation", hpx_span_of(difference->reference));
 	if (difference->job > 0)
-		hpx_desk_json_number(json, "job", (uint64_t)difference->job);
-	hpx_desk_json_text(json, "text", difference->text);
-	hpx_desk_json_bool(json, "settled", difference->settled);
-	hpx_desk_json_close(json, "}");
+		hpx_operator_json_number(json, "job", (uint64_t)difference->job);
+	hpx_operator_json_text(json, "text", difference->text);
+	hpx_operator_json_bool(json, "settled", difference->settled);
+	hpx_operator_json_close(json, "}");
 }
 
-static void json_group(struct hpx_desk_json *json, const char *member,
+static void json_group(struct hpx_operator_json *json, const char *member,
 		       const struct hpx_group_list *list)
 {
-	hpx_desk_json_name(json, member);
-	hpx_desk_json_open(json, "{");
-	hpx_desk_json_number(json, "count", list->count);
-	hpx_desk_json_number(json, "open", list->open);
-	hpx_desk_json_name(json, "listed");
-	hpx_desk_json_open(json, "[");
+	hpx_operator_json_name(json, member);
+	hpx_operator_json_open(json, "{");
+	hpx_operator_json_number(json, "count", list->count);
+	hpx_operator_json_number(json, "open", list->open);
+	hpx_operator_json_name(json, "listed");
+	hpx_operator_json_open(json, "[");
 	for (const struct hpx_difference *d = list->first; d != NULL; d = d->next)
 		json_difference(json, d);
-	hpx_desk_json_close(json, "]");
-	hpx_desk_json_close(json, "}");
+	hpx_operator_json_close(json, "]");
+	hpx_operator_json_close(json, "}");
 }
 
 static int print_json(const struct hpx_reconciliation *run)
 {
 	struct hpx_buffer out;
-	struct hpx_desk_json json = { .out = &out };
+	struct hpx_operator_json json = { .out = &out };
 
 	hpx_buffer_init(&out, JSON_MAX);
-	hpx_desk_json_open(&json, "{");
-	hpx_desk_json_number(&json, "rows", run->rows);
-	hpx_desk_json_number(&json, "matched", run->matched);
-	hpx_desk_json_number(&json, "ours", run->ours);
-	hpx_desk_json_number(&json, "open", count_open(run));
+	hpx_operator_json_open(&json, "{");
+	hpx_operator_json_number(&json, "rows", run->rows);
+	hpx_operator_json_number(&json, "matched", run->matched);
+	hpx_operator_json_number(&json, "ours", run->ours);
+	hpx_operator_json_number(&json, "open", count_open(run));
 	for (size_t i = 0; i < HPX_GROUP_COUNT; i++)
 		json_group(&json, groups[i].member, &run->groups[i]);
-	hpx_desk_json_close(&json, "}\n");
-	int code = json.status == HPX_OK ?
-			   hpx_cli_write(hpx_buffer_span(&out), stdout) :
-			   hpx_desk_complain(&run->desk, HPX_EXIT_FAILED, "it cannot be shown: %s",
-					     hpx_status_text(json.status));
+	hpx_operator_json_close(&json, "}\n");
+	int code = json.status == HPX_OK ? hpx_cli_write(hpx_buffer_span(&out), stdout) :
+					   hpx_operator_complain(&run->command, HPX_EXIT_FAILED,
+								 "it cannot be shown: %s",
+								 hpx_status_text(json.status));
 	hpx_buffer_done(&out);
 	return code;
 }
@@ -180,7 +180,7 @@ int hpx_reconcile_report(struct hpx_reconciliation *run)
 {
 	int code = HPX_EXIT_OK;
 
-	if (run->desk.json != NULL)
+	if (run->command.json != NULL)
 		code = print_json(run);
 	else
 		print_text(run);

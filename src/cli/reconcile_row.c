@@ -56,7 +56,7 @@ static int compare_amounts(struct hpx_reconciliation *run, const struct row *row
 
 	*ret_differ = false;
 	if (status != HPX_OK && status != HPX_NOT_FOUND)
-		return hpx_desk_complain_read(&run->desk, status);
+		return hpx_operator_complain_read(&run->command, status);
 	if (status == HPX_OK && theirs.ptr != NULL && hpx_amount_eq(ours, theirs))
 		return HPX_EXIT_OK;
 	*ret_differ = true;
@@ -110,9 +110,11 @@ static int judge_unclear(struct hpx_reconciliation *run, const struct row *row,
 	struct hpx_span value = row->record->values[run->status_column];
 	bool unknown = subject != NULL && subject->standing == HPX_STANDS_UNKNOWN;
 
-	return hpx_reconcile_note(run, unknown ? HPX_GROUP_UNKNOWN : HPX_GROUP_UNCLEAR, &row->place,
-				  subject, value.ptr != NULL ? "their status \"%.*s\" is in none of the lists, or in two" : "they give no status%.*s",
-				  HPX_SPAN_ARG(hpx_span_first(value, 64)));
+	return hpx_reconcile_note(
+		run, unknown ? HPX_GROUP_UNKNOWN : HPX_GROUP_UNCLEAR, &row->place, subject,
+		value.ptr != NULL ? "their status \"%.*s\" is in none of the lists, or in two" :
+				    "they give no status%.*s",
+		HPX_SPAN_ARG(hpx_span_first(value, 64)));
 }
 
 static int judge(struct hpx_reconciliation *run, const struct row *row,
@@ -143,7 +145,7 @@ static int judge_stranger(struct hpx_reconciliation *run, const struct row *row,
 		return hpx_reconcile_note(run, HPX_GROUP_UNCLEAR, &row->place, NULL,
 					  "it is the name of several here");
 	if (status != HPX_NOT_FOUND && status != HPX_INVALID)
-		return hpx_desk_complain_read(&run->desk, status);
+		return hpx_operator_complain_read(&run->command, status);
 	if (row->ruling == HPX_RULING_UNCLEAR)
 		return judge_unclear(run, row, NULL);
 	if (row->ruling != HPX_RULING_APPLIED)
@@ -160,12 +162,14 @@ static int add_name(struct hpx_reconciliation *run, const struct row *row)
 	enum hpx_status status = hpx_seen_add(&run->seen, row->place.name, applied, &before);
 
 	if (status == HPX_TOO_LARGE)
-		return hpx_desk_complain(&run->desk, HPX_EXIT_FAILED,
-					 "the ledger has more than %zu names, which is more than fits; "
-					 "compare it in shorter periods",
-					 HPX_SEEN_MAX);
+		return hpx_operator_complain(
+			&run->command, HPX_EXIT_FAILED,
+			"the ledger has more than %zu names, which is more than fits; "
+			"compare it in shorter periods",
+			HPX_SEEN_MAX);
 	if (status != HPX_OK)
-		return hpx_desk_complain(&run->desk, HPX_EXIT_FAILED, "%s", hpx_status_text(status));
+		return hpx_operator_complain(&run->command, HPX_EXIT_FAILED, "%s",
+					     hpx_status_text(status));
 	if (before && applied)
 		return hpx_reconcile_note(run, HPX_GROUP_TWICE, &row->place, NULL,
 					  "it stands in an earlier line, too");
@@ -227,8 +231,8 @@ static bool take_bytes(struct hpx_reconciliation *run, struct hpx_ledger *ledger
 			*ret_code = HPX_EXIT_OK;
 			return false;
 		case HPX_LEDGER_FAILED:
-			*ret_code = hpx_desk_complain(&run->desk, HPX_EXIT_FAILED, "%s, %s",
-						      run->ledger, hpx_ledger_error(ledger));
+			*ret_code = hpx_operator_complain(&run->command, HPX_EXIT_FAILED, "%s, %s",
+							  run->ledger, hpx_ledger_error(ledger));
 			return false;
 		}
 	}
@@ -245,8 +249,9 @@ static int take_file(struct hpx_reconciliation *run, struct hpx_ledger *ledger, 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return hpx_desk_complain(&run->desk, HPX_EXIT_FAILED, "%s cannot be read: %s",
-						 run->ledger, strerror(errno));
+			return hpx_operator_complain(&run->command, HPX_EXIT_FAILED,
+						     "%s cannot be read: %s", run->ledger,
+						     strerror(errno));
 		if (!take_bytes(run, ledger, hpx_span(bytes, (size_t)n), n == 0, &code))
 			return code;
 	}
@@ -259,14 +264,16 @@ int hpx_reconcile_rows(struct hpx_reconciliation *run)
 	struct hpx_ledger ledger;
 
 	if (fd < 0)
-		return hpx_desk_complain(&run->desk, HPX_EXIT_FAILED, "%s cannot be opened: %s",
-					 run->ledger, strerror(errno));
+		return hpx_operator_complain(&run->command, HPX_EXIT_FAILED,
+					     "%s cannot be opened: %s", run->ledger,
+					     strerror(errno));
 	enum hpx_status status = hpx_ledger_init(&ledger, &run->ledger_settings);
 	int code = status == HPX_OK ?
 			   take_file(run, &ledger, fd) :
-			   hpx_desk_complain(&run->desk, HPX_EXIT_USAGE,
-					     "a column that begins with / is a JSON pointer, and one "
-					     "of these is none");
+			   hpx_operator_complain(
+				   &run->command, HPX_EXIT_USAGE,
+				   "a column that begins with / is a JSON pointer, and one "
+				   "of these is none");
 	if (status == HPX_OK)
 		hpx_ledger_done(&ledger);
 	show_progress(run, true);

@@ -61,7 +61,7 @@ enum hpx_status hpx_subject_job(struct hpx_reconciliation *run, struct hpx_job_e
 {
 	struct hpx_subject subject = { .job = job,
 				       .state = hpx_job_state_name(hpx_jobs_state(job)) };
-	enum hpx_status status = hpx_store_find(run->desk.reader, &job->delivery.operation,
+	enum hpx_status status = hpx_store_find(run->command.reader, &job->delivery.operation,
 						&run->scratch, &subject.entry, NULL);
 
 	if (status != HPX_OK && status != HPX_NOT_FOUND)
@@ -94,7 +94,7 @@ static enum hpx_status find_jobs(struct hpx_reconciliation *run, struct hpx_job_
 	query->state = HPX_JOB_STATE_COUNT;
 	query->target = hpx_span_of(run->target);
 	query->limit = 2;
-	enum hpx_status status = hpx_store_jobs(run->desk.reader, query, &jobs);
+	enum hpx_status status = hpx_store_jobs(run->command.reader, query, &jobs);
 	return status == HPX_OK ? only_job(run, jobs, ret_subject) : status;
 }
 
@@ -104,9 +104,12 @@ static enum hpx_status find_job_of(struct hpx_reconciliation *run,
 				   const struct hpx_operation_id *id,
 				   const struct hpx_mark *mark, struct hpx_subject *ret_subject)
 {
-	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .operation = id, .target = hpx_span_of(run->target), .limit = PAGE };
+	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT,
+				       .operation = id,
+				       .target = hpx_span_of(run->target),
+				       .limit = PAGE };
 	struct hpx_job_entry *jobs = NULL, *mine = NULL, *others = NULL;
-	enum hpx_status status = hpx_store_jobs(run->desk.reader, &query, &jobs);
+	enum hpx_status status = hpx_store_jobs(run->command.reader, &query, &jobs);
 
 	if (status != HPX_OK)
 		return status;
@@ -135,7 +138,7 @@ static enum hpx_status find_reference(struct hpx_reconciliation *run, struct hpx
 	if (run->is_jobs)
 		return find_job_of(run, &id, &mark, ret_subject);
 	enum hpx_status status =
-		hpx_store_find(run->desk.reader, &id, &run->scratch, &entry, NULL);
+		hpx_store_find(run->command.reader, &id, &run->scratch, &entry, NULL);
 	if (status != HPX_OK)
 		return status;
 	if (entry.readable && !hpx_mark_eq(&mark, &entry.record.mark))
@@ -152,7 +155,7 @@ static enum hpx_status find_key(struct hpx_reconciliation *run, struct hpx_span 
 	struct hpx_entry *entries = NULL, *found = NULL;
 	size_t count = 0;
 	enum hpx_status status =
-		hpx_store_list(run->desk.reader, &query, &run->scratch, &entries, &count);
+		hpx_store_list(run->command.reader, &query, &run->scratch, &entries, &count);
 
 	for (size_t i = 0; status == HPX_OK && i < count; i++) {
 		if (run->route != NULL && !hpx_span_eq(entries[i].description.route,
@@ -219,7 +222,7 @@ enum hpx_status hpx_subject_index_keys(struct hpx_reconciliation *run)
 
 	for (;;) {
 		struct hpx_job_entry *jobs = NULL;
-		enum hpx_status status = hpx_store_jobs(run->desk.reader, &query, &jobs);
+		enum hpx_status status = hpx_store_jobs(run->command.reader, &query, &jobs);
 
 		for (struct hpx_job_entry *job = jobs; status == HPX_OK && job; job = job->next) {
 			query.before = job->delivery.number;
@@ -253,7 +256,7 @@ static enum hpx_status amount_in_jobs(struct hpx_reconciliation *run,
 				      const struct hpx_subject *subject, struct hpx_span *ret_text)
 {
 	struct hpx_job_entry *jobs = NULL;
-	enum hpx_status status = hpx_jobs_of(&run->desk, &subject->entry.record, &jobs);
+	enum hpx_status status = hpx_jobs_of(&run->command, &subject->entry.record, &jobs);
 	const struct hpx_job_entry *job = jobs;
 
 	while (job != NULL && !job->delivery.answers)
@@ -270,7 +273,7 @@ static enum hpx_status amount_in_answer(struct hpx_reconciliation *run,
 {
 	struct hpx_answer *answer = NULL;
 	struct hpx_entry entry;
-	enum hpx_status status = hpx_store_find(run->desk.reader, &subject->entry.record.id,
+	enum hpx_status status = hpx_store_find(run->command.reader, &subject->entry.record.id,
 						&run->scratch, &entry, &answer);
 
 	if (status != HPX_OK || answer == NULL)

@@ -1,17 +1,17 @@
 /* What the commands share that let a person look into a store and settle what
  * is in it (`hapax keys`, `hapax jobs`, `hapax reconcile`): the arguments, the
  * open store, a person's word as one op, and how things are shown. */
-#ifndef HPX_CLI_DESK_H
-#define HPX_CLI_DESK_H
+#ifndef HPX_CLI_OPERATOR_COMMAND_H
+#define HPX_CLI_OPERATOR_COMMAND_H
 
 #include "base/arena.h"
 #include "cli/cli.h"
 #include "store/store.h"
 
-#define HPX_DESK_STORE_DEFAULT "sqlite:hapax.db"
+#define HPX_OPERATOR_STORE_DEFAULT "sqlite:hapax.db"
 
 /* X(member, flag, what --help calls its value or NULL, sentence) */
-#define HPX_DESK_FLAG_LIST(X) \
+#define HPX_OPERATOR_FLAG_LIST(X) \
 	X(store_url, "store", "URL", "The store; default sqlite:hapax.db.") \
 	X(config_path, "config", "FILE", "The store that this configuration names.") \
 	X(state, "state", "STATE", "Only those in this state.") \
@@ -29,11 +29,11 @@
 	X(reason, "reason", "TEXT", "Why; it is kept in the history, with your name.") \
 	X(force, "force", NULL, "Also where it is refused otherwise (see above).")
 
-struct hpx_desk {
+struct hpx_operator_command {
 	const char *verb;    /* "keys show" */
 	const char *operand; /* what is not a flag, or NULL */
 #define X(member, flag, value, text) const char *member;
-	HPX_DESK_FLAG_LIST(X)
+	HPX_OPERATOR_FLAG_LIST(X)
 #undef X
 	struct hpx_settings *settings; /* of --config; NULL: none was given */
 	struct hpx_store *store;
@@ -42,91 +42,92 @@ struct hpx_desk {
 	int64_t now_ms;
 };
 
-#define HPX_DESK_VERB_FLAGS_MAX 12
+#define HPX_OPERATOR_VERB_FLAGS_MAX 12
 
-struct hpx_desk_verb {
+struct hpx_operator_verb {
 	const char *name;
 	const char *synopsis;
 	const char *about;
-	const char *flags[HPX_DESK_VERB_FLAGS_MAX]; /* besides --store and --config */
+	const char *flags[HPX_OPERATOR_VERB_FLAGS_MAX]; /* besides --store and --config */
 	size_t operands_max;
-	bool writes;                       /* a person's word: needs --reason */
-	int (*run)(struct hpx_desk *desk); /* returns the exit code */
+	bool writes;                                      /* a person's word: needs --reason */
+	int (*run)(struct hpx_operator_command *command); /* returns the exit code */
 };
 
 /* A command with verbs. */
-struct hpx_desk_command {
+struct hpx_operator_verbs {
 	const char *name;
 	const char *about;      /* whole lines */
 	const char *verb_names; /* for the message about one that is not there */
-	const struct hpx_desk_verb *verbs;
+	const struct hpx_operator_verb *verbs;
 	size_t verb_count;
 };
 
 /* Reads the arguments, opens the store, runs the verb. */
-int hpx_desk_run(const struct hpx_desk_command *command, int argc, char **argv);
+int hpx_operator_run(const struct hpx_operator_verbs *command, int argc, char **argv);
 
 /* Opens the store that the flags name, and a reader; never creates one. */
-int hpx_desk_open(struct hpx_desk *desk);
+int hpx_operator_open(struct hpx_operator_command *command);
 /* Also after an open that failed. Returns `code`, or HPX_EXIT_FAILED where
  * what was printed got lost. */
-int hpx_desk_close(struct hpx_desk *desk, int code);
+int hpx_operator_close(struct hpx_operator_command *command, int code);
 
 /* "hapax keys show: …" on standard error; returns `code`. */
-int hpx_desk_complain(const struct hpx_desk *desk, int code, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+int hpx_operator_complain(const struct hpx_operator_command *command, int code, const char *format,
+			  ...) __attribute__((format(printf, 3, 4)));
 /* The same where a read failed. */
-int hpx_desk_complain_read(const struct hpx_desk *desk, enum hpx_status status);
+int hpx_operator_complain_read(const struct hpx_operator_command *command, enum hpx_status status);
 
 /* Runs the op in the person's name. HPX_EXIT_OK: the store has taken it; what
  * became of it is in op->status. Else it was said what is wrong. */
-int hpx_desk_say(struct hpx_desk *desk, struct hpx_store_op *op);
+int hpx_operator_write(struct hpx_operator_command *command, struct hpx_store_op *op);
 /* "wim", or "uid 1000": who that person is. */
-struct hpx_span hpx_desk_actor(struct hpx_desk *desk);
+struct hpx_span hpx_operator_actor(struct hpx_operator_command *command);
 
 /* --limit; HPX_EXIT_OK, or HPX_EXIT_USAGE when said what is wrong. */
-int hpx_desk_limit(const struct hpx_desk *desk, unsigned *ret_limit);
+int hpx_operator_limit(const struct hpx_operator_command *command, unsigned *ret_limit);
 
 /* ---- finding (keys_find.c) ---- */
 
 /* The one operation that the operand or --key names. HPX_EXIT_OK, or what to
  * exit with when everything was said. */
-int hpx_keys_find(struct hpx_desk *desk, struct hpx_entry *ret_entry);
+int hpx_keys_find(struct hpx_operator_command *command, struct hpx_entry *ret_entry);
 /* The one that a reference, an id, or the beginning of either names. */
-int hpx_keys_find_reference(struct hpx_desk *desk, const char *reference,
+int hpx_keys_find_reference(struct hpx_operator_command *command, const char *reference,
 			    struct hpx_entry *ret_entry);
 
 /* ---- showing ---- */
 
-#define HPX_DESK_AGE_SIZE 24
+#define HPX_OPERATOR_AGE_SIZE 24
 /* "12s", "3m", "5h", "2d". */
-void hpx_desk_age(int64_t ms, char out[HPX_DESK_AGE_SIZE]);
+void hpx_operator_age(int64_t ms, char out[HPX_OPERATOR_AGE_SIZE]);
 /* Prints text with control bytes as '?', at most `width` columns (0: all). */
-void hpx_desk_print_text(struct hpx_span text, size_t width);
+void hpx_operator_print_text(struct hpx_span text, size_t width);
 /* "label      text", a line of what is shown of one thing. */
-void hpx_desk_print_member(const char *label, struct hpx_span text);
-void hpx_desk_print_time(const char *label, int64_t wall_ms);
+void hpx_operator_print_member(const char *label, struct hpx_span text);
+void hpx_operator_print_time(const char *label, int64_t wall_ms);
 /* One line of a history. */
-void hpx_desk_print_event(const struct hpx_event *event);
+void hpx_operator_print_event(const struct hpx_event *event);
 /* Byte for byte into a pipe or a file, with escapes on a terminal. */
-int hpx_desk_print_body(struct hpx_span body);
+int hpx_operator_print_body(struct hpx_span body);
 /* "POST /payments", cut or filled to `width` (at most 64). */
-void hpx_desk_print_request(struct hpx_span method, struct hpx_span path, size_t width);
-size_t hpx_desk_clamp(size_t value, size_t least, size_t most);
+void hpx_operator_print_request(struct hpx_span method, struct hpx_span path, size_t width);
+size_t hpx_operator_clamp(size_t value, size_t least, size_t most);
 
 /* A table of operations. */
-void hpx_keys_table(const struct hpx_desk *desk, const struct hpx_entry *entries, size_t count);
+void hpx_keys_table(const struct hpx_operator_command *command, const struct hpx_entry *entries,
+		    size_t count);
 /* The state as people see it: a row that cannot be read is unknown. */
 const char *hpx_keys_state(const struct hpx_entry *entry);
 
 /* An answer from a file as `curl -i` writes it; NULL when said why not. */
-struct hpx_answer *hpx_keys_answer_read(const struct hpx_desk *desk, const char *path);
+struct hpx_answer *hpx_keys_answer_read(const struct hpx_operator_command *command, const char *path);
 
 /* The verbs of keys. */
-int hpx_keys_ls(struct hpx_desk *desk);
-int hpx_keys_show(struct hpx_desk *desk);
-int hpx_keys_resolve(struct hpx_desk *desk);
-int hpx_keys_forget(struct hpx_desk *desk);
-int hpx_keys_accept_clock(struct hpx_desk *desk);
+int hpx_keys_ls(struct hpx_operator_command *command);
+int hpx_keys_show(struct hpx_operator_command *command);
+int hpx_keys_resolve(struct hpx_operator_command *command);
+int hpx_keys_forget(struct hpx_operator_command *command);
+int hpx_keys_accept_clock(struct hpx_operator_command *command);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "cli/desk.h"
+#include "cli/operator_command.h"
 
-void hpx_desk_age(int64_t ms, char out[HPX_DESK_AGE_SIZE])
+void hpx_operator_age(int64_t ms, char out[HPX_OPERATOR_AGE_SIZE])
 {
 	static const struct {
 		int64_t ms;
@@ -15,16 +15,16 @@ void hpx_desk_age(int64_t ms, char out[HPX_DESK_AGE_SIZE])
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		if (ms >= 2 * units[i].ms) {
-			snprintf(out, HPX_DESK_AGE_SIZE, "%lld%c", (long long)(ms / units[i].ms),
+			snprintf(out, HPX_OPERATOR_AGE_SIZE, "%lld%c", (long long)(ms / units[i].ms),
 				 units[i].unit);
 			return;
 		}
 	}
-	snprintf(out, HPX_DESK_AGE_SIZE, "%llds", (long long)(ms > 0 ? ms / 1000 : 0));
+	snprintf(out, HPX_OPERATOR_AGE_SIZE, "%llds", (long long)(ms > 0 ? ms / 1000 : 0));
 }
 
 /* What was stored came from clients: it must not steer the terminal. */
-void hpx_desk_print_text(struct hpx_span text, size_t width)
+void hpx_operator_print_text(struct hpx_span text, size_t width)
 {
 	size_t columns = 0;
 
@@ -43,14 +43,14 @@ void hpx_desk_print_text(struct hpx_span text, size_t width)
 		putchar(' ');
 }
 
-size_t hpx_desk_clamp(size_t value, size_t least, size_t most)
+size_t hpx_operator_clamp(size_t value, size_t least, size_t most)
 {
 	if (value < least)
 		return least;
 	return value > most ? most : value;
 }
 
-void hpx_desk_print_time(const char *label, int64_t wall_ms)
+void hpx_operator_print_time(const char *label, int64_t wall_ms)
 {
 	char when[HPX_RFC3339_SIZE];
 
@@ -58,46 +58,46 @@ void hpx_desk_print_time(const char *label, int64_t wall_ms)
 	printf("%-10s %s\n", label, when);
 }
 
-void hpx_desk_print_member(const char *label, struct hpx_span text)
+void hpx_operator_print_member(const char *label, struct hpx_span text)
 {
 	printf("%-10s ", label);
-	hpx_desk_print_text(text, 0);
+	hpx_operator_print_text(text, 0);
 	putchar('\n');
 }
 
-void hpx_desk_print_event(const struct hpx_event *event)
+void hpx_operator_print_event(const struct hpx_event *event)
 {
 	char when[HPX_RFC3339_SIZE];
 
 	hpx_clock_rfc3339(event->at_ms, when);
 	printf("  %-24s  attempt %u  ", when, event->attempt);
-	hpx_desk_print_text(event->what, 0);
+	hpx_operator_print_text(event->what, 0);
 	if (event->status != 0)
 		printf(" %u", event->status);
 	if (event->actor.len > 0) {
 		fputs(", by ", stdout);
-		hpx_desk_print_text(event->actor, 0);
+		hpx_operator_print_text(event->actor, 0);
 	}
 	if (event->reason.len > 0) {
 		fputs(": ", stdout);
-		hpx_desk_print_text(event->reason, 0);
+		hpx_operator_print_text(event->reason, 0);
 	}
 	putchar('\n');
 }
 
 /* "POST /payments", cut or filled to the width. */
-void hpx_desk_print_request(struct hpx_span method, struct hpx_span path, size_t width)
+void hpx_operator_print_request(struct hpx_span method, struct hpx_span path, size_t width)
 {
 	char text[4 * 64 + 1];
 	int n = snprintf(text, sizeof(text), "%.*s %.*s", HPX_SPAN_ARG(method), HPX_SPAN_ARG(path));
 
-	hpx_desk_print_text(hpx_span(text, hpx_desk_clamp((size_t)(n > 0 ? n : 0), 0,
-							  sizeof(text) - 1)),
-			    width);
+	hpx_operator_print_text(hpx_span(text, hpx_operator_clamp((size_t)(n > 0 ? n : 0), 0,
+								  sizeof(text) - 1)),
+				width);
 }
 
 /* A stored body must not steer the terminal either. */
-int hpx_desk_print_body(struct hpx_span body)
+int hpx_operator_print_body(struct hpx_span body)
 {
 	if (!isatty(STDOUT_FILENO))
 		return hpx_cli_write(body, stdout);

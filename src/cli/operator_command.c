@@ -1,0 +1,182 @@
+/* Commands with verbs: from the arguments to the open store, and back. */
+#include "cli/operator_command.h"
+
+#include <stdarg.h>
+
+#include "base/clock.h"
+
+/* Lists and what is shown of one operation; --limit keeps well within it. */
+#define ARENA_MAX ((size_t)256 * 1024 * 1024)
+#define LIMIT_DEFAULT 50
+#define LIMIT_MAX 10000
+
+int hpx_operator_complain(const struct hpx_operator_command *command, int code, const char *format,
+			  ...)
+{
+	va_list args;
+
+	fprintf(stderr, "hapax %s: ", command->verb);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return code;
+}
+
+int hpx_operator_complain_read(const struct hpx_operator_command *command, enum hpx_status status)
+{
+	return hpx_operator_complain(command, HPX_EXIT_FAILED, "the store cannot be read: %s",
+				     hpx_status_text(status));
+}
+
+int hpx_operator_limit(const struct hpx_operator_command *command, unsigned *ret_limit)
+{
+	uint64_t limit = LIMIT_DEFAULT;
+
+	if (command->limit != NULL &&
+	    (!hpx_span_u64(hpx_span_of(command->limit), LIMIT_MAX, &limit) || limit == 0))
+		return hpx_operator_complain(command, HPX_EXIT_USAGE,
+					     "--limit is a number from 1 to %d", LIMIT_MAX);
+	*ret_limit = (unsigned)limit;
+	return HPX_EXIT_OK;
+}
+
+static bool takes(const struct hpx_operator_verb *verb, const char *flag)
+{
+	if (strcmp(flag, "store") == 0 || strcmp(flag, "config") == 0)
+		return true;
+	for (size_t i = 0; i < HPX_OPERATOR_VERB_FLAGS_MAX && verb->flags[i] != NULL; i++)
+		if (strcmp(flag, verb->flags[i]) == 0)
+			return true;
+	return false;
+}
+
+/* True: go on. */
+static bool read_arguments(const struct hpx_operator_verb *verb,
+			   struct hpx_operator_command *command, int argc, char **argv,
+			   int *ret_exit)
+{
+	const struct hpx_cli_flag all[] = {
+#define X(member, flag, value, text) { flag, value, text, &command->member },
+		HPX_OPERATOR_FLAG_LIST(X)
+#undef X
+	};
+	struct hpx_cli_flag flags[sizeof(all) / sizeof(all[0])];
+	struct hpx_cli_usage usage = { verb->synopsis, verb->about, flags, 0,
+				       verb->operands_max };
+	int rest;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (takes(verb, all[i].name))
+			flags[usage.flag_count++] = all[i];
+	if (!hpx_cli_read(&usage, argc, argv, &rest, ret_exit))
+		return false;
+	command->operand = rest < argc ? argv[rest] : NULL;
+	if (verb->writes && (command->reason == NULL || *command->reason == '\0')) {
+		*ret_exit =
+			hpx_operator_complain(command, HPX_EXIT_USAGE,
+					      "say why: --reason TEXT (it is kept in the history)");
+		return false;
+	}
+	return true;
+}
+
+/* The URL: as given, by the configuration, or the default; NULL: the
+ * configuration is wrong, and that was said. */
+static const char *find_url(struct hpx_operator_command *command)
+{
+	struct hpx_config_flags flags = { .without_secrets = true };
+
+	if (command->config_path == NULL)
+		return command->store_url != NULL ? command->store_url : HPX_OPERATOR_STORE_DEFAULT;
+	hpx_config_flags_set(&flags, "config", command->config_path);
+	command->settings = hpx_cli_load(&flags);
+	if (command->settings == NULL)
+		return NULL;
+	if (command->store_url != NULL)
+		return command->store_url;
+	return hpx_arena_dup(&command->arena, command->settings->store).ptr;
+}
+
+int hpx_operator_open(struct hpx_operator_command *command)
+{
+	char problem[HPX_STORE_PROBLEM_SIZE] = "";
+	hpx_arena_init(&command->arena, ARENA_MAX);
+	const char *url = find_url(command);
+	if (url == NULL)
+		return HPX_EXIT_FAILED;
+	struct hpx_store_options options = { .url = hpx_span_of(url) };
+	if (hpx_span_starts(options.url, HPX_SPAN("memory:")))
+		return hpx_operator_complain(command, HPX_EXIT_FAILED,
+					     "a memory: store lives and dies with the process that "
+					     "serves it; only that process can look into it");
+	enum hpx_status status = hpx_store_open(&options, &command->store, problem);
+	if (status == HPX_NOT_FOUND && command->store_url == NULL && command->config_path == NULL)
+		return hpx_operator_complain(
+			command, HPX_EXIT_FAILED,
+			"there is no store here (" HPX_OPERATOR_STORE_DEFAULT "): name it "
+			"with --store URL, or the server's file with --config FILE");
+	if (status != HPX_OK)
+		return hpx_operator_complain(command, HPX_EXIT_FAILED, "%s",
+					     problem[0] ? problem : hpx_status_text(status));
+	status = hpx_store_reader_open(command->store, &command->reader);
+	if (status != HPX_OK)
+		return hpx_operator_complain(command, HPX_EXIT_FAILED, "%s cannot be read: %s",
+					     command->store->description, hpx_status_text(status));
+	return HPX_EXIT_OK;
+}
+
+int hpx_operator_close(struct hpx_operator_command *command, int code)
+{
+	if (command->reader != NULL)
+		hpx_store_reader_close(command->reader);
+	if (command->store != NULL)
+		hpx_store_close(command->store);
+	hpx_settings_unref(command->settings);
+	hpx_arena_done(&command->arena);
+	if (fflush(stdout) != 0 && code == HPX_EXIT_OK)
+		code = hpx_operator_complain(command, HPX_EXIT_FAILED, "standard output is closed");
+	return code;
+}
+
+static int run_verb(const struct hpx_operator_verbs *verbs, const struct hpx_operator_verb *verb,
+		    int argc, char **argv)
+{
+	struct hpx_operator_command command = { .now_ms = hpx_clock_wall_ms() };
+	char name[32];
+	int code;
+
+	snprintf(name, sizeof(name), "%s %s", verbs->name, verb->name);
+	command.verb = name;
+	argv[0] = name;
+	if (!read_arguments(verb, &command, argc, argv, &code))
+		return code;
+	code = hpx_operator_open(&command);
+	if (code == HPX_EXIT_OK)
+		code = verb->run(&command);
+	return hpx_operator_close(&command, code);
+}
+
+static int print_verbs(const struct hpx_operator_verbs *verbs, FILE *to, int code)
+{
+	fprintf(to, "Usage: hapax %s VERB [ARGUMENTS]\n\n%s\n\n", verbs->name,
+		verbs->about);
+	for (size_t i = 0; i < verbs->verb_count; i++)
+		fprintf(to, "  %s\n", verbs->verbs[i].synopsis);
+	fprintf(to, "\n`hapax %s VERB --help` says more about each.\n", verbs->name);
+	return code;
+}
+
+int hpx_operator_run(const struct hpx_operator_verbs *verbs, int argc, char **argv)
+{
+	if (argc < 2)
+		return print_verbs(verbs, stderr, HPX_EXIT_USAGE);
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return print_verbs(verbs, stdout, HPX_EXIT_OK);
+	for (size_t i = 0; i < verbs->verb_count; i++)
+		if (strcmp(argv[1], verbs->verbs[i].name) == 0)
+			return run_verb(verbs, &verbs->verbs[i], argc - 1, argv + 1);
+	fprintf(stderr, "hapax %s: there is no \"%s\"; the verbs are %s\n", verbs->name, argv[1],
+		verbs->verb_names);
+	return HPX_EXIT_USAGE;
+}
