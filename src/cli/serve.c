@@ -15,7 +15,7 @@
 #include "gateway/admin.h"
 #include "gateway/gateway.h"
 #include "gateway/tenant.h"
-#include "net/resolve.h"
+#include "net/dial.h"
 
 /* For the committer to write what is queued when the loops have ended. */
 #define LAST_COMMIT_MS 5000

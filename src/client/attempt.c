@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/crash_point.h"
 #include "client/client.h"
-#include "egress/egress_request.h"
 #include "egress/transfer.h"
 
 struct watch {
@@ -112,7 +111,7 @@ void hpx_attempt_run(struct hapax_call *call, struct hpx_span headers,
 	fill(call, headers, request);
 	watch.transfer = hpx_transfer_new(request, &problem);
 	if (watch.transfer == NULL) {
-		hpx_egress_request_blame(request, "%s", problem);
+		hpx_egress_request_set_problem(request, "%s", problem);
 		return;
 	}
 	CURLcode code = set_up(&watch);

@@ -81,6 +81,11 @@ struct hpx_egress_request {
 	struct hpx_egress_request *next; /* the engine's own */
 };
 
+/* HPX_INVALID and HPX_TOO_LARGE fill `problem`. */
+enum hpx_status hpx_egress_request_check(struct hpx_egress_request *request);
+/* Sets the problem; bytes that are not printable become '?'. */
+void hpx_egress_request_set_problem(struct hpx_egress_request *request, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Frees what the result holds; also after a submit that was refused. */
 void hpx_egress_request_done(struct hpx_egress_request *request);
 

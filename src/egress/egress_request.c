@@ -1,6 +1,6 @@
 /* What may be sent: a URL, method and fields that can be written into a
  * request without changing where it goes or where it ends. */
-#include "egress/egress_request.h"
+#include "egress/transfer.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ void hpx_egress_request_done(struct hpx_egress_request *request)
 	hpx_buffer_done(&request->body_in);
 }
 
-void hpx_egress_request_blame(struct hpx_egress_request *request, const char *format, ...)
+void hpx_egress_request_set_problem(struct hpx_egress_request *request, const char *format, ...)
 {
 	va_list args;
 
@@ -42,7 +42,7 @@ void hpx_egress_request_blame(struct hpx_egress_request *request, const char *fo
 
 static enum hpx_status refuse(struct hpx_egress_request *request, const char *why)
 {
-	hpx_egress_request_blame(request, "%s", why);
+	hpx_egress_request_set_problem(request, "%s", why);
 	return HPX_INVALID;
 }
 
@@ -130,8 +130,8 @@ static enum hpx_status check_headers(struct hpx_egress_request *request)
 			return refuse(request, "a header field is malformed");
 		if (!is_the_engines(field.name))
 			continue;
-		hpx_egress_request_blame(request, "the header field %.*s cannot be given",
-					 HPX_SPAN_ARG(hpx_span_first(field.name, 64)));
+		hpx_egress_request_set_problem(request, "the header field %.*s cannot be given",
+					       HPX_SPAN_ARG(hpx_span_first(field.name, 64)));
 		return HPX_INVALID;
 	}
 	return HPX_OK;

@@ -5,7 +5,6 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "egress/egress_request.h"
 #include "egress/transfer.h"
 
 /* How long the thread sleeps where nothing wakes it sooner. */
@@ -54,7 +53,7 @@ static struct hpx_egress_request *queue_take(struct queue *queue)
 static void end_unsent(struct hpx_egress_request *request, const char *why)
 {
 	request->end = HPX_EGRESS_NOT_SENT;
-	hpx_egress_request_blame(request, "%s", why);
+	hpx_egress_request_set_problem(request, "%s", why);
 	request->done(request);
 }
 

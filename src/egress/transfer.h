@@ -56,23 +56,13 @@ struct hpx_transfer *hpx_transfer_new(struct hpx_egress_request *request,
  * no multi handle any more. The caller calls `done`. */
 void hpx_transfer_end(struct hpx_transfer *transfer, CURLcode code);
 
-/* setup.c: every option of libcurl that is set is set here. */
-CURLcode hpx_transfer_setup(struct hpx_transfer *transfer);
-
-/* transfer.c, for libcurl. */
-int hpx_transfer_on_ready(void *user, char *peer_ip, char *local_ip, int peer_port,
-			  int local_port);
+/* libcurl's progress callback; `user` is the transfer. For a caller that puts its
+ * own in front. */
 int hpx_transfer_on_progress(void *user, curl_off_t down_total, curl_off_t down,
 			     curl_off_t up_total, curl_off_t up);
 
-/* egress_answer.c, for libcurl: a line of the head, and a piece of the body. */
-size_t hpx_transfer_answer_on_line(char *bytes, size_t size, size_t count, void *user);
-size_t hpx_transfer_answer_on_data(char *bytes, size_t size, size_t count, void *user);
-void hpx_transfer_answer_init(struct hpx_transfer *transfer);
-void hpx_transfer_answer_done(struct hpx_transfer *transfer);
-/* While the connection is there: whether TLS says that it was closed. */
-void hpx_transfer_answer_note_closing(struct hpx_transfer *transfer);
-/* Whether all of a final answer is there, given how libcurl ended. */
-bool hpx_transfer_answer_is_whole(const struct hpx_transfer *transfer, CURLcode code);
+/* egress_request.c: the fields of a request that was checked, and those that the
+ * engine adds; NULL when there is no memory. */
+struct curl_slist *hpx_egress_request_lines(const struct hpx_egress_request *request);
 
 #endif

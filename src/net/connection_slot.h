@@ -9,8 +9,8 @@
  *    `tunnel_max` (except what was held already when a reload lowered these).
  * 2. While somebody of a kind is queued, there is no free slot for that kind.
  * 3. `granted` is never called from inside a call into this file. */
-#ifndef HPX_NET_SLOT_H
-#define HPX_NET_SLOT_H
+#ifndef HPX_NET_CONNECTION_SLOT_H
+#define HPX_NET_CONNECTION_SLOT_H
 
 #include "net/loop.h"
 

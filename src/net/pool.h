@@ -3,13 +3,12 @@
  * The newest idle one is used first,
  * so that the others can age and go. An idle connection is read from all the
  * time: its end is noticed when it comes, and a byte that nobody asked for
- * closes it and all the others (upstream_state.h), unless it is the 408 of a
+ * closes it and all the others (upstream.h), unless it is the 408 of a
  * server that closes what has been idle for long. */
 #ifndef HPX_NET_POOL_H
 #define HPX_NET_POOL_H
 
-#include "net/transport.h"
-#include "net/upstream_state.h"
+#include "net/upstream.h"
 
 struct hpx_pool;
 

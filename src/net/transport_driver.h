@@ -1,8 +1,8 @@
 /* What a transport is made of, for those who implement one: plain sockets
  * (stream.c) now, TLS as one more table of functions. Users of transports
  * include transport.h only. */
-#ifndef HPX_NET_DRIVER_H
-#define HPX_NET_DRIVER_H
+#ifndef HPX_NET_TRANSPORT_DRIVER_H
+#define HPX_NET_TRANSPORT_DRIVER_H
 
 #include "net/transport.h"
 
@@ -51,5 +51,15 @@ struct hpx_transport {
 void hpx_transport_tell_data(struct hpx_transport *transport, struct hpx_span bytes);
 void hpx_transport_tell_end(struct hpx_transport *transport, enum hpx_status status);
 void hpx_transport_tell_drain(struct hpx_transport *transport);
+
+/* stream.c: plain TCP and unix sockets. */
+
+/* A handle without a connection; NULL when out of memory. */
+struct hpx_transport *hpx_stream_new(struct hpx_loop *loop, bool is_unix);
+uv_stream_t *hpx_stream_uv(struct hpx_transport *transport);
+/* The handle is connected now: sets its options and learns its peer. HPX_IO
+ * where the other side is this very socket: connecting to a free port of
+ * this machine can meet itself, and nobody listens there. */
+enum hpx_status hpx_stream_connected(struct hpx_transport *transport);
 
 #endif

@@ -18,7 +18,7 @@
 #define KEEP_ALIVE_SECONDS_MAX 1000000
 #define KEEP_ALIVE_MARGIN_MS 1000
 
-void hpx_answer_init(struct hpx_exchange *exchange, struct hpx_span method)
+void hpx_upstream_answer_init(struct hpx_exchange *exchange, struct hpx_span method)
 {
 	const struct hpx_http_limits *limits = &exchange->upstream->options.limits;
 
@@ -30,7 +30,7 @@ void hpx_answer_init(struct hpx_exchange *exchange, struct hpx_span method)
 	hpx_arena_init(&exchange->arena, ARENA_BYTES_MAX);
 }
 
-void hpx_answer_done(struct hpx_exchange *exchange)
+void hpx_upstream_answer_done(struct hpx_exchange *exchange)
 {
 	hpx_buffer_done(&exchange->head_bytes);
 	hpx_buffer_done(&exchange->held);
@@ -68,7 +68,7 @@ static bool is_in_quarantine(const struct hpx_exchange *exchange)
 static bool is_reusable(const struct hpx_exchange *exchange, size_t left_over)
 {
 	return left_over == 0 && !exchange->request.fresh && !is_in_quarantine(exchange) &&
-	       exchange->request_state == HPX_REQUEST_SENT &&
+	       exchange->request_state == HPX_UPSTREAM_REQUEST_SENT &&
 	       exchange->head.keep_alive && exchange->head.framing != HPX_FRAMING_CLOSE &&
 	       exchange->head.framing != HPX_FRAMING_TUNNEL;
 }
@@ -123,10 +123,10 @@ static bool take_informational(struct hpx_exchange *exchange)
 
 static bool take_tunnel(struct hpx_exchange *exchange)
 {
-	if (exchange->request.guarded || exchange->request_state != HPX_REQUEST_SENT)
+	if (exchange->request.guarded || exchange->request_state != HPX_UPSTREAM_REQUEST_SENT)
 		return refuse(exchange, "the upstream switched protocols unasked");
-	exchange->answer_state = HPX_ANSWER_TUNNEL;
-	exchange->request_state = HPX_REQUEST_OPEN;
+	exchange->answer_state = HPX_UPSTREAM_ANSWER_TUNNEL;
+	exchange->request_state = HPX_UPSTREAM_REQUEST_OPEN;
 	exchange->request.streamed = true;
 	exchange->head_seen = true;
 	exchange->events->on_head(exchange->user, &exchange->head);
@@ -135,13 +135,13 @@ static bool take_tunnel(struct hpx_exchange *exchange)
 
 static bool take_final(struct hpx_exchange *exchange)
 {
-	exchange->answer_state = HPX_ANSWER_BODY;
+	exchange->answer_state = HPX_UPSTREAM_ANSWER_BODY;
 	exchange->head_seen = true;
 	/* An answer that comes before the request is out: if it is no success,
 	 * the rest is not wanted. A success may be the upstream working on the
 	 * body while it comes, and needs the rest of it. */
-	if (exchange->request_state != HPX_REQUEST_SENT && exchange->head.status >= 300)
-		exchange->request_state = HPX_REQUEST_STOPPED;
+	if (exchange->request_state != HPX_UPSTREAM_REQUEST_SENT && exchange->head.status >= 300)
+		exchange->request_state = HPX_UPSTREAM_REQUEST_STOPPED;
 	if (exchange->request.guarded)
 		HPX_CRASH_POINT(answer_head);
 	exchange->events->on_head(exchange->user, &exchange->head);
@@ -197,7 +197,7 @@ static bool read_body(struct hpx_exchange *exchange, struct hpx_span *bytes)
 		return refuse(exchange, hpx_http_error_text(exchange->reader.error));
 	*bytes = hpx_span_skip(*bytes, used);
 	if (progress == HPX_HTTP_DONE)
-		exchange->answer_state = HPX_ANSWER_WHOLE;
+		exchange->answer_state = HPX_UPSTREAM_ANSWER_WHOLE;
 	if (data.len > 0)
 		exchange->events->on_data(exchange->user, data);
 	return progress == HPX_HTTP_DONE || (used > 0 && bytes->len > 0);
@@ -208,16 +208,16 @@ static bool read_some(struct hpx_exchange *exchange, struct hpx_span *bytes)
 	struct hpx_span all = *bytes;
 
 	switch (exchange->answer_state) {
-	case HPX_ANSWER_HEAD:
+	case HPX_UPSTREAM_ANSWER_HEAD:
 		return read_head(exchange, bytes);
-	case HPX_ANSWER_BODY:
+	case HPX_UPSTREAM_ANSWER_BODY:
 		return read_body(exchange, bytes);
-	case HPX_ANSWER_TUNNEL:
+	case HPX_UPSTREAM_ANSWER_TUNNEL:
 		*bytes = hpx_span_skip(all, all.len);
 		if (all.len > 0)
 			exchange->events->on_data(exchange->user, all);
 		return false;
-	case HPX_ANSWER_WHOLE:
+	case HPX_UPSTREAM_ANSWER_WHOLE:
 		complete(exchange, bytes->len);
 		return false;
 	default:
@@ -240,9 +240,9 @@ static struct hpx_span read_all(struct hpx_exchange *exchange, struct hpx_span b
  * first, or the answer would look early. */
 static void settle_request(struct hpx_exchange *exchange)
 {
-	if (exchange->request_state == HPX_REQUEST_SENDING &&
+	if (exchange->request_state == HPX_UPSTREAM_REQUEST_SENDING &&
 	    hpx_transport_pending(exchange->conn->transport) == 0)
-		hpx_request_continue(exchange);
+		hpx_upstream_request_continue(exchange);
 }
 
 static void on_data(void *user, struct hpx_span bytes)
@@ -262,7 +262,7 @@ static void on_data(void *user, struct hpx_span bytes)
 	hpx_exchange_touch(exchange);
 }
 
-void hpx_answer_continue(struct hpx_exchange *exchange)
+void hpx_upstream_answer_continue(struct hpx_exchange *exchange)
 {
 	struct hpx_span held =
 		exchange->held.len > 0 ? hpx_buffer_span(&exchange->held) : HPX_SPAN("");
@@ -283,14 +283,14 @@ static void on_end(void *user, enum hpx_status status)
 
 	settle_request(exchange);
 	/* A pause holds back on_end; the answer is there all the same. */
-	if (hpx_exchange_is_gone(exchange) || exchange->answer_state == HPX_ANSWER_WHOLE)
+	if (hpx_exchange_is_gone(exchange) || exchange->answer_state == HPX_UPSTREAM_ANSWER_WHOLE)
 		return;
 	if (status != HPX_CLOSED)
 		hpx_exchange_fail(exchange, HPX_IO, "the connection to the upstream broke");
-	else if (exchange->answer_state == HPX_ANSWER_HEAD)
+	else if (exchange->answer_state == HPX_UPSTREAM_ANSWER_HEAD)
 		hpx_exchange_fail(exchange, HPX_CLOSED,
 				  "the upstream closed the connection without an answer");
-	else if (exchange->answer_state == HPX_ANSWER_TUNNEL ||
+	else if (exchange->answer_state == HPX_UPSTREAM_ANSWER_TUNNEL ||
 		 hpx_http_read_end(&exchange->reader) == HPX_HTTP_DONE)
 		complete(exchange, 0);
 	else
@@ -300,7 +300,7 @@ static void on_end(void *user, enum hpx_status status)
 
 static void on_drain(void *user)
 {
-	hpx_request_drained(user);
+	hpx_upstream_request_drained(user);
 }
 
-const struct hpx_transport_events hpx_answer_events = { on_data, on_end, on_drain };
+const struct hpx_transport_events hpx_upstream_answer_events = { on_data, on_end, on_drain };

@@ -1,5 +1,5 @@
-/* One request and its answer, from the inside: what upstream_exchange.c (life and
- * deadlines), upstream_request.c (sending) and upstream_answer.c (reading) share. Users of the
+/* One request and its answer, from the inside: what upstream_exchange.c (start,
+ * deadlines, sending, end) and upstream_answer.c (reading) share. Users of the
  * upstream client include upstream.h only.
  *
  * The two sides move apart from each other, each only down its list:
@@ -15,9 +15,9 @@
  *    before anything else is touched. The memory goes with the timer's handle.
  * 3. A connection goes back to the pool only from a WHOLE answer that allows
  *    it, behind a SENT request, with no byte left over; a guarded one's not
- *    while the upstream is in quarantine (upstream_state.h). */
-#ifndef HPX_NET_EXCHANGE_H
-#define HPX_NET_EXCHANGE_H
+ *    while the upstream is in quarantine (upstream.h). */
+#ifndef HPX_NET_UPSTREAM_EXCHANGE_H
+#define HPX_NET_UPSTREAM_EXCHANGE_H
 
 #include "base/arena.h"
 #include "base/buffer.h"
@@ -25,21 +25,21 @@
 #include "net/pool.h"
 #include "net/upstream.h"
 
-enum hpx_request_state {
-	HPX_REQUEST_WAITING, /* for its turn: start() calls nobody back */
-	HPX_REQUEST_DIALLING,
-	HPX_REQUEST_SENDING, /* bytes are on their way out */
-	HPX_REQUEST_OPEN,    /* streamed: all so far was sent, more may come */
-	HPX_REQUEST_SENT,
-	HPX_REQUEST_STOPPED, /* the upstream wants no more of it */
+enum hpx_upstream_request_state {
+	HPX_UPSTREAM_REQUEST_WAITING, /* for its turn: start() calls nobody back */
+	HPX_UPSTREAM_REQUEST_DIALLING,
+	HPX_UPSTREAM_REQUEST_SENDING, /* bytes are on their way out */
+	HPX_UPSTREAM_REQUEST_OPEN,    /* streamed: all so far was sent, more may come */
+	HPX_UPSTREAM_REQUEST_SENT,
+	HPX_UPSTREAM_REQUEST_STOPPED, /* the upstream wants no more of it */
 };
 
-enum hpx_answer_state {
-	HPX_ANSWER_HEAD,
-	HPX_ANSWER_BODY,
-	HPX_ANSWER_TUNNEL,
-	HPX_ANSWER_WHOLE, /* its end was read, on_end is to come */
-	HPX_ANSWER_GONE,
+enum hpx_upstream_answer_state {
+	HPX_UPSTREAM_ANSWER_HEAD,
+	HPX_UPSTREAM_ANSWER_BODY,
+	HPX_UPSTREAM_ANSWER_TUNNEL,
+	HPX_UPSTREAM_ANSWER_WHOLE, /* its end was read, on_end is to come */
+	HPX_UPSTREAM_ANSWER_GONE,
 };
 
 /* What the timer is waiting for. */
@@ -78,7 +78,7 @@ struct hpx_exchange {
 	enum hpx_exchange_wait wait;
 
 	/* The request. `streamed` is cleared when no more follows. */
-	enum hpx_request_state request_state;
+	enum hpx_upstream_request_state request_state;
 	struct hpx_exchange_request request;
 	struct hpx_slot slot; /* held until the connection is closed or idle */
 	struct hpx_dial *dial;
@@ -92,7 +92,7 @@ struct hpx_exchange {
 	bool wants_room;         /* on_writable is owed */
 
 	/* The answer. */
-	enum hpx_answer_state answer_state;
+	enum hpx_upstream_answer_state answer_state;
 	bool paused;
 	bool head_seen;
 	unsigned informational;
@@ -106,7 +106,7 @@ struct hpx_exchange {
 
 static inline bool hpx_exchange_is_gone(const struct hpx_exchange *exchange)
 {
-	return exchange->answer_state == HPX_ANSWER_GONE;
+	return exchange->answer_state == HPX_UPSTREAM_ANSWER_GONE;
 }
 
 /* upstream_exchange.c */
@@ -117,24 +117,17 @@ void hpx_exchange_touch(struct hpx_exchange *exchange);
 void hpx_exchange_end(struct hpx_exchange *exchange);
 void hpx_exchange_fail(struct hpx_exchange *exchange, enum hpx_status status,
 		       const char *reason);
-/* The same from inside a call of the user's. */
-void hpx_exchange_fail_later(struct hpx_exchange *exchange, enum hpx_status status);
-
-/* upstream_request.c */
-
-/* Gets a connection, from the pool or a new one, and sends. */
-void hpx_request_begin(struct hpx_exchange *exchange);
 /* Goes on sending once the socket has taken what it was given. */
-void hpx_request_continue(struct hpx_exchange *exchange);
+void hpx_upstream_request_continue(struct hpx_exchange *exchange);
 /* The transport's on_drain. */
-void hpx_request_drained(struct hpx_exchange *exchange);
+void hpx_upstream_request_drained(struct hpx_exchange *exchange);
 
 /* upstream_answer.c */
 
-extern const struct hpx_transport_events hpx_answer_events;
-void hpx_answer_init(struct hpx_exchange *exchange, struct hpx_span method);
-void hpx_answer_done(struct hpx_exchange *exchange);
+extern const struct hpx_transport_events hpx_upstream_answer_events;
+void hpx_upstream_answer_init(struct hpx_exchange *exchange, struct hpx_span method);
+void hpx_upstream_answer_done(struct hpx_exchange *exchange);
 /* Delivers what is held, and reads on. */
-void hpx_answer_continue(struct hpx_exchange *exchange);
+void hpx_upstream_answer_continue(struct hpx_exchange *exchange);
 
 #endif

@@ -79,7 +79,6 @@ SAME_TAG = {
     "piece": 2,
     "round": 2,
     "shown": 2,
-    "state": 2,
     "widths": 2,
 }
 

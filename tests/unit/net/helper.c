@@ -6,7 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/stream.h"
+#include "net/transport_driver.h"
 
 struct watchdog {
 	uv_timer_t timer;
