@@ -42,16 +42,16 @@ static void print_indented(struct hpx_span text)
 static enum hpx_status print_request(struct hpx_verify *run,
 				     enum hpx_verify_request_name name)
 {
-	const struct hpx_sending sending = { .intent = hpx_verify_draft(run, name) };
-	struct hpx_wire_request request;
+	const struct hpx_request_variant variant = { .op = hpx_verify_op_draft(run, name) };
+	struct hpx_request_bytes request;
 
-	if (sending.intent == NULL)
+	if (variant.op == NULL)
 		return HPX_NOMEM;
-	enum hpx_status status = hpx_wire_request_build(hpx_verify_spec_of(run), &sending,
-							hpx_verify_arena(run), &request);
+	enum hpx_status status = hpx_request_bytes_build(hpx_verify_spec_of(run), &variant,
+							 hpx_verify_arena(run), &request);
 	if (status != HPX_OK)
 		return status;
-	printf("\n  %s: %s\n\n", hpx_verify_request_word(name), hpx_verify_request_about(name));
+	printf("\n  %s: %s\n\n", hpx_verify_request_name_text(name), hpx_verify_request_name_about(name));
 	print_indented(request.shown_head);
 	if (request.body.len > 0)
 		putchar('\n');
@@ -91,11 +91,11 @@ static void print_rows(const struct hpx_verify_spec *spec)
 
 static enum hpx_status print_effects(struct hpx_verify *run, const struct hpx_verify_spec *spec)
 {
-	const struct hpx_intent *intent = hpx_verify_draft(run, HPX_REQUEST_main);
+	const struct hpx_verify_op *op = hpx_verify_op_draft(run, HPX_REQUEST_main);
 	struct hpx_span path = { NULL, 0 };
 
-	if (intent != NULL)
-		path = hpx_intent_path(run, intent, spec->effects_path);
+	if (op != NULL)
+		path = hpx_verify_op_path(run, op, spec->effects_path);
 	if (path.ptr == NULL)
 		return HPX_NOMEM;
 	printf("\n  effects are counted by:\n\n    GET %.*s\n", HPX_SPAN_ARG(path));
@@ -111,7 +111,7 @@ static enum hpx_status print_requests(struct hpx_verify *run, const struct hpx_v
 	for (size_t i = 0; i < HPX_REQUEST_COUNT && status == HPX_OK; i++)
 		if (spec->requests[i].given)
 			status = print_request(run, (enum hpx_verify_request_name)i);
-	return status == HPX_OK && hpx_verify_counts(run) ? print_effects(run, spec) : status;
+	return status == HPX_OK && hpx_verify_counts_effects(run) ? print_effects(run, spec) : status;
 }
 
 enum hpx_status hpx_verify_print_plan(const struct hpx_verify_spec *spec)

@@ -36,12 +36,12 @@ static void clear_line(const struct judgement *v)
 }
 
 /* One line, written over again. */
-static void tell(void *user, const struct hpx_row *row, const struct hpx_row_finding *finding)
+static void tell(void *user, const struct hpx_row *row, const struct hpx_row_result *row_result)
 {
 	struct judgement *v = user;
 
-	v->judged += finding != NULL;
-	if (!v->shows_progress || finding != NULL)
+	v->judged += row_result != NULL;
+	if (!v->shows_progress || row_result != NULL)
 		return;
 	fprintf(stderr, "\r\033[K%zu/%zu %s", v->judged + 1, hpx_row_count, row->name);
 }
@@ -63,7 +63,7 @@ static int heed_signals(struct judgement *v)
 	v->stop_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (v->stop_fd < 0)
 		return complain("no signalfd: ", strerror(errno), HPX_VERIFY_FAILED);
-	hpx_verify_heed(v->run, v->stop_fd);
+	hpx_verify_stop_on(v->run, v->stop_fd);
 	return HPX_VERIFY_HOLDS;
 }
 
@@ -154,7 +154,7 @@ static bool was_stopped(const struct judgement *v)
 	return read(v->stop_fd, &signal, sizeof(signal)) == (ssize_t)sizeof(signal);
 }
 
-static int judge(struct judgement *v)
+static int check(struct judgement *v)
 {
 	struct hpx_verify_result result;
 	int code = heed_signals(v);
@@ -185,7 +185,7 @@ int hpx_verify_judge(const struct hpx_verify_spec *spec, const struct hpx_verify
 	if (status != HPX_OK)
 		return complain("a run cannot be made: ", hpx_status_text(status),
 				HPX_VERIFY_FAILED);
-	int code = judge(&v);
+	int code = check(&v);
 	hpx_verify_free(v.run);
 	if (v.junit != NULL)
 		fclose(v.junit);

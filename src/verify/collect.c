@@ -142,7 +142,7 @@ static enum hpx_verify_request_name find_request(struct hpx_span word,
 						 struct hpx_nearest *nearest)
 {
 	for (enum hpx_verify_request_name i = HPX_REQUEST_main + 1; i < HPX_REQUEST_COUNT; i++) {
-		struct hpx_span name = hpx_span_of(hpx_verify_request_word(i));
+		struct hpx_span name = hpx_span_of(hpx_verify_request_name_text(i));
 
 		if (hpx_span_eq(word, name))
 			return i;

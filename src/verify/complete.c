@@ -95,7 +95,7 @@ static void inherit(struct hpx_spec_reading *reading, enum hpx_verify_request_na
 		request->path = main->path;
 	if (!inherit_headers(request, main))
 		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
-				  hpx_span_of(hpx_verify_request_word(name)),
+				  hpx_span_of(hpx_verify_request_name_text(name)),
 				  "has more than 64 header lines with those of the main request");
 }
 

@@ -21,7 +21,7 @@ static enum hpx_status await_end(struct hpx_verify *run, struct hpx_shell *comma
 	while (hpx_shell_runs(command)) {
 		if (hpx_clock_boot_ms() >= deadline_ms || run->stopped)
 			return HPX_TIMEOUT;
-		hpx_drive(run, never, NULL, POLL_MS);
+		hpx_verify_poll(run, never, NULL, POLL_MS);
 	}
 	return HPX_OK;
 }
@@ -49,41 +49,41 @@ enum hpx_status hpx_verify_crash(struct hpx_verify *run, char problem[HPX_VERIFY
 /* A connection, made and closed: not counted as a request. */
 static bool takes_connections(struct hpx_verify *run)
 {
-	struct hpx_wire_host again = run->host;
+	struct hpx_verify_host again = run->host;
 	char problem[HPX_VERIFY_PROBLEM_SIZE];
 
 	if (again.address_size == 0)
 		return hpx_verify_open(run, problem) == HPX_OK;
-	return hpx_wire_host_try(&again, (int64_t)run->spec->answer_timeout_ms, problem) ==
+	return hpx_verify_host_try(&again, (int64_t)run->spec->answer_timeout_ms, problem) ==
 	       HPX_OK;
 }
 
 /* What a server that has come up is asked: something that the description says
  * only reads. A GET of the request's own path might do something. False: there is
  * nothing. */
-static bool what_to_ask(struct hpx_verify *run, struct hpx_sending *ret_question)
+static bool what_to_ask(struct hpx_verify *run, struct hpx_request_variant *ret_question)
 {
 	static const struct hpx_span no_key;
-	bool counts = hpx_verify_counts(run);
+	bool counts = hpx_verify_counts_effects(run);
 
 	if (!counts && !run->spec->requests[HPX_REQUEST_get].given)
 		return false;
-	*ret_question = (struct hpx_sending){ .key_values = &no_key };
-	ret_question->intent =
-		hpx_verify_draft(run, counts ? HPX_REQUEST_main : HPX_REQUEST_get);
-	if (ret_question->intent == NULL || !counts)
-		return ret_question->intent != NULL;
+	*ret_question = (struct hpx_request_variant){ .key_values = &no_key };
+	ret_question->op =
+		hpx_verify_op_draft(run, counts ? HPX_REQUEST_main : HPX_REQUEST_get);
+	if (ret_question->op == NULL || !counts)
+		return ret_question->op != NULL;
 	ret_question->method = HPX_SPAN("GET");
-	ret_question->path = hpx_intent_path(run, ret_question->intent, run->spec->effects_path);
+	ret_question->path = hpx_verify_op_path(run, ret_question->op, run->spec->effects_path);
 	ret_question->body = HPX_SPAN("");
 	ret_question->content_type = HPX_SPAN("");
 	return ret_question->path.ptr != NULL;
 }
 
 /* A server error says that it is not up yet, whatever it will say later. */
-static bool answers(struct hpx_verify *run, const struct hpx_sending *question)
+static bool answers(struct hpx_verify *run, const struct hpx_request_variant *question)
 {
-	const struct hpx_exchange *exchange = hpx_verify_send(run, question);
+	const struct hpx_verify_exchange *exchange = hpx_verify_send(run, question);
 
 	return exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status < 500;
 }
@@ -100,7 +100,7 @@ static enum hpx_status refuse(struct hpx_verify *run, char *problem, const char 
 static enum hpx_status await_server(struct hpx_verify *run, char *problem)
 {
 	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
-	struct hpx_sending question;
+	struct hpx_request_variant question;
 	bool asks = what_to_ask(run, &question);
 
 	for (;;) {
@@ -109,13 +109,13 @@ static enum hpx_status await_server(struct hpx_verify *run, char *problem)
 		bool listens = takes_connections(run);
 		if (listens && (!asks || answers(run, &question)))
 			return HPX_OK;
-		if (hpx_verify_over(run) != NULL)
-			return refuse(run, problem, hpx_verify_over(run));
+		if (hpx_verify_stop_reason(run) != NULL)
+			return refuse(run, problem, hpx_verify_stop_reason(run));
 		if (hpx_clock_boot_ms() >= deadline_ms)
 			return refuse(run, problem,
 				      listens ? "the server did not answer a GET in time" :
 						"the server took no connection in time");
-		hpx_drive_wait(run, POLL_MS);
+		hpx_verify_poll_for(run, POLL_MS);
 	}
 }
 

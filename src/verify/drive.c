@@ -16,13 +16,13 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* How long poll may sleep for this one flight's sake. */
-static int64_t patience(const struct hpx_flight *flight, int64_t now_ms)
+static int64_t patience(const struct hpx_inflight *inflight, int64_t now_ms)
 {
-	if (flight->state == HPX_FLIGHT_FLUSHING)
+	if (inflight->state == HPX_INFLIGHT_FLUSHING)
 		return FLUSH_POLL_MS;
-	if (flight->state == HPX_FLIGHT_DONE || flight->state == HPX_FLIGHT_HELD)
+	if (inflight->state == HPX_INFLIGHT_DONE || inflight->state == HPX_INFLIGHT_HELD)
 		return POLL_MAX_MS;
-	return flight->deadline_ms > now_ms ? flight->deadline_ms - now_ms : 0;
+	return inflight->deadline_ms > now_ms ? inflight->deadline_ms - now_ms : 0;
 }
 
 static void note_stop(struct hpx_verify *run, const struct pollfd *stop)
@@ -36,8 +36,8 @@ static int sleep_ms(const struct hpx_verify *run, int64_t deadline_ms)
 	int64_t now_ms = hpx_clock_boot_ms();
 	int64_t ms = least(POLL_MAX_MS, deadline_ms > now_ms ? deadline_ms - now_ms : 0);
 
-	for (const struct hpx_flight *flight = run->live; flight != NULL; flight = flight->next)
-		ms = least(ms, patience(flight, now_ms));
+	for (const struct hpx_inflight *inflight = run->live; inflight != NULL; inflight = inflight->next)
+		ms = least(ms, patience(inflight, now_ms));
 	return (int)ms;
 }
 
@@ -46,10 +46,10 @@ static void wait_once(struct hpx_verify *run, struct pollfd *fds, int64_t deadli
 	nfds_t count = 1;
 
 	fds[0] = (struct pollfd){ .fd = run->stopped ? -1 : run->stop_fd, .events = POLLIN };
-	for (const struct hpx_flight *flight = run->live; flight != NULL; flight = flight->next) {
-		short wants = hpx_flight_wants(flight);
+	for (const struct hpx_inflight *inflight = run->live; inflight != NULL; inflight = inflight->next) {
+		short wants = hpx_inflight_wants(inflight);
 
-		fds[count++] = (struct pollfd){ .fd = wants ? flight->wire.fd : -1,
+		fds[count++] = (struct pollfd){ .fd = wants ? inflight->conn.fd : -1,
 						.events = wants };
 	}
 	poll(fds, count, sleep_ms(run, deadline_ms));
@@ -59,15 +59,15 @@ static void wait_once(struct hpx_verify *run, struct pollfd *fds, int64_t deadli
 
 static void step_all(struct hpx_verify *run)
 {
-	for (struct hpx_flight *flight = run->live; flight != NULL; flight = flight->next) {
-		hpx_flight_step(flight);
+	for (struct hpx_inflight *inflight = run->live; inflight != NULL; inflight = inflight->next) {
+		hpx_inflight_step(inflight);
 		if (run->stopped)
-			hpx_flight_stop(flight);
+			hpx_inflight_stop(inflight);
 	}
 }
 
-void hpx_drive(struct hpx_verify *run, bool (*is_done)(void *user), void *user,
-	       int64_t timeout_ms)
+void hpx_verify_poll(struct hpx_verify *run, bool (*is_done)(void *user), void *user,
+		     int64_t timeout_ms)
 {
 	int64_t deadline_ms = timeout_ms < 0 ? INT64_MAX : hpx_clock_boot_ms() + timeout_ms;
 	struct pollfd *fds = calloc(run->live_count + 1, sizeof(*fds));
@@ -91,15 +91,15 @@ void hpx_drive(struct hpx_verify *run, bool (*is_done)(void *user), void *user,
 
 static bool is_over(void *user)
 {
-	return hpx_verify_over(user) != NULL;
+	return hpx_verify_stop_reason(user) != NULL;
 }
 
-void hpx_drive_wait(struct hpx_verify *run, int64_t ms)
+void hpx_verify_poll_for(struct hpx_verify *run, int64_t ms)
 {
-	hpx_drive(run, is_over, run, ms);
+	hpx_verify_poll(run, is_over, run, ms);
 }
 
 void hpx_verify_pause(struct hpx_verify *run, uint64_t ms)
 {
-	hpx_drive_wait(run, (int64_t)ms);
+	hpx_verify_poll_for(run, (int64_t)ms);
 }

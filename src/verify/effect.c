@@ -10,7 +10,7 @@
 
 #define RESOURCE_MAX 1024
 
-bool hpx_verify_counts(const struct hpx_verify *run)
+bool hpx_verify_counts_effects(const struct hpx_verify *run)
 {
 	return run->spec->effects_path.len > 0;
 }
@@ -71,7 +71,7 @@ enum hpx_status hpx_effect_read(struct hpx_span body, struct hpx_span pointer,
 
 /* ---- asking ---- */
 
-static enum hpx_status judge(struct hpx_verify *run, const struct hpx_exchange *exchange,
+static enum hpx_status check(struct hpx_verify *run, const struct hpx_verify_exchange *exchange,
 			     uint64_t *ret_count, char *problem)
 {
 	const struct hpx_verify_spec *spec = run->spec;
@@ -99,76 +99,76 @@ static enum hpx_status judge(struct hpx_verify *run, const struct hpx_exchange *
 	return hpx_effect_read(exchange->body, spec->effects_count, ret_count, problem);
 }
 
-static enum hpx_status count_now(struct hpx_verify *run, const struct hpx_intent *intent,
+static enum hpx_status count_now(struct hpx_verify *run, const struct hpx_verify_op *op,
 				 bool second_tenant, uint64_t *ret_count, char *problem)
 {
-	struct hpx_intent asker = *intent;
+	struct hpx_verify_op asker = *op;
 	static const struct hpx_span no_key;
-	const struct hpx_sending sending = {
-		.intent = &asker,
+	const struct hpx_request_variant variant = {
+		.op = &asker,
 		.key_values = &no_key,
 		.key_count = 0,
 		.method = HPX_SPAN("GET"),
-		.path = hpx_intent_path(run, intent, run->spec->effects_path),
+		.path = hpx_verify_op_path(run, op, run->spec->effects_path),
 		.body = HPX_SPAN(""),
 		.content_type = HPX_SPAN(""),
 		.second_tenant = second_tenant,
 	};
 
-	if (sending.path.ptr == NULL) {
+	if (variant.path.ptr == NULL) {
 		snprintf(problem, HPX_VERIFY_PROBLEM_SIZE, "no memory to count effects");
 		return HPX_NOMEM;
 	}
-	return judge(run, hpx_verify_insist(run, &sending), ret_count, problem);
+	return check(run, hpx_verify_send_retry_429(run, &variant), ret_count, problem);
 }
 
-void hpx_effect_count_before(struct hpx_verify *run, struct hpx_intent *intent)
+void hpx_effect_count_before(struct hpx_verify *run, struct hpx_verify_op *op)
 {
 	char problem[HPX_VERIFY_PROBLEM_SIZE];
 
-	intent->effects_before = HPX_EFFECTS_UNKNOWN;
-	if (hpx_verify_counts(run))
-		(void)count_now(run, intent, false, &intent->effects_before, problem);
+	op->effects_before = HPX_EFFECTS_UNKNOWN;
+	if (hpx_verify_counts_effects(run))
+		(void)count_now(run, op, false, &op->effects_before, problem);
 }
 
-enum hpx_status hpx_verify_effects(struct hpx_verify *run, const struct hpx_intent *intent,
+enum hpx_status hpx_verify_effects(struct hpx_verify *run, const struct hpx_verify_op *op,
 				   uint64_t *ret_effects, char problem[HPX_VERIFY_PROBLEM_SIZE])
 {
 	uint64_t now;
 
-	if (!hpx_verify_counts(run)) {
+	if (!hpx_verify_counts_effects(run)) {
 		snprintf(problem, HPX_VERIFY_PROBLEM_SIZE,
 			 "the description does not say how effects are counted");
 		return HPX_UNSUPPORTED;
 	}
-	enum hpx_status status = count_now(run, intent, false, &now, problem);
+	enum hpx_status status = count_now(run, op, false, &now, problem);
 	if (status != HPX_OK)
 		return status;
-	if (intent->effects_before == HPX_EFFECTS_UNKNOWN) {
+	if (op->effects_before == HPX_EFFECTS_UNKNOWN) {
 		snprintf(problem, HPX_VERIFY_PROBLEM_SIZE,
 			 "effects could not be counted before the first request");
 		return HPX_UNAVAILABLE;
 	}
-	if (now < intent->effects_before) {
+	if (now < op->effects_before) {
 		snprintf(problem, HPX_VERIFY_PROBLEM_SIZE,
 			 "there are fewer effects than before: %" PRIu64 " and then %" PRIu64
 			 "; does anything else use this server?",
-			 intent->effects_before, now);
+			 op->effects_before, now);
 		return HPX_CONFLICT;
 	}
-	*ret_effects = now - intent->effects_before;
+	*ret_effects = now - op->effects_before;
 	return HPX_OK;
 }
 
 enum hpx_status hpx_verify_effects_of_second(struct hpx_verify *run,
-					     const struct hpx_intent *intent,
+					     const struct hpx_verify_op *op,
 					     uint64_t *ret_effects,
 					     char problem[HPX_VERIFY_PROBLEM_SIZE])
 {
-	return count_now(run, intent, true, ret_effects, problem);
+	return count_now(run, op, true, ret_effects, problem);
 }
 
-struct hpx_span hpx_verify_resource(struct hpx_verify *run, const struct hpx_exchange *exchange)
+struct hpx_span hpx_verify_resource(struct hpx_verify *run, const struct hpx_verify_exchange *exchange)
 {
 	struct hpx_json_scalar scalar;
 

@@ -7,10 +7,10 @@
 /* Where they could not be counted. */
 #define HPX_EFFECTS_UNKNOWN UINT64_MAX
 
-void hpx_effect_count_before(struct hpx_verify *run, struct hpx_intent *intent);
+void hpx_effect_count_before(struct hpx_verify *run, struct hpx_verify_op *op);
 /* A path template with the intent's variables, percent-encoded. */
-struct hpx_span hpx_intent_path(struct hpx_verify *run, const struct hpx_intent *intent,
-				struct hpx_span template);
+struct hpx_span hpx_verify_op_path(struct hpx_verify *run, const struct hpx_verify_op *op,
+				   struct hpx_span template);
 /* How many effects an answer's body says: a number, or the length of a list.
  * HPX_INVALID: `problem` says why. */
 enum hpx_status hpx_effect_read(struct hpx_span body, struct hpx_span pointer,

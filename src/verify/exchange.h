@@ -10,7 +10,7 @@
 #define HPX_EXCHANGE_KEPT 8192
 
 /* Where the client goes away. */
-enum hpx_cut {
+enum hpx_verify_cut {
 	HPX_CUT_NONE,
 	HPX_CUT_HEAD, /* behind the head */
 	HPX_CUT_HALF_BODY,
@@ -18,7 +18,7 @@ enum hpx_cut {
 	HPX_CUT_BEFORE_ANSWER, /* when the answer begins to come, unread */
 };
 
-enum hpx_exchange_end {
+enum hpx_verify_exchange_end {
 	HPX_EXCHANGE_ANSWERED,
 	HPX_EXCHANGE_CUT,     /* as was asked */
 	HPX_EXCHANGE_REFUSED, /* no connection, or no TLS: nothing was sent */
@@ -27,11 +27,11 @@ enum hpx_exchange_end {
 	HPX_EXCHANGE_UNSENT, /* a bound of the run was reached, or the run was stopped */
 };
 
-struct hpx_exchange {
+struct hpx_verify_exchange {
 	unsigned number; /* 1, 2, 3 … in the order of sending */
 	const char *row; /* that sent it */
-	enum hpx_exchange_end end;
-	enum hpx_cut cut;
+	enum hpx_verify_exchange_end end;
+	enum hpx_verify_cut cut;
 	int64_t began_ms; /* since the run began */
 	int64_t took_ms;
 	char problem[160]; /* for people, where there is no answer */
@@ -51,6 +51,6 @@ struct hpx_exchange {
 };
 
 /* The value of an answer's field, ptr NULL where there is none. The first one. */
-struct hpx_span hpx_exchange_field(const struct hpx_exchange *exchange, struct hpx_span name);
+struct hpx_span hpx_verify_exchange_field(const struct hpx_verify_exchange *exchange, struct hpx_span name);
 
 #endif

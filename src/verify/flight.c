@@ -18,21 +18,21 @@
  * server that sends faster than we read would go on for ever. */
 #define STEPS_A_TURN 64
 
-static void end(struct hpx_flight *flight, enum hpx_exchange_end how, const char *problem)
+static void end(struct hpx_inflight *inflight, enum hpx_verify_exchange_end how, const char *problem)
 {
-	struct hpx_exchange *exchange = flight->exchange;
+	struct hpx_verify_exchange *exchange = inflight->exchange;
 
-	flight->state = HPX_FLIGHT_DONE;
+	inflight->state = HPX_INFLIGHT_DONE;
 	exchange->end = how;
-	exchange->took_ms = hpx_clock_boot_ms() - flight->began_ms;
+	exchange->took_ms = hpx_clock_boot_ms() - inflight->began_ms;
 	snprintf(exchange->problem, sizeof(exchange->problem), "%s", problem);
 	if (how == HPX_EXCHANGE_CUT)
-		hpx_wire_reset(&flight->wire);
+		hpx_verify_conn_reset(&inflight->conn);
 	else
-		hpx_wire_close(&flight->wire);
+		hpx_verify_conn_close(&inflight->conn);
 }
 
-static size_t stop_of(const struct hpx_wire_request *request, enum hpx_cut cut)
+static size_t stop_of(const struct hpx_request_bytes *request, enum hpx_verify_cut cut)
 {
 	if (cut == HPX_CUT_HEAD)
 		return request->head_bytes;
@@ -41,216 +41,216 @@ static size_t stop_of(const struct hpx_wire_request *request, enum hpx_cut cut)
 	return request->bytes.len;
 }
 
-void hpx_flight_start(struct hpx_flight *flight, const struct hpx_wire_host *host)
+void hpx_inflight_start(struct hpx_inflight *inflight, const struct hpx_verify_host *host)
 {
-	char problem[HPX_WIRE_PROBLEM_SIZE];
+	char problem[HPX_CONN_PROBLEM_SIZE];
 
-	flight->state = HPX_FLIGHT_CONNECTING;
-	flight->began_ms = hpx_clock_boot_ms();
-	flight->deadline_ms = flight->began_ms + flight->timeout_ms;
-	flight->stop = stop_of(&flight->request, flight->exchange->cut);
-	flight->sent = 0;
-	flight->flushed_ms = 0;
-	if (hpx_wire_open(&flight->wire, host, problem) != HPX_OK)
-		end(flight, HPX_EXCHANGE_REFUSED, problem);
+	inflight->state = HPX_INFLIGHT_CONNECTING;
+	inflight->began_ms = hpx_clock_boot_ms();
+	inflight->deadline_ms = inflight->began_ms + inflight->timeout_ms;
+	inflight->stop = stop_of(&inflight->request, inflight->exchange->cut);
+	inflight->sent = 0;
+	inflight->flushed_ms = 0;
+	if (hpx_verify_conn_open(&inflight->conn, host, problem) != HPX_OK)
+		end(inflight, HPX_EXCHANGE_REFUSED, problem);
 }
 
-static bool step_connecting(struct hpx_flight *flight)
+static bool step_connecting(struct hpx_inflight *inflight)
 {
-	char problem[HPX_WIRE_PROBLEM_SIZE];
-	enum hpx_status status = hpx_wire_connect(&flight->wire, problem);
+	char problem[HPX_CONN_PROBLEM_SIZE];
+	enum hpx_status status = hpx_verify_conn_connect(&inflight->conn, problem);
 
 	if (status == HPX_OK)
-		flight->state = HPX_FLIGHT_SENDING;
+		inflight->state = HPX_INFLIGHT_SENDING;
 	else if (status != HPX_BUSY)
-		end(flight, HPX_EXCHANGE_REFUSED, problem);
+		end(inflight, HPX_EXCHANGE_REFUSED, problem);
 	return status == HPX_OK;
 }
 
-static void take_answer(struct hpx_flight *flight, enum hpx_http_progress progress)
+static void take_answer(struct hpx_inflight *inflight, enum hpx_http_progress progress)
 {
 	if (progress == HPX_HTTP_BAD) {
-		end(flight, HPX_EXCHANGE_LOST, flight->answer.problem);
+		end(inflight, HPX_EXCHANGE_LOST, inflight->answer.problem);
 		return;
 	}
 	if (progress == HPX_HTTP_MORE)
 		return;
-	if (hpx_reply_give(&flight->answer, flight->arena, flight->exchange) == HPX_OK)
-		end(flight, HPX_EXCHANGE_ANSWERED, "");
+	if (hpx_response_move(&inflight->answer, inflight->arena, inflight->exchange) == HPX_OK)
+		end(inflight, HPX_EXCHANGE_ANSWERED, "");
 	else
-		end(flight, HPX_EXCHANGE_LOST, "no memory for the answer");
+		end(inflight, HPX_EXCHANGE_LOST, "no memory for the answer");
 }
 
 /* One piece; HPX_OK: there may be more. */
-static enum hpx_status read_piece(struct hpx_flight *flight)
+static enum hpx_status read_piece(struct hpx_inflight *inflight)
 {
 	char bytes[PIECE];
 	size_t len = 0;
-	enum hpx_status status = hpx_wire_receive(&flight->wire, bytes, sizeof(bytes), &len);
+	enum hpx_status status = hpx_verify_conn_receive(&inflight->conn, bytes, sizeof(bytes), &len);
 
 	if (status == HPX_OK)
-		take_answer(flight, hpx_reply_feed(&flight->answer, hpx_span(bytes, len)));
+		take_answer(inflight, hpx_response_feed(&inflight->answer, hpx_span(bytes, len)));
 	else if (status == HPX_CLOSED)
-		take_answer(flight, hpx_reply_end(&flight->answer));
+		take_answer(inflight, hpx_response_end(&inflight->answer));
 	else if (status != HPX_BUSY)
-		end(flight, HPX_EXCHANGE_LOST, "the connection was reset");
+		end(inflight, HPX_EXCHANGE_LOST, "the connection was reset");
 	return status;
 }
 
-static bool step_reading(struct hpx_flight *flight)
+static bool step_reading(struct hpx_inflight *inflight)
 {
-	return read_piece(flight) == HPX_OK && flight->state == HPX_FLIGHT_READING;
+	return read_piece(inflight) == HPX_OK && inflight->state == HPX_INFLIGHT_READING;
 }
 
 /* Behind the last byte that is to go out. */
-static bool sent_all(struct hpx_flight *flight)
+static bool sent_all(struct hpx_inflight *inflight)
 {
-	if (flight->hold) {
-		flight->state = HPX_FLIGHT_HELD;
+	if (inflight->hold) {
+		inflight->state = HPX_INFLIGHT_HELD;
 		return false;
 	}
-	flight->state = flight->exchange->cut == HPX_CUT_NONE ? HPX_FLIGHT_READING : HPX_FLIGHT_FLUSHING;
+	inflight->state = inflight->exchange->cut == HPX_CUT_NONE ? HPX_INFLIGHT_READING : HPX_INFLIGHT_FLUSHING;
 	return true;
 }
 
-static bool step_sending(struct hpx_flight *flight)
+static bool step_sending(struct hpx_inflight *inflight)
 {
-	size_t limit = flight->hold ? flight->stop - 1 : flight->stop;
+	size_t limit = inflight->hold ? inflight->stop - 1 : inflight->stop;
 
-	while (flight->sent < limit) {
+	while (inflight->sent < limit) {
 		size_t n = 0;
-		struct hpx_span left = hpx_span(flight->request.bytes.ptr + flight->sent,
-						limit - flight->sent);
-		enum hpx_status status = hpx_wire_send(&flight->wire, left, &n);
+		struct hpx_span left = hpx_span(inflight->request.bytes.ptr + inflight->sent,
+						limit - inflight->sent);
+		enum hpx_status status = hpx_verify_conn_send(&inflight->conn, left, &n);
 
-		flight->sent += n;
+		inflight->sent += n;
 		if (status == HPX_BUSY) {
-			short wants = flight->wire.wants;
-			bool cut = flight->exchange->cut != HPX_CUT_NONE;
+			short wants = inflight->conn.wants;
+			bool cut = inflight->exchange->cut != HPX_CUT_NONE;
 			/* Some answer before they have read all. */
-			if (!cut && read_piece(flight) == HPX_BUSY)
-				flight->wire.wants = wants;
+			if (!cut && read_piece(inflight) == HPX_BUSY)
+				inflight->conn.wants = wants;
 			return false;
 		}
 		if (status != HPX_OK) {
-			flight->state = HPX_FLIGHT_READING;
+			inflight->state = HPX_INFLIGHT_READING;
 			return true;
 		}
 	}
-	return sent_all(flight);
+	return sent_all(inflight);
 }
 
-static bool step_flushing(struct hpx_flight *flight)
+static bool step_flushing(struct hpx_inflight *inflight)
 {
-	if (flight->exchange->cut == HPX_CUT_BEFORE_ANSWER) {
-		flight->state = HPX_FLIGHT_AWAITING;
+	if (inflight->exchange->cut == HPX_CUT_BEFORE_ANSWER) {
+		inflight->state = HPX_INFLIGHT_AWAITING;
 		return true;
 	}
 	/* What a reset finds in our own queue would be dropped. */
-	if (flight->flushed_ms == 0 && hpx_wire_is_flushed(&flight->wire))
-		flight->flushed_ms = hpx_clock_boot_ms();
-	if (flight->flushed_ms != 0 &&
-	    hpx_clock_boot_ms() - flight->flushed_ms >= flight->linger_ms)
-		end(flight, HPX_EXCHANGE_CUT, "");
+	if (inflight->flushed_ms == 0 && hpx_verify_conn_is_flushed(&inflight->conn))
+		inflight->flushed_ms = hpx_clock_boot_ms();
+	if (inflight->flushed_ms != 0 &&
+	    hpx_clock_boot_ms() - inflight->flushed_ms >= inflight->linger_ms)
+		end(inflight, HPX_EXCHANGE_CUT, "");
 	return false;
 }
 
-static bool step_awaiting(struct hpx_flight *flight)
+static bool step_awaiting(struct hpx_inflight *inflight)
 {
-	enum hpx_status status = hpx_wire_peek(&flight->wire);
+	enum hpx_status status = hpx_verify_conn_peek(&inflight->conn);
 
 	if (status == HPX_OK)
-		end(flight, HPX_EXCHANGE_CUT, "");
+		end(inflight, HPX_EXCHANGE_CUT, "");
 	else if (status != HPX_BUSY)
-		end(flight, HPX_EXCHANGE_LOST, "the connection was closed before an answer came");
+		end(inflight, HPX_EXCHANGE_LOST, "the connection was closed before an answer came");
 	return false;
 }
 
-static bool step(struct hpx_flight *flight)
+static bool step(struct hpx_inflight *inflight)
 {
-	switch (flight->state) {
-	case HPX_FLIGHT_CONNECTING:
-		return step_connecting(flight);
-	case HPX_FLIGHT_SENDING:
-		return step_sending(flight);
-	case HPX_FLIGHT_FLUSHING:
-		return step_flushing(flight);
-	case HPX_FLIGHT_AWAITING:
-		return step_awaiting(flight);
-	case HPX_FLIGHT_READING:
-		return step_reading(flight);
-	case HPX_FLIGHT_HELD:
-	case HPX_FLIGHT_DONE:
+	switch (inflight->state) {
+	case HPX_INFLIGHT_CONNECTING:
+		return step_connecting(inflight);
+	case HPX_INFLIGHT_SENDING:
+		return step_sending(inflight);
+	case HPX_INFLIGHT_FLUSHING:
+		return step_flushing(inflight);
+	case HPX_INFLIGHT_AWAITING:
+		return step_awaiting(inflight);
+	case HPX_INFLIGHT_READING:
+		return step_reading(inflight);
+	case HPX_INFLIGHT_HELD:
+	case HPX_INFLIGHT_DONE:
 		break;
 	}
 	return false;
 }
 
-static void end_late(struct hpx_flight *flight)
+static void end_late(struct hpx_inflight *inflight)
 {
-	char problem[HPX_WIRE_PROBLEM_SIZE];
-	bool connecting = flight->state == HPX_FLIGHT_CONNECTING;
+	char problem[HPX_CONN_PROBLEM_SIZE];
+	bool connecting = inflight->state == HPX_INFLIGHT_CONNECTING;
 
 	snprintf(problem, sizeof(problem), "no %s within %lld ms",
-		 connecting ? "connection" : "whole answer", (long long)flight->timeout_ms);
-	end(flight, connecting ? HPX_EXCHANGE_REFUSED : HPX_EXCHANGE_TIMEOUT, problem);
+		 connecting ? "connection" : "whole answer", (long long)inflight->timeout_ms);
+	end(inflight, connecting ? HPX_EXCHANGE_REFUSED : HPX_EXCHANGE_TIMEOUT, problem);
 }
 
-void hpx_flight_step(struct hpx_flight *flight)
+void hpx_inflight_step(struct hpx_inflight *inflight)
 {
-	for (int i = 0; i < STEPS_A_TURN && step(flight); i++)
+	for (int i = 0; i < STEPS_A_TURN && step(inflight); i++)
 		;
 	/* Who is held waits for the others, each of which has its deadline. */
-	if (flight->state != HPX_FLIGHT_DONE && flight->state != HPX_FLIGHT_HELD &&
-	    hpx_clock_boot_ms() >= flight->deadline_ms)
-		end_late(flight);
+	if (inflight->state != HPX_INFLIGHT_DONE && inflight->state != HPX_INFLIGHT_HELD &&
+	    hpx_clock_boot_ms() >= inflight->deadline_ms)
+		end_late(inflight);
 }
 
-short hpx_flight_wants(const struct hpx_flight *flight)
+short hpx_inflight_wants(const struct hpx_inflight *inflight)
 {
-	switch (flight->state) {
-	case HPX_FLIGHT_CONNECTING:
-		return flight->wire.wants;
-	case HPX_FLIGHT_SENDING:
+	switch (inflight->state) {
+	case HPX_INFLIGHT_CONNECTING:
+		return inflight->conn.wants;
+	case HPX_INFLIGHT_SENDING:
 		/* Who will cut reads nothing, and would be woken by it for ever. */
-		if (flight->exchange->cut != HPX_CUT_NONE)
-			return flight->wire.wants;
-		return flight->wire.wants | POLLIN;
-	case HPX_FLIGHT_AWAITING:
-	case HPX_FLIGHT_READING:
-		return flight->wire.wants == POLLOUT && flight->wire.ssl != NULL ? POLLOUT | POLLIN : POLLIN;
-	case HPX_FLIGHT_FLUSHING:
-	case HPX_FLIGHT_HELD:
-	case HPX_FLIGHT_DONE:
+		if (inflight->exchange->cut != HPX_CUT_NONE)
+			return inflight->conn.wants;
+		return inflight->conn.wants | POLLIN;
+	case HPX_INFLIGHT_AWAITING:
+	case HPX_INFLIGHT_READING:
+		return inflight->conn.wants == POLLOUT && inflight->conn.ssl != NULL ? POLLOUT | POLLIN : POLLIN;
+	case HPX_INFLIGHT_FLUSHING:
+	case HPX_INFLIGHT_HELD:
+	case HPX_INFLIGHT_DONE:
 		break;
 	}
 	return 0;
 }
 
-void hpx_flight_release(struct hpx_flight *flight)
+void hpx_inflight_release(struct hpx_inflight *inflight)
 {
-	flight->hold = false;
-	if (flight->state != HPX_FLIGHT_HELD)
+	inflight->hold = false;
+	if (inflight->state != HPX_INFLIGHT_HELD)
 		return;
-	flight->state = HPX_FLIGHT_SENDING;
-	flight->began_ms = hpx_clock_boot_ms();
-	flight->deadline_ms = flight->began_ms + flight->timeout_ms;
+	inflight->state = HPX_INFLIGHT_SENDING;
+	inflight->began_ms = hpx_clock_boot_ms();
+	inflight->deadline_ms = inflight->began_ms + inflight->timeout_ms;
 }
 
-void hpx_flight_cut(struct hpx_flight *flight)
+void hpx_inflight_cut(struct hpx_inflight *inflight)
 {
-	if (flight->state != HPX_FLIGHT_DONE)
-		end(flight, HPX_EXCHANGE_CUT, "");
+	if (inflight->state != HPX_INFLIGHT_DONE)
+		end(inflight, HPX_EXCHANGE_CUT, "");
 }
 
-void hpx_flight_stop(struct hpx_flight *flight)
+void hpx_inflight_stop(struct hpx_inflight *inflight)
 {
-	if (flight->state != HPX_FLIGHT_DONE)
-		end(flight, HPX_EXCHANGE_UNSENT, "the run was stopped");
+	if (inflight->state != HPX_INFLIGHT_DONE)
+		end(inflight, HPX_EXCHANGE_UNSENT, "the run was stopped");
 }
 
-void hpx_flight_done(struct hpx_flight *flight)
+void hpx_inflight_done(struct hpx_inflight *inflight)
 {
-	hpx_wire_close(&flight->wire);
-	hpx_reply_done(&flight->answer);
+	hpx_verify_conn_close(&inflight->conn);
+	hpx_response_done(&inflight->answer);
 }

@@ -36,16 +36,16 @@ static void add(struct hpx_verify_result *result, unsigned guarantee, enum hpx_r
  * answers of which one is a server error are no second effect. Where nothing says
  * which of a row's two guarantees is broken, the second is in doubt. */
 static void count(struct hpx_verify_result *result, const struct hpx_row *row,
-		  const struct hpx_row_finding *finding)
+		  const struct hpx_row_result *row_result)
 {
-	bool broken = finding->verdict == HPX_ROW_BROKEN;
-	enum hpx_row_verdict own = broken && finding->blamed != 0 ? HPX_ROW_HOLDS : finding->verdict;
+	bool broken = row_result->verdict == HPX_ROW_BROKEN;
+	enum hpx_row_verdict own = broken && row_result->blamed != 0 ? HPX_ROW_HOLDS : row_result->verdict;
 
 	add(result, row->guarantee, own);
 	if (row->also != 0)
 		add(result, row->also, own == HPX_ROW_BROKEN ? HPX_ROW_UNDECIDED : own);
 	for (unsigned g = 0; broken && g <= HPX_GUARANTEE_MAX; g++)
-		if (finding->blamed & (1u << g))
+		if (row_result->blamed & (1u << g))
 			add(result, g, HPX_ROW_BROKEN);
 }
 
@@ -58,13 +58,13 @@ void hpx_verify_conclude(struct hpx_verify_result *result, enum hpx_dialect dial
 		result->guarantees[g] = HPX_ROW_NOT_APPLICABLE;
 	for (size_t i = 0; i < hpx_row_count; i++) {
 		const struct hpx_row *row = &hpx_rows[i];
-		enum hpx_row_verdict verdict = result->findings[i].verdict;
+		enum hpx_row_verdict verdict = result->rows[i].verdict;
 
 		any = worse(any, verdict);
 		if (hpx_row_weight(row, dialect) != HPX_ROW_REQUIRED)
 			continue;
 		all = worse(all, verdict);
-		count(result, row, &result->findings[i]);
+		count(result, row, &result->rows[i]);
 	}
 	/* A run that looked at nothing is no good news. */
 	result->holds = all != HPX_ROW_BROKEN && all != HPX_ROW_UNDECIDED &&

@@ -36,38 +36,38 @@ static struct hpx_span give(struct hpx_verify *run, struct hpx_buffer *filled,
 	return text;
 }
 
-static enum hpx_status fill_into(const struct hpx_intent *intent, struct hpx_span template,
+static enum hpx_status fill_into(const struct hpx_verify_op *op, struct hpx_span template,
 				 enum hpx_template_place place, struct hpx_buffer *out)
 {
 	char n[24];
 
-	snprintf(n, sizeof(n), "%" PRIu64, intent->n);
-	const struct hpx_template_values values = { .uuid = hpx_span_of(intent->uuid),
+	snprintf(n, sizeof(n), "%" PRIu64, op->n);
+	const struct hpx_template_values values = { .uuid = hpx_span_of(op->uuid),
 						    .n = hpx_span_of(n),
-						    .key = hpx_span_of(intent->key) };
+						    .key = hpx_span_of(op->key) };
 	return hpx_template_fill(template, place, &values, out);
 }
 
-static struct hpx_span fill(struct hpx_verify *run, const struct hpx_intent *intent,
+static struct hpx_span fill(struct hpx_verify *run, const struct hpx_verify_op *op,
 			    struct hpx_span template, enum hpx_template_place place)
 {
 	struct hpx_buffer filled;
 
 	hpx_buffer_init(&filled, FILLED_MAX);
-	enum hpx_status status = fill_into(intent, template, place, &filled);
+	enum hpx_status status = fill_into(op, template, place, &filled);
 	return give(run, &filled, status);
 }
 
-struct hpx_span hpx_verify_fill(struct hpx_verify *run, const struct hpx_intent *intent,
-				struct hpx_span template)
+struct hpx_span hpx_verify_op_fill(struct hpx_verify *run, const struct hpx_verify_op *op,
+				   struct hpx_span template)
 {
-	return fill(run, intent, template, HPX_TEMPLATE_BODY);
+	return fill(run, op, template, HPX_TEMPLATE_BODY);
 }
 
-struct hpx_span hpx_intent_path(struct hpx_verify *run, const struct hpx_intent *intent,
-				struct hpx_span template)
+struct hpx_span hpx_verify_op_path(struct hpx_verify *run, const struct hpx_verify_op *op,
+				   struct hpx_span template)
 {
-	return fill(run, intent, template, HPX_TEMPLATE_PATH);
+	return fill(run, op, template, HPX_TEMPLATE_PATH);
 }
 
 static bool is_replaced(const struct hpx_verify_spec *spec, struct hpx_span line)
@@ -83,17 +83,17 @@ static bool is_replaced(const struct hpx_verify_spec *spec, struct hpx_span line
 	return false;
 }
 
-static enum hpx_status fill_line(const struct hpx_intent *intent, struct hpx_span line,
+static enum hpx_status fill_line(const struct hpx_verify_op *op, struct hpx_span line,
 				 struct hpx_buffer *out)
 {
-	enum hpx_status status = fill_into(intent, line, HPX_TEMPLATE_HEADER, out);
+	enum hpx_status status = fill_into(op, line, HPX_TEMPLATE_HEADER, out);
 
 	return status == HPX_OK ? hpx_buffer_text(out, "\r\n") : status;
 }
 
 /* The request's own lines; for the second tenant, those that say who it is in
  * place of the first one's. */
-static struct hpx_span fill_lines(struct hpx_verify *run, const struct hpx_intent *intent,
+static struct hpx_span fill_lines(struct hpx_verify *run, const struct hpx_verify_op *op,
 				  const struct hpx_verify_request *request, bool second)
 {
 	const struct hpx_verify_spec *spec = run->spec;
@@ -103,45 +103,45 @@ static struct hpx_span fill_lines(struct hpx_verify *run, const struct hpx_inten
 	hpx_buffer_init(&filled, HPX_REQUEST_HEAD_MAX);
 	for (size_t i = 0; i < request->header_count && status == HPX_OK; i++)
 		if (!second || !is_replaced(spec, request->headers[i]))
-			status = fill_line(intent, request->headers[i], &filled);
+			status = fill_line(op, request->headers[i], &filled);
 	for (size_t i = 0; second && i < spec->tenant_header_count && status == HPX_OK; i++)
-		status = fill_line(intent, spec->tenant_headers[i], &filled);
+		status = fill_line(op, spec->tenant_headers[i], &filled);
 	return give(run, &filled, status);
 }
 
-static bool bind_all(struct hpx_verify *run, struct hpx_intent *intent)
+static bool bind_all(struct hpx_verify *run, struct hpx_verify_op *op)
 {
-	const struct hpx_verify_request *request = &run->spec->requests[intent->name];
+	const struct hpx_verify_request *request = &run->spec->requests[op->name];
 
-	intent->method = request->method;
-	intent->path = hpx_intent_path(run, intent, request->path);
-	intent->headers = fill_lines(run, intent, request, false);
-	intent->other_headers = hpx_span("", 0);
+	op->method = request->method;
+	op->path = hpx_verify_op_path(run, op, request->path);
+	op->headers = fill_lines(run, op, request, false);
+	op->other_headers = hpx_span("", 0);
 	if (run->spec->tenant_header_count > 0)
-		intent->other_headers = fill_lines(run, intent, request, true);
-	intent->body = hpx_verify_fill(run, intent, request->body);
-	return intent->path.ptr != NULL && intent->headers.ptr != NULL &&
-	       intent->other_headers.ptr != NULL && intent->body.ptr != NULL;
+		op->other_headers = fill_lines(run, op, request, true);
+	op->body = hpx_verify_op_fill(run, op, request->body);
+	return op->path.ptr != NULL && op->headers.ptr != NULL &&
+	       op->other_headers.ptr != NULL && op->body.ptr != NULL;
 }
 
-struct hpx_intent *hpx_verify_draft(struct hpx_verify *run, enum hpx_verify_request_name name)
+struct hpx_verify_op *hpx_verify_op_draft(struct hpx_verify *run, enum hpx_verify_request_name name)
 {
-	struct hpx_intent *intent = hpx_arena_zalloc(&run->row_arena, 1, sizeof(*intent));
+	struct hpx_verify_op *op = hpx_arena_zalloc(&run->row_arena, 1, sizeof(*op));
 
-	if (intent == NULL)
+	if (op == NULL)
 		return NULL;
-	intent->name = name;
-	intent->n = ++run->n;
-	make_uuid(intent->key);
-	make_uuid(intent->uuid);
-	return bind_all(run, intent) ? intent : NULL;
+	op->name = name;
+	op->n = ++run->n;
+	make_uuid(op->key);
+	make_uuid(op->uuid);
+	return bind_all(run, op) ? op : NULL;
 }
 
-struct hpx_intent *hpx_verify_intend(struct hpx_verify *run, enum hpx_verify_request_name name)
+struct hpx_verify_op *hpx_verify_op_new(struct hpx_verify *run, enum hpx_verify_request_name name)
 {
-	struct hpx_intent *intent = hpx_verify_over(run) == NULL ? hpx_verify_draft(run, name) : NULL;
+	struct hpx_verify_op *op = hpx_verify_stop_reason(run) == NULL ? hpx_verify_op_draft(run, name) : NULL;
 
-	if (intent != NULL)
-		hpx_effect_count_before(run, intent);
-	return intent;
+	if (op != NULL)
+		hpx_effect_count_before(run, op);
+	return op;
 }

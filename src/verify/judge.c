@@ -35,40 +35,40 @@ static size_t quote(struct hpx_span text, char *out, size_t max)
 	return at;
 }
 
-void hpx_judge_expects(struct hpx_judge *judge, const char *format, ...)
+void hpx_check_expect(struct hpx_check *check, const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(judge->finding->expected, sizeof(judge->finding->expected), format, arguments);
+	vsnprintf(check->result->expected, sizeof(check->result->expected), format, arguments);
 	va_end(arguments);
 }
 
-bool hpx_judge_says(struct hpx_judge *judge, enum hpx_row_verdict verdict, const char *format, ...)
+bool hpx_check_verdict(struct hpx_check *check, enum hpx_row_verdict verdict, const char *format, ...)
 {
-	char *came = judge->finding->came;
-	char text[sizeof(judge->finding->came)];
+	char *came = check->result->came;
+	char text[sizeof(check->result->came)];
 	va_list arguments;
 
 	/* Header values and messages of others may stand in it. */
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	came[quote(hpx_span_of(text), came, sizeof(judge->finding->came))] = '\0';
-	judge->finding->verdict = verdict;
+	came[quote(hpx_span_of(text), came, sizeof(check->result->came))] = '\0';
+	check->result->verdict = verdict;
 	return false;
 }
 
-void hpx_judge_cite(struct hpx_judge *judge, const struct hpx_exchange *exchange)
+void hpx_check_cite(struct hpx_check *check, const struct hpx_verify_exchange *exchange)
 {
-	struct hpx_row_finding *finding = judge->finding;
+	struct hpx_row_result *row_result = check->result;
 
-	for (size_t i = 0; i < finding->exchange_count; i++)
-		if (finding->exchanges[i] == exchange->number)
+	for (size_t i = 0; i < row_result->exchange_count; i++)
+		if (row_result->exchanges[i] == exchange->number)
 			return;
 	/* What was never sent has no number. */
-	if (exchange->number > 0 && finding->exchange_count < HPX_FINDING_EXCHANGES_MAX)
-		finding->exchanges[finding->exchange_count++] = exchange->number;
+	if (exchange->number > 0 && row_result->exchange_count < HPX_ROW_EXCHANGES_MAX)
+		row_result->exchanges[row_result->exchange_count++] = exchange->number;
 }
 
 /* ---- words ---- */
@@ -78,9 +78,9 @@ static const char *kept(struct hpx_span text)
 	return text.ptr != NULL ? text.ptr : "";
 }
 
-const char *hpx_judge_words(struct hpx_judge *judge, const struct hpx_exchange *exchange)
+const char *hpx_check_describe(struct hpx_check *check, const struct hpx_verify_exchange *exchange)
 {
-	struct hpx_arena *arena = hpx_verify_arena(judge->run);
+	struct hpx_arena *arena = hpx_verify_arena(check->run);
 	char quoted[QUOTED_MAX + 8];
 
 	if (exchange->end == HPX_EXCHANGE_CUT)
@@ -96,81 +96,81 @@ const char *hpx_judge_words(struct hpx_judge *judge, const struct hpx_exchange *
 				     quoted, exchange->body_bytes));
 }
 
-const char *hpx_judge_effect_words(struct hpx_judge *judge, const struct hpx_intent *intent)
+const char *hpx_check_describe_effects(struct hpx_check *check, const struct hpx_verify_op *op)
 {
 	char problem[HPX_VERIFY_PROBLEM_SIZE];
 	uint64_t effects;
 
-	if (!hpx_verify_counts(judge->run) ||
-	    hpx_verify_effects(judge->run, intent, &effects, problem) != HPX_OK)
+	if (!hpx_verify_counts_effects(check->run) ||
+	    hpx_verify_effects(check->run, op, &effects, problem) != HPX_OK)
 		return "effects not counted";
-	return kept(hpx_arena_printf(hpx_verify_arena(judge->run), "%" PRIu64 " effect%s", effects,
+	return kept(hpx_arena_printf(hpx_verify_arena(check->run), "%" PRIu64 " effect%s", effects,
 				     effects == 1 ? "" : "s"));
 }
 
-struct hpx_span hpx_judge_code(struct hpx_judge *judge, const struct hpx_exchange *exchange)
+struct hpx_span hpx_check_problem_code(struct hpx_check *check, const struct hpx_verify_exchange *exchange)
 {
 	static const struct hpx_span pointers[] = { HPX_SPAN_INIT("/code"),
 						    HPX_SPAN_INIT("/error/code") };
 	struct hpx_json_scalar scalar;
 
 	for (size_t i = 0; i < sizeof(pointers) / sizeof(pointers[0]); i++)
-		if (hpx_json_lookup(exchange->body, pointers[i], 128, hpx_verify_arena(judge->run),
+		if (hpx_json_lookup(exchange->body, pointers[i], 128, hpx_verify_arena(check->run),
 				    &scalar) == HPX_OK &&
 		    scalar.kind == HPX_JSON_STRING)
 			return scalar.text;
 	return HPX_SPAN("");
 }
 
-bool hpx_judge_is_marked(const struct hpx_exchange *exchange)
+bool hpx_check_is_replay(const struct hpx_verify_exchange *exchange)
 {
-	return hpx_span_ieq(hpx_exchange_field(exchange, HPX_SPAN("Idempotent-Replayed")),
+	return hpx_span_ieq(hpx_verify_exchange_field(exchange, HPX_SPAN("Idempotent-Replayed")),
 			    HPX_SPAN("true"));
 }
 
 /* ---- sending ---- */
 
-bool hpx_judge_has(struct hpx_judge *judge, enum hpx_verify_request_name name)
+bool hpx_check_has_request(struct hpx_check *check, enum hpx_verify_request_name name)
 {
-	if (hpx_verify_spec_of(judge->run)->requests[name].given)
+	if (hpx_verify_spec_of(check->run)->requests[name].given)
 		return true;
-	return hpx_judge_not_applicable(judge, "the description has no request `%s`",
-					hpx_verify_request_word(name));
+	return hpx_check_not_applicable(check, "the description has no request `%s`",
+					hpx_verify_request_name_text(name));
 }
 
 /* The bounds, where they are why nothing was sent. */
-static bool no_more(struct hpx_judge *judge, const char *otherwise)
+static bool no_more(struct hpx_check *check, const char *otherwise)
 {
-	const char *over = hpx_verify_over(judge->run);
+	const char *over = hpx_verify_stop_reason(check->run);
 
-	return hpx_judge_undecided(judge, "%s", over != NULL ? over : otherwise);
+	return hpx_check_undecided(check, "%s", over != NULL ? over : otherwise);
 }
 
-struct hpx_intent *hpx_judge_intend(struct hpx_judge *judge, enum hpx_verify_request_name name)
+struct hpx_verify_op *hpx_check_op_new(struct hpx_check *check, enum hpx_verify_request_name name)
 {
-	struct hpx_intent *intent = hpx_verify_intend(judge->run, name);
+	struct hpx_verify_op *op = hpx_verify_op_new(check->run, name);
 
-	judge->intent = intent;
-	if (intent == NULL)
-		no_more(judge, "the request cannot be made: no memory, or its effects cannot be counted");
-	return intent;
+	check->op = op;
+	if (op == NULL)
+		no_more(check, "the request cannot be made: no memory, or its effects cannot be counted");
+	return op;
 }
 
-const struct hpx_exchange *hpx_judge_send(struct hpx_judge *judge,
-					  const struct hpx_sending *sending)
+const struct hpx_verify_exchange *hpx_check_send(struct hpx_check *check,
+						 const struct hpx_request_variant *variant)
 {
-	const struct hpx_exchange *exchange = hpx_verify_insist(judge->run, sending);
+	const struct hpx_verify_exchange *exchange = hpx_verify_send_retry_429(check->run, variant);
 
-	hpx_judge_cite(judge, exchange);
+	hpx_check_cite(check, exchange);
 	if (exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status != 429)
 		return exchange;
 	if (exchange->end == HPX_EXCHANGE_ANSWERED)
-		hpx_judge_undecided(judge, "#%u was put off for too long: %s", exchange->number,
-				    hpx_judge_words(judge, exchange));
+		hpx_check_undecided(check, "#%u was put off for too long: %s", exchange->number,
+				    hpx_check_describe(check, exchange));
 	else if (exchange->end == HPX_EXCHANGE_UNSENT)
-		no_more(judge, exchange->problem);
+		no_more(check, exchange->problem);
 	else
-		hpx_judge_undecided(judge, "#%u got no answer: %s", exchange->number,
+		hpx_check_undecided(check, "#%u got no answer: %s", exchange->number,
 				    exchange->problem);
 	return NULL;
 }
@@ -185,66 +185,66 @@ static void digest(struct hpx_span bytes, uint8_t ret_digest[HPX_SHA256_SIZE])
 		memset(ret_digest, 0, HPX_SHA256_SIZE);
 }
 
-void hpx_judge_note(struct hpx_judge *judge, const struct hpx_intent *intent,
-		    const struct hpx_exchange *answer)
+void hpx_check_remember(struct hpx_check *check, const struct hpx_verify_op *op,
+			const struct hpx_verify_exchange *answer)
 {
-	struct hpx_verify_notes *notes = judge->notes;
-	struct hpx_verify_notes last = *notes;
+	struct hpx_check_notes *notes = check->notes;
+	struct hpx_check_notes last = *notes;
 
-	if (intent->name != HPX_REQUEST_main)
+	if (op->name != HPX_REQUEST_main)
 		return;
 	memcpy(notes->answer, answer->body_hash, sizeof(notes->answer));
-	digest(hpx_verify_resource(judge->run, answer), notes->resource);
+	digest(hpx_verify_resource(check->run, answer), notes->resource);
 	notes->answers_alike = memcmp(notes->answer, last.answer, sizeof(last.answer)) == 0;
 	notes->resources_alike = memcmp(notes->resource, last.resource, sizeof(last.resource)) == 0;
 }
 
-const struct hpx_exchange *hpx_judge_do(struct hpx_judge *judge, struct hpx_intent *intent)
+const struct hpx_verify_exchange *hpx_check_execute(struct hpx_check *check, struct hpx_verify_op *op)
 {
-	const struct hpx_exchange *exchange =
-		hpx_judge_send(judge, &(struct hpx_sending){ .intent = intent });
+	const struct hpx_verify_exchange *exchange =
+		hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
 
-	if (exchange != NULL && hpx_exchange_is_done(exchange))
-		hpx_judge_note(judge, intent, exchange);
-	if (exchange == NULL || hpx_exchange_is_done(exchange))
+	if (exchange != NULL && hpx_check_is_2xx(exchange))
+		hpx_check_remember(check, op, exchange);
+	if (exchange == NULL || hpx_check_is_2xx(exchange))
 		return exchange;
-	hpx_judge_undecided(judge, "the first request does not succeed: %s",
-			    hpx_judge_words(judge, exchange));
+	hpx_check_undecided(check, "the first request does not succeed: %s",
+			    hpx_check_describe(check, exchange));
 	return NULL;
 }
 
-bool hpx_judge_twice(struct hpx_judge *judge, enum hpx_verify_request_name name,
-		     const struct hpx_exchange **ret_first,
-		     const struct hpx_exchange **ret_again)
+bool hpx_check_execute_and_retry(struct hpx_check *check, enum hpx_verify_request_name name,
+				 const struct hpx_verify_exchange **ret_first,
+				 const struct hpx_verify_exchange **ret_again)
 {
-	struct hpx_intent *intent = hpx_judge_intend(judge, name);
+	struct hpx_verify_op *op = hpx_check_op_new(check, name);
 
-	if (intent == NULL)
+	if (op == NULL)
 		return false;
-	*ret_first = hpx_judge_do(judge, intent);
+	*ret_first = hpx_check_execute(check, op);
 	if (*ret_first == NULL)
 		return false;
-	*ret_again = hpx_judge_send(judge, &(struct hpx_sending){ .intent = intent });
+	*ret_again = hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
 	return *ret_again != NULL;
 }
 
-const struct hpx_exchange *hpx_judge_settle(struct hpx_judge *judge,
-					    const struct hpx_sending *sending)
+const struct hpx_verify_exchange *hpx_check_settle(struct hpx_check *check,
+						   const struct hpx_request_variant *variant)
 {
 	unsigned sent = 0;
-	const struct hpx_exchange *exchange = hpx_verify_settle(judge->run, sending, &sent);
-	const char *words = hpx_judge_words(judge, exchange);
+	const struct hpx_verify_exchange *exchange = hpx_verify_settle(check->run, variant, &sent);
+	const char *words = hpx_check_describe(check, exchange);
 
-	hpx_judge_cite(judge, exchange);
-	if (hpx_exchange_is_done(exchange))
+	hpx_check_cite(check, exchange);
+	if (hpx_check_is_2xx(exchange))
 		return exchange;
 	if (exchange->end == HPX_EXCHANGE_UNSENT)
-		no_more(judge, exchange->problem);
+		no_more(check, exchange->problem);
 	else if (exchange->end != HPX_EXCHANGE_ANSWERED)
-		hpx_judge_broken(judge, "after %u retries there is still %s", sent, words);
+		hpx_check_broken(check, "after %u retries there is still %s", sent, words);
 	else if (exchange->status == 409 || exchange->status / 100 == 5)
-		hpx_judge_broken(judge, "stuck: after %u retries still %s", sent, words);
+		hpx_check_broken(check, "stuck: after %u retries still %s", sent, words);
 	else
-		hpx_judge_broken(judge, "the retry was refused: %s", words);
+		hpx_check_broken(check, "the retry was refused: %s", words);
 	return NULL;
 }

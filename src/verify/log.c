@@ -12,11 +12,11 @@
 static bool grow(struct hpx_verify *run)
 {
 	size_t cap = run->exchange_cap > 0 ? run->exchange_cap * 2 : CAP_FIRST;
-	struct hpx_exchange **more;
+	struct hpx_verify_exchange **more;
 
 	if (run->exchange_count < run->exchange_cap)
 		return true;
-	more = realloc(run->exchanges, cap * sizeof(struct hpx_exchange *));
+	more = realloc(run->exchanges, cap * sizeof(struct hpx_verify_exchange *));
 	if (more == NULL)
 		return false;
 	run->exchanges = more;
@@ -24,9 +24,9 @@ static bool grow(struct hpx_verify *run)
 	return true;
 }
 
-struct hpx_exchange *hpx_log_add(struct hpx_verify *run)
+struct hpx_verify_exchange *hpx_verify_log_add(struct hpx_verify *run)
 {
-	struct hpx_exchange *exchange =
+	struct hpx_verify_exchange *exchange =
 		grow(run) ? hpx_arena_zalloc(&run->log, 1, sizeof(*exchange)) : NULL;
 
 	if (exchange == NULL) {
@@ -57,7 +57,7 @@ static struct hpx_span keep_body(struct hpx_verify *run, struct hpx_span body)
 	return keep_text(run, hpx_span_first(body, HPX_EXCHANGE_KEPT));
 }
 
-static void keep_fields(struct hpx_verify *run, struct hpx_exchange *exchange)
+static void keep_fields(struct hpx_verify *run, struct hpx_verify_exchange *exchange)
 {
 	size_t count = exchange->field_count;
 	struct hpx_field *fields = hpx_arena_zalloc(&run->log, count, sizeof(*fields));
@@ -74,10 +74,10 @@ static void keep_fields(struct hpx_verify *run, struct hpx_exchange *exchange)
 	exchange->field_count = fields != NULL ? count : 0;
 }
 
-void hpx_log_keep(struct hpx_verify *run)
+void hpx_verify_log_keep(struct hpx_verify *run)
 {
 	for (; run->kept < run->exchange_count; run->kept++) {
-		struct hpx_exchange *exchange = run->exchanges[run->kept];
+		struct hpx_verify_exchange *exchange = run->exchanges[run->kept];
 
 		exchange->request_head = keep_text(run, exchange->request_head);
 		exchange->request_body = keep_body(run, exchange->request_body);
@@ -86,9 +86,9 @@ void hpx_log_keep(struct hpx_verify *run)
 	}
 }
 
-const struct hpx_exchange *hpx_log_unsent(struct hpx_verify *run, const char *why)
+const struct hpx_verify_exchange *hpx_verify_log_unsent(struct hpx_verify *run, const char *why)
 {
-	run->unsent = (struct hpx_exchange){ .end = HPX_EXCHANGE_UNSENT, .row = run->row };
+	run->unsent = (struct hpx_verify_exchange){ .end = HPX_EXCHANGE_UNSENT, .row = run->row };
 	snprintf(run->unsent.problem, sizeof(run->unsent.problem), "%s", why);
 	return &run->unsent;
 }

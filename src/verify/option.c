@@ -91,7 +91,7 @@ _Static_assert(sizeof(hpx_verify_request_options) / sizeof(hpx_verify_request_op
 		       HPX_VERIFY_REQUEST_OPTION_COUNT,
 	       "as the header says");
 
-const char *hpx_verify_request_word(enum hpx_verify_request_name name)
+const char *hpx_verify_request_name_text(enum hpx_verify_request_name name)
 {
 	static const char *const words[] = {
 #define X(name, about) #name,
@@ -102,7 +102,7 @@ const char *hpx_verify_request_word(enum hpx_verify_request_name name)
 	return words[name];
 }
 
-const char *hpx_verify_request_about(enum hpx_verify_request_name name)
+const char *hpx_verify_request_name_about(enum hpx_verify_request_name name)
 {
 	static const char *const words[] = {
 #define X(name, about) about,

@@ -12,18 +12,18 @@
 static const struct hpx_http_limits limits = { .head_bytes_max = HEAD_MAX,
 					       .fields_max = HPX_HTTP_FIELDS_MAX };
 
-void hpx_reply_init(struct hpx_reply *answer, struct hpx_span method,
-		    struct hpx_reply_share *share)
+void hpx_response_init(struct hpx_response *answer, struct hpx_span method,
+		       struct hpx_response_shared *share)
 {
-	*answer = (struct hpx_reply){ .method = method, .share = share };
+	*answer = (struct hpx_response){ .method = method, .share = share };
 	hpx_http_reader_response(&answer->reader, &limits, method);
 	hpx_arena_init(&answer->arena, FIELDS_BYTES_MAX);
 	hpx_buffer_init(&answer->head_bytes, HEAD_BYTES_MAX);
-	hpx_buffer_init(&answer->body, HPX_REPLY_BODY_MAX);
+	hpx_buffer_init(&answer->body, HPX_RESPONSE_BODY_MAX);
 	hpx_sha256_init(&answer->hash);
 }
 
-void hpx_reply_done(struct hpx_reply *answer)
+void hpx_response_done(struct hpx_response *answer)
 {
 	uint8_t digest[HPX_SHA256_SIZE];
 
@@ -35,7 +35,7 @@ void hpx_reply_done(struct hpx_reply *answer)
 	hpx_buffer_done(&answer->body);
 }
 
-static enum hpx_http_progress refuse(struct hpx_reply *answer, const char *problem)
+static enum hpx_http_progress refuse(struct hpx_response *answer, const char *problem)
 {
 	answer->problem = problem;
 	return HPX_HTTP_BAD;
@@ -48,13 +48,13 @@ static const char *head_problem(enum hpx_http_error error)
 }
 
 /* How much more of the body is kept. Behind a gap nothing is. */
-static size_t room_of(const struct hpx_reply *answer)
+static size_t room_of(const struct hpx_response *answer)
 {
 	size_t len = answer->body.len;
 	size_t held = answer->share->held_bytes;
-	size_t all = held < HPX_REPLY_BODIES_MAX ? HPX_REPLY_BODIES_MAX - held : 0;
+	size_t all = held < HPX_RESPONSE_BODIES_MAX ? HPX_RESPONSE_BODIES_MAX - held : 0;
 	size_t first = len < HPX_EXCHANGE_KEPT ? HPX_EXCHANGE_KEPT - len : 0;
-	size_t own = HPX_REPLY_BODY_MAX - len;
+	size_t own = HPX_RESPONSE_BODY_MAX - len;
 
 	if (answer->body_bytes > len)
 		return 0;
@@ -62,7 +62,7 @@ static size_t room_of(const struct hpx_reply *answer)
 	return own < all ? own : all;
 }
 
-static enum hpx_http_progress keep(struct hpx_reply *answer, struct hpx_span data)
+static enum hpx_http_progress keep(struct hpx_response *answer, struct hpx_span data)
 {
 	struct hpx_span kept = hpx_span_first(data, room_of(answer));
 
@@ -74,7 +74,7 @@ static enum hpx_http_progress keep(struct hpx_reply *answer, struct hpx_span dat
 	return HPX_HTTP_MORE;
 }
 
-static enum hpx_http_progress feed_body(struct hpx_reply *answer, struct hpx_span bytes)
+static enum hpx_http_progress feed_body(struct hpx_response *answer, struct hpx_span bytes)
 {
 	for (;;) {
 		struct hpx_span data = { NULL, 0 };
@@ -93,7 +93,7 @@ static enum hpx_http_progress feed_body(struct hpx_reply *answer, struct hpx_spa
 }
 
 /* 1xx: dropped; the answer is still to come. */
-static bool pass_over(struct hpx_reply *answer, size_t used)
+static bool pass_over(struct hpx_response *answer, size_t used)
 {
 	if (answer->head.status >= 200)
 		return false;
@@ -103,7 +103,7 @@ static bool pass_over(struct hpx_reply *answer, size_t used)
 	return true;
 }
 
-static enum hpx_http_progress feed_head(struct hpx_reply *answer)
+static enum hpx_http_progress feed_head(struct hpx_response *answer)
 {
 	for (;;) {
 		size_t used = 0;
@@ -124,7 +124,7 @@ static enum hpx_http_progress feed_head(struct hpx_reply *answer)
 	}
 }
 
-enum hpx_http_progress hpx_reply_feed(struct hpx_reply *answer, struct hpx_span bytes)
+enum hpx_http_progress hpx_response_feed(struct hpx_response *answer, struct hpx_span bytes)
 {
 	if (answer->has_head)
 		return feed_body(answer, bytes);
@@ -133,7 +133,7 @@ enum hpx_http_progress hpx_reply_feed(struct hpx_reply *answer, struct hpx_span 
 	return feed_head(answer);
 }
 
-enum hpx_http_progress hpx_reply_end(struct hpx_reply *answer)
+enum hpx_http_progress hpx_response_end(struct hpx_response *answer)
 {
 	if (answer->has_head && hpx_http_read_end(&answer->reader) == HPX_HTTP_DONE)
 		return HPX_HTTP_DONE;
@@ -142,8 +142,8 @@ enum hpx_http_progress hpx_reply_end(struct hpx_reply *answer)
 	return refuse(answer, "the connection was closed in the middle of the answer");
 }
 
-static enum hpx_status give_fields(const struct hpx_reply *answer, struct hpx_arena *arena,
-				   struct hpx_exchange *exchange)
+static enum hpx_status give_fields(const struct hpx_response *answer, struct hpx_arena *arena,
+				   struct hpx_verify_exchange *exchange)
 {
 	const struct hpx_http_head *head = &answer->head;
 	struct hpx_field *fields = hpx_arena_zalloc(arena, head->field_count, sizeof(*fields));
@@ -162,8 +162,8 @@ static enum hpx_status give_fields(const struct hpx_reply *answer, struct hpx_ar
 	return HPX_OK;
 }
 
-enum hpx_status hpx_reply_give(struct hpx_reply *answer, struct hpx_arena *arena,
-			       struct hpx_exchange *exchange)
+enum hpx_status hpx_response_move(struct hpx_response *answer, struct hpx_arena *arena,
+				  struct hpx_verify_exchange *exchange)
 {
 	const struct hpx_secrets *secrets = &answer->share->secrets;
 	struct hpx_span body = hpx_buffer_span(&answer->body);

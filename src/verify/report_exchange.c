@@ -6,7 +6,7 @@
 #include "base/utf8.h"
 #include "verify/report_part.h"
 
-static const char *end_name(enum hpx_exchange_end end)
+static const char *end_name(enum hpx_verify_exchange_end end)
 {
 	static const char *const names[] = {
 		[HPX_EXCHANGE_ANSWERED] = "answered",
@@ -19,7 +19,7 @@ static const char *end_name(enum hpx_exchange_end end)
 	return names[end];
 }
 
-static const char *cut_name(enum hpx_cut cut)
+static const char *cut_name(enum hpx_verify_cut cut)
 {
 	static const char *const names[] = {
 		[HPX_CUT_NONE] = "",
@@ -89,7 +89,7 @@ static int add_body(json_t *to, struct hpx_span body, size_t whole)
 	return failed | json_object_set_new(to, "body_base64", base64(body));
 }
 
-static json_t *request_of(const struct hpx_exchange *exchange)
+static json_t *request_of(const struct hpx_verify_exchange *exchange)
 {
 	json_t *request = json_object();
 	int failed = json_object_set_new(request, "head", hpx_report_text(exchange->request_head));
@@ -111,7 +111,7 @@ static json_t *field_of(const struct hpx_field *field)
 			 hpx_report_text(secret ? HPX_SPAN("(left out)") : field->value));
 }
 
-static json_t *answer_of(const struct hpx_exchange *exchange)
+static json_t *answer_of(const struct hpx_verify_exchange *exchange)
 {
 	char hash[2 * HPX_SHA256_SIZE + 1];
 	json_t *answer = json_object();
@@ -130,7 +130,7 @@ static json_t *answer_of(const struct hpx_exchange *exchange)
 	return NULL;
 }
 
-json_t *hpx_report_exchange(const struct hpx_exchange *exchange)
+json_t *hpx_report_exchange(const struct hpx_verify_exchange *exchange)
 {
 	json_t *json = json_object();
 	int failed = json_object_set_new(json, "number", json_integer(exchange->number));

@@ -2,20 +2,20 @@
  * exchanges that the rows cite. And the log: every exchange, a line each. */
 #include "verify/report_part.h"
 
-static json_t *numbers_of(const struct hpx_row_finding *finding)
+static json_t *numbers_of(const struct hpx_row_result *row_result)
 {
 	json_t *numbers = json_array();
 	int failed = numbers == NULL;
 
-	for (size_t i = 0; i < finding->exchange_count; i++)
-		failed |= json_array_append_new(numbers, json_integer(finding->exchanges[i]));
+	for (size_t i = 0; i < row_result->exchange_count; i++)
+		failed |= json_array_append_new(numbers, json_integer(row_result->exchanges[i]));
 	if (failed == 0)
 		return numbers;
 	json_decref(numbers);
 	return NULL;
 }
 
-static json_t *row_of(const struct hpx_row *row, const struct hpx_row_finding *finding,
+static json_t *row_of(const struct hpx_row *row, const struct hpx_row_result *row_result,
 		      enum hpx_dialect dialect)
 {
 	bool required = hpx_row_weight(row, dialect) == HPX_ROW_REQUIRED;
@@ -26,11 +26,11 @@ static json_t *row_of(const struct hpx_row *row, const struct hpx_row_finding *f
 	return json_pack("{s:s, s:s, s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:I}",
 			 "name", row->name, "group", hpx_row_group_text(row->group),
 			 "weight", required ? "required" : "advised", "guarantees", guarantees,
-			 "verdict", hpx_report_verdict(finding->verdict), "title", row->title,
-			 "why", hpx_row_why(row, finding),
-			 "expected", hpx_report_text(hpx_span_of(finding->expected)),
-			 "came", hpx_report_text(hpx_span_of(finding->came)),
-			 "exchanges", numbers_of(finding), "took_ms", (json_int_t)finding->took_ms);
+			 "verdict", hpx_report_verdict(row_result->verdict), "title", row->title,
+			 "why", hpx_row_why(row, row_result),
+			 "expected", hpx_report_text(hpx_span_of(row_result->expected)),
+			 "came", hpx_report_text(hpx_span_of(row_result->came)),
+			 "exchanges", numbers_of(row_result), "took_ms", (json_int_t)row_result->took_ms);
 }
 
 static json_t *rows_of(const struct hpx_verify_result *result, enum hpx_dialect dialect)
@@ -40,7 +40,7 @@ static json_t *rows_of(const struct hpx_verify_result *result, enum hpx_dialect 
 
 	for (size_t i = 0; i < hpx_row_count; i++)
 		failed |= json_array_append_new(
-			rows, row_of(&hpx_rows[i], &result->findings[i], dialect));
+			rows, row_of(&hpx_rows[i], &result->rows[i], dialect));
 	if (failed == 0)
 		return rows;
 	json_decref(rows);
@@ -69,8 +69,8 @@ static json_t *guarantees_of(const struct hpx_verify_result *result)
 static bool is_cited(const struct hpx_verify_result *result, unsigned number)
 {
 	for (size_t i = 0; i < hpx_row_count; i++)
-		for (size_t k = 0; k < result->findings[i].exchange_count; k++)
-			if (result->findings[i].exchanges[k] == number)
+		for (size_t k = 0; k < result->rows[i].exchange_count; k++)
+			if (result->rows[i].exchanges[k] == number)
 				return true;
 	return false;
 }
@@ -81,7 +81,7 @@ static json_t *exchanges_of(const struct hpx_verify *run, const struct hpx_verif
 	int failed = exchanges == NULL;
 
 	for (size_t i = 0; i < hpx_verify_exchange_count(run); i++) {
-		const struct hpx_exchange *exchange = hpx_verify_exchange(run, i);
+		const struct hpx_verify_exchange *exchange = hpx_verify_exchange_at(run, i);
 
 		if (is_cited(result, exchange->number))
 			failed |= json_array_append_new(exchanges, hpx_report_exchange(exchange));
@@ -114,7 +114,7 @@ enum hpx_status hpx_report_json(const struct hpx_verify *run,
 				    "method", hpx_report_text(spec->requests[HPX_REQUEST_main].method),
 				    "url", hpx_report_text(hpx_span_of(url)),
 				    "dialect", hpx_report_dialect(dialect), "holds", (int)result->holds,
-				    "effects_counted", (int)hpx_verify_counts(run),
+				    "effects_counted", (int)hpx_verify_counts_effects(run),
 				    "requests", (json_int_t)hpx_verify_exchange_count(run),
 				    "seed", (json_int_t)spec->seed, "rows", rows_of(result, dialect),
 				    "guarantees", guarantees_of(result),
@@ -127,6 +127,6 @@ enum hpx_status hpx_report_log(const struct hpx_verify *run, FILE *out)
 	enum hpx_status status = HPX_OK;
 
 	for (size_t i = 0; i < hpx_verify_exchange_count(run) && status == HPX_OK; i++)
-		status = write_json(hpx_report_exchange(hpx_verify_exchange(run, i)), JSON_COMPACT, out);
+		status = write_json(hpx_report_exchange(hpx_verify_exchange_at(run, i)), JSON_COMPACT, out);
 	return status;
 }

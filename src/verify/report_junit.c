@@ -57,49 +57,49 @@ static void put_attribute(const char *name, const char *value, FILE *out)
 	fputc('"', out);
 }
 
-static void put_explained(const struct hpx_row *row, const struct hpx_row_finding *finding, FILE *out)
+static void put_explained(const struct hpx_row *row, const struct hpx_row_result *row_result, FILE *out)
 {
 	fputs("expected: ", out);
-	put(finding->expected, out);
+	put(row_result->expected, out);
 	fputs("\ncame: ", out);
-	put(finding->came, out);
+	put(row_result->came, out);
 	fputs("\nwhy: ", out);
-	put(hpx_row_why(row, finding), out);
+	put(hpx_row_why(row, row_result), out);
 	fputs("\nexchanges:", out);
-	for (size_t i = 0; i < finding->exchange_count; i++)
-		fprintf(out, " #%u", finding->exchanges[i]);
+	for (size_t i = 0; i < row_result->exchange_count; i++)
+		fprintf(out, " #%u", row_result->exchanges[i]);
 	fputc('\n', out);
 }
 
-static void put_case_inside(const struct hpx_row *row, const struct hpx_row_finding *finding,
+static void put_case_inside(const struct hpx_row *row, const struct hpx_row_result *row_result,
 			    enum hpx_dialect dialect, FILE *out)
 {
-	if (finding->verdict == HPX_ROW_SKIPPED || finding->verdict == HPX_ROW_NOT_APPLICABLE) {
+	if (row_result->verdict == HPX_ROW_SKIPPED || row_result->verdict == HPX_ROW_NOT_APPLICABLE) {
 		fputs("      <skipped", out);
-		put_attribute("message", finding->came[0] != '\0' ? finding->came : "skipped", out);
+		put_attribute("message", row_result->came[0] != '\0' ? row_result->came : "skipped", out);
 		fputs("/>\n", out);
-	} else if (hpx_report_fails(row, finding, dialect)) {
+	} else if (hpx_report_fails(row, row_result, dialect)) {
 		fputs("      <failure", out);
-		put_attribute("type", hpx_report_verdict(finding->verdict), out);
-		put_attribute("message", finding->came, out);
+		put_attribute("type", hpx_report_verdict(row_result->verdict), out);
+		put_attribute("message", row_result->came, out);
 		fputc('>', out);
-		put_explained(row, finding, out);
+		put_explained(row, row_result, out);
 		fputs("</failure>\n", out);
-	} else if (finding->verdict != HPX_ROW_HOLDS) {
-		fprintf(out, "      <system-out>advice (%s)\n", hpx_report_verdict(finding->verdict));
-		put_explained(row, finding, out);
+	} else if (row_result->verdict != HPX_ROW_HOLDS) {
+		fprintf(out, "      <system-out>advice (%s)\n", hpx_report_verdict(row_result->verdict));
+		put_explained(row, row_result, out);
 		fputs("</system-out>\n", out);
 	}
 }
 
-static void put_case(const struct hpx_row *row, const struct hpx_row_finding *finding,
+static void put_case(const struct hpx_row *row, const struct hpx_row_result *row_result,
 		     enum hpx_dialect dialect, FILE *out)
 {
 	fputs("    <testcase", out);
 	put_attribute("classname", "hapax.verify", out);
 	put_attribute("name", row->name, out);
-	fprintf(out, " time=\"%.3f\">\n", (double)finding->took_ms / 1000);
-	put_case_inside(row, finding, dialect, out);
+	fprintf(out, " time=\"%.3f\">\n", (double)row_result->took_ms / 1000);
+	put_case_inside(row, row_result, dialect, out);
 	fputs("    </testcase>\n", out);
 }
 
@@ -113,7 +113,7 @@ enum hpx_status hpx_report_junit(const struct hpx_verify *run,
 
 	hpx_report_url(hpx_verify_spec_of(run), name + strlen(name));
 	for (size_t i = 0; i < hpx_row_count; i++)
-		took_ms += result->findings[i].took_ms;
+		took_ms += result->rows[i].took_ms;
 	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite", out);
 	put_attribute("name", name, out);
 	fprintf(out, " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\" time=\"%.3f\">\n",
@@ -121,7 +121,7 @@ enum hpx_status hpx_report_junit(const struct hpx_verify *run,
 		count.verdicts[HPX_ROW_SKIPPED] + count.verdicts[HPX_ROW_NOT_APPLICABLE],
 		(double)took_ms / 1000);
 	for (size_t i = 0; i < hpx_row_count; i++)
-		put_case(&hpx_rows[i], &result->findings[i], dialect, out);
+		put_case(&hpx_rows[i], &result->rows[i], dialect, out);
 	fputs("  </testsuite>\n</testsuites>\n", out);
 	return fflush(out) == 0 && ferror(out) == 0 ? HPX_OK : HPX_IO;
 }

@@ -33,10 +33,10 @@ static bool is_bad(enum hpx_row_verdict verdict)
 	return verdict == HPX_ROW_BROKEN || verdict == HPX_ROW_UNDECIDED;
 }
 
-bool hpx_report_fails(const struct hpx_row *row, const struct hpx_row_finding *finding,
+bool hpx_report_fails(const struct hpx_row *row, const struct hpx_row_result *row_result,
 		      enum hpx_dialect dialect)
 {
-	return is_bad(finding->verdict) && hpx_row_weight(row, dialect) == HPX_ROW_REQUIRED;
+	return is_bad(row_result->verdict) && hpx_row_weight(row, dialect) == HPX_ROW_REQUIRED;
 }
 
 struct hpx_report_count hpx_report_count(const struct hpx_verify_result *result,
@@ -45,12 +45,12 @@ struct hpx_report_count hpx_report_count(const struct hpx_verify_result *result,
 	struct hpx_report_count count = { .failed = 0 };
 
 	for (size_t i = 0; i < hpx_row_count; i++) {
-		const struct hpx_row_finding *finding = &result->findings[i];
+		const struct hpx_row_result *row_result = &result->rows[i];
 
-		count.verdicts[finding->verdict]++;
-		if (hpx_report_fails(&hpx_rows[i], finding, dialect))
+		count.verdicts[row_result->verdict]++;
+		if (hpx_report_fails(&hpx_rows[i], row_result, dialect))
 			count.failed++;
-		else if (is_bad(finding->verdict))
+		else if (is_bad(row_result->verdict))
 			count.advice++;
 	}
 	return count;

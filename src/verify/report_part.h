@@ -15,7 +15,7 @@ const char *hpx_report_dialect(enum hpx_dialect dialect);
 const char *hpx_report_verdict(enum hpx_row_verdict verdict);
 
 /* Whether this finding fails the run. */
-bool hpx_report_fails(const struct hpx_row *row, const struct hpx_row_finding *finding,
+bool hpx_report_fails(const struct hpx_row *row, const struct hpx_row_result *row_result,
 		      enum hpx_dialect dialect);
 
 /* How many rows have each verdict; advised ones that are not kept apart. */
@@ -28,7 +28,7 @@ struct hpx_report_count hpx_report_count(const struct hpx_verify_result *result,
 					 enum hpx_dialect dialect);
 
 /* One exchange; NULL: no memory. The caller's. */
-json_t *hpx_report_exchange(const struct hpx_exchange *exchange);
+json_t *hpx_report_exchange(const struct hpx_verify_exchange *exchange);
 /* Text that may hold anything: what is not UTF-8 becomes U+FFFD. */
 json_t *hpx_report_text(struct hpx_span text);
 

@@ -10,12 +10,12 @@
 #define TEXT_AT 32
 #define EXPLAIN_AT 16
 
-enum paint { PLAIN,
-	     BOLD,
-	     DIM,
-	     RED,
-	     GREEN,
-	     YELLOW };
+enum table_paint { PLAIN,
+		   BOLD,
+		   DIM,
+		   RED,
+		   GREEN,
+		   YELLOW };
 
 struct table {
 	const struct hpx_verify *run;
@@ -26,7 +26,7 @@ struct table {
 	FILE *out;
 };
 
-static const char *paint(const struct table *table, enum paint which)
+static const char *paint(const struct table *table, enum table_paint which)
 {
 	static const char *const codes[] = { "\033[0m", "\033[1m", "\033[2m", "\033[31m",
 					     "\033[32m", "\033[33m" };
@@ -100,7 +100,7 @@ static void explain(const struct table *table, const char *label, const char *te
 
 /* ---- rows ---- */
 
-static enum paint colour_of(enum hpx_row_verdict verdict, bool fails)
+static enum table_paint colour_of(enum hpx_row_verdict verdict, bool fails)
 {
 	switch (verdict) {
 	case HPX_ROW_HOLDS:
@@ -113,71 +113,71 @@ static enum paint colour_of(enum hpx_row_verdict verdict, bool fails)
 	}
 }
 
-static void print_exchanges(const struct table *table, const struct hpx_row_finding *finding)
+static void print_exchanges(const struct table *table, const struct hpx_row_result *row_result)
 {
-	if (finding->exchange_count == 0)
+	if (row_result->exchange_count == 0)
 		return;
 	fprintf(table->out, "      %s%-10s%s", paint(table, DIM), "see", paint(table, PLAIN));
-	for (size_t i = 0; i < finding->exchange_count; i++)
-		fprintf(table->out, "%s#%u", i > 0 ? " " : "", finding->exchanges[i]);
-	fprintf(table->out, "%s\n", finding->exchange_count == HPX_FINDING_EXCHANGES_MAX ? " ..." : "");
+	for (size_t i = 0; i < row_result->exchange_count; i++)
+		fprintf(table->out, "%s#%u", i > 0 ? " " : "", row_result->exchanges[i]);
+	fprintf(table->out, "%s\n", row_result->exchange_count == HPX_ROW_EXCHANGES_MAX ? " ..." : "");
 }
 
 /* Why it was not tried is said once, below. */
 static void print_untried(const struct table *table, const struct hpx_row *row,
-			  const struct hpx_row_finding *finding)
+			  const struct hpx_row_result *row_result)
 {
-	bool fails = hpx_report_fails(row, finding, table->dialect);
+	bool fails = hpx_report_fails(row, row_result, table->dialect);
 
 	fprintf(table->out, "  %-*s%s%-11s%snot tried\n", NAME_WIDTH, row->name,
-		paint(table, colour_of(finding->verdict, fails)),
-		hpx_row_verdict_text(finding->verdict), paint(table, PLAIN));
+		paint(table, colour_of(row_result->verdict, fails)),
+		hpx_row_verdict_text(row_result->verdict), paint(table, PLAIN));
 }
 
 static void print_judged(const struct table *table, const struct hpx_row *row,
-			 const struct hpx_row_finding *finding)
+			 const struct hpx_row_result *row_result)
 {
-	bool holds = finding->verdict == HPX_ROW_HOLDS;
-	bool fails = hpx_report_fails(row, finding, table->dialect);
+	bool holds = row_result->verdict == HPX_ROW_HOLDS;
+	bool fails = hpx_report_fails(row, row_result, table->dialect);
 
 	fprintf(table->out, "  %-*s%s%-11s%s", NAME_WIDTH, row->name,
-		paint(table, colour_of(finding->verdict, fails)),
-		hpx_row_verdict_text(finding->verdict), paint(table, PLAIN));
+		paint(table, colour_of(row_result->verdict, fails)),
+		hpx_row_verdict_text(row_result->verdict), paint(table, PLAIN));
 	wrap(table, row->title, TEXT_AT, TEXT_AT);
 	fputc('\n', table->out);
 	if (!holds)
-		explain(table, "expected", finding->expected);
+		explain(table, "expected", row_result->expected);
 	if (!holds || table->all)
-		explain(table, "came", finding->came);
+		explain(table, "came", row_result->came);
 	if (holds)
 		return;
-	explain(table, "why", hpx_row_why(row, finding));
-	print_exchanges(table, finding);
+	explain(table, "why", hpx_row_why(row, row_result));
+	print_exchanges(table, row_result);
 	if (!fails)
 		explain(table, "advice", "good manners; this row does not fail the run");
 }
 
 static void print_unjudged(const struct table *table, const struct hpx_row *row,
-			   const struct hpx_row_finding *finding)
+			   const struct hpx_row_result *row_result)
 {
-	char text[sizeof(finding->came) + 32];
+	char text[sizeof(row_result->came) + 32];
 
-	snprintf(text, sizeof(text), "%s%s%s", hpx_row_verdict_text(finding->verdict),
-		 finding->came[0] != '\0' ? ": " : "", finding->came);
+	snprintf(text, sizeof(text), "%s%s%s", hpx_row_verdict_text(row_result->verdict),
+		 row_result->came[0] != '\0' ? ": " : "", row_result->came);
 	fprintf(table->out, "  %s%-*s", paint(table, DIM), NAME_WIDTH, row->name);
 	wrap(table, text, NAME_WIDTH + 4, NAME_WIDTH + 2);
 	fprintf(table->out, "%s\n", paint(table, PLAIN));
 }
 
-static bool is_judged(const struct hpx_row_finding *finding)
+static bool is_judged(const struct hpx_row_result *row_result)
 {
-	return finding->verdict != HPX_ROW_NOT_APPLICABLE && finding->verdict != HPX_ROW_SKIPPED;
+	return row_result->verdict != HPX_ROW_NOT_APPLICABLE && row_result->verdict != HPX_ROW_SKIPPED;
 }
 
 /* In the table at all: what was not tried is only counted. */
-static bool is_shown(const struct table *table, const struct hpx_row_finding *finding)
+static bool is_shown(const struct table *table, const struct hpx_row_result *row_result)
 {
-	return table->all || (is_judged(finding) && finding->tried);
+	return table->all || (is_judged(row_result) && row_result->tried);
 }
 
 static void print_rows(const struct table *table)
@@ -185,20 +185,20 @@ static void print_rows(const struct table *table)
 	int group = -1;
 
 	for (size_t i = 0; i < hpx_row_count; i++) {
-		const struct hpx_row_finding *finding = &table->result->findings[i];
+		const struct hpx_row_result *row_result = &table->result->rows[i];
 
-		if (!is_shown(table, finding))
+		if (!is_shown(table, row_result))
 			continue;
 		if (group != (int)hpx_rows[i].group)
 			fprintf(table->out, "\n%s%s%s\n", paint(table, BOLD),
 				hpx_row_group_text(hpx_rows[i].group), paint(table, PLAIN));
 		group = (int)hpx_rows[i].group;
-		if (is_judged(finding) && !finding->tried)
-			print_untried(table, &hpx_rows[i], finding);
-		else if (is_judged(finding))
-			print_judged(table, &hpx_rows[i], finding);
+		if (is_judged(row_result) && !row_result->tried)
+			print_untried(table, &hpx_rows[i], row_result);
+		else if (is_judged(row_result))
+			print_judged(table, &hpx_rows[i], row_result);
 		else
-			print_unjudged(table, &hpx_rows[i], finding);
+			print_unjudged(table, &hpx_rows[i], row_result);
 	}
 }
 
@@ -223,11 +223,11 @@ static void print_guarantees(const struct table *table)
 static void print_obstacle(const struct table *table)
 {
 	for (size_t i = 0; i < hpx_row_count; i++) {
-		const struct hpx_row_finding *finding = &table->result->findings[i];
+		const struct hpx_row_result *row_result = &table->result->rows[i];
 
-		if (finding->verdict != HPX_ROW_UNDECIDED || finding->tried)
+		if (row_result->verdict != HPX_ROW_UNDECIDED || row_result->tried)
 			continue;
-		wrap(table, finding->came, 2, 0);
+		wrap(table, row_result->came, 2, 0);
 		fputc('\n', table->out);
 		return;
 	}
@@ -277,7 +277,7 @@ void hpx_report_table(const struct hpx_verify *run, const struct hpx_verify_resu
 		spec->dialect == HPX_DIALECT_AUTO && table.dialect != HPX_DIALECT_AUTO ?
 			" (found out)" :
 			"",
-		hpx_verify_counts(run) ? "counted" : "not counted",
+		hpx_verify_counts_effects(run) ? "counted" : "not counted",
 		hpx_verify_exchange_count(run), hpx_verify_exchange_count(run) == 1 ? "" : "s",
 		(unsigned long long)spec->seed);
 	print_rows(&table);

@@ -9,11 +9,11 @@
 /* Bare keys are what every API takes; who says ietf gets the String that the
  * draft writes. It is the same all through a run. */
 static struct hpx_span key_line(const struct hpx_verify_spec *spec, const char *key,
-				char out[HPX_INTENT_KEY_SIZE + 2])
+				char out[HPX_VERIFY_KEY_SIZE + 2])
 {
 	const char *quote = spec->dialect == HPX_DIALECT_IETF ? "\"" : "";
 
-	snprintf(out, HPX_INTENT_KEY_SIZE + 2, "%s%s%s", quote, key, quote);
+	snprintf(out, HPX_VERIFY_KEY_SIZE + 2, "%s%s%s", quote, key, quote);
 	return hpx_span_of(out);
 }
 
@@ -40,21 +40,21 @@ static enum hpx_status write_raw(struct hpx_buffer *head, struct hpx_span name,
 }
 
 static enum hpx_status write_keys(const struct hpx_verify_spec *spec,
-				  const struct hpx_sending *sending, struct hpx_buffer *head,
-				  char shown[HPX_INTENT_KEY_SIZE])
+				  const struct hpx_request_variant *variant, struct hpx_buffer *head,
+				  char shown[HPX_VERIFY_KEY_SIZE])
 {
-	char line[HPX_INTENT_KEY_SIZE + 2];
-	struct hpx_span own = key_line(spec, sending->intent->key, line);
-	const struct hpx_span *values = sending->key_values ? sending->key_values : &own;
-	size_t count = sending->key_values ? sending->key_count : 1;
+	char line[HPX_VERIFY_KEY_SIZE + 2];
+	struct hpx_span own = key_line(spec, variant->op->key, line);
+	const struct hpx_span *values = variant->key_values ? variant->key_values : &own;
+	size_t count = variant->key_values ? variant->key_count : 1;
 	enum hpx_status status = HPX_OK;
 	int used = 0;
 
 	shown[0] = '\0';
 	for (size_t i = 0; i < count && status == HPX_OK; i++) {
 		status = write_raw(head, spec->key_header, values[i]);
-		if (used < HPX_INTENT_KEY_SIZE)
-			used += snprintf(shown + used, (size_t)(HPX_INTENT_KEY_SIZE - used),
+		if (used < HPX_VERIFY_KEY_SIZE)
+			used += snprintf(shown + used, (size_t)(HPX_VERIFY_KEY_SIZE - used),
 					 "%s%.*s", i > 0 ? " | " : "", HPX_SPAN_ARG(values[i]));
 	}
 	return status;
@@ -66,46 +66,46 @@ static struct hpx_span name_of(struct hpx_span line)
 }
 
 /* An intent's line that this sending leaves out, or says otherwise. */
-static bool is_changed(const struct hpx_verify_spec *spec, const struct hpx_sending *sending,
+static bool is_changed(const struct hpx_verify_spec *spec, const struct hpx_request_variant *variant,
 		       struct hpx_span name)
 {
-	return (sending->content_type.ptr != NULL && hpx_span_ieq(name, HPX_SPAN("Content-Type"))) ||
-	       (sending->line.ptr != NULL && hpx_span_ieq(name, name_of(sending->line))) ||
-	       (sending->without_credentials && hpx_redact_is_secret(spec, name));
+	return (variant->content_type.ptr != NULL && hpx_span_ieq(name, HPX_SPAN("Content-Type"))) ||
+	       (variant->line.ptr != NULL && hpx_span_ieq(name, name_of(variant->line))) ||
+	       (variant->without_credentials && hpx_redact_is_secret(spec, name));
 }
 
 /* The intent's lines, each with its CR LF, and what this sending has besides. */
 static enum hpx_status write_lines(const struct hpx_verify_spec *spec,
-				   const struct hpx_sending *sending, struct hpx_span lines,
+				   const struct hpx_request_variant *variant, struct hpx_span lines,
 				   struct hpx_buffer *head)
 {
 	enum hpx_status status = HPX_OK;
 	struct hpx_span line;
 
 	while (status == HPX_OK && hpx_span_split(&lines, '\n', &line)) {
-		if (line.len == 0 || is_changed(spec, sending, name_of(line)))
+		if (line.len == 0 || is_changed(spec, variant, name_of(line)))
 			continue;
 		status = hpx_buffer_append(head, line);
 		if (status == HPX_OK)
 			status = hpx_buffer_byte(head, '\n');
 	}
-	if (status == HPX_OK && sending->content_type.len > 0)
-		status = write_raw(head, HPX_SPAN("Content-Type"), sending->content_type);
-	if (status == HPX_OK && sending->line.ptr != NULL)
-		status = write_raw(head, name_of(sending->line),
-				   hpx_span_trim(hpx_span_skip(sending->line,
-							       name_of(sending->line).len + 1)));
+	if (status == HPX_OK && variant->content_type.len > 0)
+		status = write_raw(head, HPX_SPAN("Content-Type"), variant->content_type);
+	if (status == HPX_OK && variant->line.ptr != NULL)
+		status = write_raw(head, name_of(variant->line),
+				   hpx_span_trim(hpx_span_skip(variant->line,
+							       name_of(variant->line).len + 1)));
 	return status;
 }
 
 static enum hpx_status write_host(const struct hpx_verify_spec *spec,
-				  const struct hpx_sending *sending, struct hpx_buffer *head)
+				  const struct hpx_request_variant *variant, struct hpx_buffer *head)
 {
 	bool v6 = hpx_span_index(spec->host, ':') < spec->host.len;
 	char port[8] = "";
 
-	if (sending->host.ptr != NULL)
-		return write_raw(head, HPX_SPAN("Host"), sending->host);
+	if (variant->host.ptr != NULL)
+		return write_raw(head, HPX_SPAN("Host"), variant->host);
 	if (spec->port != (spec->tls ? 443 : 80))
 		snprintf(port, sizeof(port), ":%u", spec->port);
 	return hpx_buffer_printf(head, "Host: %s%.*s%s%s\r\n", v6 ? "[" : "",
@@ -138,32 +138,32 @@ static struct hpx_span or_else(struct hpx_span given, struct hpx_span other)
 }
 
 static enum hpx_status write_head(const struct hpx_verify_spec *spec,
-				  const struct hpx_sending *sending, struct hpx_wire_request *request,
+				  const struct hpx_request_variant *variant, struct hpx_request_bytes *request,
 				  struct hpx_buffer *head)
 {
-	const struct hpx_intent *intent = sending->intent;
-	struct hpx_span lines = sending->second_tenant ? intent->other_headers : intent->headers;
+	const struct hpx_verify_op *op = variant->op;
+	struct hpx_span lines = variant->second_tenant ? op->other_headers : op->headers;
 	enum hpx_status status =
-		write_target(head, request->method, or_else(sending->path, intent->path));
+		write_target(head, request->method, or_else(variant->path, op->path));
 
 	if (status == HPX_OK)
-		status = write_host(spec, sending, head);
+		status = write_host(spec, variant, head);
 	if (status == HPX_OK)
 		status = hpx_buffer_text(head, "User-Agent: hapax-verify/" HPX_VERSION "\r\n");
 	if (status == HPX_OK)
-		status = write_lines(spec, sending, lines, head);
+		status = write_lines(spec, variant, lines, head);
 	if (status == HPX_OK)
-		status = write_keys(spec, sending, head, request->key);
+		status = write_keys(spec, variant, head, request->key);
 	if (status == HPX_OK && needs_length(request->method, request->body))
 		status = hpx_write_field_u64(head, "Content-Length", request->body.len);
 	if (status == HPX_OK)
 		status = hpx_buffer_printf(head, "Connection: close%s%.*s\r\n",
-					   sending->connection.len > 0 ? ", " : "",
-					   HPX_SPAN_ARG(sending->connection));
+					   variant->connection.len > 0 ? ", " : "",
+					   HPX_SPAN_ARG(variant->connection));
 	return status == HPX_OK ? hpx_write_head_end(head) : status;
 }
 
-static enum hpx_status join(struct hpx_span head, struct hpx_wire_request *request,
+static enum hpx_status join(struct hpx_span head, struct hpx_request_bytes *request,
 			    struct hpx_arena *arena)
 {
 	size_t len = head.len + request->body.len;
@@ -180,18 +180,18 @@ static enum hpx_status join(struct hpx_span head, struct hpx_wire_request *reque
 	return HPX_OK;
 }
 
-enum hpx_status hpx_wire_request_build(const struct hpx_verify_spec *spec,
-				       const struct hpx_sending *sending, struct hpx_arena *arena,
-				       struct hpx_wire_request *ret_request)
+enum hpx_status hpx_request_bytes_build(const struct hpx_verify_spec *spec,
+					const struct hpx_request_variant *variant, struct hpx_arena *arena,
+					struct hpx_request_bytes *ret_request)
 {
-	struct hpx_wire_request request = {
-		.method = or_else(sending->method, sending->intent->method),
-		.body = or_else(sending->body, sending->intent->body),
+	struct hpx_request_bytes request = {
+		.method = or_else(variant->method, variant->op->method),
+		.body = or_else(variant->body, variant->op->body),
 	};
 	struct hpx_buffer head;
 
 	hpx_buffer_init(&head, HPX_REQUEST_HEAD_MAX);
-	enum hpx_status status = write_head(spec, sending, &request, &head);
+	enum hpx_status status = write_head(spec, variant, &request, &head);
 	if (status == HPX_OK)
 		status = join(hpx_buffer_span(&head), &request, arena);
 	if (status == HPX_OK) {

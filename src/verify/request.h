@@ -5,13 +5,13 @@
 #include "base/buffer.h"
 #include "verify/run.h"
 
-struct hpx_wire_request {
+struct hpx_request_bytes {
 	struct hpx_span method;
 	struct hpx_span bytes; /* head and body */
 	size_t head_bytes;
 	struct hpx_span shown_head; /* without credentials */
 	struct hpx_span body;
-	char key[HPX_INTENT_KEY_SIZE]; /* for people */
+	char key[HPX_VERIFY_KEY_SIZE]; /* for people */
 };
 
 /* A request of the body's size, a head of at most 64 KiB. */
@@ -19,9 +19,9 @@ struct hpx_wire_request {
 
 /* All from `arena`. HPX_INVALID: something in it cannot stand in a request
  * (a line end in a key or header). */
-enum hpx_status hpx_wire_request_build(const struct hpx_verify_spec *spec,
-				       const struct hpx_sending *sending, struct hpx_arena *arena,
-				       struct hpx_wire_request *ret_request);
+enum hpx_status hpx_request_bytes_build(const struct hpx_verify_spec *spec,
+					const struct hpx_request_variant *variant, struct hpx_arena *arena,
+					struct hpx_request_bytes *ret_request);
 
 /* The head with "(left out)" for the values of Authorization,
  * Proxy-Authorization, Cookie, X-Api-Key, of the second tenant's headers and of

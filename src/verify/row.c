@@ -13,9 +13,9 @@ const struct hpx_row hpx_rows[] = {
 
 const size_t hpx_row_count = sizeof(hpx_rows) / sizeof(hpx_rows[0]);
 
-const char *hpx_row_why(const struct hpx_row *row, const struct hpx_row_finding *finding)
+const char *hpx_row_why(const struct hpx_row *row, const struct hpx_row_result *row_result)
 {
-	return finding->why != NULL ? finding->why : row->why;
+	return row_result->why != NULL ? row_result->why : row->why;
 }
 
 const struct hpx_row *hpx_row_by_name(struct hpx_span name)
@@ -29,7 +29,7 @@ const struct hpx_row *hpx_row_by_name(struct hpx_span name)
 enum hpx_row_weight hpx_row_weight(const struct hpx_row *row, enum hpx_dialect dialect)
 {
 	/* Stripe promises its marker; the draft knows none. */
-	if (dialect == HPX_DIALECT_STRIPE && row->judge == hpx_row_retry_marker)
+	if (dialect == HPX_DIALECT_STRIPE && row->check == hpx_row_retry_marker)
 		return HPX_ROW_REQUIRED;
 	return row->weight;
 }

@@ -33,23 +33,23 @@ enum hpx_row_group {
 };
 const char *hpx_row_group_text(enum hpx_row_group group);
 
-#define HPX_FINDING_EXCHANGES_MAX 12
+#define HPX_ROW_EXCHANGES_MAX 12
 
-struct hpx_row_finding {
+struct hpx_row_result {
 	enum hpx_row_verdict verdict;
 	bool tried; /* its function ran; false: came says why not */
 	char expected[256];
 	char came[512]; /* what came, or why it was not judged */
 	/* Where the row's own would say more than was seen; NULL, 0: the row's. */
 	const char *why;
-	unsigned blamed;                               /* of a broken row: the guarantees that it breaks, one bit
+	unsigned blamed;                           /* of a broken row: the guarantees that it breaks, one bit
 				  * each; the row's others hold */
-	unsigned exchanges[HPX_FINDING_EXCHANGES_MAX]; /* the numbers that show it */
+	unsigned exchanges[HPX_ROW_EXCHANGES_MAX]; /* the numbers that show it */
 	size_t exchange_count;
 	int64_t took_ms;
 };
 
-struct hpx_judge;
+struct hpx_check;
 
 struct hpx_row {
 	const char *name;
@@ -61,14 +61,14 @@ struct hpx_row {
 	const char *title; /* what holds, one line */
 	const char *why;   /* what happens to people where it does not */
 	const char *sends; /* for --dry-run */
-	void (*judge)(struct hpx_judge *judge);
+	void (*check)(struct hpx_check *check);
 };
 
 extern const struct hpx_row hpx_rows[];
 extern const size_t hpx_row_count;
 
 /* What happens to people: as the finding shows it, or as the row has it. */
-const char *hpx_row_why(const struct hpx_row *row, const struct hpx_row_finding *finding);
+const char *hpx_row_why(const struct hpx_row *row, const struct hpx_row_result *row_result);
 const struct hpx_row *hpx_row_by_name(struct hpx_span name);
 /* By `skip`, or by `only`. */
 bool hpx_row_is_left_out(const struct hpx_row *row, const struct hpx_verify_spec *spec);
@@ -100,7 +100,7 @@ extern const struct hpx_guarantee hpx_guarantees[HPX_GUARANTEE_MAX + 1];
 /* ---- a run of all rows ---- */
 
 struct hpx_verify_result {
-	struct hpx_row_finding *findings; /* one for each row */
+	struct hpx_row_result *rows; /* one for each row */
 	/* For each guarantee: BROKEN where one of its required rows is, UNDECIDED,
 	 * HOLDS, or NOT_APPLICABLE where none of its rows was judged. */
 	enum hpx_row_verdict guarantees[HPX_GUARANTEE_MAX + 1];
@@ -111,7 +111,7 @@ struct hpx_verify_result {
  * is judged: progress. */
 enum hpx_status hpx_verify_run(struct hpx_verify *run,
 			       void (*told)(void *user, const struct hpx_row *row,
-					    const struct hpx_row_finding *finding),
+					    const struct hpx_row_result *row_result),
 			       void *user, struct hpx_verify_result *ret_result);
 /* From the findings: the verdicts of the guarantees, and whether all holds. */
 void hpx_verify_conclude(struct hpx_verify_result *result, enum hpx_dialect dialect);

@@ -112,23 +112,23 @@
 	  "numbers that a double cannot tell apart are different requests", \
 	  "Two amounts become one: the second is reported as done and never happens.", \
 	  "9007199254740993 and then ...992, 1.000000000000000001 and then ...002, under one key each") \
-	X(at_once_2, REQUIRED, 2, 0, TOGETHER, "", \
+	X(at_once_2, REQUIRED, 2, 0, CONCURRENT, "", \
 	  "two at the same moment: one effect", \
 	  "A double click is charged twice, or one of the two is told something else than what happened.", \
 	  "the request twice at the same moment, and again") \
-	X(at_once_10, REQUIRED, 2, 0, TOGETHER, "", \
+	X(at_once_10, REQUIRED, 2, 0, CONCURRENT, "", \
 	  "ten at the same moment: one effect", \
 	  "An impatient client, or two, is charged more than once, or told something else than what happened.", \
 	  "the request ten times at the same moment, and again") \
-	X(at_once_100, REQUIRED, 2, 0, TOGETHER, "", \
+	X(at_once_100, REQUIRED, 2, 0, CONCURRENT, "", \
 	  "a storm of ninety on one key and ten others: each once", \
 	  "A retry storm after an outage charges as often as it was retried, or harms strangers.", \
 	  "the request ninety times and ten others at the same moment, and each again") \
-	X(in_progress, REQUIRED, 2, 0, TOGETHER, "slow", \
+	X(in_progress, REQUIRED, 2, 0, CONCURRENT, "slow", \
 	  "a retry while the first runs is not executed", \
 	  "The slow payment is the one that people retry: it is made again, or the retry is told something else than what becomes of it.", \
 	  "the request `slow`, retries while it runs, and again") \
-	X(waiter_gone, REQUIRED, 2, 0, TOGETHER, "slow", \
+	X(waiter_gone, REQUIRED, 2, 0, CONCURRENT, "slow", \
 	  "a retry that goes away takes nothing with it", \
 	  "A client that gives up waiting frees the key of a payment that still runs, and the next retry pays again.", \
 	  "the request `slow`, a retry that goes away, and others while it runs") \
@@ -214,7 +214,7 @@
 	X(MISMATCH, "one key, another request") \
 	X(KEY, "the key") \
 	X(JSON, "the same JSON, written differently") \
-	X(TOGETHER, "at the same moment") \
+	X(CONCURRENT, "at the same moment") \
 	X(CUT, "cut off by the client") \
 	X(BODY, "bodies") \
 	X(ERROR, "errors") \

@@ -21,55 +21,55 @@ bool hpx_row_is_left_out(const struct hpx_row *row, const struct hpx_verify_spec
 }
 
 /* Why no row can be judged any more; NULL: it can. */
-static const char *obstacle(struct hpx_judge *judge)
+static const char *obstacle(struct hpx_check *check)
 {
-	const char *over = hpx_verify_over(judge->run);
+	const char *over = hpx_verify_stop_reason(check->run);
 
-	return over != NULL ? over : judge->notes->stop[0] != '\0' ? judge->notes->stop :
+	return over != NULL ? over : check->notes->stop[0] != '\0' ? check->notes->stop :
 								     NULL;
 }
 
-static void run_row(struct hpx_judge *judge, const struct hpx_row *row)
+static void run_row(struct hpx_check *check, const struct hpx_row *row)
 {
-	struct hpx_row_finding *finding = judge->finding;
+	struct hpx_row_result *row_result = check->result;
 	int64_t began_ms = hpx_clock_boot_ms();
-	const char *why = obstacle(judge);
+	const char *why = obstacle(check);
 
 	if (why != NULL) {
-		hpx_judge_undecided(judge, "not tried: %s", why);
+		hpx_check_undecided(check, "not tried: %s", why);
 		return;
 	}
-	finding->verdict = HPX_ROW_UNDECIDED;
-	finding->tried = true;
-	hpx_verify_row_begin(judge->run, row->name);
-	row->judge(judge);
-	hpx_verify_row_end(judge->run);
-	finding->took_ms = hpx_clock_boot_ms() - began_ms;
+	row_result->verdict = HPX_ROW_UNDECIDED;
+	row_result->tried = true;
+	hpx_verify_row_begin(check->run, row->name);
+	row->check(check);
+	hpx_verify_row_end(check->run);
+	row_result->took_ms = hpx_clock_boot_ms() - began_ms;
 }
 
 enum hpx_status hpx_verify_run(struct hpx_verify *run,
 			       void (*told)(void *user, const struct hpx_row *row,
-					    const struct hpx_row_finding *finding),
+					    const struct hpx_row_result *row_result),
 			       void *user, struct hpx_verify_result *ret_result)
 {
 	struct hpx_verify_result result = {
-		.findings = calloc(hpx_row_count, sizeof(struct hpx_row_finding))
+		.rows = calloc(hpx_row_count, sizeof(struct hpx_row_result))
 	};
-	struct hpx_verify_notes notes = { .crashed = false };
+	struct hpx_check_notes notes = { .crashed = false };
 
-	if (result.findings == NULL)
+	if (result.rows == NULL)
 		return HPX_NOMEM;
 	for (size_t i = 0; i < hpx_row_count; i++) {
-		struct hpx_judge judge = { .run = run, .finding = &result.findings[i], .notes = &notes };
+		struct hpx_check check = { .run = run, .result = &result.rows[i], .notes = &notes };
 
-		result.findings[i].verdict = HPX_ROW_SKIPPED;
+		result.rows[i].verdict = HPX_ROW_SKIPPED;
 		if (hpx_row_is_left_out(&hpx_rows[i], hpx_verify_spec_of(run)))
 			continue;
 		if (told != NULL)
 			told(user, &hpx_rows[i], NULL);
-		run_row(&judge, &hpx_rows[i]);
+		run_row(&check, &hpx_rows[i]);
 		if (told != NULL)
-			told(user, &hpx_rows[i], &result.findings[i]);
+			told(user, &hpx_rows[i], &result.rows[i]);
 	}
 	hpx_verify_conclude(&result, hpx_verify_dialect(run));
 	*ret_result = result;
@@ -78,6 +78,6 @@ enum hpx_status hpx_verify_run(struct hpx_verify *run,
 
 void hpx_verify_result_done(struct hpx_verify_result *result)
 {
-	free(result->findings);
-	result->findings = NULL;
+	free(result->rows);
+	result->rows = NULL;
 }

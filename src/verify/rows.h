@@ -5,7 +5,7 @@
 #include "verify/judge.h"
 
 #define X(name, weight, guarantee, also, group, needs, title, why, sends) \
-	void hpx_row_##name(struct hpx_judge *judge);
+	void hpx_row_##name(struct hpx_check *check);
 HPX_ROW_LIST(X)
 #undef X
 

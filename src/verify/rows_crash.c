@@ -12,16 +12,16 @@
 #define MOMENT_MS 60
 
 struct operation {
-	struct hpx_intent *intent;
-	struct hpx_flight *flight;
-	const struct hpx_exchange *seen; /* what the client got before the crash */
-	const struct hpx_exchange *settled;
+	struct hpx_verify_op *op;
+	struct hpx_inflight *inflight;
+	const struct hpx_verify_exchange *seen; /* what the client got before the crash */
+	const struct hpx_verify_exchange *settled;
 	unsigned sent; /* until then */
 	bool doubt;    /* openly: the outcome is unknown */
 };
 
 struct campaign {
-	struct hpx_judge judges[HPX_CRASH_FINDINGS];
+	struct hpx_check checks[HPX_CRASH_ROWS];
 	uint64_t rounds;
 	uint64_t operations;
 	uint64_t seen;
@@ -31,51 +31,51 @@ struct campaign {
 /* The first verdict counts: what comes behind it may follow from it. */
 static bool is_open(const struct campaign *campaign, size_t which)
 {
-	return campaign->judges[which].finding->verdict == HPX_ROW_HOLDS;
+	return campaign->checks[which].result->verdict == HPX_ROW_HOLDS;
 }
 
 static bool fail_all(struct campaign *campaign, const char *problem)
 {
-	for (size_t i = 0; i < HPX_CRASH_FINDINGS; i++)
+	for (size_t i = 0; i < HPX_CRASH_ROWS; i++)
 		if (is_open(campaign, i))
-			hpx_judge_undecided(&campaign->judges[i], "%s", problem);
+			hpx_check_undecided(&campaign->checks[i], "%s", problem);
 	return false;
 }
 
 static bool begin_all(struct campaign *campaign, struct operation *operations)
 {
-	struct hpx_verify *run = campaign->judges[0].run;
+	struct hpx_verify *run = campaign->checks[0].run;
 
 	for (size_t i = 0; i < OPERATIONS; i++) {
-		operations[i] = (struct operation){ .intent =
-							    hpx_verify_intend(run, HPX_REQUEST_main) };
-		if (operations[i].intent == NULL) {
-			const char *over = hpx_verify_over(run);
+		operations[i] = (struct operation){ .op =
+							    hpx_verify_op_new(run, HPX_REQUEST_main) };
+		if (operations[i].op == NULL) {
+			const char *over = hpx_verify_stop_reason(run);
 			return fail_all(campaign, over != NULL ? over : "out of memory");
 		}
 	}
 	/* One is answered before the others are sent: however slow the API is, there
 	 * is an answer that can be lost. */
-	operations[0].seen = hpx_verify_insist(
-		run, &(struct hpx_sending){ .intent = operations[0].intent });
+	operations[0].seen = hpx_verify_send_retry_429(
+		run, &(struct hpx_request_variant){ .op = operations[0].op });
 	for (size_t i = 1; i < OPERATIONS; i++)
-		operations[i].flight = hpx_verify_begin(
-			run, &(struct hpx_sending){ .intent = operations[i].intent });
+		operations[i].inflight = hpx_verify_begin(
+			run, &(struct hpx_request_variant){ .op = operations[i].op });
 	return true;
 }
 
 /* What was under way ends, one way or another, before the start. */
 static bool crash_and_start(struct campaign *campaign, struct operation *operations)
 {
-	struct hpx_verify *run = campaign->judges[0].run;
+	struct hpx_verify *run = campaign->checks[0].run;
 	char problem[HPX_VERIFY_PROBLEM_SIZE] = "";
 
 	hpx_verify_pause(run, hpx_verify_random(run) % (MOMENT_MS + 1));
 	enum hpx_status status = hpx_verify_crash(run, problem);
 	for (size_t i = 0; i < OPERATIONS; i++) {
-		if (operations[i].flight != NULL)
-			operations[i].seen = hpx_verify_finish(operations[i].flight);
-		campaign->seen += hpx_exchange_is_done(operations[i].seen) ? 1 : 0;
+		if (operations[i].inflight != NULL)
+			operations[i].seen = hpx_verify_finish(operations[i].inflight);
+		campaign->seen += hpx_check_is_2xx(operations[i].seen) ? 1 : 0;
 	}
 	if (status == HPX_OK)
 		status = hpx_verify_start_again(run, problem);
@@ -87,111 +87,111 @@ static bool crash_and_start(struct campaign *campaign, struct operation *operati
 /* Together, so that one that is stuck takes no time from the others. */
 static void settle_all(struct campaign *campaign, struct operation *operations)
 {
-	struct hpx_settling all[OPERATIONS] = { 0 };
+	struct hpx_verify_settling all[OPERATIONS] = { 0 };
 
 	for (size_t i = 0; i < OPERATIONS; i++)
-		all[i].sending.intent = operations[i].intent;
-	hpx_verify_settle_all(campaign->judges[0].run, all, OPERATIONS);
+		all[i].variant.op = operations[i].op;
+	hpx_verify_settle_all(campaign->checks[0].run, all, OPERATIONS);
 	for (size_t i = 0; i < OPERATIONS; i++) {
 		operations[i].settled = all[i].last;
 		operations[i].sent = all[i].sent;
 	}
 }
 
-static void judge_settled(struct campaign *campaign, struct operation *operation)
+static void check_settled(struct campaign *campaign, struct operation *operation)
 {
-	struct hpx_judge *judge = &campaign->judges[HPX_CRASH_SETTLED];
+	struct hpx_check *check = &campaign->checks[HPX_CRASH_SETTLED];
 
 	operation->doubt = operation->settled->status == 409 &&
-			   hpx_span_eq(hpx_judge_code(judge, operation->settled),
+			   hpx_span_eq(hpx_check_problem_code(check, operation->settled),
 				       HPX_SPAN("idempotency_outcome_unknown"));
 	campaign->doubts += operation->doubt ? 1 : 0;
-	if (hpx_exchange_is_done(operation->settled) || operation->doubt ||
+	if (hpx_check_is_2xx(operation->settled) || operation->doubt ||
 	    !is_open(campaign, HPX_CRASH_SETTLED))
 		return;
-	hpx_judge_cite(judge, operation->seen);
-	hpx_judge_cite(judge, operation->settled);
-	hpx_judge_says(judge,
-		       operation->settled->end == HPX_EXCHANGE_UNSENT ? HPX_ROW_UNDECIDED :
-									HPX_ROW_BROKEN,
-		       "round %" PRIu64 ": #%u before the crash; after %u retries still %s",
-		       campaign->rounds, operation->seen->number, operation->sent,
-		       hpx_judge_words(judge, operation->settled));
+	hpx_check_cite(check, operation->seen);
+	hpx_check_cite(check, operation->settled);
+	hpx_check_verdict(check,
+			  operation->settled->end == HPX_EXCHANGE_UNSENT ? HPX_ROW_UNDECIDED :
+									   HPX_ROW_BROKEN,
+			  "round %" PRIu64 ": #%u before the crash; after %u retries still %s",
+			  campaign->rounds, operation->seen->number, operation->sent,
+			  hpx_check_describe(check, operation->settled));
 }
 
-static void judge_kept(struct campaign *campaign, const struct operation *operation,
+static void check_kept(struct campaign *campaign, const struct operation *operation,
 		       uint64_t effects)
 {
-	struct hpx_judge *judge = &campaign->judges[HPX_CRASH_KEPT];
-	const struct hpx_exchange *seen = operation->seen;
+	struct hpx_check *check = &campaign->checks[HPX_CRASH_KEPT];
+	const struct hpx_verify_exchange *seen = operation->seen;
 
-	if (!hpx_exchange_is_done(seen) || !is_open(campaign, HPX_CRASH_KEPT))
+	if (!hpx_check_is_2xx(seen) || !is_open(campaign, HPX_CRASH_KEPT))
 		return;
-	bool apart = hpx_verify_counts(judge->run) && hpx_judge_counts_apart(judge);
-	if (hpx_exchange_same(seen, operation->settled) && (!apart || effects > 0))
+	bool apart = hpx_verify_counts_effects(check->run) && hpx_check_counts_per_op(check);
+	if (hpx_check_same_answer(seen, operation->settled) && (!apart || effects > 0))
 		return;
-	hpx_judge_cite(judge, seen);
-	hpx_judge_cite(judge, operation->settled);
-	hpx_judge_broken(judge, "round %" PRIu64 ": before the crash #%u was answered %s; afterwards #%u got %s%s",
-			 campaign->rounds, seen->number, hpx_judge_words(judge, seen),
-			 operation->settled->number, hpx_judge_words(judge, operation->settled),
+	hpx_check_cite(check, seen);
+	hpx_check_cite(check, operation->settled);
+	hpx_check_broken(check, "round %" PRIu64 ": before the crash #%u was answered %s; afterwards #%u got %s%s",
+			 campaign->rounds, seen->number, hpx_check_describe(check, seen),
+			 operation->settled->number, hpx_check_describe(check, operation->settled),
 			 apart && effects == 0 ? "; its effect is gone" : "");
 }
 
 /* Two different answers of success for one key are two executions. */
-static void judge_once(struct campaign *campaign, const struct operation *operation,
+static void check_once(struct campaign *campaign, const struct operation *operation,
 		       uint64_t effects, uint64_t effects_max)
 {
-	struct hpx_judge *judge = &campaign->judges[HPX_CRASH_ONCE];
-	const struct hpx_exchange *seen = operation->seen;
-	const struct hpx_exchange *settled = operation->settled;
+	struct hpx_check *check = &campaign->checks[HPX_CRASH_ONCE];
+	const struct hpx_verify_exchange *seen = operation->seen;
+	const struct hpx_verify_exchange *settled = operation->settled;
 
 	if (!is_open(campaign, HPX_CRASH_ONCE))
 		return;
-	bool differ = hpx_exchange_is_done(seen) && hpx_exchange_is_done(settled) &&
-		      !hpx_exchange_same(seen, settled);
+	bool differ = hpx_check_is_2xx(seen) && hpx_check_is_2xx(settled) &&
+		      !hpx_check_same_answer(seen, settled);
 	if (effects <= effects_max && !differ)
 		return;
 	/* Of a count of all together nobody can tell whose the second is. */
 	if (effects > effects_max && effects_max > 1) {
-		hpx_judge_broken(judge, "round %" PRIu64 ": %" PRIu64 " effects for %" PRIu64 " operations; they are not counted apart",
+		hpx_check_broken(check, "round %" PRIu64 ": %" PRIu64 " effects for %" PRIu64 " operations; they are not counted apart",
 				 campaign->rounds, effects, effects_max);
 		return;
 	}
-	hpx_judge_cite(judge, seen);
-	hpx_judge_cite(judge, settled);
+	hpx_check_cite(check, seen);
+	hpx_check_cite(check, settled);
 	if (effects > effects_max)
-		hpx_judge_broken(judge, "round %" PRIu64 ": %" PRIu64 " effects for one operation; #%u: %s; afterwards #%u: %s",
-				 campaign->rounds, effects, seen->number, hpx_judge_words(judge, seen),
-				 settled->number, hpx_judge_words(judge, settled));
+		hpx_check_broken(check, "round %" PRIu64 ": %" PRIu64 " effects for one operation; #%u: %s; afterwards #%u: %s",
+				 campaign->rounds, effects, seen->number, hpx_check_describe(check, seen),
+				 settled->number, hpx_check_describe(check, settled));
 	else
-		hpx_judge_broken(judge, "round %" PRIu64 ": two answers for one key: #%u %s, and #%u %s",
-				 campaign->rounds, seen->number, hpx_judge_words(judge, seen),
-				 settled->number, hpx_judge_words(judge, settled));
-	if (effects <= effects_max && hpx_verify_counts(judge->run))
-		hpx_judge_blames(judge, HPX_GUARANTEE_KEPT,
-				 "One payment was made, and its customer was told of two.");
+		hpx_check_broken(check, "round %" PRIu64 ": two answers for one key: #%u %s, and #%u %s",
+				 campaign->rounds, seen->number, hpx_check_describe(check, seen),
+				 settled->number, hpx_check_describe(check, settled));
+	if (effects <= effects_max && hpx_verify_counts_effects(check->run))
+		hpx_check_blame(check, HPX_GUARANTEE_KEPT,
+				"One payment was made, and its customer was told of two.");
 }
 
 /* Where effects are not counted by operation, the round's are counted. */
-static bool judge_round(struct campaign *campaign, struct operation *operations)
+static bool check_round(struct campaign *campaign, struct operation *operations)
 {
-	struct hpx_judge *judge = &campaign->judges[0];
-	bool apart = hpx_judge_counts_apart(judge);
+	struct hpx_check *check = &campaign->checks[0];
+	bool apart = hpx_check_counts_per_op(check);
 	char problem[HPX_VERIFY_PROBLEM_SIZE] = "";
 
 	settle_all(campaign, operations);
 	for (size_t i = 0; i < OPERATIONS; i++)
-		judge_settled(campaign, &operations[i]);
+		check_settled(campaign, &operations[i]);
 	for (size_t i = 0; i < OPERATIONS; i++) {
 		uint64_t effects = 0;
 
-		if (hpx_verify_counts(judge->run) &&
-		    hpx_verify_effects(judge->run, operations[apart ? i : 0].intent, &effects,
+		if (hpx_verify_counts_effects(check->run) &&
+		    hpx_verify_effects(check->run, operations[apart ? i : 0].op, &effects,
 				       problem) != HPX_OK)
 			return fail_all(campaign, problem);
-		judge_kept(campaign, &operations[i], effects);
-		judge_once(campaign, &operations[i], effects, apart ? 1 : OPERATIONS);
+		check_kept(campaign, &operations[i], effects);
+		check_once(campaign, &operations[i], effects, apart ? 1 : OPERATIONS);
 	}
 	campaign->operations += OPERATIONS;
 	return true;
@@ -202,18 +202,18 @@ static bool judge_round(struct campaign *campaign, struct operation *operations)
 static void conclude(struct campaign *campaign)
 {
 	if (campaign->seen == 0 && is_open(campaign, HPX_CRASH_KEPT))
-		hpx_judge_undecided(&campaign->judges[HPX_CRASH_KEPT],
+		hpx_check_undecided(&campaign->checks[HPX_CRASH_KEPT],
 				    "no request was answered by a 2xx before a crash");
-	for (size_t i = 0; i < HPX_CRASH_FINDINGS; i++)
+	for (size_t i = 0; i < HPX_CRASH_ROWS; i++)
 		if (is_open(campaign, i))
-			hpx_judge_holds(&campaign->judges[i],
+			hpx_check_holds(&campaign->checks[i],
 					"%" PRIu64 " crashes, %" PRIu64 " operations, %" PRIu64
 					" answers seen before a crash, %" PRIu64 " openly in doubt",
 					campaign->rounds, campaign->operations, campaign->seen,
 					campaign->doubts);
 }
 
-static void make_campaign(struct hpx_judge *judge)
+static void make_campaign(struct hpx_check *check)
 {
 	static const char *const expected[] = {
 		[HPX_CRASH_ONCE] = "no operation has two effects, or two different answers",
@@ -222,51 +222,51 @@ static void make_campaign(struct hpx_judge *judge)
 	};
 	struct campaign campaign = { 0 };
 	struct operation operations[OPERATIONS];
-	uint64_t crashes = hpx_verify_spec_of(judge->run)->crashes;
+	uint64_t crashes = hpx_verify_spec_of(check->run)->crashes;
 
-	for (size_t i = 0; i < HPX_CRASH_FINDINGS; i++) {
-		campaign.judges[i] = (struct hpx_judge){ .run = judge->run,
-							 .finding = &judge->notes->crash[i],
-							 .notes = judge->notes };
-		judge->notes->crash[i] = (struct hpx_row_finding){ .verdict = HPX_ROW_HOLDS,
-								   .tried = true };
-		hpx_judge_expects(&campaign.judges[i], "%s", expected[i]);
+	for (size_t i = 0; i < HPX_CRASH_ROWS; i++) {
+		campaign.checks[i] = (struct hpx_check){ .run = check->run,
+							 .result = &check->notes->crash[i],
+							 .notes = check->notes };
+		check->notes->crash[i] = (struct hpx_row_result){ .verdict = HPX_ROW_HOLDS,
+								  .tried = true };
+		hpx_check_expect(&campaign.checks[i], "%s", expected[i]);
 	}
 	while (campaign.rounds < crashes) {
 		campaign.rounds++;
 		if (!begin_all(&campaign, operations) ||
 		    !crash_and_start(&campaign, operations) ||
-		    !judge_round(&campaign, operations))
+		    !check_round(&campaign, operations))
 			break;
 	}
 	conclude(&campaign);
-	judge->notes->crashed = true;
+	check->notes->crashed = true;
 }
 
-static void judge_crash(struct hpx_judge *judge, size_t which)
+static void check_crash(struct hpx_check *check, size_t which)
 {
-	const struct hpx_verify_spec *spec = hpx_verify_spec_of(judge->run);
+	const struct hpx_verify_spec *spec = hpx_verify_spec_of(check->run);
 
 	if (spec->crash_cmd.len == 0 || spec->start_cmd.len == 0) {
-		hpx_judge_not_applicable(judge, "the description has no commands to crash and start the server");
+		hpx_check_not_applicable(check, "the description has no commands to crash and start the server");
 		return;
 	}
-	if (!judge->notes->crashed)
-		make_campaign(judge);
-	*judge->finding = judge->notes->crash[which];
+	if (!check->notes->crashed)
+		make_campaign(check);
+	*check->result = check->notes->crash[which];
 }
 
-void hpx_row_crash_once(struct hpx_judge *judge)
+void hpx_row_crash_once(struct hpx_check *check)
 {
-	judge_crash(judge, HPX_CRASH_ONCE);
+	check_crash(check, HPX_CRASH_ONCE);
 }
 
-void hpx_row_crash_kept(struct hpx_judge *judge)
+void hpx_row_crash_kept(struct hpx_check *check)
 {
-	judge_crash(judge, HPX_CRASH_KEPT);
+	check_crash(check, HPX_CRASH_KEPT);
 }
 
-void hpx_row_crash_settled(struct hpx_judge *judge)
+void hpx_row_crash_settled(struct hpx_check *check)
 {
-	judge_crash(judge, HPX_CRASH_SETTLED);
+	check_crash(check, HPX_CRASH_SETTLED);
 }

@@ -20,72 +20,72 @@ enum change {
 };
 
 /* Of a request that is done by itself: whether its effect is where others are. */
-static enum change seen_alone(struct hpx_judge *judge, const struct hpx_intent *intent)
+static enum change seen_alone(struct hpx_check *check, const struct hpx_verify_op *op)
 {
 	uint64_t effects = 0;
 
-	for (unsigned look = 0; look <= HPX_JUDGE_LOOKS_MAX; look++) {
-		if (!hpx_judge_count(judge, intent, &effects))
+	for (unsigned look = 0; look <= HPX_CHECK_RECOUNTS_MAX; look++) {
+		if (!hpx_check_count_effects(check, op, &effects))
 			return CHANGE_JUDGED;
-		if (effects > 0 || !hpx_verify_counts(judge->run))
+		if (effects > 0 || !hpx_verify_counts_effects(check->run))
 			return CHANGE_MEANS_NOTHING;
-		hpx_verify_pause(judge->run, HPX_JUDGE_LOOK_AGAIN_MS);
+		hpx_verify_pause(check->run, HPX_CHECK_RECOUNT_MS);
 	}
 	return CHANGE_TOLD_APART;
 }
 
 /* The changed request under a key of its own. */
-static enum change ask_alone(struct hpx_judge *judge, const struct hpx_sending *changed,
-			     const struct hpx_exchange **ret_answer)
+static enum change ask_alone(struct hpx_check *check, const struct hpx_request_variant *changed,
+			     const struct hpx_verify_exchange **ret_answer)
 {
-	const struct hpx_intent *last = judge->intent;
-	struct hpx_sending alone = *changed;
+	const struct hpx_verify_op *last = check->op;
+	struct hpx_request_variant alone = *changed;
 
-	alone.intent = hpx_judge_intend(judge, HPX_REQUEST_main);
-	*ret_answer = alone.intent != NULL ? hpx_judge_send(judge, &alone) : NULL;
-	judge->intent = last;
+	alone.op = hpx_check_op_new(check, HPX_REQUEST_main);
+	*ret_answer = alone.op != NULL ? hpx_check_send(check, &alone) : NULL;
+	check->op = last;
 	if (*ret_answer == NULL)
 		return CHANGE_JUDGED;
 	if ((*ret_answer)->status >= 500) {
-		hpx_judge_undecided(judge, "under a key of its own (#%u) it was answered %s",
-				    (*ret_answer)->number, hpx_judge_words(judge, *ret_answer));
+		hpx_check_undecided(check, "under a key of its own (#%u) it was answered %s",
+				    (*ret_answer)->number, hpx_check_describe(check, *ret_answer));
 		return CHANGE_JUDGED;
 	}
-	return hpx_exchange_is_done(*ret_answer) ? seen_alone(judge, alone.intent) :
-						   CHANGE_TOLD_APART;
+	return hpx_check_is_2xx(*ret_answer) ? seen_alone(check, alone.op) :
+					       CHANGE_TOLD_APART;
 }
 
 /* The changed request, which got `other` under the key of the first. */
-static enum change judge_answer(struct hpx_judge *judge, const struct hpx_sending *changed,
-				const struct hpx_exchange *first,
-				const struct hpx_exchange *other, const char *what)
+static enum change check_answer(struct hpx_check *check, const struct hpx_request_variant *changed,
+				const struct hpx_verify_exchange *first,
+				const struct hpx_verify_exchange *other, const char *what)
 {
-	const struct hpx_exchange *alone;
+	const struct hpx_verify_exchange *alone;
 
-	if (hpx_judge_whose(judge, first, other) == HPX_WHOSE_OWN)
+	if (hpx_check_whose_answer(check, first, other) == HPX_OWNER_SELF)
 		return CHANGE_TOLD_APART;
-	enum change change = ask_alone(judge, changed, &alone);
+	enum change change = ask_alone(check, changed, &alone);
 	if (change != CHANGE_TOLD_APART)
 		return change;
-	hpx_judge_blames(judge, HPX_GUARANTEE_FOREIGN, NULL);
-	hpx_judge_broken(judge, "%s (#%u) got the answer of the first (#%u); under a key of its own (#%u) it is answered %s%s",
+	hpx_check_blame(check, HPX_GUARANTEE_FOREIGN, NULL);
+	hpx_check_broken(check, "%s (#%u) got the answer of the first (#%u); under a key of its own (#%u) it is answered %s%s",
 			 what, other->number, first->number, alone->number,
-			 hpx_judge_words(judge, alone),
-			 hpx_exchange_is_done(alone) ? ", and its effect is not to be seen" : "");
+			 hpx_check_describe(check, alone),
+			 hpx_check_is_2xx(alone) ? ", and its effect is not to be seen" : "");
 	return CHANGE_JUDGED;
 }
 
-static const struct hpx_exchange *do_first(struct hpx_judge *judge, struct hpx_intent **ret_intent)
+static const struct hpx_verify_exchange *do_first(struct hpx_check *check, struct hpx_verify_op **ret_intent)
 {
-	*ret_intent = hpx_judge_intend(judge, HPX_REQUEST_main);
-	return *ret_intent != NULL ? hpx_judge_do(judge, *ret_intent) : NULL;
+	*ret_intent = hpx_check_op_new(check, HPX_REQUEST_main);
+	return *ret_intent != NULL ? hpx_check_execute(check, *ret_intent) : NULL;
 }
 
 /* ---- method_case ---- */
 
-static struct hpx_span lower(struct hpx_judge *judge, struct hpx_span method)
+static struct hpx_span lower(struct hpx_check *check, struct hpx_span method)
 {
-	char *text = hpx_arena_alloc(hpx_verify_arena(judge->run), method.len + 1);
+	char *text = hpx_arena_alloc(hpx_verify_arena(check->run), method.len + 1);
 
 	for (size_t i = 0; text != NULL && i < method.len; i++)
 		text[i] = (char)(method.ptr[i] | (method.ptr[i] >= 'A' && method.ptr[i] <= 'Z' ? 0x20 : 0));
@@ -94,160 +94,160 @@ static struct hpx_span lower(struct hpx_judge *judge, struct hpx_span method)
 
 /* A server may also close the connection on what it takes for no method: nothing
  * happened, if that can be seen. */
-static void judge_not_done(struct hpx_judge *judge, const struct hpx_intent *intent,
-			   const struct hpx_exchange *answer)
+static void check_not_done(struct hpx_check *check, const struct hpx_verify_op *op,
+			   const struct hpx_verify_exchange *answer)
 {
-	bool told = hpx_exchange_is_refused(answer) || answer->status == 501;
+	bool told = hpx_check_is_4xx(answer) || answer->status == 501;
 
-	if (!told && !hpx_verify_counts(judge->run))
-		hpx_judge_undecided(judge, "#%u: %s; whether anything happened cannot be seen (give `effects`)",
-				    answer->number, hpx_judge_words(judge, answer));
-	else if (hpx_judge_effects(judge, intent, 0))
-		hpx_judge_holds(judge, "%s; %s", hpx_judge_words(judge, answer),
-				hpx_judge_effect_words(judge, intent));
+	if (!told && !hpx_verify_counts_effects(check->run))
+		hpx_check_undecided(check, "#%u: %s; whether anything happened cannot be seen (give `effects`)",
+				    answer->number, hpx_check_describe(check, answer));
+	else if (hpx_check_effects(check, op, 0))
+		hpx_check_holds(check, "%s; %s", hpx_check_describe(check, answer),
+				hpx_check_describe_effects(check, op));
 }
 
-void hpx_row_method_case(struct hpx_judge *judge)
+void hpx_row_method_case(struct hpx_check *check)
 {
-	hpx_judge_expects(judge, "the method in lower case is refused, or done once for its key");
-	struct hpx_intent *intent = hpx_judge_intend(judge, HPX_REQUEST_main);
-	if (intent == NULL)
+	hpx_check_expect(check, "the method in lower case is refused, or done once for its key");
+	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
+	if (op == NULL)
 		return;
-	struct hpx_sending whole = { .intent = intent };
-	struct hpx_sending small = { .intent = intent, .method = lower(judge, intent->method) };
-	if (hpx_span_eq(small.method, intent->method)) {
-		hpx_judge_not_applicable(judge, "the method has no capital letter");
+	struct hpx_request_variant whole = { .op = op };
+	struct hpx_request_variant small = { .op = op, .method = lower(check, op->method) };
+	if (hpx_span_eq(small.method, op->method)) {
+		hpx_check_not_applicable(check, "the method has no capital letter");
 		return;
 	}
-	const struct hpx_exchange *first = hpx_verify_insist(judge->run, &small);
-	hpx_judge_cite(judge, first);
-	if (!hpx_exchange_is_done(first)) {
+	const struct hpx_verify_exchange *first = hpx_verify_send_retry_429(check->run, &small);
+	hpx_check_cite(check, first);
+	if (!hpx_check_is_2xx(first)) {
 		if (first->end == HPX_EXCHANGE_ANSWERED || first->end == HPX_EXCHANGE_LOST)
-			judge_not_done(judge, intent, first);
+			check_not_done(check, op, first);
 		else
-			hpx_judge_undecided(judge, "#%u: %s", first->number,
-					    hpx_judge_words(judge, first));
+			hpx_check_undecided(check, "#%u: %s", first->number,
+					    hpx_check_describe(check, first));
 		return;
 	}
-	const struct hpx_exchange *again = hpx_judge_send(judge, &small);
-	if (again == NULL || !hpx_judge_same(judge, first, again, "the retry in lower case"))
+	const struct hpx_verify_exchange *again = hpx_check_send(check, &small);
+	if (again == NULL || !hpx_check_same(check, first, again, "the retry in lower case"))
 		return;
-	const struct hpx_exchange *other = hpx_judge_send(judge, &whole);
+	const struct hpx_verify_exchange *other = hpx_check_send(check, &whole);
 	if (other != NULL &&
-	    (hpx_exchange_is_refused(other) ||
-	     hpx_judge_same(judge, first, other, "the request in capitals")) &&
-	    hpx_judge_effects(judge, intent, 1))
-		hpx_judge_holds(judge, "%s each time, then %u; %s", hpx_judge_words(judge, first),
-				other->status, hpx_judge_effect_words(judge, intent));
+	    (hpx_check_is_4xx(other) ||
+	     hpx_check_same(check, first, other, "the request in capitals")) &&
+	    hpx_check_effects(check, op, 1))
+		hpx_check_holds(check, "%s each time, then %u; %s", hpx_check_describe(check, first),
+				other->status, hpx_check_describe_effects(check, op));
 }
 
 /* ---- method_override ---- */
 
-void hpx_row_method_override(struct hpx_judge *judge)
+void hpx_row_method_override(struct hpx_check *check)
 {
 	static const char *const names[] = { "X-HTTP-Method-Override", "X-HTTP-Method",
 					     "X-Method-Override" };
 	unsigned told_apart = 0;
-	struct hpx_intent *intent;
+	struct hpx_verify_op *op;
 
-	hpx_judge_expects(judge, "another method in a header: 4xx, or an answer of its own, where the API heeds the header");
-	const struct hpx_exchange *first = do_first(judge, &intent);
+	hpx_check_expect(check, "another method in a header: 4xx, or an answer of its own, where the API heeds the header");
+	const struct hpx_verify_exchange *first = do_first(check, &op);
 	if (first == NULL)
 		return;
 	/* As mismatch_method does it: nothing that deletes. */
-	bool patch = hpx_span_eq(intent->method, HPX_SPAN("PATCH"));
+	bool patch = hpx_span_eq(op->method, HPX_SPAN("PATCH"));
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		struct hpx_span line = hpx_arena_printf(hpx_verify_arena(judge->run), "%s: %s",
+		struct hpx_span line = hpx_arena_printf(hpx_verify_arena(check->run), "%s: %s",
 							names[i], patch ? "PUT" : "PATCH");
-		struct hpx_sending changed = { .intent = intent, .line = line };
-		const struct hpx_exchange *other =
-			line.ptr != NULL ? hpx_judge_send(judge, &changed) : NULL;
+		struct hpx_request_variant changed = { .op = op, .line = line };
+		const struct hpx_verify_exchange *other =
+			line.ptr != NULL ? hpx_check_send(check, &changed) : NULL;
 
 		if (other == NULL)
 			return;
-		enum change change = judge_answer(judge, &changed, first, other, line.ptr);
+		enum change change = check_answer(check, &changed, first, other, line.ptr);
 		if (change == CHANGE_JUDGED)
 			return;
 		told_apart += change == CHANGE_TOLD_APART ? 1 : 0;
 	}
 	if (told_apart > 0)
-		hpx_judge_holds(judge, "%u of 3 such headers are told apart, the others mean nothing to the API",
+		hpx_check_holds(check, "%u of 3 such headers are told apart, the others mean nothing to the API",
 				told_apart);
 	else
-		hpx_judge_not_applicable(judge, "the API takes no method from a header: with each of the three the request is done like any other");
+		hpx_check_not_applicable(check, "the API takes no method from a header: with each of the three the request is done like any other");
 }
 
 /* ---- connection_named ---- */
 
 /* The effect of an answer that was given for both. */
-static bool judge_named_effect(struct hpx_judge *judge, const struct hpx_intent *intent,
-			       const struct hpx_exchange *const answers[3], const char *what)
+static bool check_named_effect(struct hpx_check *check, const struct hpx_verify_op *op,
+			       const struct hpx_verify_exchange *const answers[3], const char *what)
 {
-	if (hpx_judge_effects(judge, intent, 1))
+	if (hpx_check_effects(check, op, 1))
 		return true;
-	if (judge->finding->verdict != HPX_ROW_BROKEN)
+	if (check->result->verdict != HPX_ROW_BROKEN)
 		return false;
-	return hpx_judge_broken(judge, "%s (#%u) was answered %s; the request without that (#%u) got the same answer, with %s",
-				what, answers[0]->number, hpx_judge_words(judge, answers[0]),
-				answers[2]->number, hpx_judge_effect_words(judge, intent));
+	return hpx_check_broken(check, "%s (#%u) was answered %s; the request without that (#%u) got the same answer, with %s",
+				what, answers[0]->number, hpx_check_describe(check, answers[0]),
+				answers[2]->number, hpx_check_describe_effects(check, op));
 }
 
 /* Done with the header named: once, and the request as it is gets that answer, or
  * is told apart from it. */
-static bool judge_named_done(struct hpx_judge *judge, const struct hpx_intent *intent,
-			     const struct hpx_exchange *const answers[3], const char *what)
+static bool check_named_done(struct hpx_check *check, const struct hpx_verify_op *op,
+			     const struct hpx_verify_exchange *const answers[3], const char *what)
 {
-	bool once = !hpx_exchange_is_done(answers[1]) ||
-		    hpx_judge_same(judge, answers[0], answers[1], what);
+	bool once = !hpx_check_is_2xx(answers[1]) ||
+		    hpx_check_same(check, answers[0], answers[1], what);
 
-	if (once && (hpx_exchange_is_refused(answers[2]) ||
-		     (hpx_judge_same(judge, answers[0], answers[2], "the request without that") &&
-		      judge_named_effect(judge, intent, answers, what))))
+	if (once && (hpx_check_is_4xx(answers[2]) ||
+		     (hpx_check_same(check, answers[0], answers[2], "the request without that") &&
+		      check_named_effect(check, op, answers, what))))
 		return true;
-	bool again = !hpx_verify_counts(judge->run) || hpx_judge_counted_more(judge, intent, 1);
-	if (judge->finding->verdict == HPX_ROW_BROKEN)
-		hpx_judge_blames(judge, again ? HPX_GUARANTEE_ONCE : HPX_GUARANTEE_FOREIGN, NULL);
+	bool again = !hpx_verify_counts_effects(check->run) || hpx_check_effects_exceed(check, op, 1);
+	if (check->result->verdict == HPX_ROW_BROKEN)
+		hpx_check_blame(check, again ? HPX_GUARANTEE_ONCE : HPX_GUARANTEE_FOREIGN, NULL);
 	return false;
 }
 
 /* Not done with the header named: then the request as it is is done, or is refused
  * for its key, but not with that answer. */
-static bool judge_named_refused(struct hpx_judge *judge, const struct hpx_intent *intent,
-				const struct hpx_exchange *const answers[3], const char *what)
+static bool check_named_refused(struct hpx_check *check, const struct hpx_verify_op *op,
+				const struct hpx_verify_exchange *const answers[3], const char *what)
 {
-	const struct hpx_exchange *refused = answers[1];
-	const struct hpx_exchange *own = answers[2];
+	const struct hpx_verify_exchange *refused = answers[1];
+	const struct hpx_verify_exchange *own = answers[2];
 	bool for_its_key = own->status == 400 || own->status == 409 || own->status == 422;
 
-	if (hpx_exchange_is_done(own))
-		return hpx_judge_effects(judge, intent, 1);
-	if (hpx_exchange_is_refused(own) && for_its_key && !hpx_exchange_same(refused, own))
+	if (hpx_check_is_2xx(own))
+		return hpx_check_effects(check, op, 1);
+	if (hpx_check_is_4xx(own) && for_its_key && !hpx_check_same_answer(refused, own))
 		return true;
-	hpx_judge_blames(judge, HPX_GUARANTEE_FOREIGN, NULL);
-	return hpx_judge_broken(judge, "%s (#%u) was answered %s; the request without that, under the same key (#%u), is answered %s",
-				what, refused->number, hpx_judge_words(judge, refused), own->number,
-				hpx_judge_words(judge, own));
+	hpx_check_blame(check, HPX_GUARANTEE_FOREIGN, NULL);
+	return hpx_check_broken(check, "%s (#%u) was answered %s; the request without that, under the same key (#%u), is answered %s",
+				what, refused->number, hpx_check_describe(check, refused), own->number,
+				hpx_check_describe(check, own));
 }
 
-static bool judge_named(struct hpx_judge *judge, struct hpx_span name)
+static bool check_named(struct hpx_check *check, struct hpx_span name)
 {
-	struct hpx_intent *intent = hpx_judge_intend(judge, HPX_REQUEST_main);
-	struct hpx_span what = hpx_arena_printf(hpx_verify_arena(judge->run), "Connection: close, %.*s",
+	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
+	struct hpx_span what = hpx_arena_printf(hpx_verify_arena(check->run), "Connection: close, %.*s",
 						HPX_SPAN_ARG(hpx_span_first(name, 60)));
-	const struct hpx_exchange *answers[3];
+	const struct hpx_verify_exchange *answers[3];
 
-	if (intent == NULL || what.ptr == NULL)
+	if (op == NULL || what.ptr == NULL)
 		return false;
-	struct hpx_sending named = { .intent = intent, .connection = name };
-	struct hpx_sending whole = { .intent = intent };
+	struct hpx_request_variant named = { .op = op, .connection = name };
+	struct hpx_request_variant whole = { .op = op };
 	for (int i = 0; i < 3; i++) {
-		answers[i] = hpx_judge_send(judge, i < 2 ? &named : &whole);
+		answers[i] = hpx_check_send(check, i < 2 ? &named : &whole);
 		if (answers[i] == NULL)
 			return false;
 	}
-	return hpx_exchange_is_done(answers[0]) ?
-		       judge_named_done(judge, intent, answers, what.ptr) :
-		       judge_named_refused(judge, intent, answers, what.ptr);
+	return hpx_check_is_2xx(answers[0]) ?
+		       check_named_done(check, op, answers, what.ptr) :
+		       check_named_refused(check, op, answers, what.ptr);
 }
 
 static struct hpx_span name_of(struct hpx_span line)
@@ -255,18 +255,18 @@ static struct hpx_span name_of(struct hpx_span line)
 	return hpx_span_trim(hpx_span_first(line, hpx_span_index(line, ':')));
 }
 
-void hpx_row_connection_named(struct hpx_judge *judge)
+void hpx_row_connection_named(struct hpx_check *check)
 {
-	const struct hpx_verify_spec *spec = hpx_verify_spec_of(judge->run);
+	const struct hpx_verify_spec *spec = hpx_verify_spec_of(check->run);
 	const struct hpx_verify_request *request = &spec->requests[HPX_REQUEST_main];
 
-	hpx_judge_expects(judge, "with a header named by Connection: refused, or done once; the request without that is done, or told apart");
-	if (!judge_named(judge, spec->key_header))
+	hpx_check_expect(check, "with a header named by Connection: refused, or done once; the request without that is done, or told apart");
+	if (!check_named(check, spec->key_header))
 		return;
 	for (size_t i = 0; i < request->header_count; i++)
-		if (!judge_named(judge, name_of(request->headers[i])))
+		if (!check_named(check, name_of(request->headers[i])))
 			return;
-	hpx_judge_holds(judge, "%zu headers named, and none was lost", request->header_count + 1);
+	hpx_check_holds(check, "%zu headers named, and none was lost", request->header_count + 1);
 }
 
 /* ---- foreign_caller ---- */
@@ -302,47 +302,47 @@ static bool is_usual(struct hpx_span name)
 }
 
 /* Somebody who has none of the request's own credentials, and a made-up one. */
-static enum change try_stranger(struct hpx_judge *judge, struct hpx_intent *intent,
-				const struct hpx_exchange *first, struct hpx_span name)
+static enum change try_stranger(struct hpx_check *check, struct hpx_verify_op *op,
+				const struct hpx_verify_exchange *first, struct hpx_span name)
 {
 	const char *before = hpx_span_ieq(name, HPX_SPAN("Authorization")) ? "Bearer " :
 			     hpx_span_ieq(name, HPX_SPAN("Cookie"))        ? "session=" :
 									     "";
-	struct hpx_arena *arena = hpx_verify_arena(judge->run);
+	struct hpx_arena *arena = hpx_verify_arena(check->run);
 	struct hpx_span line = hpx_arena_printf(arena, "%.*s: %shapax-verify-%016" PRIx64,
 						HPX_SPAN_ARG(name), before,
-						hpx_verify_random(judge->run));
+						hpx_verify_random(check->run));
 	struct hpx_span what = hpx_arena_printf(arena, "somebody with a made-up %.*s",
 						HPX_SPAN_ARG(hpx_span_first(name, 60)));
-	struct hpx_sending changed = { .intent = intent, .line = line, .without_credentials = true };
-	const struct hpx_exchange *other =
-		line.ptr != NULL && what.ptr != NULL ? hpx_judge_send(judge, &changed) : NULL;
+	struct hpx_request_variant changed = { .op = op, .line = line, .without_credentials = true };
+	const struct hpx_verify_exchange *other =
+		line.ptr != NULL && what.ptr != NULL ? hpx_check_send(check, &changed) : NULL;
 
 	if (other == NULL)
 		return CHANGE_JUDGED;
-	enum change change = judge_answer(judge, &changed, first, other, what.ptr);
+	enum change change = check_answer(check, &changed, first, other, what.ptr);
 	if (change == CHANGE_MEANS_NOTHING)
-		hpx_judge_not_applicable(judge, "the API does the request for anybody: for %s as well (#%u)",
+		hpx_check_not_applicable(check, "the API does the request for anybody: for %s as well (#%u)",
 					 what.ptr, other->number);
 	return change;
 }
 
-void hpx_row_foreign_caller(struct hpx_judge *judge)
+void hpx_row_foreign_caller(struct hpx_check *check)
 {
-	const struct hpx_verify_spec *spec = hpx_verify_spec_of(judge->run);
+	const struct hpx_verify_spec *spec = hpx_verify_spec_of(check->run);
 	const struct hpx_verify_request *request = &spec->requests[HPX_REQUEST_main];
 	size_t own = 0;
 	size_t strangers = 0;
-	struct hpx_intent *intent;
+	struct hpx_verify_op *op;
 
-	hpx_judge_expects(judge, "without the first one's credentials: 401, another 4xx, or an answer of its own");
+	hpx_check_expect(check, "without the first one's credentials: 401, another 4xx, or an answer of its own");
 	for (size_t i = 0; i < request->header_count; i++)
 		own += names_caller(spec, name_of(request->headers[i])) ? 1 : 0;
 	if (own == 0) {
-		hpx_judge_not_applicable(judge, "the request has no credentials");
+		hpx_check_not_applicable(check, "the request has no credentials");
 		return;
 	}
-	const struct hpx_exchange *first = do_first(judge, &intent);
+	const struct hpx_verify_exchange *first = do_first(check, &op);
 	if (first == NULL)
 		return;
 	for (size_t i = 0; i < request->header_count; i++) {
@@ -351,16 +351,16 @@ void hpx_row_foreign_caller(struct hpx_judge *judge)
 		if (!names_caller(spec, name) || is_usual(name))
 			continue;
 		strangers++;
-		if (try_stranger(judge, intent, first, name) != CHANGE_TOLD_APART)
+		if (try_stranger(check, op, first, name) != CHANGE_TOLD_APART)
 			return;
 	}
 	for (size_t i = 0; i < sizeof(caller_headers) / sizeof(caller_headers[0]); i++, strangers++)
-		if (try_stranger(judge, intent, first, caller_headers[i]) != CHANGE_TOLD_APART)
+		if (try_stranger(check, op, first, caller_headers[i]) != CHANGE_TOLD_APART)
 			return;
-	const struct hpx_exchange *again =
-		hpx_judge_send(judge, &(struct hpx_sending){ .intent = intent });
-	if (again != NULL && hpx_judge_same(judge, first, again, "the first caller again"))
-		hpx_judge_holds(judge, "of %zu strangers none got the answer, and it is still the first one's",
+	const struct hpx_verify_exchange *again =
+		hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
+	if (again != NULL && hpx_check_same(check, first, again, "the first caller again"))
+		hpx_check_holds(check, "of %zu strangers none got the answer, and it is still the first one's",
 				strangers);
 }
 
@@ -368,55 +368,55 @@ void hpx_row_foreign_caller(struct hpx_judge *judge)
 
 /* Done again under another Host. One service that has two names has done it twice;
  * two sites on one server have not. */
-static void judge_done_again(struct hpx_judge *judge, const struct hpx_intent *intent,
-			     const struct hpx_exchange *first, const struct hpx_exchange *other)
+static void check_done_again(struct hpx_check *check, const struct hpx_verify_op *op,
+			     const struct hpx_verify_exchange *first, const struct hpx_verify_exchange *other)
 {
 	uint64_t effects = 0;
 
-	if (!hpx_verify_counts(judge->run)) {
-		hpx_judge_undecided(judge, "under another Host (#%u) it is done again: %s; whether that is another site cannot be seen (give `effects`)",
-				    other->number, hpx_judge_words(judge, other));
+	if (!hpx_verify_counts_effects(check->run)) {
+		hpx_check_undecided(check, "under another Host (#%u) it is done again: %s; whether that is another site cannot be seen (give `effects`)",
+				    other->number, hpx_check_describe(check, other));
 		return;
 	}
-	for (unsigned look = 0; look <= HPX_JUDGE_LOOKS_MAX; look++) {
-		if (!hpx_judge_count(judge, intent, &effects))
+	for (unsigned look = 0; look <= HPX_CHECK_RECOUNTS_MAX; look++) {
+		if (!hpx_check_count_effects(check, op, &effects))
 			return;
 		if (effects > 1)
 			break;
-		hpx_verify_pause(judge->run, HPX_JUDGE_LOOK_AGAIN_MS);
+		hpx_verify_pause(check->run, HPX_CHECK_RECOUNT_MS);
 	}
 	if (effects <= 1) {
-		hpx_judge_holds(judge, "another Host is another site: %s", hpx_judge_words(judge, other));
+		hpx_check_holds(check, "another Host is another site: %s", hpx_check_describe(check, other));
 		return;
 	}
-	hpx_judge_blames(judge, HPX_GUARANTEE_ONCE, NULL);
-	hpx_judge_broken(judge, "under another Host (#%u) the request of #%u is done again: %" PRIu64 " effects",
+	hpx_check_blame(check, HPX_GUARANTEE_ONCE, NULL);
+	hpx_check_broken(check, "under another Host (#%u) the request of #%u is done again: %" PRIu64 " effects",
 			 other->number, first->number, effects);
 }
 
-void hpx_row_other_host(struct hpx_judge *judge)
+void hpx_row_other_host(struct hpx_check *check)
 {
-	struct hpx_intent *intent;
+	struct hpx_verify_op *op;
 
-	hpx_judge_expects(judge, "another Host: refused, or the same service's one answer, or another site's own");
-	const struct hpx_exchange *first = do_first(judge, &intent);
+	hpx_check_expect(check, "another Host: refused, or the same service's one answer, or another site's own");
+	const struct hpx_verify_exchange *first = do_first(check, &op);
 	if (first == NULL)
 		return;
-	struct hpx_sending changed = { .intent = intent, .host = HPX_SPAN("hapax-verify.invalid") };
-	const struct hpx_exchange *other = hpx_judge_send(judge, &changed);
+	struct hpx_request_variant changed = { .op = op, .host = HPX_SPAN("hapax-verify.invalid") };
+	const struct hpx_verify_exchange *other = hpx_check_send(check, &changed);
 	if (other == NULL)
 		return;
-	enum change change = judge_answer(judge, &changed, first, other, "the request under another Host");
+	enum change change = check_answer(check, &changed, first, other, "the request under another Host");
 	if (change == CHANGE_JUDGED)
 		return;
 	if (change == CHANGE_MEANS_NOTHING)
-		hpx_judge_holds(judge, "one service by both names: %s", hpx_judge_words(judge, other));
-	else if (hpx_exchange_is_done(other))
-		judge_done_again(judge, intent, first, other);
+		hpx_check_holds(check, "one service by both names: %s", hpx_check_describe(check, other));
+	else if (hpx_check_is_2xx(other))
+		check_done_again(check, op, first, other);
 	else if (other->status >= 500)
-		hpx_judge_undecided(judge, "another Host (#%u) was answered %s", other->number,
-				    hpx_judge_words(judge, other));
-	else if (hpx_judge_effects(judge, intent, 1))
-		hpx_judge_holds(judge, "%s; %s", hpx_judge_words(judge, other),
-				hpx_judge_effect_words(judge, intent));
+		hpx_check_undecided(check, "another Host (#%u) was answered %s", other->number,
+				    hpx_check_describe(check, other));
+	else if (hpx_check_effects(check, op, 1))
+		hpx_check_holds(check, "%s; %s", hpx_check_describe(check, other),
+				hpx_check_describe_effects(check, op));
 }

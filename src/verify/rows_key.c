@@ -6,109 +6,109 @@
 /* Longer than any API's bound that we know of; 255 is the common one. */
 #define LONG_KEY_BYTES 300
 
-static bool is_ietf(struct hpx_judge *judge)
+static bool is_ietf(struct hpx_check *check)
 {
-	return hpx_verify_dialect(judge->run) == HPX_DIALECT_IETF;
+	return hpx_verify_dialect(check->run) == HPX_DIALECT_IETF;
 }
 
-static bool is_stripe(struct hpx_judge *judge)
+static bool is_stripe(struct hpx_check *check)
 {
-	return hpx_verify_dialect(judge->run) == HPX_DIALECT_STRIPE;
+	return hpx_verify_dialect(check->run) == HPX_DIALECT_STRIPE;
 }
 
 /* A new intent sent with these key lines. NULL: the verdict is given. */
-static const struct hpx_exchange *send_with(struct hpx_judge *judge, const struct hpx_span *values,
-					    size_t count, struct hpx_intent **ret_intent)
+static const struct hpx_verify_exchange *send_with(struct hpx_check *check, const struct hpx_span *values,
+						   size_t count, struct hpx_verify_op **ret_intent)
 {
-	struct hpx_intent *intent = hpx_judge_intend(judge, HPX_REQUEST_main);
+	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
 
-	*ret_intent = intent;
-	if (intent == NULL)
+	*ret_intent = op;
+	if (op == NULL)
 		return NULL;
-	return hpx_judge_send(judge, &(struct hpx_sending){ .intent = intent, .key_values = values, .key_count = count });
+	return hpx_check_send(check, &(struct hpx_request_variant){ .op = op, .key_values = values, .key_count = count });
 }
 
-void hpx_row_key_missing(struct hpx_judge *judge)
+void hpx_row_key_missing(struct hpx_check *check)
 {
-	struct hpx_intent *intent;
+	struct hpx_verify_op *op;
 
 	/* Where the dialect was not named, the draft's "required" is the
 	 * server's choice, and both are consistent. */
-	enum hpx_dialect asked = hpx_verify_spec_of(judge->run)->dialect;
-	hpx_judge_expects(judge, "%s",
-			  asked == HPX_DIALECT_IETF   ? "400, and no effect" :
-			  asked == HPX_DIALECT_STRIPE ? "it is executed" :
-							"400 and no effect, or it is executed");
-	const struct hpx_exchange *answer =
-		send_with(judge, HPX_RAW_KEY(HPX_SPAN("")), 0, &intent);
+	enum hpx_dialect asked = hpx_verify_spec_of(check->run)->dialect;
+	hpx_check_expect(check, "%s",
+			 asked == HPX_DIALECT_IETF   ? "400, and no effect" :
+			 asked == HPX_DIALECT_STRIPE ? "it is executed" :
+						       "400 and no effect, or it is executed");
+	const struct hpx_verify_exchange *answer =
+		send_with(check, HPX_RAW_KEY(HPX_SPAN("")), 0, &op);
 	if (answer == NULL)
 		return;
-	bool done = hpx_exchange_is_done(answer);
+	bool done = hpx_check_is_2xx(answer);
 	bool right = (done && asked != HPX_DIALECT_IETF) ||
 		     (answer->status == 400 && asked != HPX_DIALECT_STRIPE);
 	if (!right)
-		hpx_judge_broken(judge, "without a key (#%u): %s; %s", answer->number,
-				 hpx_judge_words(judge, answer),
-				 hpx_judge_effect_words(judge, intent));
-	else if (hpx_judge_effects(judge, intent, done ? 1 : 0))
-		hpx_judge_holds(judge, "%s; %s", hpx_judge_words(judge, answer),
-				hpx_judge_effect_words(judge, intent));
+		hpx_check_broken(check, "without a key (#%u): %s; %s", answer->number,
+				 hpx_check_describe(check, answer),
+				 hpx_check_describe_effects(check, op));
+	else if (hpx_check_effects(check, op, done ? 1 : 0))
+		hpx_check_holds(check, "%s; %s", hpx_check_describe(check, answer),
+				hpx_check_describe_effects(check, op));
 }
 
 /* Whether keys are whatever stands there, quotes included. Stripe's are, the
  * draft's are Strings; where the dialect was not named, an API that takes `k` and
  * `"k"` for one key reads Strings. False on trouble: its verdict is given. */
-static bool tell_opaque(struct hpx_judge *judge, bool *ret_opaque)
+static bool tell_opaque(struct hpx_check *check, bool *ret_opaque)
 {
-	enum hpx_dialect asked = hpx_verify_spec_of(judge->run)->dialect;
-	char quoted[HPX_INTENT_KEY_SIZE + 2];
+	enum hpx_dialect asked = hpx_verify_spec_of(check->run)->dialect;
+	char quoted[HPX_VERIFY_KEY_SIZE + 2];
 
-	*ret_opaque = is_stripe(judge);
+	*ret_opaque = is_stripe(check);
 	if (asked != HPX_DIALECT_AUTO || *ret_opaque)
 		return true;
-	struct hpx_intent *intent = hpx_judge_intend(judge, HPX_REQUEST_main);
-	const struct hpx_exchange *bare = intent != NULL ? hpx_judge_do(judge, intent) : NULL;
+	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
+	const struct hpx_verify_exchange *bare = op != NULL ? hpx_check_execute(check, op) : NULL;
 	if (bare == NULL)
 		return false;
-	snprintf(quoted, sizeof(quoted), "\"%s\"", intent->key);
+	snprintf(quoted, sizeof(quoted), "\"%s\"", op->key);
 	struct hpx_span value = hpx_span_of(quoted);
-	const struct hpx_exchange *other = hpx_judge_send(
-		judge, &(struct hpx_sending){ .intent = intent, .key_values = &value, .key_count = 1 });
+	const struct hpx_verify_exchange *other = hpx_check_send(
+		check, &(struct hpx_request_variant){ .op = op, .key_values = &value, .key_count = 1 });
 	if (other == NULL)
 		return false;
-	*ret_opaque = !hpx_exchange_same(bare, other);
+	*ret_opaque = !hpx_check_same_answer(bare, other);
 	return true;
 }
 
-void hpx_row_key_empty(struct hpx_judge *judge)
+void hpx_row_key_empty(struct hpx_check *check)
 {
 	static const struct hpx_span values[] = { HPX_SPAN_INIT(""), HPX_SPAN_INIT("\"\"") };
 	static const char *const names[] = { "an empty key", "the empty key \"\"" };
-	struct hpx_intent *intent;
+	struct hpx_verify_op *op;
 	bool opaque;
 
-	if (!tell_opaque(judge, &opaque))
+	if (!tell_opaque(check, &opaque))
 		return;
 	/* Then two quotes are a key of two bytes. */
 	size_t count = opaque ? 1 : 2;
-	hpx_judge_expects(judge, "4xx, and no effect, for an empty key%s",
-			  count == 2 ? " and for \"\"" : "");
+	hpx_check_expect(check, "4xx, and no effect, for an empty key%s",
+			 count == 2 ? " and for \"\"" : "");
 	for (size_t i = 0; i < count; i++) {
-		const struct hpx_exchange *answer = send_with(judge, &values[i], 1, &intent);
-		if (answer == NULL || !hpx_judge_refused(judge, intent, answer, names[i], 0))
+		const struct hpx_verify_exchange *answer = send_with(check, &values[i], 1, &op);
+		if (answer == NULL || !hpx_check_refused(check, op, answer, names[i], 0))
 			return;
 	}
-	hpx_judge_holds(judge, "refused, without effect");
+	hpx_check_holds(check, "refused, without effect");
 }
 
 /* Another key in each run, for the last one may be remembered; in quotes where
  * keys are sent so. Gives the place of the byte that differs. */
-static size_t make_long_key(struct hpx_judge *judge, char key[LONG_KEY_BYTES])
+static size_t make_long_key(struct hpx_check *check, char key[LONG_KEY_BYTES])
 {
-	bool quoted = hpx_verify_spec_of(judge->run)->dialect == HPX_DIALECT_IETF;
+	bool quoted = hpx_verify_spec_of(check->run)->dialect == HPX_DIALECT_IETF;
 	char begin[40];
 	int n = snprintf(begin, sizeof(begin), "%shapax-verify-%016llx", quoted ? "\"" : "",
-			 (unsigned long long)hpx_verify_random(judge->run));
+			 (unsigned long long)hpx_verify_random(check->run));
 
 	memset(key, 'k', LONG_KEY_BYTES);
 	memcpy(key, begin, (size_t)n);
@@ -117,56 +117,56 @@ static size_t make_long_key(struct hpx_judge *judge, char key[LONG_KEY_BYTES])
 	return LONG_KEY_BYTES - (quoted ? 2 : 1);
 }
 
-void hpx_row_key_too_long(struct hpx_judge *judge)
+void hpx_row_key_too_long(struct hpx_check *check)
 {
 	char key[LONG_KEY_BYTES];
 	struct hpx_span value = hpx_span(key, sizeof(key));
 
-	hpx_judge_expects(judge, "keys of 300 bytes that differ in the last one are refused (4xx, no effect) or told apart");
-	struct hpx_intent *intent = hpx_judge_intend(judge, HPX_REQUEST_main);
-	if (intent == NULL)
+	hpx_check_expect(check, "keys of 300 bytes that differ in the last one are refused (4xx, no effect) or told apart");
+	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
+	if (op == NULL)
 		return;
 	/* One body for both: nothing but the key tells them apart. */
-	struct hpx_sending sending = { .intent = intent, .key_values = &value, .key_count = 1 };
-	size_t last = make_long_key(judge, key);
+	struct hpx_request_variant variant = { .op = op, .key_values = &value, .key_count = 1 };
+	size_t last = make_long_key(check, key);
 	key[last] = '1';
-	const struct hpx_exchange *one = hpx_judge_send(judge, &sending);
+	const struct hpx_verify_exchange *one = hpx_check_send(check, &variant);
 	if (one == NULL)
 		return;
 	key[last] = '2';
-	const struct hpx_exchange *other = hpx_judge_send(judge, &sending);
+	const struct hpx_verify_exchange *other = hpx_check_send(check, &variant);
 	if (other == NULL)
 		return;
-	bool done = hpx_exchange_is_done(one);
-	if (!done || !hpx_exchange_is_done(other)) {
+	bool done = hpx_check_is_2xx(one);
+	if (!done || !hpx_check_is_2xx(other)) {
 		/* Where the first is executed and the second is not, its body may be
 		 * one that must not come twice. */
-		if ((done || hpx_judge_refused(judge, intent, one, "a long key", 0)) &&
-		    hpx_judge_refused(judge, intent, other, "a long key", done ? 1 : 0))
-			hpx_judge_holds(judge, "%s", hpx_judge_words(judge, other));
-	} else if (hpx_judge_own(judge, intent, one, other, "the second long key")) {
-		hpx_judge_holds(judge, "both are executed");
+		if ((done || hpx_check_refused(check, op, one, "a long key", 0)) &&
+		    hpx_check_refused(check, op, other, "a long key", done ? 1 : 0))
+			hpx_check_holds(check, "%s", hpx_check_describe(check, other));
+	} else if (hpx_check_own_answer(check, op, one, other, "the second long key")) {
+		hpx_check_holds(check, "both are executed");
 	}
 }
 
-void hpx_row_key_repeated(struct hpx_judge *judge)
+void hpx_row_key_repeated(struct hpx_check *check)
 {
-	struct hpx_intent *intent = hpx_judge_intend(judge, HPX_REQUEST_main);
+	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
 	const char *quote =
-		hpx_verify_spec_of(judge->run)->dialect == HPX_DIALECT_IETF ? "\"" : "";
-	char keys[2][HPX_INTENT_KEY_SIZE + 2];
+		hpx_verify_spec_of(check->run)->dialect == HPX_DIALECT_IETF ? "\"" : "";
+	char keys[2][HPX_VERIFY_KEY_SIZE + 2];
 
-	hpx_judge_expects(judge, "4xx, and no effect, for two key lines with different values");
-	if (intent == NULL)
+	hpx_check_expect(check, "4xx, and no effect, for two key lines with different values");
+	if (op == NULL)
 		return;
-	snprintf(keys[0], sizeof(keys[0]), "%s%s%s", quote, intent->key, quote);
+	snprintf(keys[0], sizeof(keys[0]), "%s%s%s", quote, op->key, quote);
 	snprintf(keys[1], sizeof(keys[1]), "%shapax-verify-%016llx%s", quote,
-		 (unsigned long long)hpx_verify_random(judge->run), quote);
+		 (unsigned long long)hpx_verify_random(check->run), quote);
 	struct hpx_span values[] = { hpx_span_of(keys[0]), hpx_span_of(keys[1]) };
-	const struct hpx_exchange *answer = hpx_judge_send(
-		judge, &(struct hpx_sending){ .intent = intent, .key_values = values, .key_count = 2 });
-	if (answer != NULL && hpx_judge_refused(judge, intent, answer, "the request with two keys", 0))
-		hpx_judge_holds(judge, "%s", hpx_judge_words(judge, answer));
+	const struct hpx_verify_exchange *answer = hpx_check_send(
+		check, &(struct hpx_request_variant){ .op = op, .key_values = values, .key_count = 2 });
+	if (answer != NULL && hpx_check_refused(check, op, answer, "the request with two keys", 0))
+		hpx_check_holds(check, "%s", hpx_check_describe(check, answer));
 }
 
 struct malformed {
@@ -183,52 +183,52 @@ static const struct malformed malformed_keys[] = {
 };
 
 /* Never a server error; where keys are Strings, refused. */
-static bool judge_malformed(struct hpx_judge *judge, const struct malformed *malformed, bool refused)
+static bool check_malformed(struct hpx_check *check, const struct malformed *malformed, bool refused)
 {
-	struct hpx_intent *intent;
-	const struct hpx_exchange *answer = send_with(judge, &malformed->value, 1, &intent);
+	struct hpx_verify_op *op;
+	const struct hpx_verify_exchange *answer = send_with(check, &malformed->value, 1, &op);
 
 	if (answer == NULL)
 		return false;
 	if (refused)
-		return hpx_judge_refused(judge, intent, answer, malformed->name, 0);
+		return hpx_check_refused(check, op, answer, malformed->name, 0);
 	if (answer->status < 500)
-		return hpx_exchange_is_done(answer) || hpx_judge_effects(judge, intent, 0);
-	return hpx_judge_broken(judge, "%s (#%u) was answered %s", malformed->name, answer->number,
-				hpx_judge_words(judge, answer));
+		return hpx_check_is_2xx(answer) || hpx_check_effects(check, op, 0);
+	return hpx_check_broken(check, "%s (#%u) was answered %s", malformed->name, answer->number,
+				hpx_check_describe(check, answer));
 }
 
-void hpx_row_key_malformed(struct hpx_judge *judge)
+void hpx_row_key_malformed(struct hpx_check *check)
 {
 	bool opaque;
 
-	if (!tell_opaque(judge, &opaque))
+	if (!tell_opaque(check, &opaque))
 		return;
-	bool refused = is_ietf(judge) && !opaque;
-	hpx_judge_expects(judge, "%s",
-			  refused ? "4xx, and no effect, for each malformed key" :
-				    "no server error for a malformed key");
+	bool refused = is_ietf(check) && !opaque;
+	hpx_check_expect(check, "%s",
+			 refused ? "4xx, and no effect, for each malformed key" :
+				   "no server error for a malformed key");
 	for (size_t i = 0; i < sizeof(malformed_keys) / sizeof(malformed_keys[0]); i++)
 		if ((malformed_keys[i].both || !opaque) &&
-		    !judge_malformed(judge, &malformed_keys[i], refused))
+		    !check_malformed(check, &malformed_keys[i], refused))
 			return;
-	hpx_judge_holds(judge, "%s", refused ? "each is refused, without effect" : "no server error");
+	hpx_check_holds(check, "%s", refused ? "each is refused, without effect" : "no server error");
 }
 
 /* The same bytes under another key; its effects are its own where they are
  * counted by the key. */
-static struct hpx_intent *under_new_key(struct hpx_judge *judge, const struct hpx_intent *intent)
+static struct hpx_verify_op *under_new_key(struct hpx_check *check, const struct hpx_verify_op *op)
 {
-	const struct hpx_intent *keyed = hpx_judge_intend(judge, HPX_REQUEST_main);
-	struct hpx_intent *copy = hpx_arena_alloc(hpx_verify_arena(judge->run), sizeof(*copy));
+	const struct hpx_verify_op *keyed = hpx_check_op_new(check, HPX_REQUEST_main);
+	struct hpx_verify_op *copy = hpx_arena_alloc(hpx_verify_arena(check->run), sizeof(*copy));
 
 	if (keyed == NULL)
 		return NULL;
 	if (copy == NULL) {
-		hpx_judge_undecided(judge, "out of memory");
+		hpx_check_undecided(check, "out of memory");
 		return NULL;
 	}
-	*copy = *intent;
+	*copy = *op;
 	memcpy(copy->key, keyed->key, sizeof(copy->key));
 	copy->effects_before = keyed->effects_before;
 	return copy;
@@ -236,53 +236,53 @@ static struct hpx_intent *under_new_key(struct hpx_judge *judge, const struct hp
 
 /* Whether another body with the same variables, under one more key, is refused
  * alike: then it is a number in it that may be used once, not the body. */
-static bool is_refused_for_itself(struct hpx_judge *judge, const struct hpx_intent *intent,
-				  const struct hpx_exchange *refused)
+static bool is_refused_for_itself(struct hpx_check *check, const struct hpx_verify_op *op,
+				  const struct hpx_verify_exchange *refused)
 {
 	struct hpx_span body;
 
-	if (!hpx_exchange_is_refused(refused) || !hpx_judge_other_body(judge, intent, &body))
+	if (!hpx_check_is_4xx(refused) || !hpx_check_other_body(check, op, &body))
 		return false;
-	struct hpx_intent *anew = under_new_key(judge, intent);
-	const struct hpx_exchange *answer = anew == NULL ? NULL :
-							   hpx_judge_send(judge, &(struct hpx_sending){ .intent = anew, .body = body });
+	struct hpx_verify_op *anew = under_new_key(check, op);
+	const struct hpx_verify_exchange *answer = anew == NULL ? NULL :
+								  hpx_check_send(check, &(struct hpx_request_variant){ .op = anew, .body = body });
 	return answer != NULL && answer->status == refused->status;
 }
 
 /* The same body was not executed under its new key. */
-static void judge_refused_anew(struct hpx_judge *judge, const struct hpx_intent *intent,
-			       const struct hpx_exchange *refused)
+static void check_refused_anew(struct hpx_check *check, const struct hpx_verify_op *op,
+			       const struct hpx_verify_exchange *refused)
 {
-	const char *words = hpx_judge_words(judge, refused);
+	const char *words = hpx_check_describe(check, refused);
 
-	if (is_refused_for_itself(judge, intent, refused))
-		hpx_judge_not_applicable(judge, "a number in the body may be used once, under any key (give a `body` without one): %s",
+	if (is_refused_for_itself(check, op, refused))
+		hpx_check_not_applicable(check, "a number in the body may be used once, under any key (give a `body` without one): %s",
 					 words);
 	else
-		hpx_judge_broken(judge, "the same body under a new key (#%u) was answered %s",
+		hpx_check_broken(check, "the same body under a new key (#%u) was answered %s",
 				 refused->number, words);
 }
 
-void hpx_row_new_key(struct hpx_judge *judge)
+void hpx_row_new_key(struct hpx_check *check)
 {
-	hpx_judge_expects(judge, "the same body under another key is executed: 2xx, and a second effect");
-	struct hpx_intent *intent = hpx_judge_intend(judge, HPX_REQUEST_main);
-	struct hpx_intent *anew = intent != NULL ? under_new_key(judge, intent) : NULL;
-	const struct hpx_exchange *first = anew != NULL ? hpx_judge_do(judge, intent) : NULL;
+	hpx_check_expect(check, "the same body under another key is executed: 2xx, and a second effect");
+	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
+	struct hpx_verify_op *anew = op != NULL ? under_new_key(check, op) : NULL;
+	const struct hpx_verify_exchange *first = anew != NULL ? hpx_check_execute(check, op) : NULL;
 	if (first == NULL)
 		return;
-	const struct hpx_exchange *second =
-		hpx_judge_send(judge, &(struct hpx_sending){ .intent = anew });
+	const struct hpx_verify_exchange *second =
+		hpx_check_send(check, &(struct hpx_request_variant){ .op = anew });
 	if (second == NULL)
 		return;
-	if (!hpx_exchange_is_done(second)) {
-		judge_refused_anew(judge, intent, second);
+	if (!hpx_check_is_2xx(second)) {
+		check_refused_anew(check, op, second);
 		return;
 	}
-	bool by_key = hpx_judge_counts_by(judge, HPX_SPAN("{{key}}"));
-	if (hpx_judge_own(judge, intent, first, second, "the new key") &&
-	    hpx_judge_effects(judge, intent, by_key ? 1 : 2) &&
-	    hpx_judge_effects(judge, anew, by_key ? 1 : 2))
-		hpx_judge_holds(judge, "%s, then %s", hpx_judge_words(judge, first),
-				hpx_judge_words(judge, second));
+	bool by_key = hpx_check_counts_by(check, HPX_SPAN("{{key}}"));
+	if (hpx_check_own_answer(check, op, first, second, "the new key") &&
+	    hpx_check_effects(check, op, by_key ? 1 : 2) &&
+	    hpx_check_effects(check, anew, by_key ? 1 : 2))
+		hpx_check_holds(check, "%s, then %s", hpx_check_describe(check, first),
+				hpx_check_describe(check, second));
 }

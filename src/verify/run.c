@@ -11,7 +11,7 @@
 #define N_FIRST_MAX 1000000000u
 #define FIND_TIMEOUT_MS 10000
 
-/* As hpx_verify_over will say it. */
+/* As hpx_verify_stop_reason will say it. */
 static void word_bounds(struct hpx_verify *run)
 {
 	char time[HPX_UNIT_SIZE];
@@ -40,9 +40,9 @@ enum hpx_status hpx_verify_new(const struct hpx_verify_spec *spec, struct hpx_ve
 	hpx_random(&run->n_first, sizeof(run->n_first));
 	run->n_first %= N_FIRST_MAX;
 	run->n = run->n_first;
-	run->grounded = (struct hpx_flight){ .run = run,
-					     .state = HPX_FLIGHT_DONE,
-					     .exchange = &run->unsent };
+	run->not_started = (struct hpx_inflight){ .run = run,
+						  .state = HPX_INFLIGHT_DONE,
+						  .exchange = &run->unsent };
 	word_bounds(run);
 	hpx_arena_init(&run->row_arena, HPX_RUN_ROW_BYTES_MAX);
 	hpx_arena_init(&run->log, HPX_RUN_LOG_BYTES_MAX);
@@ -63,7 +63,7 @@ void hpx_verify_free(struct hpx_verify *run)
 	hpx_verify_row_end(run);
 	hpx_shell_end(&run->server);
 	if (run->host_ready)
-		hpx_wire_host_done(&run->host);
+		hpx_verify_host_done(&run->host);
 	hpx_arena_done(&run->row_arena);
 	hpx_arena_done(&run->log);
 	hpx_secrets_done(&run->share.secrets);
@@ -73,22 +73,22 @@ void hpx_verify_free(struct hpx_verify *run)
 
 enum hpx_status hpx_verify_open(struct hpx_verify *run, char problem[HPX_VERIFY_PROBLEM_SIZE])
 {
-	char what[HPX_WIRE_PROBLEM_SIZE];
+	char what[HPX_CONN_PROBLEM_SIZE];
 	enum hpx_status status = HPX_OK;
 
 	if (!run->host_ready) {
-		status = hpx_wire_host_init(&run->host, run->spec, what);
+		status = hpx_verify_host_init(&run->host, run->spec, what);
 		run->host_ready = status == HPX_OK;
 	}
 	if (status == HPX_OK)
-		status = hpx_wire_host_find(&run->host, FIND_TIMEOUT_MS, what);
+		status = hpx_verify_host_find(&run->host, FIND_TIMEOUT_MS, what);
 	if (status != HPX_OK)
 		snprintf(problem, HPX_VERIFY_PROBLEM_SIZE, "%.*s:%u: %s",
 			 HPX_SPAN_ARG(run->spec->host), run->spec->port, what);
 	return status;
 }
 
-void hpx_verify_heed(struct hpx_verify *run, int stop_fd)
+void hpx_verify_stop_on(struct hpx_verify *run, int stop_fd)
 {
 	run->stop_fd = stop_fd;
 }
@@ -102,7 +102,7 @@ void hpx_verify_row_end(struct hpx_verify *run)
 {
 	while (run->live != NULL)
 		hpx_verify_abandon(run->live);
-	hpx_log_keep(run);
+	hpx_verify_log_keep(run);
 	hpx_arena_done(&run->row_arena);
 	run->row = "";
 }
@@ -112,7 +112,7 @@ size_t hpx_verify_exchange_count(const struct hpx_verify *run)
 	return run->exchange_count;
 }
 
-const struct hpx_exchange *hpx_verify_exchange(const struct hpx_verify *run, size_t index)
+const struct hpx_verify_exchange *hpx_verify_exchange_at(const struct hpx_verify *run, size_t index)
 {
 	return run->exchanges[index];
 }
@@ -133,13 +133,13 @@ enum hpx_dialect hpx_verify_dialect(const struct hpx_verify *run)
 }
 
 /* What was asked for stays. */
-void hpx_verify_found_dialect(struct hpx_verify *run, enum hpx_dialect dialect)
+void hpx_verify_set_dialect(struct hpx_verify *run, enum hpx_dialect dialect)
 {
 	if (run->spec->dialect == HPX_DIALECT_AUTO)
 		run->dialect = dialect;
 }
 
-const char *hpx_verify_over(const struct hpx_verify *run)
+const char *hpx_verify_stop_reason(const struct hpx_verify *run)
 {
 	int64_t took_ms = hpx_clock_boot_ms() - run->began_ms;
 

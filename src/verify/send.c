@@ -9,53 +9,53 @@
 
 static bool is_ended(void *user)
 {
-	const struct hpx_flight *flight = user;
+	const struct hpx_inflight *inflight = user;
 
-	return flight->state == HPX_FLIGHT_DONE;
+	return inflight->state == HPX_INFLIGHT_DONE;
 }
 
 static bool is_sent(void *user)
 {
-	const struct hpx_flight *flight = user;
+	const struct hpx_inflight *inflight = user;
 
-	return flight->state > HPX_FLIGHT_HELD;
+	return inflight->state > HPX_INFLIGHT_HELD;
 }
 
-static void record(struct hpx_flight *flight, const struct hpx_sending *sending)
+static void record(struct hpx_inflight *inflight, const struct hpx_request_variant *variant)
 {
-	struct hpx_exchange *exchange = flight->exchange;
-	const struct hpx_wire_request *request = &flight->request;
+	struct hpx_verify_exchange *exchange = inflight->exchange;
+	const struct hpx_request_bytes *request = &inflight->request;
 
-	exchange->cut = sending->cut;
+	exchange->cut = variant->cut;
 	exchange->request_head = request->shown_head;
 	exchange->request_body = hpx_span_first(request->body, HPX_EXCHANGE_KEPT);
 	exchange->request_body_bytes = request->body.len;
 	memcpy(exchange->key, request->key, sizeof(exchange->key));
 }
 
-static void join(struct hpx_verify *run, struct hpx_flight *flight)
+static void join(struct hpx_verify *run, struct hpx_inflight *inflight)
 {
-	flight->next = run->live;
-	run->live = flight;
+	inflight->next = run->live;
+	run->live = inflight;
 	run->live_count++;
 }
 
-static void leave(struct hpx_verify *run, struct hpx_flight *flight)
+static void leave(struct hpx_verify *run, struct hpx_inflight *inflight)
 {
-	struct hpx_flight **at = &run->live;
+	struct hpx_inflight **at = &run->live;
 
-	while (*at != NULL && *at != flight)
+	while (*at != NULL && *at != inflight)
 		at = &(*at)->next;
 	if (*at == NULL)
 		return;
-	*at = flight->next;
+	*at = inflight->next;
 	run->live_count--;
 }
 
 /* Why it is not to be sent; NULL: it may be. */
 static const char *refusal(struct hpx_verify *run)
 {
-	const char *why = hpx_verify_over(run);
+	const char *why = hpx_verify_stop_reason(run);
 
 	if (why == NULL && run->live_count >= run->spec->concurrency_max)
 		why = "as many as --concurrency allows are under way";
@@ -63,89 +63,89 @@ static const char *refusal(struct hpx_verify *run)
 }
 
 /* NULL, and why, where nothing can be sent. */
-static struct hpx_flight *prepare(struct hpx_verify *run, const struct hpx_sending *sending,
-				  const char **ret_why)
+static struct hpx_inflight *prepare(struct hpx_verify *run, const struct hpx_request_variant *variant,
+				    const char **ret_why)
 {
-	struct hpx_flight *flight = calloc(1, sizeof(*flight));
+	struct hpx_inflight *inflight = calloc(1, sizeof(*inflight));
 
 	*ret_why = "no memory for the request";
-	if (flight == NULL)
+	if (inflight == NULL)
 		return NULL;
-	flight->run = run;
-	flight->wire.fd = -1;
-	flight->arena = &run->row_arena;
-	flight->timeout_ms = (int64_t)run->spec->answer_timeout_ms;
-	flight->linger_ms = sending->linger_ms;
-	flight->began_ms = hpx_clock_boot_ms();
-	enum hpx_status status = hpx_wire_request_build(run->spec, sending, &run->row_arena,
-							&flight->request);
+	inflight->run = run;
+	inflight->conn.fd = -1;
+	inflight->arena = &run->row_arena;
+	inflight->timeout_ms = (int64_t)run->spec->answer_timeout_ms;
+	inflight->linger_ms = variant->linger_ms;
+	inflight->began_ms = hpx_clock_boot_ms();
+	enum hpx_status status = hpx_request_bytes_build(run->spec, variant, &run->row_arena,
+							 &inflight->request);
 	if (status == HPX_INVALID)
 		*ret_why = "the request cannot be written: a byte in it would be another line";
 	if (status == HPX_OK)
-		flight->exchange = hpx_log_add(run);
-	if (flight->exchange == NULL) {
-		free(flight);
+		inflight->exchange = hpx_verify_log_add(run);
+	if (inflight->exchange == NULL) {
+		free(inflight);
 		return NULL;
 	}
-	hpx_reply_init(&flight->answer, flight->request.method, &run->share);
-	record(flight, sending);
-	return flight;
+	hpx_response_init(&inflight->answer, inflight->request.method, &run->share);
+	record(inflight, variant);
+	return inflight;
 }
 
-static void start(struct hpx_flight *flight)
+static void start(struct hpx_inflight *inflight)
 {
-	struct hpx_verify *run = flight->run;
+	struct hpx_verify *run = inflight->run;
 	char problem[HPX_VERIFY_PROBLEM_SIZE];
 
-	join(run, flight);
+	join(run, inflight);
 	if (hpx_verify_open(run, problem) == HPX_OK) {
-		hpx_flight_start(flight, &run->host);
+		hpx_inflight_start(inflight, &run->host);
 		return;
 	}
-	flight->state = HPX_FLIGHT_DONE;
-	flight->exchange->end = HPX_EXCHANGE_REFUSED;
-	snprintf(flight->exchange->problem, sizeof(flight->exchange->problem), "%.150s", problem);
+	inflight->state = HPX_INFLIGHT_DONE;
+	inflight->exchange->end = HPX_EXCHANGE_REFUSED;
+	snprintf(inflight->exchange->problem, sizeof(inflight->exchange->problem), "%.150s", problem);
 }
 
-static const struct hpx_exchange *land(struct hpx_flight *flight)
+static const struct hpx_verify_exchange *land(struct hpx_inflight *inflight)
 {
-	const struct hpx_exchange *exchange = flight->exchange;
+	const struct hpx_verify_exchange *exchange = inflight->exchange;
 
-	if (flight == &flight->run->grounded)
+	if (inflight == &inflight->run->not_started)
 		return exchange;
-	leave(flight->run, flight);
-	hpx_flight_done(flight);
-	free(flight);
+	leave(inflight->run, inflight);
+	hpx_inflight_done(inflight);
+	free(inflight);
 	return exchange;
 }
 
 /* ---- one ---- */
 
-const struct hpx_exchange *hpx_verify_send(struct hpx_verify *run,
-					   const struct hpx_sending *sending)
+const struct hpx_verify_exchange *hpx_verify_send(struct hpx_verify *run,
+						  const struct hpx_request_variant *variant)
 {
 	const char *why = refusal(run);
-	struct hpx_flight *flight = why == NULL ? prepare(run, sending, &why) : NULL;
+	struct hpx_inflight *inflight = why == NULL ? prepare(run, variant, &why) : NULL;
 
-	if (flight == NULL)
-		return hpx_log_unsent(run, why);
-	start(flight);
-	hpx_drive(run, is_ended, flight, -1);
-	return land(flight);
+	if (inflight == NULL)
+		return hpx_verify_log_unsent(run, why);
+	start(inflight);
+	hpx_verify_poll(run, is_ended, inflight, -1);
+	return land(inflight);
 }
 
-struct hpx_flight *hpx_verify_begin(struct hpx_verify *run, const struct hpx_sending *sending)
+struct hpx_inflight *hpx_verify_begin(struct hpx_verify *run, const struct hpx_request_variant *variant)
 {
 	const char *why = refusal(run);
-	struct hpx_flight *flight = why == NULL ? prepare(run, sending, &why) : NULL;
+	struct hpx_inflight *inflight = why == NULL ? prepare(run, variant, &why) : NULL;
 
-	if (flight == NULL) {
-		hpx_log_unsent(run, why);
-		return &run->grounded;
+	if (inflight == NULL) {
+		hpx_verify_log_unsent(run, why);
+		return &run->not_started;
 	}
-	start(flight);
-	hpx_drive(run, is_sent, flight, -1);
-	return flight;
+	start(inflight);
+	hpx_verify_poll(run, is_sent, inflight, -1);
+	return inflight;
 }
 
 static bool is_true(void *user)
@@ -153,94 +153,94 @@ static bool is_true(void *user)
 	return user != NULL;
 }
 
-bool hpx_verify_is_waiting(struct hpx_flight *flight)
+bool hpx_verify_is_waiting(struct hpx_inflight *inflight)
 {
-	hpx_drive(flight->run, is_true, flight, 0);
-	return flight->state != HPX_FLIGHT_DONE && flight->answer.head_bytes.len == 0;
+	hpx_verify_poll(inflight->run, is_true, inflight, 0);
+	return inflight->state != HPX_INFLIGHT_DONE && inflight->answer.head_bytes.len == 0;
 }
 
-const struct hpx_exchange *hpx_verify_finish(struct hpx_flight *flight)
+const struct hpx_verify_exchange *hpx_verify_finish(struct hpx_inflight *inflight)
 {
-	hpx_drive(flight->run, is_ended, flight, -1);
-	return land(flight);
+	hpx_verify_poll(inflight->run, is_ended, inflight, -1);
+	return land(inflight);
 }
 
-const struct hpx_exchange *hpx_verify_abandon(struct hpx_flight *flight)
+const struct hpx_verify_exchange *hpx_verify_abandon(struct hpx_inflight *inflight)
 {
-	hpx_flight_cut(flight);
-	return land(flight);
+	hpx_inflight_cut(inflight);
+	return land(inflight);
 }
 
 /* ---- many ---- */
 
-/* All of a crowd, in an array. */
-struct crowd {
-	struct hpx_flight **flights;
+/* All of a batch, in an array. */
+struct inflight_batch {
+	struct hpx_inflight **inflights;
 	size_t count;
 };
 
 static bool are_poised(void *user)
 {
-	const struct crowd *crowd = user;
+	const struct inflight_batch *batch = user;
 
-	for (size_t i = 0; i < crowd->count; i++)
-		if (crowd->flights[i]->state != HPX_FLIGHT_HELD &&
-		    crowd->flights[i]->state != HPX_FLIGHT_DONE)
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->inflights[i]->state != HPX_INFLIGHT_HELD &&
+		    batch->inflights[i]->state != HPX_INFLIGHT_DONE)
 			return false;
 	return true;
 }
 
 static bool are_ended(void *user)
 {
-	const struct crowd *crowd = user;
+	const struct inflight_batch *batch = user;
 
-	for (size_t i = 0; i < crowd->count; i++)
-		if (crowd->flights[i]->state != HPX_FLIGHT_DONE)
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->inflights[i]->state != HPX_INFLIGHT_DONE)
 			return false;
 	return true;
 }
 
-static void gather(struct hpx_verify *run, const struct hpx_sending *sendings, size_t count,
-		   struct crowd *crowd, const char **ret_why)
+static void gather(struct hpx_verify *run, const struct hpx_request_variant *variants, size_t count,
+		   struct inflight_batch *batch, const char **ret_why)
 {
-	for (; crowd->count < count; crowd->count++) {
+	for (; batch->count < count; batch->count++) {
 		*ret_why = refusal(run);
 		if (*ret_why != NULL)
 			return;
-		struct hpx_flight *flight = prepare(run, &sendings[crowd->count], ret_why);
-		if (flight == NULL)
+		struct hpx_inflight *inflight = prepare(run, &variants[batch->count], ret_why);
+		if (inflight == NULL)
 			return;
-		flight->hold = true;
-		start(flight);
-		crowd->flights[crowd->count] = flight;
+		inflight->hold = true;
+		start(inflight);
+		batch->inflights[batch->count] = inflight;
 	}
 }
 
 /* The last bytes, one write behind the other. */
-static void let_go(struct crowd *crowd)
+static void let_go(struct inflight_batch *batch)
 {
-	for (size_t i = 0; i < crowd->count; i++)
-		hpx_flight_release(crowd->flights[i]);
-	for (size_t i = 0; i < crowd->count; i++)
-		hpx_flight_step(crowd->flights[i]);
+	for (size_t i = 0; i < batch->count; i++)
+		hpx_inflight_release(batch->inflights[i]);
+	for (size_t i = 0; i < batch->count; i++)
+		hpx_inflight_step(batch->inflights[i]);
 }
 
-void hpx_verify_send_together(struct hpx_verify *run, const struct hpx_sending *sendings,
-			      size_t count, const struct hpx_exchange **exchanges,
-			      size_t *ret_sent)
+void hpx_verify_send_concurrently(struct hpx_verify *run, const struct hpx_request_variant *variants,
+				  size_t count, const struct hpx_verify_exchange **exchanges,
+				  size_t *ret_sent)
 {
-	struct crowd crowd = { calloc(count > 0 ? count : 1, sizeof(struct hpx_flight *)), 0 };
+	struct inflight_batch batch = { calloc(count > 0 ? count : 1, sizeof(struct hpx_inflight *)), 0 };
 	const char *why = "no memory for the requests";
 
-	if (crowd.flights != NULL)
-		gather(run, sendings, count, &crowd, &why);
-	hpx_drive(run, are_poised, &crowd, -1);
-	let_go(&crowd);
-	hpx_drive(run, are_ended, &crowd, -1);
-	for (size_t i = 0; i < crowd.count; i++)
-		exchanges[i] = land(crowd.flights[i]);
-	for (size_t i = crowd.count; i < count; i++)
-		exchanges[i] = hpx_log_unsent(run, why);
-	free(crowd.flights);
-	*ret_sent = crowd.count;
+	if (batch.inflights != NULL)
+		gather(run, variants, count, &batch, &why);
+	hpx_verify_poll(run, are_poised, &batch, -1);
+	let_go(&batch);
+	hpx_verify_poll(run, are_ended, &batch, -1);
+	for (size_t i = 0; i < batch.count; i++)
+		exchanges[i] = land(batch.inflights[i]);
+	for (size_t i = batch.count; i < count; i++)
+		exchanges[i] = hpx_verify_log_unsent(run, why);
+	free(batch.inflights);
+	*ret_sent = batch.count;
 }

@@ -150,7 +150,7 @@ enum hpx_status hpx_verify_spec_load(const char *path, const struct hpx_verify_f
 void hpx_verify_spec_done(struct hpx_verify_spec *spec);
 
 /* "main", "other" … and what it is. */
-const char *hpx_verify_request_word(enum hpx_verify_request_name name);
-const char *hpx_verify_request_about(enum hpx_verify_request_name name);
+const char *hpx_verify_request_name_text(enum hpx_verify_request_name name);
+const char *hpx_verify_request_name_about(enum hpx_verify_request_name name);
 
 #endif

@@ -31,19 +31,19 @@ struct hpx_verify {
 	uint64_t n_first;
 	uint64_t n;
 	/* The one host, and what is under way to it. */
-	struct hpx_wire_host host;
+	struct hpx_verify_host host;
 	bool host_ready;
-	struct hpx_flight *live;    /* a list */
-	struct hpx_flight grounded; /* given for what was not begun; never in the list */
+	struct hpx_inflight *live;       /* a list */
+	struct hpx_inflight not_started; /* given for what was not begun; never in the list */
 	size_t live_count;
-	struct hpx_reply_share share;
+	struct hpx_response_shared share;
 	/* The log. */
 	struct hpx_arena log;
-	struct hpx_exchange **exchanges;
+	struct hpx_verify_exchange **exchanges;
 	size_t exchange_count;
 	size_t exchange_cap;
-	size_t kept;                /* so many are in the log's own memory */
-	struct hpx_exchange unsent; /* given for what was not sent */
+	size_t kept;                       /* so many are in the log's own memory */
+	struct hpx_verify_exchange unsent; /* given for what was not sent */
 	/* The server under test, where we start it. */
 	struct hpx_shell server;
 };
@@ -51,19 +51,19 @@ struct hpx_verify {
 /* ---- log.c ---- */
 
 /* The next exchange, counted; NULL: no memory, and the run is over. */
-struct hpx_exchange *hpx_log_add(struct hpx_verify *run);
+struct hpx_verify_exchange *hpx_verify_log_add(struct hpx_verify *run);
 /* What the row's exchanges need of the row's memory, into the log's. */
-void hpx_log_keep(struct hpx_verify *run);
+void hpx_verify_log_keep(struct hpx_verify *run);
 /* Not sent, and why. */
-const struct hpx_exchange *hpx_log_unsent(struct hpx_verify *run, const char *why);
+const struct hpx_verify_exchange *hpx_verify_log_unsent(struct hpx_verify *run, const char *why);
 
 /* ---- drive.c ---- */
 
 /* Moves all that is under way until `is_done` says so, or for that long
  * (below 0: without end; what is under way has its own). */
-void hpx_drive(struct hpx_verify *run, bool (*is_done)(void *user), void *user,
-	       int64_t timeout_ms);
+void hpx_verify_poll(struct hpx_verify *run, bool (*is_done)(void *user), void *user,
+		     int64_t timeout_ms);
 /* Passes that time, as the run's bounds allow. */
-void hpx_drive_wait(struct hpx_verify *run, int64_t ms);
+void hpx_verify_poll_for(struct hpx_verify *run, int64_t ms);
 
 #endif

@@ -18,7 +18,7 @@ static const struct hpx_span variables[] = {
 
 static const struct hpx_span env_prefix = HPX_SPAN_INIT("env:");
 
-struct piece {
+struct template_piece {
 	struct hpx_span text;     /* before the variable */
 	struct hpx_span variable; /* ptr NULL: none follows */
 	bool open;                /* "{{" without "}}" */
@@ -32,12 +32,12 @@ static size_t find(struct hpx_span text, const char pair[2])
 	return text.len;
 }
 
-static bool next(struct hpx_span *rest, struct piece *ret_piece)
+static bool next(struct hpx_span *rest, struct template_piece *ret_piece)
 {
 	if (rest->len == 0)
 		return false;
 	size_t begin = find(*rest, "{{");
-	*ret_piece = (struct piece){ .text = hpx_span_first(*rest, begin) };
+	*ret_piece = (struct template_piece){ .text = hpx_span_first(*rest, begin) };
 	*rest = hpx_span_skip(*rest, begin);
 	if (rest->len == 0)
 		return true;
@@ -129,7 +129,7 @@ enum hpx_status hpx_template_check(struct hpx_span text, enum hpx_template_place
 				   char problem[HPX_TEMPLATE_PROBLEM_SIZE])
 {
 	enum hpx_status status = HPX_OK;
-	struct piece piece;
+	struct template_piece piece;
 
 	while (status == HPX_OK && next(&text, &piece)) {
 		if (piece.open)
@@ -178,7 +178,7 @@ enum hpx_status hpx_template_fill(struct hpx_span text, enum hpx_template_place 
 				  struct hpx_buffer *out)
 {
 	enum hpx_status status = HPX_OK;
-	struct piece piece;
+	struct template_piece piece;
 
 	while (status == HPX_OK && next(&text, &piece)) {
 		status = piece.open ? HPX_INVALID : hpx_buffer_append(out, piece.text);
@@ -190,7 +190,7 @@ enum hpx_status hpx_template_fill(struct hpx_span text, enum hpx_template_place 
 
 bool hpx_template_names_env(struct hpx_span text)
 {
-	struct piece piece;
+	struct template_piece piece;
 
 	while (next(&text, &piece))
 		if (piece.variable.ptr != NULL && is_env(piece.variable))
@@ -200,7 +200,7 @@ bool hpx_template_names_env(struct hpx_span text)
 
 bool hpx_template_varies(struct hpx_span text)
 {
-	struct piece piece;
+	struct template_piece piece;
 
 	while (next(&text, &piece))
 		if (piece.variable.ptr != NULL && !is_env(piece.variable))

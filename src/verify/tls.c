@@ -11,7 +11,7 @@
 
 static enum hpx_status refuse(char *problem, const char *what, const char *cause)
 {
-	snprintf(problem, HPX_WIRE_PROBLEM_SIZE, "%s%s", what, cause);
+	snprintf(problem, HPX_CONN_PROBLEM_SIZE, "%s%s", what, cause);
 	return HPX_INVALID;
 }
 
@@ -33,13 +33,13 @@ static enum hpx_status trust(SSL_CTX *context, const struct hpx_verify_spec *spe
 	snprintf(path, sizeof(path), "%.*s", HPX_SPAN_ARG(spec->ca_file));
 	if (SSL_CTX_load_verify_file(context, path) == 1)
 		return HPX_OK;
-	snprintf(problem, HPX_WIRE_PROBLEM_SIZE, "no certificate can be read from %.*s (--cacert)",
+	snprintf(problem, HPX_CONN_PROBLEM_SIZE, "no certificate can be read from %.*s (--cacert)",
 		 HPX_SPAN_ARG(hpx_span_first(spec->ca_file, 100)));
 	return HPX_INVALID;
 }
 
 enum hpx_status hpx_tls_context(const struct hpx_verify_spec *spec, SSL_CTX **ret_context,
-				char problem[HPX_WIRE_PROBLEM_SIZE])
+				char problem[HPX_CONN_PROBLEM_SIZE])
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
 
@@ -75,7 +75,7 @@ static bool expect(SSL *ssl, const char *name)
 	return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
-SSL *hpx_tls_new(const struct hpx_wire_host *host, int fd)
+SSL *hpx_tls_new(const struct hpx_verify_host *host, int fd)
 {
 	SSL *ssl = SSL_new(host->tls);
 
@@ -91,14 +91,14 @@ SSL *hpx_tls_new(const struct hpx_wire_host *host, int fd)
 }
 
 /* What a call that gave `result` (not above 0) means. */
-static enum hpx_status status_of(struct hpx_wire *wire, int result)
+static enum hpx_status status_of(struct hpx_verify_conn *conn, int result)
 {
-	switch (SSL_get_error(wire->ssl, result)) {
+	switch (SSL_get_error(conn->ssl, result)) {
 	case SSL_ERROR_WANT_READ:
-		wire->wants = POLLIN;
+		conn->wants = POLLIN;
 		return HPX_BUSY;
 	case SSL_ERROR_WANT_WRITE:
-		wire->wants = POLLOUT;
+		conn->wants = POLLOUT;
 		return HPX_BUSY;
 	case SSL_ERROR_ZERO_RETURN:
 		return HPX_CLOSED;
@@ -108,9 +108,9 @@ static enum hpx_status status_of(struct hpx_wire *wire, int result)
 }
 
 /* The certificate's fault first: it is what people can mend. */
-static enum hpx_status refuse_shake(const struct hpx_wire *wire, char *problem)
+static enum hpx_status refuse_shake(const struct hpx_verify_conn *conn, char *problem)
 {
-	long verdict = SSL_get_verify_result(wire->ssl);
+	long verdict = SSL_get_verify_result(conn->ssl);
 	const char *reason = ERR_reason_error_string(ERR_peek_error());
 
 	if (verdict != X509_V_OK)
@@ -121,44 +121,44 @@ static enum hpx_status refuse_shake(const struct hpx_wire *wire, char *problem)
 	return HPX_UNAVAILABLE;
 }
 
-enum hpx_status hpx_tls_shake(struct hpx_wire *wire, char problem[HPX_WIRE_PROBLEM_SIZE])
+enum hpx_status hpx_tls_shake(struct hpx_verify_conn *conn, char problem[HPX_CONN_PROBLEM_SIZE])
 {
 	ERR_clear_error();
-	int result = SSL_do_handshake(wire->ssl);
+	int result = SSL_do_handshake(conn->ssl);
 	if (result == 1)
 		return HPX_OK;
-	enum hpx_status status = status_of(wire, result);
+	enum hpx_status status = status_of(conn, result);
 	if (status != HPX_BUSY)
-		status = refuse_shake(wire, problem);
+		status = refuse_shake(conn, problem);
 	ERR_clear_error();
 	return status;
 }
 
-enum hpx_status hpx_tls_send(struct hpx_wire *wire, struct hpx_span bytes, size_t *ret_sent)
+enum hpx_status hpx_tls_send(struct hpx_verify_conn *conn, struct hpx_span bytes, size_t *ret_sent)
 {
 	ERR_clear_error();
-	int result = SSL_write_ex(wire->ssl, bytes.ptr, bytes.len, ret_sent);
+	int result = SSL_write_ex(conn->ssl, bytes.ptr, bytes.len, ret_sent);
 	if (result == 1)
 		return HPX_OK;
-	enum hpx_status status = status_of(wire, result);
+	enum hpx_status status = status_of(conn, result);
 	return status == HPX_CLOSED ? HPX_IO : status;
 }
 
-enum hpx_status hpx_tls_receive(struct hpx_wire *wire, void *bytes, size_t max,
+enum hpx_status hpx_tls_receive(struct hpx_verify_conn *conn, void *bytes, size_t max,
 				size_t *ret_len)
 {
 	ERR_clear_error();
-	int result = SSL_read_ex(wire->ssl, bytes, max, ret_len);
-	return result == 1 ? HPX_OK : status_of(wire, result);
+	int result = SSL_read_ex(conn->ssl, bytes, max, ret_len);
+	return result == 1 ? HPX_OK : status_of(conn, result);
 }
 
 /* Session tickets come before any answer; they are read here and are none. */
-enum hpx_status hpx_tls_peek(struct hpx_wire *wire)
+enum hpx_status hpx_tls_peek(struct hpx_verify_conn *conn)
 {
 	char byte;
 	size_t len;
 
 	ERR_clear_error();
-	int result = SSL_peek_ex(wire->ssl, &byte, 1, &len);
-	return result == 1 ? HPX_OK : status_of(wire, result);
+	int result = SSL_peek_ex(conn->ssl, &byte, 1, &len);
+	return result == 1 ? HPX_OK : status_of(conn, result);
 }

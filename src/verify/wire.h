@@ -11,7 +11,7 @@
 #include "verify/spec.h"
 
 /* Where connections go. */
-struct hpx_wire_host {
+struct hpx_verify_host {
 	char name[256]; /* without brackets */
 	uint16_t port;
 	struct sockaddr_storage address; /* pinned */
@@ -19,24 +19,24 @@ struct hpx_wire_host {
 	SSL_CTX *tls;                    /* NULL: in the clear */
 };
 
-#define HPX_WIRE_PROBLEM_SIZE 160
+#define HPX_CONN_PROBLEM_SIZE 160
 
 /* Reads the certificates. HPX_INVALID: `problem` says what is wrong. */
-enum hpx_status hpx_wire_host_init(struct hpx_wire_host *host,
-				   const struct hpx_verify_spec *spec,
-				   char problem[HPX_WIRE_PROBLEM_SIZE]);
-void hpx_wire_host_done(struct hpx_wire_host *host);
+enum hpx_status hpx_verify_host_init(struct hpx_verify_host *host,
+				     const struct hpx_verify_spec *spec,
+				     char problem[HPX_CONN_PROBLEM_SIZE]);
+void hpx_verify_host_done(struct hpx_verify_host *host);
 /* Looks the name up and pins the first address that takes a connection (which
  * is closed again). HPX_NOT_FOUND: no such name; HPX_UNAVAILABLE: nobody takes
  * one within that time. Nothing to do once it is pinned. */
-enum hpx_status hpx_wire_host_find(struct hpx_wire_host *host, int64_t timeout_ms,
-				   char problem[HPX_WIRE_PROBLEM_SIZE]);
+enum hpx_status hpx_verify_host_find(struct hpx_verify_host *host, int64_t timeout_ms,
+				     char problem[HPX_CONN_PROBLEM_SIZE]);
 
 /* Whether the pinned address takes a connection (TCP alone), which is closed. */
-enum hpx_status hpx_wire_host_try(const struct hpx_wire_host *host, int64_t timeout_ms,
-				  char problem[HPX_WIRE_PROBLEM_SIZE]);
+enum hpx_status hpx_verify_host_try(const struct hpx_verify_host *host, int64_t timeout_ms,
+				    char problem[HPX_CONN_PROBLEM_SIZE]);
 
-struct hpx_wire {
+struct hpx_verify_conn {
 	int fd; /* -1: closed */
 	SSL *ssl;
 	bool connected; /* TCP */
@@ -45,22 +45,22 @@ struct hpx_wire {
 };
 
 /* Begins to connect. The calls below say HPX_BUSY where they would block. */
-enum hpx_status hpx_wire_open(struct hpx_wire *wire, const struct hpx_wire_host *host,
-			      char problem[HPX_WIRE_PROBLEM_SIZE]);
+enum hpx_status hpx_verify_conn_open(struct hpx_verify_conn *conn, const struct hpx_verify_host *host,
+				     char problem[HPX_CONN_PROBLEM_SIZE]);
 /* HPX_OK: it is ready. HPX_UNAVAILABLE: `problem` says why. */
-enum hpx_status hpx_wire_connect(struct hpx_wire *wire, char problem[HPX_WIRE_PROBLEM_SIZE]);
+enum hpx_status hpx_verify_conn_connect(struct hpx_verify_conn *conn, char problem[HPX_CONN_PROBLEM_SIZE]);
 /* HPX_IO: the connection is broken. */
-enum hpx_status hpx_wire_send(struct hpx_wire *wire, struct hpx_span bytes, size_t *ret_sent);
+enum hpx_status hpx_verify_conn_send(struct hpx_verify_conn *conn, struct hpx_span bytes, size_t *ret_sent);
 /* HPX_CLOSED: the proper end of the stream. HPX_IO: reset, or cut off. */
-enum hpx_status hpx_wire_receive(struct hpx_wire *wire, void *bytes, size_t max,
-				 size_t *ret_len);
+enum hpx_status hpx_verify_conn_receive(struct hpx_verify_conn *conn, void *bytes, size_t max,
+					size_t *ret_len);
 /* HPX_OK: a byte for us is there, and stays there. */
-enum hpx_status hpx_wire_peek(struct hpx_wire *wire);
+enum hpx_status hpx_verify_conn_peek(struct hpx_verify_conn *conn);
 /* Whether the other side's machine has all that was sent. */
-bool hpx_wire_is_flushed(const struct hpx_wire *wire);
+bool hpx_verify_conn_is_flushed(const struct hpx_verify_conn *conn);
 
-void hpx_wire_close(struct hpx_wire *wire);
+void hpx_verify_conn_close(struct hpx_verify_conn *conn);
 /* Goes away as a crashed client does: RST, no farewell of TLS. */
-void hpx_wire_reset(struct hpx_wire *wire);
+void hpx_verify_conn_reset(struct hpx_verify_conn *conn);
 
 #endif

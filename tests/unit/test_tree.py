@@ -67,16 +67,11 @@ SAME_NAME = {
 # Known exceptions: how often the tag of a struct, union or enum is defined.
 SAME_TAG = {
     "claim": 2,
-    "crowd": 2,
     "entry": 2,
-    "hpx_exchange": 2,
-    "hpx_sending": 2,
     "hpx_sql": 2,
     "identity": 2,
     "list": 2,
-    "paint": 2,
     "part": 3,
-    "piece": 2,
     "round": 2,
     "shown": 2,
     "widths": 2,

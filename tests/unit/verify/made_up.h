@@ -10,7 +10,7 @@
 struct hpx_verify {
 	struct hpx_verify_spec spec;
 	enum hpx_dialect dialect;
-	struct hpx_exchange exchanges[MADE_UP_EXCHANGES];
+	struct hpx_verify_exchange exchanges[MADE_UP_EXCHANGES];
 };
 
 #endif

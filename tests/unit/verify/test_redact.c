@@ -56,18 +56,18 @@ static void test_request(void **state)
 {
 	struct hpx_verify_spec spec;
 	struct hpx_verify *run;
-	struct hpx_wire_request request;
+	struct hpx_request_bytes request;
 
 	(void)state;
 	describe(&spec);
 	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
-	const struct hpx_sending sending = { .intent = hpx_verify_draft(run, HPX_REQUEST_main) };
-	assert_non_null(sending.intent);
-	assert_status(hpx_wire_request_build(&spec, &sending, hpx_verify_arena(run), &request),
+	const struct hpx_request_variant variant = { .op = hpx_verify_op_draft(run, HPX_REQUEST_main) };
+	assert_non_null(variant.op);
+	assert_status(hpx_request_bytes_build(&spec, &variant, hpx_verify_arena(run), &request),
 		      HPX_OK);
 	assert_non_null(memmem(request.bytes.ptr, request.bytes.len, "X-Env: sekret\r\n", 15));
 	assert_null(memmem(request.shown_head.ptr, request.shown_head.len, "sekret", 6));
-	assert_string_equal(request.key, sending.intent->key);
+	assert_string_equal(request.key, variant.op->key);
 	hpx_verify_free(run);
 	hpx_verify_spec_done(&spec);
 }
@@ -77,22 +77,22 @@ static void test_no_smuggling(void **state)
 {
 	struct hpx_verify_spec spec;
 	struct hpx_verify *run;
-	struct hpx_wire_request request;
+	struct hpx_request_bytes request;
 
 	(void)state;
 	describe(&spec);
 	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
-	struct hpx_intent *intent = hpx_verify_draft(run, HPX_REQUEST_main);
-	const struct hpx_sending bad[] = {
-		{ .intent = intent, .key_values = HPX_RAW_KEY(HPX_SPAN("a\r\nX: y")), .key_count = 1 },
-		{ .intent = intent, .key_values = HPX_RAW_KEY(HPX_SPAN("a\nX: y")), .key_count = 1 },
-		{ .intent = intent, .content_type = HPX_SPAN("a\rb") },
-		{ .intent = intent, .path = HPX_SPAN("/a HTTP/1.1\r\nX: y") },
-		{ .intent = intent, .method = HPX_SPAN("GET /x") },
+	struct hpx_verify_op *op = hpx_verify_op_draft(run, HPX_REQUEST_main);
+	const struct hpx_request_variant bad[] = {
+		{ .op = op, .key_values = HPX_RAW_KEY(HPX_SPAN("a\r\nX: y")), .key_count = 1 },
+		{ .op = op, .key_values = HPX_RAW_KEY(HPX_SPAN("a\nX: y")), .key_count = 1 },
+		{ .op = op, .content_type = HPX_SPAN("a\rb") },
+		{ .op = op, .path = HPX_SPAN("/a HTTP/1.1\r\nX: y") },
+		{ .op = op, .method = HPX_SPAN("GET /x") },
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_status(hpx_wire_request_build(&spec, &bad[i], hpx_verify_arena(run),
-						     &request),
+		assert_status(hpx_request_bytes_build(&spec, &bad[i], hpx_verify_arena(run),
+						      &request),
 			      HPX_INVALID);
 	hpx_verify_free(run);
 	hpx_verify_spec_done(&spec);

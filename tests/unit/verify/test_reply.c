@@ -7,12 +7,12 @@
 #define ANSWERS 20
 #define BODY_BYTES ((size_t)5 << 20)
 
-static void feed(struct hpx_reply *reply, const char *head, const char *body, size_t len)
+static void feed(struct hpx_response *reply, const char *head, const char *body, size_t len)
 {
-	enum hpx_http_progress progress = hpx_reply_feed(reply, hpx_span_of(head));
+	enum hpx_http_progress progress = hpx_response_feed(reply, hpx_span_of(head));
 
 	if (len > 0)
-		progress = hpx_reply_feed(reply, hpx_span(body, len));
+		progress = hpx_response_feed(reply, hpx_span(body, len));
 	if (progress != HPX_HTTP_DONE)
 		fail_msg("progress %d, want %d: %s", progress, HPX_HTTP_DONE,
 			 reply->problem ? reply->problem : "");
@@ -22,9 +22,9 @@ static void feed(struct hpx_reply *reply, const char *head, const char *body, si
  * have their first part, their length and the same hash. */
 static void test_bodies_are_bounded(void **state)
 {
-	static struct hpx_reply replies[ANSWERS];
-	static struct hpx_reply_share share;
-	struct hpx_exchange exchanges[ANSWERS] = { { 0 } };
+	static struct hpx_response replies[ANSWERS];
+	static struct hpx_response_shared share;
+	struct hpx_verify_exchange exchanges[ANSWERS] = { { 0 } };
 	struct hpx_arena arena;
 	char head[96];
 	char *body = malloc(BODY_BYTES);
@@ -35,18 +35,18 @@ static void test_bodies_are_bounded(void **state)
 	snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", BODY_BYTES);
 	hpx_arena_init(&arena, (size_t)1 << 20);
 	for (size_t i = 0; i < ANSWERS; i++) {
-		hpx_reply_init(&replies[i], HPX_SPAN("POST"), &share);
+		hpx_response_init(&replies[i], HPX_SPAN("POST"), &share);
 		feed(&replies[i], head, body, BODY_BYTES);
 	}
-	assert_in_range(share.held_bytes, HPX_REPLY_BODIES_MAX,
-			HPX_REPLY_BODIES_MAX + ANSWERS * HPX_EXCHANGE_KEPT);
+	assert_in_range(share.held_bytes, HPX_RESPONSE_BODIES_MAX,
+			HPX_RESPONSE_BODIES_MAX + ANSWERS * HPX_EXCHANGE_KEPT);
 	for (size_t i = 0; i < ANSWERS; i++) {
-		assert_status(hpx_reply_give(&replies[i], &arena, &exchanges[i]), HPX_OK);
+		assert_status(hpx_response_move(&replies[i], &arena, &exchanges[i]), HPX_OK);
 		assert_int_equal(exchanges[i].body_bytes, BODY_BYTES);
 		assert_int_equal(exchanges[i].body.len, HPX_EXCHANGE_KEPT);
 		assert_memory_equal(exchanges[i].body_hash, exchanges[0].body_hash,
 				    HPX_SHA256_SIZE);
-		hpx_reply_done(&replies[i]);
+		hpx_response_done(&replies[i]);
 	}
 	assert_int_equal(share.held_bytes, 0);
 	hpx_arena_done(&arena);
@@ -72,9 +72,9 @@ static const struct {
 
 static void check_echo(const struct hpx_verify_spec *spec, size_t i)
 {
-	struct hpx_reply_share share = { .held_bytes = 0 };
-	struct hpx_exchange exchange = { 0 };
-	struct hpx_reply reply;
+	struct hpx_response_shared share = { .held_bytes = 0 };
+	struct hpx_verify_exchange exchange = { 0 };
+	struct hpx_response reply;
 	struct hpx_arena arena;
 	char answer[512];
 
@@ -82,12 +82,12 @@ static void check_echo(const struct hpx_verify_spec *spec, size_t i)
 		 echoes[i].came, strlen(echoes[i].came), echoes[i].came);
 	hpx_arena_init(&arena, (size_t)1 << 20);
 	assert_status(hpx_secrets_init(&share.secrets, spec), HPX_OK);
-	hpx_reply_init(&reply, HPX_SPAN("POST"), &share);
+	hpx_response_init(&reply, HPX_SPAN("POST"), &share);
 	feed(&reply, answer, NULL, 0);
-	assert_status(hpx_reply_give(&reply, &arena, &exchange), HPX_OK);
+	assert_status(hpx_response_move(&reply, &arena, &exchange), HPX_OK);
 	assert_span(exchange.body, echoes[i].kept);
-	assert_span(hpx_exchange_field(&exchange, HPX_SPAN("X-Said")), echoes[i].kept);
-	hpx_reply_done(&reply);
+	assert_span(hpx_verify_exchange_field(&exchange, HPX_SPAN("X-Said")), echoes[i].kept);
+	hpx_response_done(&reply);
 	hpx_secrets_done(&share.secrets);
 	hpx_arena_done(&arena);
 }

@@ -19,16 +19,16 @@ static size_t place(const char *name)
 	return (size_t)(row - hpx_rows);
 }
 
-static struct hpx_row_finding *find(const char *name, enum hpx_row_verdict verdict,
-				    const char *expected, const char *came)
+static struct hpx_row_result *find(const char *name, enum hpx_row_verdict verdict,
+				   const char *expected, const char *came)
 {
-	struct hpx_row_finding *finding = &result.findings[place(name)];
+	struct hpx_row_result *row_result = &result.rows[place(name)];
 
-	finding->verdict = verdict;
-	finding->tried = true;
-	snprintf(finding->expected, sizeof(finding->expected), "%s", expected);
-	snprintf(finding->came, sizeof(finding->came), "%s", came);
-	return finding;
+	row_result->verdict = verdict;
+	row_result->tried = true;
+	snprintf(row_result->expected, sizeof(row_result->expected), "%s", expected);
+	snprintf(row_result->came, sizeof(row_result->came), "%s", came);
+	return row_result;
 }
 
 static void make_exchanges(void)
@@ -39,12 +39,12 @@ static void make_exchanges(void)
 	};
 
 	for (unsigned i = 0; i < MADE_UP_EXCHANGES; i++)
-		run.exchanges[i] = (struct hpx_exchange){
+		run.exchanges[i] = (struct hpx_verify_exchange){
 			.number = i + 1, .row = "retry", .end = HPX_EXCHANGE_ANSWERED, .began_ms = i, .took_ms = 5, .key = "k-1", .status = 201, .request_head = HPX_SPAN("POST /payments HTTP/1.1\r\n\r\n"), .request_body = HPX_SPAN("{\"amount\":5}"), .request_body_bytes = 12, .fields = fields, .field_count = 2, .body = HPX_SPAN("{\"id\":\"pay_1\"}"), .body_bytes = 14
 		};
 	run.exchanges[1].body = HPX_SPAN("\x89PNG\xff\x00\x01");
 	run.exchanges[1].body_bytes = 7;
-	run.exchanges[2] = (struct hpx_exchange){ .number = 3, .row = "cut_head", .end = HPX_EXCHANGE_CUT, .cut = HPX_CUT_HEAD };
+	run.exchanges[2] = (struct hpx_verify_exchange){ .number = 3, .row = "cut_head", .end = HPX_EXCHANGE_CUT, .cut = HPX_CUT_HEAD };
 }
 
 static int make_up(void **state)
@@ -59,12 +59,12 @@ static int make_up(void **state)
 	run.spec.requests[HPX_REQUEST_main].method = HPX_SPAN("POST");
 	run.spec.requests[HPX_REQUEST_main].path = HPX_SPAN("/payments");
 	make_exchanges();
-	result.findings = calloc(hpx_row_count, sizeof(*result.findings));
+	result.rows = calloc(hpx_row_count, sizeof(*result.rows));
 	for (size_t i = 0; i < hpx_row_count; i++)
-		result.findings[i].verdict = HPX_ROW_SKIPPED;
+		result.rows[i].verdict = HPX_ROW_SKIPPED;
 	find("first", HPX_ROW_HOLDS, "2xx, and one effect", "201 {\"id\":\"pay_1\"}; 1 effect");
-	struct hpx_row_finding *broken = find("retry", HPX_ROW_BROKEN, "the first answer",
-					      "the retry (#2) was answered 200 <b>\"no\"</b> & \x01\xff\x1b[31m caf\xc3\xa9; the answer (#1) was 201");
+	struct hpx_row_result *broken = find("retry", HPX_ROW_BROKEN, "the first answer",
+					     "the retry (#2) was answered 200 <b>\"no\"</b> & \x01\xff\x1b[31m caf\xc3\xa9; the answer (#1) was 201");
 	broken->exchanges[0] = 1;
 	broken->exchanges[1] = 2;
 	broken->exchange_count = 2;
@@ -114,31 +114,31 @@ static void test_advice(void **state)
 /* A crowd that was done once, and of which one got a server error. */
 static void test_other_guarantee(void **state)
 {
-	struct hpx_row_finding *finding = find("at_once_2", HPX_ROW_BROKEN, "", "");
+	struct hpx_row_result *row_result = find("at_once_2", HPX_ROW_BROKEN, "", "");
 
 	(void)state;
-	finding->blamed = 1u << HPX_GUARANTEE_STUCK;
-	finding->why = "one is told something else";
+	row_result->blamed = 1u << HPX_GUARANTEE_STUCK;
+	row_result->why = "one is told something else";
 	hpx_verify_conclude(&result, HPX_DIALECT_IETF);
 	assert_int_equal(result.guarantees[2], HPX_ROW_HOLDS);
 	assert_int_equal(result.guarantees[HPX_GUARANTEE_STUCK], HPX_ROW_BROKEN);
 	assert_false(result.holds);
-	assert_string_equal(hpx_row_why(&hpx_rows[place("at_once_2")], finding),
+	assert_string_equal(hpx_row_why(&hpx_rows[place("at_once_2")], row_result),
 			    "one is told something else");
-	assert_string_equal(hpx_row_why(&hpx_rows[place("at_once_2")], &result.findings[0]),
+	assert_string_equal(hpx_row_why(&hpx_rows[place("at_once_2")], &result.rows[0]),
 			    hpx_rows[place("at_once_2")].why);
 }
 
 /* Two effects do not tell whether the key was reserved. */
 static void test_second_guarantee(void **state)
 {
-	struct hpx_row_finding *finding = find("crash_once", HPX_ROW_BROKEN, "", "");
+	struct hpx_row_result *row_result = find("crash_once", HPX_ROW_BROKEN, "", "");
 
 	(void)state;
 	hpx_verify_conclude(&result, HPX_DIALECT_IETF);
 	assert_int_equal(result.guarantees[1], HPX_ROW_UNDECIDED);
 	assert_int_equal(result.guarantees[2], HPX_ROW_BROKEN);
-	finding->verdict = HPX_ROW_HOLDS;
+	row_result->verdict = HPX_ROW_HOLDS;
 	hpx_verify_conclude(&result, HPX_DIALECT_IETF);
 	assert_int_equal(result.guarantees[1], HPX_ROW_HOLDS);
 }

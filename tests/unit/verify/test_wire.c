@@ -13,7 +13,7 @@ struct scene {
 	struct guest guest;
 	struct hpx_verify_spec spec;
 	struct hpx_verify *run;
-	struct hpx_intent *intent;
+	struct hpx_verify_op *op;
 };
 
 static char ca_path[64];
@@ -28,8 +28,8 @@ static void open_scene(struct scene *scene, void (*serve)(struct guest *guest), 
 		  tls ? "s" : "", scene->guest.port, tls ? "cacert: " : "", tls ? ca_path : "",
 		  more);
 	assert_status(hpx_verify_new(&scene->spec, &scene->run), HPX_OK);
-	scene->intent = hpx_verify_intend(scene->run, HPX_REQUEST_main);
-	assert_non_null(scene->intent);
+	scene->op = hpx_verify_op_new(scene->run, HPX_REQUEST_main);
+	assert_non_null(scene->op);
 }
 
 static void close_scene(struct scene *scene)
@@ -39,7 +39,7 @@ static void close_scene(struct scene *scene)
 	hpx_verify_spec_done(&scene->spec);
 }
 
-static void assert_end(const struct hpx_exchange *exchange, enum hpx_exchange_end want)
+static void assert_end(const struct hpx_verify_exchange *exchange, enum hpx_verify_exchange_end want)
 {
 	if (exchange->end != want)
 		fail_msg("ended as %d (%s), want %d", exchange->end, exchange->problem, want);
@@ -72,7 +72,7 @@ static void serve_scripted(struct guest *guest)
 static const struct {
 	const char *says;
 	const char *answer;
-	enum hpx_exchange_end end;
+	enum hpx_verify_exchange_end end;
 	unsigned status;
 	const char *body;
 } answers[] = {
@@ -103,8 +103,8 @@ static void check_answers(SSL_CTX *tls)
 		scripted = answers[i].answer;
 		scripted_size = strlen(scripted);
 		open_scene(&scene, serve_scripted, tls, "");
-		const struct hpx_sending sending = { .intent = scene.intent };
-		const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+		const struct hpx_request_variant variant = { .op = scene.op };
+		const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 		if (exchange->end != answers[i].end)
 			print_error("%s:\n", answers[i].says);
 		assert_end(exchange, answers[i].end);
@@ -146,8 +146,8 @@ static void test_large_answer(void **state)
 	hpx_sha256_add(&hash, hpx_span(answer + head, LARGE));
 	assert_status(hpx_sha256_done(&hash, digest), HPX_OK);
 	open_scene(&scene, serve_scripted, NULL, "");
-	const struct hpx_sending sending = { .intent = scene.intent };
-	const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+	const struct hpx_request_variant variant = { .op = scene.op };
+	const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_ANSWERED);
 	assert_int_equal(exchange->body_bytes, LARGE);
 	assert_int_equal(exchange->body.len, HPX_EXCHANGE_KEPT);
@@ -176,9 +176,9 @@ static void test_early_answer(void **state)
 	(void)state;
 	memset(body, 'x', sizeof(body));
 	open_scene(&scene, serve_early, NULL, "");
-	const struct hpx_sending sending = { .intent = scene.intent,
-					     .body = { body, sizeof(body) } };
-	const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+	const struct hpx_request_variant variant = { .op = scene.op,
+						     .body = { body, sizeof(body) } };
+	const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_ANSWERED);
 	assert_int_equal(exchange->status, 413);
 	close_scene(&scene);
@@ -198,8 +198,8 @@ static void test_timeout(void **state)
 
 	(void)state;
 	open_scene(&scene, serve_silence, NULL, "limits: {timeout: 50ms}");
-	const struct hpx_sending sending = { .intent = scene.intent };
-	assert_end(hpx_verify_send(scene.run, &sending), HPX_EXCHANGE_TIMEOUT);
+	const struct hpx_request_variant variant = { .op = scene.op };
+	assert_end(hpx_verify_send(scene.run, &variant), HPX_EXCHANGE_TIMEOUT);
 	close_scene(&scene);
 }
 
@@ -222,8 +222,8 @@ static void test_flood(void **state)
 
 	(void)state;
 	open_scene(&scene, serve_flood, NULL, "limits: {timeout: 50ms}");
-	const struct hpx_sending sending = { .intent = scene.intent };
-	assert_end(hpx_verify_send(scene.run, &sending), HPX_EXCHANGE_TIMEOUT);
+	const struct hpx_request_variant variant = { .op = scene.op };
+	assert_end(hpx_verify_send(scene.run, &variant), HPX_EXCHANGE_TIMEOUT);
 	close_scene(&scene);
 }
 
@@ -241,8 +241,8 @@ static void test_refused(void **state)
 	open_scene(&scene, serve_once, NULL, "");
 	assert_status(hpx_verify_open(scene.run, problem), HPX_OK);
 	guest_wait(&scene.guest);
-	const struct hpx_sending sending = { .intent = scene.intent };
-	const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+	const struct hpx_request_variant variant = { .op = scene.op };
+	const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_REFUSED);
 	assert_contains(exchange->problem, "refused");
 	hpx_verify_free(scene.run);
@@ -271,10 +271,10 @@ static void test_untrusted(void **state)
 		spec_read(&spec, "url: https://127.0.0.1:%u/p\n%s\n", guest.port,
 			  access("/etc/ssl/certs/ca-certificates.crt", R_OK) == 0 ? more[i] : "");
 		assert_status(hpx_verify_new(&spec, &run), HPX_OK);
-		const struct hpx_sending sending = {
-			.intent = hpx_verify_intend(run, HPX_REQUEST_main)
+		const struct hpx_request_variant variant = {
+			.op = hpx_verify_op_new(run, HPX_REQUEST_main)
 		};
-		const struct hpx_exchange *exchange = hpx_verify_send(run, &sending);
+		const struct hpx_verify_exchange *exchange = hpx_verify_send(run, &variant);
 		assert_end(exchange, HPX_EXCHANGE_REFUSED);
 		assert_contains(exchange->problem, "not trusted");
 		guest_wait(&guest);
@@ -299,8 +299,8 @@ static void test_wrong_name(void **state)
 	guest_start(&guest);
 	spec_read(&spec, "url: https://127.0.0.1:%u/p\ncacert: %s\n", guest.port, path);
 	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
-	const struct hpx_sending sending = { .intent = hpx_verify_intend(run, HPX_REQUEST_main) };
-	const struct hpx_exchange *exchange = hpx_verify_send(run, &sending);
+	const struct hpx_request_variant variant = { .op = hpx_verify_op_new(run, HPX_REQUEST_main) };
+	const struct hpx_verify_exchange *exchange = hpx_verify_send(run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_REFUSED);
 	assert_contains(exchange->problem, "IP address mismatch");
 	guest_wait(&guest);
@@ -317,8 +317,8 @@ static void test_insecure(void **state)
 	scripted = OK_ANSWER;
 	scripted_size = strlen(scripted);
 	open_scene(&scene, serve_scripted, *state, "insecure: true");
-	const struct hpx_sending sending = { .intent = scene.intent };
-	assert_end(hpx_verify_send(scene.run, &sending), HPX_EXCHANGE_ANSWERED);
+	const struct hpx_request_variant variant = { .op = scene.op };
+	assert_end(hpx_verify_send(scene.run, &variant), HPX_EXCHANGE_ANSWERED);
 	close_scene(&scene);
 }
 
@@ -338,14 +338,14 @@ static void serve_answering(struct guest *guest)
 		guest_read_end(guest);
 }
 
-static void check_cut(enum hpx_cut cut, SSL_CTX *tls)
+static void check_cut(enum hpx_verify_cut cut, SSL_CTX *tls)
 {
 	struct scene scene;
 
 	open_scene(&scene, cut == HPX_CUT_BEFORE_ANSWER ? serve_answering : serve_counting, tls,
 		   "");
-	const struct hpx_sending sending = { .intent = scene.intent, .cut = cut };
-	const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+	const struct hpx_request_variant variant = { .op = scene.op, .cut = cut };
+	const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_CUT);
 	assert_int_equal(exchange->cut, cut);
 	assert_int_equal(exchange->status, 0);
@@ -366,7 +366,7 @@ static void check_cut(enum hpx_cut cut, SSL_CTX *tls)
 static void test_cuts(void **state)
 {
 	(void)state;
-	for (enum hpx_cut cut = HPX_CUT_HEAD; cut <= HPX_CUT_BEFORE_ANSWER; cut++)
+	for (enum hpx_verify_cut cut = HPX_CUT_HEAD; cut <= HPX_CUT_BEFORE_ANSWER; cut++)
 		check_cut(cut, NULL);
 }
 
@@ -377,7 +377,7 @@ static void test_cuts_over_tls(void **state)
 {
 	SSL_CTX *tls = *state;
 
-	for (enum hpx_cut cut = HPX_CUT_HEAD; cut <= HPX_CUT_BEFORE_ANSWER; cut++) {
+	for (enum hpx_verify_cut cut = HPX_CUT_HEAD; cut <= HPX_CUT_BEFORE_ANSWER; cut++) {
 		SSL_CTX_set_num_tickets(tls, cut == HPX_CUT_BEFORE_ANSWER ? 2 : 0);
 		check_cut(cut, tls);
 	}
@@ -393,10 +393,10 @@ static void test_cut_loses_nothing(void **state)
 	(void)state;
 	memset(body, 'x', sizeof(body));
 	open_scene(&scene, serve_counting, NULL, "");
-	const struct hpx_sending sending = { .intent = scene.intent,
-					     .body = { body, sizeof(body) },
-					     .cut = HPX_CUT_WHOLE_BODY };
-	const struct hpx_exchange *exchange = hpx_verify_send(scene.run, &sending);
+	const struct hpx_request_variant variant = { .op = scene.op,
+						     .body = { body, sizeof(body) },
+						     .cut = HPX_CUT_WHOLE_BODY };
+	const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_CUT);
 	guest_wait(&scene.guest);
 	assert_int_equal(scene.guest.bytes, exchange->request_head.len + 2 + sizeof(body));
@@ -467,8 +467,8 @@ static void serve_crowd(struct guest *guest)
 
 static void test_together(void **state)
 {
-	struct hpx_sending sendings[CROWD];
-	const struct hpx_exchange *exchanges[CROWD];
+	struct hpx_request_variant variants[CROWD];
+	const struct hpx_verify_exchange *exchanges[CROWD];
 	struct scene scene;
 	size_t sent;
 
@@ -477,9 +477,9 @@ static void test_together(void **state)
 	endless[sizeof(endless) - 1] = '}';
 	open_scene(&scene, serve_crowd, NULL, "");
 	for (size_t i = 0; i < CROWD; i++)
-		sendings[i] = (struct hpx_sending){ .intent = scene.intent };
-	sendings[CROWD / 2].body = (struct hpx_span){ endless, sizeof(endless) };
-	hpx_verify_send_together(scene.run, sendings, CROWD, exchanges, &sent);
+		variants[i] = (struct hpx_request_variant){ .op = scene.op };
+	variants[CROWD / 2].body = (struct hpx_span){ endless, sizeof(endless) };
+	hpx_verify_send_concurrently(scene.run, variants, CROWD, exchanges, &sent);
 	assert_int_equal(sent, CROWD);
 	for (size_t i = 0; i < CROWD; i++)
 		assert_end(exchanges[i], HPX_EXCHANGE_ANSWERED);
@@ -528,15 +528,15 @@ static void serve_few(struct guest *guest)
 
 static void test_together_over_tls(void **state)
 {
-	struct hpx_sending sendings[FEW];
-	const struct hpx_exchange *exchanges[FEW];
+	struct hpx_request_variant variants[FEW];
+	const struct hpx_verify_exchange *exchanges[FEW];
 	struct scene scene;
 	size_t sent;
 
 	open_scene(&scene, serve_few, *state, "");
 	for (size_t i = 0; i < FEW; i++)
-		sendings[i] = (struct hpx_sending){ .intent = scene.intent };
-	hpx_verify_send_together(scene.run, sendings, FEW, exchanges, &sent);
+		variants[i] = (struct hpx_request_variant){ .op = scene.op };
+	hpx_verify_send_concurrently(scene.run, variants, FEW, exchanges, &sent);
 	assert_int_equal(sent, FEW);
 	for (size_t i = 0; i < FEW; i++)
 		assert_end(exchanges[i], HPX_EXCHANGE_ANSWERED);
@@ -561,8 +561,8 @@ static void test_name(void **state)
 	guest_start(&guest);
 	spec_read(&spec, "url: http://localhost:%u/p", guest.port);
 	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
-	const struct hpx_sending sending = { .intent = hpx_verify_intend(run, HPX_REQUEST_main) };
-	assert_end(hpx_verify_send(run, &sending), HPX_EXCHANGE_ANSWERED);
+	const struct hpx_request_variant variant = { .op = hpx_verify_op_new(run, HPX_REQUEST_main) };
+	assert_end(hpx_verify_send(run, &variant), HPX_EXCHANGE_ANSWERED);
 	guest_wait(&guest);
 	assert_contains(guest.head, "\r\nHost: localhost:");
 	hpx_verify_free(run);
@@ -580,8 +580,8 @@ static void test_no_such_name(void **state)
 	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
 	assert_status(hpx_verify_open(run, problem), HPX_NOT_FOUND);
 	assert_contains(problem, "no-such-host.invalid");
-	const struct hpx_sending sending = { .intent = hpx_verify_intend(run, HPX_REQUEST_main) };
-	assert_end(hpx_verify_send(run, &sending), HPX_EXCHANGE_REFUSED);
+	const struct hpx_request_variant variant = { .op = hpx_verify_op_new(run, HPX_REQUEST_main) };
+	assert_end(hpx_verify_send(run, &variant), HPX_EXCHANGE_REFUSED);
 	hpx_verify_free(run);
 	hpx_verify_spec_done(&spec);
 }
