@@ -30,7 +30,7 @@ static enum hpx_next refuse_message(struct hpx_request *request, enum hpx_http_e
 	unsigned status = hpx_http_error_status(error);
 	struct hpx_refusal refusal = { .detail = hpx_http_error_text(error), .status = status };
 
-	request->head.minor = 1;
+	request->head.http.minor = 1;
 	hpx_respond_refuse(request,
 			   status == 431 ? HPX_PROBLEM_headers_too_large : HPX_PROBLEM_bad_request,
 			   &refusal, HPX_RESPOND_CLOSE);
@@ -49,12 +49,12 @@ static enum hpx_next refuse_target(struct hpx_request *request, const char *reas
 
 static bool observes(const struct hpx_request *request)
 {
-	return request->settings->observe || request->route->observe;
+	return request->settings->observe || request->head.route->observe;
 }
 
 static void count_unkeyed(struct hpx_request *request)
 {
-	unsigned number = request->route->number;
+	unsigned number = request->head.route->number;
 
 	if (number >= HPX_METER_ROUTES)
 		number = HPX_METER_ROUTES - 1;
@@ -73,8 +73,8 @@ static enum hpx_next observe(struct hpx_request *request, enum hpx_observed obse
  * and hapax would have passed it on unguarded. */
 static const char *ambiguity(struct hpx_request *request, struct hpx_span meant)
 {
-	if (hpx_span_eq(meant, request->head.method))
-		return hpx_field_rule_fault(request->settings, request->route, &request->head,
+	if (hpx_span_eq(meant, request->head.http.method))
+		return hpx_field_rule_fault(request->settings, request->head.route, &request->head.http,
 					    &request->arena);
 	struct hpx_span text = hpx_arena_printf(
 		&request->arena, "the method is written %.*s", HPX_SPAN_ARG(meant));
@@ -96,24 +96,24 @@ static bool is_overridden(const struct hpx_http_head *head)
 
 static bool is_guarded(const struct hpx_request *request)
 {
-	return hpx_route_guards(request->route, request->head.method) ||
-	       (request->route->policy.key != HPX_KEY_IGNORE && is_overridden(&request->head));
+	return hpx_route_guards(request->head.route, request->head.http.method) ||
+	       (request->head.route->policy.key != HPX_KEY_IGNORE && is_overridden(&request->head.http));
 }
 
 /* The route is found by the method that is meant, so that one which observes
  * does so in every spelling. */
 static enum hpx_next route_request(struct hpx_request *request)
 {
-	struct hpx_span method = request->head.method;
+	struct hpx_span method = request->head.http.method;
 	struct hpx_span meant = hpx_route_method_meant(request->settings, method);
 
-	request->route = hpx_route_match(request->settings, meant, request->host,
-					 request->target.path);
-	request->observed = observes(request);
+	request->head.route = hpx_route_match(request->settings, meant, request->head.host,
+					      request->head.target.path);
+	request->head.observed = observes(request);
 	const char *reason = ambiguity(request, meant);
 	if (reason != NULL)
-		return request->observed ? observe(request, HPX_OBSERVED_bad_request) :
-					   refuse_target(request, reason);
+		return request->head.observed ? observe(request, HPX_OBSERVED_bad_request) :
+						refuse_target(request, reason);
 	return is_guarded(request) ? HPX_NEXT_KEY : HPX_NEXT_PASS;
 }
 
@@ -122,21 +122,21 @@ enum hpx_next hpx_step_route(struct hpx_request *request)
 	const char *reason = NULL;
 
 	HPX_CRASH_POINT(request_read);
-	if (request->reader.error != HPX_HTTP_ERROR_NONE)
-		return refuse_message(request, request->reader.error);
-	request->body_read = request->head.framing == HPX_FRAMING_NONE ||
-			     (request->head.framing == HPX_FRAMING_LENGTH &&
-			      request->head.content_length == 0);
-	if (hpx_span_eq(request->head.method, HPX_SPAN("CONNECT")))
+	if (request->head.reader.error != HPX_HTTP_ERROR_NONE)
+		return refuse_message(request, request->head.reader.error);
+	request->body.whole = request->head.http.framing == HPX_FRAMING_NONE ||
+			      (request->head.http.framing == HPX_FRAMING_LENGTH &&
+			       request->head.http.content_length == 0);
+	if (hpx_span_eq(request->head.http.method, HPX_SPAN("CONNECT")))
 		return refuse_target(request, "CONNECT asks for a tunnel to anywhere; hapax stands "
 					      "before one service");
-	if (hpx_target_parse(request->head.method, request->head.target, &request->arena,
-			     &request->target, &reason) != HPX_OK)
+	if (hpx_target_parse(request->head.http.method, request->head.http.target, &request->arena,
+			     &request->head.target, &reason) != HPX_OK)
 		return refuse_target(request, reason);
-	request->host = request->target.authority.ptr != NULL ?
-				request->target.authority :
-				hpx_field_value(&request->head, HPX_SPAN("Host"));
-	if (hpx_own_is(request->target.path))
+	request->head.host = request->head.target.authority.ptr != NULL ?
+				     request->head.target.authority :
+				     hpx_field_value(&request->head.http, HPX_SPAN("Host"));
+	if (hpx_own_is(request->head.target.path))
 		return HPX_NEXT_OWN;
 	return route_request(request);
 }
@@ -144,9 +144,9 @@ enum hpx_next hpx_step_route(struct hpx_request *request)
 static enum hpx_next without_key(struct hpx_request *request)
 {
 	count_unkeyed(request);
-	if (request->route->policy.key == HPX_KEY_OPTIONAL)
+	if (request->head.route->policy.key == HPX_KEY_OPTIONAL)
 		return HPX_NEXT_PASS;
-	if (request->observed)
+	if (request->head.observed)
 		return observe(request, HPX_OBSERVED_key_missing);
 	return refuse(request, HPX_PROBLEM_idempotency_key_missing, NULL);
 }
@@ -155,11 +155,11 @@ static enum hpx_next without_key(struct hpx_request *request)
 static enum hpx_next with_key(struct hpx_request *request)
 {
 	const char *reason =
-		hpx_field_rule_repeated(request->settings, &request->head, &request->arena);
+		hpx_field_rule_repeated(request->settings, &request->head.http, &request->arena);
 
 	if (reason == NULL)
 		return HPX_NEXT_TENANT;
-	if (request->observed)
+	if (request->head.observed)
 		return observe(request, HPX_OBSERVED_bad_request);
 	return refuse(request, HPX_PROBLEM_bad_request, reason);
 }
@@ -167,30 +167,30 @@ static enum hpx_next with_key(struct hpx_request *request)
 enum hpx_next hpx_step_key(struct hpx_request *request)
 {
 	const struct hpx_settings *settings = request->settings;
-	size_t count = hpx_field_count(&request->head, settings->key_header);
-	struct hpx_span value = hpx_field_value(&request->head, settings->key_header);
+	size_t count = hpx_field_count(&request->head.http, settings->key_header);
+	struct hpx_span value = hpx_field_value(&request->head.http, settings->key_header);
 	const char *reason = "the key's header is sent more than once";
 
 	if (count == 0)
 		return without_key(request);
 	enum hpx_status status = HPX_INVALID;
 	if (count == 1 && settings->key_syntax == HPX_KEY_SYNTAX_BARE)
-		status = hpx_key_parse_bare(value, &request->key, &reason);
+		status = hpx_key_parse_bare(value, &request->identity.key, &reason);
 	else if (count == 1)
 		status = hpx_key_parse(value, settings->key_syntax == HPX_KEY_SYNTAX_STRICT,
-				       &request->key, &reason);
+				       &request->identity.key, &reason);
 	if (status == HPX_OK)
 		return with_key(request);
-	if (request->observed)
+	if (request->head.observed)
 		return observe(request, HPX_OBSERVED_key_invalid);
 	return refuse(request, HPX_PROBLEM_idempotency_key_invalid, reason);
 }
 
 enum hpx_next hpx_tenant_found(struct hpx_request *request)
 {
-	if (!request->observed)
-		return request->after_tenant;
-	if (request->route->policy.deliver == HPX_DELIVER_ASYNC)
+	if (!request->head.observed)
+		return request->head.after_tenant;
+	if (request->head.route->policy.deliver == HPX_DELIVER_ASYNC)
 		hpx_counter_add(&request->shard->meter.async[HPX_ASYNC_observed], 1);
 	hpx_sighting_begin(request);
 	return HPX_NEXT_PASS;
@@ -199,7 +199,7 @@ enum hpx_next hpx_tenant_found(struct hpx_request *request)
 enum hpx_next hpx_tenant_missing(struct hpx_request *request, enum hpx_problem_code code,
 				 const struct hpx_refusal *refusal)
 {
-	if (request->observed)
+	if (request->head.observed)
 		return observe(request, HPX_OBSERVED_unauthenticated);
 	hpx_respond_refuse(request, code, refusal, HPX_RESPOND_KEEP);
 	return HPX_NEXT_DONE;
@@ -208,9 +208,9 @@ enum hpx_next hpx_tenant_missing(struct hpx_request *request, enum hpx_problem_c
 struct hpx_tenant_source hpx_tenant_source_of(struct hpx_request *request)
 {
 	return (struct hpx_tenant_source){ .settings = request->settings,
-					   .head = &request->head,
-					   .host = request->host,
-					   .peer = request->peer,
+					   .head = &request->head.http,
+					   .host = request->head.host,
+					   .peer = request->head.peer,
 					   .arena = &request->arena };
 }
 
@@ -260,7 +260,7 @@ enum hpx_next hpx_step_tenant(struct hpx_request *request)
 	const struct hpx_tenant_source source = hpx_tenant_source_of(request);
 	struct hpx_tenant tenant;
 	enum hpx_status status = hpx_tenant_of(&source, &tenant);
-	request->tenant = tenant.name;
+	request->identity.tenant = tenant.name;
 	refusal.detail = tenant.reason;
 	switch (status) {
 	case HPX_OK:

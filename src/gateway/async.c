@@ -12,7 +12,7 @@
 
 bool hpx_async_is(const struct hpx_request *request)
 {
-	return request->route->policy.deliver == HPX_DELIVER_ASYNC;
+	return request->head.route->policy.deliver == HPX_DELIVER_ASYNC;
 }
 
 static bool is_among(struct hpx_span name, const struct hpx_span *list, size_t count)
@@ -89,26 +89,26 @@ enum hpx_status hpx_async_headers(const struct hpx_settings *settings,
 
 enum hpx_status hpx_async_make_job(struct hpx_request *request, const char **ret_reason)
 {
-	const struct hpx_target *target = &request->target;
+	const struct hpx_target *target = &request->head.target;
 	struct hpx_span path = target->path;
 
 	if (target->query.ptr != NULL)
 		path = hpx_arena_printf(&request->arena, "%.*s?%.*s", HPX_SPAN_ARG(target->path),
 					HPX_SPAN_ARG(target->query));
 	/* Nothing goes upstream, so the buffer for its head is free. */
-	request->up_head.len = 0;
-	if (path.ptr == NULL || hpx_async_headers(request->settings, request->route,
-						  &request->head, &request->up_head) != HPX_OK)
+	request->attempt.head.len = 0;
+	if (path.ptr == NULL || hpx_async_headers(request->settings, request->head.route,
+						  &request->head.http, &request->attempt.head) != HPX_OK)
 		return HPX_NOMEM;
-	request->job = (struct hpx_job){
+	request->reservation.job = (struct hpx_job){
 		.name = HPX_SPAN("request"),
-		.target = request->route->target_name,
-		.method = request->head.method,
+		.target = request->head.route->target_name,
+		.method = request->head.http.method,
 		.path = path,
-		.headers = hpx_buffer_span(&request->up_head),
-		.body = hpx_buffer_span(&request->body),
+		.headers = hpx_buffer_span(&request->attempt.head),
+		.body = hpx_buffer_span(&request->body.bytes),
 	};
-	*ret_reason = hpx_job_fault(&request->job);
+	*ret_reason = hpx_job_fault(&request->reservation.job);
 	return *ret_reason == NULL ? HPX_OK : HPX_INVALID;
 }
 
@@ -125,13 +125,13 @@ enum hpx_next hpx_async_accepted(struct hpx_request *request)
 	hpx_async_wake(request->shard->gateway);
 	/* Whoever waits looks again as any retry does, not as the one that
 	 * made the reservation. */
-	hpx_token_make(&request->ask.token);
+	hpx_token_make(&request->identity.ask.token);
 	return hpx_async_pending(request);
 }
 
 enum hpx_next hpx_async_pending(struct hpx_request *request)
 {
-	int64_t wait_ms = hpx_wait_preferred(request, request->route->policy.wait_ms);
+	int64_t wait_ms = hpx_wait_preferred(request, request->head.route->policy.wait_ms);
 
 	if (wait_ms > 0)
 		return hpx_wait_for(request, wait_ms, HPX_NEXT_LOOKUP);

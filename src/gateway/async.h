@@ -14,7 +14,7 @@ enum hpx_status hpx_async_headers(const struct hpx_settings *settings,
 				  struct hpx_buffer *out);
 
 bool hpx_async_is(const struct hpx_request *request);
-/* Fills request->job. HPX_INVALID: it can never be one, `*ret_reason` says
+/* Fills request->reservation.job. HPX_INVALID: it can never be one, `*ret_reason` says
  * why. */
 enum hpx_status hpx_async_make_job(struct hpx_request *request, const char **ret_reason);
 /* The operation and its job are durable. */

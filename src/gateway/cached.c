@@ -9,8 +9,8 @@ bool hpx_cached_look(struct hpx_request *request, struct hpx_decision *ret_decis
 
 	if (cache == NULL)
 		return false;
-	if (hpx_cache_peek(cache, &request->ask, &request->route->policy, ret_decision,
-			   &request->stored) == HPX_OK) {
+	if (hpx_cache_peek(cache, &request->identity.ask, &request->head.route->policy, ret_decision,
+			   &request->reservation.stored) == HPX_OK) {
 		hpx_counter_add(&meter->cache_hits, 1);
 		return true;
 	}
@@ -24,14 +24,14 @@ void hpx_cached_mark(struct hpx_request *request)
 	struct hpx_cache *cache = request->shard->gateway->cache;
 
 	if (cache != NULL)
-		request->cache_mark = hpx_cache_mark(cache);
+		request->reservation.cache_mark = hpx_cache_mark(cache);
 }
 
 void hpx_cached_keep(struct hpx_request *request, int64_t judged_ms,
 		     const struct hpx_record *record, const struct hpx_answer *answer)
 {
 	struct hpx_cache *cache = request->shard->gateway->cache;
-	struct hpx_cache_mark mark = request->cache_mark;
+	struct hpx_cache_mark mark = request->reservation.cache_mark;
 
 	if (cache == NULL)
 		return;

@@ -5,10 +5,10 @@
 
 #include "gateway/request.h"
 
-/* The decision, and the answer of a replay in request->stored; false: the store
+/* The decision, and the answer of a replay in request->reservation.stored; false: the store
  * must be asked, and the request is marked for what it will say. */
 bool hpx_cached_look(struct hpx_request *request, struct hpx_decision *ret_decision);
-/* Before the store is asked by request->op. */
+/* Before the store is asked by request->reservation.op. */
 void hpx_cached_mark(struct hpx_request *request);
 /* What the store gave or took since the mark: nothing but a completed record
  * with its answer (NULL: none) is kept. `judged_ms`: the op's; 0: looked at here. */

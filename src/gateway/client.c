@@ -112,7 +112,7 @@ void hpx_client_set_mode(struct hpx_client *client, enum hpx_client_mode mode)
 void hpx_client_answered(struct hpx_client *client, bool keep)
 {
 	struct hpx_request *request = client->request;
-	bool body_read = request->body_read;
+	bool body_read = request->body.whole;
 
 	HPX_CRASH_POINT(client_answered);
 	hpx_counter_add(&client->shard->meter.requests, 1);
@@ -161,8 +161,8 @@ static bool take_head(struct hpx_client *client)
 		set_deadline(client, client->shard->settings->head_timeout_ms);
 	}
 	struct hpx_request *request = client->request;
-	switch (hpx_http_read_head(&request->reader, hpx_buffer_span(&client->in), &request->arena,
-				   &request->head, &used)) {
+	switch (hpx_http_read_head(&request->head.reader, hpx_buffer_span(&client->in), &request->arena,
+				   &request->head.http, &used)) {
 	case HPX_HTTP_MORE:
 		return false;
 	case HPX_HTTP_BAD:
@@ -176,7 +176,7 @@ static bool take_head(struct hpx_client *client)
 	/* The head's bytes stay where they are, the request owns them now;
 	 * what came behind them moves to a buffer of its own. */
 	struct hpx_span rest = hpx_span_skip(hpx_buffer_span(&client->in), used);
-	request->head_bytes = client->in;
+	request->head.bytes = client->in;
 	hpx_buffer_init(&client->in, client->in.max);
 	if (hpx_buffer_append(&client->in, rest) != HPX_OK) {
 		hpx_client_close(client);
@@ -198,7 +198,7 @@ static size_t discard(struct hpx_client *client, struct hpx_span bytes)
 		struct hpx_span data;
 		size_t used = 0;
 		enum hpx_http_progress progress = hpx_http_read_body(
-			&request->reader, hpx_span_skip(bytes, all), &data, &used);
+			&request->head.reader, hpx_span_skip(bytes, all), &data, &used);
 		all += used;
 		client->discarded_bytes += used;
 		if (progress == HPX_HTTP_DONE) {
@@ -419,7 +419,7 @@ static bool is_stalled(struct hpx_client *client, uint64_t now_ms)
  * our ever finding out: it does not hold its upstream for ever. */
 static bool is_forsaken(struct hpx_client *client, uint64_t now_ms)
 {
-	bool passing = client->request != NULL && client->request->phase == HPX_PHASE_PASSING;
+	bool passing = client->request != NULL && client->request->wait.phase == HPX_PHASE_PASSING;
 
 	if (!client->ended || !passing ||
 	    client->moved_bytes != hpx_transport_taken(client->transport)) {

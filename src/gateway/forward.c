@@ -18,11 +18,11 @@
 static bool on_ready(void *user)
 {
 	struct hpx_request *request = user;
-	int64_t waited_ms = hpx_clock_boot_ms() - request->asked_boot_ms;
+	int64_t waited_ms = hpx_clock_boot_ms() - request->reservation.asked_boot_ms;
 
-	if (waited_ms < request->route->policy.lease_ms / 2)
+	if (waited_ms < request->head.route->policy.lease_ms / 2)
 		return true;
-	request->late = true;
+	request->attempt.late = true;
 	return false;
 }
 
@@ -34,9 +34,9 @@ static void on_informational(void *user, const struct hpx_http_head *head)
 /* No complete answer: how far the request went decides. */
 static enum hpx_next lost(struct hpx_request *request, const struct hpx_exchange_failure *failure)
 {
-	request->failure = *failure;
-	request->answer_lost = true;
-	request->outcome = hpx_outcome_of_silence(failure->any_byte_left);
+	request->attempt.failure = *failure;
+	request->answer.lost = true;
+	request->attempt.outcome = hpx_outcome_of_silence(failure->any_byte_left);
 	return HPX_NEXT_STORE;
 }
 
@@ -44,8 +44,8 @@ static enum hpx_next lost(struct hpx_request *request, const struct hpx_exchange
  * upstream waits meanwhile. */
 static void hold_back(struct hpx_request *request)
 {
-	request->streaming = true;
-	hpx_exchange_pause(request->exchange);
+	request->answer.streaming = true;
+	hpx_exchange_pause(request->attempt.exchange);
 	hpx_request_go(request, HPX_NEXT_STORE);
 }
 
@@ -59,7 +59,7 @@ static bool is_event_stream(const struct hpx_http_head *head)
 
 static bool cannot_be_kept(const struct hpx_request *request, const struct hpx_http_head *head)
 {
-	return request->route->policy.keep == HPX_KEEP_STATUS || is_event_stream(head) ||
+	return request->head.route->policy.keep == HPX_KEEP_STATUS || is_event_stream(head) ||
 	       (head->framing == HPX_FRAMING_LENGTH &&
 		head->content_length > request->settings->response_body_bytes_max);
 }
@@ -85,14 +85,14 @@ static enum hpx_said said_of(const struct hpx_http_head *head)
 
 static void take_outcome(struct hpx_request *request, const struct hpx_http_head *head)
 {
-	const struct hpx_policy *policy = &request->route->policy;
+	const struct hpx_policy *policy = &request->head.route->policy;
 	bool later = hpx_field_find(head, HPX_SPAN("Retry-After")) != NULL;
 	enum hpx_said said = said_of(head);
 
-	request->outcome = hpx_outcome_of_answer(head->status, later, said, policy);
-	request->outcome_assumed = hpx_outcome_is_assumed(head->status, later, said);
-	request->outcome_reason = hpx_outcome_reason(head->status, later, said, policy,
-						     request->route->server_error_said);
+	request->attempt.outcome = hpx_outcome_of_answer(head->status, later, said, policy);
+	request->attempt.outcome_assumed = hpx_outcome_is_assumed(head->status, later, said);
+	request->attempt.outcome_reason = hpx_outcome_reason(head->status, later, said, policy,
+							     request->head.route->server_error_said);
 }
 
 static void on_head(void *user, const struct hpx_http_head *head)
@@ -111,36 +111,36 @@ static void on_head(void *user, const struct hpx_http_head *head)
 static void flow(struct hpx_request *request, struct hpx_span bytes)
 {
 	hpx_respond_piece(request, bytes);
-	if (request->client != NULL && request->exchange != NULL &&
+	if (request->client != NULL && request->attempt.exchange != NULL &&
 	    hpx_transport_pending(request->client->transport) > HPX_RESPOND_PENDING_MAX)
-		hpx_exchange_pause(request->exchange);
+		hpx_exchange_pause(request->attempt.exchange);
 }
 
 static void on_data(void *user, struct hpx_span bytes)
 {
 	struct hpx_request *request = user;
 
-	if (request->phase == HPX_PHASE_STREAMING) {
+	if (request->wait.phase == HPX_PHASE_STREAMING) {
 		flow(request, bytes);
 		return;
 	}
 	/* The buffer has room for one read past the bound, so that what has
 	 * arrived is never dropped; out of memory, the answer is lost. */
-	if (hpx_buffer_append(&request->answer, bytes) != HPX_OK) {
+	if (hpx_buffer_append(&request->answer.body, bytes) != HPX_OK) {
 		refuse_answer(request, "the answer could not be held in memory");
 		return;
 	}
 	bool charged = hpx_request_charge(request, bytes.len,
 					  request->settings->bodies_bytes_max);
-	if (!charged || request->answer.len > request->settings->response_body_bytes_max)
+	if (!charged || request->answer.body.len > request->settings->response_body_bytes_max)
 		hold_back(request);
 }
 
 static void ended(struct hpx_request *request)
 {
-	request->exchange = NULL;
+	request->attempt.exchange = NULL;
 	hpx_histogram_add(&request->shard->meter.upstream_us,
-			  (uint64_t)(hpx_clock_boot_us() - request->forwarded_us));
+			  (uint64_t)(hpx_clock_boot_us() - request->attempt.forwarded_us));
 }
 
 static void on_end(void *user)
@@ -148,11 +148,11 @@ static void on_end(void *user)
 	struct hpx_request *request = user;
 
 	ended(request);
-	request->answer_ended = true;
-	if (request->phase == HPX_PHASE_STREAMING) {
+	request->answer.ended = true;
+	if (request->wait.phase == HPX_PHASE_STREAMING) {
 		hpx_respond_end(request);
-		request->phase = HPX_PHASE_OVER;
-	} else if (!request->streaming) {
+		request->wait.phase = HPX_PHASE_OVER;
+	} else if (!request->answer.streaming) {
 		hpx_request_go(request, HPX_NEXT_STORE);
 	}
 	hpx_request_drop(request);
@@ -163,11 +163,11 @@ static void on_failed(void *user, const struct hpx_exchange_failure *failure)
 	struct hpx_request *request = user;
 
 	ended(request);
-	if (request->phase == HPX_PHASE_STREAMING) {
+	if (request->wait.phase == HPX_PHASE_STREAMING) {
 		hpx_respond_break(request);
-		request->phase = HPX_PHASE_OVER;
-	} else if (request->streaming) {
-		request->answer_lost = true; /* its outcome is on its way already */
+		request->wait.phase = HPX_PHASE_OVER;
+	} else if (request->answer.streaming) {
+		request->answer.lost = true; /* its outcome is on its way already */
 	} else {
 		hpx_request_go(request, lost(request, failure));
 	}
@@ -188,28 +188,28 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 	struct hpx_exchange_failure nothing_left = { .status = HPX_NOMEM,
 						     .reason = "out of memory" };
 
-	request->phase = HPX_PHASE_FORWARDING;
-	request->forwarded_us = hpx_clock_boot_us();
-	request->renew_at_ms = hpx_loop_now_ms(&request->shard->loop) +
-			       (uint64_t)request->route->policy.lease_ms / 3;
+	request->wait.phase = HPX_PHASE_FORWARDING;
+	request->attempt.forwarded_us = hpx_clock_boot_us();
+	request->attempt.renew_at_ms = hpx_loop_now_ms(&request->shard->loop) +
+				       (uint64_t)request->head.route->policy.lease_ms / 3;
 	/* One read may come on top of the largest answer. */
-	request->answer.max = request->settings->response_body_bytes_max + HPX_LOOP_READ_BYTES;
+	request->answer.body.max = request->settings->response_body_bytes_max + HPX_LOOP_READ_BYTES;
 	enum hpx_status status = hpx_upward_head(request, true);
 	if (status != HPX_OK) {
 		hpx_queue_leave(request);
 		return lost(request, &nothing_left);
 	}
 	struct hpx_exchange_request up = {
-		.slot = &request->slot,
-		.method = request->head.method,
-		.head = hpx_buffer_span(&request->up_head),
-		.body = hpx_buffer_span(&request->body),
-		.fresh = request->route->policy.reuse == HPX_REUSE_NEVER,
+		.slot = &request->attempt.slot,
+		.method = request->head.http.method,
+		.head = hpx_buffer_span(&request->attempt.head),
+		.body = hpx_buffer_span(&request->body.bytes),
+		.fresh = request->head.route->policy.reuse == HPX_REUSE_NEVER,
 		.guarded = true,
 	};
 	hpx_request_hold(request);
 	status = hpx_exchange_start(request->shard->upstream, &up, &events, request,
-				    &request->exchange);
+				    &request->attempt.exchange);
 	if (status != HPX_OK) {
 		hpx_queue_leave(request);
 		hpx_request_drop(request);
@@ -220,18 +220,18 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 
 void hpx_attempt_cancel(struct hpx_request *request)
 {
-	if (request->exchange == NULL)
+	if (request->attempt.exchange == NULL)
 		return;
-	hpx_exchange_cancel(request->exchange);
-	request->exchange = NULL;
+	hpx_exchange_cancel(request->attempt.exchange);
+	request->attempt.exchange = NULL;
 	hpx_request_drop(request);
 }
 
 void hpx_attempt_abandon(struct hpx_request *request)
 {
 	struct hpx_exchange_failure failure = {
-		.any_byte_left = request->exchange == NULL ||
-				 hpx_exchange_any_byte_left(request->exchange),
+		.any_byte_left = request->attempt.exchange == NULL ||
+				 hpx_exchange_any_byte_left(request->attempt.exchange),
 		.status = HPX_CLOSED,
 		.timed_out = true,
 		.reason = "hapax is shutting down",
@@ -244,18 +244,18 @@ void hpx_attempt_abandon(struct hpx_request *request)
 static void renewal_came_back(struct hpx_message *message)
 {
 	struct hpx_request *request =
-		HPX_CONTAINER(message, struct hpx_request, renewal_message);
+		HPX_CONTAINER(message, struct hpx_request, attempt.renewal_message);
 	char reference[HPX_REFERENCE_SIZE];
 
-	request->renewal_pending = false;
-	if (request->renewal.status == HPX_OK) {
+	request->attempt.renewal_pending = false;
+	if (request->attempt.renewal.status == HPX_OK) {
 		hpx_counter_add(&request->shard->meter.leases_renewed, 1);
-	} else if (request->phase == HPX_PHASE_FORWARDING &&
-		   request->renewal.status != HPX_REFUSED) {
+	} else if (request->wait.phase == HPX_PHASE_FORWARDING &&
+		   request->attempt.renewal.status != HPX_REFUSED) {
 		/* REFUSED: the application has committed its answer already. */
-		hpx_reference_print(&request->record.id, &request->record.mark, reference);
+		hpx_reference_print(&request->reservation.record.id, &request->reservation.record.mark, reference);
 		hpx_log(HPX_LOG_WARN, "lease_not_renewed", "operation=%s problem=%s", reference,
-			hpx_status_name(request->renewal.status));
+			hpx_status_name(request->attempt.renewal.status));
 	}
 	hpx_request_drop(request);
 }
@@ -263,24 +263,24 @@ static void renewal_came_back(struct hpx_message *message)
 static void renewal_settled(struct hpx_store_op *op)
 {
 	struct hpx_request *request = op->user;
-	hpx_loop_post(&request->shard->loop, &request->renewal_message);
+	hpx_loop_post(&request->shard->loop, &request->attempt.renewal_message);
 }
 
 void hpx_attempt_renew(struct hpx_request *request, uint64_t now_ms)
 {
-	if (now_ms < request->renew_at_ms || request->renewal_pending || request->exchange == NULL)
+	if (now_ms < request->attempt.renew_at_ms || request->attempt.renewal_pending || request->attempt.exchange == NULL)
 		return;
-	request->renew_at_ms = now_ms + (uint64_t)request->route->policy.lease_ms / 3;
-	request->renewal = (struct hpx_store_op){
+	request->attempt.renew_at_ms = now_ms + (uint64_t)request->head.route->policy.lease_ms / 3;
+	request->attempt.renewal = (struct hpx_store_op){
 		.verb = HPX_VERB_RENEW,
-		.id = request->record.id,
-		.token = request->record.token,
-		.lease_ms = request->route->policy.lease_ms,
+		.id = request->reservation.record.id,
+		.token = request->reservation.record.token,
+		.lease_ms = request->head.route->policy.lease_ms,
 		.done = renewal_settled,
 		.user = request,
 	};
-	request->renewal_message.handle = renewal_came_back;
-	request->renewal_pending = true;
+	request->attempt.renewal_message.handle = renewal_came_back;
+	request->attempt.renewal_pending = true;
 	hpx_request_hold(request);
-	hpx_committer_submit(request->shard->gateway->committer, &request->renewal);
+	hpx_committer_submit(request->shard->gateway->committer, &request->attempt.renewal);
 }

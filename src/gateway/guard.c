@@ -25,7 +25,7 @@
 
 static enum hpx_next too_large(struct hpx_request *request)
 {
-	if (request->webhook != NULL)
+	if (request->head.webhook != NULL)
 		hpx_hook_count(request, HPX_HOOK_too_large);
 	hpx_respond_refuse(request, HPX_PROBLEM_request_too_large, NULL, HPX_RESPOND_CLOSE);
 	return HPX_NEXT_DONE;
@@ -41,12 +41,12 @@ static enum hpx_next overloaded(struct hpx_request *request)
 
 enum hpx_next hpx_step_body(struct hpx_request *request)
 {
-	const struct hpx_http_head *head = &request->head;
+	const struct hpx_http_head *head = &request->head.http;
 	struct hpx_span go_on = HPX_SPAN("HTTP/1.1 100 Continue\r\n\r\n");
 
-	if (request->body_read)
-		return request->after_body;
-	if (head->framing == HPX_FRAMING_LENGTH && head->content_length > request->body.max)
+	if (request->body.whole)
+		return request->head.after_body;
+	if (head->framing == HPX_FRAMING_LENGTH && head->content_length > request->body.bytes.max)
 		return too_large(request);
 	if (head->expect_continue && request->client->in.len == 0)
 		hpx_client_send(request->client, &go_on, 1);
@@ -68,7 +68,7 @@ static enum hpx_next take_body(struct hpx_request *request, struct hpx_span data
 {
 	if (!hpx_request_charge(request, data.len, request_share(request->settings)))
 		return overloaded(request);
-	switch (hpx_buffer_append(&request->body, data)) {
+	switch (hpx_buffer_append(&request->body.bytes, data)) {
 	case HPX_OK:
 		return HPX_NEXT_WAIT;
 	case HPX_TOO_LARGE:
@@ -80,7 +80,7 @@ static enum hpx_next take_body(struct hpx_request *request, struct hpx_span data
 
 static enum hpx_next malformed_body(struct hpx_request *request)
 {
-	struct hpx_refusal refusal = { .detail = hpx_http_error_text(request->reader.error) };
+	struct hpx_refusal refusal = { .detail = hpx_http_error_text(request->head.reader.error) };
 
 	hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_CLOSE);
 	return HPX_NEXT_DONE;
@@ -95,15 +95,15 @@ size_t hpx_guard_feed(struct hpx_request *request, struct hpx_span bytes)
 	while (next == HPX_NEXT_WAIT && progress == HPX_HTTP_MORE && all < bytes.len) {
 		struct hpx_span data = { NULL, 0 };
 		size_t used = 0;
-		progress = hpx_http_read_body(&request->reader, hpx_span_skip(bytes, all), &data,
+		progress = hpx_http_read_body(&request->head.reader, hpx_span_skip(bytes, all), &data,
 					      &used);
 		all += used;
 		next = progress == HPX_HTTP_BAD ? malformed_body(request) : take_body(request, data);
 	}
 	if (next == HPX_NEXT_WAIT && progress == HPX_HTTP_DONE) {
-		request->body_read = true;
+		request->body.whole = true;
 		hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
-		next = request->after_body;
+		next = request->head.after_body;
 	}
 	if (next != HPX_NEXT_WAIT)
 		hpx_request_go(request, next);
@@ -116,55 +116,55 @@ static struct hpx_span combined_header(void *user, struct hpx_span name)
 	struct hpx_request *request = user;
 
 	if (hpx_span_ieq(name, HPX_SPAN("Host")))
-		return request->host;
-	return hpx_field_combined(&request->head, name, &request->arena);
+		return request->head.host;
+	return hpx_field_combined(&request->head.http, name, &request->arena);
 }
 
 static enum hpx_status make_fingerprint(struct hpx_request *request)
 {
 	struct hpx_meaning meaning = {
-		.method = request->head.method,
-		.path = request->target.path,
-		.query = request->target.query,
-		.content_type = hpx_field_value(&request->head, HPX_SPAN("Content-Type")),
+		.method = request->head.http.method,
+		.path = request->head.target.path,
+		.query = request->head.target.query,
+		.content_type = hpx_field_value(&request->head.http, HPX_SPAN("Content-Type")),
 		.content_encoding = hpx_field_combined(
-			&request->head, HPX_SPAN("Content-Encoding"), &request->arena),
-		.body = hpx_buffer_span(&request->body),
+			&request->head.http, HPX_SPAN("Content-Encoding"), &request->arena),
+		.body = hpx_buffer_span(&request->body.bytes),
 		.header = combined_header,
 		.user = request,
 	};
-	return hpx_fingerprint(&request->recipe, &meaning, CANONICAL_BYTES_MAX,
-			       request->ask.fingerprint);
+	return hpx_fingerprint(&request->identity.recipe, &meaning, CANONICAL_BYTES_MAX,
+			       request->identity.ask.fingerprint);
 }
 
 static enum hpx_status name_operation(struct hpx_request *request)
 {
-	struct hpx_description *d = &request->description;
+	struct hpx_description *d = &request->identity.description;
 	struct hpx_sha256 hash;
 
-	d->tenant = request->tenant;
-	d->key = hpx_span(request->key.bytes, request->key.len);
-	d->method = request->head.method;
-	d->path = request->target.path;
-	d->route = request->route->pattern;
-	enum hpx_status status = hpx_scope_of(request->settings, request->route, d->method, d->path,
+	d->tenant = request->identity.tenant;
+	d->key = hpx_span(request->identity.key.bytes, request->identity.key.len);
+	d->method = request->head.http.method;
+	d->path = request->head.target.path;
+	d->route = request->head.route->pattern;
+	enum hpx_status status = hpx_scope_of(request->settings, request->head.route, d->method, d->path,
 					      &request->arena, &d->scope);
 	if (status == HPX_OK)
-		status = hpx_operation_id(d->tenant, d->scope, d->key, &request->ask.id);
+		status = hpx_operation_id(d->tenant, d->scope, d->key, &request->identity.ask.id);
 	if (status != HPX_OK)
 		return status;
 	hpx_sha256_init(&hash);
 	hpx_sha256_add(&hash, d->tenant);
-	return hpx_sha256_done(&hash, request->ask.tenant);
+	return hpx_sha256_done(&hash, request->identity.ask.tenant);
 }
 
 enum hpx_next hpx_step_fingerprint(struct hpx_request *request)
 {
 	enum hpx_status status = HPX_OK;
 
-	if (!request->refingerprinted) {
-		request->recipe = request->route->recipe;
-		request->ask.recipe = request->route->recipe_id;
+	if (!request->identity.refingerprinted) {
+		request->identity.recipe = request->head.route->recipe;
+		request->identity.ask.recipe = request->head.route->recipe_id;
 		status = name_operation(request);
 	}
 	if (status == HPX_OK)
@@ -190,16 +190,16 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 	if (request->shard->reader == NULL)
 		return store_unavailable(request);
 	/* The token is made before the store is asked anything. */
-	if (hpx_token_is_void(&request->ask.token))
-		hpx_chance_take(&request->shard->chance, request->ask.token.bytes,
-				sizeof(request->ask.token.bytes));
-	request->ask.owner = request->shard->gateway->store->owner;
+	if (hpx_token_is_void(&request->identity.ask.token))
+		hpx_chance_take(&request->shard->chance, request->identity.ask.token.bytes,
+				sizeof(request->identity.ask.token.bytes));
+	request->identity.ask.owner = request->shard->gateway->store->owner;
 	if (hpx_cached_look(request, &decision))
 		return hpx_guard_decided(request, &decision);
-	switch (hpx_store_peek(request->shard->reader, &request->ask, &request->route->policy,
-			       &decision, &request->stored)) {
+	switch (hpx_store_peek(request->shard->reader, &request->identity.ask, &request->head.route->policy,
+			       &decision, &request->reservation.stored)) {
 	case HPX_OK:
-		hpx_cached_keep(request, 0, &decision.record, request->stored);
+		hpx_cached_keep(request, 0, &decision.record, request->reservation.stored);
 		return hpx_guard_decided(request, &decision);
 	case HPX_NOT_FOUND:
 		return HPX_NEXT_SLOT;
@@ -223,7 +223,7 @@ static enum hpx_next no_slot(struct hpx_request *request)
  * refused then. */
 static enum hpx_next look_without_slot(struct hpx_request *request)
 {
-	request->look_reason = HPX_LOOK_NO_SLOT;
+	request->reservation.look_reason = HPX_LOOK_NO_SLOT;
 	return HPX_NEXT_RESERVE;
 }
 
@@ -234,27 +234,27 @@ static enum hpx_next look_without_slot(struct hpx_request *request)
  * that a replay never waits for a connection. */
 enum hpx_next hpx_step_slot(struct hpx_request *request)
 {
-	if (request->waited || hpx_async_is(request))
+	if (request->wait.waited || hpx_async_is(request))
 		return HPX_NEXT_RESERVE;
 	if (hpx_queue_take(request, HPX_SLOT_GUARDED)) {
-		request->look_reason = HPX_LOOK_NONE;
+		request->reservation.look_reason = HPX_LOOK_NONE;
 		return HPX_NEXT_RESERVE;
 	}
-	if (!request->looked && request->shard->gateway->store->driver->peek == NULL) {
-		request->look_reason = HPX_LOOK_BEFORE_QUEUE;
+	if (!request->reservation.looked && request->shard->gateway->store->driver->peek == NULL) {
+		request->reservation.look_reason = HPX_LOOK_BEFORE_QUEUE;
 		return HPX_NEXT_RESERVE;
 	}
-	request->look_reason = HPX_LOOK_NONE;
+	request->reservation.look_reason = HPX_LOOK_NONE;
 	if (hpx_queue_enter(request, HPX_SLOT_GUARDED, HPX_NEXT_RESERVE, look_without_slot))
 		return HPX_NEXT_WAIT;
-	return request->looked ? no_slot(request) : look_without_slot(request);
+	return request->reservation.looked ? no_slot(request) : look_without_slot(request);
 }
 
 /* The reservation is, or may be, in the store, and its request was refused:
  * it is failed as not executed, in the background. */
 static void undo(struct hpx_request *request)
 {
-	request->outcome = HPX_OUTCOME_NOT_EXECUTED;
+	request->attempt.outcome = HPX_OUTCOME_NOT_EXECUTED;
 	hpx_settle_submit(request, HPX_VERB_FAIL);
 }
 
@@ -289,9 +289,9 @@ static enum hpx_next reserve_refused(struct hpx_request *request, bool durable)
 {
 	if (durable && hpx_async_is(request)) {
 		hpx_async_wake(request->shard->gateway);
-		return request->gave_up ? HPX_NEXT_DONE : accepted_in_doubt(request);
+		return request->reservation.gave_up ? HPX_NEXT_DONE : accepted_in_doubt(request);
 	}
-	enum hpx_next next = request->gave_up ? HPX_NEXT_DONE : store_unavailable(request);
+	enum hpx_next next = request->reservation.gave_up ? HPX_NEXT_DONE : store_unavailable(request);
 	if (!durable)
 		return next;
 	undo(request);
@@ -301,36 +301,36 @@ static enum hpx_next reserve_refused(struct hpx_request *request, bool durable)
 /* It waited for somebody else's end, and there is nothing left to wait for. */
 static enum hpx_next wait_vanished(struct hpx_request *request)
 {
-	if (request->record.state == HPX_STATE_PENDING)
-		request->record.state = HPX_STATE_NONE;
+	if (request->reservation.record.state == HPX_STATE_PENDING)
+		request->reservation.record.state = HPX_STATE_NONE;
 	return hpx_wait_over(request);
 }
 
 /* A look found that the request would begin an attempt. */
 static enum hpx_next would_begin(struct hpx_request *request)
 {
-	if (request->waited)
+	if (request->wait.waited)
 		return wait_vanished(request);
-	if (request->look_reason == HPX_LOOK_NO_SLOT)
+	if (request->reservation.look_reason == HPX_LOOK_NO_SLOT)
 		return no_slot(request);
-	request->looked = true;
+	request->reservation.looked = true;
 	return HPX_NEXT_SLOT;
 }
 
 static enum hpx_next reserve_decided(struct hpx_request *request)
 {
-	const struct hpx_store_op *op = &request->op;
+	const struct hpx_store_op *op = &request->reservation.op;
 	bool executes = op->status == HPX_OK &&
 			(op->decision.verdict == HPX_VERDICT_EXECUTE ||
 			 op->decision.verdict == HPX_VERDICT_EXECUTE_AGAIN);
 
-	if (!executes || request->gave_up)
+	if (!executes || request->reservation.gave_up)
 		hpx_queue_leave(request);
-	if (op->status == HPX_NOT_FOUND && op->look && !request->gave_up)
+	if (op->status == HPX_NOT_FOUND && op->look && !request->reservation.gave_up)
 		return would_begin(request);
-	if (op->status == HPX_OK && !request->gave_up) {
-		request->stored = op->replay;
-		request->row = op->row;
+	if (op->status == HPX_OK && !request->reservation.gave_up) {
+		request->reservation.stored = op->replay;
+		request->reservation.row = op->row;
 		hpx_cached_keep(request, op->judged_ms, &op->decision.record, op->replay);
 		HPX_CRASH_POINT(reserve_done);
 		return hpx_guard_decided(request, &op->decision);
@@ -358,27 +358,27 @@ static enum hpx_next refuse_job(struct hpx_request *request, const char *reason)
 
 enum hpx_next hpx_step_reserve(struct hpx_request *request)
 {
-	struct hpx_store_op *op = &request->op;
+	struct hpx_store_op *op = &request->reservation.op;
 	const char *reason = NULL;
 
 	if (hpx_async_is(request) && hpx_async_make_job(request, &reason) != HPX_OK)
 		return refuse_job(request, reason);
-	request->asked_boot_ms = hpx_clock_boot_ms();
+	request->reservation.asked_boot_ms = hpx_clock_boot_ms();
 	*op = (struct hpx_store_op){
 		.verb = HPX_VERB_RESERVE,
-		.id = request->ask.id,
-		.token = request->ask.token,
-		.ask = &request->ask,
-		.policy = &request->route->policy,
-		.description = &request->description,
-		.job = hpx_async_is(request) ? &request->job : NULL,
+		.id = request->identity.ask.id,
+		.token = request->identity.ask.token,
+		.ask = &request->identity.ask,
+		.policy = &request->head.route->policy,
+		.description = &request->identity.description,
+		.job = hpx_async_is(request) ? &request->reservation.job : NULL,
 		/* A waiter never becomes the executor. */
-		.look = request->waited || request->look_reason != HPX_LOOK_NONE,
+		.look = request->wait.waited || request->reservation.look_reason != HPX_LOOK_NONE,
 		.actor = HPX_SPAN("gateway"),
 	};
-	request->phase = HPX_PHASE_RESERVING;
-	request->deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
-			       (uint64_t)request->settings->store_timeout_ms;
+	request->wait.phase = HPX_PHASE_RESERVING;
+	request->wait.deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
+				    (uint64_t)request->settings->store_timeout_ms;
 	HPX_CRASH_POINT(reserve_submitted);
 	hpx_request_submit(request, reserve_came_back);
 	return HPX_NEXT_WAIT;
@@ -386,10 +386,10 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 
 void hpx_guard_give_up(struct hpx_request *request)
 {
-	request->gave_up = true;
-	request->deadline_ms = 0;
+	request->reservation.gave_up = true;
+	request->wait.deadline_ms = 0;
 	hpx_queue_leave(request);
-	if (hpx_async_is(request) && !request->op.look)
+	if (hpx_async_is(request) && !request->reservation.op.look)
 		(void)accepted_in_doubt(request);
 	else
 		(void)store_unavailable(request);
@@ -402,17 +402,17 @@ static enum hpx_next by_records_recipe(struct hpx_request *request,
 {
 	struct hpx_span text;
 	struct hpx_recipe_id wanted = decision->record.recipe;
-	enum hpx_status status = request->refingerprinted ? HPX_CORRUPT : HPX_OK;
+	enum hpx_status status = request->identity.refingerprinted ? HPX_CORRUPT : HPX_OK;
 
 	if (status == HPX_OK)
 		status = hpx_store_recipe(request->shard->reader, &wanted, &request->arena, &text);
 	if (status == HPX_OK)
-		status = hpx_recipe_parse(text, &request->arena, &request->recipe);
+		status = hpx_recipe_parse(text, &request->arena, &request->identity.recipe);
 	if (status == HPX_OK) {
-		request->ask.recipe = wanted;
-		request->recipe.id = &request->ask.recipe;
-		request->refingerprinted = true;
-		request->looked = false;
+		request->identity.ask.recipe = wanted;
+		request->identity.recipe.id = &request->identity.ask.recipe;
+		request->identity.refingerprinted = true;
+		request->reservation.looked = false;
 		return HPX_NEXT_FINGERPRINT;
 	}
 	if (status == HPX_IO || status == HPX_UNAVAILABLE)
@@ -447,8 +447,8 @@ unsigned hpx_guard_until_s(int64_t at_ms, int64_t now_ms)
 
 static void question_came(struct hpx_request *request)
 {
-	const struct hpx_next_question *question = &request->look.question;
-	bool known = request->look.status == HPX_OK && !question->person;
+	const struct hpx_next_question *question = &request->wait.look.question;
+	bool known = request->wait.look.status == HPX_OK && !question->person;
 
 	hpx_request_go(request, refuse_unknown(request, hpx_guard_until_s(
 								known ? question->at_ms : 0,
@@ -457,7 +457,7 @@ static void question_came(struct hpx_request *request)
 
 enum hpx_next hpx_guard_unknown(struct hpx_request *request)
 {
-	request->look = (struct hpx_look){ .wants_question = true, .id = request->ask.id };
+	request->wait.look = (struct hpx_look){ .wants_question = true, .id = request->identity.ask.id };
 	hpx_request_asks(request, request->settings->store_timeout_ms, unknown_some_time);
 	hpx_request_look(request, question_came);
 	return HPX_NEXT_WAIT;
@@ -485,10 +485,10 @@ static struct hpx_span stored_location(const struct hpx_answer *stored)
 
 enum hpx_next hpx_guard_replay(struct hpx_request *request)
 {
-	struct hpx_refusal refusal = { .original_status = request->record.status,
-				       .location = stored_location(request->stored) };
+	struct hpx_refusal refusal = { .original_status = request->reservation.record.status,
+				       .location = stored_location(request->reservation.stored) };
 
-	if (request->record.kept && request->stored != NULL)
+	if (request->reservation.record.kept && request->reservation.stored != NULL)
 		hpx_respond_replay(request);
 	else
 		hpx_respond_refuse(request, HPX_PROBLEM_response_not_kept, &refusal,
@@ -504,11 +504,11 @@ enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_de
 
 	if (decision->verdict == HPX_VERDICT_REFINGERPRINT)
 		return by_records_recipe(request, decision);
-	request->record = decision->record;
-	if (!request->waited) {
+	request->reservation.record = decision->record;
+	if (!request->wait.waited) {
 		hpx_counter_add(&meter->reserved[decision->verdict], 1);
 		if (!executes)
-			hpx_meter_duplicate(meter, request->tenant);
+			hpx_meter_duplicate(meter, request->identity.tenant);
 	}
 	if (decision->verdict == HPX_VERDICT_EXECUTE)
 		hpx_sighting_tenant(request);

@@ -63,8 +63,8 @@ static enum hpx_next policy_page(struct hpx_request *request)
 
 static bool is_get(const struct hpx_request *request)
 {
-	return hpx_span_eq(request->head.method, HPX_SPAN("GET")) ||
-	       hpx_span_eq(request->head.method, HPX_SPAN("HEAD"));
+	return hpx_span_eq(request->head.http.method, HPX_SPAN("GET")) ||
+	       hpx_span_eq(request->head.http.method, HPX_SPAN("HEAD"));
 }
 
 static enum hpx_next wrong_method(struct hpx_request *request, const char *detail,
@@ -80,14 +80,14 @@ static enum hpx_next webhook(struct hpx_request *request, struct hpx_span name)
 {
 	if (!hpx_hook_find(request, name))
 		return not_found(request);
-	if (!hpx_span_eq(request->head.method, HPX_SPAN("POST")))
+	if (!hpx_span_eq(request->head.http.method, HPX_SPAN("POST")))
 		return wrong_method(request, "this path is for POST", "POST");
 	return HPX_NEXT_BODY;
 }
 
 enum hpx_next hpx_step_own(struct hpx_request *request)
 {
-	struct hpx_span path = request->target.path;
+	struct hpx_span path = request->head.target.path;
 	struct hpx_span problems = HPX_SPAN(HPX_OWN_ROOT "/problems/");
 	struct hpx_span operations = HPX_SPAN(HPX_OWN_ROOT "/operations");
 	struct hpx_span webhooks = HPX_SPAN(HPX_OWN_ROOT "/webhooks/");
@@ -107,7 +107,7 @@ enum hpx_next hpx_step_own(struct hpx_request *request)
 	if (hpx_span_eq(path, operations) ||
 	    (hpx_span_starts(path, operations) && path.len > operations.len + 1 &&
 	     path.ptr[operations.len] == '/')) {
-		request->after_tenant = HPX_NEXT_OPERATION;
+		request->head.after_tenant = HPX_NEXT_OPERATION;
 		return HPX_NEXT_TENANT;
 	}
 	return not_found(request);

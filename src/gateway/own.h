@@ -13,7 +13,7 @@ enum hpx_next hpx_own_refuse(struct hpx_request *request, enum hpx_problem_code 
 
 /* 202 with the operation's place: what is under way or delivered later. */
 void hpx_own_accepted(struct hpx_request *request); /* own_operation.c */
-/* The operation in request->record, with its jobs. */
+/* The operation in request->reservation.record, with its jobs. */
 enum hpx_next hpx_operation_show(struct hpx_request *request);
 
 /* What an operation's caller may know of it, as JSON: no key, no body, nobody's

@@ -116,7 +116,7 @@ static void respond(struct hpx_request *request, unsigned http_status, struct hp
 	struct hpx_buffer body;
 
 	hpx_buffer_init(&body, DOCUMENT_BYTES_MAX);
-	if (hpx_operation_print(&request->record, look != NULL ? look->jobs : NULL,
+	if (hpx_operation_print(&request->reservation.record, look != NULL ? look->jobs : NULL,
 				look != NULL ? &look->question : NULL, &body) == HPX_OK)
 		hpx_respond_own(request, http_status, JSON, fields, hpx_buffer_span(&body));
 	else
@@ -130,7 +130,7 @@ void hpx_own_accepted(struct hpx_request *request)
 
 	if (request->client == NULL)
 		return;
-	hpx_reference_print(&request->record.id, &request->record.mark, reference);
+	hpx_reference_print(&request->reservation.record.id, &request->reservation.record.mark, reference);
 	struct hpx_span fields =
 		hpx_arena_printf(&request->arena,
 				 "Location: " HPX_OWN_ROOT "/operations/%s\r\n"
@@ -149,19 +149,19 @@ static enum hpx_next show_without_jobs(struct hpx_request *request)
 
 static void jobs_came(struct hpx_request *request)
 {
-	bool good = request->look.status == HPX_OK;
+	bool good = request->wait.look.status == HPX_OK;
 
-	respond(request, 200, (struct hpx_span){ "", 0 }, good ? &request->look : NULL);
+	respond(request, 200, (struct hpx_span){ "", 0 }, good ? &request->wait.look : NULL);
 	hpx_request_go(request, HPX_NEXT_DONE);
 }
 
 enum hpx_next hpx_operation_show(struct hpx_request *request)
 {
-	request->look = (struct hpx_look){
+	request->wait.look = (struct hpx_look){
 		.wants_jobs = true,
-		.query = { .state = HPX_JOB_STATE_COUNT, .operation = &request->ask.id, .limit = JOBS_SHOWN_MAX },
-		.wants_question = request->record.state == HPX_STATE_UNKNOWN,
-		.id = request->ask.id,
+		.query = { .state = HPX_JOB_STATE_COUNT, .operation = &request->identity.ask.id, .limit = JOBS_SHOWN_MAX },
+		.wants_question = request->reservation.record.state == HPX_STATE_UNKNOWN,
+		.id = request->identity.ask.id,
 	};
 	hpx_request_asks(request, request->settings->store_timeout_ms, show_without_jobs);
 	hpx_request_look(request, jobs_came);
@@ -188,20 +188,20 @@ static bool is_under_way(const struct hpx_record *record)
  * same key, and an absent one look alike. */
 static enum hpx_next show(struct hpx_request *request)
 {
-	const struct hpx_record *record = &request->op.decision.record;
+	const struct hpx_record *record = &request->reservation.op.decision.record;
 	struct hpx_moment now = { .wall_ms = hpx_clock_wall_ms(),
 				  .hold_expiry = atomic_load(
 					  &request->shard->gateway->store->expiry_held) };
 
-	if (request->op.status == HPX_NOT_FOUND)
+	if (request->reservation.op.status == HPX_NOT_FOUND)
 		return hpx_own_refuse(request, HPX_PROBLEM_not_found, NULL);
-	if (request->op.status != HPX_OK)
+	if (request->reservation.op.status != HPX_OK)
 		return store_unavailable(request);
-	if (!hpx_bytes_same(request->ask.tenant, record->tenant, sizeof(record->tenant)) ||
-	    (!hpx_mark_is_void(&request->sought) &&
-	     !hpx_mark_eq(&request->sought, &record->mark)))
+	if (!hpx_bytes_same(request->identity.ask.tenant, record->tenant, sizeof(record->tenant)) ||
+	    (!hpx_mark_is_void(&request->identity.sought) &&
+	     !hpx_mark_eq(&request->identity.sought, &record->mark)))
 		return hpx_own_refuse(request, HPX_PROBLEM_not_found, NULL);
-	request->record = *record;
+	request->reservation.record = *record;
 	if (hpx_record_expired(record, &now))
 		return hpx_own_refuse(request, HPX_PROBLEM_expired, NULL);
 	int64_t wait_ms = is_under_way(record) ?
@@ -215,15 +215,15 @@ static enum hpx_next show(struct hpx_request *request)
 
 static void found(struct hpx_request *request)
 {
-	if (request->phase == HPX_PHASE_ASKING)
+	if (request->wait.phase == HPX_PHASE_ASKING)
 		hpx_request_go(request, show(request));
 }
 
 enum hpx_next hpx_step_find(struct hpx_request *request)
 {
-	request->op = (struct hpx_store_op){ .verb = HPX_VERB_FIND,
-					     .id = request->ask.id,
-					     .mark = request->sought };
+	request->reservation.op = (struct hpx_store_op){ .verb = HPX_VERB_FIND,
+							 .id = request->identity.ask.id,
+							 .mark = request->identity.sought };
 	hpx_request_asks(request, request->settings->store_timeout_ms, store_unavailable);
 	hpx_request_submit(request, found);
 	return HPX_NEXT_WAIT;
@@ -232,7 +232,7 @@ enum hpx_next hpx_step_find(struct hpx_request *request)
 /* The decoded value of a query parameter; ptr NULL where absent or bad. */
 static struct hpx_span parameter(struct hpx_request *request, struct hpx_span wanted)
 {
-	struct hpx_span rest = request->target.query;
+	struct hpx_span rest = request->head.target.query;
 	struct hpx_span pair;
 
 	while (rest.ptr != NULL && hpx_span_split(&rest, '&', &pair)) {
@@ -253,7 +253,7 @@ static struct hpx_span parameter(struct hpx_request *request, struct hpx_span wa
 static enum hpx_next by_key(struct hpx_request *request)
 {
 	const struct hpx_settings *settings = request->settings;
-	struct hpx_span value = hpx_field_value(&request->head, settings->key_header);
+	struct hpx_span value = hpx_field_value(&request->head.http, settings->key_header);
 	struct hpx_span method = parameter(request, HPX_SPAN("method"));
 	struct hpx_span path = parameter(request, HPX_SPAN("path"));
 	struct hpx_target target;
@@ -270,16 +270,16 @@ static enum hpx_next by_key(struct hpx_request *request)
 				      "ask with ?method=POST&path=/…, and the key in its header or as key=…");
 	if (value.ptr == NULL ||
 	    (settings->key_syntax == HPX_KEY_SYNTAX_BARE ?
-		     hpx_key_parse_bare(value, &request->key, &reason) :
-		     hpx_key_parse(value, false, &request->key, &reason)) != HPX_OK)
+		     hpx_key_parse_bare(value, &request->identity.key, &reason) :
+		     hpx_key_parse(value, false, &request->identity.key, &reason)) != HPX_OK)
 		return hpx_own_refuse(request, HPX_PROBLEM_idempotency_key_invalid, reason);
 	if (hpx_target_parse(method, path, &request->arena, &target, &reason) != HPX_OK)
 		return hpx_own_refuse(request, HPX_PROBLEM_bad_request, reason);
 	const struct hpx_route *route =
-		hpx_route_match(settings, method, request->host, target.path);
+		hpx_route_match(settings, method, request->head.host, target.path);
 	if (hpx_scope_of(settings, route, method, target.path, &request->arena, &scope) != HPX_OK ||
-	    hpx_operation_id(request->tenant, scope,
-			     hpx_span(request->key.bytes, request->key.len), &request->ask.id) != HPX_OK)
+	    hpx_operation_id(request->identity.tenant, scope,
+			     hpx_span(request->identity.key.bytes, request->identity.key.len), &request->identity.ask.id) != HPX_OK)
 		return hpx_own_refuse(request, HPX_PROBLEM_overloaded, NULL);
 	return HPX_NEXT_FIND;
 }
@@ -287,19 +287,19 @@ static enum hpx_next by_key(struct hpx_request *request)
 enum hpx_next hpx_step_operation(struct hpx_request *request)
 {
 	struct hpx_span one = HPX_SPAN(HPX_OWN_ROOT "/operations/");
-	struct hpx_span path = request->target.path;
+	struct hpx_span path = request->head.target.path;
 	struct hpx_sha256 hash;
 
 	if (request->shard->gateway->committer == NULL)
 		return store_unavailable(request);
 	hpx_sha256_init(&hash);
-	hpx_sha256_add(&hash, request->tenant);
-	if (hpx_sha256_done(&hash, request->ask.tenant) != HPX_OK)
+	hpx_sha256_add(&hash, request->identity.tenant);
+	if (hpx_sha256_done(&hash, request->identity.ask.tenant) != HPX_OK)
 		return hpx_own_refuse(request, HPX_PROBLEM_overloaded, NULL);
 	if (!hpx_span_starts(path, one))
 		return by_key(request);
-	if (!hpx_reference_parse(hpx_span_skip(path, one.len), &request->ask.id,
-				 &request->sought))
+	if (!hpx_reference_parse(hpx_span_skip(path, one.len), &request->identity.ask.id,
+				 &request->identity.sought))
 		return hpx_own_refuse(request, HPX_PROBLEM_not_found, NULL);
 	return HPX_NEXT_FIND;
 }

@@ -13,10 +13,10 @@ static void finish_upload(struct hpx_request *request)
 {
 	struct hpx_span last = HPX_SPAN("0\r\n\r\n");
 
-	request->body_read = true;
-	if (request->head.framing == HPX_FRAMING_CHUNKED)
-		(void)hpx_exchange_write(request->exchange, &last, 1);
-	hpx_exchange_finish(request->exchange);
+	request->body.whole = true;
+	if (request->head.http.framing == HPX_FRAMING_CHUNKED)
+		(void)hpx_exchange_write(request->attempt.exchange, &last, 1);
+	hpx_exchange_finish(request->attempt.exchange);
 	hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
 }
 
@@ -28,20 +28,20 @@ static bool send_up(struct hpx_request *request, struct hpx_span data)
 	if (data.len == 0)
 		return true;
 	hpx_sighting_body(request, data);
-	if (request->head.framing != HPX_FRAMING_CHUNKED)
-		return hpx_exchange_write(request->exchange, &data, 1);
+	if (request->head.http.framing != HPX_FRAMING_CHUNKED)
+		return hpx_exchange_write(request->attempt.exchange, &data, 1);
 	hpx_chunk_frame(data, &chunk);
-	return hpx_exchange_write(request->exchange, chunk.pieces, 3);
+	return hpx_exchange_write(request->attempt.exchange, chunk.pieces, 3);
 }
 
 /* The end of this direction is passed on; the other one goes on. */
 static size_t feed_tunnel(struct hpx_request *request, struct hpx_span bytes)
 {
-	if (bytes.len > 0 && !hpx_exchange_write(request->exchange, &bytes, 1))
+	if (bytes.len > 0 && !hpx_exchange_write(request->attempt.exchange, &bytes, 1))
 		hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
-	else if (bytes.len == 0 && request->client->ended && !request->tunnel_ended) {
-		request->tunnel_ended = true;
-		hpx_exchange_finish(request->exchange);
+	else if (bytes.len == 0 && request->client->ended && !request->pass.tunnel_ended) {
+		request->pass.tunnel_ended = true;
+		hpx_exchange_finish(request->attempt.exchange);
 	}
 	return bytes.len;
 }
@@ -50,7 +50,7 @@ size_t hpx_pass_feed(struct hpx_request *request, struct hpx_span bytes)
 {
 	size_t all = 0;
 
-	if (request->exchange == NULL)
+	if (request->attempt.exchange == NULL)
 		return bytes.len;
 	if (request->client->mode == HPX_CLIENT_TUNNEL)
 		return feed_tunnel(request, bytes);
@@ -58,7 +58,7 @@ size_t hpx_pass_feed(struct hpx_request *request, struct hpx_span bytes)
 		struct hpx_span data = { NULL, 0 };
 		size_t used = 0;
 		enum hpx_http_progress progress = hpx_http_read_body(
-			&request->reader, hpx_span_skip(bytes, all), &data, &used);
+			&request->head.reader, hpx_span_skip(bytes, all), &data, &used);
 		all += used;
 		if (progress == HPX_HTTP_BAD) {
 			/* Half a request is on its way up: it must not look whole. */
@@ -84,9 +84,9 @@ static void on_writable(void *user)
 
 	if (request->client == NULL)
 		return;
-	if (request->answer_framing == HPX_FRAMING_TUNNEL && request->answer_begun)
+	if (request->answer.framing == HPX_FRAMING_TUNNEL && request->answer.begun)
 		hpx_client_set_mode(request->client, HPX_CLIENT_TUNNEL);
-	else if (!request->body_read)
+	else if (!request->body.whole)
 		hpx_client_set_mode(request->client, HPX_CLIENT_BODY);
 }
 
@@ -100,14 +100,14 @@ static void on_head(void *user, const struct hpx_http_head *head)
 	struct hpx_request *request = user;
 	bool tunnel = head->framing == HPX_FRAMING_TUNNEL;
 
-	if (!hpx_respond_take_head(request, head) || (tunnel && !request->tunnel)) {
+	if (!hpx_respond_take_head(request, head) || (tunnel && !request->pass.tunnel)) {
 		hpx_client_close(request->client);
 		return;
 	}
 	hpx_respond_begin(request);
 	if (tunnel && request->client != NULL) {
-		request->body_read = true;
-		request->head.keep_alive = false;
+		request->body.whole = true;
+		request->head.http.keep_alive = false;
 		hpx_client_set_mode(request->client, HPX_CLIENT_TUNNEL);
 	}
 }
@@ -117,15 +117,15 @@ static void on_data(void *user, struct hpx_span bytes)
 	struct hpx_request *request = user;
 
 	hpx_respond_piece(request, bytes);
-	if (request->client != NULL && request->exchange != NULL &&
+	if (request->client != NULL && request->attempt.exchange != NULL &&
 	    hpx_transport_pending(request->client->transport) > HPX_RESPOND_PENDING_MAX)
-		hpx_exchange_pause(request->exchange);
+		hpx_exchange_pause(request->attempt.exchange);
 }
 
 static void over(struct hpx_request *request)
 {
-	request->exchange = NULL;
-	request->phase = HPX_PHASE_OVER;
+	request->attempt.exchange = NULL;
+	request->wait.phase = HPX_PHASE_OVER;
 	hpx_sighting_over(request);
 }
 
@@ -144,12 +144,12 @@ static void on_failed(void *user, const struct hpx_exchange_failure *failure)
 	struct hpx_refusal refusal = { .retry_after_s = 1, .detail = failure->reason };
 
 	over(request);
-	if (request->answer_begun) {
+	if (request->answer.begun) {
 		hpx_respond_break(request);
 	} else if (failure->any_byte_left) {
 		refusal.status = failure->timed_out ? 504 : 502;
 		hpx_respond_refuse(request, HPX_PROBLEM_upstream_outcome_unknown, &refusal,
-				   request->body_read ? HPX_RESPOND_KEEP : HPX_RESPOND_CLOSE);
+				   request->body.whole ? HPX_RESPOND_KEEP : HPX_RESPOND_CLOSE);
 	} else {
 		hpx_respond_refuse(request, HPX_PROBLEM_upstream_unreachable, &refusal,
 				   HPX_RESPOND_KEEP);
@@ -182,7 +182,7 @@ static enum hpx_next no_connection(struct hpx_request *request)
 
 	hpx_sighting_over(request);
 	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &refusal,
-			   request->body_read ? HPX_RESPOND_KEEP : HPX_RESPOND_CLOSE);
+			   request->body.whole ? HPX_RESPOND_KEEP : HPX_RESPOND_CLOSE);
 	return HPX_NEXT_DONE;
 }
 
@@ -191,7 +191,7 @@ enum hpx_next hpx_step_pass(struct hpx_request *request)
 	hpx_counter_add(&request->shard->meter.passed, 1);
 	if (hpx_upward_head(request, false) != HPX_OK)
 		return no_memory(request);
-	enum hpx_slot_kind kind = request->tunnel ? HPX_SLOT_TUNNEL : HPX_SLOT_PASS;
+	enum hpx_slot_kind kind = request->pass.tunnel ? HPX_SLOT_TUNNEL : HPX_SLOT_PASS;
 	if (hpx_queue_take(request, kind))
 		return HPX_NEXT_PASS_ON;
 	if (!hpx_queue_enter(request, kind, HPX_NEXT_PASS_ON, no_connection))
@@ -201,20 +201,20 @@ enum hpx_next hpx_step_pass(struct hpx_request *request)
 
 enum hpx_next hpx_step_pass_on(struct hpx_request *request)
 {
-	request->phase = HPX_PHASE_PASSING;
+	request->wait.phase = HPX_PHASE_PASSING;
 	struct hpx_exchange_request up = {
-		.slot = &request->slot,
-		.method = request->head.method,
-		.head = hpx_buffer_span(&request->up_head),
-		.streamed = !request->body_read,
+		.slot = &request->attempt.slot,
+		.method = request->head.http.method,
+		.head = hpx_buffer_span(&request->attempt.head),
+		.streamed = !request->body.whole,
 	};
 	hpx_request_hold(request);
 	if (hpx_exchange_start(request->shard->upstream, &up, &events, request,
-			       &request->exchange) != HPX_OK) {
+			       &request->attempt.exchange) != HPX_OK) {
 		hpx_request_drop(request);
 		return no_memory(request);
 	}
-	if (!request->body_read)
+	if (!request->body.whole)
 		hpx_client_set_mode(request->client, HPX_CLIENT_BODY);
 	return HPX_NEXT_WAIT;
 }

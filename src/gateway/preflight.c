@@ -11,7 +11,7 @@
 
 bool hpx_preflight_is(const struct hpx_request *request)
 {
-	const struct hpx_http_head *head = &request->head;
+	const struct hpx_http_head *head = &request->head.http;
 	struct hpx_span origin = hpx_cors_origin(head);
 
 	return hpx_span_eq(head->method, HPX_SPAN("OPTIONS")) &&
@@ -22,7 +22,7 @@ bool hpx_preflight_is(const struct hpx_request *request)
 enum hpx_next hpx_preflight_answer(struct hpx_request *request)
 {
 	struct hpx_span asked =
-		hpx_field_value(&request->head, HPX_SPAN("Access-Control-Request-Headers"));
+		hpx_field_value(&request->head.http, HPX_SPAN("Access-Control-Request-Headers"));
 	struct hpx_buffer fields;
 
 	hpx_buffer_init(&fields, FIELDS_BYTES_MAX);

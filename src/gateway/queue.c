@@ -13,25 +13,25 @@ static void count(struct hpx_request *request, enum hpx_queued result)
 /* Leaves the queue for good, with or without a slot. */
 static void stop_waiting(struct hpx_request *request, enum hpx_queued result)
 {
-	request->deadline_ms = 0;
-	request->phase = HPX_PHASE_OVER;
+	request->wait.deadline_ms = 0;
+	request->wait.phase = HPX_PHASE_OVER;
 	count(request, result);
 	hpx_histogram_add(&request->shard->meter.queue_us,
-			  (uint64_t)(hpx_clock_boot_us() - request->queued_us));
+			  (uint64_t)(hpx_clock_boot_us() - request->wait.queued_us));
 }
 
 static void granted(struct hpx_slot *slot)
 {
-	struct hpx_request *request = HPX_CONTAINER(slot, struct hpx_request, slot);
+	struct hpx_request *request = HPX_CONTAINER(slot, struct hpx_request, attempt.slot);
 
 	stop_waiting(request, HPX_QUEUED_granted);
-	hpx_request_go(request, request->after_queue);
+	hpx_request_go(request, request->wait.after_queue);
 	hpx_request_drop(request);
 }
 
 bool hpx_queue_take(struct hpx_request *request, enum hpx_slot_kind kind)
 {
-	return hpx_slot_take(hpx_upstream_slots(request->shard->upstream), &request->slot, kind);
+	return hpx_slot_take(hpx_upstream_slots(request->shard->upstream), &request->attempt.slot, kind);
 }
 
 bool hpx_queue_enter(struct hpx_request *request, enum hpx_slot_kind kind, enum hpx_next next,
@@ -39,25 +39,25 @@ bool hpx_queue_enter(struct hpx_request *request, enum hpx_slot_kind kind, enum 
 {
 	struct hpx_slots *slots = hpx_upstream_slots(request->shard->upstream);
 
-	if (!hpx_slot_queue(slots, &request->slot, kind, granted)) {
+	if (!hpx_slot_queue(slots, &request->attempt.slot, kind, granted)) {
 		count(request, HPX_QUEUED_full);
 		return false;
 	}
 	hpx_request_hold(request);
-	request->phase = HPX_PHASE_QUEUED;
-	request->queued_us = hpx_clock_boot_us();
-	request->deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
-			       (uint64_t)request->settings->queue_timeout_ms;
-	request->after_queue = next;
-	request->too_late = too_late;
+	request->wait.phase = HPX_PHASE_QUEUED;
+	request->wait.queued_us = hpx_clock_boot_us();
+	request->wait.deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
+				    (uint64_t)request->settings->queue_timeout_ms;
+	request->wait.after_queue = next;
+	request->wait.too_late = too_late;
 	return true;
 }
 
 void hpx_queue_leave(struct hpx_request *request)
 {
-	bool queued = request->phase == HPX_PHASE_QUEUED;
+	bool queued = request->wait.phase == HPX_PHASE_QUEUED;
 
-	hpx_slot_release(&request->slot);
+	hpx_slot_release(&request->attempt.slot);
 	if (!queued)
 		return;
 	stop_waiting(request, HPX_QUEUED_left);
@@ -66,16 +66,16 @@ void hpx_queue_leave(struct hpx_request *request)
 
 static void give_up(struct hpx_request *request, enum hpx_queued result)
 {
-	hpx_slot_release(&request->slot);
+	hpx_slot_release(&request->attempt.slot);
 	stop_waiting(request, result);
-	hpx_request_go(request, request->too_late(request));
+	hpx_request_go(request, request->wait.too_late(request));
 	hpx_request_drop(request);
 }
 
 void hpx_queue_tick(struct hpx_request *request, uint64_t now_ms)
 {
 	/* HELD: the slot came, and the request is told within this turn. */
-	if (now_ms >= request->deadline_ms && request->slot.state == HPX_SLOT_QUEUED)
+	if (now_ms >= request->wait.deadline_ms && request->attempt.slot.state == HPX_SLOT_QUEUED)
 		give_up(request, HPX_QUEUED_timed_out);
 }
 

@@ -33,19 +33,19 @@ struct hpx_request *hpx_request_new(struct hpx_client *client)
 	request->client = client;
 	request->settings = hpx_settings_ref(settings);
 	request->holds = 1;
-	request->after_tenant = HPX_NEXT_BODY;
-	request->after_body = HPX_NEXT_FINGERPRINT;
-	snprintf(request->peer, sizeof(request->peer), "%s", hpx_transport_peer(client->transport));
+	request->head.after_tenant = HPX_NEXT_BODY;
+	request->head.after_body = HPX_NEXT_FINGERPRINT;
+	snprintf(request->head.peer, sizeof(request->head.peer), "%s", hpx_transport_peer(client->transport));
 	request->began_us = hpx_clock_boot_us();
 	hpx_arena_init(&request->arena, ARENA_BYTES_MAX);
-	hpx_buffer_init(&request->body, settings->request_body_bytes_max);
-	hpx_buffer_init(&request->up_head, 2 * settings->head_bytes_max + 4096);
-	hpx_buffer_init(&request->down_head, 2 * settings->head_bytes_max + 4096);
-	hpx_buffer_init(&request->kept_head, 2 * settings->head_bytes_max + 4096);
-	hpx_buffer_init(&request->answer, settings->response_body_bytes_max);
+	hpx_buffer_init(&request->body.bytes, settings->request_body_bytes_max);
+	hpx_buffer_init(&request->attempt.head, 2 * settings->head_bytes_max + 4096);
+	hpx_buffer_init(&request->answer.head, 2 * settings->head_bytes_max + 4096);
+	hpx_buffer_init(&request->answer.kept_head, 2 * settings->head_bytes_max + 4096);
+	hpx_buffer_init(&request->answer.body, settings->response_body_bytes_max);
 	struct hpx_http_limits limits = { .head_bytes_max = settings->head_bytes_max,
 					  .fields_max = settings->fields_max };
-	hpx_http_reader_request(&request->reader, &limits);
+	hpx_http_reader_request(&request->head.reader, &limits);
 
 	request->next = client->shard->requests;
 	if (request->next != NULL)
@@ -64,23 +64,23 @@ void hpx_request_drop(struct hpx_request *request)
 	HPX_ASSERT(request->holds > 0);
 	if (--request->holds > 0)
 		return;
-	HPX_ASSERT(request->exchange == NULL && !request->op_pending && !request->waiting &&
-		   !request->look_pending && request->slot.state == HPX_SLOT_NONE);
+	HPX_ASSERT(request->attempt.exchange == NULL && !request->reservation.op_pending && !request->wait.waiting &&
+		   !request->wait.look_pending && request->attempt.slot.state == HPX_SLOT_NONE);
 	if (request->prev != NULL)
 		request->prev->next = request->next;
 	else
 		request->shard->requests = request->next;
 	if (request->next != NULL)
 		request->next->prev = request->prev;
-	hpx_later_cancel(&request->head_later);
-	hpx_gateway_uncharge(request->shard->gateway, request->charged_bytes);
-	hpx_answer_free(request->stored);
-	hpx_buffer_done(&request->head_bytes);
-	hpx_buffer_done(&request->body);
-	hpx_buffer_done(&request->up_head);
-	hpx_buffer_done(&request->down_head);
-	hpx_buffer_done(&request->kept_head);
-	hpx_buffer_done(&request->answer);
+	hpx_later_cancel(&request->answer.head_later);
+	hpx_gateway_uncharge(request->shard->gateway, request->body.charged_bytes);
+	hpx_answer_free(request->reservation.stored);
+	hpx_buffer_done(&request->head.bytes);
+	hpx_buffer_done(&request->body.bytes);
+	hpx_buffer_done(&request->attempt.head);
+	hpx_buffer_done(&request->answer.head);
+	hpx_buffer_done(&request->answer.kept_head);
+	hpx_buffer_done(&request->answer.body);
 	hpx_arena_done(&request->arena);
 	hpx_settings_unref(request->settings);
 	free(request);
@@ -113,7 +113,7 @@ void hpx_request_go(struct hpx_request *request, enum hpx_next next)
 	while (next < HPX_NEXT_COUNT)
 		next = steps[next](request);
 	if (next == HPX_NEXT_DONE) {
-		request->phase = HPX_PHASE_OVER;
+		request->wait.phase = HPX_PHASE_OVER;
 		hpx_wait_leave(request);
 		hpx_queue_leave(request);
 	}
@@ -122,11 +122,11 @@ void hpx_request_go(struct hpx_request *request, enum hpx_next next)
 
 static void op_came_back(struct hpx_message *message)
 {
-	struct hpx_request *request = HPX_CONTAINER(message, struct hpx_request, op_message);
+	struct hpx_request *request = HPX_CONTAINER(message, struct hpx_request, reservation.op_message);
 
-	request->op_pending = false;
-	request->deadline_ms = 0;
-	request->op_came_back(request);
+	request->reservation.op_pending = false;
+	request->wait.deadline_ms = 0;
+	request->reservation.op_came_back(request);
 	hpx_request_drop(request);
 }
 
@@ -134,35 +134,35 @@ static void op_came_back(struct hpx_message *message)
 static void op_settled(struct hpx_store_op *op)
 {
 	struct hpx_request *request = op->user;
-	hpx_loop_post(&request->shard->loop, &request->op_message);
+	hpx_loop_post(&request->shard->loop, &request->reservation.op_message);
 }
 
 void hpx_request_submit(struct hpx_request *request,
 			void (*came_back)(struct hpx_request *request))
 {
-	request->op.done = op_settled;
-	request->op.user = request;
-	request->op_message.handle = op_came_back;
-	request->op_came_back = came_back;
-	request->op_pending = true;
+	request->reservation.op.done = op_settled;
+	request->reservation.op.user = request;
+	request->reservation.op_message.handle = op_came_back;
+	request->reservation.op_came_back = came_back;
+	request->reservation.op_pending = true;
 	hpx_request_hold(request);
 	hpx_cached_mark(request);
-	hpx_committer_submit(request->shard->gateway->committer, &request->op);
+	hpx_committer_submit(request->shard->gateway->committer, &request->reservation.op);
 }
 
 void hpx_request_asks(struct hpx_request *request, int64_t timeout_ms,
 		      enum hpx_next (*too_late)(struct hpx_request *request))
 {
-	request->phase = HPX_PHASE_ASKING;
-	request->deadline_ms =
+	request->wait.phase = HPX_PHASE_ASKING;
+	request->wait.deadline_ms =
 		hpx_loop_now_ms(&request->shard->loop) + (uint64_t)timeout_ms;
-	request->too_late = too_late;
+	request->wait.too_late = too_late;
 }
 
 static void stop_asking(struct hpx_request *request)
 {
-	request->deadline_ms = 0;
-	request->phase = HPX_PHASE_OVER;
+	request->wait.deadline_ms = 0;
+	request->wait.phase = HPX_PHASE_OVER;
 	hpx_subrequest_leave(request);
 	hpx_wait_leave(request);
 }
@@ -171,21 +171,21 @@ static void ask_no_more(struct hpx_request *request)
 {
 	hpx_request_hold(request);
 	stop_asking(request);
-	hpx_request_go(request, request->too_late(request));
+	hpx_request_go(request, request->wait.too_late(request));
 	hpx_request_drop(request);
 }
 
 static void look_came_back(struct hpx_message *message)
 {
-	struct hpx_request *request = HPX_CONTAINER(message, struct hpx_request, look_message);
+	struct hpx_request *request = HPX_CONTAINER(message, struct hpx_request, wait.look_message);
 
-	request->look_pending = false;
-	if (request->phase == HPX_PHASE_ASKING) {
-		request->deadline_ms = 0;
-		request->look_came_back(request);
+	request->wait.look_pending = false;
+	if (request->wait.phase == HPX_PHASE_ASKING) {
+		request->wait.deadline_ms = 0;
+		request->wait.look_came_back(request);
 	}
-	hpx_job_entry_free(request->look.jobs);
-	request->look.jobs = NULL;
+	hpx_job_entry_free(request->wait.look.jobs);
+	request->wait.look.jobs = NULL;
 	hpx_request_drop(request);
 }
 
@@ -193,26 +193,26 @@ static void look_came_back(struct hpx_message *message)
 static void looked(struct hpx_look *look)
 {
 	struct hpx_request *request = look->user;
-	hpx_loop_post(&request->shard->loop, &request->look_message);
+	hpx_loop_post(&request->shard->loop, &request->wait.look_message);
 }
 
 void hpx_request_look(struct hpx_request *request,
 		      void (*came_back)(struct hpx_request *request))
 {
-	request->look.done = looked;
-	request->look.user = request;
-	request->look_message.handle = look_came_back;
-	request->look_came_back = came_back;
-	request->look_pending = true;
+	request->wait.look.done = looked;
+	request->wait.look.user = request;
+	request->wait.look_message.handle = look_came_back;
+	request->wait.look_came_back = came_back;
+	request->wait.look_pending = true;
 	hpx_request_hold(request);
-	hpx_looker_submit(request->shard->gateway->looker, &request->look);
+	hpx_looker_submit(request->shard->gateway->looker, &request->wait.look);
 }
 
 bool hpx_request_charge(struct hpx_request *request, size_t bytes, size_t bytes_max)
 {
 	if (!hpx_gateway_charge(request->shard->gateway, bytes, bytes_max))
 		return false;
-	request->charged_bytes += bytes;
+	request->body.charged_bytes += bytes;
 	return true;
 }
 
@@ -222,22 +222,22 @@ size_t hpx_request_feed(struct hpx_request *request, struct hpx_span bytes)
 
 	/* A refusal inside ends the client's hold. */
 	hpx_request_hold(request);
-	used = request->phase == HPX_PHASE_PASSING ? hpx_pass_feed(request, bytes) :
-						     hpx_guard_feed(request, bytes);
+	used = request->wait.phase == HPX_PHASE_PASSING ? hpx_pass_feed(request, bytes) :
+							  hpx_guard_feed(request, bytes);
 	hpx_request_drop(request);
 	return used;
 }
 
 void hpx_request_client_drained(struct hpx_request *request)
 {
-	if (request->exchange != NULL && (request->phase == HPX_PHASE_PASSING ||
-					  request->phase == HPX_PHASE_STREAMING))
-		hpx_exchange_resume(request->exchange);
+	if (request->attempt.exchange != NULL && (request->wait.phase == HPX_PHASE_PASSING ||
+						  request->wait.phase == HPX_PHASE_STREAMING))
+		hpx_exchange_resume(request->attempt.exchange);
 }
 
 void hpx_request_timed_out(struct hpx_request *request)
 {
-	if (request->exchange != NULL) {
+	if (request->attempt.exchange != NULL) {
 		/* An upload through us that stopped: the upstream has half a
 		 * request, so there is no answer to wait for. */
 		hpx_client_close(request->client);
@@ -245,24 +245,24 @@ void hpx_request_timed_out(struct hpx_request *request)
 	}
 	hpx_request_hold(request);
 	hpx_respond_refuse(request, HPX_PROBLEM_request_timeout, NULL, HPX_RESPOND_CLOSE);
-	request->phase = HPX_PHASE_OVER;
+	request->wait.phase = HPX_PHASE_OVER;
 	hpx_request_drop(request);
 }
 
 void hpx_request_client_gone(struct hpx_request *request)
 {
 	request->client = NULL;
-	switch (request->phase) {
+	switch (request->wait.phase) {
 	case HPX_PHASE_PASSING:
 	case HPX_PHASE_STREAMING:
 		/* Nothing more will be stored: let the upstream know. */
 		hpx_attempt_cancel(request);
 		hpx_sighting_over(request);
-		request->phase = HPX_PHASE_OVER;
+		request->wait.phase = HPX_PHASE_OVER;
 		break;
 	case HPX_PHASE_WAITING:
 		hpx_wait_leave(request);
-		request->phase = HPX_PHASE_OVER;
+		request->wait.phase = HPX_PHASE_OVER;
 		break;
 	case HPX_PHASE_QUEUED:
 		hpx_sighting_over(request);
@@ -280,7 +280,7 @@ void hpx_request_client_gone(struct hpx_request *request)
 
 void hpx_request_tick(struct hpx_request *request, uint64_t now_ms)
 {
-	switch (request->phase) {
+	switch (request->wait.phase) {
 	case HPX_PHASE_WAITING:
 		hpx_wait_tick(request, now_ms);
 		break;
@@ -295,7 +295,7 @@ void hpx_request_tick(struct hpx_request *request, uint64_t now_ms)
 		hpx_settle_tick(request, now_ms);
 		break;
 	case HPX_PHASE_ASKING:
-		if (request->deadline_ms != 0 && now_ms >= request->deadline_ms)
+		if (request->wait.deadline_ms != 0 && now_ms >= request->wait.deadline_ms)
 			ask_no_more(request);
 		break;
 	default:
@@ -306,12 +306,12 @@ void hpx_request_tick(struct hpx_request *request, uint64_t now_ms)
 void hpx_request_abandon(struct hpx_request *request)
 {
 	hpx_request_hold(request);
-	switch (request->phase) {
+	switch (request->wait.phase) {
 	case HPX_PHASE_QUEUED:
 		hpx_queue_abandon(request);
 		break;
 	case HPX_PHASE_RESERVING:
-		if (!request->gave_up)
+		if (!request->reservation.gave_up)
 			hpx_guard_give_up(request);
 		break;
 	case HPX_PHASE_WAITING:

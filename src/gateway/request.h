@@ -80,52 +80,52 @@ enum hpx_look_reason {
 	HPX_LOOK_NO_SLOT,      /* there is no slot, and there will be none */
 };
 
-struct hpx_request {
-	struct hpx_shard *shard;
-	struct hpx_client *client; /* NULL once the caller is gone or answered */
-	struct hpx_settings *settings;
-	struct hpx_request *prev, *next; /* in shard->requests */
-	unsigned holds;
-	enum hpx_phase phase;
-	struct hpx_arena arena;
-	int64_t began_us;
-
-	/* As it came. */
+/* The request as it came. Filled by the connection (head) and by the steps ROUTE
+ * and BUILTIN; valid from then to the end, and nothing in it changes later. */
+struct hpx_request_head {
 	char peer[48]; /* the client's address, or "unix" */
-	struct hpx_buffer head_bytes;
-	struct hpx_http_head head;
+	struct hpx_buffer bytes;
+	struct hpx_http_head http;
 	struct hpx_http_reader reader;
-	bool body_read; /* whole */
 	struct hpx_target target;
 	struct hpx_span host;
 	const struct hpx_route *route;
-	bool observed;                     /* observe mode */
+	const struct hpx_webhook *webhook; /* the message is for this one */
 	enum hpx_next after_tenant;        /* BODY, or OPERATION */
 	enum hpx_next after_body;          /* FINGERPRINT, or WEBHOOK */
-	const struct hpx_webhook *webhook; /* the message is for this one */
+	bool observed;                     /* observe mode */
+};
 
-	/* Whose it is and what it means. */
+/* The body of a guarded request or a webhook's message. Filled as bytes come,
+ * valid from the step after BODY to the end. */
+struct hpx_request_body {
+	struct hpx_buffer bytes;
+	size_t charged_bytes; /* of the memory for bodies; the answer's too */
+	bool whole;           /* nothing more of it comes */
+};
+
+/* Whose request it is and what it means. Filled by KEY, TENANT and FINGERPRINT
+ * (or OPERATION), valid from then to the end; all of its texts are from the
+ * arena or in the head. */
+struct hpx_request_identity {
 	struct hpx_key key;
 	struct hpx_span tenant;
-	struct hpx_inquiry *inquiry; /* waits for it; under the lock of subrequest.c */
-	struct hpx_request *inquiry_next;
-	struct hpx_identity identity; /* what it gave */
-	struct hpx_message inquiry_message;
-	struct hpx_buffer body;
-	size_t charged_bytes;
 	struct hpx_ask ask;
+	struct hpx_mark sought; /* of a reference; void: sought by key */
 	struct hpx_description description;
 	struct hpx_recipe recipe; /* the record's, or the route's */
 	bool refingerprinted;
+	/* The authorisation subrequest that the request waits for. */
+	struct hpx_inquiry *inquiry; /* under the lock of subrequest.c, like the next */
+	struct hpx_request *inquiry_next;
+	struct hpx_message inquiry_message;
+	struct hpx_identity caller; /* its result */
+};
 
-	/* The connection slot, until the exchange takes it over. */
-	struct hpx_slot slot;
-	enum hpx_next after_queue;
-	int64_t queued_us;
+/* The reservation, and every other request to the store. */
+struct hpx_reservation {
 	enum hpx_look_reason look_reason;
 	bool looked; /* the store said: this would begin an attempt */
-
-	/* The reservation, and whatever else the store is told. */
 	struct hpx_store_op op;
 	struct hpx_message op_message;
 	void (*op_came_back)(struct hpx_request *request);
@@ -134,62 +134,100 @@ struct hpx_request {
 	int64_t asked_boot_ms;
 	struct hpx_cache_mark cache_mark; /* when the store was asked last */
 	struct hpx_record record;
-	int64_t row;                   /* where its reservation is, for the store */
-	struct hpx_answer *stored;     /* of a replay */
-	bool committed;                /* `stored` is this attempt's own, committed by the application */
-	struct hpx_answer to_store;    /* points into the buffers below */
-	struct hpx_job job;            /* deliver: async; points into request and up_head */
-	struct hpx_ruling_turn ruling; /* a webhook's */
-	enum hpx_job_state job_state;  /* of the job it is about, before */
-	uint64_t deadline_ms;          /* of the wait or the store; loop time, 0: none */
-	struct hpx_store_op renewal;
-	struct hpx_message renewal_message;
-	bool renewal_pending;
-	uint64_t renew_at_ms;
+	int64_t row;               /* where its reservation is, for the store */
+	struct hpx_answer *stored; /* of a replay */
+	bool committed;            /* `stored` is this attempt's own, committed by the application */
+	struct hpx_job job;        /* deliver: async; points into the request's head and body */
+};
 
-	/* Looks at the store besides that. */
-	struct hpx_mark sought; /* the reference's; void: by key */
+/* What the request waits for, and how it goes on. */
+struct hpx_request_wait {
+	enum hpx_phase phase;
+	uint64_t deadline_ms;                                   /* loop time, 0: none */
+	enum hpx_next (*too_late)(struct hpx_request *request); /* ASKING or QUEUED took too long */
+	/* For a connection slot. */
+	enum hpx_next after_queue;
+	int64_t queued_us;
+	/* For a query of the store. */
 	struct hpx_look look;
 	struct hpx_message look_message;
 	void (*look_came_back)(struct hpx_request *request);
 	bool look_pending;
-	enum hpx_next (*too_late)(struct hpx_request *request); /* ASKING or QUEUED took too long */
-
-	/* Waiting for what another brings about. */
+	/* For the end of another request. */
 	enum hpx_next look_again; /* LOOKUP, or FIND */
-	unsigned wait_applied_s;  /* of Prefer: wait; 0: none */
+	unsigned applied_s;       /* of Prefer: wait; 0: none */
 	struct hpx_waiter waiter;
 	struct hpx_message wake_message;
 	bool waiting;
 	bool waited; /* it has waited for another: never the executor */
-	uint64_t wait_until_ms;
+	uint64_t until_ms;
+};
 
-	/* The attempt. */
+/* The one attempt that this request makes. */
+struct hpx_attempt {
+	struct hpx_slot slot; /* until the exchange takes it over */
 	struct hpx_exchange *exchange;
-	struct hpx_buffer up_head;   /* the request's head for the upstream */
-	struct hpx_buffer down_head; /* the answer's fields for the client */
-	struct hpx_buffer kept_head; /* the answer's fields for the store */
-	struct hpx_buffer answer;    /* the answer's body */
-	unsigned answer_status;
-	enum hpx_http_framing answer_framing;
-	bool answer_has_length;
-	uint64_t answer_length;
-	bool answer_ended;
-	bool answer_lost;            /* no complete answer */
-	bool streaming;              /* too large, a stream, or store: status */
-	bool answer_begun;           /* bytes of it were handed to the client */
-	bool head_waits;             /* of a flowing answer: for its first bytes */
-	struct hpx_later head_later; /* no longer than this turn of the loop */
-	bool late;                   /* the lease was too old to send */
+	struct hpx_buffer head; /* the request's head for the upstream */
+	int64_t forwarded_us;
+	struct hpx_store_op renewal;
+	struct hpx_message renewal_message;
+	bool renewal_pending;
+	uint64_t renew_at_ms;
+	bool late; /* the lease was too old to send */
 	enum hpx_outcome outcome;
 	const char *outcome_reason; /* of an answer; static */
 	bool outcome_assumed;       /* by server_error alone */
 	struct hpx_exchange_failure failure;
-	int64_t forwarded_us;
-	/* Pass-through. */
+};
+
+/* The upstream's answer on its way to the client and to the store. */
+struct hpx_request_answer {
+	struct hpx_buffer head;      /* the fields for the client */
+	struct hpx_buffer kept_head; /* the fields for the store */
+	struct hpx_buffer body;
+	unsigned status;
+	enum hpx_http_framing framing;
+	bool has_length;
+	uint64_t length;
+	bool ended;
+	bool lost;                   /* no complete answer */
+	bool streaming;              /* too large, a stream, or store: status */
+	bool begun;                  /* bytes of it were handed to the client */
+	bool head_waits;             /* of a flowing answer: for its first bytes */
+	struct hpx_later head_later; /* no longer than this turn of the loop */
+	struct hpx_answer to_store;  /* points into the buffers above */
+};
+
+/* Pass-through. */
+struct hpx_request_pass {
 	bool tunnel;       /* an upgrade was asked for */
 	bool tunnel_ended; /* the client's direction of it */
 	struct hpx_sighting *sighting;
+};
+
+/* A webhook's message. */
+struct hpx_request_hook {
+	struct hpx_ruling_turn ruling;
+	enum hpx_job_state job_state; /* of the job it is about, before */
+};
+
+struct hpx_request {
+	struct hpx_shard *shard;
+	struct hpx_client *client; /* NULL once the caller is gone or answered */
+	struct hpx_settings *settings;
+	struct hpx_request *prev, *next; /* in shard->requests */
+	unsigned holds;
+	struct hpx_arena arena;
+	int64_t began_us;
+	struct hpx_request_head head;
+	struct hpx_request_body body;
+	struct hpx_request_identity identity;
+	struct hpx_reservation reservation;
+	struct hpx_request_wait wait;
+	struct hpx_attempt attempt;
+	struct hpx_request_answer answer;
+	struct hpx_request_pass pass;
+	struct hpx_request_hook hook;
 };
 
 /* Made when the first byte of a head arrives; the client holds it. */
@@ -212,7 +250,7 @@ void hpx_request_tick(struct hpx_request *request, uint64_t now_ms);
 /* Draining is over: what is still under way is written as unknown. */
 void hpx_request_abandon(struct hpx_request *request);
 
-/* Hands request->op to the committer. When it is settled, `came_back` runs on
+/* Hands request->reservation.op to the committer. When it is settled, `came_back` runs on
  * the request's own loop; the request lives at least until then. */
 void hpx_request_submit(struct hpx_request *request,
 			void (*came_back)(struct hpx_request *request));
@@ -222,7 +260,7 @@ void hpx_request_submit(struct hpx_request *request,
  * back finds another phase. Whoever is gone meanwhile is forgotten. */
 void hpx_request_asks(struct hpx_request *request, int64_t timeout_ms,
 		      enum hpx_next (*too_late)(struct hpx_request *request));
-/* Hands request->look to the looker; as hpx_request_submit. What it found is
+/* Hands request->wait.look to the looker; as hpx_request_submit. What it found is
  * freed when `came_back` returns. */
 void hpx_request_look(struct hpx_request *request,
 		      void (*came_back)(struct hpx_request *request));

@@ -20,9 +20,9 @@
  * was never asked for with 100: whether it still comes, nobody can tell. */
 static bool keeps(const struct hpx_request *request)
 {
-	bool body_in_doubt = request->head.expect_continue && !request->body_read;
+	bool body_in_doubt = request->head.http.expect_continue && !request->body.whole;
 
-	return request->head.keep_alive && !body_in_doubt &&
+	return request->head.http.keep_alive && !body_in_doubt &&
 	       request->settings->keep_alive_ms > 0 && !request->shard->draining &&
 	       !(request->client != NULL && request->client->ended &&
 		 request->client->in.len == 0);
@@ -33,7 +33,7 @@ static enum hpx_status write_connection(const struct hpx_request *request,
 {
 	if (!keep)
 		return hpx_write_field(out, HPX_SPAN("Connection"), HPX_SPAN("close"));
-	if (request->head.minor == 0)
+	if (request->head.http.minor == 0)
 		return hpx_write_field(out, HPX_SPAN("Connection"), HPX_SPAN("keep-alive"));
 	return HPX_OK;
 }
@@ -43,7 +43,7 @@ static enum hpx_status write_lines(const struct hpx_request *request,
 				   enum hpx_cors_answer answer, struct hpx_span lines,
 				   struct hpx_buffer *out)
 {
-	return hpx_cors_write(&request->settings->cors, answer, hpx_cors_origin(&request->head),
+	return hpx_cors_write(&request->settings->cors, answer, hpx_cors_origin(&request->head.http),
 			      lines, out);
 }
 
@@ -51,12 +51,12 @@ static enum hpx_status write_lines(const struct hpx_request *request,
  * would say the contrary. */
 static bool runs_again(const struct hpx_request *request)
 {
-	enum hpx_state state = request->record.state;
+	enum hpx_state state = request->reservation.record.state;
 
 	return state == HPX_STATE_FAILED_RETRYABLE ||
 	       (state == HPX_STATE_IN_PROGRESS &&
-		(request->outcome == HPX_OUTCOME_NOT_EXECUTED ||
-		 request->outcome == HPX_OUTCOME_RELEASED));
+		(request->attempt.outcome == HPX_OUTCOME_NOT_EXECUTED ||
+		 request->attempt.outcome == HPX_OUTCOME_RELEASED));
 }
 
 /* What hapax says of the operation, where there is one. */
@@ -64,7 +64,7 @@ static enum hpx_status write_operation(const struct hpx_request *request, struct
 {
 	char text[HPX_REFERENCE_SIZE];
 	char when[HPX_RFC3339_SIZE];
-	const struct hpx_record *record = &request->record;
+	const struct hpx_record *record = &request->reservation.record;
 
 	if (record->state == HPX_STATE_NONE)
 		return HPX_OK;
@@ -83,10 +83,10 @@ static enum hpx_status write_operation(const struct hpx_request *request, struct
 static enum hpx_status write_preference(const struct hpx_request *request,
 					struct hpx_buffer *out)
 {
-	if (!request->waited || request->wait_applied_s == 0)
+	if (!request->wait.waited || request->wait.applied_s == 0)
 		return HPX_OK;
 	return hpx_buffer_printf(out, "Preference-Applied: wait=%u\r\n",
-				 request->wait_applied_s);
+				 request->wait.applied_s);
 }
 
 static enum hpx_status write_date(struct hpx_buffer *out)
@@ -99,7 +99,7 @@ static enum hpx_status write_date(struct hpx_buffer *out)
 
 static bool has_no_body(const struct hpx_request *request, unsigned status)
 {
-	return status == 204 || status == 304 || hpx_span_eq(request->head.method, HPX_SPAN("HEAD"));
+	return status == 204 || status == 304 || hpx_span_eq(request->head.http.method, HPX_SPAN("HEAD"));
 }
 
 static enum hpx_status write_length(struct hpx_buffer *out, unsigned status, size_t length)
@@ -195,7 +195,7 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 	if (refusal == NULL)
 		refusal = &nothing;
 	if (close == HPX_RESPOND_CLOSE)
-		request->head.keep_alive = false;
+		request->head.http.keep_alive = false;
 	hpx_counter_add(&request->shard->meter.problems[code], 1);
 	struct hpx_problem problem = { .code = code,
 				       .status = refusal->status,
@@ -203,8 +203,8 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 				       .executed = refusal->executed,
 				       .original_status = refusal->original_status,
 				       .location = refusal->location };
-	if (request->record.state != HPX_STATE_NONE) {
-		hpx_reference_print(&request->record.id, &request->record.mark, reference);
+	if (request->reservation.record.state != HPX_STATE_NONE) {
+		hpx_reference_print(&request->reservation.record.id, &request->reservation.record.mark, reference);
 		problem.operation = hpx_span_of(reference);
 	}
 	bool stripe = request->settings->stripe_errors;
@@ -227,7 +227,7 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 
 void hpx_respond_replay(struct hpx_request *request)
 {
-	const struct hpx_answer *stored = request->stored;
+	const struct hpx_answer *stored = request->reservation.stored;
 	struct hpx_buffer head;
 
 	if (request->client == NULL)
@@ -241,7 +241,7 @@ void hpx_respond_replay(struct hpx_request *request)
 		status = write_lines(request, HPX_CORS_REPLAY, stored->headers, &head);
 	if (status == HPX_OK)
 		status = write_date(&head);
-	if (status == HPX_OK && !request->committed)
+	if (status == HPX_OK && !request->reservation.committed)
 		status = hpx_write_field(&head, HPX_SPAN("Idempotent-Replayed"), HPX_SPAN("true"));
 	if (status == HPX_OK)
 		status = write_operation(request, &head);
@@ -257,7 +257,7 @@ void hpx_respond_replay(struct hpx_request *request)
  * goes by these. What is observed is not altered. */
 static bool is_ours_to_say(const struct hpx_request *request, struct hpx_span name)
 {
-	return !request->observed &&
+	return !request->head.observed &&
 	       (hpx_span_ieq(name, HPX_SPAN("Idempotent-Replayed")) ||
 		hpx_span_ieq(name, HPX_SPAN("Idempotency-Expires")));
 }
@@ -275,8 +275,8 @@ static bool take_upgrade(struct hpx_request *request, const struct hpx_http_head
 {
 	if (head->framing != HPX_FRAMING_TUNNEL)
 		return true;
-	return hpx_write_field_text(&request->down_head, "Connection", "Upgrade") == HPX_OK &&
-	       hpx_write_field(&request->down_head, HPX_SPAN("Upgrade"),
+	return hpx_write_field_text(&request->answer.head, "Connection", "Upgrade") == HPX_OK &&
+	       hpx_write_field(&request->answer.head, HPX_SPAN("Upgrade"),
 			       hpx_field_value(head, HPX_SPAN("Upgrade"))) == HPX_OK;
 }
 
@@ -284,10 +284,10 @@ static bool take_upgrade(struct hpx_request *request, const struct hpx_http_head
  * Only down_head: what is stored is the upstream's answer alone. */
 static bool take_origin(struct hpx_request *request)
 {
-	struct hpx_buffer *head = &request->down_head;
+	struct hpx_buffer *head = &request->answer.head;
 	struct hpx_buffer seen;
 
-	if (request->phase == HPX_PHASE_PASSING || !hpx_cors_is_on(&request->settings->cors))
+	if (request->wait.phase == HPX_PHASE_PASSING || !hpx_cors_is_on(&request->settings->cors))
 		return true;
 	struct hpx_span all = hpx_buffer_span(head);
 	size_t begin = hpx_span_index(all, '\n') + 1;
@@ -306,25 +306,25 @@ static bool take_origin(struct hpx_request *request)
 
 bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_head *head)
 {
-	bool guarded = request->phase != HPX_PHASE_PASSING;
+	bool guarded = request->wait.phase != HPX_PHASE_PASSING;
 
-	request->down_head.len = 0;
-	request->kept_head.len = 0;
-	request->answer_status = head->status;
-	request->answer_framing = head->framing;
-	request->answer_has_length = head->has_content_length;
-	request->answer_length = head->content_length;
-	if (hpx_write_status_line(&request->down_head, head->status, head->reason) != HPX_OK ||
+	request->answer.head.len = 0;
+	request->answer.kept_head.len = 0;
+	request->answer.status = head->status;
+	request->answer.framing = head->framing;
+	request->answer.has_length = head->has_content_length;
+	request->answer.length = head->content_length;
+	if (hpx_write_status_line(&request->answer.head, head->status, head->reason) != HPX_OK ||
 	    !take_upgrade(request, head))
 		return false;
 	for (size_t i = 0; i < head->field_count; i++) {
 		const struct hpx_field *field = &head->fields[i];
 		if (!travels_down(request, head, field->name))
 			continue;
-		if (hpx_write_field(&request->down_head, field->name, field->value) != HPX_OK)
+		if (hpx_write_field(&request->answer.head, field->name, field->value) != HPX_OK)
 			return false;
 		if (guarded && hpx_field_is_kept(head, field->name) &&
-		    hpx_write_field(&request->kept_head, field->name, field->value) != HPX_OK)
+		    hpx_write_field(&request->answer.kept_head, field->name, field->value) != HPX_OK)
 			return false;
 	}
 	return take_origin(request);
@@ -332,31 +332,31 @@ bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_he
 
 void hpx_respond_collected(struct hpx_request *request)
 {
-	struct hpx_buffer *head = &request->down_head;
-	struct hpx_span body = hpx_buffer_span(&request->answer);
+	struct hpx_buffer *head = &request->answer.head;
+	struct hpx_span body = hpx_buffer_span(&request->answer.body);
 
 	if (request->client == NULL)
 		return;
 	enum hpx_status status = write_operation(request, head);
 	if (status == HPX_OK)
-		status = write_length(head, request->answer_status, body.len);
-	request->answer_begun = true;
-	send_whole(request, head, status, request->answer_status, body, keeps(request));
+		status = write_length(head, request->answer.status, body.len);
+	request->answer.begun = true;
+	send_whole(request, head, status, request->answer.status, body, keeps(request));
 }
 
 /* How the end of a flowing answer is told to this client. */
 static bool is_chunked_down(const struct hpx_request *request)
 {
-	return (request->answer_framing == HPX_FRAMING_CHUNKED ||
-		request->answer_framing == HPX_FRAMING_CLOSE) &&
-	       request->head.minor > 0;
+	return (request->answer.framing == HPX_FRAMING_CHUNKED ||
+		request->answer.framing == HPX_FRAMING_CLOSE) &&
+	       request->head.http.minor > 0;
 }
 
 static bool ends_by_close(const struct hpx_request *request)
 {
-	return (request->answer_framing == HPX_FRAMING_CHUNKED ||
-		request->answer_framing == HPX_FRAMING_CLOSE) &&
-	       request->head.minor == 0;
+	return (request->answer.framing == HPX_FRAMING_CHUNKED ||
+		request->answer.framing == HPX_FRAMING_CLOSE) &&
+	       request->head.http.minor == 0;
 }
 
 void hpx_chunk_frame(struct hpx_span bytes, struct hpx_chunk *ret_chunk)
@@ -376,12 +376,12 @@ static enum hpx_status write_flowing_head(struct hpx_request *request, struct hp
 		return status;
 	if (is_chunked_down(request))
 		status = hpx_write_field(head, HPX_SPAN("Transfer-Encoding"), HPX_SPAN("chunked"));
-	else if (request->answer_has_length && request->answer_status != 204)
-		status = hpx_write_field_u64(head, "Content-Length", request->answer_length);
-	if (status == HPX_OK && request->answer_framing == HPX_FRAMING_TUNNEL)
+	else if (request->answer.has_length && request->answer.status != 204)
+		status = hpx_write_field_u64(head, "Content-Length", request->answer.length);
+	if (status == HPX_OK && request->answer.framing == HPX_FRAMING_TUNNEL)
 		return hpx_write_head_end(head);
 	if (status == HPX_OK)
-		status = write_connection(request, head, request->head.keep_alive);
+		status = write_connection(request, head, request->head.http.keep_alive);
 	return status == HPX_OK ? hpx_write_head_end(head) : status;
 }
 
@@ -389,23 +389,23 @@ static enum hpx_status write_flowing_head(struct hpx_request *request, struct hp
  * an answer that comes whole from the upstream leaves in one write. */
 static void send_flowing(struct hpx_request *request, const struct hpx_span *pieces, size_t count)
 {
-	struct hpx_span all[4] = { hpx_buffer_span(&request->down_head) };
-	size_t first = request->head_waits ? 1 : 0;
+	struct hpx_span all[4] = { hpx_buffer_span(&request->answer.head) };
+	size_t first = request->answer.head_waits ? 1 : 0;
 
 	HPX_ASSERT(count <= 3);
 	for (size_t i = 0; i < count; i++)
 		all[first + i] = pieces[i];
-	request->head_waits = false;
-	hpx_later_cancel(&request->head_later);
+	request->answer.head_waits = false;
+	hpx_later_cancel(&request->answer.head_later);
 	hpx_client_send(request->client, all, first + count);
 }
 
 /* Nothing has come behind the head in this turn: it does not wait for more. */
 static void send_head_alone(struct hpx_later *later)
 {
-	struct hpx_request *request = HPX_CONTAINER(later, struct hpx_request, head_later);
+	struct hpx_request *request = HPX_CONTAINER(later, struct hpx_request, answer.head_later);
 
-	if (request->client != NULL && request->head_waits)
+	if (request->client != NULL && request->answer.head_waits)
 		send_flowing(request, NULL, 0);
 }
 
@@ -414,17 +414,17 @@ void hpx_respond_begin(struct hpx_request *request)
 	if (request->client == NULL)
 		return;
 	if (ends_by_close(request) || request->shard->draining)
-		request->head.keep_alive = false;
-	if (write_flowing_head(request, &request->down_head) != HPX_OK) {
+		request->head.http.keep_alive = false;
+	if (write_flowing_head(request, &request->answer.head) != HPX_OK) {
 		hpx_client_close(request->client);
 		return;
 	}
-	request->answer_begun = true;
-	request->head_waits = true;
-	request->head_later.run = send_head_alone;
-	hpx_loop_later(&request->shard->loop, &request->head_later);
-	if (request->answer.len > 0)
-		hpx_respond_piece(request, hpx_buffer_span(&request->answer));
+	request->answer.begun = true;
+	request->answer.head_waits = true;
+	request->answer.head_later.run = send_head_alone;
+	hpx_loop_later(&request->shard->loop, &request->answer.head_later);
+	if (request->answer.body.len > 0)
+		hpx_respond_piece(request, hpx_buffer_span(&request->answer.body));
 }
 
 void hpx_respond_piece(struct hpx_request *request, struct hpx_span bytes)
@@ -444,13 +444,13 @@ void hpx_respond_piece(struct hpx_request *request, struct hpx_span bytes)
 void hpx_respond_end(struct hpx_request *request)
 {
 	struct hpx_span last = HPX_SPAN("0\r\n\r\n");
-	bool has_last = is_chunked_down(request) && !has_no_body(request, request->answer_status);
+	bool has_last = is_chunked_down(request) && !has_no_body(request, request->answer.status);
 
 	if (request->client == NULL)
 		return;
-	if (has_last || request->head_waits)
+	if (has_last || request->answer.head_waits)
 		send_flowing(request, &last, has_last ? 1 : 0);
-	hpx_client_answered(request->client, request->head.keep_alive);
+	hpx_client_answered(request->client, request->head.http.keep_alive);
 }
 
 void hpx_respond_break(struct hpx_request *request)
@@ -466,7 +466,7 @@ void hpx_respond_informational(struct hpx_request *request, const struct hpx_htt
 	struct hpx_buffer out;
 	enum hpx_status status;
 
-	if (request->client == NULL || request->head.minor == 0)
+	if (request->client == NULL || request->head.http.minor == 0)
 		return;
 	hpx_buffer_init(&out, HEAD_BYTES_MAX);
 	status = hpx_write_status_line(&out, head->status, head->reason);

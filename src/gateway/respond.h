@@ -27,7 +27,7 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 void hpx_respond_own(struct hpx_request *request, unsigned status, struct hpx_span content_type,
 		     struct hpx_span fields, struct hpx_span body);
 
-/* The stored answer in request->stored, marked as a replay unless the
+/* The stored answer in request->reservation.stored, marked as a replay unless the
  * application has just committed it. */
 void hpx_respond_replay(struct hpx_request *request);
 
@@ -45,7 +45,7 @@ void hpx_respond_break(struct hpx_request *request);
 /* A 1xx, to a caller that speaks HTTP/1.1. */
 void hpx_respond_informational(struct hpx_request *request, const struct hpx_http_head *head);
 
-/* Fills request->down_head (what the client gets) and request->kept_head
+/* Fills request->answer.head (what the client gets) and request->answer.kept_head
  * (what a replay gets) from the upstream's answer. False: it cannot be written
  * safely or is too large. */
 bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_head *head);

@@ -20,7 +20,7 @@
 /* Of an answer that is not kept, only where its resource is. */
 static struct hpx_span location_line(const struct hpx_request *request)
 {
-	struct hpx_span rest = hpx_buffer_span(&request->kept_head);
+	struct hpx_span rest = hpx_buffer_span(&request->answer.kept_head);
 	struct hpx_span line;
 
 	while (rest.len > 0 && hpx_span_split(&rest, '\n', &line))
@@ -31,51 +31,51 @@ static struct hpx_span location_line(const struct hpx_request *request)
 
 static const struct hpx_answer *answer_to_store(struct hpx_request *request)
 {
-	bool kept = !request->streaming;
+	bool kept = !request->answer.streaming;
 
-	request->to_store = (struct hpx_answer){
-		.status = request->answer_status,
+	request->answer.to_store = (struct hpx_answer){
+		.status = request->answer.status,
 		.kept = kept,
-		.headers = kept ? hpx_buffer_span(&request->kept_head) : location_line(request),
-		.body = kept ? hpx_buffer_span(&request->answer) : (struct hpx_span){ NULL, 0 },
+		.headers = kept ? hpx_buffer_span(&request->answer.kept_head) : location_line(request),
+		.body = kept ? hpx_buffer_span(&request->answer.body) : (struct hpx_span){ NULL, 0 },
 	};
-	return &request->to_store;
+	return &request->answer.to_store;
 }
 
 /* One event when the upstream goes down is enough: a line for each request that
  * finds it so would hide everything else. */
 static bool is_told_already(const struct hpx_request *request)
 {
-	return request->answer_lost && !request->failure.any_byte_left &&
+	return request->answer.lost && !request->attempt.failure.any_byte_left &&
 	       atomic_load(&request->shard->gateway->upstream_state.down);
 }
 
 static enum hpx_log_level level_of(const struct hpx_request *request)
 {
-	if (request->outcome == HPX_OUTCOME_UNKNOWN)
+	if (request->attempt.outcome == HPX_OUTCOME_UNKNOWN)
 		return HPX_LOG_WARN;
 	return is_told_already(request) ? HPX_LOG_DEBUG : HPX_LOG_INFO;
 }
 
 static const char *event_of(const struct hpx_request *request)
 {
-	if (request->outcome == HPX_OUTCOME_UNKNOWN)
+	if (request->attempt.outcome == HPX_OUTCOME_UNKNOWN)
 		return "outcome_unknown";
-	return request->outcome_assumed && !request->answer_lost ? "assumed_not_executed" :
-								   "not_executed";
+	return request->attempt.outcome_assumed && !request->answer.lost ? "assumed_not_executed" :
+									   "not_executed";
 }
 
 static void log_end(const struct hpx_request *request)
 {
 	char reference[HPX_REFERENCE_SIZE];
 
-	if (request->outcome == HPX_OUTCOME_ANSWERED || request->outcome == HPX_OUTCOME_RELEASED)
+	if (request->attempt.outcome == HPX_OUTCOME_ANSWERED || request->attempt.outcome == HPX_OUTCOME_RELEASED)
 		return;
-	hpx_reference_print(&request->ask.id, &request->record.mark, reference);
+	hpx_reference_print(&request->identity.ask.id, &request->reservation.record.mark, reference);
 	hpx_log(level_of(request), event_of(request),
 		"operation=%s attempt=%u status=%u reason=\"%s\"", reference,
-		request->record.attempt, request->answer_lost ? 0 : request->answer_status,
-		request->answer_lost ? request->failure.reason : request->outcome_reason);
+		request->reservation.record.attempt, request->answer.lost ? 0 : request->answer.status,
+		request->answer.lost ? request->attempt.failure.reason : request->attempt.outcome_reason);
 }
 
 /* The store did not take an answer because the lease is not ours any more:
@@ -84,14 +84,14 @@ static void log_refused(const struct hpx_request *request)
 {
 	char reference[HPX_REFERENCE_SIZE];
 
-	hpx_reference_print(&request->ask.id, &request->record.mark, reference);
+	hpx_reference_print(&request->identity.ask.id, &request->reservation.record.mark, reference);
 	hpx_log(HPX_LOG_WARN, "answer_not_stored", "operation=%s verb=%s problem=%s", reference,
-		hpx_verb_name(request->op.verb), hpx_status_name(request->op.status));
+		hpx_verb_name(request->reservation.op.verb), hpx_status_name(request->reservation.op.status));
 }
 
 static bool only_application_completes(const struct hpx_request *request)
 {
-	return request->route->policy.completes == HPX_COMPLETES_APPLICATION;
+	return request->head.route->policy.completes == HPX_COMPLETES_APPLICATION;
 }
 
 /* Whether the application was there first. A move that matched the token and is
@@ -108,13 +108,13 @@ static bool is_decided_elsewhere(const struct hpx_store_op *op)
 static void log_uncommitted(const struct hpx_request *request)
 {
 	char reference[HPX_REFERENCE_SIZE];
-	bool success = !request->answer_lost && request->answer_status < 400;
+	bool success = !request->answer.lost && request->answer.status < 400;
 
-	hpx_reference_print(&request->ask.id, &request->record.mark, reference);
+	hpx_reference_print(&request->identity.ask.id, &request->reservation.record.mark, reference);
 	hpx_log(success ? HPX_LOG_WARN : HPX_LOG_INFO, "not_committed",
 		"operation=%s attempt=%u status=%u reason=\"%s\"", reference,
-		request->record.attempt, request->answer_lost ? 0 : request->answer_status,
-		request->answer_lost ? request->failure.reason :
+		request->reservation.record.attempt, request->answer.lost ? 0 : request->answer.status,
+		request->answer.lost ? request->attempt.failure.reason :
 				       "the application answered without hapax.complete");
 }
 
@@ -126,57 +126,57 @@ static bool is_awaited(enum hpx_verb verb)
 
 static void came_back(struct hpx_request *request)
 {
-	enum hpx_verb verb = request->op.verb;
+	enum hpx_verb verb = request->reservation.op.verb;
 
-	if (is_decided_elsewhere(&request->op)) {
+	if (is_decided_elsewhere(&request->reservation.op)) {
 		hpx_request_go(request, HPX_NEXT_COMMITTED);
 		return;
 	}
-	if (request->op.status == HPX_OK) {
-		hpx_cached_keep(request, request->op.judged_ms, &request->op.decision.record,
-				request->op.answer);
+	if (request->reservation.op.status == HPX_OK) {
+		hpx_cached_keep(request, request->reservation.op.judged_ms, &request->reservation.op.decision.record,
+				request->reservation.op.answer);
 		/* A released record is gone; its reference still names the attempt. */
-		if (request->op.decision.record.state != HPX_STATE_NONE)
-			request->record = request->op.decision.record;
+		if (request->reservation.op.decision.record.state != HPX_STATE_NONE)
+			request->reservation.record = request->reservation.op.decision.record;
 		if (verb == HPX_VERB_CONCLUDE)
 			log_uncommitted(request);
 		HPX_CRASH_POINT(complete_done);
-	} else if (request->op.status != HPX_STALE || request->op.verb == HPX_VERB_COMPLETE) {
+	} else if (request->reservation.op.status != HPX_STALE || request->reservation.op.verb == HPX_VERB_COMPLETE) {
 		log_refused(request);
 	}
-	if (verb == HPX_VERB_COMPLETE && request->gave_up && request->op.status == HPX_OK)
+	if (verb == HPX_VERB_COMPLETE && request->reservation.gave_up && request->reservation.op.status == HPX_OK)
 		hpx_counter_add(&request->shard->meter.late_answers, 1);
 	/* Shown already, or flowing: only a 504 leaves something to clean up. */
-	if (!request->gave_up || is_awaited(verb))
+	if (!request->reservation.gave_up || is_awaited(verb))
 		hpx_request_go(request, HPX_NEXT_ANSWER);
 }
 
 /* For the history: why there was no answer, or what was assumed of one. */
 static struct hpx_span reason_of(const struct hpx_request *request)
 {
-	if (request->answer_lost)
-		return hpx_span_of(request->failure.reason);
-	if (request->outcome_assumed && request->outcome != HPX_OUTCOME_ANSWERED)
-		return hpx_span_of(request->outcome_reason);
+	if (request->answer.lost)
+		return hpx_span_of(request->attempt.failure.reason);
+	if (request->attempt.outcome_assumed && request->attempt.outcome != HPX_OUTCOME_ANSWERED)
+		return hpx_span_of(request->attempt.outcome_reason);
 	return (struct hpx_span){ NULL, 0 };
 }
 
 void hpx_settle_submit(struct hpx_request *request, enum hpx_verb verb)
 {
-	request->op = (struct hpx_store_op){
+	request->reservation.op = (struct hpx_store_op){
 		.verb = verb,
-		.id = request->ask.id,
-		.token = request->ask.token,
+		.id = request->identity.ask.id,
+		.token = request->identity.ask.token,
 		.answer = verb == HPX_VERB_COMPLETE ? answer_to_store(request) : NULL,
-		.believed = &request->record,
-		.row = request->row,
-		.status_seen = request->answer_lost ? 0 : request->answer_status,
+		.believed = &request->reservation.record,
+		.row = request->reservation.row,
+		.status_seen = request->answer.lost ? 0 : request->answer.status,
 		.actor = HPX_SPAN("gateway"),
 		.reason = reason_of(request),
 	};
-	request->phase = HPX_PHASE_STORING;
-	request->deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
-			       (uint64_t)request->settings->store_timeout_ms;
+	request->wait.phase = HPX_PHASE_STORING;
+	request->wait.deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
+				    (uint64_t)request->settings->store_timeout_ms;
 	HPX_CRASH_POINT(complete_submitted);
 	hpx_request_submit(request, came_back);
 }
@@ -195,19 +195,19 @@ enum hpx_next hpx_step_store(struct hpx_request *request)
 		return HPX_NEXT_WAIT;
 	}
 	log_end(request);
-	hpx_settle_submit(request, verbs[request->outcome]);
+	hpx_settle_submit(request, verbs[request->attempt.outcome]);
 	return HPX_NEXT_WAIT;
 }
 
 static void answer_came_back(struct hpx_request *request)
 {
-	const struct hpx_store_op *op = &request->op;
+	const struct hpx_store_op *op = &request->reservation.op;
 
-	request->committed = op->status == HPX_OK && op->decision.verdict == HPX_VERDICT_REPLAY;
-	if (request->committed) {
-		request->record = op->decision.record;
-		request->stored = op->replay;
-		hpx_cached_keep(request, op->judged_ms, &request->record, request->stored);
+	request->reservation.committed = op->status == HPX_OK && op->decision.verdict == HPX_VERDICT_REPLAY;
+	if (request->reservation.committed) {
+		request->reservation.record = op->decision.record;
+		request->reservation.stored = op->replay;
+		hpx_cached_keep(request, op->judged_ms, &request->reservation.record, request->reservation.stored);
 	} else {
 		hpx_answer_free(op->replay);
 	}
@@ -217,23 +217,23 @@ static void answer_came_back(struct hpx_request *request)
 /* The answer is in the store already: it is asked for, and begins nothing. */
 enum hpx_next hpx_step_committed(struct hpx_request *request)
 {
-	if (request->client == NULL || request->gave_up) {
+	if (request->client == NULL || request->reservation.gave_up) {
 		hpx_attempt_cancel(request);
 		return HPX_NEXT_DONE;
 	}
-	request->op = (struct hpx_store_op){
+	request->reservation.op = (struct hpx_store_op){
 		.verb = HPX_VERB_RESERVE,
-		.id = request->ask.id,
-		.token = request->ask.token,
-		.ask = &request->ask,
-		.policy = &request->route->policy,
-		.description = &request->description,
+		.id = request->identity.ask.id,
+		.token = request->identity.ask.token,
+		.ask = &request->identity.ask,
+		.policy = &request->head.route->policy,
+		.description = &request->identity.description,
 		.look = true,
 		.actor = HPX_SPAN("gateway"),
 	};
-	request->phase = HPX_PHASE_STORING;
-	request->deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
-			       (uint64_t)request->settings->store_timeout_ms;
+	request->wait.phase = HPX_PHASE_STORING;
+	request->wait.deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
+				    (uint64_t)request->settings->store_timeout_ms;
 	hpx_request_submit(request, answer_came_back);
 	return HPX_NEXT_WAIT;
 }
@@ -251,20 +251,20 @@ static void refuse_lost(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 1 };
 
-	if (only_application_completes(request) && request->failure.any_byte_left) {
-		refusal.status = request->failure.timed_out ? 504 : 502;
+	if (only_application_completes(request) && request->attempt.failure.any_byte_left) {
+		refusal.status = request->attempt.failure.timed_out ? 504 : 502;
 		hpx_respond_refuse(request, HPX_PROBLEM_upstream_not_executed, &refusal,
 				   HPX_RESPOND_KEEP);
-	} else if (request->streaming) {
-		refusal = (struct hpx_refusal){ .original_status = request->answer_status };
+	} else if (request->answer.streaming) {
+		refusal = (struct hpx_refusal){ .original_status = request->answer.status };
 		hpx_respond_refuse(request, HPX_PROBLEM_response_not_kept, &refusal,
 				   HPX_RESPOND_KEEP);
-	} else if (request->failure.any_byte_left) {
-		refuse_unsettled(request, request->failure.timed_out ? 504 : 502, NULL);
+	} else if (request->attempt.failure.any_byte_left) {
+		refuse_unsettled(request, request->attempt.failure.timed_out ? 504 : 502, NULL);
 	} else {
 		hpx_respond_refuse(request,
-				   request->late ? HPX_PROBLEM_overloaded :
-						   HPX_PROBLEM_upstream_unreachable,
+				   request->attempt.late ? HPX_PROBLEM_overloaded :
+							   HPX_PROBLEM_upstream_unreachable,
 				   &refusal, HPX_RESPOND_KEEP);
 	}
 }
@@ -273,9 +273,9 @@ static void refuse_lost(struct hpx_request *request)
  * the application committed, and could not be read. */
 static bool may_not_be_shown(const struct hpx_request *request)
 {
-	return request->op.verb == HPX_VERB_RESERVE ||
-	       (is_awaited(request->op.verb) &&
-		(request->op_pending || request->op.status != HPX_OK));
+	return request->reservation.op.verb == HPX_VERB_RESERVE ||
+	       (is_awaited(request->reservation.op.verb) &&
+		(request->reservation.op_pending || request->reservation.op.status != HPX_OK));
 }
 
 static enum hpx_next let_flow(struct hpx_request *request)
@@ -285,12 +285,12 @@ static enum hpx_next let_flow(struct hpx_request *request)
 		hpx_attempt_cancel(request);
 		return HPX_NEXT_DONE;
 	}
-	if (request->answer_ended || request->exchange == NULL) {
+	if (request->answer.ended || request->attempt.exchange == NULL) {
 		hpx_respond_end(request);
 		return HPX_NEXT_DONE;
 	}
-	request->phase = HPX_PHASE_STREAMING;
-	hpx_exchange_resume(request->exchange);
+	request->wait.phase = HPX_PHASE_STREAMING;
+	hpx_exchange_resume(request->attempt.exchange);
 	return HPX_NEXT_WAIT;
 }
 
@@ -300,16 +300,16 @@ enum hpx_next hpx_step_answer(struct hpx_request *request)
 		hpx_attempt_cancel(request);
 		return HPX_NEXT_DONE;
 	}
-	if (request->committed) {
+	if (request->reservation.committed) {
 		hpx_attempt_cancel(request);
 		return hpx_guard_replay(request);
 	}
 	if (may_not_be_shown(request)) {
 		hpx_attempt_cancel(request);
 		refuse_unsettled(request, 504, NULL);
-	} else if (request->answer_lost) {
+	} else if (request->answer.lost) {
 		refuse_lost(request);
-	} else if (request->streaming) {
+	} else if (request->answer.streaming) {
 		return let_flow(request);
 	} else {
 		hpx_respond_collected(request);
@@ -321,15 +321,15 @@ enum hpx_next hpx_step_answer(struct hpx_request *request)
  * is shown; everything else is shown now, and the store is told when it can be. */
 void hpx_settle_tick(struct hpx_request *request, uint64_t now_ms)
 {
-	if (request->deadline_ms == 0 || now_ms < request->deadline_ms)
+	if (request->wait.deadline_ms == 0 || now_ms < request->wait.deadline_ms)
 		return;
-	if (request->phase == HPX_PHASE_RESERVING) {
+	if (request->wait.phase == HPX_PHASE_RESERVING) {
 		hpx_guard_give_up(request);
 		return;
 	}
-	request->deadline_ms = 0;
-	request->gave_up = true;
-	if (request->op.verb == HPX_VERB_COMPLETE)
+	request->wait.deadline_ms = 0;
+	request->reservation.gave_up = true;
+	if (request->reservation.op.verb == HPX_VERB_COMPLETE)
 		refuse_unsettled(request, 504,
 				 "The service answered, but the answer could not be stored yet. "
 				 "Send it again with the same key: it is not executed twice.");

@@ -62,10 +62,10 @@ static bool name_sighting(struct hpx_request *request, struct hpx_sighting *sigh
 {
 	struct hpx_span scope;
 
-	return hpx_scope_of(request->settings, request->route, request->head.method,
-			    request->target.path, &request->arena, &scope) == HPX_OK &&
-	       hpx_operation_id(request->tenant, scope,
-				hpx_span(request->key.bytes, request->key.len),
+	return hpx_scope_of(request->settings, request->head.route, request->head.http.method,
+			    request->head.target.path, &request->arena, &scope) == HPX_OK &&
+	       hpx_operation_id(request->identity.tenant, scope,
+				hpx_span(request->identity.key.bytes, request->identity.key.len),
 				&sighting->id) == HPX_OK;
 }
 
@@ -73,7 +73,7 @@ void hpx_sighting_begin(struct hpx_request *request)
 {
 	struct hpx_sightings *all = request->shard->gateway->sightings;
 	struct hpx_sighting *sighting =
-		hpx_arena_zalloc(&request->arena, 1, sizeof(*request->sighting));
+		hpx_arena_zalloc(&request->arena, 1, sizeof(*request->pass.sighting));
 	int64_t now_ms = hpx_clock_boot_ms();
 
 	if (sighting == NULL || !name_sighting(request, sighting))
@@ -84,7 +84,7 @@ void hpx_sighting_begin(struct hpx_request *request)
 	bool under_way = known && !slot->over;
 	if (!known)
 		*slot = (struct observed){ .id = sighting->id,
-					   .until_ms = now_ms + request->route->policy.retention_ms };
+					   .until_ms = now_ms + request->head.route->policy.retention_ms };
 	pthread_mutex_unlock(&all->lock);
 	if (under_way) {
 		hpx_counter_add(&request->shard->meter.observed[HPX_OBSERVED_in_progress], 1);
@@ -92,14 +92,14 @@ void hpx_sighting_begin(struct hpx_request *request)
 	}
 	sighting->first = !known;
 	hpx_sha256_init(&sighting->hash);
-	hpx_sha256_part(&sighting->hash, request->target.query);
-	request->sighting = sighting;
+	hpx_sha256_part(&sighting->hash, request->head.target.query);
+	request->pass.sighting = sighting;
 }
 
 void hpx_sighting_body(struct hpx_request *request, struct hpx_span bytes)
 {
-	if (request->sighting != NULL)
-		hpx_sha256_add(&request->sighting->hash, bytes);
+	if (request->pass.sighting != NULL)
+		hpx_sha256_add(&request->pass.sighting->hash, bytes);
 }
 
 /* What a guarded gateway would have said, going by what is remembered. */
@@ -120,11 +120,11 @@ static enum hpx_observed judge(struct observed *slot, const struct hpx_sighting 
 
 void hpx_sighting_over(struct hpx_request *request)
 {
-	struct hpx_sighting *sighting = request->sighting;
+	struct hpx_sighting *sighting = request->pass.sighting;
 	struct hpx_sightings *all = request->shard->gateway->sightings;
 	uint8_t body[HPX_SHA256_SIZE];
 
-	request->sighting = NULL;
+	request->pass.sighting = NULL;
 	if (sighting == NULL || hpx_sha256_done(&sighting->hash, body) != HPX_OK)
 		return;
 	pthread_mutex_lock(&all->lock);
@@ -137,14 +137,14 @@ void hpx_sighting_tenant(struct hpx_request *request)
 {
 	struct hpx_sightings *all = request->shard->gateway->sightings;
 	struct hpx_operation_id what;
-	const struct hpx_description *d = &request->description;
+	const struct hpx_description *d = &request->identity.description;
 
 	/* The same hash as an operation's id, with the fingerprint in the
 	 * place of the tenant. */
-	if (hpx_operation_id(hpx_span(request->ask.fingerprint, HPX_SHA256_SIZE), d->scope, d->key,
+	if (hpx_operation_id(hpx_span(request->identity.ask.fingerprint, HPX_SHA256_SIZE), d->scope, d->key,
 			     &what) != HPX_OK)
 		return;
-	uint64_t seen = (uint64_t)first_word(what.bytes + 4) << 32 | first_word(request->ask.tenant);
+	uint64_t seen = (uint64_t)first_word(what.bytes + 4) << 32 | first_word(request->identity.ask.tenant);
 	uint64_t before = atomic_exchange_explicit(
 		&all->tenants[first_word(what.bytes) % SLOTS], seen, memory_order_relaxed);
 	if (before != 0 && before >> 32 == seen >> 32 && before != seen)

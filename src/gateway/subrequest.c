@@ -1,5 +1,5 @@
 /* Questions under way, who waits for them, and what follows from the answer.
- * The lock covers the table of questions, the cache, and request->inquiry of
+ * The lock covers the table of questions, the cache, and request->identity.inquiry of
  * all who wait; the answer comes on the engine's thread and reaches each
  * request through the inbox of its own loop. */
 #include "gateway/subrequest.h"
@@ -153,9 +153,9 @@ enum hpx_status hpx_subrequest_credentials(const struct hpx_tenant_source *sourc
  * without them. */
 static enum hpx_status write_origin(struct hpx_request *request, struct hpx_buffer *out)
 {
-	const struct hpx_target *target = &request->target;
+	const struct hpx_target *target = &request->head.target;
 	struct hpx_span uri = target->path;
-	bool is_unix = hpx_span_eq(hpx_span_of(request->peer), HPX_SPAN("unix"));
+	bool is_unix = hpx_span_eq(hpx_span_of(request->head.peer), HPX_SPAN("unix"));
 
 	if (target->query.ptr != NULL)
 		uri = hpx_arena_printf(&request->arena, "%.*s?%.*s", HPX_SPAN_ARG(target->path),
@@ -163,17 +163,17 @@ static enum hpx_status write_origin(struct hpx_request *request, struct hpx_buff
 	if (uri.ptr == NULL)
 		return HPX_NOMEM;
 	enum hpx_status status =
-		hpx_write_field(out, HPX_SPAN("X-Original-Method"), request->head.method);
+		hpx_write_field(out, HPX_SPAN("X-Original-Method"), request->head.http.method);
 	if (status == HPX_OK)
 		status = hpx_write_field(out, HPX_SPAN("X-Original-URI"), uri);
 	if (status != HPX_OK || is_unix)
 		return status;
 	struct hpx_span before = { NULL, 0 };
-	if (hpx_peer_trusted(request->settings, request->peer))
-		before = hpx_field_combined(&request->head, HPX_SPAN("X-Forwarded-For"),
+	if (hpx_peer_trusted(request->settings, request->head.peer))
+		before = hpx_field_combined(&request->head.http, HPX_SPAN("X-Forwarded-For"),
 					    &request->arena);
 	return hpx_buffer_printf(out, "X-Forwarded-For: %.*s%s%s\r\n", HPX_SPAN_ARG(before),
-				 before.len > 0 ? ", " : "", request->peer);
+				 before.len > 0 ? ", " : "", request->head.peer);
 }
 
 static struct hpx_inquiry **bucket_of(struct hpx_subrequests *all, const uint8_t *digest)
@@ -260,14 +260,14 @@ static void conclude(struct hpx_inquiry *inquiry, const struct hpx_identity *ide
 	remember(inquiry, identity);
 	unlink_inquiry(inquiry);
 	request = inquiry->waiting;
-	for (struct hpx_request *r = request; r != NULL; r = r->inquiry_next)
-		r->inquiry = NULL;
+	for (struct hpx_request *r = request; r != NULL; r = r->identity.inquiry_next)
+		r->identity.inquiry = NULL;
 	pthread_mutex_unlock(&all->lock);
 	while (request != NULL) {
 		/* Once posted, it may be gone. */
-		struct hpx_request *next = request->inquiry_next;
-		request->identity = *identity;
-		hpx_loop_post(&request->shard->loop, &request->inquiry_message);
+		struct hpx_request *next = request->identity.inquiry_next;
+		request->identity.caller = *identity;
+		hpx_loop_post(&request->shard->loop, &request->identity.inquiry_message);
 		request = next;
 	}
 	tell_change(inquiry, down, was_down);
@@ -301,10 +301,10 @@ static enum hpx_next named(struct hpx_request *request)
 	struct hpx_refusal refusal = { .detail = NULL };
 	enum hpx_status status = HPX_NOMEM;
 
-	request->tenant = hpx_arena_printf(&request->arena, "sub:%.*s",
-					   (int)request->identity.name_len, request->identity.name);
-	if (request->tenant.ptr != NULL)
-		status = hpx_tenant_add_with(&source, &request->tenant, &refusal.detail);
+	request->identity.tenant = hpx_arena_printf(&request->arena, "sub:%.*s",
+						    (int)request->identity.caller.name_len, request->identity.caller.name);
+	if (request->identity.tenant.ptr != NULL)
+		status = hpx_tenant_add_with(&source, &request->identity.tenant, &refusal.detail);
 	if (status == HPX_INVALID)
 		return hpx_tenant_missing(request, HPX_PROBLEM_unauthenticated, &refusal);
 	return status == HPX_OK ? hpx_tenant_found(request) : unavailable(request);
@@ -312,7 +312,7 @@ static enum hpx_next named(struct hpx_request *request)
 
 static enum hpx_next decided(struct hpx_request *request)
 {
-	const struct hpx_identity *identity = &request->identity;
+	const struct hpx_identity *identity = &request->identity.caller;
 	struct hpx_refusal refusal = { .detail = NULL };
 
 	switch (identity->kind) {
@@ -332,11 +332,11 @@ static enum hpx_next decided(struct hpx_request *request)
 
 static void identity_came(struct hpx_message *message)
 {
-	struct hpx_request *request = HPX_CONTAINER(message, struct hpx_request, inquiry_message);
+	struct hpx_request *request = HPX_CONTAINER(message, struct hpx_request, identity.inquiry_message);
 
-	if (request->phase == HPX_PHASE_ASKING) {
-		request->phase = HPX_PHASE_READING;
-		request->deadline_ms = 0;
+	if (request->wait.phase == HPX_PHASE_ASKING) {
+		request->wait.phase = HPX_PHASE_READING;
+		request->wait.deadline_ms = 0;
 		hpx_request_go(request, decided(request));
 	}
 	hpx_request_drop(request);
@@ -345,9 +345,9 @@ static void identity_came(struct hpx_message *message)
 /* With the lock. */
 static void join(struct hpx_request *request, struct hpx_inquiry *inquiry)
 {
-	request->inquiry_message.handle = identity_came;
-	request->inquiry = inquiry;
-	request->inquiry_next = inquiry->waiting;
+	request->identity.inquiry_message.handle = identity_came;
+	request->identity.inquiry = inquiry;
+	request->identity.inquiry_next = inquiry->waiting;
 	inquiry->waiting = request;
 	hpx_request_hold(request);
 }
@@ -360,12 +360,12 @@ void hpx_subrequest_leave(struct hpx_request *request)
 	if (all == NULL)
 		return;
 	pthread_mutex_lock(&all->lock);
-	if (request->inquiry != NULL) {
-		struct hpx_request **at = &request->inquiry->waiting;
+	if (request->identity.inquiry != NULL) {
+		struct hpx_request **at = &request->identity.inquiry->waiting;
 		while (*at != request)
-			at = &(*at)->inquiry_next;
-		*at = request->inquiry_next;
-		request->inquiry = NULL;
+			at = &(*at)->identity.inquiry_next;
+		*at = request->identity.inquiry_next;
+		request->identity.inquiry = NULL;
 		found = true;
 	}
 	pthread_mutex_unlock(&all->lock);
@@ -442,7 +442,7 @@ static bool is_known(struct hpx_request *request, const uint8_t digest[HPX_SHA25
 	pthread_mutex_lock(&all->lock);
 	known = all->identities != NULL &&
 		hpx_identities_find(all->identities, digest, hpx_clock_boot_ms(),
-				    &request->identity);
+				    &request->identity.caller);
 	pthread_mutex_unlock(&all->lock);
 	if (known)
 		hpx_counter_add(&all->results[HPX_SUBREQUEST_cached], 1);

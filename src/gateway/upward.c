@@ -41,12 +41,12 @@ static bool is_rewritten(struct hpx_span name, bool guarded)
 
 static bool is_dropped(const struct hpx_request *request, struct hpx_span name)
 {
-	return !request->observed && hpx_field_rule_drops(request->settings, request->route, name);
+	return !request->head.observed && hpx_field_rule_drops(request->settings, request->head.route, name);
 }
 
 static void add_travelling(struct headers *h, bool guarded)
 {
-	const struct hpx_http_head *head = &h->request->head;
+	const struct hpx_http_head *head = &h->request->head.http;
 
 	for (size_t i = 0; i < head->field_count; i++) {
 		struct hpx_span name = head->fields[i].name;
@@ -59,7 +59,7 @@ static void add_travelling(struct headers *h, bool guarded)
 /* All values of a list header with one more at its end. */
 static void add_appended(struct headers *h, struct hpx_span name, struct hpx_span value)
 {
-	struct hpx_span before = hpx_field_combined(&h->request->head, name, &h->request->arena);
+	struct hpx_span before = hpx_field_combined(&h->request->head.http, name, &h->request->arena);
 
 	if (before.len == 0) {
 		add(h, name, value);
@@ -77,7 +77,7 @@ static void add_appended(struct headers *h, struct hpx_span name, struct hpx_spa
 static void add_forwarded(struct headers *h, struct hpx_span name, struct hpx_span value,
 			  bool trusted)
 {
-	struct hpx_span sent = hpx_field_value(&h->request->head, name);
+	struct hpx_span sent = hpx_field_value(&h->request->head.http, name);
 
 	add(h, name, trusted && sent.len > 0 ? sent : value);
 }
@@ -85,32 +85,32 @@ static void add_forwarded(struct headers *h, struct hpx_span name, struct hpx_sp
 static void add_path(struct headers *h)
 {
 	struct hpx_request *request = h->request;
-	const char *peer = request->peer;
+	const char *peer = request->head.peer;
 	bool trusted = hpx_peer_trusted(request->settings, peer);
 
-	if (request->host.len > 0)
-		add(h, HPX_SPAN("Host"), request->host);
+	if (request->head.host.len > 0)
+		add(h, HPX_SPAN("Host"), request->head.host);
 	else
 		add(h, HPX_SPAN("Host"), hpx_span_of(request->settings->upstream.is_unix ? "localhost" : request->settings->upstream.host));
 	if (hpx_span_eq(hpx_span_of(peer), HPX_SPAN("unix"))) {
 		struct hpx_span sent = hpx_field_combined(
-			&request->head, HPX_SPAN("X-Forwarded-For"), &request->arena);
+			&request->head.http, HPX_SPAN("X-Forwarded-For"), &request->arena);
 		if (sent.len > 0)
 			add(h, HPX_SPAN("X-Forwarded-For"), sent);
 	} else {
 		add_appended(h, HPX_SPAN("X-Forwarded-For"), hpx_span_of(peer));
 	}
 	add_forwarded(h, HPX_SPAN("X-Forwarded-Proto"), HPX_SPAN("http"), trusted);
-	if (request->host.len > 0)
-		add_forwarded(h, HPX_SPAN("X-Forwarded-Host"), request->host, trusted);
+	if (request->head.host.len > 0)
+		add_forwarded(h, HPX_SPAN("X-Forwarded-Host"), request->head.host, trusted);
 	add_appended(h, HPX_SPAN("Via"),
-		     request->head.minor > 0 ? HPX_SPAN("1.1 hapax") : HPX_SPAN("1.0 hapax"));
+		     request->head.http.minor > 0 ? HPX_SPAN("1.1 hapax") : HPX_SPAN("1.0 hapax"));
 }
 
 /* What the upstream needs to fence attempts and to take part. */
 static void add_operation(struct headers *h)
 {
-	const struct hpx_record *record = &h->request->record;
+	const struct hpx_record *record = &h->request->reservation.record;
 	char text[HPX_REFERENCE_SIZE], lease[HPX_LEASE_SIZE];
 
 	hpx_reference_print(&record->id, &record->mark, text);
@@ -125,12 +125,12 @@ static void add_operation(struct headers *h)
 
 static void add_framing(struct headers *h, bool guarded)
 {
-	const struct hpx_http_head *head = &h->request->head;
+	const struct hpx_http_head *head = &h->request->head.http;
 
 	if (h->status != HPX_OK)
 		return;
 	if (guarded && head->framing != HPX_FRAMING_NONE)
-		h->status = hpx_write_field_u64(h->out, "Content-Length", h->request->body.len);
+		h->status = hpx_write_field_u64(h->out, "Content-Length", h->request->body.bytes.len);
 	else if (head->framing == HPX_FRAMING_CHUNKED)
 		add(h, HPX_SPAN("Transfer-Encoding"), HPX_SPAN("chunked"));
 	else if (head->has_content_length)
@@ -146,21 +146,21 @@ static bool wants_tunnel(const struct hpx_http_head *head)
 
 enum hpx_status hpx_upward_head(struct hpx_request *request, bool guarded)
 {
-	struct headers h = { .request = request, .out = &request->up_head };
+	struct headers h = { .request = request, .out = &request->attempt.head };
 
-	h.status = hpx_write_request_line(h.out, request->head.method, request->target.path,
-					  request->target.query);
+	h.status = hpx_write_request_line(h.out, request->head.http.method, request->head.target.path,
+					  request->head.target.query);
 	add_path(&h);
 	add_travelling(&h, guarded);
 	if (guarded) {
-		if (request->route->policy.reuse == HPX_REUSE_NEVER)
+		if (request->head.route->policy.reuse == HPX_REUSE_NEVER)
 			add(&h, HPX_SPAN("Connection"), HPX_SPAN("close"));
 		add(&h, HPX_SPAN("Accept-Encoding"), HPX_SPAN("identity"));
 		add_operation(&h);
-	} else if (wants_tunnel(&request->head)) {
-		request->tunnel = true;
+	} else if (wants_tunnel(&request->head.http)) {
+		request->pass.tunnel = true;
 		add(&h, HPX_SPAN("Connection"), HPX_SPAN("Upgrade"));
-		add(&h, HPX_SPAN("Upgrade"), hpx_field_value(&request->head, HPX_SPAN("Upgrade")));
+		add(&h, HPX_SPAN("Upgrade"), hpx_field_value(&request->head.http, HPX_SPAN("Upgrade")));
 	}
 	add_framing(&h, guarded);
 	return h.status == HPX_OK ? hpx_write_head_end(h.out) : h.status;

@@ -4,7 +4,7 @@
 
 #include "gateway/request.h"
 
-/* Fills request->up_head. Guarded: identity encoding, a Content-Length, and
+/* Fills request->attempt.head. Guarded: identity encoding, a Content-Length, and
  * what the upstream is told of the operation. Otherwise the framing is as it
  * came, and an upgrade (never to h2c) is passed on. */
 enum hpx_status hpx_upward_head(struct hpx_request *request, bool guarded);

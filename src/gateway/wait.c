@@ -22,9 +22,9 @@ static enum hpx_next in_progress(struct hpx_request *request)
 
 enum hpx_next hpx_wait_over(struct hpx_request *request)
 {
-	if (request->look_again == HPX_NEXT_FIND)
+	if (request->wait.look_again == HPX_NEXT_FIND)
 		return hpx_operation_show(request);
-	if (request->record.state != HPX_STATE_PENDING)
+	if (request->reservation.record.state != HPX_STATE_PENDING)
 		return in_progress(request);
 	hpx_counter_add(&request->shard->meter.async[HPX_ASYNC_pending], 1);
 	hpx_own_accepted(request);
@@ -35,11 +35,11 @@ enum hpx_next hpx_wait_over(struct hpx_request *request)
 static void came_awake(struct hpx_message *message)
 {
 	struct hpx_request *request =
-		HPX_CONTAINER(message, struct hpx_request, wake_message);
+		HPX_CONTAINER(message, struct hpx_request, wait.wake_message);
 
-	request->waiting = false;
-	if (request->phase == HPX_PHASE_WAITING)
-		hpx_request_go(request, request->look_again);
+	request->wait.waiting = false;
+	if (request->wait.phase == HPX_PHASE_WAITING)
+		hpx_request_go(request, request->wait.look_again);
 	hpx_request_drop(request);
 }
 
@@ -47,17 +47,17 @@ static void came_awake(struct hpx_message *message)
 static void wake(struct hpx_waiter *waiter)
 {
 	struct hpx_request *request = waiter->user;
-	hpx_loop_post(&request->shard->loop, &request->wake_message);
+	hpx_loop_post(&request->shard->loop, &request->wait.wake_message);
 }
 
 void hpx_wait_leave(struct hpx_request *request)
 {
-	if (!request->waiting)
+	if (!request->wait.waiting)
 		return;
 	/* Already woken: the message is on its way and drops the hold itself. */
-	if (!hpx_waitlist_remove(request->shard->gateway->waitlist, &request->waiter))
+	if (!hpx_waitlist_remove(request->shard->gateway->waitlist, &request->wait.waiter))
 		return;
-	request->waiting = false;
+	request->wait.waiting = false;
 	hpx_request_drop(request);
 }
 
@@ -72,7 +72,7 @@ static enum hpx_next no_room(struct hpx_request *request)
 						    "first one with this key. Send it again with "
 						    "the same key after Retry-After." };
 
-	if (request->look_again == HPX_NEXT_FIND || request->record.state == HPX_STATE_PENDING)
+	if (request->wait.look_again == HPX_NEXT_FIND || request->reservation.record.state == HPX_STATE_PENDING)
 		return hpx_wait_over(request);
 	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &overloaded, HPX_RESPOND_KEEP);
 	return HPX_NEXT_DONE;
@@ -80,39 +80,39 @@ static enum hpx_next no_room(struct hpx_request *request)
 
 static enum hpx_next begin_wait(struct hpx_request *request)
 {
-	request->waiter = (struct hpx_waiter){ .id = request->ask.id, .wake = wake, .user = request };
-	request->wake_message.handle = came_awake;
-	request->phase = HPX_PHASE_WAITING;
+	request->wait.waiter = (struct hpx_waiter){ .id = request->identity.ask.id, .wake = wake, .user = request };
+	request->wait.wake_message.handle = came_awake;
+	request->wait.phase = HPX_PHASE_WAITING;
 	hpx_request_hold(request);
-	request->waiting = true;
-	if (hpx_waitlist_add(request->shard->gateway->waitlist, &request->waiter) != HPX_OK) {
-		request->waiting = false;
+	request->wait.waiting = true;
+	if (hpx_waitlist_add(request->shard->gateway->waitlist, &request->wait.waiter) != HPX_OK) {
+		request->wait.waiting = false;
 		hpx_request_drop(request);
 		return no_room(request);
 	}
-	return request->look_again;
+	return request->wait.look_again;
 }
 
 enum hpx_next hpx_wait_for(struct hpx_request *request, int64_t wait_ms, enum hpx_next look)
 {
 	uint64_t now_ms = hpx_loop_now_ms(&request->shard->loop);
 
-	if (!request->waited) {
-		request->waited = true;
-		request->look_again = look;
-		request->wait_until_ms = now_ms + (uint64_t)wait_ms;
+	if (!request->wait.waited) {
+		request->wait.waited = true;
+		request->wait.look_again = look;
+		request->wait.until_ms = now_ms + (uint64_t)wait_ms;
 	}
 	/* Listed already and looked again: the answer is not there yet. */
-	if (request->waiting) {
-		request->phase = HPX_PHASE_WAITING;
+	if (request->wait.waiting) {
+		request->wait.phase = HPX_PHASE_WAITING;
 		return HPX_NEXT_WAIT;
 	}
-	return now_ms < request->wait_until_ms ? begin_wait(request) : hpx_wait_over(request);
+	return now_ms < request->wait.until_ms ? begin_wait(request) : hpx_wait_over(request);
 }
 
 enum hpx_next hpx_wait_or_refuse(struct hpx_request *request)
 {
-	switch (request->route->policy.concurrent) {
+	switch (request->head.route->policy.concurrent) {
 	case HPX_CONCURRENT_CONFLICT:
 		return in_progress(request);
 	case HPX_CONCURRENT_ACCEPTED:
@@ -121,25 +121,25 @@ enum hpx_next hpx_wait_or_refuse(struct hpx_request *request)
 	case HPX_CONCURRENT_WAIT:
 		break;
 	}
-	return hpx_wait_for(request, request->route->policy.wait_ms, HPX_NEXT_LOOKUP);
+	return hpx_wait_for(request, request->head.route->policy.wait_ms, HPX_NEXT_LOOKUP);
 }
 
 int64_t hpx_wait_preferred(struct hpx_request *request, int64_t most_ms)
 {
 	struct hpx_span prefer =
-		hpx_field_combined(&request->head, HPX_SPAN("Prefer"), &request->arena);
+		hpx_field_combined(&request->head.http, HPX_SPAN("Prefer"), &request->arena);
 	int64_t wait_ms = 0;
 
 	if (!hpx_prefer_wait(prefer, &wait_ms))
 		return 0;
 	wait_ms = wait_ms < most_ms ? wait_ms : most_ms;
-	request->wait_applied_s = (unsigned)(wait_ms / 1000);
+	request->wait.applied_s = (unsigned)(wait_ms / 1000);
 	return wait_ms;
 }
 
 void hpx_wait_tick(struct hpx_request *request, uint64_t now_ms)
 {
-	if (now_ms < request->wait_until_ms)
+	if (now_ms < request->wait.until_ms)
 		return;
 	hpx_request_hold(request);
 	hpx_wait_leave(request);

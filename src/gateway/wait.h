@@ -13,7 +13,7 @@ enum hpx_next hpx_wait_or_refuse(struct hpx_request *request);
 /* How long the client prefers to wait (Prefer: wait=N), at most `most_ms`; 0:
  * not at all. */
 int64_t hpx_wait_preferred(struct hpx_request *request, int64_t most_ms);
-/* Waits for the end of the operation request->ask.id, and then goes on with
+/* Waits for the end of the operation request->identity.ask.id, and then goes on with
  * `look`. Called again when that finds it still under way: then it waits on, or
  * it is over. */
 enum hpx_next hpx_wait_for(struct hpx_request *request, int64_t wait_ms, enum hpx_next look);

@@ -67,7 +67,7 @@ uint64_t hpx_hooks_count(const struct hpx_hooks *hooks, size_t place,
 /* Webhooks are not reloadable, so a place means the same for ever. */
 static struct hook *hook_of(struct hpx_request *request)
 {
-	size_t place = (size_t)(request->webhook - request->settings->webhooks);
+	size_t place = (size_t)(request->head.webhook - request->settings->webhooks);
 
 	return &request->shard->gateway->hooks->hooks[place];
 }
@@ -85,9 +85,9 @@ bool hpx_hook_find(struct hpx_request *request, struct hpx_span name)
 	for (size_t i = 0; i < settings->webhook_count && i < known; i++) {
 		if (!hpx_span_eq(settings->webhooks[i].name, name))
 			continue;
-		request->webhook = &settings->webhooks[i];
-		request->after_body = HPX_NEXT_WEBHOOK;
-		request->body.max = request->webhook->body_bytes_max;
+		request->head.webhook = &settings->webhooks[i];
+		request->head.after_body = HPX_NEXT_WEBHOOK;
+		request->body.bytes.max = request->head.webhook->body_bytes_max;
 		return true;
 	}
 	return false;
@@ -122,12 +122,12 @@ static enum hpx_next unavailable(struct hpx_request *request)
 static struct hpx_span header(void *user, struct hpx_span name)
 {
 	struct hpx_request *request = user;
-	return hpx_field_combined(&request->head, name, &request->arena);
+	return hpx_field_combined(&request->head.http, name, &request->arena);
 }
 
 static struct hpx_signature_message message_of(struct hpx_request *request)
 {
-	return (struct hpx_signature_message){ .body = hpx_buffer_span(&request->body),
+	return (struct hpx_signature_message){ .body = hpx_buffer_span(&request->body.bytes),
 					       .header = header,
 					       .user = request };
 }
@@ -155,7 +155,7 @@ static bool is_within_rate(struct hpx_request *request, int64_t *ret_wait_ms)
 	bool within;
 
 	pthread_mutex_lock(&hook->lock);
-	within = hpx_bucket_take(&hook->bucket, request->webhook->per_second, hpx_clock_boot_ms(),
+	within = hpx_bucket_take(&hook->bucket, request->head.webhook->per_second, hpx_clock_boot_ms(),
 				 ret_wait_ms);
 	pthread_mutex_unlock(&hook->lock);
 	return within;
@@ -192,15 +192,15 @@ enum hpx_hook_result hpx_hook_result_of(enum hpx_reconcile_move move, enum hpx_r
  * of another job only what the look before has seen is known. */
 static enum hpx_hook_result result_of(const struct hpx_request *request)
 {
-	const struct hpx_ruling_turn *ruling = &request->ruling;
-	enum hpx_state state = request->op.decision.record.state;
+	const struct hpx_ruling_turn *ruling = &request->hook.ruling;
+	enum hpx_state state = request->reservation.op.decision.record.state;
 	bool unknown = state == HPX_STATE_UNKNOWN;
 	bool under_way = state == HPX_STATE_PENDING || state == HPX_STATE_IN_PROGRESS;
 
 	if (ruling->number != 0) {
-		unknown = request->job_state == HPX_JOB_UNKNOWN;
-		under_way = request->job_state == HPX_JOB_QUEUED ||
-			    request->job_state == HPX_JOB_SENDING;
+		unknown = request->hook.job_state == HPX_JOB_UNKNOWN;
+		under_way = request->hook.job_state == HPX_JOB_QUEUED ||
+			    request->hook.job_state == HPX_JOB_SENDING;
 	}
 	return hpx_hook_result_of(ruling->move, ruling->finding.ruling, unknown, under_way);
 }
@@ -209,16 +209,16 @@ static void log_result(const struct hpx_request *request, enum hpx_hook_result r
 {
 	char reference[HPX_REFERENCE_SIZE];
 
-	hpx_reference_print(&request->op.id, &request->op.mark, reference);
+	hpx_reference_print(&request->reservation.op.id, &request->reservation.op.mark, reference);
 	hpx_log(HPX_LOG_INFO, "webhook", "webhook=%.*s operation=%s job=%lld says=%s result=%s",
-		HPX_SPAN_ARG(request->webhook->name), reference,
-		(long long)request->ruling.number,
-		hpx_ruling_name(request->ruling.finding.ruling), hpx_hook_result_name(result));
+		HPX_SPAN_ARG(request->head.webhook->name), reference,
+		(long long)request->hook.ruling.number,
+		hpx_ruling_name(request->hook.ruling.finding.ruling), hpx_hook_result_name(result));
 }
 
 static enum hpx_next ruled(struct hpx_request *request)
 {
-	switch (request->op.status) {
+	switch (request->reservation.op.status) {
 	case HPX_OK:
 		break;
 	case HPX_NOT_FOUND:
@@ -232,14 +232,14 @@ static enum hpx_next ruled(struct hpx_request *request)
 	enum hpx_hook_result result = result_of(request);
 	log_result(request, result);
 	/* A job that did not happen is sent again. */
-	if (request->ruling.move == HPX_RECONCILE_SETTLE_NOT_APPLIED)
+	if (request->hook.ruling.move == HPX_RECONCILE_SETTLE_NOT_APPLIED)
 		hpx_async_wake(request->shard->gateway);
 	return answer(request, result);
 }
 
 static void ruling_came_back(struct hpx_request *request)
 {
-	if (request->phase == HPX_PHASE_ASKING)
+	if (request->wait.phase == HPX_PHASE_ASKING)
 		hpx_request_go(request, ruled(request));
 }
 
@@ -249,21 +249,21 @@ static void ruling_came_back(struct hpx_request *request)
 static void submit(struct hpx_request *request, const struct hpx_operation_id *id,
 		   const struct hpx_mark *mark)
 {
-	const struct hpx_webhook *webhook = request->webhook;
+	const struct hpx_webhook *webhook = request->head.webhook;
 
-	request->ruling.rule = (struct hpx_reconcile_rule){
+	request->hook.ruling.rule = (struct hpx_reconcile_rule){
 		.settle_after_ms = webhook->settle_after_ms,
 		.confirm_after_ms = webhook->settle_after_ms,
 	};
-	request->op = (struct hpx_store_op){
+	request->reservation.op = (struct hpx_store_op){
 		.verb = HPX_VERB_RULE,
 		.id = *id,
 		.mark = *mark,
-		.ruling = &request->ruling,
+		.ruling = &request->hook.ruling,
 		.actor = HPX_SPAN("webhook"),
 		.reason = hpx_arena_printf(&request->arena, "webhook %.*s: %s",
 					   HPX_SPAN_ARG(webhook->name),
-					   hpx_ruling_name(request->ruling.finding.ruling)),
+					   hpx_ruling_name(request->hook.ruling.finding.ruling)),
 	};
 	hpx_request_asks(request, request->settings->store_timeout_ms, unavailable);
 	hpx_request_submit(request, ruling_came_back);
@@ -275,25 +275,25 @@ static void submit(struct hpx_request *request, const struct hpx_operation_id *i
  * follows; every other one by itself. */
 static void rule_operation(struct hpx_request *request)
 {
-	for (const struct hpx_job_entry *e = request->look.jobs; e != NULL; e = e->next) {
+	for (const struct hpx_job_entry *e = request->wait.look.jobs; e != NULL; e = e->next) {
 		if (!e->delivery.answers ||
-		    !hpx_mark_eq(&e->delivery.mark, &request->sought))
+		    !hpx_mark_eq(&e->delivery.mark, &request->identity.sought))
 			continue;
-		request->ruling.number = e->delivery.number;
-		request->job_state = e->delivery.state;
+		request->hook.ruling.number = e->delivery.number;
+		request->hook.job_state = e->delivery.state;
 	}
-	submit(request, &request->ask.id, &request->sought);
+	submit(request, &request->identity.ask.id, &request->identity.sought);
 }
 
 /* Of a target's jobs, the one that is meant: a provider's id, or a reference, that
  * two of them share names neither. */
 static const struct hpx_job_entry *find_only(const struct hpx_request *request)
 {
-	bool by_reference = request->look.query.operation != NULL;
+	bool by_reference = request->wait.look.query.operation != NULL;
 	const struct hpx_job_entry *only = NULL;
 
-	for (const struct hpx_job_entry *e = request->look.jobs; e != NULL; e = e->next) {
-		if (by_reference && !hpx_mark_eq(&e->delivery.mark, &request->sought))
+	for (const struct hpx_job_entry *e = request->wait.look.jobs; e != NULL; e = e->next) {
+		if (by_reference && !hpx_mark_eq(&e->delivery.mark, &request->identity.sought))
 			continue;
 		if (only != NULL)
 			return NULL;
@@ -310,8 +310,8 @@ static void rule_job(struct hpx_request *request)
 		hpx_request_go(request, answer(request, HPX_HOOK_ignored));
 		return;
 	}
-	request->ruling.number = only->delivery.number;
-	request->job_state = only->delivery.state;
+	request->hook.ruling.number = only->delivery.number;
+	request->hook.job_state = only->delivery.state;
 	struct hpx_operation_id id = only->delivery.operation;
 	struct hpx_mark mark = only->delivery.mark;
 	submit(request, &id, &mark);
@@ -319,9 +319,9 @@ static void rule_job(struct hpx_request *request)
 
 static void jobs_came(struct hpx_request *request)
 {
-	if (request->look.status != HPX_OK)
+	if (request->wait.look.status != HPX_OK)
 		hpx_request_go(request, unavailable(request));
-	else if (request->look.query.operation != NULL && request->webhook->target.ptr == NULL)
+	else if (request->wait.look.query.operation != NULL && request->head.webhook->target.ptr == NULL)
 		rule_operation(request);
 	else
 		rule_job(request);
@@ -335,7 +335,7 @@ static struct hpx_span text_at(struct hpx_request *request, struct hpx_span poin
 	struct hpx_json_scalar scalar;
 
 	if (pointer.ptr == NULL ||
-	    hpx_json_lookup(hpx_buffer_span(&request->body), pointer, text_max, &request->arena,
+	    hpx_json_lookup(hpx_buffer_span(&request->body.bytes), pointer, text_max, &request->arena,
 			    &scalar) != HPX_OK)
 		return (struct hpx_span){ NULL, 0 };
 	bool names = scalar.kind == HPX_JSON_STRING || scalar.kind == HPX_JSON_NUMBER;
@@ -344,19 +344,19 @@ static struct hpx_span text_at(struct hpx_request *request, struct hpx_span poin
 
 static enum hpx_next find_jobs(struct hpx_request *request)
 {
-	const struct hpx_webhook *webhook = request->webhook;
+	const struct hpx_webhook *webhook = request->head.webhook;
 	struct hpx_span reference = text_at(request, webhook->operation, HPX_REFERENCE_LEN);
 	struct hpx_span id = text_at(request, webhook->provider_id, HPX_PROVIDER_ID_SIZE - 1);
 	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .target = webhook->target, .limit = JOBS_MAX };
 
 	if (reference.ptr != NULL &&
-	    hpx_reference_parse(reference, &request->ask.id, &request->sought))
-		query.operation = &request->ask.id;
+	    hpx_reference_parse(reference, &request->identity.ask.id, &request->identity.sought))
+		query.operation = &request->identity.ask.id;
 	else if (reference.ptr == NULL && id.ptr != NULL)
 		query.provider_id = id;
 	else
 		return answer(request, HPX_HOOK_ignored);
-	request->look = (struct hpx_look){ .wants_jobs = true, .query = query };
+	request->wait.look = (struct hpx_look){ .wants_jobs = true, .query = query };
 	hpx_request_asks(request, request->settings->store_timeout_ms, unavailable);
 	hpx_request_look(request, jobs_came);
 	return HPX_NEXT_WAIT;
@@ -364,12 +364,12 @@ static enum hpx_next find_jobs(struct hpx_request *request)
 
 enum hpx_next hpx_step_webhook(struct hpx_request *request)
 {
-	const struct hpx_webhook *webhook = request->webhook;
+	const struct hpx_webhook *webhook = request->head.webhook;
 	const struct hpx_gateway *gateway = request->shard->gateway;
 	struct hpx_signature_message message = message_of(request);
 	enum hpx_signature signature =
 		hpx_signature_check(&webhook->signature, &message, hpx_clock_wall_ms());
-	struct hpx_finding *finding = &request->ruling.finding;
+	struct hpx_finding *finding = &request->hook.ruling.finding;
 	int64_t wait_ms = 0;
 
 	if (signature != HPX_SIGNATURE_OK)
