@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "config/nearest.h"
+#include "config/suggestion.h"
 
 /* The width of the column with flags in --help. */
 #define COLUMN 26
@@ -87,14 +87,14 @@ static const struct hpx_cli_flag *find(const struct hpx_cli_usage *usage, struct
 static void complain_unknown(const struct hpx_cli_usage *usage, const char *command,
 			     struct hpx_span name)
 {
-	struct hpx_nearest nearest = { 0 };
+	struct hpx_suggestion suggestion = { 0 };
 
 	for (size_t i = 0; i < usage->flag_count; i++)
 		if (usage->flags[i].text != NULL)
-			hpx_nearest_try(&nearest, name, hpx_span_of(name_of(&usage->flags[i])));
+			hpx_suggestion_consider(&suggestion, name, hpx_span_of(name_of(&usage->flags[i])));
 	fprintf(stderr, "hapax %s: unknown flag --%.*s", command, HPX_SPAN_ARG(name));
-	if (nearest.word.ptr != NULL)
-		fprintf(stderr, "; did you mean --%.*s?\n", HPX_SPAN_ARG(nearest.word));
+	if (suggestion.word.ptr != NULL)
+		fprintf(stderr, "; did you mean --%.*s?\n", HPX_SPAN_ARG(suggestion.word));
 	else
 		fprintf(stderr, "; `hapax %s --help` lists them\n", command);
 }

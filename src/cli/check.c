@@ -123,7 +123,7 @@ static enum hpx_status json_remark(const struct hpx_config_remark *remark, bool 
 {
 	enum hpx_status status =
 		json_member(out, first ? "{" : ",{", "weight",
-			    hpx_span_of(hpx_config_weight_name(remark->weight)));
+			    hpx_span_of(hpx_config_severity_name(remark->severity)));
 
 	if (status == HPX_OK && remark->line > 0)
 		status = hpx_buffer_printf(out, ",\"line\":%u,\"column\":%u", remark->line,
@@ -233,7 +233,7 @@ static int check(const struct hpx_config_flags *flags, bool json, struct hpx_buf
 	hpx_config_report_init(&report);
 	enum hpx_status loaded = hpx_config_load(flags, &report, &settings);
 	if (loaded == HPX_OK)
-		hpx_config_ask(settings, true, &report);
+		hpx_config_warn_server_error(settings, true, &report);
 	enum hpx_status status = loaded == HPX_INVALID ? HPX_OK : loaded;
 	if (status == HPX_OK && json)
 		status = print_json(&report, settings, out);

@@ -40,7 +40,7 @@ struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags)
 	hpx_buffer_init(&text, REPORT_BYTES_MAX);
 	enum hpx_status status = hpx_config_load(flags, &report, &settings);
 	if (status == HPX_OK)
-		hpx_config_ask(settings, false, &report);
+		hpx_config_warn_server_error(settings, false, &report);
 	enum hpx_status printed =
 		hpx_config_report_print(&report, hpx_config_path(flags), &text);
 	if (status != HPX_OK || !flags->without_secrets)

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "config/nearest.h"
+#include "config/suggestion.h"
 
 static const struct hpx_command commands[] = {
 	{ "serve", "Stands before an HTTP API: a retried POST happens once.",
@@ -49,13 +49,13 @@ static const struct hpx_command *find(const char *name)
 
 static int complain_unknown(const char *name)
 {
-	struct hpx_nearest nearest = { 0 };
+	struct hpx_suggestion suggestion = { 0 };
 
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		hpx_nearest_try(&nearest, hpx_span_of(name), hpx_span_of(commands[i].name));
+		hpx_suggestion_consider(&suggestion, hpx_span_of(name), hpx_span_of(commands[i].name));
 	fprintf(stderr, "hapax: there is no command \"%s\"", name);
-	if (nearest.word.ptr != NULL)
-		fprintf(stderr, "; did you mean \"%.*s\"?", HPX_SPAN_ARG(nearest.word));
+	if (suggestion.word.ptr != NULL)
+		fprintf(stderr, "; did you mean \"%.*s\"?", HPX_SPAN_ARG(suggestion.word));
 	fprintf(stderr, "\n`hapax --help` lists the commands.\n");
 	return HPX_EXIT_USAGE;
 }

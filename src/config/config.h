@@ -42,8 +42,8 @@ enum hpx_status hpx_config_read(struct hpx_span text, const struct hpx_config_fl
 
 /* Warns where nobody has said what a 5xx of the upstream means, with the question
  * to answer: at each guarded route, or in one line for all. */
-void hpx_config_ask(const struct hpx_settings *settings, bool each,
-		    struct hpx_config_report *report);
+void hpx_config_warn_server_error(const struct hpx_settings *settings, bool each,
+				  struct hpx_config_report *report);
 
 /* What differs between the two and cannot change while hapax runs, as
  * "listen, tenant.from, routes[].scope (POST /payments)"; nothing is written

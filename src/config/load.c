@@ -35,39 +35,39 @@ const char *hpx_config_path(const struct hpx_config_flags *flags)
 	return NULL;
 }
 
-const struct hpx_given *hpx_reading_given(const struct hpx_reading *reading,
+const struct hpx_given *hpx_context_given(const struct hpx_parse_context *context,
 					  const char *path,
 					  const struct hpx_given_set *route)
 {
 	struct hpx_span name = hpx_span_of(path);
 	const struct hpx_option *option = hpx_option_find(name);
-	const struct hpx_given_set *set = &reading->global;
+	const struct hpx_given_set *set = &context->global;
 
 	HPX_ASSERT(option != NULL);
 	if (hpx_span_starts(name, HPX_SPAN("routes[].")))
 		set = route;
 	else if (hpx_span_starts(name, HPX_SPAN("defaults.")))
-		set = &reading->defaults;
+		set = &context->defaults;
 	return &set->at[hpx_option_index(option)];
 }
 
-static enum hpx_status read_steps(struct hpx_reading *reading, struct hpx_span text,
+static enum hpx_status read_steps(struct hpx_parse_context *context, struct hpx_span text,
 				  const struct hpx_config_flags *flags)
 {
 	enum hpx_status status =
-		hpx_yaml_read(text, reading->scratch, reading->report, &reading->tree);
+		hpx_yaml_read(text, context->scratch, context->report, &context->tree);
 
 	if (status == HPX_OK)
-		status = hpx_reading_values(reading, flags);
+		status = hpx_parse_values(context, flags);
 	if (status == HPX_OK)
-		status = hpx_reading_build(reading);
+		status = hpx_parse_resolve(context);
 	/* Where half of the file was not read, what it lacks is no mistake. */
-	if (status == HPX_OK && reading->tree.whole)
-		hpx_reading_rules(reading);
-	if (status == HPX_OK && reading->report->mistakes > 0)
+	if (status == HPX_OK && context->tree.whole)
+		hpx_parse_check(context);
+	if (status == HPX_OK && context->report->mistakes > 0)
 		status = HPX_INVALID;
 	if (status == HPX_OK)
-		hpx_route_sort(reading->settings->routes, reading->settings->route_count);
+		hpx_route_sort(context->settings->routes, context->settings->route_count);
 	return status;
 }
 
@@ -76,23 +76,23 @@ enum hpx_status hpx_config_read(struct hpx_span text, const struct hpx_config_fl
 				struct hpx_settings **ret_settings)
 {
 	struct hpx_arena scratch;
-	struct hpx_reading reading = {
+	struct hpx_parse_context context = {
 		.settings = hpx_settings_new(),
 		.report = report,
 		.scratch = &scratch,
 		.without_secrets = flags->without_secrets,
 	};
 
-	if (reading.settings == NULL)
+	if (context.settings == NULL)
 		return HPX_NOMEM;
 	hpx_arena_init(&scratch, SCRATCH_BYTES_MAX);
-	enum hpx_status status = read_steps(&reading, text, flags);
+	enum hpx_status status = read_steps(&context, text, flags);
 	hpx_config_report_sort(report);
 	hpx_arena_done(&scratch);
 	if (status == HPX_OK)
-		*ret_settings = reading.settings;
+		*ret_settings = context.settings;
 	else
-		hpx_settings_unref(reading.settings);
+		hpx_settings_unref(context.settings);
 	return status;
 }
 

@@ -5,11 +5,11 @@
 #include "config/value.h"
 #include "settings/settings.h"
 
-void hpx_member_put(const struct hpx_option *option, void *base, uint64_t value)
+void hpx_option_put_number(const struct hpx_option *option, void *base, uint64_t value)
 {
 	bool bit = value != 0;
 	uint32_t word = (uint32_t)value;
-	void *member = hpx_member_at(option, base);
+	void *member = hpx_option_member(option, base);
 
 	HPX_ASSERT(option->width == 1 || option->width == 4 || option->width == 8);
 	if (option->width == 1)
@@ -20,7 +20,7 @@ void hpx_member_put(const struct hpx_option *option, void *base, uint64_t value)
 		memcpy(member, &value, sizeof(value));
 }
 
-uint64_t hpx_member_get(const struct hpx_option *option, const void *base)
+uint64_t hpx_option_get_number(const struct hpx_option *option, const void *base)
 {
 	const char *member = (const char *)base + option->offset;
 	bool bit;
@@ -46,7 +46,7 @@ static const void *list_of(const struct hpx_option *option, const void *base,
 	const void *list;
 
 	memcpy(&list, (const char *)base + option->offset, sizeof(list));
-	memcpy(ret_count, (const char *)base + option->other, sizeof(*ret_count));
+	memcpy(ret_count, (const char *)base + option->companion_offset, sizeof(*ret_count));
 	return list;
 }
 
@@ -82,7 +82,7 @@ static bool same_address(const struct hpx_option *option, const void *a, const v
 	const struct hpx_address *right = (const void *)((const char *)b + option->offset);
 
 	if (option->off &&
-	    *((const bool *)a + option->other) != *((const bool *)b + option->other))
+	    *((const bool *)a + option->companion_offset) != *((const bool *)b + option->companion_offset))
 		return false;
 	return strcmp(left->text, right->text) == 0;
 }
@@ -138,8 +138,8 @@ bool hpx_value_same(const struct hpx_option *option, const void *a, const void *
 	case HPX_OPTION_URL:
 	case HPX_OPTION_FILE:
 		return same_string(option, a, b);
-	case HPX_OPTION_SIGNS:
-	case HPX_OPTION_VALUES:
+	case HPX_OPTION_MATCHES:
+	case HPX_OPTION_WORDS:
 		return same_signs(option, a, b);
 	case HPX_OPTION_HEADERS:
 	case HPX_OPTION_POINTERS:
@@ -147,6 +147,6 @@ bool hpx_value_same(const struct hpx_option *option, const void *a, const void *
 	case HPX_OPTION_ORIGINS:
 		return same_list(option, a, b);
 	default:
-		return hpx_member_get(option, a) == hpx_member_get(option, b);
+		return hpx_option_get_number(option, a) == hpx_option_get_number(option, b);
 	}
 }

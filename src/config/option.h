@@ -29,8 +29,8 @@
 	X(POINTERS, "list of JSON pointers", true) \
 	X(NETWORKS, "list of networks", true) \
 	X(ORIGINS, "list of origins", true) \
-	X(SIGNS, "list of statuses and words", true) \
-	X(VALUES, "list of words", true)
+	X(MATCHES, "list of statuses and words", true) \
+	X(WORDS, "list of words", true)
 
 enum hpx_option_kind {
 #define X(name, words, list) HPX_OPTION_##name,
@@ -57,10 +57,10 @@ struct hpx_option {
 	bool off;      /* `off` is a value too; `other` is the switch */
 	size_t offset; /* of the member */
 	size_t width;
-	size_t other;         /* of a list's count, or of the switch; SIGNS
+	size_t companion_offset;    /* of a list's count, or of the switch; SIGNS
 					* and VALUES have theirs beside them */
-	const char *standard; /* the default; NULL: none; "" : the empty list */
-	const char *stripe;   /* under `profile: stripe`, where it is another */
+	const char *default_value;  /* the default; NULL: none; "" : the empty list */
+	const char *stripe_default; /* under `profile: stripe`, where it is another */
 	const char *example;
 	const char *flag;       /* --flag of the command line, or NULL */
 	const char *flag_value; /* what --help calls its value; NULL: a switch */
@@ -92,6 +92,6 @@ bool hpx_option_kind_is_list(enum hpx_option_kind kind);
 /* The option or group nearest to an unknown path, as it is to be written;
  * "" where nothing is near. */
 #define HPX_OPTION_PATH_SIZE 128
-void hpx_option_nearest(struct hpx_span path, char out[HPX_OPTION_PATH_SIZE]);
+void hpx_option_suggest(struct hpx_span path, char out[HPX_OPTION_PATH_SIZE]);
 
 #endif

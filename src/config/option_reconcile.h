@@ -9,7 +9,7 @@
 /* clang-format off */
 #define CREDENTIAL_ROWS(PLACE, group, caller)                                                 \
 	{ group "credentials.header", HPX_OPTION_TOKEN, PLACE(caller.credentials.header),     \
-	  .standard = "Authorization",                                                        \
+	  .default_value = "Authorization",                                                        \
 	  .text = "The header that carries the credential." },                                \
 	{ group "credentials.file", HPX_OPTION_FILE, PLACE(caller.credentials.file),          \
 	  .example = "/etc/hapax/mailer.credential",                                          \
@@ -25,7 +25,7 @@
 		  "the system trusts." }
 
 #define SIGN_ROW(PLACE, group, name, mapping, ruling, ROW_KIND, sample, words)                \
-	{ group name, ROW_KIND, PLACE(mapping.signs[HPX_RULING_##ruling]), .standard = "",    \
+	{ group name, ROW_KIND, PLACE(mapping.signs[HPX_RULING_##ruling]), .default_value = "",    \
 	  .example = sample, .text = words }
 
 #define RECONCILE_ROWS(PLACE, elsewhere, identify)                                            \
@@ -35,20 +35,20 @@
 		  "on: before that, \"not applied\" counts for nothing, because the slow "    \
 		  "original may still run. Must be given where probe.not_applied is." },      \
 	{ "reconcile.confirm_after", HPX_OPTION_DURATION,                                     \
-	  PLACE(reconcile.rule.confirm_after_ms), .standard = "30s", RANGE(SECOND, DAY),      \
+	  PLACE(reconcile.rule.confirm_after_ms), .default_value = "30s", RANGE(SECOND, DAY),      \
 	  .text = "\"Not applied\" must be said twice in a row, at least so far apart." },    \
 	{ "reconcile.tries", HPX_OPTION_COUNT, PLACE(reconcile.rule.tries_max),               \
-	  .standard = "20", RANGE(2, 1000),                                                   \
+	  .default_value = "20", RANGE(2, 1000),                                                   \
 	  .text = "How often the probe asks before a person has to decide." },                \
 	{ "reconcile.backoff", HPX_OPTION_DURATION, PLACE(reconcile.rule.backoff.base_ms),    \
-	  .standard = "10s", RANGE(10, DAY),                                                  \
+	  .default_value = "10s", RANGE(10, DAY),                                                  \
 	  .text = "The longest wait before the first question; it doubles with each one, "    \
 		  "and every wait is random up to that." },                                   \
 	{ "reconcile.backoff_max", HPX_OPTION_DURATION, PLACE(reconcile.rule.backoff.cap_ms), \
-	  .standard = "1h", RANGE(10, 7 * DAY),                                               \
+	  .default_value = "1h", RANGE(10, 7 * DAY),                                               \
 	  .text = "The longest wait of all." },                                               \
 	{ "reconcile.retry_after_max", HPX_OPTION_DURATION,                                   \
-	  PLACE(reconcile.rule.retry_after_max_ms), .standard = "1h", RANGE(0, 7 * DAY),      \
+	  PLACE(reconcile.rule.retry_after_max_ms), .default_value = "1h", RANGE(0, 7 * DAY),      \
 	  .text = "The most that a Retry-After of its answer can put the next question off." }, \
 	{ "reconcile.probe.url", HPX_OPTION_URL, PLACE(reconcile.probe.caller.url),           \
 	  .example = "https://api.example/v1",                                                \
@@ -60,18 +60,18 @@
 		  "URL. " identify },                                                         \
 	CREDENTIAL_ROWS(PLACE, "reconcile.probe.", reconcile.probe.caller),                   \
 	{ "reconcile.probe.connect_timeout", HPX_OPTION_DURATION,                             \
-	  PLACE(reconcile.probe.caller.connect_timeout_ms), .standard = "5s",                 \
+	  PLACE(reconcile.probe.caller.connect_timeout_ms), .default_value = "5s",                 \
 	  RANGE(10, 10 * MINUTE), .text = "For its connection." },                            \
 	{ "reconcile.probe.timeout", HPX_OPTION_DURATION,                                     \
-	  PLACE(reconcile.probe.caller.timeout_ms), .standard = "10s", RANGE(10, HOUR),       \
+	  PLACE(reconcile.probe.caller.timeout_ms), .default_value = "10s", RANGE(10, HOUR),       \
 	  .text = "For the whole question." },                                                \
 	{ "reconcile.probe.concurrency", HPX_OPTION_COUNT, PLACE(reconcile.probe.concurrency), \
-	  .standard = "4", RANGE(1, 1024),                                                    \
+	  .default_value = "4", RANGE(1, 1024),                                                    \
 	  .text = "Questions that one process has under way at once: these slots are its "    \
 		  "own, whatever others ask. Over all probes there are 1024; where more are " \
 		  "configured, each has an equal share." },                                   \
 	{ "reconcile.probe.rate", HPX_OPTION_COUNT, PLACE(reconcile.probe.per_second),        \
-	  .standard = "10", RANGE(1, 100000),                                                 \
+	  .default_value = "10", RANGE(1, 100000),                                                 \
 	  .text = "Questions a second, of one process; as many again at once after a quiet "  \
 		  "second. After an outage there may be very many: the service must bear this " \
 		  "beside its usual load." },                                                 \
@@ -80,18 +80,18 @@
 	  .text = "Where in the body of a 2xx answer the word stands that the lists below "   \
 		  "have." },                                                                  \
 	SIGN_ROW(PLACE, "reconcile.probe.", "applied", reconcile.probe.mapping, APPLIED,      \
-		 HPX_OPTION_SIGNS, "[200]",                                                   \
+		 HPX_OPTION_MATCHES, "[200]",                                                   \
 		 "Answers that mean that it happened: statuses (numbers of three digits), "   \
 		 "and words at verdict. What no list has means nothing."),                    \
 	SIGN_ROW(PLACE, "reconcile.probe.", "declined", reconcile.probe.mapping, DECLINED,    \
-		 HPX_OPTION_SIGNS, "[failed]",                                                \
+		 HPX_OPTION_MATCHES, "[failed]",                                                \
 		 "Answers that mean that it was executed and refused: it is completed, "      \
 		 "with the failure as its answer."),                                          \
 	SIGN_ROW(PLACE, "reconcile.probe.", "not_applied", reconcile.probe.mapping,           \
-		 NOT_APPLIED, HPX_OPTION_SIGNS, "[404]",                                      \
+		 NOT_APPLIED, HPX_OPTION_MATCHES, "[404]",                                      \
 		 "Answers that mean that it never happened, so that it may be done again."),  \
 	SIGN_ROW(PLACE, "reconcile.probe.", "not_yet", reconcile.probe.mapping, NOT_YET,      \
-		 HPX_OPTION_SIGNS, "[202, pending]",                                          \
+		 HPX_OPTION_MATCHES, "[202, pending]",                                          \
 		 "Answers that mean that it is being worked on.")
 /* clang-format on */
 

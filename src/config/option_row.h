@@ -19,7 +19,7 @@
 	.offset = offsetof(struct type, member), .width = sizeof(((struct type *)0)->member)
 #define GLOBAL(member) .place = HPX_PLACE_GLOBAL, IN(hpx_settings, member)
 #define POLICY(member) .place = HPX_PLACE_POLICY, .reloadable = true, IN(hpx_route, member)
-#define OTHER(type, member) .other = offsetof(struct type, member)
+#define OTHER(type, member) .companion_offset = offsetof(struct type, member)
 #define RANGE(least, most) .min = least, .max = most
 #define CHOICES(...) \
 	.choices = (const char *const[]) \

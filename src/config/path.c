@@ -2,8 +2,8 @@
  * "defaults.lease", "routes[].lease", "targets.mailer.url". */
 #include <stdio.h>
 
-#include "config/nearest.h"
 #include "config/option.h"
+#include "config/suggestion.h"
 
 /* Which rows lie below a prefix of the file. */
 static const struct section {
@@ -86,19 +86,19 @@ bool hpx_option_is_group(struct hpx_span path)
 
 /* An option's name, and each of the groups that it lies in. */
 static void try_option(const struct hpx_option *option, struct hpx_span name,
-		       struct hpx_nearest *nearest)
+		       struct hpx_suggestion *suggestion)
 {
 	struct hpx_span whole = hpx_span_of(option->name);
 
-	hpx_nearest_try(nearest, name, whole);
+	hpx_suggestion_consider(suggestion, name, whole);
 	for (size_t i = 0; i < whole.len; i++)
 		if (whole.ptr[i] == '.')
-			hpx_nearest_try(nearest, name, hpx_span_first(whole, i));
+			hpx_suggestion_consider(suggestion, name, hpx_span_first(whole, i));
 }
 
 /* Nearest among the names of one section: whole names, and groups. */
 static void try_section(const struct section *section, struct hpx_span name,
-			struct hpx_nearest *nearest)
+			struct hpx_suggestion *suggestion)
 {
 	static const struct hpx_span others[] = {
 		HPX_SPAN_INIT("defaults"),
@@ -109,10 +109,10 @@ static void try_section(const struct section *section, struct hpx_span name,
 
 	for (size_t i = 0; i < hpx_option_count(); i++)
 		if (section->places[hpx_option_at(i)->place])
-			try_option(hpx_option_at(i), name, nearest);
+			try_option(hpx_option_at(i), name, suggestion);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (section->prefix.len == 0)
-			hpx_nearest_try(nearest, name, others[i]);
+			hpx_suggestion_consider(suggestion, name, others[i]);
 }
 
 static struct hpx_span leaf_of(struct hpx_span path)
@@ -125,7 +125,7 @@ static struct hpx_span leaf_of(struct hpx_span path)
 }
 
 /* Among the options that stand in `defaults` itself, or among all others. */
-static void try_elsewhere(bool defaults, struct hpx_span leaf, struct hpx_nearest *nearest,
+static void try_elsewhere(bool defaults, struct hpx_span leaf, struct hpx_suggestion *suggestion,
 			  const struct hpx_option **found)
 {
 	for (size_t i = 0; i < hpx_option_count(); i++) {
@@ -134,7 +134,7 @@ static void try_elsewhere(bool defaults, struct hpx_span leaf, struct hpx_neares
 		bool inside = option->place == HPX_PLACE_POLICY && own.ptr == option->name;
 
 		if (option->place != HPX_PLACE_COMMAND && inside == defaults &&
-		    hpx_nearest_try(nearest, leaf, own))
+		    hpx_suggestion_consider(suggestion, leaf, own))
 			*found = option;
 	}
 }
@@ -143,16 +143,16 @@ static void try_elsewhere(bool defaults, struct hpx_span leaf, struct hpx_neares
  * wherever it lies: `lease` at the top is defaults.lease, `head` is limits.head.
  * Of equals, one of `defaults` wins: that is where people look for most. */
 static const struct hpx_option *find_elsewhere(struct hpx_span path,
-					       struct hpx_nearest *nearest)
+					       struct hpx_suggestion *suggestion)
 {
 	const struct hpx_option *found = NULL;
 
-	try_elsewhere(true, leaf_of(path), nearest, &found);
-	try_elsewhere(false, leaf_of(path), nearest, &found);
+	try_elsewhere(true, leaf_of(path), suggestion, &found);
+	try_elsewhere(false, leaf_of(path), suggestion, &found);
 	return found;
 }
 
-void hpx_option_nearest(struct hpx_span path, char out[HPX_OPTION_PATH_SIZE])
+void hpx_option_suggest(struct hpx_span path, char out[HPX_OPTION_PATH_SIZE])
 {
 	static const char *const prefixes[] = {
 		[HPX_PLACE_GLOBAL] = "",
@@ -162,8 +162,8 @@ void hpx_option_nearest(struct hpx_span path, char out[HPX_OPTION_PATH_SIZE])
 		[HPX_PLACE_WEBHOOK] = "webhooks.NAME.",
 	};
 	struct parts parts = split(path);
-	struct hpx_nearest here = { .narrow = true };
-	struct hpx_nearest there = { .narrow = true };
+	struct hpx_suggestion here = { .narrow = true };
+	struct hpx_suggestion there = { .narrow = true };
 	const struct hpx_option *elsewhere = find_elsewhere(path, &there);
 
 	out[0] = '\0';

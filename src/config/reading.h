@@ -28,13 +28,13 @@ struct hpx_given_set {
 };
 
 /* One of `targets` or `webhooks`. */
-struct hpx_named {
+struct hpx_section_given {
 	struct hpx_given_set set;
 	unsigned line;
 	unsigned column;
 };
 
-struct hpx_reading {
+struct hpx_parse_context {
 	struct hpx_settings *settings;
 	struct hpx_config_report *report;
 	struct hpx_arena *scratch; /* dies with the reading */
@@ -48,39 +48,39 @@ struct hpx_reading {
 	struct hpx_webhook standard_webhook;
 	/* The same as in the settings, while they can be changed. */
 	struct hpx_job_target *targets;
-	struct hpx_named *target_places;
+	struct hpx_section_given *target_sections;
 	struct hpx_webhook *webhooks;
-	struct hpx_named *webhook_places;
+	struct hpx_section_given *webhook_sections;
 };
 
 /* Fails for memory only; mistakes go into the report. */
-enum hpx_status hpx_reading_values(struct hpx_reading *reading,
-				   const struct hpx_config_flags *flags);
-enum hpx_status hpx_reading_build(struct hpx_reading *reading);
-void hpx_reading_rules(struct hpx_reading *reading);
+enum hpx_status hpx_parse_values(struct hpx_parse_context *context,
+				 const struct hpx_config_flags *flags);
+enum hpx_status hpx_parse_resolve(struct hpx_parse_context *context);
+void hpx_parse_check(struct hpx_parse_context *context);
 
 /* Parts of these. */
-enum hpx_status hpx_reading_named(struct hpx_reading *reading);
-enum hpx_status hpx_reading_build_outside(struct hpx_reading *reading);
-void hpx_reading_route_rules(struct hpx_reading *reading);
-void hpx_reading_async_rules(struct hpx_reading *reading);
-void hpx_reading_outside_rules(struct hpx_reading *reading);
+enum hpx_status hpx_parse_services(struct hpx_parse_context *context);
+enum hpx_status hpx_resolve_services(struct hpx_parse_context *context);
+void hpx_rule_check_routes(struct hpx_parse_context *context);
+void hpx_check_deliveries(struct hpx_parse_context *context);
+void hpx_rule_check_services(struct hpx_parse_context *context);
 
 /* All options in the mapping at `index`, whose path is `prefix`; not the
  * routes, targets and webhooks. Those that do not lie in the settings go into
  * `base` (a route, a target, a webhook) and are marked in `given`. */
-enum hpx_status hpx_reading_walk(struct hpx_reading *reading, size_t index,
-				 struct hpx_span prefix, void *base,
-				 struct hpx_given_set *given);
+enum hpx_status hpx_parse_mapping(struct hpx_parse_context *context, size_t index,
+				  struct hpx_span prefix, void *base,
+				  struct hpx_given_set *given);
 
 /* The member of the file's root with this name; 0: there is none. */
-size_t hpx_reading_member(const struct hpx_reading *reading, struct hpx_span name);
+size_t hpx_context_member(const struct hpx_parse_context *context, struct hpx_span name);
 /* How many elements or members the node at `index` has. */
-size_t hpx_reading_children(const struct hpx_reading *reading, size_t index);
+size_t hpx_child_count(const struct hpx_parse_context *context, size_t index);
 
 /* Where the option of this path was given. A path in a route
  * ("routes[].lease") is looked up in that route's set. */
-const struct hpx_given *hpx_reading_given(const struct hpx_reading *reading,
+const struct hpx_given *hpx_context_given(const struct hpx_parse_context *context,
 					  const char *path,
 					  const struct hpx_given_set *route);
 

@@ -48,15 +48,15 @@ static enum hpx_status print_default(const struct hpx_option *option, struct hpx
 {
 	enum hpx_status status;
 
-	if (option->standard == NULL)
+	if (option->default_value == NULL)
 		status = hpx_buffer_text(out, "none");
-	else if (option->standard[0] == '\0')
+	else if (option->default_value[0] == '\0')
 		status = hpx_buffer_text(out, "`[]`");
 	else
-		status = hpx_buffer_printf(out, "`%s`", option->standard);
-	if (status == HPX_OK && option->stripe != NULL)
+		status = hpx_buffer_printf(out, "`%s`", option->default_value);
+	if (status == HPX_OK && option->stripe_default != NULL)
 		status = hpx_buffer_printf(out, " (`%s` under `profile: stripe`)",
-					   option->stripe);
+					   option->stripe_default);
 	return status;
 }
 

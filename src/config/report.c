@@ -47,15 +47,15 @@ static struct hpx_span clean(struct hpx_span text, size_t max, struct hpx_arena 
 	return hpx_span(out, len);
 }
 
-void hpx_config_remark(struct hpx_config_report *report, enum hpx_config_weight weight,
+void hpx_config_remark(struct hpx_config_report *report, enum hpx_config_severity severity,
 		       unsigned line, unsigned column, struct hpx_span option,
 		       const char *format, ...)
 {
 	char message[MESSAGE_MAX];
 	va_list args;
 
-	report->mistakes += weight == HPX_CONFIG_MISTAKE;
-	report->warnings += weight == HPX_CONFIG_WARNING;
+	report->mistakes += severity == HPX_CONFIG_MISTAKE;
+	report->warnings += severity == HPX_CONFIG_WARNING;
 	if (report->count == HPX_CONFIG_REMARKS_MAX) {
 		report->left_out++;
 		return;
@@ -64,7 +64,7 @@ void hpx_config_remark(struct hpx_config_report *report, enum hpx_config_weight 
 	vsnprintf(message, sizeof(message), format, args);
 	va_end(args);
 	report->remarks[report->count++] = (struct hpx_config_remark){
-		.weight = weight,
+		.severity = severity,
 		.line = line,
 		.column = column,
 		.option = clean(option, OPTION_MAX, &report->arena),
@@ -93,11 +93,11 @@ void hpx_config_report_sort(struct hpx_config_report *report)
 	}
 }
 
-const char *hpx_config_weight_name(enum hpx_config_weight weight)
+const char *hpx_config_severity_name(enum hpx_config_severity severity)
 {
 	static const char *const names[] = { "mistake", "warning", "note" };
 
-	return names[weight];
+	return names[severity];
 }
 
 static enum hpx_status print_remark(const struct hpx_config_remark *remark,
@@ -110,9 +110,9 @@ static enum hpx_status print_remark(const struct hpx_config_remark *remark,
 					   remark->line, remark->column);
 	else if (file != NULL && !hpx_span_starts(remark->option, HPX_SPAN("--")))
 		status = hpx_buffer_printf(out, "%s: ", file);
-	if (status == HPX_OK && remark->weight != HPX_CONFIG_MISTAKE)
+	if (status == HPX_OK && remark->severity != HPX_CONFIG_MISTAKE)
 		status = hpx_buffer_printf(out,
-					   "%s: ", hpx_config_weight_name(remark->weight));
+					   "%s: ", hpx_config_severity_name(remark->severity));
 	if (status == HPX_OK && remark->option.len > 0)
 		status = hpx_buffer_printf(out, "%.*s: ", HPX_SPAN_ARG(remark->option));
 	if (status == HPX_OK)

@@ -6,14 +6,14 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 
-enum hpx_config_weight {
+enum hpx_config_severity {
 	HPX_CONFIG_MISTAKE, /* hapax does not start with it */
 	HPX_CONFIG_WARNING, /* probably not what was meant */
 	HPX_CONFIG_NOTE,    /* good to know */
 };
 
 struct hpx_config_remark {
-	enum hpx_config_weight weight;
+	enum hpx_config_severity severity;
 	unsigned line; /* 0: not in the file */
 	unsigned column;
 	struct hpx_span option; /* dotted, or "--flag"; may be empty */
@@ -36,7 +36,7 @@ void hpx_config_report_init(struct hpx_config_report *report);
 void hpx_config_report_done(struct hpx_config_report *report);
 
 /* Control bytes and bytes that are not UTF-8 become '?', long texts are cut. */
-void hpx_config_remark(struct hpx_config_report *report, enum hpx_config_weight weight,
+void hpx_config_remark(struct hpx_config_report *report, enum hpx_config_severity severity,
 		       unsigned line, unsigned column, struct hpx_span option,
 		       const char *format, ...) __attribute__((format(printf, 6, 7)));
 
@@ -47,6 +47,6 @@ void hpx_config_report_sort(struct hpx_config_report *report);
  * so behind the place. `file` NULL: there was none. */
 enum hpx_status hpx_config_report_print(const struct hpx_config_report *report,
 					const char *file, struct hpx_buffer *out);
-const char *hpx_config_weight_name(enum hpx_config_weight weight);
+const char *hpx_config_severity_name(enum hpx_config_severity severity);
 
 #endif

@@ -7,28 +7,28 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A remark about the option of this path, where it was given. */
-static void remark(struct hpx_reading *reading, enum hpx_config_weight weight,
+static void remark(struct hpx_parse_context *context, enum hpx_config_severity severity,
 		   const struct hpx_given *given, const char *path, const char *message)
 {
-	hpx_config_remark(reading->report, weight, given->line, given->column,
+	hpx_config_remark(context->report, severity, given->line, given->column,
 			  hpx_span_of(path), "%s", message);
 }
 
-static void mistake(struct hpx_reading *reading, const char *path, const char *message)
+static void mistake(struct hpx_parse_context *context, const char *path, const char *message)
 {
-	remark(reading, HPX_CONFIG_MISTAKE, hpx_reading_given(reading, path, NULL), path,
+	remark(context, HPX_CONFIG_MISTAKE, hpx_context_given(context, path, NULL), path,
 	       message);
 }
 
-static void warn(struct hpx_reading *reading, const char *path, const char *message)
+static void warn(struct hpx_parse_context *context, const char *path, const char *message)
 {
-	remark(reading, HPX_CONFIG_WARNING, hpx_reading_given(reading, path, NULL), path,
+	remark(context, HPX_CONFIG_WARNING, hpx_context_given(context, path, NULL), path,
 	       message);
 }
 
-static bool is_given(const struct hpx_reading *reading, const char *path)
+static bool is_given(const struct hpx_parse_context *context, const char *path)
 {
-	return hpx_reading_given(reading, path, NULL)->given;
+	return hpx_context_given(context, path, NULL)->given;
 }
 
 /* Whether a request to one of them arrives at the other. */
@@ -38,91 +38,91 @@ static bool is_same_place(const struct hpx_address *a, const struct hpx_address 
 	       strcmp(a->host, b->host) == 0 && strcmp(a->path, b->path) == 0;
 }
 
-static void check_addresses(struct hpx_reading *reading)
+static void check_addresses(struct hpx_parse_context *context)
 {
-	const struct hpx_settings *settings = reading->settings;
+	const struct hpx_settings *settings = context->settings;
 	const struct hpx_address *listen = &settings->listen;
 
-	if (!is_given(reading, "upstream"))
-		mistake(reading, "upstream",
+	if (!is_given(context, "upstream"))
+		mistake(context, "upstream",
 			"is missing; say where the API is, e.g. upstream: "
 			"http://127.0.0.1:9000, or --upstream on the command line");
 	/* Port 0 is any free one: twice the same is not the same. */
 	if (settings->has_admin && strcmp(listen->text, settings->admin.text) == 0 &&
 	    (listen->is_unix || listen->port != 0))
-		mistake(reading, "admin",
+		mistake(context, "admin",
 			"is the same address as listen; give it its own, or off");
 	if (is_same_place(listen, &settings->upstream))
-		mistake(reading, "upstream",
+		mistake(context, "upstream",
 			"is the address that hapax itself listens on; give the API's");
 	else if (settings->has_admin && is_same_place(&settings->admin, &settings->upstream))
-		mistake(reading, "upstream",
+		mistake(context, "upstream",
 			"is hapax's own admin address; give the API's, or admin another");
 }
 
 /* One set of keys per name: who shares a database says whose they are. Commands
  * that only look into the store make no scope. A scope begins with the name, and
  * whose an operation is must be readable from it. */
-static void check_upstream_name(struct hpx_reading *reading)
+static void check_upstream_name(struct hpx_parse_context *context)
 {
-	struct hpx_span name = reading->settings->upstream_name;
+	struct hpx_span name = context->settings->upstream_name;
 
 	if (memchr(name.ptr, ' ', name.len) != NULL || !hpx_utf8_valid(name)) {
-		mistake(reading, "upstream_name",
+		mistake(context, "upstream_name",
 			"must be UTF-8 and have no space, because a scope's first space ends it: "
 			"write e.g. shop-payments");
 		return;
 	}
-	if (is_given(reading, "upstream_name") || reading->without_secrets ||
-	    !hpx_span_starts(reading->settings->store, HPX_SPAN("postgres")))
+	if (is_given(context, "upstream_name") || context->without_secrets ||
+	    !hpx_span_starts(context->settings->store, HPX_SPAN("postgres")))
 		return;
-	mistake(reading, "upstream_name",
+	mistake(context, "upstream_name",
 		"is missing; several services may share a PostgreSQL, and a key belongs to one "
 		"of them: write e.g. upstream_name: payments, or --upstream-name payments on the "
 		"command line; the same name for all gateways of one service, whatever its "
 		"address, and another name for another service");
 }
 
-static void check_store(struct hpx_reading *reading)
+static void check_store(struct hpx_parse_context *context)
 {
 	struct hpx_span scheme = HPX_SPAN("sqlite:");
-	struct hpx_span url = reading->settings->store;
+	struct hpx_span url = context->settings->store;
 
 	/* Without a file, somebody is trying hapax out. */
-	if (reading->tree.count > 0 && hpx_span_starts(url, scheme) &&
+	if (context->tree.count > 0 && hpx_span_starts(url, scheme) &&
 	    url.ptr[scheme.len] != '/')
-		remark(reading, HPX_CONFIG_NOTE, hpx_reading_given(reading, "store", NULL),
+		remark(context, HPX_CONFIG_NOTE, hpx_context_given(context, "store", NULL),
 		       "store",
 		       "is a relative path: another working directory is another, empty "
 		       "store; "
 		       "services name it from / on");
 	if (hpx_span_eq(url, HPX_SPAN("memory:")))
-		warn(reading, "store",
+		warn(context, "store",
 		     "keeps operations in memory: after a restart, every key is executed "
 		     "again");
 }
 
-static void check_subrequest(struct hpx_reading *reading)
+static void check_subrequest(struct hpx_parse_context *context)
 {
 	static const char *const names[] = { "tenant.url", "tenant.header",
 					     "tenant.cache", "tenant.ca_file",
 					     "tenant.timeout", "tenant.connect_timeout" };
-	bool used = reading->settings->tenant_from == HPX_TENANT_SUBREQUEST;
+	bool used = context->settings->tenant_from == HPX_TENANT_SUBREQUEST;
 
-	if (used && !is_given(reading, "tenant.url"))
-		mistake(reading, "tenant.from",
+	if (used && !is_given(context, "tenant.url"))
+		mistake(context, "tenant.from",
 			"is subrequest, but no service is named; add e.g. tenant.url: "
 			"http://127.0.0.1:9001/verify");
-	if (used && !is_given(reading, "tenant.header"))
-		mistake(reading, "tenant.from",
+	if (used && !is_given(context, "tenant.header"))
+		mistake(context, "tenant.from",
 			"is subrequest, but nothing says which header of its answer names the "
 			"tenant; add e.g. tenant.header: X-Tenant");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!used && is_given(reading, names[i]))
-			warn(reading, names[i],
+		if (!used && is_given(context, names[i]))
+			warn(context, names[i],
 			     "has no effect unless tenant.from is subrequest");
-	if (used && is_given(reading, "tenant.anonymous"))
-		warn(reading, "tenant.anonymous",
+	if (used && is_given(context, "tenant.anonymous"))
+		warn(context, "tenant.anonymous",
 		     "has no effect where tenant.from is subrequest: whoever it does not name "
 		     "is refused");
 }
@@ -137,17 +137,17 @@ static bool has_name(const struct hpx_span *names, size_t count, struct hpx_span
 
 /* A key, and what belongs to one message or connection, never names a caller;
  * a host may. */
-static bool may_name_tenant(const struct hpx_reading *reading, struct hpx_span name)
+static bool may_name_tenant(const struct hpx_parse_context *context, struct hpx_span name)
 {
-	return !hpx_span_ieq(name, reading->settings->key_header) &&
+	return !hpx_span_ieq(name, context->settings->key_header) &&
 	       !hpx_span_ieq(name, HPX_SPAN("Cookie")) &&
-	       !hpx_rule_is_rewritten(reading->settings, name) &&
+	       !hpx_rule_is_rewritten(context->settings, name) &&
 	       (hpx_span_ieq(name, HPX_SPAN("Host")) || !hpx_rule_is_framing(name));
 }
 
-static void check_tenant_lists(struct hpx_reading *reading)
+static void check_tenant_lists(struct hpx_parse_context *context)
 {
-	const struct hpx_settings *settings = reading->settings;
+	const struct hpx_settings *settings = context->settings;
 	bool looks = settings->tenant_from == HPX_TENANT_AUTOMATIC ||
 		     settings->tenant_from == HPX_TENANT_AUTHORIZATION ||
 		     settings->tenant_from == HPX_TENANT_SUBREQUEST ||
@@ -155,31 +155,31 @@ static void check_tenant_lists(struct hpx_reading *reading)
 
 	for (size_t i = 0; i < settings->tenant_with_count; i++) {
 		struct hpx_span name = settings->tenant_with[i];
-		if (!may_name_tenant(reading, name))
-			mistake(reading, "tenant.with",
+		if (!may_name_tenant(context, name))
+			mistake(context, "tenant.with",
 				"names a header that cannot be part of a tenant: the key's, "
 				"Cookie, or one that belongs to the message or the connection, or "
 				"that hapax writes anew");
 		if (has_name(settings->tenant_ignore, settings->tenant_ignore_count, name))
-			mistake(reading, "tenant.ignore",
+			mistake(context, "tenant.ignore",
 				"names a header that tenant.with names too; leave it out of "
 				"one of them");
 	}
 	if (!looks && settings->tenant_ignore_count > 0)
-		warn(reading, "tenant.ignore",
+		warn(context, "tenant.ignore",
 		     "has no effect here: only what tenant.from and tenant.with name is looked "
 		     "at");
 }
 
-static void check_tenant_name(struct hpx_reading *reading)
+static void check_tenant_name(struct hpx_parse_context *context)
 {
-	const struct hpx_settings *settings = reading->settings;
+	const struct hpx_settings *settings = context->settings;
 	bool header = settings->tenant_from == HPX_TENANT_HEADER ||
 		      settings->tenant_from == HPX_TENANT_CREDENTIAL;
 	bool named = header || settings->tenant_from == HPX_TENANT_COOKIE;
 
-	if (named && !is_given(reading, "tenant.name"))
-		mistake(reading, "tenant.from",
+	if (named && !is_given(context, "tenant.name"))
+		mistake(context, "tenant.from",
 			settings->tenant_from == HPX_TENANT_HEADER ?
 				"is header, but no header is named; add e.g. "
 				"tenant.name: X-Tenant" :
@@ -188,38 +188,38 @@ static void check_tenant_name(struct hpx_reading *reading)
 				"tenant.name: session" :
 				"is credential, but no header is named; add e.g. "
 				"tenant.name: X-Auth-Token");
-	if (!named && is_given(reading, "tenant.name"))
-		warn(reading, "tenant.name",
+	if (!named && is_given(context, "tenant.name"))
+		warn(context, "tenant.name",
 		     "has no effect unless tenant.from is credential, header or cookie");
 	if (!header || settings->tenant_name.ptr == NULL)
 		return;
-	if (!may_name_tenant(reading, settings->tenant_name))
-		mistake(reading, "tenant.name",
+	if (!may_name_tenant(context, settings->tenant_name))
+		mistake(context, "tenant.name",
 			"names a header that cannot be the tenant's: the key's, Cookie (say "
 			"tenant.from: cookie), or one that belongs to the message or the "
 			"connection, or that hapax writes anew");
 	if (has_name(settings->tenant_ignore, settings->tenant_ignore_count,
 		     settings->tenant_name))
-		mistake(reading, "tenant.ignore",
+		mistake(context, "tenant.ignore",
 			"names the header that tenant.name names; leave one out");
 }
 
-static void check_tenant(struct hpx_reading *reading)
+static void check_tenant(struct hpx_parse_context *context)
 {
-	const struct hpx_settings *settings = reading->settings;
+	const struct hpx_settings *settings = context->settings;
 
-	check_tenant_name(reading);
-	check_tenant_lists(reading);
+	check_tenant_name(context);
+	check_tenant_lists(context);
 	if (settings->tenant_from == HPX_TENANT_ANONYMOUS &&
-	    is_given(reading, "tenant.anonymous") &&
+	    is_given(context, "tenant.anonymous") &&
 	    settings->tenant_anonymous != HPX_ANONYMOUS_ALLOW)
-		mistake(reading, "tenant.anonymous",
+		mistake(context, "tenant.anonymous",
 			"is allow where tenant.from is anonymous, and cannot be another; leave one "
 			"out");
-	check_subrequest(reading);
+	check_subrequest(context);
 	if (settings->tenant_from == HPX_TENANT_HEADER &&
 	    settings->trusted_peer_count == 0 && !settings->listen.is_unix)
-		mistake(reading, "tenant.from",
+		mistake(context, "tenant.from",
 			"is header, which any client could send; list your proxies in "
 			"trusted_peers, or listen on a unix socket (listen: unix:PATH)");
 }
@@ -280,83 +280,83 @@ bool hpx_rule_is_key_header(struct hpx_span name)
 	       !hpx_span_ieq(name, HPX_SPAN("cookie"));
 }
 
-static void check_key_header(struct hpx_reading *reading)
+static void check_key_header(struct hpx_parse_context *context)
 {
-	if (!hpx_rule_is_key_header(reading->settings->key_header))
-		mistake(reading, "key_header",
+	if (!hpx_rule_is_key_header(context->settings->key_header))
+		mistake(context, "key_header",
 			"names a header that means something else; e.g. Idempotency-Key");
 }
 
 /* Sorted, "*" stands before every origin. */
-static void check_cors(struct hpx_reading *reading)
+static void check_cors(struct hpx_parse_context *context)
 {
-	const struct hpx_cors *cors = &reading->settings->cors;
+	const struct hpx_cors *cors = &context->settings->cors;
 	bool any = cors->origin_count > 0 && hpx_span_eq(cors->origins[0], HPX_SPAN("*"));
 
 	if (any && cors->origin_count > 1)
-		mistake(reading, "cors.origins",
+		mistake(context, "cors.origins",
 			"has \"*\" beside other origins; it stands alone, or not at all");
 	if (any && cors->credentials)
-		mistake(reading, "cors.credentials",
+		mistake(context, "cors.credentials",
 			"cannot be true where cors.origins is \"*\": every page that a caller "
 			"opens could act in its name; list the origins");
-	if (cors->origin_count == 0 && is_given(reading, "cors.credentials") &&
-	    !hpx_reading_given(reading, "cors.origins", NULL)->wrong)
-		warn(reading, "cors.credentials", "has no effect unless cors.origins lists any");
+	if (cors->origin_count == 0 && is_given(context, "cors.credentials") &&
+	    !hpx_context_given(context, "cors.origins", NULL)->wrong)
+		warn(context, "cors.credentials", "has no effect unless cors.origins lists any");
 	if (cors->credentials && hpx_cors_allowed(cors, HPX_SPAN("null")).ptr != NULL && !any)
-		warn(reading, "cors.origins",
+		warn(context, "cors.origins",
 		     "lists null, which any page can make itself, with cors.credentials; leave "
 		     "one out");
 }
 
 /* Two options of which the first must not be the larger. */
-static void check_order(struct hpx_reading *reading, enum hpx_config_weight weight,
+static void check_order(struct hpx_parse_context *context, enum hpx_config_severity severity,
 			const char *small, const char *large, uint64_t small_value,
 			uint64_t large_value, const char *effect)
 {
-	const struct hpx_given *given = hpx_reading_given(reading, small, NULL);
+	const struct hpx_given *given = hpx_context_given(context, small, NULL);
 
 	if (small_value <= large_value)
 		return;
 	if (!given->given)
-		given = hpx_reading_given(reading, large, NULL);
-	hpx_config_remark(reading->report, weight, given->line, given->column,
+		given = hpx_context_given(context, large, NULL);
+	hpx_config_remark(context->report, severity, given->line, given->column,
 			  hpx_span_of(small), "is larger than %s: %s", large, effect);
 }
 
-static void check_limits(struct hpx_reading *reading)
+static void check_limits(struct hpx_parse_context *context)
 {
-	const struct hpx_settings *settings = reading->settings;
+	const struct hpx_settings *settings = context->settings;
 
-	check_order(reading, HPX_CONFIG_MISTAKE, "limits.request_body", "limits.bodies",
+	check_order(context, HPX_CONFIG_MISTAKE, "limits.request_body", "limits.bodies",
 		    settings->request_body_bytes_max, settings->bodies_bytes_max,
 		    "such a request could never be taken");
-	check_order(reading, HPX_CONFIG_MISTAKE, "limits.response_body", "limits.bodies",
+	check_order(context, HPX_CONFIG_MISTAKE, "limits.response_body", "limits.bodies",
 		    settings->response_body_bytes_max, settings->bodies_bytes_max,
 		    "such an answer could never be stored");
-	check_order(reading, HPX_CONFIG_WARNING, "limits.waiters_per_operation",
+	check_order(context, HPX_CONFIG_WARNING, "limits.waiters_per_operation",
 		    "limits.waiters", settings->waiters_per_operation_max,
 		    settings->waiters_max, "it is never reached");
-	check_order(reading, HPX_CONFIG_WARNING, "timeouts.first_byte", "timeouts.whole",
+	check_order(context, HPX_CONFIG_WARNING, "timeouts.first_byte", "timeouts.whole",
 		    (uint64_t)settings->first_byte_timeout_ms,
 		    (uint64_t)settings->whole_timeout_ms, "it is never reached");
-	check_order(reading, HPX_CONFIG_WARNING, "timeouts.connect", "timeouts.whole",
+	check_order(context, HPX_CONFIG_WARNING, "timeouts.connect", "timeouts.whole",
 		    (uint64_t)settings->connect_timeout_ms,
 		    (uint64_t)settings->whole_timeout_ms, "it is never reached");
 }
 
-void hpx_reading_rules(struct hpx_reading *reading)
+void hpx_parse_check(struct hpx_parse_context *context)
 {
-	check_addresses(reading);
-	check_upstream_name(reading);
-	check_tenant(reading);
-	check_key_header(reading);
-	check_cors(reading);
-	check_limits(reading);
-	hpx_reading_route_rules(reading);
-	hpx_reading_async_rules(reading);
-	hpx_reading_outside_rules(reading);
+	check_addresses(context);
+	check_upstream_name(context);
+	check_tenant(context);
+	check_key_header(context);
+	check_cors(context);
+	check_limits(context);
+	hpx_rule_check_routes(context);
+	hpx_check_deliveries(context);
+	hpx_rule_check_services(context);
 	/* Beside mistakes, what is only good to know is noise. */
-	if (reading->report->mistakes == 0)
-		check_store(reading);
+	if (context->report->mistakes == 0)
+		check_store(context);
 }

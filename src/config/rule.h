@@ -11,16 +11,16 @@ bool hpx_rule_is_framing(struct hpx_span name);
 bool hpx_rule_is_rewritten(const struct hpx_settings *settings, struct hpx_span name);
 /* Whether a key may travel in it. */
 bool hpx_rule_is_key_header(struct hpx_span name);
-bool hpx_rule_in_memory(const struct hpx_reading *reading);
+bool hpx_rule_in_memory(const struct hpx_parse_context *context);
 
 /* `group` is where the mapping's options lie: "reconcile.probe.", or "". */
-void hpx_rule_mapping(struct hpx_reading *reading, const struct hpx_spot *spot,
+void hpx_rule_mapping(struct hpx_parse_context *context, const struct hpx_location *location,
 		      const char *group, const struct hpx_verdict_mapping *mapping);
 /* `target`: the probe is one of a target's. */
-void hpx_rule_reconcile(struct hpx_reading *reading, const struct hpx_spot *spot,
+void hpx_rule_reconcile(struct hpx_parse_context *context, const struct hpx_location *location,
 			const struct hpx_reconcile_settings *reconcile, bool target);
 /* That a credential is not sent where others could read it, and its header. */
-void hpx_rule_caller(struct hpx_reading *reading, const struct hpx_spot *spot,
+void hpx_rule_caller(struct hpx_parse_context *context, const struct hpx_location *location,
 		     const char *group, const struct hpx_caller *caller);
 
 #endif

@@ -6,90 +6,90 @@
 #include "config/rule.h"
 
 /* Whether somebody chose what a 5xx means. A profile is a choice. */
-static bool is_server_error_said(const struct hpx_reading *reading,
+static bool is_server_error_said(const struct hpx_parse_context *context,
 				 const struct hpx_given_set *set)
 {
-	return reading->settings->profile == HPX_PROFILE_STRIPE ||
-	       hpx_reading_given(reading, "defaults.server_error", NULL)->given ||
-	       (set != NULL && hpx_reading_given(reading, "routes[].server_error", set)->given);
+	return context->settings->profile == HPX_PROFILE_STRIPE ||
+	       hpx_context_given(context, "defaults.server_error", NULL)->given ||
+	       (set != NULL && hpx_context_given(context, "routes[].server_error", set)->given);
 }
 
 /* With `key: ignore` nothing is guarded, so nothing else matters. */
-static void check_ignored(struct hpx_reading *reading, size_t n)
+static void check_ignored(struct hpx_parse_context *context, size_t n)
 {
 	char path[HPX_OPTION_PATH_SIZE];
 
 	for (size_t i = 0; i < hpx_option_count(); i++) {
 		const struct hpx_option *option = hpx_option_at(i);
-		const struct hpx_given *given = &reading->routes[n].at[i];
+		const struct hpx_given *given = &context->routes[n].at[i];
 		if (!given->given || option->place != HPX_PLACE_POLICY ||
 		    strcmp(option->name, "key") == 0)
 			continue;
 		snprintf(path, sizeof(path), "routes[].%s", option->name);
-		hpx_config_remark(reading->report, HPX_CONFIG_WARNING, given->line,
+		hpx_config_remark(context->report, HPX_CONFIG_WARNING, given->line,
 				  given->column, hpx_span_of(path),
 				  "has no effect where key is ignore");
 	}
 }
 
-static void check_wait(struct hpx_reading *reading, const char *path,
+static void check_wait(struct hpx_parse_context *context, const char *path,
 		       const struct hpx_route *route, const struct hpx_given_set *set)
 {
-	const struct hpx_given *given = hpx_reading_given(reading, path, set);
+	const struct hpx_given *given = hpx_context_given(context, path, set);
 
 	/* What is delivered later can be waited for too, by Prefer: wait. */
 	if (given->given && route->policy.concurrent != HPX_CONCURRENT_WAIT &&
 	    route->policy.deliver != HPX_DELIVER_ASYNC)
-		hpx_config_remark(reading->report, HPX_CONFIG_WARNING, given->line,
+		hpx_config_remark(context->report, HPX_CONFIG_WARNING, given->line,
 				  given->column, hpx_span_of(path),
 				  "has no effect unless concurrent is wait");
 }
 
 /* Where a policy's option was given: in its route, or in `defaults`. */
-static void policy_mistake(struct hpx_reading *reading, const char *name,
+static void policy_mistake(struct hpx_parse_context *context, const char *name,
 			   const struct hpx_given_set *set, const char *message)
 {
 	char path[HPX_OPTION_PATH_SIZE];
 
 	snprintf(path, sizeof(path), set != NULL ? "routes[].%s" : "defaults.%s", name);
-	const struct hpx_given *given = hpx_reading_given(reading, path, set);
-	hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, given->line, given->column,
+	const struct hpx_given *given = hpx_context_given(context, path, set);
+	hpx_config_remark(context->report, HPX_CONFIG_MISTAKE, given->line, given->column,
 			  hpx_span_of(path), "%s", message);
 }
 
 /* What an application that takes part must be able to keep. */
-static void check_part(struct hpx_reading *reading, const struct hpx_route *route,
+static void check_part(struct hpx_parse_context *context, const struct hpx_route *route,
 		       const struct hpx_given_set *set)
 {
 	const struct hpx_policy *policy = &route->policy;
-	struct hpx_span store = reading->settings->store;
+	struct hpx_span store = context->settings->store;
 
 	if (policy->on_lost == HPX_ON_LOST_RESUME && !policy->fenced &&
 	    policy->honours_keys_ms == 0)
-		policy_mistake(reading, "on_lost", set,
+		policy_mistake(context, "on_lost", set,
 			       "is resume, which could run twice what an earlier attempt still "
 			       "does; say fenced: yes or honours_keys of a service that keeps "
 			       "its word, or unknown");
 	if (policy->on_lost == HPX_ON_LOST_RESUME && !policy->fenced &&
 	    policy->honours_keys_ms > 0 && policy->honours_keys_ms < policy->retention_ms)
-		policy_mistake(reading, "honours_keys", set,
+		policy_mistake(context, "honours_keys", set,
 			       "is shorter than retention: a retry could come after the service "
 			       "forgot the key; make retention shorter");
 	if (policy->completes == HPX_COMPLETES_APPLICATION &&
 	    hpx_span_starts(store, HPX_SPAN("memory:")))
-		policy_mistake(reading, "completes", set,
+		policy_mistake(context, "completes", set,
 			       "is application, which needs the store in the application's own "
 			       "database; give store: postgres://… or sqlite:PATH");
 }
 
 /* What is compared must be what is forwarded. */
-static void check_counted(struct hpx_reading *reading, const struct hpx_route *route,
+static void check_counted(struct hpx_parse_context *context, const struct hpx_route *route,
 			  const struct hpx_given_set *set)
 {
 	for (size_t i = 0; i < route->recipe.header_count; i++) {
-		if (!hpx_rule_is_rewritten(reading->settings, route->recipe.headers[i]))
+		if (!hpx_rule_is_rewritten(context->settings, route->recipe.headers[i]))
 			continue;
-		policy_mistake(reading, "fingerprint.headers", set,
+		policy_mistake(context, "fingerprint.headers", set,
 			       "names a header that does not reach the service as the client sent "
 			       "it: one that belongs to the connection, or that hapax writes anew "
 			       "(Via, X-Forwarded-For, Accept-Encoding …); leave it out");
@@ -97,18 +97,18 @@ static void check_counted(struct hpx_reading *reading, const struct hpx_route *r
 	}
 }
 
-static bool is_part_given(const struct hpx_reading *reading, const struct hpx_given_set *set)
+static bool is_part_given(const struct hpx_parse_context *context, const struct hpx_given_set *set)
 {
-	return hpx_reading_given(reading, "routes[].on_lost", set)->given ||
-	       hpx_reading_given(reading, "routes[].completes", set)->given ||
-	       hpx_reading_given(reading, "routes[].fenced", set)->given ||
-	       hpx_reading_given(reading, "routes[].honours_keys", set)->given ||
-	       hpx_reading_given(reading, "routes[].retention", set)->given;
+	return hpx_context_given(context, "routes[].on_lost", set)->given ||
+	       hpx_context_given(context, "routes[].completes", set)->given ||
+	       hpx_context_given(context, "routes[].fenced", set)->given ||
+	       hpx_context_given(context, "routes[].honours_keys", set)->given ||
+	       hpx_context_given(context, "routes[].retention", set)->given;
 }
 
-void hpx_reading_route_rules(struct hpx_reading *reading)
+void hpx_rule_check_routes(struct hpx_parse_context *context)
 {
-	struct hpx_settings *settings = reading->settings;
+	struct hpx_settings *settings = context->settings;
 	bool waits = settings->fallback.policy.concurrent == HPX_CONCURRENT_WAIT;
 
 	for (size_t n = 0; n < settings->route_count; n++) {
@@ -116,25 +116,25 @@ void hpx_reading_route_rules(struct hpx_reading *reading)
 		waits = waits || route->policy.concurrent == HPX_CONCURRENT_WAIT ||
 			route->policy.deliver == HPX_DELIVER_ASYNC;
 		if (route->policy.key == HPX_KEY_IGNORE)
-			check_ignored(reading, n);
+			check_ignored(context, n);
 		else
-			check_wait(reading, "routes[].wait", route, &reading->routes[n]);
+			check_wait(context, "routes[].wait", route, &context->routes[n]);
 		settings->routes[n].server_error_said =
-			is_server_error_said(reading, &reading->routes[n]);
+			is_server_error_said(context, &context->routes[n]);
 		/* What it inherits is told of `defaults`, once. */
-		if (is_part_given(reading, &reading->routes[n]))
-			check_part(reading, route, &reading->routes[n]);
-		if (hpx_reading_given(reading, "routes[].fingerprint.headers",
-				      &reading->routes[n])
+		if (is_part_given(context, &context->routes[n]))
+			check_part(context, route, &context->routes[n]);
+		if (hpx_context_given(context, "routes[].fingerprint.headers",
+				      &context->routes[n])
 			    ->given)
-			check_counted(reading, route, &reading->routes[n]);
+			check_counted(context, route, &context->routes[n]);
 	}
-	check_counted(reading, &settings->fallback, NULL);
-	settings->fallback.server_error_said = is_server_error_said(reading, NULL);
-	check_part(reading, &settings->fallback, NULL);
+	check_counted(context, &settings->fallback, NULL);
+	settings->fallback.server_error_said = is_server_error_said(context, NULL);
+	check_part(context, &settings->fallback, NULL);
 	/* A default may be meant for a route. */
 	if (!waits)
-		check_wait(reading, "defaults.wait", &settings->fallback, NULL);
+		check_wait(context, "defaults.wait", &settings->fallback, NULL);
 }
 
 #define QUESTION \
@@ -202,8 +202,8 @@ static void ask_each(const struct hpx_settings *settings, struct hpx_config_repo
 				  "is not given, and holds where no route says it: " QUESTION);
 }
 
-void hpx_config_ask(const struct hpx_settings *settings, bool each,
-		    struct hpx_config_report *report)
+void hpx_config_warn_server_error(const struct hpx_settings *settings, bool each,
+				  struct hpx_config_report *report)
 {
 	if (each)
 		ask_each(settings, report);

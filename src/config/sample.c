@@ -31,7 +31,7 @@ static enum hpx_status print_value(const struct hpx_option *option, struct hpx_s
 {
 	/* The one option that must be given. */
 	bool required = option->kind == HPX_OPTION_UPSTREAM;
-	const char *value = option->standard;
+	const char *value = option->default_value;
 
 	if (value == NULL)
 		return hpx_buffer_printf(out, "%*s%s%.*s: %s\n", indent, "",
@@ -53,10 +53,10 @@ static enum hpx_status print_option(const struct hpx_option *option, struct hpx_
 		if (status == HPX_OK)
 			status = hpx_buffer_byte(out, '\n');
 	}
-	if (status == HPX_OK && option->stripe != NULL)
+	if (status == HPX_OK && option->stripe_default != NULL)
 		status = hpx_buffer_printf(out, "%*s# Under profile: stripe, %s.\n", indent, "",
-					   option->stripe);
-	if (status == HPX_OK && option->standard != NULL && option->example != NULL)
+					   option->stripe_default);
+	if (status == HPX_OK && option->default_value != NULL && option->example != NULL)
 		status = hpx_buffer_printf(out, "%*s# For example %s.\n", indent, "",
 					   option->example);
 	return status == HPX_OK ? print_value(option, name, indent, out) : status;
@@ -130,7 +130,7 @@ static enum hpx_status print_thing(enum hpx_option_place place, const char *titl
 	for (size_t i = 0; i < hpx_option_count() && status == HPX_OK; i++) {
 		const struct hpx_option *option = hpx_option_at(i);
 		struct hpx_span name = hpx_span_of(option->name);
-		bool standard = option->standard != NULL && option->standard[0] != '\0';
+		bool standard = option->default_value != NULL && option->default_value[0] != '\0';
 		int depth = 2;
 		if (option->place != place)
 			continue;
@@ -138,7 +138,7 @@ static enum hpx_status print_thing(enum hpx_option_place place, const char *titl
 		if (status == HPX_OK)
 			status = hpx_buffer_printf(out, "%s%*s%.*s: %s\n", mark, depth, "",
 						   HPX_SPAN_ARG(name),
-						   standard ? option->standard : option->example);
+						   standard ? option->default_value : option->example);
 		before = option->name;
 	}
 	return status;

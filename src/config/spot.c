@@ -9,78 +9,78 @@
 /* Longer than any remark of ours; report.c cuts what is too long. */
 #define MESSAGE_SIZE 400
 
-struct hpx_spot hpx_spot_global(const struct hpx_reading *reading)
+struct hpx_location hpx_location_global(const struct hpx_parse_context *context)
 {
-	return (struct hpx_spot){ HPX_SPAN(""), &reading->global, 0, 0 };
+	return (struct hpx_location){ HPX_SPAN(""), &context->global, 0, 0 };
 }
 
-struct hpx_spot hpx_spot_defaults(const struct hpx_reading *reading)
+struct hpx_location hpx_location_defaults(const struct hpx_parse_context *context)
 {
-	return (struct hpx_spot){ HPX_SPAN("defaults"), &reading->defaults, 0, 0 };
+	return (struct hpx_location){ HPX_SPAN("defaults"), &context->defaults, 0, 0 };
 }
 
-struct hpx_spot hpx_spot_route(const struct hpx_reading *reading, size_t n)
+struct hpx_location hpx_location_route(const struct hpx_parse_context *context, size_t n)
 {
-	const struct hpx_given_set *set = &reading->routes[n];
-	const struct hpx_given *match = hpx_reading_given(reading, "routes[].match", set);
+	const struct hpx_given_set *set = &context->routes[n];
+	const struct hpx_given *match = hpx_context_given(context, "routes[].match", set);
 
-	return (struct hpx_spot){ HPX_SPAN("routes[]"), set,
-				  reading->settings->routes[n].line, match->column };
+	return (struct hpx_location){ HPX_SPAN("routes[]"), set,
+				      context->settings->routes[n].line, match->column };
 }
 
-static struct hpx_spot spot_named(const struct hpx_reading *reading,
-				  const struct hpx_named *named, const char *word,
-				  struct hpx_span name)
+static struct hpx_location spot_named(const struct hpx_parse_context *context,
+				      const struct hpx_section_given *named, const char *word,
+				      struct hpx_span name)
 {
-	return (struct hpx_spot){ hpx_arena_printf(reading->scratch, "%s.%.*s", word,
-						   HPX_SPAN_ARG(name)),
-				  &named->set, named->line, named->column };
+	return (struct hpx_location){ hpx_arena_printf(context->scratch, "%s.%.*s", word,
+						       HPX_SPAN_ARG(name)),
+				      &named->set, named->line, named->column };
 }
 
-struct hpx_spot hpx_spot_target(const struct hpx_reading *reading, size_t n)
+struct hpx_location hpx_location_target(const struct hpx_parse_context *context, size_t n)
 {
-	return spot_named(reading, &reading->target_places[n], "targets",
-			  reading->targets[n].name);
+	return spot_named(context, &context->target_sections[n], "targets",
+			  context->targets[n].name);
 }
 
-struct hpx_spot hpx_spot_webhook(const struct hpx_reading *reading, size_t n)
+struct hpx_location hpx_location_webhook(const struct hpx_parse_context *context, size_t n)
 {
-	return spot_named(reading, &reading->webhook_places[n], "webhooks",
-			  reading->webhooks[n].name);
+	return spot_named(context, &context->webhook_sections[n], "webhooks",
+			  context->webhooks[n].name);
 }
 
-static struct hpx_span path_of(const struct hpx_spot *spot, const char *group,
+static struct hpx_span path_of(const struct hpx_location *location, const char *group,
 			       const char *name, char out[HPX_OPTION_PATH_SIZE])
 {
-	snprintf(out, HPX_OPTION_PATH_SIZE, "%.*s%s%s%s", HPX_SPAN_ARG(spot->prefix),
-		 spot->prefix.len > 0 ? "." : "", group, name);
+	snprintf(out, HPX_OPTION_PATH_SIZE, "%.*s%s%s%s", HPX_SPAN_ARG(location->prefix),
+		 location->prefix.len > 0 ? "." : "", group, name);
 	return hpx_span_of(out);
 }
 
-const struct hpx_given *hpx_spot_given(const struct hpx_spot *spot, const char *group,
-				       const char *name)
+const struct hpx_given *hpx_location_given(const struct hpx_location *location, const char *group,
+					   const char *name)
 {
 	char path[HPX_OPTION_PATH_SIZE];
-	const struct hpx_option *option = hpx_option_find(path_of(spot, group, name, path));
+	const struct hpx_option *option = hpx_option_find(path_of(location, group, name, path));
 
 	HPX_ASSERT(option != NULL);
-	return &spot->set->at[hpx_option_index(option)];
+	return &location->set->at[hpx_option_index(option)];
 }
 
-bool hpx_spot_any_given(const struct hpx_spot *spot, const char *group)
+bool hpx_location_any_given(const struct hpx_location *location, const char *group)
 {
 	for (size_t i = 0; i < hpx_option_count(); i++)
-		if (spot->set->at[i].given &&
+		if (location->set->at[i].given &&
 		    hpx_span_starts(hpx_span_of(hpx_option_at(i)->name), hpx_span_of(group)))
 			return true;
 	return false;
 }
 
-void hpx_spot_remark(struct hpx_reading *reading, const struct hpx_spot *spot,
-		     enum hpx_config_weight weight, const char *group, const char *name,
-		     const char *format, ...)
+void hpx_location_remark(struct hpx_parse_context *context, const struct hpx_location *location,
+			 enum hpx_config_severity severity, const char *group, const char *name,
+			 const char *format, ...)
 {
-	const struct hpx_given *given = hpx_spot_given(spot, group, name);
+	const struct hpx_given *given = hpx_location_given(location, group, name);
 	char path[HPX_OPTION_PATH_SIZE];
 	char message[MESSAGE_SIZE];
 	va_list args;
@@ -90,7 +90,7 @@ void hpx_spot_remark(struct hpx_reading *reading, const struct hpx_spot *spot,
 	va_start(args, format);
 	vsnprintf(message, sizeof(message), format, args);
 	va_end(args);
-	hpx_config_remark(reading->report, weight, given->given ? given->line : spot->line,
-			  given->given ? given->column : spot->column,
-			  path_of(spot, group, name, path), "%s", message);
+	hpx_config_remark(context->report, severity, given->given ? given->line : location->line,
+			  given->given ? given->column : location->column,
+			  path_of(location, group, name, path), "%s", message);
 }

@@ -9,7 +9,7 @@
 
 #include "base/address.h"
 #include "config/member.h"
-#include "config/nearest.h"
+#include "config/suggestion.h"
 #include "config/value_list.h"
 #include "config/value_outside.h"
 #include "http/field.h"
@@ -40,7 +40,7 @@ static enum hpx_status put_text(const struct hpx_option *option, struct hpx_span
 
 	if (copy.ptr == NULL)
 		return HPX_NOMEM;
-	*hpx_member_text(option, base) = copy;
+	*hpx_option_text(option, base) = copy;
 	return HPX_OK;
 }
 
@@ -60,7 +60,7 @@ static enum hpx_status read_token(const struct hpx_option *option, struct hpx_sp
 			problem,
 			"\"%.*s\" is no name of a header or cookie: letters, "
 			"digits and -_ without spaces, e.g. %s",
-			SHOW(text), option->example ? option->example : option->standard);
+			SHOW(text), option->example ? option->example : option->default_value);
 	return put_text(option, text, arena, base);
 }
 
@@ -94,7 +94,7 @@ static enum hpx_status read_store(const struct hpx_option *option, struct hpx_sp
 static enum hpx_status refuse_address(const struct hpx_option *option, struct hpx_span text,
 				      const char *reason, char *problem)
 {
-	const char *example = option->standard ? option->standard : option->example;
+	const char *example = option->default_value ? option->default_value : option->example;
 	const char *off = option->off ? " or off" : "";
 	uint64_t port;
 
@@ -124,9 +124,9 @@ static enum hpx_status read_address(const struct hpx_option *option, struct hpx_
 		return refuse_address(option, text, reason, problem);
 	if (status != HPX_OK)
 		return status;
-	*hpx_member_address(option, base) = address;
+	*hpx_option_address(option, base) = address;
 	if (option->off)
-		*hpx_member_switch(option, base) = !off;
+		*hpx_option_switch(option, base) = !off;
 	return HPX_OK;
 }
 
@@ -153,7 +153,7 @@ static enum hpx_status put_number(const struct hpx_option *option, struct hpx_sp
 					small ? "small" : "large", small ? "least" : "most",
 					bound);
 	}
-	hpx_member_put(option, base, value);
+	hpx_option_put_number(option, base, value);
 	return HPX_OK;
 }
 
@@ -214,7 +214,7 @@ static enum hpx_status read_bool(const struct hpx_option *option, struct hpx_spa
 		for (unsigned value = 0; value < 2; value++) {
 			if (!hpx_span_eq(text, hpx_span_of(words[i][value])))
 				continue;
-			hpx_member_put(option, base, value);
+			hpx_option_put_number(option, base, value);
 			return HPX_OK;
 		}
 	}
@@ -224,19 +224,19 @@ static enum hpx_status read_bool(const struct hpx_option *option, struct hpx_spa
 static enum hpx_status refuse_choice(const struct hpx_option *option, struct hpx_span text,
 				     char *problem)
 {
-	struct hpx_nearest nearest = { 0 };
+	struct hpx_suggestion suggestion = { 0 };
 	char names[HPX_VALUE_PROBLEM_SIZE / 2] = "";
 
 	for (size_t i = 0; option->choices[i] != NULL; i++) {
 		size_t len = strlen(names);
-		hpx_nearest_try(&nearest, text, hpx_span_of(option->choices[i]));
+		hpx_suggestion_consider(&suggestion, text, hpx_span_of(option->choices[i]));
 		snprintf(names + len, sizeof(names) - len, "%s%s", i > 0 ? ", " : "",
 			 option->choices[i]);
 	}
-	if (nearest.word.ptr != NULL)
+	if (suggestion.word.ptr != NULL)
 		return hpx_value_refuse(problem,
 					"\"%.*s\" is not one of %s; did you mean \"%.*s\"?",
-					SHOW(text), names, HPX_SPAN_ARG(nearest.word));
+					SHOW(text), names, HPX_SPAN_ARG(suggestion.word));
 	return hpx_value_refuse(problem, "\"%.*s\" is not one of %s", SHOW(text), names);
 }
 
@@ -247,7 +247,7 @@ static enum hpx_status read_choice(const struct hpx_option *option, struct hpx_s
 	for (size_t i = 0; option->choices[i] != NULL; i++) {
 		if (!hpx_span_eq(text, hpx_span_of(option->choices[i])))
 			continue;
-		hpx_member_put(option, base, i);
+		hpx_option_put_number(option, base, i);
 		return HPX_OK;
 	}
 	return refuse_choice(option, text, problem);
@@ -301,7 +301,7 @@ enum hpx_status hpx_value_read(const struct hpx_option *option,
 void hpx_value_print(const struct hpx_option *option, const void *base,
 		     char out[HPX_UNIT_SIZE])
 {
-	uint64_t value = hpx_member_get(option, base);
+	uint64_t value = hpx_option_get_number(option, base);
 
 	if (option->kind == HPX_OPTION_CHOICE)
 		snprintf(out, HPX_UNIT_SIZE, "%s", option->choices[value]);

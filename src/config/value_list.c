@@ -111,8 +111,8 @@ static enum hpx_status read_texts(const struct hpx_option *option,
 		if (hpx_span_eq(list[i - 1], list[i]))
 			return hpx_value_refuse(problem, "names \"%.*s\" twice",
 						SHOW(list[i]));
-	*(const struct hpx_span **)hpx_member_at(option, base) = list;
-	*hpx_member_count(option, base) = count;
+	*(const struct hpx_span **)hpx_option_member(option, base) = list;
+	*hpx_option_list_count(option, base) = count;
 	return HPX_OK;
 }
 
@@ -134,8 +134,8 @@ static enum hpx_status read_networks(const struct hpx_option *option,
 				"\"%.*s\" is no address or network: write e.g. "
 				"10.0.0.0/8, 192.0.2.7 or \"::1\"",
 				SHOW(items[i]));
-	*(const struct hpx_network **)hpx_member_at(option, base) = list;
-	*hpx_member_count(option, base) = count;
+	*(const struct hpx_network **)hpx_option_member(option, base) = list;
+	*hpx_option_list_count(option, base) = count;
 	return HPX_OK;
 }
 
@@ -146,7 +146,7 @@ enum hpx_status hpx_value_read_list(const struct hpx_option *option,
 {
 	if (option->kind == HPX_OPTION_NETWORKS)
 		return read_networks(option, items, count, arena, base, problem);
-	if (option->kind == HPX_OPTION_SIGNS || option->kind == HPX_OPTION_VALUES)
-		return hpx_value_read_signs(option, items, count, arena, base, problem);
+	if (option->kind == HPX_OPTION_MATCHES || option->kind == HPX_OPTION_WORDS)
+		return hpx_value_read_matches(option, items, count, arena, base, problem);
 	return read_texts(option, items, count, arena, base, problem);
 }

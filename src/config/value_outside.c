@@ -6,7 +6,7 @@
 
 #include "config/member.h"
 #include "config/value_list.h"
-#include "settings/outside.h"
+#include "settings/external_service.h"
 
 #define SHOWN 60
 #define SHOW(text) HPX_SPAN_ARG(hpx_span_first((text), SHOWN))
@@ -23,7 +23,7 @@ static enum hpx_status put_span(const struct hpx_option *option, struct hpx_span
 
 	if (copy.ptr == NULL)
 		return HPX_NOMEM;
-	*hpx_member_text(option, base) = copy;
+	*hpx_option_text(option, base) = copy;
 	return HPX_OK;
 }
 
@@ -34,7 +34,7 @@ static enum hpx_status put_string(const struct hpx_option *option, struct hpx_sp
 
 	if (copy.ptr == NULL)
 		return HPX_NOMEM;
-	*(const char **)hpx_member_at(option, base) = copy.ptr;
+	*(const char **)hpx_option_member(option, base) = copy.ptr;
 	return HPX_OK;
 }
 

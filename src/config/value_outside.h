@@ -25,9 +25,9 @@ enum hpx_status hpx_value_read_pointer(const struct hpx_option *option,
 				       struct hpx_span text, struct hpx_arena *arena,
 				       void *base, char *problem);
 /* SIGNS and VALUES. */
-enum hpx_status hpx_value_read_signs(const struct hpx_option *option,
-				     const struct hpx_span *items, size_t count,
-				     struct hpx_arena *arena, void *base, char *problem);
+enum hpx_status hpx_value_read_matches(const struct hpx_option *option,
+				       const struct hpx_span *items, size_t count,
+				       struct hpx_arena *arena, void *base, char *problem);
 
 /* The n-th {word} of a probe's path, without its braces; ptr NULL: there are
  * no more. */

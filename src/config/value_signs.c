@@ -2,7 +2,7 @@
 #include "config/member.h"
 #include "config/value_list.h"
 #include "config/value_outside.h"
-#include "settings/outside.h"
+#include "settings/external_service.h"
 
 /* Each answer is compared with all of them. */
 #define SIGNS_MAX 64
@@ -42,9 +42,9 @@ static bool is_twice(const struct hpx_span *items, size_t n)
 	return false;
 }
 
-enum hpx_status hpx_value_read_signs(const struct hpx_option *option,
-				     const struct hpx_span *items, size_t count,
-				     struct hpx_arena *arena, void *base, char *problem)
+enum hpx_status hpx_value_read_matches(const struct hpx_option *option,
+				       const struct hpx_span *items, size_t count,
+				       struct hpx_arena *arena, void *base, char *problem)
 {
 	unsigned *statuses = hpx_arena_zalloc(arena, count, sizeof(*statuses));
 	struct hpx_span *values = hpx_arena_zalloc(arena, count, sizeof(*values));
@@ -57,7 +57,7 @@ enum hpx_status hpx_value_read_signs(const struct hpx_option *option,
 	if (statuses == NULL || values == NULL)
 		return HPX_NOMEM;
 	for (size_t i = 0; i < count; i++) {
-		bool status = option->kind == HPX_OPTION_SIGNS && is_status(items[i]);
+		bool status = option->kind == HPX_OPTION_MATCHES && is_status(items[i]);
 		enum hpx_status checked = check_sign(items[i], status, problem);
 		if (checked != HPX_OK)
 			return checked;
@@ -72,6 +72,6 @@ enum hpx_status hpx_value_read_signs(const struct hpx_option *option,
 		if (values[signs.value_count++].ptr == NULL)
 			return HPX_NOMEM;
 	}
-	*(struct hpx_ruling_signs *)hpx_member_at(option, base) = signs;
+	*(struct hpx_ruling_signs *)hpx_option_member(option, base) = signs;
 	return HPX_OK;
 }

@@ -12,7 +12,7 @@
 #include "core/fingerprint.h"
 #include "core/policy.h"
 #include "http/cors.h"
-#include "settings/outside.h"
+#include "settings/external_service.h"
 
 enum hpx_profile { HPX_PROFILE_IETF,
 		   HPX_PROFILE_STRIPE };

@@ -2,7 +2,7 @@
  * values later, so that their order in the file does not matter. */
 #include <stdio.h>
 
-#include "config/nearest.h"
+#include "config/suggestion.h"
 #include "verify/reading.h"
 
 #define PATH_SIZE 160
@@ -83,12 +83,12 @@ static enum hpx_status take(struct hpx_spec_reading *reading, size_t index,
 /* ---- names ---- */
 
 static void refuse_unknown(struct hpx_spec_reading *reading, const struct hpx_yaml_node *node,
-			   struct hpx_span path, const struct hpx_nearest *nearest)
+			   struct hpx_span path, const struct hpx_suggestion *suggestion)
 {
-	if (nearest->word.ptr != NULL)
+	if (suggestion->word.ptr != NULL)
 		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
 				  path, "there is no such member; did you mean \"%.*s\"?",
-				  HPX_SPAN_ARG(nearest->word));
+				  HPX_SPAN_ARG(suggestion->word));
 	else
 		refuse(reading, node, path, "there is no such member; `hapax verify --help` "
 					    "and its reference list them");
@@ -97,7 +97,7 @@ static void refuse_unknown(struct hpx_spec_reading *reading, const struct hpx_ya
 static enum hpx_status take_option(struct hpx_spec_reading *reading, size_t index,
 				   struct hpx_span path)
 {
-	struct hpx_nearest nearest = { 0 };
+	struct hpx_suggestion suggestion = { 0 };
 
 	for (size_t i = 0; i < hpx_verify_option_count; i++) {
 		struct hpx_span name = hpx_span_of(hpx_verify_options[i].path);
@@ -105,11 +105,11 @@ static enum hpx_status take_option(struct hpx_spec_reading *reading, size_t inde
 		if (hpx_span_eq(path, name))
 			return take(reading, index, path, &hpx_verify_options[i],
 				    &reading->in_file[i]);
-		hpx_nearest_try(&nearest, path, name);
+		hpx_suggestion_consider(&suggestion, path, name);
 	}
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
-		hpx_nearest_try(&nearest, path, hpx_span_of(groups[i]));
-	refuse_unknown(reading, &reading->tree.nodes[index], path, &nearest);
+		hpx_suggestion_consider(&suggestion, path, hpx_span_of(groups[i]));
+	refuse_unknown(reading, &reading->tree.nodes[index], path, &suggestion);
 	return HPX_OK;
 }
 
@@ -124,29 +124,29 @@ static enum hpx_status take_request_member(struct hpx_spec_reading *reading, siz
 					   enum hpx_verify_request_name name)
 {
 	struct hpx_span member = reading->tree.nodes[index].name;
-	struct hpx_nearest nearest = { 0 };
+	struct hpx_suggestion suggestion = { 0 };
 
 	for (size_t i = 0; i < HPX_VERIFY_REQUEST_OPTION_COUNT; i++) {
 		const struct hpx_verify_option *option = &hpx_verify_request_options[i];
 
 		if (hpx_span_eq(member, hpx_span_of(option->path)))
 			return take(reading, index, path, option, &reading->requests[name][i]);
-		hpx_nearest_try(&nearest, member, hpx_span_of(option->path));
+		hpx_suggestion_consider(&suggestion, member, hpx_span_of(option->path));
 	}
-	refuse_unknown(reading, &reading->tree.nodes[index], path, &nearest);
+	refuse_unknown(reading, &reading->tree.nodes[index], path, &suggestion);
 	return HPX_OK;
 }
 
 /* The main request is described at the top. */
 static enum hpx_verify_request_name find_request(struct hpx_span word,
-						 struct hpx_nearest *nearest)
+						 struct hpx_suggestion *suggestion)
 {
 	for (enum hpx_verify_request_name i = HPX_REQUEST_main + 1; i < HPX_REQUEST_COUNT; i++) {
 		struct hpx_span name = hpx_span_of(hpx_verify_request_name_text(i));
 
 		if (hpx_span_eq(word, name))
 			return i;
-		hpx_nearest_try(nearest, word, name);
+		hpx_suggestion_consider(suggestion, word, name);
 	}
 	return HPX_REQUEST_COUNT;
 }
@@ -154,14 +154,14 @@ static enum hpx_verify_request_name find_request(struct hpx_span word,
 static enum hpx_status take_request(struct hpx_spec_reading *reading, size_t index)
 {
 	const struct hpx_yaml_node *node = &reading->tree.nodes[index];
-	struct hpx_nearest nearest = { 0 };
-	enum hpx_verify_request_name name = find_request(node->name, &nearest);
+	struct hpx_suggestion suggestion = { 0 };
+	enum hpx_verify_request_name name = find_request(node->name, &suggestion);
 	enum hpx_status status = HPX_OK;
 	char prefix[PATH_SIZE], path[PATH_SIZE];
 	struct hpx_span whole = join(HPX_SPAN("requests"), node->name, prefix);
 
 	if (name == HPX_REQUEST_COUNT) {
-		refuse_unknown(reading, node, whole, &nearest);
+		refuse_unknown(reading, node, whole, &suggestion);
 		return HPX_OK;
 	}
 	if (node->kind != HPX_YAML_MAPPING) {

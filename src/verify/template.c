@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "config/nearest.h"
+#include "config/suggestion.h"
 #include "http/octet.h"
 
 #define NAME_MAX_BYTES 128
@@ -98,16 +98,16 @@ static enum hpx_status check_env(struct hpx_span variable, enum hpx_template_pla
 
 static enum hpx_status refuse_unknown(struct hpx_span variable, char *problem)
 {
-	struct hpx_nearest nearest = { 0 };
+	struct hpx_suggestion suggestion = { 0 };
 	int used = snprintf(problem, HPX_TEMPLATE_PROBLEM_SIZE,
 			    "there is no variable {{%.*s}}; ",
 			    HPX_SPAN_ARG(hpx_span_first(variable, 40)));
 
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
-		hpx_nearest_try(&nearest, variable, variables[i]);
-	if (nearest.word.ptr != NULL)
+		hpx_suggestion_consider(&suggestion, variable, variables[i]);
+	if (suggestion.word.ptr != NULL)
 		snprintf(problem + used, (size_t)(HPX_TEMPLATE_PROBLEM_SIZE - used),
-			 "did you mean {{%.*s}}?", HPX_SPAN_ARG(nearest.word));
+			 "did you mean {{%.*s}}?", HPX_SPAN_ARG(suggestion.word));
 	else
 		snprintf(problem + used, (size_t)(HPX_TEMPLATE_PROBLEM_SIZE - used),
 			 "there are {{uuid}}, {{n}}, {{key}} and, in headers, {{env:NAME}}");

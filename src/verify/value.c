@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "config/nearest.h"
+#include "config/suggestion.h"
 #include "config/unit.h"
 #include "core/json.h"
 #include "http/field.h"
@@ -300,14 +300,14 @@ static enum hpx_status read_lines(const struct value *value)
 
 static void refuse_row(const struct value *value, struct hpx_span name)
 {
-	struct hpx_nearest nearest = { 0 };
+	struct hpx_suggestion suggestion = { 0 };
 
 	for (size_t i = 0; i < hpx_row_count; i++)
-		hpx_nearest_try(&nearest, name, hpx_span_of(hpx_rows[i].name));
-	if (nearest.word.ptr != NULL)
+		hpx_suggestion_consider(&suggestion, name, hpx_span_of(hpx_rows[i].name));
+	if (suggestion.word.ptr != NULL)
 		hpx_spec_remark(value->reading, value->given,
 				"there is no row \"%.*s\"; did you mean \"%.*s\"?",
-				HPX_SPAN_ARG(name), HPX_SPAN_ARG(nearest.word));
+				HPX_SPAN_ARG(name), HPX_SPAN_ARG(suggestion.word));
 	else
 		hpx_spec_remark(value->reading, value->given,
 				"there is no row \"%.*s\"; `hapax verify --list` names them",

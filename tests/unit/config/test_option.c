@@ -45,10 +45,10 @@ static void every_member_has_an_option(void **state)
 		if (option->place == HPX_PLACE_COMMAND)
 			continue;
 		mark(seen, option->offset, option->width);
-		if (hpx_option_kind_is_list(option->kind) && option->other > 0)
-			mark(seen, option->other, sizeof(size_t));
+		if (hpx_option_kind_is_list(option->kind) && option->companion_offset > 0)
+			mark(seen, option->companion_offset, sizeof(size_t));
 		if (option->off)
-			mark(seen, option->other, sizeof(bool));
+			mark(seen, option->companion_offset, sizeof(bool));
 	}
 	/* What is made of the values. */
 	MARK(settings, hpx_settings, targets);
@@ -102,7 +102,7 @@ static void every_row_is_found_and_documented(void **state)
 			if (option->text == NULL ||
 			    strcmp(option->text + strlen(option->text) - 2, ".)") != 0)
 				fail_msg("%s: its text is no sentence", path);
-		if (option->standard == NULL && option->example == NULL &&
+		if (option->default_value == NULL && option->example == NULL &&
 		    option->flag == NULL)
 			fail_msg("%s: neither a default nor an example", path);
 		assert_int_equal(hpx_option_index(option), i);
@@ -216,7 +216,7 @@ static void unknown_names_lead_to_the_nearest(void **state)
 	char nearest[HPX_OPTION_PATH_SIZE];
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		hpx_option_nearest(hpx_span_of(rows[i].path), nearest);
+		hpx_option_suggest(hpx_span_of(rows[i].path), nearest);
 		if (strcmp(nearest, rows[i].nearest) != 0)
 			fail_msg("\"%s\": got \"%s\", want \"%s\"", rows[i].path, nearest,
 				 rows[i].nearest);

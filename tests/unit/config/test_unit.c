@@ -2,7 +2,7 @@
  * near each other. */
 #include "config_test.h"
 
-#include "config/nearest.h"
+#include "config/suggestion.h"
 #include "config/unit.h"
 
 static void durations_need_a_unit(void **state)
@@ -115,15 +115,15 @@ static void distances_count_letters(void **state)
 	char longest[100] = "";
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		size_t distance = hpx_nearest_distance(hpx_span_of(rows[i].a),
-						       hpx_span_of(rows[i].b));
+		size_t distance = hpx_edit_distance(hpx_span_of(rows[i].a),
+						    hpx_span_of(rows[i].b));
 		if (distance != rows[i].distance)
 			fail_msg("\"%s\", \"%s\": got %zu, want %zu", rows[i].a, rows[i].b,
 				 distance, rows[i].distance);
 	}
 	memset(longest, 'a', 64);
-	assert_true(hpx_nearest_distance(hpx_span_of(longest), HPX_SPAN("a")) == SIZE_MAX);
-	assert_true(hpx_nearest_distance(HPX_SPAN("a"), hpx_span_of(longest)) == SIZE_MAX);
+	assert_true(hpx_edit_distance(hpx_span_of(longest), HPX_SPAN("a")) == SIZE_MAX);
+	assert_true(hpx_edit_distance(HPX_SPAN("a"), hpx_span_of(longest)) == SIZE_MAX);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* The distance of two words, by the rows of their table (Damerau and
  * Levenshtein, neighbours swapped at most once). */
-#include "config/nearest.h"
+#include "config/suggestion.h"
 
 #define WORD_MAX 63
 /* What a word too many counts: more than a slip or two in a longer name, so
@@ -17,7 +17,7 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-size_t hpx_nearest_distance(struct hpx_span a, struct hpx_span b)
+size_t hpx_edit_distance(struct hpx_span a, struct hpx_span b)
 {
 	size_t rows[3][WORD_MAX + 1];
 	size_t *before = rows[0];
@@ -52,19 +52,19 @@ static bool has_further_word(struct hpx_span given, struct hpx_span candidate)
 	       (given.ptr[candidate.len] == '_' || given.ptr[candidate.len] == '-');
 }
 
-bool hpx_nearest_try(struct hpx_nearest *nearest, struct hpx_span given,
-		     struct hpx_span candidate)
+bool hpx_suggestion_consider(struct hpx_suggestion *suggestion, struct hpx_span given,
+			     struct hpx_span candidate)
 {
-	size_t distance = hpx_nearest_distance(given, candidate);
-	size_t most = candidate.len / 4 + (!nearest->narrow || candidate.len < 4);
+	size_t distance = hpx_edit_distance(given, candidate);
+	size_t most = candidate.len / 4 + (!suggestion->narrow || candidate.len < 4);
 
 	if (has_further_word(given, candidate))
 		distance = least(distance, FURTHER_WORD);
 	else if (distance > most || distance >= candidate.len)
 		return false;
-	if (nearest->word.ptr != NULL && distance >= nearest->distance)
+	if (suggestion->word.ptr != NULL && distance >= suggestion->distance)
 		return false;
-	nearest->word = candidate;
-	nearest->distance = distance;
+	suggestion->word = candidate;
+	suggestion->distance = distance;
 	return true;
 }

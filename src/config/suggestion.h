@@ -5,7 +5,7 @@
 #include "base/span.h"
 
 /* The best candidate so far. Begin with { 0 }. */
-struct hpx_nearest {
+struct hpx_suggestion {
 	struct hpx_span word; /* ptr NULL: none was near enough */
 	size_t distance;
 	bool narrow; /* no more than one letter in four differs: where the candidates
@@ -14,11 +14,11 @@ struct hpx_nearest {
 
 /* Inserted, deleted, changed and swapped neighbouring letters, whatever the
  * case; SIZE_MAX where one of them is longer than any name of ours. */
-size_t hpx_nearest_distance(struct hpx_span a, struct hpx_span b);
+size_t hpx_edit_distance(struct hpx_span a, struct hpx_span b);
 /* Keeps `candidate` if it is nearer to `given` than the best so far, and near
  * enough that it may be what was meant: few letters differ, or `given` is the
  * candidate with a word too many behind it. Says whether it did. */
-bool hpx_nearest_try(struct hpx_nearest *nearest, struct hpx_span given,
-		     struct hpx_span candidate);
+bool hpx_suggestion_consider(struct hpx_suggestion *suggestion, struct hpx_span given,
+			     struct hpx_span candidate);
 
 #endif
