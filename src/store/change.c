@@ -221,9 +221,8 @@ static void make_unreadable(const struct hpx_found *found, struct hpx_store_op *
 			    const struct hpx_moment *now, struct hpx_change *change)
 {
 	struct hpx_record record = found->record;
-	bool person = op->verb == HPX_VERB_RESOLVE || op->verb == HPX_VERB_FORGET;
 
-	if (!person || !op->force) {
+	if (!hpx_verb_has(op->verb, HPX_TRAIT_REMOVES) || !op->force) {
 		op->status = HPX_CORRUPT;
 		return;
 	}
@@ -255,7 +254,7 @@ static void make_recall(const struct hpx_record *record, struct hpx_store_op *op
 static enum hpx_status check_reference(const struct hpx_found *found,
 				       const struct hpx_store_op *op)
 {
-	if (op->verb != HPX_VERB_RESOLVE && op->verb != HPX_VERB_FORGET)
+	if (!hpx_verb_has(op->verb, HPX_TRAIT_REMOVES))
 		return HPX_OK;
 	if (!found->exists)
 		return HPX_NOT_FOUND;
@@ -286,12 +285,6 @@ static bool is_misuse(const struct hpx_store_op *op)
 	}
 }
 
-/* Verbs of the outbox come here only where a driver keeps none. */
-static bool is_unsupported(enum hpx_verb verb)
-{
-	return verb >= HPX_VERB_CLAIM && verb <= HPX_VERB_UNASK;
-}
-
 /* What an application hands over is checked here, whichever way it came. */
 static enum hpx_status check_handed(const struct hpx_store_op *op)
 {
@@ -311,9 +304,10 @@ void hpx_change_make(const struct hpx_found *found, struct hpx_store_op *op,
 
 	*ret_change = (struct hpx_change){ .write = HPX_WRITE_NOTHING, .at_ms = now->wall_ms };
 	op->judged_ms = now->wall_ms;
-	op->status = is_unsupported(op->verb) ? HPX_UNSUPPORTED :
-		     is_misuse(op)            ? HPX_MISUSE :
-						check_handed(op);
+	/* Verbs of the outbox come here only where a driver keeps none. */
+	op->status = hpx_verb_has(op->verb, HPX_TRAIT_OUTBOX) ? HPX_UNSUPPORTED :
+		     is_misuse(op)                            ? HPX_MISUSE :
+								check_handed(op);
 	if (op->status == HPX_OK)
 		op->status = check_reference(found, op);
 	if (op->status != HPX_OK)

@@ -86,27 +86,15 @@ static struct hpx_store_op *list_pop(struct list *list)
 static void wake_waiters(struct hpx_waitlist *waitlist, const struct hpx_store_op *op)
 {
 	switch (op->verb) {
-	case HPX_VERB_COMPLETE:
-	case HPX_VERB_FAIL:
-	case HPX_VERB_RELEASE:
-	case HPX_VERB_LOSE:
-	case HPX_VERB_CONCLUDE:
-	case HPX_VERB_RESOLVE:
-	case HPX_VERB_FORGET:
-		hpx_waitlist_wake(waitlist, &op->id);
-		break;
 	case HPX_VERB_RESERVE:
-		/* It found a lost lease: nobody's answer will come. */
+		/* The lease was found lost: its attempt's answer will not come. */
 		if (op->decision.write && op->decision.verdict == HPX_VERDICT_UNKNOWN)
 			hpx_waitlist_wake(waitlist, &op->ask->id);
 		break;
 	case HPX_VERB_JOB:
-		/* Its answer, or its loss, may be the operation's. */
+		/* The job's answer, or its loss, may be the operation's. */
 		if (op->jobs != NULL && op->jobs->delivery.answers)
 			hpx_waitlist_wake(waitlist, &op->jobs->delivery.operation);
-		break;
-	case HPX_VERB_RULE:
-		hpx_waitlist_wake(waitlist, &op->id);
 		break;
 	case HPX_VERB_SWEEP:
 	case HPX_VERB_SWEEP_JOBS:
@@ -114,6 +102,7 @@ static void wake_waiters(struct hpx_waitlist *waitlist, const struct hpx_store_o
 			hpx_waitlist_wake(waitlist, &op->touched[i].id);
 		break;
 	default:
+		hpx_waitlist_wake(waitlist, &op->id);
 		break;
 	}
 }
@@ -121,7 +110,8 @@ static void wake_waiters(struct hpx_waitlist *waitlist, const struct hpx_store_o
 /* Afterwards the op belongs to its submitter again. */
 static void settle(struct hpx_committer *c, struct hpx_store_op *op)
 {
-	if (op->status == HPX_OK && c->options.waitlist != NULL)
+	if (op->status == HPX_OK && c->options.waitlist != NULL &&
+	    hpx_verb_has(op->verb, HPX_TRAIT_WAKES))
 		wake_waiters(c->options.waitlist, op);
 	if (op->done != NULL)
 		op->done(op);
@@ -151,19 +141,16 @@ static void put_off(struct hpx_committer *c, struct hpx_store_op *op)
 	list_push(&c->retries, op);
 }
 
-/* Somebody waits for the answer and can ask again; every other op carries
- * something that must not be lost. */
-static bool is_question(const struct hpx_store_op *op)
+static bool asks(const struct hpx_store_op *op)
 {
-	return op->verb == HPX_VERB_RESERVE || op->verb == HPX_VERB_FIND ||
-	       op->verb == HPX_VERB_RECALL;
+	return hpx_verb_has(op->verb, HPX_TRAIT_ASKS);
 }
 
 /* The store took the batch. An op that found its row held by somebody else has
  * done nothing, and carries something that must not be lost. */
 static void conclude(struct hpx_committer *c, struct hpx_store_op *op)
 {
-	if (op->status == HPX_BUSY && !is_question(op))
+	if (op->status == HPX_BUSY && !asks(op))
 		put_off(c, op);
 	else
 		settle(c, op);
@@ -180,7 +167,7 @@ static bool is_permanent(enum hpx_status status)
  * that nothing was written. */
 static void fail(struct hpx_committer *c, struct hpx_store_op *op, enum hpx_status status)
 {
-	if (is_question(op))
+	if (asks(op))
 		settle_with(c, op, status == HPX_UNAVAILABLE || status == HPX_FULL ? HPX_IO : status);
 	else if (is_permanent(status))
 		settle_with(c, op, status);
@@ -191,7 +178,7 @@ static void fail(struct hpx_committer *c, struct hpx_store_op *op, enum hpx_stat
 /* The store is down and is not asked. */
 static void refuse(struct hpx_committer *c, struct hpx_store_op *op)
 {
-	if (is_question(op))
+	if (asks(op))
 		settle_with(c, op, HPX_UNAVAILABLE);
 	else
 		put_off(c, op);

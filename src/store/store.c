@@ -22,15 +22,25 @@ static const struct {
 	{ "memory", &hpx_store_memory_driver },
 };
 
+static const struct {
+	const char *printed;
+	unsigned traits;
+} verbs[HPX_VERB_COUNT] = {
+#define X(name, printed, traits) { printed, traits },
+	HPX_VERB_LIST(X)
+#undef X
+};
+
 const char *hpx_verb_name(enum hpx_verb verb)
 {
-	static const char *const names[] = {
-#define X(name) #name,
-		HPX_VERB_LIST(X)
-#undef X
-	};
 	HPX_ASSERT(verb < HPX_VERB_COUNT);
-	return names[verb];
+	return verbs[verb].printed;
+}
+
+bool hpx_verb_has(enum hpx_verb verb, enum hpx_trait trait)
+{
+	HPX_ASSERT(verb < HPX_VERB_COUNT);
+	return (verbs[verb].traits & trait) != 0;
 }
 
 void hpx_store_problem(char *problem, const char *format, ...)

@@ -147,40 +147,82 @@ struct hpx_ruling_turn {
 /* What an application saves with a recovery point. */
 #define HPX_POINT_DATA_MAX ((size_t)1 << 20)
 
-/* X(name): one write each; the sweeps and reaps a bounded number. */
+/* What holds of a verb, whichever driver runs it. */
+enum hpx_trait {
+	/* The submitter waits for the answer and can ask again: while the store is
+	 * down, the op is refused. Every other op carries something that must not
+	 * be lost, and is tried again. */
+	HPX_TRAIT_ASKS = 1 << 0,
+	/* May end an attempt: requests that wait for the operation are woken. */
+	HPX_TRAIT_WAKES = 1 << 1,
+	/* A person removes a record or settles it anew: the op names the record's
+	 * reference (`mark`), and every cache must drop the operation. */
+	HPX_TRAIT_REMOVES = 1 << 2,
+	/* Of jobs and rulings: HPX_UNSUPPORTED where a driver keeps no outbox. */
+	HPX_TRAIT_OUTBOX = 1 << 3,
+};
+
+/* X(name, printed, traits): one write each; the sweeps and reaps a bounded
+ * number. `printed` is the name in log lines, which never changes. */
 #define HPX_VERB_LIST(X) \
-	X(RESERVE)    /* decide; write what the decision says */ \
-	X(COMPLETE)   /* the answer, or the mark "happened, not kept" */ \
-	X(FAIL)       /* proved not executed */ \
-	X(RELEASE)    /* the same; a first attempt leaves no record */ \
-	X(LOSE)       /* the outcome is unknown */ \
-	X(RENEW)      /* the lease goes on */ \
-	X(CONCLUDE)   /* only the application could complete: it has, or never will */ \
-	X(ADVANCE)    /* a phase is done: `point`, and the `data` the next one needs */ \
-	X(ENQUEUE)    /* `job` is owed; the same again is no second one */ \
-	X(RECALL)     /* only looks: the lease's recovery point, and `saved` */ \
-	X(RESOLVE)    /* a person settles an unknown: apply or unapply */ \
-	X(FORGET)     /* a person removes a record */ \
-	X(SWEEP)      /* up to `limit` lost leases become what on_lost says */ \
-	X(REAP)       /* up to `limit` expired records are deleted */ \
-	X(CLAIM)      /* due jobs begin to be sent: `claims`; gives `jobs` */ \
-	X(JOB)        /* one job moves, and its operation with it: `turn` */ \
-	X(SWEEP_JOBS) /* up to `limit` lost claims; REAP clears finished jobs */ \
-	X(UNSETTLED)  /* those of `due` that still are: gives `unsettled`, and      \
-		      * nobody else gets them for their lease_ms */ \
-	X(RULE)       /* somebody says what became of an unknown: `ruling` */ \
-	X(UNASK)      /* nobody can be asked about these (`due`): a person */ \
-	X(FIND)       /* only looks: the record (unreadable: as unknown) */ \
-	X(RECIPE)     /* a recipe's text is made known (no-op if it is) */ \
-	X(CLOCK)      /* a person accepts the clock as it is now */
+	/* Decide; write what the decision says. */ \
+	X(RESERVE, "RESERVE", HPX_TRAIT_ASKS | HPX_TRAIT_WAKES) \
+	/* The answer, or the mark "happened, not kept". */ \
+	X(COMPLETE, "COMPLETE", HPX_TRAIT_WAKES) \
+	/* Proved not executed. */ \
+	X(FAIL, "FAIL", HPX_TRAIT_WAKES) \
+	/* The same; a first attempt leaves no record. */ \
+	X(RELEASE, "RELEASE", HPX_TRAIT_WAKES) \
+	/* The outcome is unknown. */ \
+	X(LOSE, "LOSE", HPX_TRAIT_WAKES) \
+	/* The lease goes on. */ \
+	X(RENEW, "RENEW", 0) \
+	/* Only the application could complete: it has, or never will. */ \
+	X(CONCLUDE, "CONCLUDE", HPX_TRAIT_WAKES) \
+	/* A phase is done: `point`, and the `data` the next one needs. */ \
+	X(ADVANCE, "ADVANCE", 0) \
+	/* `job` is owed; the same again is no second one. */ \
+	X(ENQUEUE, "ENQUEUE", 0) \
+	/* Only reads: the recovery point of the attempt's lease, and its data. */ \
+	X(RECALL, "RECALL", HPX_TRAIT_ASKS) \
+	/* A person settles an unknown outcome: apply or unapply. */ \
+	X(RESOLVE, "RESOLVE", HPX_TRAIT_WAKES | HPX_TRAIT_REMOVES) \
+	/* A person removes a record. */ \
+	X(FORGET, "FORGET", HPX_TRAIT_WAKES | HPX_TRAIT_REMOVES) \
+	/* Up to `limit` lost leases become what on_lost says. */ \
+	X(SWEEP, "SWEEP", HPX_TRAIT_WAKES) \
+	/* Up to `limit` expired records are deleted; finished jobs too. */ \
+	X(REAP, "REAP", 0) \
+	/* Due jobs begin to be sent. */ \
+	X(CLAIM, "CLAIM", HPX_TRAIT_OUTBOX) \
+	/* One job moves, and its operation with it. */ \
+	X(JOB, "JOB", HPX_TRAIT_WAKES | HPX_TRAIT_OUTBOX) \
+	/* Up to `limit` lost claims of jobs. */ \
+	X(SWEEP_JOBS, "SWEEP_JOBS", HPX_TRAIT_WAKES | HPX_TRAIT_OUTBOX) \
+	/* Takes those of `due` that are still unknown: nobody else gets them for their lease_ms. */ \
+	X(UNSETTLED, "UNSETTLED", HPX_TRAIT_OUTBOX) \
+	/* Somebody says what became of an unknown outcome. */ \
+	X(RULE, "RULE", HPX_TRAIT_WAKES | HPX_TRAIT_OUTBOX) \
+	/* Nobody can be asked about those of `due`: they are a person's. */ \
+	X(UNASK, "UNASK", HPX_TRAIT_OUTBOX) \
+	/* Only reads: the record (one that is unreadable counts as unknown). */ \
+	X(FIND, "FIND", HPX_TRAIT_ASKS) \
+	/* A recipe's text is made known (no-op if it is). */ \
+	X(RECIPE, "RECIPE", 0) \
+	/* A person accepts the clock as it is now. */ \
+	X(CLOCK, "CLOCK", 0)
 
 enum hpx_verb {
-#define X(name) HPX_VERB_##name,
+#define X(name, printed, traits) HPX_VERB_##name,
 	HPX_VERB_LIST(X)
 #undef X
 		HPX_VERB_COUNT
 };
+/* The events that verbs with HPX_TRAIT_REMOVES leave, as SQL: how drivers find
+ * what caches must drop. */
+#define HPX_SQL_REMOVAL_EVENTS "'forgotten', 'resolved_applied', 'resolved_not_applied'"
 const char *hpx_verb_name(enum hpx_verb verb);
+bool hpx_verb_has(enum hpx_verb verb, enum hpx_trait trait);
 
 /* What a sweep changed. */
 struct hpx_touched {

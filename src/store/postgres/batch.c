@@ -42,8 +42,7 @@ struct round {
 
 static bool needs_answer(const struct hpx_store_op *op)
 {
-	return op->verb == HPX_VERB_RESERVE || op->verb == HPX_VERB_RESOLVE ||
-	       op->verb == HPX_VERB_FORGET;
+	return op->verb == HPX_VERB_RESERVE || hpx_verb_has(op->verb, HPX_TRAIT_REMOVES);
 }
 
 static bool is_todo(const struct round *round, size_t i)

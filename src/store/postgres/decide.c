@@ -93,7 +93,7 @@ static struct hpx_found found_by(const struct hpx_pg_slot *slot, const struct hp
 {
 	struct hpx_found found = slot->found;
 
-	if ((op->verb == HPX_VERB_RESOLVE || op->verb == HPX_VERB_FORGET) && slot->answer == NULL &&
+	if (hpx_verb_has(op->verb, HPX_TRAIT_REMOVES) && slot->answer == NULL &&
 	    slot->kept_status == HPX_CORRUPT)
 		found.readable = false;
 	return found;

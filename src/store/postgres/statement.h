@@ -218,8 +218,7 @@
 	 * The time is told where there is no event, too. */ \
 	X(REMOVALS, READER, "SELECT " HPX_PG_SQL_CLOCK ", e.seq, e.id " \
 			    "FROM (VALUES (1)) one LEFT JOIN hapax.event e ON " \
-			    "e.what IN ('forgotten', 'resolved_applied', " \
-			    "'resolved_not_applied') AND e.at >= " \
+			    "e.what IN (" HPX_SQL_REMOVAL_EVENTS ") AND e.at >= " \
 			    "(SELECT least($1::int8, " HPX_PG_SQL_CLOCK ")) - $2::int8 " \
 			    "ORDER BY e.seq LIMIT $3::int8") \
 	HPX_PG_JOB_LIST(X)

@@ -70,7 +70,7 @@ static enum hpx_status judge_answer(struct hpx_sqlite_store *s, struct hpx_sqlit
 	struct hpx_answer *answer = NULL;
 	enum hpx_status status;
 
-	if ((op->verb != HPX_VERB_RESOLVE && op->verb != HPX_VERB_FORGET) ||
+	if (!hpx_verb_has(op->verb, HPX_TRAIT_REMOVES) ||
 	    !row->found.readable || !row->found.record.kept)
 		return HPX_OK;
 	status = hpx_sqlite_answer_read(&s->writer, row, &answer);
@@ -142,7 +142,7 @@ static enum hpx_status put_recipe(struct hpx_sqlite_store *s, const struct hpx_s
 
 static enum hpx_status run_op(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
-	s->removed |= op->verb == HPX_VERB_FORGET || op->verb == HPX_VERB_RESOLVE;
+	s->removed |= hpx_verb_has(op->verb, HPX_TRAIT_REMOVES);
 	switch (op->verb) {
 	case HPX_VERB_SWEEP:
 		return hpx_sqlite_sweep(s, op, HPX_SQLITE_RAN_OUT);

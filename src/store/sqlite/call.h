@@ -8,6 +8,7 @@
 
 #include "base/span.h"
 #include "base/status.h"
+#include "store/store.h"
 
 /* The columns of a record, with its renewal; row.c reads them in this order. */
 #define HPX_SQL_RECORD \
@@ -240,7 +241,7 @@
 	X(SAME_EVENT, "SELECT 1 FROM hapax_event WHERE seq = ? AND id = ? " \
 		      "AND at = ?") \
 	X(REMOVALS, "SELECT id FROM hapax_event WHERE seq > ?1 AND what IN " \
-		    "('forgotten', 'resolved_applied', 'resolved_not_applied') " \
+		    "(" HPX_SQL_REMOVAL_EVENTS ") " \
 		    "ORDER BY seq LIMIT ?2") \
 	/* Events are appended, so the oldest are the first: no index on      \
 	 * `at`, never more than the limit is looked at, and one row where    \

@@ -217,7 +217,7 @@ static bool takes_job_along(const struct hpx_sqlite_row *row, const struct hpx_s
 {
 	enum hpx_state state = row->found.record.state;
 
-	return (op->verb == HPX_VERB_RESOLVE || op->verb == HPX_VERB_FORGET) &&
+	return hpx_verb_has(op->verb, HPX_TRAIT_REMOVES) &&
 	       (state == HPX_STATE_PENDING || state == HPX_STATE_UNKNOWN || !row->found.readable);
 }
 
