@@ -116,7 +116,7 @@ static enum hpx_status end(struct fill *fill, size_t count)
 		if (row->op.decision.verdict != HPX_VERDICT_EXECUTE)
 			return HPX_CONFLICT;
 		row->op = (struct hpx_store_op){
-			.verb = fill->route.len > 0 ? HPX_VERB_LOSE : HPX_VERB_COMPLETE,
+			.verb = fill->route.len > 0 ? HPX_VERB_MARK_UNKNOWN : HPX_VERB_COMPLETE,
 			.id = row->ask.id,
 			.token = row->ask.token,
 			.answer = fill->answer,

@@ -195,7 +195,7 @@ int hpx_keys_forget(struct hpx_operator_command *command)
 
 int hpx_keys_accept_clock(struct hpx_operator_command *command)
 {
-	struct hpx_store_op op = { .verb = HPX_VERB_CLOCK };
+	struct hpx_store_op op = { .verb = HPX_VERB_ACCEPT_CLOCK };
 	char now[HPX_RFC3339_SIZE];
 	int code = hpx_operator_write(command, &op);
 

@@ -187,7 +187,7 @@ enum hpx_next hpx_step_store(struct hpx_request *request)
 		[HPX_OUTCOME_ANSWERED] = HPX_VERB_COMPLETE,
 		[HPX_OUTCOME_NOT_EXECUTED] = HPX_VERB_FAIL,
 		[HPX_OUTCOME_RELEASED] = HPX_VERB_RELEASE,
-		[HPX_OUTCOME_UNKNOWN] = HPX_VERB_LOSE,
+		[HPX_OUTCOME_UNKNOWN] = HPX_VERB_MARK_UNKNOWN,
 	};
 
 	if (only_application_completes(request)) {

@@ -178,7 +178,7 @@ enum hapax_result hapax_recovery(struct hapax *hapax, const char *lease,
 	if (ret_point == NULL || ret_data == NULL || ret_data_len == NULL)
 		return hpx_result_say(HAPAX_MISUSE, problem,
 				      "hapax_recovery needs places for the point and its data");
-	enum hapax_result result = prepare(hapax, lease, HPX_VERB_RECALL, &call, problem);
+	enum hapax_result result = prepare(hapax, lease, HPX_VERB_READ_POINT, &call, problem);
 	if (result != HAPAX_OK)
 		return result;
 	result = not_told(run(&call, problem), problem);
@@ -274,6 +274,6 @@ enum hapax_result hapax_lose(struct hapax *hapax, const char *lease, char *probl
 	enum hapax_result result = own_alone(hapax, problem);
 
 	if (result == HAPAX_OK)
-		result = prepare(hapax, lease, HPX_VERB_LOSE, &call, problem);
+		result = prepare(hapax, lease, HPX_VERB_MARK_UNKNOWN, &call, problem);
 	return result == HAPAX_OK ? run_and_free(call, problem) : result;
 }

@@ -160,7 +160,7 @@ static enum hpx_status recall(struct hpx_call *call, int64_t deadline_ms,
 
 	if (operation->verdict != HAPAX_EXECUTE || call->op.decision.record.point[0] == '\0')
 		return HPX_OK;
-	question = hpx_call_new(call->hapax, HPX_VERB_RECALL);
+	question = hpx_call_new(call->hapax, HPX_VERB_READ_POINT);
 	if (question == NULL)
 		return HPX_NOMEM;
 	question->op.id = call->op.id;

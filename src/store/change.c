@@ -96,7 +96,7 @@ static enum hpx_move move_of(const struct hpx_store_op *op)
 		return HPX_MOVE_FAIL;
 	case HPX_VERB_RELEASE:
 		return HPX_MOVE_RELEASE;
-	case HPX_VERB_LOSE:
+	case HPX_VERB_MARK_UNKNOWN:
 		return HPX_MOVE_LOSE;
 	case HPX_VERB_RENEW:
 		return HPX_MOVE_RENEW;
@@ -241,7 +241,7 @@ static void make_find(const struct hpx_found *found, struct hpx_store_op *op)
 }
 
 /* Only the attempt that holds the lease may know what an earlier one saved. */
-static void make_recall(const struct hpx_record *record, struct hpx_store_op *op)
+static void make_read_point(const struct hpx_record *record, struct hpx_store_op *op)
 {
 	if (record->state == HPX_STATE_NONE || hpx_token_is_void(&op->token) ||
 	    !hpx_token_eq(&record->token, &op->token))
@@ -318,8 +318,8 @@ void hpx_change_make(const struct hpx_found *found, struct hpx_store_op *op,
 		make_find(found, op);
 	else if (found->exists && !found->readable)
 		make_unreadable(found, op, now, ret_change);
-	else if (op->verb == HPX_VERB_RECALL)
-		make_recall(found->exists ? &found->record : &none, op);
+	else if (op->verb == HPX_VERB_READ_POINT)
+		make_read_point(found->exists ? &found->record : &none, op);
 	else
 		make_move(found->exists ? &found->record : &none, op, now, ret_change);
 }

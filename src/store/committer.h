@@ -2,7 +2,7 @@
  * while the last transaction was being written: nothing waits when the store
  * is idle, and one fsync serves all that came meanwhile.
  *
- * A failing batch is run again one by one. A RESERVE, FIND or RECALL that fails alone
+ * A failing batch is run again one by one. A RESERVE, FIND or READ_POINT that fails alone
  * comes back at once with its status (the request is refused: fail closed); any
  * other op carries something that must not be lost (an answer, a proof, an
  * operator's word) and is tried again, with backoff, until the store takes it

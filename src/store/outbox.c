@@ -420,7 +420,7 @@ void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *
 		keep_evidence(found, &op->ruling->finding, ret_change);
 }
 
-bool hpx_outbox_unask(const struct hpx_outbox_found *found, struct hpx_outbox_change *ret_change)
+bool hpx_outbox_escalate(const struct hpx_outbox_found *found, struct hpx_outbox_change *ret_change)
 {
 	if (found->person || found->evidence == HPX_RULING_APPLIED ||
 	    found->evidence == HPX_RULING_DECLINED)

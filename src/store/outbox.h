@@ -57,9 +57,9 @@ bool hpx_outbox_claim(const struct hpx_outbox_found *found, const struct hpx_cla
 /* RULE: op->ruling. Fills op->status and op->ruling->move. */
 void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *op,
 		     const struct hpx_moment *now, struct hpx_outbox_change *ret_change);
-/* UNASK: one that is unknown; false where it stays: a person's already, or
+/* ESCALATE: one that is unknown; false where it stays: a person's already, or
  * something was said of it, which settles it. */
-bool hpx_outbox_unask(const struct hpx_outbox_found *found, struct hpx_outbox_change *ret_change);
+bool hpx_outbox_escalate(const struct hpx_outbox_found *found, struct hpx_outbox_change *ret_change);
 /* RESERVE that executes an async operation again, and finds its job there: it is
  * queued anew, or is on its way. HPX_CONFLICT: it is done, or cannot be read. */
 enum hpx_status hpx_outbox_requeue(const struct hpx_outbox_found *found,

@@ -23,10 +23,10 @@ static const struct {
 };
 
 static const struct {
-	const char *printed;
+	const char *name;
 	unsigned traits;
 } verbs[HPX_VERB_COUNT] = {
-#define X(name, printed, traits) { printed, traits },
+#define X(name, traits) { #name, traits },
 	HPX_VERB_LIST(X)
 #undef X
 };
@@ -34,7 +34,8 @@ static const struct {
 const char *hpx_verb_name(enum hpx_verb verb)
 {
 	HPX_ASSERT(verb < HPX_VERB_COUNT);
-	return verbs[verb].printed;
+	/* The name that operators' log filters know. */
+	return verb == HPX_VERB_MARK_UNKNOWN ? "LOSE" : verbs[verb].name;
 }
 
 bool hpx_verb_has(enum hpx_verb verb, enum hpx_trait trait)

@@ -121,7 +121,7 @@ struct hpx_due {
 	int64_t number;       /* the job's; 0: the operation itself */
 	bool evidence;        /* something was said before it was unknown */
 	int64_t at_ms;        /* since when; wall */
-	int64_t lease_ms;     /* UNSETTLED: nobody else gets it for so long */
+	int64_t lease_ms;     /* CLAIM_UNKNOWN: nobody else gets it for so long */
 };
 
 /* Whom questions wait for: a route's pattern, or HPX_LANE_TARGET and the name of
@@ -162,58 +162,57 @@ enum hpx_trait {
 	HPX_TRAIT_OUTBOX = 1 << 3,
 };
 
-/* X(name, printed, traits): one write each; the sweeps and reaps a bounded
- * number. `printed` is the name in log lines, which never changes. */
+/* X(name, traits): one write each; the sweeps and reaps a bounded number. */
 #define HPX_VERB_LIST(X) \
 	/* Decide; write what the decision says. */ \
-	X(RESERVE, "RESERVE", HPX_TRAIT_ASKS | HPX_TRAIT_WAKES) \
+	X(RESERVE, HPX_TRAIT_ASKS | HPX_TRAIT_WAKES) \
 	/* The answer, or the mark "happened, not kept". */ \
-	X(COMPLETE, "COMPLETE", HPX_TRAIT_WAKES) \
+	X(COMPLETE, HPX_TRAIT_WAKES) \
 	/* Proved not executed. */ \
-	X(FAIL, "FAIL", HPX_TRAIT_WAKES) \
+	X(FAIL, HPX_TRAIT_WAKES) \
 	/* The same; a first attempt leaves no record. */ \
-	X(RELEASE, "RELEASE", HPX_TRAIT_WAKES) \
+	X(RELEASE, HPX_TRAIT_WAKES) \
 	/* The outcome is unknown. */ \
-	X(LOSE, "LOSE", HPX_TRAIT_WAKES) \
+	X(MARK_UNKNOWN, HPX_TRAIT_WAKES) \
 	/* The lease goes on. */ \
-	X(RENEW, "RENEW", 0) \
+	X(RENEW, 0) \
 	/* Only the application could complete: it has, or never will. */ \
-	X(CONCLUDE, "CONCLUDE", HPX_TRAIT_WAKES) \
+	X(CONCLUDE, HPX_TRAIT_WAKES) \
 	/* A phase is done: `point`, and the `data` the next one needs. */ \
-	X(ADVANCE, "ADVANCE", 0) \
+	X(ADVANCE, 0) \
 	/* `job` is owed; the same again is no second one. */ \
-	X(ENQUEUE, "ENQUEUE", 0) \
+	X(ENQUEUE, 0) \
 	/* Only reads: the recovery point of the attempt's lease, and its data. */ \
-	X(RECALL, "RECALL", HPX_TRAIT_ASKS) \
+	X(READ_POINT, HPX_TRAIT_ASKS) \
 	/* A person settles an unknown outcome: apply or unapply. */ \
-	X(RESOLVE, "RESOLVE", HPX_TRAIT_WAKES | HPX_TRAIT_REMOVES) \
+	X(RESOLVE, HPX_TRAIT_WAKES | HPX_TRAIT_REMOVES) \
 	/* A person removes a record. */ \
-	X(FORGET, "FORGET", HPX_TRAIT_WAKES | HPX_TRAIT_REMOVES) \
+	X(FORGET, HPX_TRAIT_WAKES | HPX_TRAIT_REMOVES) \
 	/* Up to `limit` lost leases become what on_lost says. */ \
-	X(SWEEP, "SWEEP", HPX_TRAIT_WAKES) \
+	X(SWEEP, HPX_TRAIT_WAKES) \
 	/* Up to `limit` expired records are deleted; finished jobs too. */ \
-	X(REAP, "REAP", 0) \
+	X(REAP, 0) \
 	/* Due jobs begin to be sent. */ \
-	X(CLAIM, "CLAIM", HPX_TRAIT_OUTBOX) \
+	X(CLAIM, HPX_TRAIT_OUTBOX) \
 	/* One job moves, and its operation with it. */ \
-	X(JOB, "JOB", HPX_TRAIT_WAKES | HPX_TRAIT_OUTBOX) \
+	X(JOB, HPX_TRAIT_WAKES | HPX_TRAIT_OUTBOX) \
 	/* Up to `limit` lost claims of jobs. */ \
-	X(SWEEP_JOBS, "SWEEP_JOBS", HPX_TRAIT_WAKES | HPX_TRAIT_OUTBOX) \
+	X(SWEEP_JOBS, HPX_TRAIT_WAKES | HPX_TRAIT_OUTBOX) \
 	/* Takes those of `due` that are still unknown: nobody else gets them for their lease_ms. */ \
-	X(UNSETTLED, "UNSETTLED", HPX_TRAIT_OUTBOX) \
+	X(CLAIM_UNKNOWN, HPX_TRAIT_OUTBOX) \
 	/* Somebody says what became of an unknown outcome. */ \
-	X(RULE, "RULE", HPX_TRAIT_WAKES | HPX_TRAIT_OUTBOX) \
+	X(RULE, HPX_TRAIT_WAKES | HPX_TRAIT_OUTBOX) \
 	/* Nobody can be asked about those of `due`: they are a person's. */ \
-	X(UNASK, "UNASK", HPX_TRAIT_OUTBOX) \
+	X(ESCALATE, HPX_TRAIT_OUTBOX) \
 	/* Only reads: the record (one that is unreadable counts as unknown). */ \
-	X(FIND, "FIND", HPX_TRAIT_ASKS) \
+	X(FIND, HPX_TRAIT_ASKS) \
 	/* A recipe's text is made known (no-op if it is). */ \
-	X(RECIPE, "RECIPE", 0) \
+	X(RECIPE, 0) \
 	/* A person accepts the clock as it is now. */ \
-	X(CLOCK, "CLOCK", 0)
+	X(ACCEPT_CLOCK, 0)
 
 enum hpx_verb {
-#define X(name, printed, traits) HPX_VERB_##name,
+#define X(name, traits) HPX_VERB_##name,
 	HPX_VERB_LIST(X)
 #undef X
 		HPX_VERB_COUNT
@@ -221,6 +220,7 @@ enum hpx_verb {
 /* The events that verbs with HPX_TRAIT_REMOVES leave, as SQL: how drivers find
  * what caches must drop. */
 #define HPX_SQL_REMOVAL_EVENTS "'forgotten', 'resolved_applied', 'resolved_not_applied'"
+/* As log lines have it. */
 const char *hpx_verb_name(enum hpx_verb verb);
 bool hpx_verb_has(enum hpx_verb verb, enum hpx_trait trait);
 
@@ -248,7 +248,7 @@ struct hpx_store_op {
 						    * driver need not look where it still is that; or NULL */
 	int64_t row;                               /* with it: where that RESERVE, in its turn, said it is; 0:
 						    * it did not */
-	uint32_t status_seen;                      /* FAIL, LOSE, RELEASE: HTTP status, or 0 */
+	uint32_t status_seen;                      /* FAIL, MARK_UNKNOWN, RELEASE: HTTP status, or 0 */
 	int64_t lease_ms;                          /* RENEW */
 	struct hpx_span point;                     /* ADVANCE */
 	struct hpx_span data;                      /* ADVANCE */
@@ -265,7 +265,7 @@ struct hpx_store_op {
 	const struct hpx_claim *claims;            /* CLAIM */
 	size_t claim_count;
 	const struct hpx_job_turn *turn; /* JOB */
-	const struct hpx_due *due;       /* UNSETTLED, UNASK */
+	const struct hpx_due *due;       /* CLAIM_UNKNOWN, ESCALATE */
 	size_t due_count;
 	/* In and out. */
 	struct hpx_ruling_turn *ruling; /* RULE: what was found; its `move` */
@@ -277,10 +277,10 @@ struct hpx_store_op {
 	struct hpx_answer *replay;       /* RESERVE → REPLAY: the receiver frees it; NULL where nothing is kept */
 	struct hpx_job_entry *jobs;      /* CLAIM: the receiver frees them; JOB: after its move,
 						    * without headers and body */
-	struct hpx_unsettled *unsettled; /* UNSETTLED: the receiver frees them */
-	struct hpx_buffer saved;         /* RECALL: the receiver frees it */
+	struct hpx_unsettled *unsettled; /* CLAIM_UNKNOWN: the receiver frees them */
+	struct hpx_buffer saved;         /* READ_POINT: the receiver frees it */
 	bool more;                       /* REAP: there may be more, however many it took */
-	unsigned count;                  /* SWEEP, REAP, SWEEP_JOBS, CLAIM, UNSETTLED, UNASK: how many */
+	unsigned count;                  /* SWEEP, REAP, SWEEP_JOBS, CLAIM, CLAIM_UNKNOWN, ESCALATE: how many */
 	struct hpx_touched *touched;     /* SWEEP, SWEEP_JOBS: room for `limit` from the submitter,
 						    * `count` filled; or NULL */
 	/* The committer's. */
@@ -464,7 +464,7 @@ struct hpx_store_driver {
 				    struct hpx_next_question *ret_question);
 	/* Lanes that have a question, each with its first one, and the questions
 	 * of a lane that are due, longest first: found by an index, however many
-	 * there are. Only an UNSETTLED takes them. What was due before `from_ms`
+	 * there are. Only an CLAIM_UNKNOWN takes them. What was due before `from_ms`
 	 * is left out, so that whoever takes many need not pass by what it took. */
 	enum hpx_status (*lanes)(struct hpx_store_reader *reader, struct hpx_arena *arena,
 				 struct hpx_lane_due **ret_lanes, size_t *ret_count);

@@ -31,13 +31,13 @@ struct hpx_probe_lane {
 	unsigned alive;                              /* taken, and the store does not know the end yet */
 	struct hpx_question *waiting, **waiting_end; /* taken, and not asked yet */
 	unsigned waiting_count;
-	/* Slots that came free while the last UNSETTLED was being stored: so many
+	/* Slots that came free while the last CLAIM_UNKNOWN was being stored: so many
 	 * more are taken than can be asked now, that none stays empty meanwhile. */
 	unsigned freed, ahead;
 	bool more;              /* the last look found as many as it wanted */
 	bool contended;         /* somebody else took some of them */
 	int64_t from_ms;        /* nothing that is due lies before this */
-	unsigned wanted, given; /* of the UNSETTLED under way */
+	unsigned wanted, given; /* of the CLAIM_UNKNOWN under way */
 	size_t name_len;
 	char name[];
 };
@@ -54,7 +54,7 @@ struct hpx_reconciler {
 	struct hpx_probe_lane *lanes; /* none is ever removed */
 	bool stopping;
 	unsigned question_count; /* all that are alive */
-	/* The UNSETTLED and the UNASK under way: the thread's, and the committer's
+	/* The CLAIM_UNKNOWN and the ESCALATE under way: the thread's, and the committer's
 	 * meanwhile. */
 	struct hpx_store_op take, unask;
 	struct hpx_due due[HPX_TAKE_MAX], unasked[HPX_UNASK_MAX];

@@ -387,10 +387,10 @@ static void submit(struct hpx_reconciler *r, struct hpx_store_op *op, enum hpx_v
 		.due = due,
 		.due_count = count,
 		.actor = HPX_SPAN("reconciler"),
-		.reason = verb == HPX_VERB_UNASK ?
+		.reason = verb == HPX_VERB_ESCALATE ?
 				  HPX_SPAN("no probe is configured: a person or a webhook settles it") :
 				  HPX_SPAN(""),
-		.done = verb == HPX_VERB_UNASK ? unasked : taken,
+		.done = verb == HPX_VERB_ESCALATE ? unasked : taken,
 	};
 	pthread_mutex_unlock(&r->lock);
 	hpx_committer_submit(r->options.committer, op);
@@ -522,12 +522,12 @@ static void look(struct hpx_reconciler *r)
 	tell_trouble("look", status);
 	if (take_count > 0) {
 		r->taking = true;
-		submit(r, &r->take, HPX_VERB_UNSETTLED, r->due, take_count);
+		submit(r, &r->take, HPX_VERB_CLAIM_UNKNOWN, r->due, take_count);
 	}
 	if (unask_count > 0) {
 		r->unasking = true;
 		r->unask_ms = hpx_clock_boot_ms();
-		submit(r, &r->unask, HPX_VERB_UNASK, r->unasked, unask_count);
+		submit(r, &r->unask, HPX_VERB_ESCALATE, r->unasked, unask_count);
 	}
 }
 

@@ -284,7 +284,7 @@ void bring_to(struct fixture *f, unsigned key, enum hpx_state state, unsigned to
 	else if (state == HPX_STATE_FAILED_RETRYABLE)
 		assert_status(act(f, HPX_VERB_FAIL, key, token), HPX_OK);
 	else if (state == HPX_STATE_UNKNOWN)
-		assert_status(act(f, HPX_VERB_LOSE, key, token), HPX_OK);
+		assert_status(act(f, HPX_VERB_MARK_UNKNOWN, key, token), HPX_OK);
 	assert_string_equal(state_of(f, key), hpx_state_name(state));
 }
 
@@ -371,7 +371,7 @@ const char *body_of(struct fixture *f, unsigned key)
 unsigned unask(struct fixture *f, unsigned key, int64_t number)
 {
 	struct hpx_due due = { .id = id_of(key), .number = number };
-	struct hpx_store_op op = op_of(HPX_VERB_UNASK, 0, 0);
+	struct hpx_store_op op = op_of(HPX_VERB_ESCALATE, 0, 0);
 
 	op.due = &due;
 	op.due_count = 1;
@@ -399,7 +399,7 @@ size_t find_due(struct fixture *f, struct hpx_due *due, size_t max)
 
 struct hpx_unsettled *take_due(struct fixture *f, const struct hpx_due *due, size_t count)
 {
-	struct hpx_store_op op = op_of(HPX_VERB_UNSETTLED, 0, 0);
+	struct hpx_store_op op = op_of(HPX_VERB_CLAIM_UNKNOWN, 0, 0);
 
 	op.due = due;
 	op.due_count = count;

@@ -184,7 +184,7 @@ static void an_answer_commits_with_the_applications_rows(void **state)
 	assert_string_equal(reserve(f, 1, BODY, B), "replay");
 	/* What HTTP says later changes nothing. */
 	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_REFUSED);
-	assert_status(act(f, HPX_VERB_LOSE, 1, A), HPX_REFUSED);
+	assert_status(act(f, HPX_VERB_MARK_UNKNOWN, 1, A), HPX_REFUSED);
 	assert_status(complete(f, 1, A, "by HTTP"), HPX_OK);
 	assert_string_equal(body_of(f, 1), "paid");
 	PQclear(cluster_ask(app, "DROP TABLE payment"));
@@ -332,7 +332,7 @@ static void the_next_attempt_learns_where_the_last_one_was(void **state)
 	assert_string_equal(state_after(app, "SELECT hapax.advance('%s', 'charged', 'ch_1')",
 					lease_of(1, token_of(A))),
 			    "00000");
-	assert_status(act(f, HPX_VERB_LOSE, 1, A), HPX_OK);
+	assert_status(act(f, HPX_VERB_MARK_UNKNOWN, 1, A), HPX_OK);
 	assert_string_equal(reserve_as(f, 1, B, HPX_ON_LOST_RESUME, HPX_COMPLETES_UPSTREAM),
 			    "retried");
 	assert_string_equal(record_of(f, 1).point, "charged");

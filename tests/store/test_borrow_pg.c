@@ -188,19 +188,19 @@ static void the_next_attempt_learns_of_the_last(void **state)
 	(void)state;
 	borrow(&app);
 	begin(&app, 1, A, NULL);
-	op = op_of(HPX_VERB_RECALL, 1, A);
+	op = op_of(HPX_VERB_READ_POINT, 1, A);
 	assert_status(run_verb(&app, &op), HPX_OK);
 	assert_string_equal(op.decision.record.point, "");
 	assert_status(reach(&app, A, "charged", HPX_SPAN("id\0=1")), HPX_OK);
 	cluster_sql("UPDATE hapax.operation SET lease_until = 0, when_lost = 1");
 	assert_string_equal(begin(&app, 1, B, &op), "retried");
 	assert_string_equal(op.decision.record.point, "charged");
-	op = op_of(HPX_VERB_RECALL, 1, B);
+	op = op_of(HPX_VERB_READ_POINT, 1, B);
 	assert_status(run_verb(&app, &op), HPX_OK);
 	assert_string_equal(op.decision.record.point, "charged");
 	assert_true(hpx_span_eq(hpx_buffer_span(&op.saved), HPX_SPAN("id\0=1")));
 	hpx_buffer_done(&op.saved);
-	op = op_of(HPX_VERB_RECALL, 1, A);
+	op = op_of(HPX_VERB_READ_POINT, 1, A);
 	assert_status(run_verb(&app, &op), HPX_STALE);
 	give_back(&app);
 }

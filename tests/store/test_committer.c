@@ -351,7 +351,7 @@ static void a_reservation_that_committed_unheard_is_undone(void **state)
 static void a_settled_refusal_is_not_tried_again(void **state)
 {
 	struct setting s;
-	struct hpx_store_op op = op_of(HPX_VERB_LOSE, 1, B);
+	struct hpx_store_op op = op_of(HPX_VERB_MARK_UNKNOWN, 1, B);
 
 	start(&s, *state, 0);
 	assert_status(submit_reserve(&s, 1, A), HPX_OK);
@@ -382,7 +382,7 @@ static void watcher_done(struct hpx_store_op *op)
 static void waiters_are_woken_before_the_submitter_is_told(void **state)
 {
 	static const enum hpx_verb verbs[] = { HPX_VERB_COMPLETE, HPX_VERB_FAIL, HPX_VERB_RELEASE,
-					       HPX_VERB_LOSE, HPX_VERB_FORGET };
+					       HPX_VERB_MARK_UNKNOWN, HPX_VERB_FORGET };
 	struct hpx_answer answer = { .status = 200 };
 	struct setting s;
 

@@ -280,7 +280,7 @@ static void what_was_written_is_there_after_a_restart(void **state)
 	reserve(f, 2, BODY, A);
 	act(f, HPX_VERB_FAIL, 2, A);
 	reserve(f, 3, BODY, A);
-	act(f, HPX_VERB_LOSE, 3, A);
+	act(f, HPX_VERB_MARK_UNKNOWN, 3, A);
 	fixture_reopen(f);
 	assert_string_equal(body_of(f, 1), "durable");
 	assert_string_equal(state_of(f, 2), "failed_retryable");
@@ -482,7 +482,7 @@ static void a_clock_found_wrong_at_start_holds_expiry(void **state)
 		fixture_open(f);
 		if (atomic_load(&f->store->expiry_held) != rows[i].held)
 			fail_msg("%s: want held %d", rows[i].sql, rows[i].held);
-		assert_status(act(f, HPX_VERB_CLOCK, 0, 0), HPX_OK);
+		assert_status(act(f, HPX_VERB_ACCEPT_CLOCK, 0, 0), HPX_OK);
 		fixture_reopen(f);
 		assert_false(atomic_load(&f->store->expiry_held));
 	}
@@ -492,7 +492,7 @@ static void a_person_accepts_the_clock_beside_the_server(void **state)
 {
 	struct fixture *f = *state;
 	struct hpx_store_options options = fixture_options(f);
-	struct hpx_store_op op = op_of(HPX_VERB_CLOCK, 0, 0);
+	struct hpx_store_op op = op_of(HPX_VERB_ACCEPT_CLOCK, 0, 0);
 	struct hpx_store_op *ops[] = { &op };
 	struct hpx_store *beside = NULL;
 

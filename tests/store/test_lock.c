@@ -49,7 +49,7 @@ static void a_held_row_counts_as_alive(void **state)
 	} rows[] = {
 		{ HPX_VERB_RESERVE, "in_progress" },
 		{ HPX_VERB_COMPLETE, "replay" },
-		{ HPX_VERB_LOSE, "unknown" },
+		{ HPX_VERB_MARK_UNKNOWN, "unknown" },
 		{ HPX_VERB_FAIL, "in_progress" },
 	};
 	struct fixture *f = *state;
@@ -127,7 +127,7 @@ static void phases_and_jobs_of_other_keys_are_not_slowed(void **state)
 					    .path = HPX_SPAN("/send") };
 	struct fixture *f = *state;
 	struct hpx_store_op ops[5] = { op_of(HPX_VERB_ADVANCE, 1, A), op_of(HPX_VERB_ENQUEUE, 1, A),
-				       op_of(HPX_VERB_RECALL, 1, A), op_of(HPX_VERB_ADVANCE, 2, A),
+				       op_of(HPX_VERB_READ_POINT, 1, A), op_of(HPX_VERB_ADVANCE, 2, A),
 				       op_of(HPX_VERB_ENQUEUE, 2, A) };
 	struct hpx_store_op *batch[5] = { &ops[0], &ops[1], &ops[2], &ops[3], &ops[4] };
 	PGconn *app = begin();

@@ -169,7 +169,7 @@ static void await(struct wakeup *wakeup)
 static void a_waiter_is_woken_by_another_process(void **state)
 {
 	static const enum hpx_verb verbs[] = { HPX_VERB_COMPLETE, HPX_VERB_FAIL, HPX_VERB_RELEASE,
-					       HPX_VERB_LOSE };
+					       HPX_VERB_MARK_UNKNOWN };
 	struct fixture *f = *state, other;
 	struct hpx_waitlist *waitlist = hpx_waitlist_new(10, 100);
 	struct hpx_committer_options options = { .waitlist = waitlist };

@@ -526,7 +526,7 @@ static void finished_jobs_go_after_their_time(void **state)
 	owe(f, 1, A, "first");
 	done = claim_one(f, 0);
 	end_job(f, &done, HPX_JOB_MOVE_DELIVER);
-	act(f, HPX_VERB_LOSE, 1, A);
+	act(f, HPX_VERB_MARK_UNKNOWN, 1, A);
 	accept_later(f, 2, A);
 	unknown = claim_one(f, 0);
 	end_job(f, &unknown, HPX_JOB_MOVE_LOSE);
@@ -625,7 +625,7 @@ static void jobs_are_found_by_whatever_is_known(void **state)
 static void memory_keeps_no_outbox(void **state)
 {
 	static const enum hpx_verb verbs[] = { HPX_VERB_CLAIM, HPX_VERB_JOB, HPX_VERB_SWEEP_JOBS,
-					       HPX_VERB_UNSETTLED, HPX_VERB_RULE, HPX_VERB_UNASK };
+					       HPX_VERB_CLAIM_UNKNOWN, HPX_VERB_RULE, HPX_VERB_ESCALATE };
 	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .limit = 1 };
 	struct hpx_job_entry *jobs = NULL;
 	struct fixture *f = *state;

@@ -425,17 +425,17 @@ static void a_spent_budget_is_a_persons_and_stays_so(void **state)
 	assert_int_equal(turn.move, HPX_RECONCILE_STAY);
 	assert_true(change.person);
 	assert_null(change.event);
-	assert_false(hpx_outbox_unask(&f, &change));
+	assert_false(hpx_outbox_escalate(&f, &change));
 	f.person = false;
 	/* What counts is since when it is unknown, not when nobody was found. */
 	f.reconcile.sent_ms = 0;
 	f.delivery.changed_ms = 7;
-	assert_true(hpx_outbox_unask(&f, &change));
+	assert_true(hpx_outbox_escalate(&f, &change));
 	assert_true(change.write_reconcile && change.person && change.of_job);
 	assert_int_equal(change.reconcile.sent_ms, 7);
 	/* What was said settles it, whoever can be asked. */
 	f.evidence = HPX_RULING_DECLINED;
-	assert_false(hpx_outbox_unask(&f, &change));
+	assert_false(hpx_outbox_escalate(&f, &change));
 }
 
 static void evidence_is_told_once(void **state)

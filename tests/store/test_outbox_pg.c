@@ -418,7 +418,7 @@ static void a_question_is_one_workers(void **state)
 
 	other_open(&other, f);
 	reserve(f, 1, BODY, A);
-	act(f, HPX_VERB_LOSE, 1, A);
+	act(f, HPX_VERB_MARK_UNKNOWN, 1, A);
 	accept_job(f, 2, A, &mail);
 	claim_some(f, 1, CLAIM);
 	assert_status(turn(f, 1, HPX_JOB_MOVE_LOSE, CLAIM), HPX_OK);
@@ -454,7 +454,7 @@ static void a_held_operation_is_not_asked_about_now(void **state)
 
 	for (unsigned key = 1; key <= 2; key++) {
 		reserve(f, key, BODY, A);
-		act(f, HPX_VERB_LOSE, key, A);
+		act(f, HPX_VERB_MARK_UNKNOWN, key, A);
 	}
 	assert_int_equal(find_due(f, due, 2), 2);
 	PQclear(cluster_ask(app, "BEGIN; SELECT 1 FROM hapax.operation WHERE key = 'key-1' "
@@ -482,7 +482,7 @@ static void rulings_of_a_batch_share_a_transaction(void **state)
 
 	for (unsigned key = 0; key < COUNT; key++) {
 		reserve(f, key, BODY, A);
-		act(f, HPX_VERB_LOSE, key, A);
+		act(f, HPX_VERB_MARK_UNKNOWN, key, A);
 	}
 	for (unsigned i = 0; i <= COUNT; i++) {
 		turns[i] = (struct hpx_ruling_turn){ .finding = {
@@ -510,7 +510,7 @@ static void what_is_settled_is_asked_anew_when_lost_again(void **state)
 	struct hpx_store_stats stats;
 
 	reserve(f, 1, BODY, A);
-	act(f, HPX_VERB_LOSE, 1, A);
+	act(f, HPX_VERB_MARK_UNKNOWN, 1, A);
 	assert_status(rule(f, 1, B, 0, HPX_RULING_UNCLEAR), HPX_STALE);
 	assert_status(rule(f, 1, A, 0, HPX_RULING_UNCLEAR), HPX_OK);
 	assert_string_equal(events_of(f, 1), "outcome_lost left_to_a_person");
@@ -519,7 +519,7 @@ static void what_is_settled_is_asked_anew_when_lost_again(void **state)
 	assert_int_equal(stats.dead_operations, 1);
 	assert_status(resolve(f, 1, A, false), HPX_OK);
 	reserve(f, 1, BODY, B);
-	act(f, HPX_VERB_LOSE, 1, B);
+	act(f, HPX_VERB_MARK_UNKNOWN, 1, B);
 	assert_int_equal(count_unsettled(f), 1);
 	assert_status(rule(f, 1, A, 0, HPX_RULING_DECLINED), HPX_OK);
 	assert_string_equal(state_of(f, 1), "completed");

@@ -52,10 +52,10 @@ static enum hpx_status enqueue(struct fixture *f, unsigned key, unsigned token,
 }
 
 /* "point:data", or the status. */
-static const char *recall(struct fixture *f, unsigned key, unsigned token)
+static const char *read_point(struct fixture *f, unsigned key, unsigned token)
 {
 	static char text[256];
-	struct hpx_store_op op = op_of(HPX_VERB_RECALL, key, token);
+	struct hpx_store_op op = op_of(HPX_VERB_READ_POINT, key, token);
 	enum hpx_status status = run_op(f, &op);
 
 	snprintf(text, sizeof(text), "%s:%.*s", op.decision.record.point,
@@ -82,10 +82,10 @@ static void every_state_by_its_own_token_and_by_an_old_one(void **state)
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *before = hpx_state_name(rows[i].before);
 		bring_to(f, i, rows[i].before, OWN);
-		assert_string_equal(recall(f, i, OLD), "STALE");
+		assert_string_equal(read_point(f, i, OLD), "STALE");
 		assert_status(reach(f, i, OLD, "charged", ""), HPX_STALE);
 		assert_status(enqueue(f, i, OLD, &job), HPX_STALE);
-		assert_string_equal(recall(f, i, OWN), rows[i].recall);
+		assert_string_equal(read_point(f, i, OWN), rows[i].recall);
 		assert_status(reach(f, i, OWN, "charged", ""), rows[i].write);
 		assert_status(enqueue(f, i, OWN, &job), rows[i].write);
 		assert_string_equal(state_of(f, i), before);
@@ -97,18 +97,18 @@ static void a_point_and_its_data_reach_the_next_attempt(void **state)
 	struct fixture *f = *state;
 
 	assert_string_equal(begin(f, 1, OWN), "created");
-	assert_string_equal(recall(f, 1, OWN), ":");
+	assert_string_equal(read_point(f, 1, OWN), ":");
 	assert_status(reach(f, 1, OWN, "charged", "id=1"), HPX_OK);
 	assert_status(reach(f, 1, OWN, "booked", "id=1;row=2"), HPX_OK);
-	assert_string_equal(recall(f, 1, OWN), "booked:id=1;row=2");
-	assert_status(act(f, HPX_VERB_LOSE, 1, OWN), HPX_OK);
+	assert_string_equal(read_point(f, 1, OWN), "booked:id=1;row=2");
+	assert_status(act(f, HPX_VERB_MARK_UNKNOWN, 1, OWN), HPX_OK);
 	assert_status(reach(f, 1, OWN, "late", ""), HPX_STALE);
 	assert_string_equal(begin(f, 1, NEXT), "retried");
 	assert_string_equal(record_of(f, 1).point, "booked");
-	assert_string_equal(recall(f, 1, NEXT), "booked:id=1;row=2");
-	assert_string_equal(recall(f, 1, OWN), "STALE");
+	assert_string_equal(read_point(f, 1, NEXT), "booked:id=1;row=2");
+	assert_string_equal(read_point(f, 1, OWN), "STALE");
 	assert_status(reach(f, 1, NEXT, "sent", ""), HPX_OK);
-	assert_string_equal(recall(f, 1, NEXT), "sent:");
+	assert_string_equal(read_point(f, 1, NEXT), "sent:");
 	assert_non_null(strstr(events_of(f, 1), "advanced"));
 }
 
@@ -121,7 +121,7 @@ static void an_expired_key_begins_without_them(void **state)
 	assert_status(complete(f, 1, OWN, "done"), HPX_OK);
 	advance(f, RETENTION_MS + 1);
 	assert_string_equal(begin(f, 1, NEXT), "created");
-	assert_string_equal(recall(f, 1, NEXT), ":");
+	assert_string_equal(read_point(f, 1, NEXT), ":");
 	/* The job of that name belonged to the operation before. */
 	assert_status(enqueue(f, 1, NEXT, &job), HPX_OK);
 }
@@ -149,7 +149,7 @@ static void a_job_is_named_once_over_all_attempts(void **state)
 	assert_string_equal(begin(f, 1, OWN), "created");
 	assert_status(enqueue(f, 1, OWN, &job), HPX_OK);
 	assert_status(enqueue(f, 1, OWN, &job), HPX_OK);
-	assert_status(act(f, HPX_VERB_LOSE, 1, OWN), HPX_OK);
+	assert_status(act(f, HPX_VERB_MARK_UNKNOWN, 1, OWN), HPX_OK);
 	assert_string_equal(begin(f, 1, NEXT), "retried");
 	assert_status(enqueue(f, 1, NEXT, &job), HPX_OK);
 	other.body = HPX_SPAN("{\"to\":\"b\"}");
@@ -215,7 +215,7 @@ static void data_has_its_bound(void **state)
 	assert_status(run_op(f, &op), HPX_TOO_LARGE);
 	op.data.len = HPX_POINT_DATA_MAX;
 	assert_status(run_op(f, &op), HPX_OK);
-	op = op_of(HPX_VERB_RECALL, 1, OWN);
+	op = op_of(HPX_VERB_READ_POINT, 1, OWN);
 	assert_status(run_op(f, &op), HPX_OK);
 	assert_int_equal(op.saved.len, HPX_POINT_DATA_MAX);
 	hpx_buffer_done(&op.saved);

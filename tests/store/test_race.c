@@ -57,7 +57,7 @@ static void attempt_step(struct race *race, char who)
 		note_complete(race, who, complete(race->f, race->key, token, body));
 		break;
 	default:
-		act(race->f, HPX_VERB_LOSE, race->key, token);
+		act(race->f, HPX_VERB_MARK_UNKNOWN, race->key, token);
 		break;
 	}
 }
@@ -141,7 +141,7 @@ static void every_order_with_two_sweeps(void **state)
  * never given the lease, so its token is nobody's. */
 static void who_was_not_reserved_releases_nothing(void **state)
 {
-	static const enum hpx_verb verbs[] = { HPX_VERB_FAIL, HPX_VERB_RELEASE, HPX_VERB_LOSE,
+	static const enum hpx_verb verbs[] = { HPX_VERB_FAIL, HPX_VERB_RELEASE, HPX_VERB_MARK_UNKNOWN,
 					       HPX_VERB_RENEW };
 	struct fixture *f = *state;
 

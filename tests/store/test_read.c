@@ -63,7 +63,7 @@ static void a_peek_decides_only_what_needs_no_write(void **state)
 	act(f, HPX_VERB_FAIL, 1, A);
 	assert_string_equal(peek(f, 1, BODY), "NOT_FOUND");
 	reserve(f, 1, BODY, A + 10);
-	act(f, HPX_VERB_LOSE, 1, A + 10);
+	act(f, HPX_VERB_MARK_UNKNOWN, 1, A + 10);
 	assert_string_equal(peek(f, 1, BODY), "unknown");
 	complete(f, 1, A + 10, "x");
 	assert_string_equal(peek(f, 1, BODY), "replay");
@@ -178,7 +178,7 @@ static void lists_are_newest_first_and_filtered(void **state)
 	for (unsigned key = 1; key <= 20; key++) {
 		reserve(f, key, BODY, A);
 		if (key % 2 == 0)
-			act(f, HPX_VERB_LOSE, key, A);
+			act(f, HPX_VERB_MARK_UNKNOWN, key, A);
 		advance(f, 1000);
 	}
 	assert_int_equal(list(f, (struct hpx_query){ .state = HPX_STATE_COUNT, .limit = 100 },
@@ -217,7 +217,7 @@ static void events_tell_all_but_the_plain_way(void **state)
 	reserve(f, 3, BODY, A);
 	act(f, HPX_VERB_FAIL, 3, A);
 	reserve(f, 3, BODY, B);
-	act(f, HPX_VERB_LOSE, 3, B);
+	act(f, HPX_VERB_MARK_UNKNOWN, 3, B);
 	resolve(f, 3, A, false);
 	reserve(f, 3, BODY, B + 1);
 	act(f, HPX_VERB_RELEASE, 3, B + 1);
@@ -234,7 +234,7 @@ static void an_event_says_who_and_why(void **state)
 {
 	struct fixture *f = *state;
 	struct hpx_operation_id id = id_of(1);
-	struct hpx_store_op op = op_of(HPX_VERB_LOSE, 1, A);
+	struct hpx_store_op op = op_of(HPX_VERB_MARK_UNKNOWN, 1, A);
 	struct hpx_event *events = NULL;
 	size_t count = 0;
 
@@ -280,9 +280,9 @@ static void counts_are_by_state(void **state)
 	for (unsigned key = 0; key < 4; key++)
 		complete(f, key, A, "x");
 	act(f, HPX_VERB_FAIL, 4, A);
-	act(f, HPX_VERB_LOSE, 5, A);
+	act(f, HPX_VERB_MARK_UNKNOWN, 5, A);
 	advance(f, 1000);
-	act(f, HPX_VERB_LOSE, 6, A);
+	act(f, HPX_VERB_MARK_UNKNOWN, 6, A);
 	assert_status(hpx_store_stats(f->reader, &stats), HPX_OK);
 	assert_int_equal(stats.operations[HPX_STATE_IN_PROGRESS], 3);
 	assert_int_equal(stats.operations[HPX_STATE_COMPLETED], 4);
@@ -298,7 +298,7 @@ static void a_person_may_give_the_answer(void **state)
 	struct hpx_answer answer = { .status = 402, .kept = true, .body = HPX_SPAN("declined") };
 
 	reserve(f, 1, BODY, A);
-	act(f, HPX_VERB_LOSE, 1, A);
+	act(f, HPX_VERB_MARK_UNKNOWN, 1, A);
 	op.applied = true;
 	op.answer = &answer;
 	assert_status(run_op(f, &op), HPX_OK);
@@ -306,7 +306,7 @@ static void a_person_may_give_the_answer(void **state)
 	assert_int_equal(record_of(f, 1).status, 402);
 
 	reserve(f, 2, BODY, A);
-	act(f, HPX_VERB_LOSE, 2, A);
+	act(f, HPX_VERB_MARK_UNKNOWN, 2, A);
 	assert_status(resolve(f, 2, A, true), HPX_OK);
 	assert_string_equal(reserve(f, 2, BODY, B), "replay");
 	assert_false(record_of(f, 2).kept);

@@ -53,7 +53,7 @@ static void each_is_told_once(void **state)
 	forget(f, 2); /* the same key again */
 	expect_heard(f, 2);
 	reserve(f, 3, BODY, A);
-	act(f, HPX_VERB_LOSE, 3, A);
+	act(f, HPX_VERB_MARK_UNKNOWN, 3, A);
 	assert_int_equal(ask(f), 0);
 	assert_status(resolve(f, 3, A, true), HPX_OK);
 	expect_heard(f, 3);
@@ -83,7 +83,7 @@ static void what_jobs_and_rulings_end(void **state)
 	assert_status(person_moves(f, d.number, HPX_JOB_MOVE_DISCARD, false), HPX_OK);
 	assert_string_equal(state_of(f, 2), "completed");
 	reserve(f, 3, BODY, A);
-	act(f, HPX_VERB_LOSE, 3, A);
+	act(f, HPX_VERB_MARK_UNKNOWN, 3, A);
 	assert_string_equal(rule(f, 3, A, 0, HPX_RULING_DECLINED, true), "settle_declined");
 	assert_non_null(strstr(events_of(f, 3), "ruled_declined"));
 	assert_int_equal(ask(f), 0);
@@ -136,7 +136,7 @@ static void a_history_that_was_cut_is_all(void **state)
 	forget(f, 1);
 	expect_heard(f, 1);
 	advance(f, 8 * (int64_t)RETENTION_MS);
-	act(f, HPX_VERB_CLOCK, 0, 0);
+	act(f, HPX_VERB_ACCEPT_CLOCK, 0, 0);
 	reap(f);
 	assert_string_equal(events_of(f, 1), "");
 	forget(f, 2);

@@ -266,7 +266,7 @@ static void forgotten_and_used_again(struct fixture *f)
 
 static void lost(struct fixture *f)
 {
-	assert_status(act(f, HPX_VERB_LOSE, 1, A), HPX_OK);
+	assert_status(act(f, HPX_VERB_MARK_UNKNOWN, 1, A), HPX_OK);
 }
 
 static void resolved_applied(struct fixture *f)

@@ -197,7 +197,7 @@ static void the_reaper_takes_what_has_expired_and_nothing_else(void **state)
 
 	reserve(f, 1, BODY, A);
 	reserve(f, 2, BODY, A);
-	act(f, HPX_VERB_LOSE, 2, A);
+	act(f, HPX_VERB_MARK_UNKNOWN, 2, A);
 	reserve(f, 3, BODY, A);
 	complete(f, 3, A, "x");
 	reserve(f, 4, BODY, A);
@@ -245,7 +245,7 @@ static void a_wall_clock_that_was_set_holds_expiry(void **state)
 		assert_true(atomic_load(&f->store->expiry_held));
 		assert_string_equal(reserve(f, i, BODY, B), "replay");
 		assert_int_equal(reap(f), 0);
-		assert_status(act(f, HPX_VERB_CLOCK, 0, 0), HPX_OK);
+		assert_status(act(f, HPX_VERB_ACCEPT_CLOCK, 0, 0), HPX_OK);
 		assert_false(atomic_load(&f->store->expiry_held));
 	}
 }

@@ -14,7 +14,7 @@ enum { A = 1,
 static void lose(struct fixture *f, unsigned key)
 {
 	reserve(f, key, BODY, A);
-	assert_status(act(f, HPX_VERB_LOSE, key, A), HPX_OK);
+	assert_status(act(f, HPX_VERB_MARK_UNKNOWN, key, A), HPX_OK);
 }
 
 /* Behind the store's back; each %s is where its tables are. */
@@ -93,7 +93,7 @@ static void what_is_lost_again_is_asked_anew(void **state)
 	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_NOT_APPLIED, true), "ask_again");
 	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_OK);
 	assert_string_equal(reserve(f, 1, BODY, B), "retried");
-	assert_status(act(f, HPX_VERB_LOSE, 1, B), HPX_OK);
+	assert_status(act(f, HPX_VERB_MARK_UNKNOWN, 1, B), HPX_OK);
 	advance(f, SETTLE_MS);
 	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_NOT_APPLIED, true), "ask_again");
 }
@@ -148,7 +148,7 @@ static void evidence_is_kept_until_it_is_wanted(void **state)
 	assert_string_equal(state_of(f, 1), "pending");
 	assert_int_equal(count_unsettled(f), 0);
 	end_job(f, &d, HPX_JOB_MOVE_LOSE);
-	act(f, HPX_VERB_LOSE, 2, A);
+	act(f, HPX_VERB_MARK_UNKNOWN, 2, A);
 	list = unsettled(f, 10);
 	assert_non_null(list);
 	assert_non_null(list->next);
@@ -225,7 +225,7 @@ static void what_was_said_of_one_attempt_is_not_believed_of_the_next(void **stat
 	assert_string_equal(rule(f, 1, A, 0, HPX_RULING_DECLINED, false), "stay");
 	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_OK);
 	assert_string_equal(reserve(f, 1, BODY, B), "retried");
-	assert_status(act(f, HPX_VERB_LOSE, 1, B), HPX_OK);
+	assert_status(act(f, HPX_VERB_MARK_UNKNOWN, 1, B), HPX_OK);
 	list = unsettled(f, 10);
 	assert_non_null(list);
 	assert_string_equal(hpx_ruling_name(list->evidence), hpx_ruling_name(HPX_RULING_UNCLEAR));
@@ -368,7 +368,7 @@ static void each_service_sees_its_own_questions(void **state)
 					   "WHERE key = 'key-%u'",
 			 rows[i].scope, rows[i].route, i);
 		cluster_sql(sql);
-		assert_status(act(f, HPX_VERB_LOSE, i, A), HPX_OK);
+		assert_status(act(f, HPX_VERB_MARK_UNKNOWN, i, A), HPX_OK);
 	}
 	assert_status(hpx_store_lanes(f->reader, &f->arena, &lanes, &lane_count), HPX_OK);
 	assert_int_equal(lane_count, 3);
@@ -449,7 +449,7 @@ static void what_nobody_can_be_asked_about_is_a_persons(void **state)
 
 	reserve(f, 1, BODY, A);
 	assert_int_equal(unask(f, 1, 0), 0);
-	assert_status(act(f, HPX_VERB_LOSE, 1, A), HPX_OK);
+	assert_status(act(f, HPX_VERB_MARK_UNKNOWN, 1, A), HPX_OK);
 	assert_int_equal(unask(f, 2, 0), 0);
 	assert_int_equal(unask(f, 1, 0), 1);
 	assert_int_equal(unask(f, 1, 0), 0);

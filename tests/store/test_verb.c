@@ -25,7 +25,7 @@ static const struct row rows[] = {
 	{ S(NONE), V(COMPLETE), 0, 0, HPX_STALE, "none" },
 	{ S(NONE), V(FAIL), 0, 0, HPX_STALE, "none" },
 	{ S(NONE), V(RELEASE), 0, 0, HPX_STALE, "none" },
-	{ S(NONE), V(LOSE), 0, 0, HPX_STALE, "none" },
+	{ S(NONE), V(MARK_UNKNOWN), 0, 0, HPX_STALE, "none" },
 	{ S(NONE), V(RENEW), 0, 0, HPX_STALE, "none" },
 	{ S(NONE), V(CONCLUDE), 0, 0, HPX_STALE, "none" },
 	{ S(NONE), V(RESOLVE), 1, 0, HPX_NOT_FOUND, "none" },
@@ -34,7 +34,7 @@ static const struct row rows[] = {
 	{ S(IN_PROGRESS), V(COMPLETE), 0, 0, HPX_OK, "completed" },
 	{ S(IN_PROGRESS), V(FAIL), 0, 0, HPX_OK, "failed_retryable" },
 	{ S(IN_PROGRESS), V(RELEASE), 0, 0, HPX_OK, "none" },
-	{ S(IN_PROGRESS), V(LOSE), 0, 0, HPX_OK, "unknown" },
+	{ S(IN_PROGRESS), V(MARK_UNKNOWN), 0, 0, HPX_OK, "unknown" },
 	{ S(IN_PROGRESS), V(RENEW), 0, 0, HPX_OK, "in_progress" },
 	{ S(IN_PROGRESS), V(CONCLUDE), 0, 0, HPX_OK, "failed_retryable" },
 	{ S(IN_PROGRESS), V(RESOLVE), 1, 0, HPX_REFUSED, "in_progress" },
@@ -45,7 +45,7 @@ static const struct row rows[] = {
 	{ S(FAILED_RETRYABLE), V(COMPLETE), 0, 0, HPX_STALE, "failed_retryable" },
 	{ S(FAILED_RETRYABLE), V(FAIL), 0, 0, HPX_STALE, "failed_retryable" },
 	{ S(FAILED_RETRYABLE), V(RELEASE), 0, 0, HPX_STALE, "failed_retryable" },
-	{ S(FAILED_RETRYABLE), V(LOSE), 0, 0, HPX_STALE, "failed_retryable" },
+	{ S(FAILED_RETRYABLE), V(MARK_UNKNOWN), 0, 0, HPX_STALE, "failed_retryable" },
 	{ S(FAILED_RETRYABLE), V(RENEW), 0, 0, HPX_STALE, "failed_retryable" },
 	{ S(FAILED_RETRYABLE), V(CONCLUDE), 0, 0, HPX_STALE, "failed_retryable" },
 	{ S(FAILED_RETRYABLE), V(RESOLVE), 1, 0, HPX_REFUSED, "failed_retryable" },
@@ -54,7 +54,7 @@ static const struct row rows[] = {
 	{ S(COMPLETED), V(COMPLETE), 0, 0, HPX_OK, "completed" },
 	{ S(COMPLETED), V(FAIL), 0, 0, HPX_REFUSED, "completed" },
 	{ S(COMPLETED), V(RELEASE), 0, 0, HPX_REFUSED, "completed" },
-	{ S(COMPLETED), V(LOSE), 0, 0, HPX_REFUSED, "completed" },
+	{ S(COMPLETED), V(MARK_UNKNOWN), 0, 0, HPX_REFUSED, "completed" },
 	{ S(COMPLETED), V(RENEW), 0, 0, HPX_REFUSED, "completed" },
 	{ S(COMPLETED), V(CONCLUDE), 0, 0, HPX_OK, "completed" },
 	{ S(COMPLETED), V(RESOLVE), 1, 0, HPX_REFUSED, "completed" },
@@ -63,7 +63,7 @@ static const struct row rows[] = {
 
 	{ S(UNKNOWN), V(COMPLETE), 0, 0, HPX_OK, "completed" },
 	{ S(UNKNOWN), V(FAIL), 0, 0, HPX_OK, "failed_retryable" },
-	{ S(UNKNOWN), V(LOSE), 0, 0, HPX_OK, "unknown" },
+	{ S(UNKNOWN), V(MARK_UNKNOWN), 0, 0, HPX_OK, "unknown" },
 	{ S(UNKNOWN), V(RENEW), 0, 0, HPX_REFUSED, "unknown" },
 	{ S(UNKNOWN), V(CONCLUDE), 0, 0, HPX_OK, "failed_retryable" },
 	{ S(UNKNOWN), V(RESOLVE), 1, 0, HPX_OK, "completed" },
@@ -157,7 +157,7 @@ static void what_was_completed_before_is_told(void **state)
 		{ S(COMPLETED), V(COMPLETE), true },
 		{ S(IN_PROGRESS), V(CONCLUDE), false },
 		{ S(COMPLETED), V(CONCLUDE), true },
-		{ S(UNKNOWN), V(LOSE), false },
+		{ S(UNKNOWN), V(MARK_UNKNOWN), false },
 	};
 	struct hpx_answer answer = { .status = 200, .kept = true, .body = HPX_SPAN("second") };
 	struct fixture *f = *state;
@@ -202,7 +202,7 @@ static void a_lost_attempt_becomes_what_its_route_says(void **state)
 			op.policy = &p;
 			assert_status(run_op(f, &op), HPX_OK);
 			if (way == 0)
-				assert_status(act(f, HPX_VERB_LOSE, key, OWN), HPX_OK);
+				assert_status(act(f, HPX_VERB_MARK_UNKNOWN, key, OWN), HPX_OK);
 			else
 				advance(f, LEASE_MS + 1);
 			if (way == 1)
@@ -344,7 +344,7 @@ static void happen(struct fixture *f, enum between between)
 {
 	static const enum hpx_verb verbs[] = {
 		[RENEWED] = V(RENEW),
-		[LOST] = V(LOSE),
+		[LOST] = V(MARK_UNKNOWN),
 		[FAILED] = V(FAIL),
 		[RELEASED] = V(RELEASE),
 		[ROW_TAKEN] = V(RELEASE),

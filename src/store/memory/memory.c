@@ -131,7 +131,7 @@ static enum hpx_status write_change(struct hpx_memory_store *m, struct hpx_memor
 	}
 }
 
-static enum hpx_status recall(const struct hpx_memory_row *row, struct hpx_store_op *op)
+static enum hpx_status read_point(const struct hpx_memory_row *row, struct hpx_store_op *op)
 {
 	hpx_buffer_init(&op->saved, HPX_POINT_DATA_MAX);
 	return hpx_buffer_append(&op->saved, hpx_span(row->data, row->data_len));
@@ -150,8 +150,8 @@ static void run_one(struct hpx_memory_store *m, struct hpx_store_op *op)
 	if (op->verb == HPX_VERB_RESERVE && op->decision.verdict == HPX_VERDICT_REPLAY &&
 	    row->answer != NULL)
 		op->status = hpx_memory_answer_copy(row, &op->replay);
-	if (op->verb == HPX_VERB_RECALL)
-		op->status = recall(row, op);
+	if (op->verb == HPX_VERB_READ_POINT)
+		op->status = read_point(row, op);
 	if (op->status == HPX_OK && change.job != NULL)
 		op->status = hpx_memory_job_add(&m->table, &change.record, change.job);
 	if (op->status == HPX_OK && change.data != NULL)
@@ -211,7 +211,7 @@ static void run_op(struct hpx_memory_store *m, struct hpx_store_op *op)
 	case HPX_VERB_RECIPE:
 		op->status = hpx_memory_recipe_add(&m->table, &op->recipe, op->recipe_text);
 		break;
-	case HPX_VERB_CLOCK:
+	case HPX_VERB_ACCEPT_CLOCK:
 		accept_clock(m);
 		break;
 	default:

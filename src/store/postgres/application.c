@@ -77,7 +77,7 @@ static enum hpx_status read_point(struct hpx_pg_store *s, struct hpx_store_op *o
 
 	hpx_pg_add_bytes(&params, hpx_span(op->id.bytes, sizeof(op->id.bytes)));
 	hpx_pg_add_bytes(&params, hpx_span(op->token.bytes, sizeof(op->token.bytes)));
-	hpx_pg_send(&pipe, HPX_PG_RECALL, &params);
+	hpx_pg_send(&pipe, HPX_PG_READ_POINT, &params);
 	result = hpx_pg_take(&pipe);
 	if (result != NULL && PQntuples(result) == 1)
 		op->status = hpx_pg_point_read(result, 0, op);
@@ -112,11 +112,11 @@ static enum hpx_status look(struct hpx_pg_store *s, struct hpx_store_op *op,
 
 	hpx_pg_batch_add(batch, &op->id);
 	slot->to_read = true;
-	slot->to_lock = op->verb != HPX_VERB_RECALL;
+	slot->to_lock = op->verb != HPX_VERB_READ_POINT;
 	status = hpx_pg_look(s, batch, ret_look, problem);
 	if (status != HPX_OK)
 		return status;
-	if (op->verb != HPX_VERB_RECALL && slot->stored && !slot->locked)
+	if (op->verb != HPX_VERB_READ_POINT && slot->stored && !slot->locked)
 		op->status = HPX_BUSY;
 	else
 		hpx_change_make(&slot->found, op, &ret_look->now, false, &change);
@@ -133,7 +133,7 @@ static enum hpx_status run(struct hpx_pg_store *s, struct hpx_store_op *op,
 
 	if (status != HPX_OK)
 		return hpx_pg_undo(s, status);
-	if (op->status == HPX_OK && op->verb != HPX_VERB_RECALL)
+	if (op->status == HPX_OK && op->verb != HPX_VERB_READ_POINT)
 		return call_function(s, op, problem);
 	if (op->status == HPX_OK)
 		status = read_point(s, op, problem);

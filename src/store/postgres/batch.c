@@ -252,16 +252,16 @@ static enum hpx_status check_clock(struct hpx_pg_store *s, struct hpx_store_op *
 	X(SWEEP, hpx_pg_sweep) \
 	X(REAP, hpx_pg_reap) \
 	X(RECIPE, hpx_pg_put_recipe) \
-	X(CLOCK, check_clock) \
+	X(ACCEPT_CLOCK, check_clock) \
 	X(ADVANCE, hpx_pg_application) \
 	X(ENQUEUE, hpx_pg_application) \
-	X(RECALL, hpx_pg_application) \
+	X(READ_POINT, hpx_pg_application) \
 	X(RESOLVE, hpx_pg_settle) \
 	X(FORGET, hpx_pg_settle) \
 	X(CLAIM, hpx_pg_claim) \
 	X(SWEEP_JOBS, hpx_pg_sweep_jobs) \
-	X(UNSETTLED, hpx_pg_take_due) \
-	X(UNASK, hpx_pg_take_due)
+	X(CLAIM_UNKNOWN, hpx_pg_take_due) \
+	X(ESCALATE, hpx_pg_take_due)
 
 typedef enum hpx_status run_fn(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 

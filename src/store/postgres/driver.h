@@ -245,7 +245,7 @@ enum hpx_status hpx_pg_sweep(struct hpx_pg_store *s, struct hpx_store_op *op, ch
 enum hpx_status hpx_pg_reap(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_put_recipe(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 
-/* application.c: ADVANCE, ENQUEUE and RECALL, a transaction each. */
+/* application.c: ADVANCE, ENQUEUE and READ_POINT, a transaction each. */
 enum hpx_status hpx_pg_application(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 bool hpx_pg_is_ops_own(enum hpx_status status);
 /* A recovery point and, in the next column, what was saved there, of the first

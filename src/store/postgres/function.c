@@ -24,7 +24,7 @@
 	X(FAIL, "SELECT hapax.not_executed(" UTF8("1") ")") \
 	X(ADVANCE, "SELECT hapax.advance(" UTF8("1") ", " UTF8("2") ", " BYTES("3") ")") \
 	X(ENQUEUE, "SELECT hapax.enqueue(" UTF8("1") ", " UTF8("2") ", " UTF8("3") ", " UTF8("4") ", " UTF8("5") ", " UTF8("6") ", " BYTES("7") ")") \
-	X(RECALL, "SELECT point, data FROM hapax.recovery(" UTF8("1") ")")
+	X(READ_POINT, "SELECT point, data FROM hapax.recovery(" UTF8("1") ")")
 
 /* The columns of RESERVE. */
 enum {
@@ -274,5 +274,5 @@ enum hpx_status hpx_pg_call_read(struct hpx_pg_call *call, const PGresult *resul
 		record->status = op->answer->status;
 		record->kept = true;
 	}
-	return op->verb == HPX_VERB_RECALL ? hpx_pg_point_read(result, 0, op) : HPX_OK;
+	return op->verb == HPX_VERB_READ_POINT ? hpx_pg_point_read(result, 0, op) : HPX_OK;
 }

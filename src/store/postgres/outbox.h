@@ -68,7 +68,7 @@ enum hpx_status hpx_pg_answering(struct hpx_pg_store *s, const struct hpx_operat
 enum hpx_status hpx_pg_claim(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_sweep_jobs(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_abandon(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
-/* UNSETTLED and UNASK. */
+/* CLAIM_UNKNOWN and ESCALATE. */
 enum hpx_status hpx_pg_take_due(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 /* The JOBs among these, many in one transaction; the others are left alone. */
 enum hpx_status hpx_pg_turns(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,

@@ -16,7 +16,7 @@ enum hpx_status hpx_store_postgres_migrate(const struct hpx_store_options *optio
 					   char ret_description[PATH_MAX + 16], char *problem);
 
 /* A store on a connection that stays the caller's: run() takes one op (RESERVE,
- * COMPLETE, FAIL, ADVANCE, ENQUEUE, RECALL), calls the SQL function that does it
+ * COMPLETE, FAIL, ADVANCE, ENQUEUE, READ_POINT), calls the SQL function that does it
  * in whatever transaction is open there, and waits like any statement of that
  * transaction. Only run and close. One thread at a time. */
 enum hpx_status hpx_store_postgres_borrow(PGconn *connection, struct hpx_store **ret_store,

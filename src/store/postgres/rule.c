@@ -74,7 +74,7 @@ enum hpx_status hpx_pg_due(struct hpx_store_reader *reader, struct hpx_span lane
 	return HPX_OK;
 }
 
-/* ---- UNSETTLED and UNASK: those that a reader found ---- */
+/* ---- CLAIM_UNKNOWN and ESCALATE: those that a reader found ---- */
 
 static bool is_readable(const struct hpx_pg_item *item)
 {
@@ -183,8 +183,8 @@ static enum hpx_status take_one(struct hpx_pg_outbox *outbox, struct hpx_pg_item
 				const struct hpx_due *due, struct hpx_store_op *op,
 				struct hpx_unsettled ***tail)
 {
-	if (op->verb == HPX_VERB_UNASK) {
-		if (!hpx_outbox_unask(&item->found, &item->change))
+	if (op->verb == HPX_VERB_ESCALATE) {
+		if (!hpx_outbox_escalate(&item->found, &item->change))
 			return HPX_OK;
 		hpx_pg_outbox_take(outbox, item, op);
 	} else {

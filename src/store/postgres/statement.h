@@ -184,13 +184,13 @@
 			       "FOR UPDATE SKIP LOCKED))") \
 	X(PUT_RECIPE, WRITER, "INSERT INTO hapax.recipe (id, text) " \
 			      "VALUES ($1::bytea, $2::bytea) ON CONFLICT (id) DO NOTHING") \
-	/* An application's calls. RECALL needs no lock: it looks at one row. */ \
+	/* An application's calls. READ_POINT needs no lock: it looks at one row. */ \
 	X(ADVANCE, WRITER, "SELECT hapax.advance($1::text, $2::text, " \
 			   "$3::bytea)") \
 	X(ENQUEUE, WRITER, "SELECT hapax.enqueue($1::text, $2::text, " \
 			   "$3::text, $4::text, $5::text, $6::text, $7::bytea)") \
-	X(RECALL, WRITER, "SELECT point, point_data FROM hapax.operation " \
-			  "WHERE id = $1::bytea AND token = $2::bytea") \
+	X(READ_POINT, WRITER, "SELECT point, point_data FROM hapax.operation " \
+			      "WHERE id = $1::bytea AND token = $2::bytea") \
 	X(FIND, READER, "SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION ", " \
 			"r.id, r.headers, r.body, r.digest" HPX_PG_SQL_FROM "LEFT JOIN hapax.response r ON r.id = o.id " \
 			"WHERE o.id = $1::bytea") \

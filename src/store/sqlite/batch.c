@@ -124,8 +124,8 @@ enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_
 		return HPX_OK;
 	if (op->verb == HPX_VERB_RESERVE)
 		status = load_replay(s, &row, op);
-	if (op->verb == HPX_VERB_RECALL)
-		status = hpx_sqlite_recall(&s->writer, row.seq, op);
+	if (op->verb == HPX_VERB_READ_POINT)
+		status = hpx_sqlite_read_point(&s->writer, row.seq, op);
 	if (status == HPX_OK)
 		status = write_op(s, &row, &change, &now, op);
 	return status;
@@ -154,15 +154,15 @@ static enum hpx_status run_op(struct hpx_sqlite_store *s, struct hpx_store_op *o
 		return hpx_sqlite_turn(s, op);
 	case HPX_VERB_SWEEP_JOBS:
 		return hpx_sqlite_sweep_jobs(s, op, HPX_SQLITE_RAN_OUT);
-	case HPX_VERB_UNSETTLED:
-		return hpx_sqlite_unsettled(s, op);
-	case HPX_VERB_UNASK:
-		return hpx_sqlite_unask(s, op);
+	case HPX_VERB_CLAIM_UNKNOWN:
+		return hpx_sqlite_claim_unknown(s, op);
+	case HPX_VERB_ESCALATE:
+		return hpx_sqlite_escalate(s, op);
 	case HPX_VERB_RULE:
 		return hpx_sqlite_rule(s, op);
 	case HPX_VERB_RECIPE:
 		return put_recipe(s, op);
-	case HPX_VERB_CLOCK:
+	case HPX_VERB_ACCEPT_CLOCK:
 		return hpx_sqlite_clock_accept(s);
 	default:
 		return hpx_sqlite_run_one(s, op);

@@ -186,7 +186,7 @@ enum hpx_status hpx_sqlite_short_way(struct hpx_sqlite_store *s, struct hpx_stor
  * op->status is HPX_CONFLICT. */
 enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_db *db, const struct hpx_change *change,
 				   const struct hpx_moment *now, struct hpx_store_op *op);
-enum hpx_status hpx_sqlite_recall(struct hpx_sqlite_db *db, int64_t seq, struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_read_point(struct hpx_sqlite_db *db, int64_t seq, struct hpx_store_op *op);
 
 /* delivery.c: between columns and jobs. */
 /* Reads columns HPX_SQL_JOB into a new entry; NULL when out of memory. One that
@@ -241,8 +241,8 @@ enum hpx_status hpx_sqlite_lanes(struct hpx_store_reader *reader, struct hpx_are
 enum hpx_status hpx_sqlite_due(struct hpx_store_reader *reader, struct hpx_span lane,
 			       int64_t from_ms, struct hpx_due *due, size_t max,
 			       size_t *ret_count);
-enum hpx_status hpx_sqlite_unsettled(struct hpx_sqlite_store *s, struct hpx_store_op *op);
-enum hpx_status hpx_sqlite_unask(struct hpx_sqlite_store *s, struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_claim_unknown(struct hpx_sqlite_store *s, struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_escalate(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
 /* sweep.c: many operations at once. */
 enum hpx_sqlite_lost {

@@ -108,7 +108,7 @@ enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_db *db, const struct hpx_ch
 	return status;
 }
 
-enum hpx_status hpx_sqlite_recall(struct hpx_sqlite_db *db, int64_t seq, struct hpx_store_op *op)
+enum hpx_status hpx_sqlite_read_point(struct hpx_sqlite_db *db, int64_t seq, struct hpx_store_op *op)
 {
 	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_POINT_DATA);
 	enum hpx_status kept = HPX_OK, status;

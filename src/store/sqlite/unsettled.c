@@ -1,6 +1,6 @@
 /* Questions about outcomes that nobody knows: which are due, found by a reader,
- * outside the write path; and, inside the batch's transaction, UNSETTLED and
- * UNASK, which take those that a reader found. */
+ * outside the write path; and, inside the batch's transaction, CLAIM_UNKNOWN and
+ * ESCALATE, which take those that a reader found. */
 #include <stdlib.h>
 
 #include "store/sqlite/driver.h"
@@ -95,7 +95,7 @@ enum hpx_status hpx_sqlite_due(struct hpx_store_reader *reader, struct hpx_span 
 	return status;
 }
 
-/* ---- UNSETTLED ---- */
+/* ---- CLAIM_UNKNOWN ---- */
 
 static enum hpx_status read_description(struct hpx_sqlite_db *db, const struct hpx_operation_id *id,
 					struct hpx_arena *arena,
@@ -211,7 +211,7 @@ static enum hpx_status find_due(struct hpx_sqlite_store *s, const struct hpx_due
 	return HPX_OK;
 }
 
-enum hpx_status hpx_sqlite_unsettled(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+enum hpx_status hpx_sqlite_claim_unknown(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct hpx_unsettled **tail = &op->unsettled;
@@ -233,9 +233,9 @@ enum hpx_status hpx_sqlite_unsettled(struct hpx_sqlite_store *s, struct hpx_stor
 	return status;
 }
 
-/* ---- UNASK ---- */
+/* ---- ESCALATE ---- */
 
-enum hpx_status hpx_sqlite_unask(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+enum hpx_status hpx_sqlite_escalate(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	enum hpx_status status = HPX_OK;
@@ -245,7 +245,7 @@ enum hpx_status hpx_sqlite_unask(struct hpx_sqlite_store *s, struct hpx_store_op
 		struct hpx_sqlite_subject subject;
 		bool is_due;
 		status = find_due(s, &op->due[i], now.wall_ms, &subject, &is_due);
-		if (status == HPX_OK && is_due && hpx_outbox_unask(&subject.found, &change)) {
+		if (status == HPX_OK && is_due && hpx_outbox_escalate(&subject.found, &change)) {
 			status = hpx_sqlite_subject_write(&s->writer, &subject, &change,
 							  now.wall_ms, op);
 			op->count++;

@@ -311,7 +311,7 @@ void scene_begin(struct scene *scene, unsigned tenant, unsigned key, int route)
 
 void scene_lose(struct scene *scene, unsigned tenant, unsigned key)
 {
-	struct hpx_store_op op = { .verb = HPX_VERB_LOSE, .id = scene_id(tenant, key), .token = token_of(tenant, key) };
+	struct hpx_store_op op = { .verb = HPX_VERB_MARK_UNKNOWN, .id = scene_id(tenant, key), .token = token_of(tenant, key) };
 
 	hpx_committer_submit_wait(scene->committer, &op);
 	assert_status(op.status, HPX_OK);
