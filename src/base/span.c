@@ -60,6 +60,18 @@ bool hpx_span_split(struct hpx_span *rest, char sep, struct hpx_span *ret_item)
 	return true;
 }
 
+bool hpx_span_line(struct hpx_span *rest, struct hpx_span *ret_line)
+{
+	struct hpx_span line;
+
+	if (rest->len == 0 || !hpx_span_split(rest, '\n', &line))
+		return false;
+	if (line.len > 0 && line.ptr[line.len - 1] == '\r')
+		line.len--;
+	*ret_line = line;
+	return true;
+}
+
 bool hpx_span_u64(struct hpx_span s, uint64_t max, uint64_t *ret_value)
 {
 	uint64_t value = 0;

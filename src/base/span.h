@@ -75,6 +75,10 @@ struct hpx_span hpx_span_trim(struct hpx_span s);
  * `*ret_item`; false when nothing is left. "a,,b" gives "a", "", "b". */
 bool hpx_span_split(struct hpx_span *rest, char sep, struct hpx_span *ret_item);
 
+/* Takes the next line off the front of `*rest`, without its end: LF, CR LF, or a CR
+ * or nothing at the end of the text. False when nothing is left. */
+bool hpx_span_line(struct hpx_span *rest, struct hpx_span *ret_line);
+
 /* Decimal digits only, the whole span, at most `max`: the only way a number
  * of a protocol is read. */
 bool hpx_span_u64(struct hpx_span s, uint64_t max, uint64_t *ret_value);

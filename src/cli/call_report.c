@@ -99,8 +99,8 @@ static void json_answer(struct hpx_operator_json *json, const struct hapax_outco
 	hpx_operator_json_number(json, "status", outcome->status);
 	hpx_operator_json_name(json, "headers");
 	hpx_operator_json_open(json, "[");
-	while (hpx_span_split(&rest, '\n', &line) && line.len > 0)
-		hpx_operator_json_text(json, NULL, hpx_span_first(line, line.len - 1));
+	while (hpx_span_line(&rest, &line))
+		hpx_operator_json_text(json, NULL, line);
 	hpx_operator_json_close(json, "]");
 	hpx_operator_json_bool(json, "body_kept", outcome->body_kept);
 	hpx_operator_json_bytes(json, "body", hpx_span(outcome->body, outcome->body_len));

@@ -47,12 +47,9 @@ static void print_headers(struct hpx_span headers)
 {
 	struct hpx_span line;
 
-	while (hpx_span_split(&headers, '\n', &line)) {
-		if (line.len > 0 && line.ptr[line.len - 1] == '\r')
-			line.len--;
+	while (hpx_span_line(&headers, &line))
 		if (line.len > 0)
 			hpx_operator_print_member("header", line);
-	}
 }
 
 static void print_job(const struct hpx_operator_command *command, const struct shown *shown)

@@ -145,9 +145,7 @@ static void print_answer(const struct shown *shown)
 		return;
 	}
 	rest = shown->answer->headers;
-	while (hpx_span_split(&rest, '\n', &line)) {
-		if (line.len > 0 && line.ptr[line.len - 1] == '\r')
-			line.len--;
+	while (hpx_span_line(&rest, &line)) {
 		if (line.len == 0)
 			continue;
 		fputs("  ", stdout);

@@ -24,15 +24,11 @@ static void print_indented(struct hpx_span text)
 {
 	struct hpx_span line;
 
-	if (text.len > 0 && text.ptr[text.len - 1] == '\n')
-		text.len--;
-	while (hpx_span_split(&text, '\n', &line)) {
+	while (hpx_span_line(&text, &line)) {
 		printf("    ");
 		for (size_t i = 0; i < line.len; i++) {
 			unsigned char c = (unsigned char)line.ptr[i];
 
-			if (c == '\r' && i + 1 == line.len)
-				continue;
 			putchar(c == '\t' || (c >= 0x20 && c != 0x7f) ? c : '?');
 		}
 		putchar('\n');

@@ -2,6 +2,8 @@
  * shown to whoever asks. */
 #include "client/answer.h"
 
+#include "http/field.h"
+
 const struct hapax_outcome *hapax_call_outcome(const struct hapax_call *call)
 {
 	return call != NULL ? &call->outcome : NULL;
@@ -12,17 +14,10 @@ const char *hapax_call_answer_header(const struct hapax_call *call, const char *
 {
 	if (call == NULL || name == NULL)
 		return NULL;
-	struct hpx_span rest = hpx_buffer_span(&call->values_in);
-	struct hpx_span wanted = hpx_span_of(name);
-	struct hpx_span line;
+	struct hpx_span lines = hpx_buffer_span(&call->values_in);
+	struct hpx_field_line line;
 
-	while (hpx_span_split(&rest, '\n', &line)) {
-		size_t colon = hpx_span_index(line, ':');
-
-		if (hpx_span_ieq(hpx_span_first(line, colon), wanted) && colon + 2 < line.len)
-			return line.ptr + colon + 2;
-	}
-	return NULL;
+	return hpx_field_line_find(lines, hpx_span_of(name), &line) ? line.value.ptr : NULL;
 }
 
 static struct hpx_span field_of(const struct hapax_call *call, const char *name)

@@ -180,19 +180,15 @@ static enum hapax_result take_lines(struct hapax_call *call, struct hpx_span res
 				    const char *path, char *problem)
 {
 	enum hapax_result result = HAPAX_OK;
-	struct hpx_span line;
+	struct hpx_field_line line;
 
-	while (result == HAPAX_OK && hpx_span_split(&rest, '\n', &line)) {
-		if (line.len > 0 && line.ptr[line.len - 1] == '\r')
-			line.len--;
-		size_t colon = hpx_span_index(line, ':');
-		if (line.len == 0 || line.ptr[0] == '#')
+	while (result == HAPAX_OK && hpx_field_line_next(&rest, &line)) {
+		if (line.text.len == 0 || line.text.ptr[0] == '#')
 			continue;
-		if (colon == line.len)
+		if (line.name.ptr == NULL)
 			return hpx_client_say(HAPAX_INVALID, problem,
 					      "%s has a line that is no header field", path);
-		result = take(call, hpx_span_first(line, colon), hpx_span_skip(line, colon + 1),
-			      path, problem);
+		result = take(call, line.name, line.value, path, problem);
 	}
 	return result;
 }

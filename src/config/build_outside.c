@@ -207,9 +207,7 @@ static enum hpx_status build_keys(struct hpx_parse_context *context, const struc
 	if (keys == NULL)
 		return HPX_NOMEM;
 	signature->keys = keys;
-	for (unsigned n = 1; hpx_span_split(&secrets, '\n', &line); n++) {
-		if (line.len > 0 && line.ptr[line.len - 1] == '\r')
-			line.len--;
+	for (unsigned n = 1; hpx_span_line(&secrets, &line); n++) {
 		if (line.len == 0)
 			continue;
 		if (signature->key_count == KEYS_MAX) {

@@ -91,19 +91,15 @@ static enum hpx_status check_method(struct hpx_egress_request *request)
 	return HPX_OK;
 }
 
-/* Takes the next line off the front; false when it is not a field. */
+/* Takes the next line off the front; false when it is not a field with CR LF behind it. */
 static bool take_field(struct hpx_span *rest, struct hpx_field *ret_field)
 {
-	size_t end = hpx_span_index(*rest, '\r');
-	struct hpx_span line = hpx_span_first(*rest, end);
-	size_t colon = hpx_span_index(line, ':');
+	struct hpx_field_line line;
 
-	if (end + 1 >= rest->len || rest->ptr[end + 1] != '\n' || colon == line.len)
+	if (!hpx_field_line_next(rest, &line) || line.whole.len != line.text.len + 2)
 		return false;
-	ret_field->name = hpx_span_first(line, colon);
-	ret_field->value = hpx_span_trim(hpx_span_skip(line, colon + 1));
-	*rest = hpx_span_skip(*rest, end + 2);
-	return hpx_is_token(ret_field->name) && hpx_octet_all(ret_field->value, HPX_OCTET_VALUE);
+	*ret_field = (struct hpx_field){ line.name, line.value };
+	return hpx_is_token(line.name) && hpx_octet_all(line.value, HPX_OCTET_VALUE);
 }
 
 /* Where the message ends and what becomes of the connection is said by the

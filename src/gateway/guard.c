@@ -471,16 +471,13 @@ static enum hpx_next mismatch(struct hpx_request *request)
 	return HPX_NEXT_DONE;
 }
 
-/* The value of a kept header of a stored answer ("Name: value\r\n" lines). */
 static struct hpx_span stored_location(const struct hpx_answer *stored)
 {
-	struct hpx_span rest = stored != NULL ? stored->headers : (struct hpx_span){ NULL, 0 };
-	struct hpx_span line;
+	struct hpx_field_line line;
 
-	while (hpx_span_split(&rest, '\n', &line))
-		if (hpx_span_istarts(line, HPX_SPAN("Location:")) && line.len > 10)
-			return hpx_span_trim(hpx_span(line.ptr + 9, line.len - 10));
-	return (struct hpx_span){ NULL, 0 };
+	return stored != NULL && hpx_field_line_find(stored->headers, HPX_SPAN("Location"), &line) ?
+		       line.value :
+		       (struct hpx_span){ NULL, 0 };
 }
 
 enum hpx_next hpx_guard_replay(struct hpx_request *request)

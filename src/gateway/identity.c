@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "http/field.h"
+
 #define WAYS 4
 
 struct entry {
@@ -35,17 +37,13 @@ static bool is_name(struct hpx_span value)
 static unsigned find_header(struct hpx_span headers, struct hpx_span header,
 			    struct hpx_span *ret_value)
 {
-	struct hpx_span line;
+	struct hpx_field_line line;
 	unsigned count = 0;
 
-	while (headers.len > 0 && hpx_span_split(&headers, '\n', &line)) {
-		size_t at = hpx_span_index(line, ':');
-		if (at == line.len || !hpx_span_ieq(hpx_span_first(line, at), header))
+	while (hpx_field_line_next(&headers, &line)) {
+		if (line.name.ptr == NULL || !hpx_span_ieq(line.name, header))
 			continue;
-		line = hpx_span_skip(line, at + 1);
-		if (line.len > 0 && line.ptr[line.len - 1] == '\r')
-			line.len--;
-		*ret_value = hpx_span_trim(line);
+		*ret_value = line.value;
 		count++;
 	}
 	return count;

@@ -16,17 +16,16 @@
 #include "gateway/cached.h"
 #include "gateway/guard.h"
 #include "gateway/respond.h"
+#include "http/field.h"
 
 /* Of an answer that is not kept, only where its resource is. */
 static struct hpx_span location_line(const struct hpx_request *request)
 {
-	struct hpx_span rest = hpx_buffer_span(&request->answer.kept_head);
-	struct hpx_span line;
+	struct hpx_field_line line;
 
-	while (rest.len > 0 && hpx_span_split(&rest, '\n', &line))
-		if (hpx_span_istarts(line, HPX_SPAN("Location:")))
-			return hpx_span(line.ptr, line.len + 1);
-	return (struct hpx_span){ NULL, 0 };
+	return hpx_field_line_find(hpx_buffer_span(&request->answer.kept_head), HPX_SPAN("Location"), &line) ?
+		       line.whole :
+		       (struct hpx_span){ NULL, 0 };
 }
 
 static const struct hpx_answer *answer_to_store(struct hpx_request *request)

@@ -17,30 +17,6 @@
 /* A page sets a few headers; whoever names more is no page. */
 #define ASKED_MAX 64
 
-struct line {
-	struct hpx_span name;
-	struct hpx_span value;
-	struct hpx_span whole; /* with its CR LF */
-};
-
-static bool next_line(struct hpx_span *lines, struct line *ret_line)
-{
-	if (lines->len == 0)
-		return false;
-	size_t end = hpx_span_index(*lines, '\n');
-	size_t taken = end < lines->len ? end + 1 : end;
-	struct hpx_span text = hpx_span_first(*lines, end);
-	if (text.len > 0 && text.ptr[text.len - 1] == '\r')
-		text.len--;
-	size_t colon = hpx_span_index(text, ':');
-	ret_line->name = hpx_span_first(text, colon);
-	ret_line->value = colon < text.len ? hpx_span_trim(hpx_span_skip(text, colon + 1)) :
-					     (struct hpx_span){ "", 0 };
-	ret_line->whole = hpx_span_first(*lines, taken);
-	*lines = hpx_span_skip(*lines, taken);
-	return true;
-}
-
 struct hpx_span hpx_cors_origin(const struct hpx_http_head *head)
 {
 	struct hpx_span none = { NULL, 0 };
@@ -83,9 +59,9 @@ static const struct hpx_span exposed_names[] = {
 
 static bool lines_have(struct hpx_span lines, struct hpx_span name, struct hpx_span item)
 {
-	struct line line;
+	struct hpx_field_line line;
 
-	while (next_line(&lines, &line))
+	while (hpx_field_line_next(&lines, &line))
 		if (hpx_span_ieq(line.name, name) && hpx_field_list_has(line.value, item))
 			return true;
 	return false;
@@ -106,9 +82,9 @@ static enum hpx_status write_list(const struct list *list, struct hpx_span lines
 	enum hpx_status status = hpx_buffer_printf(out, "%.*s: ", HPX_SPAN_ARG(list->name));
 	struct hpx_span rest = lines;
 	bool begun = false;
-	struct line line;
+	struct hpx_field_line line;
 
-	while (status == HPX_OK && next_line(&rest, &line))
+	while (status == HPX_OK && hpx_field_line_next(&rest, &line))
 		if (hpx_span_ieq(line.name, list->name) && line.value.len > 0)
 			status = add_item(out, line.value, &begun);
 	for (size_t i = 0; i < list->added_count && status == HPX_OK; i++)
@@ -167,9 +143,9 @@ static enum hpx_status write_answer(const struct hpx_cors *cors, enum hpx_cors_a
 {
 	enum hpx_status status = HPX_OK;
 	struct hpx_span rest = lines;
-	struct line line;
+	struct hpx_field_line line;
 
-	while (status == HPX_OK && next_line(&rest, &line))
+	while (status == HPX_OK && hpx_field_line_next(&rest, &line))
 		if (!is_replaced(answer, allowed.ptr != NULL, line.name))
 			status = hpx_buffer_append(out, line.whole);
 	if (status == HPX_OK && allowed.ptr != NULL && answer != HPX_CORS_FIRST)

@@ -82,6 +82,31 @@ bool hpx_field_list_has(struct hpx_span list, struct hpx_span token)
 	return false;
 }
 
+bool hpx_field_line_next(struct hpx_span *lines, struct hpx_field_line *ret_line)
+{
+	struct hpx_field_line line = { .whole = *lines };
+
+	if (!hpx_span_line(lines, &line.text))
+		return false;
+	line.whole.len -= lines->len;
+	size_t colon = hpx_span_index(line.text, ':');
+	if (colon < line.text.len) {
+		line.name = hpx_span_first(line.text, colon);
+		line.value = hpx_span_trim(hpx_span_skip(line.text, colon + 1));
+	}
+	*ret_line = line;
+	return true;
+}
+
+bool hpx_field_line_find(struct hpx_span lines, struct hpx_span name,
+			 struct hpx_field_line *ret_line)
+{
+	while (hpx_field_line_next(&lines, ret_line))
+		if (ret_line->name.ptr != NULL && hpx_span_ieq(ret_line->name, name))
+			return true;
+	return false;
+}
+
 static bool is(struct hpx_span name, const char *known)
 {
 	return hpx_span_ieq(name, hpx_span(known, name.len));

@@ -20,6 +20,23 @@ bool hpx_field_list_has(struct hpx_span list, struct hpx_span token);
 
 bool hpx_is_token(struct hpx_span s); /* RFC 9110 §5.6.2 */
 
+/* ---- fields as text: "Name: value" lines ---- */
+
+struct hpx_field_line {
+	struct hpx_span name;  /* ptr NULL: the line has no colon */
+	struct hpx_span value; /* without the blanks around it */
+	struct hpx_span text;  /* the line without its end */
+	struct hpx_span whole; /* the line with its end */
+};
+
+/* Takes the next line off the front of `*lines`; false when nothing is left. A line
+ * ends as hpx_span_line says, and may be empty. Nothing is checked: callers that read
+ * lines of others check name and value. */
+bool hpx_field_line_next(struct hpx_span *lines, struct hpx_field_line *ret_line);
+/* The first line of that name (in any case). */
+bool hpx_field_line_find(struct hpx_span lines, struct hpx_span name,
+			 struct hpx_field_line *ret_line);
+
 /* Hop-by-hop: Connection, Keep-Alive, Proxy-Connection, Proxy-Authenticate,
  * Proxy-Authorization, TE, Trailer, Transfer-Encoding, Upgrade, and whatever
  * this message's Connection names (RFC 9110 §7.6.1). */

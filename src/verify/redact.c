@@ -71,11 +71,6 @@ static enum hpx_status redact_line(const struct hpx_verify_spec *spec, struct hp
 	return status == HPX_OK ? hpx_buffer_text(out, "\r\n") : status;
 }
 
-static struct hpx_span chomp(struct hpx_span line)
-{
-	return line.len > 0 && line.ptr[line.len - 1] == '\r' ? hpx_span_first(line, line.len - 1) : line;
-}
-
 struct hpx_span hpx_redact_head(const struct hpx_verify_spec *spec, struct hpx_span head,
 				struct hpx_arena *arena)
 {
@@ -86,8 +81,7 @@ struct hpx_span hpx_redact_head(const struct hpx_verify_spec *spec, struct hpx_s
 	bool first = true;
 
 	hpx_buffer_init(&out, HPX_REQUEST_HEAD_MAX * 2);
-	while (status == HPX_OK && hpx_span_split(&head, '\n', &line)) {
-		line = chomp(line);
+	while (status == HPX_OK && hpx_span_line(&head, &line)) {
 		/* The request line may have a colon, and is no header. */
 		if (first)
 			status = hpx_buffer_printf(&out, "%.*s\r\n", HPX_SPAN_ARG(line));

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "http/field.h"
 #include "http/write.h"
 
 /* Bare keys are what every API takes; who says ietf gets the String that the
@@ -80,15 +81,11 @@ static enum hpx_status write_lines(const struct hpx_verify_spec *spec,
 				   struct hpx_buffer *head)
 {
 	enum hpx_status status = HPX_OK;
-	struct hpx_span line;
+	struct hpx_field_line line;
 
-	while (status == HPX_OK && hpx_span_split(&lines, '\n', &line)) {
-		if (line.len == 0 || is_changed(spec, variant, name_of(line)))
-			continue;
-		status = hpx_buffer_append(head, line);
-		if (status == HPX_OK)
-			status = hpx_buffer_byte(head, '\n');
-	}
+	while (status == HPX_OK && hpx_field_line_next(&lines, &line))
+		if (!is_changed(spec, variant, line.name))
+			status = hpx_buffer_append(head, line.whole);
 	if (status == HPX_OK && variant->content_type.len > 0)
 		status = write_raw(head, HPX_SPAN("Content-Type"), variant->content_type);
 	if (status == HPX_OK && variant->line.ptr != NULL)

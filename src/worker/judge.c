@@ -34,18 +34,11 @@ static struct hpx_http_head head_of(struct hpx_span lines,
 				    struct hpx_field fields[HPX_HTTP_FIELDS_MAX])
 {
 	struct hpx_http_head head = { .fields = fields };
-	struct hpx_span line;
+	struct hpx_field_line line;
 
-	while (lines.len > 0 && head.field_count < HPX_HTTP_FIELDS_MAX &&
-	       hpx_span_split(&lines, '\n', &line)) {
-		size_t colon = hpx_span_index(line, ':');
-		if (colon == line.len)
-			continue;
-		if (line.ptr[line.len - 1] == '\r')
-			line.len--;
-		fields[head.field_count].name = hpx_span_first(line, colon);
-		fields[head.field_count++].value = hpx_span_trim(hpx_span_skip(line, colon + 1));
-	}
+	while (head.field_count < HPX_HTTP_FIELDS_MAX && hpx_field_line_next(&lines, &line))
+		if (line.name.ptr != NULL)
+			fields[head.field_count++] = (struct hpx_field){ line.name, line.value };
 	return head;
 }
 

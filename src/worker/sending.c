@@ -49,33 +49,19 @@ void hpx_sending_free(struct hpx_sending *sending)
 
 /* ---- the request ---- */
 
-static struct hpx_span name_of(struct hpx_span line)
-{
-	return hpx_span_first(line, hpx_span_index(line, ':'));
-}
-
-static bool is_among(struct hpx_span lines, struct hpx_span name)
-{
-	struct hpx_span line;
-
-	while (lines.len > 0 && hpx_span_split(&lines, '\n', &line))
-		if (hpx_span_ieq(name_of(line), name))
-			return true;
-	return false;
-}
-
 /* What frames the message is the engine's; the host, the credentials and the
  * key are the target's and hapax's, whatever a job says. */
 static bool is_ours(const struct hpx_job_target *target, struct hpx_span name)
 {
 	static const struct hpx_http_head none;
+	struct hpx_field_line line;
 
 	return hpx_field_is_hop(&none, name) || hpx_field_is_ours(name) ||
 	       hpx_span_ieq(name, HPX_SPAN("Host")) ||
 	       hpx_span_ieq(name, HPX_SPAN("Content-Length")) ||
 	       hpx_span_ieq(name, HPX_SPAN("Expect")) ||
 	       hpx_span_ieq(name, target->key_header) ||
-	       is_among(target->caller.headers, name);
+	       hpx_field_line_find(target->caller.headers, name, &line);
 }
 
 /* A line that is no field travels on to the engine, which says what is wrong. */
@@ -83,14 +69,11 @@ static enum hpx_status add_job_headers(struct hpx_sending *sending)
 {
 	struct hpx_span rest = sending->entry->job.headers;
 	enum hpx_status status = HPX_OK;
+	struct hpx_field_line line;
 
-	while (rest.len > 0 && status == HPX_OK) {
-		size_t end = hpx_span_index(rest, '\n');
-		struct hpx_span line = hpx_span_first(rest, end < rest.len ? end + 1 : end);
-		rest = hpx_span_skip(rest, line.len);
-		if (!is_ours(sending->lane->target, name_of(line)))
-			status = hpx_buffer_append(&sending->headers, line);
-	}
+	while (status == HPX_OK && hpx_field_line_next(&rest, &line))
+		if (line.name.ptr == NULL || !is_ours(sending->lane->target, line.name))
+			status = hpx_buffer_append(&sending->headers, line.whole);
 	return status;
 }
 

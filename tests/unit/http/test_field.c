@@ -154,6 +154,51 @@ static void what_travels_and_what_is_kept(void **state)
 	}
 }
 
+static void lines_are_cut_at_lf_and_cr_lf(void **state)
+{
+	static const struct {
+		const char *name; /* NULL: no colon */
+		const char *value;
+		const char *text;
+		const char *whole;
+	} rows[] = {
+		{ "A", "b c", "A:  b c\t", "A:  b c\t\r\n" },
+		{ NULL, NULL, "", "\n" },
+		{ NULL, NULL, "no field", "no field\n" },
+		{ "", "x:y", ":x:y", ":x:y\r\n" },
+		{ "Empty", "", "Empty:", "Empty:\n" },
+		{ "Last\rone", "z", "Last\rone: z", "Last\rone: z" },
+	};
+	struct hpx_span rest = HPX_SPAN("A:  b c\t\r\n\nno field\n:x:y\r\nEmpty:\nLast\rone: z");
+	struct hpx_field_line line;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_true(hpx_field_line_next(&rest, &line));
+		assert_span(line.text, rows[i].text);
+		assert_span(line.whole, rows[i].whole);
+		assert_int_equal(line.name.ptr == NULL, rows[i].name == NULL);
+		assert_int_equal(line.value.ptr == NULL, rows[i].name == NULL);
+		if (rows[i].name == NULL)
+			continue;
+		assert_span(line.name, rows[i].name);
+		assert_span(line.value, rows[i].value);
+	}
+	assert_false(hpx_field_line_next(&rest, &line));
+}
+
+static void lines_are_found_by_name(void **state)
+{
+	struct hpx_span lines = HPX_SPAN("b\r\nB: 1\r\nb:2\r\n");
+	struct hpx_field_line line;
+
+	(void)state;
+	assert_true(hpx_field_line_find(lines, HPX_SPAN("b"), &line));
+	assert_span(line.value, "1");
+	assert_false(hpx_field_line_find(lines, HPX_SPAN("c"), &line));
+	assert_false(hpx_field_line_find(lines, HPX_SPAN(""), &line));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +207,8 @@ int main(void)
 		cmocka_unit_test(lists_hold_whole_tokens),
 		cmocka_unit_test(tokens),
 		cmocka_unit_test(what_travels_and_what_is_kept),
+		cmocka_unit_test(lines_are_cut_at_lf_and_cr_lf),
+		cmocka_unit_test(lines_are_found_by_name),
 	};
 	return cmocka_run_group_tests_name("field", tests, NULL, NULL);
 }
