@@ -1,15 +1,17 @@
 /* Arguments: one reader for all commands, so that they agree on --help, on
  * what a mistake looks like and on its exit code. */
-#include "cli/cli.h"
-
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "cli/cli.h"
 #include "config/suggestion.h"
 
 /* The width of the column with flags in --help. */
 #define COLUMN 26
 #define LINE 79
+/* All remarks of one report, each within its own bound. */
+#define REPORT_BYTES_MAX ((size_t)256 << 10)
 
 /* Words of `text`, in lines of at most LINE columns, behind `indent`. */
 static void print_wrapped(const char *text, int indent)
@@ -78,7 +80,8 @@ static const struct hpx_cli_flag *find(const struct hpx_cli_usage *usage, struct
 	for (size_t i = 0; i < usage->flag_count; i++) {
 		const struct hpx_cli_flag *flag = &usage->flags[i];
 
-		if (letter ? letter == letter_of(flag) : hpx_span_eq(name, hpx_span_of(name_of(flag))))
+		if (letter ? letter == letter_of(flag) :
+			     hpx_span_eq(name, hpx_span_of(name_of(flag))))
 			return flag;
 	}
 	return NULL;
@@ -206,7 +209,8 @@ static int read_all(const struct hpx_cli_usage *usage, int argc, char **argv)
 			move_back(argv, at, argc);
 			end--;
 		} else {
-			at = argv[at][1] == '-' ? read_flag(usage, end, argv, at) : read_letter(usage, end, argv, at);
+			at = argv[at][1] == '-' ? read_flag(usage, end, argv, at) :
+						  read_letter(usage, end, argv, at);
 			if (at == 0)
 				return 0;
 		}
@@ -261,4 +265,52 @@ bool hpx_cli_read(const struct hpx_cli_usage *usage, int argc, char **argv, int 
 	}
 	*ret_rest = rest;
 	return true;
+}
+
+/* ---- the configuration: its flags, and loading it ---- */
+
+size_t hpx_cli_config_flags(struct hpx_config_flags *flags,
+			    struct hpx_cli_flag rows[HPX_CONFIG_FLAG_MAX])
+{
+	const struct hpx_option *option;
+	size_t count = 0;
+
+	*flags = (struct hpx_config_flags){ .value = { NULL } };
+	for (; (option = hpx_option_flag(count)) != NULL; count++)
+		rows[count] = (struct hpx_cli_flag){ option->flag, option->flag_value,
+						     option->text, &flags->value[count] };
+	return count;
+}
+
+int hpx_cli_write(struct hpx_span text, FILE *stream)
+{
+	size_t written = text.len > 0 ? fwrite(text.ptr, 1, text.len, stream) : 0;
+
+	if (written == text.len && fflush(stream) == 0)
+		return HPX_EXIT_OK;
+	fprintf(stderr, "hapax: cannot write: %s\n", strerror(errno));
+	return HPX_EXIT_FAILED;
+}
+
+struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags)
+{
+	struct hpx_config_report report;
+	struct hpx_settings *settings = NULL;
+	struct hpx_buffer text;
+
+	hpx_config_report_init(&report);
+	hpx_buffer_init(&text, REPORT_BYTES_MAX);
+	enum hpx_status status = hpx_config_load(flags, &report, &settings);
+	if (status == HPX_OK)
+		hpx_config_warn_server_error(settings, false, &report);
+	enum hpx_status printed =
+		hpx_config_report_print(&report, hpx_config_path(flags), &text);
+	if (status != HPX_OK || !flags->without_secrets)
+		hpx_cli_write(hpx_buffer_span(&text), stderr);
+	if (status != HPX_OK && (status != HPX_INVALID || printed != HPX_OK))
+		fprintf(stderr, "hapax: the configuration cannot be read: %s\n",
+			hpx_status_text(status));
+	hpx_buffer_done(&text);
+	hpx_config_report_done(&report);
+	return settings;
 }

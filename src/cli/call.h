@@ -61,44 +61,38 @@ struct hpx_call_command {
 /* "hapax call: …" on standard error; returns `code`. */
 int hpx_call_complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* call_journal.c. The path of the journal into command->journal; makes the default
- * one's directory. With `must_exist`, one that was named and is not there is a
- * mistake. HPX_EXIT_OK, or what to exit with. */
+/* ---- call_command.c ---- */
+
+/* Gives the headers of the arguments to a call: those of a new call, or the credentials
+ * of a resumed one. HPX_EXIT_OK, or the exit code after a message. */
+int hpx_call_give_headers(struct hpx_call_command *command, struct hapax_call *call);
+
+/* ---- call_journal.c ---- */
+
+/* The path of the journal into command->journal; makes the directory of the default
+ * journal. With `must_exist`, a journal that was named and is absent is a mistake.
+ * HPX_EXIT_OK, or the exit code after a message. */
 int hpx_call_journal_find(struct hpx_call_command *command, bool must_exist);
 /* " --journal FILE" for a command that people are told to type; "" for the default. */
 void hpx_call_journal_print_flag(const struct hpx_call_command *command, FILE *out);
 int hpx_call_list(struct hpx_call_command *command);
 int hpx_call_forget(struct hpx_call_command *command);
-
-/* call_resume.c. The call whose number is given, or all that are not done (NULL),
- * until `*stopped`. */
+/* The call whose number is given, or every call that is not done (NULL), until
+ * `*stopped`. */
 int hpx_call_resume(struct hpx_call_command *command, const char *operand,
 		    const atomic_bool *stopped);
 
-/* call_request.c. The call that the arguments describe, or the credentials of one
- * that is resumed. HPX_EXIT_OK, or what to exit with. */
-int hpx_call_make(struct hpx_call_command *command, const char *method, const char *url,
-		  struct hapax_call **ret_call);
-int hpx_call_give_headers(struct hpx_call_command *command, struct hapax_call *call);
+/* ---- call_report.c ---- */
 
-/* call_show.c. For struct hapax_client_options; `user` is the command. */
+/* For struct hapax_client_options; `user` is the command. */
 void hpx_call_observe(void *user, const struct hapax_attempt *attempt);
-void hpx_call_explain(const struct hpx_call_command *command);
-/* "no answer: connection reset", "503 Service Unavailable". */
-void hpx_call_print_end(const struct hapax_attempt *attempt, FILE *out);
-
-/* call_output.c. Whether -o can be written to, HPX_EXIT_OK or what to exit with;
- * and the answer, of a definite one only: nobody shall take another one for the
- * result. HPX_EXIT_FAILED: it is not, or not wholly, written. */
+/* Whether -o can be written to: HPX_EXIT_OK, or the exit code after a message. */
 int hpx_call_output_check(const struct hpx_call_command *command);
-int hpx_call_print_answer(const struct hpx_call_command *command,
-			  const struct hapax_outcome *outcome);
-
-/* call_report.c. Sends it, prints what became of it, and then confirms it; the
- * exit code, or HPX_CALL_NOT_BEGUN where nothing was sent, and why is said. */
+/* Sends the call, prints what became of it, and then confirms it; the exit code, or
+ * HPX_CALL_NOT_BEGUN after a message where nothing was sent. */
 #define HPX_CALL_NOT_BEGUN (-1)
 int hpx_call_send_and_report(struct hpx_call_command *command, struct hapax_call *call);
-/* A definite answer that is what was asked for. */
+/* Whether a definite answer is a success. */
 bool hpx_call_is_success(unsigned status);
 
 #endif

@@ -1,13 +1,216 @@
-/* How a call ended: what is known, on standard error or as JSON, and the exit
- * code. */
+/* What `hapax call` prints: its attempts, the answer, what became of the call (on
+ * standard error or as JSON), and the exit code. */
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/buffer.h"
 #include "cli/call.h"
-#include "cli/operator_json.h"
+#include "cli/operator_command.h"
 #include "core/json_lookup.h"
 #include "http/problem.h"
 
+#define CLEAR "\r\033[K"
 #define NUMBER_MAX 16
 #define JSON_MAX ((size_t)256 * 1024 * 1024)
+
+/* ---- attempts: as they happen, on a terminal, and at the end, with --explain ---- */
+
+static bool is_dumb(void)
+{
+	const char *term = getenv("TERM");
+
+	return term == NULL || strcmp(term, "dumb") == 0;
+}
+
+/* "0.3 s", "12 s". */
+static void print_seconds(int64_t ms, FILE *out)
+{
+	if (ms < 9950)
+		fprintf(out, "%lld.%lld s", (long long)(ms / 1000), (long long)(ms % 1000 / 100));
+	else
+		fprintf(out, "%lld s", (long long)((ms + 500) / 1000));
+}
+
+static void print_end(const struct hapax_attempt *attempt, FILE *out)
+{
+	if (attempt->end == HAPAX_ATTEMPT_ANSWERED)
+		fprintf(out, "%u %s", attempt->status, hpx_reason_phrase(attempt->status));
+	else
+		fprintf(out, "%s: %s",
+			attempt->end == HAPAX_ATTEMPT_LOST ? "sent, and no answer" : "not sent",
+			attempt->trouble);
+}
+
+static void print_attempt(const struct hapax_attempt *attempt, FILE *out)
+{
+	fprintf(out, "attempt %u: ", attempt->number);
+	print_end(attempt, out);
+	fputs(" (", out);
+	print_seconds(attempt->took_ms, out);
+	fputc(')', out);
+	if (attempt->wait_ms >= 0) {
+		fputs("; again in ", out);
+		print_seconds(attempt->wait_ms, out);
+	}
+	fputc('\n', out);
+}
+
+/* Attempts beyond the bound, or for which there is no memory, are counted. */
+static void keep_attempt(struct hpx_call_command *command, const struct hapax_attempt *attempt)
+{
+	if (command->kept_count == command->kept_cap && command->kept_cap < HPX_CALL_KEPT_MAX) {
+		size_t cap = command->kept_cap > 0 ? command->kept_cap * 2 : 8;
+		struct hpx_call_kept *more = reallocarray(command->kept, cap, sizeof(*more));
+
+		if (more != NULL) {
+			command->kept = more;
+			command->kept_cap = cap;
+		}
+	}
+	if (command->kept_count == command->kept_cap || command->kept_count == HPX_CALL_KEPT_MAX) {
+		command->left_out++;
+		return;
+	}
+	struct hpx_call_kept *kept = &command->kept[command->kept_count++];
+	kept->attempt = *attempt;
+	snprintf(kept->trouble, sizeof(kept->trouble), "%s", attempt->trouble);
+}
+
+static void clear_countdown(struct hpx_call_command *command)
+{
+	if (command->countdown)
+		fputs(CLEAR, stderr);
+	command->countdown = false;
+}
+
+static void count_down(struct hpx_call_command *command, int64_t wait_ms)
+{
+	if (!command->terminal || is_dumb() || (wait_ms < 1000 && !command->countdown))
+		return;
+	fprintf(stderr, CLEAR "next attempt in %lld s", (long long)((wait_ms + 999) / 1000));
+	command->countdown = true;
+}
+
+void hpx_call_observe(void *user, const struct hapax_attempt *attempt)
+{
+	struct hpx_call_command *command = user;
+
+	switch (attempt->event) {
+	case HAPAX_ATTEMPT_BEGINS:
+		clear_countdown(command);
+		break;
+	case HAPAX_ATTEMPT_WAITS:
+		count_down(command, attempt->wait_ms);
+		break;
+	case HAPAX_ATTEMPT_ENDED:
+		keep_attempt(command, attempt);
+		if (command->terminal)
+			print_attempt(attempt, stderr);
+		break;
+	}
+}
+
+/* On a terminal they were shown already. */
+static void explain(const struct hpx_call_command *command)
+{
+	for (size_t i = 0; i < command->kept_count && !command->terminal; i++) {
+		struct hapax_attempt attempt = command->kept[i].attempt;
+
+		attempt.trouble = command->kept[i].trouble;
+		print_attempt(&attempt, stderr);
+	}
+	if (command->left_out > 0)
+		fprintf(stderr, "and %zu more\n", command->left_out);
+}
+
+/* ---- the answer, to standard output or to a file ----
+ * An answer is handed over only when it is written. One that is not, the API is asked
+ * for again. */
+
+static int print_head(const struct hapax_outcome *outcome, FILE *out)
+{
+	fprintf(out, "HTTP/1.1 %u %s\r\n", outcome->status, hpx_reason_phrase(outcome->status));
+	return hpx_cli_write(hpx_span_of(outcome->headers), out) == HPX_EXIT_OK ?
+		       hpx_cli_write(HPX_SPAN("\r\n"), out) :
+		       HPX_EXIT_FAILED;
+}
+
+static int print_to(const struct hpx_call_command *command, const struct hapax_outcome *outcome,
+		    FILE *out)
+{
+	int code = HPX_EXIT_OK;
+
+	if (command->flags.include != NULL)
+		code = print_head(outcome, out);
+	if (code == HPX_EXIT_OK)
+		code = hpx_cli_write(hpx_span(outcome->body, outcome->body_len), out);
+	return code;
+}
+
+/* On the disk before the journal says that it is done; what is no file on a disk
+ * cannot be brought there. */
+static bool sync_file(FILE *out)
+{
+	return fsync(fileno(out)) == 0 || errno == EINVAL || errno == EROFS;
+}
+
+static int print_to_file(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
+{
+	FILE *out = fopen(command->flags.output, "we");
+
+	if (out == NULL)
+		return hpx_call_complain(HPX_EXIT_FAILED,
+					 "%s: %s", command->flags.output, strerror(errno));
+	int code = print_to(command, outcome, out);
+	if (code == HPX_EXIT_OK && !sync_file(out))
+		code = hpx_call_complain(HPX_EXIT_FAILED,
+					 "%s: %s", command->flags.output, strerror(errno));
+	if (fclose(out) != 0 && code == HPX_EXIT_OK)
+		code = hpx_call_complain(HPX_EXIT_FAILED,
+					 "%s: %s", command->flags.output, strerror(errno));
+	return code;
+}
+
+/* A mistake that is found before anything is sent costs nothing. */
+int hpx_call_output_check(const struct hpx_call_command *command)
+{
+	const char *path = command->flags.output;
+	char copy[PATH_MAX];
+	struct stat info;
+
+	if (path == NULL)
+		return HPX_EXIT_OK;
+	if (strlen(path) >= sizeof(copy))
+		return hpx_call_complain(HPX_EXIT_USAGE,
+					 "-o: the path is too long: nothing was sent");
+	memcpy(copy, path, strlen(path) + 1);
+	bool there = stat(path, &info) == 0;
+	bool good = there ? access(path, W_OK) == 0 : access(dirname(copy), W_OK | X_OK) == 0;
+	if (good && there && S_ISDIR(info.st_mode)) {
+		errno = EISDIR;
+		good = false;
+	}
+	return good ? HPX_EXIT_OK :
+		      hpx_call_complain(HPX_EXIT_USAGE, "%s: %s: nothing was sent", path,
+					strerror(errno));
+}
+
+static int print_answer(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
+{
+	if (outcome->kind != HAPAX_DONE || command->many)
+		return HPX_EXIT_OK;
+	if (!outcome->body_kept)
+		hpx_call_complain(0, "the answer's body is too large, and was not kept");
+	if (command->flags.output != NULL)
+		return print_to_file(command, outcome);
+	return command->flags.json != NULL ? HPX_EXIT_OK : print_to(command, outcome, stdout);
+}
+
+/* ---- what became of it, and the exit code ---- */
 
 /* A 409 may say that it happened and that its answer was not kept
  * (response_not_kept): then the status that it had counts, 0 where none is said. */
@@ -139,7 +342,7 @@ static void print_last(const struct hpx_call_command *command)
 	struct hapax_attempt last = command->kept[command->kept_count - 1].attempt;
 	last.trouble = command->kept[command->kept_count - 1].trouble;
 	fputs(" (the last attempt: ", stderr);
-	hpx_call_print_end(&last, stderr);
+	print_end(&last, stderr);
 	fputc(')', stderr);
 }
 
@@ -169,7 +372,7 @@ static void print_unsettled(const struct hpx_call_command *command,
 static void print_words(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
 {
 	if (command->flags.explain != NULL)
-		hpx_call_explain(command);
+		explain(command);
 	if (outcome->kind != HAPAX_DONE)
 		print_unsettled(command, outcome);
 	else if (command->many)
@@ -201,7 +404,7 @@ static int confirm(struct hapax_call *call, int code)
 }
 
 /* Nobody has it: it is asked for again. Not 1, which would be a refusal. */
-static int keep(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
+static int keep_open(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
 {
 	hpx_call_complain(0, "it was answered with %u %s, and the answer could not be handed over",
 			  outcome->status, hpx_reason_phrase(outcome->status));
@@ -215,12 +418,12 @@ static int report(struct hpx_call_command *command, struct hapax_call *call)
 	int code = exit_of(call);
 
 	print_words(command, outcome);
-	int printed = hpx_call_print_answer(command, outcome);
+	int printed = print_answer(command, outcome);
 	if (printed == HPX_EXIT_OK && command->flags.json != NULL)
 		printed = print_json(command, outcome, code);
 	if (outcome->kind != HAPAX_DONE)
 		return code;
-	return printed == HPX_EXIT_OK ? confirm(call, code) : keep(command, outcome);
+	return printed == HPX_EXIT_OK ? confirm(call, code) : keep_open(command, outcome);
 }
 
 int hpx_call_send_and_report(struct hpx_call_command *command, struct hapax_call *call)

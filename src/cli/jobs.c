@@ -1,46 +1,15 @@
 /* `hapax jobs`: the deliveries that are owed to outside services, for people.
  * It works beside a running `hapax serve` and never creates a store. */
-#include "cli/jobs.h"
+#include "cli/operations.h"
 
 /* Of one operation; an application that owes more names them by a list. */
 #define JOBS_SHOWN_MAX 1000
+#define SHORT_ID 12
+#define REQUEST_WIDTH_MAX 32
+#define TARGET_WIDTH_MAX 16
+#define JSON_MAX ((size_t)64 * 1024 * 1024)
 
-static const struct hpx_operator_verb verbs[] = {
-	{ .name = "ls",
-	  .synopsis = "hapax jobs ls [--state STATE] [--target NAME] [FLAGS]",
-	  .about = "Lists jobs, the newest first. The states are queued, sending, done, unknown,\n"
-		   "dead and discarded; the dead letters are `hapax jobs ls --state dead`.",
-	  .flags = { "state", "target", "operation", "limit", "full", "json" },
-	  .run = hpx_jobs_ls },
-	{ .name = "show",
-	  .synopsis = "hapax jobs show NUMBER",
-	  .about = "Shows all that is known of one job: what is sent, with which key, where it\n"
-		   "stands, and the history of its operation. The credentials of a target are not\n"
-		   "stored, so they cannot be shown.",
-	  .flags = { "body", "json" },
-	  .operands_max = 1,
-	  .run = hpx_jobs_show },
-	{ .name = "retry",
-	  .synopsis = "hapax jobs retry NUMBER --reason TEXT",
-	  .about =
-		  "Queues a dead job again, with a new budget of attempts. One whose outcome is\n"
-		  "unknown needs --force, because it may have happened: unless the target knows the\n"
-		  "job's key again, it would then happen twice.",
-	  .flags = { "reason", "force", "json" },
-	  .operands_max = 1,
-	  .writes = true,
-	  .run = hpx_jobs_retry },
-	{ .name = "discard",
-	  .synopsis = "hapax jobs discard NUMBER --reason TEXT",
-	  .about =
-		  "Gives a job up: it is never sent (again), and the next job of its operation may\n"
-		  "go. A pending operation that waited for its answer is completed with 408, unless\n"
-		  "it may have happened; one that is unknown stays so.",
-	  .flags = { "reason", "json" },
-	  .operands_max = 1,
-	  .writes = true,
-	  .run = hpx_jobs_discard },
-};
+/* ---- finding ---- */
 
 int hpx_jobs_find(struct hpx_operator_command *command, struct hpx_job_entry **ret_job)
 {
@@ -65,37 +34,429 @@ int hpx_jobs_find(struct hpx_operator_command *command, struct hpx_job_entry **r
 	return HPX_EXIT_OK;
 }
 
+struct hpx_job_entry *hpx_jobs_keep_marked(struct hpx_job_entry *jobs,
+					   const struct hpx_mark *mark)
+{
+	struct hpx_job_entry *marked = NULL, *others = NULL;
+
+	while (jobs != NULL) {
+		struct hpx_job_entry *job = jobs;
+		struct hpx_job_entry **list =
+			hpx_mark_eq(&job->delivery.mark, mark) ? &marked : &others;
+
+		jobs = job->next;
+		job->next = *list;
+		*list = job;
+	}
+	hpx_job_entry_free(others);
+	return marked;
+}
+
 enum hpx_status hpx_jobs_of(struct hpx_operator_command *command, const struct hpx_record *record,
 			    struct hpx_job_entry **ret_jobs)
 {
 	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT,
 				       .operation = &record->id,
 				       .limit = JOBS_SHOWN_MAX };
-	struct hpx_job_entry *found = NULL, *turned = NULL, *others = NULL;
+	struct hpx_job_entry *found = NULL;
 	enum hpx_status status = hpx_store_jobs(command->reader, &query, &found);
 
 	*ret_jobs = NULL;
 	if (status != HPX_OK)
 		return status == HPX_UNSUPPORTED ? HPX_OK : status;
-	/* Jobs outlive their operation: those of an earlier use of the key go. */
-	while (found != NULL) {
-		struct hpx_job_entry *job = found;
-		bool mine = hpx_mark_eq(&job->delivery.mark, &record->mark);
-		struct hpx_job_entry **list = mine ? &turned : &others;
-
-		found = job->next;
-		job->next = *list;
-		*list = job;
-	}
-	hpx_job_entry_free(others);
-	*ret_jobs = turned;
+	/* The store gives the newest first. */
+	*ret_jobs = hpx_jobs_keep_marked(found, &record->mark);
 	return HPX_OK;
+}
+
+const struct hpx_job_entry *hpx_jobs_answering(const struct hpx_job_entry *jobs)
+{
+	while (jobs != NULL && !jobs->delivery.answers)
+		jobs = jobs->next;
+	return jobs;
 }
 
 enum hpx_job_state hpx_jobs_state(const struct hpx_job_entry *job)
 {
 	return job->readable ? job->delivery.state : HPX_JOB_UNKNOWN;
 }
+
+/* ---- ls, and the table in which jobs are shown ---- */
+
+struct job_widths {
+	size_t number;
+	size_t state;
+	size_t target;
+	size_t request;
+	size_t reference;
+};
+
+static struct job_widths measure(const struct hpx_operator_command *command,
+				 const struct hpx_job_entry *jobs)
+{
+	struct job_widths widths = { 3, 5, 6, 7, command->full ? HPX_REFERENCE_LEN : SHORT_ID };
+
+	for (const struct hpx_job_entry *job = jobs; job != NULL; job = job->next) {
+		int digits = snprintf(NULL, 0, "%lld", (long long)job->delivery.number);
+
+		widths.number =
+			hpx_operator_clamp((size_t)(digits > 0 ? digits : 0), widths.number, 20);
+		widths.state = hpx_operator_clamp(strlen(hpx_job_state_name(hpx_jobs_state(job))),
+						  widths.state, 16);
+		widths.target = hpx_operator_clamp(job->job.target.len, widths.target,
+						   TARGET_WIDTH_MAX);
+		widths.request = hpx_operator_clamp(job->job.method.len + 1 + job->job.path.len,
+						    widths.request, REQUEST_WIDTH_MAX);
+	}
+	return widths;
+}
+
+/* "in 3m", "now", and "-" for what is not waiting. */
+static void print_due(const struct hpx_operator_command *command, const struct hpx_delivery *delivery)
+{
+	char age[HPX_OPERATOR_AGE_SIZE];
+
+	if (delivery->state != HPX_JOB_QUEUED) {
+		fputs("-", stdout);
+	} else if (delivery->due_ms <= command->now_ms) {
+		fputs("now", stdout);
+	} else {
+		hpx_operator_age(delivery->due_ms - command->now_ms, age);
+		printf("in %s", age);
+	}
+}
+
+static void print_row(const struct hpx_operator_command *command, const struct hpx_job_entry *job,
+		      const struct job_widths *widths)
+{
+	const struct hpx_delivery *delivery = &job->delivery;
+	char reference[HPX_REFERENCE_SIZE], age[HPX_OPERATOR_AGE_SIZE];
+
+	hpx_reference_print(&delivery->operation, &delivery->mark, reference);
+	hpx_operator_age(command->now_ms - delivery->created_ms, age);
+	printf("%*lld  %-*s  %3u  ", (int)widths->number, (long long)delivery->number,
+	       (int)widths->state, hpx_job_state_name(hpx_jobs_state(job)), delivery->attempt);
+	hpx_operator_print_text(job->job.target, widths->target);
+	fputs("  ", stdout);
+	hpx_operator_print_request(job->job.method, job->job.path, widths->request);
+	if (delivery->status != 0)
+		printf("  %4u", delivery->status);
+	else
+		fputs("     -", stdout);
+	printf("  %4s  %.*s  ", age, (int)widths->reference, reference);
+	print_due(command, delivery);
+	fputs(job->readable ? "\n" : " (the row cannot be read)\n", stdout);
+}
+
+void hpx_jobs_table(const struct hpx_operator_command *command, const struct hpx_job_entry *jobs)
+{
+	struct job_widths widths = measure(command, jobs);
+
+	printf("%*s  %-*s  TRY  %-*s  %-*s  HTTP   AGE  %-*s  DUE\n", (int)widths.number, "JOB",
+	       (int)widths.state, "STATE", (int)widths.target, "TARGET", (int)widths.request,
+	       "REQUEST", (int)widths.reference, "OPERATION");
+	for (; jobs != NULL; jobs = jobs->next)
+		print_row(command, jobs, &widths);
+}
+
+static void json_delivery(struct hpx_operator_json *json, const struct hpx_delivery *delivery)
+{
+	hpx_operator_json_number(json, "attempt", delivery->attempt);
+	hpx_operator_json_number(json, "status", delivery->status);
+	hpx_operator_json_bool(json, "answers", delivery->answers);
+	hpx_operator_json_bool(json, "may_have_happened", delivery->unsure);
+	hpx_operator_json_text(json, "provider_id", hpx_span_of(delivery->provider_id));
+	hpx_operator_json_time(json, "created", delivery->created_ms);
+	hpx_operator_json_time(json, "changed", delivery->changed_ms);
+	hpx_operator_json_time(json, "due", delivery->state == HPX_JOB_QUEUED ? delivery->due_ms : 0);
+	hpx_operator_json_time(json, "first_sent", delivery->first_sent_ms);
+	hpx_operator_json_time(json, "resend_until", delivery->resend_until_ms);
+}
+
+void hpx_jobs_json(struct hpx_operator_json *json, const struct hpx_job_entry *job)
+{
+	char reference[HPX_REFERENCE_SIZE];
+	char key[HPX_JOB_KEY_SIZE];
+
+	hpx_reference_print(&job->delivery.operation, &job->delivery.mark, reference);
+	hpx_operator_json_number(json, "number", (uint64_t)job->delivery.number);
+	hpx_operator_json_text(json, "state", hpx_span_of(hpx_job_state_name(hpx_jobs_state(job))));
+	hpx_operator_json_bool(json, "readable", job->readable);
+	hpx_operator_json_text(json, "operation", hpx_span_of(reference));
+	hpx_operator_json_text(json, "name", job->job.name);
+	hpx_operator_json_text(json, "target", job->job.target);
+	hpx_operator_json_text(json, "method", job->job.method);
+	hpx_operator_json_text(json, "path", job->job.path);
+	if (json->status == HPX_OK)
+		json->status = hpx_job_key(&job->delivery.operation, &job->delivery.mark,
+					   job->job.name, key);
+	if (json->status == HPX_OK)
+		hpx_operator_json_text(json, "key", hpx_span_of(key));
+	json_delivery(json, &job->delivery);
+}
+
+static int print_list_json(const struct hpx_operator_command *command,
+			   const struct hpx_job_entry *jobs)
+{
+	struct hpx_buffer out;
+	struct hpx_operator_json json = { .out = &out, .first = true };
+
+	hpx_buffer_init(&out, JSON_MAX);
+	hpx_operator_json_open(&json, "[");
+	for (; jobs != NULL; jobs = jobs->next) {
+		hpx_operator_json_name(&json, NULL);
+		hpx_operator_json_open(&json, "\n{");
+		hpx_jobs_json(&json, jobs);
+		hpx_operator_json_close(&json, "}");
+	}
+	hpx_operator_json_close(&json, "\n]\n");
+	int code = json.status == HPX_OK ?
+			   hpx_cli_write(hpx_buffer_span(&out), stdout) :
+			   hpx_operator_complain(command, HPX_EXIT_FAILED,
+						 "the list is too large; use a smaller --limit");
+	hpx_buffer_done(&out);
+	return code;
+}
+
+/* `*id` is where the query's operation is kept. */
+static int read_query(struct hpx_operator_command *command, struct hpx_job_query *query,
+		      struct hpx_operation_id *id)
+{
+	struct hpx_mark mark;
+	struct hpx_entry entry;
+
+	*query = (struct hpx_job_query){ .state = HPX_JOB_STATE_COUNT,
+					 .target = hpx_span_of(command->target) };
+	int code = hpx_operator_limit(command, &query->limit);
+	if (code == HPX_EXIT_OK && command->state != NULL) {
+		query->state = hpx_job_state_by_name(hpx_span_of(command->state));
+		if (query->state == HPX_JOB_STATE_COUNT)
+			return hpx_operator_complain(
+				command, HPX_EXIT_USAGE,
+				"there is no state \"%s\"; the states are queued, "
+				"sending, done, unknown, dead and discarded",
+				command->state);
+	}
+	if (code != HPX_EXIT_OK || command->operation == NULL)
+		return code;
+	query->operation = id;
+	/* A job may outlive its operation, which then cannot be looked for. */
+	if (hpx_reference_parse(hpx_span_of(command->operation), id, &mark))
+		return HPX_EXIT_OK;
+	code = hpx_keys_find_reference(command, command->operation, &entry);
+	if (code == HPX_EXIT_OK)
+		*id = entry.record.id;
+	return code;
+}
+
+static int list_jobs(struct hpx_operator_command *command)
+{
+	struct hpx_job_entry *jobs = NULL;
+	struct hpx_operation_id id;
+	struct hpx_job_query query;
+	size_t count = 0;
+	int code = read_query(command, &query, &id);
+
+	if (code != HPX_EXIT_OK)
+		return code;
+	enum hpx_status status = hpx_store_jobs(command->reader, &query, &jobs);
+	if (status != HPX_OK)
+		return hpx_operator_complain_read(command, status);
+	for (const struct hpx_job_entry *job = jobs; job != NULL; job = job->next)
+		count++;
+	if (command->json != NULL)
+		code = print_list_json(command, jobs);
+	else if (count == 0)
+		puts("no jobs");
+	else
+		hpx_jobs_table(command, jobs);
+	if (command->json == NULL && count == query.limit)
+		fprintf(stderr, "The %zu newest are shown; --limit N shows more.\n", count);
+	hpx_job_entry_free(jobs);
+	return code;
+}
+
+/* ---- retry and discard ---- */
+
+static const char *why_not(const struct hpx_job_entry *job)
+{
+	if (!job->readable)
+		return "its row cannot be read";
+	switch (job->delivery.state) {
+	case HPX_JOB_QUEUED:
+		return "it is queued already and will be sent when it is due";
+	case HPX_JOB_SENDING:
+		return "it is being sent; wait until that has ended";
+	case HPX_JOB_DONE:
+		return "it is done, and nothing overrides that";
+	case HPX_JOB_UNKNOWN:
+		return "it may have happened; ask the target first, and if it may happen again, say "
+		       "--force";
+	case HPX_JOB_DISCARDED:
+		return "it was discarded, and that is final";
+	default:
+		return "its state does not allow it";
+	}
+}
+
+static int explain(const struct hpx_operator_command *command, const struct hpx_job_entry *job,
+		   enum hpx_status status)
+{
+	if (status == HPX_REFUSED || status == HPX_CORRUPT)
+		return hpx_operator_complain(command, HPX_EXIT_FAILED, "not done: %s", why_not(job));
+	if (status == HPX_STALE || status == HPX_NOT_FOUND)
+		return hpx_operator_complain(
+			command, HPX_EXIT_FAILED,
+			"not done: the job has changed meanwhile; look again with "
+			"`hapax jobs show`");
+	return hpx_operator_complain(command, HPX_EXIT_FAILED, "not done: %s",
+				     hpx_status_text(status));
+}
+
+/* What became of the operation whose answer the job would have been; empty
+ * where it has nothing to do with it. */
+static const char *operation_after(struct hpx_operator_command *command,
+				   const struct hpx_job_entry *job, struct hpx_entry *entry)
+{
+	enum hpx_status status =
+		job->delivery.answers ? hpx_store_find(command->reader, &job->delivery.operation,
+						       &command->arena, entry, NULL) :
+					HPX_NOT_FOUND;
+
+	if (status != HPX_OK ||
+	    !hpx_mark_eq(&entry->record.mark, &job->delivery.mark))
+		return "";
+	return hpx_keys_state(entry);
+}
+
+static int print_settled_json(const struct hpx_operator_command *command,
+			      const struct hpx_job_entry *job, const struct hpx_store_op *op,
+			      const char *state, const char *operation)
+{
+	char reference[HPX_REFERENCE_SIZE];
+	struct hpx_buffer out;
+	struct hpx_operator_json json = { .out = &out };
+
+	hpx_reference_print(&job->delivery.operation, &job->delivery.mark, reference);
+	hpx_buffer_init(&out, 65536);
+	hpx_operator_json_open(&json, "{");
+	hpx_operator_json_number(&json, "number", (uint64_t)job->delivery.number);
+	hpx_operator_json_text(&json, "state", hpx_span_of(state));
+	hpx_operator_json_text(&json, "operation", hpx_span_of(reference));
+	if (operation[0] != '\0')
+		hpx_operator_json_text(&json, "operation_state", hpx_span_of(operation));
+	int code = hpx_operator_json_sign(command, &json, op);
+	hpx_buffer_done(&out);
+	return code;
+}
+
+/* What becomes of those who wait for the operation's answer. */
+static const char *consequence(enum hpx_job_move move, const char *operation,
+			       const struct hpx_entry *entry)
+{
+	if (operation[0] == '\0')
+		return move == HPX_JOB_MOVE_RETRY ? "it is sent again when its turn comes" :
+						    "it is never sent again";
+	if (move == HPX_JOB_MOVE_RETRY)
+		return "it is sent again; its operation is pending until it is answered";
+	if (entry->record.state == HPX_STATE_COMPLETED)
+		return "it is never sent; its operation is completed with 408: it did not happen";
+	return "it is never sent again; its operation is unknown, because it may have happened: "
+	       "settle it with `hapax keys resolve`";
+}
+
+static int settle(struct hpx_operator_command *command, struct hpx_job_entry *job,
+		  enum hpx_job_move move, enum hpx_job_state state)
+{
+	struct hpx_job_turn turn = { .number = job->delivery.number,
+				     .move = move,
+				     .force = command->force != NULL };
+	struct hpx_store_op op = { .verb = HPX_VERB_JOB,
+				   .id = job->delivery.operation,
+				   .turn = &turn };
+	struct hpx_entry entry;
+	int code = hpx_operator_write(command, &op);
+
+	if (code != HPX_EXIT_OK)
+		return code;
+	hpx_job_entry_free(op.jobs);
+	if (op.status != HPX_OK)
+		return explain(command, job, op.status);
+	const char *operation = operation_after(command, job, &entry);
+	if (command->json != NULL)
+		return print_settled_json(command, job, &op, hpx_job_state_name(state), operation);
+	printf("job %lld: %s; %s\n", (long long)job->delivery.number, hpx_job_state_name(state),
+	       consequence(move, operation, &entry));
+	return HPX_EXIT_OK;
+}
+
+static int retry(struct hpx_operator_command *command)
+{
+	struct hpx_job_entry *job = NULL;
+	int code = hpx_jobs_find(command, &job);
+
+	if (code != HPX_EXIT_OK)
+		return code;
+	bool unknown = hpx_jobs_state(job) == HPX_JOB_UNKNOWN;
+	code = settle(command, job, HPX_JOB_MOVE_RETRY, HPX_JOB_QUEUED);
+	if (code == HPX_EXIT_OK && unknown)
+		fputs("Warning: nobody knows whether it happened. If it did, and the target does not know\n"
+		      "the job's key any more, it happens twice now.\n",
+		      stderr);
+	hpx_job_entry_free(job);
+	return code;
+}
+
+static int discard(struct hpx_operator_command *command)
+{
+	struct hpx_job_entry *job = NULL;
+	int code = hpx_jobs_find(command, &job);
+
+	if (code != HPX_EXIT_OK)
+		return code;
+	code = settle(command, job, HPX_JOB_MOVE_DISCARD, HPX_JOB_DISCARDED);
+	hpx_job_entry_free(job);
+	return code;
+}
+
+/* ---- the command ---- */
+
+static const struct hpx_operator_verb verbs[] = {
+	{ .name = "ls",
+	  .synopsis = "hapax jobs ls [--state STATE] [--target NAME] [FLAGS]",
+	  .about = "Lists jobs, the newest first. The states are queued, sending, done, unknown,\n"
+		   "dead and discarded; the dead letters are `hapax jobs ls --state dead`.",
+	  .flags = { "state", "target", "operation", "limit", "full", "json" },
+	  .run = list_jobs },
+	{ .name = "show",
+	  .synopsis = "hapax jobs show NUMBER",
+	  .about = "Shows all that is known of one job: what is sent, with which key, where it\n"
+		   "stands, and the history of its operation. The credentials of a target are not\n"
+		   "stored, so they cannot be shown.",
+	  .flags = { "body", "json" },
+	  .operands_max = 1,
+	  .run = hpx_jobs_show },
+	{ .name = "retry",
+	  .synopsis = "hapax jobs retry NUMBER --reason TEXT",
+	  .about =
+		  "Queues a dead job again, with a new budget of attempts. One whose outcome is\n"
+		  "unknown needs --force, because it may have happened: unless the target knows the\n"
+		  "job's key again, it would then happen twice.",
+	  .flags = { "reason", "force", "json" },
+	  .operands_max = 1,
+	  .writes = true,
+	  .run = retry },
+	{ .name = "discard",
+	  .synopsis = "hapax jobs discard NUMBER --reason TEXT",
+	  .about =
+		  "Gives a job up: it is never sent (again), and the next job of its operation may\n"
+		  "go. A pending operation that waited for its answer is completed with 408, unless\n"
+		  "it may have happened; one that is unknown stays so.",
+	  .flags = { "reason", "json" },
+	  .operands_max = 1,
+	  .writes = true,
+	  .run = discard },
+};
 
 int hpx_cli_jobs(int argc, char **argv)
 {

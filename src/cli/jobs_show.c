@@ -1,26 +1,26 @@
 /* `hapax jobs show`: one job, the key it is sent with, and the history of the
  * operation that owes it. */
-#include "cli/jobs.h"
+#include "cli/operations.h"
 
 #define JSON_MAX ((size_t)64 * 1024 * 1024)
 
-struct shown {
+struct shown_job {
 	struct hpx_job_entry *job;
 	struct hpx_entry operation;
 	bool has_operation; /* jobs outlive theirs */
 	struct hpx_event *history;
 	size_t count;
-	struct hpx_keys_question question;
+	struct hpx_keys_probe probe;
 	char reference[HPX_REFERENCE_SIZE];
 	char key[HPX_JOB_KEY_SIZE];
 };
 
-static bool is_unknown(const struct shown *shown)
+static bool is_unknown(const struct shown_job *shown)
 {
 	return hpx_jobs_state(shown->job) == HPX_JOB_UNKNOWN;
 }
 
-static enum hpx_status look(struct hpx_operator_command *command, struct shown *shown)
+static enum hpx_status look(struct hpx_operator_command *command, struct shown_job *shown)
 {
 	const struct hpx_delivery *delivery = &shown->job->delivery;
 	enum hpx_status status = hpx_store_find(command->reader, &delivery->operation,
@@ -35,10 +35,11 @@ static enum hpx_status look(struct hpx_operator_command *command, struct shown *
 		status = hpx_job_key(&delivery->operation, &delivery->mark, shown->job->job.name,
 				     shown->key);
 	if (status == HPX_OK && is_unknown(shown))
-		status = hpx_keys_question(command, &delivery->operation,
-					   shown->has_operation ? shown->operation.description.route :
-								  (struct hpx_span){ NULL, 0 },
-					   shown->job->job.target, &shown->question);
+		status = hpx_keys_probe_read(command, &delivery->operation,
+					     shown->has_operation ?
+						     shown->operation.description.route :
+						     (struct hpx_span){ NULL, 0 },
+					     shown->job->job.target, &shown->probe);
 	hpx_reference_print(&delivery->operation, &delivery->mark, shown->reference);
 	return status;
 }
@@ -52,7 +53,7 @@ static void print_headers(struct hpx_span headers)
 			hpx_operator_print_member("header", line);
 }
 
-static void print_job(const struct hpx_operator_command *command, const struct shown *shown)
+static void print_job(const struct hpx_operator_command *command, const struct shown_job *shown)
 {
 	const struct hpx_delivery *delivery = &shown->job->delivery;
 	const struct hpx_job *job = &shown->job->job;
@@ -78,7 +79,7 @@ static void print_job(const struct hpx_operator_command *command, const struct s
 	       delivery->answers ? "yes: its answer is the operation's" : "no");
 }
 
-static void print_delivery(const struct hpx_operator_command *command, const struct shown *shown)
+static void print_delivery(const struct hpx_operator_command *command, const struct shown_job *shown)
 {
 	const struct hpx_delivery *delivery = &shown->job->delivery;
 
@@ -98,10 +99,10 @@ static void print_delivery(const struct hpx_operator_command *command, const str
 	if (delivery->state == HPX_JOB_QUEUED)
 		hpx_operator_print_time("due", delivery->due_ms);
 	if (is_unknown(shown))
-		hpx_keys_print_question(command, &shown->question);
+		hpx_keys_probe_print(command, &shown->probe);
 }
 
-static void advise_unknown(const struct shown *shown)
+static void advise_unknown(const struct shown_job *shown)
 {
 	long long number = shown->job->delivery.number;
 
@@ -118,7 +119,7 @@ static void advise_unknown(const struct shown *shown)
 		printf("  hapax jobs discard %lld --reason TEXT\n", number);
 }
 
-static bool is_target_known(const struct hpx_operator_command *command, const struct shown *shown)
+static bool is_target_known(const struct hpx_operator_command *command, const struct shown_job *shown)
 {
 	const struct hpx_settings *settings = command->settings;
 
@@ -128,7 +129,7 @@ static bool is_target_known(const struct hpx_operator_command *command, const st
 	return settings == NULL;
 }
 
-static void print_advice(const struct hpx_operator_command *command, const struct shown *shown)
+static void print_advice(const struct hpx_operator_command *command, const struct shown_job *shown)
 {
 	long long number = shown->job->delivery.number;
 
@@ -148,7 +149,7 @@ static void print_advice(const struct hpx_operator_command *command, const struc
 		       number);
 }
 
-static void print_text(const struct hpx_operator_command *command, const struct shown *shown)
+static void print_text(const struct hpx_operator_command *command, const struct shown_job *shown)
 {
 	print_job(command, shown);
 	print_delivery(command, shown);
@@ -160,7 +161,7 @@ static void print_text(const struct hpx_operator_command *command, const struct 
 	print_advice(command, shown);
 }
 
-static int print_json(const struct hpx_operator_command *command, const struct shown *shown)
+static int print_json(const struct hpx_operator_command *command, const struct shown_job *shown)
 {
 	struct hpx_buffer out;
 	struct hpx_operator_json json = { .out = &out };
@@ -176,7 +177,7 @@ static int print_json(const struct hpx_operator_command *command, const struct s
 		hpx_operator_json_text(&json, "operation_state",
 				       hpx_span_of(hpx_keys_state(&shown->operation)));
 	if (is_unknown(shown))
-		hpx_keys_json_question(&json, &shown->question);
+		hpx_keys_probe_json(&json, &shown->probe);
 	hpx_operator_json_name(&json, "history");
 	hpx_operator_json_open(&json, "[");
 	for (size_t i = 0; i < shown->count; i++)
@@ -193,7 +194,7 @@ static int print_json(const struct hpx_operator_command *command, const struct s
 
 int hpx_jobs_show(struct hpx_operator_command *command)
 {
-	struct shown shown = { .has_operation = false };
+	struct shown_job shown = { .has_operation = false };
 	int code = hpx_jobs_find(command, &shown.job);
 
 	if (code != HPX_EXIT_OK)

@@ -1,13 +1,393 @@
 /* `hapax keys`: looks into the store and settles what a person must settle.
  * It works beside a running `hapax serve` and never creates a store. */
-#include "cli/operator_command.h"
+#include <ctype.h>
+
+#include "base/bytes.h"
+#include "cli/operations.h"
+
+/* The first digits of a reference in a table; as many as `resolve` prints. */
+#define SHORT_ID 12
+#define REQUEST_WIDTH_MAX 32
+#define TENANT_WIDTH_MAX 16
+
+/* The fewest digits of a reference that are searched for. */
+#define PREFIX_MIN 6
+/* Operations among which they are searched for. */
+#define SEARCH_MAX 10000
+#define SAME_KEY_MAX 100
+
+/* ---- ls, and the table in which operations are shown ---- */
+
+const char *hpx_keys_state(const struct hpx_entry *entry)
+{
+	return hpx_state_name(entry->readable ? entry->record.state : HPX_STATE_UNKNOWN);
+}
+
+/* "in 23h", "expired", "never" for an unknown, "-" for what is in progress. Of
+ * a pending one it is when it is given up. */
+static void print_expiry(const struct hpx_operator_command *command, const struct hpx_record *record)
+{
+	char age[HPX_OPERATOR_AGE_SIZE];
+
+	if (record->expires_ms == 0) {
+		fputs(record->state == HPX_STATE_IN_PROGRESS ? "-" : "never", stdout);
+	} else if (record->expires_ms <= command->now_ms) {
+		fputs("expired", stdout);
+	} else {
+		hpx_operator_age(record->expires_ms - command->now_ms, age);
+		printf("in %s", age);
+	}
+}
+
+struct key_widths {
+	size_t reference;
+	size_t state;
+	size_t request;
+	size_t tenant;
+};
+
+static size_t request_len(const struct hpx_entry *entry)
+{
+	return entry->description.method.len + 1 + entry->description.path.len;
+}
+
+static struct key_widths measure(const struct hpx_operator_command *command,
+				 const struct hpx_entry *entries, size_t count)
+{
+	struct key_widths widths = { command->full ? HPX_REFERENCE_LEN : SHORT_ID, 5, 7, 6 };
+
+	for (size_t i = 0; i < count; i++) {
+		widths.state =
+			hpx_operator_clamp(strlen(hpx_keys_state(&entries[i])), widths.state, 16);
+		widths.request = hpx_operator_clamp(request_len(&entries[i]), widths.request,
+						    REQUEST_WIDTH_MAX);
+		widths.tenant = hpx_operator_clamp(entries[i].description.tenant.len, widths.tenant,
+						   TENANT_WIDTH_MAX);
+	}
+	return widths;
+}
+
+static void print_row(const struct hpx_operator_command *command, const struct hpx_entry *entry,
+		      const struct key_widths *widths)
+{
+	const struct hpx_record *record = &entry->record;
+	char reference[HPX_REFERENCE_SIZE], age[HPX_OPERATOR_AGE_SIZE];
+
+	hpx_reference_print(&record->id, &record->mark, reference);
+	hpx_operator_age(command->now_ms - record->created_ms, age);
+	printf("%.*s  %-*s  %3u  ", (int)widths->reference, reference, (int)widths->state,
+	       hpx_keys_state(entry), record->attempt);
+	hpx_operator_print_request(entry->description.method, entry->description.path,
+				   widths->request);
+	if (record->status != 0)
+		printf("  %4u  ", record->status);
+	else
+		fputs("     -  ", stdout);
+	hpx_operator_print_text(entry->description.tenant, widths->tenant);
+	printf("  %4s  ", age);
+	print_expiry(command, record);
+	fputs(entry->readable ? "\n" : " (the record cannot be read)\n", stdout);
+}
+
+static void print_table(const struct hpx_operator_command *command, const struct hpx_entry *entries,
+			size_t count)
+{
+	struct key_widths widths = measure(command, entries, count);
+
+	printf("%-*s  %-*s  TRY  %-*s  HTTP  %-*s   AGE  EXPIRES\n", (int)widths.reference,
+	       "REFERENCE", (int)widths.state, "STATE", (int)widths.request, "REQUEST",
+	       (int)widths.tenant, "TENANT");
+	for (size_t i = 0; i < count; i++)
+		print_row(command, &entries[i], &widths);
+}
+
+static void json_description(struct hpx_operator_json *json, const struct hpx_description *d)
+{
+	hpx_operator_json_text(json, "method", d->method);
+	hpx_operator_json_text(json, "path", d->path);
+	hpx_operator_json_text(json, "route", d->route);
+	hpx_operator_json_text(json, "key", d->key);
+	hpx_operator_json_text(json, "tenant", d->tenant);
+	hpx_operator_json_text(json, "scope", d->scope);
+}
+
+void hpx_keys_json(struct hpx_operator_json *json, const struct hpx_entry *entry,
+		   int64_t now_ms)
+{
+	const struct hpx_record *record = &entry->record;
+	char reference[HPX_REFERENCE_SIZE];
+
+	hpx_reference_print(&record->id, &record->mark, reference);
+	hpx_operator_json_text(json, "reference", hpx_span_of(reference));
+	hpx_operator_json_text(json, "state", hpx_span_of(hpx_keys_state(entry)));
+	hpx_operator_json_bool(json, "readable", entry->readable);
+	hpx_operator_json_number(json, "attempt", record->attempt);
+	hpx_operator_json_number(json, "status", record->status);
+	hpx_operator_json_bool(json, "kept", record->kept);
+	json_description(json, &entry->description);
+	hpx_operator_json_time(json, "created", record->created_ms);
+	hpx_operator_json_time(json, "changed", record->changed_ms);
+	hpx_operator_json_time(json, "expires", record->expires_ms);
+	hpx_operator_json_bool(json, "expired",
+			       record->expires_ms != 0 && record->expires_ms <= now_ms);
+}
+
+/* An array, an operation a line. */
+static int print_json(struct hpx_operator_command *command, const struct hpx_entry *entries,
+		      size_t count)
+{
+	struct hpx_buffer out;
+	struct hpx_operator_json json = { .out = &out, .first = true };
+
+	hpx_buffer_init(&out, (size_t)64 * 1024 * 1024);
+	hpx_operator_json_open(&json, "[");
+	for (size_t i = 0; i < count; i++) {
+		hpx_operator_json_name(&json, NULL);
+		hpx_operator_json_open(&json, "\n{");
+		hpx_keys_json(&json, &entries[i], command->now_ms);
+		hpx_operator_json_close(&json, "}");
+	}
+	hpx_operator_json_close(&json, "\n]\n");
+	int code = json.status == HPX_OK ?
+			   hpx_cli_write(hpx_buffer_span(&out), stdout) :
+			   hpx_operator_complain(command, HPX_EXIT_FAILED,
+						 "the list is too large; use a smaller --limit");
+	hpx_buffer_done(&out);
+	return code;
+}
+
+static int read_query(struct hpx_operator_command *command, struct hpx_query *query)
+{
+	*query = (struct hpx_query){ .state = HPX_STATE_COUNT, .key = hpx_span_of(command->key) };
+	int code = hpx_operator_limit(command, &query->limit);
+	if (code != HPX_EXIT_OK)
+		return code;
+	if (command->state == NULL)
+		return HPX_EXIT_OK;
+	query->state = hpx_state_by_name(hpx_span_of(command->state));
+	if (query->state == HPX_STATE_COUNT || query->state == HPX_STATE_NONE)
+		return hpx_operator_complain(
+			command, HPX_EXIT_USAGE,
+			"there is no state \"%s\"; the states are pending, in_progress, "
+			"failed_retryable, completed and unknown",
+			command->state);
+	return HPX_EXIT_OK;
+}
+
+static int list_operations(struct hpx_operator_command *command)
+{
+	struct hpx_entry *entries = NULL;
+	struct hpx_query query;
+	size_t count = 0;
+	int code = read_query(command, &query);
+
+	if (code != HPX_EXIT_OK)
+		return code;
+	enum hpx_status status =
+		hpx_store_list(command->reader, &query, &command->arena, &entries, &count);
+	if (status != HPX_OK)
+		return hpx_operator_complain_read(command, status);
+	if (command->json != NULL)
+		return print_json(command, entries, count);
+	if (count == 0) {
+		puts("no operations");
+		return HPX_EXIT_OK;
+	}
+	print_table(command, entries, count);
+	if (count == query.limit)
+		fprintf(stderr, "The %zu newest are shown; --limit N shows more.\n", count);
+	return HPX_EXIT_OK;
+}
+
+/* ---- finding one operation ----
+ * A whole reference is looked up. The beginning of a reference is searched for among
+ * the unknown and the newest operations, because those are in the tables that people
+ * read. */
+
+static bool is_hex(struct hpx_span text)
+{
+	for (size_t i = 0; i < text.len; i++)
+		if (!isxdigit((unsigned char)text.ptr[i]))
+			return false;
+	return true;
+}
+
+/* What was forgotten has left its events, which say who did it and why. */
+static int complain_absent(struct hpx_operator_command *command, const struct hpx_operation_id *id)
+{
+	struct hpx_event *events = NULL;
+	size_t count = 0;
+	enum hpx_status status =
+		hpx_store_events(command->reader, id, &command->arena, &events, &count);
+
+	if (status != HPX_OK)
+		return hpx_operator_complain_read(command, status);
+	if (count == 0)
+		return hpx_operator_complain(
+			command, HPX_EXIT_FAILED,
+			"there is no such operation; `hapax keys ls` lists those "
+			"that are there");
+	puts("history");
+	for (size_t i = 0; i < count; i++)
+		hpx_operator_print_event(&events[i]);
+	return hpx_operator_complain(command, HPX_EXIT_FAILED,
+				     "there is no record of it any more; this is what is left");
+}
+
+static int find_id(struct hpx_operator_command *command, const struct hpx_operation_id *id,
+		   struct hpx_entry *ret_entry)
+{
+	enum hpx_status status =
+		hpx_store_find(command->reader, id, &command->arena, ret_entry, NULL);
+
+	if (status == HPX_NOT_FOUND)
+		return complain_absent(command, id);
+	return status == HPX_OK ? HPX_EXIT_OK : hpx_operator_complain_read(command, status);
+}
+
+static int find_reference(struct hpx_operator_command *command, const struct hpx_operation_id *id,
+			  const struct hpx_mark *mark, struct hpx_entry *ret_entry)
+{
+	char reference[HPX_REFERENCE_SIZE];
+	int code = find_id(command, id, ret_entry);
+
+	if (code != HPX_EXIT_OK || !ret_entry->readable ||
+	    hpx_mark_eq(mark, &ret_entry->record.mark))
+		return code;
+	hpx_reference_print(id, &ret_entry->record.mark, reference);
+	return hpx_operator_complain(command, HPX_EXIT_FAILED,
+				     "that operation has expired or was forgotten, and its key is in "
+				     "use again; the present one is\n%s",
+				     reference);
+}
+
+static int read_list(struct hpx_operator_command *command, const struct hpx_query *query,
+		     struct hpx_entry **ret_entries, size_t *ret_count)
+{
+	enum hpx_status status =
+		hpx_store_list(command->reader, query, &command->arena, ret_entries, ret_count);
+
+	return status == HPX_OK ? HPX_EXIT_OK : hpx_operator_complain_read(command, status);
+}
+
+static bool begins(const struct hpx_entry *entry, struct hpx_span prefix)
+{
+	char id[2 * HPX_OPERATION_ID_SIZE + 1];
+
+	hpx_hex_encode(entry->record.id.bytes, HPX_OPERATION_ID_SIZE, id);
+	return hpx_span_istarts(hpx_span_of(id), prefix);
+}
+
+/* The operation that begins so; `*count` grows by one for each other one. */
+static int search(struct hpx_operator_command *command, enum hpx_state state, struct hpx_span prefix,
+		  struct hpx_entry *found, size_t *count)
+{
+	struct hpx_query query = { .state = state, .limit = SEARCH_MAX };
+	struct hpx_entry *entries = NULL;
+	size_t n = 0;
+	int code = read_list(command, &query, &entries, &n);
+
+	if (code != HPX_EXIT_OK)
+		return code;
+	for (size_t i = 0; i < n; i++) {
+		if (!begins(&entries[i], prefix))
+			continue;
+		if (*count > 0 && hpx_operation_id_eq(&entries[i].record.id, &found->record.id))
+			continue;
+		*found = entries[i];
+		(*count)++;
+	}
+	return HPX_EXIT_OK;
+}
+
+static int find_prefix(struct hpx_operator_command *command, struct hpx_span prefix,
+		       struct hpx_entry *ret_entry)
+{
+	size_t count = 0;
+	int code = search(command, HPX_STATE_UNKNOWN, prefix, ret_entry, &count);
+
+	if (code == HPX_EXIT_OK)
+		code = search(command, HPX_STATE_COUNT, prefix, ret_entry, &count);
+	if (code != HPX_EXIT_OK)
+		return code;
+	if (count == 1)
+		return HPX_EXIT_OK;
+	if (count > 1)
+		return hpx_operator_complain(command, HPX_EXIT_FAILED,
+					     "several operations begin with %.*s; give more of the "
+					     "reference (`hapax keys ls --full`)",
+					     HPX_SPAN_ARG(prefix));
+	return hpx_operator_complain(
+		command, HPX_EXIT_FAILED,
+		"none of the %d newest operations begins with %.*s; give the whole "
+		"reference for an older one, or --key KEY",
+		SEARCH_MAX, HPX_SPAN_ARG(prefix));
+}
+
+int hpx_keys_find_reference(struct hpx_operator_command *command, const char *reference,
+			    struct hpx_entry *ret_entry)
+{
+	struct hpx_span text = hpx_span_of(reference);
+	struct hpx_operation_id id;
+	struct hpx_mark mark;
+
+	if (hpx_reference_parse(text, &id, &mark))
+		return find_reference(command, &id, &mark, ret_entry);
+	if (hpx_hex_decode(text, id.bytes, sizeof(id.bytes)))
+		return find_id(command, &id, ret_entry);
+	if (text.len >= PREFIX_MIN && text.len < 2 * HPX_OPERATION_ID_SIZE && is_hex(text))
+		return find_prefix(command, text, ret_entry);
+	return hpx_operator_complain(
+		command, HPX_EXIT_USAGE,
+		"\"%s\" is not a reference, nor the first %d or more hexadecimal "
+		"digits of one; a client's key is given as --key KEY",
+		reference, PREFIX_MIN);
+}
+
+static int find_key(struct hpx_operator_command *command, struct hpx_entry *ret_entry)
+{
+	struct hpx_query query = { .state = HPX_STATE_COUNT,
+				   .key = hpx_span_of(command->key),
+				   .limit = SAME_KEY_MAX };
+	struct hpx_entry *entries = NULL;
+	size_t count = 0;
+	int code = read_list(command, &query, &entries, &count);
+
+	if (code != HPX_EXIT_OK)
+		return code;
+	if (count == 0)
+		return hpx_operator_complain(command, HPX_EXIT_FAILED,
+					     "no operation has the key \"%s\" (it may have expired)",
+					     command->key);
+	if (count > 1) {
+		print_table(command, entries, count);
+		return hpx_operator_complain(command, HPX_EXIT_FAILED,
+					     "%zu operations have this key, of several tenants or "
+					     "scopes; name one by its reference",
+					     count);
+	}
+	*ret_entry = entries[0];
+	return HPX_EXIT_OK;
+}
+
+int hpx_keys_find(struct hpx_operator_command *command, struct hpx_entry *ret_entry)
+{
+	if ((command->operand == NULL) == (command->key == NULL))
+		return hpx_operator_complain(command, HPX_EXIT_USAGE,
+					     "name one operation: by its REFERENCE, or by --key KEY");
+	if (command->key != NULL)
+		return find_key(command, ret_entry);
+	return hpx_keys_find_reference(command, command->operand, ret_entry);
+}
+
+/* ---- the command ---- */
 
 static const struct hpx_operator_verb verbs[] = {
 	{ .name = "ls",
 	  .synopsis = "hapax keys ls [--state STATE] [--key KEY] [--limit N]",
 	  .about = "Lists operations, those that changed last first.",
 	  .flags = { "state", "key", "limit", "full", "json" },
-	  .run = hpx_keys_ls },
+	  .run = list_operations },
 	{ .name = "show",
 	  .synopsis = "hapax keys show REFERENCE | --key KEY",
 	  .about = "Shows all that is known of one operation: its record, its jobs, its history and\n"

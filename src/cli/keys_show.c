@@ -1,31 +1,104 @@
 /* `hapax keys show`: the record, its history and the stored answer. The first
  * reservation and its direct completion leave no event (the row tells them),
  * so the history is put together from both. */
-#include "cli/jobs.h"
+#include "base/clock.h"
+#include "cli/operations.h"
 #include "store/outbox.h"
 
 #define JSON_MAX ((size_t)64 * 1024 * 1024)
 
-struct shown {
+/* ---- the next probe of an unknown outcome ----
+ * The store knows when it is; a configuration knows who is asked. */
+
+static const struct hpx_reconcile_settings *reconcile_settings_of(const struct hpx_settings *settings,
+								  struct hpx_span route,
+								  struct hpx_span target)
+{
+	for (size_t i = 0; target.ptr != NULL && i < settings->target_count; i++)
+		if (hpx_span_eq(settings->targets[i].name, target))
+			return &settings->targets[i].reconcile;
+	for (size_t i = 0; target.ptr == NULL && i < settings->route_count; i++)
+		if (hpx_span_eq(settings->routes[i].pattern, route))
+			return &settings->routes[i].reconcile;
+	return target.ptr == NULL ? &settings->fallback.reconcile : NULL;
+}
+
+static const char *asked_by(struct hpx_operator_command *command, struct hpx_span route,
+			    struct hpx_span target)
+{
+	const struct hpx_reconcile_settings *found;
+
+	if (command->settings == NULL)
+		return "";
+	found = reconcile_settings_of(command->settings, route, target);
+	if (found == NULL || !found->given)
+		return "nobody: a webhook, a ledger or a person can tell";
+	if (!found->probe.given)
+		return "no probe: a webhook, a ledger or a person can tell";
+	struct hpx_span text = hpx_arena_printf(&command->arena, "the probe GET %.*s",
+						HPX_SPAN_ARG(found->probe.get));
+	return text.ptr != NULL ? text.ptr : "the probe";
+}
+
+enum hpx_status hpx_keys_probe_read(struct hpx_operator_command *command,
+				    const struct hpx_operation_id *id, struct hpx_span route,
+				    struct hpx_span target, struct hpx_keys_probe *ret_probe)
+{
+	enum hpx_status status = hpx_store_question(command->reader, id, &ret_probe->next);
+
+	ret_probe->by = asked_by(command, route, target);
+	ret_probe->known = status == HPX_OK;
+	return status == HPX_NOT_FOUND || status == HPX_UNSUPPORTED ? HPX_OK : status;
+}
+
+void hpx_keys_probe_print(const struct hpx_operator_command *command,
+			  const struct hpx_keys_probe *probe)
+{
+	char age[HPX_OPERATOR_AGE_SIZE];
+
+	printf("%-10s ", "asked");
+	if (probe->known && probe->next.person) {
+		fputs("no more: a person has to settle it", stdout);
+	} else if (!probe->known || probe->next.at_ms == 0) {
+		fputs("not scheduled yet (a serving hapax does it within a second)", stdout);
+	} else if (probe->next.at_ms <= command->now_ms) {
+		fputs("now", stdout);
+	} else {
+		hpx_operator_age(probe->next.at_ms - command->now_ms, age);
+		printf("next in %s", age);
+	}
+	if (probe->by[0] != '\0' && !probe->next.person) {
+		fputs(", by ", stdout);
+		hpx_operator_print_text(hpx_span_of(probe->by), 0);
+	}
+	putchar('\n');
+}
+
+void hpx_keys_probe_json(struct hpx_operator_json *json, const struct hpx_keys_probe *probe)
+{
+	hpx_operator_json_name(json, "asked");
+	hpx_operator_json_open(json, "{");
+	hpx_operator_json_time(json, "next", probe->known ? probe->next.at_ms : 0);
+	hpx_operator_json_bool(json, "person", probe->known && probe->next.person);
+	if (probe->by[0] != '\0')
+		hpx_operator_json_text(json, "by", hpx_span_of(probe->by));
+	hpx_operator_json_close(json, "}");
+}
+
+/* ---- one operation ---- */
+
+struct shown_operation {
 	struct hpx_entry entry;
 	struct hpx_answer *answer; /* NULL: none is stored, or it cannot be read */
 	struct hpx_event *history;
 	size_t count;
 	struct hpx_job_entry *jobs;
-	struct hpx_keys_question question; /* of an unknown */
+	struct hpx_keys_probe probe; /* of an unknown */
 };
 
-static bool is_unknown(const struct shown *shown)
+static bool is_unknown(const struct shown_operation *shown)
 {
 	return !shown->entry.readable || shown->entry.record.state == HPX_STATE_UNKNOWN;
-}
-
-/* The job whose answer is the operation's; NULL: it was sent on at once. */
-static const struct hpx_job_entry *answering(const struct hpx_job_entry *job)
-{
-	while (job != NULL && !job->delivery.answers)
-		job = job->next;
-	return job;
 }
 
 static bool is_called(const struct hpx_event *event, const char *name)
@@ -54,11 +127,12 @@ static bool has_end(const struct hpx_event *events, size_t from, size_t to)
 /* Events before `created` are of an earlier use of the key; they come first.
  * Where the present use began with an event of its own (an expired key used
  * again), nothing is made up. */
-static size_t merge(const struct shown *shown, const struct hpx_event *events, size_t count,
+static size_t merge(const struct shown_operation *shown, const struct hpx_event *events, size_t count,
 		    struct hpx_event *out)
 {
 	const struct hpx_record *record = &shown->entry.record;
-	enum hpx_move beginning = answering(shown->jobs) ? HPX_MOVE_ACCEPT : HPX_MOVE_RESERVE;
+	enum hpx_move beginning =
+		hpx_jobs_answering(shown->jobs) ? HPX_MOVE_ACCEPT : HPX_MOVE_RESERVE;
 	struct hpx_event begun = { .at_ms = record->created_ms,
 				   .attempt = 1,
 				   .what = hpx_span_of(hpx_move_name(beginning)) };
@@ -81,7 +155,8 @@ static size_t merge(const struct shown *shown, const struct hpx_event *events, s
 	return n;
 }
 
-static enum hpx_status read_history(struct hpx_operator_command *command, struct shown *shown)
+static enum hpx_status read_history(struct hpx_operator_command *command,
+				    struct shown_operation *shown)
 {
 	struct hpx_event *events = NULL;
 	size_t count = 0;
@@ -128,7 +203,7 @@ static void print_record(const struct hpx_operator_command *command, const struc
 					record->expires_ms);
 }
 
-static void print_answer(const struct shown *shown)
+static void print_answer(const struct shown_operation *shown)
 {
 	const struct hpx_record *record = &shown->entry.record;
 	struct hpx_span rest, line;
@@ -155,10 +230,10 @@ static void print_answer(const struct shown *shown)
 	printf("  (%zu bytes of body; --body writes them)\n", shown->answer->body.len);
 }
 
-static void print_advice(const struct shown *shown)
+static void print_advice(const struct shown_operation *shown)
 {
 	const struct hpx_record *record = &shown->entry.record;
-	bool async = answering(shown->jobs) != NULL;
+	bool async = hpx_jobs_answering(shown->jobs) != NULL;
 	char reference[HPX_REFERENCE_SIZE];
 
 	if (!is_unknown(shown))
@@ -172,11 +247,11 @@ static void print_advice(const struct shown *shown)
 	       async ? "target of its job" : "service behind hapax", reference, reference);
 }
 
-static int print_text(const struct hpx_operator_command *command, const struct shown *shown)
+static int print_text(const struct hpx_operator_command *command, const struct shown_operation *shown)
 {
 	print_record(command, &shown->entry);
 	if (is_unknown(shown))
-		hpx_keys_print_question(command, &shown->question);
+		hpx_keys_probe_print(command, &shown->probe);
 	if (shown->jobs != NULL) {
 		puts("\njobs");
 		hpx_jobs_table(command, shown->jobs);
@@ -187,19 +262,6 @@ static int print_text(const struct hpx_operator_command *command, const struct s
 	print_answer(shown);
 	print_advice(shown);
 	return HPX_EXIT_OK;
-}
-
-void hpx_operator_json_event(struct hpx_operator_json *json, const struct hpx_event *event)
-{
-	hpx_operator_json_name(json, NULL);
-	hpx_operator_json_open(json, "{");
-	hpx_operator_json_time(json, "at", event->at_ms);
-	hpx_operator_json_number(json, "attempt", event->attempt);
-	hpx_operator_json_text(json, "what", event->what);
-	hpx_operator_json_number(json, "status", event->status);
-	hpx_operator_json_text(json, "actor", event->actor);
-	hpx_operator_json_text(json, "reason", event->reason);
-	hpx_operator_json_close(json, "}");
 }
 
 static void json_jobs(struct hpx_operator_json *json, const struct hpx_job_entry *jobs)
@@ -227,16 +289,16 @@ static void json_answer(struct hpx_operator_json *json, const struct hpx_answer 
 	hpx_operator_json_close(json, "}");
 }
 
-static int print_json(const struct hpx_operator_command *command, const struct shown *shown)
+static int print_json(const struct hpx_operator_command *command, const struct shown_operation *shown)
 {
 	struct hpx_buffer out;
 	struct hpx_operator_json json = { .out = &out };
 
 	hpx_buffer_init(&out, JSON_MAX);
 	hpx_operator_json_open(&json, "{");
-	hpx_operator_json_entry(&json, &shown->entry, command->now_ms);
+	hpx_keys_json(&json, &shown->entry, command->now_ms);
 	if (is_unknown(shown))
-		hpx_keys_json_question(&json, &shown->question);
+		hpx_keys_probe_json(&json, &shown->probe);
 	json_jobs(&json, shown->jobs);
 	hpx_operator_json_name(&json, "history");
 	hpx_operator_json_open(&json, "[");
@@ -255,7 +317,7 @@ static int print_json(const struct hpx_operator_command *command, const struct s
 }
 
 /* What is known of an operation besides its record. */
-static enum hpx_status look(struct hpx_operator_command *command, struct shown *shown)
+static enum hpx_status look(struct hpx_operator_command *command, struct shown_operation *shown)
 {
 	struct hpx_operation_id id = shown->entry.record.id;
 	enum hpx_status status =
@@ -266,12 +328,12 @@ static enum hpx_status look(struct hpx_operator_command *command, struct shown *
 	if (status == HPX_OK)
 		status = read_history(command, shown);
 	if (status == HPX_OK && is_unknown(shown)) {
-		const struct hpx_job_entry *job = answering(shown->jobs);
+		const struct hpx_job_entry *job = hpx_jobs_answering(shown->jobs);
 		struct hpx_span none = { NULL, 0 };
 
-		status = hpx_keys_question(command, &id, shown->entry.description.route,
-					   job != NULL ? job->job.target : none,
-					   &shown->question);
+		status = hpx_keys_probe_read(command, &id, shown->entry.description.route,
+					     job != NULL ? job->job.target : none,
+					     &shown->probe);
 	}
 	return status;
 }
@@ -286,7 +348,7 @@ static int print_body(const struct hpx_operator_command *command, const struct h
 
 int hpx_keys_show(struct hpx_operator_command *command)
 {
-	struct shown shown = { .answer = NULL };
+	struct shown_operation shown = { .answer = NULL };
 	int code = hpx_keys_find(command, &shown.entry);
 
 	if (code != HPX_EXIT_OK)

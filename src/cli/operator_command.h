@@ -81,20 +81,9 @@ int hpx_operator_complain_read(const struct hpx_operator_command *command, enum 
 /* Runs the op in the person's name. HPX_EXIT_OK: the store has taken it; what
  * became of it is in op->status. Else it was said what is wrong. */
 int hpx_operator_write(struct hpx_operator_command *command, struct hpx_store_op *op);
-/* "wim", or "uid 1000": who that person is. */
-struct hpx_span hpx_operator_actor(struct hpx_operator_command *command);
 
 /* --limit; HPX_EXIT_OK, or HPX_EXIT_USAGE when said what is wrong. */
 int hpx_operator_limit(const struct hpx_operator_command *command, unsigned *ret_limit);
-
-/* ---- finding (keys_find.c) ---- */
-
-/* The one operation that the operand or --key names. HPX_EXIT_OK, or what to
- * exit with when everything was said. */
-int hpx_keys_find(struct hpx_operator_command *command, struct hpx_entry *ret_entry);
-/* The one that a reference, an id, or the beginning of either names. */
-int hpx_keys_find_reference(struct hpx_operator_command *command, const char *reference,
-			    struct hpx_entry *ret_entry);
 
 /* ---- showing ---- */
 
@@ -114,20 +103,32 @@ int hpx_operator_print_body(struct hpx_span body);
 void hpx_operator_print_request(struct hpx_span method, struct hpx_span path, size_t width);
 size_t hpx_operator_clamp(size_t value, size_t least, size_t most);
 
-/* A table of operations. */
-void hpx_keys_table(const struct hpx_operator_command *command, const struct hpx_entry *entries,
-		    size_t count);
-/* The state as people see it: a row that cannot be read is unknown. */
-const char *hpx_keys_state(const struct hpx_entry *entry);
+/* ---- JSON, member by member ----
+ * The first error is kept, so that callers look once, at the end. */
 
-/* An answer from a file as `curl -i` writes it; NULL when said why not. */
-struct hpx_answer *hpx_keys_answer_read(const struct hpx_operator_command *command, const char *path);
+struct hpx_operator_json {
+	struct hpx_buffer *out;
+	enum hpx_status status;
+	bool first; /* no comma before the next member */
+};
 
-/* The verbs of keys. */
-int hpx_keys_ls(struct hpx_operator_command *command);
-int hpx_keys_show(struct hpx_operator_command *command);
-int hpx_keys_resolve(struct hpx_operator_command *command);
-int hpx_keys_forget(struct hpx_operator_command *command);
-int hpx_keys_accept_clock(struct hpx_operator_command *command);
+void hpx_operator_json_open(struct hpx_operator_json *json, const char *bracket);
+void hpx_operator_json_close(struct hpx_operator_json *json, const char *bracket);
+/* A member's name, or with NULL only the comma of the next element. */
+void hpx_operator_json_name(struct hpx_operator_json *json, const char *name);
+void hpx_operator_json_text(struct hpx_operator_json *json, const char *name, struct hpx_span text);
+void hpx_operator_json_number(struct hpx_operator_json *json, const char *name, uint64_t number);
+void hpx_operator_json_bool(struct hpx_operator_json *json, const char *name, bool value);
+/* RFC 3339; null where it is 0. */
+void hpx_operator_json_time(struct hpx_operator_json *json, const char *name, int64_t wall_ms);
+/* "name" where the bytes are UTF-8, otherwise "name_base64". */
+void hpx_operator_json_bytes(struct hpx_operator_json *json, const char *name, struct hpx_span bytes);
+
+/* One move in the history of an operation, an element of an array. */
+void hpx_operator_json_event(struct hpx_operator_json *json, const struct hpx_event *event);
+/* Closes the document of something done, with when, by whom and why, and
+ * prints it; the exit code. */
+int hpx_operator_json_sign(const struct hpx_operator_command *command, struct hpx_operator_json *json,
+			   const struct hpx_store_op *op);
 
 #endif

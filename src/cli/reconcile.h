@@ -2,12 +2,12 @@
  * row by row (reconcile_row.c), each matched with one of ours
  * (reconcile_subject.c); then ours are gone through, page by page, for what the
  * ledger did not have (reconcile_ours.c). Memory is bounded: a row, a page, the
- * set of names seen (seen.h), and so many findings. */
+ * set of names seen (set.h), and so many findings. */
 #ifndef HPX_CLI_RECONCILE_H
 #define HPX_CLI_RECONCILE_H
 
+#include "cli/digest_set.h"
 #include "cli/operator_command.h"
-#include "cli/seen.h"
 #include "core/ledger.h"
 #include "core/verdict.h"
 
@@ -82,9 +82,9 @@ struct hpx_reconciliation {
 	int64_t from_ms, to_ms;           /* INT64_MIN, INT64_MAX: open */
 	int64_t settle_after_ms;          /* 0: not given */
 	/* The run. */
-	struct hpx_arena scratch; /* of one row or one page */
-	struct hpx_seen seen;
-	struct hpx_seen keys; /* --key with --target: job key → number */
+	struct hpx_arena scratch;    /* of one row or one page */
+	struct hpx_digest_set names; /* that the ledger has */
+	struct hpx_digest_set keys;  /* --key with --target: job key → number */
 	struct hpx_group_list groups[HPX_GROUP_COUNT];
 	uint64_t rows;
 	uint64_t ours; /* that happened, in the time compared */
@@ -98,36 +98,33 @@ enum hpx_standing { HPX_STANDS_HAPPENED,
 		    HPX_STANDS_NOT,
 		    HPX_STANDS_UNDER_WAY };
 
-/* One of ours. The job, if it is one, is freed by hpx_subject_done. */
-struct hpx_subject {
+/* One of ours. The job, if it is one, is freed by hpx_ledger_match_done. */
+struct hpx_ledger_match {
 	struct hpx_entry entry; /* of the operation, if it is still there */
 	bool has_entry;
 	struct hpx_job_entry *job; /* NULL: the operation itself */
 	enum hpx_standing standing;
 	const char *state; /* for people */
 };
-void hpx_subject_done(struct hpx_subject *subject);
+void hpx_ledger_match_done(struct hpx_ledger_match *match);
 /* From an operation; from a job, whose operation is looked up. */
-void hpx_subject_operation(const struct hpx_entry *entry, struct hpx_subject *ret_subject);
-enum hpx_status hpx_subject_job(struct hpx_reconciliation *run, struct hpx_job_entry *job,
-				struct hpx_subject *ret_subject);
+void hpx_ledger_match_operation(const struct hpx_entry *entry, struct hpx_ledger_match *ret_match);
+enum hpx_status hpx_ledger_match_job(struct hpx_reconciliation *run, struct hpx_job_entry *job,
+				     struct hpx_ledger_match *ret_match);
 
 /* The one that a row names. HPX_NOT_FOUND: none. HPX_CONFLICT: several.
  * HPX_INVALID: it is no name of ours. */
-enum hpx_status hpx_subject_find(struct hpx_reconciliation *run, struct hpx_span name,
-				 struct hpx_subject *ret_subject);
+enum hpx_status hpx_ledger_match_find(struct hpx_reconciliation *run, struct hpx_span name,
+				      struct hpx_ledger_match *ret_match);
 /* What the ledger would call it, in `out`; empty where we do not know. */
-enum hpx_status hpx_subject_name(struct hpx_reconciliation *run, const struct hpx_subject *subject,
-				 struct hpx_buffer *out);
+enum hpx_status hpx_ledger_match_name(struct hpx_reconciliation *run,
+				      const struct hpx_ledger_match *match, struct hpx_buffer *out);
 /* --key with --target: our jobs by their keys. */
-enum hpx_status hpx_subject_index_keys(struct hpx_reconciliation *run);
+enum hpx_status hpx_ledger_match_index_keys(struct hpx_reconciliation *run);
 /* Our amount; HPX_NOT_FOUND where there is none. */
-enum hpx_status hpx_subject_amount(struct hpx_reconciliation *run,
-				   const struct hpx_subject *subject, struct hpx_span *ret_text);
-
-/* Settles an unknown (or says that --apply would). */
-int hpx_reconcile_settle(struct hpx_reconciliation *run, const struct hpx_subject *subject,
-			 enum hpx_ruling ruling, uint64_t line, struct hpx_span name);
+enum hpx_status hpx_ledger_match_amount(struct hpx_reconciliation *run,
+					const struct hpx_ledger_match *match,
+					struct hpx_span *ret_text);
 
 /* Reads the whole ledger. HPX_EXIT_OK, or what to exit with when all was said. */
 int hpx_reconcile_rows(struct hpx_reconciliation *run);
@@ -138,8 +135,7 @@ int hpx_reconcile_ours(struct hpx_reconciliation *run);
  * HPX_EXIT_FAILED when said why not. */
 int hpx_reconcile_note(struct hpx_reconciliation *run, enum hpx_group group,
 		       const struct hpx_difference *difference,
-		       const struct hpx_subject *subject, const char *format, ...)
+		       const struct hpx_ledger_match *match, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
-int hpx_reconcile_report(struct hpx_reconciliation *run);
 
 #endif

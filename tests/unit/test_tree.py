@@ -32,7 +32,7 @@ DRIVERS = {"store/memory", "store/sqlite", "store/postgres"}
 SAME_NAME = {
     "answer.c": 2,
     "attempt.c": 2,
-    "call.c": 4,
+    "call.c": 3,
     "change.c": 2,
     "claim.c": 2,
     "client.c": 2,
@@ -50,7 +50,6 @@ SAME_NAME = {
     "outbox.c": 2,
     "place.c": 2,
     "read.c": 2,
-    "reconcile.c": 2,
     "removal.c": 2,
     "request.c": 2,
     "result.c": 2,
@@ -73,8 +72,6 @@ SAME_TAG = {
     "list": 2,
     "part": 3,
     "round": 2,
-    "shown": 2,
-    "widths": 2,
 }
 
 

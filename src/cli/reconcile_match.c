@@ -1,15 +1,16 @@
-/* From a row of the ledger to one of ours, and back. */
-#include "cli/jobs.h"
+/* Matching: from the name in a row of the ledger to one operation or job of ours, and
+ * back to its name. */
+#include "cli/operations.h"
 #include "cli/reconcile.h"
 #include "core/json_lookup.h"
 
 #define AMOUNT_MAX 256
 #define PAGE 1000
 
-void hpx_subject_done(struct hpx_subject *subject)
+void hpx_ledger_match_done(struct hpx_ledger_match *match)
 {
-	hpx_job_entry_free(subject->job);
-	subject->job = NULL;
+	hpx_job_entry_free(match->job);
+	match->job = NULL;
 }
 
 static enum hpx_standing stands_operation(const struct hpx_entry *entry)
@@ -31,12 +32,12 @@ static enum hpx_standing stands_operation(const struct hpx_entry *entry)
 
 /* A job that is done was taken, unless its answer, which is its operation's,
  * says otherwise. */
-static enum hpx_standing stands_job(const struct hpx_subject *subject)
+static enum hpx_standing stands_job(const struct hpx_ledger_match *match)
 {
-	switch (hpx_jobs_state(subject->job)) {
+	switch (hpx_jobs_state(match->job)) {
 	case HPX_JOB_DONE:
-		return subject->job->delivery.answers && subject->has_entry ?
-			       stands_operation(&subject->entry) :
+		return match->job->delivery.answers && match->has_entry ?
+			       stands_operation(&match->entry) :
 			       HPX_STANDS_HAPPENED;
 	case HPX_JOB_UNKNOWN:
 		return HPX_STANDS_UNKNOWN;
@@ -48,38 +49,38 @@ static enum hpx_standing stands_job(const struct hpx_subject *subject)
 	}
 }
 
-void hpx_subject_operation(const struct hpx_entry *entry, struct hpx_subject *ret_subject)
+void hpx_ledger_match_operation(const struct hpx_entry *entry, struct hpx_ledger_match *ret_match)
 {
-	*ret_subject = (struct hpx_subject){ .entry = *entry,
-					     .has_entry = true,
-					     .standing = stands_operation(entry),
-					     .state = hpx_keys_state(entry) };
+	*ret_match = (struct hpx_ledger_match){ .entry = *entry,
+						.has_entry = true,
+						.standing = stands_operation(entry),
+						.state = hpx_keys_state(entry) };
 }
 
-enum hpx_status hpx_subject_job(struct hpx_reconciliation *run, struct hpx_job_entry *job,
-				struct hpx_subject *ret_subject)
+enum hpx_status hpx_ledger_match_job(struct hpx_reconciliation *run, struct hpx_job_entry *job,
+				     struct hpx_ledger_match *ret_match)
 {
-	struct hpx_subject subject = { .job = job,
-				       .state = hpx_job_state_name(hpx_jobs_state(job)) };
+	struct hpx_ledger_match match = { .job = job,
+					  .state = hpx_job_state_name(hpx_jobs_state(job)) };
 	enum hpx_status status = hpx_store_find(run->command.reader, &job->delivery.operation,
-						&run->scratch, &subject.entry, NULL);
+						&run->scratch, &match.entry, NULL);
 
 	if (status != HPX_OK && status != HPX_NOT_FOUND)
 		return status;
-	subject.has_entry = status == HPX_OK && hpx_mark_eq(&subject.entry.record.mark,
-							    &job->delivery.mark);
-	subject.standing = stands_job(&subject);
-	*ret_subject = subject;
+	match.has_entry = status == HPX_OK && hpx_mark_eq(&match.entry.record.mark,
+							  &job->delivery.mark);
+	match.standing = stands_job(&match);
+	*ret_match = match;
 	return HPX_OK;
 }
 
 /* The only one of the list; the list is the callee's from now on. */
 static enum hpx_status only_job(struct hpx_reconciliation *run, struct hpx_job_entry *jobs,
-				struct hpx_subject *ret_subject)
+				struct hpx_ledger_match *ret_match)
 {
 	enum hpx_status status = jobs == NULL       ? HPX_NOT_FOUND :
 				 jobs->next != NULL ? HPX_CONFLICT :
-						      hpx_subject_job(run, jobs, ret_subject);
+						      hpx_ledger_match_job(run, jobs, ret_match);
 
 	if (status != HPX_OK)
 		hpx_job_entry_free(jobs);
@@ -87,7 +88,7 @@ static enum hpx_status only_job(struct hpx_reconciliation *run, struct hpx_job_e
 }
 
 static enum hpx_status find_jobs(struct hpx_reconciliation *run, struct hpx_job_query *query,
-				 struct hpx_subject *ret_subject)
+				 struct hpx_ledger_match *ret_match)
 {
 	struct hpx_job_entry *jobs = NULL;
 
@@ -95,39 +96,29 @@ static enum hpx_status find_jobs(struct hpx_reconciliation *run, struct hpx_job_
 	query->target = hpx_span_of(run->target);
 	query->limit = 2;
 	enum hpx_status status = hpx_store_jobs(run->command.reader, query, &jobs);
-	return status == HPX_OK ? only_job(run, jobs, ret_subject) : status;
+	return status == HPX_OK ? only_job(run, jobs, ret_match) : status;
 }
 
 /* An operation's jobs for the target; those of an earlier use of the key are
  * others. */
 static enum hpx_status find_job_of(struct hpx_reconciliation *run,
 				   const struct hpx_operation_id *id,
-				   const struct hpx_mark *mark, struct hpx_subject *ret_subject)
+				   const struct hpx_mark *mark, struct hpx_ledger_match *ret_match)
 {
 	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT,
 				       .operation = id,
 				       .target = hpx_span_of(run->target),
 				       .limit = PAGE };
-	struct hpx_job_entry *jobs = NULL, *mine = NULL, *others = NULL;
+	struct hpx_job_entry *jobs = NULL;
 	enum hpx_status status = hpx_store_jobs(run->command.reader, &query, &jobs);
 
 	if (status != HPX_OK)
 		return status;
-	while (jobs != NULL) {
-		struct hpx_job_entry *job = jobs;
-		struct hpx_job_entry **list =
-			hpx_mark_eq(&job->delivery.mark, mark) ? &mine : &others;
-
-		jobs = job->next;
-		job->next = *list;
-		*list = job;
-	}
-	hpx_job_entry_free(others);
-	return only_job(run, mine, ret_subject);
+	return only_job(run, hpx_jobs_keep_marked(jobs, mark), ret_match);
 }
 
 static enum hpx_status find_reference(struct hpx_reconciliation *run, struct hpx_span name,
-				      struct hpx_subject *ret_subject)
+				      struct hpx_ledger_match *ret_match)
 {
 	struct hpx_operation_id id;
 	struct hpx_mark mark;
@@ -136,20 +127,20 @@ static enum hpx_status find_reference(struct hpx_reconciliation *run, struct hpx
 	if (!hpx_reference_parse(name, &id, &mark))
 		return HPX_INVALID;
 	if (run->is_jobs)
-		return find_job_of(run, &id, &mark, ret_subject);
+		return find_job_of(run, &id, &mark, ret_match);
 	enum hpx_status status =
 		hpx_store_find(run->command.reader, &id, &run->scratch, &entry, NULL);
 	if (status != HPX_OK)
 		return status;
 	if (entry.readable && !hpx_mark_eq(&mark, &entry.record.mark))
 		return HPX_NOT_FOUND;
-	hpx_subject_operation(&entry, ret_subject);
+	hpx_ledger_match_operation(&entry, ret_match);
 	return HPX_OK;
 }
 
 /* A bare key counts only where it selects exactly one operation. */
 static enum hpx_status find_key(struct hpx_reconciliation *run, struct hpx_span name,
-				struct hpx_subject *ret_subject)
+				struct hpx_ledger_match *ret_match)
 {
 	struct hpx_query query = { .state = HPX_STATE_COUNT, .key = name, .limit = PAGE };
 	struct hpx_entry *entries = NULL, *found = NULL;
@@ -169,30 +160,30 @@ static enum hpx_status find_key(struct hpx_reconciliation *run, struct hpx_span 
 		return status;
 	if (found == NULL)
 		return HPX_NOT_FOUND;
-	hpx_subject_operation(found, ret_subject);
+	hpx_ledger_match_operation(found, ret_match);
 	return HPX_OK;
 }
 
-enum hpx_status hpx_subject_find(struct hpx_reconciliation *run, struct hpx_span name,
-				 struct hpx_subject *ret_subject)
+enum hpx_status hpx_ledger_match_find(struct hpx_reconciliation *run, struct hpx_span name,
+				      struct hpx_ledger_match *ret_match)
 {
 	struct hpx_job_query query = { .provider_id = name };
 
 	if (run->operation != NULL)
-		return find_reference(run, name, ret_subject);
+		return find_reference(run, name, ret_match);
 	if (run->provider_id != NULL)
-		return find_jobs(run, &query, ret_subject);
+		return find_jobs(run, &query, ret_match);
 	if (!run->is_jobs)
-		return find_key(run, name, ret_subject);
+		return find_key(run, name, ret_match);
 	query.provider_id = (struct hpx_span){ NULL, 0 };
-	enum hpx_status status = hpx_seen_number(&run->keys, name, &query.number);
-	return status == HPX_OK ? find_jobs(run, &query, ret_subject) : status;
+	enum hpx_status status = hpx_digest_set_number(&run->keys, name, &query.number);
+	return status == HPX_OK ? find_jobs(run, &query, ret_match) : status;
 }
 
-enum hpx_status hpx_subject_name(struct hpx_reconciliation *run, const struct hpx_subject *subject,
-				 struct hpx_buffer *out)
+enum hpx_status hpx_ledger_match_name(struct hpx_reconciliation *run,
+				      const struct hpx_ledger_match *match, struct hpx_buffer *out)
 {
-	const struct hpx_job_entry *job = subject->job;
+	const struct hpx_job_entry *job = match->job;
 	char reference[HPX_REFERENCE_SIZE], key[HPX_JOB_KEY_SIZE];
 
 	if (run->provider_id != NULL)
@@ -202,18 +193,18 @@ enum hpx_status hpx_subject_name(struct hpx_reconciliation *run, const struct hp
 			hpx_reference_print(&job->delivery.operation, &job->delivery.mark,
 					    reference);
 		else
-			hpx_reference_print(&subject->entry.record.id,
-					    &subject->entry.record.mark, reference);
+			hpx_reference_print(&match->entry.record.id,
+					    &match->entry.record.mark, reference);
 		return hpx_buffer_text(out, reference);
 	}
 	if (job == NULL)
-		return hpx_buffer_append(out, subject->entry.description.key);
+		return hpx_buffer_append(out, match->entry.description.key);
 	enum hpx_status status = hpx_job_key(&job->delivery.operation, &job->delivery.mark,
 					     job->job.name, key);
 	return status == HPX_OK ? hpx_buffer_text(out, key) : status;
 }
 
-enum hpx_status hpx_subject_index_keys(struct hpx_reconciliation *run)
+enum hpx_status hpx_ledger_match_index_keys(struct hpx_reconciliation *run)
 {
 	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT,
 				       .target = hpx_span_of(run->target),
@@ -229,8 +220,8 @@ enum hpx_status hpx_subject_index_keys(struct hpx_reconciliation *run)
 			status = hpx_job_key(&job->delivery.operation, &job->delivery.mark,
 					     job->job.name, key);
 			if (status == HPX_OK)
-				status = hpx_seen_put(&run->keys, hpx_span_of(key),
-						      job->delivery.number);
+				status = hpx_digest_set_put(&run->keys, hpx_span_of(key),
+							    job->delivery.number);
 		}
 		bool more = jobs != NULL;
 		hpx_job_entry_free(jobs);
@@ -253,14 +244,12 @@ static enum hpx_status amount_in(struct hpx_reconciliation *run, struct hpx_span
 
 /* In the body of the job that brings the operation's answer. */
 static enum hpx_status amount_in_jobs(struct hpx_reconciliation *run,
-				      const struct hpx_subject *subject, struct hpx_span *ret_text)
+				      const struct hpx_ledger_match *match, struct hpx_span *ret_text)
 {
 	struct hpx_job_entry *jobs = NULL;
-	enum hpx_status status = hpx_jobs_of(&run->command, &subject->entry.record, &jobs);
-	const struct hpx_job_entry *job = jobs;
+	enum hpx_status status = hpx_jobs_of(&run->command, &match->entry.record, &jobs);
+	const struct hpx_job_entry *job = hpx_jobs_answering(jobs);
 
-	while (job != NULL && !job->delivery.answers)
-		job = job->next;
 	if (status == HPX_OK)
 		status = job != NULL ? amount_in(run, job->job.body, ret_text) : HPX_NOT_FOUND;
 	hpx_job_entry_free(jobs);
@@ -268,12 +257,12 @@ static enum hpx_status amount_in_jobs(struct hpx_reconciliation *run,
 }
 
 static enum hpx_status amount_in_answer(struct hpx_reconciliation *run,
-					const struct hpx_subject *subject,
+					const struct hpx_ledger_match *match,
 					struct hpx_span *ret_text)
 {
 	struct hpx_answer *answer = NULL;
 	struct hpx_entry entry;
-	enum hpx_status status = hpx_store_find(run->command.reader, &subject->entry.record.id,
+	enum hpx_status status = hpx_store_find(run->command.reader, &match->entry.record.id,
 						&run->scratch, &entry, &answer);
 
 	if (status != HPX_OK || answer == NULL)
@@ -283,14 +272,15 @@ static enum hpx_status amount_in_answer(struct hpx_reconciliation *run,
 	return status;
 }
 
-enum hpx_status hpx_subject_amount(struct hpx_reconciliation *run,
-				   const struct hpx_subject *subject, struct hpx_span *ret_text)
+enum hpx_status hpx_ledger_match_amount(struct hpx_reconciliation *run,
+					const struct hpx_ledger_match *match,
+					struct hpx_span *ret_text)
 {
-	enum hpx_status status = subject->job != NULL ?
-					 amount_in(run, subject->job->job.body, ret_text) :
-					 amount_in_jobs(run, subject, ret_text);
+	enum hpx_status status = match->job != NULL ?
+					 amount_in(run, match->job->job.body, ret_text) :
+					 amount_in_jobs(run, match, ret_text);
 
-	if (status != HPX_NOT_FOUND || !subject->has_entry)
+	if (status != HPX_NOT_FOUND || !match->has_entry)
 		return status;
-	return amount_in_answer(run, subject, ret_text);
+	return amount_in_answer(run, match, ret_text);
 }

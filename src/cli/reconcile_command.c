@@ -1,0 +1,499 @@
+/* `hapax reconcile`: compares a provider's export with the store, both ways,
+ * and with --apply settles what is unknown by it. Made to run from cron: exit
+ * code 1 says that something is open. */
+#include <stdarg.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "cli/reconcile.h"
+#include "config/unit.h"
+
+#define RECORD_BYTES_MAX ((size_t)1 << 20)
+#define SCRATCH_MAX ((size_t)512 * 1024 * 1024)
+#define TEXT_MAX 512
+#define JSON_MAX ((size_t)64 * 1024 * 1024)
+
+/* ---- times ----
+ * RFC 3339, as people type it: "2026-11-15" (midnight), "2026-11-15T21:06:55Z" or with
+ * an offset ("+01:00"); UTC where none is given. */
+
+/* Takes exactly `digits` digits, and `behind` after them (0: nothing). */
+static bool take_number(struct hpx_span *rest, size_t digits, char behind, uint64_t most,
+			int *ret_value)
+{
+	uint64_t value;
+
+	if (rest->len < digits || !hpx_span_u64(hpx_span_first(*rest, digits), most, &value))
+		return false;
+	*rest = hpx_span_skip(*rest, digits);
+	*ret_value = (int)value;
+	if (behind == 0)
+		return true;
+	if (rest->len == 0 || rest->ptr[0] != behind)
+		return false;
+	*rest = hpx_span_skip(*rest, 1);
+	return true;
+}
+
+/* ".5", ".123"; what is beyond milliseconds is cut off. */
+static bool take_fraction(struct hpx_span *rest, int64_t *ret_ms)
+{
+	int64_t ms = 0, weight = 100;
+
+	*ret_ms = 0;
+	if (rest->len == 0 || rest->ptr[0] != '.')
+		return true;
+	*rest = hpx_span_skip(*rest, 1);
+	size_t digits = 0;
+	while (digits < rest->len && rest->ptr[digits] >= '0' && rest->ptr[digits] <= '9') {
+		ms += weight * (rest->ptr[digits] - '0');
+		weight /= 10;
+		digits++;
+	}
+	*rest = hpx_span_skip(*rest, digits);
+	*ret_ms = ms;
+	return digits > 0;
+}
+
+/* "", "Z", "+01:00"; what it adds in seconds. */
+static bool take_offset(struct hpx_span rest, int64_t *ret_offset_s)
+{
+	int hours, minutes;
+
+	*ret_offset_s = 0;
+	if (rest.len == 0 || hpx_span_eq(rest, HPX_SPAN("Z")))
+		return true;
+	bool behind = rest.ptr[0] == '-';
+	if (!behind && rest.ptr[0] != '+')
+		return false;
+	rest = hpx_span_skip(rest, 1);
+	if (!take_number(&rest, 2, ':', 23, &hours) || !take_number(&rest, 2, 0, 59, &minutes) ||
+	    rest.len != 0)
+		return false;
+	*ret_offset_s = (behind ? -1 : 1) * (int64_t)(hours * 3600 + minutes * 60);
+	return true;
+}
+
+static bool parse_rfc3339(struct hpx_span text, int64_t *ret_wall_ms)
+{
+	struct tm tm = { .tm_isdst = 0 };
+	int64_t offset_s = 0, fraction_ms = 0;
+	int year, month, day;
+
+	if (!take_number(&text, 4, '-', 9999, &year) || !take_number(&text, 2, '-', 12, &month) ||
+	    !take_number(&text, 2, 0, 31, &day) || month == 0 || day == 0)
+		return false;
+	if (text.len > 0) {
+		if (text.ptr[0] != 'T' && text.ptr[0] != ' ')
+			return false;
+		text = hpx_span_skip(text, 1);
+		if (!take_number(&text, 2, ':', 23, &tm.tm_hour) ||
+		    !take_number(&text, 2, ':', 59, &tm.tm_min) ||
+		    !take_number(&text, 2, 0, 59, &tm.tm_sec) ||
+		    !take_fraction(&text, &fraction_ms) || !take_offset(text, &offset_s))
+			return false;
+	}
+	tm.tm_year = year - 1900;
+	tm.tm_mon = month - 1;
+	tm.tm_mday = day;
+	time_t at = timegm(&tm);
+	/* The 31st of a month with 30 days is no time. */
+	if (at == (time_t)-1 || tm.tm_mday != day || tm.tm_mon != month - 1)
+		return false;
+	*ret_wall_ms = ((int64_t)at - offset_s) * 1000 + fraction_ms;
+	return true;
+}
+
+/* ---- differences, kept in groups and printed at the end ---- */
+
+static const struct {
+	const char *member;
+	const char *heading;
+} groups[] = {
+#define X(name, member, heading) { member, heading },
+	HPX_GROUP_LIST(X)
+#undef X
+};
+
+static struct hpx_difference *keep(struct hpx_reconciliation *run,
+				   const struct hpx_difference *difference,
+				   const struct hpx_ledger_match *match, struct hpx_span text)
+{
+	struct hpx_difference *kept = hpx_arena_alloc(&run->command.arena, sizeof(*kept));
+
+	if (kept == NULL)
+		return NULL;
+	*kept = *difference;
+	kept->next = NULL;
+	kept->text = hpx_arena_dup(&run->command.arena, text);
+	kept->name = difference->name.ptr != NULL ?
+			     hpx_arena_dup(&run->command.arena, difference->name) :
+			     difference->name;
+	if (kept->text.ptr == NULL || (difference->name.ptr != NULL && kept->name.ptr == NULL))
+		return NULL;
+	kept->has_reference = match != NULL;
+	if (match != NULL && match->job != NULL) {
+		kept->job = match->job->delivery.number;
+		hpx_reference_print(&match->job->delivery.operation,
+				    &match->job->delivery.mark, kept->reference);
+	} else if (match != NULL) {
+		hpx_reference_print(&match->entry.record.id, &match->entry.record.mark,
+				    kept->reference);
+	}
+	return kept;
+}
+
+int hpx_reconcile_note(struct hpx_reconciliation *run, enum hpx_group group,
+		       const struct hpx_difference *difference,
+		       const struct hpx_ledger_match *match, const char *format, ...)
+{
+	struct hpx_group_list *list = &run->groups[group];
+	char text[TEXT_MAX];
+	va_list args;
+
+	list->count++;
+	list->open += difference->settled ? 0 : 1;
+	if (list->count > HPX_GROUP_LISTED_MAX)
+		return HPX_EXIT_OK;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	struct hpx_difference *kept = keep(run, difference, match, hpx_span_of(text));
+	if (kept == NULL)
+		return hpx_operator_complain(&run->command, HPX_EXIT_FAILED, "%s",
+					     hpx_status_text(HPX_NOMEM));
+	if (list->first == NULL)
+		list->end = &list->first;
+	*list->end = kept;
+	list->end = &kept->next;
+	return HPX_EXIT_OK;
+}
+
+static void print_difference(const struct hpx_difference *difference)
+{
+	fputs("  ", stdout);
+	if (difference->line > 0)
+		printf("line %llu  ", (unsigned long long)difference->line);
+	if (difference->name.len > 0 &&
+	    !(difference->has_reference &&
+	      hpx_span_eq(difference->name, hpx_span_of(difference->reference)))) {
+		hpx_operator_print_text(hpx_span_first(difference->name, 64), 0);
+		fputs("  ", stdout);
+	}
+	if (difference->has_reference)
+		printf("%.12s  ", difference->reference);
+	if (difference->job > 0)
+		printf("job %lld  ", (long long)difference->job);
+	hpx_operator_print_text(difference->text, 0);
+	putchar('\n');
+}
+
+static uint64_t count_open(const struct hpx_reconciliation *run)
+{
+	uint64_t open = 0;
+
+	for (size_t i = 0; i < HPX_GROUP_COUNT; i++)
+		open += run->groups[i].open;
+	return open;
+}
+
+static void print_text(const struct hpx_reconciliation *run)
+{
+	for (size_t i = 0; i < HPX_GROUP_COUNT; i++) {
+		const struct hpx_group_list *list = &run->groups[i];
+
+		if (list->count == 0)
+			continue;
+		printf("%s: %llu\n", groups[i].heading, (unsigned long long)list->count);
+		for (const struct hpx_difference *d = list->first; d != NULL; d = d->next)
+			print_difference(d);
+		if (list->count > HPX_GROUP_LISTED_MAX)
+			printf("  and %llu more\n",
+			       (unsigned long long)(list->count - HPX_GROUP_LISTED_MAX));
+		putchar('\n');
+	}
+	printf("%llu rows, %llu of them known here; %llu of ours happened in that time; %llu settled, "
+	       "%llu open\n",
+	       (unsigned long long)run->rows, (unsigned long long)run->matched,
+	       (unsigned long long)run->ours,
+	       (unsigned long long)(run->groups[HPX_GROUP_UNKNOWN].count -
+				    run->groups[HPX_GROUP_UNKNOWN].open),
+	       (unsigned long long)count_open(run));
+}
+
+static void json_difference(struct hpx_operator_json *json, const struct hpx_difference *difference)
+{
+	hpx_operator_json_name(json, NULL);
+	hpx_operator_json_open(json, "\n{");
+	if (difference->line > 0)
+		hpx_operator_json_number(json, "line", difference->line);
+	if (difference->name.ptr != NULL)
+		hpx_operator_json_text(json, "name", difference->name);
+	if (difference->has_reference)
+		hpx_operator_json_text(json, "operation", hpx_span_of(difference->reference));
+	if (difference->job > 0)
+		hpx_operator_json_number(json, "job", (uint64_t)difference->job);
+	hpx_operator_json_text(json, "text", difference->text);
+	hpx_operator_json_bool(json, "settled", difference->settled);
+	hpx_operator_json_close(json, "}");
+}
+
+static void json_group(struct hpx_operator_json *json, const char *member,
+		       const struct hpx_group_list *list)
+{
+	hpx_operator_json_name(json, member);
+	hpx_operator_json_open(json, "{");
+	hpx_operator_json_number(json, "count", list->count);
+	hpx_operator_json_number(json, "open", list->open);
+	hpx_operator_json_name(json, "listed");
+	hpx_operator_json_open(json, "[");
+	for (const struct hpx_difference *d = list->first; d != NULL; d = d->next)
+		json_difference(json, d);
+	hpx_operator_json_close(json, "]");
+	hpx_operator_json_close(json, "}");
+}
+
+static int print_json(const struct hpx_reconciliation *run)
+{
+	struct hpx_buffer out;
+	struct hpx_operator_json json = { .out = &out };
+
+	hpx_buffer_init(&out, JSON_MAX);
+	hpx_operator_json_open(&json, "{");
+	hpx_operator_json_number(&json, "rows", run->rows);
+	hpx_operator_json_number(&json, "matched", run->matched);
+	hpx_operator_json_number(&json, "ours", run->ours);
+	hpx_operator_json_number(&json, "open", count_open(run));
+	for (size_t i = 0; i < HPX_GROUP_COUNT; i++)
+		json_group(&json, groups[i].member, &run->groups[i]);
+	hpx_operator_json_close(&json, "}\n");
+	int code = json.status == HPX_OK ? hpx_cli_write(hpx_buffer_span(&out), stdout) :
+					   hpx_operator_complain(&run->command, HPX_EXIT_FAILED,
+								 "it cannot be shown: %s",
+								 hpx_status_text(json.status));
+	hpx_buffer_done(&out);
+	return code;
+}
+
+static int report(struct hpx_reconciliation *run)
+{
+	int code = HPX_EXIT_OK;
+
+	if (run->command.json != NULL)
+		code = print_json(run);
+	else
+		print_text(run);
+	return code == HPX_EXIT_OK && count_open(run) > 0 ? HPX_EXIT_FAILED : code;
+}
+
+/* ---- arguments ---- */
+
+static int complain(const struct hpx_reconciliation *run, const char *problem)
+{
+	return hpx_operator_complain(&run->command, HPX_EXIT_USAGE, "%s", problem);
+}
+
+static int read_format(struct hpx_reconciliation *run)
+{
+	const char *format = run->format;
+	const char *separator = run->separator ? run->separator : ",";
+
+	if (format == NULL)
+		format = hpx_cli_ends_with(run->ledger, ".jsonl") ||
+					 hpx_cli_ends_with(run->ledger, ".ndjson") ?
+				 "jsonl" :
+				 "csv";
+	if (strcmp(format, "csv") != 0 && strcmp(format, "jsonl") != 0)
+		return complain(run, "--format is csv or jsonl");
+	if (strcmp(separator, "tab") == 0)
+		separator = "\t";
+	if (strcmp(separator, ",") != 0 && strcmp(separator, ";") != 0 &&
+	    strcmp(separator, "\t") != 0)
+		return complain(run, "--separator is , or ; or tab");
+	run->ledger_settings.format =
+		strcmp(format, "csv") == 0 ? HPX_LEDGER_CSV : HPX_LEDGER_JSON_LINES;
+	if (run->separator != NULL && run->ledger_settings.format == HPX_LEDGER_JSON_LINES)
+		return complain(run, "JSON lines have no --separator");
+	run->ledger_settings.separator = separator[0];
+	return HPX_EXIT_OK;
+}
+
+static int read_columns(struct hpx_reconciliation *run)
+{
+	const char *name = run->operation   ? run->operation :
+			   run->provider_id ? run->provider_id :
+					      run->key;
+	size_t count = 1;
+
+	if ((run->operation != NULL) + (run->provider_id != NULL) + (run->key != NULL) != 1)
+		return complain(run, "say which column names an operation or job: one of "
+				     "--operation, --provider-id and --key");
+	if ((run->amount != NULL) != (run->amount_pointer != NULL))
+		return complain(run, "--amount and --amount-pointer go together: theirs and ours");
+	if (run->amount_pointer != NULL && run->amount_pointer[0] != '/')
+		return complain(run, "--amount-pointer is a JSON pointer, as /amount or /data/total");
+	if ((run->status != NULL) !=
+	    (run->applied != NULL || run->declined != NULL || run->not_applied != NULL))
+		return complain(run, "--status needs to know what its values mean (--applied, "
+				     "--declined, --not-applied), and these need --status");
+	run->columns[0] = hpx_span_of(name);
+	run->amount_column = run->status_column = -1;
+	if (run->amount != NULL) {
+		run->amount_column = (int)count;
+		run->columns[count++] = hpx_span_of(run->amount);
+	}
+	if (run->status != NULL) {
+		run->status_column = (int)count;
+		run->columns[count++] = hpx_span_of(run->status);
+	}
+	run->ledger_settings.columns = run->columns;
+	run->ledger_settings.column_count = count;
+	run->ledger_settings.record_bytes_max = RECORD_BYTES_MAX;
+	run->is_jobs = run->target != NULL || run->provider_id != NULL;
+	if (run->is_jobs && run->route != NULL)
+		return complain(run, "--route is about operations; jobs have a --target");
+	return HPX_EXIT_OK;
+}
+
+static int read_times(struct hpx_reconciliation *run)
+{
+	uint64_t ms;
+
+	run->from_ms = INT64_MIN;
+	run->to_ms = INT64_MAX;
+	if (run->from != NULL && run->since != NULL)
+		return complain(run, "--since is instead of --from");
+	if ((run->from != NULL && !parse_rfc3339(hpx_span_of(run->from), &run->from_ms)) ||
+	    (run->to != NULL && !parse_rfc3339(hpx_span_of(run->to), &run->to_ms)))
+		return complain(run, "--from and --to are times: 2026-11-15, or "
+				     "2026-11-15T08:00:00Z, or with an offset");
+	if (run->since != NULL) {
+		if (!hpx_duration_parse(hpx_span_of(run->since), &ms) || ms > INT64_MAX / 2)
+			return complain(run, "--since is a duration: 24h, 7d");
+		run->from_ms = run->command.now_ms - (int64_t)ms;
+	}
+	if (run->settle_after != NULL) {
+		if (!hpx_duration_parse(hpx_span_of(run->settle_after), &ms) || ms == 0 ||
+		    ms > INT64_MAX / 2)
+			return complain(run, "--settle-after is a duration: 2m, 1h");
+		run->settle_after_ms = (int64_t)ms;
+	}
+	if (run->from_ms >= run->to_ms)
+		return complain(run, "the time compared is empty: --to comes before --from");
+	if (run->complete != NULL && run->to == NULL)
+		return complain(run, "--complete needs --to: the time up to which the export has "
+				     "everything");
+	return HPX_EXIT_OK;
+}
+
+static int read_all(struct hpx_reconciliation *run)
+{
+	const char *reason = run->command.reason;
+	int code = HPX_EXIT_OK;
+
+	if (run->ledger == NULL)
+		return complain(run, "say which export: --ledger FILE");
+	if (run->apply != NULL && (reason == NULL || *reason == '\0'))
+		return complain(run, "say why: --reason TEXT (it is kept in the history)");
+	if (code == HPX_EXIT_OK)
+		code = read_format(run);
+	if (code == HPX_EXIT_OK)
+		code = read_columns(run);
+	return code == HPX_EXIT_OK ? read_times(run) : code;
+}
+
+/* ---- the command ---- */
+
+static int reconcile(struct hpx_reconciliation *run)
+{
+	int code = HPX_EXIT_OK;
+
+	if (run->key != NULL && run->is_jobs) {
+		enum hpx_status status = hpx_ledger_match_index_keys(run);
+		if (status == HPX_TOO_LARGE)
+			return hpx_operator_complain(&run->command, HPX_EXIT_FAILED,
+						     "the target has more than %zu jobs; compare by "
+						     "--operation or --provider-id",
+						     HPX_DIGEST_SET_MAX);
+		if (status != HPX_OK)
+			return hpx_operator_complain_read(&run->command, status);
+	}
+	code = hpx_reconcile_rows(run);
+	if (code == HPX_EXIT_OK)
+		code = hpx_reconcile_ours(run);
+	return code == HPX_EXIT_OK ? report(run) : code;
+}
+
+/* The flags of every command that this one has, too, and its own. */
+static size_t list_flags(struct hpx_reconciliation *run, struct hpx_cli_flag *flags)
+{
+	const struct hpx_cli_flag own[] = {
+#define X(member, flag, value, text) { flag, value, text, &run->member },
+		HPX_RECONCILE_FLAG_LIST(X)
+#undef X
+			{ "reason", "TEXT", "Why; it is kept in the history, with your name.",
+			  &run->command.reason },
+		{ "json", NULL, "JSON instead of text.", &run->command.json },
+		{ "store", "URL", "The store; default sqlite:hapax.db.", &run->command.store_url },
+		{ "config", "FILE",
+		  "The store that this configuration names, and its settle_after.",
+		  &run->command.config_path },
+	};
+
+	memcpy(flags, own, sizeof(own));
+	return sizeof(own) / sizeof(own[0]);
+}
+
+/* Misspelled, it would find nothing of ours; but jobs and operations may be
+ * older than the configuration, so it is no mistake. */
+static void warn_of_names(const struct hpx_reconciliation *run)
+{
+	const struct hpx_settings *settings = run->command.settings;
+	bool target = run->target == NULL, route = run->route == NULL;
+
+	if (settings == NULL)
+		return;
+	for (size_t i = 0; !target && i < settings->target_count; i++)
+		target = hpx_span_eq(settings->targets[i].name, hpx_span_of(run->target));
+	for (size_t i = 0; !route && i < settings->route_count; i++)
+		route = hpx_span_eq(settings->routes[i].pattern, hpx_span_of(run->route));
+	if (!target)
+		fprintf(stderr, "Warning: the configuration has no target \"%s\".\n", run->target);
+	if (!route)
+		fprintf(stderr, "Warning: the configuration has no route \"%s\".\n", run->route);
+}
+
+int hpx_cli_reconcile(int argc, char **argv)
+{
+	struct hpx_reconciliation run = { .command = { .verb = "reconcile",
+						       .now_ms = hpx_clock_wall_ms() } };
+	struct hpx_cli_flag flags[HPX_CLI_FLAGS_MAX];
+	const struct hpx_cli_usage usage = {
+		.synopsis = "hapax reconcile --ledger FILE --operation COLUMN [FLAGS]",
+		.about =
+			"Compares a provider's export with the store, both ways: what they have and we\n"
+			"do not, what we say happened and they do not know, what they have twice, amounts\n"
+			"that differ, and what is unknown here. Operations are found by --operation,\n"
+			"--provider-id or --key. Changes nothing without --apply. Exit code 1 if\n"
+			"anything is open.",
+		.flags = flags,
+		.flag_count = list_flags(&run, flags),
+	};
+	int rest, code;
+
+	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
+		return code;
+	code = read_all(&run);
+	if (code != HPX_EXIT_OK)
+		return code;
+	hpx_arena_init(&run.scratch, SCRATCH_MAX);
+	code = hpx_operator_open(&run.command);
+	if (code == HPX_EXIT_OK) {
+		warn_of_names(&run);
+		code = reconcile(&run);
+	}
+	hpx_digest_set_done(&run.names);
+	hpx_digest_set_done(&run.keys);
+	hpx_arena_done(&run.scratch);
+	return hpx_operator_close(&run.command, code);
+}

@@ -1,0 +1,588 @@
+/* The comparison, both ways: each row of the ledger against ours, then ours, page by
+ * page, against the names that the ledger has. With --apply, unknown outcomes are
+ * settled by what the ledger says. */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "cli/operations.h"
+#include "cli/reconcile.h"
+#include "core/amount.h"
+
+#define READ_BYTES 65536
+/* A name as a provider has it; longer ones are none of ours. */
+#define NAME_MAX_BYTES 1024
+#define PROGRESS_ROWS 100000
+#define PAGE 1000
+#define PAGE_MAX 1000000
+/* A key of ours is at most so long. */
+#define OUR_NAME_MAX_BYTES 4096
+/* Between two exports that say not applied, where no rule has it. An export asks
+ * nobody, so only the distance of the two counts. */
+#define CONFIRM_AFTER_MS 60000
+
+/* ---- settling ---- */
+
+/* The rule of the target or route, where a configuration is given. */
+static const struct hpx_reconcile_rule *rule_of(const struct hpx_reconciliation *run,
+						const struct hpx_ledger_match *match)
+{
+	const struct hpx_settings *settings = run->command.settings;
+	const struct hpx_reconcile_settings *found = NULL;
+
+	if (settings == NULL)
+		return NULL;
+	for (size_t i = 0; match->job != NULL && i < settings->target_count; i++)
+		if (hpx_span_eq(settings->targets[i].name, match->job->job.target))
+			found = &settings->targets[i].reconcile;
+	for (size_t i = 0; match->job == NULL && i < settings->route_count; i++)
+		if (hpx_span_eq(settings->routes[i].pattern, match->entry.description.route))
+			found = settings->routes[i].target != NULL ?
+					&settings->routes[i].target->reconcile :
+					&settings->routes[i].reconcile;
+	return found != NULL && found->given ? &found->rule : NULL;
+}
+
+static struct hpx_difference place_of(uint64_t line, struct hpx_span name)
+{
+	return (struct hpx_difference){ .line = line, .name = name };
+}
+
+/* What follows from a NOT_APPLIED, before it is said. */
+static bool can_unapply(const struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
+			struct hpx_reconcile_rule *ret_rule)
+{
+	const struct hpx_reconcile_rule *rule = rule_of(run, match);
+
+	*ret_rule = (struct hpx_reconcile_rule){ .confirm_after_ms = CONFIRM_AFTER_MS };
+	if (rule != NULL)
+		*ret_rule = *rule;
+	if (run->settle_after_ms > 0)
+		ret_rule->settle_after_ms = run->settle_after_ms;
+	return ret_rule->settle_after_ms > 0;
+}
+
+static enum hpx_status rule(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
+			    enum hpx_ruling ruling, const struct hpx_reconcile_rule *by,
+			    enum hpx_reconcile_move *ret_move)
+{
+	const char *file = strrchr(run->ledger, '/') ? strrchr(run->ledger, '/') + 1 : run->ledger;
+	int64_t now_ms = hpx_clock_wall_ms();
+	struct hpx_ruling_turn turn = {
+		.number = match->job != NULL ? match->job->delivery.number : 0,
+		.finding = { .ruling = ruling,
+			     .about_ms = run->to_ms < now_ms ? run->to_ms : now_ms },
+		.rule = *by,
+	};
+	struct hpx_store_op op = {
+		.verb = HPX_VERB_RULE,
+		.id = match->job != NULL ? match->job->delivery.operation :
+					   match->entry.record.id,
+		.mark = match->job != NULL ? match->job->delivery.mark :
+					     match->entry.record.mark,
+		.ruling = &turn,
+		.reason = hpx_arena_printf(&run->scratch, "ledger %s: %s", file, run->command.reason),
+	};
+
+	hpx_random(&turn.random, sizeof(turn.random));
+	if (hpx_operator_write(&run->command, &op) != HPX_EXIT_OK)
+		return HPX_CLOSED; /* it was said */
+	*ret_move = turn.move;
+	return op.status;
+}
+
+static bool is_settled(enum hpx_reconcile_move move)
+{
+	return move == HPX_RECONCILE_SETTLE_APPLIED || move == HPX_RECONCILE_SETTLE_DECLINED ||
+	       move == HPX_RECONCILE_SETTLE_NOT_APPLIED;
+}
+
+static int apply(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
+		 enum hpx_ruling ruling, const struct hpx_reconcile_rule *by,
+		 struct hpx_difference *place)
+{
+	enum hpx_reconcile_move move = HPX_RECONCILE_STAY;
+	enum hpx_status status = rule(run, match, ruling, by, &move);
+
+	if (status == HPX_CLOSED)
+		return HPX_EXIT_FAILED;
+	if (status != HPX_OK)
+		return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, place, match,
+					  "they say %s; not settled: %s", hpx_ruling_name(ruling),
+					  hpx_status_text(status));
+	place->settled = is_settled(move);
+	if (place->settled)
+		return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, place, match,
+					  "settled: %s", hpx_ruling_name(ruling));
+	return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, place, match,
+				  "they say %s; it settles when a later export says so again, both "
+				  "after settle_after",
+				  hpx_ruling_name(ruling));
+}
+
+static int settle(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
+		  enum hpx_ruling ruling, uint64_t line, struct hpx_span name)
+{
+	struct hpx_difference place = place_of(line, name);
+	struct hpx_reconcile_rule by;
+	bool unapply = ruling == HPX_RULING_NOT_APPLIED;
+
+	if (!can_unapply(run, match, &by) && unapply)
+		return hpx_reconcile_note(
+			run, HPX_GROUP_UNKNOWN, &place, match,
+			"they say not_applied; say --settle-after, or --config with "
+			"a reconcile, to let it count");
+	if (unapply && run->to == NULL)
+		return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, &place, match,
+					  "they say not_applied; say with --to when that was, to let "
+					  "it count");
+	if (run->apply == NULL)
+		return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, &place, match,
+					  "they say %s; --apply settles it%s",
+					  hpx_ruling_name(ruling),
+					  unapply ? " when two exports say so" : "");
+	return apply(run, match, ruling, &by, &place);
+}
+
+/* ---- the rows of the ledger ---- */
+
+static bool is_among(struct hpx_span value, const char *list)
+{
+	struct hpx_span rest = hpx_span_of(list), item;
+
+	while (list != NULL && hpx_span_split(&rest, ',', &item))
+		if (hpx_span_eq(value, hpx_span_trim(item)))
+			return true;
+	return false;
+}
+
+/* A value in two lists is unclear: a guess could repeat a payment. */
+static enum hpx_ruling ruling_of(const struct hpx_reconciliation *run,
+				 const struct hpx_ledger_record *record)
+{
+	if (run->status_column < 0)
+		return HPX_RULING_APPLIED;
+	struct hpx_span value = record->values[run->status_column];
+	if (value.ptr == NULL)
+		return HPX_RULING_UNCLEAR;
+	bool applied = is_among(value, run->applied);
+	bool declined = is_among(value, run->declined);
+	bool not_applied = is_among(value, run->not_applied);
+	if (applied + declined + not_applied != 1)
+		return HPX_RULING_UNCLEAR;
+	return applied ? HPX_RULING_APPLIED : declined ? HPX_RULING_DECLINED :
+							 HPX_RULING_NOT_APPLIED;
+}
+
+struct row {
+	const struct hpx_ledger_record *record;
+	struct hpx_difference place;
+	enum hpx_ruling ruling;
+};
+
+/* Two amounts that both can be read, and differ. `*ret_differ` is true also
+ * where one is missing: then it was noted as unclear. */
+static int compare_amounts(struct hpx_reconciliation *run, const struct row *row,
+			   const struct hpx_ledger_match *match, bool *ret_differ)
+{
+	struct hpx_span ours = { NULL, 0 };
+	struct hpx_span theirs = row->record->values[run->amount_column];
+	enum hpx_status status = hpx_ledger_match_amount(run, match, &ours);
+
+	*ret_differ = false;
+	if (status != HPX_OK && status != HPX_NOT_FOUND)
+		return hpx_operator_complain_read(&run->command, status);
+	if (status == HPX_OK && theirs.ptr != NULL && hpx_amount_eq(ours, theirs))
+		return HPX_EXIT_OK;
+	*ret_differ = true;
+	if (status == HPX_NOT_FOUND)
+		return hpx_reconcile_note(run, HPX_GROUP_UNCLEAR, &row->place, match,
+					  "no amount of ours at %s", run->amount_pointer);
+	if (theirs.ptr == NULL)
+		return hpx_reconcile_note(run, HPX_GROUP_UNCLEAR, &row->place, match,
+					  "no amount of theirs");
+	return hpx_reconcile_note(run, HPX_GROUP_AMOUNT, &row->place, match,
+				  "theirs %.*s, ours %.*s", HPX_SPAN_ARG(theirs),
+				  HPX_SPAN_ARG(ours));
+}
+
+static bool is_dead_job(const struct hpx_ledger_match *match)
+{
+	return match->job != NULL && match->job->readable &&
+	       match->job->delivery.state == HPX_JOB_DEAD;
+}
+
+/* Completed, or done, with an answer that says no. */
+static bool is_refused(const struct hpx_ledger_match *match)
+{
+	return match->has_entry && match->entry.readable &&
+	       match->entry.record.state == HPX_STATE_COMPLETED;
+}
+
+static int judge_applied(struct hpx_reconciliation *run, const struct row *row,
+			 const struct hpx_ledger_match *match)
+{
+	bool differ = false;
+	int code = HPX_EXIT_OK;
+
+	if (match->standing == HPX_STANDS_NOT && !is_dead_job(match))
+		return hpx_reconcile_note(run, HPX_GROUP_THEY_ONLY, &row->place, match,
+					  "here it did not happen: %s%s", match->state,
+					  is_refused(match) ? " without success" : "");
+	if (match->standing == HPX_STANDS_UNDER_WAY)
+		return HPX_EXIT_OK;
+	if (run->amount_column >= 0)
+		code = compare_amounts(run, row, match, &differ);
+	if (code != HPX_EXIT_OK || differ || match->standing == HPX_STANDS_HAPPENED)
+		return code;
+	return settle(run, match, HPX_RULING_APPLIED, row->place.line,
+		      row->place.name);
+}
+
+static int judge_unclear(struct hpx_reconciliation *run, const struct row *row,
+			 const struct hpx_ledger_match *match)
+{
+	struct hpx_span value = row->record->values[run->status_column];
+	bool unknown = match != NULL && match->standing == HPX_STANDS_UNKNOWN;
+
+	return hpx_reconcile_note(
+		run, unknown ? HPX_GROUP_UNKNOWN : HPX_GROUP_UNCLEAR, &row->place, match,
+		value.ptr != NULL ? "their status \"%.*s\" is in none of the lists, or in two" :
+				    "they give no status%.*s",
+		HPX_SPAN_ARG(hpx_span_first(value, 64)));
+}
+
+static int judge(struct hpx_reconciliation *run, const struct row *row,
+		 const struct hpx_ledger_match *match)
+{
+	switch (row->ruling) {
+	case HPX_RULING_APPLIED:
+		return judge_applied(run, row, match);
+	case HPX_RULING_DECLINED:
+	case HPX_RULING_NOT_APPLIED:
+		if (match->standing == HPX_STANDS_HAPPENED)
+			return hpx_reconcile_note(run, HPX_GROUP_WE_ONLY, &row->place, match,
+						  "they say %s", hpx_ruling_name(row->ruling));
+		if (match->standing == HPX_STANDS_UNKNOWN)
+			return settle(run, match, row->ruling, row->place.line,
+				      row->place.name);
+		return HPX_EXIT_OK;
+	default:
+		return judge_unclear(run, row, match);
+	}
+}
+
+/* None of ours, or not just one. */
+static int judge_unmatched(struct hpx_reconciliation *run, const struct row *row,
+			   enum hpx_status status)
+{
+	if (status == HPX_CONFLICT)
+		return hpx_reconcile_note(run, HPX_GROUP_UNCLEAR, &row->place, NULL,
+					  "it is the name of several here");
+	if (status != HPX_NOT_FOUND && status != HPX_INVALID)
+		return hpx_operator_complain_read(&run->command, status);
+	if (row->ruling == HPX_RULING_UNCLEAR)
+		return judge_unclear(run, row, NULL);
+	if (row->ruling != HPX_RULING_APPLIED)
+		return HPX_EXIT_OK;
+	return hpx_reconcile_note(run, HPX_GROUP_THEY_ONLY, &row->place, NULL,
+				  status == HPX_INVALID ? "it is no operation's reference" :
+							  "there is none here");
+}
+
+static int add_name(struct hpx_reconciliation *run, const struct row *row)
+{
+	bool before = false;
+	bool applied = row->ruling == HPX_RULING_APPLIED;
+	enum hpx_status status = hpx_digest_set_add(&run->names, row->place.name, applied, &before);
+
+	if (status == HPX_TOO_LARGE)
+		return hpx_operator_complain(
+			&run->command, HPX_EXIT_FAILED,
+			"the ledger has more than %zu names, which is more than fits; "
+			"compare it in shorter periods",
+			HPX_DIGEST_SET_MAX);
+	if (status != HPX_OK)
+		return hpx_operator_complain(&run->command, HPX_EXIT_FAILED, "%s",
+					     hpx_status_text(status));
+	if (before && applied)
+		return hpx_reconcile_note(run, HPX_GROUP_TWICE, &row->place, NULL,
+					  "it stands in an earlier line, too");
+	return HPX_EXIT_OK;
+}
+
+static int take_row(struct hpx_reconciliation *run, const struct hpx_ledger_record *record)
+{
+	struct row row = { .record = record, .ruling = ruling_of(run, record) };
+	struct hpx_ledger_match match = { .job = NULL };
+
+	row.place.line = record->line;
+	row.place.name = hpx_span_trim(record->values[0]);
+	if (row.place.name.len == 0 || row.place.name.len > NAME_MAX_BYTES)
+		return hpx_reconcile_note(run, HPX_GROUP_UNCLEAR, &row.place, NULL,
+					  row.place.name.len == 0 ? "the row names nothing" :
+								    "its name is too long");
+	int code = add_name(run, &row);
+	if (code != HPX_EXIT_OK)
+		return code;
+	enum hpx_status status = hpx_ledger_match_find(run, row.place.name, &match);
+	if (status != HPX_OK)
+		return judge_unmatched(run, &row, status);
+	run->matched++;
+	code = judge(run, &row, &match);
+	hpx_ledger_match_done(&match);
+	return code;
+}
+
+static void show_progress(const struct hpx_reconciliation *run, bool last)
+{
+	if (!isatty(STDERR_FILENO) || run->rows < PROGRESS_ROWS)
+		return;
+	if (last)
+		fprintf(stderr, "\r%40s\r", "");
+	else if (run->rows % PROGRESS_ROWS == 0)
+		fprintf(stderr, "\r%llu rows of the ledger", (unsigned long long)run->rows);
+}
+
+/* All records that the bytes hold. True: go on with more bytes. */
+static bool take_bytes(struct hpx_reconciliation *run, struct hpx_ledger *ledger,
+		       struct hpx_span bytes, bool last, int *ret_code)
+{
+	struct hpx_ledger_record record;
+
+	for (;;) {
+		switch (hpx_ledger_next(ledger, &bytes, last, &record)) {
+		case HPX_LEDGER_RECORD:
+			run->rows++;
+			show_progress(run, false);
+			*ret_code = take_row(run, &record);
+			hpx_arena_done(&run->scratch);
+			if (*ret_code != HPX_EXIT_OK)
+				return false;
+			continue;
+		case HPX_LEDGER_MORE:
+			return true;
+		case HPX_LEDGER_END:
+			*ret_code = HPX_EXIT_OK;
+			return false;
+		case HPX_LEDGER_FAILED:
+			*ret_code = hpx_operator_complain(&run->command, HPX_EXIT_FAILED, "%s, %s",
+							  run->ledger, hpx_ledger_error(ledger));
+			return false;
+		}
+	}
+}
+
+static int take_file(struct hpx_reconciliation *run, struct hpx_ledger *ledger, int fd)
+{
+	char bytes[READ_BYTES];
+	int code = HPX_EXIT_OK;
+
+	for (;;) {
+		ssize_t n = read(fd, bytes, sizeof(bytes));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return hpx_operator_complain(&run->command, HPX_EXIT_FAILED,
+						     "%s cannot be read: %s", run->ledger,
+						     strerror(errno));
+		if (!take_bytes(run, ledger, hpx_span(bytes, (size_t)n), n == 0, &code))
+			return code;
+	}
+}
+
+int hpx_reconcile_rows(struct hpx_reconciliation *run)
+{
+	bool standard = strcmp(run->ledger, "-") == 0;
+	int fd = standard ? STDIN_FILENO : open(run->ledger, O_RDONLY | O_CLOEXEC);
+	struct hpx_ledger ledger;
+
+	if (fd < 0)
+		return hpx_operator_complain(&run->command, HPX_EXIT_FAILED,
+					     "%s cannot be opened: %s", run->ledger,
+					     strerror(errno));
+	enum hpx_status status = hpx_ledger_init(&ledger, &run->ledger_settings);
+	int code = status == HPX_OK ?
+			   take_file(run, &ledger, fd) :
+			   hpx_operator_complain(
+				   &run->command, HPX_EXIT_USAGE,
+				   "a column that begins with / is a JSON pointer, and one "
+				   "of these is none");
+	if (status == HPX_OK)
+		hpx_ledger_done(&ledger);
+	show_progress(run, true);
+	if (!standard)
+		close(fd);
+	return code;
+}
+
+/* ---- what the ledger does not have ---- */
+
+static bool is_in_time(const struct hpx_reconciliation *run, int64_t created_ms)
+{
+	return created_ms >= run->from_ms && created_ms < run->to_ms;
+}
+
+static int compare(struct hpx_reconciliation *run, const struct hpx_ledger_match *match)
+{
+	struct hpx_difference place = place_of(0, (struct hpx_span){ NULL, 0 });
+	struct hpx_buffer name;
+	bool has = false;
+
+	hpx_buffer_init(&name, OUR_NAME_MAX_BYTES);
+	enum hpx_status status = hpx_ledger_match_name(run, match, &name);
+	if (status == HPX_OK && name.len > 0)
+		status = hpx_digest_set_has(&run->names, hpx_buffer_span(&name), &has);
+	bool nameless = name.len == 0;
+	hpx_buffer_done(&name);
+	if (status != HPX_OK)
+		return hpx_operator_complain(&run->command, HPX_EXIT_FAILED, "%s",
+					     hpx_status_text(status));
+	if (match->standing == HPX_STANDS_HAPPENED)
+		run->ours++;
+	if (has)
+		return HPX_EXIT_OK;
+	if (match->standing == HPX_STANDS_HAPPENED)
+		return hpx_reconcile_note(run, HPX_GROUP_WE_ONLY, &place, match, "%s%s",
+					  match->state,
+					  nameless ? "; the target gave no id to look for" : "");
+	if (run->complete == NULL || nameless)
+		return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, &place, match,
+					  nameless ? "we have no name to look for" :
+						     "it is not in the ledger");
+	return settle(run, match, HPX_RULING_NOT_APPLIED, 0, place.name);
+}
+
+static int compare_entry(struct hpx_reconciliation *run, const struct hpx_entry *entry)
+{
+	struct hpx_ledger_match match;
+
+	if (!is_in_time(run, entry->record.created_ms) ||
+	    (run->route != NULL &&
+	     !hpx_span_eq(entry->description.route, hpx_span_of(run->route))))
+		return HPX_EXIT_OK;
+	hpx_ledger_match_operation(entry, &match);
+	if (match.standing != HPX_STANDS_HAPPENED && match.standing != HPX_STANDS_UNKNOWN)
+		return HPX_EXIT_OK;
+	return compare(run, &match);
+}
+
+/* Those that changed in the page's last millisecond wait for the next page,
+ * which begins with all of them: no page's end falls among equals. */
+static size_t whole_part(const struct hpx_entry *entries, size_t count, unsigned limit)
+{
+	int64_t last_ms = count > 0 ? entries[count - 1].record.changed_ms : 0;
+
+	if (count < limit)
+		return count;
+	while (count > 0 && entries[count - 1].record.changed_ms == last_ms)
+		count--;
+	return count;
+}
+
+/* One page; `*query` moves on. `*ret_more` is false after the last one. */
+static int compare_page(struct hpx_reconciliation *run, struct hpx_query *query, bool *ret_more)
+{
+	struct hpx_entry *entries = NULL;
+	size_t count = 0;
+	enum hpx_status status =
+		hpx_store_list(run->command.reader, query, &run->scratch, &entries, &count);
+
+	*ret_more = false;
+	if (status != HPX_OK)
+		return hpx_operator_complain_read(&run->command, status);
+	size_t whole = whole_part(entries, count, query->limit);
+	for (size_t i = 0; i < whole; i++) {
+		int code = compare_entry(run, &entries[i]);
+		if (code != HPX_EXIT_OK)
+			return code;
+	}
+	if (count < query->limit || entries[count - 1].record.changed_ms < run->from_ms)
+		return HPX_EXIT_OK;
+	if (whole == 0 && query->limit >= PAGE_MAX)
+		return hpx_operator_complain(&run->command, HPX_EXIT_FAILED,
+					     "more than %d operations changed in one millisecond",
+					     PAGE_MAX);
+	query->limit = whole == 0 ? 10 * query->limit : PAGE;
+	query->before_ms = entries[count - 1].record.changed_ms + 1;
+	*ret_more = true;
+	return HPX_EXIT_OK;
+}
+
+static int compare_operations(struct hpx_reconciliation *run, enum hpx_state state)
+{
+	struct hpx_query query = { .state = state, .limit = PAGE };
+	bool more = true;
+	int code = HPX_EXIT_OK;
+
+	while (more && code == HPX_EXIT_OK) {
+		code = compare_page(run, &query, &more);
+		hpx_arena_done(&run->scratch);
+	}
+	return code;
+}
+
+/* The job is the callee's. */
+static int compare_job(struct hpx_reconciliation *run, struct hpx_job_entry *job)
+{
+	struct hpx_ledger_match match;
+
+	job->next = NULL;
+	if (!is_in_time(run, job->delivery.created_ms)) {
+		hpx_job_entry_free(job);
+		return HPX_EXIT_OK;
+	}
+	enum hpx_status status = hpx_ledger_match_job(run, job, &match);
+	if (status != HPX_OK) {
+		hpx_job_entry_free(job);
+		return hpx_operator_complain_read(&run->command, status);
+	}
+	int code = HPX_EXIT_OK;
+	if (match.standing == HPX_STANDS_HAPPENED || match.standing == HPX_STANDS_UNKNOWN)
+		code = compare(run, &match);
+	hpx_ledger_match_done(&match);
+	hpx_arena_done(&run->scratch);
+	return code;
+}
+
+static int compare_jobs(struct hpx_reconciliation *run, enum hpx_job_state state)
+{
+	struct hpx_job_query query = { .state = state,
+				       .target = hpx_span_of(run->target),
+				       .limit = PAGE };
+	int code = HPX_EXIT_OK;
+
+	for (;;) {
+		struct hpx_job_entry *jobs = NULL;
+		enum hpx_status status = hpx_store_jobs(run->command.reader, &query, &jobs);
+
+		if (status != HPX_OK)
+			return hpx_operator_complain_read(&run->command, status);
+		if (jobs == NULL)
+			return HPX_EXIT_OK;
+		while (jobs != NULL && code == HPX_EXIT_OK) {
+			struct hpx_job_entry *job = jobs;
+
+			jobs = job->next;
+			query.before = job->delivery.number;
+			code = compare_job(run, job);
+		}
+		hpx_job_entry_free(jobs);
+		if (code != HPX_EXIT_OK)
+			return code;
+	}
+}
+
+int hpx_reconcile_ours(struct hpx_reconciliation *run)
+{
+	int code = run->is_jobs ? compare_jobs(run, HPX_JOB_DONE) :
+				  compare_operations(run, HPX_STATE_COMPLETED);
+
+	if (code != HPX_EXIT_OK)
+		return code;
+	return run->is_jobs ? compare_jobs(run, HPX_JOB_UNKNOWN) :
+			      compare_operations(run, HPX_STATE_UNKNOWN);
+}
