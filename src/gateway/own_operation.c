@@ -1,5 +1,8 @@
 /* What became of an operation. A caller sees its own tenant's only: another's
  * does not exist for it (guarantee 5). */
+#include <stdio.h>
+
+#include "base/json_writer.h"
 #include "core/form.h"
 #include "gateway/own.h"
 #include "gateway/respond.h"
@@ -16,69 +19,63 @@
 
 /* ---- the document ---- */
 
-struct document {
-	struct hpx_buffer *out;
-	enum hpx_status status; /* the first failure stays */
-};
-
-#define PRINT(document, ...) \
-	do { \
-		if ((document)->status == HPX_OK) \
-			(document)->status = \
-				hpx_buffer_printf((document)->out, __VA_ARGS__); \
-	} while (0)
-
-static void print_time(struct document *d, const char *member, int64_t wall_ms)
+static void put_time_if_set(struct hpx_json_writer *json, const char *name, int64_t wall_ms)
 {
-	char when[HPX_RFC3339_SIZE];
-
-	if (wall_ms == 0)
-		return;
-	hpx_clock_rfc3339(wall_ms, when);
-	PRINT(d, ",\"%s\":\"%s\"", member, when);
+	if (wall_ms != 0)
+		hpx_json_put_time(json, name, wall_ms);
 }
 
-static void print_job(struct document *d, const struct hpx_job_entry *entry, bool first)
+static void put_job(struct hpx_json_writer *json, const struct hpx_job_entry *entry)
 {
 	const struct hpx_delivery *delivery = &entry->delivery;
+	enum hpx_job_state state = entry->readable ? delivery->state : HPX_JOB_UNKNOWN;
 
-	PRINT(d, "%s{\"name\":\"", first ? "" : ",");
-	if (d->status == HPX_OK)
-		d->status = hpx_buffer_json(d->out, entry->job.name);
-	PRINT(d, "\",\"state\":\"%s\",\"attempt\":%u",
-	      hpx_job_state_name(entry->readable ? delivery->state : HPX_JOB_UNKNOWN),
-	      delivery->attempt);
+	hpx_json_begin_object(json, NULL);
+	hpx_json_put_string(json, "name", entry->job.name);
+	hpx_json_put_text(json, "state", hpx_job_state_name(state));
+	hpx_json_put_number(json, "attempt", delivery->attempt);
 	if (delivery->status != 0)
-		PRINT(d, ",\"status\":%u", delivery->status);
+		hpx_json_put_number(json, "status", delivery->status);
 	if (delivery->state == HPX_JOB_QUEUED)
-		print_time(d, "next_try", delivery->due_ms);
-	PRINT(d, "}");
+		put_time_if_set(json, "next_try", delivery->due_ms);
+	hpx_json_end_object(json);
 }
 
-/* Jobs outlive their operation: those of an earlier use of the key are not its. */
-static void print_jobs(struct document *d, const struct hpx_record *record,
-		       const struct hpx_job_entry *jobs)
+/* Jobs outlive their operation: those of an earlier use of the key are not shown. */
+static void put_jobs(struct hpx_json_writer *json, const struct hpx_record *record,
+		     const struct hpx_job_entry *jobs)
 {
-	bool first = true;
+	bool any = false;
 
 	for (; jobs != NULL; jobs = jobs->next) {
 		if (!hpx_mark_eq(&jobs->delivery.mark, &record->mark))
 			continue;
-		if (first)
-			PRINT(d, ",\"jobs\":[");
-		print_job(d, jobs, first);
-		first = false;
+		if (!any)
+			hpx_json_begin_array(json, "jobs");
+		any = true;
+		put_job(json, jobs);
 	}
-	if (!first)
-		PRINT(d, "]");
+	if (any)
+		hpx_json_end_array(json);
 }
 
-static void print_question(struct document *d, const struct hpx_next_question *question)
+static void put_question(struct hpx_json_writer *json, const struct hpx_next_question *question)
 {
 	if (question->person)
-		PRINT(d, ",\"needs_person\":true");
+		hpx_json_put_bool(json, "needs_person", true);
 	else
-		print_time(d, "next_question", question->at_ms);
+		put_time_if_set(json, "next_question", question->at_ms);
+}
+
+static void put_links(struct hpx_json_writer *json, const char *reference)
+{
+	char self[sizeof(HPX_OWN_ROOT "/operations/") + HPX_REFERENCE_SIZE];
+
+	snprintf(self, sizeof(self), HPX_OWN_ROOT "/operations/%s", reference);
+	hpx_json_begin_object(json, "links");
+	hpx_json_put_text(json, "self", self);
+	hpx_json_put_text(json, "policy", HPX_OWN_ROOT "/policy");
+	hpx_json_end_object(json);
 }
 
 enum hpx_status hpx_operation_print(const struct hpx_record *record,
@@ -86,28 +83,29 @@ enum hpx_status hpx_operation_print(const struct hpx_record *record,
 				    const struct hpx_next_question *question,
 				    struct hpx_buffer *out)
 {
-	struct document d = { .out = out };
 	bool pending = record->state == HPX_STATE_PENDING;
 	char reference[HPX_REFERENCE_SIZE];
+	struct hpx_json_writer json;
 
 	hpx_reference_print(&record->id, &record->mark, reference);
-	PRINT(&d, "{\"operation\":\"%s\",\"state\":\"%s\",\"attempt\":%u", reference,
-	      hpx_state_name(record->state), record->attempt);
+	hpx_json_writer_init(&json, out);
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_put_text(&json, "operation", reference);
+	hpx_json_put_text(&json, "state", hpx_state_name(record->state));
+	hpx_json_put_number(&json, "attempt", record->attempt);
 	if (record->status != 0)
-		PRINT(&d, ",\"status\":%u", record->status);
+		hpx_json_put_number(&json, "status", record->status);
 	if (record->state == HPX_STATE_COMPLETED)
-		PRINT(&d, ",\"kept\":%s", record->kept ? "true" : "false");
-	print_time(&d, "created", record->created_ms);
-	print_time(&d, "changed", record->changed_ms);
-	print_time(&d, pending ? "deliver_until" : "expires", record->expires_ms);
-	print_jobs(&d, record, jobs);
+		hpx_json_put_bool(&json, "kept", record->kept);
+	put_time_if_set(&json, "created", record->created_ms);
+	put_time_if_set(&json, "changed", record->changed_ms);
+	put_time_if_set(&json, pending ? "deliver_until" : "expires", record->expires_ms);
+	put_jobs(&json, record, jobs);
 	if (record->state == HPX_STATE_UNKNOWN && question != NULL)
-		print_question(&d, question);
-	PRINT(&d,
-	      ",\"links\":{\"self\":\"" HPX_OWN_ROOT "/operations/%s\","
-	      "\"policy\":\"" HPX_OWN_ROOT "/policy\"}}\n",
-	      reference);
-	return d.status;
+		put_question(&json, question);
+	put_links(&json, reference);
+	hpx_json_end_object(&json);
+	return hpx_json_writer_finish(&json);
 }
 
 static void respond(struct hpx_request *request, unsigned http_status, struct hpx_span fields,

@@ -1,143 +1,80 @@
 /* GET /.hapax/policy: what the draft's §2.5.2 asks a resource to publish. */
+#include "base/json_writer.h"
 #include "gateway/own.h"
 #include "http/method.h"
 
-struct printer {
-	struct hpx_buffer *out;
-	enum hpx_status status; /* the first failure stays */
-	bool first;             /* no comma before the next member */
-};
-
-static void raw(struct printer *p, const char *text)
+static void list(struct hpx_json_writer *json, const char *member, const struct hpx_span *items, size_t count)
 {
-	if (p->status == HPX_OK)
-		p->status = hpx_buffer_text(p->out, text);
+	hpx_json_begin_array(json, member);
+	for (size_t i = 0; i < count; i++)
+		hpx_json_put_string(json, NULL, items[i]);
+	hpx_json_end_array(json);
 }
 
-static void quoted(struct printer *p, struct hpx_span text)
-{
-	raw(p, "\"");
-	if (p->status == HPX_OK)
-		p->status = hpx_buffer_json(p->out, text);
-	raw(p, "\"");
-}
-
-static void name(struct printer *p, const char *member)
-{
-	raw(p, p->first ? "" : ",");
-	p->first = false;
-	quoted(p, hpx_span_of(member));
-	raw(p, ":");
-}
-
-static void text(struct printer *p, const char *member, const char *value)
-{
-	name(p, member);
-	quoted(p, hpx_span_of(value));
-}
-
-static void seconds(struct printer *p, const char *member, int64_t ms)
-{
-	name(p, member);
-	if (p->status == HPX_OK)
-		p->status = hpx_buffer_printf(p->out, "%.10g", (double)ms / 1000);
-}
-
-static void list(struct printer *p, const char *member, const struct hpx_span *items, size_t count)
-{
-	name(p, member);
-	raw(p, "[");
-	for (size_t i = 0; i < count; i++) {
-		raw(p, i > 0 ? "," : "");
-		quoted(p, items[i]);
-	}
-	raw(p, "]");
-}
-
-static void methods_of(struct printer *p, const char *member, enum hpx_method_kind kind)
+static void methods_of(struct hpx_json_writer *json, const char *member, enum hpx_method_kind kind)
 {
 	size_t count;
 	const struct hpx_method *all = hpx_methods(&count);
-	const char *comma = "";
 
-	name(p, member);
-	raw(p, "[");
-	for (size_t i = 0; i < count; i++) {
-		if (all[i].kind != kind)
-			continue;
-		raw(p, comma);
-		quoted(p, all[i].name);
-		comma = ",";
-	}
-	raw(p, "]");
+	hpx_json_begin_array(json, member);
+	for (size_t i = 0; i < count; i++)
+		if (all[i].kind == kind)
+			hpx_json_put_string(json, NULL, all[i].name);
+	hpx_json_end_array(json);
 }
 
 /* What happens to a method without a route for it. */
-static void methods(struct printer *p)
+static void methods(struct hpx_json_writer *json)
 {
-	name(p, "methods");
-	raw(p, "{");
-	p->first = true;
-	methods_of(p, "guarded", HPX_METHOD_NEITHER);
-	methods_of(p, "passed_unless_a_route_names_them", HPX_METHOD_IDEMPOTENT);
-	methods_of(p, "passed", HPX_METHOD_SAFE);
-	methods_of(p, "refused", HPX_METHOD_TUNNEL);
-	text(p, "others", "guarded");
-	raw(p, "}");
-	p->first = false;
+	hpx_json_begin_object(json, "methods");
+	methods_of(json, "guarded", HPX_METHOD_NEITHER);
+	methods_of(json, "passed_unless_a_route_names_them", HPX_METHOD_IDEMPOTENT);
+	methods_of(json, "passed", HPX_METHOD_SAFE);
+	methods_of(json, "refused", HPX_METHOD_TUNNEL);
+	hpx_json_put_text(json, "others", "guarded");
+	hpx_json_end_object(json);
 }
 
-static void route(struct printer *p, const struct hpx_route *r, bool observe)
+static void route(struct hpx_json_writer *json, const char *name, const struct hpx_route *r, bool observe)
 {
-	raw(p, "{");
-	p->first = true;
-	name(p, "match");
-	quoted(p, r->pattern);
-	text(p, "key", hpx_key_rule_name(r->policy.key));
-	text(p, "scope", hpx_scope_rule_name(r->policy.scope));
-	seconds(p, "retention_seconds", r->policy.retention_ms);
-	text(p, "server_error", hpx_server_error_name(r->policy.server_error));
-	text(p, "on_lost", hpx_on_lost_name(r->policy.on_lost));
-	text(p, "completes", hpx_completes_name(r->policy.completes));
-	text(p, "deliver", hpx_deliver_name(r->policy.deliver));
-	text(p, "concurrent", hpx_concurrent_name(r->policy.concurrent));
+	hpx_json_begin_object(json, name);
+	hpx_json_put_string(json, "match", r->pattern);
+	hpx_json_put_text(json, "key", hpx_key_rule_name(r->policy.key));
+	hpx_json_put_text(json, "scope", hpx_scope_rule_name(r->policy.scope));
+	hpx_json_put_seconds(json, "retention_seconds", r->policy.retention_ms);
+	hpx_json_put_text(json, "server_error", hpx_server_error_name(r->policy.server_error));
+	hpx_json_put_text(json, "on_lost", hpx_on_lost_name(r->policy.on_lost));
+	hpx_json_put_text(json, "completes", hpx_completes_name(r->policy.completes));
+	hpx_json_put_text(json, "deliver", hpx_deliver_name(r->policy.deliver));
+	hpx_json_put_text(json, "concurrent", hpx_concurrent_name(r->policy.concurrent));
 	if (r->policy.concurrent == HPX_CONCURRENT_WAIT || r->policy.deliver == HPX_DELIVER_ASYNC)
-		seconds(p, "wait_seconds", r->policy.wait_ms);
-	text(p, "store", hpx_keep_name(r->policy.keep));
-	list(p, "fingerprint_ignores", r->recipe.ignore, r->recipe.ignore_count);
-	list(p, "fingerprint_headers", r->recipe.headers, r->recipe.header_count);
-	name(p, "observe");
-	raw(p, observe || r->observe ? "true" : "false");
-	raw(p, "}");
-	p->first = false;
+		hpx_json_put_seconds(json, "wait_seconds", r->policy.wait_ms);
+	hpx_json_put_text(json, "store", hpx_keep_name(r->policy.keep));
+	list(json, "fingerprint_ignores", r->recipe.ignore, r->recipe.ignore_count);
+	list(json, "fingerprint_headers", r->recipe.headers, r->recipe.header_count);
+	hpx_json_put_bool(json, "observe", observe || r->observe);
+	hpx_json_end_object(json);
 }
 
 enum hpx_status hpx_own_policy_print(const struct hpx_settings *settings, struct hpx_buffer *out)
 {
 	static const char *const syntaxes[] = { "ietf", "strict", "bare" };
-	struct printer p = { .out = out, .first = true };
+	struct hpx_json_writer json;
 
-	raw(&p, "{");
-	name(&p, "key_header");
-	quoted(&p, settings->key_header);
-	text(&p, "key_syntax", syntaxes[settings->key_syntax]);
-	name(&p, "key_bytes_max");
-	raw(&p, "255");
-	text(&p, "replay_marker", "Idempotent-Replayed");
-	text(&p, "expires_header", "Idempotency-Expires");
-	name(&p, "mismatch_status");
-	if (p.status == HPX_OK)
-		p.status = hpx_buffer_printf(out, "%u", settings->mismatch_status);
-	methods(&p);
-	name(&p, "routes");
-	raw(&p, "[");
-	for (size_t i = 0; i < settings->route_count; i++) {
-		raw(&p, i > 0 ? "," : "");
-		route(&p, &settings->routes[i], settings->observe);
-	}
-	raw(&p, "]");
-	name(&p, "defaults");
-	route(&p, &settings->fallback, settings->observe);
-	raw(&p, "}\n");
-	return p.status;
+	hpx_json_writer_init(&json, out);
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_put_string(&json, "key_header", settings->key_header);
+	hpx_json_put_text(&json, "key_syntax", syntaxes[settings->key_syntax]);
+	hpx_json_put_number(&json, "key_bytes_max", 255);
+	hpx_json_put_text(&json, "replay_marker", "Idempotent-Replayed");
+	hpx_json_put_text(&json, "expires_header", "Idempotency-Expires");
+	hpx_json_put_number(&json, "mismatch_status", settings->mismatch_status);
+	methods(&json);
+	hpx_json_begin_array(&json, "routes");
+	for (size_t i = 0; i < settings->route_count; i++)
+		route(&json, NULL, &settings->routes[i], settings->observe);
+	hpx_json_end_array(&json);
+	route(&json, "defaults", &settings->fallback, settings->observe);
+	hpx_json_end_object(&json);
+	return hpx_json_writer_finish(&json);
 }

@@ -2,6 +2,11 @@
  * Stripe's shape. The pages for people are in page.c. */
 #include "http/problem.h"
 
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/json_writer.h"
+
 static const struct hpx_problem_kind kinds[HPX_PROBLEM_COUNT] = {
 #define X(code, status, executed, retry, title, page) \
 	[HPX_PROBLEM_##code] = { #code, status, executed, retry, title, page },
@@ -22,74 +27,34 @@ const struct hpx_problem_kind *hpx_problem_by_name(struct hpx_span code)
 	return NULL;
 }
 
-/* A JSON object under way: the first failure stays, what follows is skipped. */
-struct object {
-	struct hpx_buffer *out;
-	enum hpx_status status;
-	bool begun;
-};
-
-static void put(struct object *object, const char *text)
-{
-	if (object->status == HPX_OK)
-		object->status = hpx_buffer_text(object->out, text);
-}
-
-/* Names are ours and need no escaping. */
-static void put_name(struct object *object, const char *name)
-{
-	put(object, object->begun ? ",\"" : "\"");
-	put(object, name);
-	put(object, "\":");
-	object->begun = true;
-}
-
-static void put_parts(struct object *object, const char *name, const char *prefix,
-		      struct hpx_span value)
-{
-	put_name(object, name);
-	put(object, "\"");
-	put(object, prefix);
-	if (object->status == HPX_OK)
-		object->status = hpx_buffer_json(object->out, value);
-	put(object, "\"");
-}
-
-static void put_text(struct object *object, const char *name, const char *value)
-{
-	put_parts(object, name, "", hpx_span_of(value));
-}
-
-static void put_span(struct object *object, const char *name, struct hpx_span value)
-{
-	if (value.len > 0)
-		put_parts(object, name, "", value);
-}
-
-static void put_number(struct object *object, const char *name, unsigned value)
-{
-	put_name(object, name);
-	if (object->status == HPX_OK)
-		object->status = hpx_buffer_printf(object->out, "%u", value);
-}
-
-static void put_link(struct object *object, const char *name,
+/* "/.hapax/problems/<code>" */
+static void put_link(struct hpx_json_writer *json, const char *name,
 		     const struct hpx_problem_kind *kind)
 {
-	put_parts(object, name, "/.hapax/problems/", hpx_span_of(kind->code));
+	char link[128];
+	int len = snprintf(link, sizeof(link), "/.hapax/problems/%s", kind->code);
+
+	HPX_ASSERT(len > 0 && (size_t)len < sizeof(link));
+	hpx_json_put_text(json, name, link);
+}
+
+static void put_if_known(struct hpx_json_writer *json, const char *name, struct hpx_span value)
+{
+	if (value.len > 0)
+		hpx_json_put_string(json, name, value);
 }
 
 /* What a client needs to know before it tries again, in either shape. */
-static void put_outcome(struct object *object, const struct hpx_problem *problem,
-			const struct hpx_problem_kind *kind)
+static void put_advice(struct hpx_json_writer *json, const struct hpx_problem *problem,
+		       const struct hpx_problem_kind *kind)
 {
-	put_text(object, "code", kind->code);
-	put_text(object, "executed", problem->executed ? problem->executed : kind->executed);
-	put_text(object, "retry", kind->retry);
-	put_span(object, "operation", problem->operation);
+	hpx_json_put_text(json, "code", kind->code);
+	hpx_json_put_text(json, "executed", problem->executed ? problem->executed : kind->executed);
+	hpx_json_put_text(json, "retry", kind->retry);
+	put_if_known(json, "operation", problem->operation);
 	if (problem->original_status != 0)
-		put_number(object, "original_status", problem->original_status);
-	put_span(object, "location", problem->location);
+		hpx_json_put_number(json, "original_status", problem->original_status);
+	put_if_known(json, "location", problem->location);
 }
 
 static const char *detail_of(const struct hpx_problem *problem,
@@ -98,28 +63,20 @@ static const char *detail_of(const struct hpx_problem *problem,
 	return problem->detail != NULL ? problem->detail : kind->page;
 }
 
-/* All or nothing: half a document is taken back. */
-static enum hpx_status finish(const struct object *object, size_t begin)
-{
-	if (object->status != HPX_OK)
-		object->out->len = begin;
-	return object->status;
-}
-
 enum hpx_status hpx_problem_print(const struct hpx_problem *problem, struct hpx_buffer *out)
 {
 	const struct hpx_problem_kind *kind = hpx_problem_kind(problem->code);
-	struct object object = { .out = out };
-	size_t begin = out->len;
+	struct hpx_json_writer json;
 
-	put(&object, "{");
-	put_link(&object, "type", kind);
-	put_text(&object, "title", kind->title);
-	put_number(&object, "status", problem->status != 0 ? problem->status : kind->status);
-	put_text(&object, "detail", detail_of(problem, kind));
-	put_outcome(&object, problem, kind);
-	put(&object, "}\n");
-	return finish(&object, begin);
+	hpx_json_writer_init(&json, out);
+	hpx_json_begin_object(&json, NULL);
+	put_link(&json, "type", kind);
+	hpx_json_put_text(&json, "title", kind->title);
+	hpx_json_put_number(&json, "status", problem->status != 0 ? problem->status : kind->status);
+	hpx_json_put_text(&json, "detail", detail_of(problem, kind));
+	put_advice(&json, problem, kind);
+	hpx_json_end_object(&json);
+	return hpx_json_writer_finish(&json);
 }
 
 static const char *stripe_type(enum hpx_problem_code code)
@@ -149,14 +106,16 @@ enum hpx_status hpx_problem_print_stripe(const struct hpx_problem *problem,
 					 struct hpx_buffer *out)
 {
 	const struct hpx_problem_kind *kind = hpx_problem_kind(problem->code);
-	struct object object = { .out = out };
-	size_t begin = out->len;
+	struct hpx_json_writer json;
 
-	put(&object, "{\"error\":{");
-	put_text(&object, "type", stripe_type(problem->code));
-	put_text(&object, "message", detail_of(problem, kind));
-	put_outcome(&object, problem, kind);
-	put_link(&object, "doc_url", kind);
-	put(&object, "}}\n");
-	return finish(&object, begin);
+	hpx_json_writer_init(&json, out);
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_begin_object(&json, "error");
+	hpx_json_put_text(&json, "type", stripe_type(problem->code));
+	hpx_json_put_text(&json, "message", detail_of(problem, kind));
+	put_advice(&json, problem, kind);
+	put_link(&json, "doc_url", kind);
+	hpx_json_end_object(&json);
+	hpx_json_end_object(&json);
+	return hpx_json_writer_finish(&json);
 }

@@ -1,0 +1,168 @@
+/* See json_writer.h. Every text goes through the one escaping function. */
+#include "base/json_writer.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/utf8.h"
+
+void hpx_json_writer_init(struct hpx_json_writer *json, struct hpx_buffer *out)
+{
+	*json = (struct hpx_json_writer){ .out = out, .begin = out->len };
+}
+
+static void put(struct hpx_json_writer *json, struct hpx_span text)
+{
+	if (json->status == HPX_OK)
+		json->status = hpx_buffer_append(json->out, text);
+}
+
+enum hpx_status hpx_json_writer_finish(struct hpx_json_writer *json)
+{
+	HPX_ASSERT(json->depth == 0 && json->comma);
+	put(json, HPX_SPAN("\n"));
+	if (json->status != HPX_OK)
+		json->out->len = json->begin;
+	return json->status;
+}
+
+static bool in_object(const struct hpx_json_writer *json)
+{
+	return json->depth > 0 && (json->arrays >> (json->depth - 1) & 1) == 0;
+}
+
+/* What stands before a value: a comma, its name. */
+static void put_name(struct hpx_json_writer *json, const char *name)
+{
+	HPX_ASSERT(in_object(json) == (name != NULL));
+	if (json->comma)
+		put(json, HPX_SPAN(","));
+	json->comma = true;
+	if (name == NULL)
+		return;
+	put(json, HPX_SPAN("\""));
+	put(json, hpx_span_of(name));
+	put(json, HPX_SPAN("\":"));
+}
+
+static void begin(struct hpx_json_writer *json, const char *name, bool array)
+{
+	put_name(json, name);
+	put(json, array ? HPX_SPAN("[") : HPX_SPAN("{"));
+	HPX_ASSERT(json->depth < HPX_JSON_WRITER_DEPTH_MAX);
+	json->arrays &= ~(1u << json->depth);
+	json->arrays |= (uint32_t)array << json->depth;
+	json->depth++;
+	json->comma = false;
+}
+
+static void end(struct hpx_json_writer *json, bool array)
+{
+	HPX_ASSERT(json->depth > 0 && in_object(json) == !array);
+	put(json, array ? HPX_SPAN("]") : HPX_SPAN("}"));
+	json->depth--;
+	json->comma = true;
+}
+
+void hpx_json_begin_object(struct hpx_json_writer *json, const char *name)
+{
+	begin(json, name, false);
+}
+
+void hpx_json_end_object(struct hpx_json_writer *json)
+{
+	end(json, false);
+}
+
+void hpx_json_begin_array(struct hpx_json_writer *json, const char *name)
+{
+	begin(json, name, true);
+}
+
+void hpx_json_end_array(struct hpx_json_writer *json)
+{
+	end(json, true);
+}
+
+void hpx_json_put_string(struct hpx_json_writer *json, const char *name, struct hpx_span value)
+{
+	put_name(json, name);
+	put(json, HPX_SPAN("\""));
+	if (json->status == HPX_OK)
+		json->status = hpx_buffer_json(json->out, value);
+	put(json, HPX_SPAN("\""));
+}
+
+void hpx_json_put_text(struct hpx_json_writer *json, const char *name, const char *value)
+{
+	hpx_json_put_string(json, name, hpx_span_of(value));
+}
+
+void hpx_json_put_number(struct hpx_json_writer *json, const char *name, uint64_t value)
+{
+	char digits[HPX_DECIMAL_SIZE];
+
+	put_name(json, name);
+	put(json, hpx_decimal(value, digits));
+}
+
+void hpx_json_put_bool(struct hpx_json_writer *json, const char *name, bool value)
+{
+	put_name(json, name);
+	put(json, value ? HPX_SPAN("true") : HPX_SPAN("false"));
+}
+
+void hpx_json_put_time(struct hpx_json_writer *json, const char *name, int64_t wall_ms)
+{
+	char text[HPX_RFC3339_SIZE];
+
+	if (wall_ms == 0) {
+		put_name(json, name);
+		put(json, HPX_SPAN("null"));
+		return;
+	}
+	hpx_clock_rfc3339(wall_ms, text);
+	hpx_json_put_text(json, name, text);
+}
+
+void hpx_json_put_seconds(struct hpx_json_writer *json, const char *name, int64_t ms)
+{
+	put_name(json, name);
+	if (json->status == HPX_OK)
+		json->status = hpx_buffer_printf(json->out, "%.10g", (double)ms / 1000);
+}
+
+static void put_base64(struct hpx_json_writer *json, struct hpx_span bytes)
+{
+	struct hpx_buffer *out = json->out;
+	size_t len = (bytes.len + 2) / 3 * 4;
+
+	if (json->status == HPX_OK && bytes.len > INT32_MAX)
+		json->status = HPX_TOO_LARGE;
+	if (json->status == HPX_OK)
+		json->status = hpx_buffer_reserve(out, len + 1);
+	if (json->status != HPX_OK)
+		return;
+	/* EVP_EncodeBlock writes a NUL behind the text, which does not count. */
+	EVP_EncodeBlock((unsigned char *)out->ptr + out->len, (const unsigned char *)bytes.ptr,
+			(int)bytes.len);
+	out->len += len;
+}
+
+void hpx_json_put_bytes(struct hpx_json_writer *json, const char *name, struct hpx_span bytes)
+{
+	char coded[64];
+
+	if (hpx_utf8_valid(bytes)) {
+		hpx_json_put_string(json, name, bytes);
+		return;
+	}
+	int len = snprintf(coded, sizeof(coded), "%s_base64", name);
+	HPX_ASSERT(len > 0 && (size_t)len < sizeof(coded));
+	put_name(json, coded);
+	put(json, HPX_SPAN("\""));
+	put_base64(json, bytes);
+	put(json, HPX_SPAN("\""));
+}
