@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "config/suggestion.h"
-#include "verify/reading.h"
+#include "verify/spec_read.h"
 
 #define PATH_SIZE 160
 

@@ -1,10 +1,180 @@
-/* Killing the server under test, and starting it again: by the commands of the
- * description. */
+/* Killing the server under test and starting it again, by the shell commands
+ * of the description. Between fork and exec only async-signal-safe functions
+ * are called. */
+#include "verify/run_state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "verify/effect.h"
-#include "verify/state.h"
+
+/* ---- shell commands ---- */
+
+#define OUTPUT_BYTES_MAX ((off_t)1 << 20)
+#define SHOWN_BYTES_MAX 240
+/* How long a server has to end on SIGTERM. */
+#define KIND_MS 3000
+#define END_POLL_MS 10
+
+void hpx_shell_init(struct hpx_shell *command)
+{
+	*command = (struct hpx_shell){ .output = -1 };
+}
+
+static _Noreturn void become(const char *text, int output)
+{
+	sigset_t none;
+
+	setsid();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	int nothing = open("/dev/null", O_RDONLY);
+	if (nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 &&
+	    dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0)
+		execl("/bin/sh", "sh", "-c", text, (char *)NULL);
+	_exit(127);
+}
+
+/* In memory, appended to: it can be cut while somebody writes. */
+static int make_output(void)
+{
+	int fd = memfd_create("output", MFD_CLOEXEC);
+
+	if (fd >= 0)
+		fcntl(fd, F_SETFL, O_APPEND);
+	return fd;
+}
+
+enum hpx_status hpx_shell_start(struct hpx_shell *command, struct hpx_span text)
+{
+	char *line = strndup(text.ptr, text.len);
+
+	hpx_shell_init(command);
+	command->output = make_output();
+	if (line != NULL && command->output >= 0)
+		command->pid = fork();
+	if (command->pid == 0 && line != NULL && command->output >= 0)
+		become(line, command->output);
+	free(line);
+	if (command->pid > 0)
+		return HPX_OK;
+	hpx_shell_end(command);
+	return HPX_NOMEM;
+}
+
+bool hpx_shell_runs(struct hpx_shell *command)
+{
+	if (command->pid > 0 && waitpid(command->pid, &command->wait_status, WNOHANG) == command->pid)
+		command->pid = 0;
+	return command->pid > 0;
+}
+
+bool hpx_shell_is_good(const struct hpx_shell *command)
+{
+	return command->pid == 0 && WIFEXITED(command->wait_status) && WEXITSTATUS(command->wait_status) == 0;
+}
+
+/* The last bytes of the output, without what a terminal would obey. */
+static void read_tail(int fd, char out[SHOWN_BYTES_MAX + 1])
+{
+	struct stat about;
+	off_t from = 0;
+
+	out[0] = '\0';
+	if (fd < 0 || fstat(fd, &about) != 0)
+		return;
+	if (about.st_size > SHOWN_BYTES_MAX)
+		from = about.st_size - SHOWN_BYTES_MAX;
+	ssize_t n = pread(fd, out, SHOWN_BYTES_MAX, from);
+	if (n < 0)
+		n = 0;
+	while (n > 0 && out[n - 1] == '\n')
+		n--;
+	for (ssize_t i = 0; i < n; i++)
+		if ((unsigned char)out[i] < 0x20 || out[i] == 0x7f)
+			out[i] = out[i] == '\n' ? '|' : '?';
+	out[n] = '\0';
+}
+
+void hpx_shell_explain(const struct hpx_shell *command, char *out, size_t size)
+{
+	char tail[SHOWN_BYTES_MAX + 1];
+	const char *word = "still running";
+	int number = 0;
+
+	read_tail(command->output, tail);
+	if (command->pid == 0 && WIFEXITED(command->wait_status)) {
+		word = "exit code";
+		number = WEXITSTATUS(command->wait_status);
+	} else if (command->pid == 0) {
+		word = "ended by signal";
+		number = WTERMSIG(command->wait_status);
+	}
+	if (command->pid == 0)
+		snprintf(out, size, "%s %d%s%s", word, number, tail[0] ? ": " : "", tail);
+	else
+		snprintf(out, size, "%s%s%s", word, tail[0] ? ": " : "", tail);
+}
+
+void hpx_shell_trim(struct hpx_shell *command)
+{
+	struct stat about;
+
+	if (command->output >= 0 && fstat(command->output, &about) == 0 &&
+	    about.st_size > OUTPUT_BYTES_MAX && ftruncate(command->output, 0) != 0) {
+		/* Of a file in memory that is ours this cannot fail; and if it did,
+		 * the server under test would lack memory, not we. */
+		return;
+	}
+}
+
+/* Orphans are reaped where the program is their reaper: elsewhere who is, in a
+ * container perhaps nobody, and a dead one counts until then. */
+static bool is_there(struct hpx_shell *command, pid_t group)
+{
+	if (hpx_shell_runs(command))
+		return true;
+	while (waitpid(-group, NULL, WNOHANG) > 0)
+		;
+	return kill(-group, 0) == 0;
+}
+
+/* The shell may end at once on SIGTERM while the server that it waited for goes
+ * on, and holds the port: the group counts. Its number stays taken while one of
+ * it is there. */
+static void end_group(struct hpx_shell *command)
+{
+	int64_t deadline_ms = hpx_clock_boot_ms() + KIND_MS;
+	pid_t group = command->pid;
+
+	kill(-group, SIGTERM);
+	while (is_there(command, group) && hpx_clock_boot_ms() < deadline_ms)
+		poll(NULL, 0, END_POLL_MS);
+	if (is_there(command, group))
+		kill(-group, SIGKILL);
+	while (command->pid > 0 && waitpid(command->pid, &command->wait_status, 0) < 0 && errno == EINTR)
+		;
+}
+
+void hpx_shell_end(struct hpx_shell *command)
+{
+	if (hpx_shell_runs(command))
+		end_group(command);
+	if (command->output >= 0)
+		close(command->output);
+	hpx_shell_init(command);
+}
+
+/* ---- crash and start ---- */
 
 #define POLL_MS 20
 
@@ -115,7 +285,7 @@ static enum hpx_status await_server(struct hpx_verify *run, char *problem)
 			return refuse(run, problem,
 				      listens ? "the server did not answer a GET in time" :
 						"the server took no connection in time");
-		hpx_verify_poll_for(run, POLL_MS);
+		hpx_verify_pause(run, POLL_MS);
 	}
 }
 

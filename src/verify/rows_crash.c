@@ -4,7 +4,7 @@
  * until it is settled. */
 #include <inttypes.h>
 
-#include "verify/rows.h"
+#include "verify/row_check.h"
 
 #define OPERATIONS 8
 /* The server dies within so long after the requests were sent: some find it
@@ -70,7 +70,7 @@ static bool crash_and_start(struct campaign *campaign, struct operation *operati
 	struct hpx_verify *run = campaign->checks[0].run;
 	char problem[HPX_VERIFY_PROBLEM_SIZE] = "";
 
-	hpx_verify_pause(run, hpx_verify_random(run) % (MOMENT_MS + 1));
+	hpx_verify_pause(run, (int64_t)(hpx_verify_random(run) % (MOMENT_MS + 1)));
 	enum hpx_status status = hpx_verify_crash(run, problem);
 	for (size_t i = 0; i < OPERATIONS; i++) {
 		if (operations[i].inflight != NULL)

@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "verify/request.h"
-#include "verify/rows.h"
+#include "verify/row_check.h"
+#include "verify/verify_request.h"
 
 /* What a changed request is to the API. */
 enum change {

@@ -3,7 +3,7 @@
  * another Host, or in another spelling, is in rows_head.c. */
 #include <inttypes.h>
 
-#include "verify/rows.h"
+#include "verify/row_check.h"
 
 static bool is_mismatch(enum hpx_dialect dialect, unsigned status)
 {

@@ -5,6 +5,7 @@
 #define HPX_VERIFY_SPEC_H
 
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "base/span.h"
 #include "base/status.h"
 
@@ -152,5 +153,34 @@ void hpx_verify_spec_done(struct hpx_verify_spec *spec);
 /* "main", "other" … and what it is. */
 const char *hpx_verify_request_name_text(enum hpx_verify_request_name name);
 const char *hpx_verify_request_name_about(enum hpx_verify_request_name name);
+
+/* ---- templates (template.c) ---- */
+
+/* {{uuid}}, {{n}}, {{key}} and {{env:NAME}} in paths, headers and bodies. */
+enum hpx_template_place {
+	HPX_TEMPLATE_PATH,   /* values are percent-encoded */
+	HPX_TEMPLATE_HEADER, /* the only place for {{env:NAME}}: it is kept out of reports */
+	HPX_TEMPLATE_BODY,
+};
+
+struct hpx_template_values {
+	struct hpx_span uuid;
+	struct hpx_span n;
+	struct hpx_span key;
+};
+
+#define HPX_TEMPLATE_PROBLEM_SIZE 200
+
+/* HPX_INVALID: `problem` says what is wrong and what to do: an unknown variable,
+ * one without an end, one that is not set in the environment. */
+enum hpx_status hpx_template_check(struct hpx_span text, enum hpx_template_place place,
+				   char problem[HPX_TEMPLATE_PROBLEM_SIZE]);
+/* Of a template that was checked. HPX_INVALID: it was not. */
+enum hpx_status hpx_template_fill(struct hpx_span text, enum hpx_template_place place,
+				  const struct hpx_template_values *values,
+				  struct hpx_buffer *out);
+bool hpx_template_names_env(struct hpx_span text);
+/* Whether any of its variables differs from operation to operation. */
+bool hpx_template_varies(struct hpx_span text);
 
 #endif

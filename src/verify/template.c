@@ -1,6 +1,6 @@
 /* See template.h. A template is pieces of text and variables by turns; both
  * checking and filling in walk over them with `next`. */
-#include "verify/template.h"
+#include "verify/spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>

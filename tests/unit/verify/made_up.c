@@ -68,7 +68,7 @@ NEVER(const struct hpx_verify_exchange *, hpx_verify_settle, struct hpx_verify *
       const struct hpx_request_variant *variant, unsigned *ret_sent)
 NEVER(void, hpx_verify_settle_all, struct hpx_verify *run, struct hpx_verify_settling *all, size_t count)
 NEVER(bool, hpx_redact_is_secret, const struct hpx_verify_spec *spec, struct hpx_span name)
-NEVER(void, hpx_verify_pause, struct hpx_verify *run, uint64_t ms)
+NEVER(void, hpx_verify_pause, struct hpx_verify *run, int64_t ms)
 NEVER(enum hpx_status, hpx_verify_effects, struct hpx_verify *run, const struct hpx_verify_op *op,
       uint64_t *ret_effects, char problem[HPX_VERIFY_PROBLEM_SIZE])
 NEVER(enum hpx_status, hpx_verify_effects_of_second, struct hpx_verify *run,

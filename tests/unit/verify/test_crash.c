@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "verify/shell.h"
-#include "verify/state.h"
+#include "verify/run_state.h"
 
 static void serve_all(struct guest *guest)
 {

@@ -1,6 +1,6 @@
 /* No credential stands in what is kept of a request. */
 #include "helper.h"
-#include "verify/request.h"
+#include "verify/verify_request.h"
 
 static const struct {
 	const char *line;

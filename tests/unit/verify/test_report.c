@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "made_up.h"
-#include "verify/report.h"
+#include "verify/verify_report.h"
 
 static struct hpx_verify run;
 static struct hpx_verify_result result;

@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "verify/effect.h"
-#include "verify/state.h"
+#include "verify/run_state.h"
 
 struct scene {
 	struct guest guest;

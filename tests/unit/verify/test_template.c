@@ -1,7 +1,7 @@
 /* Variables are filled in as each place needs it, and mistaken ones are found
  * before anything is sent. */
 #include "../test.h"
-#include "verify/template.h"
+#include "verify/spec.h"
 
 static const struct hpx_template_values values = { .uuid = HPX_SPAN_INIT("u-1"),
 						   .n = HPX_SPAN_INIT("42"),

@@ -1,0 +1,422 @@
+/* Concurrency: two, ten, a hundred at the same moment; retries while the first
+ * runs, and retries that go away; requests that the client cuts off. */
+#include "verify/row_check.h"
+
+/* ---- at the same moment ---- */
+
+#define STORM 100
+#define STRANGERS 10
+/* Of a crowd, in the finding; room is left for what stands out. */
+#define CITED 4
+
+/* What a crowd's answers amount to. */
+struct tally {
+	const struct hpx_verify_exchange *done; /* the first 2xx that is an answer */
+	size_t answers;
+	size_t in_progress;
+	size_t put_off; /* 429, 503, refused connections */
+	size_t lost;
+	bool differs; /* another 2xx than that one is among them */
+};
+
+/* Two that were accepted, and are not the same thing. */
+static bool names_another(struct hpx_check *check, const struct hpx_verify_exchange *done,
+			  const struct hpx_verify_exchange *exchange)
+{
+	if (done == NULL || done->status != 202 || exchange->status != 202 ||
+	    check->notes->resources_alike)
+		return false;
+	struct hpx_span one = hpx_verify_resource(check->run, done);
+	struct hpx_span other = hpx_verify_resource(check->run, exchange);
+	return one.len > 0 && other.len > 0 && !hpx_span_eq(one, other);
+}
+
+/* False: an answer that is not the one answer, nor a sign of waiting. */
+static bool count_answer(struct hpx_check *check, const struct hpx_verify_exchange *exchange,
+			 struct tally *tally)
+{
+	if (exchange->end == HPX_EXCHANGE_REFUSED || exchange->status == 429 ||
+	    exchange->status == 503) {
+		tally->put_off++;
+	} else if (exchange->end != HPX_EXCHANGE_ANSWERED) {
+		tally->lost++;
+	} else if (hpx_check_is_2xx(exchange) &&
+		   (tally->done == NULL || hpx_check_same_answer(tally->done, exchange))) {
+		tally->done = tally->done != NULL ? tally->done : exchange;
+		tally->answers++;
+	} else if (hpx_check_is_in_progress(check, exchange) &&
+		   !names_another(check, tally->done, exchange)) {
+		tally->in_progress++;
+	} else {
+		hpx_check_cite(check, exchange);
+		tally->differs = hpx_check_is_2xx(exchange);
+		if (tally->done != NULL)
+			return hpx_check_same(check, tally->done, exchange, "one of the crowd");
+		return hpx_check_broken(check, "one of the crowd (#%u) was answered %s",
+					exchange->number, hpx_check_describe(check, exchange));
+	}
+	return true;
+}
+
+/* Real answers first, so that a 202 "in progress" is never taken for one. */
+static bool count_answers(struct hpx_check *check, const struct hpx_verify_exchange *const *exchanges,
+			  size_t count, struct tally *tally)
+{
+	for (size_t i = 0; i < count && tally->done == NULL; i++)
+		if (hpx_check_is_2xx(exchanges[i]) && exchanges[i]->status != 202)
+			tally->done = exchanges[i];
+	for (size_t i = 0; i < count; i++)
+		if (!count_answer(check, exchanges[i], tally))
+			return false;
+	return true;
+}
+
+/* The effects of all, each once. */
+static bool once_each(struct hpx_check *check, struct hpx_verify_op *const *ops, size_t count)
+{
+	if (!hpx_check_counts_per_op(check))
+		return hpx_check_effects(check, ops[0], count);
+	for (size_t i = 0; i < count; i++)
+		if (!hpx_check_effects(check, ops[i], 1))
+			return false;
+	return true;
+}
+
+/* A retry of each gets the answer of its crowd. */
+static bool settle_all(struct hpx_check *check, struct hpx_verify_op *const *ops, size_t count,
+		       const struct tally *tally)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct hpx_verify_exchange *settled = hpx_check_settle(
+			check, &(struct hpx_request_variant){ .op = ops[i] });
+
+		if (settled == NULL)
+			return false;
+		if (i == 0 && tally->done != NULL &&
+		    !hpx_check_same(check, tally->done, settled, "the retry behind the crowd"))
+			return false;
+	}
+	return true;
+}
+
+/* One intent of the crowd, the first, and those of strangers. */
+struct crowd {
+	struct hpx_verify_op *ops[STRANGERS + 1];
+	size_t strangers;
+	const struct hpx_verify_exchange *exchanges[STORM]; /* of the crowd, without strangers */
+	size_t count;
+};
+
+/* Strangers stand among the others. */
+static void send_crowd(struct hpx_check *check, struct crowd *crowd, size_t count)
+{
+	struct hpx_request_variant variants[STORM];
+	const struct hpx_verify_exchange *exchanges[STORM];
+	size_t stranger = 1;
+	size_t sent = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		bool strange = i % 5 == 4 && stranger <= crowd->strangers;
+
+		variants[i] = (struct hpx_request_variant){ .op = crowd->ops[strange ? stranger++ : 0] };
+	}
+	hpx_verify_send_concurrently(check->run, variants, count, exchanges, &sent);
+	for (size_t i = 0; i < sent; i++)
+		if (variants[i].op == crowd->ops[0])
+			crowd->exchanges[crowd->count++] = exchanges[i];
+	for (size_t i = 0; i < crowd->count && i < CITED; i++)
+		hpx_check_cite(check, crowd->exchanges[i]);
+}
+
+static bool is_done_twice(struct hpx_check *check, const struct crowd *crowd)
+{
+	if (!hpx_check_counts_per_op(check))
+		return hpx_check_effects_exceed(check, crowd->ops[0], crowd->strangers + 1);
+	for (size_t i = 0; i <= crowd->strangers; i++)
+		if (hpx_check_effects_exceed(check, crowd->ops[i], 1))
+			return true;
+	return false;
+}
+
+/* Broken: what it means depends on what was seen. */
+static void explain_crowd(struct hpx_check *check, const struct crowd *crowd,
+			  const struct tally *tally, const char *twice)
+{
+	if (is_done_twice(check, crowd))
+		check->result->why = twice;
+	else if (tally->differs && !hpx_verify_counts_effects(check->run))
+		check->result->why = "One request got two different answers of success, as if it was executed twice; effects were not counted.";
+	else if (tally->differs)
+		hpx_check_blame(check, HPX_GUARANTEE_REPLAY,
+				"Two callers are told of two different things, and only one was made.");
+	else
+		hpx_check_blame(check, HPX_GUARANTEE_STUCK,
+				"It is made once, but one of those who asked for it is told something else, and does not know what became of it.");
+}
+
+static void check_crowd(struct hpx_check *check, size_t count, size_t strangers, const char *twice)
+{
+	struct crowd crowd = { .strangers = strangers };
+	struct tally tally = { 0 };
+
+	for (size_t i = strangers + 1; i-- > 0;) {
+		crowd.ops[i] = hpx_check_op_new(check, HPX_REQUEST_main);
+		if (crowd.ops[i] == NULL)
+			return;
+	}
+	send_crowd(check, &crowd, count);
+	if (crowd.count < 2) {
+		const char *over = hpx_verify_stop_reason(check->run);
+		hpx_check_undecided(check, "%s", over != NULL ? over : "the bound on concurrency is below two");
+		return;
+	}
+	if (count_answers(check, crowd.exchanges, crowd.count, &tally) &&
+	    settle_all(check, crowd.ops, strangers + 1, &tally) &&
+	    once_each(check, crowd.ops, strangers + 1))
+		hpx_check_holds(check, "of %zu at once %zu got the answer, %zu \"in progress\", %zu were put off, %zu got no answer; %s",
+				crowd.count, tally.answers, tally.in_progress, tally.put_off,
+				tally.lost, hpx_check_describe_effects(check, crowd.ops[0]));
+	else if (check->result->verdict == HPX_ROW_BROKEN)
+		explain_crowd(check, &crowd, &tally, twice);
+}
+
+void hpx_row_at_once_2(struct hpx_check *check)
+{
+	hpx_check_expect(check, "one effect; both get its answer, or one is told that it is in progress");
+	check_crowd(check, 2, 0, "A double click pays twice.");
+}
+
+void hpx_row_at_once_10(struct hpx_check *check)
+{
+	hpx_check_expect(check, "one effect; all get its answer, or are told that it is in progress");
+	check_crowd(check, 10, 0, "An impatient client, or two, pays more than once.");
+}
+
+void hpx_row_at_once_100(struct hpx_check *check)
+{
+	hpx_check_expect(check, "one effect for each key; all get its answer, or are told that it is in progress");
+	check_crowd(check, STORM, STRANGERS,
+		    "A retry storm after an outage pays as often as it was retried.");
+}
+
+/* ---- while the first runs ---- */
+
+/* So long after the first was sent until it counts as under way, and between
+ * retries: longer than a claim that was meant in seconds and made in
+ * milliseconds. */
+#define PAUSE_MS 150
+#define RETRIES_MAX 24
+
+struct slow {
+	struct hpx_verify_op *op;
+	struct hpx_inflight *inflight;
+	unsigned retries;
+	unsigned conflicts;
+};
+
+static bool begin_slow(struct hpx_check *check, struct slow *slow)
+{
+	if (!hpx_check_has_request(check, HPX_REQUEST_slow))
+		return false;
+	slow->op = hpx_check_op_new(check, HPX_REQUEST_slow);
+	if (slow->op == NULL)
+		return false;
+	slow->inflight = hpx_verify_begin(check->run, &(struct hpx_request_variant){ .op = slow->op });
+	if (slow->inflight == NULL)
+		return hpx_check_undecided(check, "%s",
+					   hpx_verify_stop_reason(check->run) != NULL ?
+						   hpx_verify_stop_reason(check->run) :
+						   "the request cannot be sent");
+	hpx_verify_pause(check->run, PAUSE_MS);
+	return true;
+}
+
+/* Retries for as long as the first waits. A retry that is answered by a 2xx
+ * was held until the first was done, or executed: the effects and the answers
+ * tell which. */
+static bool retry_while_waiting(struct hpx_check *check, struct slow *slow)
+{
+	while (hpx_verify_is_waiting(slow->inflight) && slow->retries < RETRIES_MAX) {
+		const struct hpx_verify_exchange *retry =
+			hpx_check_send(check, &(struct hpx_request_variant){ .op = slow->op });
+
+		if (retry == NULL)
+			return false;
+		slow->retries++;
+		if (hpx_check_is_in_progress(check, retry))
+			slow->conflicts++;
+		else if (!hpx_check_is_2xx(retry))
+			return hpx_check_broken(check, "while the first runs, the retry (#%u) was answered %s",
+						retry->number, hpx_check_describe(check, retry));
+		/* Later ones are further apart: some claims are short. */
+		hpx_verify_pause(check->run, PAUSE_MS + 50 * slow->retries);
+	}
+	return true;
+}
+
+/* The first one's answer, and the same for a retry afterwards; one effect. */
+static bool end_slow(struct hpx_check *check, struct slow *slow)
+{
+	const struct hpx_verify_exchange *first = hpx_verify_finish(slow->inflight);
+
+	slow->inflight = NULL;
+	hpx_check_cite(check, first);
+	if (!hpx_check_is_2xx(first) && !hpx_check_is_in_progress(check, first))
+		return hpx_check_undecided(check, "`slow` (#%u) does not succeed: %s", first->number,
+					   hpx_check_describe(check, first));
+	const struct hpx_verify_exchange *settled =
+		hpx_check_settle(check, &(struct hpx_request_variant){ .op = slow->op });
+	if (settled == NULL || !hpx_check_effects(check, slow->op, 1))
+		return false;
+	/* The retry may have overtaken it on the way: then it is the one that waits. */
+	if (!hpx_check_is_in_progress(check, first))
+		return hpx_check_same(check, first, settled, "the retry behind it");
+	return true;
+}
+
+/* Each retry that got an answer while the first ran got its answer. */
+static bool answers_agree(struct hpx_check *check, const struct slow *slow)
+{
+	const struct hpx_verify_exchange *done = NULL;
+
+	for (size_t i = 0; i < hpx_verify_exchange_count(check->run); i++) {
+		const struct hpx_verify_exchange *exchange = hpx_verify_exchange_at(check->run, i);
+		bool ours = exchange->row != NULL && strstr(exchange->key, slow->op->key) != NULL;
+
+		if (!ours || !hpx_check_is_2xx(exchange) ||
+		    hpx_check_is_in_progress(check, exchange))
+			continue;
+		if (done != NULL && !hpx_check_same(check, done, exchange, "a retry"))
+			return false;
+		done = exchange;
+	}
+	return true;
+}
+
+/* The flight is ended whatever the verdict was. */
+static bool check_slow(struct hpx_check *check, struct slow *slow)
+{
+	if (!retry_while_waiting(check, slow)) {
+		hpx_verify_finish(slow->inflight);
+		return false;
+	}
+	if (slow->retries == 0) {
+		hpx_check_cite(check, hpx_verify_finish(slow->inflight));
+		return hpx_check_undecided(check, "`slow` was answered before a retry could be sent");
+	}
+	return end_slow(check, slow) && answers_agree(check, slow);
+}
+
+/* Broken without a second effect that was counted. */
+static void explain_slow(struct hpx_check *check, const struct slow *slow)
+{
+	if (check->result->verdict == HPX_ROW_BROKEN && hpx_verify_counts_effects(check->run) &&
+	    !hpx_check_effects_exceed(check, slow->op, 1))
+		hpx_check_blame(check, HPX_GUARANTEE_STUCK,
+				"It is made once, but whoever asks again while it runs is told something else, and does not know what became of it.");
+}
+
+void hpx_row_in_progress(struct hpx_check *check)
+{
+	struct slow slow = { 0 };
+
+	hpx_check_expect(check, "while the first runs, a retry gets 409 or waits; afterwards the answer; one effect");
+	if (!begin_slow(check, &slow))
+		return;
+	if (check_slow(check, &slow))
+		hpx_check_holds(check, "%u retries while it ran, %u of them \"in progress\"; %s",
+				slow.retries, slow.conflicts,
+				hpx_check_describe_effects(check, slow.op));
+	explain_slow(check, &slow);
+}
+
+void hpx_row_waiter_gone(struct hpx_check *check)
+{
+	struct slow slow = { 0 };
+
+	hpx_check_expect(check, "a retry that goes away changes nothing: the next ones get 409 or wait; one effect");
+	if (!begin_slow(check, &slow))
+		return;
+	struct hpx_inflight *waiter =
+		hpx_verify_begin(check->run, &(struct hpx_request_variant){ .op = slow.op });
+	hpx_verify_pause(check->run, PAUSE_MS);
+	if (waiter != NULL)
+		hpx_check_cite(check, hpx_verify_abandon(waiter));
+	hpx_verify_pause(check->run, PAUSE_MS);
+	if (check_slow(check, &slow))
+		hpx_check_holds(check, "%u retries behind it, %u of them \"in progress\"; %s",
+				slow.retries, slow.conflicts,
+				hpx_check_describe_effects(check, slow.op));
+	explain_slow(check, &slow);
+}
+
+/* ---- cut off ---- */
+
+/* A reset that comes at once may overtake the request in the server, one that
+ * comes late finds it at work: each shows other mistakes. */
+static const int64_t lingers_ms[] = { 0, 50, 250 };
+
+/* True: so far it holds. */
+static bool check_one(struct hpx_check *check, struct hpx_verify_op *op, enum hpx_verify_cut cut,
+		      int64_t linger_ms)
+{
+	struct hpx_request_variant whole = { .op = op };
+	struct hpx_request_variant part = { .op = op, .cut = cut, .linger_ms = linger_ms };
+	const struct hpx_verify_exchange *gone = hpx_verify_send(check->run, &part);
+
+	hpx_check_cite(check, gone);
+	if (gone->end == HPX_EXCHANGE_REFUSED || gone->end == HPX_EXCHANGE_UNSENT)
+		return hpx_check_undecided(check, "it could not be sent: %s", gone->problem);
+	const struct hpx_verify_exchange *settled = hpx_check_settle(check, &whole);
+	if (settled == NULL)
+		return false;
+	const struct hpx_verify_exchange *again = hpx_check_send(check, &whole);
+	return again != NULL && hpx_check_same(check, settled, again, "the next retry") &&
+	       hpx_check_effects(check, op, 1);
+}
+
+static void check_cut(struct hpx_check *check, enum hpx_verify_cut cut)
+{
+	size_t count = cut == HPX_CUT_BEFORE_ANSWER ? 1 : sizeof(lingers_ms) / sizeof(lingers_ms[0]);
+	struct hpx_verify_op *op = NULL;
+
+	hpx_check_expect(check, "within the settle time a retry is answered by a 2xx; one effect");
+	for (size_t i = 0; i < count; i++) {
+		op = hpx_check_op_new(check, HPX_REQUEST_main);
+		if (op == NULL)
+			return;
+		if (cut == HPX_CUT_HALF_BODY && op->body.len < 2) {
+			hpx_check_not_applicable(check, "the request has no body to cut");
+			return;
+		}
+		if (check_one(check, op, cut, lingers_ms[i]))
+			continue;
+		if (check->result->verdict == HPX_ROW_BROKEN &&
+		    hpx_check_effects_exceed(check, op, 1))
+			hpx_check_blame(check, HPX_GUARANTEE_ONCE,
+					"The phone in the tunnel: the payment is made twice.");
+		return;
+	}
+	hpx_check_holds(check, "%zu cut off and done; %s", count,
+			hpx_check_describe_effects(check, op));
+}
+
+void hpx_row_cut_head(struct hpx_check *check)
+{
+	check_cut(check, HPX_CUT_HEAD);
+}
+
+void hpx_row_cut_half_body(struct hpx_check *check)
+{
+	check_cut(check, HPX_CUT_HALF_BODY);
+}
+
+void hpx_row_cut_whole_body(struct hpx_check *check)
+{
+	check_cut(check, HPX_CUT_WHOLE_BODY);
+}
+
+void hpx_row_cut_before_answer(struct hpx_check *check)
+{
+	check_cut(check, HPX_CUT_BEFORE_ANSWER);
+}

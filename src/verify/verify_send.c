@@ -1,0 +1,405 @@
+/* Sending requests: one, begun and finished, or many at the same moment; and
+ * sending again, as a good client would, until there is a definite answer. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "core/backoff.h"
+#include "core/json_lookup.h"
+#include "http/retry_after.h"
+#include "verify/run_state.h"
+
+/* ---- making a flight ---- */
+
+static bool is_ended(void *user)
+{
+	const struct hpx_inflight *inflight = user;
+
+	return inflight->state == HPX_INFLIGHT_DONE;
+}
+
+static bool is_sent(void *user)
+{
+	const struct hpx_inflight *inflight = user;
+
+	return inflight->state > HPX_INFLIGHT_HELD;
+}
+
+static void record(struct hpx_inflight *inflight, const struct hpx_request_variant *variant)
+{
+	struct hpx_verify_exchange *exchange = inflight->exchange;
+	const struct hpx_request_bytes *request = &inflight->request;
+
+	exchange->cut = variant->cut;
+	exchange->request_head = request->shown_head;
+	exchange->request_body = hpx_span_first(request->body, HPX_EXCHANGE_KEPT);
+	exchange->request_body_bytes = request->body.len;
+	memcpy(exchange->key, request->key, sizeof(exchange->key));
+}
+
+static void join(struct hpx_verify *run, struct hpx_inflight *inflight)
+{
+	inflight->next = run->live;
+	run->live = inflight;
+	run->live_count++;
+}
+
+static void leave(struct hpx_verify *run, struct hpx_inflight *inflight)
+{
+	struct hpx_inflight **at = &run->live;
+
+	while (*at != NULL && *at != inflight)
+		at = &(*at)->next;
+	if (*at == NULL)
+		return;
+	*at = inflight->next;
+	run->live_count--;
+}
+
+/* Why it is not to be sent; NULL: it may be. */
+static const char *refusal(struct hpx_verify *run)
+{
+	const char *why = hpx_verify_stop_reason(run);
+
+	if (why == NULL && run->live_count >= run->spec->concurrency_max)
+		why = "as many as --concurrency allows are under way";
+	return why;
+}
+
+/* NULL, and why, where nothing can be sent. */
+static struct hpx_inflight *prepare(struct hpx_verify *run, const struct hpx_request_variant *variant,
+				    const char **ret_why)
+{
+	struct hpx_inflight *inflight = calloc(1, sizeof(*inflight));
+
+	*ret_why = "no memory for the request";
+	if (inflight == NULL)
+		return NULL;
+	inflight->run = run;
+	inflight->conn.fd = -1;
+	inflight->arena = &run->row_arena;
+	inflight->timeout_ms = (int64_t)run->spec->answer_timeout_ms;
+	inflight->linger_ms = variant->linger_ms;
+	inflight->began_ms = hpx_clock_boot_ms();
+	enum hpx_status status = hpx_request_bytes_build(run->spec, variant, &run->row_arena,
+							 &inflight->request);
+	if (status == HPX_INVALID)
+		*ret_why = "the request cannot be written: a byte in it would be another line";
+	if (status == HPX_OK)
+		inflight->exchange = hpx_verify_log_add(run);
+	if (inflight->exchange == NULL) {
+		free(inflight);
+		return NULL;
+	}
+	hpx_response_init(&inflight->response, inflight->request.method, &run->shared);
+	record(inflight, variant);
+	return inflight;
+}
+
+static void start(struct hpx_inflight *inflight)
+{
+	struct hpx_verify *run = inflight->run;
+	char problem[HPX_VERIFY_PROBLEM_SIZE];
+
+	join(run, inflight);
+	if (hpx_verify_open(run, problem) == HPX_OK) {
+		hpx_inflight_start(inflight, &run->host);
+		return;
+	}
+	inflight->state = HPX_INFLIGHT_DONE;
+	inflight->exchange->end = HPX_EXCHANGE_REFUSED;
+	snprintf(inflight->exchange->problem, sizeof(inflight->exchange->problem), "%.150s", problem);
+}
+
+static const struct hpx_verify_exchange *land(struct hpx_inflight *inflight)
+{
+	const struct hpx_verify_exchange *exchange = inflight->exchange;
+
+	if (inflight == &inflight->run->not_started)
+		return exchange;
+	leave(inflight->run, inflight);
+	hpx_inflight_done(inflight);
+	free(inflight);
+	return exchange;
+}
+
+/* ---- one ---- */
+
+const struct hpx_verify_exchange *hpx_verify_send(struct hpx_verify *run,
+						  const struct hpx_request_variant *variant)
+{
+	const char *why = refusal(run);
+	struct hpx_inflight *inflight = why == NULL ? prepare(run, variant, &why) : NULL;
+
+	if (inflight == NULL)
+		return hpx_verify_log_unsent(run, why);
+	start(inflight);
+	hpx_verify_poll(run, is_ended, inflight, -1);
+	return land(inflight);
+}
+
+struct hpx_inflight *hpx_verify_begin(struct hpx_verify *run, const struct hpx_request_variant *variant)
+{
+	const char *why = refusal(run);
+	struct hpx_inflight *inflight = why == NULL ? prepare(run, variant, &why) : NULL;
+
+	if (inflight == NULL) {
+		hpx_verify_log_unsent(run, why);
+		return &run->not_started;
+	}
+	start(inflight);
+	hpx_verify_poll(run, is_sent, inflight, -1);
+	return inflight;
+}
+
+static bool is_true(void *user)
+{
+	return user != NULL;
+}
+
+bool hpx_verify_is_waiting(struct hpx_inflight *inflight)
+{
+	hpx_verify_poll(inflight->run, is_true, inflight, 0);
+	return inflight->state != HPX_INFLIGHT_DONE && inflight->response.head_bytes.len == 0;
+}
+
+const struct hpx_verify_exchange *hpx_verify_finish(struct hpx_inflight *inflight)
+{
+	hpx_verify_poll(inflight->run, is_ended, inflight, -1);
+	return land(inflight);
+}
+
+const struct hpx_verify_exchange *hpx_verify_abandon(struct hpx_inflight *inflight)
+{
+	hpx_inflight_cut(inflight);
+	return land(inflight);
+}
+
+/* ---- many ---- */
+
+/* All of a batch, in an array. */
+struct inflight_batch {
+	struct hpx_inflight **inflights;
+	size_t count;
+};
+
+static bool are_poised(void *user)
+{
+	const struct inflight_batch *batch = user;
+
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->inflights[i]->state != HPX_INFLIGHT_HELD &&
+		    batch->inflights[i]->state != HPX_INFLIGHT_DONE)
+			return false;
+	return true;
+}
+
+static bool are_ended(void *user)
+{
+	const struct inflight_batch *batch = user;
+
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->inflights[i]->state != HPX_INFLIGHT_DONE)
+			return false;
+	return true;
+}
+
+static void gather(struct hpx_verify *run, const struct hpx_request_variant *variants, size_t count,
+		   struct inflight_batch *batch, const char **ret_why)
+{
+	for (; batch->count < count; batch->count++) {
+		*ret_why = refusal(run);
+		if (*ret_why != NULL)
+			return;
+		struct hpx_inflight *inflight = prepare(run, &variants[batch->count], ret_why);
+		if (inflight == NULL)
+			return;
+		inflight->hold = true;
+		start(inflight);
+		batch->inflights[batch->count] = inflight;
+	}
+}
+
+/* The last bytes, one write behind the other. */
+static void let_go(struct inflight_batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++)
+		hpx_inflight_release(batch->inflights[i]);
+	for (size_t i = 0; i < batch->count; i++)
+		hpx_inflight_step(batch->inflights[i]);
+}
+
+void hpx_verify_send_concurrently(struct hpx_verify *run, const struct hpx_request_variant *variants,
+				  size_t count, const struct hpx_verify_exchange **exchanges,
+				  size_t *ret_sent)
+{
+	struct inflight_batch batch = { calloc(count > 0 ? count : 1, sizeof(struct hpx_inflight *)), 0 };
+	const char *why = "no memory for the requests";
+
+	if (batch.inflights != NULL)
+		gather(run, variants, count, &batch, &why);
+	hpx_verify_poll(run, are_poised, &batch, -1);
+	let_go(&batch);
+	hpx_verify_poll(run, are_ended, &batch, -1);
+	for (size_t i = 0; i < batch.count; i++)
+		exchanges[i] = land(batch.inflights[i]);
+	for (size_t i = batch.count; i < count; i++)
+		exchanges[i] = hpx_verify_log_unsent(run, why);
+	free(batch.inflights);
+	*ret_sent = batch.count;
+}
+
+/* ---- until there is a definite answer ---- */
+
+#define CODE_MAX 128
+
+static const struct hpx_backoff backoff = { .base_ms = 50, .cap_ms = 1000 };
+
+/* Whoever meets a key in progress is told 409, in whatever words. What says that
+ * it happened and is not kept will not change. */
+static bool is_not_kept(struct hpx_verify *run, const struct hpx_verify_exchange *exchange)
+{
+	struct hpx_json_scalar scalar;
+
+	return hpx_json_lookup(exchange->body, HPX_SPAN("/code"), CODE_MAX, &run->row_arena,
+			       &scalar) == HPX_OK &&
+	       hpx_span_eq(scalar.text, HPX_SPAN("response_not_kept"));
+}
+
+static bool is_definite(struct hpx_verify *run, const struct hpx_verify_exchange *exchange)
+{
+	switch (exchange->end) {
+	case HPX_EXCHANGE_UNSENT:
+		return true;
+	case HPX_EXCHANGE_ANSWERED:
+		break;
+	default:
+		return false;
+	}
+	switch (exchange->status) {
+	case 425:
+	case 429:
+	case 502:
+	case 503:
+	case 504:
+		return false;
+	case 409:
+		return is_not_kept(run, exchange);
+	default:
+		return true;
+	}
+}
+
+static int64_t delay_of(struct hpx_verify *run, const struct hpx_verify_exchange *exchange,
+			unsigned attempt)
+{
+	struct hpx_span asked = hpx_verify_exchange_field(exchange, HPX_SPAN("Retry-After"));
+	int64_t delay_ms = hpx_backoff_delay(&backoff, attempt, hpx_verify_random(run));
+	uint32_t seconds;
+
+	if (asked.ptr == NULL ||
+	    hpx_retry_after_parse(asked, hpx_clock_wall_ms(), &seconds) != HPX_OK)
+		return delay_ms;
+	return hpx_backoff_heed(delay_ms, (int64_t)seconds * 1000, INT64_MAX);
+}
+
+const struct hpx_verify_exchange *hpx_verify_settle(struct hpx_verify *run,
+						    const struct hpx_request_variant *variant,
+						    unsigned *ret_sent)
+{
+	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
+	struct hpx_request_variant whole = *variant;
+	const struct hpx_verify_exchange *last = NULL;
+	unsigned sent = 0;
+
+	whole.cut = HPX_CUT_NONE;
+	for (;;) {
+		const struct hpx_verify_exchange *exchange = hpx_verify_send(run, &whole);
+		/* Where a bound ends it, what came before says more. */
+		if (exchange->end != HPX_EXCHANGE_UNSENT || last == NULL)
+			last = exchange;
+		sent += exchange->end != HPX_EXCHANGE_UNSENT;
+		if (is_definite(run, exchange))
+			break;
+		int64_t delay_ms = delay_of(run, exchange, sent);
+		if (delay_ms >= deadline_ms - hpx_clock_boot_ms())
+			break;
+		hpx_verify_pause(run, delay_ms);
+	}
+	if (ret_sent != NULL)
+		*ret_sent = sent;
+	return last;
+}
+
+/* ---- many, behind a start ---- */
+
+/* A server that has just come up may fail in ways that pass: no 5xx is its last
+ * word before the settle time is over. */
+static bool is_final(struct hpx_verify *run, const struct hpx_verify_exchange *exchange)
+{
+	bool failed = exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status / 100 == 5;
+
+	return !failed && is_definite(run, exchange);
+}
+
+/* Sent again if it is time for that. When the next one is due; INT64_MAX: there is
+ * nothing more to send. */
+static int64_t take_turn(struct hpx_verify *run, struct hpx_verify_settling *one)
+{
+	if (one->last != NULL && is_final(run, one->last))
+		return INT64_MAX;
+	if (one->due_ms > hpx_clock_boot_ms())
+		return one->due_ms;
+	const struct hpx_verify_exchange *exchange = hpx_verify_send(run, &one->variant);
+	bool unsent = exchange->end == HPX_EXCHANGE_UNSENT;
+	/* Where a bound ends it, what came before says more. */
+	if (one->last == NULL || !unsent)
+		one->last = exchange;
+	one->sent += unsent ? 0 : 1;
+	if (unsent || is_final(run, exchange))
+		return INT64_MAX;
+	one->due_ms = hpx_clock_boot_ms() + delay_of(run, exchange, one->sent);
+	return one->due_ms;
+}
+
+void hpx_verify_settle_all(struct hpx_verify *run, struct hpx_verify_settling *all, size_t count)
+{
+	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
+	int64_t next_ms = 0;
+
+	while (next_ms < deadline_ms) {
+		next_ms = INT64_MAX;
+		for (size_t i = 0; i < count; i++) {
+			int64_t due_ms = take_turn(run, &all[i]);
+
+			next_ms = due_ms < next_ms ? due_ms : next_ms;
+		}
+		int64_t wait_ms = next_ms - hpx_clock_boot_ms();
+		if (next_ms < deadline_ms && wait_ms > 0)
+			hpx_verify_pause(run, wait_ms);
+	}
+}
+
+/* ---- limits of the rate ---- */
+
+static bool is_put_off(const struct hpx_verify_exchange *exchange)
+{
+	return exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status == 429;
+}
+
+const struct hpx_verify_exchange *hpx_verify_send_retry_429(struct hpx_verify *run,
+							    const struct hpx_request_variant *variant)
+{
+	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
+	const struct hpx_verify_exchange *exchange = hpx_verify_send(run, variant);
+
+	for (unsigned sent = 1; is_put_off(exchange); sent++) {
+		int64_t delay_ms = delay_of(run, exchange, sent);
+
+		if (delay_ms >= deadline_ms - hpx_clock_boot_ms())
+			break;
+		hpx_verify_pause(run, delay_ms);
+		exchange = hpx_verify_send(run, variant);
+	}
+	return exchange;
+}
