@@ -1,5 +1,7 @@
-/* Histograms with doubling buckets, and how Prometheus wants to read them. */
+/* Histograms with doubling buckets, and the page that Prometheus reads. */
 #include "base/metric.h"
+
+#include "base/utf8.h"
 
 static unsigned bucket_of(uint64_t value)
 {
@@ -23,26 +25,73 @@ void hpx_histogram_merge(struct hpx_histogram *into, const struct hpx_histogram 
 	hpx_counter_add(&into->sum, hpx_counter_read(&from->sum));
 }
 
-enum hpx_status hpx_histogram_print(const struct hpx_histogram *histogram,
-				    const char *name, const char *help, double unit,
-				    struct hpx_buffer *out)
+void hpx_metric_head(struct hpx_metric_page *page, const char *name, const char *type,
+		     const char *help)
+{
+	HPX_METRIC_PRINT(page, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void print_value(struct hpx_metric_page *page, const char *name, uint64_t value)
+{
+	HPX_METRIC_PRINT(page, "%s %llu\n", name, (unsigned long long)value);
+}
+
+void hpx_metric_counter(struct hpx_metric_page *page, const char *name, const char *help,
+			uint64_t value)
+{
+	hpx_metric_head(page, name, "counter", help);
+	print_value(page, name, value);
+}
+
+void hpx_metric_gauge(struct hpx_metric_page *page, const char *name, const char *help,
+		      uint64_t value)
+{
+	hpx_metric_head(page, name, "gauge", help);
+	print_value(page, name, value);
+}
+
+/* Quotes and backslashes are escaped. A tenant's name may have any bytes and was
+ * cut to its length; one byte that is no UTF-8 would have the whole page refused.
+ * Such a byte, and a control byte, is written as \\xNN. */
+void hpx_metric_label(struct hpx_metric_page *page, struct hpx_span text)
+{
+	while (text.len > 0 && page->status == HPX_OK) {
+		size_t len = hpx_utf8_sequence(text);
+		unsigned char first = (unsigned char)text.ptr[0];
+		struct hpx_span piece = hpx_span_first(text, len > 0 ? len : 1);
+
+		if (len == 0 || first < 0x20)
+			HPX_METRIC_PRINT(page, "\\\\x%02x", first);
+		else if (first == '"' || first == '\\')
+			page->status = hpx_buffer_byte(page->out, '\\');
+		if (page->status == HPX_OK && len > 0 && first >= 0x20)
+			page->status = hpx_buffer_append(page->out, piece);
+		text = hpx_span_skip(text, piece.len);
+	}
+}
+
+void hpx_metric_sample(struct hpx_metric_page *page, const char *name, const char *label,
+		       struct hpx_span text, uint64_t value)
+{
+	HPX_METRIC_PRINT(page, "%s{%s=\"", name, label);
+	hpx_metric_label(page, text);
+	HPX_METRIC_PRINT(page, "\"} %llu\n", (unsigned long long)value);
+}
+
+void hpx_metric_histogram(struct hpx_metric_page *page, const char *name, const char *help,
+			  const struct hpx_histogram *histogram, double unit)
 {
 	uint64_t total = 0;
-	enum hpx_status status = hpx_buffer_printf(
-		out, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name);
 
-	for (unsigned b = 0; b + 1 < HPX_HISTOGRAM_BUCKETS && status == HPX_OK; b++) {
+	hpx_metric_head(page, name, "histogram", help);
+	for (unsigned b = 0; b + 1 < HPX_HISTOGRAM_BUCKETS; b++) {
 		total += hpx_counter_read(&histogram->bucket[b]);
-		status = hpx_buffer_printf(out, "%s_bucket{le=\"%.9g\"} %llu\n", name,
-					   (double)(1ULL << b) / unit,
-					   (unsigned long long)total);
+		HPX_METRIC_PRINT(page, "%s_bucket{le=\"%.9g\"} %llu\n", name,
+				 (double)(1ULL << b) / unit, (unsigned long long)total);
 	}
 	total += hpx_counter_read(&histogram->bucket[HPX_HISTOGRAM_BUCKETS - 1]);
-	if (status == HPX_OK)
-		status = hpx_buffer_printf(
-			out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.9g\n%s_count %llu\n",
-			name, (unsigned long long)total, name,
-			(double)hpx_counter_read(&histogram->sum) / unit, name,
-			(unsigned long long)total);
-	return status;
+	HPX_METRIC_PRINT(page, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.9g\n%s_count %llu\n", name,
+			 (unsigned long long)total, name,
+			 (double)hpx_counter_read(&histogram->sum) / unit, name,
+			 (unsigned long long)total);
 }

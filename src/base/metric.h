@@ -1,5 +1,6 @@
 /* Counters and histograms that one thread writes and another reads without
- * locks. Each event loop has its own set; the reader adds them up. */
+ * locks, and the page in Prometheus' text format that shows them. Each event
+ * loop has its own set; the reader adds them up. */
 #ifndef HPX_BASE_METRIC_H
 #define HPX_BASE_METRIC_H
 
@@ -40,9 +41,36 @@ struct hpx_histogram {
 void hpx_histogram_add(struct hpx_histogram *histogram, uint64_t value);
 /* Adds what `from` holds to `into` (which only the caller sees). */
 void hpx_histogram_merge(struct hpx_histogram *into, const struct hpx_histogram *from);
-/* Prometheus text; values are divided by `unit` (1e6: µs shown as seconds). */
-enum hpx_status hpx_histogram_print(const struct hpx_histogram *histogram,
-				    const char *name, const char *help, double unit,
-				    struct hpx_buffer *out);
+
+/* A page of metrics. The first failure stays in `status`, and nothing is
+ * written after it. */
+struct hpx_metric_page {
+	struct hpx_buffer *out;
+	enum hpx_status status;
+};
+
+/* A part of the page as it is: samples with several labels. */
+#define HPX_METRIC_PRINT(page, ...) \
+	do { \
+		if ((page)->status == HPX_OK) \
+			(page)->status = hpx_buffer_printf((page)->out, __VA_ARGS__); \
+	} while (0)
+
+/* The two lines before the samples; `type` is "counter" or "gauge". */
+void hpx_metric_head(struct hpx_metric_page *page, const char *name, const char *type,
+		     const char *help);
+/* A whole metric without labels. */
+void hpx_metric_counter(struct hpx_metric_page *page, const char *name, const char *help,
+			uint64_t value);
+void hpx_metric_gauge(struct hpx_metric_page *page, const char *name, const char *help,
+		      uint64_t value);
+/* One sample with one label: name{label="text"} value. */
+void hpx_metric_sample(struct hpx_metric_page *page, const char *name, const char *label,
+		       struct hpx_span text, uint64_t value);
+/* The value of a label, escaped. */
+void hpx_metric_label(struct hpx_metric_page *page, struct hpx_span text);
+/* Values are divided by `unit` (1e6: microseconds shown as seconds). */
+void hpx_metric_histogram(struct hpx_metric_page *page, const char *name, const char *help,
+			  const struct hpx_histogram *histogram, double unit);
 
 #endif

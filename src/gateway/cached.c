@@ -4,7 +4,7 @@
 
 bool hpx_cached_look(struct hpx_request *request, struct hpx_decision *ret_decision)
 {
-	struct hpx_cache *cache = request->shard->gateway->cache;
+	struct hpx_cache *cache = request->shard->service->cache;
 	struct hpx_meter *meter = &request->shard->meter;
 
 	if (cache == NULL)
@@ -21,7 +21,7 @@ bool hpx_cached_look(struct hpx_request *request, struct hpx_decision *ret_decis
 
 void hpx_cached_mark(struct hpx_request *request)
 {
-	struct hpx_cache *cache = request->shard->gateway->cache;
+	struct hpx_cache *cache = request->shard->service->cache;
 
 	if (cache != NULL)
 		request->reservation.cache_mark = hpx_cache_mark(cache);
@@ -30,7 +30,7 @@ void hpx_cached_mark(struct hpx_request *request)
 void hpx_cached_keep(struct hpx_request *request, int64_t judged_ms,
 		     const struct hpx_record *record, const struct hpx_answer *answer)
 {
-	struct hpx_cache *cache = request->shard->gateway->cache;
+	struct hpx_cache *cache = request->shard->service->cache;
 	struct hpx_cache_mark mark = request->reservation.cache_mark;
 
 	if (cache == NULL)

@@ -282,5 +282,5 @@ void hpx_attempt_renew(struct hpx_request *request, uint64_t now_ms)
 	request->attempt.renewal_message.handle = renewal_came_back;
 	request->attempt.renewal_pending = true;
 	hpx_request_hold(request);
-	hpx_committer_submit(request->shard->gateway->committer, &request->attempt.renewal);
+	hpx_committer_submit(request->shard->service->committer, &request->attempt.renewal);
 }

@@ -54,7 +54,7 @@ static void tell_upstream(void *user, enum hpx_upstream_news news, const char *d
 /* One listening socket per shard, the first of which finds out the port. */
 static enum hpx_status open_sockets(struct hpx_gateway *gateway, int *fds, char *problem)
 {
-	const struct hpx_address *address = &gateway->settings->listen;
+	const struct hpx_address *address = &gateway->service->settings->listen;
 	enum hpx_status status = hpx_listener_probe(address, problem);
 
 	if (status == HPX_OK)
@@ -103,24 +103,10 @@ static unsigned count_shards(const struct hpx_settings *settings)
 	return cores > 0 ? (unsigned)cores : 1;
 }
 
-/* Answers are kept only where somebody can tell which were removed. */
-static enum hpx_status make_cache(struct hpx_gateway *gateway)
-{
-	const struct hpx_settings *settings = gateway->settings;
-
-	if (settings->cache_bytes_max == 0 || gateway->store->driver->removals == NULL)
-		return HPX_OK;
-	gateway->cache = hpx_cache_new(gateway->store, settings->cache_bytes_max,
-				       settings->cache_entries_max);
-	if (gateway->cache == NULL)
-		return HPX_NOMEM;
-	return hpx_removal_start(gateway->store, gateway->cache, &gateway->removal);
-}
-
 /* What all shards share and the gateway itself makes. */
 static enum hpx_status make_shared(struct hpx_gateway *gateway, struct hpx_egress *egress)
 {
-	const struct hpx_settings *settings = gateway->settings;
+	const struct hpx_settings *settings = gateway->service->settings;
 
 	gateway->sightings = hpx_sightings_new();
 	gateway->hooks = hpx_hooks_new(settings->webhook_count);
@@ -129,37 +115,31 @@ static enum hpx_status make_shared(struct hpx_gateway *gateway, struct hpx_egres
 	if (gateway->sightings == NULL || gateway->hooks == NULL ||
 	    (settings->tenant_from == HPX_TENANT_SUBREQUEST && gateway->subrequests == NULL))
 		return HPX_NOMEM;
-	if (gateway->store == NULL)
+	if (gateway->service->store == NULL)
 		return HPX_OK;
-	enum hpx_status status = make_cache(gateway);
-	if (status != HPX_OK)
-		return status;
-	return hpx_looker_start(gateway->store, &gateway->looker);
+	return hpx_looker_start(gateway->service->store, &gateway->looker);
 }
 
 enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
 				struct hpx_gateway **ret_gateway, char *problem)
 {
+	const struct hpx_settings *settings = options->service->settings;
 	struct hpx_gateway *gateway = calloc(1, sizeof(*gateway));
 	enum hpx_status status = HPX_NOMEM;
 
 	snprintf(problem, HPX_PROBLEM_SIZE, "%s", hpx_status_text(status));
 	if (gateway == NULL)
 		return status;
-	gateway->settings = hpx_settings_ref(options->settings);
-	gateway->store = options->store;
-	gateway->committer = options->committer;
-	gateway->waitlist = options->waitlist;
+	gateway->service = options->service;
 	gateway->accepted = options->accepted;
 	gateway->accepted_user = options->accepted_user;
-	gateway->outbox = options->outbox;
 	snprintf(gateway->upstream_label, sizeof(gateway->upstream_label), "upstream=%s name=%.*s",
-		 options->settings->upstream.text, HPX_SPAN_ARG(options->settings->upstream_name));
+		 settings->upstream.text, HPX_SPAN_ARG(settings->upstream_name));
 	gateway->upstream_state.tell = tell_upstream;
 	gateway->upstream_state.user = gateway;
-	gateway->shards = calloc(count_shards(options->settings), sizeof(*gateway->shards));
+	gateway->shards = calloc(count_shards(settings), sizeof(*gateway->shards));
 	if (gateway->shards != NULL) {
-		gateway->shard_count = count_shards(options->settings);
+		gateway->shard_count = count_shards(settings);
 		status = make_shared(gateway, options->egress);
 		snprintf(problem, HPX_PROBLEM_SIZE, "%s", hpx_status_text(status));
 	}
@@ -179,7 +159,6 @@ enum hpx_status hpx_gateway_start(struct hpx_gateway *gateway)
 
 	for (unsigned i = 0; i < gateway->shard_count && status == HPX_OK; i++)
 		status = hpx_shard_start(&gateway->shards[i]);
-	atomic_store(&gateway->ready, status == HPX_OK);
 	/* The loops that did start may have callers already. */
 	if (status != HPX_OK)
 		hpx_gateway_drain(gateway);
@@ -192,29 +171,23 @@ uint16_t hpx_gateway_port(const struct hpx_gateway *gateway)
 }
 
 void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settings,
-			struct hpx_loop *loop, struct hpx_message *taken)
+			struct hpx_message *taken)
 {
-	struct hpx_settings *old = gateway->settings;
-
 	HPX_ASSERT(atomic_load(&gateway->reload.shards_left) == 0);
-	gateway->reload.loop = loop;
 	gateway->reload.taken = taken;
 	atomic_store(&gateway->reload.shards_left, gateway->shard_count);
-	gateway->settings = hpx_settings_ref(settings);
 	for (unsigned i = 0; i < gateway->shard_count; i++)
 		hpx_shard_reload(&gateway->shards[i], settings);
-	hpx_settings_unref(old);
 }
 
 void hpx_gateway_drain(struct hpx_gateway *gateway)
 {
-	atomic_store(&gateway->ready, false);
 	for (unsigned i = 0; i < gateway->shard_count; i++)
 		if (gateway->shards[i].started)
 			hpx_shard_drain(&gateway->shards[i]);
 	for (unsigned i = 0; i < gateway->shard_count; i++)
 		hpx_shard_join(&gateway->shards[i]);
-	hpx_listener_unlink(&gateway->settings->listen);
+	hpx_listener_unlink(&gateway->service->settings->listen);
 }
 
 void hpx_gateway_free(struct hpx_gateway *gateway)
@@ -229,9 +202,6 @@ void hpx_gateway_free(struct hpx_gateway *gateway)
 	hpx_looker_free(gateway->looker);
 	hpx_subrequests_free(gateway->subrequests);
 	hpx_hooks_free(gateway->hooks);
-	hpx_removal_stop(gateway->removal);
-	hpx_cache_free(gateway->cache);
 	hpx_sightings_free(gateway->sightings);
-	hpx_settings_unref(gateway->settings);
 	free(gateway);
 }

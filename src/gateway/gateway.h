@@ -1,6 +1,6 @@
-/* The gateway: one process in front of one upstream. It owns the shards (one
- * event loop each), and what they share: the store, the committer, the
- * waiters, and the bounds on connections and bodies. */
+/* The gateway: one process in front of one upstream. The gateway owns the shards
+ * (one event loop each) and what only requests share: observed keys, the bounds on
+ * connections and bodies. The store and all that belongs to it are the service's. */
 #ifndef HPX_GATEWAY_GATEWAY_H
 #define HPX_GATEWAY_GATEWAY_H
 
@@ -9,9 +9,7 @@
 #include "gateway/meter.h"
 #include "net/listener.h"
 #include "net/upstream.h"
-#include "settings/settings.h"
-#include "store/committer.h"
-#include "store/removal.h"
+#include "service/service.h"
 
 struct hpx_client;
 struct hpx_request;
@@ -20,13 +18,13 @@ struct hpx_subrequests;
 struct hpx_looker;
 struct hpx_egress;
 struct hpx_hooks;
-struct hpx_outbox_meter;
 struct hpx_gateway;
 
 /* One event loop with all that is its own: no other thread touches it but
  * through the loop's inbox. */
 struct hpx_shard {
 	struct hpx_gateway *gateway;
+	struct hpx_service *service; /* the gateway's */
 	struct hpx_loop loop;
 	pthread_t thread;
 	struct hpx_listener *listener;
@@ -48,27 +46,20 @@ struct hpx_shard {
 
 #define HPX_SUSPECTS_TOLD 16
 
-/* Who is told when every shard goes by new settings. */
+/* A reload under way: the last shard that goes by the new settings posts `taken`. */
 struct hpx_gateway_reload {
 	atomic_uint shards_left;
-	struct hpx_loop *loop;
 	struct hpx_message *taken;
 };
 
 struct hpx_gateway {
-	struct hpx_store *store; /* NULL: observing without a store */
-	struct hpx_committer *committer;
-	struct hpx_waitlist *waitlist;
-	struct hpx_cache *cache; /* NULL: none is kept */
-	struct hpx_removal *removal;
+	struct hpx_service *service; /* its store is NULL: observing without a store */
 	struct hpx_sightings *sightings;
 	struct hpx_looker *looker;           /* NULL where there is no store */
 	struct hpx_subrequests *subrequests; /* NULL unless tenants are found out so */
 	struct hpx_hooks *hooks;             /* of webhooks */
 	void (*accepted)(void *user);        /* NULL: nobody delivers here */
 	void *accepted_user;
-	const struct hpx_outbox_meter *outbox; /* NULL: nobody counts here */
-	struct hpx_settings *settings;         /* the newest; shards have their own reference */
 	struct hpx_shard *shards;
 	unsigned shard_count;
 	struct hpx_upstream_state upstream_state;
@@ -76,29 +67,19 @@ struct hpx_gateway {
 	uint16_t port;
 	atomic_uint connections;
 	atomic_size_t bodies_bytes;
-	atomic_bool ready;                /* accepting, not draining */
 	struct hpx_gateway_reload reload; /* the last one */
 	/* Names of headers that were logged as unlisted credentials, hashed. */
 	atomic_uint_least32_t suspects_told[HPX_SUSPECTS_TOLD];
-	/* From the worker's last look at the store; for /metrics. */
-	struct hpx_counter operations[HPX_STATE_COUNT];
-	struct hpx_counter oldest_unknown_s;
-	struct hpx_counter leases_lost;
-	struct hpx_counter reaped;
 };
 
 struct hpx_gateway_options {
-	struct hpx_settings *settings; /* a reference is taken */
-	struct hpx_store *store;
-	struct hpx_committer *committer;
-	struct hpx_waitlist *waitlist;
+	struct hpx_service *service;
 	struct hpx_egress *egress; /* for authorisation subrequests; stopped before
 					    * hpx_gateway_free, and freed after */
 	/* There is a new job: called on any loop's thread, must not wait. NULL:
 	 * nobody delivers here. */
 	void (*accepted)(void *user);
 	void *accepted_user;
-	const struct hpx_outbox_meter *outbox; /* for /metrics; NULL: nobody counts here */
 };
 
 /* Opens the listeners and makes the shards; `problem` (HPX_PROBLEM_SIZE) gets
@@ -107,10 +88,10 @@ enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
 				struct hpx_gateway **ret_gateway, char *problem);
 enum hpx_status hpx_gateway_start(struct hpx_gateway *gateway);
 /* Gives every shard the new settings; requests under way keep theirs. When the
- * last shard goes by them, `taken` is posted to `loop`; no other reload begins
- * before that. */
+ * last shard goes by them, `taken` is posted to the service's loop; no other
+ * reload begins before that. */
 void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settings,
-			struct hpx_loop *loop, struct hpx_message *taken);
+			struct hpx_message *taken);
 /* Stops accepting; what is under way may finish within `drain_ms`, what is
  * left of it is written as unknown. Returns when all loops have ended. */
 void hpx_gateway_drain(struct hpx_gateway *gateway);
@@ -122,8 +103,7 @@ uint16_t hpx_gateway_port(const struct hpx_gateway *gateway);
 bool hpx_gateway_charge(struct hpx_gateway *gateway, size_t bytes, size_t bytes_max);
 void hpx_gateway_uncharge(struct hpx_gateway *gateway, size_t bytes);
 
-/* Prometheus text; from any thread. The routes are named by `settings`. */
-enum hpx_status hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_settings *settings,
-				    struct hpx_buffer *out);
+/* From any thread. The names of routes and webhooks are the service's settings'. */
+void hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_metric_page *page);
 
 #endif

@@ -193,7 +193,7 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 	if (hpx_token_is_void(&request->identity.ask.token))
 		hpx_chance_take(&request->shard->chance, request->identity.ask.token.bytes,
 				sizeof(request->identity.ask.token.bytes));
-	request->identity.ask.owner = request->shard->gateway->store->owner;
+	request->identity.ask.owner = request->shard->service->store->owner;
 	if (hpx_cached_look(request, &decision))
 		return hpx_guard_decided(request, &decision);
 	switch (hpx_store_peek(request->shard->reader, &request->identity.ask, &request->head.route->policy,
@@ -240,7 +240,7 @@ enum hpx_next hpx_step_slot(struct hpx_request *request)
 		request->reservation.look_reason = HPX_LOOK_NONE;
 		return HPX_NEXT_RESERVE;
 	}
-	if (!request->reservation.looked && request->shard->gateway->store->driver->peek == NULL) {
+	if (!request->reservation.looked && request->shard->service->store->driver->peek == NULL) {
 		request->reservation.look_reason = HPX_LOOK_BEFORE_QUEUE;
 		return HPX_NEXT_RESERVE;
 	}

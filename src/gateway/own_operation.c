@@ -189,7 +189,7 @@ static enum hpx_next show(struct hpx_request *request)
 	const struct hpx_record *record = &request->reservation.op.decision.record;
 	struct hpx_moment now = { .wall_ms = hpx_clock_wall_ms(),
 				  .hold_expiry = atomic_load(
-					  &request->shard->gateway->store->expiry_held) };
+					  &request->shard->service->store->expiry_held) };
 
 	if (request->reservation.op.status == HPX_NOT_FOUND)
 		return hpx_own_refuse(request, HPX_PROBLEM_not_found, NULL);
@@ -288,7 +288,7 @@ enum hpx_next hpx_step_operation(struct hpx_request *request)
 	struct hpx_span path = request->head.target.path;
 	struct hpx_sha256 hash;
 
-	if (request->shard->gateway->committer == NULL)
+	if (request->shard->service->committer == NULL)
 		return store_unavailable(request);
 	hpx_sha256_init(&hash);
 	hpx_sha256_add(&hash, request->identity.tenant);

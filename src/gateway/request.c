@@ -147,7 +147,7 @@ void hpx_request_submit(struct hpx_request *request,
 	request->reservation.op_pending = true;
 	hpx_request_hold(request);
 	hpx_cached_mark(request);
-	hpx_committer_submit(request->shard->gateway->committer, &request->reservation.op);
+	hpx_committer_submit(request->shard->service->committer, &request->reservation.op);
 }
 
 void hpx_request_asks(struct hpx_request *request, int64_t timeout_ms,

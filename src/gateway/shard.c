@@ -124,7 +124,7 @@ static void on_tick(uv_timer_t *timer)
 static enum hpx_status open_parts(struct hpx_shard *shard, int listen_fd)
 {
 	struct hpx_upstream_options options = upstream_options(shard);
-	struct hpx_store *store = shard->gateway->store;
+	struct hpx_store *store = shard->service->store;
 	enum hpx_status status =
 		hpx_listener_start(&shard->loop, listen_fd, on_accept, shard, &shard->listener);
 
@@ -138,7 +138,8 @@ static enum hpx_status open_parts(struct hpx_shard *shard, int listen_fd)
 enum hpx_status hpx_shard_init(struct hpx_shard *shard, struct hpx_gateway *gateway, int listen_fd)
 {
 	shard->gateway = gateway;
-	shard->settings = hpx_settings_ref(gateway->settings);
+	shard->service = gateway->service;
+	shard->settings = hpx_settings_ref(gateway->service->settings);
 	enum hpx_status status = hpx_loop_init(&shard->loop);
 	if (status != HPX_OK)
 		return status;
@@ -170,7 +171,7 @@ static void count_reloaded(struct hpx_shard *shard)
 	struct hpx_gateway_reload *reload = &shard->gateway->reload;
 
 	if (atomic_fetch_sub(&reload->shards_left, 1) == 1)
-		hpx_loop_post(reload->loop, reload->taken);
+		hpx_loop_post(&shard->service->loop, reload->taken);
 }
 
 static void take_settings(struct hpx_message *message)

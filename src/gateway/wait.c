@@ -55,7 +55,7 @@ void hpx_wait_leave(struct hpx_request *request)
 	if (!request->wait.waiting)
 		return;
 	/* Already woken: the message is on its way and drops the hold itself. */
-	if (!hpx_waitlist_remove(request->shard->gateway->waitlist, &request->wait.waiter))
+	if (!hpx_waitlist_remove(request->shard->service->waitlist, &request->wait.waiter))
 		return;
 	request->wait.waiting = false;
 	hpx_request_drop(request);
@@ -85,7 +85,7 @@ static enum hpx_next begin_wait(struct hpx_request *request)
 	request->wait.phase = HPX_PHASE_WAITING;
 	hpx_request_hold(request);
 	request->wait.waiting = true;
-	if (hpx_waitlist_add(request->shard->gateway->waitlist, &request->wait.waiter) != HPX_OK) {
+	if (hpx_waitlist_add(request->shard->service->waitlist, &request->wait.waiter) != HPX_OK) {
 		request->wait.waiting = false;
 		hpx_request_drop(request);
 		return no_room(request);

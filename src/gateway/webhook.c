@@ -378,7 +378,7 @@ enum hpx_next hpx_step_webhook(struct hpx_request *request)
 		return too_many(request, wait_ms);
 	/* While the store is down nothing is left lying for it: the sender is
 	 * the one who keeps it. */
-	if (gateway->committer == NULL || !hpx_committer_healthy(gateway->committer))
+	if (gateway->service->committer == NULL || !hpx_committer_healthy(gateway->service->committer))
 		return unavailable(request);
 	/* Without a time, 0: a "not applied" then never counts. */
 	finding->about_ms = hpx_signature_time(&webhook->signature, &message);

@@ -20,7 +20,7 @@
 #ifndef HPX_WORKER_DELIVER_H
 #define HPX_WORKER_DELIVER_H
 
-#include "service/outbox_meter.h"
+#include "service/counters.h"
 #include "settings/settings.h"
 #include "store/committer.h"
 
@@ -30,7 +30,7 @@ struct hpx_deliverer_options {
 	struct hpx_store *store;
 	struct hpx_committer *committer;
 	struct hpx_settings *settings; /* its targets; they stay until it ends */
-	struct hpx_outbox_meter *meter;
+	struct hpx_service_counters *counters;
 	int64_t poll_ms; /* between two looks; 0: 250 */
 };
 

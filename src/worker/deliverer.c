@@ -107,9 +107,9 @@ static void tell_unsent(const struct hpx_lane *lane, const struct hpx_job_entry 
 {
 	bool dead = entry->delivery.state == HPX_JOB_DEAD;
 
-	if (lane != NULL && lane->meter != NULL && entry->delivery.state != HPX_JOB_SENDING)
-		hpx_counter_add(&lane->meter->results[dead ? HPX_JOB_RESULT_dead :
-							     HPX_JOB_RESULT_lost],
+	if (lane != NULL && entry->delivery.state != HPX_JOB_SENDING)
+		hpx_counter_add(&lane->counters->results[dead ? HPX_JOB_RESULT_dead :
+								HPX_JOB_RESULT_lost],
 				1);
 	hpx_log(HPX_LOG_WARN, "job_not_sent", "job=%lld target=%.*s state=%s",
 		(long long)entry->delivery.number, HPX_SPAN_ARG(entry->job.target),
@@ -310,8 +310,7 @@ static enum hpx_status make_lanes(struct hpx_deliverer *d)
 	d->lane_count = count;
 	for (size_t i = 0; i < count; i++) {
 		d->lanes[i].target = &settings->targets[i];
-		if (d->options.meter != NULL)
-			d->lanes[i].meter = &d->options.meter->targets[i];
+		d->lanes[i].counters = &d->options.counters->targets[i];
 	}
 	/* Each target has a slot at least. */
 	d->sendings_max = settings->deliveries_max > count ? settings->deliveries_max :

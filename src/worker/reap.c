@@ -16,6 +16,6 @@ bool hpx_reap(const struct hpx_worker_options *options)
 	hpx_committer_submit_wait(options->committer, &op);
 	if (op.status != HPX_OK)
 		return false;
-	hpx_counter_add(options->reaped, op.count);
+	hpx_counter_add(&options->counters->reaped, op.count);
 	return op.more || op.count >= op.limit;
 }

@@ -17,7 +17,7 @@
 #ifndef HPX_WORKER_RECONCILE_H
 #define HPX_WORKER_RECONCILE_H
 
-#include "service/outbox_meter.h"
+#include "service/counters.h"
 #include "settings/settings.h"
 #include "store/committer.h"
 
@@ -27,7 +27,7 @@ struct hpx_reconciler_options {
 	struct hpx_store *store;
 	struct hpx_committer *committer;
 	struct hpx_settings *settings;
-	struct hpx_outbox_meter *meter;
+	struct hpx_service_counters *counters;
 	int64_t every_ms; /* between two looks; 0: 1000 */
 };
 

@@ -165,9 +165,8 @@ void hpx_reconciler_queue(struct hpx_reconciler *r, struct hpx_question *questio
 
 static void count_under_way(struct hpx_reconciler *r, int change)
 {
-	if (r->options.meter != NULL)
-		atomic_fetch_add_explicit(&r->options.meter->probes_under_way.value,
-					  (uint64_t)(int64_t)change, memory_order_relaxed);
+	atomic_fetch_add_explicit(&r->options.counters->probes_under_way.value,
+				  (uint64_t)(int64_t)change, memory_order_relaxed);
 }
 
 void hpx_reconciler_freed(struct hpx_reconciler *r, struct hpx_probe_lane *lane)
@@ -463,8 +462,8 @@ static void tell_unasked(struct hpx_reconciler *r)
 
 	r->unask_back = false;
 	tell_trouble("unask", r->unask.status);
-	if (count > 0 && r->options.meter != NULL)
-		hpx_counter_add(&r->options.meter->reconciled[HPX_RECONCILED_failed], count);
+	if (count > 0)
+		hpx_counter_add(&r->options.counters->reconciled[HPX_RECONCILED_failed], count);
 	if (count > 0)
 		log_unasked(r, count);
 	if (more)

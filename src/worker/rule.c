@@ -23,8 +23,7 @@ static enum hpx_reconciled result_of(enum hpx_reconcile_move move)
 
 static void count(const struct hpx_question *question, enum hpx_reconciled result)
 {
-	if (question->reconciler->options.meter != NULL)
-		hpx_counter_add(&question->reconciler->options.meter->reconciled[result], 1);
+	hpx_counter_add(&question->reconciler->options.counters->reconciled[result], 1);
 }
 
 static void tell(const struct hpx_question *question, enum hpx_log_level level, const char *event,

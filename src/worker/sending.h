@@ -10,7 +10,7 @@
 /* One target. All but the first two under the deliverer's lock. */
 struct hpx_lane {
 	const struct hpx_job_target *target;
-	struct hpx_target_meter *meter;
+	struct hpx_target_counters *counters;
 	struct hpx_breaker breaker;
 	unsigned under_way; /* handed over to be sent, no end yet */
 };

@@ -52,17 +52,17 @@ static uint64_t age_s(int64_t since_ms)
 	return age_ms > 0 ? (uint64_t)age_ms / 1000 : 0;
 }
 
-static void count_outbox(const struct hpx_store_stats *stats, struct hpx_outbox_meter *meter,
-			 struct hpx_survey *seen)
+static void count_jobs(const struct hpx_store_stats *stats, struct hpx_service_counters *counters,
+		       struct hpx_survey *seen)
 {
 	uint64_t waiting_s = age_s(stats->oldest_queued_ms);
 	bool wait = waiting_s > JOBS_WAIT_S;
 
 	for (int state = 0; state < HPX_JOB_STATE_COUNT; state++)
-		hpx_counter_set(&meter->jobs[state], stats->jobs[state]);
-	hpx_counter_set(&meter->dead_operations, stats->dead_operations);
-	hpx_counter_set(&meter->dead_jobs, stats->dead_jobs);
-	hpx_counter_set(&meter->oldest_queued_s, waiting_s);
+		hpx_counter_set(&counters->jobs[state], stats->jobs[state]);
+	hpx_counter_set(&counters->dead_operations, stats->dead_operations);
+	hpx_counter_set(&counters->dead_jobs, stats->dead_jobs);
+	hpx_counter_set(&counters->oldest_queued_s, waiting_s);
 	if (wait && !seen->jobs_wait)
 		hpx_log(HPX_LOG_WARN, "jobs_wait",
 			"for_s=%llu reason=\"a job is due and not sent: its target is down or not "
@@ -80,8 +80,7 @@ void hpx_survey(const struct hpx_worker_options *options, struct hpx_store_reade
 	if (hpx_store_stats(reader, &stats) != HPX_OK)
 		return; /* the last figures stay; the committer reports the trouble */
 	for (int state = 0; state < HPX_STATE_COUNT; state++)
-		hpx_counter_set(&options->operations[state], stats.operations[state]);
-	hpx_counter_set(options->oldest_unknown_s, age_s(stats.oldest_unknown_ms));
-	if (options->outbox != NULL)
-		count_outbox(&stats, options->outbox, seen);
+		hpx_counter_set(&options->counters->operations[state], stats.operations[state]);
+	hpx_counter_set(&options->counters->oldest_unknown_s, age_s(stats.oldest_unknown_ms));
+	count_jobs(&stats, options->counters, seen);
 }

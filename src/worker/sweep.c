@@ -1,22 +1,10 @@
 /* The sweeper: an attempt whose lease is lost (its process paused or gone, its
  * renewals not stored) does not stay in progress for ever; nor does a job whose
  * claim is lost stay on its way. */
-#include "base/log.h"
+#include "service/service.h"
 #include "worker/duty.h"
 
 #define BATCH 64
-
-void hpx_sweep_tell(enum hpx_verb verb, const struct hpx_touched *touched)
-{
-	char id[2 * HPX_OPERATION_ID_SIZE + 1];
-
-	hpx_hex_encode(touched->id.bytes, sizeof(touched->id.bytes), id);
-	if (verb == HPX_VERB_SWEEP)
-		hpx_log(HPX_LOG_WARN, "lease_lost", "id=%s state=%s", id,
-			hpx_state_name(touched->state));
-	else
-		hpx_log(HPX_LOG_WARN, "job_claim_lost", "id=%s see=\"hapax jobs ls\"", id);
-}
 
 void hpx_sweep(const struct hpx_worker_options *options)
 {
@@ -33,8 +21,8 @@ void hpx_sweep(const struct hpx_worker_options *options)
 		if (op.status != HPX_OK)
 			return;
 		for (unsigned i = 0; i < op.count; i++)
-			hpx_sweep_tell(op.verb, &touched[i]);
-		hpx_counter_add(options->leases_lost, op.count);
+			hpx_service_log_lost(op.verb, &touched[i]);
+		hpx_counter_add(&options->counters->leases_lost, op.count);
 	} while (op.count == BATCH);
 }
 
@@ -56,6 +44,6 @@ void hpx_sweep_jobs(const struct hpx_worker_options *options)
 		if (op.status != HPX_OK)
 			return;
 		for (unsigned i = 0; i < op.count; i++)
-			hpx_sweep_tell(op.verb, &touched[i]);
+			hpx_service_log_lost(op.verb, &touched[i]);
 	} while (op.count == BATCH);
 }

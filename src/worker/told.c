@@ -59,8 +59,8 @@ static void tell(const struct hpx_sending *sending)
 	bool stored = sending->op.status == HPX_OK;
 	char reference[HPX_REFERENCE_SIZE];
 
-	if (stored && sending->lane->meter != NULL)
-		hpx_counter_add(&sending->lane->meter->results[result], 1);
+	if (stored)
+		hpx_counter_add(&sending->lane->counters->results[result], 1);
 	hpx_reference_print(&delivery->operation, &delivery->mark, reference);
 	if (stored)
 		hpx_log(result == HPX_JOB_RESULT_delivered ? HPX_LOG_DEBUG : HPX_LOG_WARN,

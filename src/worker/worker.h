@@ -6,7 +6,7 @@
 #ifndef HPX_WORKER_WORKER_H
 #define HPX_WORKER_WORKER_H
 
-#include "service/outbox_meter.h"
+#include "service/counters.h"
 #include "store/committer.h"
 
 struct hpx_worker;
@@ -17,12 +17,7 @@ struct hpx_worker_options {
 	int64_t sweep_every_ms;
 	int64_t reap_every_ms;
 	unsigned reap_batch;
-	/* Counted here, read by /metrics; all of them the caller's. */
-	struct hpx_counter *leases_lost;
-	struct hpx_counter *reaped;
-	struct hpx_counter *operations; /* HPX_STATE_COUNT of them */
-	struct hpx_counter *oldest_unknown_s;
-	struct hpx_outbox_meter *outbox; /* NULL: not counted */
+	struct hpx_service_counters *counters;
 };
 
 enum hpx_status hpx_worker_start(const struct hpx_worker_options *options,
@@ -32,8 +27,5 @@ void hpx_worker_configure(struct hpx_worker *worker, int64_t sweep_every_ms,
 			  int64_t reap_every_ms, unsigned reap_batch);
 /* Ends after the duty under way. */
 void hpx_worker_stop(struct hpx_worker *worker);
-
-/* The line about what a sweep changed, by HPX_VERB_SWEEP or HPX_VERB_SWEEP_JOBS. */
-void hpx_sweep_tell(enum hpx_verb verb, const struct hpx_touched *touched);
 
 #endif

@@ -19,6 +19,8 @@ ORDER = ["base", "core", "http", "settings", "store", "net", "egress", "config",
          "worker", "lib", "client", "verify", "cli"]
 # What the order alone would allow, and is wrong all the same.
 NEVER = {
+    "store": {"settings"},
+    "service": {"egress"},
     "gateway": {"config"},
     "worker": {"config", "gateway"},
     "lib": {"net", "egress", "config", "service", "gateway", "worker"},

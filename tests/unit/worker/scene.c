@@ -112,7 +112,7 @@ static void make_settings(struct scene *scene)
 	scene->settings->route_count = ROUTE_COUNT;
 	scene->settings->deliveries_max = 16;
 	scene->settings->response_body_bytes_max = 512;
-	scene->meter.targets = scene->target_meters;
+	scene->counters.targets = scene->target_counters;
 }
 
 /* ---- its life ---- */
@@ -196,7 +196,7 @@ void scene_deliver(struct scene *scene)
 	struct hpx_deliverer_options options = { .store = scene->store,
 						 .committer = scene->committer,
 						 .settings = scene->settings,
-						 .meter = &scene->meter,
+						 .counters = &scene->counters,
 						 .poll_ms = 10 };
 
 	assert_status(hpx_deliverer_start(&options, &scene->deliverer), HPX_OK);
@@ -207,7 +207,7 @@ void scene_reconcile_every(struct scene *scene, int64_t every_ms)
 	struct hpx_reconciler_options options = { .store = scene->store,
 						  .committer = scene->committer,
 						  .settings = scene->settings,
-						  .meter = &scene->meter,
+						  .counters = &scene->counters,
 						  .every_ms = every_ms };
 
 	assert_status(hpx_reconciler_start(&options, &scene->reconciler), HPX_OK);
@@ -446,12 +446,12 @@ void scene_await_count(struct scene *scene, const struct hpx_counter *counter, u
 void scene_await_result(struct scene *scene, int target, enum hpx_job_result result,
 			uint64_t count)
 {
-	scene_await_count(scene, &scene->target_meters[target].results[result], count);
+	scene_await_count(scene, &scene->target_counters[target].results[result], count);
 }
 
 void scene_await_reconciled(struct scene *scene, enum hpx_reconciled result, uint64_t count)
 {
-	scene_await_count(scene, &scene->meter.reconciled[result], count);
+	scene_await_count(scene, &scene->counters.reconciled[result], count);
 }
 
 uint64_t scene_runs(struct scene *scene)

@@ -41,8 +41,8 @@ struct scene {
 	struct hpx_job_target targets[TARGET_COUNT];
 	struct hpx_route routes[ROUTE_COUNT];
 	char urls[TARGET_COUNT][96];
-	struct hpx_target_meter target_meters[TARGET_COUNT];
-	struct hpx_outbox_meter meter;
+	struct hpx_target_counters target_counters[TARGET_COUNT];
+	struct hpx_service_counters counters;
 	struct hpx_deliverer *deliverer;
 	struct hpx_reconciler *reconciler;
 	bool committer_stopped;

@@ -134,7 +134,7 @@ static void test_ends(void **state)
 		provider_will(&scene->provider, (struct provider_reply){
 							.path = whole, .status = rows[i].status, .headers = rows[i].headers, .always = true });
 		uint64_t before = hpx_counter_read(
-			&scene->target_meters[rows[i].target].results[rows[i].result]);
+			&scene->target_counters[rows[i].target].results[rows[i].result]);
 		int64_t number = scene_enqueue(scene, (unsigned)i, rows[i].target, path);
 		scene_await_job(scene, number, rows[i].ends);
 		scene_await_result(scene, rows[i].target, rows[i].result, before + 1);
@@ -311,6 +311,7 @@ static void test_is_woken(void **state)
 	struct hpx_deliverer_options options = { .store = scene->store,
 						 .committer = scene->committer,
 						 .settings = scene->settings,
+						 .counters = &scene->counters,
 						 .poll_ms = 3600000 };
 
 	assert_status(hpx_deliverer_start(&options, &scene->deliverer), HPX_OK);

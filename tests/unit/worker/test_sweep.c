@@ -19,7 +19,7 @@ static void claim_all(struct scene *scene)
 	hpx_job_entry_free(op.jobs);
 }
 
-static struct hpx_worker *start_worker(struct scene *scene, struct hpx_counter *counters)
+static struct hpx_worker *start_worker(struct scene *scene)
 {
 	struct hpx_worker *worker = NULL;
 	struct hpx_worker_options options = {
@@ -28,11 +28,7 @@ static struct hpx_worker *start_worker(struct scene *scene, struct hpx_counter *
 		.sweep_every_ms = 10,
 		.reap_every_ms = 10,
 		.reap_batch = 100,
-		.leases_lost = &counters[0],
-		.reaped = &counters[1],
-		.oldest_unknown_s = &counters[2],
-		.operations = &counters[3],
-		.outbox = &scene->meter,
+		.counters = &scene->counters,
 	};
 
 	assert_status(hpx_worker_start(&options, &worker), HPX_OK);
@@ -42,18 +38,17 @@ static struct hpx_worker *start_worker(struct scene *scene, struct hpx_counter *
 static void test_lost_claims(void **state)
 {
 	struct scene *scene = *state;
-	struct hpx_counter counters[3 + HPX_STATE_COUNT] = { 0 };
 	int64_t plain = scene_accept(scene, 1, PLAIN, "/pay");
 	int64_t bank = scene_accept(scene, 2, BANK, "/pay");
 
 	claim_all(scene);
 	assert_string_equal(hpx_job_state_name(scene_job(scene, plain).state), "sending");
 	atomic_store(&scene->store->lease_shift_ms, 2000);
-	struct hpx_worker *worker = start_worker(scene, counters);
+	struct hpx_worker *worker = start_worker(scene);
 	scene_await_job(scene, plain, HPX_JOB_UNKNOWN);
 	scene_await_job(scene, bank, HPX_JOB_QUEUED);
-	scene_await_count(scene, &scene->meter.jobs[HPX_JOB_UNKNOWN], 1);
-	scene_await_count(scene, &scene->meter.jobs[HPX_JOB_QUEUED], 1);
+	scene_await_count(scene, &scene->counters.jobs[HPX_JOB_UNKNOWN], 1);
+	scene_await_count(scene, &scene->counters.jobs[HPX_JOB_QUEUED], 1);
 	hpx_worker_stop(worker);
 	assert_true(scene_job(scene, bank).unsure);
 	assert_string_equal(hpx_state_name(scene_operation(scene, 0, 1).record.state), "unknown");

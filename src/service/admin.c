@@ -1,0 +1,233 @@
+/* A small server for three pages: one request per connection, read by the strict
+ * reader that the gateway uses. /readyz fails while the process starts or drains,
+ * not when the store is down: the other nodes have the same store, and taking
+ * all of them out of service helps nobody. */
+#include "service/admin.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "http/problem.h"
+#include "http/write.h"
+
+#define HEAD_BYTES_MAX 8192
+#define PAGE_BYTES_MAX (1024 * 1024)
+#define CONNECTIONS_MAX 64
+#define REQUEST_MS 5000
+#define LINGER_MS 1000
+
+struct hpx_admin {
+	struct hpx_service *service;
+	struct hpx_listener *listener;
+	struct hpx_address address;
+	uint16_t port;
+	unsigned connections;
+	struct admin_connection *first;
+};
+
+/* A connection with its one request. */
+struct admin_connection {
+	struct hpx_admin *admin;
+	struct hpx_transport *transport;
+	struct admin_connection *prev, *next;
+	uv_timer_t timer;
+	struct hpx_buffer in;
+	struct hpx_arena arena;
+	struct hpx_http_reader reader;
+};
+
+static void timer_closed(uv_handle_t *handle)
+{
+	struct admin_connection *connection = handle->data;
+
+	hpx_buffer_done(&connection->in);
+	hpx_arena_done(&connection->arena);
+	free(connection);
+}
+
+/* The transport is closed or closing; the rest goes with the timer's handle. */
+static void drop(struct admin_connection *connection)
+{
+	if (connection->prev != NULL)
+		connection->prev->next = connection->next;
+	else
+		connection->admin->first = connection->next;
+	if (connection->next != NULL)
+		connection->next->prev = connection->prev;
+	HPX_ASSERT(connection->admin->connections > 0);
+	connection->admin->connections--;
+	uv_close((uv_handle_t *)&connection->timer, timer_closed);
+}
+
+static void cut(struct admin_connection *connection)
+{
+	hpx_transport_close(connection->transport);
+	drop(connection);
+}
+
+static void answer(struct admin_connection *connection, unsigned status, const char *content_type,
+		   struct hpx_span body)
+{
+	struct hpx_buffer head;
+
+	hpx_buffer_init(&head, HEAD_BYTES_MAX);
+	if (hpx_write_status_line(&head, status, hpx_span_of(hpx_reason_phrase(status))) == HPX_OK &&
+	    hpx_write_field_text(&head, "Content-Type", content_type) == HPX_OK &&
+	    hpx_write_field_u64(&head, "Content-Length", body.len) == HPX_OK &&
+	    hpx_write_field_text(&head, "Cache-Control", "no-store") == HPX_OK &&
+	    hpx_write_field_text(&head, "Connection", "close") == HPX_OK &&
+	    hpx_write_head_end(&head) == HPX_OK) {
+		struct hpx_span pieces[] = { hpx_buffer_span(&head), body };
+		(void)hpx_transport_send(connection->transport, pieces, 2, NULL);
+	}
+	hpx_buffer_done(&head);
+	hpx_transport_close_gently(connection->transport, LINGER_MS);
+	drop(connection);
+}
+
+static void answer_text(struct admin_connection *connection, unsigned status, const char *text)
+{
+	answer(connection, status, "text/plain; charset=utf-8", hpx_span_of(text));
+}
+
+static void answer_metrics(struct admin_connection *connection)
+{
+	struct hpx_buffer body;
+
+	hpx_buffer_init(&body, PAGE_BYTES_MAX);
+	if (hpx_service_metrics(connection->admin->service, &body) == HPX_OK)
+		answer(connection, 200, "text/plain; version=0.0.4; charset=utf-8",
+		       hpx_buffer_span(&body));
+	else
+		answer_text(connection, 500, "the metrics did not fit into memory\n");
+	hpx_buffer_done(&body);
+}
+
+static void answer_ready(struct admin_connection *connection)
+{
+	if (atomic_load(&connection->admin->service->ready))
+		answer_text(connection, 200, "ready\n");
+	else
+		answer_text(connection, 503, "not ready: starting or draining\n");
+}
+
+static void answer_request(struct admin_connection *connection, const struct hpx_http_head *head)
+{
+	struct hpx_span path = hpx_span_first(head->target, hpx_span_index(head->target, '?'));
+
+	if (!hpx_span_eq(head->method, HPX_SPAN("GET")))
+		answer_text(connection, 405, "GET only\n");
+	else if (hpx_span_eq(path, HPX_SPAN("/healthz")))
+		answer_text(connection, 200, "ok\n");
+	else if (hpx_span_eq(path, HPX_SPAN("/readyz")))
+		answer_ready(connection);
+	else if (hpx_span_eq(path, HPX_SPAN("/metrics")))
+		answer_metrics(connection);
+	else
+		answer_text(connection, 404, "here are /healthz, /readyz and /metrics\n");
+}
+
+static void on_data(void *user, struct hpx_span bytes)
+{
+	struct admin_connection *connection = user;
+	struct hpx_http_head head;
+	size_t used;
+
+	if (hpx_buffer_append(&connection->in, bytes) != HPX_OK) {
+		answer_text(connection, 431, "the request head is too large\n");
+		return;
+	}
+	switch (hpx_http_read_head(&connection->reader, hpx_buffer_span(&connection->in), &connection->arena, &head,
+				   &used)) {
+	case HPX_HTTP_MORE:
+		return;
+	case HPX_HTTP_DONE:
+		answer_request(connection, &head);
+		return;
+	case HPX_HTTP_BAD:
+		answer_text(connection, 400, "the request is malformed\n");
+		return;
+	}
+}
+
+static void on_end(void *user, enum hpx_status status)
+{
+	(void)status;
+	cut(user);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	cut(timer->data);
+}
+
+static const struct hpx_transport_events events = { .on_data = on_data, .on_end = on_end };
+
+static void on_accept(void *user, struct hpx_transport *transport)
+{
+	struct hpx_admin *admin = user;
+	struct hpx_http_limits limits = { .head_bytes_max = HEAD_BYTES_MAX, .fields_max = 64 };
+	struct admin_connection *connection =
+		admin->connections < CONNECTIONS_MAX ? calloc(1, sizeof(*connection)) : NULL;
+
+	if (connection == NULL) {
+		hpx_transport_close(transport);
+		return;
+	}
+	connection->admin = admin;
+	connection->transport = transport;
+	connection->next = admin->first;
+	if (connection->next != NULL)
+		connection->next->prev = connection;
+	admin->first = connection;
+	admin->connections++;
+	hpx_buffer_init(&connection->in, HEAD_BYTES_MAX + HPX_LOOP_READ_BYTES);
+	hpx_arena_init(&connection->arena, 4 * HEAD_BYTES_MAX);
+	hpx_http_reader_request(&connection->reader, &limits);
+	uv_timer_init(&admin->service->loop.uv, &connection->timer);
+	connection->timer.data = connection;
+	uv_timer_start(&connection->timer, on_timer, REQUEST_MS, 0);
+	hpx_transport_attach(transport, &events, connection);
+	hpx_transport_read_start(transport);
+}
+
+enum hpx_status hpx_admin_start(struct hpx_service *service, struct hpx_admin **ret_admin,
+				char *problem)
+{
+	struct hpx_admin *admin = calloc(1, sizeof(*admin));
+	int fd = -1;
+
+	if (admin == NULL)
+		return HPX_NOMEM;
+	admin->service = service;
+	admin->address = service->settings->admin;
+	enum hpx_status status = hpx_listener_probe(&admin->address, problem);
+	if (status == HPX_OK)
+		status = hpx_listener_open(&admin->address, &fd, problem);
+	if (status == HPX_OK) {
+		admin->port = hpx_listener_port(fd);
+		status = hpx_listener_start(&service->loop, fd, on_accept, admin, &admin->listener);
+	}
+	if (status != HPX_OK) {
+		free(admin);
+		return status;
+	}
+	*ret_admin = admin;
+	return HPX_OK;
+}
+
+uint16_t hpx_admin_port(const struct hpx_admin *admin)
+{
+	return admin->port;
+}
+
+void hpx_admin_stop(struct hpx_admin *admin)
+{
+	hpx_listener_stop(admin->listener);
+	hpx_listener_unlink(&admin->address);
+	while (admin->first != NULL)
+		cut(admin->first);
+	HPX_ASSERT(admin->connections == 0);
+	free(admin);
+}

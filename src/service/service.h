@@ -1,0 +1,128 @@
+/* The service: what every hapax process that works owns, whether it takes
+ * requests (`hapax serve`) or not (`hapax work`): the settings, the store, the
+ * committer, the waitlist, the cache, the counters, and the main loop with the
+ * signals and the admin listener. The gateway and the workers borrow all of it.
+ *
+ * The life of a process, all of it on the main thread:
+ *
+ *   hpx_service_open ─▶ hpx_service_listen ─▶ hpx_service_run ─▶
+ *   hpx_service_stop_writing ─▶ hpx_service_close
+ *
+ * Between these calls the process starts and ends its own parts. A part that
+ * submits to the committer ends only after hpx_service_stop_writing, when every
+ * operation that was submitted has come back. */
+#ifndef HPX_SERVICE_SERVICE_H
+#define HPX_SERVICE_SERVICE_H
+
+#include <pthread.h>
+
+#include "net/loop.h"
+#include "service/counters.h"
+#include "settings/settings.h"
+#include "store/cache.h"
+#include "store/committer.h"
+#include "store/removal.h"
+
+struct hpx_admin;
+
+/* What the process itself adds. Every function gets `user`. */
+struct hpx_service_options {
+	struct hpx_settings *settings; /* the reference is taken over, on failure too */
+	/* The process has a gateway: recipes are stored, a waitlist and a cache are
+	 * made, and where the settings only observe, no store is needed. */
+	bool takes_requests;
+	bool has_admin; /* the admin listener, where the settings have an address for it */
+	void *user;
+	/* Ends what is under way, at the latest at that time of the boot clock. On a
+	 * thread of its own, where the system has one. */
+	void (*drain)(void *user, int64_t until_ms);
+	/* SIGHUP: reads the configuration again. NULL: there are mistakes, which the
+	 * function has logged. Without the function, SIGHUP ends the process. */
+	struct hpx_settings *(*load)(void *user);
+	/* The new settings come into force; posts `taken` to service->loop when every
+	 * part of the process goes by them. */
+	void (*reload)(void *user, struct hpx_settings *settings, struct hpx_message *taken);
+	/* Adds metrics to the page, before those of the service; may be NULL. */
+	void (*print_metrics)(void *user, struct hpx_metric_page *page);
+};
+
+enum hpx_reload_state { HPX_RELOAD_NONE,
+			HPX_RELOAD_STORING,   /* the recipes, by the reload's thread */
+			HPX_RELOAD_TAKING_UP, /* by the parts of the process */
+};
+
+#define HPX_SERVICE_SIGNALS_MAX 5
+
+struct hpx_service {
+	struct hpx_service_options options;
+	struct hpx_settings *settings; /* the newest; changed by the main thread only */
+	struct hpx_store *store;       /* NULL: observing without a store */
+	struct hpx_committer *committer;
+	struct hpx_waitlist *waitlist; /* NULL unless it takes requests */
+	struct hpx_cache *cache;       /* NULL: no answers are kept in memory */
+	struct hpx_removal *removal;   /* of the cache */
+	struct hpx_service_counters counters;
+	atomic_bool ready; /* neither starting nor draining */
+
+	/* The main thread's own. */
+	struct hpx_loop loop;
+	bool has_loop;
+	struct hpx_admin *admin; /* NULL: none */
+	uv_signal_t signals[HPX_SERVICE_SIGNALS_MAX];
+	bool draining;
+	int64_t drain_since_ms;
+	pthread_t drainer;
+	bool has_drainer; /* false: the main thread drains */
+	struct hpx_message drained;
+	enum hpx_reload_state reload;
+	pthread_t reloader;
+	struct hpx_settings *next_settings; /* while STORING */
+	enum hpx_status reload_status;      /* of the reloader */
+	struct hpx_message recipes_stored;
+	struct hpx_message settings_taken;
+};
+
+/* A sentence for people: which part failed, and why. */
+#define HPX_SERVICE_PROBLEM_SIZE 640
+
+/* SIGPIPE, SIGUSR1 and SIGUSR2 are ignored from here on: the first thing that a
+ * process does. */
+void hpx_service_ignore_signals(void);
+/* Opens the store, with warnings of what an operator should know, and starts the
+ * committer. On an error `problem` (HPX_SERVICE_PROBLEM_SIZE) has a sentence, and
+ * hpx_service_close is still due. */
+enum hpx_status hpx_service_open(struct hpx_service *service,
+				 const struct hpx_service_options *options, char *problem);
+/* Starts the admin listener and watches the signals. */
+enum hpx_status hpx_service_listen(struct hpx_service *service, char *problem);
+/* Runs the main loop, ready, until a signal has come and the drain is over. */
+void hpx_service_run(struct hpx_service *service);
+/* Stops the committer: what is submitted later comes back with HPX_CLOSED. */
+void hpx_service_stop_writing(struct hpx_service *service);
+/* Closes and frees the rest. Signals are ignored afterwards. */
+void hpx_service_close(struct hpx_service *service);
+
+/* The log line about a lost lease (HPX_VERB_SWEEP) or a job's lost claim
+ * (HPX_VERB_SWEEP_JOBS). */
+void hpx_service_log_lost(enum hpx_verb verb, const struct hpx_touched *touched);
+
+#define HPX_SERVICE_ADDRESS_SIZE 320
+/* "127.0.0.1:8080" with the port that was really bound. */
+void hpx_service_print_address(const struct hpx_address *address, uint16_t port,
+			       char out[HPX_SERVICE_ADDRESS_SIZE]);
+/* The admin listener's address, or "off". */
+void hpx_service_print_admin(const struct hpx_service *service,
+			     char out[HPX_SERVICE_ADDRESS_SIZE]);
+
+/* ---- inside service/ ---- */
+
+/* Stores the recipe of every route: a record must be able to name it. Waits for
+ * the committer. */
+enum hpx_status hpx_service_store_recipes(struct hpx_service *service,
+					  const struct hpx_settings *settings);
+/* hpx_loop_done, and the watched signals are ignored from then on. */
+void hpx_service_loop_done(struct hpx_service *service);
+/* The page of /metrics (service_metrics.c). */
+enum hpx_status hpx_service_metrics(struct hpx_service *service, struct hpx_buffer *out);
+
+#endif
