@@ -276,7 +276,7 @@ size_t hpx_cli_config_flags(struct hpx_config_flags *flags,
 	size_t count = 0;
 
 	*flags = (struct hpx_config_flags){ .value = { NULL } };
-	for (; (option = hpx_option_flag(count)) != NULL; count++)
+	for (; (option = hpx_option_flag(&hpx_config_options, count)) != NULL; count++)
 		rows[count] = (struct hpx_cli_flag){ option->flag, option->flag_value,
 						     option->text, &flags->value[count] };
 	return count;

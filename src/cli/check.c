@@ -2,7 +2,7 @@
  * prints what is generated from the table of options. */
 #include "cli/cli.h"
 
-#include "config/value.h"
+#include "config/option_parse.h"
 #include "gateway/tenant.h"
 
 #define OUTPUT_BYTES_MAX ((size_t)4 << 20)
@@ -19,7 +19,7 @@ static void print_column(const struct hpx_route *route, size_t column,
 	char path[HPX_OPTION_PATH_SIZE];
 
 	snprintf(path, sizeof(path), "defaults.%s", columns[column]);
-	hpx_value_print(hpx_option_find(hpx_span_of(path)), route, out);
+	hpx_value_print(hpx_option_find(&hpx_config_options, hpx_span_of(path)), route, out);
 }
 
 /* The n-th route, the defaults last: as requests are matched. */

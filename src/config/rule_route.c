@@ -1,9 +1,10 @@
-/* Rules about routes: options that have no effect there, and the one question
- * that no default can answer: what a 5xx of the service means. */
+/* Rules about routes and `defaults`: options that have no effect there, deliver:
+ * async, reconcile, and the one question that no default can answer: what a 5xx
+ * of the service means. */
 #include <stdio.h>
 
-#include "config/reading.h"
-#include "config/rule.h"
+#include "base/assert.h"
+#include "config/parse_context.h"
 
 /* Whether somebody chose what a 5xx means. A profile is a choice. */
 static bool is_server_error_said(const struct hpx_parse_context *context,
@@ -19,8 +20,8 @@ static void check_ignored(struct hpx_parse_context *context, size_t n)
 {
 	char path[HPX_OPTION_PATH_SIZE];
 
-	for (size_t i = 0; i < hpx_option_count(); i++) {
-		const struct hpx_option *option = hpx_option_at(i);
+	for (size_t i = 0; i < hpx_config_options.count; i++) {
+		const struct hpx_option *option = &hpx_config_options.rows[i];
 		const struct hpx_given *given = &context->routes[n].at[i];
 		if (!given->given || option->place != HPX_PLACE_POLICY ||
 		    strcmp(option->name, "key") == 0)
@@ -58,8 +59,8 @@ static void policy_mistake(struct hpx_parse_context *context, const char *name,
 }
 
 /* What an application that takes part must be able to keep. */
-static void check_part(struct hpx_parse_context *context, const struct hpx_route *route,
-		       const struct hpx_given_set *set)
+static void check_participation(struct hpx_parse_context *context, const struct hpx_route *route,
+				const struct hpx_given_set *set)
 {
 	const struct hpx_policy *policy = &route->policy;
 	struct hpx_span store = context->settings->store;
@@ -83,8 +84,8 @@ static void check_part(struct hpx_parse_context *context, const struct hpx_route
 }
 
 /* What is compared must be what is forwarded. */
-static void check_counted(struct hpx_parse_context *context, const struct hpx_route *route,
-			  const struct hpx_given_set *set)
+static void check_compared_headers(struct hpx_parse_context *context, const struct hpx_route *route,
+				   const struct hpx_given_set *set)
 {
 	for (size_t i = 0; i < route->recipe.header_count; i++) {
 		if (!hpx_rule_is_rewritten(context->settings, route->recipe.headers[i]))
@@ -97,7 +98,7 @@ static void check_counted(struct hpx_parse_context *context, const struct hpx_ro
 	}
 }
 
-static bool is_part_given(const struct hpx_parse_context *context, const struct hpx_given_set *set)
+static bool is_participation_given(const struct hpx_parse_context *context, const struct hpx_given_set *set)
 {
 	return hpx_context_given(context, "routes[].on_lost", set)->given ||
 	       hpx_context_given(context, "routes[].completes", set)->given ||
@@ -106,7 +107,7 @@ static bool is_part_given(const struct hpx_parse_context *context, const struct 
 	       hpx_context_given(context, "routes[].retention", set)->given;
 }
 
-void hpx_rule_check_routes(struct hpx_parse_context *context)
+static void check_policies(struct hpx_parse_context *context)
 {
 	struct hpx_settings *settings = context->settings;
 	bool waits = settings->fallback.policy.concurrent == HPX_CONCURRENT_WAIT;
@@ -122,27 +123,188 @@ void hpx_rule_check_routes(struct hpx_parse_context *context)
 		settings->routes[n].server_error_said =
 			is_server_error_said(context, &context->routes[n]);
 		/* What it inherits is told of `defaults`, once. */
-		if (is_part_given(context, &context->routes[n]))
-			check_part(context, route, &context->routes[n]);
+		if (is_participation_given(context, &context->routes[n]))
+			check_participation(context, route, &context->routes[n]);
 		if (hpx_context_given(context, "routes[].fingerprint.headers",
 				      &context->routes[n])
 			    ->given)
-			check_counted(context, route, &context->routes[n]);
+			check_compared_headers(context, route, &context->routes[n]);
 	}
-	check_counted(context, &settings->fallback, NULL);
+	check_compared_headers(context, &settings->fallback, NULL);
 	settings->fallback.server_error_said = is_server_error_said(context, NULL);
-	check_part(context, &settings->fallback, NULL);
+	check_participation(context, &settings->fallback, NULL);
 	/* A default may be meant for a route. */
 	if (!waits)
 		check_wait(context, "defaults.wait", &settings->fallback, NULL);
 }
+
+/* ---- deliver: async ---- */
+
+static bool is_verified(const struct hpx_settings *settings)
+{
+	return settings->tenant_from == HPX_TENANT_SUBREQUEST ||
+	       (settings->tenant_from == HPX_TENANT_HEADER &&
+		settings->tenant_anonymous == HPX_ANONYMOUS_REFUSE);
+}
+
+static void check_target(struct hpx_parse_context *context, const struct hpx_location *location,
+			 const struct hpx_route *route)
+{
+	if (route->target != NULL)
+		return;
+	if (route->target_name.ptr == NULL) {
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "deliver",
+				    "is async, but nothing says where to; add target: and one of "
+				    "targets");
+		return;
+	}
+	hpx_rule_unknown_target(context, location, route->target_name,
+				"; add it there, with its url");
+}
+
+/* What an upstream's answer or an application would decide, which an async
+ * request never reaches. */
+static void check_contradictions(struct hpx_parse_context *context, const struct hpx_location *location,
+				 const struct hpx_policy *policy)
+{
+	if (policy->key != HPX_KEY_REQUIRED)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "key",
+				    "must be required where deliver is async: a request without a "
+				    "key would go to the upstream");
+	if (policy->completes == HPX_COMPLETES_APPLICATION)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "completes",
+				    "is application, but with deliver: async no application takes "
+				    "part; say completes: upstream, or deliver: now");
+	if (policy->on_lost == HPX_ON_LOST_RESUME)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "on_lost",
+				    "is resume, but what is sent again is the target's to say "
+				    "(honours_keys); say on_lost: unknown, or deliver: now");
+	if (policy->concurrent == HPX_CONCURRENT_WAIT &&
+	    hpx_location_given(location, "", "concurrent")->given)
+		hpx_location_remark(context, location, HPX_CONFIG_WARNING, "", "concurrent",
+				    "has no effect where deliver is async: the answer is 202 at "
+				    "once; Prefer: wait at its Location waits");
+}
+
+static void warn_without_effect(struct hpx_parse_context *context, const struct hpx_location *location)
+{
+	static const char *const names[] = { "server_error", "fenced", "honours_keys" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (hpx_location_given(location, "", names[i])->given)
+			hpx_location_remark(context, location, HPX_CONFIG_WARNING, "", names[i],
+					    "has no effect where deliver is async; what the target "
+					    "does stands under targets");
+	if (hpx_location_any_given(location, "reconcile."))
+		hpx_location_remark(context, location, HPX_CONFIG_WARNING, "", "deliver",
+				    "is async: what its target's reconcile says counts, not what is "
+				    "said here");
+}
+
+/* What `deliver` itself needs. */
+static void check_deliver(struct hpx_parse_context *context, const struct hpx_location *location,
+			  const struct hpx_route *route)
+{
+	if (!is_verified(context->settings))
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "deliver",
+				    "is async, and no upstream checks who is calling; say "
+				    "tenant.from: subrequest, or header with tenant.anonymous: refuse");
+	if (hpx_rule_in_memory(context))
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "deliver",
+				    "is async, which needs a store that outlives hapax; give store: "
+				    "sqlite:PATH or postgres://…");
+	if (route->observe || context->settings->observe)
+		hpx_location_remark(context, location, HPX_CONFIG_WARNING, "", "deliver",
+				    "is async, but requests are only observed: they go to the "
+				    "upstream");
+}
+
+/* A job's method has capital letters only, as the store checks it. */
+static void check_method(struct hpx_parse_context *context, const struct hpx_location *location,
+			 struct hpx_span method)
+{
+	for (size_t i = 0; i < method.len; i++) {
+		if (method.ptr[i] >= 'A' && method.ptr[i] <= 'Z')
+			continue;
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "match",
+				    "has the method %.*s, and deliver is async: a job's method is 1 to "
+				    "32 capital letters",
+				    HPX_SPAN_ARG(hpx_span_first(method, 60)));
+		return;
+	}
+}
+
+/* What a route inherits is told of `defaults`, once. */
+static void check_async(struct hpx_parse_context *context, const struct hpx_location *location,
+			const struct hpx_route *route)
+{
+	static const char *const names[] = { "deliver", "target", "key",
+					     "completes", "on_lost", "concurrent" };
+	bool told = location->set != &context->defaults;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		told = told && !hpx_location_given(location, "", names[i])->given;
+	if (!told) {
+		check_target(context, location, route);
+		check_contradictions(context, location, &route->policy);
+	}
+	/* What stands in `defaults` may be meant for other routes. */
+	if (location->set != &context->defaults) {
+		warn_without_effect(context, location);
+		check_method(context, location, route->method);
+	}
+	if (hpx_location_given(location, "", "deliver")->given)
+		check_deliver(context, location, route);
+}
+
+static void check_route(struct hpx_parse_context *context, const struct hpx_location *location,
+			const struct hpx_route *route)
+{
+	bool async = route->policy.deliver == HPX_DELIVER_ASYNC;
+
+	if (async)
+		check_async(context, location, route);
+	if (hpx_location_any_given(location, "reconcile."))
+		hpx_rule_reconcile(context, location, &route->reconcile, false);
+}
+
+static void check_deliveries(struct hpx_parse_context *context)
+{
+	const struct hpx_settings *settings = context->settings;
+	struct hpx_location defaults = hpx_location_defaults(context);
+	bool async = settings->fallback.policy.deliver == HPX_DELIVER_ASYNC;
+
+	check_route(context, &defaults, &settings->fallback);
+	for (size_t n = 0; n < settings->route_count; n++) {
+		struct hpx_location location = hpx_location_route(context, n);
+		const struct hpx_route *route = &settings->routes[n];
+		bool here = route->policy.deliver == HPX_DELIVER_ASYNC;
+		check_route(context, &location, route);
+		async = async || here;
+		if (!here && hpx_location_given(&location, "", "target")->given)
+			hpx_location_remark(context, &location, HPX_CONFIG_WARNING, "", "target",
+					    "has no effect unless deliver is async");
+	}
+	/* A default may be meant for a route. */
+	if (!async && hpx_location_given(&defaults, "", "target")->given)
+		hpx_location_remark(context, &defaults, HPX_CONFIG_WARNING, "", "target",
+				    "has no effect unless deliver is async");
+}
+
+void hpx_rule_check_routes(struct hpx_parse_context *context)
+{
+	check_policies(context);
+	check_deliveries(context);
+}
+
+/* ---- what a 5xx means ---- */
 
 #define QUESTION \
 	"does a 500 of this service mean that it rolled back, or may it have happened? " \
 	"Write server_error: retry (it rolled back; a retry runs it again) or " \
 	"server_error: unknown (it may have happened; nothing runs twice)"
 
-static bool is_unsaid(const struct hpx_settings *settings, const struct hpx_route *route)
+static bool is_unanswered(const struct hpx_settings *settings, const struct hpx_route *route)
 {
 	const struct hpx_policy *policy = &route->policy;
 
@@ -153,14 +315,14 @@ static bool is_unsaid(const struct hpx_settings *settings, const struct hpx_rout
 }
 
 /* All of them in one line, as far as it goes. */
-static void list_unsaid(const struct hpx_settings *settings, char out[200])
+static void list_unanswered(const struct hpx_settings *settings, char out[200])
 {
 	size_t len = 0, left_out = 0;
 
 	out[0] = '\0';
 	for (size_t n = 0; n < settings->route_count; n++) {
 		struct hpx_span pattern = settings->routes[n].pattern;
-		if (!is_unsaid(settings, &settings->routes[n]))
+		if (!is_unanswered(settings, &settings->routes[n]))
 			continue;
 		if (len + pattern.len + 40 > 200)
 			left_out++;
@@ -172,12 +334,12 @@ static void list_unsaid(const struct hpx_settings *settings, char out[200])
 		snprintf(out + len, 200 - len, "%sand %zu more", len > 0 ? " " : "", left_out);
 }
 
-static void ask_at_once(const struct hpx_settings *settings, struct hpx_config_report *report)
+static void warn_in_one_line(const struct hpx_settings *settings, struct hpx_config_report *report)
 {
-	bool fallback = is_unsaid(settings, &settings->fallback);
+	bool fallback = is_unanswered(settings, &settings->fallback);
 	char routes[200];
 
-	list_unsaid(settings, routes);
+	list_unanswered(settings, routes);
 	if (routes[0] == '\0' && !fallback)
 		return;
 	hpx_config_remark(report, HPX_CONFIG_WARNING, 0, 0, HPX_SPAN("defaults.server_error"),
@@ -186,17 +348,17 @@ static void ask_at_once(const struct hpx_settings *settings, struct hpx_config_r
 			  fallback ? "all other guarded requests" : "");
 }
 
-static void ask_each(const struct hpx_settings *settings, struct hpx_config_report *report)
+static void warn_each(const struct hpx_settings *settings, struct hpx_config_report *report)
 {
 	for (size_t n = 0; n < settings->route_count; n++) {
 		const struct hpx_route *route = &settings->routes[n];
-		if (is_unsaid(settings, route))
+		if (is_unanswered(settings, route))
 			hpx_config_remark(report, HPX_CONFIG_WARNING, route->line, route->column,
 					  HPX_SPAN("routes[].server_error"),
 					  "is not given for %.*s: " QUESTION,
 					  HPX_SPAN_ARG(hpx_span_first(route->pattern, 60)));
 	}
-	if (is_unsaid(settings, &settings->fallback))
+	if (is_unanswered(settings, &settings->fallback))
 		hpx_config_remark(report, HPX_CONFIG_WARNING, 0, 0,
 				  HPX_SPAN("defaults.server_error"),
 				  "is not given, and holds where no route says it: " QUESTION);
@@ -206,8 +368,8 @@ void hpx_config_warn_server_error(const struct hpx_settings *settings, bool each
 				  struct hpx_config_report *report)
 {
 	if (each)
-		ask_each(settings, report);
+		warn_each(settings, report);
 	else
-		ask_at_once(settings, report);
+		warn_in_one_line(settings, report);
 	hpx_config_report_sort(report);
 }

@@ -2,7 +2,7 @@
  * over the file, routes that begin as the defaults are, and their recipes. */
 #include "config_test.h"
 
-#include "config/value.h"
+#include "config/option_parse.h"
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 static void expect(const struct hpx_settings *settings, const char *pattern,
 		   const char *path, const char *want)
 {
-	const struct hpx_option *option = hpx_option_find(hpx_span_of(path));
+	const struct hpx_option *option = hpx_option_find(&hpx_config_options, hpx_span_of(path));
 	const void *base = settings;
 	char got[HPX_UNIT_SIZE];
 

@@ -3,7 +3,7 @@
  * with every default uncommented, it gives exactly the defaults. */
 #include "config_test.h"
 
-#include "config/value.h"
+#include "config/option_parse.h"
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 
@@ -53,8 +53,8 @@ static void uncomment(char *text)
 
 static void same_settings(const struct hpx_settings *got, const struct hpx_settings *want)
 {
-	for (size_t i = 0; i < hpx_option_count(); i++) {
-		const struct hpx_option *option = hpx_option_at(i);
+	for (size_t i = 0; i < hpx_config_options.count; i++) {
+		const struct hpx_option *option = &hpx_config_options.rows[i];
 		bool global = option->place == HPX_PLACE_GLOBAL;
 		if (option->place > HPX_PLACE_ROUTE)
 			continue;
@@ -111,8 +111,8 @@ static void the_sample_names_every_option(void **state)
 	hpx_buffer_init(&sample, FILE_BYTES_MAX);
 	assert_status(hpx_config_print_sample(&sample), HPX_OK);
 	assert_status(hpx_buffer_byte(&sample, '\0'), HPX_OK);
-	for (size_t i = 0; i < hpx_option_count(); i++) {
-		const struct hpx_option *option = hpx_option_at(i);
+	for (size_t i = 0; i < hpx_config_options.count; i++) {
+		const struct hpx_option *option = &hpx_config_options.rows[i];
 		const char *dot = strrchr(option->name, '.');
 		if (option->place == HPX_PLACE_COMMAND)
 			continue;

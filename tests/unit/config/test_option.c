@@ -39,8 +39,8 @@ static void every_member_has_an_option(void **state)
 		[HPX_PLACE_COMMAND] = NULL,
 	};
 	(void)state;
-	for (size_t i = 0; i < hpx_option_count(); i++) {
-		const struct hpx_option *option = hpx_option_at(i);
+	for (size_t i = 0; i < hpx_config_options.count; i++) {
+		const struct hpx_option *option = &hpx_config_options.rows[i];
 		unsigned char *seen = seen_of[option->place];
 		if (option->place == HPX_PLACE_COMMAND)
 			continue;
@@ -88,14 +88,14 @@ static void every_row_is_found_and_documented(void **state)
 {
 	char path[HPX_OPTION_PATH_SIZE];
 	(void)state;
-	assert_true(hpx_option_count() <= HPX_OPTION_MAX);
-	for (size_t i = 0; i < hpx_option_count(); i++) {
-		const struct hpx_option *option = hpx_option_at(i);
+	assert_true(hpx_config_options.count <= HPX_OPTION_MAX);
+	for (size_t i = 0; i < hpx_config_options.count; i++) {
+		const struct hpx_option *option = &hpx_config_options.rows[i];
 		static const char *const prefix[] = { "", "defaults.",
 						      "routes[].", "targets.a-b.",
 						      "webhooks.x.", "" };
 		snprintf(path, sizeof(path), "%s%s", prefix[option->place], option->name);
-		const struct hpx_option *found = hpx_option_find(hpx_span_of(path));
+		const struct hpx_option *found = hpx_option_find(&hpx_config_options, hpx_span_of(path));
 		if (found != (option->place == HPX_PLACE_COMMAND ? NULL : option))
 			fail_msg("%s: not found by its path", path);
 		if (option->text == NULL || option->text[strlen(option->text) - 1] != '.')
@@ -105,18 +105,18 @@ static void every_row_is_found_and_documented(void **state)
 		if (option->default_value == NULL && option->example == NULL &&
 		    option->flag == NULL)
 			fail_msg("%s: neither a default nor an example", path);
-		assert_int_equal(hpx_option_index(option), i);
+		assert_int_equal(hpx_option_index(&hpx_config_options, option), i);
 	}
-	assert_null(hpx_option_find(HPX_SPAN("defaults.match")));
-	assert_null(hpx_option_find(HPX_SPAN("defaults.listen")));
-	assert_null(hpx_option_find(HPX_SPAN("lease")));
-	assert_null(hpx_option_find(HPX_SPAN("config")));
-	assert_null(hpx_option_find(HPX_SPAN("")));
-	assert_null(hpx_option_find(HPX_SPAN("targets")));
-	assert_null(hpx_option_find(HPX_SPAN("targets.url")));
-	assert_null(hpx_option_find(HPX_SPAN("targets.a.b.url")));
-	assert_null(hpx_option_find(HPX_SPAN("webhooks.a.url")));
-	assert_null(hpx_option_find(HPX_SPAN("url")));
+	assert_null(hpx_option_find(&hpx_config_options, HPX_SPAN("defaults.match")));
+	assert_null(hpx_option_find(&hpx_config_options, HPX_SPAN("defaults.listen")));
+	assert_null(hpx_option_find(&hpx_config_options, HPX_SPAN("lease")));
+	assert_null(hpx_option_find(&hpx_config_options, HPX_SPAN("config")));
+	assert_null(hpx_option_find(&hpx_config_options, HPX_SPAN("")));
+	assert_null(hpx_option_find(&hpx_config_options, HPX_SPAN("targets")));
+	assert_null(hpx_option_find(&hpx_config_options, HPX_SPAN("targets.url")));
+	assert_null(hpx_option_find(&hpx_config_options, HPX_SPAN("targets.a.b.url")));
+	assert_null(hpx_option_find(&hpx_config_options, HPX_SPAN("webhooks.a.url")));
+	assert_null(hpx_option_find(&hpx_config_options, HPX_SPAN("url")));
 }
 
 static void groups_are_known(void **state)
@@ -152,7 +152,7 @@ static void groups_are_known(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++)
-		if (hpx_option_is_group(hpx_span_of(rows[i].path)) != rows[i].group)
+		if (hpx_option_is_group(&hpx_config_options, hpx_span_of(rows[i].path)) != rows[i].group)
 			fail_msg("\"%s\": want %d", rows[i].path, rows[i].group);
 }
 
@@ -216,7 +216,7 @@ static void unknown_names_lead_to_the_nearest(void **state)
 	char nearest[HPX_OPTION_PATH_SIZE];
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		hpx_option_suggest(hpx_span_of(rows[i].path), nearest);
+		hpx_option_suggest(&hpx_config_options, hpx_span_of(rows[i].path), nearest);
 		if (strcmp(nearest, rows[i].nearest) != 0)
 			fail_msg("\"%s\": got \"%s\", want \"%s\"", rows[i].path, nearest,
 				 rows[i].nearest);
@@ -229,8 +229,8 @@ static void flags_are_those_of_the_table(void **state)
 					     "upstream-name", "store", "observe" };
 	(void)state;
 	for (size_t n = 0; n < COUNT(flags); n++)
-		assert_string_equal(hpx_option_flag(n)->flag, flags[n]);
-	assert_null(hpx_option_flag(COUNT(flags)));
+		assert_string_equal(hpx_option_flag(&hpx_config_options, n)->flag, flags[n]);
+	assert_null(hpx_option_flag(&hpx_config_options, COUNT(flags)));
 	assert_true(COUNT(flags) <= HPX_CONFIG_FLAG_MAX);
 }
 

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "config/value.h"
+#include "config/option_parse.h"
 
 #define UP "upstream: http://127.0.0.1:9000/\nstore: sqlite:/s\n"
 #define VERIFIED \
@@ -26,7 +26,7 @@ static int set_secrets(void **state)
 
 static void expect(const void *base, const char *path, const char *want)
 {
-	const struct hpx_option *option = hpx_option_find(hpx_span_of(path));
+	const struct hpx_option *option = hpx_option_find(&hpx_config_options, hpx_span_of(path));
 	char got[HPX_UNIT_SIZE];
 
 	assert_non_null(option);

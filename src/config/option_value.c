@@ -1,26 +1,21 @@
-/* Reading one value, by the kind of its option: numbers, choices, addresses,
- * names. Lists are in value_list.c, services in value_outside.c. Messages say what was given and what
- * would be right. */
-#include "config/value.h"
-
+/* Reads one value by the kind of its option: numbers, choices, addresses, names,
+ * and lists. Values about external services are in option_value_service.c. A
+ * message says what was given and what would be right. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-#include "base/address.h"
-#include "config/member.h"
+#include "base/assert.h"
+#include "config/option_parse.h"
 #include "config/suggestion.h"
-#include "config/value_list.h"
-#include "config/value_outside.h"
 #include "http/field.h"
-
-/* How much of a wrong value is shown. */
-#define SHOWN 60
-
-/* For "%.*s": the value, not all of a long one. */
-#define SHOW(text) HPX_SPAN_ARG(hpx_span_first((text), SHOWN))
+#include "http/origin.h"
+#include "settings/settings.h"
 
 #define TEXT_MAX 255
+/* Proxies are few; a request looks through all of them. */
+#define NETWORKS_MAX 256
 
 enum hpx_status hpx_value_refuse(char problem[HPX_VALUE_PROBLEM_SIZE], const char *format,
 				 ...)
@@ -33,14 +28,48 @@ enum hpx_status hpx_value_refuse(char problem[HPX_VALUE_PROBLEM_SIZE], const cha
 	return HPX_INVALID;
 }
 
-static enum hpx_status put_text(const struct hpx_option *option, struct hpx_span text,
-				struct hpx_arena *arena, void *base)
+void hpx_option_put_number(const struct hpx_option *option, void *base, uint64_t value)
+{
+	bool bit = value != 0;
+	uint32_t word = (uint32_t)value;
+	void *member = hpx_option_member(option, base);
+
+	HPX_ASSERT(option->width == 1 || option->width == 4 || option->width == 8);
+	if (option->width == 1)
+		memcpy(member, &bit, sizeof(bit));
+	else if (option->width == 4)
+		memcpy(member, &word, sizeof(word));
+	else
+		memcpy(member, &value, sizeof(value));
+}
+
+uint64_t hpx_option_get_number(const struct hpx_option *option, const void *base)
+{
+	const char *member = (const char *)base + option->offset;
+	bool bit;
+	uint32_t word;
+	uint64_t value;
+
+	if (option->width == 1) {
+		memcpy(&bit, member, sizeof(bit));
+		return bit;
+	}
+	if (option->width == 4) {
+		memcpy(&word, member, sizeof(word));
+		return word;
+	}
+	memcpy(&value, member, sizeof(value));
+	return value;
+}
+
+enum hpx_status hpx_option_put_text(const struct hpx_option *option, struct hpx_span text,
+				    struct hpx_arena *arena, void *base)
 {
 	struct hpx_span copy = hpx_arena_dup(arena, text);
 
 	if (copy.ptr == NULL)
 		return HPX_NOMEM;
-	*hpx_option_text(option, base) = copy;
+	*(struct hpx_span *)hpx_option_member(option, base) = copy;
 	return HPX_OK;
 }
 
@@ -49,7 +78,7 @@ static enum hpx_status read_text(const struct hpx_option *option, struct hpx_spa
 {
 	if (text.len == 0 || text.len > TEXT_MAX)
 		return hpx_value_refuse(problem, "must have 1 to %d characters", TEXT_MAX);
-	return put_text(option, text, arena, base);
+	return hpx_option_put_text(option, text, arena, base);
 }
 
 static enum hpx_status read_token(const struct hpx_option *option, struct hpx_span text,
@@ -60,8 +89,8 @@ static enum hpx_status read_token(const struct hpx_option *option, struct hpx_sp
 			problem,
 			"\"%.*s\" is no name of a header or cookie: letters, "
 			"digits and -_ without spaces, e.g. %s",
-			SHOW(text), option->example ? option->example : option->default_value);
-	return put_text(option, text, arena, base);
+			HPX_VALUE_SHOW(text), option->example ? option->example : option->default_value);
+	return hpx_option_put_text(option, text, arena, base);
 }
 
 /* Something behind the scheme; the driver reads the rest. */
@@ -87,7 +116,7 @@ static enum hpx_status read_store(const struct hpx_option *option, struct hpx_sp
 		return hpx_value_refuse(
 			problem, "is no store that this version knows: write sqlite:PATH, "
 				 "e.g. sqlite:hapax.db, or postgres://user@host/database");
-	return put_text(option, text, arena, base);
+	return hpx_option_put_text(option, text, arena, base);
 }
 
 /* What would be right; who gave a port alone is shown it with its host. */
@@ -124,9 +153,9 @@ static enum hpx_status read_address(const struct hpx_option *option, struct hpx_
 		return refuse_address(option, text, reason, problem);
 	if (status != HPX_OK)
 		return status;
-	*hpx_option_address(option, base) = address;
+	*(struct hpx_address *)hpx_option_member(option, base) = address;
 	if (option->off)
-		*hpx_option_switch(option, base) = !off;
+		*((bool *)base + option->companion_offset) = !off;
 	return HPX_OK;
 }
 
@@ -149,7 +178,7 @@ static enum hpx_status put_number(const struct hpx_option *option, struct hpx_sp
 	if (value < option->min || value > option->max) {
 		bool small = value < option->min;
 		print_number(option, small ? option->min : option->max, bound);
-		return hpx_value_refuse(problem, "\"%.*s\" is too %s: at %s %s", SHOW(text),
+		return hpx_value_refuse(problem, "\"%.*s\" is too %s: at %s %s", HPX_VALUE_SHOW(text),
 					small ? "small" : "large", small ? "least" : "most",
 					bound);
 	}
@@ -168,7 +197,7 @@ static enum hpx_status read_duration(const struct hpx_option *option, struct hpx
 			problem,
 			"\"%.*s\" is no duration: write a whole number and its "
 			"unit, e.g. 250ms, 10s, 2m, 24h or 7d",
-			SHOW(text));
+			HPX_VALUE_SHOW(text));
 	return put_number(option, text, ms, base, problem);
 }
 
@@ -183,7 +212,7 @@ static enum hpx_status read_size(const struct hpx_option *option, struct hpx_spa
 			problem,
 			"\"%.*s\" is no size: write a whole number of bytes, or "
 			"with a unit, e.g. 512, 32KiB, 1MiB or 1GiB",
-			SHOW(text));
+			HPX_VALUE_SHOW(text));
 	return put_number(option, text, bytes, base, problem);
 }
 
@@ -196,7 +225,7 @@ static enum hpx_status read_count(const struct hpx_option *option, struct hpx_sp
 	if (!hpx_span_u64(text, INT64_MAX, &count))
 		return hpx_value_refuse(
 			problem, "\"%.*s\" is no whole number from %" PRIu64 " to %" PRIu64,
-			SHOW(text), option->min, option->max);
+			HPX_VALUE_SHOW(text), option->min, option->max);
 	return put_number(option, text, count, base, problem);
 }
 
@@ -218,7 +247,7 @@ static enum hpx_status read_bool(const struct hpx_option *option, struct hpx_spa
 			return HPX_OK;
 		}
 	}
-	return hpx_value_refuse(problem, "\"%.*s\" is neither true nor false", SHOW(text));
+	return hpx_value_refuse(problem, "\"%.*s\" is neither true nor false", HPX_VALUE_SHOW(text));
 }
 
 static enum hpx_status refuse_choice(const struct hpx_option *option, struct hpx_span text,
@@ -236,8 +265,8 @@ static enum hpx_status refuse_choice(const struct hpx_option *option, struct hpx
 	if (suggestion.word.ptr != NULL)
 		return hpx_value_refuse(problem,
 					"\"%.*s\" is not one of %s; did you mean \"%.*s\"?",
-					SHOW(text), names, HPX_SPAN_ARG(suggestion.word));
-	return hpx_value_refuse(problem, "\"%.*s\" is not one of %s", SHOW(text), names);
+					HPX_VALUE_SHOW(text), names, HPX_SPAN_ARG(suggestion.word));
+	return hpx_value_refuse(problem, "\"%.*s\" is not one of %s", HPX_VALUE_SHOW(text), names);
 }
 
 static enum hpx_status read_choice(const struct hpx_option *option, struct hpx_span text,
@@ -251,6 +280,148 @@ static enum hpx_status read_choice(const struct hpx_option *option, struct hpx_s
 		return HPX_OK;
 	}
 	return refuse_choice(option, text, problem);
+}
+
+static enum hpx_status check_header(struct hpx_span *item, struct hpx_arena *arena,
+				    char *problem)
+{
+	if (!hpx_is_token(*item))
+		return hpx_value_refuse(problem, "\"%.*s\" is no name of a header",
+					HPX_VALUE_SHOW(*item));
+	char *lower = hpx_arena_alloc(arena, item->len);
+	if (lower == NULL)
+		return HPX_NOMEM;
+	for (size_t i = 0; i < item->len; i++) {
+		char c = item->ptr[i];
+		lower[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	}
+	*item = hpx_span(lower, item->len);
+	return HPX_OK;
+}
+
+bool hpx_value_is_pointer(struct hpx_span text)
+{
+	bool good = text.len > 1 && text.ptr[0] == '/';
+
+	for (size_t i = 0; i < text.len && good; i++)
+		if (text.ptr[i] == '~')
+			good = i + 1 < text.len &&
+			       (text.ptr[i + 1] == '0' || text.ptr[i + 1] == '1');
+	return good;
+}
+
+/* "" would be the whole body: then nothing would tell two requests apart. */
+static enum hpx_status check_pointer(struct hpx_span *item, struct hpx_arena *arena,
+				     char *problem)
+{
+	if (!hpx_value_is_pointer(*item))
+		return hpx_value_refuse(
+			problem,
+			"\"%.*s\" is no JSON pointer to a member: write e.g. "
+			"/metadata/sent_at, with ~1 for / and ~0 for ~ in a name",
+			HPX_VALUE_SHOW(*item));
+	*item = hpx_arena_dup(arena, *item);
+	return item->ptr != NULL ? HPX_OK : HPX_NOMEM;
+}
+
+static enum hpx_status check_origin(struct hpx_span *item, struct hpx_arena *arena,
+				    char *problem)
+{
+	const char *reason = "";
+
+	if (!hpx_span_eq(*item, HPX_SPAN("*")) && !hpx_origin_valid(*item, &reason))
+		return hpx_value_refuse(problem, "\"%.*s\" %s", HPX_VALUE_SHOW(*item), reason);
+	*item = hpx_arena_dup(arena, *item);
+	return item->ptr != NULL ? HPX_OK : HPX_NOMEM;
+}
+
+/* How one of a list of texts is checked, and put into its form. */
+static enum hpx_status check_text(enum hpx_option_kind kind, struct hpx_span *item,
+				  struct hpx_arena *arena, char *problem)
+{
+	switch (kind) {
+	case HPX_OPTION_HEADERS:
+		return check_header(item, arena, problem);
+	case HPX_OPTION_ORIGINS:
+		return check_origin(item, arena, problem);
+	default:
+		return check_pointer(item, arena, problem);
+	}
+}
+
+static int compare_spans(const void *a, const void *b)
+{
+	const struct hpx_span *left = a;
+	const struct hpx_span *right = b;
+
+	return hpx_span_cmp(*left, *right);
+}
+
+static void put_count(const struct hpx_option *option, void *base, size_t count)
+{
+	memcpy((char *)base + option->companion_offset, &count, sizeof(count));
+}
+
+static enum hpx_status read_texts(const struct hpx_option *option,
+				  const struct hpx_span *items, size_t count,
+				  struct hpx_arena *arena, void *base, char *problem)
+{
+	struct hpx_span *list = hpx_arena_zalloc(arena, count, sizeof(*list));
+
+	if (count > HPX_RECIPE_LIST_MAX)
+		return hpx_value_refuse(problem, "has %zu elements; at most %d", count,
+					HPX_RECIPE_LIST_MAX);
+	if (list == NULL)
+		return HPX_NOMEM;
+	for (size_t i = 0; i < count; i++) {
+		list[i] = items[i];
+		enum hpx_status status = check_text(option->kind, &list[i], arena, problem);
+		if (status != HPX_OK)
+			return status;
+	}
+	qsort(list, count, sizeof(*list), compare_spans);
+	for (size_t i = 1; i < count; i++)
+		if (hpx_span_eq(list[i - 1], list[i]))
+			return hpx_value_refuse(problem, "names \"%.*s\" twice",
+						HPX_VALUE_SHOW(list[i]));
+	*(const struct hpx_span **)hpx_option_member(option, base) = list;
+	put_count(option, base, count);
+	return HPX_OK;
+}
+
+static enum hpx_status read_networks(const struct hpx_option *option,
+				     const struct hpx_span *items, size_t count,
+				     struct hpx_arena *arena, void *base, char *problem)
+{
+	struct hpx_network *list = hpx_arena_zalloc(arena, count, sizeof(*list));
+
+	if (count > NETWORKS_MAX)
+		return hpx_value_refuse(problem, "has %zu elements; at most %d", count,
+					NETWORKS_MAX);
+	if (list == NULL)
+		return HPX_NOMEM;
+	for (size_t i = 0; i < count; i++)
+		if (!hpx_network_parse(items[i], &list[i]))
+			return hpx_value_refuse(
+				problem,
+				"\"%.*s\" is no address or network: write e.g. "
+				"10.0.0.0/8, 192.0.2.7 or \"::1\"",
+				HPX_VALUE_SHOW(items[i]));
+	*(const struct hpx_network **)hpx_option_member(option, base) = list;
+	put_count(option, base, count);
+	return HPX_OK;
+}
+
+static enum hpx_status read_list(const struct hpx_option *option,
+				 const struct hpx_span *items, size_t count,
+				 struct hpx_arena *arena, void *base,
+				 char *problem)
+{
+	if (option->kind == HPX_OPTION_NETWORKS)
+		return read_networks(option, items, count, arena, base, problem);
+	if (option->kind == HPX_OPTION_MATCHES || option->kind == HPX_OPTION_WORDS)
+		return hpx_value_read_matches(option, items, count, arena, base, problem);
+	return read_texts(option, items, count, arena, base, problem);
 }
 
 static enum hpx_status (*const readers[])(const struct hpx_option *option,
@@ -294,7 +465,7 @@ enum hpx_status hpx_value_read(const struct hpx_option *option,
 		if (has_control(items[i]))
 			return hpx_value_refuse(problem, "has a control character");
 	if (hpx_option_kind_is_list(option->kind))
-		return hpx_value_read_list(option, items, count, arena, base, problem);
+		return read_list(option, items, count, arena, base, problem);
 	return readers[option->kind](option, items[0], arena, base, problem);
 }
 

@@ -1,31 +1,19 @@
-/* Reading values about services outside. A URL is never shown: somebody may
- * have put a password into it. */
-#include "config/value_outside.h"
-
+/* Reads values about external services: URLs, probes, and what their answers
+ * mean. A URL is never shown: somebody may have put a password into it. */
 #include <stdio.h>
 
-#include "config/member.h"
-#include "config/value_list.h"
+#include "base/assert.h"
+#include "config/option_parse.h"
 #include "settings/external_service.h"
 
-#define SHOWN 60
-#define SHOW(text) HPX_SPAN_ARG(hpx_span_first((text), SHOWN))
 #define URL_MAX 1024
 #define FILE_MAX 1024
 #define PROBE_MAX 1024
 #define VARIABLE_MAX 255
 #define POINTER_MAX 255
-
-static enum hpx_status put_span(const struct hpx_option *option, struct hpx_span text,
-				struct hpx_arena *arena, void *base)
-{
-	struct hpx_span copy = hpx_arena_dup(arena, text);
-
-	if (copy.ptr == NULL)
-		return HPX_NOMEM;
-	*hpx_option_text(option, base) = copy;
-	return HPX_OK;
-}
+/* Each answer is compared with all of them. */
+#define SIGNS_MAX 64
+#define WORD_MAX 255
 
 static enum hpx_status put_string(const struct hpx_option *option, struct hpx_span text,
 				  struct hpx_arena *arena, void *base)
@@ -57,8 +45,8 @@ enum hpx_status hpx_value_read_name(const struct hpx_option *option, struct hpx_
 	if (!hpx_value_is_name(text))
 		return hpx_value_refuse(problem,
 					"\"%.*s\" is no name: 1 to %d of a-z, 0-9, _ and -",
-					SHOW(text), HPX_VALUE_NAME_MAX);
-	return put_span(option, text, arena, base);
+					HPX_VALUE_SHOW(text), HPX_VALUE_NAME_MAX);
+	return hpx_option_put_text(option, text, arena, base);
 }
 
 enum hpx_status hpx_value_read_file(const struct hpx_option *option, struct hpx_span text,
@@ -84,7 +72,7 @@ enum hpx_status hpx_value_read_variable(const struct hpx_option *option,
 					"is no name of a variable: letters, digits and _, "
 					"e.g. %s; the secret itself never stands here",
 					option->example);
-	return put_span(option, text, arena, base);
+	return hpx_option_put_text(option, text, arena, base);
 }
 
 enum hpx_status hpx_value_read_pointer(const struct hpx_option *option,
@@ -96,8 +84,8 @@ enum hpx_status hpx_value_read_pointer(const struct hpx_option *option,
 			problem,
 			"\"%.*s\" is no JSON pointer to a member: write e.g. %s, with ~1 "
 			"for / and ~0 for ~ in a name",
-			SHOW(text), option->example);
-	return put_span(option, text, arena, base);
+			HPX_VALUE_SHOW(text), option->example);
+	return hpx_option_put_text(option, text, arena, base);
 }
 
 /* Visible ASCII but for what a URL's path or query has in %XX only. */
@@ -199,11 +187,77 @@ enum hpx_status hpx_value_read_probe(const struct hpx_option *option, struct hpx
 		return hpx_value_refuse(problem,
 					"\"%.*s\" is no path and query: it begins with /, and "
 					"spaces and the like are %%XX, e.g. %s",
-					SHOW(text), option->example);
+					HPX_VALUE_SHOW(text), option->example);
 	if (!has_known_words(text))
 		return hpx_value_refuse(problem,
 					"\"%.*s\" has braces that are none of {operation}, "
 					"{provider_id} and {key}; others are %%7B and %%7D",
-					SHOW(text));
-	return put_span(option, text, arena, base);
+					HPX_VALUE_SHOW(text));
+	return hpx_option_put_text(option, text, arena, base);
+}
+
+/* A number of three digits; such a word cannot be listed, and nobody says
+ * "404" in a body to mean another thing than the status. */
+static bool is_status(struct hpx_span text)
+{
+	uint64_t number;
+
+	return text.len == 3 && hpx_span_u64(text, 999, &number);
+}
+
+static enum hpx_status check_sign(struct hpx_span text, bool status, char *problem)
+{
+	uint64_t number;
+
+	if (text.len == 0 || text.len > WORD_MAX)
+		return hpx_value_refuse(problem, "has a word that does not have 1 to %d "
+						 "characters",
+					WORD_MAX);
+	if (status && (!hpx_span_u64(text, 599, &number) || number < 200))
+		return hpx_value_refuse(problem, "\"%.*s\" is no status of an answer: 200 to "
+						 "599",
+					HPX_VALUE_SHOW(text));
+	return HPX_OK;
+}
+
+static bool is_twice(const struct hpx_span *items, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (hpx_span_eq(items[i], items[n]))
+			return true;
+	return false;
+}
+
+enum hpx_status hpx_value_read_matches(const struct hpx_option *option,
+				       const struct hpx_span *items, size_t count,
+				       struct hpx_arena *arena, void *base, char *problem)
+{
+	unsigned *statuses = hpx_arena_zalloc(arena, count, sizeof(*statuses));
+	struct hpx_span *values = hpx_arena_zalloc(arena, count, sizeof(*values));
+	struct hpx_ruling_signs signs = { statuses, 0, values, 0 };
+	uint64_t number = 0;
+
+	if (count > SIGNS_MAX)
+		return hpx_value_refuse(problem, "has %zu elements; at most %d", count,
+					SIGNS_MAX);
+	if (statuses == NULL || values == NULL)
+		return HPX_NOMEM;
+	for (size_t i = 0; i < count; i++) {
+		bool status = option->kind == HPX_OPTION_MATCHES && is_status(items[i]);
+		enum hpx_status checked = check_sign(items[i], status, problem);
+		if (checked != HPX_OK)
+			return checked;
+		if (is_twice(items, i))
+			return hpx_value_refuse(problem, "names \"%.*s\" twice",
+						HPX_VALUE_SHOW(items[i]));
+		if (status && hpx_span_u64(items[i], 599, &number)) {
+			statuses[signs.status_count++] = (unsigned)number;
+			continue;
+		}
+		values[signs.value_count] = hpx_arena_dup(arena, items[i]);
+		if (values[signs.value_count++].ptr == NULL)
+			return HPX_NOMEM;
+	}
+	*(struct hpx_ruling_signs *)hpx_option_member(option, base) = signs;
+	return HPX_OK;
 }

@@ -1,9 +1,18 @@
-/* What follows from the values about services outside: secrets are read, URLs
- * lose the / at their end, probes get the service that they are for, routes
- * find their target. */
-#include "config/secret.h"
-#include "config/spot.h"
+/* What follows from the values: routes get their segments and recipes, secrets
+ * are read, URLs lose the / at their end, probes get the service that they ask,
+ * routes find their target. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/assert.h"
+#include "config/parse_context.h"
+
+#define SECRET_BYTES_MAX ((size_t)16 << 10)
+#define SECRET_PROBLEM_SIZE 200
 /* A rotation has two. */
 #define KEYS_MAX 8
 /* How many callers are remembered; the cache of subrequests has no option. */
@@ -11,6 +20,113 @@
 #define BREAKER_OPEN_MS 1000
 /* How much longer than a delivery the breaker waits to be told of it. */
 #define BREAKER_MARGIN_MS 10000
+
+/* ---- secrets: read from where the configuration says, never shown ---- */
+
+static enum hpx_status refuse_secret(char problem[SECRET_PROBLEM_SIZE], const char *text,
+				     const char *cause)
+{
+	snprintf(problem, SECRET_PROBLEM_SIZE, "%s%s", text, cause);
+	return HPX_INVALID;
+}
+
+static enum hpx_status refuse_to_open(char problem[SECRET_PROBLEM_SIZE])
+{
+	snprintf(problem, SECRET_PROBLEM_SIZE,
+		 "cannot be opened: %s; name the file that holds the secret, which the user "
+		 "that hapax runs as must be able to read",
+		 strerror(errno));
+	return HPX_INVALID;
+}
+
+static enum hpx_status trim_secret(struct hpx_span text, struct hpx_span *ret_secret, char *problem)
+{
+	while (text.len > 0 &&
+	       (text.ptr[text.len - 1] == '\n' || text.ptr[text.len - 1] == '\r'))
+		text.len--;
+	if (text.len == 0)
+		return refuse_secret(problem, "is empty; put the secret there", "");
+	*ret_secret = text;
+	return HPX_OK;
+}
+
+/* One byte more than a secret may have, to see that it has no more. */
+static enum hpx_status read_bytes(int fd, char *bytes, size_t *ret_len, char *problem)
+{
+	size_t len = 0;
+
+	*ret_len = 0;
+	while (len <= SECRET_BYTES_MAX) {
+		ssize_t n = read(fd, bytes + len, SECRET_BYTES_MAX + 1 - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return refuse_secret(problem, "cannot be read: ", strerror(errno));
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	if (len > SECRET_BYTES_MAX)
+		return refuse_secret(problem, "is larger than 16 KiB, which no secret is", "");
+	*ret_len = len;
+	return HPX_OK;
+}
+
+static enum hpx_status read_open(int fd, struct hpx_arena *arena,
+				 struct hpx_span *ret_secret, bool *ret_open, char *problem)
+{
+	struct stat about;
+	struct hpx_span secret;
+	char bytes[SECRET_BYTES_MAX + 1];
+	size_t len;
+
+	if (fstat(fd, &about) != 0)
+		return refuse_secret(problem, "cannot be read: ", strerror(errno));
+	if (!S_ISREG(about.st_mode))
+		return refuse_secret(problem, "is no file; name the one that holds the secret", "");
+	enum hpx_status status = read_bytes(fd, bytes, &len, problem);
+	if (status == HPX_OK)
+		status = trim_secret(hpx_span(bytes, len), &secret, problem);
+	if (status == HPX_OK) {
+		secret = hpx_arena_dup(arena, secret);
+		status = secret.ptr != NULL ? HPX_OK : HPX_NOMEM;
+	}
+	explicit_bzero(bytes, sizeof(bytes));
+	if (status != HPX_OK)
+		return status;
+	*ret_secret = secret;
+	*ret_open = (about.st_mode & (S_IROTH | S_IWOTH)) != 0;
+	return HPX_OK;
+}
+
+static enum hpx_status secret_from_file(const char *path, struct hpx_arena *arena,
+					struct hpx_span *ret_secret, bool *ret_open,
+					char problem[SECRET_PROBLEM_SIZE])
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return refuse_to_open(problem);
+	enum hpx_status status = read_open(fd, arena, ret_secret, ret_open, problem);
+	close(fd);
+	return status;
+}
+
+static enum hpx_status secret_from_env(const char *name, struct hpx_arena *arena,
+				       struct hpx_span *ret_secret,
+				       char problem[SECRET_PROBLEM_SIZE])
+{
+	const char *value = getenv(name);
+
+	if (value == NULL)
+		return refuse_secret(problem, "names a variable that is not set; set it where hapax "
+					      "is started, or name a file",
+				     "");
+	struct hpx_span copy = hpx_arena_dup(arena, hpx_span_of(value));
+	if (copy.ptr == NULL)
+		return HPX_NOMEM;
+	return trim_secret(copy, ret_secret, problem);
+}
 
 /* The secret from whichever of the two is given; ptr NULL: neither, or a
  * mistake, which is reported, or none is wanted. */
@@ -20,7 +136,7 @@ static enum hpx_status read_secret(struct hpx_parse_context *context, const stru
 				   struct hpx_span *ret_secret)
 {
 	struct hpx_arena *arena = &context->settings->arena;
-	char problem[HPX_SECRET_PROBLEM_SIZE];
+	char problem[SECRET_PROBLEM_SIZE];
 	enum hpx_status status = HPX_OK;
 	bool open = false;
 
@@ -31,9 +147,9 @@ static enum hpx_status read_secret(struct hpx_parse_context *context, const stru
 	else if (context->without_secrets)
 		return HPX_OK;
 	else if (file != NULL)
-		status = hpx_secret_from_file(file, arena, ret_secret, &open, problem);
+		status = secret_from_file(file, arena, ret_secret, &open, problem);
 	else if (env.ptr != NULL)
-		status = hpx_secret_from_env(env.ptr, arena, ret_secret, problem);
+		status = secret_from_env(env.ptr, arena, ret_secret, problem);
 	if (open)
 		hpx_location_remark(context, location, HPX_CONFIG_WARNING, group, names[0],
 				    "can be read or written by every user; chmod 600 it, as the "
@@ -45,6 +161,8 @@ static enum hpx_status read_secret(struct hpx_parse_context *context, const stru
 	return HPX_OK;
 }
 
+/* ---- external services ---- */
+
 static bool is_field_value(struct hpx_span text)
 {
 	for (size_t i = 0; i < text.len; i++)
@@ -53,9 +171,9 @@ static bool is_field_value(struct hpx_span text)
 	return text.ptr[0] != ' ' && text.ptr[text.len - 1] != ' ';
 }
 
-static enum hpx_status build_credentials(struct hpx_parse_context *context,
-					 const struct hpx_location *location, const char *group,
-					 struct hpx_caller *caller)
+static enum hpx_status resolve_credentials(struct hpx_parse_context *context,
+					   const struct hpx_location *location, const char *group,
+					   struct hpx_caller *caller)
 {
 	static const char *const names[2] = { "credentials.file", "credentials.env" };
 	const struct hpx_credentials *from = &caller->credentials;
@@ -91,8 +209,8 @@ static enum hpx_status trim_url(struct hpx_parse_context *context, const char **
 }
 
 /* `service`: whom the probe asks where it does not say. */
-static enum hpx_status build_probe(struct hpx_parse_context *context, const struct hpx_location *location,
-				   struct hpx_probe *probe, const struct hpx_caller *service)
+static enum hpx_status resolve_probe(struct hpx_parse_context *context, const struct hpx_location *location,
+				     struct hpx_probe *probe, const struct hpx_caller *service)
 {
 	bool own = hpx_location_any_given(location, "reconcile.probe.credentials.");
 	struct hpx_caller *caller = &probe->caller;
@@ -107,20 +225,20 @@ static enum hpx_status build_probe(struct hpx_parse_context *context, const stru
 	}
 	enum hpx_status status = trim_url(context, &caller->url);
 	if (status == HPX_OK && own)
-		status = build_credentials(context, location, "reconcile.probe.", caller);
+		status = resolve_credentials(context, location, "reconcile.probe.", caller);
 	return status;
 }
 
-static enum hpx_status build_reconcile(struct hpx_parse_context *context,
-				       const struct hpx_location *location,
-				       struct hpx_reconcile_settings *reconcile,
-				       const struct hpx_caller *service)
+static enum hpx_status resolve_reconcile(struct hpx_parse_context *context,
+					 const struct hpx_location *location,
+					 struct hpx_reconcile_settings *reconcile,
+					 const struct hpx_caller *service)
 {
 	reconcile->given = reconcile->given || hpx_location_any_given(location, "reconcile.");
-	return build_probe(context, location, &reconcile->probe, service);
+	return resolve_probe(context, location, &reconcile->probe, service);
 }
 
-static enum hpx_status build_target(struct hpx_parse_context *context, size_t n)
+static enum hpx_status resolve_target(struct hpx_parse_context *context, size_t n)
 {
 	struct hpx_job_target *target = &context->targets[n];
 	struct hpx_location location = hpx_location_target(context, n);
@@ -131,9 +249,9 @@ static enum hpx_status build_target(struct hpx_parse_context *context, size_t n)
 	target->breaker.open_ms = BREAKER_OPEN_MS;
 	target->breaker.probe_ms = target->caller.timeout_ms + BREAKER_MARGIN_MS;
 	if (status == HPX_OK)
-		status = build_credentials(context, &location, "", &target->caller);
+		status = resolve_credentials(context, &location, "", &target->caller);
 	if (status == HPX_OK)
-		status = build_reconcile(context, &location, &target->reconcile, &target->caller);
+		status = resolve_reconcile(context, &location, &target->reconcile, &target->caller);
 	return status;
 }
 
@@ -161,8 +279,8 @@ static void replace_source(const struct hpx_location *location, struct hpx_crede
 
 /* A route has begun with what is written in `defaults`, and gets what that came
  * to. Credentials are for the service that they were given with. */
-static enum hpx_status build_route(struct hpx_parse_context *context, size_t n,
-				   const struct hpx_caller *upstream)
+static enum hpx_status resolve_route_service(struct hpx_parse_context *context, size_t n,
+					     const struct hpx_caller *upstream)
 {
 	const struct hpx_reconcile_settings *defaults = &context->settings->fallback.reconcile;
 	struct hpx_route *route = &context->settings->routes[n];
@@ -176,27 +294,27 @@ static enum hpx_status build_route(struct hpx_parse_context *context, size_t n,
 	if (!hpx_location_given(&location, "reconcile.probe.", "url")->given)
 		route->reconcile.probe.caller.headers = defaults->probe.caller.headers;
 	replace_source(&location, &route->reconcile.probe.caller.credentials);
-	return build_reconcile(context, &location, &route->reconcile, upstream);
+	return resolve_reconcile(context, &location, &route->reconcile, upstream);
 }
 
-static enum hpx_status build_routes(struct hpx_parse_context *context)
+static enum hpx_status resolve_route_services(struct hpx_parse_context *context)
 {
 	struct hpx_settings *settings = context->settings;
 	struct hpx_location location = hpx_location_defaults(context);
 	bool is_unix = settings->upstream.is_unix || settings->upstream.text[0] == '\0';
 	struct hpx_caller upstream = { .url = is_unix ? NULL : settings->upstream.text };
 	enum hpx_status status =
-		build_reconcile(context, &location, &settings->fallback.reconcile, &upstream);
+		resolve_reconcile(context, &location, &settings->fallback.reconcile, &upstream);
 
 	find_target(settings, &settings->fallback);
 	for (size_t n = 0; n < settings->route_count && status == HPX_OK; n++)
-		status = build_route(context, n, &upstream);
+		status = resolve_route_service(context, n, &upstream);
 	return status;
 }
 
 /* The secrets of a webhook, one per line. */
-static enum hpx_status build_keys(struct hpx_parse_context *context, const struct hpx_location *location,
-				  struct hpx_webhook *webhook, struct hpx_span secrets)
+static enum hpx_status resolve_keys(struct hpx_parse_context *context, const struct hpx_location *location,
+				    struct hpx_webhook *webhook, struct hpx_span secrets)
 {
 	struct hpx_arena *arena = &context->settings->arena;
 	struct hpx_signature_settings *signature = &webhook->signature;
@@ -247,7 +365,7 @@ static enum hpx_status lower(struct hpx_parse_context *context, struct hpx_span 
 	return HPX_OK;
 }
 
-static enum hpx_status build_webhook(struct hpx_parse_context *context, size_t n)
+static enum hpx_status resolve_webhook(struct hpx_parse_context *context, size_t n)
 {
 	static const char *const names[2] = { "secret_file", "secret_env" };
 	struct hpx_webhook *webhook = &context->webhooks[n];
@@ -261,11 +379,11 @@ static enum hpx_status build_webhook(struct hpx_parse_context *context, size_t n
 		status = read_secret(context, &location, "", names, webhook->secret_file,
 				     webhook->secret_env, &secrets);
 	if (status == HPX_OK && secrets.ptr != NULL)
-		status = build_keys(context, &location, webhook, secrets);
+		status = resolve_keys(context, &location, webhook, secrets);
 	return status;
 }
 
-enum hpx_status hpx_resolve_services(struct hpx_parse_context *context)
+static enum hpx_status resolve_services(struct hpx_parse_context *context)
 {
 	struct hpx_settings *settings = context->settings;
 	enum hpx_status status = HPX_OK;
@@ -278,10 +396,94 @@ enum hpx_status hpx_resolve_services(struct hpx_parse_context *context)
 	    !hpx_context_given(context, "tenant.anonymous", NULL)->given)
 		settings->tenant_anonymous = HPX_ANONYMOUS_ALLOW;
 	for (size_t n = 0; n < settings->target_count && status == HPX_OK; n++)
-		status = build_target(context, n);
+		status = resolve_target(context, n);
 	if (status == HPX_OK)
-		status = build_routes(context);
+		status = resolve_route_services(context);
 	for (size_t n = 0; n < settings->webhook_count && status == HPX_OK; n++)
-		status = build_webhook(context, n);
+		status = resolve_webhook(context, n);
+	return status;
+}
+
+/* ---- routes ---- */
+
+static void refuse_recipe(struct hpx_parse_context *context, const struct hpx_route *route)
+{
+	bool fallback = route == &context->settings->fallback;
+
+	hpx_config_remark(context->report, HPX_CONFIG_MISTAKE, route->line, 1,
+			  fallback ? HPX_SPAN("defaults.fingerprint") : HPX_SPAN("routes[].fingerprint"),
+			  "its lists are longer than %d bytes together",
+			  HPX_RECIPE_TEXT_MAX);
+}
+
+static enum hpx_status resolve_recipe(struct hpx_parse_context *context, struct hpx_route *route)
+{
+	enum hpx_status status = hpx_recipe_id(&route->recipe, &route->recipe_id);
+
+	route->recipe.id = &route->recipe_id;
+	if (status != HPX_TOO_LARGE)
+		return status;
+	refuse_recipe(context, route);
+	return HPX_OK;
+}
+
+static enum hpx_status resolve_route(struct hpx_parse_context *context, size_t n)
+{
+	struct hpx_settings *settings = context->settings;
+	struct hpx_route *route = &settings->routes[n];
+	const struct hpx_given *match =
+		hpx_context_given(context, "routes[].match", &context->routes[n]);
+	const char *reason = "";
+
+	if (route->pattern.ptr != NULL) {
+		enum hpx_status status =
+			hpx_route_parse(route->pattern, &settings->arena, route, &reason);
+		if (status == HPX_INVALID)
+			hpx_config_remark(
+				context->report, HPX_CONFIG_MISTAKE, match->line,
+				match->column, HPX_SPAN("routes[].match"), "\"%.*s\" %s",
+				HPX_SPAN_ARG(hpx_span_first(route->pattern, 60)), reason);
+		else if (status != HPX_OK)
+			return status;
+	}
+	return resolve_recipe(context, route);
+}
+
+/* Of all pairs, so that each is named; the number of routes is bounded. */
+static void refuse_duplicates(struct hpx_parse_context *context)
+{
+	const struct hpx_route *routes = context->settings->routes;
+
+	for (size_t i = 1; i < context->settings->route_count; i++) {
+		for (size_t j = 0; j < i && routes[i].segments != NULL; j++) {
+			if (routes[j].segments == NULL ||
+			    !hpx_route_same(&routes[i], &routes[j]))
+				continue;
+			const struct hpx_given *match = hpx_context_given(
+				context, "routes[].match", &context->routes[i]);
+			hpx_config_remark(
+				context->report, HPX_CONFIG_MISTAKE, match->line,
+				match->column, HPX_SPAN("routes[].match"),
+				"\"%.*s\" matches the same requests as the route on "
+				"line %u; make them one",
+				HPX_SPAN_ARG(hpx_span_first(routes[i].pattern, 60)),
+				routes[j].line);
+			break;
+		}
+	}
+}
+
+enum hpx_status hpx_parse_resolve(struct hpx_parse_context *context)
+{
+	struct hpx_settings *settings = context->settings;
+	enum hpx_status status = resolve_recipe(context, &settings->fallback);
+
+	for (size_t n = 0; n < settings->route_count && status == HPX_OK; n++)
+		status = resolve_route(context, n);
+	if (status == HPX_OK)
+		refuse_duplicates(context);
+	if (status == HPX_OK)
+		status = resolve_services(context);
+	settings->fallback.number = (unsigned)settings->route_count;
 	return status;
 }

@@ -1,5 +1,5 @@
-/* Parts of the file by their prefix. */
-#include "config/spot.h"
+/* Lookups in the parse context: which options were given, and where. */
+#include "config/parse_context.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,6 +8,32 @@
 
 /* Longer than any remark of ours; report.c cuts what is too long. */
 #define MESSAGE_SIZE 400
+
+size_t hpx_context_member(const struct hpx_parse_context *context, struct hpx_span name)
+{
+	const struct hpx_yaml *tree = &context->tree;
+
+	for (size_t i = 1; i < tree->count; i = tree->nodes[i].end)
+		if (hpx_span_eq(tree->nodes[i].name, name))
+			return i;
+	return 0;
+}
+
+const struct hpx_given *hpx_context_given(const struct hpx_parse_context *context,
+					  const char *path,
+					  const struct hpx_given_set *route)
+{
+	struct hpx_span name = hpx_span_of(path);
+	const struct hpx_option *option = hpx_option_find(&hpx_config_options, name);
+	const struct hpx_given_set *set = &context->global;
+
+	HPX_ASSERT(option != NULL);
+	if (hpx_span_starts(name, HPX_SPAN("routes[].")))
+		set = route;
+	else if (hpx_span_starts(name, HPX_SPAN("defaults.")))
+		set = &context->defaults;
+	return &set->at[hpx_option_index(&hpx_config_options, option)];
+}
 
 struct hpx_location hpx_location_global(const struct hpx_parse_context *context)
 {
@@ -61,17 +87,18 @@ const struct hpx_given *hpx_location_given(const struct hpx_location *location, 
 					   const char *name)
 {
 	char path[HPX_OPTION_PATH_SIZE];
-	const struct hpx_option *option = hpx_option_find(path_of(location, group, name, path));
+	const struct hpx_option *option =
+		hpx_option_find(&hpx_config_options, path_of(location, group, name, path));
 
 	HPX_ASSERT(option != NULL);
-	return &location->set->at[hpx_option_index(option)];
+	return &location->set->at[hpx_option_index(&hpx_config_options, option)];
 }
 
 bool hpx_location_any_given(const struct hpx_location *location, const char *group)
 {
-	for (size_t i = 0; i < hpx_option_count(); i++)
+	for (size_t i = 0; i < hpx_config_options.count; i++)
 		if (location->set->at[i].given &&
-		    hpx_span_starts(hpx_span_of(hpx_option_at(i)->name), hpx_span_of(group)))
+		    hpx_span_starts(hpx_span_of(hpx_config_options.rows[i].name), hpx_span_of(group)))
 			return true;
 	return false;
 }

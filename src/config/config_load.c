@@ -1,13 +1,13 @@
-/* Loading: the file's bytes, then the steps of reading.h in order. */
+/* Loading: the file's bytes, then the steps of parse_context.h in order. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "config/reading.h"
+#include "config/parse_context.h"
 
 /* Nodes, names and paths of a file of 1 MiB: a node has some 100 bytes, and
- * the places of 1000 routes take 2 MiB. */
+ * the given sets of 1000 routes take 2 MiB. */
 #define SCRATCH_BYTES_MAX ((size_t)32 << 20)
 
 void hpx_config_flags_set(struct hpx_config_flags *flags, const char *flag,
@@ -15,7 +15,7 @@ void hpx_config_flags_set(struct hpx_config_flags *flags, const char *flag,
 {
 	const struct hpx_option *option;
 
-	for (size_t n = 0; (option = hpx_option_flag(n)) != NULL; n++) {
+	for (size_t n = 0; (option = hpx_option_flag(&hpx_config_options, n)) != NULL; n++) {
 		if (strcmp(option->flag, flag) != 0)
 			continue;
 		HPX_ASSERT(n < HPX_CONFIG_FLAG_MAX);
@@ -29,30 +29,14 @@ const char *hpx_config_path(const struct hpx_config_flags *flags)
 {
 	const struct hpx_option *option;
 
-	for (size_t n = 0; (option = hpx_option_flag(n)) != NULL; n++)
+	for (size_t n = 0; (option = hpx_option_flag(&hpx_config_options, n)) != NULL; n++)
 		if (option->place == HPX_PLACE_COMMAND)
 			return flags->value[n];
 	return NULL;
 }
 
-const struct hpx_given *hpx_context_given(const struct hpx_parse_context *context,
-					  const char *path,
-					  const struct hpx_given_set *route)
-{
-	struct hpx_span name = hpx_span_of(path);
-	const struct hpx_option *option = hpx_option_find(name);
-	const struct hpx_given_set *set = &context->global;
-
-	HPX_ASSERT(option != NULL);
-	if (hpx_span_starts(name, HPX_SPAN("routes[].")))
-		set = route;
-	else if (hpx_span_starts(name, HPX_SPAN("defaults.")))
-		set = &context->defaults;
-	return &set->at[hpx_option_index(option)];
-}
-
-static enum hpx_status read_steps(struct hpx_parse_context *context, struct hpx_span text,
-				  const struct hpx_config_flags *flags)
+static enum hpx_status run_steps(struct hpx_parse_context *context, struct hpx_span text,
+				 const struct hpx_config_flags *flags)
 {
 	enum hpx_status status =
 		hpx_yaml_read(text, context->scratch, context->report, &context->tree);
@@ -86,7 +70,7 @@ enum hpx_status hpx_config_read(struct hpx_span text, const struct hpx_config_fl
 	if (context.settings == NULL)
 		return HPX_NOMEM;
 	hpx_arena_init(&scratch, SCRATCH_BYTES_MAX);
-	enum hpx_status status = read_steps(&context, text, flags);
+	enum hpx_status status = run_steps(&context, text, flags);
 	hpx_config_report_sort(report);
 	hpx_arena_done(&scratch);
 	if (status == HPX_OK)

@@ -1,7 +1,7 @@
-/* What does not go together, or is probably not meant: looked at when every
- * value is in its place. */
-#include "config/rule.h"
+/* Rules about options at the top of the file: options that contradict each other,
+ * or are probably not meant. Checked when every value is in its place. */
 #include "base/utf8.h"
+#include "config/parse_context.h"
 #include "http/field.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -354,7 +354,6 @@ void hpx_parse_check(struct hpx_parse_context *context)
 	check_cors(context);
 	check_limits(context);
 	hpx_rule_check_routes(context);
-	hpx_check_deliveries(context);
 	hpx_rule_check_services(context);
 	/* Beside mistakes, what is only good to know is noise. */
 	if (context->report->mistakes == 0)

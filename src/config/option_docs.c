@@ -1,0 +1,421 @@
+/* Documents from the table of options: the reference page, one paragraph per
+ * option; and the sample file, every option explained and commented out with its
+ * default. */
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "config/config.h"
+#include "config/option.h"
+#include "config/unit.h"
+
+/* ---- the reference page ---- */
+
+static enum hpx_status print_reference_range(const struct hpx_option *option, struct hpx_buffer *out)
+{
+	char min[HPX_UNIT_SIZE];
+	char max[HPX_UNIT_SIZE];
+
+	switch (option->kind) {
+	case HPX_OPTION_DURATION:
+		hpx_duration_print(option->min, min);
+		hpx_duration_print(option->max, max);
+		break;
+	case HPX_OPTION_SIZE:
+		hpx_size_print(option->min, min);
+		hpx_size_print(option->max, max);
+		break;
+	case HPX_OPTION_COUNT:
+		snprintf(min, sizeof(min), "%llu", (unsigned long long)option->min);
+		snprintf(max, sizeof(max), "%llu", (unsigned long long)option->max);
+		break;
+	default:
+		return hpx_buffer_text(out, hpx_option_kind_words(option->kind));
+	}
+	return hpx_buffer_printf(out, "%s, %s to %s", hpx_option_kind_words(option->kind), min,
+				 max);
+}
+
+static enum hpx_status print_reference_values(const struct hpx_option *option, struct hpx_buffer *out)
+{
+	enum hpx_status status = HPX_OK;
+
+	if (option->kind != HPX_OPTION_CHOICE) {
+		status = print_reference_range(option, out);
+		if (status == HPX_OK && option->off)
+			status = hpx_buffer_text(out, ", or `off`");
+		return status;
+	}
+	for (size_t i = 0; option->choices[i] != NULL && status == HPX_OK; i++)
+		status = hpx_buffer_printf(out, "%s`%s`", i > 0 ? ", " : "", option->choices[i]);
+	return status;
+}
+
+static enum hpx_status print_reference_default(const struct hpx_option *option, struct hpx_buffer *out)
+{
+	enum hpx_status status;
+
+	if (option->default_value == NULL)
+		status = hpx_buffer_text(out, "none");
+	else if (option->default_value[0] == '\0')
+		status = hpx_buffer_text(out, "`[]`");
+	else
+		status = hpx_buffer_printf(out, "`%s`", option->default_value);
+	if (status == HPX_OK && option->stripe_default != NULL)
+		status = hpx_buffer_printf(out, " (`%s` under `profile: stripe`)",
+					   option->stripe_default);
+	return status;
+}
+
+static enum hpx_status print_reference_option(const struct hpx_option *option, struct hpx_buffer *out)
+{
+	enum hpx_status status =
+		hpx_buffer_printf(out, "### `%s`\n\n%s\n\n", option->name, option->text);
+
+	if (status == HPX_OK)
+		status = hpx_buffer_text(out, "Value: ");
+	if (status == HPX_OK)
+		status = print_reference_values(option, out);
+	if (status == HPX_OK)
+		status = hpx_buffer_text(out, ". Default: ");
+	if (status == HPX_OK)
+		status = print_reference_default(option, out);
+	if (status == HPX_OK && option->example != NULL)
+		status = hpx_buffer_printf(out, ". Example: `%s`", option->example);
+	if (status == HPX_OK)
+		status = hpx_buffer_text(out, option->reloadable ? ". Reloadable." :
+								   ". Not reloadable.");
+	if (status == HPX_OK && option->flag != NULL)
+		status = hpx_buffer_printf(out, " On the command line: `--%s%s%s`.", option->flag,
+					   option->flag_value ? " " : "",
+					   option->flag_value ? option->flag_value : "");
+	return status == HPX_OK ? hpx_buffer_text(out, "\n\n") : status;
+}
+
+static enum hpx_status print_reference_place(unsigned place, struct hpx_buffer *out)
+{
+	enum hpx_status status = HPX_OK;
+
+	for (size_t i = 0; i < hpx_config_options.count && status == HPX_OK; i++)
+		if (hpx_config_options.rows[i].place == place)
+			status = print_reference_option(&hpx_config_options.rows[i], out);
+	return status;
+}
+
+static const char reference_introduction[] =
+	"# Options\n"
+	"\n"
+	"Generated from the table of options by `hapax check --print-reference`; a test\n"
+	"compares the two.\n"
+	"\n"
+	"The configuration is one YAML file, given with `--config FILE`. Every option but\n"
+	"`upstream` has a default, and `hapax serve --upstream URL` needs no file at all.\n"
+	"`hapax check --config FILE` says everything that is wrong with a file, with line\n"
+	"and column. Flags of the command line win over the file. An option `a.b` is\n"
+	"written `a: {b: ...}`, or with `b` on a line of its own below `a:`.\n"
+	"\n"
+	"- A **duration** is a whole number and a unit: `250ms`, `10s`, `2m`, `24h`, `7d`.\n"
+	"- A **size** is a whole number of bytes, or of `KiB`, `MiB`, `GiB` (1024), `KB`,\n"
+	"  `MB`, `GB` (1000).\n"
+	"- **true or false** may also be written `yes`, `no`, `on`, `off`.\n"
+	"- A **pattern** is a method or `*`, a space, an optional host, and a path:\n"
+	"  `POST /payments/{id}`, `* /orders/*`, `POST api.example.com/payments`. `{x}` is\n"
+	"  one segment, a final `*` the rest. Of several patterns that match, the one with\n"
+	"  the more specific path wins, segment by segment (text before `{x}` before `*`),\n"
+	"  then one with a host, then one with a method.\n"
+	"- A **JSON pointer** (RFC 6901) is the way to a value in a JSON body:\n"
+	"  `/data/object/id`, with `~1` for `/` and `~0` for `~` in a name.\n"
+	"- A relative **path of a file** counts from the directory that hapax is started in.\n"
+	"- **Reloadable** options change on `SIGHUP`. Where another one changed, the reload\n"
+	"  is refused, with the names of what changed, and hapax goes on as it was.\n"
+	"- Anchors, aliases, tags, unknown options and options given twice are mistakes.\n"
+	"\n"
+	"## Global options\n"
+	"\n";
+
+static const char reference_routes[] =
+	"## Route options\n"
+	"\n"
+	"Given under `defaults` they hold for every request; given in an element of `routes`\n"
+	"for the requests that it matches. What a route does not say is as `defaults` has it.\n"
+	"\n"
+	"```yaml\n"
+	"defaults:\n"
+	"  retention: 24h\n"
+	"routes:\n"
+	"  - match: POST /payments\n"
+	"    server_error: unknown\n"
+	"    concurrent: wait\n"
+	"```\n"
+	"\n";
+
+static const char reference_targets[] =
+	"## Targets\n"
+	"\n"
+	"Services outside that jobs are sent to, under `targets`, each with a name of its own\n"
+	"(1 to 63 of `a-z`, `0-9`, `_` and `-`) that routes and jobs give. At most 64. They need\n"
+	"a store that outlives hapax: `sqlite:` or `postgres:`.\n"
+	"\n"
+	"```yaml\n"
+	"tenant: {from: subrequest, url: \"http://127.0.0.1:9001/verify\", header: X-Tenant}\n"
+	"routes:\n"
+	"  - match: POST /emails\n"
+	"    deliver: async\n"
+	"    target: mailer\n"
+	"targets:\n"
+	"  mailer:\n"
+	"    url: https://mail.example/api\n"
+	"    credentials: {file: /etc/hapax/mailer.credential}\n"
+	"    honours_keys: 24h\n"
+	"    provider_id: /id\n"
+	"```\n"
+	"\n";
+
+static const char reference_webhooks[] =
+	"## Webhooks\n"
+	"\n"
+	"Who may tell what became of something, under `webhooks`, each with a name of its own:\n"
+	"`POST /.hapax/webhooks/NAME`. They need `own_paths` and a store that outlives hapax.\n"
+	"\n"
+	"```yaml\n"
+	"webhooks:\n"
+	"  bank:\n"
+	"    scheme: stripe\n"
+	"    secret_file: /etc/hapax/bank.secret\n"
+	"    operation: /data/metadata/operation\n"
+	"    verdict: /data/status\n"
+	"    applied: [succeeded]\n"
+	"    declined: [failed]\n"
+	"    not_applied: [not_found]\n"
+	"    settle_after: 2m\n"
+	"```\n"
+	"\n";
+
+/* What stands before the options of a place, in the order of the page. */
+static const struct {
+	const char *text;
+	unsigned place;
+} reference_sections[] = {
+	{ reference_introduction, HPX_PLACE_GLOBAL },
+	{ reference_routes, HPX_PLACE_ROUTE },
+	{ "", HPX_PLACE_POLICY },
+	{ reference_targets, HPX_PLACE_TARGET },
+	{ reference_webhooks, HPX_PLACE_WEBHOOK },
+};
+
+enum hpx_status hpx_config_print_reference(struct hpx_buffer *out)
+{
+	enum hpx_status status = HPX_OK;
+
+	for (size_t i = 0; i < sizeof(reference_sections) / sizeof(reference_sections[0]); i++) {
+		if (status == HPX_OK)
+			status = hpx_buffer_text(out, reference_sections[i].text);
+		if (status == HPX_OK)
+			status = print_reference_place(reference_sections[i].place, out);
+	}
+	if (status == HPX_OK)
+		out->len--; /* no empty line at the end */
+	return status;
+}
+
+/* ---- the sample file ---- */
+
+/* A line that begins with # and a letter is an option to uncomment; one with #
+ * and a space is text. */
+
+#define LINE 79
+
+/* Words of the text in lines of "# ...", `indent` spaces before each. */
+static enum hpx_status print_sample_comment(const char *text, int indent, struct hpx_buffer *out)
+{
+	struct hpx_span rest = hpx_span_of(text);
+	struct hpx_span word;
+	size_t column = SIZE_MAX;
+	enum hpx_status status = HPX_OK;
+
+	while (status == HPX_OK && hpx_span_split(&rest, ' ', &word)) {
+		bool fresh = column == SIZE_MAX || column + 1 + word.len > LINE;
+		if (fresh && column != SIZE_MAX)
+			status = hpx_buffer_byte(out, '\n');
+		if (status == HPX_OK)
+			status = fresh ? hpx_buffer_printf(out, "%*s# %.*s", indent, "",
+							   HPX_SPAN_ARG(word)) :
+					 hpx_buffer_printf(out, " %.*s", HPX_SPAN_ARG(word));
+		column = fresh ? (size_t)indent + 2 + word.len : column + 1 + word.len;
+	}
+	return status == HPX_OK ? hpx_buffer_byte(out, '\n') : status;
+}
+
+static enum hpx_status print_sample_value(const struct hpx_option *option, struct hpx_span name,
+					  int indent, struct hpx_buffer *out)
+{
+	/* The one option that must be given. */
+	bool required = option->kind == HPX_OPTION_UPSTREAM;
+	const char *value = option->default_value;
+
+	if (value == NULL)
+		return hpx_buffer_printf(out, "%*s%s%.*s: %s\n", indent, "",
+					 required ? "" : "# ", HPX_SPAN_ARG(name),
+					 option->example);
+	return hpx_buffer_printf(out, "%*s#%.*s: %s\n", indent, "", HPX_SPAN_ARG(name),
+				 value[0] != '\0' ? value : "[]");
+}
+
+static enum hpx_status print_sample_option(const struct hpx_option *option, struct hpx_span name,
+					   int indent, struct hpx_buffer *out)
+{
+	enum hpx_status status = print_sample_comment(option->text, indent, out);
+
+	if (status == HPX_OK && option->kind == HPX_OPTION_CHOICE && option->choices[1] != NULL) {
+		status = hpx_buffer_printf(out, "%*s# One of:", indent, "");
+		for (size_t i = 0; option->choices[i] != NULL && status == HPX_OK; i++)
+			status = hpx_buffer_printf(out, " %s", option->choices[i]);
+		if (status == HPX_OK)
+			status = hpx_buffer_byte(out, '\n');
+	}
+	if (status == HPX_OK && option->stripe_default != NULL)
+		status = hpx_buffer_printf(out, "%*s# Under profile: stripe, %s.\n", indent, "",
+					   option->stripe_default);
+	if (status == HPX_OK && option->default_value != NULL && option->example != NULL)
+		status = hpx_buffer_printf(out, "%*s# For example %s.\n", indent, "",
+					   option->example);
+	return status == HPX_OK ? print_sample_value(option, name, indent, out) : status;
+}
+
+/* How many of its groups an option shares with the one before it. */
+static size_t shared_groups(const char *name, const char *before)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; name[i] != '\0' && name[i] == before[i]; i++)
+		count += name[i] == '.';
+	return count;
+}
+
+/* The names of the groups that an option opens, each deeper than the last.
+ * What is left of `*name` is the option's own; `*indent` is how deep that is.
+ * `mark` stands before each. */
+static enum hpx_status print_sample_groups(const char *before, const char *mark,
+					   struct hpx_span *name, int *indent,
+					   struct hpx_buffer *out)
+{
+	size_t shared = shared_groups(name->ptr, before);
+	enum hpx_status status = HPX_OK;
+	size_t dot;
+
+	while ((dot = hpx_span_index(*name, '.')) < name->len && status == HPX_OK) {
+		if (shared > 0)
+			shared--;
+		else
+			status = hpx_buffer_printf(out, "%s%*s%.*s:\n", mark, *indent, "",
+						   (int)dot, name->ptr);
+		*name = hpx_span_skip(*name, dot + 1);
+		*indent += 2;
+	}
+	return status;
+}
+
+/* All options of one place; those of a group below its name. */
+static enum hpx_status print_sample_place(unsigned place, int indent,
+					  struct hpx_buffer *out)
+{
+	const char *before = "";
+	enum hpx_status status = HPX_OK;
+
+	for (size_t i = 0; i < hpx_config_options.count && status == HPX_OK; i++) {
+		const struct hpx_option *option = &hpx_config_options.rows[i];
+		struct hpx_span name = hpx_span_of(option->name);
+		int depth = indent;
+		if (option->place != place)
+			continue;
+		status = hpx_buffer_byte(out, '\n');
+		if (status == HPX_OK)
+			status = print_sample_groups(before, "", &name, &depth, out);
+		if (status == HPX_OK)
+			status = print_sample_option(option, name, depth, out);
+		before = option->name;
+	}
+	return status;
+}
+
+/* A thing with a name of its own: nothing of it has a meaning before somebody
+ * names one, so all of it is text. */
+static enum hpx_status print_sample_service(unsigned place, const char *title,
+					    struct hpx_buffer *out)
+{
+	static const char mark[] = "  # ";
+	const char *before = "";
+	enum hpx_status status = hpx_buffer_text(out, title);
+
+	for (size_t i = 0; i < hpx_config_options.count && status == HPX_OK; i++) {
+		const struct hpx_option *option = &hpx_config_options.rows[i];
+		struct hpx_span name = hpx_span_of(option->name);
+		bool standard = option->default_value != NULL && option->default_value[0] != '\0';
+		int depth = 2;
+		if (option->place != place)
+			continue;
+		status = print_sample_groups(before, mark, &name, &depth, out);
+		if (status == HPX_OK)
+			status = hpx_buffer_printf(out, "%s%*s%.*s: %s\n", mark, depth, "",
+						   HPX_SPAN_ARG(name),
+						   standard ? option->default_value : option->example);
+		before = option->name;
+	}
+	return status;
+}
+
+static const char sample_introduction[] =
+	"# The configuration of hapax: every option, with its default. A # right before\n"
+	"# a name is to be removed where another value is wanted; a # and a space explain.\n"
+	"# `hapax check --config FILE` says what is wrong with a file, and\n"
+	"# docs/reference/options.md has the same text with all bounds.\n"
+	"# Durations: 250ms, 10s, 2m, 24h, 7d. Sizes: 512, 32KiB, 1MiB, 1GiB.\n";
+
+static const char sample_routes[] =
+	"\n"
+	"# Where something other than the defaults is wanted. A route begins as the\n"
+	"# defaults are, and may give each of their options itself.\n"
+	"routes:\n"
+	"  # - match: POST /payments\n"
+	"  #   server_error: unknown\n"
+	"  #   concurrent: wait\n"
+	"  #   fingerprint: {ignore: [/metadata/sent_at], headers: [X-Currency]}\n"
+	"  # - match: PUT api.example.com/files/{name}\n"
+	"  # - match: POST /search/*\n"
+	"  #   key: ignore\n"
+	"  # - match: POST /emails\n"
+	"  #   deliver: async\n"
+	"  #   target: mailer\n";
+
+static const char sample_targets[] =
+	"\n"
+	"# Services outside that jobs are sent to, each under a name of its own, which\n"
+	"# routes and jobs give. All but url has a default or may be left out, and of\n"
+	"# file and env one is enough; docs/reference/options.md explains each.\n"
+	"targets:\n"
+	"  # mailer:\n";
+
+static const char sample_webhooks[] =
+	"\n"
+	"# Who may tell what became of something: POST /.hapax/webhooks/NAME.\n"
+	"webhooks:\n"
+	"  # bank:\n";
+
+enum hpx_status hpx_config_print_sample(struct hpx_buffer *out)
+{
+	enum hpx_status status = hpx_buffer_text(out, sample_introduction);
+
+	if (status == HPX_OK)
+		status = print_sample_place(HPX_PLACE_GLOBAL, 0, out);
+	if (status == HPX_OK)
+		status = hpx_buffer_text(out, "\n# For every request, where no route says "
+					      "otherwise.\ndefaults:\n");
+	if (status == HPX_OK)
+		status = print_sample_place(HPX_PLACE_POLICY, 2, out);
+	if (status == HPX_OK)
+		status = hpx_buffer_text(out, sample_routes);
+	if (status == HPX_OK)
+		status = print_sample_service(HPX_PLACE_TARGET, sample_targets, out);
+	if (status == HPX_OK)
+		status = print_sample_service(HPX_PLACE_WEBHOOK, sample_webhooks, out);
+	return status;
+}

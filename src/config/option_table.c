@@ -1,0 +1,619 @@
+/* The table of options: every option of the configuration file and of the
+ * command line is one row here, in the order of the reference page and of the
+ * sample file. Rows of one group stand together. */
+#include "config/option.h"
+#include "http/message.h"
+#include "settings/settings.h"
+
+#define SECOND 1000ull
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+#define KIB 1024ull
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+
+/* Where a value goes. */
+#define IN(type, member) \
+	.offset = offsetof(struct type, member), .width = sizeof(((struct type *)0)->member)
+#define GLOBAL(member) .place = HPX_PLACE_GLOBAL, IN(hpx_settings, member)
+#define POLICY(member) .place = HPX_PLACE_POLICY, .reloadable = true, IN(hpx_route, member)
+#define OTHER(type, member) .companion_offset = offsetof(struct type, member)
+#define RANGE(least, most) .min = least, .max = most
+#define CHOICES(...) \
+	.choices = (const char *const[]) \
+	{ \
+		__VA_ARGS__, NULL \
+	}
+#define RELOADABLE .reloadable = true
+/* A policy's option that decides what becomes of an operation later on. */
+#define FIXED_POLICY(member) .place = HPX_PLACE_POLICY, IN(hpx_route, member)
+#define TARGET(member) .place = HPX_PLACE_TARGET, IN(hpx_job_target, member)
+#define WEBHOOK(member) .place = HPX_PLACE_WEBHOOK, IN(hpx_webhook, member)
+
+/* Rows that several sections share: how a service is called, what its answers
+ * mean, and `reconcile`, which routes and targets have alike. Each macro takes
+ * PLACE, one of the macros above that name a member. */
+/* clang-format off */
+#define CREDENTIAL_ROWS(PLACE, group, caller)                                                 \
+	{ group "credentials.header", HPX_OPTION_TOKEN, PLACE(caller.credentials.header),     \
+	  .default_value = "Authorization",                                                        \
+	  .text = "The header that carries the credential." },                                \
+	{ group "credentials.file", HPX_OPTION_FILE, PLACE(caller.credentials.file),          \
+	  .example = "/etc/hapax/mailer.credential",                                          \
+	  .text = "A file that holds the header's whole value (for Authorization, e.g. "      \
+		  "Bearer and the token), in one line; only hapax's user should be able to "  \
+		  "read it. It is read at start." },                                          \
+	{ group "credentials.env", HPX_OPTION_VARIABLE, PLACE(caller.credentials.env),        \
+	  .example = "MAILER_CREDENTIAL",                                                     \
+	  .text = "The same, from a variable of the environment." },                          \
+	{ group "ca_file", HPX_OPTION_FILE, PLACE(caller.ca_file),                            \
+	  .example = "/etc/hapax/ca.pem",                                                     \
+	  .text = "The certificates (PEM) that its own must lead to. Left out, those that "   \
+		  "the system trusts." }
+
+#define SIGN_ROW(PLACE, group, name, mapping, ruling, ROW_KIND, sample, words)                \
+	{ group name, ROW_KIND, PLACE(mapping.signs[HPX_RULING_##ruling]), .default_value = "",    \
+	  .example = sample, .text = words }
+
+#define RECONCILE_ROWS(PLACE, elsewhere, identify)                                            \
+	{ "reconcile.settle_after", HPX_OPTION_DURATION,                                      \
+	  PLACE(reconcile.rule.settle_after_ms), .example = "2m", RANGE(SECOND, 30 * DAY),    \
+	  .text = "The longest that the service can take for a request, from its last byte "  \
+		  "on: before that, \"not applied\" counts for nothing, because the slow "    \
+		  "original may still run. Must be given where probe.not_applied is." },      \
+	{ "reconcile.confirm_after", HPX_OPTION_DURATION,                                     \
+	  PLACE(reconcile.rule.confirm_after_ms), .default_value = "30s", RANGE(SECOND, DAY),      \
+	  .text = "\"Not applied\" must be said twice in a row, at least so far apart." },    \
+	{ "reconcile.tries", HPX_OPTION_COUNT, PLACE(reconcile.rule.tries_max),               \
+	  .default_value = "20", RANGE(2, 1000),                                                   \
+	  .text = "How often the probe asks before a person has to decide." },                \
+	{ "reconcile.backoff", HPX_OPTION_DURATION, PLACE(reconcile.rule.backoff.base_ms),    \
+	  .default_value = "10s", RANGE(10, DAY),                                                  \
+	  .text = "The longest wait before the first question; it doubles with each one, "    \
+		  "and every wait is random up to that." },                                   \
+	{ "reconcile.backoff_max", HPX_OPTION_DURATION, PLACE(reconcile.rule.backoff.cap_ms), \
+	  .default_value = "1h", RANGE(10, 7 * DAY),                                               \
+	  .text = "The longest wait of all." },                                               \
+	{ "reconcile.retry_after_max", HPX_OPTION_DURATION,                                   \
+	  PLACE(reconcile.rule.retry_after_max_ms), .default_value = "1h", RANGE(0, 7 * DAY),      \
+	  .text = "The most that a Retry-After of its answer can put the next question off." }, \
+	{ "reconcile.probe.url", HPX_OPTION_URL, PLACE(reconcile.probe.caller.url),           \
+	  .example = "https://api.example/v1",                                                \
+	  .text = "The service that is asked: http or https, without credentials or query. "  \
+		  "Left out, " elsewhere },                                                   \
+	{ "reconcile.probe.get", HPX_OPTION_PROBE, PLACE(reconcile.probe.get),                \
+	  .example = "/payments?operation={operation}",                                       \
+	  .text = "The path, and query, of a GET that tells what became of it, behind that "  \
+		  "URL. " identify },                                                         \
+	CREDENTIAL_ROWS(PLACE, "reconcile.probe.", reconcile.probe.caller),                   \
+	{ "reconcile.probe.connect_timeout", HPX_OPTION_DURATION,                             \
+	  PLACE(reconcile.probe.caller.connect_timeout_ms), .default_value = "5s",                 \
+	  RANGE(10, 10 * MINUTE), .text = "For its connection." },                            \
+	{ "reconcile.probe.timeout", HPX_OPTION_DURATION,                                     \
+	  PLACE(reconcile.probe.caller.timeout_ms), .default_value = "10s", RANGE(10, HOUR),       \
+	  .text = "For the whole question." },                                                \
+	{ "reconcile.probe.concurrency", HPX_OPTION_COUNT, PLACE(reconcile.probe.concurrency), \
+	  .default_value = "4", RANGE(1, 1024),                                                    \
+	  .text = "Questions that one process has under way at once: these slots are its "    \
+		  "own, whatever others ask. Over all probes there are 1024; where more are " \
+		  "configured, each has an equal share." },                                   \
+	{ "reconcile.probe.rate", HPX_OPTION_COUNT, PLACE(reconcile.probe.per_second),        \
+	  .default_value = "10", RANGE(1, 100000),                                                 \
+	  .text = "Questions a second, of one process; as many again at once after a quiet "  \
+		  "second. After an outage there may be very many: the service must bear this " \
+		  "beside its usual load." },                                                 \
+	{ "reconcile.probe.verdict", HPX_OPTION_POINTER, PLACE(reconcile.probe.mapping.pointer), \
+	  .example = "/status",                                                               \
+	  .text = "Where in the body of a 2xx answer the word stands that the lists below "   \
+		  "have." },                                                                  \
+	SIGN_ROW(PLACE, "reconcile.probe.", "applied", reconcile.probe.mapping, APPLIED,      \
+		 HPX_OPTION_MATCHES, "[200]",                                                   \
+		 "Answers that mean that it happened: statuses (numbers of three digits), "   \
+		 "and words at verdict. What no list has means nothing."),                    \
+	SIGN_ROW(PLACE, "reconcile.probe.", "declined", reconcile.probe.mapping, DECLINED,    \
+		 HPX_OPTION_MATCHES, "[failed]",                                                \
+		 "Answers that mean that it was executed and refused: it is completed, "      \
+		 "with the failure as its answer."),                                          \
+	SIGN_ROW(PLACE, "reconcile.probe.", "not_applied", reconcile.probe.mapping,           \
+		 NOT_APPLIED, HPX_OPTION_MATCHES, "[404]",                                      \
+		 "Answers that mean that it never happened, so that it may be done again."),  \
+	SIGN_ROW(PLACE, "reconcile.probe.", "not_yet", reconcile.probe.mapping, NOT_YET,      \
+		 HPX_OPTION_MATCHES, "[202, pending]",                                          \
+		 "Answers that mean that it is being worked on.")
+/* clang-format on */
+
+static const struct hpx_option rows[] = {
+	/* ---- the command line, and the top of the file ---- */
+
+	{ "config", HPX_OPTION_TEXT, HPX_PLACE_COMMAND, .flag = "config", .flag_value = "FILE",
+	  .text = "The configuration file. Flags win over what it says." },
+
+	/* Where it listens, what it stands before, where it keeps records. */
+	{ "listen", HPX_OPTION_ADDRESS, GLOBAL(listen), .default_value = "127.0.0.1:8080",
+	  .example = "unix:/run/hapax/hapax.sock", .flag = "listen", .flag_value = "ADDRESS",
+	  .text = "Where clients connect: host:port, or unix:PATH." },
+	{ "admin", HPX_OPTION_ADDRESS, GLOBAL(admin), OTHER(hpx_settings, has_admin),
+	  .off = true, .default_value = "127.0.0.1:8081", .flag = "admin", .flag_value = "ADDRESS",
+	  .text = "Where /healthz, /readyz and /metrics are served; off for nowhere. Keep it "
+		  "away from clients." },
+	{ "upstream", HPX_OPTION_UPSTREAM, GLOBAL(upstream), .example = "http://127.0.0.1:9000",
+	  .flag = "upstream", .flag_value = "URL",
+	  .text = "The API that hapax stands in front of: http://host:port, or unix:PATH. "
+		  "Must be given." },
+	{ "upstream_name", HPX_OPTION_TEXT, GLOBAL(upstream_name), .default_value = "default",
+	  .example = "payments", .flag = "upstream-name", .flag_value = "NAME",
+	  .text = "The upstream's name within every scope: the same service at another address "
+		  "has the same keys. Must be given where the store is PostgreSQL, which "
+		  "several services may share: the same name for all gateways of one service, "
+		  "another for another service. Keys of another name are other keys. Has no "
+		  "space." },
+	{ "store", HPX_OPTION_STORE, GLOBAL(store), .default_value = "sqlite:hapax.db",
+	  .example = "sqlite:/var/lib/hapax/hapax.db", .flag = "store", .flag_value = "URL",
+	  .text = "Where operations are kept: sqlite:PATH, one gateway's own file (a relative "
+		  "path counts from the directory that hapax is started in), or "
+		  "postgres://user@host/database, one database that any number of gateways "
+		  "share; a password is better kept in PGPASSFILE. (memory: keeps them until hapax stops, "
+		  "for trying things out.)" },
+	{ "store_create", HPX_OPTION_CHOICE, GLOBAL(store_create), .default_value = "always",
+	  CHOICES("never", "always"),
+	  .text = "What happens where the store's file is absent: always makes a new one; "
+		  "never refuses to start, so that a lost disk or a mistyped path does not "
+		  "look like an empty store and run old keys again. Services say never once "
+		  "the file is there." },
+	{ "cache", HPX_OPTION_SIZE, GLOBAL(cache_bytes_max), .default_value = "16MiB",
+	  RANGE(0, 1024 * GIB),
+	  .text = "Memory for completed answers, so that a replay need not ask the store; 0 keeps "
+		  "none. What an operator removes is gone at once with SQLite, and within a second "
+		  "from every gateway with PostgreSQL; a gateway that cannot hear of it stops "
+		  "answering from memory." },
+	{ "cache_entries", HPX_OPTION_COUNT, GLOBAL(cache_entries_max), .default_value = "16384",
+	  RANGE(1, 10000000), .text = "How many answers that may be." },
+	{ "loops", HPX_OPTION_COUNT, GLOBAL(loops), .default_value = "0", RANGE(0, 256),
+	  .text = "Event loops; 0 is one per core." },
+	{ "core_dumps", HPX_OPTION_BOOL, GLOBAL(core_dumps), .default_value = "false",
+	  .text = "Whether a crash of hapax serve or work may leave a core file, as the system's "
+		  "own limits let it. It holds what was in memory: credentials, keys and bodies." },
+	{ "log_level", HPX_OPTION_CHOICE, GLOBAL(log_level), .default_value = "info",
+	  CHOICES("debug", "info", "warn", "error"),
+	  .text = "The least important line that is still logged." },
+
+	/* What the protocol looks like. */
+	{ "profile", HPX_OPTION_CHOICE, GLOBAL(profile), .default_value = "ietf",
+	  CHOICES("ietf", "stripe"),
+	  .text = "A whole set of defaults: ietf follows the IETF draft; stripe behaves as "
+		  "Stripe's API does. Options that are given win over it." },
+	{ "key_header", HPX_OPTION_TOKEN, GLOBAL(key_header), RELOADABLE,
+	  .default_value = "Idempotency-Key", .text = "The header that carries the key." },
+	{ "key_syntax", HPX_OPTION_CHOICE, GLOBAL(key_syntax), RELOADABLE, .default_value = "ietf",
+	  .stripe_default = "bare", CHOICES("ietf", "strict", "bare"),
+	  .text = "How keys are written: ietf takes \"k\" and k as one key; strict takes the "
+		  "quoted form only; bare takes the bytes as they are." },
+	{ "mismatch_status", HPX_OPTION_COUNT, GLOBAL(mismatch_status), RELOADABLE,
+	  .default_value = "422", .stripe_default = "400", RANGE(400, 499),
+	  .text = "The status for a key that was used with another request." },
+	{ "errors", HPX_OPTION_CHOICE, GLOBAL(stripe_errors), RELOADABLE, .default_value = "problem",
+	  .stripe_default = "stripe", CHOICES("problem", "stripe"),
+	  .text = "The shape of hapax's own answers: problem is application/problem+json (RFC "
+		  "9457), stripe is {\"error\": ...} as Stripe has it." },
+	{ "underscore_headers", HPX_OPTION_CHOICE, GLOBAL(drop_underscores), RELOADABLE,
+	  .default_value = "pass", CHOICES("pass", "drop"),
+	  .text = "What becomes of request headers with _ in their names, which WSGI and CGI "
+		  "servers cannot tell from those with -: pass sends them on, and refuses with "
+		  "400 those that would be taken for a header that hapax acts on; drop sends none "
+		  "of them on, but for names that this configuration has." },
+	{ "own_paths", HPX_OPTION_BOOL, GLOBAL(own_paths), RELOADABLE, .default_value = "true",
+	  .text = "Whether /.hapax/ (operations, policy, problems, webhooks) is served. It is never "
+		  "forwarded." },
+	{ "cors.origins", HPX_OPTION_ORIGINS, GLOBAL(cors.origins), RELOADABLE,
+	  OTHER(hpx_settings, cors.origin_count), .default_value = "",
+	  .example = "[\"https://shop.example\"]",
+	  .text = "Origins whose pages may read hapax's own answers and replays, as browsers write "
+		  "them: scheme://host, and the port where it is not the scheme's own. \"*\" alone "
+		  "is every origin. Empty, hapax says nothing about origins. First answers are the "
+		  "application's to open, and preflights pass to it." },
+	{ "cors.credentials", HPX_OPTION_BOOL, GLOBAL(cors.credentials), RELOADABLE,
+	  .default_value = "false",
+	  .text = "Whether those pages may send cookies and the like and still read the answer; "
+		  "say true where the application does." },
+	{ "observe", HPX_OPTION_BOOL, GLOBAL(observe), RELOADABLE, .default_value = "false",
+	  .flag = "observe",
+	  .text = "Only watches: refuses, replays and alters nothing, and counts what would "
+		  "have happened. True here holds for every route." },
+
+	/* Who is calling. */
+	{ "tenant.from", HPX_OPTION_CHOICE, GLOBAL(tenant_from), .default_value = "automatic",
+	  CHOICES("automatic", "authorization", "credential", "header", "cookie", "anonymous",
+		  "subrequest"),
+	  .text = "What names the tenant. automatic is Authorization (Bearer, Basic, Token, "
+		  "ApiKey, DPoP) and X-Api-Key, both where both are there, and beside them "
+		  "whatever else is known to name a caller; where only that is there, or a "
+		  "cookie, it is 401. authorization is those two and looks at nothing else; "
+		  "credential is a hash of the header tenant.name; header is the header "
+		  "tenant.name as it is, which must come from a trusted peer or over a unix "
+		  "socket; cookie is the cookie tenant.name; anonymous is one tenant for all; "
+		  "subrequest asks the service at tenant.url." },
+	{ "tenant.name", HPX_OPTION_TOKEN, GLOBAL(tenant_name), .example = "X-Tenant",
+	  .text = "The name of that header or cookie." },
+	{ "tenant.with", HPX_OPTION_HEADERS, GLOBAL(tenant_with),
+	  OTHER(hpx_settings, tenant_with_count), .default_value = "",
+	  .example = "[Stripe-Account, Host]",
+	  .text = "Headers that are part of the tenant too, whatever names it: two requests that "
+		  "differ in one of them never share a key. They must be the same in every "
+		  "retry." },
+	{ "tenant.ignore", HPX_OPTION_HEADERS, GLOBAL(tenant_ignore),
+	  OTHER(hpx_settings, tenant_ignore_count), .default_value = "",
+	  .example = "[X-Session-Token]",
+	  .text = "Headers that do not name a caller here, although their names look like it: "
+		  "automatic and subrequest do not look at them." },
+	{ "tenant.anonymous", HPX_OPTION_CHOICE, GLOBAL(tenant_anonymous), .default_value = "local",
+	  CHOICES("local", "allow", "refuse"),
+	  .text = "What becomes of a request without any credential. local: where hapax listens "
+		  "on a loopback address or a unix socket, and the request was not forwarded "
+		  "(no X-Forwarded-*, Forwarded, Via or X-Real-IP), it is the anonymous "
+		  "tenant's, otherwise 401. allow: it is the anonymous tenant's; all such "
+		  "callers share keys and answers. refuse: 401." },
+	{ "tenant.url", HPX_OPTION_URL, GLOBAL(subrequest.caller.url),
+	  .example = "http://127.0.0.1:9001/verify",
+	  .text = "Under from: subrequest, the service that says who is calling: it is sent a "
+		  "GET with the caller's credentials; a 2xx names the tenant in tenant.header, "
+		  "anything else refuses the request with 401 or 403." },
+	{ "tenant.header", HPX_OPTION_TOKEN, GLOBAL(subrequest.header), .example = "X-Tenant",
+	  .text = "The header of its answer that names the tenant." },
+	{ "tenant.cache", HPX_OPTION_DURATION, GLOBAL(subrequest.cache_ms), .default_value = "10s",
+	  RANGE(0, HOUR),
+	  .text = "How long its answer is remembered, and so how long a credential that was "
+		  "withdrawn may still work; 0 asks every time." },
+	{ "tenant.ca_file", HPX_OPTION_FILE, GLOBAL(subrequest.caller.ca_file),
+	  .example = "/etc/hapax/ca.pem",
+	  .text = "The certificates (PEM) that its own must lead to. Left out, those that the "
+		  "system trusts." },
+	{ "tenant.connect_timeout", HPX_OPTION_DURATION,
+	  GLOBAL(subrequest.caller.connect_timeout_ms), .default_value = "1s",
+	  RANGE(10, 10 * MINUTE), .text = "For a connection to it." },
+	{ "tenant.timeout", HPX_OPTION_DURATION, GLOBAL(subrequest.caller.timeout_ms),
+	  .default_value = "3s", RANGE(10, 10 * MINUTE),
+	  .text = "For the whole question. Past it, the request is refused with 503." },
+	{ "trusted_peers", HPX_OPTION_NETWORKS, GLOBAL(trusted_peers), RELOADABLE,
+	  OTHER(hpx_settings, trusted_peer_count), .default_value = "",
+	  .example = "[10.0.0.0/8, \"::1\"]",
+	  .text = "Addresses and networks whose X-Forwarded-* and tenant header are believed: "
+		  "your own proxies, nobody else." },
+
+	/* How much. */
+	{ "limits.head", HPX_OPTION_SIZE, GLOBAL(head_bytes_max), RELOADABLE,
+	  .default_value = "32KiB", RANGE(KIB, MIB),
+	  .text = "The head of a message: its first line and all header fields." },
+	{ "limits.fields", HPX_OPTION_COUNT, GLOBAL(fields_max), RELOADABLE, .default_value = "100",
+	  RANGE(10, HPX_HTTP_FIELDS_MAX), .text = "Header fields in one message." },
+	{ "limits.request_body", HPX_OPTION_SIZE, GLOBAL(request_body_bytes_max), RELOADABLE,
+	  .default_value = "1MiB", RANGE(1, GIB),
+	  .text = "The body of a guarded request; a larger one is refused with 413." },
+	{ "limits.response_body", HPX_OPTION_SIZE, GLOBAL(response_body_bytes_max), RELOADABLE,
+	  .default_value = "1MiB", RANGE(1, GIB),
+	  .text = "The body of an answer that is stored; a larger one is streamed, and a retry "
+		  "learns that it happened, not what was said." },
+	{ "limits.bodies", HPX_OPTION_SIZE, GLOBAL(bodies_bytes_max), .default_value = "64MiB",
+	  RANGE(64 * KIB, 1024 * GIB),
+	  .text = "All bodies of guarded requests and answers in memory together; a "
+		  "quarter of it is left to the answers, and past the rest new requests are "
+		  "refused with 503." },
+	{ "limits.connections", HPX_OPTION_COUNT, GLOBAL(connections_max), .default_value = "10000",
+	  RANGE(1, 1000000), .text = "Client connections." },
+	{ "limits.upstream_connections", HPX_OPTION_COUNT, GLOBAL(upstream_connections_max),
+	  RELOADABLE, .default_value = "256", RANGE(1, 65535),
+	  .text = "Connections to the upstream, per event loop. Where all of them are in use, "
+		  "requests wait (limits.upstream_queue)." },
+	{ "limits.upstream_queue", HPX_OPTION_COUNT, GLOBAL(upstream_queue_max), RELOADABLE,
+	  .default_value = "4096", RANGE(0, 1000000),
+	  .text = "Requests that wait for a connection to the upstream, per event loop, first "
+		  "come, first served; guarded ones and passed-through ones are counted apart. "
+		  "Nothing is reserved meanwhile. Where the queue is full, what is known "
+		  "is still answered, and only what would be executed is refused with 503." },
+	{ "limits.pass_share", HPX_OPTION_COUNT, GLOBAL(pass_share), RELOADABLE,
+	  .default_value = "75", RANGE(1, 100),
+	  .text = "How many of limits.upstream_connections, in percent, requests that pass "
+		  "through unguarded may use, tunnels among them; the rest is left to guarded "
+		  "ones. At least one. Under observe (for all routes) it is all of them." },
+	{ "limits.tunnel_share", HPX_OPTION_COUNT, GLOBAL(tunnel_share), RELOADABLE,
+	  .default_value = "25", RANGE(0, 100),
+	  .text = "How many of them, in percent, WebSockets may use; at least one, and none "
+		  "with 0. The next one is refused with 503 at once, because a tunnel may stay "
+		  "for days." },
+	{ "limits.waiters", HPX_OPTION_COUNT, GLOBAL(waiters_max), .default_value = "1000",
+	  RANGE(0, 1000000),
+	  .text = "Requests that wait for somebody else's answer (concurrent: wait); the next "
+		  "one gets 503 at once." },
+	{ "limits.waiters_per_operation", HPX_OPTION_COUNT, GLOBAL(waiters_per_operation_max),
+	  .default_value = "100", RANGE(0, 1000000), .text = "The same, for one operation." },
+	{ "limits.free_space", HPX_OPTION_SIZE, GLOBAL(free_bytes_min), .default_value = "64MiB",
+	  RANGE(0, 1024 * GIB),
+	  .text = "What the store must have left to write into: free on its disk, and free "
+		  "inside its file, where records have expired. Below it, new operations are "
+		  "refused with 503, so that those under way can still be written. A quarter of "
+		  "it must be free on the disk itself, for the log." },
+
+	/* How long. */
+	{ "timeouts.head", HPX_OPTION_DURATION, GLOBAL(head_timeout_ms), RELOADABLE,
+	  .default_value = "10s", RANGE(10, HOUR),
+	  .text = "For a request's head, from its first byte." },
+	{ "timeouts.body", HPX_OPTION_DURATION, GLOBAL(body_timeout_ms), RELOADABLE,
+	  .default_value = "30s", RANGE(10, HOUR), .text = "Between two bytes of a request's body." },
+	{ "timeouts.keep_alive", HPX_OPTION_DURATION, GLOBAL(keep_alive_ms), RELOADABLE,
+	  .default_value = "75s", RANGE(0, DAY),
+	  .text = "How long a client's idle connection is kept." },
+	{ "timeouts.connect", HPX_OPTION_DURATION, GLOBAL(connect_timeout_ms), RELOADABLE,
+	  .default_value = "3s", RANGE(10, 10 * MINUTE),
+	  .text = "For a connection to the upstream. Nothing was sent yet: a retry is safe." },
+	{ "timeouts.send", HPX_OPTION_DURATION, GLOBAL(send_timeout_ms), RELOADABLE,
+	  .default_value = "30s", RANGE(10, HOUR),
+	  .text = "While the upstream takes nothing of a request, or a client nothing of its "
+		  "answer." },
+	{ "timeouts.first_byte", HPX_OPTION_DURATION, GLOBAL(first_byte_timeout_ms), RELOADABLE,
+	  .default_value = "60s", RANGE(10, DAY),
+	  .text = "From the request's last byte to the answer's first. Past it, the outcome is "
+		  "unknown." },
+	{ "timeouts.idle", HPX_OPTION_DURATION, GLOBAL(idle_timeout_ms), RELOADABLE,
+	  .default_value = "60s", RANGE(0, DAY),
+	  .text = "Between two bytes of an answer; 0 is without end." },
+	{ "timeouts.whole", HPX_OPTION_DURATION, GLOBAL(whole_timeout_ms), RELOADABLE,
+	  .default_value = "5m", RANGE(10, DAY),
+	  .text = "For a whole guarded exchange with the upstream." },
+	{ "timeouts.queue", HPX_OPTION_DURATION, GLOBAL(queue_timeout_ms), RELOADABLE,
+	  .default_value = "10s", RANGE(10, HOUR),
+	  .text = "How long a request waits for a connection to the upstream before it gets "
+		  "503; nothing was reserved or sent." },
+	{ "timeouts.reuse_idle", HPX_OPTION_DURATION, GLOBAL(reuse_idle_ms), RELOADABLE,
+	  .default_value = "1s", RANGE(0, HOUR),
+	  .text = "How long a connection to the upstream may have been idle when a guarded "
+		  "request uses it again. Longer risks that the upstream just closed it, and "
+		  "then nobody knows the outcome." },
+	{ "timeouts.reuse_quarantine", HPX_OPTION_DURATION, GLOBAL(reuse_quarantine_ms),
+	  RELOADABLE, .default_value = "60s", RANGE(SECOND, DAY),
+	  .text = "How long guarded requests use no kept connection after the upstream sent bytes "
+		  "that nobody had asked for: a second answer that comes late would be taken for "
+		  "the next caller's. See reuse." },
+	{ "timeouts.store", HPX_OPTION_DURATION, GLOBAL(store_timeout_ms), RELOADABLE,
+	  .default_value = "5s", RANGE(10, 10 * MINUTE),
+	  .text = "How long a client waits for the store before it gets 503." },
+	{ "timeouts.drain", HPX_OPTION_DURATION, GLOBAL(drain_ms), RELOADABLE, .default_value = "25s",
+	  RANGE(0, HOUR),
+	  .text = "How long requests under way may take after SIGTERM; what is left then is "
+		  "written as unknown." },
+
+	/* Duties in the background. */
+	{ "events.retention", HPX_OPTION_DURATION, GLOBAL(event_retention_ms), .default_value = "30d",
+	  RANGE(10 * MINUTE, 3650 * DAY),
+	  .text = "How long the history of operations is kept, for people; gateways hear from "
+		  "its last minutes what was removed." },
+	{ "sweep.every", HPX_OPTION_DURATION, GLOBAL(sweep_every_ms), RELOADABLE,
+	  .default_value = "1s", RANGE(10, HOUR), .text = "How often lost leases are looked for." },
+	{ "reap.every", HPX_OPTION_DURATION, GLOBAL(reap_every_ms), RELOADABLE, .default_value = "1s",
+	  RANGE(10, DAY), .text = "How often expired records are deleted." },
+	{ "reap.batch", HPX_OPTION_COUNT, GLOBAL(reap_batch), RELOADABLE, .default_value = "100",
+	  RANGE(1, 10000), .text = "How many of them at once. Where there are more, it goes on after "
+				   "four times as long as that took; without a pause once it is "
+				   "behind for ten minutes." },
+	{ "work.inside", HPX_OPTION_BOOL, GLOBAL(work), .default_value = "true",
+	  .text = "Whether hapax serve delivers jobs and settles what is unknown; false leaves "
+		  "both to hapax work, which needs PostgreSQL." },
+	{ "work.deliveries", HPX_OPTION_COUNT, GLOBAL(deliveries_max), .default_value = "256",
+	  RANGE(1, 65535),
+	  .text = "Deliveries and probes under way at once, to all targets together." },
+	{ "jobs.retention", HPX_OPTION_DURATION, GLOBAL(job_retention_ms), .default_value = "7d",
+	  RANGE(SECOND, 3650 * DAY),
+	  .text = "How long a job that is done or discarded is kept. Not shorter than the "
+		  "retention of any route: while an operation is known, its jobs must be too, "
+		  "or one could be added a second time." },
+
+	/* ---- routes, and `defaults` ---- */
+
+	{ "match", HPX_OPTION_PATTERN, .place = HPX_PLACE_ROUTE, RELOADABLE,
+	  IN(hpx_route, pattern), .example = "POST /payments/{id}",
+	  .text = "The requests of this route: a method or *, then a path, which may have a "
+		  "host before it. {x} is one segment, a final * the rest. The most specific "
+		  "route wins, wherever it stands. Must be given." },
+	{ "key", HPX_OPTION_CHOICE, POLICY(policy.key), .default_value = "required",
+	  .stripe_default = "optional", CHOICES("required", "optional", "ignore"),
+	  .text = "Whether POST, PATCH and every other method that is neither safe nor idempotent "
+		  "needs a key: required refuses a request without one; optional lets it pass "
+		  "unguarded; ignore guards nothing." },
+	{ "scope", HPX_OPTION_CHOICE, .place = HPX_PLACE_POLICY, IN(hpx_route, policy.scope),
+	  .default_value = "path", .stripe_default = "tenant", CHOICES("path", "route", "tenant"),
+	  .text = "What a key is unique within, besides the tenant: path is method and path; "
+		  "route is the route's pattern; tenant is everything that the tenant does." },
+	{ "retention", HPX_OPTION_DURATION, POLICY(policy.retention_ms), .default_value = "24h",
+	  RANGE(SECOND, 3650 * DAY),
+	  .text = "How long an answer is kept. After that, the same key is executed again." },
+	{ "lease", HPX_OPTION_DURATION, POLICY(policy.lease_ms), .default_value = "30s",
+	  RANGE(SECOND, HOUR),
+	  .text = "How long an attempt is believed to be alive without a sign. It is renewed "
+		  "while the upstream's connection lives, so a slow request is no lost one." },
+	{ "server_error", HPX_OPTION_CHOICE, POLICY(policy.server_error), .default_value = "retry",
+	  .stripe_default = "replay", CHOICES("retry", "replay", "unknown"),
+	  .text = "What a 5xx of the upstream means (502, 504, and 503 with Retry-After have "
+		  "their own rules): retry says that it rolled back and may run again; replay "
+		  "says that it is the final answer; unknown says that nobody knows." },
+	{ "on_lost", HPX_OPTION_CHOICE, POLICY(policy.on_lost), .default_value = "unknown",
+	  CHOICES("unknown", "resume"),
+	  .text = "What it means when an attempt is lost (its lease, or its answer): unknown "
+		  "says that it may have happened; resume lets a retry run it again, after its "
+		  "last recovery point, which needs fenced or honours_keys." },
+	{ "fenced", HPX_OPTION_BOOL, POLICY(policy.fenced), .default_value = "false",
+	  .text = "Your word that the service takes nothing more from an attempt once a later "
+		  "one has begun (by Hapax-Lease and the SQL functions, or by Hapax-Attempt)." },
+	{ "honours_keys", HPX_OPTION_DURATION, POLICY(policy.honours_keys_ms), .default_value = "0s",
+	  RANGE(0, 3650 * DAY), .example = "48h",
+	  .text = "Your word that the service itself executes a key once, and for how long it "
+		  "remembers; 0 is not at all. At least as long as retention." },
+	{ "completes", HPX_OPTION_CHOICE, POLICY(policy.completes), .default_value = "upstream",
+	  CHOICES("upstream", "application"),
+	  .text = "Whose word ends an attempt: upstream is the service's HTTP answer; "
+		  "application is only what the service commits by hapax.complete (libhapax: "
+		  "hapax_complete) in its own transaction, so that an attempt that ends without it "
+		  "is proved not executed. Needs a service that works in the store's database." },
+	{ "concurrent", HPX_OPTION_CHOICE, POLICY(policy.concurrent), .default_value = "conflict",
+	  CHOICES("conflict", "wait", "accepted"),
+	  .text = "What a retry gets while the first request is under way: conflict is 409; "
+		  "wait is the answer when it comes; accepted is 202." },
+	{ "wait", HPX_OPTION_DURATION, POLICY(policy.wait_ms), .default_value = "10s",
+	  RANGE(10, 10 * MINUTE), .text = "How long concurrent: wait waits before its 409." },
+	{ "store", HPX_OPTION_CHOICE, POLICY(policy.keep), .default_value = "answer",
+	  CHOICES("answer", "status"),
+	  .text = "What is kept of an answer: answer is all of it; status is that it happened, "
+		  "with status and Location, for answers that hold secrets." },
+	{ "reuse", HPX_OPTION_CHOICE, POLICY(policy.reuse), .default_value = "allow",
+	  CHOICES("allow", "never"),
+	  .text = "Whether a guarded request may use a kept connection to the upstream: allow "
+		  "does, while the upstream keeps to one answer per request; never opens one "
+		  "for each request and closes it behind the answer, so that not even an "
+		  "upstream that answers twice can give a caller somebody else's answer." },
+	{ "observe", HPX_OPTION_BOOL, POLICY(observe), .default_value = "false",
+	  .text = "Only watches, on this route." },
+	{ "fingerprint.ignore", HPX_OPTION_POINTERS, POLICY(recipe.ignore),
+	  OTHER(hpx_route, recipe.ignore_count), .default_value = "",
+	  .example = "[/metadata/sent_at]",
+	  .text = "Members of a JSON body that may differ between a request and its retry, as "
+		  "JSON pointers (RFC 6901). A route's list replaces that of defaults." },
+	{ "fingerprint.headers", HPX_OPTION_HEADERS, POLICY(recipe.headers),
+	  OTHER(hpx_route, recipe.header_count), .default_value = "", .example = "[X-Currency]",
+	  .text = "Headers that must be the same in a retry. A route's list replaces that of "
+		  "defaults." },
+
+	/* Jobs, and what nobody knows. */
+	{ "deliver", HPX_OPTION_CHOICE, FIXED_POLICY(policy.deliver), .default_value = "now",
+	  CHOICES("now", "async"),
+	  .text = "How a request gets to be executed: now sends it to the upstream, and its "
+		  "answer comes back; async keeps it as a job for target and answers 202 at "
+		  "once. The job's answer becomes the operation's. Async needs a tenant that "
+		  "was verified (tenant.from subrequest, or header with tenant.anonymous: refuse)." },
+	{ "target", HPX_OPTION_NAME, FIXED_POLICY(target_name), .example = "mailer",
+	  .text = "The target (of targets) that deliver: async sends to. The request keeps its "
+		  "path and query, behind the target's URL." },
+	RECONCILE_ROWS(FIXED_POLICY, "the upstream.",
+		       "{operation} is replaced by the operation's reference (Hapax-Operation), "
+		       "{key} by the client's key, which counts only where it selects exactly "
+		       "one operation."),
+
+	/* ---- targets: external services that jobs are sent to ---- */
+
+	{ "url", HPX_OPTION_URL, TARGET(caller.url), .example = "https://mail.example/api",
+	  .text = "Where it is: http or https, without credentials or query. What a job asks "
+		  "for stands behind it. Must be given." },
+	CREDENTIAL_ROWS(TARGET, "", caller),
+	{ "connect_timeout", HPX_OPTION_DURATION, TARGET(caller.connect_timeout_ms),
+	  .default_value = "5s", RANGE(10, 10 * MINUTE),
+	  .text = "For a connection to it. Nothing was sent yet: the job is sent later." },
+	{ "timeout", HPX_OPTION_DURATION, TARGET(caller.timeout_ms), .default_value = "30s",
+	  RANGE(10, HOUR),
+	  .text = "For a whole delivery. Past it, nobody knows what became of it." },
+	{ "concurrency", HPX_OPTION_COUNT, TARGET(concurrency), .default_value = "16",
+	  RANGE(1, 4096), .text = "Deliveries to it that one process has under way at once." },
+	{ "attempts", HPX_OPTION_COUNT, TARGET(attempts_max), .default_value = "12",
+	  RANGE(1, 1000),
+	  .text = "How often a job is sent before it is among the dead letters." },
+	{ "backoff", HPX_OPTION_DURATION, TARGET(backoff.base_ms), .default_value = "1s",
+	  RANGE(10, DAY),
+	  .text = "The longest wait before the second attempt; it doubles with each one, and "
+		  "every wait is random up to that." },
+	{ "backoff_max", HPX_OPTION_DURATION, TARGET(backoff.cap_ms), .default_value = "1h",
+	  RANGE(10, 7 * DAY), .text = "The longest wait of all." },
+	{ "retry_after_max", HPX_OPTION_DURATION, TARGET(retry_after_max_ms), .default_value = "1h",
+	  RANGE(0, 7 * DAY),
+	  .text = "The most that a Retry-After of its answer can put the next attempt off." },
+	{ "honours_keys", HPX_OPTION_DURATION, TARGET(honours_keys_ms), .default_value = "0s",
+	  RANGE(0, 3650 * DAY), .example = "24h",
+	  .text = "Your word that the target itself executes a key once, and for how long it "
+		  "remembers; 0 is not at all. A job whose outcome is unknown is sent again only "
+		  "within that time of its first sending; without it never: it is reconciled." },
+	{ "key_header", HPX_OPTION_TOKEN, TARGET(key_header), .default_value = "Idempotency-Key",
+	  .text = "The header that carries the job's key to it." },
+	{ "provider_id", HPX_OPTION_POINTER, TARGET(provider_id), .example = "/id",
+	  .text = "Where in its JSON answer its own id of the thing stands, as a JSON pointer "
+		  "(RFC 6901). It is kept with the job, and probes and webhooks can name it." },
+	{ "breaker.failures", HPX_OPTION_COUNT, TARGET(breaker.failures_max), .default_value = "5",
+	  RANGE(0, 1000),
+	  .text = "After so many failures in a row nothing is sent for a while, then one job "
+		  "finds out whether the target is back; 0 never stops." },
+	{ "breaker.pause_max", HPX_OPTION_DURATION, TARGET(breaker.open_max_ms),
+	  .default_value = "1m", RANGE(SECOND, DAY),
+	  .text = "The longest such while. The first takes 1s; each failure doubles it." },
+	RECONCILE_ROWS(TARGET, "the target, with its credentials and ca_file.",
+		       "{operation} is replaced by the operation's reference, {provider_id} by "
+		       "the target's own id, {key} by the key that the job was sent with."),
+
+	/* ---- webhooks: external services that report an outcome unasked ---- */
+
+	{ "scheme", HPX_OPTION_CHOICE, WEBHOOK(signature.scheme), .example = "stripe",
+	  CHOICES("stripe", "standard-webhooks", "hmac-body"),
+	  .text = "How it is signed: stripe is Stripe-Signature; standard-webhooks is "
+		  "webhook-signature with webhook-id and webhook-timestamp; hmac-body is an "
+		  "HMAC-SHA256 of the body alone, hexadecimal or base64, in a header of any "
+		  "name. Must be given." },
+	{ "secret_file", HPX_OPTION_FILE, WEBHOOK(secret_file),
+	  .example = "/etc/hapax/bank.secret",
+	  .text = "A file with the secret; only hapax's user should be able to read it. Several "
+		  "secrets, one per line, are all good: that is how to change one. It is read "
+		  "at start and with every reload." },
+	{ "secret_env", HPX_OPTION_VARIABLE, WEBHOOK(secret_env), .example = "BANK_SECRET",
+	  .text = "The same, from a variable of the environment." },
+	{ "tolerance", HPX_OPTION_DURATION, WEBHOOK(signature.tolerance_ms), .default_value = "5m",
+	  RANGE(SECOND, DAY),
+	  .text = "How far the time that was signed may be from ours. hmac-body has none." },
+	{ "header", HPX_OPTION_TOKEN, WEBHOOK(signature.header), .example = "X-Signature",
+	  .text = "hmac-body: the header that carries the signature." },
+	{ "prefix", HPX_OPTION_TEXT, WEBHOOK(signature.prefix), .example = "sha256=",
+	  .text = "hmac-body: what stands before the signature." },
+	{ "operation", HPX_OPTION_POINTER, WEBHOOK(operation),
+	  .example = "/data/metadata/operation",
+	  .text = "Where in its JSON body the operation's reference stands, as a JSON pointer. "
+		  "This or provider_id must be given." },
+	{ "provider_id", HPX_OPTION_POINTER, WEBHOOK(provider_id), .example = "/data/id",
+	  .text = "Where in its body the provider's own id stands, which its answer to a job "
+		  "gave." },
+	{ "target", HPX_OPTION_NAME, WEBHOOK(target), .example = "mailer",
+	  .text = "The target whose service sends it, by its name: nothing is settled but that "
+		  "target's jobs. Left out, it is believed of every operation and every job. Must "
+		  "be given where provider_id is and there are several targets: two services may "
+		  "give the same id." },
+	{ "verdict", HPX_OPTION_POINTER, WEBHOOK(mapping.pointer), .example = "/data/status",
+	  .text = "Where in its body the word stands that the lists below have. Must be given." },
+	SIGN_ROW(WEBHOOK, "", "applied", mapping, APPLIED, HPX_OPTION_WORDS, "[succeeded]",
+		 "Words that mean that it happened. What no list has means nothing."),
+	SIGN_ROW(WEBHOOK, "", "declined", mapping, DECLINED, HPX_OPTION_WORDS, "[failed]",
+		 "Words that mean that it was executed and refused."),
+	SIGN_ROW(WEBHOOK, "", "not_applied", mapping, NOT_APPLIED, HPX_OPTION_WORDS,
+		 "[not_found]", "Words that mean that it never happened."),
+	SIGN_ROW(WEBHOOK, "", "not_yet", mapping, NOT_YET, HPX_OPTION_WORDS, "[pending]",
+		 "Words that mean that it is being worked on."),
+	{ "settle_after", HPX_OPTION_DURATION, WEBHOOK(settle_after_ms), .example = "2m",
+	  RANGE(SECOND, 30 * DAY),
+	  .text = "The longest that the service can take for a request, from its last byte on: "
+		  "before that, \"not applied\" counts for nothing. Must be given where "
+		  "not_applied is." },
+	{ "body", HPX_OPTION_SIZE, WEBHOOK(body_bytes_max), .default_value = "64KiB",
+	  RANGE(1, MIB), .text = "The largest body; a larger one is refused with 413." },
+	{ "rate", HPX_OPTION_COUNT, WEBHOOK(per_second), .default_value = "100", RANGE(1, 100000),
+	  .text = "How many are taken in a second; more are refused with 429." },
+};
+_Static_assert(sizeof(rows) / sizeof(rows[0]) <= HPX_OPTION_MAX, "one element per option");
+
+static const struct hpx_option_section sections[] = {
+	{ HPX_SPAN_INIT("defaults"), HPX_SPAN_INIT("defaults."), HPX_SECTION_GROUP,
+	  HPX_PLACE_BIT(HPX_PLACE_POLICY) },
+	{ HPX_SPAN_INIT("routes"), HPX_SPAN_INIT("routes[]."), HPX_SECTION_LIST,
+	  HPX_PLACE_BIT(HPX_PLACE_POLICY) | HPX_PLACE_BIT(HPX_PLACE_ROUTE) },
+	{ HPX_SPAN_INIT("targets"), HPX_SPAN_INIT("targets."), HPX_SECTION_MAP,
+	  HPX_PLACE_BIT(HPX_PLACE_TARGET) },
+	{ HPX_SPAN_INIT("webhooks"), HPX_SPAN_INIT("webhooks."), HPX_SECTION_MAP,
+	  HPX_PLACE_BIT(HPX_PLACE_WEBHOOK) },
+	{ HPX_SPAN_INIT(""), HPX_SPAN_INIT(""), HPX_SECTION_ROOT,
+	  HPX_PLACE_BIT(HPX_PLACE_GLOBAL) },
+};
+
+const struct hpx_option_table hpx_config_options = {
+	rows,
+	sizeof(rows) / sizeof(rows[0]),
+	sections,
+	sizeof(sections) / sizeof(sections[0]),
+};

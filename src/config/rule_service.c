@@ -1,0 +1,387 @@
+/* Rules about external services: targets, webhooks, how a service is asked for
+ * an outcome (reconcile), and what its answers mean. */
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "config/parse_context.h"
+#include "config/suggestion.h"
+
+#define PROBE "reconcile.probe."
+
+/* Where the sign is among the signs of another ruling, that ruling. */
+static enum hpx_ruling find_status(const struct hpx_verdict_mapping *mapping,
+				   enum hpx_ruling except, unsigned status)
+{
+	for (enum hpx_ruling r = 0; r < except; r++)
+		for (size_t i = 0; i < mapping->signs[r].status_count; i++)
+			if (mapping->signs[r].statuses[i] == status)
+				return r;
+	return HPX_RULING_UNCLEAR;
+}
+
+static enum hpx_ruling find_value(const struct hpx_verdict_mapping *mapping,
+				  enum hpx_ruling except, struct hpx_span value)
+{
+	for (enum hpx_ruling r = 0; r < except; r++)
+		for (size_t i = 0; i < mapping->signs[r].value_count; i++)
+			if (hpx_span_eq(mapping->signs[r].values[i], value))
+				return r;
+	return HPX_RULING_UNCLEAR;
+}
+
+static void check_ruling(struct hpx_parse_context *context, const struct hpx_location *location,
+			 const char *group, const struct hpx_verdict_mapping *mapping,
+			 enum hpx_ruling ruling)
+{
+	static const char format[] =
+		"lists \"%.*s\", which stands in %s too; an answer has one meaning";
+	const struct hpx_ruling_signs *signs = &mapping->signs[ruling];
+	char number[8];
+
+	for (size_t i = 0; i < signs->status_count; i++) {
+		enum hpx_ruling other = find_status(mapping, ruling, signs->statuses[i]);
+		snprintf(number, sizeof(number), "%u", signs->statuses[i]);
+		if (other != HPX_RULING_UNCLEAR)
+			hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, group,
+					    hpx_ruling_name(ruling), format,
+					    HPX_SPAN_ARG(hpx_span_of(number)),
+					    hpx_ruling_name(other));
+	}
+	for (size_t i = 0; i < signs->value_count; i++) {
+		enum hpx_ruling other = find_value(mapping, ruling, signs->values[i]);
+		if (other != HPX_RULING_UNCLEAR)
+			hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, group,
+					    hpx_ruling_name(ruling), format,
+					    HPX_SPAN_ARG(hpx_span_first(signs->values[i], 60)),
+					    hpx_ruling_name(other));
+	}
+}
+
+static size_t sign_count(const struct hpx_verdict_mapping *mapping, enum hpx_ruling ruling)
+{
+	return mapping->signs[ruling].status_count + mapping->signs[ruling].value_count;
+}
+
+static void check_mapping(struct hpx_parse_context *context, const struct hpx_location *location,
+			  const char *group, const struct hpx_verdict_mapping *mapping)
+{
+	size_t values = 0;
+
+	for (enum hpx_ruling r = 0; r < HPX_RULING_UNCLEAR; r++) {
+		check_ruling(context, location, group, mapping, r);
+		values += mapping->signs[r].value_count;
+	}
+	if (sign_count(mapping, HPX_RULING_APPLIED) == 0 &&
+	    sign_count(mapping, HPX_RULING_DECLINED) == 0 &&
+	    sign_count(mapping, HPX_RULING_NOT_APPLIED) == 0)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, group, "applied",
+				    "is missing, and so are declined and not_applied: nothing could "
+				    "ever be settled; say what the answers mean");
+	if (values > 0 && mapping->pointer.ptr == NULL)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, group, "verdict",
+				    "is missing; say where the words of the lists stand, e.g. "
+				    "verdict: /status");
+	if (values == 0 && mapping->pointer.ptr != NULL)
+		hpx_location_remark(context, location, HPX_CONFIG_WARNING, group, "verdict",
+				    "has no effect: no list has a word that could stand there");
+}
+
+static bool has_word(struct hpx_span get, struct hpx_span want)
+{
+	struct hpx_span word;
+
+	for (size_t n = 0; (word = hpx_probe_word(get, n)).ptr != NULL; n++)
+		if (hpx_span_eq(word, want))
+			return true;
+	return false;
+}
+
+/* Whether the question is about one thing only. */
+static void check_get(struct hpx_parse_context *context, const struct hpx_location *location,
+		      struct hpx_span get, bool target)
+{
+	bool operation = has_word(get, HPX_SPAN("operation"));
+	bool provider = has_word(get, HPX_SPAN("provider_id"));
+	bool key = has_word(get, HPX_SPAN("key"));
+
+	if (provider && !target)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, PROBE, "get",
+				    "has {provider_id}, which only a job's answer gives; use "
+				    "{operation}");
+	else if (!operation && !provider && !key)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, PROBE, "get",
+				    "asks the same of every operation; put %s into it",
+				    target ? "{operation}, {provider_id} or {key}" : "{operation} or {key}");
+	else if (!operation && !target)
+		hpx_location_remark(context, location, HPX_CONFIG_WARNING, PROBE, "get",
+				    "names the client's key alone, which counts only where it "
+				    "selects exactly one operation; {operation} always does");
+}
+
+static void check_caller(struct hpx_parse_context *context, const struct hpx_location *location,
+			 const char *group, const struct hpx_caller *caller)
+{
+	static const struct hpx_span near[] = { HPX_SPAN_INIT("http://127."),
+						HPX_SPAN_INIT("http://localhost"),
+						HPX_SPAN_INIT("http://[::1]") };
+	struct hpx_span url = hpx_span_of(caller->url);
+	bool clear = hpx_span_istarts(url, HPX_SPAN("http://")) && caller->headers.len > 0 &&
+		     (hpx_location_given(location, group, "credentials.file")->given ||
+		      hpx_location_given(location, group, "credentials.env")->given);
+
+	if (hpx_rule_is_framing(caller->credentials.header))
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, group,
+				    "credentials.header",
+				    "names a header that means something else; e.g. Authorization");
+	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+		clear = clear && !hpx_span_istarts(url, near[i]);
+	if (clear)
+		hpx_location_remark(context, location, HPX_CONFIG_WARNING, group, "url",
+				    "is http://, so that the credential travels in the clear; use "
+				    "https://");
+}
+
+/* What says something, given without the question. In `defaults` it may be
+ * meant for the questions of routes. */
+static bool is_half_given(const struct hpx_parse_context *context, const struct hpx_location *location,
+			  const struct hpx_probe *probe)
+{
+	size_t signs = 0;
+
+	for (size_t n = 0; n < context->settings->route_count; n++)
+		if (location->set == &context->defaults &&
+		    context->settings->routes[n].reconcile.probe.given)
+			return false;
+	for (enum hpx_ruling r = 0; r < HPX_RULING_UNCLEAR; r++)
+		signs += sign_count(&probe->mapping, r);
+	return signs > 0 || hpx_location_given(location, PROBE, "url")->given ||
+	       hpx_location_given(location, PROBE, "verdict")->given ||
+	       hpx_location_given(location, PROBE, "credentials.file")->given ||
+	       hpx_location_given(location, PROBE, "credentials.env")->given;
+}
+
+static void check_probe(struct hpx_parse_context *context, const struct hpx_location *location,
+			const struct hpx_probe *probe, bool target)
+{
+	check_get(context, location, probe->get, target);
+	if (probe->caller.url == NULL && !target &&
+	    hpx_context_given(context, "upstream", NULL)->given)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, PROBE, "url",
+				    "is missing: a probe cannot ask an upstream behind unix:; give "
+				    "its http:// or https:// URL");
+	check_caller(context, location, PROBE, &probe->caller);
+	check_mapping(context, location, PROBE, &probe->mapping);
+}
+
+void hpx_rule_reconcile(struct hpx_parse_context *context, const struct hpx_location *location,
+			const struct hpx_reconcile_settings *reconcile, bool target)
+{
+	const struct hpx_probe *probe = &reconcile->probe;
+	const struct hpx_reconcile_rule *rule = &reconcile->rule;
+
+	if (probe->given)
+		check_probe(context, location, probe, target);
+	else if (is_half_given(context, location, probe))
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, PROBE, "get",
+				    "is missing; say what to ask, e.g. get: "
+				    "\"/payments?operation={operation}\"");
+	if (probe->given && sign_count(&probe->mapping, HPX_RULING_NOT_APPLIED) > 0 &&
+	    rule->settle_after_ms == 0)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "reconcile.",
+				    "settle_after",
+				    "is missing, so that \"not applied\" could be said of a request "
+				    "that still runs; give the longest that the service can take, "
+				    "e.g. settle_after: 2m");
+	if (rule->backoff.base_ms > rule->backoff.cap_ms)
+		hpx_location_remark(context, location, HPX_CONFIG_WARNING, "reconcile.", "backoff",
+				    "is larger than reconcile.backoff_max, which then counts");
+}
+
+/* ---- targets and webhooks ---- */
+
+static void check_target(struct hpx_parse_context *context, size_t n)
+{
+	const struct hpx_job_target *target = &context->targets[n];
+	struct hpx_location location = hpx_location_target(context, n);
+
+	if (!hpx_location_given(&location, "", "url")->given)
+		hpx_location_remark(context, &location, HPX_CONFIG_MISTAKE, "", "url",
+				    "is missing; say where it is, e.g. url: "
+				    "https://mail.example/api");
+	if (!hpx_rule_is_key_header(target->key_header))
+		hpx_location_remark(context, &location, HPX_CONFIG_MISTAKE, "", "key_header",
+				    "names a header that means something else; e.g. "
+				    "Idempotency-Key");
+	if (target->backoff.base_ms > target->backoff.cap_ms)
+		hpx_location_remark(context, &location, HPX_CONFIG_WARNING, "", "backoff",
+				    "is larger than backoff_max, which then counts");
+	if (target->caller.connect_timeout_ms > target->caller.timeout_ms)
+		hpx_location_remark(context, &location, HPX_CONFIG_WARNING, "", "connect_timeout",
+				    "is larger than timeout: it is never reached");
+	if (target->honours_keys_ms > 0 &&
+	    target->honours_keys_ms <= target->caller.timeout_ms)
+		hpx_location_remark(context, &location, HPX_CONFIG_WARNING, "", "honours_keys",
+				    "is not longer than timeout: a job that timed out is never sent "
+				    "again");
+	check_caller(context, &location, "", &target->caller);
+	hpx_rule_reconcile(context, &location, &target->reconcile, true);
+}
+
+/* What only one scheme has. */
+static void check_scheme(struct hpx_parse_context *context, const struct hpx_location *location,
+			 enum hpx_signature_scheme scheme)
+{
+	static const char *const names[] = { "header", "prefix" };
+	bool body = scheme == HPX_SIGNATURE_SCHEME_HMAC_BODY;
+
+	if (body && !hpx_location_given(location, "", "header")->given)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "header",
+				    "is missing; say which header carries the signature, e.g. "
+				    "header: X-Signature");
+	for (size_t i = 0; i < 2; i++)
+		if (!body && hpx_location_given(location, "", names[i])->given)
+			hpx_location_remark(context, location, HPX_CONFIG_WARNING, "", names[i],
+					    "has no effect unless scheme is hmac-body");
+	if (body && hpx_location_given(location, "", "tolerance")->given)
+		hpx_location_remark(context, location, HPX_CONFIG_WARNING, "", "tolerance",
+				    "has no effect where scheme is hmac-body, which signs no time");
+}
+
+static void check_source(struct hpx_parse_context *context, const struct hpx_location *location)
+{
+	if (!hpx_location_given(location, "", "scheme")->given)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "scheme",
+				    "is missing; say how it is signed: stripe, standard-webhooks or "
+				    "hmac-body");
+	if (!hpx_location_given(location, "", "secret_file")->given &&
+	    !hpx_location_given(location, "", "secret_env")->given)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "secret_file",
+				    "is missing; name a file with the secret, or a variable by "
+				    "secret_env: without it anybody could send it");
+}
+
+void hpx_rule_unknown_target(struct hpx_parse_context *context,
+			     const struct hpx_location *location, struct hpx_span name,
+			     const char *advice)
+{
+	const struct hpx_settings *settings = context->settings;
+	struct hpx_suggestion suggestion = { 0 };
+
+	for (size_t i = 0; i < settings->target_count; i++) {
+		HPX_ASSERT(!hpx_span_eq(name, settings->targets[i].name));
+		hpx_suggestion_consider(&suggestion, name, settings->targets[i].name);
+	}
+	if (suggestion.word.ptr != NULL)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "target",
+				    "\"%.*s\" is none of targets; did you mean \"%.*s\"?",
+				    HPX_SPAN_ARG(name), HPX_SPAN_ARG(suggestion.word));
+	else
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "target",
+				    "\"%.*s\" is none of targets%s", HPX_SPAN_ARG(name), advice);
+}
+
+static void check_speaker(struct hpx_parse_context *context, const struct hpx_location *location,
+			  const struct hpx_webhook *webhook)
+{
+	const struct hpx_settings *settings = context->settings;
+
+	if (webhook->target.ptr == NULL) {
+		if (webhook->provider_id.ptr != NULL && settings->target_count > 1)
+			hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "target",
+					    "is missing: the id of one service may be that of "
+					    "another's job; say which of targets sends it");
+		return;
+	}
+	for (size_t i = 0; i < settings->target_count; i++)
+		if (hpx_span_eq(webhook->target, settings->targets[i].name))
+			return;
+	hpx_rule_unknown_target(context, location, webhook->target, "");
+}
+
+static void check_not_applied(struct hpx_parse_context *context, const struct hpx_location *location,
+			      const struct hpx_webhook *webhook)
+{
+	if (webhook->mapping.signs[HPX_RULING_NOT_APPLIED].value_count == 0)
+		return;
+	if (webhook->settle_after_ms == 0)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "settle_after",
+				    "is missing, so that \"not applied\" could be said of a request "
+				    "that still runs; give the longest that the service can take, "
+				    "e.g. settle_after: 2m");
+	else if (webhook->signature.scheme == HPX_SIGNATURE_SCHEME_HMAC_BODY)
+		hpx_location_remark(context, location, HPX_CONFIG_WARNING, "", "not_applied",
+				    "has no effect where scheme is hmac-body, which signs no time, "
+				    "so that it could be of any; add a probe to find that out");
+}
+
+static void check_webhook(struct hpx_parse_context *context, size_t n)
+{
+	const struct hpx_webhook *webhook = &context->webhooks[n];
+	const struct hpx_verdict_mapping *mapping = &webhook->mapping;
+	struct hpx_location location = hpx_location_webhook(context, n);
+
+	check_source(context, &location);
+	check_scheme(context, &location, webhook->signature.scheme);
+	check_speaker(context, &location, webhook);
+	if (webhook->operation.ptr == NULL && webhook->provider_id.ptr == NULL)
+		hpx_location_remark(context, &location, HPX_CONFIG_MISTAKE, "", "operation",
+				    "is missing, and so is provider_id: nothing says which "
+				    "operation it is about; give one, e.g. operation: "
+				    "/data/metadata/operation");
+	check_mapping(context, &location, "", mapping);
+	check_not_applied(context, &location, webhook);
+}
+
+bool hpx_rule_in_memory(const struct hpx_parse_context *context)
+{
+	return hpx_span_starts(context->settings->store, HPX_SPAN("memory:"));
+}
+
+/* At the place of the map itself. */
+static void refuse_map(struct hpx_parse_context *context, const char *word, const char *message)
+{
+	size_t index = hpx_context_member(context, hpx_span_of(word));
+	const struct hpx_yaml_node *node = &context->tree.nodes[index];
+
+	hpx_config_remark(context->report, HPX_CONFIG_MISTAKE, node->line, node->column,
+			  hpx_span_of(word), "%s", message);
+}
+
+/* A job that is gone while its operation is known could be added again. */
+static void check_retention(struct hpx_parse_context *context)
+{
+	const struct hpx_settings *settings = context->settings;
+	struct hpx_location location = hpx_location_global(context);
+	const struct hpx_route *longest = &settings->fallback;
+
+	for (size_t n = 0; n < settings->route_count; n++)
+		if (settings->routes[n].policy.retention_ms > longest->policy.retention_ms)
+			longest = &settings->routes[n];
+	if (longest->policy.retention_ms > settings->job_retention_ms)
+		hpx_location_remark(context, &location, HPX_CONFIG_MISTAKE, "", "jobs.retention",
+				    "is shorter than the retention of %.*s: a job could be added a "
+				    "second time after it was deleted; make it as long",
+				    HPX_SPAN_ARG(hpx_span_first(longest->pattern, 60)));
+}
+
+void hpx_rule_check_services(struct hpx_parse_context *context)
+{
+	const struct hpx_settings *settings = context->settings;
+	static const char stored[] =
+		"need a store that outlives hapax; give store: sqlite:PATH or postgres://…";
+
+	for (size_t n = 0; n < settings->target_count; n++)
+		check_target(context, n);
+	for (size_t n = 0; n < settings->webhook_count; n++)
+		check_webhook(context, n);
+	if (settings->target_count > 0)
+		check_retention(context);
+	if (settings->target_count > 0 && hpx_rule_in_memory(context))
+		refuse_map(context, "targets", stored);
+	if (settings->webhook_count > 0 && hpx_rule_in_memory(context))
+		refuse_map(context, "webhooks", stored);
+	if (settings->webhook_count > 0 && !settings->own_paths)
+		refuse_map(context, "webhooks",
+			   "come in under /.hapax/, which own_paths: false hides; say "
+			   "own_paths: true");
+}
