@@ -33,18 +33,29 @@ static bool in_object(const struct hpx_json_writer *json)
 	return json->depth > 0 && (json->arrays >> (json->depth - 1) & 1) == 0;
 }
 
+static void break_line(struct hpx_json_writer *json)
+{
+	if (json->indent == 0)
+		return;
+	put(json, HPX_SPAN("\n"));
+	for (unsigned i = 0; i < json->depth * json->indent; i++)
+		put(json, HPX_SPAN(" "));
+}
+
 /* What stands before a value: a comma, its name. */
 static void put_name(struct hpx_json_writer *json, const char *name)
 {
 	HPX_ASSERT(in_object(json) == (name != NULL));
 	if (json->comma)
 		put(json, HPX_SPAN(","));
+	if (json->depth > 0)
+		break_line(json);
 	json->comma = true;
 	if (name == NULL)
 		return;
 	put(json, HPX_SPAN("\""));
 	put(json, hpx_span_of(name));
-	put(json, HPX_SPAN("\":"));
+	put(json, json->indent > 0 ? HPX_SPAN("\": ") : HPX_SPAN("\":"));
 }
 
 static void begin(struct hpx_json_writer *json, const char *name, bool array)
@@ -61,8 +72,10 @@ static void begin(struct hpx_json_writer *json, const char *name, bool array)
 static void end(struct hpx_json_writer *json, bool array)
 {
 	HPX_ASSERT(json->depth > 0 && in_object(json) == !array);
-	put(json, array ? HPX_SPAN("]") : HPX_SPAN("}"));
 	json->depth--;
+	if (json->comma)
+		break_line(json);
+	put(json, array ? HPX_SPAN("]") : HPX_SPAN("}"));
 	json->comma = true;
 }
 
@@ -86,11 +99,35 @@ void hpx_json_end_array(struct hpx_json_writer *json)
 	end(json, true);
 }
 
+/* As UTF-16 has it: two escapes for a character beyond the basic plane. */
+static enum hpx_status escape_character(struct hpx_buffer *out, uint32_t code)
+{
+	if (code < 0x10000)
+		return hpx_buffer_printf(out, "\\u%04x", code);
+	code -= 0x10000;
+	return hpx_buffer_printf(out, "\\u%04x\\u%04x", 0xd800 | code >> 10, 0xdc00 | (code & 0x3ff));
+}
+
+static void put_ascii(struct hpx_json_writer *json, struct hpx_span value)
+{
+	while (value.len > 0 && json->status == HPX_OK) {
+		size_t n = hpx_utf8_sequence(value);
+
+		if (n == 1)
+			json->status = hpx_buffer_json(json->out, hpx_span_first(value, 1));
+		else
+			json->status = escape_character(json->out, n > 0 ? hpx_utf8_decode(value) : 0xfffd);
+		value = hpx_span_skip(value, n > 0 ? n : 1);
+	}
+}
+
 void hpx_json_put_string(struct hpx_json_writer *json, const char *name, struct hpx_span value)
 {
 	put_name(json, name);
 	put(json, HPX_SPAN("\""));
-	if (json->status == HPX_OK)
+	if (json->ascii)
+		put_ascii(json, value);
+	else if (json->status == HPX_OK)
 		json->status = hpx_buffer_json(json->out, value);
 	put(json, HPX_SPAN("\""));
 }

@@ -1,4 +1,4 @@
-/* The JSON writer: documents without blanks, into a bounded buffer. The first failure
+/* The JSON writer: documents without blanks, or indented, into a bounded buffer. The first failure
  * stays, and calls after it write nothing, so callers look at the status once, at the
  * end. Reading JSON is core/json.h. */
 #ifndef HPX_BASE_JSON_WRITER_H
@@ -16,8 +16,11 @@ struct hpx_json_writer {
 	unsigned depth;
 	uint32_t arrays; /* bit n: what is open at depth n is an array */
 	bool comma;      /* something stands before the next value */
+	unsigned indent; /* blanks for each level, a line for each value; 0: one line */
+	bool ascii;      /* characters beyond ASCII are written as \uXXXX */
 };
 
+/* Without blanks, in UTF-8. Callers that want it otherwise set `indent` and `ascii`. */
 void hpx_json_writer_init(struct hpx_json_writer *json, struct hpx_buffer *out);
 /* Ends the document with a newline. After a failure the buffer is as it was at init. */
 enum hpx_status hpx_json_writer_finish(struct hpx_json_writer *json);

@@ -2,13 +2,13 @@
  * exchanges that the rows cite. And the log: every exchange, a line each. */
 #include "verify/verify_report.h"
 
-#include <stdlib.h>
-
-#include <jansson.h>
-#include <openssl/evp.h>
-
-#include "base/buffer.h"
+#include "base/assert.h"
+#include "base/json_writer.h"
 #include "base/utf8.h"
+#include "verify/verify_request.h"
+
+/* More than the log can hold, also with every byte escaped. */
+#define DOCUMENT_BYTES_MAX ((size_t)1 << 30)
 
 /* ---- one exchange ---- */
 
@@ -37,192 +37,137 @@ static const char *cut_name(enum hpx_verify_cut cut)
 	return names[cut];
 }
 
-static json_t *text_json(struct hpx_span text)
-{
-	if (text.len == 0)
-		return json_string("");
-	if (hpx_utf8_valid(text))
-		return json_stringn(text.ptr, text.len);
-	/* One byte becomes three at most. */
-	char *mended = malloc(text.len * 3);
-	size_t at = 0;
-	if (mended == NULL)
-		return NULL;
-	while (text.len > 0) {
-		size_t n = hpx_utf8_sequence(text);
-
-		memcpy(mended + at, n > 0 ? text.ptr : "\xef\xbf\xbd", n > 0 ? n : 3);
-		at += n > 0 ? n : 3;
-		text = hpx_span_skip(text, n > 0 ? n : 1);
-	}
-	json_t *json = json_stringn(mended, at);
-	free(mended);
-	return json;
-}
-
-static json_t *base64(struct hpx_span bytes)
-{
-	char *text = malloc((bytes.len + 2) / 3 * 4 + 1);
-
-	if (text == NULL)
-		return NULL;
-	EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)bytes.ptr, (int)bytes.len);
-	json_t *json = json_string(text);
-	free(text);
-	return json;
-}
-
 /* Text up to a sequence that the bound has cut counts as text. */
-static bool is_text(struct hpx_span body, size_t whole)
+static bool is_text(struct hpx_span body, size_t whole_bytes)
 {
 	for (size_t cut = 0; cut < 4 && cut <= body.len; cut++) {
 		if (hpx_utf8_valid(hpx_span_first(body, body.len - cut)))
 			return true;
-		if (body.len == whole)
+		if (body.len == whole_bytes)
 			return false;
 	}
 	return false;
 }
 
-/* "body" where it is text, otherwise "body_base64"; and how long it was. */
-static int add_body(json_t *to, struct hpx_span body, size_t whole)
+/* "body" where the body is text, otherwise "body_base64"; and how long it was. */
+static void put_body(struct hpx_json_writer *json, struct hpx_span body, size_t whole_bytes)
 {
-	bool text = is_text(body, whole);
-	int failed = json_object_set_new(to, "body_bytes", json_integer((json_int_t)whole));
-
-	if (text)
-		return failed | json_object_set_new(to, "body", text_json(body));
-	return failed | json_object_set_new(to, "body_base64", base64(body));
+	HPX_ASSERT(body.len <= whole_bytes);
+	hpx_json_put_number(json, "body_bytes", whole_bytes);
+	if (is_text(body, whole_bytes))
+		hpx_json_put_string(json, "body", body);
+	else
+		hpx_json_put_bytes(json, "body", body);
 }
 
-static json_t *request_of(const struct hpx_verify_exchange *exchange)
+static void put_request(struct hpx_json_writer *json, const struct hpx_verify_exchange *exchange)
 {
-	json_t *request = json_object();
-	int failed = json_object_set_new(request, "head", text_json(exchange->request_head));
-
-	failed |= json_object_set_new(request, "key", text_json(hpx_span_of(exchange->key)));
-	failed |= add_body(request, exchange->request_body, exchange->request_body_bytes);
-	if (failed == 0)
-		return request;
-	json_decref(request);
-	return NULL;
+	hpx_json_begin_object(json, "request");
+	hpx_json_put_string(json, "head", exchange->request_head);
+	hpx_json_put_text(json, "key", exchange->key);
+	put_body(json, exchange->request_body, exchange->request_body_bytes);
+	hpx_json_end_object(json);
 }
 
 /* The values of cookies are credentials. */
-static json_t *field_of(const struct hpx_field *field)
+static void put_field(struct hpx_json_writer *json, const struct hpx_field *field)
 {
 	bool secret = hpx_span_ieq(field->name, HPX_SPAN("Set-Cookie"));
 
-	return json_pack("[o, o]", text_json(field->name),
-			 text_json(secret ? HPX_SPAN("(left out)") : field->value));
+	hpx_json_begin_array(json, NULL);
+	hpx_json_put_string(json, NULL, field->name);
+	hpx_json_put_string(json, NULL, secret ? HPX_SPAN(HPX_REDACTED) : field->value);
+	hpx_json_end_array(json);
 }
 
-static json_t *answer_of(const struct hpx_verify_exchange *exchange)
+static void put_answer(struct hpx_json_writer *json, const struct hpx_verify_exchange *exchange)
 {
 	char hash[2 * HPX_SHA256_SIZE + 1];
-	json_t *answer = json_object();
-	json_t *headers = json_array();
-	int failed = json_object_set_new(answer, "status", json_integer(exchange->status));
 
+	hpx_json_begin_object(json, "answer");
+	hpx_json_put_number(json, "status", exchange->status);
+	hpx_json_begin_array(json, "headers");
 	for (size_t i = 0; i < exchange->field_count; i++)
-		failed |= json_array_append_new(headers, field_of(&exchange->fields[i]));
-	failed |= json_object_set_new(answer, "headers", headers);
-	failed |= add_body(answer, exchange->body, exchange->body_bytes);
+		put_field(json, &exchange->fields[i]);
+	hpx_json_end_array(json);
+	put_body(json, exchange->body, exchange->body_bytes);
 	hpx_hex_encode(exchange->body_hash, HPX_SHA256_SIZE, hash);
-	failed |= json_object_set_new(answer, "body_sha256", json_string(hash));
-	if (failed == 0)
-		return answer;
-	json_decref(answer);
-	return NULL;
+	hpx_json_put_text(json, "body_sha256", hash);
+	hpx_json_end_object(json);
 }
 
-static json_t *exchange_json(const struct hpx_verify_exchange *exchange)
+static void put_exchange(struct hpx_json_writer *json, const struct hpx_verify_exchange *exchange)
 {
-	json_t *json = json_object();
-	int failed = json_object_set_new(json, "number", json_integer(exchange->number));
-
-	failed |= json_object_set_new(json, "row", json_string(exchange->row ? exchange->row : ""));
-	failed |= json_object_set_new(json, "end", json_string(end_name(exchange->end)));
+	HPX_ASSERT(exchange->began_ms >= 0 && exchange->took_ms >= 0);
+	hpx_json_begin_object(json, NULL);
+	hpx_json_put_number(json, "number", exchange->number);
+	hpx_json_put_text(json, "row", exchange->row != NULL ? exchange->row : "");
+	hpx_json_put_text(json, "end", end_name(exchange->end));
 	if (exchange->cut != HPX_CUT_NONE)
-		failed |= json_object_set_new(json, "cut", json_string(cut_name(exchange->cut)));
-	failed |= json_object_set_new(json, "began_ms", json_integer(exchange->began_ms));
-	failed |= json_object_set_new(json, "took_ms", json_integer(exchange->took_ms));
+		hpx_json_put_text(json, "cut", cut_name(exchange->cut));
+	hpx_json_put_number(json, "began_ms", (uint64_t)exchange->began_ms);
+	hpx_json_put_number(json, "took_ms", (uint64_t)exchange->took_ms);
 	if (exchange->problem[0] != '\0')
-		failed |= json_object_set_new(json, "problem",
-					      text_json(hpx_span_of(exchange->problem)));
-	failed |= json_object_set_new(json, "request", request_of(exchange));
+		hpx_json_put_text(json, "problem", exchange->problem);
+	put_request(json, exchange);
 	if (exchange->end == HPX_EXCHANGE_ANSWERED)
-		failed |= json_object_set_new(json, "answer", answer_of(exchange));
-	if (failed == 0)
-		return json;
-	json_decref(json);
-	return NULL;
+		put_answer(json, exchange);
+	hpx_json_end_object(json);
 }
 
 /* ---- the document ---- */
 
-static json_t *numbers_of(const struct hpx_row_result *row_result)
-{
-	json_t *numbers = json_array();
-	int failed = numbers == NULL;
-
-	for (size_t i = 0; i < row_result->exchange_count; i++)
-		failed |= json_array_append_new(numbers, json_integer(row_result->exchanges[i]));
-	if (failed == 0)
-		return numbers;
-	json_decref(numbers);
-	return NULL;
-}
-
-static json_t *row_of(const struct hpx_row *row, const struct hpx_row_result *row_result,
-		      enum hpx_dialect dialect)
+static void put_row(struct hpx_json_writer *json, const struct hpx_row *row,
+		    const struct hpx_row_result *row_result, enum hpx_dialect dialect)
 {
 	bool required = hpx_row_weight(row, dialect) == HPX_ROW_REQUIRED;
-	json_t *guarantees = row->also != 0 ?
-				     json_pack("[i, i]", (int)row->guarantee, (int)row->also) :
-				     json_pack("[i]", (int)row->guarantee);
 
-	return json_pack("{s:s, s:s, s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:I}",
-			 "name", row->name, "group", hpx_row_group_text(row->group),
-			 "weight", required ? "required" : "advised", "guarantees", guarantees,
-			 "verdict", hpx_report_verdict(row_result->verdict), "title", row->title,
-			 "why", hpx_row_why(row, row_result),
-			 "expected", text_json(hpx_span_of(row_result->expected)),
-			 "came", text_json(hpx_span_of(row_result->came)),
-			 "exchanges", numbers_of(row_result), "took_ms", (json_int_t)row_result->took_ms);
+	hpx_json_begin_object(json, NULL);
+	hpx_json_put_text(json, "name", row->name);
+	hpx_json_put_text(json, "group", hpx_row_group_text(row->group));
+	hpx_json_put_text(json, "weight", required ? "required" : "advised");
+	hpx_json_begin_array(json, "guarantees");
+	hpx_json_put_number(json, NULL, row->guarantee);
+	if (row->also != 0)
+		hpx_json_put_number(json, NULL, row->also);
+	hpx_json_end_array(json);
+	hpx_json_put_text(json, "verdict", hpx_report_verdict(row_result->verdict));
+	hpx_json_put_text(json, "title", row->title);
+	hpx_json_put_text(json, "why", hpx_row_why(row, row_result));
+	hpx_json_put_text(json, "expected", row_result->expected);
+	hpx_json_put_text(json, "came", row_result->came);
+	hpx_json_begin_array(json, "exchanges");
+	for (size_t i = 0; i < row_result->exchange_count; i++)
+		hpx_json_put_number(json, NULL, row_result->exchanges[i]);
+	hpx_json_end_array(json);
+	hpx_json_put_number(json, "took_ms", (uint64_t)row_result->took_ms);
+	hpx_json_end_object(json);
 }
 
-static json_t *rows_of(const struct hpx_verify_result *result, enum hpx_dialect dialect)
+static void put_rows(struct hpx_json_writer *json, const struct hpx_verify_result *result,
+		     enum hpx_dialect dialect)
 {
-	json_t *rows = json_array();
-	int failed = rows == NULL;
-
+	hpx_json_begin_array(json, "rows");
 	for (size_t i = 0; i < hpx_row_count; i++)
-		failed |= json_array_append_new(
-			rows, row_of(&hpx_rows[i], &result->rows[i], dialect));
-	if (failed == 0)
-		return rows;
-	json_decref(rows);
-	return NULL;
+		put_row(json, &hpx_rows[i], &result->rows[i], dialect);
+	hpx_json_end_array(json);
 }
 
-static json_t *guarantees_of(const struct hpx_verify_result *result)
+static void put_guarantees(struct hpx_json_writer *json, const struct hpx_verify_result *result)
 {
-	json_t *guarantees = json_array();
-	int failed = guarantees == NULL;
+	hpx_json_begin_array(json, "guarantees");
+	for (size_t i = 0; i <= HPX_GUARANTEE_MAX; i++) {
+		bool observable = hpx_guarantees[i].observable;
 
-	for (size_t i = 0; i <= HPX_GUARANTEE_MAX; i++)
-		failed |= json_array_append_new(
-			guarantees,
-			json_pack("{s:i, s:s, s:s}", "number", (int)i, "text",
-				  hpx_guarantees[i].text, "verdict",
-				  hpx_guarantees[i].observable ?
-					  hpx_report_verdict(result->guarantees[i]) :
-					  "not_observable"));
-	if (failed == 0)
-		return guarantees;
-	json_decref(guarantees);
-	return NULL;
+		hpx_json_begin_object(json, NULL);
+		hpx_json_put_number(json, "number", i);
+		hpx_json_put_text(json, "text", hpx_guarantees[i].text);
+		hpx_json_put_text(json, "verdict",
+				  observable ? hpx_report_verdict(result->guarantees[i]) :
+					       "not_observable");
+		hpx_json_end_object(json);
+	}
+	hpx_json_end_array(json);
 }
 
 static bool is_cited(const struct hpx_verify_result *result, unsigned number)
@@ -234,58 +179,82 @@ static bool is_cited(const struct hpx_verify_result *result, unsigned number)
 	return false;
 }
 
-static json_t *exchanges_of(const struct hpx_verify *run, const struct hpx_verify_result *result)
+static void put_exchanges(struct hpx_json_writer *json, const struct hpx_verify *run,
+			  const struct hpx_verify_result *result)
 {
-	json_t *exchanges = json_array();
-	int failed = exchanges == NULL;
-
+	hpx_json_begin_array(json, "exchanges");
 	for (size_t i = 0; i < hpx_verify_exchange_count(run); i++) {
 		const struct hpx_verify_exchange *exchange = hpx_verify_exchange_at(run, i);
 
 		if (is_cited(result, exchange->number))
-			failed |= json_array_append_new(exchanges, exchange_json(exchange));
+			put_exchange(json, exchange);
 	}
-	if (failed == 0)
-		return exchanges;
-	json_decref(exchanges);
-	return NULL;
+	hpx_json_end_array(json);
 }
 
-static enum hpx_status write_json(json_t *json, size_t flags, FILE *out)
-{
-	if (json == NULL)
-		return HPX_NOMEM;
-	int failed = json_dumpf(json, out, flags | JSON_ENSURE_ASCII);
-	json_decref(json);
-	return failed == 0 && fputc('\n', out) != EOF && fflush(out) == 0 ? HPX_OK : HPX_IO;
-}
-
-enum hpx_status hpx_report_json(const struct hpx_verify *run,
-				const struct hpx_verify_result *result, FILE *out)
+static void put_document(struct hpx_json_writer *json, const struct hpx_verify *run,
+			 const struct hpx_verify_result *result)
 {
 	const struct hpx_verify_spec *spec = hpx_verify_spec_of(run);
 	enum hpx_dialect dialect = hpx_verify_dialect(run);
 	char url[HPX_REPORT_URL_SIZE];
 
 	hpx_report_url(spec, url);
-	return write_json(json_pack("{s:s, s:o, s:o, s:s, s:b, s:b, s:I, s:I, s:o, s:o, s:o}",
-				    "hapax", HPX_VERSION,
-				    "method", text_json(spec->requests[HPX_REQUEST_main].method),
-				    "url", text_json(hpx_span_of(url)),
-				    "dialect", hpx_report_dialect(dialect), "holds", (int)result->holds,
-				    "effects_counted", (int)hpx_verify_counts_effects(run),
-				    "requests", (json_int_t)hpx_verify_exchange_count(run),
-				    "seed", (json_int_t)spec->seed, "rows", rows_of(result, dialect),
-				    "guarantees", guarantees_of(result),
-				    "exchanges", exchanges_of(run, result)),
-			  JSON_INDENT(2), out);
+	hpx_json_begin_object(json, NULL);
+	hpx_json_put_text(json, "hapax", HPX_VERSION);
+	hpx_json_put_string(json, "method", spec->requests[HPX_REQUEST_main].method);
+	hpx_json_put_text(json, "url", url);
+	hpx_json_put_text(json, "dialect", hpx_report_dialect(dialect));
+	hpx_json_put_bool(json, "holds", result->holds);
+	hpx_json_put_bool(json, "effects_counted", hpx_verify_counts_effects(run));
+	hpx_json_put_number(json, "requests", hpx_verify_exchange_count(run));
+	hpx_json_put_number(json, "seed", spec->seed);
+	put_rows(json, result, dialect);
+	put_guarantees(json, result);
+	put_exchanges(json, run, result);
+	hpx_json_end_object(json);
+}
+
+static enum hpx_status write_out(struct hpx_json_writer *json, FILE *out)
+{
+	enum hpx_status status = hpx_json_writer_finish(json);
+	struct hpx_span text = hpx_buffer_span(json->out);
+
+	if (status == HPX_OK && fwrite(text.ptr, 1, text.len, out) != text.len)
+		status = HPX_IO;
+	return status;
+}
+
+enum hpx_status hpx_report_json(const struct hpx_verify *run,
+				const struct hpx_verify_result *result, FILE *out)
+{
+	struct hpx_json_writer json;
+	struct hpx_buffer text;
+
+	hpx_buffer_init(&text, DOCUMENT_BYTES_MAX);
+	hpx_json_writer_init(&json, &text);
+	json.indent = 2;
+	json.ascii = true;
+	put_document(&json, run, result);
+	enum hpx_status status = write_out(&json, out);
+	hpx_buffer_done(&text);
+	return status == HPX_OK && fflush(out) != 0 ? HPX_IO : status;
 }
 
 enum hpx_status hpx_report_log(const struct hpx_verify *run, FILE *out)
 {
 	enum hpx_status status = HPX_OK;
+	struct hpx_json_writer json;
+	struct hpx_buffer text;
 
-	for (size_t i = 0; i < hpx_verify_exchange_count(run) && status == HPX_OK; i++)
-		status = write_json(exchange_json(hpx_verify_exchange_at(run, i)), JSON_COMPACT, out);
-	return status;
+	hpx_buffer_init(&text, DOCUMENT_BYTES_MAX);
+	for (size_t i = 0; i < hpx_verify_exchange_count(run) && status == HPX_OK; i++) {
+		text.len = 0;
+		hpx_json_writer_init(&json, &text);
+		json.ascii = true;
+		put_exchange(&json, hpx_verify_exchange_at(run, i));
+		status = write_out(&json, out);
+	}
+	hpx_buffer_done(&text);
+	return status == HPX_OK && fflush(out) != 0 ? HPX_IO : status;
 }

@@ -51,6 +51,30 @@ static void every_kind_of_value(void **state)
 	hpx_buffer_done(&out);
 }
 
+static void indented_and_in_ascii(void **state)
+{
+	struct hpx_json_writer json;
+	struct hpx_buffer out;
+
+	(void)state;
+	hpx_buffer_init(&out, 1000);
+	hpx_json_writer_init(&json, &out);
+	json.indent = 2;
+	json.ascii = true;
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_put_text(&json, "text", "\"\xc3\xa9\xff\xf0\x9f\x98\x80\x1b");
+	hpx_json_begin_array(&json, "list");
+	hpx_json_put_number(&json, NULL, 1);
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_end_object(&json);
+	hpx_json_end_array(&json);
+	hpx_json_end_object(&json);
+	assert_status(hpx_json_writer_finish(&json), HPX_OK);
+	assert_span(hpx_buffer_span(&out), "{\n  \"text\": \"\\\"\\u00e9\\ufffd\\ud83d\\ude00\\u001b\",\n"
+					   "  \"list\": [\n    1,\n    {}\n  ]\n}\n");
+	hpx_buffer_done(&out);
+}
+
 static void too_large_a_document_is_taken_back(void **state)
 {
 	(void)state;
@@ -69,6 +93,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_of_value),
+		cmocka_unit_test(indented_and_in_ascii),
 		cmocka_unit_test(too_large_a_document_is_taken_back),
 	};
 	return cmocka_run_group_tests_name("json_writer", tests, NULL, NULL);
