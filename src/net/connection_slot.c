@@ -1,4 +1,4 @@
-/* Counting slots and queueing for them; see connection_slot.h. */
+/* Connection slots: counting them and queueing for them. See connection_slot.h. */
 #include "net/connection_slot.h"
 
 #include "base/assert.h"
@@ -37,6 +37,7 @@ static void unlink_queued(struct hpx_slot *slot)
 {
 	struct hpx_slot_queue *queue = &slot->slots->queues[slot->kind];
 
+	HPX_ASSERT(slot->state == HPX_SLOT_QUEUED && queue->count > 0);
 	*(slot->prev != NULL ? &slot->prev->next : &queue->first) = slot->next;
 	*(slot->next != NULL ? &slot->next->prev : &queue->last) = slot->prev;
 	slot->next = NULL;
@@ -44,14 +45,15 @@ static void unlink_queued(struct hpx_slot *slot)
 	queue->count--;
 }
 
-static void tell_granted(struct hpx_later *turn)
+static void call_granted(struct hpx_later *grant)
 {
-	struct hpx_slot *slot = HPX_CONTAINER(turn, struct hpx_slot, turn);
+	struct hpx_slot *slot = HPX_CONTAINER(grant, struct hpx_slot, grant);
 
+	HPX_ASSERT(slot->state == HPX_SLOT_HELD);
 	slot->granted(slot);
 }
 
-/* The longest waiting one of those whose kind has room. */
+/* The longest waiting slot among the kinds that have room. */
 static struct hpx_slot *next_served(const struct hpx_slots *slots)
 {
 	struct hpx_slot *found = NULL;
@@ -72,8 +74,8 @@ static void serve(struct hpx_slots *slots)
 	while ((slot = next_served(slots)) != NULL) {
 		unlink_queued(slot);
 		hold(slots, slot, slot->kind);
-		slot->turn.run = tell_granted;
-		hpx_loop_later(slots->loop, &slot->turn);
+		slot->grant.run = call_granted;
+		hpx_loop_later(slots->loop, &slot->grant);
 	}
 }
 
@@ -135,7 +137,7 @@ void hpx_slot_release(struct hpx_slot *slot)
 	if (slot->state == HPX_SLOT_QUEUED) {
 		unlink_queued(slot);
 	} else if (slot->state == HPX_SLOT_HELD) {
-		hpx_later_cancel(&slot->turn);
+		hpx_later_cancel(&slot->grant);
 		HPX_ASSERT(slots->held[slot->kind] > 0);
 		slots->held[slot->kind]--;
 	} else {

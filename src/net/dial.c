@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/container.h"
 
@@ -13,7 +14,7 @@ enum resolver_state {
 	NUMERIC, /* needs no look-up, ever */
 	LOOKING,
 	KNOWN,            /* until known_until_ms */
-	LOOKING_ORPHANED, /* freed; the look-up under way holds the memory */
+	LOOKING_ORPHANED, /* freed by its owner; on_found frees the memory */
 };
 
 struct hpx_resolver {
@@ -22,7 +23,7 @@ struct hpx_resolver {
 	uint64_t ttl_ms;
 	int64_t known_until_ms;
 	struct hpx_resolved resolved;
-	struct hpx_resolve_wait waits; /* the list's head */
+	struct hpx_resolve_wait waits; /* the head of the list */
 	uv_getaddrinfo_t request;
 	uint16_t port;
 	char host[256];
@@ -47,8 +48,8 @@ void hpx_resolve_wait_cancel(struct hpx_resolve_wait *wait)
 static void add_address(struct hpx_resolver *resolver, const struct addrinfo *found)
 {
 	struct hpx_resolved *resolved = &resolver->resolved;
+	HPX_ASSERT(resolved->count < HPX_RESOLVED_MAX);
 	union hpx_socket_address *address = &resolved->address[resolved->count];
-
 	if (found->ai_family == AF_INET)
 		memcpy(&address->v4, found->ai_addr, sizeof(address->v4));
 	else if (found->ai_family == AF_INET6)
@@ -64,7 +65,7 @@ static void tell_waiters(struct hpx_resolver *resolver)
 		resolver->state == KNOWN ? &resolver->resolved : NULL;
 	struct hpx_resolve_wait now;
 
-	/* Who asks again from within starts a new look-up. */
+	/* A waiter that waits again inside its callback starts a new look-up. */
 	list_init(&now);
 	if (resolver->waits.next != &resolver->waits) {
 		now = resolver->waits;
@@ -88,6 +89,7 @@ static void on_found(uv_getaddrinfo_t *request, int rc, struct addrinfo *found)
 		free(resolver);
 		return;
 	}
+	HPX_ASSERT(resolver->state == LOOKING);
 	resolver->resolved.count = 0;
 	for (const struct addrinfo *one = found;
 	     rc == 0 && one != NULL && resolver->resolved.count < HPX_RESOLVED_MAX;
@@ -123,12 +125,13 @@ struct hpx_resolver *hpx_resolver_new(struct hpx_loop *loop,
 
 void hpx_resolver_free(struct hpx_resolver *resolver)
 {
+	HPX_ASSERT(resolver->waits.next == &resolver->waits);
 	if (resolver->state != LOOKING) {
 		free(resolver);
 		return;
 	}
 	resolver->state = LOOKING_ORPHANED;
-	/* Cancelled or too late for that, on_found comes either way. */
+	/* on_found comes in any case, cancelled or not. */
 	uv_cancel((uv_req_t *)&resolver->request);
 }
 
@@ -152,6 +155,7 @@ static int look_up(struct hpx_resolver *resolver)
 enum hpx_status hpx_resolver_wait(struct hpx_resolver *resolver,
 				  struct hpx_resolve_wait *wait)
 {
+	HPX_ASSERT(resolver->state != NUMERIC && wait->next == NULL);
 	if (resolver->state != LOOKING && look_up(resolver) != 0)
 		return HPX_UNAVAILABLE;
 	resolver->state = LOOKING;
@@ -173,8 +177,8 @@ struct hpx_dial {
 	uv_timer_t timer;
 	uint64_t deadline_ms;
 	struct hpx_resolve_wait wait;
-	struct hpx_later first;       /* the first step, out of the caller's call */
-	struct hpx_resolved resolved; /* a copy: the resolver may look again meanwhile */
+	struct hpx_later first;       /* the first step, deferred out of the caller's call */
+	struct hpx_resolved resolved; /* a copy: the resolver may look up again meanwhile */
 	size_t tried;
 	struct hpx_connect *connect; /* to address tried - 1 */
 	enum hpx_status failure;     /* of the last address tried */
@@ -235,9 +239,10 @@ static void on_connected(void *user, enum hpx_status status,
 	try_next(dial);
 }
 
-/* Those still to come get an equal share of what is left. */
+/* The addresses that are left get equal shares of the time that is left. */
 static uint64_t share_ms(const struct hpx_dial *dial)
 {
+	HPX_ASSERT(dial->tried < dial->resolved.count);
 	uint64_t now = hpx_loop_now_ms(dial->target->loop);
 	uint64_t left = dial->deadline_ms > now ? dial->deadline_ms - now : 0;
 
@@ -263,6 +268,7 @@ static void try_next(struct hpx_dial *dial)
 {
 	const struct hpx_dial_target *target = dial->target;
 
+	HPX_ASSERT(dial->connect == NULL && dial->tried <= dial->resolved.count);
 	if (dial->tried == dial->resolved.count) {
 		if (target->resolver != NULL)
 			hpx_resolver_forget(target->resolver);

@@ -1,5 +1,7 @@
-/* Making one connection to an upstream: its name is resolved, its addresses
- * are tried in their order, all within one time. No byte is sent here. */
+/* One new connection to an upstream. The resolver looks the upstream's name up and
+ * remembers the addresses for a while; dialling tries them in their order, all
+ * within one timeout. No byte is sent here. Everything runs on the loop's thread,
+ * except the look-up itself, which libuv does on a thread of its pool. */
 #ifndef HPX_NET_DIAL_H
 #define HPX_NET_DIAL_H
 
@@ -20,8 +22,9 @@ struct hpx_resolved {
 	size_t count;
 };
 
-/* Embedded in whoever waits; zeroed before its first use. on_resolved is
- * called later, once, with `resolved` NULL when the name has no address. */
+/* Embedded in the object that waits; zeroed before its first use. on_resolved is
+ * called once, deferred, with `resolved` NULL when the name has no address. Those
+ * who wait while a look-up is under way share it. */
 struct hpx_resolve_wait {
 	struct hpx_resolve_wait *next;
 	struct hpx_resolve_wait *prev;
@@ -36,14 +39,14 @@ struct hpx_resolver *hpx_resolver_new(struct hpx_loop *loop, const struct hpx_ad
 /* Nobody may wait any more. */
 void hpx_resolver_free(struct hpx_resolver *resolver);
 
-/* What is known now (a numeric address always is), NULL when a look-up is
- * needed. Valid until the loop's next turn. */
+/* The addresses that are known now (a numeric one always is); NULL when a look-up is
+ * needed. Valid until the loop's next iteration. */
 const struct hpx_resolved *hpx_resolver_known(struct hpx_resolver *resolver);
-/* Waits for a look-up, starting one where none is under way; HPX_UNAVAILABLE
- * where it could not be started (on_resolved is not called then). */
+/* Waits for a look-up, and starts one where none is under way. HPX_UNAVAILABLE where
+ * it could not be started; on_resolved is not called then. */
 enum hpx_status hpx_resolver_wait(struct hpx_resolver *resolver, struct hpx_resolve_wait *wait);
 void hpx_resolve_wait_cancel(struct hpx_resolve_wait *wait);
-/* None of the addresses answered: look again next time. */
+/* To be called when none of the addresses answered: the next dial looks up again. */
 void hpx_resolver_forget(struct hpx_resolver *resolver);
 
 struct hpx_dial;
@@ -55,7 +58,7 @@ struct hpx_dial_target {
 	uint64_t timeout_ms;
 };
 
-/* on_dialed is called once, later, with the transport or with a status
+/* on_dialed is called once, deferred, with the transport or with a status
  * (UNAVAILABLE, TIMEOUT, FULL, NOMEM) and a static sentence. The target must
  * stay until then. NULL when out of memory. */
 struct hpx_dial *hpx_dial_start(const struct hpx_dial_target *target,

@@ -14,11 +14,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "net/transport_driver.h"
 
 #define BACKLOG 1024
 #define TYPE_FLAGS (SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC)
-/* The mode of a unix socket, 0660, by what the file must not have. */
+/* The bits that the mode of a unix socket, 0660, must not have. */
 #define UNIX_UMASK 0117
 
 static enum hpx_status explain(int error, const struct hpx_address *address, char *problem)
@@ -90,8 +91,8 @@ static int bind_unix(int fd, const struct sockaddr_un *name)
 	return rc == 0 ? 0 : error;
 }
 
-/* A socket file outlives its process. Whether anybody is behind it is found
- * by knocking: refused means nobody. Returns 0 or the errno to report. */
+/* A socket file outlives its process. A connection shows whether a process still
+ * listens: refused means that none does. Returns 0 or the errno to report. */
 static int remove_stale(const struct sockaddr_un *name)
 {
 	struct stat found;
@@ -193,8 +194,8 @@ uint16_t hpx_listener_port(int fd)
 	return 0;
 }
 
-/* A connection that found no memory stays with libuv, which accepts no
- * further one until it is taken; it is tried again after this long. */
+/* A connection for which there was no memory stays with libuv, which accepts no
+ * other until that one is taken. This long until the next try. */
 #define RETRY_MS 100
 
 struct hpx_listener {
@@ -227,7 +228,7 @@ static void take_connection(struct hpx_listener *listener)
 		uv_timer_start(&listener->retry, on_retry, RETRY_MS, 0);
 		return;
 	}
-	/* Who has gone again by now is nobody's loss. */
+	/* A client that is gone again by now needs no answer. */
 	if (uv_accept(&listener->uv.stream, hpx_stream_uv(transport)) != 0 ||
 	    hpx_stream_connected(transport) != HPX_OK) {
 		hpx_transport_close(transport);
@@ -247,6 +248,7 @@ static void on_closed(uv_handle_t *handle)
 {
 	struct hpx_listener *listener = handle->data;
 
+	HPX_ASSERT(listener->open_handles > 0);
 	if (--listener->open_handles == 0)
 		free(listener);
 }

@@ -10,26 +10,26 @@ struct hpx_listener;
 
 #define HPX_PROBLEM_SIZE 512
 
-/* Makes the listening socket (before loops start; several loops may each
- * call this for the same TCP address; for unix: the path is made once with
- * mode 0660, a stale socket file that nobody answers on is removed, one that
- * answers is HPX_BUSY). `problem` (512 bytes) gets a sentence with the remedy. */
+/* Makes the listening socket, before the loops start. Several loops may each call
+ * this for the same TCP address. A unix socket gets mode 0660; a stale socket file
+ * that nobody answers on is removed, and one that answers is HPX_BUSY. `problem`
+ * (512 bytes) gets a sentence with the remedy. */
 enum hpx_status hpx_listener_open(const struct hpx_address *address, int *ret_fd, char *problem);
-/* One more for another loop: for TCP a socket of its own on the very port that
- * `fd` got (which matters for port 0), for unix the same socket again. */
+/* One more socket for another loop: for TCP its own, on the very port that `fd` got
+ * (which matters for port 0); for unix the same one again. */
 enum hpx_status hpx_listener_open_beside(int fd, int *ret_fd);
-/* Whether another process listens on this TCP address: HPX_BUSY. To be asked
- * once, before the first open: since the sockets of all loops share the port,
- * a second process of the same user would share it too, and silently. */
+/* HPX_BUSY: another process listens on this TCP address. To be called once, before
+ * the first open: the sockets of all loops share the port (SO_REUSEPORT), so a
+ * second process of the same user would share it too, and silently. */
 enum hpx_status hpx_listener_probe(const struct hpx_address *address, char *problem);
 
-/* Starts accepting on `loop`; takes the descriptor over, on failure too. */
+/* Starts accepting on `loop`. Owns the descriptor from now on, on failure too. */
 enum hpx_status hpx_listener_start(struct hpx_loop *loop, int fd,
 				   void (*on_accept)(void *user, struct hpx_transport *transport),
 				   void *user, struct hpx_listener **ret_listener);
 /* Stops accepting; connections live on. */
 void hpx_listener_stop(struct hpx_listener *listener);
-/* Removes the file of a unix socket, once all loops have stopped. */
+/* Removes the file of a unix socket, after all loops have stopped. */
 void hpx_listener_unlink(const struct hpx_address *address);
 /* The port that was really bound (for ":0"). */
 uint16_t hpx_listener_port(int fd);

@@ -1,5 +1,5 @@
-/* The event loop: its inbox (other threads push, this one takes all at once)
- * and its list of things put off to the end of the turn. */
+/* The event loop: its inbox (other threads push, the loop's thread takes all at
+ * once) and its list of deferred calls. */
 #include "net/loop.h"
 
 #include <errno.h>
@@ -27,6 +27,7 @@ void hpx_later_cancel(struct hpx_later *later)
 {
 	if (later->next == NULL)
 		return;
+	HPX_ASSERT(later->next->prev == later && later->prev->next == later);
 	later->prev->next = later->next;
 	later->next->prev = later->prev;
 	later->next = NULL;
@@ -38,41 +39,42 @@ static void do_nothing(uv_idle_t *idle)
 	(void)idle;
 }
 
-/* What is put off while these run has its turn after the next polling, so
+/* A call that is deferred while these run has to wait for the next polling, so
  * that a chain of them cannot keep the sockets waiting. */
-static void run_laters(uv_check_t *check)
+static void run_deferred(uv_check_t *check)
 {
 	struct hpx_loop *loop = check->data;
 	struct hpx_later now;
 
 	list_init(&now);
-	if (loop->laters.next != &loop->laters) {
-		now = loop->laters;
+	if (loop->deferred.next != &loop->deferred) {
+		now = loop->deferred;
 		now.next->prev = &now;
 		now.prev->next = &now;
-		list_init(&loop->laters);
+		list_init(&loop->deferred);
 	}
 	while (now.next != &now) {
 		struct hpx_later *later = now.next;
 		hpx_later_cancel(later);
 		later->run(later);
 	}
-	if (loop->laters.next == &loop->laters) {
-		uv_check_stop(&loop->turn_end);
+	if (loop->deferred.next == &loop->deferred) {
+		uv_check_stop(&loop->run_deferred);
 		uv_idle_stop(&loop->no_wait);
 	}
 }
 
 void hpx_loop_later(struct hpx_loop *loop, struct hpx_later *later)
 {
+	HPX_ASSERT(later->run != NULL);
 	if (later->next != NULL)
 		return;
-	list_append(&loop->laters, later);
-	uv_check_start(&loop->turn_end, run_laters);
+	list_append(&loop->deferred, later);
+	uv_check_start(&loop->run_deferred, run_deferred);
 	uv_idle_start(&loop->no_wait, do_nothing);
 }
 
-/* It cannot fail otherwise: the counter is far from its end. */
+/* Only a signal can make the write fail: the counter is far from its end. */
 static void wake_up(struct hpx_loop *loop)
 {
 	const uint64_t one = 1;
@@ -85,16 +87,17 @@ void hpx_loop_post(struct hpx_loop *loop, struct hpx_message *message)
 {
 	struct hpx_message *head = atomic_load_explicit(&loop->inbox, memory_order_relaxed);
 
+	HPX_ASSERT(message->handle != NULL);
 	do {
 		message->next = head;
 	} while (!atomic_compare_exchange_weak_explicit(
 		&loop->inbox, &head, message, memory_order_release, memory_order_relaxed));
-	/* Whoever found the inbox empty wakes the loop; it takes all there is. */
+	/* The sender that found the inbox empty wakes the loop, which takes all there is. */
 	if (head == NULL)
 		wake_up(loop);
 }
 
-/* The stack holds the newest first; turned round, it is in order of arrival. */
+/* The inbox is a stack, newest first. Turned round, it is in order of arrival. */
 static struct hpx_message *take_all(struct hpx_loop *loop)
 {
 	struct hpx_message *newest =
@@ -124,7 +127,7 @@ static bool handle_inbox(struct hpx_loop *loop)
 	return any;
 }
 
-/* First the counter, then the inbox: who comes in between wakes it again. */
+/* First the counter, then the inbox: a sender in between wakes the loop again. */
 static void on_wake(uv_poll_t *wake, int status, int events)
 {
 	struct hpx_loop *loop = wake->data;
@@ -152,13 +155,13 @@ enum hpx_status hpx_loop_init(struct hpx_loop *loop)
 		goto fail_wake;
 	loop->wake.data = loop;
 	uv_poll_start(&loop->wake, UV_READABLE, on_wake);
-	uv_check_init(&loop->uv, &loop->turn_end);
+	uv_check_init(&loop->uv, &loop->run_deferred);
 	uv_idle_init(&loop->uv, &loop->no_wait);
 	uv_unref((uv_handle_t *)&loop->wake);
-	loop->turn_end.data = loop;
+	loop->run_deferred.data = loop;
 	loop->no_wait.data = loop;
 	atomic_init(&loop->inbox, NULL);
-	list_init(&loop->laters);
+	list_init(&loop->deferred);
 	loop->read_buffer = buffer;
 	loop->user = NULL;
 	return HPX_OK;
@@ -194,7 +197,7 @@ void hpx_loop_done(struct hpx_loop *loop)
 	while (handle_inbox(loop))
 		;
 	uv_walk(&loop->uv, close_handle, NULL);
-	/* A stop that was asked for makes one run return early. */
+	/* An earlier hpx_loop_stop makes one run return early. */
 	while (uv_run(&loop->uv, UV_RUN_DEFAULT) != 0)
 		;
 	while (handle_inbox(loop))

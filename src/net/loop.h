@@ -1,6 +1,6 @@
-/* One event loop: a libuv loop with its thread's inbox. Messages come from
- * other threads (the committer, the workers, other loops) without a lock:
- * pushing is one compare-and-swap, taking is one exchange. */
+/* One event loop: a libuv loop with an inbox. One thread runs a loop. Other threads
+ * (the committer, workers, other loops) send it messages, without a lock: pushing
+ * is one compare-and-swap, taking all messages is one exchange. */
 #ifndef HPX_NET_LOOP_H
 #define HPX_NET_LOOP_H
 
@@ -10,14 +10,14 @@
 
 #include "base/status.h"
 
-/* Embedded in whatever is sent; handled on the loop's own thread. */
+/* Embedded in the object that is sent; handled on the loop's own thread. */
 struct hpx_message {
 	struct hpx_message *next;
 	void (*handle)(struct hpx_message *message);
 };
 
-/* Something to do on this loop's own thread once the current callback has
- * returned: how a call avoids calling its caller back from inside itself.
+/* A deferred call: run on this loop's own thread once the current callback has
+ * returned, so that no function calls its caller back from inside itself.
  * Embedded, zeroed before its first use; costs no system call. */
 struct hpx_later {
 	struct hpx_later *next;
@@ -25,8 +25,8 @@ struct hpx_later {
 	void (*run)(struct hpx_later *later);
 };
 
-/* What one read takes at most. All connections of a loop read into the same
- * buffer, so an idle one costs none. */
+/* The most that one read takes. All connections of a loop read into the same
+ * buffer, so an idle connection has none. */
 #define HPX_LOOP_READ_BYTES 65536
 
 struct hpx_loop {
@@ -34,10 +34,10 @@ struct hpx_loop {
 	int wake_fd; /* an eventfd: uv_async_t would let the loop spin while the
 				* thread that wakes it is still in its system call */
 	uv_poll_t wake;
-	uv_check_t turn_end; /* runs what was put off, right after polling */
-	uv_idle_t no_wait;   /* keeps polling from blocking while there is any */
+	uv_check_t run_deferred; /* right after polling; active while a call is deferred */
+	uv_idle_t no_wait;       /* keeps polling from blocking meanwhile */
 	_Atomic(struct hpx_message *) inbox;
-	struct hpx_later laters; /* the list's head */
+	struct hpx_later deferred; /* the head of the list */
 	char *read_buffer;
 	void *user;
 };
@@ -48,20 +48,21 @@ enum hpx_status hpx_loop_init(struct hpx_loop *loop);
 void hpx_loop_run(struct hpx_loop *loop);
 /* On the loop's own thread; from elsewhere, post a message that calls it. */
 void hpx_loop_stop(struct hpx_loop *loop);
-/* From any thread; the message stays the sender's until it is handled. Order
- * of arrival is kept. */
+/* From any thread. The message belongs to the loop until it is handled. Messages
+ * are handled in the order of their arrival. */
 void hpx_loop_post(struct hpx_loop *loop, struct hpx_message *message);
-/* Closes what is left and frees the loop (messages not yet handled are
- * handled first). Other threads must have stopped posting. The memory of a
- * handle that its owner left open stays the owner's. */
+/* Handles the messages that are left, closes every handle and frees the loop. Other
+ * threads must have stopped posting. The memory of a handle that its owner left
+ * open stays the owner's. */
 void hpx_loop_done(struct hpx_loop *loop);
 
-/* In order of calling; nothing happens when it is waiting already. */
+/* Deferred calls run in the order of these. Nothing happens where it is deferred
+ * already. */
 void hpx_loop_later(struct hpx_loop *loop, struct hpx_later *later);
-/* Harmless when it is not waiting. */
+/* Harmless where it is not deferred. */
 void hpx_later_cancel(struct hpx_later *later);
 
-/* Milliseconds of the loop's clock, read once per turn. */
+/* Milliseconds of the loop's clock, which libuv reads once per iteration. */
 static inline uint64_t hpx_loop_now_ms(struct hpx_loop *loop)
 {
 	return uv_now(&loop->uv);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/assert.h"
 #include "base/container.h"
 
 /* Pieces handed to one writev; a head with its body needs two. */
@@ -14,7 +15,7 @@
 
 struct stream {
 	struct hpx_transport base;
-	struct hpx_later broken; /* tells of a failed send once it has returned */
+	struct hpx_later broken; /* reports a failed send once the send has returned */
 	bool shut;
 	uv_shutdown_t shutdown;
 	union {
@@ -25,7 +26,7 @@ struct stream {
 	} uv;
 };
 
-/* The copy of what the socket did not take. */
+/* A copy of the bytes that the socket did not take. */
 struct queued {
 	uv_write_t request;
 	char bytes[];
@@ -45,8 +46,8 @@ static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf
 }
 
 /* libuv reports an end of stream by itself when the poll that brought the last
- * bytes also said "hung up", and a reset says that too. Taken for an end, it
- * would make half an answer whole; so the socket is asked. */
+ * bytes also said "hung up". A reset says that too. Taken for an end, a reset
+ * would make half of an answer look whole; so the socket itself is asked. */
 static bool is_clean_end(const struct stream *stream)
 {
 	uv_os_fd_t fd;
@@ -61,12 +62,12 @@ static void on_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf)
 	struct stream *stream = uv->data;
 
 	if (n > 0)
-		hpx_transport_tell_data(&stream->base, hpx_span(buf->base, (size_t)n));
+		hpx_transport_emit_data(&stream->base, hpx_span(buf->base, (size_t)n));
 	else if (n == UV_EOF && stream->base.phase == HPX_TRANSPORT_OPEN &&
 		 is_clean_end(stream))
-		hpx_transport_tell_end(&stream->base, HPX_CLOSED);
+		hpx_transport_emit_end(&stream->base, HPX_CLOSED);
 	else if (n < 0)
-		hpx_transport_tell_end(&stream->base, HPX_IO);
+		hpx_transport_emit_end(&stream->base, HPX_IO);
 }
 
 static void tell_broken(struct hpx_later *later)
@@ -74,7 +75,7 @@ static void tell_broken(struct hpx_later *later)
 	struct stream *stream =
 		HPX_CONTAINER(later, struct stream, broken);
 
-	hpx_transport_tell_end(&stream->base, HPX_IO);
+	hpx_transport_emit_end(&stream->base, HPX_IO);
 }
 
 static void read_start(struct hpx_transport *transport)
@@ -91,11 +92,12 @@ static void read_stop(struct hpx_transport *transport)
 	uv_read_stop(&stream_of(transport)->uv.stream);
 }
 
-/* A send failed. What the other side said before it went away may still be
- * there to be read (an early answer), so while somebody reads, the end is
- * told by the reader when it gets there. */
+/* A send failed. Bytes that the peer sent before it closed may still wait to be
+ * read (an early answer). So while the user reads, the end is reported by the
+ * reader, behind those bytes. */
 static void break_off(struct stream *stream)
 {
+	HPX_ASSERT(stream->base.phase < HPX_TRANSPORT_BREAKING);
 	stream->base.phase = HPX_TRANSPORT_BREAKING;
 	if (!stream->base.reading)
 		hpx_loop_later(stream->base.loop, &stream->broken);
@@ -111,7 +113,7 @@ static void on_written(uv_write_t *request, int rc)
 	if (rc < 0)
 		break_off(stream);
 	else if (stream->uv.stream.write_queue_size == 0)
-		hpx_transport_tell_drain(&stream->base);
+		hpx_transport_emit_drain(&stream->base);
 }
 
 /* Writes until the socket takes no more. */
@@ -151,6 +153,7 @@ static void copy_rest(char *to, const struct hpx_span *pieces, size_t count, siz
 		memcpy(to, pieces[i].ptr + over, pieces[i].len - over);
 		to += pieces[i].len - over;
 	}
+	HPX_ASSERT(skip == 0);
 }
 
 static enum hpx_status queue_rest(struct stream *stream, const struct hpx_span *pieces,
@@ -185,12 +188,13 @@ static enum hpx_status stream_send(struct hpx_transport *transport,
 		break_off(stream);
 		return HPX_IO;
 	}
+	HPX_ASSERT(taken <= total);
 	transport->accepted += taken;
 	if (taken == total)
 		return HPX_OK;
 	enum hpx_status status = queue_rest(stream, pieces, count, taken, total - taken);
 	if (status != HPX_OK) {
-		/* The socket itself is well, so no reader would ever tell. */
+		/* The socket itself is not broken, so no reader would ever see an end. */
 		transport->phase = HPX_TRANSPORT_BREAKING;
 		hpx_transport_read_stop(transport);
 		hpx_loop_later(transport->loop, &stream->broken);
@@ -205,8 +209,8 @@ static size_t stream_pending(const struct hpx_transport *transport)
 
 static void on_shut(uv_shutdown_t *request, int rc)
 {
-	/* A connection that could not be shut down is broken, which reading
-	 * and writing tell. */
+	/* A connection that could not be shut down is broken: reading and writing
+	 * report that. */
 	(void)request;
 	(void)rc;
 }
@@ -218,7 +222,7 @@ static void stream_shutdown(struct hpx_transport *transport)
 	if (stream->shut)
 		return;
 	stream->shut = true;
-	/* ENOTCONN, where the other side has reset: see on_shut. */
+	/* ENOTCONN, where the peer has reset the connection: see on_shut. */
 	(void)uv_shutdown(&stream->shutdown, &stream->uv.stream, on_shut);
 }
 
@@ -235,7 +239,7 @@ static void stream_close(struct hpx_transport *transport)
 	uv_close(&stream->uv.handle, on_closed);
 }
 
-/* A unix socket has no reset; there the missing end must tell. */
+/* A unix socket has no reset: there the peer sees only that the end is missing. */
 static void stream_abort(struct hpx_transport *transport)
 {
 	struct stream *stream = stream_of(transport);
@@ -340,9 +344,9 @@ enum hpx_status hpx_stream_connected(struct hpx_transport *transport)
 
 struct hpx_connect {
 	uv_connect_t request;
-	struct hpx_later failed; /* it failed at once; told later all the same */
+	struct hpx_later failed; /* connecting failed at once; reported by a deferred call */
 	struct hpx_transport *transport;
-	/* NULL once the user gave up. */
+	/* NULL once the user has cancelled. */
 	void (*on_connected)(void *user, enum hpx_status status,
 			     struct hpx_transport *transport);
 	void *user;
@@ -366,6 +370,7 @@ static enum hpx_status status_of_connect(int rc)
 
 static void finish_connect(struct hpx_connect *connect, int rc)
 {
+	HPX_ASSERT(connect->on_connected != NULL);
 	struct hpx_connect done = *connect;
 	enum hpx_status status = status_of_connect(rc);
 

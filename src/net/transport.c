@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
+
 void hpx_net_ignore_sigpipe(void)
 {
 	signal(SIGPIPE, SIG_IGN);
@@ -14,6 +16,7 @@ void hpx_net_ignore_sigpipe(void)
 void hpx_transport_attach(struct hpx_transport *transport,
 			  const struct hpx_transport_events *events, void *user)
 {
+	HPX_ASSERT(transport->phase != HPX_TRANSPORT_CLOSED);
 	transport->events = events;
 	transport->user = user;
 }
@@ -61,7 +64,10 @@ size_t hpx_transport_pending(const struct hpx_transport *transport)
 
 uint64_t hpx_transport_taken(const struct hpx_transport *transport)
 {
-	return transport->accepted - hpx_transport_pending(transport);
+	size_t pending = hpx_transport_pending(transport);
+
+	HPX_ASSERT(pending <= transport->accepted);
+	return transport->accepted - pending;
 }
 
 void hpx_transport_shutdown(struct hpx_transport *transport)
@@ -105,14 +111,19 @@ const char *hpx_transport_peer(const struct hpx_transport *transport)
 	return transport->peer;
 }
 
-void hpx_transport_tell_data(struct hpx_transport *transport, struct hpx_span bytes)
+void hpx_transport_emit_data(struct hpx_transport *transport, struct hpx_span bytes)
 {
-	if (transport->reading && transport->events != NULL)
-		transport->events->on_data(transport->user, bytes);
+	if (!transport->reading || transport->events == NULL)
+		return;
+	HPX_ASSERT(transport->phase == HPX_TRANSPORT_OPEN ||
+		   transport->phase == HPX_TRANSPORT_BREAKING);
+	transport->events->on_data(transport->user, bytes);
 }
 
-void hpx_transport_tell_end(struct hpx_transport *transport, enum hpx_status status)
+void hpx_transport_emit_end(struct hpx_transport *transport, enum hpx_status status)
 {
+	HPX_ASSERT(status == HPX_IO ||
+		   (status == HPX_CLOSED && transport->phase == HPX_TRANSPORT_OPEN));
 	if (transport->phase >= HPX_TRANSPORT_BROKEN)
 		return;
 	transport->phase =
@@ -122,7 +133,7 @@ void hpx_transport_tell_end(struct hpx_transport *transport, enum hpx_status sta
 		transport->events->on_end(transport->user, status);
 }
 
-void hpx_transport_tell_drain(struct hpx_transport *transport)
+void hpx_transport_emit_drain(struct hpx_transport *transport)
 {
 	if (transport->phase >= HPX_TRANSPORT_BREAKING || transport->events == NULL ||
 	    transport->events->on_drain == NULL)
@@ -130,89 +141,89 @@ void hpx_transport_tell_drain(struct hpx_transport *transport)
 	transport->events->on_drain(transport->user);
 }
 
-/* Once everything is out: for the other side to end too. */
-#define LAST_MS 2000
+/* How long the peer may take to end too, once everything is out. */
+#define PEER_END_MS 2000
 
-struct farewell {
+struct lingering_close {
 	struct hpx_transport *transport;
 	uv_timer_t timer;
 	size_t pending; /* when the timer was last started */
 	uint64_t stall_ms;
 };
 
-static void on_timer_closed(uv_handle_t *handle)
+static void free_closing(uv_handle_t *handle)
 {
 	free(handle->data);
 }
 
-static void finish(struct farewell *farewell)
+static void finish_closing(struct lingering_close *closing)
 {
-	hpx_transport_close(farewell->transport);
-	uv_close((uv_handle_t *)&farewell->timer, on_timer_closed);
+	hpx_transport_close(closing->transport);
+	uv_close((uv_handle_t *)&closing->timer, free_closing);
 }
 
-static void on_data(void *user, struct hpx_span bytes)
+static void drop_data(void *user, struct hpx_span bytes)
 {
 	(void)user;
 	(void)bytes;
 }
 
-static void on_end(void *user, enum hpx_status status)
+static void on_peer_end(void *user, enum hpx_status status)
 {
-	struct farewell *farewell = user;
+	struct lingering_close *closing = user;
 
-	if (status != HPX_CLOSED || hpx_transport_pending(farewell->transport) == 0)
-		finish(farewell);
+	if (status != HPX_CLOSED || hpx_transport_pending(closing->transport) == 0)
+		finish_closing(closing);
 }
 
-/* Whoever still takes bytes, however slowly, gets all of them. */
+/* A peer that still takes bytes, however slowly, gets all of them. */
 static void on_time(uv_timer_t *timer)
 {
-	struct farewell *farewell = timer->data;
-	size_t pending = hpx_transport_pending(farewell->transport);
+	struct lingering_close *closing = timer->data;
+	size_t pending = hpx_transport_pending(closing->transport);
 
-	if (pending == 0 || pending >= farewell->pending) {
-		finish(farewell);
+	if (pending == 0 || pending >= closing->pending) {
+		finish_closing(closing);
 		return;
 	}
-	farewell->pending = pending;
-	uv_timer_start(timer, on_time, farewell->stall_ms, 0);
+	closing->pending = pending;
+	uv_timer_start(timer, on_time, closing->stall_ms, 0);
 }
 
-static void on_drain(void *user)
+static void on_all_sent(void *user)
 {
-	struct farewell *farewell = user;
+	struct lingering_close *closing = user;
 
-	if (farewell->transport->phase != HPX_TRANSPORT_OPEN)
-		finish(farewell);
+	if (closing->transport->phase != HPX_TRANSPORT_OPEN)
+		finish_closing(closing);
 	else
-		uv_timer_start(&farewell->timer, on_time, LAST_MS, 0);
+		uv_timer_start(&closing->timer, on_time, PEER_END_MS, 0);
 }
 
-static const struct hpx_transport_events farewell_events = { on_data, on_end, on_drain };
+static const struct hpx_transport_events lingering_events = { drop_data, on_peer_end, on_all_sent };
 
 void hpx_transport_close_gently(struct hpx_transport *transport, uint64_t stall_ms)
 {
-	struct farewell *farewell = NULL;
+	struct lingering_close *closing = NULL;
 
-	/* Where nothing is pending and the other side has ended, closing is
-	 * gentle in itself. */
+	/* Where nothing is pending and the peer has ended, a plain close makes no
+	 * reset. */
 	bool wait = transport->phase == HPX_TRANSPORT_OPEN ||
 		    (transport->phase == HPX_TRANSPORT_ENDED &&
 		     hpx_transport_pending(transport) > 0);
 	if (wait)
-		farewell = malloc(sizeof(*farewell));
-	if (farewell == NULL) {
+		closing = malloc(sizeof(*closing));
+	if (closing == NULL) {
 		hpx_transport_close(transport);
 		return;
 	}
-	farewell->transport = transport;
-	farewell->pending = hpx_transport_pending(transport);
-	farewell->stall_ms = stall_ms;
-	uv_timer_init(&transport->loop->uv, &farewell->timer);
-	farewell->timer.data = farewell;
-	uv_timer_start(&farewell->timer, on_time, farewell->pending > 0 ? stall_ms : LAST_MS, 0);
-	hpx_transport_attach(transport, &farewell_events, farewell);
+	closing->transport = transport;
+	closing->pending = hpx_transport_pending(transport);
+	closing->stall_ms = stall_ms;
+	uv_timer_init(&transport->loop->uv, &closing->timer);
+	closing->timer.data = closing;
+	uv_timer_start(&closing->timer, on_time, closing->pending > 0 ? stall_ms : PEER_END_MS, 0);
+	hpx_transport_attach(transport, &lingering_events, closing);
 	hpx_transport_shutdown(transport);
 	hpx_transport_read_start(transport);
 }
