@@ -171,8 +171,8 @@ static void on_resolved(struct hpx_resolve_wait *wait, const struct hpx_resolved
 	struct server *server = HPX_CONTAINER(wait, struct server, resolving);
 
 	if (resolved == NULL)
-		hpx_upstream_not_reached(&server->gateway->upstream_state,
-					 "the upstream's name has no address");
+		hpx_upstream_note_unreachable(&server->gateway->upstream_state,
+					      "the upstream's name has no address");
 }
 
 /* A name that does not resolve is logged now and not by the first request. The

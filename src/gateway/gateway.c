@@ -29,12 +29,12 @@ void hpx_gateway_uncharge(struct hpx_gateway *gateway, size_t bytes)
 }
 
 /* What changed about the upstream, once for all loops. */
-static void tell_upstream(void *user, enum hpx_upstream_news news, const char *detail, int64_t ms)
+static void log_upstream_event(void *user, enum hpx_upstream_event event, const char *detail, int64_t ms)
 {
 	const struct hpx_gateway *gateway = user;
 	const char *label = gateway->upstream_label;
 
-	switch (news) {
+	switch (event) {
 	case HPX_UPSTREAM_STRAY:
 		hpx_log(HPX_LOG_ERROR, "upstream_stray_bytes",
 			"%s quarantine_ms=%lld reason=\"it sent bytes behind an answer that "
@@ -135,7 +135,7 @@ enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
 	gateway->accepted_user = options->accepted_user;
 	snprintf(gateway->upstream_label, sizeof(gateway->upstream_label), "upstream=%s name=%.*s",
 		 settings->upstream.text, HPX_SPAN_ARG(settings->upstream_name));
-	gateway->upstream_state.tell = tell_upstream;
+	gateway->upstream_state.on_event = log_upstream_event;
 	gateway->upstream_state.user = gateway;
 	gateway->shards = calloc(count_shards(settings), sizeof(*gateway->shards));
 	if (gateway->shards != NULL) {

@@ -124,6 +124,7 @@ bool hpx_slot_queue(struct hpx_slots *slots, struct hpx_slot *slot, enum hpx_slo
 void hpx_slot_move(struct hpx_slot *from, struct hpx_slot *to)
 {
 	HPX_ASSERT(from->state == HPX_SLOT_HELD && to->state == HPX_SLOT_NONE);
+	HPX_ASSERT(from->grant.next == NULL);
 	to->slots = from->slots;
 	to->kind = from->kind;
 	to->state = HPX_SLOT_HELD;

@@ -1,4 +1,5 @@
-/* The pool of idle connections; see pool.h. */
+/* The pool of connections to an upstream, and which idle one is used again: see
+ * pool.h for the states and invariants. */
 #include "net/pool.h"
 
 #include <stdlib.h>
@@ -6,12 +7,20 @@
 #include "base/assert.h"
 #include "base/clock.h"
 
-/* More are not opened for the sake of silence: an upstream may hold a thread for
- * each connection, and have none left for the new one. */
+/* No more connections than this are opened only because the others were not silent
+ * long enough: an upstream may hold a thread for each connection, and have none left
+ * for a new one. */
 #define OPEN_FOR_SILENCE_MAX 2
 #define WATCHED_AT_ONCE_MAX 4
-/* No server gives up an idle connection sooner. */
-#define FAREWELL_MIN_US (1000 * 1000)
+/* No server closes an idle connection sooner, with or without a 408. */
+#define IDLE_408_MIN_US (1000 * 1000)
+
+static void check_counts(const struct hpx_pool *pool)
+{
+	HPX_ASSERT(pool->idle <= pool->open);
+	HPX_ASSERT((pool->idle == 0) == (pool->newest == NULL));
+	HPX_ASSERT((pool->newest == NULL) == (pool->oldest == NULL));
+}
 
 static void unlink_idle(struct hpx_conn *conn)
 {
@@ -21,6 +30,7 @@ static void unlink_idle(struct hpx_conn *conn)
 	*(conn->older != NULL ? &conn->older->newer : &pool->oldest) = conn->newer;
 	conn->newer = NULL;
 	conn->older = NULL;
+	HPX_ASSERT(pool->idle > 0);
 	pool->idle--;
 }
 
@@ -43,11 +53,11 @@ static void drop_all_idle(struct hpx_pool *pool)
 		drop_idle(pool->oldest);
 }
 
-void hpx_pool_look(struct hpx_pool *pool)
+void hpx_pool_refresh(struct hpx_pool *pool)
 {
 	if (pool->state == NULL)
 		return;
-	/* Those that were kept to be watched are more than are needed. */
+	/* The connections that were kept only to be watched are not needed any more. */
 	bool watched = hpx_upstream_is_watched(pool->state);
 	if (watched && pool->watching)
 		drop_all_idle(pool);
@@ -62,8 +72,8 @@ void hpx_pool_look(struct hpx_pool *pool)
 void hpx_pool_stray(struct hpx_pool *pool)
 {
 	if (pool->state != NULL)
-		hpx_upstream_stray(pool->state, pool->quarantine_ms);
-	hpx_pool_look(pool);
+		hpx_upstream_note_stray(pool->state, pool->quarantine_ms);
+	hpx_pool_refresh(pool);
 	drop_all_idle(pool);
 }
 
@@ -73,19 +83,19 @@ static uint64_t idle_us(const struct hpx_conn *conn, int64_t now_us)
 }
 
 /* RFC 9110 §15.5.9: a server that is about to close an idle connection may say so
- * with a 408. A second answer does not come that late. */
-static bool is_farewell(const struct hpx_conn *conn, struct hpx_span bytes)
+ * with a 408. A second answer to the last request does not come that late. */
+static bool is_idle_408(const struct hpx_conn *conn, struct hpx_span bytes)
 {
 	return (hpx_span_starts(bytes, HPX_SPAN("HTTP/1.1 408 ")) ||
 		hpx_span_starts(bytes, HPX_SPAN("HTTP/1.0 408 "))) &&
-	       idle_us(conn, hpx_clock_boot_us()) >= FAREWELL_MIN_US;
+	       idle_us(conn, hpx_clock_boot_us()) >= IDLE_408_MIN_US;
 }
 
 static void on_stray_data(void *user, struct hpx_span bytes)
 {
 	struct hpx_conn *conn = user;
 
-	if (is_farewell(conn, bytes))
+	if (is_idle_408(conn, bytes))
 		drop_idle(conn);
 	else
 		hpx_pool_stray(conn->pool);
@@ -99,8 +109,7 @@ static void on_idle_end(void *user, enum hpx_status status)
 
 static const struct hpx_transport_events idle_events = { on_stray_data, on_idle_end, NULL };
 
-/* How long a connection may be idle at most; never the whole time that the
- * upstream names, since it starts to count before we do. */
+/* How long a connection may be idle at most. */
 static uint64_t idle_limit(const struct hpx_conn *conn, uint64_t limit_ms)
 {
 	return conn->usable_ms < limit_ms ? conn->usable_ms : limit_ms;
@@ -145,14 +154,14 @@ void hpx_pool_init(struct hpx_pool *pool, struct hpx_loop *loop)
 void hpx_pool_done(struct hpx_pool *pool, uv_close_cb on_done)
 {
 	drop_all_idle(pool);
+	HPX_ASSERT(pool->open == 0);
 	uv_close((uv_handle_t *)&pool->sweep, on_done);
 }
 
-/* How long a connection must have been silent behind its last answer. Until
- * the upstream has been watched, long enough to see a second answer. After
- * that, as long as its own answers took: where one answer has slipped in
- * between, the one that it displaced is still to come, and must not be the
- * next caller's. */
+/* How long a connection must have been silent after its last answer. Until the
+ * upstream has been watched: long enough to see a second answer. After that: as long
+ * as its own answers took. Where a stray answer was taken for the last request's,
+ * the true one is still to come, and must not become the next request's. */
 static uint64_t silence_us(const struct hpx_pool *pool, const struct hpx_conn *conn,
 			   uint64_t idle_max_ms, bool guarded)
 {
@@ -160,7 +169,7 @@ static uint64_t silence_us(const struct hpx_pool *pool, const struct hpx_conn *c
 
 	if (pool->state == NULL)
 		return 0;
-	/* Where no connection may be idle that long, half of what it may. */
+	/* Where no connection may be idle for that long: half of the time it may. */
 	if (most > idle_max_ms * 500)
 		most = idle_max_ms * 500;
 	if (!hpx_upstream_is_watched(pool->state))
@@ -175,12 +184,13 @@ static struct hpx_conn *use_idle(struct hpx_conn *conn, uint64_t silent_us)
 	struct hpx_pool *pool = conn->pool;
 
 	if (pool->state != NULL && silent_us >= HPX_UPSTREAM_SILENCE_MS * 1000ull)
-		hpx_upstream_was_silent(pool->state);
+		hpx_upstream_note_silent(pool->state);
 	unlink_idle(conn);
 	return conn;
 }
 
-/* The last look. What has gone is closed; what said something closes all. */
+/* The check right before use. A connection that has ended is closed; one that has
+ * bytes waiting closes all idle ones. */
 static bool is_still_good(struct hpx_conn *conn)
 {
 	if (!hpx_transport_is_stale(conn->transport))
@@ -192,8 +202,8 @@ static bool is_still_good(struct hpx_conn *conn)
 	return false;
 }
 
-/* The newest of those that were silent long enough; `*ret_next` is the oldest
- * of those that were not. */
+/* The newest connection that was silent long enough; `*ret_next` is the oldest one
+ * that was not. */
 static struct hpx_conn *find_idle(struct hpx_pool *pool, uint64_t idle_max_ms, bool guarded,
 				  struct hpx_conn **ret_next)
 {
@@ -219,7 +229,8 @@ struct hpx_conn *hpx_pool_take(struct hpx_pool *pool, uint64_t idle_max_ms, bool
 {
 	struct hpx_conn *next = NULL;
 
-	hpx_pool_look(pool);
+	check_counts(pool);
+	hpx_pool_refresh(pool);
 	if (guarded && pool->state != NULL && hpx_upstream_in_quarantine(pool->state))
 		return NULL;
 	struct hpx_conn *found = find_idle(pool, idle_max_ms, guarded, &next);
@@ -230,9 +241,10 @@ struct hpx_conn *hpx_pool_take(struct hpx_pool *pool, uint64_t idle_max_ms, bool
 	return found;
 }
 
-/* The one that is closed for another: the oldest, which is of the least use;
- * the newest until the upstream has been watched, which takes old ones. */
-static struct hpx_conn *spare(struct hpx_pool *pool)
+/* The idle connection that is closed in favour of another: the oldest, which is of
+ * the least use. Until the upstream has been watched the newest, because watching
+ * takes old ones. */
+static struct hpx_conn *least_useful(struct hpx_pool *pool)
 {
 	if (pool->state != NULL && !hpx_upstream_is_watched(pool->state))
 		return pool->newest;
@@ -242,13 +254,13 @@ static struct hpx_conn *spare(struct hpx_pool *pool)
 void hpx_pool_enter(struct hpx_pool *pool)
 {
 	if (pool->open >= pool->open_max && pool->idle > 0)
-		drop_idle(spare(pool));
+		drop_idle(least_useful(pool));
 	pool->open++;
 }
 
 void hpx_pool_leave(struct hpx_pool *pool)
 {
-	HPX_ASSERT(pool->open > 0);
+	HPX_ASSERT(pool->open > pool->idle);
 	pool->open--;
 }
 
@@ -267,8 +279,9 @@ struct hpx_conn *hpx_pool_adopt(struct hpx_pool *pool, struct hpx_transport *tra
 	return conn;
 }
 
-/* One slow answer is forgotten after some twenty quick ones. */
-void hpx_conn_took(struct hpx_conn *conn, uint64_t took_us)
+/* The longest duration fades by an eighth with each exchange: one slow answer is
+ * forgotten after some twenty quick ones. */
+void hpx_conn_note_duration(struct hpx_conn *conn, uint64_t took_us)
 {
 	uint64_t most = HPX_UPSTREAM_SILENCE_MS * 1000ull;
 	uint64_t faded_us = conn->slowest_us - conn->slowest_us / 8;
@@ -278,8 +291,8 @@ void hpx_conn_took(struct hpx_conn *conn, uint64_t took_us)
 	conn->slowest_us = took_us > faded_us ? took_us : faded_us;
 }
 
-/* Until the upstream has been watched, a few are kept to watch it: the others
- * would wait too. */
+/* Until the upstream has been watched, only a few idle connections are kept, to watch
+ * it: requests could not use more of them before their time of silence is over. */
 static bool has_room(const struct hpx_pool *pool)
 {
 	return pool->state == NULL || hpx_upstream_is_watched(pool->state) ||
@@ -295,8 +308,9 @@ void hpx_pool_keep(struct hpx_conn *conn)
 		hpx_conn_close(conn);
 		return;
 	}
+	HPX_ASSERT(conn->newer == NULL && conn->older == NULL && conn != pool->newest);
 	if (pool->idle >= pool->idle_max)
-		drop_idle(spare(pool));
+		drop_idle(least_useful(pool));
 	conn->idle_since_us = hpx_clock_boot_us();
 	conn->older = pool->newest;
 	*(pool->newest != NULL ? &pool->newest->newer : &pool->oldest) = conn;
@@ -304,6 +318,7 @@ void hpx_pool_keep(struct hpx_conn *conn)
 	pool->idle++;
 	hpx_transport_attach(conn->transport, &idle_events, conn);
 	hpx_transport_read_start(conn->transport);
+	check_counts(pool);
 	if (!uv_is_active((uv_handle_t *)&pool->sweep))
 		uv_timer_start(&pool->sweep, sweep, idle_limit(conn, pool->idle_max_ms), 0);
 }

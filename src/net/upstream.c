@@ -4,6 +4,7 @@
  * done a moment earlier. */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/container.h"
 #include "net/upstream_exchange.h"
@@ -11,11 +12,11 @@
 /* Without a failure for this long, an upstream that answers is up again. */
 #define STEADY_MS 1000
 
-static void tell(struct hpx_upstream_state *state, enum hpx_upstream_news news,
+static void emit(struct hpx_upstream_state *state, enum hpx_upstream_event event,
 		 const char *detail, int64_t ms)
 {
-	if (state->tell != NULL)
-		state->tell(state->user, news, detail, ms);
+	if (state->on_event != NULL)
+		state->on_event(state->user, event, detail, ms);
 }
 
 bool hpx_upstream_in_quarantine(struct hpx_upstream_state *state)
@@ -25,20 +26,20 @@ bool hpx_upstream_in_quarantine(struct hpx_upstream_state *state)
 	return until_ms > 0 && hpx_clock_boot_ms() < until_ms;
 }
 
-void hpx_upstream_stray(struct hpx_upstream_state *state, uint64_t quarantine_ms)
+void hpx_upstream_note_stray(struct hpx_upstream_state *state, uint64_t quarantine_ms)
 {
 	bool known = hpx_upstream_in_quarantine(state);
 	int64_t until_ms = hpx_clock_boot_ms() + (int64_t)quarantine_ms;
 
-	/* The quarantine first: whoever sees the new count finds it in force. */
+	/* The quarantine first: a loop that sees the new count finds it in force. */
 	atomic_store(&state->quarantine_until_ms, until_ms);
 	atomic_store(&state->watched, 0);
 	atomic_fetch_add(&state->strays, 1);
 	if (!known)
-		tell(state, HPX_UPSTREAM_STRAY, "", (int64_t)quarantine_ms);
+		emit(state, HPX_UPSTREAM_STRAY, "", (int64_t)quarantine_ms);
 }
 
-void hpx_upstream_was_silent(struct hpx_upstream_state *state)
+void hpx_upstream_note_silent(struct hpx_upstream_state *state)
 {
 	if (!hpx_upstream_is_watched(state))
 		atomic_fetch_add(&state->watched, 1);
@@ -50,7 +51,7 @@ bool hpx_upstream_is_watched(struct hpx_upstream_state *state)
 	       HPX_UPSTREAM_WATCHED_MIN;
 }
 
-void hpx_upstream_not_reached(struct hpx_upstream_state *state, const char *reason)
+void hpx_upstream_note_unreachable(struct hpx_upstream_state *state, const char *reason)
 {
 	int64_t now_ms = hpx_clock_boot_ms();
 
@@ -58,17 +59,17 @@ void hpx_upstream_not_reached(struct hpx_upstream_state *state, const char *reas
 	if (atomic_exchange(&state->down, true))
 		return;
 	atomic_store(&state->down_since_ms, now_ms);
-	tell(state, HPX_UPSTREAM_DOWN, reason, 0);
+	emit(state, HPX_UPSTREAM_DOWN, reason, 0);
 }
 
-void hpx_upstream_reached(struct hpx_upstream_state *state)
+void hpx_upstream_note_reached(struct hpx_upstream_state *state)
 {
-	/* On every request's way: one relaxed load where all is well. */
+	/* Called for every request: one relaxed load while the upstream is up. */
 	if (atomic_load_explicit(&state->down, memory_order_relaxed))
 		atomic_store(&state->reached_ms, hpx_clock_boot_ms());
 }
 
-void hpx_upstream_look(struct hpx_upstream_state *state)
+void hpx_upstream_check_up(struct hpx_upstream_state *state)
 {
 	int64_t now_ms = hpx_clock_boot_ms();
 	int64_t failed_ms = atomic_load(&state->failed_ms);
@@ -77,7 +78,7 @@ void hpx_upstream_look(struct hpx_upstream_state *state)
 	    now_ms - failed_ms < STEADY_MS)
 		return;
 	if (atomic_exchange(&state->down, false))
-		tell(state, HPX_UPSTREAM_UP, "", now_ms - atomic_load(&state->down_since_ms));
+		emit(state, HPX_UPSTREAM_UP, "", now_ms - atomic_load(&state->down_since_ms));
 }
 
 void hpx_upstream_configure(struct hpx_upstream *upstream,
@@ -135,6 +136,7 @@ static void free_upstream(uv_handle_t *handle)
 
 void hpx_upstream_free(struct hpx_upstream *upstream)
 {
+	HPX_ASSERT(!upstream->closing);
 	upstream->closing = true;
 	while (upstream->exchanges != NULL)
 		hpx_exchange_fail(upstream->exchanges, HPX_CLOSED,
@@ -151,7 +153,7 @@ struct hpx_slots *hpx_upstream_slots(struct hpx_upstream *upstream)
 
 void hpx_upstream_tick(struct hpx_upstream *upstream)
 {
-	hpx_pool_look(&upstream->pool);
+	hpx_pool_refresh(&upstream->pool);
 	if (upstream->options.state != NULL)
-		hpx_upstream_look(upstream->options.state);
+		hpx_upstream_check_up(upstream->options.state);
 }

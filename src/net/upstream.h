@@ -1,7 +1,8 @@
-/* The upstream client. It exists because it must know whether a byte left:
- * it never resends by itself, and it reports exactly how far a request went.
- * One per event loop, with its own pool. Messages are read by the same strict
- * reader as requests. */
+/* The client for guarded and passed requests to an upstream. It exists because the
+ * gateway must know whether a byte left: this client never resends by itself, and
+ * it reports exactly how far a request went. One per event loop, with its own pool;
+ * only that loop's thread calls. Answers are read by the same strict reader as
+ * requests. */
 #ifndef HPX_NET_UPSTREAM_H
 #define HPX_NET_UPSTREAM_H
 
@@ -12,56 +13,58 @@
 #include "net/connection_slot.h"
 #include "net/transport.h"
 
-/* What all loops know together of one upstream: whether it can be reached,
- * and whether it keeps to one answer per request.
+/* The state of one upstream, shared by all loops: whether it can be reached, and
+ * whether it sends one answer per request.
  *
- * HTTP/1.1 has no number that ties an answer to its request: on a kept
- * connection, the next bytes are the next answer. A second answer that comes
- * while nobody has asked is a stray byte and harms nobody; a moment later it
- * would be taken for somebody else's answer. So one stray byte, on any loop,
+ * HTTP/1.1 has no number that ties an answer to its request: on a kept connection,
+ * the next bytes are the next answer. A second answer that comes while no request is
+ * under way is a stray byte and does no harm. A moment later it would be taken for
+ * the answer to the next request. So one stray byte, on any loop,
  *   - closes every kept connection to the upstream,
- *   - keeps guarded requests off kept connections for the quarantine,
- * and an upstream that nobody has watched yet (at the start, and after a
- * quarantine) has to be silent behind its answers on a few connections before
- * any connection is used again at once. */
-/* How long a connection is silent to count as watched, and how many must be. */
+ *   - keeps guarded requests off kept connections for a time, the quarantine.
+ * An upstream that was not watched yet (at the start, and after a quarantine) has to
+ * be silent after its answers on a few connections before any connection is used
+ * again at once. */
+/* A connection counts as watched after this time of silence; the upstream does after
+ * this many connections. */
 #define HPX_UPSTREAM_SILENCE_MS 100
 #define HPX_UPSTREAM_WATCHED_MIN 8
 
-enum hpx_upstream_news {
+enum hpx_upstream_event {
 	HPX_UPSTREAM_STRAY, /* a quarantine begins; `ms` is its length */
 	HPX_UPSTREAM_DOWN,  /* `detail` says why */
-	HPX_UPSTREAM_UP,    /* `ms` is how long it was down */
+	HPX_UPSTREAM_UP,    /* `ms` is the time it was down */
 };
 
 struct hpx_upstream_state {
-	_Atomic uint64_t strays;             /* ever; pools compare it with what they saw */
+	_Atomic uint64_t strays;             /* ever; a pool compares it with its strays_seen */
 	_Atomic int64_t quarantine_until_ms; /* boot clock */
 	atomic_uint watched;                 /* silent connections since the last stray */
 	atomic_bool down;
 	_Atomic int64_t down_since_ms;
 	_Atomic int64_t failed_ms;  /* the last failure to connect */
 	_Atomic int64_t reached_ms; /* the last success while it was down */
-	/* Called on any loop's thread; must not wait. Set once, before the loops run. */
-	void (*tell)(void *user, enum hpx_upstream_news news, const char *detail, int64_t ms);
+	/* Called on any loop's thread; must not block. Set once, before the loops run. */
+	void (*on_event)(void *user, enum hpx_upstream_event event, const char *detail, int64_t ms);
 	void *user;
 };
 
-/* Bytes came that nobody asked for. */
-void hpx_upstream_stray(struct hpx_upstream_state *state, uint64_t quarantine_ms);
-/* Guarded requests use no kept connection now. */
+/* A stray byte came: bytes that no request asked for. */
+void hpx_upstream_note_stray(struct hpx_upstream_state *state, uint64_t quarantine_ms);
+/* While true, guarded requests use no kept connection. */
 bool hpx_upstream_in_quarantine(struct hpx_upstream_state *state);
-/* A kept connection was silent for HPX_UPSTREAM_SILENCE_MS behind an answer. */
-void hpx_upstream_was_silent(struct hpx_upstream_state *state);
+/* A kept connection was silent for HPX_UPSTREAM_SILENCE_MS after an answer. */
+void hpx_upstream_note_silent(struct hpx_upstream_state *state);
 bool hpx_upstream_is_watched(struct hpx_upstream_state *state);
 
-/* A connection came about, or an answer came; no connection came about. Told
- * once when it changes: an upstream that refuses some connections and takes
+/* A connection was made or an answer came; or no connection could be made. on_event
+ * comes once when that changes. An upstream that refuses some connections and takes
  * others stays down until none has failed for a second. */
-void hpx_upstream_reached(struct hpx_upstream_state *state);
-void hpx_upstream_not_reached(struct hpx_upstream_state *state, const char *reason);
-/* From a tick: it is up where it was reached and has not failed since. */
-void hpx_upstream_look(struct hpx_upstream_state *state);
+void hpx_upstream_note_reached(struct hpx_upstream_state *state);
+void hpx_upstream_note_unreachable(struct hpx_upstream_state *state, const char *reason);
+/* Called by a tick: the upstream is up again where it was reached and has not failed
+ * since. */
+void hpx_upstream_check_up(struct hpx_upstream_state *state);
 
 struct hpx_upstream;
 struct hpx_exchange;
@@ -72,10 +75,10 @@ struct hpx_upstream_options {
 	uint64_t send_timeout_ms;         /* between two bytes that the socket takes */
 	uint64_t first_byte_timeout_ms;   /* from the whole request out to the first byte of the answer */
 	uint64_t idle_timeout_ms;         /* between two bytes of the answer; 0: none (event streams) */
-	uint64_t whole_timeout_ms;        /* a guarded exchange, all of it; 0: none */
+	uint64_t whole_timeout_ms;        /* of a whole guarded exchange; 0: none */
 	uint64_t reuse_idle_ms;           /* guarded: a kept-alive connection idle longer is not reused (1000) */
 	uint64_t reuse_quarantine_ms;     /* guarded: none is reused for this long after a stray byte */
-	struct hpx_upstream_state *state; /* shared by all loops; NULL: nobody watches */
+	struct hpx_upstream_state *state; /* shared by all loops; NULL: not watched */
 	uint64_t pool_idle_ms;            /* a pooled connection idle longer is closed */
 	unsigned pool_max;                /* idle connections kept */
 	struct hpx_slot_limits slots;     /* per loop */
@@ -85,14 +88,16 @@ struct hpx_upstream_options {
 
 enum hpx_status hpx_upstream_new(struct hpx_loop *loop, const struct hpx_upstream_options *options,
 				 struct hpx_upstream **ret_upstream);
-/* Other timeouts and limits for the exchanges to come; the address stays. */
+/* Sets other timeouts and limits, for exchanges that start from now on. The address
+ * stays. */
 void hpx_upstream_configure(struct hpx_upstream *upstream,
 			    const struct hpx_upstream_options *options);
 /* Closes the pool; exchanges under way fail. */
 void hpx_upstream_free(struct hpx_upstream *upstream);
-/* Where a connection slot is to be had. */
+/* The connection slots of this upstream on this loop. */
 struct hpx_slots *hpx_upstream_slots(struct hpx_upstream *upstream);
-/* From a tick: closes what another loop's stray byte made unfit. */
+/* To be called by a tick: closes idle connections after a stray byte on another loop,
+ * and notices that the upstream is up again. */
 void hpx_upstream_tick(struct hpx_upstream *upstream);
 
 /* How an exchange failed. */
@@ -105,10 +110,9 @@ struct hpx_exchange_failure {
 	const char *reason;     /* a sentence, static */
 };
 
-/* Callbacks on the loop's thread, never from inside a call into the exchange.
- * After on_end or on_failed nothing more comes and the exchange is gone (the
- * head's spans last until that callback returns). The exchange may be
- * cancelled within any other callback. */
+/* Callbacks come on the loop's thread, never from inside a call into the exchange.
+ * on_end or on_failed is the last one: the exchange is freed after it returns, the
+ * head's spans too. The exchange may be cancelled within any other callback. */
 struct hpx_exchange_events {
 	/* Connected, right before the first byte: false gives up (nothing was
 	 * sent; on_failed with status HPX_CLOSED follows). May be NULL. */
@@ -119,11 +123,11 @@ struct hpx_exchange_events {
 	void (*on_writable)(void *user);
 	/* A 1xx other than 101. The head's spans are valid during the call. May be NULL. */
 	void (*on_informational)(void *user, const struct hpx_http_head *head);
-	/* The final head (or 101: framing TUNNEL; a caller who asked for no
-	 * upgrade cancels then, on guarded requests it is INVALID). Spans stay
-	 * valid until the exchange ends. It may come before the request is out:
-	 * when it is no success, the rest is dropped and on_sent does not come;
-	 * behind a success sending goes on until the answer ends. */
+	/* The final head, or a 101 (framing TUNNEL): a caller that asked for no
+	 * upgrade cancels then; for a guarded request a 101 is INVALID. The spans
+	 * stay valid until the exchange ends. The head may come before the whole
+	 * request is out: after a refusal the rest is dropped and on_sent does not
+	 * come; after a success (2xx) sending goes on until the answer ends. */
 	void (*on_head)(void *user, const struct hpx_http_head *head);
 	void (*on_data)(void *user, struct hpx_span bytes);
 	/* The answer is complete and well-formed. (In a tunnel: the upstream
@@ -138,25 +142,25 @@ struct hpx_exchange_request {
 	struct hpx_span head;   /* ready for the wire, with its final CRLF; must stay until on_sent */
 	struct hpx_span body;   /* sent right behind the head; must stay until on_sent */
 	bool streamed;          /* more follows by hpx_exchange_write … _finish */
-	bool fresh;             /* on a connection of its own, which is not kept */
+	bool fresh;             /* on a new connection, which is not kept */
 	bool guarded;           /* strict reuse rule, whole timeout; never retried on another
 					    address once a byte left */
 };
 
-/* HPX_NOMEM, or HPX_CLOSED while the upstream is being freed: the slot stays
- * the caller's. Whatever else goes wrong comes by on_failed. */
+/* HPX_NOMEM, or HPX_CLOSED while the upstream is being freed: the slot stays the
+ * caller's. Every other failure comes by on_failed. */
 enum hpx_status hpx_exchange_start(struct hpx_upstream *upstream,
 				   const struct hpx_exchange_request *request,
 				   const struct hpx_exchange_events *events, void *user,
 				   struct hpx_exchange **ret_exchange);
-/* Streamed bodies and tunnels: bytes for the wire (chunk framing is the
- * caller's). They are taken in any case; false: above the mark (or nothing can
- * be sent yet), wait for on_writable before more. Dropped, and true, when the
- * upstream wants no more. */
+/* For streamed bodies and tunnels: bytes for the wire, with chunk framing already in
+ * them. The bytes are taken in any case. False: the high mark is reached (or nothing
+ * can be sent yet); wait for on_writable before the next write. True, and the bytes
+ * are dropped, when the upstream wants no more of the request. */
 bool hpx_exchange_write(struct hpx_exchange *exchange, const struct hpx_span *pieces, size_t count);
 /* No more follows (in a tunnel: an end of stream). */
 void hpx_exchange_finish(struct hpx_exchange *exchange);
-/* Stop and go on reading the answer (backpressure). */
+/* Stop reading the answer, and go on (backpressure). */
 void hpx_exchange_pause(struct hpx_exchange *exchange);
 void hpx_exchange_resume(struct hpx_exchange *exchange);
 /* Closes the connection, no callback any more. */

@@ -1,17 +1,18 @@
-/* The answer's side of an exchange: heads are gathered in one bounded place,
- * bodies pass straight through, and what comes while the user wants nothing
- * is held, one read's worth at most. */
+/* Reading the answer of an exchange. Heads are collected in one bounded buffer, bodies
+ * are handed on at once. Bytes that come while the user has paused are held: at most
+ * one read's worth. The states are in upstream_exchange.h. */
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/crash_point.h"
 #include "http/field.h"
 #include "net/upstream_exchange.h"
 
-/* A head is looked for in slices, so that little of a body that came with it
- * is copied behind it. */
+/* A head is searched for in slices of this size, so that little of a body that came
+ * with it is copied too. */
 #define SLICE_BYTES 4096
 /* The fields of one head; the reader's own bound is lower. */
 #define ARENA_BYTES_MAX (64 * 1024)
-/* More than this many 1xx before an answer is a way to never answer. */
+/* More 1xx than this before an answer are a way to never answer. */
 #define INFORMATIONAL_MAX 16
 /* Reading has stopped by the time a second read could come. */
 #define HELD_BYTES_MAX ((size_t)2 * HPX_LOOP_READ_BYTES)
@@ -24,7 +25,8 @@ void hpx_upstream_answer_init(struct hpx_exchange *exchange, struct hpx_span met
 
 	hpx_http_reader_response(&exchange->fresh, limits, method);
 	exchange->reader = exchange->fresh;
-	/* The reader refuses a head beyond its bound, the buffer never. */
+	/* Larger than the reader's bound: the reader refuses a head that is too
+	 * large, and can say why. */
 	hpx_buffer_init(&exchange->head_bytes, limits->head_bytes_max + SLICE_BYTES);
 	hpx_buffer_init(&exchange->held, HELD_BYTES_MAX);
 	hpx_arena_init(&exchange->arena, ARENA_BYTES_MAX);
@@ -37,8 +39,8 @@ void hpx_upstream_answer_done(struct hpx_exchange *exchange)
 	hpx_arena_done(&exchange->arena);
 }
 
-/* "Keep-Alive: timeout=5": how long the upstream says it keeps an idle
- * connection. One that it may be closing at this moment is not used. */
+/* "Keep-Alive: timeout=5": how long the upstream keeps an idle connection, less a
+ * margin: the upstream counts from an earlier moment than we do. */
 static uint64_t usable_ms(const struct hpx_http_head *head)
 {
 	struct hpx_span rest = hpx_field_value(head, HPX_SPAN("Keep-Alive"));
@@ -78,22 +80,25 @@ static void keep_connection(struct hpx_exchange *exchange)
 	struct hpx_conn *conn = exchange->conn;
 	uint64_t took_us = (uint64_t)(hpx_clock_boot_us() - exchange->used_us);
 
+	HPX_ASSERT(exchange->request_state == HPX_UPSTREAM_REQUEST_SENT);
 	exchange->any_byte_left = true;
 	exchange->conn = NULL;
 	conn->usable_ms = usable_ms(&exchange->head);
-	hpx_conn_took(conn, took_us);
+	hpx_conn_note_duration(conn, took_us);
 	hpx_pool_keep(conn);
 }
 
-/* The answer has ended well; `left_over` bytes follow that nobody asked for. */
+/* The answer is complete. `left_over`: the number of bytes behind it, which are stray. */
 static void complete(struct hpx_exchange *exchange, size_t left_over)
 {
 	struct hpx_upstream_state *state = exchange->upstream->options.state;
 
+	HPX_ASSERT(!hpx_exchange_is_gone(exchange) &&
+		   exchange->answer_state != HPX_UPSTREAM_ANSWER_HEAD);
 	if (exchange->request.guarded)
 		HPX_CRASH_POINT(answer_end);
 	if (state != NULL)
-		hpx_upstream_reached(state);
+		hpx_upstream_note_reached(state);
 	if (left_over > 0)
 		hpx_pool_stray(&exchange->upstream->pool);
 	if (is_reusable(exchange, left_over))
@@ -108,7 +113,7 @@ static bool refuse(struct hpx_exchange *exchange, const char *reason)
 	return false;
 }
 
-/* A 1xx: told, and forgotten. */
+/* A 1xx: reported, and the reader begins again. */
 static bool take_informational(struct hpx_exchange *exchange)
 {
 	if (++exchange->informational > INFORMATIONAL_MAX)
@@ -137,9 +142,9 @@ static bool take_final(struct hpx_exchange *exchange)
 {
 	exchange->answer_state = HPX_UPSTREAM_ANSWER_BODY;
 	exchange->head_seen = true;
-	/* An answer that comes before the request is out: if it is no success,
-	 * the rest is not wanted. A success may be the upstream working on the
-	 * body while it comes, and needs the rest of it. */
+	/* An answer that comes before the whole request is out: after a refusal the
+	 * upstream does not want the rest. After a success it may be working on the
+	 * body as it comes, and needs the rest. */
 	if (exchange->request_state != HPX_UPSTREAM_REQUEST_SENT && exchange->head.status >= 300)
 		exchange->request_state = HPX_UPSTREAM_REQUEST_STOPPED;
 	if (exchange->request.guarded)
@@ -150,6 +155,7 @@ static bool take_final(struct hpx_exchange *exchange)
 
 static bool take_head(struct hpx_exchange *exchange)
 {
+	HPX_ASSERT(exchange->answer_state == HPX_UPSTREAM_ANSWER_HEAD && !exchange->head_seen);
 	if (exchange->head.framing == HPX_FRAMING_TUNNEL)
 		return take_tunnel(exchange);
 	if (exchange->head.status < 200)
@@ -157,7 +163,8 @@ static bool take_head(struct hpx_exchange *exchange)
 	return take_final(exchange);
 }
 
-/* Each of these takes bytes off the front and tells whether to go on. */
+/* read_head, read_body and read_some take bytes off the front, and return whether to
+ * go on. */
 static bool read_head(struct hpx_exchange *exchange, struct hpx_span *bytes)
 {
 	struct hpx_span slice = hpx_span_first(*bytes, SLICE_BYTES);
@@ -174,8 +181,9 @@ static bool read_head(struct hpx_exchange *exchange, struct hpx_span *bytes)
 				   hpx_buffer_span(&exchange->head_bytes), &exchange->arena,
 				   &exchange->head, &used)) {
 	case HPX_HTTP_DONE:
-		/* What came behind the head in this slice is read from where
-		 * it came; the head's own bytes stay where they are. */
+		/* The bytes behind the head in this slice are read from where they
+		 * came; the head's own bytes stay in head_bytes. */
+		HPX_ASSERT(used >= before);
 		*bytes = hpx_span_skip(*bytes, used - before);
 		return take_head(exchange);
 	case HPX_HTTP_MORE:
@@ -225,8 +233,8 @@ static bool read_some(struct hpx_exchange *exchange, struct hpx_span *bytes)
 	}
 }
 
-/* Reads until the bytes are used, the user wants no more, or it is over.
- * Returns what is left. */
+/* Reads until the bytes are used, the user pauses, or the exchange is over. Returns
+ * the bytes that are left. */
 static struct hpx_span read_all(struct hpx_exchange *exchange, struct hpx_span bytes)
 {
 	bool more = true;
@@ -236,9 +244,9 @@ static struct hpx_span read_all(struct hpx_exchange *exchange, struct hpx_span b
 	return bytes;
 }
 
-/* The end of the request may be out and its on_sent still put off: that comes
- * first, or the answer would look early. */
-static void settle_request(struct hpx_exchange *exchange)
+/* The last byte of the request may be out while on_sent is still deferred. on_sent
+ * comes first, or the answer would look early. */
+static void finish_sending(struct hpx_exchange *exchange)
 {
 	if (exchange->request_state == HPX_UPSTREAM_REQUEST_SENDING &&
 	    hpx_transport_pending(exchange->conn->transport) == 0)
@@ -249,7 +257,7 @@ static void on_data(void *user, struct hpx_span bytes)
 {
 	struct hpx_exchange *exchange = user;
 
-	settle_request(exchange);
+	finish_sending(exchange);
 	if (hpx_exchange_is_gone(exchange))
 		return;
 	struct hpx_span left = read_all(exchange, bytes);
@@ -259,7 +267,7 @@ static void on_data(void *user, struct hpx_span bytes)
 		hpx_exchange_fail(exchange, HPX_NOMEM, "no memory is left for the answer");
 		return;
 	}
-	hpx_exchange_touch(exchange);
+	hpx_exchange_reset_deadline(exchange);
 }
 
 void hpx_upstream_answer_continue(struct hpx_exchange *exchange)
@@ -274,15 +282,15 @@ void hpx_upstream_answer_continue(struct hpx_exchange *exchange)
 		hpx_buffer_consume(&exchange->held, held.len - left.len);
 	if (!exchange->paused)
 		hpx_transport_read_start(exchange->conn->transport);
-	hpx_exchange_touch(exchange);
+	hpx_exchange_reset_deadline(exchange);
 }
 
 static void on_end(void *user, enum hpx_status status)
 {
 	struct hpx_exchange *exchange = user;
 
-	settle_request(exchange);
-	/* A pause holds back on_end; the answer is there all the same. */
+	finish_sending(exchange);
+	/* The answer is complete: a pause only holds the user's on_end back. */
 	if (hpx_exchange_is_gone(exchange) || exchange->answer_state == HPX_UPSTREAM_ANSWER_WHOLE)
 		return;
 	if (status != HPX_CLOSED)

@@ -9,8 +9,8 @@
 #include "base/container.h"
 #include "base/crash_point.h"
 
-/* Bytes written to a streamed request before there is a connection. The user
- * is told to wait from the first one; this bounds one who does not. */
+/* The most bytes that a user may write before there is a connection. The first write
+ * already asks the user to wait; this bounds a user that does not. */
 #define EARLY_BYTES_MAX (1024 * 1024)
 
 /* A body is handed over in parts of this size, so that little of it is ever
@@ -60,7 +60,7 @@ void hpx_exchange_end(struct hpx_exchange *exchange)
 	exchange->any_byte_left = hpx_exchange_any_byte_left(exchange);
 	exchange->answer_state = HPX_UPSTREAM_ANSWER_GONE;
 	unlink_exchange(exchange);
-	hpx_later_cancel(&exchange->turn);
+	hpx_later_cancel(&exchange->deferred);
 	if (exchange->dial != NULL) {
 		hpx_dial_cancel(exchange->dial);
 		hpx_pool_leave(&exchange->upstream->pool);
@@ -76,6 +76,7 @@ void hpx_exchange_end(struct hpx_exchange *exchange)
 void hpx_exchange_fail(struct hpx_exchange *exchange, enum hpx_status status,
 		       const char *reason)
 {
+	HPX_ASSERT(status != HPX_OK);
 	struct hpx_exchange_failure failure = {
 		.head_seen = exchange->head_seen,
 		.timed_out = status == HPX_TIMEOUT,
@@ -88,11 +89,12 @@ void hpx_exchange_fail(struct hpx_exchange *exchange, enum hpx_status status,
 	exchange->events->on_failed(exchange->user, &failure);
 }
 
-/* The same from inside a call of the user's. */
+/* The same, deferred: for a failure inside a call of the user. */
 static void fail_later(struct hpx_exchange *exchange, enum hpx_status status)
 {
-	exchange->doom = status;
-	hpx_loop_later(exchange->upstream->loop, &exchange->turn);
+	HPX_ASSERT(status != HPX_OK);
+	exchange->pending_failure = status;
+	hpx_loop_later(exchange->upstream->loop, &exchange->deferred);
 }
 
 void hpx_exchange_cancel(struct hpx_exchange *exchange)
@@ -113,8 +115,8 @@ static uint64_t nearest(const struct hpx_exchange *exchange)
 
 static void on_time(uv_timer_t *timer);
 
-/* A later deadline leaves the timer alone: it is looked at when it fires, so
- * that a body of many pieces does not move the timer with each. */
+/* A later deadline leaves the timer as it is: on_time compares when it fires. So a
+ * body of many pieces does not restart the timer with each piece. */
 static void arm(struct hpx_exchange *exchange)
 {
 	uint64_t now = hpx_loop_now_ms(exchange->upstream->loop);
@@ -141,14 +143,14 @@ static enum hpx_exchange_wait wait_of(const struct hpx_exchange *exchange)
 		return HPX_WAIT_IDLE;
 	if (exchange->answer_state != HPX_UPSTREAM_ANSWER_HEAD || request != HPX_UPSTREAM_REQUEST_SENT)
 		return HPX_WAIT_NOTHING;
-	/* Inside a head too, where an idle time is not set. */
+	/* FIRST_BYTE limits the rest of a head too where there is no idle timeout. */
 	return exchange->head_bytes.len > 0 &&
 			       exchange->upstream->options.idle_timeout_ms > 0 ?
 		       HPX_WAIT_IDLE :
 		       HPX_WAIT_FIRST_BYTE;
 }
 
-void hpx_exchange_touch(struct hpx_exchange *exchange)
+void hpx_exchange_reset_deadline(struct hpx_exchange *exchange)
 {
 	const struct hpx_upstream_options *options = &exchange->upstream->options;
 	const uint64_t timeout_ms[] = {
@@ -190,11 +192,12 @@ static void on_time(uv_timer_t *timer)
 	exchange->armed_ms = 0;
 	if (due == 0)
 		return;
-	/* Draining is told at its end only; what went out meanwhile counts. */
+	/* on_drain comes only at the end of sending: bytes that went out meanwhile
+	 * are progress. */
 	if (now >= due && due == exchange->wait_until_ms &&
 	    exchange->wait == HPX_WAIT_SEND &&
 	    hpx_transport_taken(exchange->conn->transport) > exchange->taken_seen)
-		hpx_exchange_touch(exchange);
+		hpx_exchange_reset_deadline(exchange);
 	else if (now < due)
 		arm(exchange);
 	else
@@ -203,15 +206,17 @@ static void on_time(uv_timer_t *timer)
 
 static void on_sent(struct hpx_exchange *exchange)
 {
+	HPX_ASSERT(exchange->request_state == HPX_UPSTREAM_REQUEST_SENDING);
+	HPX_ASSERT(exchange->body_left.len == 0 && exchange->early.len == 0);
 	exchange->request_state = HPX_UPSTREAM_REQUEST_SENT;
 	if (exchange->request.guarded)
 		HPX_CRASH_POINT(send_after);
-	hpx_exchange_touch(exchange);
+	hpx_exchange_reset_deadline(exchange);
 	if (exchange->events->on_sent != NULL)
 		exchange->events->on_sent(exchange->user);
 }
 
-static void tell_room(struct hpx_exchange *exchange)
+static void emit_writable(struct hpx_exchange *exchange)
 {
 	if (!exchange->wants_room)
 		return;
@@ -220,8 +225,8 @@ static void tell_room(struct hpx_exchange *exchange)
 		exchange->events->on_writable(exchange->user);
 }
 
-/* Sends parts of the body until the socket is full, and behind the body what
- * was written early. A failure shows in the transport. */
+/* Sends parts of the body until the socket is full, and after the body the bytes that
+ * the user wrote early. A failure shows in the transport. */
 static void send_parts(struct hpx_exchange *exchange)
 {
 	struct hpx_transport *transport = exchange->conn->transport;
@@ -244,17 +249,17 @@ void hpx_upstream_request_continue(struct hpx_exchange *exchange)
 	struct hpx_transport *transport = exchange->conn->transport;
 
 	send_parts(exchange);
-	/* Broken: on_end follows, behind whatever the upstream had to say. */
+	/* Broken: on_end follows, after the bytes that the upstream has sent. */
 	if (!hpx_transport_is_sendable(transport))
 		return;
 	if (hpx_transport_pending(transport) > 0) {
-		hpx_exchange_touch(exchange);
+		hpx_exchange_reset_deadline(exchange);
 		return;
 	}
 	if (exchange->request.streamed) {
 		exchange->request_state = HPX_UPSTREAM_REQUEST_OPEN;
-		hpx_exchange_touch(exchange);
-		tell_room(exchange);
+		hpx_exchange_reset_deadline(exchange);
+		emit_writable(exchange);
 		return;
 	}
 	on_sent(exchange);
@@ -275,18 +280,19 @@ static void send_first(struct hpx_exchange *exchange)
 	else if (taken == 0)
 		hpx_exchange_fail(exchange, HPX_UNAVAILABLE,
 				  "the connection was gone before the first byte");
-	/* Otherwise on_end follows, behind whatever the upstream said. */
+	/* Otherwise on_end follows, after the bytes that the upstream has sent. */
 }
 
 static void use_connection(struct hpx_exchange *exchange)
 {
 	struct hpx_transport *transport = exchange->conn->transport;
 
+	HPX_ASSERT(exchange->request_state < HPX_UPSTREAM_REQUEST_SENDING);
 	exchange->used_us = hpx_clock_boot_us();
 	exchange->taken_before = hpx_transport_taken(transport);
 	hpx_transport_attach(transport, &hpx_upstream_answer_events, exchange);
-	/* Before the user's last look at the clock: whoever is stopped here
-	 * finds out there. */
+	/* Before on_ready, where the user compares the clock with its lease: a
+	 * process that was stopped here notices there. */
 	if (exchange->request.guarded)
 		HPX_CRASH_POINT(send_before);
 	if (exchange->events->on_ready != NULL &&
@@ -306,16 +312,16 @@ static void use_connection(struct hpx_exchange *exchange)
 	send_first(exchange);
 }
 
-/* Without a descriptor or memory, nobody knows. */
-static void tell_reached(struct hpx_upstream_state *state, enum hpx_status status,
-			 const char *reason)
+/* A lack of descriptors or memory says nothing about the upstream. */
+static void note_reachable(struct hpx_upstream_state *state, enum hpx_status status,
+			   const char *reason)
 {
 	if (state == NULL)
 		return;
 	if (status == HPX_OK)
-		hpx_upstream_reached(state);
+		hpx_upstream_note_reached(state);
 	else if (status == HPX_UNAVAILABLE || status == HPX_TIMEOUT)
-		hpx_upstream_not_reached(state, reason);
+		hpx_upstream_note_unreachable(state, reason);
 }
 
 static void on_dialed(void *user, enum hpx_status status, const char *reason,
@@ -324,8 +330,9 @@ static void on_dialed(void *user, enum hpx_status status, const char *reason,
 	struct hpx_exchange *exchange = user;
 	struct hpx_pool *pool = &exchange->upstream->pool;
 
+	HPX_ASSERT(exchange->request_state == HPX_UPSTREAM_REQUEST_DIALLING);
 	exchange->dial = NULL;
-	tell_reached(exchange->upstream->options.state, status, reason);
+	note_reachable(exchange->upstream->options.state, status, reason);
 	if (status != HPX_OK) {
 		hpx_pool_leave(pool);
 		hpx_exchange_fail(exchange, status, reason);
@@ -384,13 +391,13 @@ bool hpx_exchange_write(struct hpx_exchange *exchange, const struct hpx_span *pi
 	if (exchange->request_state != HPX_UPSTREAM_REQUEST_OPEN)
 		return keep_early(exchange, pieces, count);
 	struct hpx_transport *transport = exchange->conn->transport;
-	/* A failure is told by on_end. */
+	/* A failure is reported by on_end. */
 	if (hpx_transport_send(transport, pieces, count, NULL) != HPX_OK)
 		return true;
 	if (hpx_transport_pending(transport) == 0)
 		return true;
 	if (exchange->wait != HPX_WAIT_SEND)
-		hpx_exchange_touch(exchange);
+		hpx_exchange_reset_deadline(exchange);
 	exchange->wants_room =
 		exchange->wants_room || hpx_transport_pending(transport) > HIGH_MARK_BYTES;
 	return !exchange->wants_room;
@@ -409,7 +416,7 @@ void hpx_exchange_finish(struct hpx_exchange *exchange)
 	}
 	exchange->request_state = HPX_UPSTREAM_REQUEST_SENDING;
 	if (hpx_transport_pending(exchange->conn->transport) == 0)
-		hpx_loop_later(exchange->upstream->loop, &exchange->turn);
+		hpx_loop_later(exchange->upstream->loop, &exchange->deferred);
 }
 
 void hpx_upstream_request_drained(struct hpx_exchange *exchange)
@@ -417,22 +424,22 @@ void hpx_upstream_request_drained(struct hpx_exchange *exchange)
 	if (exchange->request_state == HPX_UPSTREAM_REQUEST_SENDING) {
 		hpx_upstream_request_continue(exchange);
 	} else if (exchange->request_state == HPX_UPSTREAM_REQUEST_OPEN) {
-		hpx_exchange_touch(exchange);
-		tell_room(exchange);
+		hpx_exchange_reset_deadline(exchange);
+		emit_writable(exchange);
 	}
 }
 
-static struct hpx_exchange *exchange_of(struct hpx_later *turn)
+static struct hpx_exchange *exchange_of(struct hpx_later *deferred)
 {
-	return HPX_CONTAINER(turn, struct hpx_exchange, turn);
+	return HPX_CONTAINER(deferred, struct hpx_exchange, deferred);
 }
 
-static void take_turn(struct hpx_later *turn)
+static void run_deferred(struct hpx_later *deferred)
 {
-	struct hpx_exchange *exchange = exchange_of(turn);
+	struct hpx_exchange *exchange = exchange_of(deferred);
 
-	if (exchange->doom != HPX_OK) {
-		hpx_exchange_fail(exchange, exchange->doom,
+	if (exchange->pending_failure != HPX_OK) {
+		hpx_exchange_fail(exchange, exchange->pending_failure,
 				  "no memory is left for what must be kept");
 		return;
 	}
@@ -451,7 +458,7 @@ void hpx_exchange_pause(struct hpx_exchange *exchange)
 	exchange->paused = true;
 	if (exchange->conn != NULL)
 		hpx_transport_read_stop(exchange->conn->transport);
-	hpx_exchange_touch(exchange);
+	hpx_exchange_reset_deadline(exchange);
 }
 
 void hpx_exchange_resume(struct hpx_exchange *exchange)
@@ -459,7 +466,7 @@ void hpx_exchange_resume(struct hpx_exchange *exchange)
 	if (!exchange->paused || hpx_exchange_is_gone(exchange))
 		return;
 	exchange->paused = false;
-	hpx_loop_later(exchange->upstream->loop, &exchange->turn);
+	hpx_loop_later(exchange->upstream->loop, &exchange->deferred);
 }
 
 enum hpx_status hpx_exchange_start(struct hpx_upstream *upstream,
@@ -479,7 +486,7 @@ enum hpx_status hpx_exchange_start(struct hpx_upstream *upstream,
 	exchange->request.slot = NULL;
 	hpx_slot_move(request->slot, &exchange->slot);
 	exchange->body_left = request->body.len > 0 ? request->body : HPX_SPAN("");
-	exchange->turn.run = take_turn;
+	exchange->deferred.run = run_deferred;
 	hpx_buffer_init(&exchange->early, EARLY_BYTES_MAX);
 	hpx_upstream_answer_init(exchange, request->method);
 	uv_timer_init(&upstream->loop->uv, &exchange->timer);
@@ -488,7 +495,7 @@ enum hpx_status hpx_exchange_start(struct hpx_upstream *upstream,
 		exchange->whole_until_ms = hpx_loop_now_ms(upstream->loop) +
 					   upstream->options.whole_timeout_ms;
 	arm(exchange);
-	hpx_loop_later(upstream->loop, &exchange->turn);
+	hpx_loop_later(upstream->loop, &exchange->deferred);
 	*ret_exchange = exchange;
 	return HPX_OK;
 }

@@ -1,21 +1,32 @@
-/* One request and its answer, from the inside: what upstream_exchange.c (start,
- * deadlines, sending, end) and upstream_answer.c (reading) share. Users of the
- * upstream client include upstream.h only.
+/* An exchange: one request to the upstream and its answer. This is the inside, shared
+ * by upstream_exchange.c (start, deadlines, sending, end) and upstream_answer.c
+ * (reading). Users of the upstream client include upstream.h only.
  *
- * The two sides move apart from each other, each only down its list:
+ * The request and the answer have a state each, because an answer may begin before
+ * its request has been sent:
  *
  *   request   WAITING ──▶ DIALLING ──▶ SENDING ◀─▶ OPEN ──▶ SENT
  *                 └── pooled ──────────▶ │           │
- *                                        └─▶ STOPPED ◀┘  (an early refusal)
+ *                                        └─▶ STOPPED ◀┘
  *   answer    HEAD ──▶ BODY ──▶ WHOLE ──▶ GONE
- *                └───▶ TUNNEL ────────────▶      (the request is OPEN again)
+ *                └───▶ TUNNEL ────────────▶
+ *
+ *   → DIALLING  begin, where the pool has no connection
+ *   → SENDING   use_connection; hpx_exchange_finish, from OPEN
+ *   → OPEN      hpx_upstream_request_continue; take_tunnel, from SENT
+ *   → SENT      on_sent
+ *   → STOPPED   take_final: a refusal came before the whole request was out
+ *   → BODY, TUNNEL, WHOLE      take_final, take_tunnel, read_body
+ *   → GONE      hpx_exchange_end, from every state
  *
  * 1. Nothing is sent twice: the request's bytes go to one connection, once.
- * 2. A callback may end the exchange; after each, answer == GONE is looked at
- *    before anything else is touched. The memory goes with the timer's handle.
- * 3. A connection goes back to the pool only from a WHOLE answer that allows
- *    it, behind a SENT request, with no byte left over; a guarded one's not
- *    while the upstream is in quarantine (upstream.h). */
+ * 2. A callback may end the exchange. After each callback, hpx_exchange_is_gone is
+ *    asked before anything else is touched. The memory is freed when libuv has
+ *    closed the timer's handle.
+ * 3. `conn` is set from SENDING on until the exchange is gone; `dial` in DIALLING.
+ * 4. A connection goes back to the pool only after a WHOLE answer that allows it, to
+ *    a SENT request, with no byte left over; that of a guarded request not while
+ *    the upstream is in quarantine (upstream.h). */
 #ifndef HPX_NET_UPSTREAM_EXCHANGE_H
 #define HPX_NET_UPSTREAM_EXCHANGE_H
 
@@ -26,12 +37,12 @@
 #include "net/upstream.h"
 
 enum hpx_upstream_request_state {
-	HPX_UPSTREAM_REQUEST_WAITING, /* for its turn: start() calls nobody back */
+	HPX_UPSTREAM_REQUEST_WAITING, /* for the deferred call that begins it */
 	HPX_UPSTREAM_REQUEST_DIALLING,
 	HPX_UPSTREAM_REQUEST_SENDING, /* bytes are on their way out */
 	HPX_UPSTREAM_REQUEST_OPEN,    /* streamed: all so far was sent, more may come */
 	HPX_UPSTREAM_REQUEST_SENT,
-	HPX_UPSTREAM_REQUEST_STOPPED, /* the upstream wants no more of it */
+	HPX_UPSTREAM_REQUEST_STOPPED, /* the upstream wants no more of it; nothing is sent any more */
 };
 
 enum hpx_upstream_answer_state {
@@ -42,7 +53,7 @@ enum hpx_upstream_answer_state {
 	HPX_UPSTREAM_ANSWER_GONE,
 };
 
-/* What the timer is waiting for. */
+/* The event that the timer limits. */
 enum hpx_exchange_wait {
 	HPX_WAIT_NOTHING,
 	HPX_WAIT_SEND,
@@ -67,8 +78,8 @@ struct hpx_exchange {
 	struct hpx_exchange *prev;
 	const struct hpx_exchange_events *events;
 	void *user;
-	struct hpx_later turn; /* what must not happen inside a user's call */
-	enum hpx_status doom;  /* it fails at its next turn, by this */
+	struct hpx_later deferred;       /* the work that must not happen inside a user's call */
+	enum hpx_status pending_failure; /* HPX_OK, or the deferred call fails by this */
 
 	/* Deadlines, on the loop's clock; 0: none. */
 	uv_timer_t timer;
@@ -80,16 +91,16 @@ struct hpx_exchange {
 	/* The request. `streamed` is cleared when no more follows. */
 	enum hpx_upstream_request_state request_state;
 	struct hpx_exchange_request request;
-	struct hpx_slot slot; /* held until the connection is closed or idle */
+	struct hpx_slot slot; /* held until the exchange is gone */
 	struct hpx_dial *dial;
 	struct hpx_conn *conn;
-	bool any_byte_left;    /* as of when the connection was let go */
-	int64_t used_us;       /* when the connection became ours */
-	uint64_t taken_before; /* the connection's count at our first byte */
-	uint64_t taken_seen;   /* its count when progress was last looked at */
+	bool any_byte_left;    /* valid once `conn` is no longer set */
+	int64_t used_us;       /* when the exchange got the connection */
+	uint64_t taken_before; /* hpx_transport_taken before our first byte */
+	uint64_t taken_seen;   /* hpx_transport_taken when the deadline was last reset */
 	struct hpx_span body_left;
-	struct hpx_buffer early; /* written before it could be sent */
-	bool wants_room;         /* on_writable is owed */
+	struct hpx_buffer early; /* bytes that the user wrote before they could be sent */
+	bool wants_room;         /* on_writable is due */
 
 	/* The answer. */
 	enum hpx_upstream_answer_state answer_state;
@@ -97,11 +108,11 @@ struct hpx_exchange {
 	bool head_seen;
 	unsigned informational;
 	struct hpx_http_reader reader;
-	struct hpx_http_reader fresh; /* as it was before the first byte, for the next head */
+	struct hpx_http_reader fresh; /* the reader before its first byte: for the head after a 1xx */
 	struct hpx_buffer head_bytes;
 	struct hpx_arena arena;
 	struct hpx_http_head head;
-	struct hpx_buffer held; /* read, but not yet wanted */
+	struct hpx_buffer held; /* bytes that were read while the user had paused */
 };
 
 static inline bool hpx_exchange_is_gone(const struct hpx_exchange *exchange)
@@ -110,10 +121,10 @@ static inline bool hpx_exchange_is_gone(const struct hpx_exchange *exchange)
 }
 
 /* upstream_exchange.c */
-
-/* Looks at what is being waited for now, and from now on. */
-void hpx_exchange_touch(struct hpx_exchange *exchange);
-/* Lets everything go but the callbacks' memory; the caller calls back last. */
+/* Decides which event is awaited now, and starts its timeout from now on. */
+void hpx_exchange_reset_deadline(struct hpx_exchange *exchange);
+/* Gives back everything but the exchange's memory. The caller's next and last step is
+ * the user's callback. */
 void hpx_exchange_end(struct hpx_exchange *exchange);
 void hpx_exchange_fail(struct hpx_exchange *exchange, enum hpx_status status,
 		       const char *reason);
@@ -127,7 +138,7 @@ void hpx_upstream_request_drained(struct hpx_exchange *exchange);
 extern const struct hpx_transport_events hpx_upstream_answer_events;
 void hpx_upstream_answer_init(struct hpx_exchange *exchange, struct hpx_span method);
 void hpx_upstream_answer_done(struct hpx_exchange *exchange);
-/* Delivers what is held, and reads on. */
+/* Delivers the bytes that are held, and reads on. */
 void hpx_upstream_answer_continue(struct hpx_exchange *exchange);
 
 #endif

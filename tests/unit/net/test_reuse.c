@@ -17,7 +17,7 @@
 struct fixture {
 	struct hpx_loop loop;
 	struct hpx_upstream_state state;
-	unsigned told[3];
+	unsigned events[3];
 	struct hpx_upstream *upstream;
 	struct script script;
 	struct hpx_upstream_options options;
@@ -259,19 +259,19 @@ static void stray_bytes_close_an_idle_connection(void **state)
 	finish(fixture, 1, 1);
 }
 
-static void note_news(void *user, enum hpx_upstream_news news, const char *detail, int64_t ms)
+static void count_event(void *user, enum hpx_upstream_event event, const char *detail, int64_t ms)
 {
 	struct fixture *fixture = user;
 
 	assert_non_null(detail);
 	assert_true(ms >= 0);
-	fixture->told[news]++;
+	fixture->events[event]++;
 }
 
 /* Watched by a state of its own, and trusted from the start where `watched`. */
 static void watch(struct fixture *fixture, bool watched)
 {
-	fixture->state.tell = note_news;
+	fixture->state.on_event = count_event;
 	fixture->state.user = fixture;
 	atomic_store(&fixture->state.watched, watched ? HPX_UPSTREAM_WATCHED_MIN : 0);
 	fixture->options.state = &fixture->state;
@@ -320,7 +320,7 @@ static void a_stray_byte_keeps_guarded_requests_off_kept_connections(void **stat
 	call_well(fixture, true);
 	assert_int_equal(atomic_load(&fixture->state.strays), 2);
 	call_settle(&fixture->loop, fixture->upstream, 0, 0);
-	assert_int_equal(fixture->told[HPX_UPSTREAM_STRAY], 1);
+	assert_int_equal(fixture->events[HPX_UPSTREAM_STRAY], 1);
 	finish(fixture, 4, 5);
 }
 
@@ -397,7 +397,7 @@ static void another_loops_stray_byte_closes_the_kept_ones(void **state)
 	watch(fixture, true);
 	call_well(fixture, false);
 	call_settle(&fixture->loop, fixture->upstream, 1, 1);
-	hpx_upstream_stray(&fixture->state, 1000);
+	hpx_upstream_note_stray(&fixture->state, 1000);
 	hpx_upstream_tick(fixture->upstream);
 	call_settle(&fixture->loop, fixture->upstream, 0, 0);
 	finish(fixture, 1, 1);
@@ -498,17 +498,17 @@ static void an_upstream_is_down_and_up_once(void **state)
 	play(fixture, acts);
 	watch(fixture, true);
 	for (int i = 0; i < 3; i++)
-		hpx_upstream_not_reached(upstream, "refused");
-	assert_int_equal(fixture->told[HPX_UPSTREAM_DOWN], 1);
+		hpx_upstream_note_unreachable(upstream, "refused");
+	assert_int_equal(fixture->events[HPX_UPSTREAM_DOWN], 1);
 	/* Too soon behind a failure, and none behind the last: still down. */
-	hpx_upstream_reached(upstream);
-	hpx_upstream_look(upstream);
+	hpx_upstream_note_reached(upstream);
+	hpx_upstream_check_up(upstream);
 	assert_true(atomic_load(&upstream->down));
 	atomic_fetch_sub(&upstream->failed_ms, 2000);
-	hpx_upstream_look(upstream);
-	hpx_upstream_look(upstream);
+	hpx_upstream_check_up(upstream);
+	hpx_upstream_check_up(upstream);
 	assert_false(atomic_load(&upstream->down));
-	assert_int_equal(fixture->told[HPX_UPSTREAM_UP], 1);
+	assert_int_equal(fixture->events[HPX_UPSTREAM_UP], 1);
 	finish(fixture, 0, 0);
 }
 
