@@ -40,7 +40,7 @@ static int on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_
 	note_sent(watch);
 	if (!atomic_load(&watch->client->interrupted))
 		return hpx_transfer_on_progress(watch->transfer, down_total, down, up_total, up);
-	watch->transfer->trouble = "interrupted";
+	watch->transfer->abort_reason = "interrupted";
 	return 1;
 }
 
@@ -99,7 +99,7 @@ enum hpx_status hpx_attempt_check(const struct hapax_call *call, struct hpx_span
 static void hide_proxy(struct hpx_transfer *transfer)
 {
 	if (hpx_span_starts(hpx_span_of(transfer->error), HPX_SPAN("Unsupported proxy")))
-		transfer->trouble = "the proxy that the environment names cannot be used";
+		transfer->abort_reason = "the proxy that the environment names cannot be used";
 }
 
 void hpx_attempt_run(struct hapax_call *call, struct hpx_span headers,

@@ -1,7 +1,7 @@
-/* The client for requests that leave the building: deliveries of jobs, probes,
- * authorisation subrequests. One engine is one thread with any number of
- * requests under way, by libcurl. What it is exact about is whether anything
- * was sent, because that decides whether a payment may be repeated:
+/* The HTTP client for requests to other services: deliveries of jobs, probes,
+ * authorisation subrequests. One engine is one thread with any number of requests
+ * under way, by libcurl. It is exact about whether anything was sent, because that
+ * decides whether a payment may be repeated:
  *
  *   NOT_SENT   proved: no byte of the request was handed to a connected socket
  *              (no such host, refused, TLS failed, too late, engine stopped)
@@ -10,10 +10,10 @@
  *   ANSWERED   a complete final answer, by the rules of http/message.h; also
  *              when it came before the request's body was wholly sent
  *
- * It follows no redirect, keeps no cookie, asks no proxy, reads no .netrc and
- * decodes no content. HTTP/1.1 only: with several requests on one connection,
- * one reset would leave all their outcomes unknown. Not for guarded requests:
- * those go through net/upstream.h. */
+ * The client follows no redirect, keeps no cookie, uses no proxy, reads no .netrc
+ * and decodes no content. HTTP/1.1 only: with several requests on one connection,
+ * one reset would leave all their outcomes unknown. Not for guarded requests: those
+ * go through net/upstream.h. */
 #ifndef HPX_EGRESS_EGRESS_H
 #define HPX_EGRESS_EGRESS_H
 
@@ -32,33 +32,34 @@ enum hpx_egress_end {
 
 const char *hpx_egress_end_text(enum hpx_egress_end end);
 
-/* Of the request's fields together, and of the answer's head. */
+/* The limit of the request's fields together, and of the answer's head. */
 #define HPX_EGRESS_HEAD_BYTES_MAX 65536
 #define HPX_EGRESS_PROBLEM_SIZE 256
 
-/* The submitter keeps it, and all it points to, until `done`. */
+/* A request and its result. The submitter keeps it, and all it points to, until
+ * `done`. */
 struct hpx_egress_request {
 	const char *url; /* http or https; no credential, no fragment */
 	const char *method;
-	/* "Name: value\r\n", each. What frames the message or belongs to the
-	 * connection (Content-Length, Connection, Expect, …) is refused. */
+	/* "Name: value\r\n", each. Fields that frame the message or belong to the
+	 * connection (Content-Length, Connection, Expect, …) are refused. */
 	struct hpx_span headers;
 	struct hpx_span body;
-	/* May go out on a kept-alive connection. libcurl then sends it again
-	 * by itself, up to five times, where that connection turns out to be
-	 * dead before the first byte of an answer: only for a target that
-	 * honours keys, or for a GET. Without it, the connection is a fresh
-	 * one, closed afterwards, and nothing is ever sent a second time. */
+	/* The request may go out on a kept-alive connection. libcurl then sends it
+	 * again by itself, up to five times, where that connection turns out to be
+	 * dead before the first byte of an answer: only for a target that honours
+	 * keys, or for a GET. Without `reuse` the connection is new and closed
+	 * afterwards, and nothing is ever sent a second time. */
 	bool reuse;
 	int64_t connect_timeout_ms; /* the name's look-up, connection and TLS */
-	int64_t timeout_ms;         /* all of it, from its turn on */
+	int64_t timeout_ms;         /* of the whole transfer, once it has begun */
 	/* On the boot clock: the first byte leaves by then, or not at all (the
-	 * lease that it is sent under); 0: no such time. */
+	 * lease under which the request is sent); 0: no such time. */
 	int64_t send_until_ms;
 	size_t answer_bytes_max; /* of the body */
 	const char *ca_file;     /* NULL: the system's */
-	/* On the engine's thread, once for every request that was taken. May
-	 * submit others and free this one; must not wait. */
+	/* Called on the engine's thread, once for every request that was accepted.
+	 * May submit others and free this one; must not block. */
 	void (*done)(struct hpx_egress_request *request);
 	void *user;
 
@@ -67,18 +68,18 @@ struct hpx_egress_request {
 	uint32_t status;              /* 0 unless ANSWERED */
 	struct hpx_buffer headers_in; /* "Name: value\r\n", each; empty unless ANSWERED */
 	struct hpx_buffer body_in;    /* empty unless ANSWERED */
-	/* The answer was complete, but its body larger than answer_bytes_max
-	 * (or than memory): read to its end, not kept. */
+	/* The answer was complete, but its body was larger than answer_bytes_max
+	 * (or than memory): read to its end and not kept. */
 	bool body_dropped;
-	/* With `reuse`: libcurl sent it more than once. The answer is the last
-	 * one's; an earlier one may have arrived too. */
+	/* With `reuse`: libcurl sent the request more than once. The answer is that
+	 * to the last copy; an earlier copy may have arrived too. */
 	bool resent;
 	int64_t retry_after_ms; /* -1: none */
 	int64_t sent_ms;        /* boot clock, of the last byte sent; -1: NOT_SENT */
 	/* For people; empty when ANSWERED. No credential, no query. */
 	char problem[HPX_EGRESS_PROBLEM_SIZE];
 
-	struct hpx_egress_request *next; /* the engine's own */
+	struct hpx_egress_request *next; /* of the engine's queue */
 };
 
 /* HPX_INVALID and HPX_TOO_LARGE fill `problem`. */
@@ -86,11 +87,11 @@ enum hpx_status hpx_egress_request_check(struct hpx_egress_request *request);
 /* Sets the problem; bytes that are not printable become '?'. */
 void hpx_egress_request_set_problem(struct hpx_egress_request *request, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Frees what the result holds; also after a submit that was refused. */
+/* Frees the buffers of the result; also after a submit that was refused. */
 void hpx_egress_request_done(struct hpx_egress_request *request);
 
 struct hpx_egress_options {
-	unsigned running_max; /* under way at once; the others wait their turn */
+	unsigned running_max; /* transfers at once; other requests wait in a queue */
 };
 
 struct hpx_egress;
@@ -100,19 +101,19 @@ struct hpx_egress;
 enum hpx_status hpx_egress_start(const struct hpx_egress_options *options,
 				 struct hpx_egress **ret_egress);
 
-/* From any thread. HPX_OK: taken, `done` will be called. Otherwise nothing
- * happened and `done` is not called: HPX_INVALID, HPX_TOO_LARGE (`problem`
- * says what is wrong with it; it would be the same next time), HPX_CLOSED (the
- * engine is stopped). */
+/* From any thread. HPX_OK: accepted, `done` will be called. Otherwise nothing
+ * happened and `done` is not called: HPX_INVALID, HPX_TOO_LARGE (`problem` says
+ * what is wrong with the request; a second try would end the same), HPX_CLOSED
+ * (the engine is stopped). */
 enum hpx_status hpx_egress_submit(struct hpx_egress *egress,
 				  struct hpx_egress_request *request);
 
-/* Takes nothing more, ends at once what has not begun, lets the rest go on for
- * `grace_ms`, then ends that too. Afterwards every `done` has been called and
- * the thread is gone. Not from `done`. */
+/* Accepts no more requests, ends those that have not begun, lets the transfers go on
+ * for `grace_ms`, then ends them too. Afterwards every `done` has been called and the
+ * thread has ended. Not from `done`. */
 void hpx_egress_stop(struct hpx_egress *egress, int64_t grace_ms);
 
-/* After stop, when no thread submits any more. NULL is nothing. */
+/* After stop, when no thread submits any more. NULL does nothing. */
 void hpx_egress_free(struct hpx_egress *egress);
 
 #endif

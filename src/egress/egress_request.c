@@ -1,11 +1,13 @@
-/* What may be sent: a URL, method and fields that can be written into a
- * request without changing where it goes or where it ends. */
+/* A request before it is sent: whether its URL, method and fields can be written into
+ * a request without changing where that goes or where it ends, and the fields in the
+ * form that libcurl wants. */
 #include "egress/transfer.h"
 
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "http/field.h"
 #include "http/octet.h"
 
@@ -19,6 +21,7 @@ const char *hpx_egress_end_text(enum hpx_egress_end end)
 #undef X
 	};
 
+	HPX_ASSERT((size_t)end < sizeof(texts) / sizeof(texts[0]));
 	return texts[end];
 }
 
@@ -46,8 +49,8 @@ static enum hpx_status refuse(struct hpx_egress_request *request, const char *wh
 	return HPX_INVALID;
 }
 
-/* What follows "http://" or "https://"; ptr NULL where it is neither. */
-static struct hpx_span behind_scheme(struct hpx_span url)
+/* The part after "http://" or "https://"; ptr NULL where the URL has neither. */
+static struct hpx_span after_scheme(struct hpx_span url)
 {
 	static const struct hpx_span schemes[] = { HPX_SPAN_INIT("http://"),
 						   HPX_SPAN_INIT("https://") };
@@ -61,7 +64,7 @@ static struct hpx_span behind_scheme(struct hpx_span url)
 static enum hpx_status check_url(struct hpx_egress_request *request)
 {
 	struct hpx_span url = hpx_span_of(request->url);
-	struct hpx_span rest = behind_scheme(url);
+	struct hpx_span rest = after_scheme(url);
 	size_t slash = hpx_span_index(rest, '/');
 	size_t query = hpx_span_index(rest, '?');
 	struct hpx_span authority = hpx_span_first(rest, slash < query ? slash : query);
@@ -102,9 +105,9 @@ static bool take_field(struct hpx_span *rest, struct hpx_field *ret_field)
 	return hpx_is_token(line.name) && hpx_octet_all(line.value, HPX_OCTET_VALUE);
 }
 
-/* Where the message ends and what becomes of the connection is said by the
- * engine alone. */
-static bool is_the_engines(struct hpx_span name)
+/* Fields that say where the message ends or whether the connection stays open: only
+ * the engine writes them. */
+static bool is_engine_field(struct hpx_span name)
 {
 	static const struct hpx_http_head none;
 
@@ -124,7 +127,7 @@ static enum hpx_status check_headers(struct hpx_egress_request *request)
 	while (rest.len > 0) {
 		if (!take_field(&rest, &field))
 			return refuse(request, "a header field is malformed");
-		if (!is_the_engines(field.name))
+		if (!is_engine_field(field.name))
 			continue;
 		hpx_egress_request_set_problem(request, "the header field %.*s cannot be given",
 					       HPX_SPAN_ARG(hpx_span_first(field.name, 64)));
@@ -173,8 +176,7 @@ static bool append(struct curl_slist **list, const char *line)
 	return true;
 }
 
-/* libcurl takes "Name:" as an order to leave a field out, and "Name;" as one
- * that is empty. */
+/* To libcurl, "Name:" means to leave the field out, and "Name;" an empty field. */
 static bool append_field(struct curl_slist **list, const struct hpx_field *field)
 {
 	struct hpx_buffer line;
@@ -201,12 +203,13 @@ static bool append_given(struct curl_slist **list, const struct hpx_egress_reque
 	while (rest.len > 0 && take_field(&rest, &field))
 		if (!append_field(list, &field))
 			return false;
+	HPX_ASSERT(rest.len == 0);
 	return true;
 }
 
-/* Without a word from us, libcurl would wait for 100 (Continue) before a large
- * body, and call any body a form. */
-static bool append_ours(struct curl_slist **list, const struct hpx_egress_request *request)
+/* Without these fields libcurl would wait for 100 (Continue) before a large body, and
+ * give any body the Content-Type of a form. */
+static bool append_engine_fields(struct curl_slist **list, const struct hpx_egress_request *request)
 {
 	if (!append(list, "Expect:"))
 		return false;
@@ -222,7 +225,7 @@ struct curl_slist *hpx_egress_request_lines(const struct hpx_egress_request *req
 {
 	struct curl_slist *list = NULL;
 
-	if (append_given(&list, request) && append_ours(&list, request))
+	if (append_given(&list, request) && append_engine_fields(&list, request))
 		return list;
 	curl_slist_free_all(list);
 	return NULL;

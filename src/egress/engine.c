@@ -1,5 +1,12 @@
-/* The engine: an inbox that any thread fills, a list of those that wait for
- * their turn, and the transfers under way, which only its own thread touches. */
+/* The engine of egress.h: an inbox that any thread fills, a queue of requests that wait
+ * for a free transfer, and the transfers under way. Only the engine's own thread
+ * touches the queue and the transfers. A request moves
+ *
+ *   inbox ──▶ waiting ──▶ running ──▶ done
+ *
+ * 1. At most running_max transfers are running.
+ * 2. `done` is called once for each request that was accepted, never under the mutex.
+ * 3. The thread ends only when nothing waits or runs. */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -10,7 +17,7 @@
 /* How long the thread sleeps where nothing wakes it sooner. */
 #define SLEEP_MS 60000
 
-struct queue {
+struct request_queue {
 	struct hpx_egress_request *first;
 	struct hpx_egress_request *last;
 };
@@ -21,16 +28,16 @@ struct hpx_egress {
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	/* Under the mutex. */
-	struct queue inbox;
+	struct request_queue inbox;
 	bool stopping;
 	int64_t stop_until_ms;
-	/* The thread's own. */
-	struct queue waiting;
+	/* Only the engine's thread. */
+	struct request_queue waiting;
 	struct hpx_transfer *running;
 	unsigned running_count;
 };
 
-static void queue_append(struct queue *queue, struct queue more)
+static void queue_append(struct request_queue *queue, struct request_queue more)
 {
 	if (more.first == NULL)
 		return;
@@ -41,7 +48,7 @@ static void queue_append(struct queue *queue, struct queue more)
 	queue->last = more.last;
 }
 
-static struct hpx_egress_request *queue_take(struct queue *queue)
+static struct hpx_egress_request *queue_take(struct request_queue *queue)
 {
 	struct hpx_egress_request *request = queue->first;
 
@@ -67,6 +74,7 @@ static void end_transfer(struct hpx_egress *egress, struct hpx_transfer *transfe
 		egress->running = transfer->next;
 	if (transfer->next != NULL)
 		transfer->next->prev = transfer->prev;
+	HPX_ASSERT(egress->running_count > 0);
 	egress->running_count--;
 	curl_multi_remove_handle(egress->multi, transfer->easy);
 	hpx_transfer_end(transfer, code);
@@ -76,7 +84,7 @@ static void end_transfer(struct hpx_egress *egress, struct hpx_transfer *transfe
 static void end_all(struct hpx_egress *egress, const char *why)
 {
 	while (egress->running != NULL) {
-		egress->running->trouble = why;
+		egress->running->abort_reason = why;
 		end_transfer(egress, egress->running, CURLE_ABORTED_BY_CALLBACK);
 	}
 }
@@ -84,8 +92,9 @@ static void end_all(struct hpx_egress *egress, const char *why)
 static void begin(struct hpx_egress *egress, struct hpx_egress_request *request)
 {
 	const char *problem;
-	struct hpx_transfer *transfer = hpx_transfer_new(request, &problem);
 
+	HPX_ASSERT(egress->running_count < egress->options.running_max);
+	struct hpx_transfer *transfer = hpx_transfer_new(request, &problem);
 	if (transfer == NULL) {
 		end_unsent(request, problem);
 		return;
@@ -98,7 +107,7 @@ static void begin(struct hpx_egress *egress, struct hpx_egress_request *request)
 	CURLMcode code = curl_multi_add_handle(egress->multi, transfer->easy);
 	if (code == CURLM_OK)
 		return;
-	transfer->trouble = curl_multi_strerror(code);
+	transfer->abort_reason = curl_multi_strerror(code);
 	end_transfer(egress, transfer, CURLE_FAILED_INIT);
 }
 
@@ -108,7 +117,7 @@ static bool has_room(const struct hpx_egress *egress)
 	       egress->running_count < egress->options.running_max;
 }
 
-/* Whether there were any. */
+/* Returns whether any transfer had finished. */
 static bool end_finished(struct hpx_egress *egress)
 {
 	struct hpx_transfer *transfer;
@@ -129,16 +138,16 @@ static bool end_finished(struct hpx_egress *egress)
 	return any;
 }
 
-/* A failure of the multi handle itself (no memory) is about no request in
- * particular; those under way cannot go on. */
-static bool went_well(struct hpx_egress *egress, CURLMcode code)
+/* A failure of the multi handle itself (no memory) belongs to no single request: all
+ * transfers end. Returns whether there was none. */
+static bool check_multi(struct hpx_egress *egress, CURLMcode code)
 {
 	if (code != CURLM_OK)
 		end_all(egress, curl_multi_strerror(code));
 	return code == CURLM_OK;
 }
 
-/* Takes over what has come; false when it is time to end. */
+/* Takes the requests over that have come; false when it is time to end. */
 static bool take_inbox(struct hpx_egress *egress, int64_t *ret_sleep_ms)
 {
 	bool stopping;
@@ -165,15 +174,16 @@ static void *run(void *user)
 	while (take_inbox(egress, &sleep_ms)) {
 		while (has_room(egress))
 			begin(egress, queue_take(&egress->waiting));
-		if (!went_well(egress, curl_multi_perform(egress->multi, &count)))
+		if (!check_multi(egress, curl_multi_perform(egress->multi, &count)))
 			continue;
-		/* There is room for others now, or the last one has ended. */
+		/* There is room for waiting requests now, or the last transfer has ended. */
 		if (end_finished(egress))
 			continue;
 		/* libcurl wakes sooner for its own timeouts, and for a wakeup. */
-		went_well(egress, curl_multi_poll(egress->multi, NULL, 0, (int)sleep_ms, NULL));
+		check_multi(egress, curl_multi_poll(egress->multi, NULL, 0, (int)sleep_ms, NULL));
 	}
 	end_all(egress, "the engine was stopped");
+	HPX_ASSERT(egress->running_count == 0 && egress->waiting.first == NULL);
 	return NULL;
 }
 
@@ -200,16 +210,16 @@ enum hpx_status hpx_egress_submit(struct hpx_egress *egress,
 	bool stopping = egress->stopping;
 	bool first = egress->inbox.first == NULL;
 	if (!stopping)
-		queue_append(&egress->inbox, (struct queue){ request, request });
+		queue_append(&egress->inbox, (struct request_queue){ request, request });
 	pthread_mutex_unlock(&egress->mutex);
-	/* The thread takes all there is: one wakeup serves those that follow. */
+	/* The thread takes the whole inbox: one wakeup serves all that follow. */
 	if (!stopping && first)
 		curl_multi_wakeup(egress->multi);
 	return stopping ? HPX_CLOSED : HPX_OK;
 }
 
-/* libcurl counts its users: init and cleanup come in pairs, from any thread,
- * which is safe where it says so (CURL_VERSION_THREADSAFE). */
+/* libcurl counts its users: init and cleanup come in pairs. Any thread may call them
+ * where the library says so (CURL_VERSION_THREADSAFE). */
 static enum hpx_status begin_libcurl(void)
 {
 	const int needed = CURL_VERSION_THREADSAFE | CURL_VERSION_SSL | CURL_VERSION_ASYNCHDNS;

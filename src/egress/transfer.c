@@ -6,6 +6,7 @@
 #include <openssl/ssl.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "http/field.h"
 #include "http/retry_after.h"
@@ -33,7 +34,8 @@ static void answer_done(struct hpx_transfer *transfer)
 	hpx_buffer_done(&transfer->head);
 }
 
-/* libcurl takes a TLS connection that was cut off for one that was closed. */
+/* libcurl treats a TLS connection that was cut off like one that was closed. So the
+ * closing alert is looked for here. */
 static void note_tls_closing(struct hpx_transfer *transfer)
 {
 	struct curl_tlssessioninfo *tls = NULL;
@@ -51,10 +53,10 @@ static bool is_tls(const struct hpx_transfer *transfer)
 	return hpx_span_istarts(hpx_span_of(transfer->request->url), HPX_SPAN("https:"));
 }
 
-/* Where the body's end is known from its length, libcurl may still fail behind
- * it: it could not send all of the request, or ran out of time doing so. A
- * body that ends with the connection is whole only if that was closed in good
- * order, as far as one can know (RFC 9112 §8). */
+/* With a known length, libcurl may still fail after the body is complete: it could
+ * not send all of the request, or ran out of time doing so. A body that ends with
+ * the connection is complete only if the connection was closed in good order, as far
+ * as TLS can tell (RFC 9112 §8). */
 static bool is_answer_whole(const struct hpx_transfer *transfer, CURLcode code)
 {
 	if (transfer->state != HPX_TRANSFER_ANSWERING)
@@ -102,23 +104,24 @@ static bool take_head(struct hpx_transfer *transfer, const struct hpx_http_head 
 
 	for (size_t i = 0; i < head->field_count; i++)
 		if (keep_field(&request->headers_in, &head->fields[i]) != HPX_OK) {
-			transfer->trouble = "no memory for the answer's fields";
+			transfer->abort_reason = "no memory for the answer's fields";
 			return false;
 		}
 	request->status = head->status;
 	request->retry_after_ms = retry_after_ms(head);
 	transfer->framing = head->framing;
 	transfer->length = head->content_length;
+	HPX_ASSERT(transfer->state != HPX_TRANSFER_ANSWERING);
 	transfer->state = HPX_TRANSFER_ANSWERING;
 	hpx_buffer_done(&transfer->head);
 	return true;
 }
 
-/* A 1xx answer is none; 101 is one that nobody asked for. */
-static bool judge_head(struct hpx_transfer *transfer, const struct hpx_http_head *head)
+/* A 1xx is no final answer; a 101 was not asked for. */
+static bool take_any_head(struct hpx_transfer *transfer, const struct hpx_http_head *head)
 {
 	if (head->status == 101) {
-		transfer->trouble = "the answer switches to another protocol";
+		transfer->abort_reason = "the answer switches to another protocol";
 		return false;
 	}
 	if (head->status >= 200)
@@ -137,11 +140,11 @@ static bool read_head(struct hpx_transfer *transfer, struct hpx_arena *arena)
 	case HPX_HTTP_MORE:
 		return true;
 	case HPX_HTTP_DONE:
-		return judge_head(transfer, &head);
+		return take_any_head(transfer, &head);
 	case HPX_HTTP_BAD:
 		break;
 	}
-	transfer->trouble = "the head of the answer is malformed";
+	transfer->abort_reason = "the head of the answer is malformed";
 	return false;
 }
 
@@ -150,11 +153,11 @@ static size_t on_head_line(char *bytes, size_t size, size_t count, void *user)
 	struct hpx_transfer *transfer = user;
 	struct hpx_arena arena;
 
-	/* Behind the body: a trailer, which is dropped. */
+	/* A line after the body is a trailer, which is dropped. */
 	if (transfer->state == HPX_TRANSFER_ANSWERING)
 		return size * count;
 	if (hpx_buffer_append(&transfer->head, hpx_span(bytes, size * count)) != HPX_OK) {
-		transfer->trouble = "the head of the answer is too large";
+		transfer->abort_reason = "the head of the answer is too large";
 		return 0;
 	}
 	hpx_arena_init(&arena, HPX_HTTP_FIELDS_MAX * 2 * sizeof(struct hpx_field));
@@ -163,8 +166,8 @@ static size_t on_head_line(char *bytes, size_t size, size_t count, void *user)
 	return ok ? size * count : 0;
 }
 
-/* A body that cannot be kept is read on, because its end is what tells a
- * complete answer from half a one. */
+/* A body that cannot be kept is read on, because only its end tells a complete answer
+ * from half of one. */
 static size_t on_body_data(char *bytes, size_t size, size_t count, void *user)
 {
 	struct hpx_transfer *transfer = user;
@@ -198,11 +201,11 @@ static int on_ready(void *user, char *peer_ip, char *local_ip, int peer_port,
 		transfer->request->resent = transfer->request->reuse;
 		if (transfer->request->reuse)
 			return CURL_PREREQFUNC_OK;
-		transfer->trouble = "it would have been sent a second time";
+		transfer->abort_reason = "it would have been sent a second time";
 		return CURL_PREREQFUNC_ABORT;
 	}
 	if (is_too_late(transfer->request)) {
-		transfer->trouble = "the connection came too late";
+		transfer->abort_reason = "the connection came too late";
 		return CURL_PREREQFUNC_ABORT;
 	}
 	transfer->state = HPX_TRANSFER_SENDING;
@@ -210,8 +213,8 @@ static int on_ready(void *user, char *peer_ip, char *local_ip, int peer_port,
 	return CURL_PREREQFUNC_OK;
 }
 
-/* A time that is a little late errs on the safe side: what counts from the
- * last byte sent (settle_after) is waited for. */
+/* A time that is a little late is on the safe side: settle_after counts from the last
+ * byte sent. */
 static void note_sent(struct hpx_transfer *transfer)
 {
 	curl_off_t body_bytes = 0;
@@ -227,7 +230,7 @@ static void note_sent(struct hpx_transfer *transfer)
 	transfer->request->sent_ms = hpx_clock_boot_ms();
 }
 
-/* Called whenever libcurl has done something, the last time while it still has
+/* libcurl calls this whenever it has done something, the last time while it still has
  * the connection. */
 int hpx_transfer_on_progress(void *user, curl_off_t down_total, curl_off_t down,
 			     curl_off_t up_total, curl_off_t up)
@@ -259,15 +262,14 @@ static const struct option always[] = {
 	{ CURLOPT_SSL_VERIFYPEER, 1 },
 	{ CURLOPT_SSL_VERIFYHOST, 2 },
 	{ CURLOPT_NOPROGRESS, 0 },
-	/* A look-up that takes too long is left to end by itself: to wait for
-	 * it would hold up every other request of the engine. */
+	/* A look-up that takes too long is left to end by itself: waiting for it
+	 * would hold up every other request of the engine. */
 	{ CURLOPT_QUICK_EXIT, 1 },
 };
 
-/* Kept-alive connections are looked for and left behind only where sending
- * twice does no harm. On a fresh connection libcurl never sends again: it does
- * so only where a connection was reused and gave no byte. */
-static const struct option once[] = {
+/* Without `reuse`. libcurl sends a second time only where a kept-alive connection gave
+ * no byte, so a new connection makes sure that it never does. */
+static const struct option send_once[] = {
 	{ CURLOPT_FRESH_CONNECT, 1 },
 	{ CURLOPT_FORBID_REUSE, 1 },
 };
@@ -293,10 +295,10 @@ static CURLcode set_connection(CURL *easy, const struct hpx_egress_request *requ
 	CURLcode code = set_all(easy, always, sizeof(always) / sizeof(always[0]));
 
 	if (code == CURLE_OK && !request->reuse)
-		code = set_all(easy, once, sizeof(once) / sizeof(once[0]));
+		code = set_all(easy, send_once, sizeof(send_once) / sizeof(send_once[0]));
 	SET(CURLOPT_URL, request->url);
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
-	/* An empty name: also none of those in the environment. */
+	/* An empty name also switches off the proxies of the environment. */
 	SET(CURLOPT_PROXY, "");
 	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)request->connect_timeout_ms);
 	SET(CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
@@ -307,7 +309,7 @@ static CURLcode set_connection(CURL *easy, const struct hpx_egress_request *requ
 	return code;
 }
 
-/* A method that usually has a body says that it is empty (RFC 9110 §8.6). */
+/* A method that usually has a body sends Content-Length: 0 without one (RFC 9110 §8.6). */
 static bool has_length(struct hpx_span method)
 {
 	return hpx_span_eq(method, HPX_SPAN("POST")) || hpx_span_eq(method, HPX_SPAN("PUT")) ||
@@ -396,7 +398,7 @@ struct hpx_transfer *hpx_transfer_new(struct hpx_egress_request *request,
 	return NULL;
 }
 
-static enum hpx_egress_end judge(const struct hpx_transfer *transfer, CURLcode code)
+static enum hpx_egress_end end_of(const struct hpx_transfer *transfer, CURLcode code)
 {
 	if (transfer->state == HPX_TRANSFER_CONNECTING)
 		return HPX_EGRESS_NOT_SENT;
@@ -405,15 +407,15 @@ static enum hpx_egress_end judge(const struct hpx_transfer *transfer, CURLcode c
 
 static const char *reason(const struct hpx_transfer *transfer, CURLcode code)
 {
-	if (transfer->trouble != NULL)
-		return transfer->trouble;
+	if (transfer->abort_reason != NULL)
+		return transfer->abort_reason;
 	if (code == CURLE_OK)
 		return "the connection ended before the answer did";
 	return transfer->error[0] != '\0' ? transfer->error : curl_easy_strerror(code);
 }
 
-/* What came of an incomplete answer is not handed out: it must not be taken
- * for one. Its status is told to people. */
+/* An incomplete answer is not handed out: it must not be taken for a complete one.
+ * Only the text for people has its status. */
 static void forget_answer(struct hpx_transfer *transfer, CURLcode code)
 {
 	struct hpx_egress_request *request = transfer->request;
@@ -434,7 +436,8 @@ void hpx_transfer_end(struct hpx_transfer *transfer, CURLcode code)
 	struct hpx_egress_request *request = transfer->request;
 
 	note_sent(transfer);
-	request->end = judge(transfer, code);
+	request->end = end_of(transfer, code);
+	HPX_ASSERT(request->end != HPX_EGRESS_NOT_SENT || request->sent_ms < 0);
 	if (request->end != HPX_EGRESS_ANSWERED)
 		forget_answer(transfer, code);
 	transfer_free(transfer);

@@ -1,18 +1,17 @@
-/* One request under way, and what is known of it. Its state moves only
- * forward:
+/* One transfer: a request under way by libcurl. Used by the engine, and by the client
+ * library for its blocking calls. A transfer belongs to one thread. Its state moves
+ * only forward:
  *
  *   CONNECTING ──▶ SENDING ──▶ ANSWERING
  *
- *   CONNECTING   libcurl looks up, connects, shakes hands: nothing of the
- *                request has left
- *   SENDING      hpx_transfer_begin's prereq callback has let it go: from here
- *                on, bytes may have left
- *   ANSWERING    the head of the final answer is read (egress_answer.c)
+ *   CONNECTING   libcurl looks up, connects, shakes hands: no byte of the request
+ *                has left
+ *   SENDING      on_ready has allowed libcurl to send: bytes may have left
+ *   ANSWERING    the head of the final answer has been read (take_head)
  *
- * 1. NOT_SENT is said only in CONNECTING.
- * 2. ANSWERED is said only in ANSWERING, when the body is whole too.
- * 3. Without `reuse`, CONNECTING is left once: whatever libcurl would like to
- *    do a second time is refused. */
+ * 1. The result is NOT_SENT exactly in CONNECTING; sent_ms is not set then.
+ * 2. The result is ANSWERED only in ANSWERING, when the body is complete too.
+ * 3. Without `reuse`, CONNECTING is left once: libcurl's second try is refused. */
 #ifndef HPX_EGRESS_TRANSFER_H
 #define HPX_EGRESS_TRANSFER_H
 
@@ -34,12 +33,12 @@ struct hpx_transfer {
 	enum hpx_transfer_state state;
 	CURL *easy;
 	struct curl_slist *lines;
-	curl_off_t sent_bytes; /* when last looked at */
-	const char *trouble;   /* why we end it ourselves; NULL: we do not */
+	curl_off_t sent_bytes;    /* at the last note_sent */
+	const char *abort_reason; /* why we end the transfer ourselves; NULL: we do not */
 
 	/* The answer. */
 	struct hpx_http_reader reader;
-	struct hpx_buffer head; /* its bytes, until it is whole */
+	struct hpx_buffer head; /* the bytes of the head, until it is complete */
 	enum hpx_http_framing framing;
 	uint64_t length;     /* with HPX_FRAMING_LENGTH */
 	uint64_t body_bytes; /* so far, kept or not */
@@ -48,12 +47,12 @@ struct hpx_transfer {
 	char error[CURL_ERROR_SIZE];
 };
 
-/* Makes the transfer, ready for curl_multi_add_handle; its easy handle's
- * private pointer is the transfer. NULL: it ended, `*ret_problem` says why. */
+/* Makes a transfer, ready for curl_multi_add_handle or curl_easy_perform; the easy
+ * handle's private pointer is the transfer. NULL: `*ret_problem` says why. */
 struct hpx_transfer *hpx_transfer_new(struct hpx_egress_request *request,
 				      const char **ret_problem);
-/* Fills the request's result and frees the transfer, whose handle belongs to
- * no multi handle any more. The caller calls `done`. */
+/* Fills the request's result and frees the transfer, whose handle must not belong to
+ * a multi handle any more. The caller calls `done`. */
 void hpx_transfer_end(struct hpx_transfer *transfer, CURLcode code);
 
 /* libcurl's progress callback; `user` is the transfer. For a caller that puts its
