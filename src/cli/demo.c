@@ -1,6 +1,6 @@
-/* `hapax demo`: what a new user should see in a minute. It plays the story,
- * shows both ledgers, and then keeps running for the user to try; `--once`
- * ends after the story, with 0 only if every step came out right. */
+/* `hapax demo`: shows a new user in a minute what hapax is for. It plays the story,
+ * shows both ledgers, and then keeps running for the user to try; `--once` ends after
+ * the story, with 0 only if every step came out right. */
 #include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/demo_story.h"
+#include "cli/demo.h"
 
 struct demo {
 	bool once;
@@ -158,7 +158,10 @@ int hpx_cli_demo(int argc, char **argv)
 
 	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
 		return code;
-	/* On the heap, for the signal thread may look at it until the very end. */
+	/* libhapax-client asks the proxies of the environment, and none leads to this
+	 * machine's own ports. Before any thread exists. */
+	setenv("no_proxy", "127.0.0.1", 1);
+	/* On the heap, because the signal thread may look at it until the very end. */
 	struct demo *demo = calloc(1, sizeof(*demo));
 	if (demo == NULL) {
 		fputs("hapax demo: out of memory\n", stderr);

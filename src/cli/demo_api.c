@@ -1,48 +1,201 @@
-/* The payments API: one request per connection; the money moves first, the
- * answer takes a little longer, as it does with banks. */
-#include "cli/demo_api.h"
-
+/* The demo's payments API, which knows nothing of idempotency keys: every POST /payments
+ * that it receives is a payment, with a line in its ledger.
+ *
+ *   POST /payments {"amount":2000,"currency":"EUR"}  201, Location
+ *   GET  /payments/pay_1                             200
+ *   GET  /payments?operation=REFERENCE               200: the payment made for it
+ *   GET  /ledger                                     200, text
+ *
+ * The money moves first, the answer takes a little longer, as it does with banks. The
+ * ledger is a file that every question is answered from: nothing else decides. */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <poll.h>
-#include <time.h>
+#include <stdio.h>
+#include <unistd.h>
 
-#include "cli/demo_wire.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "cli/demo.h"
 #include "http/field.h"
-#include "http/problem.h"
 #include "http/target.h"
 #include "http/write.h"
 
-#define READ_TIMEOUT_MS 5000
+#define LEDGER_BYTES_MAX ((size_t)1024 * 1024)
+#define LINE_BYTES_MAX 1024
 /* Long enough that a second click arrives while the first is under way. */
 #define BANK_MS 120
-#define HOLD_MAX_S 20
+#define HOLD_MAX_MS 20000
 #define CENTS_MAX 100000000
 #define CURRENCY "EUR"
 
-struct answer {
-	unsigned status;
-	const char *media_type;
-	uint64_t created; /* the payment's number: Location; 0: none */
-	struct hpx_buffer body;
+/* ---- the ledger: lines of tab-separated columns, each written in one call ---- */
+
+/* One line. None of the texts holds a tab or a line end; absent is "-". */
+struct payment {
+	uint64_t number; /* 1, 2, 3 …: given by append */
+	struct hpx_span order;
+	uint64_t cents;
+	struct hpx_span key;
+	struct hpx_span operation; /* the Hapax-Operation it came with */
 };
 
-static void refuse(struct answer *answer, unsigned status, const char *why)
+static enum hpx_status append_locked(struct hpx_demo_api *api, struct payment *payment)
+{
+	char line[LINE_BYTES_MAX];
+	int n = snprintf(line, sizeof(line), "pay_%" PRIu64 "\t%.*s\t%" PRIu64 "\t%.*s\t%.*s\n",
+			 api->payments + 1, HPX_SPAN_ARG(payment->order), payment->cents,
+			 HPX_SPAN_ARG(payment->key), HPX_SPAN_ARG(payment->operation));
+
+	if (n < 0 || (size_t)n >= sizeof(line))
+		return HPX_TOO_LARGE;
+	if (api->ledger_bytes + (size_t)n > LEDGER_BYTES_MAX)
+		return HPX_FULL;
+	if (write(api->ledger_fd, line, (size_t)n) != n)
+		return HPX_IO;
+	api->ledger_bytes += (size_t)n;
+	payment->number = ++api->payments;
+	pthread_cond_broadcast(&api->changed);
+	return HPX_OK;
+}
+
+static enum hpx_status append(struct hpx_demo_api *api, struct payment *payment)
+{
+	pthread_mutex_lock(&api->lock);
+	enum hpx_status status = append_locked(api, payment);
+	pthread_mutex_unlock(&api->lock);
+	return status;
+}
+
+/* The whole file. */
+static enum hpx_status read_ledger(const struct hpx_demo_api *api, struct hpx_buffer *out)
+{
+	off_t at = 0;
+
+	for (;;) {
+		enum hpx_status status = hpx_buffer_reserve(out, 4096);
+		if (status != HPX_OK)
+			return status;
+		ssize_t n = pread(api->ledger_fd, out->ptr + out->len, 4096, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return HPX_IO;
+		if (n == 0)
+			return HPX_OK;
+		out->len += (size_t)n;
+		at += n;
+	}
+}
+
+static bool parse_line(struct hpx_span line, struct payment *ret_payment)
+{
+	struct payment payment = { 0 };
+	struct hpx_span prefix = HPX_SPAN("pay_");
+	struct hpx_span id, cents;
+
+	if (!hpx_span_split(&line, '\t', &id) ||
+	    !hpx_span_split(&line, '\t', &payment.order) ||
+	    !hpx_span_split(&line, '\t', &cents) ||
+	    !hpx_span_split(&line, '\t', &payment.key) ||
+	    !hpx_span_split(&line, '\t', &payment.operation) || line.ptr != NULL)
+		return false;
+	if (!hpx_span_starts(id, prefix) ||
+	    !hpx_span_u64(hpx_span_skip(id, prefix.len), UINT64_MAX, &payment.number) ||
+	    !hpx_span_u64(cents, UINT64_MAX, &payment.cents))
+		return false;
+	*ret_payment = payment;
+	return true;
+}
+
+/* Takes the next payment off `*text`; false at its end. */
+static bool next_payment(struct hpx_span *text, struct payment *ret_payment)
+{
+	struct hpx_span line;
+
+	while (hpx_span_split(text, '\n', &line))
+		if (parse_line(line, ret_payment))
+			return true;
+	return false;
+}
+
+enum hpx_status hpx_demo_api_sum(const struct hpx_demo_api *api, const char *order,
+				 struct hpx_demo_sum *ret_sum)
+{
+	struct hpx_demo_sum sum = { 0, 0 };
+	struct hpx_buffer text;
+	struct payment payment;
+
+	hpx_buffer_init(&text, LEDGER_BYTES_MAX + 4096);
+	enum hpx_status status = read_ledger(api, &text);
+	struct hpx_span rest = hpx_buffer_span(&text);
+	while (status == HPX_OK && next_payment(&rest, &payment)) {
+		if (!hpx_span_eq(payment.order, hpx_span_of(order)))
+			continue;
+		sum.payments++;
+		sum.cents += payment.cents;
+	}
+	hpx_buffer_done(&text);
+	if (status == HPX_OK)
+		*ret_sum = sum;
+	return status;
+}
+
+enum hpx_status hpx_demo_api_wait(struct hpx_demo_api *api, uint64_t before, int64_t timeout_ms)
+{
+	int64_t until_ms = hpx_clock_boot_ms() + timeout_ms;
+
+	pthread_mutex_lock(&api->lock);
+	HPX_ASSERT(api->payments >= before);
+	while (api->payments == before && hpx_clock_boot_ms() < until_ms)
+		hpx_cond_wait_until(&api->changed, &api->lock, until_ms);
+	bool paid = api->payments > before;
+	pthread_mutex_unlock(&api->lock);
+	return paid ? HPX_OK : HPX_TIMEOUT;
+}
+
+uint64_t hpx_demo_api_payments(struct hpx_demo_api *api)
+{
+	pthread_mutex_lock(&api->lock);
+	uint64_t payments = api->payments;
+	pthread_mutex_unlock(&api->lock);
+	return payments;
+}
+
+/* ---- answers ---- */
+
+/* With what was written before it taken back. */
+static void respond(struct hpx_demo_answer *answer, unsigned status, const char *media_type)
 {
 	answer->status = status;
 	answer->body.len = 0;
-	/* Room is made for any sentence of this file when the body is set up. */
+	answer->fields.len = 0;
+	/* The answer's buffers have room for any field and sentence of this file. */
+	hpx_write_field_text(&answer->fields, "Content-Type", media_type);
+}
+
+static void refuse(struct hpx_demo_answer *answer, unsigned status, const char *why)
+{
+	respond(answer, status, "application/json");
 	hpx_buffer_printf(&answer->body, "{\"error\":\"%s\"}\n", why);
 }
 
-static enum hpx_status print_payment(const struct hpx_demo_payment *payment,
-				     struct hpx_buffer *out)
+static void show_payment(const struct payment *payment, unsigned status,
+			 struct hpx_demo_answer *answer)
 {
-	return hpx_buffer_printf(out,
-				 "{\"id\":\"pay_%" PRIu64 "\",\"order\":\"%.*s\",\"amount\":%" PRIu64
-				 ",\"currency\":\"" CURRENCY "\",\"status\":\"succeeded\"}\n",
-				 payment->number, HPX_SPAN_ARG(payment->order), payment->cents);
+	respond(answer, status, "application/json");
+	if (hpx_buffer_printf(&answer->body,
+			      "{\"id\":\"pay_%" PRIu64 "\",\"order\":\"%.*s\",\"amount\":%" PRIu64
+			      ",\"currency\":\"" CURRENCY "\",\"status\":\"succeeded\"}\n",
+			      payment->number, HPX_SPAN_ARG(payment->order),
+			      payment->cents) != HPX_OK)
+		refuse(answer, 500, "the payment does not fit");
 }
+
+/* ---- POST /payments ---- */
 
 /* What may stand in a line of the ledger and in JSON as it is. */
 static bool is_plain(struct hpx_span text, size_t max)
@@ -69,7 +222,7 @@ static bool parse_amount(json_t *amount, uint64_t *ret_cents)
 }
 
 /* The amount; the currency and the order's name may be left out. */
-static bool parse_order(json_t *root, struct hpx_demo_payment *ret_payment)
+static bool parse_order(json_t *root, struct payment *ret_payment)
 {
 	json_t *order = json_object_get(root, "order");
 	json_t *currency = json_object_get(root, "currency");
@@ -88,55 +241,56 @@ static bool parse_order(json_t *root, struct hpx_demo_payment *ret_payment)
 	return is_plain(ret_payment->order, 64);
 }
 
-/* A key is shown in the ledger without the quotes of its header. */
-static struct hpx_span plain_or_dash(struct hpx_span text)
+/* A field as the ledger shows it: a key without the quotes of its header. */
+static struct hpx_span plain_field(const struct hpx_demo_request *request, struct hpx_span name)
 {
+	struct hpx_span text = hpx_field_value(&request->head, name);
+
 	if (text.len >= 2 && text.ptr[0] == '"' && text.ptr[text.len - 1] == '"')
 		text = hpx_span(text.ptr + 1, text.len - 2);
 	return is_plain(text, 255) ? text : HPX_SPAN("-");
 }
 
-/* The middle of a payment: the bank is slow, and while the story holds the
- * API, it does not answer at all. */
+/* The middle of a payment: the bank is slow, and while the story holds the API, it does
+ * not answer at all. */
 static void take_time(struct hpx_demo_api *api)
 {
-	struct timespec until;
+	int64_t until_ms = hpx_clock_boot_ms() + HOLD_MAX_MS;
 
 	poll(NULL, 0, BANK_MS);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += HOLD_MAX_S;
 	pthread_mutex_lock(&api->lock);
-	int error = 0;
-	while (api->held && error == 0)
-		error = pthread_cond_timedwait(&api->released, &api->lock, &until);
+	while (api->held && hpx_clock_boot_ms() < until_ms)
+		hpx_cond_wait_until(&api->changed, &api->lock, until_ms);
 	pthread_mutex_unlock(&api->lock);
 }
 
-static void pay(struct hpx_demo_api *api, const struct hpx_demo_message *request,
-		struct answer *answer)
+static void pay(struct hpx_demo_api *api, const struct hpx_demo_request *request,
+		struct hpx_demo_answer *answer)
 {
-	struct hpx_demo_payment payment = {
-		.key = plain_or_dash(hpx_field_value(&request->head, HPX_SPAN("Idempotency-Key"))),
-		.operation = plain_or_dash(
-			hpx_field_value(&request->head, HPX_SPAN("Hapax-Operation"))),
-	};
+	struct payment payment = { .key = plain_field(request, HPX_SPAN("Idempotency-Key")),
+				   .operation = plain_field(request, HPX_SPAN("Hapax-Operation")) };
 	json_t *root = json_loadb(request->body.len ? request->body.ptr : "", request->body.len,
 				  JSON_REJECT_DUPLICATES, NULL);
+	char location[48];
 
 	if (root == NULL || !parse_order(root, &payment)) {
-		refuse(answer, 400, "send an object with amount (whole cents) and, as you like, currency (EUR) and order (a word)");
-	} else if (hpx_demo_ledger_append(&api->ledger, &payment) != HPX_OK ||
-		   print_payment(&payment, &answer->body) != HPX_OK) {
+		refuse(answer, 400,
+		       "send an object with amount (whole cents) and, as you like, currency (EUR) "
+		       "and order (a word)");
+	} else if (append(api, &payment) != HPX_OK) {
 		refuse(answer, 500, "the ledger cannot be written");
 	} else {
-		answer->status = 201;
-		answer->created = payment.number;
+		show_payment(&payment, 201, answer);
+		snprintf(location, sizeof(location), "/payments/pay_%" PRIu64, payment.number);
+		hpx_write_field_text(&answer->fields, "Location", location);
 		take_time(api);
 	}
 	json_decref(root);
 }
 
-static bool is_wanted(const struct hpx_demo_payment *payment, const struct hpx_target *target)
+/* ---- GET ---- */
+
+static bool is_wanted(const struct payment *payment, const struct hpx_target *target)
 {
 	struct hpx_span by_operation = HPX_SPAN("operation=");
 	char path[48];
@@ -149,113 +303,62 @@ static bool is_wanted(const struct hpx_demo_payment *payment, const struct hpx_t
 	return hpx_span_eq(target->path, hpx_span_of(path));
 }
 
-static void look(struct hpx_demo_api *api, const struct hpx_target *target,
-		 struct answer *answer)
+static void find_payment(struct hpx_demo_api *api, const struct hpx_target *target,
+			 struct hpx_demo_answer *answer)
 {
-	struct hpx_demo_payment payment;
+	struct payment payment;
 	struct hpx_buffer text;
 
-	hpx_buffer_init(&text, HPX_DEMO_LEDGER_BYTES_MAX + 4096);
+	hpx_buffer_init(&text, LEDGER_BYTES_MAX + 4096);
 	refuse(answer, 404, "no such payment");
-	if (hpx_demo_ledger_read(&api->ledger, &text) != HPX_OK)
+	if (read_ledger(api, &text) != HPX_OK)
 		refuse(answer, 500, "the ledger cannot be read");
 	struct hpx_span rest = hpx_buffer_span(&text);
-	while (answer->status == 404 && hpx_demo_ledger_next(&rest, &payment)) {
-		if (!is_wanted(&payment, target))
-			continue;
-		answer->body.len = 0;
-		if (print_payment(&payment, &answer->body) == HPX_OK)
-			answer->status = 200;
-		else
-			refuse(answer, 500, "the payment does not fit");
-	}
+	while (answer->status == 404 && next_payment(&rest, &payment))
+		if (is_wanted(&payment, target))
+			show_payment(&payment, 200, answer);
 	hpx_buffer_done(&text);
 }
 
-static void route(struct hpx_demo_api *api, const struct hpx_demo_message *request,
-		  const struct hpx_target *target, struct answer *answer)
+static void handle(void *user, struct hpx_demo_request *request, struct hpx_demo_answer *answer)
 {
+	struct hpx_demo_api *api = user;
 	bool get = hpx_span_eq(request->head.method, HPX_SPAN("GET"));
 	bool post = hpx_span_eq(request->head.method, HPX_SPAN("POST"));
+	struct hpx_target target;
+	const char *reason;
 
-	if (post && hpx_span_eq(target->path, HPX_SPAN("/payments"))) {
+	if (hpx_target_parse(request->head.method, request->head.target, &request->arena, &target,
+			     &reason) != HPX_OK) {
+		refuse(answer, 400, "malformed target");
+	} else if (post && hpx_span_eq(target.path, HPX_SPAN("/payments"))) {
 		pay(api, request, answer);
-	} else if (get && hpx_span_eq(target->path, HPX_SPAN("/ledger"))) {
-		answer->status = 200;
-		answer->media_type = "text/plain; charset=utf-8";
-		if (hpx_demo_ledger_read(&api->ledger, &answer->body) != HPX_OK)
+	} else if (get && hpx_span_eq(target.path, HPX_SPAN("/ledger"))) {
+		respond(answer, 200, "text/plain; charset=utf-8");
+		if (read_ledger(api, &answer->body) != HPX_OK)
 			refuse(answer, 500, "the ledger cannot be read");
-	} else if (get && hpx_span_starts(target->path, HPX_SPAN("/payments"))) {
-		look(api, target, answer);
+	} else if (get && hpx_span_starts(target.path, HPX_SPAN("/payments"))) {
+		find_payment(api, &target, answer);
 	} else {
 		refuse(answer, 404, "try POST /payments or GET /ledger");
 	}
 }
 
-static enum hpx_status print_answer(const struct answer *answer, struct hpx_buffer *out)
+/* ---- start and stop ---- */
+
+enum hpx_status hpx_demo_api_start(struct hpx_demo_api *api, const char *ledger_path)
 {
-	char location[48];
-	enum hpx_status status = hpx_write_status_line(
-		out, answer->status, hpx_span_of(hpx_reason_phrase(answer->status)));
+	int fd = open(ledger_path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
 
-	if (status == HPX_OK)
-		status = hpx_write_field_text(out, "Content-Type", answer->media_type);
-	if (status == HPX_OK && answer->created != 0) {
-		snprintf(location, sizeof(location), "/payments/pay_%" PRIu64, answer->created);
-		status = hpx_write_field_text(out, "Location", location);
-	}
-	if (status == HPX_OK)
-		status = hpx_write_field_u64(out, "Content-Length", answer->body.len);
-	if (status == HPX_OK)
-		status = hpx_write_field_text(out, "Connection", "close");
-	if (status == HPX_OK)
-		status = hpx_write_head_end(out);
-	if (status == HPX_OK)
-		status = hpx_buffer_append(out, hpx_buffer_span(&answer->body));
-	return status;
-}
-
-static void serve(void *user, int fd)
-{
-	struct hpx_demo_api *api = user;
-	struct answer answer = { .media_type = "application/json" };
-	struct hpx_demo_message request;
-	struct hpx_target target;
-	struct hpx_buffer out;
-	const char *reason;
-
-	hpx_demo_message_init(&request);
-	hpx_buffer_init(&answer.body, HPX_DEMO_LEDGER_BYTES_MAX + 4096);
-	hpx_buffer_init(&out, HPX_DEMO_LEDGER_BYTES_MAX + 8192);
-	if (hpx_demo_read_request(fd, READ_TIMEOUT_MS, &request) == HPX_OK) {
-		if (hpx_target_parse(request.head.method, request.head.target, &request.arena,
-				     &target, &reason) == HPX_OK)
-			route(api, &request, &target, &answer);
-		else
-			refuse(&answer, 400, "malformed target");
-		/* A caller that has gone does not get its answer: that is the
-		 * very thing the demo is about. */
-		if (print_answer(&answer, &out) == HPX_OK)
-			(void)hpx_demo_send(fd, hpx_buffer_span(&out), READ_TIMEOUT_MS);
-	}
-	hpx_buffer_done(&out);
-	hpx_buffer_done(&answer.body);
-	hpx_demo_message_done(&request);
-}
-
-enum hpx_status hpx_demo_api_start(struct hpx_demo_api *api, uint16_t port,
-				   const char *ledger_path)
-{
-	enum hpx_status status = hpx_demo_ledger_open(&api->ledger, ledger_path);
-
-	if (status != HPX_OK)
-		return status;
-	api->held = false;
+	if (fd < 0)
+		return HPX_IO;
+	*api = (struct hpx_demo_api){ .ledger_fd = fd, .server = { .handle = handle, .user = api } };
 	pthread_mutex_init(&api->lock, NULL);
-	pthread_cond_init(&api->released, NULL);
-	status = hpx_demo_server_start(&api->server, port, serve, api);
+	enum hpx_status status = hpx_cond_init(&api->changed);
+	if (status == HPX_OK)
+		status = hpx_demo_server_start(&api->server, 0);
 	if (status != HPX_OK)
-		hpx_demo_ledger_close(&api->ledger);
+		close(fd);
 	return status;
 }
 
@@ -263,7 +366,7 @@ void hpx_demo_api_hold(struct hpx_demo_api *api, bool held)
 {
 	pthread_mutex_lock(&api->lock);
 	api->held = held;
-	pthread_cond_broadcast(&api->released);
+	pthread_cond_broadcast(&api->changed);
 	pthread_mutex_unlock(&api->lock);
 }
 
@@ -271,5 +374,7 @@ void hpx_demo_api_stop(struct hpx_demo_api *api)
 {
 	hpx_demo_api_hold(api, false);
 	hpx_demo_server_stop(&api->server);
-	hpx_demo_ledger_close(&api->ledger);
+	close(api->ledger_fd);
+	pthread_cond_destroy(&api->changed);
+	pthread_mutex_destroy(&api->lock);
 }

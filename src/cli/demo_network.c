@@ -1,134 +1,115 @@
-/* One exchange per connection: the request is read whole, written again
- * without the network's own header, and its answer brought back, or lost. */
-#include "cli/demo_network.h"
-
-#include <unistd.h>
-
-#include "cli/demo_wire.h"
+/* The flaky network: one exchange per connection. The request is passed on without the
+ * network's own header, by the transfer that jobs are delivered with (egress/), and its
+ * answer is brought back, or lost. */
+#include "cli/demo.h"
+#include "egress/transfer.h"
 #include "http/field.h"
 #include "http/write.h"
 
 #define CONNECT_TIMEOUT_MS 1000
-#define READ_TIMEOUT_MS 5000
 /* Longer than the API ever takes: giving up is the client's business. */
 #define ANSWER_TIMEOUT_MS 30000
-#define MESSAGE_MAX (HPX_DEMO_BODY_MAX + (size_t)64 * 1024)
+#define BODY_MAX ((size_t)1024 * 1024 + 8192)
 
-/* Everything but what this hop decides anew. */
-static enum hpx_status copy_fields(const struct hpx_http_head *head, struct hpx_buffer *out)
+/* One attempt on this thread. Whatever goes wrong, `request->end` says it. */
+static void fetch(struct hpx_egress_request *request)
+{
+	const char *problem;
+
+	request->connect_timeout_ms = CONNECT_TIMEOUT_MS;
+	request->timeout_ms = ANSWER_TIMEOUT_MS;
+	request->answer_bytes_max = BODY_MAX;
+	request->end = HPX_EGRESS_NOT_SENT;
+	hpx_buffer_init(&request->headers_in, 2 * HPX_EGRESS_HEAD_BYTES_MAX);
+	hpx_buffer_init(&request->body_in, BODY_MAX);
+	if (hpx_egress_request_check(request) != HPX_OK)
+		return;
+	struct hpx_transfer *transfer = hpx_transfer_new(request, &problem);
+	if (transfer != NULL)
+		hpx_transfer_end(transfer, curl_easy_perform(transfer->easy));
+}
+
+void hpx_demo_get(uint16_t port, const char *target, struct hpx_egress_request *ret_request)
+{
+	char url[512];
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", port, target);
+	*ret_request = (struct hpx_egress_request){ .url = url, .method = "GET" };
+	fetch(ret_request);
+	ret_request->url = NULL;
+}
+
+/* Fields that every hop decides anew. */
+static bool is_of_the_hop(const struct hpx_http_head *head, struct hpx_span name)
+{
+	return hpx_field_is_hop(head, name) || hpx_span_ieq(name, HPX_SPAN("Content-Length")) ||
+	       hpx_span_ieq(name, HPX_SPAN("Expect")) ||
+	       hpx_span_ieq(name, HPX_SPAN(HPX_DEMO_NETWORK_FIELD));
+}
+
+static enum hpx_status copy_request_fields(const struct hpx_http_head *head,
+					   struct hpx_buffer *out)
 {
 	enum hpx_status status = HPX_OK;
 
-	for (size_t i = 0; i < head->field_count && status == HPX_OK; i++) {
-		struct hpx_span name = head->fields[i].name;
+	for (size_t i = 0; i < head->field_count && status == HPX_OK; i++)
+		if (!is_of_the_hop(head, head->fields[i].name))
+			status = hpx_write_field(out, head->fields[i].name, head->fields[i].value);
+	return status;
+}
 
-		if (hpx_field_is_hop(head, name) || hpx_span_ieq(name, HPX_SPAN("Content-Length")) ||
-		    hpx_span_ieq(name, HPX_SPAN(HPX_DEMO_NETWORK_FIELD)))
-			continue;
-		status = hpx_write_field(out, name, head->fields[i].value);
+static enum hpx_status copy_answer(const struct hpx_egress_request *from,
+				   struct hpx_demo_answer *answer)
+{
+	static const struct hpx_http_head none;
+	struct hpx_span rest = hpx_buffer_span(&from->headers_in);
+	enum hpx_status status = HPX_OK;
+	struct hpx_field_line line;
+
+	while (status == HPX_OK && hpx_field_line_next(&rest, &line))
+		if (!is_of_the_hop(&none, line.name))
+			status = hpx_write_field(&answer->fields, line.name, line.value);
+	return status == HPX_OK ? hpx_buffer_append(&answer->body, hpx_buffer_span(&from->body_in)) :
+				  status;
+}
+
+static bool loses_answer(const struct hpx_demo_request *request)
+{
+	return hpx_span_eq(hpx_field_value(&request->head, HPX_SPAN(HPX_DEMO_NETWORK_FIELD)),
+			   HPX_SPAN(HPX_DEMO_LOSE_ANSWER));
+}
+
+/* Whatever goes wrong here, the caller sees what a network shows: a closed connection. */
+static void pass_on(void *user, struct hpx_demo_request *request, struct hpx_demo_answer *answer)
+{
+	const struct hpx_demo_network *network = user;
+	struct hpx_span url = hpx_arena_printf(&request->arena, "http://127.0.0.1:%u%.*s",
+					       network->to_port,
+					       HPX_SPAN_ARG(request->head.target));
+	struct hpx_span method = hpx_arena_dup(&request->arena, request->head.method);
+	struct hpx_buffer headers;
+
+	if (url.ptr == NULL || method.ptr == NULL)
+		return;
+	hpx_buffer_init(&headers, HPX_EGRESS_HEAD_BYTES_MAX);
+	struct hpx_egress_request out = { .url = url.ptr,
+					  .method = method.ptr,
+					  .body = hpx_buffer_span(&request->body) };
+	if (copy_request_fields(&request->head, &headers) == HPX_OK) {
+		out.headers = hpx_buffer_span(&headers);
+		fetch(&out);
 	}
-	return status;
-}
-
-static enum hpx_status print_rest(const struct hpx_demo_message *message,
-				  struct hpx_buffer *out)
-{
-	enum hpx_status status = copy_fields(&message->head, out);
-
-	if (status == HPX_OK)
-		status = hpx_write_field_u64(out, "Content-Length", message->body.len);
-	if (status == HPX_OK)
-		status = hpx_write_field_text(out, "Connection", "close");
-	if (status == HPX_OK)
-		status = hpx_write_head_end(out);
-	if (status == HPX_OK)
-		status = hpx_buffer_append(out, hpx_buffer_span(&message->body));
-	return status;
-}
-
-static enum hpx_status print_request(const struct hpx_demo_message *message,
-				     struct hpx_buffer *out)
-{
-	struct hpx_span path = message->head.target;
-	size_t mark = hpx_span_index(path, '?');
-	struct hpx_span query = { NULL, 0 };
-
-	if (mark < path.len)
-		query = hpx_span_skip(path, mark + 1);
-	enum hpx_status status = hpx_write_request_line(out, message->head.method,
-							hpx_span_first(path, mark), query);
-	return status == HPX_OK ? print_rest(message, out) : status;
-}
-
-static enum hpx_status print_response(const struct hpx_demo_message *message,
-				      struct hpx_buffer *out)
-{
-	enum hpx_status status =
-		hpx_write_status_line(out, message->head.status, message->head.reason);
-
-	return status == HPX_OK ? print_rest(message, out) : status;
-}
-
-/* Sends the request on and reads the answer; both lie in `out` afterwards. */
-static enum hpx_status exchange(struct hpx_demo_network *network,
-				const struct hpx_demo_message *request,
-				struct hpx_demo_message *response, struct hpx_buffer *out)
-{
-	int fd;
-	enum hpx_status status = print_request(request, out);
-
-	if (status == HPX_OK)
-		status = hpx_demo_connect(network->to_port, CONNECT_TIMEOUT_MS, &fd);
-	if (status != HPX_OK)
-		return status;
-	status = hpx_demo_send(fd, hpx_buffer_span(out), READ_TIMEOUT_MS);
-	if (status == HPX_OK)
-		status = hpx_demo_read_response(fd, request->head.method, ANSWER_TIMEOUT_MS,
-						response);
-	close(fd);
-	out->len = 0;
-	return status == HPX_OK ? print_response(response, out) : status;
-}
-
-static bool loses_answer(const struct hpx_demo_message *request)
-{
-	return hpx_span_eq(
-		hpx_field_value(&request->head, HPX_SPAN(HPX_DEMO_NETWORK_FIELD)),
-		HPX_SPAN(HPX_DEMO_LOSE_ANSWER));
-}
-
-/* Whatever goes wrong here, the caller sees what a network shows: a closed
- * connection. */
-static void serve(void *user, int fd)
-{
-	struct hpx_demo_network *network = user;
-	struct hpx_demo_message request, response;
-	struct hpx_buffer out;
-
-	hpx_demo_message_init(&request);
-	hpx_demo_message_init(&response);
-	hpx_buffer_init(&out, MESSAGE_MAX);
-	if (hpx_demo_read_request(fd, READ_TIMEOUT_MS, &request) == HPX_OK &&
-	    exchange(network, &request, &response, &out) == HPX_OK && !loses_answer(&request))
-		(void)hpx_demo_send(fd, hpx_buffer_span(&out), READ_TIMEOUT_MS);
-	hpx_buffer_done(&out);
-	hpx_demo_message_done(&response);
-	hpx_demo_message_done(&request);
+	if (out.end == HPX_EGRESS_ANSWERED && !loses_answer(request) &&
+	    copy_answer(&out, answer) == HPX_OK)
+		answer->status = out.status;
+	hpx_egress_request_done(&out);
+	hpx_buffer_done(&headers);
 }
 
 enum hpx_status hpx_demo_network_start(struct hpx_demo_network *network, uint16_t port,
 				       uint16_t to_port)
 {
 	network->to_port = to_port;
-	return hpx_demo_server_start(&network->server, port, serve, network);
-}
-
-void hpx_demo_network_cut(struct hpx_demo_network *network)
-{
-	hpx_demo_server_cut(&network->server);
-}
-
-void hpx_demo_network_stop(struct hpx_demo_network *network)
-{
-	hpx_demo_server_stop(&network->server);
+	network->server = (struct hpx_demo_server){ .handle = pass_on, .user = network };
+	return hpx_demo_server_start(&network->server, port);
 }

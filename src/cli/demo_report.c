@@ -1,20 +1,22 @@
-/* Everything that the demo prints of its story, and nothing else of it. */
-#include "cli/demo_report.h"
-
+/* The report: everything that the demo prints of its story, and none of what happens in
+ * it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/assert.h"
+#include "cli/demo.h"
+
 #define INDENT "   "
 
-enum paint { PLAIN,
-	     BOLD,
-	     DIM,
-	     RED,
-	     GREEN };
+enum colour { PLAIN,
+	      BOLD,
+	      DIM,
+	      RED,
+	      GREEN };
 
-static const char *paint(const struct hpx_demo_report *report, enum paint which)
+static const char *escape(const struct hpx_demo_report *report, enum colour which)
 {
 	static const char *const codes[] = { "\033[0m", "\033[1m", "\033[2m", "\033[31m",
 					     "\033[32m" };
@@ -36,10 +38,10 @@ void hpx_demo_report_init(struct hpx_demo_report *report)
 void hpx_demo_report_title(const struct hpx_demo_report *report, unsigned number,
 			   const char *title)
 {
-	printf("\n%s%u. %s%s\n", paint(report, BOLD), number, title, paint(report, PLAIN));
+	printf("\n%s%u. %s%s\n", escape(report, BOLD), number, title, escape(report, PLAIN));
 }
 
-void hpx_demo_report_tell(const char *text)
+void hpx_demo_report_text(const char *text)
 {
 	struct hpx_span rest = hpx_span_of(text);
 	struct hpx_span line;
@@ -50,7 +52,7 @@ void hpx_demo_report_tell(const char *text)
 
 void hpx_demo_report_command(const struct hpx_demo_report *report, const char *command)
 {
-	printf(INDENT "  %s$ %s%s\n", paint(report, DIM), command, paint(report, PLAIN));
+	printf(INDENT "  %s$ %s%s\n", escape(report, DIM), command, escape(report, PLAIN));
 }
 
 void hpx_demo_report_output(struct hpx_span output)
@@ -70,8 +72,8 @@ static bool same(const struct hpx_demo_sum *a, const struct hpx_demo_sum *b)
 static const char *mark(const struct hpx_demo_report *report, bool good, char *out,
 			size_t size)
 {
-	snprintf(out, size, "%s%s%s", paint(report, good ? GREEN : RED), good ? "✓" : "✗",
-		 paint(report, PLAIN));
+	snprintf(out, size, "%s%s%s", escape(report, good ? GREEN : RED), good ? "✓" : "✗",
+		 escape(report, PLAIN));
 	return out;
 }
 
@@ -89,7 +91,7 @@ void hpx_demo_report_side(const struct hpx_demo_report *report, const char *name
 
 void hpx_demo_report_trouble(const struct hpx_demo_report *report, const char *what)
 {
-	printf(INDENT "%s✗ %s%s\n", paint(report, RED), what, paint(report, PLAIN));
+	printf(INDENT "%s✗ %s%s\n", escape(report, RED), what, escape(report, PLAIN));
 }
 
 static void print_sum(const struct hpx_demo_sum *sum)
@@ -125,9 +127,9 @@ bool hpx_demo_report_table(const struct hpx_demo_report *report)
 	bool right = report->count > 0;
 
 	printf("\n%sThe two ledgers, side by side%s (payments and amount)\n",
-	       paint(report, BOLD), paint(report, PLAIN));
-	printf(INDENT "%s%-24s%16s%16s  %16s%s\n", paint(report, DIM), "", "intended",
-	       "without hapax", "with hapax", paint(report, PLAIN));
+	       escape(report, BOLD), escape(report, PLAIN));
+	printf(INDENT "%s%-24s%16s%16s  %16s%s\n", escape(report, DIM), "", "intended",
+	       "without hapax", "with hapax", escape(report, PLAIN));
 	for (unsigned i = 0; i < report->count; i++) {
 		const struct hpx_demo_result *row = &report->results[i];
 

@@ -1,27 +1,191 @@
-/* Building the demo's parts in order, and taking them down in the reverse. */
-#include "cli/demo_stage.h"
-
+/* The stage of the demo: the folder, the ports and hapax's process; every part is started
+ * in order and stopped in the reverse. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-/* The parts in the order in which they are built; `built` counts them. */
-enum part { FOLDER,
-	    WITHOUT_API,
-	    WITHOUT_NETWORK,
-	    WITH_API,
-	    BEHIND,
-	    HAPAX,
-	    WITH_NETWORK };
+#include "base/assert.h"
+#include "base/clock.h"
+#include "cli/demo.h"
+
+#define READY_TIMEOUT_MS 10000
+#define RUN_TIMEOUT_MS 10000
+#define ARGUMENTS_MAX 16
+#define POLL_MS 20
+/* Attempts of a client that wants a definite answer. */
+#define ATTEMPTS 5
+
+/* ---- hapax, in processes of their own ----
+ * Between fork and exec only calls that are safe there are made: other threads may hold
+ * locks. */
+
+/* In the child: its own process group (Ctrl-C is for the demo to handle), no
+ * blocked signals, and it dies with the demo whatever happens to that. */
+static _Noreturn void become(char *const *argv, int output)
+{
+	sigset_t none;
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	if (dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0)
+		execv("/proc/self/exe", argv);
+	_exit(127);
+}
+
+static pid_t spawn(const char *const *arguments, int output)
+{
+	const char *argv[ARGUMENTS_MAX + 2] = { "hapax" };
+
+	for (size_t i = 0; arguments[i] != NULL; i++) {
+		HPX_ASSERT(i < ARGUMENTS_MAX);
+		argv[i + 1] = arguments[i];
+	}
+	pid_t pid = fork();
+	if (pid == 0)
+		become((char *const *)argv, output);
+	return pid;
+}
+
+/* Whether it still runs; takes note of its end. */
+static bool runs(struct hpx_demo_child *child)
+{
+	pthread_mutex_lock(&child->lock);
+	if (child->pid > 0 && waitpid(child->pid, NULL, WNOHANG) == child->pid)
+		child->pid = 0;
+	bool running = child->pid > 0;
+	pthread_mutex_unlock(&child->lock);
+	return running;
+}
+
+static bool is_ready(const struct hpx_demo_child *child)
+{
+	struct hpx_egress_request answer;
+
+	hpx_demo_get(child->admin_port, "/readyz", &answer);
+	bool ready = answer.end == HPX_EGRESS_ANSWERED && answer.status == 200;
+	hpx_egress_request_done(&answer);
+	return ready;
+}
+
+static enum hpx_status launch(struct hpx_demo_stage *stage)
+{
+	const char *const arguments[] = { "serve", "--config", stage->config_path, NULL };
+	struct hpx_demo_child *child = &stage->hapax;
+	enum hpx_status status = HPX_OK;
+	int log = open(stage->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+	if (log < 0)
+		return HPX_IO;
+	pthread_mutex_lock(&child->lock);
+	HPX_ASSERT(child->pid == 0);
+	if (child->ended)
+		status = HPX_CLOSED;
+	else
+		child->pid = spawn(arguments, log);
+	if (child->pid < 0) {
+		child->pid = 0;
+		status = HPX_NOMEM;
+	}
+	pthread_mutex_unlock(&child->lock);
+	close(log);
+	return status;
+}
+
+enum hpx_status hpx_demo_hapax_start(struct hpx_demo_stage *stage)
+{
+	int64_t deadline_ms = hpx_clock_boot_ms() + READY_TIMEOUT_MS;
+	enum hpx_status status = launch(stage);
+
+	while (status == HPX_OK && !is_ready(&stage->hapax)) {
+		if (!runs(&stage->hapax))
+			return HPX_CLOSED;
+		if (hpx_clock_boot_ms() > deadline_ms)
+			return HPX_TIMEOUT;
+		poll(NULL, 0, POLL_MS);
+	}
+	return status;
+}
+
+/* `for_good`: it is never started again. Not a drain: nothing that the demo leaves behind
+ * is of any worth. */
+static void kill_child(struct hpx_demo_child *child, bool for_good)
+{
+	pthread_mutex_lock(&child->lock);
+	if (child->pid > 0) {
+		kill(child->pid, SIGKILL);
+		while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	child->pid = 0;
+	child->ended = child->ended || for_good;
+	pthread_mutex_unlock(&child->lock);
+}
+
+void hpx_demo_hapax_kill(struct hpx_demo_stage *stage)
+{
+	kill_child(&stage->hapax, false);
+}
+
+/* Until the program closes its end; false at the deadline. */
+static bool collect(int fd, int64_t deadline_ms, struct hpx_buffer *out)
+{
+	for (;;) {
+		int64_t left_ms = deadline_ms - hpx_clock_boot_ms();
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		char piece[1024];
+
+		if (left_ms <= 0)
+			return false;
+		if (poll(&p, 1, (int)left_ms) <= 0)
+			continue;
+		ssize_t n = read(fd, piece, sizeof(piece));
+		if (n == 0)
+			return true;
+		if (n < 0 && errno != EINTR)
+			return false;
+		if (n > 0 && hpx_buffer_append(out, hpx_span(piece, (size_t)n)) != HPX_OK)
+			return false;
+	}
+}
+
+int hpx_demo_run(const char *const *arguments, struct hpx_buffer *out)
+{
+	int ends[2], how = 0;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return -1;
+	pid_t pid = spawn(arguments, ends[1]);
+	close(ends[1]);
+	if (pid < 0) {
+		close(ends[0]);
+		return -1;
+	}
+	bool whole = collect(ends[0], hpx_clock_boot_ms() + RUN_TIMEOUT_MS, out);
+	close(ends[0]);
+	if (!whole)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, &how, 0) < 0 && errno == EINTR)
+		;
+	return whole && WIFEXITED(how) ? WEXITSTATUS(how) : -1;
+}
+
+/* ---- the folder ---- */
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
 {
@@ -84,6 +248,19 @@ static enum hpx_status make_folder(struct hpx_demo_stage *stage, bool known)
 	return HPX_OK;
 }
 
+/* ---- the parts ---- */
+
+/* In the order in which they are built; `built` counts them. */
+enum stage_part { FOLDER,
+		  CLIENT,
+		  ONE_SHOT,
+		  WITHOUT_API,
+		  WITHOUT_NETWORK,
+		  WITH_API,
+		  BEHIND,
+		  HAPAX,
+		  WITH_NETWORK };
+
 static enum hpx_status write_config(const struct hpx_demo_stage *stage)
 {
 	FILE *file = fopen(stage->config_path, "wxe");
@@ -127,13 +304,11 @@ static enum hpx_status start_hapax(struct hpx_demo_stage *stage, bool known)
 {
 	stage->hapax.port = hpx_demo_port(known ? 8080 : 0);
 	stage->hapax.admin_port = hpx_demo_port(known ? 8081 : 0);
-	stage->hapax.config_path = stage->config_path;
-	stage->hapax.log_path = stage->log_path;
 	enum hpx_status status = write_config(stage);
-	return status == HPX_OK ? hpx_demo_child_start(&stage->hapax) : status;
+	return status == HPX_OK ? hpx_demo_hapax_start(stage) : status;
 }
 
-static enum hpx_status build(struct hpx_demo_stage *stage, enum part part, bool known)
+static enum hpx_status build(struct hpx_demo_stage *stage, enum stage_part part, bool known)
 {
 	bool known_ports = stage->ports_fd >= 0;
 	char ledger[PATH_MAX];
@@ -143,13 +318,17 @@ static enum hpx_status build(struct hpx_demo_stage *stage, enum part part, bool 
 	switch (part) {
 	case FOLDER:
 		return make_folder(stage, known);
+	case CLIENT:
+		return hpx_demo_client_open(ATTEMPTS, &stage->client);
+	case ONE_SHOT:
+		return hpx_demo_client_open(1, &stage->one_shot);
 	case WITHOUT_API:
-		return hpx_demo_api_start(&stage->without.api, 0, ledger);
+		return hpx_demo_api_start(&stage->without.api, ledger);
 	case WITHOUT_NETWORK:
 		return hpx_demo_network_start(&stage->without.network, known_ports ? 9000 : 0,
 					      stage->without.api.server.port);
 	case WITH_API:
-		return hpx_demo_api_start(&stage->with.api, 0, ledger);
+		return hpx_demo_api_start(&stage->with.api, ledger);
 	case BEHIND:
 		return hpx_demo_network_start(&stage->behind, 0, stage->with.api.server.port);
 	case HAPAX:
@@ -176,7 +355,7 @@ static void read_log_tail(const char *path, char *out, size_t size)
 	out[n > 0 ? n : 0] = '\0';
 }
 
-static void explain(const struct hpx_demo_stage *stage, enum part part, enum hpx_status status,
+static void explain(const struct hpx_demo_stage *stage, enum stage_part part, enum hpx_status status,
 		    char *problem, size_t problem_size)
 {
 	char tail[700];
@@ -195,18 +374,17 @@ static void explain(const struct hpx_demo_stage *stage, enum part part, enum hpx
 	}
 }
 
-enum hpx_status hpx_demo_stage_open(struct hpx_demo_stage *stage, bool known,
-				    char *problem, size_t problem_size)
+enum hpx_status hpx_demo_stage_open(struct hpx_demo_stage *stage, bool known, char *problem,
+				    size_t problem_size)
 {
-	stage->built = 0;
+	HPX_ASSERT(stage->built == 0);
 	stage->folder_fd = -1;
 	stage->ports_fd = known ? hold_ports() : -1;
 	stage->without.name = "without hapax";
-	stage->without.guarded = false;
 	stage->with.name = "with hapax";
 	stage->with.guarded = true;
-	hpx_demo_child_init(&stage->hapax);
-	for (enum part part = FOLDER; part <= WITH_NETWORK; part++) {
+	pthread_mutex_init(&stage->hapax.lock, NULL);
+	for (enum stage_part part = FOLDER; part <= WITH_NETWORK; part++) {
 		enum hpx_status status = build(stage, part, known);
 		if (status != HPX_OK) {
 			explain(stage, part, status, problem, problem_size);
@@ -220,7 +398,7 @@ enum hpx_status hpx_demo_stage_open(struct hpx_demo_stage *stage, bool known,
 
 void hpx_demo_stage_sweep(struct hpx_demo_stage *stage)
 {
-	hpx_demo_child_end(&stage->hapax);
+	kill_child(&stage->hapax, true);
 	if (stage->folder[0] != '\0')
 		nftw(stage->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
@@ -228,17 +406,19 @@ void hpx_demo_stage_sweep(struct hpx_demo_stage *stage)
 /* First what answers, then what waits for answers. */
 void hpx_demo_stage_close(struct hpx_demo_stage *stage)
 {
-	hpx_demo_child_end(&stage->hapax);
+	kill_child(&stage->hapax, true);
 	if (stage->built > WITHOUT_API)
 		hpx_demo_api_stop(&stage->without.api);
 	if (stage->built > WITH_API)
 		hpx_demo_api_stop(&stage->with.api);
 	if (stage->built > WITHOUT_NETWORK)
-		hpx_demo_network_stop(&stage->without.network);
+		hpx_demo_server_stop(&stage->without.network.server);
 	if (stage->built > BEHIND)
-		hpx_demo_network_stop(&stage->behind);
+		hpx_demo_server_stop(&stage->behind.server);
 	if (stage->built > WITH_NETWORK)
-		hpx_demo_network_stop(&stage->with.network);
+		hpx_demo_server_stop(&stage->with.network.server);
+	hapax_client_close(stage->client);
+	hapax_client_close(stage->one_shot);
 	hpx_demo_stage_sweep(stage);
 	if (stage->folder_fd >= 0)
 		close(stage->folder_fd);

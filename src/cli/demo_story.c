@@ -1,15 +1,32 @@
-/* The steps of the story as a table, and the loop that plays it. What the
- * client believes is shown; what the ledger holds decides. */
-#include "cli/demo_story.h"
-
+/* The story: five accidents, each told, made to happen without and with hapax, and judged
+ * by the ledgers. What the client believes is shown; what the ledger holds decides. */
 #include <stdio.h>
 
-#define STORM 50
-#define TRIES 5
+#include "base/assert.h"
+#include "cli/demo.h"
+#include "http/problem.h"
 
-void hpx_demo_reply_print(const struct hpx_demo_reply *reply, char *out, size_t size)
+#define STORM 50
+#define SAW_SIZE 160
+/* Until the API has made a payment. */
+#define WAIT_MS 10000
+
+struct step {
+	const char *title;
+	const char *text;
+	struct hpx_demo_order order;
+	/* Makes it happen on one side and writes what the client saw; true where the
+	 * client was told what it should have been told. */
+	bool (*act)(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
+		    const struct step *step, char saw[SAW_SIZE]);
+	/* What is left to tell when both sides are done; may be NULL. */
+	bool (*settle)(struct hpx_demo_stage *stage, const struct hpx_demo_report *report,
+		       const struct step *step);
+};
+
+static void print_reply(const struct hpx_demo_reply *reply, char *out, size_t size)
 {
-	if (reply->status != HPX_OK)
+	if (!reply->answered)
 		snprintf(out, size, "no answer");
 	else if (reply->problem[0] != '\0')
 		snprintf(out, size, "%u %s", reply->code, reply->problem);
@@ -20,14 +37,30 @@ void hpx_demo_reply_print(const struct hpx_demo_reply *reply, char *out, size_t 
 
 static bool is_paid(const struct hpx_demo_reply *reply)
 {
-	return reply->status == HPX_OK && reply->code == 201 && reply->payment[0] != '\0';
+	return reply->answered && reply->code == 201 && reply->payment[0] != '\0';
 }
 
-static void set_payers(struct hpx_demo_payer *payers, unsigned count, uint16_t port,
+static void set_payers(struct hpx_demo_payer *payers, unsigned count,
+		       struct hapax_client *client, const struct hpx_demo_side *side,
 		       const struct hpx_demo_order *order)
 {
 	for (unsigned i = 0; i < count; i++)
-		payers[i] = (struct hpx_demo_payer){ .port = port, .order = order, .tries = TRIES };
+		payers[i] = (struct hpx_demo_payer){ .client = client,
+						     .port = side->network.server.port,
+						     .order = order };
+}
+
+/* Threads start within a millisecond of each other and a payment takes a hundred times
+ * that, so all of them are under way together. */
+static bool pay_at_once(struct hpx_demo_payer *payers, unsigned count)
+{
+	unsigned started = 0;
+
+	while (started < count && hpx_demo_payer_start(&payers[started]) == HPX_OK)
+		started++;
+	for (unsigned i = 0; i < started; i++)
+		hpx_demo_payer_join(&payers[i]);
+	return started == count;
 }
 
 /* How many of them were told of the same payment as the first. */
@@ -43,116 +76,257 @@ static unsigned count_alike(const struct hpx_demo_payer *payers, unsigned count)
 }
 
 static bool double_click(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
-			 const struct hpx_demo_step *step, char saw[HPX_DEMO_SAW_SIZE])
+			 const struct step *step, char saw[SAW_SIZE])
 {
 	struct hpx_demo_payer clicks[2];
 	char first[64], second[64];
 
-	(void)stage;
-	set_payers(clicks, 2, side->network.server.port, &step->order);
-	if (hpx_demo_pay_at_once(clicks, 2) != HPX_OK)
+	set_payers(clicks, 2, stage->client, side, &step->order);
+	if (!pay_at_once(clicks, 2))
 		return false;
-	hpx_demo_reply_print(&clicks[0].reply, first, sizeof(first));
-	hpx_demo_reply_print(&clicks[1].reply, second, sizeof(second));
-	snprintf(saw, HPX_DEMO_SAW_SIZE, "%s, %s", first, second);
+	print_reply(&clicks[0].reply, first, sizeof(first));
+	print_reply(&clicks[1].reply, second, sizeof(second));
+	snprintf(saw, SAW_SIZE, "%s, %s", first, second);
 	return !side->guarded || count_alike(clicks, 2) == 2;
 }
 
 static bool lost_answer(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
-			const struct hpx_demo_step *step, char saw[HPX_DEMO_SAW_SIZE])
+			const struct step *step, char saw[SAW_SIZE])
 {
 	struct hpx_demo_order again = step->order;
 	struct hpx_demo_reply lost, reply;
 	char first[64], second[64];
 
-	(void)stage;
-	hpx_demo_pay(side->network.server.port, &step->order, &lost);
+	hpx_demo_pay(stage->one_shot, side->network.server.port, &step->order, &lost);
 	again.lose_answer = false;
-	hpx_demo_pay_until(side->network.server.port, &again, TRIES, &reply);
-	hpx_demo_reply_print(&lost, first, sizeof(first));
-	hpx_demo_reply_print(&reply, second, sizeof(second));
-	snprintf(saw, HPX_DEMO_SAW_SIZE, "%s; retry: %s", first, second);
-	return lost.status != HPX_OK && is_paid(&reply) && reply.replayed == side->guarded;
+	hpx_demo_pay(stage->client, side->network.server.port, &again, &reply);
+	print_reply(&lost, first, sizeof(first));
+	print_reply(&reply, second, sizeof(second));
+	snprintf(saw, SAW_SIZE, "%s; retry: %s", first, second);
+	return !lost.answered && is_paid(&reply) && reply.replayed == side->guarded;
 }
 
 static bool retry_storm(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
-			const struct hpx_demo_step *step, char saw[HPX_DEMO_SAW_SIZE])
+			const struct step *step, char saw[SAW_SIZE])
 {
 	struct hpx_demo_payer payers[STORM];
 	unsigned paid = 0;
 
-	(void)stage;
-	set_payers(payers, STORM, side->network.server.port, &step->order);
-	if (hpx_demo_pay_at_once(payers, STORM) != HPX_OK)
+	set_payers(payers, STORM, stage->client, side, &step->order);
+	if (!pay_at_once(payers, STORM))
 		return false;
 	for (unsigned i = 0; i < STORM; i++)
 		paid += is_paid(&payers[i].reply);
 	unsigned alike = count_alike(payers, STORM);
 	if (alike == STORM)
-		snprintf(saw, HPX_DEMO_SAW_SIZE, "%u times 201 %s", paid,
+		snprintf(saw, SAW_SIZE, "%u times 201 %s", paid,
 			 payers[0].reply.payment);
 	else
-		snprintf(saw, HPX_DEMO_SAW_SIZE, "%u times 201, for different payments", paid);
+		snprintf(saw, SAW_SIZE, "%u times 201, for different payments", paid);
 	return paid == STORM && (alike == STORM) == side->guarded;
 }
 
 static bool changed_amount(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
-			   const struct hpx_demo_step *step, char saw[HPX_DEMO_SAW_SIZE])
+			   const struct step *step, char saw[SAW_SIZE])
 {
 	struct hpx_demo_order changed = step->order;
 	struct hpx_demo_reply reply, refused;
 	char first[64], second[64];
 
-	(void)stage;
 	changed.cents *= 10;
-	hpx_demo_pay_until(side->network.server.port, &step->order, TRIES, &reply);
-	hpx_demo_pay_until(side->network.server.port, &changed, TRIES, &refused);
-	hpx_demo_reply_print(&reply, first, sizeof(first));
-	hpx_demo_reply_print(&refused, second, sizeof(second));
-	snprintf(saw, HPX_DEMO_SAW_SIZE, "%s, then %s", first, second);
+	hpx_demo_pay(stage->client, side->network.server.port, &step->order, &reply);
+	hpx_demo_pay(stage->client, side->network.server.port, &changed, &refused);
+	print_reply(&reply, first, sizeof(first));
+	print_reply(&refused, second, sizeof(second));
+	snprintf(saw, SAW_SIZE, "%s, then %s", first, second);
 	return is_paid(&reply) &&
 	       (side->guarded ? refused.code == 422 : is_paid(&refused));
 }
 
-static const struct hpx_demo_step steps[] = {
+/* ---- the crash in the middle of a payment ----
+ * hapax does not guess how it ended. A person looks into the API's own books and settles
+ * the outcome. */
+
+/* What stands between the client and the API dies. */
+static void crash(struct hpx_demo_stage *stage, struct hpx_demo_side *side)
+{
+	if (side->guarded)
+		hpx_demo_hapax_kill(stage);
+	else
+		hpx_demo_server_cut(&side->network.server);
+}
+
+static enum hpx_status repair(struct hpx_demo_stage *stage, struct hpx_demo_side *side)
+{
+	return side->guarded ? hpx_demo_hapax_start(stage) : HPX_OK;
+}
+
+/* The payment is made, its answer is held back, and then the crash: in the
+ * middle, however fast or slow the machine is. */
+static enum hpx_status pay_and_crash(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
+				     struct hpx_demo_payer *payer)
+{
+	uint64_t before = hpx_demo_api_payments(&side->api);
+
+	hpx_demo_api_hold(&side->api, true);
+	enum hpx_status status = hpx_demo_payer_start(payer);
+	if (status == HPX_OK) {
+		status = hpx_demo_api_wait(&side->api, before, WAIT_MS);
+		crash(stage, side);
+		hpx_demo_payer_join(payer);
+	}
+	hpx_demo_api_hold(&side->api, false);
+	return status;
+}
+
+static bool crash_in_the_middle(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
+				const struct step *step, char saw[SAW_SIZE])
+{
+	struct hpx_demo_payer payer;
+	struct hpx_demo_reply reply;
+	char first[64], second[64];
+
+	set_payers(&payer, 1, stage->one_shot, side, &step->order);
+	if (pay_and_crash(stage, side, &payer) != HPX_OK || repair(stage, side) != HPX_OK)
+		return false;
+	hpx_demo_pay(stage->client, side->network.server.port, &step->order, &reply);
+	print_reply(&payer.reply, first, sizeof(first));
+	print_reply(&reply, second, sizeof(second));
+	snprintf(saw, SAW_SIZE, "%s; retry: %s", first, second);
+	if (payer.reply.answered)
+		return false;
+	return side->guarded ? strcmp(reply.problem, "idempotency_outcome_unknown") == 0 :
+			       reply.code == 201;
+}
+
+/* Runs `hapax keys …` on the demo's store and shows both. */
+static bool show_keys(struct hpx_demo_stage *stage, const struct hpx_demo_report *report,
+		      const char *shown, const char *const *more, size_t count)
+{
+	const char *arguments[16] = { "keys", more[0], "--store", stage->store_url };
+	struct hpx_buffer out;
+
+	for (size_t i = 1; i < count; i++)
+		arguments[3 + i] = more[i];
+	hpx_buffer_init(&out, 16384);
+	hpx_demo_report_command(report, shown);
+	int code = hpx_demo_run(arguments, &out);
+	hpx_demo_report_output(hpx_buffer_span(&out));
+	hpx_buffer_done(&out);
+	return code == 0;
+}
+
+/* The API's answer, as `curl -i` would have written it. */
+static bool save_answer(const struct hpx_egress_request *answer, const char *path)
+{
+	FILE *file = fopen(path, "wxe");
+
+	if (file == NULL)
+		return false;
+	fprintf(file, "HTTP/1.1 %u %s\r\n%.*s\r\n%.*s", answer->status,
+		hpx_reason_phrase(answer->status),
+		HPX_SPAN_ARG(hpx_buffer_span(&answer->headers_in)),
+		HPX_SPAN_ARG(hpx_buffer_span(&answer->body_in)));
+	return fclose(file) == 0;
+}
+
+static bool ask_api(struct hpx_demo_stage *stage, const char *operation, const char *path)
+{
+	struct hpx_egress_request answer;
+	char target[256];
+
+	snprintf(target, sizeof(target), "/payments?operation=%s", operation);
+	hpx_demo_get(stage->with.api.server.port, target, &answer);
+	bool found = answer.end == HPX_EGRESS_ANSWERED && answer.status == 200 &&
+		     save_answer(&answer, path);
+	hpx_egress_request_done(&answer);
+	return found;
+}
+
+static bool resolve(struct hpx_demo_stage *stage, const struct hpx_demo_report *report,
+		    const char *operation, const char *answer_path)
+{
+	const char *const arguments[] = { "resolve", operation, "--applied", "--response",
+					  answer_path, "--reason", "the ledger has it" };
+	char shown[256];
+
+	snprintf(shown, sizeof(shown),
+		 "hapax keys resolve %.12s --applied \\\n"
+		 "         --response answer.http --reason \"the ledger has it\"",
+		 operation);
+	return show_keys(stage, report, shown, arguments, 7);
+}
+
+static bool settle_crash(struct hpx_demo_stage *stage, const struct hpx_demo_report *report,
+			 const struct step *step)
+{
+	const char *const list[] = { "ls", "--state", "unknown" };
+	struct hpx_demo_reply reply;
+	char answer_path[PATH_MAX], text[128];
+
+	snprintf(answer_path, sizeof(answer_path), "%s/answer.http", stage->folder);
+	hpx_demo_report_text("Nobody but the API can know what became of it, so hapax sends\n"
+			     "nothing again and says so. A person finds it on the list:");
+	bool right = show_keys(stage, report, "hapax keys ls --state unknown", list, 3);
+
+	hpx_demo_pay(stage->one_shot, stage->with.network.server.port, &step->order, &reply);
+	hpx_demo_report_text("and asks the API, which was given the reference with the payment:");
+	hpx_demo_report_command(report, "curl -i \"$API/payments?operation=$REFERENCE\" "
+					"> answer.http");
+	right = right && ask_api(stage, reply.operation, answer_path) &&
+		resolve(stage, report, reply.operation, answer_path);
+
+	hpx_demo_pay(stage->client, stage->with.network.server.port, &step->order, &reply);
+	print_reply(&reply, text, sizeof(text));
+	hpx_demo_report_text("From now on every retry gets the settled answer:");
+	struct hpx_demo_sum sum = { 0, 0 };
+	if (hpx_demo_api_sum(&stage->with.api, step->order.order, &sum) != HPX_OK)
+		return false;
+	hpx_demo_report_side(report, stage->with.name, text,
+			     &(struct hpx_demo_sum){ 1, step->order.cents }, &sum);
+	return right && reply.code == 200 && reply.replayed && reply.payment[0] != '\0';
+}
+
+/* ---- the steps ---- */
+
+static const struct step steps[] = {
 	{ .title = "A double click",
-	  .tells = "Two clicks on \"pay 20.00\": the same POST /payments twice at once,\n"
-		   "with one Idempotency-Key.",
+	  .text = "Two clicks on \"pay 20.00\": the same POST /payments twice at once,\n"
+		  "with one Idempotency-Key.",
 	  .order = { .key = "click-1", .order = "double-click", .cents = 2000 },
 	  .act = double_click },
 	{ .title = "A lost answer",
-	  .tells = "35.00 are paid, but the network loses the answer. The client cannot\n"
-		   "know, so it sends the same request again.",
+	  .text = "35.00 are paid, but the network loses the answer. The client cannot\n"
+		  "know, so it sends the same request again.",
 	  .order = { .key = "lost-1", .order = "lost-answer", .cents = 3500, .lose_answer = true },
 	  .act = lost_answer },
 	{ .title = "A retry storm",
-	  .tells = "A client in panic sends one payment of 12.50 fifty times at once.",
+	  .text = "A client in panic sends one payment of 12.50 fifty times at once.",
 	  .order = { .key = "storm-1", .order = "retry-storm", .cents = 1250 },
 	  .act = retry_storm },
 	{ .title = "A changed amount",
-	  .tells = "A bug: 40.00 are paid, then 400.00 under the same key.",
+	  .text = "A bug: 40.00 are paid, then 400.00 under the same key.",
 	  .order = { .key = "changed-1", .order = "changed-amount", .cents = 4000 },
 	  .act = changed_amount },
 	{ .title = "A crash in the middle",
-	  .tells = "99.00 are being paid when the proxy between client and API dies:\n"
-		   "without hapax a plain one, with hapax hapax itself, by kill -9.\n"
-		   "It is started again, and the client retries.",
+	  .text = "99.00 are being paid when the proxy between client and API dies:\n"
+		  "without hapax a plain one, with hapax hapax itself, by kill -9.\n"
+		  "It is started again, and the client retries.",
 	  .order = { .key = "crash-1", .order = "crash", .cents = 9900 },
-	  .act = hpx_demo_crash,
-	  .settle = hpx_demo_crash_settle },
+	  .act = crash_in_the_middle,
+	  .settle = settle_crash },
 };
 
 /* Plays one side; true where what the client was told is right. */
 static bool play_side(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
-		      const struct hpx_demo_step *step, const struct hpx_demo_report *report,
+		      const struct step *step, const struct hpx_demo_report *report,
 		      struct hpx_demo_sum *ret_sum)
 {
 	struct hpx_demo_sum intended = { 1, step->order.cents };
-	char saw[HPX_DEMO_SAW_SIZE] = "nothing: the step could not be played";
+	char saw[SAW_SIZE] = "nothing: the step could not be played";
 	bool told = step->act(stage, side, step, saw);
 
-	if (hpx_demo_ledger_sum(&side->api.ledger, hpx_span_of(step->order.order), ret_sum) !=
-	    HPX_OK) {
+	if (hpx_demo_api_sum(&side->api, step->order.order, ret_sum) != HPX_OK) {
 		hpx_demo_report_trouble(report, "the ledger cannot be read");
 		return false;
 	}
@@ -164,16 +338,17 @@ static bool play_side(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
 
 /* Right is: once with hapax; and without it more than once, for otherwise the
  * accident did not happen and the step shows nothing. */
-static void play(struct hpx_demo_stage *stage, const struct hpx_demo_step *step,
+static void play(struct hpx_demo_stage *stage, const struct step *step,
 		 struct hpx_demo_report *report)
 {
 	struct hpx_demo_result *result = &report->results[report->count++];
 	bool right = true;
 
+	HPX_ASSERT(report->count <= HPX_DEMO_STEPS_MAX);
 	*result = (struct hpx_demo_result){ .title = step->title,
 					    .intended = { 1, step->order.cents } };
 	hpx_demo_report_title(report, report->count, step->title);
-	hpx_demo_report_tell(step->tells);
+	hpx_demo_report_text(step->text);
 	right &= play_side(stage, &stage->without, step, report, &result->without);
 	right &= play_side(stage, &stage->with, step, report, &result->with);
 	if (step->settle != NULL)

@@ -71,6 +71,13 @@ def test_once(demo, tmp_path):
     assert left(tmp_path) == []
 
 
+def test_no_proxy_is_asked(demo):
+    """The proxies of the environment lead nowhere near the demo's own ports."""
+    process = demo("--once", http_proxy="http://127.0.0.1:1", no_proxy="")
+    text, errors = process.communicate(timeout=90)
+    assert process.returncode == 0, f"exit {process.returncode}:\n{text}{errors}"
+
+
 def test_narrow_and_plain(demo):
     """In a pipe there is no colour, and no line is wider than a terminal."""
     text, _ = demo("--once").communicate(timeout=90)

@@ -60,7 +60,7 @@ SAME_TAG = {
     "hpx_sql": 2,
     "identity": 2,
     "list": 2,
-    "part": 3,
+    "part": 2,
     "round": 2,
 }
 
