@@ -7,13 +7,10 @@
 
 struct hpx_looker {
 	struct hpx_store_reader *reader;
-	pthread_t thread;
-	pthread_mutex_t mutex;
-	pthread_cond_t cond;
-	/* Under the mutex. */
+	struct hpx_thread thread;
+	/* Under the thread's lock. */
 	struct hpx_look *first;
 	struct hpx_look **last;
-	bool stopping;
 };
 
 /* A job's body may be large, and nobody here shows it: only what is needed
@@ -68,16 +65,16 @@ static struct hpx_look *take(struct hpx_looker *looker)
 {
 	struct hpx_look *look;
 
-	pthread_mutex_lock(&looker->mutex);
-	while (looker->first == NULL && !looker->stopping)
-		hpx_cond_wait_until(&looker->cond, &looker->mutex, INT64_MAX);
+	hpx_thread_lock(&looker->thread);
+	while (looker->first == NULL && !looker->thread.stopping)
+		hpx_thread_wait(&looker->thread, INT64_MAX);
 	look = looker->first;
 	if (look != NULL) {
 		looker->first = look->next;
 		if (looker->first == NULL)
 			looker->last = &looker->first;
 	}
-	pthread_mutex_unlock(&looker->mutex);
+	hpx_thread_unlock(&looker->thread);
 	return look;
 }
 
@@ -91,16 +88,6 @@ static void *looker_main(void *user)
 	return NULL;
 }
 
-static enum hpx_status init_sync(struct hpx_looker *looker)
-{
-	if (pthread_mutex_init(&looker->mutex, NULL) != 0)
-		return HPX_NOMEM;
-	if (hpx_cond_init(&looker->cond) == HPX_OK)
-		return HPX_OK;
-	pthread_mutex_destroy(&looker->mutex);
-	return HPX_NOMEM;
-}
-
 enum hpx_status hpx_looker_start(struct hpx_store *store, struct hpx_looker **ret_looker)
 {
 	struct hpx_looker *looker = calloc(1, sizeof(*looker));
@@ -109,13 +96,13 @@ enum hpx_status hpx_looker_start(struct hpx_store *store, struct hpx_looker **re
 	if (looker == NULL)
 		return status;
 	looker->last = &looker->first;
-	if (init_sync(looker) != HPX_OK) {
+	if (hpx_thread_init(&looker->thread) != HPX_OK) {
 		free(looker);
 		return status;
 	}
 	status = hpx_store_reader_open(store, &looker->reader);
 	if (status == HPX_OK)
-		status = hpx_thread_start(&looker->thread, looker_main, looker);
+		status = hpx_thread_run(&looker->thread, looker_main, looker);
 	if (status != HPX_OK) {
 		hpx_looker_free(looker);
 		return status;
@@ -131,14 +118,14 @@ void hpx_looker_submit(struct hpx_looker *looker, struct hpx_look *look)
 	look->next = NULL;
 	look->jobs = NULL;
 	look->question = (struct hpx_next_question){ .at_ms = 0 };
-	pthread_mutex_lock(&looker->mutex);
-	stopping = looker->stopping;
+	hpx_thread_lock(&looker->thread);
+	stopping = looker->thread.stopping;
 	if (!stopping) {
 		*looker->last = look;
 		looker->last = &look->next;
-		pthread_cond_signal(&looker->cond);
+		hpx_thread_wake(&looker->thread);
 	}
-	pthread_mutex_unlock(&looker->mutex);
+	hpx_thread_unlock(&looker->thread);
 	if (stopping) {
 		look->status = HPX_CLOSED;
 		look->done(look);
@@ -147,22 +134,15 @@ void hpx_looker_submit(struct hpx_looker *looker, struct hpx_look *look)
 
 void hpx_looker_stop(struct hpx_looker *looker)
 {
-	if (looker == NULL)
-		return;
-	pthread_mutex_lock(&looker->mutex);
-	looker->stopping = true;
-	pthread_cond_signal(&looker->cond);
-	pthread_mutex_unlock(&looker->mutex);
-	pthread_join(looker->thread, NULL);
+	if (looker != NULL)
+		hpx_thread_stop(&looker->thread);
 }
 
 void hpx_looker_free(struct hpx_looker *looker)
 {
 	if (looker == NULL)
 		return;
-	if (looker->reader != NULL)
-		hpx_store_reader_close(looker->reader);
-	pthread_cond_destroy(&looker->cond);
-	pthread_mutex_destroy(&looker->mutex);
+	hpx_store_reader_close(looker->reader);
+	hpx_thread_done(&looker->thread);
 	free(looker);
 }

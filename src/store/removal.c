@@ -15,10 +15,7 @@ struct hpx_removal {
 	struct hpx_store *store;
 	struct hpx_cache *cache;
 	struct hpx_store_reader *reader;
-	pthread_t thread;
-	pthread_mutex_t mutex;
-	pthread_cond_t cond;
-	bool stopping; /* under the mutex */
+	struct hpx_thread thread;
 	/* The thread's own. */
 	int64_t heard_boot_ms; /* when the last answered question was asked */
 	struct hpx_removals heard;
@@ -39,39 +36,12 @@ static void ask(struct hpx_removal *r)
 	hpx_cache_hear(r->cache, asked_ms, count);
 }
 
-static void *removal_main(void *user)
+static int64_t step(void *user)
 {
-	struct hpx_removal *r = user;
+	int64_t next_ms = hpx_clock_boot_ms() + INTERVAL_MS;
 
-	pthread_mutex_lock(&r->mutex);
-	while (!r->stopping) {
-		int64_t next_ms = hpx_clock_boot_ms() + INTERVAL_MS;
-		pthread_mutex_unlock(&r->mutex);
-		ask(r);
-		pthread_mutex_lock(&r->mutex);
-		while (!r->stopping && hpx_clock_boot_ms() < next_ms)
-			hpx_cond_wait_until(&r->cond, &r->mutex, next_ms);
-	}
-	pthread_mutex_unlock(&r->mutex);
-	return NULL;
-}
-
-static enum hpx_status init_sync(struct hpx_removal *r)
-{
-	if (pthread_mutex_init(&r->mutex, NULL) != 0)
-		return HPX_NOMEM;
-	if (hpx_cond_init(&r->cond) == HPX_OK)
-		return HPX_OK;
-	pthread_mutex_destroy(&r->mutex);
-	return HPX_NOMEM;
-}
-
-static void done(struct hpx_removal *r)
-{
-	hpx_store_reader_close(r->reader);
-	pthread_cond_destroy(&r->cond);
-	pthread_mutex_destroy(&r->mutex);
-	free(r);
+	ask(user);
+	return next_ms;
 }
 
 enum hpx_status hpx_removal_start(struct hpx_store *store, struct hpx_cache *cache,
@@ -84,16 +54,16 @@ enum hpx_status hpx_removal_start(struct hpx_store *store, struct hpx_cache *cac
 		return HPX_NOMEM;
 	r->store = store;
 	r->cache = cache;
-	status = init_sync(r);
+	status = hpx_thread_init(&r->thread);
 	if (status != HPX_OK) {
 		free(r);
 		return status;
 	}
 	status = hpx_store_reader_open(store, &r->reader);
 	if (status == HPX_OK)
-		status = hpx_thread_start(&r->thread, removal_main, r);
+		status = hpx_thread_repeat(&r->thread, step, r);
 	if (status != HPX_OK) {
-		done(r);
+		hpx_removal_stop(r);
 		return status;
 	}
 	*ret_removal = r;
@@ -104,10 +74,8 @@ void hpx_removal_stop(struct hpx_removal *removal)
 {
 	if (removal == NULL)
 		return;
-	pthread_mutex_lock(&removal->mutex);
-	removal->stopping = true;
-	pthread_cond_signal(&removal->cond);
-	pthread_mutex_unlock(&removal->mutex);
-	pthread_join(removal->thread, NULL);
-	done(removal);
+	hpx_thread_stop(&removal->thread);
+	hpx_store_reader_close(removal->reader);
+	hpx_thread_done(&removal->thread);
+	free(removal);
 }

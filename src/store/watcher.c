@@ -16,10 +16,7 @@
 struct hpx_watcher {
 	struct hpx_waitlist *waitlist;
 	struct hpx_store_reader *reader;
-	pthread_t thread;
-	pthread_mutex_t mutex;
-	pthread_cond_t cond;
-	bool stopping; /* under the mutex */
+	struct hpx_thread thread;
 	/* The thread's own. */
 	unsigned cursor;
 	struct hpx_operation_id ids[IDS_MAX];
@@ -40,38 +37,10 @@ static void look(struct hpx_watcher *w)
 			hpx_waitlist_wake(w->waitlist, &w->ids[i]);
 }
 
-static void *watcher_main(void *user)
+static int64_t step(void *user)
 {
-	struct hpx_watcher *w = user;
-
-	pthread_mutex_lock(&w->mutex);
-	while (!w->stopping) {
-		int64_t until_ms = hpx_clock_boot_ms() + INTERVAL_MS;
-		hpx_cond_wait_until(&w->cond, &w->mutex, until_ms);
-		if (w->stopping)
-			break;
-		pthread_mutex_unlock(&w->mutex);
-		look(w);
-		pthread_mutex_lock(&w->mutex);
-	}
-	pthread_mutex_unlock(&w->mutex);
-	return NULL;
-}
-
-static enum hpx_status init_sync(struct hpx_watcher *w)
-{
-	if (pthread_mutex_init(&w->mutex, NULL) != 0)
-		return HPX_NOMEM;
-	if (hpx_cond_init(&w->cond) == HPX_OK)
-		return HPX_OK;
-	pthread_mutex_destroy(&w->mutex);
-	return HPX_NOMEM;
-}
-
-static void done_sync(struct hpx_watcher *w)
-{
-	pthread_cond_destroy(&w->cond);
-	pthread_mutex_destroy(&w->mutex);
+	look(user);
+	return hpx_clock_boot_ms() + INTERVAL_MS;
 }
 
 enum hpx_status hpx_watcher_start(struct hpx_store *store, struct hpx_waitlist *waitlist,
@@ -83,18 +52,16 @@ enum hpx_status hpx_watcher_start(struct hpx_store *store, struct hpx_waitlist *
 	if (w == NULL)
 		return HPX_NOMEM;
 	w->waitlist = waitlist;
-	status = init_sync(w);
+	status = hpx_thread_init(&w->thread);
 	if (status != HPX_OK) {
 		free(w);
 		return status;
 	}
 	status = hpx_store_reader_open(store, &w->reader);
 	if (status == HPX_OK)
-		status = hpx_thread_start(&w->thread, watcher_main, w);
+		status = hpx_thread_repeat(&w->thread, step, w);
 	if (status != HPX_OK) {
-		hpx_store_reader_close(w->reader);
-		done_sync(w);
-		free(w);
+		hpx_watcher_stop(w);
 		return status;
 	}
 	*ret_watcher = w;
@@ -105,12 +72,8 @@ void hpx_watcher_stop(struct hpx_watcher *watcher)
 {
 	if (watcher == NULL)
 		return;
-	pthread_mutex_lock(&watcher->mutex);
-	watcher->stopping = true;
-	pthread_cond_signal(&watcher->cond);
-	pthread_mutex_unlock(&watcher->mutex);
-	pthread_join(watcher->thread, NULL);
+	hpx_thread_stop(&watcher->thread);
 	hpx_store_reader_close(watcher->reader);
-	done_sync(watcher);
+	hpx_thread_done(&watcher->thread);
 	free(watcher);
 }
