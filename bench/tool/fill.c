@@ -113,7 +113,7 @@ static enum hpx_status end(struct fill *fill, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		struct row *row = &fill->rows[i];
 
-		if (row->op.decision.verdict != HPX_VERDICT_EXECUTE)
+		if (row->op.decision.kind != HPX_DECISION_EXECUTE)
 			return HPX_CONFLICT;
 		row->op = (struct hpx_store_op){
 			.verb = fill->route.len > 0 ? HPX_VERB_MARK_UNKNOWN : HPX_VERB_COMPLETE,

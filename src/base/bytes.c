@@ -66,16 +66,16 @@ void hpx_random(void *bytes, size_t len)
 	HPX_ASSERT(getrandom(bytes, len, 0) == (ssize_t)len);
 }
 
-void hpx_chance_take(struct hpx_chance *chance, void *bytes, size_t len)
+void hpx_random_pool_take(struct hpx_random_pool *pool, void *bytes, size_t len)
 {
-	if (chance->left < len) {
-		hpx_random(chance->bytes, sizeof(chance->bytes));
-		chance->left = sizeof(chance->bytes);
+	if (pool->left < len) {
+		hpx_random(pool->bytes, sizeof(pool->bytes));
+		pool->left = sizeof(pool->bytes);
 	}
-	HPX_ASSERT(len <= chance->left);
-	chance->left -= len;
-	memcpy(bytes, chance->bytes + chance->left, len);
-	OPENSSL_cleanse(chance->bytes + chance->left, len);
+	HPX_ASSERT(len <= pool->left);
+	pool->left -= len;
+	memcpy(bytes, pool->bytes + pool->left, len);
+	OPENSSL_cleanse(pool->bytes + pool->left, len);
 }
 
 /* The functions that OpenSSL 3 calls low-level: a few hashes are made for every

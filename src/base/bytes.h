@@ -22,12 +22,12 @@ void hpx_random(void *bytes, size_t len);
 
 /* Random bytes in stock, for one thread of a process that does not fork: the
  * kernel is asked once for many. Begin with zeroes. */
-struct hpx_chance {
+struct hpx_random_pool {
 	size_t left;
 	uint8_t bytes[256];
 };
 /* At most 256 of them; each is given once, and forgotten here. */
-void hpx_chance_take(struct hpx_chance *chance, void *bytes, size_t len);
+void hpx_random_pool_take(struct hpx_random_pool *pool, void *bytes, size_t len);
 
 #define HPX_SHA256_SIZE 32
 

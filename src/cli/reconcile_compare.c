@@ -72,8 +72,8 @@ static enum hpx_status rule(struct hpx_reconciliation *run, const struct hpx_led
 	int64_t now_ms = hpx_clock_wall_ms();
 	struct hpx_ruling_turn turn = {
 		.number = match->job != NULL ? match->job->delivery.number : 0,
-		.finding = { .ruling = ruling,
-			     .about_ms = run->to_ms < now_ms ? run->to_ms : now_ms },
+		.received = { .ruling = ruling,
+			      .about_ms = run->to_ms < now_ms ? run->to_ms : now_ms },
 		.rule = *by,
 	};
 	struct hpx_store_op op = {

@@ -47,10 +47,10 @@ bool hpx_answer_take(struct hapax_call *call, struct hpx_egress_request *request
 	return true;
 }
 
-struct hpx_again_facts hpx_answer_facts(const struct hapax_call *call,
+struct hpx_retry_facts hpx_answer_facts(const struct hapax_call *call,
 					const struct hpx_egress_request *request)
 {
-	struct hpx_again_facts facts = { .reached = HPX_REACHED_ANSWER, .retry_after_s = -1 };
+	struct hpx_retry_facts facts = { .reached = HPX_REACHED_ANSWER, .retry_after_s = -1 };
 
 	if (request->end != HPX_EGRESS_ANSWERED) {
 		facts.reached = request->end == HPX_EGRESS_NOT_SENT ? HPX_REACHED_NOBODY :
@@ -63,7 +63,7 @@ struct hpx_again_facts hpx_answer_facts(const struct hapax_call *call,
 	if (request->retry_after_ms >= 0)
 		facts.retry_after_s = request->retry_after_ms / 1000;
 	if (call->body_kept)
-		hpx_again_read(field_of(call, "Content-Type"), hpx_buffer_span(&call->body_in), &facts);
+		hpx_retry_read_body(field_of(call, "Content-Type"), hpx_buffer_span(&call->body_in), &facts);
 	return facts;
 }
 

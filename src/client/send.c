@@ -5,7 +5,7 @@
  *                     │    └───▶ gave up             budget, attempts, the key's time
  *                     └─ wait ─┘ └─▶ interrupted     the entry stays open
  *
- * What becomes of an answer is core/again's; here are the clock, the journal and
+ * What becomes of an answer is core/retry's; here are the clock, the journal and
  * the wait. The request is put together once and never changed. */
 #include <inttypes.h>
 #include <poll.h>
@@ -126,25 +126,25 @@ static void plan_next(struct run *run, int64_t asked_s)
 static void rule(struct run *run, const struct hpx_egress_request *request)
 {
 	struct hapax_call *call = run->call;
-	struct hpx_again_facts facts = hpx_answer_facts(call, request);
-	struct hpx_again again = hpx_again_decide(&facts, call->doubt);
+	struct hpx_retry_facts facts = hpx_answer_facts(call, request);
+	struct hpx_retry_decision decision = hpx_retry_decide(&facts, call->doubt);
 
-	call->doubt = again.doubt;
-	run->told.definite = again.then == HPX_THEN_done;
+	call->doubt = decision.doubt;
+	run->told.definite = decision.action == HPX_RETRY_ACTION_done;
 	run->told.doubt = call->doubt;
 	run->told.wait_ms = -1;
-	switch (again.then) {
-	case HPX_THEN_done:
+	switch (decision.action) {
+	case HPX_RETRY_ACTION_done:
 		call->outcome.kind = HAPAX_DONE;
 		run->over = true;
 		break;
-	case HPX_THEN_stop:
+	case HPX_RETRY_ACTION_stop:
 		end(run, HAPAX_STOPPED, "the answer %u does not say what happened, and is not one to "
 					"retry at once",
 		    call->status);
 		break;
-	case HPX_THEN_again:
-		plan_next(run, again.wait_s);
+	case HPX_RETRY_ACTION_again:
+		plan_next(run, decision.wait_s);
 		break;
 	}
 }

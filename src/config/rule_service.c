@@ -9,7 +9,7 @@
 #define PROBE "reconcile.probe."
 
 /* Where the sign is among the signs of another ruling, that ruling. */
-static enum hpx_ruling find_status(const struct hpx_verdict_mapping *mapping,
+static enum hpx_ruling find_status(const struct hpx_ruling_mapping *mapping,
 				   enum hpx_ruling except, unsigned status)
 {
 	for (enum hpx_ruling r = 0; r < except; r++)
@@ -19,7 +19,7 @@ static enum hpx_ruling find_status(const struct hpx_verdict_mapping *mapping,
 	return HPX_RULING_UNCLEAR;
 }
 
-static enum hpx_ruling find_value(const struct hpx_verdict_mapping *mapping,
+static enum hpx_ruling find_value(const struct hpx_ruling_mapping *mapping,
 				  enum hpx_ruling except, struct hpx_span value)
 {
 	for (enum hpx_ruling r = 0; r < except; r++)
@@ -30,7 +30,7 @@ static enum hpx_ruling find_value(const struct hpx_verdict_mapping *mapping,
 }
 
 static void check_ruling(struct hpx_parse_context *context, const struct hpx_location *location,
-			 const char *group, const struct hpx_verdict_mapping *mapping,
+			 const char *group, const struct hpx_ruling_mapping *mapping,
 			 enum hpx_ruling ruling)
 {
 	static const char format[] =
@@ -57,13 +57,13 @@ static void check_ruling(struct hpx_parse_context *context, const struct hpx_loc
 	}
 }
 
-static size_t sign_count(const struct hpx_verdict_mapping *mapping, enum hpx_ruling ruling)
+static size_t sign_count(const struct hpx_ruling_mapping *mapping, enum hpx_ruling ruling)
 {
 	return mapping->signs[ruling].status_count + mapping->signs[ruling].value_count;
 }
 
 static void check_mapping(struct hpx_parse_context *context, const struct hpx_location *location,
-			  const char *group, const struct hpx_verdict_mapping *mapping)
+			  const char *group, const struct hpx_ruling_mapping *mapping)
 {
 	size_t values = 0;
 
@@ -317,7 +317,7 @@ static void check_not_applied(struct hpx_parse_context *context, const struct hp
 static void check_webhook(struct hpx_parse_context *context, size_t n)
 {
 	const struct hpx_webhook *webhook = &context->webhooks[n];
-	const struct hpx_verdict_mapping *mapping = &webhook->mapping;
+	const struct hpx_ruling_mapping *mapping = &webhook->mapping;
 	struct hpx_location location = hpx_location_webhook(context, n);
 
 	check_source(context, &location);

@@ -4,15 +4,15 @@
 
 #include "base/assert.h"
 
-const char *hpx_verdict_name(enum hpx_verdict verdict)
+const char *hpx_decision_name(enum hpx_decision_kind kind)
 {
 	static const char *const names[] = {
 #define X(name, text) text,
-		HPX_VERDICT_LIST(X)
+		HPX_DECISION_LIST(X)
 #undef X
 	};
-	HPX_ASSERT(verdict < HPX_VERDICT_COUNT);
-	return names[verdict];
+	HPX_ASSERT(kind < HPX_DECISION_COUNT);
+	return names[kind];
 }
 
 /* How the route wants a lost attempt to be taken, as the record keeps it. What
@@ -43,7 +43,7 @@ static void reserve(struct hpx_decision *decision, const struct hpx_ask *ask,
 								    HPX_MOVE_RESERVE;
 
 	HPX_ASSERT(hpx_record_move(&decision->record, move, &args) == HPX_OK);
-	decision->verdict = again ? HPX_VERDICT_EXECUTE_AGAIN : HPX_VERDICT_EXECUTE;
+	decision->kind = again ? HPX_DECISION_EXECUTE_AGAIN : HPX_DECISION_EXECUTE;
 	decision->write = true;
 }
 
@@ -70,7 +70,7 @@ static void reserve_again(struct hpx_decision *decision, const struct hpx_ask *a
 			  const struct hpx_policy *policy, const struct hpx_moment *now)
 {
 	if (forgotten_upstream(&decision->record, policy, now))
-		decision->verdict = HPX_VERDICT_UNKNOWN;
+		decision->kind = HPX_DECISION_UNKNOWN;
 	else
 		reserve(decision, ask, policy, now);
 }
@@ -83,7 +83,7 @@ static void lose(struct hpx_decision *decision, const struct hpx_ask *ask,
 	struct hpx_move_args args = { .now = *now };
 
 	HPX_ASSERT(hpx_record_move(&decision->record, HPX_MOVE_SWEEP, &args) == HPX_OK);
-	decision->verdict = HPX_VERDICT_UNKNOWN;
+	decision->kind = HPX_DECISION_UNKNOWN;
 	decision->write = true;
 	if (decision->record.state == HPX_STATE_FAILED_RETRYABLE)
 		reserve_again(decision, ask, policy, now);
@@ -97,19 +97,19 @@ static void by_state(struct hpx_decision *decision, const struct hpx_ask *ask,
 		if (hpx_record_lease_lost(&decision->record, now))
 			lose(decision, ask, policy, now);
 		else
-			decision->verdict = HPX_VERDICT_IN_PROGRESS;
+			decision->kind = HPX_DECISION_IN_PROGRESS;
 		return;
 	case HPX_STATE_FAILED_RETRYABLE:
 		reserve_again(decision, ask, policy, now);
 		return;
 	case HPX_STATE_COMPLETED:
-		decision->verdict = HPX_VERDICT_REPLAY;
+		decision->kind = HPX_DECISION_REPLAY;
 		return;
 	case HPX_STATE_PENDING:
-		decision->verdict = HPX_VERDICT_PENDING;
+		decision->kind = HPX_DECISION_PENDING;
 		return;
 	default:
-		decision->verdict = HPX_VERDICT_UNKNOWN;
+		decision->kind = HPX_DECISION_UNKNOWN;
 		return;
 	}
 }
@@ -124,7 +124,7 @@ void hpx_decide(const struct hpx_record *record, const struct hpx_ask *ask,
 		const struct hpx_policy *policy, const struct hpx_moment *now,
 		struct hpx_decision *ret_decision)
 {
-	struct hpx_decision decision = { .verdict = HPX_VERDICT_UNKNOWN };
+	struct hpx_decision decision = { .kind = HPX_DECISION_UNKNOWN };
 
 	if (record == NULL || record->state == HPX_STATE_NONE ||
 	    hpx_record_expired(record, now)) {
@@ -134,14 +134,14 @@ void hpx_decide(const struct hpx_record *record, const struct hpx_ask *ask,
 	}
 	decision.record = *record;
 	if (!hpx_record_valid(record))
-		decision.verdict = HPX_VERDICT_UNKNOWN;
+		decision.kind = HPX_DECISION_UNKNOWN;
 	else if (is_own_reservation(record, ask))
-		decision.verdict = record->attempt > 1 ? HPX_VERDICT_EXECUTE_AGAIN :
-							 HPX_VERDICT_EXECUTE;
+		decision.kind = record->attempt > 1 ? HPX_DECISION_EXECUTE_AGAIN :
+						      HPX_DECISION_EXECUTE;
 	else if (memcmp(record->recipe.bytes, ask->recipe.bytes, sizeof(ask->recipe.bytes)) != 0)
-		decision.verdict = HPX_VERDICT_REFINGERPRINT;
+		decision.kind = HPX_DECISION_REFINGERPRINT;
 	else if (memcmp(record->fingerprint, ask->fingerprint, sizeof(ask->fingerprint)) != 0)
-		decision.verdict = HPX_VERDICT_MISMATCH;
+		decision.kind = HPX_DECISION_MISMATCH;
 	else
 		by_state(&decision, ask, policy, now);
 	*ret_decision = decision;

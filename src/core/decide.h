@@ -8,7 +8,7 @@
 #include "core/record.h"
 
 /* X(name, text) — the text is the metric's label. */
-#define HPX_VERDICT_LIST(X) \
+#define HPX_DECISION_LIST(X) \
 	X(EXECUTE, "created")       /* reserved or accepted, attempt 1 */ \
 	X(EXECUTE_AGAIN, "retried") /* reserved, attempt + 1 */ \
 	X(REPLAY, "replay")         /* completed: give the stored answer */ \
@@ -18,14 +18,14 @@
 	X(MISMATCH, "mismatch") \
 	X(REFINGERPRINT, "refingerprint") /* ask again by the record's recipe */
 
-enum hpx_verdict {
-#define X(name, text) HPX_VERDICT_##name,
-	HPX_VERDICT_LIST(X)
+enum hpx_decision_kind {
+#define X(name, text) HPX_DECISION_##name,
+	HPX_DECISION_LIST(X)
 #undef X
-		HPX_VERDICT_COUNT
+		HPX_DECISION_COUNT
 };
 
-const char *hpx_verdict_name(enum hpx_verdict verdict);
+const char *hpx_decision_name(enum hpx_decision_kind kind);
 
 /* What the request brings. */
 struct hpx_ask {
@@ -38,7 +38,7 @@ struct hpx_ask {
 };
 
 struct hpx_decision {
-	enum hpx_verdict verdict;
+	enum hpx_decision_kind kind;
 	bool write;               /* `record` is new and must be made durable */
 	struct hpx_record record; /* after the decision */
 };

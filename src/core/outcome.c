@@ -1,15 +1,15 @@
 /* From an answer, or the lack of one, to what is known of the attempt. */
 #include "core/outcome.h"
 
-enum hpx_said hpx_said_parse(struct hpx_span value)
+enum hpx_declared hpx_declared_parse(struct hpx_span value)
 {
 	if (value.ptr == NULL)
-		return HPX_SAID_NOTHING;
+		return HPX_DECLARED_NOTHING;
 	if (hpx_span_ieq(value, HPX_SPAN("applied")))
-		return HPX_SAID_APPLIED;
+		return HPX_DECLARED_APPLIED;
 	if (hpx_span_ieq(value, HPX_SPAN("not-applied")))
-		return HPX_SAID_NOT_APPLIED;
-	return HPX_SAID_UNKNOWN;
+		return HPX_DECLARED_NOT_APPLIED;
+	return HPX_DECLARED_UNKNOWN;
 }
 
 static enum hpx_outcome of_server_error(const struct hpx_policy *policy)
@@ -54,24 +54,24 @@ static enum hpx_outcome of_status(unsigned status, bool has_retry_after,
 }
 
 enum hpx_outcome hpx_outcome_of_answer(unsigned status, bool has_retry_after,
-				       enum hpx_said said, const struct hpx_policy *policy)
+				       enum hpx_declared declared, const struct hpx_policy *policy)
 {
-	switch (said) {
-	case HPX_SAID_APPLIED:
+	switch (declared) {
+	case HPX_DECLARED_APPLIED:
 		return HPX_OUTCOME_ANSWERED;
-	case HPX_SAID_NOT_APPLIED:
+	case HPX_DECLARED_NOT_APPLIED:
 		return HPX_OUTCOME_NOT_EXECUTED;
-	case HPX_SAID_UNKNOWN:
+	case HPX_DECLARED_UNKNOWN:
 		return HPX_OUTCOME_UNKNOWN;
-	case HPX_SAID_NOTHING:
+	case HPX_DECLARED_NOTHING:
 		break;
 	}
 	return of_status(status, has_retry_after, policy);
 }
 
-bool hpx_outcome_is_assumed(unsigned status, bool has_retry_after, enum hpx_said said)
+bool hpx_outcome_is_assumed(unsigned status, bool has_retry_after, enum hpx_declared declared)
 {
-	return said == HPX_SAID_NOTHING && status >= 500 && status < 600 && status != 502 &&
+	return declared == HPX_DECLARED_NOTHING && status >= 500 && status < 600 && status != 502 &&
 	       status != 504 && !(status == 503 && has_retry_after);
 }
 
@@ -80,7 +80,7 @@ static const char *assumption(const struct hpx_policy *policy, bool said_so)
 	switch (policy->server_error) {
 	case HPX_SERVER_ERROR_RETRY:
 		return said_so ? "server_error: retry takes a 5xx for rolled back" :
-				 "nobody has said what a 5xx means here; server_error: retry, the "
+				 "nobody has declared what a 5xx means here; server_error: retry, the "
 				 "default, takes it for rolled back";
 	case HPX_SERVER_ERROR_REPLAY:
 		return "server_error: replay takes a 5xx for the final answer";
@@ -90,12 +90,12 @@ static const char *assumption(const struct hpx_policy *policy, bool said_so)
 	return "server_error: unknown says that it may have happened";
 }
 
-const char *hpx_outcome_reason(unsigned status, bool has_retry_after, enum hpx_said said,
+const char *hpx_outcome_reason(unsigned status, bool has_retry_after, enum hpx_declared declared,
 			       const struct hpx_policy *policy, bool said_so)
 {
-	if (said != HPX_SAID_NOTHING)
+	if (declared != HPX_DECLARED_NOTHING)
 		return "the upstream's Hapax-Outcome";
-	if (hpx_outcome_is_assumed(status, has_retry_after, said))
+	if (hpx_outcome_is_assumed(status, has_retry_after, declared))
 		return assumption(policy, said_so);
 	if (status == 502 || status == 504)
 		return "somebody behind the upstream lost an answer";

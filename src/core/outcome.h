@@ -14,23 +14,23 @@ enum hpx_outcome {
 };
 
 /* What the upstream said of it with `Hapax-Outcome`. */
-enum hpx_said { HPX_SAID_NOTHING,
-		HPX_SAID_APPLIED,
-		HPX_SAID_NOT_APPLIED,
-		HPX_SAID_UNKNOWN };
+enum hpx_declared { HPX_DECLARED_NOTHING,
+		    HPX_DECLARED_APPLIED,
+		    HPX_DECLARED_NOT_APPLIED,
+		    HPX_DECLARED_UNKNOWN };
 
 /* A value that is none of the three words counts as `unknown`: the upstream
  * meant to say something, and a guess could repeat a payment. */
-enum hpx_said hpx_said_parse(struct hpx_span value);
+enum hpx_declared hpx_declared_parse(struct hpx_span value);
 
 enum hpx_outcome hpx_outcome_of_answer(unsigned status, bool has_retry_after,
-				       enum hpx_said said, const struct hpx_policy *policy);
+				       enum hpx_declared declared, const struct hpx_policy *policy);
 /* Why: a sentence for the log. What the route only assumes of a 5xx is told as
  * that, and `said_so` whether anybody chose it. */
-const char *hpx_outcome_reason(unsigned status, bool has_retry_after, enum hpx_said said,
+const char *hpx_outcome_reason(unsigned status, bool has_retry_after, enum hpx_declared declared,
 			       const struct hpx_policy *policy, bool said_so);
 /* Whether the outcome is nothing but the route's `server_error`. */
-bool hpx_outcome_is_assumed(unsigned status, bool has_retry_after, enum hpx_said said);
+bool hpx_outcome_is_assumed(unsigned status, bool has_retry_after, enum hpx_declared declared);
 /* No complete answer came. */
 enum hpx_outcome hpx_outcome_of_silence(bool any_byte_left);
 

@@ -39,11 +39,11 @@ static bool counts(const struct hpx_reconcile *reconcile, const struct hpx_recon
 }
 
 /* True when the row is complete. */
-static bool add_not_applied(struct hpx_reconcile *reconcile, const struct hpx_finding *finding,
+static bool add_not_applied(struct hpx_reconcile *reconcile, const struct hpx_received_ruling *received,
 			    const struct hpx_reconcile_rule *rule, int64_t now_ms)
 {
 	/* A sender's clock ahead of ours must not shorten the wait. */
-	int64_t about_ms = finding->about_ms < now_ms ? finding->about_ms : now_ms;
+	int64_t about_ms = received->about_ms < now_ms ? received->about_ms : now_ms;
 
 	if (!counts(reconcile, rule, about_ms))
 		return false;
@@ -74,33 +74,33 @@ static int64_t next_question_ms(const struct hpx_reconcile *reconcile,
 }
 
 static enum hpx_reconcile_move ask_again(struct hpx_reconcile *reconcile,
-					 const struct hpx_finding *finding,
+					 const struct hpx_received_ruling *received,
 					 const struct hpx_reconcile_rule *rule,
 					 int64_t now_ms, uint64_t random)
 {
-	if (!finding->asked)
+	if (!received->asked)
 		return HPX_RECONCILE_STAY;
 	if (reconcile->tries >= rule->tries_max)
 		return HPX_RECONCILE_A_PERSON;
-	reconcile->ask_at_ms = next_question_ms(reconcile, rule, finding->retry_after_ms, now_ms,
+	reconcile->ask_at_ms = next_question_ms(reconcile, rule, received->retry_after_ms, now_ms,
 						random);
 	return HPX_RECONCILE_ASK_AGAIN;
 }
 
 enum hpx_reconcile_move hpx_reconcile_judge(struct hpx_reconcile *reconcile,
-					    const struct hpx_finding *finding,
+					    const struct hpx_received_ruling *received,
 					    const struct hpx_reconcile_rule *rule,
 					    int64_t now_ms, uint64_t random)
 {
-	if (finding->asked && reconcile->tries < UINT32_MAX)
+	if (received->asked && reconcile->tries < UINT32_MAX)
 		reconcile->tries++;
-	switch (finding->ruling) {
+	switch (received->ruling) {
 	case HPX_RULING_APPLIED:
 		return HPX_RECONCILE_SETTLE_APPLIED;
 	case HPX_RULING_DECLINED:
 		return HPX_RECONCILE_SETTLE_DECLINED;
 	case HPX_RULING_NOT_APPLIED:
-		if (add_not_applied(reconcile, finding, rule, now_ms))
+		if (add_not_applied(reconcile, received, rule, now_ms))
 			return HPX_RECONCILE_SETTLE_NOT_APPLIED;
 		break;
 	case HPX_RULING_NOT_YET:
@@ -109,7 +109,7 @@ enum hpx_reconcile_move hpx_reconcile_judge(struct hpx_reconcile *reconcile,
 		end_row(reconcile);
 		break;
 	}
-	return ask_again(reconcile, finding, rule, now_ms, random);
+	return ask_again(reconcile, received, rule, now_ms, random);
 }
 
 int64_t hpx_reconcile_first_ms(const struct hpx_reconcile *reconcile,

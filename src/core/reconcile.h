@@ -55,7 +55,7 @@ enum hpx_reconcile_move {
 
 const char *hpx_reconcile_name(enum hpx_reconcile_move move);
 
-struct hpx_finding {
+struct hpx_received_ruling {
 	enum hpx_ruling ruling;
 	/* The moment the ruling is about. Of a probe: when it was sent, not when
 	 * it was answered, since it may have been looked up at once. Of a
@@ -66,12 +66,12 @@ struct hpx_finding {
 	int64_t retry_after_ms; /* what the answer asked for; 0: nothing */
 };
 
-/* Judges the finding and moves `reconcile` on. A webhook that comes twice with
+/* Judges the received and moves `reconcile` on. A webhook that comes twice with
  * one time counts once; senders that sign anew when they send again must be
  * known by their event's id, or by being nearer than `confirm_after_ms`.
  * `random` is for the jitter. */
 enum hpx_reconcile_move hpx_reconcile_judge(struct hpx_reconcile *reconcile,
-					    const struct hpx_finding *finding,
+					    const struct hpx_received_ruling *received,
 					    const struct hpx_reconcile_rule *rule,
 					    int64_t now_ms, uint64_t random);
 

@@ -42,7 +42,7 @@ static bool has_value(const struct hpx_ruling_signs *signs, const struct hpx_jso
 }
 
 /* By the value, or by the status where there is none. False: in no list. */
-static bool find(const struct hpx_verdict_mapping *mapping, unsigned status,
+static bool find(const struct hpx_ruling_mapping *mapping, unsigned status,
 		 const struct hpx_json_scalar *value, enum hpx_ruling *ret_ruling)
 {
 	size_t found = 0;
@@ -56,19 +56,19 @@ static bool find(const struct hpx_verdict_mapping *mapping, unsigned status,
 	return found > 0;
 }
 
-enum hpx_status hpx_verdict_of_answer(const struct hpx_verdict_mapping *mapping, unsigned status,
-				      struct hpx_span body, enum hpx_ruling *ret_ruling)
+enum hpx_status hpx_ruling_of_answer(const struct hpx_ruling_mapping *mapping, unsigned status,
+				     struct hpx_span body, enum hpx_ruling *ret_ruling)
 {
 	enum hpx_ruling ruling = HPX_RULING_UNCLEAR;
 
 	if (!find(mapping, status, NULL, &ruling) && status >= 200 && status < 300)
-		return hpx_verdict_of_body(mapping, body, ret_ruling);
+		return hpx_ruling_of_body(mapping, body, ret_ruling);
 	*ret_ruling = ruling;
 	return HPX_OK;
 }
 
-enum hpx_status hpx_verdict_of_body(const struct hpx_verdict_mapping *mapping,
-				    struct hpx_span body, enum hpx_ruling *ret_ruling)
+enum hpx_status hpx_ruling_of_body(const struct hpx_ruling_mapping *mapping,
+				   struct hpx_span body, enum hpx_ruling *ret_ruling)
 {
 	enum hpx_ruling ruling = HPX_RULING_UNCLEAR;
 	struct hpx_json_scalar value;

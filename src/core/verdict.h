@@ -34,20 +34,20 @@ struct hpx_ruling_signs {
 
 /* UNCLEAR is what remains and has no signs. A status or value among the signs
  * of two rulings is UNCLEAR: a guess could repeat a payment. */
-struct hpx_verdict_mapping {
+struct hpx_ruling_mapping {
 	struct hpx_span pointer; /* RFC 6901, to the value; ptr NULL: no value counts */
 	struct hpx_ruling_signs signs[HPX_RULING_UNCLEAR];
 };
 
 /* A probe's answer: a status that is listed decides; else, with a pointer, a
  * 2xx is judged by its body. Only HPX_OK or HPX_NOMEM. */
-enum hpx_status hpx_verdict_of_answer(const struct hpx_verdict_mapping *mapping, unsigned status,
-				      struct hpx_span body, enum hpx_ruling *ret_ruling);
+enum hpx_status hpx_ruling_of_answer(const struct hpx_ruling_mapping *mapping, unsigned status,
+				     struct hpx_span body, enum hpx_ruling *ret_ruling);
 
 /* A webhook's body: by the value at the pointer. A string is compared byte by
  * byte, a number by its exact decimal value, true, false and null by name; an
  * array, an object, nothing there, or no JSON at all is UNCLEAR. */
-enum hpx_status hpx_verdict_of_body(const struct hpx_verdict_mapping *mapping,
-				    struct hpx_span body, enum hpx_ruling *ret_ruling);
+enum hpx_status hpx_ruling_of_body(const struct hpx_ruling_mapping *mapping,
+				   struct hpx_span body, enum hpx_ruling *ret_ruling);
 
 #endif

@@ -76,22 +76,22 @@ static void refuse_answer(struct hpx_request *request, const char *reason)
 }
 
 /* Two words about the outcome are none. */
-static enum hpx_said said_of(const struct hpx_http_head *head)
+static enum hpx_declared declared_of(const struct hpx_http_head *head)
 {
 	if (hpx_field_count(head, HPX_SPAN("Hapax-Outcome")) > 1)
-		return HPX_SAID_UNKNOWN;
-	return hpx_said_parse(hpx_field_value(head, HPX_SPAN("Hapax-Outcome")));
+		return HPX_DECLARED_UNKNOWN;
+	return hpx_declared_parse(hpx_field_value(head, HPX_SPAN("Hapax-Outcome")));
 }
 
 static void take_outcome(struct hpx_request *request, const struct hpx_http_head *head)
 {
 	const struct hpx_policy *policy = &request->head.route->policy;
 	bool later = hpx_field_find(head, HPX_SPAN("Retry-After")) != NULL;
-	enum hpx_said said = said_of(head);
+	enum hpx_declared declared = declared_of(head);
 
-	request->attempt.outcome = hpx_outcome_of_answer(head->status, later, said, policy);
-	request->attempt.outcome_assumed = hpx_outcome_is_assumed(head->status, later, said);
-	request->attempt.outcome_reason = hpx_outcome_reason(head->status, later, said, policy,
+	request->attempt.outcome = hpx_outcome_of_answer(head->status, later, declared, policy);
+	request->attempt.outcome_assumed = hpx_outcome_is_assumed(head->status, later, declared);
+	request->attempt.outcome_reason = hpx_outcome_reason(head->status, later, declared, policy,
 							     request->head.route->server_error_said);
 }
 

@@ -40,7 +40,7 @@ struct hpx_shard {
 	bool draining;
 	bool abandoned; /* the drain time is over */
 	uint64_t drain_deadline_ms;
-	struct hpx_chance chance; /* tokens */
+	struct hpx_random_pool random; /* tokens */
 	struct hpx_meter meter;
 };
 

@@ -191,8 +191,8 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 		return store_unavailable(request);
 	/* The token is made before the store is asked anything. */
 	if (hpx_token_is_void(&request->identity.ask.token))
-		hpx_chance_take(&request->shard->chance, request->identity.ask.token.bytes,
-				sizeof(request->identity.ask.token.bytes));
+		hpx_random_pool_take(&request->shard->random, request->identity.ask.token.bytes,
+				     sizeof(request->identity.ask.token.bytes));
 	request->identity.ask.owner = request->shard->service->store->owner;
 	if (hpx_cached_look(request, &decision))
 		return hpx_guard_decided(request, &decision);
@@ -321,8 +321,8 @@ static enum hpx_next reserve_decided(struct hpx_request *request)
 {
 	const struct hpx_store_op *op = &request->reservation.op;
 	bool executes = op->status == HPX_OK &&
-			(op->decision.verdict == HPX_VERDICT_EXECUTE ||
-			 op->decision.verdict == HPX_VERDICT_EXECUTE_AGAIN);
+			(op->decision.kind == HPX_DECISION_EXECUTE ||
+			 op->decision.kind == HPX_DECISION_EXECUTE_AGAIN);
 
 	if (!executes || request->reservation.gave_up)
 		hpx_queue_leave(request);
@@ -496,30 +496,30 @@ enum hpx_next hpx_guard_replay(struct hpx_request *request)
 enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_decision *decision)
 {
 	struct hpx_meter *meter = &request->shard->meter;
-	bool executes = decision->verdict == HPX_VERDICT_EXECUTE ||
-			decision->verdict == HPX_VERDICT_EXECUTE_AGAIN;
+	bool executes = decision->kind == HPX_DECISION_EXECUTE ||
+			decision->kind == HPX_DECISION_EXECUTE_AGAIN;
 
-	if (decision->verdict == HPX_VERDICT_REFINGERPRINT)
+	if (decision->kind == HPX_DECISION_REFINGERPRINT)
 		return by_records_recipe(request, decision);
 	request->reservation.record = decision->record;
 	if (!request->wait.waited) {
-		hpx_counter_add(&meter->reserved[decision->verdict], 1);
+		hpx_counter_add(&meter->reserved[decision->kind], 1);
 		if (!executes)
 			hpx_meter_duplicate(meter, request->identity.tenant);
 	}
-	if (decision->verdict == HPX_VERDICT_EXECUTE)
+	if (decision->kind == HPX_DECISION_EXECUTE)
 		hpx_sighting_tenant(request);
-	switch (decision->verdict) {
-	case HPX_VERDICT_EXECUTE:
-	case HPX_VERDICT_EXECUTE_AGAIN:
+	switch (decision->kind) {
+	case HPX_DECISION_EXECUTE:
+	case HPX_DECISION_EXECUTE_AGAIN:
 		return hpx_async_is(request) ? hpx_async_accepted(request) : HPX_NEXT_FORWARD;
-	case HPX_VERDICT_PENDING:
+	case HPX_DECISION_PENDING:
 		return hpx_async_pending(request);
-	case HPX_VERDICT_REPLAY:
+	case HPX_DECISION_REPLAY:
 		return hpx_guard_replay(request);
-	case HPX_VERDICT_IN_PROGRESS:
+	case HPX_DECISION_IN_PROGRESS:
 		return hpx_wait_or_refuse(request);
-	case HPX_VERDICT_MISMATCH:
+	case HPX_DECISION_MISMATCH:
 		return mismatch(request);
 	default:
 		return hpx_guard_unknown(request);

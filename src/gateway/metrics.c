@@ -26,10 +26,10 @@ static uint64_t sum(const struct hpx_gateway *gateway, size_t offset)
 static void print_reservations(const struct hpx_gateway *gateway, struct hpx_metric_page *page)
 {
 	hpx_metric_head(page, "hapax_reserve_total", "counter", "Guarded requests by what they got.");
-	for (int v = 0; v < HPX_VERDICT_COUNT; v++)
-		if (v != HPX_VERDICT_REFINGERPRINT)
+	for (int v = 0; v < HPX_DECISION_COUNT; v++)
+		if (v != HPX_DECISION_REFINGERPRINT)
 			hpx_metric_sample(page, "hapax_reserve_total", "outcome",
-					  hpx_span_of(hpx_verdict_name((enum hpx_verdict)v)),
+					  hpx_span_of(hpx_decision_name((enum hpx_decision_kind)v)),
 					  SUM_AT(gateway, reserved, v));
 	hpx_metric_head(page, "hapax_observed_total", "counter",
 			"Observed requests by what would have happened.");

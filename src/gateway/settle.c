@@ -202,7 +202,7 @@ static void answer_came_back(struct hpx_request *request)
 {
 	const struct hpx_store_op *op = &request->reservation.op;
 
-	request->reservation.committed = op->status == HPX_OK && op->decision.verdict == HPX_VERDICT_REPLAY;
+	request->reservation.committed = op->status == HPX_OK && op->decision.kind == HPX_DECISION_REPLAY;
 	if (request->reservation.committed) {
 		request->reservation.record = op->decision.record;
 		request->reservation.stored = op->replay;

@@ -202,7 +202,7 @@ static enum hpx_hook_result result_of(const struct hpx_request *request)
 		under_way = request->hook.job_state == HPX_JOB_QUEUED ||
 			    request->hook.job_state == HPX_JOB_SENDING;
 	}
-	return hpx_hook_result_of(ruling->move, ruling->finding.ruling, unknown, under_way);
+	return hpx_hook_result_of(ruling->move, ruling->received.ruling, unknown, under_way);
 }
 
 static void log_result(const struct hpx_request *request, enum hpx_hook_result result)
@@ -213,7 +213,7 @@ static void log_result(const struct hpx_request *request, enum hpx_hook_result r
 	hpx_log(HPX_LOG_INFO, "webhook", "webhook=%.*s operation=%s job=%lld says=%s result=%s",
 		HPX_SPAN_ARG(request->head.webhook->name), reference,
 		(long long)request->hook.ruling.number,
-		hpx_ruling_name(request->hook.ruling.finding.ruling), hpx_hook_result_name(result));
+		hpx_ruling_name(request->hook.ruling.received.ruling), hpx_hook_result_name(result));
 }
 
 static enum hpx_next ruled(struct hpx_request *request)
@@ -263,7 +263,7 @@ static void submit(struct hpx_request *request, const struct hpx_operation_id *i
 		.actor = HPX_SPAN("webhook"),
 		.reason = hpx_arena_printf(&request->arena, "webhook %.*s: %s",
 					   HPX_SPAN_ARG(webhook->name),
-					   hpx_ruling_name(request->hook.ruling.finding.ruling)),
+					   hpx_ruling_name(request->hook.ruling.received.ruling)),
 	};
 	hpx_request_asks(request, request->settings->store_timeout_ms, unavailable);
 	hpx_request_submit(request, ruling_came_back);
@@ -369,7 +369,7 @@ enum hpx_next hpx_step_webhook(struct hpx_request *request)
 	struct hpx_signature_message message = message_of(request);
 	enum hpx_signature signature =
 		hpx_signature_check(&webhook->signature, &message, hpx_clock_wall_ms());
-	struct hpx_finding *finding = &request->hook.ruling.finding;
+	struct hpx_received_ruling *received = &request->hook.ruling.received;
 	int64_t wait_ms = 0;
 
 	if (signature != HPX_SIGNATURE_OK)
@@ -381,10 +381,10 @@ enum hpx_next hpx_step_webhook(struct hpx_request *request)
 	if (gateway->service->committer == NULL || !hpx_committer_healthy(gateway->service->committer))
 		return unavailable(request);
 	/* Without a time, 0: a "not applied" then never counts. */
-	finding->about_ms = hpx_signature_time(&webhook->signature, &message);
-	if (hpx_verdict_of_body(&webhook->mapping, message.body, &finding->ruling) != HPX_OK)
+	received->about_ms = hpx_signature_time(&webhook->signature, &message);
+	if (hpx_ruling_of_body(&webhook->mapping, message.body, &received->ruling) != HPX_OK)
 		return unavailable(request);
-	if (finding->ruling == HPX_RULING_UNCLEAR)
+	if (received->ruling == HPX_RULING_UNCLEAR)
 		return answer(request, HPX_HOOK_ignored);
 	return find_jobs(request);
 }

@@ -82,8 +82,8 @@ static bool may_have_reserved(const struct hpx_store_op *op)
 		return false;
 	if (op->status != HPX_OK)
 		return was_asked(op->status);
-	return op->decision.verdict == HPX_VERDICT_EXECUTE ||
-	       op->decision.verdict == HPX_VERDICT_EXECUTE_AGAIN;
+	return op->decision.kind == HPX_DECISION_EXECUTE ||
+	       op->decision.kind == HPX_DECISION_EXECUTE_AGAIN;
 }
 
 static void become_fail(struct hpx_store_op *op)

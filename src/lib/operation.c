@@ -99,17 +99,17 @@ static enum hpx_status fill(struct hpx_call *call, const struct hapax_begin *beg
 
 /* ---- what is found ---- */
 
-static enum hapax_verdict verdict_of(enum hpx_verdict verdict)
+static enum hapax_verdict verdict_of(enum hpx_decision_kind verdict)
 {
 	switch (verdict) {
-	case HPX_VERDICT_EXECUTE:
-	case HPX_VERDICT_EXECUTE_AGAIN:
+	case HPX_DECISION_EXECUTE:
+	case HPX_DECISION_EXECUTE_AGAIN:
 		return HAPAX_EXECUTE;
-	case HPX_VERDICT_REPLAY:
+	case HPX_DECISION_REPLAY:
 		return HAPAX_REPLAY;
-	case HPX_VERDICT_IN_PROGRESS:
+	case HPX_DECISION_IN_PROGRESS:
 		return HAPAX_IN_PROGRESS;
-	case HPX_VERDICT_MISMATCH:
+	case HPX_DECISION_MISMATCH:
 		return HAPAX_MISMATCH;
 	default:
 		return HAPAX_UNKNOWN;
@@ -145,7 +145,7 @@ static void take_record(const struct hpx_call *call, struct hapax_operation *ope
 {
 	const struct hpx_record *record = &call->op.decision.record;
 
-	operation->verdict = verdict_of(call->op.decision.verdict);
+	operation->verdict = verdict_of(call->op.decision.kind);
 	operation->attempt = record->attempt;
 	hpx_reference_print(&record->id, &record->mark, operation->reference);
 	if (operation->verdict == HAPAX_EXECUTE)
@@ -188,7 +188,7 @@ static enum hpx_status ask(struct hpx_call **call, int64_t deadline_ms, char *de
 	for (unsigned i = 0; i < ASKS_MAX; i++) {
 		status = hpx_call_run(call, deadline_ms, detail);
 		if (status != HPX_OK ||
-		    (*call)->op.decision.verdict != HPX_VERDICT_REFINGERPRINT)
+		    (*call)->op.decision.kind != HPX_DECISION_REFINGERPRINT)
 			return status;
 		(*call)->ask.recipe = (*call)->op.decision.record.recipe;
 	}

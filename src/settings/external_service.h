@@ -39,7 +39,7 @@ struct hpx_probe {
 	 * that the service was sent) are replaced, percent-encoded. A route's
 	 * has no {provider_id}. */
 	struct hpx_span get;
-	struct hpx_verdict_mapping mapping;
+	struct hpx_ruling_mapping mapping;
 	unsigned concurrency; /* questions of one process under way at once */
 	unsigned per_second;  /* of one process */
 };
@@ -77,7 +77,7 @@ struct hpx_webhook {
 	struct hpx_span operation;               /* JSON pointer to the operation's reference; ptr NULL */
 	struct hpx_span provider_id;             /* JSON pointer to the provider's id; ptr NULL */
 	struct hpx_span target;                  /* it speaks of this one's jobs only; ptr NULL: of all */
-	struct hpx_verdict_mapping mapping;
+	struct hpx_ruling_mapping mapping;
 	int64_t settle_after_ms; /* for a NOT_APPLIED that it says */
 	size_t body_bytes_max;
 	unsigned per_second; /* more is 429 */

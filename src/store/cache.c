@@ -299,7 +299,7 @@ static enum hpx_status decide(const struct hpx_cache *cache, const struct entry 
 
 	if (!hpx_change_peek(&found, ask, policy, &now, &decision))
 		return HPX_NOT_FOUND;
-	if (decision.verdict == HPX_VERDICT_REPLAY) {
+	if (decision.kind == HPX_DECISION_REPLAY) {
 		replay = hpx_answer_new(kept->status, kept->kept, kept->headers, kept->body);
 		if (replay == NULL)
 			return HPX_NOT_FOUND;

@@ -18,7 +18,7 @@ const struct hpx_operation_id *hpx_op_id(const struct hpx_store_op *op)
 
 static void decide_unreadable(const struct hpx_record *record, struct hpx_decision *decision)
 {
-	*decision = (struct hpx_decision){ .verdict = HPX_VERDICT_UNKNOWN, .record = *record };
+	*decision = (struct hpx_decision){ .kind = HPX_DECISION_UNKNOWN, .record = *record };
 	decision->record.state = HPX_STATE_UNKNOWN;
 }
 
@@ -34,7 +34,7 @@ static void decide(const struct hpx_found *found, const struct hpx_ask *ask,
 
 void hpx_decision_lose_answer(struct hpx_decision *decision)
 {
-	decision->verdict = HPX_VERDICT_UNKNOWN;
+	decision->kind = HPX_DECISION_UNKNOWN;
 	decision->write = false;
 }
 
@@ -45,8 +45,8 @@ bool hpx_change_peek(const struct hpx_found *found, const struct hpx_ask *ask,
 	struct hpx_decision decision;
 
 	decide(found, ask, policy, now, &decision);
-	if (decision.write || decision.verdict == HPX_VERDICT_EXECUTE ||
-	    decision.verdict == HPX_VERDICT_EXECUTE_AGAIN)
+	if (decision.write || decision.kind == HPX_DECISION_EXECUTE ||
+	    decision.kind == HPX_DECISION_EXECUTE_AGAIN)
 		return false;
 	*ret_decision = decision;
 	return true;
@@ -60,16 +60,16 @@ static void make_reserve(const struct hpx_found *found, struct hpx_store_op *op,
 	decide(found, op->ask, op->policy, now, decision);
 	if (!decision->write)
 		return;
-	bool begins = decision->verdict == HPX_VERDICT_EXECUTE ||
-		      decision->verdict == HPX_VERDICT_EXECUTE_AGAIN;
+	bool begins = decision->kind == HPX_DECISION_EXECUTE ||
+		      decision->kind == HPX_DECISION_EXECUTE_AGAIN;
 	if (begins && op->look) {
 		op->status = HPX_NOT_FOUND;
-		*decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+		*decision = (struct hpx_decision){ .kind = HPX_DECISION_COUNT };
 		return;
 	}
 	if (begins && space_low) {
 		op->status = HPX_FULL;
-		*decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+		*decision = (struct hpx_decision){ .kind = HPX_DECISION_COUNT };
 		return;
 	}
 	change->record = decision->record;
@@ -78,7 +78,7 @@ static void make_reserve(const struct hpx_found *found, struct hpx_store_op *op,
 		change->write = HPX_WRITE_INSERT;
 		return;
 	}
-	bool anew = decision->verdict == HPX_VERDICT_EXECUTE;
+	bool anew = decision->kind == HPX_DECISION_EXECUTE;
 	change->write = anew ? HPX_WRITE_REPLACE : HPX_WRITE_UPDATE;
 	change->event = hpx_move_name(begins ? HPX_MOVE_RESERVE : HPX_MOVE_SWEEP);
 	if (anew)

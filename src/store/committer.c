@@ -88,7 +88,7 @@ static void wake_waiters(struct hpx_waitlist *waitlist, const struct hpx_store_o
 	switch (op->verb) {
 	case HPX_VERB_RESERVE:
 		/* The lease was found lost: its attempt's answer will not come. */
-		if (op->decision.write && op->decision.verdict == HPX_VERDICT_UNKNOWN)
+		if (op->decision.write && op->decision.kind == HPX_DECISION_UNKNOWN)
 			hpx_waitlist_wake(waitlist, &op->ask->id);
 		break;
 	case HPX_VERB_JOB:

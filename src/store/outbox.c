@@ -274,17 +274,17 @@ static enum hpx_status check_subject(const struct hpx_outbox_found *found, bool 
 	return hpx_mark_eq(mark, reference) ? HPX_OK : HPX_STALE;
 }
 
-static void keep_evidence(const struct hpx_outbox_found *found, const struct hpx_finding *finding,
+static void keep_evidence(const struct hpx_outbox_found *found, const struct hpx_received_ruling *received,
 			  struct hpx_outbox_change *change)
 {
-	bool settles = finding->ruling == HPX_RULING_APPLIED ||
-		       finding->ruling == HPX_RULING_DECLINED;
+	bool settles = received->ruling == HPX_RULING_APPLIED ||
+		       received->ruling == HPX_RULING_DECLINED;
 
-	if (!settles || (found->scheduled && found->evidence == finding->ruling))
+	if (!settles || (found->scheduled && found->evidence == received->ruling))
 		return;
 	change->write_reconcile = true;
 	change->reconcile = found->reconcile;
-	change->evidence = finding->ruling;
+	change->evidence = received->ruling;
 	change->person = found->person;
 	change->event = evidence_event;
 }
@@ -358,7 +358,7 @@ static void rule_unknown(const struct hpx_outbox_found *found, struct hpx_store_
 	if (reconcile.sent_ms == 0)
 		reconcile.sent_ms = about_job ? found->delivery.changed_ms :
 						found->operation.record.changed_ms;
-	ruling->move = hpx_reconcile_judge(&reconcile, &ruling->finding, &ruling->rule,
+	ruling->move = hpx_reconcile_judge(&reconcile, &ruling->received, &ruling->rule,
 					   now->wall_ms, ruling->random);
 	if (!is_settled(ruling->move)) {
 		bool spent = ruling->move == HPX_RECONCILE_A_PERSON;
@@ -386,7 +386,7 @@ static bool rule_happened(const struct hpx_outbox_found *found, struct hpx_store
 	struct hpx_job_args args = { .now = *now };
 	enum hpx_status status;
 
-	if (op->ruling->finding.ruling != HPX_RULING_APPLIED)
+	if (op->ruling->received.ruling != HPX_RULING_APPLIED)
 		return false;
 	op->ruling->move = HPX_RECONCILE_SETTLE_APPLIED;
 	status = about_job ? move_job(found, HPX_JOB_MOVE_APPLY, &args, op->ruling->answer, change) :
@@ -417,7 +417,7 @@ void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *
 		rule_unknown(found, op, about_job, now, ret_change);
 	else if (!rule_happened(found, op, about_job, now, ret_change) &&
 		 may_become_unknown(found, about_job))
-		keep_evidence(found, &op->ruling->finding, ret_change);
+		keep_evidence(found, &op->ruling->received, ret_change);
 }
 
 bool hpx_outbox_escalate(const struct hpx_outbox_found *found, struct hpx_outbox_change *ret_change)

@@ -141,7 +141,7 @@ static void clear_results(struct hpx_store_op **ops, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		ops[i]->status = HPX_OK;
-		ops[i]->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+		ops[i]->decision = (struct hpx_decision){ .kind = HPX_DECISION_COUNT };
 		ops[i]->judged_ms = 0;
 		ops[i]->already = false;
 		ops[i]->replay = NULL;

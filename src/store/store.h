@@ -135,7 +135,7 @@ struct hpx_lane_due {
 /* What somebody says of an operation, or of a job of it. */
 struct hpx_ruling_turn {
 	int64_t number; /* the job's; 0: the operation itself */
-	struct hpx_finding finding;
+	struct hpx_received_ruling received;
 	struct hpx_reconcile_rule rule;
 	uint64_t random;                 /* for the jitter */
 	const struct hpx_answer *answer; /* APPLIED, DECLINED: what retries get; NULL:

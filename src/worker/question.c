@@ -84,18 +84,18 @@ void hpx_question_drop(struct hpx_question *question)
  * says nothing and spends a try. */
 static void rule_unclear(struct hpx_question *question, const char *why)
 {
-	struct hpx_finding finding = { .ruling = HPX_RULING_UNCLEAR,
-				       .about_ms = hpx_clock_wall_ms(),
-				       .asked = true };
+	struct hpx_received_ruling received = { .ruling = HPX_RULING_UNCLEAR,
+						.about_ms = hpx_clock_wall_ms(),
+						.asked = true };
 
 	snprintf(question->reason, sizeof(question->reason), "the probe says nothing: %s", why);
-	hpx_question_rule(question, &finding);
+	hpx_question_rule(question, &received);
 }
 
 static void answered(struct hpx_egress_request *request)
 {
 	struct hpx_question *question = HPX_CONTAINER(request, struct hpx_question, request);
-	struct hpx_finding finding = {
+	struct hpx_received_ruling received = {
 		.about_ms = question->about_ms,
 		.asked = true,
 		.retry_after_ms = request->retry_after_ms > 0 ? request->retry_after_ms : 0,
@@ -109,14 +109,14 @@ static void answered(struct hpx_egress_request *request)
 			rule_unclear(question, request->problem);
 		return;
 	}
-	if (hpx_verdict_of_answer(&question->how->probe.mapping, request->status,
-				  hpx_buffer_span(&request->body_in), &finding.ruling) != HPX_OK) {
+	if (hpx_ruling_of_answer(&question->how->probe.mapping, request->status,
+				 hpx_buffer_span(&request->body_in), &received.ruling) != HPX_OK) {
 		rule_unclear(question, hpx_status_text(HPX_NOMEM));
 		return;
 	}
 	snprintf(question->reason, sizeof(question->reason), "the probe was answered %u: %s",
-		 request->status, hpx_ruling_name(finding.ruling));
-	hpx_question_rule(question, &finding);
+		 request->status, hpx_ruling_name(received.ruling));
+	hpx_question_rule(question, &received);
 }
 
 /* ---- asking ---- */
@@ -191,13 +191,13 @@ static bool is_too_early(const struct hpx_question *question)
 
 static void use_evidence(struct hpx_question *question)
 {
-	struct hpx_finding finding = { .ruling = question->about->evidence,
-				       .about_ms = hpx_clock_wall_ms() };
+	struct hpx_received_ruling received = { .ruling = question->about->evidence,
+						.about_ms = hpx_clock_wall_ms() };
 
 	snprintf(question->reason, sizeof(question->reason),
 		 "evidence: it was said to be %s before its outcome was unknown",
-		 hpx_ruling_name(finding.ruling));
-	hpx_question_rule(question, &finding);
+		 hpx_ruling_name(received.ruling));
+	hpx_question_rule(question, &received);
 }
 
 static bool has_evidence(const struct hpx_unsettled *about)

@@ -88,7 +88,7 @@ void hpx_question_begin(struct hpx_reconciler *reconciler, struct hpx_settings *
 /* Asks one that has a slot of its lane. */
 void hpx_question_ask(struct hpx_question *question);
 /* Stores what was found (rule.c); the question is gone afterwards. */
-void hpx_question_rule(struct hpx_question *question, const struct hpx_finding *finding);
+void hpx_question_rule(struct hpx_question *question, const struct hpx_received_ruling *received);
 /* It is asked again later, by whoever takes it then. */
 void hpx_question_drop(struct hpx_question *question);
 

@@ -61,10 +61,10 @@ static void ruled(struct hpx_store_op *op)
 	hpx_question_drop(question);
 }
 
-void hpx_question_rule(struct hpx_question *question, const struct hpx_finding *finding)
+void hpx_question_rule(struct hpx_question *question, const struct hpx_received_ruling *received)
 {
 	question->turn = (struct hpx_ruling_turn){ .number = question->about->delivery.number,
-						   .finding = *finding };
+						   .received = *received };
 	if (question->how != NULL)
 		question->turn.rule = question->how->rule;
 	hpx_random(&question->turn.random, sizeof(question->turn.random));

@@ -29,7 +29,7 @@ const char *accept_job(struct fixture *f, unsigned key, unsigned token,
 	if (run_op(f, &op) != HPX_OK)
 		return hpx_status_name(op.status);
 	hpx_answer_free(op.replay);
-	return hpx_verdict_name(op.decision.verdict);
+	return hpx_decision_name(op.decision.kind);
 }
 
 struct hpx_claim claim_for(unsigned room, int64_t honours_keys_ms)
@@ -129,7 +129,7 @@ enum hpx_status rule(struct fixture *f, unsigned key, unsigned first, int64_t nu
 {
 	struct hpx_ruling_turn what = {
 		.number = number,
-		.finding = { .ruling = ruling, .asked = true },
+		.received = { .ruling = ruling, .asked = true },
 		.rule = { .tries_max = 1, .backoff = { .base_ms = 1000, .cap_ms = 1000 } },
 	};
 	struct hpx_store_op op = op_of(HPX_VERB_RULE, key, first);

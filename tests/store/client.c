@@ -26,8 +26,8 @@ static void undo(struct client *client, unsigned key, unsigned token)
 		fail_msg("undo: %s", hpx_status_name(op.status));
 }
 
-/* The verdict; HPX_VERDICT_COUNT where the request was refused. */
-static enum hpx_verdict ask(struct client *client, unsigned key, unsigned token)
+/* The verdict; HPX_DECISION_COUNT where the request was refused. */
+static enum hpx_decision_kind ask(struct client *client, unsigned key, unsigned token)
 {
 	struct hpx_ask ask = ask_of(client->f->store, key, 1, token);
 	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, token);
@@ -36,22 +36,22 @@ static enum hpx_verdict ask(struct client *client, unsigned key, unsigned token)
 	submit(client, &op);
 	hpx_answer_free(op.replay);
 	if (op.status == HPX_OK)
-		return op.decision.verdict;
+		return op.decision.kind;
 	if (op.status != HPX_UNAVAILABLE)
 		undo(client, key, token);
 	await_up(client);
-	return HPX_VERDICT_COUNT;
+	return HPX_DECISION_COUNT;
 }
 
 static unsigned reserve_somehow(struct client *client, unsigned key)
 {
 	for (;;) {
 		unsigned token = ++client->next_token;
-		enum hpx_verdict verdict = ask(client, key, token);
-		if (verdict == HPX_VERDICT_EXECUTE || verdict == HPX_VERDICT_EXECUTE_AGAIN)
+		enum hpx_decision_kind verdict = ask(client, key, token);
+		if (verdict == HPX_DECISION_EXECUTE || verdict == HPX_DECISION_EXECUTE_AGAIN)
 			return token;
-		if (verdict != HPX_VERDICT_COUNT)
-			fail_msg("key %u: %s", key, hpx_verdict_name(verdict));
+		if (verdict != HPX_DECISION_COUNT)
+			fail_msg("key %u: %s", key, hpx_decision_name(verdict));
 	}
 }
 

@@ -35,7 +35,7 @@ const char *accept_later(struct fixture *f, unsigned key, unsigned token)
 	if (run_op(f, &accept.op) != HPX_OK)
 		return hpx_status_name(accept.op.status);
 	hpx_answer_free(accept.op.replay);
-	return hpx_verdict_name(accept.op.decision.verdict);
+	return hpx_decision_name(accept.op.decision.kind);
 }
 
 enum hpx_status owe(struct fixture *f, unsigned key, unsigned token, const char *name)
@@ -204,7 +204,7 @@ const char *rule(struct fixture *f, unsigned key, unsigned first, int64_t number
 {
 	struct hpx_ruling_turn turn = {
 		.number = number,
-		.finding = { .ruling = ruling, .about_ms = INT64_MAX, .asked = asked },
+		.received = { .ruling = ruling, .about_ms = INT64_MAX, .asked = asked },
 		.rule = { .settle_after_ms = SETTLE_MS, .confirm_after_ms = SETTLE_MS, .tries_max = 2, .backoff = { .base_ms = 10, .cap_ms = 10 } },
 	};
 	struct hpx_store_op op = op_of(HPX_VERB_RULE, key, first);

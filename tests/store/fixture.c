@@ -244,7 +244,7 @@ const char *reserve(struct fixture *f, unsigned key, unsigned body, unsigned tok
 	if (run_op(f, &op) != HPX_OK)
 		return hpx_status_name(op.status);
 	hpx_answer_free(op.replay);
-	return hpx_verdict_name(op.decision.verdict);
+	return hpx_decision_name(op.decision.kind);
 }
 
 enum hpx_status act(struct fixture *f, enum hpx_verb verb, unsigned key, unsigned token)

@@ -293,7 +293,7 @@ static const char *reserve_as(struct fixture *f, unsigned key, unsigned token,
 	op.ask = &request;
 	op.policy = &p;
 	assert_status(run_op(f, &op), HPX_OK);
-	return hpx_verdict_name(op.decision.verdict);
+	return hpx_decision_name(op.decision.kind);
 }
 
 static void a_late_commit_meets_a_void_token(void **state)

@@ -60,16 +60,16 @@ static void print_decision(const struct hpx_decision *decision, char *out, size_
 {
 	const struct hpx_record *r = &decision->record;
 	char lease[HPX_LEASE_SIZE], reference[HPX_REFERENCE_SIZE];
-	bool begins = decision->verdict == HPX_VERDICT_EXECUTE ||
-		      decision->verdict == HPX_VERDICT_EXECUTE_AGAIN;
+	bool begins = decision->kind == HPX_DECISION_EXECUTE ||
+		      decision->kind == HPX_DECISION_EXECUTE_AGAIN;
 	bool reached = begins && r->point[0] != '\0';
 
 	hpx_lease_print(&r->id, &r->token, lease);
 	hpx_reference_print(&r->id, &r->mark, reference);
-	snprintf(out, size, "%s %u %s %s %s %s %s", hpx_verdict_name(decision->verdict),
+	snprintf(out, size, "%s %u %s %s %s %s %s", hpx_decision_name(decision->kind),
 		 r->attempt, begins ? lease : "none", reference, reached ? r->point : "none",
 		 reached ? "saved" : "none",
-		 decision->verdict == HPX_VERDICT_REPLAY ? "false" : "none");
+		 decision->kind == HPX_DECISION_REPLAY ? "false" : "none");
 }
 
 /* The policy of the library's three words for a lost attempt. */
@@ -115,8 +115,8 @@ static void check_begin(struct fixture *f, PGconn *app, unsigned key, const stru
 	request.token = token_asked(q, &before, &after);
 	hpx_decide(before.state == HPX_STATE_NONE ? NULL : &before, &request, &p, &now, &decision);
 	/* An application knows no deliveries. */
-	if (decision.verdict == HPX_VERDICT_PENDING)
-		decision.verdict = HPX_VERDICT_IN_PROGRESS;
+	if (decision.kind == HPX_DECISION_PENDING)
+		decision.kind = HPX_DECISION_IN_PROGRESS;
 	print_decision(&decision, said, sizeof(said));
 	decision.record.owner = after.owner;
 	print_record(&after, got, sizeof(got));

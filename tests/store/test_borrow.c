@@ -81,7 +81,7 @@ static const char *begin(struct app *app, unsigned token)
 	if (run_op(&app->f, &op) != HPX_OK)
 		return hpx_status_name(op.status);
 	hpx_answer_free(op.replay);
-	return hpx_verdict_name(op.decision.verdict);
+	return hpx_decision_name(op.decision.kind);
 }
 
 static void commits_with_the_callers_rows_or_not_at_all(void **state)

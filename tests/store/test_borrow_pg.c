@@ -73,7 +73,7 @@ static const char *begin(struct app *app, unsigned key, unsigned token,
 		*ret_op = op;
 	else
 		hpx_answer_free(op.replay);
-	return status == HPX_OK ? hpx_verdict_name(op.decision.verdict) : hpx_status_name(status);
+	return status == HPX_OK ? hpx_decision_name(op.decision.kind) : hpx_status_name(status);
 }
 
 static enum hpx_status run_verb(struct app *app, struct hpx_store_op *op)
@@ -352,7 +352,7 @@ static void the_session_is_neither_obeyed_nor_changed(void **state)
 		assert_status(hpx_operation_id(d.tenant, d.scope, d.key, &room.id), HPX_OK);
 		op.id = room.id;
 		assert_status(run_verb(&app, &op), HPX_OK);
-		assert_string_equal(hpx_verdict_name(op.decision.verdict),
+		assert_string_equal(hpx_decision_name(op.decision.kind),
 				    i == 0 ? "created" : "replay");
 		if (i > 0)
 			assert_span(op.replay->headers, "X: \xc3\xa9\r\n");

@@ -52,7 +52,7 @@ static const char *peek_by(struct hpx_cache *cache, const struct hpx_ask *ask)
 	enum hpx_status status = hpx_cache_peek(cache, ask, policy(), &decision, &replay);
 
 	hpx_answer_free(replay);
-	return status == HPX_OK ? hpx_verdict_name(decision.verdict) : hpx_status_name(status);
+	return status == HPX_OK ? hpx_decision_name(decision.kind) : hpx_status_name(status);
 }
 
 static const char *peek(struct fixture *f, struct hpx_cache *cache, unsigned key)
@@ -88,7 +88,7 @@ static void it_says_what_the_store_says(void **state)
 		op.look = true;
 		assert_status(run_op(f, &op), rows[i].key == 1 ? HPX_OK : HPX_NOT_FOUND);
 		if (op.status == HPX_OK)
-			assert_string_equal(hpx_verdict_name(op.decision.verdict), rows[i].says);
+			assert_string_equal(hpx_decision_name(op.decision.kind), rows[i].says);
 		hpx_answer_free(op.replay);
 	}
 	hpx_cache_free(cache);

@@ -184,7 +184,7 @@ static void what_waits_is_one_transaction(void **state)
 	assert_int_equal(atomic_load(&s.board.runs), 2);
 	for (unsigned i = 0; i < MANY; i++) {
 		assert_status(many.ops[i].status, HPX_OK);
-		assert_int_equal(many.ops[i].decision.verdict, HPX_VERDICT_EXECUTE);
+		assert_int_equal(many.ops[i].decision.kind, HPX_DECISION_EXECUTE);
 	}
 	assert_int_equal(hpx_counter_read(&s.f->store->batch_ops.sum), MANY);
 	stop(&s);
@@ -223,7 +223,7 @@ static void *client_main(void *arg)
 
 		op.ask = &ask;
 		hpx_committer_submit_wait(s->committer, &op);
-		if (op.status != HPX_OK || op.decision.verdict != HPX_VERDICT_EXECUTE)
+		if (op.status != HPX_OK || op.decision.kind != HPX_DECISION_EXECUTE)
 			return (void *)"reserve";
 		op = op_of(HPX_VERB_COMPLETE, key, key + 1);
 		op.answer = &answer;

@@ -385,7 +385,7 @@ static void a_row_that_cannot_be_read_counts_as_unknown(void **state)
 	for (unsigned key = 0; key < sizeof(damages) / sizeof(damages[0]); key++) {
 		struct hpx_store_op op = op_of(HPX_VERB_FORGET, key, A);
 		struct hpx_ask ask = ask_of(f->store, key, BODY, B);
-		struct hpx_decision decision = { .verdict = HPX_VERDICT_COUNT };
+		struct hpx_decision decision = { .kind = HPX_DECISION_COUNT };
 		struct hpx_answer *replay = NULL;
 
 		reserve(f, key, BODY, A);
@@ -395,7 +395,7 @@ static void a_row_that_cannot_be_read_counts_as_unknown(void **state)
 			fail_msg("%s: %s", damages[key], state_of(f, key));
 		assert_string_equal(reserve(f, key, BODY, B), "unknown");
 		assert_status(hpx_store_peek(f->reader, &ask, policy(), &decision, &replay), HPX_OK);
-		assert_string_equal(hpx_verdict_name(decision.verdict), "unknown");
+		assert_string_equal(hpx_decision_name(decision.kind), "unknown");
 		assert_null(replay);
 		/* Neither the reaper nor a person without force removes it. */
 		advance(f, RETENTION_MS + 1);

@@ -109,8 +109,8 @@ static void other_keys_are_not_slowed(void **state)
 	assert_status(hpx_store_run(f->store, batch, 5, NULL), HPX_OK);
 	assert_status(ops[0].status, HPX_BUSY);
 	assert_status(ops[1].status, HPX_OK);
-	assert_string_equal(hpx_verdict_name(ops[2].decision.verdict), "in_progress");
-	assert_string_equal(hpx_verdict_name(ops[3].decision.verdict), "created");
+	assert_string_equal(hpx_decision_name(ops[2].decision.kind), "in_progress");
+	assert_string_equal(hpx_decision_name(ops[3].decision.kind), "created");
 	assert_status(ops[4].status, HPX_OK);
 	end(app);
 	assert_string_equal(state_of(f, 1), "in_progress");

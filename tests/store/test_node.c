@@ -83,9 +83,9 @@ static void *racer_main(void *user)
 		if (hpx_store_run(racer->f.store, &batch, 1, NULL) != HPX_OK ||
 		    op.status != HPX_OK)
 			racer->other_verdicts++;
-		else if (op.decision.verdict == HPX_VERDICT_EXECUTE)
+		else if (op.decision.kind == HPX_DECISION_EXECUTE)
 			racer->created++;
-		else if (op.decision.verdict != HPX_VERDICT_IN_PROGRESS)
+		else if (op.decision.kind != HPX_DECISION_IN_PROGRESS)
 			racer->other_verdicts++;
 	}
 	return NULL;
@@ -236,7 +236,7 @@ static void *reserve_main(void *user)
 
 	op.ask = &ask;
 	s->status = hpx_store_run(s->f->store, &batch, 1, NULL);
-	s->verdict = s->status == HPX_OK ? hpx_verdict_name(op.decision.verdict) : "";
+	s->verdict = s->status == HPX_OK ? hpx_decision_name(op.decision.kind) : "";
 	return NULL;
 }
 

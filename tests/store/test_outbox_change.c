@@ -267,7 +267,7 @@ static struct hpx_ruling_turn ruling_of(int64_t number, enum hpx_ruling ruling, 
 {
 	return (struct hpx_ruling_turn){
 		.number = number,
-		.finding = { .ruling = ruling, .about_ms = NOW, .asked = asked },
+		.received = { .ruling = ruling, .about_ms = NOW, .asked = asked },
 		.rule = { .settle_after_ms = SETTLE, .confirm_after_ms = SETTLE, .tries_max = 3 },
 	};
 }
@@ -395,7 +395,7 @@ static void not_applied_settles_when_said_twice(void **state)
 		f.scheduled = true;
 		f.reconcile = change.reconcile;
 		later.wall_ms += SETTLE;
-		turn.finding.about_ms = later.wall_ms;
+		turn.received.about_ms = later.wall_ms;
 		hpx_outbox_rule(&f, &op, &later, &change);
 		assert_int_equal(turn.move, HPX_RECONCILE_SETTLE_NOT_APPLIED);
 		assert_true(change.remove_reconcile);
@@ -420,7 +420,7 @@ static void a_spent_budget_is_a_persons_and_stays_so(void **state)
 	assert_true(change.person);
 	assert_string_equal(change.event, "left_to_a_person");
 	f.person = true;
-	turn.finding.asked = false;
+	turn.received.asked = false;
 	hpx_outbox_rule(&f, &op, &now, &change);
 	assert_int_equal(turn.move, HPX_RECONCILE_STAY);
 	assert_true(change.person);
@@ -449,7 +449,7 @@ static void evidence_is_told_once(void **state)
 	f.evidence = HPX_RULING_APPLIED;
 	hpx_outbox_rule(&f, &op, &now, &change);
 	assert_false(change.write_reconcile);
-	turn.finding.ruling = HPX_RULING_DECLINED;
+	turn.received.ruling = HPX_RULING_DECLINED;
 	hpx_outbox_rule(&f, &op, &now, &change);
 	assert_int_equal(change.evidence, HPX_RULING_DECLINED);
 }

@@ -69,8 +69,8 @@ static void an_operation_accepted_twice_has_one_job(void **state)
 		ops[i].job = &mail;
 	}
 	assert_status(hpx_store_run(f->store, batch, 2, NULL), HPX_OK);
-	assert_int_equal(ops[0].decision.verdict, HPX_VERDICT_PENDING);
-	assert_int_equal(ops[1].decision.verdict, HPX_VERDICT_EXECUTE);
+	assert_int_equal(ops[0].decision.kind, HPX_DECISION_PENDING);
+	assert_int_equal(ops[1].decision.kind, HPX_DECISION_EXECUTE);
 	assert_int_equal(claim_some(f, 10, CLAIM), 2);
 	other_close(&other);
 }
@@ -485,7 +485,7 @@ static void rulings_of_a_batch_share_a_transaction(void **state)
 		act(f, HPX_VERB_MARK_UNKNOWN, key, A);
 	}
 	for (unsigned i = 0; i <= COUNT; i++) {
-		turns[i] = (struct hpx_ruling_turn){ .finding = {
+		turns[i] = (struct hpx_ruling_turn){ .received = {
 							     .ruling = i == COUNT ? HPX_RULING_DECLINED : HPX_RULING_APPLIED } };
 		ops[i] = op_of(HPX_VERB_RULE, i % COUNT, A);
 		ops[i].ruling = &turns[i];

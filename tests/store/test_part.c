@@ -29,7 +29,7 @@ static const char *begin(struct fixture *f, unsigned key, unsigned token)
 	op.ask = &ask;
 	op.policy = &p;
 	assert_status(run_op(f, &op), HPX_OK);
-	return hpx_verdict_name(op.decision.verdict);
+	return hpx_decision_name(op.decision.kind);
 }
 
 static enum hpx_status reach(struct fixture *f, unsigned key, unsigned token, const char *point,

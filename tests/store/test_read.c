@@ -49,7 +49,7 @@ static const char *peek(struct fixture *f, unsigned key, unsigned body)
 	enum hpx_status status = hpx_store_peek(f->reader, &ask, policy(), &decision, &replay);
 
 	hpx_answer_free(replay);
-	return status == HPX_OK ? hpx_verdict_name(decision.verdict) : hpx_status_name(status);
+	return status == HPX_OK ? hpx_decision_name(decision.kind) : hpx_status_name(status);
 }
 
 static void a_peek_decides_only_what_needs_no_write(void **state)
@@ -102,7 +102,7 @@ static void a_record_of_another_recipe_asks_for_its_own(void **state)
 	reserve(f, 1, BODY, A);
 	memset(ask.recipe.bytes, 'q', sizeof(ask.recipe.bytes));
 	assert_status(hpx_store_peek(f->reader, &ask, policy(), &decision, &replay), HPX_OK);
-	assert_string_equal(hpx_verdict_name(decision.verdict), "refingerprint");
+	assert_string_equal(hpx_decision_name(decision.kind), "refingerprint");
 	assert_int_equal(decision.record.recipe.bytes[0], 'r');
 }
 
@@ -122,7 +122,7 @@ static void an_answer_that_is_not_kept_leaves_status_and_headers(void **state)
 	op = op_of(HPX_VERB_RESERVE, 1, B);
 	op.ask = &ask;
 	assert_status(run_op(f, &op), HPX_OK);
-	assert_string_equal(hpx_verdict_name(op.decision.verdict), "replay");
+	assert_string_equal(hpx_decision_name(op.decision.kind), "replay");
 	assert_false(op.decision.record.kept);
 	assert_non_null(op.replay);
 	assert_false(op.replay->kept);

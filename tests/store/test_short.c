@@ -43,7 +43,7 @@ static void be_sure(struct fixture *f)
 static void begin(struct fixture *f, struct attempt *a)
 {
 	assert_status(run_op(f, &a->begin), HPX_OK);
-	assert_string_equal(hpx_verdict_name(a->begin.decision.verdict), "created");
+	assert_string_equal(hpx_decision_name(a->begin.decision.kind), "created");
 	a->record = a->begin.decision.record;
 }
 
@@ -382,8 +382,8 @@ static void a_key_that_is_there_is_looked_at(void **state)
 	attempt_init(&late, f, 1, B, "late");
 	attempt_init(&new, f, 2, B, "new");
 	run_batch(f, ops, 2);
-	assert_string_equal(hpx_verdict_name(late.begin.decision.verdict), "in_progress");
-	assert_string_equal(hpx_verdict_name(new.begin.decision.verdict), "created");
+	assert_string_equal(hpx_decision_name(late.begin.decision.kind), "in_progress");
+	assert_string_equal(hpx_decision_name(new.begin.decision.kind), "created");
 	assert_status(run_op(&other, &a.end), HPX_OK);
 	assert_string_equal(reserve(f, 1, BODY, B), "replay");
 	assert_string_equal(reserve(f, 1, 2, B), "mismatch");
@@ -432,8 +432,8 @@ static void a_row_that_is_held_is_not_waited_for(void **state)
 		attempt_init(&retry, f, 1, B, "retry");
 		attempt_init(&new, f, 3, A, "new");
 		run_batch(f, begins, 2);
-		assert_string_equal(hpx_verdict_name(retry.begin.decision.verdict), "in_progress");
-		assert_string_equal(hpx_verdict_name(new.begin.decision.verdict), "created");
+		assert_string_equal(hpx_decision_name(retry.begin.decision.kind), "in_progress");
+		assert_string_equal(hpx_decision_name(new.begin.decision.kind), "created");
 		PQclear(cluster_ask(app, cases[i].end));
 		assert_status(run_op(f, &held.end), HPX_OK);
 		assert_string_equal(body_of(f, 1), cases[i].body);
@@ -462,11 +462,11 @@ static void ops_about_one_operation_follow_each_other(void **state)
 				       &second.begin, &renew, &other.end };
 	run_batch(f, ops, sizeof(ops) / sizeof(ops[0]));
 	assert_status(a.end.status, HPX_OK);
-	assert_string_equal(hpx_verdict_name(retry.begin.decision.verdict), "replay");
+	assert_string_equal(hpx_decision_name(retry.begin.decision.kind), "replay");
 	assert_span(retry.begin.replay->body, "paid");
 	assert_int_equal(find.decision.record.state, HPX_STATE_COMPLETED);
-	assert_string_equal(hpx_verdict_name(first.begin.decision.verdict), "created");
-	assert_string_equal(hpx_verdict_name(second.begin.decision.verdict), "in_progress");
+	assert_string_equal(hpx_decision_name(first.begin.decision.kind), "created");
+	assert_string_equal(hpx_decision_name(second.begin.decision.kind), "in_progress");
 	assert_status(renew.status, HPX_OK);
 	assert_status(other.end.status, HPX_OK);
 	assert_string_equal(body_of(f, 3), "other");
@@ -519,7 +519,7 @@ static void while_it_is_unsure_it_looks(void **state)
 	run_batch(f, ops, 2);
 	assert_status(a.end.status, HPX_OK);
 	assert_true(a.end.already);
-	assert_string_equal(hpx_verdict_name(new.begin.decision.verdict), "created");
+	assert_string_equal(hpx_decision_name(new.begin.decision.kind), "created");
 	assert_int_equal(new.begin.decision.record.attempt, 1);
 }
 

@@ -68,7 +68,7 @@ static const char *look(struct fixture *f, unsigned key)
 	enum hpx_status status = hpx_store_peek(f->reader, &ask, policy(), &decision, &replay);
 
 	hpx_answer_free(replay);
-	return status == HPX_OK ? hpx_verdict_name(decision.verdict) : hpx_status_name(status);
+	return status == HPX_OK ? hpx_decision_name(decision.kind) : hpx_status_name(status);
 }
 
 static void maintain(struct fixture *f)

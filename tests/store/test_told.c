@@ -134,7 +134,7 @@ static void free_turns(struct turn *turns, size_t count)
 
 static const char *verdict_of(const struct turn *t)
 {
-	return t->op.status != HPX_OK ? hpx_status_name(t->op.status) : hpx_verdict_name(t->op.decision.verdict);
+	return t->op.status != HPX_OK ? hpx_status_name(t->op.status) : hpx_decision_name(t->op.decision.kind);
 }
 
 /* ---- who is told ---- */

@@ -258,10 +258,10 @@ static void ops_of_one_batch_see_each_other(void **state)
 	ops[1].ask = ops[3].ask = &again;
 	ops[2].answer = &answer;
 	assert_status(hpx_store_run(f->store, batch, 4, NULL), HPX_OK);
-	assert_string_equal(hpx_verdict_name(ops[0].decision.verdict), "created");
-	assert_string_equal(hpx_verdict_name(ops[1].decision.verdict), "in_progress");
+	assert_string_equal(hpx_decision_name(ops[0].decision.kind), "created");
+	assert_string_equal(hpx_decision_name(ops[1].decision.kind), "in_progress");
 	assert_status(ops[2].status, HPX_OK);
-	assert_string_equal(hpx_verdict_name(ops[3].decision.verdict), "replay");
+	assert_string_equal(hpx_decision_name(ops[3].decision.kind), "replay");
 	assert_non_null(ops[3].replay);
 	assert_span(ops[3].replay->body, "yes");
 	hpx_answer_free(ops[3].replay);
@@ -302,7 +302,7 @@ static void a_look_begins_no_attempt(void **state)
 		op.ask = &ask;
 		op.look = true;
 		if (run_op(f, &op) == HPX_OK)
-			assert_string_equal(hpx_verdict_name(op.decision.verdict),
+			assert_string_equal(hpx_decision_name(op.decision.kind),
 					    looks[i].verdict);
 		else
 			assert_string_equal(hpx_status_name(op.status), looks[i].verdict);

@@ -147,7 +147,7 @@ static void run_one(struct hpx_memory_store *m, struct hpx_store_op *op)
 	hpx_change_make(&found, op, &now, atomic_load(&m->base.space_low), &change);
 	if (op->status != HPX_OK)
 		return;
-	if (op->verb == HPX_VERB_RESERVE && op->decision.verdict == HPX_VERDICT_REPLAY &&
+	if (op->verb == HPX_VERB_RESERVE && op->decision.kind == HPX_DECISION_REPLAY &&
 	    row->answer != NULL)
 		op->status = hpx_memory_answer_copy(row, &op->replay);
 	if (op->verb == HPX_VERB_READ_POINT)

@@ -51,7 +51,7 @@ static enum hpx_status peek_row(struct hpx_memory_store *m, const struct hpx_ask
 
 	if (row == NULL || !hpx_change_peek(&found, ask, policy, &now, decision))
 		return HPX_NOT_FOUND;
-	if (decision->verdict != HPX_VERDICT_REPLAY || row->answer == NULL)
+	if (decision->kind != HPX_DECISION_REPLAY || row->answer == NULL)
 		return HPX_OK;
 	return hpx_memory_answer_copy(row, replay);
 }

@@ -155,7 +155,7 @@ enum hpx_status hpx_pg_application(struct hpx_pg_store *s, struct hpx_store_op *
 	if (status == HPX_OK && op->status == HPX_OK)
 		return HPX_OK;
 	/* Nothing is told of an op that failed. */
-	op->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+	op->decision = (struct hpx_decision){ .kind = HPX_DECISION_COUNT };
 	hpx_buffer_done(&op->saved);
 	return status;
 }

@@ -161,7 +161,7 @@ static size_t keep_lost(struct round *round)
 		hpx_answer_free(op->replay);
 		op->replay = NULL;
 		op->status = HPX_OK;
-		op->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+		op->decision = (struct hpx_decision){ .kind = HPX_DECISION_COUNT };
 	}
 	return left;
 }

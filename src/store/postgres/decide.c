@@ -14,8 +14,8 @@ bool hpx_pg_needs_lock(const struct hpx_store_op *op)
 bool hpx_pg_begins(const struct hpx_store_op *op)
 {
 	return op->verb == HPX_VERB_RESERVE && op->status == HPX_OK &&
-	       (op->decision.verdict == HPX_VERDICT_EXECUTE ||
-		op->decision.verdict == HPX_VERDICT_EXECUTE_AGAIN);
+	       (op->decision.kind == HPX_DECISION_EXECUTE ||
+		op->decision.kind == HPX_DECISION_EXECUTE_AGAIN);
 }
 
 /* What a copy of the op would write. */
@@ -56,7 +56,7 @@ static bool is_busy(const struct hpx_pg_slot *slot)
 static void count_as_alive(const struct hpx_pg_slot *slot, struct hpx_store_op *op,
 			   struct hpx_change *change)
 {
-	op->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_IN_PROGRESS,
+	op->decision = (struct hpx_decision){ .kind = HPX_DECISION_IN_PROGRESS,
 					      .record = slot->found.record };
 	*change = (struct hpx_change){ .write = HPX_WRITE_NOTHING };
 }
@@ -78,7 +78,7 @@ static void copy_answer(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
  * unknown, and nothing is executed. */
 static void load_replay(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
 {
-	if (op->decision.verdict != HPX_VERDICT_REPLAY)
+	if (op->decision.kind != HPX_DECISION_REPLAY)
 		return;
 	if (slot->answer == NULL && slot->kept_status == HPX_CORRUPT)
 		hpx_decision_lose_answer(&op->decision);

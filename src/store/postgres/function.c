@@ -181,23 +181,23 @@ enum hpx_status hpx_pg_call_say(struct hpx_pg_call *call)
 
 /* ---- what it answers ---- */
 
-static enum hpx_verdict verdict_by_name(struct hpx_span name)
+static enum hpx_decision_kind decision_by_name(struct hpx_span name)
 {
-	for (int i = 0; i < HPX_VERDICT_COUNT; i++)
-		if (hpx_span_eq(name, hpx_span_of(hpx_verdict_name((enum hpx_verdict)i))))
-			return (enum hpx_verdict)i;
-	return HPX_VERDICT_COUNT;
+	for (int i = 0; i < HPX_DECISION_COUNT; i++)
+		if (hpx_span_eq(name, hpx_span_of(hpx_decision_name((enum hpx_decision_kind)i))))
+			return (enum hpx_decision_kind)i;
+	return HPX_DECISION_COUNT;
 }
 
 /* The record as far as the function tells of it. */
-static enum hpx_state state_after(enum hpx_verdict verdict)
+static enum hpx_state state_after(enum hpx_decision_kind verdict)
 {
 	switch (verdict) {
-	case HPX_VERDICT_EXECUTE:
-	case HPX_VERDICT_EXECUTE_AGAIN:
-	case HPX_VERDICT_IN_PROGRESS:
+	case HPX_DECISION_EXECUTE:
+	case HPX_DECISION_EXECUTE_AGAIN:
+	case HPX_DECISION_IN_PROGRESS:
 		return HPX_STATE_IN_PROGRESS;
-	case HPX_VERDICT_REPLAY:
+	case HPX_DECISION_REPLAY:
 		return HPX_STATE_COMPLETED;
 	default:
 		return HPX_STATE_UNKNOWN;
@@ -223,7 +223,7 @@ static enum hpx_status read_replay(const PGresult *result, struct hpx_store_op *
 	const struct hpx_record *record = &op->decision.record;
 	struct hpx_span headers = hpx_pg_bytes(result, 0, COLUMN_HEADERS);
 
-	if (op->decision.verdict != HPX_VERDICT_REPLAY || headers.ptr == NULL)
+	if (op->decision.kind != HPX_DECISION_REPLAY || headers.ptr == NULL)
 		return HPX_OK;
 	op->replay = hpx_answer_new(record->status, record->kept, headers,
 				    hpx_pg_bytes(result, 0, COLUMN_BODY));
@@ -233,12 +233,12 @@ static enum hpx_status read_replay(const PGresult *result, struct hpx_store_op *
 static enum hpx_status read_reserve(struct hpx_pg_call *call, const PGresult *result)
 {
 	struct hpx_store_op *op = call->op;
-	struct hpx_decision decision = { .verdict = verdict_by_name(
+	struct hpx_decision decision = { .kind = decision_by_name(
 						 hpx_pg_bytes(result, 0, COLUMN_VERDICT)) };
 	struct hpx_span point = hpx_pg_bytes(result, 0, COLUMN_POINT);
 	int64_t attempt = 0, status = 0, kept = 0;
 
-	if (decision.verdict == HPX_VERDICT_COUNT ||
+	if (decision.kind == HPX_DECISION_COUNT ||
 	    !read_names(result, op->ask, &decision.record) ||
 	    !hpx_pg_int(result, 0, COLUMN_ATTEMPT, 1, UINT32_MAX, &attempt))
 		return refuse(call, HPX_CORRUPT, "hapax.begin gave an answer that cannot be read");
@@ -249,7 +249,7 @@ static enum hpx_status read_reserve(struct hpx_pg_call *call, const PGresult *re
 	if (hpx_point_valid(point))
 		memcpy(decision.record.point, point.ptr, point.len);
 	decision.write = !hpx_token_is_void(&decision.record.token);
-	decision.record.state = state_after(decision.verdict);
+	decision.record.state = state_after(decision.kind);
 	decision.record.attempt = (uint32_t)attempt;
 	decision.record.status = (uint32_t)status;
 	decision.record.kept = kept == 1;

@@ -56,7 +56,7 @@ static inline bool hpx_pg_goes_as(const struct hpx_pg_walker *walker, enum hpx_v
 static inline void hpx_pg_put_back(struct hpx_store_op *op)
 {
 	op->status = HPX_OK;
-	op->decision = (struct hpx_decision){ .verdict = HPX_VERDICT_COUNT };
+	op->decision = (struct hpx_decision){ .kind = HPX_DECISION_COUNT };
 }
 
 /* met.c: the results of INSERT_ABSENT, and of the locks and COMPLETE_BELIEVED. */

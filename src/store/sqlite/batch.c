@@ -50,7 +50,7 @@ static enum hpx_status load_replay(struct hpx_sqlite_store *s, const struct hpx_
 {
 	enum hpx_status status;
 
-	if (op->decision.verdict != HPX_VERDICT_REPLAY)
+	if (op->decision.kind != HPX_DECISION_REPLAY)
 		return HPX_OK;
 	status = hpx_sqlite_answer_read(&s->writer, row, &op->replay);
 	if (status == HPX_CORRUPT)

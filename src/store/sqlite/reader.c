@@ -80,7 +80,7 @@ static enum hpx_status peek_row(struct hpx_sqlite_db *db, struct hpx_store *stor
 	now = hpx_store_moment(store);
 	if (!row.found.exists || !hpx_change_peek(&row.found, ask, policy, &now, decision))
 		return HPX_NOT_FOUND;
-	if (decision->verdict != HPX_VERDICT_REPLAY)
+	if (decision->kind != HPX_DECISION_REPLAY)
 		return HPX_OK;
 	status = hpx_sqlite_answer_read(db, &row, replay);
 	if (status != HPX_CORRUPT)

@@ -72,11 +72,11 @@ static void parts_never_mix(void **state)
 
 static void chance_gives_each_byte_once(void **state)
 {
-	struct hpx_chance chance = { 0 };
+	struct hpx_random_pool chance = { 0 };
 	uint8_t taken[64][16];
 	(void)state;
 	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
-		hpx_chance_take(&chance, taken[i], sizeof(taken[i]));
+		hpx_random_pool_take(&chance, taken[i], sizeof(taken[i]));
 		for (size_t j = 0; j < i; j++)
 			assert_memory_not_equal(taken[i], taken[j], sizeof(taken[i]));
 		/* What was given is not in stock any more. */
@@ -84,7 +84,7 @@ static void chance_gives_each_byte_once(void **state)
 			assert_int_equal(chance.bytes[at], 0);
 	}
 	uint8_t many[256];
-	hpx_chance_take(&chance, many, sizeof(many));
+	hpx_random_pool_take(&chance, many, sizeof(many));
 	assert_int_equal(chance.left, 0);
 }
 

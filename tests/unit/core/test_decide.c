@@ -52,32 +52,32 @@ static struct hpx_record make_record(const struct situation *s)
 }
 
 /* The design's table, read top to bottom. */
-static enum hpx_verdict expected(const struct situation *s)
+static enum hpx_decision_kind expected(const struct situation *s)
 {
 	bool expires = s->state == HPX_STATE_COMPLETED || s->state == HPX_STATE_FAILED_RETRYABLE;
 
 	if (s->state == HPX_STATE_NONE || (expires && s->expired && !s->hold_expiry))
-		return HPX_VERDICT_EXECUTE;
+		return HPX_DECISION_EXECUTE;
 	if ((s->state == HPX_STATE_IN_PROGRESS || s->state == HPX_STATE_PENDING) && s->own_token)
-		return HPX_VERDICT_EXECUTE_AGAIN; /* attempt 3: its own reservation */
+		return HPX_DECISION_EXECUTE_AGAIN; /* attempt 3: its own reservation */
 	if (s->recipe == OTHER)
-		return HPX_VERDICT_REFINGERPRINT;
+		return HPX_DECISION_REFINGERPRINT;
 	if (s->fingerprint == OTHER)
-		return HPX_VERDICT_MISMATCH;
+		return HPX_DECISION_MISMATCH;
 	switch (s->state) {
 	case HPX_STATE_IN_PROGRESS:
 		if (!s->lease_lost)
-			return HPX_VERDICT_IN_PROGRESS;
-		return s->when_lost == HPX_WHEN_LOST_UNKNOWN ? HPX_VERDICT_UNKNOWN :
-							       HPX_VERDICT_EXECUTE_AGAIN;
+			return HPX_DECISION_IN_PROGRESS;
+		return s->when_lost == HPX_WHEN_LOST_UNKNOWN ? HPX_DECISION_UNKNOWN :
+							       HPX_DECISION_EXECUTE_AGAIN;
 	case HPX_STATE_FAILED_RETRYABLE:
-		return HPX_VERDICT_EXECUTE_AGAIN;
+		return HPX_DECISION_EXECUTE_AGAIN;
 	case HPX_STATE_COMPLETED:
-		return HPX_VERDICT_REPLAY;
+		return HPX_DECISION_REPLAY;
 	case HPX_STATE_PENDING:
-		return HPX_VERDICT_PENDING; /* overdue or not: the reaper ends it */
+		return HPX_DECISION_PENDING; /* overdue or not: the reaper ends it */
 	default:
-		return HPX_VERDICT_UNKNOWN;
+		return HPX_DECISION_UNKNOWN;
 	}
 }
 
@@ -100,17 +100,17 @@ static void check(const struct situation *s)
 {
 	struct hpx_decision d = decide(s);
 
-	if (d.verdict != expected(s))
+	if (d.kind != expected(s))
 		fail_msg("%s expired=%d lost=%d own=%d recipe=%d fingerprint=%d hold=%d "
 			 "when_lost=%u deliver=%u: got %s, want %s",
 			 hpx_state_name(s->state), s->expired, s->lease_lost, s->own_token,
 			 s->recipe, s->fingerprint, s->hold_expiry, s->when_lost,
 			 s->deliver,
-			 hpx_verdict_name(d.verdict), hpx_verdict_name(expected(s)));
+			 hpx_decision_name(d.kind), hpx_decision_name(expected(s)));
 	/* Whatever is written is whole; whoever executes holds the lease. */
 	if (d.write)
 		assert_true(hpx_record_valid(&d.record));
-	if (d.verdict == HPX_VERDICT_EXECUTE || d.verdict == HPX_VERDICT_EXECUTE_AGAIN) {
+	if (d.kind == HPX_DECISION_EXECUTE || d.kind == HPX_DECISION_EXECUTE_AGAIN) {
 		enum hpx_state begun = s->deliver == HPX_DELIVER_ASYNC ? HPX_STATE_PENDING :
 									 HPX_STATE_IN_PROGRESS;
 		assert_int_equal(d.record.state, d.write ? begun : s->state);
@@ -174,7 +174,7 @@ static void a_new_use_of_an_expired_key_has_another_reference(void **state)
 	struct situation s = { .state = HPX_STATE_COMPLETED, .expired = true, .fingerprint = OTHER };
 	struct hpx_decision d = decide(&s);
 	(void)state;
-	assert_int_equal(d.verdict, HPX_VERDICT_EXECUTE);
+	assert_int_equal(d.kind, HPX_DECISION_EXECUTE);
 	assert_int_equal(d.record.attempt, 1);
 	struct hpx_mark made;
 	assert_status(hpx_mark_make(&asking, &made), HPX_OK);
@@ -228,14 +228,14 @@ static void nothing_resumes_once_the_upstream_has_forgotten(void **state)
 		int64_t honours_keys_ms;
 		bool fenced;
 		enum hpx_when_lost when_lost;
-		enum hpx_verdict want;
+		enum hpx_decision_kind want;
 	} rows[] = {
 		/* the record is 1000 ms old */
-		{ 1001, false, HPX_WHEN_LOST_RESUME, HPX_VERDICT_EXECUTE_AGAIN },
-		{ 1000, false, HPX_WHEN_LOST_RESUME, HPX_VERDICT_UNKNOWN },
-		{ 1000, true, HPX_WHEN_LOST_RESUME, HPX_VERDICT_EXECUTE_AGAIN },
-		{ 1000, false, HPX_WHEN_LOST_VOID, HPX_VERDICT_EXECUTE_AGAIN },
-		{ 0, false, HPX_WHEN_LOST_UNKNOWN, HPX_VERDICT_EXECUTE_AGAIN },
+		{ 1001, false, HPX_WHEN_LOST_RESUME, HPX_DECISION_EXECUTE_AGAIN },
+		{ 1000, false, HPX_WHEN_LOST_RESUME, HPX_DECISION_UNKNOWN },
+		{ 1000, true, HPX_WHEN_LOST_RESUME, HPX_DECISION_EXECUTE_AGAIN },
+		{ 1000, false, HPX_WHEN_LOST_VOID, HPX_DECISION_EXECUTE_AGAIN },
+		{ 0, false, HPX_WHEN_LOST_UNKNOWN, HPX_DECISION_EXECUTE_AGAIN },
 	};
 	struct hpx_ask ask = { .token = asking, .recipe = { { 5 } }, .fingerprint = { 7 } };
 	struct hpx_moment now = { .wall_ms = NOW, .lease_ms = LEASE_NOW };
@@ -249,9 +249,9 @@ static void nothing_resumes_once_the_upstream_has_forgotten(void **state)
 		p.honours_keys_ms = rows[i].honours_keys_ms;
 		p.fenced = rows[i].fenced;
 		hpx_decide(&r, &ask, &p, &now, &d);
-		if (d.verdict != rows[i].want)
-			fail_msg("row %zu: got %s, want %s", i, hpx_verdict_name(d.verdict),
-				 hpx_verdict_name(rows[i].want));
+		if (d.kind != rows[i].want)
+			fail_msg("row %zu: got %s, want %s", i, hpx_decision_name(d.kind),
+				 hpx_decision_name(rows[i].want));
 	}
 }
 
@@ -266,7 +266,7 @@ static void a_broken_record_counts_as_unknown(void **state)
 	(void)state;
 	r.attempt = 0;
 	hpx_decide(&r, &ask, &policy, &now, &d);
-	assert_int_equal(d.verdict, HPX_VERDICT_UNKNOWN);
+	assert_int_equal(d.kind, HPX_DECISION_UNKNOWN);
 	assert_false(d.write);
 }
 

@@ -57,7 +57,7 @@ static void fixed_statuses(void **state)
 		for (int p = 0; p <= HPX_SERVER_ERROR_UNKNOWN; p++) {
 			struct hpx_policy policy = { .server_error = (enum hpx_server_error)p };
 			enum hpx_outcome got = hpx_outcome_of_answer(
-				rows[i].status, rows[i].retry_after, HPX_SAID_NOTHING, &policy);
+				rows[i].status, rows[i].retry_after, HPX_DECLARED_NOTHING, &policy);
 			if (got != rows[i].outcome)
 				fail_msg("%u: got %s, want %s", rows[i].status, name_of(got),
 					 name_of(rows[i].outcome));
@@ -75,7 +75,7 @@ static void other_server_errors_follow_the_route(void **state)
 		for (int p = 0; p <= HPX_SERVER_ERROR_UNKNOWN; p++) {
 			struct hpx_policy policy = { .server_error = (enum hpx_server_error)p };
 			assert_int_equal(hpx_outcome_of_answer(statuses[i], false,
-							       HPX_SAID_NOTHING, &policy),
+							       HPX_DECLARED_NOTHING, &policy),
 					 by_policy[p]);
 		}
 }
@@ -99,10 +99,10 @@ static void what_the_upstream_says_overrides(void **state)
 	for (size_t s = 0; s < sizeof(statuses) / sizeof(statuses[0]); s++)
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 			assert_int_equal(hpx_outcome_of_answer(statuses[s], true,
-							       hpx_said_parse(hpx_span_of(rows[i].word)),
+							       hpx_declared_parse(hpx_span_of(rows[i].word)),
 							       &policy),
 					 rows[i].outcome);
-	assert_int_equal(hpx_said_parse((struct hpx_span){ NULL, 0 }), HPX_SAID_NOTHING);
+	assert_int_equal(hpx_declared_parse((struct hpx_span){ NULL, 0 }), HPX_DECLARED_NOTHING);
 }
 
 static void silence_depends_on_whether_a_byte_left(void **state)

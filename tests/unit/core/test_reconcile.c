@@ -39,10 +39,10 @@ static void play(struct hpx_reconcile *reconcile, const struct hpx_reconcile_rul
 		 const char *what, const struct event *events, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct hpx_finding finding = { events[i].ruling, events[i].about_ms, !events[i].unasked, 0 };
+		struct hpx_received_ruling received = { events[i].ruling, events[i].about_ms, !events[i].unasked, 0 };
 		uint32_t tries = reconcile->tries;
 		enum hpx_reconcile_move move =
-			hpx_reconcile_judge(reconcile, &finding, by, events[i].about_ms + 1, 0);
+			hpx_reconcile_judge(reconcile, &received, by, events[i].about_ms + 1, 0);
 		if (move != events[i].move)
 			fail_msg("%s, event %zu: got %s, want %s", what, i, hpx_reconcile_name(move),
 				 hpx_reconcile_name(events[i].move));
@@ -120,13 +120,13 @@ static void all_rows_of_four(void **state)
 
 		for (int64_t i = 0; i < 4; i++, rest /= 5) {
 			enum hpx_ruling ruling = all[rest % 5];
-			struct hpx_finding finding = { ruling, 20000 + i * 1000, true, 0 };
+			struct hpx_received_ruling received = { ruling, 20000 + i * 1000, true, 0 };
 			enum hpx_reconcile_move want = ruling == YES                ? SETTLE_YES :
 						       ruling == DECLINED           ? SETTLE_DECLINED :
 						       ruling == NO && before == NO ? SETTLE_NO :
 										      AGAIN;
 			enum hpx_reconcile_move got =
-				hpx_reconcile_judge(&reconcile, &finding, &rule, finding.about_ms, 0);
+				hpx_reconcile_judge(&reconcile, &received, &rule, received.about_ms, 0);
 			if (got != want)
 				fail_msg("row %zu at %d: got %s, want %s", n, (int)i,
 					 hpx_reconcile_name(got), hpx_reconcile_name(want));
@@ -161,8 +161,8 @@ static void the_budget(void **state)
 		by.tries_max = rows[i].max;
 		for (int asked = 0; asked < 2; asked++) {
 			struct hpx_reconcile reconcile = { .sent_ms = SENT, .tries = rows[i].tries };
-			struct hpx_finding finding = { rows[i].ruling, 20000, asked, 0 };
-			enum hpx_reconcile_move got = hpx_reconcile_judge(&reconcile, &finding, &by, 20000, 0);
+			struct hpx_received_ruling received = { rows[i].ruling, 20000, asked, 0 };
+			enum hpx_reconcile_move got = hpx_reconcile_judge(&reconcile, &received, &by, 20000, 0);
 			enum hpx_reconcile_move want = asked ? rows[i].asked : rows[i].unasked;
 			if (got != want)
 				fail_msg("row %zu: got %s, want %s", i, hpx_reconcile_name(got),
@@ -171,7 +171,7 @@ static void the_budget(void **state)
 	}
 	/* The second of a row may be the last try. */
 	struct hpx_reconcile last = { .sent_ms = SENT, .tries = 9, .not_applied_in_a_row = 1, .first_not_applied_ms = 11000 };
-	struct hpx_finding no = { NO, 20000, true, 0 };
+	struct hpx_received_ruling no = { NO, 20000, true, 0 };
 	assert_int_equal(hpx_reconcile_judge(&last, &no, &rule, 20000, 0), SETTLE_NO);
 	assert_int_equal(last.first_not_applied_ms, 11000);
 }
@@ -206,8 +206,8 @@ static void the_next_question(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct hpx_reconcile reconcile = { .sent_ms = SENT, .tries = rows[i].tries, .ask_at_ms = 7 };
-		struct hpx_finding finding = { rows[i].ruling, rows[i].about_ms, true, rows[i].retry_after_ms };
-		assert_int_equal(hpx_reconcile_judge(&reconcile, &finding, &rule, rows[i].now_ms,
+		struct hpx_received_ruling received = { rows[i].ruling, rows[i].about_ms, true, rows[i].retry_after_ms };
+		assert_int_equal(hpx_reconcile_judge(&reconcile, &received, &rule, rows[i].now_ms,
 						     rows[i].random),
 				 AGAIN);
 		if (reconcile.ask_at_ms != rows[i].want)
@@ -215,8 +215,8 @@ static void the_next_question(void **state)
 				 (long long)rows[i].want);
 		/* Unasked, the plan stays. */
 		reconcile.ask_at_ms = 7;
-		finding.asked = false;
-		hpx_reconcile_judge(&reconcile, &finding, &rule, rows[i].now_ms, rows[i].random);
+		received.asked = false;
+		hpx_reconcile_judge(&reconcile, &received, &rule, rows[i].now_ms, rows[i].random);
 		assert_int_equal(reconcile.ask_at_ms, 7);
 	}
 }
@@ -237,7 +237,7 @@ static void the_first_question(void **state)
 static void clocks(void **state)
 {
 	struct hpx_reconcile reconcile = { .sent_ms = SENT };
-	struct hpx_finding ahead = { NO, 99999, true, 0 };
+	struct hpx_received_ruling ahead = { NO, 99999, true, 0 };
 	struct hpx_reconcile_rule no_distance = RULE;
 	(void)state;
 	assert_int_equal(hpx_reconcile_judge(&reconcile, &ahead, &rule, 10999, 0), AGAIN);
@@ -258,9 +258,9 @@ static void the_ends_of_the_scale(void **state)
 	(void)state;
 	for (size_t n = 0; n < 7 * 7 * 7 * 7; n++) {
 		struct hpx_reconcile reconcile = { .sent_ms = times[n % 7] };
-		struct hpx_finding finding = { NO, times[n / 7 % 7], true, times[n / 49 % 7] };
+		struct hpx_received_ruling received = { NO, times[n / 7 % 7], true, times[n / 49 % 7] };
 		by.settle_after_ms = by.confirm_after_ms = times[n / 343];
-		assert_int_equal(hpx_reconcile_judge(&reconcile, &finding, &by, times[n / 7 % 7],
+		assert_int_equal(hpx_reconcile_judge(&reconcile, &received, &by, times[n / 7 % 7],
 						     UINT64_MAX),
 				 AGAIN);
 	}

@@ -68,8 +68,8 @@ static void a_signature(void **state)
 static void a_verdict(void **state)
 {
 	static const struct hpx_span words[] = { HPX_SPAN_INIT("a\nb") };
-	static const struct hpx_verdict_mapping mapping = { HPX_SPAN_INIT("/x/y"),
-							    { [HPX_RULING_DECLINED] = { NULL, 0, words, 1 } } };
+	static const struct hpx_ruling_mapping mapping = { HPX_SPAN_INIT("/x/y"),
+							   { [HPX_RULING_DECLINED] = { NULL, 0, words, 1 } } };
 	enum hpx_status status = HPX_NOMEM;
 	enum hpx_ruling ruling = HPX_RULING_COUNT;
 	size_t n = 0;
@@ -77,7 +77,7 @@ static void a_verdict(void **state)
 	while (status != HPX_OK) {
 		assert_int_equal(ruling, HPX_RULING_COUNT);
 		allocations_left = n++;
-		status = hpx_verdict_of_answer(&mapping, 200, HPX_SPAN("{\"x\":{\"y\":\"a\\nb\"}}"), &ruling);
+		status = hpx_ruling_of_answer(&mapping, 200, HPX_SPAN("{\"x\":{\"y\":\"a\\nb\"}}"), &ruling);
 		allocations_left = SIZE_MAX;
 		if (status != HPX_OK)
 			assert_status(status, HPX_NOMEM);

@@ -31,11 +31,11 @@ static const struct hpx_span not_yet_values[] = { HPX_SPAN_INIT("pending"), HPX_
 	{ \
 		name##_statuses, COUNT(name##_statuses), name##_values, COUNT(name##_values) \
 	}
-static const struct hpx_verdict_mapping with_pointer = { HPX_SPAN_INIT("/data/status"),
+static const struct hpx_ruling_mapping with_pointer = { HPX_SPAN_INIT("/data/status"),
+							{ SIGNS(applied), SIGNS(declined), SIGNS(not_applied), SIGNS(not_yet) } };
+static const struct hpx_ruling_mapping statuses_only = { { NULL, 0 },
 							 { SIGNS(applied), SIGNS(declined), SIGNS(not_applied), SIGNS(not_yet) } };
-static const struct hpx_verdict_mapping statuses_only = { { NULL, 0 },
-							  { SIGNS(applied), SIGNS(declined), SIGNS(not_applied), SIGNS(not_yet) } };
-static const struct hpx_verdict_mapping nothing = { HPX_SPAN_INIT("/data/status"), { { 0 } } };
+static const struct hpx_ruling_mapping nothing = { HPX_SPAN_INIT("/data/status"), { { 0 } } };
 
 static void expect(enum hpx_ruling got, enum hpx_ruling want, unsigned status, const char *body)
 {
@@ -83,11 +83,11 @@ static void answers(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct hpx_span body = hpx_span_of(rows[i].body);
-		assert_status(hpx_verdict_of_answer(&with_pointer, rows[i].status, body, &got), HPX_OK);
+		assert_status(hpx_ruling_of_answer(&with_pointer, rows[i].status, body, &got), HPX_OK);
 		expect(got, rows[i].with_pointer, rows[i].status, rows[i].body);
-		assert_status(hpx_verdict_of_answer(&statuses_only, rows[i].status, body, &got), HPX_OK);
+		assert_status(hpx_ruling_of_answer(&statuses_only, rows[i].status, body, &got), HPX_OK);
 		expect(got, rows[i].statuses_only, rows[i].status, rows[i].body);
-		assert_status(hpx_verdict_of_answer(&nothing, rows[i].status, body, &got), HPX_OK);
+		assert_status(hpx_ruling_of_answer(&nothing, rows[i].status, body, &got), HPX_OK);
 		expect(got, UNCLEAR, rows[i].status, rows[i].body);
 	}
 }
@@ -96,12 +96,12 @@ static void answers(void **state)
 static void every_status(void **state)
 {
 	static const unsigned ok[] = { 200 }, gone[] = { 404 };
-	static const struct hpx_verdict_mapping mapping = { { NULL, 0 },
-							    { [APPLIED] = { ok, 1, NULL, 0 }, [NOT_APPLIED] = { gone, 1, NULL, 0 } } };
+	static const struct hpx_ruling_mapping mapping = { { NULL, 0 },
+							   { [APPLIED] = { ok, 1, NULL, 0 }, [NOT_APPLIED] = { gone, 1, NULL, 0 } } };
 	enum hpx_ruling got;
 	(void)state;
 	for (unsigned status = 0; status < 1000; status++) {
-		assert_status(hpx_verdict_of_answer(&mapping, status, HPX_SPAN("{}"), &got), HPX_OK);
+		assert_status(hpx_ruling_of_answer(&mapping, status, HPX_SPAN("{}"), &got), HPX_OK);
 		expect(got, status == 200 ? APPLIED : status == 404 ? NOT_APPLIED :
 								      UNCLEAR,
 		       status, "{}");
@@ -167,9 +167,9 @@ static void bodies(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct hpx_span body = hpx_span_of(rows[i].body);
-		assert_status(hpx_verdict_of_body(&with_pointer, body, &got), HPX_OK);
+		assert_status(hpx_ruling_of_body(&with_pointer, body, &got), HPX_OK);
 		expect(got, rows[i].want, 0, rows[i].body);
-		assert_status(hpx_verdict_of_body(&statuses_only, body, &got), HPX_OK);
+		assert_status(hpx_ruling_of_body(&statuses_only, body, &got), HPX_OK);
 		expect(got, UNCLEAR, 0, rows[i].body);
 	}
 }
@@ -185,7 +185,7 @@ static void long_values(void **state)
 	memset(body, 'a', LEN);
 	memcpy(body, "{\"data\":{\"status\":\"", 19);
 	memcpy(body + LEN - 3, "\"}}", 3);
-	assert_status(hpx_verdict_of_body(&with_pointer, hpx_span(body, LEN), &got), HPX_OK);
+	assert_status(hpx_ruling_of_body(&with_pointer, hpx_span(body, LEN), &got), HPX_OK);
 	assert_int_equal(got, UNCLEAR);
 	free(body);
 }

@@ -253,7 +253,7 @@ static void reserve(struct scene *scene, unsigned tenant, unsigned key, struct h
 
 	hpx_committer_submit_wait(scene->committer, &op);
 	assert_status(op.status, HPX_OK);
-	assert_string_equal(hpx_verdict_name(op.decision.verdict), "created");
+	assert_string_equal(hpx_decision_name(op.decision.kind), "created");
 }
 
 static struct hpx_job job_to(struct scene *scene, int target, const char *path)
@@ -319,8 +319,8 @@ void scene_lose(struct scene *scene, unsigned tenant, unsigned key)
 
 void scene_say(struct scene *scene, unsigned tenant, unsigned key, enum hpx_ruling ruling)
 {
-	struct hpx_ruling_turn turn = { .finding = { .ruling = ruling,
-						     .about_ms = hpx_clock_wall_ms() } };
+	struct hpx_ruling_turn turn = { .received = { .ruling = ruling,
+						      .about_ms = hpx_clock_wall_ms() } };
 	struct hpx_store_op op = { .verb = HPX_VERB_RULE, .id = scene_id(tenant, key), .ruling = &turn };
 	struct hpx_token first = token_of(tenant, key);
 

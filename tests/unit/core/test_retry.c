@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "core/again.h"
+#include "core/retry.h"
 #include "http/retry_after.h"
 
 static const char *text_of(const json_t *row, const char *name)
@@ -13,7 +13,7 @@ static const char *text_of(const json_t *row, const char *name)
 }
 
 /* A row's body is a text, or an object that is sent as JSON. */
-static void read_body(const json_t *row, struct hpx_again_facts *facts)
+static void read_body(const json_t *row, struct hpx_retry_facts *facts)
 {
 	const json_t *body = json_object_get(row, "body");
 	const char *type = text_of(row, "type");
@@ -27,13 +27,13 @@ static void read_body(const json_t *row, struct hpx_again_facts *facts)
 	assert_non_null(text);
 	if (type == NULL)
 		type = made != NULL ? "application/json; charset=utf-8" : "text/plain";
-	hpx_again_read(hpx_span_of(type), hpx_span_of(text), facts);
+	hpx_retry_read_body(hpx_span_of(type), hpx_span_of(text), facts);
 	free(made);
 }
 
-static struct hpx_again_facts facts_of(const json_t *row)
+static struct hpx_retry_facts facts_of(const json_t *row)
 {
-	struct hpx_again_facts facts = { .reached = HPX_REACHED_ANSWER, .retry_after_s = -1 };
+	struct hpx_retry_facts facts = { .reached = HPX_REACHED_ANSWER, .retry_after_s = -1 };
 	const json_t *headers = json_object_get(row, "headers");
 	const char *lost = text_of(row, "lost");
 	const char *after = text_of(headers, "Retry-After");
@@ -51,25 +51,25 @@ static struct hpx_again_facts facts_of(const json_t *row)
 	return facts;
 }
 
-static const char *const then_names[] = {
+static const char *const action_names[] = {
 #define X(name) #name,
-	HPX_THEN_LIST(X)
+	HPX_RETRY_ACTION_LIST(X)
 #undef X
 };
 
 /* Whether it comes out as the row says; prints both where it does not. */
 static bool holds(const json_t *row)
 {
-	struct hpx_again_facts facts = facts_of(row);
-	struct hpx_again got = hpx_again_decide(&facts, json_is_true(json_object_get(row, "doubt")));
+	struct hpx_retry_facts facts = facts_of(row);
+	struct hpx_retry_decision got = hpx_retry_decide(&facts, json_is_true(json_object_get(row, "doubt")));
 	bool doubt = json_is_true(json_object_get(row, "doubt_after"));
 	int64_t wait_s = json_integer_value(json_object_get(row, "wait_s"));
 
-	if (strcmp(then_names[got.then], text_of(row, "then")) == 0 && got.doubt == doubt &&
+	if (strcmp(action_names[got.action], text_of(row, "then")) == 0 && got.doubt == doubt &&
 	    got.wait_s == wait_s)
 		return true;
 	print_error("%s: got %s, doubt %d, %lld s; want %s, doubt %d, %lld s\n",
-		    text_of(row, "says"), then_names[got.then], got.doubt,
+		    text_of(row, "says"), action_names[got.action], got.doubt,
 		    (long long)got.wait_s, text_of(row, "then"), doubt, (long long)wait_s);
 	return false;
 }
@@ -113,9 +113,9 @@ static void test_hostile_bodies(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
-		struct hpx_again_facts facts = { .reached = HPX_REACHED_ANSWER };
+		struct hpx_retry_facts facts = { .reached = HPX_REACHED_ANSWER };
 
-		hpx_again_read(hpx_span_of(hostile[i].type), hpx_span_of(hostile[i].body), &facts);
+		hpx_retry_read_body(hpx_span_of(hostile[i].type), hpx_span_of(hostile[i].body), &facts);
 		if (facts.retry == HPX_RETRY_NONE && !facts.idempotency_error)
 			continue;
 		fail_msg("%s %s: got the word %d, want none", hostile[i].type, hostile[i].body,
@@ -125,20 +125,20 @@ static void test_hostile_bodies(void **state)
 
 static void test_deep_and_large_bodies(void **state)
 {
-	size_t len = HPX_AGAIN_DOCUMENT_MAX + 1;
+	size_t len = HPX_RETRY_DOCUMENT_MAX + 1;
 	char *body = malloc(len);
-	struct hpx_again_facts facts = { .reached = HPX_REACHED_ANSWER };
+	struct hpx_retry_facts facts = { .reached = HPX_REACHED_ANSWER };
 	struct hpx_span type = HPX_SPAN("application/problem+json");
 
 	(void)state;
 	assert_non_null(body);
 	memset(body, '[', len);
-	hpx_again_read(type, hpx_span(body, len - 1), &facts);
+	hpx_retry_read_body(type, hpx_span(body, len - 1), &facts);
 	memset(body, ' ', len);
 	memcpy(body, "{\"retry\":\"never\"}", 17);
-	hpx_again_read(type, hpx_span(body, len), &facts);
+	hpx_retry_read_body(type, hpx_span(body, len), &facts);
 	assert_int_equal(facts.retry, HPX_RETRY_NONE);
-	hpx_again_read(type, hpx_span(body, len - 1), &facts);
+	hpx_retry_read_body(type, hpx_span(body, len - 1), &facts);
 	assert_int_equal(facts.retry, HPX_RETRY_NEVER);
 	free(body);
 }

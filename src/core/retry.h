@@ -6,19 +6,19 @@
  * Doubt: this attempt or an earlier one may have happened without its answer
  * being known. Only a definite answer ends it; until then the key must not be
  * dropped, because it is what keeps a second effect away. */
-#ifndef HPX_CORE_AGAIN_H
-#define HPX_CORE_AGAIN_H
+#ifndef HPX_CORE_RETRY_H
+#define HPX_CORE_RETRY_H
 
 #include "base/span.h"
 
-#define HPX_THEN_LIST(X) \
+#define HPX_RETRY_ACTION_LIST(X) \
 	X(done)  /* definite: the key may be dropped */ \
 	X(again) /* the same request, with the same key */ \
 	X(stop)  /* not definite, and sending it again at once is no help */
 
-enum hpx_then {
-#define X(name) HPX_THEN_##name,
-	HPX_THEN_LIST(X)
+enum hpx_retry_action {
+#define X(name) HPX_RETRY_ACTION_##name,
+	HPX_RETRY_ACTION_LIST(X)
 #undef X
 };
 
@@ -41,7 +41,7 @@ enum hpx_reached {
 };
 
 /* What is known of one attempt. Besides `reached`, only an answer has any. */
-struct hpx_again_facts {
+struct hpx_retry_facts {
 	enum hpx_reached reached;
 	unsigned status;
 	bool replayed;         /* Idempotent-Replayed: true */
@@ -53,21 +53,21 @@ struct hpx_again_facts {
 	bool in_progress;       /* the state of that operation, by its document */
 };
 
-struct hpx_again {
-	enum hpx_then then;
+struct hpx_retry_decision {
+	enum hpx_retry_action action;
 	bool doubt;     /* afterwards */
 	int64_t wait_s; /* asked for before the next attempt; 0: nothing */
 };
 
 /* `doubt`: of the attempts before. */
-struct hpx_again hpx_again_decide(const struct hpx_again_facts *facts, bool doubt);
+struct hpx_retry_decision hpx_retry_decide(const struct hpx_retry_facts *facts, bool doubt);
 
 /* Reads the words out of an answer's body into `facts`: of a problem document
  * (application/problem+json), or, in application/json, of Stripe's shape
  * {"error": {…}} or of an operation's document {"state": …}. Bodies that are neither, that are larger than any such
  * document, or that cannot be read have none: the status counts. */
-#define HPX_AGAIN_DOCUMENT_MAX 65536
-void hpx_again_read(struct hpx_span content_type, struct hpx_span body,
-		    struct hpx_again_facts *facts);
+#define HPX_RETRY_DOCUMENT_MAX 65536
+void hpx_retry_read_body(struct hpx_span content_type, struct hpx_span body,
+			 struct hpx_retry_facts *facts);
 
 #endif

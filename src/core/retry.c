@@ -1,5 +1,5 @@
 /* The rules in their order, and the reader of the words that they rest on. */
-#include "core/again.h"
+#include "core/retry.h"
 
 #include "core/json_tree.h"
 
@@ -11,7 +11,7 @@ static bool is_about_the_caller(unsigned status)
 }
 
 /* The server says of this attempt that it did nothing. */
-static bool is_turned_away(const struct hpx_again_facts *facts)
+static bool is_turned_away(const struct hpx_retry_facts *facts)
 {
 	return facts->status == 408 || facts->status == 425 || facts->status == 429 ||
 	       (facts->status == 503 && facts->retry_after_s >= 0);
@@ -19,7 +19,7 @@ static bool is_turned_away(const struct hpx_again_facts *facts)
 
 /* In doubt, a 409 that says no more may be about the attempt that was lost: the
  * draft standard asks neither for a time to come back nor for a word. */
-static bool is_in_progress(const struct hpx_again_facts *facts, bool doubt)
+static bool is_in_progress(const struct hpx_retry_facts *facts, bool doubt)
 {
 	return facts->status == 409 &&
 	       (doubt || facts->retry_after_s >= 0 || facts->idempotency_error);
@@ -27,48 +27,48 @@ static bool is_in_progress(const struct hpx_again_facts *facts, bool doubt)
 
 /* What is to be mended was not executed, unless the answer says so, or is a
  * failure. */
-static bool is_refused(const struct hpx_again_facts *facts)
+static bool is_refused(const struct hpx_retry_facts *facts)
 {
 	if (facts->executed != HPX_EXECUTED_NONE)
 		return facts->executed == HPX_EXECUTED_NO;
 	return facts->status < 500;
 }
 
-static bool is_worth_another(const struct hpx_again_facts *facts, bool doubt)
+static bool is_worth_another(const struct hpx_retry_facts *facts, bool doubt)
 {
 	return is_turned_away(facts) || is_in_progress(facts, doubt) || facts->status == 502 ||
 	       facts->status == 503 || facts->status == 504;
 }
 
-static enum hpx_then by_status(const struct hpx_again_facts *facts, bool doubt)
+static enum hpx_retry_action by_status(const struct hpx_retry_facts *facts, bool doubt)
 {
 	if (is_worth_another(facts, doubt))
-		return HPX_THEN_again;
+		return HPX_RETRY_ACTION_again;
 	if (is_about_the_caller(facts->status))
-		return doubt ? HPX_THEN_stop : HPX_THEN_done;
-	return facts->status < 500 ? HPX_THEN_done : HPX_THEN_stop;
+		return doubt ? HPX_RETRY_ACTION_stop : HPX_RETRY_ACTION_done;
+	return facts->status < 500 ? HPX_RETRY_ACTION_done : HPX_RETRY_ACTION_stop;
 }
 
 /* The first attempt runs on, and nobody knows yet how it ends (`concurrent:
  * accepted`). What is delivered later is pending instead, and sure to be tried. */
-static bool is_under_way(const struct hpx_again_facts *facts)
+static bool is_under_way(const struct hpx_retry_facts *facts)
 {
 	return facts->status == 202 && facts->operation && facts->in_progress;
 }
 
-static enum hpx_then by_answer(const struct hpx_again_facts *facts, bool doubt)
+static enum hpx_retry_action by_answer(const struct hpx_retry_facts *facts, bool doubt)
 {
 	if (is_under_way(facts))
-		return HPX_THEN_again;
+		return HPX_RETRY_ACTION_again;
 	if (facts->status < 400 || facts->replayed)
-		return HPX_THEN_done;
+		return HPX_RETRY_ACTION_done;
 	switch (facts->retry) {
 	case HPX_RETRY_SAME_KEY:
-		return HPX_THEN_again;
+		return HPX_RETRY_ACTION_again;
 	case HPX_RETRY_NEVER:
-		return HPX_THEN_done;
+		return HPX_RETRY_ACTION_done;
 	case HPX_RETRY_AFTER_FIX:
-		return doubt || !is_refused(facts) ? HPX_THEN_stop : HPX_THEN_done;
+		return doubt || !is_refused(facts) ? HPX_RETRY_ACTION_stop : HPX_RETRY_ACTION_done;
 	case HPX_RETRY_NONE:
 		break;
 	}
@@ -76,7 +76,7 @@ static enum hpx_then by_answer(const struct hpx_again_facts *facts, bool doubt)
 }
 
 /* Whether this attempt itself may have happened, its answer not being one. */
-static bool is_doubtful(const struct hpx_again_facts *facts)
+static bool is_doubtful(const struct hpx_retry_facts *facts)
 {
 	if (facts->reached != HPX_REACHED_ANSWER)
 		return facts->reached == HPX_REACHED_SILENCE;
@@ -85,18 +85,18 @@ static bool is_doubtful(const struct hpx_again_facts *facts)
 	return !is_turned_away(facts) && !is_about_the_caller(facts->status);
 }
 
-struct hpx_again hpx_again_decide(const struct hpx_again_facts *facts, bool doubt)
+struct hpx_retry_decision hpx_retry_decide(const struct hpx_retry_facts *facts, bool doubt)
 {
-	struct hpx_again again = { .then = HPX_THEN_again };
+	struct hpx_retry_decision decision = { .action = HPX_RETRY_ACTION_again };
 
 	if (facts->reached == HPX_REACHED_ANSWER)
-		again.then = by_answer(facts, doubt);
-	if (again.then != HPX_THEN_done)
-		again.doubt = doubt || is_doubtful(facts);
-	if (again.then == HPX_THEN_again && facts->reached == HPX_REACHED_ANSWER &&
+		decision.action = by_answer(facts, doubt);
+	if (decision.action != HPX_RETRY_ACTION_done)
+		decision.doubt = doubt || is_doubtful(facts);
+	if (decision.action == HPX_RETRY_ACTION_again && facts->reached == HPX_REACHED_ANSWER &&
 	    facts->retry_after_s > 0)
-		again.wait_s = facts->retry_after_s;
-	return again;
+		decision.wait_s = facts->retry_after_s;
+	return decision;
 }
 
 static uint32_t member(const struct hpx_json_tree *tree, uint32_t object, struct hpx_span name)
@@ -139,13 +139,13 @@ static enum hpx_executed_word executed_word(struct hpx_span text)
 }
 
 static void read_words(const struct hpx_json_tree *tree, uint32_t object,
-		       struct hpx_again_facts *facts)
+		       struct hpx_retry_facts *facts)
 {
 	facts->retry = retry_word(word(tree, object, HPX_SPAN("retry")));
 	facts->executed = executed_word(word(tree, object, HPX_SPAN("executed")));
 }
 
-static void read_plain(const struct hpx_json_tree *tree, struct hpx_again_facts *facts)
+static void read_plain(const struct hpx_json_tree *tree, struct hpx_retry_facts *facts)
 {
 	uint32_t error = member(tree, 0, HPX_SPAN("error"));
 
@@ -164,13 +164,13 @@ static bool is_type(struct hpx_span content_type, struct hpx_span wanted)
 	return hpx_span_ieq(hpx_span_trim(type), wanted);
 }
 
-void hpx_again_read(struct hpx_span content_type, struct hpx_span body,
-		    struct hpx_again_facts *facts)
+void hpx_retry_read_body(struct hpx_span content_type, struct hpx_span body,
+			 struct hpx_retry_facts *facts)
 {
 	bool problem = is_type(content_type, HPX_SPAN("application/problem+json"));
 	struct hpx_json_tree tree;
 
-	if (body.len > HPX_AGAIN_DOCUMENT_MAX ||
+	if (body.len > HPX_RETRY_DOCUMENT_MAX ||
 	    (!problem && !is_type(content_type, HPX_SPAN("application/json"))))
 		return;
 	/* What cannot be read, for whatever reason, says nothing. */
