@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Shows that the source tree is in order: a folder of src/ includes only what stands
-above it, a base name of a .c file stands once, and so does the tag of a struct.
+above it, a base name of a .c file stands once, and so does the tag of a struct; and
+the pages for contributors name only files, functions and types that exist.
 
 The order of includes has no exceptions. Names and tags that stand more than once
 today are listed below. The lists may only become shorter: a new one fails, and so
@@ -108,6 +109,31 @@ def same_tags():
     return {tag: files for tag, files in found.items() if len(files) > 1}
 
 
+def pages():
+    """What explains the source tree."""
+    return sorted((ROOT / "docs/internals").glob("*.md")) + [ROOT / "CONTRIBUTING.md", ROOT / "README.md"]
+
+
+def named(page):
+    """What stands in `code` or in a block of it. Links are tests/e2e/test_docs.py's."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```.*?^```$", text, re.M | re.S)
+    return blocks + re.findall(r"`[^`\n]+`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
+
+
+def missing_paths(text, files):
+    """The paths in it that are nowhere: src/... as it stands, guard.c or sqlite/batch.c below src/.
+    NAME stands for a name that the reader chooses; bench/results is made by the benchmark."""
+    for path in re.findall(r"(?<![\w/.*-])[\w*][\w*/.-]*", text):
+        whole = re.match(r"(src|tests|sql|tools|docs|etc|include|bench|clients|examples)/", path)
+        if "NAME" in path or path.startswith("bench/results") or not (whole or re.search(r"\w\.[ch]$", path)):
+            continue
+        if whole and not any(ROOT.glob(path.rstrip("/."))):
+            yield path
+        if not whole and not any(name.endswith("/" + path) for name in files):
+            yield path
+
+
 class Tree(unittest.TestCase):
     maxDiff = None
 
@@ -136,6 +162,23 @@ class Tree(unittest.TestCase):
 
     def test_tags_stand_once(self):
         self.compare(same_tags(), SAME_TAG, "SAME_TAG")
+
+    def test_pages_name_what_exists(self):
+        """Every file, and every hpx_ or HPX_ name, on a page about the code is one of the code."""
+        roots = ("src", "include", "tests", "bench", "examples")
+        code = [path for root in roots for path in (ROOT / root).rglob("*.[ch]") if path.is_file()]
+        files = {"/" + path.relative_to(ROOT).as_posix() for path in code}
+        words = {word for path in sources("*.c", "*.h")
+                 for word in re.findall(r"\b(?:hpx|HPX)_\w+", path.read_text(encoding="utf-8"))}
+        missing = {}
+        for page in pages():
+            text = "\n".join(named(page))
+            unknown = {word for word in re.findall(r"\b(?:hpx|HPX)_\w*[a-zA-Z0-9]\b(?!_|\*)", text)
+                       if "NAME" not in word and "MODULE" not in word and word not in words}
+            found = sorted(unknown | set(missing_paths(text, files)))
+            if found:
+                missing[page.relative_to(ROOT).as_posix()] = found
+        self.assertFalse(missing, "a page names what is not there (renamed or gone?)")
 
 
 if __name__ == "__main__":
