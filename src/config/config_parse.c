@@ -10,75 +10,58 @@
  * Whether its value is right is said later, in its turn. */
 static bool is_stripe(const struct hpx_parse_context *context)
 {
-	size_t index = hpx_context_member(context, HPX_SPAN("profile"));
+	size_t index = hpx_yaml_member(&context->tree, HPX_SPAN("profile"));
 
 	return index > 0 &&
 	       hpx_span_eq(context->tree.nodes[index].text, HPX_SPAN("stripe"));
 }
 
-/* The struct that takes the defaults of a place. */
-static void *defaults_of(struct hpx_parse_context *context, unsigned place)
+static struct hpx_option_parser parser_of(struct hpx_parse_context *context)
 {
-	switch (place) {
-	case HPX_PLACE_GLOBAL:
-		return context->settings;
-	case HPX_PLACE_TARGET:
-		return &context->default_target;
-	case HPX_PLACE_WEBHOOK:
-		return &context->default_webhook;
-	default:
-		return &context->settings->fallback;
-	}
+	return (struct hpx_option_parser){
+		.table = &hpx_config_options,
+		.tree = &context->tree,
+		.report = context->report,
+		.scratch = context->scratch,
+		.values = &context->settings->arena,
+	};
 }
 
 static enum hpx_status put_defaults(struct hpx_parse_context *context, bool stripe)
 {
+	const struct hpx_option_parser parser = parser_of(context);
 	struct hpx_settings *settings = context->settings;
-	char problem[HPX_VALUE_PROBLEM_SIZE];
+	const struct hpx_option_sink sinks[HPX_PLACE_COUNT] = {
+		[HPX_PLACE_GLOBAL] = { settings, NULL },
+		[HPX_PLACE_POLICY] = { &settings->fallback, NULL },
+		[HPX_PLACE_ROUTE] = { &settings->fallback, NULL },
+		[HPX_PLACE_TARGET] = { &context->default_target, NULL },
+		[HPX_PLACE_WEBHOOK] = { &context->default_webhook, NULL },
+	};
+	enum hpx_status status = hpx_option_put_defaults(&parser, stripe, sinks);
 
-	for (size_t i = 0; i < hpx_config_options.count; i++) {
-		const struct hpx_option *option = &hpx_config_options.rows[i];
-		struct hpx_span text = hpx_span_of(
-			stripe && option->stripe_default ? option->stripe_default : option->default_value);
-		if (text.ptr == NULL)
-			continue;
-		enum hpx_status status = hpx_value_read(
-			option, &text, text.len > 0, &settings->arena,
-			defaults_of(context, option->place), problem);
-		HPX_ASSERT(status != HPX_INVALID);
-		if (status != HPX_OK)
-			return status;
-	}
 	settings->fallback.pattern = HPX_SPAN("defaults");
 	settings->fallback.recipe.version = HPX_RECIPE_VERSION;
-	return HPX_OK;
+	return status;
 }
 
 static enum hpx_status parse_flags(struct hpx_parse_context *context,
 				   const struct hpx_config_flags *flags)
 {
+	const struct hpx_option_parser parser = parser_of(context);
+	const struct hpx_option_sink sink = { context->settings, &context->global };
+	enum hpx_status status = HPX_OK;
 	const struct hpx_option *option;
-	char problem[HPX_VALUE_PROBLEM_SIZE];
-	char name[HPX_OPTION_PATH_SIZE];
 
-	for (size_t n = 0; (option = hpx_option_flag(&hpx_config_options, n)) != NULL; n++) {
+	for (size_t n = 0; status == HPX_OK &&
+			   (option = hpx_option_flag(&hpx_config_options, n)) != NULL;
+	     n++) {
 		struct hpx_span text = hpx_span_of(flags->value[n]);
-		if (text.ptr == NULL || option->place != HPX_PLACE_GLOBAL)
-			continue;
-		context->global.at[hpx_option_index(&hpx_config_options, option)] =
-			(struct hpx_given){ .given = true };
-		enum hpx_status status =
-			hpx_value_read(option, &text, 1, &context->settings->arena,
-				       context->settings, problem);
-		if (status == HPX_NOMEM)
-			return status;
-		if (status == HPX_OK)
-			continue;
-		snprintf(name, sizeof(name), "--%s", option->flag);
-		hpx_config_remark(context->report, HPX_CONFIG_MISTAKE, 0, 0,
-				  hpx_span_of(name), "%s", problem);
+
+		if (text.ptr != NULL && option->place == HPX_PLACE_GLOBAL)
+			status = hpx_option_parse_flag(&parser, option, &text, 1, &sink);
 	}
-	return HPX_OK;
+	return status;
 }
 
 static size_t child_count(const struct hpx_parse_context *context, size_t index)
@@ -97,13 +80,7 @@ static enum hpx_status parse_section(struct hpx_parse_context *context, size_t i
 				     struct hpx_span prefix, void *base,
 				     struct hpx_given_set *given)
 {
-	const struct hpx_option_parser parser = {
-		.table = &hpx_config_options,
-		.tree = &context->tree,
-		.report = context->report,
-		.scratch = context->scratch,
-		.values = &context->settings->arena,
-	};
+	const struct hpx_option_parser parser = parser_of(context);
 	struct hpx_option_sink sinks[HPX_PLACE_COUNT];
 
 	for (size_t place = 0; place < HPX_PLACE_COUNT; place++)
@@ -259,7 +236,7 @@ static enum hpx_status parse_service(struct hpx_parse_context *context, const st
 static enum hpx_status parse_map(struct hpx_parse_context *context, const struct service_map *map,
 				 struct service_list *services)
 {
-	size_t index = hpx_context_member(context, map->word);
+	size_t index = hpx_yaml_member(&context->tree, map->word);
 	enum hpx_status status = HPX_OK;
 
 	if (index == 0)
@@ -322,7 +299,7 @@ enum hpx_status hpx_parse_values(struct hpx_parse_context *context,
 				 const struct hpx_config_flags *flags)
 {
 	enum hpx_status status = put_defaults(context, is_stripe(context));
-	size_t routes = hpx_context_member(context, HPX_SPAN("routes"));
+	size_t routes = hpx_yaml_member(&context->tree, HPX_SPAN("routes"));
 
 	if (status == HPX_OK)
 		status = parse_root(context);

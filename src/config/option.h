@@ -92,6 +92,8 @@ struct hpx_option_table {
 	 * section. */
 	const struct hpx_option_section *sections;
 	size_t section_count;
+	const char *listed_by; /* what lists the options, for a mistaken name that is near to
+				* none of them; NULL: nothing is said */
 };
 
 /* Bound on the rows of a table, for arrays with one element per option. */

@@ -65,10 +65,11 @@ static enum hpx_status parse_value(const struct hpx_option_parser *parser, size_
 		if (items == NULL && shape == NULL)
 			return HPX_NOMEM;
 	}
-	if (shape != NULL) {
-		snprintf(problem, HPX_VALUE_PROBLEM_SIZE, "%s", shape);
-		return HPX_INVALID;
-	}
+	/* Examples of the other kinds are those of the reference. */
+	if (shape != NULL && option->read != NULL && option->example != NULL)
+		return hpx_value_refuse(problem, "%s; write e.g. %s", shape, option->example);
+	if (shape != NULL)
+		return hpx_value_refuse(problem, "%s", shape);
 	return hpx_value_read(option, items, count, parser->values, base, problem);
 }
 
@@ -81,6 +82,9 @@ static enum hpx_status parse_option(const struct hpx_option_parser *parser, size
 	char problem[HPX_VALUE_PROBLEM_SIZE];
 
 	HPX_ASSERT(sink->base != NULL && sink->given != NULL);
+	if (parser->overridden != NULL &&
+	    parser->overridden->at[hpx_option_index(parser->table, option)].given)
+		return HPX_OK;
 	enum hpx_status status = parse_value(parser, index, option, sink->base, problem);
 	sink->given->at[hpx_option_index(parser->table, option)] = (struct hpx_given){
 		true, node->line, node->column, status == HPX_INVALID
@@ -100,7 +104,9 @@ static void refuse_unknown(const struct hpx_option_parser *parser,
 	hpx_option_suggest(parser->table, path, suggestion);
 	if (suggestion[0] == '\0')
 		hpx_config_remark(parser->report, HPX_CONFIG_MISTAKE, node->line,
-				  node->column, path, "is no option");
+				  node->column, path, "is no option%s%s",
+				  parser->table->listed_by != NULL ? "; " : "",
+				  parser->table->listed_by != NULL ? parser->table->listed_by : "");
 	else
 		hpx_config_remark(parser->report, HPX_CONFIG_MISTAKE, node->line,
 				  node->column, path, "is no option; did you mean %s?",
@@ -166,5 +172,58 @@ enum hpx_status hpx_option_parse(const struct hpx_option_parser *parser, size_t 
 		}
 		i = enter ? i + 1 : nodes[i].end;
 	}
+	return HPX_OK;
+}
+
+enum hpx_status hpx_option_put_defaults(const struct hpx_option_parser *parser, bool stripe,
+					const struct hpx_option_sink *sinks)
+{
+	enum hpx_status status = HPX_OK;
+	char problem[HPX_VALUE_PROBLEM_SIZE];
+
+	for (size_t i = 0; i < parser->table->count && status == HPX_OK; i++) {
+		const struct hpx_option *option = &parser->table->rows[i];
+		struct hpx_span text = hpx_span_of(
+			stripe && option->stripe_default ? option->stripe_default : option->default_value);
+
+		if (text.ptr == NULL)
+			continue;
+		HPX_ASSERT(sinks[option->place].base != NULL);
+		status = hpx_value_read(option, &text, text.len > 0, parser->values,
+					sinks[option->place].base, problem);
+		HPX_ASSERT(status != HPX_INVALID);
+	}
+	return status;
+}
+
+void hpx_option_flag_name(const struct hpx_option *option, char out[HPX_OPTION_PATH_SIZE])
+{
+	const char *flag = option->flag;
+
+	/* "H,header": the long form is what people read. */
+	if (flag != NULL && flag[0] != '\0' && flag[1] == ',')
+		flag += 2;
+	snprintf(out, HPX_OPTION_PATH_SIZE, "%s%s", flag != NULL ? "--" : "",
+		 flag != NULL ? flag : option->flag_value);
+}
+
+enum hpx_status hpx_option_parse_flag(const struct hpx_option_parser *parser,
+				      const struct hpx_option *option,
+				      const struct hpx_span *items, size_t count,
+				      const struct hpx_option_sink *sink)
+{
+	char problem[HPX_VALUE_PROBLEM_SIZE];
+	char name[HPX_OPTION_PATH_SIZE];
+	enum hpx_status status =
+		hpx_value_read(option, items, count, parser->values, sink->base, problem);
+
+	HPX_ASSERT(count > 0);
+	sink->given->at[hpx_option_index(parser->table, option)] =
+		(struct hpx_given){ .given = true, .wrong = status == HPX_INVALID };
+	if (status != HPX_INVALID)
+		return status;
+	hpx_option_flag_name(option, name);
+	hpx_config_remark(parser->report, HPX_CONFIG_MISTAKE, 0, 0, hpx_span_of(name), "%s",
+			  problem);
 	return HPX_OK;
 }

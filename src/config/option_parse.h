@@ -31,6 +31,9 @@ struct hpx_option_parser {
 	struct hpx_config_report *report; /* takes every mistake */
 	struct hpx_arena *scratch;        /* for paths; may die when parsing is done */
 	struct hpx_arena *values;         /* for strings and lists that members point to */
+	/* Options whose value in the file is not read, because the command line gives
+	 * another one; NULL: none. */
+	const struct hpx_given_set *overridden;
 };
 
 /* The struct that an option's member lies in, and where to mark it as given. */
@@ -45,6 +48,18 @@ struct hpx_option_sink {
  * for memory only. */
 enum hpx_status hpx_option_parse(const struct hpx_option_parser *parser, size_t index,
 				 struct hpx_span prefix, const struct hpx_option_sink *sinks);
+
+/* Reads the default of every row that has one into the sink of its place. */
+enum hpx_status hpx_option_put_defaults(const struct hpx_option_parser *parser, bool stripe,
+					const struct hpx_option_sink *sinks);
+
+/* Reads the values of one flag of the command line. Fails for memory only. */
+enum hpx_status hpx_option_parse_flag(const struct hpx_option_parser *parser,
+				      const struct hpx_option *option,
+				      const struct hpx_span *items, size_t count,
+				      const struct hpx_option_sink *sink);
+/* "--flag"; of an operand, what --help calls it. */
+void hpx_option_flag_name(const struct hpx_option *option, char out[HPX_OPTION_PATH_SIZE]);
 
 /* ---- values ---- */
 

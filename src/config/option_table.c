@@ -612,8 +612,8 @@ static const struct hpx_option_section sections[] = {
 };
 
 const struct hpx_option_table hpx_config_options = {
-	rows,
-	sizeof(rows) / sizeof(rows[0]),
-	sections,
-	sizeof(sections) / sizeof(sections[0]),
+	.rows = rows,
+	.count = sizeof(rows) / sizeof(rows[0]),
+	.sections = sections,
+	.section_count = sizeof(sections) / sizeof(sections[0]),
 };

@@ -461,6 +461,10 @@ enum hpx_status hpx_value_read(const struct hpx_option *option,
 			       struct hpx_arena *arena, void *base,
 			       char problem[HPX_VALUE_PROBLEM_SIZE])
 {
+	HPX_ASSERT((option->read != NULL) ==
+		   (option->kind == HPX_OPTION_CUSTOM || option->kind == HPX_OPTION_CUSTOM_LIST));
+	if (option->read != NULL)
+		return option->read(option, items, count, arena, base, problem);
 	for (size_t i = 0; i < count; i++)
 		if (has_control(items[i]))
 			return hpx_value_refuse(problem, "has a control character");

@@ -9,16 +9,6 @@
 /* Longer than any remark of ours; report.c cuts what is too long. */
 #define MESSAGE_SIZE 400
 
-size_t hpx_context_member(const struct hpx_parse_context *context, struct hpx_span name)
-{
-	const struct hpx_yaml *tree = &context->tree;
-
-	for (size_t i = 1; i < tree->count; i = tree->nodes[i].end)
-		if (hpx_span_eq(tree->nodes[i].name, name))
-			return i;
-	return 0;
-}
-
 const struct hpx_given *hpx_context_given(const struct hpx_parse_context *context,
 					  const char *path,
 					  const struct hpx_given_set *route)

@@ -46,8 +46,6 @@ enum hpx_status hpx_parse_values(struct hpx_parse_context *context,
 enum hpx_status hpx_parse_resolve(struct hpx_parse_context *context);
 void hpx_parse_check(struct hpx_parse_context *context);
 
-/* The member of the file's root with this name; 0: there is none. */
-size_t hpx_context_member(const struct hpx_parse_context *context, struct hpx_span name);
 /* Where the option of this path was given. A path in a route ("routes[].lease")
  * is looked up in that route's set. */
 const struct hpx_given *hpx_context_given(const struct hpx_parse_context *context,

@@ -340,7 +340,7 @@ bool hpx_rule_in_memory(const struct hpx_parse_context *context)
 /* At the place of the map itself. */
 static void refuse_map(struct hpx_parse_context *context, const char *word, const char *message)
 {
-	size_t index = hpx_context_member(context, hpx_span_of(word));
+	size_t index = hpx_yaml_member(&context->tree, hpx_span_of(word));
 	const struct hpx_yaml_node *node = &context->tree.nodes[index];
 
 	hpx_config_remark(context->report, HPX_CONFIG_MISTAKE, node->line, node->column,

@@ -303,6 +303,14 @@ enum hpx_status hpx_yaml_read(struct hpx_span text, struct hpx_arena *arena,
 	return builder.status;
 }
 
+size_t hpx_yaml_member(const struct hpx_yaml *tree, struct hpx_span name)
+{
+	for (size_t i = 1; i < tree->count; i = tree->nodes[i].end)
+		if (hpx_span_eq(tree->nodes[i].name, name))
+			return i;
+	return 0;
+}
+
 const char *hpx_yaml_kind_words(enum hpx_yaml_kind kind)
 {
 	static const char *const words[] = { "a single value", "a mapping", "a list" };

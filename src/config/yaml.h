@@ -42,6 +42,9 @@ struct hpx_yaml {
 enum hpx_status hpx_yaml_read(struct hpx_span text, struct hpx_arena *arena,
 			      struct hpx_config_report *report, struct hpx_yaml *ret_tree);
 
+/* The member of the root with this name; 0: there is none. */
+size_t hpx_yaml_member(const struct hpx_yaml *tree, struct hpx_span name);
+
 const char *hpx_yaml_kind_words(enum hpx_yaml_kind kind);
 
 #endif
