@@ -137,8 +137,14 @@ enum hpx_next hpx_step_route(struct hpx_request *request)
 				     request->head.target.authority :
 				     hpx_field_value(&request->head.http, HPX_SPAN("Host"));
 	if (hpx_own_is(request->head.target.path))
-		return HPX_NEXT_OWN;
+		return HPX_NEXT_BUILTIN;
 	return route_request(request);
+}
+
+enum hpx_next hpx_step_read_late(struct hpx_request *request)
+{
+	hpx_respond_refuse(request, HPX_PROBLEM_request_timeout, NULL, HPX_RESPOND_CLOSE);
+	return HPX_NEXT_DONE;
 }
 
 static enum hpx_next without_key(struct hpx_request *request)
@@ -188,8 +194,10 @@ enum hpx_next hpx_step_key(struct hpx_request *request)
 
 enum hpx_next hpx_tenant_found(struct hpx_request *request)
 {
+	if (request->head.purpose == HPX_PURPOSE_OPERATION)
+		return HPX_NEXT_OPERATION;
 	if (!request->head.observed)
-		return request->head.after_tenant;
+		return HPX_NEXT_BODY;
 	if (request->head.route->policy.deliver == HPX_DELIVER_ASYNC)
 		hpx_counter_add(&request->shard->meter.async[HPX_ASYNC_observed], 1);
 	hpx_sighting_begin(request);

@@ -134,6 +134,6 @@ enum hpx_next hpx_async_pending(struct hpx_request *request)
 	int64_t wait_ms = hpx_wait_preferred(request, request->head.route->policy.wait_ms);
 
 	if (wait_ms > 0)
-		return hpx_wait_for(request, wait_ms, HPX_NEXT_LOOKUP);
-	return hpx_wait_over(request);
+		return hpx_wait_for(request, wait_ms);
+	return HPX_NEXT_WAIT_OVER;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/container.h"
 #include "base/log.h"
 #include "gateway/request.h"
 #include "gateway/respond.h"
@@ -49,6 +50,7 @@ static void forget(struct hpx_client *client)
 	}
 	if (client->processing)
 		return;
+	hpx_later_cancel(&client->later);
 	unlink_client(client);
 	hpx_buffer_done(&client->in);
 	atomic_fetch_sub(&client->shard->gateway->connections, 1);
@@ -97,6 +99,25 @@ void hpx_client_send(struct hpx_client *client, const struct hpx_span *pieces, s
 	(void)hpx_transport_send(client->transport, pieces, count, NULL);
 }
 
+static void run_later(struct hpx_later *later)
+{
+	process(HPX_CONTAINER(later, struct hpx_client, later));
+}
+
+/* Whoever wants bytes now may be a request in the middle of a step: what waits is
+ * offered once that has returned, and no more is read before. */
+static void process_later(struct hpx_client *client)
+{
+	if (client->processing)
+		return;
+	if (client->in.len == 0 && !client->ended) {
+		read_more(client, true);
+		return;
+	}
+	client->later.run = run_later;
+	hpx_loop_later(&client->shard->loop, &client->later);
+}
+
 void hpx_client_set_mode(struct hpx_client *client, enum hpx_client_mode mode)
 {
 	client->mode = mode;
@@ -104,9 +125,7 @@ void hpx_client_set_mode(struct hpx_client *client, enum hpx_client_mode mode)
 	if (mode == HPX_CLIENT_BODY || mode == HPX_CLIENT_DISCARD)
 		set_deadline(client, client->shard->settings->body_timeout_ms);
 	if (mode != HPX_CLIENT_HELD)
-		read_more(client, true);
-	if (!client->processing)
-		process(client);
+		process_later(client);
 }
 
 void hpx_client_answered(struct hpx_client *client, bool keep)
@@ -134,9 +153,7 @@ void hpx_client_answered(struct hpx_client *client, bool keep)
 	hpx_request_drop(request);
 	client->mode = HPX_CLIENT_HEAD;
 	set_deadline(client, client->shard->settings->keep_alive_ms);
-	read_more(client, true);
-	if (!client->processing)
-		process(client);
+	process_later(client);
 }
 
 /* A client that asks on and on without reading its answers waits. */
@@ -253,6 +270,7 @@ static void process(struct hpx_client *client)
 {
 	bool more = true;
 
+	HPX_ASSERT(!client->processing);
 	client->processing = true;
 	while (more && !client->closing) {
 		if (client->mode == HPX_CLIENT_HEAD) {
@@ -419,7 +437,7 @@ static bool is_stalled(struct hpx_client *client, uint64_t now_ms)
  * our ever finding out: it does not hold its upstream for ever. */
 static bool is_forsaken(struct hpx_client *client, uint64_t now_ms)
 {
-	bool passing = client->request != NULL && client->request->wait.phase == HPX_PHASE_PASSING;
+	bool passing = client->request != NULL && client->request->wait.kind == HPX_WAIT_PASS;
 
 	if (!client->ended || !passing ||
 	    client->moved_bytes != hpx_transport_taken(client->transport)) {

@@ -22,10 +22,11 @@ struct hpx_client {
 	struct hpx_request *request;    /* the current one, NULL between two */
 	struct hpx_buffer in;           /* bytes nobody has taken yet */
 	enum hpx_client_mode mode;
-	uint64_t deadline_ms; /* loop time; 0: none */
-	uint64_t taken_seen;  /* bytes the socket had taken … */
-	uint64_t stall_ms;    /* … when that last changed */
-	uint64_t moved_bytes; /* the same for clients that send no more */
+	struct hpx_later later; /* offers what waits in `in` */
+	uint64_t deadline_ms;   /* loop time; 0: none */
+	uint64_t taken_seen;    /* bytes the socket had taken … */
+	uint64_t stall_ms;      /* … when that last changed */
+	uint64_t moved_bytes;   /* the same for clients that send no more */
 	uint64_t moved_ms;
 	uint64_t discarded_bytes;
 	bool processing; /* inside the reading loop */

@@ -22,7 +22,7 @@ static bool on_ready(void *user)
 
 	if (waited_ms < request->head.route->policy.lease_ms / 2)
 		return true;
-	request->attempt.late = true;
+	hpx_request_answer_move(request, HPX_ANSWER_TOO_LATE);
 	return false;
 }
 
@@ -35,7 +35,8 @@ static void on_informational(void *user, const struct hpx_http_head *head)
 static enum hpx_next lost(struct hpx_request *request, const struct hpx_exchange_failure *failure)
 {
 	request->attempt.failure = *failure;
-	request->answer.lost = true;
+	if (request->answer.state != HPX_ANSWER_TOO_LATE)
+		hpx_request_answer_move(request, HPX_ANSWER_LOST);
 	request->attempt.outcome = hpx_outcome_of_silence(failure->any_byte_left);
 	return HPX_NEXT_STORE;
 }
@@ -44,7 +45,7 @@ static enum hpx_next lost(struct hpx_request *request, const struct hpx_exchange
  * upstream waits meanwhile. */
 static void hold_back(struct hpx_request *request)
 {
-	request->answer.streaming = true;
+	hpx_request_answer_move(request, HPX_ANSWER_HELD_BACK);
 	hpx_exchange_pause(request->attempt.exchange);
 	hpx_request_go(request, HPX_NEXT_STORE);
 }
@@ -120,7 +121,7 @@ static void on_data(void *user, struct hpx_span bytes)
 {
 	struct hpx_request *request = user;
 
-	if (request->wait.phase == HPX_PHASE_STREAMING) {
+	if (request->wait.kind == HPX_WAIT_FLOW) {
 		flow(request, bytes);
 		return;
 	}
@@ -148,11 +149,11 @@ static void on_end(void *user)
 	struct hpx_request *request = user;
 
 	ended(request);
-	request->answer.ended = true;
-	if (request->wait.phase == HPX_PHASE_STREAMING) {
+	if (request->wait.kind == HPX_WAIT_FLOW) {
+		request->wait.kind = HPX_WAIT_OVER;
 		hpx_respond_end(request);
-		request->wait.phase = HPX_PHASE_OVER;
-	} else if (!request->answer.streaming) {
+	} else if (request->answer.state == HPX_ANSWER_COLLECTING) {
+		hpx_request_answer_move(request, HPX_ANSWER_COLLECTED);
 		hpx_request_go(request, HPX_NEXT_STORE);
 	}
 	hpx_request_drop(request);
@@ -163,11 +164,13 @@ static void on_failed(void *user, const struct hpx_exchange_failure *failure)
 	struct hpx_request *request = user;
 
 	ended(request);
-	if (request->wait.phase == HPX_PHASE_STREAMING) {
+	if (request->wait.kind == HPX_WAIT_FLOW) {
+		request->wait.kind = HPX_WAIT_OVER;
 		hpx_respond_break(request);
-		request->wait.phase = HPX_PHASE_OVER;
-	} else if (request->answer.streaming) {
-		request->answer.lost = true; /* its outcome is on its way already */
+	} else if (request->answer.state == HPX_ANSWER_HELD_BACK) {
+		/* Its outcome is on its way already. */
+		hpx_request_answer_move(request, HPX_ANSWER_HELD_BACK_LOST);
+		request->attempt.failure.reason = failure->reason;
 	} else {
 		hpx_request_go(request, lost(request, failure));
 	}
@@ -188,7 +191,6 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 	struct hpx_exchange_failure nothing_left = { .status = HPX_NOMEM,
 						     .reason = "out of memory" };
 
-	request->wait.phase = HPX_PHASE_FORWARDING;
 	request->attempt.forwarded_us = hpx_clock_boot_us();
 	request->attempt.renew_at_ms = hpx_loop_now_ms(&request->shard->loop) +
 				       (uint64_t)request->head.route->policy.lease_ms / 3;
@@ -215,7 +217,8 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 		hpx_request_drop(request);
 		return lost(request, &nothing_left);
 	}
-	return HPX_NEXT_WAIT;
+	return hpx_request_await(request, HPX_WAIT_UPSTREAM, NULL, HPX_WAIT_NO_DEADLINE,
+				 HPX_NEXT_STORE, HPX_NEXT_STORE);
 }
 
 void hpx_attempt_cancel(struct hpx_request *request)
@@ -241,34 +244,32 @@ void hpx_attempt_abandon(struct hpx_request *request)
 	hpx_request_go(request, lost(request, &failure));
 }
 
-static void renewal_came_back(struct hpx_message *message)
+void hpx_attempt_renewed(struct hpx_request *request)
 {
-	struct hpx_request *request =
-		HPX_CONTAINER(message, struct hpx_request, attempt.renewal_message);
+	enum hpx_status status = request->attempt.renewal.status;
 	char reference[HPX_REFERENCE_SIZE];
 
-	request->attempt.renewal_pending = false;
-	if (request->attempt.renewal.status == HPX_OK) {
+	if (status == HPX_OK) {
 		hpx_counter_add(&request->shard->meter.leases_renewed, 1);
-	} else if (request->wait.phase == HPX_PHASE_FORWARDING &&
-		   request->attempt.renewal.status != HPX_REFUSED) {
+	} else if (request->wait.kind == HPX_WAIT_UPSTREAM && status != HPX_REFUSED) {
 		/* REFUSED: the application has committed its answer already. */
-		hpx_reference_print(&request->reservation.record.id, &request->reservation.record.mark, reference);
+		hpx_reference_print(&request->reservation.record.id,
+				    &request->reservation.record.mark, reference);
 		hpx_log(HPX_LOG_WARN, "lease_not_renewed", "operation=%s problem=%s", reference,
-			hpx_status_name(request->attempt.renewal.status));
+			hpx_status_name(status));
 	}
-	hpx_request_drop(request);
 }
 
+/* On the committer's thread. */
 static void renewal_settled(struct hpx_store_op *op)
 {
 	struct hpx_request *request = op->user;
-	hpx_loop_post(&request->shard->loop, &request->attempt.renewal_message);
+	hpx_resume_post(&request->attempt.renewed);
 }
 
 void hpx_attempt_renew(struct hpx_request *request, uint64_t now_ms)
 {
-	if (now_ms < request->attempt.renew_at_ms || request->attempt.renewal_pending || request->attempt.exchange == NULL)
+	if (now_ms < request->attempt.renew_at_ms || hpx_resume_is_armed(&request->attempt.renewed) || request->attempt.exchange == NULL)
 		return;
 	request->attempt.renew_at_ms = now_ms + (uint64_t)request->head.route->policy.lease_ms / 3;
 	request->attempt.renewal = (struct hpx_store_op){
@@ -279,8 +280,6 @@ void hpx_attempt_renew(struct hpx_request *request, uint64_t now_ms)
 		.done = renewal_settled,
 		.user = request,
 	};
-	request->attempt.renewal_message.handle = renewal_came_back;
-	request->attempt.renewal_pending = true;
-	hpx_request_hold(request);
+	hpx_resume_arm(&request->attempt.renewed, request);
 	hpx_committer_submit(request->shard->service->committer, &request->attempt.renewal);
 }

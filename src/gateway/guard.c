@@ -3,6 +3,7 @@
  * upstream when the last step here ends (guarantee 1). */
 #include "gateway/guard.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "gateway/async.h"
 #include "gateway/cached.h"
@@ -39,19 +40,25 @@ static enum hpx_next overloaded(struct hpx_request *request)
 	return HPX_NEXT_DONE;
 }
 
+static enum hpx_next after_body(const struct hpx_request *request)
+{
+	return request->head.purpose == HPX_PURPOSE_WEBHOOK ? HPX_NEXT_WEBHOOK : HPX_NEXT_FINGERPRINT;
+}
+
 enum hpx_next hpx_step_body(struct hpx_request *request)
 {
 	const struct hpx_http_head *head = &request->head.http;
 	struct hpx_span go_on = HPX_SPAN("HTTP/1.1 100 Continue\r\n\r\n");
 
 	if (request->body.whole)
-		return request->head.after_body;
+		return after_body(request);
 	if (head->framing == HPX_FRAMING_LENGTH && head->content_length > request->body.bytes.max)
 		return too_large(request);
 	if (head->expect_continue && request->client->in.len == 0)
 		hpx_client_send(request->client, &go_on, 1);
 	hpx_client_set_mode(request->client, HPX_CLIENT_BODY);
-	return HPX_NEXT_WAIT;
+	return hpx_request_await(request, HPX_WAIT_BODY, NULL, HPX_WAIT_NO_DEADLINE,
+				 after_body(request), HPX_NEXT_READ_LATE);
 }
 
 /* A quarter of the memory for bodies is left to the answers, which are not to
@@ -103,7 +110,7 @@ size_t hpx_guard_feed(struct hpx_request *request, struct hpx_span bytes)
 	if (next == HPX_NEXT_WAIT && progress == HPX_HTTP_DONE) {
 		request->body.whole = true;
 		hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
-		next = request->head.after_body;
+		next = request->wait.result;
 	}
 	if (next != HPX_NEXT_WAIT)
 		hpx_request_go(request, next);
@@ -162,7 +169,8 @@ enum hpx_next hpx_step_fingerprint(struct hpx_request *request)
 {
 	enum hpx_status status = HPX_OK;
 
-	if (!request->identity.refingerprinted) {
+	if (request->identity.recipe_source != HPX_RECIPE_RECORD) {
+		request->identity.recipe_source = HPX_RECIPE_ROUTE;
 		request->identity.recipe = request->head.route->recipe;
 		request->identity.ask.recipe = request->head.route->recipe_id;
 		status = name_operation(request);
@@ -209,7 +217,7 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 }
 
 /* Nothing was reserved: the same key may come again. */
-static enum hpx_next no_slot(struct hpx_request *request)
+static enum hpx_next refuse_overloaded(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 1,
 				       .detail = "All connections to the service are in use, and too "
@@ -221,9 +229,9 @@ static enum hpx_next no_slot(struct hpx_request *request)
 
 /* The store is asked what it knows; only what would begin an attempt is
  * refused then. */
-static enum hpx_next look_without_slot(struct hpx_request *request)
+enum hpx_next hpx_step_no_slot(struct hpx_request *request)
 {
-	request->reservation.look_reason = HPX_LOOK_NO_SLOT;
+	request->reservation.mode = HPX_RESERVE_ASK_WITHOUT_SLOT;
 	return HPX_NEXT_RESERVE;
 }
 
@@ -234,20 +242,30 @@ static enum hpx_next look_without_slot(struct hpx_request *request)
  * that a replay never waits for a connection. */
 enum hpx_next hpx_step_slot(struct hpx_request *request)
 {
+	enum hpx_reserve_mode *mode = &request->reservation.mode;
+
 	if (request->wait.waited || hpx_async_is(request))
 		return HPX_NEXT_RESERVE;
-	if (hpx_queue_take(request, HPX_SLOT_GUARDED)) {
-		request->reservation.look_reason = HPX_LOOK_NONE;
+	HPX_ASSERT(*mode == HPX_RESERVE_BEGIN || *mode == HPX_RESERVE_BEGIN_ASKED);
+	if (hpx_queue_take(request, HPX_SLOT_GUARDED))
+		return HPX_NEXT_RESERVE;
+	if (*mode == HPX_RESERVE_BEGIN && request->shard->service->store->driver->peek == NULL) {
+		*mode = HPX_RESERVE_ASK_BEFORE_QUEUE;
 		return HPX_NEXT_RESERVE;
 	}
-	if (!request->reservation.looked && request->shard->service->store->driver->peek == NULL) {
-		request->reservation.look_reason = HPX_LOOK_BEFORE_QUEUE;
-		return HPX_NEXT_RESERVE;
-	}
-	request->reservation.look_reason = HPX_LOOK_NONE;
-	if (hpx_queue_enter(request, HPX_SLOT_GUARDED, HPX_NEXT_RESERVE, look_without_slot))
+	if (hpx_queue_enter(request, HPX_SLOT_GUARDED, HPX_NEXT_RESERVE, HPX_NEXT_NO_SLOT))
 		return HPX_NEXT_WAIT;
-	return request->reservation.looked ? no_slot(request) : look_without_slot(request);
+	return *mode == HPX_RESERVE_BEGIN_ASKED ? refuse_overloaded(request) : HPX_NEXT_NO_SLOT;
+}
+
+/* Whether a RESERVE may begin no attempt. */
+static bool only_asks(const struct hpx_request *request)
+{
+	enum hpx_reserve_mode mode = request->reservation.mode;
+
+	/* A waiter never becomes the executor. */
+	return request->wait.waited || mode == HPX_RESERVE_ASK_BEFORE_QUEUE ||
+	       mode == HPX_RESERVE_ASK_WITHOUT_SLOT;
 }
 
 /* The reservation is, or may be, in the store, and its request was refused:
@@ -255,7 +273,7 @@ enum hpx_next hpx_step_slot(struct hpx_request *request)
 static void undo(struct hpx_request *request)
 {
 	request->attempt.outcome = HPX_OUTCOME_NOT_EXECUTED;
-	hpx_settle_submit(request, HPX_VERB_FAIL);
+	hpx_settle_undo(request);
 }
 
 /* The operation and its job may be durable, and then they are delivered: that
@@ -283,52 +301,60 @@ static bool may_be_durable(enum hpx_status status)
 	       status != HPX_FULL && status != HPX_NOT_FOUND;
 }
 
-/* A reservation that committed although its request was refused, or that may
- * have. */
-static enum hpx_next reserve_refused(struct hpx_request *request, bool durable)
-{
-	if (durable && hpx_async_is(request)) {
-		hpx_async_wake(request->shard->gateway);
-		return request->reservation.gave_up ? HPX_NEXT_DONE : accepted_in_doubt(request);
-	}
-	enum hpx_next next = request->reservation.gave_up ? HPX_NEXT_DONE : store_unavailable(request);
-	if (!durable)
-		return next;
-	undo(request);
-	return HPX_NEXT_WAIT;
-}
-
 /* It waited for somebody else's end, and there is nothing left to wait for. */
 static enum hpx_next wait_vanished(struct hpx_request *request)
 {
 	if (request->reservation.record.state == HPX_STATE_PENDING)
 		request->reservation.record.state = HPX_STATE_NONE;
-	return hpx_wait_over(request);
+	return HPX_NEXT_WAIT_OVER;
 }
 
-/* A look found that the request would begin an attempt. */
+/* The store, only asked, found that the request would begin an attempt. */
 static enum hpx_next would_begin(struct hpx_request *request)
 {
 	if (request->wait.waited)
 		return wait_vanished(request);
-	if (request->reservation.look_reason == HPX_LOOK_NO_SLOT)
-		return no_slot(request);
-	request->reservation.looked = true;
+	if (request->reservation.mode == HPX_RESERVE_ASK_WITHOUT_SLOT)
+		return refuse_overloaded(request);
+	request->reservation.mode = HPX_RESERVE_BEGIN_ASKED;
 	return HPX_NEXT_SLOT;
 }
 
-static enum hpx_next reserve_decided(struct hpx_request *request)
+/* The RESERVE began an attempt: it is durable. */
+static bool has_begun(const struct hpx_store_op *op)
+{
+	return op->status == HPX_OK && (op->decision.kind == HPX_DECISION_EXECUTE ||
+					op->decision.kind == HPX_DECISION_EXECUTE_AGAIN);
+}
+
+/* The RESERVE began an attempt, or may have, and nobody said so. */
+static bool may_have_begun(const struct hpx_store_op *op)
+{
+	return has_begun(op) || (op->status != HPX_OK && !op->look && may_be_durable(op->status));
+}
+
+/* The store did not decide: nothing is executed now. */
+static enum hpx_next not_reserved(struct hpx_request *request, bool durable)
+{
+	if (durable && hpx_async_is(request)) {
+		hpx_async_wake(request->shard->gateway);
+		return accepted_in_doubt(request);
+	}
+	(void)store_unavailable(request);
+	if (durable)
+		undo(request);
+	return HPX_NEXT_DONE;
+}
+
+enum hpx_next hpx_step_reserved(struct hpx_request *request)
 {
 	const struct hpx_store_op *op = &request->reservation.op;
-	bool executes = op->status == HPX_OK &&
-			(op->decision.kind == HPX_DECISION_EXECUTE ||
-			 op->decision.kind == HPX_DECISION_EXECUTE_AGAIN);
 
-	if (!executes || request->reservation.gave_up)
+	if (!has_begun(op))
 		hpx_queue_leave(request);
-	if (op->status == HPX_NOT_FOUND && op->look && !request->reservation.gave_up)
+	if (op->status == HPX_NOT_FOUND && op->look)
 		return would_begin(request);
-	if (op->status == HPX_OK && !request->reservation.gave_up) {
+	if (op->status == HPX_OK) {
 		request->reservation.stored = op->replay;
 		request->reservation.row = op->row;
 		hpx_cached_keep(request, op->judged_ms, &op->decision.record, op->replay);
@@ -336,13 +362,20 @@ static enum hpx_next reserve_decided(struct hpx_request *request)
 		return hpx_guard_decided(request, &op->decision);
 	}
 	hpx_answer_free(op->replay);
-	return reserve_refused(request, executes || (op->status != HPX_OK && !op->look &&
-						     may_be_durable(op->status)));
+	return not_reserved(request, may_have_begun(op));
 }
 
-static void reserve_came_back(struct hpx_request *request)
+void hpx_guard_late(struct hpx_request *request)
 {
-	hpx_request_go(request, reserve_decided(request));
+	const struct hpx_store_op *op = &request->reservation.op;
+
+	hpx_answer_free(op->replay);
+	if (!may_have_begun(op))
+		return;
+	if (hpx_async_is(request))
+		hpx_async_wake(request->shard->gateway);
+	else
+		undo(request);
 }
 
 /* What can never be a job is refused before anything is reserved. */
@@ -372,27 +405,20 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 		.policy = &request->head.route->policy,
 		.description = &request->identity.description,
 		.job = hpx_async_is(request) ? &request->reservation.job : NULL,
-		/* A waiter never becomes the executor. */
-		.look = request->wait.waited || request->reservation.look_reason != HPX_LOOK_NONE,
+		.look = only_asks(request),
 		.actor = HPX_SPAN("gateway"),
 	};
-	request->wait.phase = HPX_PHASE_RESERVING;
-	request->wait.deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
-				    (uint64_t)request->settings->store_timeout_ms;
 	HPX_CRASH_POINT(reserve_submitted);
-	hpx_request_submit(request, reserve_came_back);
-	return HPX_NEXT_WAIT;
+	return hpx_request_submit(request, HPX_WAIT_RESERVE, HPX_NEXT_RESERVED, HPX_NEXT_RESERVE_LATE);
 }
 
-void hpx_guard_give_up(struct hpx_request *request)
+/* Whatever the reservation becomes, it will not be executed: hpx_guard_late. */
+enum hpx_next hpx_step_reserve_late(struct hpx_request *request)
 {
-	request->reservation.gave_up = true;
-	request->wait.deadline_ms = 0;
 	hpx_queue_leave(request);
 	if (hpx_async_is(request) && !request->reservation.op.look)
-		(void)accepted_in_doubt(request);
-	else
-		(void)store_unavailable(request);
+		return accepted_in_doubt(request);
+	return store_unavailable(request);
 }
 
 /* The record was made by another recipe than the route's: the retry is
@@ -402,7 +428,8 @@ static enum hpx_next by_records_recipe(struct hpx_request *request,
 {
 	struct hpx_span text;
 	struct hpx_recipe_id wanted = decision->record.recipe;
-	enum hpx_status status = request->identity.refingerprinted ? HPX_CORRUPT : HPX_OK;
+	bool again = request->identity.recipe_source == HPX_RECIPE_RECORD;
+	enum hpx_status status = again ? HPX_CORRUPT : HPX_OK;
 
 	if (status == HPX_OK)
 		status = hpx_store_recipe(request->shard->reader, &wanted, &request->arena, &text);
@@ -411,8 +438,8 @@ static enum hpx_next by_records_recipe(struct hpx_request *request,
 	if (status == HPX_OK) {
 		request->identity.ask.recipe = wanted;
 		request->identity.recipe.id = &request->identity.ask.recipe;
-		request->identity.refingerprinted = true;
-		request->reservation.looked = false;
+		request->identity.recipe_source = HPX_RECIPE_RECORD;
+		request->reservation.mode = HPX_RESERVE_BEGIN;
 		return HPX_NEXT_FINGERPRINT;
 	}
 	if (status == HPX_IO || status == HPX_UNAVAILABLE)
@@ -432,7 +459,7 @@ static enum hpx_next refuse_unknown(struct hpx_request *request, unsigned retry_
 	return HPX_NEXT_DONE;
 }
 
-static enum hpx_next unknown_some_time(struct hpx_request *request)
+enum hpx_next hpx_step_unknown_late(struct hpx_request *request)
 {
 	return refuse_unknown(request, UNKNOWN_RETRY_AFTER_S);
 }
@@ -445,22 +472,19 @@ unsigned hpx_guard_until_s(int64_t at_ms, int64_t now_ms)
 	return seconds < HPX_RETRY_AFTER_MAX_S ? (unsigned)seconds : HPX_RETRY_AFTER_MAX_S;
 }
 
-static void question_came(struct hpx_request *request)
+enum hpx_next hpx_step_unknown_told(struct hpx_request *request)
 {
-	const struct hpx_next_question *question = &request->wait.look.question;
-	bool known = request->wait.look.status == HPX_OK && !question->person;
+	const struct hpx_look *query = &request->wait.query;
+	bool known = query->status == HPX_OK && !query->question.person;
 
-	hpx_request_go(request, refuse_unknown(request, hpx_guard_until_s(
-								known ? question->at_ms : 0,
-								hpx_clock_wall_ms())));
+	return refuse_unknown(request, hpx_guard_until_s(known ? query->question.at_ms : 0,
+							 hpx_clock_wall_ms()));
 }
 
 enum hpx_next hpx_guard_unknown(struct hpx_request *request)
 {
-	request->wait.look = (struct hpx_look){ .wants_question = true, .id = request->identity.ask.id };
-	hpx_request_asks(request, request->settings->store_timeout_ms, unknown_some_time);
-	hpx_request_look(request, question_came);
-	return HPX_NEXT_WAIT;
+	request->wait.query = (struct hpx_look){ .wants_question = true, .id = request->identity.ask.id };
+	return hpx_request_query(request, HPX_NEXT_UNKNOWN_TOLD, HPX_NEXT_UNKNOWN_LATE);
 }
 
 static enum hpx_next mismatch(struct hpx_request *request)

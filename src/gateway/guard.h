@@ -14,8 +14,8 @@ enum hpx_next hpx_guard_replay(struct hpx_request *request);
 enum hpx_next hpx_guard_unknown(struct hpx_request *request);
 /* Retry-After for what is asked about at `at_ms`; 0: nobody knows when. */
 unsigned hpx_guard_until_s(int64_t at_ms, int64_t now_ms);
-/* The store takes too long to reserve: the client is told 503, and whatever
- * the reservation becomes, it will not be executed. */
-void hpx_guard_give_up(struct hpx_request *request);
+/* The result of a RESERVE whose request was refused meanwhile: what it began is
+ * failed as not executed. */
+void hpx_guard_late(struct hpx_request *request);
 
 #endif

@@ -85,7 +85,7 @@ static enum hpx_next webhook(struct hpx_request *request, struct hpx_span name)
 	return HPX_NEXT_BODY;
 }
 
-enum hpx_next hpx_step_own(struct hpx_request *request)
+enum hpx_next hpx_step_builtin(struct hpx_request *request)
 {
 	struct hpx_span path = request->head.target.path;
 	struct hpx_span problems = HPX_SPAN(HPX_OWN_ROOT "/problems/");
@@ -107,7 +107,7 @@ enum hpx_next hpx_step_own(struct hpx_request *request)
 	if (hpx_span_eq(path, operations) ||
 	    (hpx_span_starts(path, operations) && path.len > operations.len + 1 &&
 	     path.ptr[operations.len] == '/')) {
-		request->head.after_tenant = HPX_NEXT_OPERATION;
+		request->head.purpose = HPX_PURPOSE_OPERATION;
 		return HPX_NEXT_TENANT;
 	}
 	return not_found(request);

@@ -139,36 +139,34 @@ void hpx_own_accepted(struct hpx_request *request)
 
 /* ---- its jobs ---- */
 
-static enum hpx_next show_without_jobs(struct hpx_request *request)
+enum hpx_next hpx_step_show_late(struct hpx_request *request)
 {
 	respond(request, 200, (struct hpx_span){ "", 0 }, NULL);
 	return HPX_NEXT_DONE;
 }
 
-static void jobs_came(struct hpx_request *request)
+enum hpx_next hpx_step_show(struct hpx_request *request)
 {
-	bool good = request->wait.look.status == HPX_OK;
+	const struct hpx_look *query = &request->wait.query;
 
-	respond(request, 200, (struct hpx_span){ "", 0 }, good ? &request->wait.look : NULL);
-	hpx_request_go(request, HPX_NEXT_DONE);
+	respond(request, 200, (struct hpx_span){ "", 0 }, query->status == HPX_OK ? query : NULL);
+	return HPX_NEXT_DONE;
 }
 
 enum hpx_next hpx_operation_show(struct hpx_request *request)
 {
-	request->wait.look = (struct hpx_look){
+	request->wait.query = (struct hpx_look){
 		.wants_jobs = true,
 		.query = { .state = HPX_JOB_STATE_COUNT, .operation = &request->identity.ask.id, .limit = JOBS_SHOWN_MAX },
 		.wants_question = request->reservation.record.state == HPX_STATE_UNKNOWN,
 		.id = request->identity.ask.id,
 	};
-	hpx_request_asks(request, request->settings->store_timeout_ms, show_without_jobs);
-	hpx_request_look(request, jobs_came);
-	return HPX_NEXT_WAIT;
+	return hpx_request_query(request, HPX_NEXT_SHOW, HPX_NEXT_SHOW_LATE);
 }
 
 /* ---- finding it ---- */
 
-static enum hpx_next store_unavailable(struct hpx_request *request)
+enum hpx_next hpx_step_find_late(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 1 };
 
@@ -184,7 +182,7 @@ static bool is_under_way(const struct hpx_record *record)
 
 /* The caller's operation, or nothing: another tenant's, another use of the
  * same key, and an absent one look alike. */
-static enum hpx_next show(struct hpx_request *request)
+enum hpx_next hpx_step_found(struct hpx_request *request)
 {
 	const struct hpx_record *record = &request->reservation.op.decision.record;
 	struct hpx_moment now = { .wall_ms = hpx_clock_wall_ms(),
@@ -194,7 +192,7 @@ static enum hpx_next show(struct hpx_request *request)
 	if (request->reservation.op.status == HPX_NOT_FOUND)
 		return hpx_own_refuse(request, HPX_PROBLEM_not_found, NULL);
 	if (request->reservation.op.status != HPX_OK)
-		return store_unavailable(request);
+		return HPX_NEXT_FIND_LATE;
 	if (!hpx_bytes_same(request->identity.ask.tenant, record->tenant, sizeof(record->tenant)) ||
 	    (!hpx_mark_is_void(&request->identity.sought) &&
 	     !hpx_mark_eq(&request->identity.sought, &record->mark)))
@@ -207,14 +205,8 @@ static enum hpx_next show(struct hpx_request *request)
 						     request->settings->fallback.policy.wait_ms) :
 				  0;
 	if (wait_ms > 0)
-		return hpx_wait_for(request, wait_ms, HPX_NEXT_FIND);
+		return hpx_wait_for(request, wait_ms);
 	return hpx_operation_show(request);
-}
-
-static void found(struct hpx_request *request)
-{
-	if (request->wait.phase == HPX_PHASE_ASKING)
-		hpx_request_go(request, show(request));
 }
 
 enum hpx_next hpx_step_find(struct hpx_request *request)
@@ -222,9 +214,7 @@ enum hpx_next hpx_step_find(struct hpx_request *request)
 	request->reservation.op = (struct hpx_store_op){ .verb = HPX_VERB_FIND,
 							 .id = request->identity.ask.id,
 							 .mark = request->identity.sought };
-	hpx_request_asks(request, request->settings->store_timeout_ms, store_unavailable);
-	hpx_request_submit(request, found);
-	return HPX_NEXT_WAIT;
+	return hpx_request_submit(request, HPX_WAIT_QUERY, HPX_NEXT_FOUND, HPX_NEXT_FIND_LATE);
 }
 
 /* The decoded value of a query parameter; ptr NULL where absent or bad. */
@@ -289,7 +279,7 @@ enum hpx_next hpx_step_operation(struct hpx_request *request)
 	struct hpx_sha256 hash;
 
 	if (request->shard->service->committer == NULL)
-		return store_unavailable(request);
+		return HPX_NEXT_FIND_LATE;
 	hpx_sha256_init(&hash);
 	hpx_sha256_add(&hash, request->identity.tenant);
 	if (hpx_sha256_done(&hash, request->identity.ask.tenant) != HPX_OK)

@@ -39,8 +39,8 @@ static size_t feed_tunnel(struct hpx_request *request, struct hpx_span bytes)
 {
 	if (bytes.len > 0 && !hpx_exchange_write(request->attempt.exchange, &bytes, 1))
 		hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
-	else if (bytes.len == 0 && request->client->ended && !request->pass.tunnel_ended) {
-		request->pass.tunnel_ended = true;
+	else if (bytes.len == 0 && request->client->ended && request->pass.tunnel == HPX_TUNNEL_OPEN) {
+		request->pass.tunnel = HPX_TUNNEL_CLIENT_ENDED;
 		hpx_exchange_finish(request->attempt.exchange);
 	}
 	return bytes.len;
@@ -84,7 +84,7 @@ static void on_writable(void *user)
 
 	if (request->client == NULL)
 		return;
-	if (request->answer.framing == HPX_FRAMING_TUNNEL && request->answer.begun)
+	if (request->pass.tunnel >= HPX_TUNNEL_OPEN)
 		hpx_client_set_mode(request->client, HPX_CLIENT_TUNNEL);
 	else if (!request->body.whole)
 		hpx_client_set_mode(request->client, HPX_CLIENT_BODY);
@@ -100,12 +100,13 @@ static void on_head(void *user, const struct hpx_http_head *head)
 	struct hpx_request *request = user;
 	bool tunnel = head->framing == HPX_FRAMING_TUNNEL;
 
-	if (!hpx_respond_take_head(request, head) || (tunnel && !request->pass.tunnel)) {
+	if (!hpx_respond_take_head(request, head) || (tunnel && request->pass.tunnel != HPX_TUNNEL_ASKED)) {
 		hpx_client_close(request->client);
 		return;
 	}
 	hpx_respond_begin(request);
 	if (tunnel && request->client != NULL) {
+		request->pass.tunnel = HPX_TUNNEL_OPEN;
 		request->body.whole = true;
 		request->head.http.keep_alive = false;
 		hpx_client_set_mode(request->client, HPX_CLIENT_TUNNEL);
@@ -125,7 +126,7 @@ static void on_data(void *user, struct hpx_span bytes)
 static void over(struct hpx_request *request)
 {
 	request->attempt.exchange = NULL;
-	request->wait.phase = HPX_PHASE_OVER;
+	request->wait.kind = HPX_WAIT_OVER;
 	hpx_sighting_over(request);
 }
 
@@ -144,7 +145,7 @@ static void on_failed(void *user, const struct hpx_exchange_failure *failure)
 	struct hpx_refusal refusal = { .retry_after_s = 1, .detail = failure->reason };
 
 	over(request);
-	if (request->answer.begun) {
+	if (request->answer.state == HPX_ANSWER_FLOWING) {
 		hpx_respond_break(request);
 	} else if (failure->any_byte_left) {
 		refusal.status = failure->timed_out ? 504 : 502;
@@ -174,7 +175,7 @@ static enum hpx_next no_memory(struct hpx_request *request)
 }
 
 /* All connections that may be used for this are in use. */
-static enum hpx_next no_connection(struct hpx_request *request)
+enum hpx_next hpx_step_pass_refused(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 1,
 				       .detail = "All connections to the service that such requests "
@@ -191,17 +192,16 @@ enum hpx_next hpx_step_pass(struct hpx_request *request)
 	hpx_counter_add(&request->shard->meter.passed, 1);
 	if (hpx_upward_head(request, false) != HPX_OK)
 		return no_memory(request);
-	enum hpx_slot_kind kind = request->pass.tunnel ? HPX_SLOT_TUNNEL : HPX_SLOT_PASS;
+	enum hpx_slot_kind kind = request->pass.tunnel == HPX_TUNNEL_ASKED ? HPX_SLOT_TUNNEL : HPX_SLOT_PASS;
 	if (hpx_queue_take(request, kind))
 		return HPX_NEXT_PASS_ON;
-	if (!hpx_queue_enter(request, kind, HPX_NEXT_PASS_ON, no_connection))
-		return no_connection(request);
+	if (!hpx_queue_enter(request, kind, HPX_NEXT_PASS_ON, HPX_NEXT_PASS_REFUSED))
+		return HPX_NEXT_PASS_REFUSED;
 	return HPX_NEXT_WAIT;
 }
 
 enum hpx_next hpx_step_pass_on(struct hpx_request *request)
 {
-	request->wait.phase = HPX_PHASE_PASSING;
 	struct hpx_exchange_request up = {
 		.slot = &request->attempt.slot,
 		.method = request->head.http.method,
@@ -216,5 +216,6 @@ enum hpx_next hpx_step_pass_on(struct hpx_request *request)
 	}
 	if (!request->body.whole)
 		hpx_client_set_mode(request->client, HPX_CLIENT_BODY);
-	return HPX_NEXT_WAIT;
+	return hpx_request_await(request, HPX_WAIT_PASS, NULL, HPX_WAIT_NO_DEADLINE, HPX_NEXT_DONE,
+				 HPX_NEXT_DONE);
 }

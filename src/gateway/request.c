@@ -1,4 +1,15 @@
-/* The driver of a request's steps, and what keeps a request alive. */
+/* The driver of a request's steps, what keeps a request alive, and the one way to
+ * wait and to go on. The diagrams are in request.h; here is what always holds:
+ *
+ * 1. Steps of a request never run inside a step of the same request: the wait is
+ *    NOTHING while they run, and hpx_request_go is not entered then.
+ * 2. A step that returns WAIT has set the wait; after DONE it is OVER, and the
+ *    request is in no queue and in no wait list.
+ * 3. A message resumes a request only while wait.by names it.
+ * 4. Each armed message and each exchange holds the request; when the last hold
+ *    goes, none is left.
+ * 5. The request has at most one op at the committer besides the lease's renewal.
+ * 6. The answer's state moves by hpx_request_answer_move only. */
 #include "gateway/request.h"
 
 #include <stdio.h>
@@ -33,8 +44,6 @@ struct hpx_request *hpx_request_new(struct hpx_client *client)
 	request->client = client;
 	request->settings = hpx_settings_ref(settings);
 	request->holds = 1;
-	request->head.after_tenant = HPX_NEXT_BODY;
-	request->head.after_body = HPX_NEXT_FINGERPRINT;
 	snprintf(request->head.peer, sizeof(request->head.peer), "%s", hpx_transport_peer(client->transport));
 	request->began_us = hpx_clock_boot_us();
 	hpx_arena_init(&request->arena, ARENA_BYTES_MAX);
@@ -64,8 +73,12 @@ void hpx_request_drop(struct hpx_request *request)
 	HPX_ASSERT(request->holds > 0);
 	if (--request->holds > 0)
 		return;
-	HPX_ASSERT(request->attempt.exchange == NULL && !request->reservation.op_pending && !request->wait.waiting &&
-		   !request->wait.look_pending && request->attempt.slot.state == HPX_SLOT_NONE);
+	HPX_ASSERT(request->attempt.exchange == NULL && request->attempt.slot.state == HPX_SLOT_NONE);
+	HPX_ASSERT(!hpx_resume_is_armed(&request->reservation.op_done) &&
+		   !hpx_resume_is_armed(&request->wait.woken) &&
+		   !hpx_resume_is_armed(&request->wait.query_done) &&
+		   !hpx_resume_is_armed(&request->attempt.renewed) &&
+		   !hpx_resume_is_armed(&request->identity.inquired));
 	if (request->prev != NULL)
 		request->prev->next = request->next;
 	else
@@ -75,6 +88,7 @@ void hpx_request_drop(struct hpx_request *request)
 	hpx_later_cancel(&request->answer.head_later);
 	hpx_gateway_uncharge(request->shard->gateway, request->body.charged_bytes);
 	hpx_answer_free(request->reservation.stored);
+	hpx_job_entry_free(request->wait.query.jobs);
 	hpx_buffer_done(&request->head.bytes);
 	hpx_buffer_done(&request->body.bytes);
 	hpx_buffer_done(&request->attempt.head);
@@ -86,47 +100,118 @@ void hpx_request_drop(struct hpx_request *request)
 	free(request);
 }
 
+/* ---- the steps ---- */
+
 static enum hpx_next (*const steps[HPX_NEXT_COUNT])(struct hpx_request *) = {
-	[HPX_NEXT_ROUTE] = hpx_step_route,
-	[HPX_NEXT_KEY] = hpx_step_key,
-	[HPX_NEXT_TENANT] = hpx_step_tenant,
-	[HPX_NEXT_BODY] = hpx_step_body,
-	[HPX_NEXT_FINGERPRINT] = hpx_step_fingerprint,
-	[HPX_NEXT_LOOKUP] = hpx_step_lookup,
-	[HPX_NEXT_SLOT] = hpx_step_slot,
-	[HPX_NEXT_RESERVE] = hpx_step_reserve,
-	[HPX_NEXT_FORWARD] = hpx_step_forward,
-	[HPX_NEXT_STORE] = hpx_step_store,
-	[HPX_NEXT_COMMITTED] = hpx_step_committed,
-	[HPX_NEXT_ANSWER] = hpx_step_answer,
-	[HPX_NEXT_PASS] = hpx_step_pass,
-	[HPX_NEXT_PASS_ON] = hpx_step_pass_on,
-	[HPX_NEXT_OWN] = hpx_step_own,
-	[HPX_NEXT_OPERATION] = hpx_step_operation,
-	[HPX_NEXT_FIND] = hpx_step_find,
-	[HPX_NEXT_WEBHOOK] = hpx_step_webhook,
+#define X(step, function) [HPX_NEXT_##step] = hpx_step_##function,
+	HPX_STEP_LIST(X)
+#undef X
 };
+
+/* Nothing resumes the request any more. */
+static void end(struct hpx_request *request)
+{
+	request->wait.kind = HPX_WAIT_OVER;
+	request->wait.by = NULL;
+	request->wait.deadline_ms = 0;
+	hpx_wait_leave(request);
+	hpx_queue_leave(request);
+}
 
 void hpx_request_go(struct hpx_request *request, enum hpx_next next)
 {
+	HPX_ASSERT(request->wait.kind != HPX_WAIT_NOTHING);
 	hpx_request_hold(request);
+	request->wait.kind = HPX_WAIT_NOTHING;
+	request->wait.by = NULL;
+	request->wait.deadline_ms = 0;
 	while (next < HPX_NEXT_COUNT)
 		next = steps[next](request);
-	if (next == HPX_NEXT_DONE) {
-		request->wait.phase = HPX_PHASE_OVER;
-		hpx_wait_leave(request);
-		hpx_queue_leave(request);
-	}
+	if (next == HPX_NEXT_DONE)
+		end(request);
+	HPX_ASSERT(request->wait.kind != HPX_WAIT_NOTHING);
 	hpx_request_drop(request);
 }
 
-static void op_came_back(struct hpx_message *message)
-{
-	struct hpx_request *request = HPX_CONTAINER(message, struct hpx_request, reservation.op_message);
+/* ---- waiting and going on ---- */
 
-	request->reservation.op_pending = false;
-	request->wait.deadline_ms = 0;
-	request->reservation.op_came_back(request);
+enum hpx_next hpx_request_await(struct hpx_request *request, enum hpx_wait_kind kind,
+				const struct hpx_resume *by, int64_t timeout_ms,
+				enum hpx_next result, enum hpx_next late)
+{
+	struct hpx_request_wait *wait = &request->wait;
+
+	HPX_ASSERT(wait->kind == HPX_WAIT_NOTHING && kind != HPX_WAIT_NOTHING);
+	wait->kind = kind;
+	wait->by = by;
+	wait->deadline_ms = 0;
+	if (timeout_ms != HPX_WAIT_NO_DEADLINE)
+		wait->deadline_ms = hpx_loop_now_ms(&request->shard->loop) + (uint64_t)timeout_ms;
+	wait->result = result;
+	wait->late = late;
+	return HPX_NEXT_WAIT;
+}
+
+/* The result of an op that the request does not wait for: what it began, or
+ * completed, must not be left as it is. */
+static void take_unawaited(struct hpx_request *request, const struct hpx_resume *resume)
+{
+	if (resume == &request->attempt.renewed) {
+		hpx_attempt_renewed(request);
+		return;
+	}
+	if (resume != &request->reservation.op_done)
+		return;
+	switch (request->reservation.op.verb) {
+	case HPX_VERB_RESERVE:
+		hpx_guard_late(request);
+		break;
+	case HPX_VERB_COMPLETE:
+	case HPX_VERB_CONCLUDE:
+	case HPX_VERB_FAIL:
+	case HPX_VERB_RELEASE:
+	case HPX_VERB_MARK_UNKNOWN:
+		hpx_settle_late(request);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Every message to a request comes here. One that the request does not wait for
+ * any more resumes nothing. */
+static void arrived(struct hpx_message *message)
+{
+	struct hpx_resume *resume = HPX_CONTAINER(message, struct hpx_resume, message);
+	struct hpx_request *request = resume->request;
+
+	resume->request = NULL;
+	if (request->wait.by == resume)
+		hpx_request_go(request, request->wait.result);
+	else
+		take_unawaited(request, resume);
+	hpx_request_drop(request);
+}
+
+void hpx_resume_arm(struct hpx_resume *resume, struct hpx_request *request)
+{
+	HPX_ASSERT(resume->request == NULL);
+	resume->message.handle = arrived;
+	resume->request = request;
+	hpx_request_hold(request);
+}
+
+void hpx_resume_post(struct hpx_resume *resume)
+{
+	hpx_loop_post(&resume->request->shard->loop, &resume->message);
+}
+
+void hpx_resume_disarm(struct hpx_resume *resume)
+{
+	struct hpx_request *request = resume->request;
+
+	HPX_ASSERT(request != NULL);
+	resume->request = NULL;
 	hpx_request_drop(request);
 }
 
@@ -134,79 +219,108 @@ static void op_came_back(struct hpx_message *message)
 static void op_settled(struct hpx_store_op *op)
 {
 	struct hpx_request *request = op->user;
-	hpx_loop_post(&request->shard->loop, &request->reservation.op_message);
+	hpx_resume_post(&request->reservation.op_done);
 }
 
-void hpx_request_submit(struct hpx_request *request,
-			void (*came_back)(struct hpx_request *request))
+void hpx_request_submit_unawaited(struct hpx_request *request)
 {
-	request->reservation.op.done = op_settled;
-	request->reservation.op.user = request;
-	request->reservation.op_message.handle = op_came_back;
-	request->reservation.op_came_back = came_back;
-	request->reservation.op_pending = true;
-	hpx_request_hold(request);
+	struct hpx_reservation *reservation = &request->reservation;
+
+	hpx_resume_arm(&reservation->op_done, request);
+	reservation->op.done = op_settled;
+	reservation->op.user = request;
 	hpx_cached_mark(request);
-	hpx_committer_submit(request->shard->service->committer, &request->reservation.op);
+	hpx_committer_submit(request->shard->service->committer, &reservation->op);
 }
 
-void hpx_request_asks(struct hpx_request *request, int64_t timeout_ms,
-		      enum hpx_next (*too_late)(struct hpx_request *request))
+enum hpx_next hpx_request_submit(struct hpx_request *request, enum hpx_wait_kind kind,
+				 enum hpx_next result, enum hpx_next late)
 {
-	request->wait.phase = HPX_PHASE_ASKING;
-	request->wait.deadline_ms =
-		hpx_loop_now_ms(&request->shard->loop) + (uint64_t)timeout_ms;
-	request->wait.too_late = too_late;
-}
-
-static void stop_asking(struct hpx_request *request)
-{
-	request->wait.deadline_ms = 0;
-	request->wait.phase = HPX_PHASE_OVER;
-	hpx_subrequest_leave(request);
-	hpx_wait_leave(request);
-}
-
-static void ask_no_more(struct hpx_request *request)
-{
-	hpx_request_hold(request);
-	stop_asking(request);
-	hpx_request_go(request, request->wait.too_late(request));
-	hpx_request_drop(request);
-}
-
-static void look_came_back(struct hpx_message *message)
-{
-	struct hpx_request *request = HPX_CONTAINER(message, struct hpx_request, wait.look_message);
-
-	request->wait.look_pending = false;
-	if (request->wait.phase == HPX_PHASE_ASKING) {
-		request->wait.deadline_ms = 0;
-		request->wait.look_came_back(request);
-	}
-	hpx_job_entry_free(request->wait.look.jobs);
-	request->wait.look.jobs = NULL;
-	hpx_request_drop(request);
+	hpx_request_submit_unawaited(request);
+	return hpx_request_await(request, kind, &request->reservation.op_done,
+				 request->settings->store_timeout_ms, result, late);
 }
 
 /* On the looker's thread. */
-static void looked(struct hpx_look *look)
+static void query_answered(struct hpx_look *query)
 {
-	struct hpx_request *request = look->user;
-	hpx_loop_post(&request->shard->loop, &request->wait.look_message);
+	struct hpx_request *request = query->user;
+	hpx_resume_post(&request->wait.query_done);
 }
 
-void hpx_request_look(struct hpx_request *request,
-		      void (*came_back)(struct hpx_request *request))
+enum hpx_next hpx_request_query(struct hpx_request *request, enum hpx_next result,
+				enum hpx_next late)
 {
-	request->wait.look.done = looked;
-	request->wait.look.user = request;
-	request->wait.look_message.handle = look_came_back;
-	request->wait.look_came_back = came_back;
-	request->wait.look_pending = true;
-	hpx_request_hold(request);
-	hpx_looker_submit(request->shard->gateway->looker, &request->wait.look);
+	struct hpx_look *query = &request->wait.query;
+
+	HPX_ASSERT(query->jobs == NULL);
+	hpx_resume_arm(&request->wait.query_done, request);
+	query->done = query_answered;
+	query->user = request;
+	hpx_looker_submit(request->shard->gateway->looker, query);
+	return hpx_request_await(request, HPX_WAIT_QUERY, &request->wait.query_done,
+				 request->settings->store_timeout_ms, result, late);
 }
+
+/* Leaves whatever could resume the request. */
+static void stop_waiting(struct hpx_request *request, enum hpx_queued how)
+{
+	if (request->wait.kind == HPX_WAIT_SLOT)
+		hpx_queue_give_up(request, how);
+	hpx_subrequest_leave(request);
+	hpx_wait_leave(request);
+	request->wait.kind = HPX_WAIT_OVER;
+	request->wait.by = NULL;
+}
+
+/* The result comes too late, or the process ends. */
+static void go_late(struct hpx_request *request, enum hpx_queued how)
+{
+	enum hpx_next late = request->wait.late;
+
+	hpx_request_hold(request);
+	stop_waiting(request, how);
+	hpx_request_go(request, late);
+	hpx_request_drop(request);
+}
+
+/* ---- the answer's state ---- */
+
+#define FROM(state) (1u << HPX_ANSWER_##state)
+
+void hpx_request_answer_move(struct hpx_request *request, enum hpx_answer_state state)
+{
+	static const unsigned from[HPX_ANSWER_STATE_COUNT] = {
+		[HPX_ANSWER_COLLECTED] = FROM(COLLECTING),
+		[HPX_ANSWER_TOO_LATE] = FROM(COLLECTING),
+		[HPX_ANSWER_LOST] = FROM(COLLECTING),
+		[HPX_ANSWER_HELD_BACK] = FROM(COLLECTING),
+		[HPX_ANSWER_HELD_BACK_LOST] = FROM(HELD_BACK),
+		[HPX_ANSWER_FLOWING] = FROM(COLLECTING) | FROM(HELD_BACK),
+		[HPX_ANSWER_COMMITTED] = FROM(COLLECTED) | FROM(TOO_LATE) | FROM(LOST) |
+					 FROM(HELD_BACK) | FROM(HELD_BACK_LOST),
+	};
+
+	HPX_ASSERT((from[state] & 1u << request->answer.state) != 0);
+	request->answer.state = state;
+}
+
+bool hpx_request_answer_is_lost(const struct hpx_request *request)
+{
+	enum hpx_answer_state state = request->answer.state;
+
+	return state == HPX_ANSWER_LOST || state == HPX_ANSWER_TOO_LATE ||
+	       state == HPX_ANSWER_HELD_BACK_LOST;
+}
+
+bool hpx_request_answer_is_held_back(const struct hpx_request *request)
+{
+	enum hpx_answer_state state = request->answer.state;
+
+	return state == HPX_ANSWER_HELD_BACK || state == HPX_ANSWER_HELD_BACK_LOST;
+}
+
+/* ---- from outside ---- */
 
 bool hpx_request_charge(struct hpx_request *request, size_t bytes, size_t bytes_max)
 {
@@ -222,109 +336,86 @@ size_t hpx_request_feed(struct hpx_request *request, struct hpx_span bytes)
 
 	/* A refusal inside ends the client's hold. */
 	hpx_request_hold(request);
-	used = request->wait.phase == HPX_PHASE_PASSING ? hpx_pass_feed(request, bytes) :
-							  hpx_guard_feed(request, bytes);
+	used = request->wait.kind == HPX_WAIT_PASS ? hpx_pass_feed(request, bytes) :
+						     hpx_guard_feed(request, bytes);
 	hpx_request_drop(request);
 	return used;
 }
 
 void hpx_request_client_drained(struct hpx_request *request)
 {
-	if (request->attempt.exchange != NULL && (request->wait.phase == HPX_PHASE_PASSING ||
-						  request->wait.phase == HPX_PHASE_STREAMING))
+	if (request->attempt.exchange != NULL && (request->wait.kind == HPX_WAIT_PASS ||
+						  request->wait.kind == HPX_WAIT_FLOW))
 		hpx_exchange_resume(request->attempt.exchange);
 }
 
 void hpx_request_timed_out(struct hpx_request *request)
 {
-	if (request->attempt.exchange != NULL) {
-		/* An upload through us that stopped: the upstream has half a
-		 * request, so there is no answer to wait for. */
+	/* An upload through us that stopped: the upstream has half a request, so
+	 * there is no answer to wait for. */
+	if (request->attempt.exchange != NULL)
 		hpx_client_close(request->client);
-		return;
-	}
-	hpx_request_hold(request);
-	hpx_respond_refuse(request, HPX_PROBLEM_request_timeout, NULL, HPX_RESPOND_CLOSE);
-	request->wait.phase = HPX_PHASE_OVER;
-	hpx_request_drop(request);
+	else
+		hpx_request_go(request, HPX_NEXT_READ_LATE);
 }
 
 void hpx_request_client_gone(struct hpx_request *request)
 {
 	request->client = NULL;
-	switch (request->wait.phase) {
-	case HPX_PHASE_PASSING:
-	case HPX_PHASE_STREAMING:
+	switch (request->wait.kind) {
+	case HPX_WAIT_PASS:
+	case HPX_WAIT_FLOW:
 		/* Nothing more will be stored: let the upstream know. */
 		hpx_attempt_cancel(request);
 		hpx_sighting_over(request);
-		request->wait.phase = HPX_PHASE_OVER;
+		request->wait.kind = HPX_WAIT_OVER;
 		break;
-	case HPX_PHASE_WAITING:
-		hpx_wait_leave(request);
-		request->wait.phase = HPX_PHASE_OVER;
-		break;
-	case HPX_PHASE_QUEUED:
+	case HPX_WAIT_SLOT:
 		hpx_sighting_over(request);
-		hpx_queue_leave(request);
+		stop_waiting(request, HPX_QUEUED_left);
 		break;
-	case HPX_PHASE_ASKING:
-		stop_asking(request);
+	case HPX_WAIT_OTHER:
+	case HPX_WAIT_QUERY:
+	case HPX_WAIT_HEAD:
+	case HPX_WAIT_BODY:
+		stop_waiting(request, HPX_QUEUED_left);
 		break;
-	default:
-		/* Reading: abandoned with its connection. Reserving, forwarding,
-		 * storing: the attempt goes on and its answer is stored. */
+	case HPX_WAIT_RESERVE:
+	case HPX_WAIT_UPSTREAM:
+	case HPX_WAIT_STORE:
+		/* The attempt goes on, and its answer is stored. */
+		break;
+	case HPX_WAIT_NOTHING: /* the step that runs will find out */
+	case HPX_WAIT_OVER:
 		break;
 	}
 }
 
 void hpx_request_tick(struct hpx_request *request, uint64_t now_ms)
 {
-	switch (request->wait.phase) {
-	case HPX_PHASE_WAITING:
-		hpx_wait_tick(request, now_ms);
-		break;
-	case HPX_PHASE_FORWARDING:
+	const struct hpx_request_wait *wait = &request->wait;
+
+	if (wait->kind == HPX_WAIT_UPSTREAM)
 		hpx_attempt_renew(request, now_ms);
-		break;
-	case HPX_PHASE_QUEUED:
-		hpx_queue_tick(request, now_ms);
-		break;
-	case HPX_PHASE_RESERVING:
-	case HPX_PHASE_STORING:
-		hpx_settle_tick(request, now_ms);
-		break;
-	case HPX_PHASE_ASKING:
-		if (request->wait.deadline_ms != 0 && now_ms >= request->wait.deadline_ms)
-			ask_no_more(request);
-		break;
-	default:
-		break;
-	}
+	else if (wait->deadline_ms != 0 && now_ms >= wait->deadline_ms &&
+		 !hpx_queue_is_granted(request))
+		go_late(request, HPX_QUEUED_timed_out);
 }
 
 void hpx_request_abandon(struct hpx_request *request)
 {
 	hpx_request_hold(request);
-	switch (request->wait.phase) {
-	case HPX_PHASE_QUEUED:
-		hpx_queue_abandon(request);
+	switch (request->wait.kind) {
+	case HPX_WAIT_SLOT:
+	case HPX_WAIT_RESERVE:
+	case HPX_WAIT_OTHER:
+	case HPX_WAIT_QUERY:
+		go_late(request, HPX_QUEUED_left);
 		break;
-	case HPX_PHASE_RESERVING:
-		if (!request->reservation.gave_up)
-			hpx_guard_give_up(request);
-		break;
-	case HPX_PHASE_WAITING:
-		hpx_wait_leave(request);
-		hpx_request_go(request, hpx_wait_over(request));
-		break;
-	case HPX_PHASE_FORWARDING:
+	case HPX_WAIT_UPSTREAM:
 		hpx_attempt_abandon(request);
 		break;
-	case HPX_PHASE_STORING:
-		break;
-	case HPX_PHASE_ASKING:
-		ask_no_more(request);
+	case HPX_WAIT_STORE:
 		break;
 	default:
 		if (request->client != NULL)

@@ -1,22 +1,50 @@
-/* One request's way through the gateway. It walks through named steps; each
- * step returns the next, and the driver is one short loop. A step that has to
- * wait returns HPX_NEXT_WAIT; what it waits for calls hpx_request_go later.
+/* One request's way through the gateway.
  *
- *   route ─▶ own path ─▶ tenant ─▶ operation ─▶ find
- *     │         └▶ body ─▶ webhook
- *     ├▶ pass-through
- *     └▶ key ─▶ tenant ─▶ body ─▶ fingerprint ─▶ lookup ─▶ slot ─▶ reserve ─▶ forward
+ * A request walks through named steps; each step returns the next one, and
+ * hpx_request_go is the one short loop that runs them. Only client.c (bytes of
+ * the client), the exchange with the upstream, messages to the loop, a granted
+ * connection slot and the tick enter that loop, and never from inside a step.
+ *
+ *   ROUTE ─▶ BUILTIN ─▶ TENANT ─▶ OPERATION ─▶ FIND ─▶ FOUND ─▶ SHOW
+ *     │         └▶ BODY ─▶ WEBHOOK ─▶ WEBHOOK_JOBS ─▶ WEBHOOK_RULED
+ *     ├▶ PASS ─▶ PASS_ON
+ *     └▶ KEY ─▶ TENANT ─▶ BODY ─▶ FINGERPRINT ─▶ LOOKUP ─▶ SLOT ─▶ RESERVE ─▶ RESERVED
  *                                      ▲            │                            │
- *                                      └─ (recipe) ─┴▶ answer ◀────── store ◀────┘
- *                                                         ▲             │
- *                                                         └─ committed ◀┘ (the application
- *                                                               answered for itself)
+ *                                      └─ (recipe) ─┤                         FORWARD
+ *                                                   ▼                            │
+ *                                                ANSWER ◀── STORED ◀── STORE ◀───┘
+ *                                                   ▲          │
+ *                                                   │          ▼ (the application answered
+ *                                         COMMITTED_READ ◀─ COMMITTED       for itself)
  *
- * A slot is the right to one connection to the upstream; for want of one, a
- * request waits in a queue before anything is reserved (queue.c).
+ * A connection slot is the right to one connection to the upstream; for want of
+ * one, a request waits in a queue before anything is reserved (queue.c). On a
+ * route with `deliver: async` the way ends with the reservation: the job is in
+ * it, and the answer is 202 (async.c).
  *
- * On a route with `deliver: async` the way ends with the reservation: the job is
- * in it, and the answer is 202 (async.c).
+ * Waiting. A step that has to wait says by hpx_request_await (or _submit, or
+ * _query) what for, until when, the step that takes the result and the step that
+ * answers when it is late; it returns HPX_NEXT_WAIT.
+ *
+ *   waits for │ resumed by                          │ when late, or at the end of a drain
+ *   ──────────┼─────────────────────────────────────┼────────────────────────────────────
+ *   HEAD      │ the connection                      │ READ_LATE (the connection's deadline)
+ *   BODY      │ the connection: hpx_request_feed    │ READ_LATE (the connection's deadline)
+ *   SLOT      │ the slot's `granted`                │ NO_SLOT, PASS_REFUSED
+ *   RESERVE   │ the op's message                    │ RESERVE_LATE; the result: hpx_guard_late
+ *   OTHER     │ the waiter's message                │ WAIT_OVER
+ *   UPSTREAM  │ the exchange's events               │ (the exchange has timers of its own;
+ *             │                                     │ a drain: hpx_attempt_abandon)
+ *   STORE     │ the op's message                    │ STORE_LATE (a drain waits for the store);
+ *             │                                     │ the result: hpx_settle_late
+ *   FLOW      │ the exchange's events               │ (the same timers; a drain cuts it)
+ *   PASS      │ the exchange's events, bytes        │ (the same)
+ *   QUERY     │ the message of an op, a query of    │ the step that the waiting step names;
+ *             │ the store, or a subrequest          │ the result is ignored
+ *
+ * A message names what it was sent for (struct hpx_resume). It resumes the request
+ * only while the request waits for exactly that; otherwise the wait is over, and
+ * the message is too late: that is checked in one place, `arrived` in request.c.
  *
  * A request may outlive its client (the attempt goes on) and its answer (the
  * store is still being told): it lives as long as somebody holds it. */
@@ -34,181 +62,266 @@
 #include "http/problem.h"
 #include "http/target.h"
 
+/* X(step, function): hpx_step_<function> runs the step. */
+#define HPX_STEP_LIST(X) \
+	/* admit.c */ \
+	X(ROUTE, route) \
+	X(KEY, key) \
+	X(TENANT, tenant) \
+	X(READ_LATE, read_late) /* the head or the body did not come in time */ \
+	/* subrequest.c */ \
+	X(IDENTIFIED, identified)                 /* the service named the caller, or not */ \
+	X(TENANT_UNAVAILABLE, tenant_unavailable) /* the service did not answer in time */ \
+	/* guard.c */ \
+	X(BODY, body) \
+	X(FINGERPRINT, fingerprint) \
+	X(LOOKUP, lookup) \
+	X(SLOT, slot) \
+	X(NO_SLOT, no_slot) /* no connection slot in time */ \
+	X(RESERVE, reserve) \
+	X(RESERVED, reserved) \
+	X(RESERVE_LATE, reserve_late) \
+	X(UNKNOWN_TOLD, unknown_told) /* the outcome is unknown; the next probe is known */ \
+	X(UNKNOWN_LATE, unknown_late) \
+	/* wait.c */ \
+	X(WAIT_OVER, wait_over) \
+	/* forward.c */ \
+	X(FORWARD, forward) \
+	/* settle.c */ \
+	X(STORE, store) \
+	X(STORED, stored) \
+	X(STORE_LATE, store_late) \
+	X(COMMITTED, committed) \
+	X(COMMITTED_READ, committed_read) \
+	X(ANSWER, answer) \
+	/* pass.c */ \
+	X(PASS, pass) \
+	X(PASS_ON, pass_on) \
+	X(PASS_REFUSED, pass_refused) \
+	/* own.c, own_operation.c */ \
+	X(BUILTIN, builtin) \
+	X(OPERATION, operation) \
+	X(FIND, find) \
+	X(FOUND, found) \
+	X(FIND_LATE, find_late) \
+	X(SHOW, show) \
+	X(SHOW_LATE, show_late) \
+	/* webhook.c */ \
+	X(WEBHOOK, webhook) \
+	X(WEBHOOK_JOBS, webhook_jobs) \
+	X(WEBHOOK_RULED, webhook_ruled) \
+	X(WEBHOOK_LATE, webhook_late)
+
 enum hpx_next {
-	HPX_NEXT_ROUTE,
-	HPX_NEXT_KEY,
-	HPX_NEXT_TENANT,
-	HPX_NEXT_BODY,
-	HPX_NEXT_FINGERPRINT,
-	HPX_NEXT_LOOKUP,
-	HPX_NEXT_SLOT,
-	HPX_NEXT_RESERVE,
-	HPX_NEXT_FORWARD,
-	HPX_NEXT_STORE,
-	HPX_NEXT_COMMITTED,
-	HPX_NEXT_ANSWER,
-	HPX_NEXT_PASS,
-	HPX_NEXT_PASS_ON,
-	HPX_NEXT_OWN,
-	HPX_NEXT_OPERATION,
-	HPX_NEXT_FIND,
-	HPX_NEXT_WEBHOOK,
-	HPX_NEXT_COUNT,
-	HPX_NEXT_WAIT, /* something will call hpx_request_go */
+#define X(step, function) HPX_NEXT_##step,
+	HPX_STEP_LIST(X)
+#undef X
+		HPX_NEXT_COUNT,
+	HPX_NEXT_WAIT, /* the step has said what the request waits for */
 	HPX_NEXT_DONE, /* answered, or nobody is left to answer */
 };
 
-/* What a guarded request is waiting for; for the tick and for draining. */
-enum hpx_phase {
-	HPX_PHASE_READING,
-	HPX_PHASE_QUEUED, /* for a connection slot; nothing has happened */
-	HPX_PHASE_RESERVING,
-	HPX_PHASE_WAITING,    /* for another request's answer */
-	HPX_PHASE_FORWARDING, /* the attempt is under way */
-	HPX_PHASE_STORING,
-	HPX_PHASE_STREAMING, /* its outcome is durable, the answer flows */
-	HPX_PHASE_PASSING,   /* unguarded */
-	HPX_PHASE_ASKING,    /* the store or a service, and nothing is under way */
-	HPX_PHASE_OVER,
+#define X(step, function) enum hpx_next hpx_step_##function(struct hpx_request *request);
+HPX_STEP_LIST(X)
+#undef X
+
+/* ---- the parts of a request ---- */
+
+/* What the request is for, apart from being passed on or guarded. */
+enum hpx_purpose {
+	HPX_PURPOSE_UPSTREAM,
+	HPX_PURPOSE_OPERATION, /* asks what became of an operation */
+	HPX_PURPOSE_WEBHOOK,   /* a provider's message */
 };
 
-/* Why a RESERVE may begin no attempt, besides that the request has waited for
- * another's. */
-enum hpx_look_reason {
-	HPX_LOOK_NONE,         /* it may begin one */
-	HPX_LOOK_BEFORE_QUEUE, /* only what would begin one is to wait for a slot */
-	HPX_LOOK_NO_SLOT,      /* there is no slot, and there will be none */
-};
-
-/* The request as it came. Filled by the connection (head) and by the steps ROUTE
- * and BUILTIN; valid from then to the end, and nothing in it changes later. */
+/* The request as it came. The connection fills the head's bytes and fields, the
+ * steps ROUTE and BUILTIN the rest; nothing changes afterwards, and all of it is
+ * valid until the request is freed. */
 struct hpx_request_head {
 	char peer[48]; /* the client's address, or "unix" */
 	struct hpx_buffer bytes;
-	struct hpx_http_head http;
+	struct hpx_http_head http; /* points into `bytes` and the arena */
 	struct hpx_http_reader reader;
 	struct hpx_target target;
 	struct hpx_span host;
-	const struct hpx_route *route;
-	const struct hpx_webhook *webhook; /* the message is for this one */
-	enum hpx_next after_tenant;        /* BODY, or OPERATION */
-	enum hpx_next after_body;          /* FINGERPRINT, or WEBHOOK */
-	bool observed;                     /* observe mode */
+	const struct hpx_route *route; /* the settings'; NULL on builtin paths */
+	enum hpx_purpose purpose;
+	const struct hpx_webhook *webhook; /* PURPOSE_WEBHOOK: whose message it is */
+	bool observed;                     /* observe mode: nothing is altered or refused */
 };
 
-/* The body of a guarded request or a webhook's message. Filled as bytes come,
- * valid from the step after BODY to the end. */
+/* The body of a guarded request or of a webhook's message. Filled while the
+ * request waits for BODY, valid from then until the request is freed. What is
+ * passed on is never here. */
 struct hpx_request_body {
 	struct hpx_buffer bytes;
-	size_t charged_bytes; /* of the memory for bodies; the answer's too */
+	size_t charged_bytes; /* of the memory for bodies; the answer's body too */
 	bool whole;           /* nothing more of it comes */
 };
 
-/* Whose request it is and what it means. Filled by KEY, TENANT and FINGERPRINT
- * (or OPERATION), valid from then to the end; all of its texts are from the
- * arena or in the head. */
+/* By which recipe the fingerprint was made. */
+enum hpx_recipe_source {
+	HPX_RECIPE_NONE, /* there is no fingerprint yet */
+	HPX_RECIPE_ROUTE,
+	HPX_RECIPE_RECORD, /* the record was made by another recipe than the route's */
+};
+
+/* A message to the request's own loop that ends one of its waits. It holds the
+ * request from hpx_resume_arm until it is handled or disarmed. */
+struct hpx_resume {
+	struct hpx_message message;
+	struct hpx_request *request; /* NULL: nothing is under way */
+};
+
+/* Whose request it is and what it means. KEY, TENANT and FINGERPRINT fill it (or
+ * OPERATION, or WEBHOOK); valid from then until the request is freed. Its texts
+ * are in the head or from the arena. */
 struct hpx_request_identity {
 	struct hpx_key key;
 	struct hpx_span tenant;
 	struct hpx_ask ask;
 	struct hpx_mark sought; /* of a reference; void: sought by key */
 	struct hpx_description description;
-	struct hpx_recipe recipe; /* the record's, or the route's */
-	bool refingerprinted;
-	/* The authorisation subrequest that the request waits for. */
+	struct hpx_recipe recipe;
+	enum hpx_recipe_source recipe_source;
+	/* The authorisation subrequest whose result the request waits for. */
 	struct hpx_inquiry *inquiry; /* under the lock of subrequest.c, like the next */
 	struct hpx_request *inquiry_next;
-	struct hpx_message inquiry_message;
-	struct hpx_identity caller; /* its result */
+	struct hpx_resume inquired;
+	struct hpx_identity caller; /* from IDENTIFIED on */
 };
 
-/* The reservation, and every other request to the store. */
+/* What a RESERVE may do. A request that has waited for another one only asks,
+ * whatever stands here. */
+enum hpx_reserve_mode {
+	HPX_RESERVE_BEGIN,            /* may begin an attempt */
+	HPX_RESERVE_ASK_BEFORE_QUEUE, /* only asks: a replay never waits for a connection */
+	HPX_RESERVE_BEGIN_ASKED,      /* may begin one; asked before, the store knew nothing */
+	HPX_RESERVE_ASK_WITHOUT_SLOT, /* only asks: there is no slot, and there will be none */
+};
+
+/* The store's view of the operation. LOOKUP or RESERVED fill record and stored
+ * answer (FOUND: the record); each later op of this request updates the record.
+ * `stored` is freed with the request. */
 struct hpx_reservation {
-	enum hpx_look_reason look_reason;
-	bool looked; /* the store said: this would begin an attempt */
-	struct hpx_store_op op;
-	struct hpx_message op_message;
-	void (*op_came_back)(struct hpx_request *request);
-	bool op_pending;
-	bool gave_up; /* the client was told 503 while the store was asked */
-	int64_t asked_boot_ms;
+	enum hpx_reserve_mode mode;
+	struct hpx_store_op op; /* one at a time; the committer's between submit and `op_done` */
+	struct hpx_resume op_done;
+	int64_t asked_boot_ms;            /* when RESERVE was submitted */
 	struct hpx_cache_mark cache_mark; /* when the store was asked last */
 	struct hpx_record record;
-	int64_t row;               /* where its reservation is, for the store */
-	struct hpx_answer *stored; /* of a replay */
-	bool committed;            /* `stored` is this attempt's own, committed by the application */
-	struct hpx_job job;        /* deliver: async; points into the request's head and body */
+	int64_t row;               /* where the reservation is, for the store */
+	struct hpx_answer *stored; /* of a replay, or committed by the application */
+	struct hpx_job job;        /* deliver: async; points into head, body and attempt.head */
 };
 
-/* What the request waits for, and how it goes on. */
+enum hpx_wait_kind {
+	HPX_WAIT_HEAD,     /* for the rest of its head; no step has run */
+	HPX_WAIT_NOTHING,  /* steps are running */
+	HPX_WAIT_BODY,     /* for its body */
+	HPX_WAIT_SLOT,     /* for a connection slot; nothing has happened */
+	HPX_WAIT_RESERVE,  /* for the store's decision */
+	HPX_WAIT_OTHER,    /* for another request's answer */
+	HPX_WAIT_UPSTREAM, /* the attempt is under way */
+	HPX_WAIT_STORE,    /* for its outcome to be durable */
+	HPX_WAIT_FLOW,     /* its outcome is durable, the answer flows */
+	HPX_WAIT_PASS,     /* unguarded, both ways flow */
+	HPX_WAIT_QUERY,    /* for the store or a service, and nothing depends on it */
+	HPX_WAIT_OVER,     /* no more: answered, or the client is gone */
+};
+
+/* What the request waits for, and how it goes on. Written by hpx_request_await and
+ * hpx_request_go only. */
 struct hpx_request_wait {
-	enum hpx_phase phase;
-	uint64_t deadline_ms;                                   /* loop time, 0: none */
-	enum hpx_next (*too_late)(struct hpx_request *request); /* ASKING or QUEUED took too long */
-	/* For a connection slot. */
-	enum hpx_next after_queue;
+	enum hpx_wait_kind kind;
+	const struct hpx_resume *by; /* the message that ends it; NULL: something else does */
+	uint64_t deadline_ms;        /* loop time, 0: none */
+	enum hpx_next result;        /* the step that takes the result */
+	enum hpx_next late;          /* the step that answers without it */
+	/* SLOT: since when. */
 	int64_t queued_us;
-	/* For a query of the store. */
-	struct hpx_look look;
-	struct hpx_message look_message;
-	void (*look_came_back)(struct hpx_request *request);
-	bool look_pending;
-	/* For the end of another request. */
-	enum hpx_next look_again; /* LOOKUP, or FIND */
-	unsigned applied_s;       /* of Prefer: wait; 0: none */
+	/* QUERY, where it is one of the store; its result is freed with the request. */
+	struct hpx_look query;
+	struct hpx_resume query_done;
+	/* OTHER: valid from the first hpx_wait_for until the request is over. */
 	struct hpx_waiter waiter;
-	struct hpx_message wake_message;
-	bool waiting;
-	bool waited; /* it has waited for another: never the executor */
+	struct hpx_resume woken; /* armed: in the wait list, or woken */
 	uint64_t until_ms;
+	unsigned applied_s; /* of Prefer: wait; 0: none */
+	bool waited;        /* has waited for another request: never the executor */
 };
 
-/* The one attempt that this request makes. */
+/* The one attempt that this request makes. SLOT fills the slot, FORWARD the rest;
+ * the exchange lives until on_end, on_failed or hpx_attempt_cancel. A request
+ * that is passed on has slot, exchange and head only. */
 struct hpx_attempt {
 	struct hpx_slot slot; /* until the exchange takes it over */
 	struct hpx_exchange *exchange;
-	struct hpx_buffer head; /* the request's head for the upstream */
+	struct hpx_buffer head; /* for the upstream; async: the job's header lines */
 	int64_t forwarded_us;
-	struct hpx_store_op renewal;
-	struct hpx_message renewal_message;
-	bool renewal_pending;
+	struct hpx_store_op renewal; /* of the lease */
+	struct hpx_resume renewed;
 	uint64_t renew_at_ms;
-	bool late; /* the lease was too old to send */
+	/* Known when the answer's head has come, or the answer is lost. */
 	enum hpx_outcome outcome;
 	const char *outcome_reason; /* of an answer; static */
 	bool outcome_assumed;       /* by server_error alone */
 	struct hpx_exchange_failure failure;
 };
 
-/* The upstream's answer on its way to the client and to the store. */
+/* The upstream's answer. hpx_request_answer_move checks the moves:
+ *
+ *   COLLECTING ─▶ COLLECTED
+ *       ├──────▶ TOO_LATE
+ *       ├──────▶ LOST
+ *       ├──────▶ HELD_BACK ─▶ HELD_BACK_LOST
+ *       │            ▼
+ *       └────────▶ FLOWING                     any but FLOWING ─▶ COMMITTED */
+enum hpx_answer_state {
+	HPX_ANSWER_COLLECTING,     /* as far as it has come, in `body` */
+	HPX_ANSWER_COLLECTED,      /* whole */
+	HPX_ANSWER_TOO_LATE,       /* the lease was too old to send anything */
+	HPX_ANSWER_LOST,           /* no complete answer: attempt.failure says why */
+	HPX_ANSWER_HELD_BACK,      /* will not be kept whole; waits for its outcome to be durable */
+	HPX_ANSWER_HELD_BACK_LOST, /* the same, and the rest of it does not come */
+	HPX_ANSWER_FLOWING,        /* its head was handed to the client */
+	HPX_ANSWER_COMMITTED,      /* the application committed its own: reservation.stored */
+	HPX_ANSWER_STATE_COUNT
+};
+
+/* Filled by the exchange's events, from the answer's head on; the buffers stay
+ * until the request is freed, because the store may still read them. */
 struct hpx_request_answer {
-	struct hpx_buffer head;      /* the fields for the client */
+	enum hpx_answer_state state;
+	struct hpx_buffer head;      /* for the client */
 	struct hpx_buffer kept_head; /* the fields for the store */
 	struct hpx_buffer body;
 	unsigned status;
 	enum hpx_http_framing framing;
 	bool has_length;
 	uint64_t length;
-	bool ended;
-	bool lost;                   /* no complete answer */
-	bool streaming;              /* too large, a stream, or store: status */
-	bool begun;                  /* bytes of it were handed to the client */
 	bool head_waits;             /* of a flowing answer: for its first bytes */
 	struct hpx_later head_later; /* no longer than this turn of the loop */
 	struct hpx_answer to_store;  /* points into the buffers above */
 };
 
-/* Pass-through. */
-struct hpx_request_pass {
-	bool tunnel;       /* an upgrade was asked for */
-	bool tunnel_ended; /* the client's direction of it */
-	struct hpx_sighting *sighting;
+enum hpx_tunnel {
+	HPX_TUNNEL_NONE,
+	HPX_TUNNEL_ASKED, /* an upgrade was asked for */
+	HPX_TUNNEL_OPEN,
+	HPX_TUNNEL_CLIENT_ENDED, /* the client sends no more, the upstream may */
 };
 
-/* A webhook's message. */
+/* A request that is passed on; from PASS to the end of its exchange. */
+struct hpx_request_pass {
+	enum hpx_tunnel tunnel;
+	struct hpx_sighting *sighting; /* observe mode; from the arena */
+};
+
+/* A webhook's message; from WEBHOOK to its answer. */
 struct hpx_request_hook {
 	struct hpx_ruling_turn ruling;
-	enum hpx_job_state job_state; /* of the job it is about, before */
+	enum hpx_job_state job_state; /* of the job it is about, before the ruling */
 };
 
 struct hpx_request {
@@ -230,6 +343,8 @@ struct hpx_request {
 	struct hpx_request_hook hook;
 };
 
+/* ---- what brings a request on; all on its loop's thread ---- */
+
 /* Made when the first byte of a head arrives; the client holds it. */
 struct hpx_request *hpx_request_new(struct hpx_client *client);
 void hpx_request_hold(struct hpx_request *request);
@@ -250,43 +365,44 @@ void hpx_request_tick(struct hpx_request *request, uint64_t now_ms);
 /* Draining is over: what is still under way is written as unknown. */
 void hpx_request_abandon(struct hpx_request *request);
 
-/* Hands request->reservation.op to the committer. When it is settled, `came_back` runs on
- * the request's own loop; the request lives at least until then. */
-void hpx_request_submit(struct hpx_request *request,
-			void (*came_back)(struct hpx_request *request));
+/* ---- for steps ---- */
 
-/* From here on, something is asked that nothing under way depends on: when it
- * takes longer, or the process ends, `too_late` answers instead, and what comes
- * back finds another phase. Whoever is gone meanwhile is forgotten. */
-void hpx_request_asks(struct hpx_request *request, int64_t timeout_ms,
-		      enum hpx_next (*too_late)(struct hpx_request *request));
-/* Hands request->wait.look to the looker; as hpx_request_submit. What it found is
- * freed when `came_back` returns. */
-void hpx_request_look(struct hpx_request *request,
-		      void (*came_back)(struct hpx_request *request));
+#define HPX_WAIT_NO_DEADLINE (-1)
+/* The request waits, at most `timeout_ms`; the step returns what this returns.
+ * Without a deadline `late` is used at the end of a drain only. */
+enum hpx_next hpx_request_await(struct hpx_request *request, enum hpx_wait_kind kind,
+				const struct hpx_resume *by, int64_t timeout_ms,
+				enum hpx_next result, enum hpx_next late);
+/* Hands request->reservation.op to the committer and awaits it as long as
+ * `timeouts.store` says; the request lives at least until the op is done. */
+enum hpx_next hpx_request_submit(struct hpx_request *request, enum hpx_wait_kind kind,
+				 enum hpx_next result, enum hpx_next late);
+/* The same, and nobody waits for it. */
+void hpx_request_submit_unawaited(struct hpx_request *request);
+/* Hands request->wait.query to the query thread and awaits it (QUERY), as long as
+ * `timeouts.store` says. */
+enum hpx_next hpx_request_query(struct hpx_request *request, enum hpx_next result,
+				enum hpx_next late);
+
+/* From now on the message holds the request. */
+void hpx_resume_arm(struct hpx_resume *resume, struct hpx_request *request);
+/* From any thread, once: sends the armed message. */
+void hpx_resume_post(struct hpx_resume *resume);
+/* The message is not sent, and will not be. */
+void hpx_resume_disarm(struct hpx_resume *resume);
+static inline bool hpx_resume_is_armed(const struct hpx_resume *resume)
+{
+	return resume->request != NULL;
+}
+
+void hpx_request_answer_move(struct hpx_request *request, enum hpx_answer_state state);
+/* There is no complete answer. */
+bool hpx_request_answer_is_lost(const struct hpx_request *request);
+/* The answer is (or would have been) given as it flows; it is not stored. */
+bool hpx_request_answer_is_held_back(const struct hpx_request *request);
 
 /* Adds to the memory for bodies on this request's account, if all of them
  * together stay within `bytes_max`. */
 bool hpx_request_charge(struct hpx_request *request, size_t bytes, size_t bytes_max);
-
-/* The steps, by file. */
-enum hpx_next hpx_step_route(struct hpx_request *request); /* admit.c */
-enum hpx_next hpx_step_key(struct hpx_request *request);
-enum hpx_next hpx_step_tenant(struct hpx_request *request);
-enum hpx_next hpx_step_body(struct hpx_request *request); /* guard.c */
-enum hpx_next hpx_step_fingerprint(struct hpx_request *request);
-enum hpx_next hpx_step_lookup(struct hpx_request *request);
-enum hpx_next hpx_step_slot(struct hpx_request *request);
-enum hpx_next hpx_step_reserve(struct hpx_request *request);
-enum hpx_next hpx_step_forward(struct hpx_request *request); /* forward.c */
-enum hpx_next hpx_step_store(struct hpx_request *request);   /* settle.c */
-enum hpx_next hpx_step_committed(struct hpx_request *request);
-enum hpx_next hpx_step_answer(struct hpx_request *request);
-enum hpx_next hpx_step_pass(struct hpx_request *request); /* pass.c */
-enum hpx_next hpx_step_pass_on(struct hpx_request *request);
-enum hpx_next hpx_step_own(struct hpx_request *request);       /* own.c */
-enum hpx_next hpx_step_operation(struct hpx_request *request); /* own_operation.c */
-enum hpx_next hpx_step_find(struct hpx_request *request);
-enum hpx_next hpx_step_webhook(struct hpx_request *request); /* webhook.c */
 
 #endif

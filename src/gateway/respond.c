@@ -241,7 +241,7 @@ void hpx_respond_replay(struct hpx_request *request)
 		status = write_lines(request, HPX_CORS_REPLAY, stored->headers, &head);
 	if (status == HPX_OK)
 		status = write_date(&head);
-	if (status == HPX_OK && !request->reservation.committed)
+	if (status == HPX_OK && request->answer.state != HPX_ANSWER_COMMITTED)
 		status = hpx_write_field(&head, HPX_SPAN("Idempotent-Replayed"), HPX_SPAN("true"));
 	if (status == HPX_OK)
 		status = write_operation(request, &head);
@@ -287,7 +287,7 @@ static bool take_origin(struct hpx_request *request)
 	struct hpx_buffer *head = &request->answer.head;
 	struct hpx_buffer seen;
 
-	if (request->wait.phase == HPX_PHASE_PASSING || !hpx_cors_is_on(&request->settings->cors))
+	if (request->wait.kind == HPX_WAIT_PASS || !hpx_cors_is_on(&request->settings->cors))
 		return true;
 	struct hpx_span all = hpx_buffer_span(head);
 	size_t begin = hpx_span_index(all, '\n') + 1;
@@ -306,7 +306,7 @@ static bool take_origin(struct hpx_request *request)
 
 bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_head *head)
 {
-	bool guarded = request->wait.phase != HPX_PHASE_PASSING;
+	bool guarded = request->wait.kind != HPX_WAIT_PASS;
 
 	request->answer.head.len = 0;
 	request->answer.kept_head.len = 0;
@@ -340,7 +340,6 @@ void hpx_respond_collected(struct hpx_request *request)
 	enum hpx_status status = write_operation(request, head);
 	if (status == HPX_OK)
 		status = write_length(head, request->answer.status, body.len);
-	request->answer.begun = true;
 	send_whole(request, head, status, request->answer.status, body, keeps(request));
 }
 
@@ -419,7 +418,7 @@ void hpx_respond_begin(struct hpx_request *request)
 		hpx_client_close(request->client);
 		return;
 	}
-	request->answer.begun = true;
+	hpx_request_answer_move(request, HPX_ANSWER_FLOWING);
 	request->answer.head_waits = true;
 	request->answer.head_later.run = send_head_alone;
 	hpx_loop_later(&request->shard->loop, &request->answer.head_later);

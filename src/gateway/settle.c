@@ -11,6 +11,7 @@
  * and it is proved that nothing happened. */
 #include "gateway/settle.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "gateway/attempt.h"
 #include "gateway/cached.h"
@@ -30,7 +31,7 @@ static struct hpx_span location_line(const struct hpx_request *request)
 
 static const struct hpx_answer *answer_to_store(struct hpx_request *request)
 {
-	bool kept = !request->answer.streaming;
+	bool kept = !hpx_request_answer_is_held_back(request);
 
 	request->answer.to_store = (struct hpx_answer){
 		.status = request->answer.status,
@@ -45,7 +46,7 @@ static const struct hpx_answer *answer_to_store(struct hpx_request *request)
  * finds it so would hide everything else. */
 static bool is_told_already(const struct hpx_request *request)
 {
-	return request->answer.lost && !request->attempt.failure.any_byte_left &&
+	return hpx_request_answer_is_lost(request) && !request->attempt.failure.any_byte_left &&
 	       atomic_load(&request->shard->gateway->upstream_state.down);
 }
 
@@ -60,8 +61,8 @@ static const char *event_of(const struct hpx_request *request)
 {
 	if (request->attempt.outcome == HPX_OUTCOME_UNKNOWN)
 		return "outcome_unknown";
-	return request->attempt.outcome_assumed && !request->answer.lost ? "assumed_not_executed" :
-									   "not_executed";
+	return request->attempt.outcome_assumed && !hpx_request_answer_is_lost(request) ? "assumed_not_executed" :
+											  "not_executed";
 }
 
 static void log_end(const struct hpx_request *request)
@@ -73,8 +74,8 @@ static void log_end(const struct hpx_request *request)
 	hpx_reference_print(&request->identity.ask.id, &request->reservation.record.mark, reference);
 	hpx_log(level_of(request), event_of(request),
 		"operation=%s attempt=%u status=%u reason=\"%s\"", reference,
-		request->reservation.record.attempt, request->answer.lost ? 0 : request->answer.status,
-		request->answer.lost ? request->attempt.failure.reason : request->attempt.outcome_reason);
+		request->reservation.record.attempt, hpx_request_answer_is_lost(request) ? 0 : request->answer.status,
+		hpx_request_answer_is_lost(request) ? request->attempt.failure.reason : request->attempt.outcome_reason);
 }
 
 /* The store did not take an answer because the lease is not ours any more:
@@ -107,14 +108,14 @@ static bool is_decided_elsewhere(const struct hpx_store_op *op)
 static void log_uncommitted(const struct hpx_request *request)
 {
 	char reference[HPX_REFERENCE_SIZE];
-	bool success = !request->answer.lost && request->answer.status < 400;
+	bool success = !hpx_request_answer_is_lost(request) && request->answer.status < 400;
 
 	hpx_reference_print(&request->identity.ask.id, &request->reservation.record.mark, reference);
 	hpx_log(success ? HPX_LOG_WARN : HPX_LOG_INFO, "not_committed",
 		"operation=%s attempt=%u status=%u reason=\"%s\"", reference,
-		request->reservation.record.attempt, request->answer.lost ? 0 : request->answer.status,
-		request->answer.lost ? request->attempt.failure.reason :
-				       "the application answered without hapax.complete");
+		request->reservation.record.attempt, hpx_request_answer_is_lost(request) ? 0 : request->answer.status,
+		hpx_request_answer_is_lost(request) ? request->attempt.failure.reason :
+						      "the application answered without hapax.complete");
 }
 
 /* An answer that would have been shown before it was known to be durable. */
@@ -123,44 +124,55 @@ static bool is_awaited(enum hpx_verb verb)
 	return verb == HPX_VERB_COMPLETE || verb == HPX_VERB_CONCLUDE;
 }
 
-static void came_back(struct hpx_request *request)
+/* What the store made of the end of the attempt, where nobody was there first. */
+static void take_result(struct hpx_request *request)
 {
-	enum hpx_verb verb = request->reservation.op.verb;
+	const struct hpx_store_op *op = &request->reservation.op;
 
-	if (is_decided_elsewhere(&request->reservation.op)) {
-		hpx_request_go(request, HPX_NEXT_COMMITTED);
+	if (op->status != HPX_OK) {
+		if (op->status != HPX_STALE || op->verb == HPX_VERB_COMPLETE)
+			log_refused(request);
 		return;
 	}
-	if (request->reservation.op.status == HPX_OK) {
-		hpx_cached_keep(request, request->reservation.op.judged_ms, &request->reservation.op.decision.record,
-				request->reservation.op.answer);
-		/* A released record is gone; its reference still names the attempt. */
-		if (request->reservation.op.decision.record.state != HPX_STATE_NONE)
-			request->reservation.record = request->reservation.op.decision.record;
-		if (verb == HPX_VERB_CONCLUDE)
-			log_uncommitted(request);
-		HPX_CRASH_POINT(complete_done);
-	} else if (request->reservation.op.status != HPX_STALE || request->reservation.op.verb == HPX_VERB_COMPLETE) {
-		log_refused(request);
-	}
-	if (verb == HPX_VERB_COMPLETE && request->reservation.gave_up && request->reservation.op.status == HPX_OK)
+	hpx_cached_keep(request, op->judged_ms, &op->decision.record, op->answer);
+	/* A released record is gone; its reference still names the attempt. */
+	if (op->decision.record.state != HPX_STATE_NONE)
+		request->reservation.record = op->decision.record;
+	if (op->verb == HPX_VERB_CONCLUDE)
+		log_uncommitted(request);
+	HPX_CRASH_POINT(complete_done);
+}
+
+enum hpx_next hpx_step_stored(struct hpx_request *request)
+{
+	if (is_decided_elsewhere(&request->reservation.op))
+		return HPX_NEXT_COMMITTED;
+	take_result(request);
+	return HPX_NEXT_ANSWER;
+}
+
+void hpx_settle_late(struct hpx_request *request)
+{
+	const struct hpx_store_op *op = &request->reservation.op;
+
+	if (is_decided_elsewhere(op))
+		return;
+	take_result(request);
+	if (op->verb == HPX_VERB_COMPLETE && op->status == HPX_OK)
 		hpx_counter_add(&request->shard->meter.late_answers, 1);
-	/* Shown already, or flowing: only a 504 leaves something to clean up. */
-	if (!request->reservation.gave_up || is_awaited(verb))
-		hpx_request_go(request, HPX_NEXT_ANSWER);
 }
 
 /* For the history: why there was no answer, or what was assumed of one. */
 static struct hpx_span reason_of(const struct hpx_request *request)
 {
-	if (request->answer.lost)
+	if (hpx_request_answer_is_lost(request))
 		return hpx_span_of(request->attempt.failure.reason);
 	if (request->attempt.outcome_assumed && request->attempt.outcome != HPX_OUTCOME_ANSWERED)
 		return hpx_span_of(request->attempt.outcome_reason);
 	return (struct hpx_span){ NULL, 0 };
 }
 
-void hpx_settle_submit(struct hpx_request *request, enum hpx_verb verb)
+static void make_op(struct hpx_request *request, enum hpx_verb verb)
 {
 	request->reservation.op = (struct hpx_store_op){
 		.verb = verb,
@@ -169,15 +181,23 @@ void hpx_settle_submit(struct hpx_request *request, enum hpx_verb verb)
 		.answer = verb == HPX_VERB_COMPLETE ? answer_to_store(request) : NULL,
 		.believed = &request->reservation.record,
 		.row = request->reservation.row,
-		.status_seen = request->answer.lost ? 0 : request->answer.status,
+		.status_seen = hpx_request_answer_is_lost(request) ? 0 : request->answer.status,
 		.actor = HPX_SPAN("gateway"),
 		.reason = reason_of(request),
 	};
-	request->wait.phase = HPX_PHASE_STORING;
-	request->wait.deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
-				    (uint64_t)request->settings->store_timeout_ms;
 	HPX_CRASH_POINT(complete_submitted);
-	hpx_request_submit(request, came_back);
+}
+
+static enum hpx_next settle(struct hpx_request *request, enum hpx_verb verb)
+{
+	make_op(request, verb);
+	return hpx_request_submit(request, HPX_WAIT_STORE, HPX_NEXT_STORED, HPX_NEXT_STORE_LATE);
+}
+
+void hpx_settle_undo(struct hpx_request *request)
+{
+	make_op(request, HPX_VERB_FAIL);
+	hpx_request_submit_unawaited(request);
 }
 
 enum hpx_next hpx_step_store(struct hpx_request *request)
@@ -189,34 +209,32 @@ enum hpx_next hpx_step_store(struct hpx_request *request)
 		[HPX_OUTCOME_UNKNOWN] = HPX_VERB_MARK_UNKNOWN,
 	};
 
-	if (only_application_completes(request)) {
-		hpx_settle_submit(request, HPX_VERB_CONCLUDE);
-		return HPX_NEXT_WAIT;
-	}
+	HPX_ASSERT(request->answer.state != HPX_ANSWER_COLLECTING);
+	if (only_application_completes(request))
+		return settle(request, HPX_VERB_CONCLUDE);
 	log_end(request);
-	hpx_settle_submit(request, verbs[request->attempt.outcome]);
-	return HPX_NEXT_WAIT;
+	return settle(request, verbs[request->attempt.outcome]);
 }
 
-static void answer_came_back(struct hpx_request *request)
+enum hpx_next hpx_step_committed_read(struct hpx_request *request)
 {
 	const struct hpx_store_op *op = &request->reservation.op;
 
-	request->reservation.committed = op->status == HPX_OK && op->decision.kind == HPX_DECISION_REPLAY;
-	if (request->reservation.committed) {
+	if (op->status == HPX_OK && op->decision.kind == HPX_DECISION_REPLAY) {
 		request->reservation.record = op->decision.record;
 		request->reservation.stored = op->replay;
-		hpx_cached_keep(request, op->judged_ms, &request->reservation.record, request->reservation.stored);
+		hpx_cached_keep(request, op->judged_ms, &request->reservation.record, op->replay);
+		hpx_request_answer_move(request, HPX_ANSWER_COMMITTED);
 	} else {
 		hpx_answer_free(op->replay);
 	}
-	hpx_request_go(request, HPX_NEXT_ANSWER);
+	return HPX_NEXT_ANSWER;
 }
 
 /* The answer is in the store already: it is asked for, and begins nothing. */
 enum hpx_next hpx_step_committed(struct hpx_request *request)
 {
-	if (request->client == NULL || request->reservation.gave_up) {
+	if (request->client == NULL) {
 		hpx_attempt_cancel(request);
 		return HPX_NEXT_DONE;
 	}
@@ -230,11 +248,7 @@ enum hpx_next hpx_step_committed(struct hpx_request *request)
 		.look = true,
 		.actor = HPX_SPAN("gateway"),
 	};
-	request->wait.phase = HPX_PHASE_STORING;
-	request->wait.deadline_ms = hpx_loop_now_ms(&request->shard->loop) +
-				    (uint64_t)request->settings->store_timeout_ms;
-	hpx_request_submit(request, answer_came_back);
-	return HPX_NEXT_WAIT;
+	return hpx_request_submit(request, HPX_WAIT_STORE, HPX_NEXT_COMMITTED_READ, HPX_NEXT_STORE_LATE);
 }
 
 static void refuse_unsettled(struct hpx_request *request, unsigned status, const char *detail)
@@ -254,7 +268,7 @@ static void refuse_lost(struct hpx_request *request)
 		refusal.status = request->attempt.failure.timed_out ? 504 : 502;
 		hpx_respond_refuse(request, HPX_PROBLEM_upstream_not_executed, &refusal,
 				   HPX_RESPOND_KEEP);
-	} else if (request->answer.streaming) {
+	} else if (hpx_request_answer_is_held_back(request)) {
 		refusal = (struct hpx_refusal){ .original_status = request->answer.status };
 		hpx_respond_refuse(request, HPX_PROBLEM_response_not_kept, &refusal,
 				   HPX_RESPOND_KEEP);
@@ -262,8 +276,9 @@ static void refuse_lost(struct hpx_request *request)
 		refuse_unsettled(request, request->attempt.failure.timed_out ? 504 : 502, NULL);
 	} else {
 		hpx_respond_refuse(request,
-				   request->attempt.late ? HPX_PROBLEM_overloaded :
-							   HPX_PROBLEM_upstream_unreachable,
+				   request->answer.state == HPX_ANSWER_TOO_LATE ?
+					   HPX_PROBLEM_overloaded :
+					   HPX_PROBLEM_upstream_unreachable,
 				   &refusal, HPX_RESPOND_KEEP);
 	}
 }
@@ -272,9 +287,9 @@ static void refuse_lost(struct hpx_request *request)
  * the application committed, and could not be read. */
 static bool may_not_be_shown(const struct hpx_request *request)
 {
-	return request->reservation.op.verb == HPX_VERB_RESERVE ||
-	       (is_awaited(request->reservation.op.verb) &&
-		(request->reservation.op_pending || request->reservation.op.status != HPX_OK));
+	const struct hpx_store_op *op = &request->reservation.op;
+
+	return op->verb == HPX_VERB_RESERVE || (is_awaited(op->verb) && op->status != HPX_OK);
 }
 
 static enum hpx_next let_flow(struct hpx_request *request)
@@ -284,13 +299,14 @@ static enum hpx_next let_flow(struct hpx_request *request)
 		hpx_attempt_cancel(request);
 		return HPX_NEXT_DONE;
 	}
-	if (request->answer.ended || request->attempt.exchange == NULL) {
+	/* No exchange: the answer ended while it was held back. */
+	if (request->attempt.exchange == NULL) {
 		hpx_respond_end(request);
 		return HPX_NEXT_DONE;
 	}
-	request->wait.phase = HPX_PHASE_STREAMING;
 	hpx_exchange_resume(request->attempt.exchange);
-	return HPX_NEXT_WAIT;
+	return hpx_request_await(request, HPX_WAIT_FLOW, NULL, HPX_WAIT_NO_DEADLINE, HPX_NEXT_DONE,
+				 HPX_NEXT_DONE);
 }
 
 enum hpx_next hpx_step_answer(struct hpx_request *request)
@@ -299,18 +315,19 @@ enum hpx_next hpx_step_answer(struct hpx_request *request)
 		hpx_attempt_cancel(request);
 		return HPX_NEXT_DONE;
 	}
-	if (request->reservation.committed) {
+	if (request->answer.state == HPX_ANSWER_COMMITTED) {
 		hpx_attempt_cancel(request);
 		return hpx_guard_replay(request);
 	}
 	if (may_not_be_shown(request)) {
 		hpx_attempt_cancel(request);
 		refuse_unsettled(request, 504, NULL);
-	} else if (request->answer.lost) {
+	} else if (hpx_request_answer_is_lost(request)) {
 		refuse_lost(request);
-	} else if (request->answer.streaming) {
+	} else if (request->answer.state == HPX_ANSWER_HELD_BACK) {
 		return let_flow(request);
 	} else {
+		HPX_ASSERT(request->answer.state == HPX_ANSWER_COLLECTED);
 		hpx_respond_collected(request);
 	}
 	return HPX_NEXT_DONE;
@@ -318,24 +335,18 @@ enum hpx_next hpx_step_answer(struct hpx_request *request)
 
 /* The store takes too long. What would be replayed must be durable before it
  * is shown; everything else is shown now, and the store is told when it can be. */
-void hpx_settle_tick(struct hpx_request *request, uint64_t now_ms)
+enum hpx_next hpx_step_store_late(struct hpx_request *request)
 {
-	if (request->wait.deadline_ms == 0 || now_ms < request->wait.deadline_ms)
-		return;
-	if (request->wait.phase == HPX_PHASE_RESERVING) {
-		hpx_guard_give_up(request);
-		return;
-	}
-	request->wait.deadline_ms = 0;
-	request->reservation.gave_up = true;
-	if (request->reservation.op.verb == HPX_VERB_COMPLETE)
-		refuse_unsettled(request, 504,
+	enum hpx_verb verb = request->reservation.op.verb;
+
+	if (!is_awaited(verb) && verb != HPX_VERB_RESERVE)
+		return HPX_NEXT_ANSWER;
+	hpx_attempt_cancel(request);
+	refuse_unsettled(request, 504,
+			 verb == HPX_VERB_COMPLETE ?
 				 "The service answered, but the answer could not be stored yet. "
-				 "Send it again with the same key: it is not executed twice.");
-	else if (may_not_be_shown(request))
-		refuse_unsettled(request, 504,
+				 "Send it again with the same key: it is not executed twice." :
 				 "Whether the service committed its answer is not known yet. "
 				 "Send it again with the same key: it is not executed twice.");
-	else
-		hpx_request_go(request, HPX_NEXT_ANSWER);
+	return HPX_NEXT_DONE;
 }

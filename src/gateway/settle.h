@@ -4,9 +4,10 @@
 
 #include "gateway/request.h"
 
-/* Tells the store the end of the attempt; the answer step follows. */
-void hpx_settle_submit(struct hpx_request *request, enum hpx_verb verb);
-/* The client waits no longer than this for the store. */
-void hpx_settle_tick(struct hpx_request *request, uint64_t now_ms);
+/* The result of an op that nobody waits for any more: the client was told without
+ * it, or it is an undo. */
+void hpx_settle_late(struct hpx_request *request);
+/* Fails the reservation as not executed; nobody waits for it. */
+void hpx_settle_undo(struct hpx_request *request);
 
 #endif

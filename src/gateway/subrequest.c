@@ -267,7 +267,7 @@ static void conclude(struct hpx_inquiry *inquiry, const struct hpx_identity *ide
 		/* Once posted, it may be gone. */
 		struct hpx_request *next = request->identity.inquiry_next;
 		request->identity.caller = *identity;
-		hpx_loop_post(&request->shard->loop, &request->identity.inquiry_message);
+		hpx_resume_post(&request->identity.inquired);
 		request = next;
 	}
 	tell_change(inquiry, down, was_down);
@@ -288,7 +288,7 @@ static void answered(struct hpx_egress_request *egress)
 
 /* ---- the request ---- */
 
-static enum hpx_next unavailable(struct hpx_request *request)
+enum hpx_next hpx_step_tenant_unavailable(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 1 };
 
@@ -307,10 +307,10 @@ static enum hpx_next named(struct hpx_request *request)
 		status = hpx_tenant_add_with(&source, &request->identity.tenant, &refusal.detail);
 	if (status == HPX_INVALID)
 		return hpx_tenant_missing(request, HPX_PROBLEM_unauthenticated, &refusal);
-	return status == HPX_OK ? hpx_tenant_found(request) : unavailable(request);
+	return status == HPX_OK ? hpx_tenant_found(request) : HPX_NEXT_TENANT_UNAVAILABLE;
 }
 
-static enum hpx_next decided(struct hpx_request *request)
+enum hpx_next hpx_step_identified(struct hpx_request *request)
 {
 	const struct hpx_identity *identity = &request->identity.caller;
 	struct hpx_refusal refusal = { .detail = NULL };
@@ -327,29 +327,16 @@ static enum hpx_next decided(struct hpx_request *request)
 	case HPX_IDENTITY_UNAVAILABLE:
 		break;
 	}
-	return unavailable(request);
-}
-
-static void identity_came(struct hpx_message *message)
-{
-	struct hpx_request *request = HPX_CONTAINER(message, struct hpx_request, identity.inquiry_message);
-
-	if (request->wait.phase == HPX_PHASE_ASKING) {
-		request->wait.phase = HPX_PHASE_READING;
-		request->wait.deadline_ms = 0;
-		hpx_request_go(request, decided(request));
-	}
-	hpx_request_drop(request);
+	return HPX_NEXT_TENANT_UNAVAILABLE;
 }
 
 /* With the lock. */
 static void join(struct hpx_request *request, struct hpx_inquiry *inquiry)
 {
-	request->identity.inquiry_message.handle = identity_came;
 	request->identity.inquiry = inquiry;
 	request->identity.inquiry_next = inquiry->waiting;
 	inquiry->waiting = request;
-	hpx_request_hold(request);
+	hpx_resume_arm(&request->identity.inquired, request);
 }
 
 void hpx_subrequest_leave(struct hpx_request *request)
@@ -370,7 +357,7 @@ void hpx_subrequest_leave(struct hpx_request *request)
 	}
 	pthread_mutex_unlock(&all->lock);
 	if (found)
-		hpx_request_drop(request);
+		hpx_resume_disarm(&request->identity.inquired);
 }
 
 /* NULL when out of memory, or the fields do not fit. Takes `headers` over. */
@@ -413,8 +400,7 @@ static enum hpx_next ask(struct hpx_request *request, struct hpx_buffer *headers
 	struct hpx_inquiry *inquiry = make_inquiry(request, headers, digest);
 
 	if (inquiry == NULL)
-		return unavailable(request);
-	hpx_request_asks(request, request->settings->subrequest.caller.timeout_ms, unavailable);
+		return HPX_NEXT_TENANT_UNAVAILABLE;
 	pthread_mutex_lock(&all->lock);
 	struct hpx_inquiry *other = find_inquiry(all, digest);
 	join(request, other != NULL ? other : inquiry);
@@ -431,7 +417,9 @@ static enum hpx_next ask(struct hpx_request *request, struct hpx_buffer *headers
 		   hpx_egress_submit(all->egress, &inquiry->egress) != HPX_OK) {
 		conclude(inquiry, &nobody);
 	}
-	return HPX_NEXT_WAIT;
+	return hpx_request_await(request, HPX_WAIT_QUERY, &request->identity.inquired,
+				 request->settings->subrequest.caller.timeout_ms,
+				 HPX_NEXT_IDENTIFIED, HPX_NEXT_TENANT_UNAVAILABLE);
 }
 
 static bool is_known(struct hpx_request *request, const uint8_t digest[HPX_SHA256_SIZE])
@@ -456,7 +444,7 @@ enum hpx_next hpx_subrequest_ask(struct hpx_request *request)
 	struct hpx_buffer headers;
 
 	if (request->shard->gateway->subrequests == NULL)
-		return unavailable(request);
+		return HPX_NEXT_TENANT_UNAVAILABLE;
 	hpx_buffer_init(&headers, HEADER_BYTES_MAX);
 	const struct hpx_tenant_source source = hpx_tenant_source_of(request);
 	enum hpx_status status =
@@ -465,8 +453,8 @@ enum hpx_next hpx_subrequest_ask(struct hpx_request *request)
 		return ask(request, &headers, digest);
 	hpx_buffer_done(&headers);
 	if (status == HPX_OK)
-		return decided(request);
+		return HPX_NEXT_IDENTIFIED;
 	if (status == HPX_INVALID && refusal.detail != NULL)
 		return hpx_tenant_missing(request, HPX_PROBLEM_unauthenticated, &refusal);
-	return unavailable(request);
+	return HPX_NEXT_TENANT_UNAVAILABLE;
 }

@@ -158,7 +158,7 @@ enum hpx_status hpx_upward_head(struct hpx_request *request, bool guarded)
 		add(&h, HPX_SPAN("Accept-Encoding"), HPX_SPAN("identity"));
 		add_operation(&h);
 	} else if (wants_tunnel(&request->head.http)) {
-		request->pass.tunnel = true;
+		request->pass.tunnel = HPX_TUNNEL_ASKED;
 		add(&h, HPX_SPAN("Connection"), HPX_SPAN("Upgrade"));
 		add(&h, HPX_SPAN("Upgrade"), hpx_field_value(&request->head.http, HPX_SPAN("Upgrade")));
 	}

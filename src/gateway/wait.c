@@ -3,7 +3,6 @@
  * the committer, after the answer is durable, through its loop's inbox. */
 #include "gateway/wait.h"
 
-#include "base/container.h"
 #include "gateway/own.h"
 #include "gateway/prefer.h"
 #include "gateway/respond.h"
@@ -20,9 +19,15 @@ static enum hpx_next in_progress(struct hpx_request *request)
 	return HPX_NEXT_DONE;
 }
 
-enum hpx_next hpx_wait_over(struct hpx_request *request)
+/* The step that finds out how the awaited operation stands now. */
+static enum hpx_next look_again(const struct hpx_request *request)
 {
-	if (request->wait.look_again == HPX_NEXT_FIND)
+	return request->head.purpose == HPX_PURPOSE_OPERATION ? HPX_NEXT_FIND : HPX_NEXT_LOOKUP;
+}
+
+enum hpx_next hpx_step_wait_over(struct hpx_request *request)
+{
+	if (request->head.purpose == HPX_PURPOSE_OPERATION)
 		return hpx_operation_show(request);
 	if (request->reservation.record.state != HPX_STATE_PENDING)
 		return in_progress(request);
@@ -31,34 +36,20 @@ enum hpx_next hpx_wait_over(struct hpx_request *request)
 	return HPX_NEXT_DONE;
 }
 
-/* Woken: look again. The wake message holds the request. */
-static void came_awake(struct hpx_message *message)
-{
-	struct hpx_request *request =
-		HPX_CONTAINER(message, struct hpx_request, wait.wake_message);
-
-	request->wait.waiting = false;
-	if (request->wait.phase == HPX_PHASE_WAITING)
-		hpx_request_go(request, request->wait.look_again);
-	hpx_request_drop(request);
-}
-
 /* On the committer's thread. */
 static void wake(struct hpx_waiter *waiter)
 {
 	struct hpx_request *request = waiter->user;
-	hpx_loop_post(&request->shard->loop, &request->wait.wake_message);
+	hpx_resume_post(&request->wait.woken);
 }
 
 void hpx_wait_leave(struct hpx_request *request)
 {
-	if (!request->wait.waiting)
+	if (!hpx_resume_is_armed(&request->wait.woken))
 		return;
-	/* Already woken: the message is on its way and drops the hold itself. */
-	if (!hpx_waitlist_remove(request->shard->service->waitlist, &request->wait.waiter))
-		return;
-	request->wait.waiting = false;
-	hpx_request_drop(request);
+	/* Otherwise woken already: the message is on its way. */
+	if (hpx_waitlist_remove(request->shard->service->waitlist, &request->wait.waiter))
+		hpx_resume_disarm(&request->wait.woken);
 }
 
 /* Too many wait. What is delivered later is told as it is; of another's answer
@@ -72,42 +63,40 @@ static enum hpx_next no_room(struct hpx_request *request)
 						    "first one with this key. Send it again with "
 						    "the same key after Retry-After." };
 
-	if (request->wait.look_again == HPX_NEXT_FIND || request->reservation.record.state == HPX_STATE_PENDING)
-		return hpx_wait_over(request);
+	if (request->head.purpose == HPX_PURPOSE_OPERATION ||
+	    request->reservation.record.state == HPX_STATE_PENDING)
+		return HPX_NEXT_WAIT_OVER;
 	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &overloaded, HPX_RESPOND_KEEP);
 	return HPX_NEXT_DONE;
 }
 
+/* Listed first, looked second: a completion in between is not missed. */
 static enum hpx_next begin_wait(struct hpx_request *request)
 {
 	request->wait.waiter = (struct hpx_waiter){ .id = request->identity.ask.id, .wake = wake, .user = request };
-	request->wait.wake_message.handle = came_awake;
-	request->wait.phase = HPX_PHASE_WAITING;
-	hpx_request_hold(request);
-	request->wait.waiting = true;
+	hpx_resume_arm(&request->wait.woken, request);
 	if (hpx_waitlist_add(request->shard->service->waitlist, &request->wait.waiter) != HPX_OK) {
-		request->wait.waiting = false;
-		hpx_request_drop(request);
+		hpx_resume_disarm(&request->wait.woken);
 		return no_room(request);
 	}
-	return request->wait.look_again;
+	return look_again(request);
 }
 
-enum hpx_next hpx_wait_for(struct hpx_request *request, int64_t wait_ms, enum hpx_next look)
+enum hpx_next hpx_wait_for(struct hpx_request *request, int64_t wait_ms)
 {
 	uint64_t now_ms = hpx_loop_now_ms(&request->shard->loop);
+	struct hpx_request_wait *wait = &request->wait;
 
-	if (!request->wait.waited) {
-		request->wait.waited = true;
-		request->wait.look_again = look;
-		request->wait.until_ms = now_ms + (uint64_t)wait_ms;
+	if (!wait->waited) {
+		wait->waited = true;
+		wait->until_ms = now_ms + (uint64_t)wait_ms;
 	}
+	int64_t left_ms = wait->until_ms > now_ms ? (int64_t)(wait->until_ms - now_ms) : 0;
 	/* Listed already and looked again: the answer is not there yet. */
-	if (request->wait.waiting) {
-		request->wait.phase = HPX_PHASE_WAITING;
-		return HPX_NEXT_WAIT;
-	}
-	return now_ms < request->wait.until_ms ? begin_wait(request) : hpx_wait_over(request);
+	if (hpx_resume_is_armed(&wait->woken))
+		return hpx_request_await(request, HPX_WAIT_OTHER, &wait->woken, left_ms,
+					 look_again(request), HPX_NEXT_WAIT_OVER);
+	return left_ms > 0 ? begin_wait(request) : HPX_NEXT_WAIT_OVER;
 }
 
 enum hpx_next hpx_wait_or_refuse(struct hpx_request *request)
@@ -121,7 +110,7 @@ enum hpx_next hpx_wait_or_refuse(struct hpx_request *request)
 	case HPX_CONCURRENT_WAIT:
 		break;
 	}
-	return hpx_wait_for(request, request->head.route->policy.wait_ms, HPX_NEXT_LOOKUP);
+	return hpx_wait_for(request, request->head.route->policy.wait_ms);
 }
 
 int64_t hpx_wait_preferred(struct hpx_request *request, int64_t most_ms)
@@ -135,14 +124,4 @@ int64_t hpx_wait_preferred(struct hpx_request *request, int64_t most_ms)
 	wait_ms = wait_ms < most_ms ? wait_ms : most_ms;
 	request->wait.applied_s = (unsigned)(wait_ms / 1000);
 	return wait_ms;
-}
-
-void hpx_wait_tick(struct hpx_request *request, uint64_t now_ms)
-{
-	if (now_ms < request->wait.until_ms)
-		return;
-	hpx_request_hold(request);
-	hpx_wait_leave(request);
-	hpx_request_go(request, hpx_wait_over(request));
-	hpx_request_drop(request);
 }

@@ -13,16 +13,13 @@ enum hpx_next hpx_wait_or_refuse(struct hpx_request *request);
 /* How long the client prefers to wait (Prefer: wait=N), at most `most_ms`; 0:
  * not at all. */
 int64_t hpx_wait_preferred(struct hpx_request *request, int64_t most_ms);
-/* Waits for the end of the operation request->identity.ask.id, and then goes on with
- * `look`. Called again when that finds it still under way: then it waits on, or
- * it is over. */
-enum hpx_next hpx_wait_for(struct hpx_request *request, int64_t wait_ms, enum hpx_next look);
+/* Waits for the end of the operation request->identity.ask.id, and then looks at it
+ * again. Called again when it is still under way: then the request waits on, or
+ * WAIT_OVER answers: 202 for what is delivered later, its state for who asked for
+ * that, else 409, send it again. */
+enum hpx_next hpx_wait_for(struct hpx_request *request, int64_t wait_ms);
 
-/* The wait is over without an answer: 202 for what is delivered later, its state
- * for who asked for that, else 409, send it again. */
-enum hpx_next hpx_wait_over(struct hpx_request *request);
 /* Off the list; nothing is sent. */
 void hpx_wait_leave(struct hpx_request *request);
-void hpx_wait_tick(struct hpx_request *request, uint64_t now_ms);
 
 #endif

@@ -86,7 +86,7 @@ bool hpx_hook_find(struct hpx_request *request, struct hpx_span name)
 		if (!hpx_span_eq(settings->webhooks[i].name, name))
 			continue;
 		request->head.webhook = &settings->webhooks[i];
-		request->head.after_body = HPX_NEXT_WEBHOOK;
+		request->head.purpose = HPX_PURPOSE_WEBHOOK;
 		request->body.bytes.max = request->head.webhook->body_bytes_max;
 		return true;
 	}
@@ -107,7 +107,7 @@ static enum hpx_next answer(struct hpx_request *request, enum hpx_hook_result re
 }
 
 /* The sender tries again later. */
-static enum hpx_next unavailable(struct hpx_request *request)
+enum hpx_next hpx_step_webhook_late(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 5 };
 
@@ -142,7 +142,7 @@ static enum hpx_next unverified(struct hpx_request *request, enum hpx_signature 
 	};
 
 	if (signature == HPX_SIGNATURE_UNCHECKED)
-		return unavailable(request);
+		return HPX_NEXT_WEBHOOK_LATE;
 	hpx_hook_count(request, results[signature]);
 	hpx_respond_refuse(request, HPX_PROBLEM_webhook_unverified, NULL, HPX_RESPOND_KEEP);
 	return HPX_NEXT_DONE;
@@ -216,7 +216,7 @@ static void log_result(const struct hpx_request *request, enum hpx_hook_result r
 		hpx_ruling_name(request->hook.ruling.received.ruling), hpx_hook_result_name(result));
 }
 
-static enum hpx_next ruled(struct hpx_request *request)
+enum hpx_next hpx_step_webhook_ruled(struct hpx_request *request)
 {
 	switch (request->reservation.op.status) {
 	case HPX_OK:
@@ -227,7 +227,7 @@ static enum hpx_next ruled(struct hpx_request *request)
 	case HPX_CORRUPT: /* a person looks at it anyway */
 		return answer(request, HPX_HOOK_ignored);
 	default:
-		return unavailable(request);
+		return HPX_NEXT_WEBHOOK_LATE;
 	}
 	enum hpx_hook_result result = result_of(request);
 	log_result(request, result);
@@ -237,17 +237,11 @@ static enum hpx_next ruled(struct hpx_request *request)
 	return answer(request, result);
 }
 
-static void ruling_came_back(struct hpx_request *request)
-{
-	if (request->wait.phase == HPX_PHASE_ASKING)
-		hpx_request_go(request, ruled(request));
-}
-
 /* Two that say "not applied" must lie as far apart as the slowest original
  * may take: a sender that signs anew when it sends again is then heard as one
  * that still says so, after all that could have changed it. */
-static void submit(struct hpx_request *request, const struct hpx_operation_id *id,
-		   const struct hpx_mark *mark)
+static enum hpx_next submit(struct hpx_request *request, const struct hpx_operation_id *id,
+			    const struct hpx_mark *mark)
 {
 	const struct hpx_webhook *webhook = request->head.webhook;
 
@@ -265,34 +259,33 @@ static void submit(struct hpx_request *request, const struct hpx_operation_id *i
 					   HPX_SPAN_ARG(webhook->name),
 					   hpx_ruling_name(request->hook.ruling.received.ruling)),
 	};
-	hpx_request_asks(request, request->settings->store_timeout_ms, unavailable);
-	hpx_request_submit(request, ruling_came_back);
+	return hpx_request_submit(request, HPX_WAIT_QUERY, HPX_NEXT_WEBHOOK_RULED, HPX_NEXT_WEBHOOK_LATE);
 }
 
 /* ---- whom it is about ---- */
 
 /* An operation that is delivered later is settled through its job, which it
  * follows; every other one by itself. */
-static void rule_operation(struct hpx_request *request)
+static enum hpx_next rule_operation(struct hpx_request *request)
 {
-	for (const struct hpx_job_entry *e = request->wait.look.jobs; e != NULL; e = e->next) {
+	for (const struct hpx_job_entry *e = request->wait.query.jobs; e != NULL; e = e->next) {
 		if (!e->delivery.answers ||
 		    !hpx_mark_eq(&e->delivery.mark, &request->identity.sought))
 			continue;
 		request->hook.ruling.number = e->delivery.number;
 		request->hook.job_state = e->delivery.state;
 	}
-	submit(request, &request->identity.ask.id, &request->identity.sought);
+	return submit(request, &request->identity.ask.id, &request->identity.sought);
 }
 
 /* Of a target's jobs, the one that is meant: a provider's id, or a reference, that
  * two of them share names neither. */
 static const struct hpx_job_entry *find_only(const struct hpx_request *request)
 {
-	bool by_reference = request->wait.look.query.operation != NULL;
+	bool by_reference = request->wait.query.query.operation != NULL;
 	const struct hpx_job_entry *only = NULL;
 
-	for (const struct hpx_job_entry *e = request->wait.look.jobs; e != NULL; e = e->next) {
+	for (const struct hpx_job_entry *e = request->wait.query.jobs; e != NULL; e = e->next) {
 		if (by_reference && !hpx_mark_eq(&e->delivery.mark, &request->identity.sought))
 			continue;
 		if (only != NULL)
@@ -302,29 +295,28 @@ static const struct hpx_job_entry *find_only(const struct hpx_request *request)
 	return only;
 }
 
-static void rule_job(struct hpx_request *request)
+static enum hpx_next rule_job(struct hpx_request *request)
 {
 	const struct hpx_job_entry *only = find_only(request);
 
-	if (only == NULL) {
-		hpx_request_go(request, answer(request, HPX_HOOK_ignored));
-		return;
-	}
+	if (only == NULL)
+		return answer(request, HPX_HOOK_ignored);
 	request->hook.ruling.number = only->delivery.number;
 	request->hook.job_state = only->delivery.state;
 	struct hpx_operation_id id = only->delivery.operation;
 	struct hpx_mark mark = only->delivery.mark;
-	submit(request, &id, &mark);
+	return submit(request, &id, &mark);
 }
 
-static void jobs_came(struct hpx_request *request)
+enum hpx_next hpx_step_webhook_jobs(struct hpx_request *request)
 {
-	if (request->wait.look.status != HPX_OK)
-		hpx_request_go(request, unavailable(request));
-	else if (request->wait.look.query.operation != NULL && request->head.webhook->target.ptr == NULL)
-		rule_operation(request);
-	else
-		rule_job(request);
+	const struct hpx_look *query = &request->wait.query;
+
+	if (query->status != HPX_OK)
+		return HPX_NEXT_WEBHOOK_LATE;
+	if (query->query.operation != NULL && request->head.webhook->target.ptr == NULL)
+		return rule_operation(request);
+	return rule_job(request);
 }
 
 /* The text or number at one of the webhook's pointers; ptr NULL where there is
@@ -356,10 +348,8 @@ static enum hpx_next find_jobs(struct hpx_request *request)
 		query.provider_id = id;
 	else
 		return answer(request, HPX_HOOK_ignored);
-	request->wait.look = (struct hpx_look){ .wants_jobs = true, .query = query };
-	hpx_request_asks(request, request->settings->store_timeout_ms, unavailable);
-	hpx_request_look(request, jobs_came);
-	return HPX_NEXT_WAIT;
+	request->wait.query = (struct hpx_look){ .wants_jobs = true, .query = query };
+	return hpx_request_query(request, HPX_NEXT_WEBHOOK_JOBS, HPX_NEXT_WEBHOOK_LATE);
 }
 
 enum hpx_next hpx_step_webhook(struct hpx_request *request)
@@ -379,11 +369,11 @@ enum hpx_next hpx_step_webhook(struct hpx_request *request)
 	/* While the store is down nothing is left lying for it: the sender is
 	 * the one who keeps it. */
 	if (gateway->service->committer == NULL || !hpx_committer_healthy(gateway->service->committer))
-		return unavailable(request);
+		return HPX_NEXT_WEBHOOK_LATE;
 	/* Without a time, 0: a "not applied" then never counts. */
 	received->about_ms = hpx_signature_time(&webhook->signature, &message);
 	if (hpx_ruling_of_body(&webhook->mapping, message.body, &received->ruling) != HPX_OK)
-		return unavailable(request);
+		return HPX_NEXT_WEBHOOK_LATE;
 	if (received->ruling == HPX_RULING_UNCLEAR)
 		return answer(request, HPX_HOOK_ignored);
 	return find_jobs(request);
