@@ -11,7 +11,7 @@ from conftest import Site, require_program
 from harness import postgres, refuse
 from harness.desk import FAILED, USAGE, Desk, outbox_config, owe
 from harness.gateway import Gateway, merge
-from harness.office import Office
+from harness.work_process import WorkProcess
 from harness.outside import Outside
 from harness.provider import Provider
 
@@ -19,8 +19,8 @@ needs_postgres = pytest.mark.skipif(postgres.programs() is None,
                                     reason="PostgreSQL is not installed")
 
 
-class Town:
-    """A gateway that only accepts, the provider, and as many offices as wanted."""
+class Deployment:
+    """A gateway that only accepts, the provider, and as many work processes as wanted."""
 
     def __init__(self, folder, target=None):
         self.folder = folder
@@ -32,30 +32,30 @@ class Town:
                        {"store": cluster.url(cluster.database()), "work": {"inside": False}})
         self.gateway = Gateway(folder / "gateway", self.provider.url, config).start()
         self.desk = Desk(self.gateway)
-        self.offices = []
+        self.work_processes = []
 
-    def office(self):
-        self.offices.append(Office(self.folder, self.gateway, len(self.offices)))
-        return self.offices[-1].start()
+    def work_process(self):
+        self.work_processes.append(WorkProcess(self.folder, self.gateway, len(self.work_processes)))
+        return self.work_processes[-1].start()
 
     def close(self):
         try:
-            for one in [*self.offices, self.gateway]:
+            for one in [*self.work_processes, self.gateway]:
                 one.stop()
         finally:
-            for one in [*self.offices, self.gateway]:
+            for one in [*self.work_processes, self.gateway]:
                 one.kill()
             self.provider.close()
             self.outside.close()
 
 
 @pytest.fixture
-def town(tmp_path):
+def deployment(tmp_path):
     require_program()
     made = []
 
     def found(**how):
-        made.append(Town(tmp_path, **how))
+        made.append(Deployment(tmp_path, **how))
         return made[-1]
 
     yield found
@@ -64,43 +64,43 @@ def town(tmp_path):
 
 
 @needs_postgres
-def test_signals(town):
+def test_signals(deployment):
     """SIGUSR1 and SIGUSR2 mean nothing; a stop that is sent twice is one."""
-    office = town().office()
+    work = deployment().work_process()
     for number in (signal.SIGUSR1, signal.SIGUSR2):
-        office.signal(number)
-        office.wait_log(f"event=signal_ignored signal={int(number)}")
-    assert office.admin("/readyz").status == 200
-    office.signal(signal.SIGTERM)
+        work.signal(number)
+        work.wait_log(f"event=signal_ignored signal={int(number)}")
+    assert work.admin("/readyz").status == 200
+    work.signal(signal.SIGTERM)
     try:
-        while office.process.poll() is None:
-            office.signal(signal.SIGTERM)
+        while work.process.poll() is None:
+            work.signal(signal.SIGTERM)
     except ProcessLookupError:
         pass
-    assert office.wait() == 0, office.log()
+    assert work.wait() == 0, work.log()
 
 
 @needs_postgres
-def test_no_thread_for_the_drain(town, tmp_path):
+def test_no_thread_for_the_drain(deployment, tmp_path):
     """The main thread drains where the system has no other one."""
-    office, full = town().office(), tmp_path / "full"
-    office.stop()
+    work, full = deployment().work_process(), tmp_path / "full"
+    work.stop()
     refused = dict(word.split("=", 1) for word in refuse.wrap(tmp_path, **{"while": full})[1:])
-    office.start(refused)
+    work.start(refused)
     full.touch()
-    office.signal(signal.SIGTERM)
-    office.wait_log("level=warn event=drain_blocks")
-    assert office.wait() == 0, office.log()
+    work.signal(signal.SIGTERM)
+    work.wait_log("level=warn event=drain_blocks")
+    assert work.wait() == 0, work.log()
 
 
 @needs_postgres
-def test_it_delivers_what_a_gateway_only_accepts(town):
-    """Nothing is sent without an office; the first one sends what waited."""
-    here = town()
+def test_it_delivers_what_a_gateway_only_accepts(deployment):
+    """Nothing is sent without a work process; the first one sends what waited."""
+    here = deployment()
     reference = owe(here.gateway)
     assert [job["state"] for job in here.desk.jobs()] == ["queued"]
-    office = here.office()
-    office.wait_log(f"event=job_delivered .*{reference}")
+    work = here.work_process()
+    work.wait_log(f"event=job_delivered .*{reference}")
     assert [job["state"] for job in here.desk.jobs()] == ["done"]
     shown = here.gateway.get(f"/.hapax/operations/{reference}", headers=[("X-Tenant", "alice")])
     assert (shown.status, shown.json()["state"]) == (200, "completed")
@@ -109,59 +109,63 @@ def test_it_delivers_what_a_gateway_only_accepts(town):
 
 
 @needs_postgres
-def test_several_offices_share_the_work(town):
+def test_several_work_processes_share_the_jobs(deployment):
     """Every job is sent once, whoever takes it."""
-    here = town(target={"concurrency": 2})
-    here.office()
-    here.office()
+    here = deployment(target={"concurrency": 2})
+    here.work_process()
+    here.work_process()
     references = [owe(here.gateway) for _ in range(60)]
     here.outside.wait(lambda: len(here.outside.ledger.effects()) >= 60, timeout=60)
     assert sorted(e.operation for e in here.outside.ledger.effects()) == sorted(references)
 
 
 @needs_postgres
-def test_admin(town):
-    """/healthz, /readyz and /metrics where --admin says, with the target's counters."""
-    here = town()
-    office = here.office()
-    assert office.admin("/healthz").status == 200 and office.admin("/readyz").status == 200
+def test_admin(deployment):
+    """/healthz, /readyz and /metrics where --admin says, with the target's counters and
+    the store's, and without those of requests."""
+    here = deployment()
+    work = here.work_process()
+    assert work.admin("/healthz").status == 200 and work.admin("/readyz").status == 200
     reference = owe(here.gateway)
-    office.wait_log(f"event=job_delivered .*{reference}")
-    assert office.metrics()['hapax_jobs_total{target="bank",result="delivered"}'] == 1
+    work.wait_log(f"event=job_delivered .*{reference}")
+    metrics = work.metrics()
+    assert metrics['hapax_jobs_total{target="bank",result="delivered"}'] == 1
+    assert metrics["hapax_store_up"] == 1
+    assert "hapax_requests_total" not in metrics
 
 
 @needs_postgres
-def test_sigterm_lets_a_delivery_end(town):
+def test_sigterm_lets_a_delivery_end(deployment):
     """What is under way is finished and stored; the next job is left queued."""
-    here = town(target={"timeout": "30s", "concurrency": 1})
-    office = here.office()
+    here = deployment(target={"timeout": "30s", "concurrency": 1})
+    work = here.work_process()
     here.outside.fault("none", before_gate="slow")
     first = owe(here.gateway)
     here.outside.wait(lambda: here.outside.ledger.sends(operation=first))
     second = owe(here.gateway)
-    office.signal(signal.SIGTERM)
-    office.wait_log("event=draining")
-    assert office.admin("/readyz").status == 503
+    work.signal(signal.SIGTERM)
+    work.wait_log("event=draining")
+    assert work.admin("/readyz").status == 503
     here.outside.release("slow")
-    assert office.wait() == 0
+    assert work.wait() == 0
     states = {job["operation"]: job["state"] for job in here.desk.jobs()}
     assert states == {first: "done", second: "queued"}
 
 
 @needs_postgres
-def test_a_killed_office_loses_nothing(town):
+def test_a_killed_work_process_loses_nothing(deployment):
     """With honours_keys, another sends it again under the same key: one effect."""
-    here = town(target={"honours_keys": "1h", "attempts": 5, "timeout": "1s",
+    here = deployment(target={"honours_keys": "1h", "attempts": 5, "timeout": "1s",
                         "connect_timeout": "1s"})
     here.outside.set(honours_keys=True)
     here.outside.fault("none", after_gate="killed")
-    office = here.office()
+    work = here.work_process()
     reference = owe(here.gateway)
     here.outside.wait(lambda: here.outside.ledger.effects(operation=reference))
-    office.kill()
-    office.process = None
+    work.kill()
+    work.process = None
     here.outside.calm()
-    other = here.office()
+    other = here.work_process()
     other.wait_log(f"event=job_delivered .*{reference}", timeout=60)
     sends = here.outside.ledger.sends(operation=reference)
     assert len({send.key for send in sends}) == 1 and len(sends) >= 2

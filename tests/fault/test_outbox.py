@@ -11,7 +11,7 @@ import pytest
 from harness import postgres
 from harness.abroad import Abroad, pause
 from harness.gateway import Gateway
-from harness.office import Office
+from harness.work_process import WorkProcess
 from harness.provider import Provider
 from outbox import Client, Shop, finish, judge_all
 
@@ -70,11 +70,11 @@ class Scene:
         self.env = {}
         self.makers = []
 
-    def office(self, **env):
-        office = Office(self.folder, self.gateway, len(self.processes), steps=True)
-        self.processes.append(office)
-        self.env[office] = env
-        return office
+    def work_process(self, **env):
+        work = WorkProcess(self.folder, self.gateway, len(self.processes), steps=True)
+        self.processes.append(work)
+        self.env[work] = env
+        return work
 
     def start(self):
         for process in self.processes:
@@ -174,8 +174,8 @@ def test_on_postgres(tmp_path, chance):
     scene = Scene(tmp_path, chance, cluster.url(cluster.database()))
     scene.cluster = cluster
     step = chance.choice(("job_claimed", "job_sending", "job_answered"))
-    sleeper = scene.office(HAPAX_STOP_AT=f"{step}:{chance.randint(3, 8)}")
-    other = scene.office()
+    sleeper = scene.work_process(HAPAX_STOP_AT=f"{step}:{chance.randint(3, 8)}")
+    other = scene.work_process()
     done = dict.fromkeys([*KINDS, "stop beyond the lease"], 0)
     try:
         scene.start()

@@ -11,7 +11,7 @@ from harness import check, postgres
 from harness.abroad import Abroad, Debt
 from harness.desk import Desk
 from harness.gateway import Gateway
-from harness.office import Office
+from harness.work_process import WorkProcess
 from harness.provider import Provider
 from judge import Task, join
 from outbox import judge_all, rows_of
@@ -35,11 +35,11 @@ class Yard:
         self.gateway = Gateway(folder / "gateway", self.provider.url,
                                self.abroad.config(**{**QUICK, **config}), True)
         self.desk = Desk(self.gateway)
-        self.offices = []
+        self.work_processes = []
 
-    def office(self, **env):
-        self.offices.append(Office(self.folder, self.gateway, len(self.offices), steps=True))
-        return self.offices[-1].start(env)
+    def work_process(self, **env):
+        self.work_processes.append(WorkProcess(self.folder, self.gateway, len(self.work_processes), steps=True))
+        return self.work_processes[-1].start(env)
 
     def is_settled(self):
         return all(row["state"] == "done" for row in rows_of(self.desk))
@@ -48,7 +48,7 @@ class Yard:
         return judge_all(self.gateway, self.abroad, debts, settle_after_ms=SETTLE_AFTER_MS)
 
     def close(self):
-        for process in [self.gateway, *self.offices]:
+        for process in [self.gateway, *self.work_processes]:
             process.kill()
             process.check_log()
         self.provider.close()
@@ -150,18 +150,18 @@ def test_acted_and_not_recorded(yard, path, look):
 
 
 def put_to_sleep(one, step, debt):
-    """An office that stops at this step of the debt's way, and stays so."""
-    office = one.office(HAPAX_STOP_AT=step)
+    """A work process that stops at this step of the debt's way, and stays so."""
+    work = one.work_process(HAPAX_STOP_AT=step)
     debt.accept(one.gateway)
-    os.waitid(os.P_PID, office.pid, os.WSTOPPED | os.WNOWAIT)
-    return office
+    os.waitid(os.P_PID, work.pid, os.WSTOPPED | os.WNOWAIT)
+    return work
 
 
-def wake(office):
+def wake(work):
     """It goes on where it stopped, until what it had is off its hands."""
-    since = len(office.lines)
-    office.signal(signal.SIGCONT)
-    office.wait_log("event=job_(not_stored|delivered|lost|postponed)", since=since)
+    since = len(work.lines)
+    work.signal(signal.SIGCONT)
+    work.wait_log("event=job_(not_stored|delivered|lost|postponed)", since=since)
 
 
 @pytest.mark.skipif(postgres.programs() is None, reason="PostgreSQL is not installed")
@@ -173,13 +173,13 @@ def test_among_many(yard):
     one.gateway.start()
     dead = {path: Debt(path) for path in ("/keyed", "/plain")}
     for debt in dead.values():
-        office = one.office(HAPAX_CRASH_AT="job_answered")
+        work = one.work_process(HAPAX_CRASH_AT="job_answered")
         debt.accept(one.gateway)
-        assert office.wait() == -9
+        assert work.wait() == -9
     asleep = {step: Debt("/plain") for step in ("job_claimed", "job_sending")}
     sleepers = [put_to_sleep(one, step, debt) for step, debt in asleep.items()]
     began = time.monotonic()
-    one.office()
+    one.work_process()
     check.until(one.is_settled, "the lease is over", LEASE_SECONDS)
     assert time.monotonic() - began > 10, "a claim was taken away from one who might live"
     check_keyed(one, dead["/keyed"])

@@ -6,7 +6,7 @@ import threading
 from .gateway import Gateway
 
 
-class Office(Gateway):
+class WorkProcess(Gateway):
     """With the gateway's configuration, in a folder of its own."""
 
     def __init__(self, folder, gateway, number, steps=False):
