@@ -33,11 +33,18 @@ static bool in_object(const struct hpx_json_writer *json)
 	return json->depth > 0 && (json->arrays >> (json->depth - 1) & 1) == 0;
 }
 
-static void break_line(struct hpx_json_writer *json)
+void hpx_json_break_line(struct hpx_json_writer *json)
 {
-	if (json->indent == 0)
+	HPX_ASSERT(json->depth > 0);
+	json->line = true;
+}
+
+static void begin_line(struct hpx_json_writer *json)
+{
+	if (json->indent == 0 && !json->line)
 		return;
 	put(json, HPX_SPAN("\n"));
+	json->line = false;
 	for (unsigned i = 0; i < json->depth * json->indent; i++)
 		put(json, HPX_SPAN(" "));
 }
@@ -49,7 +56,7 @@ static void put_name(struct hpx_json_writer *json, const char *name)
 	if (json->comma)
 		put(json, HPX_SPAN(","));
 	if (json->depth > 0)
-		break_line(json);
+		begin_line(json);
 	json->comma = true;
 	if (name == NULL)
 		return;
@@ -73,8 +80,8 @@ static void end(struct hpx_json_writer *json, bool array)
 {
 	HPX_ASSERT(json->depth > 0 && in_object(json) == !array);
 	json->depth--;
-	if (json->comma)
-		break_line(json);
+	if (json->comma || json->line)
+		begin_line(json);
 	put(json, array ? HPX_SPAN("]") : HPX_SPAN("}"));
 	json->comma = true;
 }

@@ -17,6 +17,7 @@ struct hpx_json_writer {
 	uint32_t arrays; /* bit n: what is open at depth n is an array */
 	bool comma;      /* something stands before the next value */
 	unsigned indent; /* blanks for each level, a line for each value; 0: one line */
+	bool line;       /* the next value, or the next end, begins a line */
 	bool ascii;      /* characters beyond ASCII are written as \uXXXX */
 };
 
@@ -31,6 +32,10 @@ void hpx_json_begin_object(struct hpx_json_writer *json, const char *name);
 void hpx_json_end_object(struct hpx_json_writer *json);
 void hpx_json_begin_array(struct hpx_json_writer *json, const char *name);
 void hpx_json_end_array(struct hpx_json_writer *json);
+
+/* The next value of this array or object, or its end, begins a line of its own: for long
+ * lists without `indent`. */
+void hpx_json_break_line(struct hpx_json_writer *json);
 
 void hpx_json_put_string(struct hpx_json_writer *json, const char *name, struct hpx_span value);
 void hpx_json_put_text(struct hpx_json_writer *json, const char *name, const char *value);

@@ -10,6 +10,9 @@
 /* The width of the column with flags in --help. */
 #define COLUMN 26
 #define LINE 79
+/* A list of 10,000 operations, or an answer's body of 64 MiB with every byte escaped, is
+ * below this. */
+#define JSON_BYTES_MAX ((size_t)512 << 20)
 /* All remarks of one report, each within its own bound. */
 #define REPORT_BYTES_MAX ((size_t)256 << 10)
 
@@ -94,7 +97,8 @@ static void complain_unknown(const struct hpx_cli_usage *usage, const char *comm
 
 	for (size_t i = 0; i < usage->flag_count; i++)
 		if (usage->flags[i].text != NULL)
-			hpx_suggestion_consider(&suggestion, name, hpx_span_of(name_of(&usage->flags[i])));
+			hpx_suggestion_consider(&suggestion, name,
+						hpx_span_of(name_of(&usage->flags[i])));
 	fprintf(stderr, "hapax %s: unknown flag --%.*s", command, HPX_SPAN_ARG(name));
 	if (suggestion.word.ptr != NULL)
 		fprintf(stderr, "; did you mean --%.*s?\n", HPX_SPAN_ARG(suggestion.word));
@@ -290,6 +294,27 @@ int hpx_cli_write(struct hpx_span text, FILE *stream)
 		return HPX_EXIT_OK;
 	fprintf(stderr, "hapax: cannot write: %s\n", strerror(errno));
 	return HPX_EXIT_FAILED;
+}
+
+/* ---- JSON ---- */
+
+void hpx_cli_json_init(struct hpx_json_writer *json, struct hpx_buffer *out)
+{
+	hpx_buffer_init(out, JSON_BYTES_MAX);
+	hpx_json_writer_init(json, out);
+}
+
+int hpx_cli_json_print(struct hpx_json_writer *json, const char *command, const char *problem)
+{
+	int code = HPX_EXIT_FAILED;
+	enum hpx_status status = hpx_json_writer_finish(json);
+
+	if (status == HPX_OK)
+		code = hpx_cli_write(hpx_buffer_span(json->out), stdout);
+	else
+		fprintf(stderr, "hapax %s: %s: %s\n", command, problem, hpx_status_text(status));
+	hpx_buffer_done(json->out);
+	return code;
 }
 
 struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags)

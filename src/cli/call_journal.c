@@ -8,8 +8,6 @@
 #include "cli/call.h"
 #include "cli/operator_command.h"
 
-#define JSON_MAX ((size_t)256 * 1024 * 1024)
-
 /* Every directory on the way, those that are made for nobody else to see. */
 static int make_directories(char *path)
 {
@@ -109,38 +107,33 @@ static void print_row(const struct hapax_entry *entry, int64_t now_ms)
 	putchar('\n');
 }
 
-static void json_row(struct hpx_operator_json *json, const struct hapax_entry *entry)
+static void json_row(struct hpx_json_writer *json, const struct hapax_entry *entry)
 {
-	hpx_operator_json_name(json, NULL);
-	hpx_operator_json_open(json, "{");
-	hpx_operator_json_number(json, "id", (uint64_t)entry->id);
-	hpx_operator_json_text(json, "state", hpx_span_of(state_word(entry)));
-	hpx_operator_json_bool(json, "in_doubt", entry->doubt);
-	hpx_operator_json_number(json, "attempts", entry->attempts);
-	hpx_operator_json_number(json, "status", entry->status);
-	hpx_operator_json_time(json, "created", entry->created_ms);
-	hpx_operator_json_time(json, "changed", entry->changed_ms);
-	hpx_operator_json_text(json, "key", hpx_span_of(entry->key));
-	hpx_operator_json_text(json, "method", hpx_span_of(entry->method));
-	hpx_operator_json_text(json, "url", shown_url(entry));
-	hpx_operator_json_close(json, "}");
+	hpx_json_begin_object(json, NULL);
+	hpx_json_put_number(json, "id", (uint64_t)entry->id);
+	hpx_json_put_text(json, "state", state_word(entry));
+	hpx_json_put_bool(json, "in_doubt", entry->doubt);
+	hpx_json_put_number(json, "attempts", entry->attempts);
+	hpx_json_put_number(json, "status", entry->status);
+	hpx_json_put_time(json, "created", entry->created_ms);
+	hpx_json_put_time(json, "changed", entry->changed_ms);
+	hpx_json_put_text(json, "key", entry->key);
+	hpx_json_put_text(json, "method", entry->method);
+	hpx_json_put_string(json, "url", shown_url(entry));
+	hpx_json_end_object(json);
 }
 
 static int print_json(const struct hapax_entry *entries, size_t count)
 {
 	struct hpx_buffer text;
-	struct hpx_operator_json json = { .out = &text, .first = true };
+	struct hpx_json_writer json;
 
-	hpx_buffer_init(&text, JSON_MAX);
-	hpx_operator_json_open(&json, "[");
+	hpx_cli_json_init(&json, &text);
+	hpx_json_begin_array(&json, NULL);
 	for (size_t i = 0; i < count; i++)
 		json_row(&json, &entries[i]);
-	hpx_operator_json_close(&json, "]\n");
-	int code = json.status == HPX_OK ? hpx_cli_write(hpx_buffer_span(&text), stdout) :
-					   hpx_call_complain(HPX_EXIT_FAILED, "the list: %s",
-							     hpx_status_text(json.status));
-	hpx_buffer_done(&text);
-	return code;
+	hpx_json_end_array(&json);
+	return hpx_cli_json_print(&json, "call", "the list cannot be printed");
 }
 
 int hpx_call_list(struct hpx_call_command *command)

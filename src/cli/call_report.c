@@ -15,7 +15,6 @@
 
 #define CLEAR "\r\033[K"
 #define NUMBER_MAX 16
-#define JSON_MAX ((size_t)256 * 1024 * 1024)
 
 /* ---- attempts: as they happen, on a terminal, and at the end, with --explain ---- */
 
@@ -266,7 +265,7 @@ static const char *outcome_word(enum hapax_outcome_kind kind)
 	return words[kind];
 }
 
-static void json_attempts(const struct hpx_call_command *command, struct hpx_operator_json *json)
+static void json_attempts(const struct hpx_call_command *command, struct hpx_json_writer *json)
 {
 	static const char *const ends[] = {
 		[HAPAX_ATTEMPT_UNSENT] = "not_sent",
@@ -274,39 +273,36 @@ static void json_attempts(const struct hpx_call_command *command, struct hpx_ope
 		[HAPAX_ATTEMPT_ANSWERED] = "answered",
 	};
 
-	hpx_operator_json_name(json, "attempts");
-	hpx_operator_json_open(json, "[");
+	hpx_json_begin_array(json, "attempts");
 	for (size_t i = 0; i < command->kept_count; i++) {
 		const struct hapax_attempt *attempt = &command->kept[i].attempt;
 
-		hpx_operator_json_name(json, NULL);
-		hpx_operator_json_open(json, "{");
-		hpx_operator_json_number(json, "number", attempt->number);
-		hpx_operator_json_text(json, "end", hpx_span_of(ends[attempt->end]));
-		hpx_operator_json_number(json, "status", attempt->status);
-		hpx_operator_json_text(json, "trouble", hpx_span_of(command->kept[i].trouble));
-		hpx_operator_json_number(json, "took_ms", (uint64_t)attempt->took_ms);
-		hpx_operator_json_bool(json, "in_doubt", attempt->doubt != 0);
+		hpx_json_begin_object(json, NULL);
+		hpx_json_put_number(json, "number", attempt->number);
+		hpx_json_put_text(json, "end", ends[attempt->end]);
+		hpx_json_put_number(json, "status", attempt->status);
+		hpx_json_put_text(json, "trouble", command->kept[i].trouble);
+		hpx_json_put_number(json, "took_ms", (uint64_t)attempt->took_ms);
+		hpx_json_put_bool(json, "in_doubt", attempt->doubt != 0);
 		if (attempt->wait_ms >= 0)
-			hpx_operator_json_number(json, "wait_ms", (uint64_t)attempt->wait_ms);
-		hpx_operator_json_close(json, "}");
+			hpx_json_put_number(json, "wait_ms", (uint64_t)attempt->wait_ms);
+		hpx_json_end_object(json);
 	}
-	hpx_operator_json_close(json, "]");
+	hpx_json_end_array(json);
 }
 
-static void json_answer(struct hpx_operator_json *json, const struct hapax_outcome *outcome)
+static void json_answer(struct hpx_json_writer *json, const struct hapax_outcome *outcome)
 {
 	struct hpx_span rest = hpx_span_of(outcome->headers);
 	struct hpx_span line;
 
-	hpx_operator_json_number(json, "status", outcome->status);
-	hpx_operator_json_name(json, "headers");
-	hpx_operator_json_open(json, "[");
+	hpx_json_put_number(json, "status", outcome->status);
+	hpx_json_begin_array(json, "headers");
 	while (hpx_span_line(&rest, &line))
-		hpx_operator_json_text(json, NULL, line);
-	hpx_operator_json_close(json, "]");
-	hpx_operator_json_bool(json, "body_kept", outcome->body_kept);
-	hpx_operator_json_bytes(json, "body", hpx_span(outcome->body, outcome->body_len));
+		hpx_json_put_string(json, NULL, line);
+	hpx_json_end_array(json);
+	hpx_json_put_bool(json, "body_kept", outcome->body_kept);
+	hpx_json_put_bytes(json, "body", hpx_span(outcome->body, outcome->body_len));
 }
 
 /* One line for each call. */
@@ -314,25 +310,21 @@ static int print_json(const struct hpx_call_command *command, const struct hapax
 		      int exit_code)
 {
 	struct hpx_buffer text;
-	struct hpx_operator_json json = { .out = &text, .first = true };
+	struct hpx_json_writer json;
 
-	hpx_buffer_init(&text, JSON_MAX);
-	hpx_operator_json_open(&json, "{");
-	hpx_operator_json_text(&json, "outcome", hpx_span_of(outcome_word(outcome->kind)));
-	hpx_operator_json_bool(&json, "in_doubt", outcome->doubt != 0);
-	hpx_operator_json_number(&json, "exit", (uint64_t)exit_code);
-	hpx_operator_json_text(&json, "reason", hpx_span_of(outcome->reason));
-	hpx_operator_json_number(&json, "id", (uint64_t)outcome->id);
-	hpx_operator_json_text(&json, "key", hpx_span_of(outcome->key));
+	hpx_cli_json_init(&json, &text);
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_put_text(&json, "outcome", outcome_word(outcome->kind));
+	hpx_json_put_bool(&json, "in_doubt", outcome->doubt != 0);
+	hpx_json_put_number(&json, "exit", (uint64_t)exit_code);
+	hpx_json_put_text(&json, "reason", outcome->reason);
+	hpx_json_put_number(&json, "id", (uint64_t)outcome->id);
+	hpx_json_put_text(&json, "key", outcome->key);
 	json_attempts(command, &json);
-	hpx_operator_json_number(&json, "left_out", command->left_out);
+	hpx_json_put_number(&json, "left_out", command->left_out);
 	json_answer(&json, outcome);
-	hpx_operator_json_close(&json, "}\n");
-	int code = json.status == HPX_OK ? hpx_cli_write(hpx_buffer_span(&text), stdout) :
-					   hpx_call_complain(HPX_EXIT_FAILED, "the report: %s",
-							     hpx_status_text(json.status));
-	hpx_buffer_done(&text);
-	return code;
+	hpx_json_end_object(&json);
+	return hpx_cli_json_print(&json, "call", "the report cannot be printed");
 }
 
 static void print_last(const struct hpx_call_command *command)

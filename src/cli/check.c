@@ -107,122 +107,97 @@ static enum hpx_status print_outside(const struct hpx_settings *settings,
 	return status;
 }
 
-/* ,"name":"text" with the text made JSON. */
-static enum hpx_status json_member(struct hpx_buffer *out, const char *before,
-				   const char *name, struct hpx_span text)
+static void json_remark(struct hpx_json_writer *json, const struct hpx_config_remark *remark)
 {
-	enum hpx_status status = hpx_buffer_printf(out, "%s\"%s\":\"", before, name);
-
-	if (status == HPX_OK)
-		status = hpx_buffer_json(out, text);
-	return status == HPX_OK ? hpx_buffer_byte(out, '"') : status;
+	hpx_json_begin_object(json, NULL);
+	hpx_json_put_text(json, "weight", hpx_config_severity_name(remark->severity));
+	if (remark->line > 0) {
+		hpx_json_put_number(json, "line", remark->line);
+		hpx_json_put_number(json, "column", remark->column);
+	}
+	hpx_json_put_string(json, "option", remark->option);
+	hpx_json_put_string(json, "message", remark->message);
+	hpx_json_end_object(json);
 }
 
-static enum hpx_status json_remark(const struct hpx_config_remark *remark, bool first,
-				   struct hpx_buffer *out)
+static void json_route(struct hpx_json_writer *json, const struct hpx_route *route, bool observed)
 {
-	enum hpx_status status =
-		json_member(out, first ? "{" : ",{", "weight",
-			    hpx_span_of(hpx_config_severity_name(remark->severity)));
-
-	if (status == HPX_OK && remark->line > 0)
-		status = hpx_buffer_printf(out, ",\"line\":%u,\"column\":%u", remark->line,
-					   remark->column);
-	if (status == HPX_OK)
-		status = json_member(out, ",", "option", remark->option);
-	if (status == HPX_OK)
-		status = json_member(out, ",", "message", remark->message);
-	return status == HPX_OK ? hpx_buffer_byte(out, '}') : status;
-}
-
-static enum hpx_status json_route(const struct hpx_route *route, bool observed, bool first,
-				  struct hpx_buffer *out)
-{
-	enum hpx_status status =
-		json_member(out, first ? "{" : ",{", "match", route->pattern);
 	char text[HPX_UNIT_SIZE];
 
-	for (size_t i = 0; i < COLUMN_COUNT && status == HPX_OK; i++) {
+	hpx_json_begin_object(json, NULL);
+	hpx_json_put_string(json, "match", route->pattern);
+	for (size_t i = 0; i < COLUMN_COUNT; i++) {
 		print_column(route, i, text);
-		status = json_member(out, ",", columns[i], hpx_span_of(text));
+		hpx_json_put_text(json, columns[i], text);
 	}
-	return status == HPX_OK ? hpx_buffer_printf(out, ",\"observe\":%s}",
-						    observed ? "true" : "false") :
-				  status;
+	hpx_json_put_bool(json, "observe", observed);
+	hpx_json_end_object(json);
 }
 
-/* Where the configuration has no mistake: "tenant":"…", */
-static enum hpx_status json_tenant(const struct hpx_settings *settings, struct hpx_buffer *out)
+static void json_tenant(struct hpx_json_writer *json, const struct hpx_settings *settings)
 {
 	struct hpx_buffer text;
 
-	if (settings == NULL)
-		return HPX_OK;
 	hpx_buffer_init(&text, OUTPUT_BYTES_MAX);
 	enum hpx_status status = hpx_tenant_describe(settings, &text);
-	if (status == HPX_OK)
-		status = json_member(out, "", "tenant", hpx_buffer_span(&text));
+	hpx_json_put_string(json, "tenant", hpx_buffer_span(&text));
+	if (json->status == HPX_OK)
+		json->status = status;
 	hpx_buffer_done(&text);
-	return status == HPX_OK ? hpx_buffer_byte(out, ',') : status;
 }
 
-static enum hpx_status json_outside(const struct hpx_settings *settings,
-				    struct hpx_buffer *out)
+static void json_target(struct hpx_json_writer *json, const struct hpx_job_target *target)
 {
-	enum hpx_status status = hpx_buffer_text(out, "],\"targets\":[");
 	char honours[HPX_UNIT_SIZE];
 
-	for (size_t i = 0; settings && i < settings->target_count && status == HPX_OK; i++) {
-		const struct hpx_job_target *target = &settings->targets[i];
-		hpx_duration_print((uint64_t)target->honours_keys_ms, honours);
-		status = json_member(out, i > 0 ? ",{" : "{", "name", target->name);
-		if (status == HPX_OK)
-			status = json_member(out, ",", "url",
-					     hpx_span_of(target->caller.url));
-		if (status == HPX_OK)
-			status = json_member(out, ",", "honours_keys", hpx_span_of(honours));
-		if (status == HPX_OK)
-			status = hpx_buffer_byte(out, '}');
-	}
-	if (status == HPX_OK)
-		status = hpx_buffer_text(out, "],\"webhooks\":[");
-	for (size_t i = 0; settings && i < settings->webhook_count && status == HPX_OK; i++) {
-		const struct hpx_webhook *webhook = &settings->webhooks[i];
-		status = json_member(out, i > 0 ? ",{" : "{", "name", webhook->name);
-		if (status == HPX_OK)
-			status = json_member(out, ",", "scheme",
-					     hpx_span_of(hpx_signature_scheme_name(
-						     webhook->signature.scheme)));
-		if (status == HPX_OK)
-			status = hpx_buffer_printf(out, ",\"secrets\":%zu}",
-						   webhook->signature.key_count);
-	}
-	return status;
+	hpx_duration_print((uint64_t)target->honours_keys_ms, honours);
+	hpx_json_begin_object(json, NULL);
+	hpx_json_put_string(json, "name", target->name);
+	hpx_json_put_text(json, "url", target->caller.url);
+	hpx_json_put_text(json, "honours_keys", honours);
+	hpx_json_end_object(json);
 }
 
-static enum hpx_status print_json(const struct hpx_config_report *report,
-				  const struct hpx_settings *settings,
-				  struct hpx_buffer *out)
+static void json_webhook(struct hpx_json_writer *json, const struct hpx_webhook *webhook)
 {
-	enum hpx_status status = hpx_buffer_printf(out, "{\"ok\":%s,\"remarks\":[",
-						   settings ? "true" : "false");
+	hpx_json_begin_object(json, NULL);
+	hpx_json_put_string(json, "name", webhook->name);
+	hpx_json_put_text(json, "scheme", hpx_signature_scheme_name(webhook->signature.scheme));
+	hpx_json_put_number(json, "secrets", webhook->signature.key_count);
+	hpx_json_end_object(json);
+}
 
-	for (size_t i = 0; i < report->count && status == HPX_OK; i++)
-		status = json_remark(&report->remarks[i], i == 0, out);
-	if (status == HPX_OK)
-		status = hpx_buffer_printf(out, "],\"left_out\":%zu,", report->left_out);
-	if (status == HPX_OK)
-		status = json_tenant(settings, out);
-	if (status == HPX_OK)
-		status = hpx_buffer_text(out, "\"routes\":[");
-	for (size_t n = 0;
-	     settings != NULL && n <= settings->route_count && status == HPX_OK; n++) {
-		const struct hpx_route *route = route_at(settings, n);
-		status = json_route(route, is_observed(settings, route), n == 0, out);
-	}
-	if (status == HPX_OK)
-		status = json_outside(settings, out);
-	return status == HPX_OK ? hpx_buffer_text(out, "]}\n") : status;
+/* `settings` is NULL where the configuration has a mistake: its lists are empty then. */
+static enum hpx_status print_json(const struct hpx_config_report *report,
+				  const struct hpx_settings *settings, struct hpx_buffer *out)
+{
+	struct hpx_json_writer json;
+
+	hpx_json_writer_init(&json, out);
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_put_bool(&json, "ok", settings != NULL);
+	hpx_json_begin_array(&json, "remarks");
+	for (size_t i = 0; i < report->count; i++)
+		json_remark(&json, &report->remarks[i]);
+	hpx_json_end_array(&json);
+	hpx_json_put_number(&json, "left_out", report->left_out);
+	if (settings != NULL)
+		json_tenant(&json, settings);
+	hpx_json_begin_array(&json, "routes");
+	for (size_t n = 0; settings != NULL && n <= settings->route_count; n++)
+		json_route(&json, route_at(settings, n),
+			   is_observed(settings, route_at(settings, n)));
+	hpx_json_end_array(&json);
+	hpx_json_begin_array(&json, "targets");
+	for (size_t i = 0; settings != NULL && i < settings->target_count; i++)
+		json_target(&json, &settings->targets[i]);
+	hpx_json_end_array(&json);
+	hpx_json_begin_array(&json, "webhooks");
+	for (size_t i = 0; settings != NULL && i < settings->webhook_count; i++)
+		json_webhook(&json, &settings->webhooks[i]);
+	hpx_json_end_array(&json);
+	hpx_json_end_object(&json);
+	return hpx_json_writer_finish(&json);
 }
 
 static int check(const struct hpx_config_flags *flags, bool json, struct hpx_buffer *out)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/json_writer.h"
 #include "config/config.h"
 
 /* Exit codes, the same for every command. */
@@ -77,5 +78,11 @@ struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags);
 /* Writes the buffer to a stream; HPX_EXIT_OK, or HPX_EXIT_FAILED with a
  * message where that fails. */
 int hpx_cli_write(struct hpx_span text, FILE *stream);
+
+/* A JSON document in `out`, for hpx_cli_json_print. */
+void hpx_cli_json_init(struct hpx_json_writer *json, struct hpx_buffer *out);
+/* Ends the document, writes it to standard output and frees its buffer. The exit code;
+ * on failure after "hapax COMMAND: PROBLEM: …" on standard error. */
+int hpx_cli_json_print(struct hpx_json_writer *json, const char *command, const char *problem);
 
 #endif

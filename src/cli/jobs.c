@@ -7,7 +7,6 @@
 #define SHORT_ID 12
 #define REQUEST_WIDTH_MAX 32
 #define TARGET_WIDTH_MAX 16
-#define JSON_MAX ((size_t)64 * 1024 * 1024)
 
 /* ---- finding ---- */
 
@@ -159,39 +158,39 @@ void hpx_jobs_table(const struct hpx_operator_command *command, const struct hpx
 		print_row(command, jobs, &widths);
 }
 
-static void json_delivery(struct hpx_operator_json *json, const struct hpx_delivery *delivery)
+static void json_delivery(struct hpx_json_writer *json, const struct hpx_delivery *delivery)
 {
-	hpx_operator_json_number(json, "attempt", delivery->attempt);
-	hpx_operator_json_number(json, "status", delivery->status);
-	hpx_operator_json_bool(json, "answers", delivery->answers);
-	hpx_operator_json_bool(json, "may_have_happened", delivery->unsure);
-	hpx_operator_json_text(json, "provider_id", hpx_span_of(delivery->provider_id));
-	hpx_operator_json_time(json, "created", delivery->created_ms);
-	hpx_operator_json_time(json, "changed", delivery->changed_ms);
-	hpx_operator_json_time(json, "due", delivery->state == HPX_JOB_QUEUED ? delivery->due_ms : 0);
-	hpx_operator_json_time(json, "first_sent", delivery->first_sent_ms);
-	hpx_operator_json_time(json, "resend_until", delivery->resend_until_ms);
+	hpx_json_put_number(json, "attempt", delivery->attempt);
+	hpx_json_put_number(json, "status", delivery->status);
+	hpx_json_put_bool(json, "answers", delivery->answers);
+	hpx_json_put_bool(json, "may_have_happened", delivery->unsure);
+	hpx_json_put_text(json, "provider_id", delivery->provider_id);
+	hpx_json_put_time(json, "created", delivery->created_ms);
+	hpx_json_put_time(json, "changed", delivery->changed_ms);
+	hpx_json_put_time(json, "due", delivery->state == HPX_JOB_QUEUED ? delivery->due_ms : 0);
+	hpx_json_put_time(json, "first_sent", delivery->first_sent_ms);
+	hpx_json_put_time(json, "resend_until", delivery->resend_until_ms);
 }
 
-void hpx_jobs_json(struct hpx_operator_json *json, const struct hpx_job_entry *job)
+void hpx_jobs_json(struct hpx_json_writer *json, const struct hpx_job_entry *job)
 {
 	char reference[HPX_REFERENCE_SIZE];
 	char key[HPX_JOB_KEY_SIZE];
 
 	hpx_reference_print(&job->delivery.operation, &job->delivery.mark, reference);
-	hpx_operator_json_number(json, "number", (uint64_t)job->delivery.number);
-	hpx_operator_json_text(json, "state", hpx_span_of(hpx_job_state_name(hpx_jobs_state(job))));
-	hpx_operator_json_bool(json, "readable", job->readable);
-	hpx_operator_json_text(json, "operation", hpx_span_of(reference));
-	hpx_operator_json_text(json, "name", job->job.name);
-	hpx_operator_json_text(json, "target", job->job.target);
-	hpx_operator_json_text(json, "method", job->job.method);
-	hpx_operator_json_text(json, "path", job->job.path);
+	hpx_json_put_number(json, "number", (uint64_t)job->delivery.number);
+	hpx_json_put_text(json, "state", hpx_job_state_name(hpx_jobs_state(job)));
+	hpx_json_put_bool(json, "readable", job->readable);
+	hpx_json_put_text(json, "operation", reference);
+	hpx_json_put_string(json, "name", job->job.name);
+	hpx_json_put_string(json, "target", job->job.target);
+	hpx_json_put_string(json, "method", job->job.method);
+	hpx_json_put_string(json, "path", job->job.path);
 	if (json->status == HPX_OK)
 		json->status = hpx_job_key(&job->delivery.operation, &job->delivery.mark,
 					   job->job.name, key);
 	if (json->status == HPX_OK)
-		hpx_operator_json_text(json, "key", hpx_span_of(key));
+		hpx_json_put_text(json, "key", key);
 	json_delivery(json, &job->delivery);
 }
 
@@ -199,23 +198,20 @@ static int print_list_json(const struct hpx_operator_command *command,
 			   const struct hpx_job_entry *jobs)
 {
 	struct hpx_buffer out;
-	struct hpx_operator_json json = { .out = &out, .first = true };
+	struct hpx_json_writer json;
 
-	hpx_buffer_init(&out, JSON_MAX);
-	hpx_operator_json_open(&json, "[");
+	hpx_cli_json_init(&json, &out);
+	hpx_json_begin_array(&json, NULL);
 	for (; jobs != NULL; jobs = jobs->next) {
-		hpx_operator_json_name(&json, NULL);
-		hpx_operator_json_open(&json, "\n{");
+		hpx_json_break_line(&json);
+		hpx_json_begin_object(&json, NULL);
 		hpx_jobs_json(&json, jobs);
-		hpx_operator_json_close(&json, "}");
+		hpx_json_end_object(&json);
 	}
-	hpx_operator_json_close(&json, "\n]\n");
-	int code = json.status == HPX_OK ?
-			   hpx_cli_write(hpx_buffer_span(&out), stdout) :
-			   hpx_operator_complain(command, HPX_EXIT_FAILED,
-						 "the list is too large; use a smaller --limit");
-	hpx_buffer_done(&out);
-	return code;
+	hpx_json_break_line(&json);
+	hpx_json_end_array(&json);
+	return hpx_cli_json_print(&json, command->verb,
+				  "the list cannot be printed; use a smaller --limit");
 }
 
 /* `*id` is where the query's operation is kept. */
@@ -335,19 +331,17 @@ static int print_settled_json(const struct hpx_operator_command *command,
 {
 	char reference[HPX_REFERENCE_SIZE];
 	struct hpx_buffer out;
-	struct hpx_operator_json json = { .out = &out };
+	struct hpx_json_writer json;
 
 	hpx_reference_print(&job->delivery.operation, &job->delivery.mark, reference);
-	hpx_buffer_init(&out, 65536);
-	hpx_operator_json_open(&json, "{");
-	hpx_operator_json_number(&json, "number", (uint64_t)job->delivery.number);
-	hpx_operator_json_text(&json, "state", hpx_span_of(state));
-	hpx_operator_json_text(&json, "operation", hpx_span_of(reference));
+	hpx_cli_json_init(&json, &out);
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_put_number(&json, "number", (uint64_t)job->delivery.number);
+	hpx_json_put_text(&json, "state", state);
+	hpx_json_put_text(&json, "operation", reference);
 	if (operation[0] != '\0')
-		hpx_operator_json_text(&json, "operation_state", hpx_span_of(operation));
-	int code = hpx_operator_json_sign(command, &json, op);
-	hpx_buffer_done(&out);
-	return code;
+		hpx_json_put_text(&json, "operation_state", operation);
+	return hpx_operator_json_sign(command, &json, op);
 }
 
 /* What becomes of those who wait for the operation's answer. */

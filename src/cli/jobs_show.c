@@ -2,8 +2,6 @@
  * operation that owes it. */
 #include "cli/operations.h"
 
-#define JSON_MAX ((size_t)64 * 1024 * 1024)
-
 struct shown_job {
 	struct hpx_job_entry *job;
 	struct hpx_entry operation;
@@ -164,32 +162,22 @@ static void print_text(const struct hpx_operator_command *command, const struct 
 static int print_json(const struct hpx_operator_command *command, const struct shown_job *shown)
 {
 	struct hpx_buffer out;
-	struct hpx_operator_json json = { .out = &out };
+	struct hpx_json_writer json;
 
-	hpx_buffer_init(&out, JSON_MAX);
-	hpx_operator_json_open(&json, "{");
+	hpx_cli_json_init(&json, &out);
+	hpx_json_begin_object(&json, NULL);
 	hpx_jobs_json(&json, shown->job);
-	hpx_operator_json_bytes(&json, "headers", shown->job->job.headers);
-	hpx_operator_json_number(&json, "body_bytes", shown->job->job.body.len);
+	hpx_json_put_bytes(&json, "headers", shown->job->job.headers);
+	hpx_json_put_number(&json, "body_bytes", shown->job->job.body.len);
 	if (command->body != NULL)
-		hpx_operator_json_bytes(&json, "body", shown->job->job.body);
+		hpx_json_put_bytes(&json, "body", shown->job->job.body);
 	if (shown->has_operation)
-		hpx_operator_json_text(&json, "operation_state",
-				       hpx_span_of(hpx_keys_state(&shown->operation)));
+		hpx_json_put_text(&json, "operation_state", hpx_keys_state(&shown->operation));
 	if (is_unknown(shown))
 		hpx_keys_probe_json(&json, &shown->probe);
-	hpx_operator_json_name(&json, "history");
-	hpx_operator_json_open(&json, "[");
-	for (size_t i = 0; i < shown->count; i++)
-		hpx_operator_json_event(&json, &shown->history[i]);
-	hpx_operator_json_close(&json, "]");
-	hpx_operator_json_close(&json, "}\n");
-	int code = json.status == HPX_OK ?
-			   hpx_cli_write(hpx_buffer_span(&out), stdout) :
-			   hpx_operator_complain(command, HPX_EXIT_FAILED, "it cannot be shown: %s",
-						 hpx_status_text(json.status));
-	hpx_buffer_done(&out);
-	return code;
+	hpx_operator_json_history(&json, shown->history, shown->count);
+	hpx_json_end_object(&json);
+	return hpx_cli_json_print(&json, command->verb, "it cannot be shown");
 }
 
 int hpx_jobs_show(struct hpx_operator_command *command)

@@ -101,35 +101,35 @@ static void print_table(const struct hpx_operator_command *command, const struct
 		print_row(command, &entries[i], &widths);
 }
 
-static void json_description(struct hpx_operator_json *json, const struct hpx_description *d)
+static void json_description(struct hpx_json_writer *json, const struct hpx_description *d)
 {
-	hpx_operator_json_text(json, "method", d->method);
-	hpx_operator_json_text(json, "path", d->path);
-	hpx_operator_json_text(json, "route", d->route);
-	hpx_operator_json_text(json, "key", d->key);
-	hpx_operator_json_text(json, "tenant", d->tenant);
-	hpx_operator_json_text(json, "scope", d->scope);
+	hpx_json_put_string(json, "method", d->method);
+	hpx_json_put_string(json, "path", d->path);
+	hpx_json_put_string(json, "route", d->route);
+	hpx_json_put_string(json, "key", d->key);
+	hpx_json_put_string(json, "tenant", d->tenant);
+	hpx_json_put_string(json, "scope", d->scope);
 }
 
-void hpx_keys_json(struct hpx_operator_json *json, const struct hpx_entry *entry,
+void hpx_keys_json(struct hpx_json_writer *json, const struct hpx_entry *entry,
 		   int64_t now_ms)
 {
 	const struct hpx_record *record = &entry->record;
 	char reference[HPX_REFERENCE_SIZE];
 
 	hpx_reference_print(&record->id, &record->mark, reference);
-	hpx_operator_json_text(json, "reference", hpx_span_of(reference));
-	hpx_operator_json_text(json, "state", hpx_span_of(hpx_keys_state(entry)));
-	hpx_operator_json_bool(json, "readable", entry->readable);
-	hpx_operator_json_number(json, "attempt", record->attempt);
-	hpx_operator_json_number(json, "status", record->status);
-	hpx_operator_json_bool(json, "kept", record->kept);
+	hpx_json_put_text(json, "reference", reference);
+	hpx_json_put_text(json, "state", hpx_keys_state(entry));
+	hpx_json_put_bool(json, "readable", entry->readable);
+	hpx_json_put_number(json, "attempt", record->attempt);
+	hpx_json_put_number(json, "status", record->status);
+	hpx_json_put_bool(json, "kept", record->kept);
 	json_description(json, &entry->description);
-	hpx_operator_json_time(json, "created", record->created_ms);
-	hpx_operator_json_time(json, "changed", record->changed_ms);
-	hpx_operator_json_time(json, "expires", record->expires_ms);
-	hpx_operator_json_bool(json, "expired",
-			       record->expires_ms != 0 && record->expires_ms <= now_ms);
+	hpx_json_put_time(json, "created", record->created_ms);
+	hpx_json_put_time(json, "changed", record->changed_ms);
+	hpx_json_put_time(json, "expires", record->expires_ms);
+	hpx_json_put_bool(json, "expired",
+			  record->expires_ms != 0 && record->expires_ms <= now_ms);
 }
 
 /* An array, an operation a line. */
@@ -137,23 +137,20 @@ static int print_json(struct hpx_operator_command *command, const struct hpx_ent
 		      size_t count)
 {
 	struct hpx_buffer out;
-	struct hpx_operator_json json = { .out = &out, .first = true };
+	struct hpx_json_writer json;
 
-	hpx_buffer_init(&out, (size_t)64 * 1024 * 1024);
-	hpx_operator_json_open(&json, "[");
+	hpx_cli_json_init(&json, &out);
+	hpx_json_begin_array(&json, NULL);
 	for (size_t i = 0; i < count; i++) {
-		hpx_operator_json_name(&json, NULL);
-		hpx_operator_json_open(&json, "\n{");
+		hpx_json_break_line(&json);
+		hpx_json_begin_object(&json, NULL);
 		hpx_keys_json(&json, &entries[i], command->now_ms);
-		hpx_operator_json_close(&json, "}");
+		hpx_json_end_object(&json);
 	}
-	hpx_operator_json_close(&json, "\n]\n");
-	int code = json.status == HPX_OK ?
-			   hpx_cli_write(hpx_buffer_span(&out), stdout) :
-			   hpx_operator_complain(command, HPX_EXIT_FAILED,
-						 "the list is too large; use a smaller --limit");
-	hpx_buffer_done(&out);
-	return code;
+	hpx_json_break_line(&json);
+	hpx_json_end_array(&json);
+	return hpx_cli_json_print(&json, command->verb,
+				  "the list cannot be printed; use a smaller --limit");
 }
 
 static int read_query(struct hpx_operator_command *command, struct hpx_query *query)

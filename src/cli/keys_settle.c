@@ -198,20 +198,18 @@ static int print_json(const struct hpx_operator_command *command, const struct h
 {
 	char reference[HPX_REFERENCE_SIZE];
 	struct hpx_buffer out;
-	struct hpx_operator_json json = { .out = &out };
+	struct hpx_json_writer json;
 
-	hpx_buffer_init(&out, 65536);
-	hpx_operator_json_open(&json, "{");
+	hpx_cli_json_init(&json, &out);
+	hpx_json_begin_object(&json, NULL);
 	if (entry != NULL) {
 		hpx_reference_print(&entry->record.id, &entry->record.mark, reference);
-		hpx_operator_json_text(&json, "reference", hpx_span_of(reference));
-		hpx_operator_json_text(&json, "state", hpx_span_of(state));
+		hpx_json_put_text(&json, "reference", reference);
+		hpx_json_put_text(&json, "state", state);
 	}
 	if (op->answer != NULL)
-		hpx_operator_json_number(&json, "status", op->answer->status);
-	int code = hpx_operator_json_sign(command, &json, op);
-	hpx_buffer_done(&out);
-	return code;
+		hpx_json_put_number(&json, "status", op->answer->status);
+	return hpx_operator_json_sign(command, &json, op);
 }
 
 /* Runs the op on the operation, and says what came of it. */

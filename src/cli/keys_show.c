@@ -5,8 +5,6 @@
 #include "cli/operations.h"
 #include "store/outbox.h"
 
-#define JSON_MAX ((size_t)64 * 1024 * 1024)
-
 /* ---- the next probe of an unknown outcome ----
  * The store knows when it is; a configuration knows who is asked. */
 
@@ -74,15 +72,14 @@ void hpx_keys_probe_print(const struct hpx_operator_command *command,
 	putchar('\n');
 }
 
-void hpx_keys_probe_json(struct hpx_operator_json *json, const struct hpx_keys_probe *probe)
+void hpx_keys_probe_json(struct hpx_json_writer *json, const struct hpx_keys_probe *probe)
 {
-	hpx_operator_json_name(json, "asked");
-	hpx_operator_json_open(json, "{");
-	hpx_operator_json_time(json, "next", probe->known ? probe->next.at_ms : 0);
-	hpx_operator_json_bool(json, "person", probe->known && probe->next.person);
+	hpx_json_begin_object(json, "asked");
+	hpx_json_put_time(json, "next", probe->known ? probe->next.at_ms : 0);
+	hpx_json_put_bool(json, "person", probe->known && probe->next.person);
 	if (probe->by[0] != '\0')
-		hpx_operator_json_text(json, "by", hpx_span_of(probe->by));
-	hpx_operator_json_close(json, "}");
+		hpx_json_put_text(json, "by", probe->by);
+	hpx_json_end_object(json);
 }
 
 /* ---- one operation ---- */
@@ -264,56 +261,44 @@ static int print_text(const struct hpx_operator_command *command, const struct s
 	return HPX_EXIT_OK;
 }
 
-static void json_jobs(struct hpx_operator_json *json, const struct hpx_job_entry *jobs)
+static void json_jobs(struct hpx_json_writer *json, const struct hpx_job_entry *jobs)
 {
-	hpx_operator_json_name(json, "jobs");
-	hpx_operator_json_open(json, "[");
+	hpx_json_begin_array(json, "jobs");
 	for (; jobs != NULL; jobs = jobs->next) {
-		hpx_operator_json_name(json, NULL);
-		hpx_operator_json_open(json, "{");
+		hpx_json_begin_object(json, NULL);
 		hpx_jobs_json(json, jobs);
-		hpx_operator_json_close(json, "}");
+		hpx_json_end_object(json);
 	}
-	hpx_operator_json_close(json, "]");
+	hpx_json_end_array(json);
 }
 
-static void json_answer(struct hpx_operator_json *json, const struct hpx_answer *answer, bool body)
+static void json_answer(struct hpx_json_writer *json, const struct hpx_answer *answer, bool body)
 {
-	hpx_operator_json_name(json, "answer");
-	hpx_operator_json_open(json, "{");
-	hpx_operator_json_number(json, "status", answer->status);
-	hpx_operator_json_bytes(json, "headers", answer->headers);
-	hpx_operator_json_number(json, "body_bytes", answer->body.len);
+	hpx_json_begin_object(json, "answer");
+	hpx_json_put_number(json, "status", answer->status);
+	hpx_json_put_bytes(json, "headers", answer->headers);
+	hpx_json_put_number(json, "body_bytes", answer->body.len);
 	if (body)
-		hpx_operator_json_bytes(json, "body", answer->body);
-	hpx_operator_json_close(json, "}");
+		hpx_json_put_bytes(json, "body", answer->body);
+	hpx_json_end_object(json);
 }
 
 static int print_json(const struct hpx_operator_command *command, const struct shown_operation *shown)
 {
 	struct hpx_buffer out;
-	struct hpx_operator_json json = { .out = &out };
+	struct hpx_json_writer json;
 
-	hpx_buffer_init(&out, JSON_MAX);
-	hpx_operator_json_open(&json, "{");
+	hpx_cli_json_init(&json, &out);
+	hpx_json_begin_object(&json, NULL);
 	hpx_keys_json(&json, &shown->entry, command->now_ms);
 	if (is_unknown(shown))
 		hpx_keys_probe_json(&json, &shown->probe);
 	json_jobs(&json, shown->jobs);
-	hpx_operator_json_name(&json, "history");
-	hpx_operator_json_open(&json, "[");
-	for (size_t i = 0; i < shown->count; i++)
-		hpx_operator_json_event(&json, &shown->history[i]);
-	hpx_operator_json_close(&json, "]");
+	hpx_operator_json_history(&json, shown->history, shown->count);
 	if (shown->answer != NULL)
 		json_answer(&json, shown->answer, command->body != NULL);
-	hpx_operator_json_close(&json, "}\n");
-	int code = json.status == HPX_OK ?
-			   hpx_cli_write(hpx_buffer_span(&out), stdout) :
-			   hpx_operator_complain(command, HPX_EXIT_FAILED, "it cannot be shown: %s",
-						 hpx_status_text(json.status));
-	hpx_buffer_done(&out);
-	return code;
+	hpx_json_end_object(&json);
+	return hpx_cli_json_print(&json, command->verb, "it cannot be shown");
 }
 
 /* What is known of an operation besides its record. */

@@ -16,7 +16,7 @@ int hpx_keys_find_reference(struct hpx_operator_command *command, const char *re
 /* The state as people see it: a record that cannot be read is unknown. */
 const char *hpx_keys_state(const struct hpx_entry *entry);
 /* The members of an operation, without the brackets. */
-void hpx_keys_json(struct hpx_operator_json *json, const struct hpx_entry *entry, int64_t now_ms);
+void hpx_keys_json(struct hpx_json_writer *json, const struct hpx_entry *entry, int64_t now_ms);
 
 /* The verbs of `hapax keys` that have a file of their own; each returns the exit
  * code. */
@@ -39,7 +39,7 @@ enum hpx_status hpx_keys_probe_read(struct hpx_operator_command *command,
 				    struct hpx_span target, struct hpx_keys_probe *ret_probe);
 void hpx_keys_probe_print(const struct hpx_operator_command *command,
 			  const struct hpx_keys_probe *probe);
-void hpx_keys_probe_json(struct hpx_operator_json *json, const struct hpx_keys_probe *probe);
+void hpx_keys_probe_json(struct hpx_json_writer *json, const struct hpx_keys_probe *probe);
 
 /* ---- jobs (jobs.c) ---- */
 
@@ -60,7 +60,7 @@ struct hpx_job_entry *hpx_jobs_keep_marked(struct hpx_job_entry *jobs,
 enum hpx_job_state hpx_jobs_state(const struct hpx_job_entry *job);
 void hpx_jobs_table(const struct hpx_operator_command *command, const struct hpx_job_entry *jobs);
 /* The members of a job, without the brackets. */
-void hpx_jobs_json(struct hpx_operator_json *json, const struct hpx_job_entry *job);
+void hpx_jobs_json(struct hpx_json_writer *json, const struct hpx_job_entry *job);
 
 /* The verb of `hapax jobs` that has a file of its own. */
 int hpx_jobs_show(struct hpx_operator_command *command);

@@ -103,32 +103,14 @@ int hpx_operator_print_body(struct hpx_span body);
 void hpx_operator_print_request(struct hpx_span method, struct hpx_span path, size_t width);
 size_t hpx_operator_clamp(size_t value, size_t least, size_t most);
 
-/* ---- JSON, member by member ----
- * The first error is kept, so that callers look once, at the end. */
+/* ---- JSON ---- */
 
-struct hpx_operator_json {
-	struct hpx_buffer *out;
-	enum hpx_status status;
-	bool first; /* no comma before the next member */
-};
-
-void hpx_operator_json_open(struct hpx_operator_json *json, const char *bracket);
-void hpx_operator_json_close(struct hpx_operator_json *json, const char *bracket);
-/* A member's name, or with NULL only the comma of the next element. */
-void hpx_operator_json_name(struct hpx_operator_json *json, const char *name);
-void hpx_operator_json_text(struct hpx_operator_json *json, const char *name, struct hpx_span text);
-void hpx_operator_json_number(struct hpx_operator_json *json, const char *name, uint64_t number);
-void hpx_operator_json_bool(struct hpx_operator_json *json, const char *name, bool value);
-/* RFC 3339; null where it is 0. */
-void hpx_operator_json_time(struct hpx_operator_json *json, const char *name, int64_t wall_ms);
-/* "name" where the bytes are UTF-8, otherwise "name_base64". */
-void hpx_operator_json_bytes(struct hpx_operator_json *json, const char *name, struct hpx_span bytes);
-
-/* One move in the history of an operation, an element of an array. */
-void hpx_operator_json_event(struct hpx_operator_json *json, const struct hpx_event *event);
-/* Closes the document of something done, with when, by whom and why, and
- * prints it; the exit code. */
-int hpx_operator_json_sign(const struct hpx_operator_command *command, struct hpx_operator_json *json,
-			   const struct hpx_store_op *op);
+/* The member "history": the moves of an operation as they were made. */
+void hpx_operator_json_history(struct hpx_json_writer *json, const struct hpx_event *events,
+			       size_t count);
+/* Ends the document of a change with when, by whom and why, and prints it; the exit
+ * code. */
+int hpx_operator_json_sign(const struct hpx_operator_command *command,
+			   struct hpx_json_writer *json, const struct hpx_store_op *op);
 
 #endif

@@ -1,7 +1,5 @@
 /* How things are shown: text that must not steer a terminal, ages, times, one
  * line of a history. */
-#include <inttypes.h>
-#include <openssl/evp.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -114,132 +112,35 @@ int hpx_operator_print_body(struct hpx_span body)
 	return HPX_EXIT_OK;
 }
 
-/* ---- JSON; every text goes through the one escaping function ---- */
+/* ---- JSON ---- */
 
-static void put(struct hpx_operator_json *json, const char *text)
+static void json_event(struct hpx_json_writer *json, const struct hpx_event *event)
 {
-	if (json->status == HPX_OK)
-		json->status = hpx_buffer_text(json->out, text);
+	hpx_json_begin_object(json, NULL);
+	hpx_json_put_time(json, "at", event->at_ms);
+	hpx_json_put_number(json, "attempt", event->attempt);
+	hpx_json_put_string(json, "what", event->what);
+	hpx_json_put_number(json, "status", event->status);
+	hpx_json_put_string(json, "actor", event->actor);
+	hpx_json_put_string(json, "reason", event->reason);
+	hpx_json_end_object(json);
 }
 
-void hpx_operator_json_open(struct hpx_operator_json *json, const char *bracket)
+void hpx_operator_json_history(struct hpx_json_writer *json, const struct hpx_event *events,
+			       size_t count)
 {
-	put(json, bracket);
-	json->first = true;
+	hpx_json_begin_array(json, "history");
+	for (size_t i = 0; i < count; i++)
+		json_event(json, &events[i]);
+	hpx_json_end_array(json);
 }
 
-void hpx_operator_json_close(struct hpx_operator_json *json, const char *bracket)
+int hpx_operator_json_sign(const struct hpx_operator_command *command,
+			   struct hpx_json_writer *json, const struct hpx_store_op *op)
 {
-	put(json, bracket);
-	json->first = false;
-}
-
-static void put_string(struct hpx_operator_json *json, struct hpx_span text)
-{
-	put(json, "\"");
-	if (json->status == HPX_OK)
-		json->status = hpx_buffer_json(json->out, text);
-	put(json, "\"");
-}
-
-void hpx_operator_json_name(struct hpx_operator_json *json, const char *name)
-{
-	if (!json->first)
-		put(json, ",");
-	json->first = false;
-	if (name == NULL)
-		return;
-	put_string(json, hpx_span_of(name));
-	put(json, ":");
-}
-
-void hpx_operator_json_text(struct hpx_operator_json *json, const char *name, struct hpx_span text)
-{
-	hpx_operator_json_name(json, name);
-	put_string(json, text);
-}
-
-void hpx_operator_json_number(struct hpx_operator_json *json, const char *name, uint64_t number)
-{
-	hpx_operator_json_name(json, name);
-	if (json->status == HPX_OK)
-		json->status = hpx_buffer_printf(json->out, "%" PRIu64, number);
-}
-
-void hpx_operator_json_bool(struct hpx_operator_json *json, const char *name, bool value)
-{
-	hpx_operator_json_name(json, name);
-	put(json, value ? "true" : "false");
-}
-
-void hpx_operator_json_time(struct hpx_operator_json *json, const char *name, int64_t wall_ms)
-{
-	char when[HPX_RFC3339_SIZE];
-
-	hpx_operator_json_name(json, name);
-	if (wall_ms == 0) {
-		put(json, "null");
-		return;
-	}
-	hpx_clock_rfc3339(wall_ms, when);
-	put_string(json, hpx_span_of(when));
-}
-
-static void put_base64(struct hpx_operator_json *json, struct hpx_span bytes)
-{
-	struct hpx_buffer *out = json->out;
-	size_t len = (bytes.len + 2) / 3 * 4;
-
-	if (json->status == HPX_OK && bytes.len > INT32_MAX)
-		json->status = HPX_TOO_LARGE;
-	if (json->status == HPX_OK)
-		json->status = hpx_buffer_reserve(out, len + 1);
-	if (json->status != HPX_OK)
-		return;
-	/* It writes a terminator, which does not count. */
-	EVP_EncodeBlock((unsigned char *)out->ptr + out->len, (const unsigned char *)bytes.ptr,
-			(int)bytes.len);
-	out->len += len;
-}
-
-void hpx_operator_json_bytes(struct hpx_operator_json *json, const char *name, struct hpx_span bytes)
-{
-	char coded[64];
-
-	if (hpx_utf8_valid(bytes)) {
-		hpx_operator_json_text(json, name, bytes);
-		return;
-	}
-	snprintf(coded, sizeof(coded), "%s_base64", name);
-	hpx_operator_json_name(json, coded);
-	put(json, "\"");
-	put_base64(json, bytes);
-	put(json, "\"");
-}
-
-void hpx_operator_json_event(struct hpx_operator_json *json, const struct hpx_event *event)
-{
-	hpx_operator_json_name(json, NULL);
-	hpx_operator_json_open(json, "{");
-	hpx_operator_json_time(json, "at", event->at_ms);
-	hpx_operator_json_number(json, "attempt", event->attempt);
-	hpx_operator_json_text(json, "what", event->what);
-	hpx_operator_json_number(json, "status", event->status);
-	hpx_operator_json_text(json, "actor", event->actor);
-	hpx_operator_json_text(json, "reason", event->reason);
-	hpx_operator_json_close(json, "}");
-}
-
-int hpx_operator_json_sign(const struct hpx_operator_command *command, struct hpx_operator_json *json,
-			   const struct hpx_store_op *op)
-{
-	hpx_operator_json_time(json, "at", hpx_clock_wall_ms());
-	hpx_operator_json_text(json, "actor", op->actor);
-	hpx_operator_json_text(json, "reason", op->reason);
-	hpx_operator_json_close(json, "}\n");
-	if (json->status == HPX_OK)
-		return hpx_cli_write(hpx_buffer_span(json->out), stdout);
-	return hpx_operator_complain(command, HPX_EXIT_FAILED,
-				     "done, but the answer cannot be printed: %s",
-				     hpx_status_text(json->status));
+	hpx_json_put_time(json, "at", hpx_clock_wall_ms());
+	hpx_json_put_string(json, "actor", op->actor);
+	hpx_json_put_string(json, "reason", op->reason);
+	hpx_json_end_object(json);
+	return hpx_cli_json_print(json, command->verb, "done, but the answer cannot be printed");
 }

@@ -11,7 +11,6 @@
 #define RECORD_BYTES_MAX ((size_t)1 << 20)
 #define SCRATCH_MAX ((size_t)512 * 1024 * 1024)
 #define TEXT_MAX 512
-#define JSON_MAX ((size_t)64 * 1024 * 1024)
 
 /* ---- times ----
  * RFC 3339, as people type it: "2026-11-15" (midnight), "2026-11-15T21:06:55Z" or with
@@ -221,58 +220,51 @@ static void print_text(const struct hpx_reconciliation *run)
 	       (unsigned long long)count_open(run));
 }
 
-static void json_difference(struct hpx_operator_json *json, const struct hpx_difference *difference)
+static void json_difference(struct hpx_json_writer *json, const struct hpx_difference *difference)
 {
-	hpx_operator_json_name(json, NULL);
-	hpx_operator_json_open(json, "\n{");
+	hpx_json_break_line(json);
+	hpx_json_begin_object(json, NULL);
 	if (difference->line > 0)
-		hpx_operator_json_number(json, "line", difference->line);
+		hpx_json_put_number(json, "line", difference->line);
 	if (difference->name.ptr != NULL)
-		hpx_operator_json_text(json, "name", difference->name);
+		hpx_json_put_string(json, "name", difference->name);
 	if (difference->has_reference)
-		hpx_operator_json_text(json, "operation", hpx_span_of(difference->reference));
+		hpx_json_put_text(json, "operation", difference->reference);
 	if (difference->job > 0)
-		hpx_operator_json_number(json, "job", (uint64_t)difference->job);
-	hpx_operator_json_text(json, "text", difference->text);
-	hpx_operator_json_bool(json, "settled", difference->settled);
-	hpx_operator_json_close(json, "}");
+		hpx_json_put_number(json, "job", (uint64_t)difference->job);
+	hpx_json_put_string(json, "text", difference->text);
+	hpx_json_put_bool(json, "settled", difference->settled);
+	hpx_json_end_object(json);
 }
 
-static void json_group(struct hpx_operator_json *json, const char *member,
+static void json_group(struct hpx_json_writer *json, const char *member,
 		       const struct hpx_group_list *list)
 {
-	hpx_operator_json_name(json, member);
-	hpx_operator_json_open(json, "{");
-	hpx_operator_json_number(json, "count", list->count);
-	hpx_operator_json_number(json, "open", list->open);
-	hpx_operator_json_name(json, "listed");
-	hpx_operator_json_open(json, "[");
+	hpx_json_begin_object(json, member);
+	hpx_json_put_number(json, "count", list->count);
+	hpx_json_put_number(json, "open", list->open);
+	hpx_json_begin_array(json, "listed");
 	for (const struct hpx_difference *d = list->first; d != NULL; d = d->next)
 		json_difference(json, d);
-	hpx_operator_json_close(json, "]");
-	hpx_operator_json_close(json, "}");
+	hpx_json_end_array(json);
+	hpx_json_end_object(json);
 }
 
 static int print_json(const struct hpx_reconciliation *run)
 {
 	struct hpx_buffer out;
-	struct hpx_operator_json json = { .out = &out };
+	struct hpx_json_writer json;
 
-	hpx_buffer_init(&out, JSON_MAX);
-	hpx_operator_json_open(&json, "{");
-	hpx_operator_json_number(&json, "rows", run->rows);
-	hpx_operator_json_number(&json, "matched", run->matched);
-	hpx_operator_json_number(&json, "ours", run->ours);
-	hpx_operator_json_number(&json, "open", count_open(run));
+	hpx_cli_json_init(&json, &out);
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_put_number(&json, "rows", run->rows);
+	hpx_json_put_number(&json, "matched", run->matched);
+	hpx_json_put_number(&json, "ours", run->ours);
+	hpx_json_put_number(&json, "open", count_open(run));
 	for (size_t i = 0; i < HPX_GROUP_COUNT; i++)
 		json_group(&json, groups[i].member, &run->groups[i]);
-	hpx_operator_json_close(&json, "}\n");
-	int code = json.status == HPX_OK ? hpx_cli_write(hpx_buffer_span(&out), stdout) :
-					   hpx_operator_complain(&run->command, HPX_EXIT_FAILED,
-								 "it cannot be shown: %s",
-								 hpx_status_text(json.status));
-	hpx_buffer_done(&out);
-	return code;
+	hpx_json_end_object(&json);
+	return hpx_cli_json_print(&json, run->command.verb, "it cannot be shown");
 }
 
 static int report(struct hpx_reconciliation *run)

@@ -51,6 +51,32 @@ static void every_kind_of_value(void **state)
 	hpx_buffer_done(&out);
 }
 
+static void lines_where_asked(void **state)
+{
+	struct hpx_json_writer json;
+	struct hpx_buffer out;
+
+	(void)state;
+	hpx_buffer_init(&out, 1000);
+	hpx_json_writer_init(&json, &out);
+	hpx_json_begin_array(&json, NULL);
+	for (uint64_t i = 0; i < 2; i++) {
+		hpx_json_break_line(&json);
+		hpx_json_begin_array(&json, NULL);
+		hpx_json_put_number(&json, NULL, i);
+		hpx_json_put_number(&json, NULL, i);
+		hpx_json_end_array(&json);
+	}
+	hpx_json_begin_array(&json, NULL);
+	hpx_json_break_line(&json);
+	hpx_json_end_array(&json);
+	hpx_json_break_line(&json);
+	hpx_json_end_array(&json);
+	assert_status(hpx_json_writer_finish(&json), HPX_OK);
+	assert_span(hpx_buffer_span(&out), "[\n[0,0],\n[1,1],[\n]\n]\n");
+	hpx_buffer_done(&out);
+}
+
 static void indented_and_in_ascii(void **state)
 {
 	struct hpx_json_writer json;
@@ -93,6 +119,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_of_value),
+		cmocka_unit_test(lines_where_asked),
 		cmocka_unit_test(indented_and_in_ascii),
 		cmocka_unit_test(too_large_a_document_is_taken_back),
 	};
