@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "base/thread.h"
 #include "cli/demo.h"
 
 #define CONNECT_TIMEOUT_MS 1000
@@ -95,7 +94,7 @@ static void *run_payer(void *arg)
 
 enum hpx_status hpx_demo_payer_start(struct hpx_demo_payer *payer)
 {
-	return hpx_thread_start(&payer->thread, run_payer, payer);
+	return pthread_create(&payer->thread, NULL, run_payer, payer) == 0 ? HPX_OK : HPX_NOMEM;
 }
 
 void hpx_demo_payer_join(struct hpx_demo_payer *payer)

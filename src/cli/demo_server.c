@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/thread.h"
 #include "cli/demo.h"
 #include "http/problem.h"
 #include "http/write.h"
@@ -206,7 +205,7 @@ static bool start_connection(struct hpx_demo_server *server, int fd)
 	if (connection == NULL)
 		return false;
 	*connection = (struct demo_connection){ server, fd };
-	if (hpx_thread_start(&thread, run_connection, connection) != HPX_OK) {
+	if (pthread_create(&thread, NULL, run_connection, connection) != 0) {
 		free(connection);
 		return false;
 	}
@@ -292,7 +291,7 @@ enum hpx_status hpx_demo_server_start(struct hpx_demo_server *server, uint16_t p
 	server->port = port_of(server->fd);
 	pthread_mutex_init(&server->lock, NULL);
 	pthread_cond_init(&server->quiet, NULL);
-	if (hpx_thread_start(&server->acceptor, run_acceptor, server) == HPX_OK)
+	if (pthread_create(&server->acceptor, NULL, run_acceptor, server) == 0)
 		return HPX_OK;
 	close(server->fd);
 	return HPX_NOMEM;
