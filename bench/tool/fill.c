@@ -99,9 +99,9 @@ static enum hpx_status reserve(struct fill *fill, uint64_t first, size_t count)
 			.verb = HPX_VERB_RESERVE,
 			.id = row->ask.id,
 			.token = row->ask.token,
-			.ask = &row->ask,
-			.policy = &row->policy,
-			.description = &row->description,
+			.reserve.ask = &row->ask,
+			.reserve.policy = &row->policy,
+			.reserve.description = &row->description,
 			.actor = HPX_SPAN("gateway"),
 		};
 	}
@@ -119,9 +119,10 @@ static enum hpx_status end(struct fill *fill, size_t count)
 			.verb = fill->route.len > 0 ? HPX_VERB_MARK_UNKNOWN : HPX_VERB_COMPLETE,
 			.id = row->ask.id,
 			.token = row->ask.token,
-			.answer = fill->answer,
 			.actor = HPX_SPAN("gateway"),
 		};
+		if (row->op.verb == HPX_VERB_COMPLETE)
+			row->op.complete.answer = fill->answer;
 	}
 	return run(fill, count);
 }
@@ -161,8 +162,8 @@ static enum hpx_status know_recipe(struct fill *fill)
 	if (status == HPX_OK)
 		status = hpx_recipe_id(&recipe, &fill->recipe);
 	if (status == HPX_OK) {
-		op.recipe = fill->recipe;
-		op.recipe_text = hpx_buffer_span(&text);
+		op.recipe.id = fill->recipe;
+		op.recipe.text = hpx_buffer_span(&text);
 		status = hpx_store_run(fill->store, ops, 1, fill->problem);
 	}
 	hpx_buffer_done(&text);

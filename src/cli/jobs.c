@@ -362,18 +362,18 @@ static const char *consequence(enum hpx_job_move move, const char *operation,
 static int settle(struct hpx_operator_command *command, struct hpx_job_entry *job,
 		  enum hpx_job_move move, enum hpx_job_state state)
 {
-	struct hpx_job_turn turn = { .number = job->delivery.number,
-				     .move = move,
-				     .force = command->force != NULL };
+	struct hpx_job_update turn = { .number = job->delivery.number,
+				       .move = move,
+				       .force = command->force != NULL };
 	struct hpx_store_op op = { .verb = HPX_VERB_JOB,
 				   .id = job->delivery.operation,
-				   .turn = &turn };
+				   .job.update = &turn };
 	struct hpx_entry entry;
 	int code = hpx_operator_write(command, &op);
 
 	if (code != HPX_EXIT_OK)
 		return code;
-	hpx_job_entry_free(op.jobs);
+	hpx_job_entry_free(op.job.after);
 	if (op.status != HPX_OK)
 		return explain(command, job, op.status);
 	const char *operation = operation_after(command, job, &entry);

@@ -207,8 +207,8 @@ static int print_json(const struct hpx_operator_command *command, const struct h
 		hpx_json_put_text(&json, "reference", reference);
 		hpx_json_put_text(&json, "state", state);
 	}
-	if (op->answer != NULL)
-		hpx_json_put_number(&json, "status", op->answer->status);
+	if (op->verb == HPX_VERB_RESOLVE && op->resolve.answer != NULL)
+		hpx_json_put_number(&json, "status", op->resolve.answer->status);
 	return hpx_operator_json_sign(command, &json, op);
 }
 
@@ -220,7 +220,10 @@ static int settle(struct hpx_operator_command *command, struct hpx_entry *entry,
 
 	op->id = entry->record.id;
 	op->mark = entry->record.mark;
-	op->force = command->force != NULL;
+	if (op->verb == HPX_VERB_FORGET)
+		op->forget.force = command->force != NULL;
+	else
+		op->resolve.force = command->force != NULL;
 	int code = hpx_operator_write(command, op);
 	if (code != HPX_EXIT_OK)
 		return code;
@@ -275,13 +278,13 @@ static struct hpx_answer *make_answer(const struct hpx_operator_command *command
 
 static int resolve_applied(struct hpx_operator_command *command, struct hpx_entry *entry)
 {
-	struct hpx_store_op op = { .verb = HPX_VERB_RESOLVE, .applied = true };
+	struct hpx_store_op op = { .verb = HPX_VERB_RESOLVE, .resolve.applied = true };
 	int code;
 	struct hpx_answer *answer = make_answer(command, &code);
 
 	if (answer == NULL)
 		return code;
-	op.answer = answer;
+	op.resolve.answer = answer;
 	code = settle(command, entry, &op, hpx_state_name(HPX_STATE_COMPLETED),
 		      answer->kept ? "completed; retries get the answer from the file" :
 				     "completed; retries are told that it happened");
@@ -291,7 +294,7 @@ static int resolve_applied(struct hpx_operator_command *command, struct hpx_entr
 
 static int resolve_not_applied(struct hpx_operator_command *command, struct hpx_entry *entry)
 {
-	struct hpx_store_op op = { .verb = HPX_VERB_RESOLVE, .applied = false };
+	struct hpx_store_op op = { .verb = HPX_VERB_RESOLVE, .resolve.applied = false };
 
 	int code = settle(command, entry, &op, hpx_state_name(HPX_STATE_FAILED_RETRYABLE),
 			  "failed_retryable; the next request with its key executes it");

@@ -70,7 +70,7 @@ static enum hpx_status rule(struct hpx_reconciliation *run, const struct hpx_led
 {
 	const char *file = strrchr(run->ledger, '/') ? strrchr(run->ledger, '/') + 1 : run->ledger;
 	int64_t now_ms = hpx_clock_wall_ms();
-	struct hpx_ruling_turn turn = {
+	struct hpx_ruling_update turn = {
 		.number = match->job != NULL ? match->job->delivery.number : 0,
 		.received = { .ruling = ruling,
 			      .about_ms = run->to_ms < now_ms ? run->to_ms : now_ms },
@@ -82,7 +82,7 @@ static enum hpx_status rule(struct hpx_reconciliation *run, const struct hpx_led
 					   match->entry.record.id,
 		.mark = match->job != NULL ? match->job->delivery.mark :
 					     match->entry.record.mark,
-		.ruling = &turn,
+		.rule.update = &turn,
 		.reason = hpx_arena_printf(&run->scratch, "ledger %s: %s", file, run->command.reason),
 	};
 

@@ -276,7 +276,7 @@ void hpx_attempt_renew(struct hpx_request *request, uint64_t now_ms)
 		.verb = HPX_VERB_RENEW,
 		.id = request->reservation.record.id,
 		.token = request->reservation.record.token,
-		.lease_ms = request->head.route->policy.lease_ms,
+		.renew.lease_ms = request->head.route->policy.lease_ms,
 		.done = renewal_settled,
 		.user = request,
 	};

@@ -330,7 +330,7 @@ static bool has_begun(const struct hpx_store_op *op)
 /* The RESERVE began an attempt, or may have, and nobody said so. */
 static bool may_have_begun(const struct hpx_store_op *op)
 {
-	return has_begun(op) || (op->status != HPX_OK && !op->look && may_be_durable(op->status));
+	return has_begun(op) || (op->status != HPX_OK && !op->reserve.look && may_be_durable(op->status));
 }
 
 /* The store did not decide: nothing is executed now. */
@@ -352,16 +352,16 @@ enum hpx_next hpx_step_reserved(struct hpx_request *request)
 
 	if (!has_begun(op))
 		hpx_queue_leave(request);
-	if (op->status == HPX_NOT_FOUND && op->look)
+	if (op->status == HPX_NOT_FOUND && op->reserve.look)
 		return would_begin(request);
 	if (op->status == HPX_OK) {
-		request->reservation.stored = op->replay;
-		request->reservation.row = op->row;
-		hpx_cached_keep(request, op->judged_ms, &op->decision.record, op->replay);
+		request->reservation.stored = op->reserve.replay;
+		request->reservation.row = op->reserve.row;
+		hpx_cached_keep(request, op->judged_ms, &op->decision.record, op->reserve.replay);
 		HPX_CRASH_POINT(reserve_done);
 		return hpx_guard_decided(request, &op->decision);
 	}
-	hpx_answer_free(op->replay);
+	hpx_answer_free(op->reserve.replay);
 	return not_reserved(request, may_have_begun(op));
 }
 
@@ -369,7 +369,7 @@ void hpx_guard_late(struct hpx_request *request)
 {
 	const struct hpx_store_op *op = &request->reservation.op;
 
-	hpx_answer_free(op->replay);
+	hpx_answer_free(op->reserve.replay);
 	if (!may_have_begun(op))
 		return;
 	if (hpx_async_is(request))
@@ -401,11 +401,11 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 		.verb = HPX_VERB_RESERVE,
 		.id = request->identity.ask.id,
 		.token = request->identity.ask.token,
-		.ask = &request->identity.ask,
-		.policy = &request->head.route->policy,
-		.description = &request->identity.description,
-		.job = hpx_async_is(request) ? &request->reservation.job : NULL,
-		.look = only_asks(request),
+		.reserve.ask = &request->identity.ask,
+		.reserve.policy = &request->head.route->policy,
+		.reserve.description = &request->identity.description,
+		.reserve.job = hpx_async_is(request) ? &request->reservation.job : NULL,
+		.reserve.look = only_asks(request),
 		.actor = HPX_SPAN("gateway"),
 	};
 	HPX_CRASH_POINT(reserve_submitted);
@@ -416,7 +416,7 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 enum hpx_next hpx_step_reserve_late(struct hpx_request *request)
 {
 	hpx_queue_leave(request);
-	if (hpx_async_is(request) && !request->reservation.op.look)
+	if (hpx_async_is(request) && !request->reservation.op.reserve.look)
 		return accepted_in_doubt(request);
 	return store_unavailable(request);
 }

@@ -320,7 +320,7 @@ struct hpx_request_pass {
 
 /* A webhook's message; from WEBHOOK to its answer. */
 struct hpx_request_hook {
-	struct hpx_ruling_turn ruling;
+	struct hpx_ruling_update ruling;
 	enum hpx_job_state job_state; /* of the job it is about, before the ruling */
 };
 

@@ -100,7 +100,8 @@ static bool only_application_completes(const struct hpx_request *request)
 static bool is_decided_elsewhere(const struct hpx_store_op *op)
 {
 	if (op->status == HPX_OK)
-		return op->already;
+		return (op->verb == HPX_VERB_COMPLETE && op->complete.already) ||
+		       (op->verb == HPX_VERB_CONCLUDE && op->conclude.already);
 	return op->status == HPX_REFUSED ||
 	       (op->status == HPX_STALE && op->verb == HPX_VERB_CONCLUDE);
 }
@@ -134,7 +135,8 @@ static void take_result(struct hpx_request *request)
 			log_refused(request);
 		return;
 	}
-	hpx_cached_keep(request, op->judged_ms, &op->decision.record, op->answer);
+	if (op->verb == HPX_VERB_COMPLETE)
+		hpx_cached_keep(request, op->judged_ms, &op->decision.record, op->complete.answer);
 	/* A released record is gone; its reference still names the attempt. */
 	if (op->decision.record.state != HPX_STATE_NONE)
 		request->reservation.record = op->decision.record;
@@ -172,19 +174,44 @@ static struct hpx_span reason_of(const struct hpx_request *request)
 	return (struct hpx_span){ NULL, 0 };
 }
 
+/* The arguments of the verb that ends an attempt. */
+static void make_arguments(struct hpx_request *request, struct hpx_store_op *op)
+{
+	struct hpx_op_end end = {
+		.status_seen = hpx_request_answer_is_lost(request) ? 0 : request->answer.status,
+	};
+
+	switch (op->verb) {
+	case HPX_VERB_COMPLETE:
+		op->complete.answer = answer_to_store(request);
+		op->complete.believed = &request->reservation.record;
+		op->complete.row = request->reservation.row;
+		break;
+	case HPX_VERB_FAIL:
+		op->fail = end;
+		break;
+	case HPX_VERB_RELEASE:
+		op->release = end;
+		break;
+	case HPX_VERB_MARK_UNKNOWN:
+		op->mark_unknown = end;
+		break;
+	default:
+		HPX_ASSERT(op->verb == HPX_VERB_CONCLUDE);
+		break;
+	}
+}
+
 static void make_op(struct hpx_request *request, enum hpx_verb verb)
 {
 	request->reservation.op = (struct hpx_store_op){
 		.verb = verb,
 		.id = request->identity.ask.id,
 		.token = request->identity.ask.token,
-		.answer = verb == HPX_VERB_COMPLETE ? answer_to_store(request) : NULL,
-		.believed = &request->reservation.record,
-		.row = request->reservation.row,
-		.status_seen = hpx_request_answer_is_lost(request) ? 0 : request->answer.status,
 		.actor = HPX_SPAN("gateway"),
 		.reason = reason_of(request),
 	};
+	make_arguments(request, &request->reservation.op);
 	HPX_CRASH_POINT(complete_submitted);
 }
 
@@ -222,11 +249,11 @@ enum hpx_next hpx_step_committed_read(struct hpx_request *request)
 
 	if (op->status == HPX_OK && op->decision.kind == HPX_DECISION_REPLAY) {
 		request->reservation.record = op->decision.record;
-		request->reservation.stored = op->replay;
-		hpx_cached_keep(request, op->judged_ms, &request->reservation.record, op->replay);
+		request->reservation.stored = op->reserve.replay;
+		hpx_cached_keep(request, op->judged_ms, &request->reservation.record, op->reserve.replay);
 		hpx_request_answer_move(request, HPX_ANSWER_COMMITTED);
 	} else {
-		hpx_answer_free(op->replay);
+		hpx_answer_free(op->reserve.replay);
 	}
 	return HPX_NEXT_ANSWER;
 }
@@ -242,10 +269,10 @@ enum hpx_next hpx_step_committed(struct hpx_request *request)
 		.verb = HPX_VERB_RESERVE,
 		.id = request->identity.ask.id,
 		.token = request->identity.ask.token,
-		.ask = &request->identity.ask,
-		.policy = &request->head.route->policy,
-		.description = &request->identity.description,
-		.look = true,
+		.reserve.ask = &request->identity.ask,
+		.reserve.policy = &request->head.route->policy,
+		.reserve.description = &request->identity.description,
+		.reserve.look = true,
 		.actor = HPX_SPAN("gateway"),
 	};
 	return hpx_request_submit(request, HPX_WAIT_STORE, HPX_NEXT_COMMITTED_READ, HPX_NEXT_STORE_LATE);

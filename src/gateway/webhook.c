@@ -192,7 +192,7 @@ enum hpx_hook_result hpx_hook_result_of(enum hpx_reconcile_move move, enum hpx_r
  * of another job only what the look before has seen is known. */
 static enum hpx_hook_result result_of(const struct hpx_request *request)
 {
-	const struct hpx_ruling_turn *ruling = &request->hook.ruling;
+	const struct hpx_ruling_update *ruling = &request->hook.ruling;
 	enum hpx_state state = request->reservation.op.decision.record.state;
 	bool unknown = state == HPX_STATE_UNKNOWN;
 	bool under_way = state == HPX_STATE_PENDING || state == HPX_STATE_IN_PROGRESS;
@@ -253,7 +253,7 @@ static enum hpx_next submit(struct hpx_request *request, const struct hpx_operat
 		.verb = HPX_VERB_RULE,
 		.id = *id,
 		.mark = *mark,
-		.ruling = &request->hook.ruling,
+		.rule.update = &request->hook.ruling,
 		.actor = HPX_SPAN("webhook"),
 		.reason = hpx_arena_printf(&request->arena, "webhook %.*s: %s",
 					   HPX_SPAN_ARG(webhook->name),

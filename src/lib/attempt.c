@@ -119,7 +119,7 @@ enum hapax_result hapax_complete(struct hapax *hapax, const char *lease,
 		return result;
 	call->answer.status = answer->status;
 	call->answer.kept = true;
-	call->op.answer = &call->answer;
+	call->op.complete.answer = &call->answer;
 	result = take_headers(call, answer->headers, &call->answer.headers, problem);
 	if (result == HAPAX_OK)
 		result = take_body(call, answer->body, answer->body_len, &call->answer.body,
@@ -155,8 +155,8 @@ enum hapax_result hapax_advance(struct hapax *hapax, const char *lease, const ch
 	enum hapax_result result = prepare(hapax, lease, HPX_VERB_ADVANCE, &call, problem);
 	if (result != HAPAX_OK)
 		return result;
-	if (!hpx_call_copy(call, hpx_span_of(point), &call->op.point) ||
-	    !hpx_call_copy(call, hpx_span(data, data_len), &call->op.data))
+	if (!hpx_call_copy(call, hpx_span_of(point), &call->op.advance.point) ||
+	    !hpx_call_copy(call, hpx_span(data, data_len), &call->op.advance.data))
 		return no_memory(call, problem);
 	return run_and_free(call, problem);
 }
@@ -183,7 +183,7 @@ enum hapax_result hapax_recovery(struct hapax *hapax, const char *lease,
 		return result;
 	result = not_told(run(&call, problem), problem);
 	if (result == HAPAX_OK) {
-		struct hpx_buffer *saved = &call->op.saved;
+		struct hpx_buffer *saved = &call->op.read_point.data;
 		memcpy(ret_point, call->op.decision.record.point, HAPAX_POINT_SIZE);
 		*ret_data = NULL;
 		*ret_data_len = saved->len;
@@ -220,7 +220,7 @@ static enum hapax_result take_job(struct hpx_call *call, const struct hapax_job 
 	const char *fault = hpx_job_fault(&call->job);
 	if (fault == NULL && (!hpx_utf8_valid(call->job.name) || !hpx_utf8_valid(call->job.target)))
 		fault = "a job's name and target are UTF-8";
-	call->op.job = &call->job;
+	call->op.enqueue.job = &call->job;
 	return fault == NULL ? HAPAX_OK : hpx_result_say(HAPAX_INVALID, problem, "%s", fault);
 }
 
@@ -264,7 +264,7 @@ enum hapax_result hapax_renew(struct hapax *hapax, const char *lease, int64_t le
 		result = prepare(hapax, lease, HPX_VERB_RENEW, &call, problem);
 	if (result != HAPAX_OK)
 		return result;
-	call->op.lease_ms = lease_ms;
+	call->op.renew.lease_ms = lease_ms;
 	return run_and_free(call, problem);
 }
 

@@ -44,7 +44,6 @@ struct hpx_call *hpx_call_new(struct hapax *hapax, enum hpx_verb verb)
 		return NULL;
 	}
 	hpx_arena_init(&call->memory, MEMORY_MAX);
-	hpx_buffer_init(&call->op.saved, HPX_POINT_DATA_MAX);
 	call->hapax = hapax;
 	call->op.verb = verb;
 	call->op.actor = HPX_SPAN("application");
@@ -56,8 +55,7 @@ void hpx_call_free(struct hpx_call *call)
 	if (call == NULL)
 		return;
 	atomic_fetch_sub(&call->hapax->held_bytes, call->held_bytes);
-	hpx_answer_free(call->op.replay);
-	hpx_buffer_done(&call->op.saved);
+	hpx_store_op_drop(&call->op);
 	hpx_arena_done(&call->memory);
 	pthread_cond_destroy(&call->settled);
 	pthread_mutex_destroy(&call->mutex);
@@ -88,9 +86,9 @@ static bool may_have_reserved(const struct hpx_store_op *op)
 
 static void become_fail(struct hpx_store_op *op)
 {
-	hpx_answer_free(op->replay);
-	op->replay = NULL;
+	hpx_store_op_drop(op);
 	op->verb = HPX_VERB_FAIL;
+	op->fail = (struct hpx_op_end){ .status_seen = 0 };
 	op->reason = HPX_SPAN("the caller did not wait for its reservation");
 }
 
@@ -165,7 +163,6 @@ enum hpx_status hpx_call_run(struct hpx_call **call, int64_t deadline_ms, char *
 	struct hapax *hapax = running->hapax;
 
 	detail[0] = '\0';
-	running->op.saved.len = 0;
 	if (hapax->committer == NULL)
 		return run_here(running, detail);
 	if (!count_in(running)) {

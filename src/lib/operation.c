@@ -91,9 +91,9 @@ static enum hpx_status fill(struct hpx_call *call, const struct hapax_begin *beg
 		status = hpx_operation_id(d->tenant, d->scope, d->key, &call->ask.id);
 	call->op.id = call->ask.id;
 	call->op.token = call->ask.token;
-	call->op.ask = &call->ask;
-	call->op.policy = &call->policy;
-	call->op.description = d;
+	call->op.reserve.ask = &call->ask;
+	call->op.reserve.policy = &call->policy;
+	call->op.reserve.description = d;
 	return status;
 }
 
@@ -169,10 +169,10 @@ static enum hpx_status recall(struct hpx_call *call, int64_t deadline_ms,
 	if (status == HPX_OK) {
 		memcpy(operation->point, question->op.decision.record.point,
 		       sizeof(operation->point));
-		operation->memory = question->op.saved.ptr;
-		operation->data = question->op.saved.len > 0 ? question->op.saved.ptr : NULL;
-		operation->data_len = question->op.saved.len;
-		hpx_buffer_init(&question->op.saved, 0);
+		operation->memory = question->op.read_point.data.ptr;
+		operation->data = question->op.read_point.data.len > 0 ? question->op.read_point.data.ptr : NULL;
+		operation->data_len = question->op.read_point.data.len;
+		hpx_buffer_init(&question->op.read_point.data, 0);
 	}
 	hpx_call_free(question);
 	return status;
@@ -220,7 +220,7 @@ static enum hpx_status take(struct hpx_call *call, int64_t deadline_ms,
 
 	take_record(call, operation);
 	if (operation->verdict == HAPAX_REPLAY &&
-	    !take_answer(&call->op.decision.record, call->op.replay, operation))
+	    !take_answer(&call->op.decision.record, call->op.reserve.replay, operation))
 		return HPX_NOMEM;
 	status = recall(call, deadline_ms, operation, detail);
 	if (status == HPX_OK && took_too_long(call->hapax, operation, deadline_ms))

@@ -16,13 +16,16 @@ static enum hpx_status batch(struct hapax *hapax, enum hpx_verb verb, unsigned l
 
 	if (call == NULL)
 		return HPX_NOMEM;
-	call->op.limit = limit;
+	if (verb == HPX_VERB_SWEEP)
+		call->op.sweep.limit = limit;
+	else
+		call->op.reap.limit = limit;
 	call->op.actor = verb == HPX_VERB_SWEEP ? HPX_SPAN("sweeper") : HPX_SPAN("reaper");
 	if (verb == HPX_VERB_SWEEP)
 		call->op.reason = HPX_SPAN("the lease was lost");
 	enum hpx_status status = hpx_call_run(&call, deadline_ms, detail);
 	if (status == HPX_OK)
-		*ret_more = call->op.count >= limit;
+		*ret_more = (verb == HPX_VERB_SWEEP ? call->op.sweep.count : call->op.reap.count) >= limit;
 	hpx_call_free(call);
 	return status;
 }

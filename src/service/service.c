@@ -190,8 +190,8 @@ static enum hpx_status store_recipe(struct hpx_service *service, const struct hp
 	status = hpx_recipe_print(&route->recipe, &text);
 	if (status == HPX_OK) {
 		struct hpx_store_op op = { .verb = HPX_VERB_RECIPE,
-					   .recipe = route->recipe_id,
-					   .recipe_text = hpx_buffer_span(&text) };
+					   .recipe.id = route->recipe_id,
+					   .recipe.text = hpx_buffer_span(&text) };
 		hpx_committer_submit_wait(service->committer, &op);
 		status = op.status;
 	}

@@ -13,7 +13,29 @@
 
 const struct hpx_operation_id *hpx_op_id(const struct hpx_store_op *op)
 {
-	return op->verb == HPX_VERB_RESERVE ? &op->ask->id : &op->id;
+	return op->verb == HPX_VERB_RESERVE ? &op->reserve.ask->id : &op->id;
+}
+
+const struct hpx_job *hpx_op_job(const struct hpx_store_op *op)
+{
+	return op->verb == HPX_VERB_RESERVE ? op->reserve.job :
+	       op->verb == HPX_VERB_ENQUEUE ? op->enqueue.job :
+					      NULL;
+}
+
+/* What retries get; NULL where the op brings no answer. */
+static const struct hpx_answer *answer_of(const struct hpx_store_op *op)
+{
+	return op->verb == HPX_VERB_COMPLETE ? op->complete.answer :
+	       op->verb == HPX_VERB_RESOLVE  ? op->resolve.answer :
+					       NULL;
+}
+
+static bool is_forced(const struct hpx_store_op *op)
+{
+	return op->verb == HPX_VERB_RESOLVE ? op->resolve.force :
+	       op->verb == HPX_VERB_FORGET  ? op->forget.force :
+					      false;
 }
 
 static void decide_unreadable(const struct hpx_record *record, struct hpx_decision *decision)
@@ -57,12 +79,13 @@ static void make_reserve(const struct hpx_found *found, struct hpx_store_op *op,
 {
 	struct hpx_decision *decision = &op->decision;
 
-	decide(found, op->ask, op->policy, now, decision);
+	HPX_ASSERT(op->verb == HPX_VERB_RESERVE);
+	decide(found, op->reserve.ask, op->reserve.policy, now, decision);
 	if (!decision->write)
 		return;
 	bool begins = decision->kind == HPX_DECISION_EXECUTE ||
 		      decision->kind == HPX_DECISION_EXECUTE_AGAIN;
-	if (begins && op->look) {
+	if (begins && op->reserve.look) {
 		op->status = HPX_NOT_FOUND;
 		*decision = (struct hpx_decision){ .kind = HPX_DECISION_COUNT };
 		return;
@@ -73,7 +96,7 @@ static void make_reserve(const struct hpx_found *found, struct hpx_store_op *op,
 		return;
 	}
 	change->record = decision->record;
-	change->job = begins ? op->job : NULL;
+	change->job = begins ? op->reserve.job : NULL;
 	if (!found->exists) {
 		change->write = HPX_WRITE_INSERT;
 		return;
@@ -106,10 +129,30 @@ static enum hpx_move move_of(const struct hpx_store_op *op)
 	case HPX_VERB_ENQUEUE:
 		return HPX_MOVE_ADVANCE;
 	case HPX_VERB_RESOLVE:
-		return op->applied ? HPX_MOVE_APPLY : HPX_MOVE_UNAPPLY;
+		return op->resolve.applied ? HPX_MOVE_APPLY : HPX_MOVE_UNAPPLY;
 	default:
 		HPX_ASSERT(op->verb == HPX_VERB_FORGET);
 		return HPX_MOVE_FORGET;
+	}
+}
+
+/* The status that the record keeps: the answer's; of other ends what was seen. */
+static uint32_t status_of(const struct hpx_store_op *op)
+{
+	const struct hpx_answer *answer = answer_of(op);
+
+	switch (op->verb) {
+	case HPX_VERB_FAIL:
+		return op->fail.status_seen;
+	case HPX_VERB_RELEASE:
+		return op->release.status_seen;
+	case HPX_VERB_MARK_UNKNOWN:
+		return op->mark_unknown.status_seen;
+	case HPX_VERB_RESOLVE:
+		return !op->resolve.applied ? 0 : answer != NULL ? answer->status :
+								   STATUS_APPLIED;
+	default:
+		return answer != NULL ? answer->status : 0;
 	}
 }
 
@@ -119,18 +162,16 @@ static struct hpx_move_args args_of(const struct hpx_store_op *op, enum hpx_move
 	struct hpx_move_args args = {
 		.now = *now,
 		.token = op->token,
-		.status = op->status_seen,
-		.lease_ms = op->lease_ms,
-		.force = op->force,
-		.point = op->point,
+		.status = status_of(op),
+		.force = is_forced(op),
 	};
 
-	if (move == HPX_MOVE_APPLY)
-		args.status = STATUS_APPLIED;
-	if (op->answer != NULL && (move == HPX_MOVE_COMPLETE || move == HPX_MOVE_APPLY)) {
-		args.status = op->answer->status;
-		args.kept = op->answer->kept;
-	}
+	if (op->verb == HPX_VERB_RENEW)
+		args.lease_ms = op->renew.lease_ms;
+	if (op->verb == HPX_VERB_ADVANCE)
+		args.point = op->advance.point;
+	if (answer_of(op) != NULL && (move == HPX_MOVE_COMPLETE || move == HPX_MOVE_APPLY))
+		args.kept = answer_of(op)->kept;
 	return args;
 }
 
@@ -151,12 +192,25 @@ static bool leaves_event(const struct hpx_record *before, enum hpx_move move)
 static void make_advance(const struct hpx_store_op *op, struct hpx_change *change)
 {
 	change->write = HPX_WRITE_UPDATE;
-	change->job = op->job;
+	change->job = hpx_op_job(op);
 	if (op->verb == HPX_VERB_ENQUEUE)
 		return;
-	change->data = &op->data;
+	HPX_ASSERT(op->verb == HPX_VERB_ADVANCE);
+	change->data = &op->advance.data;
 	change->event = hpx_move_name(HPX_MOVE_ADVANCE);
-	change->reason = op->point;
+	change->reason = op->advance.point;
+}
+
+/* The same move again by the same lease; or the application's own answer was
+ * there first. */
+static void tell_already(const struct hpx_record *before, struct hpx_store_op *op)
+{
+	bool already = before->state == HPX_STATE_COMPLETED;
+
+	if (op->verb == HPX_VERB_COMPLETE)
+		op->complete.already = already;
+	else if (op->verb == HPX_VERB_CONCLUDE)
+		op->conclude.already = already;
 }
 
 static void make_move(const struct hpx_record *before, struct hpx_store_op *op,
@@ -164,6 +218,7 @@ static void make_move(const struct hpx_record *before, struct hpx_store_op *op,
 {
 	enum hpx_move move = move_of(op);
 	struct hpx_move_args args = args_of(op, move, now);
+	const struct hpx_answer *answer = answer_of(op);
 
 	change->record = *before;
 	op->status = hpx_record_move(&change->record, move, &args);
@@ -179,17 +234,15 @@ static void make_move(const struct hpx_record *before, struct hpx_store_op *op,
 		return;
 	}
 	if (change->record.state == before->state) {
-		/* The same move again by the same lease; or the application's
-		 * own answer was there first. */
-		op->already = before->state == HPX_STATE_COMPLETED;
+		tell_already(before, op);
 		return;
 	}
 	change->write = change->record.state == HPX_STATE_NONE ? HPX_WRITE_REMOVE :
 								 HPX_WRITE_UPDATE;
 	/* Of an answer that is not kept, the headers may tell where it is. */
-	if (change->record.state == HPX_STATE_COMPLETED && op->answer != NULL &&
-	    (op->answer->kept || op->answer->headers.len > 0))
-		change->answer = op->answer;
+	if (change->record.state == HPX_STATE_COMPLETED && answer != NULL &&
+	    (answer->kept || answer->headers.len > 0))
+		change->answer = answer;
 	if (leaves_event(before, move))
 		change->event = hpx_move_name(move);
 }
@@ -222,7 +275,7 @@ static void make_unreadable(const struct hpx_found *found, struct hpx_store_op *
 {
 	struct hpx_record record = found->record;
 
-	if (!hpx_verb_has(op->verb, HPX_TRAIT_REMOVES) || !op->force) {
+	if (!is_forced(op)) {
 		op->status = HPX_CORRUPT;
 		return;
 	}
@@ -243,6 +296,7 @@ static void make_find(const struct hpx_found *found, struct hpx_store_op *op)
 /* Only the attempt that holds the lease may know what an earlier one saved. */
 static void make_read_point(const struct hpx_record *record, struct hpx_store_op *op)
 {
+	HPX_ASSERT(op->verb == HPX_VERB_READ_POINT);
 	if (record->state == HPX_STATE_NONE || hpx_token_is_void(&op->token) ||
 	    !hpx_token_eq(&record->token, &op->token))
 		op->status = HPX_STALE;
@@ -267,19 +321,21 @@ static enum hpx_status check_reference(const struct hpx_found *found,
  * of no length, a status that is none. */
 static bool is_misuse(const struct hpx_store_op *op)
 {
-	if (op->answer != NULL && op->answer->status == 0)
+	const struct hpx_answer *answer = answer_of(op);
+
+	if (answer != NULL && answer->status == 0)
 		return true;
 	switch (op->verb) {
 	case HPX_VERB_RESERVE:
-		return op->ask == NULL || op->policy == NULL ||
-		       hpx_token_is_void(&op->ask->token) || op->policy->retention_ms < 0 ||
-		       (op->policy->deliver == HPX_DELIVER_ASYNC) != (op->job != NULL);
+		return op->reserve.ask == NULL || op->reserve.policy == NULL ||
+		       hpx_token_is_void(&op->reserve.ask->token) || op->reserve.policy->retention_ms < 0 ||
+		       (op->reserve.policy->deliver == HPX_DELIVER_ASYNC) != (op->reserve.job != NULL);
 	case HPX_VERB_COMPLETE:
-		return op->answer == NULL;
+		return answer == NULL;
 	case HPX_VERB_RENEW:
-		return op->lease_ms <= 0;
+		return op->renew.lease_ms <= 0;
 	case HPX_VERB_ENQUEUE:
-		return op->job == NULL || op->point.len != 0;
+		return op->enqueue.job == NULL;
 	default:
 		return false;
 	}
@@ -288,11 +344,12 @@ static bool is_misuse(const struct hpx_store_op *op)
 /* What an application hands over is checked here, whichever way it came. */
 static enum hpx_status check_handed(const struct hpx_store_op *op)
 {
-	if (op->verb == HPX_VERB_ADVANCE && !hpx_point_valid(op->point))
+	if (op->verb == HPX_VERB_ADVANCE && !hpx_point_valid(op->advance.point))
 		return HPX_INVALID;
-	if (op->verb == HPX_VERB_ADVANCE && op->data.len > HPX_POINT_DATA_MAX)
+	if (op->verb == HPX_VERB_ADVANCE && op->advance.data.len > HPX_POINT_DATA_MAX)
 		return HPX_TOO_LARGE;
-	if (op->job != NULL && hpx_job_fault(op->job) != NULL)
+	const struct hpx_job *job = hpx_op_job(op);
+	if (job != NULL && hpx_job_fault(job) != NULL)
 		return HPX_INVALID;
 	return HPX_OK;
 }

@@ -83,23 +83,31 @@ static struct hpx_store_op *list_pop(struct list *list)
 
 /* ---- the end of an op ---- */
 
+static void wake_swept(struct hpx_waitlist *waitlist, const struct hpx_op_sweep *sweep)
+{
+	HPX_ASSERT(sweep->count <= sweep->limit);
+	for (unsigned i = 0; sweep->touched != NULL && i < sweep->count; i++)
+		hpx_waitlist_wake(waitlist, &sweep->touched[i].id);
+}
+
 static void wake_waiters(struct hpx_waitlist *waitlist, const struct hpx_store_op *op)
 {
 	switch (op->verb) {
 	case HPX_VERB_RESERVE:
 		/* The lease was found lost: its attempt's answer will not come. */
 		if (op->decision.write && op->decision.kind == HPX_DECISION_UNKNOWN)
-			hpx_waitlist_wake(waitlist, &op->ask->id);
+			hpx_waitlist_wake(waitlist, &op->reserve.ask->id);
 		break;
 	case HPX_VERB_JOB:
 		/* The job's answer, or its loss, may be the operation's. */
-		if (op->jobs != NULL && op->jobs->delivery.answers)
-			hpx_waitlist_wake(waitlist, &op->jobs->delivery.operation);
+		if (op->job.after != NULL && op->job.after->delivery.answers)
+			hpx_waitlist_wake(waitlist, &op->job.after->delivery.operation);
 		break;
 	case HPX_VERB_SWEEP:
+		wake_swept(waitlist, &op->sweep);
+		break;
 	case HPX_VERB_SWEEP_JOBS:
-		for (unsigned i = 0; op->touched != NULL && i < op->count; i++)
-			hpx_waitlist_wake(waitlist, &op->touched[i].id);
+		wake_swept(waitlist, &op->sweep_jobs);
 		break;
 	default:
 		hpx_waitlist_wake(waitlist, &op->id);

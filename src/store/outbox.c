@@ -159,7 +159,7 @@ static enum hpx_status move_job(const struct hpx_outbox_found *found, enum hpx_j
 }
 
 /* The moves of drivers have verbs of their own. */
-static bool is_misuse(const struct hpx_job_turn *turn)
+static bool is_misuse(const struct hpx_job_update *turn)
 {
 	return turn->move == HPX_JOB_MOVE_CLAIM || turn->move == HPX_JOB_MOVE_SWEEP ||
 	       turn->move == HPX_JOB_MOVE_REQUEUE ||
@@ -169,7 +169,7 @@ static bool is_misuse(const struct hpx_job_turn *turn)
 void hpx_outbox_turn(const struct hpx_outbox_found *found, struct hpx_store_op *op,
 		     const struct hpx_moment *now, struct hpx_outbox_change *ret_change)
 {
-	const struct hpx_job_turn *turn = op->turn;
+	const struct hpx_job_update *turn = op->job.update;
 	struct hpx_job_args args = {
 		.now = *now,
 		.token = op->token,
@@ -318,13 +318,13 @@ static enum hpx_status settle_operation(const struct hpx_outbox_found *found,
 					struct hpx_store_op *op, const struct hpx_moment *now,
 					struct hpx_outbox_change *change)
 {
-	enum hpx_reconcile_move settled = op->ruling->move;
+	enum hpx_reconcile_move settled = op->rule.update->move;
 	bool unapply = settled == HPX_RECONCILE_SETTLE_NOT_APPLIED;
 	enum hpx_move move = unapply ? HPX_MOVE_UNAPPLY : HPX_MOVE_APPLY;
-	const struct hpx_answer *answer = op->ruling->answer != NULL ? op->ruling->answer :
+	const struct hpx_answer *answer = op->rule.update->answer != NULL ? op->rule.update->answer :
 					  settled == HPX_RECONCILE_SETTLE_DECLINED ?
-								       &hpx_answer_declined :
-								       &happened;
+									    &hpx_answer_declined :
+									    &happened;
 	struct hpx_move_args args = { .now = *now, .status = unapply ? 0 : answer->status, .kept = answer->kept, .force = true };
 
 	change->operation = (struct hpx_change){ .write = HPX_WRITE_UPDATE,
@@ -350,7 +350,7 @@ static void rule_unknown(const struct hpx_outbox_found *found, struct hpx_store_
 			 bool about_job, const struct hpx_moment *now,
 			 struct hpx_outbox_change *change)
 {
-	struct hpx_ruling_turn *ruling = op->ruling;
+	struct hpx_ruling_update *ruling = op->rule.update;
 	struct hpx_reconcile reconcile = found->reconcile;
 	struct hpx_job_args args = { .now = *now };
 
@@ -386,14 +386,14 @@ static bool rule_happened(const struct hpx_outbox_found *found, struct hpx_store
 	struct hpx_job_args args = { .now = *now };
 	enum hpx_status status;
 
-	if (op->ruling->received.ruling != HPX_RULING_APPLIED)
+	if (op->rule.update->received.ruling != HPX_RULING_APPLIED)
 		return false;
-	op->ruling->move = HPX_RECONCILE_SETTLE_APPLIED;
-	status = about_job ? move_job(found, HPX_JOB_MOVE_APPLY, &args, op->ruling->answer, change) :
+	op->rule.update->move = HPX_RECONCILE_SETTLE_APPLIED;
+	status = about_job ? move_job(found, HPX_JOB_MOVE_APPLY, &args, op->rule.update->answer, change) :
 			     settle_operation(found, op, now, change);
 	if (status == HPX_OK)
 		return true;
-	op->ruling->move = HPX_RECONCILE_STAY;
+	op->rule.update->move = HPX_RECONCILE_STAY;
 	*change = before;
 	return false;
 }
@@ -401,15 +401,15 @@ static bool rule_happened(const struct hpx_outbox_found *found, struct hpx_store
 void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *op,
 		     const struct hpx_moment *now, struct hpx_outbox_change *ret_change)
 {
-	bool about_job = is_about_job(found, op->ruling->number);
+	bool about_job = is_about_job(found, op->rule.update->number);
 
 	*ret_change = (struct hpx_outbox_change){ .evidence = HPX_RULING_UNCLEAR,
 						  .delivery = found->delivery,
 						  .of_job = about_job };
 	op->judged_ms = now->wall_ms;
-	op->ruling->move = HPX_RECONCILE_STAY;
+	op->rule.update->move = HPX_RECONCILE_STAY;
 	op->status = check_subject(found, about_job, &op->mark);
-	if (op->ruling->answer != NULL && op->ruling->answer->status == 0)
+	if (op->rule.update->answer != NULL && op->rule.update->answer->status == 0)
 		op->status = HPX_MISUSE;
 	if (op->status != HPX_OK)
 		return;
@@ -417,7 +417,7 @@ void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *
 		rule_unknown(found, op, about_job, now, ret_change);
 	else if (!rule_happened(found, op, about_job, now, ret_change) &&
 		 may_become_unknown(found, about_job))
-		keep_evidence(found, &op->ruling->received, ret_change);
+		keep_evidence(found, &op->rule.update->received, ret_change);
 }
 
 bool hpx_outbox_escalate(const struct hpx_outbox_found *found, struct hpx_outbox_change *ret_change)

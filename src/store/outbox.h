@@ -42,7 +42,7 @@ struct hpx_outbox_change {
  * on its way, or lost. */
 bool hpx_outbox_speaks_for(const struct hpx_delivery *delivery, const struct hpx_found *operation);
 
-/* JOB: op->turn. Fills op->status. */
+/* JOB: op->job.update. Fills op->status. */
 void hpx_outbox_turn(const struct hpx_outbox_found *found, struct hpx_store_op *op,
 		     const struct hpx_moment *now, struct hpx_outbox_change *ret_change);
 /* SWEEP_JOBS: one lost claim; false where it does not move. */
@@ -54,7 +54,7 @@ bool hpx_outbox_sweep(const struct hpx_outbox_found *found, bool owner_dead,
 bool hpx_outbox_claim(const struct hpx_outbox_found *found, const struct hpx_claim *claim,
 		      const struct hpx_token *token, uint64_t owner, const struct hpx_moment *now,
 		      struct hpx_outbox_change *ret_change);
-/* RULE: op->ruling. Fills op->status and op->ruling->move. */
+/* RULE: op->rule.update. Fills op->status and op->rule.update->move. */
 void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *op,
 		     const struct hpx_moment *now, struct hpx_outbox_change *ret_change);
 /* ESCALATE: one that is unknown; false where it stays: a person's already, or

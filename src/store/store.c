@@ -137,37 +137,92 @@ static enum hpx_status fault_at(struct hpx_store *store, enum hpx_store_point po
 	return status;
 }
 
-static void clear_results(struct hpx_store_op **ops, size_t count)
+/* The results of one verb; nothing that they point to is freed. */
+static void clear_own_results(struct hpx_store_op *op)
 {
-	for (size_t i = 0; i < count; i++) {
-		ops[i]->status = HPX_OK;
-		ops[i]->decision = (struct hpx_decision){ .kind = HPX_DECISION_COUNT };
-		ops[i]->judged_ms = 0;
-		ops[i]->already = false;
-		ops[i]->replay = NULL;
-		ops[i]->saved = (struct hpx_buffer){ .ptr = NULL };
-		ops[i]->jobs = NULL;
-		ops[i]->unsettled = NULL;
-		ops[i]->count = 0;
-		ops[i]->more = false;
+	switch (op->verb) {
+	case HPX_VERB_RESERVE:
+		op->reserve.row = 0;
+		op->reserve.replay = NULL;
+		break;
+	case HPX_VERB_COMPLETE:
+		op->complete.already = false;
+		break;
+	case HPX_VERB_CONCLUDE:
+		op->conclude.already = false;
+		break;
+	case HPX_VERB_READ_POINT:
+		op->read_point.data = (struct hpx_buffer){ .ptr = NULL };
+		break;
+	case HPX_VERB_SWEEP:
+		op->sweep.count = 0;
+		break;
+	case HPX_VERB_SWEEP_JOBS:
+		op->sweep_jobs.count = 0;
+		break;
+	case HPX_VERB_REAP:
+		op->reap.count = 0;
+		op->reap.more = false;
+		break;
+	case HPX_VERB_CLAIM:
+		op->claim.jobs = NULL;
+		op->claim.count = 0;
+		break;
+	case HPX_VERB_JOB:
+		op->job.after = NULL;
+		break;
+	case HPX_VERB_CLAIM_UNKNOWN:
+		op->claim_unknown.unsettled = NULL;
+		op->claim_unknown.count = 0;
+		break;
+	case HPX_VERB_ESCALATE:
+		op->escalate.unsettled = NULL;
+		op->escalate.count = 0;
+		break;
+	default:
+		break;
 	}
+}
+
+static void clear_results(struct hpx_store_op *op)
+{
+	op->status = HPX_OK;
+	op->decision = (struct hpx_decision){ .kind = HPX_DECISION_COUNT };
+	op->judged_ms = 0;
+	clear_own_results(op);
+}
+
+void hpx_store_op_drop(struct hpx_store_op *op)
+{
+	switch (op->verb) {
+	case HPX_VERB_RESERVE:
+		hpx_answer_free(op->reserve.replay);
+		break;
+	case HPX_VERB_READ_POINT:
+		hpx_buffer_done(&op->read_point.data);
+		break;
+	case HPX_VERB_CLAIM:
+		hpx_job_entry_free(op->claim.jobs);
+		break;
+	case HPX_VERB_JOB:
+		hpx_job_entry_free(op->job.after);
+		break;
+	case HPX_VERB_CLAIM_UNKNOWN:
+		hpx_unsettled_free(op->claim_unknown.unsettled);
+		break;
+	default:
+		break;
+	}
+	clear_results(op);
 }
 
 /* Nothing is known of a batch that failed: no result may be used. What was
  * released before is its submitter's again. */
 static void drop_results(struct hpx_store_op **ops, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (ops[i] == NULL)
-			continue;
-		hpx_answer_free(ops[i]->replay);
-		hpx_buffer_done(&ops[i]->saved);
-		hpx_job_entry_free(ops[i]->jobs);
-		ops[i]->jobs = NULL;
-		hpx_unsettled_free(ops[i]->unsettled);
-		ops[i]->unsettled = NULL;
-		clear_results(&ops[i], 1);
-	}
+	for (size_t i = 0; i < count; i++)
+		if (ops[i] != NULL)
+			hpx_store_op_drop(ops[i]);
 }
 
 enum hpx_status hpx_store_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
@@ -179,7 +234,8 @@ enum hpx_status hpx_store_run(struct hpx_store *store, struct hpx_store_op **ops
 	if (problem == NULL)
 		problem = unread;
 	problem[0] = '\0';
-	clear_results(ops, count);
+	for (size_t i = 0; i < count; i++)
+		clear_results(ops[i]);
 	enum hpx_status status = fault_at(store, HPX_STORE_RUN_BEFORE, problem);
 	if (status == HPX_OK)
 		status = store->driver->run(store, ops, count, problem);

@@ -81,8 +81,8 @@ struct hpx_claim {
 	uint32_t attempts_max;
 };
 
-/* What becomes of one job. */
-struct hpx_job_turn {
+/* JOB: what becomes of one job. */
+struct hpx_job_update {
 	int64_t number;
 	enum hpx_job_move move; /* any but CLAIM and SWEEP */
 	uint32_t attempts_max;
@@ -132,8 +132,8 @@ struct hpx_lane_due {
 	int64_t at_ms; /* its first question; wall */
 };
 
-/* What somebody says of an operation, or of a job of it. */
-struct hpx_ruling_turn {
+/* RULE: what somebody says of an operation, or of a job of it. */
+struct hpx_ruling_update {
 	int64_t number; /* the job's; 0: the operation itself */
 	struct hpx_received_ruling received;
 	struct hpx_reconcile_rule rule;
@@ -230,60 +230,116 @@ struct hpx_touched {
 	enum hpx_state state; /* SWEEP: what the operation is now */
 };
 
-/* One operation of a batch. The submitter keeps everything it points to
- * alive and untouched until it is done. */
+/* The arguments and results of the verbs that share theirs. */
+struct hpx_op_end {
+	uint32_t status_seen; /* the upstream's HTTP status, or 0 */
+};
+struct hpx_op_sweep {
+	unsigned limit;
+	/* Room for `limit` from the submitter, or NULL; out: `count` are filled. */
+	struct hpx_touched *touched;
+	unsigned count; /* out: how many were lost */
+};
+struct hpx_op_due {
+	const struct hpx_due *due;
+	size_t due_count;
+	struct hpx_unsettled *unsettled; /* out, CLAIM_UNKNOWN: the receiver frees them */
+	unsigned count;                  /* out */
+};
+
+/* One op of a batch: a verb with that verb's own arguments and results.
+ *
+ * The submitter fills the verb, the arguments and `done`, and keeps everything
+ * they point to alive and untouched until the op is done. The store clears the
+ * results before each run and the driver fills them; they count when `status` is
+ * HPX_OK, and pointers among them are the submitter's to free. Which member of the
+ * union is meant, the verb says: code that is reached by several verbs switches on
+ * the verb, code of one verb asserts it. */
 struct hpx_store_op {
 	enum hpx_verb verb;
-	/* In. */
+	/* Out. BUSY: not now, somebody else holds the row. */
+	enum hpx_status status;
+	/* In, where one operation is meant; RESERVE has its own in `ask`. */
 	struct hpx_operation_id id;
-	struct hpx_token token;                    /* of the attempt; JOB: the claim's; CLAIM: of what it takes,
-						    * made anew for each CLAIM, so that one which is run again
-						    * finds what it took (void: it does not) */
-	struct hpx_mark mark;                      /* RESOLVE, FORGET, RULE: the reference's */
-	const struct hpx_ask *ask;                 /* RESERVE */
-	const struct hpx_policy *policy;           /* RESERVE */
-	const struct hpx_description *description; /* RESERVE */
-	const struct hpx_answer *answer;           /* COMPLETE; RESOLVE applied */
-	const struct hpx_record *believed;         /* COMPLETE: the record as its RESERVE gave it, so that a
-						    * driver need not look where it still is that; or NULL */
-	int64_t row;                               /* with it: where that RESERVE, in its turn, said it is; 0:
-						    * it did not */
-	uint32_t status_seen;                      /* FAIL, MARK_UNKNOWN, RELEASE: HTTP status, or 0 */
-	int64_t lease_ms;                          /* RENEW */
-	struct hpx_span point;                     /* ADVANCE */
-	struct hpx_span data;                      /* ADVANCE */
-	const struct hpx_job *job;                 /* ENQUEUE; CONFLICT: another one has its name.
-						    * RESERVE with deliver: async: its delivery */
-	bool look;                                 /* RESERVE: begins no attempt; NOT_FOUND where it would */
-	bool applied;                              /* RESOLVE */
-	bool force;                                /* FORGET; RESOLVE of a row that cannot be read */
-	unsigned limit;                            /* SWEEP, REAP, SWEEP_JOBS */
-	struct hpx_span actor;                     /* for the event: "gateway", "sweeper", a person's name */
-	struct hpx_span reason;                    /* for the event */
-	struct hpx_span recipe_text;               /* RECIPE */
-	struct hpx_recipe_id recipe;               /* RECIPE */
-	const struct hpx_claim *claims;            /* CLAIM */
-	size_t claim_count;
-	const struct hpx_job_turn *turn; /* JOB */
-	const struct hpx_due *due;       /* CLAIM_UNKNOWN, ESCALATE */
-	size_t due_count;
-	/* In and out. */
-	struct hpx_ruling_turn *ruling; /* RULE: what was found; its `move` */
-	/* Out. */
-	enum hpx_status status;          /* BUSY: not now, somebody else holds the row */
-	struct hpx_decision decision;    /* RESERVE; the record alone after every other move and FIND */
-	int64_t judged_ms;               /* about one operation: when, by the store's wall clock */
-	bool already;                    /* COMPLETE, CONCLUDE: it was completed before */
-	struct hpx_answer *replay;       /* RESERVE → REPLAY: the receiver frees it; NULL where nothing is kept */
-	struct hpx_job_entry *jobs;      /* CLAIM: the receiver frees them; JOB: after its move,
-						    * without headers and body */
-	struct hpx_unsettled *unsettled; /* CLAIM_UNKNOWN: the receiver frees them */
-	struct hpx_buffer saved;         /* READ_POINT: the receiver frees it */
-	bool more;                       /* REAP: there may be more, however many it took */
-	unsigned count;                  /* SWEEP, REAP, SWEEP_JOBS, CLAIM, CLAIM_UNKNOWN, ESCALATE: how many */
-	struct hpx_touched *touched;     /* SWEEP, SWEEP_JOBS: room for `limit` from the submitter,
-						    * `count` filled; or NULL */
-	/* The committer's. */
+	/* In. Of the attempt; JOB: of the claim; CLAIM: of what it takes, made anew for
+	 * each CLAIM, so that one that is run again finds what it took (void: it does not). */
+	struct hpx_token token;
+	struct hpx_mark mark;   /* in; RESOLVE, FORGET, RULE: the reference's */
+	struct hpx_span actor;  /* in, for the event: "gateway", "sweeper", a person's name */
+	struct hpx_span reason; /* in, for the event */
+	/* Out: RESERVE's decision; after every other move, and FIND, only the record. */
+	struct hpx_decision decision;
+	int64_t judged_ms; /* out, about one operation: when, by the store's wall clock */
+	union {
+		struct {
+			const struct hpx_ask *ask;
+			const struct hpx_policy *policy;
+			const struct hpx_description *description; /* or NULL */
+			const struct hpx_job *job;                 /* deliver: async: the delivery; else NULL */
+			bool look;                                 /* begins no attempt; NOT_FOUND where it would */
+			/* Out. */
+			int64_t row;               /* where the driver keeps the record, for COMPLETE; or 0 */
+			struct hpx_answer *replay; /* REPLAY: NULL where nothing is kept */
+		} reserve;
+		struct {
+			const struct hpx_answer *answer;
+			/* The record as its RESERVE gave it, so that a driver need not look
+			 * where it still is that; or NULL. With it, `row` of that RESERVE. */
+			const struct hpx_record *believed;
+			int64_t row;
+			bool already; /* out: it was completed before */
+		} complete;
+		struct hpx_op_end fail, release, mark_unknown;
+		struct {
+			int64_t lease_ms;
+		} renew;
+		struct {
+			bool already; /* out: it was completed before */
+		} conclude;
+		struct {
+			struct hpx_span point;
+			struct hpx_span data;
+		} advance;
+		struct {
+			const struct hpx_job *job; /* CONFLICT: another job has its name */
+		} enqueue;
+		struct {
+			struct hpx_buffer data; /* out; the point is the record's */
+		} read_point;
+		struct {
+			bool applied;
+			bool force;                      /* also a row that cannot be read */
+			const struct hpx_answer *answer; /* applied: what retries get; or NULL */
+		} resolve;
+		struct {
+			bool force;
+		} forget;
+		struct hpx_op_sweep sweep, sweep_jobs;
+		struct {
+			unsigned limit;
+			unsigned count; /* out */
+			bool more;      /* out: there may be more, however many it took */
+		} reap;
+		struct {
+			const struct hpx_claim *claims;
+			size_t claim_count;
+			struct hpx_job_entry *jobs; /* out */
+			unsigned count;             /* out: how many jobs moved */
+		} claim;
+		struct {
+			const struct hpx_job_update *update;
+			struct hpx_job_entry *after; /* out: the job, without headers and body */
+		} job;
+		struct hpx_op_due claim_unknown, escalate;
+		struct {
+			struct hpx_ruling_update *update;
+		} rule;
+		struct {
+			struct hpx_recipe_id id;
+			struct hpx_span text;
+		} recipe;
+	};
+	/* The committer's, but `done` and `user`, which are the submitter's. */
 	struct hpx_store_op *next;
 	void (*done)(struct hpx_store_op *op); /* called once, on the committer's thread */
 	void *user;
@@ -554,6 +610,8 @@ enum hpx_status hpx_store_open(const struct hpx_store_options *options,
 void hpx_store_close(struct hpx_store *store);
 enum hpx_status hpx_store_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
 			      char *problem);
+/* Frees an op's results and clears them. */
+void hpx_store_op_drop(struct hpx_store_op *op);
 /* For drivers, inside run(): settles the op and takes it out of the batch
  * (`*op` becomes NULL). Does nothing where nobody listens. */
 void hpx_store_release(struct hpx_store *store, struct hpx_store_op **op);

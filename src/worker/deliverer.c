@@ -199,9 +199,9 @@ static void tell_failed_claim(const struct hpx_store_op *op)
 
 static struct hpx_job_entry *take_claimed(struct hpx_deliverer *d)
 {
-	struct hpx_job_entry *jobs = d->claim.jobs;
+	struct hpx_job_entry *jobs = d->claim.claim.jobs;
 
-	d->claim.jobs = NULL;
+	d->claim.claim.jobs = NULL;
 	return jobs;
 }
 
@@ -210,7 +210,7 @@ static void claimed(struct hpx_store_op *op)
 {
 	struct hpx_deliverer *d = HPX_CONTAINER(op, struct hpx_deliverer, claim);
 
-	if (op->jobs != NULL)
+	if (op->claim.jobs != NULL)
 		HPX_CRASH_POINT(job_claimed);
 	pthread_mutex_lock(&d->lock);
 	if (d->thread_over) {
@@ -232,8 +232,8 @@ static bool submit_claim(struct hpx_deliverer *d)
 	if (count == 0)
 		return false;
 	d->claim = (struct hpx_store_op){ .verb = HPX_VERB_CLAIM,
-					  .claims = d->claims,
-					  .claim_count = count,
+					  .claim.claims = d->claims,
+					  .claim.claim_count = count,
 					  .actor = HPX_SPAN("deliverer"),
 					  .done = claimed };
 	/* By it, a claim that has to be run again finds what it took. */

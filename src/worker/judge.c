@@ -133,7 +133,7 @@ void hpx_sending_judge(struct hpx_sending *sending)
 	const struct hpx_egress_request *request = &sending->request;
 	bool answers = sending->entry->delivery.answers;
 
-	sending->turn = (struct hpx_job_turn){
+	sending->turn = (struct hpx_job_update){
 		.move = hpx_job_judge(sent_of(request->end), request->status,
 				      request->retry_after_ms >= 0, answers),
 		.attempts_max = sending->lane->target->attempts_max,

@@ -77,7 +77,7 @@ struct hpx_question {
 	struct hpx_buffer url;
 	struct hpx_egress_request request;
 	int64_t about_ms; /* wall: when it was sent */
-	struct hpx_ruling_turn turn;
+	struct hpx_ruling_update turn;
 	struct hpx_store_op op;
 	char reason[HPX_EGRESS_PROBLEM_SIZE + 128];
 };

@@ -8,14 +8,14 @@
 bool hpx_reap(const struct hpx_worker_options *options)
 {
 	struct hpx_store_op op = { .verb = HPX_VERB_REAP,
-				   .limit = options->reap_batch,
+				   .reap.limit = options->reap_batch,
 				   .actor = HPX_SPAN("reaper") };
 
-	if (atomic_load(&options->store->space_low) && op.limit < HURRIED_BATCH)
-		op.limit = HURRIED_BATCH;
+	if (atomic_load(&options->store->space_low) && op.reap.limit < HURRIED_BATCH)
+		op.reap.limit = HURRIED_BATCH;
 	hpx_committer_submit_wait(options->committer, &op);
 	if (op.status != HPX_OK)
 		return false;
-	hpx_counter_add(&options->counters->reaped, op.count);
-	return op.more || op.count >= op.limit;
+	hpx_counter_add(&options->counters->reaped, op.reap.count);
+	return op.reap.more || op.reap.count >= op.reap.limit;
 }

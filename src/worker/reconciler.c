@@ -383,14 +383,16 @@ static void submit(struct hpx_reconciler *r, struct hpx_store_op *op, enum hpx_v
 {
 	*op = (struct hpx_store_op){
 		.verb = verb,
-		.due = due,
-		.due_count = count,
 		.actor = HPX_SPAN("reconciler"),
 		.reason = verb == HPX_VERB_ESCALATE ?
 				  HPX_SPAN("no probe is configured: a person or a webhook settles it") :
 				  HPX_SPAN(""),
 		.done = verb == HPX_VERB_ESCALATE ? unasked : taken,
 	};
+	if (verb == HPX_VERB_ESCALATE)
+		op->escalate = (struct hpx_op_due){ .due = due, .due_count = count };
+	else
+		op->claim_unknown = (struct hpx_op_due){ .due = due, .due_count = count };
 	pthread_mutex_unlock(&r->lock);
 	hpx_committer_submit(r->options.committer, op);
 	pthread_mutex_lock(&r->lock);
@@ -415,11 +417,11 @@ static void judge_lanes(struct hpx_reconciler *r, enum hpx_status status)
 
 static void begin_taken(struct hpx_reconciler *r)
 {
-	struct hpx_unsettled *list = r->take.unsettled;
+	struct hpx_unsettled *list = r->take.claim_unknown.unsettled;
 	struct hpx_settings *settings = hpx_settings_ref(r->settings);
 
 	r->take_back = false;
-	r->take.unsettled = NULL;
+	r->take.claim_unknown.unsettled = NULL;
 	pthread_mutex_unlock(&r->lock);
 	tell_trouble("take", r->take.status);
 	while (list != NULL) {
@@ -440,13 +442,13 @@ static void log_unasked(const struct hpx_reconciler *r, unsigned count)
 	const char *move = hpx_reconcile_name(HPX_RECONCILE_A_PERSON);
 	char reference[HPX_REFERENCE_SIZE];
 
-	if (count != r->unask.due_count || count > NAMED_MAX) {
+	if (count != r->unask.escalate.due_count || count > NAMED_MAX) {
 		hpx_log(HPX_LOG_WARN, "left_to_a_person",
 			"count=%u move=%s reason=\"%s\" see=\"hapax keys ls --state unknown\"",
 			count, move, why);
 		return;
 	}
-	for (size_t i = 0; i < r->unask.due_count; i++) {
+	for (size_t i = 0; i < r->unask.escalate.due_count; i++) {
 		hpx_reference_print(&r->unasked[i].id, &r->unasked[i].mark, reference);
 		hpx_log(HPX_LOG_WARN, "left_to_a_person",
 			"operation=%s job=%lld move=%s reason=\"%s\"", reference,
@@ -457,8 +459,8 @@ static void log_unasked(const struct hpx_reconciler *r, unsigned count)
 static void tell_unasked(struct hpx_reconciler *r)
 {
 	int64_t now_ms = hpx_clock_boot_ms();
-	bool more = r->unask.status == HPX_OK && r->unask.due_count == HPX_UNASK_MAX;
-	unsigned count = r->unask.status == HPX_OK ? r->unask.count : 0;
+	bool more = r->unask.status == HPX_OK && r->unask.escalate.due_count == HPX_UNASK_MAX;
+	unsigned count = r->unask.status == HPX_OK ? r->unask.escalate.count : 0;
 
 	r->unask_back = false;
 	tell_trouble("unask", r->unask.status);
@@ -579,7 +581,7 @@ static void dispose(struct hpx_reconciler *r)
 	hpx_egress_free(r->egress);
 	if (r->reader != NULL)
 		hpx_store_reader_close(r->reader);
-	hpx_unsettled_free(r->take.unsettled);
+	hpx_unsettled_free(r->take.claim_unknown.unsettled);
 	while (r->lanes != NULL) {
 		struct hpx_probe_lane *next = r->lanes->next;
 		free(r->lanes);

@@ -57,14 +57,13 @@ static void ruled(struct hpx_store_op *op)
 							 "asked",
 		     hpx_reconcile_name(move));
 	}
-	hpx_job_entry_free(op->jobs);
 	hpx_question_drop(question);
 }
 
 void hpx_question_rule(struct hpx_question *question, const struct hpx_received_ruling *received)
 {
-	question->turn = (struct hpx_ruling_turn){ .number = question->about->delivery.number,
-						   .received = *received };
+	question->turn = (struct hpx_ruling_update){ .number = question->about->delivery.number,
+						     .received = *received };
 	if (question->how != NULL)
 		question->turn.rule = question->how->rule;
 	hpx_random(&question->turn.random, sizeof(question->turn.random));
@@ -72,7 +71,7 @@ void hpx_question_rule(struct hpx_question *question, const struct hpx_received_
 		.verb = HPX_VERB_RULE,
 		.id = *hpx_question_id(question),
 		.mark = *hpx_question_mark(question),
-		.ruling = &question->turn,
+		.rule.update = &question->turn,
 		.actor = HPX_SPAN("reconciler"),
 		.reason = hpx_span_of(question->reason),
 		.done = ruled,

@@ -144,7 +144,7 @@ static void refuse(struct hpx_sending *sending, enum hpx_status status)
 {
 	const struct hpx_job_target *target = sending->lane->target;
 
-	sending->turn = (struct hpx_job_turn){
+	sending->turn = (struct hpx_job_update){
 		.move = sending->entry->delivery.unsure ? HPX_JOB_MOVE_LOSE : HPX_JOB_MOVE_REJECT,
 		.attempts_max = target->attempts_max,
 		.delay_ms = target->backoff.cap_ms,
@@ -196,8 +196,8 @@ void hpx_sending_begin(struct hpx_sending *sending, int64_t send_until_ms,
 
 void hpx_sending_return(struct hpx_sending *sending, const char *why)
 {
-	sending->turn = (struct hpx_job_turn){ .move = HPX_JOB_MOVE_POSTPONE,
-					       .unsent = true };
+	sending->turn = (struct hpx_job_update){ .move = HPX_JOB_MOVE_POSTPONE,
+						 .unsent = true };
 	snprintf(sending->reason, sizeof(sending->reason), "it was not sent: %s", why);
 	hpx_deliverer_freed(sending->deliverer, sending->lane, NULL);
 	hpx_sending_store(sending);

@@ -56,7 +56,7 @@ struct hpx_sending {
 	struct hpx_arena arena;
 	struct hpx_buffer kept_headers;
 	struct hpx_answer answer;
-	struct hpx_job_turn turn;
+	struct hpx_job_update turn;
 	struct hpx_store_op op;
 	char reason[HPX_EGRESS_PROBLEM_SIZE + 128];
 };

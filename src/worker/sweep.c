@@ -13,17 +13,17 @@ void hpx_sweep(const struct hpx_worker_options *options)
 
 	do {
 		op = (struct hpx_store_op){ .verb = HPX_VERB_SWEEP,
-					    .limit = BATCH,
-					    .touched = touched,
+					    .sweep.limit = BATCH,
+					    .sweep.touched = touched,
 					    .actor = HPX_SPAN("sweeper"),
 					    .reason = HPX_SPAN("the lease was lost") };
 		hpx_committer_submit_wait(options->committer, &op);
 		if (op.status != HPX_OK)
 			return;
-		for (unsigned i = 0; i < op.count; i++)
+		for (unsigned i = 0; i < op.sweep.count; i++)
 			hpx_service_log_lost(op.verb, &touched[i]);
-		hpx_counter_add(&options->counters->leases_lost, op.count);
-	} while (op.count == BATCH);
+		hpx_counter_add(&options->counters->leases_lost, op.sweep.count);
+	} while (op.sweep.count == BATCH);
 }
 
 /* What its target remembers is sent again; the rest is unknown. */
@@ -36,14 +36,14 @@ void hpx_sweep_jobs(const struct hpx_worker_options *options)
 		return; /* it keeps no outbox */
 	do {
 		op = (struct hpx_store_op){ .verb = HPX_VERB_SWEEP_JOBS,
-					    .limit = BATCH,
-					    .touched = touched,
+					    .sweep_jobs.limit = BATCH,
+					    .sweep_jobs.touched = touched,
 					    .actor = HPX_SPAN("sweeper"),
 					    .reason = HPX_SPAN("the claim's lease was lost") };
 		hpx_committer_submit_wait(options->committer, &op);
 		if (op.status != HPX_OK)
 			return;
-		for (unsigned i = 0; i < op.count; i++)
+		for (unsigned i = 0; i < op.sweep_jobs.count; i++)
 			hpx_service_log_lost(op.verb, &touched[i]);
-	} while (op.count == BATCH);
+	} while (op.sweep_jobs.count == BATCH);
 }

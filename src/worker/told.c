@@ -30,9 +30,9 @@ static enum hpx_job_result result_of(const struct hpx_sending *sending)
 {
 	enum hpx_job_move move = sending->turn.move;
 
-	if (sending->op.jobs == NULL)
+	if (sending->op.job.after == NULL)
 		return result_of_move(move);
-	switch (sending->op.jobs->delivery.state) {
+	switch (sending->op.job.after->delivery.state) {
 	case HPX_JOB_DONE:
 		return HPX_JOB_RESULT_delivered;
 	case HPX_JOB_DEAD:
@@ -49,7 +49,7 @@ static enum hpx_job_result result_of(const struct hpx_sending *sending)
 
 static const char *state_of(const struct hpx_sending *sending)
 {
-	return sending->op.jobs != NULL ? hpx_job_state_name(sending->op.jobs->delivery.state) : "?";
+	return sending->op.job.after != NULL ? hpx_job_state_name(sending->op.job.after->delivery.state) : "?";
 }
 
 static void tell(const struct hpx_sending *sending)
@@ -85,7 +85,7 @@ static void stored(struct hpx_store_op *op)
 
 	HPX_CRASH_POINT(job_stored);
 	tell(sending);
-	hpx_job_entry_free(op->jobs);
+	hpx_job_entry_free(op->job.after);
 	hpx_sending_free(sending);
 	hpx_deliverer_ended(deliverer);
 }
@@ -99,7 +99,7 @@ void hpx_sending_store(struct hpx_sending *sending)
 		.verb = HPX_VERB_JOB,
 		.id = delivery->operation,
 		.token = delivery->token,
-		.turn = &sending->turn,
+		.job.update = &sending->turn,
 		.actor = HPX_SPAN("deliverer"),
 		.reason = hpx_span_of(sending->reason),
 		.done = stored,

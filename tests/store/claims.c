@@ -23,12 +23,12 @@ const char *accept_job(struct fixture *f, unsigned key, unsigned token,
 	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, token);
 
 	async.deliver = HPX_DELIVER_ASYNC;
-	op.ask = &ask;
-	op.policy = &async;
-	op.job = job;
+	op.reserve.ask = &ask;
+	op.reserve.policy = &async;
+	op.reserve.job = job;
 	if (run_op(f, &op) != HPX_OK)
 		return hpx_status_name(op.status);
-	hpx_answer_free(op.replay);
+	hpx_answer_free(op.reserve.replay);
 	return hpx_decision_name(op.decision.kind);
 }
 
@@ -45,8 +45,8 @@ struct hpx_store_op claim_op(const struct hpx_claim *claim, unsigned token)
 {
 	struct hpx_store_op op = op_of(HPX_VERB_CLAIM, 0, token);
 
-	op.claims = claim;
-	op.claim_count = 1;
+	op.claim.claims = claim;
+	op.claim.claim_count = 1;
 	return op;
 }
 
@@ -58,7 +58,7 @@ struct hpx_job_entry *claim(struct fixture *f, unsigned room, int64_t honours_ke
 	struct hpx_store_op op = claim_op(&wanted, token);
 
 	assert_status(run_op(f, &op), HPX_OK);
-	return op.jobs;
+	return op.claim.jobs;
 }
 
 unsigned length_of(const struct hpx_job_entry *jobs)
@@ -83,16 +83,16 @@ unsigned claim_some(struct fixture *f, unsigned room, unsigned token)
 enum hpx_status turn(struct fixture *f, int64_t number, enum hpx_job_move move,
 		     unsigned token)
 {
-	struct hpx_job_turn what = { .number = number, .move = move, .attempts_max = 3, .provider_id = HPX_SPAN("m-1") };
+	struct hpx_job_update what = { .number = number, .move = move, .attempts_max = 3, .provider_id = HPX_SPAN("m-1") };
 	struct hpx_store_op op = op_of(HPX_VERB_JOB, 0, token);
 
 	if (move == HPX_JOB_MOVE_DELIVER) {
 		what.answer = &delivered;
 		what.status = delivered.status;
 	}
-	op.turn = &what;
+	op.job.update = &what;
 	enum hpx_status status = run_op(f, &op);
-	hpx_job_entry_free(op.jobs);
+	hpx_job_entry_free(op.job.after);
 	return status;
 }
 
@@ -100,9 +100,9 @@ unsigned sweep_jobs(struct fixture *f)
 {
 	struct hpx_store_op op = op_of(HPX_VERB_SWEEP_JOBS, 0, 0);
 
-	op.limit = 100;
+	op.sweep_jobs.limit = 100;
 	assert_status(run_op(f, &op), HPX_OK);
-	return op.count;
+	return op.sweep_jobs.count;
 }
 
 struct hpx_delivery delivery_of(struct fixture *f, unsigned key)
@@ -127,14 +127,14 @@ const char *job_state(struct fixture *f, unsigned key)
 enum hpx_status rule(struct fixture *f, unsigned key, unsigned first, int64_t number,
 		     enum hpx_ruling ruling)
 {
-	struct hpx_ruling_turn what = {
+	struct hpx_ruling_update what = {
 		.number = number,
 		.received = { .ruling = ruling, .asked = true },
 		.rule = { .tries_max = 1, .backoff = { .base_ms = 1000, .cap_ms = 1000 } },
 	};
 	struct hpx_store_op op = op_of(HPX_VERB_RULE, key, first);
 
-	op.ruling = &what;
+	op.rule.update = &what;
 	return run_op(f, &op);
 }
 

@@ -11,7 +11,7 @@ static void await_up(struct client *client)
 {
 	struct hpx_store_op op = op_of(HPX_VERB_RECIPE, 0, 0);
 
-	op.recipe_text = HPX_SPAN("text");
+	op.recipe.text = HPX_SPAN("text");
 	submit(client, &op);
 	assert_status(op.status, HPX_OK);
 }
@@ -32,9 +32,9 @@ static enum hpx_decision_kind ask(struct client *client, unsigned key, unsigned 
 	struct hpx_ask ask = ask_of(client->f->store, key, 1, token);
 	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, token);
 
-	op.ask = &ask;
+	op.reserve.ask = &ask;
 	submit(client, &op);
-	hpx_answer_free(op.replay);
+	hpx_answer_free(op.reserve.replay);
 	if (op.status == HPX_OK)
 		return op.decision.kind;
 	if (op.status != HPX_UNAVAILABLE)
@@ -77,7 +77,7 @@ static void run_key(struct client *client, unsigned key)
 	op = op_of(HPX_VERB_RENEW, key, token);
 	send_all(client, &op);
 	op = op_of(HPX_VERB_COMPLETE, key, token);
-	op.answer = &answer;
+	op.complete.answer = &answer;
 	send_all(client, &op);
 }
 

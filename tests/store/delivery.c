@@ -22,9 +22,9 @@ void accept_init(struct accept *accept, struct fixture *f, unsigned key, unsigne
 	accept->policy.deliver = HPX_DELIVER_ASYNC;
 	accept->ask = ask_of(f->store, key, BODY, token);
 	accept->op = op_of(HPX_VERB_RESERVE, key, token);
-	accept->op.ask = &accept->ask;
-	accept->op.policy = &accept->policy;
-	accept->op.job = &job;
+	accept->op.reserve.ask = &accept->ask;
+	accept->op.reserve.policy = &accept->policy;
+	accept->op.reserve.job = &job;
 }
 
 const char *accept_later(struct fixture *f, unsigned key, unsigned token)
@@ -34,7 +34,7 @@ const char *accept_later(struct fixture *f, unsigned key, unsigned token)
 	accept_init(&accept, f, key, token);
 	if (run_op(f, &accept.op) != HPX_OK)
 		return hpx_status_name(accept.op.status);
-	hpx_answer_free(accept.op.replay);
+	hpx_answer_free(accept.op.reserve.replay);
 	return hpx_decision_name(accept.op.decision.kind);
 }
 
@@ -43,7 +43,7 @@ enum hpx_status owe(struct fixture *f, unsigned key, unsigned token, const char 
 	struct hpx_store_op op = op_of(HPX_VERB_ENQUEUE, key, token);
 	struct hpx_job job = job_named(name);
 
-	op.job = &job;
+	op.enqueue.job = &job;
 	return run_op(f, &op);
 }
 
@@ -61,10 +61,10 @@ struct hpx_job_entry *claim(struct fixture *f, unsigned room, int64_t honours_ke
 	struct hpx_claim wanted = claim_of(room, honours_keys_ms);
 	struct hpx_store_op op = op_of(HPX_VERB_CLAIM, 0, 0);
 
-	op.claims = &wanted;
-	op.claim_count = 1;
+	op.claim.claims = &wanted;
+	op.claim.claim_count = 1;
 	assert_status(run_op(f, &op), HPX_OK);
-	return op.jobs;
+	return op.claim.jobs;
 }
 
 struct hpx_delivery claim_one(struct fixture *f, int64_t honours_keys_ms)
@@ -99,18 +99,18 @@ const char *claim_names(struct fixture *f, unsigned room)
 	return names;
 }
 
-enum hpx_status turn_job(struct fixture *f, const struct hpx_job_turn *turn,
+enum hpx_status turn_job(struct fixture *f, const struct hpx_job_update *turn,
 			 const struct hpx_token *token)
 {
 	struct hpx_store_op op = op_of(HPX_VERB_JOB, 0, 0);
 	enum hpx_status status;
 
-	op.turn = turn;
+	op.job.update = turn;
 	op.token = *token;
 	status = run_op(f, &op);
 	if (status == HPX_OK)
-		assert_int_equal(op.jobs->delivery.number, turn->number);
-	hpx_job_entry_free(op.jobs);
+		assert_int_equal(op.job.after->delivery.number, turn->number);
+	hpx_job_entry_free(op.job.after);
 	return status;
 }
 
@@ -121,9 +121,9 @@ enum hpx_status end_job(struct fixture *f, const struct hpx_delivery *claimed,
 						.kept = true,
 						.headers = HPX_SPAN_INIT("A: b\r\n"),
 						.body = HPX_SPAN_INIT("sent") };
-	struct hpx_job_turn turn = { .number = claimed->number,
-				     .move = move,
-				     .attempts_max = ATTEMPTS_MAX };
+	struct hpx_job_update turn = { .number = claimed->number,
+				       .move = move,
+				       .attempts_max = ATTEMPTS_MAX };
 
 	if (move == HPX_JOB_MOVE_DELIVER) {
 		turn.answer = &sent;
@@ -135,7 +135,7 @@ enum hpx_status end_job(struct fixture *f, const struct hpx_delivery *claimed,
 enum hpx_status person_moves(struct fixture *f, int64_t number, enum hpx_job_move move,
 			     bool force)
 {
-	struct hpx_job_turn turn = { .number = number, .move = move, .force = force };
+	struct hpx_job_update turn = { .number = number, .move = move, .force = force };
 	struct hpx_token nobody = { { 0 } };
 
 	return turn_job(f, &turn, &nobody);
@@ -146,10 +146,10 @@ unsigned sweep_jobs(struct fixture *f)
 	struct hpx_store_op op = op_of(HPX_VERB_SWEEP_JOBS, 0, 0);
 	struct hpx_touched touched[100];
 
-	op.limit = 100;
-	op.touched = touched;
+	op.sweep_jobs.limit = 100;
+	op.sweep_jobs.touched = touched;
 	assert_status(run_op(f, &op), HPX_OK);
-	return op.count;
+	return op.sweep_jobs.count;
 }
 
 static struct hpx_job_entry *find_jobs(struct fixture *f, const struct hpx_operation_id *operation,
@@ -202,16 +202,15 @@ const char *jobs_of(struct fixture *f, unsigned key)
 const char *rule(struct fixture *f, unsigned key, unsigned first, int64_t number,
 		 enum hpx_ruling ruling, bool asked)
 {
-	struct hpx_ruling_turn turn = {
+	struct hpx_ruling_update turn = {
 		.number = number,
 		.received = { .ruling = ruling, .about_ms = INT64_MAX, .asked = asked },
 		.rule = { .settle_after_ms = SETTLE_MS, .confirm_after_ms = SETTLE_MS, .tries_max = 2, .backoff = { .base_ms = 10, .cap_ms = 10 } },
 	};
 	struct hpx_store_op op = op_of(HPX_VERB_RULE, key, first);
 
-	op.ruling = &turn;
+	op.rule.update = &turn;
 	if (run_op(f, &op) != HPX_OK)
 		return hpx_status_name(op.status);
-	hpx_job_entry_free(op.jobs);
 	return hpx_reconcile_name(turn.move);
 }

@@ -33,7 +33,7 @@ const char *claim_names(struct fixture *f, unsigned room);
 enum hpx_status end_job(struct fixture *f, const struct hpx_delivery *claimed,
 			enum hpx_job_move move);
 /* Any turn, with its token. */
-enum hpx_status turn_job(struct fixture *f, const struct hpx_job_turn *turn,
+enum hpx_status turn_job(struct fixture *f, const struct hpx_job_update *turn,
 			 const struct hpx_token *token);
 /* A person's: by number alone. */
 enum hpx_status person_moves(struct fixture *f, int64_t number, enum hpx_job_move move,

@@ -204,15 +204,35 @@ struct hpx_ask ask_of(const struct hpx_store *store, unsigned key, unsigned body
 
 struct hpx_store_op op_of(enum hpx_verb verb, unsigned key, unsigned token)
 {
-	return (struct hpx_store_op){
+	struct hpx_store_op op = {
 		.verb = verb,
 		.id = id_of(key),
 		.token = token_of(token),
 		.mark = mark_of(token),
-		.lease_ms = LEASE_MS,
-		.policy = policy(),
 		.actor = HPX_SPAN("test"),
 	};
+
+	if (verb == HPX_VERB_RESERVE)
+		op.reserve.policy = policy();
+	if (verb == HPX_VERB_RENEW)
+		op.renew.lease_ms = LEASE_MS;
+	return op;
+}
+
+void op_answers(struct hpx_store_op *op, const struct hpx_answer *answer)
+{
+	if (op->verb == HPX_VERB_COMPLETE)
+		op->complete.answer = answer;
+	if (op->verb == HPX_VERB_RESOLVE)
+		op->resolve.answer = answer;
+}
+
+void op_forces(struct hpx_store_op *op, bool force)
+{
+	if (op->verb == HPX_VERB_RESOLVE)
+		op->resolve.force = force;
+	if (op->verb == HPX_VERB_FORGET)
+		op->forget.force = force;
 }
 
 enum hpx_status run_op(struct fixture *f, struct hpx_store_op *op)
@@ -239,11 +259,11 @@ const char *reserve(struct fixture *f, unsigned key, unsigned body, unsigned tok
 
 	snprintf(name, sizeof(name), "key-%u", key);
 	description.key = hpx_span_of(name);
-	op.ask = &ask;
-	op.description = &description;
+	op.reserve.ask = &ask;
+	op.reserve.description = &description;
 	if (run_op(f, &op) != HPX_OK)
 		return hpx_status_name(op.status);
-	hpx_answer_free(op.replay);
+	hpx_answer_free(op.reserve.replay);
 	return hpx_decision_name(op.decision.kind);
 }
 
@@ -262,7 +282,7 @@ enum hpx_status complete(struct fixture *f, unsigned key, unsigned token, const 
 				     .headers = HPX_SPAN("Content-Type: text/plain\r\n"),
 				     .body = hpx_span_of(body) };
 
-	op.answer = &answer;
+	op.complete.answer = &answer;
 	return run_op(f, &op);
 }
 
@@ -270,7 +290,7 @@ enum hpx_status resolve(struct fixture *f, unsigned key, unsigned first, bool ap
 {
 	struct hpx_store_op op = op_of(HPX_VERB_RESOLVE, key, first);
 
-	op.applied = applied;
+	op.resolve.applied = applied;
 	return run_op(f, &op);
 }
 
@@ -292,18 +312,18 @@ unsigned sweep(struct fixture *f)
 {
 	struct hpx_store_op op = op_of(HPX_VERB_SWEEP, 0, 0);
 
-	op.limit = 100;
+	op.sweep.limit = 100;
 	assert_status(run_op(f, &op), HPX_OK);
-	return op.count;
+	return op.sweep.count;
 }
 
 unsigned reap(struct fixture *f)
 {
 	struct hpx_store_op op = op_of(HPX_VERB_REAP, 0, 0);
 
-	op.limit = 100;
+	op.reap.limit = 100;
 	assert_status(run_op(f, &op), HPX_OK);
-	return op.count;
+	return op.reap.count;
 }
 
 void advance(struct fixture *f, int64_t ms)
@@ -373,10 +393,10 @@ unsigned unask(struct fixture *f, unsigned key, int64_t number)
 	struct hpx_due due = { .id = id_of(key), .number = number };
 	struct hpx_store_op op = op_of(HPX_VERB_ESCALATE, 0, 0);
 
-	op.due = &due;
-	op.due_count = 1;
+	op.escalate.due = &due;
+	op.escalate.due_count = 1;
 	assert_status(run_op(f, &op), HPX_OK);
-	return op.count;
+	return op.escalate.count;
 }
 
 size_t find_due(struct fixture *f, struct hpx_due *due, size_t max)
@@ -401,10 +421,10 @@ struct hpx_unsettled *take_due(struct fixture *f, const struct hpx_due *due, siz
 {
 	struct hpx_store_op op = op_of(HPX_VERB_CLAIM_UNKNOWN, 0, 0);
 
-	op.due = due;
-	op.due_count = count;
+	op.claim_unknown.due = due;
+	op.claim_unknown.due_count = count;
 	assert_status(run_op(f, &op), HPX_OK);
-	return op.unsettled;
+	return op.claim_unknown.unsettled;
 }
 
 struct hpx_unsettled *unsettled(struct fixture *f, unsigned limit)

@@ -71,6 +71,9 @@ struct hpx_ask ask_of(const struct hpx_store *store, unsigned key, unsigned body
 
 /* An op ready to be run or submitted. RESERVE needs an ask beside it. */
 struct hpx_store_op op_of(enum hpx_verb verb, unsigned key, unsigned token);
+/* For rows of many verbs: only the verbs that take an answer, or force, get it. */
+void op_answers(struct hpx_store_op *op, const struct hpx_answer *answer);
+void op_forces(struct hpx_store_op *op, bool force);
 
 /* Runs it alone; fails the test where the run fails. */
 enum hpx_status run_op(struct fixture *f, struct hpx_store_op *op);

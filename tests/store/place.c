@@ -145,7 +145,7 @@ void place_forget(struct place *p, const char *reference)
 {
 	struct hpx_store_options options = { .url = hpx_span_of(p->url) };
 	struct hpx_store_op op = { .verb = HPX_VERB_FORGET,
-				   .force = true,
+				   .forget.force = true,
 				   .actor = HPX_SPAN("a person"),
 				   .reason = HPX_SPAN("a test") };
 	struct hpx_store_op *ops = &op;

@@ -290,8 +290,8 @@ static const char *reserve_as(struct fixture *f, unsigned key, unsigned token,
 	p.on_lost = on_lost;
 	p.completes = completes;
 	p.fenced = true;
-	op.ask = &request;
-	op.policy = &p;
+	op.reserve.ask = &request;
+	op.reserve.policy = &p;
 	assert_status(run_op(f, &op), HPX_OK);
 	return hpx_decision_name(op.decision.kind);
 }

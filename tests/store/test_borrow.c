@@ -77,10 +77,10 @@ static const char *begin(struct app *app, unsigned token)
 	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, 1, token);
 
 	ask.owner = 0;
-	op.ask = &ask;
+	op.reserve.ask = &ask;
 	if (run_op(&app->f, &op) != HPX_OK)
 		return hpx_status_name(op.status);
-	hpx_answer_free(op.replay);
+	hpx_answer_free(op.reserve.replay);
 	return hpx_decision_name(op.decision.kind);
 }
 
@@ -159,7 +159,7 @@ static void a_file_that_is_held_is_busy_and_nothing_is_written(void **state)
 	sqlite3 *other = NULL;
 
 	ask.owner = 0;
-	op.ask = &ask;
+	op.reserve.ask = &ask;
 	assert_int_equal(sqlite3_open(app->path, &other), SQLITE_OK);
 	sql(other, "BEGIN IMMEDIATE");
 	assert_status(hpx_store_run(app->f.store, ops, 1, app->problem), HPX_BUSY);

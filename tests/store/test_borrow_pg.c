@@ -50,8 +50,8 @@ static struct hpx_store_op begin_op(struct app *app, unsigned key, unsigned toke
 				       .key = hpx_span_of(name) };
 	*ask_room = ask_of(app->f.store, key, BODY, token);
 	ask_room->recipe = (struct hpx_recipe_id){ { 0 } };
-	op.ask = ask_room;
-	op.description = d;
+	op.reserve.ask = ask_room;
+	op.reserve.description = d;
 	return op;
 }
 
@@ -67,12 +67,12 @@ static const char *begin(struct app *app, unsigned key, unsigned token,
 
 	if (status == HPX_OK)
 		status = op.status;
-	op.ask = NULL;
-	op.description = NULL;
+	op.reserve.ask = NULL;
+	op.reserve.description = NULL;
 	if (ret_op != NULL)
 		*ret_op = op;
 	else
-		hpx_answer_free(op.replay);
+		hpx_answer_free(op.reserve.replay);
 	return status == HPX_OK ? hpx_decision_name(op.decision.kind) : hpx_status_name(status);
 }
 
@@ -87,8 +87,8 @@ static enum hpx_status reach(struct app *app, unsigned token, const char *point,
 {
 	struct hpx_store_op op = op_of(HPX_VERB_ADVANCE, 1, token);
 
-	op.point = hpx_span_of(point);
-	op.data = data;
+	op.advance.point = hpx_span_of(point);
+	op.advance.data = data;
 	return run_verb(app, &op);
 }
 
@@ -96,7 +96,7 @@ static enum hpx_status enqueue(struct app *app, unsigned token, const struct hpx
 {
 	struct hpx_store_op op = op_of(HPX_VERB_ENQUEUE, 1, token);
 
-	op.job = what;
+	op.enqueue.job = what;
 	return run_verb(app, &op);
 }
 
@@ -105,7 +105,7 @@ static enum hpx_status finish(struct app *app, unsigned token, unsigned status, 
 	struct hpx_answer answer = { .status = status, .kept = true, .body = HPX_SPAN("paid"), .headers = hpx_span_of(headers) };
 	struct hpx_store_op op = op_of(HPX_VERB_COMPLETE, 1, token);
 
-	op.answer = &answer;
+	op.complete.answer = &answer;
 	return run_verb(app, &op);
 }
 
@@ -148,12 +148,12 @@ static void what_commits_is_there_for_the_gateway_too(void **state)
 	sql(&app, "COMMIT");
 	assert_string_equal(body_of(f, 1), "paid");
 	assert_string_equal(begin(&app, 1, B, &op), "replay");
-	assert_non_null(op.replay);
-	assert_int_equal(op.replay->status, 201);
-	assert_true(op.replay->kept);
-	assert_span(op.replay->headers, "Content-Type: text/plain\r\n");
-	assert_span(op.replay->body, "paid");
-	hpx_answer_free(op.replay);
+	assert_non_null(op.reserve.replay);
+	assert_int_equal(op.reserve.replay->status, 201);
+	assert_true(op.reserve.replay->kept);
+	assert_span(op.reserve.replay->headers, "Content-Type: text/plain\r\n");
+	assert_span(op.reserve.replay->body, "paid");
+	hpx_answer_free(op.reserve.replay);
 	/* Again by the same lease, and what comes too late. */
 	assert_status(finish(&app, A, 201, ""), HPX_OK);
 	assert_status(reach(&app, A, "late", HPX_SPAN("")), HPX_REFUSED);
@@ -198,8 +198,8 @@ static void the_next_attempt_learns_of_the_last(void **state)
 	op = op_of(HPX_VERB_READ_POINT, 1, B);
 	assert_status(run_verb(&app, &op), HPX_OK);
 	assert_string_equal(op.decision.record.point, "charged");
-	assert_true(hpx_span_eq(hpx_buffer_span(&op.saved), HPX_SPAN("id\0=1")));
-	hpx_buffer_done(&op.saved);
+	assert_true(hpx_span_eq(hpx_buffer_span(&op.read_point.data), HPX_SPAN("id\0=1")));
+	hpx_buffer_done(&op.read_point.data);
 	op = op_of(HPX_VERB_READ_POINT, 1, A);
 	assert_status(run_verb(&app, &op), HPX_STALE);
 	give_back(&app);
@@ -355,13 +355,13 @@ static void the_session_is_neither_obeyed_nor_changed(void **state)
 		assert_string_equal(hpx_decision_name(op.decision.kind),
 				    i == 0 ? "created" : "replay");
 		if (i > 0)
-			assert_span(op.replay->headers, "X: \xc3\xa9\r\n");
-		hpx_answer_free(op.replay);
+			assert_span(op.reserve.replay->headers, "X: \xc3\xa9\r\n");
+		hpx_answer_free(op.reserve.replay);
 		if (i == 0) {
 			struct hpx_answer answer = { .status = 200, .kept = true, .headers = HPX_SPAN("X: \xc3\xa9") };
 			op = op_of(HPX_VERB_COMPLETE, 1, A);
 			op.id = room.id;
-			op.answer = &answer;
+			op.complete.answer = &answer;
 			assert_status(run_verb(&app, &op), HPX_OK);
 		}
 		assert_string_equal(ask(app.conn, "%s", settings), before);

@@ -38,7 +38,7 @@ static struct hpx_record stored(struct fixture *f, struct hpx_cache *cache, unsi
 	struct hpx_cache_mark mark = hpx_cache_mark(cache);
 
 	reserve(f, key, BODY, A);
-	op.answer = &answer;
+	op.complete.answer = &answer;
 	assert_status(run_op(f, &op), HPX_OK);
 	mark.wall_ms = op.judged_ms;
 	hpx_cache_put(cache, &mark, &op.decision.record, &answer);
@@ -84,12 +84,12 @@ static void it_says_what_the_store_says(void **state)
 		struct hpx_store_op op = op_of(HPX_VERB_RESERVE, rows[i].key, B);
 		memset(ask.recipe.bytes, rows[i].recipe, sizeof(ask.recipe.bytes));
 		assert_string_equal(peek_by(cache, &ask), rows[i].says);
-		op.ask = &ask;
-		op.look = true;
+		op.reserve.ask = &ask;
+		op.reserve.look = true;
 		assert_status(run_op(f, &op), rows[i].key == 1 ? HPX_OK : HPX_NOT_FOUND);
 		if (op.status == HPX_OK)
 			assert_string_equal(hpx_decision_name(op.decision.kind), rows[i].says);
-		hpx_answer_free(op.replay);
+		hpx_answer_free(op.reserve.replay);
 	}
 	hpx_cache_free(cache);
 }
@@ -104,18 +104,18 @@ static void the_answer_and_the_record_are_the_stores(void **state)
 	struct hpx_answer *replay = NULL;
 
 	stored(f, cache, 1);
-	op.ask = &ask;
+	op.reserve.ask = &ask;
 	assert_status(run_op(f, &op), HPX_OK);
 	assert_status(hpx_cache_peek(cache, &ask, policy(), &decision, &replay), HPX_OK);
-	assert_non_null(op.replay);
-	assert_int_equal(replay->status, op.replay->status);
-	assert_true(hpx_span_eq(replay->headers, op.replay->headers));
-	assert_true(hpx_span_eq(replay->body, op.replay->body));
+	assert_non_null(op.reserve.replay);
+	assert_int_equal(replay->status, op.reserve.replay->status);
+	assert_true(hpx_span_eq(replay->headers, op.reserve.replay->headers));
+	assert_true(hpx_span_eq(replay->body, op.reserve.replay->body));
 	assert_true(decision.record.expires_ms == op.decision.record.expires_ms);
 	assert_true(hpx_mark_eq(&decision.record.mark, &op.decision.record.mark));
 	assert_int_equal(decision.record.attempt, op.decision.record.attempt);
 	hpx_answer_free(replay);
-	hpx_answer_free(op.replay);
+	hpx_answer_free(op.reserve.replay);
 	hpx_cache_free(cache);
 }
 

@@ -163,7 +163,7 @@ static void submit_behind_the_gate(struct setting *s, struct many *many)
 	for (unsigned i = 0; i < MANY; i++) {
 		many->asks[i] = ask_of(s->f->store, i, BODY, A);
 		many->ops[i] = op_of(HPX_VERB_RESERVE, i, A);
-		many->ops[i].ask = &many->asks[i];
+		many->ops[i].reserve.ask = &many->asks[i];
 		many->ops[i].done = countdown_done;
 		many->ops[i].user = &many->countdown;
 		hpx_committer_submit(s->committer, &many->ops[i]);
@@ -221,12 +221,12 @@ static void *client_main(void *arg)
 		struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, key + 1);
 		struct hpx_answer answer = { .status = 200, .kept = true, .body = HPX_SPAN("y") };
 
-		op.ask = &ask;
+		op.reserve.ask = &ask;
 		hpx_committer_submit_wait(s->committer, &op);
 		if (op.status != HPX_OK || op.decision.kind != HPX_DECISION_EXECUTE)
 			return (void *)"reserve";
 		op = op_of(HPX_VERB_COMPLETE, key, key + 1);
-		op.answer = &answer;
+		op.complete.answer = &answer;
 		hpx_committer_submit_wait(s->committer, &op);
 		if (op.status != HPX_OK)
 			return (void *)"complete";
@@ -264,9 +264,9 @@ static enum hpx_status submit_reserve(struct setting *s, unsigned key, unsigned 
 	struct hpx_ask ask = ask_of(s->f->store, key, BODY, token);
 	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, token);
 
-	op.ask = &ask;
+	op.reserve.ask = &ask;
 	hpx_committer_submit_wait(s->committer, &op);
-	hpx_answer_free(op.replay);
+	hpx_answer_free(op.reserve.replay);
 	return op.status;
 }
 
@@ -275,7 +275,7 @@ static void await_up(struct setting *s)
 {
 	struct hpx_store_op op = op_of(HPX_VERB_RECIPE, 0, 0);
 
-	op.recipe_text = HPX_SPAN("text");
+	op.recipe.text = HPX_SPAN("text");
 	hpx_committer_submit_wait(s->committer, &op);
 	assert_status(op.status, HPX_OK);
 }
@@ -311,7 +311,7 @@ static void while_down_reservations_are_refused_and_answers_kept(void **state)
 	assert_status(submit_reserve(&s, 3, A), HPX_UNAVAILABLE);
 	assert_int_equal(atomic_load(&s.board.runs), runs);
 	countdown_init(&countdown, 1);
-	op.answer = &answer;
+	op.complete.answer = &answer;
 	op.done = countdown_done;
 	op.user = &countdown;
 	hpx_committer_submit(s.committer, &op);
@@ -393,8 +393,8 @@ static void waiters_are_woken_before_the_submitter_is_told(void **state)
 
 		assert_status(submit_reserve(&s, i, A), HPX_OK);
 		assert_status(hpx_waitlist_add(s.waitlist, &watcher.waiter), HPX_OK);
-		op.answer = &answer;
-		op.force = true;
+		op_answers(&op, &answer);
+		op_forces(&op, true);
 		op.done = watcher_done;
 		op.user = &watcher;
 		hpx_committer_submit(s.committer, &op);
@@ -416,10 +416,10 @@ static void a_sweep_wakes_whom_it_touched(void **state)
 	assert_status(submit_reserve(&s, 1, A), HPX_OK);
 	assert_status(hpx_waitlist_add(s.waitlist, &watcher.waiter), HPX_OK);
 	advance(s.f, LEASE_MS + 1);
-	op.limit = 10;
-	op.touched = touched;
+	op.sweep.limit = 10;
+	op.sweep.touched = touched;
 	hpx_committer_submit_wait(s.committer, &op);
-	assert_int_equal(op.count, 1);
+	assert_int_equal(op.sweep.count, 1);
 	assert_true(atomic_load(&watcher.woken));
 	stop(&s);
 }
@@ -437,7 +437,7 @@ static void stopping_runs_what_is_queued_and_ends_the_rest(void **state)
 	assert_status(submit_reserve(&s, 2, A), HPX_OK);
 	countdown_init(&countdown, 2);
 	for (unsigned i = 0; i < 2; i++) {
-		ops[i].answer = &answer;
+		ops[i].complete.answer = &answer;
 		ops[i].done = countdown_done;
 		ops[i].user = &countdown;
 	}

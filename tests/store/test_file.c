@@ -297,7 +297,7 @@ static void what_a_dead_owner_left_is_lost_at_once(void **state)
 	struct hpx_store_op renew = op_of(HPX_VERB_RENEW, 1, A);
 
 	reserve(f, 1, BODY, A);
-	renew.lease_ms = RETENTION_MS;
+	renew.renew.lease_ms = RETENTION_MS;
 	assert_status(run_op(f, &renew), HPX_OK);
 	fixture_reopen(f);
 	assert_string_equal(state_of(f, 1), "unknown");
@@ -319,7 +319,7 @@ static void a_command_beside_the_server_leaves_its_leases_alone(void **state)
 	options.serve = false;
 	assert_status(hpx_store_open(&options, &beside, NULL), HPX_OK);
 	assert_string_equal(state_of(f, 1), "in_progress");
-	forget.force = true;
+	forget.forget.force = true;
 	assert_status(hpx_store_run(beside, ops, 1, NULL), HPX_OK);
 	assert_status(forget.status, HPX_OK);
 	hpx_store_close(beside);
@@ -403,7 +403,7 @@ static void a_row_that_cannot_be_read_counts_as_unknown(void **state)
 			assert_int_equal(reap(f), 0);
 		assert_status(run_op(f, &op), HPX_CORRUPT);
 		assert_string_equal(state_of(f, key), "unreadable");
-		op.force = true;
+		op.forget.force = true;
 		assert_status(run_op(f, &op), HPX_OK);
 		assert_string_equal(state_of(f, key), "none");
 		assert_string_equal(events_of(f, key), "forgotten");
@@ -432,10 +432,10 @@ static void a_person_mends_a_broken_row_by_force(void **state)
 	reserve(f, 1, BODY, A);
 	complete(f, 1, A, "lost");
 	raw(f->path, "DELETE FROM hapax_response");
-	op.applied = true;
-	op.answer = &answer;
+	op.resolve.applied = true;
+	op.resolve.answer = &answer;
 	assert_status(run_op(f, &op), HPX_CORRUPT);
-	op.force = true;
+	op.resolve.force = true;
 	assert_status(run_op(f, &op), HPX_OK);
 	assert_string_equal(reserve(f, 1, BODY, B), "replay");
 	assert_string_equal(body_of(f, 1), "mended");
@@ -605,7 +605,7 @@ static void a_deleted_file_is_noticed(void **state)
 	char problem[HPX_STORE_PROBLEM_SIZE];
 
 	unlink(f->path);
-	op.ask = &ask;
+	op.reserve.ask = &ask;
 	assert_status(hpx_store_run(f->store, ops, 1, problem), HPX_IO);
 	assert_non_null(strstr(problem, "deleted"));
 	assert_status(hpx_store_recover(f->store, problem), HPX_NOT_FOUND);

@@ -260,8 +260,9 @@ static enum hpx_status run_batch(struct fixture *f, enum hpx_verb verb, unsigned
 	for (unsigned i = 0; i < count; i++) {
 		batch.asks[i] = ask_of(f->store, key_of(number, i), 1, 1);
 		batch.ops[i] = op_of(verb, key_of(number, i), 1);
-		batch.ops[i].ask = &batch.asks[i];
-		batch.ops[i].answer = &batch.answer;
+		if (verb == HPX_VERB_RESERVE)
+			batch.ops[i].reserve.ask = &batch.asks[i];
+		op_answers(&batch.ops[i], &batch.answer);
 		batch.list[i] = &batch.ops[i];
 	}
 	return hpx_store_run(f->store, batch.list, count, problem);

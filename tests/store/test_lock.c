@@ -103,9 +103,9 @@ static void other_keys_are_not_slowed(void **state)
 	reserve(f, 1, BODY, A);
 	reserve(f, 2, BODY, A);
 	hold(app, 1);
-	ops[0].answer = ops[4].answer = &answer;
-	ops[2].ask = &asks[0];
-	ops[3].ask = &asks[1];
+	ops[0].complete.answer = ops[4].complete.answer = &answer;
+	ops[2].reserve.ask = &asks[0];
+	ops[3].reserve.ask = &asks[1];
 	assert_status(hpx_store_run(f->store, batch, 5, NULL), HPX_OK);
 	assert_status(ops[0].status, HPX_BUSY);
 	assert_status(ops[1].status, HPX_OK);
@@ -135,8 +135,8 @@ static void phases_and_jobs_of_other_keys_are_not_slowed(void **state)
 	reserve(f, 1, BODY, A);
 	reserve(f, 2, BODY, A);
 	hold(app, 1);
-	ops[0].point = ops[3].point = HPX_SPAN("charged");
-	ops[1].job = ops[4].job = &job;
+	ops[0].advance.point = ops[3].advance.point = HPX_SPAN("charged");
+	ops[1].enqueue.job = ops[4].enqueue.job = &job;
 	int64_t begun_ms = hpx_clock_boot_ms();
 	assert_status(hpx_store_run(f->store, batch, 5, NULL), HPX_OK);
 	print_message("beside a held row: %lld ms\n", (long long)(hpx_clock_boot_ms() - begun_ms));
@@ -150,7 +150,7 @@ static void phases_and_jobs_of_other_keys_are_not_slowed(void **state)
 	assert_status(ops[0].status, HPX_OK);
 	assert_status(ops[1].status, HPX_OK);
 	assert_string_equal(record_of(f, 1).point, "charged");
-	hpx_buffer_done(&ops[2].saved);
+	hpx_buffer_done(&ops[2].read_point.data);
 }
 
 static void an_answer_waits_for_the_application_and_is_stored(void **state)
@@ -167,7 +167,7 @@ static void an_answer_waits_for_the_application_and_is_stored(void **state)
 	reserve(f, 2, BODY, A);
 	hold(app, 1);
 	assert_status(hpx_committer_start(&options, &committer), HPX_OK);
-	held.answer = other.answer = &answer;
+	held.complete.answer = other.complete.answer = &answer;
 	hpx_committer_submit(committer, &held);
 	hpx_committer_submit_wait(committer, &other);
 	assert_status(other.status, HPX_OK);
@@ -246,7 +246,7 @@ static void run_mixed_batch(struct fixture *f, unsigned round)
 		unsigned key = round % 2 ? i : RING_KEYS - 1 - i;
 		asks[i] = ask_of(f->store, key, BODY, 1000 + round * RING_KEYS + i);
 		ops[2 * i] = op_of(HPX_VERB_RESERVE, key, 1000 + round * RING_KEYS + i);
-		ops[2 * i].ask = &asks[i];
+		ops[2 * i].reserve.ask = &asks[i];
 		ops[2 * i + 1] = op_of(HPX_VERB_FAIL, key, 1000 + round * RING_KEYS + i);
 	}
 	for (unsigned i = 0; i < 2 * RING_KEYS; i++)

@@ -78,7 +78,7 @@ static void *racer_main(void *user)
 					    (unsigned)racer->f.store->owner | 1);
 		struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, 0);
 		struct hpx_store_op *batch = &op;
-		op.ask = &ask;
+		op.reserve.ask = &ask;
 		pthread_barrier_wait(racer->barrier);
 		if (hpx_store_run(racer->f.store, &batch, 1, NULL) != HPX_OK ||
 		    op.status != HPX_OK)
@@ -210,7 +210,7 @@ static void a_lost_connection_is_opened_anew(void **state)
 		struct hpx_answer answer = { .status = 200, .kept = true, .body = HPX_SPAN("x") };
 		struct hpx_store_op op = op_of(HPX_VERB_COMPLETE, key, A);
 		reserve(f, key, BODY, A);
-		op.answer = &answer;
+		op.complete.answer = &answer;
 		cluster_sql("SELECT pg_terminate_backend(pid) " ALL_BACKENDS);
 		hpx_committer_submit_wait(committer, &op);
 		assert_status(op.status, HPX_OK);
@@ -234,7 +234,7 @@ static void *reserve_main(void *user)
 	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, 1, s->token);
 	struct hpx_store_op *batch = &op;
 
-	op.ask = &ask;
+	op.reserve.ask = &ask;
 	s->status = hpx_store_run(s->f->store, &batch, 1, NULL);
 	s->verdict = s->status == HPX_OK ? hpx_decision_name(op.decision.kind) : "";
 	return NULL;
@@ -339,7 +339,7 @@ static void what_cannot_be_read_is_unknown_and_stays(void **state)
 		assert_int_equal(count, 1);
 		advance(f, RETENTION_MS + 1);
 		assert_int_equal(reap(f), 0);
-		op.force = op.applied = true;
+		op.resolve.force = op.resolve.applied = true;
 		assert_status(run_op(f, &op), HPX_OK);
 	}
 }
@@ -378,8 +378,8 @@ static void bytes_that_are_no_text_are_stored_as_question_marks(void **state)
 	struct hpx_operation_id id = id_of(1);
 	struct hpx_entry entry;
 
-	op.ask = &ask;
-	op.description = &description;
+	op.reserve.ask = &ask;
+	op.reserve.description = &description;
 	assert_status(run_op(f, &op), HPX_OK);
 	assert_status(hpx_store_find(f->reader, &id, &f->arena, &entry, NULL), HPX_OK);
 	assert_span(entry.description.tenant, "a??é?");

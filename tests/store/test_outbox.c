@@ -36,17 +36,17 @@ static void another_targets_jobs_are_not_taken(void **state)
 
 	accept_later(f, 1, A);
 	claims[0].target = HPX_SPAN("printer");
-	op.claims = claims;
-	op.claim_count = 1;
+	op.claim.claims = claims;
+	op.claim.claim_count = 1;
 	assert_status(run_op(f, &op), HPX_OK);
-	assert_null(op.jobs);
-	op.claim_count = 2;
+	assert_null(op.claim.jobs);
+	op.claim.claim_count = 2;
 	assert_status(run_op(f, &op), HPX_OK);
-	assert_non_null(op.jobs);
-	assert_span(op.jobs->job.path, "/send");
-	assert_span(op.jobs->job.headers, "Content-Type: text/plain\r\n");
-	assert_span(op.jobs->job.body, "hello");
-	hpx_job_entry_free(op.jobs);
+	assert_non_null(op.claim.jobs);
+	assert_span(op.claim.jobs->job.path, "/send");
+	assert_span(op.claim.jobs->job.headers, "Content-Type: text/plain\r\n");
+	assert_span(op.claim.jobs->job.body, "hello");
+	hpx_job_entry_free(op.claim.jobs);
 }
 
 static void an_operations_jobs_go_one_after_the_other(void **state)
@@ -85,18 +85,18 @@ static void two_claims_of_one_batch_share_nothing(void **state)
 	batch[0] = &accept.op;
 	for (unsigned i = 1; i < 3; i++) {
 		ops[i] = op_of(HPX_VERB_CLAIM, 0, 0);
-		ops[i].claims = &wanted;
-		ops[i].claim_count = 1;
+		ops[i].claim.claims = &wanted;
+		ops[i].claim.claim_count = 1;
 		batch[i] = &ops[i];
 	}
 	assert_status(hpx_store_run(f->store, batch, 3, NULL), HPX_OK);
-	for (const struct hpx_job_entry *a = ops[1].jobs; a != NULL; a = a->next)
-		for (const struct hpx_job_entry *b = ops[2].jobs; b != NULL; b = b->next)
+	for (const struct hpx_job_entry *a = ops[1].claim.jobs; a != NULL; a = a->next)
+		for (const struct hpx_job_entry *b = ops[2].claim.jobs; b != NULL; b = b->next)
 			assert_int_not_equal(a->delivery.number, b->delivery.number);
-	assert_non_null(ops[1].jobs);
-	assert_non_null(ops[2].jobs);
-	hpx_job_entry_free(ops[1].jobs);
-	hpx_job_entry_free(ops[2].jobs);
+	assert_non_null(ops[1].claim.jobs);
+	assert_non_null(ops[2].claim.jobs);
+	hpx_job_entry_free(ops[1].claim.jobs);
+	hpx_job_entry_free(ops[2].claim.jobs);
 	assert_string_equal(claim_names(f, 5), "");
 }
 
@@ -110,7 +110,7 @@ static void turns_of_one_batch_are_each_judged(void **state)
 	       OPS = JOBS + 5 };
 	struct fixture *f = *state;
 	static const struct hpx_answer sent = { .status = 201, .kept = true, .body = HPX_SPAN_INIT("sent") };
-	struct hpx_job_turn turns[OPS] = { { 0 } };
+	struct hpx_job_update turns[OPS] = { { 0 } };
 	struct hpx_store_op ops[OPS], *batch[OPS];
 	struct accept accept;
 	size_t count = 0;
@@ -121,11 +121,11 @@ static void turns_of_one_batch_are_each_judged(void **state)
 	for (const struct hpx_job_entry *job = jobs; job != NULL; job = job->next, count++) {
 		ops[count] = op_of(HPX_VERB_JOB, 0, 0);
 		ops[count].token = job->delivery.token;
-		turns[count] = (struct hpx_job_turn){ .number = job->delivery.number,
-						      .move = HPX_JOB_MOVE_DELIVER,
-						      .attempts_max = ATTEMPTS_MAX,
-						      .answer = &sent,
-						      .status = sent.status };
+		turns[count] = (struct hpx_job_update){ .number = job->delivery.number,
+							.move = HPX_JOB_MOVE_DELIVER,
+							.attempts_max = ATTEMPTS_MAX,
+							.answer = &sent,
+							.status = sent.status };
 	}
 	assert_int_equal(count, JOBS);
 	/* Another token's turn; the same turn again, and one that comes too late; a
@@ -139,7 +139,7 @@ static void turns_of_one_batch_are_each_judged(void **state)
 	turns[JOBS + 1].answer = NULL;
 	turns[JOBS + 2].number = INT64_MAX;
 	for (size_t i = 0; i < OPS; i++) {
-		ops[i].turn = i == JOBS + 3 ? NULL : &turns[i];
+		ops[i].job.update = i == JOBS + 3 ? NULL : &turns[i];
 		batch[i] = &ops[i];
 	}
 	/* And a new operation among them. */
@@ -151,7 +151,7 @@ static void turns_of_one_batch_are_each_judged(void **state)
 		assert_status(ops[i].status, i == STRANGER ? HPX_STALE : HPX_OK);
 		assert_string_equal(job_state(f, turns[i].number), i == STRANGER ? "sending" : "done");
 		if (i != STRANGER)
-			assert_int_equal(ops[i].jobs->delivery.number, turns[i].number);
+			assert_int_equal(ops[i].job.after->delivery.number, turns[i].number);
 	}
 	assert_status(ops[JOBS].status, HPX_OK);
 	assert_status(ops[JOBS + 1].status, HPX_REFUSED);
@@ -159,7 +159,7 @@ static void turns_of_one_batch_are_each_judged(void **state)
 	assert_status(ops[JOBS + 3].status, HPX_MISUSE);
 	assert_status(accept.op.status, HPX_OK);
 	for (size_t i = 0; i < OPS - 1; i++)
-		hpx_job_entry_free(ops[i].jobs);
+		hpx_job_entry_free(ops[i].job.after);
 	hpx_job_entry_free(jobs);
 	count = 0;
 	for (unsigned key = 0; key < JOBS; key++)
@@ -171,7 +171,7 @@ static void turns_of_one_batch_are_each_judged(void **state)
 static void what_is_postponed_waits_its_time(void **state)
 {
 	struct fixture *f = *state;
-	struct hpx_job_turn later = { .move = HPX_JOB_MOVE_POSTPONE, .attempts_max = 3, .delay_ms = 5000, .status = 429 };
+	struct hpx_job_update later = { .move = HPX_JOB_MOVE_POSTPONE, .attempts_max = 3, .delay_ms = 5000, .status = 429 };
 	struct hpx_delivery d;
 
 	accept_later(f, 1, A);
@@ -218,10 +218,10 @@ static void a_lost_claim_is_named(void **state)
 	claim_one(f, 0);
 	advance(f, LEASE_MS);
 	memset(touched, 0xa5, sizeof(touched));
-	op.limit = 4;
-	op.touched = touched;
+	op.sweep_jobs.limit = 4;
+	op.sweep_jobs.touched = touched;
 	assert_status(run_op(f, &op), HPX_OK);
-	assert_int_equal(op.count, 1);
+	assert_int_equal(op.sweep_jobs.count, 1);
 	assert_memory_equal(touched[0].id.bytes, want.bytes, sizeof(want.bytes));
 }
 
@@ -283,7 +283,7 @@ static void a_job_that_kills_its_worker_ends(void **state)
 static void the_jobs_answer_is_the_operations(void **state)
 {
 	struct fixture *f = *state;
-	struct hpx_job_turn turn = { .move = HPX_JOB_MOVE_DELIVER, .status = 201, .provider_id = HPX_SPAN("msg_7") };
+	struct hpx_job_update turn = { .move = HPX_JOB_MOVE_DELIVER, .status = 201, .provider_id = HPX_SPAN("msg_7") };
 	struct hpx_answer answer = { .status = 201, .kept = true, .headers = HPX_SPAN("A: b\r\n"), .body = HPX_SPAN("sent") };
 	struct hpx_delivery d;
 
@@ -358,8 +358,8 @@ static void an_unheard_claim_is_found_again(void **state)
 	struct hpx_store_op op = op_of(HPX_VERB_CLAIM, 0, C), *batch = &op;
 
 	accept_later(f, 1, A);
-	op.claims = &wanted;
-	op.claim_count = 1;
+	op.claim.claims = &wanted;
+	op.claim.claim_count = 1;
 	f->store->fault = fail_once;
 	f->store->fault_user = &failing;
 	assert_status(hpx_store_run(f->store, &batch, 1, NULL), HPX_IO);
@@ -368,10 +368,10 @@ static void an_unheard_claim_is_found_again(void **state)
 	assert_string_equal(jobs_of(f, 1), "answer=sending");
 	accept_later(f, 2, A);
 	assert_status(run_op(f, &op), HPX_OK);
-	assert_non_null(op.jobs);
-	assert_null(op.jobs->next);
-	assert_status(end_job(f, &op.jobs->delivery, HPX_JOB_MOVE_DELIVER), HPX_OK);
-	hpx_job_entry_free(op.jobs);
+	assert_non_null(op.claim.jobs);
+	assert_null(op.claim.jobs->next);
+	assert_status(end_job(f, &op.claim.jobs->delivery, HPX_JOB_MOVE_DELIVER), HPX_OK);
+	hpx_job_entry_free(op.claim.jobs);
 	assert_string_equal(state_of(f, 1), "completed");
 }
 
@@ -502,7 +502,7 @@ static void what_is_being_sent_is_not_forgotten(void **state)
 	struct hpx_store_op forget = op_of(HPX_VERB_FORGET, 1, A);
 	struct hpx_delivery d;
 
-	forget.force = true;
+	forget.forget.force = true;
 	accept_later(f, 1, A);
 	d = claim_one(f, 0);
 	assert_status(run_op(f, &forget), HPX_REFUSED);
@@ -589,7 +589,7 @@ static void jobs_are_found_by_whatever_is_known(void **state)
 {
 	struct fixture *f = *state;
 	struct hpx_operation_id id = id_of(2);
-	struct hpx_job_turn turn = { .move = HPX_JOB_MOVE_DELIVER, .status = 200, .provider_id = HPX_SPAN("msg_1") };
+	struct hpx_job_update turn = { .move = HPX_JOB_MOVE_DELIVER, .status = 200, .provider_id = HPX_SPAN("msg_1") };
 	struct hpx_job_query any = { .state = HPX_JOB_STATE_COUNT, .limit = 10 }, query;
 	struct hpx_delivery d;
 

@@ -112,8 +112,8 @@ static void an_operation_follows_its_job(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct hpx_outbox_found f = found_in(rows[i].job, rows[i].operation);
-		struct hpx_job_turn turn = { .number = 17, .move = rows[i].move, .force = true, .attempts_max = 3 };
-		struct hpx_store_op op = { .turn = &turn, .token = claimer };
+		struct hpx_job_update turn = { .number = 17, .move = rows[i].move, .force = true, .attempts_max = 3 };
+		struct hpx_store_op op = { .verb = HPX_VERB_JOB, .job.update = &turn, .token = claimer };
 		struct hpx_outbox_change change;
 		char what[64];
 
@@ -145,8 +145,8 @@ static void a_turn_that_cannot_be_says_why(void **state)
 {
 	static const struct hpx_answer none = { .status = 0 };
 	struct hpx_outbox_found f = found_in(HPX_JOB_SENDING, HPX_STATE_PENDING);
-	struct hpx_job_turn turn = { .number = 17, .move = HPX_JOB_MOVE_DELIVER, .answer = &none };
-	struct hpx_store_op op = { .turn = &turn, .token = holder };
+	struct hpx_job_update turn = { .number = 17, .move = HPX_JOB_MOVE_DELIVER, .answer = &none };
+	struct hpx_store_op op = { .verb = HPX_VERB_JOB, .job.update = &turn, .token = holder };
 	struct hpx_outbox_change change;
 	static const enum hpx_job_move drivers_own[] = { HPX_JOB_MOVE_CLAIM, HPX_JOB_MOVE_SWEEP,
 							 HPX_JOB_MOVE_REQUEUE };
@@ -192,8 +192,8 @@ static void questions_end_when_they_are_answered(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct hpx_outbox_found f = found_in(rows[i].job, HPX_STATE_PENDING);
-		struct hpx_job_turn turn = { .number = 17, .move = rows[i].move };
-		struct hpx_store_op op = { .turn = &turn, .token = claimer };
+		struct hpx_job_update turn = { .number = 17, .move = rows[i].move };
+		struct hpx_store_op op = { .verb = HPX_VERB_JOB, .job.update = &turn, .token = claimer };
 		struct hpx_outbox_change change;
 
 		f.scheduled = true;
@@ -263,9 +263,9 @@ static void a_lost_claim_is_swept(void **state)
 
 /* ---- rulings ---- */
 
-static struct hpx_ruling_turn ruling_of(int64_t number, enum hpx_ruling ruling, bool asked)
+static struct hpx_ruling_update ruling_of(int64_t number, enum hpx_ruling ruling, bool asked)
 {
-	return (struct hpx_ruling_turn){
+	return (struct hpx_ruling_update){
 		.number = number,
 		.received = { .ruling = ruling, .about_ms = NOW, .asked = asked },
 		.rule = { .settle_after_ms = SETTLE, .confirm_after_ms = SETTLE, .tries_max = 3 },
@@ -277,8 +277,8 @@ static struct hpx_ruling_turn ruling_of(int64_t number, enum hpx_ruling ruling, 
  * applied, declined, not applied, not yet, unclear. */
 static char ruled(const struct hpx_outbox_found *f, int64_t number, enum hpx_ruling ruling)
 {
-	struct hpx_ruling_turn turn = ruling_of(number, ruling, true);
-	struct hpx_store_op op = { .ruling = &turn, .mark = mark };
+	struct hpx_ruling_update turn = ruling_of(number, ruling, true);
+	struct hpx_store_op op = { .verb = HPX_VERB_RULE, .rule.update = &turn, .mark = mark };
 	struct hpx_outbox_change change;
 
 	hpx_outbox_rule(f, &op, &now, &change);
@@ -365,8 +365,8 @@ static void a_ruling_on_an_operation_is_one_on_its_job(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct hpx_outbox_found f = found_in(rows[i].job, rows[i].operation);
-		struct hpx_ruling_turn turn = ruling_of(0, HPX_RULING_APPLIED, false);
-		struct hpx_store_op op = { .ruling = &turn, .mark = mark };
+		struct hpx_ruling_update turn = ruling_of(0, HPX_RULING_APPLIED, false);
+		struct hpx_store_op op = { .verb = HPX_VERB_RULE, .rule.update = &turn, .mark = mark };
 		struct hpx_outbox_change change;
 
 		hpx_outbox_rule(&f, &op, &now, &change);
@@ -382,8 +382,8 @@ static void not_applied_settles_when_said_twice(void **state)
 	(void)state;
 	for (int64_t number = 0; number <= 17; number += 17) {
 		struct hpx_outbox_found f = found_in(HPX_JOB_UNKNOWN, HPX_STATE_UNKNOWN);
-		struct hpx_ruling_turn turn = ruling_of(number, HPX_RULING_NOT_APPLIED, true);
-		struct hpx_store_op op = { .ruling = &turn, .mark = mark };
+		struct hpx_ruling_update turn = ruling_of(number, HPX_RULING_NOT_APPLIED, true);
+		struct hpx_store_op op = { .verb = HPX_VERB_RULE, .rule.update = &turn, .mark = mark };
 		struct hpx_outbox_change change;
 		struct hpx_moment later = now;
 
@@ -409,8 +409,8 @@ static void not_applied_settles_when_said_twice(void **state)
 static void a_spent_budget_is_a_persons_and_stays_so(void **state)
 {
 	struct hpx_outbox_found f = found_in(HPX_JOB_UNKNOWN, HPX_STATE_UNKNOWN);
-	struct hpx_ruling_turn turn = ruling_of(17, HPX_RULING_NOT_YET, true);
-	struct hpx_store_op op = { .ruling = &turn, .mark = mark };
+	struct hpx_ruling_update turn = ruling_of(17, HPX_RULING_NOT_YET, true);
+	struct hpx_store_op op = { .verb = HPX_VERB_RULE, .rule.update = &turn, .mark = mark };
 	struct hpx_outbox_change change;
 	(void)state;
 	f.scheduled = true;
@@ -441,8 +441,8 @@ static void a_spent_budget_is_a_persons_and_stays_so(void **state)
 static void evidence_is_told_once(void **state)
 {
 	struct hpx_outbox_found f = found_in(HPX_JOB_SENDING, HPX_STATE_PENDING);
-	struct hpx_ruling_turn turn = ruling_of(17, HPX_RULING_APPLIED, false);
-	struct hpx_store_op op = { .ruling = &turn, .mark = mark };
+	struct hpx_ruling_update turn = ruling_of(17, HPX_RULING_APPLIED, false);
+	struct hpx_store_op op = { .verb = HPX_VERB_RULE, .rule.update = &turn, .mark = mark };
 	struct hpx_outbox_change change;
 	(void)state;
 	f.scheduled = true;

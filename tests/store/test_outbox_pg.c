@@ -64,9 +64,9 @@ static void an_operation_accepted_twice_has_one_job(void **state)
 	assert_string_equal(accept_job(&other, 1, B, &mail), "created");
 	for (unsigned i = 0; i < 2; i++) {
 		ops[i] = op_of(HPX_VERB_RESERVE, i + 1, A);
-		ops[i].ask = &asks[i];
-		ops[i].policy = &async;
-		ops[i].job = &mail;
+		ops[i].reserve.ask = &asks[i];
+		ops[i].reserve.policy = &async;
+		ops[i].reserve.job = &mail;
 	}
 	assert_status(hpx_store_run(f->store, batch, 2, NULL), HPX_OK);
 	assert_int_equal(ops[0].decision.kind, HPX_DECISION_PENDING);
@@ -104,7 +104,7 @@ static void a_person_ends_the_job_with_its_operation(void **state)
 	struct fixture *f = *state;
 	struct hpx_store_op forget = op_of(HPX_VERB_FORGET, 1, A);
 
-	forget.force = true;
+	forget.forget.force = true;
 	accept_job(f, 1, A, &mail);
 	claim_some(f, 1, CLAIM);
 	/* It is being sent right now. */
@@ -138,11 +138,11 @@ static void *work_main(void *user)
 		op.token = (struct hpx_token){ { 0 } };
 		if (hpx_store_run(w->f.store, &batch, 1, NULL) != HPX_OK)
 			break;
-		any = op.jobs != NULL;
-		for (const struct hpx_job_entry *e = op.jobs; e != NULL; e = e->next, w->count++)
+		any = op.claim.jobs != NULL;
+		for (const struct hpx_job_entry *e = op.claim.jobs; e != NULL; e = e->next, w->count++)
 			if (e->delivery.number <= JOBS)
 				w->taken[e->delivery.number]++;
-		hpx_job_entry_free(op.jobs);
+		hpx_job_entry_free(op.claim.jobs);
 	}
 	return NULL;
 }
@@ -248,20 +248,20 @@ static void a_held_job_delays_no_other_turn_of_its_batch(void **state)
 {
 	struct fixture *f = *state;
 	PGconn *app = cluster_connect();
-	struct hpx_job_turn turns[3];
+	struct hpx_job_update turns[3];
 	struct hpx_store_op ops[3], *batch[3];
 
 	for (unsigned key = 0; key < 3; key++)
 		accept_job(f, key, A, &mail);
 	assert_int_equal(claim_some(f, 9, CLAIM), 3);
 	for (unsigned i = 0; i < 3; i++) {
-		turns[i] = (struct hpx_job_turn){ .number = delivery_of(f, i).number,
-						  .move = HPX_JOB_MOVE_DELIVER,
-						  .answer = &delivered,
-						  .status = delivered.status,
-						  .attempts_max = 3 };
+		turns[i] = (struct hpx_job_update){ .number = delivery_of(f, i).number,
+						    .move = HPX_JOB_MOVE_DELIVER,
+						    .answer = &delivered,
+						    .status = delivered.status,
+						    .attempts_max = 3 };
 		ops[i] = op_of(HPX_VERB_JOB, 0, CLAIM);
-		ops[i].turn = &turns[i];
+		ops[i].job.update = &turns[i];
 		batch[i] = &ops[i];
 	}
 	PQclear(cluster_ask(app, "BEGIN"));
@@ -269,7 +269,7 @@ static void a_held_job_delays_no_other_turn_of_its_batch(void **state)
 	assert_status(hpx_store_run(f->store, batch, 3, NULL), HPX_OK);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_status(ops[i].status, turns[i].number == 2 ? HPX_BUSY : HPX_OK);
-		hpx_job_entry_free(ops[i].jobs);
+		hpx_job_entry_free(ops[i].job.after);
 	}
 	PQclear(cluster_ask(app, "COMMIT"));
 	assert_status(turn(f, 2, HPX_JOB_MOVE_DELIVER, CLAIM), HPX_OK);
@@ -341,10 +341,10 @@ static void an_unheard_claim_is_recognised(void **state)
 	f->store->fault = after_the_first;
 	f->store->fault_user = &faults;
 	assert_status(hpx_store_run(f->store, &batch, 1, NULL), HPX_IO);
-	assert_null(op.jobs);
+	assert_null(op.claim.jobs);
 	assert_status(run_op(f, &op), HPX_OK);
-	assert_int_equal(length_of(op.jobs), 2);
-	hpx_job_entry_free(op.jobs);
+	assert_int_equal(length_of(op.claim.jobs), 2);
+	hpx_job_entry_free(op.claim.jobs);
 	assert_int_equal(claim_some(f, 9, CLAIM_AGAIN), 3);
 	f->store->fault = NULL;
 }
@@ -352,19 +352,19 @@ static void an_unheard_claim_is_recognised(void **state)
 static void an_unheard_delivery_is_recognised(void **state)
 {
 	struct fixture *f = *state;
-	struct hpx_job_turn what = { .number = 1, .move = HPX_JOB_MOVE_DELIVER, .answer = &delivered };
+	struct hpx_job_update what = { .number = 1, .move = HPX_JOB_MOVE_DELIVER, .answer = &delivered };
 	struct hpx_store_op op = op_of(HPX_VERB_JOB, 0, CLAIM), *batch = &op;
 	unsigned faults = 1;
 
 	accept_job(f, 1, A, &mail);
 	claim_some(f, 1, CLAIM);
-	op.turn = &what;
+	op.job.update = &what;
 	f->store->fault = after_the_first;
 	f->store->fault_user = &faults;
 	assert_status(hpx_store_run(f->store, &batch, 1, NULL), HPX_IO);
 	assert_status(run_op(f, &op), HPX_OK);
-	assert_int_equal(op.jobs->delivery.state, HPX_JOB_DONE);
-	hpx_job_entry_free(op.jobs);
+	assert_int_equal(op.job.after->delivery.state, HPX_JOB_DONE);
+	hpx_job_entry_free(op.job.after);
 	assert_string_equal(events_of(f, 1), "job_delivered completed");
 	f->store->fault = NULL;
 }
@@ -388,18 +388,18 @@ static void a_cut_connection_loses_and_repeats_nothing(void **state)
 	for (unsigned i = 0; i < 5; i++) {
 		struct hpx_store_op op = claim_op(&wanted, 100 + i);
 		struct hpx_store_op end = op_of(HPX_VERB_JOB, 0, 100 + i);
-		struct hpx_job_turn what = { .move = HPX_JOB_MOVE_DELIVER, .answer = &delivered };
+		struct hpx_job_update what = { .move = HPX_JOB_MOVE_DELIVER, .answer = &delivered };
 		cluster_sql(CUT);
 		hpx_committer_submit_wait(committer, &op);
 		assert_status(op.status, HPX_OK);
-		assert_int_equal(length_of(op.jobs), 1);
-		what.number = op.jobs->delivery.number;
-		hpx_job_entry_free(op.jobs);
-		end.turn = &what;
+		assert_int_equal(length_of(op.claim.jobs), 1);
+		what.number = op.claim.jobs->delivery.number;
+		hpx_job_entry_free(op.claim.jobs);
+		end.job.update = &what;
 		cluster_sql(CUT);
 		hpx_committer_submit_wait(committer, &end);
 		assert_status(end.status, HPX_OK);
-		hpx_job_entry_free(end.jobs);
+		hpx_job_entry_free(end.job.after);
 	}
 	hpx_committer_stop(committer, 1000);
 	hpx_committer_free(committer);
@@ -475,7 +475,7 @@ static void rulings_of_a_batch_share_a_transaction(void **state)
 {
 	enum { COUNT = 20 };
 	struct fixture *f = *state;
-	struct hpx_ruling_turn turns[COUNT + 1];
+	struct hpx_ruling_update turns[COUNT + 1];
 	struct hpx_store_op ops[COUNT + 1], *list[COUNT + 1];
 	PGconn *app = cluster_connect();
 	char before[32];
@@ -485,10 +485,10 @@ static void rulings_of_a_batch_share_a_transaction(void **state)
 		act(f, HPX_VERB_MARK_UNKNOWN, key, A);
 	}
 	for (unsigned i = 0; i <= COUNT; i++) {
-		turns[i] = (struct hpx_ruling_turn){ .received = {
-							     .ruling = i == COUNT ? HPX_RULING_DECLINED : HPX_RULING_APPLIED } };
+		turns[i] = (struct hpx_ruling_update){ .received = {
+							       .ruling = i == COUNT ? HPX_RULING_DECLINED : HPX_RULING_APPLIED } };
 		ops[i] = op_of(HPX_VERB_RULE, i % COUNT, A);
-		ops[i].ruling = &turns[i];
+		ops[i].rule.update = &turns[i];
 		list[i] = &ops[i];
 	}
 	snprintf(before, sizeof(before), "%s",

@@ -26,8 +26,8 @@ static const char *begin(struct fixture *f, unsigned key, unsigned token)
 
 	p.on_lost = HPX_ON_LOST_RESUME;
 	p.fenced = true;
-	op.ask = &ask;
-	op.policy = &p;
+	op.reserve.ask = &ask;
+	op.reserve.policy = &p;
 	assert_status(run_op(f, &op), HPX_OK);
 	return hpx_decision_name(op.decision.kind);
 }
@@ -37,8 +37,8 @@ static enum hpx_status reach(struct fixture *f, unsigned key, unsigned token, co
 {
 	struct hpx_store_op op = op_of(HPX_VERB_ADVANCE, key, token);
 
-	op.point = hpx_span_of(point);
-	op.data = hpx_span_of(data);
+	op.advance.point = hpx_span_of(point);
+	op.advance.data = hpx_span_of(data);
 	return run_op(f, &op);
 }
 
@@ -47,7 +47,7 @@ static enum hpx_status enqueue(struct fixture *f, unsigned key, unsigned token,
 {
 	struct hpx_store_op op = op_of(HPX_VERB_ENQUEUE, key, token);
 
-	op.job = what;
+	op.enqueue.job = what;
 	return run_op(f, &op);
 }
 
@@ -59,8 +59,8 @@ static const char *read_point(struct fixture *f, unsigned key, unsigned token)
 	enum hpx_status status = run_op(f, &op);
 
 	snprintf(text, sizeof(text), "%s:%.*s", op.decision.record.point,
-		 HPX_SPAN_ARG(hpx_buffer_span(&op.saved)));
-	hpx_buffer_done(&op.saved);
+		 HPX_SPAN_ARG(hpx_buffer_span(&op.read_point.data)));
+	hpx_buffer_done(&op.read_point.data);
 	return status == HPX_OK ? text : hpx_status_name(status);
 }
 
@@ -210,15 +210,15 @@ static void data_has_its_bound(void **state)
 
 	assert_non_null(data);
 	begin(f, 1, OWN);
-	op.point = HPX_SPAN("big");
-	op.data = hpx_span(data, HPX_POINT_DATA_MAX + 1);
+	op.advance.point = HPX_SPAN("big");
+	op.advance.data = hpx_span(data, HPX_POINT_DATA_MAX + 1);
 	assert_status(run_op(f, &op), HPX_TOO_LARGE);
-	op.data.len = HPX_POINT_DATA_MAX;
+	op.advance.data.len = HPX_POINT_DATA_MAX;
 	assert_status(run_op(f, &op), HPX_OK);
 	op = op_of(HPX_VERB_READ_POINT, 1, OWN);
 	assert_status(run_op(f, &op), HPX_OK);
-	assert_int_equal(op.saved.len, HPX_POINT_DATA_MAX);
-	hpx_buffer_done(&op.saved);
+	assert_int_equal(op.read_point.data.len, HPX_POINT_DATA_MAX);
+	hpx_buffer_done(&op.read_point.data);
 	free(data);
 }
 

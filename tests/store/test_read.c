@@ -29,15 +29,15 @@ static void answers_come_back_byte_for_byte(void **state)
 		struct hpx_store_op again = op_of(HPX_VERB_RESERVE, i, B);
 
 		reserve(f, i, BODY, A);
-		op.answer = &answer;
+		op.complete.answer = &answer;
 		assert_status(run_op(f, &op), HPX_OK);
-		again.ask = &ask;
+		again.reserve.ask = &ask;
 		assert_status(run_op(f, &again), HPX_OK);
-		assert_non_null(again.replay);
-		assert_int_equal(again.replay->status, 299);
-		assert_true(hpx_span_eq(again.replay->headers, answer.headers));
-		assert_true(hpx_span_eq(again.replay->body, bodies[i]));
-		hpx_answer_free(again.replay);
+		assert_non_null(again.reserve.replay);
+		assert_int_equal(again.reserve.replay->status, 299);
+		assert_true(hpx_span_eq(again.reserve.replay->headers, answer.headers));
+		assert_true(hpx_span_eq(again.reserve.replay->body, bodies[i]));
+		hpx_answer_free(again.reserve.replay);
 	}
 }
 
@@ -116,20 +116,20 @@ static void an_answer_that_is_not_kept_leaves_status_and_headers(void **state)
 				     .body = HPX_SPAN("too large") };
 
 	reserve(f, 1, BODY, A);
-	op.answer = &answer;
+	op.complete.answer = &answer;
 	assert_status(run_op(f, &op), HPX_OK);
 	assert_string_equal(hpx_state_name(op.decision.record.state), "completed");
 	op = op_of(HPX_VERB_RESERVE, 1, B);
-	op.ask = &ask;
+	op.reserve.ask = &ask;
 	assert_status(run_op(f, &op), HPX_OK);
 	assert_string_equal(hpx_decision_name(op.decision.kind), "replay");
 	assert_false(op.decision.record.kept);
-	assert_non_null(op.replay);
-	assert_false(op.replay->kept);
-	assert_int_equal(op.replay->status, 201);
-	assert_span(op.replay->headers, "Location: /x\r\n");
-	assert_span(op.replay->body, "");
-	hpx_answer_free(op.replay);
+	assert_non_null(op.reserve.replay);
+	assert_false(op.reserve.replay->kept);
+	assert_int_equal(op.reserve.replay->status, 201);
+	assert_span(op.reserve.replay->headers, "Location: /x\r\n");
+	assert_span(op.reserve.replay->body, "");
+	hpx_answer_free(op.reserve.replay);
 }
 
 static void the_first_answer_stays(void **state)
@@ -241,7 +241,7 @@ static void an_event_says_who_and_why(void **state)
 	reserve(f, 1, BODY, A);
 	op.actor = HPX_SPAN("gateway");
 	op.reason = HPX_SPAN("the connection was reset");
-	op.status_seen = 504;
+	op.mark_unknown.status_seen = 504;
 	assert_status(run_op(f, &op), HPX_OK);
 	assert_status(hpx_store_events(f->reader, &id, &f->arena, &events, &count), HPX_OK);
 	assert_int_equal(count, 1);
@@ -258,13 +258,13 @@ static void recipes_are_kept_once(void **state)
 	struct hpx_store_op op = op_of(HPX_VERB_RECIPE, 0, 0);
 	struct hpx_span text;
 
-	memset(op.recipe.bytes, 5, sizeof(op.recipe.bytes));
-	assert_status(hpx_store_recipe(f->reader, &op.recipe, &f->arena, &text), HPX_NOT_FOUND);
-	op.recipe_text = HPX_SPAN("1 ignore=/a");
+	memset(op.recipe.id.bytes, 5, sizeof(op.recipe.id.bytes));
+	assert_status(hpx_store_recipe(f->reader, &op.recipe.id, &f->arena, &text), HPX_NOT_FOUND);
+	op.recipe.text = HPX_SPAN("1 ignore=/a");
 	assert_status(run_op(f, &op), HPX_OK);
-	op.recipe_text = HPX_SPAN("something else");
+	op.recipe.text = HPX_SPAN("something else");
 	assert_status(run_op(f, &op), HPX_OK);
-	assert_status(hpx_store_recipe(f->reader, &op.recipe, &f->arena, &text), HPX_OK);
+	assert_status(hpx_store_recipe(f->reader, &op.recipe.id, &f->arena, &text), HPX_OK);
 	assert_span(text, "1 ignore=/a");
 }
 
@@ -299,8 +299,8 @@ static void a_person_may_give_the_answer(void **state)
 
 	reserve(f, 1, BODY, A);
 	act(f, HPX_VERB_MARK_UNKNOWN, 1, A);
-	op.applied = true;
-	op.answer = &answer;
+	op.resolve.applied = true;
+	op.resolve.answer = &answer;
 	assert_status(run_op(f, &op), HPX_OK);
 	assert_string_equal(body_of(f, 1), "declined");
 	assert_int_equal(record_of(f, 1).status, 402);

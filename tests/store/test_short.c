@@ -26,12 +26,12 @@ static void attempt_init(struct attempt *a, struct fixture *f, unsigned key, uns
 			       .answer = { .status = 201, .kept = true, .headers = HPX_SPAN("a: b\r\n"), .body = hpx_span_of(body) } };
 	a->ask = ask_of(f->store, key, BODY, token);
 	a->begin = op_of(HPX_VERB_RESERVE, key, token);
-	a->begin.ask = &a->ask;
-	a->begin.policy = policy();
-	a->begin.description = &a->description;
+	a->begin.reserve.ask = &a->ask;
+	a->begin.reserve.policy = policy();
+	a->begin.reserve.description = &a->description;
 	a->end = op_of(HPX_VERB_COMPLETE, key, token);
-	a->end.answer = &a->answer;
-	a->end.believed = &a->record;
+	a->end.complete.answer = &a->answer;
+	a->end.complete.believed = &a->record;
 }
 
 /* The store is sure of what it reads once it has committed something. */
@@ -79,7 +79,7 @@ static void assert_told(struct fixture *f, unsigned key, const struct hpx_store_
 	assert_int_equal(op->decision.record.changed_ms, stored.changed_ms);
 	assert_int_equal(op->decision.record.expires_ms, stored.expires_ms);
 	assert_int_equal(op->decision.record.lease_until_ms, stored.lease_until_ms);
-	if (!op->already)
+	if (op->verb != HPX_VERB_COMPLETE || !op->complete.already)
 		assert_int_equal(op->judged_ms, stored.changed_ms);
 }
 
@@ -102,7 +102,7 @@ static void what_is_told_is_what_is_stored(void **state)
 					 a.end.decision.record.changed_ms,
 				 RETENTION_MS);
 		assert_int_equal(a.end.decision.record.created_ms, a.record.created_ms);
-		assert_false(a.end.already);
+		assert_false(a.end.complete.already);
 		assert_string_equal(body_of(f, i), "paid");
 		assert_string_equal(events_of(f, i), "");
 	}
@@ -254,7 +254,7 @@ static void forgotten(struct fixture *f)
 {
 	struct hpx_store_op op = op_of(HPX_VERB_FORGET, 1, A);
 
-	op.force = true;
+	op.forget.force = true;
 	assert_status(run_op(f, &op), HPX_OK);
 }
 
@@ -355,7 +355,7 @@ static void the_row_counts_and_not_what_was_believed(void **state)
 		run_batch(f, ops, 2);
 		assert_status(a.end.status, cases[i].status);
 		assert_string_equal(state_of(f, 1), cases[i].after);
-		assert_int_equal(a.end.already, cases[i].already);
+		assert_int_equal(a.end.complete.already, cases[i].already);
 		if (cases[i].body != NULL)
 			assert_string_equal(body_of(f, 1), cases[i].body);
 		if (cases[i].status == HPX_OK)
@@ -463,7 +463,7 @@ static void ops_about_one_operation_follow_each_other(void **state)
 	run_batch(f, ops, sizeof(ops) / sizeof(ops[0]));
 	assert_status(a.end.status, HPX_OK);
 	assert_string_equal(hpx_decision_name(retry.begin.decision.kind), "replay");
-	assert_span(retry.begin.replay->body, "paid");
+	assert_span(retry.begin.reserve.replay->body, "paid");
 	assert_int_equal(find.decision.record.state, HPX_STATE_COMPLETED);
 	assert_string_equal(hpx_decision_name(first.begin.decision.kind), "created");
 	assert_string_equal(hpx_decision_name(second.begin.decision.kind), "in_progress");
@@ -471,7 +471,7 @@ static void ops_about_one_operation_follow_each_other(void **state)
 	assert_status(other.end.status, HPX_OK);
 	assert_string_equal(body_of(f, 3), "other");
 	assert_int_equal(count_of("SELECT count(*) FROM hapax.lease"), 0);
-	hpx_answer_free(retry.begin.replay);
+	hpx_answer_free(retry.begin.reserve.replay);
 }
 
 static void what_is_misuse_harms_nobody_else(void **state)
@@ -486,7 +486,7 @@ static void what_is_misuse_harms_nobody_else(void **state)
 	attempt_init(&b, f, 2, 0, "");
 	attempt_init(&c, f, 3, A, "");
 	begin(f, &a);
-	a.end.answer = &nothing;
+	a.end.complete.answer = &nothing;
 	run_batch(f, ops, 3);
 	assert_status(a.end.status, HPX_MISUSE);
 	assert_status(b.begin.status, HPX_MISUSE);
@@ -518,7 +518,7 @@ static void while_it_is_unsure_it_looks(void **state)
 	fixture_reopen(f);
 	run_batch(f, ops, 2);
 	assert_status(a.end.status, HPX_OK);
-	assert_true(a.end.already);
+	assert_true(a.end.complete.already);
 	assert_string_equal(hpx_decision_name(new.begin.decision.kind), "created");
 	assert_int_equal(new.begin.decision.record.attempt, 1);
 }
@@ -536,7 +536,7 @@ static void what_is_run_again_is_recognised(void **state)
 	assert_int_equal(a.record.attempt, 1);
 	assert_status(run_op(f, &a.end), HPX_OK);
 	assert_status(run_op(f, &a.end), HPX_OK);
-	assert_true(a.end.already);
+	assert_true(a.end.complete.already);
 	assert_string_equal(body_of(f, 1), "paid");
 }
 

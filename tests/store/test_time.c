@@ -44,10 +44,10 @@ static void the_sweeper_names_what_it_touched_within_its_limit(void **state)
 	for (unsigned key = 1; key <= 3; key++)
 		reserve(f, key, BODY, A);
 	advance(f, LEASE_MS + 1);
-	op.limit = 2;
-	op.touched = touched;
+	op.sweep.limit = 2;
+	op.sweep.touched = touched;
 	assert_status(run_op(f, &op), HPX_OK);
-	assert_int_equal(op.count, 2);
+	assert_int_equal(op.sweep.count, 2);
 	for (unsigned i = 0; i < 2; i++) {
 		bool known = false;
 		for (unsigned key = 1; key <= 3; key++) {
@@ -70,15 +70,15 @@ static void the_sweeper_tells_what_became_of_each(void **state)
 	struct hpx_policy may_resume = *policy();
 
 	may_resume.on_lost = HPX_ON_LOST_RESUME;
-	resumed.ask = &ask;
-	resumed.policy = &may_resume;
+	resumed.reserve.ask = &ask;
+	resumed.reserve.policy = &may_resume;
 	reserve(f, 1, BODY, A);
 	assert_status(run_op(f, &resumed), HPX_OK);
 	advance(f, LEASE_MS + 1);
-	op.limit = 2;
-	op.touched = touched;
+	op.sweep.limit = 2;
+	op.sweep.touched = touched;
 	assert_status(run_op(f, &op), HPX_OK);
-	assert_int_equal(op.count, 2);
+	assert_int_equal(op.sweep.count, 2);
 	for (unsigned i = 0; i < 2; i++) {
 		struct hpx_operation_id first = id_of(1);
 		bool is_first = hpx_operation_id_eq(&first, &touched[i].id);
@@ -111,7 +111,7 @@ static void a_renewal_dies_with_its_attempt(void **state)
 	struct hpx_store_op renew = op_of(HPX_VERB_RENEW, 1, A);
 
 	reserve(f, 1, BODY, A);
-	renew.lease_ms = 100 * LEASE_MS;
+	renew.renew.lease_ms = 100 * LEASE_MS;
 	assert_status(run_op(f, &renew), HPX_OK);
 	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_OK);
 	assert_string_equal(reserve(f, 1, BODY, B), "retried");
@@ -226,9 +226,9 @@ static void the_reaper_keeps_its_limit(void **state)
 		complete(f, key, A, "x");
 	}
 	advance(f, RETENTION_MS + 1);
-	op.limit = 3;
+	op.reap.limit = 3;
 	assert_status(run_op(f, &op), HPX_OK);
-	assert_int_equal(op.count, 3);
+	assert_int_equal(op.reap.count, 3);
 	assert_int_equal(reap(f), 2);
 }
 

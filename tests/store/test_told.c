@@ -25,9 +25,9 @@ static void turn_to_reserve(struct turn *t, struct fixture *f, unsigned key, uns
 					     .key = HPX_SPAN("new") } };
 	t->ask = ask_of(f->store, key, body, token);
 	t->op = op_of(HPX_VERB_RESERVE, key, token);
-	t->op.ask = &t->ask;
-	t->op.policy = policy();
-	t->op.description = &t->description;
+	t->op.reserve.ask = &t->ask;
+	t->op.reserve.policy = policy();
+	t->op.reserve.description = &t->description;
 }
 
 /* The end of an attempt that the store gave. */
@@ -41,8 +41,8 @@ static void turn_to_complete(struct turn *t, struct fixture *f, unsigned key, co
 		.status = 201, .kept = true, .headers = HPX_SPAN(""), .body = hpx_span_of(body)
 	};
 	t->op = op_of(HPX_VERB_COMPLETE, key, A);
-	t->op.answer = &t->answer;
-	t->op.believed = &t->record;
+	t->op.complete.answer = &t->answer;
+	t->op.complete.believed = &t->record;
 }
 
 /* ---- a commit that waits ---- */
@@ -68,9 +68,8 @@ static void note_told(void *user, struct hpx_store_op *op)
 				     "OR (key = 'end' AND state = 3)"));
 	hold->told[hold->count++] = op;
 	/* What it pointed to may be gone from now on. */
-	op->ask = NULL;
-	op->policy = NULL;
-	op->description = NULL;
+	if (op->verb == HPX_VERB_RESERVE)
+		op->reserve.ask = NULL, op->reserve.policy = NULL, op->reserve.description = NULL;
 	if (hold->count == hold->until)
 		PQclear(cluster_ask(hold->conn, "SELECT pg_advisory_unlock(" LOCK ")"));
 }
@@ -129,7 +128,7 @@ static void run_turns(struct fixture *f, struct turn *turns, size_t count)
 static void free_turns(struct turn *turns, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		hpx_answer_free(turns[i].op.replay);
+		hpx_store_op_drop(&turns[i].op);
 }
 
 static const char *verdict_of(const struct turn *t)
@@ -199,7 +198,7 @@ static void was_not_kept(struct fixture *f, unsigned key)
 	struct hpx_store_op op = op_of(HPX_VERB_COMPLETE, key, A);
 
 	assert_string_equal(reserve(f, key, BODY, A), "created");
-	op.answer = &answer;
+	op.complete.answer = &answer;
 	assert_status(run_op(f, &op), HPX_OK);
 }
 
@@ -231,7 +230,7 @@ static void make_cases(struct fixture *f)
 
 static void assert_case(size_t i, const struct turn *t, const struct hold *hold)
 {
-	const struct hpx_answer *replay = t->op.replay;
+	const struct hpx_answer *replay = t->op.reserve.replay;
 
 	print_message("case %zu\n", i);
 	assert_true(was_told(hold, &t->op));
@@ -318,12 +317,12 @@ static void nor_does_a_look_or_an_asynchronous_retry_wait(void **state)
 	is_completed(f, 2);
 	later.deliver = HPX_DELIVER_ASYNC;
 	turn_to_reserve(&turns[0], f, 1, BODY, B);
-	turns[0].op.look = true;
+	turns[0].op.reserve.look = true;
 	turn_to_reserve(&turns[1], f, 2, BODY, B);
-	turns[1].op.policy = &later;
-	turns[1].op.job = &job;
+	turns[1].op.reserve.policy = &later;
+	turns[1].op.reserve.job = &job;
 	turn_to_reserve(&turns[2], f, 3, BODY, B);
-	turns[2].op.look = true;
+	turns[2].op.reserve.look = true;
 	turn_to_reserve(&turns[3], f, NEW, BODY, A);
 	hold_init(&hold, f, 2);
 	run_turns(f, turns, 4);
@@ -360,7 +359,7 @@ static void what_rests_on_the_batch_waits_for_it(void **state)
 		assert_false(was_told(&hold, &turns[i].op));
 	assert_status(turns[0].op.status, HPX_OK);
 	assert_string_equal(verdict_of(&turns[1]), "replay");
-	assert_span(turns[1].op.replay->body, "end");
+	assert_span(turns[1].op.reserve.replay->body, "end");
 	assert_string_equal(verdict_of(&turns[2]), "created");
 	assert_string_equal(verdict_of(&turns[3]), "created");
 	assert_int_equal(turns[3].op.decision.record.attempt, 1);
@@ -458,8 +457,8 @@ static void large_answers_come_as_far_as_they_fit(void **state)
 		for (unsigned key = 0; key < 5; key++) {
 			early += was_told(&hold, &turns[key].op);
 			assert_string_equal(verdict_of(&turns[key]), "replay");
-			assert_int_equal(turns[key].op.replay->body.len, rows[i].size);
-			assert_memory_equal(turns[key].op.replay->body.ptr, body, rows[i].size);
+			assert_int_equal(turns[key].op.reserve.replay->body.len, rows[i].size);
+			assert_memory_equal(turns[key].op.reserve.replay->body.ptr, body, rows[i].size);
 		}
 		assert_int_equal(early, rows[i].early);
 		assert_string_equal(verdict_of(&turns[5]), "created");
@@ -492,7 +491,7 @@ static void a_commit_that_fails_takes_nothing_back(void **state)
 	assert_ptr_equal(ops[1], &turns[1].op);
 	assert_true(was_told(&hold, &turns[0].op));
 	assert_string_equal(verdict_of(&turns[0]), "replay");
-	assert_span(turns[0].op.replay->body, "paid");
+	assert_span(turns[0].op.reserve.replay->body, "paid");
 	assert_string_equal(state_of(f, NEW), "none");
 	free_turns(turns, 1);
 	hold_done(&hold, f);

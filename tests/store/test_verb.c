@@ -78,10 +78,11 @@ static enum hpx_status try_row(struct fixture *f, const struct row *row, unsigne
 	struct hpx_store_op op = op_of(row->verb, key, token);
 	struct hpx_answer answer = { .status = 200, .kept = true, .body = HPX_SPAN("second") };
 
-	op.applied = row->applied;
-	op.force = row->force;
+	if (row->verb == HPX_VERB_RESOLVE)
+		op.resolve.applied = row->applied;
+	op_forces(&op, row->force);
 	if (row->verb == HPX_VERB_COMPLETE || row->applied)
-		op.answer = &answer;
+		op_answers(&op, &answer);
 	return run_op(f, &op);
 }
 
@@ -138,9 +139,10 @@ static void a_reference_is_no_lease(void **state)
 		assert_true(hpx_mark_eq(&mark, &record.mark));
 		memcpy(op.token.bytes, mark.bytes, sizeof(op.token.bytes));
 		memcpy(op.mark.bytes, token.bytes, sizeof(op.mark.bytes));
-		op.answer = &answer;
-		op.applied = rows[i].applied;
-		op.force = rows[i].force;
+		op_answers(&op, &answer);
+		if (op.verb == HPX_VERB_RESOLVE)
+			op.resolve.applied = rows[i].applied;
+		op_forces(&op, rows[i].force);
 		check(f, &rows[i], i, run_op(f, &op), HPX_STALE, hpx_state_name(rows[i].before));
 	}
 }
@@ -165,11 +167,13 @@ static void what_was_completed_before_is_told(void **state)
 	for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
 		struct hpx_store_op op = op_of(told[i].verb, i, OWN);
 		bring_to(f, i, told[i].before, OWN);
-		op.answer = told[i].verb == HPX_VERB_COMPLETE ? &answer : NULL;
+		op_answers(&op, &answer);
 		assert_status(run_op(f, &op), HPX_OK);
-		if (op.already != told[i].already)
+		bool already = (op.verb == HPX_VERB_COMPLETE && op.complete.already) ||
+			       (op.verb == HPX_VERB_CONCLUDE && op.conclude.already);
+		if (already != told[i].already)
 			fail_msg("%s in %s: already is %d", hpx_verb_name(told[i].verb),
-				 hpx_state_name(told[i].before), op.already);
+				 hpx_state_name(told[i].before), already);
 	}
 }
 
@@ -198,8 +202,8 @@ static void a_lost_attempt_becomes_what_its_route_says(void **state)
 			p.on_lost = lost[i].on_lost;
 			p.completes = lost[i].completes;
 			p.fenced = true;
-			op.ask = &ask;
-			op.policy = &p;
+			op.reserve.ask = &ask;
+			op.reserve.policy = &p;
 			assert_status(run_op(f, &op), HPX_OK);
 			if (way == 0)
 				assert_status(act(f, HPX_VERB_MARK_UNKNOWN, key, OWN), HPX_OK);
@@ -254,17 +258,17 @@ static void ops_of_one_batch_see_each_other(void **state)
 	};
 	struct hpx_store_op *batch[4] = { &ops[0], &ops[1], &ops[2], &ops[3] };
 
-	ops[0].ask = &ask;
-	ops[1].ask = ops[3].ask = &again;
-	ops[2].answer = &answer;
+	ops[0].reserve.ask = &ask;
+	ops[1].reserve.ask = ops[3].reserve.ask = &again;
+	ops[2].complete.answer = &answer;
 	assert_status(hpx_store_run(f->store, batch, 4, NULL), HPX_OK);
 	assert_string_equal(hpx_decision_name(ops[0].decision.kind), "created");
 	assert_string_equal(hpx_decision_name(ops[1].decision.kind), "in_progress");
 	assert_status(ops[2].status, HPX_OK);
 	assert_string_equal(hpx_decision_name(ops[3].decision.kind), "replay");
-	assert_non_null(ops[3].replay);
-	assert_span(ops[3].replay->body, "yes");
-	hpx_answer_free(ops[3].replay);
+	assert_non_null(ops[3].reserve.replay);
+	assert_span(ops[3].reserve.replay->body, "yes");
+	hpx_answer_free(ops[3].reserve.replay);
 }
 
 static void a_reservation_run_twice_is_one(void **state)
@@ -299,15 +303,15 @@ static void a_look_begins_no_attempt(void **state)
 		struct hpx_ask ask = ask_of(f->store, i, BODY, OLD);
 		struct hpx_store_op op = op_of(HPX_VERB_RESERVE, i, OLD);
 		bring_to(f, i, looks[i].before, OWN);
-		op.ask = &ask;
-		op.look = true;
+		op.reserve.ask = &ask;
+		op.reserve.look = true;
 		if (run_op(f, &op) == HPX_OK)
 			assert_string_equal(hpx_decision_name(op.decision.kind),
 					    looks[i].verdict);
 		else
 			assert_string_equal(hpx_status_name(op.status), looks[i].verdict);
 		assert_string_equal(state_of(f, i), hpx_state_name(looks[i].before));
-		hpx_answer_free(op.replay);
+		hpx_answer_free(op.reserve.replay);
 	}
 }
 
@@ -319,10 +323,10 @@ static void misuse_is_told_and_changes_nothing(void **state)
 
 	bring_to(f, 1, HPX_STATE_IN_PROGRESS, OWN);
 	assert_status(run_op(f, &op), HPX_MISUSE);
-	op.answer = &nothing;
+	op.complete.answer = &nothing;
 	assert_status(run_op(f, &op), HPX_MISUSE);
 	op = op_of(HPX_VERB_RENEW, 1, OWN);
-	op.lease_ms = 0;
+	op.renew.lease_ms = 0;
 	assert_status(run_op(f, &op), HPX_MISUSE);
 	assert_string_equal(reserve(f, 2, BODY, 0), "MISUSE");
 	assert_string_equal(state_of(f, 1), "in_progress");
@@ -368,14 +372,14 @@ static enum hpx_status complete_believed(struct fixture *f, enum between between
 	struct hpx_description description = { .tenant = HPX_SPAN("tenant"), .key = HPX_SPAN("k") };
 	struct hpx_answer answer = { .status = 201, .kept = true, .body = HPX_SPAN("late") };
 
-	begin.ask = &ask;
-	begin.policy = policy();
-	begin.description = &description;
+	begin.reserve.ask = &ask;
+	begin.reserve.policy = policy();
+	begin.reserve.description = &description;
 	assert_status(run_op(f, &begin), HPX_OK);
 	happen(f, between);
-	end.answer = &answer;
-	end.believed = &begin.decision.record;
-	end.row = begin.row;
+	end.complete.answer = &answer;
+	end.complete.believed = &begin.decision.record;
+	end.complete.row = begin.reserve.row;
 	return run_op(f, &end);
 }
 

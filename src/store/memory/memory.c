@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
+
 #define PARTED_MS 60000
 
 /* As in the SQLite driver: parted clocks hold expiry until a person says so. */
@@ -87,8 +89,9 @@ static enum hpx_status put_row(struct hpx_memory_store *m, struct hpx_memory_row
 		if (answer == NULL)
 			return HPX_NOMEM;
 	}
+	HPX_ASSERT(!anew || op->verb == HPX_VERB_RESERVE);
 	if (anew)
-		status = hpx_memory_row_describe(row, op->description ? op->description : &nothing);
+		status = hpx_memory_row_describe(row, op->reserve.description ? op->reserve.description : &nothing);
 	if (status == HPX_OK)
 		status = add_event(m, change, op);
 	if (status != HPX_OK) {
@@ -133,8 +136,8 @@ static enum hpx_status write_change(struct hpx_memory_store *m, struct hpx_memor
 
 static enum hpx_status read_point(const struct hpx_memory_row *row, struct hpx_store_op *op)
 {
-	hpx_buffer_init(&op->saved, HPX_POINT_DATA_MAX);
-	return hpx_buffer_append(&op->saved, hpx_span(row->data, row->data_len));
+	hpx_buffer_init(&op->read_point.data, HPX_POINT_DATA_MAX);
+	return hpx_buffer_append(&op->read_point.data, hpx_span(row->data, row->data_len));
 }
 
 static void run_one(struct hpx_memory_store *m, struct hpx_store_op *op)
@@ -149,7 +152,7 @@ static void run_one(struct hpx_memory_store *m, struct hpx_store_op *op)
 		return;
 	if (op->verb == HPX_VERB_RESERVE && op->decision.kind == HPX_DECISION_REPLAY &&
 	    row->answer != NULL)
-		op->status = hpx_memory_answer_copy(row, &op->replay);
+		op->status = hpx_memory_answer_copy(row, &op->reserve.replay);
 	if (op->verb == HPX_VERB_READ_POINT)
 		op->status = read_point(row, op);
 	if (op->status == HPX_OK && change.job != NULL)
@@ -160,40 +163,45 @@ static void run_one(struct hpx_memory_store *m, struct hpx_store_op *op)
 		op->status = write_change(m, row, &change, op);
 }
 
-static void sweep(struct hpx_memory_store *m, struct hpx_store_op *op)
+static void run_sweep(struct hpx_memory_store *m, struct hpx_store_op *op)
 {
+	struct hpx_op_sweep *sweep = &op->sweep;
 	struct hpx_moment now = hpx_store_moment(&m->base);
 	struct hpx_change change;
 
+	HPX_ASSERT(op->verb == HPX_VERB_SWEEP);
+
 	for (size_t i = 0; i < HPX_MEMORY_BUCKETS; i++)
 		for (struct hpx_memory_row *row = m->table.bucket[i]; row != NULL; row = row->next) {
-			if (op->count >= op->limit)
+			if (sweep->count >= sweep->limit)
 				return;
 			if (!hpx_change_sweep(&row->record, false, &now, &change))
 				continue;
 			op->status = write_change(m, row, &change, op);
 			if (op->status != HPX_OK)
 				return;
-			if (op->touched != NULL)
-				op->touched[op->count] = (struct hpx_touched){ row->record.id, row->record.state };
-			op->count++;
+			if (sweep->touched != NULL)
+				sweep->touched[sweep->count] = (struct hpx_touched){ row->record.id, row->record.state };
+			sweep->count++;
 		}
 }
 
-static void reap(struct hpx_memory_store *m, struct hpx_store_op *op)
+static void run_reap(struct hpx_memory_store *m, struct hpx_store_op *op)
 {
 	struct hpx_moment now = hpx_store_moment(&m->base);
 	struct hpx_memory_row *row, *next;
 
+	HPX_ASSERT(op->verb == HPX_VERB_REAP);
+
 	if (now.hold_expiry)
 		return;
 	for (size_t i = 0; i < HPX_MEMORY_BUCKETS; i++)
-		for (row = m->table.bucket[i]; row != NULL && op->count < op->limit; row = next) {
+		for (row = m->table.bucket[i]; row != NULL && op->reap.count < op->reap.limit; row = next) {
 			next = row->next;
 			if (!hpx_record_expired(&row->record, &now))
 				continue;
 			hpx_memory_row_remove(&m->table, row);
-			op->count++;
+			op->reap.count++;
 		}
 	if (m->event_retention_ms > 0)
 		hpx_memory_events_reap(&m->table, now.wall_ms - m->event_retention_ms);
@@ -203,13 +211,13 @@ static void run_op(struct hpx_memory_store *m, struct hpx_store_op *op)
 {
 	switch (op->verb) {
 	case HPX_VERB_SWEEP:
-		sweep(m, op);
+		run_sweep(m, op);
 		break;
 	case HPX_VERB_REAP:
-		reap(m, op);
+		run_reap(m, op);
 		break;
 	case HPX_VERB_RECIPE:
-		op->status = hpx_memory_recipe_add(&m->table, &op->recipe, op->recipe_text);
+		op->status = hpx_memory_recipe_add(&m->table, &op->recipe.id, op->recipe.text);
 		break;
 	case HPX_VERB_ACCEPT_CLOCK:
 		accept_clock(m);

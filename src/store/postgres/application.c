@@ -26,18 +26,20 @@ static enum hpx_status send_advance(struct hpx_pg_store *s, const struct hpx_sto
 {
 	struct hpx_pg_params params = { .count = 0 };
 
+	HPX_ASSERT(op->verb == HPX_VERB_ADVANCE);
 	hpx_pg_add_bytes(&params, lease);
-	hpx_pg_add_bytes(&params, op->point);
-	hpx_pg_add_bytes(&params, op->data);
+	hpx_pg_add_bytes(&params, op->advance.point);
+	hpx_pg_add_bytes(&params, op->advance.data);
 	return hpx_pg_commit_call(s, HPX_PG_ADVANCE, &params, problem);
 }
 
 static enum hpx_status send_enqueue(struct hpx_pg_store *s, const struct hpx_store_op *op,
 				    struct hpx_span lease, char *problem)
 {
-	const struct hpx_job *job = op->job;
+	const struct hpx_job *job = op->enqueue.job;
 	struct hpx_pg_params params = { .count = 0 };
 
+	HPX_ASSERT(op->verb == HPX_VERB_ENQUEUE);
 	hpx_pg_add_bytes(&params, lease);
 	hpx_pg_add_bytes(&params, job->name);
 	hpx_pg_add_bytes(&params, job->target);
@@ -92,13 +94,14 @@ enum hpx_status hpx_pg_point_read(const PGresult *result, int column, struct hpx
 	struct hpx_record *record = &op->decision.record;
 	struct hpx_span point = hpx_pg_bytes(result, 0, column);
 
+	HPX_ASSERT(op->verb == HPX_VERB_READ_POINT);
 	memset(record->point, 0, sizeof(record->point));
 	if (point.len == 0)
 		return HPX_OK;
 	if (!hpx_point_valid(point))
 		return HPX_CORRUPT;
 	memcpy(record->point, point.ptr, point.len);
-	return hpx_buffer_append(&op->saved, hpx_pg_bytes(result, 0, column + 1));
+	return hpx_buffer_append(&op->read_point.data, hpx_pg_bytes(result, 0, column + 1));
 }
 
 /* Looks at the row, in a lock where it is to be written, and decides as for
@@ -147,7 +150,8 @@ enum hpx_status hpx_pg_application(struct hpx_pg_store *s, struct hpx_store_op *
 	struct hpx_pg_batch batch;
 	enum hpx_status status = hpx_pg_batch_init(&batch, 1, 0);
 
-	hpx_buffer_init(&op->saved, HPX_POINT_DATA_MAX);
+	if (op->verb == HPX_VERB_READ_POINT)
+		hpx_buffer_init(&op->read_point.data, HPX_POINT_DATA_MAX);
 	if (status != HPX_OK)
 		return status;
 	status = run(s, op, &batch, problem);
@@ -156,6 +160,7 @@ enum hpx_status hpx_pg_application(struct hpx_pg_store *s, struct hpx_store_op *
 		return HPX_OK;
 	/* Nothing is told of an op that failed. */
 	op->decision = (struct hpx_decision){ .kind = HPX_DECISION_COUNT };
-	hpx_buffer_done(&op->saved);
+	if (op->verb == HPX_VERB_READ_POINT)
+		hpx_buffer_done(&op->read_point.data);
 	return status;
 }

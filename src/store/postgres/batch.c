@@ -158,10 +158,7 @@ static size_t keep_lost(struct round *round)
 		if (!round->todo[i])
 			continue;
 		left++;
-		hpx_answer_free(op->replay);
-		op->replay = NULL;
-		op->status = HPX_OK;
-		op->decision = (struct hpx_decision){ .kind = HPX_DECISION_COUNT };
+		hpx_store_op_drop(op);
 	}
 	return left;
 }

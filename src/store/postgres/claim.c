@@ -24,8 +24,8 @@ static size_t room_of(const struct hpx_store_op *op)
 {
 	size_t room = 0;
 
-	for (size_t i = 0; i < op->claim_count && room < HPX_PG_ITEMS_MAX; i++)
-		room += op->claims[i].room;
+	for (size_t i = 0; i < op->claim.claim_count && room < HPX_PG_ITEMS_MAX; i++)
+		room += op->claim.claims[i].room;
 	return room < HPX_PG_ITEMS_MAX ? room : HPX_PG_ITEMS_MAX;
 }
 
@@ -63,9 +63,9 @@ static void send_claims(struct claim *c, struct hpx_pg_pipe *pipe)
 	struct hpx_pg_columns columns;
 
 	hpx_pg_columns_init(&columns, types, 2);
-	for (size_t i = 0; i < c->op->claim_count; i++) {
-		hpx_pg_put_text(&columns, c->op->claims[i].target);
-		hpx_pg_put_int(&columns, c->op->claims[i].room);
+	for (size_t i = 0; i < c->op->claim.claim_count; i++) {
+		hpx_pg_put_text(&columns, c->op->claim.claims[i].target);
+		hpx_pg_put_int(&columns, c->op->claim.claims[i].room);
 	}
 	send_windows(c, pipe, &columns);
 	hpx_pg_columns_done(&columns);
@@ -84,9 +84,9 @@ static void send_recognise(struct claim *c, struct hpx_pg_pipe *pipe)
 
 static const struct hpx_claim *claim_of(const struct claim *c, const struct hpx_job_entry *entry)
 {
-	for (size_t i = 0; i < c->op->claim_count; i++)
-		if (hpx_span_eq(c->op->claims[i].target, entry->job.target))
-			return &c->op->claims[i];
+	for (size_t i = 0; i < c->op->claim.claim_count; i++)
+		if (hpx_span_eq(c->op->claim.claims[i].target, entry->job.target))
+			return &c->op->claim.claims[i];
 	return NULL;
 }
 
@@ -190,7 +190,7 @@ static void decide_all(struct claim *c)
 
 static void give(struct claim *c)
 {
-	struct hpx_job_entry **tail = &c->op->jobs;
+	struct hpx_job_entry **tail = &c->op->claim.jobs;
 
 	for (size_t i = 0; i < c->outbox.count; i++) {
 		struct hpx_pg_item *item = &c->outbox.item[i];

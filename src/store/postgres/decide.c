@@ -68,9 +68,9 @@ static void copy_answer(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
 
 	if (from == NULL)
 		return;
-	op->replay = hpx_answer_new(op->decision.record.status, from->kept, from->headers,
-				    hpx_change_body(&change));
-	if (op->replay == NULL)
+	op->reserve.replay = hpx_answer_new(op->decision.record.status, from->kept, from->headers,
+					    hpx_change_body(&change));
+	if (op->reserve.replay == NULL)
 		op->status = HPX_NOMEM;
 }
 
@@ -78,6 +78,7 @@ static void copy_answer(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
  * unknown, and nothing is executed. */
 static void load_replay(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
 {
+	HPX_ASSERT(op->verb == HPX_VERB_RESERVE);
 	if (op->decision.kind != HPX_DECISION_REPLAY)
 		return;
 	if (slot->answer == NULL && slot->kept_status == HPX_CORRUPT)
@@ -110,7 +111,7 @@ void hpx_pg_decide(const struct hpx_pg_slot *slot, struct hpx_store_op *op,
 		return;
 	}
 	hpx_change_make(&found, op, now, false, ret_change);
-	if (op->status == HPX_OK && op->job != NULL && !hpx_pg_job_is_text(op->job))
+	if (op->status == HPX_OK && hpx_op_job(op) != NULL && !hpx_pg_job_is_text(hpx_op_job(op)))
 		op->status = HPX_INVALID;
 	if (op->status == HPX_OK && op->verb == HPX_VERB_RESERVE) {
 		if (is_busy(slot) && ret_change->write != HPX_WRITE_NOTHING)

@@ -105,25 +105,25 @@ static enum hpx_status say_reserve(struct hpx_pg_call *call)
 	const struct hpx_store_op *op = call->op;
 	enum hpx_status status;
 
-	if (op->ask == NULL || op->policy == NULL || op->description == NULL || op->look ||
-	    memcmp(&op->ask->recipe, &no_recipe, sizeof(no_recipe)) != 0)
+	if (op->reserve.ask == NULL || op->reserve.policy == NULL || op->reserve.description == NULL || op->reserve.look ||
+	    memcmp(&op->reserve.ask->recipe, &no_recipe, sizeof(no_recipe)) != 0)
 		return refuse(call, HPX_MISUSE, "a reservation here needs its description and "
 						"a fingerprint without a recipe");
-	const struct hpx_span names[] = { op->description->tenant, op->description->scope,
-					  op->description->key };
+	const struct hpx_span names[] = { op->reserve.description->tenant, op->reserve.description->scope,
+					  op->reserve.description->key };
 	status = add_texts(call, names, 3);
 	if (status != HPX_OK)
 		return status;
-	add_bytes(call, hpx_span(op->ask->fingerprint, sizeof(op->ask->fingerprint)));
-	hpx_pg_add_int8(&call->params, op->policy->lease_ms);
-	hpx_pg_add_int8(&call->params, op->policy->retention_ms);
-	add_bytes(call, on_lost_of(op->policy));
-	return add_bytes(call, hpx_span(op->ask->token.bytes, sizeof(op->ask->token.bytes)));
+	add_bytes(call, hpx_span(op->reserve.ask->fingerprint, sizeof(op->reserve.ask->fingerprint)));
+	hpx_pg_add_int8(&call->params, op->reserve.policy->lease_ms);
+	hpx_pg_add_int8(&call->params, op->reserve.policy->retention_ms);
+	add_bytes(call, on_lost_of(op->reserve.policy));
+	return add_bytes(call, hpx_span(op->reserve.ask->token.bytes, sizeof(op->reserve.ask->token.bytes)));
 }
 
 static enum hpx_status say_complete(struct hpx_pg_call *call)
 {
-	const struct hpx_answer *answer = call->op->answer;
+	const struct hpx_answer *answer = call->op->complete.answer;
 	enum hpx_status status;
 
 	if (answer == NULL || answer->status == 0 || !answer->kept)
@@ -137,19 +137,19 @@ static enum hpx_status say_advance(struct hpx_pg_call *call)
 {
 	const struct hpx_store_op *op = call->op;
 
-	if (!hpx_point_valid(op->point))
+	if (!hpx_point_valid(op->advance.point))
 		return refuse(call, HPX_INVALID, "the name of a recovery point is 1 to 63 visible "
 						 "ASCII characters");
-	if (op->data.len > HPX_POINT_DATA_MAX)
+	if (op->advance.data.len > HPX_POINT_DATA_MAX)
 		return refuse(call, HPX_TOO_LARGE, "the data of a recovery point is too large: at "
 						   "most 1 MiB");
-	add_bytes(call, op->point);
-	return add_bytes(call, op->data);
+	add_bytes(call, op->advance.point);
+	return add_bytes(call, op->advance.data);
 }
 
 static enum hpx_status say_enqueue(struct hpx_pg_call *call)
 {
-	const struct hpx_job *job = call->op->job;
+	const struct hpx_job *job = call->op->enqueue.job;
 	enum hpx_status status;
 
 	if (job == NULL)
@@ -225,9 +225,9 @@ static enum hpx_status read_replay(const PGresult *result, struct hpx_store_op *
 
 	if (op->decision.kind != HPX_DECISION_REPLAY || headers.ptr == NULL)
 		return HPX_OK;
-	op->replay = hpx_answer_new(record->status, record->kept, headers,
-				    hpx_pg_bytes(result, 0, COLUMN_BODY));
-	return op->replay != NULL ? HPX_OK : HPX_NOMEM;
+	op->reserve.replay = hpx_answer_new(record->status, record->kept, headers,
+					    hpx_pg_bytes(result, 0, COLUMN_BODY));
+	return op->reserve.replay != NULL ? HPX_OK : HPX_NOMEM;
 }
 
 static enum hpx_status read_reserve(struct hpx_pg_call *call, const PGresult *result)
@@ -239,10 +239,10 @@ static enum hpx_status read_reserve(struct hpx_pg_call *call, const PGresult *re
 	int64_t attempt = 0, status = 0, kept = 0;
 
 	if (decision.kind == HPX_DECISION_COUNT ||
-	    !read_names(result, op->ask, &decision.record) ||
+	    !read_names(result, op->reserve.ask, &decision.record) ||
 	    !hpx_pg_int(result, 0, COLUMN_ATTEMPT, 1, UINT32_MAX, &attempt))
 		return refuse(call, HPX_CORRUPT, "hapax.begin gave an answer that cannot be read");
-	if (!hpx_operation_id_eq(&decision.record.id, &op->ask->id))
+	if (!hpx_operation_id_eq(&decision.record.id, &op->reserve.ask->id))
 		return refuse(call, HPX_MISUSE, "the description is not this operation's");
 	hpx_pg_int(result, 0, COLUMN_STATUS, 0, 999, &status);
 	hpx_pg_int(result, 0, COLUMN_KEPT, 0, 1, &kept);
@@ -268,11 +268,13 @@ enum hpx_status hpx_pg_call_read(struct hpx_pg_call *call, const PGresult *resul
 		return read_reserve(call, result);
 	record->id = op->id;
 	record->token = op->token;
-	hpx_buffer_init(&op->saved, HPX_POINT_DATA_MAX);
 	if (op->verb == HPX_VERB_COMPLETE) {
 		record->state = HPX_STATE_COMPLETED;
-		record->status = op->answer->status;
+		record->status = op->complete.answer->status;
 		record->kept = true;
 	}
-	return op->verb == HPX_VERB_READ_POINT ? hpx_pg_point_read(result, 0, op) : HPX_OK;
+	if (op->verb != HPX_VERB_READ_POINT)
+		return HPX_OK;
+	hpx_buffer_init(&op->read_point.data, HPX_POINT_DATA_MAX);
+	return hpx_pg_point_read(result, 0, op);
 }

@@ -178,6 +178,13 @@ static bool is_due(const struct hpx_pg_item *item, const struct hpx_moment *now)
 	       item->found.reconcile.ask_at_ms <= now->wall_ms;
 }
 
+/* What the op is about, and where its results go. */
+static struct hpx_op_due *due_of(struct hpx_store_op *op)
+{
+	HPX_ASSERT(op->verb == HPX_VERB_CLAIM_UNKNOWN || op->verb == HPX_VERB_ESCALATE);
+	return op->verb == HPX_VERB_ESCALATE ? &op->escalate : &op->claim_unknown;
+}
+
 /* Whether it is taken. */
 static enum hpx_status take_one(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item,
 				const struct hpx_due *due, struct hpx_store_op *op,
@@ -194,7 +201,7 @@ static enum hpx_status take_one(struct hpx_pg_outbox *outbox, struct hpx_pg_item
 		*tail = &(**tail)->next;
 		put_off(outbox, item, due->lease_ms, op);
 	}
-	op->count++;
+	due_of(op)->count++;
 	return HPX_OK;
 }
 
@@ -213,13 +220,13 @@ static enum hpx_status take_due(struct hpx_pg_outbox *outbox, struct hpx_store_o
 		else if (!is_unknown(item) || !item->found.scheduled)
 			*ret_over = true;
 		else if (is_due(item, &outbox->look.now))
-			status = take_one(outbox, item, &op->due[i], op, &tail);
+			status = take_one(outbox, item, &due_of(op)->due[i], op, &tail);
 	}
 	return status;
 }
 
 /* In a transaction of its own; those that are about something stay. */
-static enum hpx_status end_questions(struct hpx_pg_store *s, const struct hpx_store_op *op,
+static enum hpx_status end_questions(struct hpx_pg_store *s, const struct hpx_op_due *about,
 				     char *problem)
 {
 	static const enum hpx_pg_type types[] = { HPX_PG_BYTEA, HPX_PG_INT8 };
@@ -227,10 +234,10 @@ static enum hpx_status end_questions(struct hpx_pg_store *s, const struct hpx_st
 	struct hpx_pg_columns columns;
 
 	hpx_pg_columns_init(&columns, types, 2);
-	for (size_t i = 0; i < op->due_count && i < HPX_PG_ITEMS_MAX; i++) {
-		hpx_pg_put_bytes(&columns, hpx_span(op->due[i].id.bytes,
-						    sizeof(op->due[i].id.bytes)));
-		hpx_pg_put_int(&columns, op->due[i].number);
+	for (size_t i = 0; i < about->due_count && i < HPX_PG_ITEMS_MAX; i++) {
+		hpx_pg_put_bytes(&columns, hpx_span(about->due[i].id.bytes,
+						    sizeof(about->due[i].id.bytes)));
+		hpx_pg_put_int(&columns, about->due[i].number);
 	}
 	hpx_pg_send_columns(&pipe, HPX_PG_END_QUESTIONS, &columns);
 	PQclear(hpx_pg_take(&pipe));
@@ -249,15 +256,16 @@ static enum hpx_status run_due(struct hpx_pg_store *s, struct hpx_store_op *op,
 	status = status == HPX_OK ? hpx_pg_outbox_commit(s, outbox, problem) :
 				    hpx_pg_undo(s, status);
 	if (status == HPX_OK)
-		op->unsettled = found;
+		due_of(op)->unsettled = found;
 	else
 		hpx_unsettled_free(found);
-	return status == HPX_OK && over ? end_questions(s, op, problem) : status;
+	return status == HPX_OK && over ? end_questions(s, due_of(op), problem) : status;
 }
 
 enum hpx_status hpx_pg_take_due(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
 {
-	size_t count = op->due_count < HPX_PG_ITEMS_MAX ? op->due_count : HPX_PG_ITEMS_MAX;
+	const struct hpx_op_due *about = due_of(op);
+	size_t count = about->due_count < HPX_PG_ITEMS_MAX ? about->due_count : HPX_PG_ITEMS_MAX;
 	struct hpx_pg_outbox outbox;
 	enum hpx_status status;
 
@@ -267,10 +275,10 @@ enum hpx_status hpx_pg_take_due(struct hpx_pg_store *s, struct hpx_store_op *op,
 	if (status != HPX_OK)
 		return status;
 	for (size_t i = 0; i < count; i++)
-		if (op->due[i].number != 0)
-			hpx_pg_outbox_add_job(&outbox, op->due[i].number);
+		if (about->due[i].number != 0)
+			hpx_pg_outbox_add_job(&outbox, about->due[i].number);
 		else
-			hpx_pg_outbox_add_operation(&outbox, &op->due[i].id);
+			hpx_pg_outbox_add_operation(&outbox, &about->due[i].id);
 	status = run_due(s, op, &outbox, problem);
 	hpx_pg_outbox_done(&outbox);
 	return status;
@@ -313,7 +321,7 @@ static void decide_rule(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item,
 		op->status = HPX_BUSY;
 		return;
 	}
-	choose_subject(outbox, item, op->ruling->number);
+	choose_subject(outbox, item, op->rule.update->number);
 	hpx_outbox_rule(&item->found, op, &outbox->look.now, &item->change);
 	if (op->status != HPX_OK)
 		return;
@@ -338,7 +346,7 @@ static void choose(struct rulings *rulings, struct hpx_store_op **ops, size_t co
 	for (size_t i = 0; i < count && rulings->count < RULINGS_AT_ONCE; i++) {
 		if (!todo[i] || is_taken(rulings, &ops[i]->id))
 			continue;
-		rulings->number[rulings->count] = ops[i]->ruling->number;
+		rulings->number[rulings->count] = ops[i]->rule.update->number;
 		rulings->op[rulings->count++] = ops[i];
 	}
 }
@@ -440,7 +448,7 @@ static enum hpx_status run_some(struct hpx_pg_store *s, struct hpx_store_op **op
 
 static bool is_sound(struct hpx_store_op *op)
 {
-	if (op->ruling == NULL)
+	if (op->rule.update == NULL)
 		op->status = HPX_MISUSE;
 	return op->status == HPX_OK;
 }

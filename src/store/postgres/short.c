@@ -28,13 +28,13 @@
 
 static bool reserves(const struct hpx_store_op *op)
 {
-	return op->verb == HPX_VERB_RESERVE && op->ask != NULL && op->job == NULL && !op->look;
+	return op->verb == HPX_VERB_RESERVE && op->reserve.ask != NULL && op->reserve.job == NULL && !op->reserve.look;
 }
 
 static bool completes(const struct hpx_store_op *op)
 {
-	return op->verb == HPX_VERB_COMPLETE && op->believed != NULL &&
-	       op->believed->state == HPX_STATE_IN_PROGRESS && op->believed->expires_ms == 0;
+	return op->verb == HPX_VERB_COMPLETE && op->complete.believed != NULL &&
+	       op->complete.believed->state == HPX_STATE_IN_PROGRESS && op->complete.believed->expires_ms == 0;
 }
 
 /* What INSERT_ABSENT writes without being told. */
@@ -55,7 +55,7 @@ static bool judge(struct hpx_pg_walker *walker, const struct hpx_moment *now)
 	if (!reserves(op) && !completes(op))
 		return false;
 	if (op->verb == HPX_VERB_COMPLETE)
-		found = (struct hpx_found){ .exists = true, .readable = true, .record = *op->believed };
+		found = (struct hpx_found){ .exists = true, .readable = true, .record = *op->complete.believed };
 	hpx_change_make(&found, op, now, false, &change);
 	walker->answer = change.answer;
 	if (op->status != HPX_OK || change.event != NULL || change.job != NULL)

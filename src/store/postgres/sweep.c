@@ -8,9 +8,9 @@
 /* Old events that one REAP deletes besides. */
 #define EVENTS_MAX 5000
 
-static int64_t limit_of(const struct hpx_store_op *op)
+static int64_t bounded(unsigned limit)
 {
-	return op->limit < LIMIT_MAX ? (int64_t)op->limit : LIMIT_MAX;
+	return limit < LIMIT_MAX ? (int64_t)limit : LIMIT_MAX;
 }
 
 /* Locks the rows whose lease seems lost; the batch holds them afterwards. */
@@ -38,17 +38,19 @@ static enum hpx_status lock_lost(struct hpx_pg_store *s, struct hpx_pg_batch *ba
 static void sweep_slots(struct hpx_pg_batch *batch, struct hpx_store_op *op,
 			const struct hpx_moment *now)
 {
+	struct hpx_op_sweep *sweep = &op->sweep;
 	struct hpx_change change;
 
+	HPX_ASSERT(op->verb == HPX_VERB_SWEEP && batch->slot_count <= LIMIT_MAX);
 	for (size_t i = 0; i < batch->slot_count; i++) {
 		struct hpx_pg_slot *slot = &batch->slot[i];
 		if (!slot->stored || !slot->found.readable ||
 		    !hpx_change_sweep(&slot->found.record, false, now, &change))
 			continue;
 		hpx_pg_slot_change(batch, slot, &change, op);
-		if (op->touched != NULL)
-			op->touched[op->count] = (struct hpx_touched){ slot->id, change.record.state };
-		op->count++;
+		if (sweep->touched != NULL)
+			sweep->touched[sweep->count] = (struct hpx_touched){ slot->id, change.record.state };
+		sweep->count++;
 	}
 }
 
@@ -59,7 +61,7 @@ static enum hpx_status sweep_batch(struct hpx_pg_store *s, struct hpx_pg_batch *
 	enum hpx_status status = hpx_pg_look_time(s, &look.now, problem);
 
 	if (status == HPX_OK)
-		status = lock_lost(s, batch, look.now.lease_ms, limit_of(op), problem);
+		status = lock_lost(s, batch, look.now.lease_ms, bounded(op->sweep.limit), problem);
 	for (size_t i = 0; i < batch->slot_count; i++)
 		batch->slot[i].to_read = true;
 	/* Read again behind the locks: a renewal may have come meanwhile. */
@@ -119,10 +121,10 @@ static enum hpx_status reap_expired(struct hpx_pg_store *s, struct hpx_store_op 
 		return hpx_pg_undo(s, status);
 	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
 	hpx_pg_add_int8(&params, now.wall_ms);
-	hpx_pg_add_int8(&params, limit_of(op));
+	hpx_pg_add_int8(&params, bounded(op->reap.limit));
 	hpx_pg_send(&pipe, HPX_PG_REAP, &params);
 	send_reap_events(s, &pipe, now.wall_ms);
-	send_reap_jobs(s, &pipe, now.wall_ms, limit_of(op));
+	send_reap_jobs(s, &pipe, now.wall_ms, bounded(op->reap.limit));
 	PGresult *result = hpx_pg_take(&pipe);
 	if (result != NULL && PQntuples(result) == 1)
 		hpx_pg_int(result, 0, 0, 0, LIMIT_MAX, &count);
@@ -130,14 +132,16 @@ static enum hpx_status reap_expired(struct hpx_pg_store *s, struct hpx_store_op 
 	status = hpx_pg_end(&pipe);
 	if (status != HPX_OK)
 		return hpx_pg_undo(s, status);
-	op->count = (unsigned)count;
+	op->reap.count = (unsigned)count;
 	return HPX_OK;
 }
 
 enum hpx_status hpx_pg_reap(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
 {
-	enum hpx_status status = hpx_pg_abandon(s, op, problem);
+	enum hpx_status status;
 
+	HPX_ASSERT(op->verb == HPX_VERB_REAP);
+	status = hpx_pg_abandon(s, op, problem);
 	return status == HPX_OK ? reap_expired(s, op, problem) : status;
 }
 
@@ -146,8 +150,9 @@ enum hpx_status hpx_pg_put_recipe(struct hpx_pg_store *s, struct hpx_store_op *o
 	struct hpx_pg_params params = { .count = 0 };
 	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
 
-	hpx_pg_add_bytes(&params, hpx_span(op->recipe.bytes, sizeof(op->recipe.bytes)));
-	hpx_pg_add_bytes(&params, op->recipe_text.len != 0 ? op->recipe_text : HPX_SPAN(""));
+	HPX_ASSERT(op->verb == HPX_VERB_RECIPE);
+	hpx_pg_add_bytes(&params, hpx_span(op->recipe.id.bytes, sizeof(op->recipe.id.bytes)));
+	hpx_pg_add_bytes(&params, op->recipe.text.len != 0 ? op->recipe.text : HPX_SPAN(""));
 	hpx_pg_send(&pipe, HPX_PG_PUT_RECIPE, &params);
 	PQclear(hpx_pg_take(&pipe));
 	return hpx_pg_undo(s, hpx_pg_end(&pipe));

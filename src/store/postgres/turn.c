@@ -8,11 +8,6 @@
 /* With what is delivered, which may be large. */
 #define TURNS_AT_ONCE 64
 
-static int64_t limit_of(const struct hpx_store_op *op)
-{
-	return op->limit < HPX_PG_ITEMS_MAX ? (int64_t)op->limit : HPX_PG_ITEMS_MAX;
-}
-
 /* ---- JOB ---- */
 
 /* The operation after the turn, for those who wait for it. */
@@ -41,7 +36,7 @@ static void tell_turn(struct hpx_pg_item *item, struct hpx_store_op *op)
 	if (op->status != HPX_OK)
 		return;
 	tell_record(item, op);
-	op->jobs = item->entry;
+	op->job.after = item->entry;
 	item->entry = NULL;
 }
 
@@ -64,10 +59,10 @@ static bool is_taken(const struct turns *turns, int64_t number)
 static void choose(struct turns *turns, struct hpx_store_op **ops, size_t count, const bool *todo)
 {
 	for (size_t i = 0; i < count && turns->outbox.count < TURNS_AT_ONCE; i++) {
-		if (!todo[i] || is_taken(turns, ops[i]->turn->number))
+		if (!todo[i] || is_taken(turns, ops[i]->job.update->number))
 			continue;
 		turns->op[turns->outbox.count] = ops[i];
-		hpx_pg_outbox_add_job(&turns->outbox, ops[i]->turn->number);
+		hpx_pg_outbox_add_job(&turns->outbox, ops[i]->job.update->number);
 	}
 }
 
@@ -133,9 +128,9 @@ static enum hpx_status run_some(struct hpx_pg_store *s, struct hpx_store_op **op
 
 static bool is_sound(struct hpx_store_op *op)
 {
-	if (op->turn == NULL)
+	if (op->job.update == NULL)
 		op->status = HPX_MISUSE;
-	else if (op->turn->number <= 0)
+	else if (op->job.update->number <= 0)
 		op->status = HPX_NOT_FOUND;
 	return op->status == HPX_OK;
 }
@@ -164,19 +159,20 @@ enum hpx_status hpx_pg_turns(struct hpx_pg_store *s, struct hpx_store_op **ops, 
 struct round {
 	enum hpx_pg_statement statement;
 	int64_t shift_ms;
+	unsigned limit;
+	struct hpx_touched *touched; /* room for `limit`, or NULL */
 	void (*add)(struct hpx_pg_outbox *outbox, const PGresult *result, int row);
 	bool (*decide)(struct hpx_pg_item *item, const struct hpx_moment *now);
 };
 
-static enum hpx_status list(struct hpx_pg_store *s, const struct round *round, int64_t limit,
-			    struct hpx_pg_outbox *outbox, char *problem)
+static enum hpx_status list(struct hpx_pg_store *s, const struct round *round, struct hpx_pg_outbox *outbox, char *problem)
 {
 	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
 	struct hpx_pg_params params = { .count = 0 };
 	PGresult *result;
 
 	hpx_pg_add_int8(&params, round->shift_ms);
-	hpx_pg_add_int8(&params, limit);
+	hpx_pg_add_int8(&params, round->limit);
 	hpx_pg_send(&pipe, round->statement, &params);
 	result = hpx_pg_take(&pipe);
 	for (int row = 0; result != NULL && row < PQntuples(result); row++)
@@ -189,7 +185,7 @@ static enum hpx_status run_round(struct hpx_pg_store *s, const struct round *rou
 				 struct hpx_store_op *op, struct hpx_pg_outbox *outbox,
 				 unsigned *ret_count, char *problem)
 {
-	enum hpx_status status = list(s, round, limit_of(op), outbox, problem);
+	enum hpx_status status = list(s, round, outbox, problem);
 
 	if (status == HPX_OK && outbox->count == 0)
 		return HPX_OK;
@@ -202,20 +198,24 @@ static enum hpx_status run_round(struct hpx_pg_store *s, const struct round *rou
 		if (hpx_pg_outbox_is_held(outbox, item) || !round->decide(item, &outbox->look.now))
 			continue;
 		hpx_pg_outbox_take(outbox, item, op);
-		if (op->touched != NULL && op->verb == HPX_VERB_SWEEP_JOBS)
-			op->touched[*ret_count] = (struct hpx_touched){ .id = item->id };
+		HPX_ASSERT(*ret_count < round->limit);
+		if (round->touched != NULL)
+			round->touched[*ret_count] = (struct hpx_touched){ .id = item->id };
 		++*ret_count;
 	}
 	return hpx_pg_outbox_commit(s, outbox, problem);
 }
 
-static enum hpx_status run_many(struct hpx_pg_store *s, const struct round *round,
+static enum hpx_status run_many(struct hpx_pg_store *s, struct round *round,
 				struct hpx_store_op *op, unsigned *ret_count, char *problem)
 {
 	struct hpx_pg_outbox outbox;
-	enum hpx_status status = hpx_pg_outbox_init(&outbox, (size_t)limit_of(op));
+	enum hpx_status status;
 
 	*ret_count = 0;
+	if (round->limit > HPX_PG_ITEMS_MAX)
+		round->limit = HPX_PG_ITEMS_MAX;
+	status = hpx_pg_outbox_init(&outbox, round->limit);
 	if (status != HPX_OK)
 		return status;
 	status = run_round(s, round, op, &outbox, ret_count, problem);
@@ -242,10 +242,13 @@ enum hpx_status hpx_pg_sweep_jobs(struct hpx_pg_store *s, struct hpx_store_op *o
 {
 	struct round round = { .statement = HPX_PG_LOST_JOBS,
 			       .shift_ms = atomic_load(&s->base.lease_shift_ms),
+			       .limit = op->sweep_jobs.limit,
+			       .touched = op->sweep_jobs.touched,
 			       .add = add_lost,
 			       .decide = decide_lost };
 
-	return run_many(s, &round, op, &op->count, problem);
+	HPX_ASSERT(op->verb == HPX_VERB_SWEEP_JOBS);
+	return run_many(s, &round, op, &op->sweep_jobs.count, problem);
 }
 
 /* ---- not delivered in time ---- */
@@ -277,9 +280,11 @@ enum hpx_status hpx_pg_abandon(struct hpx_pg_store *s, struct hpx_store_op *op, 
 {
 	struct round round = { .statement = HPX_PG_OVERDUE,
 			       .shift_ms = atomic_load(&s->base.wall_shift_ms),
+			       .limit = op->reap.limit,
 			       .add = add_overdue,
 			       .decide = decide_overdue };
 	unsigned count;
 
+	HPX_ASSERT(op->verb == HPX_VERB_REAP);
 	return run_many(s, &round, op, &count, problem);
 }

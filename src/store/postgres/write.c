@@ -84,7 +84,7 @@ void hpx_pg_put_description(struct hpx_pg_columns *columns, const struct hpx_sto
 {
 	static const struct hpx_description nothing;
 	const struct hpx_description *d =
-		op != NULL && op->description != NULL ? op->description : &nothing;
+		op != NULL && op->reserve.description != NULL ? op->reserve.description : &nothing;
 
 	hpx_pg_put_text(columns, d->tenant);
 	hpx_pg_put_text(columns, d->scope);

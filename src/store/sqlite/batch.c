@@ -52,7 +52,7 @@ static enum hpx_status load_replay(struct hpx_sqlite_store *s, const struct hpx_
 
 	if (op->decision.kind != HPX_DECISION_REPLAY)
 		return HPX_OK;
-	status = hpx_sqlite_answer_read(&s->writer, row, &op->replay);
+	status = hpx_sqlite_answer_read(&s->writer, row, &op->reserve.replay);
 	if (status == HPX_CORRUPT)
 		hpx_decision_lose_answer(&op->decision);
 	else if (status == HPX_NOMEM)
@@ -84,7 +84,7 @@ static enum hpx_status judge_answer(struct hpx_sqlite_store *s, struct hpx_sqlit
 /* Of a server, what is dead was found when it opened the file. */
 static bool counts_on_boot(const struct hpx_store_op *op)
 {
-	return op->verb == HPX_VERB_RESERVE && op->ask != NULL && op->ask->owner == 0 && !op->look;
+	return op->verb == HPX_VERB_RESERVE && op->reserve.ask != NULL && op->reserve.ask->owner == 0 && !op->reserve.look;
 }
 
 static enum hpx_status write_op(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
@@ -107,8 +107,8 @@ enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_
 	struct hpx_moment now;
 	enum hpx_status status = counts_on_boot(op) ? hpx_sqlite_settle_boot(s) : HPX_OK;
 
-	if (s->serve && op->verb == HPX_VERB_RESERVE && op->ask != NULL)
-		hpx_sqlite_known_add(&s->known, &op->ask->id);
+	if (s->serve && op->verb == HPX_VERB_RESERVE && op->reserve.ask != NULL)
+		hpx_sqlite_known_add(&s->known, &op->reserve.ask->id);
 	if (status == HPX_OK)
 		status = hpx_sqlite_short_way(s, op);
 	if (status != HPX_NOT_FOUND)
@@ -135,8 +135,8 @@ static enum hpx_status put_recipe(struct hpx_sqlite_store *s, const struct hpx_s
 {
 	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_PUT_RECIPE);
 
-	hpx_sqlite_bind_blob(&call, op->recipe.bytes, sizeof(op->recipe.bytes));
-	hpx_sqlite_bind_text(&call, op->recipe_text);
+	hpx_sqlite_bind_blob(&call, op->recipe.id.bytes, sizeof(op->recipe.id.bytes));
+	hpx_sqlite_bind_text(&call, op->recipe.text);
 	return hpx_sqlite_finish(&call);
 }
 

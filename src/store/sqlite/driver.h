@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/assert.h"
 #include "store/outbox.h"
 #include "store/sieve.h"
 #include "store/sqlite/call.h"

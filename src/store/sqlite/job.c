@@ -114,9 +114,9 @@ enum hpx_status hpx_sqlite_read_point(struct hpx_sqlite_db *db, int64_t seq, str
 	enum hpx_status kept = HPX_OK, status;
 
 	hpx_sqlite_bind_int(&call, seq);
-	hpx_buffer_init(&op->saved, HPX_POINT_DATA_MAX);
+	hpx_buffer_init(&op->read_point.data, HPX_POINT_DATA_MAX);
 	if (hpx_sqlite_next(&call))
-		kept = hpx_buffer_append(&op->saved, hpx_sqlite_bytes(&call, 0));
+		kept = hpx_buffer_append(&op->read_point.data, hpx_sqlite_bytes(&call, 0));
 	status = hpx_sqlite_end(&call);
 	if (kept != HPX_OK)
 		op->status = kept;

@@ -44,14 +44,14 @@ static enum hpx_status collect(struct hpx_sqlite_call *call, unsigned *room,
 static enum hpx_status recognise(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
 	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_JOBS_CLAIMED);
-	struct hpx_job_entry **tail = &op->jobs;
+	struct hpx_job_entry **tail = &op->claim.jobs;
 	unsigned room = CLAIM_MAX;
 	enum hpx_status status;
 
 	hpx_sqlite_bind_int(&call, hpx_store_moment(&s->base).lease_ms);
 	hpx_sqlite_bind_blob(&call, op->token.bytes, sizeof(op->token.bytes));
 	status = collect(&call, &room, &tail);
-	op->count = CLAIM_MAX - room;
+	op->claim.count = CLAIM_MAX - room;
 	return status;
 }
 
@@ -101,11 +101,11 @@ static enum hpx_status claim_job(struct hpx_sqlite_store *s, const struct hpx_cl
 		entry->delivery = change.delivery;
 	}
 	if (status == HPX_OK && entry->delivery.state == HPX_JOB_SENDING) {
-		struct hpx_job_entry **at = &op->jobs;
+		struct hpx_job_entry **at = &op->claim.jobs;
 		while (*at != NULL)
 			at = &(*at)->next;
 		*at = entry;
-		op->count++;
+		op->claim.count++;
 		subject.entry = NULL;
 	}
 	hpx_sqlite_subject_free(&subject);
@@ -134,16 +134,17 @@ enum hpx_status hpx_sqlite_claim(struct hpx_sqlite_store *s, struct hpx_store_op
 {
 	enum hpx_status status = HPX_OK;
 
+	HPX_ASSERT(op->verb == HPX_VERB_CLAIM);
 	if (!hpx_token_is_void(&op->token))
 		status = own_trouble(recognise(s, op), op);
-	if (op->jobs != NULL) {
+	if (op->claim.jobs != NULL) {
 		op->status = HPX_OK;
 		return status;
 	}
-	for (size_t i = 0; i < op->claim_count && status == HPX_OK && op->status == HPX_OK; i++)
-		status = claim_target(s, &op->claims[i], op);
+	for (size_t i = 0; i < op->claim.claim_count && status == HPX_OK && op->status == HPX_OK; i++)
+		status = claim_target(s, &op->claim.claims[i], op);
 	/* What an earlier target gave is claimed, and is to be sent. */
-	if (op->jobs != NULL)
+	if (op->claim.jobs != NULL)
 		op->status = HPX_OK;
 	return status;
 }
@@ -164,11 +165,12 @@ enum hpx_status hpx_sqlite_turn(struct hpx_sqlite_store *s, struct hpx_store_op 
 	struct hpx_sqlite_subject subject;
 	enum hpx_status status;
 
-	if (op->turn == NULL || op->turn->number <= 0) {
+	HPX_ASSERT(op->verb == HPX_VERB_JOB);
+	if (op->job.update == NULL || op->job.update->number <= 0) {
 		op->status = HPX_MISUSE;
 		return HPX_OK;
 	}
-	status = own_trouble(hpx_sqlite_subject_find(&s->writer, NULL, op->turn->number, &subject),
+	status = own_trouble(hpx_sqlite_subject_find(&s->writer, NULL, op->job.update->number, &subject),
 			     op);
 	if (status == HPX_OK && op->status == HPX_OK) {
 		hpx_outbox_turn(&subject.found, op, &now, &change);
@@ -176,7 +178,7 @@ enum hpx_status hpx_sqlite_turn(struct hpx_sqlite_store *s, struct hpx_store_op 
 			status = hpx_sqlite_subject_write(&s->writer, &subject, &change,
 							  now.wall_ms, op);
 			subject.entry->delivery = change.delivery;
-			op->jobs = subject.entry;
+			op->job.after = subject.entry;
 			subject.entry = NULL;
 			show_after(&subject, &change, op);
 		}
@@ -192,11 +194,12 @@ enum hpx_status hpx_sqlite_rule(struct hpx_sqlite_store *s, struct hpx_store_op 
 	struct hpx_sqlite_subject subject;
 	enum hpx_status status;
 
-	if (op->ruling == NULL) {
+	HPX_ASSERT(op->verb == HPX_VERB_RULE);
+	if (op->rule.update == NULL) {
 		op->status = HPX_MISUSE;
 		return HPX_OK;
 	}
-	status = own_trouble(hpx_sqlite_subject_find(&s->writer, &op->id, op->ruling->number,
+	status = own_trouble(hpx_sqlite_subject_find(&s->writer, &op->id, op->rule.update->number,
 						     &subject),
 			     op);
 	if (status == HPX_OK && op->status == HPX_OK) {

@@ -23,15 +23,16 @@ static enum hpx_status reserve(struct hpx_sqlite_store *s, struct hpx_store_op *
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct hpx_change change;
 
+	HPX_ASSERT(op->verb == HPX_VERB_RESERVE);
 	hpx_change_make(&none, op, &now, atomic_load(&s->base.space_low), &change);
 	if (op->status != HPX_OK || change.write != HPX_WRITE_INSERT || change.job != NULL)
 		return HPX_NOT_FOUND;
 	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_INSERT_ABSENT);
 	hpx_sqlite_record_bind(&call, &change.record);
-	hpx_sqlite_description_bind(&call, op->description);
+	hpx_sqlite_description_bind(&call, op->reserve.description);
 	enum hpx_status status = finish_one(&s->writer, &call);
 	if (status == HPX_OK)
-		op->row = sqlite3_last_insert_rowid(s->writer.handle);
+		op->reserve.row = sqlite3_last_insert_rowid(s->writer.handle);
 	return status;
 }
 
@@ -43,7 +44,7 @@ static enum hpx_status update(struct hpx_sqlite_db *db, const struct hpx_store_o
 {
 	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_COMPLETE_BELIEVED);
 
-	hpx_sqlite_bind_int(&call, op->row);
+	hpx_sqlite_bind_int(&call, op->complete.row);
 	hpx_sqlite_bind_blob(&call, record->id.bytes, sizeof(record->id.bytes));
 	hpx_sqlite_bind_blob(&call, record->token.bytes, sizeof(record->token.bytes));
 	hpx_sqlite_bind_int(&call, record->changed_ms);
@@ -55,25 +56,26 @@ static enum hpx_status update(struct hpx_sqlite_db *db, const struct hpx_store_o
 
 static enum hpx_status complete(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
-	struct hpx_found believed = { .exists = true, .readable = true, .record = *op->believed };
+	struct hpx_found believed = { .exists = true, .readable = true, .record = *op->complete.believed };
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct hpx_change change;
 
+	HPX_ASSERT(op->verb == HPX_VERB_COMPLETE);
 	hpx_change_make(&believed, op, &now, false, &change);
 	if (op->status != HPX_OK || change.write != HPX_WRITE_UPDATE || change.event != NULL)
 		return HPX_NOT_FOUND;
 	enum hpx_status status = update(&s->writer, op, &change.record);
 	if (status == HPX_OK && change.answer != NULL)
-		status = hpx_sqlite_answer_put(&s->writer, op->row, &change);
+		status = hpx_sqlite_answer_put(&s->writer, op->complete.row, &change);
 	return status;
 }
 
 enum hpx_status hpx_sqlite_short_way(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
-	if (op->verb == HPX_VERB_RESERVE && op->ask != NULL && op->job == NULL && !op->look)
+	if (op->verb == HPX_VERB_RESERVE && op->reserve.ask != NULL && op->reserve.job == NULL && !op->reserve.look)
 		return reserve(s, op);
-	if (op->verb == HPX_VERB_COMPLETE && op->believed != NULL && op->row != 0 &&
-	    op->believed->state == HPX_STATE_IN_PROGRESS)
+	if (op->verb == HPX_VERB_COMPLETE && op->complete.believed != NULL && op->complete.row != 0 &&
+	    op->complete.believed->state == HPX_STATE_IN_PROGRESS)
 		return complete(s, op);
 	return HPX_NOT_FOUND;
 }

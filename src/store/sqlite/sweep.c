@@ -47,6 +47,7 @@ static enum hpx_status sweep_rows(struct hpx_sqlite_store *s, const struct rows 
 				  struct hpx_store_op *op, bool owners_dead,
 				  const struct hpx_moment *now)
 {
+	struct hpx_op_sweep *sweep = &op->sweep;
 	enum hpx_status status = HPX_OK;
 	struct hpx_change change;
 
@@ -57,9 +58,9 @@ static enum hpx_status sweep_rows(struct hpx_sqlite_store *s, const struct rows 
 		status = hpx_sqlite_change_write(&s->writer, &rows->row[i], &change, op);
 		if (status != HPX_OK)
 			break;
-		if (op->touched != NULL)
-			op->touched[op->count] = (struct hpx_touched){ record->id, change.record.state };
-		op->count++;
+		if (sweep->touched != NULL)
+			sweep->touched[sweep->count] = (struct hpx_touched){ record->id, change.record.state };
+		sweep->count++;
 	}
 	return status;
 }
@@ -71,8 +72,9 @@ enum hpx_status hpx_sqlite_sweep(struct hpx_sqlite_store *s, struct hpx_store_op
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct hpx_sqlite_call call;
 	struct rows rows;
-	enum hpx_status status = rows_init(&rows, op->limit);
+	enum hpx_status status = rows_init(&rows, op->sweep.limit);
 
+	HPX_ASSERT(op->verb == HPX_VERB_SWEEP);
 	if (status != HPX_OK)
 		return status;
 	if (owners_dead) {
@@ -115,8 +117,8 @@ static enum hpx_status reap_expired(struct hpx_sqlite_store *s, struct rows *row
 	size_t i = 0;
 	while (i < rows->count && status == HPX_OK && (i == 0 || hpx_clock_boot_ms() < until_ms))
 		status = hpx_sqlite_row_remove(&s->writer, rows->row[i++].seq);
-	op->count += (unsigned)i;
-	op->more = i == rows->max || i < rows->count;
+	op->reap.count += (unsigned)i;
+	op->reap.more = i == rows->max || i < rows->count;
 	return status;
 }
 
@@ -140,9 +142,10 @@ enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op 
 	struct rows rows;
 	enum hpx_status status;
 
+	HPX_ASSERT(op->verb == HPX_VERB_REAP);
 	if (now.hold_expiry)
 		return HPX_OK;
-	status = rows_init(&rows, op->limit);
+	status = rows_init(&rows, op->reap.limit);
 	if (status != HPX_OK)
 		return status;
 	status = reap_expired(s, &rows, &now, op);
@@ -160,16 +163,19 @@ static enum hpx_status sweep_some(struct hpx_sqlite_store *s, enum hpx_verb verb
 				  enum hpx_sqlite_lost lost, struct hpx_touched *touched,
 				  unsigned *ret_count)
 {
-	struct hpx_store_op op = {
-		.verb = verb,
-		.limit = LIMIT_MAX,
-		.touched = touched,
-		.actor = HPX_SPAN("start"),
-	};
-	enum hpx_status status = verb == HPX_VERB_SWEEP ? hpx_sqlite_sweep(s, &op, lost) :
-							  hpx_sqlite_sweep_jobs(s, &op, lost);
+	struct hpx_op_sweep about = { .limit = LIMIT_MAX, .touched = touched };
+	struct hpx_store_op op = { .verb = verb, .actor = HPX_SPAN("start") };
+	enum hpx_status status;
 
-	*ret_count = op.count;
+	if (verb == HPX_VERB_SWEEP) {
+		op.sweep = about;
+		status = hpx_sqlite_sweep(s, &op, lost);
+		*ret_count = op.sweep.count;
+	} else {
+		op.sweep_jobs = about;
+		status = hpx_sqlite_sweep_jobs(s, &op, lost);
+		*ret_count = op.sweep_jobs.count;
+	}
 	return status;
 }
 

@@ -40,6 +40,7 @@ static enum hpx_status sweep_job(struct hpx_sqlite_store *s, struct hpx_job_entr
 				 bool owner_dead, const struct hpx_moment *now,
 				 struct hpx_store_op *op)
 {
+	struct hpx_op_sweep *sweep = &op->sweep_jobs;
 	struct hpx_operation_id operation = entry->delivery.operation;
 	struct hpx_outbox_change change;
 	struct hpx_sqlite_subject subject;
@@ -47,9 +48,9 @@ static enum hpx_status sweep_job(struct hpx_sqlite_store *s, struct hpx_job_entr
 
 	if (status == HPX_OK && hpx_outbox_sweep(&subject.found, owner_dead, now, &change)) {
 		status = hpx_sqlite_subject_write(&s->writer, &subject, &change, now->wall_ms, op);
-		if (op->touched != NULL)
-			op->touched[op->count] = (struct hpx_touched){ .id = operation };
-		op->count++;
+		if (sweep->touched != NULL)
+			sweep->touched[sweep->count] = (struct hpx_touched){ .id = operation };
+		sweep->count++;
 	}
 	hpx_sqlite_subject_free(&subject);
 	return status;
@@ -72,8 +73,9 @@ enum hpx_status hpx_sqlite_sweep_jobs(struct hpx_sqlite_store *s, struct hpx_sto
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct hpx_sqlite_call call = call_for(s, lost, &now);
 	struct hpx_job_entry *jobs = NULL;
-	enum hpx_status status = collect_lost(&call, bounded(op->limit), &jobs);
+	enum hpx_status status = collect_lost(&call, bounded(op->sweep_jobs.limit), &jobs);
 
+	HPX_ASSERT(op->verb == HPX_VERB_SWEEP_JOBS);
 	while (status == HPX_OK && jobs != NULL) {
 		struct hpx_job_entry *entry = jobs;
 		jobs = entry->next;
@@ -92,9 +94,10 @@ enum hpx_status hpx_sqlite_abandon(struct hpx_sqlite_store *s, const struct hpx_
 	enum hpx_status status = hpx_sqlite_subject_of_operation(&s->writer, row,
 								 &row->found.record, &subject);
 
+	HPX_ASSERT(op->verb == HPX_VERB_REAP);
 	if (status == HPX_OK && hpx_outbox_abandon(&subject.found, now, &change)) {
 		status = hpx_sqlite_subject_write(&s->writer, &subject, &change, now->wall_ms, op);
-		op->count++;
+		op->reap.count++;
 	}
 	hpx_sqlite_subject_free(&subject);
 	return status;
@@ -141,11 +144,12 @@ static enum hpx_status remove_finished(struct hpx_sqlite_store *s, const struct 
 enum hpx_status hpx_sqlite_reap_jobs(struct hpx_sqlite_store *s, int64_t wall_ms,
 				     struct hpx_store_op *op)
 {
-	unsigned limit = bounded(op->limit);
+	unsigned limit = bounded(op->reap.limit);
 	struct finished *jobs;
 	enum hpx_status status;
 	size_t count = 0;
 
+	HPX_ASSERT(op->verb == HPX_VERB_REAP);
 	if (s->job_retention_ms <= 0 || limit == 0)
 		return HPX_OK;
 	jobs = calloc(limit, sizeof(*jobs));
@@ -154,7 +158,7 @@ enum hpx_status hpx_sqlite_reap_jobs(struct hpx_sqlite_store *s, int64_t wall_ms
 	status = collect_finished(s, wall_ms - s->job_retention_ms, limit, jobs, &count);
 	for (size_t i = 0; i < count && status == HPX_OK; i++) {
 		status = remove_finished(s, &jobs[i]);
-		op->count++;
+		op->reap.count++;
 	}
 	free(jobs);
 	return status;

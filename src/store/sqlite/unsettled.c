@@ -214,11 +214,13 @@ static enum hpx_status find_due(struct hpx_sqlite_store *s, const struct hpx_due
 enum hpx_status hpx_sqlite_claim_unknown(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
 	struct hpx_moment now = hpx_store_moment(&s->base);
-	struct hpx_unsettled **tail = &op->unsettled;
+	struct hpx_op_due *about = &op->claim_unknown;
+	struct hpx_unsettled **tail = &about->unsettled;
 	enum hpx_status status = HPX_OK;
 
-	for (size_t i = 0; i < op->due_count && i < TAKEN_MAX && status == HPX_OK; i++) {
-		const struct hpx_due *due = &op->due[i];
+	HPX_ASSERT(op->verb == HPX_VERB_CLAIM_UNKNOWN);
+	for (size_t i = 0; i < about->due_count && i < TAKEN_MAX && status == HPX_OK; i++) {
+		const struct hpx_due *due = &about->due[i];
 		struct hpx_sqlite_subject subject;
 		bool is_due;
 		status = find_due(s, due, now.wall_ms, &subject, &is_due);
@@ -226,7 +228,7 @@ enum hpx_status hpx_sqlite_claim_unknown(struct hpx_sqlite_store *s, struct hpx_
 			status = give(s, &subject, now.wall_ms + due->lease_ms, tail);
 			if (*tail != NULL)
 				tail = &(*tail)->next;
-			op->count++;
+			about->count++;
 		}
 		hpx_sqlite_subject_free(&subject);
 	}
@@ -237,18 +239,20 @@ enum hpx_status hpx_sqlite_claim_unknown(struct hpx_sqlite_store *s, struct hpx_
 
 enum hpx_status hpx_sqlite_escalate(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
+	struct hpx_op_due *about = &op->escalate;
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	enum hpx_status status = HPX_OK;
 
-	for (size_t i = 0; i < op->due_count && i < TAKEN_MAX && status == HPX_OK; i++) {
+	HPX_ASSERT(op->verb == HPX_VERB_ESCALATE);
+	for (size_t i = 0; i < about->due_count && i < TAKEN_MAX && status == HPX_OK; i++) {
 		struct hpx_outbox_change change;
 		struct hpx_sqlite_subject subject;
 		bool is_due;
-		status = find_due(s, &op->due[i], now.wall_ms, &subject, &is_due);
+		status = find_due(s, &about->due[i], now.wall_ms, &subject, &is_due);
 		if (status == HPX_OK && is_due && hpx_outbox_escalate(&subject.found, &change)) {
 			status = hpx_sqlite_subject_write(&s->writer, &subject, &change,
 							  now.wall_ms, op);
-			op->count++;
+			about->count++;
 		}
 		hpx_sqlite_subject_free(&subject);
 	}

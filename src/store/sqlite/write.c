@@ -158,13 +158,13 @@ static enum hpx_status write_rows(struct hpx_sqlite_db *db, const struct hpx_sql
 	case HPX_WRITE_NOTHING:
 		return HPX_OK;
 	case HPX_WRITE_INSERT:
-		return insert(db, change, op->description);
+		return insert(db, change, op->reserve.description);
 	case HPX_WRITE_LEASE:
 		return put_lease(db, row->seq, &change->record);
 	case HPX_WRITE_REMOVE:
 		return hpx_sqlite_row_remove(db, row->seq);
 	case HPX_WRITE_REPLACE:
-		status = replace(db, row->seq, change, op->description);
+		status = replace(db, row->seq, change, op->reserve.description);
 		break;
 	case HPX_WRITE_UPDATE:
 		status = update(db, row->seq, change);

@@ -249,7 +249,7 @@ static void reserve(struct scene *scene, unsigned tenant, unsigned key, struct h
 	struct hpx_ask ask = { .id = scene_id(tenant, key), .token = token_of(tenant, key), .owner = scene->store->owner };
 	struct hpx_policy policy = { .retention_ms = HOUR_MS, .lease_ms = 30000, .deliver = job != NULL ? HPX_DELIVER_ASYNC : HPX_DELIVER_NOW };
 	struct hpx_description description = { .key = text_of(key, text), .route = route };
-	struct hpx_store_op op = { .verb = HPX_VERB_RESERVE, .id = ask.id, .ask = &ask, .policy = &policy, .description = &description, .job = job };
+	struct hpx_store_op op = { .verb = HPX_VERB_RESERVE, .id = ask.id, .reserve = { .ask = &ask, .policy = &policy, .description = &description, .job = job } };
 
 	hpx_committer_submit_wait(scene->committer, &op);
 	assert_status(op.status, HPX_OK);
@@ -294,7 +294,7 @@ int64_t scene_accept(struct scene *scene, unsigned key, int target, const char *
 int64_t scene_enqueue(struct scene *scene, unsigned key, int target, const char *path)
 {
 	struct hpx_job job = job_to(scene, target, path);
-	struct hpx_store_op op = { .verb = HPX_VERB_ENQUEUE, .id = scene_id(0, key), .token = token_of(0, key), .job = &job };
+	struct hpx_store_op op = { .verb = HPX_VERB_ENQUEUE, .id = scene_id(0, key), .token = token_of(0, key), .enqueue.job = &job };
 
 	if (scene_operation(scene, 0, key).record.state == HPX_STATE_NONE)
 		reserve(scene, 0, key, HPX_SPAN("POST /silent"), NULL);
@@ -319,9 +319,9 @@ void scene_lose(struct scene *scene, unsigned tenant, unsigned key)
 
 void scene_say(struct scene *scene, unsigned tenant, unsigned key, enum hpx_ruling ruling)
 {
-	struct hpx_ruling_turn turn = { .received = { .ruling = ruling,
-						      .about_ms = hpx_clock_wall_ms() } };
-	struct hpx_store_op op = { .verb = HPX_VERB_RULE, .id = scene_id(tenant, key), .ruling = &turn };
+	struct hpx_ruling_update turn = { .received = { .ruling = ruling,
+							.about_ms = hpx_clock_wall_ms() } };
+	struct hpx_store_op op = { .verb = HPX_VERB_RULE, .id = scene_id(tenant, key), .rule.update = &turn };
 	struct hpx_token first = token_of(tenant, key);
 
 	assert_status(hpx_mark_make(&first, &op.mark), HPX_OK);

@@ -11,12 +11,12 @@ static void claim_all(struct scene *scene)
 		{ .target = scene->targets[PLAIN].name, .room = 10, .lease_ms = 1000, .attempts_max = 3 },
 		{ .target = scene->targets[BANK].name, .room = 10, .lease_ms = 1000, .honours_keys_ms = 3600000, .attempts_max = 3 },
 	};
-	struct hpx_store_op op = { .verb = HPX_VERB_CLAIM, .claims = claims, .claim_count = 2 };
+	struct hpx_store_op op = { .verb = HPX_VERB_CLAIM, .claim.claims = claims, .claim.claim_count = 2 };
 
 	hpx_token_make(&op.token);
 	hpx_committer_submit_wait(scene->committer, &op);
 	assert_status(op.status, HPX_OK);
-	hpx_job_entry_free(op.jobs);
+	hpx_job_entry_free(op.claim.jobs);
 }
 
 static struct hpx_worker *start_worker(struct scene *scene)
