@@ -11,7 +11,7 @@
 #include "cli/call.h"
 #include "cli/operator_command.h"
 #include "core/json_lookup.h"
-#include "http/problem.h"
+#include "http/write.h"
 
 #define CLEAR "\r\033[K"
 #define NUMBER_MAX 16

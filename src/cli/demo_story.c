@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "cli/demo.h"
-#include "http/problem.h"
+#include "http/write.h"
 
 #define STORM 50
 #define SAW_SIZE 160

@@ -9,8 +9,8 @@
 #include "base/assert.h"
 #include "config/option_parse.h"
 #include "config/suggestion.h"
+#include "http/cors.h"
 #include "http/field.h"
-#include "http/origin.h"
 #include "settings/settings.h"
 
 #define TEXT_MAX 255

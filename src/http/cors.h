@@ -51,4 +51,10 @@ enum hpx_status hpx_cors_write(const struct hpx_cors *cors, enum hpx_cors_answer
 enum hpx_status hpx_cors_write_preflight(struct hpx_span methods, struct hpx_span key_header,
 					 struct hpx_span asked, struct hpx_buffer *out);
 
+/* Whether a browser could send exactly this as Origin, "null" included: scheme, host,
+ * and the port where it is not the scheme's own (RFC 6454 §6.2). What a browser never
+ * sends would never match. `*ret_reason` says what is wrong and what would be right, as
+ * a sentence about the text. */
+bool hpx_origin_valid(struct hpx_span text, const char **ret_reason);
+
 #endif

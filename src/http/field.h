@@ -2,6 +2,7 @@
 #ifndef HPX_HTTP_FIELD_H
 #define HPX_HTTP_FIELD_H
 
+#include "base/buffer.h"
 #include "http/message.h"
 
 /* The first field of that name (case does not matter), NULL where absent. */
@@ -53,5 +54,18 @@ bool hpx_field_is_ours(struct hpx_span name);
 bool hpx_field_name_is_kept(struct hpx_span name);
 /* The same, and nothing that this message's Connection names. */
 bool hpx_field_is_kept(const struct hpx_http_head *head, struct hpx_span name);
+
+/* ---- lines that an application gives ---- */
+
+/* What is kept of an application's header lines, at most. */
+#define HPX_KEPT_BYTES_MAX 65536
+
+/* Appends the header lines that an application gives with its answer or its job as
+ * they are stored: "Name: value", each with CR LF behind it. Left out are empty lines,
+ * and fields that belong to one delivery or are hapax's to say. `lines` end with CR LF
+ * or LF, the last may end without. HPX_INVALID: a line that is no header, or text that
+ * is not UTF-8; HPX_TOO_LARGE: past the buffer's bound. PostgreSQL does the same in SQL
+ * (hapax.kept_headers); a test compares the two. */
+enum hpx_status hpx_field_lines_keep(struct hpx_span lines, struct hpx_buffer *out);
 
 #endif

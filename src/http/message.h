@@ -8,7 +8,6 @@
 #include "base/arena.h"
 #include "base/span.h"
 #include "base/status.h"
-#include "http/error.h"
 #include "http/scan.h"
 
 #define HPX_HTTP_FIELDS_MAX 128

@@ -124,7 +124,4 @@ enum hpx_status hpx_problem_print_stripe(const struct hpx_problem *problem,
 /* The page about a code, as HTML. */
 enum hpx_status hpx_problem_page(const struct hpx_problem_kind *kind, struct hpx_buffer *out);
 
-/* "Not Found" for 404; "" for a number without a registered phrase. */
-const char *hpx_reason_phrase(unsigned status);
-
 #endif

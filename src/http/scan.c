@@ -5,6 +5,30 @@
 
 #include "http/octet.h"
 
+unsigned hpx_http_error_status(enum hpx_http_error error)
+{
+	switch (error) {
+#define X(name, status, text) \
+	case HPX_HTTP_ERROR_##name: \
+		return status;
+		HPX_HTTP_ERROR_LIST(X)
+#undef X
+	}
+	return 400;
+}
+
+const char *hpx_http_error_text(enum hpx_http_error error)
+{
+	switch (error) {
+#define X(name, status, text) \
+	case HPX_HTTP_ERROR_##name: \
+		return text;
+		HPX_HTTP_ERROR_LIST(X)
+#undef X
+	}
+	return "the message is malformed";
+}
+
 /* The states that run over many bytes of one class; taken in one loop. */
 static const unsigned char run_class[HPX_SCAN_STATES] = {
 	[HPX_SCAN_METHOD] = HPX_OCTET_TOKEN,
@@ -88,20 +112,20 @@ static enum hpx_http_error version_step(struct hpx_scan *scan, char c)
 	enum hpx_http_error malformed =
 		scan->response ? HPX_HTTP_ERROR_STATUS_LINE : HPX_HTTP_ERROR_REQUEST_LINE;
 
-	if (scan->place < sizeof(form) - 1) {
-		bool digit = form[scan->place] == 'd';
-		if (digit ? !is_digit(c) : c != form[scan->place])
+	if (scan->matched < sizeof(form) - 1) {
+		bool digit = form[scan->matched] == 'd';
+		if (digit ? !is_digit(c) : c != form[scan->matched])
 			return refuse(c, malformed);
 		if (digit)
 			scan->version = scan->version * 10 + (unsigned)(c - '0');
-		scan->place++;
+		scan->matched++;
 		return HPX_HTTP_ERROR_NONE;
 	}
 	if (c != (scan->response ? ' ' : '\r'))
 		return refuse(c, malformed);
 	if (scan->version != 10 && scan->version != 11)
 		return HPX_HTTP_ERROR_VERSION;
-	scan->place = 0;
+	scan->matched = 0;
 	return go(scan, scan->response ? HPX_SCAN_STATUS : HPX_SCAN_LINE_LF);
 }
 
@@ -116,11 +140,11 @@ static enum hpx_http_error status_step(struct hpx_scan *scan, char c)
 			return go(scan, HPX_SCAN_LINE_LF);
 		return refuse(c, HPX_HTTP_ERROR_STATUS_LINE);
 	}
-	if (!is_digit(c) || (scan->place == 0 && c == '0'))
+	if (!is_digit(c) || (scan->matched == 0 && c == '0'))
 		return refuse(c, HPX_HTTP_ERROR_STATUS_LINE);
 	scan->status = scan->status * 10 + (unsigned)(c - '0');
-	scan->place++;
-	return go(scan, scan->place == 3 ? HPX_SCAN_STATUS_END : HPX_SCAN_STATUS);
+	scan->matched++;
+	return go(scan, scan->matched == 3 ? HPX_SCAN_STATUS_END : HPX_SCAN_STATUS);
 }
 
 static enum hpx_http_error field_begin_step(struct hpx_scan *scan, char c)

@@ -23,4 +23,7 @@ enum hpx_status hpx_write_field_u64(struct hpx_buffer *buffer, const char *name,
 				    uint64_t value);
 enum hpx_status hpx_write_head_end(struct hpx_buffer *buffer);
 
+/* "Not Found" for 404; "" for a number without a registered phrase. */
+const char *hpx_reason_phrase(unsigned status);
+
 #endif

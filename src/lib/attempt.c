@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/utf8.h"
-#include "http/kept.h"
+#include "http/field.h"
 #include "lib/call.h"
 #include "lib/result.h"
 
@@ -76,7 +76,7 @@ static enum hapax_result take_headers(struct hpx_call *call, const char *lines,
 	bool copied = false;
 
 	hpx_buffer_init(&kept, HPX_KEPT_BYTES_MAX);
-	enum hpx_status status = hpx_kept_lines(hpx_span_of(lines), &kept);
+	enum hpx_status status = hpx_field_lines_keep(hpx_span_of(lines), &kept);
 	if (status == HPX_OK)
 		copied = hpx_call_copy(call, hpx_buffer_span(&kept), ret_headers);
 	hpx_buffer_done(&kept);

@@ -5,7 +5,7 @@
 
 #include "../unit/http/kept_vectors.h"
 #include "cluster.h"
-#include "http/kept.h"
+#include "http/field.h"
 
 static PGresult *by_sql(PGconn *conn, const char *lines)
 {
@@ -22,7 +22,7 @@ static void compare(PGconn *conn, const char *lines)
 	bool taken = PQresultStatus(result) == PGRES_TUPLES_OK;
 
 	hpx_buffer_init(&kept, HPX_KEPT_BYTES_MAX);
-	enum hpx_status status = hpx_kept_lines(hpx_span_of(lines), &kept);
+	enum hpx_status status = hpx_field_lines_keep(hpx_span_of(lines), &kept);
 	struct hpx_span sql = taken ? hpx_span(PQgetvalue(result, 0, 0),
 					       (size_t)PQgetlength(result, 0, 0)) :
 				      HPX_SPAN("");

@@ -2,6 +2,7 @@
  * kept with a stored answer. */
 #include "../test.h"
 #include "http/field.h"
+#include "kept_vectors.h"
 
 #define FIELD(name, value) \
 	{ \
@@ -199,6 +200,42 @@ static void lines_are_found_by_name(void **state)
 	assert_false(hpx_field_line_find(lines, HPX_SPAN(""), &line));
 }
 
+static void lines_are_kept_or_refused(void **state)
+{
+	struct hpx_buffer out;
+
+	(void)state;
+	for (size_t i = 0; i < KEPT_VECTORS; i++) {
+		hpx_buffer_init(&out, HPX_KEPT_BYTES_MAX);
+		enum hpx_status status = hpx_field_lines_keep(hpx_span_of(kept_vectors[i].lines), &out);
+		assert_status(status, kept_vectors[i].kept != NULL ? HPX_OK : HPX_INVALID);
+		assert_span(hpx_buffer_span(&out), kept_vectors[i].kept != NULL ? kept_vectors[i].kept : "");
+		hpx_buffer_done(&out);
+	}
+}
+
+/* What is left out does not count towards the bound; what is kept does. */
+static void the_bound_is_on_what_is_kept(void **state)
+{
+	static char lines[HPX_KEPT_BYTES_MAX + 64];
+	struct hpx_buffer out;
+	int n;
+
+	(void)state;
+	hpx_buffer_init(&out, HPX_KEPT_BYTES_MAX);
+	n = snprintf(lines, sizeof(lines), "Date: ");
+	memset(lines + n, 'x', HPX_KEPT_BYTES_MAX);
+	assert_status(hpx_field_lines_keep(hpx_span_of(lines), &out), HPX_OK);
+	assert_int_equal(out.len, 0);
+	memcpy(lines, "Dote: ", 6);
+	assert_status(hpx_field_lines_keep(hpx_span_of(lines), &out), HPX_TOO_LARGE);
+	assert_int_equal(out.len, 0);
+	lines[HPX_KEPT_BYTES_MAX - 2] = '\0';
+	assert_status(hpx_field_lines_keep(hpx_span_of(lines), &out), HPX_OK);
+	assert_int_equal(out.len, HPX_KEPT_BYTES_MAX);
+	hpx_buffer_done(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +246,8 @@ int main(void)
 		cmocka_unit_test(what_travels_and_what_is_kept),
 		cmocka_unit_test(lines_are_cut_at_lf_and_cr_lf),
 		cmocka_unit_test(lines_are_found_by_name),
+		cmocka_unit_test(lines_are_kept_or_refused),
+		cmocka_unit_test(the_bound_is_on_what_is_kept),
 	};
 	return cmocka_run_group_tests_name("field", tests, NULL, NULL);
 }

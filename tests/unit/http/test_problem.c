@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "http/problem.h"
+#include "http/write.h"
 
 static json_t *parse(const struct hpx_buffer *out)
 {

@@ -2,7 +2,6 @@
  * other, and that Retry-After becomes seconds within a bound. */
 #include "../test.h"
 #include "base/clock.h"
-#include "http/date.h"
 #include "http/retry_after.h"
 
 /* Sun, 06 Nov 1994 08:49:37 GMT, the example of the RFC. */

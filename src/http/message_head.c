@@ -1,9 +1,11 @@
-/* The rules that decide where a message ends. One pass notes the fields that
- * matter, then each rule looks at the notes. Where two servers could read a
- * message differently, it is refused, never mended: a second Content-Length
- * even if equal, a list in it, any Transfer-Encoding but one `chunked`. */
-#include "http/framing.h"
-
+/* Reading a head: scan until it is whole, cut it into spans, judge it. What the fields
+ * decide about the message itself (where its body ends, whom it is for, whether the
+ * connection goes on: RFC 9112 §3.2, §6, §9) is judged on a head whose shape is proved.
+ * One pass notes the fields that matter, then each rule looks at the notes. Where two
+ * servers could read a message differently, it is refused, never mended: a second
+ * Content-Length even if equal, a list in it, any Transfer-Encoding but one `chunked`. */
+#include "base/assert.h"
+#include "http/message.h"
 #include "http/target.h"
 
 /* Browsers send two. Bounded because each header is later held against each
@@ -12,7 +14,9 @@
 
 #define LENGTH_MAX ((uint64_t)INT64_MAX)
 
-struct notes {
+/* ---- the framing ---- */
+
+struct framing_notes {
 	size_t hosts;
 	size_t lengths;
 	size_t encodings;
@@ -41,7 +45,7 @@ static bool is_needed(struct hpx_span option, bool response)
 	       hpx_span_ieq(option, HPX_SPAN("host")) || hpx_span_ieq(option, HPX_SPAN("expect"));
 }
 
-static void note_connection(struct notes *notes, struct hpx_span list, bool response)
+static void note_connection(struct framing_notes *notes, struct hpx_span list, bool response)
 {
 	struct hpx_span option;
 
@@ -60,7 +64,7 @@ static void note_connection(struct notes *notes, struct hpx_span list, bool resp
 	}
 }
 
-static void note_expect(struct notes *notes, struct hpx_span value)
+static void note_expect(struct framing_notes *notes, struct hpx_span value)
 {
 	if (hpx_span_ieq(value, HPX_SPAN("100-continue")))
 		notes->expects_continue = true;
@@ -78,7 +82,7 @@ static void note(size_t *count, struct hpx_span *noted, const struct hpx_field *
 }
 
 /* The length of a name rules out most fields before any byte is compared. */
-static void note_field(struct notes *notes, const struct hpx_field *field, bool response)
+static void note_field(struct framing_notes *notes, const struct hpx_field *field, bool response)
 {
 	switch (field->name.len) {
 	case sizeof("Host") - 1:
@@ -110,7 +114,7 @@ static void note_field(struct notes *notes, const struct hpx_field *field, bool 
 
 /* RFC 9112 §6.1, §6.2: whether the lengths are such that only one reading
  * exists, body or no body. */
-static enum hpx_http_error judge_lengths(const struct notes *notes,
+static enum hpx_http_error judge_lengths(const struct framing_notes *notes,
 					 struct hpx_http_head *head)
 {
 	if (notes->lengths > 0 && notes->encodings > 0)
@@ -130,7 +134,7 @@ static enum hpx_http_error judge_lengths(const struct notes *notes,
 }
 
 /* RFC 9112 §6.3, in its order; `plain` is what no length at all means. */
-static enum hpx_http_framing framing_by_length(const struct notes *notes,
+static enum hpx_http_framing framing_by_length(const struct framing_notes *notes,
 					       enum hpx_http_framing plain)
 {
 	if (notes->encodings == 1)
@@ -139,7 +143,7 @@ static enum hpx_http_framing framing_by_length(const struct notes *notes,
 }
 
 static enum hpx_http_framing response_framing(const struct hpx_http_reader *reader,
-					      const struct notes *notes,
+					      const struct framing_notes *notes,
 					      const struct hpx_http_head *head)
 {
 	if (head->status == 101)
@@ -153,7 +157,7 @@ static enum hpx_http_framing response_framing(const struct hpx_http_reader *read
 }
 
 /* RFC 9112 §3.2: HTTP/1.0 may lack Host; nobody may repeat it. */
-static bool host_is_good(const struct notes *notes, unsigned minor)
+static bool host_is_good(const struct framing_notes *notes, unsigned minor)
 {
 	if (notes->hosts == 0)
 		return minor == 0;
@@ -161,7 +165,7 @@ static bool host_is_good(const struct notes *notes, unsigned minor)
 }
 
 /* RFC 9110 §10.1.1: on HTTP/1.0 an expectation does not count. */
-static enum hpx_http_error judge_request(const struct notes *notes,
+static enum hpx_http_error judge_request(const struct framing_notes *notes,
 					 struct hpx_http_head *head)
 {
 	if (!host_is_good(notes, head->minor))
@@ -175,7 +179,7 @@ static enum hpx_http_error judge_request(const struct notes *notes,
 
 /* RFC 9112 §9.3; `close` wins, and a body that ends with the connection, or
  * a tunnel, leaves nothing to keep. */
-static bool is_kept_alive(const struct notes *notes, const struct hpx_http_head *head)
+static bool is_kept_alive(const struct framing_notes *notes, const struct hpx_http_head *head)
 {
 	if (notes->close || head->framing == HPX_FRAMING_CLOSE ||
 	    head->framing == HPX_FRAMING_TUNNEL)
@@ -183,10 +187,10 @@ static bool is_kept_alive(const struct notes *notes, const struct hpx_http_head 
 	return head->minor == 1 || notes->keep_alive;
 }
 
-enum hpx_http_error hpx_framing_judge(const struct hpx_http_reader *reader,
-				      struct hpx_http_head *head)
+static enum hpx_http_error judge_framing(const struct hpx_http_reader *reader,
+					 struct hpx_http_head *head)
 {
-	struct notes notes = { 0 };
+	struct framing_notes notes = { 0 };
 
 	for (size_t i = 0; i < head->field_count; i++)
 		note_field(&notes, &head->fields[i], reader->response);
@@ -207,4 +211,148 @@ enum hpx_http_error hpx_framing_judge(const struct hpx_http_reader *reader,
 	/* RFC 9110 §7.8: HTTP/1.0 has no Upgrade. */
 	head->upgrade = head->minor == 1 && notes.names_upgrade && notes.has_upgrade;
 	return HPX_HTTP_ERROR_NONE;
+}
+
+/* ---- the reader ---- */
+
+static void init(struct hpx_http_reader *reader, const struct hpx_http_limits *limits)
+{
+	*reader = (struct hpx_http_reader){ .limits = *limits };
+	if (reader->limits.fields_max > HPX_HTTP_FIELDS_MAX)
+		reader->limits.fields_max = HPX_HTTP_FIELDS_MAX;
+}
+
+void hpx_http_reader_request(struct hpx_http_reader *reader,
+			     const struct hpx_http_limits *limits)
+{
+	init(reader, limits);
+	hpx_scan_request(&reader->scan, reader->limits.fields_max);
+}
+
+void hpx_http_reader_response(struct hpx_http_reader *reader,
+			      const struct hpx_http_limits *limits,
+			      struct hpx_span request_method)
+{
+	init(reader, limits);
+	reader->response = true;
+	reader->head_request = hpx_span_eq(request_method, HPX_SPAN("HEAD"));
+	reader->connect_request = hpx_span_eq(request_method, HPX_SPAN("CONNECT"));
+	hpx_scan_response(&reader->scan, reader->limits.fields_max);
+}
+
+static enum hpx_http_progress bad(struct hpx_http_reader *reader, enum hpx_http_error error)
+{
+	reader->error = error;
+	return HPX_HTTP_BAD;
+}
+
+/* Takes a line off the front, without its CR LF. The scanner proved that
+ * every CR in a head is followed by LF. */
+static struct hpx_span take_line(struct hpx_span *rest)
+{
+	size_t end = hpx_span_index(*rest, '\r');
+	struct hpx_span line = hpx_span_first(*rest, end);
+
+	*rest = hpx_span_skip(*rest, end + 2);
+	return line;
+}
+
+static struct hpx_span take_until(struct hpx_span *rest, char sep)
+{
+	struct hpx_span item = { NULL, 0 };
+
+	hpx_span_split(rest, sep, &item);
+	return item;
+}
+
+static void cut_start_line(const struct hpx_scan *scan, struct hpx_span line,
+			   struct hpx_http_head *head)
+{
+	head->minor = scan->version - 10;
+	if (scan->response) {
+		take_until(&line, ' ');
+		take_until(&line, ' ');
+		head->status = scan->status;
+		head->reason = line;
+	} else {
+		head->method = take_until(&line, ' ');
+		head->target = take_until(&line, ' ');
+	}
+}
+
+static bool cut_fields(size_t count, struct hpx_span rest, struct hpx_arena *arena,
+		       struct hpx_http_head *head)
+{
+	struct hpx_field *fields = hpx_arena_zalloc(arena, count, sizeof(*fields));
+
+	if (fields == NULL)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		struct hpx_span line = take_line(&rest);
+		fields[i].name = take_until(&line, ':');
+		fields[i].value = hpx_span_trim(line);
+	}
+	head->fields = fields;
+	head->field_count = count;
+	return true;
+}
+
+static enum hpx_http_error cut(const struct hpx_http_reader *reader, struct hpx_span bytes,
+			       struct hpx_arena *arena, struct hpx_http_head *head)
+{
+	if (bytes.ptr[0] == '\r')
+		bytes = hpx_span_skip(bytes, 2);
+	cut_start_line(&reader->scan, take_line(&bytes), head);
+	if (!cut_fields(reader->scan.field_count, bytes, arena, head))
+		return HPX_HTTP_ERROR_HEAD_TOO_LARGE;
+	return judge_framing(reader, head);
+}
+
+static enum hpx_http_progress finish(struct hpx_http_reader *reader, struct hpx_span bytes,
+				     struct hpx_arena *arena,
+				     struct hpx_http_head *ret_head, size_t *ret_used)
+{
+	struct hpx_http_head head = { 0 };
+	enum hpx_http_error error =
+		cut(reader, hpx_span_first(bytes, reader->scanned), arena, &head);
+
+	if (error != HPX_HTTP_ERROR_NONE)
+		return bad(reader, error);
+	reader->head_done = true;
+	reader->framing = head.framing;
+	reader->remaining = head.framing == HPX_FRAMING_LENGTH ? head.content_length : 0;
+	*ret_head = head;
+	*ret_used = reader->scanned;
+	return HPX_HTTP_DONE;
+}
+
+/* Never looks past the bound, so that the verdict on a large head is the
+ * same whether its bytes came together or one at a time. */
+enum hpx_http_progress hpx_http_read_head(struct hpx_http_reader *reader,
+					  struct hpx_span bytes, struct hpx_arena *arena,
+					  struct hpx_http_head *ret_head, size_t *ret_used)
+{
+	enum hpx_http_error error;
+	size_t used;
+
+	if (reader->error != HPX_HTTP_ERROR_NONE)
+		return HPX_HTTP_BAD;
+	HPX_ASSERT(!reader->head_done && bytes.len >= reader->scanned);
+
+	struct hpx_span fresh = hpx_span_first(bytes, reader->limits.head_bytes_max);
+	if (fresh.len > 0)
+		fresh = hpx_span_skip(fresh, reader->scanned);
+	switch (hpx_scan_run(&reader->scan, fresh, &used, &error)) {
+	case HPX_HTTP_BAD:
+		return bad(reader, error);
+	case HPX_HTTP_DONE:
+		reader->scanned += used;
+		return finish(reader, bytes, arena, ret_head, ret_used);
+	case HPX_HTTP_MORE:
+		reader->scanned += used;
+		break;
+	}
+	if (reader->scanned >= reader->limits.head_bytes_max)
+		return bad(reader, HPX_HTTP_ERROR_HEAD_TOO_LARGE);
+	return HPX_HTTP_MORE;
 }

@@ -1,9 +1,11 @@
-/* Chunks: a line with the size and extensions, the data, and after the last
- * chunk a trailer. Extensions follow the whole grammar of RFC 9112 §7.1.1,
- * because what is skipped loosely is where two servers come to differ about
- * the line's end; then they are dropped, and so is the trailer. */
-#include "http/chunk.h"
-
+/* Reading a body: one piece at a time, never a copy.
+ *
+ * A chunked body (RFC 9112 §7.1) is a line with the size and extensions, the data, and
+ * after the last chunk a trailer. Extensions follow the whole grammar of §7.1.1, because
+ * what is skipped loosely is where two servers come to differ about the line's end. Then
+ * extensions and trailer are dropped. */
+#include "base/assert.h"
+#include "http/message.h"
 #include "http/octet.h"
 
 #define CHUNK_LINE_MAX 4096
@@ -11,7 +13,9 @@
 /* 16 digits are 64 bits: the size cannot overflow. */
 #define CHUNK_DIGITS_MAX 16
 
-enum state {
+/* ---- chunks ---- */
+
+enum chunk_state {
 	SIZE,
 	EXTENSION, /* white space was seen: only ';' may follow */
 	NAME_BEGIN,
@@ -37,7 +41,7 @@ static bool is_blank(char c)
 }
 
 /* What may follow a size or a whole extension. */
-static enum state after_part(char c)
+static enum chunk_state after_part(char c)
 {
 	if (c == '\r')
 		return LINE_LF;
@@ -46,7 +50,7 @@ static enum state after_part(char c)
 	return is_blank(c) ? EXTENSION : REFUSED;
 }
 
-static enum state size_step(struct hpx_http_reader *reader, char c)
+static enum chunk_state size_step(struct hpx_http_reader *reader, char c)
 {
 	int digit = hpx_octet_hex(c);
 
@@ -59,7 +63,7 @@ static enum state size_step(struct hpx_http_reader *reader, char c)
 	return SIZE;
 }
 
-static enum state name_step(enum state state, char c)
+static enum chunk_state name_step(enum chunk_state state, char c)
 {
 	if (state == NAME_BEGIN) {
 		if (is_blank(c))
@@ -79,7 +83,7 @@ static enum state name_step(enum state state, char c)
 	return hpx_octet_is(c, HPX_OCTET_TOKEN) ? NAME : REFUSED;
 }
 
-static enum state value_step(enum state state, char c)
+static enum chunk_state value_step(enum chunk_state state, char c)
 {
 	if (hpx_octet_is(c, HPX_OCTET_TOKEN))
 		return VALUE;
@@ -90,7 +94,7 @@ static enum state value_step(enum state state, char c)
 	return c == '"' ? QUOTED : REFUSED;
 }
 
-static enum state quoted_step(enum state state, char c)
+static enum chunk_state quoted_step(enum chunk_state state, char c)
 {
 	if (!hpx_octet_is(c, HPX_OCTET_VALUE))
 		return REFUSED;
@@ -101,14 +105,14 @@ static enum state quoted_step(enum state state, char c)
 	return c == '\\' ? QUOTED_PAIR : QUOTED;
 }
 
-static enum state extension_step(char c)
+static enum chunk_state extension_step(char c)
 {
 	if (c == ';')
 		return NAME_BEGIN;
 	return is_blank(c) ? EXTENSION : REFUSED;
 }
 
-static enum state line_end_step(struct hpx_http_reader *reader, char c)
+static enum chunk_state line_end_step(struct hpx_http_reader *reader, char c)
 {
 	if (c != '\n')
 		return REFUSED;
@@ -120,9 +124,9 @@ static enum state line_end_step(struct hpx_http_reader *reader, char c)
 	return TRAILER;
 }
 
-static enum state step(struct hpx_http_reader *reader, char c)
+static enum chunk_state step(struct hpx_http_reader *reader, char c)
 {
-	enum state state = (enum state)reader->chunk_state;
+	enum chunk_state state = (enum chunk_state)reader->chunk_state;
 
 	switch (state) {
 	case SIZE:
@@ -170,7 +174,7 @@ static enum hpx_http_progress line_byte(struct hpx_http_reader *reader, char c)
 		return bad(reader, HPX_HTTP_ERROR_CHUNK);
 	reader->line_bytes++;
 
-	enum state next = step(reader, c);
+	enum chunk_state next = step(reader, c);
 	if (next == REFUSED)
 		return bad(reader, HPX_HTTP_ERROR_CHUNK);
 	if (next == SIZE && reader->chunk_state == DATA_LF)
@@ -209,18 +213,18 @@ static enum hpx_http_progress read_trailer(struct hpx_http_reader *reader,
 	return progress;
 }
 
-bool hpx_chunk_done(const struct hpx_http_reader *reader)
+static bool chunks_done(const struct hpx_http_reader *reader)
 {
 	return reader->chunk_state == DONE;
 }
 
-enum hpx_http_progress hpx_chunk_read(struct hpx_http_reader *reader, struct hpx_span bytes,
-				      struct hpx_span *ret_data, size_t *ret_used)
+static enum hpx_http_progress read_chunks(struct hpx_http_reader *reader, struct hpx_span bytes,
+					  struct hpx_span *ret_data, size_t *ret_used)
 {
 	struct hpx_span data = { bytes.ptr, 0 };
 	size_t at = 0;
 
-	while (at < bytes.len && data.len == 0 && !hpx_chunk_done(reader)) {
+	while (at < bytes.len && data.len == 0 && !chunks_done(reader)) {
 		size_t used = 1;
 		enum hpx_http_progress progress = HPX_HTTP_MORE;
 		if (reader->chunk_state == DATA) {
@@ -237,5 +241,63 @@ enum hpx_http_progress hpx_chunk_read(struct hpx_http_reader *reader, struct hpx
 	}
 	*ret_data = data;
 	*ret_used = at;
-	return hpx_chunk_done(reader) ? HPX_HTTP_DONE : HPX_HTTP_MORE;
+	return chunks_done(reader) ? HPX_HTTP_DONE : HPX_HTTP_MORE;
+}
+
+/* ---- any body ---- */
+
+static enum hpx_http_progress read_length(struct hpx_http_reader *reader,
+					  struct hpx_span bytes, struct hpx_span *ret_data,
+					  size_t *ret_used)
+{
+	struct hpx_span data = bytes;
+
+	if (data.len > reader->remaining)
+		data.len = (size_t)reader->remaining;
+	reader->remaining -= data.len;
+	*ret_data = data;
+	*ret_used = data.len;
+	return reader->remaining == 0 ? HPX_HTTP_DONE : HPX_HTTP_MORE;
+}
+
+enum hpx_http_progress hpx_http_read_body(struct hpx_http_reader *reader,
+					  struct hpx_span bytes, struct hpx_span *ret_data,
+					  size_t *ret_used)
+{
+	if (reader->error != HPX_HTTP_ERROR_NONE)
+		return HPX_HTTP_BAD;
+	HPX_ASSERT(reader->head_done);
+
+	switch (reader->framing) {
+	case HPX_FRAMING_NONE:
+	case HPX_FRAMING_LENGTH:
+		return read_length(reader, bytes, ret_data, ret_used);
+	case HPX_FRAMING_CHUNKED:
+		return read_chunks(reader, bytes, ret_data, ret_used);
+	case HPX_FRAMING_CLOSE:
+	case HPX_FRAMING_TUNNEL:
+		break;
+	}
+	*ret_data = bytes;
+	*ret_used = bytes.len;
+	return HPX_HTTP_MORE;
+}
+
+static bool is_whole(const struct hpx_http_reader *reader)
+{
+	if (!reader->head_done)
+		return false;
+	if (reader->framing == HPX_FRAMING_CHUNKED)
+		return chunks_done(reader);
+	return reader->remaining == 0;
+}
+
+enum hpx_http_progress hpx_http_read_end(struct hpx_http_reader *reader)
+{
+	if (reader->error != HPX_HTTP_ERROR_NONE)
+		return HPX_HTTP_BAD;
+	if (is_whole(reader))
+		return HPX_HTTP_DONE;
+	reader->error = HPX_HTTP_ERROR_INCOMPLETE;
+	return HPX_HTTP_BAD;
 }
