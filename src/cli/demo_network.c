@@ -19,9 +19,7 @@ static void fetch(struct hpx_egress_request *request)
 	request->connect_timeout_ms = CONNECT_TIMEOUT_MS;
 	request->timeout_ms = ANSWER_TIMEOUT_MS;
 	request->answer_bytes_max = BODY_MAX;
-	request->end = HPX_EGRESS_NOT_SENT;
-	hpx_buffer_init(&request->headers_in, 2 * HPX_EGRESS_HEAD_BYTES_MAX);
-	hpx_buffer_init(&request->body_in, BODY_MAX);
+	hpx_egress_request_reset(request);
 	if (hpx_egress_request_check(request) != HPX_OK)
 		return;
 	struct hpx_transfer *transfer = hpx_transfer_new(request, &problem);

@@ -78,14 +78,8 @@ static void fill(const struct hapax_call *call, struct hpx_span headers,
 		.send_until_ms = hpx_clock_boot_ms() + options->timeout_ms,
 		.answer_bytes_max = options->answer_bytes_max,
 		.ca_file = options->ca_file,
-		.end = HPX_EGRESS_NOT_SENT,
-		.retry_after_ms = -1,
-		.sent_ms = -1,
 	};
-	/* The colon, the space and the line's end are added to each field. */
-	hpx_buffer_init(&request->headers_in,
-			HPX_EGRESS_HEAD_BYTES_MAX + HPX_HTTP_FIELDS_MAX * sizeof(": \r\n"));
-	hpx_buffer_init(&request->body_in, options->answer_bytes_max);
+	hpx_egress_request_reset(request);
 }
 
 enum hpx_status hpx_attempt_check(const struct hapax_call *call, struct hpx_span headers,

@@ -82,6 +82,8 @@ struct hpx_egress_request {
 	struct hpx_egress_request *next; /* of the engine's queue */
 };
 
+/* Empties the result, before the request is checked or sent. */
+void hpx_egress_request_reset(struct hpx_egress_request *request);
 /* HPX_INVALID and HPX_TOO_LARGE fill `problem`. */
 enum hpx_status hpx_egress_request_check(struct hpx_egress_request *request);
 /* Sets the problem; bytes that are not printable become '?'. */

@@ -25,6 +25,22 @@ const char *hpx_egress_end_text(enum hpx_egress_end end)
 	return texts[end];
 }
 
+void hpx_egress_request_reset(struct hpx_egress_request *request)
+{
+	request->end = HPX_EGRESS_NOT_SENT;
+	request->status = 0;
+	request->body_dropped = false;
+	request->resent = false;
+	request->retry_after_ms = -1;
+	request->sent_ms = -1;
+	request->problem[0] = '\0';
+	request->next = NULL;
+	/* The colon, the space and the line's end are added to each field. */
+	hpx_buffer_init(&request->headers_in,
+			HPX_EGRESS_HEAD_BYTES_MAX + HPX_HTTP_FIELDS_MAX * sizeof(": \r\n"));
+	hpx_buffer_init(&request->body_in, request->answer_bytes_max);
+}
+
 void hpx_egress_request_done(struct hpx_egress_request *request)
 {
 	hpx_buffer_done(&request->headers_in);
