@@ -48,10 +48,11 @@ static int finish_earlier(struct hapax_client *client)
 
 	if (hapax_client_entries(client, 0, &entries, &count, problem) != HAPAX_OK)
 		return complain();
-	for (size_t i = 0; i < count && code == EXIT_SUCCESS; i++) {
+	for (struct hapax_entry *entry = entries; entry != NULL && code == EXIT_SUCCESS;
+	     entry = entry->next) {
 		struct hapax_call *call = NULL;
 
-		code = hapax_call_resume(client, entries[i].id, &call, problem) == HAPAX_OK ?
+		code = hapax_call_resume(client, entry->id, &call, problem) == HAPAX_OK ?
 			       send_call(call) :
 			       complain();
 		hapax_call_free(call);
@@ -83,8 +84,11 @@ static int pay(struct hapax_client *client, const char *url, const char *order, 
 
 int main(int argc, char **argv)
 {
-	const struct hapax_client_options options = { .journal = "payments.journal",
-						      .confirm = 1 };
+	const struct hapax_client_options options = {
+		.size = sizeof(options),
+		.journal = "payments.journal",
+		.confirm = 1,
+	};
 	struct hapax_client *client;
 
 	if (argc != 4 || getenv("PAY_TOKEN") == NULL) {

@@ -97,6 +97,7 @@ static bool read_fingerprint(const struct http_message *request,
 {
 	char content_type[128];
 	struct hapax_request meant = {
+		.size = sizeof(meant),
 		.method = "POST",
 		.path = "/payments",
 		.content_type = content_type,
@@ -110,7 +111,7 @@ static bool read_fingerprint(const struct http_message *request,
 
 static void replay(const struct hapax_operation *operation, struct http_answer *answer)
 {
-	const struct hapax_answer *kept = &operation->answer;
+	const struct hapax_answer *kept = operation->answer;
 
 	answer->status = kept->status;
 	answer->body_len = kept->body_len < sizeof(answer->body) ? kept->body_len : 0;
@@ -154,13 +155,14 @@ bool admission_by_key(struct hapax *hapax, const struct http_message *request,
 {
 	char key[HAPAX_KEY_MAX + 1], problem[HAPAX_PROBLEM_SIZE];
 	unsigned char fingerprint[HAPAX_FINGERPRINT_SIZE];
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	if (!read_key(request, key, ret_answer))
 		return false;
 	if (!read_fingerprint(request, fingerprint))
 		return ask_again(ret_answer, 503, "out of memory");
 	struct hapax_begin begin = {
+		.size = sizeof(begin),
 		.tenant = merchant,
 		.scope = "POST /payments",
 		.key = key,

@@ -100,6 +100,7 @@ static enum hapax_result owe_receipt(struct payment *payment)
 			   "{\"to\": \"%s\", \"payment\": \"%s\", \"amount\": %s}",
 			   payment->order->customer, payment->id, payment->order->amount);
 	struct hapax_job receipt = {
+		.size = sizeof(receipt),
 		.name = "receipt",
 		.target = "mailer",
 		.method = "POST",
@@ -116,6 +117,7 @@ static enum hapax_result complete(struct payment *payment)
 {
 	struct http_answer *answer = payment->answer;
 	struct hapax_answer kept = {
+		.size = sizeof(kept),
 		.status = answer->status,
 		.headers = answer->headers,
 		.body = answer->body,

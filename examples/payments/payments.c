@@ -137,7 +137,7 @@ static bool start_thread(void *(*run)(void *arg), struct service *service)
 
 static bool install(struct service *service)
 {
-	struct hapax_options options = { .install = 1 };
+	struct hapax_options options = { .size = sizeof(options), .install = 1 };
 	char problem[HAPAX_PROBLEM_SIZE];
 	struct db db;
 

@@ -13,6 +13,9 @@
  *		... COMMIT ...
  *	}
  *
+ * Every struct begins with its size (common.h says why): { .size = sizeof(begin) }
+ * or HAPAX_INIT(&begin).
+ *
  * Nothing here logs, aborts, or keeps global state. Results leave by `ret_`
  * arguments, untouched on failure. Text is UTF-8. `problem` is NULL or has
  * HAPAX_PROBLEM_SIZE bytes: a sentence for people where the result is not
@@ -21,14 +24,7 @@
 #ifndef HAPAX_HAPAX_H
 #define HAPAX_HAPAX_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#if defined(__GNUC__)
-#define HAPAX_API __attribute__((visibility("default")))
-#else
-#define HAPAX_API
-#endif
+#include "hapax/common.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,42 +34,30 @@ extern "C" {
 typedef struct sqlite3 sqlite3;
 typedef struct pg_conn PGconn;
 
-enum hapax_result {
-	HAPAX_OK = 0,
-	HAPAX_NOMEM,       /* out of memory */
-	HAPAX_INVALID,     /* the input is malformed; the problem says how */
-	HAPAX_MISUSE,      /* an argument breaks this header's contract */
-	HAPAX_STALE,       /* the lease is lost: this attempt may write nothing, roll back */
-	HAPAX_REFUSED,     /* the operation is not in a state that allows this */
-	HAPAX_CONFLICT,    /* a job of this name was enqueued with other content */
-	HAPAX_BUSY,        /* somebody else holds the row or the file: try again */
-	HAPAX_UNAVAILABLE, /* the store cannot be used; nothing was begun or written */
-	HAPAX_UNCERTAIN,   /* not known to be durable in time; the handle goes on trying, and the
-			     * same call again tells. No other may be made by that lease before:
-			     * it could overtake this one. Never of hapax_begin */
-};
-
-#define HAPAX_PROBLEM_SIZE 512
+/* Bounds of texts. Since 0.1. */
 #define HAPAX_KEY_MAX 255
 #define HAPAX_FINGERPRINT_SIZE 32
 #define HAPAX_LEASE_SIZE 98 /* 97 characters and a NUL: leases and references */
 #define HAPAX_POINT_SIZE 64
 
-/* "0.1.0" */
+/* The library's version: "0.1.0". Since 0.1. */
 HAPAX_API const char *hapax_version(void);
-/* "stale" */
+/* "stale". Since 0.1. */
 HAPAX_API const char *hapax_result_name(enum hapax_result result);
 
 /* ---- What a request means ---- */
 
 /* Reads the value of an Idempotency-Key field, quoted (RFC 9651) or bare.
  * The key's bytes go to `ret_key` with a NUL behind them. On HAPAX_INVALID,
- * `*ret_reason` (may be NULL) is a sentence for the client's developer. */
+ * `*ret_reason` (may be NULL) is a sentence for the client's developer.
+ * Since 0.1. */
 HAPAX_API enum hapax_result hapax_key_parse(const char *value, size_t value_len,
 					    char ret_key[HAPAX_KEY_MAX + 1], size_t *ret_len,
 					    const char **ret_reason);
 
+/* A request as an application got it. Since 0.1. */
 struct hapax_request {
+	size_t size;
 	const char *method;
 	const char *path;
 	const char *query;        /* without '?', or NULL */
@@ -85,23 +69,28 @@ struct hapax_request {
 /* What the request means, as 32 bytes: member order and white space of a JSON
  * body, the order of a query's distinct names and a multipart boundary do not
  * matter; every amount does. Headers are not seen: an application that lets
- * X-HTTP-Method-Override or the like stand for the method gives that method. */
+ * X-HTTP-Method-Override or the like stand for the method gives that method.
+ * Since 0.1. */
 HAPAX_API enum hapax_result hapax_fingerprint(const struct hapax_request *request,
 					      unsigned char ret_fingerprint[HAPAX_FINGERPRINT_SIZE]);
 
 /* ---- Handles ---- */
 
+/* A store that is open. Since 0.1. */
 struct hapax;
 
+/* Since 0.1. */
 struct hapax_options {
+	size_t size;
 	int install;        /* make file and tables, or bring them up to date, where needed */
 	int64_t timeout_ms; /* how long a call waits for the store; 0: 10 s; at most a day */
 };
 
 /* Opens a store with connections of its own: "sqlite:PATH", "postgres://…", or
  * "memory:", which is for tests and gone with the handle. Any number of threads
- * may use the handle at once; their commits are grouped. `options` may be NULL. The file or database may serve gateways meanwhile, and
- * hold the application's own tables. */
+ * may use the handle at once; their commits are grouped. `options` may be NULL. The
+ * file or database may serve gateways meanwhile, and hold the application's own
+ * tables. Since 0.1. */
 HAPAX_API enum hapax_result hapax_open(const char *url, const struct hapax_options *options,
 				       struct hapax **ret_hapax, char *problem);
 
@@ -113,25 +102,27 @@ HAPAX_API enum hapax_result hapax_open(const char *url, const struct hapax_optio
  * called outside a transaction).
  *
  * What does not return HAPAX_OK may leave the transaction unable to go on (on
- * PostgreSQL it always does, as any failed statement): roll back. */
+ * PostgreSQL it always does, as any failed statement): roll back. Since 0.1. */
 HAPAX_API enum hapax_result hapax_on_sqlite(sqlite3 *db, struct hapax **ret_hapax, char *problem);
+/* The same on a connection of libpq. Since 0.1. */
 HAPAX_API enum hapax_result hapax_on_postgres(PGconn *conn, struct hapax **ret_hapax,
 					      char *problem);
 
 /* Makes hapax's tables beside the caller's, or brings them up to date; outside
- * a transaction. */
+ * a transaction. Since 0.1. */
 HAPAX_API enum hapax_result hapax_install_sqlite(sqlite3 *db, char *problem);
+/* The same on a connection of libpq. Since 0.1. */
 HAPAX_API enum hapax_result hapax_install_postgres(PGconn *conn, char *problem);
 
 /* NULL is fine. No other call may be under way with it. A handle with
  * connections of its own first writes what HAPAX_UNCERTAIN left to be written,
  * for at most its timeout (and as long as a file that somebody holds is waited
- * for: 5 s). */
+ * for: 5 s). Since 0.1. */
 HAPAX_API void hapax_close(struct hapax *hapax);
 
 /* ---- Operations ---- */
 
-/* What becomes of an attempt whose process died, or whose lease ran out. */
+/* What becomes of an attempt whose process died, or whose lease ran out. Since 0.1. */
 enum hapax_on_lost {
 	HAPAX_LOST_UNKNOWN = 0, /* nobody can tell: a person settles it */
 	HAPAX_LOST_RESUME,      /* it runs again after its recovery point: every outside
@@ -140,7 +131,9 @@ enum hapax_on_lost {
 				  * hapax_complete: it has, or nothing happened */
 };
 
+/* The operation that is asked for. Since 0.1. */
 struct hapax_begin {
+	size_t size;
 	const char *tenant;               /* who is calling, from credentials that were checked */
 	const char *scope;                /* what the key is unique within: "POST /payments" */
 	const char *key;                  /* as hapax_key_parse gave it, or any other 1 to 255 bytes */
@@ -150,6 +143,7 @@ struct hapax_begin {
 	enum hapax_on_lost on_lost;
 };
 
+/* Since 0.1. */
 enum hapax_verdict {
 	HAPAX_EXECUTE,     /* this caller does it, with `lease` */
 	HAPAX_REPLAY,      /* it is done: `answer` is the answer */
@@ -158,15 +152,19 @@ enum hapax_verdict {
 	HAPAX_MISMATCH,    /* the key was used for another request: 422 */
 };
 
+/* The answer to a request. Since 0.1. */
 struct hapax_answer {
+	size_t size;
 	unsigned status;     /* 200 to 599 */
 	const char *headers; /* lines "Name: value", each with CR LF or LF; or NULL */
 	const void *body;
 	size_t body_len;
 };
 
-/* What hapax_begin found; freed by hapax_operation_clear. */
+/* What hapax_begin found; freed by hapax_operation_clear. Since 0.1. */
 struct hapax_operation {
+	size_t size;  /* set before hapax_begin */
+	void *memory; /* the library's */
 	enum hapax_verdict verdict;
 	unsigned attempt;
 	char reference[HAPAX_LEASE_SIZE]; /* the operation's name, for logs and providers:
@@ -175,9 +173,8 @@ struct hapax_operation {
 	char point[HAPAX_POINT_SIZE];     /* EXECUTE: the recovery point to go on after, or "" */
 	void *data;                       /* what was saved there, or NULL */
 	size_t data_len;
-	int kept;                   /* REPLAY: 0: only the status is known any more */
-	struct hapax_answer answer; /* REPLAY; headers and body belong to the operation */
-	void *memory;               /* the library's */
+	const struct hapax_answer *answer; /* REPLAY; else NULL. Belongs to the operation */
+	int kept;                          /* REPLAY: 0: only the status is known any more */
 };
 
 /* Reserves the key, or tells what became of it. With a handle of hapax_open the
@@ -190,9 +187,10 @@ struct hapax_operation {
  * gateway used under the very same tenant and scope is recognised where
  * hapax_fingerprint of the same release made the fingerprint, the gateway's route
  * ignores no member and includes no header, and the request overrode no method;
- * else it is a mismatch. */
+ * else it is a mismatch. Since 0.1. */
 HAPAX_API enum hapax_result hapax_begin(struct hapax *hapax, const struct hapax_begin *begin,
 					struct hapax_operation *ret_operation, char *problem);
+/* Frees what belongs to the operation; it can be used again. NULL is fine. Since 0.1. */
 HAPAX_API void hapax_operation_clear(struct hapax_operation *operation);
 
 /* `lease`: of hapax_begin, or the Hapax-Lease header of a request that came
@@ -201,28 +199,29 @@ HAPAX_API void hapax_operation_clear(struct hapax_operation *operation);
 /* The answer to the request, now and for every retry. By the same lease again,
  * it changes nothing and is HAPAX_OK. Of the headers (64 KiB), those are left
  * out that belong to one delivery (Connection, Content-Length, Date, Set-Cookie
- * …) or are hapax's to say; the body has at most 16 MiB. */
+ * …) or are hapax's to say; the body has at most 16 MiB. Since 0.1. */
 HAPAX_API enum hapax_result hapax_complete(struct hapax *hapax, const char *lease,
 					   const struct hapax_answer *answer, char *problem);
 /* Nothing happened, and a retry may run at once: the lease is given up, and stale
  * from then on. After a part was committed (advance, enqueue) that is not true
- * any more: it becomes what on_lost says. */
+ * any more: it becomes what on_lost says. Since 0.1. */
 HAPAX_API enum hapax_result hapax_fail(struct hapax *hapax, const char *lease, char *problem);
 /* A phase is done: its name has 1 to 63 visible ASCII characters; `data` (at most
- * 1 MiB) is what the next one needs. The last one counts. */
+ * 1 MiB) is what the next one needs. The last one counts. Since 0.1. */
 HAPAX_API enum hapax_result hapax_advance(struct hapax *hapax, const char *lease,
 					  const char *point, const void *data, size_t data_len,
 					  char *problem);
 /* Where an earlier attempt got to: "" where there is no such point. `*ret_data`
- * is freed with free(). */
+ * is freed with free(). Since 0.1. */
 HAPAX_API enum hapax_result hapax_recovery(struct hapax *hapax, const char *lease,
 					   char ret_point[HAPAX_POINT_SIZE], void **ret_data,
 					   size_t *ret_data_len, char *problem);
 
 /* A delivery owed to an outside service. The name is the job's own within its
  * operation, over all attempts: the same again is no second job. The bounds are
- * those of an answer. */
+ * those of an answer. Since 0.1. */
 struct hapax_job {
+	size_t size;
 	const char *name;
 	const char *target; /* as the configuration names it */
 	const char *method;
@@ -231,21 +230,22 @@ struct hapax_job {
 	const void *body;
 	size_t body_len;
 };
+/* The job becomes part of the operation. Since 0.1. */
 HAPAX_API enum hapax_result hapax_enqueue(struct hapax *hapax, const char *lease,
 					  const struct hapax_job *job, char *problem);
 
 /* ---- For handles of hapax_open alone: durable at once, tied to no
  * transaction of the caller's. HAPAX_MISUSE with any other. ---- */
 
-/* The attempt goes on for `lease_ms` (at most an hour) more from now. */
+/* The attempt goes on for `lease_ms` (at most an hour) more from now. Since 0.1. */
 HAPAX_API enum hapax_result hapax_renew(struct hapax *hapax, const char *lease, int64_t lease_ms,
 					char *problem);
 /* An outside effect was asked for and no answer came: it becomes what on_lost
- * says, without waiting for the lease to run out. */
+ * says, without waiting for the lease to run out. Since 0.1. */
 HAPAX_API enum hapax_result hapax_lose(struct hapax *hapax, const char *lease, char *problem);
 /* Finds lost leases, deletes what has expired, keeps the file in shape; in
  * small steps. Where no gateway or `hapax work` serves the store, call it every
- * few seconds. */
+ * few seconds. Since 0.1. */
 HAPAX_API enum hapax_result hapax_tidy(struct hapax *hapax, char *problem);
 
 #ifdef __cplusplus

@@ -265,7 +265,7 @@ static int read_options(struct hpx_call_command *command, struct hapax_client_op
 
 static int open_client(struct hpx_call_command *command, bool is_new)
 {
-	struct hapax_client_options options = { .journal = NULL };
+	struct hapax_client_options options = { .size = sizeof(options), .journal = NULL };
 	char problem[HAPAX_PROBLEM_SIZE];
 	int code = hpx_call_journal_find(command, !is_new);
 

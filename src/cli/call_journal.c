@@ -123,15 +123,15 @@ static void json_row(struct hpx_json_writer *json, const struct hapax_entry *ent
 	hpx_json_end_object(json);
 }
 
-static int print_json(const struct hapax_entry *entries, size_t count)
+static int print_json(const struct hapax_entry *entries)
 {
 	struct hpx_buffer text;
 	struct hpx_json_writer json;
 
 	hpx_cli_json_init(&json, &text);
 	hpx_json_begin_array(&json, NULL);
-	for (size_t i = 0; i < count; i++)
-		json_row(&json, &entries[i]);
+	for (const struct hapax_entry *entry = entries; entry != NULL; entry = entry->next)
+		json_row(&json, entry);
 	hpx_json_end_array(&json);
 	return hpx_cli_json_print(&json, "call", "the list cannot be printed");
 }
@@ -146,12 +146,12 @@ int hpx_call_list(struct hpx_call_command *command)
 	if (hapax_client_entries(command->client, 1, &entries, &count, problem) != HAPAX_OK)
 		return hpx_call_complain(HPX_EXIT_FAILED, "%s", problem);
 	if (command->flags.json != NULL) {
-		code = print_json(entries, count);
+		code = print_json(entries);
 	} else if (count > 0) {
 		printf("%5s  %-7s  %-8s  TRY  HTTP   AGE  %-36s  REQUEST\n", "CALL", "STATE",
 		       "HAPPENED", "KEY");
-		for (size_t i = 0; i < count; i++)
-			print_row(&entries[i], hpx_clock_wall_ms());
+		for (const struct hapax_entry *entry = entries; entry != NULL; entry = entry->next)
+			print_row(entry, hpx_clock_wall_ms());
 	} else if (command->terminal) {
 		hpx_call_complain(0, "no calls in %s", command->journal);
 	}
@@ -187,9 +187,10 @@ static bool find_entry(struct hpx_call_command *command, int64_t id, struct hapa
 
 	if (hapax_client_entries(command->client, 1, &entries, &count, NULL) != HAPAX_OK)
 		return false;
-	for (size_t i = 0; i < count && !found; i++)
-		if (entries[i].id == id) {
-			*ret_entry = entries[i];
+	for (const struct hapax_entry *entry = entries; entry != NULL && !found; entry = entry->next)
+		if (entry->id == id) {
+			*ret_entry = *entry;
+			ret_entry->next = NULL;
 			ret_entry->method = ret_entry->url = ret_entry->key = NULL;
 			found = true;
 		}
@@ -232,8 +233,8 @@ static bool is_in_good_hands(struct hpx_call_command *command, int64_t id)
 	/* Where the journal cannot be read, nobody can say so. */
 	if (hapax_client_entries(command->client, 0, &entries, &count, NULL) != HAPAX_OK)
 		return false;
-	for (size_t i = 0; i < count && !open; i++)
-		open = entries[i].id == id && !entries[i].busy;
+	for (const struct hapax_entry *entry = entries; entry != NULL && !open; entry = entry->next)
+		open = entry->id == id && !entry->busy;
 	hapax_entries_free(entries);
 	return !open;
 }
@@ -285,7 +286,8 @@ static int resume_all(struct hpx_call_command *command, const atomic_bool *stopp
 {
 	struct hapax_entry *entries;
 	char problem[HAPAX_PROBLEM_SIZE];
-	size_t count, i;
+	const struct hapax_entry *entry;
+	size_t count;
 	int code = HPX_EXIT_OK;
 
 	if (hapax_client_entries(command->client, 0, &entries, &count, problem) != HAPAX_OK)
@@ -293,15 +295,15 @@ static int resume_all(struct hpx_call_command *command, const atomic_bool *stopp
 	if (count == 0 && command->terminal)
 		hpx_call_complain(0, "nothing to resume in %s", command->journal);
 	command->many = count > 1;
-	for (i = 0; i < count && !atomic_load(stopped); i++) {
-		if (entries[i].busy)
+	for (entry = entries; entry != NULL && !atomic_load(stopped); entry = entry->next) {
+		if (entry->busy)
 			continue;
-		announce(command, &entries[i]);
-		code = worse(code, resume_one(command, entries[i].id, true));
+		announce(command, entry);
+		code = worse(code, resume_one(command, entry->id, true));
 	}
-	for (; i < count; i++)
-		if (!entries[i].busy)
-			code = worse(code, entries[i].doubt ? HPX_EXIT_IN_DOUBT : HPX_EXIT_NOT_YET);
+	for (; entry != NULL; entry = entry->next)
+		if (!entry->busy)
+			code = worse(code, entry->doubt ? HPX_EXIT_IN_DOUBT : HPX_EXIT_NOT_YET);
 	hapax_entries_free(entries);
 	return code;
 }

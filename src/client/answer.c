@@ -71,6 +71,7 @@ void hpx_answer_outcome(struct hapax_call *call)
 {
 	struct hapax_outcome *outcome = &call->outcome;
 
+	outcome->size = sizeof(*outcome);
 	outcome->doubt = call->doubt;
 	outcome->attempts = call->attempts;
 	outcome->id = call->id;

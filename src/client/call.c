@@ -17,6 +17,7 @@ struct hapax_call *hpx_call_empty(struct hapax_client *client)
 	call->client = client;
 	call->claim_fd = -1;
 	call->body_kept = true;
+	call->outcome.size = sizeof(call->outcome);
 	call->outcome.kind = HAPAX_GAVE_UP;
 	call->outcome.reason = call->reason;
 	return call;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/sized.h"
 #include "client/client.h"
 #include "client/journal.h"
 #include "http/field.h"
@@ -105,23 +106,31 @@ static enum hapax_result make_client(const struct hapax_client_options *options,
 	return hpx_client_ok(problem);
 }
 
-enum hapax_result hapax_client_open(const struct hapax_client_options *options,
+const char *hapax_client_version(void)
+{
+	return HPX_VERSION;
+}
+
+enum hapax_result hapax_client_open(const struct hapax_client_options *given,
 				    struct hapax_client **ret_client, char *problem)
 {
-	static const struct hapax_client_options none;
+	struct hapax_client_options options = { .journal = NULL };
 
 	if (ret_client == NULL)
 		return hpx_client_say(HAPAX_MISUSE, problem, "there is no place for the client");
-	if (options == NULL)
-		options = &none;
-	enum hapax_result result = check_options(options, problem);
+	if (given != NULL && !hpx_sized_read(given, &options, sizeof(options)))
+		return hpx_client_say(HAPAX_MISUSE, problem,
+				      "struct hapax_client_options has no size that this library "
+				      "knows, or members that it does not know: set it with .size = "
+				      "sizeof(struct hapax_client_options)");
+	enum hapax_result result = check_options(&options, problem);
 	if (result == HAPAX_OK && hpx_random_ready() != HPX_OK)
 		return hpx_client_say(HAPAX_UNAVAILABLE, problem, "the system gives no random bytes");
 	if (result == HAPAX_OK)
 		result = begin_libcurl(problem);
 	if (result != HAPAX_OK)
 		return result;
-	result = make_client(options, ret_client, problem);
+	result = make_client(&options, ret_client, problem);
 	if (result != HAPAX_OK)
 		curl_global_cleanup();
 	return result;
@@ -170,6 +179,7 @@ enum hapax_result hapax_client_entries(struct hapax_client *client, int all,
 	return result == HAPAX_OK ? hpx_client_ok(problem) : result;
 }
 
+/* All entries are one block of memory, which the first begins. */
 void hapax_entries_free(struct hapax_entry *entries)
 {
 	free(entries);

@@ -174,6 +174,7 @@ static enum hpx_status list_row(struct hpx_journal *journal, struct hpx_sql *row
 {
 	enum hpx_status status = HPX_OK;
 	struct hapax_entry entry = {
+		.size = sizeof(entry),
 		.id = hpx_sql_int(row, 0),
 		.attempts = (unsigned)hpx_sql_int(row, 2),
 		.status = (unsigned)hpx_sql_int(row, 5),
@@ -197,20 +198,21 @@ static enum hpx_status list_row(struct hpx_journal *journal, struct hpx_sql *row
 	return status;
 }
 
-/* Moves the texts behind the array, and lets the entries point there. */
+/* Moves the texts behind the array, and lets the entries point there and to each
+ * other. NULL: out of memory. */
 static struct hapax_entry *pack(struct listing *list)
 {
 	size_t size = list->count * sizeof(*list->entries);
-	char *memory = malloc(size + list->text.len + 1);
+	char *memory = malloc(size + list->text.len);
 
 	if (memory == NULL)
 		return NULL;
 	struct hapax_entry *entries = (struct hapax_entry *)(void *)memory;
-	if (list->count > 0)
-		memcpy(memory, list->entries, size);
+	memcpy(memory, list->entries, size);
 	if (list->text.len > 0)
 		memcpy(memory + size, list->text.ptr, list->text.len);
 	for (size_t i = 0; i < list->count; i++) {
+		entries[i].next = i + 1 < list->count ? &entries[i + 1] : NULL;
 		entries[i].method = memory + size + (uintptr_t)entries[i].method;
 		entries[i].url = memory + size + (uintptr_t)entries[i].url;
 		entries[i].key = memory + size + (uintptr_t)entries[i].key;
@@ -249,10 +251,11 @@ enum hapax_result hpx_journal_list(struct hpx_journal *journal, bool all,
 	pthread_mutex_lock(&journal->mutex);
 	enum hapax_result result = read_list(journal, all, &list, problem);
 	pthread_mutex_unlock(&journal->mutex);
-	if (result == HAPAX_OK)
+	if (result == HAPAX_OK && list.count > 0) {
 		entries = pack(&list);
-	if (result == HAPAX_OK && entries == NULL)
-		result = hpx_client_nomem(problem);
+		if (entries == NULL)
+			result = hpx_client_nomem(problem);
+	}
 	if (result == HAPAX_OK) {
 		*ret_entries = entries;
 		*ret_count = list.count;

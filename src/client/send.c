@@ -157,7 +157,7 @@ static enum hapax_result attempt(struct run *run, char *problem)
 	int64_t began_ms = hpx_clock_boot_ms();
 	enum hapax_result result = HAPAX_OK;
 
-	run->told = (struct hapax_attempt){ .trouble = "", .wait_ms = -1 };
+	run->told = (struct hapax_attempt){ .size = sizeof(run->told), .trouble = "", .wait_ms = -1 };
 	tell(run, HAPAX_ATTEMPT_BEGINS);
 	hpx_attempt_run(call, hpx_buffer_span(&run->lines), &request);
 	HPX_CRASH_POINT(call_answered);
@@ -297,7 +297,7 @@ enum hapax_result hapax_call_send(struct hapax_call *call, char *problem)
 		return hpx_client_say(HAPAX_MISUSE, problem,
 				      "a call is sent once: resume it, or make "
 				      "another");
-	struct run run = { .call = call };
+	struct run run = { .call = call, .told = { .size = sizeof(run.told) } };
 	hpx_client_ok(problem);
 	hpx_buffer_init(&run.lines, HPX_EGRESS_HEAD_BYTES_MAX);
 	enum hapax_result result = prepare(&run, problem);

@@ -1,6 +1,7 @@
 /* What the holder of a lease may write, or ask. */
 #include <stdlib.h>
 
+#include "base/sized.h"
 #include "base/utf8.h"
 #include "http/field.h"
 #include "lib/call.h"
@@ -105,24 +106,27 @@ static enum hapax_result take_body(struct hpx_call *call, const void *body, size
 /* ---- the answer ---- */
 
 enum hapax_result hapax_complete(struct hapax *hapax, const char *lease,
-				 const struct hapax_answer *answer, char *problem)
+				 const struct hapax_answer *given, char *problem)
 {
 	struct hpx_call *call = NULL;
+	struct hapax_answer answer = { .status = 0 };
 
-	if (answer == NULL || is_missing(answer->body, answer->body_len))
+	if (given != NULL && !hpx_sized_read(given, &answer, sizeof(answer)))
+		return hpx_result_bad_struct("hapax_answer", problem);
+	if (given == NULL || is_missing(answer.body, answer.body_len))
 		return hpx_result_say(HAPAX_MISUSE, problem, "hapax_complete needs an answer");
-	if (answer->status < 200 || answer->status > 599)
+	if (answer.status < 200 || answer.status > 599)
 		return hpx_result_say(HAPAX_INVALID, problem,
 				      "the status of an answer is 200 to 599");
 	enum hapax_result result = prepare(hapax, lease, HPX_VERB_COMPLETE, &call, problem);
 	if (result != HAPAX_OK)
 		return result;
-	call->answer.status = answer->status;
+	call->answer.status = answer.status;
 	call->answer.kept = true;
 	call->op.complete.answer = &call->answer;
-	result = take_headers(call, answer->headers, &call->answer.headers, problem);
+	result = take_headers(call, answer.headers, &call->answer.headers, problem);
 	if (result == HAPAX_OK)
-		result = take_body(call, answer->body, answer->body_len, &call->answer.body,
+		result = take_body(call, answer.body, answer.body_len, &call->answer.body,
 				   problem);
 	return result == HAPAX_OK ? run_and_free(call, problem) : drop(call, result);
 }
@@ -224,19 +228,22 @@ static enum hapax_result take_job(struct hpx_call *call, const struct hapax_job 
 	return fault == NULL ? HAPAX_OK : hpx_result_say(HAPAX_INVALID, problem, "%s", fault);
 }
 
-enum hapax_result hapax_enqueue(struct hapax *hapax, const char *lease, const struct hapax_job *job,
-				char *problem)
+enum hapax_result hapax_enqueue(struct hapax *hapax, const char *lease,
+				const struct hapax_job *given, char *problem)
 {
 	struct hpx_call *call = NULL;
+	struct hapax_job job = { .name = NULL };
 
-	if (job == NULL || job->name == NULL || job->target == NULL || job->method == NULL ||
-	    job->path == NULL || is_missing(job->body, job->body_len))
+	if (given != NULL && !hpx_sized_read(given, &job, sizeof(job)))
+		return hpx_result_bad_struct("hapax_job", problem);
+	if (job.name == NULL || job.target == NULL || job.method == NULL || job.path == NULL ||
+	    is_missing(job.body, job.body_len))
 		return hpx_result_say(HAPAX_MISUSE, problem,
 				      "a job needs a name, a target, a method and a path");
 	enum hapax_result result = prepare(hapax, lease, HPX_VERB_ENQUEUE, &call, problem);
 	if (result != HAPAX_OK)
 		return result;
-	result = take_job(call, job, problem);
+	result = take_job(call, &job, problem);
 	return result == HAPAX_OK ? run_and_free(call, problem) : drop(call, result);
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/sized.h"
 #include "lib/result.h"
 #include "store/postgres/postgres.h"
 #include "store/sqlite/sqlite.h"
@@ -91,25 +92,25 @@ static enum hapax_result tell_opening(enum hpx_status status, const char *detail
 	return hpx_result_tell(status, detail, problem);
 }
 
-enum hapax_result hapax_open(const char *url, const struct hapax_options *options,
+enum hapax_result hapax_open(const char *url, const struct hapax_options *given,
 			     struct hapax **ret_hapax, char *problem)
 {
-	static const struct hapax_options standard = { .timeout_ms = 0 };
+	struct hapax_options options = { .timeout_ms = 0 };
 	char detail[HPX_STORE_PROBLEM_SIZE] = "";
 
-	if (options == NULL)
-		options = &standard;
-	if (url == NULL || ret_hapax == NULL || options->timeout_ms < 0 ||
-	    options->timeout_ms > TIMEOUT_MAX_MS)
+	if (given != NULL && !hpx_sized_read(given, &options, sizeof(options)))
+		return hpx_result_bad_struct("hapax_options", problem);
+	if (url == NULL || ret_hapax == NULL || options.timeout_ms < 0 ||
+	    options.timeout_ms > TIMEOUT_MAX_MS)
 		return hpx_result_say(HAPAX_MISUSE, problem,
 				      "hapax_open needs an address, a place for the handle, and a "
 				      "timeout between 0 and a day");
 	struct hapax *hapax = handle_new();
 	if (hapax == NULL)
 		return hpx_result_tell(HPX_NOMEM, NULL, problem);
-	if (options->timeout_ms > 0)
-		hapax->timeout_ms = options->timeout_ms;
-	enum hpx_status status = open_store(hapax, url, options, detail);
+	if (options.timeout_ms > 0)
+		hapax->timeout_ms = options.timeout_ms;
+	enum hpx_status status = open_store(hapax, url, &options, detail);
 	if (status != HPX_OK) {
 		handle_free(hapax);
 		return tell_opening(status, detail, problem);

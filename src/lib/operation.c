@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/sized.h"
 #include "base/utf8.h"
 #include "core/key.h"
 #include "lib/call.h"
@@ -23,6 +24,9 @@ _Static_assert(HAPAX_POINT_SIZE == HPX_POINT_SIZE, "a recovery point has room");
 _Static_assert(HAPAX_KEY_MAX == HPX_KEY_MAX, "a key has room");
 _Static_assert(HAPAX_FINGERPRINT_SIZE == HPX_SHA256_SIZE, "a fingerprint has room");
 
+/* A caller must have room for what it cannot do without. */
+#define OPERATION_SIZE_MIN offsetof(struct hapax_operation, point)
+
 /* ---- what is asked ---- */
 
 static bool is_text(const char *text, size_t max)
@@ -32,10 +36,22 @@ static bool is_text(const char *text, size_t max)
 	return s.len <= max && hpx_utf8_valid(s);
 }
 
+/* Reads the caller's structs, each of whatever version. */
+static enum hapax_result check_structs(const struct hapax_begin *given, struct hapax_begin *begin,
+				       const struct hapax_operation *operation, char *problem)
+{
+	if (given != NULL && !hpx_sized_read(given, begin, sizeof(*begin)))
+		return hpx_result_bad_struct("hapax_begin", problem);
+	if (operation != NULL && (!hpx_sized_valid(operation, sizeof(*operation)) ||
+				  operation->size < OPERATION_SIZE_MIN))
+		return hpx_result_bad_struct("hapax_operation", problem);
+	return HAPAX_OK;
+}
+
 static enum hapax_result check(const struct hapax *hapax, const struct hapax_begin *begin,
 			       const struct hapax_operation *ret_operation, char *problem)
 {
-	if (hapax == NULL || begin == NULL || ret_operation == NULL || begin->tenant == NULL ||
+	if (hapax == NULL || ret_operation == NULL || begin->tenant == NULL ||
 	    begin->scope == NULL || begin->key == NULL || begin->fingerprint == NULL)
 		return hpx_result_say(HAPAX_MISUSE, problem,
 				      "hapax_begin needs a handle, a tenant, a scope, a key, a "
@@ -116,28 +132,31 @@ static enum hapax_verdict verdict_of(enum hpx_decision_kind verdict)
 	}
 }
 
-/* Headers, a NUL for those who read them as text, and the body, in one block. */
+/* The answer, its headers, a NUL for those who read them as text, and the body, in
+ * one block. */
 static bool take_answer(const struct hpx_record *record, const struct hpx_answer *stored,
 			struct hapax_operation *operation)
 {
 	struct hpx_span headers = stored != NULL ? stored->headers : HPX_SPAN("");
 	struct hpx_span body = stored != NULL ? stored->body : HPX_SPAN("");
-	char *block = malloc(headers.len + 1 + body.len);
+	struct hapax_answer *answer = malloc(sizeof(*answer) + headers.len + 1 + body.len);
 
-	if (block == NULL)
+	if (answer == NULL)
 		return false;
+	char *text = (char *)(answer + 1);
 	if (headers.len > 0)
-		memcpy(block, headers.ptr, headers.len);
-	block[headers.len] = '\0';
+		memcpy(text, headers.ptr, headers.len);
+	text[headers.len] = '\0';
 	if (body.len > 0)
-		memcpy(block + headers.len + 1, body.ptr, body.len);
-	operation->memory = block;
+		memcpy(text + headers.len + 1, body.ptr, body.len);
+	*answer = (struct hapax_answer){ .size = sizeof(*answer),
+					 .status = stored != NULL ? stored->status : record->status,
+					 .headers = text,
+					 .body = text + headers.len + 1,
+					 .body_len = body.len };
+	operation->memory = answer;
 	operation->kept = stored != NULL && stored->kept;
-	operation->answer = (struct hapax_answer){ .status = stored != NULL ? stored->status :
-									      record->status,
-						   .headers = block,
-						   .body = block + headers.len + 1,
-						   .body_len = body.len };
+	operation->answer = answer;
 	return true;
 }
 
@@ -241,19 +260,22 @@ static enum hapax_result tell(enum hpx_status status, const char *detail, char *
 	return hpx_result_tell(status, detail, problem);
 }
 
-enum hapax_result hapax_begin(struct hapax *hapax, const struct hapax_begin *begin,
+enum hapax_result hapax_begin(struct hapax *hapax, const struct hapax_begin *given,
 			      struct hapax_operation *ret_operation, char *problem)
 {
-	struct hapax_operation operation = { .attempt = 0 };
+	struct hapax_operation operation = { .size = sizeof(operation) };
+	struct hapax_begin begin = { .tenant = NULL };
 	char detail[HPX_STORE_PROBLEM_SIZE] = "";
-	enum hapax_result checked = check(hapax, begin, ret_operation, problem);
+	enum hapax_result checked = check_structs(given, &begin, ret_operation, problem);
 
+	if (checked == HAPAX_OK)
+		checked = check(hapax, &begin, ret_operation, problem);
 	if (checked != HAPAX_OK)
 		return checked;
 	struct hpx_call *call = hpx_call_new(hapax, HPX_VERB_RESERVE);
 	if (call == NULL)
 		return hpx_result_tell(HPX_NOMEM, NULL, problem);
-	enum hpx_status status = fill(call, begin);
+	enum hpx_status status = fill(call, &begin);
 	if (status != HPX_OK) {
 		hpx_call_free(call);
 		return hpx_result_tell(status, NULL, problem);
@@ -267,7 +289,7 @@ enum hapax_result hapax_begin(struct hapax *hapax, const struct hapax_begin *beg
 			hpx_call_give_back(call);
 		return tell(status, detail, problem);
 	}
-	*ret_operation = operation;
+	hpx_sized_write(&operation, sizeof(operation), ret_operation);
 	hpx_call_free(call);
 	return hpx_result_tell(HPX_OK, NULL, problem);
 }
@@ -276,6 +298,7 @@ void hapax_operation_clear(struct hapax_operation *operation)
 {
 	if (operation == NULL)
 		return;
+	const struct hapax_operation empty = { .size = sizeof(empty) };
 	free(operation->memory);
-	*operation = (struct hapax_operation){ .attempt = 0 };
+	hpx_sized_write(&empty, sizeof(empty), operation);
 }

@@ -94,6 +94,14 @@ enum hapax_result hpx_result_say(enum hapax_result result, char *problem, const 
 	return result;
 }
 
+enum hapax_result hpx_result_bad_struct(const char *name, char *problem)
+{
+	return hpx_result_say(HAPAX_MISUSE, problem,
+			      "struct %s has no size that this library knows, or members that it "
+			      "does not know: set it with .size = sizeof(struct %s)",
+			      name, name);
+}
+
 /* The store's words come last, and are cut to what is left; where they could
  * only say the same again, they are left out. */
 enum hapax_result hpx_result_tell(enum hpx_status status, const char *detail, char *problem)

@@ -6,6 +6,10 @@
 #include "base/status.h"
 #include "hapax/hapax.h"
 
+/* A struct that is not of any version: its size was not set, or it asks for what
+ * this library does not know. `name` is the struct's. */
+enum hapax_result hpx_result_bad_struct(const char *name, char *problem);
+
 enum hapax_result hpx_result_of(enum hpx_status status);
 
 /* The sentence for people, cut to its size; `problem` may be NULL. Gives the

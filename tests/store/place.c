@@ -17,7 +17,11 @@ static void check(enum hapax_result result, const char *problem)
 
 static void open_own(struct place *p, int64_t timeout_ms)
 {
-	struct hapax_options options = { .install = 1, .timeout_ms = timeout_ms };
+	struct hapax_options options = {
+		.size = sizeof(options),
+		.install = 1,
+		.timeout_ms = timeout_ms,
+	};
 	char problem[HAPAX_PROBLEM_SIZE];
 
 	check(hapax_open(p->url, &options, &p->own, problem), problem);
@@ -172,10 +176,13 @@ struct hapax_begin begin_of(const char *key, unsigned body)
 {
 	static const unsigned char fingerprints[4][HAPAX_FINGERPRINT_SIZE] = { { 1 }, { 2 }, { 3 }, { 4 } };
 
-	return (struct hapax_begin){ .tenant = "tenant",
-				     .scope = "POST /payments",
-				     .key = key,
-				     .fingerprint = fingerprints[body % 4] };
+	return (struct hapax_begin){
+		.size = sizeof(struct hapax_begin),
+		.tenant = "tenant",
+		.scope = "POST /payments",
+		.key = key,
+		.fingerprint = fingerprints[body % 4],
+	};
 }
 
 const char *begin_with(struct hapax *hapax, const struct hapax_begin *begin,
@@ -189,7 +196,7 @@ const char *begin_with(struct hapax *hapax, const struct hapax_begin *begin,
 		[HAPAX_MISMATCH] = "mismatch",
 	};
 	char problem[HAPAX_PROBLEM_SIZE];
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 	enum hapax_result result = hapax_begin(hapax, begin, &operation, problem);
 
 	if (result != HAPAX_OK)
@@ -199,7 +206,7 @@ const char *begin_with(struct hapax *hapax, const struct hapax_begin *begin,
 	if (ret_operation != NULL) {
 		*ret_operation = operation;
 		ret_operation->memory = ret_operation->data = NULL;
-		ret_operation->answer = (struct hapax_answer){ .status = operation.answer.status };
+		ret_operation->answer = NULL;
 	}
 	hapax_operation_clear(&operation);
 	return name;
@@ -226,21 +233,27 @@ void begin_until_execute(struct hapax *hapax, const struct hapax_begin *begin)
 enum hapax_result complete_with(struct hapax *hapax, const char *lease, const char *body,
 				char *problem)
 {
-	struct hapax_answer answer = { .status = 201,
-				       .headers = "Content-Type: text/plain\nDate: now",
-				       .body = body,
-				       .body_len = strlen(body) };
+	struct hapax_answer answer = {
+		.size = sizeof(answer),
+		.status = 201,
+		.headers = "Content-Type: text/plain\nDate: now",
+		.body = body,
+		.body_len = strlen(body),
+	};
 
 	return hapax_complete(hapax, lease, &answer, problem);
 }
 
 struct hapax_job job_of(const char *name, const char *body)
 {
-	return (struct hapax_job){ .name = name,
-				   .target = "mailer",
-				   .method = "POST",
-				   .path = "/send?to=x",
-				   .headers = "Content-Type: text/plain",
-				   .body = body,
-				   .body_len = strlen(body) };
+	return (struct hapax_job){
+		.size = sizeof(struct hapax_job),
+		.name = name,
+		.target = "mailer",
+		.method = "POST",
+		.path = "/send?to=x",
+		.headers = "Content-Type: text/plain",
+		.body = body,
+		.body_len = strlen(body),
+	};
 }

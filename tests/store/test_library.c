@@ -11,7 +11,7 @@ static void an_answer_is_replayed(void **state)
 {
 	struct place *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
-	struct hapax_operation first, later;
+	struct hapax_operation first = { .size = sizeof(first) }, later = { .size = sizeof(later) };
 
 	assert_string_equal(begin_key(p->hapax, "k", &first), "execute");
 	assert_int_equal(first.attempt, 1);
@@ -24,14 +24,14 @@ static void an_answer_is_replayed(void **state)
 	assert_result(hapax_begin(p->hapax, &begin, &later, problem), HAPAX_OK, problem);
 	assert_int_equal(later.verdict, HAPAX_REPLAY);
 	assert_int_equal(later.kept, 1);
-	assert_int_equal(later.answer.status, 201);
-	assert_string_equal(later.answer.headers, "Content-Type: text/plain\r\n");
-	assert_int_equal(later.answer.body_len, 4);
-	assert_memory_equal(later.answer.body, "done", 4);
+	assert_int_equal(later.answer->status, 201);
+	assert_string_equal(later.answer->headers, "Content-Type: text/plain\r\n");
+	assert_int_equal(later.answer->body_len, 4);
+	assert_memory_equal(later.answer->body, "done", 4);
 	assert_string_equal(later.lease, "");
 	assert_string_equal(later.reference, first.reference);
 	hapax_operation_clear(&later);
-	assert_null(later.answer.headers);
+	assert_null(later.answer);
 	begin = begin_of("k", 2);
 	assert_string_equal(begin_with(p->hapax, &begin, NULL), "mismatch");
 }
@@ -40,13 +40,18 @@ static void bytes_stay_bytes(void **state)
 {
 	struct place *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 	unsigned char *body = calloc(1, (size_t)16 << 20);
 	size_t len = (size_t)16 << 20;
 
 	for (size_t i = 0; i < len; i++)
 		body[i] = (unsigned char)(i * 7);
-	struct hapax_answer answer = { .status = 599, .body = body, .body_len = len };
+	struct hapax_answer answer = {
+		.size = sizeof(answer),
+		.status = 599,
+		.body = body,
+		.body_len = len,
+	};
 	assert_string_equal(begin_key(p->hapax, "k", &operation), "execute");
 	answer.body_len = len + 1;
 	assert_result(hapax_complete(p->hapax, operation.lease, &answer, problem), HAPAX_INVALID,
@@ -54,10 +59,10 @@ static void bytes_stay_bytes(void **state)
 	answer.body_len = len;
 	assert_result(hapax_complete(p->hapax, operation.lease, &answer, problem), HAPAX_OK, problem);
 	assert_result(hapax_begin(p->hapax, &begin, &operation, problem), HAPAX_OK, problem);
-	assert_int_equal(operation.answer.status, 599);
-	assert_string_equal(operation.answer.headers, "");
-	assert_int_equal(operation.answer.body_len, len);
-	assert_memory_equal(operation.answer.body, body, len);
+	assert_int_equal(operation.answer->status, 599);
+	assert_string_equal(operation.answer->headers, "");
+	assert_int_equal(operation.answer->body_len, len);
+	assert_memory_equal(operation.answer->body, body, len);
 	hapax_operation_clear(&operation);
 	free(body);
 }
@@ -86,7 +91,7 @@ static void assert_all_stale(struct place *p, const char *lease)
 static void a_reference_is_no_lease(void **state)
 {
 	struct place *p = *state;
-	struct hapax_operation first, second;
+	struct hapax_operation first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
 
 	begin_key(p->hapax, "k", &first);
 	assert_string_not_equal(first.reference, first.lease);
@@ -103,7 +108,7 @@ static void a_reference_is_no_lease(void **state)
 static void a_failed_attempt_is_made_again(void **state)
 {
 	struct place *p = *state;
-	struct hapax_operation first, second;
+	struct hapax_operation first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
 
 	begin_key(p->hapax, "k", &first);
 	assert_result(hapax_fail(p->hapax, first.lease, problem), HAPAX_OK, problem);
@@ -121,7 +126,7 @@ static void a_failed_attempt_is_made_again(void **state)
 static void a_forgotten_key_is_another_operation(void **state)
 {
 	struct place *p = *state;
-	struct hapax_operation first, second;
+	struct hapax_operation first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
 
 	begin_key(p->hapax, "k", &first);
 	place_forget(p, first.reference);
@@ -137,7 +142,7 @@ static void what_has_ended_is_refused(void **state)
 {
 	struct place *p = *state;
 	struct hapax_job job = job_of("mail", "hello");
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	begin_key(p->hapax, "k", &operation);
 	complete_with(p->hapax, operation.lease, "done", problem);
@@ -170,7 +175,7 @@ static const struct {
 static void a_lost_lease_becomes_what_on_lost_says(void **state)
 {
 	struct place *p = *state;
-	struct hapax_operation first, second;
+	struct hapax_operation first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
 	char key[8];
 
 	for (size_t i = 0; i < LOSSES; i++) {
@@ -202,7 +207,7 @@ static void a_lost_lease_becomes_what_on_lost_says(void **state)
 static void a_failure_after_a_part_becomes_what_on_lost_says(void **state)
 {
 	struct place *p = *state;
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 	char key[8];
 
 	for (size_t i = 0; i < LOSSES; i++) {
@@ -227,7 +232,7 @@ static void the_next_attempt_goes_on_after_the_point(void **state)
 	static char data[1 << 20], point[HAPAX_POINT_SIZE];
 	struct place *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 	void *found = &begin;
 	size_t len = 1;
 
@@ -266,7 +271,7 @@ static void a_job_is_owed_once(void **state)
 	struct place *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
 	struct hapax_job job = job_of("mail", "hello"), other = job_of("mail", "bye");
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	begin.on_lost = HAPAX_LOST_RESUME;
 	begin_with(p->hapax, &begin, &operation);
@@ -294,16 +299,20 @@ static void bad_input_is_told(void **state)
 	struct place *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
 	struct hapax_job job = job_of("mail", "hello");
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	begin_with(p->hapax, &begin, &operation);
 	for (unsigned status = 0; status < 1000; status += status == 199 ? 401 : 1) {
-		struct hapax_answer answer = { .status = status };
+		struct hapax_answer answer = { .size = sizeof(answer), .status = status };
 		if (status < 200 || status > 599)
 			assert_result(hapax_complete(p->hapax, operation.lease, &answer, problem),
 				      HAPAX_INVALID, problem);
 	}
-	struct hapax_answer answer = { .status = 200, .headers = "not a header" };
+	struct hapax_answer answer = {
+		.size = sizeof(answer),
+		.status = 200,
+		.headers = "not a header",
+	};
 	assert_result(hapax_complete(p->hapax, operation.lease, &answer, problem), HAPAX_INVALID,
 		      problem);
 	assert_result(hapax_fail(p->hapax, "lease", problem), HAPAX_INVALID, problem);
@@ -332,7 +341,12 @@ static void text_is_utf8(void **state)
 {
 	struct place *p = *state;
 	struct hapax_begin begin = begin_of("\xc3\xa9t\xc3\xa9 \xe2\x82\xac", 1);
-	struct hapax_operation operation, later;
+	struct hapax_operation operation = {
+		.size = sizeof(operation)
+	},
+			       later = {
+				       .size = sizeof(later),
+			       };
 
 	begin.tenant = "gr\xc3\xbc\xc3\x9f";
 	assert_string_equal(begin_with(p->hapax, &begin, &operation), "execute");
@@ -347,7 +361,7 @@ static void what_is_rolled_back_did_not_happen(void **state)
 {
 	struct place *p = *state;
 	struct hapax_job job = job_of("mail", "hello");
-	struct hapax_operation first, second;
+	struct hapax_operation first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
 
 	place_sql(p, "BEGIN");
 	assert_string_equal(begin_key(p->hapax, "k", &first), "execute");
@@ -370,7 +384,7 @@ static void what_is_committed_is_replayed(void **state)
 {
 	struct place *p = *state;
 	struct hapax_job job = job_of("mail", "hello");
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	assert_string_equal(begin_key(p->hapax, "k", &operation), "execute");
 	place_sql(p, "BEGIN");
@@ -396,7 +410,7 @@ static void a_paused_attempt_commits_nothing(void **state)
 {
 	struct place *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
-	struct hapax_operation first, second;
+	struct hapax_operation first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
 
 	begin.on_lost = HAPAX_LOST_REPEAT;
 	begin_with(p->hapax, &begin, &first);
@@ -413,7 +427,7 @@ static void a_paused_attempt_commits_nothing(void **state)
 static void what_is_durable_at_once_needs_connections_of_its_own(void **state)
 {
 	struct place *p = *state;
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	begin_key(p->hapax, "k", &operation);
 	assert_result(hapax_renew(p->hapax, operation.lease, 1000, problem), HAPAX_MISUSE, problem);

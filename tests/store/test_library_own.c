@@ -31,7 +31,7 @@ static void late_writes_are_written_all_the_same(void **state)
 {
 	struct place *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 	char point[HAPAX_POINT_SIZE];
 	void *data = NULL;
 	size_t len = 0;
@@ -57,7 +57,7 @@ static void a_late_reservation_is_given_back(void **state)
 {
 	struct place *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	place_reopen(p, SHORT_MS);
 	begin.lease_ms = 3600000;
@@ -73,7 +73,7 @@ static void a_reservation_that_took_half_its_lease_is_given_back(void **state)
 {
 	struct place *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	begin.lease_ms = 1;
 	assert_result(hapax_begin(p->hapax, &begin, &operation, problem), HAPAX_UNAVAILABLE, problem);
@@ -84,7 +84,7 @@ static void a_reservation_that_took_half_its_lease_is_given_back(void **state)
 static void closing_waits_no_longer_than_the_timeout(void **state)
 {
 	struct place *p = *state;
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	begin_key(p->hapax, "k", &operation);
 	place_reopen(p, SHORT_MS);
@@ -105,10 +105,15 @@ static void closing_waits_no_longer_than_the_timeout(void **state)
 static void not_everything_waits(void **state)
 {
 	struct place *p = *state;
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 	size_t len = (size_t)16 << 20;
 	void *body = calloc(1, len);
-	struct hapax_answer answer = { .status = 200, .body = body, .body_len = len };
+	struct hapax_answer answer = {
+		.size = sizeof(answer),
+		.status = 200,
+		.body = body,
+		.body_len = len,
+	};
 	enum hapax_result result = HAPAX_UNCERTAIN;
 	unsigned waiting = 0;
 
@@ -150,7 +155,7 @@ struct racer {
 static void *race(void *user)
 {
 	struct racer *racer = user;
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	pthread_barrier_wait(racer->start);
 	racer->verdict = begin_key(racer->hapax, "k", &operation);
@@ -194,7 +199,7 @@ static void a_lease_goes_on(void **state)
 {
 	struct place *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	begin_with(p->hapax, &begin, &operation);
 	place_expire_leases(p);
@@ -221,7 +226,7 @@ static void tidying_finds_what_is_lost_and_what_expired(void **state)
 {
 	struct place *p = *state;
 	struct hapax_begin lost = begin_of("lost", 1), old = begin_of("old", 1);
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	old.retention_ms = 1;
 	begin_with(p->hapax, &lost, NULL);
@@ -239,7 +244,7 @@ static void other_recipes_are_compared_by_the_fingerprint(void **state)
 {
 	struct place *p = *state;
 	struct hapax_begin begin = begin_of("k", 1), other = begin_of("k", 2);
-	struct hapax_operation operation;
+	struct hapax_operation operation = { .size = sizeof(operation) };
 	char sql[128];
 
 	begin_with(p->hapax, &begin, &operation);
@@ -265,7 +270,8 @@ static void what_cannot_be_opened_is_told(void **state)
 	snprintf(url, sizeof(url), "sqlite:%s/absent.db", p->folder);
 	assert_result(hapax_open(url, NULL, &hapax, problem), HAPAX_UNAVAILABLE, problem);
 	snprintf(url, sizeof(url), "sqlite:%s/absent/shop.db", p->folder);
-	assert_result(hapax_open(url, &(struct hapax_options){ .install = 1 }, &hapax, problem),
+	struct hapax_options options = { .size = sizeof(options), .install = 1 };
+	assert_result(hapax_open(url, &options, &hapax, problem),
 		      HAPAX_UNAVAILABLE, problem);
 	assert_result(hapax_open("postgres://nobody@/none?host=/absent", NULL, &hapax, problem),
 		      HAPAX_UNAVAILABLE, problem);

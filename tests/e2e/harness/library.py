@@ -16,28 +16,39 @@ PROBLEM_SIZE, LEASE_SIZE, POINT_SIZE = 512, 98, 64
 INSIST_SECONDS = 25
 
 
-class Begin(ctypes.Structure):
-    _fields_ = [("tenant", ctypes.c_char_p), ("scope", ctypes.c_char_p), ("key", ctypes.c_char_p),
+class Sized(ctypes.Structure):
+    """Every public struct begins with its size."""
+
+    def __init__(self, *members):
+        super().__init__(ctypes.sizeof(self), *members)
+
+
+class Begin(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("tenant", ctypes.c_char_p), ("scope", ctypes.c_char_p),
+                ("key", ctypes.c_char_p),
                 ("fingerprint", ctypes.c_char_p), ("lease_ms", ctypes.c_int64),
                 ("retention_ms", ctypes.c_int64), ("on_lost", ctypes.c_int)]
 
 
-class Answer(ctypes.Structure):
-    _fields_ = [("status", ctypes.c_uint), ("headers", ctypes.c_char_p), ("body", ctypes.c_char_p),
+class Answer(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("status", ctypes.c_uint), ("headers", ctypes.c_char_p),
+                ("body", ctypes.c_char_p),
                 ("body_len", ctypes.c_size_t)]
 
 
-class Operation(ctypes.Structure):
-    _fields_ = [("verdict", ctypes.c_int), ("attempt", ctypes.c_uint),
+class Operation(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("memory", ctypes.c_void_p), ("verdict", ctypes.c_int),
+                ("attempt", ctypes.c_uint),
                 ("reference", ctypes.c_char * LEASE_SIZE), ("lease", ctypes.c_char * LEASE_SIZE),
                 ("point", ctypes.c_char * POINT_SIZE), ("data", ctypes.c_void_p),
-                ("data_len", ctypes.c_size_t), ("kept", ctypes.c_int), ("answer", Answer),
-                ("memory", ctypes.c_void_p)]
+                ("data_len", ctypes.c_size_t), ("answer", ctypes.POINTER(Answer)),
+                ("kept", ctypes.c_int)]
 
 
-class Job(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_char_p) for name in ("name", "target", "method", "path", "headers",
-                                                     "body")] + [("body_len", ctypes.c_size_t)]
+class Job(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("target", ctypes.c_char_p),
+                ("method", ctypes.c_char_p), ("path", ctypes.c_char_p), ("headers", ctypes.c_char_p),
+                ("body", ctypes.c_char_p), ("body_len", ctypes.c_size_t)]
 
 
 class Library:

@@ -39,10 +39,11 @@ static enum hapax_result resume_all(struct hapax_client *client, char *problem)
 
 	if (result != HAPAX_OK)
 		return result;
-	for (size_t i = 0; i < entry_count && result == HAPAX_OK; i++) {
+	for (struct hapax_entry *entry = entries; entry != NULL && result == HAPAX_OK;
+	     entry = entry->next) {
 		struct hapax_call *call = NULL;
 
-		result = hapax_call_resume(client, entries[i].id, &call, problem);
+		result = hapax_call_resume(client, entry->id, &call, problem);
 		if (result == HAPAX_OK)
 			result = hapax_call_header(call, "authorization", "Bearer s3cr3t", problem);
 		if (result == HAPAX_OK)
@@ -55,7 +56,12 @@ static enum hapax_result resume_all(struct hapax_client *client, char *problem)
 
 static enum hapax_result story(char *problem)
 {
-	struct hapax_client_options options = { .journal = path, .attempts_max = 1, .observe = count };
+	struct hapax_client_options options = {
+		.size = sizeof(options),
+		.journal = path,
+		.attempts_max = 1,
+		.observe = count,
+	};
 	struct hapax_client *client = NULL;
 	enum hapax_result result = hapax_client_open(&options, &client, problem);
 
@@ -70,7 +76,7 @@ static enum hapax_result story(char *problem)
 /* What was sent was written down: there are no more attempts than the journal has. */
 static void check_journal(void)
 {
-	struct hapax_client_options options = { .journal = path };
+	struct hapax_client_options options = { .size = sizeof(options), .journal = path };
 	struct hapax_client *client = NULL;
 	struct hapax_entry *entries = NULL;
 	char problem[HAPAX_PROBLEM_SIZE];
@@ -80,8 +86,8 @@ static void check_journal(void)
 	if (hapax_client_open(&options, &client, problem) != HAPAX_OK ||
 	    hapax_client_entries(client, 1, &entries, &entry_count, problem) != HAPAX_OK)
 		fail_msg("the journal is of no use: %s", problem);
-	for (size_t i = 0; i < entry_count; i++)
-		written += entries[i].attempts;
+	for (struct hapax_entry *entry = entries; entry != NULL; entry = entry->next)
+		written += entry->attempts;
 	hapax_entries_free(entries);
 	hapax_client_close(client);
 	if (attempts > written)

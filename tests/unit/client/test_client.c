@@ -29,6 +29,8 @@ struct told {
 	int doubts[8];
 };
 
+#define OPTIONS_SIZE .size = sizeof(struct hapax_client_options)
+
 static void observe(void *user, const struct hapax_attempt *attempt)
 {
 	struct told *told = user;
@@ -70,7 +72,12 @@ static void an_outcome(void **state)
 		{ SERVER_END, NULL, 0 },
 	};
 	struct told told = { .begins = 0 };
-	struct hapax_client_options options = { .backoff_ms = 1, .observe = observe, .user = &told };
+	struct hapax_client_options options = {
+		.size = sizeof(options),
+		.backoff_ms = 1,
+		.observe = observe,
+		.user = &told,
+	};
 	struct hapax_client *client = NULL;
 	struct server server;
 
@@ -131,7 +138,11 @@ static void done_when_confirmed(void **state)
 		{ SERVER_END, NULL, 0 },
 	};
 	char folder[64], path[128];
-	struct hapax_client_options options = { .journal = path, .confirm = 1 };
+	struct hapax_client_options options = {
+		.size = sizeof(options),
+		.journal = path,
+		.confirm = 1,
+	};
 	struct hapax_client *client = NULL;
 	struct server server;
 
@@ -190,7 +201,7 @@ static void threads_share_a_client(void **state)
 {
 	static const struct server_act acts[] = { { SERVER_SERVE, PAID, THREADS * CALLS },
 						  { SERVER_END, NULL, 0 } };
-	struct hapax_client_options options = { .journal = NULL };
+	struct hapax_client_options options = { .size = sizeof(options), .journal = NULL };
 	struct worker workers[THREADS];
 	pthread_t threads[THREADS];
 	struct hapax_entry *entries;
@@ -215,11 +226,13 @@ static void threads_share_a_client(void **state)
 	}
 	assert_told(hapax_client_entries(client, 1, &entries, &count, problem), HAPAX_OK);
 	assert_int_equal(count, THREADS * CALLS);
-	for (size_t i = 0; i < count; i++)
-		assert_int_equal(entries[i].state, HAPAX_ENTRY_DONE);
+	for (struct hapax_entry *entry = entries; entry != NULL; entry = entry->next, count--)
+		assert_int_equal(entry->state, HAPAX_ENTRY_DONE);
+	assert_int_equal(count, 0);
 	hapax_entries_free(entries);
 	assert_told(hapax_client_entries(client, 0, &entries, &count, problem), HAPAX_OK);
 	assert_int_equal(count, 0);
+	assert_null(entries);
 	hapax_entries_free(entries);
 	hapax_client_close(client);
 	server_stop(&server);
@@ -237,7 +250,14 @@ static void interrupt(void *user, const struct hapax_attempt *attempt)
 static void interrupted_at_once(void **state)
 {
 	struct hapax_client *client = NULL;
-	struct hapax_client_options options = { .budget_ms = 86400000, .backoff_ms = 86400000, .backoff_max_ms = 86400000, .observe = interrupt, .user = &client };
+	struct hapax_client_options options = {
+		.size = sizeof(options),
+		.budget_ms = 86400000,
+		.backoff_ms = 86400000,
+		.backoff_max_ms = 86400000,
+		.observe = interrupt,
+		.user = &client,
+	};
 	char url[64];
 	unsigned port;
 	int held = server_listen(-1, &port);
@@ -268,14 +288,14 @@ static void broken_contracts(void **state)
 
 	(void)state;
 	assert_told(hapax_client_open(NULL, NULL, problem), HAPAX_MISUSE);
-	assert_told(hapax_client_open(&(struct hapax_client_options){ .budget_ms = -1 }, &client,
-				      problem),
-		    HAPAX_INVALID);
-	assert_told(hapax_client_open(&(struct hapax_client_options){ .timeout_ms = INT64_MAX },
+	assert_told(hapax_client_open(&(struct hapax_client_options){ OPTIONS_SIZE, .budget_ms = -1 },
 				      &client, problem),
 		    HAPAX_INVALID);
-	assert_told(hapax_client_open(&(struct hapax_client_options){ .key_header = "a b" }, &client,
-				      problem),
+	assert_told(hapax_client_open(&(struct hapax_client_options){ OPTIONS_SIZE, .timeout_ms = INT64_MAX },
+				      &client, problem),
+		    HAPAX_INVALID);
+	assert_told(hapax_client_open(&(struct hapax_client_options){ OPTIONS_SIZE, .key_header = "a b" },
+				      &client, problem),
 		    HAPAX_INVALID);
 	assert_null(client);
 	assert_told(hapax_client_open(NULL, &client, problem), HAPAX_OK);

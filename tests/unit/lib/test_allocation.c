@@ -38,18 +38,33 @@ void *__wrap_realloc(void *ptr, size_t size)
 }
 
 static const unsigned char fingerprint[HAPAX_FINGERPRINT_SIZE] = { 1 };
-static const struct hapax_begin begin = { .tenant = "tenant",
-					  .scope = "scope",
-					  .key = "key",
-					  .fingerprint = fingerprint,
-					  .on_lost = HAPAX_LOST_RESUME };
+static const struct hapax_begin begin = {
+	.size = sizeof(begin),
+	.tenant = "tenant",
+	.scope = "scope",
+	.key = "key",
+	.fingerprint = fingerprint,
+	.on_lost = HAPAX_LOST_RESUME,
+};
 
 /* One story of an operation; the first result that is not HAPAX_OK. */
 static enum hapax_result story(struct hapax *hapax)
 {
-	struct hapax_answer answer = { .status = 200, .headers = "A: b", .body = "x", .body_len = 1 };
-	struct hapax_job job = { .name = "mail", .target = "mailer", .method = "POST", .path = "/" };
-	struct hapax_operation operation;
+	struct hapax_answer answer = {
+		.size = sizeof(answer),
+		.status = 200,
+		.headers = "A: b",
+		.body = "x",
+		.body_len = 1,
+	};
+	struct hapax_job job = {
+		.size = sizeof(job),
+		.name = "mail",
+		.target = "mailer",
+		.method = "POST",
+		.path = "/",
+	};
+	struct hapax_operation operation = { .size = sizeof(operation) };
 	enum hapax_result result = hapax_begin(hapax, &begin, &operation, NULL);
 
 	if (result != HAPAX_OK)
@@ -71,7 +86,7 @@ static enum hapax_result story(struct hapax *hapax)
  * the handle still works. */
 static bool survives(long nth)
 {
-	struct hapax_options options = { .timeout_ms = 5000 };
+	struct hapax_options options = { .size = sizeof(options), .timeout_ms = 5000 };
 	struct hapax *hapax = NULL;
 	enum hapax_result result;
 

@@ -30,12 +30,15 @@ static void keys_are_read(void **state)
 
 static void fingerprint(const char *query, const char *body, unsigned char out[32])
 {
-	struct hapax_request request = { .method = "POST",
-					 .path = "/payments",
-					 .query = query,
-					 .content_type = "application/json; charset=utf-8",
-					 .body = body,
-					 .body_len = strlen(body) };
+	struct hapax_request request = {
+		.size = sizeof(request),
+		.method = "POST",
+		.path = "/payments",
+		.query = query,
+		.content_type = "application/json; charset=utf-8",
+		.body = body,
+		.body_len = strlen(body),
+	};
 	assert_int_equal(hapax_fingerprint(&request, out), HAPAX_OK);
 }
 
@@ -54,7 +57,7 @@ static void fingerprints_follow_the_meaning(void **state)
 
 static void misuse_is_told(void **state)
 {
-	struct hapax_request request = { .method = "POST", .body_len = 1 };
+	struct hapax_request request = { .size = sizeof(request), .method = "POST", .body_len = 1 };
 	unsigned char out[32];
 	(void)state;
 	assert_int_equal(hapax_fingerprint(NULL, out), HAPAX_MISUSE);

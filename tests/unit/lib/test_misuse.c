@@ -32,14 +32,17 @@ static struct hapax *open_memory(void)
 	return hapax;
 }
 
-static const struct hapax_begin good = { .tenant = "tenant",
-					 .scope = "POST /payments",
-					 .key = "key",
-					 .fingerprint = fingerprint };
+static const struct hapax_begin good = {
+	.size = sizeof(good),
+	.tenant = "tenant",
+	.scope = "POST /payments",
+	.key = "key",
+	.fingerprint = fingerprint,
+};
 
 static void opening(void **state)
 {
-	struct hapax_options options = { .timeout_ms = -1 };
+	struct hapax_options options = { .size = sizeof(options), .timeout_ms = -1 };
 	struct hapax *hapax = NULL;
 
 	(void)state;
@@ -61,7 +64,7 @@ static void opening(void **state)
 static void beginning(void **state)
 {
 	struct hapax *hapax = open_memory();
-	struct hapax_operation operation = { .attempt = 77 };
+	struct hapax_operation operation = { .size = sizeof(operation), .attempt = 77 };
 	struct hapax_begin begin = good;
 
 	(void)state;
@@ -104,9 +107,15 @@ static void beginning(void **state)
 static void writing(void **state)
 {
 	struct hapax *hapax = open_memory();
-	struct hapax_operation operation;
-	struct hapax_answer answer = { .status = 200 };
-	struct hapax_job job = { .name = "mail", .target = "mailer", .method = "POST", .path = "/" };
+	struct hapax_operation operation = { .size = sizeof(operation) };
+	struct hapax_answer answer = { .size = sizeof(answer), .status = 200 };
+	struct hapax_job job = {
+		.size = sizeof(job),
+		.name = "mail",
+		.target = "mailer",
+		.method = "POST",
+		.path = "/",
+	};
 	char point[HAPAX_POINT_SIZE] = "untouched";
 	void *data = point;
 	size_t len = 7;
@@ -118,8 +127,8 @@ static void writing(void **state)
 	assert_told(hapax_complete(hapax, operation.lease, NULL, problem), HAPAX_MISUSE);
 	answer.body_len = 1;
 	assert_told(hapax_complete(hapax, operation.lease, &answer, problem), HAPAX_MISUSE);
-	assert_told(hapax_complete(hapax, "", &(struct hapax_answer){ .status = 200 }, problem),
-		    HAPAX_INVALID);
+	answer.body_len = 0;
+	assert_told(hapax_complete(hapax, "", &answer, problem), HAPAX_INVALID);
 	assert_told(hapax_fail(hapax, NULL, problem), HAPAX_MISUSE);
 	assert_told(hapax_advance(hapax, operation.lease, NULL, NULL, 0, problem), HAPAX_MISUSE);
 	assert_told(hapax_advance(hapax, operation.lease, "p", NULL, 1, problem), HAPAX_MISUSE);
