@@ -121,10 +121,8 @@ static bool is_target_known(const struct hpx_operator_command *command, const st
 {
 	const struct hpx_settings *settings = command->settings;
 
-	for (size_t i = 0; settings != NULL && i < settings->target_count; i++)
-		if (hpx_span_eq(settings->targets[i].name, shown->job->job.target))
-			return true;
-	return settings == NULL;
+	return settings == NULL ||
+	       hpx_settings_find_target(settings, shown->job->job.target) != NULL;
 }
 
 static void print_advice(const struct hpx_operator_command *command, const struct shown_job *shown)

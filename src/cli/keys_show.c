@@ -12,13 +12,12 @@ static const struct hpx_reconcile_settings *reconcile_settings_of(const struct h
 								  struct hpx_span route,
 								  struct hpx_span target)
 {
-	for (size_t i = 0; target.ptr != NULL && i < settings->target_count; i++)
-		if (hpx_span_eq(settings->targets[i].name, target))
-			return &settings->targets[i].reconcile;
-	for (size_t i = 0; target.ptr == NULL && i < settings->route_count; i++)
-		if (hpx_span_eq(settings->routes[i].pattern, route))
-			return &settings->routes[i].reconcile;
-	return target.ptr == NULL ? &settings->fallback.reconcile : NULL;
+	if (target.ptr != NULL) {
+		const struct hpx_job_target *found = hpx_settings_find_target(settings, target);
+		return found != NULL ? &found->reconcile : NULL;
+	}
+	const struct hpx_route *found = hpx_settings_find_route(settings, route);
+	return found != NULL ? &found->reconcile : &settings->fallback.reconcile;
 }
 
 static const char *asked_by(struct hpx_operator_command *command, struct hpx_span route,

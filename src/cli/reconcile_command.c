@@ -445,8 +445,7 @@ static void warn_of_names(const struct hpx_reconciliation *run)
 
 	if (settings == NULL)
 		return;
-	for (size_t i = 0; !target && i < settings->target_count; i++)
-		target = hpx_span_eq(settings->targets[i].name, hpx_span_of(run->target));
+	target = target || hpx_settings_find_target(settings, hpx_span_of(run->target)) != NULL;
 	for (size_t i = 0; !route && i < settings->route_count; i++)
 		route = hpx_span_eq(settings->routes[i].pattern, hpx_span_of(run->route));
 	if (!target)

@@ -34,9 +34,11 @@ static const struct hpx_reconcile_rule *rule_of(const struct hpx_reconciliation 
 
 	if (settings == NULL)
 		return NULL;
-	for (size_t i = 0; match->job != NULL && i < settings->target_count; i++)
-		if (hpx_span_eq(settings->targets[i].name, match->job->job.target))
-			found = &settings->targets[i].reconcile;
+	if (match->job != NULL) {
+		const struct hpx_job_target *target =
+			hpx_settings_find_target(settings, match->job->job.target);
+		found = target != NULL ? &target->reconcile : NULL;
+	}
 	for (size_t i = 0; match->job == NULL && i < settings->route_count; i++)
 		if (hpx_span_eq(settings->routes[i].pattern, match->entry.description.route))
 			found = settings->routes[i].target != NULL ?

@@ -257,11 +257,9 @@ static enum hpx_status resolve_target(struct hpx_parse_context *context, size_t 
 
 static void find_target(const struct hpx_settings *settings, struct hpx_route *route)
 {
-	route->target = NULL;
-	for (size_t i = 0; i < settings->target_count; i++)
-		if (route->policy.deliver == HPX_DELIVER_ASYNC &&
-		    hpx_span_eq(settings->targets[i].name, route->target_name))
-			route->target = &settings->targets[i];
+	route->target = route->policy.deliver == HPX_DELIVER_ASYNC ?
+				hpx_settings_find_target(settings, route->target_name) :
+				NULL;
 }
 
 /* A route that names one source of a credential means that instead of the

@@ -267,15 +267,6 @@ static enum hpx_status name_route_policies(const struct hpx_settings *before,
 	return status;
 }
 
-static const struct hpx_job_target *find_target(const struct hpx_settings *settings,
-						struct hpx_span name)
-{
-	for (size_t i = 0; i < settings->target_count; i++)
-		if (hpx_span_eq(settings->targets[i].name, name))
-			return &settings->targets[i];
-	return NULL;
-}
-
 static const struct hpx_webhook *find_webhook(const struct hpx_settings *settings,
 					      struct hpx_span name)
 {
@@ -323,7 +314,7 @@ static enum hpx_status name_services(const struct hpx_settings *before,
 
 	for (size_t i = 0; i < before->target_count && status == HPX_OK; i++) {
 		const struct hpx_job_target *one = &before->targets[i];
-		const struct hpx_job_target *other = find_target(after, one->name);
+		const struct hpx_job_target *other = hpx_settings_find_target(after, one->name);
 		if (only_new && other != NULL)
 			continue;
 		status = name_service(HPX_PLACE_TARGET, "targets", one->name, one, other, out);

@@ -292,10 +292,8 @@ static void check_speaker(struct hpx_parse_context *context, const struct hpx_lo
 					    "another's job; say which of targets sends it");
 		return;
 	}
-	for (size_t i = 0; i < settings->target_count; i++)
-		if (hpx_span_eq(webhook->target, settings->targets[i].name))
-			return;
-	hpx_rule_unknown_target(context, location, webhook->target, "");
+	if (hpx_settings_find_target(settings, webhook->target) == NULL)
+		hpx_rule_unknown_target(context, location, webhook->target, "");
 }
 
 static void check_not_applied(struct hpx_parse_context *context, const struct hpx_location *location,

@@ -44,6 +44,24 @@ void hpx_settings_unref(struct hpx_settings *settings)
 	free(settings);
 }
 
+const struct hpx_job_target *hpx_settings_find_target(const struct hpx_settings *settings,
+						      struct hpx_span name)
+{
+	for (size_t i = 0; i < settings->target_count; i++)
+		if (hpx_span_eq(settings->targets[i].name, name))
+			return &settings->targets[i];
+	return NULL;
+}
+
+const struct hpx_route *hpx_settings_find_route(const struct hpx_settings *settings,
+						struct hpx_span pattern)
+{
+	for (size_t i = 0; i < settings->route_count; i++)
+		if (hpx_span_eq(settings->routes[i].pattern, pattern))
+			return &settings->routes[i];
+	return hpx_span_eq(settings->fallback.pattern, pattern) ? &settings->fallback : NULL;
+}
+
 #define IPV4_PREFIX_BITS 96
 
 /* An address as sixteen bytes; false where it is none. */

@@ -158,6 +158,14 @@ struct hpx_settings *hpx_settings_new(void);
 struct hpx_settings *hpx_settings_ref(struct hpx_settings *settings);
 void hpx_settings_unref(struct hpx_settings *settings);
 
+/* By its name; NULL where the settings have no such target. */
+const struct hpx_job_target *hpx_settings_find_target(const struct hpx_settings *settings,
+						      struct hpx_span name);
+/* By its pattern as it is written, `defaults` included; NULL where the settings
+ * have no such route. Of two routes with one pattern, the first one. */
+const struct hpx_route *hpx_settings_find_route(const struct hpx_settings *settings,
+						struct hpx_span pattern);
+
 /* Parses "POST /payments/{id}", "PUT /x/y", "POST api.example.com/pay" into
  * method, host and segments (strings into `arena`); * stands for any method,
  * and as the last segment for the rest. `*ret_reason` (may be in `arena`) says

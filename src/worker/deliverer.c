@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "worker/claim.h"
-#include "worker/lookup.h"
 #include "worker/sending.h"
 
 #define POLL_DEFAULT_MS 250
@@ -152,6 +151,15 @@ static void return_all(struct hpx_deliverer *d, struct hpx_job_entry *list, cons
 	}
 }
 
+static bool any_keeps_status_only(const struct hpx_settings *settings)
+{
+	for (size_t i = 0; i < settings->route_count; i++)
+		if (settings->routes[i].policy.deliver == HPX_DELIVER_ASYNC &&
+		    settings->routes[i].policy.keep == HPX_KEEP_STATUS)
+			return true;
+	return false;
+}
+
 /* The answer's owner decides what of it is kept; a job does not know its route,
  * so the operation is asked, where any route would make a difference. */
 static bool keeps_status_only(struct hpx_deliverer *d, const struct hpx_settings *settings,
@@ -161,12 +169,12 @@ static bool keeps_status_only(struct hpx_deliverer *d, const struct hpx_settings
 	struct hpx_entry entry;
 	bool status_only = false;
 
-	if (!delivery->answers || !hpx_lookup_any_status_only(settings))
+	if (!delivery->answers || !any_keeps_status_only(settings))
 		return false;
 	hpx_arena_init(&arena, ARENA_BYTES_MAX);
 	if (hpx_store_find(d->reader, &delivery->operation, &arena, &entry, NULL) == HPX_OK) {
 		const struct hpx_route *route =
-			hpx_lookup_route(settings, entry.description.route);
+			hpx_settings_find_route(settings, entry.description.route);
 		status_only = route == NULL || route->policy.keep == HPX_KEEP_STATUS;
 	} else {
 		status_only = true; /* what may not be kept must not be */

@@ -8,7 +8,6 @@
 #include "base/container.h"
 #include "base/crash_point.h"
 #include "base/log.h"
-#include "worker/lookup.h"
 
 #define URL_BYTES_MAX 8192
 /* Of a probe's answer: a state and an id, not a document. */
@@ -33,11 +32,11 @@ static const struct hpx_reconcile_settings *find_how(const struct hpx_settings *
 	const struct hpx_reconcile_settings *how = NULL;
 
 	if (about->delivery.number != 0) {
-		const struct hpx_job_target *target = hpx_lookup_target(settings, about->target);
+		const struct hpx_job_target *target = hpx_settings_find_target(settings, about->target);
 		how = target != NULL ? &target->reconcile : NULL;
 	} else {
 		const struct hpx_route *route =
-			hpx_lookup_route(settings, about->description.route);
+			hpx_settings_find_route(settings, about->description.route);
 		how = route != NULL ? &route->reconcile : NULL;
 	}
 	return how != NULL && how->given && how->probe.given ? how : NULL;

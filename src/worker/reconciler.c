@@ -19,7 +19,6 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "worker/lookup.h"
 #include "worker/question.h"
 
 #define EVERY_DEFAULT_MS 1000
@@ -80,7 +79,7 @@ static enum hpx_status lane_add(struct hpx_reconciler *r, const char *prefix, st
 		lane->next = r->lanes;
 		r->lanes = lane;
 	}
-	/* Of two routes with one pattern, the first one counts (lookup.h). */
+	/* Of two routes with one pattern, the first one counts (settings.h). */
 	if (lane->how == NULL)
 		lane->how = how;
 	return HPX_OK;
