@@ -354,11 +354,11 @@ static size_t list_flags(struct verify_command *v, struct hpx_cli_flag flags[HPX
 	};
 	size_t count = 0;
 
-	for (size_t i = 0; i < hpx_verify_option_count; i++) {
-		const struct hpx_verify_option *option = &hpx_verify_options[i];
+	for (size_t i = 0; i < hpx_verify_options.count; i++) {
+		const struct hpx_option *option = &hpx_verify_options.rows[i];
 
 		if (option->flag != NULL)
-			flags[count++] = (struct hpx_cli_flag){ option->flag, option->value,
+			flags[count++] = (struct hpx_cli_flag){ option->flag, option->flag_value,
 								option->text,
 								v->options.values[i] };
 	}

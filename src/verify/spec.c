@@ -5,33 +5,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
+#include "config/suggestion.h"
 #include "core/json_tree.h"
+#include "http/field.h"
 #include "verify/spec_read.h"
 
 #define SPEC_BYTES_MAX ((size_t)512 << 20)
 #define SCRATCH_BYTES_MAX ((size_t)32 << 20)
 #define FILE_BYTES_MAX ((size_t)1 << 20)
-#define MESSAGE_SIZE 400
 #define FILE_PATH_SIZE 4096
-
-void hpx_spec_remark(struct hpx_spec_reading *reading, const struct hpx_spec_given *given,
-		     const char *format, ...)
-{
-	char message[MESSAGE_SIZE];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(message, sizeof(message), format, args);
-	va_end(args);
-	hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, given->line, given->column,
-			  given->name, "%s", message);
-}
+/* A body with its variables filled in. */
+#define FILLED_MAX (HPX_VERIFY_BODY_MAX * 2)
 
 /* ---- header lines ---- */
 
@@ -111,41 +101,48 @@ enum hpx_status hpx_spec_file(struct hpx_span folder, struct hpx_span path, size
 	return status;
 }
 
-/* ---- what follows from the values ---- */
+/* ---- rules between values ---- */
 
-#define FILLED_MAX (HPX_VERIFY_BODY_MAX * 2)
-
-/* Of the tables, by the path of the option. */
-static const struct hpx_spec_given *given_of(const struct hpx_spec_reading *reading,
-					     const char *path)
+static const struct hpx_given *given_of(const struct hpx_spec_reading *reading, const char *path)
 {
-	static const struct hpx_spec_given none;
+	const struct hpx_option *option = hpx_option_find(&hpx_verify_options, hpx_span_of(path));
 
-	for (size_t i = 0; i < hpx_verify_option_count; i++) {
-		if (!hpx_span_eq(hpx_span_of(path), hpx_span_of(hpx_verify_options[i].path)))
-			continue;
-		return reading->by_flag[i].count > 0 ? &reading->by_flag[i] : &reading->in_file[i];
-	}
-	return &none;
+	HPX_ASSERT(option != NULL);
+	return &reading->given.at[hpx_option_index(&hpx_verify_options, option)];
+}
+
+/* At the option, by the name that it was given by. None where its value was
+ * refused: one mistake is one remark. */
+static void remark(struct hpx_spec_reading *reading, enum hpx_config_severity severity,
+		   const char *path, const char *message)
+{
+	const struct hpx_given *given = given_of(reading, path);
+	char name[HPX_OPTION_PATH_SIZE];
+
+	if (given->wrong)
+		return;
+	if (given->given && given->line == 0)
+		hpx_option_flag_name(hpx_option_find(&hpx_verify_options, hpx_span_of(path)), name);
+	else
+		snprintf(name, sizeof(name), "%s", path);
+	hpx_config_remark(reading->report, severity, given->line, given->column,
+			  hpx_span_of(name), "%s", message);
 }
 
 static void need(struct hpx_spec_reading *reading, const char *path, const char *other,
 		 const char *problem)
 {
-	const struct hpx_spec_given *given = given_of(reading, path);
-
-	if (given->count > 0 && given_of(reading, other)->count == 0)
-		hpx_spec_remark(reading, given, "%s", problem);
+	if (given_of(reading, path)->given && !given_of(reading, other)->given)
+		remark(reading, HPX_CONFIG_MISTAKE, path, problem);
 }
 
 static void check_rules(struct hpx_spec_reading *reading)
 {
-	const struct hpx_verify_spec *spec = reading->spec;
+	const struct hpx_verify_spec *spec = &reading->spec;
 
-	if (given_of(reading, "url")->count == 0)
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, 0, 0, HPX_SPAN("url"),
-				  "is missing; say what is verified: hapax verify URL, or url in "
-				  "the file");
+	if (!given_of(reading, "url")->given)
+		remark(reading, HPX_CONFIG_MISTAKE, "url",
+		       "is missing; say what is verified: hapax verify URL, or url in the file");
 	need(reading, "effects.count", "effects.get",
 	     "needs the GET whose answer it points into (effects.get, --effects)");
 	need(reading, "crash.kill", "crash.start",
@@ -153,17 +150,15 @@ static void check_rules(struct hpx_spec_reading *reading)
 	need(reading, "crash.start", "crash.kill",
 	     "is for crashes alone (crash.kill, --crash-cmd)");
 	if (spec->insecure && reading->has_url && !spec->tls)
-		hpx_config_remark(reading->report, HPX_CONFIG_NOTE, 0, 0, HPX_SPAN("insecure"),
-				  "means nothing without https");
+		remark(reading, HPX_CONFIG_NOTE, "insecure", "means nothing without https");
 	if (spec->insecure && spec->tls)
-		hpx_config_remark(reading->report, HPX_CONFIG_WARNING, 0, 0,
-				  HPX_SPAN("insecure"),
-				  "certificates are not checked: anybody on the way can read the "
-				  "credentials that are sent");
+		remark(reading, HPX_CONFIG_WARNING, "insecure",
+		       "certificates are not checked: anybody on the way can read the "
+		       "credentials that are sent");
 	if (spec->other_body.len > 0 &&
 	    hpx_span_eq(spec->other_body, spec->requests[HPX_REQUEST_main].body))
-		hpx_spec_remark(reading, given_of(reading, "other_body"),
-				"is the same as the body; it must mean something else");
+		remark(reading, HPX_CONFIG_MISTAKE, "other_body",
+		       "is the same as the body; it must mean something else");
 }
 
 /* ---- named requests ---- */
@@ -185,8 +180,8 @@ static bool inherit_headers(struct hpx_verify_request *request,
  * a method of its own and no body. */
 static void inherit(struct hpx_spec_reading *reading, enum hpx_verify_request_name name)
 {
-	const struct hpx_verify_request *main = &reading->spec->requests[HPX_REQUEST_main];
-	struct hpx_verify_request *request = &reading->spec->requests[name];
+	const struct hpx_verify_request *main = &reading->spec.requests[HPX_REQUEST_main];
+	struct hpx_verify_request *request = &reading->spec.requests[name];
 	const struct hpx_yaml_node *node = reading->request_nodes[name];
 	bool reads = name == HPX_REQUEST_get, deletes = name == HPX_REQUEST_delete;
 
@@ -204,7 +199,7 @@ static void inherit(struct hpx_spec_reading *reading, enum hpx_verify_request_na
 		request->path = main->path;
 	if (!inherit_headers(request, main))
 		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
-				  hpx_span_of(hpx_verify_request_name_text(name)),
+				  HPX_SPAN("requests"),
 				  "has more than 64 header lines with those of the main request");
 }
 
@@ -247,17 +242,15 @@ static void add_content_type(struct hpx_verify_request *request)
 			HPX_SPAN("Content-Type: application/json");
 }
 
-static enum hpx_status complete(struct hpx_spec_reading *reading)
+static void complete(struct hpx_spec_reading *reading)
 {
-	struct hpx_verify_spec *spec = reading->spec;
+	struct hpx_verify_spec *spec = &reading->spec;
 	struct hpx_verify_request *main = &spec->requests[HPX_REQUEST_main];
 
 	main->given = true;
-	if (main->method.ptr == NULL)
-		main->method = HPX_SPAN("POST");
 	if (main->body.ptr == NULL)
 		main->body = HPX_SPAN("");
-	/* Half a file lacks what stands behind its mistake. */
+	/* A file with a syntax error lacks what stands behind it. */
 	if (reading->tree.whole)
 		check_rules(reading);
 	for (size_t i = HPX_REQUEST_main + 1; i < HPX_REQUEST_COUNT; i++)
@@ -265,54 +258,219 @@ static enum hpx_status complete(struct hpx_spec_reading *reading)
 			inherit(reading, (enum hpx_verify_request_name)i);
 	for (size_t i = 0; i < HPX_REQUEST_COUNT; i++)
 		add_content_type(&spec->requests[i]);
-	return HPX_OK;
+}
+
+/* ---- the file ---- */
+
+static struct hpx_option_parser parser_of(struct hpx_spec_reading *reading)
+{
+	return (struct hpx_option_parser){
+		.table = &hpx_verify_options,
+		.tree = &reading->tree,
+		.report = reading->report,
+		.scratch = reading->scratch,
+		.values = &reading->spec.arena,
+	};
+}
+
+static void refuse_node(struct hpx_spec_reading *reading, const struct hpx_yaml_node *node,
+			struct hpx_span path, const char *problem)
+{
+	hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column, path,
+			  "%s", problem);
+}
+
+/* The main request is described at the top, not in `requests`. */
+static enum hpx_verify_request_name find_request(struct hpx_span word,
+						 struct hpx_suggestion *suggestion)
+{
+	for (enum hpx_verify_request_name i = HPX_REQUEST_main + 1; i < HPX_REQUEST_COUNT; i++) {
+		struct hpx_span name = hpx_span_of(hpx_verify_request_name_text(i));
+
+		if (hpx_span_eq(word, name))
+			return i;
+		hpx_suggestion_consider(suggestion, word, name);
+	}
+	return HPX_REQUEST_COUNT;
+}
+
+static void refuse_request(struct hpx_spec_reading *reading, const struct hpx_yaml_node *node,
+			   struct hpx_span path, const struct hpx_suggestion *suggestion)
+{
+	if (suggestion->word.ptr != NULL)
+		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
+				  path, "there is no such request; did you mean \"%.*s\"?",
+				  HPX_SPAN_ARG(suggestion->word));
+	else
+		refuse_node(reading, node, path,
+			    "there is no such request; the reference of hapax verify lists them");
+}
+
+static enum hpx_status parse_request(struct hpx_spec_reading *reading, size_t index)
+{
+	const struct hpx_yaml_node *node = &reading->tree.nodes[index];
+	const struct hpx_option_parser parser = parser_of(reading);
+	struct hpx_request_reading one = { .reading = reading };
+	const struct hpx_option_sink sinks[HPX_SPEC_PLACES] = {
+		[HPX_PLACE_SPEC] = { NULL, NULL },
+		[HPX_PLACE_REQUEST] = { &one, &one.given },
+	};
+	struct hpx_suggestion suggestion = { 0 };
+	enum hpx_verify_request_name name = find_request(node->name, &suggestion);
+	struct hpx_span path = hpx_arena_printf(reading->scratch, "requests.%.*s",
+						HPX_SPAN_ARG(node->name));
+
+	if (path.ptr == NULL)
+		return HPX_NOMEM;
+	if (name == HPX_REQUEST_COUNT) {
+		refuse_request(reading, node, path, &suggestion);
+		return HPX_OK;
+	}
+	if (node->kind != HPX_YAML_MAPPING) {
+		refuse_node(reading, node, path, "must be a mapping with method, path, headers, body");
+		return HPX_OK;
+	}
+	enum hpx_status status = hpx_option_parse(&parser, index, path, sinks);
+	reading->request_nodes[name] = node;
+	reading->spec.requests[name] = one.request;
+	return status;
+}
+
+static enum hpx_status parse_requests(struct hpx_spec_reading *reading)
+{
+	size_t index = hpx_yaml_member(&reading->tree, HPX_SPAN("requests"));
+	const struct hpx_yaml_node *node = &reading->tree.nodes[index];
+	enum hpx_status status = HPX_OK;
+
+	if (index == 0 || (node->kind == HPX_YAML_SCALAR && node->empty))
+		return HPX_OK;
+	if (node->kind != HPX_YAML_MAPPING) {
+		refuse_node(reading, node, node->name, "must be a mapping of named requests");
+		return HPX_OK;
+	}
+	for (size_t i = index + 1; i < node->end && status == HPX_OK; i = reading->tree.nodes[i].end)
+		status = parse_request(reading, i);
+	return status;
+}
+
+static enum hpx_status parse_file(struct hpx_spec_reading *reading,
+				  const struct hpx_given_set *overridden)
+{
+	const struct hpx_yaml_node *root = reading->tree.nodes;
+	struct hpx_option_parser parser = parser_of(reading);
+	const struct hpx_option_sink sinks[HPX_SPEC_PLACES] = {
+		[HPX_PLACE_SPEC] = { reading, &reading->given },
+		[HPX_PLACE_REQUEST] = { NULL, NULL },
+	};
+
+	if (reading->tree.count == 0)
+		return HPX_OK;
+	if (root->kind != HPX_YAML_MAPPING) {
+		refuse_node(reading, root, HPX_SPAN(""), "a description is a mapping: url, body, …");
+		return HPX_OK;
+	}
+	parser.overridden = overridden;
+	enum hpx_status status = hpx_option_parse(&parser, 0, HPX_SPAN(""), sinks);
+	return status == HPX_OK ? parse_requests(reading) : status;
+}
+
+/* ---- the flags ---- */
+
+static enum hpx_status parse_flag(struct hpx_spec_reading *reading,
+				  const struct hpx_option *option, const char *const *values)
+{
+	const struct hpx_option_parser parser = parser_of(reading);
+	const struct hpx_option_sink sink = { reading, &reading->given };
+	struct hpx_span items[HPX_VERIFY_REPEAT_MAX];
+	size_t count = 0;
+
+	for (; count < HPX_VERIFY_REPEAT_MAX && values[count] != NULL; count++)
+		items[count] = hpx_span_of(values[count]);
+	return count > 0 ? hpx_option_parse_flag(&parser, option, items, count, &sink) : HPX_OK;
+}
+
+static enum hpx_status parse_flags(struct hpx_spec_reading *reading,
+				   const struct hpx_verify_flags *flags)
+{
+	enum hpx_status status = HPX_OK;
+
+	/* Files that flags name are relative to the working directory. */
+	reading->folder = HPX_SPAN("");
+	for (size_t i = 0; i < hpx_verify_options.count && status == HPX_OK; i++)
+		status = parse_flag(reading, &hpx_verify_options.rows[i], flags->values[i]);
+	return status;
+}
+
+/* A flag wins, but for header lines: those of the file stay, except the ones that a
+ * flag replaces by name. */
+static void mark_overridden(const struct hpx_verify_flags *flags, struct hpx_given_set *ret_set)
+{
+	for (size_t i = 0; i < hpx_verify_options.count; i++) {
+		const char *name = hpx_verify_options.rows[i].name;
+		bool adds = strcmp(name, "headers") == 0 || strcmp(name, "second_tenant") == 0;
+
+		ret_set->at[i].given = flags->values[i][0] != NULL && !adds;
+	}
 }
 
 /* ---- the whole ---- */
 
-static void set_defaults(struct hpx_verify_spec *spec)
+/* The text of an option before options are read; ptr NULL: not given. */
+static struct hpx_span text_of(const struct hpx_spec_reading *reading,
+			       const struct hpx_verify_flags *flags, const char *name)
+{
+	const struct hpx_option *option = hpx_option_find(&hpx_verify_options, hpx_span_of(name));
+	const char *flag = flags->values[hpx_option_index(&hpx_verify_options, option)][0];
+	size_t index = hpx_yaml_member(&reading->tree, hpx_span_of(name));
+
+	if (flag != NULL)
+		return hpx_span_of(flag);
+	return index > 0 ? reading->tree.nodes[index].text : hpx_span(NULL, 0);
+}
+
+/* Paths are compared with the URL, and header lines with the key's header: both are
+ * looked at before anything else. Whether they are right is said in their turn. */
+static void look_ahead(struct hpx_spec_reading *reading, const struct hpx_verify_flags *flags)
+{
+	struct hpx_span key_header = text_of(reading, flags, "key_header");
+	const char *reason;
+
+	reading->has_url = hpx_verify_url_parse(text_of(reading, flags, "url"), &reading->url,
+						&reason) == HPX_OK;
+	if (hpx_is_token(key_header))
+		reading->spec.key_header = key_header;
+}
+
+static void init_spec(struct hpx_verify_spec *spec)
 {
 	uint32_t seed;
 
-	*spec = (struct hpx_verify_spec){
-		.key_header = HPX_SPAN("Idempotency-Key"),
-		.requests_max = 5000,
-		.time_max_ms = 5 * 60 * 1000,
-		.concurrency_max = 100,
-		.answer_timeout_ms = 30 * 1000,
-		.settle_ms = 60 * 1000,
-		.crashes = 10,
-	};
+	*spec = (struct hpx_verify_spec){ .tls = false };
 	hpx_arena_init(&spec->arena, SPEC_BYTES_MAX);
 	hpx_random(&seed, sizeof(seed));
 	spec->seed = seed;
 }
 
-static bool merges(enum hpx_verify_kind kind)
+static enum hpx_status read_all(struct hpx_spec_reading *reading, struct hpx_span text,
+				const struct hpx_verify_flags *flags)
 {
-	return kind == HPX_VERIFY_LINES;
-}
+	const struct hpx_option_parser parser = parser_of(reading);
+	const struct hpx_option_sink sinks[HPX_SPEC_PLACES] = { [HPX_PLACE_SPEC] = { reading, NULL } };
+	struct hpx_given_set overridden = { 0 };
+	enum hpx_status status =
+		hpx_yaml_read(text, reading->scratch, reading->report, &reading->tree);
 
-static enum hpx_status read_values(struct hpx_spec_reading *reading)
-{
-	enum hpx_status status = HPX_OK;
-
-	for (size_t i = 0; i < hpx_verify_option_count && status == HPX_OK; i++) {
-		const struct hpx_verify_option *option = &hpx_verify_options[i];
-		bool flag = reading->by_flag[i].count > 0;
-
-		if (!flag || merges(option->kind))
-			status = hpx_spec_value(reading, option, &reading->in_file[i],
-						reading->spec);
-		if (status == HPX_OK)
-			status = hpx_spec_value(reading, option, &reading->by_flag[i],
-						reading->spec);
-	}
-	for (size_t i = 0; i < HPX_REQUEST_COUNT; i++)
-		for (size_t j = 0; j < HPX_VERIFY_REQUEST_OPTION_COUNT && status == HPX_OK; j++)
-			status = hpx_spec_value(reading, &hpx_verify_request_options[j],
-						&reading->requests[i][j],
-						&reading->spec->requests[i]);
+	if (status == HPX_OK)
+		status = hpx_option_put_defaults(&parser, false, sinks);
+	if (status != HPX_OK)
+		return status;
+	look_ahead(reading, flags);
+	mark_overridden(flags, &overridden);
+	status = parse_file(reading, &overridden);
+	if (status == HPX_OK)
+		status = parse_flags(reading, flags);
+	if (status == HPX_OK)
+		complete(reading);
 	return status;
 }
 
@@ -322,23 +480,15 @@ enum hpx_status hpx_verify_spec_read(struct hpx_span text, struct hpx_span folde
 				     struct hpx_verify_spec *ret_spec)
 {
 	struct hpx_arena scratch;
-	struct hpx_spec_reading reading = { .spec = ret_spec,
-					    .report = report,
-					    .scratch = &scratch,
-					    .folder = folder };
+	struct hpx_spec_reading reading = { .report = report, .scratch = &scratch, .folder = folder };
 
-	set_defaults(ret_spec);
+	init_spec(&reading.spec);
 	hpx_arena_init(&scratch, SCRATCH_BYTES_MAX);
-	enum hpx_status status = hpx_spec_collect(&reading, text, flags);
-	if (status == HPX_OK)
-		status = read_values(&reading);
-	if (status == HPX_OK)
-		status = complete(&reading);
+	enum hpx_status status = read_all(&reading, text, flags);
 	hpx_config_report_sort(report);
 	hpx_arena_done(&scratch);
-	if (status == HPX_OK && report->mistakes > 0)
-		status = HPX_INVALID;
-	return status;
+	*ret_spec = reading.spec;
+	return status == HPX_OK && report->mistakes > 0 ? HPX_INVALID : status;
 }
 
 static struct hpx_span folder_of(const char *path)
@@ -367,7 +517,7 @@ enum hpx_status hpx_verify_spec_load(const char *path, const struct hpx_verify_f
 		status = hpx_verify_spec_read(text, path ? folder_of(path) : HPX_SPAN(""), flags,
 					      report, ret_spec);
 	else
-		set_defaults(ret_spec);
+		init_spec(ret_spec);
 	if (status == HPX_INVALID && report->mistakes == 0)
 		hpx_config_remark(report, HPX_CONFIG_MISTAKE, 0, 0, HPX_SPAN("--file"),
 				  "\"%s\" %s", path, reason);

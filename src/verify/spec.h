@@ -1,6 +1,6 @@
-/* What is to be verified: the request, its relatives, how effects are told, and
- * the bounds. Read from a file, from flags, or both (a flag wins). All spans
- * live in the spec's arena. */
+/* The description of what is verified: the request and further ones, how effects
+ * are counted, and the bounds. Read from a file, from flags, or both (a flag wins).
+ * All spans live in the spec's arena. */
 #ifndef HPX_VERIFY_SPEC_H
 #define HPX_VERIFY_SPEC_H
 
@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/span.h"
 #include "base/status.h"
+#include "config/option.h"
 
 #define HPX_VERIFY_HEADERS_MAX 64
 #define HPX_VERIFY_PROBLEM_SIZE 512
@@ -50,7 +51,7 @@ struct hpx_verify_request {
 
 struct hpx_verify_spec {
 	struct hpx_arena arena;
-	/* The one host. */
+	/* The host under test. */
 	bool tls;
 	struct hpx_span host;
 	uint16_t port;
@@ -61,7 +62,7 @@ struct hpx_verify_spec {
 	struct hpx_span other_body;                             /* must mismatch; empty: made by changing a number */
 	struct hpx_span number;                                 /* pointer to the number to vary; empty: the first */
 	struct hpx_span resource;                               /* pointer to the created resource's id; may be empty */
-	struct hpx_span effects_path;                           /* GET, a template; empty: answers alone are judged */
+	struct hpx_span effects_path;                           /* GET, a template; empty: effects are not counted */
 	struct hpx_span effects_count;                          /* pointer to a number or a list; "": the whole answer */
 	struct hpx_span tenant_headers[HPX_VERIFY_HEADERS_MAX]; /* the second tenant's */
 	size_t tenant_header_count;
@@ -82,69 +83,36 @@ struct hpx_verify_spec {
 	struct hpx_span crash_cmd;
 	struct hpx_span start_cmd;
 	uint64_t crashes;
-	uint64_t seed; /* chosen by chance where none is given */
+	uint64_t seed; /* random where none is given */
 };
 
 #define HPX_VERIFY_BODY_MAX ((size_t)16 << 20)
 
-/* ---- reading it ---- */
+/* ---- reading a description ---- */
 
-#define HPX_VERIFY_REPEAT_MAX 64
+/* The options of a description, and their flags. The URL is the first row. */
+extern const struct hpx_option_table hpx_verify_options;
 #define HPX_VERIFY_OPTION_MAX 32
 
-/* What stands in a description, and the flag that says the same. */
-enum hpx_verify_kind {
-	HPX_VERIFY_URL,
-	HPX_VERIFY_METHOD,
-	HPX_VERIFY_LINES, /* of headers */
-	HPX_VERIFY_BODY,  /* or "@file" */
-	HPX_VERIFY_POINTER,
-	HPX_VERIFY_PATH,
-	HPX_VERIFY_ROWS, /* names of rows */
-	HPX_VERIFY_DIALECT,
-	HPX_VERIFY_NAME, /* of a header */
-	HPX_VERIFY_COUNT,
-	HPX_VERIFY_DURATION,
-	HPX_VERIFY_TEXT,
-	HPX_VERIFY_FILE, /* in the description: beside it */
-	HPX_VERIFY_SWITCH,
-};
+#define HPX_VERIFY_REPEAT_MAX 64
 
-struct hpx_verify_option {
-	const char *path;  /* in the file: "limits.time" */
-	const char *flag;  /* as cli.h has it: "H,header"; NULL: an operand */
-	const char *value; /* what --help calls it */
-	const char *text;  /* its sentence */
-	enum hpx_verify_kind kind;
-	size_t offset;     /* of the member */
-	size_t count;      /* of a list's count */
-	uint64_t min, max; /* of numbers, in the unit of the member */
-};
-
-/* In the order in which they are read: a later one may rest on an earlier. */
-extern const struct hpx_verify_option hpx_verify_options[];
-extern const size_t hpx_verify_option_count;
-
-/* The members of each of `requests`, by the offset in a hpx_verify_request. */
-extern const struct hpx_verify_option hpx_verify_request_options[];
-#define HPX_VERIFY_REQUEST_OPTION_COUNT 4
-
-/* The values of the flags, each list ended by NULL; at the index of the option. */
+/* The values of the flags, each list ended by NULL, at the index of the option in
+ * the table. Borrowed. */
 struct hpx_verify_flags {
 	const char *values[HPX_VERIFY_OPTION_MAX][HPX_VERIFY_REPEAT_MAX + 1];
 };
 
 struct hpx_config_report;
 
-/* From a description's text (may be empty) and the flags, which win (of headers:
+/* Reads a description's text (may be empty) and the flags, which win (of headers:
  * line by line). Files that the text names lie in `folder`. HPX_INVALID: the
  * report says what is wrong and what to do; nothing is opened but those files.
- * The spec is to be given back by _done in either case. */
+ * The caller calls _done in either case. */
 enum hpx_status hpx_verify_spec_read(struct hpx_span text, struct hpx_span folder,
 				     const struct hpx_verify_flags *flags,
 				     struct hpx_config_report *report,
 				     struct hpx_verify_spec *ret_spec);
-/* The same from a file; `path` NULL: from the flags alone. */
+/* The same for a file; `path` NULL: the flags alone. */
 enum hpx_status hpx_verify_spec_load(const char *path, const struct hpx_verify_flags *flags,
 				     struct hpx_config_report *report,
 				     struct hpx_verify_spec *ret_spec);

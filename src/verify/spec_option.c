@@ -1,132 +1,21 @@
-/* The table of what a description can say, and the readers of its values: the
- * file, the flags and --help come from the table. */
+/* The table of the options of a description, and the readers of values that no
+ * other table has: URLs, header lines, bodies, rows. The file, the flags and --help
+ * come from the table. */
+#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/address.h"
+#include "base/assert.h"
 #include "config/suggestion.h"
-#include "config/unit.h"
 #include "core/json.h"
 #include "http/field.h"
 #include "http/octet.h"
 #include "verify/row.h"
-#include "verify/spec.h"
 #include "verify/spec_read.h"
 
-#define AT(member) .offset = offsetof(struct hpx_verify_spec, member)
-#define LIST(member, counter) \
-	.offset = offsetof(struct hpx_verify_spec, member), \
-	.count = offsetof(struct hpx_verify_spec, counter)
-#define MAIN(member) \
-	.offset = offsetof(struct hpx_verify_spec, requests[HPX_REQUEST_main].member)
-
-#define SECOND 1000u
-#define HOUR (3600 * SECOND)
-
-const struct hpx_verify_option hpx_verify_options[] = {
-	{ "url", NULL, "URL", "What is verified: its host is the only one that is asked.",
-	  HPX_VERIFY_URL, .offset = 0 },
-	{ "key_header", "key-header", "NAME", "The header of the key (Idempotency-Key).",
-	  HPX_VERIFY_NAME, AT(key_header) },
-	{ "method", "X,request", "METHOD", "The method (POST).", HPX_VERIFY_METHOD,
-	  MAIN(method) },
-	{ "headers", "H,header", "LINE...",
-	  "A header line; {{env:NAME}} keeps a secret out of files and reports.",
-	  HPX_VERIFY_LINES, MAIN(headers),
-	  .count = offsetof(struct hpx_verify_spec, requests[HPX_REQUEST_main].header_count) },
-	{ "body", "d,data", "BODY",
-	  "The body, or @FILE; {{uuid}}, {{n}} and {{key}} differ for each operation.",
-	  HPX_VERIFY_BODY, MAIN(body) },
-	{ "other_body", "other-body", "BODY",
-	  "A body that must not pass under the same key (or one number is changed).",
-	  HPX_VERIFY_BODY, AT(other_body) },
-	{ "number", "number", "POINTER", "The number in the body that may be changed.",
-	  HPX_VERIFY_POINTER, AT(number) },
-	{ "resource", "resource", "POINTER", "Where an answer names what was created: /id.",
-	  HPX_VERIFY_POINTER, AT(resource) },
-	{ "effects.get", "effects", "PATH", "A GET by which effects are counted.",
-	  HPX_VERIFY_PATH, AT(effects_path) },
-	{ "effects.count", "effects-count", "POINTER",
-	  "Where its answer has their number, or their list (the whole answer).",
-	  HPX_VERIFY_POINTER, AT(effects_count) },
-	{ "second_tenant", "second-tenant", "LINE...",
-	  "A header line of another caller's, in place of the first one's.", HPX_VERIFY_LINES,
-	  LIST(tenant_headers, tenant_header_count) },
-	{ "dialect", "dialect", "NAME", "auto, ietf or stripe (auto: found out).",
-	  HPX_VERIFY_DIALECT, AT(dialect) },
-	{ "skip", "skip", "ROW...", "A row that does not apply.", HPX_VERIFY_ROWS,
-	  LIST(skip, skip_count) },
-	{ "only", "only", "ROW...", "Judges this row alone.", HPX_VERIFY_ROWS,
-	  LIST(only, only_count) },
-	{ "limits.requests", "requests", "N", "At most so many requests (5000).",
-	  HPX_VERIFY_COUNT, AT(requests_max), .min = 1, .max = 1000000 },
-	{ "limits.time", "time", "DURATION", "Nothing is sent after so long (5m).",
-	  HPX_VERIFY_DURATION, AT(time_max_ms), .min = SECOND, .max = 24 * HOUR },
-	{ "limits.concurrency", "concurrency", "N", "At most so many at once (100).",
-	  HPX_VERIFY_COUNT, AT(concurrency_max), .min = 1, .max = 1000 },
-	{ "limits.timeout", "timeout", "DURATION", "For one answer (30s).",
-	  HPX_VERIFY_DURATION, AT(answer_timeout_ms), .min = 10, .max = HOUR },
-	{ "limits.settle", "settle", "DURATION",
-	  "For a definite answer, over retries, and for a start (60s).", HPX_VERIFY_DURATION,
-	  AT(settle_ms), .min = 10, .max = HOUR },
-	{ "crash.kill", "crash-cmd", "CMD", "Kills the server under test, by /bin/sh.",
-	  HPX_VERIFY_TEXT, AT(crash_cmd) },
-	{ "crash.start", "start-cmd", "CMD", "Starts it again; may stay in the foreground.",
-	  HPX_VERIFY_TEXT, AT(start_cmd) },
-	{ "crash.times", "crashes", "N", "How often it is killed (10).", HPX_VERIFY_COUNT,
-	  AT(crashes), .min = 1, .max = 1000 },
-	{ "seed", "seed", "N", "For the moments of crashes; a run says which it used.",
-	  HPX_VERIFY_COUNT, AT(seed), .min = 0, .max = INT64_MAX },
-	{ "cacert", "cacert", "FILE", "Certificates to trust, in place of the system's.",
-	  HPX_VERIFY_FILE, AT(ca_file) },
-	{ "insecure", "insecure", NULL, "Checks no certificate.", HPX_VERIFY_SWITCH,
-	  AT(insecure) },
-};
-
-const size_t hpx_verify_option_count =
-	sizeof(hpx_verify_options) / sizeof(hpx_verify_options[0]);
-_Static_assert(sizeof(hpx_verify_options) / sizeof(hpx_verify_options[0]) <=
-		       HPX_VERIFY_OPTION_MAX,
-	       "the flags have a place for each");
-
-#define OF_REQUEST(member) .offset = offsetof(struct hpx_verify_request, member)
-
-const struct hpx_verify_option hpx_verify_request_options[] = {
-	{ "method", NULL, NULL, NULL, HPX_VERIFY_METHOD, OF_REQUEST(method) },
-	{ "path", NULL, NULL, NULL, HPX_VERIFY_PATH, OF_REQUEST(path) },
-	{ "headers", NULL, NULL, NULL, HPX_VERIFY_LINES, OF_REQUEST(headers),
-	  .count = offsetof(struct hpx_verify_request, header_count) },
-	{ "body", NULL, NULL, NULL, HPX_VERIFY_BODY, OF_REQUEST(body) },
-};
-_Static_assert(sizeof(hpx_verify_request_options) / sizeof(hpx_verify_request_options[0]) ==
-		       HPX_VERIFY_REQUEST_OPTION_COUNT,
-	       "as the header says");
-
-const char *hpx_verify_request_name_text(enum hpx_verify_request_name name)
-{
-	static const char *const words[] = {
-#define X(name, about) #name,
-		HPX_VERIFY_REQUEST_LIST(X)
-#undef X
-	};
-
-	return words[name];
-}
-
-const char *hpx_verify_request_name_about(enum hpx_verify_request_name name)
-{
-	static const char *const words[] = {
-#define X(name, about) about,
-		HPX_VERIFY_REQUEST_LIST(X)
-#undef X
-	};
-
-	return words[name];
-}
+#define AUTHORITY_MAX 300
 
 /* ---- URLs and paths ---- */
-
-#define AUTHORITY_MAX 300
 
 static enum hpx_status refuse_url(const char **ret_reason, const char *reason)
 {
@@ -239,221 +128,142 @@ enum hpx_status hpx_verify_path_parse(struct hpx_span text, const struct hpx_ver
 
 /* ---- values ---- */
 
-/* How much of a given value is said again. */
-#define SHOWN_MAX 80
+/* A description with a mistake is never used, so a reader may leave half a list. */
 
-/* What a value needs, in one place. */
-struct value {
-	struct hpx_spec_reading *reading;
-	const struct hpx_verify_option *option;
-	const struct hpx_spec_given *given;
-	void *member;
-	void *base;
-};
-
-static struct hpx_span text_of(const struct value *value)
+static const struct hpx_spec_reading *reading_of(const struct hpx_option *option,
+						 const void *base)
 {
-	return value->given->items[0];
+	if (option->place == HPX_PLACE_SPEC)
+		return base;
+	return ((const struct hpx_request_reading *)base)->reading;
 }
 
-static enum hpx_status refuse(const struct value *value, const char *problem)
+static enum hpx_status read_url(const struct hpx_option *option, const struct hpx_span *items,
+				size_t count, struct hpx_arena *arena, void *base, char *problem)
 {
-	hpx_spec_remark(value->reading, value->given, "%s", problem);
-	return HPX_OK;
-}
-
-/* What was given, and what it should be. */
-static enum hpx_status refuse_given(const struct value *value, const char *problem)
-{
-	hpx_spec_remark(value->reading, value->given, "\"%.*s\" %s",
-			HPX_SPAN_ARG(hpx_span_first(text_of(value), SHOWN_MAX)), problem);
-	return HPX_OK;
-}
-
-static enum hpx_status put_text(const struct value *value, struct hpx_span text)
-{
-	struct hpx_span copy = hpx_arena_dup(&value->reading->spec->arena, text);
-
-	if (copy.ptr == NULL)
-		return HPX_NOMEM;
-	*(struct hpx_span *)value->member = copy;
-	return HPX_OK;
-}
-
-/* ---- one value ---- */
-
-static enum hpx_status read_url(const struct value *value)
-{
-	struct hpx_spec_reading *reading = value->reading;
-	struct hpx_verify_spec *spec = reading->spec;
-	char problem[HPX_TEMPLATE_PROBLEM_SIZE];
+	struct hpx_spec_reading *reading = base;
+	struct hpx_verify_spec *spec = &reading->spec;
+	struct hpx_verify_url url;
 	const char *reason;
 
-	if (hpx_verify_url_parse(text_of(value), &reading->url, &reason) != HPX_OK)
-		return refuse(value, reason);
-	if (hpx_template_check(reading->url.path, HPX_TEMPLATE_PATH, problem) != HPX_OK)
-		return refuse(value, problem);
-	reading->has_url = true;
-	spec->tls = reading->url.tls;
-	spec->port = reading->url.port;
-	spec->host = hpx_arena_dup(&spec->arena, hpx_span_of(reading->url.host));
-	spec->requests[HPX_REQUEST_main].path = hpx_arena_dup(&spec->arena, reading->url.path);
-	return spec->host.ptr != NULL && spec->requests[HPX_REQUEST_main].path.ptr != NULL ? HPX_OK : HPX_NOMEM;
+	HPX_ASSERT(count == 1 && option->place == HPX_PLACE_SPEC);
+	if (hpx_verify_url_parse(items[0], &url, &reason) != HPX_OK)
+		return hpx_value_refuse(problem, "%s", reason);
+	if (hpx_template_check(url.path, HPX_TEMPLATE_PATH, problem) != HPX_OK)
+		return HPX_INVALID;
+	spec->tls = url.tls;
+	spec->port = url.port;
+	spec->host = hpx_arena_dup(arena, hpx_span_of(url.host));
+	spec->requests[HPX_REQUEST_main].path = hpx_arena_dup(arena, url.path);
+	return spec->host.ptr != NULL && spec->requests[HPX_REQUEST_main].path.ptr != NULL ?
+		       HPX_OK :
+		       HPX_NOMEM;
 }
 
-static enum hpx_status read_path(const struct value *value)
+static enum hpx_status read_path(const struct hpx_option *option, const struct hpx_span *items,
+				 size_t count, struct hpx_arena *arena, void *base, char *problem)
 {
-	struct hpx_spec_reading *reading = value->reading;
-	char problem[HPX_TEMPLATE_PROBLEM_SIZE];
+	const struct hpx_spec_reading *reading = reading_of(option, base);
 	struct hpx_span path;
 	const char *reason;
 
-	/* Without a URL that was said already, and nothing can be compared. */
+	HPX_ASSERT(count == 1);
+	/* That mistake is told already, and there is no host to compare with. */
 	if (!reading->has_url)
 		return HPX_OK;
-	if (hpx_verify_path_parse(text_of(value), &reading->url, &path, &reason) != HPX_OK)
-		return refuse_given(value, reason);
+	if (hpx_verify_path_parse(items[0], &reading->url, &path, &reason) != HPX_OK)
+		return hpx_value_refuse(problem, "\"%.*s\" %s", HPX_VALUE_SHOW(items[0]), reason);
 	if (hpx_template_check(path, HPX_TEMPLATE_PATH, problem) != HPX_OK)
-		return refuse(value, problem);
-	return put_text(value, path);
+		return HPX_INVALID;
+	return hpx_option_put_text(option, path, arena, base);
 }
 
-static enum hpx_status read_method(const struct value *value)
+static enum hpx_status read_method(const struct hpx_option *option, const struct hpx_span *items,
+				   size_t count, struct hpx_arena *arena, void *base, char *problem)
 {
-	if (!hpx_is_token(text_of(value)) || hpx_span_ieq(text_of(value), HPX_SPAN("CONNECT")))
-		return refuse_given(value, "is no method that can be sent; POST, PUT, PATCH, DELETE");
-	return put_text(value, text_of(value));
+	HPX_ASSERT(count == 1);
+	if (!hpx_is_token(items[0]) || hpx_span_ieq(items[0], HPX_SPAN("CONNECT")))
+		return hpx_value_refuse(problem, "\"%.*s\" is no method that can be sent; POST, PUT, PATCH, DELETE",
+					HPX_VALUE_SHOW(items[0]));
+	return hpx_option_put_text(option, items[0], arena, base);
 }
 
-static enum hpx_status read_body(const struct value *value)
+static enum hpx_status read_body(const struct hpx_option *option, const struct hpx_span *items,
+				 size_t count, struct hpx_arena *arena, void *base, char *problem)
 {
-	struct hpx_span text = text_of(value);
-	char problem[HPX_TEMPLATE_PROBLEM_SIZE];
+	struct hpx_span text = items[0];
 	const char *reason;
 
-	if (text.len > 0 && text.ptr[0] == '@') {
-		struct hpx_span folder = value->given->by_flag ? HPX_SPAN("") : value->reading->folder;
-		enum hpx_status status =
-			hpx_spec_file(folder, hpx_span_skip(text, 1), HPX_VERIFY_BODY_MAX,
-				      &value->reading->spec->arena, &text, &reason);
+	HPX_ASSERT(count == 1);
+	if (hpx_span_starts(text, HPX_SPAN("@"))) {
+		enum hpx_status status = hpx_spec_file(reading_of(option, base)->folder,
+						       hpx_span_skip(text, 1), HPX_VERIFY_BODY_MAX,
+						       arena, &text, &reason);
 		if (status == HPX_INVALID)
-			return refuse_given(value, reason);
+			return hpx_value_refuse(problem, "\"%.*s\" %s", HPX_VALUE_SHOW(items[0]), reason);
 		if (status != HPX_OK)
 			return status;
 	}
 	if (hpx_template_check(text, HPX_TEMPLATE_BODY, problem) != HPX_OK)
-		return refuse(value, problem);
-	return put_text(value, text);
+		return HPX_INVALID;
+	return hpx_option_put_text(option, text, arena, base);
 }
 
-static enum hpx_status read_pointer(const struct value *value)
+/* "" is the whole document. */
+static enum hpx_status read_pointer(const struct hpx_option *option, const struct hpx_span *items,
+				    size_t count, struct hpx_arena *arena, void *base, char *problem)
 {
-	struct hpx_span text = text_of(value);
-
-	if (hpx_json_pointer_valid(text))
-		return put_text(value, text);
-	if (text.ptr[0] == '/')
-		return refuse_given(value, "is no JSON pointer: \"~\" is written ~0 there");
-	hpx_spec_remark(value->reading, value->given,
-			"\"%.*s\" is no JSON pointer; write \"/%.*s\" for the member of that name",
-			HPX_SPAN_ARG(hpx_span_first(text, SHOWN_MAX)),
-			HPX_SPAN_ARG(hpx_span_first(text, SHOWN_MAX)));
-	return HPX_OK;
+	HPX_ASSERT(count == 1);
+	if (hpx_json_pointer_valid(items[0]))
+		return hpx_option_put_text(option, items[0], arena, base);
+	if (items[0].ptr[0] == '/')
+		return hpx_value_refuse(problem, "\"%.*s\" is no JSON pointer: \"~\" is written ~0 there",
+					HPX_VALUE_SHOW(items[0]));
+	return hpx_value_refuse(problem, "\"%.*s\" is no JSON pointer; write \"/%.*s\" for the member of that name",
+				HPX_VALUE_SHOW(items[0]), HPX_VALUE_SHOW(items[0]));
 }
 
-static enum hpx_status read_name(const struct value *value)
+static enum hpx_status read_text(const struct hpx_option *option, const struct hpx_span *items,
+				 size_t count, struct hpx_arena *arena, void *base, char *problem)
 {
-	if (!hpx_is_token(text_of(value)))
-		return refuse_given(value, "is no name of a header");
-	return put_text(value, text_of(value));
+	HPX_ASSERT(count == 1);
+	if (items[0].len == 0 || hpx_span_index(items[0], '\0') < items[0].len)
+		return hpx_value_refuse(problem, "is empty");
+	return hpx_option_put_text(option, items[0], arena, base);
 }
 
-static enum hpx_status read_text(const struct value *value)
+/* Beside the description, where it stands in one. */
+static enum hpx_status read_file_name(const struct hpx_option *option,
+				      const struct hpx_span *items, size_t count,
+				      struct hpx_arena *arena, void *base, char *problem)
 {
-	struct hpx_span text = text_of(value);
+	struct hpx_span folder = reading_of(option, base)->folder;
+	struct hpx_span path = items[0];
 
-	if (text.len == 0 || hpx_span_index(text, '\0') < text.len)
-		return refuse(value, "is empty");
-	return put_text(value, text);
+	if (folder.len > 0 && path.len > 0 && path.ptr[0] != '/')
+		path = hpx_arena_printf(arena, "%.*s/%.*s", HPX_SPAN_ARG(folder), HPX_SPAN_ARG(path));
+	return path.ptr != NULL ? read_text(option, &path, count, arena, base, problem) : HPX_NOMEM;
 }
 
-static enum hpx_status read_file_name(const struct value *value)
+/* ---- lists of values ---- */
+
+/* Each mistake of a list is told, as far as the message holds them. */
+static void add_problem(char *problem, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static void add_problem(char *problem, const char *format, ...)
 {
-	struct hpx_span text = text_of(value), folder = value->reading->folder;
+	size_t len = strlen(problem);
+	va_list args;
 
-	if (value->given->by_flag || folder.len == 0 || text.len == 0 || text.ptr[0] == '/')
-		return read_text(value);
-	struct hpx_span path = hpx_arena_printf(&value->reading->spec->arena, "%.*s/%.*s",
-						HPX_SPAN_ARG(folder), HPX_SPAN_ARG(text));
-	*(struct hpx_span *)value->member = path;
-	return path.ptr != NULL ? HPX_OK : HPX_NOMEM;
+	if (len > 0 && len + 2 < HPX_VALUE_PROBLEM_SIZE)
+		len += (size_t)snprintf(problem + len, HPX_VALUE_PROBLEM_SIZE - len, "; ");
+	va_start(args, format);
+	vsnprintf(problem + len, HPX_VALUE_PROBLEM_SIZE - len, format, args);
+	va_end(args);
 }
 
-static enum hpx_status read_dialect(const struct value *value)
-{
-	static const struct hpx_span words[] = { [HPX_DIALECT_AUTO] = HPX_SPAN_INIT("auto"),
-						 [HPX_DIALECT_IETF] = HPX_SPAN_INIT("ietf"),
-						 [HPX_DIALECT_STRIPE] = HPX_SPAN_INIT("stripe") };
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (!hpx_span_eq(text_of(value), words[i]))
-			continue;
-		*(enum hpx_dialect *)value->member = (enum hpx_dialect)i;
-		return HPX_OK;
-	}
-	return refuse_given(value, "is no dialect; there are auto, ietf and stripe");
-}
-
-static enum hpx_status read_count(const struct value *value)
-{
-	const struct hpx_verify_option *option = value->option;
-	uint64_t number;
-
-	if (!hpx_span_u64(text_of(value), option->max, &number) || number < option->min) {
-		hpx_spec_remark(value->reading, value->given,
-				"\"%.*s\" is not a whole number from %llu to %llu",
-				HPX_SPAN_ARG(hpx_span_first(text_of(value), SHOWN_MAX)),
-				(unsigned long long)option->min, (unsigned long long)option->max);
-		return HPX_OK;
-	}
-	*(uint64_t *)value->member = number;
-	return HPX_OK;
-}
-
-static enum hpx_status read_duration(const struct value *value)
-{
-	const struct hpx_verify_option *option = value->option;
-	char min[HPX_UNIT_SIZE], max[HPX_UNIT_SIZE];
-	uint64_t ms;
-
-	if (!hpx_duration_parse(text_of(value), &ms) || ms < option->min || ms > option->max) {
-		hpx_duration_print(option->min, min);
-		hpx_duration_print(option->max, max);
-		hpx_spec_remark(value->reading, value->given,
-				"\"%.*s\" is not a duration from %s to %s, as 500ms, 30s or 5m",
-				HPX_SPAN_ARG(hpx_span_first(text_of(value), SHOWN_MAX)), min, max);
-		return HPX_OK;
-	}
-	*(uint64_t *)value->member = ms;
-	return HPX_OK;
-}
-
-static enum hpx_status read_switch(const struct value *value)
-{
-	bool on = hpx_span_eq(text_of(value), HPX_SPAN("true")) ||
-		  hpx_span_eq(text_of(value), HPX_SPAN("yes"));
-
-	if (!on && !hpx_span_eq(text_of(value), HPX_SPAN("false")) &&
-	    !hpx_span_eq(text_of(value), HPX_SPAN("no")))
-		return refuse_given(value, "is neither true nor false");
-	*(bool *)value->member = on;
-	return HPX_OK;
-}
-
-/* ---- lists ---- */
-
-/* What hapax writes itself, or what would change where a message ends. */
-static bool is_ours(struct hpx_span name, struct hpx_span key_header)
+/* Headers that hapax writes itself, or that would change where a message ends. */
+static bool is_reserved(struct hpx_span name, struct hpx_span key_header)
 {
 	static const struct hpx_span names[] = {
 		HPX_SPAN_INIT("Host"),
@@ -473,8 +283,8 @@ static bool is_ours(struct hpx_span name, struct hpx_span key_header)
 }
 
 /* NULL: the line is good. */
-static const char *line_problem(const struct value *value, struct hpx_span line,
-				char problem[HPX_TEMPLATE_PROBLEM_SIZE])
+static const char *line_problem(struct hpx_span line, struct hpx_span key_header,
+				char buffer[HPX_TEMPLATE_PROBLEM_SIZE])
 {
 	struct hpx_span name = hpx_spec_header_name(line);
 
@@ -484,107 +294,218 @@ static const char *line_problem(const struct value *value, struct hpx_span line,
 		return "a header line is \"Name: value\"; what stands before the colon is no name";
 	if (!hpx_octet_all(line, HPX_OCTET_VALUE))
 		return "a header line has no control bytes";
-	if (is_ours(name, value->reading->spec->key_header))
+	if (is_reserved(name, key_header))
 		return "hapax writes Host, the key, the length and what concerns the "
 		       "connection itself; leave that line out";
-	if (hpx_template_check(line, HPX_TEMPLATE_HEADER, problem) != HPX_OK)
-		return problem;
+	if (hpx_template_check(line, HPX_TEMPLATE_HEADER, buffer) != HPX_OK)
+		return buffer;
 	return NULL;
 }
 
-/* By its name only, where it has one: the rest may be a secret. */
-static void refuse_line(const struct value *value, struct hpx_span line, const char *reason)
+/* The line is named by its header only, where it has one: the rest may be a secret. */
+static void refuse_line(char *problem, struct hpx_span line, const char *reason)
 {
 	struct hpx_span name = hpx_spec_header_name(line);
 
 	if (name.len < line.len && hpx_is_token(name))
-		hpx_spec_remark(value->reading, value->given, "\"%.*s\": %s",
-				HPX_SPAN_ARG(hpx_span_first(name, 40)), reason);
+		add_problem(problem, "\"%.*s\": %s", HPX_SPAN_ARG(hpx_span_first(name, 40)), reason);
 	else
-		hpx_spec_remark(value->reading, value->given, "%s", reason);
+		add_problem(problem, "%s", reason);
 }
 
-static enum hpx_status read_lines(const struct value *value)
+static size_t *count_member(const struct hpx_option *option, void *base)
 {
-	size_t *count = (size_t *)(void *)((char *)value->base + value->option->count);
-	char problem[HPX_TEMPLATE_PROBLEM_SIZE];
+	return (size_t *)(void *)((char *)base + option->companion_offset);
+}
 
-	for (size_t i = 0; i < value->given->count; i++) {
-		struct hpx_span line = hpx_span_trim(value->given->items[i]);
-		const char *reason = line_problem(value, line, problem);
+/* Lines are added to those that are there: a flag changes the file's line by line. */
+static enum hpx_status read_lines(const struct hpx_option *option, const struct hpx_span *items,
+				  size_t count, struct hpx_arena *arena, void *base, char *problem)
+{
+	struct hpx_span key_header = reading_of(option, base)->spec.key_header;
+	char buffer[HPX_TEMPLATE_PROBLEM_SIZE];
+
+	problem[0] = '\0';
+	for (size_t i = 0; i < count; i++) {
+		struct hpx_span line = hpx_span_trim(items[i]);
+		const char *reason = line_problem(line, key_header, buffer);
 
 		if (reason != NULL) {
-			refuse_line(value, line, reason);
+			refuse_line(problem, line, reason);
 			continue;
 		}
-		line = hpx_arena_dup(&value->reading->spec->arena, line);
+		line = hpx_arena_dup(arena, line);
 		if (line.ptr == NULL)
 			return HPX_NOMEM;
-		if (!hpx_spec_header(value->member, count, line))
-			return refuse(value, "has more than 64 lines");
+		if (!hpx_spec_header(hpx_option_member(option, base), count_member(option, base), line))
+			return hpx_value_refuse(problem, "has more than 64 lines");
 	}
-	return HPX_OK;
+	return problem[0] == '\0' ? HPX_OK : HPX_INVALID;
 }
 
-static void refuse_row(const struct value *value, struct hpx_span name)
+static void refuse_row(char *problem, struct hpx_span name)
 {
 	struct hpx_suggestion suggestion = { 0 };
 
 	for (size_t i = 0; i < hpx_row_count; i++)
 		hpx_suggestion_consider(&suggestion, name, hpx_span_of(hpx_rows[i].name));
 	if (suggestion.word.ptr != NULL)
-		hpx_spec_remark(value->reading, value->given,
-				"there is no row \"%.*s\"; did you mean \"%.*s\"?",
-				HPX_SPAN_ARG(name), HPX_SPAN_ARG(suggestion.word));
+		add_problem(problem, "there is no row \"%.*s\"; did you mean \"%.*s\"?",
+			    HPX_VALUE_SHOW(name), HPX_SPAN_ARG(suggestion.word));
 	else
-		hpx_spec_remark(value->reading, value->given,
-				"there is no row \"%.*s\"; `hapax verify --list` names them",
-				HPX_SPAN_ARG(name));
+		add_problem(problem, "there is no row \"%.*s\"; `hapax verify --list` names them",
+			    HPX_VALUE_SHOW(name));
 }
 
-static enum hpx_status read_rows(const struct value *value)
+static enum hpx_status read_rows(const struct hpx_option *option, const struct hpx_span *items,
+				 size_t count, struct hpx_arena *arena, void *base, char *problem)
 {
-	size_t *count = (size_t *)(void *)((char *)value->base + value->option->count);
-	struct hpx_span *rows = value->member;
+	struct hpx_span *rows = hpx_option_member(option, base);
+	size_t known = 0;
 
-	*count = 0;
-	for (size_t i = 0; i < value->given->count; i++) {
-		struct hpx_span name = value->given->items[i];
-
-		if (hpx_row_by_name(name) == NULL) {
-			refuse_row(value, name);
+	problem[0] = '\0';
+	for (size_t i = 0; i < count; i++) {
+		if (hpx_row_by_name(items[i]) == NULL) {
+			refuse_row(problem, items[i]);
 			continue;
 		}
-		if (*count == HPX_VERIFY_HEADERS_MAX)
-			return refuse(value, "has more than 64 rows");
-		rows[*count] = hpx_arena_dup(&value->reading->spec->arena, name);
-		if (rows[(*count)++].ptr == NULL)
+		if (known == HPX_VERIFY_HEADERS_MAX)
+			return hpx_value_refuse(problem, "has more than 64 rows");
+		rows[known] = hpx_arena_dup(arena, items[i]);
+		if (rows[known++].ptr == NULL)
 			return HPX_NOMEM;
 	}
-	return HPX_OK;
+	*count_member(option, base) = known;
+	return problem[0] == '\0' ? HPX_OK : HPX_INVALID;
 }
 
-enum hpx_status hpx_spec_value(struct hpx_spec_reading *reading,
-			       const struct hpx_verify_option *option,
-			       const struct hpx_spec_given *given, void *base)
-{
-	static enum hpx_status (*const readers[])(const struct value *value) = {
-		[HPX_VERIFY_URL] = read_url,
-		[HPX_VERIFY_METHOD] = read_method,
-		[HPX_VERIFY_LINES] = read_lines,
-		[HPX_VERIFY_BODY] = read_body,
-		[HPX_VERIFY_POINTER] = read_pointer,
-		[HPX_VERIFY_PATH] = read_path,
-		[HPX_VERIFY_ROWS] = read_rows,
-		[HPX_VERIFY_DIALECT] = read_dialect,
-		[HPX_VERIFY_NAME] = read_name,
-		[HPX_VERIFY_COUNT] = read_count,
-		[HPX_VERIFY_DURATION] = read_duration,
-		[HPX_VERIFY_TEXT] = read_text,
-		[HPX_VERIFY_FILE] = read_file_name,
-		[HPX_VERIFY_SWITCH] = read_switch,
-	};
-	const struct value value = { reading, option, given, (char *)base + option->offset, base };
+/* ---- the table ---- */
 
-	return given->count > 0 ? readers[option->kind](&value) : HPX_OK;
+#define AT(member) \
+	.place = HPX_PLACE_SPEC, .offset = offsetof(struct hpx_spec_reading, spec.member), \
+	.width = sizeof(((struct hpx_spec_reading *)0)->spec.member)
+#define MAIN(member) AT(requests[HPX_REQUEST_main].member)
+#define OF_REQUEST(member) \
+	.place = HPX_PLACE_REQUEST, .offset = offsetof(struct hpx_request_reading, request.member), \
+	.width = sizeof(((struct hpx_request_reading *)0)->request.member)
+#define COUNTED_BY(member) .companion_offset = offsetof(struct hpx_spec_reading, spec.member)
+#define RANGE(least, most) .min = least, .max = most
+#define READ_BY(reader) .kind = HPX_OPTION_CUSTOM, .read = reader
+#define LIST_BY(reader) .kind = HPX_OPTION_CUSTOM_LIST, .read = reader
+#define FLAG(name, value_name) .flag = name, .flag_value = value_name
+
+#define SECOND 1000u
+#define HOUR (3600 * SECOND)
+
+static const char *const dialects[] = { [HPX_DIALECT_AUTO] = "auto",
+					[HPX_DIALECT_IETF] = "ietf",
+					[HPX_DIALECT_STRIPE] = "stripe",
+					NULL };
+
+static const char line_example[] = "[\"Name: value\"]";
+static const char body_example[] = "JSON in quotes, '{\"amount\": 5}', or \"@FILE\"";
+
+static const struct hpx_option rows[] = {
+	{ "url", READ_BY(read_url), .place = HPX_PLACE_SPEC, FLAG(NULL, "URL"),
+	  .text = "What is verified: its host is the only one that is asked." },
+	{ "key_header", HPX_OPTION_TOKEN, AT(key_header), FLAG("key-header", "NAME"),
+	  .default_value = "Idempotency-Key", .text = "The header of the key (Idempotency-Key)." },
+	{ "method", READ_BY(read_method), MAIN(method), FLAG("X,request", "METHOD"),
+	  .default_value = "POST", .text = "The method (POST)." },
+	{ "headers", LIST_BY(read_lines), MAIN(headers), FLAG("H,header", "LINE..."),
+	  COUNTED_BY(requests[HPX_REQUEST_main].header_count), .example = line_example,
+	  .text = "A header line; {{env:NAME}} keeps a secret out of files and reports." },
+	{ "body", READ_BY(read_body), MAIN(body), FLAG("d,data", "BODY"), .example = body_example,
+	  .text = "The body, or @FILE; {{uuid}}, {{n}} and {{key}} differ for each operation." },
+	{ "other_body", READ_BY(read_body), AT(other_body), FLAG("other-body", "BODY"),
+	  .example = body_example,
+	  .text = "A body that must not pass under the same key (or one number is changed)." },
+	{ "number", READ_BY(read_pointer), AT(number), FLAG("number", "POINTER"),
+	  .text = "The number in the body that may be changed." },
+	{ "resource", READ_BY(read_pointer), AT(resource), FLAG("resource", "POINTER"),
+	  .text = "Where an answer names what was created: /id." },
+	{ "effects.get", READ_BY(read_path), AT(effects_path), FLAG("effects", "PATH"),
+	  .text = "A GET by which effects are counted." },
+	{ "effects.count", READ_BY(read_pointer), AT(effects_count), FLAG("effects-count", "POINTER"),
+	  .text = "Where its answer has their number, or their list (the whole answer)." },
+	{ "second_tenant", LIST_BY(read_lines), AT(tenant_headers), COUNTED_BY(tenant_header_count),
+	  FLAG("second-tenant", "LINE..."), .example = line_example,
+	  .text = "A header line of another caller's, in place of the first one's." },
+	{ "dialect", HPX_OPTION_CHOICE, AT(dialect), FLAG("dialect", "NAME"), .choices = dialects,
+	  .default_value = "auto", .text = "auto, ietf or stripe (auto: found out)." },
+	{ "skip", LIST_BY(read_rows), AT(skip), COUNTED_BY(skip_count), FLAG("skip", "ROW..."),
+	  .example = "[retry, expiry]", .text = "A row that does not apply." },
+	{ "only", LIST_BY(read_rows), AT(only), COUNTED_BY(only_count), FLAG("only", "ROW..."),
+	  .example = "[retry, expiry]", .text = "Judges this row alone." },
+	{ "limits.requests", HPX_OPTION_COUNT, AT(requests_max), RANGE(1, 1000000),
+	  FLAG("requests", "N"), .default_value = "5000",
+	  .text = "At most so many requests (5000)." },
+	{ "limits.time", HPX_OPTION_DURATION, AT(time_max_ms), RANGE(SECOND, 24 * HOUR),
+	  FLAG("time", "DURATION"), .default_value = "5m",
+	  .text = "Nothing is sent after so long (5m)." },
+	{ "limits.concurrency", HPX_OPTION_COUNT, AT(concurrency_max), RANGE(1, 1000),
+	  FLAG("concurrency", "N"), .default_value = "100",
+	  .text = "At most so many at once (100)." },
+	{ "limits.timeout", HPX_OPTION_DURATION, AT(answer_timeout_ms), RANGE(10, HOUR),
+	  FLAG("timeout", "DURATION"), .default_value = "30s", .text = "For one answer (30s)." },
+	{ "limits.settle", HPX_OPTION_DURATION, AT(settle_ms), RANGE(10, HOUR),
+	  FLAG("settle", "DURATION"), .default_value = "60s",
+	  .text = "For a definite answer, over retries, and for a start (60s)." },
+	{ "crash.kill", READ_BY(read_text), AT(crash_cmd), FLAG("crash-cmd", "CMD"),
+	  .text = "Kills the server under test, by /bin/sh." },
+	{ "crash.start", READ_BY(read_text), AT(start_cmd), FLAG("start-cmd", "CMD"),
+	  .text = "Starts it again; may stay in the foreground." },
+	{ "crash.times", HPX_OPTION_COUNT, AT(crashes), RANGE(1, 1000), FLAG("crashes", "N"),
+	  .default_value = "10", .text = "How often it is killed (10)." },
+	{ "seed", HPX_OPTION_COUNT, AT(seed), RANGE(0, INT64_MAX), FLAG("seed", "N"),
+	  .text = "For the moments of crashes; a run says which it used." },
+	{ "cacert", READ_BY(read_file_name), AT(ca_file), FLAG("cacert", "FILE"),
+	  .text = "Certificates to trust, in place of the system's." },
+	{ "insecure", HPX_OPTION_BOOL, AT(insecure), FLAG("insecure", NULL),
+	  .text = "Checks no certificate." },
+
+	/* In each of `requests`. */
+	{ "method", READ_BY(read_method), OF_REQUEST(method) },
+	{ "path", READ_BY(read_path), OF_REQUEST(path) },
+	{ "headers", LIST_BY(read_lines), OF_REQUEST(headers), .example = line_example,
+	  .companion_offset = offsetof(struct hpx_request_reading, request.header_count) },
+	{ "body", READ_BY(read_body), OF_REQUEST(body), .example = body_example },
+};
+_Static_assert(sizeof(rows) / sizeof(rows[0]) <= HPX_VERIFY_OPTION_MAX,
+	       "the flags have a place for each");
+
+static const struct hpx_option_section sections[] = {
+	{ HPX_SPAN_INIT("requests"), HPX_SPAN_INIT("requests."), HPX_SECTION_MAP,
+	  HPX_PLACE_BIT(HPX_PLACE_REQUEST) },
+	{ HPX_SPAN_INIT(""), HPX_SPAN_INIT(""), HPX_SECTION_ROOT, HPX_PLACE_BIT(HPX_PLACE_SPEC) },
+};
+
+const struct hpx_option_table hpx_verify_options = {
+	.rows = rows,
+	.count = sizeof(rows) / sizeof(rows[0]),
+	.sections = sections,
+	.section_count = sizeof(sections) / sizeof(sections[0]),
+	.listed_by = "`hapax verify --help` and its reference list them",
+};
+
+const char *hpx_verify_request_name_text(enum hpx_verify_request_name name)
+{
+	static const char *const words[] = {
+#define X(name, about) #name,
+		HPX_VERIFY_REQUEST_LIST(X)
+#undef X
+	};
+
+	return words[name];
+}
+
+const char *hpx_verify_request_name_about(enum hpx_verify_request_name name)
+{
+	static const char *const words[] = {
+#define X(name, about) about,
+		HPX_VERIFY_REQUEST_LIST(X)
+#undef X
+	};
+
+	return words[name];
 }

@@ -125,8 +125,8 @@ MISTAKES = [
     ("url: http://127.0.0.1:9/p\nbody: '@no-such-file'\n", 2, "cannot be opened"),
     ("url: http://127.0.0.1:9/p\nurl: [\n", 2, ""),
     ("url: http://127.0.0.1:9/p\nbody: {amount: 1}\n", 2, "in quotes"),
-    ("url: http://127.0.0.1:9/p\nheaders: 'A: b'\n", 2, "as [\"Name: value\"]"),
-    ("url: http://127.0.0.1:9/p\nskip: retry\n", 2, "as [retry, expiry]"),
+    ("url: http://127.0.0.1:9/p\nheaders: 'A: b'\n", 2, "e.g. [\"Name: value\"]"),
+    ("url: http://127.0.0.1:9/p\nskip: retry\n", 2, "e.g. [retry, expiry]"),
     ("url: http://127.0.0.1:9/p\nrequests:\n  delete: {method: DELETE}\n", 3, "needs a path"),
 ]
 

@@ -1,5 +1,5 @@
 /* Shows that the table of rows is in order, and that the reference page has
- * each of them, word for word. */
+ * each of them, word for word, and every option of a description. */
 #include "../test.h"
 
 #include "made_up.h"
@@ -58,10 +58,10 @@ static void print_line(const struct hpx_row *row, char *out, size_t size)
 		 row->title, row->why);
 }
 
-static void test_reference(void **state)
+static char page[PAGE_BYTES_MAX];
+
+static int read_page(void **state)
 {
-	static char page[PAGE_BYTES_MAX];
-	char line[1024];
 	FILE *in = fopen(PAGE, "r");
 
 	(void)state;
@@ -69,11 +69,38 @@ static void test_reference(void **state)
 	size_t n = fread(page, 1, sizeof(page) - 1, in);
 	page[n] = '\0';
 	fclose(in);
+	return 0;
+}
+
+static void test_reference(void **state)
+{
+	char line[1024];
+
+	(void)state;
 	for (size_t i = 0; i < hpx_row_count; i++) {
 		print_line(&hpx_rows[i], line, sizeof(line));
 		if (strstr(page, line) == NULL)
 			print_error(PAGE " lacks: %s", line);
 		assert_non_null(strstr(page, line));
+	}
+}
+
+/* "limits.time" is named `limits` and `time`. */
+static void test_reference_of_options(void **state)
+{
+	char code[64];
+
+	(void)state;
+	for (size_t i = 0; i < hpx_verify_options.count; i++) {
+		struct hpx_span rest = hpx_span_of(hpx_verify_options.rows[i].name);
+		struct hpx_span word;
+
+		while (hpx_span_split(&rest, '.', &word)) {
+			snprintf(code, sizeof(code), "`%.*s`", HPX_SPAN_ARG(word));
+			if (strstr(page, code) == NULL)
+				print_error(PAGE " lacks: %s\n", code);
+			assert_non_null(strstr(page, code));
+		}
 	}
 }
 
@@ -84,6 +111,7 @@ int main(void)
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_weights),
 		cmocka_unit_test(test_reference),
+		cmocka_unit_test(test_reference_of_options),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, read_page, NULL);
 }

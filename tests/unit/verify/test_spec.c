@@ -110,8 +110,8 @@ static void test_defaults(void **state)
 
 static void set_flag(struct hpx_verify_flags *flags, const char *path, const char *value)
 {
-	for (size_t i = 0; i < hpx_verify_option_count; i++) {
-		if (strcmp(hpx_verify_options[i].path, path) != 0)
+	for (size_t i = 0; i < hpx_verify_options.count; i++) {
+		if (strcmp(hpx_verify_options.rows[i].name, path) != 0)
 			continue;
 		size_t n = 0;
 		while (flags->values[i][n] != NULL)
@@ -177,20 +177,19 @@ static const struct {
 	{ "body: x", "url: is missing" },
 	{ "url: a.example", "f:1:6: url: a URL begins with http" },
 	{ "[]", "a description is a mapping" },
-	{ URL "boby: x", "f:2:1: boby: there is no such member; did you mean \"body\"?" },
-	{ URL "limits: {tme: 5s}", "limits.tme: there is no such member; did you mean "
-				   "\"limits.time\"?" },
-	{ URL "limits: 5", "limits: there is no such member" },
+	{ URL "boby: x", "f:2:1: boby: is no option; did you mean body?" },
+	{ URL "limits: {tme: 5s}", "limits.tme: is no option; did you mean limits.time?" },
+	{ URL "limits: 5", "limits: must be a mapping of options, not a single value" },
 	{ URL "requests: 5", "requests: must be a mapping" },
 	{ URL "requests: {slo: {path: /x}}", "did you mean \"slow\"?" },
 	{ URL "requests: {slow: x}", "must be a mapping with method" },
-	{ URL "requests: {slow: {pth: /x}}", "did you mean \"path\"?" },
+	{ URL "requests: {slow: {pth: /x}}", "requests.slow.pth: is no option; did you mean requests.slow.path?" },
 	{ URL "requests:\n  slow: {path: 'http://b.example/x'}", "f:3:16: requests.slow.path: "
 								 "\"http://b.example/x\" is on another host" },
 	{ URL "requests: {delete: {body: x}}", "needs a path" },
 	{ URL "effects: {get: 'https://a.example/p'}", "/p\" is on another host" },
 	{ URL "effects: {count: /n}", "needs the GET" },
-	{ URL "headers: 'A: b'", "headers: must be a list" },
+	{ URL "headers: 'A: b'", "headers: must be a list, not a single value; write e.g. [\"Name: value\"]" },
 	{ URL "headers: [nonsense]", "a header line is" },
 	{ URL "headers: ['Host: b']", "hapax writes Host" },
 	{ URL "headers: ['Transfer-Encoding: chunked']", "hapax writes Host" },
@@ -198,7 +197,7 @@ static const struct {
 	{ URL "key_header: X-K\nheaders: ['x-k: k']", "hapax writes Host" },
 	{ URL "headers: ['A: {{env:HPX_TEST_UNSET}}']", "HPX_TEST_UNSET is not set" },
 	{ URL "headers: [[x]]", "list of single values" },
-	{ URL "body: [x]", "body: must be text, as it is sent" },
+	{ URL "body: [x]", "body: must be a single value, not a list; write e.g. JSON in quotes, '{\"amount\": 5}', or \"@FILE\"" },
 	{ URL "body:", "has no value" },
 	{ URL "body: '{{uid}}'", "did you mean {{uuid}}?" },
 	{ URL "body: '@/no/such/file'", "\"@/no/such/file\" names a file that cannot be opened" },
@@ -206,11 +205,14 @@ static const struct {
 	{ URL "body: x\nother_body: x", "is the same as the body" },
 	{ URL "number: amount", "\"amount\" is no JSON pointer; write \"/amount\"" },
 	{ URL "method: 'a b'", "no method" },
-	{ URL "dialect: ieft", "\"ieft\" is no dialect; there are auto, ietf and stripe" },
+	{ URL "dialect: ieft", "\"ieft\" is not one of auto, ietf, stripe; did you mean \"ietf\"?" },
 	{ URL "skip: [frst]", "did you mean \"first\"?" },
 	{ URL "only: [zzzzzz]", "--list` names them" },
-	{ URL "limits: {concurrency: 0}", "\"0\" is not a whole number from 1 to 1000" },
-	{ URL "limits: {time: 5}", "\"5\" is not a duration from 1s to 24h" },
+	{ URL "limits: {concurrency: 0}", "\"0\" is too small: at least 1" },
+	{ URL "limits: {time: 2d}", "limits.time: \"2d\" is too large: at most 24h" },
+	{ URL "zzzzzz: 1", "zzzzzz: is no option; `hapax verify --help`" },
+	{ URL "skip: [frst, retri]", "did you mean \"first\"?; there is no row \"retri\"; did you mean \"retry\"?" },
+	{ URL "limits: {time: 5}", "\"5\" is no duration: write a whole number and its unit" },
 	{ URL "crash: {kill: x}", "needs a way to start" },
 	{ URL "crash: {start: x}", "is for crashes alone" },
 	{ URL "insecure: perhaps", "neither true nor false" },
