@@ -1,8 +1,10 @@
-/* `hapax jobs`: the deliveries that are owed to outside services, for people.
- * It works beside a running `hapax serve` and never creates a store. */
+/* `hapax jobs`: shows the deliveries that are owed to outside services, retries and
+ * discards them. It works beside a running `hapax serve` and never creates a store. Here
+ * are finding jobs, ls, retry, discard, and the table of verbs. */
+#include "base/assert.h"
 #include "cli/operations.h"
 
-/* Of one operation; an application that owes more names them by a list. */
+/* Of one operation. `hapax jobs ls --operation` lists more. */
 #define JOBS_SHOWN_MAX 1000
 #define SHORT_ID 12
 #define REQUEST_WIDTH_MAX 32
@@ -25,6 +27,7 @@ int hpx_jobs_find(struct hpx_operator_command *command, struct hpx_job_entry **r
 	enum hpx_status status = hpx_store_jobs(command->reader, &query, ret_job);
 	if (status != HPX_OK)
 		return hpx_operator_complain_read(command, status);
+	HPX_ASSERT(*ret_job == NULL || (*ret_job)->next == NULL);
 	if (*ret_job == NULL)
 		return hpx_operator_complain(command, HPX_EXIT_FAILED,
 					     "there is no job %s (finished jobs are deleted after a "
@@ -110,7 +113,7 @@ static struct job_widths measure(const struct hpx_operator_command *command,
 	return widths;
 }
 
-/* "in 3m", "now", and "-" for what is not waiting. */
+/* "in 3m", "now", and "-" for a job that does not wait. */
 static void print_due(const struct hpx_operator_command *command, const struct hpx_delivery *delivery)
 {
 	char age[HPX_OPERATOR_AGE_SIZE];
@@ -274,6 +277,7 @@ static int list_jobs(struct hpx_operator_command *command)
 
 /* ---- retry and discard ---- */
 
+/* Why the store refused the op. */
 static const char *why_not(const struct hpx_job_entry *job)
 {
 	if (!job->readable)
@@ -309,8 +313,8 @@ static int explain(const struct hpx_operator_command *command, const struct hpx_
 				     hpx_status_text(status));
 }
 
-/* What became of the operation whose answer the job would have been; empty
- * where it has nothing to do with it. */
+/* The state of the operation whose answer the job brings, after the change; empty where
+ * the job brings none, or the operation is gone. */
 static const char *operation_after(struct hpx_operator_command *command,
 				   const struct hpx_job_entry *job, struct hpx_entry *entry)
 {
@@ -344,10 +348,11 @@ static int print_settled_json(const struct hpx_operator_command *command,
 	return hpx_operator_json_sign(command, &json, op);
 }
 
-/* What becomes of those who wait for the operation's answer. */
+/* What the change means for those who wait for the operation's answer. */
 static const char *consequence(enum hpx_job_move move, const char *operation,
 			       const struct hpx_entry *entry)
 {
+	HPX_ASSERT(move == HPX_JOB_MOVE_RETRY || move == HPX_JOB_MOVE_DISCARD);
 	if (operation[0] == '\0')
 		return move == HPX_JOB_MOVE_RETRY ? "it is sent again when its turn comes" :
 						    "it is never sent again";
@@ -362,12 +367,12 @@ static const char *consequence(enum hpx_job_move move, const char *operation,
 static int settle(struct hpx_operator_command *command, struct hpx_job_entry *job,
 		  enum hpx_job_move move, enum hpx_job_state state)
 {
-	struct hpx_job_update turn = { .number = job->delivery.number,
-				       .move = move,
-				       .force = command->force != NULL };
+	struct hpx_job_update update = { .number = job->delivery.number,
+					 .move = move,
+					 .force = command->force != NULL };
 	struct hpx_store_op op = { .verb = HPX_VERB_JOB,
 				   .id = job->delivery.operation,
-				   .job.update = &turn };
+				   .job.update = &update };
 	struct hpx_entry entry;
 	int code = hpx_operator_write(command, &op);
 

@@ -1,16 +1,17 @@
 /* `hapax jobs show`: one job, the key it is sent with, and the history of the
  * operation that owes it. */
+#include "base/assert.h"
 #include "cli/operations.h"
 
 struct shown_job {
 	struct hpx_job_entry *job;
 	struct hpx_entry operation;
-	bool has_operation; /* jobs outlive theirs */
+	bool has_operation; /* a job may outlive its operation */
 	struct hpx_event *history;
 	size_t count;
 	struct hpx_keys_probe probe;
 	char reference[HPX_REFERENCE_SIZE];
-	char key[HPX_JOB_KEY_SIZE];
+	char key[HPX_JOB_KEY_SIZE]; /* that it is sent with */
 };
 
 static bool is_unknown(const struct shown_job *shown)
@@ -18,7 +19,8 @@ static bool is_unknown(const struct shown_job *shown)
 	return hpx_jobs_state(shown->job) == HPX_JOB_UNKNOWN;
 }
 
-static enum hpx_status look(struct hpx_operator_command *command, struct shown_job *shown)
+/* Reads what is known besides the job itself. */
+static enum hpx_status read_rest(struct hpx_operator_command *command, struct shown_job *shown)
 {
 	const struct hpx_delivery *delivery = &shown->job->delivery;
 	enum hpx_status status = hpx_store_find(command->reader, &delivery->operation,
@@ -104,6 +106,7 @@ static void advise_unknown(const struct shown_job *shown)
 {
 	long long number = shown->job->delivery.number;
 
+	HPX_ASSERT(is_unknown(shown));
 	printf("\nIt may have happened. Ask the target, by the key above or by the operation.\n"
 	       "If it did not happen:\n"
 	       "  hapax jobs retry %lld --force --reason TEXT\n"
@@ -117,6 +120,7 @@ static void advise_unknown(const struct shown_job *shown)
 		printf("  hapax jobs discard %lld --reason TEXT\n", number);
 }
 
+/* Without a configuration nobody can say that it is not. */
 static bool is_target_known(const struct hpx_operator_command *command, const struct shown_job *shown)
 {
 	const struct hpx_settings *settings = command->settings;
@@ -185,7 +189,7 @@ int hpx_jobs_show(struct hpx_operator_command *command)
 
 	if (code != HPX_EXIT_OK)
 		return code;
-	enum hpx_status status = look(command, &shown);
+	enum hpx_status status = read_rest(command, &shown);
 	if (status != HPX_OK)
 		code = hpx_operator_complain_read(command, status);
 	else if (command->json != NULL)

@@ -1,7 +1,9 @@
-/* `hapax keys`: looks into the store and settles what a person must settle.
- * It works beside a running `hapax serve` and never creates a store. */
+/* `hapax keys`: shows operations, and settles those that a person must settle. It works
+ * beside a running `hapax serve` and never creates a store. Here are ls, finding one
+ * operation, and the table of verbs. */
 #include <ctype.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "cli/operations.h"
 
@@ -23,8 +25,8 @@ const char *hpx_keys_state(const struct hpx_entry *entry)
 	return hpx_state_name(entry->readable ? entry->record.state : HPX_STATE_UNKNOWN);
 }
 
-/* "in 23h", "expired", "never" for an unknown, "-" for what is in progress. Of
- * a pending one it is when it is given up. */
+/* "in 23h", "expired", "never" for an unknown outcome, "-" while it is in progress. A
+ * pending operation is given up at that time. */
 static void print_expiry(const struct hpx_operator_command *command, const struct hpx_record *record)
 {
 	char age[HPX_OPERATOR_AGE_SIZE];
@@ -184,6 +186,7 @@ static int list_operations(struct hpx_operator_command *command)
 		hpx_store_list(command->reader, &query, &command->arena, &entries, &count);
 	if (status != HPX_OK)
 		return hpx_operator_complain_read(command, status);
+	HPX_ASSERT(count <= query.limit);
 	if (command->json != NULL)
 		return print_json(command, entries, count);
 	if (count == 0) {
@@ -209,7 +212,7 @@ static bool is_hex(struct hpx_span text)
 	return true;
 }
 
-/* What was forgotten has left its events, which say who did it and why. */
+/* A forgotten operation has left its events, which say who removed it and why. */
 static int complain_absent(struct hpx_operator_command *command, const struct hpx_operation_id *id)
 {
 	struct hpx_event *events = NULL;
@@ -275,15 +278,17 @@ static bool begins(const struct hpx_entry *entry, struct hpx_span prefix)
 	return hpx_span_istarts(hpx_span_of(id), prefix);
 }
 
-/* The operation that begins so; `*count` grows by one for each other one. */
+/* Finds operations whose id begins with the prefix. `*found` becomes the last of them;
+ * `*count` grows by one for each that is not `*found` already. */
 static int search(struct hpx_operator_command *command, enum hpx_state state, struct hpx_span prefix,
 		  struct hpx_entry *found, size_t *count)
 {
 	struct hpx_query query = { .state = state, .limit = SEARCH_MAX };
 	struct hpx_entry *entries = NULL;
 	size_t n = 0;
-	int code = read_list(command, &query, &entries, &n);
 
+	HPX_ASSERT(prefix.len >= PREFIX_MIN);
+	int code = read_list(command, &query, &entries, &n);
 	if (code != HPX_EXIT_OK)
 		return code;
 	for (size_t i = 0; i < n; i++) {

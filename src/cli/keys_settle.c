@@ -1,13 +1,12 @@
-/* A person's word: resolve, forget, accept-clock. Each is one op of the store,
- * leaves an event with the person's name and reason, and works beside a
- * running server, whose own writes it waits for. */
+/* `hapax keys resolve`, `forget` and `accept-clock`. Each is one op of the store and leaves
+ * an event with the person's name and reason. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "cli/operations.h"
-#include "cli/operator_command.h"
 #include "http/field.h"
 #include "http/write.h"
 
@@ -46,7 +45,7 @@ static enum hpx_status read_file(const char *path, struct hpx_buffer *out)
 	return status;
 }
 
-/* The final head; `*text` is the body afterwards. */
+/* The final head. Afterwards `*text` is the body. */
 static bool read_head(const struct hpx_operator_command *command, struct hpx_span *text,
 		      struct hpx_arena *arena, struct hpx_http_head *ret_head)
 {
@@ -143,6 +142,7 @@ static struct hpx_answer *read_answer(const struct hpx_operator_command *command
 
 /* ---- settling ---- */
 
+/* Why the store refused the op. */
 static const char *why_not(const struct hpx_operator_command *command, const struct hpx_entry *entry)
 {
 	bool forget = strcmp(command->verb, "keys forget") == 0;
@@ -172,10 +172,11 @@ static const char *why_not(const struct hpx_operator_command *command, const str
 	}
 }
 
-/* What the store made of it, where that is not HPX_OK. */
+/* Prints why the op was not done. */
 static int explain(const struct hpx_operator_command *command, const struct hpx_entry *entry,
 		   const struct hpx_store_op *op)
 {
+	HPX_ASSERT(op->status != HPX_OK);
 	switch (op->status) {
 	case HPX_REFUSED:
 	case HPX_CORRUPT:
@@ -212,12 +213,13 @@ static int print_json(const struct hpx_operator_command *command, const struct h
 	return hpx_operator_json_sign(command, &json, op);
 }
 
-/* Runs the op on the operation, and says what came of it. */
+/* Runs the op on the operation and prints its result. */
 static int settle(struct hpx_operator_command *command, struct hpx_entry *entry,
 		  struct hpx_store_op *op, const char *state, const char *sentence)
 {
 	char reference[HPX_REFERENCE_SIZE];
 
+	HPX_ASSERT(op->verb == HPX_VERB_FORGET || op->verb == HPX_VERB_RESOLVE);
 	op->id = entry->record.id;
 	op->mark = entry->record.mark;
 	if (op->verb == HPX_VERB_FORGET)
@@ -232,12 +234,13 @@ static int settle(struct hpx_operator_command *command, struct hpx_entry *entry,
 	if (command->json != NULL)
 		return print_json(command, entry, op, state);
 	hpx_reference_print(&entry->record.id, &entry->record.mark, reference);
-	/* What is gone is found by the whole of it only. */
+	/* A removed operation is found only by its full reference. */
 	printf("%.*s: %s\n", op->verb == HPX_VERB_FORGET ? -1 : 12, reference, sentence);
 	return HPX_EXIT_OK;
 }
 
-static int check_verdict(const struct hpx_operator_command *command)
+/* The flags of resolve. */
+static int check_flags(const struct hpx_operator_command *command)
 {
 	if ((command->applied != NULL) == (command->not_applied != NULL))
 		return hpx_operator_complain(command, HPX_EXIT_USAGE,
@@ -255,12 +258,13 @@ static int check_verdict(const struct hpx_operator_command *command)
 	return HPX_EXIT_OK;
 }
 
-/* NULL: what is wrong was said; `*ret_code` is what to exit with. */
+/* The answer of --response or --status. NULL, after a message: exit with `*ret_code`. */
 static struct hpx_answer *make_answer(const struct hpx_operator_command *command, int *ret_code)
 {
 	struct hpx_span none = { NULL, 0 };
 	uint64_t status;
 
+	HPX_ASSERT((command->response != NULL) != (command->status != NULL));
 	*ret_code = HPX_EXIT_FAILED;
 	if (command->response != NULL)
 		return read_answer(command, command->response);
@@ -308,7 +312,7 @@ static int resolve_not_applied(struct hpx_operator_command *command, struct hpx_
 int hpx_keys_resolve(struct hpx_operator_command *command)
 {
 	struct hpx_entry entry;
-	int code = check_verdict(command);
+	int code = check_flags(command);
 
 	if (code == HPX_EXIT_OK)
 		code = hpx_keys_find(command, &entry);

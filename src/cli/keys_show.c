@@ -1,6 +1,7 @@
-/* `hapax keys show`: the record, its history and the stored answer. The first
- * reservation and its direct completion leave no event (the row tells them),
- * so the history is put together from both. */
+/* `hapax keys show`: the record, its jobs, its history and the stored answer. The first
+ * reservation and its direct completion leave no event, because the record has them: the
+ * history is put together from the record and the events. */
+#include "base/assert.h"
 #include "base/clock.h"
 #include "cli/operations.h"
 #include "store/outbox.h"
@@ -20,6 +21,7 @@ static const struct hpx_reconcile_settings *reconcile_settings_of(const struct h
 	return found != NULL ? &found->reconcile : &settings->fallback.reconcile;
 }
 
+/* Who is asked, for people. */
 static const char *asked_by(struct hpx_operator_command *command, struct hpx_span route,
 			    struct hpx_span target)
 {
@@ -53,6 +55,8 @@ void hpx_keys_probe_print(const struct hpx_operator_command *command,
 {
 	char age[HPX_OPERATOR_AGE_SIZE];
 
+	/* It was read: only unknown outcomes have one. */
+	HPX_ASSERT(probe->by != NULL);
 	printf("%-10s ", "asked");
 	if (probe->known && probe->next.person) {
 		fputs("no more: a person has to settle it", stdout);
@@ -89,7 +93,7 @@ struct shown_operation {
 	struct hpx_event *history;
 	size_t count;
 	struct hpx_job_entry *jobs;
-	struct hpx_keys_probe probe; /* of an unknown */
+	struct hpx_keys_probe probe; /* of an unknown outcome only */
 };
 
 static bool is_unknown(const struct shown_operation *shown)
@@ -120,9 +124,10 @@ static bool has_end(const struct hpx_event *events, size_t from, size_t to)
 	return false;
 }
 
-/* Events before `created` are of an earlier use of the key; they come first.
- * Where the present use began with an event of its own (an expired key used
- * again), nothing is made up. */
+/* The history into `out`, which has room for two more events; returns how many there
+ * are. Events before the record was created are of an earlier use of the key and come
+ * first. Where the present use began with an event (an expired key that was used again),
+ * none is added. */
 static size_t merge(const struct shown_operation *shown, const struct hpx_event *events, size_t count,
 		    struct hpx_event *out)
 {
@@ -148,6 +153,7 @@ static size_t merge(const struct shown_operation *shown, const struct hpx_event 
 		out[n++] = events[i];
 	if (record->state == HPX_STATE_COMPLETED && !has_end(events, at, count))
 		out[n++] = completed;
+	HPX_ASSERT(n >= count && n <= count + 2);
 	return n;
 }
 
@@ -226,14 +232,14 @@ static void print_answer(const struct shown_operation *shown)
 	printf("  (%zu bytes of body; --body writes them)\n", shown->answer->body.len);
 }
 
+/* What a person can do about an unknown outcome. */
 static void print_advice(const struct shown_operation *shown)
 {
 	const struct hpx_record *record = &shown->entry.record;
 	bool async = hpx_jobs_answering(shown->jobs) != NULL;
 	char reference[HPX_REFERENCE_SIZE];
 
-	if (!is_unknown(shown))
-		return;
+	HPX_ASSERT(is_unknown(shown));
 	hpx_reference_print(&record->id, &record->mark, reference);
 	printf("\nNobody knows whether it happened; retries get 409 until somebody says so. Ask the\n"
 	       "%s (it was given the reference as Hapax-Operation), then:\n"
@@ -256,7 +262,8 @@ static int print_text(const struct hpx_operator_command *command, const struct s
 	for (size_t i = 0; i < shown->count; i++)
 		hpx_operator_print_event(&shown->history[i]);
 	print_answer(shown);
-	print_advice(shown);
+	if (is_unknown(shown))
+		print_advice(shown);
 	return HPX_EXIT_OK;
 }
 
@@ -300,8 +307,8 @@ static int print_json(const struct hpx_operator_command *command, const struct s
 	return hpx_cli_json_print(&json, command->verb, "it cannot be shown");
 }
 
-/* What is known of an operation besides its record. */
-static enum hpx_status look(struct hpx_operator_command *command, struct shown_operation *shown)
+/* Reads the operation again with its answer, and what is known besides its record. */
+static enum hpx_status read_rest(struct hpx_operator_command *command, struct shown_operation *shown)
 {
 	struct hpx_operation_id id = shown->entry.record.id;
 	enum hpx_status status =
@@ -337,7 +344,7 @@ int hpx_keys_show(struct hpx_operator_command *command)
 
 	if (code != HPX_EXIT_OK)
 		return code;
-	enum hpx_status status = look(command, &shown);
+	enum hpx_status status = read_rest(command, &shown);
 	if (status != HPX_OK)
 		code = hpx_operator_complain(command, HPX_EXIT_FAILED, "it cannot be read: %s",
 					     hpx_status_text(status));

@@ -1,13 +1,15 @@
-/* Commands with verbs: from the arguments to the open store, and back. */
+/* Operator commands: from the arguments of a verb to the open store, the verb itself, and
+ * the changes that a person makes. */
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "cli/operator_command.h"
 
-/* Lists and what is shown of one operation; --limit keeps well within it. */
+/* Lists, and what is shown of one operation. LIMIT_MAX keeps well below it. */
 #define ARENA_MAX ((size_t)256 * 1024 * 1024)
 #define LIMIT_DEFAULT 50
 #define LIMIT_MAX 10000
@@ -53,7 +55,17 @@ static bool takes(const struct hpx_operator_verb *verb, const char *flag)
 	return false;
 }
 
-/* True: go on. */
+/* Every verb has --store and --config. */
+static size_t count_flags(const struct hpx_operator_verb *verb)
+{
+	size_t count = 0;
+
+	while (count < HPX_OPERATOR_VERB_FLAGS_MAX && verb->flags[count] != NULL)
+		count++;
+	return count + 2;
+}
+
+/* False: stop with `*ret_exit`. */
 static bool read_arguments(const struct hpx_operator_verb *verb,
 			   struct hpx_operator_command *command, int argc, char **argv,
 			   int *ret_exit)
@@ -71,6 +83,8 @@ static bool read_arguments(const struct hpx_operator_verb *verb,
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (takes(verb, all[i].name))
 			flags[usage.flag_count++] = all[i];
+	/* Each flag that the verb names is on the list. */
+	HPX_ASSERT(usage.flag_count == count_flags(verb));
 	if (!hpx_cli_read(&usage, argc, argv, &rest, ret_exit))
 		return false;
 	command->operand = rest < argc ? argv[rest] : NULL;
@@ -83,8 +97,8 @@ static bool read_arguments(const struct hpx_operator_verb *verb,
 	return true;
 }
 
-/* The URL: as given, by the configuration, or the default; NULL: the
- * configuration is wrong, and that was said. */
+/* The URL of the store: as given, by the configuration, or the default. NULL, after a
+ * message: the configuration is wrong. */
 static const char *find_url(struct hpx_operator_command *command)
 {
 	struct hpx_config_flags flags = { .without_secrets = true };
@@ -103,6 +117,8 @@ static const char *find_url(struct hpx_operator_command *command)
 int hpx_operator_open(struct hpx_operator_command *command)
 {
 	char problem[HPX_STORE_PROBLEM_SIZE] = "";
+
+	HPX_ASSERT(command->verb != NULL && command->store == NULL && command->reader == NULL);
 	hpx_arena_init(&command->arena, ARENA_MAX);
 	const char *url = find_url(command);
 	if (url == NULL)
@@ -141,7 +157,8 @@ int hpx_operator_close(struct hpx_operator_command *command, int code)
 	return code;
 }
 
-/* Whoever became root with sudo is still themselves. */
+/* The name that the history gets: the login name, also of somebody who became root by
+ * sudo; else the number of the user. */
 static struct hpx_span actor_of(struct hpx_operator_command *command)
 {
 	const char *name = getenv("SUDO_USER");
@@ -163,6 +180,7 @@ int hpx_operator_write(struct hpx_operator_command *command, struct hpx_store_op
 	char problem[HPX_STORE_PROBLEM_SIZE] = "";
 	struct hpx_store_op *ops[] = { op };
 
+	HPX_ASSERT(command->store != NULL && command->reason != NULL);
 	op->actor = actor_of(command);
 	if (op->reason.ptr == NULL)
 		op->reason = hpx_span_of(command->reason);
@@ -185,7 +203,8 @@ static int run_verb(const struct hpx_operator_verbs *verbs, const struct hpx_ope
 	char name[32];
 	int code;
 
-	snprintf(name, sizeof(name), "%s %s", verbs->name, verb->name);
+	int len = snprintf(name, sizeof(name), "%s %s", verbs->name, verb->name);
+	HPX_ASSERT(len > 0 && (size_t)len < sizeof(name));
 	command.verb = name;
 	argv[0] = name;
 	if (!read_arguments(verb, &command, argc, argv, &code))

@@ -1,6 +1,6 @@
-/* What the commands share that let a person look into a store and settle what
- * is in it (`hapax keys`, `hapax jobs`, `hapax reconcile`): the arguments, the
- * open store, a person's word as one op, and how things are shown. */
+/* Operator commands: `hapax keys`, `hapax jobs` and `hapax reconcile`, by which a person
+ * looks into a store and settles operations. Shared are the arguments, the open store, a
+ * person's change as one op of the store, and how things are shown. */
 #ifndef HPX_CLI_OPERATOR_COMMAND_H
 #define HPX_CLI_OPERATOR_COMMAND_H
 
@@ -29,9 +29,10 @@
 	X(reason, "reason", "TEXT", "Why; it is kept in the history, with your name.") \
 	X(force, "force", NULL, "Also where it is refused otherwise (see above).")
 
+/* One run of a command. */
 struct hpx_operator_command {
 	const char *verb;    /* "keys show" */
-	const char *operand; /* what is not a flag, or NULL */
+	const char *operand; /* the argument that is not a flag, or NULL */
 #define X(member, flag, value, text) const char *member;
 	HPX_OPERATOR_FLAG_LIST(X)
 #undef X
@@ -50,39 +51,41 @@ struct hpx_operator_verb {
 	const char *about;
 	const char *flags[HPX_OPERATOR_VERB_FLAGS_MAX]; /* besides --store and --config */
 	size_t operands_max;
-	bool writes;                                      /* a person's word: needs --reason */
+	bool writes;                                      /* changes the store: needs --reason */
 	int (*run)(struct hpx_operator_command *command); /* returns the exit code */
 };
 
-/* A command with verbs. */
+/* The verbs of one command. */
 struct hpx_operator_verbs {
 	const char *name;
 	const char *about;      /* whole lines */
-	const char *verb_names; /* for the message about one that is not there */
+	const char *verb_names; /* for the message about a verb that does not exist */
 	const struct hpx_operator_verb *verbs;
 	size_t verb_count;
 };
 
 /* Reads the arguments, opens the store, runs the verb. */
-int hpx_operator_run(const struct hpx_operator_verbs *command, int argc, char **argv);
+int hpx_operator_run(const struct hpx_operator_verbs *verbs, int argc, char **argv);
 
-/* Opens the store that the flags name, and a reader; never creates one. */
+/* Opens the store that the flags name, and a reader; never creates a store. HPX_EXIT_OK,
+ * or the exit code after a message. */
 int hpx_operator_open(struct hpx_operator_command *command);
-/* Also after an open that failed. Returns `code`, or HPX_EXIT_FAILED where
- * what was printed got lost. */
+/* Also after an open that failed. Returns `code`, or HPX_EXIT_FAILED where standard
+ * output could not be written. */
 int hpx_operator_close(struct hpx_operator_command *command, int code);
 
 /* "hapax keys show: …" on standard error; returns `code`. */
 int hpx_operator_complain(const struct hpx_operator_command *command, int code, const char *format,
 			  ...) __attribute__((format(printf, 3, 4)));
-/* The same where a read failed. */
+/* The same for a read of the store that failed. */
 int hpx_operator_complain_read(const struct hpx_operator_command *command, enum hpx_status status);
 
-/* Runs the op in the person's name. HPX_EXIT_OK: the store has taken it; what
- * became of it is in op->status. Else it was said what is wrong. */
+/* Runs the op in the person's name, with --reason. It works beside a running server and
+ * waits for that server's own writes. HPX_EXIT_OK: the store ran it, and op->status has
+ * the result. Otherwise the exit code after a message. */
 int hpx_operator_write(struct hpx_operator_command *command, struct hpx_store_op *op);
 
-/* --limit; HPX_EXIT_OK, or HPX_EXIT_USAGE when said what is wrong. */
+/* The value of --limit. HPX_EXIT_OK, or HPX_EXIT_USAGE after a message. */
 int hpx_operator_limit(const struct hpx_operator_command *command, unsigned *ret_limit);
 
 /* ---- showing ---- */
@@ -90,14 +93,15 @@ int hpx_operator_limit(const struct hpx_operator_command *command, unsigned *ret
 #define HPX_OPERATOR_AGE_SIZE 24
 /* "12s", "3m", "5h", "2d". */
 void hpx_operator_age(int64_t ms, char out[HPX_OPERATOR_AGE_SIZE]);
-/* Prints text with control bytes as '?', at most `width` columns (0: all). */
+/* Prints text with control bytes as '?': stored text comes from clients and must not steer
+ * a terminal. Cut or filled to `width` columns (0: neither). */
 void hpx_operator_print_text(struct hpx_span text, size_t width);
-/* "label      text", a line of what is shown of one thing. */
+/* A line "label      text". */
 void hpx_operator_print_member(const char *label, struct hpx_span text);
 void hpx_operator_print_time(const char *label, int64_t wall_ms);
 /* One line of a history. */
 void hpx_operator_print_event(const struct hpx_event *event);
-/* Byte for byte into a pipe or a file, with escapes on a terminal. */
+/* Prints a stored body byte for byte into a pipe or a file, with escapes on a terminal. */
 int hpx_operator_print_body(struct hpx_span body);
 /* "POST /payments", cut or filled to `width` (at most 64). */
 void hpx_operator_print_request(struct hpx_span method, struct hpx_span path, size_t width);

@@ -1,10 +1,13 @@
-/* How things are shown: text that must not steer a terminal, ages, times, one
- * line of a history. */
+/* How operator commands show things: ages, times, one line of a history, and text that
+ * must not steer a terminal. */
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "cli/operator_command.h"
+
+#define REQUEST_WIDTH_MAX 64
 
 void hpx_operator_age(int64_t ms, char out[HPX_OPERATOR_AGE_SIZE])
 {
@@ -23,7 +26,6 @@ void hpx_operator_age(int64_t ms, char out[HPX_OPERATOR_AGE_SIZE])
 	snprintf(out, HPX_OPERATOR_AGE_SIZE, "%llds", (long long)(ms > 0 ? ms / 1000 : 0));
 }
 
-/* What was stored came from clients: it must not steer the terminal. */
 void hpx_operator_print_text(struct hpx_span text, size_t width)
 {
 	size_t columns = 0;
@@ -45,6 +47,7 @@ void hpx_operator_print_text(struct hpx_span text, size_t width)
 
 size_t hpx_operator_clamp(size_t value, size_t least, size_t most)
 {
+	HPX_ASSERT(least <= most);
 	if (value < least)
 		return least;
 	return value > most ? most : value;
@@ -85,18 +88,18 @@ void hpx_operator_print_event(const struct hpx_event *event)
 	putchar('\n');
 }
 
-/* "POST /payments", cut or filled to the width. */
 void hpx_operator_print_request(struct hpx_span method, struct hpx_span path, size_t width)
 {
-	char text[4 * 64 + 1];
+	/* A character of UTF-8 has at most four bytes. */
+	char text[4 * REQUEST_WIDTH_MAX + 1];
 	int n = snprintf(text, sizeof(text), "%.*s %.*s", HPX_SPAN_ARG(method), HPX_SPAN_ARG(path));
 
+	HPX_ASSERT(width <= REQUEST_WIDTH_MAX);
 	hpx_operator_print_text(hpx_span(text, hpx_operator_clamp((size_t)(n > 0 ? n : 0), 0,
 								  sizeof(text) - 1)),
 				width);
 }
 
-/* A stored body must not steer the terminal either. */
 int hpx_operator_print_body(struct hpx_span body)
 {
 	if (!isatty(STDOUT_FILENO))
@@ -138,6 +141,7 @@ void hpx_operator_json_history(struct hpx_json_writer *json, const struct hpx_ev
 int hpx_operator_json_sign(const struct hpx_operator_command *command,
 			   struct hpx_json_writer *json, const struct hpx_store_op *op)
 {
+	HPX_ASSERT(op->status == HPX_OK && op->actor.ptr != NULL);
 	hpx_json_put_time(json, "at", hpx_clock_wall_ms());
 	hpx_json_put_string(json, "actor", op->actor);
 	hpx_json_put_string(json, "reason", op->reason);
