@@ -122,11 +122,8 @@ enum hpx_next hpx_step_route(struct hpx_request *request)
 	const char *reason = NULL;
 
 	HPX_CRASH_POINT(request_read);
-	if (request->head.reader.error != HPX_HTTP_ERROR_NONE)
-		return refuse_message(request, request->head.reader.error);
-	request->body.whole = request->head.http.framing == HPX_FRAMING_NONE ||
-			      (request->head.http.framing == HPX_FRAMING_LENGTH &&
-			       request->head.http.content_length == 0);
+	if (request->head.error != HPX_HTTP_ERROR_NONE)
+		return refuse_message(request, request->head.error);
 	if (hpx_span_eq(request->head.http.method, HPX_SPAN("CONNECT")))
 		return refuse_target(request, "CONNECT asks for a tunnel to anywhere; hapax stands "
 					      "before one service");

@@ -109,20 +109,12 @@ static void on_head(void *user, const struct hpx_http_head *head)
 		hold_back(request);
 }
 
-static void flow(struct hpx_request *request, struct hpx_span bytes)
-{
-	hpx_respond_piece(request, bytes);
-	if (request->client != NULL && request->attempt.exchange != NULL &&
-	    hpx_transport_pending(request->client->transport) > HPX_RESPOND_PENDING_MAX)
-		hpx_exchange_pause(request->attempt.exchange);
-}
-
 static void on_data(void *user, struct hpx_span bytes)
 {
 	struct hpx_request *request = user;
 
 	if (request->wait.kind == HPX_WAIT_FLOW) {
-		flow(request, bytes);
+		hpx_respond_piece(request, bytes);
 		return;
 	}
 	/* The buffer has room for one read past the bound, so that what has

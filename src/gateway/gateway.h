@@ -11,7 +11,7 @@
 #include "net/upstream.h"
 #include "service/service.h"
 
-struct hpx_client;
+struct hpx_connection;
 struct hpx_request;
 struct hpx_sightings;
 struct hpx_subrequests;
@@ -32,7 +32,7 @@ struct hpx_shard {
 	struct hpx_store_reader *reader; /* NULL: observing without a store */
 	struct hpx_settings *settings;
 	uv_timer_t tick;
-	struct hpx_client *clients;
+	struct hpx_connection *connections;
 	struct hpx_request *requests; /* all that are not finished */
 	struct hpx_message drain_message;
 	bool made;    /* the loop exists */

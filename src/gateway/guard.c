@@ -24,7 +24,7 @@
 /* How long until somebody may have settled an unknown outcome. */
 #define UNKNOWN_RETRY_AFTER_S 60
 
-static enum hpx_next too_large(struct hpx_request *request)
+enum hpx_next hpx_step_body_too_large(struct hpx_request *request)
 {
 	if (request->head.webhook != NULL)
 		hpx_hook_count(request, HPX_HOOK_too_large);
@@ -32,7 +32,7 @@ static enum hpx_next too_large(struct hpx_request *request)
 	return HPX_NEXT_DONE;
 }
 
-static enum hpx_next overloaded(struct hpx_request *request)
+enum hpx_next hpx_step_overloaded(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 1 };
 
@@ -48,15 +48,13 @@ static enum hpx_next after_body(const struct hpx_request *request)
 enum hpx_next hpx_step_body(struct hpx_request *request)
 {
 	const struct hpx_http_head *head = &request->head.http;
-	struct hpx_span go_on = HPX_SPAN("HTTP/1.1 100 Continue\r\n\r\n");
 
 	if (request->body.whole)
 		return after_body(request);
 	if (head->framing == HPX_FRAMING_LENGTH && head->content_length > request->body.bytes.max)
-		return too_large(request);
-	if (head->expect_continue && request->client->in.len == 0)
-		hpx_client_send(request->client, &go_on, 1);
-	hpx_client_set_mode(request->client, HPX_CLIENT_BODY);
+		return HPX_NEXT_BODY_TOO_LARGE;
+	hpx_downstream_continue(request->downstream);
+	hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_BODY);
 	return hpx_request_await(request, HPX_WAIT_BODY, NULL, HPX_WAIT_NO_DEADLINE,
 				 after_body(request), HPX_NEXT_READ_LATE);
 }
@@ -74,47 +72,35 @@ static size_t request_share(const struct hpx_settings *settings)
 static enum hpx_next take_body(struct hpx_request *request, struct hpx_span data)
 {
 	if (!hpx_request_charge(request, data.len, request_share(request->settings)))
-		return overloaded(request);
+		return HPX_NEXT_OVERLOADED;
 	switch (hpx_buffer_append(&request->body.bytes, data)) {
 	case HPX_OK:
 		return HPX_NEXT_WAIT;
 	case HPX_TOO_LARGE:
-		return too_large(request);
+		return HPX_NEXT_BODY_TOO_LARGE;
 	default:
-		return overloaded(request);
+		return HPX_NEXT_OVERLOADED;
 	}
 }
 
-static enum hpx_next malformed_body(struct hpx_request *request)
+enum hpx_next hpx_step_body_malformed(struct hpx_request *request)
 {
-	struct hpx_refusal refusal = { .detail = hpx_http_error_text(request->head.reader.error) };
+	struct hpx_refusal refusal = { .detail = hpx_http_error_text(request->head.error) };
 
 	hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_CLOSE);
 	return HPX_NEXT_DONE;
 }
 
-size_t hpx_guard_feed(struct hpx_request *request, struct hpx_span bytes)
+void hpx_guard_take_body(struct hpx_request *request, struct hpx_span data)
 {
-	enum hpx_http_progress progress = HPX_HTTP_MORE;
-	enum hpx_next next = HPX_NEXT_WAIT;
-	size_t all = 0;
-
-	while (next == HPX_NEXT_WAIT && progress == HPX_HTTP_MORE && all < bytes.len) {
-		struct hpx_span data = { NULL, 0 };
-		size_t used = 0;
-		progress = hpx_http_read_body(&request->head.reader, hpx_span_skip(bytes, all), &data,
-					      &used);
-		all += used;
-		next = progress == HPX_HTTP_BAD ? malformed_body(request) : take_body(request, data);
-	}
-	if (next == HPX_NEXT_WAIT && progress == HPX_HTTP_DONE) {
-		request->body.whole = true;
-		hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
+	HPX_ASSERT(request->wait.kind == HPX_WAIT_BODY);
+	enum hpx_next next = take_body(request, data);
+	if (next == HPX_NEXT_WAIT && request->body.whole) {
+		hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_HOLD);
 		next = request->wait.result;
 	}
 	if (next != HPX_NEXT_WAIT)
 		hpx_request_go(request, next);
-	return all;
 }
 
 /* As the upstream gets it: a host in the target goes before the Host field. */
@@ -178,7 +164,7 @@ enum hpx_next hpx_step_fingerprint(struct hpx_request *request)
 	if (status == HPX_OK)
 		status = make_fingerprint(request);
 	if (status != HPX_OK)
-		return overloaded(request);
+		return HPX_NEXT_OVERLOADED;
 	return HPX_NEXT_LOOKUP;
 }
 
@@ -384,7 +370,7 @@ static enum hpx_next refuse_job(struct hpx_request *request, const char *reason)
 	struct hpx_refusal refusal = { .detail = reason };
 
 	if (reason == NULL)
-		return overloaded(request);
+		return HPX_NEXT_OVERLOADED;
 	hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_KEEP);
 	return HPX_NEXT_DONE;
 }

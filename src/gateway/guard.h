@@ -4,8 +4,8 @@
 
 #include "gateway/request.h"
 
-/* Bytes of the body; the step after it runs when it is whole. */
-size_t hpx_guard_feed(struct hpx_request *request, struct hpx_span bytes);
+/* Bytes of the body; the step after it runs when request->body.whole. */
+void hpx_guard_take_body(struct hpx_request *request, struct hpx_span data);
 /* What the decision means for this request. */
 enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_decision *decision);
 /* The stored answer, or that it was not kept. */

@@ -126,7 +126,7 @@ void hpx_own_accepted(struct hpx_request *request)
 {
 	char reference[HPX_REFERENCE_SIZE];
 
-	if (request->client == NULL)
+	if (request->downstream == NULL)
 		return;
 	hpx_reference_print(&request->reservation.record.id, &request->reservation.record.mark, reference);
 	struct hpx_span fields =

@@ -8,16 +8,16 @@
 #include "gateway/respond.h"
 #include "gateway/sighting.h"
 #include "gateway/upward.h"
+#include "http/write.h"
 
 static void finish_upload(struct hpx_request *request)
 {
 	struct hpx_span last = HPX_SPAN("0\r\n\r\n");
 
-	request->body.whole = true;
 	if (request->head.http.framing == HPX_FRAMING_CHUNKED)
 		(void)hpx_exchange_write(request->attempt.exchange, &last, 1);
 	hpx_exchange_finish(request->attempt.exchange);
-	hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
+	hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_HOLD);
 }
 
 /* False: the upstream has to catch up first. */
@@ -34,60 +34,44 @@ static bool send_up(struct hpx_request *request, struct hpx_span data)
 	return hpx_exchange_write(request->attempt.exchange, chunk.pieces, 3);
 }
 
-/* The end of this direction is passed on; the other one goes on. */
-static size_t feed_tunnel(struct hpx_request *request, struct hpx_span bytes)
+void hpx_pass_take_body(struct hpx_request *request, struct hpx_span data)
 {
-	if (bytes.len > 0 && !hpx_exchange_write(request->attempt.exchange, &bytes, 1))
-		hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
-	else if (bytes.len == 0 && request->client->ended && request->pass.tunnel == HPX_TUNNEL_OPEN) {
-		request->pass.tunnel = HPX_TUNNEL_CLIENT_ENDED;
-		hpx_exchange_finish(request->attempt.exchange);
-	}
-	return bytes.len;
+	if (request->attempt.exchange == NULL)
+		return;
+	bool room = send_up(request, data);
+	if (request->body.whole)
+		finish_upload(request);
+	else if (!room)
+		hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_HOLD);
 }
 
-size_t hpx_pass_feed(struct hpx_request *request, struct hpx_span bytes)
+/* The end of this direction is passed on; the other one goes on. */
+void hpx_request_take_tunnel(struct hpx_request *request, struct hpx_span bytes)
 {
-	size_t all = 0;
+	struct hpx_exchange *exchange = request->attempt.exchange;
 
-	if (request->attempt.exchange == NULL)
-		return bytes.len;
-	if (request->client->mode == HPX_CLIENT_TUNNEL)
-		return feed_tunnel(request, bytes);
-	while (all < bytes.len) {
-		struct hpx_span data = { NULL, 0 };
-		size_t used = 0;
-		enum hpx_http_progress progress = hpx_http_read_body(
-			&request->head.reader, hpx_span_skip(bytes, all), &data, &used);
-		all += used;
-		if (progress == HPX_HTTP_BAD) {
-			/* Half a request is on its way up: it must not look whole. */
-			hpx_client_close(request->client);
-			return all;
-		}
-		bool room = send_up(request, data);
-		if (progress == HPX_HTTP_DONE) {
-			finish_upload(request);
-			return all;
-		}
-		if (!room) {
-			hpx_client_set_mode(request->client, HPX_CLIENT_HELD);
-			return all;
-		}
+	if (exchange == NULL)
+		return;
+	if (bytes.len > 0) {
+		if (!hpx_exchange_write(exchange, &bytes, 1))
+			hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_HOLD);
+	} else if (hpx_downstream_is_ended(request->downstream) &&
+		   request->pass.tunnel == HPX_TUNNEL_OPEN) {
+		request->pass.tunnel = HPX_TUNNEL_CLIENT_ENDED;
+		hpx_exchange_finish(exchange);
 	}
-	return all;
 }
 
 static void on_writable(void *user)
 {
 	struct hpx_request *request = user;
 
-	if (request->client == NULL)
+	if (request->downstream == NULL)
 		return;
 	if (request->pass.tunnel >= HPX_TUNNEL_OPEN)
-		hpx_client_set_mode(request->client, HPX_CLIENT_TUNNEL);
+		hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_TUNNEL);
 	else if (!request->body.whole)
-		hpx_client_set_mode(request->client, HPX_CLIENT_BODY);
+		hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_BODY);
 }
 
 static void on_informational(void *user, const struct hpx_http_head *head)
@@ -101,26 +85,21 @@ static void on_head(void *user, const struct hpx_http_head *head)
 	bool tunnel = head->framing == HPX_FRAMING_TUNNEL;
 
 	if (!hpx_respond_take_head(request, head) || (tunnel && request->pass.tunnel != HPX_TUNNEL_ASKED)) {
-		hpx_client_close(request->client);
+		hpx_downstream_close(request->downstream);
 		return;
 	}
 	hpx_respond_begin(request);
-	if (tunnel && request->client != NULL) {
+	if (tunnel && request->downstream != NULL) {
 		request->pass.tunnel = HPX_TUNNEL_OPEN;
 		request->body.whole = true;
-		request->head.http.keep_alive = false;
-		hpx_client_set_mode(request->client, HPX_CLIENT_TUNNEL);
+		hpx_downstream_make_last(request->downstream);
+		hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_TUNNEL);
 	}
 }
 
 static void on_data(void *user, struct hpx_span bytes)
 {
-	struct hpx_request *request = user;
-
-	hpx_respond_piece(request, bytes);
-	if (request->client != NULL && request->attempt.exchange != NULL &&
-	    hpx_transport_pending(request->client->transport) > HPX_RESPOND_PENDING_MAX)
-		hpx_exchange_pause(request->attempt.exchange);
+	hpx_respond_piece(user, bytes);
 }
 
 static void over(struct hpx_request *request)
@@ -215,7 +194,7 @@ enum hpx_next hpx_step_pass_on(struct hpx_request *request)
 		return no_memory(request);
 	}
 	if (!request->body.whole)
-		hpx_client_set_mode(request->client, HPX_CLIENT_BODY);
+		hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_BODY);
 	return hpx_request_await(request, HPX_WAIT_PASS, NULL, HPX_WAIT_NO_DEADLINE, HPX_NEXT_DONE,
 				 HPX_NEXT_DONE);
 }

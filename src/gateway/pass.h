@@ -4,8 +4,7 @@
 
 #include "gateway/request.h"
 
-/* Bytes of the body, or of a tunnel; fewer are used when the upstream has to
- * catch up first. */
-size_t hpx_pass_feed(struct hpx_request *request, struct hpx_span bytes);
+/* Bytes of the body; its end where request->body.whole. */
+void hpx_pass_take_body(struct hpx_request *request, struct hpx_span data);
 
 #endif

@@ -33,18 +33,19 @@
  * bodies are counted apart. A head of the largest size has room several times. */
 #define ARENA_BYTES_MAX (1024 * 1024)
 
-struct hpx_request *hpx_request_new(struct hpx_client *client)
+struct hpx_request *hpx_request_new(struct hpx_shard *shard, struct hpx_downstream *downstream,
+				    const char *peer)
 {
 	struct hpx_request *request = calloc(1, sizeof(*request));
-	struct hpx_settings *settings = client->shard->settings;
+	struct hpx_settings *settings = shard->settings;
 
 	if (request == NULL)
 		return NULL;
-	request->shard = client->shard;
-	request->client = client;
+	request->shard = shard;
+	request->downstream = downstream;
 	request->settings = hpx_settings_ref(settings);
 	request->holds = 1;
-	snprintf(request->head.peer, sizeof(request->head.peer), "%s", hpx_transport_peer(client->transport));
+	snprintf(request->head.peer, sizeof(request->head.peer), "%s", peer);
 	request->began_us = hpx_clock_boot_us();
 	hpx_arena_init(&request->arena, ARENA_BYTES_MAX);
 	hpx_buffer_init(&request->body.bytes, settings->request_body_bytes_max);
@@ -52,14 +53,11 @@ struct hpx_request *hpx_request_new(struct hpx_client *client)
 	hpx_buffer_init(&request->answer.head, 2 * settings->head_bytes_max + 4096);
 	hpx_buffer_init(&request->answer.kept_head, 2 * settings->head_bytes_max + 4096);
 	hpx_buffer_init(&request->answer.body, settings->response_body_bytes_max);
-	struct hpx_http_limits limits = { .head_bytes_max = settings->head_bytes_max,
-					  .fields_max = settings->fields_max };
-	hpx_http_reader_request(&request->head.reader, &limits);
 
-	request->next = client->shard->requests;
+	request->next = shard->requests;
 	if (request->next != NULL)
 		request->next->prev = request;
-	client->shard->requests = request;
+	shard->requests = request;
 	return request;
 }
 
@@ -85,7 +83,6 @@ void hpx_request_drop(struct hpx_request *request)
 		request->shard->requests = request->next;
 	if (request->next != NULL)
 		request->next->prev = request->prev;
-	hpx_later_cancel(&request->answer.head_later);
 	hpx_gateway_uncharge(request->shard->gateway, request->body.charged_bytes);
 	hpx_answer_free(request->reservation.stored);
 	hpx_job_entry_free(request->wait.query.jobs);
@@ -330,16 +327,26 @@ bool hpx_request_charge(struct hpx_request *request, size_t bytes, size_t bytes_
 	return true;
 }
 
-size_t hpx_request_feed(struct hpx_request *request, struct hpx_span bytes)
+void hpx_request_take_body(struct hpx_request *request, struct hpx_span data, bool last)
 {
-	size_t used;
-
-	/* A refusal inside ends the client's hold. */
+	/* A refusal ends the downstream's hold. */
 	hpx_request_hold(request);
-	used = request->wait.kind == HPX_WAIT_PASS ? hpx_pass_feed(request, bytes) :
-						     hpx_guard_feed(request, bytes);
+	request->body.whole = last;
+	if (request->wait.kind == HPX_WAIT_PASS)
+		hpx_pass_take_body(request, data);
+	else
+		hpx_guard_take_body(request, data);
 	hpx_request_drop(request);
-	return used;
+}
+
+void hpx_request_body_malformed(struct hpx_request *request, enum hpx_http_error error)
+{
+	request->head.error = error;
+	/* Half a request is on its way up: it must not look whole. */
+	if (request->wait.kind == HPX_WAIT_PASS)
+		hpx_downstream_close(request->downstream);
+	else
+		hpx_request_go(request, HPX_NEXT_BODY_MALFORMED);
 }
 
 void hpx_request_client_drained(struct hpx_request *request)
@@ -354,14 +361,14 @@ void hpx_request_timed_out(struct hpx_request *request)
 	/* An upload through us that stopped: the upstream has half a request, so
 	 * there is no answer to wait for. */
 	if (request->attempt.exchange != NULL)
-		hpx_client_close(request->client);
+		hpx_downstream_close(request->downstream);
 	else
 		hpx_request_go(request, HPX_NEXT_READ_LATE);
 }
 
 void hpx_request_client_gone(struct hpx_request *request)
 {
-	request->client = NULL;
+	request->downstream = NULL;
 	switch (request->wait.kind) {
 	case HPX_WAIT_PASS:
 	case HPX_WAIT_FLOW:
@@ -418,8 +425,8 @@ void hpx_request_abandon(struct hpx_request *request)
 	case HPX_WAIT_STORE:
 		break;
 	default:
-		if (request->client != NULL)
-			hpx_client_close(request->client);
+		if (request->downstream != NULL)
+			hpx_downstream_close(request->downstream);
 		break;
 	}
 	hpx_request_drop(request);

@@ -1,8 +1,8 @@
 /* One request's way through the gateway.
  *
  * A request walks through named steps; each step returns the next one, and
- * hpx_request_go is the one short loop that runs them. Only client.c (bytes of
- * the client), the exchange with the upstream, messages to the loop, a granted
+ * hpx_request_go is the one short loop that runs them. Only the downstream
+ * (bytes of the client), the exchange with the upstream, messages to the loop, a granted
  * connection slot and the tick enter that loop, and never from inside a step.
  *
  *   ROUTE ─▶ BUILTIN ─▶ TENANT ─▶ OPERATION ─▶ FIND ─▶ FOUND ─▶ SHOW
@@ -29,7 +29,7 @@
  *   waits for │ resumed by                          │ when late, or at the end of a drain
  *   ──────────┼─────────────────────────────────────┼────────────────────────────────────
  *   HEAD      │ the connection                      │ READ_LATE (the connection's deadline)
- *   BODY      │ the connection: hpx_request_feed    │ READ_LATE (the connection's deadline)
+ *   BODY      │ hpx_request_take_body               │ READ_LATE (the connection's deadline)
  *   SLOT      │ the slot's `granted`                │ NO_SLOT, PASS_REFUSED
  *   RESERVE   │ the op's message                    │ RESERVE_LATE; the result: hpx_guard_late
  *   OTHER     │ the waiter's message                │ WAIT_OVER
@@ -55,7 +55,8 @@
 #include "base/crash_point.h"
 #include "core/key.h"
 #include "core/outcome.h"
-#include "gateway/client.h"
+#include "gateway/downstream.h"
+#include "gateway/gateway.h"
 #include "gateway/identity.h"
 #include "gateway/looker.h"
 #include "http/message.h"
@@ -74,6 +75,9 @@
 	X(TENANT_UNAVAILABLE, tenant_unavailable) /* the service did not answer in time */ \
 	/* guard.c */ \
 	X(BODY, body) \
+	X(BODY_TOO_LARGE, body_too_large) \
+	X(BODY_MALFORMED, body_malformed) \
+	X(OVERLOADED, overloaded) /* no memory for the request */ \
 	X(FINGERPRINT, fingerprint) \
 	X(LOOKUP, lookup) \
 	X(SLOT, slot) \
@@ -141,7 +145,7 @@ struct hpx_request_head {
 	char peer[48]; /* the client's address, or "unix" */
 	struct hpx_buffer bytes;
 	struct hpx_http_head http; /* points into `bytes` and the arena */
-	struct hpx_http_reader reader;
+	enum hpx_http_error error; /* the head cannot be read */
 	struct hpx_target target;
 	struct hpx_span host;
 	const struct hpx_route *route; /* the settings'; NULL on builtin paths */
@@ -300,9 +304,7 @@ struct hpx_request_answer {
 	enum hpx_http_framing framing;
 	bool has_length;
 	uint64_t length;
-	bool head_waits;             /* of a flowing answer: for its first bytes */
-	struct hpx_later head_later; /* no longer than this turn of the loop */
-	struct hpx_answer to_store;  /* points into the buffers above */
+	struct hpx_answer to_store; /* points into the buffers above */
 };
 
 enum hpx_tunnel {
@@ -326,7 +328,7 @@ struct hpx_request_hook {
 
 struct hpx_request {
 	struct hpx_shard *shard;
-	struct hpx_client *client; /* NULL once the caller is gone or answered */
+	struct hpx_downstream *downstream; /* NULL once the client is gone or answered */
 	struct hpx_settings *settings;
 	struct hpx_request *prev, *next; /* in shard->requests */
 	unsigned holds;
@@ -345,21 +347,25 @@ struct hpx_request {
 
 /* ---- what brings a request on; all on its loop's thread ---- */
 
-/* Made when the first byte of a head arrives; the client holds it. */
-struct hpx_request *hpx_request_new(struct hpx_client *client);
+/* Made when the first byte of a head arrives; the downstream holds it. NULL when
+ * out of memory. */
+struct hpx_request *hpx_request_new(struct hpx_shard *shard, struct hpx_downstream *downstream,
+				    const char *peer);
 void hpx_request_hold(struct hpx_request *request);
 void hpx_request_drop(struct hpx_request *request);
 /* Runs steps from `next` until one waits or is done. */
 void hpx_request_go(struct hpx_request *request, enum hpx_next next);
 
-/* The body's bytes, and its end, as the client sends them. Returns how many
- * were used; fewer when the upstream has to catch up first. */
-size_t hpx_request_feed(struct hpx_request *request, struct hpx_span bytes);
+/* While the downstream reads BODY: bytes of the body (or none), the last ones. */
+void hpx_request_take_body(struct hpx_request *request, struct hpx_span data, bool last);
+void hpx_request_body_malformed(struct hpx_request *request, enum hpx_http_error error);
+/* While the downstream reads TUNNEL; no bytes: the client has ended it. */
+void hpx_request_take_tunnel(struct hpx_request *request, struct hpx_span bytes);
 /* The head or the body did not come in time. */
 void hpx_request_timed_out(struct hpx_request *request);
 /* The caller is gone: what may go on goes on. */
 void hpx_request_client_gone(struct hpx_request *request);
-/* Room again in the client's socket. */
+/* The downstream is not full any more. */
 void hpx_request_client_drained(struct hpx_request *request);
 void hpx_request_tick(struct hpx_request *request, uint64_t now_ms);
 /* Draining is over: what is still under way is written as unknown. */

@@ -2,10 +2,6 @@
  * writer, so nothing that an upstream or a client sent can add a line. */
 #include "gateway/respond.h"
 
-#include <stdio.h>
-
-#include "base/assert.h"
-#include "base/container.h"
 #include "base/log.h"
 #include "http/cors.h"
 #include "http/field.h"
@@ -15,28 +11,6 @@
 #define HEAD_BYTES_MAX (96 * 1024)
 /* What hapax adds to a stored answer's fields. */
 #define USUAL_HEAD_BYTES 512
-
-/* Whether the connection can go on after this answer. Not behind a body that
- * was never asked for with 100: whether it still comes, nobody can tell. */
-static bool keeps(const struct hpx_request *request)
-{
-	bool body_in_doubt = request->head.http.expect_continue && !request->body.whole;
-
-	return request->head.http.keep_alive && !body_in_doubt &&
-	       request->settings->keep_alive_ms > 0 && !request->shard->draining &&
-	       !(request->client != NULL && request->client->ended &&
-		 request->client->in.len == 0);
-}
-
-static enum hpx_status write_connection(const struct hpx_request *request,
-					struct hpx_buffer *out, bool keep)
-{
-	if (!keep)
-		return hpx_write_field(out, HPX_SPAN("Connection"), HPX_SPAN("close"));
-	if (request->head.http.minor == 0)
-		return hpx_write_field(out, HPX_SPAN("Connection"), HPX_SPAN("keep-alive"));
-	return HPX_OK;
-}
 
 /* The lines of an answer, as the page that asks may read them. */
 static enum hpx_status write_lines(const struct hpx_request *request,
@@ -97,38 +71,17 @@ static enum hpx_status write_date(struct hpx_buffer *out)
 	return hpx_write_field(out, HPX_SPAN("Date"), hpx_span_of(date));
 }
 
-static bool has_no_body(const struct hpx_request *request, unsigned status)
-{
-	return status == 204 || status == 304 || hpx_span_eq(request->head.http.method, HPX_SPAN("HEAD"));
-}
-
-static enum hpx_status write_length(struct hpx_buffer *out, unsigned status, size_t length)
-{
-	if (status == 204 || status == 304)
-		return HPX_OK;
-	return hpx_write_field_u64(out, "Content-Length", length);
-}
-
-/* Sends a complete answer: head, body, and the end of the exchange. */
+/* Sends a complete answer, unless its head could not be written. */
 static void send_whole(struct hpx_request *request, struct hpx_buffer *head,
-		       enum hpx_status status, unsigned http_status, struct hpx_span body,
-		       bool keep)
+		       enum hpx_status status, unsigned http_status, struct hpx_span body)
 {
-	struct hpx_client *client = request->client;
-
-	if (status == HPX_OK)
-		status = write_connection(request, head, keep);
-	if (status == HPX_OK)
-		status = hpx_write_head_end(head);
-	if (status != HPX_OK) {
-		hpx_log(HPX_LOG_ERROR, "answer_not_written", "status=%u problem=%s", http_status,
-			hpx_status_name(status));
-		hpx_client_close(client);
+	if (status == HPX_OK) {
+		hpx_downstream_answer(request->downstream, head, http_status, body);
 		return;
 	}
-	struct hpx_span pieces[] = { hpx_buffer_span(head), body };
-	hpx_client_send(client, pieces, has_no_body(request, http_status) ? 1 : 2);
-	hpx_client_answered(client, keep);
+	hpx_log(HPX_LOG_ERROR, "answer_not_written", "status=%u problem=%s", http_status,
+		hpx_status_name(status));
+	hpx_downstream_close(request->downstream);
 }
 
 void hpx_respond_own(struct hpx_request *request, unsigned http_status,
@@ -136,7 +89,7 @@ void hpx_respond_own(struct hpx_request *request, unsigned http_status,
 {
 	struct hpx_buffer head;
 
-	if (request->client == NULL)
+	if (request->downstream == NULL)
 		return;
 	hpx_buffer_init(&head, HEAD_BYTES_MAX);
 	enum hpx_status status = hpx_write_status_line(&head, http_status,
@@ -153,9 +106,7 @@ void hpx_respond_own(struct hpx_request *request, unsigned http_status,
 		status = write_operation(request, &head);
 	if (status == HPX_OK)
 		status = write_preference(request, &head);
-	if (status == HPX_OK)
-		status = write_length(&head, http_status, body.len);
-	send_whole(request, &head, status, http_status, body, keeps(request));
+	send_whole(request, &head, status, http_status, body);
 	hpx_buffer_done(&head);
 }
 
@@ -190,12 +141,12 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 	struct hpx_buffer body, fields;
 	char reference[HPX_REFERENCE_SIZE];
 
-	if (request->client == NULL)
+	if (request->downstream == NULL)
 		return;
 	if (refusal == NULL)
 		refusal = &nothing;
 	if (close == HPX_RESPOND_CLOSE)
-		request->head.http.keep_alive = false;
+		hpx_downstream_make_last(request->downstream);
 	hpx_counter_add(&request->shard->meter.problems[code], 1);
 	struct hpx_problem problem = { .code = code,
 				       .status = refusal->status,
@@ -220,7 +171,7 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 					 HPX_SPAN("application/problem+json"),
 				hpx_buffer_span(&fields), hpx_buffer_span(&body));
 	else
-		hpx_client_close(request->client);
+		hpx_downstream_close(request->downstream);
 	hpx_buffer_done(&body);
 	hpx_buffer_done(&fields);
 }
@@ -230,7 +181,7 @@ void hpx_respond_replay(struct hpx_request *request)
 	const struct hpx_answer *stored = request->reservation.stored;
 	struct hpx_buffer head;
 
-	if (request->client == NULL)
+	if (request->downstream == NULL)
 		return;
 	hpx_buffer_init(&head, stored->headers.len + HEAD_BYTES_MAX);
 	enum hpx_status status = hpx_buffer_reserve(&head, stored->headers.len + USUAL_HEAD_BYTES);
@@ -247,9 +198,7 @@ void hpx_respond_replay(struct hpx_request *request)
 		status = write_operation(request, &head);
 	if (status == HPX_OK)
 		status = write_preference(request, &head);
-	if (status == HPX_OK)
-		status = write_length(&head, stored->status, stored->body.len);
-	send_whole(request, &head, status, stored->status, stored->body, keeps(request));
+	send_whole(request, &head, status, stored->status, stored->body);
 	hpx_buffer_done(&head);
 }
 
@@ -333,148 +282,67 @@ bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_he
 void hpx_respond_collected(struct hpx_request *request)
 {
 	struct hpx_buffer *head = &request->answer.head;
-	struct hpx_span body = hpx_buffer_span(&request->answer.body);
 
-	if (request->client == NULL)
+	if (request->downstream == NULL)
 		return;
-	enum hpx_status status = write_operation(request, head);
-	if (status == HPX_OK)
-		status = write_length(head, request->answer.status, body.len);
-	send_whole(request, head, status, request->answer.status, body, keeps(request));
-}
-
-/* How the end of a flowing answer is told to this client. */
-static bool is_chunked_down(const struct hpx_request *request)
-{
-	return (request->answer.framing == HPX_FRAMING_CHUNKED ||
-		request->answer.framing == HPX_FRAMING_CLOSE) &&
-	       request->head.http.minor > 0;
-}
-
-static bool ends_by_close(const struct hpx_request *request)
-{
-	return (request->answer.framing == HPX_FRAMING_CHUNKED ||
-		request->answer.framing == HPX_FRAMING_CLOSE) &&
-	       request->head.http.minor == 0;
-}
-
-void hpx_chunk_frame(struct hpx_span bytes, struct hpx_chunk *ret_chunk)
-{
-	int n = snprintf(ret_chunk->size, sizeof(ret_chunk->size), "%zx\r\n", bytes.len);
-
-	ret_chunk->pieces[0] = hpx_span(ret_chunk->size, (size_t)n);
-	ret_chunk->pieces[1] = bytes;
-	ret_chunk->pieces[2] = HPX_SPAN("\r\n");
-}
-
-static enum hpx_status write_flowing_head(struct hpx_request *request, struct hpx_buffer *head)
-{
-	enum hpx_status status = write_operation(request, head);
-
-	if (status != HPX_OK)
-		return status;
-	if (is_chunked_down(request))
-		status = hpx_write_field(head, HPX_SPAN("Transfer-Encoding"), HPX_SPAN("chunked"));
-	else if (request->answer.has_length && request->answer.status != 204)
-		status = hpx_write_field_u64(head, "Content-Length", request->answer.length);
-	if (status == HPX_OK && request->answer.framing == HPX_FRAMING_TUNNEL)
-		return hpx_write_head_end(head);
-	if (status == HPX_OK)
-		status = write_connection(request, head, request->head.http.keep_alive);
-	return status == HPX_OK ? hpx_write_head_end(head) : status;
-}
-
-/* Sends pieces of a flowing answer, the head before them where it still waits:
- * an answer that comes whole from the upstream leaves in one write. */
-static void send_flowing(struct hpx_request *request, const struct hpx_span *pieces, size_t count)
-{
-	struct hpx_span all[4] = { hpx_buffer_span(&request->answer.head) };
-	size_t first = request->answer.head_waits ? 1 : 0;
-
-	HPX_ASSERT(count <= 3);
-	for (size_t i = 0; i < count; i++)
-		all[first + i] = pieces[i];
-	request->answer.head_waits = false;
-	hpx_later_cancel(&request->answer.head_later);
-	hpx_client_send(request->client, all, first + count);
-}
-
-/* Nothing has come behind the head in this turn: it does not wait for more. */
-static void send_head_alone(struct hpx_later *later)
-{
-	struct hpx_request *request = HPX_CONTAINER(later, struct hpx_request, answer.head_later);
-
-	if (request->client != NULL && request->answer.head_waits)
-		send_flowing(request, NULL, 0);
+	send_whole(request, head, write_operation(request, head), request->answer.status,
+		   hpx_buffer_span(&request->answer.body));
 }
 
 void hpx_respond_begin(struct hpx_request *request)
 {
-	if (request->client == NULL)
+	struct hpx_request_answer *answer = &request->answer;
+	struct hpx_downstream_head head = { .lines = &answer->head,
+					    .status = answer->status,
+					    .framing = answer->framing,
+					    .has_length = answer->has_length,
+					    .length = answer->length };
+
+	if (request->downstream == NULL)
 		return;
-	if (ends_by_close(request) || request->shard->draining)
-		request->head.http.keep_alive = false;
-	if (write_flowing_head(request, &request->answer.head) != HPX_OK) {
-		hpx_client_close(request->client);
+	if (write_operation(request, &answer->head) != HPX_OK) {
+		hpx_downstream_close(request->downstream);
 		return;
 	}
 	hpx_request_answer_move(request, HPX_ANSWER_FLOWING);
-	request->answer.head_waits = true;
-	request->answer.head_later.run = send_head_alone;
-	hpx_loop_later(&request->shard->loop, &request->answer.head_later);
-	if (request->answer.body.len > 0)
-		hpx_respond_piece(request, hpx_buffer_span(&request->answer.body));
+	hpx_downstream_begin(request->downstream, &head);
+	hpx_respond_piece(request, hpx_buffer_span(&answer->body));
 }
 
 void hpx_respond_piece(struct hpx_request *request, struct hpx_span bytes)
 {
-	struct hpx_chunk chunk;
-
-	if (request->client == NULL || bytes.len == 0)
+	if (request->downstream == NULL || bytes.len == 0)
 		return;
-	if (is_chunked_down(request)) {
-		hpx_chunk_frame(bytes, &chunk);
-		send_flowing(request, chunk.pieces, 3);
-	} else {
-		send_flowing(request, &bytes, 1);
-	}
+	hpx_downstream_body(request->downstream, bytes);
+	if (request->downstream != NULL && request->attempt.exchange != NULL &&
+	    hpx_downstream_is_full(request->downstream))
+		hpx_exchange_pause(request->attempt.exchange);
 }
 
 void hpx_respond_end(struct hpx_request *request)
 {
-	struct hpx_span last = HPX_SPAN("0\r\n\r\n");
-	bool has_last = is_chunked_down(request) && !has_no_body(request, request->answer.status);
-
-	if (request->client == NULL)
-		return;
-	if (has_last || request->answer.head_waits)
-		send_flowing(request, &last, has_last ? 1 : 0);
-	hpx_client_answered(request->client, request->head.http.keep_alive);
+	if (request->downstream != NULL)
+		hpx_downstream_finish(request->downstream);
 }
 
 void hpx_respond_break(struct hpx_request *request)
 {
-	/* A half answer with a proper end would look whole: the connection is
-	 * cut, and where only its end ends the answer, by a reset. */
-	if (request->client != NULL)
-		hpx_client_abort(request->client);
+	if (request->downstream != NULL)
+		hpx_downstream_abort(request->downstream);
 }
 
 void hpx_respond_informational(struct hpx_request *request, const struct hpx_http_head *head)
 {
-	struct hpx_buffer out;
-	enum hpx_status status;
+	struct hpx_buffer lines;
 
-	if (request->client == NULL || request->head.http.minor == 0)
+	if (request->downstream == NULL)
 		return;
-	hpx_buffer_init(&out, HEAD_BYTES_MAX);
-	status = hpx_write_status_line(&out, head->status, head->reason);
+	hpx_buffer_init(&lines, HEAD_BYTES_MAX);
+	enum hpx_status status = hpx_write_status_line(&lines, head->status, head->reason);
 	for (size_t i = 0; i < head->field_count && status == HPX_OK; i++)
 		if (travels_down(request, head, head->fields[i].name))
-			status = hpx_write_field(&out, head->fields[i].name, head->fields[i].value);
-	if (status == HPX_OK && hpx_write_head_end(&out) == HPX_OK) {
-		struct hpx_span piece = hpx_buffer_span(&out);
-		hpx_client_send(request->client, &piece, 1);
-	}
-	hpx_buffer_done(&out);
+			status = hpx_write_field(&lines, head->fields[i].name, head->fields[i].value);
+	if (status == HPX_OK)
+		hpx_downstream_informational(request->downstream, &lines);
+	hpx_buffer_done(&lines);
 }

@@ -35,8 +35,9 @@ void hpx_respond_replay(struct hpx_request *request);
 void hpx_respond_collected(struct hpx_request *request);
 
 /* The upstream's answer as it flows: its head (with what was collected so
- * far), pieces, end. `break` ends it in the middle: the client must see that
- * it is not whole. */
+ * far), pieces, end. While too much is on its way to the client, the exchange is
+ * paused. `break` ends the answer in the middle: the client must see that it is
+ * not whole. */
 void hpx_respond_begin(struct hpx_request *request);
 void hpx_respond_piece(struct hpx_request *request, struct hpx_span bytes);
 void hpx_respond_end(struct hpx_request *request);
@@ -49,15 +50,5 @@ void hpx_respond_informational(struct hpx_request *request, const struct hpx_htt
  * (what a replay gets) from the upstream's answer. False: it cannot be written
  * safely or is too large. */
 bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_head *head);
-
-/* A piece in chunked framing, without copying it. */
-struct hpx_chunk {
-	char size[20];
-	struct hpx_span pieces[3];
-};
-void hpx_chunk_frame(struct hpx_span bytes, struct hpx_chunk *ret_chunk);
-
-/* Bytes still on their way to the client: above this the upstream is not read. */
-#define HPX_RESPOND_PENDING_MAX (256 * 1024)
 
 #endif

@@ -261,7 +261,7 @@ enum hpx_next hpx_step_committed_read(struct hpx_request *request)
 /* The answer is in the store already: it is asked for, and begins nothing. */
 enum hpx_next hpx_step_committed(struct hpx_request *request)
 {
-	if (request->client == NULL) {
+	if (request->downstream == NULL) {
 		hpx_attempt_cancel(request);
 		return HPX_NEXT_DONE;
 	}
@@ -322,7 +322,7 @@ static bool may_not_be_shown(const struct hpx_request *request)
 static enum hpx_next let_flow(struct hpx_request *request)
 {
 	hpx_respond_begin(request);
-	if (request->client == NULL) {
+	if (request->downstream == NULL) {
 		hpx_attempt_cancel(request);
 		return HPX_NEXT_DONE;
 	}
@@ -338,7 +338,7 @@ static enum hpx_next let_flow(struct hpx_request *request)
 
 enum hpx_next hpx_step_answer(struct hpx_request *request)
 {
-	if (request->client == NULL) {
+	if (request->downstream == NULL) {
 		hpx_attempt_cancel(request);
 		return HPX_NEXT_DONE;
 	}

@@ -9,7 +9,7 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "gateway/client.h"
+#include "gateway/client_connection.h"
 #include "gateway/queue.h"
 #include "gateway/request.h"
 
@@ -25,7 +25,7 @@ struct reload {
 
 static void on_accept(void *user, struct hpx_transport *transport)
 {
-	hpx_client_accept(user, transport);
+	hpx_connection_accept(user, transport);
 }
 
 /* A share of the connections, and one at least. */
@@ -84,7 +84,7 @@ static void let_end(struct hpx_shard *shard)
 /* Ends the loop once nobody is left, or when the time is over twice. */
 static void drain_tick(struct hpx_shard *shard, uint64_t now_ms)
 {
-	if (shard->upstream != NULL && shard->clients == NULL && shard->requests == NULL)
+	if (shard->upstream != NULL && shard->connections == NULL && shard->requests == NULL)
 		let_end(shard);
 	if (now_ms < shard->drain_deadline_ms)
 		return;
@@ -110,9 +110,9 @@ static void on_tick(uv_timer_t *timer)
 		next = r->next;
 		hpx_request_tick(r, now_ms);
 	}
-	for (struct hpx_client *c = shard->clients, *next; c != NULL; c = next) {
+	for (struct hpx_connection *c = shard->connections, *next; c != NULL; c = next) {
 		next = c->next;
-		hpx_client_tick(c, now_ms);
+		hpx_connection_tick(c, now_ms);
 	}
 	hpx_queue_measure(shard);
 	if (shard->upstream != NULL)
@@ -234,8 +234,8 @@ void hpx_shard_join(struct hpx_shard *shard)
 void hpx_shard_done(struct hpx_shard *shard)
 {
 	if (shard->made) {
-		while (shard->clients != NULL)
-			hpx_client_close(shard->clients);
+		while (shard->connections != NULL)
+			hpx_connection_close(shard->connections);
 		if (shard->listener != NULL)
 			hpx_listener_stop(shard->listener);
 		if (shard->upstream != NULL)

@@ -1,6 +1,9 @@
 /* Writing heads: check all parts, then append them as one. */
 #include "http/write.h"
 
+#include <stdio.h>
+
+#include "base/assert.h"
 #include "http/field.h"
 #include "http/octet.h"
 
@@ -173,4 +176,14 @@ const char *hpx_reason_phrase(unsigned status)
 	default:
 		return "";
 	}
+}
+
+void hpx_chunk_frame(struct hpx_span bytes, struct hpx_chunk *ret_chunk)
+{
+	int n = snprintf(ret_chunk->size, sizeof(ret_chunk->size), "%zx\r\n", bytes.len);
+
+	HPX_ASSERT(bytes.len > 0); /* a chunk of nothing would end the body */
+	ret_chunk->pieces[0] = hpx_span(ret_chunk->size, (size_t)n);
+	ret_chunk->pieces[1] = bytes;
+	ret_chunk->pieces[2] = HPX_SPAN("\r\n");
 }

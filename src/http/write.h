@@ -26,4 +26,11 @@ enum hpx_status hpx_write_head_end(struct hpx_buffer *buffer);
 /* "Not Found" for 404; "" for a number without a registered phrase. */
 const char *hpx_reason_phrase(unsigned status);
 
+/* A piece of a body in chunked framing, without copying the bytes. */
+struct hpx_chunk {
+	char size[20];
+	struct hpx_span pieces[3];
+};
+void hpx_chunk_frame(struct hpx_span bytes, struct hpx_chunk *ret_chunk);
+
 #endif

@@ -37,7 +37,6 @@ SAME_NAME = {
     "attempt.c": 2,
     "call.c": 3,
     "claim.c": 2,
-    "client.c": 2,
     "clock.c": 2,
     "decide.c": 2,
     "field.c": 2,

@@ -1,0 +1,718 @@
+/* A client's HTTP/1 connection. Bytes that arrive go to whoever wants them; what
+ * nobody wants yet waits in a bounded buffer, and past the bound the socket is
+ * not read. The reading loop is flat: a request that ends inside it sets the
+ * mode for the next one and returns, so that a thousand pipelined requests
+ * take no more stack than one. It is never entered from inside a step of a
+ * request: what a step wants is offered when the step has returned. */
+#include "gateway/client_connection.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/container.h"
+#include "base/log.h"
+#include "gateway/request.h"
+#include "http/write.h"
+
+/* Bytes that may wait for somebody to want them (one read may come on top). */
+#define WAITING_BYTES_MAX (64 * 1024)
+/* The rest of a refused request's body is read and dropped up to here, so
+ * that the connection can be kept; a longer one ends the connection. */
+#define DISCARD_BYTES_MAX (256 * 1024)
+/* Bytes on their way to the client: above this nothing more is asked for. */
+#define PENDING_BYTES_MAX (256 * 1024)
+
+static void process(struct hpx_connection *connection);
+
+static struct hpx_connection *of(const struct hpx_downstream *downstream)
+{
+	return HPX_CONTAINER(downstream, struct hpx_connection, downstream);
+}
+
+static void set_deadline(struct hpx_connection *connection, int64_t after_ms)
+{
+	connection->deadline_ms = hpx_loop_now_ms(&connection->shard->loop) + (uint64_t)after_ms;
+}
+
+static void unlink_connection(struct hpx_connection *connection)
+{
+	if (connection->prev != NULL)
+		connection->prev->next = connection->next;
+	else
+		connection->shard->connections = connection->next;
+	if (connection->next != NULL)
+		connection->next->prev = connection->prev;
+}
+
+/* The connection is going: the request is told, the memory goes as soon as
+ * the reading loop, if we are in it, has returned. */
+static void forget(struct hpx_connection *connection)
+{
+	struct hpx_request *request = connection->downstream.request;
+
+	connection->closing = true;
+	connection->downstream.request = NULL;
+	if (request != NULL) {
+		hpx_request_client_gone(request);
+		hpx_request_drop(request);
+	}
+	if (connection->processing)
+		return;
+	hpx_later_cancel(&connection->later);
+	hpx_later_cancel(&connection->head_later);
+	unlink_connection(connection);
+	hpx_buffer_done(&connection->in);
+	atomic_fetch_sub(&connection->shard->gateway->connections, 1);
+	free(connection);
+}
+
+void hpx_connection_close(struct hpx_connection *connection)
+{
+	if (connection->closing)
+		return;
+	hpx_transport_close(connection->transport);
+	forget(connection);
+}
+
+static void close_gently(struct hpx_connection *connection)
+{
+	if (connection->closing)
+		return;
+	hpx_transport_close_gently(connection->transport,
+				   (uint64_t)connection->shard->settings->send_timeout_ms);
+	forget(connection);
+}
+
+static void read_more(struct hpx_connection *connection, bool wanted)
+{
+	if (connection->closing || connection->ended || connection->reading == wanted)
+		return;
+	connection->reading = wanted;
+	if (wanted)
+		hpx_transport_read_start(connection->transport);
+	else
+		hpx_transport_read_stop(connection->transport);
+}
+
+static void run_later(struct hpx_later *later)
+{
+	process(HPX_CONTAINER(later, struct hpx_connection, later));
+}
+
+/* Whoever wants bytes now may be a request in the middle of a step: what waits is
+ * offered once that has returned, and no more is read before. */
+static void process_later(struct hpx_connection *connection)
+{
+	if (connection->processing)
+		return;
+	if (connection->in.len == 0 && !connection->ended) {
+		read_more(connection, true);
+		return;
+	}
+	connection->later.run = run_later;
+	hpx_loop_later(&connection->shard->loop, &connection->later);
+}
+
+static void set_mode(struct hpx_connection *connection, enum hpx_connection_mode mode)
+{
+	connection->mode = mode;
+	connection->deadline_ms = 0;
+	if (mode == HPX_CONNECTION_BODY || mode == HPX_CONNECTION_DISCARD)
+		set_deadline(connection, connection->shard->settings->body_timeout_ms);
+	if (mode == HPX_CONNECTION_HEAD)
+		set_deadline(connection, connection->shard->settings->keep_alive_ms);
+	if (mode != HPX_CONNECTION_HELD)
+		process_later(connection);
+}
+
+void hpx_downstream_read(struct hpx_downstream *downstream, enum hpx_downstream_reading reading)
+{
+	static const enum hpx_connection_mode modes[] = {
+		[HPX_DOWNSTREAM_HOLD] = HPX_CONNECTION_HELD,
+		[HPX_DOWNSTREAM_BODY] = HPX_CONNECTION_BODY,
+		[HPX_DOWNSTREAM_TUNNEL] = HPX_CONNECTION_TUNNEL,
+	};
+
+	HPX_ASSERT(downstream->request != NULL);
+	set_mode(of(downstream), modes[reading]);
+}
+
+bool hpx_downstream_is_ended(const struct hpx_downstream *downstream)
+{
+	return of(downstream)->ended;
+}
+
+/* A client that asks on and on without reading its answers waits. */
+static bool is_clogged(const struct hpx_connection *connection)
+{
+	return hpx_transport_pending(connection->transport) > PENDING_BYTES_MAX;
+}
+
+bool hpx_downstream_is_full(const struct hpx_downstream *downstream)
+{
+	return is_clogged(of(downstream));
+}
+
+/* ---- answers ---- */
+
+static void send_pieces(struct hpx_connection *connection, const struct hpx_span *pieces, size_t count)
+{
+	/* A broken connection is noticed by on_end; the answer is stored. */
+	(void)hpx_transport_send(connection->transport, pieces, count, NULL);
+}
+
+void hpx_downstream_continue(struct hpx_downstream *downstream)
+{
+	struct hpx_connection *connection = of(downstream);
+	struct hpx_span go_on = HPX_SPAN("HTTP/1.1 100 Continue\r\n\r\n");
+
+	/* Bytes of the body are here: the client did not wait. */
+	if (downstream->request->head.http.expect_continue && connection->in.len == 0)
+		send_pieces(connection, &go_on, 1);
+}
+
+void hpx_downstream_make_last(struct hpx_downstream *downstream)
+{
+	of(downstream)->keep = false;
+}
+
+static const struct hpx_http_head *asked(const struct hpx_connection *connection)
+{
+	return &connection->downstream.request->head.http;
+}
+
+static bool has_no_body(const struct hpx_connection *connection, unsigned status)
+{
+	return status == 204 || status == 304 ||
+	       hpx_span_eq(asked(connection)->method, HPX_SPAN("HEAD"));
+}
+
+/* The client sends no more, and everything that it sent was read. */
+static bool is_read_up(const struct hpx_connection *connection)
+{
+	return connection->ended && connection->in.len == 0;
+}
+
+static enum hpx_status write_connection(const struct hpx_connection *connection,
+					struct hpx_buffer *out)
+{
+	if (!connection->keep)
+		return hpx_write_field(out, HPX_SPAN("Connection"), HPX_SPAN("close"));
+	if (asked(connection)->minor == 0)
+		return hpx_write_field(out, HPX_SPAN("Connection"), HPX_SPAN("keep-alive"));
+	return HPX_OK;
+}
+
+/* The answer is out, whole: the connection goes on with the next request, or ends. */
+static void end_answer(struct hpx_connection *connection)
+{
+	struct hpx_request *request = connection->downstream.request;
+
+	HPX_CRASH_POINT(client_answered);
+	hpx_counter_add(&connection->shard->meter.requests, 1);
+	hpx_histogram_add(&connection->shard->meter.request_us,
+			  (uint64_t)(hpx_clock_boot_us() - request->began_us));
+	if (!connection->keep || connection->shard->draining || is_read_up(connection)) {
+		close_gently(connection);
+		return;
+	}
+	connection->downstream.request = NULL;
+	request->downstream = NULL;
+	hpx_request_drop(request);
+	connection->discarded_bytes = 0;
+	set_mode(connection, connection->body_read ? HPX_CONNECTION_HEAD : HPX_CONNECTION_DISCARD);
+}
+
+/* Whether the connection can go on after a whole answer. Not behind a body that
+ * was never asked for with 100: whether it still comes, nobody can tell. */
+static bool can_go_on(const struct hpx_connection *connection)
+{
+	bool body_in_doubt = asked(connection)->expect_continue && !connection->body_read;
+
+	return !body_in_doubt && connection->downstream.request->settings->keep_alive_ms > 0 &&
+	       !connection->shard->draining && !is_read_up(connection);
+}
+
+void hpx_downstream_answer(struct hpx_downstream *downstream, struct hpx_buffer *lines,
+			   unsigned http_status, struct hpx_span body)
+{
+	struct hpx_connection *connection = of(downstream);
+	enum hpx_status status = HPX_OK;
+
+	connection->keep = connection->keep && can_go_on(connection);
+	if (http_status != 204 && http_status != 304)
+		status = hpx_write_field_u64(lines, "Content-Length", body.len);
+	if (status == HPX_OK)
+		status = write_connection(connection, lines);
+	if (status == HPX_OK)
+		status = hpx_write_head_end(lines);
+	if (status != HPX_OK) {
+		hpx_log(HPX_LOG_ERROR, "answer_not_written", "status=%u problem=%s", http_status,
+			hpx_status_name(status));
+		hpx_connection_close(connection);
+		return;
+	}
+	struct hpx_span pieces[] = { hpx_buffer_span(lines), body };
+	send_pieces(connection, pieces, has_no_body(connection, http_status) ? 1 : 2);
+	end_answer(connection);
+}
+
+void hpx_downstream_informational(struct hpx_downstream *downstream, struct hpx_buffer *lines)
+{
+	if (asked(of(downstream))->minor == 0 || hpx_write_head_end(lines) != HPX_OK)
+		return;
+	struct hpx_span piece = hpx_buffer_span(lines);
+	send_pieces(of(downstream), &piece, 1);
+}
+
+/* Sends pieces of a flowing answer, the head before them where it still waits:
+ * an answer that comes whole from the upstream leaves in one write. */
+static void send_flowing(struct hpx_connection *connection, const struct hpx_span *pieces, size_t count)
+{
+	struct hpx_span all[4] = { connection->head };
+	size_t first = connection->head.len > 0 ? 1 : 0;
+
+	HPX_ASSERT(count <= 3);
+	for (size_t i = 0; i < count; i++)
+		all[first + i] = pieces[i];
+	connection->head.len = 0;
+	hpx_later_cancel(&connection->head_later);
+	send_pieces(connection, all, first + count);
+}
+
+/* Nothing has come behind the head in this turn: it does not wait for more. */
+static void send_head_alone(struct hpx_later *later)
+{
+	struct hpx_connection *connection = HPX_CONTAINER(later, struct hpx_connection, head_later);
+
+	HPX_ASSERT(connection->head.len > 0);
+	send_flowing(connection, NULL, 0);
+}
+
+static enum hpx_status write_flowing_framing(const struct hpx_connection *connection,
+					     const struct hpx_downstream_head *head)
+{
+	enum hpx_status status = HPX_OK;
+
+	if (connection->chunked)
+		status = hpx_write_field(head->lines, HPX_SPAN("Transfer-Encoding"), HPX_SPAN("chunked"));
+	else if (head->has_length && head->status != 204)
+		status = hpx_write_field_u64(head->lines, "Content-Length", head->length);
+	if (status == HPX_OK && head->framing != HPX_FRAMING_TUNNEL)
+		status = write_connection(connection, head->lines);
+	return status == HPX_OK ? hpx_write_head_end(head->lines) : status;
+}
+
+void hpx_downstream_begin(struct hpx_downstream *downstream, const struct hpx_downstream_head *head)
+{
+	struct hpx_connection *connection = of(downstream);
+	bool no_length = head->framing == HPX_FRAMING_CHUNKED || head->framing == HPX_FRAMING_CLOSE;
+
+	HPX_ASSERT(connection->head.len == 0);
+	connection->chunked = no_length && asked(connection)->minor > 0;
+	/* HTTP/1.0 has no other end for it than the connection's. */
+	if ((no_length && !connection->chunked) || connection->shard->draining)
+		connection->keep = false;
+	if (write_flowing_framing(connection, head) != HPX_OK) {
+		hpx_connection_close(connection);
+		return;
+	}
+	connection->head = hpx_buffer_span(head->lines);
+	connection->head_later.run = send_head_alone;
+	hpx_loop_later(&connection->shard->loop, &connection->head_later);
+}
+
+void hpx_downstream_body(struct hpx_downstream *downstream, struct hpx_span bytes)
+{
+	struct hpx_connection *connection = of(downstream);
+	struct hpx_chunk chunk;
+
+	if (connection->chunked) {
+		hpx_chunk_frame(bytes, &chunk);
+		send_flowing(connection, chunk.pieces, 3);
+	} else {
+		send_flowing(connection, &bytes, 1);
+	}
+}
+
+void hpx_downstream_finish(struct hpx_downstream *downstream)
+{
+	struct hpx_connection *connection = of(downstream);
+	struct hpx_span last = HPX_SPAN("0\r\n\r\n");
+	bool has_last = connection->chunked &&
+			!has_no_body(connection, downstream->request->answer.status);
+
+	if (has_last || connection->head.len > 0)
+		send_flowing(connection, &last, has_last ? 1 : 0);
+	end_answer(connection);
+}
+
+void hpx_downstream_abort(struct hpx_downstream *downstream)
+{
+	struct hpx_connection *connection = of(downstream);
+
+	/* A half answer with a proper end would look whole: the connection is
+	 * cut, and where only its end ends the answer, by a reset. */
+	if (connection->closing)
+		return;
+	hpx_transport_abort(connection->transport);
+	forget(connection);
+}
+
+void hpx_downstream_close(struct hpx_downstream *downstream)
+{
+	hpx_connection_close(of(downstream));
+}
+
+/* ---- bytes of the client ---- */
+
+static bool begin_request(struct hpx_connection *connection)
+{
+	const struct hpx_settings *settings = connection->shard->settings;
+	struct hpx_http_limits limits = { .head_bytes_max = settings->head_bytes_max,
+					  .fields_max = settings->fields_max };
+
+	connection->downstream.request = hpx_request_new(connection->shard, &connection->downstream,
+							 hpx_transport_peer(connection->transport));
+	if (connection->downstream.request == NULL)
+		return false;
+	hpx_http_reader_request(&connection->reader, &limits);
+	set_deadline(connection, settings->head_timeout_ms);
+	return true;
+}
+
+/* The head's bytes stay where they are, the request owns them now; what came
+ * behind them moves to a buffer of its own. */
+static bool hand_over_head(struct hpx_connection *connection, size_t used)
+{
+	struct hpx_request *request = connection->downstream.request;
+	struct hpx_span rest = hpx_span_skip(hpx_buffer_span(&connection->in), used);
+
+	request->head.bytes = connection->in;
+	hpx_buffer_init(&connection->in, connection->in.max);
+	connection->body_read = request->head.http.framing == HPX_FRAMING_NONE ||
+				(request->head.http.framing == HPX_FRAMING_LENGTH &&
+				 request->head.http.content_length == 0);
+	request->body.whole = connection->body_read;
+	connection->keep = request->head.http.keep_alive;
+	return hpx_buffer_append(&connection->in, rest) == HPX_OK;
+}
+
+/* The next request's head. True: something was used, look again. */
+static bool take_head(struct hpx_connection *connection)
+{
+	size_t used = 0;
+
+	if (connection->in.len == 0 || is_clogged(connection))
+		return false;
+	if (connection->downstream.request == NULL && !begin_request(connection)) {
+		hpx_connection_close(connection);
+		return false;
+	}
+	struct hpx_request *request = connection->downstream.request;
+	switch (hpx_http_read_head(&connection->reader, hpx_buffer_span(&connection->in),
+				   &request->arena, &request->head.http, &used)) {
+	case HPX_HTTP_MORE:
+		return false;
+	case HPX_HTTP_BAD:
+		request->head.error = connection->reader.error;
+		connection->keep = false;
+		break;
+	case HPX_HTTP_DONE:
+		if (!hand_over_head(connection, used)) {
+			hpx_connection_close(connection);
+			return false;
+		}
+		break;
+	}
+	set_mode(connection, HPX_CONNECTION_HELD);
+	hpx_request_go(request, HPX_NEXT_ROUTE);
+	return true;
+}
+
+/* The current request's body, as long as the request takes it. */
+static size_t read_body(struct hpx_connection *connection, struct hpx_span bytes)
+{
+	size_t all = 0;
+
+	if (bytes.len > 0)
+		set_deadline(connection, connection->shard->settings->body_timeout_ms);
+	while (all < bytes.len && connection->mode == HPX_CONNECTION_BODY && !connection->closing) {
+		struct hpx_request *request = connection->downstream.request;
+		struct hpx_span data = { NULL, 0 };
+		size_t used = 0;
+		enum hpx_http_progress progress = hpx_http_read_body(
+			&connection->reader, hpx_span_skip(bytes, all), &data, &used);
+		all += used;
+		connection->body_read = progress == HPX_HTTP_DONE;
+		if (progress == HPX_HTTP_BAD)
+			hpx_request_body_malformed(request, connection->reader.error);
+		else
+			hpx_request_take_body(request, data, connection->body_read);
+	}
+	return all;
+}
+
+/* The rest of a body that nobody wants. */
+static size_t discard(struct hpx_connection *connection, struct hpx_span bytes)
+{
+	size_t all = 0;
+
+	while (all < bytes.len) {
+		struct hpx_span data;
+		size_t used = 0;
+		enum hpx_http_progress progress = hpx_http_read_body(
+			&connection->reader, hpx_span_skip(bytes, all), &data, &used);
+		all += used;
+		connection->discarded_bytes += used;
+		if (progress == HPX_HTTP_DONE) {
+			set_mode(connection, HPX_CONNECTION_HEAD);
+			return all;
+		}
+		if (progress == HPX_HTTP_BAD || connection->discarded_bytes > DISCARD_BYTES_MAX) {
+			close_gently(connection);
+			return all;
+		}
+	}
+	return all;
+}
+
+/* Offers `bytes` to whoever wants them now; returns how many were used. */
+static size_t offer(struct hpx_connection *connection, struct hpx_span bytes)
+{
+	HPX_ASSERT(connection->processing);
+	switch (connection->mode) {
+	case HPX_CONNECTION_BODY:
+		return read_body(connection, bytes);
+	case HPX_CONNECTION_TUNNEL:
+		hpx_request_take_tunnel(connection->downstream.request, bytes);
+		return bytes.len;
+	case HPX_CONNECTION_DISCARD:
+		return discard(connection, bytes);
+	default:
+		return 0;
+	}
+}
+
+/* The client sends no more, and nothing whole is left of what it sent. */
+static bool is_over(const struct hpx_connection *connection)
+{
+	if (!connection->ended || is_clogged(connection))
+		return false;
+	return connection->mode == HPX_CONNECTION_HEAD || connection->mode == HPX_CONNECTION_BODY ||
+	       connection->mode == HPX_CONNECTION_DISCARD;
+}
+
+/* A head may be longer than what otherwise waits; its reader has the bound. */
+static bool wants_more(const struct hpx_connection *connection)
+{
+	return connection->in.len < WAITING_BYTES_MAX ||
+	       (connection->mode == HPX_CONNECTION_HEAD && !is_clogged(connection));
+}
+
+/* Goes through what waits in `in` as long as somebody takes some of it. */
+static void process(struct hpx_connection *connection)
+{
+	bool more = true;
+
+	HPX_ASSERT(!connection->processing);
+	connection->processing = true;
+	while (more && !connection->closing) {
+		if (connection->mode == HPX_CONNECTION_HEAD) {
+			more = take_head(connection);
+			continue;
+		}
+		enum hpx_connection_mode mode = connection->mode;
+		size_t used = offer(connection, hpx_buffer_span(&connection->in));
+		if (connection->closing)
+			break;
+		hpx_buffer_consume(&connection->in, used);
+		more = used > 0 || connection->mode != mode;
+	}
+	connection->processing = false;
+	if (connection->closing) {
+		forget(connection);
+		return;
+	}
+	if (connection->in.len == 0)
+		hpx_buffer_done(&connection->in);
+	if (is_over(connection)) {
+		close_gently(connection);
+		return;
+	}
+	read_more(connection, wants_more(connection));
+}
+
+static void on_data(void *user, struct hpx_span bytes)
+{
+	struct hpx_connection *connection = user;
+
+	/* A body that streams through is not copied on its way. */
+	if (connection->in.len == 0 && connection->mode != HPX_CONNECTION_HEAD) {
+		connection->processing = true;
+		size_t used = offer(connection, bytes);
+		connection->processing = false;
+		if (connection->closing) {
+			forget(connection);
+			return;
+		}
+		bytes = hpx_span_skip(bytes, used);
+	}
+	if (hpx_buffer_append(&connection->in, bytes) != HPX_OK) {
+		hpx_connection_close(connection);
+		return;
+	}
+	process(connection);
+}
+
+static void on_end(void *user, enum hpx_status status)
+{
+	struct hpx_connection *connection = user;
+
+	connection->ended = true;
+	connection->reading = false;
+	connection->moved_ms = hpx_loop_now_ms(&connection->shard->loop);
+	if (status != HPX_CLOSED) {
+		hpx_connection_close(connection);
+		return;
+	}
+	/* It has finished sending, and may still want the answers to what it
+	 * sent; one that is gone altogether is noticed when they are sent. */
+	process(connection);
+}
+
+static void on_drain(void *user)
+{
+	struct hpx_connection *connection = user;
+
+	if (connection->downstream.request != NULL)
+		hpx_request_client_drained(connection->downstream.request);
+	else
+		process(connection);
+}
+
+static const struct hpx_transport_events client_events = {
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_drain = on_drain,
+};
+
+/* Over the bound: an answer that needs no request to have been read. */
+static void turn_away(struct hpx_shard *shard, struct hpx_transport *transport)
+{
+	struct hpx_problem problem = { .code = HPX_PROBLEM_overloaded };
+	struct hpx_buffer body, head;
+
+	hpx_buffer_init(&body, 4096);
+	hpx_buffer_init(&head, 1024);
+	if (hpx_problem_print(&problem, &body) == HPX_OK &&
+	    hpx_buffer_printf(&head,
+			      "HTTP/1.1 503 Service Unavailable\r\n"
+			      "Content-Type: application/problem+json\r\n"
+			      "Content-Length: %zu\r\nCache-Control: no-store\r\n"
+			      "Link: </.hapax/problems/overloaded>; rel=\"describedby\"\r\n"
+			      "Retry-After: 1\r\nConnection: close\r\n\r\n",
+			      body.len) == HPX_OK) {
+		struct hpx_span pieces[] = { hpx_buffer_span(&head), hpx_buffer_span(&body) };
+		(void)hpx_transport_send(transport, pieces, 2, NULL);
+	}
+	hpx_buffer_done(&body);
+	hpx_buffer_done(&head);
+	hpx_counter_add(&shard->meter.problems[HPX_PROBLEM_overloaded], 1);
+	hpx_transport_close_gently(transport, (uint64_t)shard->settings->send_timeout_ms);
+}
+
+void hpx_connection_accept(struct hpx_shard *shard, struct hpx_transport *transport)
+{
+	struct hpx_gateway *gateway = shard->gateway;
+	static const struct hpx_transport_events no_events;
+
+	if (atomic_fetch_add(&gateway->connections, 1) >= shard->settings->connections_max) {
+		atomic_fetch_sub(&gateway->connections, 1);
+		hpx_transport_attach(transport, &no_events, NULL);
+		turn_away(shard, transport);
+		return;
+	}
+	struct hpx_connection *connection = calloc(1, sizeof(*connection));
+	if (connection == NULL) {
+		atomic_fetch_sub(&gateway->connections, 1);
+		hpx_transport_close(transport);
+		return;
+	}
+	connection->shard = shard;
+	connection->transport = transport;
+	connection->next = shard->connections;
+	if (connection->next != NULL)
+		connection->next->prev = connection;
+	shard->connections = connection;
+	hpx_buffer_init(&connection->in, shard->settings->head_bytes_max + WAITING_BYTES_MAX +
+						 HPX_LOOP_READ_BYTES);
+	hpx_transport_attach(transport, &client_events, connection);
+	set_deadline(connection, shard->settings->head_timeout_ms);
+	read_more(connection, true);
+}
+
+/* Too slow with a head or a body: told so, and nothing was sent on. */
+static void time_out(struct hpx_connection *connection)
+{
+	connection->deadline_ms = 0;
+	if (connection->downstream.request == NULL)
+		hpx_connection_close(connection);
+	else
+		hpx_request_timed_out(connection->downstream.request);
+}
+
+/* Bytes wait for a client that takes none: after a while it is let go, and
+ * with it whatever it holds up. */
+static bool is_stalled(struct hpx_connection *connection, uint64_t now_ms)
+{
+	uint64_t taken = hpx_transport_taken(connection->transport);
+
+	if (hpx_transport_pending(connection->transport) == 0 || taken != connection->taken_seen ||
+	    connection->stall_ms == 0) {
+		connection->taken_seen = taken;
+		connection->stall_ms = now_ms;
+		return false;
+	}
+	return now_ms - connection->stall_ms >= (uint64_t)connection->shard->settings->send_timeout_ms;
+}
+
+/* A client that has finished sending and is sent nothing may be gone without
+ * our ever finding out: it does not hold its upstream for ever. */
+static bool is_forsaken(struct hpx_connection *connection, uint64_t now_ms)
+{
+	const struct hpx_request *request = connection->downstream.request;
+	bool passing = request != NULL && request->wait.kind == HPX_WAIT_PASS;
+
+	if (!connection->ended || !passing ||
+	    connection->moved_bytes != hpx_transport_taken(connection->transport)) {
+		connection->moved_bytes = hpx_transport_taken(connection->transport);
+		connection->moved_ms = now_ms;
+		return false;
+	}
+	return now_ms - connection->moved_ms >= (uint64_t)connection->shard->settings->send_timeout_ms;
+}
+
+static void end_idle(struct hpx_connection *connection)
+{
+	if (hpx_transport_pending(connection->transport) > 0)
+		close_gently(connection);
+	else
+		hpx_connection_close(connection); /* nothing is on its way */
+}
+
+void hpx_connection_tick(struct hpx_connection *connection, uint64_t now_ms)
+{
+	bool between = connection->downstream.request == NULL &&
+		       connection->mode == HPX_CONNECTION_HEAD;
+
+	if (between && hpx_transport_pending(connection->transport) > 0)
+		set_deadline(connection, connection->shard->settings->keep_alive_ms); /* not idle yet */
+	if (is_stalled(connection, now_ms) || is_forsaken(connection, now_ms))
+		hpx_connection_close(connection);
+	else if (connection->deadline_ms != 0 && now_ms >= connection->deadline_ms)
+		time_out(connection);
+	else if (connection->shard->draining && between && connection->in.len == 0)
+		end_idle(connection);
+}
