@@ -6,9 +6,10 @@
 #include <stdatomic.h>
 
 #include "base/buffer.h"
-#include "client/credential.h"
+#include "base/bytes.h"
 #include "core/backoff.h"
 #include "core/key.h"
+#include "core/retry.h"
 #include "egress/egress.h"
 #include "hapax/client.h"
 
@@ -26,13 +27,22 @@ struct hapax_client {
 	atomic_bool interrupted;
 };
 
+/* What the journal keeps of a credential. Never the value: a salted hash tells
+ * whether the same one is given again, because with another one the API would take
+ * the key for another caller's, and do it a second time. */
+#define HPX_SALT_SIZE 16
+struct hpx_credential_hash {
+	uint8_t salt[HPX_SALT_SIZE];
+	uint8_t digest[HPX_SHA256_SIZE];
+};
+
 /* One header field of a call, in the order of sending. */
 struct hpx_call_field {
 	char *name;
 	char *value; /* NULL: a credential that was not given again yet */
 	char *file;  /* that it was read from; NULL: none */
 	bool secret;
-	struct hpx_seal seal; /* of a secret */
+	struct hpx_credential_hash hash; /* of a secret */
 };
 
 struct hapax_call {
@@ -69,33 +79,39 @@ struct hapax_call {
 	char reason[HAPAX_PROBLEM_SIZE];
 };
 
-/* result.c. The sentence for people, cut to its size; `problem` may be NULL.
+/* ---- client_handle.c ---- */
+
+/* The sentence for people, cut to its size; `problem` may be NULL.
  * Gives the result back, so that a caller can end with it. */
-enum hapax_result hpx_client_say(enum hapax_result result, char *problem, const char *format, ...)
+enum hapax_result hpx_client_error(enum hapax_result result, char *problem, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* HAPAX_OK and "". */
 enum hapax_result hpx_client_ok(char *problem);
-enum hapax_result hpx_client_nomem(char *problem);
+enum hapax_result hpx_client_no_memory(char *problem);
 
-/* call.c. An empty call, NULL when out of memory; a field at its end, whose
+/* ---- client_call.c ---- */
+
+/* An empty call, NULL when out of memory; a field at its end, whose
  * texts become the call's, false (and they are freed) when there is no room. */
 struct hapax_call *hpx_call_empty(struct hapax_client *client);
 bool hpx_call_append(struct hapax_call *call, struct hpx_call_field field);
 
-/* field.c. Whether every credential of a resumed call was given again. */
+/* ---- client_field.c ---- */
+
+/* Whether every credential of a resumed call was given again. */
 enum hapax_result hpx_call_is_complete(const struct hapax_call *call, char *problem);
 /* Reads the files of a resumed call's fields again. */
 enum hapax_result hpx_call_reread(struct hapax_call *call, char *problem);
 /* All fields as lines, with those of the client: its key comes last. */
 enum hpx_status hpx_call_lines(const struct hapax_call *call, struct hpx_buffer *lines);
 
-/* key.c. */
-void hpx_call_key_make(char ret_key[HPX_KEY_MAX + 1]);
-/* As it is sent, with its quotes unless it is bare. */
+/* The key as it is sent, with its quotes unless it is bare. */
 #define HPX_KEY_TEXT_SIZE (2 * HPX_KEY_MAX + 3)
 void hpx_call_key_print(const struct hapax_call *call, char ret_text[HPX_KEY_TEXT_SIZE]);
 
-/* attempt.c. Sends it once; fills `request`'s result, which the caller frees
+/* ---- client_attempt.c ---- */
+
+/* Sends the call once; fills `request`'s result, which the caller frees
  * (hpx_egress_request_done). `headers` are all fields as lines. */
 void hpx_attempt_run(struct hapax_call *call, struct hpx_span headers,
 		     struct hpx_egress_request *request);
@@ -103,5 +119,14 @@ void hpx_attempt_run(struct hapax_call *call, struct hpx_span headers,
  * request->problem. */
 enum hpx_status hpx_attempt_check(const struct hapax_call *call, struct hpx_span headers,
 				  struct hpx_egress_request *request);
+
+/* The answer becomes the call's, in place of an earlier one; false when out of
+ * memory. */
+bool hpx_answer_take(struct hapax_call *call, struct hpx_egress_request *request);
+/* Of an attempt whose answer, if there is one, was taken. */
+struct hpx_retry_facts hpx_answer_facts(const struct hapax_call *call,
+					const struct hpx_egress_request *request);
+/* Fills the outcome from where the call stands; its kind is the sender's. */
+void hpx_answer_outcome(struct hapax_call *call);
 
 #endif

@@ -35,7 +35,8 @@ enum hapax_result hpx_journal_open(const char *path, struct hpx_journal **ret_jo
 /* NULL is nothing. */
 void hpx_journal_close(struct hpx_journal *journal);
 
-/* entry.c. Each leaves a sentence where it fails. */
+/* ---- journal_entry.c: each leaves a sentence where it fails ---- */
+
 /* Writes a new call down and claims it: sets its id and claim_fd. */
 enum hapax_result hpx_journal_add(struct hpx_journal *journal, struct hapax_call *call,
 				  char *problem);
@@ -44,22 +45,51 @@ enum hapax_result hpx_journal_update(struct hpx_journal *journal, const struct h
 				     char *problem);
 enum hapax_result hpx_journal_forget(struct hpx_journal *journal, int64_t id, char *problem);
 
-/* entry_read.c. Claims the entry and reads it into an empty call. */
+/* Claims the entry and reads it into an empty call. */
 enum hapax_result hpx_journal_load(struct hpx_journal *journal, int64_t id,
 				   struct hapax_call *call, char *problem);
 enum hapax_result hpx_journal_list(struct hpx_journal *journal, bool all,
 				   struct hapax_entry **ret_entries, size_t *ret_count,
 				   char *problem);
 
-/* place.c. Where the file is, and who is at an entry. */
-enum hapax_result hpx_place_find(const char *given, char ret_path[PATH_MAX], char *problem);
-enum hapax_result hpx_place_ensure(const char *path, char *problem);
-/* HAPAX_BUSY: another process (or call) has it. */
-enum hapax_result hpx_place_claim(const char *path, int64_t id, int *ret_fd, char *problem);
-bool hpx_place_is_claimed(const char *path, int64_t id);
+/* ---- journal_file.c ---- */
 
-/* journal.c. What SQLite says, as a result. */
-enum hapax_result hpx_journal_blame(struct hpx_journal *journal, const char *what, char *problem);
+/* Claims an entry for this call: `*ret_fd` is a lock that ends when it is closed.
+ * HAPAX_BUSY: another process (or call) has it. */
+enum hapax_result hpx_journal_claim(const struct hpx_journal *journal, int64_t id, int *ret_fd,
+				    char *problem);
+bool hpx_journal_is_claimed(const struct hpx_journal *journal, int64_t id);
+
+/* What SQLite says, as a result. */
+enum hapax_result hpx_journal_error(struct hpx_journal *journal, const char *what, char *problem);
+
+/* ---- one SQL statement from its text to its end ---- */
+
+/* The first error is kept, so that callers look once. */
+struct hpx_statement {
+	sqlite3 *db;
+	sqlite3_stmt *stmt;
+	int code;  /* SQLITE_OK, or the first error */
+	int index; /* of the parameter that was bound last */
+};
+
+struct hpx_statement hpx_statement(sqlite3 *db, const char *text);
+/* Parameters in their order; the bytes are borrowed until the end. */
+void hpx_statement_bind_int(struct hpx_statement *statement, int64_t value);
+void hpx_statement_bind_blob(struct hpx_statement *statement, struct hpx_span bytes);
+/* NULL binds NULL. */
+void hpx_statement_bind_text(struct hpx_statement *statement, const char *text);
+/* Whether there is a row. */
+bool hpx_statement_next(struct hpx_statement *statement);
+/* Columns of the row; NULL counts as 0 and as ptr NULL. Until the next row. */
+int64_t hpx_statement_int(struct hpx_statement *statement, int column);
+struct hpx_span hpx_statement_bytes(struct hpx_statement *statement, int column);
+/* Ends it and gives SQLITE_OK or the first error. */
+int hpx_statement_end(struct hpx_statement *statement);
+/* All rows, then the end. */
+int hpx_statement_run(struct hpx_statement *statement);
+/* Statements without parameters or rows. */
+int hpx_statement_exec(sqlite3 *db, const char *text);
 
 /* The names of enum hapax_entry_state, as the file has them. */
 #define HPX_ENTRY_STATE_LIST(X) \

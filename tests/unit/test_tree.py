@@ -33,21 +33,15 @@ NEVER = {
 DRIVERS = {"store/memory", "store/sqlite", "store/postgres"}
 # Known exceptions: in how many folders a base name stands.
 SAME_NAME = {
-    "answer.c": 2,
-    "attempt.c": 2,
-    "call.c": 3,
+    "call.c": 2,
     "claim.c": 2,
     "clock.c": 2,
     "decide.c": 2,
-    "field.c": 2,
     "job.c": 3,
-    "key.c": 2,
     "maintain.c": 2,
     "operation.c": 2,
     "outbox.c": 2,
-    "place.c": 2,
     "removal.c": 2,
-    "result.c": 2,
     "rule.c": 2,
     "settle.c": 2,
     "sweep.c": 2,
@@ -57,8 +51,6 @@ SAME_NAME = {
 SAME_TAG = {
     "claim": 2,
     "entry": 2,
-    "hpx_sql": 2,
-    "identity": 2,
     "list": 2,
     "part": 2,
     "round": 2,

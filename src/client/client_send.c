@@ -1,20 +1,21 @@
-/* Sending a call until its outcome is known:
+/* Sends a call until its outcome is known:
  *
  *   written down ──▶ attempt ──▶ done                definite
  *                     ▲    └───▶ stopped             not definite, no retry asked for
  *                     │    └───▶ gave up             budget, attempts, the key's time
  *                     └─ wait ─┘ └─▶ interrupted     the entry stays open
  *
- * What becomes of an answer is core/retry's; here are the clock, the journal and
- * the wait. The request is put together once and never changed. */
+ * What an answer means for the next attempt is decided in core/retry; here are the
+ * clock, the journal and the wait. The request is put together once and never
+ * changed. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/crash_point.h"
-#include "client/answer.h"
 #include "client/client.h"
 #include "client/journal.h"
 
@@ -22,44 +23,47 @@
 /* A wall clock is corrected by less. One that was set back tells no age. */
 #define CORRECTION_MS 300000
 
-struct run {
+struct send_run {
 	struct hapax_call *call;
 	struct hpx_buffer lines;
 	int64_t until_ms;  /* boot clock: no attempt begins later */
 	unsigned attempts; /* of this run */
 	int64_t wait_ms;   /* until the next one */
-	struct hapax_attempt told;
+	struct hapax_attempt report;
 	char trouble[HPX_EGRESS_PROBLEM_SIZE];
 	bool over;
 };
 
-static void tell(struct run *run, enum hapax_attempt_event event)
+static void notify(struct send_run *run, enum hapax_attempt_event event)
 {
 	const struct hapax_client_options *options = &run->call->client->options;
 
-	run->told.event = event;
-	run->told.number = run->call->attempts;
+	run->report.event = event;
+	run->report.number = run->call->attempts;
 	if (options->observe != NULL)
-		options->observe(options->user, &run->told);
+		options->observe(options->user, &run->report);
 }
 
-/* Why it ends without a definite answer. */
-__attribute__((format(printf, 3, 4))) static void end(struct run *run, enum hapax_outcome_kind kind, const char *format, ...)
+/* Ends the run without a definite answer; the sentence says why. */
+__attribute__((format(printf, 3, 4))) static void
+end(struct send_run *run, enum hapax_outcome_kind kind, const char *format, ...)
 {
 	va_list args;
 
+	HPX_ASSERT(kind != HAPAX_DONE);
 	va_start(args, format);
 	vsnprintf(run->call->reason, sizeof(run->call->reason), format, args);
 	va_end(args);
 	run->call->outcome.kind = kind;
 	run->over = true;
-	run->told.wait_ms = -1;
+	run->report.wait_ms = -1;
 }
 
 static enum hapax_result record(struct hapax_call *call, char *problem)
 {
 	if (call->client->journal == NULL)
 		return HAPAX_OK;
+	HPX_ASSERT((call->id == 0) == (call->claim_fd < 0));
 	if (call->id == 0)
 		return hpx_journal_add(call->client->journal, call, problem);
 	return hpx_journal_update(call->client->journal, call, problem);
@@ -67,11 +71,12 @@ static enum hapax_result record(struct hapax_call *call, char *problem)
 
 /* The attempt's beginning is durable before its first byte leaves. Without doubt
  * nothing has happened, so the key is as good as new. */
-static enum hapax_result begin_attempt(struct run *run, char *problem)
+static enum hapax_result begin_attempt(struct send_run *run, char *problem)
 {
 	struct hapax_call *call = run->call;
 	int64_t first_ms = call->first_ms;
 
+	HPX_ASSERT(!run->over && !call->sending);
 	call->state = HAPAX_ENTRY_OPEN;
 	call->sending = true;
 	call->attempts++;
@@ -105,34 +110,37 @@ static bool is_forgotten(const struct hapax_call *call)
 }
 
 /* A time to come back that is beyond the budget is not waited for. */
-static void plan_next(struct run *run, int64_t asked_s)
+static void plan_next(struct send_run *run, int64_t asked_s)
 {
 	const struct hapax_client_options *options = &run->call->client->options;
 	struct hpx_backoff backoff = { options->backoff_ms, options->backoff_max_ms };
 	int64_t delay_ms = hpx_backoff_delay(&backoff, run->attempts, random_number());
 
+	HPX_ASSERT(run->attempts > 0);
 	run->wait_ms = hpx_backoff_heed(delay_ms, asked_s * 1000, INT64_MAX);
-	run->told.wait_ms = run->wait_ms;
+	run->report.wait_ms = run->wait_ms;
 	if (options->attempts_max > 0 && run->attempts >= options->attempts_max)
 		end(run, HAPAX_GAVE_UP, "the attempts are used up");
 	else if (hpx_backoff_add(hpx_clock_boot_ms(), run->wait_ms) <= run->until_ms)
 		return;
 	else if (asked_s * 1000 >= delay_ms && asked_s > 0)
-		end(run, HAPAX_GAVE_UP, "the server asks to come back in %" PRId64 " s, which is beyond the budget", asked_s);
+		end(run, HAPAX_GAVE_UP,
+		    "the server asks to come back in %" PRId64 " s, which is beyond the budget",
+		    asked_s);
 	else
 		end(run, HAPAX_GAVE_UP, "the budget is used up");
 }
 
-static void rule(struct run *run, const struct hpx_egress_request *request)
+static void apply_decision(struct send_run *run, const struct hpx_egress_request *request)
 {
 	struct hapax_call *call = run->call;
 	struct hpx_retry_facts facts = hpx_answer_facts(call, request);
 	struct hpx_retry_decision decision = hpx_retry_decide(&facts, call->doubt);
 
 	call->doubt = decision.doubt;
-	run->told.definite = decision.action == HPX_RETRY_ACTION_done;
-	run->told.doubt = call->doubt;
-	run->told.wait_ms = -1;
+	run->report.definite = decision.action == HPX_RETRY_ACTION_done;
+	run->report.doubt = call->doubt;
+	run->report.wait_ms = -1;
 	switch (decision.action) {
 	case HPX_RETRY_ACTION_done:
 		call->outcome.kind = HAPAX_DONE;
@@ -150,28 +158,29 @@ static void rule(struct run *run, const struct hpx_egress_request *request)
 }
 
 /* One attempt and what follows from it. */
-static enum hapax_result attempt(struct run *run, char *problem)
+static enum hapax_result attempt(struct send_run *run, char *problem)
 {
 	struct hapax_call *call = run->call;
 	struct hpx_egress_request request;
 	int64_t began_ms = hpx_clock_boot_ms();
 	enum hapax_result result = HAPAX_OK;
 
-	run->told = (struct hapax_attempt){ .size = sizeof(run->told), .trouble = "", .wait_ms = -1 };
-	tell(run, HAPAX_ATTEMPT_BEGINS);
+	run->report = (struct hapax_attempt){ .trouble = "", .wait_ms = -1 };
+	run->report.size = sizeof(run->report);
+	notify(run, HAPAX_ATTEMPT_BEGINS);
 	hpx_attempt_run(call, hpx_buffer_span(&run->lines), &request);
 	HPX_CRASH_POINT(call_answered);
-	run->told.end = request.end == HPX_EGRESS_ANSWERED  ? HAPAX_ATTEMPT_ANSWERED :
-			request.end == HPX_EGRESS_NO_ANSWER ? HAPAX_ATTEMPT_LOST :
-							      HAPAX_ATTEMPT_UNSENT;
-	run->told.status = request.status;
-	run->told.took_ms = hpx_clock_boot_ms() - began_ms;
+	run->report.end = request.end == HPX_EGRESS_ANSWERED  ? HAPAX_ATTEMPT_ANSWERED :
+			  request.end == HPX_EGRESS_NO_ANSWER ? HAPAX_ATTEMPT_LOST :
+								HAPAX_ATTEMPT_UNSENT;
+	run->report.status = request.status;
+	run->report.took_ms = hpx_clock_boot_ms() - began_ms;
 	snprintf(run->trouble, sizeof(run->trouble), "%s", request.problem);
-	run->told.trouble = run->trouble;
+	run->report.trouble = run->trouble;
 	if (request.end != HPX_EGRESS_ANSWERED || hpx_answer_take(call, &request)) {
-		rule(run, &request);
+		apply_decision(run, &request);
 	} else {
-		result = hpx_client_nomem(problem);
+		result = hpx_client_no_memory(problem);
 		call->doubt = true;
 		end(run, HAPAX_GAVE_UP, "there was no memory for the answer");
 	}
@@ -179,7 +188,7 @@ static enum hapax_result attempt(struct run *run, char *problem)
 	return result;
 }
 
-static enum hapax_entry_state state_of(const struct run *run)
+static enum hapax_entry_state state_of(const struct send_run *run)
 {
 	if (!run->over)
 		return HAPAX_ENTRY_OPEN;
@@ -196,26 +205,27 @@ static enum hapax_entry_state state_of(const struct run *run)
 	return HAPAX_ENTRY_OPEN;
 }
 
-static bool is_interrupted(const struct run *run)
+static bool is_interrupted(const struct send_run *run)
 {
 	return atomic_load(&run->call->client->interrupted);
 }
 
-static bool is_done(const struct run *run)
+static bool is_done(const struct send_run *run)
 {
 	return run->over && run->call->outcome.kind == HAPAX_DONE;
 }
 
-static enum hapax_result end_attempt(struct run *run, char *problem)
+static enum hapax_result end_attempt(struct send_run *run, char *problem)
 {
 	struct hapax_call *call = run->call;
 
+	HPX_ASSERT(call->sending);
 	if (!run->over && is_interrupted(run))
 		end(run, HAPAX_INTERRUPTED, "it was interrupted");
 	call->unconfirmed = is_done(run) && call->client->options.confirm != 0;
 	if (call->unconfirmed) {
 		/* The journal goes on saying that it may have happened. */
-		tell(run, HAPAX_ATTEMPT_ENDED);
+		notify(run, HAPAX_ATTEMPT_ENDED);
 		return HAPAX_OK;
 	}
 	call->sending = false;
@@ -223,7 +233,7 @@ static enum hapax_result end_attempt(struct run *run, char *problem)
 	enum hapax_result result = record(call, problem);
 	if (result == HAPAX_OK)
 		HPX_CRASH_POINT(call_recorded);
-	tell(run, HAPAX_ATTEMPT_ENDED);
+	notify(run, HAPAX_ATTEMPT_ENDED);
 	if (result == HAPAX_OK)
 		return HAPAX_OK;
 	/* What the journal has errs on the safe side. */
@@ -234,17 +244,18 @@ static enum hapax_result end_attempt(struct run *run, char *problem)
 }
 
 /* The next attempt's time, or the interruption. */
-static void wait_for_next(struct run *run)
+static void wait_for_next(struct send_run *run)
 {
 	int64_t until_ms = hpx_backoff_add(hpx_clock_boot_ms(), run->wait_ms);
+	HPX_ASSERT(!run->over && run->wait_ms >= 0);
 	struct pollfd wake = { .fd = run->call->client->wake_fd, .events = POLLIN };
 
 	for (;;) {
 		int64_t left_ms = until_ms - hpx_clock_boot_ms();
 		if (left_ms <= 0 || is_interrupted(run))
 			break;
-		run->told.wait_ms = left_ms;
-		tell(run, HAPAX_ATTEMPT_WAITS);
+		run->report.wait_ms = left_ms;
+		notify(run, HAPAX_ATTEMPT_WAITS);
 		/* A signal only makes it look again. */
 		(void)poll(&wake, 1, (int)(left_ms < TICK_MS ? left_ms : TICK_MS));
 	}
@@ -253,11 +264,12 @@ static void wait_for_next(struct run *run)
 }
 
 /* One round: an attempt, written down before and after, and the wait. */
-static enum hapax_result round_of(struct run *run, char *problem)
+static enum hapax_result run_round(struct send_run *run, char *problem)
 {
 	if (is_forgotten(run->call)) {
-		end(run, HAPAX_GAVE_UP, "its first attempt may be so long ago that the server has "
-					"forgotten its key, and would do it anew: look there what became of it");
+		end(run, HAPAX_GAVE_UP,
+		    "its first attempt may be so long ago that the server has forgotten its "
+		    "key, and would do it anew: look there what became of it");
 		run->call->state = HAPAX_ENTRY_GAVE_UP;
 		return run->call->id != 0 ? record(run->call, problem) : HAPAX_OK;
 	}
@@ -274,7 +286,7 @@ static enum hapax_result round_of(struct run *run, char *problem)
 	return result;
 }
 
-static enum hapax_result prepare(struct run *run, char *problem)
+static enum hapax_result prepare(struct send_run *run, char *problem)
 {
 	struct hpx_egress_request request;
 	enum hapax_result result = hpx_call_is_complete(run->call, problem);
@@ -283,21 +295,21 @@ static enum hapax_result prepare(struct run *run, char *problem)
 		return result;
 	enum hpx_status status = hpx_call_lines(run->call, &run->lines);
 	if (status == HPX_NOMEM)
-		return hpx_client_nomem(problem);
+		return hpx_client_no_memory(problem);
 	if (status != HPX_OK)
-		return hpx_client_say(HAPAX_INVALID, problem, "the header fields are too large");
+		return hpx_client_error(HAPAX_INVALID, problem, "the header fields are too large");
 	if (hpx_attempt_check(run->call, hpx_buffer_span(&run->lines), &request) == HPX_OK)
 		return HAPAX_OK;
-	return hpx_client_say(HAPAX_INVALID, problem, "%s", request.problem);
+	return hpx_client_error(HAPAX_INVALID, problem, "%s", request.problem);
 }
 
 enum hapax_result hapax_call_send(struct hapax_call *call, char *problem)
 {
 	if (call == NULL || call->sent)
-		return hpx_client_say(HAPAX_MISUSE, problem,
-				      "a call is sent once: resume it, or make "
-				      "another");
-	struct run run = { .call = call, .told = { .size = sizeof(run.told) } };
+		return hpx_client_error(HAPAX_MISUSE, problem,
+					"a call is sent once: resume it, or make "
+					"another");
+	struct send_run run = { .call = call, .report = { .size = sizeof(run.report) } };
 	hpx_client_ok(problem);
 	hpx_buffer_init(&run.lines, HPX_EGRESS_HEAD_BYTES_MAX);
 	enum hapax_result result = prepare(&run, problem);
@@ -308,7 +320,7 @@ enum hapax_result hapax_call_send(struct hapax_call *call, char *problem)
 			end(&run, HAPAX_INTERRUPTED, "it was interrupted");
 	}
 	while (result == HAPAX_OK && !run.over)
-		result = round_of(&run, problem);
+		result = run_round(&run, problem);
 	hpx_buffer_done(&run.lines);
 	hpx_answer_outcome(call);
 	return result;
@@ -317,9 +329,10 @@ enum hapax_result hapax_call_send(struct hapax_call *call, char *problem)
 enum hapax_result hapax_call_confirm(struct hapax_call *call, char *problem)
 {
 	if (call == NULL || call->outcome.kind != HAPAX_DONE)
-		return hpx_client_say(HAPAX_MISUSE, problem, "only a call that is done is confirmed");
+		return hpx_client_error(HAPAX_MISUSE, problem, "only a call that is done is confirmed");
 	if (!call->unconfirmed)
 		return hpx_client_ok(problem);
+	HPX_ASSERT(call->sending && call->state == HAPAX_ENTRY_OPEN);
 	call->sending = false;
 	call->state = HAPAX_ENTRY_DONE;
 	if (record(call, problem) != HAPAX_OK)

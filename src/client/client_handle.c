@@ -1,9 +1,13 @@
-/* Opening, interrupting and closing a client; what it lists and forgets. */
+/* Opening, interrupting and closing a client; listing and removing the entries of
+ * its journal; and the results of the API with their sentences. */
 #include <curl/curl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/sized.h"
 #include "client/client.h"
@@ -15,6 +19,34 @@
 /* Of every time that is given. */
 #define TIME_MAX_MS (365 * DAY_MS)
 
+/* ---- results ---- */
+
+enum hapax_result hpx_client_error(enum hapax_result result, char *problem, const char *format, ...)
+{
+	va_list args;
+
+	if (problem == NULL)
+		return result;
+	va_start(args, format);
+	vsnprintf(problem, HAPAX_PROBLEM_SIZE, format, args);
+	va_end(args);
+	return result;
+}
+
+enum hapax_result hpx_client_ok(char *problem)
+{
+	if (problem != NULL)
+		problem[0] = '\0';
+	return HAPAX_OK;
+}
+
+enum hapax_result hpx_client_no_memory(char *problem)
+{
+	return hpx_client_error(HAPAX_NOMEM, problem, "there is no memory left");
+}
+
+/* ---- options ---- */
+
 /* libcurl counts its users: init and cleanup come in pairs, from any thread. */
 static enum hapax_result begin_libcurl(char *problem)
 {
@@ -22,11 +54,11 @@ static enum hapax_result begin_libcurl(char *problem)
 	const int needed = CURL_VERSION_THREADSAFE | CURL_VERSION_SSL | CURL_VERSION_ASYNCHDNS;
 
 	if ((libcurl->features & needed) != needed)
-		return hpx_client_say(HAPAX_UNAVAILABLE, problem,
-				      "this libcurl lacks TLS, look-ups that end in time, or safety "
-				      "among threads");
+		return hpx_client_error(HAPAX_UNAVAILABLE, problem,
+					"this libcurl lacks TLS, look-ups that end in time, or safety "
+					"among threads");
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-		return hpx_client_nomem(problem);
+		return hpx_client_no_memory(problem);
 	return HAPAX_OK;
 }
 
@@ -41,11 +73,11 @@ static enum hapax_result check_options(const struct hapax_client_options *option
 	    !is_time(options->backoff_max_ms) || !is_time(options->remembered_ms) ||
 	    options->timeout_ms < 0 || options->timeout_ms > DAY_MS ||
 	    options->connect_timeout_ms < 0 || options->connect_timeout_ms > DAY_MS)
-		return hpx_client_say(HAPAX_INVALID, problem, "a time is below zero or too long (a "
-							      "year; a day for one attempt)");
+		return hpx_client_error(HAPAX_INVALID, problem, "a time is below zero or too long (a "
+								"year; a day for one attempt)");
 	if (options->key_header != NULL && !hpx_is_token(hpx_span_of(options->key_header)))
-		return hpx_client_say(HAPAX_INVALID, problem,
-				      "the key's header is not the name of a header field");
+		return hpx_client_error(HAPAX_INVALID, problem,
+					"the key's header is not the name of a header field");
 	return HAPAX_OK;
 }
 
@@ -92,10 +124,10 @@ static enum hapax_result make_client(const struct hapax_client_options *options,
 	enum hapax_result result = HAPAX_OK;
 
 	if (client == NULL)
-		return hpx_client_nomem(problem);
+		return hpx_client_no_memory(problem);
 	client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (!take_options(client, options) || client->wake_fd < 0)
-		result = hpx_client_nomem(problem);
+		result = hpx_client_no_memory(problem);
 	if (result == HAPAX_OK && options->journal != NULL)
 		result = hpx_journal_open(options->journal, &client->journal, problem);
 	if (result != HAPAX_OK) {
@@ -117,15 +149,15 @@ enum hapax_result hapax_client_open(const struct hapax_client_options *given,
 	struct hapax_client_options options = { .journal = NULL };
 
 	if (ret_client == NULL)
-		return hpx_client_say(HAPAX_MISUSE, problem, "there is no place for the client");
+		return hpx_client_error(HAPAX_MISUSE, problem, "there is no place for the client");
 	if (given != NULL && !hpx_sized_read(given, &options, sizeof(options)))
-		return hpx_client_say(HAPAX_MISUSE, problem,
-				      "struct hapax_client_options has no size that this library "
-				      "knows, or members that it does not know: set it with .size = "
-				      "sizeof(struct hapax_client_options)");
+		return hpx_client_error(HAPAX_MISUSE, problem,
+					"struct hapax_client_options has no size that this library "
+					"knows, or members that it does not know: set it with .size = "
+					"sizeof(struct hapax_client_options)");
 	enum hapax_result result = check_options(&options, problem);
 	if (result == HAPAX_OK && hpx_random_ready() != HPX_OK)
-		return hpx_client_say(HAPAX_UNAVAILABLE, problem, "the system gives no random bytes");
+		return hpx_client_error(HAPAX_UNAVAILABLE, problem, "the system gives no random bytes");
 	if (result == HAPAX_OK)
 		result = begin_libcurl(problem);
 	if (result != HAPAX_OK)
@@ -160,9 +192,9 @@ void hapax_client_interrupt(struct hapax_client *client)
 static enum hapax_result need_journal(const struct hapax_client *client, char *problem)
 {
 	if (client == NULL)
-		return hpx_client_say(HAPAX_MISUSE, problem, "there is no client");
+		return hpx_client_error(HAPAX_MISUSE, problem, "there is no client");
 	if (client->journal == NULL)
-		return hpx_client_say(HAPAX_MISUSE, problem, "this client has no journal");
+		return hpx_client_error(HAPAX_MISUSE, problem, "this client has no journal");
 	return HAPAX_OK;
 }
 
@@ -173,7 +205,7 @@ enum hapax_result hapax_client_entries(struct hapax_client *client, int all,
 	enum hapax_result result = need_journal(client, problem);
 
 	if (result == HAPAX_OK && (ret_entries == NULL || ret_count == NULL))
-		result = hpx_client_say(HAPAX_MISUSE, problem, "there is no place for the entries");
+		result = hpx_client_error(HAPAX_MISUSE, problem, "there is no place for the entries");
 	if (result == HAPAX_OK)
 		result = hpx_journal_list(client->journal, all != 0, ret_entries, ret_count, problem);
 	return result == HAPAX_OK ? hpx_client_ok(problem) : result;
@@ -190,7 +222,7 @@ enum hapax_result hapax_client_forget(struct hapax_client *client, int64_t id, c
 	enum hapax_result result = need_journal(client, problem);
 
 	if (result == HAPAX_OK && id <= 0)
-		result = hpx_client_say(HAPAX_INVALID, problem, "there is no such call");
+		result = hpx_client_error(HAPAX_INVALID, problem, "there is no such call");
 	if (result == HAPAX_OK)
 		result = hpx_journal_forget(client->journal, id, problem);
 	return result == HAPAX_OK ? hpx_client_ok(problem) : result;
@@ -199,14 +231,14 @@ enum hapax_result hapax_client_forget(struct hapax_client *client, int64_t id, c
 static enum hapax_result load(struct hapax_client *client, int64_t id, struct hapax_call *call,
 			      char *problem)
 {
+	HPX_ASSERT(client->journal != NULL && id > 0);
 	enum hapax_result result = hpx_journal_load(client->journal, id, call, problem);
-
 	if (result != HAPAX_OK)
 		return result;
 	if (call->state == HAPAX_ENTRY_DONE)
-		return hpx_client_say(HAPAX_REFUSED, problem,
-				      "call %lld is done: it was answered with %u", (long long)id,
-				      call->status);
+		return hpx_client_error(HAPAX_REFUSED, problem,
+					"call %lld is done: it was answered with %u", (long long)id,
+					call->status);
 	call->resumed = true;
 	if (client->options.remembered_ms > 0)
 		call->remembered_ms = client->options.remembered_ms;
@@ -220,14 +252,14 @@ enum hapax_result hapax_call_resume(struct hapax_client *client, int64_t id,
 	enum hapax_result result = need_journal(client, problem);
 
 	if (result == HAPAX_OK && ret_call == NULL)
-		result = hpx_client_say(HAPAX_MISUSE, problem, "there is no place for the call");
+		result = hpx_client_error(HAPAX_MISUSE, problem, "there is no place for the call");
 	if (result == HAPAX_OK && id <= 0)
-		result = hpx_client_say(HAPAX_INVALID, problem, "there is no such call");
+		result = hpx_client_error(HAPAX_INVALID, problem, "there is no such call");
 	if (result != HAPAX_OK)
 		return result;
 	struct hapax_call *call = hpx_call_empty(client);
 	if (call == NULL)
-		return hpx_client_nomem(problem);
+		return hpx_client_no_memory(problem);
 	result = load(client, id, call, problem);
 	if (result != HAPAX_OK) {
 		hapax_call_free(call);

@@ -1,12 +1,79 @@
-/* A call before it is sent: its request, put together and never changed again. */
+/* A call before it is sent: method, URL, body and key. The request is put together
+ * once and never changed again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/assert.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "client/client.h"
 
 #define REMEMBERED_MS ((int64_t)86400000)
+
+/* ---- the key ---- */
+
+/* A UUID of version 7 (RFC 9562 section 5.7), which sorts by time. */
+static void key_make(char ret_key[HPX_KEY_MAX + 1])
+{
+	uint64_t now_ms = (uint64_t)hpx_clock_wall_ms();
+	uint8_t bytes[16];
+	char hex[33];
+
+	hpx_random(bytes, sizeof(bytes));
+	for (int i = 0; i < 6; i++)
+		bytes[i] = (uint8_t)(now_ms >> (40 - 8 * i));
+	bytes[6] = (uint8_t)((bytes[6] & 0x0f) | 0x70);
+	bytes[8] = (uint8_t)((bytes[8] & 0x3f) | 0x80);
+	hpx_hex_encode(bytes, sizeof(bytes), hex);
+	snprintf(ret_key, HPX_KEY_MAX + 1, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12,
+		 hex + 16, hex + 20);
+}
+
+/* A String of RFC 9651 (section 4.1.6), or the bare bytes. */
+void hpx_call_key_print(const struct hapax_call *call, char ret_text[HPX_KEY_TEXT_SIZE])
+{
+	char *out = ret_text;
+
+	HPX_ASSERT(call->key[0] != '\0');
+	if (call->key_bare) {
+		snprintf(ret_text, HPX_KEY_TEXT_SIZE, "%s", call->key);
+		return;
+	}
+	*out++ = '"';
+	for (const char *c = call->key; *c != '\0'; c++) {
+		if (*c == '"' || *c == '\\')
+			*out++ = '\\';
+		*out++ = *c;
+	}
+	*out++ = '"';
+	*out = '\0';
+	HPX_ASSERT(out < ret_text + HPX_KEY_TEXT_SIZE);
+}
+
+enum hapax_result hapax_call_key(struct hapax_call *call, const char *key, char *problem)
+{
+	struct hpx_key parsed;
+	const char *reason = NULL;
+
+	if (call == NULL || key == NULL || call->resumed || call->sent)
+		return hpx_client_error(HAPAX_MISUSE, problem,
+					"a key is given before the call is sent, and a "
+					"resumed call has one");
+	/* Bare, the server would read a leading quote as an RFC 9651 String. */
+	enum hpx_status status = hpx_key_parse_bare(hpx_span_of(key), &parsed, &reason);
+	if (status == HPX_OK && call->key_bare)
+		status = key[0] == '"' ? HPX_INVALID :
+					 hpx_key_parse(hpx_span_of(key), false, &parsed, &reason);
+	if (status != HPX_OK)
+		return hpx_client_error(HAPAX_INVALID, problem, "%s",
+					reason != NULL ? reason : "A bare key has no quotes.");
+	memcpy(call->key, parsed.bytes, parsed.len);
+	call->key[parsed.len] = '\0';
+	return hpx_client_ok(problem);
+}
+
+/* ---- the call ---- */
 
 struct hapax_call *hpx_call_empty(struct hapax_client *client)
 {
@@ -76,22 +143,22 @@ static enum hapax_result check_request(const struct hapax_call *call, char *prob
 
 	if (hpx_attempt_check(call, hpx_span("", 0), &request) == HPX_OK)
 		return hpx_client_ok(problem);
-	return hpx_client_say(HAPAX_INVALID, problem, "%s", request.problem);
+	return hpx_client_error(HAPAX_INVALID, problem, "%s", request.problem);
 }
 
 enum hapax_result hapax_call_new(struct hapax_client *client, const char *method, const char *url,
 				 struct hapax_call **ret_call, char *problem)
 {
 	if (client == NULL || method == NULL || url == NULL || ret_call == NULL)
-		return hpx_client_say(HAPAX_MISUSE, problem,
-				      "a call needs a client, a method and a URL");
+		return hpx_client_error(HAPAX_MISUSE, problem,
+					"a call needs a client, a method and a URL");
 	if (!is_method(method))
-		return hpx_client_say(HAPAX_INVALID, problem,
-				      "the method is POST, PUT, PATCH or DELETE: only what changes "
-				      "something needs a key (for the rest there is curl)");
+		return hpx_client_error(HAPAX_INVALID, problem,
+					"the method is POST, PUT, PATCH or DELETE: only what changes "
+					"something needs a key (for the rest there is curl)");
 	struct hapax_call *call = hpx_call_empty(client);
 	if (call == NULL)
-		return hpx_client_nomem(problem);
+		return hpx_client_no_memory(problem);
 	snprintf(call->method, sizeof(call->method), "%s", method);
 	call->url = strdup(url);
 	call->key_header = strdup(client->options.key_header);
@@ -99,9 +166,9 @@ enum hapax_result hapax_call_new(struct hapax_client *client, const char *method
 	call->created_ms = hpx_clock_wall_ms();
 	call->remembered_ms = client->options.remembered_ms > 0 ? client->options.remembered_ms :
 								  REMEMBERED_MS;
-	hpx_call_key_make(call->key);
+	key_make(call->key);
 	enum hapax_result result = call->url == NULL || call->key_header == NULL ?
-					   hpx_client_nomem(problem) :
+					   hpx_client_no_memory(problem) :
 					   check_request(call, problem);
 	if (result == HAPAX_OK)
 		*ret_call = call;
@@ -114,14 +181,14 @@ enum hapax_result hapax_call_body(struct hapax_call *call, const void *body, siz
 				  char *problem)
 {
 	if (call == NULL || (body == NULL && body_len > 0) || call->resumed || call->sent)
-		return hpx_client_say(HAPAX_MISUSE, problem,
-				      "a body is given before the call is sent, "
-				      "and a resumed call has its own");
+		return hpx_client_error(HAPAX_MISUSE, problem,
+					"a body is given before the call is sent, "
+					"and a resumed call has its own");
 	if (body_len > HPX_CALL_BODY_MAX)
-		return hpx_client_say(HAPAX_INVALID, problem, "the body is larger than 64 MiB");
+		return hpx_client_error(HAPAX_INVALID, problem, "the body is larger than 64 MiB");
 	char *copy = malloc(body_len + 1);
 	if (copy == NULL)
-		return hpx_client_nomem(problem);
+		return hpx_client_no_memory(problem);
 	if (body_len > 0)
 		memcpy(copy, body, body_len);
 	free(call->body);
