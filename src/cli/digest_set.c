@@ -1,6 +1,7 @@
-/* Open addressing over truncated hashes; a place of zeros is free. The lowest
- * bit of the last byte is the mark and no part of the name. */
+/* Open addressing over truncated digests; a place of zeros is free. The lowest bit of the
+ * last byte is the mark and no part of the digest. */
 #include "cli/digest_set.h"
+#include "base/assert.h"
 
 #include <stdlib.h>
 
@@ -40,6 +41,7 @@ static size_t place_of(const struct hpx_digest_set *set, const uint8_t key[HPX_D
 {
 	size_t at = 0;
 
+	HPX_ASSERT(set->place_count > 0 && 2 * set->count <= set->place_count);
 	memcpy(&at, key, sizeof(at));
 	for (at &= set->place_count - 1;; at = (at + 1) & (set->place_count - 1))
 		if (is_free(set->places[at]) || is_same(set->places[at], key))
@@ -98,6 +100,7 @@ static enum hpx_status take(struct hpx_digest_set *set, struct hpx_span name, bo
 		memcpy(set->places[*ret_at], key, HPX_DIGEST_SIZE);
 		set->count++;
 	}
+	HPX_ASSERT(2 * set->count <= set->place_count);
 	return HPX_OK;
 }
 
@@ -105,6 +108,8 @@ enum hpx_status hpx_digest_set_add(struct hpx_digest_set *set, struct hpx_span n
 				   bool *ret_before)
 {
 	size_t at;
+
+	HPX_ASSERT(set->numbers == NULL);
 	enum hpx_status status = take(set, name, false, &at);
 
 	if (status != HPX_OK)
@@ -129,8 +134,9 @@ enum hpx_status hpx_digest_set_has(const struct hpx_digest_set *set, struct hpx_
 enum hpx_status hpx_digest_set_put(struct hpx_digest_set *set, struct hpx_span name, int64_t number)
 {
 	size_t at;
-	enum hpx_status status = take(set, name, true, &at);
 
+	HPX_ASSERT(set->numbers != NULL || set->count == 0);
+	enum hpx_status status = take(set, name, true, &at);
 	if (status == HPX_OK && set->numbers[at] == 0)
 		set->numbers[at] = number;
 	return status;
@@ -146,6 +152,7 @@ enum hpx_status hpx_digest_set_number(const struct hpx_digest_set *set, struct h
 		return status;
 	if (set->place_count == 0 || is_free(set->places[place_of(set, key)]))
 		return HPX_NOT_FOUND;
+	HPX_ASSERT(set->numbers != NULL);
 	*ret_number = set->numbers[place_of(set, key)];
 	return HPX_OK;
 }

@@ -1,8 +1,9 @@
-/* What the files of `hapax reconcile` share. A provider's ledger is read once,
- * row by row (reconcile_row.c), each matched with one of ours
- * (reconcile_subject.c); then ours are gone through, page by page, for what the
- * ledger did not have (reconcile_ours.c). Memory is bounded: a row, a page, the
- * set of names seen (set.h), and so many findings. */
+/* What the files of `hapax reconcile` share. "Theirs" is a row of the provider's ledger,
+ * "ours" an operation or a job of this store. The ledger is read once, row by row, and
+ * each row is matched with one of ours (reconcile_match.c). Then ours are read, page by
+ * page, for those that the ledger lacks (both in reconcile_compare.c). Differences are
+ * kept and printed at the end (reconcile_command.c). Memory is bounded: a row, a page, the
+ * set of names in the ledger, and a thousand differences of each group. */
 #ifndef HPX_CLI_RECONCILE_H
 #define HPX_CLI_RECONCILE_H
 
@@ -27,13 +28,14 @@ enum hpx_group {
 		HPX_GROUP_COUNT
 };
 
-/* Of each group so many are listed; all are counted. */
+/* Differences of each group that are listed; all are counted. */
 #define HPX_GROUP_LISTED_MAX 1000
 
+/* A difference, and the place in the ledger that it is about. */
 struct hpx_difference {
 	struct hpx_difference *next;
-	uint64_t line;        /* of the ledger; 0: it is not in there */
-	struct hpx_span name; /* what the ledger calls it; ptr NULL: it is not in there */
+	uint64_t line;        /* of the ledger; 0: the ledger lacks it */
+	struct hpx_span name; /* in the ledger; ptr NULL: the ledger lacks it */
 	bool has_reference;
 	char reference[HPX_REFERENCE_SIZE];
 	int64_t job;          /* 0: the operation itself */
@@ -75,9 +77,9 @@ struct hpx_reconciliation {
 #define X(member, flag, value, text) const char *member;
 	HPX_RECONCILE_FLAG_LIST(X)
 #undef X
-	/* The arguments, read. */
+	/* The arguments, parsed. */
 	struct hpx_ledger_settings ledger_settings;
-	struct hpx_span columns[3];       /* its name; the amount, the status */
+	struct hpx_span columns[3];       /* that are read: the name, the amount, the status */
 	int amount_column, status_column; /* -1: none */
 	int64_t from_ms, to_ms;           /* INT64_MIN, INT64_MAX: open */
 	int64_t settle_after_ms;          /* 0: not given */
@@ -87,52 +89,56 @@ struct hpx_reconciliation {
 	struct hpx_digest_set keys;  /* --key with --target: job key → number */
 	struct hpx_group_list groups[HPX_GROUP_COUNT];
 	uint64_t rows;
-	uint64_t ours; /* that happened, in the time compared */
-	uint64_t matched;
-	bool is_jobs; /* jobs are compared, not operations */
+	uint64_t ours;    /* ours that happened, in the time compared */
+	uint64_t matched; /* rows that name one of ours */
+	bool is_jobs;     /* jobs are compared, not operations */
 };
 
-/* How one of ours stands. */
+/* What the store knows of one of ours. */
 enum hpx_standing { HPX_STANDS_HAPPENED,
 		    HPX_STANDS_UNKNOWN,
 		    HPX_STANDS_NOT,
 		    HPX_STANDS_UNDER_WAY };
 
-/* One of ours. The job, if it is one, is freed by hpx_ledger_match_done. */
+/* One of ours, as a row of the ledger names it. hpx_ledger_match_done frees its job. */
 struct hpx_ledger_match {
-	struct hpx_entry entry; /* of the operation, if it is still there */
+	struct hpx_entry entry; /* of the operation, where has_entry */
 	bool has_entry;
 	struct hpx_job_entry *job; /* NULL: the operation itself */
 	enum hpx_standing standing;
 	const char *state; /* for people */
 };
 void hpx_ledger_match_done(struct hpx_ledger_match *match);
-/* From an operation; from a job, whose operation is looked up. */
+const struct hpx_operation_id *hpx_ledger_match_id(const struct hpx_ledger_match *match);
+const struct hpx_mark *hpx_ledger_match_mark(const struct hpx_ledger_match *match);
+/* Made of an operation, or of a job, whose operation is read. On HPX_OK the job is the
+ * match's. */
 void hpx_ledger_match_operation(const struct hpx_entry *entry, struct hpx_ledger_match *ret_match);
 enum hpx_status hpx_ledger_match_job(struct hpx_reconciliation *run, struct hpx_job_entry *job,
 				     struct hpx_ledger_match *ret_match);
 
-/* The one that a row names. HPX_NOT_FOUND: none. HPX_CONFLICT: several.
- * HPX_INVALID: it is no name of ours. */
+/* The one of ours that a row names. HPX_NOT_FOUND: none. HPX_CONFLICT: several.
+ * HPX_INVALID: ours have no such names. */
 enum hpx_status hpx_ledger_match_find(struct hpx_reconciliation *run, struct hpx_span name,
 				      struct hpx_ledger_match *ret_match);
-/* What the ledger would call it, in `out`; empty where we do not know. */
+/* The name that the ledger would have for it, into `out`; empty where we do not know. */
 enum hpx_status hpx_ledger_match_name(struct hpx_reconciliation *run,
 				      const struct hpx_ledger_match *match, struct hpx_buffer *out);
-/* --key with --target: our jobs by their keys. */
+/* For --key with --target: fills run->keys with the keys of our jobs. */
 enum hpx_status hpx_ledger_match_index_keys(struct hpx_reconciliation *run);
-/* Our amount; HPX_NOT_FOUND where there is none. */
+/* Our amount, from run->scratch; HPX_NOT_FOUND where there is none. */
 enum hpx_status hpx_ledger_match_amount(struct hpx_reconciliation *run,
 					const struct hpx_ledger_match *match,
 					struct hpx_span *ret_text);
 
-/* Reads the whole ledger. HPX_EXIT_OK, or what to exit with when all was said. */
+/* Reads the whole ledger and compares its rows with ours. HPX_EXIT_OK, or the exit code
+ * after a message. */
 int hpx_reconcile_rows(struct hpx_reconciliation *run);
-/* What of ours the ledger did not have. */
+/* Compares ours with the names that the ledger has; in the same way. */
 int hpx_reconcile_ours(struct hpx_reconciliation *run);
 
-/* Notes a difference; the text is made of the format. HPX_EXIT_OK, or
- * HPX_EXIT_FAILED when said why not. */
+/* Keeps a difference for the report, with a text for people. `match` may be NULL.
+ * HPX_EXIT_OK, or HPX_EXIT_FAILED after a message: no memory. */
 int hpx_reconcile_note(struct hpx_reconciliation *run, enum hpx_group group,
 		       const struct hpx_difference *difference,
 		       const struct hpx_ledger_match *match, const char *format, ...)

@@ -1,27 +1,33 @@
-/* `hapax reconcile`: compares a provider's export with the store, both ways,
- * and with --apply settles what is unknown by it. Made to run from cron: exit
- * code 1 says that something is open. */
+/* `hapax reconcile`: compares a provider's export with the store, both ways, and with
+ * --apply settles unknown outcomes by it. It is made to run from cron: exit code 1 means
+ * that a difference is open. Here are the arguments and the report. */
+#include <limits.h>
 #include <stdarg.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "cli/reconcile.h"
 #include "config/unit.h"
 
+/* Of a row of the ledger. */
 #define RECORD_BYTES_MAX ((size_t)1 << 20)
+/* Of a page of ours, whose bound is a million operations. */
 #define SCRATCH_MAX ((size_t)512 * 1024 * 1024)
+/* Of the text of a difference. */
 #define TEXT_MAX 512
 
 /* ---- times ----
  * RFC 3339, as people type it: "2026-11-15" (midnight), "2026-11-15T21:06:55Z" or with
  * an offset ("+01:00"); UTC where none is given. */
 
-/* Takes exactly `digits` digits, and `behind` after them (0: nothing). */
+/* Takes exactly `digits` digits and the character `behind` them (0: none). */
 static bool take_number(struct hpx_span *rest, size_t digits, char behind, uint64_t most,
 			int *ret_value)
 {
 	uint64_t value;
 
+	HPX_ASSERT(most <= INT_MAX);
 	if (rest->len < digits || !hpx_span_u64(hpx_span_first(*rest, digits), most, &value))
 		return false;
 	*rest = hpx_span_skip(*rest, digits);
@@ -34,7 +40,7 @@ static bool take_number(struct hpx_span *rest, size_t digits, char behind, uint6
 	return true;
 }
 
-/* ".5", ".123"; what is beyond milliseconds is cut off. */
+/* ".5", ".123"; digits beyond milliseconds are dropped. */
 static bool take_fraction(struct hpx_span *rest, int64_t *ret_ms)
 {
 	int64_t ms = 0, weight = 100;
@@ -54,7 +60,7 @@ static bool take_fraction(struct hpx_span *rest, int64_t *ret_ms)
 	return digits > 0;
 }
 
-/* "", "Z", "+01:00"; what it adds in seconds. */
+/* "", "Z" or "+01:00", in seconds. */
 static bool take_offset(struct hpx_span rest, int64_t *ret_offset_s)
 {
 	int hours, minutes;
@@ -96,7 +102,7 @@ static bool parse_rfc3339(struct hpx_span text, int64_t *ret_wall_ms)
 	tm.tm_mon = month - 1;
 	tm.tm_mday = day;
 	time_t at = timegm(&tm);
-	/* The 31st of a month with 30 days is no time. */
+	/* timegm moves the 31st of a month with 30 days to the next one. */
 	if (at == (time_t)-1 || tm.tm_mday != day || tm.tm_mon != month - 1)
 		return false;
 	*ret_wall_ms = ((int64_t)at - offset_s) * 1000 + fraction_ms;
@@ -131,14 +137,11 @@ static struct hpx_difference *keep(struct hpx_reconciliation *run,
 	if (kept->text.ptr == NULL || (difference->name.ptr != NULL && kept->name.ptr == NULL))
 		return NULL;
 	kept->has_reference = match != NULL;
-	if (match != NULL && match->job != NULL) {
-		kept->job = match->job->delivery.number;
-		hpx_reference_print(&match->job->delivery.operation,
-				    &match->job->delivery.mark, kept->reference);
-	} else if (match != NULL) {
-		hpx_reference_print(&match->entry.record.id, &match->entry.record.mark,
+	if (match != NULL)
+		hpx_reference_print(hpx_ledger_match_id(match), hpx_ledger_match_mark(match),
 				    kept->reference);
-	}
+	if (match != NULL && match->job != NULL)
+		kept->job = match->job->delivery.number;
 	return kept;
 }
 
@@ -150,6 +153,7 @@ int hpx_reconcile_note(struct hpx_reconciliation *run, enum hpx_group group,
 	char text[TEXT_MAX];
 	va_list args;
 
+	HPX_ASSERT(group < HPX_GROUP_COUNT);
 	list->count++;
 	list->open += difference->settled ? 0 : 1;
 	if (list->count > HPX_GROUP_LISTED_MAX)
@@ -400,6 +404,7 @@ static int reconcile(struct hpx_reconciliation *run)
 {
 	int code = HPX_EXIT_OK;
 
+	HPX_ASSERT(run->from_ms < run->to_ms && run->ledger_settings.column_count > 0);
 	if (run->key != NULL && run->is_jobs) {
 		enum hpx_status status = hpx_ledger_match_index_keys(run);
 		if (status == HPX_TOO_LARGE)
@@ -416,7 +421,7 @@ static int reconcile(struct hpx_reconciliation *run)
 	return code == HPX_EXIT_OK ? report(run) : code;
 }
 
-/* The flags of every command that this one has, too, and its own. */
+/* Its own flags, and those that it shares with other operator commands. */
 static size_t list_flags(struct hpx_reconciliation *run, struct hpx_cli_flag *flags)
 {
 	const struct hpx_cli_flag own[] = {
@@ -432,12 +437,13 @@ static size_t list_flags(struct hpx_reconciliation *run, struct hpx_cli_flag *fl
 		  &run->command.config_path },
 	};
 
+	HPX_ASSERT(sizeof(own) <= HPX_CLI_FLAGS_MAX * sizeof(*flags));
 	memcpy(flags, own, sizeof(own));
 	return sizeof(own) / sizeof(own[0]);
 }
 
-/* Misspelled, it would find nothing of ours; but jobs and operations may be
- * older than the configuration, so it is no mistake. */
+/* A misspelled name would find nothing of ours. It is only a warning, because jobs and
+ * operations may be older than the configuration. */
 static void warn_of_names(const struct hpx_reconciliation *run)
 {
 	const struct hpx_settings *settings = run->command.settings;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "cli/operations.h"
@@ -12,15 +13,16 @@
 #include "core/amount.h"
 
 #define READ_BYTES 65536
-/* A name as a provider has it; longer ones are none of ours. */
+/* Of a name in the ledger. Ours have no longer ones. */
 #define NAME_MAX_BYTES 1024
 #define PROGRESS_ROWS 100000
+/* Operations or jobs that are read at once. A page grows, up to the bound, where more
+ * changed in one millisecond. */
 #define PAGE 1000
 #define PAGE_MAX 1000000
-/* A key of ours is at most so long. */
+/* Of a name of ours. A key is far shorter. */
 #define OUR_NAME_MAX_BYTES 4096
-/* Between two exports that say not applied, where no rule has it. An export asks
- * nobody, so only the distance of the two counts. */
+/* Between two exports that say "not applied", where no rule says how long. */
 #define CONFIRM_AFTER_MS 60000
 
 /* ---- settling ---- */
@@ -52,7 +54,7 @@ static struct hpx_difference place_of(uint64_t line, struct hpx_span name)
 	return (struct hpx_difference){ .line = line, .name = name };
 }
 
-/* What follows from a NOT_APPLIED, before it is said. */
+/* Whether "not applied" can count, and the rule by which it does. */
 static bool can_unapply(const struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
 			struct hpx_reconcile_rule *ret_rule)
 {
@@ -66,13 +68,15 @@ static bool can_unapply(const struct hpx_reconciliation *run, const struct hpx_l
 	return ret_rule->settle_after_ms > 0;
 }
 
-static enum hpx_status rule(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
-			    enum hpx_ruling ruling, const struct hpx_reconcile_rule *by,
-			    enum hpx_reconcile_move *ret_move)
+/* Hands the ledger's ruling to the store. HPX_CLOSED: the store failed, and a message
+ * was printed. */
+static enum hpx_status write_ruling(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
+				    enum hpx_ruling ruling, const struct hpx_reconcile_rule *by,
+				    enum hpx_reconcile_move *ret_move)
 {
 	const char *file = strrchr(run->ledger, '/') ? strrchr(run->ledger, '/') + 1 : run->ledger;
 	int64_t now_ms = hpx_clock_wall_ms();
-	struct hpx_ruling_update turn = {
+	struct hpx_ruling_update update = {
 		.number = match->job != NULL ? match->job->delivery.number : 0,
 		.received = { .ruling = ruling,
 			      .about_ms = run->to_ms < now_ms ? run->to_ms : now_ms },
@@ -80,18 +84,17 @@ static enum hpx_status rule(struct hpx_reconciliation *run, const struct hpx_led
 	};
 	struct hpx_store_op op = {
 		.verb = HPX_VERB_RULE,
-		.id = match->job != NULL ? match->job->delivery.operation :
-					   match->entry.record.id,
-		.mark = match->job != NULL ? match->job->delivery.mark :
-					     match->entry.record.mark,
-		.rule.update = &turn,
+		.id = *hpx_ledger_match_id(match),
+		.mark = *hpx_ledger_match_mark(match),
+		.rule.update = &update,
 		.reason = hpx_arena_printf(&run->scratch, "ledger %s: %s", file, run->command.reason),
 	};
 
-	hpx_random(&turn.random, sizeof(turn.random));
+	HPX_ASSERT(match->standing == HPX_STANDS_UNKNOWN || match->job != NULL);
+	hpx_random(&update.random, sizeof(update.random));
 	if (hpx_operator_write(&run->command, &op) != HPX_EXIT_OK)
-		return HPX_CLOSED; /* it was said */
-	*ret_move = turn.move;
+		return HPX_CLOSED;
+	*ret_move = update.move;
 	return op.status;
 }
 
@@ -101,12 +104,15 @@ static bool is_settled(enum hpx_reconcile_move move)
 	       move == HPX_RECONCILE_SETTLE_NOT_APPLIED;
 }
 
+/* With --apply. */
 static int apply(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
 		 enum hpx_ruling ruling, const struct hpx_reconcile_rule *by,
 		 struct hpx_difference *place)
 {
 	enum hpx_reconcile_move move = HPX_RECONCILE_STAY;
-	enum hpx_status status = rule(run, match, ruling, by, &move);
+
+	HPX_ASSERT(run->apply != NULL && run->command.reason != NULL);
+	enum hpx_status status = write_ruling(run, match, ruling, by, &move);
 
 	if (status == HPX_CLOSED)
 		return HPX_EXIT_FAILED;
@@ -124,6 +130,7 @@ static int apply(struct hpx_reconciliation *run, const struct hpx_ledger_match *
 				  hpx_ruling_name(ruling));
 }
 
+/* Settles an unknown outcome by the ledger, or notes what is missing for that. */
 static int settle(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
 		  enum hpx_ruling ruling, uint64_t line, struct hpx_span name)
 {
@@ -178,15 +185,16 @@ static enum hpx_ruling ruling_of(const struct hpx_reconciliation *run,
 							 HPX_RULING_NOT_APPLIED;
 }
 
-struct row {
+/* A row of the ledger. */
+struct ledger_row {
 	const struct hpx_ledger_record *record;
 	struct hpx_difference place;
 	enum hpx_ruling ruling;
 };
 
-/* Two amounts that both can be read, and differ. `*ret_differ` is true also
- * where one is missing: then it was noted as unclear. */
-static int compare_amounts(struct hpx_reconciliation *run, const struct row *row,
+/* Notes amounts that differ. `*ret_differ` is true also where one is missing, which is
+ * noted as unclear. */
+static int compare_amounts(struct hpx_reconciliation *run, const struct ledger_row *row,
 			   const struct hpx_ledger_match *match, bool *ret_differ)
 {
 	struct hpx_span ours = { NULL, 0 };
@@ -216,14 +224,14 @@ static bool is_dead_job(const struct hpx_ledger_match *match)
 	       match->job->delivery.state == HPX_JOB_DEAD;
 }
 
-/* Completed, or done, with an answer that says no. */
+/* Completed, with an answer that is no success. */
 static bool is_refused(const struct hpx_ledger_match *match)
 {
 	return match->has_entry && match->entry.readable &&
 	       match->entry.record.state == HPX_STATE_COMPLETED;
 }
 
-static int judge_applied(struct hpx_reconciliation *run, const struct row *row,
+static int judge_applied(struct hpx_reconciliation *run, const struct ledger_row *row,
 			 const struct hpx_ledger_match *match)
 {
 	bool differ = false;
@@ -243,7 +251,7 @@ static int judge_applied(struct hpx_reconciliation *run, const struct row *row,
 		      row->place.name);
 }
 
-static int judge_unclear(struct hpx_reconciliation *run, const struct row *row,
+static int judge_unclear(struct hpx_reconciliation *run, const struct ledger_row *row,
 			 const struct hpx_ledger_match *match)
 {
 	struct hpx_span value = row->record->values[run->status_column];
@@ -256,7 +264,7 @@ static int judge_unclear(struct hpx_reconciliation *run, const struct row *row,
 		HPX_SPAN_ARG(hpx_span_first(value, 64)));
 }
 
-static int judge(struct hpx_reconciliation *run, const struct row *row,
+static int judge(struct hpx_reconciliation *run, const struct ledger_row *row,
 		 const struct hpx_ledger_match *match)
 {
 	switch (row->ruling) {
@@ -276,8 +284,8 @@ static int judge(struct hpx_reconciliation *run, const struct row *row,
 	}
 }
 
-/* None of ours, or not just one. */
-static int judge_unmatched(struct hpx_reconciliation *run, const struct row *row,
+/* A row that names none of ours, or several. */
+static int judge_unmatched(struct hpx_reconciliation *run, const struct ledger_row *row,
 			   enum hpx_status status)
 {
 	if (status == HPX_CONFLICT)
@@ -294,7 +302,8 @@ static int judge_unmatched(struct hpx_reconciliation *run, const struct row *row
 							  "there is none here");
 }
 
-static int add_name(struct hpx_reconciliation *run, const struct row *row)
+/* Adds the row's name to the set, and notes an applied one that was there before. */
+static int add_name(struct hpx_reconciliation *run, const struct ledger_row *row)
 {
 	bool before = false;
 	bool applied = row->ruling == HPX_RULING_APPLIED;
@@ -317,7 +326,7 @@ static int add_name(struct hpx_reconciliation *run, const struct row *row)
 
 static int take_row(struct hpx_reconciliation *run, const struct hpx_ledger_record *record)
 {
-	struct row row = { .record = record, .ruling = ruling_of(run, record) };
+	struct ledger_row row = { .record = record, .ruling = ruling_of(run, record) };
 	struct hpx_ledger_match match = { .job = NULL };
 
 	row.place.line = record->line;
@@ -348,7 +357,7 @@ static void show_progress(const struct hpx_reconciliation *run, bool last)
 		fprintf(stderr, "\r%llu rows of the ledger", (unsigned long long)run->rows);
 }
 
-/* All records that the bytes hold. True: go on with more bytes. */
+/* Takes all whole records of the bytes. True: more bytes are needed. */
 static bool take_bytes(struct hpx_reconciliation *run, struct hpx_ledger *ledger,
 		       struct hpx_span bytes, bool last, int *ret_code)
 {
@@ -421,7 +430,7 @@ int hpx_reconcile_rows(struct hpx_reconciliation *run)
 	return code;
 }
 
-/* ---- what the ledger does not have ---- */
+/* ---- ours that the ledger lacks ---- */
 
 static bool is_in_time(const struct hpx_reconciliation *run, int64_t created_ms)
 {
@@ -434,6 +443,7 @@ static int compare(struct hpx_reconciliation *run, const struct hpx_ledger_match
 	struct hpx_buffer name;
 	bool has = false;
 
+	HPX_ASSERT(match->standing == HPX_STANDS_HAPPENED || match->standing == HPX_STANDS_UNKNOWN);
 	hpx_buffer_init(&name, OUR_NAME_MAX_BYTES);
 	enum hpx_status status = hpx_ledger_match_name(run, match, &name);
 	if (status == HPX_OK && name.len > 0)
@@ -472,8 +482,9 @@ static int compare_entry(struct hpx_reconciliation *run, const struct hpx_entry 
 	return compare(run, &match);
 }
 
-/* Those that changed in the page's last millisecond wait for the next page,
- * which begins with all of them: no page's end falls among equals. */
+/* How many of a page are compared now. Operations that changed in the page's last
+ * millisecond wait for the next page, which begins with all of them: otherwise some could
+ * fall between two pages. */
 static size_t whole_part(const struct hpx_entry *entries, size_t count, unsigned limit)
 {
 	int64_t last_ms = count > 0 ? entries[count - 1].record.changed_ms : 0;
@@ -485,7 +496,7 @@ static size_t whole_part(const struct hpx_entry *entries, size_t count, unsigned
 	return count;
 }
 
-/* One page; `*query` moves on. `*ret_more` is false after the last one. */
+/* Compares one page and moves `*query` on. `*ret_more` is false after the last page. */
 static int compare_page(struct hpx_reconciliation *run, struct hpx_query *query, bool *ret_more)
 {
 	struct hpx_entry *entries = NULL;
@@ -496,6 +507,7 @@ static int compare_page(struct hpx_reconciliation *run, struct hpx_query *query,
 	*ret_more = false;
 	if (status != HPX_OK)
 		return hpx_operator_complain_read(&run->command, status);
+	HPX_ASSERT(count <= query->limit);
 	size_t whole = whole_part(entries, count, query->limit);
 	for (size_t i = 0; i < whole; i++) {
 		int code = compare_entry(run, &entries[i]);
@@ -527,7 +539,7 @@ static int compare_operations(struct hpx_reconciliation *run, enum hpx_state sta
 	return code;
 }
 
-/* The job is the callee's. */
+/* Takes the job over. */
 static int compare_job(struct hpx_reconciliation *run, struct hpx_job_entry *job)
 {
 	struct hpx_ledger_match match;

@@ -1,5 +1,6 @@
 /* Matching: from the name in a row of the ledger to one operation or job of ours, and
  * back to its name. */
+#include "base/assert.h"
 #include "cli/operations.h"
 #include "cli/reconcile.h"
 #include "core/json_lookup.h"
@@ -11,6 +12,19 @@ void hpx_ledger_match_done(struct hpx_ledger_match *match)
 {
 	hpx_job_entry_free(match->job);
 	match->job = NULL;
+}
+
+/* A job has its operation's reference also where that operation is gone. */
+const struct hpx_operation_id *hpx_ledger_match_id(const struct hpx_ledger_match *match)
+{
+	HPX_ASSERT(match->job != NULL || match->has_entry);
+	return match->job != NULL ? &match->job->delivery.operation : &match->entry.record.id;
+}
+
+const struct hpx_mark *hpx_ledger_match_mark(const struct hpx_ledger_match *match)
+{
+	HPX_ASSERT(match->job != NULL || match->has_entry);
+	return match->job != NULL ? &match->job->delivery.mark : &match->entry.record.mark;
 }
 
 static enum hpx_standing stands_operation(const struct hpx_entry *entry)
@@ -30,8 +44,8 @@ static enum hpx_standing stands_operation(const struct hpx_entry *entry)
 	}
 }
 
-/* A job that is done was taken, unless its answer, which is its operation's,
- * says otherwise. */
+/* A job that is done has happened, unless its answer, which is its operation's, says
+ * otherwise. */
 static enum hpx_standing stands_job(const struct hpx_ledger_match *match)
 {
 	switch (hpx_jobs_state(match->job)) {
@@ -74,7 +88,7 @@ enum hpx_status hpx_ledger_match_job(struct hpx_reconciliation *run, struct hpx_
 	return HPX_OK;
 }
 
-/* The only one of the list; the list is the callee's from now on. */
+/* The match with the only job of the list. Takes the list over. */
 static enum hpx_status only_job(struct hpx_reconciliation *run, struct hpx_job_entry *jobs,
 				struct hpx_ledger_match *ret_match)
 {
@@ -99,8 +113,8 @@ static enum hpx_status find_jobs(struct hpx_reconciliation *run, struct hpx_job_
 	return status == HPX_OK ? only_job(run, jobs, ret_match) : status;
 }
 
-/* An operation's jobs for the target; those of an earlier use of the key are
- * others. */
+/* The operation's one job for the target. Jobs of an earlier use of the key do not
+ * count. */
 static enum hpx_status find_job_of(struct hpx_reconciliation *run,
 				   const struct hpx_operation_id *id,
 				   const struct hpx_mark *mark, struct hpx_ledger_match *ret_match)
@@ -138,7 +152,7 @@ static enum hpx_status find_reference(struct hpx_reconciliation *run, struct hpx
 	return HPX_OK;
 }
 
-/* A bare key counts only where it selects exactly one operation. */
+/* A client's key counts only where exactly one operation has it. */
 static enum hpx_status find_key(struct hpx_reconciliation *run, struct hpx_span name,
 				struct hpx_ledger_match *ret_match)
 {
@@ -186,15 +200,12 @@ enum hpx_status hpx_ledger_match_name(struct hpx_reconciliation *run,
 	const struct hpx_job_entry *job = match->job;
 	char reference[HPX_REFERENCE_SIZE], key[HPX_JOB_KEY_SIZE];
 
+	HPX_ASSERT((job != NULL) == run->is_jobs);
 	if (run->provider_id != NULL)
 		return hpx_buffer_text(out, job->delivery.provider_id);
 	if (run->operation != NULL) {
-		if (job != NULL)
-			hpx_reference_print(&job->delivery.operation, &job->delivery.mark,
-					    reference);
-		else
-			hpx_reference_print(&match->entry.record.id,
-					    &match->entry.record.mark, reference);
+		hpx_reference_print(hpx_ledger_match_id(match), hpx_ledger_match_mark(match),
+				    reference);
 		return hpx_buffer_text(out, reference);
 	}
 	if (job == NULL)
@@ -211,6 +222,7 @@ enum hpx_status hpx_ledger_match_index_keys(struct hpx_reconciliation *run)
 				       .limit = PAGE };
 	char key[HPX_JOB_KEY_SIZE];
 
+	HPX_ASSERT(run->is_jobs && run->key != NULL && run->keys.count == 0);
 	for (;;) {
 		struct hpx_job_entry *jobs = NULL;
 		enum hpx_status status = hpx_store_jobs(run->command.reader, &query, &jobs);
