@@ -206,10 +206,10 @@ def test_every_step_is_named():
 
 
 def test_every_thread_and_hold_is_named():
-    """The tables of request-path.md have each file that starts a thread of a serving
-    process; and what holds a request: each file that takes a hold has a word there."""
-    page = read("internals/request-path.md")
-    threads, holds = section(page, "Threads"), section(page, "Holds")
+    """architecture.md has each file that starts a thread of a serving process, and
+    request-path.md what holds a request: each file that takes a hold has a word there."""
+    threads = section(read("internals/architecture.md"), "Threads")
+    holds = section(read("internals/request-path.md"), "Holds")
     sources = {path.relative_to(ROOT / "src"): path.read_text(encoding="utf-8")
                for path in (ROOT / "src").rglob("*.c")}
     starts = {str(path) for path, text in sources.items()
@@ -219,7 +219,7 @@ def test_every_thread_and_hold_is_named():
     assert not [path for path in starts if f"`{path}`" not in threads], threads
     words = {"request.c": "hpx_request_go", "wait.c": "wait list", "forward.c": "exchange", "pass.c": "exchange",
              "queue.c": "queue", "subrequest.c": "subrequest"}
-    takers = {path.name for path, text in sources.items() if "hpx_request_hold(" in text}
+    takers = {path.name for path, text in sources.items() if re.search(r"hpx_(request_hold|resume_arm)\(", text)}
     assert takers == set(words), "a new file holds requests: does the table have it?"
     assert not [word for word in words.values() if word not in holds], holds
     assert "looker" in holds and "committer" in holds, holds
