@@ -20,6 +20,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "cli/demo.h"
+#include "store/store.h"
 
 #define READY_TIMEOUT_MS 10000
 #define RUN_TIMEOUT_MS 10000
@@ -244,7 +245,7 @@ static enum hpx_status make_folder(struct hpx_demo_stage *stage, bool known)
 	}
 	snprintf(stage->config_path, PATH_MAX, "%s/hapax.yaml", stage->folder);
 	snprintf(stage->log_path, PATH_MAX, "%s/hapax.log", stage->folder);
-	snprintf(stage->store_url, PATH_MAX, "sqlite:%s/hapax.db", stage->folder);
+	snprintf(stage->store_url, PATH_MAX, HPX_STORE_FILE_URL "%s/hapax.db", stage->folder);
 	return HPX_OK;
 }
 

@@ -2,20 +2,12 @@
  * `hapax serve` does the same when it starts; this is for those who want to do
  * it beforehand, or to create the store for a service that may not. */
 #include "cli/cli.h"
-#include "store/postgres/postgres.h"
-#include "store/sqlite/sqlite.h"
-
-#define DEFAULT_STORE "sqlite:hapax.db"
+#include "store/store.h"
 
 static int complain(const char *problem, enum hpx_status status)
 {
 	fprintf(stderr, "hapax migrate: %s\n", *problem ? problem : hpx_status_text(status));
 	return HPX_EXIT_FAILED;
-}
-
-static bool is_file(const struct hpx_store_options *options)
-{
-	return hpx_span_starts(options->url, HPX_SPAN("sqlite:"));
 }
 
 /* A store opens only when its schema is the one that this program needs. */
@@ -27,7 +19,7 @@ static int check(const struct hpx_store_options *options)
 
 	if (status != HPX_OK)
 		return complain(problem, status);
-	printf("%s is up to date\n", is_file(options) ? options->url.ptr : store->description);
+	printf("%s is up to date\n", hpx_store_can(store, HPX_STORE_FILE) ? options->url.ptr : store->description);
 	hpx_store_close(store);
 	return HPX_EXIT_OK;
 }
@@ -35,24 +27,17 @@ static int check(const struct hpx_store_options *options)
 static int migrate(const struct hpx_store_options *options)
 {
 	char problem[HPX_STORE_PROBLEM_SIZE] = "";
-	/* A database's address without its password; a file's as it was given. */
-	char description[PATH_MAX + 16];
-	unsigned from = 0, to = 0;
-	enum hpx_status status;
+	struct hpx_store_migration done;
+	enum hpx_status status = hpx_store_migrate(options, &done, problem);
 
-	snprintf(description, sizeof(description), "%.*s", HPX_SPAN_ARG(options->url));
-	if (is_file(options))
-		status = hpx_store_sqlite_migrate(options, &from, &to, problem);
-	else
-		status = hpx_store_postgres_migrate(options, &from, &to, description, problem);
 	if (status != HPX_OK)
 		return complain(problem, status);
-	if (from == to)
-		printf("%s is up to date: schema %u\n", description, to);
-	else if (from == 0)
-		printf("%s is new: schema %u\n", description, to);
+	if (done.from == done.to)
+		printf("%s is up to date: schema %u\n", done.description, done.to);
+	else if (done.from == 0)
+		printf("%s is new: schema %u\n", done.description, done.to);
 	else
-		printf("%s: schema %u → %u\n", description, from, to);
+		printf("%s: schema %u → %u\n", done.description, done.from, done.to);
 	return HPX_EXIT_OK;
 }
 
@@ -60,7 +45,7 @@ int hpx_cli_migrate(int argc, char **argv)
 {
 	const char *url = NULL, *only_check = NULL, *beside = NULL;
 	const struct hpx_cli_flag flags[] = {
-		{ "store", "URL", "The store; default sqlite:hapax.db.", &url },
+		{ "store", "URL", "The store; default " HPX_STORE_DEFAULT_URL ".", &url },
 		{ "check", NULL, "Only say whether it is up to date; exit 1 if not.", &only_check },
 		{ "beside", NULL, "Make hapax's tables in a file that holds an application's own.", &beside },
 	};
@@ -76,10 +61,10 @@ int hpx_cli_migrate(int argc, char **argv)
 
 	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
 		return code;
-	struct hpx_store_options options = { .url = hpx_span_of(url ? url : DEFAULT_STORE),
+	struct hpx_store_options options = { .url = hpx_span_of(url ? url : HPX_STORE_DEFAULT_URL),
 					     .create = only_check == NULL,
 					     .install = beside != NULL };
-	if (!is_file(&options) && !hpx_span_starts(options.url, HPX_SPAN("postgres"))) {
+	if (!hpx_store_url_can(options.url, HPX_STORE_SCHEMA)) {
 		fprintf(stderr, "hapax migrate: only sqlite:PATH and postgres://… stores have a "
 				"schema\n");
 		return HPX_EXIT_USAGE;

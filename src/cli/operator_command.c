@@ -104,7 +104,7 @@ static const char *find_url(struct hpx_operator_command *command)
 	struct hpx_config_flags flags = { .without_secrets = true };
 
 	if (command->config_path == NULL)
-		return command->store_url != NULL ? command->store_url : HPX_OPERATOR_STORE_DEFAULT;
+		return command->store_url != NULL ? command->store_url : HPX_STORE_DEFAULT_URL;
 	hpx_config_flags_set(&flags, "config", command->config_path);
 	command->settings = hpx_cli_load(&flags);
 	if (command->settings == NULL)
@@ -124,15 +124,15 @@ int hpx_operator_open(struct hpx_operator_command *command)
 	if (url == NULL)
 		return HPX_EXIT_FAILED;
 	struct hpx_store_options options = { .url = hpx_span_of(url) };
-	if (hpx_span_starts(options.url, HPX_SPAN("memory:")))
+	enum hpx_status status = hpx_store_open(&options, &command->store, problem);
+	if (status == HPX_OK && !hpx_store_can(command->store, HPX_STORE_PERSISTS))
 		return hpx_operator_complain(command, HPX_EXIT_FAILED,
 					     "a memory: store lives and dies with the process that "
 					     "serves it; only that process can look into it");
-	enum hpx_status status = hpx_store_open(&options, &command->store, problem);
 	if (status == HPX_NOT_FOUND && command->store_url == NULL && command->config_path == NULL)
 		return hpx_operator_complain(
 			command, HPX_EXIT_FAILED,
-			"there is no store here (" HPX_OPERATOR_STORE_DEFAULT "): name it "
+			"there is no store here (" HPX_STORE_DEFAULT_URL "): name it "
 			"with --store URL, or the server's file with --config FILE");
 	if (status != HPX_OK)
 		return hpx_operator_complain(command, HPX_EXIT_FAILED, "%s",

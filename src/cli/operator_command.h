@@ -8,11 +8,9 @@
 #include "cli/cli.h"
 #include "store/store.h"
 
-#define HPX_OPERATOR_STORE_DEFAULT "sqlite:hapax.db"
-
 /* X(member, flag, what --help calls its value or NULL, sentence) */
 #define HPX_OPERATOR_FLAG_LIST(X) \
-	X(store_url, "store", "URL", "The store; default sqlite:hapax.db.") \
+	X(store_url, "store", "URL", "The store; default " HPX_STORE_DEFAULT_URL ".") \
 	X(config_path, "config", "FILE", "The store that this configuration names.") \
 	X(state, "state", "STATE", "Only those in this state.") \
 	X(target, "target", "NAME", "Only those owed to this target.") \

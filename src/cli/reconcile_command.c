@@ -431,7 +431,7 @@ static size_t list_flags(struct hpx_reconciliation *run, struct hpx_cli_flag *fl
 			{ "reason", "TEXT", "Why; it is kept in the history, with your name.",
 			  &run->command.reason },
 		{ "json", NULL, "JSON instead of text.", &run->command.json },
-		{ "store", "URL", "The store; default sqlite:hapax.db.", &run->command.store_url },
+		{ "store", "URL", "The store; default " HPX_STORE_DEFAULT_URL ".", &run->command.store_url },
 		{ "config", "FILE",
 		  "The store that this configuration names, and its settle_after.",
 		  &run->command.config_path },

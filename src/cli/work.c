@@ -80,7 +80,7 @@ static int work(struct hpx_settings *settings, bool has_admin)
 
 static int check_store(const struct hpx_settings *settings)
 {
-	if (hpx_span_starts(settings->store, HPX_SPAN("postgres")))
+	if (hpx_store_url_can(settings->store, HPX_STORE_SHARED))
 		return HPX_EXIT_OK;
 	return fail("it needs PostgreSQL: "
 		    "one process serves a SQLite file or a store in memory, and that is hapax serve, "

@@ -4,6 +4,7 @@
 #include "config/option.h"
 #include "http/message.h"
 #include "settings/settings.h"
+#include "store/store.h"
 
 #define SECOND 1000ull
 #define MINUTE (60 * SECOND)
@@ -148,7 +149,7 @@ static const struct hpx_option rows[] = {
 		  "several services may share: the same name for all gateways of one service, "
 		  "another for another service. Keys of another name are other keys. Has no "
 		  "space." },
-	{ "store", HPX_OPTION_STORE, GLOBAL(store), .default_value = "sqlite:hapax.db",
+	{ "store", HPX_OPTION_STORE, GLOBAL(store), .default_value = HPX_STORE_DEFAULT_URL,
 	  .example = "sqlite:/var/lib/hapax/hapax.db", .flag = "store", .flag_value = "URL",
 	  .text = "Where operations are kept: sqlite:PATH, one gateway's own file (a relative "
 		  "path counts from the directory that hapax is started in), or "

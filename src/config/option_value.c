@@ -12,6 +12,7 @@
 #include "http/cors.h"
 #include "http/field.h"
 #include "settings/settings.h"
+#include "store/store.h"
 
 #define TEXT_MAX 255
 /* Proxies are few; a request looks through all of them. */
@@ -93,26 +94,11 @@ static enum hpx_status read_token(const struct hpx_option *option, struct hpx_sp
 	return hpx_option_put_text(option, text, arena, base);
 }
 
-/* Something behind the scheme; the driver reads the rest. */
-static bool is_postgres(struct hpx_span text)
-{
-	static const struct hpx_span schemes[] = { HPX_SPAN_INIT("postgres://"),
-						   HPX_SPAN_INIT("postgresql://") };
-
-	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
-		if (hpx_span_starts(text, schemes[i]) && text.len > schemes[i].len)
-			return true;
-	return false;
-}
-
 /* A store's URL can carry a password: it is never shown. */
 static enum hpx_status read_store(const struct hpx_option *option, struct hpx_span text,
 				  struct hpx_arena *arena, void *base, char *problem)
 {
-	struct hpx_span scheme = HPX_SPAN("sqlite:");
-	bool file = hpx_span_starts(text, scheme) && text.len > scheme.len;
-
-	if (!file && !is_postgres(text) && !hpx_span_eq(text, HPX_SPAN("memory:")))
+	if (!hpx_store_url_valid(text))
 		return hpx_value_refuse(
 			problem, "is no store that this version knows: write sqlite:PATH, "
 				 "e.g. sqlite:hapax.db, or postgres://user@host/database");

@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 #include "config/parse_context.h"
 #include "http/field.h"
+#include "store/store.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -74,7 +75,7 @@ static void check_upstream_name(struct hpx_parse_context *context)
 		return;
 	}
 	if (is_given(context, "upstream_name") || context->without_secrets ||
-	    !hpx_span_starts(context->settings->store, HPX_SPAN("postgres")))
+	    !hpx_store_url_can(context->settings->store, HPX_STORE_SHARED))
 		return;
 	mistake(context, "upstream_name",
 		"is missing; several services may share a PostgreSQL, and a key belongs to one "
@@ -85,18 +86,17 @@ static void check_upstream_name(struct hpx_parse_context *context)
 
 static void check_store(struct hpx_parse_context *context)
 {
-	struct hpx_span scheme = HPX_SPAN("sqlite:");
 	struct hpx_span url = context->settings->store;
+	struct hpx_span path = hpx_store_url_path(url);
 
 	/* Without a file, somebody is trying hapax out. */
-	if (context->tree.count > 0 && hpx_span_starts(url, scheme) &&
-	    url.ptr[scheme.len] != '/')
+	if (context->tree.count > 0 && path.len > 0 && path.ptr[0] != '/')
 		remark(context, HPX_CONFIG_NOTE, hpx_context_given(context, "store", NULL),
 		       "store",
 		       "is a relative path: another working directory is another, empty "
 		       "store; "
 		       "services name it from / on");
-	if (hpx_span_eq(url, HPX_SPAN("memory:")))
+	if (!hpx_store_url_can(url, HPX_STORE_PERSISTS))
 		warn(context, "store",
 		     "keeps operations in memory: after a restart, every key is executed "
 		     "again");

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "config/parse_context.h"
+#include "store/store.h"
 
 /* Whether somebody chose what a 5xx means. A profile is a choice. */
 static bool is_server_error_said(const struct hpx_parse_context *context,
@@ -77,7 +78,7 @@ static void check_participation(struct hpx_parse_context *context, const struct 
 			       "is shorter than retention: a retry could come after the service "
 			       "forgot the key; make retention shorter");
 	if (policy->completes == HPX_COMPLETES_APPLICATION &&
-	    hpx_span_starts(store, HPX_SPAN("memory:")))
+	    !hpx_store_url_can(store, HPX_STORE_PERSISTS))
 		policy_mistake(context, "completes", set,
 			       "is application, which needs the store in the application's own "
 			       "database; give store: postgres://… or sqlite:PATH");

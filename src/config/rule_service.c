@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "config/parse_context.h"
 #include "config/suggestion.h"
+#include "store/store.h"
 
 #define PROBE "reconcile.probe."
 
@@ -332,7 +333,7 @@ static void check_webhook(struct hpx_parse_context *context, size_t n)
 
 bool hpx_rule_in_memory(const struct hpx_parse_context *context)
 {
-	return hpx_span_starts(context->settings->store, HPX_SPAN("memory:"));
+	return !hpx_store_url_can(context->settings->store, HPX_STORE_OUTBOX);
 }
 
 /* At the place of the map itself. */

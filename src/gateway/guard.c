@@ -235,7 +235,7 @@ enum hpx_next hpx_step_slot(struct hpx_request *request)
 	HPX_ASSERT(*mode == HPX_RESERVE_BEGIN || *mode == HPX_RESERVE_BEGIN_ASKED);
 	if (hpx_queue_take(request, HPX_SLOT_GUARDED))
 		return HPX_NEXT_RESERVE;
-	if (*mode == HPX_RESERVE_BEGIN && request->shard->service->store->driver->peek == NULL) {
+	if (*mode == HPX_RESERVE_BEGIN && !hpx_store_can(request->shard->service->store, HPX_STORE_LOCAL)) {
 		*mode = HPX_RESERVE_ASK_BEFORE_QUEUE;
 		return HPX_NEXT_RESERVE;
 	}

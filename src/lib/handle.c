@@ -5,8 +5,6 @@
 
 #include "base/sized.h"
 #include "lib/result.h"
-#include "store/postgres/postgres.h"
-#include "store/sqlite/sqlite.h"
 
 #define TIMEOUT_DEFAULT_MS 10000
 #define TIMEOUT_MAX_MS 86400000
@@ -163,7 +161,7 @@ enum hapax_result hapax_on_sqlite(sqlite3 *db, struct hapax **ret_hapax, char *p
 		return misuse_of_connection("hapax_on_sqlite", problem);
 	enum hpx_status status = check_random(detail);
 	if (status == HPX_OK)
-		status = hpx_store_sqlite_borrow(db, &store, detail);
+		status = hpx_store_borrow(HPX_LENT_SQLITE3, db, &store, detail);
 	return borrowed(status, store, detail, ret_hapax, problem);
 }
 
@@ -176,7 +174,7 @@ enum hapax_result hapax_on_postgres(PGconn *conn, struct hapax **ret_hapax, char
 		return misuse_of_connection("hapax_on_postgres", problem);
 	enum hpx_status status = check_random(detail);
 	if (status == HPX_OK)
-		status = hpx_store_postgres_borrow(conn, &store, detail);
+		status = hpx_store_borrow(HPX_LENT_PGCONN, conn, &store, detail);
 	return borrowed(status, store, detail, ret_hapax, problem);
 }
 
@@ -187,7 +185,7 @@ enum hapax_result hapax_install_sqlite(sqlite3 *db, char *problem)
 	if (db == NULL)
 		return hpx_result_say(HAPAX_MISUSE, problem,
 				      "hapax_install_sqlite needs an open connection");
-	return tell_opening(hpx_store_sqlite_install(db, detail), detail, problem);
+	return tell_opening(hpx_store_install(HPX_LENT_SQLITE3, db, detail), detail, problem);
 }
 
 enum hapax_result hapax_install_postgres(PGconn *conn, char *problem)
@@ -197,5 +195,5 @@ enum hapax_result hapax_install_postgres(PGconn *conn, char *problem)
 	if (conn == NULL)
 		return hpx_result_say(HAPAX_MISUSE, problem,
 				      "hapax_install_postgres needs an open connection");
-	return tell_opening(hpx_store_postgres_install(conn, detail), detail, problem);
+	return tell_opening(hpx_store_install(HPX_LENT_PGCONN, conn, detail), detail, problem);
 }

@@ -228,7 +228,7 @@ static enum hpx_status make_cache(struct hpx_service *service)
 	const struct hpx_settings *settings = service->settings;
 
 	if (!service->options.takes_requests || settings->cache_bytes_max == 0 ||
-	    service->store->driver->removals == NULL)
+	    !hpx_store_can(service->store, HPX_STORE_TELLS_REMOVALS))
 		return HPX_OK;
 	service->cache = hpx_cache_new(service->store, settings->cache_bytes_max,
 				       settings->cache_entries_max);

@@ -273,15 +273,15 @@ static struct entry *find(struct hpx_cache *cache, const struct hpx_operation_id
 	return entry;
 }
 
-/* The moment at which the store would judge the record now. A store that can be
- * looked at goes by this machine's clocks; any other by its own, which has gone
+/* The moment at which the store would judge the record now. A local store goes
+ * by this machine's clocks; any other by its own, which has gone
  * on as the boot clock has. */
 static struct hpx_moment moment_of(const struct hpx_cache *cache, const struct entry *entry,
 				   int64_t now_boot_ms)
 {
 	int64_t wall_ms = entry->mark.wall_ms + now_boot_ms - entry->mark.boot_ms;
 
-	if (cache->store->driver->peek != NULL)
+	if (hpx_store_can(cache->store, HPX_STORE_LOCAL))
 		return hpx_store_moment(cache->store);
 	return (struct hpx_moment){ .wall_ms = wall_ms, .lease_ms = wall_ms };
 }

@@ -446,7 +446,7 @@ static bool start_threads(struct hpx_committer *c)
 {
 	struct hpx_store *store = c->options.store;
 
-	if (c->options.waitlist != NULL && store->driver->watch != NULL &&
+	if (c->options.waitlist != NULL && hpx_store_can(store, HPX_STORE_SHARED) &&
 	    hpx_watcher_start(store, c->options.waitlist, &c->watcher) != HPX_OK)
 		return false;
 	if (hpx_thread_start(&c->thread, committer_main, c) == HPX_OK)

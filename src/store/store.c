@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -12,15 +13,32 @@
 #include "store/postgres/postgres.h"
 #include "store/sqlite/sqlite.h"
 
-static const struct {
+/* The table of drivers: the one place outside its own folder where a driver is
+ * named. Two rows may be of one driver. */
+struct driver_row {
 	const char *scheme;
+	const char *form; /* what a URL begins with */
+	bool has_rest;    /* something must stand behind it; else nothing may */
+	unsigned capabilities;
+	enum hpx_lent_connection lent;
 	const struct hpx_store_driver *driver;
-} drivers[] = {
-	{ "sqlite", &hpx_store_sqlite_driver },
-	{ "postgres", &hpx_store_postgres_driver },
-	{ "postgresql", &hpx_store_postgres_driver },
-	{ "memory", &hpx_store_memory_driver },
 };
+
+#define SQLITE_CAN \
+	(HPX_STORE_PERSISTS | HPX_STORE_FILE | HPX_STORE_OUTBOX | HPX_STORE_LOCAL | \
+	 HPX_STORE_TELLS_REMOVALS | HPX_STORE_SCHEMA)
+#define POSTGRES_CAN \
+	(HPX_STORE_PERSISTS | HPX_STORE_SHARED | HPX_STORE_OUTBOX | HPX_STORE_TELLS_REMOVALS | \
+	 HPX_STORE_SCHEMA)
+#define MEMORY_CAN HPX_STORE_LOCAL
+
+static const struct driver_row drivers[] = {
+	{ "sqlite", HPX_STORE_FILE_URL, true, SQLITE_CAN, HPX_LENT_SQLITE3, &hpx_store_sqlite_driver },
+	{ "postgres", "postgres://", true, POSTGRES_CAN, HPX_LENT_PGCONN, &hpx_store_postgres_driver },
+	{ "postgresql", "postgresql://", true, POSTGRES_CAN, HPX_LENT_PGCONN, &hpx_store_postgres_driver },
+	{ "memory", "memory:", false, MEMORY_CAN, HPX_LENT_NONE, &hpx_store_memory_driver },
+};
+#define DRIVER_COUNT (sizeof(drivers) / sizeof(drivers[0]))
 
 static const struct {
 	const char *name;
@@ -97,6 +115,8 @@ struct hpx_moment hpx_store_moment(struct hpx_store *store)
 	return moment;
 }
 
+/* ---- which driver ---- */
+
 static bool has_scheme(struct hpx_span url, const char *scheme)
 {
 	struct hpx_span name = hpx_span_of(scheme);
@@ -104,20 +124,112 @@ static bool has_scheme(struct hpx_span url, const char *scheme)
 	return hpx_span_starts(url, name) && url.len > name.len && url.ptr[name.len] == ':';
 }
 
+/* NULL: no driver reads this. */
+static const struct driver_row *row_of(struct hpx_span url)
+{
+	for (size_t i = 0; i < DRIVER_COUNT; i++)
+		if (has_scheme(url, drivers[i].scheme))
+			return &drivers[i];
+	return NULL;
+}
+
+bool hpx_store_url_can(struct hpx_span url, enum hpx_capability capability)
+{
+	const struct driver_row *row = row_of(url);
+
+	return row != NULL && (row->capabilities & capability) != 0;
+}
+
+bool hpx_store_url_valid(struct hpx_span url)
+{
+	const struct driver_row *row = row_of(url);
+	struct hpx_span form;
+
+	if (row == NULL)
+		return false;
+	form = hpx_span_of(row->form);
+	return hpx_span_starts(url, form) && (url.len > form.len) == row->has_rest;
+}
+
+struct hpx_span hpx_store_url_path(struct hpx_span url)
+{
+	if (!hpx_store_url_can(url, HPX_STORE_FILE))
+		return HPX_SPAN("");
+	return hpx_span_skip(url, strlen(HPX_STORE_FILE_URL));
+}
+
+/* A capability stands for the slots that come with it. */
+static void check_slots(const struct driver_row *row)
+{
+	const struct hpx_store_driver *driver = row->driver;
+	unsigned can = row->capabilities;
+
+	HPX_ASSERT((driver->jobs != NULL) == ((can & HPX_STORE_OUTBOX) != 0));
+	HPX_ASSERT((driver->peek != NULL) == ((can & HPX_STORE_LOCAL) != 0));
+	HPX_ASSERT((driver->watch != NULL) == ((can & HPX_STORE_SHARED) != 0));
+	HPX_ASSERT((driver->removals != NULL) == ((can & HPX_STORE_TELLS_REMOVALS) != 0));
+	HPX_ASSERT((driver->migrate != NULL) == ((can & HPX_STORE_SCHEMA) != 0));
+}
+
+static enum hpx_status refuse_url(char *problem)
+{
+	hpx_store_problem(problem, "the store's address must begin with sqlite:, postgres:// or "
+				   "memory:");
+	return HPX_INVALID;
+}
+
 enum hpx_status hpx_store_open(const struct hpx_store_options *options,
 			       struct hpx_store **ret_store, char *problem)
 {
+	const struct driver_row *row = row_of(options->url);
 	char unread[HPX_STORE_PROBLEM_SIZE];
+	enum hpx_status status;
 
 	if (problem == NULL)
 		problem = unread;
 	problem[0] = '\0';
-	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
-		if (has_scheme(options->url, drivers[i].scheme))
-			return drivers[i].driver->open(options, ret_store, problem);
-	hpx_store_problem(problem, "the store's address must begin with sqlite:, postgres:// or "
-				   "memory:");
-	return HPX_INVALID;
+	if (row == NULL)
+		return refuse_url(problem);
+	check_slots(row);
+	status = row->driver->open(options, ret_store, problem);
+	if (status == HPX_OK)
+		(*ret_store)->capabilities = row->capabilities;
+	return status;
+}
+
+enum hpx_status hpx_store_migrate(const struct hpx_store_options *options,
+				  struct hpx_store_migration *ret_migration, char *problem)
+{
+	const struct driver_row *row = row_of(options->url);
+
+	problem[0] = '\0';
+	if (row == NULL)
+		return refuse_url(problem);
+	if (row->driver->migrate == NULL)
+		return HPX_UNSUPPORTED;
+	return row->driver->migrate(options, ret_migration, problem);
+}
+
+static const struct hpx_store_driver *driver_of(enum hpx_lent_connection kind)
+{
+	size_t i = 0;
+
+	HPX_ASSERT(kind != HPX_LENT_NONE);
+	while (i < DRIVER_COUNT && drivers[i].lent != kind)
+		i++;
+	HPX_ASSERT(i < DRIVER_COUNT);
+	return drivers[i].driver;
+}
+
+enum hpx_status hpx_store_borrow(enum hpx_lent_connection kind, void *connection,
+				 struct hpx_store **ret_store, char *problem)
+{
+	return driver_of(kind)->borrow(connection, ret_store, problem);
+}
+
+enum hpx_status hpx_store_install(enum hpx_lent_connection kind, void *connection, char *problem)
+{
+	return driver_of(kind)->install(connection, problem);
 }
 
 void hpx_store_close(struct hpx_store *store)

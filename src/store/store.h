@@ -430,8 +430,49 @@ struct hpx_removals {
 /* Further apart than this, and the wall clock was set. */
 #define HPX_CLOCK_PARTED_MS 60000
 
+/* What stores of a driver have in common, for those who must not know drivers by
+ * name. The table of drivers in store.c says which driver has which. */
+enum hpx_capability {
+	/* Outlives the process, and other processes can open it. */
+	HPX_STORE_PERSISTS = 1 << 0,
+	/* Any number of processes serve it at a time, for several services: each
+	 * service says its name. Without it, one process serves the store, and
+	 * nobody else ends that process's attempts. */
+	HPX_STORE_SHARED = 1 << 1,
+	/* A file: the path stands behind the URL's scheme. */
+	HPX_STORE_FILE = 1 << 2,
+	/* Keeps jobs and asks about unknown outcomes: the verbs of HPX_TRAIT_OUTBOX. */
+	HPX_STORE_OUTBOX = 1 << 3,
+	/* A reader can decide without waiting for a network (peek), and the store goes
+	 * by this machine's clocks. */
+	HPX_STORE_LOCAL = 1 << 4,
+	/* Tells what people removed, so that answers may be cached. */
+	HPX_STORE_TELLS_REMOVALS = 1 << 5,
+	/* Has a schema that can be brought up to date: hpx_store_migrate. */
+	HPX_STORE_SCHEMA = 1 << 6,
+};
+
+/* The URL of a store in a file, before the path; and the one used where none is
+ * given. */
+#define HPX_STORE_FILE_URL "sqlite:"
+#define HPX_STORE_DEFAULT_URL HPX_STORE_FILE_URL "hapax.db"
+
+/* Of the driver that the URL names; false for one that no driver reads. */
+bool hpx_store_url_can(struct hpx_span url, enum hpx_capability capability);
+/* Whether the URL has the form that its driver needs; the driver reads the rest. */
+bool hpx_store_url_valid(struct hpx_span url);
+/* HPX_STORE_FILE: the path as it was given; else an empty span. */
+struct hpx_span hpx_store_url_path(struct hpx_span url);
+
+/* Whose connection an application lends: the type of its client library. */
+enum hpx_lent_connection {
+	HPX_LENT_NONE,
+	HPX_LENT_SQLITE3, /* sqlite3 * */
+	HPX_LENT_PGCONN,  /* PGconn * */
+};
+
 struct hpx_store_options {
-	struct hpx_span url;        /* sqlite:PATH, postgres://… or memory: */
+	struct hpx_span url;        /* as hpx_store_url_valid() says */
 	bool create;                /* false: an absent file is an error */
 	bool serve;                 /* take the server's lock, own leases, sweep dead owners' */
 	bool install;               /* make the tables, or bring them up to date, beside whatever else
@@ -458,15 +499,32 @@ struct hpx_store_options {
  * where something is wrong. */
 #define HPX_STORE_PROBLEM_SIZE 512
 
-struct hpx_store_driver {
-	const char *scheme; /* "sqlite", "postgres", "memory" */
+struct hpx_store_migration {
+	unsigned from; /* the schema's number before; 0: there was none */
+	unsigned to;
+	char description[PATH_MAX + 16]; /* of the store, for people; no password */
+};
 
+struct hpx_store_driver {
 	/* Opens, migrates (serve) or checks the schema's version, recovers:
 	 * with `serve`, what a dead owner left is lost at once (where there can
 	 * be only one; among many, only a lease tells who is dead). */
 	enum hpx_status (*open)(const struct hpx_store_options *options,
 				struct hpx_store **ret_store, char *problem);
 	void (*close)(struct hpx_store *store);
+
+	/* NULL without HPX_STORE_SCHEMA. Brings the schema to the one this program
+	 * needs, and creates the store where options->create says so. HPX_BUSY where
+	 * only one process may serve the store and one does. */
+	enum hpx_status (*migrate)(const struct hpx_store_options *options,
+				   struct hpx_store_migration *ret_migration, char *problem);
+
+	/* NULL where applications lend no connection. A store on a connection that
+	 * stays the application's: run() takes one op and is part of whatever
+	 * transaction is open there; only run and close; one thread at a time. And the
+	 * tables made beside whatever else is there, or brought up to date. */
+	enum hpx_status (*borrow)(void *connection, struct hpx_store **ret_store, char *problem);
+	enum hpx_status (*install)(void *connection, char *problem);
 
 	/* Runs the ops in order, in one transaction, and fills each op's out
 	 * part. HPX_OK: all of them are durable (each op's own status may still
@@ -490,8 +548,8 @@ struct hpx_store_driver {
 	/* Readers see what is durable, without waiting for a write. */
 	enum hpx_status (*reader_open)(struct hpx_store *store, struct hpx_store_reader **ret_reader);
 	void (*reader_close)(struct hpx_store_reader *reader);
-	/* NULL where a look would have to wait for a network: then a RESERVE
-	 * tells everything. The decision a RESERVE would make, where it needs no write and no
+	/* NULL without HPX_STORE_LOCAL: then a RESERVE tells everything. The
+	 * decision a RESERVE would make, where it needs no write and no
 	 * lease: HPX_OK with REPLAY, IN_PROGRESS, UNKNOWN, MISMATCH or
 	 * REFINGERPRINT in `*ret_decision` (and the answer of a REPLAY, NULL
 	 * where nothing of it is kept);
@@ -512,7 +570,7 @@ struct hpx_store_driver {
 	enum hpx_status (*recipe)(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
 				  struct hpx_arena *arena, struct hpx_span *ret_text);
 	enum hpx_status (*stats)(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
-	/* NULL where the driver keeps no outbox (memory:). */
+	/* NULL without HPX_STORE_OUTBOX, like question, lanes and due. */
 	enum hpx_status (*jobs)(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 				struct hpx_job_entry **ret_jobs);
 	enum hpx_status (*question)(struct hpx_store_reader *reader,
@@ -527,13 +585,13 @@ struct hpx_store_driver {
 	enum hpx_status (*due)(struct hpx_store_reader *reader, struct hpx_span lane,
 			       int64_t from_ms, struct hpx_due *due, size_t max,
 			       size_t *ret_count);
-	/* NULL where this process is the only one that ends attempts. Which of
+	/* NULL without HPX_STORE_SHARED. Which of
 	 * these operations are neither in progress nor pending (any more), whoever ended them;
 	 * `ret_ended` has room for `count`. */
 	enum hpx_status (*watch)(struct hpx_store_reader *reader,
 				 const struct hpx_operation_id *ids, size_t count,
 				 bool *ret_ended);
-	/* NULL where nobody can tell. What people removed or settled (FORGET,
+	/* NULL without HPX_STORE_TELLS_REMOVALS. What people removed or settled (FORGET,
 	 * RESOLVE), in whichever process, since this reader was asked last; it
 	 * must be asked again within a minute. `all`: the first time, and where
 	 * there are too many, or the history does not reach back. Each removal is
@@ -556,6 +614,7 @@ enum hpx_store_point {
 /* Every driver's store begins with this. */
 struct hpx_store {
 	const struct hpx_store_driver *driver;
+	unsigned capabilities; /* enum hpx_capability; none on a borrowed connection */
 	/* The committer's: an op is settled before its batch is committed. */
 	void (*released)(void *user, struct hpx_store_op *op);
 	void *released_user;
@@ -608,6 +667,17 @@ void hpx_store_problem(char *problem, const char *format, ...)
 enum hpx_status hpx_store_open(const struct hpx_store_options *options,
 			       struct hpx_store **ret_store, char *problem);
 void hpx_store_close(struct hpx_store *store);
+static inline bool hpx_store_can(const struct hpx_store *store, enum hpx_capability capability)
+{
+	return (store->capabilities & capability) != 0;
+}
+/* HPX_UNSUPPORTED where the store has no schema. */
+enum hpx_status hpx_store_migrate(const struct hpx_store_options *options,
+				  struct hpx_store_migration *ret_migration, char *problem);
+/* For libhapax: hpx_store_driver's borrow and install. */
+enum hpx_status hpx_store_borrow(enum hpx_lent_connection kind, void *connection,
+				 struct hpx_store **ret_store, char *problem);
+enum hpx_status hpx_store_install(enum hpx_lent_connection kind, void *connection, char *problem);
 enum hpx_status hpx_store_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
 			      char *problem);
 /* Frees an op's results and clears them. */

@@ -32,7 +32,7 @@ void hpx_sweep_jobs(const struct hpx_worker_options *options)
 	struct hpx_touched touched[BATCH];
 	struct hpx_store_op op;
 
-	if (options->store->driver->jobs == NULL)
+	if (!hpx_store_can(options->store, HPX_STORE_OUTBOX))
 		return; /* it keeps no outbox */
 	do {
 		op = (struct hpx_store_op){ .verb = HPX_VERB_SWEEP_JOBS,

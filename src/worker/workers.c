@@ -44,7 +44,7 @@ enum hpx_status hpx_workers_start(struct hpx_workers *workers, struct hpx_servic
 	enum hpx_status status = start_worker(workers, service);
 
 	/* A store in memory has no outbox. */
-	if (status != HPX_OK || !outside || service->store->driver->jobs == NULL)
+	if (status != HPX_OK || !outside || !hpx_store_can(service->store, HPX_STORE_OUTBOX))
 		return status;
 	return start_outside(workers, service);
 }

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "store/sqlite/sqlite.h"
-
 enum { OWN = 7,
        NEXT = 9,
        BODY = 1 };
@@ -54,8 +52,8 @@ static int setup(void **state)
 	assert_int_equal(sqlite3_open(app->path, &app->db), SQLITE_OK);
 	sql(app->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
 		     "CREATE TABLE payment (operation TEXT UNIQUE, amount INTEGER)");
-	assert_status(hpx_store_sqlite_install(app->db, app->problem), HPX_OK);
-	assert_status(hpx_store_sqlite_borrow(app->db, &app->f.store, app->problem), HPX_OK);
+	assert_status(hpx_store_install(HPX_LENT_SQLITE3, app->db, app->problem), HPX_OK);
+	assert_status(hpx_store_borrow(HPX_LENT_SQLITE3, app->db, &app->f.store, app->problem), HPX_OK);
 	*state = app;
 	return 0;
 }
@@ -129,9 +127,9 @@ static void taken_inside_a_transaction_it_is_misuse(void **state)
 	struct hpx_store *store = NULL;
 
 	sql(app->db, "BEGIN");
-	assert_status(hpx_store_sqlite_borrow(app->db, &store, app->problem), HPX_MISUSE);
+	assert_status(hpx_store_borrow(HPX_LENT_SQLITE3, app->db, &store, app->problem), HPX_MISUSE);
 	assert_non_null(strstr(app->problem, "BEGIN"));
-	assert_status(hpx_store_sqlite_install(app->db, app->problem), HPX_MISUSE);
+	assert_status(hpx_store_install(HPX_LENT_SQLITE3, app->db, app->problem), HPX_MISUSE);
 	sql(app->db, "COMMIT");
 }
 
@@ -143,10 +141,10 @@ static void without_tables_it_says_what_to_do(void **state)
 
 	assert_int_equal(sqlite3_open(":memory:", &bare), SQLITE_OK);
 	sql(bare, "CREATE TABLE payment (id)");
-	assert_status(hpx_store_sqlite_borrow(bare, &store, app->problem), HPX_INVALID);
+	assert_status(hpx_store_borrow(HPX_LENT_SQLITE3, bare, &store, app->problem), HPX_INVALID);
 	assert_non_null(strstr(app->problem, "not a hapax store"));
-	assert_status(hpx_store_sqlite_install(bare, app->problem), HPX_OK);
-	assert_status(hpx_store_sqlite_borrow(bare, &store, app->problem), HPX_OK);
+	assert_status(hpx_store_install(HPX_LENT_SQLITE3, bare, app->problem), HPX_OK);
+	assert_status(hpx_store_borrow(HPX_LENT_SQLITE3, bare, &store, app->problem), HPX_OK);
 	hpx_store_close(store);
 	sqlite3_close(bare);
 }

@@ -6,7 +6,6 @@
 #include <pthread.h>
 
 #include "base/clock.h"
-#include "store/postgres/postgres.h"
 
 struct app {
 	PGconn *conn;
@@ -25,7 +24,7 @@ static const struct hpx_job job = {
 static void borrow(struct app *app)
 {
 	*app = (struct app){ .conn = cluster_connect() };
-	assert_status(hpx_store_postgres_borrow(app->conn, &app->f.store, app->problem), HPX_OK);
+	assert_status(hpx_store_borrow(HPX_LENT_PGCONN, app->conn, &app->f.store, app->problem), HPX_OK);
 }
 
 static void give_back(struct app *app)
@@ -429,7 +428,7 @@ static void of_two_that_begin_at_once_one_executes(void **state)
 static enum hpx_status try_borrow(PGconn *conn, char *problem)
 {
 	struct hpx_store *store = NULL;
-	enum hpx_status status = hpx_store_postgres_borrow(conn, &store, problem);
+	enum hpx_status status = hpx_store_borrow(HPX_LENT_PGCONN, conn, &store, problem);
 
 	hpx_store_close(store);
 	return status;
@@ -445,12 +444,12 @@ static void without_the_schema_it_says_what_to_do(void **state)
 	PQclear(cluster_ask(conn, "BEGIN"));
 	assert_status(try_borrow(conn, problem), HPX_NOT_FOUND);
 	assert_non_null(strstr(problem, "hapax migrate"));
-	assert_status(hpx_store_postgres_install(conn, problem), HPX_MISUSE);
+	assert_status(hpx_store_install(HPX_LENT_PGCONN, conn, problem), HPX_MISUSE);
 	PQclear(cluster_ask(conn, "COMMIT")); /* the transaction was not harmed */
 	PQclear(cluster_ask(conn, "SET search_path = nowhere; SET lock_timeout = '1s'; "
 				  "SET default_transaction_read_only = on"));
-	assert_status(hpx_store_postgres_install(conn, problem), HPX_OK);
-	assert_status(hpx_store_postgres_install(conn, problem), HPX_OK);
+	assert_status(hpx_store_install(HPX_LENT_PGCONN, conn, problem), HPX_OK);
+	assert_status(hpx_store_install(HPX_LENT_PGCONN, conn, problem), HPX_OK);
 	assert_string_equal(ask(conn, "SHOW lock_timeout"), "1s");
 	assert_int_equal(PQtransactionStatus(conn), PQTRANS_IDLE);
 	assert_status(try_borrow(conn, problem), HPX_OK);
@@ -460,7 +459,7 @@ static void without_the_schema_it_says_what_to_do(void **state)
 	assert_status(try_borrow(conn, problem), HPX_UNSUPPORTED);
 	assert_non_null(strstr(problem, "hapax migrate"));
 	cluster_sql("INSERT INTO hapax.schema_version VALUES (1000)");
-	assert_status(hpx_store_postgres_install(conn, problem), HPX_UNSUPPORTED);
+	assert_status(hpx_store_install(HPX_LENT_PGCONN, conn, problem), HPX_UNSUPPORTED);
 	assert_int_equal(PQtransactionStatus(conn), PQTRANS_IDLE);
 	PQfinish(conn);
 }
@@ -476,7 +475,7 @@ static void a_role_without_the_right_is_told(void **state)
 	PQclear(cluster_ask(conn, "SET ROLE stranger"));
 	assert_status(try_borrow(conn, problem), HPX_READ_ONLY);
 	assert_non_null(strstr(problem, "hapax_application"));
-	assert_status(hpx_store_postgres_install(conn, problem), HPX_READ_ONLY);
+	assert_status(hpx_store_install(HPX_LENT_PGCONN, conn, problem), HPX_READ_ONLY);
 	assert_int_equal(PQtransactionStatus(conn), PQTRANS_IDLE);
 	cluster_sql("GRANT hapax_application TO stranger");
 	assert_status(try_borrow(conn, problem), HPX_OK);

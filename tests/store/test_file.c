@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "store/sqlite/driver.h"
-#include "store/sqlite/sqlite.h"
 
 enum { BODY = 1,
        A = 11,
@@ -240,16 +239,16 @@ static void migrate_tells_from_and_to(void **state)
 	struct fixture *f = *state;
 	struct hpx_store_options options = fixture_options(f);
 	char problem[HPX_STORE_PROBLEM_SIZE];
-	unsigned from = 9, to = 9;
+	struct hpx_store_migration done;
 
-	assert_status(hpx_store_sqlite_migrate(&options, &from, &to, problem), HPX_BUSY);
+	assert_status(hpx_store_migrate(&options, &done, problem), HPX_BUSY);
 	fixture_close(f);
 	unlink(f->path);
-	assert_status(hpx_store_sqlite_migrate(&options, &from, &to, problem), HPX_OK);
-	assert_int_equal(from, 0);
-	assert_int_equal(to, 4);
-	assert_status(hpx_store_sqlite_migrate(&options, &from, &to, problem), HPX_OK);
-	assert_int_equal(from, 4);
+	assert_status(hpx_store_migrate(&options, &done, problem), HPX_OK);
+	assert_int_equal(done.from, 0);
+	assert_int_equal(done.to, 4);
+	assert_status(hpx_store_migrate(&options, &done, problem), HPX_OK);
+	assert_int_equal(done.from, 4);
 	fixture_open(f);
 }
 
@@ -258,7 +257,7 @@ static void an_older_file_is_refused(void **state)
 	struct fixture *f = *state;
 	struct hpx_store_options options = fixture_options(f);
 	char problem[HPX_STORE_PROBLEM_SIZE];
-	unsigned from, to;
+	struct hpx_store_migration done;
 
 	reserve(f, 1, BODY, A);
 	fixture_close(f);
@@ -266,7 +265,7 @@ static void an_older_file_is_refused(void **state)
 	assert_status(try_open(&options, problem), HPX_UNSUPPORTED);
 	assert_non_null(strstr(problem, "schema 3 of before the first release"));
 	assert_non_null(strstr(problem, "move it away"));
-	assert_status(hpx_store_sqlite_migrate(&options, &from, &to, problem), HPX_UNSUPPORTED);
+	assert_status(hpx_store_migrate(&options, &done, problem), HPX_UNSUPPORTED);
 	raw(f->path, "UPDATE hapax_schema_version SET version = 4");
 	fixture_open(f);
 }

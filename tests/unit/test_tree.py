@@ -31,6 +31,9 @@ NEVER = {
 
 # Drivers of the store mirror each other: a name counts once for all of them.
 DRIVERS = {"store/memory", "store/sqlite", "store/postgres"}
+# The table of drivers, and the URLs that come from it: the only files outside a
+# driver's folder that name the driver to the compiler.
+DRIVER_TABLE = {"store/store.c", "store/store.h"}
 # Known exceptions: in how many folders a base name stands.
 SAME_NAME = {
     "call.c": 2,
@@ -125,6 +128,26 @@ def missing_paths(text, files):
             yield path
 
 
+def drivers_named():
+    """{file: how it names a driver}: by including out of its folder, or by a string
+    that is a URL's scheme and nothing else, which only a comparison or the making of a
+    URL needs. Texts for people may name drivers."""
+    found = {}
+    scheme = re.compile(r'"(?:memory|sqlite|postgres|postgresql)(?::(?://)?)?"')
+    for path in sources("*.c", "*.h"):
+        name, own = path.relative_to(SRC).as_posix(), folder(path)
+        if name in DRIVER_TABLE:
+            continue
+        text = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.S)
+        how = [header for header in includes(path)
+               if header.rpartition("/")[0] in DRIVERS and header.rpartition("/")[0] != own]
+        if own not in DRIVERS:
+            how += scheme.findall(text)
+        if how:
+            found[name] = how
+    return found
+
+
 class Tree(unittest.TestCase):
     maxDiff = None
 
@@ -147,6 +170,9 @@ class Tree(unittest.TestCase):
         found = dict(against_the_order())
         self.assertFalse(found, f"a folder includes only what stands above it: {' '.join(ORDER)}; "
                                 f"and never {NEVER}")
+
+    def test_drivers_are_named_in_one_table(self):
+        self.assertFalse(drivers_named(), "ask for a capability (enum hpx_capability in src/store/store.h)")
 
     def test_base_names_stand_once(self):
         self.compare(same_names(), SAME_NAME, "SAME_NAME")

@@ -261,7 +261,6 @@ static enum hpx_status memory_maintain(struct hpx_store *store, char *problem)
 }
 
 const struct hpx_store_driver hpx_store_memory_driver = {
-	.scheme = "memory",
 	.open = memory_open,
 	.close = memory_close,
 	.run = memory_run,

@@ -130,7 +130,6 @@ static void borrowed_close(struct hpx_store *store)
 }
 
 static const struct hpx_store_driver borrowed_driver = {
-	.scheme = "postgres",
 	.run = borrowed_run,
 	.close = borrowed_close,
 };
@@ -179,8 +178,8 @@ static enum hpx_status check_schema(PGconn *conn, char *problem)
 	return status;
 }
 
-enum hpx_status hpx_store_postgres_borrow(PGconn *connection, struct hpx_store **ret_store,
-					  char *problem)
+enum hpx_status hpx_pg_borrow(void *connection, struct hpx_store **ret_store,
+			      char *problem)
 {
 	struct borrowed *b;
 	enum hpx_status status = hpx_pg_judge_borrowed(connection, problem);

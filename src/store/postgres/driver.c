@@ -111,9 +111,9 @@ static enum hpx_status postgres_maintain(struct hpx_store *store, char *problem)
 	return HPX_OK;
 }
 
-enum hpx_status hpx_store_postgres_migrate(const struct hpx_store_options *options,
-					   unsigned *ret_from, unsigned *ret_to,
-					   char ret_description[PATH_MAX + 16], char *problem)
+/* Gateways may serve the database meanwhile. */
+static enum hpx_status postgres_migrate(const struct hpx_store_options *options,
+					struct hpx_store_migration *ret_migration, char *problem)
 {
 	struct hpx_pg_store *s = new_store(options);
 	struct hpx_pg_schema schema;
@@ -121,23 +121,24 @@ enum hpx_status hpx_store_postgres_migrate(const struct hpx_store_options *optio
 
 	if (s == NULL)
 		return HPX_NOMEM;
-	problem[0] = '\0';
 	status = connect_store(s, problem);
 	if (status == HPX_OK)
 		status = hpx_pg_schema_migrate(&s->writer, &schema, problem);
 	if (status == HPX_OK) {
-		*ret_from = schema.from;
-		*ret_to = schema.to;
-		memcpy(ret_description, s->base.description, sizeof(s->base.description));
+		ret_migration->from = schema.from;
+		ret_migration->to = schema.to;
+		memcpy(ret_migration->description, s->base.description, sizeof(s->base.description));
 	}
 	free_store(s);
 	return status;
 }
 
 const struct hpx_store_driver hpx_store_postgres_driver = {
-	.scheme = "postgres",
 	.open = postgres_open,
 	.close = postgres_close,
+	.migrate = postgres_migrate,
+	.borrow = hpx_pg_borrow,
+	.install = hpx_pg_install,
 	.run = hpx_pg_run,
 	.recover = hpx_pg_recover,
 	.maintain = postgres_maintain,

@@ -317,4 +317,11 @@ enum hpx_status hpx_pg_question(struct hpx_store_reader *reader, const struct hp
 				struct hpx_next_question *ret_question);
 enum hpx_status hpx_pg_count_jobs(struct hpx_store_reader *reader, struct hpx_store_stats *stats);
 
+/* borrow.c and schema.c: the driver's slots for a connection that stays the
+ * application's. run() takes one op (RESERVE, COMPLETE, FAIL, ADVANCE, ENQUEUE,
+ * READ_POINT), calls the SQL function that does it, and waits like any statement of
+ * the application's transaction. */
+enum hpx_status hpx_pg_borrow(void *connection, struct hpx_store **ret_store, char *problem);
+enum hpx_status hpx_pg_install(void *connection, char *problem);
+
 #endif

@@ -212,7 +212,7 @@ static enum hpx_status install(PGconn *conn, char *problem)
 	return status;
 }
 
-enum hpx_status hpx_store_postgres_install(PGconn *connection, char *problem)
+enum hpx_status hpx_pg_install(void *connection, char *problem)
 {
 	enum hpx_status status = hpx_pg_judge_borrowed(connection, problem);
 

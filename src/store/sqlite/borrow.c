@@ -76,7 +76,6 @@ static void borrowed_close(struct hpx_store *store)
 }
 
 static const struct hpx_store_driver borrowed_driver = {
-	.scheme = "sqlite",
 	.close = borrowed_close,
 	.run = borrowed_run,
 };
@@ -89,9 +88,10 @@ static void name_file(struct hpx_sqlite_store *s, sqlite3 *handle)
 	snprintf(s->base.description, sizeof(s->base.description), "sqlite:%s", s->path);
 }
 
-enum hpx_status hpx_store_sqlite_borrow(sqlite3 *handle, struct hpx_store **ret_store,
-					char *problem)
+enum hpx_status hpx_sqlite_borrow(void *connection, struct hpx_store **ret_store,
+				  char *problem)
 {
+	sqlite3 *handle = connection;
 	struct hpx_sqlite_schema schema;
 	struct hpx_sqlite_store *s;
 	enum hpx_status status;
@@ -120,8 +120,9 @@ enum hpx_status hpx_store_sqlite_borrow(sqlite3 *handle, struct hpx_store **ret_
 	return HPX_OK;
 }
 
-enum hpx_status hpx_store_sqlite_install(sqlite3 *handle, char *problem)
+enum hpx_status hpx_sqlite_install(void *connection, char *problem)
 {
+	sqlite3 *handle = connection;
 	struct hpx_sqlite_db db = { .handle = handle };
 	const char *path = sqlite3_db_filename(handle, "main");
 	struct hpx_sqlite_schema schema;

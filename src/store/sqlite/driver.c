@@ -191,8 +191,9 @@ static void sqlite_close(struct hpx_store *store)
 	free_store(hpx_sqlite_of(store));
 }
 
-enum hpx_status hpx_store_sqlite_migrate(const struct hpx_store_options *options,
-					 unsigned *ret_from, unsigned *ret_to, char *problem)
+/* Under the server's lock. */
+static enum hpx_status sqlite_migrate(const struct hpx_store_options *options,
+				      struct hpx_store_migration *ret_migration, char *problem)
 {
 	struct hpx_sqlite_store *s = new_store(options);
 	struct hpx_sqlite_schema schema;
@@ -200,20 +201,23 @@ enum hpx_status hpx_store_sqlite_migrate(const struct hpx_store_options *options
 
 	if (s == NULL)
 		return HPX_NOMEM;
-	problem[0] = '\0';
 	status = open_file(s, options, true, &schema, problem);
 	free_store(s);
 	if (status != HPX_OK)
 		return status;
-	*ret_from = schema.from;
-	*ret_to = schema.to;
+	ret_migration->from = schema.from;
+	ret_migration->to = schema.to;
+	snprintf(ret_migration->description, sizeof(ret_migration->description), "%.*s",
+		 HPX_SPAN_ARG(options->url));
 	return HPX_OK;
 }
 
 const struct hpx_store_driver hpx_store_sqlite_driver = {
-	.scheme = "sqlite",
 	.open = sqlite_open,
 	.close = sqlite_close,
+	.migrate = sqlite_migrate,
+	.borrow = hpx_sqlite_borrow,
+	.install = hpx_sqlite_install,
 	.run = hpx_sqlite_run,
 	.recover = hpx_sqlite_recover,
 	.maintain = hpx_sqlite_maintain,

@@ -338,4 +338,8 @@ enum hpx_status hpx_sqlite_question(struct hpx_store_reader *reader,
 enum hpx_status hpx_sqlite_removals(struct hpx_store_reader *reader,
 				    struct hpx_removals *ret_removals);
 
+/* borrow.c: the driver's slots for a connection that stays the application's. */
+enum hpx_status hpx_sqlite_borrow(void *connection, struct hpx_store **ret_store, char *problem);
+enum hpx_status hpx_sqlite_install(void *connection, char *problem);
+
 #endif
