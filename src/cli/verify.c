@@ -159,7 +159,7 @@ struct verify_session {
 	const struct verify_output *output;
 	struct hpx_verify *run;
 	int stop_fd;
-	FILE *junit; /* opened before the run: five minutes are not to be lost */
+	FILE *junit; /* opened before the run, so that a wrong path does not cost a run of five minutes */
 	FILE *log;
 	size_t judged; /* rows so far */
 	bool shows_progress;
@@ -171,8 +171,8 @@ static void clear_line(const struct verify_session *v)
 		fprintf(stderr, "\r\033[K");
 }
 
-/* One line, written over again. */
-static void tell(void *user, const struct hpx_row *row, const struct hpx_row_result *row_result)
+/* Progress: one line that is overwritten. */
+static void show_progress(void *user, const struct hpx_row *row, const struct hpx_row_result *row_result)
 {
 	struct verify_session *v = user;
 
@@ -182,14 +182,15 @@ static void tell(void *user, const struct hpx_row *row, const struct hpx_row_res
 	fprintf(stderr, "\r\033[K%zu/%zu %s", v->judged + 1, hpx_row_count, row->name);
 }
 
-/* Ctrl-C, or a terminal that is closed, ends the run, not the program: a server that was started is ended,
- * and what was found so far is told. */
+/* Ctrl-C, or a terminal that is closed, ends the run, not the program: a server that
+ * was started is ended, and the results so far are reported. */
 static int catch_signals(struct verify_session *v)
 {
 	sigset_t set;
 
 	signal(SIGPIPE, SIG_IGN);
-	/* So that a server whose shell ended first is seen to end. */
+	/* Processes of a start command become children of hapax when their shell ends,
+	 * so that their end is noticed. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
@@ -203,8 +204,9 @@ static int catch_signals(struct verify_session *v)
 	return HPX_EXIT_OK;
 }
 
-/* A server that is not there is a finding; a host that is not, a mistake. */
-static int reach(struct verify_session *v)
+/* A server that accepts no connection is a result of the run; a host that does not
+ * exist is a mistake in the description. */
+static int find_host(struct verify_session *v)
 {
 	char problem[HPX_VERIFY_PROBLEM_SIZE];
 	enum hpx_status status = hpx_verify_open(v->run, problem);
@@ -214,7 +216,7 @@ static int reach(struct verify_session *v)
 	return complain(problem, "; nothing was sent", HPX_EXIT_USAGE);
 }
 
-/* Bodies may be nobody else's business: the log is its owner's. */
+/* The log may hold bodies that are nobody else's business: only its owner may read it. */
 static FILE *open_file(const char *path, mode_t mode)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
@@ -280,7 +282,7 @@ static int report(struct verify_session *v, const struct hpx_verify_result *resu
 	return code != HPX_EXIT_OK || !result->holds ? HPX_EXIT_FAILED : HPX_EXIT_OK;
 }
 
-/* A run that was stopped found nothing out about the rest. */
+/* A stopped run says nothing about the remaining rows. */
 static bool was_stopped(const struct verify_session *v)
 {
 	struct signalfd_siginfo signal;
@@ -288,7 +290,7 @@ static bool was_stopped(const struct verify_session *v)
 	return read(v->stop_fd, &signal, sizeof(signal)) == (ssize_t)sizeof(signal);
 }
 
-static int check(struct verify_session *v)
+static int try_rows(struct verify_session *v)
 {
 	struct hpx_verify_result result;
 	int code = catch_signals(v);
@@ -296,11 +298,11 @@ static int check(struct verify_session *v)
 	if (code == HPX_EXIT_OK)
 		code = open_files(v);
 	if (code == HPX_EXIT_OK)
-		code = reach(v);
+		code = find_host(v);
 	if (code != HPX_EXIT_OK)
 		return code;
 	v->shows_progress = isatty(STDERR_FILENO);
-	enum hpx_status status = hpx_verify_run(v->run, tell, v, &result);
+	enum hpx_status status = hpx_verify_run(v->run, show_progress, v, &result);
 	clear_line(v);
 	if (status != HPX_OK)
 		return complain("the run failed: ", hpx_status_text(status), HPX_EXIT_FAILED);
@@ -319,7 +321,7 @@ static int run_rows(const struct hpx_verify_spec *spec, const struct verify_outp
 	if (status != HPX_OK)
 		return complain("a run cannot be made: ", hpx_status_text(status),
 				HPX_EXIT_FAILED);
-	int code = check(&v);
+	int code = try_rows(&v);
 	hpx_verify_free(v.run);
 	if (v.junit != NULL)
 		fclose(v.junit);
@@ -432,7 +434,7 @@ int hpx_cli_verify(int argc, char **argv)
 		print_list();
 		return HPX_EXIT_OK;
 	}
-	/* The URL is the first of the options. */
+	/* The URL is the first row of the table. */
 	if (rest < argc)
 		v.options.values[0][0] = argv[rest];
 	return verify(&v);

@@ -20,7 +20,7 @@
 
 #define OUTPUT_BYTES_MAX ((off_t)1 << 20)
 #define SHOWN_BYTES_MAX 240
-/* How long a server has to end on SIGTERM. */
+/* How long a server may take to end after SIGTERM. */
 #define KIND_MS 3000
 #define END_POLL_MS 10
 
@@ -29,7 +29,7 @@ void hpx_shell_init(struct hpx_shell *command)
 	*command = (struct hpx_shell){ .output = -1 };
 }
 
-static _Noreturn void become(const char *text, int output)
+static _Noreturn void exec_shell(const char *text, int output)
 {
 	sigset_t none;
 
@@ -44,7 +44,7 @@ static _Noreturn void become(const char *text, int output)
 	_exit(127);
 }
 
-/* In memory, appended to: it can be cut while somebody writes. */
+/* A file in memory, in append mode: it can be truncated while the server writes. */
 static int make_output(void)
 {
 	int fd = memfd_create("output", MFD_CLOEXEC);
@@ -63,7 +63,7 @@ enum hpx_status hpx_shell_start(struct hpx_shell *command, struct hpx_span text)
 	if (line != NULL && command->output >= 0)
 		command->pid = fork();
 	if (command->pid == 0 && line != NULL && command->output >= 0)
-		become(line, command->output);
+		exec_shell(line, command->output);
 	free(line);
 	if (command->pid > 0)
 		return HPX_OK;
@@ -83,7 +83,7 @@ bool hpx_shell_is_good(const struct hpx_shell *command)
 	return command->pid == 0 && WIFEXITED(command->wait_status) && WEXITSTATUS(command->wait_status) == 0;
 }
 
-/* The last bytes of the output, without what a terminal would obey. */
+/* The last bytes of the output, without control characters. */
 static void read_tail(int fd, char out[SHOWN_BYTES_MAX + 1])
 {
 	struct stat about;
@@ -131,15 +131,16 @@ void hpx_shell_trim(struct hpx_shell *command)
 
 	if (command->output >= 0 && fstat(command->output, &about) == 0 &&
 	    about.st_size > OUTPUT_BYTES_MAX && ftruncate(command->output, 0) != 0) {
-		/* Of a file in memory that is ours this cannot fail; and if it did,
-		 * the server under test would lack memory, not we. */
+		/* Truncating a file in memory of our own does not fail; if it did, the
+		 * server under test would run out of memory, not we. */
 		return;
 	}
 }
 
-/* Orphans are reaped where the program is their reaper: elsewhere who is, in a
- * container perhaps nobody, and a dead one counts until then. */
-static bool is_there(struct hpx_shell *command, pid_t group)
+/* Orphaned processes of the group are reaped here where the program is a subreaper.
+ * Elsewhere init reaps them, in a container perhaps nobody, and a dead process counts
+ * as alive until then. */
+static bool group_exists(struct hpx_shell *command, pid_t group)
 {
 	if (hpx_shell_runs(command))
 		return true;
@@ -148,18 +149,18 @@ static bool is_there(struct hpx_shell *command, pid_t group)
 	return kill(-group, 0) == 0;
 }
 
-/* The shell may end at once on SIGTERM while the server that it waited for goes
- * on, and holds the port: the group counts. Its number stays taken while one of
- * it is there. */
+/* The shell may end at once on SIGTERM while the server that it started goes on and
+ * holds the port, so the whole process group is waited for. The group's number is not
+ * reused while one of its processes exists. */
 static void end_group(struct hpx_shell *command)
 {
 	int64_t deadline_ms = hpx_clock_boot_ms() + KIND_MS;
 	pid_t group = command->pid;
 
 	kill(-group, SIGTERM);
-	while (is_there(command, group) && hpx_clock_boot_ms() < deadline_ms)
+	while (group_exists(command, group) && hpx_clock_boot_ms() < deadline_ms)
 		poll(NULL, 0, END_POLL_MS);
-	if (is_there(command, group))
+	if (group_exists(command, group))
 		kill(-group, SIGKILL);
 	while (command->pid > 0 && waitpid(command->pid, &command->wait_status, 0) < 0 && errno == EINTR)
 		;
@@ -183,7 +184,7 @@ static bool never(void *user)
 	return user != NULL;
 }
 
-/* Until it ends; HPX_TIMEOUT: it is ended. */
+/* Waits for the command's end. HPX_TIMEOUT: it still runs. */
 static enum hpx_status await_end(struct hpx_verify *run, struct hpx_shell *command)
 {
 	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
@@ -216,7 +217,7 @@ enum hpx_status hpx_verify_crash(struct hpx_verify *run, char problem[HPX_VERIFY
 	return status;
 }
 
-/* A connection, made and closed: not counted as a request. */
+/* Not counted as a request: the connection is closed at once. */
 static bool takes_connections(struct hpx_verify *run)
 {
 	struct hpx_verify_host again = run->host;
@@ -228,32 +229,32 @@ static bool takes_connections(struct hpx_verify *run)
 	       HPX_OK;
 }
 
-/* What a server that has come up is asked: something that the description says
- * only reads. A GET of the request's own path might do something. False: there is
- * nothing. */
-static bool what_to_ask(struct hpx_verify *run, struct hpx_request_variant *ret_question)
+/* The request that shows that the server is up: one that only reads, by the
+ * description. A GET of the main request's path might do something. False: there is
+ * none. */
+static bool choose_probe(struct hpx_verify *run, struct hpx_request_variant *ret_probe)
 {
 	static const struct hpx_span no_key;
 	bool counts = hpx_verify_counts_effects(run);
 
 	if (!counts && !run->spec->requests[HPX_REQUEST_get].given)
 		return false;
-	*ret_question = (struct hpx_request_variant){ .key_values = &no_key };
-	ret_question->op =
+	*ret_probe = (struct hpx_request_variant){ .key_values = &no_key };
+	ret_probe->op =
 		hpx_verify_op_draft(run, counts ? HPX_REQUEST_main : HPX_REQUEST_get);
-	if (ret_question->op == NULL || !counts)
-		return ret_question->op != NULL;
-	ret_question->method = HPX_SPAN("GET");
-	ret_question->path = hpx_verify_op_path(run, ret_question->op, run->spec->effects_path);
-	ret_question->body = HPX_SPAN("");
-	ret_question->content_type = HPX_SPAN("");
-	return ret_question->path.ptr != NULL;
+	if (ret_probe->op == NULL || !counts)
+		return ret_probe->op != NULL;
+	ret_probe->method = HPX_SPAN("GET");
+	ret_probe->path = hpx_verify_op_path(run, ret_probe->op, run->spec->effects_path);
+	ret_probe->body = HPX_SPAN("");
+	ret_probe->content_type = HPX_SPAN("");
+	return ret_probe->path.ptr != NULL;
 }
 
-/* A server error says that it is not up yet, whatever it will say later. */
-static bool answers(struct hpx_verify *run, const struct hpx_request_variant *question)
+/* A 5xx means that the server is not up yet. */
+static bool answers_probe(struct hpx_verify *run, const struct hpx_request_variant *probe)
 {
-	const struct hpx_verify_exchange *exchange = hpx_verify_send(run, question);
+	const struct hpx_verify_exchange *exchange = hpx_verify_send(run, probe);
 
 	return exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status < 500;
 }
@@ -270,14 +271,14 @@ static enum hpx_status refuse(struct hpx_verify *run, char *problem, const char 
 static enum hpx_status await_server(struct hpx_verify *run, char *problem)
 {
 	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
-	struct hpx_request_variant question;
-	bool asks = what_to_ask(run, &question);
+	struct hpx_request_variant probe;
+	bool has_probe = choose_probe(run, &probe);
 
 	for (;;) {
 		if (!hpx_shell_runs(&run->server) && !hpx_shell_is_good(&run->server))
 			return refuse(run, problem, "the server did not start");
 		bool listens = takes_connections(run);
-		if (listens && (!asks || answers(run, &question)))
+		if (listens && (!has_probe || answers_probe(run, &probe)))
 			return HPX_OK;
 		if (hpx_verify_stop_reason(run) != NULL)
 			return refuse(run, problem, hpx_verify_stop_reason(run));
@@ -292,7 +293,7 @@ static enum hpx_status await_server(struct hpx_verify *run, char *problem)
 enum hpx_status hpx_verify_start_again(struct hpx_verify *run,
 				       char problem[HPX_VERIFY_PROBLEM_SIZE])
 {
-	/* What an earlier start left in the foreground would hold the port. */
+	/* A server of an earlier start, still in the foreground, would hold the port. */
 	hpx_shell_end(&run->server);
 	enum hpx_status status = hpx_shell_start(&run->server, run->spec->start_cmd);
 	if (status != HPX_OK) {

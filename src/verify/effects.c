@@ -1,4 +1,4 @@
-/* Effects: a GET of the description, and a number or a list in its answer. */
+/* Counting effects: by a GET of the description, whose answer has a number or a list. */
 #include "verify/run_state.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@ bool hpx_verify_counts_effects(const struct hpx_verify *run)
 	return run->spec->effects_path.len > 0;
 }
 
-/* ---- what an answer says ---- */
+/* ---- the count in an answer ---- */
 
 static enum hpx_status count_node(const struct hpx_json_tree *tree, uint32_t at,
 				  uint64_t *ret_count)
@@ -68,10 +68,10 @@ enum hpx_status hpx_effect_read(struct hpx_span body, struct hpx_span pointer,
 	return status;
 }
 
-/* ---- asking ---- */
+/* ---- the request ---- */
 
-static enum hpx_status check(struct hpx_verify *run, const struct hpx_verify_exchange *exchange,
-			     uint64_t *ret_count, char *problem)
+static enum hpx_status count_of_answer(struct hpx_verify *run, const struct hpx_verify_exchange *exchange,
+				       uint64_t *ret_count, char *problem)
 {
 	const struct hpx_verify_spec *spec = run->spec;
 
@@ -101,10 +101,10 @@ static enum hpx_status check(struct hpx_verify *run, const struct hpx_verify_exc
 static enum hpx_status count_now(struct hpx_verify *run, const struct hpx_verify_op *op,
 				 bool second_tenant, uint64_t *ret_count, char *problem)
 {
-	struct hpx_verify_op asker = *op;
+	struct hpx_verify_op copy = *op;
 	static const struct hpx_span no_key;
 	const struct hpx_request_variant variant = {
-		.op = &asker,
+		.op = &copy,
 		.key_values = &no_key,
 		.key_count = 0,
 		.method = HPX_SPAN("GET"),
@@ -118,7 +118,7 @@ static enum hpx_status count_now(struct hpx_verify *run, const struct hpx_verify
 		snprintf(problem, HPX_VERIFY_PROBLEM_SIZE, "no memory to count effects");
 		return HPX_NOMEM;
 	}
-	return check(run, hpx_verify_send_retry_429(run, &variant), ret_count, problem);
+	return count_of_answer(run, hpx_verify_send_retry_429(run, &variant), ret_count, problem);
 }
 
 void hpx_effect_count_before(struct hpx_verify *run, struct hpx_verify_op *op)

@@ -18,7 +18,7 @@
 /* ---- the response ---- */
 
 #define HEAD_MAX ((size_t)64 * 1024)
-/* A head, and what came with its last bytes. */
+/* A head, and the bytes of the body that came with its end. */
 #define HEAD_BYTES_MAX (HEAD_MAX * 2)
 #define FIELDS_BYTES_MAX ((size_t)256 * 1024)
 
@@ -40,7 +40,7 @@ void hpx_response_done(struct hpx_response *response)
 {
 	uint8_t digest[HPX_SHA256_SIZE];
 
-	/* Gives its context back; what it says is in the exchange by now. */
+	/* Frees the hash's context; the digest is in the exchange by now. */
 	hpx_sha256_done(&response->hash, digest);
 	response->shared->held_bytes -= response->body.len;
 	hpx_arena_done(&response->arena);
@@ -54,13 +54,13 @@ static enum hpx_http_progress refuse(struct hpx_response *response, const char *
 	return HPX_HTTP_BAD;
 }
 
-/* The reader's words are about requests, which is what the gateway reads. */
+/* The reader's own words are about requests, which the gateway reads. */
 static const char *head_problem(enum hpx_http_error error)
 {
 	return error == HPX_HTTP_ERROR_HEAD_TOO_LARGE ? "the answer's head is too large" : hpx_http_error_text(error);
 }
 
-/* How much more of the body is kept. Behind a gap nothing is. */
+/* How many more bytes of the body are kept. Once one was left out, none. */
 static size_t room_of(const struct hpx_response *response)
 {
 	size_t len = response->body.len;
@@ -105,8 +105,8 @@ static enum hpx_http_progress feed_body(struct hpx_response *response, struct hp
 	}
 }
 
-/* 1xx: dropped; the answer is still to come. */
-static bool pass_over(struct hpx_response *response, size_t used)
+/* An interim response (1xx) is dropped: the final one is still to come. */
+static bool drop_interim(struct hpx_response *response, size_t used)
 {
 	if (response->head.status >= 200)
 		return false;
@@ -130,7 +130,7 @@ static enum hpx_http_progress feed_head(struct hpx_response *response)
 			return progress;
 		if (response->head.framing == HPX_FRAMING_TUNNEL)
 			return refuse(response, "the answer changes to another protocol");
-		if (pass_over(response, used))
+		if (drop_interim(response, used))
 			continue;
 		response->has_head = true;
 		return feed_body(response, hpx_span_skip(bytes, used));
@@ -191,7 +191,7 @@ enum hpx_status hpx_response_move(struct hpx_response *response, struct hpx_aren
 	exchange->status = response->head.status;
 	exchange->body_bytes = response->body_bytes;
 	exchange->body = hpx_secrets_hide(secrets, body, arena);
-	if (exchange->body.ptr == NULL) /* the row has kept too many */
+	if (exchange->body.ptr == NULL) /* the row's arena is full of other bodies */
 		exchange->body = hpx_secrets_hide(secrets, hpx_span_first(body, HPX_EXCHANGE_KEPT),
 						  arena);
 	return exchange->body.ptr != NULL ? HPX_OK : HPX_NOMEM;
@@ -200,8 +200,8 @@ enum hpx_status hpx_response_move(struct hpx_response *response, struct hpx_aren
 /* ---- one request ---- */
 
 #define PIECE 16384
-/* Then the others have their turn, and the deadline and Ctrl-C are looked at: a
- * server that sends faster than we read would go on for ever. */
+/* Steps of one request before the others are served, and the deadline and Ctrl-C are
+ * looked at: a server that sends faster than we read would go on for ever. */
 #define STEPS_A_TURN 64
 
 static void end(struct hpx_inflight *inflight, enum hpx_verify_exchange_end how, const char *problem)
@@ -267,7 +267,7 @@ static void take_response(struct hpx_inflight *inflight, enum hpx_http_progress 
 		end(inflight, HPX_EXCHANGE_LOST, "no memory for the answer");
 }
 
-/* One piece; HPX_OK: there may be more. */
+/* Reads one piece of the response; HPX_OK: there may be more. */
 static enum hpx_status read_piece(struct hpx_inflight *inflight)
 {
 	char bytes[PIECE];
@@ -288,7 +288,7 @@ static bool step_reading(struct hpx_inflight *inflight)
 	return read_piece(inflight) == HPX_OK && inflight->state == HPX_INFLIGHT_READING;
 }
 
-/* Behind the last byte that is to go out. */
+/* All bytes that are to be sent are sent. */
 static bool sent_all(struct hpx_inflight *inflight)
 {
 	if (inflight->hold) {
@@ -313,7 +313,7 @@ static bool step_sending(struct hpx_inflight *inflight)
 		if (status == HPX_BUSY) {
 			short wants = inflight->conn.wants;
 			bool cut = inflight->exchange->cut != HPX_CUT_NONE;
-			/* Some answer before they have read all. */
+			/* Some servers answer before they have read the whole request. */
 			if (!cut && read_piece(inflight) == HPX_BUSY)
 				inflight->conn.wants = wants;
 			return false;
@@ -332,7 +332,7 @@ static bool step_flushing(struct hpx_inflight *inflight)
 		inflight->state = HPX_INFLIGHT_AWAITING;
 		return true;
 	}
-	/* What a reset finds in our own queue would be dropped. */
+	/* A reset drops the bytes that are still in our own queue. */
 	if (inflight->flushed_ms == 0 && hpx_verify_conn_is_flushed(&inflight->conn))
 		inflight->flushed_ms = hpx_clock_boot_ms();
 	if (inflight->flushed_ms != 0 &&
@@ -386,7 +386,7 @@ void hpx_inflight_step(struct hpx_inflight *inflight)
 {
 	for (int i = 0; i < STEPS_A_TURN && step(inflight); i++)
 		;
-	/* Who is held waits for the others, each of which has its deadline. */
+	/* A held request waits for the others, and each of those has its deadline. */
 	if (inflight->state != HPX_INFLIGHT_DONE && inflight->state != HPX_INFLIGHT_HELD &&
 	    hpx_clock_boot_ms() >= inflight->deadline_ms)
 		end_late(inflight);
@@ -398,7 +398,8 @@ static short wanted_events(const struct hpx_inflight *inflight)
 	case HPX_INFLIGHT_CONNECTING:
 		return inflight->conn.wants;
 	case HPX_INFLIGHT_SENDING:
-		/* Who will cut reads nothing, and would be woken by it for ever. */
+		/* A request that will be cut reads nothing, so POLLIN would wake it for
+		 * ever. */
 		if (inflight->exchange->cut != HPX_CUT_NONE)
 			return inflight->conn.wants;
 		return inflight->conn.wants | POLLIN;
@@ -443,7 +444,7 @@ void hpx_inflight_done(struct hpx_inflight *inflight)
 
 /* ---- all requests ---- */
 
-/* Nothing tells when the other side's machine has the bytes: looked at again. */
+/* No event tells when the peer's machine has the bytes, so this is polled. */
 #define FLUSH_POLL_MS 1
 #define POLL_MAX_MS 1000
 
@@ -452,8 +453,8 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* How long poll may sleep for this one flight's sake. */
-static int64_t patience(const struct hpx_inflight *inflight, int64_t now_ms)
+/* How long poll may sleep for the sake of this request. */
+static int64_t poll_ms_for(const struct hpx_inflight *inflight, int64_t now_ms)
 {
 	if (inflight->state == HPX_INFLIGHT_FLUSHING)
 		return FLUSH_POLL_MS;
@@ -474,7 +475,7 @@ static int sleep_ms(const struct hpx_verify *run, int64_t deadline_ms)
 	int64_t ms = least(POLL_MAX_MS, deadline_ms > now_ms ? deadline_ms - now_ms : 0);
 
 	for (const struct hpx_inflight *inflight = run->live; inflight != NULL; inflight = inflight->next)
-		ms = least(ms, patience(inflight, now_ms));
+		ms = least(ms, poll_ms_for(inflight, now_ms));
 	return (int)ms;
 }
 
@@ -510,7 +511,8 @@ void hpx_verify_poll(struct hpx_verify *run, bool (*is_done)(void *user), void *
 	struct pollfd *fds = calloc(run->live_count + 1, sizeof(*fds));
 	struct pollfd alone;
 
-	/* Without memory only the stop is looked at, and the flights by turns. */
+	/* Without memory only the stop descriptor is polled, and all requests step by
+	 * turns. */
 	for (;;) {
 		step_all(run);
 		if (is_done(user) || hpx_clock_boot_ms() >= deadline_ms)

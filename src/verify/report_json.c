@@ -37,7 +37,7 @@ static const char *cut_name(enum hpx_verify_cut cut)
 	return names[cut];
 }
 
-/* Text up to a sequence that the bound has cut counts as text. */
+/* A body whose last sequence was cut by the bound counts as text. */
 static bool is_text(struct hpx_span body, size_t whole_bytes)
 {
 	for (size_t cut = 0; cut < 4 && cut <= body.len; cut++) {

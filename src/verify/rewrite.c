@@ -1,5 +1,5 @@
-/* A scanner over text that core's reader has found to be JSON, so that it need
- * only tell strings from what stands between them. */
+/* Rewriting JSON as text. core's reader has found the text to be JSON, so this scanner
+ * need only tell strings from what stands between them. */
 #include "verify/rewrite.h"
 
 #include "core/json_lookup.h"
@@ -69,7 +69,7 @@ enum hpx_status hpx_rewrite_order(struct hpx_span body, struct hpx_arena *arena,
 	char *out = hpx_arena_alloc(arena, body.len);
 	if (out == NULL)
 		return HPX_NOMEM;
-	/* Written from the end to the front; the result is never longer. */
+	/* Members are written from the end to the front; the result is never longer. */
 	struct hpx_span inside = hpx_span(body.ptr + 1, body.len - 2);
 	size_t at = body.len;
 	out[--at] = '}';
@@ -94,7 +94,7 @@ enum hpx_status hpx_rewrite_space(struct hpx_span body, struct hpx_arena *arena,
 
 	if (status != HPX_OK)
 		return status;
-	/* At most two bytes more for each. */
+	/* At most two bytes more for each byte. */
 	char *out = hpx_arena_alloc(arena, body.len * 3);
 	if (out == NULL)
 		return HPX_NOMEM;
@@ -136,7 +136,7 @@ enum hpx_status hpx_rewrite_pad(struct hpx_span body, size_t bytes, struct hpx_a
 	return HPX_OK;
 }
 
-/* The first in the text, which is not the first in the sorted tree. */
+/* The first number in the text is not the first in the sorted tree. */
 static uint32_t first_number(const struct hpx_json_tree *tree)
 {
 	uint32_t found = HPX_JSON_NONE;
@@ -194,7 +194,7 @@ enum hpx_status hpx_rewrite_replace(struct hpx_span body, struct hpx_span part,
 	return HPX_OK;
 }
 
-/* Its last digit before an exponent, one more, or one less behind a 9. */
+/* Changes the last digit before an exponent: one more, or one less for a 9. */
 static enum hpx_status change_digit(struct hpx_span body, struct hpx_span number,
 				    struct hpx_arena *arena, struct hpx_span *ret_body)
 {
@@ -207,7 +207,7 @@ static enum hpx_status change_digit(struct hpx_span body, struct hpx_span number
 				   ret_body);
 }
 
-/* The first value of a form that is all digits. */
+/* The first value of a form body that is all digits. */
 static enum hpx_status find_in_form(struct hpx_span body, struct hpx_span *ret_number)
 {
 	struct hpx_span pair;

@@ -1,13 +1,13 @@
-/* The same JSON written differently, and different JSON that looks the same.
- * Works on the text as written: what is not to change keeps its bytes. */
+/* The same JSON written differently, and different JSON that looks the same. Works on
+ * the text as written: the parts that are not to change keep their bytes. */
 #ifndef HPX_VERIFY_REWRITE_H
 #define HPX_VERIFY_REWRITE_H
 
 #include "base/arena.h"
 #include "base/status.h"
 
-/* All: HPX_NOT_FOUND where the body has nothing to do it with (not JSON, no
- * object, too few members, no such number), HPX_NOMEM. */
+/* Every function returns HPX_NOT_FOUND where the body does not allow it (not JSON, no
+ * object, too few members, no such number), or HPX_NOMEM. */
 
 /* The members of the outermost object, last to first. Needs two. */
 enum hpx_status hpx_rewrite_order(struct hpx_span body, struct hpx_arena *arena,
@@ -19,16 +19,16 @@ enum hpx_status hpx_rewrite_space(struct hpx_span body, struct hpx_arena *arena,
 enum hpx_status hpx_rewrite_pad(struct hpx_span body, size_t bytes, struct hpx_arena *arena,
 				struct hpx_span *ret_body);
 
-/* The number at the pointer, or the first one with an empty pointer, as it is
+/* Finds the number at the pointer, or the first one with an empty pointer, as it is
  * written: a part of `body`. */
 enum hpx_status hpx_rewrite_find(struct hpx_span body, struct hpx_span pointer,
 				 struct hpx_span *ret_number);
-/* Another text in the place of a part of `body`. */
+/* Puts another text in place of a part of `body`. */
 enum hpx_status hpx_rewrite_replace(struct hpx_span body, struct hpx_span part,
 				    struct hpx_span text, struct hpx_arena *arena,
 				    struct hpx_span *ret_body);
-/* Another request: one digit of a number of the JSON, or of a form, changed;
- * a member more where the object has no number. */
+/* Makes another request: one digit of a number of the JSON, or of a form, is changed;
+ * an object without a number gets one more member. */
 enum hpx_status hpx_rewrite_other(struct hpx_span body, struct hpx_span pointer,
 				  struct hpx_arena *arena, struct hpx_span *ret_body);
 

@@ -1,6 +1,6 @@
-/* The rows: each one thing that an API which claims idempotency must do, how
- * it is found out, and why it matters. One table (row_list.h); --list,
- * --dry-run, the reports and the reference page come from it. */
+/* The rows: each is one thing that an API which claims idempotency must do, how it is
+ * checked, and why it matters. One table (row_list.h); --list, --dry-run, the reports
+ * and the reference page come from it. */
 #ifndef HPX_VERIFY_ROW_H
 #define HPX_VERIFY_ROW_H
 
@@ -15,7 +15,7 @@ enum hpx_row_weight {
 #define HPX_ROW_VERDICT_LIST(X) \
 	X(HOLDS, "holds") \
 	X(BROKEN, "broken") \
-	X(UNDECIDED, "undecided")           /* tried, and could not be told: fails a required row */ \
+	X(UNDECIDED, "undecided")           /* checked without a result: fails a required row */ \
 	X(NOT_APPLICABLE, "not applicable") /* the description, or the dialect, has nothing for it */ \
 	X(SKIPPED, "skipped")               /* by --skip or --only */
 
@@ -37,14 +37,14 @@ const char *hpx_row_group_text(enum hpx_row_group group);
 
 struct hpx_row_result {
 	enum hpx_row_verdict verdict;
-	bool tried; /* its function ran; false: came says why not */
+	bool tried; /* its function ran; false: `came` says why not */
 	char expected[256];
-	char came[512]; /* what came, or why it was not judged */
-	/* Where the row's own would say more than was seen; NULL, 0: the row's. */
+	char came[512]; /* what came, or why the row was not tried */
+	/* Set where the row's own words would claim more than was seen; NULL, 0: the
+	 * row's. */
 	const char *why;
-	unsigned blamed;                           /* of a broken row: the guarantees that it breaks, one bit
-				  * each; the row's others hold */
-	unsigned exchanges[HPX_ROW_EXCHANGES_MAX]; /* the numbers that show it */
+	unsigned blamed;                           /* of a broken row: the guarantees that it breaks, one bit each; the row's others hold */
+	unsigned exchanges[HPX_ROW_EXCHANGES_MAX]; /* the numbers of the exchanges that show it */
 	size_t exchange_count;
 	int64_t took_ms;
 };
@@ -55,11 +55,11 @@ struct hpx_row {
 	const char *name;
 	enum hpx_row_weight weight;
 	unsigned guarantee;
-	unsigned also; /* a second guarantee that it judges; 0: none */
+	unsigned also; /* a second guarantee that the row checks; 0: none */
 	enum hpx_row_group group;
-	const char *needs; /* of the description, by name; "": nothing more */
+	const char *needs; /* an option of the description, by name; "": none */
 	const char *title; /* what holds, one line */
-	const char *why;   /* what happens to people where it does not */
+	const char *why;   /* what happens to people where it does not hold */
 	const char *sends; /* for --dry-run */
 	void (*check)(struct hpx_check *check);
 };
@@ -67,20 +67,19 @@ struct hpx_row {
 extern const struct hpx_row hpx_rows[];
 extern const size_t hpx_row_count;
 
-/* What happens to people: as the finding shows it, or as the row has it. */
+/* What happens to people: as the result has it, or else the row. */
 const char *hpx_row_why(const struct hpx_row *row, const struct hpx_row_result *row_result);
 const struct hpx_row *hpx_row_by_name(struct hpx_span name);
-/* By `skip`, or by `only`. */
+/* Whether `skip` or `only` leaves the row out. */
 bool hpx_row_is_left_out(const struct hpx_row *row, const struct hpx_verify_spec *spec);
-/* A dialect can make a required row of an advised one. */
+/* By the dialect: one can make an advised row a required one. */
 enum hpx_row_weight hpx_row_weight(const struct hpx_row *row, enum hpx_dialect dialect);
 
 /* ---- the guarantees ---- */
 
-/* Those that a verdict is given for: hapax's own numbers, and 0 for the
- * manners of the HTTP contract. */
+/* The guarantees have hapax's own numbers; 0 is the HTTP contract. */
 #define HPX_GUARANTEE_MAX 8
-/* Those that findings name by themselves. */
+/* The guarantees that a row blames by name. */
 enum {
 	HPX_GUARANTEE_CONTRACT = 0,
 	HPX_GUARANTEE_ONCE = 2,
@@ -91,8 +90,8 @@ enum {
 };
 
 struct hpx_guarantee {
-	const char *text; /* as anybody's API could give it */
-	bool observable;  /* from outside */
+	const char *text; /* in words that fit any API */
+	bool observable;  /* whether it can be observed from outside */
 };
 
 extern const struct hpx_guarantee hpx_guarantees[HPX_GUARANTEE_MAX + 1];
@@ -102,18 +101,18 @@ extern const struct hpx_guarantee hpx_guarantees[HPX_GUARANTEE_MAX + 1];
 struct hpx_verify_result {
 	struct hpx_row_result *rows; /* one for each row */
 	/* For each guarantee: BROKEN where one of its required rows is, UNDECIDED,
-	 * HOLDS, or NOT_APPLICABLE where none of its rows was judged. */
+	 * HOLDS, or NOT_APPLICABLE where none of its rows was tried. */
 	enum hpx_row_verdict guarantees[HPX_GUARANTEE_MAX + 1];
-	bool holds; /* every required row that was judged, and one was */
+	bool holds; /* every required row that was tried holds, and one was tried */
 };
 
-/* `told` (may be NULL) is called before (finding NULL) and after each row that
- * is judged: progress. */
+/* Tries every row. `progress` (may be NULL) is called before (`row_result` NULL) and
+ * after each one. */
 enum hpx_status hpx_verify_run(struct hpx_verify *run,
-			       void (*told)(void *user, const struct hpx_row *row,
-					    const struct hpx_row_result *row_result),
+			       void (*progress)(void *user, const struct hpx_row *row,
+						const struct hpx_row_result *row_result),
 			       void *user, struct hpx_verify_result *ret_result);
-/* From the findings: the verdicts of the guarantees, and whether all holds. */
+/* From the results of the rows: the verdicts of the guarantees, and whether all holds. */
 void hpx_verify_conclude(struct hpx_verify_result *result, enum hpx_dialect dialect);
 void hpx_verify_result_done(struct hpx_verify_result *result);
 

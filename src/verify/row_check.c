@@ -11,10 +11,10 @@
 #include "core/json_lookup.h"
 #include "verify/rewrite.h"
 
-/* Of a body in a sentence; two of them and their words fit `came`. */
+/* How much of a body stands in a sentence; two of them and the words around fit `came`. */
 #define QUOTED_MAX 72
 
-/* What cannot stand in a line for people becomes a dot. */
+/* Copies text for a line; control characters and bytes that are no UTF-8 become dots. */
 static size_t quote(struct hpx_span text, char *out, size_t max)
 {
 	size_t at = 0;
@@ -52,7 +52,7 @@ bool hpx_check_verdict(struct hpx_check *check, enum hpx_row_verdict verdict, co
 	char text[sizeof(check->result->came)];
 	va_list arguments;
 
-	/* Header values and messages of others may stand in it. */
+	/* The text may hold header values and messages of the API. */
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
@@ -68,12 +68,12 @@ void hpx_check_cite(struct hpx_check *check, const struct hpx_verify_exchange *e
 	for (size_t i = 0; i < row_result->exchange_count; i++)
 		if (row_result->exchanges[i] == exchange->number)
 			return;
-	/* What was never sent has no number. */
+	/* A request that was never sent has no number. */
 	if (exchange->number > 0 && row_result->exchange_count < HPX_ROW_EXCHANGES_MAX)
 		row_result->exchanges[row_result->exchange_count++] = exchange->number;
 }
 
-/* ---- words ---- */
+/* ---- sentences ---- */
 
 static const char *kept(struct hpx_span text)
 {
@@ -140,7 +140,7 @@ bool hpx_check_has_request(struct hpx_check *check, enum hpx_verify_request_name
 					hpx_verify_request_name_text(name));
 }
 
-/* The bounds, where they are why nothing was sent. */
+/* Undecided: a bound of the run, where that is why nothing was sent. */
 static bool no_more(struct hpx_check *check, const char *otherwise)
 {
 	const char *over = hpx_verify_stop_reason(check->run);
@@ -280,7 +280,7 @@ bool hpx_check_is_in_progress(struct hpx_check *check, const struct hpx_verify_e
 	       !hpx_span_eq(code, HPX_SPAN("idempotency_outcome_unknown"));
 }
 
-/* An answer that every request gets, which is not marked as a replay. */
+/* Whether every request gets this answer, which is not marked as a replay either. */
 static bool tells_nothing(const struct hpx_check *check, const struct hpx_verify_exchange *answer)
 {
 	return check->notes->answers_alike && !hpx_verify_counts_effects(check->run) &&
@@ -338,8 +338,8 @@ bool hpx_check_count_effects(struct hpx_check *check, const struct hpx_verify_op
 				   over != NULL ? over : problem);
 }
 
-/* A list may be a moment behind its API: fewer than there should be are looked
- * at again. More never become fewer. */
+/* Too few effects are counted again, because a list may be a moment behind its API. Too
+ * many never become fewer. */
 bool hpx_check_effects(struct hpx_check *check, const struct hpx_verify_op *op, uint64_t want)
 {
 	uint64_t effects;

@@ -1,8 +1,9 @@
-/* Every row, once: its name, weight, guarantees, group, what the description
- * must give for it, what holds, what happens to people where it does not, and
- * what is sent. The order is the order of the run: `first` decides whether the
- * others can be judged, and mismatch_body finds out the dialect before rows
- * that depend on it. */
+/* Every row, once: its name, weight, guarantees, group, the option that the description
+ * must have for it, what holds, what happens to people where it does not hold, and what
+ * is sent.
+ *
+ * The order is the order of the run: `first` decides whether the others can be tried,
+ * and mismatch_body finds out the dialect before rows that depend on it. */
 #ifndef HPX_VERIFY_ROW_LIST_H
 #define HPX_VERIFY_ROW_LIST_H
 

@@ -6,7 +6,7 @@
 
 /* ---- JSON ---- */
 
-/* The first as it is, then `body` under its key: the stored answer, and no
+/* Sends `body` under the key of the first request: the stored answer must come, and no
  * second effect. */
 static bool check_rewritten(struct hpx_check *check, struct hpx_verify_op *op,
 			    const struct hpx_verify_exchange *first, struct hpx_span body,
@@ -54,7 +54,7 @@ void hpx_row_white_space(struct hpx_check *check)
 		       "the same JSON with other white space");
 }
 
-/* The number to vary. False: not applicable. */
+/* Finds the number to vary. False: not applicable. */
 static bool find_number(struct hpx_check *check, const struct hpx_verify_op *op,
 			struct hpx_span *ret_number)
 {
@@ -85,8 +85,8 @@ static bool put_form(struct hpx_check *check, const struct hpx_verify_op *op, co
 	return put_number(check, op, number, *ret_text, ret_body);
 }
 
-/* Under a key of its own: an API that wants whole numbers may refuse "5.0",
- * and says nothing about its keys by that. */
+/* Sends the form under a key of its own: an API that wants whole numbers may refuse
+ * "5.0", and that says nothing about its keys. */
 static bool is_taken(struct hpx_check *check, const char *form)
 {
 	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
@@ -103,7 +103,7 @@ static bool is_taken(struct hpx_check *check, const char *form)
 					hpx_check_describe(check, answer));
 }
 
-/* The number in another form, under the key of the first. */
+/* Sends the number in another form, under the key of the first. */
 static bool check_form(struct hpx_check *check, struct hpx_verify_op *op,
 		       const struct hpx_verify_exchange *first, const char *form)
 {
@@ -153,8 +153,8 @@ static const struct trap traps[] = {
 	{ HPX_SPAN_INIT("1.000000000000000001"), HPX_SPAN_INIT("1.000000000000000002") },
 };
 
-/* Whether the API takes such a number at all (`*ret_taken`), and then does not
- * take the other for it. */
+/* Whether the API takes such a number at all (`*ret_taken`), and then does not take the
+ * other one for it. */
 static bool check_trap(struct hpx_check *check, const struct trap *trap, bool *ret_taken)
 {
 	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
@@ -209,12 +209,12 @@ void hpx_row_number_traps(struct hpx_check *check)
 /* ---- bytes ---- */
 
 #define OCTETS 256
-/* A byte beyond ASCII that no UTF-8 begins with, and its neighbour. */
+/* The changed byte: beyond ASCII, and no UTF-8 begins with it. */
 #define CHANGED_AT 0xfe
 #define LARGE_BYTES ((size_t)300 * 1024)
 
-/* The request's own body, so that effects which are found by something in it are
- * found, and behind it every byte; twice, and the second has one byte changed. */
+/* Two bodies: the request's own, so that effects which are found by something in it are
+ * found, followed by every byte; the second has one byte changed. */
 static bool make_octets(struct hpx_check *check, const struct hpx_verify_op *op,
 			struct hpx_span ret_bodies[2])
 {
@@ -236,8 +236,8 @@ static bool make_octets(struct hpx_check *check, const struct hpx_verify_op *op,
 	return true;
 }
 
-/* How many effects of such a body the description's GET sees: one, or none where
- * it lists other things. */
+/* How many effects of such a body the description's GET counts: one, or none where it
+ * lists other things. */
 static bool count_octets(struct hpx_check *check, const struct hpx_verify_op *op,
 			 uint64_t *ret_effects)
 {
@@ -324,8 +324,8 @@ void hpx_row_large_body(struct hpx_check *check)
 				hpx_check_describe_effects(check, op));
 }
 
-/* "It happened, and its answer is gone": neither a mismatch, nor something to come
- * back for. */
+/* Whether an answer says that the first one's was not kept: neither a mismatch, nor a
+ * key in progress. */
 static bool is_not_kept(const struct hpx_verify_exchange *exchange)
 {
 	return exchange->status == 410 ||

@@ -4,22 +4,22 @@
 
 /* ---- at the same moment ---- */
 
-#define STORM 100
-#define STRANGERS 10
-/* Of a crowd, in the finding; room is left for what stands out. */
+#define BATCH_MAX 100
+#define OTHER_KEYS 10
+/* How many exchanges of a batch are cited; room is left for those that stand out. */
 #define CITED 4
 
-/* What a crowd's answers amount to. */
-struct tally {
-	const struct hpx_verify_exchange *done; /* the first 2xx that is an answer */
+/* The answers of a batch, counted. */
+struct answer_counts {
+	const struct hpx_verify_exchange *done; /* the first 2xx that is no "in progress" */
 	size_t answers;
 	size_t in_progress;
 	size_t put_off; /* 429, 503, refused connections */
 	size_t lost;
-	bool differs; /* another 2xx than that one is among them */
+	bool differs; /* a 2xx that differs from `done` is among them */
 };
 
-/* Two that were accepted, and are not the same thing. */
+/* Whether both are a 202, and name different resources. */
 static bool names_another(struct hpx_check *check, const struct hpx_verify_exchange *done,
 			  const struct hpx_verify_exchange *exchange)
 {
@@ -31,48 +31,48 @@ static bool names_another(struct hpx_check *check, const struct hpx_verify_excha
 	return one.len > 0 && other.len > 0 && !hpx_span_eq(one, other);
 }
 
-/* False: an answer that is not the one answer, nor a sign of waiting. */
+/* False: the answer is neither `done` nor a sign of waiting. */
 static bool count_answer(struct hpx_check *check, const struct hpx_verify_exchange *exchange,
-			 struct tally *tally)
+			 struct answer_counts *counts)
 {
 	if (exchange->end == HPX_EXCHANGE_REFUSED || exchange->status == 429 ||
 	    exchange->status == 503) {
-		tally->put_off++;
+		counts->put_off++;
 	} else if (exchange->end != HPX_EXCHANGE_ANSWERED) {
-		tally->lost++;
+		counts->lost++;
 	} else if (hpx_check_is_2xx(exchange) &&
-		   (tally->done == NULL || hpx_check_same_answer(tally->done, exchange))) {
-		tally->done = tally->done != NULL ? tally->done : exchange;
-		tally->answers++;
+		   (counts->done == NULL || hpx_check_same_answer(counts->done, exchange))) {
+		counts->done = counts->done != NULL ? counts->done : exchange;
+		counts->answers++;
 	} else if (hpx_check_is_in_progress(check, exchange) &&
-		   !names_another(check, tally->done, exchange)) {
-		tally->in_progress++;
+		   !names_another(check, counts->done, exchange)) {
+		counts->in_progress++;
 	} else {
 		hpx_check_cite(check, exchange);
-		tally->differs = hpx_check_is_2xx(exchange);
-		if (tally->done != NULL)
-			return hpx_check_same(check, tally->done, exchange, "one of the crowd");
+		counts->differs = hpx_check_is_2xx(exchange);
+		if (counts->done != NULL)
+			return hpx_check_same(check, counts->done, exchange, "one of the crowd");
 		return hpx_check_broken(check, "one of the crowd (#%u) was answered %s",
 					exchange->number, hpx_check_describe(check, exchange));
 	}
 	return true;
 }
 
-/* Real answers first, so that a 202 "in progress" is never taken for one. */
+/* Answers come first, so that a 202 "in progress" is never taken for one. */
 static bool count_answers(struct hpx_check *check, const struct hpx_verify_exchange *const *exchanges,
-			  size_t count, struct tally *tally)
+			  size_t count, struct answer_counts *counts)
 {
-	for (size_t i = 0; i < count && tally->done == NULL; i++)
+	for (size_t i = 0; i < count && counts->done == NULL; i++)
 		if (hpx_check_is_2xx(exchanges[i]) && exchanges[i]->status != 202)
-			tally->done = exchanges[i];
+			counts->done = exchanges[i];
 	for (size_t i = 0; i < count; i++)
-		if (!count_answer(check, exchanges[i], tally))
+		if (!count_answer(check, exchanges[i], counts))
 			return false;
 	return true;
 }
 
-/* The effects of all, each once. */
-static bool once_each(struct hpx_check *check, struct hpx_verify_op *const *ops, size_t count)
+/* Each operation has one effect. */
+static bool one_effect_each(struct hpx_check *check, struct hpx_verify_op *const *ops, size_t count)
 {
 	if (!hpx_check_counts_per_op(check))
 		return hpx_check_effects(check, ops[0], count);
@@ -82,9 +82,9 @@ static bool once_each(struct hpx_check *check, struct hpx_verify_op *const *ops,
 	return true;
 }
 
-/* A retry of each gets the answer of its crowd. */
+/* A retry of each operation gets an answer; of the first, the answer of the batch. */
 static bool settle_all(struct hpx_check *check, struct hpx_verify_op *const *ops, size_t count,
-		       const struct tally *tally)
+		       const struct answer_counts *counts)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct hpx_verify_exchange *settled = hpx_check_settle(
@@ -92,61 +92,61 @@ static bool settle_all(struct hpx_check *check, struct hpx_verify_op *const *ops
 
 		if (settled == NULL)
 			return false;
-		if (i == 0 && tally->done != NULL &&
-		    !hpx_check_same(check, tally->done, settled, "the retry behind the crowd"))
+		if (i == 0 && counts->done != NULL &&
+		    !hpx_check_same(check, counts->done, settled, "the retry behind the crowd"))
 			return false;
 	}
 	return true;
 }
 
-/* One intent of the crowd, the first, and those of strangers. */
-struct crowd {
-	struct hpx_verify_op *ops[STRANGERS + 1];
-	size_t strangers;
-	const struct hpx_verify_exchange *exchanges[STORM]; /* of the crowd, without strangers */
+/* The first operation is the one that is repeated; the others have keys of their own. */
+struct request_batch {
+	struct hpx_verify_op *ops[OTHER_KEYS + 1];
+	size_t other_count;
+	const struct hpx_verify_exchange *exchanges[BATCH_MAX]; /* of the first operation */
 	size_t count;
 };
 
-/* Strangers stand among the others. */
-static void send_crowd(struct hpx_check *check, struct crowd *crowd, size_t count)
+/* Every fifth request is one of the other operations. */
+static void send_batch(struct hpx_check *check, struct request_batch *batch, size_t count)
 {
-	struct hpx_request_variant variants[STORM];
-	const struct hpx_verify_exchange *exchanges[STORM];
-	size_t stranger = 1;
+	struct hpx_request_variant variants[BATCH_MAX];
+	const struct hpx_verify_exchange *exchanges[BATCH_MAX];
+	size_t next_other = 1;
 	size_t sent = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		bool strange = i % 5 == 4 && stranger <= crowd->strangers;
+		bool is_other = i % 5 == 4 && next_other <= batch->other_count;
 
-		variants[i] = (struct hpx_request_variant){ .op = crowd->ops[strange ? stranger++ : 0] };
+		variants[i] = (struct hpx_request_variant){ .op = batch->ops[is_other ? next_other++ : 0] };
 	}
 	hpx_verify_send_concurrently(check->run, variants, count, exchanges, &sent);
 	for (size_t i = 0; i < sent; i++)
-		if (variants[i].op == crowd->ops[0])
-			crowd->exchanges[crowd->count++] = exchanges[i];
-	for (size_t i = 0; i < crowd->count && i < CITED; i++)
-		hpx_check_cite(check, crowd->exchanges[i]);
+		if (variants[i].op == batch->ops[0])
+			batch->exchanges[batch->count++] = exchanges[i];
+	for (size_t i = 0; i < batch->count && i < CITED; i++)
+		hpx_check_cite(check, batch->exchanges[i]);
 }
 
-static bool is_done_twice(struct hpx_check *check, const struct crowd *crowd)
+static bool is_done_twice(struct hpx_check *check, const struct request_batch *batch)
 {
 	if (!hpx_check_counts_per_op(check))
-		return hpx_check_effects_exceed(check, crowd->ops[0], crowd->strangers + 1);
-	for (size_t i = 0; i <= crowd->strangers; i++)
-		if (hpx_check_effects_exceed(check, crowd->ops[i], 1))
+		return hpx_check_effects_exceed(check, batch->ops[0], batch->other_count + 1);
+	for (size_t i = 0; i <= batch->other_count; i++)
+		if (hpx_check_effects_exceed(check, batch->ops[i], 1))
 			return true;
 	return false;
 }
 
-/* Broken: what it means depends on what was seen. */
-static void explain_crowd(struct hpx_check *check, const struct crowd *crowd,
-			  const struct tally *tally, const char *twice)
+/* What a broken row means depends on what was seen. */
+static void explain_batch(struct hpx_check *check, const struct request_batch *batch,
+			  const struct answer_counts *counts, const char *twice)
 {
-	if (is_done_twice(check, crowd))
+	if (is_done_twice(check, batch))
 		check->result->why = twice;
-	else if (tally->differs && !hpx_verify_counts_effects(check->run))
+	else if (counts->differs && !hpx_verify_counts_effects(check->run))
 		check->result->why = "One request got two different answers of success, as if it was executed twice; effects were not counted.";
-	else if (tally->differs)
+	else if (counts->differs)
 		hpx_check_blame(check, HPX_GUARANTEE_REPLAY,
 				"Two callers are told of two different things, and only one was made.");
 	else
@@ -154,56 +154,55 @@ static void explain_crowd(struct hpx_check *check, const struct crowd *crowd,
 				"It is made once, but one of those who asked for it is told something else, and does not know what became of it.");
 }
 
-static void check_crowd(struct hpx_check *check, size_t count, size_t strangers, const char *twice)
+static void check_batch(struct hpx_check *check, size_t count, size_t other_count, const char *twice)
 {
-	struct crowd crowd = { .strangers = strangers };
-	struct tally tally = { 0 };
+	struct request_batch batch = { .other_count = other_count };
+	struct answer_counts counts = { 0 };
 
-	for (size_t i = strangers + 1; i-- > 0;) {
-		crowd.ops[i] = hpx_check_op_new(check, HPX_REQUEST_main);
-		if (crowd.ops[i] == NULL)
+	for (size_t i = other_count + 1; i-- > 0;) {
+		batch.ops[i] = hpx_check_op_new(check, HPX_REQUEST_main);
+		if (batch.ops[i] == NULL)
 			return;
 	}
-	send_crowd(check, &crowd, count);
-	if (crowd.count < 2) {
+	send_batch(check, &batch, count);
+	if (batch.count < 2) {
 		const char *over = hpx_verify_stop_reason(check->run);
 		hpx_check_undecided(check, "%s", over != NULL ? over : "the bound on concurrency is below two");
 		return;
 	}
-	if (count_answers(check, crowd.exchanges, crowd.count, &tally) &&
-	    settle_all(check, crowd.ops, strangers + 1, &tally) &&
-	    once_each(check, crowd.ops, strangers + 1))
+	if (count_answers(check, batch.exchanges, batch.count, &counts) &&
+	    settle_all(check, batch.ops, other_count + 1, &counts) &&
+	    one_effect_each(check, batch.ops, other_count + 1))
 		hpx_check_holds(check, "of %zu at once %zu got the answer, %zu \"in progress\", %zu were put off, %zu got no answer; %s",
-				crowd.count, tally.answers, tally.in_progress, tally.put_off,
-				tally.lost, hpx_check_describe_effects(check, crowd.ops[0]));
+				batch.count, counts.answers, counts.in_progress, counts.put_off,
+				counts.lost, hpx_check_describe_effects(check, batch.ops[0]));
 	else if (check->result->verdict == HPX_ROW_BROKEN)
-		explain_crowd(check, &crowd, &tally, twice);
+		explain_batch(check, &batch, &counts, twice);
 }
 
 void hpx_row_at_once_2(struct hpx_check *check)
 {
 	hpx_check_expect(check, "one effect; both get its answer, or one is told that it is in progress");
-	check_crowd(check, 2, 0, "A double click pays twice.");
+	check_batch(check, 2, 0, "A double click pays twice.");
 }
 
 void hpx_row_at_once_10(struct hpx_check *check)
 {
 	hpx_check_expect(check, "one effect; all get its answer, or are told that it is in progress");
-	check_crowd(check, 10, 0, "An impatient client, or two, pays more than once.");
+	check_batch(check, 10, 0, "An impatient client, or two, pays more than once.");
 }
 
 void hpx_row_at_once_100(struct hpx_check *check)
 {
 	hpx_check_expect(check, "one effect for each key; all get its answer, or are told that it is in progress");
-	check_crowd(check, STORM, STRANGERS,
+	check_batch(check, BATCH_MAX, OTHER_KEYS,
 		    "A retry storm after an outage pays as often as it was retried.");
 }
 
 /* ---- while the first runs ---- */
 
-/* So long after the first was sent until it counts as under way, and between
- * retries: longer than a claim that was meant in seconds and made in
- * milliseconds. */
+/* The time after which the first request counts as running, and between retries: longer
+ * than a claim that was meant in seconds and made in milliseconds. */
 #define PAUSE_MS 150
 #define RETRIES_MAX 24
 
@@ -231,9 +230,9 @@ static bool begin_slow(struct hpx_check *check, struct slow *slow)
 	return true;
 }
 
-/* Retries for as long as the first waits. A retry that is answered by a 2xx
- * was held until the first was done, or executed: the effects and the answers
- * tell which. */
+/* Retries for as long as the first waits for its answer. A retry that is answered by a
+ * 2xx was held until the first was done, or executed: the effects and the answers tell
+ * which. */
 static bool retry_while_waiting(struct hpx_check *check, struct slow *slow)
 {
 	while (hpx_verify_is_waiting(slow->inflight) && slow->retries < RETRIES_MAX) {
@@ -248,13 +247,13 @@ static bool retry_while_waiting(struct hpx_check *check, struct slow *slow)
 		else if (!hpx_check_is_2xx(retry))
 			return hpx_check_broken(check, "while the first runs, the retry (#%u) was answered %s",
 						retry->number, hpx_check_describe(check, retry));
-		/* Later ones are further apart: some claims are short. */
+		/* Later retries are further apart: some claims are short. */
 		hpx_verify_pause(check->run, PAUSE_MS + 50 * slow->retries);
 	}
 	return true;
 }
 
-/* The first one's answer, and the same for a retry afterwards; one effect. */
+/* The first gets its answer, and a retry afterwards the same; one effect. */
 static bool end_slow(struct hpx_check *check, struct slow *slow)
 {
 	const struct hpx_verify_exchange *first = hpx_verify_finish(slow->inflight);
@@ -268,13 +267,14 @@ static bool end_slow(struct hpx_check *check, struct slow *slow)
 		hpx_check_settle(check, &(struct hpx_request_variant){ .op = slow->op });
 	if (settled == NULL || !hpx_check_effects(check, slow->op, 1))
 		return false;
-	/* The retry may have overtaken it on the way: then it is the one that waits. */
+	/* A retry may have overtaken the first on the way: then the first is the one
+	 * that waits. */
 	if (!hpx_check_is_in_progress(check, first))
 		return hpx_check_same(check, first, settled, "the retry behind it");
 	return true;
 }
 
-/* Each retry that got an answer while the first ran got its answer. */
+/* All answers for the key are the same. */
 static bool answers_agree(struct hpx_check *check, const struct slow *slow)
 {
 	const struct hpx_verify_exchange *done = NULL;
@@ -293,7 +293,7 @@ static bool answers_agree(struct hpx_check *check, const struct slow *slow)
 	return true;
 }
 
-/* The flight is ended whatever the verdict was. */
+/* The first request is finished whatever the verdict is. */
 static bool check_slow(struct hpx_check *check, struct slow *slow)
 {
 	if (!retry_while_waiting(check, slow)) {
@@ -307,7 +307,7 @@ static bool check_slow(struct hpx_check *check, struct slow *slow)
 	return end_slow(check, slow) && answers_agree(check, slow);
 }
 
-/* Broken without a second effect that was counted. */
+/* Broken, but no second effect was counted. */
 static void explain_slow(struct hpx_check *check, const struct slow *slow)
 {
 	if (check->result->verdict == HPX_ROW_BROKEN && hpx_verify_counts_effects(check->run) &&
@@ -352,11 +352,12 @@ void hpx_row_waiter_gone(struct hpx_check *check)
 
 /* ---- cut off ---- */
 
-/* A reset that comes at once may overtake the request in the server, one that
- * comes late finds it at work: each shows other mistakes. */
+/* How long after the last byte the connection is reset. A reset at once may overtake
+ * the request in the server, a late one finds the server at work: each shows other
+ * mistakes. */
 static const int64_t lingers_ms[] = { 0, 50, 250 };
 
-/* True: so far it holds. */
+/* True: the row holds so far. */
 static bool check_one(struct hpx_check *check, struct hpx_verify_op *op, enum hpx_verify_cut cut,
 		      int64_t linger_ms)
 {

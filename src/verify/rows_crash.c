@@ -1,26 +1,26 @@
-/* Crashes of the server: one campaign of rounds, three rows. In each round one
- * operation is answered and a handful are under way when the server is killed, at a
- * moment that the seed decides; it is started again, and each operation is retried
+/* Crashes of the server: one series of rounds for three rows. In each round one
+ * operation is answered and seven are in flight when the server is killed, at a moment
+ * that the seed decides. The server is started again, and each operation is retried
  * until it is settled. */
 #include <inttypes.h>
 
 #include "verify/row_check.h"
 
 #define OPERATIONS 8
-/* The server dies within so long after the requests were sent: some find it
- * before they were read, some behind their answers. */
-#define MOMENT_MS 60
+/* The server is killed within this time after the requests were sent: some have not
+ * been read yet, some are answered already. */
+#define KILL_WITHIN_MS 60
 
-struct operation {
+struct crash_op {
 	struct hpx_verify_op *op;
 	struct hpx_inflight *inflight;
-	const struct hpx_verify_exchange *seen; /* what the client got before the crash */
+	const struct hpx_verify_exchange *seen; /* the client's exchange before the crash */
 	const struct hpx_verify_exchange *settled;
-	unsigned sent; /* until then */
-	bool doubt;    /* openly: the outcome is unknown */
+	unsigned sent; /* retries until then */
+	bool doubt;    /* the API says that the outcome is unknown */
 };
 
-struct campaign {
+struct crash_series {
 	struct hpx_check checks[HPX_CRASH_ROWS];
 	uint64_t rounds;
 	uint64_t operations;
@@ -28,34 +28,34 @@ struct campaign {
 	uint64_t doubts;
 };
 
-/* The first verdict counts: what comes behind it may follow from it. */
-static bool is_open(const struct campaign *campaign, size_t which)
+/* The first verdict counts: later ones may follow from it. */
+static bool still_holds(const struct crash_series *series, size_t which)
 {
-	return campaign->checks[which].result->verdict == HPX_ROW_HOLDS;
+	return series->checks[which].result->verdict == HPX_ROW_HOLDS;
 }
 
-static bool fail_all(struct campaign *campaign, const char *problem)
+static bool fail_all(struct crash_series *series, const char *problem)
 {
 	for (size_t i = 0; i < HPX_CRASH_ROWS; i++)
-		if (is_open(campaign, i))
-			hpx_check_undecided(&campaign->checks[i], "%s", problem);
+		if (still_holds(series, i))
+			hpx_check_undecided(&series->checks[i], "%s", problem);
 	return false;
 }
 
-static bool begin_all(struct campaign *campaign, struct operation *operations)
+static bool begin_all(struct crash_series *series, struct crash_op *operations)
 {
-	struct hpx_verify *run = campaign->checks[0].run;
+	struct hpx_verify *run = series->checks[0].run;
 
 	for (size_t i = 0; i < OPERATIONS; i++) {
-		operations[i] = (struct operation){ .op =
-							    hpx_verify_op_new(run, HPX_REQUEST_main) };
+		operations[i] = (struct crash_op){ .op =
+							   hpx_verify_op_new(run, HPX_REQUEST_main) };
 		if (operations[i].op == NULL) {
 			const char *over = hpx_verify_stop_reason(run);
-			return fail_all(campaign, over != NULL ? over : "out of memory");
+			return fail_all(series, over != NULL ? over : "out of memory");
 		}
 	}
-	/* One is answered before the others are sent: however slow the API is, there
-	 * is an answer that can be lost. */
+	/* One operation is answered before the others are sent: however slow the API
+	 * is, there is an answer that can be lost. */
 	operations[0].seen = hpx_verify_send_retry_429(
 		run, &(struct hpx_request_variant){ .op = operations[0].op });
 	for (size_t i = 1; i < OPERATIONS; i++)
@@ -64,50 +64,50 @@ static bool begin_all(struct campaign *campaign, struct operation *operations)
 	return true;
 }
 
-/* What was under way ends, one way or another, before the start. */
-static bool crash_and_start(struct campaign *campaign, struct operation *operations)
+/* Every request in flight ends, one way or another, before the start. */
+static bool crash_and_start(struct crash_series *series, struct crash_op *operations)
 {
-	struct hpx_verify *run = campaign->checks[0].run;
+	struct hpx_verify *run = series->checks[0].run;
 	char problem[HPX_VERIFY_PROBLEM_SIZE] = "";
 
-	hpx_verify_pause(run, (int64_t)(hpx_verify_random(run) % (MOMENT_MS + 1)));
+	hpx_verify_pause(run, (int64_t)(hpx_verify_random(run) % (KILL_WITHIN_MS + 1)));
 	enum hpx_status status = hpx_verify_crash(run, problem);
 	for (size_t i = 0; i < OPERATIONS; i++) {
 		if (operations[i].inflight != NULL)
 			operations[i].seen = hpx_verify_finish(operations[i].inflight);
-		campaign->seen += hpx_check_is_2xx(operations[i].seen) ? 1 : 0;
+		series->seen += hpx_check_is_2xx(operations[i].seen) ? 1 : 0;
 	}
 	if (status == HPX_OK)
 		status = hpx_verify_start_again(run, problem);
-	return status == HPX_OK || fail_all(campaign, problem);
+	return status == HPX_OK || fail_all(series, problem);
 }
 
-/* ---- what each row looks at ---- */
+/* ---- the three rows ---- */
 
-/* Together, so that one that is stuck takes no time from the others. */
-static void settle_all(struct campaign *campaign, struct operation *operations)
+/* By turns, so that an operation that is stuck takes no time from the others. */
+static void settle_all(struct crash_series *series, struct crash_op *operations)
 {
 	struct hpx_verify_settling all[OPERATIONS] = { 0 };
 
 	for (size_t i = 0; i < OPERATIONS; i++)
 		all[i].variant.op = operations[i].op;
-	hpx_verify_settle_all(campaign->checks[0].run, all, OPERATIONS);
+	hpx_verify_settle_all(series->checks[0].run, all, OPERATIONS);
 	for (size_t i = 0; i < OPERATIONS; i++) {
 		operations[i].settled = all[i].last;
 		operations[i].sent = all[i].sent;
 	}
 }
 
-static void check_settled(struct campaign *campaign, struct operation *operation)
+static void check_settled(struct crash_series *series, struct crash_op *operation)
 {
-	struct hpx_check *check = &campaign->checks[HPX_CRASH_SETTLED];
+	struct hpx_check *check = &series->checks[HPX_CRASH_SETTLED];
 
 	operation->doubt = operation->settled->status == 409 &&
 			   hpx_span_eq(hpx_check_problem_code(check, operation->settled),
 				       HPX_SPAN("idempotency_outcome_unknown"));
-	campaign->doubts += operation->doubt ? 1 : 0;
+	series->doubts += operation->doubt ? 1 : 0;
 	if (hpx_check_is_2xx(operation->settled) || operation->doubt ||
-	    !is_open(campaign, HPX_CRASH_SETTLED))
+	    !still_holds(series, HPX_CRASH_SETTLED))
 		return;
 	hpx_check_cite(check, operation->seen);
 	hpx_check_cite(check, operation->settled);
@@ -115,17 +115,17 @@ static void check_settled(struct campaign *campaign, struct operation *operation
 			  operation->settled->end == HPX_EXCHANGE_UNSENT ? HPX_ROW_UNDECIDED :
 									   HPX_ROW_BROKEN,
 			  "round %" PRIu64 ": #%u before the crash; after %u retries still %s",
-			  campaign->rounds, operation->seen->number, operation->sent,
+			  series->rounds, operation->seen->number, operation->sent,
 			  hpx_check_describe(check, operation->settled));
 }
 
-static void check_kept(struct campaign *campaign, const struct operation *operation,
+static void check_kept(struct crash_series *series, const struct crash_op *operation,
 		       uint64_t effects)
 {
-	struct hpx_check *check = &campaign->checks[HPX_CRASH_KEPT];
+	struct hpx_check *check = &series->checks[HPX_CRASH_KEPT];
 	const struct hpx_verify_exchange *seen = operation->seen;
 
-	if (!hpx_check_is_2xx(seen) || !is_open(campaign, HPX_CRASH_KEPT))
+	if (!hpx_check_is_2xx(seen) || !still_holds(series, HPX_CRASH_KEPT))
 		return;
 	bool apart = hpx_verify_counts_effects(check->run) && hpx_check_counts_per_op(check);
 	if (hpx_check_same_answer(seen, operation->settled) && (!apart || effects > 0))
@@ -133,113 +133,113 @@ static void check_kept(struct campaign *campaign, const struct operation *operat
 	hpx_check_cite(check, seen);
 	hpx_check_cite(check, operation->settled);
 	hpx_check_broken(check, "round %" PRIu64 ": before the crash #%u was answered %s; afterwards #%u got %s%s",
-			 campaign->rounds, seen->number, hpx_check_describe(check, seen),
+			 series->rounds, seen->number, hpx_check_describe(check, seen),
 			 operation->settled->number, hpx_check_describe(check, operation->settled),
 			 apart && effects == 0 ? "; its effect is gone" : "");
 }
 
-/* Two different answers of success for one key are two executions. */
-static void check_once(struct campaign *campaign, const struct operation *operation,
+/* Two different 2xx for one key are two executions. */
+static void check_once(struct crash_series *series, const struct crash_op *operation,
 		       uint64_t effects, uint64_t effects_max)
 {
-	struct hpx_check *check = &campaign->checks[HPX_CRASH_ONCE];
+	struct hpx_check *check = &series->checks[HPX_CRASH_ONCE];
 	const struct hpx_verify_exchange *seen = operation->seen;
 	const struct hpx_verify_exchange *settled = operation->settled;
 
-	if (!is_open(campaign, HPX_CRASH_ONCE))
+	if (!still_holds(series, HPX_CRASH_ONCE))
 		return;
 	bool differ = hpx_check_is_2xx(seen) && hpx_check_is_2xx(settled) &&
 		      !hpx_check_same_answer(seen, settled);
 	if (effects <= effects_max && !differ)
 		return;
-	/* Of a count of all together nobody can tell whose the second is. */
+	/* A count of all operations does not tell whose the second effect is. */
 	if (effects > effects_max && effects_max > 1) {
 		hpx_check_broken(check, "round %" PRIu64 ": %" PRIu64 " effects for %" PRIu64 " operations; they are not counted apart",
-				 campaign->rounds, effects, effects_max);
+				 series->rounds, effects, effects_max);
 		return;
 	}
 	hpx_check_cite(check, seen);
 	hpx_check_cite(check, settled);
 	if (effects > effects_max)
 		hpx_check_broken(check, "round %" PRIu64 ": %" PRIu64 " effects for one operation; #%u: %s; afterwards #%u: %s",
-				 campaign->rounds, effects, seen->number, hpx_check_describe(check, seen),
+				 series->rounds, effects, seen->number, hpx_check_describe(check, seen),
 				 settled->number, hpx_check_describe(check, settled));
 	else
 		hpx_check_broken(check, "round %" PRIu64 ": two answers for one key: #%u %s, and #%u %s",
-				 campaign->rounds, seen->number, hpx_check_describe(check, seen),
+				 series->rounds, seen->number, hpx_check_describe(check, seen),
 				 settled->number, hpx_check_describe(check, settled));
 	if (effects <= effects_max && hpx_verify_counts_effects(check->run))
 		hpx_check_blame(check, HPX_GUARANTEE_KEPT,
 				"One payment was made, and its customer was told of two.");
 }
 
-/* Where effects are not counted by operation, the round's are counted. */
-static bool check_round(struct campaign *campaign, struct operation *operations)
+/* Where effects are not counted per operation, those of the round are. */
+static bool check_round(struct crash_series *series, struct crash_op *operations)
 {
-	struct hpx_check *check = &campaign->checks[0];
+	struct hpx_check *check = &series->checks[0];
 	bool apart = hpx_check_counts_per_op(check);
 	char problem[HPX_VERIFY_PROBLEM_SIZE] = "";
 
-	settle_all(campaign, operations);
+	settle_all(series, operations);
 	for (size_t i = 0; i < OPERATIONS; i++)
-		check_settled(campaign, &operations[i]);
+		check_settled(series, &operations[i]);
 	for (size_t i = 0; i < OPERATIONS; i++) {
 		uint64_t effects = 0;
 
 		if (hpx_verify_counts_effects(check->run) &&
 		    hpx_verify_effects(check->run, operations[apart ? i : 0].op, &effects,
 				       problem) != HPX_OK)
-			return fail_all(campaign, problem);
-		check_kept(campaign, &operations[i], effects);
-		check_once(campaign, &operations[i], effects, apart ? 1 : OPERATIONS);
+			return fail_all(series, problem);
+		check_kept(series, &operations[i], effects);
+		check_once(series, &operations[i], effects, apart ? 1 : OPERATIONS);
 	}
-	campaign->operations += OPERATIONS;
+	series->operations += OPERATIONS;
 	return true;
 }
 
-/* ---- the campaign ---- */
+/* ---- the series ---- */
 
-static void conclude(struct campaign *campaign)
+static void conclude(struct crash_series *series)
 {
-	if (campaign->seen == 0 && is_open(campaign, HPX_CRASH_KEPT))
-		hpx_check_undecided(&campaign->checks[HPX_CRASH_KEPT],
+	if (series->seen == 0 && still_holds(series, HPX_CRASH_KEPT))
+		hpx_check_undecided(&series->checks[HPX_CRASH_KEPT],
 				    "no request was answered by a 2xx before a crash");
 	for (size_t i = 0; i < HPX_CRASH_ROWS; i++)
-		if (is_open(campaign, i))
-			hpx_check_holds(&campaign->checks[i],
+		if (still_holds(series, i))
+			hpx_check_holds(&series->checks[i],
 					"%" PRIu64 " crashes, %" PRIu64 " operations, %" PRIu64
 					" answers seen before a crash, %" PRIu64 " openly in doubt",
-					campaign->rounds, campaign->operations, campaign->seen,
-					campaign->doubts);
+					series->rounds, series->operations, series->seen,
+					series->doubts);
 }
 
-static void make_campaign(struct hpx_check *check)
+static void run_series(struct hpx_check *check)
 {
 	static const char *const expected[] = {
 		[HPX_CRASH_ONCE] = "no operation has two effects, or two different answers",
 		[HPX_CRASH_KEPT] = "an answer that was seen before a crash is the answer behind it",
 		[HPX_CRASH_SETTLED] = "each operation is settled by retries, or said to be in doubt",
 	};
-	struct campaign campaign = { 0 };
-	struct operation operations[OPERATIONS];
+	struct crash_series series = { 0 };
+	struct crash_op operations[OPERATIONS];
 	uint64_t crashes = hpx_verify_spec_of(check->run)->crashes;
 
 	for (size_t i = 0; i < HPX_CRASH_ROWS; i++) {
-		campaign.checks[i] = (struct hpx_check){ .run = check->run,
-							 .result = &check->notes->crash[i],
-							 .notes = check->notes };
+		series.checks[i] = (struct hpx_check){ .run = check->run,
+						       .result = &check->notes->crash[i],
+						       .notes = check->notes };
 		check->notes->crash[i] = (struct hpx_row_result){ .verdict = HPX_ROW_HOLDS,
 								  .tried = true };
-		hpx_check_expect(&campaign.checks[i], "%s", expected[i]);
+		hpx_check_expect(&series.checks[i], "%s", expected[i]);
 	}
-	while (campaign.rounds < crashes) {
-		campaign.rounds++;
-		if (!begin_all(&campaign, operations) ||
-		    !crash_and_start(&campaign, operations) ||
-		    !check_round(&campaign, operations))
+	while (series.rounds < crashes) {
+		series.rounds++;
+		if (!begin_all(&series, operations) ||
+		    !crash_and_start(&series, operations) ||
+		    !check_round(&series, operations))
 			break;
 	}
-	conclude(&campaign);
+	conclude(&series);
 	check->notes->crashed = true;
 }
 
@@ -252,7 +252,7 @@ static void check_crash(struct hpx_check *check, size_t which)
 		return;
 	}
 	if (!check->notes->crashed)
-		make_campaign(check);
+		run_series(check);
 	*check->result = check->notes->crash[which];
 }
 

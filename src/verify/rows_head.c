@@ -1,26 +1,26 @@
-/* One key, and another head: the method in another spelling or in a header,
- * headers that Connection names, somebody else's credentials, another Host.
+/* One key, and another head: the method in another spelling or in a header, headers
+ * that Connection names, somebody else's credentials, another Host.
  *
- * Whether such a change means anything is the API's to say: one that knows no
- * X-HTTP-Method-Override is asked for the same thing twice, and its replay is
- * right. So where a changed request gets the first one's answer, it is sent once
- * more under a key of its own. What is not done then, or done where nobody sees
- * it, is another request, and must not get the answer to the first. */
+ * Whether such a change means anything is the API's decision: an API that knows no
+ * X-HTTP-Method-Override is asked for the same thing twice, and its replay is right. So
+ * where a changed request gets the first one's answer, it is sent once more under a key
+ * of its own. If it is not executed then, or executed where the effects' GET does not
+ * see it, it is another request, and must not get the answer to the first. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "verify/row_check.h"
 #include "verify/verify_request.h"
 
-/* What a changed request is to the API. */
+/* What a changed request means to the API. */
 enum change {
 	CHANGE_TOLD_APART,    /* it has an answer of its own, or is refused */
 	CHANGE_MEANS_NOTHING, /* it got the first one's answer, and is the same request */
 	CHANGE_JUDGED,        /* the verdict is given */
 };
 
-/* Of a request that is done by itself: whether its effect is where others are. */
-static enum change seen_alone(struct hpx_check *check, const struct hpx_verify_op *op)
+/* Whether the effect of a request that was executed under its own key is counted. */
+static enum change effect_is_counted(struct hpx_check *check, const struct hpx_verify_op *op)
 {
 	uint64_t effects = 0;
 
@@ -34,9 +34,9 @@ static enum change seen_alone(struct hpx_check *check, const struct hpx_verify_o
 	return CHANGE_TOLD_APART;
 }
 
-/* The changed request under a key of its own. */
-static enum change ask_alone(struct hpx_check *check, const struct hpx_request_variant *changed,
-			     const struct hpx_verify_exchange **ret_answer)
+/* Sends the changed request under a key of its own. */
+static enum change send_alone(struct hpx_check *check, const struct hpx_request_variant *changed,
+			      const struct hpx_verify_exchange **ret_answer)
 {
 	const struct hpx_verify_op *last = check->op;
 	struct hpx_request_variant alone = *changed;
@@ -51,11 +51,11 @@ static enum change ask_alone(struct hpx_check *check, const struct hpx_request_v
 				    (*ret_answer)->number, hpx_check_describe(check, *ret_answer));
 		return CHANGE_JUDGED;
 	}
-	return hpx_check_is_2xx(*ret_answer) ? seen_alone(check, alone.op) :
+	return hpx_check_is_2xx(*ret_answer) ? effect_is_counted(check, alone.op) :
 					       CHANGE_TOLD_APART;
 }
 
-/* The changed request, which got `other` under the key of the first. */
+/* Classifies a changed request that got `other` under the key of the first. */
 static enum change check_answer(struct hpx_check *check, const struct hpx_request_variant *changed,
 				const struct hpx_verify_exchange *first,
 				const struct hpx_verify_exchange *other, const char *what)
@@ -64,7 +64,7 @@ static enum change check_answer(struct hpx_check *check, const struct hpx_reques
 
 	if (hpx_check_whose_answer(check, first, other) == HPX_OWNER_SELF)
 		return CHANGE_TOLD_APART;
-	enum change change = ask_alone(check, changed, &alone);
+	enum change change = send_alone(check, changed, &alone);
 	if (change != CHANGE_TOLD_APART)
 		return change;
 	hpx_check_blame(check, HPX_GUARANTEE_FOREIGN, NULL);
@@ -75,7 +75,7 @@ static enum change check_answer(struct hpx_check *check, const struct hpx_reques
 	return CHANGE_JUDGED;
 }
 
-static const struct hpx_verify_exchange *do_first(struct hpx_check *check, struct hpx_verify_op **ret_intent)
+static const struct hpx_verify_exchange *execute_first(struct hpx_check *check, struct hpx_verify_op **ret_intent)
 {
 	*ret_intent = hpx_check_op_new(check, HPX_REQUEST_main);
 	return *ret_intent != NULL ? hpx_check_execute(check, *ret_intent) : NULL;
@@ -92,8 +92,8 @@ static struct hpx_span lower(struct hpx_check *check, struct hpx_span method)
 	return text != NULL ? hpx_span(text, method.len) : method;
 }
 
-/* A server may also close the connection on what it takes for no method: nothing
- * happened, if that can be seen. */
+/* The request in lower case was not executed. A server may also close the connection on
+ * a method that it does not know. */
 static void check_not_done(struct hpx_check *check, const struct hpx_verify_op *op,
 			   const struct hpx_verify_exchange *answer)
 {
@@ -151,10 +151,10 @@ void hpx_row_method_override(struct hpx_check *check)
 	struct hpx_verify_op *op;
 
 	hpx_check_expect(check, "another method in a header: 4xx, or an answer of its own, where the API heeds the header");
-	const struct hpx_verify_exchange *first = do_first(check, &op);
+	const struct hpx_verify_exchange *first = execute_first(check, &op);
 	if (first == NULL)
 		return;
-	/* As mismatch_method does it: nothing that deletes. */
+	/* As mismatch_method does: never a method that deletes. */
 	bool patch = hpx_span_eq(op->method, HPX_SPAN("PATCH"));
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct hpx_span line = hpx_arena_printf(hpx_verify_arena(check->run), "%s: %s",
@@ -179,7 +179,7 @@ void hpx_row_method_override(struct hpx_check *check)
 
 /* ---- connection_named ---- */
 
-/* The effect of an answer that was given for both. */
+/* One effect, where both requests got one answer. */
 static bool check_named_effect(struct hpx_check *check, const struct hpx_verify_op *op,
 			       const struct hpx_verify_exchange *const answers[3], const char *what)
 {
@@ -192,8 +192,8 @@ static bool check_named_effect(struct hpx_check *check, const struct hpx_verify_
 				answers[2]->number, hpx_check_describe_effects(check, op));
 }
 
-/* Done with the header named: once, and the request as it is gets that answer, or
- * is told apart from it. */
+/* Executed with the header named: once, and the request without that gets the same
+ * answer, or is told apart from it. */
 static bool check_named_done(struct hpx_check *check, const struct hpx_verify_op *op,
 			     const struct hpx_verify_exchange *const answers[3], const char *what)
 {
@@ -210,8 +210,8 @@ static bool check_named_done(struct hpx_check *check, const struct hpx_verify_op
 	return false;
 }
 
-/* Not done with the header named: then the request as it is is done, or is refused
- * for its key, but not with that answer. */
+/* Not executed with the header named: then the request without that is executed, or
+ * refused for its key, but not with the same answer. */
 static bool check_named_refused(struct hpx_check *check, const struct hpx_verify_op *op,
 				const struct hpx_verify_exchange *const answers[3], const char *what)
 {
@@ -250,11 +250,6 @@ static bool check_named(struct hpx_check *check, struct hpx_span name)
 		       check_named_refused(check, op, answers, what.ptr);
 }
 
-static struct hpx_span name_of(struct hpx_span line)
-{
-	return hpx_span_trim(hpx_span_first(line, hpx_span_index(line, ':')));
-}
-
 void hpx_row_connection_named(struct hpx_check *check)
 {
 	const struct hpx_verify_spec *spec = hpx_verify_spec_of(check->run);
@@ -264,14 +259,14 @@ void hpx_row_connection_named(struct hpx_check *check)
 	if (!check_named(check, spec->key_header))
 		return;
 	for (size_t i = 0; i < request->header_count; i++)
-		if (!check_named(check, name_of(request->headers[i])))
+		if (!check_named(check, hpx_verify_line_name(request->headers[i])))
 			return;
 	hpx_check_holds(check, "%zu headers named, and none was lost", request->header_count + 1);
 }
 
 /* ---- foreign_caller ---- */
 
-/* Headers that say who is calling, in the order of how usual they are. */
+/* Headers that say who is calling, the most usual first. */
 static const struct hpx_span caller_headers[] = {
 	HPX_SPAN_INIT("Authorization"),
 	HPX_SPAN_INIT("X-Api-Key"),
@@ -283,7 +278,7 @@ static const struct hpx_span caller_headers[] = {
 	HPX_SPAN_INIT("X-Forwarded-User"),
 };
 
-/* A token against forgery says nothing of who is calling. */
+/* A token against request forgery does not say who is calling. */
 static bool names_caller(const struct hpx_verify_spec *spec, struct hpx_span name)
 {
 	for (struct hpx_span rest = name; rest.len >= 4; rest = hpx_span_skip(rest, 1))
@@ -301,9 +296,9 @@ static bool is_usual(struct hpx_span name)
 	return false;
 }
 
-/* Somebody who has none of the request's own credentials, and a made-up one. */
-static enum change try_stranger(struct hpx_check *check, struct hpx_verify_op *op,
-				const struct hpx_verify_exchange *first, struct hpx_span name)
+/* Sends the request without its own credentials, and with a made-up one. */
+static enum change try_foreign_caller(struct hpx_check *check, struct hpx_verify_op *op,
+				      const struct hpx_verify_exchange *first, struct hpx_span name)
 {
 	const char *before = hpx_span_ieq(name, HPX_SPAN("Authorization")) ? "Bearer " :
 			     hpx_span_ieq(name, HPX_SPAN("Cookie"))        ? "session=" :
@@ -337,25 +332,25 @@ void hpx_row_foreign_caller(struct hpx_check *check)
 
 	hpx_check_expect(check, "without the first one's credentials: 401, another 4xx, or an answer of its own");
 	for (size_t i = 0; i < request->header_count; i++)
-		own += names_caller(spec, name_of(request->headers[i])) ? 1 : 0;
+		own += names_caller(spec, hpx_verify_line_name(request->headers[i])) ? 1 : 0;
 	if (own == 0) {
 		hpx_check_not_applicable(check, "the request has no credentials");
 		return;
 	}
-	const struct hpx_verify_exchange *first = do_first(check, &op);
+	const struct hpx_verify_exchange *first = execute_first(check, &op);
 	if (first == NULL)
 		return;
 	for (size_t i = 0; i < request->header_count; i++) {
-		struct hpx_span name = name_of(request->headers[i]);
+		struct hpx_span name = hpx_verify_line_name(request->headers[i]);
 
 		if (!names_caller(spec, name) || is_usual(name))
 			continue;
 		strangers++;
-		if (try_stranger(check, op, first, name) != CHANGE_TOLD_APART)
+		if (try_foreign_caller(check, op, first, name) != CHANGE_TOLD_APART)
 			return;
 	}
 	for (size_t i = 0; i < sizeof(caller_headers) / sizeof(caller_headers[0]); i++, strangers++)
-		if (try_stranger(check, op, first, caller_headers[i]) != CHANGE_TOLD_APART)
+		if (try_foreign_caller(check, op, first, caller_headers[i]) != CHANGE_TOLD_APART)
 			return;
 	const struct hpx_verify_exchange *again =
 		hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
@@ -366,8 +361,8 @@ void hpx_row_foreign_caller(struct hpx_check *check)
 
 /* ---- other_host ---- */
 
-/* Done again under another Host. One service that has two names has done it twice;
- * two sites on one server have not. */
+/* Executed again under another Host. One service that has two names has executed it
+ * twice; two sites on one server have not. */
 static void check_done_again(struct hpx_check *check, const struct hpx_verify_op *op,
 			     const struct hpx_verify_exchange *first, const struct hpx_verify_exchange *other)
 {
@@ -399,7 +394,7 @@ void hpx_row_other_host(struct hpx_check *check)
 	struct hpx_verify_op *op;
 
 	hpx_check_expect(check, "another Host: refused, or the same service's one answer, or another site's own");
-	const struct hpx_verify_exchange *first = do_first(check, &op);
+	const struct hpx_verify_exchange *first = execute_first(check, &op);
 	if (first == NULL)
 		return;
 	struct hpx_request_variant changed = { .op = op, .host = HPX_SPAN("hapax-verify.invalid") };

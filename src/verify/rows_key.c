@@ -16,7 +16,7 @@ static bool is_stripe(struct hpx_check *check)
 	return hpx_verify_dialect(check->run) == HPX_DIALECT_STRIPE;
 }
 
-/* A new intent sent with these key lines. NULL: the verdict is given. */
+/* A new operation, sent with these key lines. NULL: the verdict is given. */
 static const struct hpx_verify_exchange *send_with(struct hpx_check *check, const struct hpx_span *values,
 						   size_t count, struct hpx_verify_op **ret_intent)
 {
@@ -32,8 +32,8 @@ void hpx_row_key_missing(struct hpx_check *check)
 {
 	struct hpx_verify_op *op;
 
-	/* Where the dialect was not named, the draft's "required" is the
-	 * server's choice, and both are consistent. */
+	/* Where the description names no dialect, the draft's "required" is the
+	 * server's choice, and both are right. */
 	enum hpx_dialect asked = hpx_verify_spec_of(check->run)->dialect;
 	hpx_check_expect(check, "%s",
 			 asked == HPX_DIALECT_IETF   ? "400, and no effect" :
@@ -55,9 +55,9 @@ void hpx_row_key_missing(struct hpx_check *check)
 				hpx_check_describe_effects(check, op));
 }
 
-/* Whether keys are whatever stands there, quotes included. Stripe's are, the
- * draft's are Strings; where the dialect was not named, an API that takes `k` and
- * `"k"` for one key reads Strings. False on trouble: its verdict is given. */
+/* Whether keys are opaque bytes, quotes included. Stripe's are; the draft's are
+ * Strings. Where the description names no dialect, an API that takes `k` and `"k"` for
+ * one key reads Strings. False: the verdict is given. */
 static bool tell_opaque(struct hpx_check *check, bool *ret_opaque)
 {
 	enum hpx_dialect asked = hpx_verify_spec_of(check->run)->dialect;
@@ -89,7 +89,7 @@ void hpx_row_key_empty(struct hpx_check *check)
 
 	if (!tell_opaque(check, &opaque))
 		return;
-	/* Then two quotes are a key of two bytes. */
+	/* For opaque keys, two quotes are a key of two bytes. */
 	size_t count = opaque ? 1 : 2;
 	hpx_check_expect(check, "4xx, and no effect, for an empty key%s",
 			 count == 2 ? " and for \"\"" : "");
@@ -101,8 +101,8 @@ void hpx_row_key_empty(struct hpx_check *check)
 	hpx_check_holds(check, "refused, without effect");
 }
 
-/* Another key in each run, for the last one may be remembered; in quotes where
- * keys are sent so. Gives the place of the byte that differs. */
+/* A random key, because the API may remember that of the last run; in quotes where keys
+ * are sent so. Returns the index of the byte that differs. */
 static size_t make_long_key(struct hpx_check *check, char key[LONG_KEY_BYTES])
 {
 	bool quoted = hpx_verify_spec_of(check->run)->dialect == HPX_DIALECT_IETF;
@@ -126,7 +126,7 @@ void hpx_row_key_too_long(struct hpx_check *check)
 	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
 	if (op == NULL)
 		return;
-	/* One body for both: nothing but the key tells them apart. */
+	/* One body for both: only the key tells them apart. */
 	struct hpx_request_variant variant = { .op = op, .key_values = &value, .key_count = 1 };
 	size_t last = make_long_key(check, key);
 	key[last] = '1';
@@ -139,8 +139,8 @@ void hpx_row_key_too_long(struct hpx_check *check)
 		return;
 	bool done = hpx_check_is_2xx(one);
 	if (!done || !hpx_check_is_2xx(other)) {
-		/* Where the first is executed and the second is not, its body may be
-		 * one that must not come twice. */
+		/* Where the first is executed and the second is not, the body may be
+		 * one that may not come twice. */
 		if ((done || hpx_check_refused(check, op, one, "a long key", 0)) &&
 		    hpx_check_refused(check, op, other, "a long key", done ? 1 : 0))
 			hpx_check_holds(check, "%s", hpx_check_describe(check, other));
@@ -175,14 +175,14 @@ struct malformed {
 	bool both; /* malformed where keys are opaque as well */
 };
 
-/* Where keys are opaque, only bytes that no header should have count. */
+/* For opaque keys, only bytes that no header should have are malformed. */
 static const struct malformed malformed_keys[] = {
 	{ "a quoted key without its end", HPX_SPAN_INIT("\"hapax-verify"), false },
 	{ "two quoted keys in one line", HPX_SPAN_INIT("\"hapax\", \"verify\""), false },
 	{ "a key of bytes beyond ASCII", HPX_SPAN_INIT("hapax-\xc3\xa4\xff-verify"), true },
 };
 
-/* Never a server error; where keys are Strings, refused. */
+/* Refused where keys are Strings; elsewhere any answer but a server error. */
 static bool check_malformed(struct hpx_check *check, const struct malformed *malformed, bool refused)
 {
 	struct hpx_verify_op *op;
@@ -215,7 +215,7 @@ void hpx_row_key_malformed(struct hpx_check *check)
 	hpx_check_holds(check, "%s", refused ? "each is refused, without effect" : "no server error");
 }
 
-/* The same bytes under another key; its effects are its own where they are
+/* The same request under a new key. Its effects are counted apart where they are
  * counted by the key. */
 static struct hpx_verify_op *under_new_key(struct hpx_check *check, const struct hpx_verify_op *op)
 {
@@ -234,8 +234,8 @@ static struct hpx_verify_op *under_new_key(struct hpx_check *check, const struct
 	return copy;
 }
 
-/* Whether another body with the same variables, under one more key, is refused
- * alike: then it is a number in it that may be used once, not the body. */
+/* Whether another body with the same variables, under one more key, is refused alike:
+ * then a number in the body may be used once, and the body is not remembered. */
 static bool is_refused_for_itself(struct hpx_check *check, const struct hpx_verify_op *op,
 				  const struct hpx_verify_exchange *refused)
 {

@@ -6,8 +6,9 @@
 
 /* ---- GET and DELETE ---- */
 
-/* What is read: `get`, else the GET of the effects, else where the first is. */
-static bool what_to_get(struct hpx_check *check, struct hpx_request_variant *ret_sending)
+/* The GET to send: `get`, else the GET of the effects, else the Location of a first
+ * answer. */
+static bool choose_get(struct hpx_check *check, struct hpx_request_variant *ret_sending)
 {
 	const struct hpx_verify_spec *spec = hpx_verify_spec_of(check->run);
 	bool given = spec->requests[HPX_REQUEST_get].given;
@@ -29,7 +30,7 @@ static bool what_to_get(struct hpx_check *check, struct hpx_request_variant *ret
 		return false;
 	struct hpx_span location = hpx_verify_exchange_field(first, HPX_SPAN("Location"));
 	ret_sending->path = location;
-	/* Any other form may lead to another host. */
+	/* Any other form of a Location may lead to another host. */
 	if (location.len > 1 && location.ptr[0] == '/' && location.ptr[1] != '/')
 		return true;
 	return hpx_check_not_applicable(check, "the description has no request `get`, and the answer no Location that is a path");
@@ -43,35 +44,35 @@ static bool not_marked(struct hpx_check *check, const struct hpx_verify_exchange
 				hpx_check_describe(check, exchange));
 }
 
-/* What a key has to do with a GET of the effects, before and behind an effect. */
-struct reading {
+/* The answers to a GET of the effects, before and after an effect. */
+struct get_answers {
 	const struct hpx_verify_exchange *before; /* with the key */
-	const struct hpx_verify_exchange *bare;   /* behind the effect, without */
+	const struct hpx_verify_exchange *bare;   /* after the effect, without a key */
 	const struct hpx_verify_exchange *after;  /* with the key again */
 };
 
 static bool is_stale(struct hpx_check *check, const struct hpx_request_variant *keyed,
-		     const struct hpx_request_variant *bare, struct reading *reading)
+		     const struct hpx_request_variant *bare, struct get_answers *got)
 {
 	for (unsigned i = 0; i <= HPX_CHECK_RECOUNTS_MAX; i++) {
 		if (i > 0)
 			hpx_verify_pause(check->run, HPX_CHECK_RECOUNT_MS);
-		reading->bare = hpx_check_send(check, bare);
-		reading->after = reading->bare != NULL ? hpx_check_send(check, keyed) : NULL;
-		if (reading->after == NULL || !hpx_check_same_answer(reading->before, reading->after) ||
-		    hpx_check_same_answer(reading->before, reading->bare))
+		got->bare = hpx_check_send(check, bare);
+		got->after = got->bare != NULL ? hpx_check_send(check, keyed) : NULL;
+		if (got->after == NULL || !hpx_check_same_answer(got->before, got->after) ||
+		    hpx_check_same_answer(got->before, got->bare))
 			return false;
 	}
 	return true;
 }
 
-/* With a key of its own a GET sees what happened since it was first sent. False:
- * the verdict is given. */
-static bool sees_the_new(struct hpx_check *check)
+/* A GET with a key must see the effects that happened since it was first sent with that
+ * key. False: the verdict is given. */
+static bool sees_new_effects(struct hpx_check *check)
 {
 	struct hpx_verify_op *other = hpx_check_op_new(check, HPX_REQUEST_main);
 	struct hpx_verify_op *op = other != NULL ? hpx_check_op_new(check, HPX_REQUEST_main) : NULL;
-	struct reading reading = { NULL, NULL, NULL };
+	struct get_answers got = { NULL, NULL, NULL };
 
 	if (op == NULL)
 		return false;
@@ -84,16 +85,16 @@ static bool sees_the_new(struct hpx_check *check)
 	};
 	struct hpx_request_variant bare = keyed;
 	bare.key_values = HPX_RAW_KEY(HPX_SPAN(""));
-	reading.before = hpx_check_send(check, &keyed);
-	if (reading.before == NULL || hpx_check_execute(check, op) == NULL ||
+	got.before = hpx_check_send(check, &keyed);
+	if (got.before == NULL || hpx_check_execute(check, op) == NULL ||
 	    !hpx_check_effects(check, op, 1))
 		return false;
-	bool stale = is_stale(check, &keyed, &bare, &reading);
+	bool stale = is_stale(check, &keyed, &bare, &got);
 	if (!stale)
-		return reading.after != NULL;
+		return got.after != NULL;
 	return hpx_check_broken(check, "behind an effect the GET with its key (#%u) is still answered %s, without one (#%u) %s",
-				reading.after->number, hpx_check_describe(check, reading.after),
-				reading.bare->number, hpx_check_describe(check, reading.bare));
+				got.after->number, hpx_check_describe(check, got.after),
+				got.bare->number, hpx_check_describe(check, got.bare));
 }
 
 void hpx_row_get_alone(struct hpx_check *check)
@@ -101,7 +102,7 @@ void hpx_row_get_alone(struct hpx_check *check)
 	struct hpx_request_variant keyed;
 
 	hpx_check_expect(check, "a GET without a key and with one are answered alike, and neither is a replay");
-	if (!what_to_get(check, &keyed))
+	if (!choose_get(check, &keyed))
 		return;
 	struct hpx_request_variant bare = keyed;
 	bare.key_values = HPX_RAW_KEY(HPX_SPAN(""));
@@ -126,7 +127,7 @@ void hpx_row_get_alone(struct hpx_check *check)
 			return;
 		}
 	}
-	if (!hpx_verify_counts_effects(check->run) || sees_the_new(check))
+	if (!hpx_verify_counts_effects(check->run) || sees_new_effects(check))
 		hpx_check_holds(check, "%u each time, and no replay", without->status);
 }
 
@@ -150,7 +151,7 @@ void hpx_row_delete_alone(struct hpx_check *check)
 	if (answers[2]->status == 400 || answers[2]->status == 422 || answers[2]->status == 428)
 		hpx_check_broken(check, "without a key the DELETE (#%u) was answered %s",
 				 answers[2]->number, hpx_check_describe(check, answers[2]));
-	/* The second and the third both repeat the first: whoever executes them
+	/* The second and the third both repeat the first: a server that executes them
 	 * answers them alike. */
 	else if (answers[1]->status != answers[2]->status)
 		hpx_check_broken(check, "with its key the second DELETE (#%u) was answered %s, like the first; without a key (#%u) %s",
@@ -181,7 +182,7 @@ void hpx_row_retry_marker(struct hpx_check *check)
 		hpx_check_holds(check, "the retry is marked, the first answer is not");
 }
 
-/* Elsewhere a 409 may be the application's own. */
+/* In other rows a 409 may be the application's own. */
 static bool may_meet_itself(const struct hpx_verify_exchange *exchange)
 {
 	const struct hpx_row *row = hpx_row_by_name(hpx_span_of(exchange->row));
@@ -220,8 +221,8 @@ void hpx_row_retry_after(struct hpx_check *check)
 		hpx_check_holds(check, "all %u have it", seen);
 }
 
-/* "2026-11-15T21:06:55.123Z" or with an offset: its shape, which is enough to
- * compare the first nineteen bytes with now's where the offset is Z. */
+/* "2026-11-15T21:06:55.123Z", or with an offset. Only the shape is checked; with Z, the
+ * first nineteen bytes can be compared with those of now. */
 static bool is_rfc3339(struct hpx_span text)
 {
 	static const char shape[] = "dddd-dd-ddTdd:dd:dd";
@@ -238,7 +239,7 @@ static bool is_rfc3339(struct hpx_span text)
 	return last == 'Z' || (last >= '0' && last <= '9' && text.len >= sizeof(shape) + 5);
 }
 
-/* A day of grace where the offset is not UTC: this is no calendar. */
+/* Times with another offset than Z are given a day of grace: this is no calendar. */
 static bool is_future(struct hpx_span text)
 {
 	char now[HPX_RFC3339_SIZE];

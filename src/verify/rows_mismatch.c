@@ -1,6 +1,6 @@
-/* One key, another request: another body, query, path, method, endpoint or
- * tenant never gets the answer that belongs to the first. What is asked under
- * another Host, or in another spelling, is in rows_head.c. */
+/* One key, another request: another body, query, path, method, endpoint or tenant never
+ * gets the answer that belongs to the first. Another Host, and methods in another
+ * spelling, are in rows_head.c. */
 #include <inttypes.h>
 
 #include "verify/row_check.h"
@@ -11,8 +11,8 @@ static bool is_mismatch(enum hpx_dialect dialect, unsigned status)
 	       (status == 400 && dialect != HPX_DIALECT_IETF);
 }
 
-/* A new intent that is done. NULL: the verdict is given. */
-static const struct hpx_verify_exchange *do_main(struct hpx_check *check, struct hpx_verify_op **ret_intent)
+/* A new operation, answered by a 2xx. NULL: the verdict is given. */
+static const struct hpx_verify_exchange *execute_main(struct hpx_check *check, struct hpx_verify_op **ret_intent)
 {
 	*ret_intent = hpx_check_op_new(check, HPX_REQUEST_main);
 	return *ret_intent != NULL ? hpx_check_execute(check, *ret_intent) : NULL;
@@ -28,7 +28,7 @@ void hpx_row_mismatch_body(struct hpx_check *check)
 			 dialect == HPX_DIALECT_IETF   ? "422" :
 			 dialect == HPX_DIALECT_STRIPE ? "400" :
 							 "422 or 400");
-	const struct hpx_verify_exchange *first = do_main(check, &op);
+	const struct hpx_verify_exchange *first = execute_main(check, &op);
 	if (first == NULL || !hpx_check_other_body(check, op, &body))
 		return;
 	const struct hpx_verify_exchange *other =
@@ -52,20 +52,20 @@ void hpx_row_mismatch_body(struct hpx_check *check)
 
 /* ---- original_kept ---- */
 
-#define CROWD 4
+#define BATCH 4
 
-/* Four at once, so that a 409 may be among their answers; then settled. */
-static const struct hpx_verify_exchange *do_in_a_crowd(struct hpx_check *check, struct hpx_verify_op *op,
-						       unsigned *ret_conflicts)
+/* Four at the same moment, so that 409s may be among their answers; then settled. */
+static const struct hpx_verify_exchange *execute_in_batch(struct hpx_check *check, struct hpx_verify_op *op,
+							  unsigned *ret_conflicts)
 {
-	struct hpx_request_variant variants[CROWD];
-	const struct hpx_verify_exchange *exchanges[CROWD];
+	struct hpx_request_variant variants[BATCH];
+	const struct hpx_verify_exchange *exchanges[BATCH];
 	const struct hpx_verify_exchange *done = NULL;
 	size_t sent = 0;
 
-	for (size_t i = 0; i < CROWD; i++)
+	for (size_t i = 0; i < BATCH; i++)
 		variants[i] = (struct hpx_request_variant){ .op = op };
-	hpx_verify_send_concurrently(check->run, variants, CROWD, exchanges, &sent);
+	hpx_verify_send_concurrently(check->run, variants, BATCH, exchanges, &sent);
 	*ret_conflicts = 0;
 	for (size_t i = 0; i < sent; i++) {
 		hpx_check_cite(check, exchanges[i]);
@@ -85,7 +85,7 @@ void hpx_row_original_kept(struct hpx_check *check)
 	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
 	if (op == NULL || !hpx_check_other_body(check, op, &body))
 		return;
-	const struct hpx_verify_exchange *first = do_in_a_crowd(check, op, &conflicts);
+	const struct hpx_verify_exchange *first = execute_in_batch(check, op, &conflicts);
 	if (first == NULL)
 		return;
 	const struct hpx_verify_exchange *other =
@@ -106,7 +106,7 @@ void hpx_row_mismatch_query(struct hpx_check *check)
 	struct hpx_verify_op *op;
 
 	hpx_check_expect(check, "4xx, and no second effect, with one query parameter more");
-	const struct hpx_verify_exchange *first = do_main(check, &op);
+	const struct hpx_verify_exchange *first = execute_main(check, &op);
 	if (first == NULL)
 		return;
 	bool has_query = hpx_span_index(op->path, '?') < op->path.len;
@@ -122,7 +122,7 @@ void hpx_row_mismatch_query(struct hpx_check *check)
 	hpx_check_blame_mismatch(check, op, first, other);
 }
 
-/* Refused, not known, or done by itself: anything but the first's answer. */
+/* Refused, not found, or executed by itself: any answer but the first's. */
 static void check_own(struct hpx_check *check, const struct hpx_request_variant *variant,
 		      const struct hpx_verify_exchange *first, const char *what)
 {
@@ -139,7 +139,7 @@ void hpx_row_mismatch_path(struct hpx_check *check)
 	struct hpx_span path;
 
 	hpx_check_expect(check, "4xx, or an answer of its own, never the first one's");
-	const struct hpx_verify_exchange *first = do_main(check, &op);
+	const struct hpx_verify_exchange *first = execute_main(check, &op);
 	if (first == NULL)
 		return;
 	if (spec->requests[HPX_REQUEST_other].given) {
@@ -159,7 +159,7 @@ void hpx_row_mismatch_method(struct hpx_check *check)
 	struct hpx_verify_op *op;
 
 	hpx_check_expect(check, "4xx, or an answer of its own, never the first one's");
-	const struct hpx_verify_exchange *first = do_main(check, &op);
+	const struct hpx_verify_exchange *first = execute_main(check, &op);
 	if (first == NULL)
 		return;
 	bool patch = hpx_span_eq(op->method, HPX_SPAN("PATCH"));
@@ -168,7 +168,8 @@ void hpx_row_mismatch_method(struct hpx_check *check)
 		  patch ? "the request as PUT" : "the request as PATCH");
 }
 
-/* Again, and the same answer as before: a 2xx, or a refusal for its key. */
+/* Sent again, the request gets the same answer as before: a 2xx, or a refusal for its
+ * key. */
 static bool same_again(struct hpx_check *check, const struct hpx_request_variant *variant,
 		       const struct hpx_verify_exchange *answer, const char *what)
 {
@@ -176,7 +177,7 @@ static bool same_again(struct hpx_check *check, const struct hpx_request_variant
 
 	if (again == NULL)
 		return false;
-	/* A refusal may name the moment or the request: its status is enough. */
+	/* A refusal may contain a time or a request id: its status is enough. */
 	if (!hpx_check_is_2xx(answer) && again->status == answer->status)
 		return true;
 	return hpx_check_same(check, answer, again, what);
@@ -192,8 +193,8 @@ void hpx_row_other_endpoint(struct hpx_check *check)
 	const struct hpx_verify_exchange *first = other != NULL ? hpx_check_execute(check, op) : NULL;
 	if (first == NULL)
 		return;
-	/* With the first one's variables, so that nothing but the endpoint tells
-	 * them apart where their bodies are alike. */
+	/* With the variables of the first, so that only the endpoint tells them apart
+	 * where their bodies are alike. */
 	memcpy(other->key, op->key, sizeof(other->key));
 	const struct hpx_verify_request *template =
 		&hpx_verify_spec_of(check->run)->requests[HPX_REQUEST_other];
@@ -218,8 +219,8 @@ void hpx_row_other_endpoint(struct hpx_check *check)
 
 /* ---- tenants ---- */
 
-static bool look(struct hpx_check *check, const struct hpx_verify_op *op, uint64_t *ret_first,
-		 uint64_t *ret_second)
+static bool count_both(struct hpx_check *check, const struct hpx_verify_op *op, uint64_t *ret_first,
+		       uint64_t *ret_second)
 {
 	char problem[HPX_VERIFY_PROBLEM_SIZE] = "";
 
@@ -230,7 +231,7 @@ static bool look(struct hpx_check *check, const struct hpx_verify_op *op, uint64
 	return hpx_check_undecided(check, "the second tenant's effects cannot be counted: %s", problem);
 }
 
-/* One effect each: a tenant sees its own, or both see both. */
+/* One effect each: each tenant sees its own, or both see both. */
 static bool one_each(struct hpx_check *check, const struct hpx_verify_op *op)
 {
 	uint64_t first = 0;
@@ -239,7 +240,7 @@ static bool one_each(struct hpx_check *check, const struct hpx_verify_op *op)
 	if (!hpx_verify_counts_effects(check->run) || !hpx_check_counts_per_op(check))
 		return true;
 	for (unsigned i = 0;; i++) {
-		if (!look(check, op, &first, &second))
+		if (!count_both(check, op, &first, &second))
 			return false;
 		if (first == second && (first == 1 || first == 2))
 			return true;
@@ -262,7 +263,7 @@ void hpx_row_tenants(struct hpx_check *check)
 		return;
 	}
 	struct hpx_verify_op *op;
-	const struct hpx_verify_exchange *first = do_main(check, &op);
+	const struct hpx_verify_exchange *first = execute_main(check, &op);
 	if (first == NULL)
 		return;
 	struct hpx_request_variant theirs = { .op = op, .second_tenant = true };

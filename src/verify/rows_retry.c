@@ -7,7 +7,7 @@
 #include "http/field.h"
 #include "verify/row_check.h"
 
-/* A pointer into nowhere would be compared with itself in every row. */
+/* A pointer that finds nothing would make all answers look alike in every row. */
 static bool names_resource(struct hpx_check *check, const struct hpx_verify_exchange *answer)
 {
 	struct hpx_span pointer = hpx_verify_spec_of(check->run)->resource;
@@ -36,7 +36,7 @@ void hpx_row_first(struct hpx_check *check)
 				hpx_check_describe_effects(check, op));
 	if (answer != NULL && hpx_check_is_2xx(answer))
 		hpx_check_remember(check, op, answer);
-	/* Whatever depends on it would only say the same again. */
+	/* All other rows would only say the same again. */
 	if (check->result->verdict != HPX_ROW_HOLDS)
 		snprintf(check->notes->stop, sizeof(check->notes->stop), "%s",
 			 check->result->came);
@@ -61,7 +61,7 @@ void hpx_row_retry(struct hpx_check *check)
 	const struct hpx_verify_exchange *first = hpx_check_execute(check, op);
 	if (first == NULL)
 		return;
-	/* All of them are sent before any is judged: the effects count. */
+	/* All retries are sent before any is compared: the effects count. */
 	const struct hpx_verify_exchange *again[3];
 	for (int i = 0; i < 3; i++) {
 		again[i] = hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
@@ -88,9 +88,9 @@ void hpx_row_retry(struct hpx_check *check)
 	}
 }
 
-/* What belongs to one delivery of an answer, on top of what the gateway's own
- * rule names (hpx_field_name_is_kept): names of the request itself, of the
- * machine that answered, of caches, and of limits. */
+/* Whether a header belongs to one delivery of an answer: besides those that the gateway
+ * does not keep (hpx_field_name_is_kept), ids of the request, names of the machine that
+ * answered, caches, and limits. */
 static bool is_of_delivery(struct hpx_span name)
 {
 	static const struct hpx_span names[] = {
@@ -128,9 +128,9 @@ static bool is_of_delivery(struct hpx_span name)
 	       hpx_span_istarts(name, HPX_SPAN("Access-Control-"));
 }
 
-/* A field that is compared and that the other lacks, or has differently. */
-static const struct hpx_field *missing(const struct hpx_verify_exchange *from,
-				       const struct hpx_verify_exchange *in)
+/* A field of `from` that must be in `in` and is missing or different there; NULL: none. */
+static const struct hpx_field *missing_field(const struct hpx_verify_exchange *from,
+					     const struct hpx_verify_exchange *in)
 {
 	for (size_t i = 0; i < from->field_count; i++) {
 		const struct hpx_field *field = &from->fields[i];
@@ -145,11 +145,11 @@ static const struct hpx_field *missing(const struct hpx_verify_exchange *from,
 	return NULL;
 }
 
-/* What a retry has besides is its own: a marker, by whatever name. */
+/* A retry may have more headers: a marker, by whatever name. */
 static bool same_headers(struct hpx_check *check, const struct hpx_verify_exchange *first,
 			 const struct hpx_verify_exchange *again)
 {
-	const struct hpx_field *field = missing(first, again);
+	const struct hpx_field *field = missing_field(first, again);
 
 	if (field == NULL)
 		return true;
@@ -184,7 +184,7 @@ void hpx_row_retry_cookie(struct hpx_check *check)
 	if (cookie.ptr == NULL)
 		hpx_check_not_applicable(check, "the answer sets no cookie");
 	else if (replayed.ptr != NULL && hpx_span_eq(cookie, replayed))
-		/* Its name is enough: the value is a secret. */
+		/* Only the cookie's name is told: its value is a secret. */
 		hpx_check_broken(check, "the retry (#%u) has the same Set-Cookie (%.*s=...) as the answer (#%u)",
 				 again->number,
 				 HPX_SPAN_ARG(hpx_span_first(cookie, hpx_span_index(cookie, '='))),
@@ -195,12 +195,12 @@ void hpx_row_retry_cookie(struct hpx_check *check)
 
 /* ---- errors ---- */
 
-/* Between retries through an outage: the first one soon, later ones further apart. */
+/* Pauses between retries during an outage: short at first, then longer. */
 #define OUTAGE_PAUSE_MIN_MS 25
 #define OUTAGE_PAUSE_MAX_MS 200
 
-/* The request's first answer, which is of that class. NULL: the verdict is
- * given. */
+/* The first answer to a named request, which must be of that status class. NULL: the
+ * verdict is given. */
 static const struct hpx_verify_exchange *send_first(struct hpx_check *check,
 						    enum hpx_verify_request_name name, unsigned class,
 						    struct hpx_verify_op **ret_intent)
@@ -268,8 +268,8 @@ void hpx_row_server_error(struct hpx_check *check)
 				hpx_check_describe(check, again), hpx_check_describe_effects(check, op));
 }
 
-/* Retries through the outage. NULL: it did not end, or the verdict is given. */
-static const struct hpx_verify_exchange *outlast(struct hpx_check *check, struct hpx_verify_op *op)
+/* Retries until the outage is over. NULL: it did not end, or the verdict is given. */
+static const struct hpx_verify_exchange *retry_until_over(struct hpx_check *check, struct hpx_verify_op *op)
 {
 	int64_t deadline_ms =
 		hpx_clock_boot_ms() + (int64_t)hpx_verify_spec_of(check->run)->settle_ms;
@@ -302,7 +302,7 @@ void hpx_row_outage(struct hpx_check *check)
 	const struct hpx_verify_exchange *first = send_first(check, HPX_REQUEST_outage, 5, &op);
 	if (first == NULL)
 		return;
-	const struct hpx_verify_exchange *done = outlast(check, op);
+	const struct hpx_verify_exchange *done = retry_until_over(check, op);
 	const struct hpx_verify_exchange *again = NULL;
 	if (done != NULL)
 		again = hpx_check_send(check, &(struct hpx_request_variant){ .op = op });

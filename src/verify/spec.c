@@ -1,6 +1,6 @@
-/* Reading a description: the file, its values, then what follows from them
- * (defaults, what a named request takes from the main one, and the rules
- * between values). */
+/* Reading a description: the file and the flags by the table of options, then what
+ * follows from the values (rules between them, what a named request takes from the main
+ * one). */
 #include "verify/spec.h"
 
 #include <errno.h>
@@ -25,17 +25,12 @@
 
 /* ---- header lines ---- */
 
-struct hpx_span hpx_spec_header_name(struct hpx_span line)
-{
-	return hpx_span_first(line, hpx_span_index(line, ':'));
-}
-
 bool hpx_spec_header(struct hpx_span *lines, size_t *count, struct hpx_span line)
 {
-	struct hpx_span name = hpx_spec_header_name(line);
+	struct hpx_span name = hpx_verify_line_name(line);
 
 	for (size_t i = 0; i < *count; i++) {
-		if (!hpx_span_ieq(name, hpx_spec_header_name(lines[i])))
+		if (!hpx_span_ieq(name, hpx_verify_line_name(lines[i])))
 			continue;
 		lines[i] = line;
 		return true;
@@ -176,8 +171,8 @@ static bool inherit_headers(struct hpx_verify_request *request,
 	return true;
 }
 
-/* What is not given is the main request's; but what only reads or deletes has
- * a method of its own and no body. */
+/* A request takes from the main one what it does not say itself. `get` and `delete`
+ * have methods of their own, and no body. */
 static void inherit(struct hpx_spec_reading *reading, enum hpx_verify_request_name name)
 {
 	const struct hpx_verify_request *main = &reading->spec.requests[HPX_REQUEST_main];
@@ -208,12 +203,12 @@ static void inherit(struct hpx_spec_reading *reading, enum hpx_verify_request_na
 static bool has_header(const struct hpx_verify_request *request, struct hpx_span name)
 {
 	for (size_t i = 0; i < request->header_count; i++)
-		if (hpx_span_ieq(hpx_spec_header_name(request->headers[i]), name))
+		if (hpx_span_ieq(hpx_verify_line_name(request->headers[i]), name))
 			return true;
 	return false;
 }
 
-/* Judged with its variables filled in: {"n": {{n}}} is no JSON before. */
+/* Checked with the variables filled in: {"n": {{n}}} is no JSON before. */
 static bool is_json(struct hpx_span body)
 {
 	const struct hpx_template_values sample = {
@@ -413,7 +408,7 @@ static void mark_overridden(const struct hpx_verify_flags *flags, struct hpx_giv
 	}
 }
 
-/* ---- the whole ---- */
+/* ---- the whole description ---- */
 
 /* The text of an option before options are read; ptr NULL: not given. */
 static struct hpx_span text_of(const struct hpx_spec_reading *reading,
@@ -528,4 +523,15 @@ enum hpx_status hpx_verify_spec_load(const char *path, const struct hpx_verify_f
 void hpx_verify_spec_done(struct hpx_verify_spec *spec)
 {
 	hpx_arena_done(&spec->arena);
+}
+
+void hpx_verify_authority(const struct hpx_verify_spec *spec, char out[HPX_VERIFY_AUTHORITY_SIZE])
+{
+	bool v6 = hpx_span_index(spec->host, ':') < spec->host.len;
+	char port[8] = "";
+
+	if (spec->port != (spec->tls ? 443 : 80))
+		snprintf(port, sizeof(port), ":%u", spec->port);
+	snprintf(out, HPX_VERIFY_AUTHORITY_SIZE, "%s%.*s%s%s", v6 ? "[" : "",
+		 HPX_SPAN_ARG(spec->host), v6 ? "]" : "", port);
 }

@@ -37,9 +37,8 @@ enum hpx_verify_request_name {
 		HPX_REQUEST_COUNT
 };
 
-/* Templates, not yet filled in. The path begins with '/', and is on the one
- * host that is verified. Headers are those of the main request, changed by the
- * request's own; no line is the key's. */
+/* Templates, not yet filled in. The path begins with '/'. Headers are those of the main
+ * request, changed by the request's own; none of them is the key's. */
 struct hpx_verify_request {
 	bool given;
 	struct hpx_span method;
@@ -86,6 +85,17 @@ struct hpx_verify_spec {
 	uint64_t seed; /* random where none is given */
 };
 
+/* The name of a header line, up to its colon. The lines of a spec have one. */
+static inline struct hpx_span hpx_verify_line_name(struct hpx_span line)
+{
+	return hpx_span_first(line, hpx_span_index(line, ':'));
+}
+
+/* "host:port" as a URL has it: brackets around IPv6, and no port where it is the
+ * scheme's own. */
+#define HPX_VERIFY_AUTHORITY_SIZE 272
+void hpx_verify_authority(const struct hpx_verify_spec *spec, char out[HPX_VERIFY_AUTHORITY_SIZE]);
+
 #define HPX_VERIFY_BODY_MAX ((size_t)16 << 20)
 
 /* ---- reading a description ---- */
@@ -118,7 +128,7 @@ enum hpx_status hpx_verify_spec_load(const char *path, const struct hpx_verify_f
 				     struct hpx_verify_spec *ret_spec);
 void hpx_verify_spec_done(struct hpx_verify_spec *spec);
 
-/* "main", "other" … and what it is. */
+/* "main", "other" …; and a sentence about the request. */
 const char *hpx_verify_request_name_text(enum hpx_verify_request_name name);
 const char *hpx_verify_request_name_about(enum hpx_verify_request_name name);
 

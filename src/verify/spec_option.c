@@ -286,7 +286,7 @@ static bool is_reserved(struct hpx_span name, struct hpx_span key_header)
 static const char *line_problem(struct hpx_span line, struct hpx_span key_header,
 				char buffer[HPX_TEMPLATE_PROBLEM_SIZE])
 {
-	struct hpx_span name = hpx_spec_header_name(line);
+	struct hpx_span name = hpx_verify_line_name(line);
 
 	if (name.len == line.len)
 		return "a header line is \"Name: value\"; this one has no colon";
@@ -305,7 +305,7 @@ static const char *line_problem(struct hpx_span line, struct hpx_span key_header
 /* The line is named by its header only, where it has one: the rest may be a secret. */
 static void refuse_line(char *problem, struct hpx_span line, const char *reason)
 {
-	struct hpx_span name = hpx_spec_header_name(line);
+	struct hpx_span name = hpx_verify_line_name(line);
 
 	if (name.len < line.len && hpx_is_token(name))
 		add_problem(problem, "\"%.*s\": %s", HPX_SPAN_ARG(hpx_span_first(name, 40)), reason);

@@ -9,7 +9,7 @@
 
 /* ---- URLs ---- */
 
-/* The URL that is verified. */
+/* A URL, or the path of one. */
 struct hpx_verify_url {
 	bool tls;
 	char host[256]; /* without brackets */
@@ -41,8 +41,8 @@ struct hpx_spec_reading {
 	struct hpx_span folder; /* of files that are named; "": the working directory */
 	struct hpx_yaml tree;
 	struct hpx_given_set given; /* line 0: by a flag */
-	/* Looked at before all other options, because others are read by it; not set
-	 * where it is missing or wrong. */
+	/* The URL is looked at before all other options, because paths are compared
+	 * with it. Not set where it is missing or wrong. */
 	struct hpx_verify_url url;
 	bool has_url;
 	const struct hpx_yaml_node *request_nodes[HPX_REQUEST_COUNT]; /* NULL: not given */
@@ -62,6 +62,5 @@ enum hpx_status hpx_spec_file(struct hpx_span folder, struct hpx_span path, size
 
 /* Adds a header line; replaces those of the same name. False: there are too many. */
 bool hpx_spec_header(struct hpx_span *lines, size_t *count, struct hpx_span line);
-struct hpx_span hpx_spec_header_name(struct hpx_span line);
 
 #endif

@@ -1,5 +1,5 @@
-/* See template.h. A template is pieces of text and variables by turns; both
- * checking and filling in walk over them with `next`. */
+/* Templates: pieces of text and variables by turns. Checking and filling in both walk
+ * over the pieces with `next`. */
 #include "verify/spec.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ struct template_piece {
 	bool open;                /* "{{" without "}}" */
 };
 
-static size_t find(struct hpx_span text, const char pair[2])
+static size_t find_pair(struct hpx_span text, const char pair[2])
 {
 	for (size_t i = 0; i + 1 < text.len; i++)
 		if (text.ptr[i] == pair[0] && text.ptr[i + 1] == pair[1])
@@ -32,17 +32,17 @@ static size_t find(struct hpx_span text, const char pair[2])
 	return text.len;
 }
 
-static bool next(struct hpx_span *rest, struct template_piece *ret_piece)
+static bool next_piece(struct hpx_span *rest, struct template_piece *ret_piece)
 {
 	if (rest->len == 0)
 		return false;
-	size_t begin = find(*rest, "{{");
+	size_t begin = find_pair(*rest, "{{");
 	*ret_piece = (struct template_piece){ .text = hpx_span_first(*rest, begin) };
 	*rest = hpx_span_skip(*rest, begin);
 	if (rest->len == 0)
 		return true;
 	*rest = hpx_span_skip(*rest, 2);
-	size_t end = find(*rest, "}}");
+	size_t end = find_pair(*rest, "}}");
 	ret_piece->open = end == rest->len;
 	ret_piece->variable = hpx_span_trim(hpx_span_first(*rest, end));
 	*rest = hpx_span_skip(*rest, ret_piece->open ? end : end + 2);
@@ -131,7 +131,7 @@ enum hpx_status hpx_template_check(struct hpx_span text, enum hpx_template_place
 	enum hpx_status status = HPX_OK;
 	struct template_piece piece;
 
-	while (status == HPX_OK && next(&text, &piece)) {
+	while (status == HPX_OK && next_piece(&text, &piece)) {
 		if (piece.open)
 			return refuse(problem, "\"{{\" begins a variable, and \"}}\" is missing "
 					       "behind \"%.*s\"",
@@ -155,8 +155,8 @@ static struct hpx_span value_of(struct hpx_span variable,
 	return hpx_span(NULL, 0);
 }
 
-static enum hpx_status put(struct hpx_span value, enum hpx_template_place place,
-			   struct hpx_buffer *out)
+static enum hpx_status append_value(struct hpx_span value, enum hpx_template_place place,
+				    struct hpx_buffer *out)
 {
 	enum hpx_status status = HPX_OK;
 
@@ -180,10 +180,10 @@ enum hpx_status hpx_template_fill(struct hpx_span text, enum hpx_template_place 
 	enum hpx_status status = HPX_OK;
 	struct template_piece piece;
 
-	while (status == HPX_OK && next(&text, &piece)) {
+	while (status == HPX_OK && next_piece(&text, &piece)) {
 		status = piece.open ? HPX_INVALID : hpx_buffer_append(out, piece.text);
 		if (status == HPX_OK && piece.variable.ptr != NULL)
-			status = put(value_of(piece.variable, values), place, out);
+			status = append_value(value_of(piece.variable, values), place, out);
 	}
 	return status;
 }
@@ -192,7 +192,7 @@ bool hpx_template_names_env(struct hpx_span text)
 {
 	struct template_piece piece;
 
-	while (next(&text, &piece))
+	while (next_piece(&text, &piece))
 		if (piece.variable.ptr != NULL && is_env(piece.variable))
 			return true;
 	return false;
@@ -202,7 +202,7 @@ bool hpx_template_varies(struct hpx_span text)
 {
 	struct template_piece piece;
 
-	while (next(&text, &piece))
+	while (next_piece(&text, &piece))
 		if (piece.variable.ptr != NULL && !is_env(piece.variable))
 			return true;
 	return false;

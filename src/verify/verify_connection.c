@@ -27,7 +27,7 @@ static enum hpx_status refuse_tls(char *problem, const char *what, const char *c
 	return HPX_INVALID;
 }
 
-static enum hpx_status trust(SSL_CTX *context, const struct hpx_verify_spec *spec, char *problem)
+static enum hpx_status set_trust(SSL_CTX *context, const struct hpx_verify_spec *spec, char *problem)
 {
 	char path[4096];
 
@@ -62,7 +62,7 @@ static enum hpx_status tls_context(const struct hpx_verify_spec *spec, SSL_CTX *
 	SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
 	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
 					  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	enum hpx_status status = trust(context, spec, problem);
+	enum hpx_status status = set_trust(context, spec, problem);
 	if (status == HPX_OK)
 		*ret_context = context;
 	else
@@ -79,8 +79,8 @@ static bool is_address(const char *name)
 	       inet_pton(AF_INET6, name, &address) == 1;
 }
 
-/* A name goes into the hello as well (SNI); an address must not. */
-static bool expect(SSL *ssl, const char *name)
+/* A name is also sent in the ClientHello (SNI); an address must not be. */
+static bool expect_peer(SSL *ssl, const char *name)
 {
 	if (is_address(name))
 		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
@@ -93,7 +93,7 @@ static SSL *tls_new(const struct hpx_verify_host *host, int fd)
 
 	if (ssl == NULL)
 		return NULL;
-	if (SSL_set_fd(ssl, fd) == 1 && expect(ssl, host->name)) {
+	if (SSL_set_fd(ssl, fd) == 1 && expect_peer(ssl, host->name)) {
 		SSL_set_connect_state(ssl);
 		return ssl;
 	}
@@ -102,7 +102,7 @@ static SSL *tls_new(const struct hpx_verify_host *host, int fd)
 	return NULL;
 }
 
-/* What a call that gave `result` (not above 0) means. */
+/* The status for a call of OpenSSL that returned `result` (0 or below). */
 static enum hpx_status status_of(struct hpx_verify_conn *conn, int result)
 {
 	switch (SSL_get_error(conn->ssl, result)) {
@@ -119,8 +119,8 @@ static enum hpx_status status_of(struct hpx_verify_conn *conn, int result)
 	}
 }
 
-/* The certificate's fault first: it is what people can mend. */
-static enum hpx_status refuse_shake(const struct hpx_verify_conn *conn, char *problem)
+/* The certificate's fault is told first: people can mend it. */
+static enum hpx_status refuse_handshake(const struct hpx_verify_conn *conn, char *problem)
 {
 	long verdict = SSL_get_verify_result(conn->ssl);
 	const char *reason = ERR_reason_error_string(ERR_peek_error());
@@ -133,7 +133,7 @@ static enum hpx_status refuse_shake(const struct hpx_verify_conn *conn, char *pr
 	return HPX_UNAVAILABLE;
 }
 
-static enum hpx_status tls_shake(struct hpx_verify_conn *conn, char problem[HPX_CONN_PROBLEM_SIZE])
+static enum hpx_status tls_handshake(struct hpx_verify_conn *conn, char problem[HPX_CONN_PROBLEM_SIZE])
 {
 	ERR_clear_error();
 	int result = SSL_do_handshake(conn->ssl);
@@ -141,7 +141,7 @@ static enum hpx_status tls_shake(struct hpx_verify_conn *conn, char problem[HPX_
 		return HPX_OK;
 	enum hpx_status status = status_of(conn, result);
 	if (status != HPX_BUSY)
-		status = refuse_shake(conn, problem);
+		status = refuse_handshake(conn, problem);
 	ERR_clear_error();
 	return status;
 }
@@ -164,7 +164,7 @@ static enum hpx_status tls_receive(struct hpx_verify_conn *conn, void *bytes, si
 	return result == 1 ? HPX_OK : status_of(conn, result);
 }
 
-/* Session tickets come before any answer; they are read here and are none. */
+/* Session tickets arrive before any answer; SSL_peek reads them, and they are no byte. */
 static enum hpx_status tls_peek(struct hpx_verify_conn *conn)
 {
 	char byte;
@@ -193,7 +193,7 @@ enum hpx_status hpx_verify_conn_open(struct hpx_verify_conn *conn, const struct 
 	conn->fd = socket(host->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (conn->fd < 0)
 		return refuse(problem, "no socket: ", strerror(errno));
-	/* The last bytes of a crowd are to leave when they are written. */
+	/* The last bytes of a batch must leave when they are written. */
 	setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (host->tls != NULL) {
 		conn->ssl = tls_new(host, conn->fd);
@@ -210,7 +210,7 @@ enum hpx_status hpx_verify_conn_open(struct hpx_verify_conn *conn, const struct 
 	return status;
 }
 
-/* HPX_BUSY until the socket says how connecting ended. */
+/* HPX_BUSY until the socket reports the result of connecting. */
 static enum hpx_status finish_connect(struct hpx_verify_conn *conn, char *problem)
 {
 	struct pollfd p = { .fd = conn->fd, .events = POLLOUT };
@@ -234,13 +234,13 @@ enum hpx_status hpx_verify_conn_connect(struct hpx_verify_conn *conn, char probl
 	enum hpx_status status = conn->connected ? HPX_OK : finish_connect(conn, problem);
 
 	if (status == HPX_OK && conn->ssl != NULL && !conn->ready)
-		status = tls_shake(conn, problem);
+		status = tls_handshake(conn, problem);
 	conn->ready = status == HPX_OK;
 	return status;
 }
 
-/* What a failed call of the socket's means. */
-static enum hpx_status trouble(struct hpx_verify_conn *conn, short wants)
+/* The status for a failed call on the socket. */
+static enum hpx_status status_of_errno(struct hpx_verify_conn *conn, short wants)
 {
 	if (errno != EAGAIN && errno != EINTR)
 		return HPX_IO;
@@ -254,7 +254,7 @@ enum hpx_status hpx_verify_conn_send(struct hpx_verify_conn *conn, struct hpx_sp
 		return tls_send(conn, bytes, ret_sent);
 	ssize_t n = send(conn->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
 	if (n < 0)
-		return trouble(conn, POLLOUT);
+		return status_of_errno(conn, POLLOUT);
 	*ret_sent = (size_t)n;
 	return HPX_OK;
 }
@@ -266,7 +266,7 @@ enum hpx_status hpx_verify_conn_receive(struct hpx_verify_conn *conn, void *byte
 		return tls_receive(conn, bytes, max, ret_len);
 	ssize_t n = recv(conn->fd, bytes, max, 0);
 	if (n < 0)
-		return trouble(conn, POLLIN);
+		return status_of_errno(conn, POLLIN);
 	if (n == 0)
 		return HPX_CLOSED;
 	*ret_len = (size_t)n;
@@ -281,7 +281,7 @@ enum hpx_status hpx_verify_conn_peek(struct hpx_verify_conn *conn)
 		return tls_peek(conn);
 	ssize_t n = recv(conn->fd, &byte, 1, MSG_PEEK);
 	if (n < 0)
-		return trouble(conn, POLLIN);
+		return status_of_errno(conn, POLLIN);
 	return n == 0 ? HPX_CLOSED : HPX_OK;
 }
 
@@ -363,7 +363,7 @@ static enum hpx_status pin_one_of(struct hpx_verify_host *host, const struct add
 
 		memcpy(&tried.address, at->ai_addr, at->ai_addrlen);
 		tried.address_size = at->ai_addrlen;
-		/* A silent address may use up half of what is left. */
+		/* A silent address may use up half of the time that is left. */
 		int64_t left_ms = deadline_ms - hpx_clock_boot_ms();
 		status = hpx_verify_host_try(&tried, at->ai_next ? left_ms / 2 : left_ms, problem);
 		if (status == HPX_OK)

@@ -10,13 +10,10 @@
 
 void hpx_report_url(const struct hpx_verify_spec *spec, char out[HPX_REPORT_URL_SIZE])
 {
-	bool v6 = hpx_span_index(spec->host, ':') < spec->host.len;
-	char port[8] = "";
+	char authority[HPX_VERIFY_AUTHORITY_SIZE];
 
-	if (spec->port != (spec->tls ? 443 : 80))
-		snprintf(port, sizeof(port), ":%u", spec->port);
-	snprintf(out, HPX_REPORT_URL_SIZE, "%s://%s%.*s%s%s%.*s", spec->tls ? "https" : "http",
-		 v6 ? "[" : "", HPX_SPAN_ARG(spec->host), v6 ? "]" : "", port,
+	hpx_verify_authority(spec, authority);
+	snprintf(out, HPX_REPORT_URL_SIZE, "%s://%s%.*s", spec->tls ? "https" : "http", authority,
 		 HPX_SPAN_ARG(spec->requests[HPX_REQUEST_main].path));
 }
 
@@ -93,7 +90,7 @@ static const char *paint(const struct table *table, enum table_paint which)
 
 /* ---- text in columns ---- */
 
-/* How many columns, and how many bytes the first `max` columns take. */
+/* How many columns a word takes, and how many bytes its first `max` columns are. */
 static size_t width_of(struct hpx_span word, size_t max, size_t *ret_bytes)
 {
 	size_t width = 0;
@@ -124,8 +121,8 @@ static bool take_word(struct hpx_span *rest, size_t max, struct hpx_span *ret_wo
 	return true;
 }
 
-/* Words up to the last column, then on at `at`. The line is open at column
- * `column`, and stays open. */
+/* Prints words up to the last column, and further ones on new lines from column `at`.
+ * The line is open at column `column`, and stays open. */
 static void wrap(const struct table *table, const char *text, size_t at, size_t column)
 {
 	struct hpx_span rest = hpx_span_of(text);
@@ -181,7 +178,7 @@ static void print_exchanges(const struct table *table, const struct hpx_row_resu
 	fprintf(table->out, "%s\n", row_result->exchange_count == HPX_ROW_EXCHANGES_MAX ? " ..." : "");
 }
 
-/* Why it was not tried is said once, below. */
+/* The reason is printed once, below the table. */
 static void print_untried(const struct table *table, const struct hpx_row *row,
 			  const struct hpx_row_result *row_result)
 {
@@ -232,7 +229,7 @@ static bool is_judged(const struct hpx_row_result *row_result)
 	return row_result->verdict != HPX_ROW_NOT_APPLICABLE && row_result->verdict != HPX_ROW_SKIPPED;
 }
 
-/* In the table at all: what was not tried is only counted. */
+/* Whether the row is printed: rows that were not tried are only counted. */
 static bool is_shown(const struct table *table, const struct hpx_row_result *row_result)
 {
 	return table->all || (is_judged(row_result) && row_result->tried);
@@ -277,7 +274,7 @@ static void print_guarantees(const struct table *table)
 	fputs("Guarantees 6 and 7 cannot be observed from outside.\n", table->out);
 }
 
-/* Why the rest was not tried, once. */
+/* Why the remaining rows were not tried, once. */
 static void print_obstacle(const struct table *table)
 {
 	for (size_t i = 0; i < hpx_row_count; i++) {
@@ -311,7 +308,7 @@ static void print_summary(const struct table *table)
 	print_obstacle(table);
 }
 
-/* Whoever reads "good" should learn what was not judged. */
+/* A reader of "good" should learn that some rows were not tried. */
 static void print_hint(const struct table *table)
 {
 	struct hpx_report_count count = hpx_report_count(table->result, table->dialect);
@@ -376,7 +373,7 @@ static void put_sequence(struct hpx_span sequence, FILE *out)
 		fwrite(sequence.ptr, 1, sequence.len, out);
 }
 
-static void put(const char *text, FILE *out)
+static void put_xml(const char *text, FILE *out)
 {
 	struct hpx_span rest = hpx_span_of(text);
 
@@ -394,18 +391,18 @@ static void put(const char *text, FILE *out)
 static void put_attribute(const char *name, const char *value, FILE *out)
 {
 	fprintf(out, " %s=\"", name);
-	put(value, out);
+	put_xml(value, out);
 	fputc('"', out);
 }
 
 static void put_explained(const struct hpx_row *row, const struct hpx_row_result *row_result, FILE *out)
 {
 	fputs("expected: ", out);
-	put(row_result->expected, out);
+	put_xml(row_result->expected, out);
 	fputs("\ncame: ", out);
-	put(row_result->came, out);
+	put_xml(row_result->came, out);
 	fputs("\nwhy: ", out);
-	put(hpx_row_why(row, row_result), out);
+	put_xml(hpx_row_why(row, row_result), out);
 	fputs("\nexchanges:", out);
 	for (size_t i = 0; i < row_result->exchange_count; i++)
 		fprintf(out, " #%u", row_result->exchanges[i]);

@@ -1,4 +1,4 @@
-/* What a run found, for people, for programs and for CI. */
+/* The results of a run, for people, for programs and for CI. */
 #ifndef HPX_VERIFY_VERIFY_REPORT_H
 #define HPX_VERIFY_VERIFY_REPORT_H
 
@@ -30,11 +30,11 @@ const char *hpx_report_dialect(enum hpx_dialect dialect);
 /* "not_applicable": the verdict for programs. */
 const char *hpx_report_verdict(enum hpx_row_verdict verdict);
 
-/* Whether this finding fails the run. */
+/* Whether this row's result fails the run. */
 bool hpx_report_fails(const struct hpx_row *row, const struct hpx_row_result *row_result,
 		      enum hpx_dialect dialect);
 
-/* How many rows have each verdict; advised ones that are not kept apart. */
+/* How many rows have each verdict; advised rows that are not kept are counted apart. */
 struct hpx_report_count {
 	size_t verdicts[HPX_ROW_SKIPPED + 1];
 	size_t advice; /* advised rows that are broken or undecided */

@@ -12,8 +12,8 @@
 #include "http/write.h"
 #include "verify/spec.h"
 
-/* Bare keys are what every API takes; who says ietf gets the String that the
- * draft writes. It is the same all through a run. */
+/* Every API takes bare keys. The dialect `ietf` is sent the String that the draft
+ * writes. The form is the same all through a run. */
 static struct hpx_span key_line(const struct hpx_verify_spec *spec, const char *key,
 				char out[HPX_VERIFY_KEY_SIZE + 2])
 {
@@ -30,7 +30,7 @@ static bool is_one_line(struct hpx_span value)
 	       hpx_span_index(value, '\0') == value.len;
 }
 
-/* Raw: what is wrong with it is what the API is to say. */
+/* As it is: some rows send values that the API has to refuse. */
 static enum hpx_status write_raw(struct hpx_buffer *head, struct hpx_span name,
 				 struct hpx_span value)
 {
@@ -66,21 +66,16 @@ static enum hpx_status write_keys(const struct hpx_verify_spec *spec,
 	return status;
 }
 
-static struct hpx_span name_of(struct hpx_span line)
-{
-	return hpx_span_first(line, hpx_span_index(line, ':'));
-}
-
-/* An intent's line that this sending leaves out, or says otherwise. */
+/* Whether the variant leaves out, or replaces, the operation's line of that name. */
 static bool is_changed(const struct hpx_verify_spec *spec, const struct hpx_request_variant *variant,
 		       struct hpx_span name)
 {
 	return (variant->content_type.ptr != NULL && hpx_span_ieq(name, HPX_SPAN("Content-Type"))) ||
-	       (variant->line.ptr != NULL && hpx_span_ieq(name, name_of(variant->line))) ||
+	       (variant->line.ptr != NULL && hpx_span_ieq(name, hpx_verify_line_name(variant->line))) ||
 	       (variant->without_credentials && hpx_redact_is_secret(spec, name));
 }
 
-/* The intent's lines, each with its CR LF, and what this sending has besides. */
+/* The operation's lines, each with its CR LF, and the variant's own. */
 static enum hpx_status write_lines(const struct hpx_verify_spec *spec,
 				   const struct hpx_request_variant *variant, struct hpx_span lines,
 				   struct hpx_buffer *head)
@@ -94,24 +89,21 @@ static enum hpx_status write_lines(const struct hpx_verify_spec *spec,
 	if (status == HPX_OK && variant->content_type.len > 0)
 		status = write_raw(head, HPX_SPAN("Content-Type"), variant->content_type);
 	if (status == HPX_OK && variant->line.ptr != NULL)
-		status = write_raw(head, name_of(variant->line),
+		status = write_raw(head, hpx_verify_line_name(variant->line),
 				   hpx_span_trim(hpx_span_skip(variant->line,
-							       name_of(variant->line).len + 1)));
+							       hpx_verify_line_name(variant->line).len + 1)));
 	return status;
 }
 
 static enum hpx_status write_host(const struct hpx_verify_spec *spec,
 				  const struct hpx_request_variant *variant, struct hpx_buffer *head)
 {
-	bool v6 = hpx_span_index(spec->host, ':') < spec->host.len;
-	char port[8] = "";
+	char authority[HPX_VERIFY_AUTHORITY_SIZE];
 
 	if (variant->host.ptr != NULL)
 		return write_raw(head, HPX_SPAN("Host"), variant->host);
-	if (spec->port != (spec->tls ? 443 : 80))
-		snprintf(port, sizeof(port), ":%u", spec->port);
-	return hpx_buffer_printf(head, "Host: %s%.*s%s%s\r\n", v6 ? "[" : "",
-				 HPX_SPAN_ARG(spec->host), v6 ? "]" : "", port);
+	hpx_verify_authority(spec, authority);
+	return hpx_buffer_printf(head, "Host: %s\r\n", authority);
 }
 
 static enum hpx_status write_target(struct hpx_buffer *head, struct hpx_span method,
@@ -134,7 +126,7 @@ static bool needs_length(struct hpx_span method, struct hpx_span body)
 		 hpx_span_eq(method, HPX_SPAN("OPTIONS")));
 }
 
-static struct hpx_span or_else(struct hpx_span given, struct hpx_span other)
+static struct hpx_span first_given(struct hpx_span given, struct hpx_span other)
 {
 	return given.ptr != NULL ? given : other;
 }
@@ -146,7 +138,7 @@ static enum hpx_status write_head(const struct hpx_verify_spec *spec,
 	const struct hpx_verify_op *op = variant->op;
 	struct hpx_span lines = variant->second_tenant ? op->other_headers : op->headers;
 	enum hpx_status status =
-		write_target(head, request->method, or_else(variant->path, op->path));
+		write_target(head, request->method, first_given(variant->path, op->path));
 
 	if (status == HPX_OK)
 		status = write_host(spec, variant, head);
@@ -187,8 +179,8 @@ enum hpx_status hpx_request_bytes_build(const struct hpx_verify_spec *spec,
 					struct hpx_request_bytes *ret_request)
 {
 	struct hpx_request_bytes request = {
-		.method = or_else(variant->method, variant->op->method),
-		.body = or_else(variant->body, variant->op->body),
+		.method = first_given(variant->method, variant->op->method),
+		.body = first_given(variant->body, variant->op->body),
 	};
 	struct hpx_buffer head;
 
@@ -202,7 +194,7 @@ enum hpx_status hpx_request_bytes_build(const struct hpx_verify_spec *spec,
 		if (request.method.ptr == NULL || request.shown_head.ptr == NULL)
 			status = HPX_NOMEM;
 	}
-	/* It may hold credentials. */
+	/* The head may hold credentials. */
 	if (head.ptr != NULL)
 		explicit_bzero(head.ptr, head.len);
 	hpx_buffer_done(&head);
@@ -238,7 +230,7 @@ static const struct hpx_span ends[] = {
 
 static bool is_named(struct hpx_span line, struct hpx_span name)
 {
-	return hpx_span_ieq(hpx_span_trim(hpx_span_first(line, hpx_span_index(line, ':'))), name);
+	return hpx_span_ieq(hpx_verify_line_name(line), name);
 }
 
 static bool has_secret(const struct hpx_span *lines, size_t count, struct hpx_span name)
@@ -258,7 +250,7 @@ bool hpx_redact_is_secret(const struct hpx_verify_spec *spec, struct hpx_span na
 		if (name.len > ends[i].len &&
 		    hpx_span_ieq(hpx_span_skip(name, name.len - ends[i].len), ends[i]))
 			return true;
-	/* They are there to say who is calling. */
+	/* The second tenant's headers say who is calling. */
 	for (size_t i = 0; i < spec->tenant_header_count; i++)
 		if (is_named(spec->tenant_headers[i], name))
 			return true;
@@ -310,7 +302,7 @@ struct hpx_span hpx_redact_head(const struct hpx_verify_spec *spec, struct hpx_s
 
 #define ARENA_BYTES_MAX ((size_t)4 << 20)
 
-/* "Bearer x", "a=x; b=y": the words, and of a pair what it is set to. */
+/* The next word of a header value: of "Bearer x" the words, of "a=x; b=y" the values. */
 static struct hpx_span next_word(struct hpx_span *rest)
 {
 	size_t end = 0;
@@ -320,11 +312,11 @@ static struct hpx_span next_word(struct hpx_span *rest)
 	struct hpx_span word = hpx_span_first(*rest, end);
 	*rest = hpx_span_skip(*rest, end < rest->len ? end + 1 : end);
 	struct hpx_span value = hpx_span_skip(word, hpx_span_index(word, '='));
-	/* The padding of base64 is no value. */
+	/* The "=" at the end of base64 begins no value. */
 	return value.len > HPX_SECRET_BYTES_MIN ? hpx_span_skip(value, 1) : word;
 }
 
-static enum hpx_status add(struct hpx_secrets *secrets, struct hpx_span word)
+static enum hpx_status add_secret(struct hpx_secrets *secrets, struct hpx_span word)
 {
 	if (word.len < HPX_SECRET_BYTES_MIN)
 		return HPX_OK;
@@ -340,7 +332,7 @@ static enum hpx_status add(struct hpx_secrets *secrets, struct hpx_span word)
 	return HPX_OK;
 }
 
-/* Variables that differ from one operation to the next are nobody's secret. */
+/* Variables that differ from operation to operation are no secret. */
 static enum hpx_status add_line(struct hpx_secrets *secrets, struct hpx_span line)
 {
 	static const struct hpx_template_values none = { { "", 0 }, { "", 0 }, { "", 0 } };
@@ -352,7 +344,7 @@ static enum hpx_status add_line(struct hpx_secrets *secrets, struct hpx_span lin
 						   HPX_TEMPLATE_HEADER, &none, &filled);
 	struct hpx_span rest = hpx_buffer_span(&filled);
 	while (status == HPX_OK && rest.len > 0)
-		status = add(secrets, next_word(&rest));
+		status = add_secret(secrets, next_word(&rest));
 	hpx_buffer_done(&filled);
 	return status;
 }
@@ -362,13 +354,9 @@ static enum hpx_status add_lines(struct hpx_secrets *secrets, const struct hpx_v
 {
 	enum hpx_status status = HPX_OK;
 
-	for (size_t i = 0; i < count && status == HPX_OK; i++) {
-		size_t colon = hpx_span_index(lines[i], ':');
-
-		if (colon < lines[i].len &&
-		    hpx_redact_is_secret(spec, hpx_span_trim(hpx_span_first(lines[i], colon))))
+	for (size_t i = 0; i < count && status == HPX_OK; i++)
+		if (hpx_redact_is_secret(spec, hpx_verify_line_name(lines[i])))
 			status = add_line(secrets, lines[i]);
-	}
 	return status;
 }
 

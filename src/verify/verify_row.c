@@ -74,7 +74,8 @@ const struct hpx_guarantee hpx_guarantees[HPX_GUARANTEE_MAX + 1] = {
 	[8] = { "nothing is stuck, nothing is dropped", true },
 };
 
-/* The worse of two: broken, undecided, holds; what was not judged says nothing. */
+/* The worse of two verdicts: broken, undecided, holds. A row that was not tried says
+ * nothing. */
 static enum hpx_row_verdict worse(enum hpx_row_verdict a, enum hpx_row_verdict b)
 {
 	static const int badness[] = {
@@ -87,26 +88,26 @@ static enum hpx_row_verdict worse(enum hpx_row_verdict a, enum hpx_row_verdict b
 	return badness[b] > badness[a] ? b : a;
 }
 
-static void add(struct hpx_verify_result *result, unsigned guarantee, enum hpx_row_verdict verdict)
+static void add_verdict(struct hpx_verify_result *result, unsigned guarantee, enum hpx_row_verdict verdict)
 {
 	result->guarantees[guarantee] = worse(result->guarantees[guarantee], verdict);
 }
 
-/* A row can be broken in another way than the one that it is there for: ninety
- * answers of which one is a server error are no second effect. Where nothing says
- * which of a row's two guarantees is broken, the second is in doubt. */
-static void count(struct hpx_verify_result *result, const struct hpx_row *row,
-		  const struct hpx_row_result *row_result)
+/* A row can be broken in another way than the one that it is there for: ninety answers
+ * of which one is a server error are no second effect. Where a row has two guarantees
+ * and does not blame one of them, the second is undecided. */
+static void count_row(struct hpx_verify_result *result, const struct hpx_row *row,
+		      const struct hpx_row_result *row_result)
 {
 	bool broken = row_result->verdict == HPX_ROW_BROKEN;
 	enum hpx_row_verdict own = broken && row_result->blamed != 0 ? HPX_ROW_HOLDS : row_result->verdict;
 
-	add(result, row->guarantee, own);
+	add_verdict(result, row->guarantee, own);
 	if (row->also != 0)
-		add(result, row->also, own == HPX_ROW_BROKEN ? HPX_ROW_UNDECIDED : own);
+		add_verdict(result, row->also, own == HPX_ROW_BROKEN ? HPX_ROW_UNDECIDED : own);
 	for (unsigned g = 0; broken && g <= HPX_GUARANTEE_MAX; g++)
 		if (row_result->blamed & (1u << g))
-			add(result, g, HPX_ROW_BROKEN);
+			add_verdict(result, g, HPX_ROW_BROKEN);
 }
 
 void hpx_verify_conclude(struct hpx_verify_result *result, enum hpx_dialect dialect)
@@ -124,18 +125,18 @@ void hpx_verify_conclude(struct hpx_verify_result *result, enum hpx_dialect dial
 		if (hpx_row_weight(row, dialect) != HPX_ROW_REQUIRED)
 			continue;
 		all = worse(all, verdict);
-		count(result, row, &result->rows[i]);
+		count_row(result, row, &result->rows[i]);
 	}
-	/* A run that looked at nothing is no good news. */
+	/* A run that tried nothing does not hold. */
 	result->holds = all != HPX_ROW_BROKEN && all != HPX_ROW_UNDECIDED &&
 			any != HPX_ROW_NOT_APPLICABLE;
 }
 
 /* ---- a run of all rows ---- */
 
-static bool names(const struct hpx_span *list, size_t count, const struct hpx_row *row)
+static bool is_listed(const struct hpx_span *list, size_t count_row, const struct hpx_row *row)
 {
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count_row; i++)
 		if (hpx_span_eq(list[i], hpx_span_of(row->name)))
 			return true;
 	return false;
@@ -143,12 +144,12 @@ static bool names(const struct hpx_span *list, size_t count, const struct hpx_ro
 
 bool hpx_row_is_left_out(const struct hpx_row *row, const struct hpx_verify_spec *spec)
 {
-	return names(spec->skip, spec->skip_count, row) ||
-	       (spec->only_count > 0 && !names(spec->only, spec->only_count, row));
+	return is_listed(spec->skip, spec->skip_count, row) ||
+	       (spec->only_count > 0 && !is_listed(spec->only, spec->only_count, row));
 }
 
-/* Why no row can be judged any more; NULL: it can. */
-static const char *obstacle(struct hpx_check *check)
+/* Why no further row can be tried; NULL: it can. */
+static const char *stop_reason(struct hpx_check *check)
 {
 	const char *over = hpx_verify_stop_reason(check->run);
 
@@ -160,7 +161,7 @@ static void run_row(struct hpx_check *check, const struct hpx_row *row)
 {
 	struct hpx_row_result *row_result = check->result;
 	int64_t began_ms = hpx_clock_boot_ms();
-	const char *why = obstacle(check);
+	const char *why = stop_reason(check);
 
 	if (why != NULL) {
 		hpx_check_undecided(check, "not tried: %s", why);
@@ -175,8 +176,8 @@ static void run_row(struct hpx_check *check, const struct hpx_row *row)
 }
 
 enum hpx_status hpx_verify_run(struct hpx_verify *run,
-			       void (*told)(void *user, const struct hpx_row *row,
-					    const struct hpx_row_result *row_result),
+			       void (*progress)(void *user, const struct hpx_row *row,
+						const struct hpx_row_result *row_result),
 			       void *user, struct hpx_verify_result *ret_result)
 {
 	struct hpx_verify_result result = {
@@ -192,11 +193,11 @@ enum hpx_status hpx_verify_run(struct hpx_verify *run,
 		result.rows[i].verdict = HPX_ROW_SKIPPED;
 		if (hpx_row_is_left_out(&hpx_rows[i], hpx_verify_spec_of(run)))
 			continue;
-		if (told != NULL)
-			told(user, &hpx_rows[i], NULL);
+		if (progress != NULL)
+			progress(user, &hpx_rows[i], NULL);
 		run_row(&check, &hpx_rows[i]);
-		if (told != NULL)
-			told(user, &hpx_rows[i], &result.rows[i]);
+		if (progress != NULL)
+			progress(user, &hpx_rows[i], &result.rows[i]);
 	}
 	hpx_verify_conclude(&result, hpx_verify_dialect(run));
 	*ret_result = result;

@@ -1,5 +1,9 @@
-/* A run: its bounds, its random numbers and its memory; the operations that
- * rows make; and the log of exchanges. */
+/* A run: its bounds, its random numbers and its memory; the operations that rows make;
+ * and the log of exchanges.
+ *
+ * While a row runs, its answers lie in the row's arena. When the row ends, what is kept
+ * of them moves into the log's arena, which is bounded: bodies are left out first, and
+ * where not even heads fit, the run is over. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +49,7 @@ struct hpx_verify_exchange *hpx_verify_log_add(struct hpx_verify *run)
 	return exchange;
 }
 
-/* Into the log; nothing at all where it does not fit. */
+/* A copy in the log's arena; ptr NULL where it does not fit, and the log is full. */
 static struct hpx_span keep_text(struct hpx_verify *run, struct hpx_span text)
 {
 	struct hpx_span copy = hpx_arena_dup(&run->log, text);
@@ -112,8 +116,8 @@ struct hpx_span hpx_verify_exchange_field(const struct hpx_verify_exchange *exch
 #define N_FIRST_MAX 1000000000u
 #define FIND_TIMEOUT_MS 10000
 
-/* As hpx_verify_stop_reason will say it. */
-static void word_bounds(struct hpx_verify *run)
+/* The sentences of hpx_verify_stop_reason. */
+static void write_reasons(struct hpx_verify *run)
 {
 	char time[HPX_UNIT_SIZE];
 
@@ -137,14 +141,14 @@ enum hpx_status hpx_verify_new(const struct hpx_verify_spec *spec, struct hpx_ve
 	run->stop_fd = -1;
 	run->began_ms = hpx_clock_boot_ms();
 	run->random = spec->seed;
-	/* Not by the seed: a second run must not meet the first one's effects. */
+	/* Not by the seed: a second run must not count the first one's effects. */
 	hpx_random(&run->n_first, sizeof(run->n_first));
 	run->n_first %= N_FIRST_MAX;
 	run->n = run->n_first;
 	run->not_started = (struct hpx_inflight){ .run = run,
 						  .state = HPX_INFLIGHT_DONE,
 						  .exchange = &run->unsent };
-	word_bounds(run);
+	write_reasons(run);
 	hpx_arena_init(&run->row_arena, HPX_RUN_ROW_BYTES_MAX);
 	hpx_arena_init(&run->log, HPX_RUN_LOG_BYTES_MAX);
 	hpx_shell_init(&run->server);
@@ -233,7 +237,6 @@ enum hpx_dialect hpx_verify_dialect(const struct hpx_verify *run)
 	return run->dialect;
 }
 
-/* What was asked for stays. */
 void hpx_verify_set_dialect(struct hpx_verify *run, enum hpx_dialect dialect)
 {
 	if (run->spec->dialect == HPX_DIALECT_AUTO)
@@ -255,7 +258,7 @@ const char *hpx_verify_stop_reason(const struct hpx_verify *run)
 	return NULL;
 }
 
-/* splitmix64: short, even, and the same everywhere. */
+/* splitmix64: short, evenly distributed, and the same on every machine. */
 uint64_t hpx_verify_random(struct hpx_verify *run)
 {
 	uint64_t z = run->random += 0x9e3779b97f4a7c15u;
@@ -285,9 +288,9 @@ static void make_uuid(char out[37])
 		 hex + 20);
 }
 
-/* From the row's memory; ptr NULL: there is no more. */
-static struct hpx_span give(struct hpx_verify *run, struct hpx_buffer *filled,
-			    enum hpx_status status)
+/* A copy in the row's arena; ptr NULL: no memory. */
+static struct hpx_span copy_to_row(struct hpx_verify *run, struct hpx_buffer *filled,
+				   enum hpx_status status)
 {
 	struct hpx_span text = { NULL, 0 };
 
@@ -316,7 +319,7 @@ static struct hpx_span fill(struct hpx_verify *run, const struct hpx_verify_op *
 
 	hpx_buffer_init(&filled, FILLED_MAX);
 	enum hpx_status status = fill_into(op, template, place, &filled);
-	return give(run, &filled, status);
+	return copy_to_row(run, &filled, status);
 }
 
 struct hpx_span hpx_verify_op_fill(struct hpx_verify *run, const struct hpx_verify_op *op,
@@ -333,14 +336,11 @@ struct hpx_span hpx_verify_op_path(struct hpx_verify *run, const struct hpx_veri
 
 static bool is_replaced(const struct hpx_verify_spec *spec, struct hpx_span line)
 {
-	struct hpx_span name = hpx_span_first(line, hpx_span_index(line, ':'));
+	struct hpx_span name = hpx_verify_line_name(line);
 
-	for (size_t i = 0; i < spec->tenant_header_count; i++) {
-		struct hpx_span other = spec->tenant_headers[i];
-
-		if (hpx_span_ieq(name, hpx_span_first(other, hpx_span_index(other, ':'))))
+	for (size_t i = 0; i < spec->tenant_header_count; i++)
+		if (hpx_span_ieq(name, hpx_verify_line_name(spec->tenant_headers[i])))
 			return true;
-	}
 	return false;
 }
 
@@ -352,8 +352,8 @@ static enum hpx_status fill_line(const struct hpx_verify_op *op, struct hpx_span
 	return status == HPX_OK ? hpx_buffer_text(out, "\r\n") : status;
 }
 
-/* The request's own lines; for the second tenant, those that say who it is in
- * place of the first one's. */
+/* The request's header lines. For the second tenant, its own lines replace those of the
+ * same name. */
 static struct hpx_span fill_lines(struct hpx_verify *run, const struct hpx_verify_op *op,
 				  const struct hpx_verify_request *request, bool second)
 {
@@ -367,10 +367,10 @@ static struct hpx_span fill_lines(struct hpx_verify *run, const struct hpx_verif
 			status = fill_line(op, request->headers[i], &filled);
 	for (size_t i = 0; second && i < spec->tenant_header_count && status == HPX_OK; i++)
 		status = fill_line(op, spec->tenant_headers[i], &filled);
-	return give(run, &filled, status);
+	return copy_to_row(run, &filled, status);
 }
 
-static bool bind_all(struct hpx_verify *run, struct hpx_verify_op *op)
+static bool fill_all(struct hpx_verify *run, struct hpx_verify_op *op)
 {
 	const struct hpx_verify_request *request = &run->spec->requests[op->name];
 
@@ -395,7 +395,7 @@ struct hpx_verify_op *hpx_verify_op_draft(struct hpx_verify *run, enum hpx_verif
 	op->n = ++run->n;
 	make_uuid(op->key);
 	make_uuid(op->uuid);
-	return bind_all(run, op) ? op : NULL;
+	return fill_all(run, op) ? op : NULL;
 }
 
 struct hpx_verify_op *hpx_verify_op_new(struct hpx_verify *run, enum hpx_verify_request_name name)

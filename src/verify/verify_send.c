@@ -9,7 +9,7 @@
 #include "http/retry_after.h"
 #include "verify/run_state.h"
 
-/* ---- making a flight ---- */
+/* ---- one request in flight ---- */
 
 static bool is_ended(void *user)
 {
@@ -37,14 +37,14 @@ static void record(struct hpx_inflight *inflight, const struct hpx_request_varia
 	memcpy(exchange->key, request->key, sizeof(exchange->key));
 }
 
-static void join(struct hpx_verify *run, struct hpx_inflight *inflight)
+static void live_add(struct hpx_verify *run, struct hpx_inflight *inflight)
 {
 	inflight->next = run->live;
 	run->live = inflight;
 	run->live_count++;
 }
 
-static void leave(struct hpx_verify *run, struct hpx_inflight *inflight)
+static void live_remove(struct hpx_verify *run, struct hpx_inflight *inflight)
 {
 	struct hpx_inflight **at = &run->live;
 
@@ -56,7 +56,7 @@ static void leave(struct hpx_verify *run, struct hpx_inflight *inflight)
 	run->live_count--;
 }
 
-/* Why it is not to be sent; NULL: it may be. */
+/* Why nothing may be sent; NULL: it may. */
 static const char *refusal(struct hpx_verify *run)
 {
 	const char *why = hpx_verify_stop_reason(run);
@@ -66,7 +66,7 @@ static const char *refusal(struct hpx_verify *run)
 	return why;
 }
 
-/* NULL, and why, where nothing can be sent. */
+/* NULL and the reason where the request cannot be sent. */
 static struct hpx_inflight *prepare(struct hpx_verify *run, const struct hpx_request_variant *variant,
 				    const char **ret_why)
 {
@@ -101,7 +101,7 @@ static void start(struct hpx_inflight *inflight)
 	struct hpx_verify *run = inflight->run;
 	char problem[HPX_VERIFY_PROBLEM_SIZE];
 
-	join(run, inflight);
+	live_add(run, inflight);
 	if (hpx_verify_open(run, problem) == HPX_OK) {
 		hpx_inflight_start(inflight, &run->host);
 		return;
@@ -111,19 +111,19 @@ static void start(struct hpx_inflight *inflight)
 	snprintf(inflight->exchange->problem, sizeof(inflight->exchange->problem), "%.150s", problem);
 }
 
-static const struct hpx_verify_exchange *land(struct hpx_inflight *inflight)
+static const struct hpx_verify_exchange *end_inflight(struct hpx_inflight *inflight)
 {
 	const struct hpx_verify_exchange *exchange = inflight->exchange;
 
 	if (inflight == &inflight->run->not_started)
 		return exchange;
-	leave(inflight->run, inflight);
+	live_remove(inflight->run, inflight);
 	hpx_inflight_done(inflight);
 	free(inflight);
 	return exchange;
 }
 
-/* ---- one ---- */
+/* ---- one request ---- */
 
 const struct hpx_verify_exchange *hpx_verify_send(struct hpx_verify *run,
 						  const struct hpx_request_variant *variant)
@@ -135,7 +135,7 @@ const struct hpx_verify_exchange *hpx_verify_send(struct hpx_verify *run,
 		return hpx_verify_log_unsent(run, why);
 	start(inflight);
 	hpx_verify_poll(run, is_ended, inflight, -1);
-	return land(inflight);
+	return end_inflight(inflight);
 }
 
 struct hpx_inflight *hpx_verify_begin(struct hpx_verify *run, const struct hpx_request_variant *variant)
@@ -166,24 +166,24 @@ bool hpx_verify_is_waiting(struct hpx_inflight *inflight)
 const struct hpx_verify_exchange *hpx_verify_finish(struct hpx_inflight *inflight)
 {
 	hpx_verify_poll(inflight->run, is_ended, inflight, -1);
-	return land(inflight);
+	return end_inflight(inflight);
 }
 
 const struct hpx_verify_exchange *hpx_verify_abandon(struct hpx_inflight *inflight)
 {
 	hpx_inflight_cut(inflight);
-	return land(inflight);
+	return end_inflight(inflight);
 }
 
-/* ---- many ---- */
+/* ---- many at the same moment ---- */
 
-/* All of a batch, in an array. */
+/* The requests of a batch. */
 struct inflight_batch {
 	struct hpx_inflight **inflights;
 	size_t count;
 };
 
-static bool are_poised(void *user)
+static bool are_held(void *user)
 {
 	const struct inflight_batch *batch = user;
 
@@ -204,8 +204,8 @@ static bool are_ended(void *user)
 	return true;
 }
 
-static void gather(struct hpx_verify *run, const struct hpx_request_variant *variants, size_t count,
-		   struct inflight_batch *batch, const char **ret_why)
+static void start_batch(struct hpx_verify *run, const struct hpx_request_variant *variants, size_t count,
+			struct inflight_batch *batch, const char **ret_why)
 {
 	for (; batch->count < count; batch->count++) {
 		*ret_why = refusal(run);
@@ -220,8 +220,8 @@ static void gather(struct hpx_verify *run, const struct hpx_request_variant *var
 	}
 }
 
-/* The last bytes, one write behind the other. */
-static void let_go(struct inflight_batch *batch)
+/* The last bytes, one write right after the other. */
+static void release_batch(struct inflight_batch *batch)
 {
 	for (size_t i = 0; i < batch->count; i++)
 		hpx_inflight_release(batch->inflights[i]);
@@ -237,12 +237,12 @@ void hpx_verify_send_concurrently(struct hpx_verify *run, const struct hpx_reque
 	const char *why = "no memory for the requests";
 
 	if (batch.inflights != NULL)
-		gather(run, variants, count, &batch, &why);
-	hpx_verify_poll(run, are_poised, &batch, -1);
-	let_go(&batch);
+		start_batch(run, variants, count, &batch, &why);
+	hpx_verify_poll(run, are_held, &batch, -1);
+	release_batch(&batch);
 	hpx_verify_poll(run, are_ended, &batch, -1);
 	for (size_t i = 0; i < batch.count; i++)
-		exchanges[i] = land(batch.inflights[i]);
+		exchanges[i] = end_inflight(batch.inflights[i]);
 	for (size_t i = batch.count; i < count; i++)
 		exchanges[i] = hpx_verify_log_unsent(run, why);
 	free(batch.inflights);
@@ -255,8 +255,8 @@ void hpx_verify_send_concurrently(struct hpx_verify *run, const struct hpx_reque
 
 static const struct hpx_backoff backoff = { .base_ms = 50, .cap_ms = 1000 };
 
-/* Whoever meets a key in progress is told 409, in whatever words. What says that
- * it happened and is not kept will not change. */
+/* A key in progress is a 409, whatever its body says. A 409 that says that the answer
+ * was not kept will stay one. */
 static bool is_not_kept(struct hpx_verify *run, const struct hpx_verify_exchange *exchange)
 {
 	struct hpx_json_scalar scalar;
@@ -315,7 +315,8 @@ const struct hpx_verify_exchange *hpx_verify_settle(struct hpx_verify *run,
 	whole.cut = HPX_CUT_NONE;
 	for (;;) {
 		const struct hpx_verify_exchange *exchange = hpx_verify_send(run, &whole);
-		/* Where a bound ends it, what came before says more. */
+		/* Where a bound of the run ends the retries, the exchange before says
+		 * more. */
 		if (exchange->end != HPX_EXCHANGE_UNSENT || last == NULL)
 			last = exchange;
 		sent += exchange->end != HPX_EXCHANGE_UNSENT;
@@ -331,10 +332,10 @@ const struct hpx_verify_exchange *hpx_verify_settle(struct hpx_verify *run,
 	return last;
 }
 
-/* ---- many, behind a start ---- */
+/* ---- many, after a start of the server ---- */
 
-/* A server that has just come up may fail in ways that pass: no 5xx is its last
- * word before the settle time is over. */
+/* A server that has just started may fail for a while: no 5xx is final before the
+ * settle time is over. */
 static bool is_final(struct hpx_verify *run, const struct hpx_verify_exchange *exchange)
 {
 	bool failed = exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status / 100 == 5;
@@ -342,9 +343,9 @@ static bool is_final(struct hpx_verify *run, const struct hpx_verify_exchange *e
 	return !failed && is_definite(run, exchange);
 }
 
-/* Sent again if it is time for that. When the next one is due; INT64_MAX: there is
+/* Sends the request again if it is due. When the next one is due; INT64_MAX: there is
  * nothing more to send. */
-static int64_t take_turn(struct hpx_verify *run, struct hpx_verify_settling *one)
+static int64_t settle_turn(struct hpx_verify *run, struct hpx_verify_settling *one)
 {
 	if (one->last != NULL && is_final(run, one->last))
 		return INT64_MAX;
@@ -352,7 +353,7 @@ static int64_t take_turn(struct hpx_verify *run, struct hpx_verify_settling *one
 		return one->due_ms;
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(run, &one->variant);
 	bool unsent = exchange->end == HPX_EXCHANGE_UNSENT;
-	/* Where a bound ends it, what came before says more. */
+	/* Where a bound of the run ends the retries, the exchange before says more. */
 	if (one->last == NULL || !unsent)
 		one->last = exchange;
 	one->sent += unsent ? 0 : 1;
@@ -370,7 +371,7 @@ void hpx_verify_settle_all(struct hpx_verify *run, struct hpx_verify_settling *a
 	while (next_ms < deadline_ms) {
 		next_ms = INT64_MAX;
 		for (size_t i = 0; i < count; i++) {
-			int64_t due_ms = take_turn(run, &all[i]);
+			int64_t due_ms = settle_turn(run, &all[i]);
 
 			next_ms = due_ms < next_ms ? due_ms : next_ms;
 		}
@@ -380,9 +381,9 @@ void hpx_verify_settle_all(struct hpx_verify *run, struct hpx_verify_settling *a
 	}
 }
 
-/* ---- limits of the rate ---- */
+/* ---- rate limits ---- */
 
-static bool is_put_off(const struct hpx_verify_exchange *exchange)
+static bool is_rate_limited(const struct hpx_verify_exchange *exchange)
 {
 	return exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status == 429;
 }
@@ -393,7 +394,7 @@ const struct hpx_verify_exchange *hpx_verify_send_retry_429(struct hpx_verify *r
 	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(run, variant);
 
-	for (unsigned sent = 1; is_put_off(exchange); sent++) {
+	for (unsigned sent = 1; is_rate_limited(exchange); sent++) {
 		int64_t delay_ms = delay_of(run, exchange, sent);
 
 		if (delay_ms >= deadline_ms - hpx_clock_boot_ms())
