@@ -3,9 +3,9 @@
 #include "gateway/admit.h"
 
 #include "base/log.h"
+#include "gateway/builtin.h"
 #include "gateway/field_rule.h"
-#include "gateway/own.h"
-#include "gateway/sighting.h"
+#include "gateway/observe.h"
 #include "gateway/subrequest.h"
 #include "gateway/tenant.h"
 #include "http/field.h"
@@ -133,7 +133,7 @@ enum hpx_next hpx_step_route(struct hpx_request *request)
 	request->head.host = request->head.target.authority.ptr != NULL ?
 				     request->head.target.authority :
 				     hpx_field_value(&request->head.http, HPX_SPAN("Host"));
-	if (hpx_own_is(request->head.target.path))
+	if (hpx_builtin_is(request->head.target.path))
 		return HPX_NEXT_BUILTIN;
 	return route_request(request);
 }
@@ -197,7 +197,7 @@ enum hpx_next hpx_tenant_found(struct hpx_request *request)
 		return HPX_NEXT_BODY;
 	if (request->head.route->policy.deliver == HPX_DELIVER_ASYNC)
 		hpx_counter_add(&request->shard->meter.async[HPX_ASYNC_observed], 1);
-	hpx_sighting_begin(request);
+	hpx_observe_begin(request);
 	return HPX_NEXT_PASS;
 }
 

@@ -2,7 +2,7 @@
  * it is asked and told. */
 #include "gateway/cached.h"
 
-bool hpx_cached_look(struct hpx_request *request, struct hpx_decision *ret_decision)
+bool hpx_cached_find(struct hpx_request *request, struct hpx_decision *ret_decision)
 {
 	struct hpx_cache *cache = request->shard->service->cache;
 	struct hpx_meter *meter = &request->shard->meter;

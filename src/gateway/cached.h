@@ -7,7 +7,7 @@
 
 /* The decision, and the answer of a replay in request->reservation.stored; false: the store
  * must be asked, and the request is marked for what it will say. */
-bool hpx_cached_look(struct hpx_request *request, struct hpx_decision *ret_decision);
+bool hpx_cached_find(struct hpx_request *request, struct hpx_decision *ret_decision);
 /* Before the store is asked by request->reservation.op. */
 void hpx_cached_mark(struct hpx_request *request);
 /* What the store gave or took since the mark: nothing but a completed record

@@ -10,7 +10,7 @@
 #include "gateway/attempt.h"
 #include "gateway/queue.h"
 #include "gateway/respond.h"
-#include "gateway/upward.h"
+#include "gateway/upstream_head.h"
 #include "http/field.h"
 
 /* Guarantee 1: the first byte leaves within half a lease of asking for it, or
@@ -188,7 +188,7 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 				       (uint64_t)request->head.route->policy.lease_ms / 3;
 	/* One read may come on top of the largest answer. */
 	request->answer.body.max = request->settings->response_body_bytes_max + HPX_LOOP_READ_BYTES;
-	enum hpx_status status = hpx_upward_head(request, true);
+	enum hpx_status status = hpx_upstream_head_write(request, true);
 	if (status != HPX_OK) {
 		hpx_queue_leave(request);
 		return lost(request, &nothing_left);

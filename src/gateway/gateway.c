@@ -7,9 +7,9 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "gateway/looker.h"
+#include "gateway/observe.h"
 #include "gateway/shard.h"
-#include "gateway/sighting.h"
+#include "gateway/store_query.h"
 #include "gateway/subrequest.h"
 #include "gateway/webhook.h"
 
@@ -108,16 +108,16 @@ static enum hpx_status make_shared(struct hpx_gateway *gateway, struct hpx_egres
 {
 	const struct hpx_settings *settings = gateway->service->settings;
 
-	gateway->sightings = hpx_sightings_new();
+	gateway->observed_keys = hpx_observed_keys_new();
 	gateway->hooks = hpx_hooks_new(settings->webhook_count);
 	if (settings->tenant_from == HPX_TENANT_SUBREQUEST)
 		gateway->subrequests = hpx_subrequests_new(egress, &settings->subrequest);
-	if (gateway->sightings == NULL || gateway->hooks == NULL ||
+	if (gateway->observed_keys == NULL || gateway->hooks == NULL ||
 	    (settings->tenant_from == HPX_TENANT_SUBREQUEST && gateway->subrequests == NULL))
 		return HPX_NOMEM;
 	if (gateway->service->store == NULL)
 		return HPX_OK;
-	return hpx_looker_start(gateway->service->store, &gateway->looker);
+	return hpx_query_thread_start(gateway->service->store, &gateway->query_thread);
 }
 
 enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
@@ -195,13 +195,13 @@ void hpx_gateway_free(struct hpx_gateway *gateway)
 	if (gateway == NULL)
 		return;
 	/* Whoever still waits for it is told, in hpx_shard_done at the latest. */
-	hpx_looker_stop(gateway->looker);
+	hpx_query_thread_stop(gateway->query_thread);
 	for (unsigned i = 0; i < gateway->shard_count; i++)
 		hpx_shard_done(&gateway->shards[i]);
 	free(gateway->shards);
-	hpx_looker_free(gateway->looker);
+	hpx_query_thread_free(gateway->query_thread);
 	hpx_subrequests_free(gateway->subrequests);
 	hpx_hooks_free(gateway->hooks);
-	hpx_sightings_free(gateway->sightings);
+	hpx_observed_keys_free(gateway->observed_keys);
 	free(gateway);
 }

@@ -13,9 +13,9 @@
 
 struct hpx_connection;
 struct hpx_request;
-struct hpx_sightings;
+struct hpx_observed_keys;
 struct hpx_subrequests;
-struct hpx_looker;
+struct hpx_query_thread;
 struct hpx_egress;
 struct hpx_hooks;
 struct hpx_gateway;
@@ -54,11 +54,11 @@ struct hpx_gateway_reload {
 
 struct hpx_gateway {
 	struct hpx_service *service; /* its store is NULL: observing without a store */
-	struct hpx_sightings *sightings;
-	struct hpx_looker *looker;           /* NULL where there is no store */
-	struct hpx_subrequests *subrequests; /* NULL unless tenants are found out so */
-	struct hpx_hooks *hooks;             /* of webhooks */
-	void (*accepted)(void *user);        /* NULL: nobody delivers here */
+	struct hpx_observed_keys *observed_keys;
+	struct hpx_query_thread *query_thread; /* NULL where there is no store */
+	struct hpx_subrequests *subrequests;   /* NULL unless tenants are found out so */
+	struct hpx_hooks *hooks;               /* of webhooks */
+	void (*accepted)(void *user);          /* NULL: nobody delivers here */
 	void *accepted_user;
 	struct hpx_shard *shards;
 	unsigned shard_count;

@@ -7,10 +7,10 @@
 #include "base/log.h"
 #include "gateway/async.h"
 #include "gateway/cached.h"
+#include "gateway/observe.h"
 #include "gateway/queue.h"
 #include "gateway/respond.h"
 #include "gateway/settle.h"
-#include "gateway/sighting.h"
 #include "gateway/tenant.h"
 #include "gateway/wait.h"
 #include "gateway/webhook.h"
@@ -188,7 +188,7 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 		hpx_random_pool_take(&request->shard->random, request->identity.ask.token.bytes,
 				     sizeof(request->identity.ask.token.bytes));
 	request->identity.ask.owner = request->shard->service->store->owner;
-	if (hpx_cached_look(request, &decision))
+	if (hpx_cached_find(request, &decision))
 		return hpx_guard_decided(request, &decision);
 	switch (hpx_store_peek(request->shard->reader, &request->identity.ask, &request->head.route->policy,
 			       &decision, &request->reservation.stored)) {
@@ -460,7 +460,7 @@ unsigned hpx_guard_until_s(int64_t at_ms, int64_t now_ms)
 
 enum hpx_next hpx_step_unknown_told(struct hpx_request *request)
 {
-	const struct hpx_look *query = &request->wait.query;
+	const struct hpx_store_query *query = &request->wait.query;
 	bool known = query->status == HPX_OK && !query->question.person;
 
 	return refuse_unknown(request, hpx_guard_until_s(known ? query->question.at_ms : 0,
@@ -469,7 +469,7 @@ enum hpx_next hpx_step_unknown_told(struct hpx_request *request)
 
 enum hpx_next hpx_guard_unknown(struct hpx_request *request)
 {
-	request->wait.query = (struct hpx_look){ .wants_question = true, .id = request->identity.ask.id };
+	request->wait.query = (struct hpx_store_query){ .wants_question = true, .id = request->identity.ask.id };
 	return hpx_request_query(request, HPX_NEXT_UNKNOWN_TOLD, HPX_NEXT_UNKNOWN_LATE);
 }
 
@@ -518,7 +518,7 @@ enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_de
 			hpx_meter_duplicate(meter, request->identity.tenant);
 	}
 	if (decision->kind == HPX_DECISION_EXECUTE)
-		hpx_sighting_tenant(request);
+		hpx_observe_tenant_change(request);
 	switch (decision->kind) {
 	case HPX_DECISION_EXECUTE:
 	case HPX_DECISION_EXECUTE_AGAIN:

@@ -4,10 +4,10 @@
 #include "gateway/pass.h"
 
 #include "gateway/attempt.h"
+#include "gateway/observe.h"
 #include "gateway/queue.h"
 #include "gateway/respond.h"
-#include "gateway/sighting.h"
-#include "gateway/upward.h"
+#include "gateway/upstream_head.h"
 #include "http/write.h"
 
 static void finish_upload(struct hpx_request *request)
@@ -27,7 +27,7 @@ static bool send_up(struct hpx_request *request, struct hpx_span data)
 
 	if (data.len == 0)
 		return true;
-	hpx_sighting_body(request, data);
+	hpx_observe_body(request, data);
 	if (request->head.http.framing != HPX_FRAMING_CHUNKED)
 		return hpx_exchange_write(request->attempt.exchange, &data, 1);
 	hpx_chunk_frame(data, &chunk);
@@ -106,7 +106,7 @@ static void over(struct hpx_request *request)
 {
 	request->attempt.exchange = NULL;
 	request->wait.kind = HPX_WAIT_OVER;
-	hpx_sighting_over(request);
+	hpx_observe_end(request);
 }
 
 static void on_end(void *user)
@@ -148,7 +148,7 @@ static const struct hpx_exchange_events events = {
 
 static enum hpx_next no_memory(struct hpx_request *request)
 {
-	hpx_sighting_over(request);
+	hpx_observe_end(request);
 	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, NULL, HPX_RESPOND_CLOSE);
 	return HPX_NEXT_DONE;
 }
@@ -160,7 +160,7 @@ enum hpx_next hpx_step_pass_refused(struct hpx_request *request)
 				       .detail = "All connections to the service that such requests "
 						 "may use are in use. Nothing was sent." };
 
-	hpx_sighting_over(request);
+	hpx_observe_end(request);
 	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &refusal,
 			   request->body.whole ? HPX_RESPOND_KEEP : HPX_RESPOND_CLOSE);
 	return HPX_NEXT_DONE;
@@ -169,7 +169,7 @@ enum hpx_next hpx_step_pass_refused(struct hpx_request *request)
 enum hpx_next hpx_step_pass(struct hpx_request *request)
 {
 	hpx_counter_add(&request->shard->meter.passed, 1);
-	if (hpx_upward_head(request, false) != HPX_OK)
+	if (hpx_upstream_head_write(request, false) != HPX_OK)
 		return no_memory(request);
 	enum hpx_slot_kind kind = request->pass.tunnel == HPX_TUNNEL_ASKED ? HPX_SLOT_TUNNEL : HPX_SLOT_PASS;
 	if (hpx_queue_take(request, kind))

@@ -1,7 +1,7 @@
 /* 204, and what the page may send. Who it is for is said as on every answer. */
 #include "gateway/preflight.h"
 
-#include "gateway/own.h"
+#include "gateway/builtin.h"
 #include "gateway/respond.h"
 #include "http/cors.h"
 #include "http/field.h"
@@ -28,10 +28,10 @@ enum hpx_next hpx_preflight_answer(struct hpx_request *request)
 	hpx_buffer_init(&fields, FIELDS_BYTES_MAX);
 	if (hpx_cors_write_preflight(HPX_SPAN("GET, HEAD"), request->settings->key_header, asked,
 				     &fields) == HPX_OK)
-		hpx_respond_own(request, 204, (struct hpx_span){ "", 0 }, hpx_buffer_span(&fields),
-				(struct hpx_span){ "", 0 });
+		hpx_respond_direct(request, 204, (struct hpx_span){ "", 0 }, hpx_buffer_span(&fields),
+				   (struct hpx_span){ "", 0 });
 	else
-		(void)hpx_own_refuse(request, HPX_PROBLEM_overloaded, NULL);
+		(void)hpx_builtin_refuse(request, HPX_PROBLEM_overloaded, NULL);
 	hpx_buffer_done(&fields);
 	return HPX_NEXT_DONE;
 }

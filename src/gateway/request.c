@@ -21,11 +21,11 @@
 #include "gateway/attempt.h"
 #include "gateway/cached.h"
 #include "gateway/guard.h"
+#include "gateway/observe.h"
 #include "gateway/pass.h"
 #include "gateway/queue.h"
 #include "gateway/respond.h"
 #include "gateway/settle.h"
-#include "gateway/sighting.h"
 #include "gateway/subrequest.h"
 #include "gateway/wait.h"
 
@@ -238,8 +238,8 @@ enum hpx_next hpx_request_submit(struct hpx_request *request, enum hpx_wait_kind
 				 request->settings->store_timeout_ms, result, late);
 }
 
-/* On the looker's thread. */
-static void query_answered(struct hpx_look *query)
+/* On the query thread. */
+static void query_answered(struct hpx_store_query *query)
 {
 	struct hpx_request *request = query->user;
 	hpx_resume_post(&request->wait.query_done);
@@ -248,13 +248,13 @@ static void query_answered(struct hpx_look *query)
 enum hpx_next hpx_request_query(struct hpx_request *request, enum hpx_next result,
 				enum hpx_next late)
 {
-	struct hpx_look *query = &request->wait.query;
+	struct hpx_store_query *query = &request->wait.query;
 
 	HPX_ASSERT(query->jobs == NULL);
 	hpx_resume_arm(&request->wait.query_done, request);
 	query->done = query_answered;
 	query->user = request;
-	hpx_looker_submit(request->shard->gateway->looker, query);
+	hpx_query_thread_submit(request->shard->gateway->query_thread, query);
 	return hpx_request_await(request, HPX_WAIT_QUERY, &request->wait.query_done,
 				 request->settings->store_timeout_ms, result, late);
 }
@@ -374,11 +374,11 @@ void hpx_request_client_gone(struct hpx_request *request)
 	case HPX_WAIT_FLOW:
 		/* Nothing more will be stored: let the upstream know. */
 		hpx_attempt_cancel(request);
-		hpx_sighting_over(request);
+		hpx_observe_end(request);
 		request->wait.kind = HPX_WAIT_OVER;
 		break;
 	case HPX_WAIT_SLOT:
-		hpx_sighting_over(request);
+		hpx_observe_end(request);
 		stop_waiting(request, HPX_QUEUED_left);
 		break;
 	case HPX_WAIT_OTHER:

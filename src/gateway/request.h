@@ -58,7 +58,7 @@
 #include "gateway/downstream.h"
 #include "gateway/gateway.h"
 #include "gateway/identity.h"
-#include "gateway/looker.h"
+#include "gateway/store_query.h"
 #include "http/message.h"
 #include "http/problem.h"
 #include "http/target.h"
@@ -102,7 +102,7 @@
 	X(PASS, pass) \
 	X(PASS_ON, pass_on) \
 	X(PASS_REFUSED, pass_refused) \
-	/* own.c, own_operation.c */ \
+	/* builtin.c, builtin_operation.c */ \
 	X(BUILTIN, builtin) \
 	X(OPERATION, operation) \
 	X(FIND, find) \
@@ -245,7 +245,7 @@ struct hpx_request_wait {
 	/* SLOT: since when. */
 	int64_t queued_us;
 	/* QUERY, where it is one of the store; its result is freed with the request. */
-	struct hpx_look query;
+	struct hpx_store_query query;
 	struct hpx_resume query_done;
 	/* OTHER: valid from the first hpx_wait_for until the request is over. */
 	struct hpx_waiter waiter;
@@ -317,7 +317,7 @@ enum hpx_tunnel {
 /* A request that is passed on; from PASS to the end of its exchange. */
 struct hpx_request_pass {
 	enum hpx_tunnel tunnel;
-	struct hpx_sighting *sighting; /* observe mode; from the arena */
+	struct hpx_observed_key *observed; /* observe mode; from the arena */
 };
 
 /* A webhook's message; from WEBHOOK to its answer. */

@@ -84,8 +84,8 @@ static void send_whole(struct hpx_request *request, struct hpx_buffer *head,
 	hpx_downstream_close(request->downstream);
 }
 
-void hpx_respond_own(struct hpx_request *request, unsigned http_status,
-		     struct hpx_span content_type, struct hpx_span fields, struct hpx_span body)
+void hpx_respond_direct(struct hpx_request *request, unsigned http_status,
+			struct hpx_span content_type, struct hpx_span fields, struct hpx_span body)
 {
 	struct hpx_buffer head;
 
@@ -166,10 +166,10 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 	if (status == HPX_OK)
 		status = write_refusal_fields(kind, refusal, &fields);
 	if (status == HPX_OK)
-		hpx_respond_own(request, refusal->status ? refusal->status : kind->status,
-				stripe ? HPX_SPAN("application/json") :
-					 HPX_SPAN("application/problem+json"),
-				hpx_buffer_span(&fields), hpx_buffer_span(&body));
+		hpx_respond_direct(request, refusal->status ? refusal->status : kind->status,
+				   stripe ? HPX_SPAN("application/json") :
+					    HPX_SPAN("application/problem+json"),
+				   hpx_buffer_span(&fields), hpx_buffer_span(&body));
 	else
 		hpx_downstream_close(request->downstream);
 	hpx_buffer_done(&body);

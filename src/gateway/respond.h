@@ -24,8 +24,8 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 
 /* A whole answer of hapax's own: `fields` are further header lines; an empty
  * `content_type` is left out. */
-void hpx_respond_own(struct hpx_request *request, unsigned status, struct hpx_span content_type,
-		     struct hpx_span fields, struct hpx_span body);
+void hpx_respond_direct(struct hpx_request *request, unsigned status, struct hpx_span content_type,
+			struct hpx_span fields, struct hpx_span body);
 
 /* The stored answer in request->reservation.stored, marked as a replay unless the
  * application has just committed it. */

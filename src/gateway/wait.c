@@ -3,7 +3,7 @@
  * the committer, after the answer is durable, through its loop's inbox. */
 #include "gateway/wait.h"
 
-#include "gateway/own.h"
+#include "gateway/builtin.h"
 #include "gateway/prefer.h"
 #include "gateway/respond.h"
 #include "http/field.h"
@@ -32,7 +32,7 @@ enum hpx_next hpx_step_wait_over(struct hpx_request *request)
 	if (request->reservation.record.state != HPX_STATE_PENDING)
 		return in_progress(request);
 	hpx_counter_add(&request->shard->meter.async[HPX_ASYNC_pending], 1);
-	hpx_own_accepted(request);
+	hpx_operation_accepted(request);
 	return HPX_NEXT_DONE;
 }
 
@@ -105,7 +105,7 @@ enum hpx_next hpx_wait_or_refuse(struct hpx_request *request)
 	case HPX_CONCURRENT_CONFLICT:
 		return in_progress(request);
 	case HPX_CONCURRENT_ACCEPTED:
-		hpx_own_accepted(request);
+		hpx_operation_accepted(request);
 		return HPX_NEXT_DONE;
 	case HPX_CONCURRENT_WAIT:
 		break;

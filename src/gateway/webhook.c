@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "core/json_lookup.h"
 #include "gateway/async.h"
-#include "gateway/own.h"
+#include "gateway/builtin.h"
 #include "gateway/respond.h"
 #include "http/field.h"
 
@@ -101,8 +101,8 @@ static enum hpx_next answer(struct hpx_request *request, enum hpx_hook_result re
 						hpx_hook_result_name(result));
 
 	hpx_hook_count(request, result);
-	hpx_respond_own(request, 200, HPX_SPAN("application/json"), (struct hpx_span){ "", 0 },
-			body.ptr != NULL ? body : HPX_SPAN("{}\n"));
+	hpx_respond_direct(request, 200, HPX_SPAN("application/json"), (struct hpx_span){ "", 0 },
+			   body.ptr != NULL ? body : HPX_SPAN("{}\n"));
 	return HPX_NEXT_DONE;
 }
 
@@ -310,7 +310,7 @@ static enum hpx_next rule_job(struct hpx_request *request)
 
 enum hpx_next hpx_step_webhook_jobs(struct hpx_request *request)
 {
-	const struct hpx_look *query = &request->wait.query;
+	const struct hpx_store_query *query = &request->wait.query;
 
 	if (query->status != HPX_OK)
 		return HPX_NEXT_WEBHOOK_LATE;
@@ -348,7 +348,7 @@ static enum hpx_next find_jobs(struct hpx_request *request)
 		query.provider_id = id;
 	else
 		return answer(request, HPX_HOOK_ignored);
-	request->wait.query = (struct hpx_look){ .wants_jobs = true, .query = query };
+	request->wait.query = (struct hpx_store_query){ .wants_jobs = true, .query = query };
 	return hpx_request_query(request, HPX_NEXT_WEBHOOK_JOBS, HPX_NEXT_WEBHOOK_LATE);
 }
 

@@ -222,7 +222,7 @@ def test_every_thread_and_hold_is_named():
     takers = {path.name for path, text in sources.items() if re.search(r"hpx_(request_hold|resume_arm)\(", text)}
     assert takers == set(words), "a new file holds requests: does the table have it?"
     assert not [word for word in words.values() if word not in holds], holds
-    assert "looker" in holds and "committer" in holds, holds
+    assert "query of the store" in holds and "committer" in holds, holds
 
 
 def test_every_crash_point_that_is_named_exists():

@@ -1,6 +1,6 @@
 /* GET /.hapax/policy: what the draft's §2.5.2 asks a resource to publish. */
 #include "base/json_writer.h"
-#include "gateway/own.h"
+#include "gateway/builtin.h"
 #include "http/method.h"
 
 static void list(struct hpx_json_writer *json, const char *member, const struct hpx_span *items, size_t count)
@@ -56,7 +56,7 @@ static void route(struct hpx_json_writer *json, const char *name, const struct h
 	hpx_json_end_object(json);
 }
 
-enum hpx_status hpx_own_policy_print(const struct hpx_settings *settings, struct hpx_buffer *out)
+enum hpx_status hpx_builtin_policy_print(const struct hpx_settings *settings, struct hpx_buffer *out)
 {
 	static const char *const syntaxes[] = { "ietf", "strict", "bare" };
 	struct hpx_json_writer json;

@@ -1,7 +1,7 @@
 /* Which headers travel up, and which hapax adds. What was acted on is what is
  * forwarded: the normalised path, the framing that was read, the Host that was
  * matched. */
-#include "gateway/upward.h"
+#include "gateway/upstream_head.h"
 
 #include "gateway/field_rule.h"
 #include "http/field.h"
@@ -144,7 +144,7 @@ static bool wants_tunnel(const struct hpx_http_head *head)
 	       hpx_span_ieq(hpx_field_value(head, HPX_SPAN("Upgrade")), HPX_SPAN("websocket"));
 }
 
-enum hpx_status hpx_upward_head(struct hpx_request *request, bool guarded)
+enum hpx_status hpx_upstream_head_write(struct hpx_request *request, bool guarded)
 {
 	struct headers h = { .request = request, .out = &request->attempt.head };
 

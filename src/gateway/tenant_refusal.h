@@ -1,8 +1,8 @@
 /* What is said about tenants: why a request has none, with the line of
  * configuration that settles it, and what holds under given settings. Shared by
- * tenant.c and tenant_text.c only. */
-#ifndef HPX_GATEWAY_TENANT_TEXT_H
-#define HPX_GATEWAY_TENANT_TEXT_H
+ * tenant.c and tenant_refusal.c only. */
+#ifndef HPX_GATEWAY_TENANT_REFUSAL_H
+#define HPX_GATEWAY_TENANT_REFUSAL_H
 
 #include "gateway/tenant.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/json_writer.h"
 #include "core/form.h"
-#include "gateway/own.h"
+#include "gateway/builtin.h"
 #include "gateway/respond.h"
 #include "gateway/tenant.h"
 #include "gateway/wait.h"
@@ -69,12 +69,12 @@ static void put_question(struct hpx_json_writer *json, const struct hpx_next_que
 
 static void put_links(struct hpx_json_writer *json, const char *reference)
 {
-	char self[sizeof(HPX_OWN_ROOT "/operations/") + HPX_REFERENCE_SIZE];
+	char self[sizeof(HPX_BUILTIN_ROOT "/operations/") + HPX_REFERENCE_SIZE];
 
-	snprintf(self, sizeof(self), HPX_OWN_ROOT "/operations/%s", reference);
+	snprintf(self, sizeof(self), HPX_BUILTIN_ROOT "/operations/%s", reference);
 	hpx_json_begin_object(json, "links");
 	hpx_json_put_text(json, "self", self);
-	hpx_json_put_text(json, "policy", HPX_OWN_ROOT "/policy");
+	hpx_json_put_text(json, "policy", HPX_BUILTIN_ROOT "/policy");
 	hpx_json_end_object(json);
 }
 
@@ -109,20 +109,20 @@ enum hpx_status hpx_operation_print(const struct hpx_record *record,
 }
 
 static void respond(struct hpx_request *request, unsigned http_status, struct hpx_span fields,
-		    const struct hpx_look *look)
+		    const struct hpx_store_query *look)
 {
 	struct hpx_buffer body;
 
 	hpx_buffer_init(&body, DOCUMENT_BYTES_MAX);
 	if (hpx_operation_print(&request->reservation.record, look != NULL ? look->jobs : NULL,
 				look != NULL ? &look->question : NULL, &body) == HPX_OK)
-		hpx_respond_own(request, http_status, JSON, fields, hpx_buffer_span(&body));
+		hpx_respond_direct(request, http_status, JSON, fields, hpx_buffer_span(&body));
 	else
-		(void)hpx_own_refuse(request, HPX_PROBLEM_overloaded, NULL);
+		(void)hpx_builtin_refuse(request, HPX_PROBLEM_overloaded, NULL);
 	hpx_buffer_done(&body);
 }
 
-void hpx_own_accepted(struct hpx_request *request)
+void hpx_operation_accepted(struct hpx_request *request)
 {
 	char reference[HPX_REFERENCE_SIZE];
 
@@ -131,7 +131,7 @@ void hpx_own_accepted(struct hpx_request *request)
 	hpx_reference_print(&request->reservation.record.id, &request->reservation.record.mark, reference);
 	struct hpx_span fields =
 		hpx_arena_printf(&request->arena,
-				 "Location: " HPX_OWN_ROOT "/operations/%s\r\n"
+				 "Location: " HPX_BUILTIN_ROOT "/operations/%s\r\n"
 				 "Retry-After: %u\r\n",
 				 reference, PENDING_RETRY_AFTER_S);
 	respond(request, 202, fields, NULL);
@@ -147,7 +147,7 @@ enum hpx_next hpx_step_show_late(struct hpx_request *request)
 
 enum hpx_next hpx_step_show(struct hpx_request *request)
 {
-	const struct hpx_look *query = &request->wait.query;
+	const struct hpx_store_query *query = &request->wait.query;
 
 	respond(request, 200, (struct hpx_span){ "", 0 }, query->status == HPX_OK ? query : NULL);
 	return HPX_NEXT_DONE;
@@ -155,7 +155,7 @@ enum hpx_next hpx_step_show(struct hpx_request *request)
 
 enum hpx_next hpx_operation_show(struct hpx_request *request)
 {
-	request->wait.query = (struct hpx_look){
+	request->wait.query = (struct hpx_store_query){
 		.wants_jobs = true,
 		.query = { .state = HPX_JOB_STATE_COUNT, .operation = &request->identity.ask.id, .limit = JOBS_SHOWN_MAX },
 		.wants_question = request->reservation.record.state == HPX_STATE_UNKNOWN,
@@ -190,16 +190,16 @@ enum hpx_next hpx_step_found(struct hpx_request *request)
 					  &request->shard->service->store->expiry_held) };
 
 	if (request->reservation.op.status == HPX_NOT_FOUND)
-		return hpx_own_refuse(request, HPX_PROBLEM_not_found, NULL);
+		return hpx_builtin_refuse(request, HPX_PROBLEM_not_found, NULL);
 	if (request->reservation.op.status != HPX_OK)
 		return HPX_NEXT_FIND_LATE;
 	if (!hpx_bytes_same(request->identity.ask.tenant, record->tenant, sizeof(record->tenant)) ||
 	    (!hpx_mark_is_void(&request->identity.sought) &&
 	     !hpx_mark_eq(&request->identity.sought, &record->mark)))
-		return hpx_own_refuse(request, HPX_PROBLEM_not_found, NULL);
+		return hpx_builtin_refuse(request, HPX_PROBLEM_not_found, NULL);
 	request->reservation.record = *record;
 	if (hpx_record_expired(record, &now))
-		return hpx_own_refuse(request, HPX_PROBLEM_expired, NULL);
+		return hpx_builtin_refuse(request, HPX_PROBLEM_expired, NULL);
 	int64_t wait_ms = is_under_way(record) ?
 				  hpx_wait_preferred(request,
 						     request->settings->fallback.policy.wait_ms) :
@@ -254,27 +254,27 @@ static enum hpx_next by_key(struct hpx_request *request)
 		method = HPX_SPAN("POST");
 	method = hpx_route_method_meant(settings, method);
 	if (path.ptr == NULL)
-		return hpx_own_refuse(request, HPX_PROBLEM_bad_request,
-				      "ask with ?method=POST&path=/…, and the key in its header or as key=…");
+		return hpx_builtin_refuse(request, HPX_PROBLEM_bad_request,
+					  "ask with ?method=POST&path=/…, and the key in its header or as key=…");
 	if (value.ptr == NULL ||
 	    (settings->key_syntax == HPX_KEY_SYNTAX_BARE ?
 		     hpx_key_parse_bare(value, &request->identity.key, &reason) :
 		     hpx_key_parse(value, false, &request->identity.key, &reason)) != HPX_OK)
-		return hpx_own_refuse(request, HPX_PROBLEM_idempotency_key_invalid, reason);
+		return hpx_builtin_refuse(request, HPX_PROBLEM_idempotency_key_invalid, reason);
 	if (hpx_target_parse(method, path, &request->arena, &target, &reason) != HPX_OK)
-		return hpx_own_refuse(request, HPX_PROBLEM_bad_request, reason);
+		return hpx_builtin_refuse(request, HPX_PROBLEM_bad_request, reason);
 	const struct hpx_route *route =
 		hpx_route_match(settings, method, request->head.host, target.path);
 	if (hpx_scope_of(settings, route, method, target.path, &request->arena, &scope) != HPX_OK ||
 	    hpx_operation_id(request->identity.tenant, scope,
 			     hpx_span(request->identity.key.bytes, request->identity.key.len), &request->identity.ask.id) != HPX_OK)
-		return hpx_own_refuse(request, HPX_PROBLEM_overloaded, NULL);
+		return hpx_builtin_refuse(request, HPX_PROBLEM_overloaded, NULL);
 	return HPX_NEXT_FIND;
 }
 
 enum hpx_next hpx_step_operation(struct hpx_request *request)
 {
-	struct hpx_span one = HPX_SPAN(HPX_OWN_ROOT "/operations/");
+	struct hpx_span one = HPX_SPAN(HPX_BUILTIN_ROOT "/operations/");
 	struct hpx_span path = request->head.target.path;
 	struct hpx_sha256 hash;
 
@@ -283,11 +283,11 @@ enum hpx_next hpx_step_operation(struct hpx_request *request)
 	hpx_sha256_init(&hash);
 	hpx_sha256_add(&hash, request->identity.tenant);
 	if (hpx_sha256_done(&hash, request->identity.ask.tenant) != HPX_OK)
-		return hpx_own_refuse(request, HPX_PROBLEM_overloaded, NULL);
+		return hpx_builtin_refuse(request, HPX_PROBLEM_overloaded, NULL);
 	if (!hpx_span_starts(path, one))
 		return by_key(request);
 	if (!hpx_reference_parse(hpx_span_skip(path, one.len), &request->identity.ask.id,
 				 &request->identity.sought))
-		return hpx_own_refuse(request, HPX_PROBLEM_not_found, NULL);
+		return hpx_builtin_refuse(request, HPX_PROBLEM_not_found, NULL);
 	return HPX_NEXT_FIND;
 }

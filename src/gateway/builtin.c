@@ -1,6 +1,6 @@
 /* Own paths: the published policy, the pages about problems, and the way to
  * operations and webhooks. */
-#include "gateway/own.h"
+#include "gateway/builtin.h"
 
 #include "gateway/preflight.h"
 #include "gateway/respond.h"
@@ -9,14 +9,14 @@
 #define JSON HPX_SPAN("application/json")
 #define PAGE_BYTES_MAX (1024 * 1024)
 
-bool hpx_own_is(struct hpx_span path)
+bool hpx_builtin_is(struct hpx_span path)
 {
-	return hpx_span_eq(path, HPX_SPAN(HPX_OWN_ROOT)) ||
-	       hpx_span_starts(path, HPX_SPAN(HPX_OWN_ROOT "/"));
+	return hpx_span_eq(path, HPX_SPAN(HPX_BUILTIN_ROOT)) ||
+	       hpx_span_starts(path, HPX_SPAN(HPX_BUILTIN_ROOT "/"));
 }
 
-enum hpx_next hpx_own_refuse(struct hpx_request *request, enum hpx_problem_code code,
-			     const char *detail)
+enum hpx_next hpx_builtin_refuse(struct hpx_request *request, enum hpx_problem_code code,
+				 const char *detail)
 {
 	struct hpx_refusal refusal = { .detail = detail };
 
@@ -26,17 +26,17 @@ enum hpx_next hpx_own_refuse(struct hpx_request *request, enum hpx_problem_code 
 
 static enum hpx_next not_found(struct hpx_request *request)
 {
-	return hpx_own_refuse(request, HPX_PROBLEM_not_found, NULL);
+	return hpx_builtin_refuse(request, HPX_PROBLEM_not_found, NULL);
 }
 
 static enum hpx_next page(struct hpx_request *request, struct hpx_span content_type,
 			  enum hpx_status status, struct hpx_buffer *body)
 {
 	if (status == HPX_OK)
-		hpx_respond_own(request, 200, content_type, (struct hpx_span){ "", 0 },
-				hpx_buffer_span(body));
+		hpx_respond_direct(request, 200, content_type, (struct hpx_span){ "", 0 },
+				   hpx_buffer_span(body));
 	else
-		(void)hpx_own_refuse(request, HPX_PROBLEM_overloaded, NULL);
+		(void)hpx_builtin_refuse(request, HPX_PROBLEM_overloaded, NULL);
 	hpx_buffer_done(body);
 	return HPX_NEXT_DONE;
 }
@@ -58,7 +58,7 @@ static enum hpx_next policy_page(struct hpx_request *request)
 	struct hpx_buffer body;
 
 	hpx_buffer_init(&body, PAGE_BYTES_MAX);
-	return page(request, JSON, hpx_own_policy_print(request->settings, &body), &body);
+	return page(request, JSON, hpx_builtin_policy_print(request->settings, &body), &body);
 }
 
 static bool is_get(const struct hpx_request *request)
@@ -88,9 +88,9 @@ static enum hpx_next webhook(struct hpx_request *request, struct hpx_span name)
 enum hpx_next hpx_step_builtin(struct hpx_request *request)
 {
 	struct hpx_span path = request->head.target.path;
-	struct hpx_span problems = HPX_SPAN(HPX_OWN_ROOT "/problems/");
-	struct hpx_span operations = HPX_SPAN(HPX_OWN_ROOT "/operations");
-	struct hpx_span webhooks = HPX_SPAN(HPX_OWN_ROOT "/webhooks/");
+	struct hpx_span problems = HPX_SPAN(HPX_BUILTIN_ROOT "/problems/");
+	struct hpx_span operations = HPX_SPAN(HPX_BUILTIN_ROOT "/operations");
+	struct hpx_span webhooks = HPX_SPAN(HPX_BUILTIN_ROOT "/webhooks/");
 
 	if (!request->settings->own_paths)
 		return not_found(request);
@@ -100,7 +100,7 @@ enum hpx_next hpx_step_builtin(struct hpx_request *request)
 		return hpx_preflight_answer(request);
 	if (!is_get(request))
 		return wrong_method(request, "this path is for GET", "GET, HEAD");
-	if (hpx_span_eq(path, HPX_SPAN(HPX_OWN_ROOT "/policy")))
+	if (hpx_span_eq(path, HPX_SPAN(HPX_BUILTIN_ROOT "/policy")))
 		return policy_page(request);
 	if (hpx_span_starts(path, problems))
 		return problem_page(request, hpx_span_skip(path, problems.len));
