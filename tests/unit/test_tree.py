@@ -36,13 +36,11 @@ DRIVERS = {"store/memory", "store/sqlite", "store/postgres"}
 DRIVER_TABLE = {"store/store.c", "store/store.h"}
 # Known exceptions: in how many folders a base name stands.
 SAME_NAME = {
-    "call.c": 2,
     "claim.c": 2,
     "clock.c": 2,
     "decide.c": 2,
     "job.c": 3,
     "maintain.c": 2,
-    "operation.c": 2,
     "outbox.c": 2,
     "removal.c": 2,
     "rule.c": 2,

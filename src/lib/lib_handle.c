@@ -1,15 +1,140 @@
-/* Opening and closing handles. */
-#include "lib/handle.h"
-
+/* Opening and closing handles, and the results of the API: every status of the store
+ * has a result and a sentence that says what to do. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/sized.h"
-#include "lib/result.h"
+#include "lib/lib.h"
 
 #define TIMEOUT_DEFAULT_MS 10000
 #define TIMEOUT_MAX_MS 86400000
 /* As the gateway keeps them unless it is told otherwise. */
 #define EVENT_RETENTION_MS (30 * (int64_t)86400000)
+
+/* ---- results ---- */
+
+const char *hapax_version(void)
+{
+	return HPX_VERSION;
+}
+
+const char *hapax_result_name(enum hapax_result result)
+{
+	static const char *const names[] = {
+		[HAPAX_OK] = "ok",
+		[HAPAX_NOMEM] = "nomem",
+		[HAPAX_INVALID] = "invalid",
+		[HAPAX_MISUSE] = "misuse",
+		[HAPAX_STALE] = "stale",
+		[HAPAX_REFUSED] = "refused",
+		[HAPAX_CONFLICT] = "conflict",
+		[HAPAX_BUSY] = "busy",
+		[HAPAX_UNAVAILABLE] = "unavailable",
+		[HAPAX_UNCERTAIN] = "uncertain",
+	};
+
+	if ((unsigned)result >= sizeof(names) / sizeof(names[0]))
+		return "?";
+	return names[result];
+}
+
+enum hapax_result hpx_result_of(enum hpx_status status)
+{
+	switch (status) {
+	case HPX_OK:
+		return HAPAX_OK;
+	case HPX_NOMEM:
+		return HAPAX_NOMEM;
+	case HPX_MISUSE:
+		return HAPAX_MISUSE;
+	case HPX_INVALID:
+	case HPX_TOO_LARGE:
+	case HPX_UNSUPPORTED:
+		return HAPAX_INVALID;
+	case HPX_STALE:
+	case HPX_NOT_FOUND:
+		return HAPAX_STALE;
+	case HPX_REFUSED:
+		return HAPAX_REFUSED;
+	case HPX_CONFLICT:
+		return HAPAX_CONFLICT;
+	case HPX_BUSY:
+		return HAPAX_BUSY;
+	default:
+		return HAPAX_UNAVAILABLE;
+	}
+}
+
+/* What to do about it, where the store's own words do not say that. */
+static const char *advice(enum hapax_result result)
+{
+	switch (result) {
+	case HAPAX_OK:
+		return "";
+	case HAPAX_NOMEM:
+		return "there is no memory left";
+	case HAPAX_INVALID:
+		return "the store cannot take this input";
+	case HAPAX_MISUSE:
+		return "the call breaks the contract in hapax.h";
+	case HAPAX_STALE:
+		return "the lease is lost: this attempt may write nothing any more, so roll back; a "
+		       "retry has, or gets, a lease of its own";
+	case HAPAX_REFUSED:
+		return "the operation is not in a state that allows this: it has ended already";
+	case HAPAX_CONFLICT:
+		return "a job of this name was enqueued with other content: another job needs "
+		       "another name";
+	case HAPAX_BUSY:
+		return "somebody else holds the operation or the file: try again";
+	case HAPAX_UNAVAILABLE:
+		return "the store cannot be used";
+	case HAPAX_UNCERTAIN:
+		return "the store did not confirm it in time, and goes on trying";
+	}
+	return "";
+}
+
+enum hapax_result hpx_lib_error(enum hapax_result result, char *problem, const char *format, ...)
+{
+	va_list args;
+
+	if (problem == NULL)
+		return result;
+	va_start(args, format);
+	vsnprintf(problem, HAPAX_PROBLEM_SIZE, format, args);
+	va_end(args);
+	return result;
+}
+
+enum hapax_result hpx_lib_bad_struct(const char *name, char *problem)
+{
+	return hpx_lib_error(HAPAX_MISUSE, problem,
+			     "struct %s has no size that this library knows, or members that it "
+			     "does not know: set it with .size = sizeof(struct %s)",
+			     name, name);
+}
+
+/* The store's words come last, and are cut to what is left; where they could
+ * only say the same again, they are left out. */
+enum hapax_result hpx_lib_result(enum hpx_status status, const char *detail, char *problem)
+{
+	enum hapax_result result = hpx_result_of(status);
+
+	if (detail == NULL || result == HAPAX_STALE || result == HAPAX_CONFLICT)
+		detail = "";
+	if (detail[0] == '\0' && result == HAPAX_UNAVAILABLE)
+		detail = hpx_status_text(status);
+	if (detail[0] == '\0')
+		return hpx_lib_error(result, problem, "%s", advice(result));
+	if (result == HAPAX_INVALID || result == HAPAX_MISUSE)
+		return hpx_lib_error(result, problem, "%s", detail);
+	return hpx_lib_error(result, problem, "%s: %.400s", advice(result), detail);
+}
+
+/* ---- handles ---- */
 
 static struct hapax *handle_new(void)
 {
@@ -87,7 +212,7 @@ static enum hapax_result tell_opening(enum hpx_status status, const char *detail
 {
 	if (status == HPX_NOT_FOUND || status == HPX_UNSUPPORTED)
 		status = HPX_UNAVAILABLE;
-	return hpx_result_tell(status, detail, problem);
+	return hpx_lib_result(status, detail, problem);
 }
 
 enum hapax_result hapax_open(const char *url, const struct hapax_options *given,
@@ -97,15 +222,15 @@ enum hapax_result hapax_open(const char *url, const struct hapax_options *given,
 	char detail[HPX_STORE_PROBLEM_SIZE] = "";
 
 	if (given != NULL && !hpx_sized_read(given, &options, sizeof(options)))
-		return hpx_result_bad_struct("hapax_options", problem);
+		return hpx_lib_bad_struct("hapax_options", problem);
 	if (url == NULL || ret_hapax == NULL || options.timeout_ms < 0 ||
 	    options.timeout_ms > TIMEOUT_MAX_MS)
-		return hpx_result_say(HAPAX_MISUSE, problem,
-				      "hapax_open needs an address, a place for the handle, and a "
-				      "timeout between 0 and a day");
+		return hpx_lib_error(HAPAX_MISUSE, problem,
+				     "hapax_open needs an address, a place for the handle, and a "
+				     "timeout between 0 and a day");
 	struct hapax *hapax = handle_new();
 	if (hapax == NULL)
-		return hpx_result_tell(HPX_NOMEM, NULL, problem);
+		return hpx_lib_result(HPX_NOMEM, NULL, problem);
 	if (options.timeout_ms > 0)
 		hapax->timeout_ms = options.timeout_ms;
 	enum hpx_status status = open_store(hapax, url, &options, detail);
@@ -114,7 +239,7 @@ enum hapax_result hapax_open(const char *url, const struct hapax_options *given,
 		return tell_opening(status, detail, problem);
 	}
 	*ret_hapax = hapax;
-	return hpx_result_tell(HPX_OK, NULL, problem);
+	return hpx_lib_result(HPX_OK, NULL, problem);
 }
 
 void hapax_close(struct hapax *hapax)
@@ -132,8 +257,8 @@ void hapax_close(struct hapax *hapax)
 
 static enum hapax_result misuse_of_connection(const char *function, char *problem)
 {
-	return hpx_result_say(HAPAX_MISUSE, problem,
-			      "%s needs an open connection and a place for the handle", function);
+	return hpx_lib_error(HAPAX_MISUSE, problem,
+			     "%s needs an open connection and a place for the handle", function);
 }
 
 /* The store is on the connection by now; the handle is all that is missing. */
@@ -145,11 +270,11 @@ static enum hapax_result borrowed(enum hpx_status status, struct hpx_store *stor
 	struct hapax *hapax = handle_new();
 	if (hapax == NULL) {
 		hpx_store_close(store);
-		return hpx_result_tell(HPX_NOMEM, NULL, problem);
+		return hpx_lib_result(HPX_NOMEM, NULL, problem);
 	}
 	hapax->store = store;
 	*ret_hapax = hapax;
-	return hpx_result_tell(HPX_OK, NULL, problem);
+	return hpx_lib_result(HPX_OK, NULL, problem);
 }
 
 enum hapax_result hapax_on_sqlite(sqlite3 *db, struct hapax **ret_hapax, char *problem)
@@ -183,8 +308,8 @@ enum hapax_result hapax_install_sqlite(sqlite3 *db, char *problem)
 	char detail[HPX_STORE_PROBLEM_SIZE] = "";
 
 	if (db == NULL)
-		return hpx_result_say(HAPAX_MISUSE, problem,
-				      "hapax_install_sqlite needs an open connection");
+		return hpx_lib_error(HAPAX_MISUSE, problem,
+				     "hapax_install_sqlite needs an open connection");
 	return tell_opening(hpx_store_install(HPX_LENT_SQLITE3, db, detail), detail, problem);
 }
 
@@ -193,7 +318,7 @@ enum hapax_result hapax_install_postgres(PGconn *conn, char *problem)
 	char detail[HPX_STORE_PROBLEM_SIZE] = "";
 
 	if (conn == NULL)
-		return hpx_result_say(HAPAX_MISUSE, problem,
-				      "hapax_install_postgres needs an open connection");
+		return hpx_lib_error(HAPAX_MISUSE, problem,
+				     "hapax_install_postgres needs an open connection");
 	return tell_opening(hpx_store_install(HPX_LENT_PGCONN, conn, detail), detail, problem);
 }
