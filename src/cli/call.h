@@ -1,4 +1,5 @@
-/* What the files of `hapax call` share: its flags, what it saw, and how it ends. */
+/* What the files of `hapax call` share: its flags, the attempts that it saw, and its exit
+ * codes. */
 #ifndef HPX_CLI_CALL_H
 #define HPX_CLI_CALL_H
 
@@ -7,11 +8,11 @@
 #include "cli/cli.h"
 #include "hapax/client.h"
 
-/* Besides those of every command: nothing is definite, and the key is kept. */
+/* Besides those of every command. Neither is definite, and the call is kept. */
 #define HPX_EXIT_IN_DOUBT 3 /* it may have happened */
 #define HPX_EXIT_NOT_YET 4  /* nothing has happened */
 
-/* As given; NULL where not. */
+/* As given; NULL where absent. */
 struct hpx_call_flags {
 	const char *data;
 	const char *headers[HPX_CLI_REPEAT_MAX + 1];
@@ -37,7 +38,7 @@ struct hpx_call_flags {
 	const char *forget;
 };
 
-/* Attempts that are kept for --explain and --json; later ones are counted. */
+/* Attempts that are kept for --explain and --json; later attempts are counted only. */
 #define HPX_CALL_KEPT_MAX 1000
 
 struct hpx_call_kept {
@@ -50,12 +51,12 @@ struct hpx_call_command {
 	struct hapax_client *client;
 	char journal[4096]; /* "": none */
 	bool terminal;      /* attempts are shown as they happen */
-	bool countdown;     /* a line is being counted down on */
+	bool countdown;     /* the line on the terminal counts down to the next attempt */
 	bool many;          /* several calls are resumed: no body is printed */
 	struct hpx_call_kept *kept;
 	size_t kept_count;
 	size_t kept_cap;
-	size_t left_out;
+	size_t left_out; /* attempts that are not kept */
 };
 
 /* "hapax call: …" on standard error; returns `code`. */

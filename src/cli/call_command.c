@@ -1,11 +1,12 @@
-/* `hapax call`: curl for state changes. Everything it can do is libhapax-client's;
- * here are its arguments, and the signals that end it. */
+/* `hapax call`: curl for requests that change something. libhapax-client does the work;
+ * here are the arguments, the call that they describe, and the signals that end it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/buffer.h"
 #include "cli/call.h"
 #include "config/unit.h"
@@ -30,7 +31,7 @@ int hpx_call_complain(int code, const char *format, ...)
 
 /* ---- from the arguments to a call: its headers, its body and its key ---- */
 
-/* HPX_EXIT_OK where there is nothing to complain about. */
+/* The exit code for a result of the library; prints the problem. */
 static int judge(enum hapax_result result, const char *problem)
 {
 	if (result == HAPAX_OK)
@@ -121,12 +122,12 @@ static bool is_type_line(struct hpx_span line)
 	return hpx_span_istarts(line, HPX_SPAN("content-type:"));
 }
 
-/* The file was read by the library already; what cannot be read now says nothing. */
+/* The library has read the file already: a file that cannot be read now has no type. */
 static bool file_says_type(const char *path)
 {
 	FILE *stream = fopen(path, "re");
 	char line[256];
-	bool whole = true; /* the piece begins a line */
+	bool whole = true; /* `line` has the beginning of a line */
 	bool says = false;
 
 	while (stream != NULL && !says && fgets(line, sizeof(line), stream) != NULL) {
@@ -185,7 +186,7 @@ static int make_call(struct hpx_call_command *command, const char *method, const
 
 /* ---- the client and the signals that end it ---- */
 
-/* What a signal ends; a handler can be told in no other way. */
+/* The client that a signal interrupts: a signal handler sees only globals. */
 static _Atomic(struct hapax_client *) running;
 static atomic_bool stopped;
 
@@ -196,16 +197,17 @@ static void on_signal(int number)
 	hapax_client_interrupt(atomic_load(&running));
 }
 
-/* A second signal ends it at once: the journal has all it needs. */
+/* A second signal ends the process at once: the journal has everything. */
 static void watch_signals(struct hapax_client *client)
 {
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
 
+	HPX_ASSERT(atomic_load(&running) == NULL);
 	atomic_store(&running, client);
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	/* A pipe that is gone is a write that fails. */
+	/* A pipe whose reader is gone is a write that fails. */
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -248,7 +250,7 @@ static int read_options(struct hpx_call_command *command, struct hapax_client_op
 	    (!hpx_span_u64(hpx_span_of(flags->attempts), ATTEMPTS_MAX, &attempts) || attempts == 0))
 		return hpx_call_complain(HPX_EXIT_USAGE, "--attempts needs a number from 1 to %d",
 					 ATTEMPTS_MAX);
-	/* libcurl would say so too, once for each attempt. */
+	/* libcurl would fail by it too, once for each attempt. */
 	if (flags->ca_file != NULL && access(flags->ca_file, R_OK) != 0)
 		return hpx_call_complain(HPX_EXIT_USAGE, "--cacert %s: %s", flags->ca_file,
 					 strerror(errno));
@@ -267,8 +269,9 @@ static int open_client(struct hpx_call_command *command, bool is_new)
 {
 	struct hapax_client_options options = { .size = sizeof(options), .journal = NULL };
 	char problem[HAPAX_PROBLEM_SIZE];
-	int code = hpx_call_journal_find(command, !is_new);
 
+	HPX_ASSERT(command->client == NULL);
+	int code = hpx_call_journal_find(command, !is_new);
 	if (code == HPX_EXIT_OK)
 		code = read_options(command, &options);
 	if (code != HPX_EXIT_OK)

@@ -4,13 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "cli/call.h"
 #include "cli/operator_command.h"
 
-/* Every directory on the way, those that are made for nobody else to see. */
+/* Makes the directories of a path, each readable by this user only. */
 static int make_directories(char *path)
 {
+	HPX_ASSERT(path[0] == '/');
 	for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		if (mkdir(path, 0700) != 0 && errno != EEXIST)
@@ -78,7 +80,7 @@ static const char *state_word(const struct hapax_entry *entry)
 	return entry->busy ? "sending" : words[entry->state];
 }
 
-/* Without its query, which is nobody's business on a screen. */
+/* Without its query, which may be a secret. */
 static struct hpx_span shown_url(const struct hapax_entry *entry)
 {
 	struct hpx_span url = hpx_span_of(entry->url);
@@ -178,7 +180,8 @@ int hpx_call_forget(struct hpx_call_command *command)
  * A call that cannot be resumed stays as it is, and so does what is known of it: the
  * exit code tells that, and not that the attempt to resume it failed. */
 
-/* False where there is no such entry, or none can be read. Its texts are gone. */
+/* False: there is no such entry, or the journal cannot be read. The texts of the entry
+ * are not kept. */
 static bool find_entry(struct hpx_call_command *command, int64_t id, struct hapax_entry *ret_entry)
 {
 	struct hapax_entry *entries;
@@ -209,7 +212,8 @@ static void print_remedy(const struct hpx_call_command *command, const struct ha
 	fputs("`\n", stderr);
 }
 
-static int left_as_it_was(struct hpx_call_command *command, int64_t id)
+/* The exit code for a call that could not be resumed, by its entry. */
+static int exit_of_entry(struct hpx_call_command *command, int64_t id)
 {
 	struct hapax_entry entry;
 
@@ -219,12 +223,13 @@ static int left_as_it_was(struct hpx_call_command *command, int64_t id)
 		return hpx_call_is_success(entry.status) ? HPX_EXIT_OK : HPX_EXIT_FAILED;
 	if (entry.busy)
 		return HPX_EXIT_IN_DOUBT;
+	HPX_ASSERT(entry.id == id);
 	print_remedy(command, &entry);
 	return entry.doubt ? HPX_EXIT_IN_DOUBT : HPX_EXIT_NOT_YET;
 }
 
-/* Done, or being sent, by another process since it was listed. */
-static bool is_in_good_hands(struct hpx_call_command *command, int64_t id)
+/* Whether another process has done the call, or is sending it, since it was listed. */
+static bool is_taken_over(struct hpx_call_command *command, int64_t id)
 {
 	struct hapax_entry *entries;
 	size_t count;
@@ -246,7 +251,7 @@ static int resume_one(struct hpx_call_command *command, int64_t id, bool among_a
 	int code = HPX_CALL_NOT_BEGUN;
 
 	if (hapax_call_resume(command->client, id, &call, problem) != HAPAX_OK) {
-		if (among_all && is_in_good_hands(command, id))
+		if (among_all && is_taken_over(command, id))
 			return HPX_EXIT_OK;
 		hpx_call_complain(0, "%s", problem);
 	} else {
@@ -257,31 +262,32 @@ static int resume_one(struct hpx_call_command *command, int64_t id, bool among_a
 	else if (code == HPX_EXIT_FAILED)
 		code = HPX_CALL_NOT_BEGUN;
 	hapax_call_free(call);
-	return code == HPX_CALL_NOT_BEGUN ? left_as_it_was(command, id) : code;
+	return code == HPX_CALL_NOT_BEGUN ? exit_of_entry(command, id) : code;
 }
 
-/* Of two exit codes the one that a person must hear of first. */
+/* The exit code that is more urgent for a person. */
 static int worse(int a, int b)
 {
 	static const int ranks[] = { HPX_EXIT_OK, HPX_EXIT_FAILED, HPX_EXIT_USAGE,
 				     HPX_EXIT_NOT_YET, HPX_EXIT_IN_DOUBT };
 	int worst = a;
 
+	HPX_ASSERT(a >= 0 && b >= 0);
 	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++)
 		if (ranks[i] == a || ranks[i] == b)
 			worst = ranks[i];
 	return worst;
 }
 
-/* Whose attempts those are that follow. */
+/* Which call the attempts that follow belong to. */
 static void announce(const struct hpx_call_command *command, const struct hapax_entry *entry)
 {
 	if (command->many && (command->terminal || command->flags.explain != NULL))
 		fprintf(stderr, "call %lld:\n", (long long)entry->id);
 }
 
-/* Those that another process is at are in good hands. Once there is a signal, the
- * others stay open as they are. */
+/* Leaves out calls that another process is sending. After a signal the rest stays open as
+ * it is. */
 static int resume_all(struct hpx_call_command *command, const atomic_bool *stopped)
 {
 	struct hapax_entry *entries;

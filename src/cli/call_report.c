@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/buffer.h"
 #include "cli/call.h"
 #include "cli/operator_command.h"
@@ -58,7 +59,7 @@ static void print_attempt(const struct hapax_attempt *attempt, FILE *out)
 	fputc('\n', out);
 }
 
-/* Attempts beyond the bound, or for which there is no memory, are counted. */
+/* Attempts beyond the bound, or without memory for them, are counted only. */
 static void keep_attempt(struct hpx_call_command *command, const struct hapax_attempt *attempt)
 {
 	if (command->kept_count == command->kept_cap && command->kept_cap < HPX_CALL_KEPT_MAX) {
@@ -74,6 +75,7 @@ static void keep_attempt(struct hpx_call_command *command, const struct hapax_at
 		command->left_out++;
 		return;
 	}
+	HPX_ASSERT(command->kept_count < command->kept_cap);
 	struct hpx_call_kept *kept = &command->kept[command->kept_count++];
 	kept->attempt = *attempt;
 	snprintf(kept->trouble, sizeof(kept->trouble), "%s", attempt->trouble);
@@ -113,7 +115,7 @@ void hpx_call_observe(void *user, const struct hapax_attempt *attempt)
 	}
 }
 
-/* On a terminal they were shown already. */
+/* On a terminal the attempts were shown already. */
 static void explain(const struct hpx_call_command *command)
 {
 	for (size_t i = 0; i < command->kept_count && !command->terminal; i++) {
@@ -150,8 +152,8 @@ static int print_to(const struct hpx_call_command *command, const struct hapax_o
 	return code;
 }
 
-/* On the disk before the journal says that it is done; what is no file on a disk
- * cannot be brought there. */
+/* The answer is on the disk before the journal says that the call is done. A pipe or a
+ * terminal cannot be synced. */
 static bool sync_file(FILE *out)
 {
 	return fsync(fileno(out)) == 0 || errno == EINVAL || errno == EROFS;
@@ -174,7 +176,7 @@ static int print_to_file(const struct hpx_call_command *command, const struct ha
 	return code;
 }
 
-/* A mistake that is found before anything is sent costs nothing. */
+/* Before anything is sent, a mistake costs nothing. */
 int hpx_call_output_check(const struct hpx_call_command *command)
 {
 	const char *path = command->flags.output;
@@ -200,6 +202,7 @@ int hpx_call_output_check(const struct hpx_call_command *command)
 
 static int print_answer(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
 {
+	HPX_ASSERT(!command->countdown);
 	if (outcome->kind != HAPAX_DONE || command->many)
 		return HPX_EXIT_OK;
 	if (!outcome->body_kept)
@@ -211,8 +214,8 @@ static int print_answer(const struct hpx_call_command *command, const struct hap
 
 /* ---- what became of it, and the exit code ---- */
 
-/* A 409 may say that it happened and that its answer was not kept
- * (response_not_kept): then the status that it had counts, 0 where none is said. */
+/* A 409 may say that the operation happened and that its answer was not kept
+ * (response_not_kept). Then the status of that answer counts; 0: there is none. */
 static unsigned original_status(const struct hapax_call *call)
 {
 	const struct hapax_outcome *outcome = hapax_call_outcome(call);
@@ -232,8 +235,8 @@ static unsigned original_status(const struct hapax_call *call)
 	return (unsigned)status;
 }
 
-/* 303: it happened, and the result is elsewhere. Any other redirect says that it
- * did not happen here, such as a 301 to https. */
+/* 303: it happened, and the result is elsewhere. Any other redirect, such as a 301 to
+ * https, says that it did not happen here. */
 bool hpx_call_is_success(unsigned status)
 {
 	return (status >= 200 && status < 300) || status == 303;
@@ -305,7 +308,7 @@ static void json_answer(struct hpx_json_writer *json, const struct hapax_outcome
 	hpx_json_put_bytes(json, "body", hpx_span(outcome->body, outcome->body_len));
 }
 
-/* One line for each call. */
+/* One line of JSON for each call. */
 static int print_json(const struct hpx_call_command *command, const struct hapax_outcome *outcome,
 		      int exit_code)
 {
@@ -338,8 +341,8 @@ static void print_last(const struct hpx_call_command *command)
 	fputc(')', stderr);
 }
 
-/* How to go on. */
-static void print_way_on(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
+/* How the person can go on. */
+static void print_next_step(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
 {
 	if (outcome->id == 0) {
 		fprintf(stderr, "it was not written down: send the same request with --key '%s'\n",
@@ -354,11 +357,12 @@ static void print_way_on(const struct hpx_call_command *command, const struct ha
 static void print_unsettled(const struct hpx_call_command *command,
 			    const struct hapax_outcome *outcome)
 {
+	HPX_ASSERT(outcome->kind != HAPAX_DONE);
 	fprintf(stderr, "hapax call: %s: %s",
 		outcome->doubt ? "it may have happened" : "nothing has happened", outcome->reason);
 	print_last(command);
 	fputc('\n', stderr);
-	print_way_on(command, outcome);
+	print_next_step(command, outcome);
 }
 
 static void print_words(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
@@ -379,13 +383,13 @@ static void print_words(const struct hpx_call_command *command, const struct hap
 			outcome->attempts == 1 ? "" : "s", outcome->key);
 }
 
-/* A call that was refused before it was sent has no reason to have ended. */
+/* A call that was refused before it was sent has no reason of its end. */
 static bool has_begun(const struct hapax_outcome *outcome)
 {
 	return outcome->attempts > 0 && (outcome->kind == HAPAX_DONE || outcome->reason[0] != '\0');
 }
 
-/* Whoever asked has the answer, and the journal may forget the request. */
+/* The answer was handed over: the journal may forget the request. */
 static int confirm(struct hapax_call *call, int code)
 {
 	char problem[HAPAX_PROBLEM_SIZE];
@@ -395,12 +399,13 @@ static int confirm(struct hapax_call *call, int code)
 	return code;
 }
 
-/* Nobody has it: it is asked for again. Not 1, which would be a refusal. */
+/* The answer could not be handed over: a resume asks for it again. The exit code is not
+ * 1, which would mean a refusal. */
 static int keep_open(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
 {
 	hpx_call_complain(0, "it was answered with %u %s, and the answer could not be handed over",
 			  outcome->status, hpx_reason_phrase(outcome->status));
-	print_way_on(command, outcome);
+	print_next_step(command, outcome);
 	return HPX_EXIT_IN_DOUBT;
 }
 

@@ -1,13 +1,13 @@
-/* hapax check: what is wrong with a configuration, and what it does. It also
- * prints what is generated from the table of options. */
+/* `hapax check`: prints the mistakes of a configuration and what it does. It also prints
+ * the reference and the sample, which are made from the table of options. */
+#include "base/assert.h"
 #include "cli/cli.h"
-
 #include "config/option_parse.h"
 #include "gateway/tenant.h"
 
 #define OUTPUT_BYTES_MAX ((size_t)4 << 20)
 
-/* What the summary says of a route, besides its pattern. */
+/* The options of a route that the summary shows beside its pattern. */
 static const char *const columns[] = { "key", "scope", "server_error", "concurrent",
 				       "deliver", "retention" };
 
@@ -19,23 +19,26 @@ static void print_column(const struct hpx_route *route, size_t column,
 	char path[HPX_OPTION_PATH_SIZE];
 
 	snprintf(path, sizeof(path), "defaults.%s", columns[column]);
-	hpx_value_print(hpx_option_find(&hpx_config_options, hpx_span_of(path)), route, out);
+	const struct hpx_option *option = hpx_option_find(&hpx_config_options, hpx_span_of(path));
+	HPX_ASSERT(option != NULL);
+	hpx_value_print(option, route, out);
 }
 
-/* The n-th route, the defaults last: as requests are matched. */
+/* The n-th route, the defaults last, as requests are matched. */
 static const struct hpx_route *route_at(const struct hpx_settings *settings, size_t n)
 {
+	HPX_ASSERT(n <= settings->route_count);
 	return n < settings->route_count ? &settings->routes[n] : &settings->fallback;
 }
 
-/* As the gateway has it: true at the top holds for every route. */
+/* `observe: true` at the top holds for every route, as in the gateway. */
 static bool is_observed(const struct hpx_settings *settings, const struct hpx_route *route)
 {
 	return settings->observe || route->observe;
 }
 
-/* What only watches says so at the end of its line, for nothing else of the
- * line holds there. */
+/* A route that only observes says so at the end of its line, because the columns before
+ * do not hold there. */
 static enum hpx_status print_route(const struct hpx_route *route, bool observed, int width,
 				   struct hpx_buffer *out)
 {

@@ -1,4 +1,5 @@
-/* The program's commands, one file each, and the reader of their arguments. */
+/* The program's commands and what all of them share: the reader of arguments, loading the
+ * configuration, and output. */
 #ifndef HPX_CLI_CLI_H
 #define HPX_CLI_CLI_H
 
@@ -31,33 +32,33 @@ int hpx_cli_work(int argc, char **argv);
 int hpx_cli_call(int argc, char **argv);
 int hpx_cli_version(int argc, char **argv);
 
-/* What a flag that may be repeated is given at most. */
+/* The most values of a flag that may be repeated. */
 #define HPX_CLI_REPEAT_MAX 64
 
 /* One --flag of a command. */
 struct hpx_cli_flag {
 	const char *name;       /* without the dashes; "H,header": -H is the same */
-	const char *value;      /* what --help calls its value: "FILE"; NULL: a switch;
+	const char *value;      /* its value's name in --help: "FILE"; NULL: a switch;
 				 * "LINE...": it may be repeated */
-	const char *text;       /* its sentence; NULL: not shown */
+	const char *text;       /* its sentence in --help; NULL: not shown there */
 	const char **ret_value; /* gets the value, or "true" of a switch; where it may be
 				 * repeated, HPX_CLI_REPEAT_MAX and a NULL behind them */
 };
 
 struct hpx_cli_usage {
 	const char *synopsis; /* "hapax check [--config FILE]" */
-	const char *about;    /* what the command does, whole lines */
+	const char *about;    /* whole lines */
 	const struct hpx_cli_flag *flags;
 	size_t flag_count;
-	size_t operands_max; /* what is not a flag */
+	size_t operands_max; /* arguments that are not flags */
 };
 
 #define HPX_CLI_FLAGS_MAX 32
 
-/* Reads argv[1] and on. True: go on; `*ret_rest` is the index of the first
- * operand. False: stop with `*ret_exit`; --help or what is wrong was printed.
- * "--name value" and "--name=value" are the same, and so are "-n value" and
- * "-nvalue". */
+/* Reads the arguments from argv[1] on. True: `*ret_rest` is the index of the first operand.
+ * False, after --help or a message: stop with `*ret_exit`. "--name value" and
+ * "--name=value" are the same, and so are "-n value" and "-nvalue". Operands are moved
+ * behind the flags. */
 bool hpx_cli_read(const struct hpx_cli_usage *usage, int argc, char **argv, int *ret_rest,
 		  int *ret_exit);
 /* The flags of the option table, as rows for `usage.flags`; they fill
@@ -70,9 +71,9 @@ bool hpx_cli_ends_with(const char *text, const char *end);
 
 void hpx_cli_help(const struct hpx_cli_usage *usage);
 
-/* Loads the configuration and prints every remark on standard error (without
- * secrets, only if there is a mistake: nothing is started). NULL: there were
- * mistakes (or no memory). */
+/* Loads the configuration and prints every remark on standard error; with
+ * `without_secrets`, only where there is a mistake, because nothing is started by it.
+ * NULL: there were mistakes, or no memory. */
 struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags);
 
 /* Writes the buffer to a stream; HPX_EXIT_OK, or HPX_EXIT_FAILED with a

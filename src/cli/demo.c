@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "cli/cli.h"
 #include "cli/demo.h"
 
@@ -15,12 +16,12 @@ struct demo {
 	bool once;
 	struct hpx_demo_stage stage;
 	struct hpx_demo_report report;
-	atomic_bool told; /* the story is over: Ctrl-C is the way to end */
+	atomic_bool over; /* the story has ended: Ctrl-C ends the demo with 0 */
 	sigset_t signals;
 };
 
-/* Ctrl-C at any moment: hapax is ended, the folder is gone. The story may hang
- * in a wait just then, so this does not ask it. */
+/* Ctrl-C at any moment: hapax is killed and the folder removed. The story may be in a wait
+ * just then, so this thread does not wait for it. */
 static void *run_signals(void *arg)
 {
 	struct demo *demo = arg;
@@ -31,7 +32,7 @@ static void *run_signals(void *arg)
 	hpx_demo_stage_sweep(&demo->stage);
 	fputs("\n", stdout);
 	fflush(stdout);
-	_exit(atomic_load(&demo->told) && which == SIGINT ? 0 : 128 + which);
+	_exit(atomic_load(&demo->over) && which == SIGINT ? 0 : 128 + which);
 }
 
 static bool watch_signals(struct demo *demo)
@@ -42,7 +43,7 @@ static bool watch_signals(struct demo *demo)
 	sigaddset(&demo->signals, SIGINT);
 	sigaddset(&demo->signals, SIGTERM);
 	sigaddset(&demo->signals, SIGHUP);
-	/* Before any other thread exists, so that all of them inherit it. */
+	/* Before any other thread exists, so that all of them inherit the mask. */
 	pthread_sigmask(SIG_BLOCK, &demo->signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	if (pthread_create(&thread, NULL, run_signals, demo) != 0)
@@ -63,7 +64,7 @@ static void print_opening(const struct demo *demo)
 	       demo->stage.config_path);
 }
 
-/* As it can be called here: it need not be on the PATH. */
+/* The program's own path: it need not be on the PATH. */
 static void find_program(char *path, size_t size)
 {
 	ssize_t len = readlink("/proc/self/exe", path, size - 1);
@@ -123,10 +124,11 @@ static int run(struct demo *demo)
 	}
 	print_opening(demo);
 	hpx_demo_story(&demo->stage, &demo->report);
+	HPX_ASSERT(demo->report.count > 0);
 	bool right = hpx_demo_report_table(&demo->report);
 	printf("\n%s\n", right ? "Every step came out right." :
 				 "Not every step came out right: see the marks above.");
-	atomic_store(&demo->told, true);
+	atomic_store(&demo->over, true);
 	if (!demo->once) {
 		print_try(demo);
 		for (;;)

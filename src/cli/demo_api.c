@@ -52,6 +52,7 @@ static enum hpx_status append_locked(struct hpx_demo_api *api, struct payment *p
 
 	if (n < 0 || (size_t)n >= sizeof(line))
 		return HPX_TOO_LARGE;
+	HPX_ASSERT(api->ledger_bytes <= LEDGER_BYTES_MAX);
 	if (api->ledger_bytes + (size_t)n > LEDGER_BYTES_MAX)
 		return HPX_FULL;
 	if (write(api->ledger_fd, line, (size_t)n) != n)
@@ -167,7 +168,7 @@ uint64_t hpx_demo_api_payments(struct hpx_demo_api *api)
 
 /* ---- answers ---- */
 
-/* With what was written before it taken back. */
+/* Begins an answer anew. */
 static void respond(struct hpx_demo_answer *answer, unsigned status, const char *media_type)
 {
 	answer->status = status;

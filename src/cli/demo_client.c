@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "cli/demo.h"
 
 #define CONNECT_TIMEOUT_MS 1000
@@ -34,8 +35,10 @@ static enum hapax_result fill_call(struct hapax_call *call, const struct hpx_dem
 	int n = snprintf(body, sizeof(body),
 			 "{\"order\":\"%s\",\"amount\":%" PRIu64 ",\"currency\":\"EUR\"}",
 			 order->order, order->cents);
-	enum hapax_result result = hapax_call_key(call, order->key, NULL);
 
+	/* Orders are the story's own. */
+	HPX_ASSERT(n > 0 && (size_t)n < sizeof(body));
+	enum hapax_result result = hapax_call_key(call, order->key, NULL);
 	if (result == HAPAX_OK)
 		result = hapax_call_header(call, "Content-Type", "application/json", NULL);
 	if (result == HAPAX_OK && order->lose_answer)

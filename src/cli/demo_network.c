@@ -1,6 +1,7 @@
 /* The flaky network: one exchange per connection. The request is passed on without the
  * network's own header, by the transfer that jobs are delivered with (egress/), and its
  * answer is brought back, or lost. */
+#include "base/assert.h"
 #include "cli/demo.h"
 #include "egress/transfer.h"
 #include "http/field.h"
@@ -30,8 +31,9 @@ static void fetch(struct hpx_egress_request *request)
 void hpx_demo_get(uint16_t port, const char *target, struct hpx_egress_request *ret_request)
 {
 	char url[512];
+	int len = snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", port, target);
 
-	snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", port, target);
+	HPX_ASSERT(len > 0 && (size_t)len < sizeof(url));
 	*ret_request = (struct hpx_egress_request){ .url = url, .method = "GET" };
 	fetch(ret_request);
 	ret_request->url = NULL;

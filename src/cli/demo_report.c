@@ -31,7 +31,7 @@ void hpx_demo_report_init(struct hpx_demo_report *report)
 	*report = (struct hpx_demo_report){ 0 };
 	report->colour = isatty(STDOUT_FILENO) && (no_colour == NULL || *no_colour == '\0') &&
 			 (term == NULL || strcmp(term, "dumb") != 0);
-	/* A reader of a pipe sees each line when it happens, too. */
+	/* The reader of a pipe sees each line when it happens, too. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
@@ -107,6 +107,7 @@ static void print_row(const struct hpx_demo_report *report, const struct hpx_dem
 {
 	char sign[32];
 
+	HPX_ASSERT(row->intended.payments > 0);
 	printf(INDENT "%-24s", row->title);
 	print_sum(&row->intended);
 	print_sum(&row->without);
@@ -126,6 +127,7 @@ bool hpx_demo_report_table(const struct hpx_demo_report *report)
 	struct hpx_demo_result total = { .title = "together" };
 	bool right = report->count > 0;
 
+	HPX_ASSERT(report->count <= HPX_DEMO_STEPS_MAX);
 	printf("\n%sThe two ledgers, side by side%s (payments and amount)\n",
 	       escape(report, BOLD), escape(report, PLAIN));
 	printf(INDENT "%s%-24s%16s%16s  %16s%s\n", escape(report, DIM), "", "intended",

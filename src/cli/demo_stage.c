@@ -33,8 +33,8 @@
  * Between fork and exec only calls that are safe there are made: other threads may hold
  * locks. */
 
-/* In the child: its own process group (Ctrl-C is for the demo to handle), no
- * blocked signals, and it dies with the demo whatever happens to that. */
+/* In the child: a process group of its own, because Ctrl-C is the demo's to handle; no
+ * blocked signals; and a death signal for when the demo ends in whatever way. */
 static _Noreturn void become(char *const *argv, int output)
 {
 	sigset_t none;
@@ -63,7 +63,7 @@ static pid_t spawn(const char *const *arguments, int output)
 	return pid;
 }
 
-/* Whether it still runs; takes note of its end. */
+/* Whether the child runs; reaps it where it does not. */
 static bool runs(struct hpx_demo_child *child)
 {
 	pthread_mutex_lock(&child->lock);
@@ -143,7 +143,7 @@ void hpx_demo_hapax_kill(struct hpx_demo_stage *stage)
 	kill_child(&stage->hapax, false);
 }
 
-/* Until the program closes its end; false at the deadline. */
+/* Reads until the program closes its end of the pipe; false at the deadline. */
 static bool collect(int fd, int64_t deadline_ms, struct hpx_buffer *out)
 {
 	for (;;) {
@@ -196,8 +196,8 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 	return remove(path);
 }
 
-/* Holds the folder for this demo: false where it is somebody else's, or another
- * demo's that is running. */
+/* Locks the folder for this demo. False: it is another user's, or a running demo has
+ * it. */
 static bool hold_folder(struct hpx_demo_stage *stage)
 {
 	struct stat info;
@@ -205,6 +205,7 @@ static bool hold_folder(struct hpx_demo_stage *stage)
 
 	if (fd < 0)
 		return false;
+	HPX_ASSERT(stage->folder_fd < 0);
 	if (fstat(fd, &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 077) != 0 ||
 	    flock(fd, LOCK_EX | LOCK_NB) != 0) {
 		close(fd);
@@ -214,7 +215,7 @@ static bool hold_folder(struct hpx_demo_stage *stage)
 	return true;
 }
 
-/* hapax-demo, which the README names. What a demo that was killed left there is
+/* The folder hapax-demo, which the README names. Files that a killed demo left there are
  * removed: a reader would take its store for this one's. */
 static bool take_known_folder(struct hpx_demo_stage *stage)
 {
@@ -228,7 +229,7 @@ static bool take_known_folder(struct hpx_demo_stage *stage)
 	return mkdir(stage->folder, 0700) == 0 && hold_folder(stage);
 }
 
-/* `known`: the one that the README names, unless somebody has it. */
+/* `known`: the folder that the README names, unless it is taken. */
 static enum hpx_status make_folder(struct hpx_demo_stage *stage, bool known)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -282,9 +283,9 @@ static enum hpx_status write_config(const struct hpx_demo_stage *stage)
 	return fclose(file) == 0 ? HPX_OK : HPX_IO;
 }
 
-/* The right to the known ports; -1 where another demo on this machine has it. hapax
- * is killed and started again in the story: between the two, its port is free, and
- * another demo would take it. */
+/* Holds the right to the known ports: an abstract socket that one demo on this machine can
+ * bind; -1 where another demo has it. hapax is killed and started again in the story:
+ * between the two its port is free, and another demo would take it. */
 static int hold_ports(void)
 {
 	static const char name[] = "\0hapax-demo";
@@ -341,7 +342,7 @@ static enum hpx_status build(struct hpx_demo_stage *stage, enum stage_part part,
 	return HPX_MISUSE;
 }
 
-/* The last of what hapax had to say, before its log is removed. */
+/* The end of hapax's log, before the log is removed. */
 static void read_log_tail(const char *path, char *out, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -404,7 +405,7 @@ void hpx_demo_stage_sweep(struct hpx_demo_stage *stage)
 		nftw(stage->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* First what answers, then what waits for answers. */
+/* The APIs first: networks wait for their answers. */
 void hpx_demo_stage_close(struct hpx_demo_stage *stage)
 {
 	kill_child(&stage->hapax, true);

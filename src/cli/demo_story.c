@@ -63,7 +63,7 @@ static bool pay_at_once(struct hpx_demo_payer *payers, unsigned count)
 	return started == count;
 }
 
-/* How many of them were told of the same payment as the first. */
+/* How many payers were told of the same payment as the first. */
 static unsigned count_alike(const struct hpx_demo_payer *payers, unsigned count)
 {
 	unsigned alike = 0;
@@ -147,7 +147,7 @@ static bool changed_amount(struct hpx_demo_stage *stage, struct hpx_demo_side *s
  * hapax does not guess how it ended. A person looks into the API's own books and settles
  * the outcome. */
 
-/* What stands between the client and the API dies. */
+/* The proxy between the client and the API dies. */
 static void crash(struct hpx_demo_stage *stage, struct hpx_demo_side *side)
 {
 	if (side->guarded)
@@ -161,8 +161,8 @@ static enum hpx_status repair(struct hpx_demo_stage *stage, struct hpx_demo_side
 	return side->guarded ? hpx_demo_hapax_start(stage) : HPX_OK;
 }
 
-/* The payment is made, its answer is held back, and then the crash: in the
- * middle, however fast or slow the machine is. */
+/* The payment is made, its answer is held back, and then the crash comes: in the middle,
+ * however fast or slow the machine is. */
 static enum hpx_status pay_and_crash(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
 				     struct hpx_demo_payer *payer)
 {
@@ -199,13 +199,14 @@ static bool crash_in_the_middle(struct hpx_demo_stage *stage, struct hpx_demo_si
 			       reply.code == 201;
 }
 
-/* Runs `hapax keys …` on the demo's store and shows both. */
+/* Runs `hapax keys …` on the demo's store and shows the command and its output. */
 static bool show_keys(struct hpx_demo_stage *stage, const struct hpx_demo_report *report,
 		      const char *shown, const char *const *more, size_t count)
 {
 	const char *arguments[16] = { "keys", more[0], "--store", stage->store_url };
 	struct hpx_buffer out;
 
+	HPX_ASSERT(count >= 1 && 3 + count < sizeof(arguments) / sizeof(arguments[0]));
 	for (size_t i = 1; i < count; i++)
 		arguments[3 + i] = more[i];
 	hpx_buffer_init(&out, 16384);
@@ -317,7 +318,7 @@ static const struct step steps[] = {
 	  .settle = settle_crash },
 };
 
-/* Plays one side; true where what the client was told is right. */
+/* Plays one side; true where the client was told the right thing. */
 static bool play_side(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
 		      const struct step *step, const struct hpx_demo_report *report,
 		      struct hpx_demo_sum *ret_sum)
@@ -336,8 +337,8 @@ static bool play_side(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
 	return told;
 }
 
-/* Right is: once with hapax; and without it more than once, for otherwise the
- * accident did not happen and the step shows nothing. */
+/* A step is right where the ledger has one payment with hapax, and several without it:
+ * otherwise the accident did not happen and the step shows nothing. */
 static void play(struct hpx_demo_stage *stage, const struct step *step,
 		 struct hpx_demo_report *report)
 {

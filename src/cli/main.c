@@ -76,9 +76,9 @@ static int help(int argc, char **argv)
 	return command->run(2, arguments);
 }
 
-/* A standard stream that was closed would be the number of the next file or
- * connection that is opened, and what is printed would go there. These cannot be
- * read or written: who tries is told. */
+/* The number of a standard stream that was closed would be given to the next file or
+ * connection, and messages would go there. The replacements cannot be read or written:
+ * that is an error, not silence. */
 static bool hold_standard_streams(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {

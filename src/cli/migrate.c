@@ -1,6 +1,6 @@
-/* `hapax migrate`: brings a store's schema to the one this program needs.
- * `hapax serve` does the same when it starts; this is for those who want to do
- * it beforehand, or to create the store for a service that may not. */
+/* `hapax migrate`: brings the schema of a store to the one that this program needs.
+ * `hapax serve` does the same when it starts; this command does it beforehand, or creates
+ * the store for a service that may not. */
 #include "cli/cli.h"
 #include "store/store.h"
 

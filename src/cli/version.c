@@ -1,5 +1,5 @@
-/* hapax version: the version, the libraries it runs with, and, in a build for
- * crash tests, the steps where it can be made to die. */
+/* `hapax version`: the version, the libraries, and, in a build for crash tests, the steps
+ * where the program can be made to die. */
 #include "cli/cli.h"
 
 #include <jansson.h>

@@ -1,9 +1,10 @@
-/* Arguments: one reader for all commands, so that they agree on --help, on
- * what a mistake looks like and on its exit code. */
+/* What all commands share: one reader of arguments, so that they agree on --help, on the
+ * look of a mistake and on its exit code; the configuration; and JSON. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/assert.h"
 #include "cli/cli.h"
 #include "config/suggestion.h"
 
@@ -16,7 +17,7 @@
 /* All remarks of one report, each within its own bound. */
 #define REPORT_BYTES_MAX ((size_t)256 << 10)
 
-/* Words of `text`, in lines of at most LINE columns, behind `indent`. */
+/* Prints the words of `text` in lines of at most LINE columns, each after `indent`. */
 static void print_wrapped(const char *text, int indent)
 {
 	int column = indent;
@@ -34,12 +35,13 @@ static void print_wrapped(const char *text, int indent)
 	putchar('\n');
 }
 
-/* A flag's letter, 0 where it has none, and its name without it. */
+/* The letter of a flag, 0 where it has none. */
 static char letter_of(const struct hpx_cli_flag *flag)
 {
 	return flag->name[1] == ',' ? flag->name[0] : '\0';
 }
 
+/* The name of a flag, without its letter. */
 static const char *name_of(const struct hpx_cli_flag *flag)
 {
 	return letter_of(flag) ? flag->name + 2 : flag->name;
@@ -76,7 +78,7 @@ void hpx_cli_help(const struct hpx_cli_usage *usage)
 	print_flag(&help);
 }
 
-/* By its name, or by its letter where there is one. */
+/* The flag of that name, or, where there is a letter, of that letter. */
 static const struct hpx_cli_flag *find(const struct hpx_cli_usage *usage, struct hpx_span name,
 				       char letter)
 {
@@ -106,11 +108,12 @@ static void complain_unknown(const struct hpx_cli_usage *usage, const char *comm
 		fprintf(stderr, "; `hapax %s --help` lists them\n", command);
 }
 
-/* Where the flag's next value goes; NULL: it has all it can take. */
+/* The place for the flag's next value. NULL, after a message: it has all it can take. */
 static const char **next_place(const struct hpx_cli_flag *flag, const char *command)
 {
 	size_t max = is_repeatable(flag) ? HPX_CLI_REPEAT_MAX : 1;
 
+	HPX_ASSERT(flag->ret_value != NULL);
 	for (size_t i = 0; i < max; i++)
 		if (flag->ret_value[i] == NULL)
 			return &flag->ret_value[i];
@@ -122,8 +125,8 @@ static const char **next_place(const struct hpx_cli_flag *flag, const char *comm
 	return NULL;
 }
 
-/* Gives the flag at argv[at] its value, which was in the same argument or is
- * the next one; gives the index behind it, 0 on a mistake. */
+/* Gives the flag at argv[at] its value: `value`, from the same argument, or the next
+ * argument. Returns the index behind it; 0, after a message: a mistake. */
 static int take_value(const struct hpx_cli_flag *flag, const char *value, int argc, char **argv,
 		      int at)
 {
@@ -184,6 +187,7 @@ static void move_back(char **argv, int at, int end)
 {
 	char *operand = argv[at];
 
+	HPX_ASSERT(at < end);
 	for (int i = at; i + 1 < end; i++)
 		argv[i] = argv[i + 1];
 	argv[end - 1] = operand;
@@ -197,12 +201,13 @@ static bool wants_help(int argc, char **argv)
 	return false;
 }
 
-/* Gives the index of the first operand, 0 on a mistake. */
+/* Returns the index of the first operand; 0, after a message: a mistake. */
 static int read_all(const struct hpx_cli_usage *usage, int argc, char **argv)
 {
 	int at = 1;
 	int end = argc;
 
+	HPX_ASSERT(argc >= 1);
 	while (at < end) {
 		if (strcmp(argv[at], "--") == 0) {
 			for (int left = end - at - 1; left > 0; left--)
@@ -219,6 +224,7 @@ static int read_all(const struct hpx_cli_usage *usage, int argc, char **argv)
 				return 0;
 		}
 	}
+	HPX_ASSERT(at == end);
 	return end;
 }
 
@@ -237,7 +243,7 @@ static bool looks_like_file(const char *text)
 	       (stat(text, &file) == 0 && S_ISREG(file.st_mode));
 }
 
-/* Who names a file without its flag mostly means the configuration. */
+/* Somebody who names a file without its flag mostly means the configuration. */
 static void complain_operand(const struct hpx_cli_usage *usage, const char *command,
 			     const char *operand)
 {
