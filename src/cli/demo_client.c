@@ -18,6 +18,7 @@
 enum hpx_status hpx_demo_client_open(unsigned attempts, struct hapax_client **ret_client)
 {
 	const struct hapax_client_options options = {
+		.size = sizeof(options),
 		.budget_ms = BUDGET_MS,
 		.attempts_max = attempts,
 		.backoff_ms = BACKOFF_MS,
