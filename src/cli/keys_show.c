@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "cli/operations.h"
-#include "store/outbox.h"
+#include "store/outbox_change.h"
 
 /* ---- the next probe of an unknown outcome ----
  * The store knows when it is; a configuration knows who is asked. */

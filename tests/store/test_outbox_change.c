@@ -3,7 +3,7 @@
  * late, rulings in every state, and operations whose time is over. */
 #include "../unit/test.h"
 
-#include "store/outbox.h"
+#include "store/outbox_change.h"
 
 #define NOW 1000000
 #define SETTLE 1000

@@ -4,7 +4,7 @@
  * jobs wait. */
 #include "delivery.h"
 
-#include "store/sqlite/call.h"
+#include "store/sqlite/statement.h"
 
 enum { A = 1,
        B = 2 };

@@ -6,7 +6,7 @@
 
 #include "cluster.h"
 #include "store/postgres/statement.h"
-#include "store/sqlite/call.h"
+#include "store/sqlite/statement.h"
 
 #define PLAN_SIZE 16384
 

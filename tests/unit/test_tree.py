@@ -36,17 +36,7 @@ DRIVERS = {"store/memory", "store/sqlite", "store/postgres"}
 DRIVER_TABLE = {"store/store.c", "store/store.h"}
 # Known exceptions: in how many folders a base name stands.
 SAME_NAME = {
-    "claim.c": 2,
-    "clock.c": 2,
-    "decide.c": 2,
-    "job.c": 3,
-    "maintain.c": 2,
-    "outbox.c": 2,
-    "removal.c": 2,
-    "rule.c": 2,
-    "settle.c": 2,
-    "sweep.c": 2,
-    "write.c": 2,
+    "job.c": 2,
 }
 # Known exceptions: how often the tag of a struct, union or enum is defined.
 SAME_TAG = {

@@ -5,7 +5,7 @@
 
 #include "base/buffer.h"
 #include "core/operation.h"
-#include "store/postgres/call.h"
+#include "store/postgres/pipeline.h"
 
 /* Element types, by PostgreSQL's own numbers, which never change. */
 enum hpx_pg_type {

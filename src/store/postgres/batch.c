@@ -2,7 +2,7 @@
  * waiting for a row that somebody else has locked.
  *
  * What needs no lock goes first, in one round trip and a transaction of its own
- * (short.c): of a batch of first attempts, their answers and retries, nothing is
+ * (fast_path.c): of a batch of first attempts, their answers and retries, nothing is
  * left. The rest, in one transaction:
  *
  *  1. Look: rows that will be written for certain (answers, failures, a
@@ -10,7 +10,7 @@
  *     round trip. A batch of replays locks nothing and opens no transaction.
  *  2. A reservation of an existing row may have to write it (another attempt,
  *     an expired key, a lost lease): those rows are locked and read again.
- *  3. Decide, in order, in memory (decide.c). What wrote nothing and rests on
+ *  3. Decide, in order, in memory (row_decision.c). What wrote nothing and rests on
  *     nothing that this batch writes is told at once: a replay waits for no
  *     fsync.
  *  4. Write and commit, one round trip. An operation that another gateway

@@ -90,7 +90,7 @@ enum hpx_status hpx_pg_answer_digest(const struct hpx_operation_id *id, struct h
 /* The ids of a result's first column that are 32 bytes, one after the other. */
 bool hpx_pg_id_read(const PGresult *result, int row, struct hpx_operation_id *ret_id);
 
-/* slot.c: the operations that a batch is about, sorted by id, each with what
+/* pending_row.c: the operations that a batch is about, sorted by id, each with what
  * is known of it and what is to be written. One write per operation, however
  * many ops concern it. */
 struct hpx_pg_slot {
@@ -151,7 +151,7 @@ void hpx_pg_slot_change(struct hpx_pg_batch *batch, struct hpx_pg_slot *slot,
 /* Whether anything is to be written for it. */
 bool hpx_pg_slot_dirty(const struct hpx_pg_slot *slot);
 
-/* write.c: the batch's writes, sent down the pipe. */
+/* row_write.c: the batch's writes, sent down the pipe. */
 void hpx_pg_send_ids(struct hpx_pg_pipe *pipe, enum hpx_pg_statement statement,
 		     const struct hpx_pg_batch *batch, bool (*wanted)(const struct hpx_pg_slot *));
 /* True: one was sent, and its result is to be taken. */
@@ -208,7 +208,7 @@ struct hpx_pg_absent {
 };
 bool hpx_pg_absent_read(const PGresult *result, int row, struct hpx_pg_absent *ret_absent);
 
-/* decide.c: what one op makes of a row as it was read. */
+/* row_decision.c: what one op makes of a row as it was read. */
 /* It will write the row for certain. */
 bool hpx_pg_needs_lock(const struct hpx_store_op *op);
 /* An attempt that is to begin waits for the end of the run in any case. */
@@ -235,13 +235,13 @@ enum hpx_status hpx_pg_believe(struct hpx_pg_store *s, enum hpx_status status, c
 /* Whatever was begun is undone; the status given is given back. */
 enum hpx_status hpx_pg_undo(struct hpx_pg_store *s, enum hpx_status status);
 
-/* short.c: what needs no lock is written at once, in one round trip, and retries
+/* fast_path.c: what needs no lock is written at once, in one round trip, and retries
  * of what is there are told before its commit. Of each op that is done, `todo`
  * becomes false; every other one was left as it came. */
 enum hpx_status hpx_pg_short_way(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
 				 bool *todo, char *problem);
 
-/* sweep.c: verbs about many operations, a transaction each. */
+/* sweep_reap.c: verbs about many operations, a transaction each. */
 enum hpx_status hpx_pg_sweep(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_reap(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_put_recipe(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
@@ -284,7 +284,7 @@ struct hpx_pg_reader {
 	struct hpx_pg_db db;
 	int64_t failed_ms;          /* boot clock: when it last could not connect */
 	unsigned connections;       /* how many it has opened */
-	struct hpx_pg_heard *heard; /* removal.c; NULL: was never asked */
+	struct hpx_pg_heard *heard; /* invalidation.c; NULL: was never asked */
 };
 enum hpx_status hpx_pg_reader_open(struct hpx_store *store, struct hpx_store_reader **ret_reader);
 void hpx_pg_reader_close(struct hpx_store_reader *reader);

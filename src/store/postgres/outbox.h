@@ -3,7 +3,7 @@
 #ifndef HPX_STORE_POSTGRES_OUTBOX_H
 #define HPX_STORE_POSTGRES_OUTBOX_H
 
-#include "store/outbox.h"
+#include "store/outbox_change.h"
 #include "store/postgres/driver.h"
 
 /* Whatever the submitter asks for: one op must not hold rows for long. */
@@ -59,12 +59,12 @@ void hpx_pg_question_read(const PGresult *result, int row, int column,
 /* What is kept as evidence, as the store numbers it. */
 int64_t hpx_pg_evidence_number(enum hpx_ruling ruling);
 
-/* settle.c: the job whose answer is the operation's; 0: there is none, or the
+/* resolve.c: the job whose answer is the operation's; 0: there is none, or the
  * operation is completed. Read without a lock. */
 enum hpx_status hpx_pg_answering(struct hpx_pg_store *s, const struct hpx_operation_id *id,
 				 int64_t *ret_number, char *problem);
 
-/* claim.c, turn.c, rule.c, settle.c: a transaction each. */
+/* job_claim.c, job_update.c, unsettled.c, resolve.c: a transaction each. */
 enum hpx_status hpx_pg_claim(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_sweep_jobs(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_abandon(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);

@@ -33,7 +33,7 @@
 	"o.status BETWEEN 0 AND 999 AND o.when_lost BETWEEN 0 AND 2 AND " \
 	"(o.point = '' OR o.point ~ '^[!-~]{1,63}$'))"
 
-/* The arrays that write.c sends for records, in this order. */
+/* The arrays that row_write.c sends for records, in this order. */
 #define HPX_PG_SQL_ARRAYS \
 	"$1::bytea[], $2::int2[], $3::int8[], $4::bytea[], $5::bytea[], " \
 	"$6::bytea[], $7::bytea[], $8::bytea[], $9::int8[], $10::int8[], " \

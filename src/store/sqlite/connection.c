@@ -92,7 +92,7 @@ static enum hpx_status make_durable(struct hpx_sqlite_db *db, const char *path, 
 	/* FULL: a commit is on the disk before it returns (guarantees 1, 3). */
 	status = set(db, "PRAGMA synchronous = FULL; "
 			 /* Above what the log grows to until it begins anew
-			  * (maintain.c): cut off, it would be allocated again, and
+			  * (checkpoint.c): cut off, it would be allocated again, and
 			  * each fdatasync would write that down. */
 			 "PRAGMA journal_size_limit = 134217728; "
 			 /* Not ON, as some systems build it: every page of a deleted

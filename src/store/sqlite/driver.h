@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 
 #include "base/assert.h"
-#include "store/outbox.h"
-#include "store/sieve.h"
-#include "store/sqlite/call.h"
+#include "store/id_filter.h"
+#include "store/outbox_change.h"
 #include "store/sqlite/sqlite.h"
+#include "store/sqlite/statement.h"
 
 #define HPX_SQLITE_BOOT_ID_SIZE 40
 
@@ -22,7 +22,7 @@ struct hpx_sqlite_lock {
 	_Atomic uint64_t removals;
 };
 
-/* known.c: which ids the file may have. */
+/* file_filter.c: which ids the file may have. */
 struct hpx_sqlite_known {
 	pthread_rwlock_t lock;           /* for the pointers */
 	struct hpx_sieve *sieve;         /* NULL: it was not read yet */
@@ -67,7 +67,7 @@ static inline struct hpx_sqlite_store *hpx_sqlite_of(struct hpx_store *store)
 	return (struct hpx_sqlite_store *)store;
 }
 
-/* place.c: where the file is. */
+/* database_file.c: where the file is. */
 enum hpx_status hpx_sqlite_place_find(struct hpx_span url, char ret_path[PATH_MAX], char *problem);
 enum hpx_status hpx_sqlite_place_lock(const char *path, int *ret_fd, char *problem);
 /* HPX_NOT_FOUND with a remedy where it is absent and `create` is false. */
@@ -78,12 +78,12 @@ uint64_t hpx_sqlite_place_free_bytes(const char *path);
 uint64_t hpx_sqlite_place_bytes(const char *path);
 uint64_t hpx_sqlite_place_log_bytes(const char *path);
 
-/* tally.c: the count of removals. */
+/* removal_counter.c: the count of removals. */
 void hpx_sqlite_tally_map(struct hpx_sqlite_store *s);
 void hpx_sqlite_tally_unmap(struct hpx_sqlite_store *s);
 void hpx_sqlite_tally_add(struct hpx_sqlite_store *s);
 
-/* known.c: which ids the file may have; a hint. */
+/* file_filter.c: which ids the file may have; a hint. */
 enum hpx_status hpx_sqlite_known_init(struct hpx_sqlite_known *known);
 void hpx_sqlite_known_done(struct hpx_sqlite_known *known);
 void hpx_sqlite_known_add(struct hpx_sqlite_known *known, const struct hpx_operation_id *id);
@@ -92,7 +92,7 @@ bool hpx_sqlite_known_may_have(struct hpx_sqlite_known *known, const struct hpx_
 /* For maintain(): reads on, where there is anything to be read. */
 enum hpx_status hpx_sqlite_known_read(struct hpx_sqlite_known *known, struct hpx_sqlite_db *db);
 
-/* gather.c: the log's frames of one commit in few large writes. Begin and end
+/* wal_coalescing.c: the log's frames of one commit in few large writes. Begin and end
  * stand around a COMMIT with synchronous = FULL, and do nothing on a connection
  * that was opened with another VFS. The VFS' name; NULL where it cannot be had,
  * and SQLite's own does. */
@@ -157,7 +157,7 @@ enum hpx_status hpx_sqlite_answer_read(struct hpx_sqlite_db *db, const struct hp
 uint32_t hpx_sqlite_answer_crc(const struct hpx_operation_id *id, struct hpx_span headers,
 			       struct hpx_span body);
 
-/* write.c: a change to one operation, written. */
+/* row_write.c: a change to one operation, written. */
 enum hpx_status hpx_sqlite_change_write(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
 					const struct hpx_change *change,
 					const struct hpx_store_op *op);
@@ -178,11 +178,11 @@ struct hpx_sqlite_event {
 enum hpx_status hpx_sqlite_event_put(struct hpx_sqlite_db *db, const struct hpx_sqlite_event *event,
 				     const struct hpx_store_op *op);
 
-/* short.c: a reservation, or a completion, without a look. HPX_NOT_FOUND: the
+/* fast_path.c: a reservation, or a completion, without a look. HPX_NOT_FOUND: the
  * long way has to be gone. */
 enum hpx_status hpx_sqlite_short_way(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
-/* job.c: what an application leaves with its operation, or a route that
+/* application.c: what an application leaves with its operation, or a route that
  * delivers later. A job that is there with other content, or is done:
  * op->status is HPX_CONFLICT. */
 enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_db *db, const struct hpx_change *change,
@@ -198,7 +198,7 @@ enum hpx_status hpx_sqlite_delivery_update(struct hpx_sqlite_db *db,
 void hpx_sqlite_job_bind(struct hpx_sqlite_call *call, const struct hpx_operation_id *operation,
 			 const struct hpx_mark *mark, const struct hpx_job *job);
 
-/* subject.c: what an op of the outbox is about: a job, its operation, and what
+/* outbox_rows.c: what an op of the outbox is about: a job, its operation, and what
  * was asked about it. `*ret_subject` is freed whatever comes out. */
 struct hpx_sqlite_subject {
 	struct hpx_sqlite_row row;
@@ -245,7 +245,7 @@ enum hpx_status hpx_sqlite_due(struct hpx_store_reader *reader, struct hpx_span 
 enum hpx_status hpx_sqlite_claim_unknown(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 enum hpx_status hpx_sqlite_escalate(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
-/* sweep.c: many operations at once. */
+/* sweep_reap.c: many operations at once. */
 enum hpx_sqlite_lost {
 	HPX_SQLITE_RAN_OUT,  /* leases that ran out */
 	HPX_SQLITE_ORPHANED, /* of other server processes: there can be only one */
@@ -267,7 +267,7 @@ enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s, enum hpx_sqlit
  * on a lease of this boot; what is left of an earlier one is lost first. */
 enum hpx_status hpx_sqlite_settle_boot(struct hpx_sqlite_store *s);
 
-/* clock.c: whether wall clock and boot clock still agree. */
+/* wall_clock.c: whether wall clock and boot clock still agree. */
 void hpx_sqlite_boot_id(char out[HPX_SQLITE_BOOT_ID_SIZE]);
 enum hpx_status hpx_sqlite_clock_check(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
 				       bool may_write);
@@ -280,7 +280,7 @@ enum hpx_status hpx_sqlite_clock_note(struct hpx_sqlite_store *s);
 /* batch.c: one op about one operation, inside a transaction. */
 enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
-/* batch.c, maintain.c, reader.c, list.c, list_job.c: the driver's slots. */
+/* batch.c, checkpoint.c, reader.c, list.c, list_job.c: the driver's slots. */
 enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
 			       char *problem);
 enum hpx_status hpx_sqlite_recover(struct hpx_store *store, char *problem);
@@ -292,7 +292,7 @@ void hpx_sqlite_log_cut(struct hpx_sqlite_store *s);
 /* The last resort where nobody maintains. */
 void hpx_sqlite_wal_bound(struct hpx_sqlite_store *s);
 
-/* removal.c: the newest event that a reader has heard of; seq 0: there was none. */
+/* invalidation.c: the newest event that a reader has heard of; seq 0: there was none. */
 struct hpx_sqlite_heard {
 	bool begun; /* on this connection */
 	int64_t seq;

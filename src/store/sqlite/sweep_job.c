@@ -13,7 +13,7 @@ static unsigned bounded(unsigned limit)
 	return limit < LIMIT_MAX ? limit : LIMIT_MAX;
 }
 
-/* Collects first and writes later, as sweep.c does. */
+/* Collects first and writes later, as sweep_reap.c does. */
 static enum hpx_status collect_lost(struct hpx_sqlite_call *call, unsigned limit,
 				    struct hpx_job_entry **ret_jobs)
 {

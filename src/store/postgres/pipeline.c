@@ -1,7 +1,7 @@
 /* Sending calls down a pipeline and taking their results, with a deadline: a
  * database that does not answer must not hold the committer for ever. Sockets
  * do not block here, because both sides may have more to say than fits. */
-#include "store/postgres/call.h"
+#include "store/postgres/pipeline.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "store/sieve.h"
+#include "store/id_filter.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Prepared statements and their calls. */
-#include "store/sqlite/call.h"
+#include "store/sqlite/statement.h"
 
 #include <string.h>
 

@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 #include "base/crash_point.h"
-#include "store/postgres/short.h"
+#include "store/postgres/fast_path.h"
 
 /* ---- who goes ---- */
 

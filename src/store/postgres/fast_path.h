@@ -1,5 +1,5 @@
-/* A batch on the short way: its ops in the order of their ids. short.c sends
- * them, met.c takes what came of it. */
+/* A batch on the short way: its ops in the order of their ids. fast_path.c sends
+ * them, fast_result.c takes what came of it. */
 #ifndef HPX_STORE_POSTGRES_SHORT_H
 #define HPX_STORE_POSTGRES_SHORT_H
 
@@ -59,7 +59,7 @@ static inline void hpx_pg_put_back(struct hpx_store_op *op)
 	op->decision = (struct hpx_decision){ .kind = HPX_DECISION_COUNT };
 }
 
-/* met.c: the results of INSERT_ABSENT, and of the locks and COMPLETE_BELIEVED. */
+/* fast_result.c: the results of INSERT_ABSENT, and of the locks and COMPLETE_BELIEVED. */
 void hpx_pg_take_reservations(struct hpx_pg_walk *walk, struct hpx_pg_pipe *pipe);
 void hpx_pg_take_completions(struct hpx_pg_walk *walk, struct hpx_pg_pipe *pipe);
 /* It is committed: what was written is done, the rest goes the long way. */

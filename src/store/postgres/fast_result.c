@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/crash_point.h"
-#include "store/postgres/short.h"
+#include "store/postgres/fast_path.h"
 
 #define TIME_MAX (INT64_MAX / 4)
 

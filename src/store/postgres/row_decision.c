@@ -1,5 +1,5 @@
 /* What one op makes of a row as it was read, and what it is told: the same
- * whether the row was looked at (batch.c) or met on the short way (short.c).
+ * whether the row was looked at (batch.c) or met on the short way (fast_path.c).
  * Nothing is written or sent here. */
 #include "store/postgres/outbox.h"
 

@@ -3,7 +3,7 @@
 #include "fixture.h"
 
 #include "base/bytes.h"
-#include "store/sieve.h"
+#include "store/id_filter.h"
 
 enum { BODY = 1,
        A = 11,

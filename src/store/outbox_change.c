@@ -1,6 +1,6 @@
 /* Jobs and rulings: what follows for the job, and from the job for the
  * operation whose answer it brings. */
-#include "store/outbox.h"
+#include "store/outbox_change.h"
 
 #define PROBLEM_HEADERS HPX_SPAN_INIT("Content-Type: application/problem+json\r\n")
 
