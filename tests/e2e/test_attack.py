@@ -15,7 +15,7 @@ import time
 import pytest
 
 from harness import check
-from harness.desk import Desk
+from harness.operator_command import Operator
 from harness.library import STALE, Library
 from harness.secret import new_key
 from harness.wire import Closed, chunked, request_bytes
@@ -449,14 +449,14 @@ def test_a_reference_writes_nothing(site):
     shown to nobody but the upstream."""
     one = site()
     gateway, provider, key = one.gateway, one.provider, new_key()
-    forger, desk, told = Library(gateway.config["store"]), Desk(gateway), []
+    forger, operator, told = Library(gateway.config["store"]), Operator(gateway), []
 
     def forge(reference, state):
         assert forger.forge(reference) == [STALE] * 6
         shown = gateway.operation(reference)
         assert shown.json()["state"] == state, shown
-        told.extend([repr(shown.fields), shown.body.decode(), desk.on("keys", "show", reference),
-                     desk.on("keys", "show", reference, "--json")])
+        told.extend([repr(shown.fields), shown.body.decode(), operator.on("keys", "show", reference),
+                     operator.on("keys", "show", reference, "--json")])
 
     try:
         for behave, after in (("status=500; effect=no", "failed_retryable"), ("", "completed")):

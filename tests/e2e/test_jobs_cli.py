@@ -7,7 +7,7 @@ import json
 import pytest
 
 from conftest import Site, require_program
-from harness.desk import FAILED, OK, USAGE, Desk, outbox_config, owe
+from harness.operator_command import FAILED, OK, USAGE, Operator, outbox_config, owe
 from harness.outside import Outside
 from harness.secret import new_key
 
@@ -29,7 +29,7 @@ class Bench:
         self.site = Site(folder / "gateway", self.config)
         self.site.__enter__()
         self.gateway = self.site.gateway
-        self.desk = Desk(self.gateway)
+        self.operator = Operator(self.gateway)
 
     def close(self):
         try:
@@ -39,7 +39,7 @@ class Bench:
 
     def of(self, reference):
         """The number of the operation's only job."""
-        job, = self.desk.jobs("--operation", reference)
+        job, = self.operator.jobs("--operation", reference)
         return job["number"]
 
     def wait_event(self, event, reference):
@@ -78,96 +78,96 @@ def bench(tmp_path_factory):
 
 
 @pytest.fixture
-def desk(bench):
+def operator(bench):
     bench.outside.calm()
-    return bench.desk
+    return bench.operator
 
 
-def test_ls(bench, desk):
+def test_ls(bench, operator):
     """Every job, the newest first; by state, target, operation and number."""
     first, done = bench.done()
     second, dead = bench.dead()
     third, lost = bench.lost()
-    rows = {row["number"]: row for row in desk.jobs()}
+    rows = {row["number"]: row for row in operator.jobs()}
     assert [rows[n]["state"] for n in (done, dead, lost)] == ["done", "dead", "unknown"]
     assert [rows[n]["status"] for n in (done, dead, lost)] == [201, 429, 0]
     assert [rows[n]["operation"] for n in (done, dead, lost)] == [first, second, third]
     assert rows[done]["method"] == "POST" and rows[done]["path"] == "/owed"
     assert rows[done]["target"] == "bank" and rows[done]["answers"] is True
     assert "body" not in rows[done]
-    numbers = [row["number"] for row in desk.jobs()]
+    numbers = [row["number"] for row in operator.jobs()]
     assert numbers == sorted(numbers, reverse=True)
-    assert dead in [row["number"] for row in desk.jobs("--state", "dead")]
-    assert {row["state"] for row in desk.jobs("--state", "unknown")} == {"unknown"}
-    assert desk.jobs("--target", "nobody") == [] and desk.jobs("--target", "bank")
-    assert [row["number"] for row in desk.jobs("--operation", first[:12])] == [done]
-    assert len(desk.jobs("--limit", 1)) == 1
+    assert dead in [row["number"] for row in operator.jobs("--state", "dead")]
+    assert {row["state"] for row in operator.jobs("--state", "unknown")} == {"unknown"}
+    assert operator.jobs("--target", "nobody") == [] and operator.jobs("--target", "bank")
+    assert [row["number"] for row in operator.jobs("--operation", first[:12])] == [done]
+    assert len(operator.jobs("--limit", 1)) == 1
 
 
-def test_ls_as_a_table(bench, desk):
+def test_ls_as_a_table(bench, operator):
     reference, number = bench.done()
-    text = desk.on("jobs", "ls", "--operation", reference)
+    text = operator.on("jobs", "ls", "--operation", reference)
     assert text.splitlines()[0].split() == ["JOB", "STATE", "TRY", "TARGET", "REQUEST", "HTTP",
                                             "AGE", "OPERATION", "DUE"]
     assert text.splitlines()[1].split()[:7] == [str(number), "done", "1", "bank", "POST", "/owed",
                                                 "201"]
     assert reference[:12] in text and reference not in text
-    assert reference in desk.on("jobs", "ls", "--operation", reference, "--full")
-    assert desk.on("jobs", "ls", "--target", "nobody") == "no jobs\n"
-    desk.on("jobs", "ls", "--limit", 1)
-    assert "--limit N shows more" in desk.err
+    assert reference in operator.on("jobs", "ls", "--operation", reference, "--full")
+    assert operator.on("jobs", "ls", "--target", "nobody") == "no jobs\n"
+    operator.on("jobs", "ls", "--limit", 1)
+    assert "--limit N shows more" in operator.err
 
 
-def test_show(bench, desk):
+def test_show(bench, operator):
     """What is sent, with which key, where it stands and how it came there."""
     reference, number = bench.done()
     send, = bench.outside.ledger.sends(operation=reference)
     effect, = bench.outside.ledger.effects(operation=reference)
-    job = desk.job(number)
+    job = operator.job(number)
     assert job["key"] == send.key and job["provider_id"] == effect.id
     assert (job["state"], job["operation_state"], job["attempt"]) == ("done", "completed", 1)
     assert [event["what"] for event in job["history"]] == ["job_delivered", "completed"]
     assert job["body_bytes"] == len(send.body) and "body" not in job
     assert job["created"] and job["first_sent"] and job["due"] is None
-    text = desk.on("jobs", "show", number)
+    text = operator.on("jobs", "show", number)
     for line in (f"key        {send.key}", f"their id   {effect.id}", f"operation  {reference}",
                  "answers    yes", "target     bank"):
         assert line in text, text
     assert send.body.decode() not in text
 
 
-def test_show_body(bench, desk):
+def test_show_body(bench, operator):
     """Byte for byte, and only where it is asked for."""
     body = b'{"amount": 10, "note": "s3cr3t \\u00e9"}'
     _, number = bench.done(body=body)
-    assert desk.on("jobs", "show", number, "--body").encode("latin-1") == body
-    assert desk.job(number, "--body")["body"].encode() == body
+    assert operator.on("jobs", "show", number, "--body").encode("latin-1") == body
+    assert operator.job(number, "--body")["body"].encode() == body
 
 
-def test_show_what_to_do(bench, desk):
+def test_show_what_to_do(bench, operator):
     """The page of a dead job and of an unknown one name the commands."""
     _, dead = bench.dead()
-    text = desk.on("jobs", "show", dead)
+    text = operator.on("jobs", "show", dead)
     assert f"hapax jobs retry {dead} --reason" in text and f"hapax jobs discard {dead}" in text
     reference, lost = bench.lost()
-    text = desk.on("jobs", "show", lost)
+    text = operator.on("jobs", "show", lost)
     assert f"hapax jobs retry {lost} --force" in text
     assert f"hapax keys resolve {reference[:12]} --applied" in text
-    assert "a person has to settle it" in text and desk.job(lost)["asked"]["person"] is True
+    assert "a person has to settle it" in text and operator.job(lost)["asked"]["person"] is True
 
 
-def test_keys_show_has_the_jobs(bench, desk):
+def test_keys_show_has_the_jobs(bench, operator):
     """The operation's page has its jobs, and its history begins with the acceptance."""
     reference, number = bench.dead()
-    shown = desk.key(reference)
+    shown = operator.key(reference)
     assert [(job["number"], job["state"]) for job in shown["jobs"]] == [(number, "dead")]
     assert shown["state"] == "pending" and shown["history"][0]["what"] == "accepted"
-    text = desk.on("keys", "show", reference)
+    text = operator.on("keys", "show", reference)
     assert "given up" in text and "\njobs\n" in text
-    assert reference in [row["reference"] for row in desk.json("keys", "ls", "--state", "pending")]
+    assert reference in [row["reference"] for row in operator.json("keys", "ls", "--state", "pending")]
 
 
-def test_keys_show_who_is_asked(bench, desk):
+def test_keys_show_who_is_asked(bench, operator):
     """With the configuration, an unknown's page says by what it is asked about next."""
     bench.outside.script({"when": {}, "times": 1, "fault": {"kind": "reset_after"}},
                          {"when": {"kind": "lookup"}, "fault": {"kind": "unavailable"}})
@@ -176,15 +176,15 @@ def test_keys_show_who_is_asked(bench, desk):
     bench.wait_event("job_lost", reference)
     bench.outside.wait(lambda: bench.outside.ledger.lookups(operation=reference))
     config = bench.gateway.write_config()
-    text = desk.run("keys", "show", reference, "--config", config)
+    text = operator.run("keys", "show", reference, "--config", config)
     assert "by the probe GET /lookup?operation={operation}" in text
-    asked = json.loads(desk.run("keys", "show", reference, "--config", config, "--json"))["asked"]
+    asked = json.loads(operator.run("keys", "show", reference, "--config", config, "--json"))["asked"]
     assert asked["person"] is False and "probe" in asked["by"]
-    assert reference in [row["reference"] for row in desk.json("keys", "ls", "--state", "unknown")]
-    assert "by the probe" in desk.run("jobs", "show", bench.of(reference), "--config", config)
+    assert reference in [row["reference"] for row in operator.json("keys", "ls", "--state", "unknown")]
+    assert "by the probe" in operator.run("jobs", "show", bench.of(reference), "--config", config)
 
 
-def test_no_secret_is_needed(bench, desk, tmp_path):
+def test_no_secret_is_needed(bench, operator, tmp_path):
     """Who is on call has neither the variables of the service nor the rights on its files;
     and what is only a warning to a server is not told at every look."""
     _, number = bench.done()
@@ -192,13 +192,13 @@ def test_no_secret_is_needed(bench, desk, tmp_path):
                for name, target in bench.config["targets"].items()}
     config = tmp_path / "elsewhere.json"
     config.write_text(json.dumps({**bench.gateway.config, "targets": targets}))
-    assert "names a variable that is not set" in desk.run("check", "--config", config, code=FAILED)
-    assert f"job        {number}\n" in desk.run("jobs", "show", number, "--config", config)
-    assert desk.err == ""
-    assert "credentials" not in desk.run("keys", "ls", "--config", config) and desk.err == ""
+    assert "names a variable that is not set" in operator.run("check", "--config", config, code=FAILED)
+    assert f"job        {number}\n" in operator.run("jobs", "show", number, "--config", config)
+    assert operator.err == ""
+    assert "credentials" not in operator.run("keys", "ls", "--config", config) and operator.err == ""
 
 
-def test_a_job_whose_target_is_not_configured(bench, desk, tmp_path):
+def test_a_job_whose_target_is_not_configured(bench, operator, tmp_path):
     """It stays queued; its page says why, and what can be done."""
     reference, number = bench.dead()
     others = {"asked": bench.config["targets"]["asked"]}
@@ -206,87 +206,87 @@ def test_a_job_whose_target_is_not_configured(bench, desk, tmp_path):
     config.write_text(json.dumps({**bench.gateway.config, "targets": others, "routes": []}))
     bench.site.gateway.stop()
     try:
-        desk.on("jobs", "retry", number, *WHY)
-        text = desk.run("jobs", "show", number, "--config", config)
+        operator.on("jobs", "retry", number, *WHY)
+        text = operator.run("jobs", "show", number, "--config", config)
         assert "the configuration has no target of that name" in text
         assert f"hapax jobs discard {number} --reason TEXT" in text
-        assert "no target of that name" not in desk.on("jobs", "show", number)
+        assert "no target of that name" not in operator.on("jobs", "show", number)
     finally:
         bench.site.gateway.start()
     bench.wait_event("job_delivered", reference)
 
 
-def test_retry_of_a_dead_job(bench, desk):
+def test_retry_of_a_dead_job(bench, operator):
     """It is sent again with the same key and a new budget, and its answer is the operation's."""
     key = new_key()
     reference, number = bench.dead(key=key)
     assert bench.retry(key).status == 202
     bench.outside.calm()
-    text = desk.on("jobs", "retry", number, *WHY)
+    text = operator.on("jobs", "retry", number, *WHY)
     assert text.startswith(f"job {number}: queued; it is sent again; its operation is pending")
     bench.wait_event("job_delivered", reference)
     first, second = bench.outside.ledger.sends(operation=reference)
     assert first.key == second.key and len(bench.outside.ledger.effects(operation=reference)) == 1
-    retried = next(e for e in desk.job(number)["history"] if e["what"] == "job_retried")
+    retried = next(e for e in operator.job(number)["history"] if e["what"] == "job_retried")
     assert (retried["actor"], retried["reason"]) == (getpass.getuser(), "ticket 812")
     answer = bench.retry(key)
     assert (answer.status, answer["Idempotent-Replayed"]) == (201, "true")
-    assert "1 of them before it was last retried" in desk.on("jobs", "show", number)
+    assert "1 of them before it was last retried" in operator.on("jobs", "show", number)
 
 
-def test_retry_of_an_unknown_needs_force(bench, desk):
+def test_retry_of_an_unknown_needs_force(bench, operator):
     """And says what that risks; here it happens a second time, which is the person's word."""
     reference, number = bench.lost()
-    text = desk.on("jobs", "retry", number, *WHY, code=FAILED)
+    text = operator.on("jobs", "retry", number, *WHY, code=FAILED)
     assert "it may have happened" in text and "--force" in text
     bench.outside.calm()
-    done = desk.json("jobs", "retry", number, "--force", *WHY)
+    done = operator.json("jobs", "retry", number, "--force", *WHY)
     assert (done["number"], done["state"], done["operation_state"]) == (number, "queued", "pending")
     assert (done["actor"], done["reason"]) == (getpass.getuser(), "ticket 812")
-    assert "it happens twice" in desk.err
+    assert "it happens twice" in operator.err
     bench.wait_event("job_delivered", reference)
     assert len(bench.outside.ledger.effects(operation=reference)) == 2
 
 
-def test_discard_of_a_dead_job(bench, desk):
+def test_discard_of_a_dead_job(bench, operator):
     """Nothing happened, so its operation is completed with 408, for every retry."""
     key = new_key()
     reference, number = bench.dead(key=key)
-    text = desk.on("jobs", "discard", number, *WHY)
+    text = operator.on("jobs", "discard", number, *WHY)
     assert text.startswith(f"job {number}: discarded; it is never sent")
     assert "completed with 408" in text
     answer = bench.retry(key)
     assert (answer.status, answer["Idempotent-Replayed"]) == (408, "true")
     assert answer.json()["executed"] == "no"
-    assert desk.on("jobs", "discard", number, *WHY) == text, "the same word again changes nothing"
-    assert desk.key(reference)["state"] == "completed"
+    assert operator.on("jobs", "discard", number, *WHY) == text, "the same word again changes nothing"
+    assert operator.key(reference)["state"] == "completed"
     assert bench.outside.ledger.effects(operation=reference) == []
 
 
-def test_discard_of_an_unknown(bench, desk):
+def test_discard_of_an_unknown(bench, operator):
     """It may have happened: the operation stays unknown until somebody settles it."""
     key = new_key()
     reference, number = bench.lost(key=key)
-    done = desk.json("jobs", "discard", number, *WHY)
+    done = operator.json("jobs", "discard", number, *WHY)
     assert (done["state"], done["operation_state"]) == ("discarded", "unknown")
     assert bench.retry(key).status == 409
-    desk.on("keys", "resolve", reference, "--applied", "--status", 201, *WHY)
+    operator.on("keys", "resolve", reference, "--applied", "--status", 201, *WHY)
     assert bench.retry(key).json()["code"] == "response_not_kept"
 
 
-def test_a_person_settles_the_operation_of_a_job(bench, desk):
+def test_a_person_settles_the_operation_of_a_job(bench, operator):
     """`keys resolve` settles the job with it; not applied lets a retry deliver it."""
     key = new_key()
     reference, number = bench.lost("reset_before", key=key)
-    desk.on("keys", "resolve", reference, "--not-applied", *WHY)
+    operator.on("keys", "resolve", reference, "--not-applied", *WHY)
     bench.outside.calm()
     assert bench.retry(key).status == 202
     bench.wait_event("job_delivered", reference)
-    assert desk.job(number)["state"] == "done"
+    assert operator.job(number)["state"] == "done"
     assert len(bench.outside.ledger.effects(operation=reference)) == 1
     reference, number = bench.lost()
-    desk.on("keys", "resolve", reference, "--applied", "--status", 201, *WHY)
-    assert desk.job(number)["state"] == "done"
+    operator.on("keys", "resolve", reference, "--applied", "--status", 201, *WHY)
+    assert operator.job(number)["state"] == "done"
 
 
 REFUSED = [
@@ -298,12 +298,12 @@ REFUSED = [
 
 @pytest.mark.parametrize("verb, state, sentence", REFUSED,
                          ids=[f"{row[0][0]} {row[1]}" for row in REFUSED])
-def test_what_is_refused(bench, desk, verb, state, sentence):
+def test_what_is_refused(bench, operator, verb, state, sentence):
     """What is over is over, and the message says why."""
     _, number = bench.done() if state == "done" else bench.dead()
     if state == "discarded":
-        desk.on("jobs", "discard", number, *WHY)
-    assert sentence in desk.on("jobs", verb[0], number, *verb[1:], *WHY, code=FAILED)
+        operator.on("jobs", "discard", number, *WHY)
+    assert sentence in operator.on("jobs", verb[0], number, *verb[1:], *WHY, code=FAILED)
 
 
 MISTAKES = [
@@ -323,19 +323,19 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("arguments, code, sentence", MISTAKES, ids=lambda v: str(v)[:40])
-def test_mistakes(desk, arguments, code, sentence):
+def test_mistakes(operator, arguments, code, sentence):
     """Each says what is wrong and what to do; nothing is written."""
-    more = ("--store", desk.url) if len(arguments) > 1 and arguments[1] != "lst" else ()
-    assert sentence in desk.run(*arguments, *more, code=code)
+    more = ("--store", operator.url) if len(arguments) > 1 and arguments[1] != "lst" else ()
+    assert sentence in operator.run(*arguments, *more, code=code)
 
 
-def test_no_jobs_of_a_store_in_memory(desk):
-    assert "lives and dies with the process" in desk.run("jobs", "ls", "--store", "memory:",
+def test_no_jobs_of_a_store_in_memory(operator):
+    assert "lives and dies with the process" in operator.run("jobs", "ls", "--store", "memory:",
                                                          code=FAILED)
 
 
-def test_help(desk):
+def test_help(operator):
     """Each verb has its page."""
     for verb in ("ls", "show", "retry", "discard"):
-        assert f"hapax jobs {verb}" in desk.run("jobs", verb, "--help", code=OK)
-    assert "hapax jobs retry NUMBER" in desk.run("jobs", "--help")
+        assert f"hapax jobs {verb}" in operator.run("jobs", verb, "--help", code=OK)
+    assert "hapax jobs retry NUMBER" in operator.run("jobs", "--help")

@@ -5,7 +5,7 @@ import pytest
 
 from harness import check
 from harness.abroad import Abroad, Debt
-from harness.desk import Desk
+from harness.operator_command import Operator
 
 SETTLE_AFTER_MS = 2000
 
@@ -19,7 +19,7 @@ def scene(site, tmp_path):
         abroad = Abroad(tmp_path)
         made.append(abroad)
         one = site(abroad.config(**config))
-        one.abroad, one.desk = abroad, Desk(one.gateway)
+        one.abroad, one.operator = abroad, Operator(one.gateway)
         return one
 
     yield start
@@ -32,7 +32,7 @@ def plain(**how):
 
 
 def state_of(one, debt):
-    job, = one.desk.jobs("--operation", debt.reference)
+    job, = one.operator.jobs("--operation", debt.reference)
     return job["state"]
 
 
@@ -114,7 +114,7 @@ def test_a_poison_job(scene):
     wait_state(one, [poison], "dead")
     assert len(outside.ledger.sends(path="/poison")) == 6
     assert len(outside.ledger.effects()) == 20
-    assert [row["operation"] for row in one.desk.jobs("--state", "dead")] == [poison.reference]
+    assert [row["operation"] for row in one.operator.jobs("--state", "dead")] == [poison.reference]
 
 
 def test_a_poison_job_that_never_answers(scene):

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import Site, require_program
 from harness import check
-from harness.desk import FAILED, OK, USAGE, Desk, outbox_config, owe
+from harness.operator_command import FAILED, OK, USAGE, Operator, outbox_config, owe
 from harness.outside import Outside
 from harness.secret import new_key
 
@@ -41,7 +41,7 @@ class Bench:
         self.site = Site(folder / "gateway", config)
         self.site.__enter__()
         self.gateway = self.site.gateway
-        self.desk = Desk(self.gateway)
+        self.operator = Operator(self.gateway)
         self.start = now()
 
     def close(self):
@@ -84,12 +84,12 @@ class Bench:
         writer.writerows(rows)
         path.write_text(text.getvalue())
         how = () if "--from" in arguments or "--since" in arguments else ("--from", self.start)
-        self.desk.run("reconcile", "--ledger", path, by, "id", "--json", "--config",
+        self.operator.run("reconcile", "--ledger", path, by, "id", "--json", "--config",
                       self.gateway.write_config(), *how, *arguments, code=code)
-        return json.loads(self.desk.out)
+        return json.loads(self.operator.out)
 
     def state(self, reference):
-        return self.desk.key(reference)["state"]
+        return self.operator.key(reference)["state"]
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_an_earlier_use_of_the_key_is_another(bench):
     """The reference tells them apart: a forgotten key used again is not what they have."""
     key = new_key()
     first = bench.pay(key=key)
-    bench.desk.on("keys", "forget", first, "--reason", "x")
+    bench.operator.on("keys", "forget", first, "--reason", "x")
     # With PostgreSQL, within a second: answers are kept in memory.
     second = check.until(lambda: (r := bench.pay(key=key)) != first and r, "executed anew")
     report = bench.run([{"id": first}], code=FAILED)
@@ -215,7 +215,7 @@ def test_unknown_is_settled(bench, status, ruling, state, answer):
     report = bench.run([{"id": reference, "status": status}], *how, *APPLY)
     assert report["unknown"]["listed"][0]["settled"] is True and report["open"] == 0
     assert bench.state(reference) == state
-    last = bench.desk.key(reference)["history"][-1]
+    last = bench.operator.key(reference)["history"][-1]
     assert last["what"] == f"ruled_{ruling}"
     assert last["reason"] == "ledger bank.csv: the books of november"
     assert last["actor"] == getpass.getuser()
@@ -250,9 +250,9 @@ def test_an_amount_that_differs_settles_nothing(bench):
 def test_a_name_that_the_configuration_lacks(bench, flag, name):
     """It finds nothing of ours, and why is told; one that is there is taken silently."""
     bench.run([], flag, name)
-    assert bench.desk.err == f'Warning: the configuration has no {flag[2:]} "{name}".\n'
+    assert bench.operator.err == f'Warning: the configuration has no {flag[2:]} "{name}".\n'
     bench.run([], "--target", "bank")
-    assert bench.desk.err == ""
+    assert bench.operator.err == ""
 
 
 def test_absence_says_nothing(bench):
@@ -297,10 +297,10 @@ def test_not_applied_needs_its_rule(bench):
     path.write_text(f"id,status\n{reference},gone\n")
     how = ("reconcile", "--ledger", path, "--operation", "id", "--status", "status", "--applied",
            "ok", "--not-applied", "gone", "--from", bench.start)
-    assert "say --settle-after, or --config" in bench.desk.on(*how, *APPLY, code=FAILED)
-    text = bench.desk.on(*how, "--settle-after", "1ms", *APPLY, code=FAILED)
+    assert "say --settle-after, or --config" in bench.operator.on(*how, *APPLY, code=FAILED)
+    text = bench.operator.on(*how, "--settle-after", "1ms", *APPLY, code=FAILED)
     assert "say with --to when that was" in text
-    text = bench.desk.on(*how, "--settle-after", "1ms", "--to", now(), *APPLY, code=FAILED)
+    text = bench.operator.on(*how, "--settle-after", "1ms", "--to", now(), *APPLY, code=FAILED)
     assert "a later export says so again" in text
 
 
@@ -377,15 +377,15 @@ def test_formats(bench):
             ("c.jsonl", json.dumps({"m": {"op": reference}}) + "\n", ("--operation", "/m/op")),
             ("d.txt", json.dumps({"op": reference}), ("--format", "jsonl", "--operation", "op"))]:
         (bench.folder / name).write_text(text)
-        bench.desk.on(*how, "--ledger", bench.folder / name, *more)
-    bench.desk.on(*how, "--ledger", "-", "--operation", "id", stdin=f"id\n{reference}\n".encode())
+        bench.operator.on(*how, "--ledger", bench.folder / name, *more)
+    bench.operator.on(*how, "--ledger", "-", "--operation", "id", stdin=f"id\n{reference}\n".encode())
 
 
 def test_text(bench):
     """For people: groups with headings, and the counts in the last line."""
     ours = bench.pay()
     (bench.folder / "t.csv").write_text("id\ntip \x1b[31m\n")
-    text = bench.desk.on("reconcile", "--ledger", bench.folder / "t.csv", "--operation", "id",
+    text = bench.operator.on("reconcile", "--ledger", bench.folder / "t.csv", "--operation", "id",
                          "--from", bench.start, code=FAILED)
     assert "They have it, and we do not: 1\n  line 2  tip ?[31m" in text
     assert f"We say it happened, and they do not know it: 1\n  {ours[:12]}  completed" in text
@@ -436,5 +436,5 @@ MISTAKES = [
 @pytest.mark.parametrize("arguments, code, sentence", MISTAKES, ids=lambda v: str(v)[:60])
 def test_mistakes(bench, arguments, code, sentence):
     """Each says what is wrong and what to do."""
-    text = bench.desk.on("reconcile", *arguments, code=code, stdin=b"b,c\n1,2\n")
+    text = bench.operator.on("reconcile", *arguments, code=code, stdin=b"b,c\n1,2\n")
     assert sentence in text, text

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Site, require_program
 from harness import postgres, refuse
-from harness.desk import FAILED, USAGE, Desk, outbox_config, owe
+from harness.operator_command import FAILED, USAGE, Operator, outbox_config, owe
 from harness.gateway import Gateway, merge
 from harness.work_process import WorkProcess
 from harness.outside import Outside
@@ -31,7 +31,7 @@ class Deployment:
         config = merge(outbox_config(self.outside, target),
                        {"store": cluster.url(cluster.database()), "work": {"inside": False}})
         self.gateway = Gateway(folder / "gateway", self.provider.url, config).start()
-        self.desk = Desk(self.gateway)
+        self.operator = Operator(self.gateway)
         self.work_processes = []
 
     def work_process(self):
@@ -98,10 +98,10 @@ def test_it_delivers_what_a_gateway_only_accepts(deployment):
     """Nothing is sent without a work process; the first one sends what waited."""
     here = deployment()
     reference = owe(here.gateway)
-    assert [job["state"] for job in here.desk.jobs()] == ["queued"]
+    assert [job["state"] for job in here.operator.jobs()] == ["queued"]
     work = here.work_process()
     work.wait_log(f"event=job_delivered .*{reference}")
-    assert [job["state"] for job in here.desk.jobs()] == ["done"]
+    assert [job["state"] for job in here.operator.jobs()] == ["done"]
     shown = here.gateway.get(f"/.hapax/operations/{reference}", headers=[("X-Tenant", "alice")])
     assert (shown.status, shown.json()["state"]) == (200, "completed")
     assert len(here.outside.ledger.effects(operation=reference)) == 1
@@ -148,7 +148,7 @@ def test_sigterm_lets_a_delivery_end(deployment):
     assert work.admin("/readyz").status == 503
     here.outside.release("slow")
     assert work.wait() == 0
-    states = {job["operation"]: job["state"] for job in here.desk.jobs()}
+    states = {job["operation"]: job["state"] for job in here.operator.jobs()}
     assert states == {first: "done", second: "queued"}
 
 
@@ -177,13 +177,13 @@ def test_on_sqlite_serve_does_it(tmp_path):
     require_program()
     gateway = Gateway(tmp_path, "http://127.0.0.1:9",
                       {"store": f"sqlite:{tmp_path}/hapax.db", "admin": "off"})
-    desk = Desk(gateway)
-    text = desk.run("work", "--config", gateway.write_config(), code=FAILED)
+    operator = Operator(gateway)
+    text = operator.run("work", "--config", gateway.write_config(), code=FAILED)
     assert "it needs PostgreSQL" in text and "hapax serve, which has the workers inside" in text
     assert not (tmp_path / "hapax.db").exists()
-    assert "say which configuration" in desk.run("work", code=USAGE)
-    assert "one argument too many" in desk.run("work", "x", code=USAGE)
-    assert desk.run("work", "--config", "/no/such/file", code=FAILED)
+    assert "say which configuration" in operator.run("work", code=USAGE)
+    assert "one argument too many" in operator.run("work", "x", code=USAGE)
+    assert operator.run("work", "--config", "/no/such/file", code=FAILED)
 
 
 def test_serve_works_inside(tmp_path):
@@ -193,12 +193,12 @@ def test_serve_works_inside(tmp_path):
         (tmp_path / "site").mkdir()
         config = outbox_config(outside, work={"inside": False})
         with Site(tmp_path / "site", config) as site:
-            desk = Desk(site.gateway)
+            operator = Operator(site.gateway)
             reference = owe(site.gateway)
-            assert [job["state"] for job in desk.jobs()] == ["queued"]
+            assert [job["state"] for job in operator.jobs()] == ["queued"]
             site.gateway.restart({"work": {"inside": True}})
             site.gateway.wait_log(f"event=job_delivered .*{reference}")
-            assert [job["state"] for job in desk.jobs()] == ["done"]
+            assert [job["state"] for job in operator.jobs()] == ["done"]
             assert len(outside.ledger.effects()) == 1
 
 
@@ -211,14 +211,14 @@ def test_finished_jobs_are_cleared(tmp_path):
         config = outbox_config(outside, jobs={"retention": "1s"},
                                defaults={"retention": "1s"})
         with Site(tmp_path / "site", config) as site:
-            desk = Desk(site.gateway)
+            operator = Operator(site.gateway)
             outside.fault("too_many")
             dead = owe(site.gateway)
             site.gateway.wait_log(f"event=job_dead .*{dead}")
             done = owe(site.gateway)
             site.gateway.wait_log(f"event=job_delivered .*{done}")
             end = time.monotonic() + 30
-            while desk.jobs():
-                assert time.monotonic() < end, desk.jobs()
-            text = desk.on("keys", "show", dead, code=FAILED)
+            while operator.jobs():
+                assert time.monotonic() < end, operator.jobs()
+            text = operator.on("keys", "show", dead, code=FAILED)
             assert "job_postponed" in text and "abandoned" in text

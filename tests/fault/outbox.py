@@ -6,7 +6,7 @@ import threading
 import time
 
 from harness.abroad import FINAL_SECONDS, SETTLE_AFTER_MS, Debt, pause
-from harness.desk import Desk
+from harness.operator_command import Operator
 from harness.library import Library
 from harness.secret import new_key
 from judge import Task, join
@@ -53,20 +53,20 @@ class Shop:
             self.over.wait(self.chance.uniform(0.3, 1.0))
 
 
-def rows_of(desk):
-    return desk.jobs("--limit", 10000)
+def rows_of(operator):
+    return operator.jobs("--limit", 10000)
 
 
-def wait_settled(desk, seconds=FINAL_SECONDS):
+def wait_settled(operator, seconds=FINAL_SECONDS):
     """Every job has ended, and so that nothing is left to a person."""
     end = time.monotonic() + seconds
     while True:
-        rows = rows_of(desk)
+        rows = rows_of(operator)
         left = [row for row in rows if row["state"] != "done"]
         if not left:
             return rows
         assert time.monotonic() < end, (f"{len(left)} of {len(rows)} jobs are not settled: "
-                                        f"{left[:3]}\n{desk.on('jobs', 'show', left[0]['number'])}")
+                                        f"{left[:3]}\n{operator.on('jobs', 'show', left[0]['number'])}")
         pause(0.3)
 
 
@@ -86,7 +86,7 @@ class Told:
 
 def judge_all(gateway, abroad, debts, orders=(), settle_after_ms=SETTLE_AFTER_MS):
     """Waits until all is settled, then lets the ledgers speak. How they ended."""
-    rows = wait_settled(Desk(gateway))
+    rows = wait_settled(Operator(gateway))
     finals = collections.Counter(debt.final(gateway) for debt in debts)
     known = {row["operation"] for row in rows}
     lost = [d for d in debts if d.reference not in known] + [o for o in orders if o not in known]

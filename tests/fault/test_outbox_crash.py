@@ -9,7 +9,7 @@ import pytest
 
 from harness import check, postgres
 from harness.abroad import Abroad, Debt
-from harness.desk import Desk
+from harness.operator_command import Operator
 from harness.gateway import Gateway
 from harness.work_process import WorkProcess
 from harness.provider import Provider
@@ -34,7 +34,7 @@ class Yard:
         (folder / "gateway").mkdir()
         self.gateway = Gateway(folder / "gateway", self.provider.url,
                                self.abroad.config(**{**QUICK, **config}), True)
-        self.desk = Desk(self.gateway)
+        self.operator = Operator(self.gateway)
         self.work_processes = []
 
     def work_process(self, **env):
@@ -42,7 +42,7 @@ class Yard:
         return self.work_processes[-1].start(env)
 
     def is_settled(self):
-        return all(row["state"] == "done" for row in rows_of(self.desk))
+        return all(row["state"] == "done" for row in rows_of(self.operator))
 
     def judge(self, debts):
         return judge_all(self.gateway, self.abroad, debts, settle_after_ms=SETTLE_AFTER_MS)
@@ -70,7 +70,7 @@ def yard(tmp_path):
 
 def is_over(one, debts):
     """Killed, or there is nothing left to be killed at."""
-    rows = rows_of(one.desk)
+    rows = rows_of(one.operator)
     return one.gateway.gone() or (len(rows) == len(debts) and one.is_settled())
 
 
@@ -200,6 +200,6 @@ def test_nobody_to_ask(yard):
     one.gateway.start()
     one.gateway.wait_log(f"event=left_to_a_person .*{debt.reference}", 30)
     check.problem(debt.ask(one.gateway), "idempotency_outcome_unknown")
-    assert [row["operation"] for row in one.desk.jobs("--state", "unknown")] == [debt.reference]
-    assert debt.reference in one.desk.on("keys", "ls", "--state", "unknown", "--full")
+    assert [row["operation"] for row in one.operator.jobs("--state", "unknown")] == [debt.reference]
+    assert debt.reference in one.operator.on("keys", "ls", "--state", "unknown", "--full")
     assert len(one.abroad.plain.ledger.sends()) == 1

@@ -1,5 +1,5 @@
-"""What a person has at hand: the commands that look into a store, on the store
-of one gateway; and a gateway that owes jobs to the outside provider."""
+"""Operator commands on the store of one gateway; and a gateway that owes jobs to the
+outside provider."""
 import json
 import os
 import subprocess
@@ -9,7 +9,7 @@ from .gateway import SANITIZER, binary
 OK, FAILED, USAGE = 0, 1, 2
 
 
-class Desk:
+class Operator:
     """`hapax COMMAND …` on the store of one gateway."""
 
     def __init__(self, gateway):
