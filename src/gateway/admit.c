@@ -1,13 +1,9 @@
 /* The first steps: which route it is, whether it is guarded, its key and its
  * tenant. Nothing is sent on or stored before all of this is settled. */
-#include "gateway/admit.h"
+#include "gateway/steps.h"
 
 #include "base/log.h"
-#include "gateway/builtin.h"
 #include "gateway/field_rule.h"
-#include "gateway/observe.h"
-#include "gateway/subrequest.h"
-#include "gateway/tenant.h"
 #include "http/field.h"
 #include "http/method.h"
 

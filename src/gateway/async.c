@@ -1,10 +1,7 @@
 /* From a request to a job, and the answers while it is on its way. */
-#include "gateway/async.h"
+#include "gateway/steps.h"
 
-#include "gateway/builtin.h"
 #include "gateway/caller_field.h"
-#include "gateway/prefer.h"
-#include "gateway/wait.h"
 #include "http/field.h"
 #include "http/write.h"
 

@@ -1,13 +1,17 @@
-/* Own paths: the published policy, the pages about problems, and the way to
- * operations and webhooks. */
-#include "gateway/builtin.h"
+/* Builtin paths: the published policy, the pages about problems, preflights, and the
+ * way to operations (builtin_operation.c) and webhooks (webhook.c). */
+#include "gateway/steps.h"
 
-#include "gateway/preflight.h"
-#include "gateway/respond.h"
+#include "base/json_writer.h"
 #include "gateway/webhook.h"
+#include "http/cors.h"
+#include "http/field.h"
+#include "http/method.h"
 
 #define JSON HPX_SPAN("application/json")
 #define PAGE_BYTES_MAX (1024 * 1024)
+/* A preflight's answer: a head's worth of names, and ours. */
+#define FIELDS_BYTES_MAX (64 * 1024)
 
 bool hpx_builtin_is(struct hpx_span path)
 {
@@ -23,6 +27,120 @@ enum hpx_next hpx_builtin_refuse(struct hpx_request *request, enum hpx_problem_c
 	hpx_respond_refuse(request, code, &refusal, HPX_RESPOND_KEEP);
 	return HPX_NEXT_DONE;
 }
+
+/* ---- the published policy ---- */
+
+static void list(struct hpx_json_writer *json, const char *member, const struct hpx_span *items, size_t count)
+{
+	hpx_json_begin_array(json, member);
+	for (size_t i = 0; i < count; i++)
+		hpx_json_put_string(json, NULL, items[i]);
+	hpx_json_end_array(json);
+}
+
+static void methods_of(struct hpx_json_writer *json, const char *member, enum hpx_method_kind kind)
+{
+	size_t count;
+	const struct hpx_method *all = hpx_methods(&count);
+
+	hpx_json_begin_array(json, member);
+	for (size_t i = 0; i < count; i++)
+		if (all[i].kind == kind)
+			hpx_json_put_string(json, NULL, all[i].name);
+	hpx_json_end_array(json);
+}
+
+/* What happens to a method without a route for it. */
+static void methods(struct hpx_json_writer *json)
+{
+	hpx_json_begin_object(json, "methods");
+	methods_of(json, "guarded", HPX_METHOD_NEITHER);
+	methods_of(json, "passed_unless_a_route_names_them", HPX_METHOD_IDEMPOTENT);
+	methods_of(json, "passed", HPX_METHOD_SAFE);
+	methods_of(json, "refused", HPX_METHOD_TUNNEL);
+	hpx_json_put_text(json, "others", "guarded");
+	hpx_json_end_object(json);
+}
+
+static void route(struct hpx_json_writer *json, const char *name, const struct hpx_route *r, bool observe)
+{
+	hpx_json_begin_object(json, name);
+	hpx_json_put_string(json, "match", r->pattern);
+	hpx_json_put_text(json, "key", hpx_key_rule_name(r->policy.key));
+	hpx_json_put_text(json, "scope", hpx_scope_rule_name(r->policy.scope));
+	hpx_json_put_seconds(json, "retention_seconds", r->policy.retention_ms);
+	hpx_json_put_text(json, "server_error", hpx_server_error_name(r->policy.server_error));
+	hpx_json_put_text(json, "on_lost", hpx_on_lost_name(r->policy.on_lost));
+	hpx_json_put_text(json, "completes", hpx_completes_name(r->policy.completes));
+	hpx_json_put_text(json, "deliver", hpx_deliver_name(r->policy.deliver));
+	hpx_json_put_text(json, "concurrent", hpx_concurrent_name(r->policy.concurrent));
+	if (r->policy.concurrent == HPX_CONCURRENT_WAIT || r->policy.deliver == HPX_DELIVER_ASYNC)
+		hpx_json_put_seconds(json, "wait_seconds", r->policy.wait_ms);
+	hpx_json_put_text(json, "store", hpx_keep_name(r->policy.keep));
+	list(json, "fingerprint_ignores", r->recipe.ignore, r->recipe.ignore_count);
+	list(json, "fingerprint_headers", r->recipe.headers, r->recipe.header_count);
+	hpx_json_put_bool(json, "observe", observe || r->observe);
+	hpx_json_end_object(json);
+}
+
+enum hpx_status hpx_builtin_policy_print(const struct hpx_settings *settings, struct hpx_buffer *out)
+{
+	static const char *const syntaxes[] = { "ietf", "strict", "bare" };
+	struct hpx_json_writer json;
+
+	hpx_json_writer_init(&json, out);
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_put_string(&json, "key_header", settings->key_header);
+	hpx_json_put_text(&json, "key_syntax", syntaxes[settings->key_syntax]);
+	hpx_json_put_number(&json, "key_bytes_max", 255);
+	hpx_json_put_text(&json, "replay_marker", "Idempotent-Replayed");
+	hpx_json_put_text(&json, "expires_header", "Idempotency-Expires");
+	hpx_json_put_number(&json, "mismatch_status", settings->mismatch_status);
+	methods(&json);
+	hpx_json_begin_array(&json, "routes");
+	for (size_t i = 0; i < settings->route_count; i++)
+		route(&json, NULL, &settings->routes[i], settings->observe);
+	hpx_json_end_array(&json);
+	route(&json, "defaults", &settings->fallback, settings->observe);
+	hpx_json_end_object(&json);
+	return hpx_json_writer_finish(&json);
+}
+
+/* ---- preflights ---- */
+
+/* A browser asks whether a page of another origin may send what it is about to:
+ * OPTIONS with Access-Control-Request-Method, from an origin that is listed. From
+ * another it is an OPTIONS like any, which builtin paths do not have. Preflights to
+ * any other path are the upstream's to answer, and pass. */
+static bool is_preflight(const struct hpx_request *request)
+{
+	const struct hpx_http_head *head = &request->head.http;
+	struct hpx_span origin = hpx_cors_origin(head);
+
+	return hpx_span_eq(head->method, HPX_SPAN("OPTIONS")) &&
+	       hpx_field_find(head, HPX_SPAN("Access-Control-Request-Method")) != NULL &&
+	       hpx_cors_allowed(&request->settings->cors, origin).ptr != NULL;
+}
+
+/* 204, and what the page may send. Who it is for is said as on every answer. */
+static enum hpx_next answer_preflight(struct hpx_request *request)
+{
+	struct hpx_span asked =
+		hpx_field_value(&request->head.http, HPX_SPAN("Access-Control-Request-Headers"));
+	struct hpx_buffer fields;
+
+	hpx_buffer_init(&fields, FIELDS_BYTES_MAX);
+	if (hpx_cors_write_preflight(HPX_SPAN("GET, HEAD"), request->settings->key_header, asked,
+				     &fields) == HPX_OK)
+		hpx_respond_direct(request, 204, (struct hpx_span){ "", 0 }, hpx_buffer_span(&fields),
+				   (struct hpx_span){ "", 0 });
+	else
+		(void)hpx_builtin_refuse(request, HPX_PROBLEM_overloaded, NULL);
+	hpx_buffer_done(&fields);
+	return HPX_NEXT_DONE;
+}
+
+/* ---- the paths ---- */
 
 static enum hpx_next not_found(struct hpx_request *request)
 {
@@ -96,8 +214,8 @@ enum hpx_next hpx_step_builtin(struct hpx_request *request)
 		return not_found(request);
 	if (hpx_span_starts(path, webhooks))
 		return webhook(request, hpx_span_skip(path, webhooks.len));
-	if (hpx_preflight_is(request))
-		return hpx_preflight_answer(request);
+	if (is_preflight(request))
+		return answer_preflight(request);
 	if (!is_get(request))
 		return wrong_method(request, "this path is for GET", "GET, HEAD");
 	if (hpx_span_eq(path, HPX_SPAN(HPX_BUILTIN_ROOT "/policy")))

@@ -1,13 +1,11 @@
 /* What became of an operation. A caller sees its own tenant's only: another's
  * does not exist for it (guarantee 5). */
+#include "gateway/steps.h"
+
 #include <stdio.h>
 
 #include "base/json_writer.h"
 #include "core/form.h"
-#include "gateway/builtin.h"
-#include "gateway/respond.h"
-#include "gateway/tenant.h"
-#include "gateway/wait.h"
 #include "http/field.h"
 #include "http/write.h"
 

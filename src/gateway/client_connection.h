@@ -48,10 +48,19 @@ struct hpx_connection {
 	bool closing;
 };
 
+/* ---- client_connection.c ---- */
+
 void hpx_connection_accept(struct hpx_shard *shard, struct hpx_transport *transport);
 /* Ends the connection at once. */
 void hpx_connection_close(struct hpx_connection *connection);
 /* Timeouts, and idle connections while draining. */
 void hpx_connection_tick(struct hpx_connection *connection, uint64_t now_ms);
+
+/* ---- for client_answer.c ---- */
+
+struct hpx_connection *hpx_connection_of(const struct hpx_downstream *downstream);
+void hpx_connection_set_mode(struct hpx_connection *connection, enum hpx_connection_mode mode);
+/* Ends the connection when everything that is on its way to the client is out. */
+void hpx_connection_close_gently(struct hpx_connection *connection);
 
 #endif

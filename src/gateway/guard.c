@@ -1,18 +1,10 @@
 /* The guarded way up to the reservation: the whole body, its fingerprint, a
  * look at what is known, and the durable reservation. Nothing has left for the
  * upstream when the last step here ends (guarantee 1). */
-#include "gateway/guard.h"
+#include "gateway/steps.h"
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "gateway/async.h"
-#include "gateway/cached.h"
-#include "gateway/observe.h"
-#include "gateway/queue.h"
-#include "gateway/respond.h"
-#include "gateway/settle.h"
-#include "gateway/tenant.h"
-#include "gateway/wait.h"
 #include "gateway/webhook.h"
 #include "http/field.h"
 #include "http/retry_after.h"
@@ -534,4 +526,44 @@ enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_de
 	default:
 		return hpx_guard_unknown(request);
 	}
+}
+
+/* ---- the answers in memory ---- */
+
+bool hpx_cached_find(struct hpx_request *request, struct hpx_decision *ret_decision)
+{
+	struct hpx_cache *cache = request->shard->service->cache;
+	struct hpx_meter *meter = &request->shard->meter;
+
+	if (cache == NULL)
+		return false;
+	if (hpx_cache_peek(cache, &request->identity.ask, &request->head.route->policy, ret_decision,
+			   &request->reservation.stored) == HPX_OK) {
+		hpx_counter_add(&meter->cache_hits, 1);
+		return true;
+	}
+	hpx_counter_add(&meter->cache_misses, 1);
+	hpx_cached_mark(request);
+	return false;
+}
+
+void hpx_cached_mark(struct hpx_request *request)
+{
+	struct hpx_cache *cache = request->shard->service->cache;
+
+	if (cache != NULL)
+		request->reservation.cache_mark = hpx_cache_mark(cache);
+}
+
+void hpx_cached_keep(struct hpx_request *request, int64_t judged_ms,
+		     const struct hpx_record *record, const struct hpx_answer *answer)
+{
+	struct hpx_cache *cache = request->shard->service->cache;
+	struct hpx_cache_mark mark = request->reservation.cache_mark;
+
+	if (cache == NULL)
+		return;
+	if (judged_ms != 0)
+		mark.wall_ms = judged_ms;
+	hpx_cache_put(cache, &mark, record, answer);
 }

@@ -1,7 +1,8 @@
 /* The metrics of the gateway's event loops, each counter as the sum over all
  * loops. Reads only atomics: asking for metrics never holds up a request. */
-#include "gateway/gateway.h"
+#include "gateway/meter.h"
 
+#include "gateway/gateway.h"
 #include "gateway/subrequest.h"
 #include "gateway/webhook.h"
 
@@ -241,4 +242,55 @@ void hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_metric_page *pa
 	print_histogram(gateway, page, "hapax_upstream_seconds",
 			"A guarded attempt, from connecting to the end of its answer.",
 			offsetof(struct hpx_meter, upstream_us));
+}
+
+/* ---- counting ---- */
+
+const char *hpx_observed_name(enum hpx_observed observed)
+{
+	static const char *const names[] = {
+#define X(name) #name,
+		HPX_OBSERVED_LIST(X)
+#undef X
+	};
+	return names[observed];
+}
+
+const char *hpx_async_name(enum hpx_async async)
+{
+	static const char *const names[] = {
+#define X(name) #name,
+		HPX_ASYNC_LIST(X)
+#undef X
+	};
+	return names[async];
+}
+
+const char *hpx_queued_name(enum hpx_queued queued)
+{
+	static const char *const names[] = {
+#define X(name) #name,
+		HPX_QUEUED_LIST(X)
+#undef X
+	};
+	return names[queued];
+}
+
+void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant)
+{
+	struct hpx_span name = hpx_span_first(tenant, HPX_METER_TENANT_SIZE - 1);
+
+	for (size_t i = 0; i < HPX_METER_TENANTS; i++) {
+		struct hpx_meter_tenant *row = &meter->tenants[i];
+		if (!atomic_load_explicit(&row->ready, memory_order_relaxed)) {
+			memcpy(row->name, name.ptr, name.len);
+			row->name[name.len] = '\0';
+			atomic_store_explicit(&row->ready, true, memory_order_release);
+		} else if (!hpx_span_eq(hpx_span_of(row->name), name)) {
+			continue;
+		}
+		hpx_counter_add(&row->duplicates, 1);
+		return;
+	}
+	hpx_counter_add(&meter->other_tenants, 1);
 }

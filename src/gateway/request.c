@@ -10,24 +10,14 @@
  *    goes, none is left.
  * 5. The request has at most one op at the committer besides the lease's renewal.
  * 6. The answer's state moves by hpx_request_answer_move only. */
-#include "gateway/request.h"
+
+#include "gateway/steps.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/container.h"
-#include "base/log.h"
-#include "gateway/attempt.h"
-#include "gateway/cached.h"
-#include "gateway/guard.h"
-#include "gateway/observe.h"
-#include "gateway/pass.h"
-#include "gateway/queue.h"
-#include "gateway/respond.h"
-#include "gateway/settle.h"
-#include "gateway/subrequest.h"
-#include "gateway/wait.h"
 
 /* What one request's small things (fields, names, heads) may take together;
  * bodies are counted apart. A head of the largest size has room several times. */

@@ -18,7 +18,7 @@
  *                                         COMMITTED_READ ◀─ COMMITTED       for itself)
  *
  * A connection slot is the right to one connection to the upstream; for want of
- * one, a request waits in a queue before anything is reserved (queue.c). On a
+ * one, a request waits in a queue before anything is reserved (wait.c). On a
  * route with `deliver: async` the way ends with the reservation: the job is in
  * it, and the answer is 202 (async.c).
  *
@@ -57,8 +57,8 @@
 #include "core/outcome.h"
 #include "gateway/downstream.h"
 #include "gateway/gateway.h"
-#include "gateway/identity.h"
 #include "gateway/store_query.h"
+#include "gateway/subrequest.h"
 #include "http/message.h"
 #include "http/problem.h"
 #include "http/target.h"

@@ -9,14 +9,10 @@
  * Where only the application completes (CONCLUDE), the end of the exchange
  * decides nothing: either its answer is there, or its token is void from now on
  * and it is proved that nothing happened. */
-#include "gateway/settle.h"
+#include "gateway/steps.h"
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "gateway/attempt.h"
-#include "gateway/cached.h"
-#include "gateway/guard.h"
-#include "gateway/respond.h"
 #include "http/field.h"
 
 /* Of an answer that is not kept, only where its resource is. */

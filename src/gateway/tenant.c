@@ -3,7 +3,6 @@
 
 #include "base/bytes.h"
 #include "gateway/caller_field.h"
-#include "gateway/tenant_refusal.h"
 #include "http/field.h"
 
 #define TENANT_NAME_MAX 255

@@ -1,6 +1,6 @@
 /* The reasons of a 401, for the client's developer and the operator, and what
  * `check` and the start say about tenants. */
-#include "gateway/tenant_refusal.h"
+#include "gateway/tenant.h"
 
 #include "gateway/caller_field.h"
 

@@ -1,12 +1,17 @@
-/* Waiting for what another brings about. The waiter is listed first and looks
- * second, so a completion between the two cannot be missed; it is woken by
- * the committer, after the answer is durable, through its loop's inbox. */
-#include "gateway/wait.h"
+/* Waiting: for the end of an operation that another request brings about, and for a
+ * connection slot.
+ *
+ * A waiter is listed first and looks second, so that a completion between the two
+ * cannot be missed; the committer wakes it after the answer is durable, through the
+ * inbox of its loop. The rules of the queue for slots are net/connection_slot.h's;
+ * here a request enters and leaves it, and is counted. */
+#include "gateway/steps.h"
 
-#include "gateway/builtin.h"
-#include "gateway/prefer.h"
-#include "gateway/respond.h"
+#include "base/assert.h"
+#include "base/container.h"
 #include "http/field.h"
+
+/* ---- for another request ---- */
 
 #define IN_PROGRESS_RETRY_AFTER_S 1
 
@@ -124,4 +129,143 @@ int64_t hpx_wait_preferred(struct hpx_request *request, int64_t most_ms)
 	wait_ms = wait_ms < most_ms ? wait_ms : most_ms;
 	request->wait.applied_s = (unsigned)(wait_ms / 1000);
 	return wait_ms;
+}
+
+/* ---- for a connection slot ---- */
+
+static void count(struct hpx_request *request, enum hpx_queued result)
+{
+	hpx_counter_add(&request->shard->meter.queued[result], 1);
+}
+
+/* The request is in the queue no longer. */
+static void measure(struct hpx_request *request, enum hpx_queued result)
+{
+	count(request, result);
+	hpx_histogram_add(&request->shard->meter.queue_us,
+			  (uint64_t)(hpx_clock_boot_us() - request->wait.queued_us));
+}
+
+static void granted(struct hpx_slot *slot)
+{
+	struct hpx_request *request = HPX_CONTAINER(slot, struct hpx_request, attempt.slot);
+
+	HPX_ASSERT(request->wait.kind == HPX_WAIT_SLOT);
+	measure(request, HPX_QUEUED_granted);
+	hpx_request_go(request, request->wait.result);
+	hpx_request_drop(request);
+}
+
+bool hpx_queue_take(struct hpx_request *request, enum hpx_slot_kind kind)
+{
+	return hpx_slot_take(hpx_upstream_slots(request->shard->upstream), &request->attempt.slot, kind);
+}
+
+bool hpx_queue_enter(struct hpx_request *request, enum hpx_slot_kind kind, enum hpx_next next,
+		     enum hpx_next late)
+{
+	struct hpx_slots *slots = hpx_upstream_slots(request->shard->upstream);
+
+	if (!hpx_slot_queue(slots, &request->attempt.slot, kind, granted)) {
+		count(request, HPX_QUEUED_full);
+		return false;
+	}
+	hpx_request_hold(request);
+	request->wait.queued_us = hpx_clock_boot_us();
+	(void)hpx_request_await(request, HPX_WAIT_SLOT, NULL, request->settings->queue_timeout_ms, next,
+				late);
+	return true;
+}
+
+void hpx_queue_leave(struct hpx_request *request)
+{
+	HPX_ASSERT(request->wait.kind != HPX_WAIT_SLOT);
+	hpx_slot_release(&request->attempt.slot);
+}
+
+void hpx_queue_give_up(struct hpx_request *request, enum hpx_queued result)
+{
+	HPX_ASSERT(request->wait.kind == HPX_WAIT_SLOT);
+	hpx_slot_release(&request->attempt.slot);
+	measure(request, result);
+	request->wait.kind = HPX_WAIT_OVER;
+	hpx_request_drop(request);
+}
+
+bool hpx_queue_is_granted(const struct hpx_request *request)
+{
+	return request->wait.kind == HPX_WAIT_SLOT && request->attempt.slot.state == HPX_SLOT_HELD;
+}
+
+void hpx_queue_measure(struct hpx_shard *shard)
+{
+	if (shard->upstream == NULL)
+		return;
+	const struct hpx_slots *slots = hpx_upstream_slots(shard->upstream);
+	for (int kind = 0; kind < HPX_SLOT_KIND_COUNT; kind++) {
+		hpx_counter_set(&shard->meter.slots_held[kind], slots->held[kind]);
+		hpx_counter_set(&shard->meter.slots_queued[kind], slots->queues[kind].count);
+	}
+}
+
+/* ---- Prefer ---- */
+
+#define WAIT_MAX_S 86400
+
+/* Takes what stands before the next `sep` outside quotes off the front. */
+static bool split(struct hpx_span *rest, char sep, struct hpx_span *ret_item)
+{
+	bool quoted = false;
+	size_t at = 0;
+
+	if (rest->ptr == NULL)
+		return false;
+	for (; at < rest->len && (quoted || rest->ptr[at] != sep); at++) {
+		if (rest->ptr[at] == '"')
+			quoted = !quoted;
+		else if (quoted && rest->ptr[at] == '\\' && at + 1 < rest->len)
+			at++;
+	}
+	*ret_item = hpx_span_first(*rest, at);
+	*rest = at < rest->len ? hpx_span_skip(*rest, at + 1) : hpx_span(NULL, 0);
+	return true;
+}
+
+static struct hpx_span unquoted(struct hpx_span value)
+{
+	if (value.len >= 2 && value.ptr[0] == '"' && value.ptr[value.len - 1] == '"')
+		return hpx_span(value.ptr + 1, value.len - 2);
+	return value;
+}
+
+/* Digits; as many as one likes. */
+static bool seconds_of(struct hpx_span value, int64_t *ret_ms)
+{
+	uint64_t seconds = WAIT_MAX_S;
+
+	if (value.len == 0)
+		return false;
+	for (size_t i = 0; i < value.len; i++)
+		if (value.ptr[i] < '0' || value.ptr[i] > '9')
+			return false;
+	if (!hpx_span_u64(value, WAIT_MAX_S, &seconds))
+		seconds = WAIT_MAX_S;
+	*ret_ms = (int64_t)seconds * 1000;
+	return true;
+}
+
+bool hpx_prefer_wait(struct hpx_span prefer, int64_t *ret_ms)
+{
+	struct hpx_span preference, item;
+
+	while (split(&prefer, ',', &preference)) {
+		if (!split(&preference, ';', &item))
+			continue;
+		size_t at = hpx_span_index(item, '=');
+		if (!hpx_span_ieq(hpx_span_trim(hpx_span_first(item, at)), HPX_SPAN("wait")))
+			continue;
+		return at < item.len &&
+		       seconds_of(unquoted(hpx_span_trim(hpx_span_skip(item, at + 1))), ret_ms);
+	}
+	return false;
 }

@@ -7,9 +7,7 @@
 #include "base/bucket.h"
 #include "base/log.h"
 #include "core/json_lookup.h"
-#include "gateway/async.h"
-#include "gateway/builtin.h"
-#include "gateway/respond.h"
+#include "gateway/steps.h"
 #include "http/field.h"
 
 /* An operation that is delivered later has one job; others may have several. */

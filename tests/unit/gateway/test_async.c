@@ -3,7 +3,7 @@
  * that knows the callers. */
 #include "../test.h"
 
-#include "gateway/async.h"
+#include "gateway/steps.h"
 #include "gateway/subrequest.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -2,7 +2,7 @@
  * remembered of it is bounded, ends in time, and never is another's. */
 #include "../test.h"
 
-#include "gateway/identity.h"
+#include "gateway/subrequest.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -2,8 +2,7 @@
  * told of its message. */
 #include "../test.h"
 
-#include "gateway/builtin.h"
-#include "gateway/guard.h"
+#include "gateway/steps.h"
 #include "gateway/webhook.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

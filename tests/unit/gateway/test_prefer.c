@@ -2,7 +2,7 @@
  * of seconds is no preference. */
 #include "../test.h"
 
-#include "gateway/prefer.h"
+#include "gateway/steps.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
