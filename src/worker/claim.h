@@ -2,7 +2,7 @@
 #ifndef HPX_WORKER_CLAIM_H
 #define HPX_WORKER_CLAIM_H
 
-#include "worker/sending.h"
+#include "worker/outgoing.h"
 
 /* The store gets this long for a claim. What comes back later is given back:
  * too much of its lease is over. */

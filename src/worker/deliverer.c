@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "worker/claim.h"
-#include "worker/sending.h"
+#include "worker/outgoing.h"
 
 #define POLL_DEFAULT_MS 250
 #define ARENA_BYTES_MAX 65536

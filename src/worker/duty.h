@@ -3,7 +3,7 @@
 #define HPX_WORKER_DUTY_H
 
 #include "base/clock.h"
-#include "worker/worker.h"
+#include "worker/maintenance.h"
 
 /* Lost leases become what the route says (sweep.c). */
 void hpx_sweep(const struct hpx_worker_options *options);

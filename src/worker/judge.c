@@ -6,7 +6,7 @@
 #include "core/json_lookup.h"
 #include "http/field.h"
 #include "http/write.h"
-#include "worker/sending.h"
+#include "worker/outgoing.h"
 
 bool hpx_sending_blames(const struct hpx_egress_request *request)
 {

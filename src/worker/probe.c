@@ -4,7 +4,7 @@
  * job's own. */
 #include "core/job.h"
 #include "http/octet.h"
-#include "worker/question.h"
+#include "worker/probe_call.h"
 
 #define ARENA_BYTES_MAX 65536
 

@@ -19,7 +19,7 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "worker/question.h"
+#include "worker/probe_call.h"
 
 #define EVERY_DEFAULT_MS 1000
 /* Of a lane's slots: taken, and not stored yet; and taken ahead. */

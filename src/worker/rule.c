@@ -5,7 +5,7 @@
 #include "base/container.h"
 #include "base/crash_point.h"
 #include "base/log.h"
-#include "worker/question.h"
+#include "worker/probe_call.h"
 
 static enum hpx_reconciled result_of(enum hpx_reconcile_move move)
 {

@@ -2,7 +2,7 @@
 #include "base/container.h"
 #include "base/crash_point.h"
 #include "base/log.h"
-#include "worker/sending.h"
+#include "worker/outgoing.h"
 
 static const char *const result_names[] = {
 #define X(name) "job_" #name,

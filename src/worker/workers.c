@@ -2,9 +2,9 @@
 #include "worker/workers.h"
 
 #include "base/assert.h"
-#include "worker/deliver.h"
-#include "worker/reconcile.h"
-#include "worker/worker.h"
+#include "worker/deliverer.h"
+#include "worker/reconciler.h"
+#include "worker/maintenance.h"
 
 static enum hpx_status start_worker(struct hpx_workers *workers, struct hpx_service *service)
 {

@@ -6,8 +6,8 @@
 
 #include "provider.h"
 
-#include "worker/deliver.h"
-#include "worker/reconcile.h"
+#include "worker/deliverer.h"
+#include "worker/reconciler.h"
 
 /* An operation as the store holds it. */
 struct scene_operation {

@@ -3,7 +3,7 @@
 #include "scene.h"
 
 #include "base/clock.h"
-#include "worker/question.h"
+#include "worker/probe_call.h"
 
 static void begin_unknown(struct scene *scene, unsigned key, int route)
 {

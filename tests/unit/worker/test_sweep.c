@@ -2,7 +2,7 @@
  * target remembers is queued again, the rest is unknown, and both are counted. */
 #include "scene.h"
 
-#include "worker/worker.h"
+#include "worker/maintenance.h"
 
 /* As a worker that dies leaves them: claimed, and nothing more. */
 static void claim_all(struct scene *scene)

@@ -17,8 +17,8 @@
  *  4. What was claimed and not sent is given back; what cannot even be given
  *     back, because the store is gone, is the sweeper's.
  */
-#ifndef HPX_WORKER_DELIVER_H
-#define HPX_WORKER_DELIVER_H
+#ifndef HPX_WORKER_DELIVERER_H
+#define HPX_WORKER_DELIVERER_H
 
 #include "service/counters.h"
 #include "settings/settings.h"

@@ -3,8 +3,8 @@
  * store for the metrics. Writes go through the committer like everybody's. Jobs
  * are sent by the deliverer (deliver.h), unknown outcomes are asked about by the
  * reconciler (reconcile.h), each on a thread of its own. */
-#ifndef HPX_WORKER_WORKER_H
-#define HPX_WORKER_WORKER_H
+#ifndef HPX_WORKER_MAINTENANCE_H
+#define HPX_WORKER_MAINTENANCE_H
 
 #include "service/counters.h"
 #include "store/committer.h"

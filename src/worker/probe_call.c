@@ -1,5 +1,5 @@
 /* One question, from what was taken to what is found. */
-#include "worker/question.h"
+#include "worker/probe_call.h"
 
 #include <stdio.h>
 #include <stdlib.h>

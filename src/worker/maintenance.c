@@ -1,5 +1,5 @@
 /* The worker's thread: each duty when its time has come. */
-#include "worker/worker.h"
+#include "worker/maintenance.h"
 
 #include <stdlib.h>
 

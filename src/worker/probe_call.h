@@ -1,12 +1,12 @@
 /* Inside the reconciler: one unknown outcome, and how it is asked about. */
-#ifndef HPX_WORKER_QUESTION_H
-#define HPX_WORKER_QUESTION_H
+#ifndef HPX_WORKER_PROBE_CALL_H
+#define HPX_WORKER_PROBE_CALL_H
 
 #include <pthread.h>
 
 #include "base/bucket.h"
 #include "egress/egress.h"
-#include "worker/reconcile.h"
+#include "worker/reconciler.h"
 
 /* Asked at once, over all lanes: where more is configured, each lane has an
  * equal share of this, and at least one slot. */

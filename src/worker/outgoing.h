@@ -1,11 +1,11 @@
 /* Inside the deliverer: a target's slots, and one job under way. */
-#ifndef HPX_WORKER_SENDING_H
-#define HPX_WORKER_SENDING_H
+#ifndef HPX_WORKER_OUTGOING_H
+#define HPX_WORKER_OUTGOING_H
 
 #include <pthread.h>
 
 #include "egress/egress.h"
-#include "worker/deliver.h"
+#include "worker/deliverer.h"
 
 /* One target. All but the first two under the deliverer's lock. */
 struct hpx_lane {

@@ -1,7 +1,7 @@
 /* One job on its way out: from the row to a request. The target says where it
  * goes and with which credentials; the job says the path, its fields and the
  * body; hapax adds the key and what it is about. */
-#include "worker/sending.h"
+#include "worker/outgoing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

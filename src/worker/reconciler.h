@@ -14,8 +14,8 @@
  * Taking one keeps others from asking for a time that is longer than a question
  * takes; a question that ends without an answer of anybody's (hapax stops) is
  * simply asked again when that time is over. */
-#ifndef HPX_WORKER_RECONCILE_H
-#define HPX_WORKER_RECONCILE_H
+#ifndef HPX_WORKER_RECONCILER_H
+#define HPX_WORKER_RECONCILER_H
 
 #include "service/counters.h"
 #include "settings/settings.h"
