@@ -1,6 +1,13 @@
-/* The deliverer's thread: claims, hands over, waits until there is room or
- * something new. It never waits for the store or for a target: the claim comes
- * back by the committer's call, the answers by the engine's. */
+/* The deliverer's thread: claims jobs, hands them to the engine, waits until there
+ * is room or something new. The thread never waits for the store or for a target:
+ * the claim comes back by the committer's call, the answers by the engine's.
+ *
+ *   IDLE ─▶ SUBMITTED ─▶ BACK ─▶ IDLE     hpx_claim_state
+ *   submit_claim, claimed, use_claim      move ─▶ function
+ *
+ *  1. One claim at a time.
+ *  2. deliverer->under_way is the sum over all queues; under_way <= alive, and
+ *     under_way <= outgoing_max. */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -8,127 +15,215 @@
 #include "base/container.h"
 #include "base/crash_point.h"
 #include "base/log.h"
-#include "base/thread.h"
-#include "worker/claim.h"
 #include "worker/outgoing.h"
 
 #define POLL_DEFAULT_MS 250
+/* For the description of an operation. */
 #define ARENA_BYTES_MAX 65536
+/* The store gets this long for a claim. Jobs that come back later are returned:
+ * too much of their lease is over. */
+#define CLAIM_STORE_MS 10000
 
-/* ---- what others tell ---- */
+/* ---- news for the thread ---- */
 
 /* With the lock held. */
 static void wake(struct hpx_deliverer *d)
 {
 	d->woken = true;
-	pthread_cond_broadcast(&d->changed);
+	hpx_thread_wake(&d->thread);
 }
 
 void hpx_deliverer_wake(struct hpx_deliverer *deliverer)
 {
-	pthread_mutex_lock(&deliverer->lock);
+	hpx_thread_lock(&deliverer->thread);
 	wake(deliverer);
-	pthread_mutex_unlock(&deliverer->lock);
+	hpx_thread_unlock(&deliverer->thread);
 }
 
-bool hpx_deliverer_is_stopping(struct hpx_deliverer *deliverer)
+/* Whether this end tells against the target's health. */
+static bool blames_target(const struct hpx_egress_request *request)
 {
-	pthread_mutex_lock(&deliverer->lock);
-	bool stopping = deliverer->stopping;
-	pthread_mutex_unlock(&deliverer->lock);
-	return stopping;
+	return request->end != HPX_EGRESS_ANSWERED || request->status >= 500 ||
+	       request->status == 429;
 }
 
-static void tell_breaker(const struct hpx_lane *lane, enum hpx_breaker_state before)
+static void log_breaker(const struct hpx_target_queue *queue, enum hpx_breaker_state before)
 {
-	enum hpx_breaker_state now = lane->breaker.state;
+	enum hpx_breaker_state now = queue->breaker.state;
 
 	if (now != before && (now == HPX_BREAKER_OPEN || now == HPX_BREAKER_CLOSED))
 		hpx_log(now == HPX_BREAKER_OPEN ? HPX_LOG_WARN : HPX_LOG_INFO,
 			now == HPX_BREAKER_OPEN ? "target_down" : "target_up", "target=%.*s",
-			HPX_SPAN_ARG(lane->target->name));
+			HPX_SPAN_ARG(queue->target->name));
 }
 
-void hpx_deliverer_freed(struct hpx_deliverer *d, struct hpx_lane *lane,
-			 const struct hpx_egress_request *ended)
+void hpx_deliverer_slot_free(struct hpx_deliverer *d, struct hpx_target_queue *queue,
+			     const struct hpx_egress_request *ended)
 {
 	enum hpx_breaker_state before;
 
-	pthread_mutex_lock(&d->lock);
-	before = lane->breaker.state;
-	HPX_ASSERT(lane->under_way > 0 && d->under_way > 0);
-	lane->under_way--;
+	hpx_thread_lock(&d->thread);
+	before = queue->breaker.state;
+	HPX_ASSERT(queue->under_way > 0 && d->under_way > 0);
+	queue->under_way--;
 	d->under_way--;
-	if (ended != NULL && hpx_sending_blames(ended))
-		hpx_breaker_failed(&lane->breaker, &lane->target->breaker, hpx_clock_boot_ms());
+	if (ended != NULL && blames_target(ended))
+		hpx_breaker_failed(&queue->breaker, &queue->target->breaker, hpx_clock_boot_ms());
 	else if (ended != NULL)
-		hpx_breaker_succeeded(&lane->breaker);
-	tell_breaker(lane, before);
+		hpx_breaker_succeeded(&queue->breaker);
+	log_breaker(queue, before);
 	wake(d);
-	pthread_mutex_unlock(&d->lock);
+	hpx_thread_unlock(&d->thread);
 }
 
 /* The next job of the same operation may be sent now. */
 void hpx_deliverer_ended(struct hpx_deliverer *d)
 {
-	pthread_mutex_lock(&d->lock);
+	hpx_thread_lock(&d->thread);
 	HPX_ASSERT(d->alive > 0);
 	d->alive--;
 	wake(d);
-	pthread_mutex_unlock(&d->lock);
+	hpx_thread_unlock(&d->thread);
+}
+
+/* ---- how much is claimed ---- */
+
+/* A lease is as long as a delivery can take, plus twice the time for the name, the
+ * connection and the store. The first half holds the claim's way back and the
+ * connection, so that the first byte leaves within it; after the answer there is
+ * time left to store the result. */
+static int64_t lease_ms_of(const struct hpx_target_queue *queue)
+{
+	const struct hpx_caller *caller = &queue->target->caller;
+
+	return 2 * (caller->connect_timeout_ms + CLAIM_STORE_MS) + caller->timeout_ms;
+}
+
+/* How many jobs the slots and the breaker let through. Only looks at the breaker: a
+ * job becomes its probe in take_slot. */
+static unsigned let_through(const struct hpx_target_queue *queue, int64_t now_ms)
+{
+	unsigned concurrency = queue->target->concurrency;
+
+	if (queue->under_way >= concurrency)
+		return 0;
+	if (queue->breaker.state != HPX_BREAKER_CLOSED)
+		return hpx_breaker_ready_ms(&queue->breaker) <= now_ms ? 1 : 0;
+	return concurrency - queue->under_way;
+}
+
+/* Targets without a job under way: one slot is kept for each. */
+static unsigned idle_queues(const struct hpx_deliverer *d)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < d->queue_count; i++)
+		count += d->queues[i].under_way == 0;
+	return count;
+}
+
+/* How many more jobs may be in memory: bounded by the slots, and by the results
+ * that the store has not taken yet. */
+static unsigned remaining(const struct hpx_deliverer *d)
+{
+	HPX_ASSERT(d->under_way <= d->outgoing_max);
+	unsigned slots = d->outgoing_max - d->under_way;
+	unsigned unstored_max = 2 * d->outgoing_max;
+	unsigned unstored = d->alive < unstored_max ? unstored_max - d->alive : 0;
+
+	return slots < unstored ? slots : unstored;
+}
+
+/* Fills d->claims; how many. With the lock held. For each target as much as it has
+ * free slots, as its breaker lets through, and as all targets may have together. */
+static size_t plan_claims(struct hpx_deliverer *d)
+{
+	int64_t now_ms = hpx_clock_boot_ms();
+	unsigned left = remaining(d);
+	unsigned idle = idle_queues(d);
+	size_t count = 0;
+
+	for (size_t i = 0; i < d->queue_count; i++) {
+		const struct hpx_target_queue *queue = &d->queues[i];
+		unsigned others = idle - (queue->under_way == 0 && idle > 0);
+		unsigned room = let_through(queue, now_ms);
+		unsigned most = left > others ? left - others : 0;
+
+		if (queue->under_way == 0) {
+			idle = others;
+			if (most == 0 && left > 0)
+				most = 1;
+		}
+		if (room > most)
+			room = most;
+		if (room == 0)
+			continue;
+		left -= room;
+		d->claims[count++] = (struct hpx_claim){
+			.target = queue->target->name,
+			.room = room,
+			.lease_ms = lease_ms_of(queue),
+			.honours_keys_ms = queue->target->honours_keys_ms,
+			.attempts_max = queue->target->attempts_max,
+		};
+	}
+	HPX_ASSERT(count <= d->queue_count);
+	return count;
 }
 
 /* ---- what was claimed ---- */
 
-static struct hpx_lane *lane_of(struct hpx_deliverer *d, struct hpx_span target)
+static struct hpx_target_queue *queue_of(struct hpx_deliverer *d, struct hpx_span target)
 {
-	for (size_t i = 0; i < d->lane_count; i++)
-		if (hpx_span_eq(d->lanes[i].target->name, target))
-			return &d->lanes[i];
+	for (size_t i = 0; i < d->queue_count; i++)
+		if (hpx_span_eq(d->queues[i].target->name, target))
+			return &d->queues[i];
 	return NULL;
 }
 
-static void take_slot(struct hpx_deliverer *d, struct hpx_lane *lane)
+static void take_slot(struct hpx_deliverer *d, struct hpx_target_queue *queue)
 {
-	pthread_mutex_lock(&d->lock);
-	lane->under_way++;
+	hpx_thread_lock(&d->thread);
+	queue->under_way++;
 	d->under_way++;
 	d->alive++;
-	/* Makes it the probe of a breaker that is not closed. One that opened
-	 * since the claim was planned lets this one through all the same: it is
-	 * claimed, and giving it back would cost as much as finding out. */
-	(void)hpx_breaker_may_send(&lane->breaker, &lane->target->breaker, hpx_clock_boot_ms());
-	pthread_mutex_unlock(&d->lock);
+	HPX_ASSERT(queue->under_way <= d->under_way && d->under_way <= d->alive);
+	/* Makes the job the probe of a breaker that is not closed. A breaker that
+	 * opened since the claim was planned lets this job through all the same: it
+	 * is claimed, and returning it would cost as much as finding out. */
+	(void)hpx_breaker_may_send(&queue->breaker, &queue->target->breaker, hpx_clock_boot_ms());
+	hpx_thread_unlock(&d->thread);
 }
 
-/* Its budget was used up, or its target does not remember it any more. */
-static void tell_unsent(const struct hpx_lane *lane, const struct hpx_job_entry *entry)
+/* The store gave the job back unclaimed: its attempts are used up, or its target
+ * does not remember the key any more. */
+static void log_unsent(const struct hpx_target_queue *queue, const struct hpx_job_entry *entry)
 {
 	bool dead = entry->delivery.state == HPX_JOB_DEAD;
 
-	if (lane != NULL && entry->delivery.state != HPX_JOB_SENDING)
-		hpx_counter_add(&lane->counters->results[dead ? HPX_JOB_RESULT_dead :
-								HPX_JOB_RESULT_lost],
+	if (queue != NULL && entry->delivery.state != HPX_JOB_SENDING)
+		hpx_counter_add(&queue->counters->results[dead ? HPX_JOB_RESULT_dead :
+								 HPX_JOB_RESULT_lost],
 				1);
 	hpx_log(HPX_LOG_WARN, "job_not_sent", "job=%lld target=%.*s state=%s",
 		(long long)entry->delivery.number, HPX_SPAN_ARG(entry->job.target),
 		hpx_job_state_name(entry->delivery.state));
 }
 
-/* Takes the entry. NULL where it is not to be sent, or cannot be for want of
- * memory: then it is the sweeper's. */
-static struct hpx_sending *begin_sending(struct hpx_deliverer *d, struct hpx_job_entry *entry)
+/* Takes the entry over. NULL where the job is not to be sent, or cannot be for want
+ * of memory: then it is left to the sweep. */
+static struct hpx_outgoing *begin_outgoing(struct hpx_deliverer *d, struct hpx_job_entry *entry)
 {
-	struct hpx_lane *lane = lane_of(d, entry->job.target);
-	struct hpx_sending *sending = NULL;
+	struct hpx_target_queue *queue = queue_of(d, entry->job.target);
+	struct hpx_outgoing *outgoing = NULL;
 
-	if (lane != NULL && entry->readable && entry->delivery.state == HPX_JOB_SENDING)
-		sending = hpx_sending_new(d, lane, entry);
-	if (sending != NULL) {
-		take_slot(d, lane);
-		return sending;
+	if (queue != NULL && entry->readable && entry->delivery.state == HPX_JOB_SENDING)
+		outgoing = hpx_outgoing_new(d, queue, entry);
+	if (outgoing != NULL) {
+		take_slot(d, queue);
+		return outgoing;
 	}
-	tell_unsent(lane, entry);
+	log_unsent(queue, entry);
 	hpx_job_entry_free(entry);
 	return NULL;
 }
@@ -145,9 +240,9 @@ static struct hpx_job_entry *pop(struct hpx_job_entry **list)
 static void return_all(struct hpx_deliverer *d, struct hpx_job_entry *list, const char *why)
 {
 	while (list != NULL) {
-		struct hpx_sending *sending = begin_sending(d, pop(&list));
-		if (sending != NULL)
-			hpx_sending_return(sending, why);
+		struct hpx_outgoing *outgoing = begin_outgoing(d, pop(&list));
+		if (outgoing != NULL)
+			hpx_outgoing_return(outgoing, why);
 	}
 }
 
@@ -160,8 +255,9 @@ static bool any_keeps_status_only(const struct hpx_settings *settings)
 	return false;
 }
 
-/* The answer's owner decides what of it is kept; a job does not know its route,
- * so the operation is asked, where any route would make a difference. */
+/* The route of the operation decides how much of the answer is kept. A job does not
+ * know that route, so the operation is read, where any route would make a
+ * difference. */
 static bool keeps_status_only(struct hpx_deliverer *d, const struct hpx_settings *settings,
 			      const struct hpx_delivery *delivery)
 {
@@ -177,7 +273,7 @@ static bool keeps_status_only(struct hpx_deliverer *d, const struct hpx_settings
 			hpx_settings_find_route(settings, entry.description.route);
 		status_only = route == NULL || route->policy.keep == HPX_KEEP_STATUS;
 	} else {
-		status_only = true; /* what may not be kept must not be */
+		status_only = true; /* it might be a route that forbids more */
 	}
 	hpx_arena_done(&arena);
 	return status_only;
@@ -187,19 +283,19 @@ static void send_all(struct hpx_deliverer *d, struct hpx_job_entry *list,
 		     const struct hpx_settings *settings, int64_t claim_ms)
 {
 	while (list != NULL) {
-		struct hpx_sending *sending = begin_sending(d, pop(&list));
-		if (sending == NULL)
+		struct hpx_outgoing *outgoing = begin_outgoing(d, pop(&list));
+		if (outgoing == NULL)
 			continue;
-		sending->status_only =
-			keeps_status_only(d, settings, &sending->entry->delivery);
-		hpx_sending_begin(sending, claim_ms + hpx_lane_lease_ms(sending->lane) / 2,
+		outgoing->status_only =
+			keeps_status_only(d, settings, &outgoing->entry->delivery);
+		hpx_outgoing_send(outgoing, claim_ms + lease_ms_of(outgoing->queue) / 2,
 				  settings->response_body_bytes_max);
 	}
 }
 
 /* ---- claiming ---- */
 
-static void tell_failed_claim(const struct hpx_store_op *op)
+static void log_failed_claim(const struct hpx_store_op *op)
 {
 	if (op->status != HPX_OK && op->status != HPX_CLOSED)
 		hpx_log(HPX_LOG_ERROR, "claim_failed", "problem=%s", hpx_status_name(op->status));
@@ -220,22 +316,23 @@ static void claimed(struct hpx_store_op *op)
 
 	if (op->claim.jobs != NULL)
 		HPX_CRASH_POINT(job_claimed);
-	pthread_mutex_lock(&d->lock);
+	hpx_thread_lock(&d->thread);
+	HPX_ASSERT(d->claim_state == HPX_CLAIM_SUBMITTED);
 	if (d->thread_over) {
-		pthread_mutex_unlock(&d->lock);
+		hpx_thread_unlock(&d->thread);
 		return_all(d, take_claimed(d), "hapax stops");
-		pthread_mutex_lock(&d->lock);
+		hpx_thread_lock(&d->thread);
 	}
-	d->claiming = false;
-	d->claim_back = true;
-	pthread_cond_broadcast(&d->changed);
-	pthread_mutex_unlock(&d->lock);
+	d->claim_state = HPX_CLAIM_BACK;
+	hpx_thread_wake(&d->thread);
+	hpx_thread_unlock(&d->thread);
 }
 
 /* With the lock held; false where there is no room for anything. */
 static bool submit_claim(struct hpx_deliverer *d)
 {
-	size_t count = hpx_claim_plan(d);
+	HPX_ASSERT(d->claim_state == HPX_CLAIM_IDLE);
+	size_t count = plan_claims(d);
 
 	if (count == 0)
 		return false;
@@ -244,14 +341,13 @@ static bool submit_claim(struct hpx_deliverer *d)
 					  .claim.claim_count = count,
 					  .actor = HPX_SPAN("deliverer"),
 					  .done = claimed };
-	/* By it, a claim that has to be run again finds what it took. */
+	/* By its token, a claim that has to be run again finds what it took. */
 	hpx_token_make(&d->claim.token);
 	d->claim_ms = hpx_clock_boot_ms();
-	d->claiming = true;
-	d->claim_back = false;
-	pthread_mutex_unlock(&d->lock);
-	hpx_committer_submit(d->options.committer, &d->claim);
-	pthread_mutex_lock(&d->lock);
+	d->claim_state = HPX_CLAIM_SUBMITTED;
+	hpx_thread_unlock(&d->thread);
+	hpx_committer_submit(d->service->committer, &d->claim);
+	hpx_thread_lock(&d->thread);
 	return true;
 }
 
@@ -260,24 +356,25 @@ static void use_claim(struct hpx_deliverer *d)
 {
 	struct hpx_settings *settings = hpx_settings_ref(d->current);
 	struct hpx_job_entry *jobs = take_claimed(d);
-	bool late = hpx_clock_boot_ms() - d->claim_ms > HPX_CLAIM_STORE_MS;
+	bool late = hpx_clock_boot_ms() - d->claim_ms > CLAIM_STORE_MS;
 
-	pthread_mutex_unlock(&d->lock);
-	tell_failed_claim(&d->claim);
+	d->claim_state = HPX_CLAIM_IDLE;
+	hpx_thread_unlock(&d->thread);
+	log_failed_claim(&d->claim);
 	if (late)
 		return_all(d, jobs, "the store took too long for the claim");
 	else
 		send_all(d, jobs, settings, d->claim_ms);
 	hpx_settings_unref(settings);
-	pthread_mutex_lock(&d->lock);
+	hpx_thread_lock(&d->thread);
 }
 
 static void wait_for_news(struct hpx_deliverer *d)
 {
-	int64_t until_ms = hpx_clock_boot_ms() + d->options.poll_ms;
+	int64_t until_ms = hpx_clock_boot_ms() + d->poll_ms;
 
-	while (!d->stopping && !d->woken && hpx_clock_boot_ms() < until_ms)
-		hpx_cond_wait_until(&d->changed, &d->lock, until_ms);
+	while (!d->thread.stopping && !d->woken && hpx_clock_boot_ms() < until_ms)
+		hpx_thread_wait(&d->thread, until_ms);
 }
 
 static void *run(void *user)
@@ -285,43 +382,43 @@ static void *run(void *user)
 	struct hpx_deliverer *d = user;
 	struct hpx_job_entry *orphans = NULL;
 
-	pthread_mutex_lock(&d->lock);
-	while (!d->stopping) {
+	hpx_thread_lock(&d->thread);
+	while (!d->thread.stopping) {
 		d->woken = false;
 		if (submit_claim(d)) {
-			while (!d->claim_back && !d->stopping)
-				hpx_cond_wait_until(&d->changed, &d->lock, INT64_MAX);
-			if (d->claim_back && !d->stopping)
+			while (d->claim_state == HPX_CLAIM_SUBMITTED && !d->thread.stopping)
+				hpx_thread_wait(&d->thread, INT64_MAX);
+			if (!d->thread.stopping)
 				use_claim(d);
 		}
 		wait_for_news(d);
 	}
 	d->thread_over = true;
-	if (d->claim_back)
+	if (d->claim_state == HPX_CLAIM_BACK)
 		orphans = take_claimed(d);
-	pthread_mutex_unlock(&d->lock);
+	hpx_thread_unlock(&d->thread);
 	return_all(d, orphans, "hapax stops");
 	return NULL;
 }
 
 /* ---- start and stop ---- */
 
-static enum hpx_status make_lanes(struct hpx_deliverer *d)
+static enum hpx_status make_queues(struct hpx_deliverer *d)
 {
 	const struct hpx_settings *settings = d->settings;
 	size_t count = settings->target_count;
 
-	d->lanes = calloc(count + 1, sizeof(*d->lanes));
+	d->queues = calloc(count + 1, sizeof(*d->queues));
 	d->claims = calloc(count + 1, sizeof(*d->claims));
-	if (d->lanes == NULL || d->claims == NULL)
+	if (d->queues == NULL || d->claims == NULL)
 		return HPX_NOMEM;
-	d->lane_count = count;
+	d->queue_count = count;
 	for (size_t i = 0; i < count; i++) {
-		d->lanes[i].target = &settings->targets[i];
-		d->lanes[i].counters = &d->options.counters->targets[i];
+		d->queues[i].target = &settings->targets[i];
+		d->queues[i].counters = &d->service->counters.targets[i];
 	}
 	/* Each target has a slot at least. */
-	d->sendings_max = settings->deliveries_max > count ? settings->deliveries_max :
+	d->outgoing_max = settings->deliveries_max > count ? settings->deliveries_max :
 							     (unsigned)count + (count == 0);
 	return HPX_OK;
 }
@@ -329,49 +426,47 @@ static enum hpx_status make_lanes(struct hpx_deliverer *d)
 static void dispose(struct hpx_deliverer *d)
 {
 	hpx_egress_free(d->egress);
-	if (d->reader != NULL)
-		hpx_store_reader_close(d->reader);
+	hpx_store_reader_close(d->reader);
 	hpx_settings_unref(d->current);
 	hpx_settings_unref(d->settings);
-	pthread_cond_destroy(&d->changed);
-	pthread_mutex_destroy(&d->lock);
+	hpx_thread_done(&d->thread);
 	free(d->claims);
-	free(d->lanes);
+	free(d->queues);
 	free(d);
 }
 
 static enum hpx_status start_engine(struct hpx_deliverer *d)
 {
-	struct hpx_egress_options options = { .running_max = d->sendings_max };
+	struct hpx_egress_options options = { .running_max = d->outgoing_max };
 	enum hpx_status status = hpx_egress_start(&options, &d->egress);
 
 	if (status != HPX_OK)
 		return status;
-	status = hpx_thread_start(&d->thread, run, d);
+	status = hpx_thread_run(&d->thread, run, d);
 	if (status != HPX_OK)
 		hpx_egress_stop(d->egress, 0);
 	return status;
 }
 
-enum hpx_status hpx_deliverer_start(const struct hpx_deliverer_options *options,
+enum hpx_status hpx_deliverer_start(struct hpx_service *service, int64_t poll_ms,
 				    struct hpx_deliverer **ret_deliverer)
 {
 	struct hpx_deliverer *d = calloc(1, sizeof(*d));
-	enum hpx_status status;
+	enum hpx_status status = HPX_NOMEM;
 
 	if (d == NULL)
-		return HPX_NOMEM;
-	d->options = *options;
-	if (d->options.poll_ms <= 0)
-		d->options.poll_ms = POLL_DEFAULT_MS;
-	d->settings = hpx_settings_ref(options->settings);
-	d->current = hpx_settings_ref(options->settings);
-	pthread_mutex_init(&d->lock, NULL);
-	status = hpx_cond_init(&d->changed);
+		return status;
+	if (hpx_thread_init(&d->thread) != HPX_OK) {
+		free(d);
+		return status;
+	}
+	d->service = service;
+	d->poll_ms = poll_ms > 0 ? poll_ms : POLL_DEFAULT_MS;
+	d->settings = hpx_settings_ref(service->settings);
+	d->current = hpx_settings_ref(service->settings);
+	status = make_queues(d);
 	if (status == HPX_OK)
-		status = make_lanes(d);
-	if (status == HPX_OK)
-		status = hpx_store_reader_open(options->store, &d->reader);
+		status = hpx_store_reader_open(service->store, &d->reader);
 	if (status == HPX_OK)
 		status = start_engine(d);
 	if (status == HPX_OK)
@@ -385,10 +480,10 @@ void hpx_deliverer_reload(struct hpx_deliverer *d, struct hpx_settings *settings
 {
 	struct hpx_settings *before;
 
-	pthread_mutex_lock(&d->lock);
+	hpx_thread_lock(&d->thread);
 	before = d->current;
 	d->current = hpx_settings_ref(settings);
-	pthread_mutex_unlock(&d->lock);
+	hpx_thread_unlock(&d->thread);
 	hpx_settings_unref(before);
 }
 
@@ -396,11 +491,7 @@ void hpx_deliverer_stop(struct hpx_deliverer *d, int64_t grace_ms)
 {
 	if (d == NULL)
 		return;
-	pthread_mutex_lock(&d->lock);
-	d->stopping = true;
-	pthread_cond_broadcast(&d->changed);
-	pthread_mutex_unlock(&d->lock);
-	pthread_join(d->thread, NULL);
+	hpx_thread_stop(&d->thread);
 	hpx_egress_stop(d->egress, grace_ms);
 }
 
@@ -408,9 +499,10 @@ void hpx_deliverer_free(struct hpx_deliverer *d)
 {
 	if (d == NULL)
 		return;
-	pthread_mutex_lock(&d->lock);
-	while (d->claiming || d->alive > 0)
-		hpx_cond_wait_until(&d->changed, &d->lock, INT64_MAX);
-	pthread_mutex_unlock(&d->lock);
+	hpx_thread_lock(&d->thread);
+	while (d->claim_state == HPX_CLAIM_SUBMITTED || d->alive > 0)
+		hpx_thread_wait(&d->thread, INT64_MAX);
+	HPX_ASSERT(d->under_way == 0);
+	hpx_thread_unlock(&d->thread);
 	dispose(d);
 }

@@ -1,14 +1,28 @@
-/* One job on its way out: from the row to a request. The target says where it
- * goes and with which credentials; the job says the path, its fields and the
- * body; hapax adds the key and what it is about. */
+/* One job on its way out: the request that it makes, what the answer means, and
+ * the result that is stored. The target says where the request goes and with which
+ * credentials; the job says path, fields and body; hapax adds the key and the
+ * operation's reference.
+ *
+ *   CLAIMED ─▶ SENT ─▶ STORING ─▶ freed     hpx_outgoing_state
+ *      └─────────────────▲                  (returned or refused: not sent)
+ *
+ *   CLAIMED ─▶ SENT      hpx_outgoing_send
+ *   ─▶ STORING           store_result
+ *   STORING ─▶ freed     stored
+ *
+ *  1. One thread has an outgoing job at a time: see hpx_outgoing_state.
+ *  2. The slot of the target is free before the result is handed to the store. */
 #include "worker/outgoing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/container.h"
 #include "base/crash_point.h"
+#include "base/log.h"
+#include "core/json_lookup.h"
 #include "http/field.h"
 #include "http/write.h"
 
@@ -17,34 +31,34 @@
 /* For a provider's id: the tree of its answer is not in it. */
 #define ARENA_BYTES_MAX 4096
 
-struct hpx_sending *hpx_sending_new(struct hpx_deliverer *deliverer, struct hpx_lane *lane,
-				    struct hpx_job_entry *entry)
+struct hpx_outgoing *hpx_outgoing_new(struct hpx_deliverer *deliverer, struct hpx_target_queue *queue,
+				      struct hpx_job_entry *entry)
 {
-	struct hpx_sending *sending = calloc(1, sizeof(*sending));
+	struct hpx_outgoing *outgoing = calloc(1, sizeof(*outgoing));
 
-	if (sending == NULL)
+	if (outgoing == NULL)
 		return NULL;
-	sending->deliverer = deliverer;
-	sending->lane = lane;
-	sending->entry = entry;
-	hpx_buffer_init(&sending->url, URL_BYTES_MAX);
-	hpx_buffer_init(&sending->method, METHOD_BYTES_MAX);
-	hpx_buffer_init(&sending->headers, HPX_EGRESS_HEAD_BYTES_MAX);
-	hpx_buffer_init(&sending->kept_headers, 2 * HPX_EGRESS_HEAD_BYTES_MAX);
-	hpx_arena_init(&sending->arena, ARENA_BYTES_MAX);
-	return sending;
+	outgoing->deliverer = deliverer;
+	outgoing->queue = queue;
+	outgoing->entry = entry;
+	hpx_buffer_init(&outgoing->url, URL_BYTES_MAX);
+	hpx_buffer_init(&outgoing->method, METHOD_BYTES_MAX);
+	hpx_buffer_init(&outgoing->headers, HPX_EGRESS_HEAD_BYTES_MAX);
+	hpx_buffer_init(&outgoing->kept_headers, 2 * HPX_EGRESS_HEAD_BYTES_MAX);
+	hpx_arena_init(&outgoing->arena, ARENA_BYTES_MAX);
+	return outgoing;
 }
 
-void hpx_sending_free(struct hpx_sending *sending)
+static void outgoing_free(struct hpx_outgoing *outgoing)
 {
-	hpx_egress_request_done(&sending->request);
-	hpx_arena_done(&sending->arena);
-	hpx_buffer_done(&sending->kept_headers);
-	hpx_buffer_done(&sending->headers);
-	hpx_buffer_done(&sending->method);
-	hpx_buffer_done(&sending->url);
-	hpx_job_entry_free(sending->entry);
-	free(sending);
+	hpx_egress_request_done(&outgoing->request);
+	hpx_arena_done(&outgoing->arena);
+	hpx_buffer_done(&outgoing->kept_headers);
+	hpx_buffer_done(&outgoing->headers);
+	hpx_buffer_done(&outgoing->method);
+	hpx_buffer_done(&outgoing->url);
+	hpx_job_entry_free(outgoing->entry);
+	free(outgoing);
 }
 
 /* ---- the request ---- */
@@ -65,28 +79,28 @@ static bool is_ours(const struct hpx_job_target *target, struct hpx_span name)
 }
 
 /* A line that is no field travels on to the engine, which says what is wrong. */
-static enum hpx_status add_job_headers(struct hpx_sending *sending)
+static enum hpx_status add_job_headers(struct hpx_outgoing *outgoing)
 {
-	struct hpx_span rest = sending->entry->job.headers;
+	struct hpx_span rest = outgoing->entry->job.headers;
 	enum hpx_status status = HPX_OK;
 	struct hpx_field_line line;
 
 	while (status == HPX_OK && hpx_field_line_next(&rest, &line))
-		if (line.name.ptr == NULL || !is_ours(sending->lane->target, line.name))
-			status = hpx_buffer_append(&sending->headers, line.whole);
+		if (line.name.ptr == NULL || !is_ours(outgoing->queue->target, line.name))
+			status = hpx_buffer_append(&outgoing->headers, line.whole);
 	return status;
 }
 
-static enum hpx_status add_our_headers(struct hpx_sending *sending)
+static enum hpx_status add_our_headers(struct hpx_outgoing *outgoing)
 {
-	const struct hpx_job_target *target = sending->lane->target;
-	const struct hpx_delivery *delivery = &sending->entry->delivery;
-	struct hpx_buffer *out = &sending->headers;
+	const struct hpx_job_target *target = outgoing->queue->target;
+	const struct hpx_delivery *delivery = &outgoing->entry->delivery;
+	struct hpx_buffer *out = &outgoing->headers;
 	char reference[HPX_REFERENCE_SIZE], key[HPX_JOB_KEY_SIZE];
 	enum hpx_status status;
 
 	hpx_reference_print(&delivery->operation, &delivery->mark, reference);
-	status = hpx_job_key(&delivery->operation, &delivery->mark, sending->entry->job.name, key);
+	status = hpx_job_key(&delivery->operation, &delivery->mark, outgoing->entry->job.name, key);
 	if (status == HPX_OK)
 		status = hpx_buffer_append(out, target->caller.headers);
 	if (status == HPX_OK && target->key_header.len > 0)
@@ -98,78 +112,333 @@ static enum hpx_status add_our_headers(struct hpx_sending *sending)
 	return status;
 }
 
-static enum hpx_status add_where(struct hpx_sending *sending)
+static enum hpx_status add_where(struct hpx_outgoing *outgoing)
 {
-	const struct hpx_job *job = &sending->entry->job;
-	enum hpx_status status = hpx_buffer_text(&sending->url, sending->lane->target->caller.url);
+	const struct hpx_job *job = &outgoing->entry->job;
+	enum hpx_status status = hpx_buffer_text(&outgoing->url, outgoing->queue->target->caller.url);
 
 	if (status == HPX_OK)
-		status = hpx_buffer_append(&sending->url, job->path);
+		status = hpx_buffer_append(&outgoing->url, job->path);
 	if (status == HPX_OK)
-		status = hpx_buffer_byte(&sending->url, '\0');
+		status = hpx_buffer_byte(&outgoing->url, '\0');
 	if (status == HPX_OK)
-		status = hpx_buffer_append(&sending->method, job->method);
-	return status == HPX_OK ? hpx_buffer_byte(&sending->method, '\0') : status;
+		status = hpx_buffer_append(&outgoing->method, job->method);
+	return status == HPX_OK ? hpx_buffer_byte(&outgoing->method, '\0') : status;
 }
 
-static enum hpx_status build(struct hpx_sending *sending)
+static enum hpx_status build(struct hpx_outgoing *outgoing)
 {
-	enum hpx_status status = add_where(sending);
+	enum hpx_status status = add_where(outgoing);
 
 	if (status == HPX_OK)
-		status = add_job_headers(sending);
-	return status == HPX_OK ? add_our_headers(sending) : status;
+		status = add_job_headers(outgoing);
+	return status == HPX_OK ? add_our_headers(outgoing) : status;
 }
 
-/* ---- its way ---- */
+/* ---- the answer ---- */
+
+static enum hpx_sent sent_of(enum hpx_egress_end end)
+{
+	switch (end) {
+	case HPX_EGRESS_NOT_SENT:
+		return HPX_SENT_NOTHING;
+	case HPX_EGRESS_ANSWERED:
+		return HPX_SENT_ANSWERED;
+	case HPX_EGRESS_NO_ANSWER:
+		break;
+	}
+	return HPX_SENT_NO_ANSWER;
+}
+
+/* The head that the engine's lines came from. */
+static struct hpx_http_head head_of(struct hpx_span lines,
+				    struct hpx_field fields[HPX_HTTP_FIELDS_MAX])
+{
+	struct hpx_http_head head = { .fields = fields };
+	struct hpx_field_line line;
+
+	while (head.field_count < HPX_HTTP_FIELDS_MAX && hpx_field_line_next(&lines, &line))
+		if (line.name.ptr != NULL)
+			fields[head.field_count++] = (struct hpx_field){ line.name, line.value };
+	return head;
+}
+
+static bool is_event_stream(const struct hpx_http_head *head)
+{
+	struct hpx_span type = hpx_field_value(head, HPX_SPAN("Content-Type"));
+
+	return hpx_span_ieq(hpx_span_trim(hpx_span_first(type, hpx_span_index(type, ';'))),
+			    HPX_SPAN("text/event-stream"));
+}
+
+/* By the rule that the gateway has. Of an answer that is not kept, only Location:
+ * where the resource is. */
+static enum hpx_status keep_headers(struct hpx_outgoing *outgoing, const struct hpx_http_head *head,
+				    bool kept)
+{
+	enum hpx_status status = HPX_OK;
+
+	for (size_t i = 0; i < head->field_count && status == HPX_OK; i++) {
+		const struct hpx_field *field = &head->fields[i];
+		if (kept ? hpx_field_is_kept(head, field->name) :
+			   hpx_span_ieq(field->name, HPX_SPAN("Location")))
+			status = hpx_write_field(&outgoing->kept_headers, field->name, field->value);
+	}
+	return status;
+}
+
+static void take_answer(struct hpx_outgoing *outgoing)
+{
+	const struct hpx_egress_request *request = &outgoing->request;
+	struct hpx_field fields[HPX_HTTP_FIELDS_MAX];
+	struct hpx_http_head head = head_of(hpx_buffer_span(&request->headers_in), fields);
+	bool kept = !request->body_dropped && !outgoing->status_only && !is_event_stream(&head);
+
+	/* Out of memory: that the job was executed is all that is stored. */
+	if (keep_headers(outgoing, &head, kept) != HPX_OK) {
+		outgoing->kept_headers.len = 0;
+		kept = false;
+	}
+	outgoing->answer = (struct hpx_answer){
+		.status = request->status,
+		.kept = kept,
+		.headers = hpx_buffer_span(&outgoing->kept_headers),
+		.body = kept ? hpx_buffer_span(&request->body_in) : hpx_span(NULL, 0),
+	};
+	outgoing->update.answer = &outgoing->answer;
+}
+
+/* ---- the result ---- */
+
+/* Whatever the status was: with the id, the provider can be asked about the job. */
+static struct hpx_span find_provider_id(struct hpx_outgoing *outgoing)
+{
+	const struct hpx_egress_request *request = &outgoing->request;
+	struct hpx_span pointer = outgoing->queue->target->provider_id;
+	struct hpx_json_scalar scalar;
+
+	if (pointer.ptr == NULL || request->end != HPX_EGRESS_ANSWERED || request->body_dropped ||
+	    hpx_json_lookup(hpx_buffer_span(&request->body_in), pointer, HPX_PROVIDER_ID_SIZE - 1,
+			    &outgoing->arena, &scalar) != HPX_OK ||
+	    (scalar.kind != HPX_JSON_STRING && scalar.kind != HPX_JSON_NUMBER))
+		return hpx_span(NULL, 0);
+	return scalar.text;
+}
+
+static int64_t delay_ms(const struct hpx_outgoing *outgoing)
+{
+	const struct hpx_job_target *target = outgoing->queue->target;
+	const struct hpx_delivery *delivery = &outgoing->entry->delivery;
+	uint64_t random;
+
+	hpx_random(&random, sizeof(random));
+	return hpx_backoff_heed(hpx_backoff_delay(&target->backoff,
+						  delivery->attempt - delivery->budget, random),
+				outgoing->request.retry_after_ms, target->retry_after_max_ms);
+}
+
+static void write_reason(struct hpx_outgoing *outgoing)
+{
+	const struct hpx_egress_request *request = &outgoing->request;
+	struct hpx_span name = hpx_span_first(outgoing->queue->target->name, 64);
+
+	if (request->end == HPX_EGRESS_ANSWERED)
+		snprintf(outgoing->reason, sizeof(outgoing->reason), "%.*s answered %u",
+			 HPX_SPAN_ARG(name), request->status);
+	else
+		snprintf(outgoing->reason, sizeof(outgoing->reason), "%.*s: %s: %s",
+			 HPX_SPAN_ARG(name), hpx_egress_end_text(request->end), request->problem);
+}
+
+/* The job's next move, when it is tried again, and the operation's answer where the
+ * job brings it. */
+static void judge(struct hpx_outgoing *outgoing)
+{
+	const struct hpx_egress_request *request = &outgoing->request;
+	bool answers = outgoing->entry->delivery.answers;
+
+	outgoing->update = (struct hpx_job_update){
+		.move = hpx_job_judge(sent_of(request->end), request->status,
+				      request->retry_after_ms >= 0, answers),
+		.attempts_max = outgoing->queue->target->attempts_max,
+		.delay_ms = delay_ms(outgoing),
+		.status = request->status,
+		.provider_id = find_provider_id(outgoing),
+	};
+	if (request->resent)
+		outgoing->update.move = hpx_job_judge_resent(outgoing->update.move, request->status);
+	if (answers && outgoing->update.move == HPX_JOB_MOVE_DELIVER)
+		take_answer(outgoing);
+	write_reason(outgoing);
+}
+
+/* ---- storing the result ---- */
+
+static const char *const result_events[] = {
+#define X(name) "job_" #name,
+	HPX_JOB_RESULT_LIST(X)
+#undef X
+};
+
+static enum hpx_job_result result_of_move(enum hpx_job_move move)
+{
+	switch (move) {
+	case HPX_JOB_MOVE_DELIVER:
+		return HPX_JOB_RESULT_delivered;
+	case HPX_JOB_MOVE_REJECT:
+		return HPX_JOB_RESULT_rejected;
+	case HPX_JOB_MOVE_POSTPONE:
+		return HPX_JOB_RESULT_postponed;
+	default:
+		return HPX_JOB_RESULT_lost;
+	}
+}
+
+/* The store has the last word: a budget may be used up, and an answer may be
+ * that of a outgoing before. */
+static enum hpx_job_result result_of(const struct hpx_outgoing *outgoing)
+{
+	enum hpx_job_move move = outgoing->update.move;
+
+	if (outgoing->op.job.after == NULL)
+		return result_of_move(move);
+	switch (outgoing->op.job.after->delivery.state) {
+	case HPX_JOB_DONE:
+		return HPX_JOB_RESULT_delivered;
+	case HPX_JOB_DEAD:
+		return move == HPX_JOB_MOVE_REJECT ? HPX_JOB_RESULT_rejected : HPX_JOB_RESULT_dead;
+	case HPX_JOB_QUEUED:
+		return move == HPX_JOB_MOVE_POSTPONE ? HPX_JOB_RESULT_postponed :
+						       HPX_JOB_RESULT_lost;
+	case HPX_JOB_UNKNOWN:
+		return HPX_JOB_RESULT_lost;
+	default:
+		return result_of_move(move);
+	}
+}
+
+static const char *state_of(const struct hpx_outgoing *outgoing)
+{
+	return outgoing->op.job.after != NULL ? hpx_job_state_name(outgoing->op.job.after->delivery.state) : "?";
+}
+
+static void log_result(const struct hpx_outgoing *outgoing)
+{
+	const struct hpx_delivery *delivery = &outgoing->entry->delivery;
+	enum hpx_job_result result = result_of(outgoing);
+	bool stored = outgoing->op.status == HPX_OK;
+	char reference[HPX_REFERENCE_SIZE];
+
+	if (stored)
+		hpx_counter_add(&outgoing->queue->counters->results[result], 1);
+	hpx_reference_print(&delivery->operation, &delivery->mark, reference);
+	if (stored)
+		hpx_log(result == HPX_JOB_RESULT_delivered ? HPX_LOG_DEBUG : HPX_LOG_WARN,
+			result_events[result],
+			"job=%lld operation=%s target=%.*s attempt=%u status=%u state=%s reason=\"%s\"",
+			(long long)delivery->number, reference,
+			HPX_SPAN_ARG(outgoing->queue->target->name), delivery->attempt,
+			outgoing->update.status, state_of(outgoing), outgoing->reason);
+	else /* a person settled the job meanwhile, or the sweep will */
+		hpx_log(HPX_LOG_WARN, "job_not_stored",
+			"job=%lld operation=%s target=%.*s attempt=%u move=%s problem=%s reason=\"%s\"",
+			(long long)delivery->number, reference,
+			HPX_SPAN_ARG(outgoing->queue->target->name), delivery->attempt,
+			hpx_job_move_name(outgoing->update.move), hpx_status_name(outgoing->op.status),
+			outgoing->reason);
+}
+
+static void stored(struct hpx_store_op *op)
+{
+	struct hpx_outgoing *outgoing = HPX_CONTAINER(op, struct hpx_outgoing, op);
+	struct hpx_deliverer *deliverer = outgoing->deliverer;
+
+	HPX_ASSERT(outgoing->state == HPX_OUTGOING_STORING);
+	HPX_CRASH_POINT(job_stored);
+	log_result(outgoing);
+	hpx_job_entry_free(op->job.after);
+	outgoing_free(outgoing);
+	hpx_deliverer_ended(deliverer);
+}
+
+static void store_result(struct hpx_outgoing *outgoing)
+{
+	const struct hpx_delivery *delivery = &outgoing->entry->delivery;
+
+	HPX_ASSERT(outgoing->state != HPX_OUTGOING_STORING);
+	outgoing->state = HPX_OUTGOING_STORING;
+	outgoing->update.number = delivery->number;
+	outgoing->op = (struct hpx_store_op){
+		.verb = HPX_VERB_JOB,
+		.id = delivery->operation,
+		.token = delivery->token,
+		.job.update = &outgoing->update,
+		.actor = HPX_SPAN("deliverer"),
+		.reason = hpx_span_of(outgoing->reason),
+		.done = stored,
+	};
+	hpx_committer_submit(outgoing->deliverer->service->committer, &outgoing->op);
+}
+
+/* ---- sending ---- */
+
+void hpx_outgoing_return(struct hpx_outgoing *outgoing, const char *why)
+{
+	outgoing->update = (struct hpx_job_update){ .move = HPX_JOB_MOVE_POSTPONE,
+						    .unsent = true };
+	snprintf(outgoing->reason, sizeof(outgoing->reason), "it was not sent: %s", why);
+	hpx_deliverer_slot_free(outgoing->deliverer, outgoing->queue, NULL);
+	store_result(outgoing);
+}
 
 static void ended(struct hpx_egress_request *request)
 {
-	struct hpx_sending *sending = HPX_CONTAINER(request, struct hpx_sending, request);
+	struct hpx_outgoing *outgoing = HPX_CONTAINER(request, struct hpx_outgoing, request);
 
+	HPX_ASSERT(outgoing->state == HPX_OUTGOING_SENT);
 	HPX_CRASH_POINT(job_answered);
 	if (request->end == HPX_EGRESS_NOT_SENT &&
-	    hpx_deliverer_is_stopping(sending->deliverer)) {
-		hpx_sending_return(sending, request->problem);
+	    hpx_thread_is_stopping(&outgoing->deliverer->thread)) {
+		hpx_outgoing_return(outgoing, request->problem);
 		return;
 	}
-	hpx_sending_judge(sending);
-	hpx_deliverer_freed(sending->deliverer, sending->lane, request);
-	hpx_sending_store(sending);
+	judge(outgoing);
+	hpx_deliverer_slot_free(outgoing->deliverer, outgoing->queue, request);
+	store_result(outgoing);
 }
 
-/* It would be the same next time. Where an earlier sending may have happened,
- * "refused" would say too much. */
-static void refuse(struct hpx_sending *sending, enum hpx_status status)
+/* The request cannot be made, and could not be the next time. Where an earlier
+ * delivery may have been executed, "refused" would say too much: it is lost. */
+static void refuse(struct hpx_outgoing *outgoing, enum hpx_status status)
 {
-	const struct hpx_job_target *target = sending->lane->target;
+	const struct hpx_job_target *target = outgoing->queue->target;
 
-	sending->turn = (struct hpx_job_update){
-		.move = sending->entry->delivery.unsure ? HPX_JOB_MOVE_LOSE : HPX_JOB_MOVE_REJECT,
+	outgoing->update = (struct hpx_job_update){
+		.move = outgoing->entry->delivery.unsure ? HPX_JOB_MOVE_LOSE : HPX_JOB_MOVE_REJECT,
 		.attempts_max = target->attempts_max,
 		.delay_ms = target->backoff.cap_ms,
 	};
-	snprintf(sending->reason, sizeof(sending->reason), "%.*s: it cannot be sent: %s",
+	snprintf(outgoing->reason, sizeof(outgoing->reason), "%.*s: it cannot be sent: %s",
 		 HPX_SPAN_ARG(hpx_span_first(target->name, 64)),
-		 sending->request.problem[0] != '\0' ? sending->request.problem :
-						       hpx_status_text(status));
-	hpx_deliverer_freed(sending->deliverer, sending->lane, NULL);
-	hpx_sending_store(sending);
+		 outgoing->request.problem[0] != '\0' ? outgoing->request.problem :
+							hpx_status_text(status));
+	hpx_deliverer_slot_free(outgoing->deliverer, outgoing->queue, NULL);
+	store_result(outgoing);
 }
 
-static enum hpx_status hand_over(struct hpx_sending *sending, int64_t send_until_ms,
+static enum hpx_status hand_over(struct hpx_outgoing *outgoing, int64_t send_until_ms,
 				 size_t answer_bytes_max)
 {
-	const struct hpx_job_target *target = sending->lane->target;
-	enum hpx_status status = build(sending);
+	const struct hpx_job_target *target = outgoing->queue->target;
+	enum hpx_status status = build(outgoing);
 
 	if (status != HPX_OK)
 		return status;
-	sending->request = (struct hpx_egress_request){
-		.url = sending->url.ptr,
-		.method = sending->method.ptr,
-		.headers = hpx_buffer_span(&sending->headers),
-		.body = sending->entry->job.body,
+	outgoing->request = (struct hpx_egress_request){
+		.url = outgoing->url.ptr,
+		.method = outgoing->method.ptr,
+		.headers = hpx_buffer_span(&outgoing->headers),
+		.body = outgoing->entry->job.body,
 		.reuse = target->honours_keys_ms > 0,
 		.connect_timeout_ms = target->caller.connect_timeout_ms,
 		.timeout_ms = target->caller.timeout_ms,
@@ -178,27 +447,23 @@ static enum hpx_status hand_over(struct hpx_sending *sending, int64_t send_until
 		.ca_file = target->caller.ca_file,
 		.done = ended,
 	};
-	return hpx_egress_submit(sending->deliverer->egress, &sending->request);
+	outgoing->state = HPX_OUTGOING_SENT; /* the engine may end it before this returns */
+	status = hpx_egress_submit(outgoing->deliverer->egress, &outgoing->request);
+	if (status != HPX_OK)
+		outgoing->state = HPX_OUTGOING_CLAIMED;
+	return status;
 }
 
-void hpx_sending_begin(struct hpx_sending *sending, int64_t send_until_ms,
+void hpx_outgoing_send(struct hpx_outgoing *outgoing, int64_t send_until_ms,
 		       size_t answer_bytes_max)
 {
-	enum hpx_status status = hand_over(sending, send_until_ms, answer_bytes_max);
+	HPX_ASSERT(outgoing->state == HPX_OUTGOING_CLAIMED);
+	enum hpx_status status = hand_over(outgoing, send_until_ms, answer_bytes_max);
 
 	if (status == HPX_OK)
 		HPX_CRASH_POINT(job_sending);
 	else if (status == HPX_INVALID || status == HPX_TOO_LARGE)
-		refuse(sending, status);
+		refuse(outgoing, status);
 	else
-		hpx_sending_return(sending, hpx_status_text(status));
-}
-
-void hpx_sending_return(struct hpx_sending *sending, const char *why)
-{
-	sending->turn = (struct hpx_job_update){ .move = HPX_JOB_MOVE_POSTPONE,
-						 .unsent = true };
-	snprintf(sending->reason, sizeof(sending->reason), "it was not sent: %s", why);
-	hpx_deliverer_freed(sending->deliverer, sending->lane, NULL);
-	hpx_sending_store(sending);
+		hpx_outgoing_return(outgoing, hpx_status_text(status));
 }

@@ -1,156 +1,360 @@
-/* One question, from what was taken to what is found. */
+/* One probe call: from the unknown that was claimed to the ruling that is stored.
+ *
+ *   CLAIMED ─▶ SENT ─▶ RULING ─▶ freed     hpx_probe_call_state
+ *      │ └───────────────▲                 (evidence, or the probe cannot be made)
+ *      └▶ freed                            (dropped: no probe, too early, too late)
+ *
+ *   CLAIMED ─▶ SENT      hpx_probe_call_send
+ *   ─▶ RULING            rule
+ *   RULING ─▶ freed      on_ruled
+ *   ─▶ freed             hpx_probe_call_drop
+ *
+ *  1. One thread has a call at a time: see hpx_probe_call_state.
+ *  2. The slot of the queue is free before the ruling is handed to the store. */
 #include "worker/probe_call.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/container.h"
 #include "base/crash_point.h"
 #include "base/log.h"
+#include "core/job.h"
+#include "http/octet.h"
 
 #define URL_BYTES_MAX 8192
 /* Of a probe's answer: a state and an id, not a document. */
 #define ANSWER_BYTES_MAX ((size_t)256 * 1024)
+/* For two operations with one key. */
+#define ARENA_BYTES_MAX 65536
+/* The store gets this long, before a call and after it. */
+#define STORE_MS 10000
 
-const struct hpx_operation_id *hpx_question_id(const struct hpx_question *question)
+/* ---- what the call is about ---- */
+
+static bool is_job(const struct hpx_unsettled *unknown)
 {
-	return question->about->delivery.number != 0 ? &question->about->delivery.operation :
-						       &question->about->record.id;
+	return unknown->delivery.number != 0;
 }
 
-const struct hpx_mark *hpx_question_mark(const struct hpx_question *question)
+static const struct hpx_operation_id *operation_of(const struct hpx_unsettled *unknown)
 {
-	return question->about->delivery.number != 0 ? &question->about->delivery.mark :
-						       &question->about->record.mark;
+	return is_job(unknown) ? &unknown->delivery.operation : &unknown->record.id;
 }
 
-/* NULL: nobody can be asked. */
-static const struct hpx_reconcile_settings *find_how(const struct hpx_settings *settings,
-						     const struct hpx_unsettled *about)
+/* The mark of the operation's reference. */
+static const struct hpx_mark *mark_of(const struct hpx_unsettled *unknown)
 {
-	const struct hpx_reconcile_settings *how = NULL;
+	return is_job(unknown) ? &unknown->delivery.mark : &unknown->record.mark;
+}
 
-	if (about->delivery.number != 0) {
-		const struct hpx_job_target *target = hpx_settings_find_target(settings, about->target);
-		how = target != NULL ? &target->reconcile : NULL;
+static void print_reference(const struct hpx_unsettled *unknown, char out[HPX_REFERENCE_SIZE])
+{
+	hpx_reference_print(operation_of(unknown), mark_of(unknown), out);
+}
+
+/* NULL: no probe is configured. */
+static const struct hpx_reconcile_settings *reconcile_of(const struct hpx_settings *settings,
+							 const struct hpx_unsettled *unknown)
+{
+	const struct hpx_reconcile_settings *reconcile = NULL;
+
+	if (is_job(unknown)) {
+		const struct hpx_job_target *target =
+			hpx_settings_find_target(settings, unknown->target);
+		reconcile = target != NULL ? &target->reconcile : NULL;
 	} else {
 		const struct hpx_route *route =
-			hpx_settings_find_route(settings, about->description.route);
-		how = route != NULL ? &route->reconcile : NULL;
+			hpx_settings_find_route(settings, unknown->description.route);
+		reconcile = route != NULL ? &route->reconcile : NULL;
 	}
-	return how != NULL && how->given && how->probe.given ? how : NULL;
+	return reconcile != NULL && reconcile->given && reconcile->probe.given ? reconcile : NULL;
 }
 
-static struct hpx_question *question_new(struct hpx_reconciler *reconciler,
-					 struct hpx_settings *settings,
-					 struct hpx_unsettled *about)
-{
-	struct hpx_question *question = calloc(1, sizeof(*question));
+/* ---- making and freeing ---- */
 
-	if (question == NULL)
+static struct hpx_probe_call *call_new(struct hpx_reconciler *reconciler,
+				       struct hpx_settings *settings,
+				       struct hpx_unsettled *unknown)
+{
+	struct hpx_probe_call *call = calloc(1, sizeof(*call));
+
+	if (call == NULL)
 		return NULL;
-	question->reconciler = reconciler;
-	question->settings = hpx_settings_ref(settings);
-	question->about = about;
-	question->how = find_how(settings, about);
-	hpx_buffer_init(&question->url, URL_BYTES_MAX);
-	return question;
+	call->reconciler = reconciler;
+	call->settings = hpx_settings_ref(settings);
+	call->unknown = unknown;
+	call->reconcile = reconcile_of(settings, unknown);
+	hpx_buffer_init(&call->url, URL_BYTES_MAX);
+	return call;
 }
 
-static void question_free(struct hpx_question *question)
+static void call_free(struct hpx_probe_call *call)
 {
-	hpx_egress_request_done(&question->request);
-	hpx_buffer_done(&question->url);
-	hpx_unsettled_free(question->about);
-	hpx_settings_unref(question->settings);
-	free(question);
+	hpx_egress_request_done(&call->request);
+	hpx_buffer_done(&call->url);
+	hpx_unsettled_free(call->unknown);
+	hpx_settings_unref(call->settings);
+	free(call);
 }
 
-/* Freed, and only then told: the reconciler goes when its last question has. */
-void hpx_question_drop(struct hpx_question *question)
+/* The queue is left last: the reconciler is freed when its last call has left. */
+void hpx_probe_call_drop(struct hpx_probe_call *call)
 {
-	struct hpx_reconciler *reconciler = question->reconciler;
-	struct hpx_probe_lane *lane = question->lane;
+	struct hpx_reconciler *reconciler = call->reconciler;
+	struct hpx_probe_queue *queue = call->queue;
 
-	question_free(question);
-	hpx_reconciler_ended(reconciler, lane);
+	call_free(call);
+	hpx_probe_queue_leave(reconciler, queue);
 }
 
-/* ---- what was found ---- */
+/* ---- the ruling ---- */
 
-/* The probe itself failed, or cannot be made: that is an answer too, one that
- * says nothing and spends a try. */
-static void rule_unclear(struct hpx_question *question, const char *why)
+static enum hpx_reconciled result_of(enum hpx_reconcile_move move)
+{
+	switch (move) {
+	case HPX_RECONCILE_SETTLE_APPLIED:
+	case HPX_RECONCILE_SETTLE_DECLINED:
+	case HPX_RECONCILE_SETTLE_NOT_APPLIED:
+		return HPX_RECONCILED_resolved;
+	case HPX_RECONCILE_A_PERSON:
+		return HPX_RECONCILED_failed;
+	default:
+		return HPX_RECONCILED_scheduled;
+	}
+}
+
+static void log_ruling(const struct hpx_probe_call *call, enum hpx_log_level level,
+		       const char *event, const char *move)
+{
+	char reference[HPX_REFERENCE_SIZE];
+
+	print_reference(call->unknown, reference);
+	hpx_log(level, event, "operation=%s job=%lld move=%s reason=\"%s\"", reference,
+		(long long)call->unknown->delivery.number, move, call->reason);
+}
+
+static void count_ruling(const struct hpx_probe_call *call, enum hpx_reconcile_move move)
+{
+	static const struct {
+		enum hpx_log_level level;
+		const char *event;
+	} lines[] = {
+		[HPX_RECONCILED_scheduled] = { HPX_LOG_DEBUG, "asked" },
+		[HPX_RECONCILED_resolved] = { HPX_LOG_INFO, "reconciled" },
+		[HPX_RECONCILED_failed] = { HPX_LOG_WARN, "left_to_a_person" },
+	};
+	enum hpx_reconciled result = result_of(move);
+
+	hpx_counter_add(&call->reconciler->service->counters.reconciled[result], 1);
+	log_ruling(call, lines[result].level, lines[result].event, hpx_reconcile_name(move));
+}
+
+static void on_ruled(struct hpx_store_op *op)
+{
+	struct hpx_probe_call *call = HPX_CONTAINER(op, struct hpx_probe_call, op);
+
+	HPX_ASSERT(call->state == HPX_PROBE_CALL_RULING);
+	HPX_CRASH_POINT(reconcile_ruled);
+	if (op->status == HPX_OK)
+		count_ruling(call, call->update.move);
+	else /* the operation is gone, or settled by a person; or the store is gone */
+		log_ruling(call, HPX_LOG_WARN, "ruling_not_stored", hpx_status_name(op->status));
+	hpx_probe_call_drop(call);
+}
+
+/* Hands the ruling to the store. The call is freed when it is stored. */
+static void rule(struct hpx_probe_call *call, const struct hpx_received_ruling *received)
+{
+	HPX_ASSERT(call->state != HPX_PROBE_CALL_RULING);
+	call->state = HPX_PROBE_CALL_RULING;
+	call->update = (struct hpx_ruling_update){ .number = call->unknown->delivery.number,
+						   .received = *received };
+	if (call->reconcile != NULL)
+		call->update.rule = call->reconcile->rule;
+	hpx_random(&call->update.random, sizeof(call->update.random));
+	call->op = (struct hpx_store_op){
+		.verb = HPX_VERB_RULE,
+		.id = *operation_of(call->unknown),
+		.mark = *mark_of(call->unknown),
+		.rule.update = &call->update,
+		.actor = HPX_SPAN("reconciler"),
+		.reason = hpx_span_of(call->reason),
+		.done = on_ruled,
+	};
+	hpx_committer_submit(call->reconciler->service->committer, &call->op);
+}
+
+/* The probe failed, or cannot be made. That is a ruling too: it says nothing, and
+ * costs a try. */
+static void rule_unclear(struct hpx_probe_call *call, const char *why)
 {
 	struct hpx_received_ruling received = { .ruling = HPX_RULING_UNCLEAR,
 						.about_ms = hpx_clock_wall_ms(),
 						.asked = true };
 
-	snprintf(question->reason, sizeof(question->reason), "the probe says nothing: %s", why);
-	hpx_question_rule(question, &received);
+	snprintf(call->reason, sizeof(call->reason), "the probe says nothing: %s", why);
+	rule(call, &received);
 }
 
-static void answered(struct hpx_egress_request *request)
+/* ---- the URL ---- */
+
+static enum hpx_status append_encoded(struct hpx_buffer *out, struct hpx_span text)
 {
-	struct hpx_question *question = HPX_CONTAINER(request, struct hpx_question, request);
+	enum hpx_status status = HPX_OK;
+
+	for (size_t i = 0; i < text.len && status == HPX_OK; i++)
+		status = hpx_octet_is(text.ptr[i], HPX_OCTET_UNRESERVED) ?
+				 hpx_buffer_byte(out, text.ptr[i]) :
+				 hpx_buffer_printf(out, "%%%02X", (unsigned char)text.ptr[i]);
+	return status;
+}
+
+static enum hpx_status append_reference(const struct hpx_unsettled *unknown, struct hpx_buffer *out)
+{
+	char reference[HPX_REFERENCE_SIZE];
+
+	print_reference(unknown, reference);
+	return append_encoded(out, hpx_span_of(reference));
+}
+
+static enum hpx_status append_provider_id(const struct hpx_unsettled *unknown,
+					  struct hpx_buffer *out, const char **ret_reason)
+{
+	const char *id = unknown->delivery.provider_id;
+
+	if (!is_job(unknown) || id[0] == '\0') {
+		*ret_reason = "the provider's id is not known";
+		return HPX_NOT_FOUND;
+	}
+	return append_encoded(out, hpx_span_of(id));
+}
+
+/* Whether this is the only operation with its key. */
+static enum hpx_status find_unique(const struct hpx_unsettled *unknown,
+				   struct hpx_store_reader *reader, bool *ret_unique)
+{
+	struct hpx_query query = { .state = HPX_STATE_COUNT,
+				   .key = unknown->description.key,
+				   .limit = 2 };
+	struct hpx_entry *entries;
+	struct hpx_arena arena;
+	size_t count;
+
+	hpx_arena_init(&arena, ARENA_BYTES_MAX);
+	enum hpx_status status = hpx_store_list(reader, &query, &arena, &entries, &count);
+	if (status == HPX_OK)
+		*ret_unique = count == 1 && hpx_operation_id_eq(&entries[0].record.id,
+								operation_of(unknown));
+	hpx_arena_done(&arena);
+	return status;
+}
+
+/* The key that hapax sent with a job is the job's own. A client's key identifies an
+ * operation only where no other one has the same (another tenant's, another
+ * path's). */
+static enum hpx_status append_key(const struct hpx_unsettled *unknown,
+				  struct hpx_store_reader *reader, struct hpx_buffer *out,
+				  const char **ret_reason)
+{
+	char key[HPX_JOB_KEY_SIZE];
+	bool unique = false;
+	enum hpx_status status;
+
+	if (is_job(unknown)) {
+		status = hpx_job_key(&unknown->delivery.operation, &unknown->delivery.mark,
+				     unknown->job_name, key);
+		return status == HPX_OK ? hpx_buffer_text(out, key) : status;
+	}
+	status = find_unique(unknown, reader, &unique);
+	if (status != HPX_OK)
+		return status;
+	if (!unique) {
+		*ret_reason = "another operation has the same key";
+		return HPX_NOT_FOUND;
+	}
+	return append_encoded(out, unknown->description.key);
+}
+
+static bool take_word(struct hpx_span *rest, struct hpx_span word)
+{
+	if (!hpx_span_starts(*rest, word))
+		return false;
+	*rest = hpx_span_skip(*rest, word.len);
+	return true;
+}
+
+/* Fills call->url from the probe's template, with a NUL. HPX_NOT_FOUND: something
+ * that the template names is not known, `*ret_reason` says what. */
+static enum hpx_status print_url(struct hpx_probe_call *call, const char **ret_reason)
+{
+	const struct hpx_probe *probe = &call->reconcile->probe;
+	struct hpx_span rest = probe->get;
+	struct hpx_buffer *out = &call->url;
+	enum hpx_status status = hpx_buffer_text(out, probe->caller.url);
+
+	while (rest.len > 0 && status == HPX_OK) {
+		if (take_word(&rest, HPX_SPAN("{operation}"))) {
+			status = append_reference(call->unknown, out);
+		} else if (take_word(&rest, HPX_SPAN("{provider_id}"))) {
+			status = append_provider_id(call->unknown, out, ret_reason);
+		} else if (take_word(&rest, HPX_SPAN("{key}"))) {
+			status = append_key(call->unknown, call->reconciler->reader, out, ret_reason);
+		} else {
+			status = hpx_buffer_byte(out, rest.ptr[0]);
+			rest = hpx_span_skip(rest, 1);
+		}
+	}
+	return status == HPX_OK ? hpx_buffer_byte(out, '\0') : status;
+}
+
+/* ---- sending ---- */
+
+static void on_answered(struct hpx_egress_request *request)
+{
+	struct hpx_probe_call *call = HPX_CONTAINER(request, struct hpx_probe_call, request);
 	struct hpx_received_ruling received = {
-		.about_ms = question->about_ms,
+		.about_ms = call->sent_ms,
 		.asked = true,
 		.retry_after_ms = request->retry_after_ms > 0 ? request->retry_after_ms : 0,
 	};
 
-	hpx_reconciler_freed(question->reconciler, question->lane);
+	HPX_ASSERT(call->state == HPX_PROBE_CALL_SENT);
+	hpx_probe_queue_slot_free(call);
 	if (request->end != HPX_EGRESS_ANSWERED) {
-		if (hpx_reconciler_is_stopping(question->reconciler))
-			hpx_question_drop(question);
+		if (hpx_thread_is_stopping(&call->reconciler->thread))
+			hpx_probe_call_drop(call);
 		else
-			rule_unclear(question, request->problem);
+			rule_unclear(call, request->problem);
 		return;
 	}
-	if (hpx_ruling_of_answer(&question->how->probe.mapping, request->status,
+	if (hpx_ruling_of_answer(&call->reconcile->probe.mapping, request->status,
 				 hpx_buffer_span(&request->body_in), &received.ruling) != HPX_OK) {
-		rule_unclear(question, hpx_status_text(HPX_NOMEM));
+		rule_unclear(call, hpx_status_text(HPX_NOMEM));
 		return;
 	}
-	snprintf(question->reason, sizeof(question->reason), "the probe was answered %u: %s",
+	snprintf(call->reason, sizeof(call->reason), "the probe was answered %u: %s",
 		 request->status, hpx_ruling_name(received.ruling));
-	hpx_question_rule(question, &received);
+	rule(call, &received);
 }
 
-/* ---- asking ---- */
-
-/* The store gets this long, before a question and after it. */
-#define STORE_MS 10000
-
-/* Half of it for the way to the probe: a slot that comes free, and the store's
- * own time; half for the question and what is stored of it. */
-int64_t hpx_question_lease_ms(const struct hpx_reconcile_settings *how)
+int64_t hpx_probe_call_lease_ms(const struct hpx_reconcile_settings *reconcile)
 {
-	return 2 * ((how != NULL ? how->probe.caller.timeout_ms : 0) + STORE_MS);
+	return 2 * ((reconcile != NULL ? reconcile->probe.caller.timeout_ms : 0) + STORE_MS);
 }
 
-static void prepare(struct hpx_question *question)
+/* The call is the engine's from the submission on, and may be freed before it
+ * returns. */
+static enum hpx_status submit_probe(struct hpx_probe_call *call)
 {
-	const char *reason = "";
-	enum hpx_status status = hpx_probe_url(question, question->reconciler->reader,
-					       &question->url, &reason);
+	const struct hpx_probe *probe = &call->reconcile->probe;
 
-	if (status != HPX_OK)
-		rule_unclear(question, status == HPX_NOT_FOUND ? reason : hpx_status_text(status));
-	else
-		hpx_reconciler_queue(question->reconciler, question);
-}
-
-void hpx_question_ask(struct hpx_question *question)
-{
-	struct hpx_reconciler *reconciler = question->reconciler;
-	const struct hpx_probe *probe = &question->how->probe;
-	enum hpx_status status;
-
-	question->about_ms = hpx_clock_wall_ms();
-	question->request = (struct hpx_egress_request){
-		.url = question->url.ptr,
+	call->sent_ms = hpx_clock_wall_ms();
+	call->request = (struct hpx_egress_request){
+		.url = call->url.ptr,
 		.method = "GET",
 		.headers = probe->caller.headers,
 		.reuse = true,
@@ -158,68 +362,91 @@ void hpx_question_ask(struct hpx_question *question)
 		.timeout_ms = probe->caller.timeout_ms,
 		.answer_bytes_max = ANSWER_BYTES_MAX,
 		.ca_file = probe->caller.ca_file,
-		.done = answered,
+		.done = on_answered,
 	};
-	status = hpx_clock_boot_ms() > question->ask_until_ms ?
-			 HPX_CLOSED :
-			 hpx_egress_submit(reconciler->egress, &question->request);
+	if (hpx_clock_boot_ms() > call->send_until_ms)
+		return HPX_CLOSED;
+	call->state = HPX_PROBE_CALL_SENT;
+	enum hpx_status status = hpx_egress_submit(call->reconciler->egress, &call->request);
+	if (status != HPX_OK)
+		call->state = HPX_PROBE_CALL_CLAIMED;
+	return status;
+}
+
+void hpx_probe_call_send(struct hpx_probe_call *call)
+{
+	HPX_ASSERT(call->state == HPX_PROBE_CALL_CLAIMED && call->url.len > 0);
+	enum hpx_status status = submit_probe(call);
+
 	if (status == HPX_OK) {
 		HPX_CRASH_POINT(reconcile_asked);
 		return;
 	}
-	hpx_reconciler_freed(reconciler, question->lane);
+	hpx_probe_queue_slot_free(call);
 	if (status == HPX_CLOSED)
-		hpx_question_drop(question);
+		hpx_probe_call_drop(call);
 	else
-		rule_unclear(question, question->request.problem);
+		rule_unclear(call, call->request.problem);
 }
+
+/* ---- the beginning ---- */
 
 /* The last two tries are kept for when their answers can count. The store makes
- * the first question due at once, so this looks again. */
-static bool is_too_early(const struct hpx_question *question)
+ * the first probe due at once, so this looks again. */
+static bool is_too_early(const struct hpx_probe_call *call)
 {
-	struct hpx_reconcile reconcile = question->about->reconcile;
+	const struct hpx_unsettled *unknown = call->unknown;
+	struct hpx_reconcile state = unknown->reconcile;
 	int64_t now_ms = hpx_clock_wall_ms();
 
-	if (reconcile.sent_ms == 0)
-		reconcile.sent_ms = question->about->delivery.number != 0 ?
-					    question->about->delivery.changed_ms :
-					    question->about->record.changed_ms;
-	return hpx_reconcile_first_ms(&reconcile, &question->how->rule, now_ms, 0) > now_ms;
+	if (state.sent_ms == 0)
+		state.sent_ms = is_job(unknown) ? unknown->delivery.changed_ms :
+						  unknown->record.changed_ms;
+	return hpx_reconcile_first_ms(&state, &call->reconcile->rule, now_ms, 0) > now_ms;
 }
 
-static void use_evidence(struct hpx_question *question)
+static bool has_evidence(const struct hpx_unsettled *unknown)
 {
-	struct hpx_received_ruling received = { .ruling = question->about->evidence,
+	return unknown->evidence == HPX_RULING_APPLIED || unknown->evidence == HPX_RULING_DECLINED;
+}
+
+static void use_evidence(struct hpx_probe_call *call)
+{
+	struct hpx_received_ruling received = { .ruling = call->unknown->evidence,
 						.about_ms = hpx_clock_wall_ms() };
 
-	snprintf(question->reason, sizeof(question->reason),
+	snprintf(call->reason, sizeof(call->reason),
 		 "evidence: it was said to be %s before its outcome was unknown",
 		 hpx_ruling_name(received.ruling));
-	hpx_question_rule(question, &received);
+	rule(call, &received);
 }
 
-static bool has_evidence(const struct hpx_unsettled *about)
+static void prepare(struct hpx_probe_call *call)
 {
-	return about->evidence == HPX_RULING_APPLIED || about->evidence == HPX_RULING_DECLINED;
+	const char *reason = "";
+	enum hpx_status status = print_url(call, &reason);
+
+	if (status != HPX_OK)
+		rule_unclear(call, status == HPX_NOT_FOUND ? reason : hpx_status_text(status));
+	else
+		hpx_probe_queue_push(call);
 }
 
-void hpx_question_begin(struct hpx_reconciler *reconciler, struct hpx_settings *settings,
-			struct hpx_unsettled *about)
+void hpx_probe_call_begin(struct hpx_reconciler *reconciler, struct hpx_settings *settings,
+			  struct hpx_unsettled *unknown)
 {
-	struct hpx_question *question = question_new(reconciler, settings, about);
+	struct hpx_probe_call *call = call_new(reconciler, settings, unknown);
 
-	if (question == NULL) {
-		hpx_unsettled_free(about); /* it comes again */
+	if (call == NULL) {
+		hpx_unsettled_free(unknown); /* the claim ends, and it is due again */
 		return;
 	}
-	question->lane = hpx_reconciler_lane(reconciler, about);
-	question->ask_until_ms = hpx_clock_boot_ms() + hpx_question_lease_ms(question->how) / 2;
-	hpx_reconciler_enlist(reconciler, question);
-	if (has_evidence(about))
-		use_evidence(question);
-	else if (question->how == NULL || question->lane == NULL || is_too_early(question))
-		hpx_question_drop(question);
+	call->queue = hpx_probe_queue_enter(reconciler, unknown);
+	call->send_until_ms = hpx_clock_boot_ms() + hpx_probe_call_lease_ms(call->reconcile) / 2;
+	if (has_evidence(unknown))
+		use_evidence(call);
+	else if (call->reconcile == NULL || call->queue == NULL || is_too_early(call))
+		hpx_probe_call_drop(call);
 	else
-		prepare(question);
+		prepare(call);
 }

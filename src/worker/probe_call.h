@@ -1,121 +1,132 @@
-/* Inside the reconciler: one unknown outcome, and how it is asked about. */
+/* Inside the reconciler: the queue of a probe, and one probe call. */
 #ifndef HPX_WORKER_PROBE_CALL_H
 #define HPX_WORKER_PROBE_CALL_H
 
-#include <pthread.h>
-
 #include "base/bucket.h"
+#include "base/thread.h"
 #include "egress/egress.h"
 #include "worker/reconciler.h"
 
-/* Asked at once, over all lanes: where more is configured, each lane has an
+/* Calls under way over all queues: where more is configured, each queue has an
  * equal share of this, and at least one slot. */
-#define HPX_QUESTIONS_MAX 1024
-/* One look takes no more than this, of all lanes. */
-#define HPX_TAKE_MAX 512
-/* What nobody can be asked about is marked in transactions of this size. */
-#define HPX_UNASK_MAX 200
+#define HPX_PROBE_CALLS_MAX 1024
+/* One claim takes no more than this, over all queues. */
+#define HPX_CLAIM_MAX 512
+/* Unknowns without a probe are escalated in transactions of this size. */
+#define HPX_ESCALATE_MAX 200
 
-struct hpx_question;
+struct hpx_probe_call;
 
-/* Those who are asked by one probe: a route's, or a target's. It has slots of its
- * own, so that a slow service holds up nobody else. All but the name under the
- * reconciler's lock. */
-struct hpx_probe_lane {
-	struct hpx_probe_lane *next;
-	const struct hpx_reconcile_settings *how; /* of reconciler->settings; NULL: nobody
-						    * can be asked any more */
+/* The unknowns that one probe is for: a route's, or a target's. Each queue has
+ * slots of its own, so that a slow service holds up no other. All members but the
+ * name under the reconciler's lock. */
+struct hpx_probe_queue {
+	struct hpx_probe_queue *next;
+	/* Of reconciler->settings; NULL: a reload took the probe away. */
+	const struct hpx_reconcile_settings *reconcile;
 	unsigned slots;
-	struct hpx_bucket bucket;
-	unsigned under_way;                          /* asked, and not answered yet */
-	unsigned alive;                              /* taken, and the store does not know the end yet */
-	struct hpx_question *waiting, **waiting_end; /* taken, and not asked yet */
+	struct hpx_bucket bucket;                      /* of the rate */
+	unsigned under_way;                            /* sent, and not answered yet */
+	unsigned alive;                                /* claimed, and the store has no ruling yet */
+	struct hpx_probe_call *waiting, **waiting_end; /* claimed, and not sent yet */
 	unsigned waiting_count;
-	/* Slots that came free while the last CLAIM_UNKNOWN was being stored: so many
-	 * more are taken than can be asked now, that none stays empty meanwhile. */
+	/* `freed` slots came free while the last claim was being stored. `ahead` follows
+	 * it: so many more are claimed than can be sent now, so that no slot is empty
+	 * during a claim. */
 	unsigned freed, ahead;
-	bool more;              /* the last look found as many as it wanted */
-	bool contended;         /* somebody else took some of them */
-	int64_t from_ms;        /* nothing that is due lies before this */
-	unsigned wanted, given; /* of the CLAIM_UNKNOWN under way */
+	bool more;               /* the last look found as many as it wanted */
+	bool contended;          /* another process claimed some of them */
+	int64_t from_ms;         /* nothing due lies before this */
+	unsigned wanted, gotten; /* by the claim under way */
 	size_t name_len;
 	char name[];
 };
 
+/* An op of the reconciler: the thread's while IDLE and BACK, the committer's while
+ * SUBMITTED. */
+enum hpx_probe_op_state { HPX_PROBE_OP_IDLE,
+			  HPX_PROBE_OP_SUBMITTED,
+			  HPX_PROBE_OP_BACK };
+
 struct hpx_reconciler {
-	struct hpx_reconciler_options options;
+	struct hpx_service *service;
+	int64_t every_ms;
 	struct hpx_egress *egress;
 	struct hpx_store_reader *reader; /* the thread's own */
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	/* Under the lock. */
+	struct hpx_thread thread;
+	/* Under the thread's lock. */
 	struct hpx_settings *settings;
-	struct hpx_probe_lane *lanes; /* none is ever removed */
-	bool stopping;
-	unsigned question_count; /* all that are alive */
-	/* The CLAIM_UNKNOWN and the ESCALATE under way: the thread's, and the committer's
-	 * meanwhile. */
-	struct hpx_store_op take, unask;
-	struct hpx_due due[HPX_TAKE_MAX], unasked[HPX_UNASK_MAX];
-	bool taking, take_back;
-	bool unasking, unask_back;
-	int64_t unask_ms; /* boot: when it was submitted */
-	/* The thread's own, boot clock: when all lanes are looked at. */
-	int64_t poll_ms;
+	struct hpx_probe_queue *queues; /* none is ever removed */
+	unsigned call_count;            /* calls that are alive */
+	enum hpx_probe_op_state claim_state, escalate_state;
+	struct hpx_store_op claim, escalate; /* CLAIM_UNKNOWN, ESCALATE */
+	struct hpx_due claim_due[HPX_CLAIM_MAX], escalate_due[HPX_ESCALATE_MAX];
+	/* The thread's own, boot clock. */
+	int64_t escalate_ms; /* when the ESCALATE was submitted */
+	int64_t poll_ms;     /* when all queues are looked at next */
 };
 
-/* The reconciler's thread, then the engine's, then the committer's. */
-struct hpx_question {
-	struct hpx_question *next; /* of those that wait in their lane */
+enum hpx_probe_call_state { HPX_PROBE_CALL_CLAIMED, /* the reconciler's thread has it */
+			    HPX_PROBE_CALL_SENT,    /* the engine's thread */
+			    HPX_PROBE_CALL_RULING,  /* the committer's thread */
+};
+
+/* One unknown outcome that was claimed. */
+struct hpx_probe_call {
+	enum hpx_probe_call_state state;
+	struct hpx_probe_call *next; /* of those that wait in the queue */
 	struct hpx_reconciler *reconciler;
-	struct hpx_probe_lane *lane;   /* NULL: nobody is asked */
-	struct hpx_settings *settings; /* those it is asked by */
-	struct hpx_unsettled *about;
-	const struct hpx_reconcile_settings *how;
-	int64_t ask_until_ms; /* boot: later, it is somebody else's */
+	struct hpx_probe_queue *queue; /* NULL: no probe is configured */
+	struct hpx_settings *settings; /* that the probe is made by */
+	const struct hpx_reconcile_settings *reconcile;
+	struct hpx_unsettled *unknown;
+	int64_t send_until_ms; /* boot: later, another process may claim it */
 	struct hpx_buffer url;
 	struct hpx_egress_request request;
-	int64_t about_ms; /* wall: when it was sent */
-	struct hpx_ruling_update turn;
+	int64_t sent_ms; /* wall */
+	struct hpx_ruling_update update;
 	struct hpx_store_op op;
 	char reason[HPX_EGRESS_PROBLEM_SIZE + 128];
 };
 
-/* Takes `about`, and answers it, lets it wait in its lane, or drops it. */
-void hpx_question_begin(struct hpx_reconciler *reconciler, struct hpx_settings *settings,
-			struct hpx_unsettled *about);
-/* Asks one that has a slot of its lane. */
-void hpx_question_ask(struct hpx_question *question);
-/* Stores what was found (rule.c); the question is gone afterwards. */
-void hpx_question_rule(struct hpx_question *question, const struct hpx_received_ruling *received);
-/* It is asked again later, by whoever takes it then. */
-void hpx_question_drop(struct hpx_question *question);
+/* ---- one call (probe_call.c) ---- */
 
-const struct hpx_operation_id *hpx_question_id(const struct hpx_question *question);
-/* The mark of the operation's reference. */
-const struct hpx_mark *hpx_question_mark(const struct hpx_question *question);
+/* Takes `unknown` over: rules at once, waits in its queue, or is dropped. */
+void hpx_probe_call_begin(struct hpx_reconciler *reconciler, struct hpx_settings *settings,
+			  struct hpx_unsettled *unknown);
+/* Sends a call that has a slot of its queue. */
+void hpx_probe_call_send(struct hpx_probe_call *call);
+/* Ends the call without a ruling: whoever claims the unknown next makes another. */
+void hpx_probe_call_drop(struct hpx_probe_call *call);
+/* How long a claim keeps other processes from probing. The first half is for the
+ * way to the probe, the second half for the call itself. */
+int64_t hpx_probe_call_lease_ms(const struct hpx_reconcile_settings *reconcile);
 
-/* Where the probe goes (probe.c), with a NUL. HPX_NOT_FOUND: something that the
- * template names is not known, `*ret_reason` says what. */
-enum hpx_status hpx_probe_url(const struct hpx_question *question,
-			      struct hpx_store_reader *reader, struct hpx_buffer *out,
-			      const char **ret_reason);
+/* ---- queues (probe_queue.c); with the lock held unless it says otherwise ---- */
 
-/* How long taking one keeps others from asking: the second half of it is the
- * question's own. */
-int64_t hpx_question_lease_ms(const struct hpx_reconcile_settings *how);
-
-/* The bookkeeping of the reconciler. NULL: nobody is asked there. */
-struct hpx_probe_lane *hpx_reconciler_lane(struct hpx_reconciler *reconciler,
-					   const struct hpx_unsettled *about);
-void hpx_reconciler_enlist(struct hpx_reconciler *reconciler, struct hpx_question *question);
-/* It waits for a slot of its lane. */
-void hpx_reconciler_queue(struct hpx_reconciler *reconciler, struct hpx_question *question);
-/* Answered, or never will be: its slot is free. */
-void hpx_reconciler_freed(struct hpx_reconciler *reconciler, struct hpx_probe_lane *lane);
-/* Nothing of a question is left. */
-void hpx_reconciler_ended(struct hpx_reconciler *reconciler, struct hpx_probe_lane *lane);
-bool hpx_reconciler_is_stopping(struct hpx_reconciler *reconciler);
+/* One queue for each probe of the settings. */
+enum hpx_status hpx_probe_queues_make(struct hpx_reconciler *reconciler);
+void hpx_probe_queues_free(struct hpx_reconciler *reconciler);
+struct hpx_probe_queue *hpx_probe_queue_find(const struct hpx_reconciler *reconciler,
+					     struct hpx_span name);
+/* The queue of an unknown, which gets the call; NULL: there is no probe. Takes the
+ * lock. */
+struct hpx_probe_queue *hpx_probe_queue_enter(struct hpx_reconciler *reconciler,
+					      const struct hpx_unsettled *unknown);
+/* The call waits for a slot. Takes the lock. */
+void hpx_probe_queue_push(struct hpx_probe_call *call);
+struct hpx_probe_call *hpx_probe_queue_pop(struct hpx_probe_queue *queue);
+/* The first waiting call takes a slot, where slots and rate allow it; else NULL,
+ * and `*wake_ms` is at most the time of the boot clock when the rate does. */
+struct hpx_probe_call *hpx_probe_queue_take(struct hpx_reconciler *reconciler,
+					    struct hpx_probe_queue *queue, int64_t *wake_ms);
+/* The call was answered, or never will be: its slot is free. Takes the lock. */
+void hpx_probe_queue_slot_free(struct hpx_probe_call *call);
+/* A call of that queue (NULL: of none) is freed. Takes the lock. */
+void hpx_probe_queue_leave(struct hpx_reconciler *reconciler, struct hpx_probe_queue *queue);
+/* How many more may be claimed now. */
+unsigned hpx_probe_queue_room(const struct hpx_probe_queue *queue);
+/* A slot is empty, or enough are for a claim to be worth it. */
+bool hpx_probe_queue_wants_more(const struct hpx_probe_queue *queue);
 
 #endif

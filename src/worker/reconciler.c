@@ -1,16 +1,16 @@
-/* The reconciler's thread: looks for questions that are due, by a reader; takes
- * those that can be asked now; begins them when their lane has a slot.
+/* The reconciler's thread: looks for unknowns whose probe is due, with a reader;
+ * claims those that can be probed now; sends their calls when their queue has a
+ * slot; escalates those without a probe to a person.
  *
- * What it keeps:
- *  1. A look costs as much as there are lanes, not as there are unknowns, and
- *     nothing of it happens inside a write.
- *  2. A lane never has more questions under way than its slots, nor asks faster
- *     than its rate; what one lane does delays no other.
- *  3. A slot that comes free is used at once, as long as questions are due.
- *  4. Memory is bounded by the slots: a lane has at most eight times as many
- *     questions that the store has not heard the end of.
- */
-#include <stdio.h>
+ *   IDLE ─▶ SUBMITTED ─▶ BACK ─▶ IDLE       hpx_probe_op_state, of each of the two
+ *   submit, on_claimed, begin_claimed       CLAIM_UNKNOWN: move ─▶ function
+ *   submit, on_escalated, end_escalation    ESCALATE
+ *
+ *  1. A look costs as much as there are queues, not as there are unknowns, and no
+ *     part of it happens inside a write.
+ *  2. What one queue does delays no other (probe_queue.c).
+ *  3. A slot that comes free is used at once, as long as calls are due.
+ *  4. One claim and one escalation at a time. */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -18,266 +18,69 @@
 #include "base/clock.h"
 #include "base/container.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "worker/probe_call.h"
 
 #define EVERY_DEFAULT_MS 1000
-/* Of a lane's slots: taken, and not stored yet; and taken ahead. */
-#define ALIVE_SHARE 8
-#define AHEAD_SHARE 4
-/* After a batch of what nobody can be asked about, so many times as long as it
- * took belong to others. */
-#define UNASK_PAUSE 4
-/* No more of them have a log line each. */
+/* After an escalation, so many times as long as it took belong to other writers. */
+#define ESCALATE_PAUSE 4
+/* No more escalated unknowns than this have a log line each. */
 #define NAMED_MAX 10
-/* Where somebody else takes from the same lane: out of so many times as many. */
+/* Where another process claims from the same queue: the claim is chosen out of so
+ * many times as many. */
 #define WINDOW 4
-/* Names of lanes: route patterns and targets. */
-#define LANES_BYTES_MAX ((size_t)4 << 20)
+/* Names of queues in the store: route patterns and targets. */
+#define NAMES_BYTES_MAX ((size_t)4 << 20)
 
-/* ---- lanes ---- */
+#define NO_PROBE "no probe is configured: a person or a webhook settles it"
 
-static struct hpx_probe_lane *lane_find(const struct hpx_reconciler *r, struct hpx_span name)
+static void log_trouble(const char *at, enum hpx_status status)
 {
-	struct hpx_probe_lane *lane = r->lanes;
-
-	while (lane != NULL && !hpx_span_eq(hpx_span(lane->name, lane->name_len), name))
-		lane = lane->next;
-	return lane;
+	if (status != HPX_OK && status != HPX_CLOSED)
+		hpx_log(HPX_LOG_ERROR, "reconcile_failed", "at=%s problem=%s", at,
+			hpx_status_name(status));
 }
 
-static struct hpx_probe_lane *lane_find_target(const struct hpx_reconciler *r,
-					       struct hpx_span target)
-{
-	struct hpx_span prefix = HPX_SPAN(HPX_LANE_TARGET);
-
-	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next) {
-		struct hpx_span name = hpx_span(lane->name, lane->name_len);
-		if (hpx_span_starts(name, prefix) &&
-		    hpx_span_eq(hpx_span_skip(name, prefix.len), target))
-			return lane;
-	}
-	return NULL;
-}
-
-static enum hpx_status lane_add(struct hpx_reconciler *r, const char *prefix, struct hpx_span name,
-				const struct hpx_reconcile_settings *how)
-{
-	size_t len = strlen(prefix) + name.len;
-	struct hpx_probe_lane *lane = *prefix != '\0' ? lane_find_target(r, name) :
-							lane_find(r, name);
-
-	if (!how->given || !how->probe.given)
-		return HPX_OK;
-	if (lane == NULL) {
-		lane = calloc(1, sizeof(*lane) + len + 1);
-		if (lane == NULL)
-			return HPX_NOMEM;
-		snprintf(lane->name, len + 1, "%s%.*s", prefix, HPX_SPAN_ARG(name));
-		lane->name_len = len;
-		lane->waiting_end = &lane->waiting;
-		lane->next = r->lanes;
-		r->lanes = lane;
-	}
-	/* Of two routes with one pattern, the first one counts (settings.h). */
-	if (lane->how == NULL)
-		lane->how = how;
-	return HPX_OK;
-}
-
-static void share_slots(struct hpx_reconciler *r)
-{
-	size_t wanted = 0;
-	unsigned count = 0;
-
-	for (const struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next)
-		if (lane->how != NULL) {
-			wanted += lane->how->probe.concurrency;
-			count++;
-		}
-	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next) {
-		unsigned share = wanted > HPX_QUESTIONS_MAX ? HPX_QUESTIONS_MAX / count :
-							      HPX_QUESTIONS_MAX;
-		lane->slots = lane->how != NULL ? lane->how->probe.concurrency : 0;
-		if (lane->slots > share)
-			lane->slots = share > 0 ? share : 1;
-	}
-}
-
-/* With the lock held, or before the thread runs. What cannot be added for lack of
- * memory is a lane that nobody asks: its questions wait. */
-static enum hpx_status make_lanes(struct hpx_reconciler *r)
-{
-	const struct hpx_settings *settings = r->settings;
-	enum hpx_status status = HPX_OK;
-
-	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next)
-		lane->how = NULL;
-	for (size_t i = 0; i < settings->route_count && status == HPX_OK; i++)
-		status = lane_add(r, "", settings->routes[i].pattern,
-				  &settings->routes[i].reconcile);
-	if (status == HPX_OK)
-		status = lane_add(r, "", settings->fallback.pattern, &settings->fallback.reconcile);
-	for (size_t i = 0; i < settings->target_count && status == HPX_OK; i++)
-		status = lane_add(r, HPX_LANE_TARGET, settings->targets[i].name,
-				  &settings->targets[i].reconcile);
-	share_slots(r);
-	return status;
-}
-
-struct hpx_probe_lane *hpx_reconciler_lane(struct hpx_reconciler *r,
-					   const struct hpx_unsettled *about)
-{
-	struct hpx_probe_lane *lane;
-
-	pthread_mutex_lock(&r->lock);
-	lane = about->delivery.number != 0 ? lane_find_target(r, about->target) :
-					     lane_find(r, about->description.route);
-	pthread_mutex_unlock(&r->lock);
-	return lane;
-}
-
-/* ---- questions, counted ---- */
-
-void hpx_reconciler_enlist(struct hpx_reconciler *r, struct hpx_question *question)
-{
-	pthread_mutex_lock(&r->lock);
-	r->question_count++;
-	if (question->lane != NULL) {
-		question->lane->alive++;
-		question->lane->given++;
-	}
-	pthread_mutex_unlock(&r->lock);
-}
-
-void hpx_reconciler_queue(struct hpx_reconciler *r, struct hpx_question *question)
-{
-	struct hpx_probe_lane *lane = question->lane;
-
-	pthread_mutex_lock(&r->lock);
-	question->next = NULL;
-	*lane->waiting_end = question;
-	lane->waiting_end = &question->next;
-	lane->waiting_count++;
-	pthread_mutex_unlock(&r->lock);
-}
-
-static void count_under_way(struct hpx_reconciler *r, int change)
-{
-	atomic_fetch_add_explicit(&r->options.counters->probes_under_way.value,
-				  (uint64_t)(int64_t)change, memory_order_relaxed);
-}
-
-void hpx_reconciler_freed(struct hpx_reconciler *r, struct hpx_probe_lane *lane)
-{
-	pthread_mutex_lock(&r->lock);
-	HPX_ASSERT(lane->under_way > 0);
-	lane->under_way--;
-	lane->freed++;
-	count_under_way(r, -1);
-	pthread_cond_broadcast(&r->changed);
-	pthread_mutex_unlock(&r->lock);
-}
-
-void hpx_reconciler_ended(struct hpx_reconciler *r, struct hpx_probe_lane *lane)
-{
-	pthread_mutex_lock(&r->lock);
-	HPX_ASSERT(r->question_count > 0);
-	r->question_count--;
-	if (lane != NULL)
-		lane->alive--;
-	pthread_cond_broadcast(&r->changed);
-	pthread_mutex_unlock(&r->lock);
-}
-
-bool hpx_reconciler_is_stopping(struct hpx_reconciler *r)
-{
-	pthread_mutex_lock(&r->lock);
-	bool stopping = r->stopping;
-	pthread_mutex_unlock(&r->lock);
-	return stopping;
-}
-
-/* ---- asking what was taken ---- */
-
-static struct hpx_question *pop_waiting(struct hpx_probe_lane *lane)
-{
-	struct hpx_question *question = lane->waiting;
-
-	lane->waiting = question->next;
-	if (lane->waiting == NULL)
-		lane->waiting_end = &lane->waiting;
-	lane->waiting_count--;
-	return question;
-}
-
-/* A lane whose probe went by a reload asks the rest as it was taken. */
-static bool may_ask(struct hpx_probe_lane *lane, int64_t *wake_ms)
-{
-	int64_t now_ms = hpx_clock_boot_ms(), wait_ms = 0;
-	unsigned slots = lane->slots > 0 ? lane->slots : 1;
-	unsigned rate = lane->how != NULL ? lane->how->probe.per_second : 1;
-
-	if (lane->waiting == NULL || lane->under_way >= slots)
-		return false;
-	if (hpx_bucket_take(&lane->bucket, rate, now_ms, &wait_ms))
-		return true;
-	if (now_ms + wait_ms < *wake_ms)
-		*wake_ms = now_ms + wait_ms;
-	return false;
-}
+/* ---- sending what was claimed ---- */
 
 /* With the lock held, which is let go meanwhile. */
-static void ask_waiting(struct hpx_reconciler *r, int64_t *wake_ms)
+static void send_waiting(struct hpx_reconciler *r, int64_t *wake_ms)
 {
-	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next)
-		while (!r->stopping && may_ask(lane, wake_ms)) {
-			struct hpx_question *question = pop_waiting(lane);
-			lane->under_way++;
-			count_under_way(r, 1);
-			pthread_mutex_unlock(&r->lock);
-			hpx_question_ask(question);
-			pthread_mutex_lock(&r->lock);
+	for (struct hpx_probe_queue *queue = r->queues; queue != NULL; queue = queue->next) {
+		struct hpx_probe_call *call;
+
+		while (!r->thread.stopping &&
+		       (call = hpx_probe_queue_take(r, queue, wake_ms)) != NULL) {
+			hpx_thread_unlock(&r->thread);
+			hpx_probe_call_send(call);
+			hpx_thread_lock(&r->thread);
 		}
+	}
 }
 
 static void drop_waiting(struct hpx_reconciler *r)
 {
-	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next)
-		while (lane->waiting != NULL) {
-			struct hpx_question *question = pop_waiting(lane);
-			pthread_mutex_unlock(&r->lock);
-			hpx_question_drop(question);
-			pthread_mutex_lock(&r->lock);
+	for (struct hpx_probe_queue *queue = r->queues; queue != NULL; queue = queue->next) {
+		struct hpx_probe_call *call;
+
+		while ((call = hpx_probe_queue_pop(queue)) != NULL) {
+			hpx_thread_unlock(&r->thread);
+			hpx_probe_call_drop(call);
+			hpx_thread_lock(&r->thread);
 		}
+	}
 }
 
-/* ---- looking ---- */
+/* ---- looking for what is due ---- */
 
-static unsigned least(unsigned a, unsigned b)
+static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
-}
-
-/* How many of a lane may be taken now. */
-static unsigned room_of(const struct hpx_probe_lane *lane)
-{
-	unsigned taken = lane->under_way + lane->waiting_count;
-	unsigned wanted = lane->slots + least(lane->ahead, AHEAD_SHARE * lane->slots);
-	unsigned alive_max = ALIVE_SHARE * lane->slots;
-	unsigned room = wanted > taken ? wanted - taken : 0;
-
-	if (lane->how == NULL || lane->alive >= alive_max)
-		return 0;
-	room = least(room, alive_max - lane->alive);
-	/* No more than the rate lets through within about a second. */
-	unsigned rate = lane->how->probe.per_second;
-	return least(room, rate > lane->waiting_count ? rate - lane->waiting_count : 0);
 }
 
 /* Takes `count` of `found` at random, to the front. */
 static void shuffle(struct hpx_due *due, size_t count, size_t found)
 {
+	HPX_ASSERT(count <= found);
 	for (size_t i = 0; i < count; i++) {
 		uint64_t random;
 		hpx_random(&random, sizeof(random));
@@ -288,288 +91,292 @@ static void shuffle(struct hpx_due *due, size_t count, size_t found)
 	}
 }
 
-/* With the lock held, which is let go meanwhile. Appends what is due in the lane. */
-static enum hpx_status look_lane(struct hpx_reconciler *r, struct hpx_probe_lane *lane,
-				 size_t *count)
+/* Appends what is due in the queue to the claim. With the lock held, which is let
+ * go meanwhile. */
+static enum hpx_status find_due(struct hpx_reconciler *r, struct hpx_probe_queue *queue,
+				size_t *claim_count)
 {
-	size_t room = least(room_of(lane), (unsigned)(HPX_TAKE_MAX - *count));
-	size_t window = lane->contended ? least((unsigned)(room * WINDOW),
-						(unsigned)(HPX_TAKE_MAX - *count)) :
-					  room;
-	int64_t from_ms = lane->from_ms, lease_ms;
-	struct hpx_due *due = r->due + *count;
+	size_t left = HPX_CLAIM_MAX - *claim_count;
+	size_t room = least(hpx_probe_queue_room(queue), left);
+	size_t window = queue->contended ? least(room * WINDOW, left) : room;
+	int64_t from_ms = queue->from_ms, lease_ms;
+	struct hpx_due *due = r->claim_due + *claim_count;
 	enum hpx_status status;
 	size_t found = 0;
 
+	HPX_ASSERT(*claim_count <= HPX_CLAIM_MAX && r->claim_state == HPX_PROBE_OP_IDLE);
 	if (room == 0)
 		return HPX_OK;
-	pthread_mutex_unlock(&r->lock);
-	status = hpx_store_due(r->reader, hpx_span(lane->name, lane->name_len), from_ms, due,
+	hpx_thread_unlock(&r->thread);
+	status = hpx_store_due(r->reader, hpx_span(queue->name, queue->name_len), from_ms, due,
 			       window, &found);
 	if (status == HPX_OK && found > room)
 		shuffle(due, room, found);
-	pthread_mutex_lock(&r->lock);
-	lane->more = status == HPX_OK && found >= window;
-	found = found < room ? found : room;
-	lease_ms = hpx_question_lease_ms(lane->how);
+	hpx_thread_lock(&r->thread);
+	queue->more = status == HPX_OK && found >= window;
+	found = least(found, room);
+	lease_ms = hpx_probe_call_lease_ms(queue->reconcile);
 	for (size_t i = 0; i < found; i++)
 		due[i].lease_ms = lease_ms;
-	if (found > 0 && !lane->contended)
-		lane->from_ms = due[0].at_ms;
-	lane->wanted = (unsigned)found;
-	*count += found;
+	if (found > 0 && !queue->contended)
+		queue->from_ms = due[0].at_ms;
+	queue->wanted = (unsigned)found;
+	*claim_count += found;
 	return status;
 }
 
-static void tell_trouble(const char *what, enum hpx_status status)
+/* Unknowns without a probe: escalated, but for those that evidence from before they
+ * were unknown settles. Without the lock. */
+static enum hpx_status find_unprobed(struct hpx_reconciler *r, struct hpx_span name,
+				     size_t *claim_count, size_t *escalate_count)
 {
-	if (status != HPX_OK && status != HPX_CLOSED)
-		hpx_log(HPX_LOG_ERROR, "reconcile_failed", "at=%s problem=%s", what,
-			hpx_status_name(status));
-}
-
-/* Nobody can be asked there. What was said before it was unknown settles it all
- * the same. */
-static enum hpx_status look_unasked(struct hpx_reconciler *r, struct hpx_span lane,
-				    size_t *take_count, size_t *unask_count)
-{
-	struct hpx_due *due = r->unasked + *unask_count;
+	struct hpx_due *due = r->escalate_due + *escalate_count;
 	size_t found = 0, kept = 0;
-	enum hpx_status status = hpx_store_due(r->reader, lane, 0, due,
-					       HPX_UNASK_MAX - *unask_count, &found);
+	enum hpx_status status = hpx_store_due(r->reader, name, 0, due,
+					       HPX_ESCALATE_MAX - *escalate_count, &found);
 
 	for (size_t i = 0; i < found; i++) {
 		if (!due[i].evidence) {
 			due[kept++] = due[i];
-		} else if (*take_count < HPX_TAKE_MAX) {
-			r->due[*take_count] = due[i];
-			r->due[(*take_count)++].lease_ms = hpx_question_lease_ms(NULL);
+		} else if (*claim_count < HPX_CLAIM_MAX) {
+			r->claim_due[*claim_count] = due[i];
+			r->claim_due[(*claim_count)++].lease_ms = hpx_probe_call_lease_ms(NULL);
 		}
 	}
-	*unask_count += kept;
+	*escalate_count += kept;
 	return status;
 }
 
-/* ---- what comes back from the store ---- */
-
-static void back(struct hpx_reconciler *r, bool *under_way, bool *is_back)
+/* All queues that the store knows: those with a probe may have something due, the
+ * others have no probe. With the lock held, which is let go meanwhile. */
+static enum hpx_status poll_queues(struct hpx_reconciler *r, size_t *claim_count,
+				   size_t *escalate_count)
 {
-	pthread_mutex_lock(&r->lock);
-	*under_way = false;
-	*is_back = true;
-	pthread_cond_broadcast(&r->changed);
-	pthread_mutex_unlock(&r->lock);
-}
-
-/* On the committer's thread. */
-static void taken(struct hpx_store_op *op)
-{
-	struct hpx_reconciler *r = HPX_CONTAINER(op, struct hpx_reconciler, take);
-
-	back(r, &r->taking, &r->take_back);
-}
-
-static void unasked(struct hpx_store_op *op)
-{
-	struct hpx_reconciler *r = HPX_CONTAINER(op, struct hpx_reconciler, unask);
-
-	back(r, &r->unasking, &r->unask_back);
-}
-
-/* With the lock held, which is let go meanwhile. */
-static void submit(struct hpx_reconciler *r, struct hpx_store_op *op, enum hpx_verb verb,
-		   const struct hpx_due *due, size_t count)
-{
-	*op = (struct hpx_store_op){
-		.verb = verb,
-		.actor = HPX_SPAN("reconciler"),
-		.reason = verb == HPX_VERB_ESCALATE ?
-				  HPX_SPAN("no probe is configured: a person or a webhook settles it") :
-				  HPX_SPAN(""),
-		.done = verb == HPX_VERB_ESCALATE ? unasked : taken,
-	};
-	if (verb == HPX_VERB_ESCALATE)
-		op->escalate = (struct hpx_op_due){ .due = due, .due_count = count };
-	else
-		op->claim_unknown = (struct hpx_op_due){ .due = due, .due_count = count };
-	pthread_mutex_unlock(&r->lock);
-	hpx_committer_submit(r->options.committer, op);
-	pthread_mutex_lock(&r->lock);
-}
-
-/* Whoever got fewer than it found shares the lane, and looks at a wider part of
- * it; whoever got none waits for the next look at all. */
-static void judge_lanes(struct hpx_reconciler *r, enum hpx_status status)
-{
-	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next) {
-		if (lane->wanted == 0)
-			continue;
-		lane->contended = status == HPX_OK && lane->given < lane->wanted;
-		lane->more = lane->more && lane->given > 0;
-		/* Slowly less: one claim that was quick says little. */
-		lane->ahead -= (lane->ahead + 7) / 8;
-		if (lane->ahead < lane->freed)
-			lane->ahead = lane->freed;
-		lane->wanted = 0;
-	}
-}
-
-static void begin_taken(struct hpx_reconciler *r)
-{
-	struct hpx_unsettled *list = r->take.claim_unknown.unsettled;
-	struct hpx_settings *settings = hpx_settings_ref(r->settings);
-
-	r->take_back = false;
-	r->take.claim_unknown.unsettled = NULL;
-	pthread_mutex_unlock(&r->lock);
-	tell_trouble("take", r->take.status);
-	while (list != NULL) {
-		struct hpx_unsettled *about = list;
-		list = list->next;
-		about->next = NULL;
-		hpx_question_begin(r, settings, about);
-	}
-	hpx_settings_unref(settings);
-	pthread_mutex_lock(&r->lock);
-	judge_lanes(r, r->take.status);
-}
-
-/* Each by its name where they are few, so that an alert leads to them. */
-static void log_unasked(const struct hpx_reconciler *r, unsigned count)
-{
-	static const char *const why = "no probe is configured: a person or a webhook settles it";
-	const char *move = hpx_reconcile_name(HPX_RECONCILE_A_PERSON);
-	char reference[HPX_REFERENCE_SIZE];
-
-	if (count != r->unask.escalate.due_count || count > NAMED_MAX) {
-		hpx_log(HPX_LOG_WARN, "left_to_a_person",
-			"count=%u move=%s reason=\"%s\" see=\"hapax keys ls --state unknown\"",
-			count, move, why);
-		return;
-	}
-	for (size_t i = 0; i < r->unask.escalate.due_count; i++) {
-		hpx_reference_print(&r->unasked[i].id, &r->unasked[i].mark, reference);
-		hpx_log(HPX_LOG_WARN, "left_to_a_person",
-			"operation=%s job=%lld move=%s reason=\"%s\"", reference,
-			(long long)r->unasked[i].number, move, why);
-	}
-}
-
-static void tell_unasked(struct hpx_reconciler *r)
-{
-	int64_t now_ms = hpx_clock_boot_ms();
-	bool more = r->unask.status == HPX_OK && r->unask.escalate.due_count == HPX_UNASK_MAX;
-	unsigned count = r->unask.status == HPX_OK ? r->unask.escalate.count : 0;
-
-	r->unask_back = false;
-	tell_trouble("unask", r->unask.status);
-	if (count > 0)
-		hpx_counter_add(&r->options.counters->reconciled[HPX_RECONCILED_failed], count);
-	if (count > 0)
-		log_unasked(r, count);
-	if (more)
-		r->poll_ms = now_ms + 1 + UNASK_PAUSE * (now_ms - r->unask_ms);
-}
-
-/* ---- one look ---- */
-
-/* With the lock held, which is let go meanwhile. All lanes that the store knows:
- * those that are configured may have something, the others have nobody to ask. */
-static enum hpx_status look_at_all(struct hpx_reconciler *r, size_t *take_count,
-				   size_t *unask_count)
-{
-	bool may_unask = !r->unasking;
+	bool may_escalate = r->escalate_state == HPX_PROBE_OP_IDLE;
 	struct hpx_lane_due *list = NULL;
 	struct hpx_arena arena;
 	size_t count = 0;
 	enum hpx_status status;
 
-	pthread_mutex_unlock(&r->lock);
-	hpx_arena_init(&arena, LANES_BYTES_MAX);
+	hpx_thread_unlock(&r->thread);
+	hpx_arena_init(&arena, NAMES_BYTES_MAX);
 	status = hpx_store_lanes(r->reader, &arena, &list, &count);
-	pthread_mutex_lock(&r->lock);
+	hpx_thread_lock(&r->thread);
 	for (size_t i = 0; i < count && status == HPX_OK; i++) {
-		struct hpx_probe_lane *lane = lane_find(r, list[i].name);
-		if (lane != NULL && lane->how != NULL) {
-			lane->more = true;
-			lane->from_ms = 0;
-		} else if (may_unask && *unask_count < HPX_UNASK_MAX) {
-			pthread_mutex_unlock(&r->lock);
-			status = look_unasked(r, list[i].name, take_count, unask_count);
-			pthread_mutex_lock(&r->lock);
+		struct hpx_probe_queue *queue = hpx_probe_queue_find(r, list[i].name);
+
+		if (queue != NULL && queue->reconcile != NULL) {
+			queue->more = true;
+			queue->from_ms = 0;
+		} else if (may_escalate && *escalate_count < HPX_ESCALATE_MAX) {
+			hpx_thread_unlock(&r->thread);
+			status = find_unprobed(r, list[i].name, claim_count, escalate_count);
+			hpx_thread_lock(&r->thread);
 		}
 	}
 	hpx_arena_done(&arena);
 	return status;
 }
 
-/* With the lock held, which is let go meanwhile. */
-static void look(struct hpx_reconciler *r)
-{
-	size_t take_count = 0, unask_count = 0;
-	enum hpx_status status = HPX_OK;
+/* ---- claiming and escalating ---- */
 
-	if (hpx_clock_boot_ms() >= r->poll_ms) {
-		r->poll_ms = hpx_clock_boot_ms() + r->options.every_ms;
-		status = look_at_all(r, &take_count, &unask_count);
-	}
-	for (struct hpx_probe_lane *lane = r->lanes; lane != NULL && status == HPX_OK;
-	     lane = lane->next) {
-		lane->wanted = lane->given = lane->freed = 0;
-		if (lane->more)
-			status = look_lane(r, lane, &take_count);
-	}
-	tell_trouble("look", status);
-	if (take_count > 0) {
-		r->taking = true;
-		submit(r, &r->take, HPX_VERB_CLAIM_UNKNOWN, r->due, take_count);
-	}
-	if (unask_count > 0) {
-		r->unasking = true;
-		r->unask_ms = hpx_clock_boot_ms();
-		submit(r, &r->unask, HPX_VERB_ESCALATE, r->unasked, unask_count);
+static void come_back(struct hpx_reconciler *r, enum hpx_probe_op_state *state)
+{
+	hpx_thread_lock(&r->thread);
+	HPX_ASSERT(*state == HPX_PROBE_OP_SUBMITTED);
+	*state = HPX_PROBE_OP_BACK;
+	hpx_thread_wake(&r->thread);
+	hpx_thread_unlock(&r->thread);
+}
+
+/* Both on the committer's thread. */
+static void on_claimed(struct hpx_store_op *op)
+{
+	struct hpx_reconciler *r = HPX_CONTAINER(op, struct hpx_reconciler, claim);
+
+	come_back(r, &r->claim_state);
+}
+
+static void on_escalated(struct hpx_store_op *op)
+{
+	struct hpx_reconciler *r = HPX_CONTAINER(op, struct hpx_reconciler, escalate);
+
+	come_back(r, &r->escalate_state);
+}
+
+/* With the lock held, which is let go meanwhile. */
+static void submit(struct hpx_reconciler *r, struct hpx_store_op *op,
+		   enum hpx_probe_op_state *state)
+{
+	HPX_ASSERT(*state == HPX_PROBE_OP_IDLE);
+	*state = HPX_PROBE_OP_SUBMITTED;
+	hpx_thread_unlock(&r->thread);
+	hpx_committer_submit(r->service->committer, op);
+	hpx_thread_lock(&r->thread);
+}
+
+static void submit_claim(struct hpx_reconciler *r, size_t count)
+{
+	r->claim = (struct hpx_store_op){
+		.verb = HPX_VERB_CLAIM_UNKNOWN,
+		.claim_unknown = { .due = r->claim_due, .due_count = count },
+		.actor = HPX_SPAN("reconciler"),
+		.done = on_claimed,
+	};
+	submit(r, &r->claim, &r->claim_state);
+}
+
+static void submit_escalation(struct hpx_reconciler *r, size_t count)
+{
+	r->escalate = (struct hpx_store_op){
+		.verb = HPX_VERB_ESCALATE,
+		.escalate = { .due = r->escalate_due, .due_count = count },
+		.actor = HPX_SPAN("reconciler"),
+		.reason = HPX_SPAN(NO_PROBE),
+		.done = on_escalated,
+	};
+	r->escalate_ms = hpx_clock_boot_ms();
+	submit(r, &r->escalate, &r->escalate_state);
+}
+
+/* A queue that got fewer than it found shares its unknowns with another process,
+ * and looks at a wider part of them; a queue that got none waits for the next look
+ * at all queues. */
+static void judge_claim(struct hpx_reconciler *r, enum hpx_status status)
+{
+	for (struct hpx_probe_queue *queue = r->queues; queue != NULL; queue = queue->next) {
+		if (queue->wanted == 0)
+			continue;
+		queue->contended = status == HPX_OK && queue->gotten < queue->wanted;
+		queue->more = queue->more && queue->gotten > 0;
+		/* Slowly less: one claim that was quick says little. */
+		queue->ahead -= (queue->ahead + 7) / 8;
+		if (queue->ahead < queue->freed)
+			queue->ahead = queue->freed;
+		queue->wanted = 0;
 	}
 }
 
-/* A slot stands empty, or a look is worth its while. */
-static bool wants_more(const struct hpx_probe_lane *lane)
+/* With the lock held, which is let go meanwhile. */
+static void begin_claimed(struct hpx_reconciler *r)
 {
-	unsigned room = lane->more ? room_of(lane) : 0;
+	struct hpx_unsettled *list = r->claim.claim_unknown.unsettled;
+	struct hpx_settings *settings = hpx_settings_ref(r->settings);
 
-	return room > 0 && ((lane->waiting == NULL && lane->under_way < lane->slots) ||
-			    room >= (lane->slots + 1) / 2);
+	r->claim_state = HPX_PROBE_OP_IDLE;
+	r->claim.claim_unknown.unsettled = NULL;
+	hpx_thread_unlock(&r->thread);
+	log_trouble("take", r->claim.status);
+	while (list != NULL) {
+		struct hpx_unsettled *unknown = list;
+		list = list->next;
+		unknown->next = NULL;
+		hpx_probe_call_begin(r, settings, unknown);
+	}
+	hpx_settings_unref(settings);
+	hpx_thread_lock(&r->thread);
+	judge_claim(r, r->claim.status);
+}
+
+/* Each unknown by its name where they are few, so that an alert leads to them. */
+static void log_escalated(const struct hpx_reconciler *r, unsigned count)
+{
+	const char *move = hpx_reconcile_name(HPX_RECONCILE_A_PERSON);
+	char reference[HPX_REFERENCE_SIZE];
+
+	if (count != r->escalate.escalate.due_count || count > NAMED_MAX) {
+		hpx_log(HPX_LOG_WARN, "left_to_a_person",
+			"count=%u move=%s reason=\"%s\" see=\"hapax keys ls --state unknown\"",
+			count, move, NO_PROBE);
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct hpx_due *due = &r->escalate_due[i];
+
+		hpx_reference_print(&due->id, &due->mark, reference);
+		hpx_log(HPX_LOG_WARN, "left_to_a_person",
+			"operation=%s job=%lld move=%s reason=\"%s\"", reference,
+			(long long)due->number, move, NO_PROBE);
+	}
+}
+
+static void end_escalation(struct hpx_reconciler *r)
+{
+	const struct hpx_store_op *op = &r->escalate;
+	int64_t now_ms = hpx_clock_boot_ms();
+	unsigned count = op->status == HPX_OK ? op->escalate.count : 0;
+
+	r->escalate_state = HPX_PROBE_OP_IDLE;
+	log_trouble("unask", op->status);
+	hpx_counter_add(&r->service->counters.reconciled[HPX_RECONCILED_failed], count);
+	if (count > 0)
+		log_escalated(r, count);
+	if (op->status == HPX_OK && op->escalate.due_count == HPX_ESCALATE_MAX) /* there is more */
+		r->poll_ms = now_ms + 1 + ESCALATE_PAUSE * (now_ms - r->escalate_ms);
+}
+
+/* ---- the thread ---- */
+
+/* With the lock held, which is let go meanwhile. */
+static void look(struct hpx_reconciler *r)
+{
+	size_t claim_count = 0, escalate_count = 0;
+	enum hpx_status status = HPX_OK;
+
+	if (hpx_clock_boot_ms() >= r->poll_ms) {
+		r->poll_ms = hpx_clock_boot_ms() + r->every_ms;
+		status = poll_queues(r, &claim_count, &escalate_count);
+	}
+	for (struct hpx_probe_queue *queue = r->queues; queue != NULL && status == HPX_OK;
+	     queue = queue->next) {
+		queue->wanted = queue->gotten = queue->freed = 0;
+		if (queue->more)
+			status = find_due(r, queue, &claim_count);
+	}
+	log_trouble("look", status);
+	if (claim_count > 0)
+		submit_claim(r, claim_count);
+	if (escalate_count > 0)
+		submit_escalation(r, escalate_count);
 }
 
 static bool has_room(const struct hpx_reconciler *r)
 {
-	for (const struct hpx_probe_lane *lane = r->lanes; lane != NULL; lane = lane->next)
-		if (wants_more(lane))
+	for (const struct hpx_probe_queue *queue = r->queues; queue != NULL; queue = queue->next)
+		if (hpx_probe_queue_wants_more(queue))
 			return true;
 	return false;
+}
+
+static bool is_look_due(const struct hpx_reconciler *r)
+{
+	return r->claim_state == HPX_PROBE_OP_IDLE &&
+	       (hpx_clock_boot_ms() >= r->poll_ms || has_room(r));
 }
 
 static void *run(void *user)
 {
 	struct hpx_reconciler *r = user;
 
-	pthread_mutex_lock(&r->lock);
-	while (!r->stopping) {
+	hpx_thread_lock(&r->thread);
+	while (!r->thread.stopping) {
 		int64_t wake_ms = INT64_MAX;
-		ask_waiting(r, &wake_ms);
-		if (r->stopping)
+		send_waiting(r, &wake_ms);
+		if (r->thread.stopping)
 			break;
-		if (r->unask_back)
-			tell_unasked(r);
-		else if (r->take_back)
-			begin_taken(r);
-		else if (!r->taking && (hpx_clock_boot_ms() >= r->poll_ms || has_room(r)))
+		if (r->escalate_state == HPX_PROBE_OP_BACK)
+			end_escalation(r);
+		else if (r->claim_state == HPX_PROBE_OP_BACK)
+			begin_claimed(r);
+		else if (is_look_due(r))
 			look(r);
+		else if (r->claim_state == HPX_PROBE_OP_SUBMITTED || wake_ms < r->poll_ms)
+			hpx_thread_wait(&r->thread, wake_ms);
 		else
-			hpx_cond_wait_until(&r->changed, &r->lock,
-					    r->taking || wake_ms < r->poll_ms ? wake_ms : r->poll_ms);
+			hpx_thread_wait(&r->thread, r->poll_ms);
 	}
 	drop_waiting(r);
-	pthread_mutex_unlock(&r->lock);
+	hpx_thread_unlock(&r->thread);
 	return NULL;
 }
 
@@ -578,51 +385,45 @@ static void *run(void *user)
 static void dispose(struct hpx_reconciler *r)
 {
 	hpx_egress_free(r->egress);
-	if (r->reader != NULL)
-		hpx_store_reader_close(r->reader);
-	hpx_unsettled_free(r->take.claim_unknown.unsettled);
-	while (r->lanes != NULL) {
-		struct hpx_probe_lane *next = r->lanes->next;
-		free(r->lanes);
-		r->lanes = next;
-	}
+	hpx_store_reader_close(r->reader);
+	hpx_unsettled_free(r->claim.claim_unknown.unsettled);
+	hpx_probe_queues_free(r);
 	hpx_settings_unref(r->settings);
-	pthread_cond_destroy(&r->changed);
-	pthread_mutex_destroy(&r->lock);
+	hpx_thread_done(&r->thread);
 	free(r);
 }
 
 static enum hpx_status start_engine(struct hpx_reconciler *r)
 {
-	struct hpx_egress_options options = { .running_max = HPX_QUESTIONS_MAX };
+	struct hpx_egress_options options = { .running_max = HPX_PROBE_CALLS_MAX };
 	enum hpx_status status = hpx_egress_start(&options, &r->egress);
 
 	if (status != HPX_OK)
 		return status;
-	status = hpx_thread_start(&r->thread, run, r);
+	status = hpx_thread_run(&r->thread, run, r);
 	if (status != HPX_OK)
 		hpx_egress_stop(r->egress, 0);
 	return status;
 }
 
-enum hpx_status hpx_reconciler_start(const struct hpx_reconciler_options *options,
+enum hpx_status hpx_reconciler_start(struct hpx_service *service, int64_t every_ms,
 				     struct hpx_reconciler **ret_reconciler)
 {
 	struct hpx_reconciler *r = calloc(1, sizeof(*r));
-	enum hpx_status status;
+	enum hpx_status status = HPX_NOMEM;
 
 	if (r == NULL)
-		return HPX_NOMEM;
-	r->options = *options;
-	if (r->options.every_ms <= 0)
-		r->options.every_ms = EVERY_DEFAULT_MS;
-	r->settings = hpx_settings_ref(options->settings);
-	pthread_mutex_init(&r->lock, NULL);
-	status = hpx_cond_init(&r->changed);
+		return status;
+	if (hpx_thread_init(&r->thread) != HPX_OK) {
+		free(r);
+		return status;
+	}
+	r->service = service;
+	r->every_ms = every_ms > 0 ? every_ms : EVERY_DEFAULT_MS;
+	r->settings = hpx_settings_ref(service->settings);
+	status = hpx_probe_queues_make(r);
 	if (status == HPX_OK)
-		status = make_lanes(r);
-	if (status == HPX_OK)
-		status = hpx_store_reader_open(options->store, &r->reader);
+		status = hpx_store_reader_open(service->store, &r->reader);
 	if (status == HPX_OK)
 		status = start_engine(r);
 	if (status == HPX_OK)
@@ -636,11 +437,11 @@ void hpx_reconciler_reload(struct hpx_reconciler *r, struct hpx_settings *settin
 {
 	struct hpx_settings *before;
 
-	pthread_mutex_lock(&r->lock);
+	hpx_thread_lock(&r->thread);
 	before = r->settings;
 	r->settings = hpx_settings_ref(settings);
-	tell_trouble("reload", make_lanes(r));
-	pthread_mutex_unlock(&r->lock);
+	log_trouble("reload", hpx_probe_queues_make(r));
+	hpx_thread_unlock(&r->thread);
 	hpx_settings_unref(before);
 }
 
@@ -648,11 +449,7 @@ void hpx_reconciler_stop(struct hpx_reconciler *r)
 {
 	if (r == NULL)
 		return;
-	pthread_mutex_lock(&r->lock);
-	r->stopping = true;
-	pthread_cond_broadcast(&r->changed);
-	pthread_mutex_unlock(&r->lock);
-	pthread_join(r->thread, NULL);
+	hpx_thread_stop(&r->thread);
 	hpx_egress_stop(r->egress, 0);
 }
 
@@ -660,9 +457,10 @@ void hpx_reconciler_free(struct hpx_reconciler *r)
 {
 	if (r == NULL)
 		return;
-	pthread_mutex_lock(&r->lock);
-	while (r->taking || r->unasking || r->question_count > 0)
-		hpx_cond_wait_until(&r->changed, &r->lock, INT64_MAX);
-	pthread_mutex_unlock(&r->lock);
+	hpx_thread_lock(&r->thread);
+	while (r->claim_state == HPX_PROBE_OP_SUBMITTED ||
+	       r->escalate_state == HPX_PROBE_OP_SUBMITTED || r->call_count > 0)
+		hpx_thread_wait(&r->thread, INT64_MAX);
+	hpx_thread_unlock(&r->thread);
 	dispose(r);
 }

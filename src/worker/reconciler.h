@@ -1,44 +1,35 @@
-/* The reconciler: asks what became of operations and jobs whose outcome nobody
- * knows. One thread takes those whose next question is due, libcurl's engine
- * asks (egress.h), the committer writes what was said; what follows from it is
- * core/reconcile.h's to say.
+/* The reconciler finds out what became of operations and jobs whose outcome is
+ * unknown. One thread claims those whose next probe is due (reconciler.c),
+ * libcurl's engine sends the probes (probe_call.c, egress.h), the committer writes
+ * the rulings. What follows from a ruling is decided by core/reconcile.h.
  *
- *   taken ─▶ nobody to ask: a person
- *         ─▶ said before it was unknown: ruled at once
- *         ─▶ asked ─▶ answered ─▶ ruled
+ *   due ─▶ claimed ─▶ evidence from before it was unknown: ruled at once
+ *      │          └─▶ probed ─▶ answered ─▶ ruled: settled, or probed again later
+ *      └▶ no probe is configured: escalated to a person
  *
- * A probe's answer says whether it happened, and is not the operation's own
- * answer: retries of what was applied are told that it happened, as with
- * `hapax keys resolve --applied --status 200`; of what was declined, that.
+ * A probe's answer says whether the operation was executed; it is not the answer of
+ * the operation. A retry of an applied operation is told that it happened, as with
+ * `hapax keys resolve --applied --status 200`; of a declined one, that.
  *
- * Taking one keeps others from asking for a time that is longer than a question
- * takes; a question that ends without an answer of anybody's (hapax stops) is
- * simply asked again when that time is over. */
+ * A claim keeps other processes from probing for longer than a probe takes. A probe
+ * that ends without an answer because hapax stops is made again when that time is
+ * over. */
 #ifndef HPX_WORKER_RECONCILER_H
 #define HPX_WORKER_RECONCILER_H
 
-#include "service/counters.h"
-#include "settings/settings.h"
-#include "store/committer.h"
+#include "service/service.h"
 
 struct hpx_reconciler;
 
-struct hpx_reconciler_options {
-	struct hpx_store *store;
-	struct hpx_committer *committer;
-	struct hpx_settings *settings;
-	struct hpx_service_counters *counters;
-	int64_t every_ms; /* between two looks; 0: 1000 */
-};
-
-enum hpx_status hpx_reconciler_start(const struct hpx_reconciler_options *options,
+/* `every_ms` is the time between two looks at the whole store; 0: 1000. */
+enum hpx_status hpx_reconciler_start(struct hpx_service *service, int64_t every_ms,
 				     struct hpx_reconciler **ret_reconciler);
-/* Other routes and probes, for questions from now on. */
+/* Other routes and probes, for calls from now on. */
 void hpx_reconciler_reload(struct hpx_reconciler *reconciler, struct hpx_settings *settings);
-/* Asks nothing more and forgets the questions under way. What was said may
- * still be on its way to the store: stop the committer next. */
+/* Probes nothing more and drops the calls under way. Rulings may still be on the
+ * way to the store: stop the committer next. NULL is nothing, here and below. */
 void hpx_reconciler_stop(struct hpx_reconciler *reconciler);
-/* After stop; waits until the store has taken or refused everything. */
+/* After stop; waits until the store has taken or refused every ruling. */
 void hpx_reconciler_free(struct hpx_reconciler *reconciler);
 
 #endif

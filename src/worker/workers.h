@@ -1,6 +1,6 @@
 /* The workers of a process, started and stopped together: the maintenance of the
- * store (maintenance.h), the deliverer of jobs (deliver.h) and the reconciler of
- * unknown outcomes (reconcile.h). `hapax serve` runs them beside its gateway,
+ * store (maintenance.h), the deliverer of jobs (deliverer.h) and the reconciler of
+ * unknown outcomes (reconciler.h). `hapax serve` runs them beside its gateway,
  * `hapax work` runs nothing else. */
 #ifndef HPX_WORKER_WORKERS_H
 #define HPX_WORKER_WORKERS_H
@@ -8,7 +8,7 @@
 #include "service/service.h"
 
 struct hpx_workers {
-	struct hpx_worker *worker;
+	struct hpx_maintenance *maintenance;
 	struct hpx_deliverer *deliverer;   /* NULL: this process delivers nothing */
 	struct hpx_reconciler *reconciler; /* NULL: this process probes nothing */
 	bool stopped;

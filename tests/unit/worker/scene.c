@@ -112,7 +112,10 @@ static void make_settings(struct scene *scene)
 	scene->settings->route_count = ROUTE_COUNT;
 	scene->settings->deliveries_max = 16;
 	scene->settings->response_body_bytes_max = 512;
-	scene->counters.targets = scene->target_counters;
+	scene->settings->sweep_every_ms = 10;
+	scene->settings->reap_every_ms = 10;
+	scene->settings->reap_batch = 100;
+	scene->service.counters.targets = scene->target_counters;
 }
 
 /* ---- its life ---- */
@@ -164,6 +167,9 @@ int scene_setup(void **state)
 	assert_status(hpx_committer_start(&options, &scene->committer), HPX_OK);
 	provider_start(&scene->provider);
 	make_settings(scene);
+	scene->service.store = scene->store;
+	scene->service.committer = scene->committer;
+	scene->service.settings = scene->settings;
 	*state = scene;
 	return 0;
 }
@@ -191,26 +197,19 @@ int scene_teardown(void **state)
 	return 0;
 }
 
+void scene_deliver_every(struct scene *scene, int64_t poll_ms)
+{
+	assert_status(hpx_deliverer_start(&scene->service, poll_ms, &scene->deliverer), HPX_OK);
+}
+
 void scene_deliver(struct scene *scene)
 {
-	struct hpx_deliverer_options options = { .store = scene->store,
-						 .committer = scene->committer,
-						 .settings = scene->settings,
-						 .counters = &scene->counters,
-						 .poll_ms = 10 };
-
-	assert_status(hpx_deliverer_start(&options, &scene->deliverer), HPX_OK);
+	scene_deliver_every(scene, 10);
 }
 
 void scene_reconcile_every(struct scene *scene, int64_t every_ms)
 {
-	struct hpx_reconciler_options options = { .store = scene->store,
-						  .committer = scene->committer,
-						  .settings = scene->settings,
-						  .counters = &scene->counters,
-						  .every_ms = every_ms };
-
-	assert_status(hpx_reconciler_start(&options, &scene->reconciler), HPX_OK);
+	assert_status(hpx_reconciler_start(&scene->service, every_ms, &scene->reconciler), HPX_OK);
 }
 
 void scene_reconcile(struct scene *scene)
@@ -451,7 +450,7 @@ void scene_await_result(struct scene *scene, int target, enum hpx_job_result res
 
 void scene_await_reconciled(struct scene *scene, enum hpx_reconciled result, uint64_t count)
 {
-	scene_await_count(scene, &scene->counters.reconciled[result], count);
+	scene_await_count(scene, &scene->service.counters.reconciled[result], count);
 }
 
 uint64_t scene_runs(struct scene *scene)

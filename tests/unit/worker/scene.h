@@ -42,7 +42,7 @@ struct scene {
 	struct hpx_route routes[ROUTE_COUNT];
 	char urls[TARGET_COUNT][96];
 	struct hpx_target_counters target_counters[TARGET_COUNT];
-	struct hpx_service_counters counters;
+	struct hpx_service service; /* borrows the store, the committer and the settings */
 	struct hpx_deliverer *deliverer;
 	struct hpx_reconciler *reconciler;
 	bool committer_stopped;
@@ -58,8 +58,10 @@ int scene_setup(void **state);
 int scene_teardown(void **state);
 
 void scene_deliver(struct scene *scene);
+/* The same, with so much between two claims. */
+void scene_deliver_every(struct scene *scene, int64_t poll_ms);
 void scene_reconcile(struct scene *scene);
-/* The same, with so much between two looks at all lanes. */
+/* The same, with so much between two looks at all queues. */
 void scene_reconcile_every(struct scene *scene, int64_t every_ms);
 void scene_break_store(struct scene *scene, bool broken);
 

@@ -308,13 +308,7 @@ static void test_refuses_what_cannot_be_sent(void **state)
 static void test_is_woken(void **state)
 {
 	struct scene *scene = *state;
-	struct hpx_deliverer_options options = { .store = scene->store,
-						 .committer = scene->committer,
-						 .settings = scene->settings,
-						 .counters = &scene->counters,
-						 .poll_ms = 3600000 };
-
-	assert_status(hpx_deliverer_start(&options, &scene->deliverer), HPX_OK);
+	scene_deliver_every(scene, 3600000);
 	scene_await_runs(scene, 1);
 	int64_t number = scene_accept(scene, 1, PLAIN, "/pay");
 	hpx_deliverer_wake(scene->deliverer);

@@ -91,7 +91,7 @@ static void test_spends_its_budget(void **state)
 	scene_await_person(scene, 0, 1);
 	scene_await_reconciled(scene, HPX_RECONCILED_failed, 1);
 	assert_int_equal(provider_count(&scene->provider), 5);
-	assert_int_equal(hpx_counter_read(&scene->counters.reconciled[HPX_RECONCILED_scheduled]), 4);
+	assert_int_equal(hpx_counter_read(&scene->service.counters.reconciled[HPX_RECONCILED_scheduled]), 4);
 }
 
 static void test_leaves_it_to_a_person(void **state)
@@ -215,13 +215,13 @@ static void test_slow_provider_holds_up_nobody(void **state)
 		begin_unknown(scene, key, ROUTE_PROBED);
 	scene_await_reconciled(scene, HPX_RECONCILED_resolved, 40);
 	assert_int_equal(provider_count_of(&scene->provider, "GET /slow"), 16);
-	assert_int_equal(hpx_counter_read(&scene->counters.probes_under_way), 16);
+	assert_int_equal(hpx_counter_read(&scene->service.counters.probes_under_way), 16);
 	provider_release(&scene->provider);
 	scene_await_reconciled(scene, HPX_RECONCILED_resolved, 80);
-	assert_int_equal(hpx_counter_read(&scene->counters.probes_under_way), 0);
+	assert_int_equal(hpx_counter_read(&scene->service.counters.probes_under_way), 0);
 }
 
-/* Two slots and forty questions, and an hour until the next look at all lanes:
+/* Two slots and forty questions, and an hour until the next look at all queues:
  * each answer makes room for the next question. */
 static void test_a_free_slot_is_used_at_once(void **state)
 {
@@ -233,7 +233,7 @@ static void test_a_free_slot_is_used_at_once(void **state)
 		begin_unknown(scene, key, ROUTE_PROBED);
 	scene_reconcile_every(scene, 3600000);
 	provider_wait(&scene->provider, 2);
-	assert_int_equal(hpx_counter_read(&scene->counters.probes_under_way), 2);
+	assert_int_equal(hpx_counter_read(&scene->service.counters.probes_under_way), 2);
 	assert_int_equal(provider_count(&scene->provider), 2);
 	provider_release(&scene->provider);
 	scene_await_reconciled(scene, HPX_RECONCILED_resolved, 40);
@@ -259,7 +259,7 @@ static void test_keeps_its_rate(void **state)
 static void test_many_that_nobody_can_be_asked_about(void **state)
 {
 	struct scene *scene = *state;
-	unsigned count = 2 * HPX_UNASK_MAX + 50;
+	unsigned count = 2 * HPX_ESCALATE_MAX + 50;
 
 	for (unsigned key = 0; key < count; key++)
 		begin_unknown(scene, key, ROUTE_SILENT);

@@ -19,22 +19,6 @@ static void claim_all(struct scene *scene)
 	hpx_job_entry_free(op.claim.jobs);
 }
 
-static struct hpx_worker *start_worker(struct scene *scene)
-{
-	struct hpx_worker *worker = NULL;
-	struct hpx_worker_options options = {
-		.store = scene->store,
-		.committer = scene->committer,
-		.sweep_every_ms = 10,
-		.reap_every_ms = 10,
-		.reap_batch = 100,
-		.counters = &scene->counters,
-	};
-
-	assert_status(hpx_worker_start(&options, &worker), HPX_OK);
-	return worker;
-}
-
 static void test_lost_claims(void **state)
 {
 	struct scene *scene = *state;
@@ -44,12 +28,13 @@ static void test_lost_claims(void **state)
 	claim_all(scene);
 	assert_string_equal(hpx_job_state_name(scene_job(scene, plain).state), "sending");
 	atomic_store(&scene->store->lease_shift_ms, 2000);
-	struct hpx_worker *worker = start_worker(scene);
+	struct hpx_maintenance *maintenance = NULL;
+	assert_status(hpx_maintenance_start(&scene->service, &maintenance), HPX_OK);
 	scene_await_job(scene, plain, HPX_JOB_UNKNOWN);
 	scene_await_job(scene, bank, HPX_JOB_QUEUED);
-	scene_await_count(scene, &scene->counters.jobs[HPX_JOB_UNKNOWN], 1);
-	scene_await_count(scene, &scene->counters.jobs[HPX_JOB_QUEUED], 1);
-	hpx_worker_stop(worker);
+	scene_await_count(scene, &scene->service.counters.jobs[HPX_JOB_UNKNOWN], 1);
+	scene_await_count(scene, &scene->service.counters.jobs[HPX_JOB_QUEUED], 1);
+	hpx_maintenance_stop(maintenance);
 	assert_true(scene_job(scene, bank).unsure);
 	assert_string_equal(hpx_state_name(scene_operation(scene, 0, 1).record.state), "unknown");
 	assert_string_equal(hpx_state_name(scene_operation(scene, 0, 2).record.state), "pending");
