@@ -21,7 +21,6 @@
 #include "settings/settings.h"
 #include "store/cache.h"
 #include "store/committer.h"
-#include "store/removal.h"
 
 struct hpx_admin;
 

@@ -55,4 +55,13 @@ void hpx_cache_hear(struct hpx_cache *cache, int64_t asked_boot_ms, uint64_t rem
 size_t hpx_cache_bytes(const struct hpx_cache *cache);
 size_t hpx_cache_count(const struct hpx_cache *cache);
 
+/* Hears what people remove from the store, in whichever process, and takes it out
+ * of this process's cache: a thread with a reader of its own that asks four times a
+ * second. Needs HPX_STORE_TELLS_REMOVALS. */
+struct hpx_removal;
+enum hpx_status hpx_removal_start(struct hpx_store *store, struct hpx_cache *cache,
+				  struct hpx_removal **ret_removal);
+/* NULL: there is none. Afterwards the cache stops answering. */
+void hpx_removal_stop(struct hpx_removal *removal);
+
 #endif

@@ -18,7 +18,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "store/watcher.h"
+#include "store/waitlist.h"
 
 #define BATCH_DEFAULT 256
 #define PROBE_DEFAULT_MS 250

@@ -6,7 +6,9 @@
 
 #include "core/operation.h"
 
+struct hpx_store;
 struct hpx_waitlist;
+struct hpx_watcher;
 
 /* Embedded in the waiting request; the list only links it. */
 struct hpx_waiter {
@@ -33,5 +35,14 @@ unsigned hpx_waitlist_count(const struct hpx_waitlist *list);
  * on, so that all have their turn. */
 size_t hpx_waitlist_ids(struct hpx_waitlist *list, unsigned *cursor,
 			struct hpx_operation_id *ret_ids, size_t max);
+
+/* Where several processes work on one store (HPX_STORE_SHARED), an attempt that a
+ * request waits for here may be ended elsewhere. While there are waiters, the
+ * watcher asks the store a few times a second, with one question for all of them
+ * and one connection of its own, and wakes those whose operation has ended. */
+enum hpx_status hpx_watcher_start(struct hpx_store *store, struct hpx_waitlist *waitlist,
+				  struct hpx_watcher **ret_watcher);
+/* NULL: there is none. */
+void hpx_watcher_stop(struct hpx_watcher *watcher);
 
 #endif

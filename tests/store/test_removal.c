@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "cluster.h"
-#include "store/removal.h"
+#include "store/cache.h"
 
 enum { BODY = 1,
        A = 11,

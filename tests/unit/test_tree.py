@@ -36,7 +36,6 @@ DRIVERS = {"store/memory", "store/sqlite", "store/postgres"}
 DRIVER_TABLE = {"store/store.c", "store/store.h"}
 # Known exceptions: in how many folders a base name stands.
 SAME_NAME = {
-    "job.c": 2,
 }
 # Known exceptions: how often the tag of a struct, union or enum is defined.
 SAME_TAG = {

@@ -1,7 +1,7 @@
 /* The memory driver: a table under one mutex. An op that runs out of memory
  * says so in its own status and has changed nothing: with no transaction to
  * roll back, each change makes room first and moves second. */
-#include "store/memory/driver.h"
+#include "store/memory/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

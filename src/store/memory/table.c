@@ -1,5 +1,5 @@
 /* Hash table of operations, lists of events and recipes, all on the heap. */
-#include "store/memory/table.h"
+#include "store/memory/memory.h"
 
 #include <stdlib.h>
 

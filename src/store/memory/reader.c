@@ -1,7 +1,7 @@
 /* The memory driver's readers: copies out of the table, under its mutex. */
 #include <stdlib.h>
 
-#include "store/memory/driver.h"
+#include "store/memory/memory.h"
 
 enum hpx_status hpx_memory_answer_copy(const struct hpx_memory_row *row,
 				       struct hpx_answer **ret_answer)

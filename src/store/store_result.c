@@ -1,8 +1,43 @@
-/* What a job must be to be stored: the same on every store, and the same that
- * PostgreSQL's own checks say. */
+/* The heap blocks that a store gives its callers: stored answers, jobs, and
+ * operations or jobs whose outcome is unknown. Each is one block, with the bytes
+ * that its spans point to behind it. And what a job must be to be stored: the same
+ * on every store, and the same that the SQL functions for applications check. */
 #include <stdlib.h>
 
 #include "store/store.h"
+
+/* ---- answers ---- */
+
+static char *put(char *at, struct hpx_span bytes, struct hpx_span *ret_copy)
+{
+	if (bytes.len != 0)
+		memcpy(at, bytes.ptr, bytes.len);
+	*ret_copy = hpx_span(at, bytes.len);
+	return at + bytes.len;
+}
+
+struct hpx_answer *hpx_answer_new(uint32_t status, bool kept, struct hpx_span headers,
+				  struct hpx_span body)
+{
+	struct hpx_answer *answer;
+
+	if (headers.len > SIZE_MAX / 4 || body.len > SIZE_MAX / 4)
+		return NULL;
+	answer = malloc(sizeof(*answer) + headers.len + body.len);
+	if (answer == NULL)
+		return NULL;
+	answer->status = status;
+	answer->kept = kept;
+	put(put((char *)(answer + 1), headers, &answer->headers), body, &answer->body);
+	return answer;
+}
+
+void hpx_answer_free(struct hpx_answer *answer)
+{
+	free(answer);
+}
+
+/* ---- jobs ---- */
 
 #define NAME_BYTES_MAX 255
 #define METHOD_BYTES_MAX 32
@@ -54,14 +89,6 @@ const char *hpx_job_fault(const struct hpx_job *job)
 	return NULL;
 }
 
-static char *put(char *at, struct hpx_span bytes, struct hpx_span *ret_copy)
-{
-	if (bytes.len != 0)
-		memcpy(at, bytes.ptr, bytes.len);
-	*ret_copy = hpx_span(at, bytes.len);
-	return at + bytes.len;
-}
-
 struct hpx_job_entry *hpx_job_entry_new(const struct hpx_delivery *delivery,
 					const struct hpx_job *job)
 {
@@ -90,6 +117,8 @@ void hpx_job_entry_free(struct hpx_job_entry *list)
 		list = next;
 	}
 }
+
+/* ---- unknown outcomes ---- */
 
 struct hpx_unsettled *hpx_unsettled_new(const struct hpx_unsettled *from)
 {
