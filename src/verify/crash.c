@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 
 /* ---- shell commands ---- */
@@ -58,6 +59,7 @@ enum hpx_status hpx_shell_start(struct hpx_shell *command, struct hpx_span text)
 {
 	char *line = strndup(text.ptr, text.len);
 
+	HPX_ASSERT(text.len > 0);
 	hpx_shell_init(command);
 	command->output = make_output();
 	if (line != NULL && command->output >= 0)
@@ -111,6 +113,7 @@ void hpx_shell_explain(const struct hpx_shell *command, char *out, size_t size)
 	const char *word = "still running";
 	int number = 0;
 
+	HPX_ASSERT(size > 0);
 	read_tail(command->output, tail);
 	if (command->pid == 0 && WIFEXITED(command->wait_status)) {
 		word = "exit code";
@@ -157,6 +160,7 @@ static void end_group(struct hpx_shell *command)
 	int64_t deadline_ms = hpx_clock_boot_ms() + KIND_MS;
 	pid_t group = command->pid;
 
+	HPX_ASSERT(group > 0);
 	kill(-group, SIGTERM);
 	while (group_exists(command, group) && hpx_clock_boot_ms() < deadline_ms)
 		poll(NULL, 0, END_POLL_MS);
@@ -295,6 +299,7 @@ enum hpx_status hpx_verify_start_again(struct hpx_verify *run,
 {
 	/* A server of an earlier start, still in the foreground, would hold the port. */
 	hpx_shell_end(&run->server);
+	HPX_ASSERT(run->server.pid == 0);
 	enum hpx_status status = hpx_shell_start(&run->server, run->spec->start_cmd);
 	if (status != HPX_OK) {
 		snprintf(problem, HPX_VERIFY_PROBLEM_SIZE, "the start command cannot be run");

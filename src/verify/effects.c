@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "core/json_lookup.h"
 #include "verify/spec.h"
 
@@ -114,6 +115,7 @@ static enum hpx_status count_now(struct hpx_verify *run, const struct hpx_verify
 		.second_tenant = second_tenant,
 	};
 
+	HPX_ASSERT(hpx_verify_counts_effects(run) && (!second_tenant || run->spec->tenant_header_count > 0));
 	if (variant.path.ptr == NULL) {
 		snprintf(problem, HPX_VERIFY_PROBLEM_SIZE, "no memory to count effects");
 		return HPX_NOMEM;

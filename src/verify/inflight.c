@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "http/field.h"
 
@@ -42,6 +43,7 @@ void hpx_response_done(struct hpx_response *response)
 
 	/* Frees the hash's context; the digest is in the exchange by now. */
 	hpx_sha256_done(&response->hash, digest);
+	HPX_ASSERT(response->shared->held_bytes >= response->body.len);
 	response->shared->held_bytes -= response->body.len;
 	hpx_arena_done(&response->arena);
 	hpx_buffer_done(&response->head_bytes);
@@ -69,6 +71,7 @@ static size_t room_of(const struct hpx_response *response)
 	size_t first = len < HPX_EXCHANGE_KEPT ? HPX_EXCHANGE_KEPT - len : 0;
 	size_t own = HPX_RESPONSE_BODY_MAX - len;
 
+	HPX_ASSERT(len <= HPX_RESPONSE_BODY_MAX && len <= response->body_bytes);
 	if (response->body_bytes > len)
 		return 0;
 	all = all > first ? all : first;
@@ -139,6 +142,7 @@ static enum hpx_http_progress feed_head(struct hpx_response *response)
 
 enum hpx_http_progress hpx_response_feed(struct hpx_response *response, struct hpx_span bytes)
 {
+	HPX_ASSERT(response->problem == NULL);
 	if (response->has_head)
 		return feed_body(response, bytes);
 	if (hpx_buffer_append(&response->head_bytes, bytes) != HPX_OK)
@@ -182,6 +186,7 @@ enum hpx_status hpx_response_move(struct hpx_response *response, struct hpx_aren
 	struct hpx_span body = hpx_buffer_span(&response->body);
 	enum hpx_status status = give_fields(response, arena, exchange);
 
+	HPX_ASSERT(response->has_head && response->problem == NULL);
 	if (status == HPX_OK)
 		status = hpx_sha256_done(&response->hash, exchange->body_hash);
 	if (status != HPX_OK)
@@ -208,6 +213,7 @@ static void end(struct hpx_inflight *inflight, enum hpx_verify_exchange_end how,
 {
 	struct hpx_verify_exchange *exchange = inflight->exchange;
 
+	HPX_ASSERT(inflight->state != HPX_INFLIGHT_DONE);
 	inflight->state = HPX_INFLIGHT_DONE;
 	exchange->end = how;
 	exchange->took_ms = hpx_clock_boot_ms() - inflight->began_ms;
@@ -220,6 +226,7 @@ static void end(struct hpx_inflight *inflight, enum hpx_verify_exchange_end how,
 
 static size_t bytes_to_send(const struct hpx_request_bytes *request, enum hpx_verify_cut cut)
 {
+	HPX_ASSERT(request->head_bytes > 0 && request->head_bytes <= request->bytes.len);
 	if (cut == HPX_CUT_HEAD)
 		return request->head_bytes;
 	if (cut == HPX_CUT_HALF_BODY)
@@ -231,6 +238,7 @@ void hpx_inflight_start(struct hpx_inflight *inflight, const struct hpx_verify_h
 {
 	char problem[HPX_CONN_PROBLEM_SIZE];
 
+	HPX_ASSERT(inflight->conn.fd == -1 && inflight->timeout_ms > 0);
 	inflight->state = HPX_INFLIGHT_CONNECTING;
 	inflight->began_ms = hpx_clock_boot_ms();
 	inflight->deadline_ms = inflight->began_ms + inflight->timeout_ms;
@@ -291,6 +299,7 @@ static bool step_reading(struct hpx_inflight *inflight)
 /* All bytes that are to be sent are sent. */
 static bool sent_all(struct hpx_inflight *inflight)
 {
+	HPX_ASSERT(inflight->sent + inflight->hold == inflight->send_bytes);
 	if (inflight->hold) {
 		inflight->state = HPX_INFLIGHT_HELD;
 		return false;
@@ -328,6 +337,7 @@ static bool step_sending(struct hpx_inflight *inflight)
 
 static bool step_flushing(struct hpx_inflight *inflight)
 {
+	HPX_ASSERT(inflight->exchange->cut != HPX_CUT_NONE && inflight->sent == inflight->send_bytes);
 	if (inflight->exchange->cut == HPX_CUT_BEFORE_ANSWER) {
 		inflight->state = HPX_INFLIGHT_AWAITING;
 		return true;
@@ -419,6 +429,7 @@ void hpx_inflight_release(struct hpx_inflight *inflight)
 	inflight->hold = false;
 	if (inflight->state != HPX_INFLIGHT_HELD)
 		return;
+	HPX_ASSERT(inflight->sent + 1 == inflight->send_bytes);
 	inflight->state = HPX_INFLIGHT_SENDING;
 	inflight->began_ms = hpx_clock_boot_ms();
 	inflight->deadline_ms = inflight->began_ms + inflight->timeout_ms;
@@ -490,6 +501,7 @@ static void wait_once(struct hpx_verify *run, struct pollfd *fds, int64_t deadli
 		fds[count++] = (struct pollfd){ .fd = wants ? inflight->conn.fd : -1,
 						.events = wants };
 	}
+	HPX_ASSERT(count == run->live_count + 1);
 	poll(fds, count, sleep_ms(run, deadline_ms));
 	note_stop(run, &fds[0]);
 	hpx_shell_trim(&run->server);

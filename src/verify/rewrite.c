@@ -2,6 +2,7 @@
  * need only tell strings from what stands between them. */
 #include "verify/rewrite.h"
 
+#include "base/assert.h"
 #include "core/json_lookup.h"
 
 static bool is_space(char c)
@@ -78,6 +79,7 @@ enum hpx_status hpx_rewrite_order(struct hpx_span body, struct hpx_arena *arena,
 
 		if (members++ > 0)
 			out[--at] = ',';
+		HPX_ASSERT(at > member.len);
 		at -= member.len;
 		memcpy(out + at, member.ptr, member.len);
 	}
@@ -112,6 +114,7 @@ enum hpx_status hpx_rewrite_space(struct hpx_span body, struct hpx_arena *arena,
 		if (c == '{' || c == '[' || c == ',' || c == ':')
 			out[len++] = c == ':' ? ' ' : '\t';
 	}
+	HPX_ASSERT(len <= body.len * 3);
 	*ret_body = hpx_span(out, len);
 	return HPX_OK;
 }
@@ -185,6 +188,7 @@ enum hpx_status hpx_rewrite_replace(struct hpx_span body, struct hpx_span part,
 	size_t after = body.len - before - part.len;
 	char *out = hpx_arena_alloc(arena, before + text.len + after);
 
+	HPX_ASSERT(part.ptr >= body.ptr && before + part.len <= body.len);
 	if (out == NULL)
 		return HPX_NOMEM;
 	memcpy(out, body.ptr, before);
@@ -202,6 +206,7 @@ static enum hpx_status change_digit(struct hpx_span body, struct hpx_span number
 
 	while (last + 1 < number.len && number.ptr[last + 1] != 'e' && number.ptr[last + 1] != 'E')
 		last++;
+	HPX_ASSERT(number.ptr[last] >= '0' && number.ptr[last] <= '9');
 	char digit = number.ptr[last] == '9' ? '8' : (char)(number.ptr[last] + 1);
 	return hpx_rewrite_replace(body, hpx_span(number.ptr + last, 1), hpx_span(&digit, 1), arena,
 				   ret_body);

@@ -19,6 +19,7 @@ static size_t quote(struct hpx_span text, char *out, size_t max)
 {
 	size_t at = 0;
 
+	HPX_ASSERT(max > 4);
 	while (text.len > 0 && at + 4 < max) {
 		size_t n = hpx_utf8_sequence(text);
 		bool plain = n > 1 || (n == 1 && text.ptr[0] >= 0x20 && text.ptr[0] != 0x7f);
@@ -52,6 +53,7 @@ bool hpx_check_verdict(struct hpx_check *check, enum hpx_row_verdict verdict, co
 	char text[sizeof(check->result->came)];
 	va_list arguments;
 
+	HPX_ASSERT(verdict <= HPX_ROW_SKIPPED);
 	/* The text may hold header values and messages of the API. */
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
@@ -65,6 +67,7 @@ void hpx_check_cite(struct hpx_check *check, const struct hpx_verify_exchange *e
 {
 	struct hpx_row_result *row_result = check->result;
 
+	HPX_ASSERT(row_result->exchange_count <= HPX_ROW_EXCHANGES_MAX);
 	for (size_t i = 0; i < row_result->exchange_count; i++)
 		if (row_result->exchanges[i] == exchange->number)
 			return;
@@ -193,6 +196,7 @@ void hpx_check_remember(struct hpx_check *check, const struct hpx_verify_op *op,
 	struct hpx_check_notes *notes = check->notes;
 	struct hpx_check_notes last = *notes;
 
+	HPX_ASSERT(hpx_check_is_2xx(answer));
 	if (op->name != HPX_REQUEST_main)
 		return;
 	memcpy(notes->answer, answer->body_hash, sizeof(notes->answer));
@@ -290,6 +294,7 @@ static bool tells_nothing(const struct hpx_check *check, const struct hpx_verify
 bool hpx_check_same(struct hpx_check *check, const struct hpx_verify_exchange *first,
 		    const struct hpx_verify_exchange *second, const char *what)
 {
+	HPX_ASSERT(first->end == HPX_EXCHANGE_ANSWERED && second->end == HPX_EXCHANGE_ANSWERED);
 	if (hpx_check_same_answer(first, second) && tells_nothing(check, second))
 		return hpx_check_undecided(check, "%s (#%u) was answered like the first (#%u), but so is every other request: whether it was executed again cannot be seen (give `effects`)",
 					   what, second->number, first->number);
@@ -390,6 +395,7 @@ bool hpx_check_refused(struct hpx_check *check, struct hpx_verify_op *op,
 enum hpx_answer_owner hpx_check_whose_answer(struct hpx_check *check, const struct hpx_verify_exchange *first,
 					     const struct hpx_verify_exchange *second)
 {
+	HPX_ASSERT(first->end == HPX_EXCHANGE_ANSWERED);
 	if (!of_one_kind(first, second))
 		return HPX_OWNER_SELF;
 	struct hpx_span one = hpx_verify_resource(check->run, first);

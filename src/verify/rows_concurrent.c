@@ -2,6 +2,8 @@
  * runs, and retries that go away; requests that the client cuts off. */
 #include "verify/row_check.h"
 
+#include "base/assert.h"
+
 /* ---- at the same moment ---- */
 
 #define BATCH_MAX 100
@@ -115,6 +117,7 @@ static void send_batch(struct hpx_check *check, struct request_batch *batch, siz
 	size_t next_other = 1;
 	size_t sent = 0;
 
+	HPX_ASSERT(count <= BATCH_MAX && batch->other_count <= OTHER_KEYS && batch->count == 0);
 	for (size_t i = 0; i < count; i++) {
 		bool is_other = i % 5 == 4 && next_other <= batch->other_count;
 
@@ -258,6 +261,7 @@ static bool end_slow(struct hpx_check *check, struct slow *slow)
 {
 	const struct hpx_verify_exchange *first = hpx_verify_finish(slow->inflight);
 
+	HPX_ASSERT(slow->retries > 0);
 	slow->inflight = NULL;
 	hpx_check_cite(check, first);
 	if (!hpx_check_is_2xx(first) && !hpx_check_is_in_progress(check, first))

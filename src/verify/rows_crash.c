@@ -4,6 +4,7 @@
  * until it is settled. */
 #include <inttypes.h>
 
+#include "base/assert.h"
 #include "verify/row_check.h"
 
 #define OPERATIONS 8
@@ -102,6 +103,7 @@ static void check_settled(struct crash_series *series, struct crash_op *operatio
 {
 	struct hpx_check *check = &series->checks[HPX_CRASH_SETTLED];
 
+	HPX_ASSERT(operation->settled != NULL && operation->seen != NULL);
 	operation->doubt = operation->settled->status == 409 &&
 			   hpx_span_eq(hpx_check_problem_code(check, operation->settled),
 				       HPX_SPAN("idempotency_outcome_unknown"));
@@ -253,6 +255,7 @@ static void check_crash(struct hpx_check *check, size_t which)
 	}
 	if (!check->notes->crashed)
 		run_series(check);
+	HPX_ASSERT(check->notes->crashed && which < HPX_CRASH_ROWS);
 	*check->result = check->notes->crash[which];
 }
 

@@ -1,6 +1,7 @@
 /* The key itself: missing, empty, too long, repeated, malformed, new. */
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "verify/row_check.h"
 
 /* Longer than any API's bound that we know of; 255 is the common one. */
@@ -110,6 +111,7 @@ static size_t make_long_key(struct hpx_check *check, char key[LONG_KEY_BYTES])
 	int n = snprintf(begin, sizeof(begin), "%shapax-verify-%016llx", quoted ? "\"" : "",
 			 (unsigned long long)hpx_verify_random(check->run));
 
+	HPX_ASSERT(n > 0 && (size_t)n < sizeof(begin));
 	memset(key, 'k', LONG_KEY_BYTES);
 	memcpy(key, begin, (size_t)n);
 	if (quoted)

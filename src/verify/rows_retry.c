@@ -3,6 +3,7 @@
  * an effect, and outages that end. */
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "http/field.h"
 #include "verify/row_check.h"
@@ -205,6 +206,7 @@ static const struct hpx_verify_exchange *send_first(struct hpx_check *check,
 						    enum hpx_verify_request_name name, unsigned class,
 						    struct hpx_verify_op **ret_intent)
 {
+	HPX_ASSERT(class == 4 || class == 5);
 	if (!hpx_check_has_request(check, name))
 		return NULL;
 	*ret_intent = hpx_check_op_new(check, name);

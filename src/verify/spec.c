@@ -29,6 +29,7 @@ bool hpx_spec_header(struct hpx_span *lines, size_t *count, struct hpx_span line
 {
 	struct hpx_span name = hpx_verify_line_name(line);
 
+	HPX_ASSERT(*count <= HPX_VERIFY_HEADERS_MAX);
 	for (size_t i = 0; i < *count; i++) {
 		if (!hpx_span_ieq(name, hpx_verify_line_name(lines[i])))
 			continue;
@@ -180,6 +181,7 @@ static void inherit(struct hpx_spec_reading *reading, enum hpx_verify_request_na
 	const struct hpx_yaml_node *node = reading->request_nodes[name];
 	bool reads = name == HPX_REQUEST_get, deletes = name == HPX_REQUEST_delete;
 
+	HPX_ASSERT(name != HPX_REQUEST_main && node != NULL);
 	request->given = true;
 	if (request->method.ptr == NULL)
 		request->method = reads ? HPX_SPAN("GET") : deletes ? HPX_SPAN("DELETE") :

@@ -17,6 +17,7 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 
 /* ---- TLS ---- */
@@ -189,6 +190,7 @@ enum hpx_status hpx_verify_conn_open(struct hpx_verify_conn *conn, const struct 
 {
 	int on = 1;
 
+	HPX_ASSERT(host->address_size > 0);
 	*conn = (struct hpx_verify_conn){ .fd = -1, .wants = POLLOUT };
 	conn->fd = socket(host->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (conn->fd < 0)
@@ -233,6 +235,7 @@ enum hpx_status hpx_verify_conn_connect(struct hpx_verify_conn *conn, char probl
 {
 	enum hpx_status status = conn->connected ? HPX_OK : finish_connect(conn, problem);
 
+	HPX_ASSERT(conn->fd >= 0);
 	if (status == HPX_OK && conn->ssl != NULL && !conn->ready)
 		status = tls_handshake(conn, problem);
 	conn->ready = status == HPX_OK;
@@ -250,6 +253,7 @@ static enum hpx_status status_of_errno(struct hpx_verify_conn *conn, short wants
 
 enum hpx_status hpx_verify_conn_send(struct hpx_verify_conn *conn, struct hpx_span bytes, size_t *ret_sent)
 {
+	HPX_ASSERT(conn->ready && bytes.len > 0);
 	if (conn->ssl != NULL)
 		return tls_send(conn, bytes, ret_sent);
 	ssize_t n = send(conn->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
@@ -262,6 +266,7 @@ enum hpx_status hpx_verify_conn_send(struct hpx_verify_conn *conn, struct hpx_sp
 enum hpx_status hpx_verify_conn_receive(struct hpx_verify_conn *conn, void *bytes, size_t max,
 					size_t *ret_len)
 {
+	HPX_ASSERT(conn->ready && max > 0);
 	if (conn->ssl != NULL)
 		return tls_receive(conn, bytes, max, ret_len);
 	ssize_t n = recv(conn->fd, bytes, max, 0);
@@ -277,6 +282,7 @@ enum hpx_status hpx_verify_conn_peek(struct hpx_verify_conn *conn)
 {
 	char byte;
 
+	HPX_ASSERT(conn->ready);
 	if (conn->ssl != NULL)
 		return tls_peek(conn);
 	ssize_t n = recv(conn->fd, &byte, 1, MSG_PEEK);
@@ -391,6 +397,7 @@ enum hpx_status hpx_verify_host_find(struct hpx_verify_host *host, int64_t timeo
 		return HPX_NOT_FOUND;
 	}
 	enum hpx_status status = pin_one_of(host, list, timeout_ms, problem);
+	HPX_ASSERT(status != HPX_OK || host->address_size > 0);
 	freeaddrinfo(list);
 	return status;
 }

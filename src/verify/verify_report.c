@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/utf8.h"
 
 void hpx_report_url(const struct hpx_verify_spec *spec, char out[HPX_REPORT_URL_SIZE])
@@ -22,6 +23,7 @@ const char *hpx_report_dialect(enum hpx_dialect dialect)
 	static const char *const names[] = { [HPX_DIALECT_AUTO] = "auto",
 					     [HPX_DIALECT_IETF] = "ietf",
 					     [HPX_DIALECT_STRIPE] = "stripe" };
+	HPX_ASSERT(dialect <= HPX_DIALECT_STRIPE);
 	return names[dialect];
 }
 
@@ -55,6 +57,7 @@ struct hpx_report_count hpx_report_count(const struct hpx_verify_result *result,
 		else if (is_bad(row_result->verdict))
 			count.advice++;
 	}
+	HPX_ASSERT(count.failed + count.advice == count.verdicts[HPX_ROW_BROKEN] + count.verdicts[HPX_ROW_UNDECIDED]);
 	return count;
 }
 
@@ -130,6 +133,7 @@ static void wrap(const struct table *table, const char *text, size_t at, size_t 
 	size_t width;
 	bool first = true;
 
+	HPX_ASSERT(at < COLUMNS && column < COLUMNS);
 	while (take_word(&rest, COLUMNS - at, &word, &width)) {
 		if (!first && column + 1 + width > COLUMNS) {
 			fprintf(table->out, "\n%*s", (int)at, "");

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "http/field.h"
 #include "http/write.h"
 #include "verify/spec.h"
@@ -165,6 +166,7 @@ static enum hpx_status join(struct hpx_span head, struct hpx_request_bytes *requ
 
 	if (bytes == NULL)
 		return HPX_NOMEM;
+	HPX_ASSERT(head.len > 0);
 	memcpy(bytes, head.ptr, head.len);
 	if (request->body.len > 0)
 		memcpy(bytes + head.len, request->body.ptr, request->body.len);
@@ -184,6 +186,7 @@ enum hpx_status hpx_request_bytes_build(const struct hpx_verify_spec *spec,
 	};
 	struct hpx_buffer head;
 
+	HPX_ASSERT(variant->key_values != NULL || variant->key_count == 0);
 	hpx_buffer_init(&head, HPX_REQUEST_HEAD_MAX);
 	enum hpx_status status = write_head(spec, variant, &request, &head);
 	if (status == HPX_OK)
@@ -325,6 +328,7 @@ static enum hpx_status add_secret(struct hpx_secrets *secrets, struct hpx_span w
 			return HPX_OK;
 	if (secrets->count == HPX_SECRETS_MAX)
 		return HPX_TOO_LARGE;
+	HPX_ASSERT(secrets->count < HPX_SECRETS_MAX);
 	struct hpx_span copy = hpx_arena_dup(&secrets->arena, word);
 	if (copy.ptr == NULL)
 		return HPX_NOMEM;
@@ -385,6 +389,7 @@ static void hide_one(struct hpx_span secret, char *text, size_t len)
 {
 	char *end = text + len;
 
+	HPX_ASSERT(secret.len >= HPX_SECRET_BYTES_MIN);
 	while ((text = memmem(text, (size_t)(end - text), secret.ptr, secret.len)) != NULL) {
 		memset(text, '*', secret.len);
 		text += secret.len;

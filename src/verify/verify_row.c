@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "verify/row_check.h"
 
@@ -85,11 +86,13 @@ static enum hpx_row_verdict worse(enum hpx_row_verdict a, enum hpx_row_verdict b
 		[HPX_ROW_UNDECIDED] = 2,
 		[HPX_ROW_BROKEN] = 3,
 	};
+	HPX_ASSERT(a <= HPX_ROW_SKIPPED && b <= HPX_ROW_SKIPPED);
 	return badness[b] > badness[a] ? b : a;
 }
 
 static void add_verdict(struct hpx_verify_result *result, unsigned guarantee, enum hpx_row_verdict verdict)
 {
+	HPX_ASSERT(guarantee <= HPX_GUARANTEE_MAX);
 	result->guarantees[guarantee] = worse(result->guarantees[guarantee], verdict);
 }
 
@@ -115,6 +118,7 @@ void hpx_verify_conclude(struct hpx_verify_result *result, enum hpx_dialect dial
 	enum hpx_row_verdict all = HPX_ROW_NOT_APPLICABLE;
 	enum hpx_row_verdict any = HPX_ROW_NOT_APPLICABLE;
 
+	HPX_ASSERT(result->rows != NULL);
 	for (size_t g = 0; g <= HPX_GUARANTEE_MAX; g++)
 		result->guarantees[g] = HPX_ROW_NOT_APPLICABLE;
 	for (size_t i = 0; i < hpx_row_count; i++) {
@@ -163,6 +167,7 @@ static void run_row(struct hpx_check *check, const struct hpx_row *row)
 	int64_t began_ms = hpx_clock_boot_ms();
 	const char *why = stop_reason(check);
 
+	HPX_ASSERT(!row_result->tried);
 	if (why != NULL) {
 		hpx_check_undecided(check, "not tried: %s", why);
 		return;

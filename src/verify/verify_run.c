@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "config/unit.h"
 #include "verify/run_state.h"
@@ -41,6 +42,7 @@ struct hpx_verify_exchange *hpx_verify_log_add(struct hpx_verify *run)
 		run->log_full = true;
 		return NULL;
 	}
+	HPX_ASSERT(run->exchange_count < run->exchange_cap && run->kept <= run->exchange_count);
 	run->exchanges[run->exchange_count++] = exchange;
 	run->requests++;
 	exchange->number = (unsigned)run->exchange_count;
@@ -84,6 +86,8 @@ static void keep_fields(struct hpx_verify *run, struct hpx_verify_exchange *exch
 
 static void log_keep(struct hpx_verify *run)
 {
+	/* A request in flight would still write to its exchange. */
+	HPX_ASSERT(run->live_count == 0);
 	for (; run->kept < run->exchange_count; run->kept++) {
 		struct hpx_verify_exchange *exchange = run->exchanges[run->kept];
 
@@ -200,6 +204,7 @@ void hpx_verify_stop_on(struct hpx_verify *run, int stop_fd)
 
 void hpx_verify_row_begin(struct hpx_verify *run, const char *row)
 {
+	HPX_ASSERT(run->live == NULL);
 	run->row = row;
 }
 
@@ -219,6 +224,7 @@ size_t hpx_verify_exchange_count(const struct hpx_verify *run)
 
 const struct hpx_verify_exchange *hpx_verify_exchange_at(const struct hpx_verify *run, size_t index)
 {
+	HPX_ASSERT(index < run->exchange_count);
 	return run->exchanges[index];
 }
 
@@ -239,6 +245,7 @@ enum hpx_dialect hpx_verify_dialect(const struct hpx_verify *run)
 
 void hpx_verify_set_dialect(struct hpx_verify *run, enum hpx_dialect dialect)
 {
+	HPX_ASSERT(dialect != HPX_DIALECT_AUTO);
 	if (run->spec->dialect == HPX_DIALECT_AUTO)
 		run->dialect = dialect;
 }
@@ -361,6 +368,7 @@ static struct hpx_span fill_lines(struct hpx_verify *run, const struct hpx_verif
 	enum hpx_status status = HPX_OK;
 	struct hpx_buffer filled;
 
+	HPX_ASSERT(!second || spec->tenant_header_count > 0);
 	hpx_buffer_init(&filled, HPX_REQUEST_HEAD_MAX);
 	for (size_t i = 0; i < request->header_count && status == HPX_OK; i++)
 		if (!second || !is_replaced(spec, request->headers[i]))
@@ -389,6 +397,7 @@ struct hpx_verify_op *hpx_verify_op_draft(struct hpx_verify *run, enum hpx_verif
 {
 	struct hpx_verify_op *op = hpx_arena_zalloc(&run->row_arena, 1, sizeof(*op));
 
+	HPX_ASSERT(name < HPX_REQUEST_COUNT && run->spec->requests[name].given);
 	if (op == NULL)
 		return NULL;
 	op->name = name;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "core/backoff.h"
 #include "core/json_lookup.h"
@@ -39,6 +40,7 @@ static void record(struct hpx_inflight *inflight, const struct hpx_request_varia
 
 static void live_add(struct hpx_verify *run, struct hpx_inflight *inflight)
 {
+	HPX_ASSERT(run->live_count < run->spec->concurrency_max);
 	inflight->next = run->live;
 	run->live = inflight;
 	run->live_count++;
@@ -50,8 +52,7 @@ static void live_remove(struct hpx_verify *run, struct hpx_inflight *inflight)
 
 	while (*at != NULL && *at != inflight)
 		at = &(*at)->next;
-	if (*at == NULL)
-		return;
+	HPX_ASSERT(*at == inflight && run->live_count > 0);
 	*at = inflight->next;
 	run->live_count--;
 }
@@ -91,6 +92,7 @@ static struct hpx_inflight *prepare(struct hpx_verify *run, const struct hpx_req
 		free(inflight);
 		return NULL;
 	}
+	HPX_ASSERT(run->kept < run->exchange_count);
 	hpx_response_init(&inflight->response, inflight->request.method, &run->shared);
 	record(inflight, variant);
 	return inflight;
@@ -117,6 +119,7 @@ static const struct hpx_verify_exchange *end_inflight(struct hpx_inflight *infli
 
 	if (inflight == &inflight->run->not_started)
 		return exchange;
+	HPX_ASSERT(inflight->state == HPX_INFLIGHT_DONE);
 	live_remove(inflight->run, inflight);
 	hpx_inflight_done(inflight);
 	free(inflight);
@@ -223,6 +226,7 @@ static void start_batch(struct hpx_verify *run, const struct hpx_request_variant
 /* The last bytes, one write right after the other. */
 static void release_batch(struct inflight_batch *batch)
 {
+	HPX_ASSERT(are_held(batch));
 	for (size_t i = 0; i < batch->count; i++)
 		hpx_inflight_release(batch->inflights[i]);
 	for (size_t i = 0; i < batch->count; i++)
@@ -241,6 +245,7 @@ void hpx_verify_send_concurrently(struct hpx_verify *run, const struct hpx_reque
 	hpx_verify_poll(run, are_held, &batch, -1);
 	release_batch(&batch);
 	hpx_verify_poll(run, are_ended, &batch, -1);
+	HPX_ASSERT(batch.count <= count);
 	for (size_t i = 0; i < batch.count; i++)
 		exchanges[i] = end_inflight(batch.inflights[i]);
 	for (size_t i = batch.count; i < count; i++)
@@ -297,6 +302,7 @@ static int64_t delay_of(struct hpx_verify *run, const struct hpx_verify_exchange
 	int64_t delay_ms = hpx_backoff_delay(&backoff, attempt, hpx_verify_random(run));
 	uint32_t seconds;
 
+	HPX_ASSERT(attempt > 0 && exchange->end != HPX_EXCHANGE_UNSENT);
 	if (asked.ptr == NULL ||
 	    hpx_retry_after_parse(asked, hpx_clock_wall_ms(), &seconds) != HPX_OK)
 		return delay_ms;
@@ -327,6 +333,7 @@ const struct hpx_verify_exchange *hpx_verify_settle(struct hpx_verify *run,
 			break;
 		hpx_verify_pause(run, delay_ms);
 	}
+	HPX_ASSERT(last != NULL);
 	if (ret_sent != NULL)
 		*ret_sent = sent;
 	return last;
@@ -347,6 +354,7 @@ static bool is_final(struct hpx_verify *run, const struct hpx_verify_exchange *e
  * nothing more to send. */
 static int64_t settle_turn(struct hpx_verify *run, struct hpx_verify_settling *one)
 {
+	HPX_ASSERT(one->variant.cut == HPX_CUT_NONE);
 	if (one->last != NULL && is_final(run, one->last))
 		return INT64_MAX;
 	if (one->due_ms > hpx_clock_boot_ms())
