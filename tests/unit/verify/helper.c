@@ -67,82 +67,82 @@ void assert_contains(const char *in, const char *text)
 
 static void *play(void *arg)
 {
-	struct guest *guest = arg;
+	struct test_server *server = arg;
 
-	guest->serve(guest);
-	guest_leave(guest);
+	server->serve(server);
+	test_server_leave(server);
 	return NULL;
 }
 
-void guest_start(struct guest *guest)
+void test_server_start(struct test_server *server)
 {
 	struct sockaddr_in name = { .sin_family = AF_INET,
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(name);
 
 	signal(SIGPIPE, SIG_IGN);
-	guest->fd = -1;
-	guest->listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_true(guest->listening >= 0);
-	assert_int_equal(bind(guest->listening, (struct sockaddr *)&name, len), 0);
-	assert_int_equal(listen(guest->listening, 128), 0);
-	assert_int_equal(getsockname(guest->listening, (struct sockaddr *)&name, &len), 0);
-	guest->port = ntohs(name.sin_port);
-	assert_status(hpx_thread_start(&guest->thread, play, guest), HPX_OK);
+	server->fd = -1;
+	server->listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(server->listening >= 0);
+	assert_int_equal(bind(server->listening, (struct sockaddr *)&name, len), 0);
+	assert_int_equal(listen(server->listening, 128), 0);
+	assert_int_equal(getsockname(server->listening, (struct sockaddr *)&name, &len), 0);
+	server->port = ntohs(name.sin_port);
+	assert_status(hpx_thread_start(&server->thread, play, server), HPX_OK);
 }
 
-void guest_wait(struct guest *guest)
+void test_server_wait(struct test_server *server)
 {
-	pthread_join(guest->thread, NULL);
-	close(guest->listening);
+	pthread_join(server->thread, NULL);
+	close(server->listening);
 }
 
-/* Whoever still waits for a connection is woken. */
-void guest_stop(struct guest *guest)
+/* A server that still waits for a connection is woken. */
+void test_server_stop(struct test_server *server)
 {
-	shutdown(guest->listening, SHUT_RDWR);
-	guest_wait(guest);
+	shutdown(server->listening, SHUT_RDWR);
+	test_server_wait(server);
 }
 
-void guest_leave(struct guest *guest)
+void test_server_leave(struct test_server *server)
 {
-	if (guest->ssl != NULL)
-		SSL_free(guest->ssl);
-	guest->ssl = NULL;
-	if (guest->fd >= 0)
-		close(guest->fd);
-	guest->fd = -1;
+	if (server->ssl != NULL)
+		SSL_free(server->ssl);
+	server->ssl = NULL;
+	if (server->fd >= 0)
+		close(server->fd);
+	server->fd = -1;
 }
 
-bool guest_accept(struct guest *guest)
+bool test_server_accept(struct test_server *server)
 {
-	guest_leave(guest);
-	guest->fd = accept(guest->listening, NULL, NULL);
-	if (guest->fd < 0)
+	test_server_leave(server);
+	server->fd = accept(server->listening, NULL, NULL);
+	if (server->fd < 0)
 		return false;
-	guest->connections++;
-	guest->bytes = 0;
-	guest->reset = false;
-	if (guest->tls == NULL)
+	server->connections++;
+	server->bytes = 0;
+	server->reset = false;
+	if (server->tls == NULL)
 		return true;
-	guest->ssl = SSL_new(guest->tls);
-	return SSL_set_fd(guest->ssl, guest->fd) == 1 && SSL_accept(guest->ssl) == 1;
+	server->ssl = SSL_new(server->tls);
+	return SSL_set_fd(server->ssl, server->fd) == 1 && SSL_accept(server->ssl) == 1;
 }
 
-static ssize_t get(struct guest *guest, void *bytes, size_t max)
+static ssize_t get(struct test_server *server, void *bytes, size_t max)
 {
 	errno = 0;
-	if (guest->ssl != NULL)
-		return SSL_read(guest->ssl, bytes, (int)max);
-	return recv(guest->fd, bytes, max, 0);
+	if (server->ssl != NULL)
+		return SSL_read(server->ssl, bytes, (int)max);
+	return recv(server->fd, bytes, max, 0);
 }
 
-bool guest_put_bytes(struct guest *guest, const void *bytes, size_t len)
+bool test_server_put_bytes(struct test_server *server, const void *bytes, size_t len)
 {
 	const char *at = bytes;
 
 	while (len > 0) {
-		ssize_t n = guest->ssl != NULL ? SSL_write(guest->ssl, at, (int)len) : send(guest->fd, at, len, MSG_NOSIGNAL);
+		ssize_t n = server->ssl != NULL ? SSL_write(server->ssl, at, (int)len) : send(server->fd, at, len, MSG_NOSIGNAL);
 		if (n <= 0)
 			return false;
 		at += n;
@@ -151,9 +151,9 @@ bool guest_put_bytes(struct guest *guest, const void *bytes, size_t len)
 	return true;
 }
 
-bool guest_put(struct guest *guest, const char *text)
+bool test_server_put(struct test_server *server, const char *text)
 {
-	return guest_put_bytes(guest, text, strlen(text));
+	return test_server_put_bytes(server, text, strlen(text));
 }
 
 static size_t announced(const char *head)
@@ -163,28 +163,28 @@ static size_t announced(const char *head)
 	return line == NULL ? 0 : (size_t)strtoull(line + 18, NULL, 10);
 }
 
-bool guest_read(struct guest *guest)
+bool test_server_read(struct test_server *server)
 {
 	size_t len = 0;
 	char byte;
 
 	do {
-		if (len + 1 == sizeof(guest->head) || get(guest, guest->head + len, 1) != 1)
+		if (len + 1 == sizeof(server->head) || get(server, server->head + len, 1) != 1)
 			return false;
-		guest->head[++len] = '\0';
-	} while (len < 4 || memcmp(guest->head + len - 4, "\r\n\r\n", 4) != 0);
-	for (size_t left = announced(guest->head); left > 0; left--)
-		if (get(guest, &byte, 1) != 1)
+		server->head[++len] = '\0';
+	} while (len < 4 || memcmp(server->head + len - 4, "\r\n\r\n", 4) != 0);
+	for (size_t left = announced(server->head); left > 0; left--)
+		if (get(server, &byte, 1) != 1)
 			return false;
 	return true;
 }
 
-void guest_read_end(struct guest *guest)
+void test_server_read_end(struct test_server *server)
 {
 	char bytes[4096];
 	ssize_t n;
 
-	while ((n = get(guest, bytes, sizeof(bytes))) > 0)
-		guest->bytes += (size_t)n;
-	guest->reset = n < 0 && errno == ECONNRESET;
+	while ((n = get(server, bytes, sizeof(bytes))) > 0)
+		server->bytes += (size_t)n;
+	server->reset = n < 0 && errno == ECONNRESET;
 }

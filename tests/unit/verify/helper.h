@@ -1,5 +1,5 @@
-/* What the tests of verify share: a description made in one line, and a server
- * in a thread that does what a function says and counts what it was sent. */
+/* Shared by the tests of verify: a description made in one line, and a server in a
+ * thread that runs a function of the test and counts what it was sent. */
 #ifndef HPX_TESTS_VERIFY_HELPER_H
 #define HPX_TESTS_VERIFY_HELPER_H
 
@@ -27,8 +27,8 @@ void assert_contains(const char *in, const char *text);
 
 /* ---- a server ---- */
 
-struct guest {
-	void (*serve)(struct guest *guest);
+struct test_server {
+	void (*serve)(struct test_server *server);
 	SSL_CTX *tls; /* NULL: in the clear */
 	int listening;
 	unsigned port;
@@ -44,21 +44,21 @@ struct guest {
 	size_t at_once;  /* for the test's own use */
 };
 
-/* The guest is zero but for `serve` and `tls`. */
-void guest_start(struct guest *guest);
+/* The server is zero but for `serve` and `tls`. */
+void test_server_start(struct test_server *server);
 /* Until its function ends by itself; or, for one that goes on accepting, makes
  * it end. */
-void guest_wait(struct guest *guest);
-void guest_stop(struct guest *guest);
+void test_server_wait(struct test_server *server);
+void test_server_stop(struct test_server *server);
 /* For the function that serves; each fails by ending the connection. */
-bool guest_accept(struct guest *guest);
+bool test_server_accept(struct test_server *server);
 /* One request by its Content-Length. */
-bool guest_read(struct guest *guest);
-bool guest_put(struct guest *guest, const char *text);
-bool guest_put_bytes(struct guest *guest, const void *bytes, size_t len);
+bool test_server_read(struct test_server *server);
+bool test_server_put(struct test_server *server, const char *text);
+bool test_server_put_bytes(struct test_server *server, const void *bytes, size_t len);
 /* Counts all that comes, to the end, and how it ended. */
-void guest_read_end(struct guest *guest);
-void guest_leave(struct guest *guest);
+void test_server_read_end(struct test_server *server);
+void test_server_leave(struct test_server *server);
 
 /* A context with a self-signed certificate, also written to `path`. */
 SSL_CTX *server_certificate(const char *subject, const char *path);

@@ -1,5 +1,5 @@
-/* What goes over the wire: cuts are resets at their place, a crowd's last bytes
- * leave together, answers are read strictly and within bounds; in the clear and
+/* Shows what goes over a connection: cuts are resets at their place, the last bytes of
+ * a batch leave together, answers are read strictly and within bounds; in the clear and
  * over TLS. */
 #include "helper.h"
 
@@ -10,7 +10,7 @@
 #define OK_ANSWER "HTTP/1.1 201 Created\r\nContent-Length: 2\r\nX-A: b\r\n\r\nok"
 
 struct scene {
-	struct guest guest;
+	struct test_server server;
 	struct hpx_verify_spec spec;
 	struct hpx_verify *run;
 	struct hpx_verify_op *op;
@@ -18,14 +18,14 @@ struct scene {
 
 static char ca_path[64];
 
-static void open_scene(struct scene *scene, void (*serve)(struct guest *guest), SSL_CTX *tls,
+static void open_scene(struct scene *scene, void (*serve)(struct test_server *server), SSL_CTX *tls,
 		       const char *more)
 {
-	*scene = (struct scene){ .guest = { .serve = serve, .tls = tls } };
-	guest_start(&scene->guest);
+	*scene = (struct scene){ .server = { .serve = serve, .tls = tls } };
+	test_server_start(&scene->server);
 	spec_read(&scene->spec,
 		  "url: http%s://127.0.0.1:%u/p\nbody: '{\"amount\": 100}'\n%s%s\n%s\n",
-		  tls ? "s" : "", scene->guest.port, tls ? "cacert: " : "", tls ? ca_path : "",
+		  tls ? "s" : "", scene->server.port, tls ? "cacert: " : "", tls ? ca_path : "",
 		  more);
 	assert_status(hpx_verify_new(&scene->spec, &scene->run), HPX_OK);
 	scene->op = hpx_verify_op_new(scene->run, HPX_REQUEST_main);
@@ -34,7 +34,7 @@ static void open_scene(struct scene *scene, void (*serve)(struct guest *guest), 
 
 static void close_scene(struct scene *scene)
 {
-	guest_wait(&scene->guest);
+	test_server_wait(&scene->server);
 	hpx_verify_free(scene->run);
 	hpx_verify_spec_done(&scene->spec);
 }
@@ -46,13 +46,13 @@ static void assert_end(const struct hpx_verify_exchange *exchange, enum hpx_veri
 }
 
 /* The first connection only pins the address. */
-static bool pass_first(struct guest *guest)
+static bool pass_first(struct test_server *server)
 {
-	SSL_CTX *tls = guest->tls;
+	SSL_CTX *tls = server->tls;
 
-	guest->tls = NULL;
-	bool came = guest_accept(guest);
-	guest->tls = tls;
+	server->tls = NULL;
+	bool came = test_server_accept(server);
+	server->tls = tls;
 	return came;
 }
 
@@ -61,12 +61,12 @@ static bool pass_first(struct guest *guest)
 static const char *scripted;
 static size_t scripted_size;
 
-static void serve_scripted(struct guest *guest)
+static void serve_scripted(struct test_server *server)
 {
-	if (pass_first(guest) && guest_accept(guest) && guest_read(guest))
-		guest_put_bytes(guest, scripted, scripted_size);
-	if (guest->ssl != NULL)
-		SSL_shutdown(guest->ssl);
+	if (pass_first(server) && test_server_accept(server) && test_server_read(server))
+		test_server_put_bytes(server, scripted, scripted_size);
+	if (server->ssl != NULL)
+		SSL_shutdown(server->ssl);
 }
 
 static const struct {
@@ -157,15 +157,15 @@ static void test_large_answer(void **state)
 }
 
 /* An API may refuse before it has read everything. */
-static void serve_early(struct guest *guest)
+static void serve_early(struct test_server *server)
 {
 	char bytes[64];
 
-	if (pass_first(guest) && guest_accept(guest) &&
-	    recv(guest->fd, bytes, sizeof(bytes), 0) > 0)
-		guest_put(guest, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
-	shutdown(guest->fd, SHUT_WR);
-	guest_read_end(guest);
+	if (pass_first(server) && test_server_accept(server) &&
+	    recv(server->fd, bytes, sizeof(bytes), 0) > 0)
+		test_server_put(server, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
+	shutdown(server->fd, SHUT_WR);
+	test_server_read_end(server);
 }
 
 static void test_early_answer(void **state)
@@ -186,10 +186,10 @@ static void test_early_answer(void **state)
 
 /* ---- no answer ---- */
 
-static void serve_silence(struct guest *guest)
+static void serve_silence(struct test_server *server)
 {
-	if (pass_first(guest) && guest_accept(guest))
-		guest_read_end(guest);
+	if (pass_first(server) && test_server_accept(server))
+		test_server_read_end(server);
 }
 
 static void test_timeout(void **state)
@@ -204,14 +204,14 @@ static void test_timeout(void **state)
 }
 
 /* Faster than anybody reads. */
-static void serve_flood(struct guest *guest)
+static void serve_flood(struct test_server *server)
 {
 	static char flood[27 * 2000];
 
 	for (size_t i = 0; i < sizeof(flood); i += 27)
 		memcpy(flood + i, "HTTP/1.1 102 Processing\r\n\r\n", 27);
-	if (pass_first(guest) && guest_accept(guest) && guest_read(guest))
-		while (guest_put_bytes(guest, flood, sizeof(flood)))
+	if (pass_first(server) && test_server_accept(server) && test_server_read(server))
+		while (test_server_put_bytes(server, flood, sizeof(flood)))
 			;
 }
 
@@ -227,9 +227,9 @@ static void test_flood(void **state)
 	close_scene(&scene);
 }
 
-static void serve_once(struct guest *guest)
+static void serve_once(struct test_server *server)
 {
-	pass_first(guest);
+	pass_first(server);
 }
 
 static void test_refused(void **state)
@@ -240,7 +240,7 @@ static void test_refused(void **state)
 	(void)state;
 	open_scene(&scene, serve_once, NULL, "");
 	assert_status(hpx_verify_open(scene.run, problem), HPX_OK);
-	guest_wait(&scene.guest);
+	test_server_wait(&scene.server);
 	const struct hpx_request_variant variant = { .op = scene.op };
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_REFUSED);
@@ -252,23 +252,23 @@ static void test_refused(void **state)
 /* ---- TLS ---- */
 
 /* Without the certificate nothing is sent. */
-static void serve_tls_refused(struct guest *guest)
+static void serve_tls_refused(struct test_server *server)
 {
-	if (pass_first(guest) && guest_accept(guest))
-		guest_read_end(guest);
+	if (pass_first(server) && test_server_accept(server))
+		test_server_read_end(server);
 }
 
 static void test_untrusted(void **state)
 {
 	static const char *const more[] = { "cacert: /etc/ssl/certs/ca-certificates.crt", "" };
-	struct guest guest;
+	struct test_server server;
 	struct hpx_verify_spec spec;
 	struct hpx_verify *run;
 
 	for (size_t i = 0; i < 2; i++) {
-		guest = (struct guest){ .serve = serve_tls_refused, .tls = *state };
-		guest_start(&guest);
-		spec_read(&spec, "url: https://127.0.0.1:%u/p\n%s\n", guest.port,
+		server = (struct test_server){ .serve = serve_tls_refused, .tls = *state };
+		test_server_start(&server);
+		spec_read(&spec, "url: https://127.0.0.1:%u/p\n%s\n", server.port,
 			  access("/etc/ssl/certs/ca-certificates.crt", R_OK) == 0 ? more[i] : "");
 		assert_status(hpx_verify_new(&spec, &run), HPX_OK);
 		const struct hpx_request_variant variant = {
@@ -277,8 +277,8 @@ static void test_untrusted(void **state)
 		const struct hpx_verify_exchange *exchange = hpx_verify_send(run, &variant);
 		assert_end(exchange, HPX_EXCHANGE_REFUSED);
 		assert_contains(exchange->problem, "not trusted");
-		guest_wait(&guest);
-		assert_int_equal(guest.bytes, 0);
+		test_server_wait(&server);
+		assert_int_equal(server.bytes, 0);
 		hpx_verify_free(run);
 		hpx_verify_spec_done(&spec);
 	}
@@ -289,24 +289,24 @@ static void test_wrong_name(void **state)
 {
 	char path[] = "/tmp/hpx-verify-other-XXXXXX";
 	int fd = mkstemp(path);
-	struct guest guest = { .serve = serve_tls_refused };
+	struct test_server server = { .serve = serve_tls_refused };
 	struct hpx_verify_spec spec;
 	struct hpx_verify *run;
 
 	(void)state;
 	close(fd);
-	guest.tls = server_certificate("DNS:b.example", path);
-	guest_start(&guest);
-	spec_read(&spec, "url: https://127.0.0.1:%u/p\ncacert: %s\n", guest.port, path);
+	server.tls = server_certificate("DNS:b.example", path);
+	test_server_start(&server);
+	spec_read(&spec, "url: https://127.0.0.1:%u/p\ncacert: %s\n", server.port, path);
 	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
 	const struct hpx_request_variant variant = { .op = hpx_verify_op_new(run, HPX_REQUEST_main) };
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_REFUSED);
 	assert_contains(exchange->problem, "IP address mismatch");
-	guest_wait(&guest);
+	test_server_wait(&server);
 	hpx_verify_free(run);
 	hpx_verify_spec_done(&spec);
-	SSL_CTX_free(guest.tls);
+	SSL_CTX_free(server.tls);
 	unlink(path);
 }
 
@@ -324,18 +324,18 @@ static void test_insecure(void **state)
 
 /* ---- cuts ---- */
 
-static void serve_counting(struct guest *guest)
+static void serve_counting(struct test_server *server)
 {
-	if (pass_first(guest) && guest_accept(guest))
-		guest_read_end(guest);
+	if (pass_first(server) && test_server_accept(server))
+		test_server_read_end(server);
 }
 
 /* Answers behind the whole request, and then sees the reset. */
-static void serve_answering(struct guest *guest)
+static void serve_answering(struct test_server *server)
 {
-	if (pass_first(guest) && guest_accept(guest) && guest_read(guest) &&
-	    guest_put(guest, OK_ANSWER))
-		guest_read_end(guest);
+	if (pass_first(server) && test_server_accept(server) && test_server_read(server) &&
+	    test_server_put(server, OK_ANSWER))
+		test_server_read_end(server);
 }
 
 static void check_cut(enum hpx_verify_cut cut, SSL_CTX *tls)
@@ -349,7 +349,7 @@ static void check_cut(enum hpx_verify_cut cut, SSL_CTX *tls)
 	assert_end(exchange, HPX_EXCHANGE_CUT);
 	assert_int_equal(exchange->cut, cut);
 	assert_int_equal(exchange->status, 0);
-	guest_wait(&scene.guest);
+	test_server_wait(&scene.server);
 	/* What is kept of the head has every byte but the empty line. */
 	size_t head = exchange->request_head.len + 2;
 	size_t body = exchange->request_body_bytes;
@@ -357,8 +357,8 @@ static void check_cut(enum hpx_verify_cut cut, SSL_CTX *tls)
 				[HPX_CUT_HALF_BODY] = head + body / 2,
 				[HPX_CUT_WHOLE_BODY] = head + body,
 				[HPX_CUT_BEFORE_ANSWER] = 0 };
-	assert_int_equal(scene.guest.bytes, want[cut]);
-	assert_true(scene.guest.reset);
+	assert_int_equal(scene.server.bytes, want[cut]);
+	assert_true(scene.server.reset);
 	hpx_verify_free(scene.run);
 	hpx_verify_spec_done(&scene.spec);
 }
@@ -398,14 +398,14 @@ static void test_cut_loses_nothing(void **state)
 						     .cut = HPX_CUT_WHOLE_BODY };
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_CUT);
-	guest_wait(&scene.guest);
-	assert_int_equal(scene.guest.bytes, exchange->request_head.len + 2 + sizeof(body));
-	assert_true(scene.guest.reset);
+	test_server_wait(&scene.server);
+	assert_int_equal(scene.server.bytes, exchange->request_head.len + 2 + sizeof(body));
+	assert_true(scene.server.reset);
 	hpx_verify_free(scene.run);
 	hpx_verify_spec_done(&scene.spec);
 }
 
-/* ---- together ---- */
+/* ---- at the same moment ---- */
 
 #define CROWD 40
 
@@ -437,31 +437,31 @@ static void read_last(int fd)
 
 /* Of the endless request only the beginning is read, so that it never lacks just
  * one byte, and none of the others may have sent its last one. */
-static void serve_crowd(struct guest *guest)
+static void serve_crowd(struct test_server *server)
 {
 	static char bytes[CROWD][4096];
 	int fds[CROWD];
 	size_t len[CROWD], large = 0;
 	char last;
 
-	pass_first(guest);
+	pass_first(server);
 	for (size_t i = 0; i < CROWD; i++) {
-		fds[i] = accept(guest->listening, NULL, NULL);
+		fds[i] = accept(server->listening, NULL, NULL);
 		len[i] = read_poised(fds[i], bytes[i], sizeof(bytes[i]));
 	}
 	for (size_t i = 0; i < CROWD; i++)
 		if (len[i] == sizeof(bytes[i]))
 			large = i;
 		else
-			guest->at_once += bytes[i][len[i] - 1] == '0' &&
-					  recv(fds[i], &last, 1, MSG_DONTWAIT) < 0;
+			server->at_once += bytes[i][len[i] - 1] == '0' &&
+					   recv(fds[i], &last, 1, MSG_DONTWAIT) < 0;
 	read_last(fds[large]);
 	for (size_t i = 0; i < CROWD; i++) {
-		guest->fd = fds[i];
+		server->fd = fds[i];
 		if (i != large)
-			read_last(guest->fd);
-		guest_put(guest, OK_ANSWER);
-		guest_leave(guest);
+			read_last(server->fd);
+		test_server_put(server, OK_ANSWER);
+		test_server_leave(server);
 	}
 }
 
@@ -483,8 +483,8 @@ static void test_together(void **state)
 	assert_int_equal(sent, CROWD);
 	for (size_t i = 0; i < CROWD; i++)
 		assert_end(exchanges[i], HPX_EXCHANGE_ANSWERED);
-	guest_wait(&scene.guest);
-	assert_int_equal(scene.guest.at_once, CROWD - 1);
+	test_server_wait(&scene.server);
+	assert_int_equal(scene.server.at_once, CROWD - 1);
 	hpx_verify_free(scene.run);
 	hpx_verify_spec_done(&scene.spec);
 }
@@ -493,36 +493,36 @@ static void test_together(void **state)
 
 /* The handshake with the last one is kept back, so that none of the others may
  * have sent its last byte: one byte of each is still to come. */
-static void serve_few(struct guest *guest)
+static void serve_few(struct test_server *server)
 {
 	static char bytes[FEW][4096];
 	SSL *ssls[FEW];
 	int fds[FEW];
 
-	pass_first(guest);
-	for (size_t i = 0; i < FEW && guest_accept(guest); i++) {
+	pass_first(server);
+	for (size_t i = 0; i < FEW && test_server_accept(server); i++) {
 		int len = 0;
 
 		while (memmem(bytes[i], (size_t)len, "{\"amount\": 100", 14) == NULL) {
-			int n = SSL_read(guest->ssl, bytes[i] + len, (int)sizeof(bytes[i]) - len);
+			int n = SSL_read(server->ssl, bytes[i] + len, (int)sizeof(bytes[i]) - len);
 			if (n <= 0)
 				return;
 			len += n;
 		}
-		guest->at_once += bytes[i][len - 1] == '0';
-		ssls[i] = guest->ssl;
-		fds[i] = guest->fd;
-		guest->ssl = NULL;
-		guest->fd = -1;
+		server->at_once += bytes[i][len - 1] == '0';
+		ssls[i] = server->ssl;
+		fds[i] = server->fd;
+		server->ssl = NULL;
+		server->fd = -1;
 	}
 	for (size_t i = 0; i < FEW; i++) {
 		char last;
 
-		guest->ssl = ssls[i];
-		guest->fd = fds[i];
-		if (SSL_read(guest->ssl, &last, 1) == 1 && last == '}')
-			guest_put(guest, OK_ANSWER);
-		guest_leave(guest);
+		server->ssl = ssls[i];
+		server->fd = fds[i];
+		if (SSL_read(server->ssl, &last, 1) == 1 && last == '}')
+			test_server_put(server, OK_ANSWER);
+		test_server_leave(server);
 	}
 }
 
@@ -540,8 +540,8 @@ static void test_together_over_tls(void **state)
 	assert_int_equal(sent, FEW);
 	for (size_t i = 0; i < FEW; i++)
 		assert_end(exchanges[i], HPX_EXCHANGE_ANSWERED);
-	guest_wait(&scene.guest);
-	assert_int_equal(scene.guest.at_once, FEW);
+	test_server_wait(&scene.server);
+	assert_int_equal(scene.server.at_once, FEW);
 	hpx_verify_free(scene.run);
 	hpx_verify_spec_done(&scene.spec);
 }
@@ -551,20 +551,20 @@ static void test_together_over_tls(void **state)
 /* A name with several addresses: the first that takes a connection is pinned. */
 static void test_name(void **state)
 {
-	struct guest guest = { .serve = serve_scripted };
+	struct test_server server = { .serve = serve_scripted };
 	struct hpx_verify_spec spec;
 	struct hpx_verify *run;
 
 	(void)state;
 	scripted = OK_ANSWER;
 	scripted_size = strlen(scripted);
-	guest_start(&guest);
-	spec_read(&spec, "url: http://localhost:%u/p", guest.port);
+	test_server_start(&server);
+	spec_read(&spec, "url: http://localhost:%u/p", server.port);
 	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
 	const struct hpx_request_variant variant = { .op = hpx_verify_op_new(run, HPX_REQUEST_main) };
 	assert_end(hpx_verify_send(run, &variant), HPX_EXCHANGE_ANSWERED);
-	guest_wait(&guest);
-	assert_contains(guest.head, "\r\nHost: localhost:");
+	test_server_wait(&server);
+	assert_contains(server.head, "\r\nHost: localhost:");
 	hpx_verify_free(run);
 	hpx_verify_spec_done(&spec);
 }

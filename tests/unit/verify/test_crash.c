@@ -1,6 +1,6 @@
-/* The commands of a description: their end is waited for, what they print is
- * shown on failure, a server in the foreground is ended with the run, and one
- * in the background is not. */
+/* Shows the commands of a description: their end is waited for, their output is shown
+ * on failure, a server in the foreground is ended with the run, and one in the
+ * background is not. */
 #include "helper.h"
 
 #include <errno.h>
@@ -11,34 +11,34 @@
 #include "base/clock.h"
 #include "verify/run_state.h"
 
-static void serve_all(struct guest *guest)
+static void serve_all(struct test_server *test_server)
 {
-	while (guest_accept(guest))
-		if (guest_read(guest))
-			guest_put(guest, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+	while (test_server_accept(test_server))
+		if (test_server_read(test_server))
+			test_server_put(test_server, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
 }
 
 struct scene {
-	struct guest guest;
+	struct test_server test_server;
 	struct hpx_verify_spec spec;
 	struct hpx_verify *run;
 };
 
 static void open_scene(struct scene *scene, const char *kill_command, const char *start)
 {
-	*scene = (struct scene){ .guest = { .serve = serve_all } };
-	guest_start(&scene->guest);
+	*scene = (struct scene){ .test_server = { .serve = serve_all } };
+	test_server_start(&scene->test_server);
 	spec_read(&scene->spec,
 		  "url: http://127.0.0.1:%u/p\nlimits: {settle: 2s}\ncrash:\n  kill: '%s'\n  start: "
 		  "'%s'\n",
-		  scene->guest.port, kill_command, start);
+		  scene->test_server.port, kill_command, start);
 	assert_status(hpx_verify_new(&scene->spec, &scene->run), HPX_OK);
 }
 
 static void close_scene(struct scene *scene)
 {
 	hpx_verify_free(scene->run);
-	guest_stop(&scene->guest);
+	test_server_stop(&scene->test_server);
 	hpx_verify_spec_done(&scene->spec);
 }
 
@@ -133,18 +133,18 @@ static void test_what_is_asked(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
-		struct scene scene = { .guest = { .serve = serve_all } };
+		struct scene scene = { .test_server = { .serve = serve_all } };
 		char problem[HPX_VERIFY_PROBLEM_SIZE];
 
-		guest_start(&scene.guest);
+		test_server_start(&scene.test_server);
 		spec_read(&scene.spec, "url: http://127.0.0.1:%u/p\ncrash: {kill: 'true', start: 'true'}\n%s\n",
-			  scene.guest.port, questions[i].more);
+			  scene.test_server.port, questions[i].more);
 		assert_status(hpx_verify_new(&scene.spec, &scene.run), HPX_OK);
 		assert_status(hpx_verify_start_again(scene.run, problem), HPX_OK);
 		assert_int_equal(scene.run->requests, questions[i].asked != NULL ? 1 : 0);
-		guest_stop(&scene.guest);
+		test_server_stop(&scene.test_server);
 		if (questions[i].asked != NULL)
-			assert_contains(scene.guest.head, questions[i].asked);
+			assert_contains(scene.test_server.head, questions[i].asked);
 		hpx_verify_free(scene.run);
 		hpx_verify_spec_done(&scene.spec);
 	}
@@ -195,7 +195,7 @@ static void test_start_that_fails(void **state)
 	(void)state;
 	open_scene(&scene, "true", "echo no port; exit 7");
 	/* Nobody listens; the command has ended before or while that is seen. */
-	guest_stop(&scene.guest);
+	test_server_stop(&scene.test_server);
 	assert_status(hpx_verify_start_again(scene.run, problem), HPX_UNAVAILABLE);
 	assert_contains(problem, "exit code 7: no port");
 	hpx_verify_free(scene.run);
@@ -209,7 +209,7 @@ static void test_start_that_never_listens(void **state)
 
 	(void)state;
 	open_scene(&scene, "true", "true");
-	guest_stop(&scene.guest);
+	test_server_stop(&scene.test_server);
 	assert_status(hpx_verify_start_again(scene.run, problem), HPX_UNAVAILABLE);
 	assert_contains(problem, "took no connection in time");
 	hpx_verify_free(scene.run);

@@ -1,4 +1,4 @@
-/* No credential stands in what is kept of a request. */
+/* Shows that no credential stands in what is kept of a request. */
 #include "helper.h"
 #include "verify/verify_request.h"
 

@@ -1,11 +1,11 @@
-/* Shows what the reports make of findings: the table to the letter, JSON that
- * parses and says the same, XML that is well formed whatever an API answers,
- * and no cookie in any of them. */
+/* Shows the reports of given results: the table to the letter, JSON that parses and
+ * says the same, XML that is well formed whatever an API answers, and no cookie in any
+ * of them. */
 #include "../test.h"
 
 #include <jansson.h>
 
-#include "made_up.h"
+#include "fake_run.h"
 #include "verify/verify_report.h"
 
 static struct hpx_verify run;
@@ -38,7 +38,7 @@ static void make_exchanges(void)
 		{ HPX_SPAN_INIT("Set-Cookie"), HPX_SPAN_INIT("session=sesame") },
 	};
 
-	for (unsigned i = 0; i < MADE_UP_EXCHANGES; i++)
+	for (unsigned i = 0; i < FAKE_RUN_EXCHANGES; i++)
 		run.exchanges[i] = (struct hpx_verify_exchange){
 			.number = i + 1, .row = "retry", .end = HPX_EXCHANGE_ANSWERED, .began_ms = i, .took_ms = 5, .key = "k-1", .status = 201, .request_head = HPX_SPAN("POST /payments HTTP/1.1\r\n\r\n"), .request_body = HPX_SPAN("{\"amount\":5}"), .request_body_bytes = 12, .fields = fields, .field_count = 2, .body = HPX_SPAN("{\"id\":\"pay_1\"}"), .body_bytes = 14
 		};
@@ -111,7 +111,7 @@ static void test_advice(void **state)
 }
 
 /* A crash that doubles an effect breaks the reservation too. */
-/* A crowd that was done once, and of which one got a server error. */
+/* A batch that was executed once, and of which one got a server error. */
 static void test_other_guarantee(void **state)
 {
 	struct hpx_row_result *row_result = find("at_once_2", HPX_ROW_BROKEN, "", "");
@@ -324,7 +324,7 @@ static void test_log(void **state)
 		json_t *json = json_loadb(line.ptr, line.len, 0, NULL);
 
 		assert_non_null(json);
-		assert_true(count < MADE_UP_EXCHANGES);
+		assert_true(count < FAKE_RUN_EXCHANGES);
 		assert_int_equal(json_integer_value(json_object_get(json, "number")), count + 1);
 		assert_string_equal(text_at(json, "end"), ends[count]);
 		json_t *answer = json_object_get(json, "answer");
@@ -337,7 +337,7 @@ static void test_log(void **state)
 		json_decref(json);
 		count++;
 	}
-	assert_int_equal(count, MADE_UP_EXCHANGES);
+	assert_int_equal(count, FAKE_RUN_EXCHANGES);
 	assert_null(strstr(text, "sesame"));
 	free(text);
 }

@@ -1,4 +1,4 @@
-/* Answers as they are kept: all that come at the same time stay within one bound,
+/* Shows how answers are kept: all that come at the same time stay within one bound,
  * whatever their number, and none is kept with a credential that was sent. */
 #include "helper.h"
 

@@ -2,7 +2,7 @@
  * each of them, word for word, and every option of a description. */
 #include "../test.h"
 
-#include "made_up.h"
+#include "fake_run.h"
 
 #define PAGE "docs/reference/verify.md"
 #define PAGE_BYTES_MAX 65536

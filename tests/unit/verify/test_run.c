@@ -1,5 +1,5 @@
-/* The verbs of a run: bounds hold, sendings overlap, effects are counted, a
- * definite answer is waited for, and the log keeps what it says. */
+/* Shows the functions of a run: bounds hold, requests overlap, effects are counted, a
+ * definite answer is waited for, and the log keeps its exchanges. */
 #include "helper.h"
 
 #include <sys/eventfd.h>
@@ -9,23 +9,23 @@
 #include "verify/run_state.h"
 
 struct scene {
-	struct guest guest;
+	struct test_server server;
 	struct hpx_verify_spec spec;
 	struct hpx_verify *run;
 };
 
-static void open_scene(struct scene *scene, void (*serve)(struct guest *guest), const char *more)
+static void open_scene(struct scene *scene, void (*serve)(struct test_server *server), const char *more)
 {
-	*scene = (struct scene){ .guest = { .serve = serve } };
-	guest_start(&scene->guest);
-	spec_read(&scene->spec, "url: http://127.0.0.1:%u/p\n%s\n", scene->guest.port, more);
+	*scene = (struct scene){ .server = { .serve = serve } };
+	test_server_start(&scene->server);
+	spec_read(&scene->spec, "url: http://127.0.0.1:%u/p\n%s\n", scene->server.port, more);
 	assert_status(hpx_verify_new(&scene->spec, &scene->run), HPX_OK);
 	hpx_verify_row_begin(scene->run, "row");
 }
 
 static void close_scene(struct scene *scene)
 {
-	guest_stop(&scene->guest);
+	test_server_stop(&scene->server);
 	hpx_verify_free(scene->run);
 	hpx_verify_spec_done(&scene->spec);
 }
@@ -52,33 +52,33 @@ static struct hpx_request_variant intend(struct scene *scene)
 	"{\"code\":\"idempotency_key_in_progress\"}"
 #define CREATED "HTTP/1.1 201 Created\r\nContent-Length: 10\r\nSet-Cookie: a=b\r\n\r\n{\"id\":\"x\"}"
 
-static void serve_created(struct guest *guest)
+static void serve_created(struct test_server *server)
 {
-	while (guest_accept(guest))
-		if (guest_read(guest))
-			guest_put(guest, CREATED);
+	while (test_server_accept(server))
+		if (test_server_read(server))
+			test_server_put(server, CREATED);
 }
 
 /* A list with as many elements as there were POSTs. */
-static void serve_counting(struct guest *guest)
+static void serve_counting(struct test_server *server)
 {
-	while (guest_accept(guest)) {
+	while (test_server_accept(server)) {
 		char text[256], list[128] = "";
 
-		if (!guest_read(guest))
+		if (!test_server_read(server))
 			continue;
-		guest->at_once += strncmp(guest->head, "POST", 4) == 0;
-		for (size_t i = 0; i < guest->at_once; i++)
+		server->at_once += strncmp(server->head, "POST", 4) == 0;
+		for (size_t i = 0; i < server->at_once; i++)
 			strcat(list, i > 0 ? ",1" : "1");
 		snprintf(text, sizeof(text),
 			 "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n{\"items\":[%s]}",
 			 strlen(list) + 12, list);
-		guest_put(guest, text);
+		test_server_put(server, text);
 	}
 }
 
 /* In progress, then unavailable, then reset, then done. */
-static void serve_moody(struct guest *guest)
+static void serve_moody(struct test_server *server)
 {
 	static const char *const moods[] = {
 		"HTTP/1.1 409 Conflict\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n",
@@ -89,9 +89,9 @@ static void serve_moody(struct guest *guest)
 	};
 	size_t mood = 0;
 
-	while (guest_accept(guest))
-		if (guest_read(guest) && mood < sizeof(moods) / sizeof(moods[0]))
-			guest_put(guest, moods[mood++]);
+	while (test_server_accept(server))
+		if (test_server_read(server) && mood < sizeof(moods) / sizeof(moods[0]))
+			test_server_put(server, moods[mood++]);
 }
 
 /* ---- bounds ---- */
@@ -138,11 +138,11 @@ static void test_concurrency_is_bounded(void **state)
 }
 
 /* Never answers: a request ends when its client leaves. */
-static void serve_nothing(struct guest *guest)
+static void serve_nothing(struct test_server *server)
 {
-	while (guest_accept(guest))
-		if (guest_read(guest))
-			guest_read_end(guest);
+	while (test_server_accept(server))
+		if (test_server_read(server))
+			test_server_read_end(server);
 }
 
 /* A readable descriptor ends the run: Ctrl-C. No answer can come before it is seen. */
@@ -162,24 +162,24 @@ static void test_a_person_stops_it(void **state)
 	close_scene(&scene);
 }
 
-/* ---- under way ---- */
+/* ---- in flight ---- */
 
 /* Holds the first request until a second one has come. */
-static void serve_second_first(struct guest *guest)
+static void serve_second_first(struct test_server *server)
 {
-	if (!guest_accept(guest)) /* pins the address */
+	if (!test_server_accept(server)) /* pins the address */
 		return;
-	if (!guest_accept(guest) || !guest_read(guest))
+	if (!test_server_accept(server) || !test_server_read(server))
 		return;
-	int first = guest->fd;
-	guest->fd = -1;
-	if (guest_accept(guest) && guest_read(guest))
-		guest_put(guest, "HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n");
-	guest_leave(guest);
-	guest->fd = first;
-	guest_put(guest, CREATED);
-	if (guest_accept(guest) && guest_read(guest))
-		guest_read_end(guest);
+	int first = server->fd;
+	server->fd = -1;
+	if (test_server_accept(server) && test_server_read(server))
+		test_server_put(server, "HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n");
+	test_server_leave(server);
+	server->fd = first;
+	test_server_put(server, CREATED);
+	if (test_server_accept(server) && test_server_read(server))
+		test_server_read_end(server);
 }
 
 static void test_flights(void **state)
@@ -199,13 +199,13 @@ static void test_flights(void **state)
 	const struct hpx_verify_exchange *gone =
 		hpx_verify_abandon(hpx_verify_begin(scene.run, &variant));
 	assert_end(gone, HPX_EXCHANGE_CUT);
-	guest_wait(&scene.guest);
-	assert_true(scene.guest.reset);
+	test_server_wait(&scene.server);
+	assert_true(scene.server.reset);
 	hpx_verify_free(scene.run);
 	hpx_verify_spec_done(&scene.spec);
 }
 
-/* What a row left under way does not outlive it. */
+/* A request that a row left in flight does not outlive the row. */
 static void test_row_end_lands_all(void **state)
 {
 	struct scene scene;
@@ -242,24 +242,23 @@ static void test_settle(void **state)
 	close_scene(&scene);
 }
 
-static void serve_busy(struct guest *guest)
+static void serve_busy(struct test_server *server)
 {
-	while (guest_accept(guest))
-		if (guest_read(guest))
-			guest_put(guest, "HTTP/1.1 409 Conflict\r\nRetry-After: 3600\r\n"
-					 "Content-Length: 0\r\n\r\n");
+	while (test_server_accept(server))
+		if (test_server_read(server))
+			test_server_put(server, "HTTP/1.1 409 Conflict\r\nRetry-After: 3600\r\n"
+						"Content-Length: 0\r\n\r\n");
 }
 
-/* A time to come back that lies behind the end is not waited for. */
 /* A server error, then done; and one key that is done at once. */
-static void serve_rising(struct guest *guest)
+static void serve_rising(struct test_server *server)
 {
-	while (guest_accept(guest)) {
-		if (!guest_read(guest))
+	while (test_server_accept(server)) {
+		if (!test_server_read(server))
 			continue;
-		bool fails = guest->at_once < 2 && strstr(guest->head, "X-Slow") != NULL;
-		guest->at_once += fails ? 1 : 0;
-		guest_put(guest, fails ? "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n" : CREATED);
+		bool fails = server->at_once < 2 && strstr(server->head, "X-Slow") != NULL;
+		server->at_once += fails ? 1 : 0;
+		test_server_put(server, fails ? "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n" : CREATED);
 	}
 }
 
@@ -282,11 +281,11 @@ static void test_settle_all(void **state)
 }
 
 /* What the time to settle ends with: the last answer. */
-static void serve_broken(struct guest *guest)
+static void serve_broken(struct test_server *server)
 {
-	while (guest_accept(guest))
-		if (guest_read(guest))
-			guest_put(guest, "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n");
+	while (test_server_accept(server))
+		if (test_server_read(server))
+			test_server_put(server, "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n");
 }
 
 static void test_settle_all_ends(void **state)
@@ -295,7 +294,7 @@ static void test_settle_all_ends(void **state)
 	struct scene scene;
 
 	(void)state;
-	open_scene(&scene, serve_broken, "limits: {settle: 200ms}");
+	open_scene(&scene, serve_broken, "limits: {settle: 1s}");
 	all[0].variant = intend(&scene);
 	all[1].variant = intend(&scene);
 	hpx_verify_settle_all(scene.run, all, 2);
@@ -316,7 +315,7 @@ static void test_settle_all_ends(void **state)
 	"headers: [\"Authorization: Bearer sesame-open\", \"X-Goog-Api-Key: sesame-too\", " \
 	"\"X-Order: 7\"]"
 
-/* The head that came, of one sending. */
+/* The head that the server got. */
 static void send_head(struct hpx_request_variant variant, char head[4096])
 {
 	struct scene scene;
@@ -324,8 +323,8 @@ static void send_head(struct hpx_request_variant variant, char head[4096])
 	open_scene(&scene, serve_created, CREDENTIALS);
 	variant.op = intend(&scene).op;
 	assert_end(hpx_verify_send(scene.run, &variant), HPX_EXCHANGE_ANSWERED);
-	guest_stop(&scene.guest);
-	memcpy(head, scene.guest.head, sizeof(scene.guest.head));
+	test_server_stop(&scene.server);
+	memcpy(head, scene.server.head, sizeof(scene.server.head));
 	hpx_verify_free(scene.run);
 	hpx_verify_spec_done(&scene.spec);
 }
@@ -345,9 +344,9 @@ static void test_other_head(void **state)
 	assert_contains(head, "\r\nAuthorization: Bearer sesame-open\r\n");
 	assert_null(strstr(head, "X-Order: 7"));
 	send_head((struct hpx_request_variant){ .without_credentials = true,
-						.line = HPX_SPAN("Authorization: Bearer made-up") },
+						.line = HPX_SPAN("Authorization: Bearer fake") },
 		  head);
-	assert_contains(head, "\r\nAuthorization: Bearer made-up\r\n");
+	assert_contains(head, "\r\nAuthorization: Bearer fake\r\n");
 	assert_contains(head, "\r\nConnection: close\r\n");
 	assert_contains(head, "\r\nX-Order: 7\r\n");
 	assert_null(strstr(head, "sesame"));
@@ -366,6 +365,7 @@ static void test_no_other_line(void **state)
 	close_scene(&scene);
 }
 
+/* A Retry-After beyond the settle time is not waited for. */
 static void test_settle_ends(void **state)
 {
 	struct scene scene;
@@ -403,15 +403,15 @@ static void test_effects(void **state)
 	close_scene(&scene);
 }
 
-static void serve_not_found(struct guest *guest)
+static void serve_not_found(struct test_server *server)
 {
-	while (guest_accept(guest))
-		if (guest_read(guest))
-			guest_put(guest, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+	while (test_server_accept(server))
+		if (test_server_read(server))
+			test_server_put(server, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
 }
 
-/* Of a path that names the intent, a 404 says that there is none yet; of
- * another, that the description is wrong. */
+/* Where the path names the operation, a 404 says that there is no effect yet;
+ * elsewhere, that the description is wrong. */
 static void test_effects_not_found(void **state)
 {
 	static const struct {
@@ -487,9 +487,9 @@ static void test_counts(void **state)
 	}
 }
 
-/* ---- intents ---- */
+/* ---- operations ---- */
 
-/* A retry is the same bytes; another intent is not. */
+/* A retry is the same bytes; another operation is not. */
 static void test_intents(void **state)
 {
 	struct scene scene;
@@ -516,18 +516,18 @@ static void test_intents(void **state)
 
 /* ---- the log ---- */
 
-static void serve_long(struct guest *guest)
+static void serve_long(struct test_server *server)
 {
 	static char body[20000];
 
 	memset(body, 'y', sizeof(body));
-	while (guest_accept(guest))
-		if (guest_read(guest) && guest_put(guest, "HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n"
-							  "Set-Cookie: sid=sekret\r\nX-A: b\r\n\r\n"))
-			guest_put_bytes(guest, body, sizeof(body));
+	while (test_server_accept(server))
+		if (test_server_read(server) && test_server_put(server, "HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n"
+									"Set-Cookie: sid=sekret\r\nX-A: b\r\n\r\n"))
+			test_server_put_bytes(server, body, sizeof(body));
 }
 
-/* Whole while the row runs; behind it the first 8 KiB, without credentials. */
+/* Whole while the row runs; afterwards the first 8 KiB, without credentials. */
 static void test_log(void **state)
 {
 	struct scene scene;

@@ -1,5 +1,5 @@
-/* A description is read whole, flags win over it, and every mistake is told
- * with its place and what to do. */
+/* Shows that a description is read whole, that flags win over it, and that every
+ * mistake is told with its place and what to do. */
 #include "helper.h"
 
 #include <unistd.h>

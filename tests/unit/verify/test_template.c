@@ -1,5 +1,5 @@
-/* Variables are filled in as each place needs it, and mistaken ones are found
- * before anything is sent. */
+/* Shows that variables are filled in as each place needs it, and that mistaken ones are
+ * found before anything is sent. */
 #include "../test.h"
 #include "verify/spec.h"
 

@@ -1,4 +1,4 @@
-/* A URL is taken apart, and no path leads to another host. */
+/* Shows that a URL is taken apart, and that no path leads to another host. */
 #include "../test.h"
 #include "verify/spec_read.h"
 

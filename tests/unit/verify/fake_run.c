@@ -1,8 +1,8 @@
-/* The verbs of run.h for a run that never was: what is known is given, and
- * whatever would send fails the test. */
+/* The functions of run.h for a fake run: what a report needs is given, and a function
+ * that would send fails the test. */
 #include "../test.h"
 
-#include "made_up.h"
+#include "fake_run.h"
 
 const struct hpx_verify_spec *hpx_verify_spec_of(const struct hpx_verify *run)
 {
@@ -22,7 +22,7 @@ bool hpx_verify_counts_effects(const struct hpx_verify *run)
 size_t hpx_verify_exchange_count(const struct hpx_verify *run)
 {
 	(void)run;
-	return MADE_UP_EXCHANGES;
+	return FAKE_RUN_EXCHANGES;
 }
 
 const struct hpx_verify_exchange *hpx_verify_exchange_at(const struct hpx_verify *run, size_t index)
