@@ -1,4 +1,4 @@
-/* What the files of `hapax call` share: its flags, the attempts that it saw, and its exit
+/* Shared by the files of `hapax call`: its flags, the attempts that it saw, and its exit
  * codes. */
 #ifndef HPX_CLI_CALL_H
 #define HPX_CLI_CALL_H
@@ -89,7 +89,7 @@ int hpx_call_resume(struct hpx_call_command *command, const char *operand,
 void hpx_call_observe(void *user, const struct hapax_attempt *attempt);
 /* Whether -o can be written to: HPX_EXIT_OK, or the exit code after a message. */
 int hpx_call_output_check(const struct hpx_call_command *command);
-/* Sends the call, prints what became of it, and then confirms it; the exit code, or
+/* Sends the call, prints its outcome, and then confirms it; the exit code, or
  * HPX_CALL_NOT_BEGUN after a message where nothing was sent. */
 #define HPX_CALL_NOT_BEGUN (-1)
 int hpx_call_send_and_report(struct hpx_call_command *command, struct hapax_call *call);

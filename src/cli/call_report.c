@@ -1,4 +1,4 @@
-/* What `hapax call` prints: its attempts, the answer, what became of the call (on
+/* The output of `hapax call`: its attempts, the answer, the outcome of the call (on
  * standard error or as JSON), and the exit code. */
 #include <errno.h>
 #include <libgen.h>
@@ -212,7 +212,7 @@ static int print_answer(const struct hpx_call_command *command, const struct hap
 	return command->flags.json != NULL ? HPX_EXIT_OK : print_to(command, outcome, stdout);
 }
 
-/* ---- what became of it, and the exit code ---- */
+/* ---- the outcome, and the exit code ---- */
 
 /* A 409 may say that the operation happened and that its answer was not kept
  * (response_not_kept). Then the status of that answer counts; 0: there is none. */

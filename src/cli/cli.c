@@ -1,4 +1,4 @@
-/* What all commands share: one reader of arguments, so that they agree on --help, on the
+/* Shared by all commands: one reader of arguments, so that they agree on --help, on the
  * look of a mistake and on its exit code; the configuration; and JSON. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What the files of `hapax demo` share. The demo plays accidents on two sides:
+/* Shared by the files of `hapax demo`. The demo plays accidents on two sides:
  *
  *   client ─▶ network ─▶ payments API ─▶ ledger                      (without hapax)
  *   client ─▶ network ─▶ hapax ─▶ network ─▶ payments API ─▶ ledger  (with hapax)
@@ -89,7 +89,7 @@ struct hpx_demo_sum {
 	uint64_t payments;
 	uint64_t cents;
 };
-/* What the ledger has for one order. */
+/* The payments that the ledger has for one order. */
 enum hpx_status hpx_demo_api_sum(const struct hpx_demo_api *api, const char *order,
 				 struct hpx_demo_sum *ret_sum);
 

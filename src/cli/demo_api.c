@@ -34,7 +34,7 @@
 
 /* ---- the ledger: lines of tab-separated columns, each written in one call ---- */
 
-/* One line. None of the texts holds a tab or a line end; absent is "-". */
+/* A line of the ledger. None of the texts holds a tab or a line end; absent is "-". */
 struct payment {
 	uint64_t number; /* 1, 2, 3 …: given by append */
 	struct hpx_span order;
@@ -198,7 +198,7 @@ static void show_payment(const struct payment *payment, unsigned status,
 
 /* ---- POST /payments ---- */
 
-/* What may stand in a line of the ledger and in JSON as it is. */
+/* Text that can stand in a line of the ledger, and in JSON without escapes. */
 static bool is_plain(struct hpx_span text, size_t max)
 {
 	if (text.len == 0 || text.len > max)

@@ -12,7 +12,7 @@
 #define ANSWER_TIMEOUT_MS 30000
 #define BODY_MAX ((size_t)1024 * 1024 + 8192)
 
-/* One attempt on this thread. Whatever goes wrong, `request->end` says it. */
+/* Sends the request once, on this thread. `request->end` has the result. */
 static void fetch(struct hpx_egress_request *request)
 {
 	const char *problem;
@@ -79,7 +79,7 @@ static bool loses_answer(const struct hpx_demo_request *request)
 			   HPX_SPAN(HPX_DEMO_LOSE_ANSWER));
 }
 
-/* Whatever goes wrong here, the caller sees what a network shows: a closed connection. */
+/* Every failure looks to the caller as a network's does: the connection is closed. */
 static void pass_on(void *user, struct hpx_demo_request *request, struct hpx_demo_answer *answer)
 {
 	const struct hpx_demo_network *network = user;

@@ -15,11 +15,11 @@ struct step {
 	const char *title;
 	const char *text;
 	struct hpx_demo_order order;
-	/* Makes it happen on one side and writes what the client saw; true where the
-	 * client was told what it should have been told. */
+	/* Makes the accident happen on one side and writes what the client saw. True: the
+	 * client was told the right thing. */
 	bool (*act)(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
 		    const struct step *step, char saw[SAW_SIZE]);
-	/* What is left to tell when both sides are done; may be NULL. */
+	/* The rest of the step, after both sides; may be NULL. */
 	bool (*settle)(struct hpx_demo_stage *stage, const struct hpx_demo_report *report,
 		       const struct step *step);
 };

@@ -348,7 +348,7 @@ static int print_settled_json(const struct hpx_operator_command *command,
 	return hpx_operator_json_sign(command, &json, op);
 }
 
-/* What the change means for those who wait for the operation's answer. */
+/* The consequence of the change for clients that wait for the operation's answer. */
 static const char *consequence(enum hpx_job_move move, const char *operation,
 			       const struct hpx_entry *entry)
 {

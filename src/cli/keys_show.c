@@ -55,7 +55,7 @@ void hpx_keys_probe_print(const struct hpx_operator_command *command,
 {
 	char age[HPX_OPERATOR_AGE_SIZE];
 
-	/* It was read: only unknown outcomes have one. */
+	/* hpx_keys_probe_read has filled it in. */
 	HPX_ASSERT(probe->by != NULL);
 	printf("%-10s ", "asked");
 	if (probe->known && probe->next.person) {
@@ -232,7 +232,7 @@ static void print_answer(const struct shown_operation *shown)
 	printf("  (%zu bytes of body; --body writes them)\n", shown->answer->body.len);
 }
 
-/* What a person can do about an unknown outcome. */
+/* The commands by which a person can settle an unknown outcome. */
 static void print_advice(const struct shown_operation *shown)
 {
 	const struct hpx_record *record = &shown->entry.record;

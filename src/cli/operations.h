@@ -1,5 +1,5 @@
-/* What `hapax keys`, `hapax jobs` and `hapax reconcile` share: finding operations
- * and their jobs in the store, and showing them. */
+/* Shared by `hapax keys`, `hapax jobs` and `hapax reconcile`: finding operations and their
+ * jobs in the store, and showing them. */
 #ifndef HPX_CLI_OPERATIONS_H
 #define HPX_CLI_OPERATIONS_H
 

@@ -1,4 +1,4 @@
-/* What the files of `hapax reconcile` share. "Theirs" is a row of the provider's ledger,
+/* Shared by the files of `hapax reconcile`. "Theirs" is a row of the provider's ledger,
  * "ours" an operation or a job of this store. The ledger is read once, row by row, and
  * each row is matched with one of ours (reconcile_match.c). Then ours are read, page by
  * page, for those that the ledger lacks (both in reconcile_compare.c). Differences are
