@@ -30,7 +30,7 @@ def run(command, folder, **options):
 
 def tracked():
     """The files of the tree as they are now, without what was built."""
-    if (ROOT / ".git").exists():
+    if (ROOT / ".git").exists() and shutil.which("git"):
         listed = run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], ROOT)
         return [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
     return [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*")
