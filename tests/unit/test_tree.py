@@ -135,6 +135,14 @@ def drivers_named():
     return found
 
 
+def misplaced(text):
+    """What a page says to be in a file, "`name` in `src/…`", and is not."""
+    for names, path in re.findall(r"((?:`\w+`(?:, | and )?)+) in `(src/[\w/.]+\.[ch])`", text):
+        code = (ROOT / path).read_text(encoding="utf-8") if (ROOT / path).exists() else ""
+        yield from (f"{name} in {path}" for name in re.findall(r"`(\w+)`", names)
+                    if not re.search(rf"\b{name}\b", code))
+
+
 class Tree(unittest.TestCase):
     maxDiff = None
 
@@ -179,7 +187,7 @@ class Tree(unittest.TestCase):
             text = "\n".join(named(page))
             unknown = {word for word in re.findall(r"\b(?:hpx|HPX)_\w*[a-zA-Z0-9]\b(?!_|\*)", text)
                        if "NAME" not in word and "MODULE" not in word and word not in words}
-            found = sorted(unknown | set(missing_paths(text, files)))
+            found = sorted(unknown | set(missing_paths(text, files)) | set(misplaced(page.read_text(encoding="utf-8"))))
             if found:
                 missing[page.relative_to(ROOT).as_posix()] = found
         self.assertFalse(missing, "a page names what is not there (renamed or gone?)")
