@@ -2,6 +2,7 @@
  * tenant. Nothing is sent on or stored before all of this is settled. */
 #include "gateway/steps.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "gateway/field_rule.h"
 #include "http/field.h"
@@ -170,6 +171,7 @@ enum hpx_next hpx_step_key(struct hpx_request *request)
 	struct hpx_span value = hpx_field_value(&request->head.http, settings->key_header);
 	const char *reason = "the key's header is sent more than once";
 
+	HPX_ASSERT(request->head.route != NULL && request->head.purpose == HPX_PURPOSE_UPSTREAM);
 	if (count == 0)
 		return without_key(request);
 	enum hpx_status status = HPX_INVALID;
@@ -187,6 +189,7 @@ enum hpx_next hpx_step_key(struct hpx_request *request)
 
 enum hpx_next hpx_tenant_found(struct hpx_request *request)
 {
+	HPX_ASSERT(request->identity.tenant.ptr != NULL);
 	if (request->head.purpose == HPX_PURPOSE_OPERATION)
 		return HPX_NEXT_OPERATION;
 	if (!request->head.observed)

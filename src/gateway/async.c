@@ -1,6 +1,7 @@
 /* From a request to a job, and the answers while it is on its way. */
 #include "gateway/steps.h"
 
+#include "base/assert.h"
 #include "gateway/caller_field.h"
 #include "http/field.h"
 #include "http/write.h"
@@ -89,6 +90,7 @@ enum hpx_status hpx_async_make_job(struct hpx_request *request, const char **ret
 	const struct hpx_target *target = &request->head.target;
 	struct hpx_span path = target->path;
 
+	HPX_ASSERT(request->body.whole && request->attempt.exchange == NULL);
 	if (target->query.ptr != NULL)
 		path = hpx_arena_printf(&request->arena, "%.*s?%.*s", HPX_SPAN_ARG(target->path),
 					HPX_SPAN_ARG(target->query));
@@ -117,6 +119,7 @@ void hpx_async_wake(struct hpx_gateway *gateway)
 
 enum hpx_next hpx_async_accepted(struct hpx_request *request)
 {
+	HPX_ASSERT(request->reservation.record.state == HPX_STATE_PENDING);
 	HPX_CRASH_POINT(async_accepted);
 	hpx_counter_add(&request->shard->meter.async[HPX_ASYNC_accepted], 1);
 	hpx_async_wake(request->shard->gateway);

@@ -2,6 +2,7 @@
  * way to operations (builtin_operation.c) and webhooks (webhook.c). */
 #include "gateway/steps.h"
 
+#include "base/assert.h"
 #include "base/json_writer.h"
 #include "gateway/webhook.h"
 #include "http/cors.h"
@@ -210,6 +211,7 @@ enum hpx_next hpx_step_builtin(struct hpx_request *request)
 	struct hpx_span operations = HPX_SPAN(HPX_BUILTIN_ROOT "/operations");
 	struct hpx_span webhooks = HPX_SPAN(HPX_BUILTIN_ROOT "/webhooks/");
 
+	HPX_ASSERT(hpx_builtin_is(path));
 	if (!request->settings->own_paths)
 		return not_found(request);
 	if (hpx_span_starts(path, webhooks))

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/json_writer.h"
 #include "core/form.h"
 #include "http/field.h"
@@ -124,6 +125,7 @@ void hpx_operation_accepted(struct hpx_request *request)
 {
 	char reference[HPX_REFERENCE_SIZE];
 
+	HPX_ASSERT(request->reservation.record.state != HPX_STATE_NONE);
 	if (request->downstream == NULL)
 		return;
 	hpx_reference_print(&request->reservation.record.id, &request->reservation.record.mark, reference);
@@ -153,6 +155,7 @@ enum hpx_next hpx_step_show(struct hpx_request *request)
 
 enum hpx_next hpx_operation_show(struct hpx_request *request)
 {
+	HPX_ASSERT(request->reservation.record.state != HPX_STATE_NONE);
 	request->wait.query = (struct hpx_store_query){
 		.wants_jobs = true,
 		.query = { .state = HPX_JOB_STATE_COUNT, .operation = &request->identity.ask.id, .limit = JOBS_SHOWN_MAX },
@@ -187,6 +190,7 @@ enum hpx_next hpx_step_found(struct hpx_request *request)
 				  .hold_expiry = atomic_load(
 					  &request->shard->service->store->expiry_held) };
 
+	HPX_ASSERT(request->reservation.op.verb == HPX_VERB_FIND);
 	if (request->reservation.op.status == HPX_NOT_FOUND)
 		return hpx_builtin_refuse(request, HPX_PROBLEM_not_found, NULL);
 	if (request->reservation.op.status != HPX_OK)

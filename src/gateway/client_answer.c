@@ -61,6 +61,7 @@ static void end_answer(struct hpx_connection *connection)
 {
 	struct hpx_request *request = connection->downstream.request;
 
+	HPX_ASSERT(request->downstream == &connection->downstream && connection->head.len == 0);
 	HPX_CRASH_POINT(client_answered);
 	hpx_counter_add(&connection->shard->meter.requests, 1);
 	hpx_histogram_add(&connection->shard->meter.request_us,

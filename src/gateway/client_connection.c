@@ -130,6 +130,9 @@ static void process_later(struct hpx_connection *connection)
 
 void hpx_connection_set_mode(struct hpx_connection *connection, enum hpx_connection_mode mode)
 {
+	/* Between two requests there is none, and only then. */
+	HPX_ASSERT((connection->downstream.request == NULL) ==
+		   (mode == HPX_CONNECTION_HEAD || mode == HPX_CONNECTION_DISCARD));
 	connection->mode = mode;
 	connection->deadline_ms = 0;
 	if (mode == HPX_CONNECTION_BODY || mode == HPX_CONNECTION_DISCARD)
@@ -190,6 +193,7 @@ static bool hand_over_head(struct hpx_connection *connection, size_t used)
 	struct hpx_request *request = connection->downstream.request;
 	struct hpx_span rest = hpx_span_skip(hpx_buffer_span(&connection->in), used);
 
+	HPX_ASSERT(used <= connection->in.len);
 	request->head.bytes = connection->in;
 	hpx_buffer_init(&connection->in, connection->in.max);
 	connection->body_read = request->head.http.framing == HPX_FRAMING_NONE ||
@@ -237,6 +241,7 @@ static size_t read_body(struct hpx_connection *connection, struct hpx_span bytes
 {
 	size_t all = 0;
 
+	HPX_ASSERT(connection->downstream.request != NULL && !connection->body_read);
 	if (bytes.len > 0)
 		set_deadline(connection, connection->shard->settings->body_timeout_ms);
 	while (all < bytes.len && connection->mode == HPX_CONNECTION_BODY && !connection->closing) {
@@ -260,6 +265,7 @@ static size_t discard(struct hpx_connection *connection, struct hpx_span bytes)
 {
 	size_t all = 0;
 
+	HPX_ASSERT(connection->downstream.request == NULL);
 	while (all < bytes.len) {
 		struct hpx_span data;
 		size_t used = 0;

@@ -7,6 +7,7 @@
  * it: the same. Only a live process knows that nothing left. */
 #include "gateway/steps.h"
 
+#include "base/assert.h"
 #include "base/container.h"
 #include "base/log.h"
 #include "gateway/field_rule.h"
@@ -36,6 +37,7 @@ static void on_informational(void *user, const struct hpx_http_head *head)
 /* No complete answer: how far the request went decides. */
 static enum hpx_next lost(struct hpx_request *request, const struct hpx_exchange_failure *failure)
 {
+	HPX_ASSERT(request->attempt.exchange == NULL);
 	request->attempt.failure = *failure;
 	if (request->answer.state != HPX_ANSWER_TOO_LATE)
 		hpx_request_answer_move(request, HPX_ANSWER_LOST);
@@ -47,6 +49,7 @@ static enum hpx_next lost(struct hpx_request *request, const struct hpx_exchange
  * upstream waits meanwhile. */
 static void hold_back(struct hpx_request *request)
 {
+	HPX_ASSERT(request->wait.kind == HPX_WAIT_UPSTREAM);
 	hpx_request_answer_move(request, HPX_ANSWER_HELD_BACK);
 	hpx_exchange_pause(request->attempt.exchange);
 	hpx_request_go(request, HPX_NEXT_STORE);
@@ -92,6 +95,7 @@ static void take_outcome(struct hpx_request *request, const struct hpx_http_head
 	bool later = hpx_field_find(head, HPX_SPAN("Retry-After")) != NULL;
 	enum hpx_declared declared = declared_of(head);
 
+	HPX_ASSERT(request->answer.state == HPX_ANSWER_COLLECTING);
 	request->attempt.outcome = hpx_outcome_of_answer(head->status, later, declared, policy);
 	request->attempt.outcome_assumed = hpx_outcome_is_assumed(head->status, later, declared);
 	request->attempt.outcome_reason = hpx_outcome_reason(head->status, later, declared, policy,
@@ -133,6 +137,7 @@ static void on_data(void *user, struct hpx_span bytes)
 
 static void ended(struct hpx_request *request)
 {
+	HPX_ASSERT(request->attempt.exchange != NULL);
 	request->attempt.exchange = NULL;
 	hpx_histogram_add(&request->shard->meter.upstream_us,
 			  (uint64_t)(hpx_clock_boot_us() - request->attempt.forwarded_us));
@@ -185,6 +190,10 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 	struct hpx_exchange_failure nothing_left = { .status = HPX_NOMEM,
 						     .reason = "out of memory" };
 
+	/* Guarantee 1: the reservation is durable, and it is this request's. */
+	HPX_ASSERT(request->reservation.record.state == HPX_STATE_IN_PROGRESS &&
+		   !request->wait.waited);
+	HPX_ASSERT(request->attempt.slot.state == HPX_SLOT_HELD && request->attempt.exchange == NULL);
 	request->attempt.forwarded_us = hpx_clock_boot_us();
 	request->attempt.renew_at_ms = hpx_loop_now_ms(&request->shard->loop) +
 				       (uint64_t)request->head.route->policy.lease_ms / 3;

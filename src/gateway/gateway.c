@@ -150,9 +150,10 @@ static enum hpx_status shard_init(struct hpx_shard *shard, struct hpx_gateway *g
 	enum hpx_status status = hpx_loop_init(&shard->loop);
 	if (status != HPX_OK)
 		return status;
-	HPX_ASSERT(uv_timer_init(&shard->loop.uv, &shard->tick) == 0);
+	/* Neither can fail (libuv's documentation): the timer has a callback. */
+	(void)uv_timer_init(&shard->loop.uv, &shard->tick);
 	shard->tick.data = shard;
-	HPX_ASSERT(uv_timer_start(&shard->tick, on_tick, TICK_MS, TICK_MS) == 0);
+	(void)uv_timer_start(&shard->tick, on_tick, TICK_MS, TICK_MS);
 	shard->made = true;
 	return open_parts(shard, listen_fd);
 }
@@ -240,6 +241,7 @@ static void shard_join(struct hpx_shard *shard)
 
 static void shard_done(struct hpx_shard *shard)
 {
+	HPX_ASSERT(!shard->started);
 	if (shard->made) {
 		while (shard->connections != NULL)
 			hpx_connection_close(shard->connections);
@@ -249,6 +251,7 @@ static void shard_done(struct hpx_shard *shard)
 			hpx_upstream_free(shard->upstream);
 		uv_close((uv_handle_t *)&shard->tick, NULL);
 		hpx_loop_done(&shard->loop);
+		HPX_ASSERT(shard->requests == NULL);
 	}
 	if (shard->reader != NULL)
 		hpx_store_reader_close(shard->reader);
@@ -269,7 +272,9 @@ bool hpx_gateway_charge(struct hpx_gateway *gateway, size_t bytes, size_t bytes_
 
 void hpx_gateway_uncharge(struct hpx_gateway *gateway, size_t bytes)
 {
-	atomic_fetch_sub(&gateway->bodies_bytes, bytes);
+	size_t before = atomic_fetch_sub(&gateway->bodies_bytes, bytes);
+
+	HPX_ASSERT(before >= bytes);
 }
 
 /* What changed about the upstream, once for all loops. */

@@ -147,6 +147,7 @@ enum hpx_next hpx_step_fingerprint(struct hpx_request *request)
 {
 	enum hpx_status status = HPX_OK;
 
+	HPX_ASSERT(request->body.whole);
 	if (request->identity.recipe_source != HPX_RECIPE_RECORD) {
 		request->identity.recipe_source = HPX_RECIPE_ROUTE;
 		request->identity.recipe = request->head.route->recipe;
@@ -328,6 +329,7 @@ enum hpx_next hpx_step_reserved(struct hpx_request *request)
 {
 	const struct hpx_store_op *op = &request->reservation.op;
 
+	HPX_ASSERT(op->verb == HPX_VERB_RESERVE && request->reservation.stored == NULL);
 	if (!has_begun(op))
 		hpx_queue_leave(request);
 	if (op->status == HPX_NOT_FOUND && op->reserve.look)
@@ -372,6 +374,7 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 	struct hpx_store_op *op = &request->reservation.op;
 	const char *reason = NULL;
 
+	HPX_ASSERT(!hpx_token_is_void(&request->identity.ask.token));
 	if (hpx_async_is(request) && hpx_async_make_job(request, &reason) != HPX_OK)
 		return refuse_job(request, reason);
 	request->reservation.asked_boot_ms = hpx_clock_boot_ms();
@@ -487,6 +490,7 @@ enum hpx_next hpx_guard_replay(struct hpx_request *request)
 	struct hpx_refusal refusal = { .original_status = request->reservation.record.status,
 				       .location = stored_location(request->reservation.stored) };
 
+	HPX_ASSERT(request->reservation.record.state == HPX_STATE_COMPLETED);
 	if (request->reservation.record.kept && request->reservation.stored != NULL)
 		hpx_respond_replay(request);
 	else

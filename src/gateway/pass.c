@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "http/write.h"
 
 /* ---- pass-through ---- */
@@ -18,6 +19,7 @@ static void finish_upload(struct hpx_request *request)
 {
 	struct hpx_span last = HPX_SPAN("0\r\n\r\n");
 
+	HPX_ASSERT(request->body.whole);
 	if (request->head.http.framing == HPX_FRAMING_CHUNKED)
 		(void)hpx_exchange_write(request->attempt.exchange, &last, 1);
 	hpx_exchange_finish(request->attempt.exchange);
@@ -108,6 +110,7 @@ static void on_data(void *user, struct hpx_span bytes)
 
 static void over(struct hpx_request *request)
 {
+	HPX_ASSERT(request->wait.kind == HPX_WAIT_PASS);
 	request->attempt.exchange = NULL;
 	request->wait.kind = HPX_WAIT_OVER;
 	hpx_observe_end(request);
@@ -185,6 +188,7 @@ enum hpx_next hpx_step_pass(struct hpx_request *request)
 
 enum hpx_next hpx_step_pass_on(struct hpx_request *request)
 {
+	HPX_ASSERT(request->attempt.slot.state == HPX_SLOT_HELD && request->attempt.exchange == NULL);
 	struct hpx_exchange_request up = {
 		.slot = &request->attempt.slot,
 		.method = request->head.http.method,

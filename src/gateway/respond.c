@@ -2,6 +2,7 @@
  * writer, so nothing that an upstream or a client sent can add a line. */
 #include "gateway/respond.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "http/cors.h"
 #include "http/field.h"
@@ -257,6 +258,7 @@ bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_he
 {
 	bool guarded = request->wait.kind != HPX_WAIT_PASS;
 
+	HPX_ASSERT(request->answer.state == HPX_ANSWER_COLLECTING);
 	request->answer.head.len = 0;
 	request->answer.kept_head.len = 0;
 	request->answer.status = head->status;
@@ -283,6 +285,7 @@ void hpx_respond_collected(struct hpx_request *request)
 {
 	struct hpx_buffer *head = &request->answer.head;
 
+	HPX_ASSERT(request->answer.state == HPX_ANSWER_COLLECTED);
 	if (request->downstream == NULL)
 		return;
 	send_whole(request, head, write_operation(request, head), request->answer.status,

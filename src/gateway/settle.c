@@ -29,6 +29,8 @@ static const struct hpx_answer *answer_to_store(struct hpx_request *request)
 {
 	bool kept = !hpx_request_answer_is_held_back(request);
 
+	HPX_ASSERT(request->answer.state == HPX_ANSWER_COLLECTED ||
+		   hpx_request_answer_is_held_back(request));
 	request->answer.to_store = (struct hpx_answer){
 		.status = request->answer.status,
 		.kept = kept,
@@ -243,6 +245,7 @@ enum hpx_next hpx_step_committed_read(struct hpx_request *request)
 {
 	const struct hpx_store_op *op = &request->reservation.op;
 
+	HPX_ASSERT(op->verb == HPX_VERB_RESERVE && op->reserve.look);
 	if (op->status == HPX_OK && op->decision.kind == HPX_DECISION_REPLAY) {
 		request->reservation.record = op->decision.record;
 		request->reservation.stored = op->reserve.replay;

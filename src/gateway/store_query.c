@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/thread.h"
 
 struct hpx_query_thread {
@@ -115,6 +116,7 @@ void hpx_query_thread_submit(struct hpx_query_thread *queries, struct hpx_store_
 {
 	bool stopping;
 
+	HPX_ASSERT(query->wants_jobs || query->wants_question);
 	query->next = NULL;
 	query->jobs = NULL;
 	query->question = (struct hpx_next_question){ .at_ms = 0 };
@@ -142,6 +144,7 @@ void hpx_query_thread_free(struct hpx_query_thread *queries)
 {
 	if (queries == NULL)
 		return;
+	HPX_ASSERT(queries->first == NULL);
 	hpx_store_reader_close(queries->reader);
 	hpx_thread_done(&queries->thread);
 	free(queries);

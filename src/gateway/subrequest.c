@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/container.h"
 #include "base/log.h"
 #include "gateway/steps.h"
@@ -194,6 +195,7 @@ static void unlink_inquiry(struct hpx_inquiry *inquiry)
 {
 	struct hpx_inquiry **at = bucket_of(inquiry->all, inquiry->digest);
 
+	HPX_ASSERT(*at != NULL);
 	while (*at != inquiry)
 		at = &(*at)->next;
 	*at = inquiry->next;
@@ -301,6 +303,7 @@ static enum hpx_next named(struct hpx_request *request)
 	struct hpx_refusal refusal = { .detail = NULL };
 	enum hpx_status status = HPX_NOMEM;
 
+	HPX_ASSERT(request->identity.caller.kind == HPX_IDENTITY_NAMED);
 	request->identity.tenant = hpx_arena_printf(&request->arena, "sub:%.*s",
 						    (int)request->identity.caller.name_len, request->identity.caller.name);
 	if (request->identity.tenant.ptr != NULL)
@@ -333,6 +336,7 @@ enum hpx_next hpx_step_identified(struct hpx_request *request)
 /* With the lock. */
 static void join(struct hpx_request *request, struct hpx_inquiry *inquiry)
 {
+	HPX_ASSERT(request->identity.inquiry == NULL && inquiry->all != NULL);
 	request->identity.inquiry = inquiry;
 	request->identity.inquiry_next = inquiry->waiting;
 	inquiry->waiting = request;

@@ -1,6 +1,7 @@
 /* From credentials to a tenant's name, and from a route to a scope. */
 #include "gateway/tenant.h"
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "gateway/caller_field.h"
 #include "http/field.h"
@@ -50,6 +51,7 @@ static void add_stable(struct hpx_tenant_found *found, const struct hpx_field *f
 {
 	size_t at = found->stable_count;
 
+	HPX_ASSERT(at <= HPX_TENANT_STABLE_MAX);
 	if (at == HPX_TENANT_STABLE_MAX) {
 		found->surplus = field;
 		return;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/bucket.h"
 #include "base/log.h"
 #include "core/json_lookup.h"
@@ -67,6 +68,7 @@ static struct hook *hook_of(struct hpx_request *request)
 {
 	size_t place = (size_t)(request->head.webhook - request->settings->webhooks);
 
+	HPX_ASSERT(place < request->shard->gateway->hooks->count);
 	return &request->shard->gateway->hooks->hooks[place];
 }
 
@@ -216,6 +218,7 @@ static void log_result(const struct hpx_request *request, enum hpx_hook_result r
 
 enum hpx_next hpx_step_webhook_ruled(struct hpx_request *request)
 {
+	HPX_ASSERT(request->reservation.op.verb == HPX_VERB_RULE);
 	switch (request->reservation.op.status) {
 	case HPX_OK:
 		break;
@@ -360,6 +363,7 @@ enum hpx_next hpx_step_webhook(struct hpx_request *request)
 	struct hpx_received_ruling *received = &request->hook.ruling.received;
 	int64_t wait_ms = 0;
 
+	HPX_ASSERT(request->body.whole && request->head.purpose == HPX_PURPOSE_WEBHOOK);
 	if (signature != HPX_SIGNATURE_OK)
 		return unverified(request, signature);
 	if (!is_within_rate(request, &wait_ms))
