@@ -1,4 +1,4 @@
-/* Fixed bytes: hexadecimal text, random bytes, SHA-256. */
+/* Bytes: hexadecimal text, base64, random bytes, SHA-256. */
 #ifndef HPX_BASE_BYTES_H
 #define HPX_BASE_BYTES_H
 
@@ -11,6 +11,12 @@
 void hpx_hex_encode(const void *bytes, size_t len, char *out);
 /* Exactly 2 * len hexadecimal digits of either case; false otherwise. */
 bool hpx_hex_decode(struct hpx_span text, void *ret_bytes, size_t len);
+
+/* Base64 (RFC 4648 §4) read strictly: the standard alphabet, whole groups with their
+ * padding, no unused bits set, nothing in between. So a value has one spelling, which a
+ * signature is compared by. Into `out`, which has room for text.len / 4 * 3 bytes; false,
+ * with `out` and `*ret_len` of no meaning, where the text is not base64. Empty text is. */
+bool hpx_base64_decode(struct hpx_span text, void *out, size_t *ret_len);
 
 /* Whether the kernel gives random bytes: a seccomp filter can refuse them
  * (HPX_UNAVAILABLE). Waits for a system that has just booted. A program or a handle

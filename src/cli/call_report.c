@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "cli/call.h"
 #include "cli/operator_command.h"
-#include "core/json_lookup.h"
+#include "core/json.h"
 #include "http/write.h"
 
 #define CLEAR "\r\033[K"

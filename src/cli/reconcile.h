@@ -10,7 +10,7 @@
 #include "cli/digest_set.h"
 #include "cli/operator_command.h"
 #include "core/ledger.h"
-#include "core/verdict.h"
+#include "core/reconcile.h"
 
 /* X(name, member of the JSON, heading) */
 #define HPX_GROUP_LIST(X) \

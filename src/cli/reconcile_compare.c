@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "cli/operations.h"
 #include "cli/reconcile.h"
-#include "core/amount.h"
+#include "core/number.h"
 
 #define READ_BYTES 65536
 /* Of a name in the ledger. Ours have no longer ones. */

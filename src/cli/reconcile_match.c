@@ -3,7 +3,7 @@
 #include "base/assert.h"
 #include "cli/operations.h"
 #include "cli/reconcile.h"
-#include "core/json_lookup.h"
+#include "core/json.h"
 
 #define AMOUNT_MAX 256
 #define PAGE 1000

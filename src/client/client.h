@@ -7,8 +7,8 @@
 
 #include "base/buffer.h"
 #include "base/bytes.h"
-#include "core/backoff.h"
-#include "core/key.h"
+#include "core/operation.h"
+#include "core/pacing.h"
 #include "core/retry.h"
 #include "egress/egress.h"
 #include "hapax/client.h"

@@ -1,12 +1,311 @@
-/* The fingerprint: a list of length-prefixed parts under SHA-256. Each form a
- * body can take has its own tag, so that no body in one form can be mistaken
- * for another body in another. */
+/* The fingerprint: a list of length-prefixed parts under SHA-256. Each form a body can
+ * take has its own tag, so that no body in one form can be mistaken for another body in
+ * another.
+ *
+ * Recipes as text: "2 ignore=/metadata/sent_at header=x-currency", the version first.
+ * Bytes that are not printable ASCII, spaces and '%' are written as %XX.
+ *
+ * Bodies under Content-Encoding are decoded by zlib within a bound: the output grows only
+ * as far as its buffer may. */
 #include "core/fingerprint.h"
 
+#include <limits.h>
+
+#define ZLIB_CONST /* next_in is const then */
+#include <zlib.h>
+
 #include "core/form.h"
-#include "core/inflate.h"
 #include "core/json.h"
-#include "core/recipe.h"
+
+#define STEP_BYTES 16384
+
+/* inflateInit2's window bits: the largest window, and which wrapper. */
+#define WRAP_GZIP (15 + 16)
+#define WRAP_ZLIB 15
+#define WRAP_NONE (-15)
+
+/* ---- recipes ---- */
+
+static const struct hpx_span ignore_word = HPX_SPAN_INIT("ignore=");
+static const struct hpx_span header_word = HPX_SPAN_INIT("header=");
+
+struct recipe_list {
+	struct hpx_span items[HPX_RECIPE_LIST_MAX];
+	size_t count;
+};
+
+/* Sorted by bytes, each once; HPX_TOO_LARGE for more than the list holds. */
+static enum hpx_status sort_list(const struct hpx_span *items, size_t count,
+				 struct recipe_list *ret_list)
+{
+	struct recipe_list *list = ret_list;
+
+	if (count > HPX_RECIPE_LIST_MAX)
+		return HPX_TOO_LARGE;
+	list->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		size_t at = list->count;
+		while (at > 0 && hpx_span_cmp(list->items[at - 1], items[i]) > 0)
+			at--;
+		if (at > 0 && hpx_span_eq(list->items[at - 1], items[i]))
+			continue;
+		memmove(list->items + at + 1, list->items + at,
+			(list->count - at) * sizeof(list->items[0]));
+		list->items[at] = items[i];
+		list->count++;
+	}
+	return HPX_OK;
+}
+
+/* A field name (RFC 9110 §5.6.2) in lower case. */
+static bool is_header_name(struct hpx_span name)
+{
+	for (size_t i = 0; i < name.len; i++) {
+		char c = name.ptr[i];
+		bool good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+			    (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+		if (!good)
+			return false;
+	}
+	return name.len > 0;
+}
+
+static enum hpx_status print_item(struct hpx_span word, struct hpx_span item,
+				  struct hpx_buffer *out)
+{
+	enum hpx_status status = hpx_buffer_byte(out, ' ');
+
+	if (status == HPX_OK)
+		status = hpx_buffer_append(out, word);
+	for (size_t i = 0; i < item.len && status == HPX_OK; i++) {
+		char text[] = "%00";
+		char c = item.ptr[i];
+		if (c > 0x20 && c < 0x7f && c != '%') {
+			status = hpx_buffer_byte(out, c);
+		} else {
+			hpx_hex_encode(&c, 1, text + 1);
+			status = hpx_buffer_text(out, text);
+		}
+	}
+	return status;
+}
+
+static enum hpx_status print_list(struct hpx_span word, const struct hpx_span *items, size_t count,
+				  bool (*valid)(struct hpx_span), struct hpx_buffer *out)
+{
+	struct recipe_list list;
+	enum hpx_status status = sort_list(items, count, &list);
+
+	for (size_t i = 0; status == HPX_OK && i < list.count; i++) {
+		if (!valid(list.items[i]))
+			return HPX_INVALID;
+		status = print_item(word, list.items[i], out);
+	}
+	return status;
+}
+
+static bool is_known_version(uint64_t version)
+{
+	return version >= 1 && version <= HPX_RECIPE_VERSION;
+}
+
+static enum hpx_status print_recipe(const struct hpx_recipe *recipe, struct hpx_buffer *out)
+{
+	if (!is_known_version(recipe->version))
+		return HPX_UNSUPPORTED;
+	enum hpx_status status = hpx_buffer_printf(out, "%u", recipe->version);
+	if (status == HPX_OK)
+		status = print_list(ignore_word, recipe->ignore, recipe->ignore_count,
+				    hpx_json_pointer_valid, out);
+	if (status == HPX_OK)
+		status = print_list(header_word, recipe->headers, recipe->header_count,
+				    is_header_name, out);
+	return status;
+}
+
+enum hpx_status hpx_recipe_print(const struct hpx_recipe *recipe, struct hpx_buffer *out)
+{
+	struct hpx_buffer text;
+
+	hpx_buffer_init(&text, HPX_RECIPE_TEXT_MAX);
+	enum hpx_status status = print_recipe(recipe, &text);
+	if (status == HPX_OK)
+		status = hpx_buffer_append(out, hpx_buffer_span(&text));
+	hpx_buffer_done(&text);
+	return status;
+}
+
+enum hpx_status hpx_recipe_id(const struct hpx_recipe *recipe, struct hpx_recipe_id *ret_id)
+{
+	struct hpx_buffer text;
+	struct hpx_sha256 hash;
+	uint8_t digest[HPX_SHA256_SIZE];
+
+	hpx_buffer_init(&text, HPX_RECIPE_TEXT_MAX);
+	enum hpx_status status = print_recipe(recipe, &text);
+	if (status == HPX_OK) {
+		hpx_sha256_init(&hash);
+		hpx_sha256_add(&hash, hpx_buffer_span(&text));
+		status = hpx_sha256_done(&hash, digest);
+	}
+	if (status == HPX_OK)
+		memcpy(ret_id->bytes, digest, sizeof(ret_id->bytes));
+	hpx_buffer_done(&text);
+	return status;
+}
+
+static enum hpx_status parse_item(struct hpx_span text, struct hpx_arena *arena,
+				  struct hpx_span *ret_item)
+{
+	char *out = hpx_arena_alloc(arena, text.len);
+	size_t len = 0;
+
+	if (out == NULL)
+		return HPX_NOMEM;
+	for (size_t i = 0; i < text.len; i++, len++) {
+		out[len] = text.ptr[i];
+		if (text.ptr[i] != '%')
+			continue;
+		if (text.len - i < 3 || !hpx_hex_decode(hpx_span(text.ptr + i + 1, 2), out + len, 1))
+			return HPX_INVALID;
+		i += 2;
+	}
+	*ret_item = hpx_span(out, len);
+	return HPX_OK;
+}
+
+static enum hpx_status parse_lists(struct hpx_span rest, struct hpx_arena *arena,
+				   struct hpx_recipe *recipe)
+{
+	struct hpx_span *ignore = hpx_arena_zalloc(arena, HPX_RECIPE_LIST_MAX, sizeof(*ignore));
+	struct hpx_span *headers = hpx_arena_zalloc(arena, HPX_RECIPE_LIST_MAX, sizeof(*headers));
+	struct hpx_span item;
+	enum hpx_status status = HPX_OK;
+
+	if (ignore == NULL || headers == NULL)
+		return HPX_NOMEM;
+	recipe->ignore = ignore;
+	recipe->headers = headers;
+	while (status == HPX_OK && hpx_span_split(&rest, ' ', &item)) {
+		bool is_ignore = hpx_span_starts(item, ignore_word);
+		size_t *count = is_ignore ? &recipe->ignore_count : &recipe->header_count;
+		struct hpx_span *list = is_ignore ? ignore : headers;
+		if (!(is_ignore || hpx_span_starts(item, header_word)) ||
+		    *count == HPX_RECIPE_LIST_MAX)
+			return HPX_INVALID;
+		status = parse_item(hpx_span_skip(item, ignore_word.len), arena, &list[(*count)++]);
+	}
+	return status;
+}
+
+/* A recipe has one text; anything that reads as the same recipe but is not
+ * that text would get an id that no other process computes. */
+static enum hpx_status check_text(const struct hpx_recipe *recipe, struct hpx_span text)
+{
+	struct hpx_buffer again;
+
+	hpx_buffer_init(&again, HPX_RECIPE_TEXT_MAX);
+	enum hpx_status status = print_recipe(recipe, &again);
+	if (status == HPX_OK && !hpx_span_eq(hpx_buffer_span(&again), text))
+		status = HPX_INVALID;
+	hpx_buffer_done(&again);
+	return status == HPX_TOO_LARGE ? HPX_INVALID : status;
+}
+
+enum hpx_status hpx_recipe_parse(struct hpx_span text, struct hpx_arena *arena,
+				 struct hpx_recipe *ret_recipe)
+{
+	struct hpx_recipe recipe = { 0 };
+	struct hpx_span rest = text;
+	struct hpx_span word;
+	uint64_t version;
+
+	if (text.len > HPX_RECIPE_TEXT_MAX || !hpx_span_split(&rest, ' ', &word) ||
+	    !hpx_span_u64(word, UINT32_MAX, &version))
+		return HPX_INVALID;
+	if (!is_known_version(version))
+		return HPX_UNSUPPORTED;
+	recipe.version = (unsigned)version;
+	enum hpx_status status = parse_lists(rest, arena, &recipe);
+	if (status == HPX_OK)
+		status = check_text(&recipe, text);
+	if (status == HPX_OK)
+		*ret_recipe = recipe;
+	return status;
+}
+
+/* ---- bodies under Content-Encoding ---- */
+
+static enum hpx_status inflate_step(z_stream *stream, struct hpx_buffer *out, int *ret_code)
+{
+	size_t room = out->max - out->len;
+
+	room = room < STEP_BYTES ? room : STEP_BYTES;
+	/* A full buffer is asked for one byte more, which tells a stream that
+	 * ends here from one that goes on. */
+	Bytef spare;
+	enum hpx_status status = hpx_buffer_reserve(out, room);
+	if (status != HPX_OK)
+		return status;
+	stream->next_out = room > 0 ? (Bytef *)out->ptr + out->len : &spare;
+	stream->avail_out = room > 0 ? (uInt)room : 1;
+	*ret_code = inflate(stream, Z_NO_FLUSH);
+	if (room == 0)
+		return stream->avail_out == 0 ? HPX_TOO_LARGE : HPX_OK;
+	out->len += room - stream->avail_out;
+	return HPX_OK;
+}
+
+static enum hpx_status inflate_all(z_stream *stream, struct hpx_buffer *out)
+{
+	enum hpx_status status = HPX_OK;
+	int code = Z_OK;
+
+	while (status == HPX_OK && code == Z_OK)
+		status = inflate_step(stream, out, &code);
+	if (status != HPX_OK)
+		return status;
+	if (code == Z_MEM_ERROR)
+		return HPX_NOMEM;
+	return code == Z_STREAM_END && stream->avail_in == 0 ? HPX_OK : HPX_INVALID;
+}
+
+static enum hpx_status inflate_wrapped(int wrap, struct hpx_span body, struct hpx_buffer *out)
+{
+	z_stream stream = { .next_in = (const Bytef *)body.ptr };
+	size_t len = out->len;
+
+	if (body.len > UINT_MAX)
+		return HPX_TOO_LARGE;
+	stream.avail_in = (uInt)body.len;
+	if (inflateInit2(&stream, wrap) != Z_OK)
+		return HPX_NOMEM;
+	enum hpx_status status = inflate_all(&stream, out);
+	inflateEnd(&stream);
+	if (status != HPX_OK)
+		out->len = len;
+	return status;
+}
+
+/* Appends the body without its coding, which is one of gzip, x-gzip and deflate (with or
+ * without the zlib wrapper). HPX_UNSUPPORTED: another coding or several; HPX_INVALID: not
+ * a whole stream, or something behind it; HPX_TOO_LARGE: more than `out` may hold. On
+ * failure `out` is as it was. */
+static enum hpx_status inflate_body(struct hpx_span coding, struct hpx_span body,
+				    struct hpx_buffer *out)
+{
+	if (hpx_span_ieq(coding, HPX_SPAN("gzip")) || hpx_span_ieq(coding, HPX_SPAN("x-gzip")))
+		return inflate_wrapped(WRAP_GZIP, body, out);
+	if (!hpx_span_ieq(coding, HPX_SPAN("deflate")))
+		return HPX_UNSUPPORTED;
+	/* RFC 9110 §8.4.1.2: some senders leave the wrapper out. */
+	enum hpx_status status = inflate_wrapped(WRAP_ZLIB, body, out);
+	if (status == HPX_INVALID)
+		status = inflate_wrapped(WRAP_NONE, body, out);
+	return status;
+}
+
+/* ---- the fingerprint ---- */
 
 const struct hpx_span hpx_method_override[HPX_METHOD_OVERRIDE_COUNT] = {
 	HPX_SPAN_INIT("x-http-method-override"),
@@ -141,7 +440,7 @@ static enum hpx_status add_body(struct hpx_sha256 *hash, const struct hpx_recipe
 				     work_bytes_max);
 	}
 	hpx_buffer_init(&decoded, work_bytes_max);
-	enum hpx_status status = hpx_inflate(coding, meaning->body, &decoded);
+	enum hpx_status status = inflate_body(coding, meaning->body, &decoded);
 	if (status == HPX_OK) {
 		add_optional_lower(hash, none);
 		status = add_canonical(hash, recipe, meaning->content_type,
@@ -175,7 +474,7 @@ static enum hpx_status add_query(struct hpx_sha256 *hash, struct hpx_span query,
 	return status == HPX_NOMEM ? status : HPX_OK;
 }
 
-static void add_headers(struct hpx_sha256 *hash, const struct hpx_recipe_list *names,
+static void add_headers(struct hpx_sha256 *hash, const struct recipe_list *names,
 			const struct hpx_meaning *meaning)
 {
 	for (size_t i = 0; i < names->count; i++) {
@@ -202,7 +501,7 @@ enum hpx_status hpx_fingerprint(const struct hpx_recipe *recipe,
 				const struct hpx_meaning *meaning, size_t work_bytes_max,
 				uint8_t ret_fingerprint[HPX_SHA256_SIZE])
 {
-	struct hpx_recipe_list names;
+	struct recipe_list names;
 	struct hpx_recipe_id id;
 	struct hpx_sha256 hash;
 	uint8_t digest[HPX_SHA256_SIZE];
@@ -213,7 +512,7 @@ enum hpx_status hpx_fingerprint(const struct hpx_recipe *recipe,
 	else
 		status = hpx_recipe_id(recipe, &id);
 	if (status == HPX_OK)
-		status = hpx_recipe_sort(recipe->headers, recipe->header_count, &names);
+		status = sort_list(recipe->headers, recipe->header_count, &names);
 	if (status != HPX_OK)
 		return status == HPX_NOMEM ? status : HPX_UNSUPPORTED;
 

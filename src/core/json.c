@@ -1,8 +1,11 @@
-/* The canonical form, written from a tree whose objects are in order. */
+/* Canonical form, written from a tree whose objects are in order; RFC 6901 pointers, cut
+ * into tokens once and compared token by token; and lookups, which go down the tree one
+ * level at a time by the same steps that an ignore list is followed by. */
 #include "core/json.h"
 
-#include "core/json_string.h"
-#include "core/json_tree.h"
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "core/number.h"
 
 /* Depth: more than any API nests, little enough for one small stack. Digits:
@@ -115,5 +118,184 @@ enum hpx_status hpx_json_canonical(struct hpx_span text, const struct hpx_json_l
 	hpx_json_tree_done(&tree);
 	if (status != HPX_OK)
 		out->len = len;
+	return status;
+}
+
+/* ---- pointers ---- */
+
+bool hpx_json_pointer_valid(struct hpx_span pointer)
+{
+	if (pointer.len > 0 && pointer.ptr[0] != '/')
+		return false;
+	for (size_t i = 0; i < pointer.len; i++) {
+		if (pointer.ptr[i] != '~')
+			continue;
+		i++;
+		if (i == pointer.len || (pointer.ptr[i] != '0' && pointer.ptr[i] != '1'))
+			return false;
+	}
+	return true;
+}
+
+static size_t count_tokens(struct hpx_span pointer)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < pointer.len; i++)
+		count += pointer.ptr[i] == '/';
+	return count;
+}
+
+/* Returns how many tokens were put at `tokens`. */
+static size_t cut_tokens(struct hpx_span pointer, struct hpx_span *tokens)
+{
+	size_t count = 0;
+
+	if (pointer.len == 0 || !hpx_json_pointer_valid(pointer))
+		return 0;
+	struct hpx_span rest = hpx_span_skip(pointer, 1);
+	while (hpx_span_split(&rest, '/', &tokens[count]))
+		count++;
+	return count;
+}
+
+enum hpx_status hpx_json_pointers_init(struct hpx_json_pointers *pointers,
+				       const struct hpx_span *ignore, size_t ignore_count)
+{
+	size_t total = 1;
+	size_t at = 0;
+
+	*pointers = (struct hpx_json_pointers){ .all = 0 };
+	if (ignore_count > HPX_JSON_IGNORE_MAX)
+		return HPX_MISUSE;
+	if (ignore_count == 0)
+		return HPX_OK;
+	for (size_t i = 0; i < ignore_count; i++)
+		total += count_tokens(ignore[i]);
+	pointers->tokens = calloc(total, sizeof(*pointers->tokens));
+	if (pointers->tokens == NULL)
+		return HPX_NOMEM;
+	for (size_t i = 0; i < ignore_count; i++) {
+		size_t count = cut_tokens(ignore[i], pointers->tokens + at);
+		pointers->first[i] = at;
+		at += count;
+		pointers->first[i + 1] = at;
+		if (count > 0)
+			pointers->all |= (uint64_t)1 << i;
+		else if (ignore[i].len == 0)
+			pointers->whole = true;
+	}
+	return HPX_OK;
+}
+
+void hpx_json_pointers_done(struct hpx_json_pointers *pointers)
+{
+	free(pointers->tokens);
+	pointers->tokens = NULL;
+}
+
+/* ~1 is '/', ~0 is '~'; the token is known to be well formed. */
+static bool token_is(struct hpx_span token, struct hpx_span name)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < token.len; i++, at++) {
+		char c = token.ptr[i];
+		if (c == '~')
+			c = token.ptr[++i] == '1' ? '/' : '~';
+		if (at == name.len || name.ptr[at] != c)
+			return false;
+	}
+	return at == name.len;
+}
+
+uint64_t hpx_json_pointers_step(const struct hpx_json_pointers *pointers,
+				uint64_t set, size_t depth,
+				struct hpx_span name, bool *ret_named)
+{
+	uint64_t below = 0;
+	bool named = false;
+
+	for (; set != 0; set &= set - 1) {
+		size_t i = (size_t)__builtin_ctzll(set);
+		size_t at = pointers->first[i] + depth;
+		if (!token_is(pointers->tokens[at], name))
+			continue;
+		if (at + 1 == pointers->first[i + 1])
+			named = true;
+		else
+			below |= set & -set;
+	}
+	*ret_named = named;
+	return below;
+}
+
+/* ---- lookups ---- */
+
+/* The child of `parent` at which the pointer ends (`*ret_ends`) or goes on. */
+static uint32_t child_on_the_way(const struct hpx_json_tree *tree, uint32_t parent,
+				 const struct hpx_json_pointers *pointers, uint64_t set,
+				 size_t depth, bool *ret_ends)
+{
+	bool array = tree->nodes[parent].kind == HPX_JSON_ARRAY;
+	uint32_t at = tree->nodes[parent].first;
+	char index[16];
+
+	for (unsigned i = 0; at != HPX_JSON_NONE; at = tree->nodes[at].next, i++) {
+		struct hpx_span name = tree->nodes[at].name;
+		if (array)
+			name = hpx_span(index, (size_t)snprintf(index, sizeof(index), "%u", i));
+		uint64_t below = hpx_json_pointers_step(pointers, set, depth, name, ret_ends);
+		if (*ret_ends || below != 0)
+			return at;
+	}
+	return HPX_JSON_NONE;
+}
+
+uint32_t hpx_json_tree_at(const struct hpx_json_tree *tree,
+			  const struct hpx_json_pointers *pointers, size_t which)
+{
+	uint64_t set = pointers->all & (uint64_t)1 << which;
+	uint32_t at = 0;
+	bool ends = false;
+
+	if (set == 0)
+		return HPX_JSON_NONE;
+	for (size_t depth = 0; at != HPX_JSON_NONE && !ends; depth++)
+		at = child_on_the_way(tree, at, pointers, set, depth, &ends);
+	return at;
+}
+
+static enum hpx_status copy_scalar(const struct hpx_json_node *node, size_t text_max,
+				   struct hpx_arena *arena, struct hpx_json_scalar *ret_scalar)
+{
+	if (node->kind == HPX_JSON_ARRAY || node->kind == HPX_JSON_OBJECT)
+		return HPX_NOT_FOUND;
+	if (node->text.len > text_max)
+		return HPX_TOO_LARGE;
+	struct hpx_span text = hpx_arena_dup(arena, node->text);
+	if (text.ptr == NULL)
+		return HPX_NOMEM;
+	*ret_scalar = (struct hpx_json_scalar){ node->kind, text };
+	return HPX_OK;
+}
+
+enum hpx_status hpx_json_lookup(struct hpx_span body, struct hpx_span pointer, size_t text_max,
+				struct hpx_arena *arena, struct hpx_json_scalar *ret_scalar)
+{
+	struct hpx_json_pointers pointers;
+	struct hpx_json_tree tree;
+
+	enum hpx_status status = hpx_json_tree_read(body, &hpx_json_limits_default, NULL, 0, &tree);
+	if (status != HPX_OK)
+		return status == HPX_NOMEM ? status : HPX_INVALID;
+	status = hpx_json_pointers_init(&pointers, &pointer, 1);
+	if (status == HPX_OK) {
+		uint32_t at = pointers.whole ? 0 : hpx_json_tree_at(&tree, &pointers, 0);
+		status = at == HPX_JSON_NONE ? HPX_NOT_FOUND :
+					       copy_scalar(&tree.nodes[at], text_max, arena, ret_scalar);
+	}
+	hpx_json_pointers_done(&pointers);
+	hpx_json_tree_done(&tree);
 	return status;
 }

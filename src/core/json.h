@@ -6,19 +6,9 @@
 #ifndef HPX_CORE_JSON_H
 #define HPX_CORE_JSON_H
 
+#include "base/arena.h"
 #include "base/buffer.h"
-
-/* All limits concern the value, not its spelling, so that a text and its
- * canonical form are both within them or both beyond. */
-struct hpx_json_limits {
-	unsigned depth_max;    /* nested arrays and objects */
-	size_t digits_max;     /* significant digits of one number */
-	unsigned exponent_max; /* magnitude of a number's decimal exponent */
-	size_t members_max;    /* members and elements in all */
-};
-/* Part of recipe version 1: a text beyond them counts as raw bytes, so other
- * limits would give old records other fingerprints. */
-extern const struct hpx_json_limits hpx_json_limits_default;
+#include "core/json_tree.h"
 
 #define HPX_JSON_IGNORE_MAX 64
 
@@ -39,9 +29,45 @@ enum hpx_status hpx_json_canonical(struct hpx_span text,
  * no '~' but in ~0 and ~1. */
 bool hpx_json_pointer_valid(struct hpx_span pointer);
 
-/* The shortest text that gives this double back, as ECMAScript prints it
- * (RFC 8785 §3.2.2.3); 0 for NaN and infinities, which JSON does not have. */
-#define HPX_JSON_DOUBLE_SIZE 32
-size_t hpx_json_double(double value, char out[HPX_JSON_DOUBLE_SIZE]);
+/* ---- pointers, followed while a document is read or down its tree ---- */
+
+/* A set of pointers is one bit each: those whose tokens so far led to this
+ * place, and which have more. */
+struct hpx_json_pointers {
+	struct hpx_span *tokens;               /* of all pointers, still escaped */
+	size_t first[HPX_JSON_IGNORE_MAX + 1]; /* a pointer's first token */
+	uint64_t all;
+	bool whole; /* "" is among them */
+};
+
+enum hpx_status hpx_json_pointers_init(struct hpx_json_pointers *pointers,
+				       const struct hpx_span *ignore, size_t ignore_count);
+void hpx_json_pointers_done(struct hpx_json_pointers *pointers);
+
+/* What of `set` goes on below the member `name` (unescaped; an index in
+ * decimal for an element) of a container at `depth` (0: the document).
+ * `*ret_named`: a pointer of the set ends at this member. */
+uint64_t hpx_json_pointers_step(const struct hpx_json_pointers *pointers,
+				uint64_t set, size_t depth,
+				struct hpx_span name, bool *ret_named);
+
+/* ---- one value out of a document ---- */
+
+/* The node that the pointer numbered `which` leads to, HPX_JSON_NONE where it
+ * leads nowhere. For several values of one document that is read once. */
+uint32_t hpx_json_tree_at(const struct hpx_json_tree *tree,
+			  const struct hpx_json_pointers *pointers, size_t which);
+
+struct hpx_json_scalar {
+	enum hpx_json_kind kind; /* neither array nor object */
+	struct hpx_span text;    /* a string without escapes, another as written */
+};
+
+/* The scalar at an RFC 6901 pointer, its text copied into the arena.
+ * HPX_NOT_FOUND: nothing is there, or an array or object. HPX_INVALID: not
+ * JSON, or beyond hpx_json_limits_default. HPX_TOO_LARGE: the text is longer
+ * than `text_max`. HPX_NOMEM: also when the arena is full. */
+enum hpx_status hpx_json_lookup(struct hpx_span body, struct hpx_span pointer, size_t text_max,
+				struct hpx_arena *arena, struct hpx_json_scalar *ret_scalar);
 
 #endif

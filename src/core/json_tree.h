@@ -1,9 +1,21 @@
-/* A JSON document as a flat array of nodes that name each other by place:
- * what json_read.c makes and json.c writes out. */
+/* A JSON document as a flat array of nodes that name each other by place: what the
+ * reader makes, and what canonical form and lookups (core/json.h) go by. */
 #ifndef HPX_CORE_JSON_TREE_H
 #define HPX_CORE_JSON_TREE_H
 
-#include "core/json.h"
+#include "base/buffer.h"
+
+/* All limits concern the value, not its spelling, so that a text and its
+ * canonical form are both within them or both beyond. */
+struct hpx_json_limits {
+	unsigned depth_max;    /* nested arrays and objects */
+	size_t digits_max;     /* significant digits of one number */
+	unsigned exponent_max; /* magnitude of a number's decimal exponent */
+	size_t members_max;    /* members and elements in all */
+};
+/* Part of recipe version 1: a text beyond them counts as raw bytes, so other
+ * limits would give old records other fingerprints. */
+extern const struct hpx_json_limits hpx_json_limits_default;
 
 #define HPX_JSON_NONE UINT32_MAX
 
@@ -39,7 +51,7 @@ enum hpx_status hpx_json_tree_read(struct hpx_span text, const struct hpx_json_l
 				   struct hpx_json_tree *ret_tree);
 void hpx_json_tree_done(struct hpx_json_tree *tree);
 
-/* Sorts the members of an object by name; HPX_INVALID where two are equal. */
-enum hpx_status hpx_json_tree_sort(struct hpx_json_tree *tree, uint32_t object);
+/* Appends `text` with its quotes and the escapes of RFC 8785 §3.2.2.2. */
+enum hpx_status hpx_json_string_write(struct hpx_span text, struct hpx_buffer *out);
 
 #endif

@@ -15,7 +15,7 @@
 #define HPX_CORE_LEDGER_H
 
 #include "base/buffer.h"
-#include "core/json_pointer.h"
+#include "core/json.h"
 #include "core/json_tree.h"
 
 #define HPX_LEDGER_COLUMNS_MAX 8   /* wanted */
@@ -47,7 +47,7 @@ enum hpx_ledger_step {
 };
 
 /* Where the next byte stands. */
-enum hpx_ledger_place {
+enum hpx_ledger_state {
 	HPX_LEDGER_AT_START, /* of a row; of JSON lines, of a line */
 	HPX_LEDGER_AT_VALUE, /* behind a separator */
 	HPX_LEDGER_IN_BARE,  /* of JSON lines, in a line */
@@ -64,7 +64,7 @@ struct hpx_ledger {
 	uint64_t record_line;   /* where the record begins */
 	uint64_t record_count;  /* given so far */
 	size_t bom_len;         /* bytes of a BOM so far; 3: no longer asked */
-	enum hpx_ledger_place place;
+	enum hpx_ledger_state state;
 	bool failed;
 	char error[HPX_LEDGER_ERROR_SIZE];
 	struct hpx_buffer list; /* columns that there are, for an error */

@@ -1,12 +1,11 @@
-/* Reading, normalising and laying out decimal numbers; and the shortest text
- * of a double, which uses the same layout. */
+/* Reading, normalising and laying out decimal numbers, and comparing amounts: a normalised
+ * number has one sign, one point and one row of digits, compared without being written
+ * out. */
 #include "core/number.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "core/json.h"
 
 /* Where a written exponent stops growing: past every limit that can be set
@@ -182,59 +181,62 @@ enum hpx_status hpx_number_write(const struct hpx_number *number, struct hpx_buf
 	return write_scientific(number, out);
 }
 
-/* The decimal one unit higher in its last place, in place: "1.9e+05" to
- * "2.0e+05". False when every digit is a nine: with fewer digits the text
- * would have been found before. */
-static bool raise_last_digit(char *text)
-{
-	char *at = strchr(text, 'e');
+/* ---- amounts ---- */
 
-	while (at != text) {
-		at--;
-		if (!is_digit(*at))
-			continue;
-		if (*at != '9') {
-			(*at)++;
-			return true;
-		}
-		*at = '0';
-	}
-	return false;
+static bool has_digit(struct hpx_span s, size_t at)
+{
+	return at < s.len && s.ptr[at] >= '0' && s.ptr[at] <= '9';
 }
 
-/* The fewest digits that read back as `value`, nearest to it. The rounded
- * text is the nearest; at a power of two, where the doubles below lie closer
- * than those above, the text one unit higher may read back when it does not.
- * Writing and reading use the same locale, whatever its point looks like. */
-static void print_shortest(double value, char *text, size_t size)
+/* What stands before the number in an export and not in JSON. */
+static struct hpx_span unsigned_part(struct hpx_span text, bool *ret_negative)
 {
-	for (int digits = 1; digits <= 17; digits++) {
-		snprintf(text, size, "%.*e", digits - 1, value);
-		if (strtod(text, NULL) == value)
-			return;
-		if (raise_last_digit(text) && strtod(text, NULL) == value)
-			return;
-	}
+	*ret_negative = text.len > 0 && text.ptr[0] == '-';
+	if (*ret_negative || (text.len > 0 && text.ptr[0] == '+'))
+		text = hpx_span_skip(text, 1);
+	while (has_digit(text, 1) && text.ptr[0] == '0')
+		text = hpx_span_skip(text, 1);
+	return text;
 }
 
-size_t hpx_json_double(double value, char out[HPX_JSON_DOUBLE_SIZE])
+enum hpx_status hpx_amount_read(struct hpx_span text, struct hpx_number *ret_number)
 {
-	char text[64];
-	char digits[20];
-	size_t count = 0;
-	int64_t exponent = 0;
+	const struct hpx_json_limits *limits = &hpx_json_limits_default;
+	struct hpx_number number;
+	bool negative;
 
-	if (!isfinite(value))
-		return 0;
-	print_shortest(fabs(value), text, sizeof(text));
-	struct hpx_span rest = hpx_span_of(text);
-	for (; rest.len > 0 && rest.ptr[0] != 'e'; rest = hpx_span_skip(rest, 1))
-		if (is_digit(rest.ptr[0]) && count < sizeof(digits))
-			digits[count++] = rest.ptr[0];
-	HPX_ASSERT(count > 0 && take_exponent(&rest, &exponent) == HPX_OK);
-	struct hpx_number number = normalise(value < 0, hpx_span(digits, 1),
-					     hpx_span(digits + 1, count - 1), exponent);
-	/* A buffer over the caller's bytes: it is full before it would grow. */
-	struct hpx_buffer buffer = { out, 0, HPX_JSON_DOUBLE_SIZE, HPX_JSON_DOUBLE_SIZE };
-	return hpx_number_write(&number, &buffer) == HPX_OK ? buffer.len : 0;
+	text = unsigned_part(hpx_span_trim(text), &negative);
+	if (!has_digit(text, 0))
+		return HPX_INVALID;
+	if (hpx_number_read(&text, &number) != HPX_OK || text.len > 0)
+		return HPX_INVALID;
+	/* Past a bound of its own, a written exponent is not kept exactly. */
+	if (hpx_number_digits(&number) > limits->digits_max ||
+	    llabs(hpx_number_exponent(&number)) > (long long)limits->exponent_max)
+		return HPX_INVALID;
+	number.negative = negative && hpx_number_digits(&number) > 0;
+	*ret_number = number;
+	return HPX_OK;
+}
+
+static char digit_at(const struct hpx_number *number, size_t at)
+{
+	size_t cut = number->head.len;
+
+	return at < cut ? number->head.ptr[at] : number->tail.ptr[at - cut];
+}
+
+bool hpx_amount_eq(struct hpx_span a, struct hpx_span b)
+{
+	struct hpx_number x, y;
+
+	if (hpx_amount_read(a, &x) != HPX_OK || hpx_amount_read(b, &y) != HPX_OK)
+		return false;
+	size_t digits = hpx_number_digits(&x);
+	if (x.negative != y.negative || x.point != y.point || digits != hpx_number_digits(&y))
+		return false;
+	for (size_t i = 0; i < digits; i++)
+		if (digit_at(&x, i) != digit_at(&y, i))
+			return false;
+	return true;
 }

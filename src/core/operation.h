@@ -1,5 +1,5 @@
-/* The names of an operation: its id, the lease tokens of its attempts, the
- * reference that clients get, and the lease that the upstream gets.
+/* The names of an operation: the client's key, the operation's id, the lease tokens of
+ * its attempts, the reference that clients get, and the lease that the upstream gets.
  *
  * The reference gives no right to write: it holds a mark, the hash of the first
  * attempt's token, and nobody gets from the mark to the token. Marks and tokens
@@ -9,6 +9,30 @@
 
 #include "base/span.h"
 #include "base/status.h"
+
+/* ---- the client's Idempotency-Key, from the field's value to the key's bytes ---- */
+
+#define HPX_KEY_MAX 255
+
+struct hpx_key {
+	char bytes[HPX_KEY_MAX];
+	size_t len;
+};
+
+/* Reads one field value. One that begins with `"` must be an RFC 9651 String
+ * without parameters; otherwise the bare bytes are the key, without space,
+ * comma or `"` (refused altogether when `strict`). 1 to 255 bytes of
+ * printable ASCII after decoding. On HPX_INVALID, `*ret_reason` is a sentence
+ * that tells a client's developer what to mend. */
+enum hpx_status hpx_key_parse(struct hpx_span value, bool strict,
+			      struct hpx_key *ret_key, const char **ret_reason);
+
+/* The value's bytes as they are, as Stripe takes them: quotes, commas and
+ * spaces within are part of the key. The same bounds hold. */
+enum hpx_status hpx_key_parse_bare(struct hpx_span value, struct hpx_key *ret_key,
+				   const char **ret_reason);
+
+/* ---- ids, tokens, marks ---- */
 
 #define HPX_OPERATION_ID_SIZE 32
 #define HPX_TOKEN_SIZE 16

@@ -4,7 +4,7 @@
 #define HPX_CORE_OUTCOME_H
 
 #include "base/span.h"
-#include "core/policy.h"
+#include "core/decision.h"
 
 enum hpx_outcome {
 	HPX_OUTCOME_ANSWERED,     /* → completed */

@@ -7,7 +7,6 @@
 #include <openssl/params.h>
 
 #include "base/bytes.h"
-#include "core/base64.h"
 
 #define HEX_LEN (2 * HPX_SHA256_SIZE)
 #define BASE64_LEN 44

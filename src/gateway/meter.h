@@ -4,7 +4,7 @@
 #define HPX_GATEWAY_METER_H
 
 #include "base/metric.h"
-#include "core/decide.h"
+#include "core/decision.h"
 #include "http/problem.h"
 #include "net/connection_slot.h"
 

@@ -53,7 +53,7 @@
 
 #include "base/clock.h"
 #include "base/crash_point.h"
-#include "core/key.h"
+#include "core/operation.h"
 #include "core/outcome.h"
 #include "gateway/downstream.h"
 #include "gateway/gateway.h"

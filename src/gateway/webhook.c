@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/bucket.h"
 #include "base/log.h"
-#include "core/json_lookup.h"
+#include "core/json.h"
+#include "core/pacing.h"
 #include "gateway/steps.h"
 #include "http/field.h"
 

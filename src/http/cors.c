@@ -136,7 +136,7 @@ struct hpx_span hpx_cors_allowed(const struct hpx_cors *cors, struct hpx_span or
 /* ---- lists ---- */
 
 /* A header whose value is a list of names, and what hapax adds to it. */
-struct list {
+struct cors_list {
 	struct hpx_span name;
 	const struct hpx_span *added;
 	size_t added_count;
@@ -174,7 +174,7 @@ static enum hpx_status add_item(struct hpx_buffer *out, struct hpx_span item, bo
 }
 
 /* All lines of that name as one, then what they lack. */
-static enum hpx_status write_list(const struct list *list, struct hpx_span lines,
+static enum hpx_status write_list(const struct cors_list *list, struct hpx_span lines,
 				  struct hpx_buffer *out)
 {
 	enum hpx_status status = hpx_buffer_printf(out, "%.*s: ", HPX_SPAN_ARG(list->name));
@@ -194,7 +194,7 @@ static enum hpx_status write_list(const struct list *list, struct hpx_span lines
 /* Vary: * says more than any name. */
 static enum hpx_status write_vary(struct hpx_span lines, struct hpx_buffer *out)
 {
-	struct list list = { HPX_SPAN("Vary"), vary_names, COUNT(vary_names) };
+	struct cors_list list = { HPX_SPAN("Vary"), vary_names, COUNT(vary_names) };
 
 	if (lines_have(lines, list.name, HPX_SPAN("*")))
 		list.added_count = 0;
@@ -205,7 +205,7 @@ static enum hpx_status write_vary(struct hpx_span lines, struct hpx_buffer *out)
 static enum hpx_status write_exposed(enum hpx_cors_answer answer, struct hpx_span lines,
 				     struct hpx_buffer *out)
 {
-	struct list list = { HPX_SPAN(EXPOSE_HEADERS), exposed_names, COUNT(exposed_names) };
+	struct cors_list list = { HPX_SPAN(EXPOSE_HEADERS), exposed_names, COUNT(exposed_names) };
 
 	if (answer != HPX_CORS_OWN)
 		list.added_count -= OWN_EXPOSED_COUNT;

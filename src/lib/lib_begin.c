@@ -7,7 +7,7 @@
 #include "base/sized.h"
 #include "base/utf8.h"
 #include "core/fingerprint.h"
-#include "core/key.h"
+#include "core/operation.h"
 #include "lib/lib.h"
 
 #define LEASE_DEFAULT_MS 30000

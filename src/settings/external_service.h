@@ -5,11 +5,9 @@
 #ifndef HPX_SETTINGS_OUTSIDE_H
 #define HPX_SETTINGS_OUTSIDE_H
 
-#include "core/backoff.h"
-#include "core/breaker.h"
+#include "core/pacing.h"
 #include "core/reconcile.h"
 #include "core/signature.h"
-#include "core/verdict.h"
 
 /* Where a credential comes from: one of the two, or neither. The secret itself
  * never stands in the configuration file. */

@@ -9,8 +9,8 @@
 #include "base/address.h"
 #include "base/arena.h"
 #include "base/log.h"
+#include "core/decision.h"
 #include "core/fingerprint.h"
-#include "core/policy.h"
 #include "http/cors.h"
 #include "settings/external_service.h"
 

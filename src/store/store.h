@@ -15,7 +15,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/metric.h"
-#include "core/decide.h"
+#include "core/decision.h"
 #include "core/job.h"
 #include "core/reconcile.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
-#include "core/json_lookup.h"
+#include "core/json.h"
 #include "verify/spec.h"
 
 #define RESOURCE_MAX 1024

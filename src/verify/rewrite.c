@@ -3,7 +3,7 @@
 #include "verify/rewrite.h"
 
 #include "base/assert.h"
-#include "core/json_lookup.h"
+#include "core/json.h"
 
 static bool is_space(char c)
 {

@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/utf8.h"
-#include "core/json_lookup.h"
+#include "core/json.h"
 #include "verify/rewrite.h"
 
 /* How much of a body stands in a sentence; two of them and the words around fit `came`. */

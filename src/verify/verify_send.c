@@ -5,8 +5,8 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "core/backoff.h"
-#include "core/json_lookup.h"
+#include "core/json.h"
+#include "core/pacing.h"
 #include "http/retry_after.h"
 #include "verify/run_state.h"
 

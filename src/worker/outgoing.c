@@ -22,7 +22,7 @@
 #include "base/container.h"
 #include "base/crash_point.h"
 #include "base/log.h"
-#include "core/json_lookup.h"
+#include "core/json.h"
 #include "http/field.h"
 #include "http/write.h"
 

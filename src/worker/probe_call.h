@@ -2,8 +2,8 @@
 #ifndef HPX_WORKER_PROBE_CALL_H
 #define HPX_WORKER_PROBE_CALL_H
 
-#include "base/bucket.h"
 #include "base/thread.h"
+#include "core/pacing.h"
 #include "egress/egress.h"
 #include "worker/reconciler.h"
 

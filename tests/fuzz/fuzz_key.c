@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "base/assert.h"
-#include "core/key.h"
+#include "core/operation.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include "application.h"
 
 #include "base/bytes.h"
-#include "core/decide.h"
+#include "core/decision.h"
 
 /* One question: the row as it is, and how it is asked. */
 struct question {

@@ -41,8 +41,6 @@ SAME_NAME = {
 SAME_TAG = {
     "claim": 2,
     "entry": 2,
-    "list": 2,
-    "part": 2,
     "round": 2,
 }
 

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <locale.h>
 
-#include "base/bytes.h"
 #include "core/json.h"
 
 #define FILE_MAX (4u << 20)
@@ -104,25 +103,10 @@ static void check_spelling(struct hpx_span spelling, struct hpx_span want)
 	hpx_buffer_done(&out);
 }
 
-static void check_number(struct hpx_span hex, struct hpx_span want)
+static void check_number(struct hpx_span want)
 {
-	char padded[17] = "0000000000000000";
-	unsigned char bytes[8];
-	char text[HPX_JSON_DOUBLE_SIZE];
 	char other[80];
-	uint64_t bits = 0;
-	double value;
 
-	assert_true(hex.len <= 16);
-	memcpy(padded + 16 - hex.len, hex.ptr, hex.len);
-	assert_true(hpx_hex_decode(hpx_span(padded, 16), bytes, sizeof(bytes)));
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bits = bits << 8 | bytes[i];
-	memcpy(&value, &bits, sizeof(value));
-
-	struct hpx_span got = hpx_span(text, hpx_json_double(value, text));
-	if (!hpx_span_eq(got, want))
-		fail_msg("%s: got %.*s, want %.*s", padded, HPX_SPAN_ARG(got), HPX_SPAN_ARG(want));
 	check_spelling(want, want);
 	bool scientific = hpx_span_index(want, 'e') < want.len;
 	bool fraction = hpx_span_index(want, '.') < want.len;
@@ -131,7 +115,7 @@ static void check_number(struct hpx_span hex, struct hpx_span want)
 	check_spelling(hpx_span_of(other), want);
 }
 
-static void ten_thousand_doubles_are_printed_as_published(void **state)
+static void ten_thousand_numbers_keep_their_published_text(void **state)
 {
 	const char *corpora = test_corpora();
 	struct hpx_buffer file;
@@ -147,28 +131,11 @@ static void ten_thousand_doubles_are_printed_as_published(void **state)
 		size_t comma = hpx_span_index(line, ',');
 		if (comma == line.len)
 			continue;
-		check_number(hpx_span_first(line, comma), hpx_span_skip(line, comma + 1));
+		check_number(hpx_span_skip(line, comma + 1));
 		count++;
 	}
 	assert_int_equal(count, 10000);
 	hpx_buffer_done(&file);
-}
-
-/* Doubles whose nearest short text does not read back while the one above it
- * does (powers of two); NaN and infinities have no text. */
-static void doubles_at_powers_of_two_are_shortest(void **state)
-{
-	static const struct {
-		double value;
-		const char *want;
-	} rows[] = { { 0x1p-44, "5.684341886080802e-14" }, { 0x1p-1074, "5e-324" }, { 0x1p68, "295147905179352830000" }, { -0.0, "0" }, { 0.1, "0.1" }, { 0x1.fffffffffffffp1023, "1.7976931348623157e+308" }, { -1.2345678901234567e-6, "-0.0000012345678901234567" } };
-	char text[HPX_JSON_DOUBLE_SIZE];
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_span(hpx_span(text, hpx_json_double(rows[i].value, text)), rows[i].want);
-	assert_int_equal(hpx_json_double(__builtin_nan(""), text), 0);
-	assert_int_equal(hpx_json_double(__builtin_inf(), text), 0);
-	assert_int_equal(hpx_json_double(-__builtin_inf(), text), 0);
 }
 
 /* JSON that is well formed and has no canonical form, each for its reason. */
@@ -238,8 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_published_pairs_agree),
-		cmocka_unit_test(ten_thousand_doubles_are_printed_as_published),
-		cmocka_unit_test(doubles_at_powers_of_two_are_shortest),
+		cmocka_unit_test(ten_thousand_numbers_keep_their_published_text),
 		cmocka_unit_test(the_parser_suite_is_judged_as_it_says),
 	};
 	/* A locale with another decimal point must change nothing. */

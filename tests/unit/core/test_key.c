@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "core/key.h"
+#include "core/operation.h"
 
 #define X50 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 #define X250 X50 X50 X50 X50 X50

@@ -6,8 +6,8 @@
 #include <openssl/crypto.h>
 
 #include "core/ledger.h"
+#include "core/reconcile.h"
 #include "core/signature.h"
-#include "core/verdict.h"
 
 /* OpenSSL's allocations do not pass the linker's --wrap. */
 static void *openssl_malloc(size_t size, const char *file, int line)

@@ -4,7 +4,6 @@
 #include "../test.h"
 
 #include "base/bytes.h"
-#include "core/base64.h"
 #include "core/signature.h"
 
 #define STRIPE HPX_SIGNATURE_SCHEME_STRIPE

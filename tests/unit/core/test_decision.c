@@ -3,7 +3,7 @@
  * lost: against a model written as the design's table, row by row. */
 #include "../test.h"
 
-#include "core/decide.h"
+#include "core/decision.h"
 
 #define NOW 1000000
 #define LEASE_NOW 500
@@ -281,5 +281,5 @@ int main(void)
 		cmocka_unit_test(nothing_resumes_once_the_upstream_has_forgotten),
 		cmocka_unit_test(a_broken_record_counts_as_unknown),
 	};
-	return cmocka_run_group_tests_name("decide", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("decision", tests, NULL, NULL);
 }

@@ -1,3 +1,34 @@
+/* When to send: exponential backoff with full jitter and what a Retry-After adds to it, a
+ * circuit breaker for one target, and a token bucket. Time and randomness come in as
+ * arguments; any clock will do if it is always the same. The caller has the lock. */
+#ifndef HPX_CORE_PACING_H
+#define HPX_CORE_PACING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---- backoff ---- */
+
+struct hpx_backoff {
+	int64_t base_ms; /* the most that the first delay can be */
+	int64_t cap_ms;  /* the most that any delay can be */
+};
+
+/* A time between 0 and min(cap, base * 2^(attempt - 1)), both included, evenly
+ * by `random`, of which all 64 bits are to be random. `attempt` is the number
+ * of attempts already made; 0 counts as 1. Settings below zero count as 0. */
+int64_t hpx_backoff_delay(const struct hpx_backoff *backoff, uint32_t attempt, uint64_t random);
+
+/* The later of the delay and what the target asked for (below zero: nothing),
+ * but never more than `max_ms`, whoever asked. */
+int64_t hpx_backoff_heed(int64_t delay_ms, int64_t retry_after_ms, int64_t max_ms);
+
+/* The sum, or the end of the scale: times that come from a row or a header
+ * must not overflow. */
+int64_t hpx_backoff_add(int64_t time_ms, int64_t delay_ms);
+
+/* ---- the circuit breaker ---- */
+
 /* A circuit breaker for one target: after so many failures in a row nothing is
  * sent for a while, then one request finds out whether the target is back.
  *
@@ -12,12 +43,6 @@
  *
  * A failure here is a target that could not be reached, was too slow, or said
  * 5xx or 429: an answer to one request, as a 404, is a success of the target. */
-#ifndef HPX_CORE_BREAKER_H
-#define HPX_CORE_BREAKER_H
-
-#include <stdbool.h>
-#include <stdint.h>
-
 enum hpx_breaker_state { HPX_BREAKER_CLOSED,
 			 HPX_BREAKER_OPEN,
 			 HPX_BREAKER_HALF_OPEN };
@@ -48,5 +73,16 @@ int64_t hpx_breaker_ready_ms(const struct hpx_breaker *breaker);
 void hpx_breaker_succeeded(struct hpx_breaker *breaker);
 void hpx_breaker_failed(struct hpx_breaker *breaker, const struct hpx_breaker_rule *rule,
 			int64_t now_ms);
+
+/* ---- the token bucket: so many a second, with as much at once ---- */
+
+struct hpx_bucket {
+	int64_t full_us; /* when it is, or was, full; boot clock; 0 at first */
+};
+
+/* Takes one, or says when there will be one: milliseconds, at least 1. A
+ * `per_second` of 0 is no bound. */
+bool hpx_bucket_take(struct hpx_bucket *bucket, unsigned per_second, int64_t now_ms,
+		     int64_t *ret_wait_ms);
 
 #endif
