@@ -344,14 +344,14 @@ struct verify_command {
 static size_t list_flags(struct verify_command *v, struct hpx_cli_flag flags[HPX_CLI_FLAGS_MAX])
 {
 	const struct hpx_cli_flag own[] = {
-		{ "file", "FILE", "A description in YAML, with all of this and more requests.",
+		{ "file", "FILE", "A description in YAML; it can have more requests than flags can.",
 		  &v->file },
-		{ "dry-run", NULL, "Says what would be sent, and opens no connection.",
+		{ "dry-run", NULL, "Shows what would be sent; opens no connection.",
 		  &v->dry_run },
 		{ "list", NULL, "Lists the rows.", &v->list },
 		{ "json", NULL, "Prints the report as JSON.", &v->output.json },
 		{ "junit", "FILE", "Writes JUnit's XML, for CI.", &v->output.junit },
-		{ "log", "FILE", "Writes every exchange, one JSON object a line.", &v->output.log },
+		{ "log", "FILE", "Writes every request and answer, one JSON object a line.", &v->output.log },
 		{ "all", NULL, "Explains every row, not only the broken ones.", &v->output.all },
 	};
 	size_t count = 0;

@@ -104,6 +104,25 @@ static void test_reference_of_options(void **state)
 	}
 }
 
+/* --help names the default that the table has. */
+static void test_help_of_defaults(void **state)
+{
+	char word[64];
+
+	(void)state;
+	for (size_t i = 0; i < hpx_verify_options.count; i++) {
+		const struct hpx_option *option = &hpx_verify_options.rows[i];
+
+		if (option->default_value == NULL)
+			continue;
+		snprintf(word, sizeof(word), "(%s", option->default_value);
+		if (strstr(option->text, word) == NULL)
+			print_error("%s has the default %s: %s\n", option->name, option->default_value,
+				    option->text);
+		assert_non_null(strstr(option->text, word));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -112,6 +131,7 @@ int main(void)
 		cmocka_unit_test(test_weights),
 		cmocka_unit_test(test_reference),
 		cmocka_unit_test(test_reference_of_options),
+		cmocka_unit_test(test_help_of_defaults),
 	};
 	return cmocka_run_group_tests(tests, read_page, NULL);
 }
