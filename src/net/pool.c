@@ -115,11 +115,6 @@ static uint64_t idle_limit(const struct hpx_conn *conn, uint64_t limit_ms)
 	return conn->usable_ms < limit_ms ? conn->usable_ms : limit_ms;
 }
 
-static uint64_t idle_for(const struct hpx_conn *conn, int64_t now_us)
-{
-	return idle_us(conn, now_us) / 1000;
-}
-
 static void sweep(uv_timer_t *timer)
 {
 	struct hpx_pool *pool = timer->data;
@@ -129,7 +124,7 @@ static void sweep(uv_timer_t *timer)
 
 	for (struct hpx_conn *conn = pool->oldest; conn != NULL; conn = newer) {
 		uint64_t limit = idle_limit(conn, pool->idle_max_ms);
-		uint64_t idle = idle_for(conn, now_us);
+		uint64_t idle = idle_us(conn, now_us) / 1000;
 		newer = conn->newer;
 		if (idle >= limit)
 			drop_idle(conn);

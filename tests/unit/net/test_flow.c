@@ -347,7 +347,7 @@ static void a_refusal_stops_the_upload(void **state)
 	close_fixture(&fixture);
 }
 
-static void one_who_does_not_wait_is_stopped(void **state)
+static void a_user_that_does_not_wait_is_stopped(void **state)
 {
 	struct fixture fixture;
 	static const struct script_act acts[] = {
@@ -429,7 +429,7 @@ int main(void)
 		cmocka_unit_test(a_streamed_request_is_whole_when_it_is_finished),
 		cmocka_unit_test(an_answer_right_behind_the_finish_is_not_early),
 		cmocka_unit_test(a_refusal_stops_the_upload),
-		cmocka_unit_test(one_who_does_not_wait_is_stopped),
+		cmocka_unit_test(a_user_that_does_not_wait_is_stopped),
 		cmocka_unit_test(a_tunnel_carries_bytes_until_an_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

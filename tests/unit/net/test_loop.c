@@ -1,5 +1,5 @@
 /* Shows that messages of several threads are all handled, on the loop's
- * thread and in each sender's order, and that what is put off runs after the
+ * thread and in each sender's order, and that a deferred call runs after the
  * current callback, or not at all once it is cancelled. */
 #include "../test.h"
 
@@ -131,7 +131,7 @@ static void write_name(struct hpx_later *later)
 	}
 }
 
-static void what_is_put_off_runs_later_once_in_order(void **state)
+static void deferred_calls_run_later_once_in_order(void **state)
 {
 	struct hpx_loop loop;
 	char log[16] = "";
@@ -185,7 +185,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_arrive_in_order),
 		cmocka_unit_test(messages_left_over_are_handled_at_the_end),
-		cmocka_unit_test(what_is_put_off_runs_later_once_in_order),
+		cmocka_unit_test(deferred_calls_run_later_once_in_order),
 		cmocka_unit_test(a_stopped_loop_runs_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

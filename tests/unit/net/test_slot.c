@@ -1,5 +1,5 @@
-/* Connection slots: who gets one, who waits, in which order, and what is left
- * to whom. */
+/* Shows which requests get a connection slot and which wait, in which order they are
+ * served, and how many slots are left to guarded requests. */
 #include "helper.h"
 #include "net/connection_slot.h"
 
@@ -88,7 +88,7 @@ static void the_first_in_the_queue_is_served_first(void **state)
 	assert_told(f, "2", "234");
 }
 
-static void a_full_queue_takes_nobody(void **state)
+static void a_full_queue_takes_no_more(void **state)
 {
 	struct fixture *f = *state;
 
@@ -102,7 +102,7 @@ static void a_full_queue_takes_nobody(void **state)
 	assert_int_equal(f->slot[4].state, HPX_SLOT_NONE);
 }
 
-static void whoever_leaves_makes_room(void **state)
+static void leaving_the_queue_makes_room(void **state)
 {
 	struct fixture *f = *state;
 
@@ -175,8 +175,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SLOT_TEST(the_first_in_the_queue_is_served_first),
-		SLOT_TEST(a_full_queue_takes_nobody),
-		SLOT_TEST(whoever_leaves_makes_room),
+		SLOT_TEST(a_full_queue_takes_no_more),
+		SLOT_TEST(leaving_the_queue_makes_room),
 		SLOT_TEST(guarded_requests_keep_what_is_beyond_the_share),
 		SLOT_TEST(other_limits_hold_for_the_slots_to_come),
 		SLOT_TEST(a_moved_slot_is_the_same_slot),
