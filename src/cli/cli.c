@@ -67,7 +67,7 @@ static void print_flag(const struct hpx_cli_flag *flag)
 	print_wrapped(flag->text, COLUMN);
 }
 
-void hpx_cli_help(const struct hpx_cli_usage *usage)
+static void print_help(const struct hpx_cli_usage *usage)
 {
 	static const struct hpx_cli_flag help = { "help", NULL, "Shows this.", NULL };
 
@@ -259,7 +259,7 @@ bool hpx_cli_read(const struct hpx_cli_usage *usage, int argc, char **argv, int 
 		  int *ret_exit)
 {
 	if (wants_help(argc, argv)) {
-		hpx_cli_help(usage);
+		print_help(usage);
 		*ret_exit = HPX_EXIT_OK;
 		return false;
 	}

@@ -69,8 +69,6 @@ size_t hpx_cli_config_flags(struct hpx_config_flags *flags,
 /* Whether a file's name has this ending. */
 bool hpx_cli_ends_with(const char *text, const char *end);
 
-void hpx_cli_help(const struct hpx_cli_usage *usage);
-
 /* Loads the configuration and prints every remark on standard error; with
  * `without_secrets`, only where there is a mistake, because nothing is started by it.
  * NULL: there were mistakes, or no memory. */

@@ -173,6 +173,17 @@ static int read_query(struct hpx_operator_command *command, struct hpx_query *qu
 	return HPX_EXIT_OK;
 }
 
+/* Reads the operations of a query. HPX_EXIT_OK, or the exit code after a message. */
+static int read_list(struct hpx_operator_command *command, const struct hpx_query *query,
+		     struct hpx_entry **ret_entries, size_t *ret_count)
+{
+	enum hpx_status status =
+		hpx_store_list(command->reader, query, &command->arena, ret_entries, ret_count);
+
+	HPX_ASSERT(status != HPX_OK || *ret_count <= query->limit);
+	return status == HPX_OK ? HPX_EXIT_OK : hpx_operator_complain_read(command, status);
+}
+
 static int list_operations(struct hpx_operator_command *command)
 {
 	struct hpx_entry *entries = NULL;
@@ -180,13 +191,10 @@ static int list_operations(struct hpx_operator_command *command)
 	size_t count = 0;
 	int code = read_query(command, &query);
 
+	if (code == HPX_EXIT_OK)
+		code = read_list(command, &query, &entries, &count);
 	if (code != HPX_EXIT_OK)
 		return code;
-	enum hpx_status status =
-		hpx_store_list(command->reader, &query, &command->arena, &entries, &count);
-	if (status != HPX_OK)
-		return hpx_operator_complain_read(command, status);
-	HPX_ASSERT(count <= query.limit);
 	if (command->json != NULL)
 		return print_json(command, entries, count);
 	if (count == 0) {
@@ -259,15 +267,6 @@ static int find_reference(struct hpx_operator_command *command, const struct hpx
 				     "that operation has expired or was forgotten, and its key is in "
 				     "use again; the present one is\n%s",
 				     reference);
-}
-
-static int read_list(struct hpx_operator_command *command, const struct hpx_query *query,
-		     struct hpx_entry **ret_entries, size_t *ret_count)
-{
-	enum hpx_status status =
-		hpx_store_list(command->reader, query, &command->arena, ret_entries, ret_count);
-
-	return status == HPX_OK ? HPX_EXIT_OK : hpx_operator_complain_read(command, status);
 }
 
 static bool begins(const struct hpx_entry *entry, struct hpx_span prefix)
