@@ -80,7 +80,7 @@ static const char *assumption(const struct hpx_policy *policy, bool said_so)
 	switch (policy->server_error) {
 	case HPX_SERVER_ERROR_RETRY:
 		return said_so ? "server_error: retry takes a 5xx for rolled back" :
-				 "nobody has declared what a 5xx means here; server_error: retry, the "
+				 "nobody has said what a 5xx means here; server_error: retry, the "
 				 "default, takes it for rolled back";
 	case HPX_SERVER_ERROR_REPLAY:
 		return "server_error: replay takes a 5xx for the final answer";
