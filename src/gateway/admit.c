@@ -1,5 +1,5 @@
-/* The first steps: which route it is, whether it is guarded, its key and its
- * tenant. Nothing is sent on or stored before all of this is settled. */
+/* The first steps: the route, whether the request is guarded, its key and its tenant.
+ * Nothing is sent on or stored before all of these are known. */
 #include "gateway/steps.h"
 
 #include "base/assert.h"
@@ -8,7 +8,7 @@
 #include "http/field.h"
 #include "http/method.h"
 
-/* Of a header's name, in the log. */
+/* How many bytes of a header name the log shows. */
 #define SUSPECT_SHOWN_MAX 64
 
 static enum hpx_next refuse(struct hpx_request *request, enum hpx_problem_code code,
@@ -34,8 +34,8 @@ static enum hpx_next refuse_message(struct hpx_request *request, enum hpx_http_e
 	return HPX_NEXT_DONE;
 }
 
-/* Who sends such a target, or such names, is no client of ours, or is trying
- * something. */
+/* A client that sends such a target, or such header names, is broken or hostile: its
+ * connection ends with the answer. */
 static enum hpx_next refuse_target(struct hpx_request *request, const char *reason)
 {
 	struct hpx_refusal refusal = { .detail = reason };
@@ -58,7 +58,8 @@ static void count_unkeyed(struct hpx_request *request)
 	hpx_counter_add(&request->shard->meter.unkeyed[number], 1);
 }
 
-/* Observing changes nothing: what would have been refused is counted. */
+/* Observe mode changes nothing: a request that would have been refused is counted and
+ * passed on. */
 static enum hpx_next observe(struct hpx_request *request, enum hpx_observed observed)
 {
 	hpx_counter_add(&request->shard->meter.observed[observed], 1);
@@ -78,8 +79,8 @@ static const char *ambiguity(struct hpx_request *request, struct hpx_span meant)
 	return text.ptr != NULL ? text.ptr : "the method is another spelling of a known one";
 }
 
-/* Some servers heed a method override on any request, a GET too (Slim, Yii): what
- * it makes of the request is guarded as if it were sent so. */
+/* Some servers heed a method override on any request, even a GET (Slim, Yii). Such a
+ * request is guarded as if it had the overriding method. */
 static bool is_overridden(const struct hpx_http_head *head)
 {
 	for (size_t i = 0; i < head->field_count; i++)
@@ -97,8 +98,8 @@ static bool is_guarded(const struct hpx_request *request)
 	       (request->head.route->policy.key != HPX_KEY_IGNORE && is_overridden(&request->head.http));
 }
 
-/* The route is found by the method that is meant, so that one which observes
- * does so in every spelling. */
+/* The route is matched by the method in its normal spelling, so that a route in
+ * observe mode observes every spelling. */
 static enum hpx_next route_request(struct hpx_request *request)
 {
 	struct hpx_span method = request->head.http.method;
@@ -151,7 +152,7 @@ static enum hpx_next without_key(struct hpx_request *request)
 	return refuse(request, HPX_PROBLEM_idempotency_key_missing, NULL);
 }
 
-/* From here on it is guarded. */
+/* The request has a key: from here on it is guarded. */
 static enum hpx_next with_key(struct hpx_request *request)
 {
 	const char *reason =
@@ -218,8 +219,8 @@ struct hpx_tenant_source hpx_tenant_source_of(struct hpx_request *request)
 					   .arena = &request->arena };
 }
 
-/* Each such header is told of once, as far as the table goes: names are the
- * client's to make up. */
+/* Logs an unlisted credential header once per name. The table is bounded, because
+ * clients can invent names. */
 static void tell_suspect(struct hpx_gateway *gateway, struct hpx_span name)
 {
 	struct hpx_span shown = hpx_span_first(name, SUSPECT_SHOWN_MAX);

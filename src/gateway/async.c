@@ -1,4 +1,5 @@
-/* From a request to a job, and the answers while it is on its way. */
+/* Routes with `deliver: async`: a request becomes a job, and is answered while the
+ * job is under way. */
 #include "gateway/steps.h"
 
 #include "base/assert.h"
@@ -44,8 +45,9 @@ static bool names_caller(struct hpx_span name)
 	return kind != HPX_CALLER_NONE && kind != HPX_CALLER_HARMLESS;
 }
 
-/* What a route's fingerprint may name, and a job never holds: who is calling,
- * how he came here, and what belongs to the connection or to the deliverer. */
+/* Headers that a route's fingerprint may name and that a job never holds:
+ * credentials, forwarding headers, and headers of the connection or of the
+ * deliverer. */
 static bool is_secret_or_ours(const struct hpx_settings *settings,
 			      const struct hpx_http_head *head, struct hpx_span name)
 {

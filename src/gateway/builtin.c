@@ -11,7 +11,8 @@
 
 #define JSON HPX_SPAN("application/json")
 #define PAGE_BYTES_MAX (1024 * 1024)
-/* A preflight's answer: a head's worth of names, and ours. */
+/* The fields of a preflight's answer: as many names as a request head can hold, and
+ * those of hapax. */
 #define FIELDS_BYTES_MAX (64 * 1024)
 
 bool hpx_builtin_is(struct hpx_span path)
@@ -51,7 +52,7 @@ static void methods_of(struct hpx_json_writer *json, const char *member, enum hp
 	hpx_json_end_array(json);
 }
 
-/* What happens to a method without a route for it. */
+/* What happens to a method that no route names. */
 static void methods(struct hpx_json_writer *json)
 {
 	hpx_json_begin_object(json, "methods");
@@ -123,7 +124,8 @@ static bool is_preflight(const struct hpx_request *request)
 	       hpx_cors_allowed(&request->settings->cors, origin).ptr != NULL;
 }
 
-/* 204, and what the page may send. Who it is for is said as on every answer. */
+/* The answer is 204 with what the page may send; the allowed origin is added as to
+ * every answer. */
 static enum hpx_next answer_preflight(struct hpx_request *request)
 {
 	struct hpx_span asked =

@@ -1,5 +1,5 @@
-/* What became of an operation. A caller sees its own tenant's only: another's
- * does not exist for it (guarantee 5). */
+/* GET /.hapax/operations: the state of an operation. A caller sees the operations of
+ * its own tenant only; another tenant's do not exist for it (guarantee 5). */
 #include "gateway/steps.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define JSON HPX_SPAN("application/json")
 #define DOCUMENT_BYTES_MAX 16384
-/* An operation has one job or a few; more are not shown here. */
+/* An operation has few jobs, usually one; further ones are not shown here. */
 #define JOBS_SHOWN_MAX 16
 #define PENDING_RETRY_AFTER_S 1
 
@@ -40,7 +40,8 @@ static void put_job(struct hpx_json_writer *json, const struct hpx_job_entry *en
 	hpx_json_end_object(json);
 }
 
-/* Jobs outlive their operation: those of an earlier use of the key are not shown. */
+/* A job outlives its operation. Jobs of an earlier use of the same key are not
+ * shown. */
 static void put_jobs(struct hpx_json_writer *json, const struct hpx_record *record,
 		     const struct hpx_job_entry *jobs)
 {
@@ -181,8 +182,8 @@ static bool is_under_way(const struct hpx_record *record)
 	return record->state == HPX_STATE_PENDING || record->state == HPX_STATE_IN_PROGRESS;
 }
 
-/* The caller's operation, or nothing: another tenant's, another use of the
- * same key, and an absent one look alike. */
+/* The caller's operation, or 404: the operation of another tenant, an earlier use of
+ * the same key and an absent operation look alike. */
 enum hpx_next hpx_step_found(struct hpx_request *request)
 {
 	const struct hpx_record *record = &request->reservation.op.decision.record;
@@ -219,7 +220,8 @@ enum hpx_next hpx_step_find(struct hpx_request *request)
 	return hpx_request_submit(request, HPX_WAIT_QUERY, HPX_NEXT_FOUND, HPX_NEXT_FIND_LATE);
 }
 
-/* The decoded value of a query parameter; ptr NULL where absent or bad. */
+/* The decoded value of a query parameter; ptr is NULL where the parameter is absent
+ * or malformed. */
 static struct hpx_span parameter(struct hpx_request *request, struct hpx_span wanted)
 {
 	struct hpx_span rest = request->head.target.query;
@@ -239,7 +241,8 @@ static struct hpx_span parameter(struct hpx_request *request, struct hpx_span wa
 	return (struct hpx_span){ NULL, 0 };
 }
 
-/* By key, method and path: the key in its header or as a parameter. */
+/* Finds the operation by key, method and path. The key is in its header or in a query
+ * parameter. */
 static enum hpx_next by_key(struct hpx_request *request)
 {
 	const struct hpx_settings *settings = request->settings;

@@ -1,7 +1,8 @@
-/* The table of caller fields and its lookup. A header that names a caller and
- * is missing here lets two callers share their answers; one that does not and
- * is here makes a retry a second operation, because it rotates. So whatever
- * changes between a request and its retry is RENEWED or HARMLESS. */
+/* The table of headers that name a caller, and its lookup. A header that names a
+ * caller and is missing here lets two callers share their answers. A header that
+ * names no caller and is here makes a retry a second operation, because its value
+ * rotates. So every header whose value changes between a request and its retry is
+ * RENEWED or HARMLESS. */
 #include "gateway/caller_field.h"
 
 #include <pthread.h>
@@ -263,11 +264,11 @@ const struct hpx_caller_row *hpx_caller_rows(size_t *ret_count)
 
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 #define BUCKETS 128
-/* No text of a row is longer. */
+/* The longest text of a row. */
 #define DASHED_MAX 64
 
-/* Every request asks for each of its headers, so most questions must end without
- * a walk over the table. Made of it once. */
+/* Every header of every request is looked up, so most lookups must end without a walk
+ * over the table. This index is made of the table once. */
 static struct {
 	uint8_t bucket[BUCKETS]; /* of exact names: a row's number + 1; 0: none */
 	uint8_t next[ROW_COUNT];
@@ -356,9 +357,10 @@ static const struct hpx_caller_row *find_row(struct hpx_span name)
 	return NULL;
 }
 
-/* X_My_Token may name a caller as well as X-My-Token, and csrf_token does not. The
- * end of a long name decides. Names of callers are not looked for in this way:
- * another spelling of one of those is no credential, but a mistake. */
+/* X_My_Token may name a caller as well as X-My-Token does, and csrf_token does not.
+ * The end of a long name decides. The exact names of credentials are not compared in
+ * this way: another spelling of such a name is a mistake of the client and no
+ * credential. */
 static const struct hpx_caller_row *find_dashed(struct hpx_span name)
 {
 	char text[DASHED_MAX];

@@ -1,5 +1,5 @@
-/* Answers as HTTP/1 writes them: length or chunks, whether the connection goes on,
- * and one write where head and body come together. */
+/* Answers as HTTP/1 writes them: Content-Length or chunks, Connection, and one write
+ * for head and body where both are there. */
 #include "gateway/client_connection.h"
 
 #include "base/assert.h"
@@ -56,7 +56,7 @@ static enum hpx_status write_connection(const struct hpx_connection *connection,
 	return HPX_OK;
 }
 
-/* The answer is out, whole: the connection goes on with the next request, or ends. */
+/* The whole answer is out. The connection goes on with the next request, or ends. */
 static void end_answer(struct hpx_connection *connection)
 {
 	struct hpx_request *request = connection->downstream.request;
@@ -77,8 +77,8 @@ static void end_answer(struct hpx_connection *connection)
 	hpx_connection_set_mode(connection, connection->body_read ? HPX_CONNECTION_HEAD : HPX_CONNECTION_DISCARD);
 }
 
-/* Whether the connection can go on after a whole answer. Not behind a body that
- * was never asked for with 100: whether it still comes, nobody can tell. */
+/* Whether the connection can go on after a whole answer. A body that waits for 100
+ * Continue may still come or not, so the connection ends there. */
 static bool can_go_on(const struct hpx_connection *connection)
 {
 	bool body_in_doubt = asked(connection)->expect_continue && !connection->body_read;
@@ -134,7 +134,7 @@ static void send_flowing(struct hpx_connection *connection, const struct hpx_spa
 	send_pieces(connection, all, first + count);
 }
 
-/* Nothing has come behind the head in this turn: it does not wait for more. */
+/* No byte of the body came in this turn of the loop: the head leaves alone. */
 static void send_head_alone(struct hpx_later *later)
 {
 	struct hpx_connection *connection = HPX_CONTAINER(later, struct hpx_connection, head_later);

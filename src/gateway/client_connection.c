@@ -1,9 +1,11 @@
-/* A client's HTTP/1 connection. Bytes that arrive go to whoever wants them; what
- * nobody wants yet waits in a bounded buffer, and past the bound the socket is
- * not read. The reading loop is flat: a request that ends inside it sets the
- * mode for the next one and returns, so that a thousand pipelined requests
- * take no more stack than one. It is never entered from inside a step of a
- * request: what a step wants is offered when the step has returned. */
+/* A client's HTTP/1 connection: reading. Bytes that arrive go to the part that wants
+ * them now (the mode). Other bytes wait in a bounded buffer; when that is full, the
+ * socket is not read.
+ *
+ * The reading loop is flat: a request that ends inside it sets the mode for the next
+ * one and returns, so that a thousand pipelined requests take no more stack than one.
+ * The loop is never entered from inside a step of a request: bytes that a step wants
+ * are offered after the step has returned. */
 #include "gateway/client_connection.h"
 
 #include <stdlib.h>
@@ -12,12 +14,13 @@
 #include "base/container.h"
 #include "gateway/request.h"
 
-/* Bytes that may wait for somebody to want them (one read may come on top). */
+/* Bytes that may wait (one read may come on top). */
 #define WAITING_BYTES_MAX (64 * 1024)
-/* The rest of a refused request's body is read and dropped up to here, so
- * that the connection can be kept; a longer one ends the connection. */
+/* The rest of an answered request's body is read and dropped up to this bound, so
+ * that the connection can be kept. A longer rest ends the connection. */
 #define DISCARD_BYTES_MAX (256 * 1024)
-/* Bytes on their way to the client: above this nothing more is asked for. */
+/* Bytes on their way to the client. Above this bound the upstream is paused, and no
+ * further request is read. */
 #define PENDING_BYTES_MAX (256 * 1024)
 
 static void process(struct hpx_connection *connection);
@@ -42,8 +45,8 @@ static void unlink_connection(struct hpx_connection *connection)
 		connection->next->prev = connection->prev;
 }
 
-/* The connection is going: the request is told, the memory goes as soon as
- * the reading loop, if we are in it, has returned. */
+/* The connection ends: its request is told. The memory is freed at once, or when the
+ * reading loop has returned. */
 static void forget(struct hpx_connection *connection)
 {
 	struct hpx_request *request = connection->downstream.request;
@@ -114,8 +117,8 @@ static void run_later(struct hpx_later *later)
 	process(HPX_CONTAINER(later, struct hpx_connection, later));
 }
 
-/* Whoever wants bytes now may be a request in the middle of a step: what waits is
- * offered once that has returned, and no more is read before. */
+/* Bytes are wanted, perhaps by a request in the middle of a step. Bytes that wait are
+ * offered after that has returned, and no more are read before. */
 static void process_later(struct hpx_connection *connection)
 {
 	if (connection->processing)
@@ -160,7 +163,7 @@ bool hpx_downstream_is_ended(const struct hpx_downstream *downstream)
 	return hpx_connection_of(downstream)->ended;
 }
 
-/* A client that asks on and on without reading its answers waits. */
+/* The client sends requests without reading its answers: its next request waits. */
 static bool is_clogged(const struct hpx_connection *connection)
 {
 	return hpx_transport_pending(connection->transport) > PENDING_BYTES_MAX;
@@ -186,8 +189,8 @@ static bool begin_request(struct hpx_connection *connection)
 	return true;
 }
 
-/* The head's bytes stay where they are, the request owns them now; what came
- * behind them moves to a buffer of its own. */
+/* The buffer with the head's bytes becomes the request's. Bytes behind the head move
+ * to a buffer of their own. */
 static bool hand_over_head(struct hpx_connection *connection, size_t used)
 {
 	struct hpx_request *request = connection->downstream.request;
@@ -204,7 +207,7 @@ static bool hand_over_head(struct hpx_connection *connection, size_t used)
 	return hpx_buffer_append(&connection->in, rest) == HPX_OK;
 }
 
-/* The next request's head. True: something was used, look again. */
+/* Reads the next request's head. True: bytes were used, and the loop goes on. */
 static bool take_head(struct hpx_connection *connection)
 {
 	size_t used = 0;
@@ -236,7 +239,7 @@ static bool take_head(struct hpx_connection *connection)
 	return true;
 }
 
-/* The current request's body, as long as the request takes it. */
+/* Gives the current request its body, as long as the request takes it. */
 static size_t read_body(struct hpx_connection *connection, struct hpx_span bytes)
 {
 	size_t all = 0;
@@ -260,7 +263,7 @@ static size_t read_body(struct hpx_connection *connection, struct hpx_span bytes
 	return all;
 }
 
-/* The rest of a body that nobody wants. */
+/* Reads past the rest of the body of an answered request. */
 static size_t discard(struct hpx_connection *connection, struct hpx_span bytes)
 {
 	size_t all = 0;
@@ -285,7 +288,7 @@ static size_t discard(struct hpx_connection *connection, struct hpx_span bytes)
 	return all;
 }
 
-/* Offers `bytes` to whoever wants them now; returns how many were used. */
+/* Offers `bytes` by the mode; returns how many were used. */
 static size_t offer(struct hpx_connection *connection, struct hpx_span bytes)
 {
 	HPX_ASSERT(connection->processing);
@@ -302,7 +305,8 @@ static size_t offer(struct hpx_connection *connection, struct hpx_span bytes)
 	}
 }
 
-/* The client sends no more, and nothing whole is left of what it sent. */
+/* The client sends no more, and no complete message is left of the bytes that it
+ * sent. */
 static bool is_over(const struct hpx_connection *connection)
 {
 	if (!connection->ended || is_clogged(connection))
@@ -311,14 +315,15 @@ static bool is_over(const struct hpx_connection *connection)
 	       connection->mode == HPX_CONNECTION_DISCARD;
 }
 
-/* A head may be longer than what otherwise waits; its reader has the bound. */
+/* Whether the socket is to be read. A head may be longer than the bound for waiting
+ * bytes: its reader has a bound of its own. */
 static bool wants_more(const struct hpx_connection *connection)
 {
 	return connection->in.len < WAITING_BYTES_MAX ||
 	       (connection->mode == HPX_CONNECTION_HEAD && !is_clogged(connection));
 }
 
-/* Goes through what waits in `in` as long as somebody takes some of it. */
+/* The reading loop: offers the bytes in `in` as long as some of them are used. */
 static void process(struct hpx_connection *connection)
 {
 	bool more = true;
@@ -405,7 +410,7 @@ static const struct hpx_transport_events client_events = {
 	.on_drain = on_drain,
 };
 
-/* Over the bound: an answer that needs no request to have been read. */
+/* Too many connections: 503, before any request is read. */
 static void turn_away(struct hpx_shard *shard, struct hpx_transport *transport)
 {
 	struct hpx_problem problem = { .code = HPX_PROBLEM_overloaded };
@@ -460,7 +465,7 @@ void hpx_connection_accept(struct hpx_shard *shard, struct hpx_transport *transp
 	read_more(connection, true);
 }
 
-/* Too slow with a head or a body: told so, and nothing was sent on. */
+/* The head or the body did not come in time. Nothing was sent to the upstream. */
 static void time_out(struct hpx_connection *connection)
 {
 	connection->deadline_ms = 0;
@@ -470,8 +475,8 @@ static void time_out(struct hpx_connection *connection)
 		hpx_request_timed_out(connection->downstream.request);
 }
 
-/* Bytes wait for a client that takes none: after a while it is let go, and
- * with it whatever it holds up. */
+/* Whether the client has read nothing for too long while bytes wait for it. Such a
+ * client would hold its upstream connection for ever. */
 static bool is_stalled(struct hpx_connection *connection, uint64_t now_ms)
 {
 	uint64_t taken = hpx_transport_taken(connection->transport);
@@ -485,8 +490,9 @@ static bool is_stalled(struct hpx_connection *connection, uint64_t now_ms)
 	return now_ms - connection->stall_ms >= (uint64_t)connection->shard->settings->send_timeout_ms;
 }
 
-/* A client that has finished sending and is sent nothing may be gone without
- * our ever finding out: it does not hold its upstream for ever. */
+/* Whether a client that sends no more, and is sent nothing, has been silent for too
+ * long: it may be gone without any notice, and must not hold its upstream connection
+ * for ever. */
 static bool is_forsaken(struct hpx_connection *connection, uint64_t now_ms)
 {
 	const struct hpx_request *request = connection->downstream.request;

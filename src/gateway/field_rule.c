@@ -1,12 +1,12 @@
-/* Names are compared in any case. WSGI, CGI and FastCGI hand a header on as
- * HTTP_X_Y, whether it was X-Y or X_Y: to them two such names are one. */
+/* The rules about header names. Names are compared without case. WSGI, CGI and
+ * FastCGI pass both X-Y and X_Y on as HTTP_X_Y: to them the two names are one. */
 #include "gateway/field_rule.h"
 
 #include "gateway/caller_field.h"
 #include "gateway/tenant.h"
 #include "http/field.h"
 
-/* Of a name, in a message. */
+/* How many bytes of a name a message shows. */
 #define SHOWN_MAX 64
 /* No name that hapax acts on is longer; of a longer one, the beginning can
  * still be that of a family. */
@@ -43,8 +43,9 @@ static bool is_among(struct hpx_span name, const struct hpx_span *names, size_t 
 	return false;
 }
 
-/* Whatever is configured. Of a family every name counts, but for those with an
- * underscore: they are the twins of others of the family. */
+/* Names that count under every configuration. Of a family (a prefix) every name
+ * counts, except names with an underscore: those are the twins of other names of the
+ * family. */
 static bool is_always(struct hpx_span name)
 {
 	static const struct hpx_span names[] = {
@@ -78,9 +79,9 @@ static bool has_tenant_header(const struct hpx_settings *settings)
 	       settings->tenant_from == HPX_TENANT_CREDENTIAL;
 }
 
-/* What names the tenant, or would if it were alone. A header that only looks like
- * a credential is no part of the tenant, and goes its way; but the service that
- * names tenants is told of it. */
+/* Headers that name the tenant, or would if they were alone. A header that only looks
+ * like a credential is no part of the tenant and is not acted on; but the service
+ * that names tenants gets it. */
 static bool names_tenant(const struct hpx_settings *settings, struct hpx_span name)
 {
 	const char *twin = NULL;
@@ -146,7 +147,7 @@ enum hpx_field_standing hpx_field_standing(const struct hpx_settings *settings,
 								     HPX_FIELD_FREE;
 }
 
-/* A refusal does not depend on room for its words. */
+/* Out of memory, the refusal has a shorter text. */
 static const char *words(struct hpx_span text, const char *otherwise)
 {
 	return text.ptr != NULL ? text.ptr : otherwise;
@@ -227,8 +228,8 @@ static bool is_single(const struct hpx_settings *settings, struct hpx_span name)
 	       (names_tenant(settings, name) && !hpx_span_ieq(name, HPX_SPAN("cookie")));
 }
 
-/* The same for all names that read alike (FNV-1a): so many long names are told
- * apart without comparing each with each. */
+/* A hash that is the same for all names that read alike (FNV-1a): many long names are
+ * told apart without comparing each with each. */
 static uint32_t hash_of(struct hpx_span name)
 {
 	uint32_t hash = 2166136261u;

@@ -1,10 +1,9 @@
-/* The attempt: the request goes up once, its answer is collected (or, where
- * it is too large or a stream, held back until its outcome is durable), and
- * what is known at the end goes to the store.
+/* The attempt: the request is sent to the upstream once. Its answer is collected; or
+ * held back until its outcome is durable, where it is too large, a stream, or not to
+ * be kept. Then what is known of the attempt goes to the store.
  *
- * What if the process dies here? Before the first byte: the lease is lost and
- * the outcome counts as unknown, because nobody can tell from outside. After
- * it: the same. Only a live process knows that nothing left. */
+ * A process that dies here leaves an unknown outcome, before the first byte as well
+ * as after it: only a live process knows that no byte left. */
 #include "gateway/steps.h"
 
 #include "base/assert.h"
@@ -16,8 +15,8 @@
 
 /* ---- the exchange ---- */
 
-/* Guarantee 1: the first byte leaves within half a lease of asking for it, or
- * not at all. A process that was stopped finds out here. */
+/* Guarantee 1: the first byte leaves within half a lease after the RESERVE was
+ * submitted, or not at all. A process that was stopped meanwhile finds out here. */
 static bool on_ready(void *user)
 {
 	struct hpx_request *request = user;
@@ -34,7 +33,7 @@ static void on_informational(void *user, const struct hpx_http_head *head)
 	hpx_respond_informational(user, head);
 }
 
-/* No complete answer: how far the request went decides. */
+/* There is no complete answer: whether a byte left decides the outcome. */
 static enum hpx_next lost(struct hpx_request *request, const struct hpx_exchange_failure *failure)
 {
 	HPX_ASSERT(request->attempt.exchange == NULL);
@@ -45,8 +44,8 @@ static enum hpx_next lost(struct hpx_request *request, const struct hpx_exchange
 	return HPX_NEXT_STORE;
 }
 
-/* The answer will not be kept whole: its outcome is made durable first, the
- * upstream waits meanwhile. */
+/* The answer will not be kept whole. Its outcome is made durable first, and the
+ * upstream is paused meanwhile. */
 static void hold_back(struct hpx_request *request)
 {
 	HPX_ASSERT(request->wait.kind == HPX_WAIT_UPSTREAM);
@@ -81,7 +80,7 @@ static void refuse_answer(struct hpx_request *request, const char *reason)
 	hpx_request_go(request, lost(request, &failure));
 }
 
-/* Two words about the outcome are none. */
+/* Two Hapax-Outcome fields contradict each other, or might: neither counts. */
 static enum hpx_declared declared_of(const struct hpx_http_head *head)
 {
 	if (hpx_field_count(head, HPX_SPAN("Hapax-Outcome")) > 1)
@@ -301,7 +300,7 @@ static void add(struct headers *h, struct hpx_span name, struct hpx_span value)
 		h->status = hpx_write_field(h->out, name, value);
 }
 
-/* Fields that are written anew below, or that end here. */
+/* Fields of the request that are written anew below, or are not passed on. */
 static bool is_rewritten(struct hpx_span name, bool guarded)
 {
 	static const struct hpx_span always[] = {
@@ -338,7 +337,7 @@ static void add_travelling(struct headers *h, bool guarded)
 	}
 }
 
-/* All values of a list header with one more at its end. */
+/* A list header: all values of the request, and one more. */
 static void add_appended(struct headers *h, struct hpx_span name, struct hpx_span value)
 {
 	struct hpx_span before = hpx_field_combined(&h->request->head.http, name, &h->request->arena);
@@ -355,7 +354,7 @@ static void add_appended(struct headers *h, struct hpx_span name, struct hpx_spa
 		add(h, name, both);
 }
 
-/* Set where absent or where nobody vouches for the one who sent it. */
+/* The value that a trusted peer sent, otherwise this value. */
 static void add_forwarded(struct headers *h, struct hpx_span name, struct hpx_span value,
 			  bool trusted)
 {
@@ -389,7 +388,8 @@ static void add_path(struct headers *h)
 		     request->head.http.minor > 0 ? HPX_SPAN("1.1 hapax") : HPX_SPAN("1.0 hapax"));
 }
 
-/* What the upstream needs to fence attempts and to take part. */
+/* The fields by which the upstream can fence attempts, complete the operation itself
+ * and resume it. */
 static void add_operation(struct headers *h)
 {
 	const struct hpx_record *record = &h->request->reservation.record;
@@ -419,7 +419,7 @@ static void add_framing(struct headers *h, bool guarded)
 		h->status = hpx_write_field_u64(h->out, "Content-Length", head->content_length);
 }
 
-/* Only to what is known to be no other way into HTTP: h2c never. */
+/* Only WebSocket: an upgrade to h2c would be another way into HTTP, past hapax. */
 static bool wants_tunnel(const struct hpx_http_head *head)
 {
 	return head->upgrade && hpx_field_count(head, HPX_SPAN("Upgrade")) == 1 &&

@@ -21,7 +21,7 @@
 /* ---- a shard ---- */
 
 #define TICK_MS 100
-/* After the drain time: for what is left to be written as unknown. */
+/* After the drain time: how long the last outcomes may take to be written. */
 #define LAST_WRITES_MS 3000
 
 struct reload {
@@ -35,7 +35,7 @@ static void on_accept(void *user, struct hpx_transport *transport)
 	hpx_connection_accept(user, transport);
 }
 
-/* A share of the connections, and one at least. */
+/* A share of the connections, at least one. */
 static unsigned share_of(unsigned max, unsigned percent)
 {
 	unsigned share = (unsigned)((uint64_t)max * percent / 100);
@@ -43,8 +43,8 @@ static unsigned share_of(unsigned max, unsigned percent)
 	return share > 0 ? share : 1;
 }
 
-/* Guarded requests may have every slot, and always find those beyond the share of
- * pass-through. Where everything is observed, nothing is guarded. */
+/* Guarded requests may use every slot, and those beyond the share of pass-through are
+ * for them alone. Where everything is observed, nothing is guarded. */
 static struct hpx_slot_limits slot_limits(const struct hpx_settings *s)
 {
 	unsigned max = s->upstream_connections_max;
@@ -79,8 +79,8 @@ static struct hpx_upstream_options upstream_options(struct hpx_shard *shard)
 	};
 }
 
-/* Nothing is left to do: without its handles the loop ends by itself, once
- * the last answers have reached their clients, or when the time is over. */
+/* Nothing is left to do. Without its handles the loop ends by itself, after the last
+ * answers have reached their clients, or when the time is over. */
 static void let_end(struct hpx_shard *shard)
 {
 	hpx_upstream_free(shard->upstream);
@@ -88,7 +88,8 @@ static void let_end(struct hpx_shard *shard)
 	uv_unref((uv_handle_t *)&shard->tick);
 }
 
-/* Ends the loop once nobody is left, or when the time is over twice. */
+/* Ends the loop when no connection and no request is left, or when the drain time and
+ * the time for the last writes are over. */
 static void drain_tick(struct hpx_shard *shard, uint64_t now_ms)
 {
 	if (shard->upstream != NULL && shard->connections == NULL && shard->requests == NULL)
@@ -277,7 +278,7 @@ void hpx_gateway_uncharge(struct hpx_gateway *gateway, size_t bytes)
 	HPX_ASSERT(before >= bytes);
 }
 
-/* What changed about the upstream, once for all loops. */
+/* Logs a change of the upstream's state, once for all loops. */
 static void log_upstream_event(void *user, enum hpx_upstream_event event, const char *detail, int64_t ms)
 {
 	const struct hpx_gateway *gateway = user;
@@ -300,7 +301,7 @@ static void log_upstream_event(void *user, enum hpx_upstream_event event, const 
 	}
 }
 
-/* One listening socket per shard, the first of which finds out the port. */
+/* Opens one listening socket per shard; the first one finds out the port. */
 static enum hpx_status open_sockets(struct hpx_gateway *gateway, int *fds, char *problem)
 {
 	const struct hpx_address *address = &gateway->service->settings->listen;
@@ -352,7 +353,7 @@ static unsigned count_shards(const struct hpx_settings *settings)
 	return cores > 0 ? (unsigned)cores : 1;
 }
 
-/* What all shards share and the gateway itself makes. */
+/* The parts that all shards share and the gateway owns. */
 static enum hpx_status make_shared(struct hpx_gateway *gateway, struct hpx_egress *egress)
 {
 	const struct hpx_settings *settings = gateway->service->settings;

@@ -1,6 +1,6 @@
-/* The guarded way up to the reservation: the whole body, its fingerprint, a
- * look at what is known, and the durable reservation. Nothing has left for the
- * upstream when the last step here ends (guarantee 1). */
+/* The guarded path up to the reservation: the whole body, its fingerprint, a lookup
+ * of the operation, and the durable reservation. No byte has left for the upstream
+ * when the last step here ends (guarantee 1). */
 #include "gateway/steps.h"
 
 #include "base/assert.h"
@@ -13,7 +13,7 @@
  * bound the same large body could get another fingerprint. */
 #define CANONICAL_BYTES_MAX (16 * 1024 * 1024)
 
-/* How long until somebody may have settled an unknown outcome. */
+/* Retry-After of an unknown outcome when the time of its next probe is not known. */
 #define UNKNOWN_RETRY_AFTER_S 60
 
 enum hpx_next hpx_step_body_too_large(struct hpx_request *request)
@@ -51,8 +51,8 @@ enum hpx_next hpx_step_body(struct hpx_request *request)
 				 after_body(request), HPX_NEXT_READ_LATE);
 }
 
-/* A quarter of the memory for bodies is left to the answers, which are not to
- * be lost because strangers send; but there is room for one body at least. */
+/* A quarter of the memory for bodies is kept for answers: clients that send much must
+ * not make answers get lost. There is always room for one request body. */
 static size_t request_share(const struct hpx_settings *settings)
 {
 	size_t most = settings->bodies_bytes_max / 4 * 3;
@@ -60,7 +60,7 @@ static size_t request_share(const struct hpx_settings *settings)
 	return most > settings->request_body_bytes_max ? most : settings->request_body_bytes_max;
 }
 
-/* A piece of the body, counted when it comes and not when it is announced. */
+/* A piece of the body is charged when it comes, not when it is announced. */
 static enum hpx_next take_body(struct hpx_request *request, struct hpx_span data)
 {
 	if (!hpx_request_charge(request, data.len, request_share(request->settings)))
@@ -95,7 +95,7 @@ void hpx_guard_take_body(struct hpx_request *request, struct hpx_span data)
 		hpx_request_go(request, next);
 }
 
-/* As the upstream gets it: a host in the target goes before the Host field. */
+/* A header as the upstream gets it: a host in the target overrides the Host field. */
 static struct hpx_span combined_header(void *user, struct hpx_span name)
 {
 	struct hpx_request *request = user;
@@ -195,7 +195,7 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 	}
 }
 
-/* Nothing was reserved: the same key may come again. */
+/* 503: no connection slot. Nothing was reserved, so the same key may come again. */
 static enum hpx_next refuse_overloaded(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 1,
@@ -206,19 +206,19 @@ static enum hpx_next refuse_overloaded(struct hpx_request *request)
 	return HPX_NEXT_DONE;
 }
 
-/* The store is asked what it knows; only what would begin an attempt is
- * refused then. */
+/* No slot came in time: the store is only asked what it knows. A replay is still
+ * given; a request that would begin an attempt is refused. */
 enum hpx_next hpx_step_no_slot(struct hpx_request *request)
 {
 	request->reservation.mode = HPX_RESERVE_ASK_WITHOUT_SLOT;
 	return HPX_NEXT_RESERVE;
 }
 
-/* A slot, or a place in the queue for one, before anything is reserved. What
- * begins no exchange needs none: a waiter, and what is delivered later. Where
- * the lookup could not ask the store (hpx_store_driver.peek), a RESERVE with a
- * slot tells everything; but without a free one the store is asked first, so
- * that a replay never waits for a connection. */
+/* A connection slot, or a place in the queue for one, before anything is reserved. A
+ * request that begins no exchange needs none: a waiter, and a request that is
+ * delivered later. Where LOOKUP cannot ask the store (hpx_store_driver.peek is NULL),
+ * a RESERVE with a slot tells everything; without a free slot the store is only asked
+ * first, so that a replay never waits for a connection. */
 enum hpx_next hpx_step_slot(struct hpx_request *request)
 {
 	enum hpx_reserve_mode *mode = &request->reservation.mode;
@@ -255,9 +255,9 @@ static void undo(struct hpx_request *request)
 	hpx_settle_undo(request);
 }
 
-/* The operation and its job may be durable, and then they are delivered: that
- * cannot be taken back, because somebody may be sending it already. Only the
- * same key finds out. */
+/* The operation and its job may be durable, and then they are delivered. That cannot
+ * be undone, because the job may be under way already. A retry with the same key
+ * finds out. */
 static enum hpx_next accepted_in_doubt(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 1,
@@ -280,7 +280,8 @@ static bool may_be_durable(enum hpx_status status)
 	       status != HPX_FULL && status != HPX_NOT_FOUND;
 }
 
-/* It waited for somebody else's end, and there is nothing left to wait for. */
+/* The request waited for the end of another one, and that is gone: there is nothing
+ * left to wait for. */
 static enum hpx_next wait_vanished(struct hpx_request *request)
 {
 	if (request->reservation.record.state == HPX_STATE_PENDING)
@@ -288,7 +289,7 @@ static enum hpx_next wait_vanished(struct hpx_request *request)
 	return HPX_NEXT_WAIT_OVER;
 }
 
-/* The store, only asked, found that the request would begin an attempt. */
+/* The store was only asked, and the request would begin an attempt. */
 static enum hpx_next would_begin(struct hpx_request *request)
 {
 	if (request->wait.waited)
@@ -358,7 +359,7 @@ void hpx_guard_late(struct hpx_request *request)
 		undo(request);
 }
 
-/* What can never be a job is refused before anything is reserved. */
+/* A request that can never be a job is refused before anything is reserved. */
 static enum hpx_next refuse_job(struct hpx_request *request, const char *reason)
 {
 	struct hpx_refusal refusal = { .detail = reason };
@@ -393,7 +394,8 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 	return hpx_request_submit(request, HPX_WAIT_RESERVE, HPX_NEXT_RESERVED, HPX_NEXT_RESERVE_LATE);
 }
 
-/* Whatever the reservation becomes, it will not be executed: hpx_guard_late. */
+/* The client is told 503. If the reservation turns out to be durable, hpx_guard_late
+ * undoes it. */
 enum hpx_next hpx_step_reserve_late(struct hpx_request *request)
 {
 	hpx_queue_leave(request);
@@ -402,8 +404,8 @@ enum hpx_next hpx_step_reserve_late(struct hpx_request *request)
 	return store_unavailable(request);
 }
 
-/* The record was made by another recipe than the route's: the retry is
- * fingerprinted by the record's. */
+/* The record was made by another recipe than the route has now: the retry is
+ * fingerprinted by the record's recipe. */
 static enum hpx_next by_records_recipe(struct hpx_request *request,
 				       const struct hpx_decision *decision)
 {

@@ -1,11 +1,11 @@
-/* Pass-through in bounded memory: what one side cannot take yet is not read
- * from the other. Nothing is stored, nothing is sent twice; in observe mode
- * the guarded requests come this way too, unaltered.
+/* Pass-through in bounded memory: while one side cannot take more, the other side is
+ * not read. Nothing is stored, nothing is sent twice. In observe mode guarded
+ * requests come this way too, unaltered.
  *
- * Observed keys and tenants are in two small tables. The one for tenants is
- * lock-free, because every first execution passes it: one slot is one 64-bit word,
- * half of it the request, half of it the tenant. The one for observed keys has a
- * lock: it stands on no guarded request's way. */
+ * Observed keys and tenants are in two small tables. The table of tenants is
+ * lock-free, because every first execution updates it: a slot is one 64-bit word, one
+ * half for the request, one half for the tenant. The table of observed keys has a
+ * lock: no guarded request uses it. */
 #include "gateway/steps.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void finish_upload(struct hpx_request *request)
 	hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_HOLD);
 }
 
-/* False: the upstream has to catch up first. */
+/* False: the upstream cannot take more now. */
 static bool send_up(struct hpx_request *request, struct hpx_span data)
 {
 	struct hpx_chunk chunk;
@@ -51,7 +51,7 @@ void hpx_pass_take_body(struct hpx_request *request, struct hpx_span data)
 		hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_HOLD);
 }
 
-/* The end of this direction is passed on; the other one goes on. */
+/* The client's end of the tunnel is passed on; the other direction goes on. */
 void hpx_request_take_tunnel(struct hpx_request *request, struct hpx_span bytes)
 {
 	struct hpx_exchange *exchange = request->attempt.exchange;
@@ -160,7 +160,7 @@ static enum hpx_next no_memory(struct hpx_request *request)
 	return HPX_NEXT_DONE;
 }
 
-/* All connections that may be used for this are in use. */
+/* 503: all connections that pass-through may use are in use. */
 enum hpx_next hpx_step_pass_refused(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 1,
@@ -303,7 +303,7 @@ void hpx_observe_body(struct hpx_request *request, struct hpx_span bytes)
 		hpx_sha256_add(&request->pass.observed->hash, bytes);
 }
 
-/* What a guarded gateway would have said, going by what is remembered. */
+/* What a gateway that guards would have answered, as far as the key is remembered. */
 static enum hpx_observed judge(struct observed *slot, const struct hpx_observed_key *key,
 			       const uint8_t body[HPX_SHA256_SIZE])
 {

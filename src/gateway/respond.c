@@ -1,5 +1,6 @@
-/* Answers on their way to the client. Every field goes through the checked
- * writer, so nothing that an upstream or a client sent can add a line. */
+/* Answers: those of hapax, stored ones, and the upstream's. Every field goes through
+ * the checked writer, so that nothing that an upstream or a client sent can add a
+ * line. */
 #include "gateway/respond.h"
 
 #include "base/assert.h"
@@ -8,12 +9,12 @@
 #include "http/field.h"
 #include "http/write.h"
 
-/* The head of one of our own answers or a replay. */
+/* The largest head of an answer of hapax, or of a replay. */
 #define HEAD_BYTES_MAX (96 * 1024)
-/* What hapax adds to a stored answer's fields. */
+/* Room for the fields that hapax adds to a stored answer. */
 #define USUAL_HEAD_BYTES 512
 
-/* The lines of an answer, as the page that asks may read them. */
+/* The lines of an answer, with the CORS fields for the page that asks. */
 static enum hpx_status write_lines(const struct hpx_request *request,
 				   enum hpx_cors_answer answer, struct hpx_span lines,
 				   struct hpx_buffer *out)
@@ -22,8 +23,8 @@ static enum hpx_status write_lines(const struct hpx_request *request,
 			      lines, out);
 }
 
-/* The key is free for another execution now: a time until which it is kept
- * would say the contrary. */
+/* The key is free for another execution: Idempotency-Expires would say that its
+ * answer is kept. */
 static bool runs_again(const struct hpx_request *request)
 {
 	enum hpx_state state = request->reservation.record.state;
@@ -34,7 +35,7 @@ static bool runs_again(const struct hpx_request *request)
 		 request->attempt.outcome == HPX_OUTCOME_RELEASED));
 }
 
-/* What hapax says of the operation, where there is one. */
+/* The fields about the operation, where there is one. */
 static enum hpx_status write_operation(const struct hpx_request *request, struct hpx_buffer *out)
 {
 	char text[HPX_REFERENCE_SIZE];
@@ -54,7 +55,7 @@ static enum hpx_status write_operation(const struct hpx_request *request, struct
 	return hpx_write_field(out, HPX_SPAN("Idempotency-Expires"), hpx_span_of(when));
 }
 
-/* RFC 7240 §3: that it waited, and for how long at most. */
+/* Preference-Applied (RFC 7240 §3): the request waited, and for how long at most. */
 static enum hpx_status write_preference(const struct hpx_request *request,
 					struct hpx_buffer *out)
 {
@@ -203,8 +204,8 @@ void hpx_respond_replay(struct hpx_request *request)
 	hpx_buffer_done(&head);
 }
 
-/* What only hapax may say, also of what it passes through: a client behind it
- * goes by these. What is observed is not altered. */
+/* Fields that only hapax may write, even where it passes an answer through: clients
+ * rely on them. Observe mode alters nothing. */
 static bool is_ours_to_say(const struct hpx_request *request, struct hpx_span name)
 {
 	return !request->head.observed &&
@@ -212,7 +213,8 @@ static bool is_ours_to_say(const struct hpx_request *request, struct hpx_span na
 		hpx_span_ieq(name, HPX_SPAN("Idempotency-Expires")));
 }
 
-/* A field of the upstream's answer that the client gets. Its framing is ours. */
+/* A field of the upstream's answer that the client gets. Framing is the
+ * downstream's. */
 static bool travels_down(const struct hpx_request *request, const struct hpx_http_head *head,
 			 struct hpx_span name)
 {
@@ -220,7 +222,7 @@ static bool travels_down(const struct hpx_request *request, const struct hpx_htt
 	       !is_ours_to_say(request, name) && !hpx_span_ieq(name, HPX_SPAN("Content-Length"));
 }
 
-/* A tunnel's own two fields are hop-by-hop, so they are written anew. */
+/* The two fields of an upgrade are hop-by-hop, so they are written anew. */
 static bool take_upgrade(struct hpx_request *request, const struct hpx_http_head *head)
 {
 	if (head->framing != HPX_FRAMING_TUNNEL)
@@ -230,8 +232,8 @@ static bool take_upgrade(struct hpx_request *request, const struct hpx_http_head
 			       hpx_field_value(head, HPX_SPAN("Upgrade"))) == HPX_OK;
 }
 
-/* A guarded answer's fields, with those names of ours that its page may read.
- * Only down_head: what is stored is the upstream's answer alone. */
+/* Adds the CORS fields to a guarded answer, for the client only: the store keeps the
+ * upstream's answer as it is. */
 static bool take_origin(struct hpx_request *request)
 {
 	struct hpx_buffer *head = &request->answer.head;

@@ -1,21 +1,20 @@
-/* The end of an attempt. An answer that hapax would replay is durable before
- * the client sees it (guarantee 3); where the store does not take it in time,
- * the client is told that the outcome is not known to it, and hapax goes on
- * storing: the committer tries until it succeeds, and the late answer of the
- * same lease still completes the record.
+/* The end of an attempt. An answer that would be replayed is durable before the
+ * client sees it (guarantee 3). Where the store does not take the answer in time, the
+ * client is told 504, and hapax goes on storing: the committer tries until it
+ * succeeds, and the late answer of the same lease still completes the record.
  *
- * An application may have committed the answer itself, in its own transaction:
- * then that is the truth, whatever HTTP said, and it is looked up and given.
- * Where only the application completes (CONCLUDE), the end of the exchange
- * decides nothing: either its answer is there, or its token is void from now on
- * and it is proved that nothing happened. */
+ * An application may have committed the answer itself, in its own transaction. That
+ * answer is the truth, whatever HTTP said: it is read and given. Where only the
+ * application completes (CONCLUDE), the end of the exchange decides nothing: either
+ * the application's answer is there, or its token is void from now on, which proves
+ * that nothing happened. */
 #include "gateway/steps.h"
 
 #include "base/assert.h"
 #include "base/log.h"
 #include "http/field.h"
 
-/* Of an answer that is not kept, only where its resource is. */
+/* Of an answer that is not kept, only the Location is stored. */
 static struct hpx_span location_line(const struct hpx_request *request)
 {
 	struct hpx_field_line line;
@@ -40,8 +39,8 @@ static const struct hpx_answer *answer_to_store(struct hpx_request *request)
 	return &request->answer.to_store;
 }
 
-/* One event when the upstream goes down is enough: a line for each request that
- * finds it so would hide everything else. */
+/* The event upstream_down has been logged: a warning for each request that finds the
+ * upstream down would hide everything else. */
 static bool is_told_already(const struct hpx_request *request)
 {
 	return hpx_request_answer_is_lost(request) && !request->attempt.failure.any_byte_left &&
@@ -76,8 +75,8 @@ static void log_end(const struct hpx_request *request)
 		hpx_request_answer_is_lost(request) ? request->attempt.failure.reason : request->attempt.outcome_reason);
 }
 
-/* The store did not take an answer because the lease is not ours any more:
- * somebody settled the operation meanwhile. */
+/* The store refused the answer because the lease is lost: the operation was settled
+ * by somebody else. */
 static void log_refused(const struct hpx_request *request)
 {
 	char reference[HPX_REFERENCE_SIZE];
@@ -92,9 +91,9 @@ static bool only_application_completes(const struct hpx_request *request)
 	return request->head.route->policy.completes == HPX_COMPLETES_APPLICATION;
 }
 
-/* Whether the application was there first. A move that matched the token and is
- * refused can only have met a completed record; a lost lease under CONCLUDE may
- * have been another attempt's by now. */
+/* Whether the application has completed the operation itself. A move with the right
+ * token is refused only if the record is completed; under CONCLUDE, a lost lease may
+ * be another attempt's by now. */
 static bool is_decided_elsewhere(const struct hpx_store_op *op)
 {
 	if (op->status == HPX_OK)
@@ -117,13 +116,13 @@ static void log_uncommitted(const struct hpx_request *request)
 						      "the application answered without hapax.complete");
 }
 
-/* An answer that would have been shown before it was known to be durable. */
+/* The verbs whose result must be known before the client sees anything. */
 static bool is_awaited(enum hpx_verb verb)
 {
 	return verb == HPX_VERB_COMPLETE || verb == HPX_VERB_CONCLUDE;
 }
 
-/* What the store made of the end of the attempt, where nobody was there first. */
+/* The result of the op, where the application had not completed the operation. */
 static void take_result(struct hpx_request *request)
 {
 	const struct hpx_store_op *op = &request->reservation.op;
@@ -162,7 +161,7 @@ void hpx_settle_late(struct hpx_request *request)
 		hpx_counter_add(&request->shard->meter.late_answers, 1);
 }
 
-/* For the history: why there was no answer, or what was assumed of one. */
+/* For the operation's events: why there was no answer, or what was assumed of one. */
 static struct hpx_span reason_of(const struct hpx_request *request)
 {
 	if (hpx_request_answer_is_lost(request))
@@ -257,7 +256,7 @@ enum hpx_next hpx_step_committed_read(struct hpx_request *request)
 	return HPX_NEXT_ANSWER;
 }
 
-/* The answer is in the store already: it is asked for, and begins nothing. */
+/* The application's answer is in the store: a RESERVE that only asks reads it. */
 enum hpx_next hpx_step_committed(struct hpx_request *request)
 {
 	if (request->downstream == NULL) {
@@ -309,8 +308,8 @@ static void refuse_lost(struct hpx_request *request)
 	}
 }
 
-/* An answer that must be durable before it is shown, and is not; or one that
- * the application committed, and could not be read. */
+/* The answer must be durable before it is shown, and is not; or the application's
+ * answer could not be read. */
 static bool may_not_be_shown(const struct hpx_request *request)
 {
 	const struct hpx_store_op *op = &request->reservation.op;
@@ -359,8 +358,9 @@ enum hpx_next hpx_step_answer(struct hpx_request *request)
 	return HPX_NEXT_DONE;
 }
 
-/* The store takes too long. What would be replayed must be durable before it
- * is shown; everything else is shown now, and the store is told when it can be. */
+/* The store takes too long. An answer that would be replayed must be durable before
+ * it is shown, so the client gets 504. Any other answer is shown now, and the store
+ * is told when it can be. */
 enum hpx_next hpx_step_store_late(struct hpx_request *request)
 {
 	enum hpx_verb verb = request->reservation.op.verb;

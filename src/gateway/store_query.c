@@ -14,8 +14,8 @@ struct hpx_query_thread {
 	struct hpx_store_query **last;
 };
 
-/* A job's body may be large, and nobody here shows it: only what is needed
- * goes to a loop, and several of them are never held for long. */
+/* Only the names go to the event loop: the body of a job may be large, and nobody
+ * shows it here. */
 static enum hpx_status copy_without_bodies(struct hpx_job_entry *all, struct hpx_job_entry **ret_jobs)
 {
 	struct hpx_job_entry *jobs = NULL, **last = &jobs;
@@ -45,7 +45,7 @@ static enum hpx_status find_jobs(struct hpx_query_thread *queries, struct hpx_st
 	return status;
 }
 
-/* Nothing there, and a store that keeps no such thing, are no trouble. */
+/* No row, and a store without such rows, are no errors. */
 static enum hpx_status without_absent(enum hpx_status status)
 {
 	return status == HPX_NOT_FOUND || status == HPX_UNSUPPORTED ? HPX_OK : status;

@@ -1,7 +1,7 @@
-/* Questions under way, who waits for them, and what follows from the answer.
- * The lock covers the table of questions, the cache, and request->identity.inquiry of
- * all who wait; the answer comes on the engine's thread and reaches each
- * request through the inbox of its own loop. */
+/* Authorisation subrequests under way, the requests that wait for each, and the cache
+ * of identities. The lock covers the table of inquiries, the cache, and
+ * request->identity.inquiry of all waiting requests. The answer comes on the engine's
+ * thread and reaches each request through the inbox of its own loop. */
 #include "gateway/subrequest.h"
 
 #include <stdlib.h>
@@ -15,11 +15,11 @@
 
 #define BUCKETS 256
 #define HEADER_BYTES_MAX HPX_EGRESS_HEAD_BYTES_MAX
-/* A refusal is remembered for so long at most: credentials may be made known
- * to the service a moment after they are first used. */
+/* A refusal is cached for this long at most: a service may learn of new credentials a
+ * moment after their first use. */
 #define REFUSAL_CACHE_MS 2000
 
-/* One question. The engine holds it until it is answered. */
+/* One subrequest. The engine holds it until it is answered. */
 struct hpx_inquiry {
 	struct hpx_subrequests *all;
 	struct hpx_inquiry *next; /* in its bucket */
@@ -88,8 +88,8 @@ uint64_t hpx_subrequests_count(const struct hpx_subrequests *subrequests,
 
 /* ---- the question ---- */
 
-/* Whether the service is told of this header, and its answer remembered under
- * it: Authorization, X-Api-Key, Cookie, whatever else may name a caller, and
+/* Whether the service gets this header, and its answer is cached under it:
+ * Authorization, X-Api-Key, Cookie, every other header that may name a caller, and
  * `tenant.with`. */
 static bool is_told(const struct hpx_tenant_source *source, struct hpx_span name)
 {
@@ -97,8 +97,8 @@ static bool is_told(const struct hpx_tenant_source *source, struct hpx_span name
 	       hpx_tenant_looks_at(source->settings, name);
 }
 
-/* Of two, the service might read one and the upstream the other. Cookies may
- * come in several. */
+/* A header that is there twice: the service might read one, the upstream the other.
+ * Cookies may come in several fields. */
 static const struct hpx_field *find_twice(const struct hpx_tenant_source *source)
 {
 	const struct hpx_http_head *head = source->head;
@@ -150,7 +150,7 @@ enum hpx_status hpx_subrequest_credentials(const struct hpx_tenant_source *sourc
 	return status == HPX_OK ? hashed : status;
 }
 
-/* Where the request came from, for the service's log; its answer is remembered
+/* Method, URI and address of the request, for the service's log. The answer is cached
  * without them. */
 static enum hpx_status write_origin(struct hpx_request *request, struct hpx_buffer *out)
 {
@@ -235,7 +235,7 @@ static void count_answer(struct hpx_subrequests *all, enum hpx_identity_kind kin
 	hpx_counter_add(&all->results[results[kind]], 1);
 }
 
-/* Once when it begins and once when it ends. */
+/* Logs when the service stops answering, and when it answers again. */
 static void tell_change(struct hpx_inquiry *inquiry, bool down, bool was_down)
 {
 	if (down && !was_down)
@@ -248,7 +248,7 @@ static void tell_change(struct hpx_inquiry *inquiry, bool down, bool was_down)
 		hpx_log(HPX_LOG_INFO, "subrequest_up", "reason=\"callers are known again\"");
 }
 
-/* Ends the question: whoever waits is told, on his own loop. */
+/* Ends the subrequest: every request that waits is told, on its own loop. */
 static void conclude(struct hpx_inquiry *inquiry, const struct hpx_identity *identity)
 {
 	struct hpx_subrequests *all = inquiry->all;

@@ -45,8 +45,7 @@ static int compare_names(struct hpx_span a, struct hpx_span b)
 	return (a.len > b.len) - (a.len < b.len);
 }
 
-/* In the order of their names: proxies may change the order of headers between
- * two tries. */
+/* Sorted by name: proxies may change the order of headers between two tries. */
 static void add_stable(struct hpx_tenant_found *found, const struct hpx_field *field)
 {
 	size_t at = found->stable_count;
@@ -86,8 +85,8 @@ static void add_other(struct hpx_tenant_found *found, const struct hpx_field *fi
 		found->proxy = field;
 }
 
-/* One pass; an empty value names nobody, but an empty Authorization is one that
- * cannot be used. */
+/* One pass over the fields. An empty value names nobody; but an empty Authorization
+ * is a credential that cannot be used. */
 static void find(const struct hpx_tenant_source *source, struct hpx_tenant_found *found)
 {
 	const struct hpx_settings *settings = source->settings;
@@ -163,7 +162,7 @@ static enum hpx_status add_part(struct hpx_sha256 *hash, const struct hpx_field 
 	return HPX_OK;
 }
 
-/* What stands beside the credential that names the caller. */
+/* The credentials besides the one that names the caller. */
 static enum hpx_status fold(const struct hpx_tenant_source *source,
 			    const struct hpx_tenant_found *found, struct hpx_span *name)
 {
@@ -203,8 +202,8 @@ static enum hpx_status anonymous(const struct hpx_tenant_source *source, const c
 	return HPX_OK;
 }
 
-/* What `from` names is missing. Somebody who brings another credential is not
- * nobody, and `local` does not take him for it. */
+/* The credential that `from` names is missing. A caller with another credential is
+ * not anonymous, under `local` either. */
 static enum hpx_status absent(const struct hpx_tenant_source *source,
 			      const struct hpx_tenant_found *found, const char *missing,
 			      struct hpx_tenant *tenant)
@@ -249,7 +248,7 @@ static const char *stable_scheme(struct hpx_span scheme)
 	return NULL;
 }
 
-/* From the credential of the two that there is; one of them is. */
+/* From Authorization or X-Api-Key; one of the two is there. */
 static enum hpx_status from_two(const struct hpx_tenant_source *source,
 				const struct hpx_tenant_found *found, struct hpx_tenant *tenant)
 {
@@ -293,7 +292,7 @@ static enum hpx_status from_credentials(const struct hpx_tenant_source *source,
 	return status;
 }
 
-/* What `from` names is not there; what else is? */
+/* The credential that `from` names is missing: is there another one? */
 static enum hpx_status missing_one(const struct hpx_tenant_source *source, const char *missing,
 				   struct hpx_tenant *tenant)
 {
@@ -337,7 +336,7 @@ static enum hpx_status from_credential(const struct hpx_tenant_source *source,
 	return status == HPX_OK ? finished : status;
 }
 
-/* A name that a trusted peer has checked. It is stored as it is. */
+/* A name that a trusted peer has checked; stored as it is. */
 static enum hpx_status from_header(const struct hpx_tenant_source *source,
 				   struct hpx_tenant *tenant)
 {
@@ -424,7 +423,7 @@ static enum hpx_status from_setting(const struct hpx_tenant_source *source,
 
 /* ---- with ---- */
 
-/* The values of one header of `with`. Absent and empty are two things. */
+/* The values of one header of `with`. An absent header and an empty one differ. */
 static enum hpx_status add_with(const struct hpx_tenant_source *source, struct hpx_span name,
 				struct hpx_sha256 *hash)
 {

@@ -26,7 +26,7 @@ enum hpx_status hpx_tenant_refuse_twice(const struct hpx_tenant_source *source,
 					 SHOW(name)));
 }
 
-/* The one to name the caller by: a secret, where there is one. */
+/* The header that the remedy names first: a secret, where there is one. */
 static size_t lead_of(const struct hpx_tenant_found *found, bool *ret_vouched)
 {
 	const char *twin = NULL;
@@ -151,7 +151,7 @@ enum hpx_status hpx_tenant_refuse_scheme(const struct hpx_tenant_found *found, b
 						 "header: …} and lets a service say who is calling"));
 }
 
-/* What a proxy adds; such a request did not come from this machine. */
+/* Headers that proxies add: a request that has one did not come from this machine. */
 static bool is_mark_of_proxy(struct hpx_span name)
 {
 	return hpx_span_istarts(name, HPX_SPAN("X-Forwarded-")) ||
@@ -167,7 +167,7 @@ static const struct hpx_field *find_forwarded(const struct hpx_http_head *head)
 	return NULL;
 }
 
-/* What the client can do about it, where that is not for the operator alone. */
+/* What the client can do, where the remedy is not the operator's alone. */
 static const char *client_remedy(const struct hpx_settings *settings)
 {
 	return settings->tenant_from == HPX_TENANT_AUTOMATIC ||

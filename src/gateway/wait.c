@@ -57,9 +57,9 @@ void hpx_wait_leave(struct hpx_request *request)
 		hpx_resume_disarm(&request->wait.woken);
 }
 
-/* Too many wait. What is delivered later is told as it is; of another's answer
- * only this can be said: this request is not executed, but what it asks for is
- * under way. */
+/* Too many requests wait. A request that is delivered later gets its 202. A request
+ * that waits for another one's answer is told only that it was not executed, and that
+ * the operation is under way. */
 static enum hpx_next no_room(struct hpx_request *request)
 {
 	struct hpx_refusal overloaded = { .retry_after_s = 1,
@@ -138,7 +138,7 @@ static void count(struct hpx_request *request, enum hpx_queued result)
 	hpx_counter_add(&request->shard->meter.queued[result], 1);
 }
 
-/* The request is in the queue no longer. */
+/* Counts the end of a request's time in the queue. */
 static void measure(struct hpx_request *request, enum hpx_queued result)
 {
 	count(request, result);
@@ -212,7 +212,7 @@ void hpx_queue_measure(struct hpx_shard *shard)
 
 #define WAIT_MAX_S 86400
 
-/* Takes what stands before the next `sep` outside quotes off the front. */
+/* Cuts the text before the next `sep` outside quotes off the front of `rest`. */
 static bool split(struct hpx_span *rest, char sep, struct hpx_span *ret_item)
 {
 	bool quoted = false;
@@ -238,7 +238,7 @@ static struct hpx_span unquoted(struct hpx_span value)
 	return value;
 }
 
-/* Digits; as many as one likes. */
+/* Any number of digits. */
 static bool seconds_of(struct hpx_span value, int64_t *ret_ms)
 {
 	uint64_t seconds = WAIT_MAX_S;

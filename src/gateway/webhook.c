@@ -1,5 +1,5 @@
-/* A webhook's message, from its body to its answer: who signed it, whom it is
- * about, what it says, and what the store makes of that. */
+/* A webhook's message, from its body to its answer: its signature, the operation or
+ * job that it names, its ruling, and what the store makes of that. */
 #include "gateway/webhook.h"
 
 #include <stdlib.h>
@@ -63,7 +63,7 @@ uint64_t hpx_hooks_count(const struct hpx_hooks *hooks, size_t place,
 	return place < hooks->count ? hpx_counter_read(&hooks->hooks[place].results[result]) : 0;
 }
 
-/* Webhooks are not reloadable, so a place means the same for ever. */
+/* A reload does not change webhooks, so an index stays valid. */
 static struct hook *hook_of(struct hpx_request *request)
 {
 	size_t place = (size_t)(request->head.webhook - request->settings->webhooks);
@@ -148,7 +148,7 @@ static enum hpx_next unverified(struct hpx_request *request, enum hpx_signature 
 	return HPX_NEXT_DONE;
 }
 
-/* Only what is signed counts: a stranger cannot use up a sender's share. */
+/* Only signed messages count: a stranger cannot use up a sender's rate. */
 static bool is_within_rate(struct hpx_request *request, int64_t *ret_wait_ms)
 {
 	struct hook *hook = hook_of(request);
@@ -187,9 +187,9 @@ enum hpx_hook_result hpx_hook_result_of(enum hpx_reconcile_move move, enum hpx_r
 	}
 }
 
-/* By the operation as it is after the ruling: where nothing settled it, that
- * is as it was before. A job's operation says the same of its answering job;
- * of another job only what the look before has seen is known. */
+/* From the operation as it is after the ruling; where nothing settled it, that is how
+ * it was before. For a job that does not answer for its operation, only the state
+ * that the query before has found is known. */
 static enum hpx_hook_result result_of(const struct hpx_request *request)
 {
 	const struct hpx_ruling_update *ruling = &request->hook.ruling;
@@ -238,9 +238,9 @@ enum hpx_next hpx_step_webhook_ruled(struct hpx_request *request)
 	return answer(request, result);
 }
 
-/* Two that say "not applied" must lie as far apart as the slowest original
- * may take: a sender that signs anew when it sends again is then heard as one
- * that still says so, after all that could have changed it. */
+/* Two messages that say "not applied" must be as far apart as the slowest original
+ * request may take. A sender that signs anew when it sends again then counts as one
+ * that still says so, after everything that could have changed it. */
 static enum hpx_next submit(struct hpx_request *request, const struct hpx_operation_id *id,
 			    const struct hpx_mark *mark)
 {
@@ -265,8 +265,8 @@ static enum hpx_next submit(struct hpx_request *request, const struct hpx_operat
 
 /* ---- whom it is about ---- */
 
-/* An operation that is delivered later is settled through its job, which it
- * follows; every other one by itself. */
+/* An operation that is delivered later is settled through its job, whose state it
+ * follows; every other operation directly. */
 static enum hpx_next rule_operation(struct hpx_request *request)
 {
 	for (const struct hpx_job_entry *e = request->wait.query.jobs; e != NULL; e = e->next) {
@@ -279,8 +279,8 @@ static enum hpx_next rule_operation(struct hpx_request *request)
 	return submit(request, &request->identity.ask.id, &request->identity.sought);
 }
 
-/* Of a target's jobs, the one that is meant: a provider's id, or a reference, that
- * two of them share names neither. */
+/* The job that is meant, of a target's jobs. A provider's id, or a reference, that
+ * two jobs share names neither. */
 static const struct hpx_job_entry *find_only(const struct hpx_request *request)
 {
 	bool by_reference = request->wait.query.query.operation != NULL;
@@ -320,8 +320,8 @@ enum hpx_next hpx_step_webhook_jobs(struct hpx_request *request)
 	return rule_job(request);
 }
 
-/* The text or number at one of the webhook's pointers; ptr NULL where there is
- * none: null is as good as absent. */
+/* The text or number at one of the webhook's pointers; ptr is NULL where there is
+ * none. null counts as absent. */
 static struct hpx_span text_at(struct hpx_request *request, struct hpx_span pointer,
 			       size_t text_max)
 {
