@@ -51,7 +51,8 @@ void hpx_thread_done(struct hpx_thread *thread);
 
 void hpx_thread_lock(struct hpx_thread *thread);
 void hpx_thread_unlock(struct hpx_thread *thread);
-/* With the lock held: wakes all that wait in hpx_thread_wait. */
+/* Wakes all that wait in hpx_thread_wait. With the lock held, or after it was let
+ * go: then the threads that wake find it free. */
 void hpx_thread_wake(struct hpx_thread *thread);
 /* With the lock held, which is let go meanwhile; see hpx_cond_wait_until. */
 void hpx_thread_wait(struct hpx_thread *thread, int64_t boot_ms);

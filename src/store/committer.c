@@ -34,12 +34,9 @@ struct list {
 
 struct hpx_committer {
 	struct hpx_committer_options options;
-	pthread_t thread;
-	pthread_mutex_t mutex;
-	pthread_cond_t cond;
-	/* Under the mutex. */
+	struct hpx_thread thread;
+	/* Under the thread's lock. */
 	struct list queue;
-	bool stopping;
 	bool ended;
 	int64_t deadline_ms;
 	/* The thread's own. */
@@ -342,20 +339,20 @@ static size_t take_queued(struct hpx_committer *c)
 {
 	size_t count = 0;
 
-	pthread_mutex_lock(&c->mutex);
-	while (c->queue.head == NULL && !c->stopping) {
+	hpx_thread_lock(&c->thread);
+	while (c->queue.head == NULL && !c->thread.stopping) {
 		int64_t due_ms = next_due_ms(c);
 		if (due_ms <= hpx_clock_boot_ms())
 			break;
-		hpx_cond_wait_until(&c->cond, &c->mutex, due_ms);
+		hpx_thread_wait(&c->thread, due_ms);
 	}
-	if (c->stopping && !c->last_pass) {
+	if (c->thread.stopping && !c->last_pass) {
 		c->last_pass = true;
 		make_all_due(c);
 	}
 	while (count < c->options.batch_max && c->queue.head != NULL)
 		c->batch[count++] = list_pop(&c->queue);
-	pthread_mutex_unlock(&c->mutex);
+	hpx_thread_unlock(&c->thread);
 	return count;
 }
 
@@ -385,11 +382,11 @@ static bool is_over(struct hpx_committer *c)
 
 	if (!c->last_pass)
 		return false;
-	pthread_mutex_lock(&c->mutex);
+	hpx_thread_lock(&c->thread);
 	over = (c->queue.head == NULL && c->retries.head == NULL) ||
 	       hpx_clock_boot_ms() >= c->deadline_ms;
 	c->ended = over;
-	pthread_mutex_unlock(&c->mutex);
+	hpx_thread_unlock(&c->thread);
 	return over;
 }
 
@@ -399,13 +396,13 @@ static void pause_for_retries(struct hpx_committer *c)
 {
 	if (!c->last_pass || c->retries.head == NULL)
 		return;
-	pthread_mutex_lock(&c->mutex);
+	hpx_thread_lock(&c->thread);
 	if (c->queue.head == NULL) {
 		int64_t due_ms = next_due_ms(c);
-		hpx_cond_wait_until(&c->cond, &c->mutex,
-				    due_ms < c->deadline_ms ? due_ms : c->deadline_ms);
+		hpx_thread_wait(&c->thread,
+				due_ms < c->deadline_ms ? due_ms : c->deadline_ms);
 	}
-	pthread_mutex_unlock(&c->mutex);
+	hpx_thread_unlock(&c->thread);
 }
 
 static void *committer_main(void *arg)
@@ -426,22 +423,6 @@ static void *committer_main(void *arg)
 
 /* ---- from other threads ---- */
 
-static bool init_sync(struct hpx_committer *c)
-{
-	if (pthread_mutex_init(&c->mutex, NULL) != 0)
-		return false;
-	if (hpx_cond_init(&c->cond) == HPX_OK)
-		return true;
-	pthread_mutex_destroy(&c->mutex);
-	return false;
-}
-
-static void done_sync(struct hpx_committer *c)
-{
-	pthread_cond_destroy(&c->cond);
-	pthread_mutex_destroy(&c->mutex);
-}
-
 static bool start_threads(struct hpx_committer *c)
 {
 	struct hpx_store *store = c->options.store;
@@ -449,7 +430,7 @@ static bool start_threads(struct hpx_committer *c)
 	if (c->options.waitlist != NULL && hpx_store_can(store, HPX_STORE_SHARED) &&
 	    hpx_watcher_start(store, c->options.waitlist, &c->watcher) != HPX_OK)
 		return false;
-	if (hpx_thread_start(&c->thread, committer_main, c) == HPX_OK)
+	if (hpx_thread_run(&c->thread, committer_main, c) == HPX_OK)
 		return true;
 	hpx_watcher_stop(c->watcher);
 	return false;
@@ -473,10 +454,10 @@ enum hpx_status hpx_committer_start(const struct hpx_committer_options *options,
 	c->options.store->released = released;
 	c->options.store->released_user = c;
 	c->batch = calloc(c->options.batch_max, sizeof(struct hpx_store_op *));
-	if (c->batch == NULL || !init_sync(c))
+	if (c->batch == NULL || hpx_thread_init(&c->thread) != HPX_OK)
 		goto fail;
 	if (!start_threads(c)) {
-		done_sync(c);
+		hpx_thread_done(&c->thread);
 		goto fail;
 	}
 	*ret_committer = c;
@@ -492,16 +473,16 @@ void hpx_committer_submit(struct hpx_committer *committer, struct hpx_store_op *
 	bool ended;
 
 	op->tries = 0;
-	pthread_mutex_lock(&committer->mutex);
+	hpx_thread_lock(&committer->thread);
 	ended = committer->ended;
 	if (!ended)
 		list_push(&committer->queue, op);
-	pthread_mutex_unlock(&committer->mutex);
-	/* Outside, so that who wakes finds the mutex free. */
+	hpx_thread_unlock(&committer->thread);
+	/* After the lock, so that the thread that wakes finds it free. */
 	if (ended)
 		settle_with(committer, op, HPX_CLOSED);
 	else
-		pthread_cond_signal(&committer->cond);
+		hpx_thread_wake(&committer->thread);
 }
 
 struct waiting {
@@ -550,12 +531,10 @@ void hpx_committer_stop(struct hpx_committer *committer, int64_t grace_ms)
 {
 	if (committer == NULL)
 		return;
-	pthread_mutex_lock(&committer->mutex);
-	committer->stopping = true;
+	hpx_thread_lock(&committer->thread);
 	committer->deadline_ms = hpx_clock_boot_ms() + grace_ms;
-	pthread_cond_signal(&committer->cond);
-	pthread_mutex_unlock(&committer->mutex);
-	pthread_join(committer->thread, NULL);
+	hpx_thread_unlock(&committer->thread);
+	hpx_thread_stop(&committer->thread);
 	hpx_watcher_stop(committer->watcher);
 	committer->watcher = NULL;
 	committer->options.store->released = NULL;
@@ -565,7 +544,7 @@ void hpx_committer_free(struct hpx_committer *committer)
 {
 	if (committer == NULL)
 		return;
-	done_sync(committer);
+	hpx_thread_done(&committer->thread);
 	free(committer->batch);
 	free(committer);
 }
