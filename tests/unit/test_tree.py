@@ -190,6 +190,13 @@ class Tree(unittest.TestCase):
                 missing[page.relative_to(ROOT).as_posix()] = found
         self.assertFalse(missing, "a page names what is not there (renamed or gone?)")
 
+    def test_glossary_is_in_order(self):
+        """Each word once, in the order of the alphabet."""
+        rows = (ROOT / "docs/internals/glossary.md").read_text(encoding="utf-8").splitlines()
+        words = [row.split("|")[1].strip().lower() for row in rows if row.startswith("| ")][1:]
+        self.assertGreater(len(words), 50)
+        self.assertEqual(words, sorted(set(words)))
+
 
 if __name__ == "__main__":
     unittest.main()
