@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
+
 /* Large enough that an ordinary request needs one chunk, small enough that
  * thousands of requests under way stay within a few tens of megabytes. */
 #define CHUNK_BYTES 4096
@@ -51,6 +53,7 @@ static struct hpx_arena_chunk *add_chunk(struct hpx_arena *arena, size_t need)
 	chunk->next = arena->chunks;
 	arena->chunks = chunk;
 	arena->used_bytes += size;
+	HPX_ASSERT(arena->used_bytes <= arena->max_bytes);
 	return chunk;
 }
 
@@ -71,6 +74,7 @@ void *hpx_arena_alloc(struct hpx_arena *arena, size_t size)
 	}
 	void *ptr = chunk->data + chunk->used;
 	chunk->used += size;
+	HPX_ASSERT(chunk->used <= chunk->size);
 	return ptr;
 }
 

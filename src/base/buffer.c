@@ -21,6 +21,7 @@ void hpx_buffer_done(struct hpx_buffer *buffer)
 
 enum hpx_status hpx_buffer_reserve(struct hpx_buffer *buffer, size_t more)
 {
+	HPX_ASSERT(buffer->len <= buffer->cap && buffer->len <= buffer->max);
 	if (more > buffer->max - buffer->len)
 		return HPX_TOO_LARGE;
 	size_t need = buffer->len + more;

@@ -63,7 +63,8 @@ void hpx_random(void *bytes, size_t len)
 {
 	/* Requests of up to 256 bytes are never cut short (getrandom(2)). */
 	HPX_ASSERT(len <= 256);
-	HPX_ASSERT(getrandom(bytes, len, 0) == (ssize_t)len);
+	ssize_t given = getrandom(bytes, len, 0);
+	HPX_ASSERT(given == (ssize_t)len);
 }
 
 void hpx_random_pool_take(struct hpx_random_pool *pool, void *bytes, size_t len)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 
 #define LINE_MAX_BYTES 1024
@@ -30,6 +31,7 @@ void hpx_log(enum hpx_log_level level, const char *event, const char *format, ..
 	int n = snprintf(line, sizeof(line), "time=%s level=%s event=%s ", when,
 			 names[level], event);
 
+	HPX_ASSERT(n > 0 && n < LINE_MAX_BYTES);
 	va_list args;
 	va_start(args, format);
 	int more = vsnprintf(line + n, sizeof(line) - (size_t)n, format, args);

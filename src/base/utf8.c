@@ -1,6 +1,8 @@
 /* UTF-8 by the table of RFC 3629 §4. */
 #include "base/utf8.h"
 
+#include "base/assert.h"
+
 static bool is_tail(struct hpx_span s, size_t at)
 {
 	return at < s.len && ((unsigned char)s.ptr[at] & 0xc0) == 0x80;
@@ -54,6 +56,7 @@ uint32_t hpx_utf8_decode(struct hpx_span s)
 
 size_t hpx_utf8_encode(uint32_t code, char out[4])
 {
+	HPX_ASSERT(code <= 0x10ffff);
 	if (code < 0x80) {
 		out[0] = (char)code;
 		return 1;

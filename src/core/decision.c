@@ -10,48 +10,64 @@
 const char *hpx_key_rule_name(enum hpx_key_rule rule)
 {
 	static const char *const names[] = { "required", "optional", "ignore" };
+
+	HPX_ASSERT(rule <= HPX_KEY_IGNORE);
 	return names[rule];
 }
 
 const char *hpx_scope_rule_name(enum hpx_scope_rule rule)
 {
 	static const char *const names[] = { "path", "route", "tenant" };
+
+	HPX_ASSERT(rule <= HPX_SCOPE_TENANT);
 	return names[rule];
 }
 
 const char *hpx_server_error_name(enum hpx_server_error choice)
 {
 	static const char *const names[] = { "retry", "replay", "unknown" };
+
+	HPX_ASSERT(choice <= HPX_SERVER_ERROR_UNKNOWN);
 	return names[choice];
 }
 
 const char *hpx_on_lost_name(enum hpx_on_lost choice)
 {
 	static const char *const names[] = { "unknown", "resume" };
+
+	HPX_ASSERT(choice <= HPX_ON_LOST_RESUME);
 	return names[choice];
 }
 
 const char *hpx_completes_name(enum hpx_completes choice)
 {
 	static const char *const names[] = { "upstream", "application" };
+
+	HPX_ASSERT(choice <= HPX_COMPLETES_APPLICATION);
 	return names[choice];
 }
 
 const char *hpx_concurrent_name(enum hpx_concurrent choice)
 {
 	static const char *const names[] = { "conflict", "wait", "accepted" };
+
+	HPX_ASSERT(choice <= HPX_CONCURRENT_ACCEPTED);
 	return names[choice];
 }
 
 const char *hpx_keep_name(enum hpx_keep choice)
 {
 	static const char *const names[] = { "answer", "status" };
+
+	HPX_ASSERT(choice <= HPX_KEEP_STATUS);
 	return names[choice];
 }
 
 const char *hpx_deliver_name(enum hpx_deliver choice)
 {
 	static const char *const names[] = { "now", "async" };
+
+	HPX_ASSERT(choice <= HPX_DELIVER_ASYNC);
 	return names[choice];
 }
 
@@ -95,7 +111,8 @@ static void reserve(struct hpx_decision *decision, const struct hpx_ask *ask,
 	enum hpx_move move = policy->deliver == HPX_DELIVER_ASYNC ? HPX_MOVE_ACCEPT :
 								    HPX_MOVE_RESERVE;
 
-	HPX_ASSERT(hpx_record_move(&decision->record, move, &args) == HPX_OK);
+	enum hpx_status moved = hpx_record_move(&decision->record, move, &args);
+	HPX_ASSERT(moved == HPX_OK);
 	decision->kind = again ? HPX_DECISION_EXECUTE_AGAIN : HPX_DECISION_EXECUTE;
 	decision->write = true;
 }
@@ -135,7 +152,8 @@ static void lose(struct hpx_decision *decision, const struct hpx_ask *ask,
 {
 	struct hpx_move_args args = { .now = *now };
 
-	HPX_ASSERT(hpx_record_move(&decision->record, HPX_MOVE_SWEEP, &args) == HPX_OK);
+	enum hpx_status moved = hpx_record_move(&decision->record, HPX_MOVE_SWEEP, &args);
+	HPX_ASSERT(moved == HPX_OK);
 	decision->kind = HPX_DECISION_UNKNOWN;
 	decision->write = true;
 	if (decision->record.state == HPX_STATE_FAILED_RETRYABLE)
@@ -197,5 +215,6 @@ void hpx_decide(const struct hpx_record *record, const struct hpx_ask *ask,
 		decision.kind = HPX_DECISION_MISMATCH;
 	else
 		by_state(&decision, ask, policy, now);
+	HPX_ASSERT(decision.write || decision.record.state == record->state);
 	*ret_decision = decision;
 }

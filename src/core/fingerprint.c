@@ -14,6 +14,7 @@
 #define ZLIB_CONST /* next_in is const then */
 #include <zlib.h>
 
+#include "base/assert.h"
 #include "core/form.h"
 #include "core/json.h"
 
@@ -54,6 +55,7 @@ static enum hpx_status sort_list(const struct hpx_span *items, size_t count,
 		list->items[at] = items[i];
 		list->count++;
 	}
+	HPX_ASSERT(list->count <= count);
 	return HPX_OK;
 }
 
@@ -253,6 +255,7 @@ static enum hpx_status inflate_step(z_stream *stream, struct hpx_buffer *out, in
 	if (room == 0)
 		return stream->avail_out == 0 ? HPX_TOO_LARGE : HPX_OK;
 	out->len += room - stream->avail_out;
+	HPX_ASSERT(out->len <= out->max);
 	return HPX_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 
 /* A text in canonical form: "3:abc". */
@@ -58,6 +59,7 @@ static enum hpx_status decode(struct form *form, struct hpx_span text, struct hp
 	if (status != HPX_OK)
 		return status;
 	form->decoded_len += len;
+	HPX_ASSERT(len <= text.len);
 	*ret_text = hpx_span(out, len);
 	return HPX_OK;
 }
@@ -98,6 +100,7 @@ static enum hpx_status read_form(struct hpx_span text, struct form *form)
 	while (status == HPX_OK && hpx_span_split(&text, '&', &item))
 		if (item.len > 0)
 			status = add_pair(form, item);
+	HPX_ASSERT(form->count <= count);
 	return status;
 }
 

@@ -216,6 +216,7 @@ static void keep_provider_id(struct hpx_delivery *delivery, struct hpx_span id)
 /* As if it had not been claimed. */
 static void take_back(struct hpx_delivery *delivery)
 {
+	HPX_ASSERT(delivery->state == HPX_JOB_QUEUED);
 	if (delivery->attempt > delivery->budget)
 		delivery->attempt--;
 	if (delivery->attempt == 0) {
@@ -226,6 +227,7 @@ static void take_back(struct hpx_delivery *delivery)
 
 static void begin_sending(struct hpx_delivery *delivery, const struct hpx_job_args *args)
 {
+	HPX_ASSERT(delivery->state == HPX_JOB_QUEUED && !hpx_token_is_void(&args->token)); /* J1 */
 	if (delivery->attempt < UINT32_MAX)
 		delivery->attempt++;
 	delivery->token = args->token;
@@ -244,6 +246,7 @@ static void enter(struct hpx_delivery *delivery, enum hpx_job_move move,
 {
 	bool lost = move == HPX_JOB_MOVE_LOSE || move == HPX_JOB_MOVE_SWEEP;
 
+	HPX_ASSERT(state != HPX_JOB_SENDING || move == HPX_JOB_MOVE_CLAIM); /* J1 */
 	delivery->state = state;
 	delivery->changed_ms = args->now.wall_ms;
 	if (args->status != 0)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "core/number.h"
 
 /* Depth: more than any API nests, little enough for one small stack. Digits:
@@ -185,6 +186,7 @@ enum hpx_status hpx_json_pointers_init(struct hpx_json_pointers *pointers,
 		else if (ignore[i].len == 0)
 			pointers->whole = true;
 	}
+	HPX_ASSERT(at < total);
 	return HPX_OK;
 }
 
@@ -219,6 +221,7 @@ uint64_t hpx_json_pointers_step(const struct hpx_json_pointers *pointers,
 	for (; set != 0; set &= set - 1) {
 		size_t i = (size_t)__builtin_ctzll(set);
 		size_t at = pointers->first[i] + depth;
+		HPX_ASSERT(at < pointers->first[i + 1]);
 		if (!token_is(pointers->tokens[at], name))
 			continue;
 		if (at + 1 == pointers->first[i + 1])
@@ -255,6 +258,7 @@ static uint32_t child_on_the_way(const struct hpx_json_tree *tree, uint32_t pare
 uint32_t hpx_json_tree_at(const struct hpx_json_tree *tree,
 			  const struct hpx_json_pointers *pointers, size_t which)
 {
+	HPX_ASSERT(which < HPX_JSON_IGNORE_MAX);
 	uint64_t set = pointers->all & (uint64_t)1 << which;
 	uint32_t at = 0;
 	bool ends = false;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/utf8.h"
 #include "core/json.h"
@@ -86,6 +87,8 @@ static enum hpx_status string_read(struct hpx_span *rest, struct hpx_span *ret_i
 	struct hpx_span s = *rest;
 	bool escaped = false;
 	uint32_t code;
+
+	HPX_ASSERT(s.len > 0 && s.ptr[0] == '"');
 	size_t at = skip_plain(s, 1);
 
 	while (at < s.len && s.ptr[at] != '"') {
@@ -125,6 +128,7 @@ static size_t string_decode(struct hpx_span inside, char *out)
 		if (inside.len > 0) {
 			uint32_t code = 0;
 			size_t n = read_escape(inside, &code);
+			HPX_ASSERT(n > 0);
 			len += hpx_utf8_encode(code, out + len);
 			inside = hpx_span_skip(inside, n);
 		}
@@ -232,6 +236,7 @@ static uint32_t sort_list(struct hpx_json_tree *tree, uint32_t list)
 			one = merge(tree, runs[i], one);
 			runs[i] = HPX_JSON_NONE;
 		}
+		HPX_ASSERT(i < RUNS);
 		runs[i] = one;
 		used = i == used ? used + 1 : used;
 	}
@@ -370,6 +375,7 @@ static enum hpx_status read_string(struct json_reader *r, struct hpx_span *ret_t
 		char *out = r->tree.decoded + r->decoded_len;
 		inside = hpx_span(out, string_decode(inside, out));
 		r->decoded_len += inside.len;
+		HPX_ASSERT(r->decoded_len <= r->text_len);
 	}
 	*ret_text = inside;
 	return HPX_OK;
@@ -536,6 +542,7 @@ enum hpx_status hpx_json_tree_read(struct hpx_span text, const struct hpx_json_l
 	}
 	free(r.frames);
 	hpx_json_pointers_done(&r.pointers);
+	HPX_ASSERT(status != HPX_OK || (r.depth == 0 && r.tree.count > 0));
 	if (status == HPX_OK)
 		*ret_tree = r.tree;
 	else

@@ -20,6 +20,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/assert.h"
+
 /* An error's list of columns is cut behind the first name past CUT bytes, and
  * a name at NAME: so the list always fits. */
 #define LIST_MAX 300
@@ -83,6 +85,7 @@ static struct hpx_span csv_field(const struct hpx_ledger *ledger, size_t i)
 {
 	size_t from = i > 0 ? ledger->ends[i - 1] : 0;
 
+	HPX_ASSERT(i < ledger->field_count);
 	/* An empty value is there all the same. */
 	if (ledger->text.ptr == NULL)
 		return HPX_SPAN("");
@@ -329,6 +332,7 @@ static enum hpx_ledger_step look_up(struct hpx_ledger *ledger, size_t which,
 				    struct hpx_span *ret_value)
 {
 	struct hpx_span column = ledger->settings.columns[which];
+	HPX_ASSERT(which < ledger->settings.column_count);
 	uint32_t at = hpx_json_tree_at(&ledger->tree, &ledger->pointers, which);
 
 	if (at == HPX_JSON_NONE)

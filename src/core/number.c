@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "core/json.h"
 
 /* Where a written exponent stops growing: past every limit that can be set
@@ -118,6 +119,7 @@ static enum hpx_status write_digits(const struct hpx_number *number, size_t from
 	size_t cut = number->head.len;
 	enum hpx_status status = HPX_OK;
 
+	HPX_ASSERT(from <= to && to <= hpx_number_digits(number));
 	if (from < cut) {
 		size_t end = to < cut ? to : cut;
 		status = hpx_buffer_append(out, hpx_span(number->head.ptr + from, end - from));
@@ -154,6 +156,8 @@ static enum hpx_status write_plain(const struct hpx_number *number, struct hpx_b
 	size_t whole = number->point > 0 ? (size_t)number->point : 0;
 	size_t cut = whole < count ? whole : count;
 	size_t behind = number->point < 0 ? (size_t)-number->point : 0;
+
+	HPX_ASSERT(whole - cut < sizeof(zeros) && behind < sizeof(zeros));
 
 	enum hpx_status status = cut > 0 ? write_digits(number, 0, cut, out) :
 					   hpx_buffer_byte(out, '0');

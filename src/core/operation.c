@@ -2,6 +2,7 @@
  * tokens, marks, references and leases: making, comparing, writing and reading them. */
 #include "core/operation.h"
 
+#include "base/assert.h"
 #include "base/bytes.h"
 
 #define REASON_EMPTY "The key is empty; send 1 to 255 printable ASCII characters."
@@ -85,6 +86,7 @@ static const char *read_key(struct hpx_span value, bool strict, struct hpx_key *
 						   read_bare(value, key);
 	if (reason == NULL && key->len == 0)
 		return REASON_EMPTY;
+	HPX_ASSERT(key->len <= HPX_KEY_MAX);
 	return reason;
 }
 

@@ -14,6 +14,8 @@
  * kept too. */
 #include "core/pacing.h"
 
+#include "base/assert.h"
+
 #define SECOND_US 1000000
 
 /* ---- backoff ---- */
@@ -32,10 +34,13 @@ static int64_t ceiling(const struct hpx_backoff *backoff, uint32_t attempt)
 
 int64_t hpx_backoff_delay(const struct hpx_backoff *backoff, uint32_t attempt, uint64_t random)
 {
-	uint64_t choices = (uint64_t)ceiling(backoff, attempt) + 1;
+	int64_t most = ceiling(backoff, attempt);
+	uint64_t choices = (uint64_t)most + 1;
 
 	/* The upper half of the product: evenly spread, unlike a remainder. */
-	return (int64_t)(uint64_t)(((unsigned __int128)random * choices) >> 64);
+	int64_t delay = (int64_t)(uint64_t)(((unsigned __int128)random * choices) >> 64);
+	HPX_ASSERT(delay >= 0 && delay <= most);
+	return delay;
 }
 
 int64_t hpx_backoff_heed(int64_t delay_ms, int64_t retry_after_ms, int64_t max_ms)
@@ -83,6 +88,7 @@ void hpx_breaker_succeeded(struct hpx_breaker *breaker)
 static void open_again(struct hpx_breaker *breaker, const struct hpx_breaker_rule *rule,
 		       int64_t now_ms)
 {
+	HPX_ASSERT(breaker->state != HPX_BREAKER_OPEN);
 	uint32_t openings = breaker->openings < UINT32_MAX ? breaker->openings + 1 : UINT32_MAX;
 	const struct hpx_backoff growth = { rule->open_ms, rule->open_max_ms };
 	int64_t open_ms = hpx_backoff_delay(&growth, openings, UINT64_MAX);

@@ -2,6 +2,7 @@
  * say so. Then the rules of reconcile.h, one function each. */
 #include "core/reconcile.h"
 
+#include "base/assert.h"
 #include "core/json.h"
 #include "core/number.h"
 
@@ -184,6 +185,7 @@ enum hpx_reconcile_move hpx_reconcile_judge(struct hpx_reconcile *reconcile,
 					    const struct hpx_reconcile_rule *rule,
 					    int64_t now_ms, uint64_t random)
 {
+	HPX_ASSERT(received->ruling < HPX_RULING_COUNT);
 	if (received->asked && reconcile->tries < UINT32_MAX)
 		reconcile->tries++;
 	switch (received->ruling) {

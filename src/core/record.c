@@ -137,6 +137,8 @@ static void set_expiry(struct hpx_record *record, const struct hpx_moment *now)
  * current one, it stands nowhere. */
 static enum hpx_status begin_attempt(struct hpx_record *record, const struct hpx_move_args *args)
 {
+	HPX_ASSERT(record->state == HPX_STATE_NONE || record->state == HPX_STATE_FAILED_RETRYABLE); /* R1 */
+	HPX_ASSERT(!hpx_token_is_void(&args->token));
 	if (record->state == HPX_STATE_NONE) {
 		enum hpx_status status = hpx_mark_make(&args->token, &record->mark);
 
@@ -162,6 +164,7 @@ static enum hpx_status begin_attempt(struct hpx_record *record, const struct hpx
 
 static void advance(struct hpx_record *record, struct hpx_span point)
 {
+	HPX_ASSERT(point.len < sizeof(record->point));
 	record->advanced = true;
 	if (point.len == 0)
 		return;
@@ -173,6 +176,7 @@ static void advance(struct hpx_record *record, struct hpx_span point)
 static void enter(struct hpx_record *record, enum hpx_state state,
 		  const struct hpx_move_args *args)
 {
+	HPX_ASSERT(record->state != HPX_STATE_COMPLETED || state == HPX_STATE_NONE); /* R3 */
 	record->state = state;
 	record->changed_ms = args->now.wall_ms;
 	if (args->status != 0)

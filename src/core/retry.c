@@ -1,6 +1,7 @@
 /* The rules in their order, and the reader of the words that they rest on. */
 #include "core/retry.h"
 
+#include "base/assert.h"
 #include "core/json_tree.h"
 
 /* These concern the caller, not the request: they say nothing of what an
@@ -96,6 +97,7 @@ struct hpx_retry_decision hpx_retry_decide(const struct hpx_retry_facts *facts, 
 	if (decision.action == HPX_RETRY_ACTION_again && facts->reached == HPX_REACHED_ANSWER &&
 	    facts->retry_after_s > 0)
 		decision.wait_s = facts->retry_after_s;
+	HPX_ASSERT(decision.action != HPX_RETRY_ACTION_done || !decision.doubt);
 	return decision;
 }
 

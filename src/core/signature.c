@@ -6,13 +6,14 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 
 #define HEX_LEN (2 * HPX_SHA256_SIZE)
 #define BASE64_LEN 44
 
 /* What the headers claim. `lead` is joined and followed by dots. */
-struct claim {
+struct signature_claim {
 	struct hpx_span lead[2];
 	size_t lead_count;
 	bool timed;
@@ -54,13 +55,13 @@ enum hpx_status hpx_signature_key(enum hpx_signature_scheme scheme, struct hpx_s
 	return HPX_OK;
 }
 
-static bool add_hex(struct claim *claim, struct hpx_span text)
+static bool add_hex(struct signature_claim *claim, struct hpx_span text)
 {
 	return claim->mac_count < HPX_SIGNATURE_ITEMS_MAX &&
 	       hpx_hex_decode(text, claim->macs[claim->mac_count++], HPX_SHA256_SIZE);
 }
 
-static bool add_base64(struct claim *claim, struct hpx_span text)
+static bool add_base64(struct signature_claim *claim, struct hpx_span text)
 {
 	uint8_t bytes[BASE64_LEN / 4 * 3];
 	size_t len;
@@ -73,12 +74,13 @@ static bool add_base64(struct claim *claim, struct hpx_span text)
 }
 
 /* Seconds since 1970. What is signed is the text as it was sent. */
-static bool set_time(struct claim *claim, struct hpx_span text)
+static bool set_time(struct signature_claim *claim, struct hpx_span text)
 {
 	uint64_t seconds;
 
 	if (claim->timed || !hpx_span_u64(text, INT64_MAX / 1000, &seconds))
 		return false;
+	HPX_ASSERT(claim->lead_count < 2);
 	claim->timed = true;
 	claim->time_ms = (int64_t)seconds * 1000;
 	claim->lead[claim->lead_count++] = text;
@@ -86,7 +88,7 @@ static bool set_time(struct claim *claim, struct hpx_span text)
 }
 
 /* One "name=value". Names we do not know are other versions: passed over. */
-static bool read_stripe_item(struct claim *claim, struct hpx_span item)
+static bool read_stripe_item(struct signature_claim *claim, struct hpx_span item)
 {
 	size_t at = hpx_span_index(item, '=');
 	struct hpx_span name = hpx_span_first(item, at);
@@ -104,7 +106,7 @@ static bool read_stripe_item(struct claim *claim, struct hpx_span item)
 }
 
 static enum hpx_signature read_stripe(const struct hpx_signature_message *message,
-				      struct claim *claim)
+				      struct signature_claim *claim)
 {
 	struct hpx_span rest = message->header(message->user, HPX_SPAN("stripe-signature"));
 	struct hpx_span item;
@@ -120,7 +122,7 @@ static enum hpx_signature read_stripe(const struct hpx_signature_message *messag
 }
 
 /* One "version,signature". */
-static bool read_standard_item(struct claim *claim, struct hpx_span item)
+static bool read_standard_item(struct signature_claim *claim, struct hpx_span item)
 {
 	size_t at = hpx_span_index(item, ',');
 
@@ -137,17 +139,18 @@ static bool read_standard_item(struct claim *claim, struct hpx_span item)
 
 /* A dot in the id would let "a.1" and time 2 stand for "a" and time 1 before a
  * body that begins with "2."; a comma or a space is a header that came twice. */
-static bool set_id(struct claim *claim, struct hpx_span id)
+static bool set_id(struct signature_claim *claim, struct hpx_span id)
 {
 	for (size_t i = 0; i < id.len; i++)
 		if (id.ptr[i] <= ' ' || id.ptr[i] > '~' || id.ptr[i] == ',' || id.ptr[i] == '.')
 			return false;
+	HPX_ASSERT(claim->lead_count == 0);
 	claim->lead[claim->lead_count++] = id;
 	return id.len > 0;
 }
 
 static enum hpx_signature read_standard(const struct hpx_signature_message *message,
-					struct claim *claim)
+					struct signature_claim *claim)
 {
 	struct hpx_span id = message->header(message->user, HPX_SPAN("webhook-id"));
 	struct hpx_span time = message->header(message->user, HPX_SPAN("webhook-timestamp"));
@@ -167,7 +170,7 @@ static enum hpx_signature read_standard(const struct hpx_signature_message *mess
 /* The two spellings of 32 bytes differ in length, so nobody has to say which. */
 static enum hpx_signature read_hmac_body(const struct hpx_signature_settings *settings,
 					 const struct hpx_signature_message *message,
-					 struct claim *claim)
+					 struct signature_claim *claim)
 {
 	struct hpx_span value = message->header(message->user, settings->header);
 
@@ -182,7 +185,7 @@ static enum hpx_signature read_hmac_body(const struct hpx_signature_settings *se
 
 static enum hpx_signature read_claim(const struct hpx_signature_settings *settings,
 				     const struct hpx_signature_message *message,
-				     struct claim *claim)
+				     struct signature_claim *claim)
 {
 	switch (settings->scheme) {
 	case HPX_SIGNATURE_SCHEME_STRIPE:
@@ -204,7 +207,7 @@ static bool add_part(EVP_MAC_CTX *context, struct hpx_span part)
 }
 
 /* False: no memory. */
-static bool sign(EVP_MAC_CTX *context, struct hpx_span key, const struct claim *claim,
+static bool sign(EVP_MAC_CTX *context, struct hpx_span key, const struct signature_claim *claim,
 		 struct hpx_span body, uint8_t ret_mac[HPX_SHA256_SIZE])
 {
 	char digest[] = "SHA256";
@@ -225,12 +228,14 @@ static bool sign(EVP_MAC_CTX *context, struct hpx_span key, const struct claim *
 /* Every key and every signature is looked at, whichever fits: the time this
  * takes says nothing of them. */
 static enum hpx_signature compare(const struct hpx_signature_settings *settings,
-				  const struct claim *claim, struct hpx_span body)
+				  const struct signature_claim *claim, struct hpx_span body)
 {
 	EVP_MAC *hmac = EVP_MAC_fetch(NULL, "HMAC", NULL);
 	EVP_MAC_CTX *context = hmac != NULL ? EVP_MAC_CTX_new(hmac) : NULL;
 	bool good = context != NULL;
 	bool found = false;
+
+	HPX_ASSERT(claim->mac_count > 0 && claim->mac_count <= HPX_SIGNATURE_ITEMS_MAX);
 
 	for (size_t k = 0; good && k < settings->key_count; k++) {
 		uint8_t mac[HPX_SHA256_SIZE];
@@ -260,7 +265,7 @@ static bool in_time(int64_t time_ms, int64_t now_ms, int64_t tolerance_ms)
 enum hpx_signature hpx_signature_check(const struct hpx_signature_settings *settings,
 				       const struct hpx_signature_message *message, int64_t now_ms)
 {
-	struct claim claim = { .lead_count = 0 };
+	struct signature_claim claim = { .lead_count = 0 };
 
 	enum hpx_signature signature = read_claim(settings, message, &claim);
 	if (signature == HPX_SIGNATURE_OK)
@@ -274,7 +279,7 @@ enum hpx_signature hpx_signature_check(const struct hpx_signature_settings *sett
 int64_t hpx_signature_time(const struct hpx_signature_settings *settings,
 			   const struct hpx_signature_message *message)
 {
-	struct claim claim = { .lead_count = 0 };
+	struct signature_claim claim = { .lead_count = 0 };
 
 	if (read_claim(settings, message, &claim) != HPX_SIGNATURE_OK || !claim.timed)
 		return 0;

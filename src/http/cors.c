@@ -3,6 +3,7 @@
  * all of it is one pass per name over what the upstream sent. */
 #include "http/cors.h"
 
+#include "base/assert.h"
 #include "http/field.h"
 #include "http/target.h"
 #include "http/write.h"
@@ -243,6 +244,7 @@ static enum hpx_status write_answer(const struct hpx_cors *cors, enum hpx_cors_a
 	struct hpx_span rest = lines;
 	struct hpx_field_line line;
 
+	HPX_ASSERT(hpx_cors_is_on(cors));
 	while (status == HPX_OK && hpx_field_line_next(&rest, &line))
 		if (!is_replaced(answer, allowed.ptr != NULL, line.name))
 			status = hpx_buffer_append(out, line.whole);

@@ -2,6 +2,7 @@
  * Names are told apart by length first: most comparisons end there. */
 #include "http/field.h"
 
+#include "base/assert.h"
 #include "base/utf8.h"
 #include "http/octet.h"
 #include "http/write.h"
@@ -71,6 +72,7 @@ struct hpx_span hpx_field_combined(const struct hpx_http_head *head, struct hpx_
 			at = put(joined, at, HPX_SPAN(", "));
 		at = put(joined, at, head->fields[i].value);
 	}
+	HPX_ASSERT(at <= joined_length(head, name));
 	return hpx_span(joined, at);
 }
 

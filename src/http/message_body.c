@@ -187,6 +187,7 @@ static struct hpx_span take_data(struct hpx_http_reader *reader, struct hpx_span
 {
 	struct hpx_span data = bytes;
 
+	HPX_ASSERT(reader->chunk_state == DATA && reader->remaining > 0);
 	if (data.len > reader->remaining)
 		data.len = (size_t)reader->remaining;
 	reader->remaining -= data.len;
@@ -198,6 +199,7 @@ static struct hpx_span take_data(struct hpx_http_reader *reader, struct hpx_span
 static enum hpx_http_progress read_trailer(struct hpx_http_reader *reader,
 					   struct hpx_span bytes, size_t *ret_used)
 {
+	HPX_ASSERT(reader->line_bytes < TRAILER_MAX);
 	struct hpx_span bounded = hpx_span_first(bytes, TRAILER_MAX - reader->line_bytes);
 	enum hpx_http_error error;
 	enum hpx_http_progress progress =
@@ -252,6 +254,7 @@ static enum hpx_http_progress read_length(struct hpx_http_reader *reader,
 {
 	struct hpx_span data = bytes;
 
+	HPX_ASSERT(reader->framing == HPX_FRAMING_LENGTH || reader->remaining == 0);
 	if (data.len > reader->remaining)
 		data.len = (size_t)reader->remaining;
 	reader->remaining -= data.len;

@@ -253,6 +253,7 @@ static struct hpx_span take_line(struct hpx_span *rest)
 	size_t end = hpx_span_index(*rest, '\r');
 	struct hpx_span line = hpx_span_first(*rest, end);
 
+	HPX_ASSERT(end + 2 <= rest->len);
 	*rest = hpx_span_skip(*rest, end + 2);
 	return line;
 }
@@ -285,6 +286,7 @@ static bool cut_fields(size_t count, struct hpx_span rest, struct hpx_arena *are
 {
 	struct hpx_field *fields = hpx_arena_zalloc(arena, count, sizeof(*fields));
 
+	HPX_ASSERT(count <= HPX_HTTP_FIELDS_MAX);
 	if (fields == NULL)
 		return false;
 	for (size_t i = 0; i < count; i++) {

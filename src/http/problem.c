@@ -18,6 +18,7 @@ static const struct hpx_problem_kind kinds[HPX_PROBLEM_COUNT] = {
 
 const struct hpx_problem_kind *hpx_problem_kind(enum hpx_problem_code code)
 {
+	HPX_ASSERT(code < HPX_PROBLEM_COUNT);
 	return &kinds[code];
 }
 
@@ -186,6 +187,7 @@ static enum hpx_status print_pieces(const char *const *pieces, size_t count,
 {
 	enum hpx_status status = HPX_OK;
 
+	HPX_ASSERT(count % 2 == 1); /* markup at both ends */
 	for (size_t i = 0; i < count && status == HPX_OK; i++)
 		status = i % 2 == 0 ? hpx_buffer_text(out, pieces[i]) : escape(out, pieces[i]);
 	return status;

@@ -3,6 +3,8 @@
  * the locale and takes more than the grammar. */
 #include "http/retry_after.h"
 
+#include "base/assert.h"
+
 struct date_cursor {
 	struct hpx_span rest;
 	bool failed;
@@ -141,6 +143,7 @@ static bool is_real(const struct http_date *date)
  * leap day is its last. */
 static int64_t days_of(const struct http_date *date)
 {
+	HPX_ASSERT(date->month >= 1 && date->month <= 12);
 	int64_t year = date->month <= 2 ? date->year - 1 : date->year;
 	int64_t month = (date->month + 9) % 12;
 	int64_t day_of_year = (153 * month + 2) / 5 + date->day - 1;

@@ -3,6 +3,7 @@
  * place in it. */
 #include "http/scan.h"
 
+#include "base/assert.h"
 #include "http/octet.h"
 
 unsigned hpx_http_error_status(enum hpx_http_error error)
@@ -140,6 +141,7 @@ static enum hpx_http_error status_step(struct hpx_scan *scan, char c)
 			return go(scan, HPX_SCAN_LINE_LF);
 		return refuse(c, HPX_HTTP_ERROR_STATUS_LINE);
 	}
+	HPX_ASSERT(scan->matched < 3);
 	if (!is_digit(c) || (scan->matched == 0 && c == '0'))
 		return refuse(c, HPX_HTTP_ERROR_STATUS_LINE);
 	scan->status = scan->status * 10 + (unsigned)(c - '0');
@@ -219,6 +221,7 @@ enum hpx_http_progress hpx_scan_run(struct hpx_scan *scan, struct hpx_span bytes
 {
 	size_t at = 0;
 
+	HPX_ASSERT(scan->state < HPX_SCAN_STATES && scan->field_count <= scan->fields_max);
 	while (at < bytes.len && scan->state != HPX_SCAN_DONE) {
 		unsigned run = run_class[scan->state];
 		if (run != 0)

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include "base/assert.h"
 #include "http/octet.h"
 
 #define PORT_MAX 65535
@@ -118,6 +119,7 @@ static size_t write_piece(char *out, const struct piece *piece)
  * new length. */
 static size_t close_segment(const char *out, size_t begin, size_t len, bool last)
 {
+	HPX_ASSERT(begin < len && out[begin] == '/');
 	struct hpx_span segment = hpx_span(out + begin + 1, len - begin - 1);
 
 	if (hpx_span_eq(segment, HPX_SPAN("."))) {

@@ -26,6 +26,7 @@ static enum hpx_status append_all(struct hpx_buffer *buffer, const struct hpx_sp
 			memcpy(buffer->ptr + buffer->len, parts[i].ptr, parts[i].len);
 		buffer->len += parts[i].len;
 	}
+	HPX_ASSERT(buffer->len <= buffer->max);
 	return status;
 }
 
