@@ -229,9 +229,9 @@ static void tell_suspect(struct hpx_gateway *gateway, struct hpx_span name)
 	for (size_t i = 0; i < shown.len; i++)
 		hash = (hash ^ ((unsigned char)shown.ptr[i] | 0x20u)) * 16777619u;
 	hash |= 1; /* 0 is a free place */
-	for (size_t i = 0; i < HPX_SUSPECTS_TOLD; i++) {
+	for (size_t i = 0; i < HPX_SUSPECTS_LOGGED; i++) {
 		uint_least32_t seen = 0;
-		if (atomic_compare_exchange_strong(&gateway->suspects_told[i], &seen, hash)) {
+		if (atomic_compare_exchange_strong(&gateway->suspects_logged[i], &seen, hash)) {
 			hpx_log(HPX_LOG_WARN, "unlisted_credential",
 				"header=%.*s reason=\"it may name the caller, and is not part of the "
 				"tenant\" remedy=\"tenant: {with: [%.*s]} if it does, {ignore: "

@@ -20,8 +20,8 @@ struct hpx_egress;
 struct hpx_hooks;
 struct hpx_gateway;
 
-/* One event loop with all that is its own: no other thread touches it but
- * through the loop's inbox. */
+/* One event loop with all that belongs to it. No other thread touches a shard but
+ * through the inbox of the loop. */
 struct hpx_shard {
 	struct hpx_gateway *gateway;
 	struct hpx_service *service; /* the gateway's */
@@ -30,21 +30,22 @@ struct hpx_shard {
 	struct hpx_listener *listener;
 	struct hpx_upstream *upstream;
 	struct hpx_store_reader *reader; /* NULL: observing without a store */
-	struct hpx_settings *settings;
+	struct hpx_settings *settings;   /* a reference of its own, exchanged by a reload */
 	uv_timer_t tick;
 	struct hpx_connection *connections;
 	struct hpx_request *requests; /* all that are not finished */
 	struct hpx_message drain_message;
-	bool made;    /* the loop exists */
-	bool started; /* the thread runs */
-	bool draining;
-	bool abandoned; /* the drain time is over */
+	bool made;      /* the loop exists */
+	bool started;   /* the thread runs; the gateway's own */
+	bool draining;  /* accepts no connection any more */
+	bool abandoned; /* the drain time is over: only the last writes are waited for */
 	uint64_t drain_deadline_ms;
-	struct hpx_random_pool random; /* tokens */
+	struct hpx_random_pool random; /* for tokens */
 	struct hpx_meter meter;
 };
 
-#define HPX_SUSPECTS_TOLD 16
+/* Names of unlisted credentials that are logged, each once. */
+#define HPX_SUSPECTS_LOGGED 16
 
 /* A reload under way: the last shard that goes by the new settings posts `taken`. */
 struct hpx_gateway_reload {
@@ -56,9 +57,9 @@ struct hpx_gateway {
 	struct hpx_service *service; /* its store is NULL: observing without a store */
 	struct hpx_observed_keys *observed_keys;
 	struct hpx_query_thread *query_thread; /* NULL where there is no store */
-	struct hpx_subrequests *subrequests;   /* NULL unless tenants are found out so */
+	struct hpx_subrequests *subrequests;   /* NULL unless a service names the tenants */
 	struct hpx_hooks *hooks;               /* of webhooks */
-	void (*accepted)(void *user);          /* NULL: nobody delivers here */
+	void (*accepted)(void *user);          /* NULL: this process delivers no jobs */
 	void *accepted_user;
 	struct hpx_shard *shards;
 	unsigned shard_count;
@@ -69,15 +70,15 @@ struct hpx_gateway {
 	atomic_size_t bodies_bytes;
 	struct hpx_gateway_reload reload; /* the last one */
 	/* Names of headers that were logged as unlisted credentials, hashed. */
-	atomic_uint_least32_t suspects_told[HPX_SUSPECTS_TOLD];
+	atomic_uint_least32_t suspects_logged[HPX_SUSPECTS_LOGGED];
 };
 
 struct hpx_gateway_options {
 	struct hpx_service *service;
-	struct hpx_egress *egress; /* for authorisation subrequests; stopped before
-					    * hpx_gateway_free, and freed after */
-	/* There is a new job: called on any loop's thread, must not wait. NULL:
-	 * nobody delivers here. */
+	/* For authorisation subrequests; stopped before hpx_gateway_free, freed after it. */
+	struct hpx_egress *egress;
+	/* There is a new job. Called on the thread of any loop; must not wait. NULL: this
+	 * process delivers no jobs. */
 	void (*accepted)(void *user);
 	void *accepted_user;
 };
@@ -92,14 +93,15 @@ enum hpx_status hpx_gateway_start(struct hpx_gateway *gateway);
  * reload begins before that. */
 void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settings,
 			struct hpx_message *taken);
-/* Stops accepting; what is under way may finish within `drain_ms`, what is
- * left of it is written as unknown. Returns when all loops have ended. */
+/* Stops accepting. Requests under way may finish within `drain_ms`; those that are
+ * left then are written as unknown. Returns when all loops have ended. */
 void hpx_gateway_drain(struct hpx_gateway *gateway);
 void hpx_gateway_free(struct hpx_gateway *gateway);
 /* The port that was really bound (for port 0); 0 for a unix socket. */
 uint16_t hpx_gateway_port(const struct hpx_gateway *gateway);
 
-/* Takes `bytes` of the memory for bodies, or refuses (the bound is reached). */
+/* Takes `bytes` of the memory for bodies; false where that would exceed
+ * `bytes_max`. From any thread. */
 bool hpx_gateway_charge(struct hpx_gateway *gateway, size_t bytes, size_t bytes_max);
 void hpx_gateway_uncharge(struct hpx_gateway *gateway, size_t bytes);
 

@@ -1,5 +1,5 @@
-/* What the gateway counts, one set per event loop, read by the admin's
- * /metrics without a lock. */
+/* The counters of the gateway, one set per event loop. Only the loop writes its set;
+ * /metrics reads it without a lock. */
 #ifndef HPX_GATEWAY_METER_H
 #define HPX_GATEWAY_METER_H
 
@@ -8,8 +8,8 @@
 #include "http/problem.h"
 #include "net/connection_slot.h"
 
-/* Tenants with duplicates that are told apart; the others share one row, so
- * that no caller can make the metrics grow. */
+/* Tenants with a row of their own; the others share one row, so that no caller can
+ * make the metrics grow. */
 #define HPX_METER_TENANTS 64
 #define HPX_METER_TENANT_SIZE 48
 #define HPX_METER_ROUTES 256
@@ -20,7 +20,7 @@ struct hpx_meter_tenant {
 	struct hpx_counter duplicates;
 };
 
-/* What would have happened in observe mode. */
+/* hapax_observed_total{would}: what would have happened to an observed request. */
 #define HPX_OBSERVED_LIST(X) \
 	X(created) \
 	X(replay) \
@@ -38,11 +38,11 @@ enum hpx_observed {
 		HPX_OBSERVED_COUNT
 };
 
-/* What became of requests on routes with `deliver: async`. */
+/* hapax_async_total{result}: requests on routes with `deliver: async`. */
 #define HPX_ASYNC_LIST(X) \
 	X(accepted) /* a new operation and its job are durable */ \
 	X(pending)  /* answered with 202, the first time or again */ \
-	X(in_doubt) /* the store did not say: 503, it may be durable */ \
+	X(in_doubt) /* the store did not answer: 503, the operation may be durable */ \
 	X(observed) /* passed on instead */
 
 enum hpx_async {
@@ -52,11 +52,11 @@ enum hpx_async {
 		HPX_ASYNC_COUNT
 };
 
-/* What became of requests that found no free connection slot. */
+/* hapax_upstream_queue_total{result}: requests that found no free connection slot. */
 #define HPX_QUEUED_LIST(X) \
-	X(granted)   /* waited, and had its turn */ \
+	X(granted)   /* waited, and got a slot */ \
 	X(timed_out) /* waited for timeouts.queue */ \
-	X(full)      /* found no place in the queue */ \
+	X(full)      /* the queue was full */ \
 	X(left)      /* the client went away, or the process ended */
 
 enum hpx_queued {
@@ -78,25 +78,21 @@ struct hpx_meter {
 	struct hpx_counter cache_misses;
 	struct hpx_counter tenant_changed;
 	struct hpx_counter anonymous; /* requests of the anonymous tenant */
-	struct hpx_counter suspects;  /* beside a credential, not looked at */
+	struct hpx_counter suspects;  /* requests with an unlisted credential */
 	struct hpx_counter leases_renewed;
 	struct hpx_counter late_answers; /* stored after the client was told 504 */
 	struct hpx_counter queued[HPX_QUEUED_COUNT];
-	struct hpx_counter slots_held[HPX_SLOT_KIND_COUNT]; /* as of the last tick, like the next */
+	struct hpx_counter slots_held[HPX_SLOT_KIND_COUNT]; /* of the last tick, like the next one */
 	struct hpx_counter slots_queued[HPX_SLOT_KIND_COUNT];
-	struct hpx_histogram queue_us; /* of those that waited */
+	struct hpx_histogram queue_us; /* of requests that waited */
 	struct hpx_histogram request_us;
 	struct hpx_histogram upstream_us;
 	struct hpx_meter_tenant tenants[HPX_METER_TENANTS];
 	struct hpx_counter other_tenants;
 };
 
-const char *hpx_observed_name(enum hpx_observed observed);
-const char *hpx_async_name(enum hpx_async async);
-const char *hpx_queued_name(enum hpx_queued queued);
-
-/* A retry of something that is already known, by its tenant. Only the meter's
- * own loop calls this. */
+/* Counts a retry of a known operation, by its tenant. Only the loop of the meter
+ * calls this. */
 void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant);
 
 #endif

@@ -6,6 +6,22 @@
 #include "gateway/subrequest.h"
 #include "gateway/webhook.h"
 
+static const char *const observed_names[] = {
+#define X(name) #name,
+	HPX_OBSERVED_LIST(X)
+#undef X
+};
+static const char *const async_names[] = {
+#define X(name) #name,
+	HPX_ASYNC_LIST(X)
+#undef X
+};
+static const char *const queued_names[] = {
+#define X(name) #name,
+	HPX_QUEUED_LIST(X)
+#undef X
+};
+
 /* The sum over all loops of the counter at this offset in struct hpx_meter. */
 static uint64_t sum(const struct hpx_gateway *gateway, size_t offset)
 {
@@ -36,7 +52,7 @@ static void print_reservations(const struct hpx_gateway *gateway, struct hpx_met
 			"Observed requests by what would have happened.");
 	for (int o = 0; o < HPX_OBSERVED_COUNT; o++)
 		hpx_metric_sample(page, "hapax_observed_total", "would",
-				  hpx_span_of(hpx_observed_name((enum hpx_observed)o)),
+				  hpx_span_of(observed_names[o]),
 				  SUM_AT(gateway, observed, o));
 	hpx_metric_head(page, "hapax_problems_total", "counter", "Answers of hapax's own, by code.");
 	for (int c = 0; c < HPX_PROBLEM_COUNT; c++)
@@ -67,7 +83,7 @@ static void print_async(const struct hpx_gateway *gateway, struct hpx_metric_pag
 			"Requests on routes that deliver later, by what they got.");
 	for (int a = 0; a < HPX_ASYNC_COUNT; a++)
 		hpx_metric_sample(page, "hapax_async_total", "result",
-				  hpx_span_of(hpx_async_name((enum hpx_async)a)),
+				  hpx_span_of(async_names[a]),
 				  SUM_AT(gateway, async, a));
 }
 
@@ -159,7 +175,7 @@ static void print_slots(const struct hpx_gateway *gateway, struct hpx_metric_pag
 			"Requests that found no free upstream connection, by what became of them.");
 	for (int q = 0; q < HPX_QUEUED_COUNT; q++)
 		hpx_metric_sample(page, "hapax_upstream_queue_total", "result",
-				  hpx_span_of(hpx_queued_name((enum hpx_queued)q)),
+				  hpx_span_of(queued_names[q]),
 				  SUM_AT(gateway, queued, q));
 	print_histogram(gateway, page, "hapax_upstream_queue_seconds",
 			"How long requests waited for an upstream connection.",
@@ -245,36 +261,6 @@ void hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_metric_page *pa
 }
 
 /* ---- counting ---- */
-
-const char *hpx_observed_name(enum hpx_observed observed)
-{
-	static const char *const names[] = {
-#define X(name) #name,
-		HPX_OBSERVED_LIST(X)
-#undef X
-	};
-	return names[observed];
-}
-
-const char *hpx_async_name(enum hpx_async async)
-{
-	static const char *const names[] = {
-#define X(name) #name,
-		HPX_ASYNC_LIST(X)
-#undef X
-	};
-	return names[async];
-}
-
-const char *hpx_queued_name(enum hpx_queued queued)
-{
-	static const char *const names[] = {
-#define X(name) #name,
-		HPX_QUEUED_LIST(X)
-#undef X
-	};
-	return names[queued];
-}
 
 void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant)
 {
