@@ -43,6 +43,19 @@ bool hpx_utf8_valid(struct hpx_span s)
 	return true;
 }
 
+bool hpx_utf8_next(struct hpx_span *rest, struct hpx_span *ret_character, bool *ret_printable)
+{
+	size_t n = hpx_utf8_sequence(*rest);
+	uint32_t code = hpx_utf8_decode(*rest);
+
+	if (rest->len == 0)
+		return false;
+	*ret_printable = n > 0 && code >= 0x20 && (code < 0x7f || code >= 0xa0);
+	*ret_character = hpx_span_first(*rest, n > 0 ? n : 1);
+	*rest = hpx_span_skip(*rest, ret_character->len);
+	return true;
+}
+
 uint32_t hpx_utf8_decode(struct hpx_span s)
 {
 	static const unsigned char lead_mask[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };

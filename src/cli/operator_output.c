@@ -28,17 +28,12 @@ void hpx_operator_age(int64_t ms, char out[HPX_OPERATOR_AGE_SIZE])
 
 void hpx_operator_print_text(struct hpx_span text, size_t width)
 {
+	struct hpx_span character;
 	size_t columns = 0;
+	bool printable;
 
-	while (text.len > 0 && (width == 0 || columns < width)) {
-		size_t n = hpx_utf8_sequence(text);
-		unsigned char c = (unsigned char)text.ptr[0];
-
-		if (n > 1 && hpx_utf8_decode(text) >= 0xa0)
-			fwrite(text.ptr, 1, n, stdout);
-		else
-			putchar(n == 1 && c >= 0x20 && c < 0x7f ? c : '?');
-		text = hpx_span_skip(text, n > 0 ? n : 1);
+	while ((width == 0 || columns < width) && hpx_utf8_next(&text, &character, &printable)) {
+		fwrite(printable ? character.ptr : "?", 1, printable ? character.len : 1, stdout);
 		columns++;
 	}
 	for (; columns < width; columns++)

@@ -13,6 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "config/unit.h"
 #include "verify/row.h"
 #include "verify/verify_report.h"
@@ -51,14 +52,14 @@ static void print_list(void)
 /* Indented, and harmless on a terminal. */
 static void print_indented(struct hpx_span text)
 {
-	struct hpx_span line;
+	struct hpx_span line, character;
+	bool printable;
 
 	while (hpx_span_line(&text, &line)) {
 		printf("    ");
-		for (size_t i = 0; i < line.len; i++) {
-			unsigned char c = (unsigned char)line.ptr[i];
-
-			putchar(c == '\t' || (c >= 0x20 && c != 0x7f) ? c : '?');
+		while (hpx_utf8_next(&line, &character, &printable)) {
+			printable = printable || character.ptr[0] == '\t';
+			fwrite(printable ? character.ptr : "?", 1, printable ? character.len : 1, stdout);
 		}
 		putchar('\n');
 	}

@@ -26,23 +26,15 @@ void hpx_config_report_done(struct hpx_config_report *report)
 static struct hpx_span clean(struct hpx_span text, size_t max, struct hpx_arena *arena)
 {
 	char *out = hpx_arena_alloc(arena, text.len < max ? text.len : max);
+	struct hpx_span character;
+	bool printable;
 	size_t len = 0;
 
 	if (out == NULL)
 		return HPX_SPAN("(no memory for the text)");
-	while (text.len > 0) {
-		size_t n = hpx_utf8_sequence(text);
-		bool good = n > 1 || (n == 1 && text.ptr[0] >= 0x20 && text.ptr[0] != 0x7f);
-		if (n == 0)
-			n = 1;
-		if (len + n > max)
-			break;
-		if (good)
-			memcpy(out + len, text.ptr, n);
-		else
-			out[len] = '?';
-		len += n;
-		text = hpx_span_skip(text, n);
+	while (hpx_utf8_next(&text, &character, &printable) && len + character.len <= max) {
+		memcpy(out + len, printable ? character.ptr : "?", printable ? character.len : 1);
+		len += printable ? character.len : 1;
 	}
 	return hpx_span(out, len);
 }

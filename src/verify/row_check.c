@@ -17,23 +17,14 @@
 /* Copies text for a line; control characters and bytes that are no UTF-8 become dots. */
 static size_t quote(struct hpx_span text, char *out, size_t max)
 {
+	struct hpx_span character;
+	bool printable;
 	size_t at = 0;
 
 	HPX_ASSERT(max > 4);
-	while (text.len > 0 && at + 4 < max) {
-		size_t n = hpx_utf8_sequence(text);
-		bool plain = n > 1 || (n == 1 && text.ptr[0] >= 0x20 && text.ptr[0] != 0x7f);
-
-		/* C1 controls move a terminal's cursor as well. */
-		if (n == 2 && hpx_utf8_decode(text) < 0xa0)
-			plain = false;
-		n = n == 0 ? 1 : n;
-		if (plain)
-			memcpy(out + at, text.ptr, n);
-		else
-			out[at] = '.';
-		at += plain ? n : 1;
-		text = hpx_span_skip(text, n);
+	while (at + 4 < max && hpx_utf8_next(&text, &character, &printable)) {
+		memcpy(out + at, printable ? character.ptr : ".", printable ? character.len : 1);
+		at += printable ? character.len : 1;
 	}
 	return at;
 }

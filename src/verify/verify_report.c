@@ -347,48 +347,41 @@ void hpx_report_table(const struct hpx_verify *run, const struct hpx_verify_resu
 
 /* ---- JUnit ---- */
 
-/* XML 1.0 has no way to write most control characters: they become '?'. */
-static void put_sequence(struct hpx_span sequence, FILE *out)
+static const char *xml_escape(uint32_t code)
 {
-	uint32_t code = hpx_utf8_decode(sequence);
-
 	switch (code) {
 	case '&':
-		fputs("&amp;", out);
-		return;
+		return "&amp;";
 	case '<':
-		fputs("&lt;", out);
-		return;
+		return "&lt;";
 	case '>':
-		fputs("&gt;", out);
-		return;
+		return "&gt;";
 	case '"':
-		fputs("&quot;", out);
-		return;
+		return "&quot;";
 	case '\n':
-		fputs("&#10;", out);
-		return;
+		return "&#10;";
+	case 0xfffe:
+	case 0xffff:
+		return "?";
 	default:
-		break;
+		return NULL;
 	}
-	if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xfffe || code == 0xffff)
-		fputc('?', out);
-	else
-		fwrite(sequence.ptr, 1, sequence.len, out);
 }
 
+/* XML 1.0 has no way to write most control characters: they become '?'. */
 static void put_xml(const char *text, FILE *out)
 {
 	struct hpx_span rest = hpx_span_of(text);
+	struct hpx_span character;
+	bool printable;
 
-	while (rest.len > 0) {
-		size_t n = hpx_utf8_sequence(rest);
+	while (hpx_utf8_next(&rest, &character, &printable)) {
+		const char *escape = xml_escape(hpx_utf8_decode(character));
 
-		if (n > 0)
-			put_sequence(hpx_span_first(rest, n), out);
+		if (escape != NULL || !printable)
+			fputs(escape != NULL ? escape : "?", out);
 		else
-			fputc('?', out);
-		rest = hpx_span_skip(rest, n > 0 ? n : 1);
+			fwrite(character.ptr, 1, character.len, out);
 	}
 }
 
