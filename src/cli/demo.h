@@ -21,6 +21,9 @@
 
 /* ---- the server (demo_server.c) ---- */
 
+/* Of a request or an answer: enough for a full ledger. */
+#define HPX_DEMO_BODY_MAX ((size_t)1024 * 1024 + 8192)
+
 /* A request as it came; all of it lives until the handler returns. */
 struct hpx_demo_request {
 	struct hpx_http_head head; /* its spans point into `bytes` */

@@ -10,7 +10,6 @@
 #define CONNECT_TIMEOUT_MS 1000
 /* Longer than the API ever takes: giving up is the client's business. */
 #define ANSWER_TIMEOUT_MS 30000
-#define BODY_MAX ((size_t)1024 * 1024 + 8192)
 
 /* Sends the request once, on this thread. `request->end` has the result. */
 static void fetch(struct hpx_egress_request *request)
@@ -19,7 +18,7 @@ static void fetch(struct hpx_egress_request *request)
 
 	request->connect_timeout_ms = CONNECT_TIMEOUT_MS;
 	request->timeout_ms = ANSWER_TIMEOUT_MS;
-	request->answer_bytes_max = BODY_MAX;
+	request->answer_bytes_max = HPX_DEMO_BODY_MAX;
 	hpx_egress_request_reset(request);
 	if (hpx_egress_request_check(request) != HPX_OK)
 		return;

@@ -16,8 +16,6 @@
 #include "http/write.h"
 
 #define HEAD_MAX ((size_t)32 * 1024)
-/* Enough for a full ledger. */
-#define BODY_MAX ((size_t)1024 * 1024 + 8192)
 #define PIECE 8192
 /* For a peer that stands still. */
 #define PEER_TIMEOUT_S 5
@@ -122,7 +120,7 @@ static void send_answer(int fd, const struct hpx_demo_answer *answer)
 {
 	struct hpx_buffer out;
 
-	hpx_buffer_init(&out, HEAD_MAX + BODY_MAX);
+	hpx_buffer_init(&out, HEAD_MAX + HPX_DEMO_BODY_MAX);
 	if (print_answer(answer, &out) == HPX_OK) {
 		struct hpx_span rest = hpx_buffer_span(&out);
 		ssize_t n = 0;
@@ -144,10 +142,10 @@ static void serve(struct hpx_demo_server *server, int fd)
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	hpx_buffer_init(&request.bytes, HEAD_MAX + PIECE);
-	hpx_buffer_init(&request.body, BODY_MAX);
+	hpx_buffer_init(&request.body, HPX_DEMO_BODY_MAX);
 	hpx_arena_init(&request.arena, 2 * HEAD_MAX);
 	hpx_buffer_init(&answer.fields, HEAD_MAX);
-	hpx_buffer_init(&answer.body, BODY_MAX);
+	hpx_buffer_init(&answer.body, HPX_DEMO_BODY_MAX);
 	if (read_request(fd, &request))
 		server->handle(server->user, &request, &answer);
 	if (answer.status != 0)
