@@ -85,7 +85,7 @@ static void route(struct hpx_json_writer *json, const char *name, const struct h
 	hpx_json_end_object(json);
 }
 
-enum hpx_status hpx_builtin_policy_print(const struct hpx_settings *settings, struct hpx_buffer *out)
+static enum hpx_status print_policy(const struct hpx_settings *settings, struct hpx_buffer *out)
 {
 	static const char *const syntaxes[] = { "ietf", "strict", "bare" };
 	struct hpx_json_writer json;
@@ -179,7 +179,7 @@ static enum hpx_next policy_page(struct hpx_request *request)
 	struct hpx_buffer body;
 
 	hpx_buffer_init(&body, PAGE_BYTES_MAX);
-	return page(request, JSON, hpx_builtin_policy_print(request->settings, &body), &body);
+	return page(request, JSON, print_policy(request->settings, &body), &body);
 }
 
 static bool is_get(const struct hpx_request *request)
@@ -199,7 +199,7 @@ static enum hpx_next wrong_method(struct hpx_request *request, const char *detai
 
 static enum hpx_next webhook(struct hpx_request *request, struct hpx_span name)
 {
-	if (!hpx_hook_find(request, name))
+	if (!hpx_webhook_find(request, name))
 		return not_found(request);
 	if (!hpx_span_eq(request->head.http.method, HPX_SPAN("POST")))
 		return wrong_method(request, "this path is for POST", "POST");

@@ -359,10 +359,10 @@ static enum hpx_status make_shared(struct hpx_gateway *gateway, struct hpx_egres
 	const struct hpx_settings *settings = gateway->service->settings;
 
 	gateway->observed_keys = hpx_observed_keys_new();
-	gateway->hooks = hpx_hooks_new(settings->webhook_count);
+	gateway->webhooks = hpx_webhook_states_new(settings->webhook_count);
 	if (settings->tenant_from == HPX_TENANT_SUBREQUEST)
 		gateway->subrequests = hpx_subrequests_new(egress, &settings->subrequest);
-	if (gateway->observed_keys == NULL || gateway->hooks == NULL ||
+	if (gateway->observed_keys == NULL || gateway->webhooks == NULL ||
 	    (settings->tenant_from == HPX_TENANT_SUBREQUEST && gateway->subrequests == NULL))
 		return HPX_NOMEM;
 	if (gateway->service->store == NULL)
@@ -451,7 +451,7 @@ void hpx_gateway_free(struct hpx_gateway *gateway)
 	free(gateway->shards);
 	hpx_query_thread_free(gateway->query_thread);
 	hpx_subrequests_free(gateway->subrequests);
-	hpx_hooks_free(gateway->hooks);
+	hpx_webhook_states_free(gateway->webhooks);
 	hpx_observed_keys_free(gateway->observed_keys);
 	free(gateway);
 }

@@ -17,7 +17,7 @@ struct hpx_observed_keys;
 struct hpx_subrequests;
 struct hpx_query_thread;
 struct hpx_egress;
-struct hpx_hooks;
+struct hpx_webhook_states;
 struct hpx_gateway;
 
 /* One event loop with all that belongs to it. No other thread touches a shard but
@@ -58,8 +58,8 @@ struct hpx_gateway {
 	struct hpx_observed_keys *observed_keys;
 	struct hpx_query_thread *query_thread; /* NULL where there is no store */
 	struct hpx_subrequests *subrequests;   /* NULL unless a service names the tenants */
-	struct hpx_hooks *hooks;               /* of webhooks */
-	void (*accepted)(void *user);          /* NULL: this process delivers no jobs */
+	struct hpx_webhook_states *webhooks;
+	void (*accepted)(void *user); /* NULL: this process delivers no jobs */
 	void *accepted_user;
 	struct hpx_shard *shards;
 	unsigned shard_count;

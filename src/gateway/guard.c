@@ -16,10 +16,57 @@
 /* Retry-After of an unknown outcome when the time of its next probe is not known. */
 #define UNKNOWN_RETRY_AFTER_S 60
 
+static enum hpx_next take_decision(struct hpx_request *request, const struct hpx_decision *decision);
+static enum hpx_next tell_unknown(struct hpx_request *request);
+
+/* ---- the answers in memory ---- */
+
+void hpx_cached_mark(struct hpx_request *request)
+{
+	struct hpx_cache *cache = request->shard->service->cache;
+
+	if (cache != NULL)
+		request->reservation.cache_mark = hpx_cache_mark(cache);
+}
+
+void hpx_cached_keep(struct hpx_request *request, int64_t judged_ms,
+		     const struct hpx_record *record, const struct hpx_answer *answer)
+{
+	struct hpx_cache *cache = request->shard->service->cache;
+	struct hpx_cache_mark mark = request->reservation.cache_mark;
+
+	if (cache == NULL)
+		return;
+	if (judged_ms != 0)
+		mark.wall_ms = judged_ms;
+	hpx_cache_put(cache, &mark, record, answer);
+}
+
+/* The decision, and the answer of a replay in request->reservation.stored. False: the
+ * store must be asked, and the request is marked for its result. */
+static bool find_cached(struct hpx_request *request, struct hpx_decision *ret_decision)
+{
+	struct hpx_cache *cache = request->shard->service->cache;
+	struct hpx_meter *meter = &request->shard->meter;
+
+	if (cache == NULL)
+		return false;
+	if (hpx_cache_peek(cache, &request->identity.ask, &request->head.route->policy, ret_decision,
+			   &request->reservation.stored) == HPX_OK) {
+		hpx_counter_add(&meter->cache_hits, 1);
+		return true;
+	}
+	hpx_counter_add(&meter->cache_misses, 1);
+	hpx_cached_mark(request);
+	return false;
+}
+
+/* ---- the body ---- */
+
 enum hpx_next hpx_step_body_too_large(struct hpx_request *request)
 {
 	if (request->head.webhook != NULL)
-		hpx_hook_count(request, HPX_HOOK_too_large);
+		hpx_webhook_count(request, HPX_WEBHOOK_too_large);
 	hpx_respond_refuse(request, HPX_PROBLEM_request_too_large, NULL, HPX_RESPOND_CLOSE);
 	return HPX_NEXT_DONE;
 }
@@ -94,6 +141,8 @@ void hpx_guard_take_body(struct hpx_request *request, struct hpx_span data)
 	if (next != HPX_NEXT_WAIT)
 		hpx_request_go(request, next);
 }
+
+/* ---- the fingerprint and the lookup ---- */
 
 /* A header as the upstream gets it: a host in the target overrides the Host field. */
 static struct hpx_span combined_header(void *user, struct hpx_span name)
@@ -181,19 +230,21 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 		hpx_random_pool_take(&request->shard->random, request->identity.ask.token.bytes,
 				     sizeof(request->identity.ask.token.bytes));
 	request->identity.ask.owner = request->shard->service->store->owner;
-	if (hpx_cached_find(request, &decision))
-		return hpx_guard_decided(request, &decision);
+	if (find_cached(request, &decision))
+		return take_decision(request, &decision);
 	switch (hpx_store_peek(request->shard->reader, &request->identity.ask, &request->head.route->policy,
 			       &decision, &request->reservation.stored)) {
 	case HPX_OK:
 		hpx_cached_keep(request, 0, &decision.record, request->reservation.stored);
-		return hpx_guard_decided(request, &decision);
+		return take_decision(request, &decision);
 	case HPX_NOT_FOUND:
 		return HPX_NEXT_SLOT;
 	default:
 		return store_unavailable(request);
 	}
 }
+
+/* ---- the connection slot ---- */
 
 /* 503: no connection slot. Nothing was reserved, so the same key may come again. */
 static enum hpx_next refuse_overloaded(struct hpx_request *request)
@@ -246,6 +297,8 @@ static bool only_asks(const struct hpx_request *request)
 	return request->wait.waited || mode == HPX_RESERVE_ASK_BEFORE_QUEUE ||
 	       mode == HPX_RESERVE_ASK_WITHOUT_SLOT;
 }
+
+/* ---- the reservation ---- */
 
 /* The reservation is, or may be, in the store, and its request was refused:
  * it is failed as not executed, in the background. */
@@ -340,7 +393,7 @@ enum hpx_next hpx_step_reserved(struct hpx_request *request)
 		request->reservation.row = op->reserve.row;
 		hpx_cached_keep(request, op->judged_ms, &op->decision.record, op->reserve.replay);
 		HPX_CRASH_POINT(reserve_done);
-		return hpx_guard_decided(request, &op->decision);
+		return take_decision(request, &op->decision);
 	}
 	hpx_answer_free(op->reserve.replay);
 	return not_reserved(request, may_have_begun(op));
@@ -404,6 +457,8 @@ enum hpx_next hpx_step_reserve_late(struct hpx_request *request)
 	return store_unavailable(request);
 }
 
+/* ---- the decision ---- */
+
 /* The record was made by another recipe than the route has now: the retry is
  * fingerprinted by the record's recipe. */
 static enum hpx_next by_records_recipe(struct hpx_request *request,
@@ -430,7 +485,7 @@ static enum hpx_next by_records_recipe(struct hpx_request *request,
 	/* A recipe that cannot be read: the record cannot be compared, so
 	 * nobody knows whether this is the same request. */
 	hpx_log(HPX_LOG_ERROR, "recipe_unreadable", "problem=%s", hpx_status_name(status));
-	return hpx_guard_unknown(request);
+	return tell_unknown(request);
 }
 
 static enum hpx_next refuse_unknown(struct hpx_request *request, unsigned retry_after_s)
@@ -464,7 +519,8 @@ enum hpx_next hpx_step_unknown_told(struct hpx_request *request)
 							 hpx_clock_wall_ms()));
 }
 
-enum hpx_next hpx_guard_unknown(struct hpx_request *request)
+/* 409 idempotency_outcome_unknown, with the time of the next probe. */
+static enum hpx_next tell_unknown(struct hpx_request *request)
 {
 	request->wait.query = (struct hpx_store_query){ .wants_question = true, .id = request->identity.ask.id };
 	return hpx_request_query(request, HPX_NEXT_UNKNOWN_TOLD, HPX_NEXT_UNKNOWN_LATE);
@@ -501,7 +557,8 @@ enum hpx_next hpx_guard_replay(struct hpx_request *request)
 	return HPX_NEXT_DONE;
 }
 
-enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_decision *decision)
+/* What the decision means for this request. */
+static enum hpx_next take_decision(struct hpx_request *request, const struct hpx_decision *decision)
 {
 	struct hpx_meter *meter = &request->shard->meter;
 	bool executes = decision->kind == HPX_DECISION_EXECUTE ||
@@ -530,46 +587,6 @@ enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_de
 	case HPX_DECISION_MISMATCH:
 		return mismatch(request);
 	default:
-		return hpx_guard_unknown(request);
+		return tell_unknown(request);
 	}
-}
-
-/* ---- the answers in memory ---- */
-
-bool hpx_cached_find(struct hpx_request *request, struct hpx_decision *ret_decision)
-{
-	struct hpx_cache *cache = request->shard->service->cache;
-	struct hpx_meter *meter = &request->shard->meter;
-
-	if (cache == NULL)
-		return false;
-	if (hpx_cache_peek(cache, &request->identity.ask, &request->head.route->policy, ret_decision,
-			   &request->reservation.stored) == HPX_OK) {
-		hpx_counter_add(&meter->cache_hits, 1);
-		return true;
-	}
-	hpx_counter_add(&meter->cache_misses, 1);
-	hpx_cached_mark(request);
-	return false;
-}
-
-void hpx_cached_mark(struct hpx_request *request)
-{
-	struct hpx_cache *cache = request->shard->service->cache;
-
-	if (cache != NULL)
-		request->reservation.cache_mark = hpx_cache_mark(cache);
-}
-
-void hpx_cached_keep(struct hpx_request *request, int64_t judged_ms,
-		     const struct hpx_record *record, const struct hpx_answer *answer)
-{
-	struct hpx_cache *cache = request->shard->service->cache;
-	struct hpx_cache_mark mark = request->reservation.cache_mark;
-
-	if (cache == NULL)
-		return;
-	if (judged_ms != 0)
-		mark.wall_ms = judged_ms;
-	hpx_cache_put(cache, &mark, record, answer);
 }

@@ -95,13 +95,13 @@ static void print_webhooks(const struct hpx_gateway *gateway, struct hpx_metric_
 		return;
 	hpx_metric_head(page, "hapax_webhooks_total", "counter", "Webhooks by what they came to.");
 	for (size_t i = 0; i < settings->webhook_count; i++) {
-		for (int r = 0; r < HPX_HOOK_COUNT; r++) {
-			enum hpx_hook_result result = (enum hpx_hook_result)r;
+		for (int r = 0; r < HPX_WEBHOOK_COUNT; r++) {
+			enum hpx_webhook_result result = (enum hpx_webhook_result)r;
 
 			HPX_METRIC_PRINT(page, "hapax_webhooks_total{webhook=\"");
 			hpx_metric_label(page, settings->webhooks[i].name);
-			HPX_METRIC_PRINT(page, "\",result=\"%s\"} %llu\n", hpx_hook_result_name(result),
-					 (unsigned long long)hpx_hooks_count(gateway->hooks, i, result));
+			HPX_METRIC_PRINT(page, "\",result=\"%s\"} %llu\n", hpx_webhook_result_name(result),
+					 (unsigned long long)hpx_webhook_states_count(gateway->webhooks, i, result));
 		}
 	}
 }

@@ -321,7 +321,7 @@ struct hpx_request_pass {
 };
 
 /* A webhook's message; from WEBHOOK to its answer. */
-struct hpx_request_hook {
+struct hpx_request_webhook {
 	struct hpx_ruling_update ruling;
 	enum hpx_job_state job_state; /* of the job it is about, before the ruling */
 };
@@ -342,7 +342,7 @@ struct hpx_request {
 	struct hpx_attempt attempt;
 	struct hpx_request_answer answer;
 	struct hpx_request_pass pass;
-	struct hpx_request_hook hook;
+	struct hpx_request_webhook webhook;
 };
 
 /* ---- what brings a request on; all on its loop's thread ---- */

@@ -1,4 +1,5 @@
-/* Writing answers to the client: hapax's own, stored ones, and the upstream's. */
+/* Answers to the client: those of hapax, stored ones, and the upstream's. Without a
+ * client (it is gone, or has its answer) all of these do nothing. */
 #ifndef HPX_GATEWAY_RESPOND_H
 #define HPX_GATEWAY_RESPOND_H
 
@@ -7,7 +8,7 @@
 enum hpx_respond_close { HPX_RESPOND_KEEP,
 			 HPX_RESPOND_CLOSE };
 
-/* More about a refusal than its code; zero members are left out. */
+/* The details of a refusal; zero members are left out. */
 struct hpx_refusal {
 	const char *detail;
 	unsigned status;      /* 0: the code's own */
@@ -18,12 +19,12 @@ struct hpx_refusal {
 	const char *allow; /* the methods of a 405 */
 };
 
-/* One of hapax's own problem documents, in the shape of the profile. */
+/* A problem document of hapax, in the shape of the profile. */
 void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 			const struct hpx_refusal *refusal, enum hpx_respond_close close);
 
-/* A whole answer of hapax's own: `fields` are further header lines; an empty
- * `content_type` is left out. */
+/* A whole answer of hapax: `fields` are further header lines; an empty `content_type`
+ * is left out. */
 void hpx_respond_direct(struct hpx_request *request, unsigned status, struct hpx_span content_type,
 			struct hpx_span fields, struct hpx_span body);
 
@@ -31,7 +32,7 @@ void hpx_respond_direct(struct hpx_request *request, unsigned status, struct hpx
  * application has just committed it. */
 void hpx_respond_replay(struct hpx_request *request);
 
-/* The upstream's answer, whole, as it was collected. */
+/* The upstream's whole answer, as it was collected. */
 void hpx_respond_collected(struct hpx_request *request);
 
 /* The upstream's answer as it flows: its head (with what was collected so
@@ -43,12 +44,12 @@ void hpx_respond_piece(struct hpx_request *request, struct hpx_span bytes);
 void hpx_respond_end(struct hpx_request *request);
 void hpx_respond_break(struct hpx_request *request);
 
-/* A 1xx, to a caller that speaks HTTP/1.1. */
+/* A 1xx of the upstream. */
 void hpx_respond_informational(struct hpx_request *request, const struct hpx_http_head *head);
 
-/* Fills request->answer.head (what the client gets) and request->answer.kept_head
- * (what a replay gets) from the upstream's answer. False: it cannot be written
- * safely or is too large. */
+/* Fills request->answer from the head of the upstream's answer: the fields for the
+ * client, and those for a replay. False: the head cannot be written safely, or is too
+ * large. */
 bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_head *head);
 
 #endif

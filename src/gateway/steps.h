@@ -29,12 +29,8 @@ void hpx_subrequest_leave(struct hpx_request *request);
 
 /* Bytes of the body; the step after it runs when request->body.whole. */
 void hpx_guard_take_body(struct hpx_request *request, struct hpx_span data);
-/* What the decision means for this request. */
-enum hpx_next hpx_guard_decided(struct hpx_request *request, const struct hpx_decision *decision);
 /* The stored answer, or that it was not kept. */
 enum hpx_next hpx_guard_replay(struct hpx_request *request);
-/* 409 idempotency_outcome_unknown, with the time of the next question. */
-enum hpx_next hpx_guard_unknown(struct hpx_request *request);
 /* Retry-After for what is asked about at `at_ms`; 0: nobody knows when. */
 unsigned hpx_guard_until_s(int64_t at_ms, int64_t now_ms);
 /* The result of a RESERVE whose request was refused meanwhile: what it began is
@@ -43,9 +39,6 @@ void hpx_guard_late(struct hpx_request *request);
 
 /* The cache of answers is asked before the store, and keeps what the store said.
  * Where there is no cache, these do nothing. */
-/* The decision, and the answer of a replay in request->reservation.stored; false: the store
- * must be asked, and the request is marked for what it will say. */
-bool hpx_cached_find(struct hpx_request *request, struct hpx_decision *ret_decision);
 /* Before the store is asked by request->reservation.op. */
 void hpx_cached_mark(struct hpx_request *request);
 /* What the store gave or took since the mark: nothing but a completed record
@@ -169,7 +162,6 @@ void hpx_observed_keys_free(struct hpx_observed_keys *observed_keys);
 
 /* Observe mode: an operation passes; its raw body counts as its fingerprint. */
 void hpx_observe_begin(struct hpx_request *request);
-void hpx_observe_body(struct hpx_request *request, struct hpx_span bytes);
 void hpx_observe_end(struct hpx_request *request);
 
 /* A new operation is executed: was the same seen under another tenant? */
@@ -196,8 +188,5 @@ enum hpx_status hpx_operation_print(const struct hpx_record *record,
 				    const struct hpx_job_entry *jobs,
 				    const struct hpx_next_question *question,
 				    struct hpx_buffer *out);
-
-/* The published idempotency policy of every route, as JSON. */
-enum hpx_status hpx_builtin_policy_print(const struct hpx_settings *settings, struct hpx_buffer *out);
 
 #endif

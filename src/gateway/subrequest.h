@@ -1,8 +1,7 @@
-/* The authorisation subrequest (`tenant: {from: subrequest}`): the caller's
- * credentials are shown to a service, which says whose they are. What it said
- * is remembered for a while under a hash of the credentials, and callers who
- * come with the same ones meanwhile wait for the one question about them. A
- * credential is never kept longer than its question takes, and never logged. */
+/* The authorisation subrequest (`tenant: {from: subrequest}`): a service gets the
+ * caller's credentials and names the caller. Its answer is cached for a while under a
+ * hash of the credentials. Requests with the same credentials share one subrequest. A
+ * credential is never kept longer than its subrequest takes, and never logged. */
 #ifndef HPX_GATEWAY_SUBREQUEST_H
 #define HPX_GATEWAY_SUBREQUEST_H
 
@@ -15,8 +14,8 @@
 	X(unauthenticated) \
 	X(forbidden) \
 	X(unavailable) \
-	X(cached) /* no question: it was known */ \
-	X(shared) /* no question of its own: another's was under way */
+	X(cached) /* no subrequest: the identity was cached */ \
+	X(shared) /* no subrequest of its own: another request's was under way */
 
 enum hpx_subrequest_result {
 #define X(name) HPX_SUBREQUEST_##name,
@@ -32,7 +31,7 @@ const char *hpx_subrequest_result_name(enum hpx_subrequest_result result);
  * kept. Bounded; not for use from two threads. */
 
 enum hpx_identity_kind {
-	HPX_IDENTITY_UNAVAILABLE, /* nobody could tell; never remembered */
+	HPX_IDENTITY_UNAVAILABLE, /* the service did not tell; never cached */
 	HPX_IDENTITY_NAMED,
 	HPX_IDENTITY_UNAUTHENTICATED, /* 401, or a 2xx that names nobody */
 	HPX_IDENTITY_FORBIDDEN,       /* 403 */
@@ -47,18 +46,19 @@ struct hpx_identity {
 	char name[HPX_IDENTITY_NAME_MAX];
 };
 
-/* What an answer says: its status, and its header lines ("Name: value\r\n"),
- * of which `header` names the tenant. Sent twice, too long, or with bytes that
- * are not visible ASCII, it names nobody that can be relied on: UNAVAILABLE. */
+/* Reads the service's answer: its status, and its header lines ("Name: value\r\n"),
+ * of which `header` names the tenant. UNAVAILABLE where that header is there twice,
+ * too long, or has bytes that are not visible ASCII: then the name cannot be relied
+ * on. */
 void hpx_identity_read(unsigned status, struct hpx_span headers, struct hpx_span header,
 		       struct hpx_identity *ret_identity);
 
 struct hpx_identities;
 
-/* NULL when out of memory. At least as many entries as one set has (4). */
+/* NULL when out of memory. Holds at least one set of entries (4). */
 struct hpx_identities *hpx_identities_new(unsigned entries_max);
 void hpx_identities_free(struct hpx_identities *identities);
-/* False: not known, or not any more. Times are on the boot clock. */
+/* False: not cached, or too old. Times are on the boot clock. */
 bool hpx_identities_find(struct hpx_identities *identities,
 			 const uint8_t digest[HPX_SHA256_SIZE], int64_t now_ms,
 			 struct hpx_identity *ret_identity);
@@ -69,7 +69,7 @@ void hpx_identities_put(struct hpx_identities *identities, const uint8_t digest[
 
 struct hpx_subrequests;
 
-/* `egress` NULL: nobody can be asked. NULL when out of memory. */
+/* `egress` NULL: every subrequest fails. NULL when out of memory. */
 struct hpx_subrequests *hpx_subrequests_new(struct hpx_egress *egress,
 					    const struct hpx_subrequest *settings);
 /* After the engine has stopped. NULL is nothing. */
@@ -77,9 +77,9 @@ void hpx_subrequests_free(struct hpx_subrequests *subrequests);
 uint64_t hpx_subrequests_count(const struct hpx_subrequests *subrequests,
 			       enum hpx_subrequest_result result);
 
-/* What names the caller to the service, or may: the header lines of the question.
- * Fills the hash of the credentials too. HPX_INVALID: they are ambiguous, and
- * `*ret_reason` says why. */
+/* Writes the header lines of the subrequest: all headers that name the caller, or
+ * may. Fills the hash of the credentials too. HPX_INVALID: the credentials are
+ * ambiguous, and `*ret_reason` says why. */
 enum hpx_status hpx_subrequest_credentials(const struct hpx_tenant_source *source,
 					   struct hpx_buffer *out,
 					   uint8_t ret_digest[HPX_SHA256_SIZE],

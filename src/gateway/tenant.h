@@ -1,7 +1,7 @@
-/* The tenant: who is calling, from the credentials of the request, never from
- * its body. A replay is given without asking the upstream, so two callers must
- * never have one name; and a retry must have the name of the first try, so
- * nothing that rotates may be part of it. */
+/* The tenant: the caller, found from the credentials of the request, never from its
+ * body. A replay is given without asking the upstream, so two callers must never get
+ * one name. A retry must get the name of the first try, so nothing that rotates may
+ * be part of the name. */
 #ifndef HPX_GATEWAY_TENANT_H
 #define HPX_GATEWAY_TENANT_H
 
@@ -9,13 +9,13 @@
 #include "http/message.h"
 #include "settings/settings.h"
 
-/* A request, as far as it tells who sent it. */
+/* The parts of a request that tell who sent it. */
 struct hpx_tenant_source {
 	const struct hpx_settings *settings;
 	const struct hpx_http_head *head;
-	struct hpx_span host; /* that the request is for */
+	struct hpx_span host; /* of the target, or of the Host field */
 	const char *peer;
-	struct hpx_arena *arena; /* the answer's texts are from it */
+	struct hpx_arena *arena; /* the texts of the result are allocated here */
 };
 
 struct hpx_tenant {
@@ -24,32 +24,34 @@ struct hpx_tenant {
 	 * than that is part of it, with "+<hash>" behind. No credential is in it. */
 	struct hpx_span name;
 	bool anonymous;
-	/* A header that may name a caller too and is in no list; len 0: none. */
+	/* A header that may name a caller too and is in no list; len 0 where there is
+	 * none. */
 	struct hpx_span suspect;
-	/* HPX_INVALID: tells the client's developer and the operator the remedy. */
+	/* With HPX_INVALID: the reason and the remedy, for the client's developer and
+	 * the operator. */
 	const char *reason;
 };
 
-/* HPX_INVALID: it is not clear who is calling. Not for SUBREQUEST. */
+/* HPX_INVALID: the caller is not clear. Not for SUBREQUEST. */
 enum hpx_status hpx_tenant_of(const struct hpx_tenant_source *source,
 			      struct hpx_tenant *ret_tenant);
 
-/* `name` with what `tenant.with` adds behind it, from the arena. HPX_INVALID:
- * one of those headers is there twice, and `*ret_reason` says so. */
+/* Adds the headers of `tenant.with` to `name`, from the arena. HPX_INVALID: one of
+ * those headers is there twice, and `*ret_reason` says so. */
 enum hpx_status hpx_tenant_add_with(const struct hpx_tenant_source *source,
 				    struct hpx_span *name, const char **ret_reason);
 
-/* Whether a header of this name is looked at to find out the tenant under these
- * settings (whatever the request); for the checks of a head. */
+/* Whether a header of this name is used to find the tenant under these settings; for
+ * the checks of a request's head. */
 bool hpx_tenant_looks_at(const struct hpx_settings *settings, struct hpx_span name);
 
-/* One line for people: what names the tenant here, and what becomes of requests
- * without a credential. */
+/* One line for people: which credential names the tenant, and what becomes of
+ * requests without one. */
 enum hpx_status hpx_tenant_describe(const struct hpx_settings *settings,
 				    struct hpx_buffer *out);
 
-/* What a key is unique within besides the tenant, always with the upstream's
- * name: method and path, the route's pattern, or nothing more. */
+/* The scope: what a key is unique within besides the tenant. Always the upstream's
+ * name; and method and path, or the route's pattern, or nothing more. */
 enum hpx_status hpx_scope_of(const struct hpx_settings *settings, const struct hpx_route *route,
 			     struct hpx_span method, struct hpx_span path,
 			     struct hpx_arena *arena, struct hpx_span *ret_scope);
@@ -59,7 +61,7 @@ enum hpx_status hpx_scope_of(const struct hpx_settings *settings, const struct h
 /* More headers that name a caller than any caller sends. */
 #define HPX_TENANT_STABLE_MAX 16
 
-/* What a request has that may tell who sent it. */
+/* The fields of a request that may tell who sent it. */
 struct hpx_tenant_found {
 	const struct hpx_field *authorization;
 	const struct hpx_field *api_key;
@@ -79,22 +81,23 @@ struct hpx_tenant_found {
 enum hpx_status hpx_tenant_refuse(struct hpx_tenant *tenant, struct hpx_span reason);
 enum hpx_status hpx_tenant_refuse_twice(const struct hpx_tenant_source *source,
 					struct hpx_span name, struct hpx_tenant *tenant);
-/* `bare`: it has no scheme, or nothing behind it. */
+/* `bare`: Authorization has no scheme, or nothing behind it. */
 enum hpx_status hpx_tenant_refuse_scheme(const struct hpx_tenant_found *found, bool bare,
 					 struct hpx_tenant *tenant);
-/* Under `automatic`, whatever may name a caller and cannot be used; HPX_OK where
- * there is nothing of that. */
+/* Under `automatic`: refuses a credential that cannot be used; HPX_OK where there is
+ * none. */
 enum hpx_status hpx_tenant_refuse_unusable(const struct hpx_tenant_source *source,
 					   const struct hpx_tenant_found *found,
 					   struct hpx_tenant *tenant);
-/* `missing` is what would name the caller; `other` is there instead. */
+/* `missing` is the credential that would name the caller; `other` is there
+ * instead. */
 enum hpx_status hpx_tenant_refuse_other(const struct hpx_tenant_source *source,
 					const char *missing, const struct hpx_field *other,
 					struct hpx_tenant *tenant);
-/* Nobody in particular, under `anonymous: refuse`. */
+/* An anonymous caller, under `anonymous: refuse`. */
 enum hpx_status hpx_tenant_refuse_nobody(const struct hpx_tenant_source *source,
 					 const char *missing, struct hpx_tenant *tenant);
-/* Under `anonymous: local`; HPX_OK where the request is local. */
+/* Under `anonymous: local`: refuses a request that is not local; else HPX_OK. */
 enum hpx_status hpx_tenant_refuse_afar(const struct hpx_tenant_source *source,
 				       const char *missing, struct hpx_tenant *tenant);
 

@@ -14,73 +14,73 @@
 /* An operation that is delivered later has one job; others may have several. */
 #define JOBS_MAX 16
 
-struct hook {
+struct webhook_state {
 	pthread_mutex_t lock;
 	struct hpx_bucket bucket;
-	struct hpx_counter results[HPX_HOOK_COUNT];
+	struct hpx_counter results[HPX_WEBHOOK_COUNT];
 };
 
-struct hpx_hooks {
+struct hpx_webhook_states {
 	size_t count;
-	struct hook hooks[];
+	struct webhook_state of[];
 };
 
-const char *hpx_hook_result_name(enum hpx_hook_result result)
+const char *hpx_webhook_result_name(enum hpx_webhook_result result)
 {
 	static const char *const names[] = {
 #define X(name) #name,
-		HPX_HOOK_LIST(X)
+		HPX_WEBHOOK_LIST(X)
 #undef X
 	};
 	return names[result];
 }
 
-struct hpx_hooks *hpx_hooks_new(size_t count)
+struct hpx_webhook_states *hpx_webhook_states_new(size_t count)
 {
-	struct hpx_hooks *hooks = calloc(1, sizeof(*hooks) + count * sizeof(hooks->hooks[0]));
+	struct hpx_webhook_states *states = calloc(1, sizeof(*states) + count * sizeof(states->of[0]));
 
-	if (hooks == NULL)
+	if (states == NULL)
 		return NULL;
-	for (; hooks->count < count; hooks->count++) {
-		if (pthread_mutex_init(&hooks->hooks[hooks->count].lock, NULL) != 0) {
-			hpx_hooks_free(hooks);
+	for (; states->count < count; states->count++) {
+		if (pthread_mutex_init(&states->of[states->count].lock, NULL) != 0) {
+			hpx_webhook_states_free(states);
 			return NULL;
 		}
 	}
-	return hooks;
+	return states;
 }
 
-void hpx_hooks_free(struct hpx_hooks *hooks)
+void hpx_webhook_states_free(struct hpx_webhook_states *states)
 {
-	for (size_t i = 0; hooks != NULL && i < hooks->count; i++)
-		pthread_mutex_destroy(&hooks->hooks[i].lock);
-	free(hooks);
+	for (size_t i = 0; states != NULL && i < states->count; i++)
+		pthread_mutex_destroy(&states->of[i].lock);
+	free(states);
 }
 
-uint64_t hpx_hooks_count(const struct hpx_hooks *hooks, size_t place,
-			 enum hpx_hook_result result)
+uint64_t hpx_webhook_states_count(const struct hpx_webhook_states *states, size_t place,
+				  enum hpx_webhook_result result)
 {
-	return place < hooks->count ? hpx_counter_read(&hooks->hooks[place].results[result]) : 0;
+	return place < states->count ? hpx_counter_read(&states->of[place].results[result]) : 0;
 }
 
 /* A reload does not change webhooks, so an index stays valid. */
-static struct hook *hook_of(struct hpx_request *request)
+static struct webhook_state *state_of(struct hpx_request *request)
 {
 	size_t place = (size_t)(request->head.webhook - request->settings->webhooks);
 
-	HPX_ASSERT(place < request->shard->gateway->hooks->count);
-	return &request->shard->gateway->hooks->hooks[place];
+	HPX_ASSERT(place < request->shard->gateway->webhooks->count);
+	return &request->shard->gateway->webhooks->of[place];
 }
 
-void hpx_hook_count(struct hpx_request *request, enum hpx_hook_result result)
+void hpx_webhook_count(struct hpx_request *request, enum hpx_webhook_result result)
 {
-	hpx_counter_add(&hook_of(request)->results[result], 1);
+	hpx_counter_add(&state_of(request)->results[result], 1);
 }
 
-bool hpx_hook_find(struct hpx_request *request, struct hpx_span name)
+bool hpx_webhook_find(struct hpx_request *request, struct hpx_span name)
 {
 	const struct hpx_settings *settings = request->settings;
-	size_t known = request->shard->gateway->hooks->count;
+	size_t known = request->shard->gateway->webhooks->count;
 
 	for (size_t i = 0; i < settings->webhook_count && i < known; i++) {
 		if (!hpx_span_eq(settings->webhooks[i].name, name))
@@ -95,12 +95,12 @@ bool hpx_hook_find(struct hpx_request *request, struct hpx_span name)
 
 /* ---- answers ---- */
 
-static enum hpx_next answer(struct hpx_request *request, enum hpx_hook_result result)
+static enum hpx_next answer(struct hpx_request *request, enum hpx_webhook_result result)
 {
 	struct hpx_span body = hpx_arena_printf(&request->arena, "{\"result\":\"%s\"}\n",
-						hpx_hook_result_name(result));
+						hpx_webhook_result_name(result));
 
-	hpx_hook_count(request, result);
+	hpx_webhook_count(request, result);
 	hpx_respond_direct(request, 200, HPX_SPAN("application/json"), (struct hpx_span){ "", 0 },
 			   body.ptr != NULL ? body : HPX_SPAN("{}\n"));
 	return HPX_NEXT_DONE;
@@ -111,7 +111,7 @@ enum hpx_next hpx_step_webhook_late(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 5 };
 
-	hpx_hook_count(request, HPX_HOOK_unavailable);
+	hpx_webhook_count(request, HPX_WEBHOOK_unavailable);
 	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_store_unavailable, &refusal,
 			   HPX_RESPOND_KEEP);
 	return HPX_NEXT_DONE;
@@ -134,16 +134,16 @@ static struct hpx_signature_message message_of(struct hpx_request *request)
 
 static enum hpx_next unverified(struct hpx_request *request, enum hpx_signature signature)
 {
-	static const enum hpx_hook_result results[] = {
-		[HPX_SIGNATURE_MISSING] = HPX_HOOK_missing,
-		[HPX_SIGNATURE_MALFORMED] = HPX_HOOK_malformed,
-		[HPX_SIGNATURE_TOO_OLD] = HPX_HOOK_too_old,
-		[HPX_SIGNATURE_WRONG] = HPX_HOOK_wrong,
+	static const enum hpx_webhook_result results[] = {
+		[HPX_SIGNATURE_MISSING] = HPX_WEBHOOK_missing,
+		[HPX_SIGNATURE_MALFORMED] = HPX_WEBHOOK_malformed,
+		[HPX_SIGNATURE_TOO_OLD] = HPX_WEBHOOK_too_old,
+		[HPX_SIGNATURE_WRONG] = HPX_WEBHOOK_wrong,
 	};
 
 	if (signature == HPX_SIGNATURE_UNCHECKED)
 		return HPX_NEXT_WEBHOOK_LATE;
-	hpx_hook_count(request, results[signature]);
+	hpx_webhook_count(request, results[signature]);
 	hpx_respond_refuse(request, HPX_PROBLEM_webhook_unverified, NULL, HPX_RESPOND_KEEP);
 	return HPX_NEXT_DONE;
 }
@@ -151,13 +151,13 @@ static enum hpx_next unverified(struct hpx_request *request, enum hpx_signature 
 /* Only signed messages count: a stranger cannot use up a sender's rate. */
 static bool is_within_rate(struct hpx_request *request, int64_t *ret_wait_ms)
 {
-	struct hook *hook = hook_of(request);
+	struct webhook_state *state = state_of(request);
 	bool within;
 
-	pthread_mutex_lock(&hook->lock);
-	within = hpx_bucket_take(&hook->bucket, request->head.webhook->per_second, hpx_clock_boot_ms(),
+	pthread_mutex_lock(&state->lock);
+	within = hpx_bucket_take(&state->bucket, request->head.webhook->per_second, hpx_clock_boot_ms(),
 				 ret_wait_ms);
-	pthread_mutex_unlock(&hook->lock);
+	pthread_mutex_unlock(&state->lock);
 	return within;
 }
 
@@ -165,15 +165,15 @@ static enum hpx_next too_many(struct hpx_request *request, int64_t wait_ms)
 {
 	struct hpx_refusal refusal = { .retry_after_s = (unsigned)((wait_ms + 999) / 1000) };
 
-	hpx_hook_count(request, HPX_HOOK_rate_limited);
+	hpx_webhook_count(request, HPX_WEBHOOK_rate_limited);
 	hpx_respond_refuse(request, HPX_PROBLEM_rate_limited, &refusal, HPX_RESPOND_KEEP);
 	return HPX_NEXT_DONE;
 }
 
 /* ---- what the store makes of it ---- */
 
-enum hpx_hook_result hpx_hook_result_of(enum hpx_reconcile_move move, enum hpx_ruling ruling,
-					bool unknown, bool under_way)
+enum hpx_webhook_result hpx_webhook_result_of(enum hpx_reconcile_move move, enum hpx_ruling ruling,
+					      bool unknown, bool under_way)
 {
 	bool settles = ruling == HPX_RULING_APPLIED || ruling == HPX_RULING_DECLINED;
 
@@ -181,39 +181,39 @@ enum hpx_hook_result hpx_hook_result_of(enum hpx_reconcile_move move, enum hpx_r
 	case HPX_RECONCILE_SETTLE_APPLIED:
 	case HPX_RECONCILE_SETTLE_DECLINED:
 	case HPX_RECONCILE_SETTLE_NOT_APPLIED:
-		return HPX_HOOK_settled;
+		return HPX_WEBHOOK_settled;
 	default:
-		return unknown || (under_way && settles) ? HPX_HOOK_kept : HPX_HOOK_ignored;
+		return unknown || (under_way && settles) ? HPX_WEBHOOK_kept : HPX_WEBHOOK_ignored;
 	}
 }
 
 /* From the operation as it is after the ruling; where nothing settled it, that is how
  * it was before. For a job that does not answer for its operation, only the state
  * that the query before has found is known. */
-static enum hpx_hook_result result_of(const struct hpx_request *request)
+static enum hpx_webhook_result result_of(const struct hpx_request *request)
 {
-	const struct hpx_ruling_update *ruling = &request->hook.ruling;
+	const struct hpx_ruling_update *ruling = &request->webhook.ruling;
 	enum hpx_state state = request->reservation.op.decision.record.state;
 	bool unknown = state == HPX_STATE_UNKNOWN;
 	bool under_way = state == HPX_STATE_PENDING || state == HPX_STATE_IN_PROGRESS;
 
 	if (ruling->number != 0) {
-		unknown = request->hook.job_state == HPX_JOB_UNKNOWN;
-		under_way = request->hook.job_state == HPX_JOB_QUEUED ||
-			    request->hook.job_state == HPX_JOB_SENDING;
+		unknown = request->webhook.job_state == HPX_JOB_UNKNOWN;
+		under_way = request->webhook.job_state == HPX_JOB_QUEUED ||
+			    request->webhook.job_state == HPX_JOB_SENDING;
 	}
-	return hpx_hook_result_of(ruling->move, ruling->received.ruling, unknown, under_way);
+	return hpx_webhook_result_of(ruling->move, ruling->received.ruling, unknown, under_way);
 }
 
-static void log_result(const struct hpx_request *request, enum hpx_hook_result result)
+static void log_result(const struct hpx_request *request, enum hpx_webhook_result result)
 {
 	char reference[HPX_REFERENCE_SIZE];
 
 	hpx_reference_print(&request->reservation.op.id, &request->reservation.op.mark, reference);
 	hpx_log(HPX_LOG_INFO, "webhook", "webhook=%.*s operation=%s job=%lld says=%s result=%s",
 		HPX_SPAN_ARG(request->head.webhook->name), reference,
-		(long long)request->hook.ruling.number,
-		hpx_ruling_name(request->hook.ruling.received.ruling), hpx_hook_result_name(result));
+		(long long)request->webhook.ruling.number,
+		hpx_ruling_name(request->webhook.ruling.received.ruling), hpx_webhook_result_name(result));
 }
 
 enum hpx_next hpx_step_webhook_ruled(struct hpx_request *request)
@@ -226,14 +226,14 @@ enum hpx_next hpx_step_webhook_ruled(struct hpx_request *request)
 	case HPX_STALE:
 	case HPX_REFUSED:
 	case HPX_CORRUPT: /* a person looks at it anyway */
-		return answer(request, HPX_HOOK_ignored);
+		return answer(request, HPX_WEBHOOK_ignored);
 	default:
 		return HPX_NEXT_WEBHOOK_LATE;
 	}
-	enum hpx_hook_result result = result_of(request);
+	enum hpx_webhook_result result = result_of(request);
 	log_result(request, result);
 	/* A job that did not happen is sent again. */
-	if (request->hook.ruling.move == HPX_RECONCILE_SETTLE_NOT_APPLIED)
+	if (request->webhook.ruling.move == HPX_RECONCILE_SETTLE_NOT_APPLIED)
 		hpx_async_wake(request->shard->gateway);
 	return answer(request, result);
 }
@@ -246,7 +246,7 @@ static enum hpx_next submit(struct hpx_request *request, const struct hpx_operat
 {
 	const struct hpx_webhook *webhook = request->head.webhook;
 
-	request->hook.ruling.rule = (struct hpx_reconcile_rule){
+	request->webhook.ruling.rule = (struct hpx_reconcile_rule){
 		.settle_after_ms = webhook->settle_after_ms,
 		.confirm_after_ms = webhook->settle_after_ms,
 	};
@@ -254,11 +254,11 @@ static enum hpx_next submit(struct hpx_request *request, const struct hpx_operat
 		.verb = HPX_VERB_RULE,
 		.id = *id,
 		.mark = *mark,
-		.rule.update = &request->hook.ruling,
+		.rule.update = &request->webhook.ruling,
 		.actor = HPX_SPAN("webhook"),
 		.reason = hpx_arena_printf(&request->arena, "webhook %.*s: %s",
 					   HPX_SPAN_ARG(webhook->name),
-					   hpx_ruling_name(request->hook.ruling.received.ruling)),
+					   hpx_ruling_name(request->webhook.ruling.received.ruling)),
 	};
 	return hpx_request_submit(request, HPX_WAIT_QUERY, HPX_NEXT_WEBHOOK_RULED, HPX_NEXT_WEBHOOK_LATE);
 }
@@ -273,8 +273,8 @@ static enum hpx_next rule_operation(struct hpx_request *request)
 		if (!e->delivery.answers ||
 		    !hpx_mark_eq(&e->delivery.mark, &request->identity.sought))
 			continue;
-		request->hook.ruling.number = e->delivery.number;
-		request->hook.job_state = e->delivery.state;
+		request->webhook.ruling.number = e->delivery.number;
+		request->webhook.job_state = e->delivery.state;
 	}
 	return submit(request, &request->identity.ask.id, &request->identity.sought);
 }
@@ -301,9 +301,9 @@ static enum hpx_next rule_job(struct hpx_request *request)
 	const struct hpx_job_entry *only = find_only(request);
 
 	if (only == NULL)
-		return answer(request, HPX_HOOK_ignored);
-	request->hook.ruling.number = only->delivery.number;
-	request->hook.job_state = only->delivery.state;
+		return answer(request, HPX_WEBHOOK_ignored);
+	request->webhook.ruling.number = only->delivery.number;
+	request->webhook.job_state = only->delivery.state;
 	struct hpx_operation_id id = only->delivery.operation;
 	struct hpx_mark mark = only->delivery.mark;
 	return submit(request, &id, &mark);
@@ -348,7 +348,7 @@ static enum hpx_next find_jobs(struct hpx_request *request)
 	else if (reference.ptr == NULL && id.ptr != NULL)
 		query.provider_id = id;
 	else
-		return answer(request, HPX_HOOK_ignored);
+		return answer(request, HPX_WEBHOOK_ignored);
 	request->wait.query = (struct hpx_store_query){ .wants_jobs = true, .query = query };
 	return hpx_request_query(request, HPX_NEXT_WEBHOOK_JOBS, HPX_NEXT_WEBHOOK_LATE);
 }
@@ -360,7 +360,7 @@ enum hpx_next hpx_step_webhook(struct hpx_request *request)
 	struct hpx_signature_message message = message_of(request);
 	enum hpx_signature signature =
 		hpx_signature_check(&webhook->signature, &message, hpx_clock_wall_ms());
-	struct hpx_received_ruling *received = &request->hook.ruling.received;
+	struct hpx_received_ruling *received = &request->webhook.ruling.received;
 	int64_t wait_ms = 0;
 
 	HPX_ASSERT(request->body.whole && request->head.purpose == HPX_PURPOSE_WEBHOOK);
@@ -377,6 +377,6 @@ enum hpx_next hpx_step_webhook(struct hpx_request *request)
 	if (hpx_ruling_of_body(&webhook->mapping, message.body, &received->ruling) != HPX_OK)
 		return HPX_NEXT_WEBHOOK_LATE;
 	if (received->ruling == HPX_RULING_UNCLEAR)
-		return answer(request, HPX_HOOK_ignored);
+		return answer(request, HPX_WEBHOOK_ignored);
 	return find_jobs(request);
 }

@@ -1,56 +1,56 @@
-/* POST /.hapax/webhooks/<name>: a provider says, unasked, what became of an
- * operation or of a job.
+/* POST /.hapax/webhooks/<name>: a provider says, unasked, what became of an operation
+ * or of a job.
  *
- * Whatever a message says, hearing it twice is harmless: applied and declined
- * settle what is unknown, and nothing that is settled moves again; of two that
- * say not applied, the second counts only if it was signed at least
- * `settle_after` later. So no message's id has to be remembered.
+ * Hearing a message twice is harmless. "Applied" and "declined" settle an unknown
+ * outcome, and a settled one never moves again. Of two messages that say "not
+ * applied", the second counts only if it was signed at least `settle_after` later. So
+ * no id of a message has to be remembered.
  *
- * The answer decides whether the sender tries again for days. 200 for all that
- * was understood, also for what concerns nobody here or can no longer change
- * anything: sending it again would not help. 503 only where the store could
- * not be told. What comes before the operation is unknown is kept as evidence,
- * so nothing comes too early: a reference is durable before anything leaves
- * that could name it. */
+ * The answer decides whether the sender tries again for days. 200 means that the
+ * message was understood, even if it concerns no operation here or changes nothing
+ * any more: sending it again would not help. 503 is given only where the store could not
+ * be told. A message that comes before the outcome is unknown is kept as evidence, so
+ * no message comes too early: a reference is durable before anything leaves that
+ * could name it. */
 #ifndef HPX_GATEWAY_WEBHOOK_H
 #define HPX_GATEWAY_WEBHOOK_H
 
 #include "gateway/request.h"
 
 /* X(name) — the name is the metric's label. */
-#define HPX_HOOK_LIST(X) \
-	X(settled) /* the unknown is settled by it */ \
-	X(kept)    /* as evidence, or as the first of two */ \
-	X(ignored) /* it says nothing, or of nothing that is open here */ \
+#define HPX_WEBHOOK_LIST(X) \
+	X(settled) /* it settled an unknown outcome */ \
+	X(kept)    /* kept as evidence, or as the first of two */ \
+	X(ignored) /* no ruling, or nothing open that it is about */ \
 	X(missing) \
 	X(malformed) \
 	X(too_old) \
-	X(wrong) /* its signature */ \
+	X(wrong) /* the signature */ \
 	X(rate_limited) \
 	X(too_large) \
-	X(unavailable) /* the store could not be told; it may come again */
+	X(unavailable) /* the store could not be told; the sender tries again */
 
-enum hpx_hook_result {
-#define X(name) HPX_HOOK_##name,
-	HPX_HOOK_LIST(X)
+enum hpx_webhook_result {
+#define X(name) HPX_WEBHOOK_##name,
+	HPX_WEBHOOK_LIST(X)
 #undef X
-		HPX_HOOK_COUNT
+		HPX_WEBHOOK_COUNT
 };
-const char *hpx_hook_result_name(enum hpx_hook_result result);
+const char *hpx_webhook_result_name(enum hpx_webhook_result result);
 
-/* What is kept of each webhook, by its place in settings->webhooks. */
-struct hpx_hooks;
-struct hpx_hooks *hpx_hooks_new(size_t count);
-void hpx_hooks_free(struct hpx_hooks *hooks);
-uint64_t hpx_hooks_count(const struct hpx_hooks *hooks, size_t place,
-			 enum hpx_hook_result result);
+/* Counters and rate of each webhook, by its index in settings->webhooks. */
+struct hpx_webhook_states;
+struct hpx_webhook_states *hpx_webhook_states_new(size_t count);
+void hpx_webhook_states_free(struct hpx_webhook_states *states);
+uint64_t hpx_webhook_states_count(const struct hpx_webhook_states *states, size_t place,
+				  enum hpx_webhook_result result);
 
-/* Whether there is one of that name; then its message is read next. */
-bool hpx_hook_find(struct hpx_request *request, struct hpx_span name);
-void hpx_hook_count(struct hpx_request *request, enum hpx_hook_result result);
+/* Whether there is a webhook of that name; then its message is read next. */
+bool hpx_webhook_find(struct hpx_request *request, struct hpx_span name);
+void hpx_webhook_count(struct hpx_request *request, enum hpx_webhook_result result);
 
-/* What a ruling came to, from what was known before and the store's move. */
-enum hpx_hook_result hpx_hook_result_of(enum hpx_reconcile_move move, enum hpx_ruling ruling,
-					bool unknown, bool under_way);
+/* The result of a ruling, from the state before and the store's move. */
+enum hpx_webhook_result hpx_webhook_result_of(enum hpx_reconcile_move move, enum hpx_ruling ruling,
+					      bool unknown, bool under_way);
 
 #endif

@@ -115,27 +115,27 @@ static void a_sender_is_told_what_it_came_to(void **state)
 		enum hpx_reconcile_move move;
 		enum hpx_ruling ruling;
 		bool unknown, under_way;
-		enum hpx_hook_result want;
+		enum hpx_webhook_result want;
 	} rows[] = {
-		{ HPX_RECONCILE_SETTLE_APPLIED, HPX_RULING_APPLIED, false, false, HPX_HOOK_settled },
-		{ HPX_RECONCILE_SETTLE_DECLINED, HPX_RULING_DECLINED, false, false, HPX_HOOK_settled },
+		{ HPX_RECONCILE_SETTLE_APPLIED, HPX_RULING_APPLIED, false, false, HPX_WEBHOOK_settled },
+		{ HPX_RECONCILE_SETTLE_DECLINED, HPX_RULING_DECLINED, false, false, HPX_WEBHOOK_settled },
 		{ HPX_RECONCILE_SETTLE_NOT_APPLIED, HPX_RULING_NOT_APPLIED, false, false,
-		  HPX_HOOK_settled },
-		{ HPX_RECONCILE_STAY, HPX_RULING_NOT_APPLIED, true, false, HPX_HOOK_kept },
-		{ HPX_RECONCILE_STAY, HPX_RULING_NOT_YET, true, false, HPX_HOOK_kept },
-		{ HPX_RECONCILE_STAY, HPX_RULING_APPLIED, false, true, HPX_HOOK_kept },
-		{ HPX_RECONCILE_STAY, HPX_RULING_DECLINED, false, true, HPX_HOOK_kept },
-		{ HPX_RECONCILE_STAY, HPX_RULING_NOT_APPLIED, false, true, HPX_HOOK_ignored },
-		{ HPX_RECONCILE_STAY, HPX_RULING_NOT_YET, false, true, HPX_HOOK_ignored },
-		{ HPX_RECONCILE_STAY, HPX_RULING_APPLIED, false, false, HPX_HOOK_ignored },
+		  HPX_WEBHOOK_settled },
+		{ HPX_RECONCILE_STAY, HPX_RULING_NOT_APPLIED, true, false, HPX_WEBHOOK_kept },
+		{ HPX_RECONCILE_STAY, HPX_RULING_NOT_YET, true, false, HPX_WEBHOOK_kept },
+		{ HPX_RECONCILE_STAY, HPX_RULING_APPLIED, false, true, HPX_WEBHOOK_kept },
+		{ HPX_RECONCILE_STAY, HPX_RULING_DECLINED, false, true, HPX_WEBHOOK_kept },
+		{ HPX_RECONCILE_STAY, HPX_RULING_NOT_APPLIED, false, true, HPX_WEBHOOK_ignored },
+		{ HPX_RECONCILE_STAY, HPX_RULING_NOT_YET, false, true, HPX_WEBHOOK_ignored },
+		{ HPX_RECONCILE_STAY, HPX_RULING_APPLIED, false, false, HPX_WEBHOOK_ignored },
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		enum hpx_hook_result got = hpx_hook_result_of(rows[i].move, rows[i].ruling,
-							      rows[i].unknown, rows[i].under_way);
+		enum hpx_webhook_result got = hpx_webhook_result_of(rows[i].move, rows[i].ruling,
+								    rows[i].unknown, rows[i].under_way);
 		if (got != rows[i].want)
-			fail_msg("row %zu: got %s, want %s", i, hpx_hook_result_name(got),
-				 hpx_hook_result_name(rows[i].want));
+			fail_msg("row %zu: got %s, want %s", i, hpx_webhook_result_name(got),
+				 hpx_webhook_result_name(rows[i].want));
 	}
 }
 
