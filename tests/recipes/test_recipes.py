@@ -29,12 +29,13 @@ def run(command, folder, **options):
 
 
 def tracked():
-    """The files of the tree as they are now, without what was built."""
-    if (ROOT / ".git").exists() and shutil.which("git"):
-        listed = run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], ROOT)
-        return [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
-    return [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*")
-            if path.is_file() and not re.match(r"build|\.", path.relative_to(ROOT).parts[0])]
+    """The files of the tree as they are now, without what was built; git need not be there."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False) if shutil.which("git") else None
+    if listed and listed.returncode == 0:
+        return [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+    names = [path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file()]
+    return [str(name) for name in names if not re.match(r"build|\.", name.parts[0]) and "node_modules" not in name.parts]
 
 
 def copy(to):
