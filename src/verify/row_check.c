@@ -407,7 +407,7 @@ void hpx_check_blame_mismatch(struct hpx_check *check, const struct hpx_verify_o
 		return;
 	if (hpx_check_effects_exceed(check, op, 1))
 		hpx_check_blame(check, HPX_GUARANTEE_ONCE,
-				"A program that mixes up its keys has both executed under one key: who retries with something changed pays again.");
+				"A program that mixes up its keys has both executed under one key: a client that retries with something changed pays again.");
 	else
 		hpx_check_blame(check, HPX_GUARANTEE_CONTRACT,
 				"A program that mixes up its keys is not told so.");

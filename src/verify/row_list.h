@@ -23,7 +23,7 @@
 	  "the request, twice") \
 	X(retry_cookie, REQUIRED, 5, 0, RETRY, "", \
 	  "a retry does not get the cookies of the first answer", \
-	  "A cookie is a session. Whoever knows a key, or a log that holds one, is given somebody's session.", \
+	  "A cookie is a session. Anyone who knows a key, for example from a log, is given somebody else's session.", \
 	  "the request, twice") \
 	X(mismatch_body, REQUIRED, 5, 0, MISMATCH, "", \
 	  "the same key with another body is refused", \
@@ -62,12 +62,12 @@
 	  "A change that is sent as a POST with X-HTTP-Method-Override is answered with the creation that came before it, and is never made.", \
 	  "the request, then its key with X-HTTP-Method-Override, X-HTTP-Method and X-Method-Override; where that gets the first answer, the same under a new key") \
 	X(connection_named, REQUIRED, 5, 2, MISMATCH, "", \
-	  "a header that Connection names is not lost behind the key", \
-	  "Whoever is on the way takes off what Connection names. Behind the guard that makes another request, and the right one gets its answer; before it, the key is gone, and every retry pays again.", \
+	  "a header that Connection names is never lost", \
+	  "Proxies remove the headers that Connection names. After the guard, that makes another request, and the right one gets its answer. Before the guard, the key is gone, and every retry pays again.", \
 	  "for the key's header and each of the request's: the request twice with `Connection: close, NAME`, then as it is, under one key") \
 	X(foreign_caller, REQUIRED, 5, 0, MISMATCH, "", \
-	  "who lacks the first one's credentials never gets the first answer", \
-	  "Whoever knows a key, from a log or by chance, reads somebody else's receipt.", \
+	  "a caller without the first one's credentials never gets the first answer", \
+	  "Anyone who knows a key, from a log or by chance, reads somebody else's receipt.", \
 	  "the request, then its key without its credentials and with made-up ones, in the same headers and in others; where that gets the first answer, the same under a new key") \
 	X(other_host, REQUIRED, 5, 2, MISMATCH, "", \
 	  "the same key under another Host is the same operation, or another site's", \
@@ -87,7 +87,7 @@
 	  "the request with two keys of 300 bytes that differ in the last one") \
 	X(key_repeated, REQUIRED, 0, 0, KEY, "", \
 	  "two keys in one request are refused", \
-	  "Which of the two counts depends on who looks: a proxy and the server may each take another one, and the retry runs again.", \
+	  "A proxy and the server may each take another of the two keys, and the retry runs again.", \
 	  "the request with two key lines") \
 	X(key_malformed, REQUIRED, 0, 0, KEY, "", \
 	  "a malformed key is refused", \
@@ -134,7 +134,7 @@
 	  "A client that gives up waiting frees the key of a payment that still runs, and the next retry pays again.", \
 	  "the request `slow`, a retry that goes away, and others while it runs") \
 	X(cut_head, REQUIRED, 8, 0, CUT, "", \
-	  "cut off behind the head, a retry is done, once", \
+	  "cut off after the head, a retry is done, once", \
 	  "A lost connection leaves the key locked, and the payment cannot be made at all.", \
 	  "the head of the request, a reset, then the request until it is answered") \
 	X(cut_half_body, REQUIRED, 8, 0, CUT, "", \
@@ -142,7 +142,7 @@
 	  "A read error leaves the key locked, and the payment cannot be made at all.", \
 	  "half of the request, a reset, then the request until it is answered") \
 	X(cut_whole_body, REQUIRED, 8, 0, CUT, "", \
-	  "cut off behind the body, a retry settles it, once", \
+	  "cut off after the body, a retry settles it, once", \
 	  "The phone in the tunnel: the payment is made twice, or its outcome is never told.", \
 	  "the request, a reset, then the request until it is answered") \
 	X(cut_before_answer, REQUIRED, 8, 0, CUT, "", \
@@ -170,7 +170,7 @@
 	  "A declined card is charged by the retry after all, or the client never learns why it was declined.", \
 	  "the request `client_error`, twice") \
 	X(server_error, REQUIRED, 2, 0, ERROR, "server_error", \
-	  "a server error behind an effect does not repeat it", \
+	  "a server error after an effect does not repeat it", \
 	  "The payment was made, the answer was an error, and the retry pays again.", \
 	  "the request `server_error`, four times") \
 	X(outage, REQUIRED, 8, 0, ERROR, "outage", \
@@ -180,7 +180,7 @@
 	X(get_alone, REQUIRED, 0, 0, OTHER, "", \
 	  "a GET is left alone, with and without a key", \
 	  "A client that sends its key with everything reads old data, or cannot read at all.", \
-	  "a GET without a key and twice with one; where effects are counted, that GET before and behind a request") \
+	  "a GET without a key and twice with one; where effects are counted, that GET before and after a request") \
 	X(delete_alone, REQUIRED, 0, 0, OTHER, "delete", \
 	  "a DELETE is left alone, with and without a key", \
 	  "A DELETE that is safe to repeat is refused, or said to be done when it was not.", \

@@ -349,7 +349,7 @@ void hpx_row_large_answer(struct hpx_check *check)
 			continue;
 		if (hpx_verify_counts_effects(check->run) && !hpx_check_effects_exceed(check, op, 1))
 			hpx_check_blame(check, HPX_GUARANTEE_REPLAY,
-					"It happened once, and whoever asks again is not told so.");
+					"It happened once, and a client that asks again is not told so.");
 		return;
 	}
 	if (again != NULL && hpx_check_effects(check, op, 1))

@@ -53,8 +53,8 @@ static bool count_answer(struct hpx_check *check, const struct hpx_verify_exchan
 		hpx_check_cite(check, exchange);
 		counts->differs = hpx_check_is_2xx(exchange);
 		if (counts->done != NULL)
-			return hpx_check_same(check, counts->done, exchange, "one of the crowd");
-		return hpx_check_broken(check, "one of the crowd (#%u) was answered %s",
+			return hpx_check_same(check, counts->done, exchange, "one of the concurrent requests");
+		return hpx_check_broken(check, "one of the concurrent requests (#%u) was answered %s",
 					exchange->number, hpx_check_describe(check, exchange));
 	}
 	return true;
@@ -95,7 +95,7 @@ static bool settle_all(struct hpx_check *check, struct hpx_verify_op *const *ops
 		if (settled == NULL)
 			return false;
 		if (i == 0 && counts->done != NULL &&
-		    !hpx_check_same(check, counts->done, settled, "the retry behind the crowd"))
+		    !hpx_check_same(check, counts->done, settled, "the retry afterwards"))
 			return false;
 	}
 	return true;
@@ -274,7 +274,7 @@ static bool end_slow(struct hpx_check *check, struct slow *slow)
 	/* A retry may have overtaken the first on the way: then the first is the one
 	 * that waits. */
 	if (!hpx_check_is_in_progress(check, first))
-		return hpx_check_same(check, first, settled, "the retry behind it");
+		return hpx_check_same(check, first, settled, "the retry after it");
 	return true;
 }
 
@@ -317,7 +317,7 @@ static void explain_slow(struct hpx_check *check, const struct slow *slow)
 	if (check->result->verdict == HPX_ROW_BROKEN && hpx_verify_counts_effects(check->run) &&
 	    !hpx_check_effects_exceed(check, slow->op, 1))
 		hpx_check_blame(check, HPX_GUARANTEE_STUCK,
-				"It is made once, but whoever asks again while it runs is told something else, and does not know what became of it.");
+				"It is made once, but a client that asks again while it runs is told something else, and does not know what became of it.");
 }
 
 void hpx_row_in_progress(struct hpx_check *check)
@@ -348,7 +348,7 @@ void hpx_row_waiter_gone(struct hpx_check *check)
 		hpx_check_cite(check, hpx_verify_abandon(waiter));
 	hpx_verify_pause(check->run, PAUSE_MS);
 	if (check_slow(check, &slow))
-		hpx_check_holds(check, "%u retries behind it, %u of them \"in progress\"; %s",
+		hpx_check_holds(check, "%u retries after it, %u of them \"in progress\"; %s",
 				slow.retries, slow.conflicts,
 				hpx_check_describe_effects(check, slow.op));
 	explain_slow(check, &slow);

@@ -210,7 +210,7 @@ static void conclude(struct crash_series *series)
 		if (still_holds(series, i))
 			hpx_check_holds(&series->checks[i],
 					"%" PRIu64 " crashes, %" PRIu64 " operations, %" PRIu64
-					" answers seen before a crash, %" PRIu64 " openly in doubt",
+					" answers seen before a crash, %" PRIu64 " said to be in doubt",
 					series->rounds, series->operations, series->seen,
 					series->doubts);
 }
@@ -219,7 +219,7 @@ static void run_series(struct hpx_check *check)
 {
 	static const char *const expected[] = {
 		[HPX_CRASH_ONCE] = "no operation has two effects, or two different answers",
-		[HPX_CRASH_KEPT] = "an answer that was seen before a crash is the answer behind it",
+		[HPX_CRASH_KEPT] = "an answer that was seen before a crash is also the answer after it",
 		[HPX_CRASH_SETTLED] = "each operation is settled by retries, or said to be in doubt",
 	};
 	struct crash_series series = { 0 };

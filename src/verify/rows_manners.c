@@ -92,7 +92,7 @@ static bool sees_new_effects(struct hpx_check *check)
 	bool stale = is_stale(check, &keyed, &bare, &got);
 	if (!stale)
 		return got.after != NULL;
-	return hpx_check_broken(check, "behind an effect the GET with its key (#%u) is still answered %s, without one (#%u) %s",
+	return hpx_check_broken(check, "after an effect the GET with its key (#%u) is still answered %s, without one (#%u) %s",
 				got.after->number, hpx_check_describe(check, got.after),
 				got.bare->number, hpx_check_describe(check, got.bare));
 }

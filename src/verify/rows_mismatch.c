@@ -81,7 +81,7 @@ void hpx_row_original_kept(struct hpx_check *check)
 	struct hpx_span body;
 	unsigned conflicts;
 
-	hpx_check_expect(check, "behind a refusal of another body, and 409s, the request still gets its own answer");
+	hpx_check_expect(check, "after a refusal of another body, and after 409s, the request still gets its own answer");
 	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
 	if (op == NULL || !hpx_check_other_body(check, op, &body))
 		return;
@@ -95,7 +95,7 @@ void hpx_row_original_kept(struct hpx_check *check)
 	const struct hpx_verify_exchange *again =
 		hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
 	if (again != NULL && hpx_check_same(check, first, again, "the original request"))
-		hpx_check_holds(check, "%s behind %u for another body and %u times 409",
+		hpx_check_holds(check, "%s after %u for another body and %u times 409",
 				hpx_check_describe(check, again), other->status, conflicts);
 }
 

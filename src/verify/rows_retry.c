@@ -296,7 +296,7 @@ void hpx_row_outage(struct hpx_check *check)
 {
 	struct hpx_verify_op *op;
 
-	hpx_check_expect(check, "behind the outage a retry is executed: 2xx, one effect");
+	hpx_check_expect(check, "after the outage a retry is executed: 2xx, one effect");
 	if (hpx_verify_dialect(check->run) == HPX_DIALECT_STRIPE) {
 		hpx_check_not_applicable(check, "this dialect stores server errors");
 		return;

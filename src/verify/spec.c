@@ -191,7 +191,7 @@ static void inherit(struct hpx_spec_reading *reading, enum hpx_verify_request_na
 	if (request->path.ptr == NULL && deletes)
 		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
 				  HPX_SPAN("requests.delete"),
-				  "needs a path: what may be deleted is yours to say");
+				  "needs a path: say what may be deleted");
 	if (request->path.ptr == NULL)
 		request->path = main->path;
 	if (!inherit_headers(request, main))

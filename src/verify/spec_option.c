@@ -101,7 +101,7 @@ enum hpx_status hpx_verify_url_parse(struct hpx_span text, struct hpx_verify_url
 	if (status == HPX_OK && end < text.len) {
 		url.path = hpx_span_skip(text, end);
 		if (url.path.ptr[0] != '/')
-			return refuse_url(ret_reason, "write a path (/) behind the host");
+			return refuse_url(ret_reason, "write a path (/) after the host");
 		status = check_path(url.path, ret_reason);
 	}
 	if (status == HPX_OK)

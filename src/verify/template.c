@@ -134,7 +134,7 @@ enum hpx_status hpx_template_check(struct hpx_span text, enum hpx_template_place
 	while (status == HPX_OK && next_piece(&text, &piece)) {
 		if (piece.open)
 			return refuse(problem, "\"{{\" begins a variable, and \"}}\" is missing "
-					       "behind \"%.*s\"",
+					       "after \"%.*s\"",
 				      hpx_span_first(piece.variable, 20));
 		if (piece.variable.ptr != NULL)
 			status = check_variable(piece.variable, place, problem);

@@ -161,7 +161,7 @@ static const char table_wanted[] =
 	"      see       #1 #2\n"
 	"\n"
 	"cut off by the client\n"
-	"  cut_head           undecided  cut off behind the head, a retry is done, once\n"
+	"  cut_head           undecided  cut off after the head, a retry is done, once\n"
 	"      expected  2xx\n"
 	"      came      the run's 20 requests are used up\n"
 	"      why       A lost connection leaves the key locked, and the payment cannot\n"

@@ -88,7 +88,7 @@ class Echoes(Api):
 
 class InDoubt(Api):
     """Effects cannot commit with the record: what a crash leaves in between is
-    openly in doubt, and never executed again."""
+    said to be in doubt, and never executed again."""
 
     def is_over(self, record):
         if super().is_over(record):
