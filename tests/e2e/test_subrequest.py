@@ -139,6 +139,27 @@ def test_a_client_that_leaves_meanwhile(site, directory):
     assert not one.provider.seen(key=key)
 
 
+def test_a_body_that_waits_meanwhile(site, directory):
+    """A body of several reads, and the next request behind it, wait until the tenant is
+    known; then each is executed once, with all of its body."""
+    directory.names(ALICE, "acme")
+    directory.open.clear()
+    one, keys = site(config(directory)), [new_key(), new_key()]
+    body = b'{"pad":"' + b"x" * 300_000 + b'"}'
+    with one.gateway.connect(60) as wire:
+        sent = threading.Thread(target=wire.send, args=(
+            one.gateway.request("POST", "/pay", key=keys[0], body=body) +
+            one.gateway.request("POST", "/pay", key=keys[1]),))
+        sent.start()
+        directory.wait_asked(1)
+        directory.open.set()
+        answers = [wire.answer(), wire.answer()]
+        sent.join(30)
+    assert [a.status for a in answers] == [200, 200]
+    assert [len(one.provider.ledger(key)) for key in keys] == [1, 1]
+    assert one.provider.seen(key=keys[0])[0].body == body
+
+
 def test_it_is_slow(site, directory):
     """Past its timeout: 503, and nothing is executed."""
     directory.names(ALICE, "acme")
