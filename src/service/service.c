@@ -234,7 +234,7 @@ static enum hpx_status make_cache(struct hpx_service *service)
 				       settings->cache_entries_max);
 	if (service->cache == NULL)
 		return HPX_NOMEM;
-	return hpx_removal_start(service->store, service->cache, &service->removal);
+	return hpx_cache_invalidator_start(service->store, service->cache, &service->invalidator);
 }
 
 /* ---- opening and closing ---- */
@@ -307,7 +307,7 @@ void hpx_service_close(struct hpx_service *service)
 		hpx_admin_stop(service->admin);
 	if (service->has_loop)
 		hpx_service_loop_done(service);
-	hpx_removal_stop(service->removal);
+	hpx_cache_invalidator_stop(service->invalidator);
 	hpx_cache_free(service->cache);
 	hpx_committer_free(service->committer);
 	if (service->store != NULL)

@@ -57,9 +57,9 @@ struct hpx_service {
 	struct hpx_settings *settings; /* the newest; changed by the main thread only */
 	struct hpx_store *store;       /* NULL: observing without a store */
 	struct hpx_committer *committer;
-	struct hpx_waitlist *waitlist; /* NULL unless it takes requests */
-	struct hpx_cache *cache;       /* NULL: no answers are kept in memory */
-	struct hpx_removal *removal;   /* of the cache */
+	struct hpx_waitlist *waitlist;             /* NULL unless it takes requests */
+	struct hpx_cache *cache;                   /* NULL: no answers are kept in memory */
+	struct hpx_cache_invalidator *invalidator; /* of the cache */
 	struct hpx_service_counters counters;
 	atomic_bool ready; /* neither starting nor draining */
 

@@ -4,13 +4,13 @@
  * and the rules asked, outside.
  *
  * Why nothing that was removed can be put in (C4). A removal is committed, then
- * heard (a question asked later is answered with it): then the epoch grows, and
+ * found by the next check: then the epoch grows, and
  * only then are the ids taken out, part by part, under the part's lock. Whoever
  * puts something in took the epoch before it asked the store, and compares it
  * under the part's lock. Say that it read the record before the removal:
  *  - it puts it in before the ids are taken out of that part: it goes with them;
  *  - it comes after that: the epoch has grown since its mark, unless the mark
- *    was taken after the removal was heard; but then the store was asked
+ *    was taken after the removal was applied; but then the store was asked
  *    later still, and would have shown the record as gone.
  * One epoch for all ids refuses a few answers that nothing is wrong with; the
  * next replay puts them in. */
@@ -25,15 +25,15 @@
 #include "base/thread.h"
 #include "store/change.h"
 
-#define PARTS 8
+#define STRIPES 8
 /* Between two questions for removals. */
 #define INTERVAL_MS 250
 /* Longer than this nobody needs a copy, and sums of times stay small. */
 #define LIFE_MAX_MS ((int64_t)24 * 60 * 60 * 1000)
 
-struct entry {
-	struct entry *next;          /* in its bucket */
-	struct entry *newer, *older; /* by use */
+struct cache_entry {
+	struct cache_entry *next;          /* in its bucket */
+	struct cache_entry *newer, *older; /* by use */
 	atomic_uint references;
 	struct hpx_record record;
 	struct hpx_answer *answer;
@@ -42,10 +42,10 @@ struct entry {
 	size_t bytes;
 };
 
-struct part {
+struct cache_stripe {
 	pthread_mutex_t mutex;
-	struct entry **bucket;
-	struct entry *newest, *oldest;
+	struct cache_entry **bucket;
+	struct cache_entry *newest, *oldest;
 	size_t count;
 	size_t bytes;
 };
@@ -56,16 +56,16 @@ struct hpx_cache {
 	size_t entries_max;
 	size_t bucket_count;
 	_Atomic uint64_t epoch;
-	_Atomic int64_t heard_boot_ms;   /* when the last answered question was asked; 0: never */
-	_Atomic uint64_t heard_removals; /* the store's count at that time */
+	_Atomic int64_t checked_boot_ms; /* when the last answered question was asked; 0: never */
+	_Atomic uint64_t last_removal;   /* the store's count at that time */
 	atomic_size_t bytes;             /* of all parts, for metrics */
 	atomic_size_t count;
-	struct part part[PARTS];
+	struct cache_stripe stripe[STRIPES];
 };
 
 /* ---- entries ---- */
 
-static void entry_unref(struct entry *entry)
+static void entry_unref(struct cache_entry *entry)
 {
 	if (atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) > 1)
 		return;
@@ -73,10 +73,10 @@ static void entry_unref(struct entry *entry)
 	free(entry);
 }
 
-static struct entry *entry_new(const struct hpx_cache_mark *mark, const struct hpx_record *record,
-			       const struct hpx_answer *answer)
+static struct cache_entry *entry_new(const struct hpx_cache_mark *mark, const struct hpx_record *record,
+				     const struct hpx_answer *answer)
 {
-	struct entry *entry = calloc(1, sizeof(*entry));
+	struct cache_entry *entry = calloc(1, sizeof(*entry));
 	int64_t left_ms = record->expires_ms - mark->wall_ms;
 
 	if (entry == NULL)
@@ -95,86 +95,86 @@ static struct entry *entry_new(const struct hpx_cache_mark *mark, const struct h
 
 static size_t bytes_of(const struct hpx_answer *answer)
 {
-	return sizeof(struct entry) + sizeof(*answer) + answer->headers.len + answer->body.len;
+	return sizeof(struct cache_entry) + sizeof(*answer) + answer->headers.len + answer->body.len;
 }
 
 /* ---- parts ---- */
 
 /* The id is a hash already: any of its bytes spread well. */
-static struct part *part_of(struct hpx_cache *cache, const struct hpx_operation_id *id)
+static struct cache_stripe *stripe_of(struct hpx_cache *cache, const struct hpx_operation_id *id)
 {
-	return &cache->part[id->bytes[0] % PARTS];
+	return &cache->stripe[id->bytes[0] % STRIPES];
 }
 
-static struct entry **place_of(const struct hpx_cache *cache, struct part *part,
-			       const struct hpx_operation_id *id)
+static struct cache_entry **position_of(const struct hpx_cache *cache, struct cache_stripe *stripe,
+					const struct hpx_operation_id *id)
 {
 	size_t hash = id->bytes[1] | (size_t)id->bytes[2] << 8 | (size_t)id->bytes[3] << 16;
-	struct entry **at = &part->bucket[hash % cache->bucket_count];
+	struct cache_entry **at = &stripe->bucket[hash % cache->bucket_count];
 
 	while (*at != NULL && !hpx_operation_id_eq(&(*at)->record.id, id))
 		at = &(*at)->next;
 	return at;
 }
 
-static void leave_order(struct part *part, struct entry *entry)
+static void leave_order(struct cache_stripe *stripe, struct cache_entry *entry)
 {
-	*(entry->newer != NULL ? &entry->newer->older : &part->newest) = entry->older;
-	*(entry->older != NULL ? &entry->older->newer : &part->oldest) = entry->newer;
+	*(entry->newer != NULL ? &entry->newer->older : &stripe->newest) = entry->older;
+	*(entry->older != NULL ? &entry->older->newer : &stripe->oldest) = entry->newer;
 }
 
-static void make_newest(struct part *part, struct entry *entry)
+static void make_newest(struct cache_stripe *stripe, struct cache_entry *entry)
 {
 	entry->newer = NULL;
-	entry->older = part->newest;
-	*(part->newest != NULL ? &part->newest->newer : &part->oldest) = entry;
-	part->newest = entry;
+	entry->older = stripe->newest;
+	*(stripe->newest != NULL ? &stripe->newest->newer : &stripe->oldest) = entry;
+	stripe->newest = entry;
 }
 
-static void take_out(struct hpx_cache *cache, struct part *part, struct entry **at)
+static void take_out(struct hpx_cache *cache, struct cache_stripe *stripe, struct cache_entry **at)
 {
-	struct entry *entry = *at;
+	struct cache_entry *entry = *at;
 
 	*at = entry->next;
-	leave_order(part, entry);
-	part->count--;
-	part->bytes -= entry->bytes;
+	leave_order(stripe, entry);
+	stripe->count--;
+	stripe->bytes -= entry->bytes;
 	atomic_fetch_sub(&cache->bytes, entry->bytes);
 	atomic_fetch_sub(&cache->count, 1);
 	entry_unref(entry);
 }
 
-static void put_in(struct hpx_cache *cache, struct part *part, struct entry *entry)
+static void put_in(struct hpx_cache *cache, struct cache_stripe *stripe, struct cache_entry *entry)
 {
-	struct entry **at = place_of(cache, part, &entry->record.id);
+	struct cache_entry **at = position_of(cache, stripe, &entry->record.id);
 
 	if (*at != NULL)
-		take_out(cache, part, at);
-	while (part->oldest != NULL && (part->count >= cache->entries_max ||
-					part->bytes > cache->bytes_max - entry->bytes))
-		take_out(cache, part, place_of(cache, part, &part->oldest->record.id));
-	at = place_of(cache, part, &entry->record.id);
+		take_out(cache, stripe, at);
+	while (stripe->oldest != NULL && (stripe->count >= cache->entries_max ||
+					  stripe->bytes > cache->bytes_max - entry->bytes))
+		take_out(cache, stripe, position_of(cache, stripe, &stripe->oldest->record.id));
+	at = position_of(cache, stripe, &entry->record.id);
 	entry->next = *at;
 	*at = entry;
-	make_newest(part, entry);
-	part->count++;
-	part->bytes += entry->bytes;
+	make_newest(stripe, entry);
+	stripe->count++;
+	stripe->bytes += entry->bytes;
 	atomic_fetch_add(&cache->bytes, entry->bytes);
 	atomic_fetch_add(&cache->count, 1);
 }
 
 /* ---- the cache ---- */
 
-static bool make_parts(struct hpx_cache *cache)
+static bool make_stripes(struct hpx_cache *cache)
 {
-	for (size_t i = 0; i < PARTS; i++) {
-		struct part *part = &cache->part[i];
-		part->bucket = calloc(cache->bucket_count, sizeof(*part->bucket));
-		if (part->bucket == NULL)
+	for (size_t i = 0; i < STRIPES; i++) {
+		struct cache_stripe *stripe = &cache->stripe[i];
+		stripe->bucket = calloc(cache->bucket_count, sizeof(*stripe->bucket));
+		if (stripe->bucket == NULL)
 			return false;
-		if (pthread_mutex_init(&part->mutex, NULL) != 0) {
-			free(part->bucket);
-			part->bucket = NULL;
+		if (pthread_mutex_init(&stripe->mutex, NULL) != 0) {
+			free(stripe->bucket);
+			stripe->bucket = NULL;
 			return false;
 		}
 	}
@@ -188,29 +188,29 @@ struct hpx_cache *hpx_cache_new(struct hpx_store *store, size_t bytes_max, size_
 	if (cache == NULL)
 		return NULL;
 	cache->store = store;
-	cache->bytes_max = bytes_max / PARTS;
-	cache->entries_max = entries_max / PARTS > 0 ? entries_max / PARTS : 1;
+	cache->bytes_max = bytes_max / STRIPES;
+	cache->entries_max = entries_max / STRIPES > 0 ? entries_max / STRIPES : 1;
 	cache->bucket_count = cache->entries_max;
-	if (make_parts(cache))
+	if (make_stripes(cache))
 		return cache;
 	hpx_cache_free(cache);
 	return NULL;
 }
 
-static void empty(struct hpx_cache *cache, struct part *part)
+static void empty(struct hpx_cache *cache, struct cache_stripe *stripe)
 {
-	while (part->oldest != NULL)
-		take_out(cache, part, place_of(cache, part, &part->oldest->record.id));
+	while (stripe->oldest != NULL)
+		take_out(cache, stripe, position_of(cache, stripe, &stripe->oldest->record.id));
 }
 
 void hpx_cache_free(struct hpx_cache *cache)
 {
 	if (cache == NULL)
 		return;
-	for (size_t i = 0; i < PARTS && cache->part[i].bucket != NULL; i++) {
-		empty(cache, &cache->part[i]);
-		free(cache->part[i].bucket);
-		pthread_mutex_destroy(&cache->part[i].mutex);
+	for (size_t i = 0; i < STRIPES && cache->stripe[i].bucket != NULL; i++) {
+		empty(cache, &cache->stripe[i]);
+		free(cache->stripe[i].bucket);
+		pthread_mutex_destroy(&cache->stripe[i].mutex);
 	}
 	free(cache);
 }
@@ -236,8 +236,8 @@ static bool may_be_kept(const struct hpx_cache_mark *mark, const struct hpx_reco
 void hpx_cache_put(struct hpx_cache *cache, const struct hpx_cache_mark *mark,
 		   const struct hpx_record *record, const struct hpx_answer *answer)
 {
-	struct part *part = part_of(cache, &record->id);
-	struct entry *entry;
+	struct cache_stripe *stripe = stripe_of(cache, &record->id);
+	struct cache_entry *entry;
 
 	if (!may_be_kept(mark, record, answer) || bytes_of(answer) > cache->bytes_max)
 		return;
@@ -245,42 +245,42 @@ void hpx_cache_put(struct hpx_cache *cache, const struct hpx_cache_mark *mark,
 	if (entry == NULL)
 		return; /* a copy more or less */
 	entry->bytes = bytes_of(answer);
-	pthread_mutex_lock(&part->mutex);
+	pthread_mutex_lock(&stripe->mutex);
 	bool current = atomic_load(&cache->epoch) == mark->epoch;
 	if (current)
-		put_in(cache, part, entry);
-	pthread_mutex_unlock(&part->mutex);
+		put_in(cache, stripe, entry);
+	pthread_mutex_unlock(&stripe->mutex);
 	if (!current)
 		entry_unref(entry);
 }
 
 /* ---- looking ---- */
 
-static struct entry *find(struct hpx_cache *cache, const struct hpx_operation_id *id,
-			  int64_t now_boot_ms)
+static struct cache_entry *find(struct hpx_cache *cache, const struct hpx_operation_id *id,
+				int64_t now_boot_ms)
 {
-	struct part *part = part_of(cache, id);
-	struct entry *entry = NULL;
+	struct cache_stripe *stripe = stripe_of(cache, id);
+	struct cache_entry *entry = NULL;
 
-	pthread_mutex_lock(&part->mutex);
-	struct entry **at = place_of(cache, part, id);
+	pthread_mutex_lock(&stripe->mutex);
+	struct cache_entry **at = position_of(cache, stripe, id);
 	if (*at != NULL && (*at)->until_boot_ms <= now_boot_ms)
-		take_out(cache, part, at);
+		take_out(cache, stripe, at);
 	else
 		entry = *at;
 	if (entry != NULL) {
-		leave_order(part, entry);
-		make_newest(part, entry);
+		leave_order(stripe, entry);
+		make_newest(stripe, entry);
 		atomic_fetch_add_explicit(&entry->references, 1, memory_order_relaxed);
 	}
-	pthread_mutex_unlock(&part->mutex);
+	pthread_mutex_unlock(&stripe->mutex);
 	return entry;
 }
 
 /* The moment at which the store would judge the record now. A local store goes
  * by this machine's clocks; any other by its own, which has gone
  * on as the boot clock has. */
-static struct hpx_moment moment_of(const struct hpx_cache *cache, const struct entry *entry,
+static struct hpx_moment moment_of(const struct hpx_cache *cache, const struct cache_entry *entry,
 				   int64_t now_boot_ms)
 {
 	int64_t wall_ms = entry->mark.wall_ms + now_boot_ms - entry->mark.boot_ms;
@@ -290,7 +290,7 @@ static struct hpx_moment moment_of(const struct hpx_cache *cache, const struct e
 	return (struct hpx_moment){ .wall_ms = wall_ms, .lease_ms = wall_ms };
 }
 
-static enum hpx_status decide(const struct hpx_cache *cache, const struct entry *entry,
+static enum hpx_status decide(const struct hpx_cache *cache, const struct cache_entry *entry,
 			      int64_t now_boot_ms, const struct hpx_ask *ask,
 			      const struct hpx_policy *policy, struct hpx_decision *ret_decision,
 			      struct hpx_answer **ret_replay)
@@ -317,13 +317,13 @@ enum hpx_status hpx_cache_peek(struct hpx_cache *cache, const struct hpx_ask *as
 			       const struct hpx_policy *policy, struct hpx_decision *ret_decision,
 			       struct hpx_answer **ret_replay)
 {
-	int64_t heard_ms = atomic_load(&cache->heard_boot_ms);
+	int64_t checked_ms = atomic_load(&cache->checked_boot_ms);
 	int64_t now_ms = hpx_clock_boot_ms();
 	enum hpx_status status;
-	struct entry *entry;
+	struct cache_entry *entry;
 
-	if (heard_ms == 0 || now_ms - heard_ms >= HPX_CACHE_DEAF_MS ||
-	    hpx_store_removal_count(cache->store) != atomic_load(&cache->heard_removals))
+	if (checked_ms == 0 || now_ms - checked_ms >= HPX_CACHE_TRUST_MS ||
+	    hpx_store_removal_count(cache->store) != atomic_load(&cache->last_removal))
 		return HPX_NOT_FOUND;
 	entry = find(cache, &ask->id, now_ms);
 	if (entry == NULL)
@@ -335,35 +335,35 @@ enum hpx_status hpx_cache_peek(struct hpx_cache *cache, const struct hpx_ask *as
 
 /* ---- removals ---- */
 
-void hpx_cache_remove(struct hpx_cache *cache, const struct hpx_operation_id *ids, size_t count)
+void hpx_cache_invalidate(struct hpx_cache *cache, const struct hpx_operation_id *ids, size_t count)
 {
 	if (count == 0)
 		return;
 	atomic_fetch_add(&cache->epoch, 1);
 	for (size_t i = 0; i < count; i++) {
-		struct part *part = part_of(cache, &ids[i]);
-		pthread_mutex_lock(&part->mutex);
-		struct entry **at = place_of(cache, part, &ids[i]);
+		struct cache_stripe *stripe = stripe_of(cache, &ids[i]);
+		pthread_mutex_lock(&stripe->mutex);
+		struct cache_entry **at = position_of(cache, stripe, &ids[i]);
 		if (*at != NULL)
-			take_out(cache, part, at);
-		pthread_mutex_unlock(&part->mutex);
+			take_out(cache, stripe, at);
+		pthread_mutex_unlock(&stripe->mutex);
 	}
 }
 
 void hpx_cache_clear(struct hpx_cache *cache)
 {
 	atomic_fetch_add(&cache->epoch, 1);
-	for (size_t i = 0; i < PARTS; i++) {
-		pthread_mutex_lock(&cache->part[i].mutex);
-		empty(cache, &cache->part[i]);
-		pthread_mutex_unlock(&cache->part[i].mutex);
+	for (size_t i = 0; i < STRIPES; i++) {
+		pthread_mutex_lock(&cache->stripe[i].mutex);
+		empty(cache, &cache->stripe[i]);
+		pthread_mutex_unlock(&cache->stripe[i].mutex);
 	}
 }
 
-void hpx_cache_hear(struct hpx_cache *cache, int64_t asked_boot_ms, uint64_t removals)
+void hpx_cache_checked(struct hpx_cache *cache, int64_t asked_boot_ms, uint64_t removals)
 {
-	atomic_store(&cache->heard_removals, removals);
-	atomic_store(&cache->heard_boot_ms, asked_boot_ms);
+	atomic_store(&cache->last_removal, removals);
+	atomic_store(&cache->checked_boot_ms, asked_boot_ms);
 }
 
 size_t hpx_cache_bytes(const struct hpx_cache *cache)
@@ -382,29 +382,29 @@ size_t hpx_cache_count(const struct hpx_cache *cache)
  * none was answered for a while. After such a gap it begins empty: a history that
  * was cut meanwhile could not tell, and a database that was replaced by its standby
  * may know less than we do. */
-struct hpx_removal {
+struct hpx_cache_invalidator {
 	struct hpx_store *store;
 	struct hpx_cache *cache;
 	struct hpx_store_reader *reader;
 	struct hpx_thread thread;
 	/* The thread's own. */
-	int64_t heard_boot_ms; /* when the last answered question was asked */
-	struct hpx_removals heard;
+	int64_t checked_boot_ms; /* when the last answered question was asked */
+	struct hpx_removals removals;
 };
 
-static void ask(struct hpx_removal *r)
+static void ask(struct hpx_cache_invalidator *r)
 {
 	int64_t asked_ms = hpx_clock_boot_ms();
 	uint64_t count = hpx_store_removal_count(r->store);
 
-	if (hpx_store_removals(r->reader, &r->heard) != HPX_OK)
+	if (hpx_store_removals(r->reader, &r->removals) != HPX_OK)
 		return;
-	if (r->heard.all || asked_ms - r->heard_boot_ms >= HPX_CACHE_DEAF_MS)
+	if (r->removals.all || asked_ms - r->checked_boot_ms >= HPX_CACHE_TRUST_MS)
 		hpx_cache_clear(r->cache);
 	else
-		hpx_cache_remove(r->cache, r->heard.ids, r->heard.count);
-	r->heard_boot_ms = asked_ms;
-	hpx_cache_hear(r->cache, asked_ms, count);
+		hpx_cache_invalidate(r->cache, r->removals.ids, r->removals.count);
+	r->checked_boot_ms = asked_ms;
+	hpx_cache_checked(r->cache, asked_ms, count);
 }
 
 static int64_t step(void *user)
@@ -415,10 +415,10 @@ static int64_t step(void *user)
 	return next_ms;
 }
 
-enum hpx_status hpx_removal_start(struct hpx_store *store, struct hpx_cache *cache,
-				  struct hpx_removal **ret_removal)
+enum hpx_status hpx_cache_invalidator_start(struct hpx_store *store, struct hpx_cache *cache,
+					    struct hpx_cache_invalidator **ret_invalidator)
 {
-	struct hpx_removal *r = calloc(1, sizeof(*r));
+	struct hpx_cache_invalidator *r = calloc(1, sizeof(*r));
 	enum hpx_status status;
 
 	if (r == NULL)
@@ -434,19 +434,19 @@ enum hpx_status hpx_removal_start(struct hpx_store *store, struct hpx_cache *cac
 	if (status == HPX_OK)
 		status = hpx_thread_repeat(&r->thread, step, r);
 	if (status != HPX_OK) {
-		hpx_removal_stop(r);
+		hpx_cache_invalidator_stop(r);
 		return status;
 	}
-	*ret_removal = r;
+	*ret_invalidator = r;
 	return HPX_OK;
 }
 
-void hpx_removal_stop(struct hpx_removal *removal)
+void hpx_cache_invalidator_stop(struct hpx_cache_invalidator *invalidator)
 {
-	if (removal == NULL)
+	if (invalidator == NULL)
 		return;
-	hpx_thread_stop(&removal->thread);
-	hpx_store_reader_close(removal->reader);
-	hpx_thread_done(&removal->thread);
-	free(removal);
+	hpx_thread_stop(&invalidator->thread);
+	hpx_store_reader_close(invalidator->reader);
+	hpx_thread_done(&invalidator->thread);
+	free(invalidator);
 }

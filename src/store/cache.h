@@ -6,11 +6,11 @@
  *  C2  Never past its expiry: the time that was left when the store judged the
  *      record counts down on the boot clock, which nobody sets; where the
  *      store goes by this machine's clocks, those must agree too.
- *  C3  It answers only while it hears of removals: the last question to the
- *      store that was answered was asked less than HPX_CACHE_DEAF_MS ago. So
+ *  C3  It answers only while removals are checked: the last check that the
+ *      store answered began less than HPX_CACHE_TRUST_MS ago. So
  *      what a person removed is served nowhere that much later; and where the
  *      store counts removals, not at all after that person was told.
- *  C4  What was read before a removal was heard cannot be put in after it.
+ *  C4  What was read before a removal was applied here cannot be put in after it.
  *
  * Thread-safe; every event loop uses the same one. */
 #ifndef HPX_STORE_CACHE_H
@@ -20,13 +20,13 @@
 
 /* With the question asked every quarter of a second, two may fail or come late;
  * and what is removed is gone everywhere within a second. */
-#define HPX_CACHE_DEAF_MS 750
+#define HPX_CACHE_TRUST_MS 750
 
 struct hpx_cache;
 
 /* Taken before the store is asked; what the answer needs to be put in. */
 struct hpx_cache_mark {
-	uint64_t epoch; /* how often removals had been heard */
+	uint64_t epoch; /* how often removals had been applied */
 	int64_t boot_ms;
 	int64_t wall_ms; /* when the store judged the record, by its own clock: at
 				    * first this machine's, an op's judged_ms where there is one */
@@ -46,11 +46,11 @@ enum hpx_status hpx_cache_peek(struct hpx_cache *cache, const struct hpx_ask *as
 			       const struct hpx_policy *policy, struct hpx_decision *ret_decision,
 			       struct hpx_answer **ret_replay);
 
-/* For the one who hears: first what was removed, then that it was heard, with
- * the time, and the store's count of removals, when the question was asked. */
-void hpx_cache_remove(struct hpx_cache *cache, const struct hpx_operation_id *ids, size_t count);
+/* For the invalidator: first what was removed, then that the check is complete, with
+ * the time, and the store's removal counter, when the check began. */
+void hpx_cache_invalidate(struct hpx_cache *cache, const struct hpx_operation_id *ids, size_t count);
 void hpx_cache_clear(struct hpx_cache *cache);
-void hpx_cache_hear(struct hpx_cache *cache, int64_t asked_boot_ms, uint64_t removals);
+void hpx_cache_checked(struct hpx_cache *cache, int64_t asked_boot_ms, uint64_t removals);
 
 size_t hpx_cache_bytes(const struct hpx_cache *cache);
 size_t hpx_cache_count(const struct hpx_cache *cache);
@@ -58,10 +58,10 @@ size_t hpx_cache_count(const struct hpx_cache *cache);
 /* Hears what people remove from the store, in whichever process, and takes it out
  * of this process's cache: a thread with a reader of its own that asks four times a
  * second. Needs HPX_STORE_TELLS_REMOVALS. */
-struct hpx_removal;
-enum hpx_status hpx_removal_start(struct hpx_store *store, struct hpx_cache *cache,
-				  struct hpx_removal **ret_removal);
+struct hpx_cache_invalidator;
+enum hpx_status hpx_cache_invalidator_start(struct hpx_store *store, struct hpx_cache *cache,
+					    struct hpx_cache_invalidator **ret_invalidator);
 /* NULL: there is none. Afterwards the cache stops answering. */
-void hpx_removal_stop(struct hpx_removal *removal);
+void hpx_cache_invalidator_stop(struct hpx_cache_invalidator *invalidator);
 
 #endif

@@ -27,7 +27,7 @@
 #define BACKOFF_LAST(probe_ms) ((probe_ms)*20)
 #define FAILURES_UNTIL_DOWN 2
 
-struct list {
+struct op_list {
 	struct hpx_store_op *head;
 	struct hpx_store_op **tail;
 };
@@ -36,11 +36,11 @@ struct hpx_committer {
 	struct hpx_committer_options options;
 	struct hpx_thread thread;
 	/* Under the thread's lock. */
-	struct list queue;
+	struct op_list queue;
 	bool ended;
 	int64_t deadline_ms;
 	/* The thread's own. */
-	struct list retries;
+	struct op_list retries;
 	struct hpx_store_op **batch;
 	bool last_pass; /* `stopping` was seen before this pass began */
 	bool down;
@@ -52,20 +52,20 @@ struct hpx_committer {
 	_Atomic bool healthy;
 };
 
-static void list_init(struct list *list)
+static void list_init(struct op_list *list)
 {
 	list->head = NULL;
 	list->tail = &list->head;
 }
 
-static void list_push(struct list *list, struct hpx_store_op *op)
+static void list_push(struct op_list *list, struct hpx_store_op *op)
 {
 	op->next = NULL;
 	*list->tail = op;
 	list->tail = &op->next;
 }
 
-static struct hpx_store_op *list_pop(struct list *list)
+static struct hpx_store_op *list_pop(struct op_list *list)
 {
 	struct hpx_store_op *op = list->head;
 
@@ -359,7 +359,7 @@ static size_t take_queued(struct hpx_committer *c)
 static size_t take_due(struct hpx_committer *c)
 {
 	int64_t now_ms = hpx_clock_boot_ms();
-	struct list rest;
+	struct op_list rest;
 	size_t count = 0;
 	struct hpx_store_op *op;
 

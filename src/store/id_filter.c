@@ -13,7 +13,7 @@
 #define BLOCK_BITS (BLOCK_WORDS * 64)
 #define BITS_EACH 5
 
-struct hpx_sieve {
+struct hpx_id_filter {
 	_Atomic uint64_t count;
 	uint64_t full_at;
 	uint64_t block_mask;
@@ -21,42 +21,42 @@ struct hpx_sieve {
 	_Atomic uint64_t *words;
 };
 
-struct hpx_sieve *hpx_sieve_new(size_t bytes, uint64_t expected)
+struct hpx_id_filter *hpx_id_filter_new(size_t bytes, uint64_t expected)
 {
-	struct hpx_sieve *sieve = calloc(1, sizeof(*sieve));
+	struct hpx_id_filter *filter = calloc(1, sizeof(*filter));
 	void *words;
 
-	if (sieve == NULL)
+	if (filter == NULL)
 		return NULL;
 	/* Zero, and aligned to its blocks. */
 	words = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (words == MAP_FAILED) {
-		free(sieve);
+		free(filter);
 		return NULL;
 	}
-	sieve->words = words;
-	sieve->bytes = bytes;
-	sieve->block_mask = bytes * 8 / BLOCK_BITS - 1;
-	sieve->full_at = bytes / ID_BYTES;
-	if (sieve->full_at < expected + expected / 2)
-		sieve->full_at = expected + expected / 2;
-	return sieve;
+	filter->words = words;
+	filter->bytes = bytes;
+	filter->block_mask = bytes * 8 / BLOCK_BITS - 1;
+	filter->full_at = bytes / ID_BYTES;
+	if (filter->full_at < expected + expected / 2)
+		filter->full_at = expected + expected / 2;
+	return filter;
 }
 
-void hpx_sieve_free(struct hpx_sieve *sieve)
+void hpx_id_filter_free(struct hpx_id_filter *filter)
 {
-	if (sieve == NULL)
+	if (filter == NULL)
 		return;
-	munmap((void *)sieve->words, sieve->bytes);
-	free(sieve);
+	munmap((void *)filter->words, filter->bytes);
+	free(filter);
 }
 
-static _Atomic uint64_t *block_of(const struct hpx_sieve *sieve, const struct hpx_operation_id *id)
+static _Atomic uint64_t *block_of(const struct hpx_id_filter *filter, const struct hpx_operation_id *id)
 {
 	uint64_t hash;
 
 	memcpy(&hash, id->bytes, sizeof(hash));
-	return sieve->words + (hash & sieve->block_mask) * BLOCK_WORDS;
+	return filter->words + (hash & filter->block_mask) * BLOCK_WORDS;
 }
 
 /* The i-th bit of an id within its block: two bytes each, behind those that
@@ -68,21 +68,21 @@ static unsigned bit_of(const struct hpx_operation_id *id, unsigned i)
 	return ((unsigned)two[0] << 8 | two[1]) % BLOCK_BITS;
 }
 
-void hpx_sieve_add(struct hpx_sieve *sieve, const struct hpx_operation_id *id)
+void hpx_id_filter_add(struct hpx_id_filter *filter, const struct hpx_operation_id *id)
 {
-	_Atomic uint64_t *block = block_of(sieve, id);
+	_Atomic uint64_t *block = block_of(filter, id);
 
 	for (unsigned i = 0; i < BITS_EACH; i++) {
 		unsigned bit = bit_of(id, i);
 		atomic_fetch_or_explicit(&block[bit / 64], (uint64_t)1 << bit % 64,
 					 memory_order_relaxed);
 	}
-	atomic_fetch_add_explicit(&sieve->count, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&filter->count, 1, memory_order_relaxed);
 }
 
-bool hpx_sieve_may_have(const struct hpx_sieve *sieve, const struct hpx_operation_id *id)
+bool hpx_id_filter_may_have(const struct hpx_id_filter *filter, const struct hpx_operation_id *id)
 {
-	_Atomic uint64_t *block = block_of(sieve, id);
+	_Atomic uint64_t *block = block_of(filter, id);
 
 	for (unsigned i = 0; i < BITS_EACH; i++) {
 		unsigned bit = bit_of(id, i);
@@ -93,12 +93,12 @@ bool hpx_sieve_may_have(const struct hpx_sieve *sieve, const struct hpx_operatio
 	return true;
 }
 
-uint64_t hpx_sieve_count(const struct hpx_sieve *sieve)
+uint64_t hpx_id_filter_count(const struct hpx_id_filter *filter)
 {
-	return atomic_load_explicit(&sieve->count, memory_order_relaxed);
+	return atomic_load_explicit(&filter->count, memory_order_relaxed);
 }
 
-bool hpx_sieve_is_full(const struct hpx_sieve *sieve)
+bool hpx_id_filter_is_full(const struct hpx_id_filter *filter)
 {
-	return hpx_sieve_count(sieve) >= sieve->full_at;
+	return hpx_id_filter_count(filter) >= filter->full_at;
 }

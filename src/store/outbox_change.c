@@ -159,38 +159,38 @@ static enum hpx_status move_job(const struct hpx_outbox_found *found, enum hpx_j
 }
 
 /* The moves of drivers have verbs of their own. */
-static bool is_misuse(const struct hpx_job_update *turn)
+static bool is_misuse(const struct hpx_job_update *update)
 {
-	return turn->move == HPX_JOB_MOVE_CLAIM || turn->move == HPX_JOB_MOVE_SWEEP ||
-	       turn->move == HPX_JOB_MOVE_REQUEUE ||
-	       (turn->answer != NULL && turn->answer->status == 0);
+	return update->move == HPX_JOB_MOVE_CLAIM || update->move == HPX_JOB_MOVE_SWEEP ||
+	       update->move == HPX_JOB_MOVE_REQUEUE ||
+	       (update->answer != NULL && update->answer->status == 0);
 }
 
-void hpx_outbox_turn(const struct hpx_outbox_found *found, struct hpx_store_op *op,
-		     const struct hpx_moment *now, struct hpx_outbox_change *ret_change)
+void hpx_outbox_update(const struct hpx_outbox_found *found, struct hpx_store_op *op,
+		       const struct hpx_moment *now, struct hpx_outbox_change *ret_change)
 {
-	const struct hpx_job_update *turn = op->job.update;
+	const struct hpx_job_update *update = op->job.update;
 	struct hpx_job_args args = {
 		.now = *now,
 		.token = op->token,
-		.attempts_max = turn->attempts_max,
-		.delay_ms = turn->delay_ms,
-		.status = turn->status,
-		.provider_id = turn->provider_id,
-		.force = turn->force,
-		.unsent = turn->unsent,
+		.attempts_max = update->attempts_max,
+		.delay_ms = update->delay_ms,
+		.status = update->status,
+		.provider_id = update->provider_id,
+		.force = update->force,
+		.unsent = update->unsent,
 	};
 
 	*ret_change = (struct hpx_outbox_change){ .write_job = false };
 	op->judged_ms = now->wall_ms;
-	if (is_misuse(turn))
+	if (is_misuse(update))
 		op->status = HPX_MISUSE;
 	else if (!found->job_exists)
 		op->status = HPX_NOT_FOUND;
 	else if (!found->job_readable)
 		op->status = HPX_CORRUPT;
 	else
-		op->status = move_job(found, turn->move, &args, turn->answer, ret_change);
+		op->status = move_job(found, update->move, &args, update->answer, ret_change);
 }
 
 bool hpx_outbox_sweep(const struct hpx_outbox_found *found, bool owner_dead,

@@ -1,8 +1,8 @@
-/* What a job's turn, or a ruling, does to a job and to its operation: from the
+/* What an update of a job, or a ruling, does to a job and to its operation: from the
  * rows as they are to what has to be written. No I/O: the rules are core's, the
  * writing is the driver's. */
-#ifndef HPX_STORE_OUTBOX_H
-#define HPX_STORE_OUTBOX_H
+#ifndef HPX_STORE_OUTBOX_CHANGE_H
+#define HPX_STORE_OUTBOX_CHANGE_H
 
 #include "store/change.h"
 
@@ -43,8 +43,8 @@ struct hpx_outbox_change {
 bool hpx_outbox_speaks_for(const struct hpx_delivery *delivery, const struct hpx_found *operation);
 
 /* JOB: op->job.update. Fills op->status. */
-void hpx_outbox_turn(const struct hpx_outbox_found *found, struct hpx_store_op *op,
-		     const struct hpx_moment *now, struct hpx_outbox_change *ret_change);
+void hpx_outbox_update(const struct hpx_outbox_found *found, struct hpx_store_op *op,
+		       const struct hpx_moment *now, struct hpx_outbox_change *ret_change);
 /* SWEEP_JOBS: one lost claim; false where it does not move. */
 bool hpx_outbox_sweep(const struct hpx_outbox_found *found, bool owner_dead,
 		      const struct hpx_moment *now, struct hpx_outbox_change *ret_change);
@@ -78,7 +78,7 @@ bool hpx_outbox_abandon(const struct hpx_outbox_found *found, const struct hpx_m
 			struct hpx_outbox_change *ret_change);
 
 /* What the event is called when a ruling settles an operation. Not as a person's
- * word (RESOLVE) is: those are few, and every cache hears of each (removals in
+ * word (RESOLVE) is: those are few, and every cache drops each (removals in
  * store.h); rulings come by the thousand, about what no cache holds. */
 const char *hpx_outbox_ruled_event(enum hpx_reconcile_move move);
 

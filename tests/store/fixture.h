@@ -1,4 +1,4 @@
-/* A store of any driver for one test, and short ways to act on it. Keys,
+/* A store of any driver for one test, and fast paths to act on it. Keys,
  * bodies and tokens are small numbers, so that a row of test data fits on a
  * line. */
 #ifndef HPX_TESTS_STORE_FIXTURE_H

@@ -20,7 +20,7 @@ static struct hpx_cache *cache_of(struct fixture *f, size_t bytes_max, size_t en
 	struct hpx_cache *cache = hpx_cache_new(f->store, bytes_max, entries_max);
 
 	assert_non_null(cache);
-	hpx_cache_hear(cache, hpx_clock_boot_ms(), 0);
+	hpx_cache_checked(cache, hpx_clock_boot_ms(), 0);
 	return cache;
 }
 
@@ -264,7 +264,7 @@ static void an_entry_ends_with_its_record_by_the_boot_clock(void **state)
 		hpx_cache_clear(cache);
 		mark.epoch = hpx_cache_mark(cache).epoch;
 		hpx_cache_put(cache, &mark, &record, &answer);
-		hpx_cache_hear(cache, hpx_clock_boot_ms(), 0);
+		hpx_cache_checked(cache, hpx_clock_boot_ms(), 0);
 		assert_string_equal(peek(f, cache, 1), rows[i].says);
 		atomic_store(&f->store->wall_shift_ms, 0);
 	}
@@ -282,7 +282,7 @@ static void where_the_store_says_expired_so_does_it(void **state)
 	hpx_cache_put(cache, &mark, &record, &answer);
 	assert_string_equal(peek(f, cache, 1), "replay");
 	atomic_store(&f->store->wall_shift_ms, 30 * SECOND_MS);
-	hpx_cache_hear(cache, hpx_clock_boot_ms(), 0);
+	hpx_cache_checked(cache, hpx_clock_boot_ms(), 0);
 	assert_string_equal(peek(f, cache, 1), "NOT_FOUND");
 	hpx_cache_free(cache);
 }
@@ -292,7 +292,7 @@ static void it_is_silent_while_it_hears_nothing(void **state)
 	static const struct {
 		int64_t ago_ms;
 		const char *says;
-	} rows[] = { { HPX_CACHE_DEAF_MS, "NOT_FOUND" }, { 0, "replay" }, { HPX_CACHE_DEAF_MS + 1, "NOT_FOUND" }, { 0, "replay" } };
+	} rows[] = { { HPX_CACHE_TRUST_MS, "NOT_FOUND" }, { 0, "replay" }, { HPX_CACHE_TRUST_MS + 1, "NOT_FOUND" }, { 0, "replay" } };
 	struct fixture *f = *state;
 	struct hpx_cache *cache = hpx_cache_new(f->store, ROOM, 100);
 
@@ -300,7 +300,7 @@ static void it_is_silent_while_it_hears_nothing(void **state)
 	stored(f, cache, 1);
 	assert_string_equal(peek(f, cache, 1), "NOT_FOUND");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		hpx_cache_hear(cache, hpx_clock_boot_ms() - rows[i].ago_ms, 0);
+		hpx_cache_checked(cache, hpx_clock_boot_ms() - rows[i].ago_ms, 0);
 		assert_string_equal(peek(f, cache, 1), rows[i].says);
 	}
 	hpx_cache_free(cache);
@@ -314,10 +314,10 @@ static void what_was_read_before_a_removal_is_not_put_in_after_it(void **state)
 	struct hpx_record record = stored(f, cache, 1);
 	struct hpx_cache_mark before = hpx_cache_mark(cache), after;
 
-	hpx_cache_remove(cache, &record.id, 0); /* nothing was removed */
+	hpx_cache_invalidate(cache, &record.id, 0); /* nothing was removed */
 	hpx_cache_put(cache, &before, &record, &answer);
 	assert_string_equal(peek(f, cache, 1), "replay");
-	hpx_cache_remove(cache, &record.id, 1);
+	hpx_cache_invalidate(cache, &record.id, 1);
 	assert_string_equal(peek(f, cache, 1), "NOT_FOUND");
 	hpx_cache_put(cache, &before, &record, &answer);
 	assert_string_equal(peek(f, cache, 1), "NOT_FOUND");
@@ -373,8 +373,8 @@ static void no_thread_puts_in_what_another_removed(void **state)
 		struct hpx_record one = numbered(crowd.record, n % IDS);
 		one.id.bytes[0] = (uint8_t)(n % IDS);
 		atomic_store(&crowd.gone[n % IDS], true);
-		hpx_cache_remove(crowd.cache, &one.id, 1);
-		hpx_cache_hear(crowd.cache, hpx_clock_boot_ms(), 0);
+		hpx_cache_invalidate(crowd.cache, &one.id, 1);
+		hpx_cache_checked(crowd.cache, hpx_clock_boot_ms(), 0);
 		struct hpx_ask ask = ask_of(f->store, 1, BODY, B);
 		ask.id = one.id;
 		assert_string_equal(peek_by(crowd.cache, &ask), "NOT_FOUND");
@@ -384,7 +384,7 @@ static void no_thread_puts_in_what_another_removed(void **state)
 	atomic_store(&crowd.over, true);
 	for (size_t i = 0; i < LOOPS; i++)
 		pthread_join(threads[i], NULL);
-	hpx_cache_hear(crowd.cache, hpx_clock_boot_ms(), 0);
+	hpx_cache_checked(crowd.cache, hpx_clock_boot_ms(), 0);
 	for (unsigned n = 0; n < IDS; n++) {
 		struct hpx_ask ask = ask_of(f->store, 1, BODY, B);
 		ask.id = numbered(crowd.record, n).id;

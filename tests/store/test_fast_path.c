@@ -1,5 +1,5 @@
-/* Shows that the short way on PostgreSQL (a reservation, or the answer to a first
- * attempt, without a look) writes and tells what the long way would: whatever
+/* Shows that the fast path on PostgreSQL (a reservation, or the answer to a first
+ * attempt, without a look) writes and tells what the slow path would: whatever
  * became of the row in between, whoever holds it, whatever else is in the batch,
  * and by the database's clock. */
 #include "application.h"
@@ -123,7 +123,7 @@ static void the_time_is_the_databases(void **state)
 	assert_in_range(a.end.decision.record.changed_ms, a.record.created_ms, after);
 }
 
-/* The long way would insert it by another statement. */
+/* The slow path would insert it by another statement. */
 static void a_new_key_takes_one_statement(void **state)
 {
 	struct fixture *f = *state;

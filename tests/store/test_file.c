@@ -566,12 +566,12 @@ static void low_space_cuts_the_log(void **state)
 		complete(f, key, A, body);
 	}
 	assert_status(hpx_store_maintain(f->store, NULL), HPX_OK);
-	assert_true(hpx_sqlite_place_log_bytes(f->path) > 4 << 20);
+	assert_true(hpx_sqlite_file_log_bytes(f->path) > 4 << 20);
 	s->free_bytes_min = UINT64_MAX - 1;
 	assert_string_equal(reserve(f, 100, BODY, A), "FULL");
 	assert_int_equal(atomic_load(&f->store->space.state), HPX_SPACE_LOG_LOW);
 	assert_status(hpx_store_maintain(f->store, NULL), HPX_OK);
-	assert_int_equal(hpx_sqlite_place_log_bytes(f->path), 0);
+	assert_int_equal(hpx_sqlite_file_log_bytes(f->path), 0);
 	assert_string_equal(reserve(f, 29, BODY, A), "replay");
 }
 

@@ -1,4 +1,4 @@
-/* Shows that the sieve never denies what it was told, seldom takes a stranger for
+/* Shows that the filter never denies what it was told, seldom takes a stranger for
  * an acquaintance, and that a server's look says the same with it as without. */
 #include "fixture.h"
 
@@ -17,13 +17,13 @@ static struct hpx_operation_id random_id(void)
 	return id;
 }
 
-static unsigned strangers_that_pass(const struct hpx_sieve *sieve, unsigned of)
+static unsigned strangers_that_pass(const struct hpx_id_filter *filter, unsigned of)
 {
 	unsigned passed = 0;
 
 	for (unsigned i = 0; i < of; i++) {
 		struct hpx_operation_id id = random_id();
-		passed += hpx_sieve_may_have(sieve, &id);
+		passed += hpx_id_filter_may_have(filter, &id);
 	}
 	return passed;
 }
@@ -32,31 +32,31 @@ static void what_was_added_is_there_and_hardly_anything_else(void **state)
 {
 	enum { COUNT = 1000000,
 	       ASKED = 100000 };
-	struct hpx_sieve *sieve = hpx_sieve_new((size_t)2 << 20, COUNT);
+	struct hpx_id_filter *filter = hpx_id_filter_new((size_t)2 << 20, COUNT);
 	struct hpx_operation_id *ids = calloc(COUNT, sizeof(*ids));
 
 	(void)state;
-	assert_non_null(sieve);
+	assert_non_null(filter);
 	assert_non_null(ids);
-	assert_int_equal(strangers_that_pass(sieve, ASKED), 0);
+	assert_int_equal(strangers_that_pass(filter, ASKED), 0);
 	for (unsigned i = 0; i < COUNT; i++) {
 		ids[i] = random_id();
-		hpx_sieve_add(sieve, &ids[i]);
+		hpx_id_filter_add(filter, &ids[i]);
 	}
 	for (unsigned i = 0; i < COUNT; i++)
-		assert_true(hpx_sieve_may_have(sieve, &ids[i]));
-	assert_int_equal(hpx_sieve_count(sieve), COUNT);
-	unsigned passed = strangers_that_pass(sieve, ASKED);
+		assert_true(hpx_id_filter_may_have(filter, &ids[i]));
+	assert_int_equal(hpx_id_filter_count(filter), COUNT);
+	unsigned passed = strangers_that_pass(filter, ASKED);
 	print_message("%u of %u strangers pass\n", passed, ASKED);
 	assert_in_range(passed, 1, ASKED / 200);
-	assert_false(hpx_sieve_is_full(sieve));
+	assert_false(hpx_id_filter_is_full(filter));
 	for (unsigned i = 0; i < COUNT; i++) {
 		struct hpx_operation_id id = random_id();
-		hpx_sieve_add(sieve, &id);
+		hpx_id_filter_add(filter, &id);
 	}
-	assert_true(hpx_sieve_is_full(sieve));
+	assert_true(hpx_id_filter_is_full(filter));
 	free(ids);
-	hpx_sieve_free(sieve);
+	hpx_id_filter_free(filter);
 }
 
 /* The verdict's name of a look, or the status'. */
@@ -106,7 +106,7 @@ static void a_look_says_the_same_before_while_and_after_it_was_read(void **state
 		reserve(f, 3 * key + 1, BODY, A);
 	}
 	expect_all_found(f, 2 * COUNT);
-	/* What is not there any more is not found, whatever the sieve believes. */
+	/* What is not there any more is not found, whatever the filter believes. */
 	assert_status(act(f, HPX_VERB_FORGET, 0, A), HPX_OK);
 	assert_string_equal(look(f, 0), "NOT_FOUND");
 }
@@ -134,5 +134,5 @@ int main(void)
 		ON_SQLITE(a_look_says_the_same_before_while_and_after_it_was_read),
 		ON_SQLITE(a_strangers_row_is_found_by_the_reservation),
 	};
-	return run_on_drivers("sieve", tests);
+	return run_on_drivers("filter", tests);
 }

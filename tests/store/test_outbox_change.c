@@ -120,7 +120,7 @@ static void an_operation_follows_its_job(void **state)
 		f.delivery.unsure = rows[i].unsure;
 		if (rows[i].move == HPX_JOB_MOVE_DELIVER)
 			turn.answer = &said;
-		hpx_outbox_turn(&f, &op, &now, &change);
+		hpx_outbox_update(&f, &op, &now, &change);
 		snprintf(what, sizeof(what), "row %zu", i);
 		assert_status(op.status, HPX_OK);
 		check(what, &change, rows[i].job_after, rows[i].operation_after);
@@ -132,11 +132,11 @@ static void an_operation_follows_its_job(void **state)
 			assert_string_equal(change.event, rows[i].event);
 		/* Another's answer belongs to nobody here. */
 		f.delivery.answers = false;
-		hpx_outbox_turn(&f, &op, &now, &change);
+		hpx_outbox_update(&f, &op, &now, &change);
 		check(what, &change, rows[i].job_after, "-");
 		f.delivery.answers = true;
 		f.delivery.mark.bytes[5] = 1;
-		hpx_outbox_turn(&f, &op, &now, &change);
+		hpx_outbox_update(&f, &op, &now, &change);
 		check(what, &change, rows[i].job_after, "-");
 	}
 }
@@ -151,23 +151,23 @@ static void a_turn_that_cannot_be_says_why(void **state)
 	static const enum hpx_job_move drivers_own[] = { HPX_JOB_MOVE_CLAIM, HPX_JOB_MOVE_SWEEP,
 							 HPX_JOB_MOVE_REQUEUE };
 	(void)state;
-	hpx_outbox_turn(&f, &op, &now, &change);
+	hpx_outbox_update(&f, &op, &now, &change);
 	assert_status(op.status, HPX_MISUSE);
 	turn.answer = &said;
-	hpx_outbox_turn(&f, &op, &now, &change);
+	hpx_outbox_update(&f, &op, &now, &change);
 	assert_status(op.status, HPX_STALE);
 	for (size_t i = 0; i < 3; i++) {
 		turn.move = drivers_own[i];
-		hpx_outbox_turn(&f, &op, &now, &change);
+		hpx_outbox_update(&f, &op, &now, &change);
 		assert_status(op.status, HPX_MISUSE);
 		check("misuse", &change, "-", "-");
 	}
 	turn.move = HPX_JOB_MOVE_DELIVER;
 	f.job_readable = false;
-	hpx_outbox_turn(&f, &op, &now, &change);
+	hpx_outbox_update(&f, &op, &now, &change);
 	assert_status(op.status, HPX_CORRUPT);
 	f.job_exists = false;
-	hpx_outbox_turn(&f, &op, &now, &change);
+	hpx_outbox_update(&f, &op, &now, &change);
 	assert_status(op.status, HPX_NOT_FOUND);
 }
 
@@ -197,7 +197,7 @@ static void questions_end_when_they_are_answered(void **state)
 		struct hpx_outbox_change change;
 
 		f.scheduled = true;
-		hpx_outbox_turn(&f, &op, &now, &change);
+		hpx_outbox_update(&f, &op, &now, &change);
 		assert_status(op.status, HPX_OK);
 		if (change.remove_reconcile != rows[i].removed)
 			fail_msg("row %zu: removed is %d", i, change.remove_reconcile);

@@ -228,18 +228,18 @@ static void a_cache_hears_and_falls_silent(void **state)
 {
 	struct fixture *f = *state;
 	struct hpx_cache *cache = hpx_cache_new(f->store, 1 << 20, 100);
-	struct hpx_removal *removal = NULL;
+	struct hpx_cache_invalidator *removal = NULL;
 
 	assert_non_null(cache);
 	make(f, 1);
 	make(f, 2);
-	assert_status(hpx_removal_start(f->store, cache, &removal), HPX_OK);
+	assert_status(hpx_cache_invalidator_start(f->store, cache, &removal), HPX_OK);
 	until(f, cache, 1, true);
 	until(f, cache, 2, true);
 	assert_status(act(f, HPX_VERB_FORGET, 1, A), HPX_OK);
 	until(f, cache, 1, false);
 	until(f, cache, 2, true);
-	hpx_removal_stop(removal);
+	hpx_cache_invalidator_stop(removal);
 	until(f, cache, 2, false);
 	hpx_cache_free(cache);
 }
@@ -267,7 +267,7 @@ static void what_another_process_removes_is_gone_at_once(void **state)
 	assert_non_null(cache);
 	make(f, 1);
 	make(f, 2);
-	hpx_cache_hear(cache, hpx_clock_boot_ms(), hpx_store_removal_count(own));
+	hpx_cache_checked(cache, hpx_clock_boot_ms(), hpx_store_removal_count(own));
 	keep(f, cache, 2);
 	assert_true(is_cached(f, cache, 2));
 	f->store = open_beside(f);
@@ -275,7 +275,7 @@ static void what_another_process_removes_is_gone_at_once(void **state)
 	hpx_store_close(f->store);
 	f->store = own;
 	assert_false(is_cached(f, cache, 2));
-	hpx_cache_hear(cache, hpx_clock_boot_ms(), hpx_store_removal_count(own));
+	hpx_cache_checked(cache, hpx_clock_boot_ms(), hpx_store_removal_count(own));
 	assert_true(is_cached(f, cache, 2));
 	hpx_cache_free(cache);
 }

@@ -303,7 +303,7 @@ static void several_retries_of_one_key_are_all_told(void **state)
 	}
 }
 
-/* Neither of them inserts by the short way. */
+/* Neither of them inserts by the fast path. */
 static void nor_does_a_look_or_an_asynchronous_retry_wait(void **state)
 {
 	static const struct hpx_job job = { .name = HPX_SPAN("j"), .target = HPX_SPAN("t"), .method = HPX_SPAN("POST"), .path = HPX_SPAN("/"), .headers = HPX_SPAN(""), .body = HPX_SPAN("") };

@@ -104,12 +104,12 @@ static void model_step(struct model *model, struct fixture *f, unsigned *seed, i
 		return;
 	case 3:
 		assert_int_equal(file->pMethods->xSync(file, SQLITE_SYNC_NORMAL), SQLITE_OK);
-		hpx_sqlite_gather_begin(writer_of(f));
+		hpx_sqlite_wal_begin(writer_of(f));
 		return;
 	case 4:
-		assert_status(hpx_sqlite_gather_end(writer_of(f), HPX_OK), HPX_OK);
+		assert_status(hpx_sqlite_wal_end(writer_of(f), HPX_OK), HPX_OK);
 		if (chance(seed, 4) != 0)
-			hpx_sqlite_gather_begin(writer_of(f));
+			hpx_sqlite_wal_begin(writer_of(f));
 		return;
 	default:
 		model_write(model, file, *next, len, seed);
@@ -129,7 +129,7 @@ static void the_log_reads_as_it_was_written(void **state)
 
 		memset(&model, 0, sizeof(model));
 		assert_int_equal(log_of(f)->pMethods->xTruncate(log_of(f), MODEL_AT), SQLITE_OK);
-		hpx_sqlite_gather_begin(writer_of(f));
+		hpx_sqlite_wal_begin(writer_of(f));
 		for (int i = 0; i < MODEL_STEPS; i++)
 			model_step(&model, f, &luck, &next);
 		model_read(&model, log_of(f), 0, (int)model.size);
@@ -195,7 +195,7 @@ static void a_failed_write_is_told_at_once_and_never_made_up_for(void **state)
 	for (enum notices by = 0; by < BY_COUNT; by++) {
 		set_bytes(file, 0, 4096, 'a');
 		set_bytes(file, 4096, 4096, 'a');
-		hpx_sqlite_gather_begin(writer_of(f));
+		hpx_sqlite_wal_begin(writer_of(f));
 		set_bytes(file, 0, 4096, 'b');
 		disk_arm(&full);
 		assert_int_equal(ask(file, by), SQLITE_FULL);
@@ -219,10 +219,10 @@ static void what_a_failed_commit_left_is_dropped(void **state)
 	reserve(f, 1, 1, 1);
 	file = log_of(f);
 	set_bytes(file, 0, 4096, 'a');
-	hpx_sqlite_gather_begin(writer_of(f));
+	hpx_sqlite_wal_begin(writer_of(f));
 	disk_arm(&count);
 	set_bytes(file, 0, 4096, 'b');
-	assert_status(hpx_sqlite_gather_end(writer_of(f), HPX_FULL), HPX_FULL);
+	assert_status(hpx_sqlite_wal_end(writer_of(f), HPX_FULL), HPX_FULL);
 	assert_int_equal(ask(file, BY_SYNC), SQLITE_OK);
 	assert_int_equal(disk_calls(), 0);
 	assert_int_equal(byte_at(file, 0), 'a');

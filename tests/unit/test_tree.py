@@ -39,8 +39,6 @@ SAME_NAME = {
 }
 # Known exceptions: how often the tag of a struct, union or enum is defined.
 SAME_TAG = {
-    "entry": 2,
-    "round": 2,
 }
 
 

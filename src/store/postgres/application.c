@@ -109,20 +109,20 @@ enum hpx_status hpx_pg_point_read(const PGresult *result, int column, struct hpx
 static enum hpx_status look(struct hpx_pg_store *s, struct hpx_store_op *op,
 			    struct hpx_pg_batch *batch, struct hpx_pg_look *ret_look, char *problem)
 {
-	struct hpx_pg_slot *slot = batch->slot;
+	struct hpx_pg_pending_row *pending = batch->pending;
 	struct hpx_change change;
 	enum hpx_status status;
 
 	hpx_pg_batch_add(batch, &op->id);
-	slot->to_read = true;
-	slot->to_lock = op->verb != HPX_VERB_READ_POINT;
+	pending->to_read = true;
+	pending->to_lock = op->verb != HPX_VERB_READ_POINT;
 	status = hpx_pg_look(s, batch, ret_look, problem);
 	if (status != HPX_OK)
 		return status;
-	if (op->verb != HPX_VERB_READ_POINT && slot->stored && !slot->locked)
+	if (op->verb != HPX_VERB_READ_POINT && pending->stored && !pending->locked)
 		op->status = HPX_BUSY;
 	else
-		hpx_change_make(&slot->found, op, &ret_look->now, false, &change);
+		hpx_change_make(&pending->found, op, &ret_look->now, false, &change);
 	return HPX_OK;
 }
 

@@ -27,7 +27,7 @@
 /* After this many inserts that came too late, the caller shall try again. */
 #define ROUNDS_MAX 4
 
-struct round {
+struct slow_round {
 	struct hpx_pg_store *s;
 	struct hpx_store_op **ops;
 	size_t count;
@@ -45,17 +45,17 @@ static bool needs_answer(const struct hpx_store_op *op)
 	return op->verb == HPX_VERB_RESERVE || hpx_verb_has(op->verb, HPX_TRAIT_REMOVES);
 }
 
-static bool is_todo(const struct round *round, size_t i)
+static bool is_todo(const struct slow_round *round, size_t i)
 {
 	return round->ops[i] != NULL && round->todo[i];
 }
 
-static struct hpx_pg_slot *slot_of(struct round *round, size_t i)
+static struct hpx_pg_pending_row *pending_of(struct slow_round *round, size_t i)
 {
 	return hpx_pg_batch_find(&round->batch, hpx_op_id(round->ops[i]));
 }
 
-static enum hpx_status look_first(struct round *round)
+static enum hpx_status look_first(struct slow_round *round)
 {
 	for (size_t i = 0; i < round->count; i++)
 		if (is_todo(round, i))
@@ -63,44 +63,44 @@ static enum hpx_status look_first(struct round *round)
 	hpx_pg_batch_sort(&round->batch);
 	for (size_t i = 0; i < round->count; i++)
 		if (is_todo(round, i)) {
-			slot_of(round, i)->to_read = true;
-			slot_of(round, i)->to_lock |= hpx_pg_needs_lock(round->ops[i]);
+			pending_of(round, i)->to_read = true;
+			pending_of(round, i)->to_lock |= hpx_pg_needs_lock(round->ops[i]);
 		}
 	return hpx_pg_look(round->s, &round->batch, &round->look, round->problem);
 }
 
-static enum hpx_status look_closer(struct round *round)
+static enum hpx_status look_closer(struct slow_round *round)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < round->count; i++) {
 		if (!is_todo(round, i) || round->ops[i]->verb != HPX_VERB_RESERVE)
 			continue;
-		struct hpx_pg_slot *slot = slot_of(round, i);
-		if (!slot->stored || slot->locked ||
-		    !hpx_pg_would_write(slot, round->ops[i], &round->look.now))
+		struct hpx_pg_pending_row *pending = pending_of(round, i);
+		if (!pending->stored || pending->locked ||
+		    !hpx_pg_would_write(pending, round->ops[i], &round->look.now))
 			continue;
-		slot->to_lock = slot->to_read = any = true;
+		pending->to_lock = pending->to_read = any = true;
 	}
 	return any ? hpx_pg_look(round->s, &round->batch, &round->look, round->problem) : HPX_OK;
 }
 
-static enum hpx_status look_answers(struct round *round)
+static enum hpx_status look_answers(struct slow_round *round)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < round->count; i++) {
 		if (!is_todo(round, i) || !needs_answer(round->ops[i]))
 			continue;
-		struct hpx_pg_slot *slot = slot_of(round, i);
-		if (slot->stored && slot->found.readable &&
-		    slot->found.record.state == HPX_STATE_COMPLETED)
-			slot->to_load = any = true;
+		struct hpx_pg_pending_row *pending = pending_of(round, i);
+		if (pending->stored && pending->found.readable &&
+		    pending->found.record.state == HPX_STATE_COMPLETED)
+			pending->to_load = any = true;
 	}
 	return any ? hpx_pg_look_answers(round->s, &round->batch, round->problem) : HPX_OK;
 }
 
-static enum hpx_status look(struct round *round)
+static enum hpx_status look(struct slow_round *round)
 {
 	enum hpx_status status = look_first(round);
 
@@ -113,28 +113,28 @@ static enum hpx_status look(struct round *round)
 
 /* ---- 3: decide ---- */
 
-static void decide(struct round *round, struct hpx_pg_slot *slot, struct hpx_store_op *op)
+static void decide(struct slow_round *round, struct hpx_pg_pending_row *pending, struct hpx_store_op *op)
 {
 	struct hpx_change change;
 
-	hpx_pg_decide(slot, op, &round->look.now, &change);
-	hpx_pg_slot_change(&round->batch, slot, &change, op);
+	hpx_pg_decide(pending, op, &round->look.now, &change);
+	hpx_pg_pending_row_change(&round->batch, pending, &change, op);
 }
 
-static void decide_all(struct round *round)
+static void decide_all(struct slow_round *round)
 {
 	for (size_t i = 0; i < round->count; i++) {
 		if (!is_todo(round, i))
 			continue;
-		struct hpx_pg_slot *slot = slot_of(round, i);
-		bool written_before = hpx_pg_slot_dirty(slot);
-		decide(round, slot, round->ops[i]);
-		round->free[i] = !written_before && !hpx_pg_slot_dirty(slot) &&
+		struct hpx_pg_pending_row *pending = pending_of(round, i);
+		bool written_before = hpx_pg_pending_row_dirty(pending);
+		decide(round, pending, round->ops[i]);
+		round->free[i] = !written_before && !hpx_pg_pending_row_dirty(pending) &&
 				 round->ops[i]->status != HPX_BUSY && !hpx_pg_begins(round->ops[i]);
 	}
 }
 
-static void release_free(struct round *round)
+static void release_free(struct slow_round *round)
 {
 	if (round->s->unsure)
 		return;
@@ -146,7 +146,7 @@ static void release_free(struct round *round)
 /* ---- 4: write ---- */
 
 /* What somebody else inserted first is to be decided anew; how many ops. */
-static size_t keep_lost(struct round *round)
+static size_t keep_lost(struct slow_round *round)
 {
 	size_t left = 0;
 
@@ -154,7 +154,7 @@ static size_t keep_lost(struct round *round)
 		if (!is_todo(round, i))
 			continue;
 		struct hpx_store_op *op = round->ops[i];
-		round->todo[i] = slot_of(round, i)->lost;
+		round->todo[i] = pending_of(round, i)->lost;
 		if (!round->todo[i])
 			continue;
 		left++;
@@ -163,7 +163,7 @@ static size_t keep_lost(struct round *round)
 	return left;
 }
 
-static enum hpx_status run_round(struct round *round, size_t *ret_left)
+static enum hpx_status run_round(struct slow_round *round, size_t *ret_left)
 {
 	enum hpx_status status = hpx_pg_batch_init(&round->batch, round->count, round->count);
 
@@ -185,7 +185,7 @@ static enum hpx_status run_round(struct round *round, size_t *ret_left)
 	return status;
 }
 
-static size_t count_todo(const struct round *round)
+static size_t count_todo(const struct slow_round *round)
 {
 	size_t left = 0;
 
@@ -198,7 +198,7 @@ static size_t count_todo(const struct round *round)
 static enum hpx_status run_rows(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
 				char *problem)
 {
-	struct round round = { .s = s, .ops = ops, .count = count, .problem = problem };
+	struct slow_round round = { .s = s, .ops = ops, .count = count, .problem = problem };
 	bool *flags = calloc(2 * count, sizeof(*flags));
 	enum hpx_status status = HPX_OK;
 	size_t left = count;
@@ -212,7 +212,7 @@ static enum hpx_status run_rows(struct hpx_pg_store *s, struct hpx_store_op **op
 	/* While the store is unsure, what is read must not be told, and what is
 	 * written goes with a mark. */
 	if (!s->unsure) {
-		status = hpx_pg_short_way(s, ops, count, round.todo, problem);
+		status = hpx_pg_fast_path(s, ops, count, round.todo, problem);
 		left = count_todo(&round);
 	}
 	for (unsigned i = 0; i < ROUNDS_MAX && left > 0 && status == HPX_OK; i++)
@@ -297,7 +297,7 @@ enum hpx_status hpx_pg_run(struct hpx_store *store, struct hpx_store_op **ops, s
 		}
 		status = run_rows(s, ops + from, to - from, problem);
 		if (status == HPX_OK)
-			status = hpx_pg_turns(s, ops + from, to - from, problem);
+			status = hpx_pg_job_updates(s, ops + from, to - from, problem);
 		if (status == HPX_OK)
 			status = hpx_pg_rules(s, ops + from, to - from, problem);
 		from = to;

@@ -13,8 +13,8 @@
 
 static bool is_dirty(const struct hpx_pg_batch *batch)
 {
-	for (size_t i = 0; i < batch->slot_count; i++)
-		if (hpx_pg_slot_dirty(&batch->slot[i]))
+	for (size_t i = 0; i < batch->pending_count; i++)
+		if (hpx_pg_pending_row_dirty(&batch->pending[i]))
 			return true;
 	return batch->event_count > 0 || hpx_pg_items_dirty(batch);
 }
@@ -43,15 +43,15 @@ enum hpx_status hpx_pg_undo(struct hpx_pg_store *s, enum hpx_status status)
  * batch holds an operation's beginning and its end.) */
 static bool insert_has_more(struct hpx_pg_batch *batch)
 {
-	for (size_t i = 0; i < batch->slot_count; i++) {
-		const struct hpx_pg_slot *slot = &batch->slot[i];
-		if (!slot->stored && slot->changed && (slot->answer != NULL || slot->lease))
+	for (size_t i = 0; i < batch->pending_count; i++) {
+		const struct hpx_pg_pending_row *pending = &batch->pending[i];
+		if (!pending->stored && pending->changed && (pending->answer != NULL || pending->lease))
 			return true;
 	}
 	for (size_t i = 0; i < batch->event_count; i++) {
-		const struct hpx_pg_slot *slot =
+		const struct hpx_pg_pending_row *pending =
 			hpx_pg_batch_find(batch, &batch->event[i].record.id);
-		if (slot != NULL && !slot->stored)
+		if (pending != NULL && !pending->stored)
 			return true;
 	}
 	return false;

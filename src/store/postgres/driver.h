@@ -93,7 +93,7 @@ bool hpx_pg_id_read(const PGresult *result, int row, struct hpx_operation_id *re
 /* pending_row.c: the operations that a batch is about, sorted by id, each with what
  * is known of it and what is to be written. One write per operation, however
  * many ops concern it. */
-struct hpx_pg_slot {
+struct hpx_pg_pending_row {
 	struct hpx_operation_id id;
 	bool stored;                 /* there is a row in the database */
 	bool locked;                 /* and it is ours until the commit */
@@ -127,8 +127,8 @@ struct hpx_pg_event {
 };
 
 struct hpx_pg_batch {
-	struct hpx_pg_slot *slot;
-	size_t slot_count;
+	struct hpx_pg_pending_row *pending;
+	size_t pending_count;
 	struct hpx_pg_event *event;
 	size_t event_count;
 	size_t event_max;
@@ -137,23 +137,23 @@ struct hpx_pg_batch {
 };
 
 /* Room for that many operations and events. */
-enum hpx_status hpx_pg_batch_init(struct hpx_pg_batch *batch, size_t slots, size_t events);
+enum hpx_status hpx_pg_batch_init(struct hpx_pg_batch *batch, size_t pending, size_t events);
 void hpx_pg_batch_done(struct hpx_pg_batch *batch);
 /* Ids are added unsorted, with repetitions, then sorted once. */
 void hpx_pg_batch_add(struct hpx_pg_batch *batch, const struct hpx_operation_id *id);
 void hpx_pg_batch_sort(struct hpx_pg_batch *batch);
 /* NULL where it is not in it. */
-struct hpx_pg_slot *hpx_pg_batch_find(struct hpx_pg_batch *batch,
-				      const struct hpx_operation_id *id);
-/* Takes a change over into the slot. */
-void hpx_pg_slot_change(struct hpx_pg_batch *batch, struct hpx_pg_slot *slot,
-			const struct hpx_change *change, const struct hpx_store_op *op);
+struct hpx_pg_pending_row *hpx_pg_batch_find(struct hpx_pg_batch *batch,
+					     const struct hpx_operation_id *id);
+/* Takes a change over into the pending row. */
+void hpx_pg_pending_row_change(struct hpx_pg_batch *batch, struct hpx_pg_pending_row *pending,
+			       const struct hpx_change *change, const struct hpx_store_op *op);
 /* Whether anything is to be written for it. */
-bool hpx_pg_slot_dirty(const struct hpx_pg_slot *slot);
+bool hpx_pg_pending_row_dirty(const struct hpx_pg_pending_row *pending);
 
 /* row_write.c: the batch's writes, sent down the pipe. */
 void hpx_pg_send_ids(struct hpx_pg_pipe *pipe, enum hpx_pg_statement statement,
-		     const struct hpx_pg_batch *batch, bool (*wanted)(const struct hpx_pg_slot *));
+		     const struct hpx_pg_batch *batch, bool (*wanted)(const struct hpx_pg_pending_row *));
 /* True: one was sent, and its result is to be taken. */
 bool hpx_pg_send_inserts(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch);
 /* Slots that somebody else inserted first are marked lost; how many. */
@@ -204,7 +204,7 @@ struct hpx_pg_absent {
 	struct hpx_operation_id id;
 	bool inserted;
 	int64_t at_ms; /* the rules' time, by the database's clock */
-	struct hpx_pg_slot seen;
+	struct hpx_pg_pending_row seen;
 };
 bool hpx_pg_absent_read(const PGresult *result, int row, struct hpx_pg_absent *ret_absent);
 
@@ -215,12 +215,12 @@ bool hpx_pg_needs_lock(const struct hpx_store_op *op);
 bool hpx_pg_begins(const struct hpx_store_op *op);
 /* What a reservation would do, as far as the row can be trusted without its
  * lock: write, or tell what is there and no more. */
-bool hpx_pg_would_write(const struct hpx_pg_slot *slot, const struct hpx_store_op *op,
+bool hpx_pg_would_write(const struct hpx_pg_pending_row *pending, const struct hpx_store_op *op,
 			const struct hpx_moment *now);
-bool hpx_pg_would_only_tell(const struct hpx_pg_slot *slot, const struct hpx_store_op *op,
+bool hpx_pg_would_only_tell(const struct hpx_pg_pending_row *pending, const struct hpx_store_op *op,
 			    const struct hpx_moment *now);
 /* Fills the op's out part; nothing is to be written where its status is not OK. */
-void hpx_pg_decide(const struct hpx_pg_slot *slot, struct hpx_store_op *op,
+void hpx_pg_decide(const struct hpx_pg_pending_row *pending, struct hpx_store_op *op,
 		   const struct hpx_moment *now, struct hpx_change *ret_change);
 
 /* commit.c: the end of a transaction. */
@@ -238,7 +238,7 @@ enum hpx_status hpx_pg_undo(struct hpx_pg_store *s, enum hpx_status status);
 /* fast_path.c: what needs no lock is written at once, in one round trip, and retries
  * of what is there are told before its commit. Of each op that is done, `todo`
  * becomes false; every other one was left as it came. */
-enum hpx_status hpx_pg_short_way(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
+enum hpx_status hpx_pg_fast_path(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
 				 bool *todo, char *problem);
 
 /* sweep_reap.c: verbs about many operations, a transaction each. */
@@ -278,13 +278,13 @@ enum hpx_status hpx_pg_run_row(struct hpx_pg_store *s, struct hpx_store_op *op, 
 enum hpx_status hpx_pg_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
 			   char *problem);
 
-struct hpx_pg_heard;
+struct hpx_pg_last_removals;
 struct hpx_pg_reader {
 	struct hpx_store_reader base;
 	struct hpx_pg_db db;
-	int64_t failed_ms;          /* boot clock: when it last could not connect */
-	unsigned connections;       /* how many it has opened */
-	struct hpx_pg_heard *heard; /* invalidation.c; NULL: was never asked */
+	int64_t failed_ms;                 /* boot clock: when it last could not connect */
+	unsigned connections;              /* how many it has opened */
+	struct hpx_pg_last_removals *last; /* invalidation.c; NULL: was never asked */
 };
 enum hpx_status hpx_pg_reader_open(struct hpx_store *store, struct hpx_store_reader **ret_reader);
 void hpx_pg_reader_close(struct hpx_store_reader *reader);

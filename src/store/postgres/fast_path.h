@@ -1,26 +1,26 @@
-/* A batch on the short way: its ops in the order of their ids. fast_path.c sends
+/* A batch on the fast path: its ops in the order of their ids. fast_path.c sends
  * them, fast_result.c takes what came of it. */
-#ifndef HPX_STORE_POSTGRES_SHORT_H
-#define HPX_STORE_POSTGRES_SHORT_H
+#ifndef HPX_STORE_POSTGRES_FAST_PATH_H
+#define HPX_STORE_POSTGRES_FAST_PATH_H
 
 #include "store/postgres/driver.h"
 
 /* An op that may go. */
-struct hpx_pg_walker {
+struct hpx_pg_fast_op {
 	struct hpx_store_op *op;         /* not to be touched once it was told */
 	struct hpx_operation_id id;      /* its own copy, for the same reason */
 	size_t at;                       /* in the batch */
 	const struct hpx_answer *answer; /* to be stored; or NULL */
-	bool goes;
-	bool looks; /* it can be told what is there, and is not yet */
-	bool there; /* it was written */
+	bool eligible;
+	bool answerable; /* it can be told what is there, and is not yet */
+	bool written;    /* it was written */
 };
 
-struct hpx_pg_walk {
+struct hpx_pg_fast_batch {
 	struct hpx_pg_store *s;
-	struct hpx_store_op **ops;     /* the batch; NULL once it was told */
-	bool *todo;                    /* of each of them */
-	struct hpx_pg_walker *walkers; /* sorted by id */
+	struct hpx_store_op **ops;       /* the batch; NULL once it was told */
+	bool *todo;                      /* of each of them */
+	struct hpx_pg_fast_op *fast_ops; /* sorted by id */
 	size_t count;
 	struct hpx_moment now; /* the rules', by the clock here */
 	int64_t base_ms;       /* that clock */
@@ -28,31 +28,31 @@ struct hpx_pg_walk {
 };
 
 /* By id, for qsort and bsearch. */
-static inline int hpx_pg_walker_order(const void *a, const void *b)
+static inline int hpx_pg_fast_op_order(const void *a, const void *b)
 {
-	const struct hpx_pg_walker *x = a;
-	const struct hpx_pg_walker *y = b;
+	const struct hpx_pg_fast_op *x = a;
+	const struct hpx_pg_fast_op *y = b;
 
 	return memcmp(x->id.bytes, y->id.bytes, sizeof(x->id.bytes));
 }
 
 /* Behind the last op about the same operation. */
-static inline size_t hpx_pg_walk_end(const struct hpx_pg_walk *walk, size_t from)
+static inline size_t hpx_pg_fast_batch_end(const struct hpx_pg_fast_batch *batch, size_t from)
 {
 	size_t to = from + 1;
 
-	while (to < walk->count &&
-	       hpx_pg_walker_order(&walk->walkers[from], &walk->walkers[to]) == 0)
+	while (to < batch->count &&
+	       hpx_pg_fast_op_order(&batch->fast_ops[from], &batch->fast_ops[to]) == 0)
 		to++;
 	return to;
 }
 
-static inline bool hpx_pg_goes_as(const struct hpx_pg_walker *walker, enum hpx_verb verb)
+static inline bool hpx_pg_is_eligible_as(const struct hpx_pg_fast_op *fast_op, enum hpx_verb verb)
 {
-	return walker->goes && walker->op->verb == verb;
+	return fast_op->eligible && fast_op->op->verb == verb;
 }
 
-/* As it came, for the long way. */
+/* As it came, for the slow path. */
 static inline void hpx_pg_put_back(struct hpx_store_op *op)
 {
 	op->status = HPX_OK;
@@ -60,9 +60,9 @@ static inline void hpx_pg_put_back(struct hpx_store_op *op)
 }
 
 /* fast_result.c: the results of INSERT_ABSENT, and of the locks and COMPLETE_BELIEVED. */
-void hpx_pg_take_reservations(struct hpx_pg_walk *walk, struct hpx_pg_pipe *pipe);
-void hpx_pg_take_completions(struct hpx_pg_walk *walk, struct hpx_pg_pipe *pipe);
-/* It is committed: what was written is done, the rest goes the long way. */
-void hpx_pg_walk_settle(struct hpx_pg_walk *walk);
+void hpx_pg_take_reservations(struct hpx_pg_fast_batch *batch, struct hpx_pg_pipe *pipe);
+void hpx_pg_take_completions(struct hpx_pg_fast_batch *batch, struct hpx_pg_pipe *pipe);
+/* It is committed: what was written is done, the rest takes the slow path. */
+void hpx_pg_fast_batch_settle(struct hpx_pg_fast_batch *batch);
 
 #endif

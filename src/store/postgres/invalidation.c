@@ -21,18 +21,18 @@
 #define LOOK_BACK_MS 120000
 
 /* What the last answer held, in order. */
-struct hpx_pg_heard {
+struct hpx_pg_last_removals {
 	unsigned connection; /* the one it came by; 0: none */
 	int64_t now_ms;      /* the database's clock then */
 	size_t count;
 	int64_t seq[HPX_REMOVALS_MAX];
 };
 
-static bool was_heard(const struct hpx_pg_heard *heard, int64_t seq, size_t *from)
+static bool was_told(const struct hpx_pg_last_removals *last, int64_t seq, size_t *from)
 {
-	while (*from < heard->count && heard->seq[*from] < seq)
+	while (*from < last->count && last->seq[*from] < seq)
 		(*from)++;
-	return *from < heard->count && heard->seq[*from] == seq;
+	return *from < last->count && last->seq[*from] == seq;
 }
 
 static bool read_row(const PGresult *result, int row, int64_t *ret_seq,
@@ -43,8 +43,8 @@ static bool read_row(const PGresult *result, int row, int64_t *ret_seq,
 }
 
 /* Both lists are in order: what is only in the new one. */
-static void compare(const PGresult *result, const struct hpx_pg_heard *before,
-		    struct hpx_pg_heard *after, struct hpx_removals *removals)
+static void compare(const PGresult *result, const struct hpx_pg_last_removals *before,
+		    struct hpx_pg_last_removals *after, struct hpx_removals *removals)
 {
 	size_t from = 0;
 
@@ -58,7 +58,7 @@ static void compare(const PGresult *result, const struct hpx_pg_heard *before,
 			return;
 		}
 		after->seq[after->count++] = seq;
-		if (!was_heard(before, seq, &from))
+		if (!was_told(before, seq, &from))
 			removals->ids[removals->count++] = id;
 	}
 }
@@ -66,7 +66,7 @@ static void compare(const PGresult *result, const struct hpx_pg_heard *before,
 static enum hpx_status take(struct hpx_pg_reader *r, const PGresult *result,
 			    struct hpx_removals *removals)
 {
-	struct hpx_pg_heard *after = calloc(1, sizeof(*after));
+	struct hpx_pg_last_removals *after = calloc(1, sizeof(*after));
 
 	if (after == NULL)
 		return HPX_NOMEM;
@@ -76,11 +76,11 @@ static enum hpx_status take(struct hpx_pg_reader *r, const PGresult *result,
 		return HPX_CORRUPT;
 	}
 	after->connection = r->connections;
-	removals->all = r->heard->connection != after->connection;
+	removals->all = r->last->connection != after->connection;
 	removals->count = 0;
-	compare(result, r->heard, after, removals);
-	free(r->heard);
-	r->heard = after;
+	compare(result, r->last, after, removals);
+	free(r->last);
+	r->last = after;
 	return HPX_OK;
 }
 
@@ -92,11 +92,11 @@ enum hpx_status hpx_pg_removals(struct hpx_store_reader *reader,
 	PGresult *result = NULL;
 	enum hpx_status status;
 
-	if (r->heard == NULL)
-		r->heard = calloc(1, sizeof(*r->heard));
-	if (r->heard == NULL)
+	if (r->last == NULL)
+		r->last = calloc(1, sizeof(*r->last));
+	if (r->last == NULL)
 		return HPX_NOMEM;
-	hpx_pg_add_int8(&params, r->heard->connection != 0 ? r->heard->now_ms : INT64_MAX);
+	hpx_pg_add_int8(&params, r->last->connection != 0 ? r->last->now_ms : INT64_MAX);
 	hpx_pg_add_int8(&params, LOOK_BACK_MS);
 	hpx_pg_add_int8(&params, HPX_REMOVALS_MAX + 1);
 	status = hpx_pg_ask(reader, HPX_PG_REMOVALS, &params, &result);

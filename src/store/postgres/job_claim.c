@@ -11,7 +11,7 @@
 /* Beyond every time that a row can hold, with the clock added to it. */
 #define EVER_MS (INT64_MAX / 4)
 
-struct claim {
+struct claiming {
 	struct hpx_pg_store *s;
 	struct hpx_store_op *op;
 	struct hpx_token token; /* of all claims of this op */
@@ -32,7 +32,7 @@ static size_t room_of(const struct hpx_store_op *op)
 /* ---- asking ---- */
 
 /* The time from which, and until which, a job is due. */
-static void add_window(struct claim *c, struct hpx_pg_params *params, int64_t from_ms,
+static void add_window(struct claiming *c, struct hpx_pg_params *params, int64_t from_ms,
 		       int64_t until_ms)
 {
 	int64_t shift_ms = atomic_load(&c->s->base.wall_shift_ms);
@@ -43,7 +43,7 @@ static void add_window(struct claim *c, struct hpx_pg_params *params, int64_t fr
 
 /* What is due, and what is due so late that the clock must have been set back:
  * the same statement over two windows. */
-static void send_windows(struct claim *c, struct hpx_pg_pipe *pipe, struct hpx_pg_columns *columns)
+static void send_windows(struct claiming *c, struct hpx_pg_pipe *pipe, struct hpx_pg_columns *columns)
 {
 	struct hpx_pg_params params = { .count = 0 };
 	enum hpx_status status = hpx_pg_columns_param(columns, &params);
@@ -57,7 +57,7 @@ static void send_windows(struct claim *c, struct hpx_pg_pipe *pipe, struct hpx_p
 	hpx_pg_send(pipe, HPX_PG_CLAIM, &ahead);
 }
 
-static void send_claims(struct claim *c, struct hpx_pg_pipe *pipe)
+static void send_claims(struct claiming *c, struct hpx_pg_pipe *pipe)
 {
 	static const enum hpx_pg_type types[] = { HPX_PG_TEXT, HPX_PG_INT8 };
 	struct hpx_pg_columns columns;
@@ -71,7 +71,7 @@ static void send_claims(struct claim *c, struct hpx_pg_pipe *pipe)
 	hpx_pg_columns_done(&columns);
 }
 
-static void send_recognise(struct claim *c, struct hpx_pg_pipe *pipe)
+static void send_recognise(struct claiming *c, struct hpx_pg_pipe *pipe)
 {
 	struct hpx_pg_params params = { .count = 0 };
 
@@ -82,7 +82,7 @@ static void send_recognise(struct claim *c, struct hpx_pg_pipe *pipe)
 
 /* ---- taking ---- */
 
-static const struct hpx_claim *claim_of(const struct claim *c, const struct hpx_job_entry *entry)
+static const struct hpx_claim *claim_of(const struct claiming *c, const struct hpx_job_entry *entry)
 {
 	for (size_t i = 0; i < c->op->claim.claim_count; i++)
 		if (hpx_span_eq(c->op->claim.claims[i].target, entry->job.target))
@@ -90,7 +90,7 @@ static const struct hpx_claim *claim_of(const struct claim *c, const struct hpx_
 	return NULL;
 }
 
-static unsigned taken_for(const struct claim *c, const struct hpx_claim *claim)
+static unsigned taken_for(const struct claiming *c, const struct hpx_claim *claim)
 {
 	unsigned count = 0;
 
@@ -100,7 +100,7 @@ static unsigned taken_for(const struct claim *c, const struct hpx_claim *claim)
 }
 
 /* Takes the entry over, or frees it where there is no room for it. */
-static void take_entry(struct claim *c, struct hpx_job_entry *entry)
+static void take_entry(struct claiming *c, struct hpx_job_entry *entry)
 {
 	const struct hpx_claim *claim = claim_of(c, entry);
 	size_t count = c->outbox.count;
@@ -120,7 +120,7 @@ static void take_entry(struct claim *c, struct hpx_job_entry *entry)
 	item->found.delivery = entry->delivery;
 }
 
-static void take_rows(struct claim *c, struct hpx_pg_pipe *pipe, bool wanted)
+static void take_rows(struct claiming *c, struct hpx_pg_pipe *pipe, bool wanted)
 {
 	PGresult *result = hpx_pg_take(pipe);
 
@@ -134,7 +134,7 @@ static void take_rows(struct claim *c, struct hpx_pg_pipe *pipe, bool wanted)
 	PQclear(result);
 }
 
-static enum hpx_status look(struct claim *c)
+static enum hpx_status look(struct claiming *c)
 {
 	struct hpx_pg_pipe pipe = hpx_pg_pipe(&c->s->writer, c->problem);
 
@@ -155,7 +155,7 @@ static enum hpx_status look(struct claim *c)
 
 /* ---- deciding ---- */
 
-static bool decide(struct claim *c, struct hpx_pg_item *item)
+static bool decide(struct claiming *c, struct hpx_pg_item *item)
 {
 	return hpx_outbox_claim(&item->found, claim_of(c, item->entry), &c->token,
 				c->s->base.owner, &c->outbox.look.now, &item->change);
@@ -167,7 +167,7 @@ static bool ends(const struct hpx_pg_item *item)
 }
 
 /* Whether a claim ends a job whose operation was not looked at yet. */
-static bool wants_closer_look(struct claim *c)
+static bool wants_closer_look(struct claiming *c)
 {
 	for (size_t i = 0; i < c->outbox.count; i++) {
 		struct hpx_pg_item *item = &c->outbox.item[i];
@@ -177,7 +177,7 @@ static bool wants_closer_look(struct claim *c)
 	return false;
 }
 
-static void decide_all(struct claim *c)
+static void decide_all(struct claiming *c)
 {
 	for (size_t i = 0; i < c->outbox.count; i++) {
 		struct hpx_pg_item *item = &c->outbox.item[i];
@@ -188,7 +188,7 @@ static void decide_all(struct claim *c)
 	}
 }
 
-static void give(struct claim *c)
+static void give(struct claiming *c)
 {
 	struct hpx_job_entry **tail = &c->op->claim.jobs;
 
@@ -202,7 +202,7 @@ static void give(struct claim *c)
 	}
 }
 
-static enum hpx_status run(struct claim *c)
+static enum hpx_status run(struct claiming *c)
 {
 	enum hpx_status status = look(c);
 
@@ -222,7 +222,7 @@ static enum hpx_status run(struct claim *c)
  * that was not heard of, the op finds by it what it took. */
 enum hpx_status hpx_pg_claim(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
 {
-	struct claim c = { .s = s, .op = op, .token = op->token, .problem = problem };
+	struct claiming c = { .s = s, .op = op, .token = op->token, .problem = problem };
 	size_t room = room_of(op);
 	enum hpx_status status;
 

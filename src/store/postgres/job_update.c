@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 /* With what is delivered, which may be large. */
-#define TURNS_AT_ONCE 64
+#define UPDATES_AT_ONCE 64
 
 /* ---- JOB ---- */
 
-/* The operation after the turn, for those who wait for it. */
+/* The operation after the update, for those who wait for it. */
 static void tell_record(const struct hpx_pg_item *item, struct hpx_store_op *op)
 {
 	if (item->change.write_operation)
@@ -19,19 +19,19 @@ static void tell_record(const struct hpx_pg_item *item, struct hpx_store_op *op)
 		op->decision.record = item->found.operation.record;
 }
 
-static void decide_turn(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item,
-			struct hpx_store_op *op)
+static void decide_update(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item,
+			  struct hpx_store_op *op)
 {
 	if (hpx_pg_outbox_is_held(outbox, item)) {
 		op->status = HPX_BUSY;
 		return;
 	}
-	hpx_outbox_turn(&item->found, op, &outbox->look.now, &item->change);
+	hpx_outbox_update(&item->found, op, &outbox->look.now, &item->change);
 	if (op->status == HPX_OK && item->change.write_job)
 		hpx_pg_outbox_take(outbox, item, op);
 }
 
-static void tell_turn(struct hpx_pg_item *item, struct hpx_store_op *op)
+static void tell_update(struct hpx_pg_item *item, struct hpx_store_op *op)
 {
 	if (op->status != HPX_OK)
 		return;
@@ -41,70 +41,70 @@ static void tell_turn(struct hpx_pg_item *item, struct hpx_store_op *op)
 }
 
 /* JOBs that go into one transaction. */
-struct turns {
-	struct hpx_store_op *op[TURNS_AT_ONCE]; /* of the item with that number */
-	bool decided[TURNS_AT_ONCE];
+struct job_updates {
+	struct hpx_store_op *op[UPDATES_AT_ONCE]; /* of the item with that number */
+	bool decided[UPDATES_AT_ONCE];
 	struct hpx_pg_outbox outbox;
 };
 
-/* Another turn of the same job has to see this one. */
-static bool is_taken(const struct turns *turns, int64_t number)
+/* Another update of the same job has to see this one. */
+static bool is_taken(const struct job_updates *updates, int64_t number)
 {
-	for (size_t i = 0; i < turns->outbox.count; i++)
-		if (turns->outbox.item[i].number == number)
+	for (size_t i = 0; i < updates->outbox.count; i++)
+		if (updates->outbox.item[i].number == number)
 			return true;
 	return false;
 }
 
-static void choose(struct turns *turns, struct hpx_store_op **ops, size_t count, const bool *todo)
+static void choose(struct job_updates *updates, struct hpx_store_op **ops, size_t count, const bool *todo)
 {
-	for (size_t i = 0; i < count && turns->outbox.count < TURNS_AT_ONCE; i++) {
-		if (!todo[i] || is_taken(turns, ops[i]->job.update->number))
+	for (size_t i = 0; i < count && updates->outbox.count < UPDATES_AT_ONCE; i++) {
+		if (!todo[i] || is_taken(updates, ops[i]->job.update->number))
 			continue;
-		turns->op[turns->outbox.count] = ops[i];
-		hpx_pg_outbox_add_job(&turns->outbox, ops[i]->job.update->number);
+		updates->op[updates->outbox.count] = ops[i];
+		hpx_pg_outbox_add_job(&updates->outbox, ops[i]->job.update->number);
 	}
 }
 
-/* An operation that an earlier turn changes is to be read again: what rests on it
+/* An operation that an earlier update changes is to be read again: what rests on it
  * is left for the next transaction. */
-static void decide_turns(struct turns *turns)
+static void decide_updates(struct job_updates *updates)
 {
-	for (size_t i = 0; i < turns->outbox.count; i++) {
-		struct hpx_pg_item *item = &turns->outbox.item[i];
-		const struct hpx_pg_slot *slot =
-			hpx_pg_batch_find(&turns->outbox.batch, &item->id);
-		if (slot != NULL && hpx_pg_slot_dirty(slot))
+	for (size_t i = 0; i < updates->outbox.count; i++) {
+		struct hpx_pg_item *item = &updates->outbox.item[i];
+		const struct hpx_pg_pending_row *pending =
+			hpx_pg_batch_find(&updates->outbox.batch, &item->id);
+		if (pending != NULL && hpx_pg_pending_row_dirty(pending))
 			continue;
-		decide_turn(&turns->outbox, item, turns->op[i]);
-		turns->decided[i] = true;
+		decide_update(&updates->outbox, item, updates->op[i]);
+		updates->decided[i] = true;
 	}
 }
 
-static enum hpx_status run_turns(struct hpx_pg_store *s, struct turns *turns, char *problem)
+static enum hpx_status run_updates(struct hpx_pg_store *s, struct job_updates *updates, char *problem)
 {
-	enum hpx_status status = hpx_pg_outbox_look(s, &turns->outbox, true, problem);
+	enum hpx_status status = hpx_pg_outbox_look(s, &updates->outbox, true, problem);
 
 	if (status != HPX_OK)
 		return hpx_pg_undo(s, status);
-	decide_turns(turns);
-	status = hpx_pg_outbox_commit(s, &turns->outbox, problem);
-	for (size_t i = 0; i < turns->outbox.count && status == HPX_OK; i++)
-		if (turns->decided[i])
-			tell_turn(&turns->outbox.item[i], turns->op[i]);
+	decide_updates(updates);
+	status = hpx_pg_outbox_commit(s, &updates->outbox, problem);
+	for (size_t i = 0; i < updates->outbox.count && status == HPX_OK; i++)
+		if (updates->decided[i])
+			tell_update(&updates->outbox.item[i], updates->op[i]);
 	return status;
 }
 
 /* How many were settled. */
-static size_t strike(const struct turns *turns, struct hpx_store_op **ops, size_t count, bool *todo)
+static size_t strike(const struct job_updates *updates, struct hpx_store_op **ops, size_t count, bool *todo)
 {
 	size_t settled = 0;
 
-	for (size_t i = 0, next = 0; i < count && next < turns->outbox.count; i++) {
-		if (turns->op[next] != ops[i])
+	for (size_t i = 0, next = 0; i < count && next < updates->outbox.count; i++) {
+		if (updates->op[next] != ops[i])
 			continue;
-		todo[i] = !turns->decided[next];
-		settled += turns->decided[next++];
+		todo[i] = !updates->decided[next];
+		settled += updates->decided[next++];
 	}
 	return settled;
 }
@@ -113,16 +113,16 @@ static size_t strike(const struct turns *turns, struct hpx_store_op **ops, size_
 static enum hpx_status run_some(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
 				bool *todo, size_t *left, char *problem)
 {
-	struct turns turns = { .decided = { false } };
-	enum hpx_status status = hpx_pg_outbox_init(&turns.outbox, TURNS_AT_ONCE);
+	struct job_updates updates = { .decided = { false } };
+	enum hpx_status status = hpx_pg_outbox_init(&updates.outbox, UPDATES_AT_ONCE);
 
 	if (status != HPX_OK)
 		return status;
-	choose(&turns, ops, count, todo);
-	status = run_turns(s, &turns, problem);
+	choose(&updates, ops, count, todo);
+	status = run_updates(s, &updates, problem);
 	if (status == HPX_OK)
-		*left -= strike(&turns, ops, count, todo);
-	hpx_pg_outbox_done(&turns.outbox);
+		*left -= strike(&updates, ops, count, todo);
+	hpx_pg_outbox_done(&updates.outbox);
 	return status;
 }
 
@@ -135,8 +135,8 @@ static bool is_sound(struct hpx_store_op *op)
 	return op->status == HPX_OK;
 }
 
-enum hpx_status hpx_pg_turns(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
-			     char *problem)
+enum hpx_status hpx_pg_job_updates(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
+				   char *problem)
 {
 	bool *todo = calloc(count, sizeof(*todo));
 	enum hpx_status status = todo != NULL ? HPX_OK : HPX_NOMEM;
@@ -156,7 +156,7 @@ enum hpx_status hpx_pg_turns(struct hpx_pg_store *s, struct hpx_store_op **ops, 
 
 /* A list of candidates, read without a lock; each is judged again under its
  * own. */
-struct round {
+struct candidates {
 	enum hpx_pg_statement statement;
 	int64_t shift_ms;
 	unsigned limit;
@@ -165,27 +165,27 @@ struct round {
 	bool (*decide)(struct hpx_pg_item *item, const struct hpx_moment *now);
 };
 
-static enum hpx_status list(struct hpx_pg_store *s, const struct round *round, struct hpx_pg_outbox *outbox, char *problem)
+static enum hpx_status list(struct hpx_pg_store *s, const struct candidates *candidates, struct hpx_pg_outbox *outbox, char *problem)
 {
 	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
 	struct hpx_pg_params params = { .count = 0 };
 	PGresult *result;
 
-	hpx_pg_add_int8(&params, round->shift_ms);
-	hpx_pg_add_int8(&params, round->limit);
-	hpx_pg_send(&pipe, round->statement, &params);
+	hpx_pg_add_int8(&params, candidates->shift_ms);
+	hpx_pg_add_int8(&params, candidates->limit);
+	hpx_pg_send(&pipe, candidates->statement, &params);
 	result = hpx_pg_take(&pipe);
 	for (int row = 0; result != NULL && row < PQntuples(result); row++)
-		round->add(outbox, result, row);
+		candidates->add(outbox, result, row);
 	PQclear(result);
 	return hpx_pg_end(&pipe);
 }
 
-static enum hpx_status run_round(struct hpx_pg_store *s, const struct round *round,
-				 struct hpx_store_op *op, struct hpx_pg_outbox *outbox,
-				 unsigned *ret_count, char *problem)
+static enum hpx_status run_candidates(struct hpx_pg_store *s, const struct candidates *candidates,
+				      struct hpx_store_op *op, struct hpx_pg_outbox *outbox,
+				      unsigned *ret_count, char *problem)
 {
-	enum hpx_status status = list(s, round, outbox, problem);
+	enum hpx_status status = list(s, candidates, outbox, problem);
 
 	if (status == HPX_OK && outbox->count == 0)
 		return HPX_OK;
@@ -195,30 +195,30 @@ static enum hpx_status run_round(struct hpx_pg_store *s, const struct round *rou
 		return hpx_pg_undo(s, status);
 	for (size_t i = 0; i < outbox->count; i++) {
 		struct hpx_pg_item *item = &outbox->item[i];
-		if (hpx_pg_outbox_is_held(outbox, item) || !round->decide(item, &outbox->look.now))
+		if (hpx_pg_outbox_is_held(outbox, item) || !candidates->decide(item, &outbox->look.now))
 			continue;
 		hpx_pg_outbox_take(outbox, item, op);
-		HPX_ASSERT(*ret_count < round->limit);
-		if (round->touched != NULL)
-			round->touched[*ret_count] = (struct hpx_touched){ .id = item->id };
+		HPX_ASSERT(*ret_count < candidates->limit);
+		if (candidates->touched != NULL)
+			candidates->touched[*ret_count] = (struct hpx_touched){ .id = item->id };
 		++*ret_count;
 	}
 	return hpx_pg_outbox_commit(s, outbox, problem);
 }
 
-static enum hpx_status run_many(struct hpx_pg_store *s, struct round *round,
+static enum hpx_status run_many(struct hpx_pg_store *s, struct candidates *candidates,
 				struct hpx_store_op *op, unsigned *ret_count, char *problem)
 {
 	struct hpx_pg_outbox outbox;
 	enum hpx_status status;
 
 	*ret_count = 0;
-	if (round->limit > HPX_PG_ITEMS_MAX)
-		round->limit = HPX_PG_ITEMS_MAX;
-	status = hpx_pg_outbox_init(&outbox, round->limit);
+	if (candidates->limit > HPX_PG_ITEMS_MAX)
+		candidates->limit = HPX_PG_ITEMS_MAX;
+	status = hpx_pg_outbox_init(&outbox, candidates->limit);
 	if (status != HPX_OK)
 		return status;
-	status = run_round(s, round, op, &outbox, ret_count, problem);
+	status = run_candidates(s, candidates, op, &outbox, ret_count, problem);
 	hpx_pg_outbox_done(&outbox);
 	return status;
 }
@@ -240,15 +240,15 @@ static bool decide_lost(struct hpx_pg_item *item, const struct hpx_moment *now)
 
 enum hpx_status hpx_pg_sweep_jobs(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
 {
-	struct round round = { .statement = HPX_PG_LOST_JOBS,
-			       .shift_ms = atomic_load(&s->base.lease_shift_ms),
-			       .limit = op->sweep_jobs.limit,
-			       .touched = op->sweep_jobs.touched,
-			       .add = add_lost,
-			       .decide = decide_lost };
+	struct candidates candidates = { .statement = HPX_PG_LOST_JOBS,
+					 .shift_ms = atomic_load(&s->base.lease_shift_ms),
+					 .limit = op->sweep_jobs.limit,
+					 .touched = op->sweep_jobs.touched,
+					 .add = add_lost,
+					 .decide = decide_lost };
 
 	HPX_ASSERT(op->verb == HPX_VERB_SWEEP_JOBS);
-	return run_many(s, &round, op, &op->sweep_jobs.count, problem);
+	return run_many(s, &candidates, op, &op->sweep_jobs.count, problem);
 }
 
 /* ---- not delivered in time ---- */
@@ -278,13 +278,13 @@ static bool decide_overdue(struct hpx_pg_item *item, const struct hpx_moment *no
 
 enum hpx_status hpx_pg_abandon(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
 {
-	struct round round = { .statement = HPX_PG_OVERDUE,
-			       .shift_ms = atomic_load(&s->base.wall_shift_ms),
-			       .limit = op->reap.limit,
-			       .add = add_overdue,
-			       .decide = decide_overdue };
+	struct candidates candidates = { .statement = HPX_PG_OVERDUE,
+					 .shift_ms = atomic_load(&s->base.wall_shift_ms),
+					 .limit = op->reap.limit,
+					 .add = add_overdue,
+					 .decide = decide_overdue };
 	unsigned count;
 
 	HPX_ASSERT(op->verb == HPX_VERB_REAP);
-	return run_many(s, &round, op, &count, problem);
+	return run_many(s, &candidates, op, &count, problem);
 }

@@ -48,19 +48,19 @@ bool hpx_pg_job_is_text(const struct hpx_job *job)
 	return is_text(job->name) && is_text(job->target) && is_text(job->headers);
 }
 
-static void put_accepted(struct hpx_pg_columns *columns, const struct hpx_pg_slot *slot)
+static void put_accepted(struct hpx_pg_columns *columns, const struct hpx_pg_pending_row *pending)
 {
-	const struct hpx_job *job = slot->job;
+	const struct hpx_job *job = pending->job;
 
-	put_id(columns, &slot->id);
-	put_mark(columns, &slot->found.record.mark);
+	put_id(columns, &pending->id);
+	put_mark(columns, &pending->found.record.mark);
 	hpx_pg_put_text(columns, job->name);
 	hpx_pg_put_text(columns, job->target);
 	hpx_pg_put_text(columns, job->method);
 	hpx_pg_put_text(columns, job->path);
 	hpx_pg_put_text(columns, job->headers);
 	hpx_pg_put_bytes(columns, job->body);
-	hpx_pg_put_int(columns, slot->found.record.changed_ms);
+	hpx_pg_put_int(columns, pending->found.record.changed_ms);
 }
 
 static void send_accepted(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
@@ -68,11 +68,11 @@ static void send_accepted(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *b
 	struct hpx_pg_columns columns;
 
 	hpx_pg_columns_init(&columns, accepted_types, ACCEPTED_COLUMNS);
-	for (size_t i = 0; i < batch->slot_count; i++) {
-		const struct hpx_pg_slot *slot = &batch->slot[i];
-		if (slot->job == NULL || !slot->found.exists)
+	for (size_t i = 0; i < batch->pending_count; i++) {
+		const struct hpx_pg_pending_row *pending = &batch->pending[i];
+		if (pending->job == NULL || !pending->found.exists)
 			continue;
-		put_accepted(&columns, slot);
+		put_accepted(&columns, pending);
 		if (hpx_pg_columns_bytes(&columns) < BODY_BYTES_AT_ONCE)
 			continue;
 		hpx_pg_send_columns(pipe, HPX_PG_PUT_JOBS, &columns);

@@ -7,7 +7,7 @@
  *          the rows as they were locked;
  *   CLOCK  the time after the locks: no decision is older than its row.
  *
- * And what the short way met where it would have inserted (INSERT_ABSENT). */
+ * And the rows that the fast path found where it would have inserted (INSERT_ABSENT). */
 #include "store/postgres/driver.h"
 
 #define TIME_MAX (INT64_MAX / 4)
@@ -15,25 +15,25 @@
 /* Answers are large: so many at a time are held twice. */
 #define ANSWERS_AT_ONCE 16
 
-static bool is_to_lock(const struct hpx_pg_slot *slot)
+static bool is_to_lock(const struct hpx_pg_pending_row *pending)
 {
-	return slot->to_lock;
+	return pending->to_lock;
 }
 
-static bool is_to_read(const struct hpx_pg_slot *slot)
+static bool is_to_read(const struct hpx_pg_pending_row *pending)
 {
-	return slot->to_read;
+	return pending->to_read;
 }
 
-static bool is_to_load(const struct hpx_pg_slot *slot)
+static bool is_to_load(const struct hpx_pg_pending_row *pending)
 {
-	return slot->to_load;
+	return pending->to_load;
 }
 
-static bool any(const struct hpx_pg_batch *batch, bool (*wanted)(const struct hpx_pg_slot *))
+static bool any(const struct hpx_pg_batch *batch, bool (*wanted)(const struct hpx_pg_pending_row *))
 {
-	for (size_t i = 0; i < batch->slot_count; i++)
-		if (wanted(&batch->slot[i]))
+	for (size_t i = 0; i < batch->pending_count; i++)
+		if (wanted(&batch->pending[i]))
 			return true;
 	return false;
 }
@@ -44,10 +44,10 @@ static void take_locks(struct hpx_pg_pipe *pipe, struct hpx_pg_batch *batch)
 	struct hpx_operation_id id;
 
 	for (int row = 0; result != NULL && row < PQntuples(result); row++) {
-		struct hpx_pg_slot *slot =
+		struct hpx_pg_pending_row *pending =
 			hpx_pg_id_read(result, row, &id) ? hpx_pg_batch_find(batch, &id) : NULL;
-		if (slot != NULL)
-			slot->locked = true;
+		if (pending != NULL)
+			pending->locked = true;
 	}
 	PQclear(result);
 }
@@ -55,16 +55,16 @@ static void take_locks(struct hpx_pg_pipe *pipe, struct hpx_pg_batch *batch)
 static void take_row(const PGresult *result, int row, struct hpx_pg_batch *batch)
 {
 	struct hpx_operation_id id;
-	struct hpx_pg_slot *slot =
+	struct hpx_pg_pending_row *pending =
 		hpx_pg_id_read(result, row, &id) ? hpx_pg_batch_find(batch, &id) : NULL;
 	struct hpx_pg_row read;
 
-	if (slot == NULL)
+	if (pending == NULL)
 		return;
 	hpx_pg_row_read(result, row, &read);
-	slot->stored = true;
-	slot->found = read.found;
-	slot->renewed = read.renewed;
+	pending->stored = true;
+	pending->found = read.found;
+	pending->renewed = read.renewed;
 }
 
 static void take_rows(struct hpx_pg_pipe *pipe, struct hpx_pg_batch *batch)
@@ -73,10 +73,10 @@ static void take_rows(struct hpx_pg_pipe *pipe, struct hpx_pg_batch *batch)
 
 	if (result == NULL)
 		return;
-	for (size_t i = 0; i < batch->slot_count; i++)
-		if (batch->slot[i].to_read) {
-			batch->slot[i].stored = false;
-			batch->slot[i].found = (struct hpx_found){ .exists = false };
+	for (size_t i = 0; i < batch->pending_count; i++)
+		if (batch->pending[i].to_read) {
+			batch->pending[i].stored = false;
+			batch->pending[i].found = (struct hpx_found){ .exists = false };
 		}
 	for (int row = 0; row < PQntuples(result); row++)
 		take_row(result, row, batch);
@@ -102,8 +102,8 @@ void hpx_pg_take_time(struct hpx_pg_store *s, struct hpx_pg_pipe *pipe, struct h
 
 static void clear_marks(struct hpx_pg_batch *batch)
 {
-	for (size_t i = 0; i < batch->slot_count; i++)
-		batch->slot[i].to_lock = batch->slot[i].to_read = false;
+	for (size_t i = 0; i < batch->pending_count; i++)
+		batch->pending[i].to_lock = batch->pending[i].to_read = false;
 }
 
 enum hpx_status hpx_pg_look(struct hpx_pg_store *s, struct hpx_pg_batch *batch,
@@ -149,13 +149,13 @@ enum hpx_status hpx_pg_look_time(struct hpx_pg_store *s, struct hpx_moment *ret_
 static void take_answer(const PGresult *result, int row, struct hpx_pg_batch *batch)
 {
 	struct hpx_operation_id id;
-	struct hpx_pg_slot *slot =
+	struct hpx_pg_pending_row *pending =
 		hpx_pg_id_read(result, row, &id) ? hpx_pg_batch_find(batch, &id) : NULL;
 
-	if (slot == NULL || slot->kept != NULL)
+	if (pending == NULL || pending->kept != NULL)
 		return;
-	slot->kept_status =
-		hpx_pg_answer_read(result, row, 1, &slot->found.record, &slot->kept);
+	pending->kept_status =
+		hpx_pg_answer_read(result, row, 1, &pending->found.record, &pending->kept);
 }
 
 static void take_answers(struct hpx_pg_pipe *pipe, struct hpx_pg_batch *batch)
@@ -172,12 +172,12 @@ static enum hpx_status load_some(struct hpx_pg_store *s, struct hpx_pg_batch *ba
 				 char *problem)
 {
 	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
-	struct hpx_pg_batch part = { .slot = batch->slot + *from };
+	struct hpx_pg_batch part = { .pending = batch->pending + *from };
 	size_t count = 0;
 
-	while (*from + part.slot_count < batch->slot_count && count < ANSWERS_AT_ONCE)
-		count += batch->slot[*from + part.slot_count++].to_load;
-	*from += part.slot_count;
+	while (*from + part.pending_count < batch->pending_count && count < ANSWERS_AT_ONCE)
+		count += batch->pending[*from + part.pending_count++].to_load;
+	*from += part.pending_count;
 	if (count == 0)
 		return HPX_OK;
 	hpx_pg_send_ids(&pipe, HPX_PG_ANSWERS, &part, is_to_load);
@@ -191,17 +191,17 @@ enum hpx_status hpx_pg_look_answers(struct hpx_pg_store *s, struct hpx_pg_batch 
 	enum hpx_status status = HPX_OK;
 	size_t from = 0;
 
-	for (size_t i = 0; i < batch->slot_count; i++)
+	for (size_t i = 0; i < batch->pending_count; i++)
 		/* Of an answer that is not kept there may be nothing, and that
 		 * is whole. */
-		if (batch->slot[i].to_load && batch->slot[i].found.record.kept)
-			batch->slot[i].kept_status = HPX_CORRUPT;
-	while (from < batch->slot_count && status == HPX_OK)
+		if (batch->pending[i].to_load && batch->pending[i].found.record.kept)
+			batch->pending[i].kept_status = HPX_CORRUPT;
+	while (from < batch->pending_count && status == HPX_OK)
 		status = load_some(s, batch, &from, problem);
 	return status;
 }
 
-/* ---- what the short way met ---- */
+/* ---- rows that the fast path found ---- */
 
 enum {
 	COLUMN_AT = HPX_PG_DESCRIPTION_COLUMN, /* behind the record's */
@@ -213,23 +213,23 @@ enum {
 
 /* As hpx_pg_look_answers() would find it. False: it was left out, or there is
  * no memory for it. */
-static bool read_answer(const PGresult *result, int row, struct hpx_pg_slot *slot)
+static bool read_answer(const PGresult *result, int row, struct hpx_pg_pending_row *pending)
 {
-	if (!slot->found.readable || slot->found.record.state != HPX_STATE_COMPLETED)
+	if (!pending->found.readable || pending->found.record.state != HPX_STATE_COMPLETED)
 		return true;
-	slot->kept_status = slot->found.record.kept ? HPX_CORRUPT : HPX_OK;
+	pending->kept_status = pending->found.record.kept ? HPX_CORRUPT : HPX_OK;
 	if (PQgetisnull(result, row, COLUMN_DIGEST))
 		return true;
 	if (PQgetisnull(result, row, COLUMN_HEADERS) || PQgetisnull(result, row, COLUMN_BODY))
 		return false;
-	slot->kept_status = hpx_pg_answer_read(result, row, COLUMN_HEADERS,
-					       &slot->found.record, &slot->kept);
-	return slot->kept_status == HPX_OK || slot->kept_status == HPX_CORRUPT;
+	pending->kept_status = hpx_pg_answer_read(result, row, COLUMN_HEADERS,
+						  &pending->found.record, &pending->kept);
+	return pending->kept_status == HPX_OK || pending->kept_status == HPX_CORRUPT;
 }
 
 bool hpx_pg_absent_read(const PGresult *result, int row, struct hpx_pg_absent *ret_absent)
 {
-	struct hpx_pg_slot *seen = &ret_absent->seen;
+	struct hpx_pg_pending_row *seen = &ret_absent->seen;
 	struct hpx_pg_row read;
 	int64_t inserted = 0;
 

@@ -173,31 +173,31 @@ static void take_jobs(struct hpx_pg_pipe *pipe, struct hpx_pg_outbox *outbox)
 }
 
 /* Each operation once, sorted, as the batch wants them. */
-static void add_slots(struct hpx_pg_outbox *outbox, const PGresult *result)
+static void add_pending(struct hpx_pg_outbox *outbox, const PGresult *result)
 {
 	struct hpx_operation_id id;
 
-	outbox->batch.slot_count = 0;
+	outbox->batch.pending_count = 0;
 	for (int row = 0; row < PQntuples(result) && (size_t)row < outbox->max; row++)
 		if (hpx_pg_id_read(result, row, &id))
 			hpx_pg_batch_add(&outbox->batch, &id);
 	hpx_pg_batch_sort(&outbox->batch);
 }
 
-static void fill_slot(struct hpx_pg_outbox *outbox, int row)
+static void fill_pending(struct hpx_pg_outbox *outbox, int row)
 {
 	struct hpx_operation_id id;
-	struct hpx_pg_slot *slot = hpx_pg_id_read(outbox->operations, row, &id) ?
-					   hpx_pg_batch_find(&outbox->batch, &id) :
-					   NULL;
+	struct hpx_pg_pending_row *pending = hpx_pg_id_read(outbox->operations, row, &id) ?
+						     hpx_pg_batch_find(&outbox->batch, &id) :
+						     NULL;
 	struct hpx_pg_row read;
 
-	if (slot == NULL)
+	if (pending == NULL)
 		return;
 	hpx_pg_row_read(outbox->operations, row, &read);
-	slot->stored = true;
-	slot->found = read.found;
-	slot->renewed = read.renewed;
+	pending->stored = true;
+	pending->found = read.found;
+	pending->renewed = read.renewed;
 	for (size_t i = 0; i < outbox->count; i++) {
 		struct hpx_pg_item *item = &outbox->item[i];
 		if (!hpx_operation_id_eq(&item->id, &id))
@@ -215,15 +215,15 @@ static void take_operations(struct hpx_pg_outbox *outbox, const PGresult *locked
 {
 	struct hpx_operation_id id;
 
-	add_slots(outbox, outbox->operations);
+	add_pending(outbox, outbox->operations);
 	for (int row = 0; row < PQntuples(outbox->operations); row++)
-		fill_slot(outbox, row);
+		fill_pending(outbox, row);
 	for (int row = 0; row < PQntuples(locked); row++) {
-		struct hpx_pg_slot *slot = hpx_pg_id_read(locked, row, &id) ?
-						   hpx_pg_batch_find(&outbox->batch, &id) :
-						   NULL;
-		if (slot != NULL)
-			slot->locked = true;
+		struct hpx_pg_pending_row *pending = hpx_pg_id_read(locked, row, &id) ?
+							     hpx_pg_batch_find(&outbox->batch, &id) :
+							     NULL;
+		if (pending != NULL)
+			pending->locked = true;
 	}
 }
 
@@ -265,8 +265,8 @@ enum hpx_status hpx_pg_outbox_look(struct hpx_pg_store *s, struct hpx_pg_outbox 
 
 bool hpx_pg_outbox_is_held(struct hpx_pg_outbox *outbox, const struct hpx_pg_item *item)
 {
-	const struct hpx_pg_slot *slot = hpx_pg_batch_find(&outbox->batch, &item->id);
-	bool operation_held = slot != NULL && slot->stored && !slot->locked;
+	const struct hpx_pg_pending_row *pending = hpx_pg_batch_find(&outbox->batch, &item->id);
+	bool operation_held = pending != NULL && pending->stored && !pending->locked;
 
 	if (item->number == 0)
 		return operation_held;
@@ -309,8 +309,8 @@ void hpx_pg_outbox_take(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item,
 	if (change->event != NULL)
 		note_event(outbox, item, op);
 	if (change->write_operation)
-		hpx_pg_slot_change(&outbox->batch, hpx_pg_batch_find(&outbox->batch, &item->id),
-				   &change->operation, op);
+		hpx_pg_pending_row_change(&outbox->batch, hpx_pg_batch_find(&outbox->batch, &item->id),
+					  &change->operation, op);
 }
 
 enum hpx_status hpx_pg_outbox_commit(struct hpx_pg_store *s, struct hpx_pg_outbox *outbox,

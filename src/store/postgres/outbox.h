@@ -71,8 +71,8 @@ enum hpx_status hpx_pg_abandon(struct hpx_pg_store *s, struct hpx_store_op *op, 
 /* CLAIM_UNKNOWN and ESCALATE. */
 enum hpx_status hpx_pg_take_due(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 /* The JOBs among these, many in one transaction; the others are left alone. */
-enum hpx_status hpx_pg_turns(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
-			     char *problem);
+enum hpx_status hpx_pg_job_updates(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
+				   char *problem);
 /* The RULEs, likewise. */
 enum hpx_status hpx_pg_rules(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
 			     char *problem);

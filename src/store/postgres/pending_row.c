@@ -1,16 +1,16 @@
 /* The operations of a batch, in memory: ops are decided one after the other on
- * what the slot holds, and what is left at the end is written once. */
+ * what the pending row holds, and what is left at the end is written once. */
 #include <stdlib.h>
 
 #include "base/assert.h"
 #include "store/postgres/driver.h"
 
-enum hpx_status hpx_pg_batch_init(struct hpx_pg_batch *batch, size_t slots, size_t events)
+enum hpx_status hpx_pg_batch_init(struct hpx_pg_batch *batch, size_t pending, size_t events)
 {
 	*batch = (struct hpx_pg_batch){ .event_max = events };
-	batch->slot = calloc(slots + 1, sizeof(*batch->slot));
+	batch->pending = calloc(pending + 1, sizeof(*batch->pending));
 	batch->event = calloc(events + 1, sizeof(*batch->event));
-	if (batch->slot != NULL && batch->event != NULL)
+	if (batch->pending != NULL && batch->event != NULL)
 		return HPX_OK;
 	hpx_pg_batch_done(batch);
 	return HPX_NOMEM;
@@ -18,22 +18,22 @@ enum hpx_status hpx_pg_batch_init(struct hpx_pg_batch *batch, size_t slots, size
 
 void hpx_pg_batch_done(struct hpx_pg_batch *batch)
 {
-	for (size_t i = 0; i < batch->slot_count; i++)
-		hpx_answer_free(batch->slot[i].kept);
-	free(batch->slot);
+	for (size_t i = 0; i < batch->pending_count; i++)
+		hpx_answer_free(batch->pending[i].kept);
+	free(batch->pending);
 	free(batch->event);
-	*batch = (struct hpx_pg_batch){ .slot_count = 0 };
+	*batch = (struct hpx_pg_batch){ .pending_count = 0 };
 }
 
 void hpx_pg_batch_add(struct hpx_pg_batch *batch, const struct hpx_operation_id *id)
 {
-	batch->slot[batch->slot_count++] = (struct hpx_pg_slot){ .id = *id };
+	batch->pending[batch->pending_count++] = (struct hpx_pg_pending_row){ .id = *id };
 }
 
 static int by_id(const void *a, const void *b)
 {
-	const struct hpx_pg_slot *x = a;
-	const struct hpx_pg_slot *y = b;
+	const struct hpx_pg_pending_row *x = a;
+	const struct hpx_pg_pending_row *y = b;
 
 	return memcmp(x->id.bytes, y->id.bytes, sizeof(x->id.bytes));
 }
@@ -44,39 +44,39 @@ void hpx_pg_batch_sort(struct hpx_pg_batch *batch)
 {
 	size_t count = 0;
 
-	qsort(batch->slot, batch->slot_count, sizeof(*batch->slot), by_id);
-	for (size_t i = 0; i < batch->slot_count; i++)
-		if (count == 0 || by_id(&batch->slot[count - 1], &batch->slot[i]) != 0)
-			batch->slot[count++] = batch->slot[i];
-	batch->slot_count = count;
+	qsort(batch->pending, batch->pending_count, sizeof(*batch->pending), by_id);
+	for (size_t i = 0; i < batch->pending_count; i++)
+		if (count == 0 || by_id(&batch->pending[count - 1], &batch->pending[i]) != 0)
+			batch->pending[count++] = batch->pending[i];
+	batch->pending_count = count;
 }
 
-struct hpx_pg_slot *hpx_pg_batch_find(struct hpx_pg_batch *batch,
-				      const struct hpx_operation_id *id)
+struct hpx_pg_pending_row *hpx_pg_batch_find(struct hpx_pg_batch *batch,
+					     const struct hpx_operation_id *id)
 {
-	struct hpx_pg_slot wanted = { .id = *id };
+	struct hpx_pg_pending_row wanted = { .id = *id };
 
-	return bsearch(&wanted, batch->slot, batch->slot_count, sizeof(*batch->slot), by_id);
+	return bsearch(&wanted, batch->pending, batch->pending_count, sizeof(*batch->pending), by_id);
 }
 
-static void drop_answer(struct hpx_pg_slot *slot)
+static void drop_answer(struct hpx_pg_pending_row *pending)
 {
-	slot->answer = NULL;
-	slot->answer_gone = slot->stored;
-	hpx_answer_free(slot->kept);
-	slot->kept = NULL;
-	slot->kept_status = HPX_OK;
+	pending->answer = NULL;
+	pending->answer_gone = pending->stored;
+	hpx_answer_free(pending->kept);
+	pending->kept = NULL;
+	pending->kept_status = HPX_OK;
 }
 
 /* The record holds the later end of the lease itself now. */
-static void take_record(struct hpx_pg_slot *slot, const struct hpx_change *change)
+static void take_record(struct hpx_pg_pending_row *pending, const struct hpx_change *change)
 {
-	slot->found = (struct hpx_found){ .exists = change->write != HPX_WRITE_REMOVE,
-					  .readable = true,
-					  .record = change->record };
-	slot->changed = true;
-	slot->lease = false;
-	slot->lease_gone = slot->renewed;
+	pending->found = (struct hpx_found){ .exists = change->write != HPX_WRITE_REMOVE,
+					     .readable = true,
+					     .record = change->record };
+	pending->changed = true;
+	pending->lease = false;
+	pending->lease_gone = pending->renewed;
 }
 
 static void note_event(struct hpx_pg_batch *batch, const struct hpx_change *change,
@@ -89,39 +89,39 @@ static void note_event(struct hpx_pg_batch *batch, const struct hpx_change *chan
 								    .reason = change->reason };
 }
 
-void hpx_pg_slot_change(struct hpx_pg_batch *batch, struct hpx_pg_slot *slot,
-			const struct hpx_change *change, const struct hpx_store_op *op)
+void hpx_pg_pending_row_change(struct hpx_pg_batch *batch, struct hpx_pg_pending_row *pending,
+			       const struct hpx_change *change, const struct hpx_store_op *op)
 {
 	switch (change->write) {
 	case HPX_WRITE_NOTHING:
 		return;
 	case HPX_WRITE_LEASE:
-		slot->found.record = change->record;
-		slot->lease = true;
+		pending->found.record = change->record;
+		pending->lease = true;
 		return;
 	case HPX_WRITE_INSERT:
 	case HPX_WRITE_REPLACE:
-		drop_answer(slot);
-		slot->described = op;
+		drop_answer(pending);
+		pending->described = op;
 		break;
 	case HPX_WRITE_REMOVE:
-		drop_answer(slot);
-		slot->described = NULL;
-		slot->job = NULL;
+		drop_answer(pending);
+		pending->described = NULL;
+		pending->job = NULL;
 		break;
 	case HPX_WRITE_UPDATE:
 		if (change->answer != NULL)
-			slot->answer = change->answer;
+			pending->answer = change->answer;
 		break;
 	}
 	if (change->job != NULL)
-		slot->job = change->job;
-	take_record(slot, change);
+		pending->job = change->job;
+	take_record(pending, change);
 	if (change->event != NULL)
 		note_event(batch, change, op);
 }
 
-bool hpx_pg_slot_dirty(const struct hpx_pg_slot *slot)
+bool hpx_pg_pending_row_dirty(const struct hpx_pg_pending_row *pending)
 {
-	return slot->changed || slot->lease;
+	return pending->changed || pending->lease;
 }

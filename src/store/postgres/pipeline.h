@@ -1,8 +1,8 @@
 /* A connection, and a pipeline of calls on it: send several, then take their
  * results in order. An error is kept and comes out at the end, so that callers
  * need not look after every call. All values travel in binary. */
-#ifndef HPX_STORE_POSTGRES_CALL_H
-#define HPX_STORE_POSTGRES_CALL_H
+#ifndef HPX_STORE_POSTGRES_PIPELINE_H
+#define HPX_STORE_POSTGRES_PIPELINE_H
 
 #include <libpq-fe.h>
 

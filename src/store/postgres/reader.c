@@ -23,7 +23,7 @@ void hpx_pg_reader_close(struct hpx_store_reader *reader)
 	struct hpx_pg_reader *r = (struct hpx_pg_reader *)reader;
 
 	hpx_pg_close(&r->db);
-	free(r->heard);
+	free(r->last);
 	free(r);
 }
 

@@ -1,5 +1,5 @@
 /* What one op makes of a row as it was read, and what it is told: the same
- * whether the row was looked at (batch.c) or met on the short way (fast_path.c).
+ * whether the row was looked at (batch.c) or found by the fast path (fast_path.c).
  * Nothing is written or sent here. */
 #include "store/postgres/outbox.h"
 
@@ -19,51 +19,51 @@ bool hpx_pg_begins(const struct hpx_store_op *op)
 }
 
 /* What a copy of the op would write. */
-static enum hpx_write try_on(const struct hpx_pg_slot *slot, struct hpx_store_op *trial,
+static enum hpx_write try_on(const struct hpx_pg_pending_row *pending, struct hpx_store_op *trial,
 			     const struct hpx_moment *now)
 {
 	struct hpx_change change;
 
-	hpx_change_make(&slot->found, trial, now, false, &change);
+	hpx_change_make(&pending->found, trial, now, false, &change);
 	return change.write;
 }
 
-bool hpx_pg_would_write(const struct hpx_pg_slot *slot, const struct hpx_store_op *op,
+bool hpx_pg_would_write(const struct hpx_pg_pending_row *pending, const struct hpx_store_op *op,
 			const struct hpx_moment *now)
 {
 	struct hpx_store_op trial = *op;
 
-	return try_on(slot, &trial, now) != HPX_WRITE_NOTHING;
+	return try_on(pending, &trial, now) != HPX_WRITE_NOTHING;
 }
 
-bool hpx_pg_would_only_tell(const struct hpx_pg_slot *slot, const struct hpx_store_op *op,
+bool hpx_pg_would_only_tell(const struct hpx_pg_pending_row *pending, const struct hpx_store_op *op,
 			    const struct hpx_moment *now)
 {
 	struct hpx_store_op trial = *op;
 
-	return try_on(slot, &trial, now) == HPX_WRITE_NOTHING && !hpx_pg_begins(&trial);
+	return try_on(pending, &trial, now) == HPX_WRITE_NOTHING && !hpx_pg_begins(&trial);
 }
 
 /* ---- the decision ---- */
 
-static bool is_busy(const struct hpx_pg_slot *slot)
+static bool is_busy(const struct hpx_pg_pending_row *pending)
 {
-	return slot->stored && !slot->locked;
+	return pending->stored && !pending->locked;
 }
 
 /* Somebody holds the row: whatever it is about to become, the reservation is
  * not ours to make. */
-static void count_as_alive(const struct hpx_pg_slot *slot, struct hpx_store_op *op,
+static void count_as_alive(const struct hpx_pg_pending_row *pending, struct hpx_store_op *op,
 			   struct hpx_change *change)
 {
 	op->decision = (struct hpx_decision){ .kind = HPX_DECISION_IN_PROGRESS,
-					      .record = slot->found.record };
+					      .record = pending->found.record };
 	*change = (struct hpx_change){ .write = HPX_WRITE_NOTHING };
 }
 
-static void copy_answer(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
+static void copy_answer(const struct hpx_pg_pending_row *pending, struct hpx_store_op *op)
 {
-	const struct hpx_answer *from = slot->answer != NULL ? slot->answer : slot->kept;
+	const struct hpx_answer *from = pending->answer != NULL ? pending->answer : pending->kept;
 	struct hpx_change change = { .answer = from };
 
 	if (from == NULL)
@@ -76,37 +76,37 @@ static void copy_answer(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
 
 /* A replay needs its bytes: where they cannot be read, the outcome counts as
  * unknown, and nothing is executed. */
-static void load_replay(const struct hpx_pg_slot *slot, struct hpx_store_op *op)
+static void load_replay(const struct hpx_pg_pending_row *pending, struct hpx_store_op *op)
 {
 	HPX_ASSERT(op->verb == HPX_VERB_RESERVE);
 	if (op->decision.kind != HPX_DECISION_REPLAY)
 		return;
-	if (slot->answer == NULL && slot->kept_status == HPX_CORRUPT)
+	if (pending->answer == NULL && pending->kept_status == HPX_CORRUPT)
 		hpx_decision_lose_answer(&op->decision);
-	else if (slot->answer == NULL && slot->kept_status != HPX_OK)
-		op->status = slot->kept_status;
+	else if (pending->answer == NULL && pending->kept_status != HPX_OK)
+		op->status = pending->kept_status;
 	else
-		copy_answer(slot, op);
+		copy_answer(pending, op);
 }
 
 /* Before a person's word counts, the answer is part of what must be readable. */
-static struct hpx_found found_by(const struct hpx_pg_slot *slot, const struct hpx_store_op *op)
+static struct hpx_found found_by(const struct hpx_pg_pending_row *pending, const struct hpx_store_op *op)
 {
-	struct hpx_found found = slot->found;
+	struct hpx_found found = pending->found;
 
-	if (hpx_verb_has(op->verb, HPX_TRAIT_REMOVES) && slot->answer == NULL &&
-	    slot->kept_status == HPX_CORRUPT)
+	if (hpx_verb_has(op->verb, HPX_TRAIT_REMOVES) && pending->answer == NULL &&
+	    pending->kept_status == HPX_CORRUPT)
 		found.readable = false;
 	return found;
 }
 
-void hpx_pg_decide(const struct hpx_pg_slot *slot, struct hpx_store_op *op,
+void hpx_pg_decide(const struct hpx_pg_pending_row *pending, struct hpx_store_op *op,
 		   const struct hpx_moment *now, struct hpx_change *ret_change)
 {
-	struct hpx_found found = found_by(slot, op);
+	struct hpx_found found = found_by(pending, op);
 
 	*ret_change = (struct hpx_change){ .write = HPX_WRITE_NOTHING };
-	if (is_busy(slot) && hpx_pg_needs_lock(op)) {
+	if (is_busy(pending) && hpx_pg_needs_lock(op)) {
 		op->status = HPX_BUSY;
 		return;
 	}
@@ -114,9 +114,9 @@ void hpx_pg_decide(const struct hpx_pg_slot *slot, struct hpx_store_op *op,
 	if (op->status == HPX_OK && hpx_op_job(op) != NULL && !hpx_pg_job_is_text(hpx_op_job(op)))
 		op->status = HPX_INVALID;
 	if (op->status == HPX_OK && op->verb == HPX_VERB_RESERVE) {
-		if (is_busy(slot) && ret_change->write != HPX_WRITE_NOTHING)
-			count_as_alive(slot, op, ret_change);
-		load_replay(slot, op);
+		if (is_busy(pending) && ret_change->write != HPX_WRITE_NOTHING)
+			count_as_alive(pending, op, ret_change);
+		load_replay(pending, op);
 	}
 	if (op->status != HPX_OK)
 		*ret_change = (struct hpx_change){ .write = HPX_WRITE_NOTHING };

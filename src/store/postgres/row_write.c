@@ -96,44 +96,44 @@ void hpx_pg_put_description(struct hpx_pg_columns *columns, const struct hpx_sto
 
 /* ---- which slots want which statement ---- */
 
-static bool wants_insert(const struct hpx_pg_slot *slot)
+static bool wants_insert(const struct hpx_pg_pending_row *pending)
 {
-	return slot->changed && !slot->stored && slot->found.exists;
+	return pending->changed && !pending->stored && pending->found.exists;
 }
 
-static bool wants_update(const struct hpx_pg_slot *slot)
+static bool wants_update(const struct hpx_pg_pending_row *pending)
 {
-	return slot->changed && slot->stored && slot->found.exists;
+	return pending->changed && pending->stored && pending->found.exists;
 }
 
-static bool wants_describe(const struct hpx_pg_slot *slot)
+static bool wants_describe(const struct hpx_pg_pending_row *pending)
 {
-	return wants_update(slot) && slot->described != NULL;
+	return wants_update(pending) && pending->described != NULL;
 }
 
-static bool wants_remove(const struct hpx_pg_slot *slot)
+static bool wants_remove(const struct hpx_pg_pending_row *pending)
 {
-	return slot->changed && slot->stored && !slot->found.exists;
+	return pending->changed && pending->stored && !pending->found.exists;
 }
 
-static bool wants_answer(const struct hpx_pg_slot *slot)
+static bool wants_answer(const struct hpx_pg_pending_row *pending)
 {
-	return slot->changed && slot->found.exists && slot->answer != NULL;
+	return pending->changed && pending->found.exists && pending->answer != NULL;
 }
 
-static bool wants_answer_gone(const struct hpx_pg_slot *slot)
+static bool wants_answer_gone(const struct hpx_pg_pending_row *pending)
 {
-	return slot->answer_gone && !wants_answer(slot);
+	return pending->answer_gone && !wants_answer(pending);
 }
 
-static bool wants_lease(const struct hpx_pg_slot *slot)
+static bool wants_lease(const struct hpx_pg_pending_row *pending)
 {
-	return slot->lease && slot->found.exists;
+	return pending->lease && pending->found.exists;
 }
 
-static bool wants_lease_gone(const struct hpx_pg_slot *slot)
+static bool wants_lease_gone(const struct hpx_pg_pending_row *pending)
 {
-	return slot->lease_gone && !slot->lease;
+	return pending->lease_gone && !pending->lease;
 }
 
 /* ---- statements ---- */
@@ -155,15 +155,15 @@ void hpx_pg_send_columns(struct hpx_pg_pipe *pipe, enum hpx_pg_statement stateme
 }
 
 void hpx_pg_send_ids(struct hpx_pg_pipe *pipe, enum hpx_pg_statement statement,
-		     const struct hpx_pg_batch *batch, bool (*wanted)(const struct hpx_pg_slot *))
+		     const struct hpx_pg_batch *batch, bool (*wanted)(const struct hpx_pg_pending_row *))
 {
 	static const enum hpx_pg_type types[] = { HPX_PG_BYTEA };
 	struct hpx_pg_columns columns;
 
 	hpx_pg_columns_init(&columns, types, 1);
-	for (size_t i = 0; i < batch->slot_count; i++)
-		if (wanted(&batch->slot[i]))
-			hpx_pg_put_id(&columns, &batch->slot[i].id);
+	for (size_t i = 0; i < batch->pending_count; i++)
+		if (wanted(&batch->pending[i]))
+			hpx_pg_put_id(&columns, &batch->pending[i].id);
 	hpx_pg_send_columns(pipe, statement, &columns);
 }
 
@@ -173,12 +173,12 @@ bool hpx_pg_send_inserts(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *ba
 	bool any = false;
 
 	hpx_pg_columns_init(&columns, record_types, RECORD_COLUMNS + TEXT_COLUMNS);
-	for (size_t i = 0; i < batch->slot_count; i++) {
-		const struct hpx_pg_slot *slot = &batch->slot[i];
-		if (!wants_insert(slot))
+	for (size_t i = 0; i < batch->pending_count; i++) {
+		const struct hpx_pg_pending_row *pending = &batch->pending[i];
+		if (!wants_insert(pending))
 			continue;
-		put_record(&columns, &slot->found.record);
-		hpx_pg_put_description(&columns, slot->described);
+		put_record(&columns, &pending->found.record);
+		hpx_pg_put_description(&columns, pending->described);
 		any = true;
 	}
 	hpx_pg_send_columns(pipe, HPX_PG_INSERT, &columns);
@@ -193,16 +193,16 @@ size_t hpx_pg_take_inserts(struct hpx_pg_pipe *pipe, struct hpx_pg_batch *batch)
 
 	if (result == NULL)
 		return 0;
-	for (size_t i = 0; i < batch->slot_count; i++)
-		batch->slot[i].lost = wants_insert(&batch->slot[i]);
+	for (size_t i = 0; i < batch->pending_count; i++)
+		batch->pending[i].lost = wants_insert(&batch->pending[i]);
 	for (int row = 0; row < PQntuples(result); row++) {
-		struct hpx_pg_slot *slot =
+		struct hpx_pg_pending_row *pending =
 			hpx_pg_id_read(result, row, &id) ? hpx_pg_batch_find(batch, &id) : NULL;
-		if (slot != NULL)
-			slot->lost = false;
+		if (pending != NULL)
+			pending->lost = false;
 	}
-	for (size_t i = 0; i < batch->slot_count; i++)
-		lost += batch->slot[i].lost;
+	for (size_t i = 0; i < batch->pending_count; i++)
+		lost += batch->pending[i].lost;
 	PQclear(result);
 	return lost;
 }
@@ -212,9 +212,9 @@ static void send_updates(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *ba
 	struct hpx_pg_columns columns;
 
 	hpx_pg_columns_init(&columns, record_types, RECORD_COLUMNS);
-	for (size_t i = 0; i < batch->slot_count; i++)
-		if (wants_update(&batch->slot[i]))
-			put_record(&columns, &batch->slot[i].found.record);
+	for (size_t i = 0; i < batch->pending_count; i++)
+		if (wants_update(&batch->pending[i]))
+			put_record(&columns, &batch->pending[i].found.record);
 	hpx_pg_send_columns(pipe, HPX_PG_UPDATE, &columns);
 }
 
@@ -226,12 +226,12 @@ static void send_descriptions(struct hpx_pg_pipe *pipe, const struct hpx_pg_batc
 	struct hpx_pg_columns columns;
 
 	hpx_pg_columns_init(&columns, types, 1 + TEXT_COLUMNS);
-	for (size_t i = 0; i < batch->slot_count; i++) {
-		const struct hpx_pg_slot *slot = &batch->slot[i];
-		if (!wants_describe(slot))
+	for (size_t i = 0; i < batch->pending_count; i++) {
+		const struct hpx_pg_pending_row *pending = &batch->pending[i];
+		if (!wants_describe(pending))
 			continue;
-		hpx_pg_put_id(&columns, &slot->id);
-		hpx_pg_put_description(&columns, slot->described);
+		hpx_pg_put_id(&columns, &pending->id);
+		hpx_pg_put_description(&columns, pending->described);
 	}
 	hpx_pg_send_columns(pipe, HPX_PG_DESCRIBE, &columns);
 }
@@ -267,11 +267,11 @@ static void send_answers(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *ba
 	struct hpx_pg_columns columns;
 
 	hpx_pg_answers_init(&columns);
-	for (size_t i = 0; i < batch->slot_count; i++) {
-		const struct hpx_pg_slot *slot = &batch->slot[i];
-		if (!wants_answer(slot))
+	for (size_t i = 0; i < batch->pending_count; i++) {
+		const struct hpx_pg_pending_row *pending = &batch->pending[i];
+		if (!wants_answer(pending))
 			continue;
-		hpx_pg_put_answer(pipe, &columns, &slot->id, slot->answer);
+		hpx_pg_put_answer(pipe, &columns, &pending->id, pending->answer);
 		if (hpx_pg_columns_bytes(&columns) < HPX_PG_ANSWER_BYTES_AT_ONCE)
 			continue;
 		hpx_pg_send_columns(pipe, HPX_PG_PUT_ANSWERS, &columns);
@@ -287,13 +287,13 @@ static void send_leases(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *bat
 	struct hpx_pg_columns columns;
 
 	hpx_pg_columns_init(&columns, types, 3);
-	for (size_t i = 0; i < batch->slot_count; i++) {
-		const struct hpx_pg_slot *slot = &batch->slot[i];
-		if (!wants_lease(slot))
+	for (size_t i = 0; i < batch->pending_count; i++) {
+		const struct hpx_pg_pending_row *pending = &batch->pending[i];
+		if (!wants_lease(pending))
 			continue;
-		hpx_pg_put_id(&columns, &slot->id);
-		hpx_pg_put_token(&columns, &slot->found.record.token);
-		hpx_pg_put_int(&columns, slot->found.record.lease_until_ms);
+		hpx_pg_put_id(&columns, &pending->id);
+		hpx_pg_put_token(&columns, &pending->found.record.token);
+		hpx_pg_put_int(&columns, pending->found.record.lease_until_ms);
 	}
 	hpx_pg_send_columns(pipe, HPX_PG_PUT_LEASES, &columns);
 }

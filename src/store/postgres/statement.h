@@ -67,7 +67,7 @@
 	X(ANSWERS, WRITER, "SELECT id, headers, body, digest " \
 			   "FROM hapax.response WHERE id = ANY($1::bytea[])") \
 	X(INSERT, WRITER, "INSERT INTO hapax.operation (" HPX_PG_SQL_NAMES ", " HPX_PG_SQL_TEXT_NAMES ") SELECT * FROM unnest(" HPX_PG_SQL_ARRAYS ", " HPX_PG_SQL_TEXT_ARRAYS("$20", "$21", "$22", "$23", "$24", "$25") ") ON CONFLICT (id) DO NOTHING RETURNING id") \
-	/* The short way: a first attempt that nobody knows of, and the end   \
+	/* The fast path: a first attempt that nobody knows of, and the end   \
 	 * of one that nobody has touched. Times are counted from the         \
 	 * database's clock; what came of them is told. An INSERT waits for   \
 	 * whoever is changing a row of that id: one that can be seen is left \

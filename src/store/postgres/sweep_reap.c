@@ -35,21 +35,21 @@ static enum hpx_status lock_lost(struct hpx_pg_store *s, struct hpx_pg_batch *ba
 	return hpx_pg_end(&pipe);
 }
 
-static void sweep_slots(struct hpx_pg_batch *batch, struct hpx_store_op *op,
-			const struct hpx_moment *now)
+static void sweep_pending(struct hpx_pg_batch *batch, struct hpx_store_op *op,
+			  const struct hpx_moment *now)
 {
 	struct hpx_op_sweep *sweep = &op->sweep;
 	struct hpx_change change;
 
-	HPX_ASSERT(op->verb == HPX_VERB_SWEEP && batch->slot_count <= LIMIT_MAX);
-	for (size_t i = 0; i < batch->slot_count; i++) {
-		struct hpx_pg_slot *slot = &batch->slot[i];
-		if (!slot->stored || !slot->found.readable ||
-		    !hpx_change_sweep(&slot->found.record, false, now, &change))
+	HPX_ASSERT(op->verb == HPX_VERB_SWEEP && batch->pending_count <= LIMIT_MAX);
+	for (size_t i = 0; i < batch->pending_count; i++) {
+		struct hpx_pg_pending_row *pending = &batch->pending[i];
+		if (!pending->stored || !pending->found.readable ||
+		    !hpx_change_sweep(&pending->found.record, false, now, &change))
 			continue;
-		hpx_pg_slot_change(batch, slot, &change, op);
+		hpx_pg_pending_row_change(batch, pending, &change, op);
 		if (sweep->touched != NULL)
-			sweep->touched[sweep->count] = (struct hpx_touched){ slot->id, change.record.state };
+			sweep->touched[sweep->count] = (struct hpx_touched){ pending->id, change.record.state };
 		sweep->count++;
 	}
 }
@@ -62,14 +62,14 @@ static enum hpx_status sweep_batch(struct hpx_pg_store *s, struct hpx_pg_batch *
 
 	if (status == HPX_OK)
 		status = lock_lost(s, batch, look.now.lease_ms, bounded(op->sweep.limit), problem);
-	for (size_t i = 0; i < batch->slot_count; i++)
-		batch->slot[i].to_read = true;
+	for (size_t i = 0; i < batch->pending_count; i++)
+		batch->pending[i].to_read = true;
 	/* Read again behind the locks: a renewal may have come meanwhile. */
-	if (status == HPX_OK && batch->slot_count > 0)
+	if (status == HPX_OK && batch->pending_count > 0)
 		status = hpx_pg_look(s, batch, &look, problem);
 	if (status != HPX_OK)
 		return hpx_pg_undo(s, status);
-	sweep_slots(batch, op, &look.now);
+	sweep_pending(batch, op, &look.now);
 	return hpx_pg_commit(s, batch, &look, problem);
 }
 

@@ -416,8 +416,8 @@ static enum hpx_status run_rulings(struct hpx_pg_store *s, struct rulings *rulin
 		return hpx_pg_undo(s, status);
 	for (size_t i = 0; i < outbox->count; i++) {
 		struct hpx_pg_item *item = &outbox->item[i];
-		const struct hpx_pg_slot *slot = hpx_pg_batch_find(&outbox->batch, &item->id);
-		if (slot != NULL && hpx_pg_slot_dirty(slot))
+		const struct hpx_pg_pending_row *pending = hpx_pg_batch_find(&outbox->batch, &item->id);
+		if (pending != NULL && hpx_pg_pending_row_dirty(pending))
 			continue;
 		decide_rule(outbox, item, rulings->op[i]);
 		rulings->decided[i] = true;

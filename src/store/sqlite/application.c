@@ -6,13 +6,13 @@
 static enum hpx_status compare(struct hpx_sqlite_db *db, const struct hpx_record *record,
 			       const struct hpx_job *job, bool *ret_same)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_SAME_JOB);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_SAME_JOB);
 	enum hpx_status status;
 	bool same;
 
-	hpx_sqlite_job_bind(&call, &record->id, &record->mark, job);
-	same = hpx_sqlite_next(&call);
-	status = hpx_sqlite_end(&call);
+	hpx_sqlite_job_bind(&stmt, &record->id, &record->mark, job);
+	same = hpx_sqlite_next(&stmt);
+	status = hpx_sqlite_end(&stmt);
 	if (status == HPX_OK)
 		*ret_same = same;
 	return status;
@@ -21,16 +21,16 @@ static enum hpx_status compare(struct hpx_sqlite_db *db, const struct hpx_record
 static enum hpx_status find_named(struct hpx_sqlite_db *db, const struct hpx_record *record,
 				  struct hpx_span name, struct hpx_job_entry **ret_entry)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_JOB_NAMED);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_JOB_NAMED);
 	struct hpx_job_entry *entry = NULL;
 	enum hpx_status status;
 
-	hpx_sqlite_bind_blob(&call, record->id.bytes, sizeof(record->id.bytes));
-	hpx_sqlite_bind_blob(&call, record->mark.bytes, sizeof(record->mark.bytes));
-	hpx_sqlite_bind_text(&call, name);
-	if (hpx_sqlite_next(&call))
-		entry = hpx_sqlite_delivery_read(&call);
-	status = hpx_sqlite_end(&call);
+	hpx_sqlite_bind_blob(&stmt, record->id.bytes, sizeof(record->id.bytes));
+	hpx_sqlite_bind_blob(&stmt, record->mark.bytes, sizeof(record->mark.bytes));
+	hpx_sqlite_bind_text(&stmt, name);
+	if (hpx_sqlite_next(&stmt))
+		entry = hpx_sqlite_delivery_read(&stmt);
+	status = hpx_sqlite_end(&stmt);
 	if (status == HPX_OK && entry == NULL)
 		status = HPX_NOMEM;
 	if (status == HPX_OK)
@@ -43,10 +43,10 @@ static enum hpx_status find_named(struct hpx_sqlite_db *db, const struct hpx_rec
 static enum hpx_status replace(struct hpx_sqlite_db *db, const struct hpx_record *record,
 			       const struct hpx_job *job)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_REPLACE_JOB);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_REPLACE_JOB);
 
-	hpx_sqlite_job_bind(&call, &record->id, &record->mark, job);
-	return hpx_sqlite_finish(&call);
+	hpx_sqlite_job_bind(&stmt, &record->id, &record->mark, job);
+	return hpx_sqlite_finish(&stmt);
 }
 
 /* Executed again: the job is there from the attempt before, and has another
@@ -55,34 +55,34 @@ static enum hpx_status requeue(struct hpx_sqlite_db *db, const struct hpx_change
 			       const struct hpx_moment *now, struct hpx_store_op *op)
 {
 	struct hpx_outbox_change job_change = { .write_job = false };
-	struct hpx_sqlite_subject subject = { .entry = NULL };
+	struct hpx_sqlite_outbox_rows rows = { .entry = NULL };
 	struct hpx_job_entry *entry = NULL;
 	enum hpx_status status = find_named(db, &change->record, change->job->name, &entry);
 
 	if (status == HPX_OK)
-		status = hpx_sqlite_subject_of_job(db, entry, &subject);
+		status = hpx_sqlite_outbox_rows_of_job(db, entry, &rows);
 	if (status == HPX_OK)
-		op->status = subject.found.delivery.answers ?
-				     hpx_outbox_requeue(&subject.found, now, &job_change) :
+		op->status = rows.found.delivery.answers ?
+				     hpx_outbox_requeue(&rows.found, now, &job_change) :
 				     HPX_CONFLICT;
 	if (status == HPX_OK && op->status == HPX_OK && job_change.write_job)
 		status = replace(db, &change->record, change->job);
 	if (status == HPX_OK && op->status == HPX_OK)
-		status = hpx_sqlite_subject_write(db, &subject, &job_change, now->wall_ms, op);
-	hpx_sqlite_subject_free(&subject);
+		status = hpx_sqlite_outbox_rows_write(db, &rows, &job_change, now->wall_ms, op);
+	hpx_sqlite_outbox_rows_free(&rows);
 	return status;
 }
 
 static enum hpx_status insert(struct hpx_sqlite_db *db, const struct hpx_change *change,
 			      bool answers, bool *ret_new)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_JOB);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_JOB);
 	enum hpx_status status;
 
-	hpx_sqlite_job_bind(&call, &change->record.id, &change->record.mark, change->job);
-	hpx_sqlite_bind_int(&call, change->at_ms);
-	hpx_sqlite_bind_int(&call, answers);
-	status = hpx_sqlite_finish(&call);
+	hpx_sqlite_job_bind(&stmt, &change->record.id, &change->record.mark, change->job);
+	hpx_sqlite_bind_int(&stmt, change->at_ms);
+	hpx_sqlite_bind_int(&stmt, answers);
+	status = hpx_sqlite_finish(&stmt);
 	if (status == HPX_OK)
 		*ret_new = sqlite3_changes64(db->handle) != 0;
 	return status;
@@ -110,14 +110,14 @@ enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_db *db, const struct hpx_ch
 
 enum hpx_status hpx_sqlite_read_point(struct hpx_sqlite_db *db, int64_t seq, struct hpx_store_op *op)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_POINT_DATA);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_POINT_DATA);
 	enum hpx_status kept = HPX_OK, status;
 
-	hpx_sqlite_bind_int(&call, seq);
+	hpx_sqlite_bind_int(&stmt, seq);
 	hpx_buffer_init(&op->read_point.data, HPX_POINT_DATA_MAX);
-	if (hpx_sqlite_next(&call))
-		kept = hpx_buffer_append(&op->read_point.data, hpx_sqlite_bytes(&call, 0));
-	status = hpx_sqlite_end(&call);
+	if (hpx_sqlite_next(&stmt))
+		kept = hpx_buffer_append(&op->read_point.data, hpx_sqlite_bytes(&stmt, 0));
+	status = hpx_sqlite_end(&stmt);
 	if (kept != HPX_OK)
 		op->status = kept;
 	return status;

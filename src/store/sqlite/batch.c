@@ -108,9 +108,9 @@ enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_
 	enum hpx_status status = counts_on_boot(op) ? hpx_sqlite_settle_boot(s) : HPX_OK;
 
 	if (s->serve && op->verb == HPX_VERB_RESERVE && op->reserve.ask != NULL)
-		hpx_sqlite_known_add(&s->known, &op->reserve.ask->id);
+		hpx_sqlite_filter_add(&s->filter, &op->reserve.ask->id);
 	if (status == HPX_OK)
-		status = hpx_sqlite_short_way(s, op);
+		status = hpx_sqlite_fast_path(s, op);
 	if (status != HPX_NOT_FOUND)
 		return status;
 	status = hpx_sqlite_row_find(&s->writer, hpx_op_id(op), &row);
@@ -133,11 +133,11 @@ enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_
 
 static enum hpx_status put_recipe(struct hpx_sqlite_store *s, const struct hpx_store_op *op)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_PUT_RECIPE);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_PUT_RECIPE);
 
-	hpx_sqlite_bind_blob(&call, op->recipe.id.bytes, sizeof(op->recipe.id.bytes));
-	hpx_sqlite_bind_text(&call, op->recipe.text);
-	return hpx_sqlite_finish(&call);
+	hpx_sqlite_bind_blob(&stmt, op->recipe.id.bytes, sizeof(op->recipe.id.bytes));
+	hpx_sqlite_bind_text(&stmt, op->recipe.text);
+	return hpx_sqlite_finish(&stmt);
 }
 
 static enum hpx_status run_op(struct hpx_sqlite_store *s, struct hpx_store_op *op)
@@ -151,7 +151,7 @@ static enum hpx_status run_op(struct hpx_sqlite_store *s, struct hpx_store_op *o
 	case HPX_VERB_CLAIM:
 		return hpx_sqlite_claim(s, op);
 	case HPX_VERB_JOB:
-		return hpx_sqlite_turn(s, op);
+		return hpx_sqlite_job_update(s, op);
 	case HPX_VERB_SWEEP_JOBS:
 		return hpx_sqlite_sweep_jobs(s, op, HPX_SQLITE_RAN_OUT);
 	case HPX_VERB_CLAIM_UNKNOWN:
@@ -209,8 +209,8 @@ static enum hpx_status give_up(struct hpx_sqlite_store *s, enum hpx_status statu
 
 static enum hpx_status commit(struct hpx_sqlite_store *s)
 {
-	hpx_sqlite_gather_begin(&s->writer);
-	return hpx_sqlite_gather_end(&s->writer, hpx_sqlite_do(&s->writer, HPX_SQL_COMMIT));
+	hpx_sqlite_wal_begin(&s->writer);
+	return hpx_sqlite_wal_end(&s->writer, hpx_sqlite_do(&s->writer, HPX_SQL_COMMIT));
 }
 
 enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
@@ -238,7 +238,7 @@ enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **op
 		return give_up(s, status, problem);
 	HPX_CRASH_POINT(batch_committed);
 	if (s->removed)
-		hpx_sqlite_tally_add(s);
+		hpx_sqlite_removal_counter_add(s);
 	hpx_sqlite_wal_bound(s);
 	return HPX_OK;
 }

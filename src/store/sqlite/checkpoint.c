@@ -73,7 +73,7 @@ static bool is_to_be_cut(const struct hpx_sqlite_store *s)
 	uint64_t most = atomic_load(&s->base.space_low) ? WAL_CUT_LOW_BYTES : WAL_CUT_BYTES;
 
 	return atomic_load(&space->disk_bytes) < atomic_load(&space->wanted_bytes) &&
-	       hpx_sqlite_place_log_bytes(s->path) > most;
+	       hpx_sqlite_file_log_bytes(s->path) > most;
 }
 
 static enum hpx_status shorten_log(struct hpx_sqlite_store *s)
@@ -137,15 +137,15 @@ void hpx_sqlite_space_check(struct hpx_sqlite_store *s)
 	s->space_checked_ms = now_ms;
 	s->space_checked_at = log_bytes;
 	count_pages(&s->writer, &file_bytes, &pages_bytes);
-	uint64_t disk_bytes = hpx_sqlite_place_free_bytes(s->path);
-	uint64_t size_bytes = hpx_sqlite_place_bytes(s->path);
+	uint64_t disk_bytes = hpx_sqlite_file_free_bytes(s->path);
+	uint64_t size_bytes = hpx_sqlite_file_bytes(s->path);
 	uint64_t owed_bytes = pages_bytes > size_bytes ? pages_bytes - size_bytes : 0;
 	disk_bytes -= owed_bytes < disk_bytes ? owed_bytes : disk_bytes;
 	enum hpx_space state = hpx_space_judge(disk_bytes, file_bytes, s->free_bytes_min);
 	atomic_store(&space->wanted_bytes, s->free_bytes_min);
 	atomic_store(&space->disk_bytes, disk_bytes);
 	atomic_store(&space->file_bytes, file_bytes);
-	atomic_store(&space->log_bytes, hpx_sqlite_place_log_bytes(s->path));
+	atomic_store(&space->log_bytes, hpx_sqlite_file_log_bytes(s->path));
 	atomic_store(&space->state, state);
 	atomic_store(&s->base.space_low, state != HPX_SPACE_ENOUGH);
 }
@@ -154,7 +154,7 @@ void hpx_sqlite_space_check(struct hpx_sqlite_store *s)
  * for the very op that found no room. */
 void hpx_sqlite_log_cut(struct hpx_sqlite_store *s)
 {
-	if (hpx_sqlite_place_log_bytes(s->path) > 0)
+	if (hpx_sqlite_file_log_bytes(s->path) > 0)
 		(void)restart_log(s, &s->writer, SQLITE_CHECKPOINT_TRUNCATE, 0,
 				  hpx_sqlite_busy_ms(s));
 }
@@ -188,7 +188,7 @@ enum hpx_status hpx_sqlite_maintain(struct hpx_store *store, char *problem)
 	if (status == HPX_OK)
 		status = shorten_log(s);
 	if (status == HPX_OK && s->serve)
-		status = hpx_sqlite_known_read(&s->known, &s->keeper);
+		status = hpx_sqlite_filter_read(&s->filter, &s->keeper);
 	/* A busy log is next time's work, not a failure. */
 	if (status == HPX_BUSY)
 		status = HPX_OK;
@@ -238,7 +238,7 @@ enum hpx_status hpx_sqlite_recover(struct hpx_store *store, char *problem)
 	if (!s->broken)
 		return HPX_OK;
 	close_all(s);
-	status = hpx_sqlite_place_ensure(s->path, false, problem);
+	status = hpx_sqlite_file_ensure(s->path, false, problem);
 	if (status == HPX_NOT_FOUND)
 		hpx_store_problem(problem, "%s is gone: put the file back; without it, retries of "
 					   "earlier requests cannot be recognised",

@@ -114,7 +114,7 @@ enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, enum hpx_sqli
 	struct hpx_sqlite_schema schema;
 	enum hpx_status status =
 		hpx_sqlite_connect(s->path, SQLITE_OPEN_READWRITE,
-				   s->serve ? hpx_sqlite_gather_vfs() : NULL,
+				   s->serve ? hpx_sqlite_wal_vfs() : NULL,
 				   hpx_sqlite_busy_ms(s), db, problem);
 
 	if (status != HPX_OK)

@@ -123,7 +123,7 @@ static void directory_of(const char *path, char ret_directory[PATH_MAX])
 	snprintf(ret_directory, PATH_MAX, "%.*s", len, path);
 }
 
-enum hpx_status hpx_sqlite_place_find(struct hpx_span url, char ret_path[PATH_MAX], char *problem)
+enum hpx_status hpx_sqlite_file_find(struct hpx_span url, char ret_path[PATH_MAX], char *problem)
 {
 	struct hpx_span given = hpx_span_skip(url, sizeof("sqlite:") - 1);
 	char text[PATH_MAX];
@@ -205,7 +205,7 @@ static bool take_lock(int fd)
 	return true;
 }
 
-enum hpx_status hpx_sqlite_place_lock(const char *path, int *ret_fd, char *problem)
+enum hpx_status hpx_sqlite_file_lock(const char *path, int *ret_fd, char *problem)
 {
 	char name[PATH_MAX + 8];
 	enum hpx_status status;
@@ -247,7 +247,7 @@ static enum hpx_status sync_directory(const char *path, char *problem)
 	return ok ? HPX_OK : HPX_IO;
 }
 
-enum hpx_status hpx_sqlite_place_ensure(const char *path, bool create, char *problem)
+enum hpx_status hpx_sqlite_file_ensure(const char *path, bool create, char *problem)
 {
 	struct stat info;
 	int fd;
@@ -272,22 +272,22 @@ enum hpx_status hpx_sqlite_place_ensure(const char *path, bool create, char *pro
 	return sync_directory(path, problem);
 }
 
-uint64_t hpx_sqlite_place_bytes(const char *path)
+uint64_t hpx_sqlite_file_bytes(const char *path)
 {
 	struct stat info;
 
 	return stat(path, &info) == 0 && info.st_size > 0 ? (uint64_t)info.st_size : 0;
 }
 
-uint64_t hpx_sqlite_place_log_bytes(const char *path)
+uint64_t hpx_sqlite_file_log_bytes(const char *path)
 {
 	char log_path[PATH_MAX + 8];
 
 	snprintf(log_path, sizeof(log_path), "%s-wal", path);
-	return hpx_sqlite_place_bytes(log_path);
+	return hpx_sqlite_file_bytes(log_path);
 }
 
-uint64_t hpx_sqlite_place_free_bytes(const char *path)
+uint64_t hpx_sqlite_file_free_bytes(const char *path)
 {
 	struct statvfs info;
 

@@ -9,12 +9,12 @@ static void free_store(struct hpx_sqlite_store *s)
 {
 	hpx_sqlite_db_close(&s->keeper);
 	hpx_sqlite_db_close(&s->writer);
-	hpx_sqlite_tally_unmap(s);
+	hpx_sqlite_removal_counter_unmap(s);
 	/* Last: whoever takes the lock finds a database that nobody uses. */
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	pthread_mutex_destroy(&s->keeper_mutex);
-	hpx_sqlite_known_done(&s->known);
+	hpx_sqlite_filter_done(&s->filter);
 	free(s);
 }
 
@@ -24,12 +24,12 @@ static struct hpx_sqlite_store *new_store(const struct hpx_store_options *option
 
 	if (s == NULL)
 		return NULL;
-	if (hpx_sqlite_known_init(&s->known) != HPX_OK) {
+	if (hpx_sqlite_filter_init(&s->filter) != HPX_OK) {
 		free(s);
 		return NULL;
 	}
 	if (pthread_mutex_init(&s->keeper_mutex, NULL) != 0) {
-		hpx_sqlite_known_done(&s->known);
+		hpx_sqlite_filter_done(&s->filter);
 		free(s);
 		return NULL;
 	}
@@ -72,7 +72,7 @@ static enum hpx_status open_file(struct hpx_sqlite_store *s,
 	enum hpx_sqlite_migrate may = options->install ? HPX_SQLITE_BESIDE :
 				      lock             ? HPX_SQLITE_OWN :
 							 HPX_SQLITE_NOT;
-	enum hpx_status status = hpx_sqlite_place_find(options->url, s->path, problem);
+	enum hpx_status status = hpx_sqlite_file_find(options->url, s->path, problem);
 
 	if (status != HPX_OK)
 		return status;
@@ -80,13 +80,13 @@ static enum hpx_status open_file(struct hpx_sqlite_store *s,
 	if (s->serve && options->create)
 		warn_of_loss(s);
 	if (lock)
-		status = hpx_sqlite_place_lock(s->path, &s->lock_fd, problem);
+		status = hpx_sqlite_file_lock(s->path, &s->lock_fd, problem);
 	/* A file that is not there yet is nobody's: whoever creates it gives
 	 * it its schema. */
 	if (status == HPX_OK && options->create && !is_there(s->path, "") && may == HPX_SQLITE_NOT)
 		may = HPX_SQLITE_OWN;
 	if (status == HPX_OK)
-		status = hpx_sqlite_place_ensure(s->path, options->create, problem);
+		status = hpx_sqlite_file_ensure(s->path, options->create, problem);
 	if (status == HPX_OK)
 		status = hpx_sqlite_writer_open(s, may, ret_schema, problem);
 	return status;
@@ -121,13 +121,13 @@ static void keep_text(struct hpx_span text, char out[HPX_STORE_UPSTREAM_SIZE])
 static enum hpx_status compare_upstream(struct hpx_sqlite_store *s,
 					const struct hpx_store_options *options, bool *ret_same)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_UPSTREAM);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_UPSTREAM);
 
 	*ret_same = false;
-	hpx_sqlite_bind_text(&call, options->upstream_name);
-	if (hpx_sqlite_next(&call)) {
-		struct hpx_span name = hpx_sqlite_bytes(&call, 0);
-		struct hpx_span url = hpx_sqlite_bytes(&call, 1);
+	hpx_sqlite_bind_text(&stmt, options->upstream_name);
+	if (hpx_sqlite_next(&stmt)) {
+		struct hpx_span name = hpx_sqlite_bytes(&stmt, 0);
+		struct hpx_span url = hpx_sqlite_bytes(&stmt, 1);
 
 		if (!hpx_span_eq(name, options->upstream_name))
 			keep_text(name, s->base.upstream_name_before);
@@ -136,7 +136,7 @@ static enum hpx_status compare_upstream(struct hpx_sqlite_store *s,
 		else
 			*ret_same = true;
 	}
-	return hpx_sqlite_end(&call);
+	return hpx_sqlite_end(&stmt);
 }
 
 /* One gateway has the file, so that keys go on under the same name wherever the
@@ -150,12 +150,12 @@ static enum hpx_status note_upstream(struct hpx_sqlite_store *s,
 	if (s->serve && options->upstream_name.len > 0)
 		status = compare_upstream(s, options, &same);
 	if (status == HPX_OK && !same) {
-		struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_PUT_UPSTREAM);
+		struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_PUT_UPSTREAM);
 
-		hpx_sqlite_bind_text(&call, options->upstream_name);
-		hpx_sqlite_bind_text(&call, options->upstream_url);
-		hpx_sqlite_bind_int(&call, hpx_store_moment(&s->base).wall_ms);
-		status = hpx_sqlite_finish(&call);
+		hpx_sqlite_bind_text(&stmt, options->upstream_name);
+		hpx_sqlite_bind_text(&stmt, options->upstream_url);
+		hpx_sqlite_bind_int(&stmt, hpx_store_moment(&s->base).wall_ms);
+		status = hpx_sqlite_finish(&stmt);
 	}
 	if (status != HPX_OK)
 		hpx_sqlite_explain(&s->writer, s->path, "cannot be taken over", problem);
@@ -177,7 +177,7 @@ static enum hpx_status sqlite_open(const struct hpx_store_options *options,
 	if (status == HPX_OK)
 		status = note_upstream(s, options, problem);
 	if (status == HPX_OK && s->serve)
-		hpx_sqlite_tally_map(s);
+		hpx_sqlite_removal_counter_map(s);
 	if (status != HPX_OK) {
 		free_store(s);
 		return status;

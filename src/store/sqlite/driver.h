@@ -23,10 +23,10 @@ struct hpx_sqlite_lock {
 };
 
 /* file_filter.c: which ids the file may have. */
-struct hpx_sqlite_known {
+struct hpx_sqlite_file_filter {
 	pthread_rwlock_t lock;           /* for the pointers */
-	struct hpx_sieve *sieve;         /* NULL: it was not read yet */
-	struct hpx_sieve *next;          /* NULL: none is being filled */
+	struct hpx_id_filter *ids;       /* NULL: it was not read yet */
+	struct hpx_id_filter *next;      /* NULL: none is being filled */
 	struct hpx_operation_id read_to; /* of it; the keeper's */
 };
 
@@ -59,7 +59,7 @@ struct hpx_sqlite_store {
 	int64_t wal_tried_bytes;   /* how many, when the writer last tried to restart the log */
 	pthread_mutex_t keeper_mutex;
 	struct hpx_sqlite_db keeper;
-	struct hpx_sqlite_known known; /* of a server; nobody else reads it */
+	struct hpx_sqlite_file_filter filter; /* of a server; nobody else reads it */
 };
 
 static inline struct hpx_sqlite_store *hpx_sqlite_of(struct hpx_store *store)
@@ -68,39 +68,39 @@ static inline struct hpx_sqlite_store *hpx_sqlite_of(struct hpx_store *store)
 }
 
 /* database_file.c: where the file is. */
-enum hpx_status hpx_sqlite_place_find(struct hpx_span url, char ret_path[PATH_MAX], char *problem);
-enum hpx_status hpx_sqlite_place_lock(const char *path, int *ret_fd, char *problem);
+enum hpx_status hpx_sqlite_file_find(struct hpx_span url, char ret_path[PATH_MAX], char *problem);
+enum hpx_status hpx_sqlite_file_lock(const char *path, int *ret_fd, char *problem);
 /* HPX_NOT_FOUND with a remedy where it is absent and `create` is false. */
-enum hpx_status hpx_sqlite_place_ensure(const char *path, bool create, char *problem);
+enum hpx_status hpx_sqlite_file_ensure(const char *path, bool create, char *problem);
 /* UINT64_MAX: not known. */
-uint64_t hpx_sqlite_place_free_bytes(const char *path);
+uint64_t hpx_sqlite_file_free_bytes(const char *path);
 /* The size of the file, and of the log's, whatever of it is in use; 0 where there is none. */
-uint64_t hpx_sqlite_place_bytes(const char *path);
-uint64_t hpx_sqlite_place_log_bytes(const char *path);
+uint64_t hpx_sqlite_file_bytes(const char *path);
+uint64_t hpx_sqlite_file_log_bytes(const char *path);
 
 /* removal_counter.c: the count of removals. */
-void hpx_sqlite_tally_map(struct hpx_sqlite_store *s);
-void hpx_sqlite_tally_unmap(struct hpx_sqlite_store *s);
-void hpx_sqlite_tally_add(struct hpx_sqlite_store *s);
+void hpx_sqlite_removal_counter_map(struct hpx_sqlite_store *s);
+void hpx_sqlite_removal_counter_unmap(struct hpx_sqlite_store *s);
+void hpx_sqlite_removal_counter_add(struct hpx_sqlite_store *s);
 
 /* file_filter.c: which ids the file may have; a hint. */
-enum hpx_status hpx_sqlite_known_init(struct hpx_sqlite_known *known);
-void hpx_sqlite_known_done(struct hpx_sqlite_known *known);
-void hpx_sqlite_known_add(struct hpx_sqlite_known *known, const struct hpx_operation_id *id);
+enum hpx_status hpx_sqlite_filter_init(struct hpx_sqlite_file_filter *filter);
+void hpx_sqlite_filter_done(struct hpx_sqlite_file_filter *filter);
+void hpx_sqlite_filter_add(struct hpx_sqlite_file_filter *filter, const struct hpx_operation_id *id);
 /* False: a look would find nothing. */
-bool hpx_sqlite_known_may_have(struct hpx_sqlite_known *known, const struct hpx_operation_id *id);
+bool hpx_sqlite_filter_may_have(struct hpx_sqlite_file_filter *filter, const struct hpx_operation_id *id);
 /* For maintain(): reads on, where there is anything to be read. */
-enum hpx_status hpx_sqlite_known_read(struct hpx_sqlite_known *known, struct hpx_sqlite_db *db);
+enum hpx_status hpx_sqlite_filter_read(struct hpx_sqlite_file_filter *filter, struct hpx_sqlite_db *db);
 
 /* wal_coalescing.c: the log's frames of one commit in few large writes. Begin and end
  * stand around a COMMIT with synchronous = FULL, and do nothing on a connection
  * that was opened with another VFS. The VFS' name; NULL where it cannot be had,
  * and SQLite's own does. */
-const char *hpx_sqlite_gather_vfs(void);
-void hpx_sqlite_gather_begin(struct hpx_sqlite_db *db);
+const char *hpx_sqlite_wal_vfs(void);
+void hpx_sqlite_wal_begin(struct hpx_sqlite_db *db);
 /* Takes the status of the COMMIT and gives it back; what one that failed left
  * is dropped. */
-enum hpx_status hpx_sqlite_gather_end(struct hpx_sqlite_db *db, enum hpx_status status);
+enum hpx_status hpx_sqlite_wal_end(struct hpx_sqlite_db *db, enum hpx_status status);
 
 /* connection.c: opening one. `flags`: SQLITE_OPEN_READWRITE or _READONLY;
  * `vfs`: NULL for SQLite's own. */
@@ -141,12 +141,12 @@ struct hpx_sqlite_row {
 	struct hpx_found found;
 };
 /* Reads columns HPX_SQL_RECORD; `readable` false where they make no record. */
-void hpx_sqlite_row_read(struct hpx_sqlite_call *call, struct hpx_sqlite_row *ret_row);
+void hpx_sqlite_row_read(struct hpx_sqlite_statement *stmt, struct hpx_sqlite_row *ret_row);
 #define HPX_SQLITE_DESCRIPTION_COLUMN 22
-enum hpx_status hpx_sqlite_description_read(struct hpx_sqlite_call *call, struct hpx_arena *arena,
+enum hpx_status hpx_sqlite_description_read(struct hpx_sqlite_statement *stmt, struct hpx_arena *arena,
 					    struct hpx_description *ret_description);
-void hpx_sqlite_record_bind(struct hpx_sqlite_call *call, const struct hpx_record *record);
-void hpx_sqlite_description_bind(struct hpx_sqlite_call *call,
+void hpx_sqlite_record_bind(struct hpx_sqlite_statement *stmt, const struct hpx_record *record);
+void hpx_sqlite_description_bind(struct hpx_sqlite_statement *stmt,
 				 const struct hpx_description *description);
 /* found.exists false where there is none. */
 enum hpx_status hpx_sqlite_row_find(struct hpx_sqlite_db *db, const struct hpx_operation_id *id,
@@ -179,8 +179,8 @@ enum hpx_status hpx_sqlite_event_put(struct hpx_sqlite_db *db, const struct hpx_
 				     const struct hpx_store_op *op);
 
 /* fast_path.c: a reservation, or a completion, without a look. HPX_NOT_FOUND: the
- * long way has to be gone. */
-enum hpx_status hpx_sqlite_short_way(struct hpx_sqlite_store *s, struct hpx_store_op *op);
+ * slow path has to be gone. */
+enum hpx_status hpx_sqlite_fast_path(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
 /* application.c: what an application leaves with its operation, or a route that
  * delivers later. A job that is there with other content, or is done:
@@ -192,44 +192,44 @@ enum hpx_status hpx_sqlite_read_point(struct hpx_sqlite_db *db, int64_t seq, str
 /* delivery.c: between columns and jobs. */
 /* Reads columns HPX_SQL_JOB into a new entry; NULL when out of memory. One that
  * cannot be read counts as unknown. */
-struct hpx_job_entry *hpx_sqlite_delivery_read(struct hpx_sqlite_call *call);
+struct hpx_job_entry *hpx_sqlite_delivery_read(struct hpx_sqlite_statement *stmt);
 enum hpx_status hpx_sqlite_delivery_update(struct hpx_sqlite_db *db,
 					   const struct hpx_delivery *delivery);
-void hpx_sqlite_job_bind(struct hpx_sqlite_call *call, const struct hpx_operation_id *operation,
+void hpx_sqlite_job_bind(struct hpx_sqlite_statement *stmt, const struct hpx_operation_id *operation,
 			 const struct hpx_mark *mark, const struct hpx_job *job);
 
 /* outbox_rows.c: what an op of the outbox is about: a job, its operation, and what
- * was asked about it. `*ret_subject` is freed whatever comes out. */
-struct hpx_sqlite_subject {
+ * was asked about it. `*ret_rows` is freed whatever comes out. */
+struct hpx_sqlite_outbox_rows {
 	struct hpx_sqlite_row row;
 	struct hpx_outbox_found found;
 	struct hpx_job_entry *entry; /* NULL: no job */
 };
-void hpx_sqlite_subject_free(struct hpx_sqlite_subject *subject);
+void hpx_sqlite_outbox_rows_free(struct hpx_sqlite_outbox_rows *rows);
 /* By the job's number; 0: the operation, with the job that answers for it. */
-enum hpx_status hpx_sqlite_subject_find(struct hpx_sqlite_db *db,
-					const struct hpx_operation_id *operation, int64_t number,
-					struct hpx_sqlite_subject *ret_subject);
+enum hpx_status hpx_sqlite_outbox_rows_find(struct hpx_sqlite_db *db,
+					    const struct hpx_operation_id *operation, int64_t number,
+					    struct hpx_sqlite_outbox_rows *ret_rows);
 /* Of a job's entry, which becomes the subject's. */
-enum hpx_status hpx_sqlite_subject_of_job(struct hpx_sqlite_db *db, struct hpx_job_entry *entry,
-					  struct hpx_sqlite_subject *ret_subject);
+enum hpx_status hpx_sqlite_outbox_rows_of_job(struct hpx_sqlite_db *db, struct hpx_job_entry *entry,
+					      struct hpx_sqlite_outbox_rows *ret_rows);
 /* The job whose answer that operation waits for, if any. */
-enum hpx_status hpx_sqlite_subject_of_operation(struct hpx_sqlite_db *db,
-						const struct hpx_sqlite_row *row,
-						const struct hpx_record *record,
-						struct hpx_sqlite_subject *ret_subject);
-enum hpx_status hpx_sqlite_subject_write(struct hpx_sqlite_db *db,
-					 const struct hpx_sqlite_subject *subject,
-					 const struct hpx_outbox_change *change, int64_t at_ms,
-					 const struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_outbox_rows_of_operation(struct hpx_sqlite_db *db,
+						    const struct hpx_sqlite_row *row,
+						    const struct hpx_record *record,
+						    struct hpx_sqlite_outbox_rows *ret_rows);
+enum hpx_status hpx_sqlite_outbox_rows_write(struct hpx_sqlite_db *db,
+					     const struct hpx_sqlite_outbox_rows *rows,
+					     const struct hpx_outbox_change *change, int64_t at_ms,
+					     const struct hpx_store_op *op);
 enum hpx_status hpx_sqlite_reconcile_put(struct hpx_sqlite_db *db,
-					 const struct hpx_sqlite_subject *subject, bool of_job,
+					 const struct hpx_sqlite_outbox_rows *rows, bool of_job,
 					 const struct hpx_reconcile *reconcile,
 					 enum hpx_ruling evidence, bool person);
 
 /* outbox.c: the verbs about one job or one unknown, and many lost claims. */
 enum hpx_status hpx_sqlite_claim(struct hpx_sqlite_store *s, struct hpx_store_op *op);
-enum hpx_status hpx_sqlite_turn(struct hpx_sqlite_store *s, struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_job_update(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 enum hpx_status hpx_sqlite_rule(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 /* A RESOLVE or FORGET takes the answering job with it. */
 enum hpx_status hpx_sqlite_conclude(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
@@ -293,7 +293,7 @@ void hpx_sqlite_log_cut(struct hpx_sqlite_store *s);
 void hpx_sqlite_wal_bound(struct hpx_sqlite_store *s);
 
 /* invalidation.c: the newest event that a reader has heard of; seq 0: there was none. */
-struct hpx_sqlite_heard {
+struct hpx_sqlite_last_event {
 	bool begun; /* on this connection */
 	int64_t seq;
 	int64_t at_ms;
@@ -304,7 +304,7 @@ struct hpx_sqlite_reader {
 	struct hpx_store_reader base;
 	unsigned generation;
 	struct hpx_sqlite_db db;
-	struct hpx_sqlite_heard heard;
+	struct hpx_sqlite_last_event last;
 };
 enum hpx_status hpx_sqlite_reader_open(struct hpx_store *store,
 				       struct hpx_store_reader **ret_reader);

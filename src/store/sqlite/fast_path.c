@@ -4,13 +4,13 @@
  * tells whether it was. A completion knows its row from the reservation: it is
  * an UPDATE that finds the row only as its attempt left it. What is written is
  * still what the rules say, of no record and of the record believed; where the
- * row turns out to be another, nothing was written, and the long way looks. */
+ * row turns out to be another, nothing was written, and the slow path looks. */
 #include "store/sqlite/driver.h"
 
 /* HPX_NOT_FOUND: nothing was written. */
-static enum hpx_status finish_one(struct hpx_sqlite_db *db, struct hpx_sqlite_call *call)
+static enum hpx_status finish_one(struct hpx_sqlite_db *db, struct hpx_sqlite_statement *stmt)
 {
-	enum hpx_status status = hpx_sqlite_finish(call);
+	enum hpx_status status = hpx_sqlite_finish(stmt);
 
 	if (status == HPX_OK && sqlite3_changes64(db->handle) != 1)
 		status = HPX_NOT_FOUND;
@@ -27,10 +27,10 @@ static enum hpx_status reserve(struct hpx_sqlite_store *s, struct hpx_store_op *
 	hpx_change_make(&none, op, &now, atomic_load(&s->base.space_low), &change);
 	if (op->status != HPX_OK || change.write != HPX_WRITE_INSERT || change.job != NULL)
 		return HPX_NOT_FOUND;
-	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_INSERT_ABSENT);
-	hpx_sqlite_record_bind(&call, &change.record);
-	hpx_sqlite_description_bind(&call, op->reserve.description);
-	enum hpx_status status = finish_one(&s->writer, &call);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_INSERT_ABSENT);
+	hpx_sqlite_record_bind(&stmt, &change.record);
+	hpx_sqlite_description_bind(&stmt, op->reserve.description);
+	enum hpx_status status = finish_one(&s->writer, &stmt);
 	if (status == HPX_OK)
 		op->reserve.row = sqlite3_last_insert_rowid(s->writer.handle);
 	return status;
@@ -42,16 +42,16 @@ static enum hpx_status reserve(struct hpx_sqlite_store *s, struct hpx_store_op *
 static enum hpx_status update(struct hpx_sqlite_db *db, const struct hpx_store_op *op,
 			      const struct hpx_record *record)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_COMPLETE_BELIEVED);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_COMPLETE_BELIEVED);
 
-	hpx_sqlite_bind_int(&call, op->complete.row);
-	hpx_sqlite_bind_blob(&call, record->id.bytes, sizeof(record->id.bytes));
-	hpx_sqlite_bind_blob(&call, record->token.bytes, sizeof(record->token.bytes));
-	hpx_sqlite_bind_int(&call, record->changed_ms);
-	hpx_sqlite_bind_int(&call, record->expires_ms);
-	hpx_sqlite_bind_int(&call, record->status);
-	hpx_sqlite_bind_int(&call, record->kept);
-	return finish_one(db, &call);
+	hpx_sqlite_bind_int(&stmt, op->complete.row);
+	hpx_sqlite_bind_blob(&stmt, record->id.bytes, sizeof(record->id.bytes));
+	hpx_sqlite_bind_blob(&stmt, record->token.bytes, sizeof(record->token.bytes));
+	hpx_sqlite_bind_int(&stmt, record->changed_ms);
+	hpx_sqlite_bind_int(&stmt, record->expires_ms);
+	hpx_sqlite_bind_int(&stmt, record->status);
+	hpx_sqlite_bind_int(&stmt, record->kept);
+	return finish_one(db, &stmt);
 }
 
 static enum hpx_status complete(struct hpx_sqlite_store *s, struct hpx_store_op *op)
@@ -70,7 +70,7 @@ static enum hpx_status complete(struct hpx_sqlite_store *s, struct hpx_store_op 
 	return status;
 }
 
-enum hpx_status hpx_sqlite_short_way(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+enum hpx_status hpx_sqlite_fast_path(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
 	if (op->verb == HPX_VERB_RESERVE && op->reserve.ask != NULL && op->reserve.job == NULL && !op->reserve.look)
 		return reserve(s, op);

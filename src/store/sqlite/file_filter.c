@@ -4,7 +4,7 @@
  * time, and until it is through nobody is told anything.
  *
  * It is a hint: "not there" only saves the look. A reservation goes by the file,
- * and so finds what another process wrote, or what was written while a new sieve
+ * and so finds what another process wrote, or what was written while a new filter
  * was begun. */
 #include "store/sqlite/driver.h"
 
@@ -14,109 +14,109 @@
 
 /* Good for eight million ids, and better than nothing for thirty. Always the
  * same, so that a server's memory is what it is from the first minute on. */
-#define SIEVE_BYTES ((size_t)16 << 20)
+#define FILTER_BYTES ((size_t)16 << 20)
 
-enum hpx_status hpx_sqlite_known_init(struct hpx_sqlite_known *known)
+enum hpx_status hpx_sqlite_filter_init(struct hpx_sqlite_file_filter *filter)
 {
-	return pthread_rwlock_init(&known->lock, NULL) == 0 ? HPX_OK : HPX_NOMEM;
+	return pthread_rwlock_init(&filter->lock, NULL) == 0 ? HPX_OK : HPX_NOMEM;
 }
 
-void hpx_sqlite_known_done(struct hpx_sqlite_known *known)
+void hpx_sqlite_filter_done(struct hpx_sqlite_file_filter *filter)
 {
-	hpx_sieve_free(known->sieve);
-	hpx_sieve_free(known->next);
-	pthread_rwlock_destroy(&known->lock);
+	hpx_id_filter_free(filter->ids);
+	hpx_id_filter_free(filter->next);
+	pthread_rwlock_destroy(&filter->lock);
 }
 
-void hpx_sqlite_known_add(struct hpx_sqlite_known *known, const struct hpx_operation_id *id)
+void hpx_sqlite_filter_add(struct hpx_sqlite_file_filter *filter, const struct hpx_operation_id *id)
 {
-	pthread_rwlock_rdlock(&known->lock);
-	if (known->sieve != NULL)
-		hpx_sieve_add(known->sieve, id);
-	if (known->next != NULL)
-		hpx_sieve_add(known->next, id);
-	pthread_rwlock_unlock(&known->lock);
+	pthread_rwlock_rdlock(&filter->lock);
+	if (filter->ids != NULL)
+		hpx_id_filter_add(filter->ids, id);
+	if (filter->next != NULL)
+		hpx_id_filter_add(filter->next, id);
+	pthread_rwlock_unlock(&filter->lock);
 }
 
-bool hpx_sqlite_known_may_have(struct hpx_sqlite_known *known, const struct hpx_operation_id *id)
+bool hpx_sqlite_filter_may_have(struct hpx_sqlite_file_filter *filter, const struct hpx_operation_id *id)
 {
 	bool may;
 
-	pthread_rwlock_rdlock(&known->lock);
-	may = known->sieve == NULL || hpx_sieve_may_have(known->sieve, id);
-	pthread_rwlock_unlock(&known->lock);
+	pthread_rwlock_rdlock(&filter->lock);
+	may = filter->ids == NULL || hpx_id_filter_may_have(filter->ids, id);
+	pthread_rwlock_unlock(&filter->lock);
 	return may;
 }
 
 /* No more than that many rows are there: numbers go up. */
 static enum hpx_status count_rows(struct hpx_sqlite_db *db, int64_t *ret_count)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_SPREAD);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_SPREAD);
 
 	*ret_count = 0;
-	if (hpx_sqlite_next(&call))
-		hpx_sqlite_int(&call, 0, 0, INT64_MAX, ret_count);
-	return hpx_sqlite_end(&call);
+	if (hpx_sqlite_next(&stmt))
+		hpx_sqlite_int(&stmt, 0, 0, INT64_MAX, ret_count);
+	return hpx_sqlite_end(&stmt);
 }
 
-static enum hpx_status begin(struct hpx_sqlite_known *known, struct hpx_sqlite_db *db)
+static enum hpx_status begin(struct hpx_sqlite_file_filter *filter, struct hpx_sqlite_db *db)
 {
-	struct hpx_sieve *next;
+	struct hpx_id_filter *next;
 	int64_t count;
 	enum hpx_status status = count_rows(db, &count);
 
 	if (status != HPX_OK)
 		return status;
-	next = hpx_sieve_new(SIEVE_BYTES, (uint64_t)count);
-	pthread_rwlock_wrlock(&known->lock);
-	known->next = next;
-	pthread_rwlock_unlock(&known->lock);
-	known->read_to = (struct hpx_operation_id){ 0 };
+	next = hpx_id_filter_new(FILTER_BYTES, (uint64_t)count);
+	pthread_rwlock_wrlock(&filter->lock);
+	filter->next = next;
+	pthread_rwlock_unlock(&filter->lock);
+	filter->read_to = (struct hpx_operation_id){ 0 };
 	return HPX_OK;
 }
 
-static void finish(struct hpx_sqlite_known *known)
+static void finish(struct hpx_sqlite_file_filter *filter)
 {
-	struct hpx_sieve *old;
+	struct hpx_id_filter *old;
 
-	pthread_rwlock_wrlock(&known->lock);
-	old = known->sieve;
-	known->sieve = known->next;
-	known->next = NULL;
-	pthread_rwlock_unlock(&known->lock);
-	hpx_sieve_free(old);
+	pthread_rwlock_wrlock(&filter->lock);
+	old = filter->ids;
+	filter->ids = filter->next;
+	filter->next = NULL;
+	pthread_rwlock_unlock(&filter->lock);
+	hpx_id_filter_free(old);
 }
 
-static enum hpx_status read_some(struct hpx_sqlite_known *known, struct hpx_sqlite_db *db)
+static enum hpx_status read_some(struct hpx_sqlite_file_filter *filter, struct hpx_sqlite_db *db)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_IDS);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_IDS);
 	struct hpx_operation_id id;
 	enum hpx_status status;
 	unsigned count = 0;
 
-	hpx_sqlite_bind_blob(&call, known->read_to.bytes, sizeof(known->read_to.bytes));
-	hpx_sqlite_bind_int(&call, READ_AT_ONCE);
-	while (hpx_sqlite_next(&call)) {
-		if (hpx_sqlite_fixed(&call, 0, id.bytes, sizeof(id.bytes))) {
-			hpx_sieve_add(known->next, &id);
-			known->read_to = id;
+	hpx_sqlite_bind_blob(&stmt, filter->read_to.bytes, sizeof(filter->read_to.bytes));
+	hpx_sqlite_bind_int(&stmt, READ_AT_ONCE);
+	while (hpx_sqlite_next(&stmt)) {
+		if (hpx_sqlite_fixed(&stmt, 0, id.bytes, sizeof(id.bytes))) {
+			hpx_id_filter_add(filter->next, &id);
+			filter->read_to = id;
 		}
 		count++;
 	}
-	status = hpx_sqlite_end(&call);
+	status = hpx_sqlite_end(&stmt);
 	if (status == HPX_OK && count < READ_AT_ONCE)
-		finish(known);
+		finish(filter);
 	return status;
 }
 
-enum hpx_status hpx_sqlite_known_read(struct hpx_sqlite_known *known, struct hpx_sqlite_db *db)
+enum hpx_status hpx_sqlite_filter_read(struct hpx_sqlite_file_filter *filter, struct hpx_sqlite_db *db)
 {
 	enum hpx_status status = HPX_OK;
 
-	if (known->next == NULL && known->sieve != NULL && !hpx_sieve_is_full(known->sieve))
+	if (filter->next == NULL && filter->ids != NULL && !hpx_id_filter_is_full(filter->ids))
 		return HPX_OK;
-	if (known->next == NULL)
-		status = begin(known, db);
+	if (filter->next == NULL)
+		status = begin(filter, db);
 	/* Without the memory for one, looks read the file. */
-	return status == HPX_OK && known->next != NULL ? read_some(known, db) : status;
+	return status == HPX_OK && filter->next != NULL ? read_some(filter, db) : status;
 }

@@ -26,44 +26,44 @@ static void *grow(struct growing *list)
 	return (char *)list->items + list->size * list->count++;
 }
 
-static enum hpx_status add_entry(struct hpx_sqlite_call *call, struct growing *list)
+static enum hpx_status add_entry(struct hpx_sqlite_statement *stmt, struct growing *list)
 {
 	struct hpx_entry *entry = grow(list);
 	struct hpx_sqlite_row row;
 
 	if (entry == NULL)
 		return HPX_NOMEM;
-	hpx_sqlite_row_read(call, &row);
+	hpx_sqlite_row_read(stmt, &row);
 	entry->record = row.found.record;
 	entry->readable = row.found.readable;
-	return hpx_sqlite_description_read(call, list->arena, &entry->description);
+	return hpx_sqlite_description_read(stmt, list->arena, &entry->description);
 }
 
-static enum hpx_status add_event(struct hpx_sqlite_call *call, struct growing *list)
+static enum hpx_status add_event(struct hpx_sqlite_statement *stmt, struct growing *list)
 {
 	struct hpx_event *event = grow(list);
 
 	if (event == NULL)
 		return HPX_NOMEM;
-	event->at_ms = sqlite3_column_int64(call->stmt, 0);
-	event->attempt = (uint32_t)sqlite3_column_int64(call->stmt, 1);
-	event->what = hpx_arena_dup(list->arena, hpx_sqlite_bytes(call, 2));
-	event->actor = hpx_arena_dup(list->arena, hpx_sqlite_bytes(call, 3));
-	event->reason = hpx_arena_dup(list->arena, hpx_sqlite_bytes(call, 4));
-	event->status = (uint32_t)sqlite3_column_int64(call->stmt, 5);
+	event->at_ms = sqlite3_column_int64(stmt->handle, 0);
+	event->attempt = (uint32_t)sqlite3_column_int64(stmt->handle, 1);
+	event->what = hpx_arena_dup(list->arena, hpx_sqlite_bytes(stmt, 2));
+	event->actor = hpx_arena_dup(list->arena, hpx_sqlite_bytes(stmt, 3));
+	event->reason = hpx_arena_dup(list->arena, hpx_sqlite_bytes(stmt, 4));
+	event->status = (uint32_t)sqlite3_column_int64(stmt->handle, 5);
 	return event->what.ptr && event->actor.ptr && event->reason.ptr ? HPX_OK : HPX_NOMEM;
 }
 
-static enum hpx_status fill(struct hpx_sqlite_call *call,
-			    enum hpx_status (*add)(struct hpx_sqlite_call *, struct growing *),
+static enum hpx_status fill(struct hpx_sqlite_statement *stmt,
+			    enum hpx_status (*add)(struct hpx_sqlite_statement *, struct growing *),
 			    struct growing *list)
 {
 	enum hpx_status status = HPX_OK;
 	enum hpx_status ended;
 
-	while (status == HPX_OK && hpx_sqlite_next(call))
-		status = add(call, list);
-	ended = hpx_sqlite_end(call);
+	while (status == HPX_OK && hpx_sqlite_next(stmt))
+		status = add(stmt, list);
+	ended = hpx_sqlite_end(stmt);
 	return ended != HPX_OK ? ended : status;
 }
 
@@ -72,21 +72,21 @@ enum hpx_status hpx_sqlite_list(struct hpx_store_reader *reader, const struct hp
 				size_t *ret_count)
 {
 	struct growing list = { .arena = arena, .size = sizeof(struct hpx_entry) };
-	struct hpx_sqlite_call call;
+	struct hpx_sqlite_statement stmt;
 	struct hpx_sqlite_db *db;
 	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
 
 	if (status != HPX_OK)
 		return status;
-	call = hpx_sqlite_call(db, HPX_SQL_LIST);
-	hpx_sqlite_bind_int(&call, query->state == HPX_STATE_COUNT ? -1 : (int)query->state);
+	stmt = hpx_sqlite_statement(db, HPX_SQL_LIST);
+	hpx_sqlite_bind_int(&stmt, query->state == HPX_STATE_COUNT ? -1 : (int)query->state);
 	if (query->key.ptr != NULL)
-		hpx_sqlite_bind_text(&call, query->key);
+		hpx_sqlite_bind_text(&stmt, query->key);
 	else
-		hpx_sqlite_bind_null(&call);
-	hpx_sqlite_bind_int(&call, query->before_ms);
-	hpx_sqlite_bind_int(&call, query->limit);
-	status = fill(&call, add_entry, &list);
+		hpx_sqlite_bind_null(&stmt);
+	hpx_sqlite_bind_int(&stmt, query->before_ms);
+	hpx_sqlite_bind_int(&stmt, query->limit);
+	status = fill(&stmt, add_entry, &list);
 	if (status == HPX_OK) {
 		*ret_entries = list.items;
 		*ret_count = list.count;
@@ -99,15 +99,15 @@ enum hpx_status hpx_sqlite_events(struct hpx_store_reader *reader,
 				  struct hpx_event **ret_events, size_t *ret_count)
 {
 	struct growing list = { .arena = arena, .size = sizeof(struct hpx_event) };
-	struct hpx_sqlite_call call;
+	struct hpx_sqlite_statement stmt;
 	struct hpx_sqlite_db *db;
 	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
 
 	if (status != HPX_OK)
 		return status;
-	call = hpx_sqlite_call(db, HPX_SQL_EVENTS);
-	hpx_sqlite_bind_blob(&call, id->bytes, sizeof(id->bytes));
-	status = fill(&call, add_event, &list);
+	stmt = hpx_sqlite_statement(db, HPX_SQL_EVENTS);
+	hpx_sqlite_bind_blob(&stmt, id->bytes, sizeof(id->bytes));
+	status = fill(&stmt, add_event, &list);
 	if (status == HPX_OK) {
 		*ret_events = list.items;
 		*ret_count = list.count;
@@ -119,42 +119,42 @@ enum hpx_status hpx_sqlite_events(struct hpx_store_reader *reader,
  * failed_retryable, completed or pending, and nothing else. */
 static enum hpx_status count_operations(struct hpx_sqlite_db *db, struct hpx_store_stats *stats)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_COUNTS);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_COUNTS);
 
-	if (hpx_sqlite_next(&call)) {
-		uint64_t failed = (uint64_t)sqlite3_column_int64(call.stmt, 1);
-		uint64_t expiring = (uint64_t)sqlite3_column_int64(call.stmt, 2);
-		uint64_t pending = (uint64_t)sqlite3_column_int64(call.stmt, 5);
+	if (hpx_sqlite_next(&stmt)) {
+		uint64_t failed = (uint64_t)sqlite3_column_int64(stmt.handle, 1);
+		uint64_t expiring = (uint64_t)sqlite3_column_int64(stmt.handle, 2);
+		uint64_t pending = (uint64_t)sqlite3_column_int64(stmt.handle, 5);
 		uint64_t others = failed + pending;
 		stats->operations[HPX_STATE_IN_PROGRESS] =
-			(uint64_t)sqlite3_column_int64(call.stmt, 0);
+			(uint64_t)sqlite3_column_int64(stmt.handle, 0);
 		stats->operations[HPX_STATE_FAILED_RETRYABLE] = failed;
 		stats->operations[HPX_STATE_COMPLETED] = expiring > others ? expiring - others : 0;
 		stats->operations[HPX_STATE_UNKNOWN] =
-			(uint64_t)sqlite3_column_int64(call.stmt, 3);
+			(uint64_t)sqlite3_column_int64(stmt.handle, 3);
 		stats->operations[HPX_STATE_PENDING] = pending;
-		stats->oldest_unknown_ms = sqlite3_column_int64(call.stmt, 4);
+		stats->oldest_unknown_ms = sqlite3_column_int64(stmt.handle, 4);
 	}
-	return hpx_sqlite_end(&call);
+	return hpx_sqlite_end(&stmt);
 }
 
 static enum hpx_status count_jobs(struct hpx_sqlite_db *db, struct hpx_store_stats *stats)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_JOB_COUNTS);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_JOB_COUNTS);
 
-	if (hpx_sqlite_next(&call)) {
-		int64_t oldest_ms = sqlite3_column_int64(call.stmt, 7);
+	if (hpx_sqlite_next(&stmt)) {
+		int64_t oldest_ms = sqlite3_column_int64(stmt.handle, 7);
 		for (int state = HPX_JOB_QUEUED; state < HPX_JOB_STATE_COUNT; state++)
-			stats->jobs[state] = (uint64_t)sqlite3_column_int64(call.stmt, state - 1);
-		stats->oldest_queued_ms = sqlite3_column_int64(call.stmt, 6);
+			stats->jobs[state] = (uint64_t)sqlite3_column_int64(stmt.handle, state - 1);
+		stats->oldest_queued_ms = sqlite3_column_int64(stmt.handle, 6);
 		if (oldest_ms != 0 &&
 		    (stats->oldest_unknown_ms == 0 || oldest_ms < stats->oldest_unknown_ms))
 			stats->oldest_unknown_ms = oldest_ms;
-		stats->dead_operations = (uint64_t)sqlite3_column_int64(call.stmt, 8);
+		stats->dead_operations = (uint64_t)sqlite3_column_int64(stmt.handle, 8);
 		stats->dead_jobs = stats->jobs[HPX_JOB_DEAD] +
-				   (uint64_t)sqlite3_column_int64(call.stmt, 9);
+				   (uint64_t)sqlite3_column_int64(stmt.handle, 9);
 	}
-	return hpx_sqlite_end(&call);
+	return hpx_sqlite_end(&stmt);
 }
 
 enum hpx_status hpx_sqlite_stats(struct hpx_store_reader *reader,
@@ -170,7 +170,7 @@ enum hpx_status hpx_sqlite_stats(struct hpx_store_reader *reader,
 		status = count_jobs(db, &stats);
 	if (status != HPX_OK)
 		return status;
-	stats.free_bytes = hpx_sqlite_place_free_bytes(hpx_sqlite_of(reader->store)->path);
+	stats.free_bytes = hpx_sqlite_file_free_bytes(hpx_sqlite_of(reader->store)->path);
 	*ret_stats = stats;
 	return HPX_OK;
 }

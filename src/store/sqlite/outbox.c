@@ -19,14 +19,14 @@ static enum hpx_status own_trouble(enum hpx_status status, struct hpx_store_op *
 /* Appends what the call gives at `*tail`, at most `room`. Collects first and
  * writes later: a statement that walks an index must not see the index change
  * under it. */
-static enum hpx_status collect(struct hpx_sqlite_call *call, unsigned *room,
+static enum hpx_status collect(struct hpx_sqlite_statement *stmt, unsigned *room,
 			       struct hpx_job_entry ***tail)
 {
 	enum hpx_status status;
 	bool whole = true;
 
-	while (whole && *room > 0 && hpx_sqlite_next(call)) {
-		struct hpx_job_entry *entry = hpx_sqlite_delivery_read(call);
+	while (whole && *room > 0 && hpx_sqlite_next(stmt)) {
+		struct hpx_job_entry *entry = hpx_sqlite_delivery_read(stmt);
 		whole = entry != NULL;
 		if (!whole || !entry->readable) {
 			hpx_job_entry_free(entry);
@@ -36,21 +36,21 @@ static enum hpx_status collect(struct hpx_sqlite_call *call, unsigned *room,
 		*tail = &entry->next;
 		--*room;
 	}
-	status = hpx_sqlite_end(call);
+	status = hpx_sqlite_end(stmt);
 	return status == HPX_OK && !whole ? HPX_NOMEM : status;
 }
 
 /* A commit that was reported as failed may have taken them. */
 static enum hpx_status recognise(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_JOBS_CLAIMED);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_JOBS_CLAIMED);
 	struct hpx_job_entry **tail = &op->claim.jobs;
 	unsigned room = CLAIM_MAX;
 	enum hpx_status status;
 
-	hpx_sqlite_bind_int(&call, hpx_store_moment(&s->base).lease_ms);
-	hpx_sqlite_bind_blob(&call, op->token.bytes, sizeof(op->token.bytes));
-	status = collect(&call, &room, &tail);
+	hpx_sqlite_bind_int(&stmt, hpx_store_moment(&s->base).lease_ms);
+	hpx_sqlite_bind_blob(&stmt, op->token.bytes, sizeof(op->token.bytes));
+	status = collect(&stmt, &room, &tail);
 	op->claim.count = CLAIM_MAX - room;
 	return status;
 }
@@ -60,12 +60,12 @@ static enum hpx_status collect_due(struct hpx_sqlite_db *db, struct hpx_span tar
 				   int64_t from_ms, int64_t until_ms, unsigned *room,
 				   struct hpx_job_entry ***tail)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_JOBS_DUE);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_JOBS_DUE);
 
-	hpx_sqlite_bind_text(&call, target);
-	hpx_sqlite_bind_int(&call, from_ms);
-	hpx_sqlite_bind_int(&call, until_ms);
-	return collect(&call, room, tail);
+	hpx_sqlite_bind_text(&stmt, target);
+	hpx_sqlite_bind_int(&stmt, from_ms);
+	hpx_sqlite_bind_int(&stmt, until_ms);
+	return collect(&stmt, room, tail);
 }
 
 /* The rule of hpx_job_due, by the index: what is due, and what lies so far
@@ -89,15 +89,15 @@ static enum hpx_status claim_job(struct hpx_sqlite_store *s, const struct hpx_cl
 				 struct hpx_store_op *op)
 {
 	struct hpx_outbox_change change;
-	struct hpx_sqlite_subject subject;
+	struct hpx_sqlite_outbox_rows rows;
 	struct hpx_token token = op->token;
-	enum hpx_status status = hpx_sqlite_subject_of_job(&s->writer, entry, &subject);
+	enum hpx_status status = hpx_sqlite_outbox_rows_of_job(&s->writer, entry, &rows);
 
 	if (hpx_token_is_void(&token))
 		hpx_token_make(&token);
-	if (status == HPX_OK && hpx_outbox_claim(&subject.found, claim, &token, s->base.owner, now,
+	if (status == HPX_OK && hpx_outbox_claim(&rows.found, claim, &token, s->base.owner, now,
 						 &change)) {
-		status = hpx_sqlite_subject_write(&s->writer, &subject, &change, now->wall_ms, op);
+		status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &change, now->wall_ms, op);
 		entry->delivery = change.delivery;
 	}
 	if (status == HPX_OK && entry->delivery.state == HPX_JOB_SENDING) {
@@ -106,9 +106,9 @@ static enum hpx_status claim_job(struct hpx_sqlite_store *s, const struct hpx_cl
 			at = &(*at)->next;
 		*at = entry;
 		op->claim.count++;
-		subject.entry = NULL;
+		rows.entry = NULL;
 	}
-	hpx_sqlite_subject_free(&subject);
+	hpx_sqlite_outbox_rows_free(&rows);
 	return status;
 }
 
@@ -151,18 +151,18 @@ enum hpx_status hpx_sqlite_claim(struct hpx_sqlite_store *s, struct hpx_store_op
 
 /* ---- JOB, RULE ---- */
 
-static void show_after(const struct hpx_sqlite_subject *subject,
+static void show_after(const struct hpx_sqlite_outbox_rows *rows,
 		       const struct hpx_outbox_change *change, struct hpx_store_op *op)
 {
 	op->decision.record = change->write_operation ? change->operation.record :
-							subject->found.operation.record;
+							rows->found.operation.record;
 }
 
-enum hpx_status hpx_sqlite_turn(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+enum hpx_status hpx_sqlite_job_update(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct hpx_outbox_change change;
-	struct hpx_sqlite_subject subject;
+	struct hpx_sqlite_outbox_rows rows;
 	enum hpx_status status;
 
 	HPX_ASSERT(op->verb == HPX_VERB_JOB);
@@ -170,20 +170,20 @@ enum hpx_status hpx_sqlite_turn(struct hpx_sqlite_store *s, struct hpx_store_op 
 		op->status = HPX_MISUSE;
 		return HPX_OK;
 	}
-	status = own_trouble(hpx_sqlite_subject_find(&s->writer, NULL, op->job.update->number, &subject),
+	status = own_trouble(hpx_sqlite_outbox_rows_find(&s->writer, NULL, op->job.update->number, &rows),
 			     op);
 	if (status == HPX_OK && op->status == HPX_OK) {
-		hpx_outbox_turn(&subject.found, op, &now, &change);
+		hpx_outbox_update(&rows.found, op, &now, &change);
 		if (op->status == HPX_OK) {
-			status = hpx_sqlite_subject_write(&s->writer, &subject, &change,
-							  now.wall_ms, op);
-			subject.entry->delivery = change.delivery;
-			op->job.after = subject.entry;
-			subject.entry = NULL;
-			show_after(&subject, &change, op);
+			status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &change,
+							      now.wall_ms, op);
+			rows.entry->delivery = change.delivery;
+			op->job.after = rows.entry;
+			rows.entry = NULL;
+			show_after(&rows, &change, op);
 		}
 	}
-	hpx_sqlite_subject_free(&subject);
+	hpx_sqlite_outbox_rows_free(&rows);
 	return status;
 }
 
@@ -191,7 +191,7 @@ enum hpx_status hpx_sqlite_rule(struct hpx_sqlite_store *s, struct hpx_store_op 
 {
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct hpx_outbox_change change;
-	struct hpx_sqlite_subject subject;
+	struct hpx_sqlite_outbox_rows rows;
 	enum hpx_status status;
 
 	HPX_ASSERT(op->verb == HPX_VERB_RULE);
@@ -199,18 +199,18 @@ enum hpx_status hpx_sqlite_rule(struct hpx_sqlite_store *s, struct hpx_store_op 
 		op->status = HPX_MISUSE;
 		return HPX_OK;
 	}
-	status = own_trouble(hpx_sqlite_subject_find(&s->writer, &op->id, op->rule.update->number,
-						     &subject),
+	status = own_trouble(hpx_sqlite_outbox_rows_find(&s->writer, &op->id, op->rule.update->number,
+							 &rows),
 			     op);
 	if (status == HPX_OK && op->status == HPX_OK) {
-		hpx_outbox_rule(&subject.found, op, &now, &change);
+		hpx_outbox_rule(&rows.found, op, &now, &change);
 		if (op->status == HPX_OK)
-			status = hpx_sqlite_subject_write(&s->writer, &subject, &change,
-							  now.wall_ms, op);
+			status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &change,
+							      now.wall_ms, op);
 		if (op->status == HPX_OK)
-			show_after(&subject, &change, op);
+			show_after(&rows, &change, op);
 	}
-	hpx_sqlite_subject_free(&subject);
+	hpx_sqlite_outbox_rows_free(&rows);
 	return status;
 }
 
@@ -229,20 +229,20 @@ enum hpx_status hpx_sqlite_conclude(struct hpx_sqlite_store *s, const struct hpx
 				    struct hpx_store_op *op)
 {
 	struct hpx_outbox_change job_change;
-	struct hpx_sqlite_subject subject;
+	struct hpx_sqlite_outbox_rows rows;
 	enum hpx_status status;
 
 	if (change->write == HPX_WRITE_NOTHING || !takes_job_along(row, op))
 		return HPX_OK;
-	status = own_trouble(hpx_sqlite_subject_of_operation(&s->writer, row, &change->record,
-							     &subject),
+	status = own_trouble(hpx_sqlite_outbox_rows_of_operation(&s->writer, row, &change->record,
+								 &rows),
 			     op);
 	if (status == HPX_OK && op->status == HPX_OK)
-		op->status = hpx_outbox_conclude(&subject.found, change->record.state, now,
+		op->status = hpx_outbox_conclude(&rows.found, change->record.state, now,
 						 &job_change);
 	if (status == HPX_OK && op->status == HPX_OK)
-		status = hpx_sqlite_subject_write(&s->writer, &subject, &job_change, now->wall_ms,
-						  op);
-	hpx_sqlite_subject_free(&subject);
+		status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &job_change, now->wall_ms,
+						      op);
+	hpx_sqlite_outbox_rows_free(&rows);
 	return status;
 }

@@ -22,7 +22,7 @@ enum hpx_status hpx_sqlite_reader_db(struct hpx_store_reader *reader,
 		return HPX_OK;
 	}
 	hpx_sqlite_db_close(&r->db);
-	r->heard.begun = false;
+	r->last.begun = false;
 	status = hpx_sqlite_connect(s->path, SQLITE_OPEN_READONLY, NULL, BUSY_READER_MS, &r->db,
 				    problem);
 	if (status != HPX_OK)
@@ -98,7 +98,7 @@ enum hpx_status hpx_sqlite_peek(struct hpx_store_reader *reader, const struct hp
 	struct hpx_sqlite_db *db;
 	enum hpx_status status;
 
-	if (!hpx_sqlite_known_may_have(&hpx_sqlite_of(reader->store)->known, &ask->id))
+	if (!hpx_sqlite_filter_may_have(&hpx_sqlite_of(reader->store)->filter, &ask->id))
 		return HPX_NOT_FOUND;
 	status = hpx_sqlite_reader_db(reader, &db);
 	if (status == HPX_OK)
@@ -120,18 +120,18 @@ static enum hpx_status read_entry(struct hpx_sqlite_db *db, const struct hpx_ope
 				  struct hpx_arena *arena, struct hpx_entry *entry,
 				  struct hpx_sqlite_row *row)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_FIND_ENTRY);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_FIND_ENTRY);
 	enum hpx_status status = HPX_NOT_FOUND;
 	enum hpx_status ended;
 
-	hpx_sqlite_bind_blob(&call, id->bytes, sizeof(id->bytes));
-	if (hpx_sqlite_next(&call)) {
-		hpx_sqlite_row_read(&call, row);
+	hpx_sqlite_bind_blob(&stmt, id->bytes, sizeof(id->bytes));
+	if (hpx_sqlite_next(&stmt)) {
+		hpx_sqlite_row_read(&stmt, row);
 		entry->record = row->found.record;
 		entry->readable = row->found.readable;
-		status = hpx_sqlite_description_read(&call, arena, &entry->description);
+		status = hpx_sqlite_description_read(&stmt, arena, &entry->description);
 	}
-	ended = hpx_sqlite_end(&call);
+	ended = hpx_sqlite_end(&stmt);
 	return ended != HPX_OK ? ended : status;
 }
 
@@ -177,7 +177,7 @@ enum hpx_status hpx_sqlite_find(struct hpx_store_reader *reader, const struct hp
 enum hpx_status hpx_sqlite_recipe(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
 				  struct hpx_arena *arena, struct hpx_span *ret_text)
 {
-	struct hpx_sqlite_call call;
+	struct hpx_sqlite_statement stmt;
 	struct hpx_span text = { NULL, 0 };
 	struct hpx_sqlite_db *db;
 	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
@@ -185,12 +185,12 @@ enum hpx_status hpx_sqlite_recipe(struct hpx_store_reader *reader, const struct 
 
 	if (status != HPX_OK)
 		return status;
-	call = hpx_sqlite_call(db, HPX_SQL_RECIPE);
-	hpx_sqlite_bind_blob(&call, id->bytes, sizeof(id->bytes));
-	found = hpx_sqlite_next(&call);
+	stmt = hpx_sqlite_statement(db, HPX_SQL_RECIPE);
+	hpx_sqlite_bind_blob(&stmt, id->bytes, sizeof(id->bytes));
+	found = hpx_sqlite_next(&stmt);
 	if (found)
-		text = hpx_arena_dup(arena, hpx_sqlite_bytes(&call, 0));
-	status = hpx_sqlite_end(&call);
+		text = hpx_arena_dup(arena, hpx_sqlite_bytes(&stmt, 0));
+	status = hpx_sqlite_end(&stmt);
 	if (status != HPX_OK || !found)
 		return status != HPX_OK ? status : HPX_NOT_FOUND;
 	if (text.ptr == NULL)

@@ -30,7 +30,7 @@ static bool has_room(int fd)
 	       info.st_size >= (off_t)sizeof(struct hpx_sqlite_lock);
 }
 
-void hpx_sqlite_tally_map(struct hpx_sqlite_store *s)
+void hpx_sqlite_removal_counter_map(struct hpx_sqlite_store *s)
 {
 	int fd = s->lock_fd >= 0 ? s->lock_fd : open_lock(s->path);
 	void *map = MAP_FAILED;
@@ -46,7 +46,7 @@ void hpx_sqlite_tally_map(struct hpx_sqlite_store *s)
 	s->base.removal_count = &s->lock->removals;
 }
 
-void hpx_sqlite_tally_unmap(struct hpx_sqlite_store *s)
+void hpx_sqlite_removal_counter_unmap(struct hpx_sqlite_store *s)
 {
 	if (s->lock != NULL)
 		munmap(s->lock, sizeof(*s->lock));
@@ -54,11 +54,11 @@ void hpx_sqlite_tally_unmap(struct hpx_sqlite_store *s)
 	s->base.removal_count = NULL;
 }
 
-void hpx_sqlite_tally_add(struct hpx_sqlite_store *s)
+void hpx_sqlite_removal_counter_add(struct hpx_sqlite_store *s)
 {
 	/* A server may have begun only now. */
 	if (s->lock == NULL)
-		hpx_sqlite_tally_map(s);
+		hpx_sqlite_removal_counter_map(s);
 	if (s->lock != NULL)
 		atomic_fetch_add(&s->lock->removals, 1);
 }

@@ -8,30 +8,30 @@
 
 static enum hpx_status by_seq(struct hpx_sqlite_db *db, enum hpx_sql sql, int64_t seq)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, sql);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, sql);
 
-	hpx_sqlite_bind_int(&call, seq);
-	return hpx_sqlite_finish(&call);
+	hpx_sqlite_bind_int(&stmt, seq);
+	return hpx_sqlite_finish(&stmt);
 }
 
 static enum hpx_status insert(struct hpx_sqlite_db *db, const struct hpx_change *change,
 			      const struct hpx_description *description)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_INSERT);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_INSERT);
 
-	hpx_sqlite_record_bind(&call, &change->record);
-	hpx_sqlite_description_bind(&call, description);
-	return hpx_sqlite_finish(&call);
+	hpx_sqlite_record_bind(&stmt, &change->record);
+	hpx_sqlite_description_bind(&stmt, description);
+	return hpx_sqlite_finish(&stmt);
 }
 
 static enum hpx_status update(struct hpx_sqlite_db *db, int64_t seq,
 			      const struct hpx_change *change)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_UPDATE);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_UPDATE);
 
-	hpx_sqlite_record_bind(&call, &change->record);
-	hpx_sqlite_bind_int(&call, seq);
-	return hpx_sqlite_finish(&call);
+	hpx_sqlite_record_bind(&stmt, &change->record);
+	hpx_sqlite_bind_int(&stmt, seq);
+	return hpx_sqlite_finish(&stmt);
 }
 
 /* An expired key used again: nothing of the old operation stays. */
@@ -40,66 +40,66 @@ static enum hpx_status replace(struct hpx_sqlite_db *db, int64_t seq,
 			       const struct hpx_description *description)
 {
 	enum hpx_status status = by_seq(db, HPX_SQL_REMOVE_ANSWER, seq);
-	struct hpx_sqlite_call call;
+	struct hpx_sqlite_statement stmt;
 
 	if (status == HPX_OK)
 		status = update(db, seq, change);
 	if (status != HPX_OK)
 		return status;
-	call = hpx_sqlite_call(db, HPX_SQL_DESCRIBE);
-	hpx_sqlite_description_bind(&call, description);
-	hpx_sqlite_bind_int(&call, seq);
-	return hpx_sqlite_finish(&call);
+	stmt = hpx_sqlite_statement(db, HPX_SQL_DESCRIBE);
+	hpx_sqlite_description_bind(&stmt, description);
+	hpx_sqlite_bind_int(&stmt, seq);
+	return hpx_sqlite_finish(&stmt);
 }
 
 static enum hpx_status put_lease(struct hpx_sqlite_db *db, int64_t seq,
 				 const struct hpx_record *record)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_LEASE);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_LEASE);
 
-	hpx_sqlite_bind_int(&call, seq);
-	hpx_sqlite_bind_blob(&call, record->token.bytes, sizeof(record->token.bytes));
-	hpx_sqlite_bind_int(&call, record->lease_until_ms);
-	return hpx_sqlite_finish(&call);
+	hpx_sqlite_bind_int(&stmt, seq);
+	hpx_sqlite_bind_blob(&stmt, record->token.bytes, sizeof(record->token.bytes));
+	hpx_sqlite_bind_int(&stmt, record->lease_until_ms);
+	return hpx_sqlite_finish(&stmt);
 }
 
 enum hpx_status hpx_sqlite_answer_put(struct hpx_sqlite_db *db, int64_t seq,
 				      const struct hpx_change *change)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_ANSWER);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_ANSWER);
 	struct hpx_span headers = change->answer->headers;
 	struct hpx_span body = hpx_change_body(change);
 
-	hpx_sqlite_bind_int(&call, seq);
-	hpx_sqlite_bind_blob(&call, headers.ptr, headers.len);
-	hpx_sqlite_bind_blob(&call, body.ptr, body.len);
-	hpx_sqlite_bind_int(&call, hpx_sqlite_answer_crc(&change->record.id, headers, body));
-	return hpx_sqlite_finish(&call);
+	hpx_sqlite_bind_int(&stmt, seq);
+	hpx_sqlite_bind_blob(&stmt, headers.ptr, headers.len);
+	hpx_sqlite_bind_blob(&stmt, body.ptr, body.len);
+	hpx_sqlite_bind_int(&stmt, hpx_sqlite_answer_crc(&change->record.id, headers, body));
+	return hpx_sqlite_finish(&stmt);
 }
 
 static enum hpx_status put_point_data(struct hpx_sqlite_db *db, int64_t seq, struct hpx_span data)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_POINT_DATA);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_POINT_DATA);
 
-	hpx_sqlite_bind_blob(&call, data.ptr, data.len);
-	hpx_sqlite_bind_int(&call, seq);
-	return hpx_sqlite_finish(&call);
+	hpx_sqlite_bind_blob(&stmt, data.ptr, data.len);
+	hpx_sqlite_bind_int(&stmt, seq);
+	return hpx_sqlite_finish(&stmt);
 }
 
 enum hpx_status hpx_sqlite_event_put(struct hpx_sqlite_db *db, const struct hpx_sqlite_event *event,
 				     const struct hpx_store_op *op)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_EVENT);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_EVENT);
 	struct hpx_span reason = op->reason.len != 0 ? op->reason : event->reason;
 
-	hpx_sqlite_bind_blob(&call, event->id->bytes, sizeof(event->id->bytes));
-	hpx_sqlite_bind_int(&call, event->at_ms);
-	hpx_sqlite_bind_int(&call, event->attempt);
-	hpx_sqlite_bind_text(&call, hpx_span_of(event->what));
-	hpx_sqlite_bind_text(&call, hpx_span_first(op->actor, ACTOR_BYTES_MAX));
-	hpx_sqlite_bind_text(&call, hpx_span_first(reason, REASON_BYTES_MAX));
-	hpx_sqlite_bind_int(&call, event->status);
-	return hpx_sqlite_finish(&call);
+	hpx_sqlite_bind_blob(&stmt, event->id->bytes, sizeof(event->id->bytes));
+	hpx_sqlite_bind_int(&stmt, event->at_ms);
+	hpx_sqlite_bind_int(&stmt, event->attempt);
+	hpx_sqlite_bind_text(&stmt, hpx_span_of(event->what));
+	hpx_sqlite_bind_text(&stmt, hpx_span_first(op->actor, ACTOR_BYTES_MAX));
+	hpx_sqlite_bind_text(&stmt, hpx_span_first(reason, REASON_BYTES_MAX));
+	hpx_sqlite_bind_int(&stmt, event->status);
+	return hpx_sqlite_finish(&stmt);
 }
 
 static enum hpx_status put_event(struct hpx_sqlite_db *db, const struct hpx_change *change,
@@ -143,10 +143,10 @@ static bool begins_question(const struct hpx_sqlite_row *row, const struct hpx_c
 enum hpx_status hpx_sqlite_question_begin(struct hpx_sqlite_db *db,
 					  const struct hpx_operation_id *id)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_BEGIN_QUESTION);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_BEGIN_QUESTION);
 
-	hpx_sqlite_bind_blob(&call, id->bytes, sizeof(id->bytes));
-	return hpx_sqlite_finish(&call);
+	hpx_sqlite_bind_blob(&stmt, id->bytes, sizeof(id->bytes));
+	return hpx_sqlite_finish(&stmt);
 }
 
 static enum hpx_status write_rows(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,

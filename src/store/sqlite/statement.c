@@ -43,109 +43,109 @@ enum hpx_status hpx_sqlite_status(int code)
 	}
 }
 
-struct hpx_sqlite_call hpx_sqlite_call(struct hpx_sqlite_db *db, enum hpx_sql sql)
+struct hpx_sqlite_statement hpx_sqlite_statement(struct hpx_sqlite_db *db, enum hpx_sql sql)
 {
-	struct hpx_sqlite_call call = { .db = db, .stmt = db->statements[sql] };
+	struct hpx_sqlite_statement stmt = { .db = db, .handle = db->statements[sql] };
 
-	if (call.stmt != NULL)
-		return call;
-	call.code = sqlite3_prepare_v3(db->handle, texts[sql], -1, SQLITE_PREPARE_PERSISTENT,
+	if (stmt.handle != NULL)
+		return stmt;
+	stmt.code = sqlite3_prepare_v3(db->handle, texts[sql], -1, SQLITE_PREPARE_PERSISTENT,
 				       &db->statements[sql], NULL);
-	call.stmt = db->statements[sql];
-	return call;
+	stmt.handle = db->statements[sql];
+	return stmt;
 }
 
-static void keep(struct hpx_sqlite_call *call, int code)
+static void keep(struct hpx_sqlite_statement *stmt, int code)
 {
-	if (call->code == SQLITE_OK)
-		call->code = code;
+	if (stmt->code == SQLITE_OK)
+		stmt->code = code;
 }
 
-void hpx_sqlite_bind_int(struct hpx_sqlite_call *call, int64_t value)
+void hpx_sqlite_bind_int(struct hpx_sqlite_statement *stmt, int64_t value)
 {
-	if (call->code == SQLITE_OK)
-		keep(call, sqlite3_bind_int64(call->stmt, ++call->index, value));
+	if (stmt->code == SQLITE_OK)
+		keep(stmt, sqlite3_bind_int64(stmt->handle, ++stmt->index, value));
 }
 
-void hpx_sqlite_bind_null(struct hpx_sqlite_call *call)
+void hpx_sqlite_bind_null(struct hpx_sqlite_statement *stmt)
 {
-	if (call->code == SQLITE_OK)
-		keep(call, sqlite3_bind_null(call->stmt, ++call->index));
+	if (stmt->code == SQLITE_OK)
+		keep(stmt, sqlite3_bind_null(stmt->handle, ++stmt->index));
 }
 
-void hpx_sqlite_bind_blob(struct hpx_sqlite_call *call, const void *bytes, size_t len)
+void hpx_sqlite_bind_blob(struct hpx_sqlite_statement *stmt, const void *bytes, size_t len)
 {
-	if (call->code != SQLITE_OK)
+	if (stmt->code != SQLITE_OK)
 		return;
 	/* A NULL pointer would bind NULL, where an empty value is meant. */
-	keep(call, sqlite3_bind_blob64(call->stmt, ++call->index, len != 0 ? bytes : "", len,
+	keep(stmt, sqlite3_bind_blob64(stmt->handle, ++stmt->index, len != 0 ? bytes : "", len,
 				       SQLITE_STATIC));
 }
 
-void hpx_sqlite_bind_text(struct hpx_sqlite_call *call, struct hpx_span text)
+void hpx_sqlite_bind_text(struct hpx_sqlite_statement *stmt, struct hpx_span text)
 {
-	if (call->code != SQLITE_OK)
+	if (stmt->code != SQLITE_OK)
 		return;
-	keep(call, sqlite3_bind_text64(call->stmt, ++call->index, text.len != 0 ? text.ptr : "",
+	keep(stmt, sqlite3_bind_text64(stmt->handle, ++stmt->index, text.len != 0 ? text.ptr : "",
 				       text.len, SQLITE_STATIC, SQLITE_UTF8));
 }
 
-bool hpx_sqlite_next(struct hpx_sqlite_call *call)
+bool hpx_sqlite_next(struct hpx_sqlite_statement *stmt)
 {
 	int code;
 
-	if (call->code != SQLITE_OK)
+	if (stmt->code != SQLITE_OK)
 		return false;
-	code = sqlite3_step(call->stmt);
+	code = sqlite3_step(stmt->handle);
 	if (code == SQLITE_ROW)
 		return true;
 	if (code != SQLITE_DONE)
-		keep(call, code);
+		keep(stmt, code);
 	return false;
 }
 
-enum hpx_status hpx_sqlite_end(struct hpx_sqlite_call *call)
+enum hpx_status hpx_sqlite_end(struct hpx_sqlite_statement *stmt)
 {
-	if (call->stmt != NULL) {
+	if (stmt->handle != NULL) {
 		/* The step's error again, which is kept already. */
-		sqlite3_reset(call->stmt);
-		sqlite3_clear_bindings(call->stmt);
+		sqlite3_reset(stmt->handle);
+		sqlite3_clear_bindings(stmt->handle);
 	}
-	return hpx_sqlite_status(call->code);
+	return hpx_sqlite_status(stmt->code);
 }
 
-enum hpx_status hpx_sqlite_finish(struct hpx_sqlite_call *call)
+enum hpx_status hpx_sqlite_finish(struct hpx_sqlite_statement *stmt)
 {
-	while (hpx_sqlite_next(call))
+	while (hpx_sqlite_next(stmt))
 		continue;
-	return hpx_sqlite_end(call);
+	return hpx_sqlite_end(stmt);
 }
 
 enum hpx_status hpx_sqlite_do(struct hpx_sqlite_db *db, enum hpx_sql sql)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, sql);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, sql);
 
-	return hpx_sqlite_finish(&call);
+	return hpx_sqlite_finish(&stmt);
 }
 
-struct hpx_span hpx_sqlite_bytes(struct hpx_sqlite_call *call, int column)
+struct hpx_span hpx_sqlite_bytes(struct hpx_sqlite_statement *stmt, int column)
 {
-	int type = sqlite3_column_type(call->stmt, column);
+	int type = sqlite3_column_type(stmt->handle, column);
 	const void *bytes;
 
 	if (type != SQLITE_BLOB && type != SQLITE_TEXT)
 		return hpx_span(NULL, 0);
-	bytes = sqlite3_column_blob(call->stmt, column);
+	bytes = sqlite3_column_blob(stmt->handle, column);
 	/* An empty BLOB comes as NULL (and one for which memory ran out: its
 	 * length or checksum is then found wrong). */
 	if (bytes == NULL)
 		return HPX_SPAN("");
-	return hpx_span(bytes, (size_t)sqlite3_column_bytes(call->stmt, column));
+	return hpx_span(bytes, (size_t)sqlite3_column_bytes(stmt->handle, column));
 }
 
-bool hpx_sqlite_fixed(struct hpx_sqlite_call *call, int column, void *out, size_t len)
+bool hpx_sqlite_fixed(struct hpx_sqlite_statement *stmt, int column, void *out, size_t len)
 {
-	struct hpx_span bytes = hpx_sqlite_bytes(call, column);
+	struct hpx_span bytes = hpx_sqlite_bytes(stmt, column);
 
 	if (bytes.ptr == NULL || bytes.len != len)
 		return false;
@@ -153,21 +153,21 @@ bool hpx_sqlite_fixed(struct hpx_sqlite_call *call, int column, void *out, size_
 	return true;
 }
 
-bool hpx_sqlite_int(struct hpx_sqlite_call *call, int column, int64_t min, int64_t max,
+bool hpx_sqlite_int(struct hpx_sqlite_statement *stmt, int column, int64_t min, int64_t max,
 		    int64_t *ret_value)
 {
-	int64_t value = sqlite3_column_int64(call->stmt, column);
+	int64_t value = sqlite3_column_int64(stmt->handle, column);
 
-	if (sqlite3_column_type(call->stmt, column) != SQLITE_INTEGER || value < min ||
+	if (sqlite3_column_type(stmt->handle, column) != SQLITE_INTEGER || value < min ||
 	    value > max)
 		return false;
 	*ret_value = value;
 	return true;
 }
 
-bool hpx_sqlite_time(struct hpx_sqlite_call *call, int column, int64_t min, int64_t *ret_ms)
+bool hpx_sqlite_time(struct hpx_sqlite_statement *stmt, int column, int64_t min, int64_t *ret_ms)
 {
-	return hpx_sqlite_int(call, column, min, HPX_SQLITE_TIME_MAX, ret_ms);
+	return hpx_sqlite_int(stmt, column, min, HPX_SQLITE_TIME_MAX, ret_ms);
 }
 
 void hpx_sqlite_db_finalize(struct hpx_sqlite_db *db)

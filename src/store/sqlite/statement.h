@@ -1,8 +1,8 @@
 /* A connection, its prepared statements, and one call of one of them: bind in
  * order, step, end. An error on the way is kept and comes out at the end, so
  * that callers need not look after every bind. */
-#ifndef HPX_STORE_SQLITE_CALL_H
-#define HPX_STORE_SQLITE_CALL_H
+#ifndef HPX_STORE_SQLITE_STATEMENT_H
+#define HPX_STORE_SQLITE_STATEMENT_H
 
 #include <sqlite3.h>
 
@@ -285,40 +285,40 @@ struct hpx_sqlite_db {
 	sqlite3_stmt *statements[HPX_SQL_COUNT];
 };
 
-struct hpx_sqlite_call {
+struct hpx_sqlite_statement {
 	struct hpx_sqlite_db *db;
-	sqlite3_stmt *stmt;
+	sqlite3_stmt *handle;
 	int index; /* of the parameter bound last */
 	int code;  /* SQLITE_OK as long as all went well */
 };
 
 enum hpx_status hpx_sqlite_status(int code);
 
-struct hpx_sqlite_call hpx_sqlite_call(struct hpx_sqlite_db *db, enum hpx_sql sql);
-void hpx_sqlite_bind_int(struct hpx_sqlite_call *call, int64_t value);
-void hpx_sqlite_bind_null(struct hpx_sqlite_call *call);
-/* The bytes are borrowed until the call ends. */
-void hpx_sqlite_bind_blob(struct hpx_sqlite_call *call, const void *bytes, size_t len);
-void hpx_sqlite_bind_text(struct hpx_sqlite_call *call, struct hpx_span text);
+struct hpx_sqlite_statement hpx_sqlite_statement(struct hpx_sqlite_db *db, enum hpx_sql sql);
+void hpx_sqlite_bind_int(struct hpx_sqlite_statement *stmt, int64_t value);
+void hpx_sqlite_bind_null(struct hpx_sqlite_statement *stmt);
+/* The bytes are borrowed until the statement ends. */
+void hpx_sqlite_bind_blob(struct hpx_sqlite_statement *stmt, const void *bytes, size_t len);
+void hpx_sqlite_bind_text(struct hpx_sqlite_statement *stmt, struct hpx_span text);
 /* True: a row is there. False: no more, or an error; end() tells which. */
-bool hpx_sqlite_next(struct hpx_sqlite_call *call);
-enum hpx_status hpx_sqlite_end(struct hpx_sqlite_call *call);
+bool hpx_sqlite_next(struct hpx_sqlite_statement *stmt);
+enum hpx_status hpx_sqlite_end(struct hpx_sqlite_statement *stmt);
 /* Steps to the end, for statements that give no row. */
-enum hpx_status hpx_sqlite_finish(struct hpx_sqlite_call *call);
+enum hpx_status hpx_sqlite_finish(struct hpx_sqlite_statement *stmt);
 /* A statement without parameters and rows. */
 enum hpx_status hpx_sqlite_do(struct hpx_sqlite_db *db, enum hpx_sql sql);
 
 /* The bytes of a BLOB or TEXT column, valid until the next step; ptr NULL for
  * any other type. */
-struct hpx_span hpx_sqlite_bytes(struct hpx_sqlite_call *call, int column);
+struct hpx_span hpx_sqlite_bytes(struct hpx_sqlite_statement *stmt, int column);
 /* Exactly that many bytes, or nothing is copied. */
-bool hpx_sqlite_fixed(struct hpx_sqlite_call *call, int column, void *out, size_t len);
+bool hpx_sqlite_fixed(struct hpx_sqlite_statement *stmt, int column, void *out, size_t len);
 /* An integer between both, or nothing is set. */
-bool hpx_sqlite_int(struct hpx_sqlite_call *call, int column, int64_t min, int64_t max,
+bool hpx_sqlite_int(struct hpx_sqlite_statement *stmt, int column, int64_t min, int64_t max,
 		    int64_t *ret_value);
 /* A quarter of the range: sums of two times never overflow. */
 #define HPX_SQLITE_TIME_MAX (INT64_MAX / 4)
-bool hpx_sqlite_time(struct hpx_sqlite_call *call, int column, int64_t min, int64_t *ret_ms);
+bool hpx_sqlite_time(struct hpx_sqlite_statement *stmt, int column, int64_t min, int64_t *ret_ms);
 
 void hpx_sqlite_db_close(struct hpx_sqlite_db *db);
 /* Lets go of a connection that stays the caller's. */

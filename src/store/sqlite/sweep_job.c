@@ -14,15 +14,15 @@ static unsigned bounded(unsigned limit)
 }
 
 /* Collects first and writes later, as sweep_reap.c does. */
-static enum hpx_status collect_lost(struct hpx_sqlite_call *call, unsigned limit,
+static enum hpx_status collect_lost(struct hpx_sqlite_statement *stmt, unsigned limit,
 				    struct hpx_job_entry **ret_jobs)
 {
 	struct hpx_job_entry **tail = ret_jobs;
 	enum hpx_status status;
 	bool whole = true;
 
-	while (whole && limit > 0 && hpx_sqlite_next(call)) {
-		struct hpx_job_entry *entry = hpx_sqlite_delivery_read(call);
+	while (whole && limit > 0 && hpx_sqlite_next(stmt)) {
+		struct hpx_job_entry *entry = hpx_sqlite_delivery_read(stmt);
 		whole = entry != NULL;
 		if (!whole || !entry->readable) {
 			hpx_job_entry_free(entry);
@@ -32,7 +32,7 @@ static enum hpx_status collect_lost(struct hpx_sqlite_call *call, unsigned limit
 		tail = &entry->next;
 		limit--;
 	}
-	status = hpx_sqlite_end(call);
+	status = hpx_sqlite_end(stmt);
 	return status == HPX_OK && !whole ? HPX_NOMEM : status;
 }
 
@@ -43,37 +43,37 @@ static enum hpx_status sweep_job(struct hpx_sqlite_store *s, struct hpx_job_entr
 	struct hpx_op_sweep *sweep = &op->sweep_jobs;
 	struct hpx_operation_id operation = entry->delivery.operation;
 	struct hpx_outbox_change change;
-	struct hpx_sqlite_subject subject;
-	enum hpx_status status = hpx_sqlite_subject_of_job(&s->writer, entry, &subject);
+	struct hpx_sqlite_outbox_rows rows;
+	enum hpx_status status = hpx_sqlite_outbox_rows_of_job(&s->writer, entry, &rows);
 
-	if (status == HPX_OK && hpx_outbox_sweep(&subject.found, owner_dead, now, &change)) {
-		status = hpx_sqlite_subject_write(&s->writer, &subject, &change, now->wall_ms, op);
+	if (status == HPX_OK && hpx_outbox_sweep(&rows.found, owner_dead, now, &change)) {
+		status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &change, now->wall_ms, op);
 		if (sweep->touched != NULL)
 			sweep->touched[sweep->count] = (struct hpx_touched){ .id = operation };
 		sweep->count++;
 	}
-	hpx_sqlite_subject_free(&subject);
+	hpx_sqlite_outbox_rows_free(&rows);
 	return status;
 }
 
-static struct hpx_sqlite_call call_for(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost,
-				       const struct hpx_moment *now)
+static struct hpx_sqlite_statement call_for(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost,
+					    const struct hpx_moment *now)
 {
 	bool ran_out = lost == HPX_SQLITE_RAN_OUT;
-	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, ran_out ? HPX_SQL_JOBS_LOST :
-									    HPX_SQL_JOBS_ORPHANED);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, ran_out ? HPX_SQL_JOBS_LOST :
+										      HPX_SQL_JOBS_ORPHANED);
 
-	hpx_sqlite_bind_int(&call, ran_out ? now->lease_ms : (int64_t)s->base.owner);
-	return call;
+	hpx_sqlite_bind_int(&stmt, ran_out ? now->lease_ms : (int64_t)s->base.owner);
+	return stmt;
 }
 
 enum hpx_status hpx_sqlite_sweep_jobs(struct hpx_sqlite_store *s, struct hpx_store_op *op,
 				      enum hpx_sqlite_lost lost)
 {
 	struct hpx_moment now = hpx_store_moment(&s->base);
-	struct hpx_sqlite_call call = call_for(s, lost, &now);
+	struct hpx_sqlite_statement stmt = call_for(s, lost, &now);
 	struct hpx_job_entry *jobs = NULL;
-	enum hpx_status status = collect_lost(&call, bounded(op->sweep_jobs.limit), &jobs);
+	enum hpx_status status = collect_lost(&stmt, bounded(op->sweep_jobs.limit), &jobs);
 
 	HPX_ASSERT(op->verb == HPX_VERB_SWEEP_JOBS);
 	while (status == HPX_OK && jobs != NULL) {
@@ -90,16 +90,16 @@ enum hpx_status hpx_sqlite_abandon(struct hpx_sqlite_store *s, const struct hpx_
 				   const struct hpx_moment *now, struct hpx_store_op *op)
 {
 	struct hpx_outbox_change change;
-	struct hpx_sqlite_subject subject;
-	enum hpx_status status = hpx_sqlite_subject_of_operation(&s->writer, row,
-								 &row->found.record, &subject);
+	struct hpx_sqlite_outbox_rows rows;
+	enum hpx_status status = hpx_sqlite_outbox_rows_of_operation(&s->writer, row,
+								     &row->found.record, &rows);
 
 	HPX_ASSERT(op->verb == HPX_VERB_REAP);
-	if (status == HPX_OK && hpx_outbox_abandon(&subject.found, now, &change)) {
-		status = hpx_sqlite_subject_write(&s->writer, &subject, &change, now->wall_ms, op);
+	if (status == HPX_OK && hpx_outbox_abandon(&rows.found, now, &change)) {
+		status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &change, now->wall_ms, op);
 		op->reap.count++;
 	}
-	hpx_sqlite_subject_free(&subject);
+	hpx_sqlite_outbox_rows_free(&rows);
 	return status;
 }
 
@@ -111,34 +111,34 @@ struct finished {
 static enum hpx_status collect_finished(struct hpx_sqlite_store *s, int64_t until_ms,
 					unsigned limit, struct finished *jobs, size_t *ret_count)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_JOBS_FINISHED);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_JOBS_FINISHED);
 	size_t count = 0;
 
-	hpx_sqlite_bind_int(&call, until_ms);
-	hpx_sqlite_bind_int(&call, limit);
-	while (count < limit && hpx_sqlite_next(&call)) {
-		jobs[count].number = sqlite3_column_int64(call.stmt, 0);
-		if (hpx_sqlite_fixed(&call, 1, jobs[count].operation.bytes,
+	hpx_sqlite_bind_int(&stmt, until_ms);
+	hpx_sqlite_bind_int(&stmt, limit);
+	while (count < limit && hpx_sqlite_next(&stmt)) {
+		jobs[count].number = sqlite3_column_int64(stmt.handle, 0);
+		if (hpx_sqlite_fixed(&stmt, 1, jobs[count].operation.bytes,
 				     sizeof(jobs[count].operation.bytes)))
 			count++;
 	}
 	*ret_count = count;
-	return hpx_sqlite_end(&call);
+	return hpx_sqlite_end(&stmt);
 }
 
 static enum hpx_status remove_finished(struct hpx_sqlite_store *s, const struct finished *job)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_REMOVE_RECONCILE);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_REMOVE_RECONCILE);
 	enum hpx_status status;
 
-	hpx_sqlite_bind_blob(&call, job->operation.bytes, sizeof(job->operation.bytes));
-	hpx_sqlite_bind_int(&call, job->number);
-	status = hpx_sqlite_finish(&call);
+	hpx_sqlite_bind_blob(&stmt, job->operation.bytes, sizeof(job->operation.bytes));
+	hpx_sqlite_bind_int(&stmt, job->number);
+	status = hpx_sqlite_finish(&stmt);
 	if (status != HPX_OK)
 		return status;
-	call = hpx_sqlite_call(&s->writer, HPX_SQL_REMOVE_JOB);
-	hpx_sqlite_bind_int(&call, job->number);
-	return hpx_sqlite_finish(&call);
+	stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_REMOVE_JOB);
+	hpx_sqlite_bind_int(&stmt, job->number);
+	return hpx_sqlite_finish(&stmt);
 }
 
 enum hpx_status hpx_sqlite_reap_jobs(struct hpx_sqlite_store *s, int64_t wall_ms,

@@ -30,17 +30,17 @@ static enum hpx_status rows_init(struct rows *rows, unsigned limit)
 
 /* Collects first and writes later: a statement that walks an index must not
  * see the index change under it. `wanted` may be NULL: all that are readable. */
-static enum hpx_status collect(struct hpx_sqlite_call *call, const struct hpx_moment *now,
+static enum hpx_status collect(struct hpx_sqlite_statement *stmt, const struct hpx_moment *now,
 			       bool (*wanted)(const struct hpx_record *, const struct hpx_moment *),
 			       struct rows *rows)
 {
-	while (rows->count < rows->max && hpx_sqlite_next(call)) {
+	while (rows->count < rows->max && hpx_sqlite_next(stmt)) {
 		struct hpx_sqlite_row *row = &rows->row[rows->count];
-		hpx_sqlite_row_read(call, row);
+		hpx_sqlite_row_read(stmt, row);
 		if (row->found.readable && (wanted == NULL || wanted(&row->found.record, now)))
 			rows->count++;
 	}
-	return hpx_sqlite_end(call);
+	return hpx_sqlite_end(stmt);
 }
 
 static enum hpx_status sweep_rows(struct hpx_sqlite_store *s, const struct rows *rows,
@@ -70,7 +70,7 @@ enum hpx_status hpx_sqlite_sweep(struct hpx_sqlite_store *s, struct hpx_store_op
 {
 	bool owners_dead = lost != HPX_SQLITE_RAN_OUT;
 	struct hpx_moment now = hpx_store_moment(&s->base);
-	struct hpx_sqlite_call call;
+	struct hpx_sqlite_statement stmt;
 	struct rows rows;
 	enum hpx_status status = rows_init(&rows, op->sweep.limit);
 
@@ -78,14 +78,14 @@ enum hpx_status hpx_sqlite_sweep(struct hpx_sqlite_store *s, struct hpx_store_op
 	if (status != HPX_OK)
 		return status;
 	if (owners_dead) {
-		call = hpx_sqlite_call(&s->writer, HPX_SQL_ORPHANED);
-		hpx_sqlite_bind_int(&call, (int64_t)s->base.owner);
-		hpx_sqlite_bind_int(&call, lost == HPX_SQLITE_REBOOTED);
-		status = collect(&call, &now, NULL, &rows);
+		stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_ORPHANED);
+		hpx_sqlite_bind_int(&stmt, (int64_t)s->base.owner);
+		hpx_sqlite_bind_int(&stmt, lost == HPX_SQLITE_REBOOTED);
+		status = collect(&stmt, &now, NULL, &rows);
 	} else {
-		call = hpx_sqlite_call(&s->writer, HPX_SQL_LOST);
-		hpx_sqlite_bind_int(&call, now.lease_ms);
-		status = collect(&call, &now, hpx_record_lease_lost, &rows);
+		stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_LOST);
+		hpx_sqlite_bind_int(&stmt, now.lease_ms);
+		status = collect(&stmt, &now, hpx_record_lease_lost, &rows);
 	}
 	if (status == HPX_OK)
 		status = sweep_rows(s, &rows, op, owners_dead, &now);
@@ -95,24 +95,24 @@ enum hpx_status hpx_sqlite_sweep(struct hpx_sqlite_store *s, struct hpx_store_op
 
 static enum hpx_status reap_events(struct hpx_sqlite_store *s, int64_t wall_ms)
 {
-	struct hpx_sqlite_call call;
+	struct hpx_sqlite_statement stmt;
 
 	if (s->event_retention_ms <= 0)
 		return HPX_OK;
-	call = hpx_sqlite_call(&s->writer, HPX_SQL_REAP_EVENTS);
-	hpx_sqlite_bind_int(&call, wall_ms - s->event_retention_ms);
-	hpx_sqlite_bind_int(&call, EVENTS_MAX);
-	return hpx_sqlite_finish(&call);
+	stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_REAP_EVENTS);
+	hpx_sqlite_bind_int(&stmt, wall_ms - s->event_retention_ms);
+	hpx_sqlite_bind_int(&stmt, EVENTS_MAX);
+	return hpx_sqlite_finish(&stmt);
 }
 
 static enum hpx_status reap_expired(struct hpx_sqlite_store *s, struct rows *rows,
 				    const struct hpx_moment *now, struct hpx_store_op *op)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_EXPIRED);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_EXPIRED);
 	enum hpx_status status;
 
-	hpx_sqlite_bind_int(&call, now->wall_ms);
-	status = collect(&call, now, hpx_record_expired, rows);
+	hpx_sqlite_bind_int(&stmt, now->wall_ms);
+	status = collect(&stmt, now, hpx_record_expired, rows);
 	int64_t until_ms = hpx_clock_boot_ms() + REAP_MS_MAX;
 	size_t i = 0;
 	while (i < rows->count && status == HPX_OK && (i == 0 || hpx_clock_boot_ms() < until_ms))
@@ -125,12 +125,12 @@ static enum hpx_status reap_expired(struct hpx_sqlite_store *s, struct rows *row
 static enum hpx_status reap_overdue(struct hpx_sqlite_store *s, struct rows *rows,
 				    const struct hpx_moment *now, struct hpx_store_op *op)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(&s->writer, HPX_SQL_OVERDUE);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_OVERDUE);
 	enum hpx_status status;
 
 	rows->count = 0;
-	hpx_sqlite_bind_int(&call, now->wall_ms);
-	status = collect(&call, now, hpx_record_overdue, rows);
+	hpx_sqlite_bind_int(&stmt, now->wall_ms);
+	status = collect(&stmt, now, hpx_record_overdue, rows);
 	for (size_t i = 0; i < rows->count && status == HPX_OK; i++)
 		status = hpx_sqlite_abandon(s, &rows->row[i], now, op);
 	return status;

@@ -16,19 +16,19 @@
 static enum hpx_status next_lane(struct hpx_sqlite_db *db, struct hpx_span after,
 				 struct hpx_arena *arena, struct hpx_lane_due *ret_lane)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_NEXT_LANE);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_NEXT_LANE);
 	enum hpx_status read = HPX_OK, status;
 
 	*ret_lane = (struct hpx_lane_due){ .at_ms = 0 };
-	hpx_sqlite_bind_text(&call, after);
-	if (hpx_sqlite_next(&call)) {
-		ret_lane->at_ms = sqlite3_column_int64(call.stmt, 1);
+	hpx_sqlite_bind_text(&stmt, after);
+	if (hpx_sqlite_next(&stmt)) {
+		ret_lane->at_ms = sqlite3_column_int64(stmt.handle, 1);
 		ret_lane->name = hpx_arena_dup(arena,
-					       hpx_span((const char *)sqlite3_column_text(call.stmt, 0),
-							(size_t)sqlite3_column_bytes(call.stmt, 0)));
+					       hpx_span((const char *)sqlite3_column_text(stmt.handle, 0),
+							(size_t)sqlite3_column_bytes(stmt.handle, 0)));
 		read = ret_lane->name.ptr != NULL ? HPX_OK : HPX_NOMEM;
 	}
-	status = hpx_sqlite_end(&call);
+	status = hpx_sqlite_end(&stmt);
 	return status != HPX_OK ? status : read;
 }
 
@@ -67,29 +67,29 @@ enum hpx_status hpx_sqlite_due(struct hpx_store_reader *reader, struct hpx_span 
 			       int64_t from_ms, struct hpx_due *due, size_t max,
 			       size_t *ret_count)
 {
-	struct hpx_sqlite_call call;
+	struct hpx_sqlite_statement stmt;
 	struct hpx_sqlite_db *db;
 	size_t count = 0;
 	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
 
 	if (status != HPX_OK)
 		return status;
-	call = hpx_sqlite_call(db, HPX_SQL_QUESTIONS_DUE);
-	hpx_sqlite_bind_text(&call, lane);
-	hpx_sqlite_bind_int(&call, hpx_store_moment(reader->store).wall_ms);
-	hpx_sqlite_bind_int(&call, from_ms);
-	hpx_sqlite_bind_int(&call, (int64_t)max);
-	while (count < max && hpx_sqlite_next(&call)) {
+	stmt = hpx_sqlite_statement(db, HPX_SQL_QUESTIONS_DUE);
+	hpx_sqlite_bind_text(&stmt, lane);
+	hpx_sqlite_bind_int(&stmt, hpx_store_moment(reader->store).wall_ms);
+	hpx_sqlite_bind_int(&stmt, from_ms);
+	hpx_sqlite_bind_int(&stmt, (int64_t)max);
+	while (count < max && hpx_sqlite_next(&stmt)) {
 		due[count] = (struct hpx_due){
-			.number = sqlite3_column_int64(call.stmt, 1),
-			.evidence = sqlite3_column_int64(call.stmt, 2) != 0,
-			.at_ms = sqlite3_column_int64(call.stmt, 3),
+			.number = sqlite3_column_int64(stmt.handle, 1),
+			.evidence = sqlite3_column_int64(stmt.handle, 2) != 0,
+			.at_ms = sqlite3_column_int64(stmt.handle, 3),
 		};
-		if (hpx_sqlite_fixed(&call, 0, due[count].id.bytes, sizeof(due[count].id.bytes)) &&
-		    hpx_sqlite_fixed(&call, 4, due[count].mark.bytes, sizeof(due[count].mark.bytes)))
+		if (hpx_sqlite_fixed(&stmt, 0, due[count].id.bytes, sizeof(due[count].id.bytes)) &&
+		    hpx_sqlite_fixed(&stmt, 4, due[count].mark.bytes, sizeof(due[count].mark.bytes)))
 			count++;
 	}
-	status = hpx_sqlite_end(&call);
+	status = hpx_sqlite_end(&stmt);
 	if (status == HPX_OK)
 		*ret_count = count;
 	return status;
@@ -101,19 +101,19 @@ static enum hpx_status read_description(struct hpx_sqlite_db *db, const struct h
 					struct hpx_arena *arena,
 					struct hpx_description *ret_description)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_FIND_ENTRY);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_FIND_ENTRY);
 	enum hpx_status read = HPX_OK, status;
 
-	hpx_sqlite_bind_blob(&call, id->bytes, sizeof(id->bytes));
-	if (hpx_sqlite_next(&call))
-		read = hpx_sqlite_description_read(&call, arena, ret_description);
-	status = hpx_sqlite_end(&call);
+	hpx_sqlite_bind_blob(&stmt, id->bytes, sizeof(id->bytes));
+	if (hpx_sqlite_next(&stmt))
+		read = hpx_sqlite_description_read(&stmt, arena, ret_description);
+	status = hpx_sqlite_end(&stmt);
 	return status != HPX_OK ? status : read;
 }
 
-static void describe(const struct hpx_sqlite_subject *subject, struct hpx_unsettled *unsettled)
+static void describe(const struct hpx_sqlite_outbox_rows *rows, struct hpx_unsettled *unsettled)
 {
-	const struct hpx_outbox_found *found = &subject->found;
+	const struct hpx_outbox_found *found = &rows->found;
 
 	unsettled->record = found->operation.record;
 	unsettled->reconcile = found->reconcile;
@@ -125,8 +125,8 @@ static void describe(const struct hpx_sqlite_subject *subject, struct hpx_unsett
 	if (!found->job_exists)
 		return;
 	unsettled->delivery = found->delivery;
-	unsettled->job_name = subject->entry->job.name;
-	unsettled->target = subject->entry->job.target;
+	unsettled->job_name = rows->entry->job.name;
+	unsettled->target = rows->entry->job.target;
 	/* Its operation may be gone, or used anew. */
 	if (!found->operation.exists ||
 	    !hpx_mark_eq(&found->operation.record.mark, &found->delivery.mark))
@@ -134,7 +134,7 @@ static void describe(const struct hpx_sqlite_subject *subject, struct hpx_unsett
 							 .mark = found->delivery.mark };
 }
 
-static enum hpx_status give(struct hpx_sqlite_store *s, const struct hpx_sqlite_subject *subject,
+static enum hpx_status give(struct hpx_sqlite_store *s, const struct hpx_sqlite_outbox_rows *rows,
 			    int64_t ask_at_ms, struct hpx_unsettled **ret_given)
 {
 	struct hpx_unsettled unsettled = { .next = NULL };
@@ -144,7 +144,7 @@ static enum hpx_status give(struct hpx_sqlite_store *s, const struct hpx_sqlite_
 	enum hpx_status status = HPX_OK;
 
 	hpx_arena_init(&arena, DESCRIPTION_BYTES_MAX);
-	describe(subject, &unsettled);
+	describe(rows, &unsettled);
 	if (unsettled.record.state != HPX_STATE_NONE)
 		status = read_description(&s->writer, &unsettled.record.id, &arena,
 					  &unsettled.description);
@@ -158,14 +158,14 @@ static enum hpx_status give(struct hpx_sqlite_store *s, const struct hpx_sqlite_
 	*ret_given = copy;
 	reconcile = copy->reconcile;
 	reconcile.ask_at_ms = ask_at_ms;
-	return hpx_sqlite_reconcile_put(&s->writer, subject, subject->found.job_exists, &reconcile,
-					subject->found.evidence, subject->found.person);
+	return hpx_sqlite_reconcile_put(&s->writer, rows, rows->found.job_exists, &reconcile,
+					rows->found.evidence, rows->found.person);
 }
 
 /* Whether the question is about what was found, and that is unknown. */
-static bool is_about_unknown(const struct hpx_sqlite_subject *subject, const struct hpx_due *due)
+static bool is_about_unknown(const struct hpx_sqlite_outbox_rows *rows, const struct hpx_due *due)
 {
-	const struct hpx_outbox_found *found = &subject->found;
+	const struct hpx_outbox_found *found = &rows->found;
 
 	if (due->number != 0)
 		return found->job_exists && found->delivery.state == HPX_JOB_UNKNOWN;
@@ -181,30 +181,30 @@ static bool is_readable(const struct hpx_outbox_found *found)
 static enum hpx_status end_question(struct hpx_sqlite_db *db, enum hpx_sql sql,
 				    const struct hpx_due *due)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, sql);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, sql);
 
-	hpx_sqlite_bind_blob(&call, due->id.bytes, sizeof(due->id.bytes));
-	hpx_sqlite_bind_int(&call, due->number);
-	return hpx_sqlite_finish(&call);
+	hpx_sqlite_bind_blob(&stmt, due->id.bytes, sizeof(due->id.bytes));
+	hpx_sqlite_bind_int(&stmt, due->number);
+	return hpx_sqlite_finish(&stmt);
 }
 
 /* Finds one, and whether it is due still. A row that cannot be read is a
  * person's; a question about nothing is over. Neither may stand for ever at the
  * head of its lane. */
 static enum hpx_status find_due(struct hpx_sqlite_store *s, const struct hpx_due *due,
-				int64_t wall_ms, struct hpx_sqlite_subject *ret_subject,
+				int64_t wall_ms, struct hpx_sqlite_outbox_rows *ret_rows,
 				bool *ret_is_due)
 {
-	enum hpx_status status = hpx_sqlite_subject_find(&s->writer, &due->id, due->number,
-							 ret_subject);
-	const struct hpx_outbox_found *found = &ret_subject->found;
+	enum hpx_status status = hpx_sqlite_outbox_rows_find(&s->writer, &due->id, due->number,
+							     ret_rows);
+	const struct hpx_outbox_found *found = &ret_rows->found;
 
 	*ret_is_due = false;
 	if (status != HPX_OK)
 		return status;
 	if ((found->operation.exists || found->job_exists) && !is_readable(found))
 		return end_question(&s->writer, HPX_SQL_LEAVE_QUESTION, due);
-	if (!is_about_unknown(ret_subject, due) || !found->scheduled)
+	if (!is_about_unknown(ret_rows, due) || !found->scheduled)
 		return end_question(&s->writer, HPX_SQL_END_QUESTION, due);
 	*ret_is_due = !found->person && found->reconcile.ask_at_ms > 0 &&
 		      found->reconcile.ask_at_ms <= wall_ms;
@@ -221,16 +221,16 @@ enum hpx_status hpx_sqlite_claim_unknown(struct hpx_sqlite_store *s, struct hpx_
 	HPX_ASSERT(op->verb == HPX_VERB_CLAIM_UNKNOWN);
 	for (size_t i = 0; i < about->due_count && i < TAKEN_MAX && status == HPX_OK; i++) {
 		const struct hpx_due *due = &about->due[i];
-		struct hpx_sqlite_subject subject;
+		struct hpx_sqlite_outbox_rows rows;
 		bool is_due;
-		status = find_due(s, due, now.wall_ms, &subject, &is_due);
+		status = find_due(s, due, now.wall_ms, &rows, &is_due);
 		if (status == HPX_OK && is_due) {
-			status = give(s, &subject, now.wall_ms + due->lease_ms, tail);
+			status = give(s, &rows, now.wall_ms + due->lease_ms, tail);
 			if (*tail != NULL)
 				tail = &(*tail)->next;
 			about->count++;
 		}
-		hpx_sqlite_subject_free(&subject);
+		hpx_sqlite_outbox_rows_free(&rows);
 	}
 	return status;
 }
@@ -246,15 +246,15 @@ enum hpx_status hpx_sqlite_escalate(struct hpx_sqlite_store *s, struct hpx_store
 	HPX_ASSERT(op->verb == HPX_VERB_ESCALATE);
 	for (size_t i = 0; i < about->due_count && i < TAKEN_MAX && status == HPX_OK; i++) {
 		struct hpx_outbox_change change;
-		struct hpx_sqlite_subject subject;
+		struct hpx_sqlite_outbox_rows rows;
 		bool is_due;
-		status = find_due(s, &about->due[i], now.wall_ms, &subject, &is_due);
-		if (status == HPX_OK && is_due && hpx_outbox_escalate(&subject.found, &change)) {
-			status = hpx_sqlite_subject_write(&s->writer, &subject, &change,
-							  now.wall_ms, op);
+		status = find_due(s, &about->due[i], now.wall_ms, &rows, &is_due);
+		if (status == HPX_OK && is_due && hpx_outbox_escalate(&rows.found, &change)) {
+			status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &change,
+							      now.wall_ms, op);
 			about->count++;
 		}
-		hpx_sqlite_subject_free(&subject);
+		hpx_sqlite_outbox_rows_free(&rows);
 	}
 	return status;
 }

@@ -4,14 +4,14 @@
  * and a page, at offsets that are a multiple of nothing: two system calls and
  * three pages touched, for each of the sixty frames of a batch. This VFS stands
  * before the system's and differs from it in the log only, and there only from
- * gather_begin(), right before a COMMIT, to the sync that makes it durable.
+ * hpx_sqlite_wal_begin(), right before a COMMIT, to the sync that makes it durable.
  *
  * Why nobody misses the bytes meanwhile:
  *  1. With synchronous = FULL a commit writes its frames, syncs the log, and
  *     only then publishes them in the shared index. No other connection reads a
  *     frame that is not published, the keeper's checkpoints included.
- *  2. Whatever else is asked of the file first writes what was gathered.
- *  3. After a sync nothing is gathered any more: what SQLite adds to fill up a
+ *  2. Whatever else is asked of the file first writes the bytes kept back.
+ *  3. After a sync nothing is kept back any more: what SQLite adds to fill up a
  *     sector is published without another one.
  *
  * Why no failure is lost:
@@ -19,7 +19,7 @@
  *     and SQLite rolls the whole transaction back. Pages that leave a full cache
  *     before the COMMIT are written at once: a statement that fails there may be
  *     undone alone, and the transaction would go on without the bytes.
- *  5. What was handed on is forgotten, whatever came of it, and gather_end()
+ *  5. What was handed on is forgotten, whatever came of it, and hpx_sqlite_wal_end()
  *     leaves nothing behind: the next transaction writes to the same places. */
 #include <pthread.h>
 #include <stdlib.h>
@@ -27,10 +27,10 @@
 
 #include "store/sqlite/driver.h"
 
-#define VFS_NAME "hapax-gather"
+#define VFS_NAME "hapax-coalescing"
 /* The largest page, so that every VFS takes it in one write; the system's own
  * fails from 128 KiB on. Twice as much gave nothing. */
-#define GATHER_BYTES (64 << 10)
+#define COALESCE_BYTES (64 << 10)
 
 /* SQLite's file lies right behind this one. */
 struct log_file {
@@ -38,10 +38,10 @@ struct log_file {
 	unsigned char *bytes;
 	sqlite3_int64 at; /* where they belong */
 	int len;
-	bool gathers;
+	bool coalesces;
 };
 
-struct gather_vfs {
+struct coalescing_vfs {
 	sqlite3_vfs base;
 	sqlite3_vfs *below;
 	bool registered;
@@ -57,7 +57,7 @@ static sqlite3_file *below_of(sqlite3_file *file)
 	return (sqlite3_file *)(log_of(file) + 1);
 }
 
-static int write_gathered(sqlite3_file *file)
+static int write_pending(sqlite3_file *file)
 {
 	struct log_file *log = log_of(file);
 	int len = log->len;
@@ -71,7 +71,7 @@ static int write_gathered(sqlite3_file *file)
 /* The methods that need the bytes in the file. */
 #define AFTER_GATHERED(method, ...) \
 	do { \
-		int code = write_gathered(file); \
+		int code = write_pending(file); \
 \
 		if (code != SQLITE_OK) \
 			return code; \
@@ -80,7 +80,7 @@ static int write_gathered(sqlite3_file *file)
 
 static int log_close(sqlite3_file *file)
 {
-	int code = write_gathered(file);
+	int code = write_pending(file);
 	int closed = below_of(file)->pMethods->xClose(below_of(file));
 
 	free(log_of(file)->bytes);
@@ -98,11 +98,11 @@ static int log_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int
 	struct log_file *log = log_of(file);
 	int code = SQLITE_OK;
 
-	if (at != log->at + log->len || len > GATHER_BYTES - log->len)
-		code = write_gathered(file);
+	if (at != log->at + log->len || len > COALESCE_BYTES - log->len)
+		code = write_pending(file);
 	if (code != SQLITE_OK)
 		return code;
-	if (!log->gathers || len > GATHER_BYTES)
+	if (!log->coalesces || len > COALESCE_BYTES)
 		return below_of(file)->pMethods->xWrite(below_of(file), bytes, len, at);
 	if (log->len == 0)
 		log->at = at;
@@ -118,7 +118,7 @@ static int log_truncate(sqlite3_file *file, sqlite3_int64 size)
 
 static int log_sync(sqlite3_file *file, int flags)
 {
-	log_of(file)->gathers = false;
+	log_of(file)->coalesces = false;
 	AFTER_GATHERED(xSync, flags);
 }
 
@@ -180,7 +180,7 @@ static int open_log(sqlite3_vfs *below, const char *name, sqlite3_file *file, in
 	struct log_file *log = log_of(file);
 	int code;
 
-	*log = (struct log_file){ .bytes = malloc(GATHER_BYTES) };
+	*log = (struct log_file){ .bytes = malloc(COALESCE_BYTES) };
 	if (log->bytes == NULL)
 		return SQLITE_NOMEM;
 	below_of(file)->pMethods = NULL;
@@ -196,10 +196,10 @@ static int open_log(sqlite3_vfs *below, const char *name, sqlite3_file *file, in
 }
 
 /* Any other file is that of the VFS below, in the same place. */
-static int gather_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
-		       int *ret_flags)
+static int coalescing_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
+			   int *ret_flags)
 {
-	sqlite3_vfs *below = ((struct gather_vfs *)vfs)->below;
+	sqlite3_vfs *below = ((struct coalescing_vfs *)vfs)->below;
 
 	if ((flags & SQLITE_OPEN_WAL) != 0)
 		return open_log(below, name, file, flags, ret_flags);
@@ -207,8 +207,8 @@ static int gather_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, i
 }
 
 /* SQLite keeps what is registered for as long as the process lives. */
-static struct gather_vfs gather;
-static pthread_once_t gather_once = PTHREAD_ONCE_INIT;
+static struct coalescing_vfs coalescing;
+static pthread_once_t register_once = PTHREAD_ONCE_INIT;
 
 static void register_vfs(void)
 {
@@ -216,19 +216,19 @@ static void register_vfs(void)
 
 	if (below == NULL)
 		return;
-	gather.below = below;
-	gather.base = *below;
-	gather.base.pNext = NULL;
-	gather.base.zName = VFS_NAME;
-	gather.base.szOsFile = (int)sizeof(struct log_file) + below->szOsFile;
-	gather.base.xOpen = gather_open;
-	gather.registered = sqlite3_vfs_register(&gather.base, 0) == SQLITE_OK;
+	coalescing.below = below;
+	coalescing.base = *below;
+	coalescing.base.pNext = NULL;
+	coalescing.base.zName = VFS_NAME;
+	coalescing.base.szOsFile = (int)sizeof(struct log_file) + below->szOsFile;
+	coalescing.base.xOpen = coalescing_open;
+	coalescing.registered = sqlite3_vfs_register(&coalescing.base, 0) == SQLITE_OK;
 }
 
-const char *hpx_sqlite_gather_vfs(void)
+const char *hpx_sqlite_wal_vfs(void)
 {
-	pthread_once(&gather_once, register_vfs);
-	return gather.registered ? VFS_NAME : NULL;
+	pthread_once(&register_once, register_vfs);
+	return coalescing.registered ? VFS_NAME : NULL;
 }
 
 /* The connection's log; NULL where it is not ours, or not open. */
@@ -240,25 +240,25 @@ static sqlite3_file *log_file_of(struct hpx_sqlite_db *db)
 	return file != NULL && file->pMethods == &log_methods ? file : NULL;
 }
 
-void hpx_sqlite_gather_begin(struct hpx_sqlite_db *db)
+void hpx_sqlite_wal_begin(struct hpx_sqlite_db *db)
 {
 	sqlite3_file *file = log_file_of(db);
 
 	if (file != NULL)
-		log_of(file)->gathers = true;
+		log_of(file)->coalesces = true;
 }
 
-enum hpx_status hpx_sqlite_gather_end(struct hpx_sqlite_db *db, enum hpx_status status)
+enum hpx_status hpx_sqlite_wal_end(struct hpx_sqlite_db *db, enum hpx_status status)
 {
 	sqlite3_file *file = log_file_of(db);
 
 	if (file == NULL)
 		return status;
-	log_of(file)->gathers = false;
+	log_of(file)->coalesces = false;
 	/* A COMMIT that came out well has synced, and nothing is left; if it had
 	 * not, readers would look for these bytes already. */
 	if (status == HPX_OK)
-		return write_gathered(file) == SQLITE_OK ? HPX_OK : HPX_IO;
+		return write_pending(file) == SQLITE_OK ? HPX_OK : HPX_IO;
 	log_of(file)->len = 0;
 	return status;
 }

@@ -43,18 +43,18 @@ void hpx_sqlite_boot_id(char out[HPX_SQLITE_BOOT_ID_SIZE])
 static enum hpx_status read_anchor(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
 				   struct anchor *ret_anchor)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_CLOCK);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_CLOCK);
 	struct anchor anchor = { .exists = false };
 
-	if (hpx_sqlite_next(&call)) {
-		struct hpx_span boot = hpx_sqlite_bytes(&call, 0);
+	if (hpx_sqlite_next(&stmt)) {
+		struct hpx_span boot = hpx_sqlite_bytes(&stmt, 0);
 		anchor.exists = true;
 		anchor.same_boot = boot.len != 0 && hpx_span_eq(boot, hpx_span_of(s->boot_id));
-		anchor.ahead_ms = sqlite3_column_int64(call.stmt, 1);
-		anchor.seen_ms = sqlite3_column_int64(call.stmt, 2);
-		anchor.held = sqlite3_column_int64(call.stmt, 3) != 0;
+		anchor.ahead_ms = sqlite3_column_int64(stmt.handle, 1);
+		anchor.seen_ms = sqlite3_column_int64(stmt.handle, 2);
+		anchor.held = sqlite3_column_int64(stmt.handle, 3) != 0;
 	}
-	enum hpx_status status = hpx_sqlite_end(&call);
+	enum hpx_status status = hpx_sqlite_end(&stmt);
 	if (status == HPX_OK)
 		*ret_anchor = anchor;
 	return status;
@@ -63,13 +63,13 @@ static enum hpx_status read_anchor(struct hpx_sqlite_store *s, struct hpx_sqlite
 static enum hpx_status write_anchor(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
 				    const struct anchor *anchor)
 {
-	struct hpx_sqlite_call call = hpx_sqlite_call(db, HPX_SQL_PUT_CLOCK);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_CLOCK);
 
-	hpx_sqlite_bind_text(&call, hpx_span_of(s->boot_id));
-	hpx_sqlite_bind_int(&call, anchor->ahead_ms);
-	hpx_sqlite_bind_int(&call, anchor->seen_ms);
-	hpx_sqlite_bind_int(&call, anchor->held);
-	return hpx_sqlite_finish(&call);
+	hpx_sqlite_bind_text(&stmt, hpx_span_of(s->boot_id));
+	hpx_sqlite_bind_int(&stmt, anchor->ahead_ms);
+	hpx_sqlite_bind_int(&stmt, anchor->seen_ms);
+	hpx_sqlite_bind_int(&stmt, anchor->held);
+	return hpx_sqlite_finish(&stmt);
 }
 
 static struct anchor anchor_now(struct hpx_sqlite_store *s)
