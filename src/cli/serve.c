@@ -100,7 +100,7 @@ static int start_egress(struct server *server)
 {
 	struct hpx_egress_options options = { .running_max = SUBREQUESTS_MAX };
 
-	if (server->service.settings->tenant_from != HPX_TENANT_SUBREQUEST)
+	if (server->service.settings->tenant.from != HPX_TENANT_SUBREQUEST)
 		return HPX_EXIT_OK;
 	enum hpx_status status = hpx_egress_start(&options, &server->egress);
 	return status == HPX_OK ? HPX_EXIT_OK :

@@ -386,13 +386,13 @@ static enum hpx_status resolve_services(struct hpx_parse_context *context)
 	struct hpx_settings *settings = context->settings;
 	enum hpx_status status = HPX_OK;
 
-	settings->subrequest.cache_entries_max = CACHE_ENTRIES_MAX;
+	settings->tenant.subrequest.cache_entries_max = CACHE_ENTRIES_MAX;
 	/* The service says who a caller without a credential is. */
-	if (settings->tenant_from == HPX_TENANT_SUBREQUEST)
-		settings->tenant_anonymous = HPX_ANONYMOUS_REFUSE;
-	if (settings->tenant_from == HPX_TENANT_ANONYMOUS &&
+	if (settings->tenant.from == HPX_TENANT_SUBREQUEST)
+		settings->tenant.anonymous = HPX_ANONYMOUS_REFUSE;
+	if (settings->tenant.from == HPX_TENANT_ANONYMOUS &&
 	    !hpx_context_given(context, "tenant.anonymous", NULL)->given)
-		settings->tenant_anonymous = HPX_ANONYMOUS_ALLOW;
+		settings->tenant.anonymous = HPX_ANONYMOUS_ALLOW;
 	for (size_t n = 0; n < settings->target_count && status == HPX_OK; n++)
 		status = resolve_target(context, n);
 	if (status == HPX_OK)

@@ -223,7 +223,7 @@ static const struct hpx_option rows[] = {
 		  "have happened. True here holds for every route." },
 
 	/* Who is calling. */
-	{ "tenant.from", HPX_OPTION_CHOICE, GLOBAL(tenant_from), .default_value = "automatic",
+	{ "tenant.from", HPX_OPTION_CHOICE, GLOBAL(tenant.from), .default_value = "automatic",
 	  CHOICES("automatic", "authorization", "credential", "header", "cookie", "anonymous",
 		  "subrequest"),
 	  .text = "What names the tenant. automatic is Authorization (Bearer, Basic, Token, "
@@ -234,45 +234,45 @@ static const struct hpx_option rows[] = {
 		  "tenant.name as it is, which must come from a trusted peer or over a unix "
 		  "socket; cookie is the cookie tenant.name; anonymous is one tenant for all; "
 		  "subrequest asks the service at tenant.url." },
-	{ "tenant.name", HPX_OPTION_TOKEN, GLOBAL(tenant_name), .example = "X-Tenant",
+	{ "tenant.name", HPX_OPTION_TOKEN, GLOBAL(tenant.name), .example = "X-Tenant",
 	  .text = "The name of that header or cookie." },
-	{ "tenant.with", HPX_OPTION_HEADERS, GLOBAL(tenant_with),
-	  OTHER(hpx_settings, tenant_with_count), .default_value = "",
+	{ "tenant.with", HPX_OPTION_HEADERS, GLOBAL(tenant.with),
+	  OTHER(hpx_settings, tenant.with_count), .default_value = "",
 	  .example = "[Stripe-Account, Host]",
 	  .text = "Headers that are part of the tenant too, whatever names it: two requests that "
 		  "differ in one of them never share a key. They must be the same in every "
 		  "retry." },
-	{ "tenant.ignore", HPX_OPTION_HEADERS, GLOBAL(tenant_ignore),
-	  OTHER(hpx_settings, tenant_ignore_count), .default_value = "",
+	{ "tenant.ignore", HPX_OPTION_HEADERS, GLOBAL(tenant.ignore),
+	  OTHER(hpx_settings, tenant.ignore_count), .default_value = "",
 	  .example = "[X-Session-Token]",
 	  .text = "Headers that do not name a caller here, although their names look like it: "
 		  "automatic and subrequest do not look at them." },
-	{ "tenant.anonymous", HPX_OPTION_CHOICE, GLOBAL(tenant_anonymous), .default_value = "local",
+	{ "tenant.anonymous", HPX_OPTION_CHOICE, GLOBAL(tenant.anonymous), .default_value = "local",
 	  CHOICES("local", "allow", "refuse"),
 	  .text = "What becomes of a request without any credential. local: where hapax listens "
 		  "on a loopback address or a unix socket, and the request was not forwarded "
 		  "(no X-Forwarded-*, Forwarded, Via or X-Real-IP), it is the anonymous "
 		  "tenant's, otherwise 401. allow: it is the anonymous tenant's; all such "
 		  "callers share keys and answers. refuse: 401." },
-	{ "tenant.url", HPX_OPTION_URL, GLOBAL(subrequest.caller.url),
+	{ "tenant.url", HPX_OPTION_URL, GLOBAL(tenant.subrequest.caller.url),
 	  .example = "http://127.0.0.1:9001/verify",
 	  .text = "Under from: subrequest, the service that says who is calling: it is sent a "
 		  "GET with the caller's credentials; a 2xx names the tenant in tenant.header, "
 		  "anything else refuses the request with 401 or 403." },
-	{ "tenant.header", HPX_OPTION_TOKEN, GLOBAL(subrequest.header), .example = "X-Tenant",
+	{ "tenant.header", HPX_OPTION_TOKEN, GLOBAL(tenant.subrequest.header), .example = "X-Tenant",
 	  .text = "The header of its answer that names the tenant." },
-	{ "tenant.cache", HPX_OPTION_DURATION, GLOBAL(subrequest.cache_ms), .default_value = "10s",
+	{ "tenant.cache", HPX_OPTION_DURATION, GLOBAL(tenant.subrequest.cache_ms), .default_value = "10s",
 	  RANGE(0, HOUR),
 	  .text = "How long its answer is remembered, and so how long a credential that was "
 		  "withdrawn may still work; 0 asks every time." },
-	{ "tenant.ca_file", HPX_OPTION_FILE, GLOBAL(subrequest.caller.ca_file),
+	{ "tenant.ca_file", HPX_OPTION_FILE, GLOBAL(tenant.subrequest.caller.ca_file),
 	  .example = "/etc/hapax/ca.pem",
 	  .text = "The certificates (PEM) that its own must lead to. Left out, those that the "
 		  "system trusts." },
 	{ "tenant.connect_timeout", HPX_OPTION_DURATION,
-	  GLOBAL(subrequest.caller.connect_timeout_ms), .default_value = "1s",
+	  GLOBAL(tenant.subrequest.caller.connect_timeout_ms), .default_value = "1s",
 	  RANGE(10, 10 * MINUTE), .text = "For a connection to it." },
-	{ "tenant.timeout", HPX_OPTION_DURATION, GLOBAL(subrequest.caller.timeout_ms),
+	{ "tenant.timeout", HPX_OPTION_DURATION, GLOBAL(tenant.subrequest.caller.timeout_ms),
 	  .default_value = "3s", RANGE(10, 10 * MINUTE),
 	  .text = "For the whole question. Past it, the request is refused with 503." },
 	{ "trusted_peers", HPX_OPTION_NETWORKS, GLOBAL(trusted_peers), RELOADABLE,

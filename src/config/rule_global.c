@@ -107,7 +107,7 @@ static void check_subrequest(struct hpx_parse_context *context)
 	static const char *const names[] = { "tenant.url", "tenant.header",
 					     "tenant.cache", "tenant.ca_file",
 					     "tenant.timeout", "tenant.connect_timeout" };
-	bool used = context->settings->tenant_from == HPX_TENANT_SUBREQUEST;
+	bool used = context->settings->tenant.from == HPX_TENANT_SUBREQUEST;
 
 	if (used && !is_given(context, "tenant.url"))
 		mistake(context, "tenant.from",
@@ -148,24 +148,24 @@ static bool may_name_tenant(const struct hpx_parse_context *context, struct hpx_
 static void check_tenant_lists(struct hpx_parse_context *context)
 {
 	const struct hpx_settings *settings = context->settings;
-	bool looks = settings->tenant_from == HPX_TENANT_AUTOMATIC ||
-		     settings->tenant_from == HPX_TENANT_AUTHORIZATION ||
-		     settings->tenant_from == HPX_TENANT_SUBREQUEST ||
-		     settings->tenant_anonymous == HPX_ANONYMOUS_LOCAL;
+	bool looks = settings->tenant.from == HPX_TENANT_AUTOMATIC ||
+		     settings->tenant.from == HPX_TENANT_AUTHORIZATION ||
+		     settings->tenant.from == HPX_TENANT_SUBREQUEST ||
+		     settings->tenant.anonymous == HPX_ANONYMOUS_LOCAL;
 
-	for (size_t i = 0; i < settings->tenant_with_count; i++) {
-		struct hpx_span name = settings->tenant_with[i];
+	for (size_t i = 0; i < settings->tenant.with_count; i++) {
+		struct hpx_span name = settings->tenant.with[i];
 		if (!may_name_tenant(context, name))
 			mistake(context, "tenant.with",
 				"names a header that cannot be part of a tenant: the key's, "
 				"Cookie, or one that belongs to the message or the connection, or "
 				"that hapax writes anew");
-		if (has_name(settings->tenant_ignore, settings->tenant_ignore_count, name))
+		if (has_name(settings->tenant.ignore, settings->tenant.ignore_count, name))
 			mistake(context, "tenant.ignore",
 				"names a header that tenant.with names too; leave it out of "
 				"one of them");
 	}
-	if (!looks && settings->tenant_ignore_count > 0)
+	if (!looks && settings->tenant.ignore_count > 0)
 		warn(context, "tenant.ignore",
 		     "has no effect here: only what tenant.from and tenant.with name is looked "
 		     "at");
@@ -174,16 +174,16 @@ static void check_tenant_lists(struct hpx_parse_context *context)
 static void check_tenant_name(struct hpx_parse_context *context)
 {
 	const struct hpx_settings *settings = context->settings;
-	bool header = settings->tenant_from == HPX_TENANT_HEADER ||
-		      settings->tenant_from == HPX_TENANT_CREDENTIAL;
-	bool named = header || settings->tenant_from == HPX_TENANT_COOKIE;
+	bool header = settings->tenant.from == HPX_TENANT_HEADER ||
+		      settings->tenant.from == HPX_TENANT_CREDENTIAL;
+	bool named = header || settings->tenant.from == HPX_TENANT_COOKIE;
 
 	if (named && !is_given(context, "tenant.name"))
 		mistake(context, "tenant.from",
-			settings->tenant_from == HPX_TENANT_HEADER ?
+			settings->tenant.from == HPX_TENANT_HEADER ?
 				"is header, but no header is named; add e.g. "
 				"tenant.name: X-Tenant" :
-			settings->tenant_from == HPX_TENANT_COOKIE ?
+			settings->tenant.from == HPX_TENANT_COOKIE ?
 				"is cookie, but no cookie is named; add e.g. "
 				"tenant.name: session" :
 				"is credential, but no header is named; add e.g. "
@@ -191,15 +191,15 @@ static void check_tenant_name(struct hpx_parse_context *context)
 	if (!named && is_given(context, "tenant.name"))
 		warn(context, "tenant.name",
 		     "has no effect unless tenant.from is credential, header or cookie");
-	if (!header || settings->tenant_name.ptr == NULL)
+	if (!header || settings->tenant.name.ptr == NULL)
 		return;
-	if (!may_name_tenant(context, settings->tenant_name))
+	if (!may_name_tenant(context, settings->tenant.name))
 		mistake(context, "tenant.name",
 			"names a header that cannot be the tenant's: the key's, Cookie (say "
 			"tenant.from: cookie), or one that belongs to the message or the "
 			"connection, or that hapax writes anew");
-	if (has_name(settings->tenant_ignore, settings->tenant_ignore_count,
-		     settings->tenant_name))
+	if (has_name(settings->tenant.ignore, settings->tenant.ignore_count,
+		     settings->tenant.name))
 		mistake(context, "tenant.ignore",
 			"names the header that tenant.name names; leave one out");
 }
@@ -210,14 +210,14 @@ static void check_tenant(struct hpx_parse_context *context)
 
 	check_tenant_name(context);
 	check_tenant_lists(context);
-	if (settings->tenant_from == HPX_TENANT_ANONYMOUS &&
+	if (settings->tenant.from == HPX_TENANT_ANONYMOUS &&
 	    is_given(context, "tenant.anonymous") &&
-	    settings->tenant_anonymous != HPX_ANONYMOUS_ALLOW)
+	    settings->tenant.anonymous != HPX_ANONYMOUS_ALLOW)
 		mistake(context, "tenant.anonymous",
 			"is allow where tenant.from is anonymous, and cannot be another; leave one "
 			"out");
 	check_subrequest(context);
-	if (settings->tenant_from == HPX_TENANT_HEADER &&
+	if (settings->tenant.from == HPX_TENANT_HEADER &&
 	    settings->trusted_peer_count == 0 && !settings->listen.is_unix)
 		mistake(context, "tenant.from",
 			"is header, which any client could send; list your proxies in "

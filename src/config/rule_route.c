@@ -143,9 +143,9 @@ static void check_policies(struct hpx_parse_context *context)
 
 static bool is_verified(const struct hpx_settings *settings)
 {
-	return settings->tenant_from == HPX_TENANT_SUBREQUEST ||
-	       (settings->tenant_from == HPX_TENANT_HEADER &&
-		settings->tenant_anonymous == HPX_ANONYMOUS_REFUSE);
+	return settings->tenant.from == HPX_TENANT_SUBREQUEST ||
+	       (settings->tenant.from == HPX_TENANT_HEADER &&
+		settings->tenant.anonymous == HPX_ANONYMOUS_REFUSE);
 }
 
 static void check_target(struct hpx_parse_context *context, const struct hpx_location *location,

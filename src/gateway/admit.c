@@ -260,7 +260,7 @@ enum hpx_next hpx_step_tenant(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .detail = NULL };
 
-	if (request->settings->tenant_from == HPX_TENANT_SUBREQUEST)
+	if (request->settings->tenant.from == HPX_TENANT_SUBREQUEST)
 		return hpx_subrequest_ask(request);
 	const struct hpx_tenant_source source = hpx_tenant_source_of(request);
 	struct hpx_tenant tenant;

@@ -64,7 +64,7 @@ static bool is_secret_or_ours(const struct hpx_settings *settings,
 	};
 
 	return is_among(name, names, COUNT(names)) || hpx_span_ieq(name, settings->key_header) ||
-	       (settings->tenant_name.len > 0 && hpx_span_ieq(name, settings->tenant_name)) ||
+	       (settings->tenant.name.len > 0 && hpx_span_ieq(name, settings->tenant.name)) ||
 	       names_caller(name) || hpx_span_istarts(name, HPX_SPAN("Proxy-")) ||
 	       hpx_span_istarts(name, HPX_SPAN("X-Forwarded-")) || hpx_field_is_ours(name) ||
 	       hpx_field_is_hop(head, name);

@@ -75,8 +75,8 @@ static bool is_always(struct hpx_span name)
 
 static bool has_tenant_header(const struct hpx_settings *settings)
 {
-	return settings->tenant_from == HPX_TENANT_HEADER ||
-	       settings->tenant_from == HPX_TENANT_CREDENTIAL;
+	return settings->tenant.from == HPX_TENANT_HEADER ||
+	       settings->tenant.from == HPX_TENANT_CREDENTIAL;
 }
 
 /* Headers that name the tenant, or would if they were alone. A header that only looks
@@ -88,10 +88,10 @@ static bool names_tenant(const struct hpx_settings *settings, struct hpx_span na
 
 	if (!hpx_tenant_looks_at(settings, name))
 		return false;
-	return settings->tenant_from == HPX_TENANT_SUBREQUEST ||
+	return settings->tenant.from == HPX_TENANT_SUBREQUEST ||
 	       hpx_caller_field_of(name, &twin) != HPX_CALLER_SUSPECT ||
-	       is_among(name, settings->tenant_with, settings->tenant_with_count) ||
-	       (has_tenant_header(settings) && hpx_span_ieq(name, settings->tenant_name));
+	       is_among(name, settings->tenant.with, settings->tenant.with_count) ||
+	       (has_tenant_header(settings) && hpx_span_ieq(name, settings->tenant.name));
 }
 
 /* The names that stand in the configuration, one by one; ptr NULL behind the
@@ -103,10 +103,10 @@ static struct hpx_span configured(const struct hpx_settings *settings,
 		return settings->key_header;
 	n--;
 	if (has_tenant_header(settings) && n-- == 0)
-		return settings->tenant_name;
-	if (n < settings->tenant_with_count)
-		return settings->tenant_with[n];
-	n -= settings->tenant_with_count;
+		return settings->tenant.name;
+	if (n < settings->tenant.with_count)
+		return settings->tenant.with[n];
+	n -= settings->tenant.with_count;
 	if (n < route->recipe.header_count)
 		return route->recipe.headers[n];
 	return (struct hpx_span){ NULL, 0 };

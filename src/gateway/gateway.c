@@ -360,10 +360,10 @@ static enum hpx_status make_shared(struct hpx_gateway *gateway, struct hpx_egres
 
 	gateway->observed_keys = hpx_observed_keys_new();
 	gateway->webhooks = hpx_webhook_states_new(settings->webhook_count);
-	if (settings->tenant_from == HPX_TENANT_SUBREQUEST)
-		gateway->subrequests = hpx_subrequests_new(egress, &settings->subrequest);
+	if (settings->tenant.from == HPX_TENANT_SUBREQUEST)
+		gateway->subrequests = hpx_subrequests_new(egress, &settings->tenant.subrequest);
 	if (gateway->observed_keys == NULL || gateway->webhooks == NULL ||
-	    (settings->tenant_from == HPX_TENANT_SUBREQUEST && gateway->subrequests == NULL))
+	    (settings->tenant.from == HPX_TENANT_SUBREQUEST && gateway->subrequests == NULL))
 		return HPX_NOMEM;
 	if (gateway->service->store == NULL)
 		return HPX_OK;

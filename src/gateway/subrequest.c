@@ -213,7 +213,7 @@ static void free_inquiry(struct hpx_inquiry *inquiry)
 
 static void remember(struct hpx_inquiry *inquiry, const struct hpx_identity *identity)
 {
-	int64_t for_ms = inquiry->settings->subrequest.cache_ms;
+	int64_t for_ms = inquiry->settings->tenant.subrequest.cache_ms;
 
 	if (inquiry->all->identities == NULL || identity->kind == HPX_IDENTITY_UNAVAILABLE)
 		return;
@@ -284,7 +284,7 @@ static void answered(struct hpx_egress_request *egress)
 
 	if (egress->end == HPX_EGRESS_ANSWERED)
 		hpx_identity_read(egress->status, hpx_buffer_span(&egress->headers_in),
-				  inquiry->settings->subrequest.header, &identity);
+				  inquiry->settings->tenant.subrequest.header, &identity);
 	conclude(inquiry, &identity);
 }
 
@@ -368,7 +368,7 @@ void hpx_subrequest_leave(struct hpx_request *request)
 static struct hpx_inquiry *make_inquiry(struct hpx_request *request, struct hpx_buffer *headers,
 					const uint8_t digest[HPX_SHA256_SIZE])
 {
-	const struct hpx_caller *caller = &request->settings->subrequest.caller;
+	const struct hpx_caller *caller = &request->settings->tenant.subrequest.caller;
 	struct hpx_inquiry *inquiry = calloc(1, sizeof(*inquiry));
 
 	if (inquiry == NULL || write_origin(request, headers) != HPX_OK ||
@@ -422,7 +422,7 @@ static enum hpx_next ask(struct hpx_request *request, struct hpx_buffer *headers
 		conclude(inquiry, &nobody);
 	}
 	return hpx_request_await(request, HPX_WAIT_QUERY, &request->identity.inquired,
-				 request->settings->subrequest.caller.timeout_ms,
+				 request->settings->tenant.subrequest.caller.timeout_ms,
 				 HPX_NEXT_IDENTIFIED, HPX_NEXT_TENANT_UNAVAILABLE);
 }
 

@@ -20,7 +20,7 @@ static bool is_among(const struct hpx_span *names, size_t count, struct hpx_span
 
 static bool is_ignored(const struct hpx_settings *settings, struct hpx_span name)
 {
-	return is_among(settings->tenant_ignore, settings->tenant_ignore_count, name);
+	return is_among(settings->tenant.ignore, settings->tenant.ignore_count, name);
 }
 
 static unsigned char lower(char c)
@@ -108,7 +108,7 @@ static void find(const struct hpx_tenant_source *source, struct hpx_tenant_found
 		} else if (kind == HPX_CALLER_RENEWED) {
 			found->renewed = field;
 			found->twin = twin;
-		} else if (!is_among(settings->tenant_with, settings->tenant_with_count,
+		} else if (!is_among(settings->tenant.with, settings->tenant.with_count,
 				     field->name)) {
 			found->suspect = field;
 		}
@@ -168,7 +168,7 @@ static enum hpx_status fold(const struct hpx_tenant_source *source,
 {
 	/* Alone, the key names the caller itself. */
 	const struct hpx_field *key = found->authorization != NULL ? found->api_key : NULL;
-	bool listed = source->settings->tenant_from == HPX_TENANT_AUTOMATIC;
+	bool listed = source->settings->tenant.from == HPX_TENANT_AUTOMATIC;
 	size_t count = listed ? found->stable_count : 0;
 	struct hpx_sha256 hash;
 	enum hpx_status status = HPX_OK;
@@ -191,9 +191,9 @@ static enum hpx_status anonymous(const struct hpx_tenant_source *source, const c
 {
 	enum hpx_status status = HPX_OK;
 
-	if (source->settings->tenant_anonymous == HPX_ANONYMOUS_REFUSE)
+	if (source->settings->tenant.anonymous == HPX_ANONYMOUS_REFUSE)
 		return hpx_tenant_refuse_nobody(source, missing, tenant);
-	if (source->settings->tenant_anonymous == HPX_ANONYMOUS_LOCAL)
+	if (source->settings->tenant.anonymous == HPX_ANONYMOUS_LOCAL)
 		status = hpx_tenant_refuse_afar(source, missing, tenant);
 	if (status != HPX_OK)
 		return status;
@@ -208,7 +208,7 @@ static enum hpx_status absent(const struct hpx_tenant_source *source,
 			      const struct hpx_tenant_found *found, const char *missing,
 			      struct hpx_tenant *tenant)
 {
-	bool cookies = source->settings->tenant_from != HPX_TENANT_COOKIE;
+	bool cookies = source->settings->tenant.from != HPX_TENANT_COOKIE;
 	const struct hpx_field *other = found->authorization;
 
 	if (other == NULL)
@@ -221,7 +221,7 @@ static enum hpx_status absent(const struct hpx_tenant_source *source,
 		other = found->suspect;
 	if (other == NULL && cookies)
 		other = found->cookie;
-	if (other == NULL || source->settings->tenant_anonymous != HPX_ANONYMOUS_LOCAL)
+	if (other == NULL || source->settings->tenant.anonymous != HPX_ANONYMOUS_LOCAL)
 		return anonymous(source, missing, tenant);
 	return hpx_tenant_refuse_other(source, missing, other, tenant);
 }
@@ -266,7 +266,7 @@ static enum hpx_status from_two(const struct hpx_tenant_source *source,
 static enum hpx_status from_credentials(const struct hpx_tenant_source *source,
 					struct hpx_tenant *tenant)
 {
-	bool automatic = source->settings->tenant_from == HPX_TENANT_AUTOMATIC;
+	bool automatic = source->settings->tenant.from == HPX_TENANT_AUTOMATIC;
 	const char *missing = "this request has no credential";
 	struct hpx_tenant_found found;
 
@@ -320,7 +320,7 @@ static enum hpx_status read_value(const struct hpx_tenant_source *source, struct
 static enum hpx_status from_credential(const struct hpx_tenant_source *source,
 				       struct hpx_tenant *tenant)
 {
-	struct hpx_field field = { .name = source->settings->tenant_name };
+	struct hpx_field field = { .name = source->settings->tenant.name };
 	enum hpx_status status = read_value(source, field.name, &field.value);
 	struct hpx_sha256 hash;
 
@@ -342,7 +342,7 @@ static enum hpx_status from_header(const struct hpx_tenant_source *source,
 {
 	const struct hpx_settings *settings = source->settings;
 	struct hpx_span value;
-	enum hpx_status status = read_value(source, settings->tenant_name, &value);
+	enum hpx_status status = read_value(source, settings->tenant.name, &value);
 
 	if (status != HPX_OK)
 		return status;
@@ -350,7 +350,7 @@ static enum hpx_status from_header(const struct hpx_tenant_source *source,
 		return hpx_tenant_refuse(tenant, HPX_SPAN(
 							 "the tenant's header is taken from trusted peers only, and this "
 							 "connection is not from one (trusted_peers)"));
-	if (hpx_field_count(source->head, settings->tenant_name) > 1 ||
+	if (hpx_field_count(source->head, settings->tenant.name) > 1 ||
 	    value.len > TENANT_NAME_MAX)
 		return hpx_tenant_refuse(tenant, HPX_SPAN(
 							 "the tenant's header is sent more than once or is longer than 255 bytes"));
@@ -390,7 +390,7 @@ static enum hpx_status from_cookie(const struct hpx_tenant_source *source,
 	for (size_t i = 0; i < head->field_count; i++)
 		if (hpx_span_ieq(head->fields[i].name, HPX_SPAN("Cookie")))
 			count += find_cookie(head->fields[i].value,
-					     source->settings->tenant_name, &value);
+					     source->settings->tenant.name, &value);
 	if (count > 1)
 		return hpx_tenant_refuse(tenant, HPX_SPAN(
 							 "the cookie that names the caller is sent twice"));
@@ -402,7 +402,7 @@ static enum hpx_status from_cookie(const struct hpx_tenant_source *source,
 static enum hpx_status from_setting(const struct hpx_tenant_source *source,
 				    struct hpx_tenant *tenant)
 {
-	switch (source->settings->tenant_from) {
+	switch (source->settings->tenant.from) {
 	case HPX_TENANT_AUTOMATIC:
 	case HPX_TENANT_AUTHORIZATION:
 		return from_credentials(source, tenant);
@@ -449,12 +449,12 @@ enum hpx_status hpx_tenant_add_with(const struct hpx_tenant_source *source,
 	struct hpx_tenant refused = { .reason = NULL };
 	struct hpx_sha256 hash;
 
-	if (settings->tenant_with_count == 0)
+	if (settings->tenant.with_count == 0)
 		return HPX_OK;
 	hpx_sha256_init(&hash);
 	hpx_sha256_part(&hash, HPX_SPAN("with"));
-	for (size_t i = 0; i < settings->tenant_with_count && status == HPX_OK; i++) {
-		one = settings->tenant_with[i];
+	for (size_t i = 0; i < settings->tenant.with_count && status == HPX_OK; i++) {
+		one = settings->tenant.with[i];
 		status = add_with(source, one, &hash);
 	}
 	enum hpx_status finished = finish(&hash, name->ptr, "+", source->arena, name);
@@ -483,9 +483,9 @@ bool hpx_tenant_looks_at(const struct hpx_settings *settings, struct hpx_span na
 	enum hpx_caller_field kind = hpx_caller_field_of(name, &twin);
 	bool is_cookie = hpx_span_ieq(name, HPX_SPAN("Cookie"));
 
-	if (is_among(settings->tenant_with, settings->tenant_with_count, name))
+	if (is_among(settings->tenant.with, settings->tenant.with_count, name))
 		return true;
-	switch (settings->tenant_from) {
+	switch (settings->tenant.from) {
 	case HPX_TENANT_AUTOMATIC:
 	case HPX_TENANT_SUBREQUEST:
 		return (is_cookie || (kind != HPX_CALLER_NONE && kind != HPX_CALLER_HARMLESS)) &&
@@ -494,7 +494,7 @@ bool hpx_tenant_looks_at(const struct hpx_settings *settings, struct hpx_span na
 		return kind == HPX_CALLER_CREDENTIAL && !is_ignored(settings, name);
 	case HPX_TENANT_CREDENTIAL:
 	case HPX_TENANT_HEADER:
-		return hpx_span_ieq(name, settings->tenant_name);
+		return hpx_span_ieq(name, settings->tenant.name);
 	case HPX_TENANT_COOKIE:
 		return is_cookie;
 	case HPX_TENANT_ANONYMOUS:

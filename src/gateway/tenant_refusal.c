@@ -170,8 +170,8 @@ static const struct hpx_field *find_forwarded(const struct hpx_http_head *head)
 /* What the client can do, where the remedy is not the operator's alone. */
 static const char *client_remedy(const struct hpx_settings *settings)
 {
-	return settings->tenant_from == HPX_TENANT_AUTOMATIC ||
-			       settings->tenant_from == HPX_TENANT_AUTHORIZATION ?
+	return settings->tenant.from == HPX_TENANT_AUTOMATIC ||
+			       settings->tenant.from == HPX_TENANT_AUTHORIZATION ?
 		       "; send Authorization or X-Api-Key" :
 		       "";
 }
@@ -218,9 +218,9 @@ enum hpx_status hpx_tenant_refuse_other(const struct hpx_tenant_source *source,
 
 static enum hpx_status describe_from(const struct hpx_settings *settings, struct hpx_buffer *out)
 {
-	struct hpx_span name = settings->tenant_name;
+	struct hpx_span name = settings->tenant.name;
 
-	switch (settings->tenant_from) {
+	switch (settings->tenant.from) {
 	case HPX_TENANT_AUTOMATIC:
 		return hpx_buffer_text(out, "Authorization and X-Api-Key, and beside them whatever "
 					    "else is known to name a caller");
@@ -255,12 +255,12 @@ static enum hpx_status describe_list(const char *before, const struct hpx_span *
 static enum hpx_status describe_anonymous(const struct hpx_settings *settings,
 					  struct hpx_buffer *out)
 {
-	if (settings->tenant_from == HPX_TENANT_SUBREQUEST ||
-	    settings->tenant_from == HPX_TENANT_ANONYMOUS)
+	if (settings->tenant.from == HPX_TENANT_SUBREQUEST ||
+	    settings->tenant.from == HPX_TENANT_ANONYMOUS)
 		return HPX_OK;
-	if (settings->tenant_anonymous == HPX_ANONYMOUS_ALLOW)
+	if (settings->tenant.anonymous == HPX_ANONYMOUS_ALLOW)
 		return hpx_buffer_text(out, "; without it: anonymous, one tenant for all such callers");
-	if (settings->tenant_anonymous == HPX_ANONYMOUS_REFUSE)
+	if (settings->tenant.anonymous == HPX_ANONYMOUS_REFUSE)
 		return hpx_buffer_text(out, "; without it: 401");
 	if (hpx_address_is_local(&settings->listen))
 		return hpx_buffer_printf(out, "; without any credential: anonymous, for %s is local, "
@@ -276,10 +276,10 @@ enum hpx_status hpx_tenant_describe(const struct hpx_settings *settings, struct 
 	enum hpx_status status = describe_from(settings, out);
 
 	if (status == HPX_OK)
-		status = describe_list(", with ", settings->tenant_with,
-				       settings->tenant_with_count, out);
+		status = describe_list(", with ", settings->tenant.with,
+				       settings->tenant.with_count, out);
 	if (status == HPX_OK)
-		status = describe_list(", not looking at ", settings->tenant_ignore,
-				       settings->tenant_ignore_count, out);
+		status = describe_list(", not looking at ", settings->tenant.ignore,
+				       settings->tenant.ignore_count, out);
 	return status == HPX_OK ? describe_anonymous(settings, out) : status;
 }

@@ -39,6 +39,18 @@ enum hpx_anonymous { HPX_ANONYMOUS_LOCAL,
 		     HPX_ANONYMOUS_ALLOW,
 		     HPX_ANONYMOUS_REFUSE };
 
+/* `tenant`: what names the caller of a request. */
+struct hpx_tenant_settings {
+	enum hpx_tenant_from from;
+	struct hpx_span name;         /* of the header or cookie */
+	enum hpx_anonymous anonymous; /* REFUSE with SUBREQUEST, ALLOW with ANONYMOUS */
+	const struct hpx_span *with;  /* headers that are part of the name; lower case, sorted */
+	size_t with_count;
+	const struct hpx_span *ignore; /* headers that are not looked at; the same */
+	size_t ignore_count;
+	struct hpx_subrequest subrequest; /* from SUBREQUEST */
+};
+
 /* A network of trusted peers: 10.0.0.0/8, ::1/128, or one address. */
 struct hpx_network {
 	uint8_t bytes[16];    /* IPv4 as ::ffff:a.b.c.d */
@@ -87,14 +99,7 @@ struct hpx_settings {
 	bool store_create;
 	unsigned loops; /* 0: one per core */
 	enum hpx_profile profile;
-	enum hpx_tenant_from tenant_from;
-	struct hpx_span tenant_name;         /* of the header or cookie */
-	enum hpx_anonymous tenant_anonymous; /* REFUSE with SUBREQUEST, ALLOW with ANONYMOUS */
-	const struct hpx_span *tenant_with;  /* headers that are part of it; lower case, sorted */
-	size_t tenant_with_count;
-	const struct hpx_span *tenant_ignore; /* headers that are not looked at; the same */
-	size_t tenant_ignore_count;
-	struct hpx_subrequest subrequest; /* tenant_from SUBREQUEST */
+	struct hpx_tenant_settings tenant;
 	const struct hpx_job_target *targets;
 	size_t target_count;
 	const struct hpx_webhook *webhooks;

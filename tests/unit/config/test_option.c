@@ -55,9 +55,9 @@ static void every_member_has_an_option(void **state)
 	MARK(settings, hpx_settings, target_count);
 	MARK(settings, hpx_settings, webhooks);
 	MARK(settings, hpx_settings, webhook_count);
-	MARK(settings, hpx_settings, subrequest.caller.credentials);
-	MARK(settings, hpx_settings, subrequest.caller.headers);
-	MARK(settings, hpx_settings, subrequest.cache_entries_max);
+	MARK(settings, hpx_settings, tenant.subrequest.caller.credentials);
+	MARK(settings, hpx_settings, tenant.subrequest.caller.headers);
+	MARK(settings, hpx_settings, tenant.subrequest.cache_entries_max);
 	MARK(route, hpx_route, target);
 	MARK(route, hpx_route, reconcile.given);
 	MARK(route, hpx_route, reconcile.probe.given);

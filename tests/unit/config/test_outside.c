@@ -171,11 +171,11 @@ static void the_design(void **state)
 	assert_span(bank->mapping.signs[HPX_RULING_DECLINED].values[1], "404");
 	assert_int_equal(bank->settle_after_ms, 300000);
 
-	assert_int_equal(settings->tenant_from, HPX_TENANT_SUBREQUEST);
-	assert_int_equal(settings->tenant_anonymous, HPX_ANONYMOUS_REFUSE);
-	assert_string_equal(settings->subrequest.caller.url, "http://127.0.0.1:1/v/");
-	assert_span(settings->subrequest.header, "X-Tenant");
-	assert_true(settings->subrequest.cache_entries_max > 0);
+	assert_int_equal(settings->tenant.from, HPX_TENANT_SUBREQUEST);
+	assert_int_equal(settings->tenant.anonymous, HPX_ANONYMOUS_REFUSE);
+	assert_string_equal(settings->tenant.subrequest.caller.url, "http://127.0.0.1:1/v/");
+	assert_span(settings->tenant.subrequest.header, "X-Tenant");
+	assert_true(settings->tenant.subrequest.cache_entries_max > 0);
 	hpx_settings_unref(settings);
 }
 

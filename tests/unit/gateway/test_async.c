@@ -64,7 +64,7 @@ static void a_job_keeps_no_credential(void **state)
 		{ "Prefer", false, false },
 	};
 	struct hpx_settings settings = { .key_header = HPX_SPAN("My-Key"),
-					 .tenant_name = HPX_SPAN("X-Tenant") };
+					 .tenant.name = HPX_SPAN("X-Tenant") };
 
 	(void)state;
 	for (size_t i = 0; i < 2 * COUNT(rows); i++) {
@@ -131,7 +131,7 @@ static enum hpx_status credentials(const struct hpx_settings *settings,
 static void show(struct hpx_field *fields, size_t count, const char *want_lines,
 		 uint8_t ret_digest[HPX_SHA256_SIZE])
 {
-	static const struct hpx_settings settings = { .tenant_from = HPX_TENANT_SUBREQUEST };
+	static const struct hpx_settings settings = { .tenant.from = HPX_TENANT_SUBREQUEST };
 
 	assert_status(credentials(&settings, fields, count, want_lines, ret_digest), HPX_OK);
 }
@@ -180,7 +180,7 @@ static void a_credential_sent_twice_is_refused(void **state)
 {
 	static const char *const names[] = { "Authorization", "X-Api-Key", "X-Auth-Token",
 					     "x-amzn-oidc-data", "X-My-Token" };
-	static const struct hpx_settings settings = { .tenant_from = HPX_TENANT_SUBREQUEST };
+	static const struct hpx_settings settings = { .tenant.from = HPX_TENANT_SUBREQUEST };
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
@@ -196,11 +196,11 @@ static void what_may_name_a_caller_is_shown(void **state)
 {
 	struct hpx_span with[] = { HPX_SPAN("host"), HPX_SPAN("stripe-account") };
 	struct hpx_span ignore[] = { HPX_SPAN("x-session-token") };
-	const struct hpx_settings settings = { .tenant_from = HPX_TENANT_SUBREQUEST,
-					       .tenant_with = with,
-					       .tenant_with_count = 2,
-					       .tenant_ignore = ignore,
-					       .tenant_ignore_count = 1 };
+	const struct hpx_settings settings = { .tenant.from = HPX_TENANT_SUBREQUEST,
+					       .tenant.with = with,
+					       .tenant.with_count = 2,
+					       .tenant.ignore = ignore,
+					       .tenant.ignore_count = 1 };
 	struct hpx_field fields[] = {
 		{ HPX_SPAN("Host"), HPX_SPAN("shop.example") },
 		{ HPX_SPAN("X-Auth-Token"), HPX_SPAN("t") },

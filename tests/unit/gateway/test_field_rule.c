@@ -15,10 +15,10 @@ static const struct hpx_route route = { .recipe = { .headers = counted, .header_
 static struct hpx_settings settings_of(enum hpx_tenant_from from)
 {
 	return (struct hpx_settings){ .key_header = HPX_SPAN("X-Request_Key"),
-				      .tenant_from = from,
-				      .tenant_name = HPX_SPAN("X-Shop"),
-				      .tenant_with = with,
-				      .tenant_with_count = COUNT(with) };
+				      .tenant.from = from,
+				      .tenant.name = HPX_SPAN("X-Shop"),
+				      .tenant.with = with,
+				      .tenant.with_count = COUNT(with) };
 }
 
 static void each_name_has_its_standing(void **state)

@@ -156,7 +156,7 @@ static void authorization_alone(void **state)
 	struct hpx_settings settings = local_settings();
 
 	(void)state;
-	settings.tenant_from = HPX_TENANT_AUTHORIZATION;
+	settings.tenant.from = HPX_TENANT_AUTHORIZATION;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct hpx_arena arena;
 		hpx_arena_init(&arena, ARENA_BYTES_MAX);
@@ -180,8 +180,8 @@ static void too_little_memory_is_told(void **state)
 	bool enough = false;
 
 	(void)state;
-	settings.tenant_with = with;
-	settings.tenant_with_count = 1;
+	settings.tenant.with = with;
+	settings.tenant.with_count = 1;
 	for (size_t bytes = 1; !enough; bytes += 16) {
 		struct hpx_arena arena;
 		hpx_arena_init(&arena, bytes);
@@ -223,12 +223,12 @@ static void what_is_looked_at(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct hpx_settings settings = { .tenant_from = rows[i].from,
-						 .tenant_name = HPX_SPAN("X-Tenant"),
-						 .tenant_with = with,
-						 .tenant_with_count = 1,
-						 .tenant_ignore = ignore,
-						 .tenant_ignore_count = 1 };
+		struct hpx_settings settings = { .tenant.from = rows[i].from,
+						 .tenant.name = HPX_SPAN("X-Tenant"),
+						 .tenant.with = with,
+						 .tenant.with_count = 1,
+						 .tenant.ignore = ignore,
+						 .tenant.ignore_count = 1 };
 		if (hpx_tenant_looks_at(&settings, hpx_span_of(rows[i].name)) != rows[i].looked_at)
 			fail_msg("row %zu, %s", i, rows[i].name);
 	}
@@ -266,13 +266,13 @@ static void what_holds_is_said(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct hpx_settings settings = { .tenant_from = rows[i].from,
-						 .tenant_anonymous = rows[i].anonymous,
-						 .tenant_name = HPX_SPAN("X-T"),
-						 .tenant_with = with,
-						 .tenant_with_count = 2,
-						 .tenant_ignore = ignore,
-						 .tenant_ignore_count = 1 };
+		struct hpx_settings settings = { .tenant.from = rows[i].from,
+						 .tenant.anonymous = rows[i].anonymous,
+						 .tenant.name = HPX_SPAN("X-T"),
+						 .tenant.with = with,
+						 .tenant.with_count = 2,
+						 .tenant.ignore = ignore,
+						 .tenant.ignore_count = 1 };
 		struct hpx_buffer out;
 		snprintf(settings.listen.host, sizeof(settings.listen.host), "%s", rows[i].listen);
 		snprintf(settings.listen.text, sizeof(settings.listen.text), "%s", rows[i].listen);
