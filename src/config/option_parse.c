@@ -113,6 +113,26 @@ static void refuse_unknown(const struct hpx_option_parser *parser,
 				  suggestion);
 }
 
+/* A path is made of names, and a name with a dot could be an option of another
+ * section, whose member lies in another struct. True: the name has one, or a bracket. */
+static bool refuse_dotted(const struct hpx_option_parser *parser,
+			  const struct hpx_yaml_node *node, struct hpx_span path)
+{
+	size_t dot = hpx_span_index(node->name, '.');
+	struct hpx_span rest = hpx_span_skip(node->name, dot < node->name.len ? dot + 1 : dot);
+
+	if (dot < node->name.len)
+		hpx_config_remark(parser->report, HPX_CONFIG_MISTAKE, node->line, node->column,
+				  path, "a name has no dot; write %.*s: {%.*s: ...}",
+				  HPX_VALUE_SHOW(hpx_span_first(node->name, dot)),
+				  HPX_VALUE_SHOW(hpx_span_first(rest, hpx_span_index(rest, '.'))));
+	else if (hpx_span_index(node->name, '[') < node->name.len)
+		refuse_unknown(parser, node, path);
+	else
+		return false;
+	return true;
+}
+
 /* One node of the tree. `*ret_enter`: go on with the nodes in it. */
 static enum hpx_status parse_node(const struct hpx_option_parser *parser, size_t index,
 				  struct hpx_span path, const struct hpx_option_sink *sinks,
@@ -122,6 +142,8 @@ static enum hpx_status parse_node(const struct hpx_option_parser *parser, size_t
 	const struct hpx_option *option = hpx_option_find(parser->table, path);
 
 	*ret_enter = false;
+	if (refuse_dotted(parser, node, path))
+		return HPX_OK;
 	if (option != NULL)
 		return parse_option(parser, index, path, option, sinks);
 	if (hpx_option_is_collection(parser->table, path))

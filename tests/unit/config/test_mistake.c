@@ -145,6 +145,8 @@ static void values(void **state)
 		  "f:3:17: cors.origins: names \"https://a.example\" twice\n" },
 		{ GOOD "cors: {origins: \"https://a.example\"}\n",
 		  "f:3:17: cors.origins: must be a list, not a single value\n" },
+		{ GOOD "targets.x.url: http://a.example\n",
+		  "f:3:1: targets.x.url: a name has no dot; write targets: {x: ...}\n" },
 		{ GOOD "cors: {origin: []}\n",
 		  "f:3:8: cors.origin: is no option; did you mean cors.origins?\n" },
 		{ GOOD "defaults:\n  fingerprint:\n    ignore: [/a~2b]\n",

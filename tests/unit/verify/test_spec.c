@@ -210,6 +210,7 @@ static const struct {
 	{ URL "only: [zzzzzz]", "--list` names them" },
 	{ URL "limits: {concurrency: 0}", "\"0\" is too small: at least 1" },
 	{ URL "limits: {time: 2d}", "limits.time: \"2d\" is too large: at most 24h" },
+	{ URL "requests.slow.body: x", "requests.slow.body: a name has no dot; write requests: {slow: ...}" },
 	{ URL "zzzzzz: 1", "zzzzzz: is no option; `hapax verify --help`" },
 	{ URL "skip: [frst, retri]", "did you mean \"first\"?; there is no row \"retri\"; did you mean \"retry\"?" },
 	{ URL "limits: {time: 5}", "\"5\" is no duration: write a whole number and its unit" },
