@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 
 /* Large enough that an ordinary request needs one chunk, small enough that
  * thousands of requests under way stay within a few tens of megabytes. */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
-#include "base/utf8.h"
+#include "base/span.h"
+#include "base/status.h"
 
 void hpx_buffer_init(struct hpx_buffer *buffer, size_t max)
 {

@@ -7,7 +7,7 @@
 #include <openssl/crypto.h>
 #include <sys/random.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 
 void hpx_hex_encode(const void *bytes, size_t len, char *out)
 {

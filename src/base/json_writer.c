@@ -4,9 +4,9 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
-#include "base/utf8.h"
+#include "base/span.h"
+#include "base/status.h"
 
 void hpx_json_writer_init(struct hpx_json_writer *json, struct hpx_buffer *out)
 {

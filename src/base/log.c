@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 
 #define LINE_MAX_BYTES 1024
 

@@ -1,7 +1,7 @@
 /* Histograms with doubling buckets, and the page that Prometheus reads. */
 #include "base/metric.h"
 
-#include "base/utf8.h"
+#include "base/span.h"
 
 static unsigned bucket_of(uint64_t value)
 {

@@ -1,5 +1,9 @@
-/* Names and texts of the results, from the one list. */
+/* Names and texts of the results, from the one list; and what happens when we are wrong:
+ * say where, and stop. */
 #include "base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 const char *hpx_status_name(enum hpx_status status)
 {
@@ -23,4 +27,11 @@ const char *hpx_status_text(enum hpx_status status)
 #undef X
 	}
 	return "unknown status";
+}
+
+_Noreturn void hpx_assert_failed(const char *cond, const char *file, int line)
+{
+	fprintf(stderr, "level=fatal event=assert file=%s line=%d cond=\"%s\"\n",
+		file, line, cond);
+	abort();
 }

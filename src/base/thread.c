@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <time.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 
 enum hpx_status hpx_thread_start(pthread_t *ret_thread, void *(*run)(void *user), void *user)
 {

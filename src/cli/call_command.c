@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/buffer.h"
+#include "base/status.h"
 #include "cli/call.h"
 #include "config/unit.h"
 #include "core/json_tree.h"

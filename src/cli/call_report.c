@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/buffer.h"
+#include "base/status.h"
 #include "cli/call.h"
 #include "cli/operator_command.h"
 #include "core/json.h"

@@ -1,6 +1,6 @@
 /* `hapax check`: prints the mistakes of a configuration and what it does. It also prints
  * the reference and the sample, which are made from the table of options. */
-#include "base/assert.h"
+#include "base/status.h"
 #include "cli/cli.h"
 #include "config/option_parse.h"
 #include "gateway/tenant.h"

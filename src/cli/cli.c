@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "cli/cli.h"
 #include "config/suggestion.h"
 

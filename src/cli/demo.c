@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "cli/cli.h"
 #include "cli/demo.h"
 

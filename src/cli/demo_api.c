@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "cli/demo.h"
 #include "http/field.h"

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "cli/demo.h"
 
 #define CONNECT_TIMEOUT_MS 1000

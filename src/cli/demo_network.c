@@ -1,7 +1,7 @@
 /* The flaky network: one exchange per connection. The request is passed on without the
  * network's own header, by the transfer that jobs are delivered with (egress/), and its
  * answer is brought back, or lost. */
-#include "base/assert.h"
+#include "base/status.h"
 #include "cli/demo.h"
 #include "egress/transfer.h"
 #include "http/field.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "cli/demo.h"
 
 #define INDENT "   "

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "cli/demo.h"
 #include "http/problem.h"
 #include "http/write.h"

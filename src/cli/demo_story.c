@@ -2,7 +2,7 @@
  * by the ledgers. What the client believes is shown; what the ledger holds decides. */
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "cli/demo.h"
 #include "http/write.h"
 

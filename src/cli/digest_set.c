@@ -1,7 +1,7 @@
 /* Open addressing over truncated digests; a place of zeros is free. The lowest bit of the
  * last byte is the mark and no part of the digest. */
 #include "cli/digest_set.h"
-#include "base/assert.h"
+#include "base/status.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* `hapax jobs`: shows the deliveries that are owed to outside services, retries and
  * discards them. It works beside a running `hapax serve` and never creates a store. Here
  * are finding jobs, ls, retry, discard, and the table of verbs. */
-#include "base/assert.h"
+#include "base/status.h"
 #include "cli/operations.h"
 
 /* Of one operation. `hapax jobs ls --operation` lists more. */

@@ -1,6 +1,6 @@
 /* `hapax jobs show`: one job, the key it is sent with, and the history of the
  * operation that owes it. */
-#include "base/assert.h"
+#include "base/status.h"
 #include "cli/operations.h"
 
 struct shown_job {

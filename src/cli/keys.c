@@ -3,8 +3,8 @@
  * operation, and the table of verbs. */
 #include <ctype.h>
 
-#include "base/assert.h"
 #include "base/bytes.h"
+#include "base/status.h"
 #include "cli/operations.h"
 
 /* The first digits of a reference in a table; as many as `resolve` prints. */

@@ -1,8 +1,8 @@
 /* `hapax keys show`: the record, its jobs, its history and the stored answer. The first
  * reservation and its direct completion leave no event, because the record has them: the
  * history is put together from the record and the events. */
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "cli/operations.h"
 #include "store/outbox_change.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "cli/operator_command.h"
 
 /* Lists, and what is shown of one operation. LIMIT_MAX keeps well below it. */

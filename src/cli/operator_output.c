@@ -2,9 +2,9 @@
  * must not steer a terminal. */
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
-#include "base/utf8.h"
+#include "base/span.h"
+#include "base/status.h"
 #include "cli/operator_command.h"
 
 #define REQUEST_WIDTH_MAX 64

@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <time.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "cli/reconcile.h"
 #include "config/unit.h"
 

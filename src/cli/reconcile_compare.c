@@ -5,9 +5,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "cli/operations.h"
 #include "cli/reconcile.h"
 #include "core/number.h"

@@ -1,6 +1,6 @@
 /* Matching: from the name in a row of the ledger to one operation or job of ours, and
  * back to its name. */
-#include "base/assert.h"
+#include "base/status.h"
 #include "cli/operations.h"
 #include "cli/reconcile.h"
 #include "core/json.h"

@@ -1,8 +1,8 @@
 /* `hapax serve`: a service with a gateway and workers, until SIGTERM. Requests run
  * on the gateway's own loops; the main thread has the service's loop. */
 #include "base/clock.h"
-#include "base/container.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "cli/cli.h"
 #include "egress/egress.h"
 #include "gateway/gateway.h"

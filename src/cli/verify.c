@@ -13,7 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/utf8.h"
+#include "base/span.h"
 #include "config/unit.h"
 #include "verify/row.h"
 #include "verify/verify_report.h"

@@ -3,9 +3,9 @@
  * libcurl never sends again by itself, and the proof whether a byte left. HTTP/1.1
  * only: in HTTP/2 libcurl does send again by itself, where a stream is refused, and
  * with one request on a connection there is nothing to be had for that. */
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/crash_point.h"
+#include "base/status.h"
 #include "client/client.h"
 #include "egress/transfer.h"
 #include "http/field.h"

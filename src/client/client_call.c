@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "client/client.h"
 
 #define REMEMBERED_MS ((int64_t)86400000)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "client/client.h"
 #include "http/field.h"
 #include "http/octet.h"

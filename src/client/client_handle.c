@@ -7,9 +7,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/sized.h"
+#include "base/status.h"
 #include "client/client.h"
 #include "client/journal.h"
 #include "http/field.h"

@@ -13,9 +13,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/crash_point.h"
+#include "base/status.h"
 #include "client/client.h"
 #include "client/journal.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "client/journal.h"
 
 /* ---- writing ---- */

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "client/journal.h"
 
 /* "hpxc" */

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "config/parse_context.h"
 
 /* Nodes, names and paths of a file of 1 MiB: a node has some 100 bytes, and

@@ -3,7 +3,7 @@
  * stand. Targets and webhooks begin with the defaults of their kind. */
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "config/parse_context.h"
 
 /* The profile decides the defaults, so it is looked at before anything else.

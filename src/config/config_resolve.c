@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "config/parse_context.h"
 
 #define SECRET_BYTES_MAX ((size_t)16 << 10)

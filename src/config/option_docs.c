@@ -3,7 +3,7 @@
  * default. */
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "config/config.h"
 #include "config/option.h"
 #include "config/unit.h"

@@ -3,7 +3,7 @@
  * a wrong path may mean. */
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "config/option.h"
 #include "config/suggestion.h"
 

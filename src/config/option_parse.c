@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 
 /* The texts of a value: one, or the elements of a list. Where the shape is
  * wrong, NULL and a problem. */

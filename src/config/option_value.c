@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "config/option_parse.h"
 #include "config/suggestion.h"
 #include "http/cors.h"

@@ -2,7 +2,7 @@
  * mean. A URL is never shown: somebody may have put a password into it. */
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "config/option_parse.h"
 #include "settings/external_service.h"
 

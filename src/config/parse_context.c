@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 
 /* Longer than any remark of ours; report.c cuts what is too long. */
 #define MESSAGE_SIZE 400

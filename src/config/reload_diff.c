@@ -4,7 +4,7 @@
  * would be another operation and run again. */
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "config/config.h"
 #include "config/option_parse.h"
 

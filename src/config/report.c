@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/utf8.h"
+#include "base/span.h"
 
 #define ARENA_BYTES_MAX ((size_t)256 << 10)
 #define MESSAGE_MAX 600

@@ -1,6 +1,6 @@
 /* Rules about options at the top of the file: options that contradict each other,
  * or are probably not meant. Checked when every value is in its place. */
-#include "base/utf8.h"
+#include "base/span.h"
 #include "config/parse_context.h"
 #include "http/field.h"
 #include "store/store.h"

@@ -3,7 +3,7 @@
  * of the service means. */
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "config/parse_context.h"
 #include "store/store.h"
 

@@ -2,7 +2,7 @@
  * an outcome (reconcile), and what its answers mean. */
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "config/parse_context.h"
 #include "config/suggestion.h"
 #include "store/store.h"

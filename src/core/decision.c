@@ -3,7 +3,7 @@
  * configuration and the published policy spell them. */
 #include "core/decision.h"
 
-#include "base/assert.h"
+#include "base/status.h"
 
 /* ---- the policy's words ---- */
 

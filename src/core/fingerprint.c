@@ -14,7 +14,7 @@
 #define ZLIB_CONST /* next_in is const then */
 #include <zlib.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "core/form.h"
 #include "core/json.h"
 

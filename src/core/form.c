@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/bytes.h"
+#include "base/status.h"
 
 /* A text in canonical form: "3:abc". */
 static enum hpx_status put_text(struct hpx_buffer *out, struct hpx_span text)

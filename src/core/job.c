@@ -3,8 +3,8 @@
  * J1 to J4 stand in the header. */
 #include "core/job.h"
 
-#include "base/assert.h"
 #include "base/bytes.h"
+#include "base/status.h"
 
 /* One more than the state, so that what is not named is not allowed. */
 #define TO(state) (HPX_JOB_##state + 1)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "core/number.h"
 
 /* Depth: more than any API nests, little enough for one small stack. Digits:

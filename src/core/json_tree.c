@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/bytes.h"
-#include "base/utf8.h"
+#include "base/span.h"
+#include "base/status.h"
 #include "core/json.h"
 #include "core/number.h"
 

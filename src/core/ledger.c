@@ -20,7 +20,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 
 /* An error's list of columns is cut behind the first name past CUT bytes, and
  * a name at NAME: so the list always fits. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "core/json.h"
 
 /* Where a written exponent stops growing: past every limit that can be set

@@ -2,8 +2,8 @@
  * tokens, marks, references and leases: making, comparing, writing and reading them. */
 #include "core/operation.h"
 
-#include "base/assert.h"
 #include "base/bytes.h"
+#include "base/status.h"
 
 #define REASON_EMPTY "The key is empty; send 1 to 255 printable ASCII characters."
 #define REASON_LONG "The key is longer than 255 characters."

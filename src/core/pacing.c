@@ -14,7 +14,7 @@
  * kept too. */
 #include "core/pacing.h"
 
-#include "base/assert.h"
+#include "base/status.h"
 
 #define SECOND_US 1000000
 

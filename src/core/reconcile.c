@@ -2,7 +2,7 @@
  * say so. Then the rules of reconcile.h, one function each. */
 #include "core/reconcile.h"
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "core/json.h"
 #include "core/number.h"
 

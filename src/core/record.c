@@ -3,7 +3,7 @@
  * changes besides the state. The invariants R1 to R5 stand in the header. */
 #include "core/record.h"
 
-#include "base/assert.h"
+#include "base/status.h"
 
 /* One more than the state, so that what is not named is not allowed. */
 #define TO(state) (HPX_STATE_##state + 1)

@@ -1,7 +1,7 @@
 /* The rules in their order, and the reader of the words that they rest on. */
 #include "core/retry.h"
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "core/json_tree.h"
 
 /* These concern the caller, not the request: they say nothing of what an

@@ -6,8 +6,8 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
-#include "base/assert.h"
 #include "base/bytes.h"
+#include "base/status.h"
 
 #define HEX_LEN (2 * HPX_SHA256_SIZE)
 #define BASE64_LEN 44

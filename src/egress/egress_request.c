@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "http/field.h"
 #include "http/octet.h"
 

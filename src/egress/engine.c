@@ -9,8 +9,8 @@
  * 3. The thread ends only when nothing waits or runs. */
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "egress/transfer.h"
 

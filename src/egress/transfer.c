@@ -6,8 +6,8 @@
 #include <openssl/ssl.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "http/field.h"
 #include "http/retry_after.h"
 

@@ -2,8 +2,8 @@
  * Nothing is sent on or stored before all of these are known. */
 #include "gateway/steps.h"
 
-#include "base/assert.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "gateway/field_rule.h"
 #include "http/field.h"
 #include "http/method.h"

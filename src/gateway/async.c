@@ -2,7 +2,7 @@
  * job is under way. */
 #include "gateway/steps.h"
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "gateway/caller_field.h"
 #include "http/field.h"
 #include "http/write.h"

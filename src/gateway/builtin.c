@@ -2,8 +2,8 @@
  * way to operations (builtin_operation.c) and webhooks (webhook.c). */
 #include "gateway/steps.h"
 
-#include "base/assert.h"
 #include "base/json_writer.h"
+#include "base/status.h"
 #include "gateway/webhook.h"
 #include "http/cors.h"
 #include "http/field.h"

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "base/assert.h"
 #include "base/json_writer.h"
+#include "base/status.h"
 #include "core/form.h"
 #include "http/field.h"
 #include "http/write.h"

@@ -2,9 +2,8 @@
  * for head and body where both are there. */
 #include "gateway/client_connection.h"
 
-#include "base/assert.h"
-#include "base/container.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "gateway/request.h"
 #include "http/write.h"
 

@@ -10,8 +10,7 @@
 
 #include <stdlib.h>
 
-#include "base/assert.h"
-#include "base/container.h"
+#include "base/status.h"
 #include "gateway/request.h"
 
 /* Bytes that may wait (one read may come on top). */

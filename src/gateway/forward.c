@@ -6,9 +6,8 @@
  * as after it: only a live process knows that no byte left. */
 #include "gateway/steps.h"
 
-#include "base/assert.h"
-#include "base/container.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "gateway/field_rule.h"
 #include "http/field.h"
 #include "http/write.h"

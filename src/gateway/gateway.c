@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/assert.h"
-#include "base/container.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "gateway/client_connection.h"
 #include "gateway/steps.h"

@@ -3,8 +3,8 @@
  * when the last step here ends (guarantee 1). */
 #include "gateway/steps.h"
 
-#include "base/assert.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "gateway/webhook.h"
 #include "http/field.h"
 #include "http/retry_after.h"

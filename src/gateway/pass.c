@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "http/write.h"
 
 /* ---- observed keys and tenants ---- */

@@ -16,8 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
-#include "base/container.h"
+#include "base/status.h"
 
 /* What one request's small things (fields, names, heads) may take together;
  * bodies are counted apart. A head of the largest size has room several times. */

@@ -3,8 +3,8 @@
  * line. */
 #include "gateway/respond.h"
 
-#include "base/assert.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "http/cors.h"
 #include "http/field.h"
 #include "http/write.h"

@@ -10,8 +10,8 @@
  * that nothing happened. */
 #include "gateway/steps.h"
 
-#include "base/assert.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "http/field.h"
 
 /* Of an answer that is not kept, only the Location is stored. */

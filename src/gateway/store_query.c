@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "base/thread.h"
 
 struct hpx_query_thread {

@@ -6,9 +6,8 @@
 
 #include <stdlib.h>
 
-#include "base/assert.h"
-#include "base/container.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "gateway/steps.h"
 #include "http/field.h"
 #include "http/write.h"

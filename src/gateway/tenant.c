@@ -1,8 +1,8 @@
 /* From credentials to a tenant's name, and from a route to a scope. */
 #include "gateway/tenant.h"
 
-#include "base/assert.h"
 #include "base/bytes.h"
+#include "base/status.h"
 #include "gateway/caller_field.h"
 #include "http/field.h"
 

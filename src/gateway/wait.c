@@ -7,8 +7,7 @@
  * here a request enters and leaves it, and is counted. */
 #include "gateway/steps.h"
 
-#include "base/assert.h"
-#include "base/container.h"
+#include "base/status.h"
 #include "http/field.h"
 
 /* ---- for another request ---- */

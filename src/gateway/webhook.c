@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "core/json.h"
 #include "core/pacing.h"
 #include "gateway/steps.h"

@@ -3,7 +3,7 @@
  * all of it is one pass per name over what the upstream sent. */
 #include "http/cors.h"
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "http/field.h"
 #include "http/target.h"
 #include "http/write.h"

@@ -2,8 +2,8 @@
  * Names are told apart by length first: most comparisons end there. */
 #include "http/field.h"
 
-#include "base/assert.h"
-#include "base/utf8.h"
+#include "base/span.h"
+#include "base/status.h"
 #include "http/octet.h"
 #include "http/write.h"
 

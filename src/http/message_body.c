@@ -4,7 +4,7 @@
  * after the last chunk a trailer. Extensions follow the whole grammar of §7.1.1, because
  * what is skipped loosely is where two servers come to differ about the line's end. Then
  * extensions and trailer are dropped. */
-#include "base/assert.h"
+#include "base/status.h"
 #include "http/message.h"
 #include "http/octet.h"
 

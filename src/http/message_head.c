@@ -4,7 +4,7 @@
  * One pass notes the fields that matter, then each rule looks at the notes. Where two
  * servers could read a message differently, it is refused, never mended: a second
  * Content-Length even if equal, a list in it, any Transfer-Encoding but one `chunked`. */
-#include "base/assert.h"
+#include "base/status.h"
 #include "http/message.h"
 #include "http/target.h"
 

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "base/assert.h"
 #include "base/json_writer.h"
+#include "base/status.h"
 #include "http/write.h"
 
 static const struct hpx_problem_kind kinds[HPX_PROBLEM_COUNT] = {

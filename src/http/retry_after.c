@@ -3,7 +3,7 @@
  * the locale and takes more than the grammar. */
 #include "http/retry_after.h"
 
-#include "base/assert.h"
+#include "base/status.h"
 
 struct date_cursor {
 	struct hpx_span rest;

@@ -3,7 +3,7 @@
  * place in it. */
 #include "http/scan.h"
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "http/octet.h"
 
 unsigned hpx_http_error_status(enum hpx_http_error error)

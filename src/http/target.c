@@ -3,7 +3,7 @@
 
 #include <arpa/inet.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "http/octet.h"
 
 #define PORT_MAX 65535

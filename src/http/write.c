@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "http/field.h"
 #include "http/octet.h"
 

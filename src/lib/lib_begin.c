@@ -2,10 +2,10 @@
  * reservation, and what became of it. */
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/sized.h"
-#include "base/utf8.h"
+#include "base/span.h"
+#include "base/status.h"
 #include "core/fingerprint.h"
 #include "core/operation.h"
 #include "lib/lib.h"

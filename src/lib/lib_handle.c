@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/sized.h"
+#include "base/status.h"
 #include "lib/lib.h"
 
 #define TIMEOUT_DEFAULT_MS 10000

@@ -2,9 +2,9 @@
  * leases that were lost. */
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/sized.h"
-#include "base/utf8.h"
+#include "base/span.h"
+#include "base/status.h"
 #include "http/field.h"
 #include "lib/lib.h"
 

@@ -11,9 +11,8 @@
  * Whoever takes it out of `awaited` decides, under its mutex, who frees it. */
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "lib/lib.h"
 

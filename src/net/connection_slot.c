@@ -1,8 +1,7 @@
 /* Connection slots: counting them and queueing for them. See connection_slot.h. */
 #include "net/connection_slot.h"
 
-#include "base/assert.h"
-#include "base/container.h"
+#include "base/status.h"
 
 static unsigned held_by_all(const struct hpx_slots *slots)
 {

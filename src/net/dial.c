@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/status.h"
 
 enum resolver_state {
 	UNKNOWN,

@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "net/transport_driver.h"
 
 #define BACKLOG 1024

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 
 static void list_init(struct hpx_later *head)
 {

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 
 /* No more connections than this are opened only because the others were not silent
  * long enough: an upstream may hold a thread for each connection, and have none left

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "base/assert.h"
-#include "base/container.h"
+#include "base/status.h"
 
 /* Pieces handed to one writev; a head with its body needs two. */
 #define BATCH 16

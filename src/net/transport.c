@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 
 void hpx_net_ignore_sigpipe(void)
 {

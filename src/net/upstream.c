@@ -4,9 +4,8 @@
  * done a moment earlier. */
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/status.h"
 #include "net/upstream_exchange.h"
 
 /* Without a failure for this long, an upstream that answers is up again. */

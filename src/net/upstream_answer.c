@@ -1,9 +1,9 @@
 /* Reading the answer of an exchange. Heads are collected in one bounded buffer, bodies
  * are handed on at once. Bytes that come while the user has paused are held: at most
  * one read's worth. The states are in upstream_exchange.h. */
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/crash_point.h"
+#include "base/status.h"
 #include "http/field.h"
 #include "net/upstream_exchange.h"
 

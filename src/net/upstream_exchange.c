@@ -4,10 +4,9 @@
 
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
-#include "base/container.h"
 #include "base/crash_point.h"
+#include "base/status.h"
 
 /* The most bytes that a user may write before there is a connection. The first write
  * already asks the user to wait; this bounds a user that does not. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "http/problem.h"
 #include "http/write.h"
 

@@ -13,10 +13,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
-#include "base/container.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "config/config.h"
 #include "net/transport.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "base/assert.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "service/admin.h"
 
 /* For the committer to write what is queued when the parts of the process have

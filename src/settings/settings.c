@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 
 /* A configuration file has at most 1 MiB; what is made of it (segments,
  * lists, routes) is a few times that. */

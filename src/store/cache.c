@@ -20,8 +20,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "store/change.h"
 

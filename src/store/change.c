@@ -2,7 +2,7 @@
  * that does not depend on how it stores things. */
 #include "store/change.h"
 
-#include "base/assert.h"
+#include "base/status.h"
 
 /* A person says "applied" and has no answer to give: retries are told that it
  * happened, with this status. */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "store/memory/memory.h"
 #include "store/postgres/postgres.h"
 #include "store/sqlite/sqlite.h"

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "core/json.h"
 #include "verify/spec.h"
 

@@ -2,9 +2,9 @@
  * exchanges that the rows cite. And the log: every exchange, a line each. */
 #include "verify/verify_report.h"
 
-#include "base/assert.h"
 #include "base/json_writer.h"
-#include "base/utf8.h"
+#include "base/span.h"
+#include "base/status.h"
 #include "verify/verify_request.h"
 
 /* More than the log can hold, also with every byte escaped. */

@@ -2,7 +2,7 @@
  * need only tell strings from what stands between them. */
 #include "verify/rewrite.h"
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "core/json.h"
 
 static bool is_space(char c)

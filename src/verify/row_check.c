@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/assert.h"
-#include "base/utf8.h"
+#include "base/span.h"
+#include "base/status.h"
 #include "core/json.h"
 #include "verify/rewrite.h"
 

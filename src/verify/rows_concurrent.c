@@ -2,7 +2,7 @@
  * runs, and retries that go away; requests that the client cuts off. */
 #include "verify/row_check.h"
 
-#include "base/assert.h"
+#include "base/status.h"
 
 /* ---- at the same moment ---- */
 

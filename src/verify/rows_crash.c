@@ -4,7 +4,7 @@
  * until it is settled. */
 #include <inttypes.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "verify/row_check.h"
 
 #define OPERATIONS 8

@@ -1,7 +1,7 @@
 /* The key itself: missing, empty, too long, repeated, malformed, new. */
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "verify/row_check.h"
 
 /* Longer than any API's bound that we know of; 255 is the common one. */

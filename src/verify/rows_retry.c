@@ -3,8 +3,8 @@
  * an effect, and outages that end. */
 #include <stdio.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "http/field.h"
 #include "verify/row_check.h"
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/bytes.h"
+#include "base/status.h"
 #include "config/suggestion.h"
 #include "core/json_tree.h"
 #include "http/field.h"

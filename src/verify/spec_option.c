@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/address.h"
-#include "base/assert.h"
+#include "base/status.h"
 #include "config/suggestion.h"
 #include "core/json.h"
 #include "http/field.h"

@@ -17,8 +17,8 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 
 /* ---- TLS ---- */
 

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-#include "base/assert.h"
-#include "base/utf8.h"
+#include "base/span.h"
+#include "base/status.h"
 
 void hpx_report_url(const struct hpx_verify_spec *spec, char out[HPX_REPORT_URL_SIZE])
 {

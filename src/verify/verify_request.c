@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "http/field.h"
 #include "http/write.h"
 #include "verify/spec.h"

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "config/unit.h"
 #include "verify/run_state.h"
 #include "verify/spec.h"

@@ -10,11 +10,10 @@
  *     under_way <= outgoing_max. */
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
-#include "base/container.h"
 #include "base/crash_point.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "worker/outgoing.h"
 
 #define POLL_DEFAULT_MS 250

@@ -9,9 +9,9 @@
 
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "base/thread.h"
 
 #define SWEEP_BATCH 64

@@ -17,11 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/bytes.h"
-#include "base/container.h"
 #include "base/crash_point.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "core/json.h"
 #include "http/field.h"
 #include "http/write.h"

@@ -16,12 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "base/container.h"
 #include "base/crash_point.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "core/job.h"
 #include "http/octet.h"
 

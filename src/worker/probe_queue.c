@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "worker/probe_call.h"
 
 /* In slots of a queue: calls that are alive, and claimed ahead. */

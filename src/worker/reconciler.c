@@ -13,11 +13,10 @@
  *  4. One claim and one escalation at a time. */
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "base/container.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "worker/probe_call.h"
 
 #define EVERY_DEFAULT_MS 1000

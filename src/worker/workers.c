@@ -1,7 +1,7 @@
 /* Starting and stopping the workers, in the order that loses nothing. */
 #include "worker/workers.h"
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "worker/deliverer.h"
 #include "worker/maintenance.h"
 #include "worker/reconciler.h"

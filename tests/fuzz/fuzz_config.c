@@ -2,7 +2,7 @@
  * of mistakes, never both, never neither; what it gives holds together. */
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "config/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

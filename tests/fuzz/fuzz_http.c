@@ -2,7 +2,7 @@
  * portions, or that the reader takes but the writer refuses. The input begins
  * with a byte of choices, a byte with the number of cuts, and the cuts. */
 #include "../unit/http/feed.h"
-#include "base/assert.h"
+#include "base/status.h"
 #include "http/field.h"
 #include "http/target.h"
 #include "http/write.h"

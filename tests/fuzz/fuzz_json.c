@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "core/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "core/operation.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 /* Searches for targets whose normal form is not normal: not its own normal
  * form, with dot segments or loose bytes left, or one that cannot be sent. */
-#include "base/assert.h"
+#include "base/status.h"
 #include "http/octet.h"
 #include "http/target.h"
 #include "http/write.h"

@@ -2,8 +2,8 @@
 #ifndef HPX_TESTS_FUZZ_NETSTRING_H
 #define HPX_TESTS_FUZZ_NETSTRING_H
 
-#include "base/assert.h"
 #include "base/span.h"
+#include "base/status.h"
 
 static inline struct hpx_span take_netstring(struct hpx_span *rest)
 {

@@ -3,8 +3,8 @@
  * length before it, all of them big endian. */
 #include "store/postgres/array.h"
 
-#include "base/assert.h"
-#include "base/utf8.h"
+#include "base/span.h"
+#include "base/status.h"
 
 /* Far below PostgreSQL's own bound of 1 GiB for a message. */
 #define ARRAY_BYTES_MAX ((size_t)768 << 20)

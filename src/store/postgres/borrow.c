@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/utf8.h"
+#include "base/span.h"
 #include "store/postgres/driver.h"
 
 struct borrowed {

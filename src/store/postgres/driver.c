@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/utf8.h"
+#include "base/span.h"
 #include "store/postgres/driver.h"
 
 static void free_store(struct hpx_pg_store *s)

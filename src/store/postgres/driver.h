@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "store/change.h"
 #include "store/postgres/array.h"
 #include "store/postgres/postgres.h"

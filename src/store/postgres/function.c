@@ -4,7 +4,7 @@
  * Text goes there and comes back as bytes that are called UTF-8 in the SQL:
  * whatever client_encoding is, an operation's id comes out the same. What can
  * be found wrong before asking is, because an error ends the transaction. */
-#include "base/utf8.h"
+#include "base/span.h"
 #include "store/postgres/driver.h"
 
 /* More than any function takes, less than a message may hold. */

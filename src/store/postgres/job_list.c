@@ -1,5 +1,5 @@
 /* Jobs and questions for people, for webhooks and for metrics. */
-#include "base/utf8.h"
+#include "base/span.h"
 #include "store/postgres/outbox.h"
 
 /* The narrowest index. */

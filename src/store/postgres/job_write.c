@@ -1,6 +1,6 @@
 /* What a batch writes of the outbox: accepted jobs beside their operations,
  * deliveries that moved, and what is known of questions. */
-#include "base/utf8.h"
+#include "base/span.h"
 #include "store/postgres/outbox.h"
 
 /* Bodies go out in parts of about this size. */

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 
 enum hpx_status hpx_pg_outbox_init(struct hpx_pg_outbox *outbox, size_t max)
 {

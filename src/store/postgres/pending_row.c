@@ -2,7 +2,7 @@
  * what the pending row holds, and what is left at the end is written once. */
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "store/postgres/driver.h"
 
 enum hpx_status hpx_pg_batch_init(struct hpx_pg_batch *batch, size_t pending, size_t events)

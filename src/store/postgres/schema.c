@@ -3,7 +3,7 @@
  * advisory lock: gateways that start together apply it once. */
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "store/postgres/driver.h"
 #include "store/postgres_schema.h"
 

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 #include "store/id_filter.h"
 #include "store/outbox_change.h"
 #include "store/sqlite/sqlite.h"

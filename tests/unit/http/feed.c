@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "base/status.h"
 
 #define ARENA_BYTES 65536
 #define COLLECT_BYTES (1 << 20)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/status.h"
 #include "base/thread.h"
 
 struct connection {
