@@ -11,15 +11,6 @@
 /* How many bytes of a header name the log shows. */
 #define SUSPECT_SHOWN_MAX 64
 
-static enum hpx_next refuse(struct hpx_request *request, enum hpx_problem_code code,
-			    const char *detail)
-{
-	struct hpx_refusal refusal = { .detail = detail };
-
-	hpx_respond_refuse(request, code, &refusal, HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
-}
-
 /* The message cannot be framed, so nothing behind it can be trusted: the
  * connection ends with the answer (RFC 9112 §6.3). */
 static enum hpx_next refuse_message(struct hpx_request *request, enum hpx_http_error error)
@@ -28,10 +19,9 @@ static enum hpx_next refuse_message(struct hpx_request *request, enum hpx_http_e
 	struct hpx_refusal refusal = { .detail = hpx_http_error_text(error), .status = status };
 
 	request->head.http.minor = 1;
-	hpx_respond_refuse(request,
-			   status == 431 ? HPX_PROBLEM_headers_too_large : HPX_PROBLEM_bad_request,
-			   &refusal, HPX_RESPOND_CLOSE);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request,
+				  status == 431 ? HPX_PROBLEM_headers_too_large : HPX_PROBLEM_bad_request,
+				  &refusal, HPX_RESPOND_CLOSE);
 }
 
 /* A client that sends such a target, or such header names, is broken or hostile: its
@@ -40,8 +30,7 @@ static enum hpx_next refuse_target(struct hpx_request *request, const char *reas
 {
 	struct hpx_refusal refusal = { .detail = reason };
 
-	hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_CLOSE);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_CLOSE);
 }
 
 static bool observes(const struct hpx_request *request)
@@ -138,8 +127,7 @@ enum hpx_next hpx_step_route(struct hpx_request *request)
 
 enum hpx_next hpx_step_read_late(struct hpx_request *request)
 {
-	hpx_respond_refuse(request, HPX_PROBLEM_request_timeout, NULL, HPX_RESPOND_CLOSE);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_request_timeout, NULL, HPX_RESPOND_CLOSE);
 }
 
 static enum hpx_next without_key(struct hpx_request *request)
@@ -149,7 +137,7 @@ static enum hpx_next without_key(struct hpx_request *request)
 		return HPX_NEXT_PASS;
 	if (request->head.observed)
 		return observe(request, HPX_OBSERVED_key_missing);
-	return refuse(request, HPX_PROBLEM_idempotency_key_missing, NULL);
+	return hpx_respond_problem(request, HPX_PROBLEM_idempotency_key_missing, NULL);
 }
 
 /* The request has a key: from here on it is guarded. */
@@ -162,7 +150,7 @@ static enum hpx_next with_key(struct hpx_request *request)
 		return HPX_NEXT_TENANT;
 	if (request->head.observed)
 		return observe(request, HPX_OBSERVED_bad_request);
-	return refuse(request, HPX_PROBLEM_bad_request, reason);
+	return hpx_respond_problem(request, HPX_PROBLEM_bad_request, reason);
 }
 
 enum hpx_next hpx_step_key(struct hpx_request *request)
@@ -185,7 +173,7 @@ enum hpx_next hpx_step_key(struct hpx_request *request)
 		return with_key(request);
 	if (request->head.observed)
 		return observe(request, HPX_OBSERVED_key_invalid);
-	return refuse(request, HPX_PROBLEM_idempotency_key_invalid, reason);
+	return hpx_respond_problem(request, HPX_PROBLEM_idempotency_key_invalid, reason);
 }
 
 enum hpx_next hpx_tenant_found(struct hpx_request *request)
@@ -206,8 +194,7 @@ enum hpx_next hpx_tenant_missing(struct hpx_request *request, enum hpx_problem_c
 {
 	if (request->head.observed)
 		return observe(request, HPX_OBSERVED_unauthenticated);
-	hpx_respond_refuse(request, code, refusal, HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, code, refusal, HPX_RESPOND_KEEP);
 }
 
 struct hpx_tenant_source hpx_tenant_source_of(struct hpx_request *request)

@@ -21,15 +21,6 @@ bool hpx_builtin_is(struct hpx_span path)
 	       hpx_span_starts(path, HPX_SPAN(HPX_BUILTIN_ROOT "/"));
 }
 
-enum hpx_next hpx_builtin_refuse(struct hpx_request *request, enum hpx_problem_code code,
-				 const char *detail)
-{
-	struct hpx_refusal refusal = { .detail = detail };
-
-	hpx_respond_refuse(request, code, &refusal, HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
-}
-
 /* ---- the published policy ---- */
 
 static void list(struct hpx_json_writer *json, const char *member, const struct hpx_span *items, size_t count)
@@ -138,7 +129,7 @@ static enum hpx_next answer_preflight(struct hpx_request *request)
 		hpx_respond_direct(request, 204, (struct hpx_span){ "", 0 }, hpx_buffer_span(&fields),
 				   (struct hpx_span){ "", 0 });
 	else
-		(void)hpx_builtin_refuse(request, HPX_PROBLEM_overloaded, NULL);
+		(void)hpx_respond_problem(request, HPX_PROBLEM_overloaded, NULL);
 	hpx_buffer_done(&fields);
 	return HPX_NEXT_DONE;
 }
@@ -147,7 +138,7 @@ static enum hpx_next answer_preflight(struct hpx_request *request)
 
 static enum hpx_next not_found(struct hpx_request *request)
 {
-	return hpx_builtin_refuse(request, HPX_PROBLEM_not_found, NULL);
+	return hpx_respond_problem(request, HPX_PROBLEM_not_found, NULL);
 }
 
 static enum hpx_next page(struct hpx_request *request, struct hpx_span content_type,
@@ -157,7 +148,7 @@ static enum hpx_next page(struct hpx_request *request, struct hpx_span content_t
 		hpx_respond_direct(request, 200, content_type, (struct hpx_span){ "", 0 },
 				   hpx_buffer_span(body));
 	else
-		(void)hpx_builtin_refuse(request, HPX_PROBLEM_overloaded, NULL);
+		(void)hpx_respond_problem(request, HPX_PROBLEM_overloaded, NULL);
 	hpx_buffer_done(body);
 	return HPX_NEXT_DONE;
 }
@@ -193,8 +184,7 @@ static enum hpx_next wrong_method(struct hpx_request *request, const char *detai
 {
 	struct hpx_refusal refusal = { .detail = detail, .status = 405, .allow = allow };
 
-	hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_KEEP);
 }
 
 static enum hpx_next webhook(struct hpx_request *request, struct hpx_span name)

@@ -118,7 +118,7 @@ static void respond(struct hpx_request *request, unsigned http_status, struct hp
 				look != NULL ? &look->question : NULL, &body) == HPX_OK)
 		hpx_respond_direct(request, http_status, JSON, fields, hpx_buffer_span(&body));
 	else
-		(void)hpx_builtin_refuse(request, HPX_PROBLEM_overloaded, NULL);
+		(void)hpx_respond_problem(request, HPX_PROBLEM_overloaded, NULL);
 	hpx_buffer_done(&body);
 }
 
@@ -168,15 +168,6 @@ enum hpx_next hpx_operation_show(struct hpx_request *request)
 
 /* ---- finding it ---- */
 
-enum hpx_next hpx_step_find_late(struct hpx_request *request)
-{
-	struct hpx_refusal refusal = { .retry_after_s = 1 };
-
-	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_store_unavailable, &refusal,
-			   HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
-}
-
 static bool is_under_way(const struct hpx_record *record)
 {
 	return record->state == HPX_STATE_PENDING || record->state == HPX_STATE_IN_PROGRESS;
@@ -193,16 +184,16 @@ enum hpx_next hpx_step_found(struct hpx_request *request)
 
 	HPX_ASSERT(request->reservation.op.verb == HPX_VERB_FIND);
 	if (request->reservation.op.status == HPX_NOT_FOUND)
-		return hpx_builtin_refuse(request, HPX_PROBLEM_not_found, NULL);
+		return hpx_respond_problem(request, HPX_PROBLEM_not_found, NULL);
 	if (request->reservation.op.status != HPX_OK)
-		return HPX_NEXT_FIND_LATE;
+		return HPX_NEXT_STORE_UNAVAILABLE;
 	if (!hpx_bytes_same(request->identity.ask.tenant, record->tenant, sizeof(record->tenant)) ||
 	    (!hpx_mark_is_void(&request->identity.sought) &&
 	     !hpx_mark_eq(&request->identity.sought, &record->mark)))
-		return hpx_builtin_refuse(request, HPX_PROBLEM_not_found, NULL);
+		return hpx_respond_problem(request, HPX_PROBLEM_not_found, NULL);
 	request->reservation.record = *record;
 	if (hpx_record_expired(record, &now))
-		return hpx_builtin_refuse(request, HPX_PROBLEM_expired, NULL);
+		return hpx_respond_problem(request, HPX_PROBLEM_expired, NULL);
 	int64_t wait_ms = is_under_way(record) ?
 				  hpx_wait_preferred(request,
 						     request->settings->fallback.policy.wait_ms) :
@@ -217,7 +208,7 @@ enum hpx_next hpx_step_find(struct hpx_request *request)
 	request->reservation.op = (struct hpx_store_op){ .verb = HPX_VERB_FIND,
 							 .id = request->identity.ask.id,
 							 .mark = request->identity.sought };
-	return hpx_request_submit(request, HPX_WAIT_QUERY, HPX_NEXT_FOUND, HPX_NEXT_FIND_LATE);
+	return hpx_request_submit(request, HPX_WAIT_QUERY, HPX_NEXT_FOUND, HPX_NEXT_STORE_UNAVAILABLE);
 }
 
 /* The decoded value of a query parameter; ptr is NULL where the parameter is absent
@@ -259,21 +250,21 @@ static enum hpx_next by_key(struct hpx_request *request)
 		method = HPX_SPAN("POST");
 	method = hpx_route_method_meant(settings, method);
 	if (path.ptr == NULL)
-		return hpx_builtin_refuse(request, HPX_PROBLEM_bad_request,
-					  "ask with ?method=POST&path=/…, and the key in its header or as key=…");
+		return hpx_respond_problem(request, HPX_PROBLEM_bad_request,
+					   "ask with ?method=POST&path=/…, and the key in its header or as key=…");
 	if (value.ptr == NULL ||
 	    (settings->key_syntax == HPX_KEY_SYNTAX_BARE ?
 		     hpx_key_parse_bare(value, &request->identity.key, &reason) :
 		     hpx_key_parse(value, false, &request->identity.key, &reason)) != HPX_OK)
-		return hpx_builtin_refuse(request, HPX_PROBLEM_idempotency_key_invalid, reason);
+		return hpx_respond_problem(request, HPX_PROBLEM_idempotency_key_invalid, reason);
 	if (hpx_target_parse(method, path, &request->arena, &target, &reason) != HPX_OK)
-		return hpx_builtin_refuse(request, HPX_PROBLEM_bad_request, reason);
+		return hpx_respond_problem(request, HPX_PROBLEM_bad_request, reason);
 	const struct hpx_route *route =
 		hpx_route_match(settings, method, request->head.host, target.path);
 	if (hpx_scope_of(settings, route, method, target.path, &request->arena, &scope) != HPX_OK ||
 	    hpx_operation_id(request->identity.tenant, scope,
 			     hpx_span(request->identity.key.bytes, request->identity.key.len), &request->identity.ask.id) != HPX_OK)
-		return hpx_builtin_refuse(request, HPX_PROBLEM_overloaded, NULL);
+		return hpx_respond_problem(request, HPX_PROBLEM_overloaded, NULL);
 	return HPX_NEXT_FIND;
 }
 
@@ -284,15 +275,15 @@ enum hpx_next hpx_step_operation(struct hpx_request *request)
 	struct hpx_sha256 hash;
 
 	if (request->shard->service->committer == NULL)
-		return HPX_NEXT_FIND_LATE;
+		return HPX_NEXT_STORE_UNAVAILABLE;
 	hpx_sha256_init(&hash);
 	hpx_sha256_add(&hash, request->identity.tenant);
 	if (hpx_sha256_done(&hash, request->identity.ask.tenant) != HPX_OK)
-		return hpx_builtin_refuse(request, HPX_PROBLEM_overloaded, NULL);
+		return hpx_respond_problem(request, HPX_PROBLEM_overloaded, NULL);
 	if (!hpx_span_starts(path, one))
 		return by_key(request);
 	if (!hpx_reference_parse(hpx_span_skip(path, one.len), &request->identity.ask.id,
 				 &request->identity.sought))
-		return hpx_builtin_refuse(request, HPX_PROBLEM_not_found, NULL);
+		return hpx_respond_problem(request, HPX_PROBLEM_not_found, NULL);
 	return HPX_NEXT_FIND;
 }

@@ -27,11 +27,6 @@ static bool on_ready(void *user)
 	return false;
 }
 
-static void on_informational(void *user, const struct hpx_http_head *head)
-{
-	hpx_respond_informational(user, head);
-}
-
 /* There is no complete answer: whether a byte left decides the outcome. */
 static enum hpx_next lost(struct hpx_request *request, const struct hpx_exchange_failure *failure)
 {
@@ -176,7 +171,7 @@ static void on_failed(void *user, const struct hpx_exchange_failure *failure)
 
 static const struct hpx_exchange_events events = {
 	.on_ready = on_ready,
-	.on_informational = on_informational,
+	.on_informational = hpx_respond_informational,
 	.on_head = on_head,
 	.on_data = on_data,
 	.on_end = on_end,

@@ -67,16 +67,14 @@ enum hpx_next hpx_step_body_too_large(struct hpx_request *request)
 {
 	if (request->head.webhook != NULL)
 		hpx_webhook_count(request, HPX_WEBHOOK_too_large);
-	hpx_respond_refuse(request, HPX_PROBLEM_request_too_large, NULL, HPX_RESPOND_CLOSE);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_request_too_large, NULL, HPX_RESPOND_CLOSE);
 }
 
 enum hpx_next hpx_step_overloaded(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 1 };
 
-	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &refusal, HPX_RESPOND_CLOSE);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &refusal, HPX_RESPOND_CLOSE);
 }
 
 static enum hpx_next after_body(const struct hpx_request *request)
@@ -126,8 +124,7 @@ enum hpx_next hpx_step_body_malformed(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .detail = hpx_http_error_text(request->head.error) };
 
-	hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_CLOSE);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_CLOSE);
 }
 
 void hpx_guard_take_body(struct hpx_request *request, struct hpx_span data)
@@ -210,13 +207,12 @@ enum hpx_next hpx_step_fingerprint(struct hpx_request *request)
 	return HPX_NEXT_LOOKUP;
 }
 
-static enum hpx_next store_unavailable(struct hpx_request *request)
+enum hpx_next hpx_step_store_unavailable(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 1 };
 
-	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_store_unavailable, &refusal,
-			   HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_idempotency_store_unavailable, &refusal,
+				  HPX_RESPOND_KEEP);
 }
 
 enum hpx_next hpx_step_lookup(struct hpx_request *request)
@@ -224,7 +220,7 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 	struct hpx_decision decision;
 
 	if (request->shard->reader == NULL)
-		return store_unavailable(request);
+		return HPX_NEXT_STORE_UNAVAILABLE;
 	/* The token is made before the store is asked anything. */
 	if (hpx_token_is_void(&request->identity.ask.token))
 		hpx_random_pool_take(&request->shard->random, request->identity.ask.token.bytes,
@@ -240,7 +236,7 @@ enum hpx_next hpx_step_lookup(struct hpx_request *request)
 	case HPX_NOT_FOUND:
 		return HPX_NEXT_SLOT;
 	default:
-		return store_unavailable(request);
+		return HPX_NEXT_STORE_UNAVAILABLE;
 	}
 }
 
@@ -253,8 +249,7 @@ static enum hpx_next refuse_overloaded(struct hpx_request *request)
 				       .detail = "All connections to the service are in use, and too "
 						 "many requests wait for one. Nothing was sent." };
 
-	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &refusal, HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &refusal, HPX_RESPOND_KEEP);
 }
 
 /* No slot came in time: the store is only asked what it knows. A replay is still
@@ -320,9 +315,8 @@ static enum hpx_next accepted_in_doubt(struct hpx_request *request)
 						 "again with the same key: it is delivered once." };
 
 	hpx_counter_add(&request->shard->meter.async[HPX_ASYNC_in_doubt], 1);
-	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_store_unavailable, &refusal,
-			   HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_idempotency_store_unavailable, &refusal,
+				  HPX_RESPOND_KEEP);
 }
 
 /* Whether the store may hold a reservation although it did not say so
@@ -373,10 +367,9 @@ static enum hpx_next not_reserved(struct hpx_request *request, bool durable)
 		hpx_async_wake(request->shard->gateway);
 		return accepted_in_doubt(request);
 	}
-	(void)store_unavailable(request);
 	if (durable)
 		undo(request);
-	return HPX_NEXT_DONE;
+	return HPX_NEXT_STORE_UNAVAILABLE;
 }
 
 enum hpx_next hpx_step_reserved(struct hpx_request *request)
@@ -419,8 +412,7 @@ static enum hpx_next refuse_job(struct hpx_request *request, const char *reason)
 
 	if (reason == NULL)
 		return HPX_NEXT_OVERLOADED;
-	hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_KEEP);
 }
 
 enum hpx_next hpx_step_reserve(struct hpx_request *request)
@@ -454,7 +446,7 @@ enum hpx_next hpx_step_reserve_late(struct hpx_request *request)
 	hpx_queue_leave(request);
 	if (hpx_async_is(request) && !request->reservation.op.reserve.look)
 		return accepted_in_doubt(request);
-	return store_unavailable(request);
+	return HPX_NEXT_STORE_UNAVAILABLE;
 }
 
 /* ---- the decision ---- */
@@ -481,7 +473,7 @@ static enum hpx_next by_records_recipe(struct hpx_request *request,
 		return HPX_NEXT_FINGERPRINT;
 	}
 	if (status == HPX_IO || status == HPX_UNAVAILABLE)
-		return store_unavailable(request);
+		return HPX_NEXT_STORE_UNAVAILABLE;
 	/* A recipe that cannot be read: the record cannot be compared, so
 	 * nobody knows whether this is the same request. */
 	hpx_log(HPX_LOG_ERROR, "recipe_unreadable", "problem=%s", hpx_status_name(status));
@@ -492,9 +484,8 @@ static enum hpx_next refuse_unknown(struct hpx_request *request, unsigned retry_
 {
 	struct hpx_refusal refusal = { .retry_after_s = retry_after_s };
 
-	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_outcome_unknown, &refusal,
-			   HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_idempotency_outcome_unknown, &refusal,
+				  HPX_RESPOND_KEEP);
 }
 
 enum hpx_next hpx_step_unknown_late(struct hpx_request *request)
@@ -530,8 +521,7 @@ static enum hpx_next mismatch(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .status = request->settings->mismatch_status };
 
-	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_key_reused, &refusal, HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_idempotency_key_reused, &refusal, HPX_RESPOND_KEEP);
 }
 
 static struct hpx_span stored_location(const struct hpx_answer *stored)
@@ -550,11 +540,8 @@ enum hpx_next hpx_guard_replay(struct hpx_request *request)
 
 	HPX_ASSERT(request->reservation.record.state == HPX_STATE_COMPLETED);
 	if (request->reservation.record.kept && request->reservation.stored != NULL)
-		hpx_respond_replay(request);
-	else
-		hpx_respond_refuse(request, HPX_PROBLEM_response_not_kept, &refusal,
-				   HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+		return hpx_respond_replay(request);
+	return hpx_respond_refuse(request, HPX_PROBLEM_response_not_kept, &refusal, HPX_RESPOND_KEEP);
 }
 
 /* What the decision means for this request. */

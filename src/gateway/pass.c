@@ -225,11 +225,6 @@ static void on_writable(void *user)
 		hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_BODY);
 }
 
-static void on_informational(void *user, const struct hpx_http_head *head)
-{
-	hpx_respond_informational(user, head);
-}
-
 static void on_head(void *user, const struct hpx_http_head *head)
 {
 	struct hpx_request *request = user;
@@ -291,7 +286,7 @@ static void on_failed(void *user, const struct hpx_exchange_failure *failure)
 
 static const struct hpx_exchange_events events = {
 	.on_writable = on_writable,
-	.on_informational = on_informational,
+	.on_informational = hpx_respond_informational,
 	.on_head = on_head,
 	.on_data = on_data,
 	.on_end = on_end,
@@ -301,8 +296,7 @@ static const struct hpx_exchange_events events = {
 static enum hpx_next no_memory(struct hpx_request *request)
 {
 	hpx_observe_end(request);
-	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, NULL, HPX_RESPOND_CLOSE);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_overloaded, NULL, HPX_RESPOND_CLOSE);
 }
 
 /* 503: all connections that pass-through may use are in use. */
@@ -313,9 +307,8 @@ enum hpx_next hpx_step_pass_refused(struct hpx_request *request)
 						 "may use are in use. Nothing was sent." };
 
 	hpx_observe_end(request);
-	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &refusal,
-			   request->body.whole ? HPX_RESPOND_KEEP : HPX_RESPOND_CLOSE);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &refusal,
+				  request->body.whole ? HPX_RESPOND_KEEP : HPX_RESPOND_CLOSE);
 }
 
 enum hpx_next hpx_step_pass(struct hpx_request *request)

@@ -85,6 +85,7 @@
 	X(RESERVE, reserve) \
 	X(RESERVED, reserved) \
 	X(RESERVE_LATE, reserve_late) \
+	X(STORE_UNAVAILABLE, store_unavailable) \
 	X(UNKNOWN_TOLD, unknown_told) /* the outcome is unknown; the next probe is known */ \
 	X(UNKNOWN_LATE, unknown_late) \
 	/* wait.c */ \
@@ -107,7 +108,6 @@
 	X(OPERATION, operation) \
 	X(FIND, find) \
 	X(FOUND, found) \
-	X(FIND_LATE, find_late) \
 	X(SHOW, show) \
 	X(SHOW_LATE, show_late) \
 	/* webhook.c */ \

@@ -86,13 +86,13 @@ static void send_whole(struct hpx_request *request, struct hpx_buffer *head,
 	hpx_downstream_close(request->downstream);
 }
 
-void hpx_respond_direct(struct hpx_request *request, unsigned http_status,
-			struct hpx_span content_type, struct hpx_span fields, struct hpx_span body)
+enum hpx_next hpx_respond_direct(struct hpx_request *request, unsigned http_status,
+				 struct hpx_span content_type, struct hpx_span fields, struct hpx_span body)
 {
 	struct hpx_buffer head;
 
 	if (request->downstream == NULL)
-		return;
+		return HPX_NEXT_DONE;
 	hpx_buffer_init(&head, HEAD_BYTES_MAX);
 	enum hpx_status status = hpx_write_status_line(&head, http_status,
 						       hpx_span_of(hpx_reason_phrase(http_status)));
@@ -110,6 +110,7 @@ void hpx_respond_direct(struct hpx_request *request, unsigned http_status,
 		status = write_preference(request, &head);
 	send_whole(request, &head, status, http_status, body);
 	hpx_buffer_done(&head);
+	return HPX_NEXT_DONE;
 }
 
 static enum hpx_status write_refusal_fields(const struct hpx_problem_kind *kind,
@@ -135,8 +136,8 @@ static enum hpx_status write_refusal_fields(const struct hpx_problem_kind *kind,
 	return status;
 }
 
-void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
-			const struct hpx_refusal *refusal, enum hpx_respond_close close)
+enum hpx_next hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
+				 const struct hpx_refusal *refusal, enum hpx_respond_close close)
 {
 	static const struct hpx_refusal nothing;
 	const struct hpx_problem_kind *kind = hpx_problem_kind(code);
@@ -144,7 +145,7 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 	char reference[HPX_REFERENCE_SIZE];
 
 	if (request->downstream == NULL)
-		return;
+		return HPX_NEXT_DONE;
 	if (refusal == NULL)
 		refusal = &nothing;
 	if (close == HPX_RESPOND_CLOSE)
@@ -176,15 +177,24 @@ void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
 		hpx_downstream_close(request->downstream);
 	hpx_buffer_done(&body);
 	hpx_buffer_done(&fields);
+	return HPX_NEXT_DONE;
 }
 
-void hpx_respond_replay(struct hpx_request *request)
+enum hpx_next hpx_respond_problem(struct hpx_request *request, enum hpx_problem_code code,
+				  const char *detail)
+{
+	struct hpx_refusal refusal = { .detail = detail };
+
+	return hpx_respond_refuse(request, code, &refusal, HPX_RESPOND_KEEP);
+}
+
+enum hpx_next hpx_respond_replay(struct hpx_request *request)
 {
 	const struct hpx_answer *stored = request->reservation.stored;
 	struct hpx_buffer head;
 
 	if (request->downstream == NULL)
-		return;
+		return HPX_NEXT_DONE;
 	hpx_buffer_init(&head, stored->headers.len + HEAD_BYTES_MAX);
 	enum hpx_status status = hpx_buffer_reserve(&head, stored->headers.len + USUAL_HEAD_BYTES);
 	if (status == HPX_OK)
@@ -202,6 +212,7 @@ void hpx_respond_replay(struct hpx_request *request)
 		status = write_preference(request, &head);
 	send_whole(request, &head, status, stored->status, stored->body);
 	hpx_buffer_done(&head);
+	return HPX_NEXT_DONE;
 }
 
 /* Fields that only hapax may write, even where it passes an answer through: clients
@@ -336,8 +347,9 @@ void hpx_respond_break(struct hpx_request *request)
 		hpx_downstream_abort(request->downstream);
 }
 
-void hpx_respond_informational(struct hpx_request *request, const struct hpx_http_head *head)
+void hpx_respond_informational(void *user, const struct hpx_http_head *head)
 {
+	struct hpx_request *request = user;
 	struct hpx_buffer lines;
 
 	if (request->downstream == NULL)

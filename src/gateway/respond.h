@@ -19,18 +19,23 @@ struct hpx_refusal {
 	const char *allow; /* the methods of a 405 */
 };
 
-/* A problem document of hapax, in the shape of the profile. */
-void hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
-			const struct hpx_refusal *refusal, enum hpx_respond_close close);
+/* A problem document of hapax, in the shape of the profile. Returns DONE, like the
+ * next three: the request has its answer. */
+enum hpx_next hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
+				 const struct hpx_refusal *refusal, enum hpx_respond_close close);
+
+/* The same, with a detail only (may be NULL); the connection goes on. */
+enum hpx_next hpx_respond_problem(struct hpx_request *request, enum hpx_problem_code code,
+				  const char *detail);
 
 /* A whole answer of hapax: `fields` are further header lines; an empty `content_type`
  * is left out. */
-void hpx_respond_direct(struct hpx_request *request, unsigned status, struct hpx_span content_type,
-			struct hpx_span fields, struct hpx_span body);
+enum hpx_next hpx_respond_direct(struct hpx_request *request, unsigned status, struct hpx_span content_type,
+				 struct hpx_span fields, struct hpx_span body);
 
 /* The stored answer in request->reservation.stored, marked as a replay unless the
  * application has just committed it. */
-void hpx_respond_replay(struct hpx_request *request);
+enum hpx_next hpx_respond_replay(struct hpx_request *request);
 
 /* The upstream's whole answer, as it was collected. */
 void hpx_respond_collected(struct hpx_request *request);
@@ -44,8 +49,8 @@ void hpx_respond_piece(struct hpx_request *request, struct hpx_span bytes);
 void hpx_respond_end(struct hpx_request *request);
 void hpx_respond_break(struct hpx_request *request);
 
-/* A 1xx of the upstream. */
-void hpx_respond_informational(struct hpx_request *request, const struct hpx_http_head *head);
+/* A 1xx of the upstream; an event of an exchange whose user is the request. */
+void hpx_respond_informational(void *request, const struct hpx_http_head *head);
 
 /* Fills request->answer from the head of the upstream's answer: the fields for the
  * client, and those for a replay. False: the head cannot be written safely, or is too

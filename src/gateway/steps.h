@@ -174,9 +174,6 @@ void hpx_observe_tenant_change(struct hpx_request *request);
 #define HPX_BUILTIN_ROOT "/.hapax"
 
 bool hpx_builtin_is(struct hpx_span path);
-/* A refusal on a builtin path. */
-enum hpx_next hpx_builtin_refuse(struct hpx_request *request, enum hpx_problem_code code,
-				 const char *detail);
 
 /* 202 with the location of the operation: it is under way, or delivered later. */
 void hpx_operation_accepted(struct hpx_request *request);

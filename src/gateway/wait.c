@@ -18,9 +18,8 @@ static enum hpx_next in_progress(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = IN_PROGRESS_RETRY_AFTER_S };
 
-	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_key_in_progress, &refusal,
-			   HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_idempotency_key_in_progress, &refusal,
+				  HPX_RESPOND_KEEP);
 }
 
 /* The step that finds out how the awaited operation stands now. */
@@ -70,8 +69,7 @@ static enum hpx_next no_room(struct hpx_request *request)
 	if (request->head.purpose == HPX_PURPOSE_OPERATION ||
 	    request->reservation.record.state == HPX_STATE_PENDING)
 		return HPX_NEXT_WAIT_OVER;
-	hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &overloaded, HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_overloaded, &overloaded, HPX_RESPOND_KEEP);
 }
 
 /* Listed first, looked second: a completion in between is not missed. */

@@ -101,9 +101,8 @@ static enum hpx_next answer(struct hpx_request *request, enum hpx_webhook_result
 						hpx_webhook_result_name(result));
 
 	hpx_webhook_count(request, result);
-	hpx_respond_direct(request, 200, HPX_SPAN("application/json"), (struct hpx_span){ "", 0 },
-			   body.ptr != NULL ? body : HPX_SPAN("{}\n"));
-	return HPX_NEXT_DONE;
+	return hpx_respond_direct(request, 200, HPX_SPAN("application/json"), (struct hpx_span){ "", 0 },
+				  body.ptr != NULL ? body : HPX_SPAN("{}\n"));
 }
 
 /* The sender tries again later. */
@@ -112,9 +111,8 @@ enum hpx_next hpx_step_webhook_late(struct hpx_request *request)
 	struct hpx_refusal refusal = { .retry_after_s = 5 };
 
 	hpx_webhook_count(request, HPX_WEBHOOK_unavailable);
-	hpx_respond_refuse(request, HPX_PROBLEM_idempotency_store_unavailable, &refusal,
-			   HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_idempotency_store_unavailable, &refusal,
+				  HPX_RESPOND_KEEP);
 }
 
 /* ---- who sent it ---- */
@@ -144,8 +142,7 @@ static enum hpx_next unverified(struct hpx_request *request, enum hpx_signature 
 	if (signature == HPX_SIGNATURE_UNCHECKED)
 		return HPX_NEXT_WEBHOOK_LATE;
 	hpx_webhook_count(request, results[signature]);
-	hpx_respond_refuse(request, HPX_PROBLEM_webhook_unverified, NULL, HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_webhook_unverified, NULL, HPX_RESPOND_KEEP);
 }
 
 /* Only signed messages count: a stranger cannot use up a sender's rate. */
@@ -166,8 +163,7 @@ static enum hpx_next too_many(struct hpx_request *request, int64_t wait_ms)
 	struct hpx_refusal refusal = { .retry_after_s = (unsigned)((wait_ms + 999) / 1000) };
 
 	hpx_webhook_count(request, HPX_WEBHOOK_rate_limited);
-	hpx_respond_refuse(request, HPX_PROBLEM_rate_limited, &refusal, HPX_RESPOND_KEEP);
-	return HPX_NEXT_DONE;
+	return hpx_respond_refuse(request, HPX_PROBLEM_rate_limited, &refusal, HPX_RESPOND_KEEP);
 }
 
 /* ---- what the store makes of it ---- */
