@@ -8,7 +8,15 @@
 #include "gateway/downstream.h"
 #include "gateway/gateway.h"
 
-/* Who gets the bytes that arrive. */
+/* Who gets the bytes that arrive.
+ *
+ *   HEAD ─▶ HELD ◀─▶ BODY ─▶ (answered) ─▶ HEAD
+ *    ▲       ▲                    │
+ *    │       └──▶ TUNNEL          └─▶ DISCARD ─┐
+ *    └─────────────────────────────────────────┘
+ *
+ * There is a current request in HELD, BODY and TUNNEL, and in HEAD from the first byte
+ * of a head on. */
 enum hpx_connection_mode {
 	HPX_CONNECTION_HEAD,    /* the next request's head */
 	HPX_CONNECTION_HELD,    /* nobody now: they wait */

@@ -1,9 +1,9 @@
 /* One request's way through the gateway.
  *
  * A request walks through named steps; each step returns the next one, and
- * hpx_request_go is the one short loop that runs them. Only the downstream
- * (bytes of the client), the exchange with the upstream, messages to the loop, a granted
- * connection slot and the tick enter that loop, and never from inside a step.
+ * hpx_request_go is the one short loop that runs them. Bytes of the client, events of
+ * the exchange with the upstream, messages to the event loop, a granted connection slot
+ * and the tick enter the loop of steps; nothing enters it from inside a step.
  *
  *   ROUTE ─▶ BUILTIN ─▶ TENANT ─▶ OPERATION ─▶ FIND ─▶ FOUND ─▶ SHOW
  *     │         └▶ BODY ─▶ WEBHOOK ─▶ WEBHOOK_JOBS ─▶ WEBHOOK_RULED
