@@ -1,5 +1,5 @@
-/* The settings' life, and who counts as a trusted peer. What stands in them
- * is config/'s business. */
+/* Making, sharing and freeing settings, finding in them by name, and which peers are
+ * trusted. Filling them is the task of config/. */
 #include "settings/settings.h"
 
 #include <arpa/inet.h>
@@ -7,8 +7,8 @@
 
 #include "base/status.h"
 
-/* A configuration file has at most 1 MiB; what is made of it (segments,
- * lists, routes) is a few times that. */
+/* A configuration file has at most 1 MiB; the segments, lists and routes that are
+ * made of it take a few times that. */
 #define ARENA_BYTES_MAX ((size_t)32 << 20)
 
 struct hpx_settings *hpx_settings_new(void)
@@ -64,7 +64,7 @@ const struct hpx_route *hpx_settings_find_route(const struct hpx_settings *setti
 
 #define IPV4_PREFIX_BITS 96
 
-/* An address as sixteen bytes; false where it is none. */
+/* An address as sixteen bytes; false where the text is no address. */
 static bool read_ip(struct hpx_span text, uint8_t ret_bytes[16], bool *ret_ipv4)
 {
 	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
@@ -108,6 +108,7 @@ static bool network_has(const struct hpx_network *network, const uint8_t address
 	unsigned whole = network->prefix_bits / 8;
 	unsigned rest = network->prefix_bits % 8;
 
+	HPX_ASSERT(network->prefix_bits <= 128);
 	if (memcmp(network->bytes, address, whole) != 0)
 		return false;
 	unsigned differing = rest ? (unsigned)(network->bytes[whole] ^ address[whole]) : 0;

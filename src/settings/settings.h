@@ -1,6 +1,6 @@
-/* What a process is told to do: one immutable object, filled by config/,
- * shared by all loops, exchanged whole when the configuration is reloaded. A
- * request keeps the one it began with. */
+/* The settings of a process: one immutable object, filled by config/, shared by all
+ * threads, and exchanged as a whole when the configuration is reloaded. A request
+ * keeps the settings that it began with. */
 #ifndef HPX_SETTINGS_SETTINGS_H
 #define HPX_SETTINGS_SETTINGS_H
 
@@ -24,7 +24,7 @@ enum hpx_key_syntax { HPX_KEY_SYNTAX_IETF,
 		      HPX_KEY_SYNTAX_BARE };
 
 enum hpx_tenant_from {
-	HPX_TENANT_AUTOMATIC,     /* unsaid: credentials, and the table of caller fields */
+	HPX_TENANT_AUTOMATIC,     /* the default: credentials, and the table of caller fields */
 	HPX_TENANT_AUTHORIZATION, /* Authorization and X-Api-Key, nothing else */
 	HPX_TENANT_CREDENTIAL,    /* a named header, hashed */
 	HPX_TENANT_HEADER,        /* from a trusted peer or over a unix socket only */
@@ -33,8 +33,8 @@ enum hpx_tenant_from {
 	HPX_TENANT_SUBREQUEST, /* a service says who the credentials belong to */
 };
 
-/* A request without any credential is the anonymous tenant's: where it is local,
- * always, never. */
+/* Whether a request without any credential is the anonymous tenant's: where the
+ * request is local, always, or never. */
 enum hpx_anonymous { HPX_ANONYMOUS_LOCAL,
 		     HPX_ANONYMOUS_ALLOW,
 		     HPX_ANONYMOUS_REFUSE };
@@ -73,7 +73,7 @@ struct hpx_route {
 	const struct hpx_segment *segments;
 	size_t segment_count;
 	struct hpx_policy policy;
-	bool server_error_said; /* somebody chose it, here, in defaults or by a profile */
+	bool server_error_said; /* given here, in defaults or by a profile */
 	bool observe;
 	struct hpx_recipe recipe;
 	struct hpx_recipe_id recipe_id;
@@ -82,7 +82,7 @@ struct hpx_route {
 	struct hpx_reconcile_settings reconcile;
 	unsigned line; /* in the configuration file, for messages */
 	unsigned column;
-	unsigned number; /* its place in settings->routes, for metrics */
+	unsigned number; /* the index in settings->routes, for metrics */
 };
 
 struct hpx_settings {
