@@ -18,8 +18,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "config/config.h"
-#include "net/transport.h"
-#include "service/admin.h"
+#include "net/listener.h"
 #include "service/service.h"
 
 /* Two signals within this time are one stop: timeout(1) sends its signal to the

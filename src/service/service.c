@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "service/admin.h"
 
 /* For the committer to write what is queued when the parts of the process have
  * ended. */

@@ -16,13 +16,68 @@
 
 #include <pthread.h>
 
+#include "base/metric.h"
+#include "core/job.h"
+#include "core/record.h"
 #include "net/loop.h"
-#include "service/counters.h"
 #include "settings/settings.h"
 #include "store/cache.h"
 #include "store/committer.h"
 
 struct hpx_admin;
+
+/* ---- counters ---- */
+
+/* How one delivery of a job ended: hapax_jobs_total{target,result}. */
+#define HPX_JOB_RESULT_LIST(X) \
+	X(delivered) \
+	X(postponed) /* nothing happened; the job is sent again */ \
+	X(lost)      /* the outcome is unknown; sent again where the target honours keys */ \
+	X(rejected)  /* refused for good: a dead letter */ \
+	X(dead)      /* the attempts are used up: a dead letter */
+
+enum hpx_job_result {
+#define X(name) HPX_JOB_RESULT_##name,
+	HPX_JOB_RESULT_LIST(X)
+#undef X
+		HPX_JOB_RESULT_COUNT
+};
+
+/* hapax_reconcile_total{result} */
+#define HPX_RECONCILED_LIST(X) \
+	X(scheduled) /* probed again later */ \
+	X(resolved) \
+	X(failed) /* left to a person */
+
+enum hpx_reconciled {
+#define X(name) HPX_RECONCILED_##name,
+	HPX_RECONCILED_LIST(X)
+#undef X
+		HPX_RECONCILED_COUNT
+};
+
+struct hpx_target_counters {
+	struct hpx_counter results[HPX_JOB_RESULT_COUNT];
+};
+
+/* The counters of a process apart from its event loops. The workers write them;
+ * /metrics reads them without a lock. */
+struct hpx_service_counters {
+	struct hpx_target_counters *targets; /* one for each target of the settings, in their order */
+	struct hpx_counter reconciled[HPX_RECONCILED_COUNT];
+	struct hpx_counter probes_under_way; /* sent, and not answered yet */
+	struct hpx_counter leases_lost;
+	struct hpx_counter reaped;
+	/* What the last survey of the store counted. */
+	struct hpx_counter operations[HPX_STATE_COUNT];
+	struct hpx_counter oldest_unknown_s;
+	struct hpx_counter jobs[HPX_JOB_STATE_COUNT];
+	struct hpx_counter dead_operations; /* hapax_dead{kind="operation"} */
+	struct hpx_counter dead_jobs;       /* hapax_dead{kind="job"} */
+	struct hpx_counter oldest_queued_s; /* how long the oldest queued job has been due */
+};
+
+/* ---- the service ---- */
 
 /* What the process itself adds. Every function gets `user`. */
 struct hpx_service_options {
@@ -121,7 +176,15 @@ enum hpx_status hpx_service_store_recipes(struct hpx_service *service,
 					  const struct hpx_settings *settings);
 /* hpx_loop_done, and the watched signals are ignored from then on. */
 void hpx_service_loop_done(struct hpx_service *service);
-/* The page of /metrics (service_metrics.c). */
+
+/* The admin listener (admin.c): /healthz, /readyz and /metrics, for machines. It runs
+ * on the main loop, so that it answers when the gateway's loops are busy. `problem`
+ * has HPX_PROBLEM_SIZE bytes. */
+enum hpx_status hpx_admin_start(struct hpx_service *service, struct hpx_admin **ret_admin,
+				char *problem);
+uint16_t hpx_admin_port(const struct hpx_admin *admin);
+void hpx_admin_stop(struct hpx_admin *admin);
+/* The page of /metrics. */
 enum hpx_status hpx_service_metrics(struct hpx_service *service, struct hpx_buffer *out);
 
 #endif
