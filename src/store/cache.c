@@ -79,6 +79,7 @@ static struct cache_entry *entry_new(const struct hpx_cache_mark *mark, const st
 	struct cache_entry *entry = calloc(1, sizeof(*entry));
 	int64_t left_ms = record->expires_ms - mark->wall_ms;
 
+	HPX_ASSERT(left_ms > 0 && record->state == HPX_STATE_COMPLETED); /* C1, C2 */
 	if (entry == NULL)
 		return NULL;
 	entry->answer = hpx_answer_new(record->status, true, answer->headers, answer->body);
@@ -135,6 +136,7 @@ static void take_out(struct hpx_cache *cache, struct cache_stripe *stripe, struc
 {
 	struct cache_entry *entry = *at;
 
+	HPX_ASSERT(stripe->count > 0 && stripe->bytes >= entry->bytes);
 	*at = entry->next;
 	leave_order(stripe, entry);
 	stripe->count--;
@@ -148,11 +150,13 @@ static void put_in(struct hpx_cache *cache, struct cache_stripe *stripe, struct 
 {
 	struct cache_entry **at = position_of(cache, stripe, &entry->record.id);
 
+	HPX_ASSERT(entry->bytes > 0 && entry->bytes <= cache->bytes_max);
 	if (*at != NULL)
 		take_out(cache, stripe, at);
 	while (stripe->oldest != NULL && (stripe->count >= cache->entries_max ||
 					  stripe->bytes > cache->bytes_max - entry->bytes))
 		take_out(cache, stripe, position_of(cache, stripe, &stripe->oldest->record.id));
+	HPX_ASSERT(stripe->count < cache->entries_max);
 	at = position_of(cache, stripe, &entry->record.id);
 	entry->next = *at;
 	*at = entry;

@@ -220,6 +220,7 @@ static void make_move(const struct hpx_record *before, struct hpx_store_op *op,
 	struct hpx_move_args args = args_of(op, move, now);
 	const struct hpx_answer *answer = answer_of(op);
 
+	HPX_ASSERT(!hpx_verb_has(op->verb, HPX_TRAIT_ASKS | HPX_TRAIT_OUTBOX));
 	change->record = *before;
 	op->status = hpx_record_move(&change->record, move, &args);
 	if (op->status != HPX_OK)

@@ -1,15 +1,26 @@
-/* The committer's thread: takes what is queued, runs it in one transaction,
- * and when that fails finds out op by op what the store still takes.
+/* The committer's thread: takes what is queued, runs it in one transaction, and
+ * when that fails finds out op by op what the store still takes.
  *
- *              run of a batch fails              two ops in a row fail alone,
- *   up ───────────────▶ recover, each op alone ───────────────▶ down
- *    ▲                        │ recovered, taken                   │ or cannot recover
- *    └────────────────────────┴────────────────────────────────────┘
- *                                     a probe is taken
+ *            a batch fails: run_each()            2 ops in a row fail alone,
+ *   up ─────────────────▶ each op alone ──────────────────────▶ down
+ *    ▲                          │ taken                           │
+ *    │                          │            or recover() fails   │ probe: run_down()
+ *    └──────────── go_up() ─────┴─────────────────────────────────┘ is taken
  *
- * One op that fails alone is that op's trouble; two in a row are the store's.
- * The retry list and the state are the thread's own; only the queue and
- * `stopping` are shared. */
+ * move → function: down go_down(); up go_up(); a failed batch run_each(); a probe,
+ * every `probe_ms` while down, run_down(); after every failure recover().
+ *
+ *  1. An op is in one place at a time: the queue, the retry list, the batch, or its
+ *     submitter's hands. settle() gives it back, once.
+ *  2. An op that only asks (HPX_TRAIT_ASKS) is never put off: it ends with a status
+ *     that says whether the store was asked. Every other op ends only when the store
+ *     took it or refused it for good, or when the committer stops.
+ *  3. While down the store is not asked, but by one probe at a time.
+ *  4. healthy() says "down" before anybody is told of the failure, and "up" only
+ *     after an op was taken: healthy is !down outside go_up() and go_down().
+ *  5. One op that fails alone is that op's trouble; two in a row are the store's.
+ *  6. The queue, `ended` and the deadline are shared, under the thread's lock; all
+ *     else is the thread's own. Once `ended` is set nobody adds to the queue. */
 #include "store/committer.h"
 
 #include <stdatomic.h>
@@ -115,6 +126,7 @@ static void wake_waiters(struct hpx_waitlist *waitlist, const struct hpx_store_o
 /* Afterwards the op belongs to its submitter again. */
 static void settle(struct hpx_committer *c, struct hpx_store_op *op)
 {
+	HPX_ASSERT(op->next == NULL); /* 1 */
 	if (op->status == HPX_OK && c->options.waitlist != NULL &&
 	    hpx_verb_has(op->verb, HPX_TRAIT_WAKES))
 		wake_waiters(c->options.waitlist, op);
@@ -139,6 +151,7 @@ static void put_off(struct hpx_committer *c, struct hpx_store_op *op)
 	int64_t wait_ms = BACKOFF_FIRST(c->options.probe_ms);
 	int64_t last_ms = BACKOFF_LAST(c->options.probe_ms);
 
+	HPX_ASSERT(!hpx_verb_has(op->verb, HPX_TRAIT_ASKS)); /* 2 */
 	for (unsigned i = 0; i < op->tries && wait_ms < last_ms; i++)
 		wait_ms *= 2;
 	op->tries++;
@@ -282,6 +295,7 @@ static void run_batch(struct hpx_committer *c, size_t count)
 {
 	enum hpx_status status;
 
+	HPX_ASSERT(!c->down); /* 3 */
 	if (count == 0)
 		return;
 	status = hpx_store_run(c->options.store, c->batch, count, c->problem);
@@ -301,6 +315,7 @@ static void run_down(struct hpx_committer *c, size_t count)
 {
 	size_t next = 0;
 
+	HPX_ASSERT(c->down);
 	if (count > 0 && hpx_clock_boot_ms() >= c->probe_ms && recover(c))
 		run_alone(c, c->batch[next++]);
 	if (c->down) {
@@ -316,6 +331,7 @@ static void run_down(struct hpx_committer *c, size_t count)
 static void process(struct hpx_committer *c, size_t count)
 {
 	HPX_ASSERT(count <= c->options.batch_max);
+	HPX_ASSERT(atomic_load(&c->healthy) == !c->down); /* 4 */
 	if (c->down)
 		run_down(c, count);
 	else
@@ -415,7 +431,7 @@ static void *committer_main(void *arg)
 		process(c, take_due(c));
 		pause_for_retries(c);
 	} while (!is_over(c));
-	/* `ended` is set: nobody else touches the queue any more. */
+	HPX_ASSERT(c->last_pass); /* 6: `ended` is set, nobody else touches the queue */
 	while ((op = list_pop(&c->queue)) != NULL || (op = list_pop(&c->retries)) != NULL)
 		settle_with(c, op, HPX_CLOSED);
 	return NULL;

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/status.h"
+
 #define ID_BYTES 2
 
 /* All bits of an id lie in one line of the processor's cache: asking costs one
@@ -26,6 +28,8 @@ struct hpx_id_filter *hpx_id_filter_new(size_t bytes, uint64_t expected)
 	struct hpx_id_filter *filter = calloc(1, sizeof(*filter));
 	void *words;
 
+	/* The blocks are found by a mask. */
+	HPX_ASSERT(bytes >= BLOCK_BITS / 8 && (bytes & (bytes - 1)) == 0);
 	if (filter == NULL)
 		return NULL;
 	/* Zero, and aligned to its blocks. */

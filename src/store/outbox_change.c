@@ -2,6 +2,8 @@
  * operation whose answer it brings. */
 #include "store/outbox_change.h"
 
+#include "base/status.h"
+
 #define PROBLEM_HEADERS HPX_SPAN_INIT("Content-Type: application/problem+json\r\n")
 
 const struct hpx_answer hpx_answer_abandoned = {
@@ -181,6 +183,7 @@ void hpx_outbox_update(const struct hpx_outbox_found *found, struct hpx_store_op
 		.unsent = update->unsent,
 	};
 
+	HPX_ASSERT(op->verb == HPX_VERB_JOB);
 	*ret_change = (struct hpx_outbox_change){ .write_job = false };
 	op->judged_ms = now->wall_ms;
 	if (is_misuse(update))
@@ -402,6 +405,8 @@ void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *
 		     const struct hpx_moment *now, struct hpx_outbox_change *ret_change)
 {
 	bool about_job = is_about_job(found, op->rule.update->number);
+
+	HPX_ASSERT(op->verb == HPX_VERB_RULE);
 
 	*ret_change = (struct hpx_outbox_change){ .evidence = HPX_RULING_UNCLEAR,
 						  .delivery = found->delivery,

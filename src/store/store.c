@@ -343,6 +343,7 @@ enum hpx_status hpx_store_run(struct hpx_store *store, struct hpx_store_op **ops
 	char unread[HPX_STORE_PROBLEM_SIZE];
 	int64_t begun_us = hpx_clock_boot_us();
 
+	HPX_ASSERT(count > 0);
 	if (problem == NULL)
 		problem = unread;
 	problem[0] = '\0';
@@ -367,6 +368,7 @@ void hpx_store_release(struct hpx_store *store, struct hpx_store_op **op)
 {
 	struct hpx_store_op *released = *op;
 
+	HPX_ASSERT(released != NULL && released->status != HPX_BUSY); /* once, and for good */
 	if (store->released == NULL)
 		return;
 	*op = NULL;

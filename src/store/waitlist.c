@@ -93,6 +93,7 @@ static void unlink_at(struct hpx_waitlist *list, struct hpx_waiter **at)
 {
 	struct hpx_waiter *waiter = *at;
 
+	HPX_ASSERT(waiter->listed && atomic_load(&list->total) > 0);
 	*at = waiter->next;
 	waiter->next = NULL;
 	waiter->listed = false;
@@ -162,6 +163,7 @@ size_t hpx_waitlist_ids(struct hpx_waitlist *list, unsigned *cursor,
 	size_t count = 0;
 	unsigned looked = 0;
 
+	HPX_ASSERT(*cursor < BUCKETS && max > 0);
 	pthread_mutex_lock(&list->mutex);
 	for (; looked < BUCKETS && count < max; looked++) {
 		const struct hpx_waiter *waiter = list->bucket[(*cursor + looked) % BUCKETS];

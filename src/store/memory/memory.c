@@ -113,6 +113,7 @@ static enum hpx_status write_change(struct hpx_memory_store *m, struct hpx_memor
 {
 	enum hpx_status status;
 
+	HPX_ASSERT(change->write == HPX_WRITE_NOTHING || (row == NULL) == (change->write == HPX_WRITE_INSERT));
 	switch (change->write) {
 	case HPX_WRITE_NOTHING:
 		return HPX_OK;
@@ -136,6 +137,7 @@ static enum hpx_status write_change(struct hpx_memory_store *m, struct hpx_memor
 
 static enum hpx_status read_point(const struct hpx_memory_row *row, struct hpx_store_op *op)
 {
+	HPX_ASSERT(op->verb == HPX_VERB_READ_POINT && row != NULL);
 	hpx_buffer_init(&op->read_point.data, HPX_POINT_DATA_MAX);
 	return hpx_buffer_append(&op->read_point.data, hpx_span(row->data, row->data_len));
 }

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/status.h"
+
 void hpx_memory_table_init(struct hpx_memory_table *table)
 {
 	memset(table, 0, sizeof(*table));
@@ -77,8 +79,10 @@ void hpx_memory_row_remove(struct hpx_memory_table *table, struct hpx_memory_row
 {
 	struct hpx_memory_row **at = bucket_of(table, &row->record.id);
 
-	while (*at != row)
+	while (*at != row) {
+		HPX_ASSERT(*at != NULL); /* the row is in its bucket */
 		at = &(*at)->next;
+	}
 	*at = row->next;
 	free_row(row);
 }

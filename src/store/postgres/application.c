@@ -59,6 +59,7 @@ static enum hpx_status call_function(struct hpx_pg_store *s, struct hpx_store_op
 	enum hpx_status status;
 
 	hpx_lease_print(&op->id, &op->token, text);
+	HPX_ASSERT(op->status == HPX_OK);
 	if (op->verb == HPX_VERB_ADVANCE)
 		status = send_advance(s, op, lease, problem);
 	else

@@ -55,6 +55,7 @@ static struct hpx_pg_array *next_column(struct hpx_pg_columns *columns)
 {
 	struct hpx_pg_array *array = &columns->array[columns->next];
 
+	HPX_ASSERT(columns->next < columns->count);
 	columns->next = (columns->next + 1) % columns->count;
 	array->count++;
 	return array;
@@ -141,9 +142,11 @@ size_t hpx_pg_columns_bytes(const struct hpx_pg_columns *columns)
 
 enum hpx_status hpx_pg_columns_param(struct hpx_pg_columns *columns, struct hpx_pg_params *params)
 {
+	HPX_ASSERT(columns->next == 0); /* whole rows only */
 	params->count = 0;
 	for (int i = 0; i < columns->count; i++) {
 		struct hpx_pg_array *array = &columns->array[i];
+		HPX_ASSERT(array->count == columns->array[0].count);
 		char *header = array->bytes.ptr;
 		if (array->status != HPX_OK)
 			return array->status;

@@ -154,6 +154,7 @@ static size_t keep_lost(struct slow_round *round)
 		if (!is_todo(round, i))
 			continue;
 		struct hpx_store_op *op = round->ops[i];
+		HPX_ASSERT(pending_of(round, i) != NULL); /* look_first() added each op's */
 		round->todo[i] = pending_of(round, i)->lost;
 		if (!round->todo[i])
 			continue;

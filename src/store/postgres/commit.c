@@ -150,6 +150,7 @@ enum hpx_status hpx_pg_commit(struct hpx_pg_store *s, struct hpx_pg_batch *batch
 	if (!is_dirty(batch) && !s->unsure)
 		/* Nothing was written: no log to wait for. */
 		return hpx_pg_undo(s, HPX_OK);
+	HPX_ASSERT(batch->pending_count <= batch->pending_max);
 	if (insert_has_more(batch)) {
 		status = insert_first(s, batch, begun, problem);
 		if (status != HPX_OK)

@@ -94,6 +94,7 @@ static void adopt(struct hpx_pg_store *s)
 {
 	PQnoticeReceiver receiver = PQsetNoticeReceiver(s->connector.db.conn, NULL, NULL);
 
+	HPX_ASSERT(s->writer.conn == NULL && !s->connector.started);
 	s->writer = s->connector.db;
 	PQsetNoticeReceiver(s->writer.conn, receiver, &s->writer);
 	s->connector.db.conn = NULL;

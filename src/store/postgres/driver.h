@@ -132,6 +132,7 @@ struct hpx_pg_batch {
 	struct hpx_pg_event *event;
 	size_t event_count;
 	size_t event_max;
+	size_t pending_max;             /* how many there is room for */
 	const struct hpx_pg_item *item; /* of the outbox; borrowed */
 	size_t item_count;
 };

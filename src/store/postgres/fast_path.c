@@ -72,6 +72,7 @@ static size_t judge_group(struct hpx_pg_fast_batch *batch, size_t from, size_t t
 	struct hpx_pg_fast_op *first = &batch->fast_ops[from];
 	bool answerable = true;
 
+	HPX_ASSERT(from < to && to <= batch->count);
 	for (size_t i = from; i < to; i++)
 		answerable &= batch->fast_ops[i].op->verb == HPX_VERB_RESERVE;
 	for (size_t i = from; i < to; i++)

@@ -45,6 +45,7 @@ static bool take_new(struct hpx_pg_fast_batch *batch, const struct hpx_operation
 
 	if (fast_op == NULL || !hpx_pg_is_eligible_as(fast_op, verb))
 		return false;
+	HPX_ASSERT(!fast_op->written);
 	fast_op->written = true;
 	mend_times(batch, fast_op->op, at_ms);
 	return true;
@@ -56,6 +57,7 @@ static void tell(struct hpx_pg_fast_batch *batch, struct hpx_pg_fast_op *fast_op
 {
 	struct hpx_change nothing;
 
+	HPX_ASSERT(fast_op->answerable && !fast_op->written && batch->todo[fast_op->at]);
 	hpx_pg_put_back(fast_op->op);
 	hpx_pg_decide(seen, fast_op->op, now, &nothing);
 	fast_op->eligible = fast_op->answerable = false;

@@ -126,6 +126,7 @@ static enum hpx_status say_complete(struct hpx_pg_call *call)
 	const struct hpx_answer *answer = call->op->complete.answer;
 	enum hpx_status status;
 
+	HPX_ASSERT(call->op->verb == HPX_VERB_COMPLETE);
 	if (answer == NULL || answer->status == 0 || !answer->kept)
 		return refuse(call, HPX_MISUSE, "a completion here needs its answer, to be kept");
 	hpx_pg_add_int8(&call->params, answer->status);
@@ -137,6 +138,7 @@ static enum hpx_status say_advance(struct hpx_pg_call *call)
 {
 	const struct hpx_store_op *op = call->op;
 
+	HPX_ASSERT(op->verb == HPX_VERB_ADVANCE);
 	if (!hpx_point_valid(op->advance.point))
 		return refuse(call, HPX_INVALID, "the name of a recovery point is 1 to 63 visible "
 						 "ASCII characters");
@@ -152,6 +154,7 @@ static enum hpx_status say_enqueue(struct hpx_pg_call *call)
 	const struct hpx_job *job = call->op->enqueue.job;
 	enum hpx_status status;
 
+	HPX_ASSERT(call->op->verb == HPX_VERB_ENQUEUE);
 	if (job == NULL)
 		return refuse(call, HPX_MISUSE, "there is no job");
 	if (hpx_job_fault(job) != NULL)

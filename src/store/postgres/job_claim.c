@@ -226,6 +226,7 @@ enum hpx_status hpx_pg_claim(struct hpx_pg_store *s, struct hpx_store_op *op, ch
 	size_t room = room_of(op);
 	enum hpx_status status;
 
+	HPX_ASSERT(op->verb == HPX_VERB_CLAIM);
 	if (room == 0)
 		return HPX_OK;
 	if (hpx_token_is_void(&c.token))

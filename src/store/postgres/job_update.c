@@ -26,6 +26,7 @@ static void decide_update(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item
 		op->status = HPX_BUSY;
 		return;
 	}
+	HPX_ASSERT(op->verb == HPX_VERB_JOB && item->number == op->job.update->number);
 	hpx_outbox_update(&item->found, op, &outbox->look.now, &item->change);
 	if (op->status == HPX_OK && item->change.write_job)
 		hpx_pg_outbox_take(outbox, item, op);
@@ -100,6 +101,7 @@ static size_t strike(const struct job_updates *updates, struct hpx_store_op **op
 {
 	size_t settled = 0;
 
+	HPX_ASSERT(updates->outbox.count <= UPDATES_AT_ONCE);
 	for (size_t i = 0, next = 0; i < count && next < updates->outbox.count; i++) {
 		if (updates->op[next] != ops[i])
 			continue;

@@ -7,7 +7,7 @@
 
 enum hpx_status hpx_pg_batch_init(struct hpx_pg_batch *batch, size_t pending, size_t events)
 {
-	*batch = (struct hpx_pg_batch){ .event_max = events };
+	*batch = (struct hpx_pg_batch){ .pending_max = pending, .event_max = events };
 	batch->pending = calloc(pending + 1, sizeof(*batch->pending));
 	batch->event = calloc(events + 1, sizeof(*batch->event));
 	if (batch->pending != NULL && batch->event != NULL)
@@ -27,6 +27,7 @@ void hpx_pg_batch_done(struct hpx_pg_batch *batch)
 
 void hpx_pg_batch_add(struct hpx_pg_batch *batch, const struct hpx_operation_id *id)
 {
+	HPX_ASSERT(batch->pending_count < batch->pending_max);
 	batch->pending[batch->pending_count++] = (struct hpx_pg_pending_row){ .id = *id };
 }
 
@@ -101,6 +102,7 @@ void hpx_pg_pending_row_change(struct hpx_pg_batch *batch, struct hpx_pg_pending
 		return;
 	case HPX_WRITE_INSERT:
 	case HPX_WRITE_REPLACE:
+		HPX_ASSERT(op->verb == HPX_VERB_RESERVE);
 		drop_answer(pending);
 		pending->described = op;
 		break;

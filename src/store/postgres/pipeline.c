@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "store/store.h"
 
 /* Beyond the server's own statement_timeout (connection.c): it is the server
@@ -27,6 +28,7 @@ static const struct {
 
 const char *hpx_pg_sql(enum hpx_pg_statement statement)
 {
+	HPX_ASSERT((size_t)statement < sizeof(statements) / sizeof(statements[0]));
 	return statements[statement].sql;
 }
 
@@ -34,6 +36,7 @@ const char *hpx_pg_sql(enum hpx_pg_statement statement)
 
 void hpx_pg_add_bytes(struct hpx_pg_params *params, struct hpx_span bytes)
 {
+	HPX_ASSERT(params->count < HPX_PG_PARAMS_MAX);
 	params->value[params->count] = bytes.ptr;
 	params->length[params->count] = (int)bytes.len;
 	params->count++;

@@ -64,8 +64,10 @@ enum hpx_status hpx_pg_settle(struct hpx_pg_store *s, struct hpx_store_op *op, c
 {
 	struct hpx_pg_outbox outbox;
 	int64_t number = 0;
-	enum hpx_status status = hpx_pg_answering(s, &op->id, &number, problem);
+	enum hpx_status status;
 
+	HPX_ASSERT(hpx_verb_has(op->verb, HPX_TRAIT_REMOVES));
+	status = hpx_pg_answering(s, &op->id, &number, problem);
 	if (status == HPX_OK && number == 0)
 		return hpx_pg_run_row(s, op, problem);
 	if (status == HPX_OK)

@@ -86,6 +86,7 @@ void hpx_pg_put_description(struct hpx_pg_columns *columns, const struct hpx_sto
 	const struct hpx_description *d =
 		op != NULL && op->reserve.description != NULL ? op->reserve.description : &nothing;
 
+	HPX_ASSERT(op == NULL || op->verb == HPX_VERB_RESERVE);
 	hpx_pg_put_text(columns, d->tenant);
 	hpx_pg_put_text(columns, d->scope);
 	hpx_pg_put_text(columns, d->key);

@@ -211,6 +211,7 @@ static enum hpx_status take_due(struct hpx_pg_outbox *outbox, struct hpx_store_o
 {
 	enum hpx_status status = HPX_OK;
 
+	HPX_ASSERT(outbox->count <= due_of(op)->due_count);
 	for (size_t i = 0; i < outbox->count && status == HPX_OK; i++) {
 		struct hpx_pg_item *item = &outbox->item[i];
 		if (!is_ours(outbox, item))

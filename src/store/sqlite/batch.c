@@ -135,6 +135,7 @@ static enum hpx_status put_recipe(struct hpx_sqlite_store *s, const struct hpx_s
 {
 	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_PUT_RECIPE);
 
+	HPX_ASSERT(op->verb == HPX_VERB_RECIPE);
 	hpx_sqlite_bind_blob(&stmt, op->recipe.id.bytes, sizeof(op->recipe.id.bytes));
 	hpx_sqlite_bind_text(&stmt, op->recipe.text);
 	return hpx_sqlite_finish(&stmt);
@@ -236,6 +237,7 @@ enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **op
 	}
 	if (status != HPX_OK)
 		return give_up(s, status, problem);
+	HPX_ASSERT(sqlite3_get_autocommit(s->writer.handle)); /* no transaction is left open */
 	HPX_CRASH_POINT(batch_committed);
 	if (s->removed)
 		hpx_sqlite_removal_counter_add(s);

@@ -218,6 +218,7 @@ void hpx_sqlite_wal_bound(struct hpx_sqlite_store *s)
 
 static void close_all(struct hpx_sqlite_store *s)
 {
+	HPX_ASSERT(s->broken);
 	hpx_sqlite_db_close(&s->writer);
 	pthread_mutex_lock(&s->keeper_mutex);
 	hpx_sqlite_db_close(&s->keeper);

@@ -120,6 +120,7 @@ static void directory_of(const char *path, char ret_directory[PATH_MAX])
 	const char *slash = strrchr(path, '/');
 	int len = slash > path ? (int)(slash - path) : 1;
 
+	HPX_ASSERT(path[0] == '/'); /* as hpx_sqlite_file_find() made it */
 	snprintf(ret_directory, PATH_MAX, "%.*s", len, path);
 }
 

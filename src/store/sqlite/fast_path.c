@@ -60,7 +60,7 @@ static enum hpx_status complete(struct hpx_sqlite_store *s, struct hpx_store_op 
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct hpx_change change;
 
-	HPX_ASSERT(op->verb == HPX_VERB_COMPLETE);
+	HPX_ASSERT(op->verb == HPX_VERB_COMPLETE && op->complete.row != 0);
 	hpx_change_make(&believed, op, &now, false, &change);
 	if (op->status != HPX_OK || change.write != HPX_WRITE_UPDATE || change.event != NULL)
 		return HPX_NOT_FOUND;

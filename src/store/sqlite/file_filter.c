@@ -65,6 +65,7 @@ static enum hpx_status begin(struct hpx_sqlite_file_filter *filter, struct hpx_s
 	int64_t count;
 	enum hpx_status status = count_rows(db, &count);
 
+	HPX_ASSERT(filter->next == NULL);
 	if (status != HPX_OK)
 		return status;
 	next = hpx_id_filter_new(FILTER_BYTES, (uint64_t)count);
@@ -79,6 +80,7 @@ static void finish(struct hpx_sqlite_file_filter *filter)
 {
 	struct hpx_id_filter *old;
 
+	HPX_ASSERT(filter->next != NULL);
 	pthread_rwlock_wrlock(&filter->lock);
 	old = filter->ids;
 	filter->ids = filter->next;

@@ -13,6 +13,7 @@ struct growing {
 
 static void *grow(struct growing *list)
 {
+	HPX_ASSERT(list->count <= list->room && list->size > 0);
 	if (list->count == list->room) {
 		size_t room = list->room != 0 ? 2 * list->room : 16;
 		void *items = hpx_arena_zalloc(list->arena, room, list->size);

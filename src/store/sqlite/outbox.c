@@ -122,6 +122,7 @@ static enum hpx_status claim_target(struct hpx_sqlite_store *s, const struct hpx
 
 	while (status == HPX_OK && op->status == HPX_OK && jobs != NULL) {
 		struct hpx_job_entry *entry = jobs;
+		HPX_ASSERT(entry->readable);
 		jobs = entry->next;
 		entry->next = NULL;
 		status = claim_job(s, claim, entry, &now, op);

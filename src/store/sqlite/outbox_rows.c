@@ -249,6 +249,7 @@ static enum hpx_status put_event(struct hpx_sqlite_db *db, const struct hpx_sqli
 	const struct hpx_record *record = &rows->found.operation.record;
 	struct hpx_sqlite_event event = { .id = &record->id, .at_ms = at_ms, .attempt = record->attempt, .what = change->event, .status = change->event_status };
 
+	HPX_ASSERT(!change->of_job || rows->entry != NULL);
 	if (change->of_job) {
 		event.id = &change->delivery.operation;
 		event.attempt = change->delivery.attempt;
@@ -266,6 +267,8 @@ enum hpx_status hpx_sqlite_outbox_rows_write(struct hpx_sqlite_db *db,
 {
 	enum hpx_status status = HPX_OK;
 
+	HPX_ASSERT(!change->write_job || rows->found.job_exists);
+	HPX_ASSERT(!change->write_operation || rows->found.operation.exists);
 	if (change->write_job)
 		status = hpx_sqlite_delivery_update(db, &change->delivery);
 	if (status == HPX_OK && change->remove_reconcile)

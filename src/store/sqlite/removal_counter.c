@@ -35,6 +35,7 @@ void hpx_sqlite_removal_counter_map(struct hpx_sqlite_store *s)
 	int fd = s->lock_fd >= 0 ? s->lock_fd : open_lock(s->path);
 	void *map = MAP_FAILED;
 
+	HPX_ASSERT(s->lock == NULL);
 	if (fd >= 0 && has_room(fd))
 		map = mmap(NULL, sizeof(struct hpx_sqlite_lock), PROT_READ | PROT_WRITE,
 			   MAP_SHARED, fd, 0);

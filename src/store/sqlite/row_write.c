@@ -152,8 +152,12 @@ enum hpx_status hpx_sqlite_question_begin(struct hpx_sqlite_db *db,
 static enum hpx_status write_rows(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
 				  const struct hpx_change *change, const struct hpx_store_op *op)
 {
+	bool anew = change->write == HPX_WRITE_INSERT || change->write == HPX_WRITE_REPLACE;
 	enum hpx_status status = HPX_OK;
 
+	HPX_ASSERT(!anew || op->verb == HPX_VERB_RESERVE); /* only a reservation has a description */
+	HPX_ASSERT(change->write == HPX_WRITE_NOTHING ||
+		   row->found.exists == (change->write != HPX_WRITE_INSERT));
 	switch (change->write) {
 	case HPX_WRITE_NOTHING:
 		return HPX_OK;

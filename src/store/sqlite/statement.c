@@ -1,6 +1,8 @@
 /* Prepared statements and their calls. */
 #include "store/sqlite/statement.h"
 
+#include "base/status.h"
+
 #include <string.h>
 
 static const char *const texts[] = {
@@ -47,6 +49,7 @@ struct hpx_sqlite_statement hpx_sqlite_statement(struct hpx_sqlite_db *db, enum 
 {
 	struct hpx_sqlite_statement stmt = { .db = db, .handle = db->statements[sql] };
 
+	HPX_ASSERT(sql < HPX_SQL_COUNT && db->handle != NULL);
 	if (stmt.handle != NULL)
 		return stmt;
 	stmt.code = sqlite3_prepare_v3(db->handle, texts[sql], -1, SQLITE_PREPARE_PERSISTENT,

@@ -51,6 +51,7 @@ static enum hpx_status sweep_rows(struct hpx_sqlite_store *s, const struct rows 
 	enum hpx_status status = HPX_OK;
 	struct hpx_change change;
 
+	HPX_ASSERT(rows->count <= rows->max && rows->max <= LIMIT_MAX);
 	for (size_t i = 0; i < rows->count && status == HPX_OK; i++) {
 		const struct hpx_record *record = &rows->row[i].found.record;
 		if (!hpx_change_sweep(record, owners_dead, now, &change))

@@ -69,7 +69,7 @@ static int write_pending(sqlite3_file *file)
 }
 
 /* The methods that need the bytes in the file. */
-#define AFTER_GATHERED(method, ...) \
+#define AFTER_PENDING(method, ...) \
 	do { \
 		int code = write_pending(file); \
 \
@@ -90,7 +90,7 @@ static int log_close(sqlite3_file *file)
 
 static int log_read(sqlite3_file *file, void *bytes, int len, sqlite3_int64 at)
 {
-	AFTER_GATHERED(xRead, bytes, len, at);
+	AFTER_PENDING(xRead, bytes, len, at);
 }
 
 static int log_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 at)
@@ -108,43 +108,44 @@ static int log_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int
 		log->at = at;
 	memcpy(log->bytes + log->len, bytes, (size_t)len);
 	log->len += len;
+	HPX_ASSERT(log->len <= COALESCE_BYTES);
 	return SQLITE_OK;
 }
 
 static int log_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
-	AFTER_GATHERED(xTruncate, size);
+	AFTER_PENDING(xTruncate, size);
 }
 
 static int log_sync(sqlite3_file *file, int flags)
 {
 	log_of(file)->coalesces = false;
-	AFTER_GATHERED(xSync, flags);
+	AFTER_PENDING(xSync, flags);
 }
 
 static int log_size(sqlite3_file *file, sqlite3_int64 *ret_size)
 {
-	AFTER_GATHERED(xFileSize, ret_size);
+	AFTER_PENDING(xFileSize, ret_size);
 }
 
 static int log_lock(sqlite3_file *file, int level)
 {
-	AFTER_GATHERED(xLock, level);
+	AFTER_PENDING(xLock, level);
 }
 
 static int log_unlock(sqlite3_file *file, int level)
 {
-	AFTER_GATHERED(xUnlock, level);
+	AFTER_PENDING(xUnlock, level);
 }
 
 static int log_check_lock(sqlite3_file *file, int *ret_locked)
 {
-	AFTER_GATHERED(xCheckReservedLock, ret_locked);
+	AFTER_PENDING(xCheckReservedLock, ret_locked);
 }
 
 static int log_control(sqlite3_file *file, int what, void *arg)
 {
-	AFTER_GATHERED(xFileControl, what, arg);
+	AFTER_PENDING(xFileControl, what, arg);
 }
 
 static int log_sector(sqlite3_file *file)
@@ -244,8 +245,10 @@ void hpx_sqlite_wal_begin(struct hpx_sqlite_db *db)
 {
 	sqlite3_file *file = log_file_of(db);
 
-	if (file != NULL)
-		log_of(file)->coalesces = true;
+	if (file == NULL)
+		return;
+	HPX_ASSERT(log_of(file)->len == 0); /* 5 */
+	log_of(file)->coalesces = true;
 }
 
 enum hpx_status hpx_sqlite_wal_end(struct hpx_sqlite_db *db, enum hpx_status status)
