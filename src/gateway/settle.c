@@ -24,6 +24,12 @@ static struct hpx_span location_line(const struct hpx_request *request)
 		       (struct hpx_span){ NULL, 0 };
 }
 
+/* The status of the answer; 0 where there is no complete answer. */
+static unsigned status_seen(const struct hpx_request *request)
+{
+	return hpx_request_answer_is_lost(request) ? 0 : request->answer.status;
+}
+
 static const struct hpx_answer *answer_to_store(struct hpx_request *request)
 {
 	bool kept = !hpx_request_answer_is_held_back(request);
@@ -71,7 +77,7 @@ static void log_end(const struct hpx_request *request)
 	hpx_reference_print(&request->identity.ask.id, &request->reservation.record.mark, reference);
 	hpx_log(level_of(request), event_of(request),
 		"operation=%s attempt=%u status=%u reason=\"%s\"", reference,
-		request->reservation.record.attempt, hpx_request_answer_is_lost(request) ? 0 : request->answer.status,
+		request->reservation.record.attempt, status_seen(request),
 		hpx_request_answer_is_lost(request) ? request->attempt.failure.reason : request->attempt.outcome_reason);
 }
 
@@ -111,7 +117,7 @@ static void log_uncommitted(const struct hpx_request *request)
 	hpx_reference_print(&request->identity.ask.id, &request->reservation.record.mark, reference);
 	hpx_log(success ? HPX_LOG_WARN : HPX_LOG_INFO, "not_committed",
 		"operation=%s attempt=%u status=%u reason=\"%s\"", reference,
-		request->reservation.record.attempt, hpx_request_answer_is_lost(request) ? 0 : request->answer.status,
+		request->reservation.record.attempt, status_seen(request),
 		hpx_request_answer_is_lost(request) ? request->attempt.failure.reason :
 						      "the application answered without hapax.complete");
 }
@@ -175,7 +181,7 @@ static struct hpx_span reason_of(const struct hpx_request *request)
 static void make_arguments(struct hpx_request *request, struct hpx_store_op *op)
 {
 	struct hpx_op_end end = {
-		.status_seen = hpx_request_answer_is_lost(request) ? 0 : request->answer.status,
+		.status_seen = status_seen(request),
 	};
 
 	switch (op->verb) {
@@ -276,36 +282,36 @@ enum hpx_next hpx_step_committed(struct hpx_request *request)
 	return hpx_request_submit(request, HPX_WAIT_STORE, HPX_NEXT_COMMITTED_READ, HPX_NEXT_STORE_LATE);
 }
 
-static void refuse_unsettled(struct hpx_request *request, unsigned status, const char *detail)
+static enum hpx_next refuse_unsettled(struct hpx_request *request, unsigned status, const char *detail)
 {
 	struct hpx_refusal refusal = { .detail = detail, .status = status, .retry_after_s = 1 };
 
-	hpx_respond_refuse(request, HPX_PROBLEM_upstream_outcome_unknown, &refusal,
-			   HPX_RESPOND_KEEP);
+	return hpx_respond_refuse(request, HPX_PROBLEM_upstream_outcome_unknown, &refusal,
+				  HPX_RESPOND_KEEP);
 }
 
 /* The attempt ended without an answer. */
-static void refuse_lost(struct hpx_request *request)
+static enum hpx_next refuse_lost(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .retry_after_s = 1 };
 
 	if (only_application_completes(request) && request->attempt.failure.any_byte_left) {
 		refusal.status = request->attempt.failure.timed_out ? 504 : 502;
-		hpx_respond_refuse(request, HPX_PROBLEM_upstream_not_executed, &refusal,
-				   HPX_RESPOND_KEEP);
-	} else if (hpx_request_answer_is_held_back(request)) {
-		refusal = (struct hpx_refusal){ .original_status = request->answer.status };
-		hpx_respond_refuse(request, HPX_PROBLEM_response_not_kept, &refusal,
-				   HPX_RESPOND_KEEP);
-	} else if (request->attempt.failure.any_byte_left) {
-		refuse_unsettled(request, request->attempt.failure.timed_out ? 504 : 502, NULL);
-	} else {
-		hpx_respond_refuse(request,
-				   request->answer.state == HPX_ANSWER_TOO_LATE ?
-					   HPX_PROBLEM_overloaded :
-					   HPX_PROBLEM_upstream_unreachable,
-				   &refusal, HPX_RESPOND_KEEP);
+		return hpx_respond_refuse(request, HPX_PROBLEM_upstream_not_executed, &refusal,
+					  HPX_RESPOND_KEEP);
 	}
+	if (hpx_request_answer_is_held_back(request)) {
+		refusal = (struct hpx_refusal){ .original_status = request->answer.status };
+		return hpx_respond_refuse(request, HPX_PROBLEM_response_not_kept, &refusal,
+					  HPX_RESPOND_KEEP);
+	}
+	if (request->attempt.failure.any_byte_left)
+		return refuse_unsettled(request, request->attempt.failure.timed_out ? 504 : 502, NULL);
+	return hpx_respond_refuse(request,
+				  request->answer.state == HPX_ANSWER_TOO_LATE ?
+					  HPX_PROBLEM_overloaded :
+					  HPX_PROBLEM_upstream_unreachable,
+				  &refusal, HPX_RESPOND_KEEP);
 }
 
 /* The answer must be durable before it is shown, and is not; or the application's
@@ -346,15 +352,14 @@ enum hpx_next hpx_step_answer(struct hpx_request *request)
 	}
 	if (may_not_be_shown(request)) {
 		hpx_attempt_cancel(request);
-		refuse_unsettled(request, 504, NULL);
-	} else if (hpx_request_answer_is_lost(request)) {
-		refuse_lost(request);
-	} else if (request->answer.state == HPX_ANSWER_HELD_BACK) {
-		return let_flow(request);
-	} else {
-		HPX_ASSERT(request->answer.state == HPX_ANSWER_COLLECTED);
-		hpx_respond_collected(request);
+		return refuse_unsettled(request, 504, NULL);
 	}
+	if (hpx_request_answer_is_lost(request))
+		return refuse_lost(request);
+	if (request->answer.state == HPX_ANSWER_HELD_BACK)
+		return let_flow(request);
+	HPX_ASSERT(request->answer.state == HPX_ANSWER_COLLECTED);
+	hpx_respond_collected(request);
 	return HPX_NEXT_DONE;
 }
 
@@ -368,11 +373,10 @@ enum hpx_next hpx_step_store_late(struct hpx_request *request)
 	if (!is_awaited(verb) && verb != HPX_VERB_RESERVE)
 		return HPX_NEXT_ANSWER;
 	hpx_attempt_cancel(request);
-	refuse_unsettled(request, 504,
-			 verb == HPX_VERB_COMPLETE ?
-				 "The service answered, but the answer could not be stored yet. "
-				 "Send it again with the same key: it is not executed twice." :
-				 "Whether the service committed its answer is not known yet. "
-				 "Send it again with the same key: it is not executed twice.");
-	return HPX_NEXT_DONE;
+	return refuse_unsettled(request, 504,
+				verb == HPX_VERB_COMPLETE ?
+					"The service answered, but the answer could not be stored yet. "
+					"Send it again with the same key: it is not executed twice." :
+					"Whether the service committed its answer is not known yet. "
+					"Send it again with the same key: it is not executed twice.");
 }
