@@ -192,7 +192,7 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 				       (uint64_t)request->head.route->policy.lease_ms / 3;
 	/* One read may come on top of the largest answer. */
 	request->answer.body.max = request->settings->response_body_bytes_max + HPX_LOOP_READ_BYTES;
-	enum hpx_status status = hpx_upstream_head_write(request, true);
+	enum hpx_status status = hpx_forward_write_head(request, true);
 	if (status != HPX_OK) {
 		hpx_queue_leave(request);
 		return lost(request, &nothing_left);
@@ -282,13 +282,13 @@ void hpx_attempt_renew(struct hpx_request *request, uint64_t now_ms)
 
 /* ---- the request's head for the upstream ---- */
 
-struct headers {
+struct head_writer {
 	struct hpx_request *request;
 	struct hpx_buffer *out;
 	enum hpx_status status; /* the first failure stays */
 };
 
-static void add(struct headers *h, struct hpx_span name, struct hpx_span value)
+static void add(struct head_writer *h, struct hpx_span name, struct hpx_span value)
 {
 	if (h->status == HPX_OK)
 		h->status = hpx_write_field(h->out, name, value);
@@ -319,7 +319,7 @@ static bool is_dropped(const struct hpx_request *request, struct hpx_span name)
 	return !request->head.observed && hpx_field_rule_drops(request->settings, request->head.route, name);
 }
 
-static void add_travelling(struct headers *h, bool guarded)
+static void add_travelling(struct head_writer *h, bool guarded)
 {
 	const struct hpx_http_head *head = &h->request->head.http;
 
@@ -332,7 +332,7 @@ static void add_travelling(struct headers *h, bool guarded)
 }
 
 /* A list header: all values of the request, and one more. */
-static void add_appended(struct headers *h, struct hpx_span name, struct hpx_span value)
+static void add_appended(struct head_writer *h, struct hpx_span name, struct hpx_span value)
 {
 	struct hpx_span before = hpx_field_combined(&h->request->head.http, name, &h->request->arena);
 
@@ -349,7 +349,7 @@ static void add_appended(struct headers *h, struct hpx_span name, struct hpx_spa
 }
 
 /* The value that a trusted peer sent, otherwise this value. */
-static void add_forwarded(struct headers *h, struct hpx_span name, struct hpx_span value,
+static void add_forwarded(struct head_writer *h, struct hpx_span name, struct hpx_span value,
 			  bool trusted)
 {
 	struct hpx_span sent = hpx_field_value(&h->request->head.http, name);
@@ -357,7 +357,7 @@ static void add_forwarded(struct headers *h, struct hpx_span name, struct hpx_sp
 	add(h, name, trusted && sent.len > 0 ? sent : value);
 }
 
-static void add_path(struct headers *h)
+static void add_path(struct head_writer *h)
 {
 	struct hpx_request *request = h->request;
 	const char *peer = request->head.peer;
@@ -384,7 +384,7 @@ static void add_path(struct headers *h)
 
 /* The fields by which the upstream can fence attempts, complete the operation itself
  * and resume it. */
-static void add_operation(struct headers *h)
+static void add_operation(struct head_writer *h)
 {
 	const struct hpx_record *record = &h->request->reservation.record;
 	char text[HPX_REFERENCE_SIZE], lease[HPX_LEASE_SIZE];
@@ -399,7 +399,7 @@ static void add_operation(struct headers *h)
 		add(h, HPX_SPAN("Hapax-Recovery-Point"), hpx_span_of(record->point));
 }
 
-static void add_framing(struct headers *h, bool guarded)
+static void add_framing(struct head_writer *h, bool guarded)
 {
 	const struct hpx_http_head *head = &h->request->head.http;
 
@@ -420,9 +420,9 @@ static bool wants_tunnel(const struct hpx_http_head *head)
 	       hpx_span_ieq(hpx_field_value(head, HPX_SPAN("Upgrade")), HPX_SPAN("websocket"));
 }
 
-enum hpx_status hpx_upstream_head_write(struct hpx_request *request, bool guarded)
+enum hpx_status hpx_forward_write_head(struct hpx_request *request, bool guarded)
 {
-	struct headers h = { .request = request, .out = &request->attempt.head };
+	struct head_writer h = { .request = request, .out = &request->attempt.head };
 
 	h.status = hpx_write_request_line(h.out, request->head.http.method, request->head.target.path,
 					  request->head.target.query);

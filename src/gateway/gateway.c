@@ -23,7 +23,7 @@
 /* After the drain time: how long the last outcomes may take to be written. */
 #define LAST_WRITES_MS 3000
 
-struct reload {
+struct shard_reload {
 	struct hpx_message message;
 	struct hpx_shard *shard;
 	struct hpx_settings *settings;
@@ -184,7 +184,7 @@ static void count_reloaded(struct hpx_shard *shard)
 
 static void take_settings(struct hpx_message *message)
 {
-	struct reload *reload = (struct reload *)message;
+	struct shard_reload *reload = (struct shard_reload *)message;
 	struct hpx_shard *shard = reload->shard;
 
 	hpx_settings_unref(shard->settings);
@@ -201,16 +201,16 @@ static void take_settings(struct hpx_message *message)
 
 static void shard_reload(struct hpx_shard *shard, struct hpx_settings *settings)
 {
-	struct reload *reload = malloc(sizeof(*reload));
+	struct shard_reload *reload = malloc(sizeof(*reload));
 
 	if (reload == NULL) {
 		hpx_log(HPX_LOG_ERROR, "reload_failed", "problem=NOMEM");
 		count_reloaded(shard);
 		return;
 	}
-	*reload = (struct reload){ .message = { .handle = take_settings },
-				   .shard = shard,
-				   .settings = hpx_settings_ref(settings) };
+	*reload = (struct shard_reload){ .message = { .handle = take_settings },
+					 .shard = shard,
+					 .settings = hpx_settings_ref(settings) };
 	hpx_loop_post(&shard->loop, &reload->message);
 }
 

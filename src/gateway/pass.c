@@ -17,22 +17,24 @@
 
 #define SLOTS 65536
 
+/* The key of one request that is observed; from the request's arena. */
 struct hpx_observed_key {
 	struct hpx_operation_id id;
-	struct hpx_sha256 hash;
-	bool first; /* nobody was remembered under this id */
+	struct hpx_sha256 hash; /* of query and body */
+	bool first;             /* no request with this id was remembered */
 };
 
-struct observed {
+/* What is remembered of a key. */
+struct observed_slot {
 	struct hpx_operation_id id;
 	uint8_t body[HPX_SHA256_SIZE];
 	int64_t until_ms; /* boot clock; in the past: the slot is free */
-	bool over;        /* answered; until then the body is not known */
+	bool over;        /* the first request has ended; until then `body` is not known */
 };
 
 struct hpx_observed_keys {
 	pthread_mutex_t lock;
-	struct observed observed[SLOTS];
+	struct observed_slot observed[SLOTS];
 	_Atomic uint64_t tenants[SLOTS];
 };
 
@@ -60,7 +62,7 @@ static uint32_t first_word(const uint8_t *bytes)
 	return word;
 }
 
-static struct observed *slot_of(struct hpx_observed_keys *all, const struct hpx_operation_id *id)
+static struct observed_slot *slot_of(struct hpx_observed_keys *all, const struct hpx_operation_id *id)
 {
 	return &all->observed[first_word(id->bytes) % SLOTS];
 }
@@ -86,12 +88,12 @@ void hpx_observe_begin(struct hpx_request *request)
 	if (key == NULL || !name_key(request, key))
 		return;
 	pthread_mutex_lock(&all->lock);
-	struct observed *slot = slot_of(all, &key->id);
+	struct observed_slot *slot = slot_of(all, &key->id);
 	bool known = slot->until_ms > now_ms && hpx_operation_id_eq(&slot->id, &key->id);
 	bool under_way = known && !slot->over;
 	if (!known)
-		*slot = (struct observed){ .id = key->id,
-					   .until_ms = now_ms + request->head.route->policy.retention_ms };
+		*slot = (struct observed_slot){ .id = key->id,
+						.until_ms = now_ms + request->head.route->policy.retention_ms };
 	pthread_mutex_unlock(&all->lock);
 	if (under_way) {
 		hpx_counter_add(&request->shard->meter.observed[HPX_OBSERVED_in_progress], 1);
@@ -110,7 +112,7 @@ static void observe_body(struct hpx_request *request, struct hpx_span bytes)
 }
 
 /* What a gateway that guards would have answered, as far as the key is remembered. */
-static enum hpx_observed judge(struct observed *slot, const struct hpx_observed_key *key,
+static enum hpx_observed judge(struct observed_slot *slot, const struct hpx_observed_key *key,
 			       const uint8_t body[HPX_SHA256_SIZE])
 {
 	bool same = hpx_operation_id_eq(&slot->id, &key->id);
@@ -314,7 +316,7 @@ enum hpx_next hpx_step_pass_refused(struct hpx_request *request)
 enum hpx_next hpx_step_pass(struct hpx_request *request)
 {
 	hpx_counter_add(&request->shard->meter.passed, 1);
-	if (hpx_upstream_head_write(request, false) != HPX_OK)
+	if (hpx_forward_write_head(request, false) != HPX_OK)
 		return no_memory(request);
 	enum hpx_slot_kind kind = request->pass.tunnel == HPX_TUNNEL_ASKED ? HPX_SLOT_TUNNEL : HPX_SLOT_PASS;
 	if (hpx_queue_take(request, kind))

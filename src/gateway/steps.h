@@ -136,7 +136,7 @@ void hpx_attempt_abandon(struct hpx_request *request);
 /* Fills request->attempt.head. Guarded: identity encoding, a Content-Length, and the
  * fields about the operation. Otherwise the framing is as it came, and an upgrade
  * (never to h2c) is passed on. */
-enum hpx_status hpx_upstream_head_write(struct hpx_request *request, bool guarded);
+enum hpx_status hpx_forward_write_head(struct hpx_request *request, bool guarded);
 
 /* ---- settle.c: the end of the attempt ---- */
 

@@ -466,7 +466,7 @@ enum hpx_next hpx_subrequest_ask(struct hpx_request *request)
 
 #define WAYS 4
 
-struct entry {
+struct identity_entry {
 	uint8_t digest[HPX_SHA256_SIZE];
 	int64_t until_ms; /* in the past: free */
 	struct hpx_identity identity;
@@ -474,7 +474,7 @@ struct entry {
 
 struct hpx_identities {
 	size_t set_count;
-	struct entry entries[];
+	struct identity_entry entries[];
 };
 
 /* ---- the answer ---- */
@@ -535,7 +535,7 @@ struct hpx_identities *hpx_identities_new(unsigned entries_max)
 {
 	size_t sets = entries_max / WAYS > 0 ? entries_max / WAYS : 1;
 	struct hpx_identities *identities =
-		calloc(1, sizeof(*identities) + sets * WAYS * sizeof(struct entry));
+		calloc(1, sizeof(*identities) + sets * WAYS * sizeof(struct identity_entry));
 
 	if (identities != NULL)
 		identities->set_count = sets;
@@ -547,8 +547,8 @@ void hpx_identities_free(struct hpx_identities *identities)
 	free(identities);
 }
 
-static struct entry *set_of(struct hpx_identities *identities,
-			    const uint8_t digest[HPX_SHA256_SIZE])
+static struct identity_entry *set_of(struct hpx_identities *identities,
+				     const uint8_t digest[HPX_SHA256_SIZE])
 {
 	uint32_t word;
 
@@ -556,7 +556,7 @@ static struct entry *set_of(struct hpx_identities *identities,
 	return &identities->entries[word % identities->set_count * WAYS];
 }
 
-static bool is_it(const struct entry *entry, const uint8_t digest[HPX_SHA256_SIZE])
+static bool is_it(const struct identity_entry *entry, const uint8_t digest[HPX_SHA256_SIZE])
 {
 	return entry->until_ms != 0 && hpx_bytes_same(entry->digest, digest, HPX_SHA256_SIZE);
 }
@@ -565,7 +565,7 @@ bool hpx_identities_find(struct hpx_identities *identities,
 			 const uint8_t digest[HPX_SHA256_SIZE], int64_t now_ms,
 			 struct hpx_identity *ret_identity)
 {
-	const struct entry *set = set_of(identities, digest);
+	const struct identity_entry *set = set_of(identities, digest);
 
 	for (size_t i = 0; i < WAYS; i++) {
 		if (!is_it(&set[i], digest) || set[i].until_ms <= now_ms)
@@ -579,8 +579,8 @@ bool hpx_identities_find(struct hpx_identities *identities,
 void hpx_identities_put(struct hpx_identities *identities, const uint8_t digest[HPX_SHA256_SIZE],
 			const struct hpx_identity *identity, int64_t until_ms)
 {
-	struct entry *set = set_of(identities, digest);
-	struct entry *place = &set[0];
+	struct identity_entry *set = set_of(identities, digest);
+	struct identity_entry *place = &set[0];
 
 	for (size_t i = 1; i < WAYS; i++)
 		if (set[i].until_ms < place->until_ms)
