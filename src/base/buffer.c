@@ -77,45 +77,6 @@ enum hpx_status hpx_buffer_printf(struct hpx_buffer *buffer, const char *format,
 	return HPX_OK;
 }
 
-static enum hpx_status json_escape(struct hpx_buffer *buffer, unsigned char c)
-{
-	switch (c) {
-	case '"':
-		return hpx_buffer_text(buffer, "\\\"");
-	case '\\':
-		return hpx_buffer_text(buffer, "\\\\");
-	case '\n':
-		return hpx_buffer_text(buffer, "\\n");
-	case '\r':
-		return hpx_buffer_text(buffer, "\\r");
-	case '\t':
-		return hpx_buffer_text(buffer, "\\t");
-	default:
-		if (c < 0x20 || c == 0x7f)
-			return hpx_buffer_printf(buffer, "\\u%04x", c);
-		return hpx_buffer_byte(buffer, (char)c);
-	}
-}
-
-enum hpx_status hpx_buffer_json(struct hpx_buffer *buffer, struct hpx_span text)
-{
-	enum hpx_status status = HPX_OK;
-
-	while (text.len > 0 && status == HPX_OK) {
-		size_t n = hpx_utf8_sequence(text);
-		if (n == 0) {
-			status = hpx_buffer_text(buffer, "\xef\xbf\xbd");
-			n = 1;
-		} else if (n == 1) {
-			status = json_escape(buffer, (unsigned char)text.ptr[0]);
-		} else {
-			status = hpx_buffer_append(buffer, hpx_span_first(text, n));
-		}
-		text = hpx_span_skip(text, n);
-	}
-	return status;
-}
-
 void hpx_buffer_consume(struct hpx_buffer *buffer, size_t n)
 {
 	HPX_ASSERT(n <= buffer->len);

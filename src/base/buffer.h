@@ -37,10 +37,6 @@ enum hpx_status hpx_buffer_text(struct hpx_buffer *buffer, const char *text);
 enum hpx_status hpx_buffer_printf(struct hpx_buffer *buffer, const char *format,
 				  ...) __attribute__((format(printf, 2, 3)));
 
-/* The text as the inside of a JSON string (no quotes); bytes that are not
- * valid UTF-8 become U+FFFD, so that the result is always valid JSON. */
-enum hpx_status hpx_buffer_json(struct hpx_buffer *buffer, struct hpx_span text);
-
 /* Drops the first `n` bytes (n <= len). */
 void hpx_buffer_consume(struct hpx_buffer *buffer, size_t n);
 

@@ -22,22 +22,22 @@ bool hpx_base64_decode(struct hpx_span text, void *out, size_t *ret_len);
  * (HPX_UNAVAILABLE). Waits for a system that has just booted. A program or a handle
  * of a library begins with it. */
 enum hpx_status hpx_random_ready(void);
-/* From the kernel; at most 256 bytes. It does not fail where hpx_random_ready did
- * not: a guessable lease token would be worse than none. */
+/* At most 256 random bytes from the kernel. This does not fail where hpx_random_ready
+ * did not: a guessable lease token would be worse than none. */
 void hpx_random(void *bytes, size_t len);
 
-/* Random bytes in stock, for one thread of a process that does not fork: the
- * kernel is asked once for many. Begin with zeroes. */
+/* A pool of random bytes for one thread of a process that does not fork: one system
+ * call fills the pool for many takers. All zeros is an empty pool. */
 struct hpx_random_pool {
 	size_t left;
 	uint8_t bytes[256];
 };
-/* At most 256 of them; each is given once, and forgotten here. */
+/* Takes at most 256 bytes. Each byte is given once and erased from the pool. */
 void hpx_random_pool_take(struct hpx_random_pool *pool, void *bytes, size_t len);
 
 #define HPX_SHA256_SIZE 32
 
-/* In place: nothing to free, whether it is brought to its end or not. */
+/* A hash under way. It needs no memory of its own: without hpx_sha256_done nothing leaks. */
 struct hpx_sha256 {
 	SHA256_CTX context;
 };

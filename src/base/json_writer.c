@@ -13,6 +13,47 @@ void hpx_json_writer_init(struct hpx_json_writer *json, struct hpx_buffer *out)
 	*json = (struct hpx_json_writer){ .out = out, .begin = out->len };
 }
 
+static enum hpx_status put_escape(struct hpx_buffer *buffer, unsigned char c)
+{
+	switch (c) {
+	case '"':
+		return hpx_buffer_text(buffer, "\\\"");
+	case '\\':
+		return hpx_buffer_text(buffer, "\\\\");
+	case '\n':
+		return hpx_buffer_text(buffer, "\\n");
+	case '\r':
+		return hpx_buffer_text(buffer, "\\r");
+	case '\t':
+		return hpx_buffer_text(buffer, "\\t");
+	default:
+		if (c < 0x20 || c == 0x7f)
+			return hpx_buffer_printf(buffer, "\\u%04x", c);
+		return hpx_buffer_byte(buffer, (char)c);
+	}
+}
+
+/* The text as the inside of a JSON string. Bytes that are not valid UTF-8 become U+FFFD,
+ * so that the result is always valid JSON. */
+static enum hpx_status put_escaped(struct hpx_buffer *buffer, struct hpx_span text)
+{
+	enum hpx_status status = HPX_OK;
+
+	while (text.len > 0 && status == HPX_OK) {
+		size_t n = hpx_utf8_sequence(text);
+		if (n == 0) {
+			status = hpx_buffer_text(buffer, "\xef\xbf\xbd");
+			n = 1;
+		} else if (n == 1) {
+			status = put_escape(buffer, (unsigned char)text.ptr[0]);
+		} else {
+			status = hpx_buffer_append(buffer, hpx_span_first(text, n));
+		}
+		text = hpx_span_skip(text, n);
+	}
+	return status;
+}
+
 static void put(struct hpx_json_writer *json, struct hpx_span text)
 {
 	if (json->status == HPX_OK)
@@ -121,7 +162,7 @@ static void put_ascii(struct hpx_json_writer *json, struct hpx_span value)
 		size_t n = hpx_utf8_sequence(value);
 
 		if (n == 1)
-			json->status = hpx_buffer_json(json->out, hpx_span_first(value, 1));
+			json->status = put_escaped(json->out, hpx_span_first(value, 1));
 		else
 			json->status = escape_character(json->out, n > 0 ? hpx_utf8_decode(value) : 0xfffd);
 		value = hpx_span_skip(value, n > 0 ? n : 1);
@@ -135,7 +176,7 @@ void hpx_json_put_string(struct hpx_json_writer *json, const char *name, struct 
 	if (json->ascii)
 		put_ascii(json, value);
 	else if (json->status == HPX_OK)
-		json->status = hpx_buffer_json(json->out, value);
+		json->status = put_escaped(json->out, value);
 	put(json, HPX_SPAN("\""));
 }
 

@@ -89,7 +89,7 @@ enum hpx_decision_kind {
 
 const char *hpx_decision_name(enum hpx_decision_kind kind);
 
-/* What the request brings. */
+/* What the request brings to the decision. */
 struct hpx_ask {
 	struct hpx_operation_id id;
 	uint8_t tenant[HPX_SHA256_SIZE];

@@ -105,7 +105,7 @@ static int64_t due_after(const struct hpx_moment *now, int64_t delay_ms)
 	return now->wall_ms + (delay_ms < HPX_JOB_AHEAD_MAX_MS ? delay_ms : HPX_JOB_AHEAD_MAX_MS);
 }
 
-bool hpx_job_lease_lost(const struct hpx_delivery *delivery, const struct hpx_moment *now)
+static bool lease_lost(const struct hpx_delivery *delivery, const struct hpx_moment *now)
 {
 	return delivery->state == HPX_JOB_SENDING && delivery->lease_until_ms <= now->lease_ms;
 }
@@ -190,7 +190,7 @@ static bool guarded_move_holds(const struct hpx_delivery *delivery, enum hpx_job
 	case HPX_JOB_MOVE_CLAIM:
 		return hpx_job_due(delivery, &args->now) && !hpx_token_is_void(&args->token);
 	case HPX_JOB_MOVE_SWEEP:
-		return args->owner_dead || hpx_job_lease_lost(delivery, &args->now);
+		return args->owner_dead || lease_lost(delivery, &args->now);
 	case HPX_JOB_MOVE_RETRY:
 		return delivery->state == HPX_JOB_DEAD || args->force;
 	case HPX_JOB_MOVE_APPLY:

@@ -8,9 +8,9 @@
  *     │     (resendable)   │                  │
  *     │                    └─────▶ unknown ───┘
  *     └── unapply ◀── (lose, sweep) ┘
- *   A queued one that was sent before is done when it is said to have happened
- *   (apply). A person: retry (dead, or unknown by force, to queued), discard. A client
- *   that is to have its operation executed again: requeue.
+ *   Apply also completes a queued job that was sent before and turns out to have
+ *   happened. Retry (dead, or unknown by force, to queued) and discard are an operator's
+ *   moves. Requeue follows when a client's operation is executed again.
  *
  * Invariants:
  *  J1  claim is the only way into sending; it is durable before a byte leaves.
@@ -127,7 +127,6 @@ enum hpx_status hpx_job_move(struct hpx_delivery *delivery, enum hpx_job_move mo
  * Retry-After that is heeded is a clock that was set back, and counts as due. */
 #define HPX_JOB_AHEAD_MAX_MS ((int64_t)8 * 24 * 60 * 60 * 1000)
 bool hpx_job_due(const struct hpx_delivery *delivery, const struct hpx_moment *now);
-bool hpx_job_lease_lost(const struct hpx_delivery *delivery, const struct hpx_moment *now);
 /* False where what came from a store makes no delivery: it counts as unknown. */
 bool hpx_job_valid(const struct hpx_delivery *delivery);
 

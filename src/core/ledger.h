@@ -1,7 +1,7 @@
-/* A provider's export, one record at a time: CSV (RFC 4180) or JSON lines. It
- * is fed with bytes in pieces of any size and keeps one record, of a bounded
- * size. Wanted columns are given by name; what their values mean is the
- * caller's. Errors name the line, for people.
+/* The reader of a provider's export, one record at a time: CSV (RFC 4180) or JSON lines.
+ * The reader takes bytes in pieces of any size and keeps one record, of a bounded size.
+ * Wanted columns are given by name; the caller knows what their values mean. Errors name
+ * the line, for people.
  *
  * CSV: the first row names the columns, every other has as many values; lines
  * end with CRLF or LF; a BOM and empty lines are passed over. What RFC 4180

@@ -203,7 +203,11 @@ static struct hpx_span unsigned_part(struct hpx_span text, bool *ret_negative)
 	return text;
 }
 
-enum hpx_status hpx_amount_read(struct hpx_span text, struct hpx_number *ret_number)
+/* A JSON number (RFC 8259 §6), or the same with a '+', zeros before it, or
+ * blanks around it, as exports have it. HPX_INVALID for anything else, also
+ * for thousands separators, which mean different things in different places,
+ * and for numbers beyond the limits of core/json.h. */
+static enum hpx_status read_amount(struct hpx_span text, struct hpx_number *ret_number)
 {
 	const struct hpx_json_limits *limits = &hpx_json_limits_default;
 	struct hpx_number number;
@@ -234,7 +238,7 @@ bool hpx_amount_eq(struct hpx_span a, struct hpx_span b)
 {
 	struct hpx_number x, y;
 
-	if (hpx_amount_read(a, &x) != HPX_OK || hpx_amount_read(b, &y) != HPX_OK)
+	if (read_amount(a, &x) != HPX_OK || read_amount(b, &y) != HPX_OK)
 		return false;
 	size_t digits = hpx_number_digits(&x);
 	if (x.negative != y.negative || x.point != y.point || digits != hpx_number_digits(&y))

@@ -75,13 +75,13 @@ bool hpx_outcome_is_assumed(unsigned status, bool has_retry_after, enum hpx_decl
 	       status != 504 && !(status == 503 && has_retry_after);
 }
 
-static const char *assumption(const struct hpx_policy *policy, bool said_so)
+static const char *assumption(const struct hpx_policy *policy, bool chosen)
 {
 	switch (policy->server_error) {
 	case HPX_SERVER_ERROR_RETRY:
-		return said_so ? "server_error: retry takes a 5xx for rolled back" :
-				 "nobody has said what a 5xx means here; server_error: retry, the "
-				 "default, takes it for rolled back";
+		return chosen ? "server_error: retry takes a 5xx for rolled back" :
+				"nobody has said what a 5xx means here; server_error: retry, the "
+				"default, takes it for rolled back";
 	case HPX_SERVER_ERROR_REPLAY:
 		return "server_error: replay takes a 5xx for the final answer";
 	case HPX_SERVER_ERROR_UNKNOWN:
@@ -91,12 +91,12 @@ static const char *assumption(const struct hpx_policy *policy, bool said_so)
 }
 
 const char *hpx_outcome_reason(unsigned status, bool has_retry_after, enum hpx_declared declared,
-			       const struct hpx_policy *policy, bool said_so)
+			       const struct hpx_policy *policy, bool chosen)
 {
 	if (declared != HPX_DECLARED_NOTHING)
 		return "the upstream's Hapax-Outcome";
 	if (hpx_outcome_is_assumed(status, has_retry_after, declared))
-		return assumption(policy, said_so);
+		return assumption(policy, chosen);
 	if (status == 502 || status == 504)
 		return "somebody behind the upstream lost an answer";
 	return "the upstream's answer";

@@ -13,7 +13,7 @@ enum hpx_outcome {
 	HPX_OUTCOME_UNKNOWN,      /* → unknown */
 };
 
-/* What the upstream said of it with `Hapax-Outcome`. */
+/* The outcome that the upstream declares with the header Hapax-Outcome. */
 enum hpx_declared { HPX_DECLARED_NOTHING,
 		    HPX_DECLARED_APPLIED,
 		    HPX_DECLARED_NOT_APPLIED,
@@ -25,10 +25,10 @@ enum hpx_declared hpx_declared_parse(struct hpx_span value);
 
 enum hpx_outcome hpx_outcome_of_answer(unsigned status, bool has_retry_after,
 				       enum hpx_declared declared, const struct hpx_policy *policy);
-/* Why: a sentence for the log. What the route only assumes of a 5xx is told as
- * that, and `said_so` whether anybody chose it. */
+/* The reason of an outcome, as a sentence for the log. `chosen`: the configuration sets
+ * server_error; otherwise the sentence names it as the default. */
 const char *hpx_outcome_reason(unsigned status, bool has_retry_after, enum hpx_declared declared,
-			       const struct hpx_policy *policy, bool said_so);
+			       const struct hpx_policy *policy, bool chosen);
 /* Whether the outcome is nothing but the route's `server_error`. */
 bool hpx_outcome_is_assumed(unsigned status, bool has_retry_after, enum hpx_declared declared);
 /* No complete answer came. */

@@ -105,6 +105,7 @@ enum hpx_reconcile_move {
 
 const char *hpx_reconcile_name(enum hpx_reconcile_move move);
 
+/* A ruling as a probe or a webhook brought it. */
 struct hpx_received_ruling {
 	enum hpx_ruling ruling;
 	/* The moment the ruling is about. Of a probe: when it was sent, not when
@@ -116,7 +117,7 @@ struct hpx_received_ruling {
 	int64_t retry_after_ms; /* what the answer asked for; 0: nothing */
 };
 
-/* Judges the received and moves `reconcile` on. A webhook that comes twice with
+/* Judges the received ruling and moves `reconcile` on. A webhook that comes twice with
  * one time counts once; senders that sign anew when they send again must be
  * known by their event's id, or by being nearer than `confirm_after_ms`.
  * `random` is for the jitter. */

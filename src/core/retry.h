@@ -1,7 +1,7 @@
-/* What a client makes of an answer, or of none: whether it is definite, and if
- * not, whether the same request goes out again with the same key. No clock and
- * no network; the cases are in tests/client/answers.json, which the JavaScript
- * client is judged by too.
+/* The client's retry decision: whether an answer, or the lack of one, is definite, and
+ * if not, whether the same request is sent again with the same key. No clock and no
+ * network. The cases are in tests/client/answers.json, which also judge the JavaScript
+ * client.
  *
  * Doubt: this attempt or an earlier one may have happened without its answer
  * being known. Only a definite answer ends it; until then the key must not be
@@ -40,7 +40,7 @@ enum hpx_reached {
 	HPX_REACHED_ANSWER,
 };
 
-/* What is known of one attempt. Besides `reached`, only an answer has any. */
+/* What is known of one attempt. All members but `reached` need an answer. */
 struct hpx_retry_facts {
 	enum hpx_reached reached;
 	unsigned status;
@@ -59,7 +59,7 @@ struct hpx_retry_decision {
 	int64_t wait_s; /* asked for before the next attempt; 0: nothing */
 };
 
-/* `doubt`: of the attempts before. */
+/* `doubt`: an earlier attempt may have happened. */
 struct hpx_retry_decision hpx_retry_decide(const struct hpx_retry_facts *facts, bool doubt);
 
 /* Reads the words out of an answer's body into `facts`: of a problem document

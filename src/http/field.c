@@ -156,7 +156,7 @@ bool hpx_field_is_ours(struct hpx_span name)
 	       hpx_span_istarts(name, HPX_SPAN("hapax_"));
 }
 
-/* What belongs to one delivery of an answer, not to the answer. */
+/* Fields of one delivery of an answer, not of the answer. */
 static bool is_of_delivery(struct hpx_span name)
 {
 	switch (name.len) {
@@ -183,7 +183,7 @@ static bool is_of_delivery(struct hpx_span name)
 	}
 }
 
-/* What a replay says, or does not say, by itself. */
+/* Fields that a replay sets, or leaves out, itself. */
 static bool is_said_by_hapax(struct hpx_span name)
 {
 	return hpx_field_is_ours(name) || hpx_span_ieq(name, HPX_SPAN("idempotent-replayed")) ||

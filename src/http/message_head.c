@@ -33,7 +33,7 @@ struct framing_notes {
 	bool names_needed; /* Connection names what must travel */
 };
 
-/* What this reader goes by: had these been dropped on the way, the next server
+/* The fields that this reader goes by: had they been dropped on the way, the next server
  * would read another message. (Which other names must travel depends on what is
  * configured, and is not the reader's business.) A server may name its
  * Transfer-Encoding, some do; it never travels anyhow. */

@@ -25,7 +25,7 @@ struct hpx_method {
 const struct hpx_method *hpx_method_find(struct hpx_span name);
 enum hpx_method_kind hpx_method_kind(struct hpx_span name);
 
-/* The table, for whoever prints it. */
+/* The whole table, for printing. */
 const struct hpx_method *hpx_methods(size_t *ret_count);
 
 #endif

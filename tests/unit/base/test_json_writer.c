@@ -115,6 +115,21 @@ static void too_large_a_document_is_taken_back(void **state)
 	}
 }
 
+static void strings_are_always_valid(void **state)
+{
+	struct hpx_json_writer json;
+	struct hpx_buffer out;
+
+	(void)state;
+	hpx_buffer_init(&out, 1000);
+	hpx_json_writer_init(&json, &out);
+	hpx_json_put_string(&json, NULL, HPX_SPAN("a\"\\\n\x01\xc3\xa9\xff\xed\xa0\x80"));
+	assert_status(hpx_json_writer_finish(&json), HPX_OK);
+	assert_span(hpx_buffer_span(&out),
+		    "\"a\\\"\\\\\\n\\u0001\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"\n");
+	hpx_buffer_done(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +137,7 @@ int main(void)
 		cmocka_unit_test(lines_where_asked),
 		cmocka_unit_test(indented_and_in_ascii),
 		cmocka_unit_test(too_large_a_document_is_taken_back),
+		cmocka_unit_test(strings_are_always_valid),
 	};
 	return cmocka_run_group_tests_name("json_writer", tests, NULL, NULL);
 }
