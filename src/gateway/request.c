@@ -257,6 +257,7 @@ static void stop_waiting(struct hpx_request *request, enum hpx_queued how)
 	hpx_wait_leave(request);
 	request->wait.kind = HPX_WAIT_OVER;
 	request->wait.by = NULL;
+	request->wait.deadline_ms = 0;
 }
 
 /* The result comes too late, or the process ends. */

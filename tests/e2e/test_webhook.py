@@ -3,7 +3,9 @@ hearing it twice changes nothing, and that the answer tells the sender whether t
 send it again."""
 import base64
 import json
+import socket
 import sqlite3
+import struct
 import subprocess
 import time
 
@@ -233,6 +235,26 @@ def test_said_while_the_store_is_locked(site, tmp_path):
     other.close()
     check.until(lambda: tell(one.gateway, "succeeded", reference).status == 200, "the store is back")
     assert one.gateway.operation(reference).json()["state"] == "completed"
+
+
+def test_the_sender_leaves_while_the_store_is_locked(site, tmp_path):
+    """Nobody is told anything late: what it said counts once the store is back."""
+    one, key = site(config(tmp_path, timeouts={"store": "1s"})), new_key()
+    reference = lose(one, key)
+    other = sqlite3.connect(one.gateway.folder / "hapax.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    hook = hook_of(one.gateway)
+    body = json.dumps(event_body(new_event(), "ch_1", "succeeded", reference)).encode()
+    with one.gateway.connect() as wire:
+        wire.send(one.gateway.request("POST", "/.hapax/webhooks/bank", key=None, auth=None,
+                                      headers=hook.sign(body, "evt_1", None), body=body))
+        time.sleep(0.1)  # the store is asked
+        wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    time.sleep(1.6)  # its time is over, and a few ticks
+    assert counted(one.gateway, "unavailable") == 0
+    other.execute("ROLLBACK")
+    other.close()
+    check.until(lambda: one.gateway.operation(reference).json()["state"] == "completed", "it counted")
 
 
 def test_it_is_an_event(site, tmp_path):
