@@ -100,6 +100,18 @@ struct hpx_span hpx_arena_dup(struct hpx_arena *arena, struct hpx_span s)
 	return hpx_span(copy, s.len);
 }
 
+struct hpx_span hpx_arena_lower(struct hpx_arena *arena, struct hpx_span s)
+{
+	char *copy = s.len < SIZE_MAX ? hpx_arena_alloc(arena, s.len + 1) : NULL;
+
+	if (copy == NULL)
+		return (struct hpx_span){ NULL, 0 };
+	for (size_t i = 0; i < s.len; i++)
+		copy[i] = hpx_lower(s.ptr[i]);
+	copy[s.len] = '\0';
+	return hpx_span(copy, s.len);
+}
+
 struct hpx_span hpx_arena_join(struct hpx_arena *arena, const struct hpx_span *parts, size_t count)
 {
 	size_t len = 0, at = 0;

@@ -25,6 +25,8 @@ void *hpx_arena_zalloc(struct hpx_arena *arena, size_t count, size_t size);
 
 /* A copy with a NUL behind it that does not count; ptr NULL when full. */
 struct hpx_span hpx_arena_dup(struct hpx_arena *arena, struct hpx_span s);
+/* The same in small letters. */
+struct hpx_span hpx_arena_lower(struct hpx_arena *arena, struct hpx_span s);
 /* The parts one behind the other, in the same way. */
 struct hpx_span hpx_arena_join(struct hpx_arena *arena, const struct hpx_span *parts, size_t count);
 struct hpx_span hpx_arena_printf(struct hpx_arena *arena, const char *format, ...)

@@ -4,18 +4,12 @@
 
 #include "base/status.h"
 
-static unsigned char lower(char c)
-{
-	unsigned char u = (unsigned char)c;
-	return u >= 'A' && u <= 'Z' ? (unsigned char)(u + ('a' - 'A')) : u;
-}
-
 bool hpx_span_istarts(struct hpx_span s, struct hpx_span prefix)
 {
 	if (s.len < prefix.len)
 		return false;
 	for (size_t i = 0; i < prefix.len; i++)
-		if (s.ptr[i] != prefix.ptr[i] && lower(s.ptr[i]) != lower(prefix.ptr[i]))
+		if (s.ptr[i] != prefix.ptr[i] && hpx_lower(s.ptr[i]) != hpx_lower(prefix.ptr[i]))
 			return false;
 	return true;
 }

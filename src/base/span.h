@@ -54,6 +54,12 @@ static inline struct hpx_span hpx_span_first(struct hpx_span s, size_t n)
 	return (struct hpx_span){ s.ptr, n < s.len ? n : s.len };
 }
 
+/* The small letter of an ASCII capital; any other byte as it is. */
+static inline char hpx_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
 /* Equal but for the case of ASCII letters. Most comparisons of names end with
  * their lengths. */
 bool hpx_span_istarts(struct hpx_span s, struct hpx_span prefix);

@@ -15,11 +15,6 @@
 
 /* ---- credentials ---- */
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static bool contains(struct hpx_span name, struct hpx_span word)
 {
 	for (size_t i = 0; i + word.len <= name.len; i++)
@@ -56,7 +51,7 @@ static void add_name(struct hpx_sha256 *hash, struct hpx_span name)
 	size_t len = name.len < sizeof(small) ? name.len : sizeof(small);
 
 	for (size_t i = 0; i < len; i++)
-		small[i] = lower(name.ptr[i]);
+		small[i] = hpx_lower(name.ptr[i]);
 	hpx_sha256_part(hash, hpx_span(small, len));
 }
 

@@ -346,21 +346,14 @@ static enum hpx_status resolve_keys(struct hpx_parse_context *context, const str
 	return HPX_OK;
 }
 
-/* The name of a header as hpx_signature_check asks for it. */
-static enum hpx_status lower(struct hpx_parse_context *context, struct hpx_span *name)
+/* hpx_signature_check asks for the header's name in small letters. */
+static enum hpx_status resolve_signature_header(struct hpx_parse_context *context,
+						struct hpx_span *name)
 {
-	char *copy = hpx_arena_alloc(&context->settings->arena, name->len);
-
 	if (name->len == 0)
 		return HPX_OK;
-	if (copy == NULL)
-		return HPX_NOMEM;
-	for (size_t i = 0; i < name->len; i++) {
-		char c = name->ptr[i];
-		copy[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-	}
-	*name = hpx_span(copy, name->len);
-	return HPX_OK;
+	*name = hpx_arena_lower(&context->settings->arena, *name);
+	return name->ptr != NULL ? HPX_OK : HPX_NOMEM;
 }
 
 static enum hpx_status resolve_webhook(struct hpx_parse_context *context, size_t n)
@@ -372,7 +365,8 @@ static enum hpx_status resolve_webhook(struct hpx_parse_context *context, size_t
 
 	if (location.prefix.ptr == NULL)
 		return HPX_NOMEM;
-	enum hpx_status status = lower(context, &webhook->signature.header);
+	enum hpx_status status =
+		resolve_signature_header(context, &webhook->signature.header);
 	if (status == HPX_OK)
 		status = read_secret(context, &location, "", names, webhook->secret_file,
 				     webhook->secret_env, &secrets);

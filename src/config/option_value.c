@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "config/option_parse.h"
 #include "config/suggestion.h"
+#include "core/json.h"
 #include "http/cors.h"
 #include "http/field.h"
 #include "settings/settings.h"
@@ -274,26 +275,13 @@ static enum hpx_status check_header(struct hpx_span *item, struct hpx_arena *are
 	if (!hpx_is_token(*item))
 		return hpx_value_refuse(problem, "\"%.*s\" is no name of a header",
 					HPX_VALUE_SHOW(*item));
-	char *lower = hpx_arena_alloc(arena, item->len);
-	if (lower == NULL)
-		return HPX_NOMEM;
-	for (size_t i = 0; i < item->len; i++) {
-		char c = item->ptr[i];
-		lower[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-	}
-	*item = hpx_span(lower, item->len);
-	return HPX_OK;
+	*item = hpx_arena_lower(arena, *item);
+	return item->ptr != NULL ? HPX_OK : HPX_NOMEM;
 }
 
 bool hpx_value_is_pointer(struct hpx_span text)
 {
-	bool good = text.len > 1 && text.ptr[0] == '/';
-
-	for (size_t i = 0; i < text.len && good; i++)
-		if (text.ptr[i] == '~')
-			good = i + 1 < text.len &&
-			       (text.ptr[i + 1] == '0' || text.ptr[i + 1] == '1');
-	return good;
+	return text.len > 1 && hpx_json_pointer_valid(text);
 }
 
 /* "" would be the whole body: then nothing would tell two requests apart. */

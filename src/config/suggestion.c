@@ -7,11 +7,6 @@
  * that "upstream_mane" is still "upstream_name". */
 #define FURTHER_WORD 3
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -31,10 +26,10 @@ size_t hpx_edit_distance(struct hpx_span a, struct hpx_span b)
 	for (size_t i = 1; i <= a.len; i++) {
 		row[0] = i;
 		for (size_t j = 1; j <= b.len; j++) {
-			bool same = lower(a.ptr[i - 1]) == lower(b.ptr[j - 1]);
+			bool same = hpx_lower(a.ptr[i - 1]) == hpx_lower(b.ptr[j - 1]);
 			row[j] = least(least(last[j], row[j - 1]) + 1, last[j - 1] + !same);
-			if (i > 1 && j > 1 && lower(a.ptr[i - 1]) == lower(b.ptr[j - 2]) &&
-			    lower(a.ptr[i - 2]) == lower(b.ptr[j - 1]))
+			if (i > 1 && j > 1 && hpx_lower(a.ptr[i - 1]) == hpx_lower(b.ptr[j - 2]) &&
+			    hpx_lower(a.ptr[i - 2]) == hpx_lower(b.ptr[j - 1]))
 				row[j] = least(row[j], before[j - 2] + 1);
 		}
 		size_t *free_row = before;

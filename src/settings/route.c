@@ -69,15 +69,8 @@ static enum hpx_status read_host(struct hpx_span host, struct hpx_arena *arena,
 		*ret_reason = "has a host with a port; ports do not matter, leave it out";
 		return HPX_INVALID;
 	}
-	char *lower = hpx_arena_alloc(arena, name.len);
-	if (lower == NULL)
-		return HPX_NOMEM;
-	for (size_t i = 0; i < name.len; i++) {
-		char c = name.ptr[i];
-		lower[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-	}
-	route->host = hpx_span(lower, name.len);
-	return HPX_OK;
+	route->host = hpx_arena_lower(arena, name);
+	return route->host.ptr != NULL ? HPX_OK : HPX_NOMEM;
 }
 
 static bool is_name(struct hpx_span text)
