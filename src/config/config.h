@@ -12,17 +12,17 @@
 #define HPX_CONFIG_FILE_BYTES_MAX ((size_t)1 << 20)
 #define HPX_CONFIG_ROUTES_MAX 1000
 
-/* What the command line says: one place per option with a flag, in the order
- * of hpx_option_flag(); NULL where it was not given. A switch is "true". The
+/* The values of the command line: one element per option with a flag, in the order
+ * of hpx_option_flag(); NULL where the flag was not given. A switch is "true". The
  * strings are borrowed. */
 #define HPX_CONFIG_FLAG_MAX 8
 struct hpx_config_flags {
 	const char *value[HPX_CONFIG_FLAG_MAX];
-	/* Nothing is sent or served by these settings, so no secret is read: who
-	 * looks into the store need not be able to. */
+	/* The command only looks into the store: no secret is read, because its user
+	 * need not be able to read any. */
 	bool without_secrets;
 };
-/* By the flag's name without the dashes; it must be one of the table. */
+/* `flag` is the name without the dashes; the table must have it. */
 void hpx_config_flags_set(struct hpx_config_flags *flags, const char *flag,
 			  const char *value);
 /* The file to read (--config), NULL: none. */
@@ -35,20 +35,20 @@ const char *hpx_config_path(const struct hpx_config_flags *flags);
 enum hpx_status hpx_config_load(const struct hpx_config_flags *flags,
 				struct hpx_config_report *report,
 				struct hpx_settings **ret_settings);
-/* The same for a text that is already there. */
+/* The same for the text of a file. */
 enum hpx_status hpx_config_read(struct hpx_span text, const struct hpx_config_flags *flags,
 				struct hpx_config_report *report,
 				struct hpx_settings **ret_settings);
 
-/* Warns where nobody has said what a 5xx of the upstream means, with the question
+/* Warns where no option says what a 5xx of the upstream means, with the question
  * to answer: at each guarded route, or in one line for all. */
 void hpx_config_warn_server_error(const struct hpx_settings *settings, bool each,
 				  struct hpx_config_report *report);
 
-/* What differs between the two and cannot change while hapax runs, as
- * "listen, tenant.from, routes[].scope (POST /payments)"; nothing is written
- * where a reload may go ahead. Scopes count as they come out: a new route is
- * named if it moves a path from one scope to another. */
+/* The options that differ between the two settings and cannot change while hapax
+ * runs, as "listen, tenant.from, routes[].scope (POST /payments)"; nothing is
+ * written where a reload may go ahead. A new route is named where it moves a path
+ * from one scope to another. */
 enum hpx_status hpx_config_changes(const struct hpx_settings *before,
 				   const struct hpx_settings *after,
 				   struct hpx_buffer *out);

@@ -6,8 +6,8 @@
 #include "base/status.h"
 #include "config/parse_context.h"
 
-/* Nodes, names and paths of a file of 1 MiB: a node has some 100 bytes, and
- * the given sets of 1000 routes take 2 MiB. */
+/* Room for the nodes, names and paths of a file of 1 MiB: a node has some 100 bytes,
+ * and the given sets of 1000 routes take 2 MiB. */
 #define SCRATCH_BYTES_MAX ((size_t)32 << 20)
 
 void hpx_config_flags_set(struct hpx_config_flags *flags, const char *flag,
@@ -45,7 +45,7 @@ static enum hpx_status run_steps(struct hpx_parse_context *context, struct hpx_s
 		status = hpx_parse_values(context, flags);
 	if (status == HPX_OK)
 		status = hpx_parse_resolve(context);
-	/* Where half of the file was not read, what it lacks is no mistake. */
+	/* An option that stands in a part that was not read is not missing. */
 	if (status == HPX_OK && context->tree.whole)
 		hpx_parse_check(context);
 	if (status == HPX_OK && context->report->mistakes > 0)
@@ -73,6 +73,7 @@ enum hpx_status hpx_config_read(struct hpx_span text, const struct hpx_config_fl
 	enum hpx_status status = run_steps(&context, text, flags);
 	hpx_config_report_sort(report);
 	hpx_arena_done(&scratch);
+	HPX_ASSERT(status != HPX_OK || report->mistakes == 0);
 	if (status == HPX_OK)
 		*ret_settings = context.settings;
 	else

@@ -6,8 +6,8 @@
 #include "base/status.h"
 #include "config/parse_context.h"
 
-/* The profile decides the defaults, so it is looked at before anything else.
- * Whether its value is right is said later, in its turn. */
+/* The profile decides the defaults, so it is looked at before anything else. A wrong
+ * value is reported later, with the other options. */
 static bool is_stripe(const struct hpx_parse_context *context)
 {
 	size_t index = hpx_yaml_member(&context->tree, HPX_SPAN("profile"));
@@ -97,6 +97,7 @@ static enum hpx_status parse_route(struct hpx_parse_context *context, size_t ind
 	size_t n = settings->route_count++;
 	struct hpx_route *route = &settings->routes[n];
 
+	HPX_ASSERT(n < HPX_CONFIG_ROUTES_MAX);
 	*route = settings->fallback;
 	route->pattern = (struct hpx_span){ NULL, 0 };
 	route->line = node->line;

@@ -13,12 +13,12 @@
 
 #define SECRET_BYTES_MAX ((size_t)16 << 10)
 #define SECRET_PROBLEM_SIZE 200
-/* A rotation has two. */
+/* Secrets of one webhook; a rotation has two. */
 #define KEYS_MAX 8
 /* How many callers are remembered; the cache of subrequests has no option. */
 #define CACHE_ENTRIES_MAX 10000
 #define BREAKER_OPEN_MS 1000
-/* How much longer than a delivery the breaker waits to be told of it. */
+/* How much longer than a delivery the breaker waits for its result. */
 #define BREAKER_MARGIN_MS 10000
 
 /* ---- secrets: read from where the configuration says, never shown ---- */
@@ -128,8 +128,8 @@ static enum hpx_status secret_from_env(const char *name, struct hpx_arena *arena
 	return trim_secret(copy, ret_secret, problem);
 }
 
-/* The secret from whichever of the two is given; ptr NULL: neither, or a
- * mistake, which is reported, or none is wanted. */
+/* The secret from the file or from the variable, whichever is given. ptr NULL:
+ * neither is, or a mistake was reported, or the command wants no secrets. */
 static enum hpx_status read_secret(struct hpx_parse_context *context, const struct hpx_location *location,
 				   const char *group, const char *const names[2],
 				   const char *file, struct hpx_span env,
@@ -208,7 +208,7 @@ static enum hpx_status trim_url(struct hpx_parse_context *context, const char **
 	return text.ptr != NULL ? HPX_OK : HPX_NOMEM;
 }
 
-/* `service`: whom the probe asks where it does not say. */
+/* `service`: the one that the probe asks where it names none itself. */
 static enum hpx_status resolve_probe(struct hpx_parse_context *context, const struct hpx_location *location,
 				     struct hpx_probe *probe, const struct hpx_caller *service)
 {
@@ -275,8 +275,8 @@ static void replace_source(const struct hpx_location *location, struct hpx_crede
 		credentials->env = (struct hpx_span){ NULL, 0 };
 }
 
-/* A route has begun with what is written in `defaults`, and gets what that came
- * to. Credentials are for the service that they were given with. */
+/* A route began as a copy of `defaults` before those were resolved, so it takes the
+ * resolved ones. Credentials are for the service that they were given with. */
 static enum hpx_status resolve_route_service(struct hpx_parse_context *context, size_t n,
 					     const struct hpx_caller *upstream)
 {
@@ -284,6 +284,7 @@ static enum hpx_status resolve_route_service(struct hpx_parse_context *context, 
 	struct hpx_route *route = &context->settings->routes[n];
 	struct hpx_location location = hpx_location_route(context, n);
 
+	HPX_ASSERT(n < context->settings->route_count);
 	find_target(context->settings, route);
 	if (!hpx_location_any_given(&location, "reconcile.")) {
 		route->reconcile = *defaults;
@@ -363,6 +364,7 @@ static enum hpx_status resolve_webhook(struct hpx_parse_context *context, size_t
 	struct hpx_location location = hpx_location_webhook(context, n);
 	struct hpx_span secrets = { NULL, 0 };
 
+	HPX_ASSERT(webhook->signature.key_count == 0);
 	if (location.prefix.ptr == NULL)
 		return HPX_NOMEM;
 	enum hpx_status status =
@@ -441,7 +443,7 @@ static enum hpx_status resolve_route(struct hpx_parse_context *context, size_t n
 	return resolve_recipe(context, route);
 }
 
-/* Of all pairs, so that each is named; the number of routes is bounded. */
+/* Compares all pairs, so that each is named; the number of routes is bounded. */
 static void refuse_duplicates(struct hpx_parse_context *context)
 {
 	const struct hpx_route *routes = context->settings->routes;

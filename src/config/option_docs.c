@@ -190,7 +190,7 @@ static const char reference_webhooks[] =
 	"```\n"
 	"\n";
 
-/* What stands before the options of a place, in the order of the page. */
+/* The text before the options of a place, in the order of the page. */
 static const struct {
 	const char *text;
 	unsigned place;
@@ -212,6 +212,7 @@ enum hpx_status hpx_config_print_reference(struct hpx_buffer *out)
 		if (status == HPX_OK)
 			status = print_reference_place(reference_sections[i].place, out);
 	}
+	HPX_ASSERT(status != HPX_OK || out->len > 0);
 	if (status == HPX_OK)
 		out->len--; /* no empty line at the end */
 	return status;
@@ -248,10 +249,11 @@ static enum hpx_status print_sample_comment(const char *text, int indent, struct
 static enum hpx_status print_sample_value(const struct hpx_option *option, struct hpx_span name,
 					  int indent, struct hpx_buffer *out)
 {
-	/* The one option that must be given. */
+	/* Only `upstream` must be given. */
 	bool required = option->kind == HPX_OPTION_UPSTREAM;
 	const char *value = option->default_value;
 
+	HPX_ASSERT(value != NULL || option->example != NULL);
 	if (value == NULL)
 		return hpx_buffer_printf(out, "%*s%s%.*s: %s\n", indent, "",
 					 required ? "" : "# ", HPX_SPAN_ARG(name),
@@ -291,9 +293,8 @@ static size_t shared_groups(const char *name, const char *before)
 	return count;
 }
 
-/* The names of the groups that an option opens, each deeper than the last.
- * What is left of `*name` is the option's own; `*indent` is how deep that is.
- * `mark` stands before each. */
+/* The names of the groups that an option opens, each deeper than the last, with
+ * `mark` before each. `*name` becomes the option's own name, `*indent` its depth. */
 static enum hpx_status print_sample_groups(const char *before, const char *mark,
 					   struct hpx_span *name, int *indent,
 					   struct hpx_buffer *out)
@@ -337,8 +338,8 @@ static enum hpx_status print_sample_place(unsigned place, int indent,
 	return status;
 }
 
-/* A thing with a name of its own: nothing of it has a meaning before somebody
- * names one, so all of it is text. */
+/* A target or a webhook: its options mean nothing before somebody names one, so
+ * all lines are text. */
 static enum hpx_status print_sample_service(unsigned place, const char *title,
 					    struct hpx_buffer *out)
 {

@@ -51,7 +51,7 @@ static const char *shape_problem(const struct hpx_option *option,
 			 "must be a single value, not a list";
 }
 
-/* The value into its member; what is wrong with it into `problem`. */
+/* Reads a value into its member. HPX_INVALID: `problem` says what is wrong. */
 static enum hpx_status parse_value(const struct hpx_option_parser *parser, size_t index,
 				   const struct hpx_option *option, void *base,
 				   char problem[HPX_VALUE_PROBLEM_SIZE])

@@ -14,7 +14,7 @@
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
 
-/* Where a value goes. */
+/* The place of an option, and the member that takes its value. */
 #define IN(type, member) \
 	.offset = offsetof(struct type, member), .width = sizeof(((struct type *)0)->member)
 #define GLOBAL(member) .place = HPX_PLACE_GLOBAL, IN(hpx_settings, member)
@@ -27,7 +27,8 @@
 		__VA_ARGS__, NULL \
 	}
 #define RELOADABLE .reloadable = true
-/* A policy's option that decides what becomes of an operation later on. */
+/* An option of a policy that decides about an operation after its request: it cannot
+ * be reloaded. */
 #define FIXED_POLICY(member) .place = HPX_PLACE_POLICY, IN(hpx_route, member)
 #define TARGET(member) .place = HPX_PLACE_TARGET, IN(hpx_job_target, member)
 #define WEBHOOK(member) .place = HPX_PLACE_WEBHOOK, IN(hpx_webhook, member)
@@ -130,7 +131,7 @@ static const struct hpx_option rows[] = {
 	{ "config", HPX_OPTION_TEXT, HPX_PLACE_COMMAND, .flag = "config", .flag_value = "FILE",
 	  .text = "The configuration file. Flags win over what it says." },
 
-	/* Where it listens, what it stands before, where it keeps records. */
+	/* Addresses, the upstream, the store. */
 	{ "listen", HPX_OPTION_ADDRESS, GLOBAL(listen), .default_value = "127.0.0.1:8080",
 	  .example = "unix:/run/hapax/hapax.sock", .flag = "listen", .flag_value = "ADDRESS",
 	  .text = "Where clients connect: host:port, or unix:PATH." },
@@ -179,7 +180,7 @@ static const struct hpx_option rows[] = {
 	  CHOICES("debug", "info", "warn", "error"),
 	  .text = "The least important line that is still logged." },
 
-	/* What the protocol looks like. */
+	/* The protocol. */
 	{ "profile", HPX_OPTION_CHOICE, GLOBAL(profile), .default_value = "ietf",
 	  CHOICES("ietf", "stripe"),
 	  .text = "A whole set of defaults: ietf follows the IETF draft; stripe behaves as "
@@ -222,7 +223,7 @@ static const struct hpx_option rows[] = {
 	  .text = "Only watches: refuses, replays and alters nothing, and counts what would "
 		  "have happened. True here holds for every route." },
 
-	/* Who is calling. */
+	/* Tenants. */
 	{ "tenant.from", HPX_OPTION_CHOICE, GLOBAL(tenant.from), .default_value = "automatic",
 	  CHOICES("automatic", "authorization", "credential", "header", "cookie", "anonymous",
 		  "subrequest"),
@@ -281,7 +282,7 @@ static const struct hpx_option rows[] = {
 	  .text = "Addresses and networks whose X-Forwarded-* and tenant header are believed: "
 		  "your own proxies, nobody else." },
 
-	/* How much. */
+	/* Limits. */
 	{ "limits.head", HPX_OPTION_SIZE, GLOBAL(head_bytes_max), RELOADABLE,
 	  .default_value = "32KiB", RANGE(KIB, MIB),
 	  .text = "The head of a message: its first line and all header fields." },
@@ -334,7 +335,7 @@ static const struct hpx_option rows[] = {
 		  "refused with 503, so that those under way can still be written. A quarter of "
 		  "it must be free on the disk itself, for the log." },
 
-	/* How long. */
+	/* Timeouts. */
 	{ "timeouts.head", HPX_OPTION_DURATION, GLOBAL(head_timeout_ms), RELOADABLE,
 	  .default_value = "10s", RANGE(10, HOUR),
 	  .text = "For a request's head, from its first byte." },
@@ -382,7 +383,7 @@ static const struct hpx_option rows[] = {
 	  .text = "How long requests under way may take after SIGTERM; what is left then is "
 		  "written as unknown." },
 
-	/* Duties in the background. */
+	/* Background work. */
 	{ "events.retention", HPX_OPTION_DURATION, GLOBAL(event_retention_ms), .default_value = "30d",
 	  RANGE(10 * MINUTE, 3650 * DAY),
 	  .text = "How long the history of operations is kept, for people; gateways hear from "
@@ -481,7 +482,7 @@ static const struct hpx_option rows[] = {
 	  .text = "Headers that must be the same in a retry. A route's list replaces that of "
 		  "defaults." },
 
-	/* Jobs, and what nobody knows. */
+	/* Jobs, and unknown outcomes. */
 	{ "deliver", HPX_OPTION_CHOICE, FIXED_POLICY(policy.deliver), .default_value = "now",
 	  CHOICES("now", "async"),
 	  .text = "How a request gets to be executed: now sends it to the upstream, and its "

@@ -106,7 +106,7 @@ static enum hpx_status read_store(const struct hpx_option *option, struct hpx_sp
 	return hpx_option_put_text(option, text, arena, base);
 }
 
-/* What would be right; who gave a port alone is shown it with its host. */
+/* The problem says what would be right; a port alone is shown with its host. */
 static enum hpx_status refuse_address(const struct hpx_option *option, struct hpx_span text,
 				      const char *reason, char *problem)
 {
@@ -162,6 +162,7 @@ static enum hpx_status put_number(const struct hpx_option *option, struct hpx_sp
 {
 	char bound[HPX_UNIT_SIZE];
 
+	HPX_ASSERT(option->min <= option->max);
 	if (value < option->min || value > option->max) {
 		bool small = value < option->min;
 		print_number(option, small ? option->min : option->max, bound);
@@ -240,6 +241,7 @@ static enum hpx_status read_bool(const struct hpx_option *option, struct hpx_spa
 static enum hpx_status refuse_choice(const struct hpx_option *option, struct hpx_span text,
 				     char *problem)
 {
+	HPX_ASSERT(option->choices != NULL && option->choices[0] != NULL);
 	struct hpx_suggestion suggestion = { 0 };
 	char names[HPX_VALUE_PROBLEM_SIZE / 2] = "";
 
@@ -309,7 +311,7 @@ static enum hpx_status check_origin(struct hpx_span *item, struct hpx_arena *are
 	return item->ptr != NULL ? HPX_OK : HPX_NOMEM;
 }
 
-/* How one of a list of texts is checked, and put into its form. */
+/* Checks one element of a list, and brings it into its form. */
 static enum hpx_status check_text(enum hpx_option_kind kind, struct hpx_span *item,
 				  struct hpx_arena *arena, char *problem)
 {
@@ -420,8 +422,8 @@ static enum hpx_status (*const readers[])(const struct hpx_option *option,
 	[HPX_OPTION_POINTER] = hpx_value_read_pointer,
 };
 
-/* No value of ours has control characters; in an address or a name they
- * would be a trap for whoever reads the log. */
+/* No value needs control characters. In an address or a name they would deceive a
+ * person who reads the log. */
 static bool has_control(struct hpx_span text)
 {
 	for (size_t i = 0; i < text.len; i++)
@@ -452,6 +454,7 @@ void hpx_value_print(const struct hpx_option *option, const void *base,
 {
 	uint64_t value = hpx_option_get_number(option, base);
 
+	HPX_ASSERT(!hpx_option_kind_is_list(option->kind));
 	if (option->kind == HPX_OPTION_CHOICE)
 		snprintf(out, HPX_UNIT_SIZE, "%s", option->choices[value]);
 	else if (option->kind == HPX_OPTION_BOOL)

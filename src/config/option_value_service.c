@@ -88,7 +88,7 @@ enum hpx_status hpx_value_read_pointer(const struct hpx_option *option,
 	return hpx_option_put_text(option, text, arena, base);
 }
 
-/* Visible ASCII but for what a URL's path or query has in %XX only. */
+/* Visible ASCII without those that a URL's path or query writes as %XX. */
 static bool is_visible(struct hpx_span text, const char *without)
 {
 	for (size_t i = 0; i < text.len; i++)
@@ -98,8 +98,8 @@ static bool is_visible(struct hpx_span text, const char *without)
 	return true;
 }
 
-/* What is wrong with a URL; NULL: nothing. The host and its port are those of
- * an upstream. */
+/* What is wrong with a URL; NULL: nothing. Host and port follow the rules of an
+ * upstream. */
 static const char *url_problem(struct hpx_span text)
 {
 	struct hpx_span schemes[] = { HPX_SPAN("https://"), HPX_SPAN("http://") };
@@ -154,7 +154,7 @@ struct hpx_span hpx_probe_word(struct hpx_span get, size_t n)
 	return (struct hpx_span){ NULL, 0 };
 }
 
-/* Each { begins one of our words, and each } ends one. */
+/* Whether every { begins one of the three words and every } ends one. */
 static bool has_known_words(struct hpx_span get)
 {
 	static const struct hpx_span words[] = {
@@ -258,6 +258,7 @@ enum hpx_status hpx_value_read_matches(const struct hpx_option *option,
 		if (values[signs.value_count++].ptr == NULL)
 			return HPX_NOMEM;
 	}
+	HPX_ASSERT(signs.status_count + signs.value_count == count);
 	*(struct hpx_ruling_signs *)hpx_option_member(option, base) = signs;
 	return HPX_OK;
 }

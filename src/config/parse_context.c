@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 
-/* Longer than any remark of ours; report.c cuts what is too long. */
+/* Longer than any remark; report.c cuts a longer one. */
 #define MESSAGE_SIZE 400
 
 const struct hpx_given *hpx_context_given(const struct hpx_parse_context *context,
@@ -37,6 +37,7 @@ struct hpx_location hpx_location_defaults(const struct hpx_parse_context *contex
 
 struct hpx_location hpx_location_route(const struct hpx_parse_context *context, size_t n)
 {
+	HPX_ASSERT(n < context->settings->route_count);
 	const struct hpx_given_set *set = &context->routes[n];
 	const struct hpx_given *match = hpx_context_given(context, "routes[].match", set);
 
@@ -55,12 +56,14 @@ static struct hpx_location spot_named(const struct hpx_parse_context *context,
 
 struct hpx_location hpx_location_target(const struct hpx_parse_context *context, size_t n)
 {
+	HPX_ASSERT(n < context->settings->target_count);
 	return spot_named(context, &context->target_sections[n], "targets",
 			  context->targets[n].name);
 }
 
 struct hpx_location hpx_location_webhook(const struct hpx_parse_context *context, size_t n)
 {
+	HPX_ASSERT(n < context->settings->webhook_count);
 	return spot_named(context, &context->webhook_sections[n], "webhooks",
 			  context->webhooks[n].name);
 }

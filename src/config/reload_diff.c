@@ -176,8 +176,9 @@ static const struct hpx_route *find_same(const struct hpx_settings *settings,
 	return NULL;
 }
 
-/* A route that only one of the two has: its requests belong to some other
- * route there, or to the defaults. */
+/* Whether requests of the route have another scope in the other settings. Where
+ * those have no such route, its requests belong there to another route or to
+ * `defaults`. */
 static bool moves_scope(const struct hpx_route *route, const struct hpx_settings *other)
 {
 	const struct hpx_route *same = find_same(other, route);
@@ -216,6 +217,7 @@ static enum hpx_status name_options(unsigned place, const void *before,
 	enum hpx_status status = HPX_OK;
 	char path[HPX_OPTION_PATH_SIZE];
 
+	HPX_ASSERT(place < HPX_PLACE_COUNT);
 	for (size_t i = 0; i < hpx_config_options.count && status == HPX_OK; i++) {
 		const struct hpx_option *option = &hpx_config_options.rows[i];
 		if (option->place != place || option->reloadable ||
@@ -228,8 +230,9 @@ static enum hpx_status name_options(unsigned place, const void *before,
 	return status;
 }
 
-/* How a route delivers and reconciles: workers hold what they began with. A
- * route that only one of the two has stands against the other's defaults. */
+/* How a route delivers and reconciles cannot change: workers keep the settings that
+ * they began with. A route that only one of the two has is compared with the
+ * `defaults` of the other. */
 static enum hpx_status name_policies(const struct hpx_route *before,
 				     const struct hpx_route *after, const char *prefix,
 				     struct hpx_span pattern, struct hpx_buffer *out)
@@ -276,13 +279,15 @@ static const struct hpx_webhook *find_webhook(const struct hpx_settings *setting
 	return NULL;
 }
 
-/* One that only one of the two settings has, or the options that differ. */
+/* A target or webhook that only one of the two settings has, or its options that
+ * differ. */
 static enum hpx_status name_service(unsigned place, const char *map,
 				    struct hpx_span name, const void *before,
 				    const void *after, struct hpx_buffer *out)
 {
 	char path[HPX_OPTION_PATH_SIZE];
 
+	HPX_ASSERT(before != NULL || after != NULL);
 	if (before == NULL || after == NULL) {
 		snprintf(path, sizeof(path), "%s.%.*s", map, HPX_SPAN_ARG(name));
 		return add_name(out, path, HPX_SPAN(""));
@@ -291,7 +296,7 @@ static enum hpx_status name_service(unsigned place, const char *map,
 	return name_options(place, before, after, path, HPX_SPAN(""), out);
 }
 
-/* The secret itself is another one; a worker keeps what it began with. */
+/* The name of a credential that has changed: a worker keeps the one it began with. */
 static enum hpx_status name_secret(const struct hpx_job_target *before,
 				   const struct hpx_job_target *after, struct hpx_buffer *out)
 {

@@ -1,11 +1,11 @@
-/* The list of remarks. Whatever came from the file is made harmless here,
- * once, before anybody prints it on a terminal. */
+/* The list of remarks. Text from the file is made harmless here, once, before it
+ * is printed on a terminal: control bytes become '?'. */
 #include "config/report.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/span.h"
+#include "base/status.h"
 
 #define ARENA_BYTES_MAX ((size_t)256 << 10)
 #define MESSAGE_MAX 600
@@ -23,7 +23,7 @@ void hpx_config_report_done(struct hpx_config_report *report)
 	report->count = 0;
 }
 
-static struct hpx_span clean(struct hpx_span text, size_t max, struct hpx_arena *arena)
+static struct hpx_span harmless(struct hpx_span text, size_t max, struct hpx_arena *arena)
 {
 	char *out = hpx_arena_alloc(arena, text.len < max ? text.len : max);
 	struct hpx_span character;
@@ -52,6 +52,7 @@ void hpx_config_remark(struct hpx_config_report *report, enum hpx_config_severit
 		report->left_out++;
 		return;
 	}
+	HPX_ASSERT(report->count < HPX_CONFIG_REMARKS_MAX);
 	va_start(args, format);
 	vsnprintf(message, sizeof(message), format, args);
 	va_end(args);
@@ -59,8 +60,8 @@ void hpx_config_remark(struct hpx_config_report *report, enum hpx_config_severit
 		.severity = severity,
 		.line = line,
 		.column = column,
-		.option = clean(option, OPTION_MAX, &report->arena),
-		.message = clean(hpx_span_of(message), MESSAGE_MAX, &report->arena),
+		.option = harmless(option, OPTION_MAX, &report->arena),
+		.message = harmless(hpx_span_of(message), MESSAGE_MAX, &report->arena),
 	};
 }
 
@@ -89,6 +90,7 @@ const char *hpx_config_severity_name(enum hpx_config_severity severity)
 {
 	static const char *const names[] = { "mistake", "warning", "note" };
 
+	HPX_ASSERT(severity < sizeof(names) / sizeof(names[0]));
 	return names[severity];
 }
 

@@ -1,5 +1,5 @@
-/* What is wrong with a configuration, where, and what would be right: a list,
- * so that one run shows every mistake. */
+/* The report on a configuration: a list of remarks, each with what is wrong, where,
+ * and what would be right, so that one run shows every mistake. */
 #ifndef HPX_CONFIG_REPORT_H
 #define HPX_CONFIG_REPORT_H
 
@@ -28,7 +28,7 @@ struct hpx_config_report {
 	struct hpx_config_remark remarks[HPX_CONFIG_REMARKS_MAX];
 	size_t count;
 	size_t left_out;
-	size_t mistakes; /* of all, also those left out */
+	size_t mistakes; /* in all, also those left out */
 	size_t warnings;
 };
 
@@ -40,11 +40,11 @@ void hpx_config_remark(struct hpx_config_report *report, enum hpx_config_severit
 		       unsigned line, unsigned column, struct hpx_span option,
 		       const char *format, ...) __attribute__((format(printf, 6, 7)));
 
-/* By line and column; what has no line comes last. */
+/* By line and column; remarks without a line come last. */
 void hpx_config_report_sort(struct hpx_config_report *report);
 
-/* "hapax.yaml:3:5: defaults.lease: …", one line each; warnings and notes say
- * so behind the place. `file` NULL: there was none. */
+/* "hapax.yaml:3:5: defaults.lease: …", one line each; "warning" or "note"
+ * stands behind the line and column. `file` NULL: there was none. */
 enum hpx_status hpx_config_report_print(const struct hpx_config_report *report,
 					const char *file, struct hpx_buffer *out);
 const char *hpx_config_severity_name(enum hpx_config_severity severity);

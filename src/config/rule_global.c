@@ -1,6 +1,6 @@
 /* Rules about options at the top of the file: options that contradict each other,
  * or are probably not meant. Checked when every value is in its place. */
-#include "base/span.h"
+#include "base/status.h"
 #include "config/parse_context.h"
 #include "http/field.h"
 #include "store/store.h"
@@ -48,7 +48,7 @@ static void check_addresses(struct hpx_parse_context *context)
 		mistake(context, "upstream",
 			"is missing; say where the API is, e.g. upstream: "
 			"http://127.0.0.1:9000, or --upstream on the command line");
-	/* Port 0 is any free one: twice the same is not the same. */
+	/* Port 0 is any free port: two of them are never the same. */
 	if (settings->has_admin && strcmp(listen->text, settings->admin.text) == 0 &&
 	    (listen->is_unix || listen->port != 0))
 		mistake(context, "admin",
@@ -61,9 +61,9 @@ static void check_addresses(struct hpx_parse_context *context)
 			"is hapax's own admin address; give the API's, or admin another");
 }
 
-/* One set of keys per name: who shares a database says whose they are. Commands
- * that only look into the store make no scope. A scope begins with the name, and
- * whose an operation is must be readable from it. */
+/* Services that share a database tell their keys apart by the upstream's name. It is
+ * the first word of every scope, so it has no space. Commands that only look into
+ * the store make no scope, and need no name. */
 static void check_upstream_name(struct hpx_parse_context *context)
 {
 	struct hpx_span name = context->settings->upstream_name;
@@ -135,8 +135,7 @@ static bool has_name(const struct hpx_span *names, size_t count, struct hpx_span
 	return false;
 }
 
-/* A key, and what belongs to one message or connection, never names a caller;
- * a host may. */
+/* The key, and headers of one message or connection, never name a caller; Host may. */
 static bool may_name_tenant(const struct hpx_parse_context *context, struct hpx_span name)
 {
 	return !hpx_span_ieq(name, context->settings->key_header) &&
@@ -262,7 +261,7 @@ bool hpx_rule_is_rewritten(const struct hpx_settings *settings, struct hpx_span 
 		HPX_SPAN_INIT("x-forwarded-for"),
 		HPX_SPAN_INIT("via"),
 	};
-	/* A trusted peer's go up as they are. */
+	/* Those of a trusted peer are forwarded as they are. */
 	static const struct hpx_span of_strangers[] = {
 		HPX_SPAN_INIT("x-forwarded-host"),
 		HPX_SPAN_INIT("x-forwarded-proto"),
@@ -287,7 +286,7 @@ static void check_key_header(struct hpx_parse_context *context)
 			"names a header that means something else; e.g. Idempotency-Key");
 }
 
-/* Sorted, "*" stands before every origin. */
+/* The origins are sorted, and "*" stands before every other. */
 static void check_cors(struct hpx_parse_context *context)
 {
 	const struct hpx_cors *cors = &context->settings->cors;
@@ -316,6 +315,7 @@ static void check_order(struct hpx_parse_context *context, enum hpx_config_sever
 {
 	const struct hpx_given *given = hpx_context_given(context, small, NULL);
 
+	HPX_ASSERT(severity != HPX_CONFIG_NOTE);
 	if (small_value <= large_value)
 		return;
 	if (!given->given)
@@ -355,7 +355,7 @@ void hpx_parse_check(struct hpx_parse_context *context)
 	check_limits(context);
 	hpx_rule_check_routes(context);
 	hpx_rule_check_services(context);
-	/* Beside mistakes, what is only good to know is noise. */
+	/* Beside mistakes, notes are noise. */
 	if (context->report->mistakes == 0)
 		check_store(context);
 }

@@ -39,7 +39,7 @@ static void check_wait(struct hpx_parse_context *context, const char *path,
 {
 	const struct hpx_given *given = hpx_context_given(context, path, set);
 
-	/* What is delivered later can be waited for too, by Prefer: wait. */
+	/* A client can wait for a later delivery too, by Prefer: wait. */
 	if (given->given && route->policy.concurrent != HPX_CONCURRENT_WAIT &&
 	    route->policy.deliver != HPX_DELIVER_ASYNC)
 		hpx_config_remark(context->report, HPX_CONFIG_WARNING, given->line,
@@ -47,7 +47,7 @@ static void check_wait(struct hpx_parse_context *context, const char *path,
 				  "has no effect unless concurrent is wait");
 }
 
-/* Where a policy's option was given: in its route, or in `defaults`. */
+/* A mistake at the option of a route (`set`), or of `defaults` (NULL). */
 static void policy_mistake(struct hpx_parse_context *context, const char *name,
 			   const struct hpx_given_set *set, const char *message)
 {
@@ -59,7 +59,7 @@ static void policy_mistake(struct hpx_parse_context *context, const char *name,
 			  hpx_span_of(path), "%s", message);
 }
 
-/* What an application that takes part must be able to keep. */
+/* Promises of an application that takes part: it must be able to keep them. */
 static void check_participation(struct hpx_parse_context *context, const struct hpx_route *route,
 				const struct hpx_given_set *set)
 {
@@ -84,7 +84,7 @@ static void check_participation(struct hpx_parse_context *context, const struct 
 			       "database; give store: postgres://… or sqlite:PATH");
 }
 
-/* What is compared must be what is forwarded. */
+/* The fingerprint must count only headers that are forwarded as they came. */
 static void check_compared_headers(struct hpx_parse_context *context, const struct hpx_route *route,
 				   const struct hpx_given_set *set)
 {
@@ -123,7 +123,7 @@ static void check_policies(struct hpx_parse_context *context)
 			check_wait(context, "routes[].wait", route, &context->routes[n]);
 		settings->routes[n].server_error_said =
 			is_server_error_said(context, &context->routes[n]);
-		/* What it inherits is told of `defaults`, once. */
+		/* Inherited options are reported at `defaults`, once. */
 		if (is_participation_given(context, &context->routes[n]))
 			check_participation(context, route, &context->routes[n]);
 		if (hpx_context_given(context, "routes[].fingerprint.headers",
@@ -163,8 +163,8 @@ static void check_target(struct hpx_parse_context *context, const struct hpx_loc
 				"; add it there, with its url");
 }
 
-/* What an upstream's answer or an application would decide, which an async
- * request never reaches. */
+/* Options that need an upstream's answer or an application: a request with deliver:
+ * async reaches neither. */
 static void check_contradictions(struct hpx_parse_context *context, const struct hpx_location *location,
 				 const struct hpx_policy *policy)
 {
@@ -235,21 +235,22 @@ static void check_method(struct hpx_parse_context *context, const struct hpx_loc
 	}
 }
 
-/* What a route inherits is told of `defaults`, once. */
+/* Inherited options are reported at `defaults`, once. */
 static void check_async(struct hpx_parse_context *context, const struct hpx_location *location,
 			const struct hpx_route *route)
 {
 	static const char *const names[] = { "deliver", "target", "key",
 					     "completes", "on_lost", "concurrent" };
-	bool told = location->set != &context->defaults;
+	bool inherited = location->set != &context->defaults;
 
+	HPX_ASSERT(route->policy.deliver == HPX_DELIVER_ASYNC);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		told = told && !hpx_location_given(location, "", names[i])->given;
-	if (!told) {
+		inherited = inherited && !hpx_location_given(location, "", names[i])->given;
+	if (!inherited) {
 		check_target(context, location, route);
 		check_contradictions(context, location, &route->policy);
 	}
-	/* What stands in `defaults` may be meant for other routes. */
+	/* Options of `defaults` may be meant for other routes. */
 	if (location->set != &context->defaults) {
 		warn_without_effect(context, location);
 		check_method(context, location, route->method);
@@ -315,7 +316,7 @@ static bool is_unanswered(const struct hpx_settings *settings, const struct hpx_
 	       !route->observe;
 }
 
-/* All of them in one line, as far as it goes. */
+/* The routes without an answer in one line, as many as fit. */
 static void list_unanswered(const struct hpx_settings *settings, char out[200])
 {
 	size_t len = 0, left_out = 0;

@@ -9,7 +9,7 @@
 
 #define PROBE "reconcile.probe."
 
-/* Where the sign is among the signs of another ruling, that ruling. */
+/* The earlier ruling whose list has this status too; UNCLEAR: none. */
 static enum hpx_ruling find_status(const struct hpx_ruling_mapping *mapping,
 				   enum hpx_ruling except, unsigned status)
 {
@@ -97,7 +97,7 @@ static bool has_word(struct hpx_span get, struct hpx_span want)
 	return false;
 }
 
-/* Whether the question is about one thing only. */
+/* A probe must ask about one operation, and not the same of every one. */
 static void check_get(struct hpx_parse_context *context, const struct hpx_location *location,
 		      struct hpx_span get, bool target)
 {
@@ -142,8 +142,8 @@ static void check_caller(struct hpx_parse_context *context, const struct hpx_loc
 				    "https://");
 }
 
-/* What says something, given without the question. In `defaults` it may be
- * meant for the questions of routes. */
+/* Options of a probe, given without its `get`. In `defaults` they may be meant for
+ * the probes of routes. */
 static bool is_half_given(const struct hpx_parse_context *context, const struct hpx_location *location,
 			  const struct hpx_probe *probe)
 {
@@ -228,7 +228,7 @@ static void check_target(struct hpx_parse_context *context, size_t n)
 	hpx_rule_reconcile(context, &location, &target->reconcile, true);
 }
 
-/* What only one scheme has. */
+/* Options that only one scheme has. */
 static void check_scheme(struct hpx_parse_context *context, const struct hpx_location *location,
 			 enum hpx_signature_scheme scheme)
 {
@@ -336,7 +336,7 @@ bool hpx_rule_in_memory(const struct hpx_parse_context *context)
 	return !hpx_store_url_can(context->settings->store, HPX_STORE_OUTBOX);
 }
 
-/* At the place of the map itself. */
+/* A mistake at `targets` or `webhooks` itself. */
 static void refuse_map(struct hpx_parse_context *context, const char *word, const char *message)
 {
 	size_t index = hpx_yaml_member(&context->tree, hpx_span_of(word));
@@ -346,7 +346,7 @@ static void refuse_map(struct hpx_parse_context *context, const char *word, cons
 			  hpx_span_of(word), "%s", message);
 }
 
-/* A job that is gone while its operation is known could be added again. */
+/* A job that is deleted while its operation is known could be added again. */
 static void check_retention(struct hpx_parse_context *context)
 {
 	const struct hpx_settings *settings = context->settings;

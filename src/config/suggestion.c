@@ -1,9 +1,11 @@
-/* The distance of two words, by the rows of their table (Damerau and
- * Levenshtein, neighbours swapped at most once). */
+/* The edit distance of two words: Damerau and Levenshtein, by the rows of their
+ * table, with neighbours swapped at most once. */
 #include "config/suggestion.h"
 
+#include "base/status.h"
+
 #define WORD_MAX 63
-/* What a word too many counts: more than a slip or two in a longer name, so
+/* The distance of a word too many: more than a slip or two in a longer name, so
  * that "upstream_mane" is still "upstream_name". */
 #define FURTHER_WORD 3
 
@@ -37,6 +39,7 @@ size_t hpx_edit_distance(struct hpx_span a, struct hpx_span b)
 		last = row;
 		row = free_row;
 	}
+	HPX_ASSERT(last[b.len] <= a.len + b.len);
 	return last[b.len];
 }
 

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/status.h"
+
 struct unit {
 	struct hpx_span name;
 	uint64_t factor;
@@ -44,7 +46,7 @@ static bool parse(struct hpx_span text, const struct unit *units, size_t count,
 	for (size_t i = 0; i < count; i++) {
 		if (!hpx_span_eq(name, units[i].name))
 			continue;
-		/* All values of ours are signed 64 bits in the end. */
+		/* Every value ends up in a signed member of 64 bits. */
 		if (!hpx_span_u64(hpx_span_first(text, digits), INT64_MAX / units[i].factor,
 				  &number))
 			return false;
@@ -78,6 +80,7 @@ static void print(uint64_t value, const struct unit *units, size_t count,
 			 HPX_SPAN_ARG(units[i].name));
 		return;
 	}
+	HPX_ASSERT(false); /* the last unit of each table is 1 */
 }
 
 /* A day is also 24 hours; people say 24h, and 2d. */

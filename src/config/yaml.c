@@ -1,8 +1,10 @@
-/* From libyaml's events to the flat tree, with a stack of what is open: no
- * recursion, whatever the file looks like. */
+/* From libyaml's events to the flat tree, with a stack of open mappings and lists:
+ * no recursion, whatever the file looks like. */
 #include "config/yaml.h"
 
 #include <yaml.h>
+
+#include "base/status.h"
 
 /* A mapping or list whose end has not come yet. */
 struct open {
@@ -44,7 +46,7 @@ static bool wants_name(struct builder *builder)
 	       builder->tree.nodes[open->node].kind == HPX_YAML_MAPPING;
 }
 
-/* Doubling, in the arena: what is left behind is at most as large again. */
+/* Doubles the array; the old ones stay in the arena, and are together no larger. */
 static bool make_room(struct builder *builder)
 {
 	if (builder->tree.count < builder->room)
@@ -114,6 +116,7 @@ static bool take_name(struct builder *builder, struct hpx_span name, yaml_mark_t
 {
 	struct open *open = top(builder);
 
+	HPX_ASSERT(open->name.ptr == NULL);
 	if (open->members++ == HPX_YAML_MEMBERS_MAX) {
 		refuse(builder, mark,
 		       "more than 64 options in one place; the rest was not read");
@@ -176,6 +179,7 @@ static bool end(struct builder *builder)
 {
 	struct open *open = top(builder);
 
+	HPX_ASSERT(open != NULL && open->node < builder->tree.count);
 	builder->tree.nodes[open->node].end = builder->tree.count;
 	builder->depth--;
 	return true;
@@ -238,7 +242,7 @@ static bool take(struct builder *builder, const yaml_event_t *event)
 	}
 }
 
-/* libyaml reads ahead: of a byte that is no text it knows the offset only. */
+/* libyaml reads ahead: of a byte that is no text it says the offset only. */
 static yaml_mark_t mark_of(struct hpx_span text, size_t offset)
 {
 	yaml_mark_t mark = { .index = offset };
@@ -295,7 +299,7 @@ enum hpx_status hpx_yaml_read(struct hpx_span text, struct hpx_arena *arena,
 		&parser, (const unsigned char *)(text.len > 0 ? text.ptr : ""), text.len);
 	read_events(&builder, &parser);
 	yaml_parser_delete(&parser);
-	/* Where reading stopped early, what is open ends there. */
+	/* Where reading stopped early, open mappings and lists end there. */
 	while (builder.depth > 0)
 		end(&builder);
 	if (builder.status == HPX_OK)
@@ -315,5 +319,6 @@ const char *hpx_yaml_kind_words(enum hpx_yaml_kind kind)
 {
 	static const char *const words[] = { "a single value", "a mapping", "a list" };
 
+	HPX_ASSERT(kind < sizeof(words) / sizeof(words[0]));
 	return words[kind];
 }

@@ -9,15 +9,15 @@
 /* The deepest thing in a file is an element of routes[].fingerprint.ignore. */
 #define HPX_YAML_DEPTH_MAX 8
 #define HPX_YAML_NODES_MAX 20000
-/* Far more than any group has options; names are compared with each other. */
+/* Far more than any group has options. Each name is compared with all others. */
 #define HPX_YAML_MEMBERS_MAX 64
 
 enum hpx_yaml_kind { HPX_YAML_SCALAR,
 		     HPX_YAML_MAPPING,
 		     HPX_YAML_LIST };
 
-/* Nodes stand in the order of the file, a node before what lies in it: its
- * first child is the next node, its next sibling stands at `end`. */
+/* Nodes stand in the order of the file, a node before its children: the first
+ * child is the next node, the next sibling stands at `end`. */
 struct hpx_yaml_node {
 	enum hpx_yaml_kind kind;
 	bool empty;           /* a plain scalar that says nothing: "", ~, null */

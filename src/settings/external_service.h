@@ -29,7 +29,7 @@ struct hpx_caller {
 	int64_t timeout_ms;
 };
 
-/* A GET that tells what became of an operation or a job. */
+/* A GET that tells the outcome of an operation or a job. */
 struct hpx_probe {
 	bool given;
 	struct hpx_caller caller;
@@ -50,7 +50,7 @@ struct hpx_reconcile_settings {
 	struct hpx_probe probe;         /* not given: webhooks alone */
 };
 
-/* `targets`: a service that jobs name. */
+/* `targets`: a service that jobs are sent to. */
 struct hpx_job_target {
 	struct hpx_span name;
 	struct hpx_caller caller;

@@ -3,6 +3,7 @@
  * normalised path, so that no spelling of a path slips past its route. */
 #include <stdlib.h>
 
+#include "base/status.h"
 #include "http/field.h"
 #include "http/method.h"
 #include "http/target.h"
@@ -237,8 +238,10 @@ size_t hpx_route_sort(struct hpx_route *routes, size_t count)
 	for (size_t i = 0; i < count; i++)
 		routes[i].number = (unsigned)i;
 	qsort(routes, count, sizeof(*routes), compare_stably);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		routes[i].number = (unsigned)i;
+		HPX_ASSERT(i == 0 || compare(&routes[i - 1], &routes[i]) <= 0);
+	}
 	for (size_t i = 1; i < count; i++)
 		for (size_t j = i; j-- > 0 && compare(&routes[j], &routes[i]) == 0;)
 			if (hpx_route_same(&routes[j], &routes[i]))
@@ -269,7 +272,7 @@ const struct hpx_route *hpx_route_match(const struct hpx_settings *settings,
 {
 	struct hpx_span name = host_name(host);
 
-	/* "*" of OPTIONS is no path. */
+	/* OPTIONS * has no path. */
 	if (path.len == 0 || path.ptr[0] != '/')
 		return &settings->fallback;
 	for (size_t i = 0; i < settings->route_count; i++) {

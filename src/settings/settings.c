@@ -105,6 +105,7 @@ bool hpx_network_parse(struct hpx_span text, struct hpx_network *ret_network)
 
 static bool network_has(const struct hpx_network *network, const uint8_t address[16])
 {
+	HPX_ASSERT(network->prefix_bits <= 128);
 	unsigned whole = network->prefix_bits / 8;
 	unsigned rest = network->prefix_bits % 8;
 
