@@ -227,15 +227,8 @@ static void on_writable(void *user)
 		hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_BODY);
 }
 
-static void on_head(void *user, const struct hpx_http_head *head)
+static void begin_answer(struct hpx_request *request, bool tunnel)
 {
-	struct hpx_request *request = user;
-	bool tunnel = head->framing == HPX_FRAMING_TUNNEL;
-
-	if (!hpx_respond_take_head(request, head) || (tunnel && request->pass.tunnel != HPX_TUNNEL_ASKED)) {
-		hpx_downstream_close(request->downstream);
-		return;
-	}
 	hpx_respond_begin(request);
 	if (tunnel && request->downstream != NULL) {
 		request->pass.tunnel = HPX_TUNNEL_OPEN;
@@ -243,6 +236,20 @@ static void on_head(void *user, const struct hpx_http_head *head)
 		hpx_downstream_make_last(request->downstream);
 		hpx_downstream_read(request->downstream, HPX_DOWNSTREAM_TUNNEL);
 	}
+}
+
+static void on_head(void *user, const struct hpx_http_head *head)
+{
+	struct hpx_request *request = user;
+	bool tunnel = head->framing == HPX_FRAMING_TUNNEL;
+
+	/* A head that cannot be written ends the downstream, and with it the exchange. */
+	hpx_request_hold(request);
+	if (!hpx_respond_take_head(request, head) || (tunnel && request->pass.tunnel != HPX_TUNNEL_ASKED))
+		hpx_downstream_close(request->downstream);
+	else
+		begin_answer(request, tunnel);
+	hpx_request_drop(request);
 }
 
 static void on_data(void *user, struct hpx_span bytes)

@@ -2,6 +2,7 @@
 reserved nothing, what is known is answered without a connection, only what would
 begin an attempt is refused, and tunnels and pass-through leave guarded requests
 their share. The provider's ledger says what happened."""
+import contextlib
 import random
 import signal
 import socket
@@ -296,6 +297,38 @@ def test_an_upload_that_was_queued_arrives_whole(site, observe):
         assert (slow.answer().status, upload.answer().status) == (200, 200)
     request, = one.provider.seen("/upload")
     assert request.size == len(body)
+
+
+def test_an_answer_whose_head_does_not_fit_any_more(site):
+    """A request that was queued when larger heads were allowed: an answer that fits but for its
+    framing ends the connection, and nothing else."""
+    one = site({"loops": 1, "limits": {"upstream_connections": 1, "head": "1KiB"}})
+    gate, room = one.provider.gate("slow"), 2 * 1024 + 4096
+    for size in range(room - 60, room, 15):
+        head = b"HTTP/1.1 200 OK\r\nX-Long: %s\r\n" % (b"x" * (size - 27))
+        one.provider.raws[str(size)] = head + b"Content-Length: 2\r\n\r\nok"
+    with one.gateway.connect(60) as slow, contextlib.ExitStack() as queued:
+        slow.send(one.gateway.request("GET", "/slow", behave="hold=slow"))
+        gate.wait_arrived()
+        wires = [queued.enter_context(one.gateway.connect(60)) for _ in one.provider.raws]
+        for wire, name in zip(wires, one.provider.raws):
+            wire.send(one.gateway.request("GET", "/long", behave=f"raw={name}"))
+        until_queued(one, len(wires), "pass")
+        since = len(one.gateway.lines)
+        one.gateway.config["limits"]["head"] = "32KiB"
+        one.gateway.write_config()
+        one.gateway.signal(signal.SIGHUP)
+        one.gateway.wait_log("event=reloaded", since=since)
+        gate.release()
+        assert slow.answer().status == 200
+        ends = []
+        for wire in wires:
+            try:
+                ends.append(wire.answer().status)
+            except (Closed, ConnectionError):
+                ends.append(None)
+    assert ends[0] == 200 and ends[-1] is None
+    assert one.gateway.get("/after").status == 200
 
 
 COUNTS = [f'hapax_upstream_{what}' for what in
