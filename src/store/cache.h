@@ -1,25 +1,27 @@
-/* Completed answers in memory: bounded, and a copy of the store's truth, never
- * an opinion of its own. What it says is what the rules say of the record that
- * was read, and it falls silent where it could be wrong:
+/* The cache: completed answers in memory. It is bounded, and a copy of what the store
+ * holds. It decides nothing itself: the rules decide on the record that was read. It
+ * gives no answer where that answer could be wrong:
  *
- *  C1  Only a completed record that could be read, with its whole answer, is in it.
- *  C2  Never past its expiry: the time that was left when the store judged the
- *      record counts down on the boot clock, which nobody sets; where the
+ *  C1  The cache holds only completed records that could be read, each with its
+ *      whole answer.
+ *  C2  An entry is not used past its expiry. The time that was left when the store
+ *      judged the record counts down on the boot clock, which nobody sets. Where the
  *      store goes by this machine's clocks, those must agree too.
- *  C3  It answers only while removals are checked: the last check that the
- *      store answered began less than HPX_CACHE_TRUST_MS ago. So
- *      what a person removed is served nowhere that much later; and where the
- *      store counts removals, not at all after that person was told.
- *  C4  What was read before a removal was applied here cannot be put in after it.
+ *  C3  The cache answers only while removals are checked: the last check that the
+ *      store answered began less than HPX_CACHE_TRUST_MS ago. So a removed answer is
+ *      served nowhere that much later; and where the store counts removals, not at
+ *      all after the person who removed it was told.
+ *  C4  An answer that was read before a removal was applied here cannot be put in
+ *      after it.
  *
- * Thread-safe; every event loop uses the same one. */
+ * Thread-safe; all event loops use the same cache. */
 #ifndef HPX_STORE_CACHE_H
 #define HPX_STORE_CACHE_H
 
 #include "store/store.h"
 
-/* With the question asked every quarter of a second, two may fail or come late;
- * and what is removed is gone everywhere within a second. */
+/* A check begins every quarter of a second: two may fail or come late, and what was
+ * removed is gone everywhere within a second. */
 #define HPX_CACHE_TRUST_MS 750
 
 struct hpx_cache;

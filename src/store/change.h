@@ -1,6 +1,6 @@
-/* What one op does to one operation: from the record as it is (or none) to
- * what has to be written. No I/O: the rules are core's, the writing is the
- * driver's; this is what every driver does between the two. */
+/* What one op does to one operation: from the record as a driver found it (or none)
+ * to what the driver has to write. No I/O: the rules are core's, the writing is the
+ * driver's, and every driver calls this between the two. */
 #ifndef HPX_STORE_CHANGE_H
 #define HPX_STORE_CHANGE_H
 

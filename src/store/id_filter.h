@@ -1,7 +1,7 @@
-/* A set of operation ids in little memory that forgets nothing it was told and
- * sometimes takes a stranger for an acquaintance (a Bloom filter). Ids are
- * SHA-256, so they are their own hash; who makes up keys until one of its blocks
- * is full only makes that block say "maybe". Any thread may add and ask. */
+/* A Bloom filter of operation ids: a set in little memory. An id that was added is
+ * always found; an id that was not is sometimes found too. Ids are SHA-256, so they
+ * are their own hash. A client that makes up keys until one block is full only makes
+ * that block answer "maybe". Any thread may add and ask. */
 #ifndef HPX_STORE_ID_FILTER_H
 #define HPX_STORE_ID_FILTER_H
 

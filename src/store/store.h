@@ -1,11 +1,12 @@
 /* The store: where operations are made durable. A driver is a const table of
- * functions; this header is the contract of every slot. Callers use the thin
- * hpx_store_* wrappers, where time is measured and faults are injected.
+ * functions (struct hpx_store_driver); this header is the contract of every slot.
+ * Callers use the thin hpx_store_* wrappers, where time is measured and tests inject
+ * faults.
  *
- * Two ways in:
- *  - batches of operations, from one thread (the committer), durable in one
- *    transaction each;
- *  - readers, one per thread, for looking without waiting for any write.
+ * There are two ways in:
+ *  - ops (struct hpx_store_op), in batches, from one thread (the committer); a batch
+ *    is durable in one transaction;
+ *  - readers, one per thread, which see what is committed and wait for no write.
  */
 #ifndef HPX_STORE_STORE_H
 #define HPX_STORE_STORE_H
@@ -35,8 +36,8 @@ struct hpx_answer *hpx_answer_new(uint32_t status, bool kept, struct hpx_span he
 				  struct hpx_span body);
 void hpx_answer_free(struct hpx_answer *answer);
 
-/* What people want to know of an operation besides its record. Spans are
- * borrowed from the request when reserving. */
+/* What an operation is for people, besides its record. RESERVE borrows the spans from
+ * the request. */
 struct hpx_description {
 	struct hpx_span tenant; /* the tenant's name */
 	struct hpx_span scope;
@@ -72,7 +73,7 @@ struct hpx_job_entry *hpx_job_entry_new(const struct hpx_delivery *delivery,
 					const struct hpx_job *job);
 void hpx_job_entry_free(struct hpx_job_entry *list);
 
-/* What CLAIM may take for one target. */
+/* CLAIM: how many jobs of one target may be taken, and how. */
 struct hpx_claim {
 	struct hpx_span target;
 	unsigned room; /* at most so many now */
@@ -96,8 +97,8 @@ struct hpx_job_update {
 	bool unsent; /* POSTPONE: given back untried; it costs no attempt */
 };
 
-/* What is unsettled: an operation, or (job.number != 0) a job, whose outcome is
- * unknown; one heap block: hpx_unsettled_free. */
+/* An operation, or (delivery.number != 0) a job, whose outcome is unknown; one heap
+ * block: hpx_unsettled_free. */
 struct hpx_unsettled {
 	struct hpx_unsettled *next;
 	struct hpx_record record; /* of the operation, also for a job */

@@ -1,19 +1,21 @@
-/* A batch on the fast path: its ops in the order of their ids. fast_path.c sends
- * them, fast_result.c takes what came of it. */
+/* The fast path of a batch: reservations of new keys and completions of first
+ * attempts, in one round trip and without a lock beforehand. fast_path.c chooses and
+ * sends them, fast_result.c reads the results. What is not eligible, or was not
+ * written, takes the slow path (batch.c). */
 #ifndef HPX_STORE_POSTGRES_FAST_PATH_H
 #define HPX_STORE_POSTGRES_FAST_PATH_H
 
 #include "store/postgres/driver.h"
 
-/* An op that may go. */
+/* An op of the batch, and what the fast path makes of it. */
 struct hpx_pg_fast_op {
 	struct hpx_store_op *op;         /* not to be touched once it was told */
 	struct hpx_operation_id id;      /* its own copy, for the same reason */
 	size_t at;                       /* in the batch */
 	const struct hpx_answer *answer; /* to be stored; or NULL */
-	bool eligible;
-	bool answerable; /* it can be told what is there, and is not yet */
-	bool written;    /* it was written */
+	bool eligible;                   /* it is sent; the rules say that it is one plain write */
+	bool answerable;                 /* a RESERVE: where the row is there, it may be answered by what was read */
+	bool written;                    /* it was written */
 };
 
 struct hpx_pg_fast_batch {

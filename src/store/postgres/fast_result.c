@@ -1,6 +1,6 @@
-/* Results of the fast path: rows that were not there and are now, completions that
- * found their row, and rows that were there, of which a retry is told before the commit
- * of the others. */
+/* The results of the fast path: rows that were inserted, rows that were completed, and
+ * rows that were there already. A retry of such a row is answered before the commit of
+ * the others. */
 #include <stdlib.h>
 
 #include "base/crash_point.h"

@@ -1,6 +1,6 @@
-/* What becomes of jobs that were claimed: JOB, many in one transaction, lost
- * claims, and operations that were not delivered in time. A claim is lost by its
- * lease alone, on the database's clock, whichever process finds it. */
+/* What becomes of claimed jobs: JOB, many in one transaction; SWEEP_JOBS, lost claims;
+ * and operations that were not delivered in time. A claim is lost by its lease alone,
+ * on the database's clock, whichever process finds it. */
 #include "store/postgres/outbox.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* The operations of a batch, in memory: ops are decided one after the other on
- * what the pending row holds, and what is left at the end is written once. */
+/* Pending rows: the operations that a batch is about, in memory. Ops are decided one
+ * after the other on what their pending row holds, and each row is written once, at
+ * the end. */
 #include <stdlib.h>
 
 #include "base/status.h"

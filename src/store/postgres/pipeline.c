@@ -1,6 +1,7 @@
-/* Sending calls down a pipeline and taking their results, with a deadline: a
- * database that does not answer must not hold the committer for ever. Sockets
- * do not block here, because both sides may have more to say than fits. */
+/* libpq's pipeline: statements are sent one behind the other and their results taken
+ * in order, with a deadline for all: a database that does not answer must not hold the
+ * committer for ever. Sockets do not block, because both sides may have more to send
+ * than fits into their buffers. */
 #include "store/postgres/pipeline.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* RESOLVE and FORGET: a person's word about an operation. The job whose answer it
- * waited for ends with it, in the same transaction; an operation without one
- * goes the way of every other op. */
+/* RESOLVE and FORGET: a person settles or removes an operation. The job whose answer
+ * the operation waited for ends in the same transaction. An operation without such a
+ * job takes the slow path like every other op. */
 #include "store/postgres/outbox.h"
 
 enum hpx_status hpx_pg_answering(struct hpx_pg_store *s, const struct hpx_operation_id *id,

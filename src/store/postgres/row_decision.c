@@ -1,6 +1,6 @@
-/* What one op makes of a row as it was read, and what it is told: the same
- * whether the row was looked at (batch.c) or found by the fast path (fast_path.c).
- * Nothing is written or sent here. */
+/* The decision on one op and one row as it was read, and the op's results. The same
+ * for both paths: whether the slow path read the row (batch.c) or the fast path found
+ * it (fast_path.c). Nothing is written or sent here. */
 #include "store/postgres/outbox.h"
 
 /* ---- beforehand ---- */

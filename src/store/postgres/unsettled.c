@@ -1,6 +1,6 @@
-/* What is unknown: which questions are due, who takes them, what was said, and
- * what nobody can be asked about. A question belongs to whoever holds the row it
- * is about. */
+/* Unknown outcomes: which of them are due to be asked about, CLAIM_UNKNOWN and ESCALATE,
+ * which take those, and RULE, which stores what somebody said. Who may ask is decided
+ * by the lock of the row that the question is about. */
 #include "store/postgres/outbox.h"
 
 #include <stdlib.h>

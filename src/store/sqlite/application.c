@@ -1,6 +1,6 @@
-/* What an application leaves with its operation: jobs, and the data of a
- * recovery point; and the job of an operation that is delivered later. Always
- * inside the batch's transaction. */
+/* What belongs to an operation besides its row: the jobs and the recovery point's data
+ * that an application leaves, and the job of an operation that is delivered later.
+ * Always inside the batch's transaction. */
 #include "store/sqlite/driver.h"
 
 static enum hpx_status compare(struct hpx_sqlite_db *db, const struct hpx_record *record,

@@ -1,10 +1,11 @@
-/* The two writes of nearly every request, without a look beforehand.
+/* The fast path: the two writes of nearly every request, without reading the row
+ * beforehand.
  *
- * A reservation of a key that is not there is an INSERT, and the unique index
- * tells whether it was. A completion knows its row from the reservation: it is
- * an UPDATE that finds the row only as its attempt left it. What is written is
- * still what the rules say, of no record and of the record believed; where the
- * row turns out to be another, nothing was written, and the slow path looks. */
+ * A reservation of a new key is an INSERT, and the unique index tells whether the key
+ * is new. A completion knows its row from the reservation: it is an UPDATE that finds
+ * the row only as its attempt left it. What is written is still what the rules say, of
+ * no record and of the record believed. Where the row turns out to be another, nothing
+ * was written, and the slow path (batch.c) reads it. */
 #include "store/sqlite/driver.h"
 
 /* HPX_NOT_FOUND: nothing was written. */

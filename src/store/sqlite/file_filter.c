@@ -1,11 +1,11 @@
-/* Which ids the file may have, in memory: so that the look at a key that is new,
- * as nearly all are, reads nothing. Each id that is asked for is noted before it
- * is written; those of before are read by maintain(), a bounded number at a
- * time, and until it is through nobody is told anything.
+/* The id filter of one database file: the look at a new key, as nearly all are, reads
+ * nothing from the file. Each reservation adds its id before the row is written; ids
+ * from before are read by maintain(), a bounded number at a time, and until all are
+ * read the filter answers "maybe" to everything.
  *
- * It is a hint: "not there" only saves the look. A reservation goes by the file,
- * and so finds what another process wrote, or what was written while a new filter
- * was begun. */
+ * The filter is a hint: "not there" only saves the look. A reservation goes by the
+ * file, and so finds what another process wrote, or what was written while a new
+ * filter was begun. */
 #include "store/sqlite/driver.h"
 
 /* Of one call of maintain(), which comes five times a second: a fifth of the time

@@ -1,8 +1,8 @@
-/* What people removed, from the history. One writer at a time appends to it, so
- * the order of its numbers is the order of the commits: whatever lies behind the
- * last event that was seen is new, and nothing can turn up before it. A number is
- * given again only when the whole history was cleared: then the event
- * last seen is not there any more, and which ones came since cannot be told. */
+/* What people removed, read from the history of events, for the caches. One writer at a
+ * time appends events, so their numbers are in the order of the commits: every event
+ * behind the last one that was read is new, and none can appear before it. A number is
+ * given again only when the whole history was cleared: then the event that was read
+ * last is not there any more, and the removals since then cannot be told. */
 #include "store/sqlite/driver.h"
 
 static enum hpx_status read_newest(struct hpx_sqlite_db *db, struct hpx_sqlite_last_event *last)

@@ -1,6 +1,6 @@
-/* What an op of the outbox is about: a job, its operation, and what was asked
- * about it; read, and written as the rules say. Always inside the batch's
- * transaction. */
+/* The rows that an op of the outbox is about: a job, its operation, and what is known
+ * of the questions asked about it. They are read here, and written as the rules say.
+ * Always inside the batch's transaction. */
 #include "store/sqlite/driver.h"
 
 void hpx_sqlite_outbox_rows_free(struct hpx_sqlite_outbox_rows *rows)

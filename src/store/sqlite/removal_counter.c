@@ -1,8 +1,8 @@
-/* The count of removals (store.h): eight bytes of the lock file, behind the
+/* The removal counter (store.h): eight bytes of the lock file, behind the
  * server's process number, mapped by whoever needs them. The server reads them
  * with every answer that it would give from memory; a person's command adds one
  * behind its commit. It is a hint about who should look anew, never a record:
- * where it cannot be had, removals are heard by asking for them, a little
+ * where it cannot be had, removals are found by asking for them, a little
  * later. */
 #include <fcntl.h>
 #include <stdio.h>
