@@ -70,8 +70,11 @@ static void refuse_answer(struct hpx_request *request, const char *reason)
 						.status = HPX_INVALID,
 						.reason = reason };
 
+	/* Without a client, the exchange's hold may be the last one. */
+	hpx_request_hold(request);
 	hpx_attempt_cancel(request);
 	hpx_request_go(request, lost(request, &failure));
+	hpx_request_drop(request);
 }
 
 /* Two Hapax-Outcome fields contradict each other, or might: neither counts. */
