@@ -201,6 +201,7 @@ static void make_arguments(struct hpx_request *request, struct hpx_store_op *op)
 		break;
 	default:
 		HPX_ASSERT(op->verb == HPX_VERB_CONCLUDE);
+		op->conclude.status_seen = end.status_seen;
 		break;
 	}
 }

@@ -148,6 +148,8 @@ static uint32_t status_of(const struct hpx_store_op *op)
 		return op->release.status_seen;
 	case HPX_VERB_MARK_UNKNOWN:
 		return op->mark_unknown.status_seen;
+	case HPX_VERB_CONCLUDE:
+		return op->conclude.status_seen;
 	case HPX_VERB_RESOLVE:
 		return !op->resolve.applied ? 0 : answer != NULL ? answer->status :
 								   STATUS_APPLIED;

@@ -295,7 +295,8 @@ struct hpx_store_op {
 			int64_t lease_ms;
 		} renew;
 		struct {
-			bool already; /* out: it was completed before */
+			uint32_t status_seen; /* the upstream's HTTP status, or 0 */
+			bool already;         /* out: it was completed before */
 		} conclude;
 		struct {
 			struct hpx_span point;

@@ -147,6 +147,8 @@ def test_what_was_not_committed_did_not_happen(shop, end):
     else:
         assert first.status == int(ENDS[end][9:12])
     assert one.state() == ["failed_retryable"]
+    lost = ENDS[end] is None or end == "nonsense"
+    assert one.sql("SELECT status FROM hapax.operation") == ["0" if lost else str(first.status)]
     again = one.gateway.post(key=key)
     assert (again.status, again.body, again.replayed) == (201, b"paid by 2", False)
     check.same_answer(again, one.gateway.post(key=key))

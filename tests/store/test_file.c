@@ -409,6 +409,23 @@ static void a_row_that_cannot_be_read_counts_as_unknown(void **state)
 	}
 }
 
+/* A row's number is the file's to say: any is one. */
+static void a_row_of_any_number_is_read(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned key = 1; key <= 2; key++) {
+		struct hpx_store_op op = op_of(HPX_VERB_READ_POINT, key, A);
+		reserve(f, key, BODY, A);
+		raw(f->path, key == 1 ? "UPDATE hapax_operation SET seq = 0" :
+					"UPDATE hapax_operation SET seq = -7 WHERE seq <> 0");
+		assert_status(run_op(f, &op), HPX_OK);
+		hpx_store_op_drop(&op);
+		assert_status(complete(f, key, A, "late"), HPX_OK);
+		assert_string_equal(body_of(f, key), "late");
+	}
+}
+
 static void a_broken_row_does_not_take_a_late_answer(void **state)
 {
 	struct fixture *f = *state;
@@ -685,6 +702,7 @@ int main(void)
 		ON_SQLITE(a_command_beside_the_server_leaves_its_leases_alone),
 		ON_SQLITE(a_process_killed_after_its_commit_lost_nothing),
 		ON_SQLITE(a_row_that_cannot_be_read_counts_as_unknown),
+		ON_SQLITE(a_row_of_any_number_is_read),
 		ON_SQLITE(a_broken_row_does_not_take_a_late_answer),
 		ON_SQLITE(a_person_mends_a_broken_row_by_force),
 		ON_SQLITE(broken_rows_are_on_the_list_of_unknowns),

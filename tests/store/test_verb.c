@@ -177,6 +177,28 @@ static void what_was_completed_before_is_told(void **state)
 	}
 }
 
+/* People read in the record what the upstream answered, whichever verb ended the
+ * attempt. */
+static void the_status_seen_is_kept(void **state)
+{
+	struct hpx_store_op ops[] = {
+		{ .verb = V(FAIL), .fail.status_seen = 503 },
+		{ .verb = V(MARK_UNKNOWN), .mark_unknown.status_seen = 503 },
+		{ .verb = V(CONCLUDE), .conclude.status_seen = 503 },
+	};
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		struct hpx_store_op about = op_of(ops[i].verb, i, OWN);
+		ops[i].id = about.id;
+		ops[i].token = about.token;
+		ops[i].actor = about.actor;
+		bring_to(f, i, S(IN_PROGRESS), OWN);
+		assert_status(run_op(f, &ops[i]), HPX_OK);
+		assert_int_equal(ops[i].decision.record.status, 503);
+	}
+}
+
 /* What the route says of a lost attempt is kept with it, by every driver. */
 static void a_lost_attempt_becomes_what_its_route_says(void **state)
 {
@@ -422,6 +444,7 @@ int main(void)
 		ON_EVERY_DRIVER(an_old_token_changes_nothing),
 		ON_EVERY_DRIVER(a_reference_is_no_lease),
 		ON_EVERY_DRIVER(what_was_completed_before_is_told),
+		ON_EVERY_DRIVER(the_status_seen_is_kept),
 		ON_EVERY_DRIVER(a_lost_attempt_becomes_what_its_route_says),
 		ON_EVERY_DRIVER(reserve_decides_by_state),
 		ON_EVERY_DRIVER(ops_of_one_batch_see_each_other),

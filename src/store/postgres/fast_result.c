@@ -43,9 +43,8 @@ static bool take_new(struct hpx_pg_fast_batch *batch, const struct hpx_operation
 {
 	struct hpx_pg_fast_op *fast_op = fast_op_of(batch, id);
 
-	if (fast_op == NULL || !hpx_pg_is_eligible_as(fast_op, verb))
+	if (fast_op == NULL || !hpx_pg_is_eligible_as(fast_op, verb) || fast_op->written)
 		return false;
-	HPX_ASSERT(!fast_op->written);
 	fast_op->written = true;
 	mend_times(batch, fast_op->op, at_ms);
 	return true;

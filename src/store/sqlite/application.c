@@ -114,7 +114,7 @@ enum hpx_status hpx_sqlite_read_point(struct hpx_sqlite_db *db, int64_t seq, str
 	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_POINT_DATA);
 	enum hpx_status kept = HPX_OK, status;
 
-	HPX_ASSERT(op->verb == HPX_VERB_READ_POINT && seq > 0);
+	HPX_ASSERT(op->verb == HPX_VERB_READ_POINT);
 	hpx_sqlite_bind_int(&stmt, seq);
 	hpx_buffer_init(&op->read_point.data, HPX_POINT_DATA_MAX);
 	if (hpx_sqlite_next(&stmt))
