@@ -10,7 +10,7 @@ from conftest import require_program
 from harness import check, postgres, secret
 from harness.gateway import binary
 from harness.secret import new_key
-from test_async import ACME, config as asynchronous, outside  # noqa: F401, a fixture
+from test_async import ACME, config as asynchronous, external  # noqa: F401, a fixture
 from test_nodes import Nodes
 
 CONFIG = {"cache": "1MiB"}
@@ -148,15 +148,15 @@ def test_a_removal_is_heard(gateway, provider):
     assert len(provider.ledger(key)) == 2
 
 
-def test_what_a_job_answered(site, outside, tmp_path):
+def test_what_a_job_answered(site, external, tmp_path):
     """An async route's retries are served from memory once the job has answered,
     and not before; what is removed is accepted anew."""
-    outside.fault("none", before_gate="hold")
-    one, key = site(asynchronous(outside, tmp_path, **CONFIG)), new_key()
+    external.fault("none", before_gate="hold")
+    one, key = site(asynchronous(external, tmp_path, **CONFIG)), new_key()
     how = {"target": "/emails", "auth": None, "headers": [ACME]}
     assert [one.gateway.post(key=key, **how).status for _ in range(2)] == [202, 202]
     assert hits(one.gateway) == 0
-    outside.release("hold", 9)
+    external.release("hold", 9)
     first = check.until(lambda: (a := one.gateway.post(key=key, **how)).status == 201 and a, "the answer")
     kept = hit(one.gateway, key, **how)
     assert kept.replayed and (kept.status, kept.body) == (first.status, first.body)
@@ -165,7 +165,7 @@ def test_what_a_job_answered(site, outside, tmp_path):
     again = gone_within(one.gateway, key, kept["Hapax-Operation"], time.monotonic(), **how)
     assert again.status == 202
     assert hit(one.gateway, key, **how)["Hapax-Operation"] == again["Hapax-Operation"]
-    assert len(outside.ledger.effects(path="/api/emails")) == 2
+    assert len(external.ledger.effects(path="/api/emails")) == 2
 
 
 @needs_postgres

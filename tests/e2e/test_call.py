@@ -12,8 +12,8 @@ import pytest
 
 from harness.caller import (BODY, DONE, FAILED, IN_DOUBT, NOT_YET, PAID, QUICK, USAGE, UUID7, WORD,
                             caller, keys_of, problem, script, wait_for)  # noqa: F401
+from harness.external_tls import Authority, server_context
 from harness.gateway import binary, free_port
-from harness.outside_tls import Authority, server_context
 from harness.script import CLOSE, DEAF, HOLD, RESET, answer
 
 NOT_KEPT = json.dumps({"code": "response_not_kept", "executed": "yes", "retry": "never",

@@ -7,20 +7,20 @@ import json
 import pytest
 
 from conftest import Site, require_program
+from harness.external_service import ExternalService
 from harness.operator_command import FAILED, OK, USAGE, Operator, outbox_config, owe
-from harness.outside import Outside
 from harness.secret import new_key
 
 WHY = ("--reason", "ticket 812")
 
 
 class Bench:
-    """A provider outside, a gateway that owes it jobs, and a person."""
+    """An external service, a gateway that owes it jobs, and a person."""
 
     def __init__(self, folder):
-        self.outside = Outside(folder / "outside", tls=False)
+        self.external = ExternalService(folder / "external", tls=False)
         (folder / "gateway").mkdir()
-        self.config = outbox_config(self.outside)
+        self.config = outbox_config(self.external)
         self.config["targets"]["asked"] = {
             **self.config["targets"]["bank"],
             "reconcile": {"settle_after": "1h", "probe": {
@@ -35,7 +35,7 @@ class Bench:
         try:
             self.site.__exit__()
         finally:
-            self.outside.close()
+            self.external.close()
 
     def of(self, reference):
         """The number of the operation's only job."""
@@ -52,14 +52,14 @@ class Bench:
 
     def dead(self, **how):
         """A job that is refused once, and has no attempt left."""
-        self.outside.fault("too_many")
+        self.external.fault("too_many")
         reference = owe(self.gateway, **how)
         self.wait_event("job_dead", reference)
         return reference, self.of(reference)
 
     def lost(self, kind="reset_after", **how):
         """A job whose answer is lost; nobody can be asked."""
-        self.outside.fault(kind)
+        self.external.fault(kind)
         reference = owe(self.gateway, **how)
         self.wait_event("left_to_a_person", reference)
         return reference, self.of(reference)
@@ -79,7 +79,7 @@ def bench(tmp_path_factory):
 
 @pytest.fixture
 def operator(bench):
-    bench.outside.calm()
+    bench.external.calm()
     return bench.operator
 
 
@@ -121,8 +121,8 @@ def test_ls_as_a_table(bench, operator):
 def test_show(bench, operator):
     """What is sent, with which key, where it stands and how it came there."""
     reference, number = bench.done()
-    send, = bench.outside.ledger.sends(operation=reference)
-    effect, = bench.outside.ledger.effects(operation=reference)
+    send, = bench.external.ledger.sends(operation=reference)
+    effect, = bench.external.ledger.effects(operation=reference)
     job = operator.job(number)
     assert job["key"] == send.key and job["provider_id"] == effect.id
     assert (job["state"], job["operation_state"], job["attempt"]) == ("done", "completed", 1)
@@ -169,12 +169,12 @@ def test_keys_show_has_the_jobs(bench, operator):
 
 def test_keys_show_who_is_asked(bench, operator):
     """With the configuration, an unknown's page says by what it is asked about next."""
-    bench.outside.script({"when": {}, "times": 1, "fault": {"kind": "reset_after"}},
+    bench.external.script({"when": {}, "times": 1, "fault": {"kind": "reset_after"}},
                          {"when": {"kind": "lookup"}, "fault": {"kind": "unavailable"}})
     answer = bench.gateway.post("/asked", headers=[("X-Tenant", "alice")])
     reference = answer["Hapax-Operation"]
     bench.wait_event("job_lost", reference)
-    bench.outside.wait(lambda: bench.outside.ledger.lookups(operation=reference))
+    bench.external.wait(lambda: bench.external.ledger.lookups(operation=reference))
     config = bench.gateway.write_config()
     text = operator.run("keys", "show", reference, "--config", config)
     assert "by the probe GET /lookup?operation={operation}" in text
@@ -221,12 +221,12 @@ def test_retry_of_a_dead_job(bench, operator):
     key = new_key()
     reference, number = bench.dead(key=key)
     assert bench.retry(key).status == 202
-    bench.outside.calm()
+    bench.external.calm()
     text = operator.on("jobs", "retry", number, *WHY)
     assert text.startswith(f"job {number}: queued; it is sent again; its operation is pending")
     bench.wait_event("job_delivered", reference)
-    first, second = bench.outside.ledger.sends(operation=reference)
-    assert first.key == second.key and len(bench.outside.ledger.effects(operation=reference)) == 1
+    first, second = bench.external.ledger.sends(operation=reference)
+    assert first.key == second.key and len(bench.external.ledger.effects(operation=reference)) == 1
     retried = next(e for e in operator.job(number)["history"] if e["what"] == "job_retried")
     assert (retried["actor"], retried["reason"]) == (getpass.getuser(), "ticket 812")
     answer = bench.retry(key)
@@ -239,13 +239,13 @@ def test_retry_of_an_unknown_needs_force(bench, operator):
     reference, number = bench.lost()
     text = operator.on("jobs", "retry", number, *WHY, code=FAILED)
     assert "it may have happened" in text and "--force" in text
-    bench.outside.calm()
+    bench.external.calm()
     done = operator.json("jobs", "retry", number, "--force", *WHY)
     assert (done["number"], done["state"], done["operation_state"]) == (number, "queued", "pending")
     assert (done["actor"], done["reason"]) == (getpass.getuser(), "ticket 812")
     assert "it happens twice" in operator.err
     bench.wait_event("job_delivered", reference)
-    assert len(bench.outside.ledger.effects(operation=reference)) == 2
+    assert len(bench.external.ledger.effects(operation=reference)) == 2
 
 
 def test_discard_of_a_dead_job(bench, operator):
@@ -260,7 +260,7 @@ def test_discard_of_a_dead_job(bench, operator):
     assert answer.json()["executed"] == "no"
     assert operator.on("jobs", "discard", number, *WHY) == text, "the same word again changes nothing"
     assert operator.key(reference)["state"] == "completed"
-    assert bench.outside.ledger.effects(operation=reference) == []
+    assert bench.external.ledger.effects(operation=reference) == []
 
 
 def test_discard_of_an_unknown(bench, operator):
@@ -279,11 +279,11 @@ def test_a_person_settles_the_operation_of_a_job(bench, operator):
     key = new_key()
     reference, number = bench.lost("reset_before", key=key)
     operator.on("keys", "resolve", reference, "--not-applied", *WHY)
-    bench.outside.calm()
+    bench.external.calm()
     assert bench.retry(key).status == 202
     bench.wait_event("job_delivered", reference)
     assert operator.job(number)["state"] == "done"
-    assert len(bench.outside.ledger.effects(operation=reference)) == 1
+    assert len(bench.external.ledger.effects(operation=reference)) == 1
     reference, number = bench.lost()
     operator.on("keys", "resolve", reference, "--applied", "--status", 201, *WHY)
     assert operator.job(number)["state"] == "done"

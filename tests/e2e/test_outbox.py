@@ -4,8 +4,8 @@ holds up others, a target that holds up another."""
 import pytest
 
 from harness import check
-from harness.abroad import Abroad, Debt
 from harness.operator_command import Operator
+from harness.providers import Debt, Providers
 
 SETTLE_AFTER_MS = 2000
 
@@ -16,15 +16,15 @@ def scene(site, tmp_path):
     made = []
 
     def start(**config):
-        abroad = Abroad(tmp_path)
-        made.append(abroad)
-        one = site(abroad.config(**config))
-        one.abroad, one.operator = abroad, Operator(one.gateway)
+        providers = Providers(tmp_path)
+        made.append(providers)
+        one = site(providers.config(**config))
+        one.providers, one.operator = providers, Operator(one.gateway)
         return one
 
     yield start
-    for abroad in made:
-        abroad.close()
+    for providers in made:
+        providers.close()
 
 
 def plain(**how):
@@ -48,8 +48,8 @@ def wait_state(one, debts, state, seconds=30):
         check.until(lambda d=debt: state_of(one, d) == state, f"{debt} is {state}", seconds)
 
 
-def not_found(outside):
-    return [row for row in outside.ledger.lookups() if row.told == "404"]
+def not_found(external):
+    return [row for row in external.ledger.lookups() if row.told == "404"]
 
 
 # The slow original.
@@ -57,46 +57,46 @@ def test_not_found_while_the_original_runs(scene):
     """However often the provider says so: before settle_after it counts for nothing.
     The original has its effect, and is then found."""
     one = scene(**plain(reconcile={"settle_after": "1h"}))
-    outside = one.abroad.plain
-    outside.fault("none", before_gate="slow")
+    external = one.providers.plain
+    external.fault("none", before_gate="slow")
     debt, = accept(one, "/plain")
-    outside.wait(lambda: len(not_found(outside)) >= 3, 30)
-    assert state_of(one, debt) == "unknown" and len(outside.ledger.sends()) == 1
-    outside.release("slow")
+    external.wait(lambda: len(not_found(external)) >= 3, 30)
+    assert state_of(one, debt) == "unknown" and len(external.ledger.sends()) == 1
+    external.release("slow")
     wait_state(one, [debt], "done")
     assert debt.final(one.gateway) == 409
-    assert len(outside.ledger.sends()) == len(outside.ledger.effects()) == 1
+    assert len(external.ledger.sends()) == len(external.ledger.effects()) == 1
 
 
 def test_not_found_once_is_not_enough(scene):
     """After settle_after, too, it must be said twice in a row; a lookup that fails
     begins the row anew. Only then is it sent again."""
     one = scene(**plain(reconcile={"settle_after": f"{SETTLE_AFTER_MS}ms"}))
-    outside = one.abroad.plain
-    outside.script({"times": 1, "fault": {"kind": "reset_before"}},
+    external = one.providers.plain
+    external.script({"times": 1, "fault": {"kind": "reset_before"}},
                    {"when": {"kind": "lookup", "number": [2, 4, 6]}, "fault": {"kind": "error_before"}})
     debt, = accept(one, "/plain")
     wait_state(one, [debt], "done", 60)
     assert debt.final(one.gateway) == 201
-    first, second = outside.ledger.sends()
+    first, second = external.ledger.sends()
     assert (first.key, first.body) == (second.key, second.body)
-    counted = [row for row in outside.ledger.lookups() if row.at >= first.at + SETTLE_AFTER_MS]
+    counted = [row for row in external.ledger.lookups() if row.at >= first.at + SETTLE_AFTER_MS]
     assert [row.told for row in counted[-2:]] == ["404", "404"]
     assert counted[-1].at - counted[-2].at >= 990  # confirm_after, but for the clock's grain
-    assert len(outside.ledger.effects()) == 1
+    assert len(external.ledger.effects()) == 1
 
 
 def test_found_late(scene):
     """Lookups that lag behind the effect: it is found in the end, and not repeated."""
     one = scene(**plain(reconcile={"settle_after": "1h"}))
-    outside = one.abroad.plain
-    outside.set(lookup_delay_ms=3600_000)
-    outside.fault("reset_after")
+    external = one.providers.plain
+    external.set(lookup_delay_ms=3600_000)
+    external.fault("reset_after")
     debt, = accept(one, "/plain")
-    check.until(lambda: not_found(outside), "a lookup that came too early")
-    outside.set(clock_shift_ms=3600_001)
+    check.until(lambda: not_found(external), "a lookup that came too early")
+    external.set(clock_shift_ms=3600_001)
     wait_state(one, [debt], "done")
-    assert not_found(outside) and len(outside.ledger.sends()) == 1
+    assert not_found(external) and len(external.ledger.sends()) == 1
 
 
 # Who holds up whom.
@@ -106,14 +106,14 @@ def test_a_poison_job(scene):
     one = scene(targets={"keyed": {"concurrency": 1, "attempts": 6, "breaker": {"failures": 0}}},
                 routes=[{"match": f"POST /{path}", "deliver": "async", "target": "keyed"}
                         for path in ("keyed", "poison")])
-    outside = one.abroad.keyed
-    outside.script({"when": {"path": "/poison"}, "fault": {"kind": "too_many"}})
+    external = one.providers.keyed
+    external.script({"when": {"path": "/poison"}, "fault": {"kind": "too_many"}})
     poison, = accept(one, "/poison")
     others = accept(one, "/keyed", 20)
     wait_state(one, others, "done")
     wait_state(one, [poison], "dead")
-    assert len(outside.ledger.sends(path="/poison")) == 6
-    assert len(outside.ledger.effects()) == 20
+    assert len(external.ledger.sends(path="/poison")) == 6
+    assert len(external.ledger.effects()) == 20
     assert [row["operation"] for row in one.operator.jobs("--state", "dead")] == [poison.reference]
 
 
@@ -123,38 +123,38 @@ def test_a_poison_job_that_never_answers(scene):
                                    "breaker": {"failures": 0}}},
                 routes=[{"match": f"POST /{path}", "deliver": "async", "target": "keyed"}
                         for path in ("keyed", "poison")])
-    outside = one.abroad.keyed
-    outside.script({"when": {"path": "/poison"}, "fault": {"kind": "hold_after"}})
+    external = one.providers.keyed
+    external.script({"when": {"path": "/poison"}, "fault": {"kind": "hold_after"}})
     poison, = accept(one, "/poison")
     others = accept(one, "/keyed", 10)
     wait_state(one, others, "done")
     wait_state(one, [poison], "unknown")
-    sends = outside.ledger.sends(path="/poison")
+    sends = external.ledger.sends(path="/poison")
     assert len(sends) == 4 and len({send.key for send in sends}) == 1
-    assert len(outside.ledger.effects(path="/poison")) == 1
+    assert len(external.ledger.effects(path="/poison")) == 1
 
 
 def test_a_slow_target(scene):
     """With as many jobs under way as there may be in all, another target's are
     delivered all the same."""
     one = scene(work={"deliveries": 4}, targets={"keyed": {"timeout": "60s", "concurrency": 16}})
-    one.abroad.keyed.script({"fault": {"kind": "none", "before_gate": "slow"}})
+    one.providers.keyed.script({"fault": {"kind": "none", "before_gate": "slow"}})
     slow = accept(one, "/keyed", 8)
-    one.abroad.keyed.wait(lambda: len(one.abroad.keyed.ledger.sends()) >= 3)
+    one.providers.keyed.wait(lambda: len(one.providers.keyed.ledger.sends()) >= 3)
     quick = accept(one, "/plain", 20)
     wait_state(one, quick, "done")
-    assert not one.abroad.keyed.ledger.effects()
-    one.abroad.keyed.release("slow", 100)
+    assert not one.providers.keyed.ledger.effects()
+    one.providers.keyed.release("slow", 100)
     wait_state(one, slow, "done")
 
 
 def test_a_target_that_is_down(scene):
     """Nothing is listening: its jobs wait, another's do not; then they are sent."""
     one = scene()
-    one.abroad.keyed.refuse()
+    one.providers.keyed.refuse()
     waiting = accept(one, "/keyed", 5)
     wait_state(one, accept(one, "/plain", 10), "done")
     assert {state_of(one, debt) for debt in waiting} <= {"queued", "sending"}
-    one.abroad.keyed.accept()
+    one.providers.keyed.accept()
     wait_state(one, waiting, "done")
-    assert len(one.abroad.keyed.ledger.effects()) == 5
+    assert len(one.providers.keyed.ledger.effects()) == 5

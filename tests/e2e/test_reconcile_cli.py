@@ -12,8 +12,8 @@ import pytest
 
 from conftest import Site, require_program
 from harness import check
+from harness.external_service import ExternalService
 from harness.operator_command import FAILED, OK, USAGE, Operator, outbox_config, owe
-from harness.outside import Outside
 from harness.secret import new_key
 
 APPLY = ("--apply", "--reason", "the books of november")
@@ -34,9 +34,9 @@ class Bench:
 
     def __init__(self, folder):
         self.folder = folder
-        self.outside = Outside(folder / "outside", tls=False)
+        self.external = ExternalService(folder / "external", tls=False)
         (folder / "gateway").mkdir()
-        config = outbox_config(self.outside, {"reconcile": RECONCILE})
+        config = outbox_config(self.external, {"reconcile": RECONCILE})
         config["routes"].append({"match": "POST /pay", "reconcile": RECONCILE})
         self.site = Site(folder / "gateway", config)
         self.site.__enter__()
@@ -48,7 +48,7 @@ class Bench:
         try:
             self.site.__exit__()
         finally:
-            self.outside.close()
+            self.external.close()
 
     def pay(self, **how):
         """A reference; the answer's body has the amount 12.50."""
@@ -69,10 +69,10 @@ class Bench:
         return reference
 
     def lose_job(self, kind="reset_after", **how):
-        self.outside.fault(kind)
+        self.external.fault(kind)
         reference = owe(self.gateway, **how)
         self.gateway.wait_log(f"event=left_to_a_person .*{reference}")
-        self.outside.calm()
+        self.external.calm()
         return reference
 
     def run(self, rows, *arguments, code=OK, name="bank.csv", by="--operation"):
@@ -102,7 +102,7 @@ def module_bench(tmp_path_factory):
 
 @pytest.fixture
 def bench(module_bench):
-    module_bench.outside.calm()
+    module_bench.external.calm()
     module_bench.start = now()
     return module_bench
 
@@ -319,8 +319,8 @@ def test_jobs_by_operation(bench):
 def test_jobs_by_provider_id(bench):
     """As the target's provider_id found it; an unknown one has none."""
     reference, lost = bench.deliver(), bench.lose_job()
-    effect, = bench.outside.ledger.effects(operation=reference)
-    unseen, = bench.outside.ledger.effects(operation=lost)
+    effect, = bench.external.ledger.effects(operation=reference)
+    unseen, = bench.external.ledger.effects(operation=lost)
     report = bench.run([{"id": effect.id}, {"id": unseen.id}], by="--provider-id", code=FAILED)
     assert found(report, "they_only") == [unseen.id] and found(report, "unknown") == [lost]
     assert report["matched"] == 1
@@ -329,7 +329,7 @@ def test_jobs_by_provider_id(bench):
 def test_jobs_by_key(bench):
     """With a target, the key is the job's own, and finds an unknown one."""
     reference, lost = bench.deliver(), bench.lose_job()
-    keys = [bench.outside.ledger.sends(operation=r)[0].key for r in (reference, lost)]
+    keys = [bench.external.ledger.sends(operation=r)[0].key for r in (reference, lost)]
     bench.run([{"id": key} for key in keys], "--target", "bank", *APPLY, by="--key")
     assert bench.state(lost) == "completed"
     report = bench.run([{"id": key} for key in keys + ["f" * 64]], "--target", "bank", by="--key",
@@ -339,7 +339,7 @@ def test_jobs_by_key(bench):
 
 def test_a_dead_letter_that_arrived(bench):
     """They have what we gave up: it is settled as applied."""
-    bench.outside.fault("too_many")
+    bench.external.fault("too_many")
     reference = owe(bench.gateway)
     bench.gateway.wait_log(f"event=job_dead .*{reference}")
     report = bench.run([{"id": reference}], "--target", "bank", code=FAILED)

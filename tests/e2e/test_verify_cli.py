@@ -16,8 +16,8 @@ import pytest
 from conftest import require_program
 from harness import check, secret
 from harness.flawed.control import Flawed
+from harness.external_tls import Authority
 from harness.gateway import binary, free_port
-from harness.outside_tls import Authority
 from harness.provider import Provider
 from harness.verify import ENV, described, run, verify
 

@@ -11,9 +11,9 @@ import time
 
 import pytest
 
-from harness import check, outside_webhooks
-from harness.outside import Outside
-from harness.outside_webhooks import Hook, event_body, new_event, post
+from harness import check, external_webhooks
+from harness.external_service import ExternalService
+from harness.external_webhooks import Hook, event_body, new_event, post
 from harness.secret import new_key
 
 SECRET = "whsec_" + base64.b64encode(b"s3cr3t-of-the-bank-0123456789abcd").decode()
@@ -179,7 +179,7 @@ def test_refused(site, tmp_path, twist, what):
     one, key = site(config(tmp_path)), new_key()
     reference = lose(one, key)
     body = event_body(new_event(), "ch_1", "succeeded", reference)
-    answer = outside_webhooks.send(hook_of(one.gateway), body, twist)
+    answer = external_webhooks.send(hook_of(one.gateway), body, twist)
     check.problem(answer, "request_too_large" if twist == "oversized" else "webhook_unverified")
     if twist != "oversized":
         assert what not in answer.body.decode() and answer["WWW-Authenticate"]
@@ -270,16 +270,16 @@ def test_it_is_an_event(site, tmp_path):
 
 # Jobs.
 @pytest.fixture
-def outside(tmp_path):
-    with Outside(tmp_path / "outside", tls=False) as one:
+def external(tmp_path):
+    with ExternalService(tmp_path / "external", tls=False) as one:
         yield one
 
 
-def async_config(outside, tmp_path, webhook=None, **target):
+def async_config(external, tmp_path, webhook=None, **target):
     return config(tmp_path, webhook, trusted_peers=["127.0.0.1"],
                   tenant={"from": "header", "name": "X-Tenant", "anonymous": "refuse"},
                   routes=[{"match": "POST /emails", "deliver": "async", "target": "mailer"}],
-                  targets={"mailer": {"url": outside.url, "backoff": "50ms",
+                  targets={"mailer": {"url": external.url, "backoff": "50ms",
                                       "provider_id": "/id", **target}})
 
 
@@ -288,10 +288,10 @@ def send(gateway, key):
 
 
 @pytest.mark.parametrize("state, status", [("succeeded", 409), ("failed", 402)])
-def test_a_job(site, outside, tmp_path, state, status):
+def test_a_job(site, external, tmp_path, state, status):
     """An async operation is settled through its job, and both end together."""
-    outside.fault("reset_after")
-    one, key = site(async_config(outside, tmp_path)), new_key()
+    external.fault("reset_after")
+    one, key = site(async_config(external, tmp_path)), new_key()
     unknown = send(one.gateway, key)
     check.problem(unknown, "idempotency_outcome_unknown")
     reference = unknown["Hapax-Operation"]
@@ -300,28 +300,28 @@ def test_a_job(site, outside, tmp_path, state, status):
     page = one.gateway.get(f"/.hapax/operations/{reference}", auth=None, headers=[ACME]).json()
     assert page["state"] == "completed"
     assert page["jobs"][0]["state"] == ("done" if state == "succeeded" else "dead")
-    assert len(outside.ledger.sends()) == 1
+    assert len(external.ledger.sends()) == 1
 
 
-def test_a_job_that_did_not_happen(site, outside, tmp_path):
+def test_a_job_that_did_not_happen(site, external, tmp_path):
     """Said twice: it is sent again, once."""
-    outside.fault("reset_before")
-    one, key = site(async_config(outside, tmp_path)), new_key()
+    external.fault("reset_before")
+    one, key = site(async_config(external, tmp_path)), new_key()
     unknown = send(one.gateway, key)
     check.problem(unknown, "idempotency_outcome_unknown")
     reference = unknown["Hapax-Operation"]
     check.until(lambda: result(tell(one.gateway, "not_found", reference)) == "settled",
                 "said twice, a second apart")
     assert send(one.gateway, key).status == 201
-    assert len(outside.ledger.sends()) == 2 and len(outside.ledger.effects()) == 1
+    assert len(external.ledger.sends()) == 2 and len(external.ledger.effects()) == 1
 
 
-def test_by_the_providers_id(site, outside, tmp_path):
+def test_by_the_providers_id(site, external, tmp_path):
     """An answer that was no answer, but named the effect: its id is enough. An id
     that nobody has is of no use."""
-    outside.fault("say", status=500, json={"id": "ch_77"})
+    external.fault("say", status=500, json={"id": "ch_77"})
     by_id = {"provider_id": "/data/object/id"}
-    one, key = site(async_config(outside, tmp_path, by_id)), new_key()
+    one, key = site(async_config(external, tmp_path, by_id)), new_key()
     unknown = send(one.gateway, key)
     check.problem(unknown, "idempotency_outcome_unknown")
     assert result(tell(one.gateway, "succeeded", None, effect="ch_78")) == "ignored"
@@ -330,12 +330,12 @@ def test_by_the_providers_id(site, outside, tmp_path):
 
 
 @pytest.mark.parametrize("by", ["reference", "provider_id"])
-def test_another_targets_service(site, outside, tmp_path, by):
+def test_another_targets_service(site, external, tmp_path, by):
     """The bank's word settles the bank's jobs. It knows the references of others'
     operations, and may have given the same id: the mailer's job is not its."""
-    outside.fault("say", status=500, json={"id": "1001"})
-    settings = async_config(outside, tmp_path, {"provider_id": "/data/object/id", "target": "bank"})
-    settings["targets"]["bank"] = {"url": outside.url}
+    external.fault("say", status=500, json={"id": "1001"})
+    settings = async_config(external, tmp_path, {"provider_id": "/data/object/id", "target": "bank"})
+    settings["targets"]["bank"] = {"url": external.url}
     settings["webhooks"]["post"] = {**settings["webhooks"]["bank"], "target": "mailer"}
     one, key = site(settings), new_key()
     unknown = send(one.gateway, key)
@@ -345,12 +345,12 @@ def test_another_targets_service(site, outside, tmp_path, by):
     check.problem(send(one.gateway, key), "idempotency_outcome_unknown")
     assert result(tell(one.gateway, "succeeded", hook=hook_of(one.gateway, "post"), **named)) == "settled"
     check.problem(send(one.gateway, key), "response_not_kept")
-    assert len(outside.ledger.sends()) == 1
+    assert len(external.ledger.sends()) == 1
 
 
-def test_a_targets_service_settles_no_operation_of_an_upstream(site, outside, tmp_path):
+def test_a_targets_service_settles_no_operation_of_an_upstream(site, external, tmp_path):
     """What a route's upstream did is not the mailer's to say."""
-    settings = config(tmp_path, {"target": "mailer"}, targets={"mailer": {"url": outside.url}})
+    settings = config(tmp_path, {"target": "mailer"}, targets={"mailer": {"url": external.url}})
     one, key = site(settings), new_key()
     reference = lose(one, key)
     assert result(tell(one.gateway, "succeeded", reference)) == "ignored"

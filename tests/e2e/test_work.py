@@ -9,11 +9,11 @@ import pytest
 
 from conftest import Site, require_program
 from harness import postgres, refuse
-from harness.operator_command import FAILED, USAGE, Operator, outbox_config, owe
+from harness.external_service import ExternalService
 from harness.gateway import Gateway, merge
-from harness.work_process import WorkProcess
-from harness.outside import Outside
+from harness.operator_command import FAILED, USAGE, Operator, outbox_config, owe
 from harness.provider import Provider
+from harness.work_process import WorkProcess
 
 needs_postgres = pytest.mark.skipif(postgres.programs() is None,
                                     reason="PostgreSQL is not installed")
@@ -24,11 +24,11 @@ class Deployment:
 
     def __init__(self, folder, target=None):
         self.folder = folder
-        self.outside = Outside(folder / "outside", tls=False)
+        self.external = ExternalService(folder / "external", tls=False)
         self.provider = Provider(folder / "ledger")
         (folder / "gateway").mkdir()
         cluster = postgres.shared()
-        config = merge(outbox_config(self.outside, target),
+        config = merge(outbox_config(self.external, target),
                        {"store": cluster.url(cluster.database()), "work": {"inside": False}})
         self.gateway = Gateway(folder / "gateway", self.provider.url, config).start()
         self.operator = Operator(self.gateway)
@@ -46,7 +46,7 @@ class Deployment:
             for one in [*self.work_processes, self.gateway]:
                 one.kill()
             self.provider.close()
-            self.outside.close()
+            self.external.close()
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_it_delivers_what_a_gateway_only_accepts(deployment):
     assert [job["state"] for job in here.operator.jobs()] == ["done"]
     shown = here.gateway.get(f"/.hapax/operations/{reference}", headers=[("X-Tenant", "alice")])
     assert (shown.status, shown.json()["state"]) == (200, "completed")
-    assert len(here.outside.ledger.effects(operation=reference)) == 1
+    assert len(here.external.ledger.effects(operation=reference)) == 1
     assert not any("event=job_delivered" in line for line in here.gateway.lines)
 
 
@@ -115,8 +115,8 @@ def test_several_work_processes_share_the_jobs(deployment):
     here.work_process()
     here.work_process()
     references = [owe(here.gateway) for _ in range(60)]
-    here.outside.wait(lambda: len(here.outside.ledger.effects()) >= 60, timeout=60)
-    assert sorted(e.operation for e in here.outside.ledger.effects()) == sorted(references)
+    here.external.wait(lambda: len(here.external.ledger.effects()) >= 60, timeout=60)
+    assert sorted(e.operation for e in here.external.ledger.effects()) == sorted(references)
 
 
 @needs_postgres
@@ -139,14 +139,14 @@ def test_sigterm_lets_a_delivery_end(deployment):
     """What is under way is finished and stored; the next job is left queued."""
     here = deployment(target={"timeout": "30s", "concurrency": 1})
     work = here.work_process()
-    here.outside.fault("none", before_gate="slow")
+    here.external.fault("none", before_gate="slow")
     first = owe(here.gateway)
-    here.outside.wait(lambda: here.outside.ledger.sends(operation=first))
+    here.external.wait(lambda: here.external.ledger.sends(operation=first))
     second = owe(here.gateway)
     work.signal(signal.SIGTERM)
     work.wait_log("event=draining")
     assert work.admin("/readyz").status == 503
-    here.outside.release("slow")
+    here.external.release("slow")
     assert work.wait() == 0
     states = {job["operation"]: job["state"] for job in here.operator.jobs()}
     assert states == {first: "done", second: "queued"}
@@ -157,19 +157,19 @@ def test_a_killed_work_process_loses_nothing(deployment):
     """With honours_keys, another sends it again under the same key: one effect."""
     here = deployment(target={"honours_keys": "1h", "attempts": 5, "timeout": "1s",
                         "connect_timeout": "1s"})
-    here.outside.set(honours_keys=True)
-    here.outside.fault("none", after_gate="killed")
+    here.external.set(honours_keys=True)
+    here.external.fault("none", after_gate="killed")
     work = here.work_process()
     reference = owe(here.gateway)
-    here.outside.wait(lambda: here.outside.ledger.effects(operation=reference))
+    here.external.wait(lambda: here.external.ledger.effects(operation=reference))
     work.kill()
     work.process = None
-    here.outside.calm()
+    here.external.calm()
     other = here.work_process()
     other.wait_log(f"event=job_delivered .*{reference}", timeout=60)
-    sends = here.outside.ledger.sends(operation=reference)
+    sends = here.external.ledger.sends(operation=reference)
     assert len({send.key for send in sends}) == 1 and len(sends) >= 2
-    assert len(here.outside.ledger.effects(operation=reference)) == 1
+    assert len(here.external.ledger.effects(operation=reference)) == 1
 
 
 def test_on_sqlite_serve_does_it(tmp_path):
@@ -189,9 +189,9 @@ def test_on_sqlite_serve_does_it(tmp_path):
 def test_serve_works_inside(tmp_path):
     """Unless work.inside is false; what is left is delivered by the next that may."""
     require_program()
-    with Outside(tmp_path / "outside", tls=False) as outside:
+    with ExternalService(tmp_path / "external", tls=False) as external:
         (tmp_path / "site").mkdir()
-        config = outbox_config(outside, work={"inside": False})
+        config = outbox_config(external, work={"inside": False})
         with Site(tmp_path / "site", config) as site:
             operator = Operator(site.gateway)
             reference = owe(site.gateway)
@@ -199,20 +199,20 @@ def test_serve_works_inside(tmp_path):
             site.gateway.restart({"work": {"inside": True}})
             site.gateway.wait_log(f"event=job_delivered .*{reference}")
             assert [job["state"] for job in operator.jobs()] == ["done"]
-            assert len(outside.ledger.effects()) == 1
+            assert len(external.ledger.effects()) == 1
 
 
 def test_finished_jobs_are_cleared(tmp_path):
     """After jobs.retention. A dead letter stays as long as its operation waits for it;
     when that is given up, its job is discarded, and goes too."""
     require_program()
-    with Outside(tmp_path / "outside", tls=False) as outside:
+    with ExternalService(tmp_path / "external", tls=False) as external:
         (tmp_path / "site").mkdir()
-        config = outbox_config(outside, jobs={"retention": "1s"},
+        config = outbox_config(external, jobs={"retention": "1s"},
                                defaults={"retention": "1s"})
         with Site(tmp_path / "site", config) as site:
             operator = Operator(site.gateway)
-            outside.fault("too_many")
+            external.fault("too_many")
             dead = owe(site.gateway)
             site.gateway.wait_log(f"event=job_dead .*{dead}")
             done = owe(site.gateway)

@@ -5,12 +5,12 @@ import random
 import threading
 import time
 
-from harness.abroad import FINAL_SECONDS, SETTLE_AFTER_MS, Debt, pause
-from harness.operator_command import Operator
 from harness.library import Library
+from harness.operator_command import Operator
+from harness.providers import FINAL_SECONDS, SETTLE_AFTER_MS, Debt, pause
 from harness.secret import new_key
 from judge import Task, join
-from outside_judge import Job, Policy, judge
+from outbox_judge import Job, Policy, judge
 
 HONOURS_MS = 3600_000
 KEYED = Policy(honours_ms=HONOURS_MS)
@@ -84,7 +84,7 @@ class Told:
         self.answers = debt.answers
 
 
-def judge_all(gateway, abroad, debts, orders=(), settle_after_ms=SETTLE_AFTER_MS):
+def judge_all(gateway, providers, debts, orders=(), settle_after_ms=SETTLE_AFTER_MS):
     """Waits until all is settled, then lets the ledgers speak. How they ended."""
     rows = wait_settled(Operator(gateway))
     finals = collections.Counter(debt.final(gateway) for debt in debts)
@@ -93,23 +93,23 @@ def judge_all(gateway, abroad, debts, orders=(), settle_after_ms=SETTLE_AFTER_MS
     assert not lost, f"accepted, and no job: {lost}"
     assert len(rows) == len(debts) + 3 * len(orders), (len(rows), len(debts), len(orders))
     plain = Policy(settle_after_ms=settle_after_ms, deaf=True)
-    for name, outside in abroad.all.items():
+    for name, external in providers.all.items():
         jobs = [ended(row) for row in rows if row["target"] == name]
         clients = [Told(d) for d in debts if d.path == f"/{name}"]
-        judge(outside.ledger, jobs, KEYED if name == "keyed" else plain, clients)
-    judge_order(abroad, rows)
+        judge(external.ledger, jobs, KEYED if name == "keyed" else plain, clients)
+    judge_order(providers, rows)
     return finals
 
 
-def judge_order(abroad, rows):
+def judge_order(providers, rows):
     """Over both providers: an order's next step begins after the one before it ended."""
     numbers = {row["key"]: row["number"] for row in rows}
     begun = collections.defaultdict(list)
     done = {}
-    for outside in abroad.all.values():
-        for send in outside.ledger.sends():
+    for external in providers.all.values():
+        for send in external.ledger.sends():
             begun[send.operation].append((send.at, numbers[send.key]))
-        for effect in outside.ledger.effects():
+        for effect in external.ledger.effects():
             done[numbers[effect.key]] = effect.at
     for operation, sends in begun.items():
         steps = sorted({number for _, number in sends})

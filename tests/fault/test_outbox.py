@@ -9,10 +9,10 @@ import threading
 import pytest
 
 from harness import postgres
-from harness.abroad import Abroad, pause
 from harness.gateway import Gateway
-from harness.work_process import WorkProcess
 from harness.provider import Provider
+from harness.providers import Providers, pause
+from harness.work_process import WorkProcess
 from outbox import Client, Shop, finish, judge_all
 
 KILLS = int(os.environ.get("HAPAX_FAULTS", "60"))
@@ -39,18 +39,18 @@ LOOKUPS = [{"kind": kind} for kind in ("error_before", "reset_before", "half")]
 LOOKUPS += [{"kind": "too_many", "retry_after": 1}, {"kind": "none", "before_ms": 1200}]
 
 
-def decline_requests(abroad, chance):
+def decline_requests(providers, chance):
     """One request in ten of the async routes is declined; no step of an order is,
     because the next one would wait for a person."""
-    for outside in abroad.all.values():
-        rules = list(outside.settings["rules"])
+    for external in providers.all.values():
+        rules = list(external.settings["rules"])
         for rule in rules:
             rule.pop("id")
         seed = chance.randrange(1 << 32)
         for path in ("/keyed", "/plain"):
             rules.insert(0, {"when": {"path": path},
                              "random": {"seed": seed, "share": 0.1, "faults": [{"kind": "decline"}]}})
-        outside.script(*rules)
+        external.script(*rules)
 
 
 class Scene:
@@ -58,14 +58,14 @@ class Scene:
 
     def __init__(self, folder, chance, store=None, faults=SENDS):
         self.folder, self.chance = folder, chance
-        self.abroad = Abroad(folder, lookup_delay_ms=200)
+        self.providers = Providers(folder, lookup_delay_ms=200)
         self.provider = Provider(folder / "ledger")
         (folder / "gateway").mkdir()
-        config = self.abroad.config(**({"store": store} if store else {}))
+        config = self.providers.config(**({"store": store} if store else {}))
         self.gateway = Gateway(folder / "gateway", self.provider.url, config, True)
-        self.abroad.tell(self.gateway.port)
-        self.abroad.script(chance, faults, LOOKUPS)
-        decline_requests(self.abroad, chance)
+        self.providers.tell(self.gateway.port)
+        self.providers.script(chance, faults, LOOKUPS)
+        decline_requests(self.providers, chance)
         self.processes = [self.gateway]
         self.env = {}
         self.makers = []
@@ -90,16 +90,16 @@ class Scene:
     def end(self, done):
         """Faults off; everything settles, and is judged."""
         finish(self.makers)
-        self.abroad.calm()
+        self.providers.calm()
         debts = [debt for maker in self.makers[:-1] for debt in maker.debts]
-        finals = judge_all(self.gateway, self.abroad, debts, self.shop.orders)
-        faults = self.abroad.faults()
+        finals = judge_all(self.gateway, self.providers, debts, self.shop.orders)
+        faults = self.providers.faults()
         print(f"{done}, {dict(faults)}; {len(debts)} requests, {len(self.shop.orders)} orders: "
               f"{dict(finals)}")
         assert faults.total() + sum(done.values()) >= FAULTS_MIN
         assert finals[201] > finals[402] and self.shop.orders
         # Webhooks of every kind came through, and only the signed ones were heard.
-        heard = {(w.twist, w.told) for w in self.abroad.plain.ledger.webhooks()}
+        heard = {(w.twist, w.told) for w in self.providers.plain.ledger.webhooks()}
         assert {("plain", "200"), ("early", "200"), ("duplicate", "200"), ("out_of_order", "200"),
                 ("wrong_signature", "401"), ("old", "401")} <= heard, heard
         assert not heard & {("wrong_signature", "200"), ("old", "200")}, heard
@@ -115,7 +115,7 @@ class Scene:
         for process in self.processes:
             process.check_log()
         self.provider.close()
-        self.abroad.close()
+        self.providers.close()
 
 
 def kill(process):

@@ -8,11 +8,11 @@ import time
 import pytest
 
 from harness import check, postgres
-from harness.abroad import Abroad, Debt
-from harness.operator_command import Operator
 from harness.gateway import Gateway
-from harness.work_process import WorkProcess
+from harness.operator_command import Operator
 from harness.provider import Provider
+from harness.providers import Debt, Providers
+from harness.work_process import WorkProcess
 from judge import Task, join
 from outbox import judge_all, rows_of
 
@@ -29,11 +29,11 @@ class Yard:
 
     def __init__(self, folder, **config):
         self.folder = folder
-        self.abroad = Abroad(folder)
+        self.providers = Providers(folder)
         self.provider = Provider(folder / "ledger")
         (folder / "gateway").mkdir()
         self.gateway = Gateway(folder / "gateway", self.provider.url,
-                               self.abroad.config(**{**QUICK, **config}), True)
+                               self.providers.config(**{**QUICK, **config}), True)
         self.operator = Operator(self.gateway)
         self.work_processes = []
 
@@ -45,14 +45,14 @@ class Yard:
         return all(row["state"] == "done" for row in rows_of(self.operator))
 
     def judge(self, debts):
-        return judge_all(self.gateway, self.abroad, debts, settle_after_ms=SETTLE_AFTER_MS)
+        return judge_all(self.gateway, self.providers, debts, settle_after_ms=SETTLE_AFTER_MS)
 
     def close(self):
         for process in [self.gateway, *self.work_processes]:
             process.kill()
             process.check_log()
         self.provider.close()
-        self.abroad.close()
+        self.providers.close()
 
 
 @pytest.fixture
@@ -77,8 +77,8 @@ def is_over(one, debts):
 def run_to_death(one, step, passing):
     """With some answers lost before and after the effect, killed at the n-th passing
     of a step; then started again, and judged. Whether it was killed."""
-    one.abroad.keyed.fault("reset_after", times=1)
-    one.abroad.plain.script({"when": {"number": 1}, "fault": {"kind": "reset_after"}},
+    one.providers.keyed.fault("reset_after", times=1)
+    one.providers.plain.script({"when": {"number": 1}, "fault": {"kind": "reset_after"}},
                             {"when": {"number": [2, 3]}, "fault": {"kind": "reset_before"}})
     debts = [Debt(path) for path in ("/keyed", "/plain", "/plain", "/plain", "/keyed")]
     one.gateway.spawn({"HAPAX_CRASH_AT": f"{step}:{passing}"}).wait_ready(may_die=True)
@@ -105,7 +105,7 @@ def test_killed_later(yard, at):
 def test_killed_again_and_again(yard, at):
     """At the same step of what is done after each start: it still ends well."""
     one = yard()
-    one.abroad.plain.fault("reset_after", times=1)
+    one.providers.plain.fault("reset_after", times=1)
     debts = [Debt(path) for path in ("/keyed", "/plain")]
     clients = []
     for passing in (1, 2, 1):
@@ -122,8 +122,8 @@ def test_killed_again_and_again(yard, at):
 def check_keyed(one, debt):
     """Sent again under the same key: one effect, and its own answer."""
     assert debt.final(one.gateway) == 201
-    first, *again = one.abroad.keyed.ledger.sends(operation=debt.reference)
-    effect, = one.abroad.keyed.ledger.effects(operation=debt.reference)
+    first, *again = one.providers.keyed.ledger.sends(operation=debt.reference)
+    effect, = one.providers.keyed.ledger.effects(operation=debt.reference)
     assert again and {send.key for send in again} == {first.key}
     assert all(send.replay and send.effect == effect.id for send in again)
     assert debt.answers[-1][1].decode().find(effect.id) > 0
@@ -132,9 +132,9 @@ def check_keyed(one, debt):
 def check_plain(one, debt):
     """Not sent again but asked about: one effect, and that it happened is known."""
     assert debt.final(one.gateway) == 409
-    assert len(one.abroad.plain.ledger.sends(operation=debt.reference)) == 1
-    assert len(one.abroad.plain.ledger.effects(operation=debt.reference)) == 1
-    assert one.abroad.plain.ledger.lookups(operation=debt.reference)[-1].told == "200"
+    assert len(one.providers.plain.ledger.sends(operation=debt.reference)) == 1
+    assert len(one.providers.plain.ledger.effects(operation=debt.reference)) == 1
+    assert one.providers.plain.ledger.lookups(operation=debt.reference)[-1].told == "200"
 
 
 @pytest.mark.parametrize("path, look", [("/keyed", check_keyed), ("/plain", check_plain)])
@@ -143,7 +143,7 @@ def test_acted_and_not_recorded(yard, path, look):
     one.gateway.start({"HAPAX_CRASH_AT": "job_answered"})
     debt.accept(one.gateway)
     assert one.gateway.wait() == -9
-    assert len(one.abroad.all[path[1:]].ledger.effects()) == 1
+    assert len(one.providers.all[path[1:]].ledger.effects()) == 1
     one.gateway.start()
     check.until(one.is_settled, "sent again, or asked about", 30)
     look(one, debt)
@@ -184,10 +184,10 @@ def test_among_many(yard):
     assert time.monotonic() - began > 10, "a claim was taken away from one who might live"
     check_keyed(one, dead["/keyed"])
     check_plain(one, dead["/plain"])
-    sent = len(one.abroad.plain.ledger.sends())
+    sent = len(one.providers.plain.ledger.sends())
     for sleeper in sleepers:
         wake(sleeper)
-    assert len(one.abroad.plain.ledger.sends()) == sent
+    assert len(one.providers.plain.ledger.sends()) == sent
     one.judge([*dead.values(), *asleep.values()])
 
 
@@ -202,4 +202,4 @@ def test_nobody_to_ask(yard):
     check.problem(debt.ask(one.gateway), "idempotency_outcome_unknown")
     assert [row["operation"] for row in one.operator.jobs("--state", "unknown")] == [debt.reference]
     assert debt.reference in one.operator.on("keys", "ls", "--state", "unknown", "--full")
-    assert len(one.abroad.plain.ledger.sends()) == 1
+    assert len(one.providers.plain.ledger.sends()) == 1

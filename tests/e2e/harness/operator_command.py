@@ -1,5 +1,5 @@
 """Operator commands on the store of one gateway; and a gateway that owes jobs to the
-outside provider."""
+external service."""
 import json
 import os
 import subprocess
@@ -44,9 +44,9 @@ class Operator:
         return self.json("keys", "show", reference, *arguments)
 
 
-def outbox_config(outside, target=None, **more):
+def outbox_config(external, target=None, **more):
     """A gateway whose POST /owed is delivered later, to the provider as `bank`."""
-    bank = {"url": outside.url, "timeout": "2s", "connect_timeout": "2s", "attempts": 1, "backoff": "10ms",
+    bank = {"url": external.url, "timeout": "2s", "connect_timeout": "2s", "attempts": 1, "backoff": "10ms",
             "backoff_max": "10ms", "provider_id": "/id", "breaker": {"failures": 0}}
     return {"tenant": {"from": "header", "name": "X-Tenant", "anonymous": "refuse"}, "trusted_peers": ["127.0.0.1"],
             "targets": {"bank": {**bank, **(target or {})}},

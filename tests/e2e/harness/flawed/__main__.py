@@ -10,7 +10,7 @@ import threading
 
 from harness.flawed import flaws, flaws_key, flaws_time, right
 from harness.flawed.api import Api
-from harness.outside_tls import server_context
+from harness.external_tls import server_context
 from harness.provider import Provider
 from harness.wire import Closed, Malformed, Wire
 

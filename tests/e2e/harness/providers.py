@@ -1,4 +1,4 @@
-"""Two providers outside, a configuration that owes them jobs, and requests that
+"""Two external services, a configuration that owes them jobs, and requests that
 make it owe them. One provider honours keys; the other does not, and is asked what
 became of things, and tells it by webhooks."""
 import collections
@@ -6,8 +6,8 @@ import json
 import threading
 import time
 
+from .external_service import CREDENTIAL, LOOKUP_CREDENTIAL, ExternalService
 from .gateway import merge
-from .outside import CREDENTIAL, LOOKUP_CREDENTIAL, Outside
 from .secret import new_key
 from .wire import Closed, Malformed
 
@@ -29,13 +29,13 @@ def pause(seconds):
     threading.Event().wait(seconds)
 
 
-class Abroad:
+class Providers:
     """Both providers, and the configuration that leads to them."""
 
     def __init__(self, folder, **settings):
         self.folder = folder
-        self.keyed = Outside(folder / "keyed", credential=CREDENTIAL, honours_keys=True)
-        self.plain = Outside(folder / "plain", credential=CREDENTIAL, **settings)
+        self.keyed = ExternalService(folder / "keyed", credential=CREDENTIAL, honours_keys=True)
+        self.plain = ExternalService(folder / "plain", credential=CREDENTIAL, **settings)
         self.all = {"keyed": self.keyed, "plain": self.plain}
 
     def secret_file(self, name, value):
@@ -44,8 +44,8 @@ class Abroad:
         path.chmod(0o600)
         return str(path)
 
-    def target(self, outside):
-        return {**TARGET, "url": outside.tls_url, "ca_file": outside.ca_file,
+    def target(self, external):
+        return {**TARGET, "url": external.tls_url, "ca_file": external.ca_file,
                 "credentials": {"file": self.secret_file("target.credential", CREDENTIAL)}}
 
     def config(self, **more):
@@ -72,15 +72,15 @@ class Abroad:
 
     def script(self, chance, faults, lookups, share=0.6):
         """Random faults of sends and of lookups from now on."""
-        for outside in self.all.values():
-            outside.script(
+        for external in self.all.values():
+            external.script(
                 {"random": {"seed": chance.randrange(1 << 32), "share": share, "faults": faults}},
                 {"when": {"kind": "lookup"},
                  "random": {"seed": chance.randrange(1 << 32), "share": 0.3, "faults": lookups}})
 
     def calm(self):
-        for outside in self.all.values():
-            outside.calm()
+        for external in self.all.values():
+            external.calm()
 
     def faults(self):
         """How many requests met a fault of the script, by kind."""
@@ -88,8 +88,8 @@ class Abroad:
         return collections.Counter(json.loads(row.fault)["kind"] for row in rows)
 
     def close(self):
-        for outside in self.all.values():
-            outside.close()
+        for external in self.all.values():
+            external.close()
 
 
 class Debt:

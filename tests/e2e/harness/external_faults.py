@@ -1,4 +1,4 @@
-"""Which fault meets which request of the outside provider. A script is a list of
+"""Which fault meets which request of the external service. A script is a list of
 rules, the first that matches decides:
 
   {"when": {"kind": "send" | "lookup",        default: send
@@ -13,7 +13,7 @@ A fault is {"kind": one of KINDS} with, for any kind:
   before_ms, after_ms          slow before and after the effect
   before_gate, after_gate      held there until the test releases the gate
   state                        of the effect (succeeded), or what a lookup says
-  webhooks                     twists of outside_webhooks, instead of the setting
+  webhooks                     twists of external_webhooks, instead of the setting
 and for some: status, retry_after, late_ms, bytes, headers, json.
 
 The randomness of a request comes from the seed and its number, so that it does

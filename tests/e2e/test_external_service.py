@@ -1,4 +1,4 @@
-"""Shows that the outside provider tells the truth: every fault looks on the wire
+"""Shows that the external service tells the truth: every fault looks on the wire
 as its name says, and whatever the caller sees, the ledger knows how often it
 happened, through a kill as well."""
 import json
@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from harness import outside_faults
-from harness.outside import LOOKUP_CREDENTIAL, Outside
-from harness.outside_tls import Authority, client_context
+from harness import external_faults
+from harness.external_service import LOOKUP_CREDENTIAL, ExternalService
+from harness.external_tls import Authority, client_context
 from harness.wire import Closed, Malformed, Wire, connect, request_bytes
 
 LOSSES = (Closed, Malformed, ConnectionError)
@@ -19,12 +19,12 @@ LOSSES = (Closed, Malformed, ConnectionError)
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory):
-    with Outside(tmp_path_factory.mktemp("outside")) as outside:
-        yield outside
+    with ExternalService(tmp_path_factory.mktemp("external")) as external:
+        yield external
 
 
 @pytest.fixture
-def outside(one):
+def external(one):
     """The module's provider, as it is by default; keys and operations of a test
     are its own."""
     one.set(honours_keys=False, remember_ms=None, lookup_delay_ms=0, credential=None,
@@ -45,32 +45,32 @@ def post_bytes(key, body=b'{"amount": 10}', path="/pay", headers=()):
     return request_bytes("POST", path, fields, body)
 
 
-def post(outside, key, body=b'{"amount": 10}', path="/pay", headers=()):
-    with connect(("127.0.0.1", outside.port)) as wire:
+def post(external, key, body=b'{"amount": 10}', path="/pay", headers=()):
+    with connect(("127.0.0.1", external.port)) as wire:
         wire.send(post_bytes(key, body, path, headers))
         return wire.answer("POST")
 
 
-def get(outside, target, credential=LOOKUP_CREDENTIAL):
+def get(external, target, credential=LOOKUP_CREDENTIAL):
     fields = [("Authorization", credential)] if credential else []
-    with connect(("127.0.0.1", outside.port)) as wire:
+    with connect(("127.0.0.1", external.port)) as wire:
         wire.send(request_bytes("GET", target, fields))
         return wire.answer()
 
 
-def lookup(outside, key):
-    return get(outside, f"/lookup?operation=op%20of%20{key.replace(' ', '%20')}")
+def lookup(external, key):
+    return get(external, f"/lookup?operation=op%20of%20{key.replace(' ', '%20')}")
 
 
-def told(outside, key):
-    return [send.told for send in outside.ledger.sends(key=key)]
+def told(external, key):
+    return [send.told for send in external.ledger.sends(key=key)]
 
 
-def test_effect(outside, key):
+def test_effect(external, key):
     """A send is one effect, and both are written down with all that came along."""
-    answer = post(outside, f'"{key}"', b"body", "/pay/1?x=y", [("Authorization", "Bearer s3cr3t")])
-    effect, = outside.ledger.effects(key=key)
-    send, = outside.ledger.sends(key=key)
+    answer = post(external, f'"{key}"', b"body", "/pay/1?x=y", [("Authorization", "Bearer s3cr3t")])
+    effect, = external.ledger.effects(key=key)
+    send, = external.ledger.sends(key=key)
     assert (answer.status, answer.json()) == (201, {"id": effect.id, "status": "succeeded"})
     for row in (effect, send):
         assert (row.path, row.body, row.attempt) == ("/pay/1", b"body", "1")
@@ -94,13 +94,13 @@ def test_effect(outside, key):
     ({"kind": "big", "bytes": 100000}, 201, 1, {}),
     ({"kind": "say", "status": 307, "headers": {"Location": "/x"}}, 307, 0, {"Location": "/x"}),
 ], ids=lambda value: value.get("kind") if isinstance(value, dict) else None)
-def test_answers(outside, key, fault, status, effects, fields):
+def test_answers(external, key, fault, status, effects, fields):
     """Faults with an answer: its status and headers, and whether it happened."""
-    outside.script({"fault": fault})
-    answer = post(outside, key)
-    assert (answer.status, len(outside.ledger.effects(key=key))) == (status, effects)
+    external.script({"fault": fault})
+    answer = post(external, key)
+    assert (answer.status, len(external.ledger.effects(key=key))) == (status, effects)
     assert {name: answer[name] for name in fields} == fields
-    assert told(outside, key) == [str(status)]
+    assert told(external, key) == [str(status)]
 
 
 def raw_end(wire):
@@ -118,163 +118,163 @@ def raw_end(wire):
     ("half", Closed, 1, "half"), ("nonsense", Malformed, 1, "nonsense"),
 ])
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
-def test_losses(outside, key, kind, loss, effects, word, tls):
+def test_losses(external, key, kind, loss, effects, word, tls):
     """Faults without a whole answer: how it is lost, and whether it happened."""
-    outside.fault(kind)
-    with secured(outside) if tls else connect(("127.0.0.1", outside.port)) as wire:
+    external.fault(kind)
+    with secured(external) if tls else connect(("127.0.0.1", external.port)) as wire:
         wire.send(post_bytes(key))
         with pytest.raises(loss):
             if tls and word == "reset":
                 raw_end(wire)
             wire.answer("POST")
-    assert len(outside.ledger.effects(key=key)) == effects
-    assert told(outside, key) == [word]
+    assert len(external.ledger.effects(key=key)) == effects
+    assert told(external, key) == [word]
 
 
 @pytest.mark.parametrize("kind, effects", [("hold_before", 0), ("hold_after", 1)])
-def test_holds(outside, key, kind, effects):
+def test_holds(external, key, kind, effects):
     """A held request is never answered, for as long as the caller waits."""
-    outside.fault(kind)
-    with connect(("127.0.0.1", outside.port)) as wire:
+    external.fault(kind)
+    with connect(("127.0.0.1", external.port)) as wire:
         wire.send(post_bytes(key))
-        outside.wait(lambda: told(outside, key) == ["silence"])
+        external.wait(lambda: told(external, key) == ["silence"])
         wire.sock.settimeout(0.05)
         with pytest.raises(TimeoutError):
             wire.answer("POST")
-    assert len(outside.ledger.effects(key=key)) == effects
+    assert len(external.ledger.effects(key=key)) == effects
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_gates(outside, key, when):
+def test_gates(external, key, when):
     """At a gate a request stands still, before its effect or after it."""
-    outside.fault("none", **{f"{when}_gate": key})
-    with connect(("127.0.0.1", outside.port)) as wire:
+    external.fault("none", **{f"{when}_gate": key})
+    with connect(("127.0.0.1", external.port)) as wire:
         wire.send(post_bytes(key))
-        seen = outside.ledger.sends if when == "before" else outside.ledger.effects
-        outside.wait(lambda: seen(key=key))
-        assert len(outside.ledger.effects(key=key)) == (0 if when == "before" else 1)
-        assert told(outside, key) == [None]
-        outside.release(key)
+        seen = external.ledger.sends if when == "before" else external.ledger.effects
+        external.wait(lambda: seen(key=key))
+        assert len(external.ledger.effects(key=key)) == (0 if when == "before" else 1)
+        assert told(external, key) == [None]
+        external.release(key)
         assert wire.answer("POST").status == 201
 
 
-def test_slow(outside, key):
+def test_slow(external, key):
     """A slow request takes its time on both sides of the effect."""
-    outside.fault("none", before_ms=120, after_ms=80)
+    external.fault("none", before_ms=120, after_ms=80)
     began = time.monotonic()
-    assert post(outside, key).status == 201
+    assert post(external, key).status == 201
     whole_ms = (time.monotonic() - began) * 1000
-    send, = outside.ledger.sends(key=key)
-    effect, = outside.ledger.effects(key=key)
+    send, = external.ledger.sends(key=key)
+    effect, = external.ledger.effects(key=key)
     assert effect.at - send.at >= 119 and whole_ms >= 200, (send.at, effect.at, whole_ms)
 
 
 @pytest.mark.parametrize("honours", [False, True], ids=["plain", "honours keys"])
-def test_late(outside, key, honours):
+def test_late(external, key, honours):
     """It happens after the caller has gone; with keys, a resend that was faster
     leaves nothing for the late one to do."""
-    outside.set(honours_keys=honours)
-    outside.fault("late", late_ms=100)
-    with connect(("127.0.0.1", outside.port)) as wire:
+    external.set(honours_keys=honours)
+    external.fault("late", late_ms=100)
+    with connect(("127.0.0.1", external.port)) as wire:
         wire.send(post_bytes(key))
-        outside.wait(lambda: told(outside, key) == ["silence"])
-        assert (outside.ledger.effects(key=key), lookup(outside, key).status) == ([], 404)
-        assert not honours or post(outside, key).status == 201
-    first = outside.wait(lambda: outside.ledger.sends(key=key)[0].effect)  # the late one's
-    effects = [effect.id for effect in outside.ledger.effects(key=key)]
+        external.wait(lambda: told(external, key) == ["silence"])
+        assert (external.ledger.effects(key=key), lookup(external, key).status) == ([], 404)
+        assert not honours or post(external, key).status == 201
+    first = external.wait(lambda: external.ledger.sends(key=key)[0].effect)  # the late one's
+    effects = [effect.id for effect in external.ledger.effects(key=key)]
     assert effects == [first]
-    assert lookup(outside, key).json()["id"] == first
+    assert lookup(external, key).json()["id"] == first
 
 
-def test_caller_gone_before_answer(outside, key):
+def test_caller_gone_before_answer(external, key):
     """What was told to nobody is marked; it has happened all the same."""
-    outside.fault("big", after_gate=key, bytes=8 << 20)
-    with connect(("127.0.0.1", outside.port)) as wire:
+    external.fault("big", after_gate=key, bytes=8 << 20)
+    with connect(("127.0.0.1", external.port)) as wire:
         wire.send(post_bytes(key))
-        outside.wait(lambda: outside.ledger.effects(key=key))
-    outside.release(key)
-    send = outside.wait(lambda: [s for s in outside.ledger.sends(key=key) if s.lost])[0]
-    assert (send.told, len(outside.ledger.effects(key=key))) == ("201", 1)
+        external.wait(lambda: external.ledger.effects(key=key))
+    external.release(key)
+    send = external.wait(lambda: [s for s in external.ledger.sends(key=key) if s.lost])[0]
+    assert (send.told, len(external.ledger.effects(key=key))) == ("201", 1)
 
 
-def test_request_cut_short(outside, key):
+def test_request_cut_short(external, key):
     """Half a request has no effect, but it was a sending."""
-    with connect(("127.0.0.1", outside.port)) as wire:
+    with connect(("127.0.0.1", external.port)) as wire:
         wire.send(post_bytes(key)[:-3])
-    send = outside.wait(lambda: outside.ledger.sends(key=key))[0]
-    assert (send.whole, send.told, outside.ledger.effects(key=key)) == (0, None, [])
+    send = external.wait(lambda: external.ledger.sends(key=key))[0]
+    assert (send.whole, send.told, external.ledger.effects(key=key)) == (0, None, [])
 
 
 # Its own idempotency.
-def test_no_idempotency(outside, key):
+def test_no_idempotency(external, key):
     """By default the same key twice is two effects."""
-    assert post(outside, key).body != post(outside, key).body
-    assert len(outside.ledger.effects(key=key)) == 2
+    assert post(external, key).body != post(external, key).body
+    assert len(external.ledger.effects(key=key)) == 2
 
 
-def test_idempotency(outside, key):
+def test_idempotency(external, key):
     """A remembered key gives the stored answer, even of a send whose own was lost."""
-    outside.set(honours_keys=True)
-    outside.fault("error_after")
-    assert post(outside, key).status == 500
-    answers = {post(outside, key).body for _ in range(2)}
-    effect, = outside.ledger.effects(key=key)
+    external.set(honours_keys=True)
+    external.fault("error_after")
+    assert post(external, key).status == 500
+    answers = {post(external, key).body for _ in range(2)}
+    effect, = external.ledger.effects(key=key)
     assert [json.loads(body)["id"] for body in answers] == [effect.id]
-    assert [(s.told, s.effect, s.replay) for s in outside.ledger.sends(key=key)] == [
+    assert [(s.told, s.effect, s.replay) for s in external.ledger.sends(key=key)] == [
         ("500", effect.id, 0), ("201", effect.id, 1), ("201", effect.id, 1)]
 
 
-def test_idempotency_of_refusals(outside, key):
+def test_idempotency_of_refusals(external, key):
     """A decline is remembered; what was not carried out is not."""
-    outside.set(honours_keys=True)
-    outside.script({"when": {"nth": 1}, "fault": {"kind": "too_many"}},
+    external.set(honours_keys=True)
+    external.script({"when": {"nth": 1}, "fault": {"kind": "too_many"}},
                    {"when": {"nth": 2}, "fault": {"kind": "decline"}})
-    assert [post(outside, key).status for _ in range(3)] == [429, 402, 402]
-    assert outside.ledger.effects(key=key) == []
+    assert [post(external, key).status for _ in range(3)] == [429, 402, 402]
+    assert external.ledger.effects(key=key) == []
 
 
-def test_key_with_another_body(outside, key):
+def test_key_with_another_body(external, key):
     """A remembered key with another body is refused."""
-    outside.set(honours_keys=True)
-    assert [post(outside, key, body).status for body in (b"1", b"2", b"1")] == [201, 422, 201]
-    assert len(outside.ledger.effects(key=key)) == 1
+    external.set(honours_keys=True)
+    assert [post(external, key, body).status for body in (b"1", b"2", b"1")] == [201, 422, 201]
+    assert len(external.ledger.effects(key=key)) == 1
 
 
-def test_forgetting(outside, key):
+def test_forgetting(external, key):
     """A key is remembered for its time and no longer."""
-    outside.set(honours_keys=True, remember_ms=3600_000)
-    ids = [post(outside, key).json()["id"]]
+    external.set(honours_keys=True, remember_ms=3600_000)
+    ids = [post(external, key).json()["id"]]
     for shift in (3500_000, 3700_000):
-        outside.set(clock_shift_ms=shift)
-        ids.append(post(outside, key).json()["id"])
+        external.set(clock_shift_ms=shift)
+        ids.append(post(external, key).json()["id"])
     assert (ids[0] == ids[1], ids[1] == ids[2]) == (True, False)
-    outside.forget(key)
-    assert post(outside, key).json()["id"] != ids[2]
-    assert len(outside.ledger.effects(key=key)) == 3
+    external.forget(key)
+    assert post(external, key).json()["id"] != ids[2]
+    assert len(external.ledger.effects(key=key)) == 3
 
 
 # Lookups.
-def test_lookups(outside, key):
+def test_lookups(external, key):
     """Effects are found by operation and by id, with the lookup's own credential."""
-    assert lookup(outside, key).status == 404
-    made = post(outside, key).json()["id"]
-    assert lookup(outside, key).json()["id"] == made
-    assert get(outside, f"/lookup/{made}").json()["status"] == "succeeded"
-    assert get(outside, "/lookup/prov_0").status == 404
+    assert lookup(external, key).status == 404
+    made = post(external, key).json()["id"]
+    assert lookup(external, key).json()["id"] == made
+    assert get(external, f"/lookup/{made}").json()["status"] == "succeeded"
+    assert get(external, "/lookup/prov_0").status == 404
     for credential in (None, "Bearer other"):
-        assert get(outside, f"/lookup/{made}", credential).status == 401
-    outside.set_state(made, "failed")
-    assert get(outside, f"/lookup/{made}").json()["status"] == "failed"
-    assert outside.ledger.lookups(operation=f"op of {key}")[0].told == "404"
+        assert get(external, f"/lookup/{made}", credential).status == 401
+    external.set_state(made, "failed")
+    assert get(external, f"/lookup/{made}").json()["status"] == "failed"
+    assert external.ledger.lookups(operation=f"op of {key}")[0].told == "404"
 
 
-def test_lookup_delayed(outside, key):
+def test_lookup_delayed(external, key):
     """A new effect is seen only after a time."""
-    outside.set(lookup_delay_ms=3600_000)
-    made = post(outside, key).json()["id"]
-    assert [lookup(outside, key).status, get(outside, f"/lookup/{made}").status] == [404, 404]
-    outside.set(clock_shift_ms=3600_001)
-    assert [lookup(outside, key).status, get(outside, f"/lookup/{made}").status] == [200, 200]
+    external.set(lookup_delay_ms=3600_000)
+    made = post(external, key).json()["id"]
+    assert [lookup(external, key).status, get(external, f"/lookup/{made}").status] == [404, 404]
+    external.set(clock_shift_ms=3600_001)
+    assert [lookup(external, key).status, get(external, f"/lookup/{made}").status] == [200, 200]
 
 
 @pytest.mark.parametrize("fault, status, state", [
@@ -285,41 +285,41 @@ def test_lookup_delayed(outside, key):
     ({"kind": "too_many", "retry_after": 1}, 429, None),
     ({"kind": "say", "status": 404}, 404, None),
 ])
-def test_lookup_faults(outside, key, fault, status, state):
+def test_lookup_faults(external, key, fault, status, state):
     """A lookup can say anything, or fail."""
-    post(outside, key)
-    outside.script({"when": {"kind": "lookup"}, "fault": fault})
-    answer = lookup(outside, key)
+    post(external, key)
+    external.script({"when": {"kind": "lookup"}, "fault": fault})
+    answer = lookup(external, key)
     assert (answer.status, answer.json().get("status")) == (status, state)
 
 
-def test_credential(outside, key):
+def test_credential(external, key):
     """Without the target's credential nothing happens."""
-    outside.set(credential="Bearer s3cr3t-target")
-    assert post(outside, key).status == 401
+    external.set(credential="Bearer s3cr3t-target")
+    assert post(external, key).status == 401
     right = [("Authorization", "Bearer s3cr3t-target")]
-    assert post(outside, key, headers=right).status == 201
-    assert len(outside.ledger.effects(key=key)) == 1
+    assert post(external, key, headers=right).status == 201
+    assert len(external.ledger.effects(key=key)) == 1
 
 
 # The script.
-def test_script(outside, key):
+def test_script(external, key):
     """The first rule that matches decides: by number, path, key, so many times."""
-    number = len(outside.ledger.sends()) + 1
-    outside.script({"when": {"number": [number + 1]}, "fault": {"kind": "say", "status": 418}},
+    number = len(external.ledger.sends()) + 1
+    external.script({"when": {"number": [number + 1]}, "fault": {"kind": "say", "status": 418}},
                    {"when": {"path": "/slow/*"}, "fault": {"kind": "say", "status": 419}},
                    {"when": {"key": key}, "times": 2, "fault": {"kind": "say", "status": 420}})
-    seen = [post(outside, key, path=path).status
+    seen = [post(external, key, path=path).status
             for path in ("/a", "/slow/b", "/slow/c", "/d", "/e", "/f")]
     assert seen == [420, 418, 419, 420, 201, 201]
 
 
-def test_random_script(outside, key):
+def test_random_script(external, key):
     """A seed gives the same faults for the same numbers, and others give others."""
     faults = [{"kind": "say", "status": status} for status in range(410, 450)]
-    first = len(outside.ledger.sends()) + 1
-    outside.script({"random": {"seed": 7, "share": 0.5, "faults": faults}})
-    seen = [post(outside, key).status for _ in range(20)]
+    first = len(external.ledger.sends()) + 1
+    external.script({"random": {"seed": 7, "share": 0.5, "faults": faults}})
+    seen = [post(external, key).status for _ in range(20)]
     assert 201 in seen and len(set(seen)) > 5
     again = {number: draw(7, number, faults) for number in range(first, first + 20)}
     assert list(again.values()) == seen
@@ -329,24 +329,24 @@ def test_random_script(outside, key):
 def draw(seed, number, faults):
     row = {"kind": "send", "number": number, "nth": 1, "path": "/"}
     rule = {"id": "r", "random": {"seed": seed, "share": 0.5, "faults": faults}}
-    return outside_faults.choose([rule], row, lambda _: 0)[1].get("status", 201)
+    return external_faults.choose([rule], row, lambda _: 0)[1].get("status", 201)
 
 
 @pytest.mark.parametrize("rule", [
     {"fault": {"kind": "explode"}}, {"fault": {"kind": "none", "after": 3}}, {"when": {}},
     {"when": {"pth": "/"}, "fault": {"kind": "none"}}, {"often": 1, "fault": {"kind": "none"}},
 ])
-def test_misspelt_script(outside, rule):
+def test_misspelt_script(external, rule):
     """A script that says nothing known is refused, not ignored."""
     with pytest.raises(AssertionError):
-        outside.script(rule)
+        external.script(rule)
 
 
 # The process.
-def secured(outside, ca_file=None, name="localhost"):
-    plain = socket.create_connection(("127.0.0.1", outside.tls_port), timeout=15)
+def secured(external, ca_file=None, name="localhost"):
+    plain = socket.create_connection(("127.0.0.1", external.tls_port), timeout=15)
     try:
-        context = client_context(ca_file or outside.ca_file)
+        context = client_context(ca_file or external.ca_file)
         return Wire(context.wrap_socket(plain, server_hostname=name))
     except OSError:
         plain.close()
@@ -354,52 +354,52 @@ def secured(outside, ca_file=None, name="localhost"):
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
-def test_https(outside, key, name):
+def test_https(external, key, name):
     """HTTPS works for whoever trusts the test's authority."""
-    with secured(outside, name=name) as wire:
+    with secured(external, name=name) as wire:
         for _ in range(2):
             wire.send(post_bytes(key))
             assert wire.answer("POST").status == 201
-    assert len(outside.ledger.effects(key=key)) == 2
+    assert len(external.ledger.effects(key=key)) == 2
 
 
-def test_untrusted(outside, tmp_path):
+def test_untrusted(external, tmp_path):
     """Who trusts another authority, or wanted another name, does not get through."""
     stranger = Authority(tmp_path, "stranger")
     for how in ({"ca_file": stranger.ca_file}, {"name": "bank.test"}):
         with pytest.raises(ssl.SSLCertVerificationError):
-            secured(outside, **how)
+            secured(external, **how)
 
 
-def test_refuses(outside, key):
+def test_refuses(external, key):
     """With its doors closed, connections are refused; then they are not."""
-    outside.refuse()
-    for port in (outside.port, outside.tls_port):
+    external.refuse()
+    for port in (external.port, external.tls_port):
         with pytest.raises(ConnectionRefusedError):
             connect(("127.0.0.1", port))
-    outside.accept()
-    assert post(outside, key).status == 201
+    external.accept()
+    assert post(external, key).status == 201
 
 
 def test_survives_kill(tmp_path):
     """After kill -9 the ledger has every effect that was ever told, and the
     process started again knows keys, script and numbers."""
-    with Outside(tmp_path, tls=False, honours_keys=True) as outside:
-        outside.script({"times": 1, "fault": {"kind": "error_after"}},
+    with ExternalService(tmp_path, tls=False, honours_keys=True) as external:
+        external.script({"times": 1, "fault": {"kind": "error_after"}},
                        {"when": {"key": "held"}, "fault": {"kind": "none", "after_gate": "g"}})
-        assert [post(outside, key).status for key in ("a", "b")] == [500, 201]
-        with connect(("127.0.0.1", outside.port)) as wire:
+        assert [post(external, key).status for key in ("a", "b")] == [500, 201]
+        with connect(("127.0.0.1", external.port)) as wire:
             wire.send(post_bytes("held"))
-            outside.wait(lambda: outside.ledger.effects(key="held"))
-            outside.kill()
+            external.wait(lambda: external.ledger.effects(key="held"))
+            external.kill()
             with pytest.raises(LOSSES):
                 wire.answer("POST")
-        before = outside.ledger.effects()
-        assert [(e.key, told(outside, e.key)) for e in before] == [
+        before = external.ledger.effects()
+        assert [(e.key, told(external, e.key)) for e in before] == [
             ("a", ["500"]), ("b", ["201"]), ("held", [None])]
         with pytest.raises(ConnectionRefusedError):
-            post(outside, "a")
-        outside.start()
-        assert [post(outside, key).json()["id"] for key in ("a", "b")] == [e.id for e in before[:2]]
-        assert outside.ledger.effects() == before
-        assert [s.number for s in outside.ledger.sends()] == [1, 2, 3, 4, 5]
+            post(external, "a")
+        external.start()
+        assert [post(external, key).json()["id"] for key in ("a", "b")] == [e.id for e in before[:2]]
+        assert external.ledger.effects() == before
+        assert [s.number for s in external.ledger.sends()] == [1, 2, 3, 4, 5]

@@ -5,8 +5,8 @@ import hashlib
 
 import pytest
 
-from harness.outside_ledger import Book
-from outside_judge import Job, Policy, Told, complaints, judge
+from harness.external_ledger import Book
+from outbox_judge import Job, Policy, Told, complaints, judge
 
 HOUR = 3600_000
 ANSWERS = {"honours_keys": False, "remember_ms": None, "lookup_delay_ms": 0}

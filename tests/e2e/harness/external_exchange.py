@@ -1,4 +1,4 @@
-"""One request at the outside provider, from its arrival to what the caller is
+"""One request at the external service, from its arrival to what the caller is
 told, through the fault that the script has for it. Sends have an effect; lookups
 (GET /lookup?operation=O, GET /lookup/ID) show effects, once they are visible."""
 import json
@@ -8,9 +8,9 @@ import threading
 import time
 import urllib.parse
 
-from . import outside_webhooks
-from .outside_faults import KINDS, NONE, choose
-from .outside_ledger import KeyReused
+from . import external_webhooks
+from .external_faults import KINDS, NONE, choose
+from .external_ledger import KeyReused
 from .wire import Closed, Malformed
 
 NONSENSE = b"220 mail.test ESMTP\r\n\r\n"
@@ -126,10 +126,10 @@ class Exchange:
         """Those that belong before the answer, or those that belong after it."""
         if not self.settings["webhook"] or effect is None:
             return
-        hook = outside_webhooks.Hook(**self.settings["webhook"])
+        hook = external_webhooks.Hook(**self.settings["webhook"])
         for twist in self.fault.get("webhooks", self.settings["webhooks"]):
             if (twist == "early") == early:
-                outside_webhooks.deliver(
+                external_webhooks.deliver(
                     hook, twist, effect, self.fault.get("state", "succeeded"),
                     self.row["operation"],
                     lambda event, told, twist=twist: self.book.sent_webhook(

@@ -1,14 +1,14 @@
-"""The provider beyond the outbox, as a test holds it: a process of its own, which
-survives the death of hapax and can be killed itself. Its ledger (outside_ledger.py)
-is the judge; its faults come from a script (outside_faults.py); it can send
-webhooks (outside_webhooks.py). Port, settings, script and ledger outlive a kill.
+"""An external service that jobs are delivered to, as a test holds it: a process which
+survives the death of hapax and can be killed itself. Its ledger (external_ledger.py)
+is the judge; its faults come from a script (external_faults.py); it can send
+webhooks (external_webhooks.py). Port, settings, script and ledger outlive a kill.
 
 Settings:
   honours_keys       its own idempotency: a remembered key gets the stored answer
   remember_ms        how long it remembers keys; None: for ever
   lookup_delay_ms    how long a new effect cannot be seen by lookups
   credential, lookup_credential   the Authorization it wants; None: anything
-  webhook, webhooks  the arguments of outside_webhooks.Hook, and the twists that
+  webhook, webhooks  the arguments of external_webhooks.Hook, and the twists that
                      every effect's webhooks have
   clock_shift_ms     how far its clock is ahead, so that no test waits for it"""
 import json
@@ -19,10 +19,10 @@ import subprocess
 import sys
 import time
 
-from . import outside_faults
+from . import external_faults
+from .external_ledger import Ledger
+from .external_tls import Authority
 from .gateway import free_port
-from .outside_ledger import Ledger
-from .outside_tls import Authority
 
 E2E = pathlib.Path(__file__).resolve().parents[1]
 CREDENTIAL = "Bearer s3cr3t-target"
@@ -32,7 +32,7 @@ DEFAULTS = {"honours_keys": False, "remember_ms": None, "lookup_delay_ms": 0, "c
             "clock_shift_ms": 0, "rules": []}
 
 
-class Outside:
+class ExternalService:
     """`certificate`: (chain, key) other than its authority's own; None with tls
     off. close() ends it."""
 
@@ -61,9 +61,9 @@ class Outside:
 
     # The process.
     def start(self):
-        with open(self.folder / "outside.log", "ab") as log:
+        with open(self.folder / "external.log", "ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "harness.outside_process", str(self.folder)],
+                [sys.executable, "-m", "harness.external_process", str(self.folder)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                 env={**os.environ, "PYTHONPATH": str(E2E)})
         line = self.process.stdout.readline()
@@ -71,7 +71,7 @@ class Outside:
         return self
 
     def log(self):
-        return (self.folder / "outside.log").read_text()
+        return (self.folder / "external.log").read_text()
 
     def kill(self):
         """As kill -9 does: nothing is finished, nothing is told."""
@@ -112,15 +112,15 @@ class Outside:
         unknown = set(settings) - set(DEFAULTS)
         assert not unknown, f"no such setting: {unknown}"
         self.settings.update(settings)
-        half = self.folder / "outside.json.new"
+        half = self.folder / "external.json.new"
         half.write_text(json.dumps(self.settings))
-        os.replace(half, self.folder / "outside.json")
+        os.replace(half, self.folder / "external.json")
         if self.process:
             self.command("reload")
 
     def script(self, *rules):
         """These rules instead of the earlier ones; their `times` count from now."""
-        outside_faults.check(rules)
+        external_faults.check(rules)
         made = []
         for rule in rules:
             self.rules_made += 1

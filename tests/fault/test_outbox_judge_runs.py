@@ -6,9 +6,9 @@ import uuid
 
 import pytest
 
-from harness.outside import Outside
+from harness.external_service import ExternalService
 from harness.wire import Closed, Malformed, connect, request_bytes
-from outside_judge import REFUSALS, Job, Policy, complaints, judge
+from outbox_judge import REFUSALS, Job, Policy, complaints, judge
 
 FAULTS = [{"kind": kind} for kind in ("none", "error_before", "error_after", "reset_before",
                                       "reset_after", "half", "nonsense", "decline", "unavailable")]
@@ -24,7 +24,7 @@ class Deliverer:
     unknown, because that may still happen. `careless`: sends again whatever
     happened; `forgetful`: with a new key each time; `hasty`: begins with the last
     job; `pushing`: goes on after an unknown one."""
-    outside: Outside
+    external: ExternalService
     honours: bool
     careless: bool = False
     forgetful: bool = False
@@ -49,7 +49,7 @@ class Deliverer:
         """The answer; None where it was lost, or "refused"."""
         fields = [("Idempotency-Key", key), ("Hapax-Operation", operation)]
         try:
-            wire = connect(("127.0.0.1", self.outside.port))
+            wire = connect(("127.0.0.1", self.external.port))
         except ConnectionRefusedError:
             return "refused"
         with wire:
@@ -63,7 +63,7 @@ class Deliverer:
     def meaning(self, answer, job):
         """How the job ends by this answer; None to send it again."""
         if answer == "refused":
-            self.outside.start()
+            self.external.start()
             return None
         status = answer.status if answer else 0
         if 200 <= status < 300:
@@ -76,40 +76,40 @@ class Deliverer:
         return None if self.honours or self.careless else "unknown"
 
 
-def run(outside, chance, honours, count=JOBS, kills=3, **faulty):
+def run(external, chance, honours, count=JOBS, kills=3, **faulty):
     """Delivers, with the provider killed now and then; returns the jobs."""
-    outside.set(honours_keys=honours)
+    external.set(honours_keys=honours)
     seed = chance.randrange(1 << 32)
-    outside.script({"random": {"seed": seed, "share": 0.7, "faults": FAULTS}})
+    external.script({"random": {"seed": seed, "share": 0.7, "faults": FAULTS}})
     jobs = [Job(uuid.uuid4().hex, f"op {n // 3}", f"step-{n % 3}") for n in range(count)]
-    deliverer = Deliverer(outside, honours, **faulty)
+    deliverer = Deliverer(external, honours, **faulty)
     deaths = set(chance.sample(range(count // 3), kills))
     for n in range(count // 3):
         if n in deaths:
-            outside.kill()
+            external.kill()
         deliverer.deliver(jobs[3 * n:3 * n + 3])
     return jobs
 
 
 @pytest.fixture
-def outside(tmp_path):
-    with Outside(tmp_path, tls=False) as one:
+def external(tmp_path):
+    with ExternalService(tmp_path, tls=False) as one:
         yield one
 
 
-def test_rules_kept_with_keys(outside, chance):
+def test_rules_kept_with_keys(external, chance):
     """Whoever sends the same key again until it knows has one effect per job."""
-    jobs = run(outside, chance, True)
-    ends = judge(outside.ledger, jobs, Policy(honours_ms=3600_000))
-    print(ends, len(outside.ledger.sends()), "sends")
-    assert ends["done"] == len(outside.ledger.effects()) > JOBS / 2
+    jobs = run(external, chance, True)
+    ends = judge(external.ledger, jobs, Policy(honours_ms=3600_000))
+    print(ends, len(external.ledger.sends()), "sends")
+    assert ends["done"] == len(external.ledger.effects()) > JOBS / 2
 
 
-def test_rules_kept_without_keys(outside, chance):
+def test_rules_kept_without_keys(external, chance):
     """Whoever sends again only what was refused has at most one effect per job."""
-    jobs = run(outside, chance, False)
-    ends = judge(outside.ledger, jobs)
-    print(ends, len(outside.ledger.sends()), "sends")
+    jobs = run(external, chance, False)
+    ends = judge(external.ledger, jobs)
+    print(ends, len(external.ledger.sends()), "sends")
     assert ends["done"] and ends["unknown"]
 
 
@@ -118,22 +118,22 @@ def test_rules_kept_without_keys(outside, chance):
     ({"forgetful": True}, True, {"nobody's job", "done without an effect"}),
     ({"hasty": True}, True, {"out of order"}),
 ])
-def test_rules_broken(outside, chance, faulty, honours, words):
+def test_rules_broken(external, chance, faulty, honours, words):
     """A deliverer that breaks a rule is found out."""
-    jobs = run(outside, chance, honours, **faulty)
+    jobs = run(external, chance, honours, **faulty)
     policy = Policy(honours_ms=3600_000 if honours else 0)
-    found = {c.split(":")[0] for c in complaints(outside.ledger, jobs, policy)}
+    found = {c.split(":")[0] for c in complaints(external.ledger, jobs, policy)}
     assert words <= found, found
 
 
-def test_pushing_on(outside):
+def test_pushing_on(external):
     """Going on after an unknown job is found out when that one happens late."""
-    outside.fault("none", before_gate="late")
+    external.fault("none", before_gate="late")
     jobs = [Job(uuid.uuid4().hex, "op", f"step-{n}") for n in (1, 2)]
-    Deliverer(outside, False, pushing=True).deliver(jobs)
+    Deliverer(external, False, pushing=True).deliver(jobs)
     assert [job.end for job in jobs] == ["unknown", "done"]
-    assert complaints(outside.ledger, jobs) == []
-    outside.release("late")
-    outside.wait(lambda: outside.ledger.effects(key=jobs[0].key))
-    assert complaints(outside.ledger, jobs) == [
+    assert complaints(external.ledger, jobs) == []
+    external.release("late")
+    external.wait(lambda: external.ledger.effects(key=jobs[0].key))
+    assert complaints(external.ledger, jobs) == [
         "out of order: operation op, its jobs happened as [2, 1]"]

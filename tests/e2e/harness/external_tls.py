@@ -1,4 +1,4 @@
-"""Certificates for the outside provider, made by openssl when a test starts, so
+"""Certificates for the external service, made by openssl when a test starts, so
 that none lies in the tree and none ever expires there."""
 import pathlib
 import ssl

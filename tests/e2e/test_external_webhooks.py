@@ -1,4 +1,4 @@
-"""Shows that the outside provider's webhooks are what a receiver must expect: the
+"""Shows that the external service's webhooks are what a receiver must expect: the
 signatures agree with openssl's and with a published example, every twist arrives
 as its name says, and the process sends them by itself around its effects."""
 import base64
@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from harness import outside_webhooks
-from harness.outside import Outside
-from harness.outside_webhooks import Hook, event_body
+from harness import external_webhooks
+from harness.external_service import ExternalService
+from harness.external_webhooks import Hook, event_body
 from harness.provider import Provider
 from harness.wire import Closed, Wire, connect, request_bytes
 
@@ -103,7 +103,7 @@ def verify(scheme, request, secret):
 def test_sent(receiver, scheme, twist, valid, age, size):
     """A webhook sent by hand: signed as it says, as old and as large as it says."""
     body = event_body("evt_1", "prov_1", "succeeded", "op1")
-    answer = outside_webhooks.send(Hook(receiver.url, scheme, SECRETS[scheme]), body, twist)
+    answer = external_webhooks.send(Hook(receiver.url, scheme, SECRETS[scheme]), body, twist)
     request, = receiver.wait(1)
     agreed, at = verify(scheme, request, SECRETS[scheme])
     assert (answer.status, request.target) == (204, "/hooks/bank?x=1")
@@ -121,7 +121,7 @@ def test_rotation(receiver, scheme):
     other, third = ("whsec_" + base64.b64encode(b"another secret, number %d" % n).decode()
                     for n in (2, 3))
     hook = Hook(receiver.url, scheme, [other, SECRETS[scheme]])
-    outside_webhooks.send(hook, event_body("evt_1", "prov_1"))
+    external_webhooks.send(hook, event_body("evt_1", "prov_1"))
     request, = receiver.wait(1)
     agreed = [verify(scheme, request, s)[0] for s in (other, SECRETS[scheme], third)]
     assert agreed == [True, True, False]
@@ -143,16 +143,16 @@ def test_header_and_prefix():
 
 # By the process itself.
 @pytest.fixture
-def outside(tmp_path, receiver):
+def external(tmp_path, receiver):
     hook = {"url": receiver.url, "scheme": "stripe", "secret": SECRETS["stripe"], "tries": 3,
             "pause_ms": 5}
-    with Outside(tmp_path, tls=False, webhook=hook) as one:
+    with ExternalService(tmp_path, tls=False, webhook=hook) as one:
         yield one
 
 
-def post(outside, key="k", operation="op1"):
+def post(external, key="k", operation="op1"):
     fields = [("Idempotency-Key", key), ("Hapax-Operation", operation)]
-    with connect(("127.0.0.1", outside.port)) as wire:
+    with connect(("127.0.0.1", external.port)) as wire:
         wire.send(request_bytes("POST", "/pay", fields, b"x"))
         return wire.answer("POST")
 
@@ -167,10 +167,10 @@ def said(requests):
     ("old", ["succeeded"], 1), ("oversized", ["succeeded"], 1),
     ("wrong_signature", ["succeeded"], 1),
 ])
-def test_after_an_effect(outside, receiver, twist, states, events):
+def test_after_an_effect(external, receiver, twist, states, events):
     """Every effect is followed, or preceded, by its webhooks."""
-    outside.set(webhooks=[twist])
-    made = post(outside).json()["id"]
+    external.set(webhooks=[twist])
+    made = post(external).json()["id"]
     requests = receiver.wait(len(states))
     bodies = [json.loads(r.body) for r in requests]
     assert said(requests) == states
@@ -180,51 +180,51 @@ def test_after_an_effect(outside, receiver, twist, states, events):
     assert bodies[-1]["created"] <= bodies[0]["created"]
     agreed = {verify("stripe", r, SECRETS["stripe"])[0] for r in requests}
     assert agreed == {twist != "wrong_signature"}
-    outside.wait(lambda: len(outside.ledger.webhooks(effect=made)) == len(states))
-    assert {(w.twist, w.told) for w in outside.ledger.webhooks()} == {(twist, "204")}
+    external.wait(lambda: len(external.ledger.webhooks(effect=made)) == len(states))
+    assert {(w.twist, w.told) for w in external.ledger.webhooks()} == {(twist, "204")}
 
 
-def test_early(outside, receiver):
+def test_early(external, receiver):
     """An early webhook was received while the POST is still without an answer."""
-    outside.fault("none", webhooks=["early"], after_gate="g")
-    with connect(("127.0.0.1", outside.port)) as wire:
+    external.fault("none", webhooks=["early"], after_gate="g")
+    with connect(("127.0.0.1", external.port)) as wire:
         wire.send(request_bytes("POST", "/pay", [("Idempotency-Key", "k")], b"x"))
         receiver.wait(1)
-        assert outside.ledger.sends(key="k")[0].told is None
-        outside.release("g")
+        assert external.ledger.sends(key="k")[0].told is None
+        external.release("g")
         assert wire.answer("POST").status == 201
 
 
 @pytest.mark.parametrize("kind", ["reset_after", "hold_after", "error_after", "late"])
-def test_answer_lost(outside, receiver, kind):
+def test_answer_lost(external, receiver, kind):
     """The webhook comes although the answer never does."""
-    outside.fault(kind)
-    with connect(("127.0.0.1", outside.port)) as wire:
+    external.fault(kind)
+    with connect(("127.0.0.1", external.port)) as wire:
         wire.send(request_bytes("POST", "/pay", [("Idempotency-Key", "k")], b"x"))
-        outside.wait(lambda: any(send.told for send in outside.ledger.sends(key="k")))
+        external.wait(lambda: any(send.told for send in external.ledger.sends(key="k")))
     request, = receiver.wait(1)
-    effect, = outside.ledger.effects()
+    effect, = external.ledger.effects()
     assert json.loads(request.body)["data"]["object"]["id"] == effect.id
 
 
-def test_no_effect_no_webhook(outside, receiver):
+def test_no_effect_no_webhook(external, receiver):
     """Replays and refusals bring no webhook; an effect's state is what it says."""
-    outside.set(honours_keys=True)
-    outside.script({"when": {"nth": 1}, "fault": {"kind": "too_many"}},
+    external.set(honours_keys=True)
+    external.script({"when": {"nth": 1}, "fault": {"kind": "too_many"}},
                    {"when": {"nth": 2}, "fault": {"kind": "none", "state": "failed"}})
-    assert [post(outside).status for _ in range(3)] == [429, 201, 201]
-    assert post(outside, "other").status == 429
-    assert outside.webhook(effect=None, state="last") == [204]
+    assert [post(external).status for _ in range(3)] == [429, 201, 201]
+    assert post(external, "other").status == 429
+    assert external.webhook(effect=None, state="last") == [204]
     assert said(receiver.wait(2)) == ["failed", "last"]
 
 
-def test_tried_again(outside, receiver):
+def test_tried_again(external, receiver):
     """A receiver that fails is tried again, one that is not there too."""
     receiver.statuses = [500, 503]
-    assert outside.webhook(effect="prov_1") == [204]
-    assert [w.told for w in outside.ledger.webhooks()] == ["500", "503", "204"]
+    assert external.webhook(effect="prov_1") == [204]
+    assert [w.told for w in external.ledger.webhooks()] == ["500", "503", "204"]
     with socket.create_server(("127.0.0.1", 0)) as gone:
         url = f"http://127.0.0.1:{gone.getsockname()[1]}/"
     hook = {"url": url, "scheme": "hmac-body", "secret": "s", "tries": 2, "pause_ms": 1}
-    assert outside.webhook(hook=hook) == [None]
-    assert ["Refused" in w.told for w in outside.ledger.webhooks()[3:]] == [True, True]
+    assert external.webhook(hook=hook) == [None]
+    assert ["Refused" in w.told for w in external.ledger.webhooks()[3:]] == [True, True]

@@ -1,4 +1,4 @@
-"""The outside provider's memory, a SQLite file: what was sent to it, what it did,
+"""The external service's memory, a SQLite file: what was sent to it, what it did,
 what it told, which keys it remembers, which webhooks it sent. The process writes
 it before it answers; a test reads it as judge, while the process runs or after
 it was killed. Times are milliseconds of the provider's own clock.

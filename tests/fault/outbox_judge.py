@@ -1,4 +1,4 @@
-"""The judge of the outbox and the reconciler: the outside provider's ledger on one
+"""The judge of the outbox and the reconciler: the external service's ledger on one
 side, and on the other what hapax says of its jobs and what clients were told.
 
 The rules, each a function below:

@@ -1,5 +1,5 @@
 """Webhooks as providers sign and send them. A test calls send() or deliver()
-itself; the outside provider's process calls deliver() after its effects.
+itself; the external service's process calls deliver() after its effects.
 
 Schemes:
   stripe              Stripe-Signature: t=T,v1=hex(HMAC(secret, T "." body))

@@ -1,5 +1,5 @@
-"""The outside provider as a process of its own: python3 -m harness.outside_process
-FOLDER. It reads FOLDER/outside.json, writes FOLDER/ledger.db, listens for HTTP,
+"""The external service as a process of its own: python3 -m harness.external_process
+FOLDER. It reads FOLDER/external.json, writes FOLDER/ledger.db, listens for HTTP,
 for HTTPS, and on a control port, where a line of JSON is a command and its answer
 is another. It ends when its standard input does, so that it outlives no test."""
 import json
@@ -9,10 +9,10 @@ import socket
 import sys
 import threading
 
-from . import outside_webhooks
-from .outside_exchange import exchange
-from .outside_ledger import Book
-from .outside_tls import server_context
+from . import external_webhooks
+from .external_exchange import exchange
+from .external_ledger import Book
+from .external_tls import server_context
 from .provider import Provider
 from .wire import Closed, Malformed, Wire
 
@@ -81,7 +81,7 @@ class Process:
         self.control = Door(self.settings["control_port"], self.obey_all)
 
     def reload(self):
-        self.settings = json.loads((self.folder / "outside.json").read_text())
+        self.settings = json.loads((self.folder / "external.json").read_text())
         self.book.shift_ms = self.settings["clock_shift_ms"]
 
     def start(self):
@@ -142,8 +142,8 @@ class Process:
 
     def do_webhook(self, hook, twist, effect, state, operation):
         """Webhooks of an effect, or of one that never was; the statuses told."""
-        hook = outside_webhooks.Hook(**hook)
-        answers = outside_webhooks.deliver(
+        hook = external_webhooks.Hook(**hook)
+        answers = external_webhooks.deliver(
             hook, twist, effect, state, operation,
             lambda event, told: self.book.sent_webhook(event, effect, twist, hook.url, told))
         return [answer and answer.status for answer in answers]
