@@ -13,7 +13,7 @@ static void check_probe(const struct hpx_probe *probe)
 	HPX_ASSERT(!probe->given || probe->caller.url != NULL);
 }
 
-static void check_outside(const struct hpx_settings *settings)
+static void check_services(const struct hpx_settings *settings)
 {
 	for (size_t i = 0; i < settings->target_count; i++) {
 		const struct hpx_job_target *target = &settings->targets[i];
@@ -51,7 +51,7 @@ static void check_settings(const struct hpx_settings *settings)
 		HPX_ASSERT(settings->routes[i].number == i);
 		check_route(settings, &settings->routes[i]);
 	}
-	check_outside(settings);
+	check_services(settings);
 	hpx_buffer_init(&changes, 1 << 20);
 	HPX_ASSERT(hpx_config_changes(settings, settings, &changes) == HPX_OK);
 	HPX_ASSERT(changes.len == 0);

@@ -365,7 +365,7 @@ static void check_shows_what_is_only_observed(void **state)
 	}
 }
 
-/* A file with services outside: what check says of them, and that no secret is
+/* A file with external services: what check says of them, and that no secret is
  * among it. */
 static void check_shows_services_and_no_secret(void **state)
 {

@@ -1,4 +1,4 @@
-/* A service outside, for the worker's tests: answers as it is told, in order
+/* An external service for the worker's tests: answers as it is told, in order
  * and by path, writes down what it was asked, and holds back what it is told to
  * hold back. One thread per connection, one request on each. */
 #ifndef HPX_TESTS_WORKER_PROVIDER_H

@@ -1,4 +1,4 @@
-/* Shows what does not go together about services outside, with the remedy, and
+/* Shows what does not go together about external services, with the remedy, and
  * what is only warned of. */
 #include "config_test.h"
 
@@ -521,5 +521,5 @@ int main(void)
 		cmocka_unit_test(values),
 		cmocka_unit_test(subrequests),
 	};
-	return cmocka_run_group_tests_name("outside_rule", tests, set_secret, NULL);
+	return cmocka_run_group_tests_name("rule_service", tests, set_secret, NULL);
 }

@@ -454,5 +454,5 @@ int main(void)
 		SCENE_TEST(test_survives_a_broken_store),
 	};
 
-	return cmocka_run_group_tests_name("worker/deliver", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("worker/deliverer", tests, NULL, NULL);
 }

@@ -46,5 +46,5 @@ int main(void)
 		SCENE_TEST(test_lost_claims),
 	};
 
-	return cmocka_run_group_tests_name("worker/sweep", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("worker/maintenance", tests, NULL, NULL);
 }

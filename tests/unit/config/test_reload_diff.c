@@ -43,7 +43,7 @@ static void changes_that_need_a_restart_are_named(void **state)
 		{ UP "routes:\n" A, UP "routes:\n" A "    server_error: replay\n", "" },
 		{ UP, UP "routes:\n" A, "" },
 		{ UP "routes:\n" A, UP, "" },
-		/* Services outside. */
+		/* External services. */
 		{ UP, UP "work: {inside: no, deliveries: 3}\njobs: {retention: 9d}\n",
 		  "work.inside, work.deliveries, jobs.retention" },
 		{ UP, UP ASKED, "tenant.from, tenant.anonymous, tenant.url, tenant.header" },
@@ -164,5 +164,5 @@ int main(void)
 		cmocka_unit_test(changes_that_need_a_restart_are_named),
 		cmocka_unit_test(another_secret),
 	};
-	return cmocka_run_group_tests_name("change", tests, set_secret, NULL);
+	return cmocka_run_group_tests_name("reload_diff", tests, set_secret, NULL);
 }

@@ -312,5 +312,5 @@ int main(void)
 		SCENE_TEST(test_stops_while_asking),
 	};
 
-	return cmocka_run_group_tests_name("worker/reconcile", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("worker/reconciler", tests, NULL, NULL);
 }

@@ -306,5 +306,5 @@ int main(void)
 		cmocka_unit_test(a_body_s_signature),
 		cmocka_unit_test(empty_maps),
 	};
-	return cmocka_run_group_tests_name("outside", tests, set_secrets, NULL);
+	return cmocka_run_group_tests_name("external_service", tests, set_secrets, NULL);
 }
