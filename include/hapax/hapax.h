@@ -125,7 +125,7 @@ HAPAX_API void hapax_close(struct hapax *hapax);
 /* What becomes of an attempt whose process died, or whose lease ran out. Since 0.1. */
 enum hapax_on_lost {
 	HAPAX_LOST_UNKNOWN = 0, /* nobody can tell: a person settles it */
-	HAPAX_LOST_RESUME,      /* it runs again after its recovery point: every outside
+	HAPAX_LOST_RESUME,      /* it runs again after its recovery point: every external
 				  * effect has a key of its own, or is fenced */
 	HAPAX_LOST_REPEAT,      /* all it does is in this database and commits with
 				  * hapax_complete: it has, or nothing happened */
@@ -217,7 +217,7 @@ HAPAX_API enum hapax_result hapax_recovery(struct hapax *hapax, const char *leas
 					   char ret_point[HAPAX_POINT_SIZE], void **ret_data,
 					   size_t *ret_data_len, char *problem);
 
-/* A delivery owed to an outside service. The name is the job's own within its
+/* A delivery owed to an external service. The name is the job's own within its
  * operation, over all attempts: the same again is no second job. The bounds are
  * those of an answer. Since 0.1. */
 struct hapax_job {
@@ -240,7 +240,7 @@ HAPAX_API enum hapax_result hapax_enqueue(struct hapax *hapax, const char *lease
 /* The attempt goes on for `lease_ms` (at most an hour) more from now. Since 0.1. */
 HAPAX_API enum hapax_result hapax_renew(struct hapax *hapax, const char *lease, int64_t lease_ms,
 					char *problem);
-/* An outside effect was asked for and no answer came: it becomes what on_lost
+/* An external effect was asked for and no answer came: it becomes what on_lost
  * says, without waiting for the lease to run out. Since 0.1. */
 HAPAX_API enum hapax_result hapax_lose(struct hapax *hapax, const char *lease, char *problem);
 /* Finds lost leases, deletes what has expired, keeps the file in shape; in

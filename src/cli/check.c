@@ -85,9 +85,9 @@ static enum hpx_status print_tenant(const struct hpx_settings *settings, struct 
 	return status == HPX_OK ? hpx_buffer_byte(out, '\n') : status;
 }
 
-/* Services outside. A URL has no credential in it, and no secret is shown. */
-static enum hpx_status print_outside(const struct hpx_settings *settings,
-				     struct hpx_buffer *out)
+/* External services. A URL has no credential in it, and no secret is shown. */
+static enum hpx_status print_services(const struct hpx_settings *settings,
+				      struct hpx_buffer *out)
 {
 	enum hpx_status status = HPX_OK;
 	char honours[HPX_UNIT_SIZE];
@@ -222,7 +222,7 @@ static int check(const struct hpx_config_flags *flags, bool json, struct hpx_buf
 	if (status == HPX_OK && !json && settings != NULL)
 		status = print_tenant(settings, out);
 	if (status == HPX_OK && !json && settings != NULL)
-		status = print_outside(settings, out);
+		status = print_services(settings, out);
 	hpx_settings_unref(settings);
 	hpx_config_report_done(&report);
 	if (status != HPX_OK)

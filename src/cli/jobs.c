@@ -1,4 +1,4 @@
-/* `hapax jobs`: shows the deliveries that are owed to outside services, retries and
+/* `hapax jobs`: shows the deliveries that are owed to external services, retries and
  * discards them. It works beside a running `hapax serve` and never creates a store. Here
  * are finding jobs, ls, retry, discard, and the table of verbs. */
 #include "base/status.h"
@@ -462,7 +462,7 @@ int hpx_cli_jobs(int argc, char **argv)
 	static const struct hpx_operator_verbs command = {
 		.name = "jobs",
 		.about =
-			"Looks at the deliveries that are owed to outside services, and says what is to\n"
+			"Looks at the deliveries that are owed to external services, and says what is to\n"
 			"become of those that came to nothing. Works beside a running hapax serve.",
 		.verb_names = "ls, show, retry and discard",
 		.verbs = verbs,

@@ -151,7 +151,7 @@ static const char reference_routes[] =
 static const char reference_targets[] =
 	"## Targets\n"
 	"\n"
-	"Services outside that jobs are sent to, under `targets`, each with a name of its own\n"
+	"External services that jobs are sent to, under `targets`, each with a name of its own\n"
 	"(1 to 63 of `a-z`, `0-9`, `_` and `-`) that routes and jobs give. At most 64. They need\n"
 	"a store that outlives hapax: `sqlite:` or `postgres:`.\n"
 	"\n"
@@ -389,7 +389,7 @@ static const char sample_routes[] =
 
 static const char sample_targets[] =
 	"\n"
-	"# Services outside that jobs are sent to, each under a name of its own, which\n"
+	"# External services that jobs are sent to, each under a name of its own, which\n"
 	"# routes and jobs give. All but url has a default or may be left out, and of\n"
 	"# file and env one is enough; docs/reference/options.md explains each.\n"
 	"targets:\n"

@@ -307,7 +307,7 @@ bool hpx_request_answer_is_held_back(const struct hpx_request *request)
 	return state == HPX_ANSWER_HELD_BACK || state == HPX_ANSWER_HELD_BACK_LOST;
 }
 
-/* ---- from outside ---- */
+/* ---- events from the downstream and the loop ---- */
 
 bool hpx_request_charge(struct hpx_request *request, size_t bytes, size_t bytes_max)
 {

@@ -47,7 +47,7 @@ struct hpx_description {
 	struct hpx_span route; /* the pattern that matched */
 };
 
-/* A delivery owed to an outside service, named once per operation reference.
+/* A delivery owed to an external service, named once per operation reference.
  * `headers` is lines as they go on the wire. */
 struct hpx_job {
 	struct hpx_span name;

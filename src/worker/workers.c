@@ -7,13 +7,13 @@
 #include "worker/reconciler.h"
 
 enum hpx_status hpx_workers_start(struct hpx_workers *workers, struct hpx_service *service,
-				  bool outside)
+				  bool external)
 {
 	HPX_ASSERT(service->store != NULL && workers->maintenance == NULL && !workers->stopped);
 	enum hpx_status status = hpx_maintenance_start(service, &workers->maintenance);
 
 	/* A store in memory has no outbox. */
-	if (!outside || !hpx_store_can(service->store, HPX_STORE_OUTBOX))
+	if (!external || !hpx_store_can(service->store, HPX_STORE_OUTBOX))
 		return status;
 	if (status == HPX_OK && service->settings->target_count > 0)
 		status = hpx_deliverer_start(service, 0, &workers->deliverer);

@@ -14,10 +14,10 @@ struct hpx_workers {
 	bool stopped;
 };
 
-/* With `outside`, jobs are delivered and unknown outcomes probed, too. On an
+/* With `external`, jobs are delivered and unknown outcomes probed, too. On an
  * error, the workers that were started go on until hpx_workers_stop. */
 enum hpx_status hpx_workers_start(struct hpx_workers *workers, struct hpx_service *service,
-				  bool outside);
+				  bool external);
 void hpx_workers_reload(struct hpx_workers *workers, struct hpx_settings *settings);
 /* There is a new job; `workers` is a struct hpx_workers. From any thread. */
 void hpx_workers_wake(void *workers);
