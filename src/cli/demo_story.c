@@ -325,16 +325,16 @@ static bool play_side(struct hpx_demo_stage *stage, struct hpx_demo_side *side,
 {
 	struct hpx_demo_sum intended = { 1, step->order.cents };
 	char saw[SAW_SIZE] = "nothing: the step could not be played";
-	bool told = step->act(stage, side, step, saw);
+	bool right = step->act(stage, side, step, saw);
 
 	if (hpx_demo_api_sum(&side->api, step->order.order, ret_sum) != HPX_OK) {
 		hpx_demo_report_trouble(report, "the ledger cannot be read");
 		return false;
 	}
 	hpx_demo_report_side(report, side->name, saw, &intended, ret_sum);
-	if (!told)
+	if (!right)
 		hpx_demo_report_trouble(report, "that is not what should have been answered");
-	return told;
+	return right;
 }
 
 /* A step is right where the ledger has one payment with hapax, and several without it:

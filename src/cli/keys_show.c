@@ -145,9 +145,9 @@ static size_t merge(const struct shown_operation *shown, const struct hpx_event 
 
 	while (at < count && events[at].at_ms < record->created_ms)
 		out[n++] = events[at++];
-	bool told = at < count && events[at].attempt == 1 &&
-		    is_called(&events[at], hpx_move_name(beginning));
-	if (!told)
+	bool has_beginning = at < count && events[at].attempt == 1 &&
+			     is_called(&events[at], hpx_move_name(beginning));
+	if (!has_beginning)
 		out[n++] = begun;
 	for (size_t i = at; i < count; i++)
 		out[n++] = events[i];

@@ -8,8 +8,8 @@
 #include "store/store.h"
 
 /* Whether somebody chose what a 5xx means. A profile is a choice. */
-static bool is_server_error_said(const struct hpx_parse_context *context,
-				 const struct hpx_given_set *set)
+static bool is_server_error_given(const struct hpx_parse_context *context,
+				  const struct hpx_given_set *set)
 {
 	return context->settings->profile == HPX_PROFILE_STRIPE ||
 	       hpx_context_given(context, "defaults.server_error", NULL)->given ||
@@ -121,8 +121,8 @@ static void check_policies(struct hpx_parse_context *context)
 			check_ignored(context, n);
 		else
 			check_wait(context, "routes[].wait", route, &context->routes[n]);
-		settings->routes[n].server_error_said =
-			is_server_error_said(context, &context->routes[n]);
+		settings->routes[n].server_error_given =
+			is_server_error_given(context, &context->routes[n]);
 		/* Inherited options are reported at `defaults`, once. */
 		if (is_participation_given(context, &context->routes[n]))
 			check_participation(context, route, &context->routes[n]);
@@ -132,7 +132,7 @@ static void check_policies(struct hpx_parse_context *context)
 			check_compared_headers(context, route, &context->routes[n]);
 	}
 	check_compared_headers(context, &settings->fallback, NULL);
-	settings->fallback.server_error_said = is_server_error_said(context, NULL);
+	settings->fallback.server_error_given = is_server_error_given(context, NULL);
 	check_participation(context, &settings->fallback, NULL);
 	/* A default may be meant for a route. */
 	if (!waits)
@@ -310,7 +310,7 @@ static bool is_unanswered(const struct hpx_settings *settings, const struct hpx_
 {
 	const struct hpx_policy *policy = &route->policy;
 
-	return !route->server_error_said && policy->key != HPX_KEY_IGNORE &&
+	return !route->server_error_given && policy->key != HPX_KEY_IGNORE &&
 	       policy->deliver == HPX_DELIVER_NOW &&
 	       policy->completes == HPX_COMPLETES_UPSTREAM && !settings->observe &&
 	       !route->observe;

@@ -95,7 +95,7 @@ static void take_outcome(struct hpx_request *request, const struct hpx_http_head
 	request->attempt.outcome = hpx_outcome_of_answer(head->status, later, declared, policy);
 	request->attempt.outcome_assumed = hpx_outcome_is_assumed(head->status, later, declared);
 	request->attempt.outcome_reason = hpx_outcome_reason(head->status, later, declared, policy,
-							     request->head.route->server_error_said);
+							     request->head.route->server_error_given);
 }
 
 static void on_head(void *user, const struct hpx_http_head *head)

@@ -47,7 +47,7 @@ static const struct hpx_answer *answer_to_store(struct hpx_request *request)
 
 /* The event upstream_down has been logged: a warning for each request that finds the
  * upstream down would hide everything else. */
-static bool is_told_already(const struct hpx_request *request)
+static bool is_logged_already(const struct hpx_request *request)
 {
 	return hpx_request_answer_is_lost(request) && !request->attempt.failure.any_byte_left &&
 	       atomic_load(&request->shard->gateway->upstream_state.down);
@@ -57,7 +57,7 @@ static enum hpx_log_level level_of(const struct hpx_request *request)
 {
 	if (request->attempt.outcome == HPX_OUTCOME_UNKNOWN)
 		return HPX_LOG_WARN;
-	return is_told_already(request) ? HPX_LOG_DEBUG : HPX_LOG_INFO;
+	return is_logged_already(request) ? HPX_LOG_DEBUG : HPX_LOG_INFO;
 }
 
 static const char *event_of(const struct hpx_request *request)

@@ -34,7 +34,7 @@ struct hpx_subrequests {
 	pthread_mutex_t lock;
 	struct hpx_inquiry *inquiries[BUCKETS];
 	struct hpx_identities *identities; /* NULL: nothing is remembered */
-	bool down;                         /* the last question was not answered */
+	bool down;                         /* the last inquiry was not answered */
 	struct hpx_counter results[HPX_SUBREQUEST_COUNT];
 };
 
@@ -85,12 +85,12 @@ uint64_t hpx_subrequests_count(const struct hpx_subrequests *subrequests,
 	return hpx_counter_read(&subrequests->results[result]);
 }
 
-/* ---- the question ---- */
+/* ---- the inquiry ---- */
 
 /* Whether the service gets this header, and its answer is cached under it:
  * Authorization, X-Api-Key, Cookie, every other header that may name a caller, and
  * `tenant.with`. */
-static bool is_told(const struct hpx_tenant_source *source, struct hpx_span name)
+static bool is_sent_on(const struct hpx_tenant_source *source, struct hpx_span name)
 {
 	return !hpx_span_ieq(name, HPX_SPAN("Host")) &&
 	       hpx_tenant_looks_at(source->settings, name);
@@ -104,7 +104,7 @@ static const struct hpx_field *find_twice(const struct hpx_tenant_source *source
 
 	for (size_t i = 1; i < head->field_count; i++) {
 		struct hpx_span name = head->fields[i].name;
-		if (!is_told(source, name) || hpx_span_ieq(name, HPX_SPAN("Cookie")))
+		if (!is_sent_on(source, name) || hpx_span_ieq(name, HPX_SPAN("Cookie")))
 			continue;
 		if (hpx_field_find(head, name) != &head->fields[i])
 			return &head->fields[i];
@@ -139,7 +139,7 @@ enum hpx_status hpx_subrequest_credentials(const struct hpx_tenant_source *sourc
 	}
 	hpx_sha256_init(&hash);
 	for (size_t i = 0; i < head->field_count && status == HPX_OK; i++)
-		if (is_told(source, head->fields[i].name))
+		if (is_sent_on(source, head->fields[i].name))
 			status = add_credential(&hash, out, head->fields[i].name,
 						head->fields[i].value);
 	/* Its own Host is the service's. */

@@ -184,7 +184,7 @@ static bool is_of_delivery(struct hpx_span name)
 }
 
 /* Fields that a replay sets, or leaves out, itself. */
-static bool is_said_by_hapax(struct hpx_span name)
+static bool is_set_by_hapax(struct hpx_span name)
 {
 	return hpx_field_is_ours(name) || hpx_span_ieq(name, HPX_SPAN("idempotent-replayed")) ||
 	       hpx_span_ieq(name, HPX_SPAN("idempotency-expires"));
@@ -192,7 +192,7 @@ static bool is_said_by_hapax(struct hpx_span name)
 
 bool hpx_field_name_is_kept(struct hpx_span name)
 {
-	return !is_hop_name(name) && !is_of_delivery(name) && !is_said_by_hapax(name) &&
+	return !is_hop_name(name) && !is_of_delivery(name) && !is_set_by_hapax(name) &&
 	       !hpx_span_istarts(name, HPX_SPAN("proxy-")) &&
 	       !hpx_span_istarts(name, HPX_SPAN("ratelimit-"));
 }

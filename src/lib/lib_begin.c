@@ -234,28 +234,28 @@ static void take_record(const struct hpx_pending *pending, struct hapax_operatio
 static enum hpx_status read_recovery_point(struct hpx_pending *pending, int64_t deadline_ms,
 					   struct hapax_operation *operation, char *detail)
 {
-	struct hpx_pending *question;
+	struct hpx_pending *reading;
 
 	if (operation->verdict != HAPAX_EXECUTE || pending->op.decision.record.point[0] == '\0')
 		return HPX_OK;
-	question = hpx_pending_new(pending->hapax, HPX_VERB_READ_POINT);
-	if (question == NULL)
+	reading = hpx_pending_new(pending->hapax, HPX_VERB_READ_POINT);
+	if (reading == NULL)
 		return HPX_NOMEM;
-	question->op.id = pending->op.id;
-	question->op.token = pending->op.decision.record.token;
-	enum hpx_status status = hpx_pending_run(&question, deadline_ms, detail);
+	reading->op.id = pending->op.id;
+	reading->op.token = pending->op.decision.record.token;
+	enum hpx_status status = hpx_pending_run(&reading, deadline_ms, detail);
 	if (status == HPX_OK) {
 		HPX_ASSERT(operation->memory == NULL);
-		memcpy(operation->point, question->op.decision.record.point,
+		memcpy(operation->point, reading->op.decision.record.point,
 		       sizeof(operation->point));
-		operation->memory = question->op.read_point.data.ptr;
-		operation->data = question->op.read_point.data.len > 0 ?
-					  question->op.read_point.data.ptr :
+		operation->memory = reading->op.read_point.data.ptr;
+		operation->data = reading->op.read_point.data.len > 0 ?
+					  reading->op.read_point.data.ptr :
 					  NULL;
-		operation->data_len = question->op.read_point.data.len;
-		hpx_buffer_init(&question->op.read_point.data, 0);
+		operation->data_len = reading->op.read_point.data.len;
+		hpx_buffer_init(&reading->op.read_point.data, 0);
 	}
-	hpx_pending_free(question);
+	hpx_pending_free(reading);
 	return status;
 }
 

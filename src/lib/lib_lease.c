@@ -167,7 +167,7 @@ enum hapax_result hapax_advance(struct hapax *hapax, const char *lease, const ch
 	return run_and_free(pending, problem);
 }
 
-/* A question carries nothing that could be uncertain. */
+/* A query carries nothing that could be uncertain. */
 static enum hapax_result not_told(enum hapax_result result, char *problem)
 {
 	if (result != HAPAX_UNCERTAIN)

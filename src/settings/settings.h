@@ -73,7 +73,7 @@ struct hpx_route {
 	const struct hpx_segment *segments;
 	size_t segment_count;
 	struct hpx_policy policy;
-	bool server_error_said; /* given here, in defaults or by a profile */
+	bool server_error_given; /* given here, in defaults or by a profile */
 	bool observe;
 	struct hpx_recipe recipe;
 	struct hpx_recipe_id recipe_id;

@@ -26,7 +26,7 @@
 #include "store/change.h"
 
 #define STRIPES 8
-/* Between two questions for removals. */
+/* Between two queries for removals. */
 #define INTERVAL_MS 250
 /* Longer than this nobody needs a copy, and sums of times stay small. */
 #define LIFE_MAX_MS ((int64_t)24 * 60 * 60 * 1000)
@@ -56,7 +56,7 @@ struct hpx_cache {
 	size_t entries_max;
 	size_t bucket_count;
 	_Atomic uint64_t epoch;
-	_Atomic int64_t checked_boot_ms; /* when the last answered question was asked; 0: never */
+	_Atomic int64_t checked_boot_ms; /* when the last answered query began; 0: never */
 	_Atomic uint64_t last_removal;   /* the store's count at that time */
 	atomic_size_t bytes;             /* of all parts, for metrics */
 	atomic_size_t count;
@@ -382,7 +382,7 @@ size_t hpx_cache_count(const struct hpx_cache *cache)
 
 /* ---- the invalidator ---- */
 
-/* A question that fails takes nothing out: the cache stops answering by itself when
+/* A query that fails takes nothing out: the cache stops answering by itself when
  * none was answered for a while. After such a gap it begins empty: a history that
  * was cut meanwhile could not tell, and a database that was replaced by its standby
  * may know less than we do. */
@@ -392,7 +392,7 @@ struct hpx_cache_invalidator {
 	struct hpx_store_reader *reader;
 	struct hpx_thread thread;
 	/* The thread's own. */
-	int64_t checked_boot_ms; /* when the last answered question was asked */
+	int64_t checked_boot_ms; /* when the last answered query began */
 	struct hpx_removals removals;
 };
 

@@ -262,8 +262,8 @@ static bool is_about_job(const struct hpx_outbox_found *found, int64_t number)
 }
 
 /* Whether there is what the op is about, and it is the one that is meant. */
-static enum hpx_status check_subject(const struct hpx_outbox_found *found, bool about_job,
-				     const struct hpx_mark *reference)
+static enum hpx_status check_reference(const struct hpx_outbox_found *found, bool about_job,
+				       const struct hpx_mark *reference)
 {
 	bool exists = about_job ? found->job_exists : found->operation.exists;
 	bool readable = about_job ? found->job_readable : found->operation.readable;
@@ -413,7 +413,7 @@ void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *
 						  .of_job = about_job };
 	op->judged_ms = now->wall_ms;
 	op->rule.update->move = HPX_RECONCILE_STAY;
-	op->status = check_subject(found, about_job, &op->mark);
+	op->status = check_reference(found, about_job, &op->mark);
 	if (op->rule.update->answer != NULL && op->rule.update->answer->status == 0)
 		op->status = HPX_MISUSE;
 	if (op->status != HPX_OK)

@@ -424,7 +424,7 @@ enum hpx_space hpx_space_judge(uint64_t disk_bytes, uint64_t file_bytes, uint64_
 /* Operations whose record a person removed, or settled anew. */
 #define HPX_REMOVALS_MAX 1024
 struct hpx_removals {
-	bool all; /* which ones cannot be told: any may be */
+	bool all; /* any may be removed: which ones is not known */
 	size_t count;
 	struct hpx_operation_id ids[HPX_REMOVALS_MAX];
 };
@@ -597,8 +597,8 @@ struct hpx_store_driver {
 	 * RESOLVE), in whichever process, since this reader was asked last; it
 	 * must be asked again within a minute. `all`: the first time, and where
 	 * there are too many, or the history does not reach back. Each removal is
-	 * told by the first question that is asked after its commit. What jobs and
-	 * rulings end (JOB, RULE, REAP) was not completed before: it is not told. */
+	 * reported by the first query that begins after its commit. What jobs and
+	 * rulings end (JOB, RULE, REAP) was not completed before: it is not reported. */
 	enum hpx_status (*removals)(struct hpx_store_reader *reader,
 				    struct hpx_removals *ret_removals);
 };
@@ -644,8 +644,8 @@ struct hpx_store {
 	struct hpx_store_space space; /* what that rests on */
 	/* Counts what people remove (FORGET, RESOLVE), in whichever process, when
 	 * it is committed and before they are told. While it stands, nothing was
-	 * removed that the last question for removals did not tell. NULL: nobody
-	 * counts, and such news is as old as that question. */
+	 * removed that the last query for removals did not report. NULL: nobody
+	 * counts, and such news is as old as that query. */
 	const _Atomic uint64_t *removal_count;
 	struct hpx_counter errors;       /* failed runs */
 	struct hpx_counter lost_at_open; /* leases of dead owners, found when opening to serve */

@@ -20,7 +20,7 @@
 /* A waiter sees another process's answer this much later at most, half of it
  * on average; and one primary-key look-up per waiting operation each time. */
 #define WATCH_INTERVAL_MS 50
-/* Operations in one question; where more are waited for, they take turns. */
+/* Operations in one query; where more are waited for, they take turns. */
 #define WATCH_IDS_MAX 512
 
 struct hpx_waitlist {
@@ -184,7 +184,7 @@ unsigned hpx_waitlist_count(const struct hpx_waitlist *list)
 
 /* ---- attempts that other processes end ---- */
 
-/* A question that fails wakes nobody: the waiters' own deadline ends their wait,
+/* A query that fails wakes nobody: the waiters' own deadline ends their wait,
  * and the committer reports the trouble. */
 struct hpx_watcher {
 	struct hpx_waitlist *waitlist;

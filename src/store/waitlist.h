@@ -38,7 +38,7 @@ size_t hpx_waitlist_ids(struct hpx_waitlist *list, unsigned *cursor,
 
 /* Where several processes work on one store (HPX_STORE_SHARED), an attempt that a
  * request waits for here may be ended elsewhere. While there are waiters, the
- * watcher asks the store a few times a second, with one question for all of them
+ * watcher asks the store a few times a second, with one query for all of them
  * and one connection of its own, and wakes those whose operation has ended. */
 enum hpx_status hpx_watcher_start(struct hpx_store *store, struct hpx_waitlist *waitlist,
 				  struct hpx_watcher **ret_watcher);

@@ -97,9 +97,9 @@ static struct hpx_span lower(struct hpx_check *check, struct hpx_span method)
 static void check_not_done(struct hpx_check *check, const struct hpx_verify_op *op,
 			   const struct hpx_verify_exchange *answer)
 {
-	bool told = hpx_check_is_4xx(answer) || answer->status == 501;
+	bool refused = hpx_check_is_4xx(answer) || answer->status == 501;
 
-	if (!told && !hpx_verify_counts_effects(check->run))
+	if (!refused && !hpx_verify_counts_effects(check->run))
 		hpx_check_undecided(check, "#%u: %s; whether anything happened cannot be seen (give `effects`)",
 				    answer->number, hpx_check_describe(check, answer));
 	else if (hpx_check_effects(check, op, 0))

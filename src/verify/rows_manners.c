@@ -8,7 +8,7 @@
 
 /* The GET to send: `get`, else the GET of the effects, else the Location of a first
  * answer. */
-static bool choose_get(struct hpx_check *check, struct hpx_request_variant *ret_sending)
+static bool choose_get(struct hpx_check *check, struct hpx_request_variant *ret_variant)
 {
 	const struct hpx_verify_spec *spec = hpx_verify_spec_of(check->run);
 	bool given = spec->requests[HPX_REQUEST_get].given;
@@ -16,20 +16,20 @@ static bool choose_get(struct hpx_check *check, struct hpx_request_variant *ret_
 		hpx_check_op_new(check, given ? HPX_REQUEST_get : HPX_REQUEST_main);
 	const struct hpx_verify_exchange *first = NULL;
 
-	*ret_sending = (struct hpx_request_variant){ .op = op };
+	*ret_variant = (struct hpx_request_variant){ .op = op };
 	if (op == NULL || given)
 		return op != NULL;
-	ret_sending->method = HPX_SPAN("GET");
-	ret_sending->body = HPX_SPAN("");
+	ret_variant->method = HPX_SPAN("GET");
+	ret_variant->body = HPX_SPAN("");
 	if (spec->effects_path.len > 0) {
-		ret_sending->path = hpx_verify_op_fill(check->run, op, spec->effects_path);
+		ret_variant->path = hpx_verify_op_fill(check->run, op, spec->effects_path);
 		return true;
 	}
 	first = hpx_check_execute(check, op);
 	if (first == NULL)
 		return false;
 	struct hpx_span location = hpx_verify_exchange_field(first, HPX_SPAN("Location"));
-	ret_sending->path = location;
+	ret_variant->path = location;
 	/* Any other form of a Location may lead to another host. */
 	if (location.len > 1 && location.ptr[0] == '/' && location.ptr[1] != '/')
 		return true;

@@ -123,12 +123,12 @@ static enum hpx_status status_of(struct hpx_verify_conn *conn, int result)
 /* The certificate's fault is told first: people can mend it. */
 static enum hpx_status refuse_handshake(const struct hpx_verify_conn *conn, char *problem)
 {
-	long verdict = SSL_get_verify_result(conn->ssl);
+	long result = SSL_get_verify_result(conn->ssl);
 	const char *reason = ERR_reason_error_string(ERR_peek_error());
 
-	if (verdict != X509_V_OK)
+	if (result != X509_V_OK)
 		refuse_tls(problem, "the certificate is not trusted: ",
-			   X509_verify_cert_error_string(verdict));
+			   X509_verify_cert_error_string(result));
 	else
 		refuse_tls(problem, "no TLS: ", reason ? reason : "the connection was closed");
 	return HPX_UNAVAILABLE;

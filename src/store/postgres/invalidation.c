@@ -1,6 +1,6 @@
 /* What people removed, from the history. An event carries the time at which its
  * row was judged, and is seen when its transaction has committed, later and in
- * any order. So each question looks back over more time than such a
+ * any order. So each query looks back over more time than such a
  * transaction can last, and what the one before it did not see is new.
  *
  * How long one can last: behind its look at the clock, a FORGET or RESOLVE runs
@@ -8,7 +8,7 @@
  * answer, the event, the mark, the commit), each of at most ten seconds
  * (statement_timeout, which the wait for a standby is part of), with two pauses of
  * at most five (idle_in_transaction_session_timeout): 90 seconds. A clock that is
- * set ahead between two questions moves the second one's view no further than the
+ * set ahead between two queries moves the second one's view no further than the
  * first one's. What somebody deletes by SQL of their own leaves no event, and no
  * node hears of it before the answer expires or the gateway is started again.
  *
@@ -28,7 +28,7 @@ struct hpx_pg_last_removals {
 	int64_t seq[HPX_REMOVALS_MAX];
 };
 
-static bool was_told(const struct hpx_pg_last_removals *last, int64_t seq, size_t *from)
+static bool was_reported(const struct hpx_pg_last_removals *last, int64_t seq, size_t *from)
 {
 	while (*from < last->count && last->seq[*from] < seq)
 		(*from)++;
@@ -58,7 +58,7 @@ static void compare(const PGresult *result, const struct hpx_pg_last_removals *b
 			return;
 		}
 		after->seq[after->count++] = seq;
-		if (!was_told(before, seq, &from))
+		if (!was_reported(before, seq, &from))
 			removals->ids[removals->count++] = id;
 	}
 }

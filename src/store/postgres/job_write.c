@@ -183,7 +183,7 @@ bool hpx_pg_items_dirty(const struct hpx_pg_batch *batch)
 	return false;
 }
 
-/* A question that is settled needs no word: the subject's own trigger ends it. */
+/* A question that is settled needs no statement: the trigger of its operation or job ends it. */
 void hpx_pg_send_items(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
 {
 	send_accepted(pipe, batch);

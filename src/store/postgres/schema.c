@@ -20,7 +20,7 @@
 	"AND c.relname = 'schema_version'"
 #define VERSION_SQL "SELECT coalesce(max(version), 0) FROM hapax.schema_version"
 #define NOTE_SQL "INSERT INTO hapax.schema_version (version) VALUES (%u)"
-#define QUESTION_MS 10000
+#define QUERY_MS 10000
 /* A step on a large table takes its time. */
 #define STEP_MS (60 * 60 * 1000)
 
@@ -29,7 +29,7 @@ static enum hpx_status read_number(struct hpx_pg_db *db, const char *sql, unsign
 {
 	PGresult *result = NULL;
 	uint64_t number = 0;
-	enum hpx_status status = hpx_pg_query(db, sql, QUESTION_MS, &result, problem);
+	enum hpx_status status = hpx_pg_query(db, sql, QUERY_MS, &result, problem);
 
 	if (status != HPX_OK)
 		return status;
@@ -125,7 +125,7 @@ static enum hpx_status apply_next(struct hpx_pg_db *db, unsigned *version, char 
 		status = hpx_pg_query(db, step_after(found, &found), STEP_MS, NULL, problem);
 		snprintf(note, sizeof(note), NOTE_SQL, found);
 		if (status == HPX_OK)
-			status = hpx_pg_query(db, note, QUESTION_MS, NULL, problem);
+			status = hpx_pg_query(db, note, QUERY_MS, NULL, problem);
 	}
 	if (status == HPX_OK)
 		status = hpx_pg_query(db, "COMMIT", STEP_MS, NULL, problem);

@@ -214,8 +214,8 @@
 			  "(SELECT count(*) FROM hapax.operation WHERE state = 5)") \
 	X(WATCH, READER, "SELECT id FROM hapax.operation " \
 			 "WHERE id = ANY($1::bytea[]) AND state IN (1, 5)") \
-	/* $1: the time of the last question, $2: how far each looks back.    \
-	 * The time is told where there is no event, too. */ \
+	/* $1: the time of the last query, $2: how far each looks back.    \
+	 * The time is given where there is no event, too. */ \
 	X(REMOVALS, READER, "SELECT " HPX_PG_SQL_CLOCK ", e.seq, e.id " \
 			    "FROM (VALUES (1)) one LEFT JOIN hapax.event e ON " \
 			    "e.what IN (" HPX_SQL_REMOVAL_EVENTS ") AND e.at >= " \

@@ -297,7 +297,7 @@ struct rulings {
 
 /* What is said of an operation is said of the job that brings its answer, as
  * long as that one speaks for it; else of the operation itself. */
-static void choose_subject(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item, int64_t number)
+static void choose_ruled_row(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item, int64_t number)
 {
 	struct hpx_outbox_found *found = &item->found;
 
@@ -322,7 +322,7 @@ static void decide_rule(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item,
 		op->status = HPX_BUSY;
 		return;
 	}
-	choose_subject(outbox, item, op->rule.update->number);
+	choose_ruled_row(outbox, item, op->rule.update->number);
 	hpx_outbox_rule(&item->found, op, &outbox->look.now, &item->change);
 	if (op->status != HPX_OK)
 		return;

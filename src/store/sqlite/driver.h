@@ -210,7 +210,7 @@ void hpx_sqlite_outbox_rows_free(struct hpx_sqlite_outbox_rows *rows);
 enum hpx_status hpx_sqlite_outbox_rows_find(struct hpx_sqlite_db *db,
 					    const struct hpx_operation_id *operation, int64_t number,
 					    struct hpx_sqlite_outbox_rows *ret_rows);
-/* Of a job's entry, which becomes the subject's. */
+/* Of a job's entry, which the rows take over. */
 enum hpx_status hpx_sqlite_outbox_rows_of_job(struct hpx_sqlite_db *db, struct hpx_job_entry *entry,
 					      struct hpx_sqlite_outbox_rows *ret_rows);
 /* The job whose answer that operation waits for, if any. */
