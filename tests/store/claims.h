@@ -12,7 +12,7 @@ enum { CLAIM = 21,
 extern const struct hpx_job mail;
 extern const struct hpx_answer delivered;
 
-/* The verdict's name, or the status' where it is not OK. */
+/* The decision's name, or the status' where it is not OK. */
 const char *accept_job(struct fixture *f, unsigned key, unsigned token,
 		       const struct hpx_job *job);
 struct hpx_claim claim_for(unsigned room, int64_t honours_keys_ms);

@@ -26,7 +26,7 @@ static void undo(struct client *client, unsigned key, unsigned token)
 		fail_msg("undo: %s", hpx_status_name(op.status));
 }
 
-/* The verdict; HPX_DECISION_COUNT where the request was refused. */
+/* The decision; HPX_DECISION_COUNT where the request was refused. */
 static enum hpx_decision_kind ask(struct client *client, unsigned key, unsigned token)
 {
 	struct hpx_ask ask = ask_of(client->f->store, key, 1, token);
@@ -47,11 +47,11 @@ static unsigned reserve_somehow(struct client *client, unsigned key)
 {
 	for (;;) {
 		unsigned token = ++client->next_token;
-		enum hpx_decision_kind verdict = ask(client, key, token);
-		if (verdict == HPX_DECISION_EXECUTE || verdict == HPX_DECISION_EXECUTE_AGAIN)
+		enum hpx_decision_kind decision = ask(client, key, token);
+		if (decision == HPX_DECISION_EXECUTE || decision == HPX_DECISION_EXECUTE_AGAIN)
 			return token;
-		if (verdict != HPX_DECISION_COUNT)
-			fail_msg("key %u: %s", key, hpx_decision_name(verdict));
+		if (decision != HPX_DECISION_COUNT)
+			fail_msg("key %u: %s", key, hpx_decision_name(decision));
 	}
 }
 

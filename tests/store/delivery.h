@@ -17,7 +17,7 @@ struct accept {
 	struct hpx_store_op op;
 };
 void accept_init(struct accept *accept, struct fixture *f, unsigned key, unsigned token);
-/* The verdict's name, or the status' where it is not OK. */
+/* The decision's name, or the status' where it is not OK. */
 const char *accept_later(struct fixture *f, unsigned key, unsigned token);
 /* A job of an attempt under way. */
 enum hpx_status owe(struct fixture *f, unsigned key, unsigned token, const char *name);

@@ -77,7 +77,7 @@ void op_forces(struct hpx_store_op *op, bool force);
 
 /* Runs it alone; fails the test where the run fails. */
 enum hpx_status run_op(struct fixture *f, struct hpx_store_op *op);
-/* The verdict's name, or the status' where it is not OK. */
+/* The decision's name, or the status' where it is not OK. */
 const char *reserve(struct fixture *f, unsigned key, unsigned body, unsigned token);
 enum hpx_status act(struct fixture *f, enum hpx_verb verb, unsigned key, unsigned token);
 enum hpx_status complete(struct fixture *f, unsigned key, unsigned token, const char *body);

@@ -558,5 +558,5 @@ int main(void)
 		ON_POSTGRES(while_it_is_unsure_it_looks),
 		ON_POSTGRES(what_is_run_again_is_recognised),
 	};
-	return run_on_drivers("short", tests);
+	return run_on_drivers("fast_path", tests);
 }

@@ -59,7 +59,7 @@ static void what_was_added_is_there_and_hardly_anything_else(void **state)
 	hpx_id_filter_free(filter);
 }
 
-/* The verdict's name of a look, or the status'. */
+/* The decision's name of a look, or the status'. */
 static const char *look(struct fixture *f, unsigned key)
 {
 	struct hpx_ask ask = ask_of(f->store, key, BODY, B);
@@ -134,5 +134,5 @@ int main(void)
 		ON_SQLITE(a_look_says_the_same_before_while_and_after_it_was_read),
 		ON_SQLITE(a_strangers_row_is_found_by_the_reservation),
 	};
-	return run_on_drivers("filter", tests);
+	return run_on_drivers("id_filter", tests);
 }

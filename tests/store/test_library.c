@@ -1,7 +1,7 @@
 /* Shows that an application meets the same operations whichever way it uses the
  * library: with connections of its own or on its own connection, on SQLite or
  * PostgreSQL; and that on its own connection they are part of its transaction. */
-#include "place.h"
+#include "library_fixture.h"
 
 static char problem[HAPAX_PROBLEM_SIZE];
 
@@ -9,7 +9,7 @@ static char problem[HAPAX_PROBLEM_SIZE];
 
 static void an_answer_is_replayed(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
 	struct hapax_operation first = { .size = sizeof(first) }, later = { .size = sizeof(later) };
 
@@ -38,7 +38,7 @@ static void an_answer_is_replayed(void **state)
 
 static void bytes_stay_bytes(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
 	struct hapax_operation operation = { .size = sizeof(operation) };
 	unsigned char *body = calloc(1, (size_t)16 << 20);
@@ -69,7 +69,7 @@ static void bytes_stay_bytes(void **state)
 
 /* ---- what an old lease may do: nothing ---- */
 
-static void assert_all_stale(struct place *p, const char *lease)
+static void assert_all_stale(struct library_fixture *p, const char *lease)
 {
 	struct hapax_job job = job_of("mail", "hello");
 	char point[HAPAX_POINT_SIZE];
@@ -84,13 +84,13 @@ static void assert_all_stale(struct place *p, const char *lease)
 		      problem);
 	assert_result(hapax_renew(p->own, lease, 1000, problem), HAPAX_STALE, problem);
 	assert_result(hapax_lose(p->own, lease, problem), HAPAX_STALE, problem);
-	assert_int_equal(place_rows(p, "job", "1 = 1"), 0);
+	assert_int_equal(library_rows(p, "job", "1 = 1"), 0);
 }
 
 /* A client has the reference of every answer, and hands it in as the lease. */
 static void a_reference_is_no_lease(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_operation first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
 
 	begin_key(p->hapax, "k", &first);
@@ -107,7 +107,7 @@ static void a_reference_is_no_lease(void **state)
 
 static void a_failed_attempt_is_made_again(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_operation first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
 
 	begin_key(p->hapax, "k", &first);
@@ -125,11 +125,11 @@ static void a_failed_attempt_is_made_again(void **state)
 
 static void a_forgotten_key_is_another_operation(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_operation first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
 
 	begin_key(p->hapax, "k", &first);
-	place_forget(p, first.reference);
+	library_forget(p, first.reference);
 	assert_all_stale(p, first.lease);
 	assert_string_equal(begin_key(p->hapax, "k", &second), "execute");
 	assert_int_equal(second.attempt, 1);
@@ -140,7 +140,7 @@ static void a_forgotten_key_is_another_operation(void **state)
 
 static void what_has_ended_is_refused(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_job job = job_of("mail", "hello");
 	struct hapax_operation operation = { .size = sizeof(operation) };
 
@@ -174,7 +174,7 @@ static const struct {
 
 static void a_lost_lease_becomes_what_on_lost_says(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_operation first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
 	char key[8];
 
@@ -188,7 +188,7 @@ static void a_lost_lease_becomes_what_on_lost_says(void **state)
 						    problem),
 				      HAPAX_OK, problem);
 		assert_string_equal(begin_with(p->hapax, &begin, NULL), "in_progress");
-		place_expire_leases(p);
+		library_expire_leases(p);
 		assert_string_equal(begin_with(p->hapax, &begin, &second), losses[i].verdict);
 		assert_string_equal(second.point, losses[i].point);
 		if (second.verdict == HAPAX_EXECUTE) {
@@ -206,7 +206,7 @@ static void a_lost_lease_becomes_what_on_lost_says(void **state)
 
 static void a_failure_after_a_part_becomes_what_on_lost_says(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_operation operation = { .size = sizeof(operation) };
 	char key[8];
 
@@ -230,7 +230,7 @@ static void a_failure_after_a_part_becomes_what_on_lost_says(void **state)
 static void the_next_attempt_goes_on_after_the_point(void **state)
 {
 	static char data[1 << 20], point[HAPAX_POINT_SIZE];
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
 	struct hapax_operation operation = { .size = sizeof(operation) };
 	void *found = &begin;
@@ -268,7 +268,7 @@ static void the_next_attempt_goes_on_after_the_point(void **state)
 
 static void a_job_is_owed_once(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
 	struct hapax_job job = job_of("mail", "hello"), other = job_of("mail", "bye");
 	struct hapax_operation operation = { .size = sizeof(operation) };
@@ -283,12 +283,12 @@ static void a_job_is_owed_once(void **state)
 	hapax_fail(p->hapax, operation.lease, problem);
 	begin_with(p->hapax, &begin, &operation);
 	assert_result(hapax_enqueue(p->hapax, operation.lease, &job, problem), HAPAX_OK, problem);
-	assert_int_equal(place_rows(p, "job", "name = 'mail' AND headers = 'Content-Type: "
-					      "text/plain\r\n'"),
+	assert_int_equal(library_rows(p, "job", "name = 'mail' AND headers = 'Content-Type: "
+						"text/plain\r\n'"),
 			 1);
 	other.name = "farewell";
 	assert_result(hapax_enqueue(p->hapax, operation.lease, &other, problem), HAPAX_OK, problem);
-	assert_int_equal(place_rows(p, "job", "1 = 1"), 2);
+	assert_int_equal(library_rows(p, "job", "1 = 1"), 2);
 }
 
 /* ---- what is not taken ---- */
@@ -296,7 +296,7 @@ static void a_job_is_owed_once(void **state)
 static void bad_input_is_told(void **state)
 {
 	static char large[(1 << 20) + 1], key[HAPAX_KEY_MAX + 2];
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
 	struct hapax_job job = job_of("mail", "hello");
 	struct hapax_operation operation = { .size = sizeof(operation) };
@@ -334,12 +334,12 @@ static void bad_input_is_told(void **state)
 	begin.tenant = "\xff";
 	assert_result(hapax_begin(p->hapax, &begin, &operation, problem), HAPAX_INVALID, problem);
 	assert_string_equal(begin_key(p->hapax, "k", NULL), "in_progress");
-	assert_int_equal(place_rows(p, "job", "1 = 1"), 0);
+	assert_int_equal(library_rows(p, "job", "1 = 1"), 0);
 }
 
 static void text_is_utf8(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_begin begin = begin_of("\xc3\xa9t\xc3\xa9 \xe2\x82\xac", 1);
 	struct hapax_operation operation = {
 		.size = sizeof(operation)
@@ -359,22 +359,22 @@ static void text_is_utf8(void **state)
 
 static void what_is_rolled_back_did_not_happen(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_job job = job_of("mail", "hello");
 	struct hapax_operation first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
 
-	place_sql(p, "BEGIN");
+	library_sql(p, "BEGIN");
 	assert_string_equal(begin_key(p->hapax, "k", &first), "execute");
-	place_sql(p, "INSERT INTO payment VALUES ('p1')");
+	library_sql(p, "INSERT INTO payment VALUES ('p1')");
 	assert_result(hapax_advance(p->hapax, first.lease, "paid", "1", 1, problem), HAPAX_OK,
 		      problem);
 	assert_result(hapax_enqueue(p->hapax, first.lease, &job, problem), HAPAX_OK, problem);
 	assert_result(complete_with(p->hapax, first.lease, "done", problem), HAPAX_OK, problem);
 	assert_string_equal(begin_key(p->hapax, "k", NULL), "replay");
-	place_sql(p, "ROLLBACK");
-	assert_int_equal(place_count(p, "SELECT count(*) FROM payment"), 0);
-	assert_int_equal(place_rows(p, "operation", "1 = 1"), 0);
-	assert_int_equal(place_rows(p, "job", "1 = 1"), 0);
+	library_sql(p, "ROLLBACK");
+	assert_int_equal(library_count(p, "SELECT count(*) FROM payment"), 0);
+	assert_int_equal(library_rows(p, "operation", "1 = 1"), 0);
+	assert_int_equal(library_rows(p, "job", "1 = 1"), 0);
 	assert_all_stale(p, first.lease);
 	assert_string_equal(begin_key(p->hapax, "k", &second), "execute");
 	assert_int_equal(second.attempt, 1);
@@ -382,51 +382,51 @@ static void what_is_rolled_back_did_not_happen(void **state)
 
 static void what_is_committed_is_replayed(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_job job = job_of("mail", "hello");
 	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	assert_string_equal(begin_key(p->hapax, "k", &operation), "execute");
-	place_sql(p, "BEGIN");
-	place_sql(p, "INSERT INTO payment VALUES ('p1')");
+	library_sql(p, "BEGIN");
+	library_sql(p, "INSERT INTO payment VALUES ('p1')");
 	assert_result(complete_with(p->hapax, operation.lease, "done", problem), HAPAX_OK, problem);
-	place_sql(p, "ROLLBACK");
+	library_sql(p, "ROLLBACK");
 	assert_string_equal(begin_key(p->own, "k", NULL), "in_progress");
-	place_sql(p, "BEGIN");
-	place_sql(p, "INSERT INTO payment VALUES ('p2')");
+	library_sql(p, "BEGIN");
+	library_sql(p, "INSERT INTO payment VALUES ('p2')");
 	assert_result(hapax_enqueue(p->hapax, operation.lease, &job, problem), HAPAX_OK, problem);
 	assert_result(complete_with(p->hapax, operation.lease, "done", problem), HAPAX_OK, problem);
-	place_sql(p, "COMMIT");
+	library_sql(p, "COMMIT");
 	assert_string_equal(begin_key(p->own, "k", NULL), "replay");
 	assert_string_equal(begin_key(p->hapax, "k", NULL), "replay");
-	assert_int_equal(place_count(p, "SELECT count(*) FROM payment WHERE id = 'p2'"), 1);
-	assert_int_equal(place_count(p, "SELECT count(*) FROM payment"), 1);
-	assert_int_equal(place_rows(p, "job", "1 = 1"), 1);
+	assert_int_equal(library_count(p, "SELECT count(*) FROM payment WHERE id = 'p2'"), 1);
+	assert_int_equal(library_count(p, "SELECT count(*) FROM payment"), 1);
+	assert_int_equal(library_rows(p, "job", "1 = 1"), 1);
 }
 
 /* The attempt was paused, its lease ran out, and another one is under way: its
  * transaction cannot commit the answer, so it is rolled back. */
 static void a_paused_attempt_commits_nothing(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
 	struct hapax_operation first = { .size = sizeof(first) }, second = { .size = sizeof(second) };
 
 	begin.on_lost = HAPAX_LOST_REPEAT;
 	begin_with(p->hapax, &begin, &first);
-	place_expire_leases(p);
+	library_expire_leases(p);
 	assert_string_equal(begin_with(p->own, &begin, &second), "execute");
-	place_sql(p, "BEGIN");
-	place_sql(p, "INSERT INTO payment VALUES ('p1')");
+	library_sql(p, "BEGIN");
+	library_sql(p, "INSERT INTO payment VALUES ('p1')");
 	assert_result(complete_with(p->hapax, first.lease, "done", problem), HAPAX_STALE, problem);
-	place_sql(p, "ROLLBACK");
+	library_sql(p, "ROLLBACK");
 	assert_result(complete_with(p->own, second.lease, "second", problem), HAPAX_OK, problem);
-	assert_int_equal(place_count(p, "SELECT count(*) FROM payment"), 0);
+	assert_int_equal(library_count(p, "SELECT count(*) FROM payment"), 0);
 }
 
 static void what_is_durable_at_once_needs_connections_of_its_own(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	begin_key(p->hapax, "k", &operation);

@@ -1,7 +1,7 @@
 /* Shows what a handle with connections of its own does beyond a transaction:
  * what becomes of calls whose time is up, of many threads at once, of leases
  * and expired records, and of records that a gateway made. */
-#include "place.h"
+#include "library_fixture.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -19,17 +19,17 @@ static char problem[HAPAX_PROBLEM_SIZE];
 /* ---- a store that does not answer in time ---- */
 
 /* The application holds what the handle has to write. */
-static void hold(struct place *p)
+static void hold(struct library_fixture *p)
 {
 	if (p->postgres)
-		place_sql(p, "BEGIN; SELECT 1 FROM hapax.operation FOR UPDATE");
+		library_sql(p, "BEGIN; SELECT 1 FROM hapax.operation FOR UPDATE");
 	else
-		place_sql(p, "BEGIN IMMEDIATE");
+		library_sql(p, "BEGIN IMMEDIATE");
 }
 
 static void late_writes_are_written_all_the_same(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
 	struct hapax_operation operation = { .size = sizeof(operation) };
 	char point[HAPAX_POINT_SIZE];
@@ -37,7 +37,7 @@ static void late_writes_are_written_all_the_same(void **state)
 	size_t len = 0;
 
 	assert_string_equal(begin_key(p->hapax, "k", &operation), "execute");
-	place_reopen(p, SHORT_MS);
+	library_reopen(p, SHORT_MS);
 	hold(p);
 	assert_result(complete_with(p->hapax, operation.lease, "done", problem), HAPAX_UNCERTAIN,
 		      problem);
@@ -48,30 +48,30 @@ static void late_writes_are_written_all_the_same(void **state)
 	if (!p->postgres)
 		assert_result(hapax_recovery(p->hapax, operation.lease, point, &data, &len, problem),
 			      HAPAX_UNAVAILABLE, problem);
-	place_sql(p, "ROLLBACK");
-	place_reopen(p, 0); /* closing waits for what is owed */
+	library_sql(p, "ROLLBACK");
+	library_reopen(p, 0); /* closing waits for what is owed */
 	assert_string_equal(begin_with(p->hapax, &begin, NULL), "replay");
 }
 
 static void a_late_reservation_is_given_back(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
 	struct hapax_operation operation = { .size = sizeof(operation) };
 
-	place_reopen(p, SHORT_MS);
+	library_reopen(p, SHORT_MS);
 	begin.lease_ms = 3600000;
-	place_sql(p, "BEGIN IMMEDIATE");
+	library_sql(p, "BEGIN IMMEDIATE");
 	assert_result(hapax_begin(p->hapax, &begin, &operation, problem), HAPAX_UNAVAILABLE, problem);
-	place_sql(p, "ROLLBACK");
-	place_reopen(p, 0);
+	library_sql(p, "ROLLBACK");
+	library_reopen(p, 0);
 	begin_until_execute(p->hapax, &begin);
 }
 
 /* Half of it went by before it was known: what is left may be too short. */
 static void a_reservation_that_took_half_its_lease_is_given_back(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
 	struct hapax_operation operation = { .size = sizeof(operation) };
 
@@ -83,11 +83,11 @@ static void a_reservation_that_took_half_its_lease_is_given_back(void **state)
 
 static void closing_waits_no_longer_than_the_timeout(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	begin_key(p->hapax, "k", &operation);
-	place_reopen(p, SHORT_MS);
+	library_reopen(p, SHORT_MS);
 	hold(p);
 	assert_result(complete_with(p->hapax, operation.lease, "done", problem), HAPAX_UNCERTAIN,
 		      problem);
@@ -95,8 +95,8 @@ static void closing_waits_no_longer_than_the_timeout(void **state)
 	hapax_close(p->own);
 	p->own = p->hapax = NULL;
 	assert_true(hpx_clock_boot_ms() - begun_ms < PATIENCE_MS);
-	place_sql(p, "ROLLBACK");
-	place_reopen(p, 0);
+	library_sql(p, "ROLLBACK");
+	library_reopen(p, 0);
 	p->hapax = p->own;
 	assert_string_equal(begin_key(p->hapax, "k", NULL), "in_progress");
 }
@@ -104,7 +104,7 @@ static void closing_waits_no_longer_than_the_timeout(void **state)
 /* While a store is down, not any number of answers wait for it in memory. */
 static void not_everything_waits(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_operation operation = { .size = sizeof(operation) };
 	size_t len = (size_t)16 << 20;
 	void *body = calloc(1, len);
@@ -118,21 +118,21 @@ static void not_everything_waits(void **state)
 	unsigned waiting = 0;
 
 	begin_key(p->hapax, "k", &operation);
-	place_reopen(p, 1);
+	library_reopen(p, 1);
 	hold(p);
 	for (; result == HAPAX_UNCERTAIN && waiting < 100; waiting++)
 		result = hapax_complete(p->hapax, operation.lease, &answer, problem);
 	assert_result(result, HAPAX_UNAVAILABLE, problem);
 	assert_in_range(waiting, 10, 20);
-	place_sql(p, "ROLLBACK");
-	place_reopen(p, 0);
+	library_sql(p, "ROLLBACK");
+	library_reopen(p, 0);
 	free(body);
 }
 
 /* On the caller's own connection nothing waits behind the caller's back. */
 static void a_held_file_is_busy(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	sqlite3 *other = NULL;
 
 	assert_int_equal(sqlite3_open(p->url + strlen("sqlite:"), &other), SQLITE_OK);
@@ -166,7 +166,7 @@ static void *race(void *user)
 
 static void one_of_many_executes(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct racer racers[THREADS] = { 0 };
 	pthread_barrier_t start;
 	const char *lease = NULL;
@@ -197,12 +197,12 @@ static void one_of_many_executes(void **state)
 
 static void a_lease_goes_on(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_begin begin = begin_of("k", 1);
 	struct hapax_operation operation = { .size = sizeof(operation) };
 
 	begin_with(p->hapax, &begin, &operation);
-	place_expire_leases(p);
+	library_expire_leases(p);
 	assert_result(hapax_renew(p->hapax, operation.lease, 3600000, problem), HAPAX_OK, problem);
 	assert_result(hapax_tidy(p->hapax, problem), HAPAX_OK, problem);
 	assert_string_equal(begin_with(p->hapax, &begin, NULL), "in_progress");
@@ -211,20 +211,20 @@ static void a_lease_goes_on(void **state)
 }
 
 /* Tidies until no such row is there. */
-static void tidy_until_none(struct place *p, const char *where)
+static void tidy_until_none(struct library_fixture *p, const char *where)
 {
 	int64_t until_ms = hpx_clock_boot_ms() + PATIENCE_MS;
 
 	do {
 		assert_result(hapax_tidy(p->hapax, problem), HAPAX_OK, problem);
 		poll(NULL, 0, 2);
-	} while (place_rows(p, "operation", where) != 0 && hpx_clock_boot_ms() < until_ms);
-	assert_int_equal(place_rows(p, "operation", where), 0);
+	} while (library_rows(p, "operation", where) != 0 && hpx_clock_boot_ms() < until_ms);
+	assert_int_equal(library_rows(p, "operation", where), 0);
 }
 
 static void tidying_finds_what_is_lost_and_what_expired(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_begin lost = begin_of("lost", 1), old = begin_of("old", 1);
 	struct hapax_operation operation = { .size = sizeof(operation) };
 
@@ -233,16 +233,16 @@ static void tidying_finds_what_is_lost_and_what_expired(void **state)
 	begin_with(p->hapax, &old, &operation);
 	assert_result(complete_with(p->hapax, operation.lease, "done", problem), HAPAX_OK, problem);
 	tidy_until_none(p, "key = 'old'");
-	place_expire_leases(p);
+	library_expire_leases(p);
 	tidy_until_none(p, "state = 1");
-	assert_int_equal(place_rows(p, "operation", "key = 'lost' AND state = 4"), 1);
+	assert_int_equal(library_rows(p, "operation", "key = 'lost' AND state = 4"), 1);
 }
 
 /* ---- a record that a gateway made ---- */
 
 static void other_recipes_are_compared_by_the_fingerprint(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax_begin begin = begin_of("k", 1), other = begin_of("k", 2);
 	struct hapax_operation operation = { .size = sizeof(operation) };
 	char sql[128];
@@ -251,7 +251,7 @@ static void other_recipes_are_compared_by_the_fingerprint(void **state)
 	snprintf(sql, sizeof(sql), "UPDATE hapax%soperation SET recipe = %s", p->postgres ? "." : "_",
 		 p->postgres ? "decode(repeat('ab', 16), 'hex')" :
 			       "x'abababababababababababababababab'");
-	place_sql(p, sql);
+	library_sql(p, sql);
 	assert_string_equal(begin_with(p->hapax, &begin, NULL), "in_progress");
 	assert_string_equal(begin_with(p->hapax, &other, NULL), "mismatch");
 	assert_result(complete_with(p->hapax, operation.lease, "done", problem), HAPAX_OK, problem);
@@ -263,7 +263,7 @@ static void other_recipes_are_compared_by_the_fingerprint(void **state)
 
 static void what_cannot_be_opened_is_told(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax *hapax = NULL;
 	char url[160];
 
@@ -288,12 +288,12 @@ static void what_cannot_be_opened_is_told(void **state)
 
 static void a_database_without_the_schema_is_told(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 	struct hapax *hapax = NULL;
 
 	hapax_close(p->own);
 	p->own = p->hapax = NULL;
-	place_sql(p, "DROP SCHEMA hapax CASCADE");
+	library_sql(p, "DROP SCHEMA hapax CASCADE");
 	assert_result(hapax_open(p->url, NULL, &hapax, problem), HAPAX_UNAVAILABLE, problem);
 	assert_result(hapax_on_postgres(p->conn, &hapax, problem), HAPAX_UNAVAILABLE, problem);
 	assert_null(hapax);

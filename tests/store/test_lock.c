@@ -45,7 +45,7 @@ static void a_held_row_counts_as_alive(void **state)
 {
 	static const struct {
 		enum hpx_verb verb; /* ends the first attempt; RESERVE: none does */
-		const char *verdict;
+		const char *decision;
 	} rows[] = {
 		{ HPX_VERB_RESERVE, "in_progress" },
 		{ HPX_VERB_COMPLETE, "replay" },
@@ -62,7 +62,7 @@ static void a_held_row_counts_as_alive(void **state)
 		else if (rows[key].verb != HPX_VERB_RESERVE)
 			act(f, rows[key].verb, key, A);
 		hold(app, key);
-		assert_string_equal(reserve(f, key, BODY, B), rows[key].verdict);
+		assert_string_equal(reserve(f, key, BODY, B), rows[key].decision);
 		end(app);
 	}
 	assert_string_equal(reserve(f, 3, BODY, B), "retried");

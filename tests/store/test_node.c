@@ -64,7 +64,7 @@ struct racer {
 	pthread_t thread;
 	pthread_barrier_t *barrier;
 	unsigned created;
-	unsigned other_verdicts;
+	unsigned other_decisions;
 };
 
 #define RACE_KEYS 200
@@ -82,11 +82,11 @@ static void *racer_main(void *user)
 		pthread_barrier_wait(racer->barrier);
 		if (hpx_store_run(racer->f.store, &batch, 1, NULL) != HPX_OK ||
 		    op.status != HPX_OK)
-			racer->other_verdicts++;
+			racer->other_decisions++;
 		else if (op.decision.kind == HPX_DECISION_EXECUTE)
 			racer->created++;
 		else if (op.decision.kind != HPX_DECISION_IN_PROGRESS)
-			racer->other_verdicts++;
+			racer->other_decisions++;
 	}
 	return NULL;
 }
@@ -108,7 +108,7 @@ static void of_two_that_insert_at_once_one_executes(void **state)
 		pthread_join(racers[i].thread, NULL);
 	print_message("%u and %u of %u\n", racers[0].created, racers[1].created, RACE_KEYS);
 	assert_int_equal(racers[0].created + racers[1].created, RACE_KEYS);
-	assert_int_equal(racers[0].other_verdicts + racers[1].other_verdicts, 0);
+	assert_int_equal(racers[0].other_decisions + racers[1].other_decisions, 0);
 	for (unsigned i = 0; i < 2; i++)
 		other_close(&racers[i].f);
 	pthread_barrier_destroy(&barrier);
@@ -224,7 +224,7 @@ struct standby {
 	struct fixture *f;
 	unsigned token;
 	enum hpx_status status;
-	const char *verdict;
+	const char *decision;
 };
 
 static void *reserve_main(void *user)
@@ -236,7 +236,7 @@ static void *reserve_main(void *user)
 
 	op.reserve.ask = &ask;
 	s->status = hpx_store_run(s->f->store, &batch, 1, NULL);
-	s->verdict = s->status == HPX_OK ? hpx_decision_name(op.decision.kind) : "";
+	s->decision = s->status == HPX_OK ? hpx_decision_name(op.decision.kind) : "";
 	return NULL;
 }
 
@@ -292,7 +292,7 @@ static void a_cancelled_wait_for_the_standby_is_not_durable(void **state)
 	await_setting("");
 	reserve_main(&s);
 	assert_status(s.status, HPX_OK);
-	assert_string_equal(s.verdict, "created");
+	assert_string_equal(s.decision, "created");
 	assert_int_equal(record_of(f, 1).attempt, 1);
 }
 

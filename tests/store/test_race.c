@@ -20,9 +20,9 @@ struct race {
 	char answer[8];
 };
 
-static void note_reserve(struct race *race, char who, const char *before, const char *verdict)
+static void note_reserve(struct race *race, char who, const char *before, const char *decision)
 {
-	bool executes = strcmp(verdict, "created") == 0 || strcmp(verdict, "retried") == 0;
+	bool executes = strcmp(decision, "created") == 0 || strcmp(decision, "retried") == 0;
 
 	if (!executes)
 		return;

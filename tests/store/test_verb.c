@@ -206,7 +206,7 @@ static void a_lost_attempt_becomes_what_its_route_says(void **state)
 		enum hpx_on_lost on_lost;
 		enum hpx_completes completes;
 		const char *after;
-		const char *verdict;
+		const char *decision;
 	} lost[] = {
 		{ HPX_ON_LOST_UNKNOWN, HPX_COMPLETES_UPSTREAM, "unknown", "unknown" },
 		{ HPX_ON_LOST_RESUME, HPX_COMPLETES_UPSTREAM, "failed_retryable", "retried" },
@@ -235,7 +235,7 @@ static void a_lost_attempt_becomes_what_its_route_says(void **state)
 				assert_int_equal(sweep(f), 1);
 			if (way < 2)
 				assert_string_equal(state_of(f, key), lost[i].after);
-			assert_string_equal(reserve(f, key, BODY, OLD), lost[i].verdict);
+			assert_string_equal(reserve(f, key, BODY, OLD), lost[i].decision);
 			act(f, HPX_VERB_FAIL, key, OLD);
 		}
 	}
@@ -246,7 +246,7 @@ static void reserve_decides_by_state(void **state)
 	static const struct {
 		enum hpx_state before;
 		unsigned body;
-		const char *verdict;
+		const char *decision;
 		const char *after;
 	} asks[] = {
 		{ S(NONE), BODY, "created", "in_progress" },
@@ -263,7 +263,7 @@ static void reserve_decides_by_state(void **state)
 
 	for (unsigned i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
 		bring_to(f, i, asks[i].before, OWN);
-		assert_string_equal(reserve(f, i, asks[i].body, OLD), asks[i].verdict);
+		assert_string_equal(reserve(f, i, asks[i].body, OLD), asks[i].decision);
 		assert_string_equal(state_of(f, i), asks[i].after);
 	}
 }
@@ -311,7 +311,7 @@ static void a_look_begins_no_attempt(void **state)
 {
 	static const struct {
 		enum hpx_state before;
-		const char *verdict;
+		const char *decision;
 	} looks[] = {
 		{ S(NONE), "NOT_FOUND" },
 		{ S(IN_PROGRESS), "in_progress" },
@@ -329,9 +329,9 @@ static void a_look_begins_no_attempt(void **state)
 		op.reserve.look = true;
 		if (run_op(f, &op) == HPX_OK)
 			assert_string_equal(hpx_decision_name(op.decision.kind),
-					    looks[i].verdict);
+					    looks[i].decision);
 		else
-			assert_string_equal(hpx_status_name(op.status), looks[i].verdict);
+			assert_string_equal(hpx_status_name(op.status), looks[i].decision);
 		assert_string_equal(state_of(f, i), hpx_state_name(looks[i].before));
 		hpx_answer_free(op.reserve.replay);
 	}

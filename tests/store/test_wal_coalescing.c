@@ -1,4 +1,4 @@
-/* Shows that gathering the writes of a commit changes their number and nothing
+/* Shows that coalescing the writes of a commit changes their number and nothing
  * else: the log reads as it was written, what fails is told by the commit it
  * belongs to and never written later, and a process that dies at any write or
  * sync leaves whole what was acknowledged. */
@@ -153,7 +153,7 @@ static char byte_at(sqlite3_file *file, int at)
 	return byte;
 }
 
-/* Who notices first that a gathered write fails. */
+/* Who notices first that a coalesced write fails. */
 enum notices { BY_SYNC,
 	       BY_READ,
 	       BY_SIZE,
@@ -485,5 +485,5 @@ int main(void)
 		ON_SQLITE(whoever_dies_at_a_write_or_sync_keeps_what_was_acknowledged),
 	};
 	disk_register();
-	return cmocka_run_group_tests_name("gather", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("wal_coalescing", tests, NULL, NULL);
 }

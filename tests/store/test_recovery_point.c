@@ -233,5 +233,5 @@ int main(void)
 		ON_EVERY_DRIVER(what_cannot_be_kept_is_refused),
 		ON_EVERY_DRIVER(data_has_its_bound),
 	};
-	return run_on_drivers("part", tests);
+	return run_on_drivers("recovery_point", tests);
 }

@@ -1,5 +1,5 @@
-/* How the four ways are made. */
-#include "place.h"
+/* Making and using the four kinds of library fixture. */
+#include "library_fixture.h"
 
 #include <poll.h>
 
@@ -15,7 +15,7 @@ static void check(enum hapax_result result, const char *problem)
 	assert_int_equal(result, HAPAX_OK);
 }
 
-static void open_own(struct place *p, int64_t timeout_ms)
+static void open_own(struct library_fixture *p, int64_t timeout_ms)
 {
 	struct hapax_options options = {
 		.size = sizeof(options),
@@ -27,7 +27,7 @@ static void open_own(struct place *p, int64_t timeout_ms)
 	check(hapax_open(p->url, &options, &p->own, problem), problem);
 }
 
-static void find_sqlite(struct place *p)
+static void find_sqlite(struct library_fixture *p)
 {
 	char path[96], problem[HAPAX_PROBLEM_SIZE];
 
@@ -35,14 +35,14 @@ static void find_sqlite(struct place *p)
 	snprintf(path, sizeof(path), "%s/shop.db", p->folder);
 	snprintf(p->url, sizeof(p->url), "sqlite:%s", path);
 	assert_int_equal(sqlite3_open(path, &p->db), SQLITE_OK);
-	place_sql(p, "CREATE TABLE payment (id TEXT PRIMARY KEY)");
+	library_sql(p, "CREATE TABLE payment (id TEXT PRIMARY KEY)");
 	if (!p->borrowed)
 		return;
 	check(hapax_install_sqlite(p->db, problem), problem);
 	check(hapax_on_sqlite(p->db, &p->hapax, problem), problem);
 }
 
-static void find_postgres(struct place *p)
+static void find_postgres(struct library_fixture *p)
 {
 	char problem[HAPAX_PROBLEM_SIZE];
 
@@ -56,10 +56,10 @@ static void find_postgres(struct place *p)
 	check(hapax_on_postgres(p->conn, &p->hapax, problem), problem);
 }
 
-int place_setup(void **state)
+int library_setup(void **state)
 {
 	const char *way = *state;
-	struct place *p = calloc(1, sizeof(*p));
+	struct library_fixture *p = calloc(1, sizeof(*p));
 
 	assert_non_null(p);
 	p->borrowed = way[0] == 'b';
@@ -75,9 +75,9 @@ int place_setup(void **state)
 	return 0;
 }
 
-int place_teardown(void **state)
+int library_teardown(void **state)
 {
-	struct place *p = *state;
+	struct library_fixture *p = *state;
 
 	if (p->borrowed)
 		hapax_close(p->hapax);
@@ -90,7 +90,7 @@ int place_teardown(void **state)
 	return 0;
 }
 
-void place_reopen(struct place *p, int64_t timeout_ms)
+void library_reopen(struct library_fixture *p, int64_t timeout_ms)
 {
 	bool same = p->hapax == p->own;
 
@@ -100,7 +100,7 @@ void place_reopen(struct place *p, int64_t timeout_ms)
 		p->hapax = p->own;
 }
 
-void place_sql(struct place *p, const char *sql)
+void library_sql(struct library_fixture *p, const char *sql)
 {
 	char *message = NULL;
 
@@ -112,7 +112,7 @@ void place_sql(struct place *p, const char *sql)
 		fail_msg("%s: %s", sql, message);
 }
 
-long place_count(struct place *p, const char *sql)
+long library_count(struct library_fixture *p, const char *sql)
 {
 	sqlite3_stmt *stmt = NULL;
 	long count;
@@ -130,22 +130,22 @@ long place_count(struct place *p, const char *sql)
 	return count;
 }
 
-long place_rows(struct place *p, const char *table, const char *where)
+long library_rows(struct library_fixture *p, const char *table, const char *where)
 {
 	char sql[256];
 
 	snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s%s WHERE %s",
 		 p->postgres ? "hapax." : "hapax_", table, where);
-	return place_count(p, sql);
+	return library_count(p, sql);
 }
 
-void place_expire_leases(struct place *p)
+void library_expire_leases(struct library_fixture *p)
 {
-	place_sql(p, p->postgres ? "UPDATE hapax.operation SET lease_until = 1" :
-				   "UPDATE hapax_operation SET lease_until = 1");
+	library_sql(p, p->postgres ? "UPDATE hapax.operation SET lease_until = 1" :
+				     "UPDATE hapax_operation SET lease_until = 1");
 }
 
-void place_forget(struct place *p, const char *reference)
+void library_forget(struct library_fixture *p, const char *reference)
 {
 	struct hpx_store_options options = { .url = hpx_span_of(p->url) };
 	struct hpx_store_op op = { .verb = HPX_VERB_FORGET,
@@ -162,8 +162,8 @@ void place_forget(struct place *p, const char *reference)
 	hpx_store_close(store);
 }
 
-void place_assert_result(enum hapax_result got, enum hapax_result want, const char *problem,
-			 const char *file, int line)
+void library_assert_result(enum hapax_result got, enum hapax_result want, const char *problem,
+			   const char *file, int line)
 {
 	if (got == want && (problem[0] == '\0') == (want == HAPAX_OK))
 		return;

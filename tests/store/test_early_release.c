@@ -1,16 +1,16 @@
-/* Shows that on PostgreSQL whoever only has to be told what is there waits for no
- * commit: not for that of new keys in the same batch, nor of answers. The commit
- * is held back here until all of them were told. */
+/* Shows that on PostgreSQL an op that only reports what is stored is released before
+ * the commit of its batch: it waits neither for new keys nor for answers. The commit
+ * is held back here until all such ops are released. */
 #include "application.h"
 
-#define TOLD_MAX 16
+#define RELEASED_MAX 16
 
 /* Keys of what the batch writes. */
 enum { NEW = 100,
        END };
 
 /* An op and what belongs to it. */
-struct turn {
+struct held_op {
 	struct hpx_ask ask;
 	struct hpx_description description;
 	struct hpx_answer answer;
@@ -18,11 +18,11 @@ struct turn {
 	struct hpx_store_op op;
 };
 
-static void turn_to_reserve(struct turn *t, struct fixture *f, unsigned key, unsigned body,
+static void held_op_reserve(struct held_op *t, struct fixture *f, unsigned key, unsigned body,
 			    unsigned token)
 {
-	*t = (struct turn){ .description = { .tenant = HPX_SPAN("tenant"),
-					     .key = HPX_SPAN("new") } };
+	*t = (struct held_op){ .description = { .tenant = HPX_SPAN("tenant"),
+						.key = HPX_SPAN("new") } };
 	t->ask = ask_of(f->store, key, body, token);
 	t->op = op_of(HPX_VERB_RESERVE, key, token);
 	t->op.reserve.ask = &t->ask;
@@ -31,9 +31,9 @@ static void turn_to_reserve(struct turn *t, struct fixture *f, unsigned key, uns
 }
 
 /* The end of an attempt that the store gave. */
-static void turn_to_complete(struct turn *t, struct fixture *f, unsigned key, const char *body)
+static void held_op_complete(struct held_op *t, struct fixture *f, unsigned key, const char *body)
 {
-	turn_to_reserve(t, f, key, BODY, A);
+	held_op_reserve(t, f, key, BODY, A);
 	t->description.key = HPX_SPAN("end");
 	assert_status(run_op(f, &t->op), HPX_OK);
 	t->record = t->op.decision.record;
@@ -52,21 +52,21 @@ struct hold {
 	PGconn *conn;
 	size_t until; /* the commit goes on after so many */
 	size_t count;
-	const struct hpx_store_op *told[TOLD_MAX];
-	long committed[TOLD_MAX];
+	const struct hpx_store_op *released[RELEASED_MAX];
+	long committed[RELEASED_MAX];
 };
 
 #define LOCK "7"
 
-static void note_told(void *user, struct hpx_store_op *op)
+static void note_release(void *user, struct hpx_store_op *op)
 {
 	struct hold *hold = user;
 
-	assert_in_range(hold->count, 0, TOLD_MAX - 1);
+	assert_in_range(hold->count, 0, RELEASED_MAX - 1);
 	hold->committed[hold->count] =
 		atol(ask(hold->conn, "SELECT count(*) FROM hapax.operation WHERE key = 'new' "
 				     "OR (key = 'end' AND state = 3)"));
-	hold->told[hold->count++] = op;
+	hold->released[hold->count++] = op;
 	/* What it pointed to may be gone from now on. */
 	if (op->verb == HPX_VERB_RESERVE)
 		op->reserve.ask = NULL, op->reserve.policy = NULL, op->reserve.description = NULL;
@@ -86,7 +86,7 @@ static void hold_init(struct hold *hold, struct fixture *f, size_t until)
 		    "RETURN NULL; END $$; "
 		    "CREATE CONSTRAINT TRIGGER hold AFTER INSERT OR UPDATE ON hapax.operation "
 		    "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hapax.hold()");
-	f->store->released = note_told;
+	f->store->released = note_release;
 	f->store->released_user = hold;
 }
 
@@ -97,10 +97,10 @@ static void hold_done(struct hold *hold, struct fixture *f)
 	PQfinish(hold->conn);
 }
 
-static bool was_told(const struct hold *hold, const struct hpx_store_op *op)
+static bool was_released(const struct hold *hold, const struct hpx_store_op *op)
 {
 	for (size_t i = 0; i < hold->count; i++)
-		if (hold->told[i] == op)
+		if (hold->released[i] == op)
 			return hold->committed[i] == 0;
 	return false;
 }
@@ -111,32 +111,32 @@ static void be_sure(struct fixture *f)
 	assert_string_equal(reserve(f, 999, BODY, A), "created");
 }
 
-static void run_turns(struct fixture *f, struct turn *turns, size_t count)
+static void run_turns(struct fixture *f, struct held_op *held_ops, size_t count)
 {
 	char problem[HPX_STORE_PROBLEM_SIZE] = "";
-	struct hpx_store_op *ops[TOLD_MAX];
+	struct hpx_store_op *ops[RELEASED_MAX];
 	enum hpx_status status;
 
-	assert_in_range(count, 1, TOLD_MAX);
+	assert_in_range(count, 1, RELEASED_MAX);
 	for (size_t i = 0; i < count; i++)
-		ops[i] = &turns[i].op;
+		ops[i] = &held_ops[i].op;
 	status = hpx_store_run(f->store, ops, count, problem);
 	if (status != HPX_OK)
 		fail_msg("%s: %s", hpx_status_name(status), problem);
 }
 
-static void free_turns(struct turn *turns, size_t count)
+static void free_turns(struct held_op *held_ops, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		hpx_store_op_drop(&turns[i].op);
+		hpx_store_op_drop(&held_ops[i].op);
 }
 
-static const char *verdict_of(const struct turn *t)
+static const char *decision_of(const struct held_op *t)
 {
 	return t->op.status != HPX_OK ? hpx_status_name(t->op.status) : hpx_decision_name(t->op.decision.kind);
 }
 
-/* ---- who is told ---- */
+/* ---- which ops are released ---- */
 
 static void is_completed(struct fixture *f, unsigned key)
 {
@@ -206,7 +206,7 @@ static void was_not_kept(struct fixture *f, unsigned key)
 static const struct {
 	void (*make)(struct fixture *f, unsigned key);
 	unsigned body; /* of the retries' requests */
-	const char *verdict;
+	const char *decision;
 	const char *replay; /* its body; NULL: none */
 } cases[] = {
 	{ is_completed, BODY, "replay", "paid" },
@@ -228,13 +228,13 @@ static void make_cases(struct fixture *f)
 		cases[i].make(f, i);
 }
 
-static void assert_case(size_t i, const struct turn *t, const struct hold *hold)
+static void assert_case(size_t i, const struct held_op *t, const struct hold *hold)
 {
 	const struct hpx_answer *replay = t->op.reserve.replay;
 
 	print_message("case %zu\n", i);
-	assert_true(was_told(hold, &t->op));
-	assert_string_equal(verdict_of(t), cases[i].verdict);
+	assert_true(was_released(hold, &t->op));
+	assert_string_equal(decision_of(t), cases[i].decision);
 	assert_int_equal(replay != NULL, cases[i].replay != NULL);
 	if (cases[i].replay != NULL)
 		assert_span(replay->body, cases[i].replay);
@@ -243,62 +243,62 @@ static void assert_case(size_t i, const struct turn *t, const struct hold *hold)
 static void whoever_retries_does_not_wait_for_a_new_key(void **state)
 {
 	struct fixture *f = *state;
-	struct turn turns[CASES + 1];
+	struct held_op held_ops[CASES + 1];
 	struct hold hold;
 
 	make_cases(f);
 	hold_init(&hold, f, CASES);
 	for (unsigned i = 0; i < CASES; i++)
-		turn_to_reserve(&turns[i], f, i, cases[i].body, B);
-	turn_to_reserve(&turns[CASES], f, NEW, BODY, A);
-	run_turns(f, turns, CASES + 1);
+		held_op_reserve(&held_ops[i], f, i, cases[i].body, B);
+	held_op_reserve(&held_ops[CASES], f, NEW, BODY, A);
+	run_turns(f, held_ops, CASES + 1);
 	for (size_t i = 0; i < CASES; i++)
-		assert_case(i, &turns[i], &hold);
-	assert_string_equal(verdict_of(&turns[CASES]), "created");
-	assert_false(was_told(&hold, &turns[CASES].op));
+		assert_case(i, &held_ops[i], &hold);
+	assert_string_equal(decision_of(&held_ops[CASES]), "created");
+	assert_false(was_released(&hold, &held_ops[CASES].op));
 	assert_string_equal(state_of(f, NEW), "in_progress");
-	free_turns(turns, CASES);
+	free_turns(held_ops, CASES);
 	hold_done(&hold, f);
 }
 
 static void nor_for_an_answer_that_is_stored(void **state)
 {
 	struct fixture *f = *state;
-	struct turn turns[CASES + 1];
+	struct held_op held_ops[CASES + 1];
 	struct hold hold;
 
 	make_cases(f);
-	turn_to_complete(&turns[CASES], f, END, "end");
+	held_op_complete(&held_ops[CASES], f, END, "end");
 	hold_init(&hold, f, CASES);
 	for (unsigned i = 0; i < CASES; i++)
-		turn_to_reserve(&turns[i], f, i, cases[i].body, B);
-	run_turns(f, turns, CASES + 1);
+		held_op_reserve(&held_ops[i], f, i, cases[i].body, B);
+	run_turns(f, held_ops, CASES + 1);
 	for (size_t i = 0; i < CASES; i++)
-		assert_case(i, &turns[i], &hold);
-	assert_status(turns[CASES].op.status, HPX_OK);
+		assert_case(i, &held_ops[i], &hold);
+	assert_status(held_ops[CASES].op.status, HPX_OK);
 	assert_string_equal(body_of(f, END), "end");
-	free_turns(turns, CASES);
+	free_turns(held_ops, CASES);
 	hold_done(&hold, f);
 }
 
-static void several_retries_of_one_key_are_all_told(void **state)
+static void several_retries_of_one_key_are_all_released(void **state)
 {
 	for (unsigned i = 0; i < CASES; i++) {
 		struct fixture *f = *state;
-		struct turn turns[4];
+		struct held_op held_ops[4];
 		struct hold hold;
 		fixture_afresh(f);
 		be_sure(f);
 		cases[i].make(f, i);
 		hold_init(&hold, f, 3);
 		for (unsigned n = 0; n < 3; n++)
-			turn_to_reserve(&turns[n], f, i, cases[i].body, B + n);
-		turn_to_reserve(&turns[3], f, NEW, BODY, A);
-		run_turns(f, turns, 4);
+			held_op_reserve(&held_ops[n], f, i, cases[i].body, B + n);
+		held_op_reserve(&held_ops[3], f, NEW, BODY, A);
+		run_turns(f, held_ops, 4);
 		for (unsigned n = 0; n < 3; n++)
-			assert_case(i, &turns[n], &hold);
-		assert_string_equal(verdict_of(&turns[3]), "created");
-		free_turns(turns, 4);
+			assert_case(i, &held_ops[n], &hold);
+		assert_string_equal(decision_of(&held_ops[3]), "created");
+		free_turns(held_ops, 4);
 		hold_done(&hold, f);
 	}
 }
@@ -309,31 +309,31 @@ static void nor_does_a_look_or_an_asynchronous_retry_wait(void **state)
 	static const struct hpx_job job = { .name = HPX_SPAN("j"), .target = HPX_SPAN("t"), .method = HPX_SPAN("POST"), .path = HPX_SPAN("/"), .headers = HPX_SPAN(""), .body = HPX_SPAN("") };
 	struct fixture *f = *state;
 	struct hpx_policy later = *policy();
-	struct turn turns[4];
+	struct held_op held_ops[4];
 	struct hold hold;
 
 	be_sure(f);
 	is_completed(f, 1);
 	is_completed(f, 2);
 	later.deliver = HPX_DELIVER_ASYNC;
-	turn_to_reserve(&turns[0], f, 1, BODY, B);
-	turns[0].op.reserve.look = true;
-	turn_to_reserve(&turns[1], f, 2, BODY, B);
-	turns[1].op.reserve.policy = &later;
-	turns[1].op.reserve.job = &job;
-	turn_to_reserve(&turns[2], f, 3, BODY, B);
-	turns[2].op.reserve.look = true;
-	turn_to_reserve(&turns[3], f, NEW, BODY, A);
+	held_op_reserve(&held_ops[0], f, 1, BODY, B);
+	held_ops[0].op.reserve.look = true;
+	held_op_reserve(&held_ops[1], f, 2, BODY, B);
+	held_ops[1].op.reserve.policy = &later;
+	held_ops[1].op.reserve.job = &job;
+	held_op_reserve(&held_ops[2], f, 3, BODY, B);
+	held_ops[2].op.reserve.look = true;
+	held_op_reserve(&held_ops[3], f, NEW, BODY, A);
 	hold_init(&hold, f, 2);
-	run_turns(f, turns, 4);
+	run_turns(f, held_ops, 4);
 	for (size_t i = 0; i < 2; i++) {
-		assert_true(was_told(&hold, &turns[i].op));
-		assert_string_equal(verdict_of(&turns[i]), "replay");
+		assert_true(was_released(&hold, &held_ops[i].op));
+		assert_string_equal(decision_of(&held_ops[i]), "replay");
 	}
-	assert_status(turns[2].op.status, HPX_NOT_FOUND);
+	assert_status(held_ops[2].op.status, HPX_NOT_FOUND);
 	assert_string_equal(state_of(f, 3), "none");
-	assert_string_equal(verdict_of(&turns[3]), "created");
-	free_turns(turns, 4);
+	assert_string_equal(decision_of(&held_ops[3]), "created");
+	free_turns(held_ops, 4);
 	hold_done(&hold, f);
 }
 
@@ -341,29 +341,29 @@ static void nor_does_a_look_or_an_asynchronous_retry_wait(void **state)
 static void what_rests_on_the_batch_waits_for_it(void **state)
 {
 	struct fixture *f = *state;
-	struct turn turns[5];
+	struct held_op held_ops[5];
 	struct hold hold;
 
 	be_sure(f);
 	is_completed(f, 1);
 	is_in_progress(f, 2);
-	turn_to_complete(&turns[0], f, END, "end");
-	turn_to_reserve(&turns[1], f, END, BODY, B);
-	turn_to_reserve(&turns[2], f, NEW, BODY, A);
-	turn_to_reserve(&turns[3], f, 2, BODY, A); /* its own attempt, run again */
-	turn_to_reserve(&turns[4], f, 1, BODY, B);
+	held_op_complete(&held_ops[0], f, END, "end");
+	held_op_reserve(&held_ops[1], f, END, BODY, B);
+	held_op_reserve(&held_ops[2], f, NEW, BODY, A);
+	held_op_reserve(&held_ops[3], f, 2, BODY, A); /* its own attempt, run again */
+	held_op_reserve(&held_ops[4], f, 1, BODY, B);
 	hold_init(&hold, f, 1);
-	run_turns(f, turns, 5);
-	assert_true(was_told(&hold, &turns[4].op));
+	run_turns(f, held_ops, 5);
+	assert_true(was_released(&hold, &held_ops[4].op));
 	for (size_t i = 0; i < 4; i++)
-		assert_false(was_told(&hold, &turns[i].op));
-	assert_status(turns[0].op.status, HPX_OK);
-	assert_string_equal(verdict_of(&turns[1]), "replay");
-	assert_span(turns[1].op.reserve.replay->body, "end");
-	assert_string_equal(verdict_of(&turns[2]), "created");
-	assert_string_equal(verdict_of(&turns[3]), "created");
-	assert_int_equal(turns[3].op.decision.record.attempt, 1);
-	free_turns(turns, 5);
+		assert_false(was_released(&hold, &held_ops[i].op));
+	assert_status(held_ops[0].op.status, HPX_OK);
+	assert_string_equal(decision_of(&held_ops[1]), "replay");
+	assert_span(held_ops[1].op.reserve.replay->body, "end");
+	assert_string_equal(decision_of(&held_ops[2]), "created");
+	assert_string_equal(decision_of(&held_ops[3]), "created");
+	assert_int_equal(held_ops[3].op.decision.record.attempt, 1);
+	free_turns(held_ops, 5);
 	hold_done(&hold, f);
 }
 
@@ -372,7 +372,7 @@ static void what_rests_on_the_batch_waits_for_it(void **state)
 static void an_expired_key_is_used_again_once(void **state)
 {
 	struct fixture *f = *state;
-	struct turn turns[5];
+	struct held_op held_ops[5];
 	struct hold hold;
 
 	be_sure(f);
@@ -381,39 +381,39 @@ static void an_expired_key_is_used_again_once(void **state)
 	advance(f, RETENTION_MS + 1);
 	is_completed(f, 3);
 	hold_init(&hold, f, 1);
-	turn_to_reserve(&turns[0], f, 1, BODY + 1, B);
-	turn_to_reserve(&turns[1], f, 1, BODY + 1, B + 1);
-	turn_to_reserve(&turns[2], f, 2, BODY, B);
-	turn_to_reserve(&turns[3], f, 3, BODY, B);
-	turn_to_reserve(&turns[4], f, NEW, BODY, A);
-	run_turns(f, turns, 5);
-	assert_string_equal(verdict_of(&turns[0]), "created");
-	assert_string_equal(verdict_of(&turns[1]), "in_progress");
-	assert_string_equal(verdict_of(&turns[2]), "created");
-	assert_string_equal(verdict_of(&turns[3]), "replay");
-	assert_string_equal(verdict_of(&turns[4]), "created");
-	assert_true(was_told(&hold, &turns[3].op));
-	assert_false(was_told(&hold, &turns[0].op));
-	assert_true(hpx_token_eq(&turns[1].op.decision.record.token, &turns[0].ask.token));
+	held_op_reserve(&held_ops[0], f, 1, BODY + 1, B);
+	held_op_reserve(&held_ops[1], f, 1, BODY + 1, B + 1);
+	held_op_reserve(&held_ops[2], f, 2, BODY, B);
+	held_op_reserve(&held_ops[3], f, 3, BODY, B);
+	held_op_reserve(&held_ops[4], f, NEW, BODY, A);
+	run_turns(f, held_ops, 5);
+	assert_string_equal(decision_of(&held_ops[0]), "created");
+	assert_string_equal(decision_of(&held_ops[1]), "in_progress");
+	assert_string_equal(decision_of(&held_ops[2]), "created");
+	assert_string_equal(decision_of(&held_ops[3]), "replay");
+	assert_string_equal(decision_of(&held_ops[4]), "created");
+	assert_true(was_released(&hold, &held_ops[3].op));
+	assert_false(was_released(&hold, &held_ops[0].op));
+	assert_true(hpx_token_eq(&held_ops[1].op.decision.record.token, &held_ops[0].ask.token));
 	assert_string_equal(state_of(f, 1), "in_progress");
 	assert_string_equal(state_of(f, 2), "in_progress");
-	free_turns(turns, 5);
+	free_turns(held_ops, 5);
 	hold_done(&hold, f);
 }
 
 static void a_lease_that_ran_out_is_written_down(void **state)
 {
 	struct fixture *f = *state;
-	struct turn turns[2];
+	struct held_op held_ops[2];
 
 	be_sure(f);
 	is_in_progress(f, 1);
 	advance(f, LEASE_MS + 1);
-	turn_to_reserve(&turns[0], f, 1, BODY, B);
-	turn_to_reserve(&turns[1], f, NEW, BODY, A);
-	run_turns(f, turns, 2);
-	assert_string_equal(verdict_of(&turns[0]), "unknown");
-	assert_string_equal(verdict_of(&turns[1]), "created");
+	held_op_reserve(&held_ops[0], f, 1, BODY, B);
+	held_op_reserve(&held_ops[1], f, NEW, BODY, A);
+	run_turns(f, held_ops, 2);
+	assert_string_equal(decision_of(&held_ops[0]), "unknown");
+	assert_string_equal(decision_of(&held_ops[1]), "created");
 	assert_string_equal(state_of(f, 1), "unknown");
 }
 
@@ -441,7 +441,7 @@ static void large_answers_come_as_far_as_they_fit(void **state)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char *body = large(rows[i].size);
-		struct turn turns[6];
+		struct held_op held_ops[6];
 		struct hold hold;
 		size_t early = 0;
 		fixture_afresh(f);
@@ -449,20 +449,20 @@ static void large_answers_come_as_far_as_they_fit(void **state)
 		for (unsigned key = 0; key < 5; key++) {
 			assert_string_equal(reserve(f, key, BODY, A), "created");
 			assert_status(complete(f, key, A, body), HPX_OK);
-			turn_to_reserve(&turns[key], f, key, BODY, B);
+			held_op_reserve(&held_ops[key], f, key, BODY, B);
 		}
-		turn_to_reserve(&turns[5], f, NEW, BODY, A);
+		held_op_reserve(&held_ops[5], f, NEW, BODY, A);
 		hold_init(&hold, f, rows[i].early);
-		run_turns(f, turns, 6);
+		run_turns(f, held_ops, 6);
 		for (unsigned key = 0; key < 5; key++) {
-			early += was_told(&hold, &turns[key].op);
-			assert_string_equal(verdict_of(&turns[key]), "replay");
-			assert_int_equal(turns[key].op.reserve.replay->body.len, rows[i].size);
-			assert_memory_equal(turns[key].op.reserve.replay->body.ptr, body, rows[i].size);
+			early += was_released(&hold, &held_ops[key].op);
+			assert_string_equal(decision_of(&held_ops[key]), "replay");
+			assert_int_equal(held_ops[key].op.reserve.replay->body.len, rows[i].size);
+			assert_memory_equal(held_ops[key].op.reserve.replay->body.ptr, body, rows[i].size);
 		}
 		assert_int_equal(early, rows[i].early);
-		assert_string_equal(verdict_of(&turns[5]), "created");
-		free_turns(turns, 6);
+		assert_string_equal(decision_of(&held_ops[5]), "created");
+		free_turns(held_ops, 6);
 		hold_done(&hold, f);
 		free(body);
 	}
@@ -474,26 +474,26 @@ static void large_answers_come_as_far_as_they_fit(void **state)
 static void a_commit_that_fails_takes_nothing_back(void **state)
 {
 	struct fixture *f = *state;
-	struct turn turns[2];
-	struct hpx_store_op *ops[] = { &turns[0].op, &turns[1].op };
+	struct held_op held_ops[2];
+	struct hpx_store_op *ops[] = { &held_ops[0].op, &held_ops[1].op };
 	struct hold hold;
 
 	be_sure(f);
 	is_completed(f, 1);
-	turn_to_reserve(&turns[0], f, 1, BODY, B);
-	turn_to_reserve(&turns[1], f, NEW, BODY, A);
+	held_op_reserve(&held_ops[0], f, 1, BODY, B);
+	held_op_reserve(&held_ops[1], f, NEW, BODY, A);
 	hold_init(&hold, f, 1);
 	cluster_sql("CREATE OR REPLACE FUNCTION hapax.hold() RETURNS trigger LANGUAGE plpgsql "
 		    "SET lock_timeout = 0 AS $$ BEGIN PERFORM pg_advisory_xact_lock(" LOCK "); "
 		    "RAISE EXCEPTION 'no'; END $$");
 	assert_status(hpx_store_run(f->store, ops, 2, NULL), HPX_IO);
 	assert_null(ops[0]);
-	assert_ptr_equal(ops[1], &turns[1].op);
-	assert_true(was_told(&hold, &turns[0].op));
-	assert_string_equal(verdict_of(&turns[0]), "replay");
-	assert_span(turns[0].op.reserve.replay->body, "paid");
+	assert_ptr_equal(ops[1], &held_ops[1].op);
+	assert_true(was_released(&hold, &held_ops[0].op));
+	assert_string_equal(decision_of(&held_ops[0]), "replay");
+	assert_span(held_ops[0].op.reserve.replay->body, "paid");
 	assert_string_equal(state_of(f, NEW), "none");
-	free_turns(turns, 1);
+	free_turns(held_ops, 1);
 	hold_done(&hold, f);
 	/* The store goes on. */
 	assert_string_equal(reserve(f, 1, BODY, B), "replay");
@@ -504,7 +504,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_POSTGRES(whoever_retries_does_not_wait_for_a_new_key),
 		ON_POSTGRES(nor_for_an_answer_that_is_stored),
-		ON_POSTGRES(several_retries_of_one_key_are_all_told),
+		ON_POSTGRES(several_retries_of_one_key_are_all_released),
 		ON_POSTGRES(nor_does_a_look_or_an_asynchronous_retry_wait),
 		ON_POSTGRES(what_rests_on_the_batch_waits_for_it),
 		ON_POSTGRES(an_expired_key_is_used_again_once),
@@ -512,5 +512,5 @@ int main(void)
 		ON_POSTGRES(large_answers_come_as_far_as_they_fit),
 		ON_POSTGRES(a_commit_that_fails_takes_nothing_back),
 	};
-	return run_on_drivers("told", tests);
+	return run_on_drivers("early_release", tests);
 }

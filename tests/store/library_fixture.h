@@ -1,8 +1,8 @@
 /* A store as an application meets it, four ways: with a handle of its own or on
  * its own connection, on SQLite or PostgreSQL. There is always a connection of
  * the application's, with a table `payment` beside hapax's. */
-#ifndef HPX_TESTS_STORE_PLACE_H
-#define HPX_TESTS_STORE_PLACE_H
+#ifndef HPX_TESTS_STORE_LIBRARY_FIXTURE_H
+#define HPX_TESTS_STORE_LIBRARY_FIXTURE_H
 
 #include <libpq-fe.h>
 #include <sqlite3.h>
@@ -10,7 +10,7 @@
 #include "fixture.h"
 #include "hapax/hapax.h"
 
-struct place {
+struct library_fixture {
 	bool postgres;
 	bool borrowed;
 	char folder[64];
@@ -23,46 +23,46 @@ struct place {
 
 #define OWN_SQLITE(test) \
 	{ \
-#test " (own) (sqlite)", test, place_setup, place_teardown, (void *)"os" \
+#test " (own) (sqlite)", test, library_setup, library_teardown, (void *)"os" \
 	}
 #define OWN_POSTGRES(test) \
 	{ \
-#test " (own) (postgres)", test, place_setup, place_teardown, (void *)"op" \
+#test " (own) (postgres)", test, library_setup, library_teardown, (void *)"op" \
 	}
 #define ON_SQLITE_DB(test) \
 	{ \
-#test " (borrowed) (sqlite)", test, place_setup, place_teardown, (void *)"bs" \
+#test " (borrowed) (sqlite)", test, library_setup, library_teardown, (void *)"bs" \
 	}
 #define ON_POSTGRES_CONN(test) \
 	{ \
-#test " (borrowed) (postgres)", test, place_setup, place_teardown, (void *)"bp" \
+#test " (borrowed) (postgres)", test, library_setup, library_teardown, (void *)"bp" \
 	}
 #define OWN(test) OWN_SQLITE(test), OWN_POSTGRES(test)
 #define BORROWED(test) ON_SQLITE_DB(test), ON_POSTGRES_CONN(test)
 #define EVERY_WAY(test) OWN(test), BORROWED(test)
 
-int place_setup(void **state);
-int place_teardown(void **state);
+int library_setup(void **state);
+int library_teardown(void **state);
 /* The handle of its own is opened anew, with this timeout. */
-void place_reopen(struct place *p, int64_t timeout_ms);
+void library_reopen(struct library_fixture *p, int64_t timeout_ms);
 
 /* On the application's connection; fails the test where it fails. */
-void place_sql(struct place *p, const char *sql);
+void library_sql(struct library_fixture *p, const char *sql);
 /* The first column of the first row, as a number. */
-long place_count(struct place *p, const char *sql);
+long library_count(struct library_fixture *p, const char *sql);
 /* How many rows of hapax's table ("job") there are. */
-long place_rows(struct place *p, const char *table, const char *where);
+long library_rows(struct library_fixture *p, const char *table, const char *where);
 /* Time passes: every lease has run out, unless it was renewed. */
-void place_expire_leases(struct place *p);
+void library_expire_leases(struct library_fixture *p);
 /* An operator removes the record. */
-void place_forget(struct place *p, const char *reference);
+void library_forget(struct library_fixture *p, const char *reference);
 
 /* Fails with both names, and the problem, when the result is another one; a
  * problem is there exactly where it is not HAPAX_OK. */
 #define assert_result(got, want, problem) \
-	place_assert_result((got), (want), (problem), __FILE__, __LINE__)
-void place_assert_result(enum hapax_result got, enum hapax_result want, const char *problem,
-			 const char *file, int line);
+	library_assert_result((got), (want), (problem), __FILE__, __LINE__)
+void library_assert_result(enum hapax_result got, enum hapax_result want, const char *problem,
+			   const char *file, int line);
 
 /* What a begin of this key asks for; the fingerprint is of `body`. */
 struct hapax_begin begin_of(const char *key, unsigned body);

@@ -1,4 +1,4 @@
-/* Shows that every removal by a person is told once, by the first question after
+/* Shows that every removal by a person is reported once, by the first query after
  * its commit, however late that comes, and that a cache hears of it. */
 #include "delivery.h"
 
@@ -298,5 +298,5 @@ int main(void)
 		ON_SQLITE(what_another_process_removes_is_gone_at_once),
 		ON_POSTGRES(a_cache_hears_and_falls_silent),
 	};
-	return run_on_drivers("removal", tests);
+	return run_on_drivers("invalidation", tests);
 }

@@ -136,5 +136,5 @@ int main(void)
 		ON_POSTGRES(every_byte_at_every_place),
 		ON_POSTGRES(the_bound),
 	};
-	return run_on_drivers("kept", tests);
+	return run_on_drivers("kept_fields", tests);
 }
