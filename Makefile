@@ -9,7 +9,7 @@
 #   make test       installs what is missing, builds, and runs every test
 #   make fuzz       fuzzes each target for FUZZ_SECONDS (default 600)
 #   make bench      installs what it compares with, measures, writes bench/results/
-#   make bench-quick  the main ratios against nginx, in two minutes
+#   make bench-quick  the main ratios against nginx, in two minutes; with AGAINST=PROGRAM, of two programs
 #   make bench-unknowns  what a backlog of unknown outcomes costs, and how fast it is settled
 #   make clean      removes the build folders
 

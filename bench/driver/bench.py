@@ -6,7 +6,7 @@ import json
 import os
 
 from . import limits, machine, measure, probe, report
-from .catalogue import SYSTEMS
+from .catalogue import chosen
 from .fill import Filled
 from .process import Failed, raise_file_limit, temporary
 from .schedule import Progress, visits
@@ -29,6 +29,7 @@ class Bench:
                                     if name not in ("folder", "build")},
                        "machine": machine.describe(settings), "systems": {}, "limits": [], "samples": [],
                        "failures": []}
+        self.systems = chosen(settings)
         self.upstream = Upstream(folder)
         self.filled = Filled(settings, folder)
         self.number = 0
@@ -44,7 +45,7 @@ class Bench:
 
     def prepare(self, name):
         """Installs and probes a system; whether it can be measured."""
-        system = SYSTEMS[name]
+        system = self.systems[name]
         about = self.result["systems"][name] = {"title": system.title, "kind": system.kind}
         try:
             print(f"install {name}", flush=True)
@@ -68,7 +69,7 @@ class Bench:
     def started(self, name, load=None, store=None):
         """A system with a folder and an empty store of its own, or with a store that is kept."""
         with temporary(self.folder, f"{name}-") as folder, self.upstream_for(load, folder) as upstream:
-            system = SYSTEMS[name](self.settings, self.folder, folder, upstream, load, store)
+            system = self.systems[name](self.settings, self.folder, folder, upstream, load, store)
             system.start()
             try:
                 yield system
@@ -137,7 +138,7 @@ class Bench:
         progress.say(visit, text)
 
     def go(self):
-        present = [name for name in self.settings.systems if self.prepare(name)]
+        present = {name: system for name, system in self.systems.items() if self.prepare(name)}
         planned = visits(self.settings, present)
         self.go_through(planned, Progress(self.settings, planned))
 

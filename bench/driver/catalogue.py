@@ -1,13 +1,25 @@
 """All systems and all loads by name, in the order they are measured: what is
 compared most stands side by side."""
 from .loads import LOADS
-from .proxies import HapaxDefault, HapaxPostgres, HapaxSqlite, Nginx
+from .proxies import HapaxDefault, HapaxPostgres, HapaxSqlite, Nginx, with_program
 from .services import Dbos, NodeIdempotency, NodePostgres, Restate
 
 SYSTEMS = {system.name: system for system in
            (Nginx, HapaxSqlite, HapaxDefault, HapaxPostgres, NodePostgres, NodeIdempotency, Restate, Dbos)}
 
-__all__ = ["LOADS", "SYSTEMS", "takes_part"]
+__all__ = ["LOADS", "SYSTEMS", "chosen", "takes_part"]
+
+
+def chosen(settings):
+    """The systems of a run by name. With AGAINST, each hapax is followed by the same
+    one with that program."""
+    found = {}
+    for name in settings.systems:
+        found[name] = SYSTEMS[name]
+        if settings.against and SYSTEMS[name].kind == "hapax":
+            twin = with_program(SYSTEMS[name], settings.against)
+            found[twin.name] = twin
+    return found
 
 
 def takes_part(system, load, settings):
@@ -19,7 +31,7 @@ def takes_part(system, load, settings):
     if load.asynchronous:
         return system.asynchronous is not None
     if load.grows:
-        return system.name in settings.growth and system.kind == "hapax"
+        return (system.original or system.name) in settings.growth and system.kind == "hapax"
     if load.name == "soak":
         return system.kind == "hapax"
     return True

@@ -68,6 +68,7 @@ class Hapax(System):
     passes = True
     asynchronous = "/payments"
     loops = None
+    binary = None         # None: the program that was built
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -93,7 +94,7 @@ class Hapax(System):
     def serve(self):
         path = self.folder / "hapax.yaml"
         path.write_text(self.config(), encoding="ascii")
-        self.program("hapax", [self.settings.hapax, "serve", "--config", path])
+        self.program("hapax", [self.binary or self.settings.hapax, "serve", "--config", path])
 
     def described(self):
         loops = "event loops: one per core (the default)" if self.loops is None else f"`loops: {self.loops}`"
@@ -131,3 +132,10 @@ class HapaxPostgres(Hapax):
         self.database = database.Postgres(self.root, self.folder, self.store)
         self.store = self.database.url
         self.serve()
+
+
+def with_program(system, binary):
+    """The same system with another hapax program."""
+    return type(f"{system.__name__}Against", (system,), {
+        "name": f"{system.name}-against", "title": f"{system.title}, the program of AGAINST", "binary": binary,
+        "original": system.name})

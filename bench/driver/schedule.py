@@ -4,7 +4,7 @@ import dataclasses
 import sys
 import time
 
-from .catalogue import SYSTEMS, takes_part
+from .catalogue import takes_part
 from .loads import LOADS
 from .measure import seconds_of
 
@@ -44,7 +44,7 @@ def loads_of(name, settings):
 
 
 def visits(settings, present):
-    """All of them, in order; `present` are the systems that were installed."""
+    """All of them, in order; `present` are the systems that were installed, by name."""
     found = []
     for number in range(1, settings.runs + 1):
         found.append(Visit(number, "limits", None, ()))
@@ -53,7 +53,7 @@ def visits(settings, present):
                 continue  # an hour says enough
             for load in loads_of(name, settings):
                 for system in present:
-                    if takes_part(SYSTEMS[system], load, settings):
+                    if takes_part(present[system], load, settings):
                         found.append(Visit(number, system, load, connections_of(load, settings)))
             if name == "first" and "hapax-postgres" in present:
                 found.append(Visit(number, "pgbench", LOADS[name], connections_of(LOADS[name], settings)))

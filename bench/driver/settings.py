@@ -47,6 +47,7 @@ class Settings:
     soak_minutes: int
     folder: pathlib.Path
     build: pathlib.Path
+    against: str = ""      # another hapax program, measured beside the one that was built
 
     def tool(self, name):
         return str(self.build / "bench" / name)
@@ -66,7 +67,7 @@ def read(loads, systems, default_loads):
         growth=names("GROWTH", systems, ["hapax-sqlite"]), idle=number("IDLE", 10000),
         storm=number("STORM", 1000), soak_minutes=number("SOAK_MINUTES", 60),
         folder=folder("BENCH_FOLDER", "/var/tmp"),
-        build=ROOT / os.environ.get("BUILD", "build"))
+        build=ROOT / os.environ.get("BUILD", "build"), against=program("AGAINST"))
 
 
 def numbers(name, default, least):
@@ -74,6 +75,14 @@ def numbers(name, default, least):
     if not all(word.isdigit() and int(word) >= least for word in words):
         raise Mistake(f"{name}={' '.join(words)}: give whole numbers of at least {least}, with spaces between them")
     return [int(word) for word in words]
+
+
+def program(name):
+    """The full path of a program that can be run; empty where none is given."""
+    path = os.environ.get(name, "")
+    if path and not (os.path.isfile(path) and os.access(path, os.X_OK)):
+        raise Mistake(f"{name}={path}: give the path of a program")
+    return os.path.abspath(path) if path else ""
 
 
 def folder(name, default):

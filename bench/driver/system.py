@@ -16,6 +16,7 @@ class System:
     """One of them. A subclass says what to start in `begin`."""
     name = ""
     title = ""
+    original = None       # the system that it is, with another program
     kind = "product"      # limit, hapax, product
     replays = True        # gives a stored answer to a retry
     refuses = True        # answers a retry of what is under way with 409

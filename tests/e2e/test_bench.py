@@ -13,7 +13,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
-from driver import figures, goals, process, report, schedule, settings, svg, tables, usage  # noqa: E402
+from driver import (catalogue, figures, goals, process, quick, report, schedule, settings, svg, tables,  # noqa: E402
+                    usage)
 from driver.catalogue import LOADS, SYSTEMS  # noqa: E402
 from driver.loads import DEFAULT  # noqa: E402
 
@@ -151,13 +152,14 @@ def test_failures_are_told():
 
 @pytest.fixture(name="chosen")
 def chosen_settings(monkeypatch):
-    for name in ("BENCH", "SYSTEMS", "RUNS", "SECONDS", "WARM", "CONNECTIONS", "STORED", "GROWTH"):
+    for name in ("BENCH", "SYSTEMS", "RUNS", "SECONDS", "WARM", "CONNECTIONS", "STORED", "GROWTH", "AGAINST"):
         monkeypatch.delenv(name, raising=False)
     return lambda: settings.read(list(LOADS), list(SYSTEMS), DEFAULT)
 
 
 @pytest.mark.parametrize("name, value", [
-    ("BENCH", "first thirst"), ("SYSTEMS", "apache"), ("RUNS", "0"), ("SECONDS", "long"), ("CONNECTIONS", "1,64")])
+    ("BENCH", "first thirst"), ("SYSTEMS", "apache"), ("RUNS", "0"), ("SECONDS", "long"), ("CONNECTIONS", "1,64"),
+    ("AGAINST", "/no/such/program")])
 def test_what_cannot_be_meant_is_refused(chosen, monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     with pytest.raises(settings.Mistake):
@@ -166,7 +168,7 @@ def test_what_cannot_be_meant_is_refused(chosen, monkeypatch, name, value):
 
 def test_rounds_are_the_outer_loop(chosen):
     """Every round visits the same, in the same order; systems of one load follow each other."""
-    all_of_it = schedule.visits(chosen(), list(SYSTEMS))
+    all_of_it = schedule.visits(chosen(), SYSTEMS)
     rounds = {number: [(visit.system, visit.load) for visit in all_of_it if visit.round == number]
               for number in range(1, 6)}
     assert len(all_of_it) == sum(map(len, rounds.values())) and len(set(map(tuple, rounds.values()))) == 1
@@ -174,9 +176,48 @@ def test_rounds_are_the_outer_loop(chosen):
     assert first == [*SYSTEMS, "pgbench"]
 
 
+def test_another_program_is_measured_beside_each_hapax(chosen, monkeypatch):
+    """AGAINST adds the same system with that program, next to the one that was built."""
+    monkeypatch.setenv("AGAINST", sys.executable)
+    monkeypatch.setenv("SYSTEMS", "nginx hapax-sqlite hapax-postgres")
+    systems = catalogue.chosen(chosen())
+    assert list(systems) == ["nginx", "hapax-sqlite", "hapax-sqlite-against", "hapax-postgres",
+                             "hapax-postgres-against"]
+    assert [system.binary for name, system in systems.items() if "hapax" in name] == [None, sys.executable] * 2
+
+
+def test_quick_rounds_alternate(chosen, monkeypatch):
+    """Every second round goes backwards, and nobody is asked twice for the same."""
+    monkeypatch.setenv("AGAINST", sys.executable)
+    monkeypatch.setenv("SYSTEMS", "nginx hapax-sqlite")
+    monkeypatch.setenv("BENCH", "first replay")
+    monkeypatch.setenv("RUNS", "2")
+    made = chosen()
+    rounds = [[(visit.system, visit.load.name) for visit in quick.planned(made, catalogue.chosen(made))
+               if visit.round == number] for number in (1, 2)]
+    assert rounds[0] == [("nginx", "first"), ("hapax-sqlite", "first"), ("hapax-sqlite-against", "first"),
+                         ("hapax-sqlite", "replay"), ("hapax-sqlite-against", "replay")]
+    assert rounds[1] == rounds[0][::-1]
+
+
+def test_quick_table_has_cpu_first(capsys):
+    """The ratio to the other program is of the same round; empty columns are left out."""
+    samples = []
+    for number in (1, 2):
+        samples += [sample("hapax-sqlite", "first", 64, number, 500), sample("nginx", "first", 64, number, 1000)]
+        samples.append({**sample("hapax-sqlite-against", "first", 64, number, 250), "cpu_us": 80.0 * number})
+    systems = {name: {} for name in ("nginx", "hapax-sqlite", "hapax-sqlite-against")}
+    quick.show({"samples": samples, "systems": systems, "settings": {"runs": 2}})
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()
+             if line.startswith("|")]
+    table = dict(zip(lines[0], lines[3]))
+    assert lines[0][1] == "CPU µs" and table[""] == "first, 64: hapax-sqlite"
+    assert (table["CPU against AGAINST"], table["against AGAINST"]) == ("0.17 (0.12–0.25)", "2.00")
+
+
 def test_every_load_has_somebody(chosen):
     plan = dataclasses.replace(chosen(), loads=list(LOADS))
-    visited = {visit.load.name for visit in schedule.visits(plan, list(SYSTEMS)) if visit.load}
+    visited = {visit.load.name for visit in schedule.visits(plan, SYSTEMS) if visit.load}
     assert visited == set(LOADS)
 
 
