@@ -5,13 +5,13 @@ import datetime
 import json
 import os
 
-from . import limits, machine, measure, probe, report
+from . import limits, machine, measure, probe, report, startup
 from .catalogue import chosen
 from .fill import Filled
 from .process import Failed, raise_file_limit, temporary
 from .schedule import Progress, visits
 from .settings import BENCH, Mistake
-from .upstream import Held, Upstream
+from .upstream import Held, Refused, Upstream
 
 SPARE_FILES = 500
 
@@ -26,9 +26,9 @@ class Bench:
                 raise Mistake(f"{program} is not there: make bench builds it")
         self.result = {"began": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
                        "settings": {name: value for name, value in vars(settings).items()
-                                    if name not in ("folder", "build")},
+                                    if name not in ("folder", "build", "filled", "against")},
                        "machine": machine.describe(settings), "systems": {}, "limits": [], "samples": [],
-                       "failures": []}
+                       "starts": [], "failures": []}
         self.systems = chosen(settings)
         self.upstream = Upstream(folder)
         self.filled = Filled(settings, folder)
@@ -66,26 +66,31 @@ class Bench:
         return True
 
     @contextlib.contextmanager
-    def started(self, name, load=None, store=None):
-        """A system with a folder and an empty store of its own, or with a store that is kept."""
+    def made(self, name, load=None, store=None):
+        """A system with a folder and an empty store of its own, or with a store that is kept;
+        not started."""
         with temporary(self.folder, f"{name}-") as folder, self.upstream_for(load, folder) as upstream:
             system = self.systems[name](self.settings, self.folder, folder, upstream, load, store)
-            system.start()
             try:
                 yield system
             finally:
                 system.stop()
 
     @contextlib.contextmanager
+    def started(self, name, load=None, store=None):
+        with self.made(name, load, store) as system:
+            yield system.start()
+
+    @contextlib.contextmanager
     def upstream_for(self, load, folder):
-        if load is None or load.work != "same":
+        if load is None or not (load.work == "same" or load.refused):
             yield self.upstream
             return
-        held = Held(folder, self.settings.warm + self.settings.seconds + 5)
+        other = Refused() if load.refused else Held(folder, self.settings.warm + self.settings.seconds + 5)
         try:
-            yield held
+            yield other
         finally:
-            held.stop()
+            other.stop()
 
     # ---- Measuring ----
 
@@ -98,10 +103,21 @@ class Bench:
         elif visit.system == "pgbench":
             self.visit_pgbench(visit, progress)
         else:
-            store = self.filled.place(visit.system, visit.load, lambda text: progress.say(visit, text))
-            with self.started(visit.system, visit.load, store) as system:
-                for connections in visit.connections:
-                    self.keep(visit, progress, self.measure(system, visit.load, connections))
+            with self.filled.place(self.systems[visit.system], visit.load,
+                                   lambda text: progress.say(visit, text)) as store:
+                self.visit_system(visit, progress, store)
+
+    def visit_system(self, visit, progress, store):
+        if visit.load.starts:
+            with self.made(visit.system, visit.load, store) as system:
+                self.number += 1
+                for sample in startup.starts(system, visit.load, f"s{self.number}"):
+                    self.result["starts"].append({**sample, "round": visit.round})
+                    progress.say(visit, startup.text_of(sample))
+            return
+        with self.started(visit.system, visit.load, store) as system:
+            for connections in visit.connections:
+                self.keep(visit, progress, self.measure(system, visit.load, connections))
 
     def visit_pgbench(self, visit, progress):
         with temporary(self.folder, "pgbench-") as folder:
@@ -117,6 +133,8 @@ class Bench:
         name = f"r{self.number}"
         if load.asynchronous:
             return measure.measure_async(system, load, connections, name)
+        if load.phase:
+            return measure.measure_phase(system, load, connections, name)
         if load.grows:
             return measure.measure_growth(system, load, connections, name)
         during = None
@@ -133,6 +151,8 @@ class Bench:
         else:
             text = (f"{sample['connections']} connections: {sample['rps']:.0f}/s, p99 {sample['p99'] / 1000:.1f} ms, "
                     f"{sample.get('cpu_us', 0):.0f} µs CPU")
+        if "during" in sample:
+            text += "; " + phase_text(sample)
         if sample["other"] or sample["broken"]:
             text += f"; other answers {sample['statuses']}, broken {sample['broken']}"
         progress.say(visit, text)
@@ -149,6 +169,13 @@ class Bench:
             except (Failed, OSError) as error:
                 self.fail(f"round {visit.round}, {visit.system}, {visit.load.name if visit.load else 'limits'}", error)
             progress.finish(visit)
+
+
+def phase_text(sample):
+    """What the phase did to the load, in a few words."""
+    words = [f"{name} {part['cpu_us']:.0f} µs CPU, p99 {part['p99'] / 1000:.1f} ms, max {part['max'] / 1000:.1f} ms"
+             f" ({part['seconds']:.1f} s)" for name in ("during", "quiet") if (part := sample[name])]
+    return ", ".join(words)
 
 
 def write(result, folder):
@@ -175,6 +202,7 @@ def main(settings):
             bench.go()
         finally:
             bench.close()
-            if bench.result["samples"]:
-                print(f"written: {write(bench.result, BENCH / 'results')}", flush=True)
+            if bench.result["samples"] or bench.result["starts"]:
+                path = write(bench.result, BENCH / "results")
+                print(f"\n{report.goal_table(bench.result)}\nwritten: {path}", flush=True)
     return 1 if bench.result["failures"] else 0

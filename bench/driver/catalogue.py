@@ -1,11 +1,11 @@
 """All systems and all loads by name, in the order they are measured: what is
 compared most stands side by side."""
 from .loads import LOADS
-from .proxies import HapaxDefault, HapaxPostgres, HapaxSqlite, Nginx, with_program
+from .proxies import Bare, HapaxDefault, HapaxPostgres, HapaxSqlite, Nginx, with_program
 from .services import Dbos, NodeIdempotency, NodePostgres, Restate
 
 SYSTEMS = {system.name: system for system in
-           (Nginx, HapaxSqlite, HapaxDefault, HapaxPostgres, NodePostgres, NodeIdempotency, Restate, Dbos)}
+           (Bare, Nginx, HapaxSqlite, HapaxDefault, HapaxPostgres, NodePostgres, NodeIdempotency, Restate, Dbos)}
 
 __all__ = ["LOADS", "SYSTEMS", "chosen", "takes_part"]
 
@@ -30,6 +30,12 @@ def takes_part(system, load, settings):
         return system.refuses
     if load.asynchronous:
         return system.asynchronous is not None
+    if load.refused or load.status:
+        return system.passes and system.name != "upstream"
+    if load.phase == "closing":
+        return "sqlite" in system.name
+    if load.phase:
+        return system.kind == "hapax"
     if load.grows:
         return (system.original or system.name) in settings.growth and system.kind == "hapax"
     if load.name == "soak":

@@ -1,11 +1,16 @@
-"""Stores with many operations in them, for the growth loads: filled once by
-bench-fill, through hapax's own store, and kept for all rounds."""
+"""Stores with many operations in them: filled by bench-fill, through hapax's own
+store. One that loads only add to serves all rounds, and with FILLED later runs too;
+one that a load uses up is filled anew for each visit."""
+import contextlib
+import pathlib
+import shutil
 import subprocess
+import time
 
 from . import database
 from .process import Failed, die_with_parent
 
-SAY_EVERY = 1000000
+SAY_SECONDS = 5
 
 
 class Filled:
@@ -15,39 +20,87 @@ class Filled:
         self.settings, self.root = settings, root
         self.places = {}
 
+    @contextlib.contextmanager
     def place(self, system, load, say):
         """What the system is given as its store; None for an empty one."""
-        if not load.stored:
-            return None
-        wanted = (system, load.stored)
-        if wanted not in self.places:
-            say(f"a store is filled with {load.stored:,} operations")
-            folder = self.root / f"filled-{system}-{load.stored}"
+        if load.phase:
+            folder = self.root / f"used-{system.name}"
             folder.mkdir(mode=0o755)
-            fill = self.fill_postgres if "postgres" in system else self.fill_sqlite
-            self.places[wanted] = fill(folder, load, say)
-        return self.places[wanted]
+            try:
+                yield self.used(system, load, folder, say)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        else:
+            yield self.lasting(system, load, say) if load.stored else None
 
-    def fill_sqlite(self, folder, load, say):
-        url = f"sqlite:{folder}/hapax.db"
-        self.fill(url, load, say)
-        return url
+    def used(self, system, load, folder, say):
+        """One that closes a generation soon, or whose operations have expired."""
+        count = stored_for(load, self.settings)
+        store = self.fill(system, folder, count, load.retention, say)
+        if load.phase == "reaping":
+            time.sleep(load.retention)
+        return store
 
-    def fill_postgres(self, folder, load, say):
+    def lasting(self, system, load, say):
+        key = f"{system.name}-{load.stored}"
+        if key not in self.places:
+            folder = pathlib.Path(self.settings.filled or self.root) / key
+            mark = folder / "filled"
+            if not mark.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir(mode=0o755)
+                self.fill(system, folder, load.stored, load.retention, say, spread=is_postgres(system))
+                mark.touch()
+            self.places[key] = folder if is_postgres(system) else f"sqlite:{folder}/hapax.db"
+        return self.places[key]
+
+    def fill(self, system, folder, count, retention, say, spread=False, route=None):
+        """Gives what the system takes as its store: a URL, or the folder of a database."""
+        say(f"a store is filled with {count:,} operations")
+        words = [count, retention, *(["--spread"] if spread else []), *(["--unknown", route] if route else [])]
+        if not is_postgres(system):
+            url = f"sqlite:{folder}/hapax.db"
+            self.run(system, url, words, count, say)
+            return url
         server = database.Postgres(self.root, self.root, folder)
         try:
-            self.fill(server.url, load, say)
+            self.run(system, server.url, words, count, say)
+            server.sql("VACUUM ANALYZE")
         finally:
             server.stop()
         return folder
 
-    def fill(self, url, load, say):
-        words = [self.settings.tool("bench-fill"), url, str(load.stored), str(load.retention)]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    def tool(self, system):
+        """The one that was built with the system's program: it has the same schema."""
+        path = pathlib.Path(self.settings.tool("bench-fill"))
+        if system.original is not None:
+            path = pathlib.Path(system.binary).parent / "bench" / "bench-fill"
+        if not path.exists():
+            raise Failed(f"{path} is not there: meson compile bench-tools makes it")
+        return path
+
+    def run(self, system, url, words, count, say):
+        command = [str(word) for word in (self.tool(system), url, *words)]
+        began = said = time.monotonic()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               preexec_fn=die_with_parent) as process:
             for line in process.stdout:
-                if int(line) % SAY_EVERY == 0:
-                    say(f"{int(line):,} of them are there")
-            words = process.stderr.read().strip()
+                if time.monotonic() >= said + SAY_SECONDS:
+                    said = time.monotonic()
+                    left = (said - began) * (count / max(1, int(line)) - 1)
+                    say(f"{int(line):,} of {count:,} are there, {left:.0f} s left")
+            problem = process.stderr.read().strip()
         if process.returncode != 0:
-            raise Failed(f"bench-fill: {words}")
+            raise Failed(f"bench-fill: {problem}")
+
+
+def is_postgres(system):
+    return "postgres" in system.name
+
+
+def stored_for(load, settings):
+    """Nearly a whole generation, so that the load closes it; or two whole ones that are
+    closed, because a third is begun."""
+    if load.phase == "closing":
+        return settings.generation * 9 // 10
+    return 2 * settings.generation + settings.generation // 100

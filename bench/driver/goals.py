@@ -1,17 +1,25 @@
-"""The goals, one row for each: what is wanted, what this run reached. A goal that
-was missed is a row like any other; it fails nothing."""
+"""The goals, one row for each figure: what it must be, what is aimed at, what was
+seen. A goal that was missed is a row like any other; it fails nothing."""
 from . import figures
 from .figures import pick
 
 MIB = 2 ** 20
+# The added latency was wanted where two appends with fdatasync take so long; on
+# another disk the goal moves by as much as the two appends do.
+APPENDS_US = 274
 
 
-def row(what, goal, least=None, most=None, reached=None, unit="×"):
-    """`reached` is (figure, least, greatest) or None."""
-    fine = None
-    if reached is not None:
-        fine = (least is None or reached[0] >= least) and (most is None or reached[0] <= most)
-    return {"what": what, "goal": goal, "reached": reached, "unit": unit, "fine": fine}
+def row(what, sign, must, aim, seen, unit=""):
+    """`seen` is (figure, least, greatest) or None; `aim` may be None."""
+    def reaches(goal):
+        return seen[0] <= goal if sign == "≤" else seen[0] >= goal
+    if seen is None:
+        reached = "not measured"
+    elif aim is not None and reaches(aim):
+        reached = "aim"
+    else:
+        reached = "must" if reaches(must) else "no"
+    return {"what": what, "sign": sign, "must": must, "aim": aim, "seen": seen, "unit": unit, "reached": reached}
 
 
 def against_nginx(samples, system, load, connections, key):
@@ -23,92 +31,96 @@ def against_nginx(samples, system, load, connections, key):
     return figures.ratio(ours, base, key)
 
 
-def proxy_rows(samples, connections=64):
-    system = "hapax-sqlite"
-    yield row(f"pass-through against nginx, {connections} connections", "≥ 0.9", 0.9,
-              reached=against_nginx(samples, system, "pass", connections, "rps"))
-    yield row(f"replay against nginx, {connections} connections", "≥ 2", 2,
-              reached=against_nginx(samples, system, "replay", connections, "rps"))
-    yield row(f"replay, CPU per request against nginx, {connections} connections", "≤ 0.5", most=0.5,
-              reached=against_nginx(samples, system, "replay", connections, "cpu_us"))
-    for count, least in ((64, 0.5), (256, 0.6)):
-        yield row(f"first execution on SQLite against nginx, {count} connections", f"≥ {least}", least,
-                  reached=against_nginx(samples, system, "first", count, "rps"))
-        yield row(f"first execution on SQLite, CPU per request against nginx, {count} connections", "≤ 2", most=2,
-                  reached=against_nginx(samples, system, "first", count, "cpu_us"))
-
-
-def postgres_rows(samples):
-    for count in (64, 256):
-        ours = pick(samples, system="hapax-postgres", load="first", connections=count)
-        base = pick(samples, system="pgbench", load="first", connections=count)
-        yield row(f"first execution on PostgreSQL against the pgbench pattern, {count} connections", "≥ 3", 3,
-                  reached=figures.ratio(ours, base, "rps"))
-        yield row(f"the same, CPU of gateway and database against nginx's, {count} connections", "≤ 2.5", most=2.5,
-                  reached=against_nginx(samples, "hapax-postgres", "first", count, "cpu_us"))
-
-
-def product_rows(samples, systems, connections=(64, 256)):
-    """Against whichever of them is the fastest there."""
-    products = [name for name, about in systems.items() if about["kind"] == "product"]
-    for count in connections:
-        medians = {name: figures.median([sample["rps"] for sample in
-                                         pick(samples, system=name, load="first", connections=count)])
-                   for name in products}
-        known = {name: value for name, value in medians.items() if value}
-        best = max(known, key=known.get, default=None)
-        for system in ("hapax-sqlite", "hapax-postgres"):
-            ours = pick(samples, system=system, load="first", connections=count)
-            base = pick(samples, system=best, load="first", connections=count) if best else []
-            yield row(f"first execution, {system} against the best product ({best or 'none measured'}), "
-                      f"{count} connections", "≥ 3", 3, reached=figures.ratio(ours, base, "rps"))
-
-
-def latency_row(samples, limits):
-    """What hapax adds to nginx at one connection, and what two commits take."""
-    ours = figures.by_round(pick(samples, system="hapax-sqlite", load="first", connections=1), "p50")
-    base = figures.by_round(pick(samples, system="nginx", load="first", connections=1), "p50")
-    syncs = figures.median([limit["sync_p50_us"] for limit in limits])
-    added = figures.spread([ours[number] - base[number] for number in ours if number in base])
-    if syncs is None:
-        return row("added latency at one connection, first execution (p50)", "≤ two commits + 100 µs", unit=" µs")
-    most = 2 * syncs + 100
-    return row(f"added latency at one connection, first execution (p50); a sync takes {syncs:.0f} µs",
-               f"≤ {most:.0f} µs", most=most, reached=added, unit=" µs")
+def nginx_rows(samples, what, system, load, connections, cpu, rps):
+    """CPU first, then throughput; each goal is (must, aim)."""
+    yield row(f"{what}: CPU against nginx", "≤", *cpu, against_nginx(samples, system, load, connections, "cpu_us"))
+    if rps is not None:
+        yield row(f"{what}: throughput against nginx", "≥", *rps,
+                  against_nginx(samples, system, load, connections, "rps"))
 
 
 def growth_rows(samples):
-    for system in sorted({sample["system"] for sample in pick(samples, load="growth")}):
-        ours = pick(samples, load="growth", system=system)
-        most = max(sample["stored"] for sample in ours)
-        full, empty = pick(ours, stored=most), pick(ours, stored=0)
-        what = f"{system}, {most:,} operations stored against none"
-        yield row(f"{what}, throughput", "≥ 0.8", 0.8, reached=figures.ratio(full, empty, "rps") if most else None)
-        yield row(f"{what}, p99", "≤ 1.5", most=1.5, reached=figures.ratio(full, empty, "p99") if most else None)
+    """The greatest number stored against none."""
+    ours = pick(samples, load="growth", system="hapax-sqlite")
+    most = max((sample["stored"] for sample in ours), default=0)
+    full, empty = (pick(ours, stored=most), pick(ours, stored=0)) if most else ([], [])
+    what = f"{most or 10000000:,} stored against none, SQLite"
+    yield row(f"{what}: CPU", "≤", 1.1, 1.05, figures.ratio(full, empty, "cpu_us"))
+    yield row(f"{what}: throughput", "≥", 0.9, 0.95, figures.ratio(full, empty, "rps"))
+    yield row(f"{what}: p99", "≤", 1.5, 1.3, figures.ratio(full, empty, "p99"))
 
 
-def flatness(series):
-    """Resident memory of the last tenth of a soak against that after its first tenth."""
-    if len(series) < 20:
-        return None
-    tenth = len(series) // 10
-    early = figures.median([rss for _, rss in series[tenth:2 * tenth]])
-    late = figures.median([rss for _, rss in series[-tenth:]])
-    return late / early, late / early, late / early
+def latency_row(samples, limits):
+    """What hapax adds to the upstream's own p50 in the same round, beside two appends."""
+    ours = figures.by_round(pick(samples, system="hapax-sqlite", load="first", connections=1), "p50")
+    base = figures.by_round(pick(samples, system="upstream", load="first", connections=1), "p50")
+    added = figures.spread([ours[number] - base[number] for number in ours if number in base])
+    rounds = set(ours) & set(base)
+    syncs = figures.median([limit["sync_p50_us"] for limit in limits if limit["round"] in rounds])
+    what = "added latency at one connection, SQLite, p50"
+    if syncs is None:
+        return row(f"{what}, where two appends with fdatasync take {APPENDS_US} µs", "≤", 420, 350, None, " µs")
+    moved = 2 * syncs - APPENDS_US
+    return row(f"{what}, where two appends with fdatasync take {2 * syncs:.0f} µs", "≤", 420 + moved, 350 + moved,
+               added, " µs")
 
 
-def memory_rows(samples):
-    idle = pick(samples, system="hapax-sqlite", load="idle")
-    count = max((sample["open"] for sample in idle), default=10000)
-    yield row(f"memory (RSS) with {count:,} idle connections", "≤ 64 MiB", most=64, unit=" MiB",
-              reached=figures.spread([sample["rss"] / MIB for sample in idle]))
-    soak = pick(samples, system="hapax-sqlite", load="soak")
-    minutes = round(soak[0]["seconds"] / 60) if soak else 60
-    yield row(f"memory over {minutes} minutes: its end against its beginning", "flat (≤ 1.05)", most=1.05,
-              reached=flatness(soak[0].get("memory_series", [])) if soak else None)
+def postgres_rows(samples):
+    for count, cpu in ((64, (5, 4)), (256, (3.7, 3))):
+        yield from nginx_rows(samples, f"first execution, PostgreSQL, {count} connections, gateway + database",
+                              "hapax-postgres", "first", count, cpu, None)
+    for count, goal in ((64, (1.7, 2)), (256, (2.8, 3.2))):
+        ours = pick(samples, system="hapax-postgres", load="first", connections=count)
+        base = pick(samples, system="pgbench", load="first", connections=count)
+        yield row(f"first execution, PostgreSQL, {count} connections: throughput against pgbench's INSERT + UPDATE",
+                  "≥", *goal, figures.ratio(ours, base, "rps"))
+
+
+def best_product(samples, systems, connections):
+    """Whichever is the fastest there; None where none was measured."""
+    medians = {name: figures.median([sample["rps"] for sample in
+                                     pick(samples, system=name, load="first", connections=connections)])
+               for name, about in systems.items() if about["kind"] == "product"}
+    known = {name: value for name, value in medians.items() if value}
+    return max(known, key=known.get, default=None)
+
+
+def product_rows(samples, systems, connections=64):
+    best = best_product(samples, systems, connections)
+    base = pick(samples, system=best, load="first", connections=connections) if best else []
+    for system, title, goal in (("hapax-sqlite", "SQLite", (3.3, 4)), ("hapax-postgres", "PostgreSQL", (2, 2.5))):
+        ours = pick(samples, system=system, load="first", connections=connections)
+        yield row(f"first execution, {title}, {connections} connections: throughput against the best product "
+                  f"({best or 'none measured'})", "≥", *goal, figures.ratio(ours, base, "rps"))
+
+
+def written_row(samples, connections=64):
+    ours = pick(samples, system="hapax-sqlite", load="first", connections=connections)
+    return row(f"bytes written per first execution, SQLite, {connections} connections", "≤", 9000, 6000,
+               figures.spread([sample.get("written") for sample in ours]), " B")
+
+
+def stored_rows(samples, starts):
+    """Memory and start with the greatest number stored."""
+    grown = pick(samples, load="growth", system="hapax-sqlite")
+    most = max((sample["stored"] for sample in grown), default=0)
+    yield row(f"memory (RSS) with {most or 10000000:,} stored, SQLite", "≤", 96, 64, figures.spread(
+        [sample["rss"] / MIB for sample in pick(grown, stored=most)]) if most else None, " MiB")
+    orderly = pick(starts, system="hapax-sqlite", kind="orderly")
+    most = max((sample["stored"] for sample in orderly), default=0)
+    yield row(f"start with {most or 10000000:,} stored, SQLite: ready after", "≤", 1000, None, figures.spread(
+        [sample["ready_ms"] for sample in pick(orderly, stored=most)]) if most else None, " ms")
 
 
 def rows(result):
     samples = result["samples"]
-    return [*proxy_rows(samples), *postgres_rows(samples), *product_rows(samples, result["systems"]),
-            latency_row(samples, result["limits"]), *growth_rows(samples), *memory_rows(samples)]
+    return [
+        *nginx_rows(samples, "first execution, SQLite, 64 connections", "hapax-sqlite", "first", 64,
+                    (2.7, 2.2), (0.42, 0.5)),
+        *nginx_rows(samples, "first execution, SQLite, 256 connections", "hapax-sqlite", "first", 256,
+                    (2.2, 1.8), (0.5, 0.6)),
+        *growth_rows(samples), latency_row(samples, result["limits"]),
+        *nginx_rows(samples, "replay, 64 connections", "hapax-sqlite", "replay", 64, (0.58, 0.5), (1.75, 2)),
+        *nginx_rows(samples, "pass-through, 64 connections", "hapax-sqlite", "pass", 64, (1.0, 0.9), (1, 1.05)),
+        *postgres_rows(samples), *product_rows(samples, result["systems"]), written_row(samples),
+        *stored_rows(samples, result.get("starts", []))]

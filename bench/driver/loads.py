@@ -4,7 +4,8 @@ import dataclasses
 BODY = 100
 LARGE_BODY = 256 * 1024
 RETENTION_SECONDS = 86400
-TENANT = "X-Tenant: bench"
+# Of what a reaper is to delete: it has passed when the store was filled.
+REAPED_SECONDS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +20,10 @@ class Load:
     grows: bool = False          # runs once for each number of stored operations
     stored: int = 0
     retention: int = RETENTION_SECONDS
+    phase: str = ""              # what goes on beside the load: closing, reaping; measured with it and without
+    starts: bool = False         # measures starts, not requests
+    refused: bool = False        # nobody listens where the upstream should be
+    status: int = 0              # that is expected; 0: of a first execution
     about: str = ""
 
     def with_stored(self, stored):
@@ -26,6 +31,8 @@ class Load:
 
     def fine(self, system):
         """The status that counts as success."""
+        if self.status:
+            return self.status
         if self.work == "same":
             return 409
         if self.work in ("get", "idle"):
@@ -63,10 +70,25 @@ ALL = (
     Load("idle", "Idle connections", "idle",
          about="Each connection was used once and is kept open: what it costs in memory."),
     Load("growth", "Growth: first execution on a full store", "first", connections=(64,), grows=True,
-         about="Completed operations of the last 24 hours, evenly spread, are in the store; they expire "
-               "one by one, and the reaper is at work. What expired while the store was filled is deleted before."),
+         about="So many completed operations are in the store. On PostgreSQL they expire evenly over the next "
+               "24 hours, so that the reaper is at work; on SQLite, where whole generations expire, 24 hours "
+               "later (`reaping` measures that)."),
     Load("growth-replay", "Growth: replay on a full store", "replay", connections=(64,), grows=True,
          about="Retries of 1,000 keys that were executed a moment ago, on the same stores."),
+    Load("closing", "A generation closes", "first", connections=(64,), phase="closing",
+         about="First executions while a generation closes and its filter is made, beside those of the same "
+               "run before and after."),
+    Load("reaping", "Expired operations are deleted", "first", connections=(64,), retention=REAPED_SECONDS,
+         phase="reaping",
+         about="First executions while two generations that expired are deleted, beside those of the same run "
+               "when it is done."),
+    Load("start", "Start and recovery", "first", connections=(64,), grows=True, starts=True,
+         about="From the start of the process to the first 200 of /readyz, and to the first first execution: after "
+               "an orderly end, after one with nothing of the file in memory, and after kill -9 under load."),
+    Load("refused", "Outage: nobody listens", "first", connections=(64,), refused=True, status=502,
+         about="Every attempt fails: the connection to the upstream is refused. Each request has a new key."),
+    Load("unavailable", "Outage: the upstream answers 503", "first", path="/unavailable", connections=(64,),
+         status=503, about="Every attempt fails: the upstream answers 503 at once. Each request has a new key."),
     Load("soak", "Soak", "mixed", connections=(64,), about="The mixed load for long: memory over time."),
 )
 LOADS = {load.name: load for load in ALL}

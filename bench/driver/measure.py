@@ -4,7 +4,7 @@ import json
 import subprocess
 import time
 
-from . import figures, usage
+from . import figures, phases, usage
 from .process import Failed, die_with_parent
 
 RUN_SECONDS_MAX = 120
@@ -19,7 +19,8 @@ class Snapshot:
 
     def __init__(self, system):
         self.parts = {part: usage.use(pids) for part, pids in system.roots().items()}
-        self.upstream = usage.use([system.upstream.process.pid]).cpu
+        upstream = system.upstream.process
+        self.upstream = usage.use([upstream.pid]).cpu if upstream is not None else 0.0
         self.device = usage.device_written(usage.device_of(system.folder))
 
     def cpu(self):
@@ -35,11 +36,15 @@ def command(system, load, connections, run_name):
              "--measure-ms", round(seconds_of(settings, load) * 1000)]
     if load.asynchronous:
         words += ["--header", "X-Tenant: bench"]
+    if load.phase:
+        words += ["--slice-ms", phases.SLICE_MS]
     return [str(word) for word in words]
 
 
 def seconds_of(settings, load):
-    return settings.soak_minutes * 60 if load.name == "soak" else settings.seconds
+    if load.name == "soak":
+        return settings.soak_minutes * 60
+    return settings.phase_seconds if load.phase else settings.seconds
 
 
 class Generator:
@@ -117,6 +122,8 @@ def measure(system, load, connections, run_name, during=None):
     if load.work == "replay" and said["primed"] < 1000:
         raise Failed(f"only {said['primed']} of 1000 keys were executed before their replay")
     sample = {**sample_of(system, load, connections, said, before, after), **held, **watched}
+    if "slices" in said:
+        sample["slices"] = said["slices"]
     if load.work == "idle":
         sample["open"] = said["open"]
     elif sample["requests"] and not sample["rps"]:
@@ -160,6 +167,17 @@ def measure_growth(system, load, connections, run_name):
     sample = measure(system, load, connections, run_name, during)
     sample["reaped_rps"] = (system.metric("hapax_reaped_total") - begun["count"]) / sample["seconds"]
     return sample
+
+
+def measure_phase(system, load, connections, run_name):
+    """Also what it was while the phase went on, and in the rest of the time."""
+    with phases.watched(system, load.phase) as watch:
+        sample = measure(system, load, connections, run_name)
+        found = phases.split(sample.pop("slices"), watch.end())
+    if not found["during"]:
+        raise Failed(f"no {load.phase} was seen in {load.name}: {sample['requests']} requests in "
+                     f"{sample['seconds']:.1f} s")
+    return {**sample, **found}
 
 
 def measure_async(system, load, connections, run_name):

@@ -1,4 +1,4 @@
-"""nginx as a plain proxy, which is the limit, and hapax."""
+"""The upstream by itself and nginx as a plain proxy, which are the limits, and hapax."""
 import urllib.request
 
 from . import database
@@ -10,7 +10,7 @@ daemon off;
 worker_processes 1;
 worker_rlimit_nofile 20000;
 pid {folder}/nginx.pid;
-error_log {folder}/nginx-error.log;
+error_log {folder}/nginx-error.log crit;
 events {{ worker_connections 11000; }}
 http {{
 	access_log off;
@@ -41,6 +41,22 @@ http {{
 	}}
 }}
 """
+
+
+class Bare(System):
+    """The upstream itself: what a system adds is its own figure less this one."""
+    name = "upstream"
+    title = "the upstream, nothing before it"
+    kind = "limit"
+    replays = False
+    refuses = False
+    passes = True
+
+    def begin(self):
+        self.port = self.upstream.port
+
+    def described(self):
+        return ["one nginx worker that answers at once; its own CPU is in no figure"]
 
 
 class Nginx(System):
@@ -91,10 +107,18 @@ class Hapax(System):
             lines += self.load.hapax(self.upstream)
         return "\n".join(lines) + "\n"
 
-    def serve(self):
+    def open_store(self):
+        """Says where the store is; starts its database where it has one."""
+        raise NotImplementedError
+
+    def command(self):
         path = self.folder / "hapax.yaml"
         path.write_text(self.config(), encoding="ascii")
-        self.program("hapax", [self.binary or self.settings.hapax, "serve", "--config", path])
+        return [self.binary or self.settings.hapax, "serve", "--config", path]
+
+    def begin(self):
+        self.open_store()
+        self.program("hapax", self.command())
 
     def described(self):
         loops = "event loops: one per core (the default)" if self.loops is None else f"`loops: {self.loops}`"
@@ -106,9 +130,8 @@ class HapaxSqlite(Hapax):
     title = "hapax, SQLite, one loop"
     loops = 1
 
-    def begin(self):
+    def open_store(self):
         self.store = self.store or f"sqlite:{self.folder}/hapax.db"
-        self.serve()
 
     def durable(self):
         """What the file says; that each commit is synced, the probe sees by itself."""
@@ -128,10 +151,9 @@ class HapaxPostgres(Hapax):
     title = "hapax, PostgreSQL, one loop"
     loops = 1
 
-    def begin(self):
+    def open_store(self):
         self.database = database.Postgres(self.root, self.folder, self.store)
         self.store = self.database.url
-        self.serve()
 
 
 def with_program(system, binary):

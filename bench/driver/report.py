@@ -1,5 +1,5 @@
 """The report: Markdown that says what was measured, how, and what came of it."""
-from . import figures, goals, plots as pictures
+from . import figures, goals, plots as pictures, startup
 from .figures import pick
 from .loads import LOADS
 from .tables import MIB, cpu, milliseconds, others, over, plain, table, with_spread
@@ -15,8 +15,8 @@ HOW = """\
 - Before anything was measured, each system was probed: a retry got the same answer, the upstream saw one request, the settings that make commits durable were read back from what runs, and a first execution was seen to wait for the disk.
 """
 
-HEAD = ["", "requests/s", "against nginx", "p50 ms", "p99 ms", "p99.9 ms", "CPU µs/request", "CPU against nginx",
-        "RSS MiB", "PSS MiB", "written B/request", "other answers"]
+HEAD = ["", "CPU µs/request", "CPU against nginx", "requests/s", "requests/s against nginx", "p50 ms", "p99 ms",
+        "p99.9 ms", "RSS MiB", "PSS MiB", "written B/request", "other answers"]
 
 
 def plots(result):
@@ -26,17 +26,18 @@ def plots(result):
 def goal_table(result):
     rows = []
     for goal in goals.rows(result):
-        verdict = {None: "not measured", True: "yes", False: "no"}[goal["fine"]]
-        unit = "" if goal["unit"] == "×" else goal["unit"]
-        rows.append([goal["what"], goal["goal"], with_spread(goal["reached"], unit), verdict])
-    return table(["goal", "wanted", "reached", "met"], rows)
+        unit, sign = goal["unit"], goal["sign"]
+        aim = "–" if goal["aim"] is None else f"{sign} {goal['aim']:,.4g}{unit}"
+        rows.append([goal["what"], f"{sign} {goal['must']:,.4g}{unit}", aim, with_spread(goal["seen"], unit),
+                     goal["reached"]])
+    return table(["goal", "must", "aim", "seen", "reached"], rows)
 
 
 def row_of(title, samples, base):
     def against(key):
         return with_spread(figures.ratio(samples, base, key)) if base else "–"
-    return [title, with_spread(over(samples, "rps")), against("rps"), milliseconds(samples, "p50"),
-            milliseconds(samples, "p99"), milliseconds(samples, "p999"), cpu(samples), against("cpu_us"),
+    return [title, cpu(samples), against("cpu_us"), with_spread(over(samples, "rps")), against("rps"),
+            milliseconds(samples, "p50"), milliseconds(samples, "p99"), milliseconds(samples, "p999"),
             plain((over(samples, "rss", MIB) or [None])[0]), plain((over(samples, "pss", MIB) or [None])[0]),
             plain((over(samples, "written") or [None])[0]), others(samples)]
 
@@ -48,7 +49,7 @@ def titles_of(result):
 
 def load_section(result, load, links):
     samples = pick(result["samples"], load=load.name)
-    if not samples or load.grows or load.work == "idle":
+    if not samples or load.grows or load.phase or load.work == "idle":
         return ""
     out = [f"## {load.title}\n\n{load.about}\n"]
     out += [picture(links, f"throughput-{load.name}"), picture(links, f"latency-{load.name}")]
@@ -81,7 +82,7 @@ def growth_section(result, links):
     if not samples:
         return ""
     out = ["## Growth\n", LOADS["growth"].about + "\n"]
-    out += [picture(links, f"growth-{key}") for key in ("rps", "cpu_us", "written")]
+    out += [picture(links, f"growth-{key}") for key in ("cpu_us", "rps", "written")]
     for name in ("growth", "growth-replay"):
         rows = []
         for system in sorted({sample["system"] for sample in pick(samples, load=name)}):
@@ -95,6 +96,47 @@ def growth_section(result, links):
         if rows:
             out.append(f"**{LOADS[name].title}**\n\n" + table(head, rows))
     return "\n".join(part for part in out if part)
+
+
+def phase_section(result):
+    """What goes on beside the load for a part of the time, against the rest of that run."""
+    rows = []
+    for load in ("closing", "reaping"):
+        for name in titles_of(result):
+            ours = pick(result["samples"], load=load, system=name)
+            during, quiet = ([{**sample[part], "round": sample["round"]} for sample in ours if sample.get(part)]
+                             for part in ("during", "quiet"))
+            if during:
+                rows += [phase_row(f"{name}, {load}", during, quiet), phase_row(f"{name}, the rest", quiet, [])]
+    if not rows:
+        return ""
+    head = ["", "CPU µs/request", "against the rest", "requests/s", "against the rest", "p50 ms", "p99 ms",
+            "p99 against the rest", "greatest ms", "seconds"]
+    return ("## While a generation closes, and while one is reaped\n\n" +
+            f"{LOADS['closing'].about} {LOADS['reaping'].about}\n\n" + table(head, rows))
+
+
+def phase_row(title, samples, base):
+    def against(key):
+        return with_spread(figures.ratio(samples, base, key)) if base else "–"
+    return [title, with_spread(over(samples, "cpu_us")), against("cpu_us"), with_spread(over(samples, "rps")),
+            against("rps"), milliseconds(samples, "p50"), milliseconds(samples, "p99"), against("p99"),
+            milliseconds(samples, "max"), with_spread(over(samples, "seconds"))]
+
+
+def start_section(result):
+    rows = []
+    starts = result.get("starts", [])
+    for system, stored in sorted({(sample["system"], sample["stored"]) for sample in starts}):
+        for kind, title in startup.KINDS.items():
+            ours = pick(starts, system=system, stored=stored, kind=kind)
+            if ours:
+                rows.append([f"{system}, {stored:,} stored, {title}", *(with_spread(over(ours, key)) for key in
+                             ("cpu_ms", "ready_ms", "answer_ms")), with_spread(over(ours, "rss", MIB))])
+    if not rows:
+        return ""
+    return f"## {LOADS['start'].title}\n\n{LOADS['start'].about}\n\n" + table(
+        ["", "CPU ms", "ready after ms", "executes after ms", "RSS MiB"], rows)
 
 
 def idle_section(result):
@@ -150,7 +192,8 @@ def markdown(result, links):
     failures = "".join(f"- {failure}\n" for failure in result["failures"])
     parts = [f"# Benchmark of {result['began']}\n", few, f"{about}\n", "## Goals\n", goal_table(result),
              picture(links, "cpu"), *(load_section(result, load, links) for load in LOADS.values()),
-             idle_section(result), growth_section(result, links), picture(links, "soak"), limit_section(result),
+             idle_section(result), growth_section(result, links), phase_section(result), start_section(result),
+             picture(links, "soak"), limit_section(result),
              system_section(result), "## How it was measured\n", how,
              f"## What did not work\n\n{failures}" if failures else ""]
     return "\n".join(part for part in parts if part)

@@ -5,7 +5,8 @@ import sys
 import time
 
 from .catalogue import takes_part
-from .loads import LOADS
+from .fill import stored_for
+from .loads import LOADS, REAPED_SECONDS
 from .measure import seconds_of
 
 # What a start costs besides measuring, roughly; learned anew as it goes.
@@ -25,7 +26,9 @@ class Visit:
         if self.system == "limits":
             return 2 * settings.seconds + 2
         each = settings.warm + seconds_of(settings, self.load)
-        fills = self.load.stored if self.round == 1 and self.load.name == "growth" else 0
+        if self.load.phase:
+            each += stored_for(self.load, settings) * FILL_SECONDS + REAPED_SECONDS
+        fills = self.load.stored if self.round == 1 and self.load.grows else 0
         return START_SECONDS + len(self.connections) * each + fills * FILL_SECONDS
 
 

@@ -45,8 +45,11 @@ class Settings:
     idle: int
     storm: int
     soak_minutes: int
+    generation: int          # operations that close a generation
+    phase_seconds: float     # measured while a generation closes, or is reaped
     folder: pathlib.Path
     build: pathlib.Path
+    filled: pathlib.Path | None = None   # where filled stores stay for a later run
     against: str = ""      # another hapax program, measured beside the one that was built
 
     def tool(self, name):
@@ -64,9 +67,10 @@ def read(loads, systems, default_loads):
         runs=number("RUNS", 5), seconds=number("SECONDS", 5.0, float, 0.1),
         warm=number("WARM", 1.0, float, 0), stored=numbers("STORED", "0 1000000 10000000", 0),
         connections=numbers("CONNECTIONS", "1 64 256", 1),
-        growth=names("GROWTH", systems, ["hapax-sqlite"]), idle=number("IDLE", 10000),
+        growth=names("GROWTH", systems, ["hapax-sqlite", "hapax-postgres"]), idle=number("IDLE", 10000),
         storm=number("STORM", 1000), soak_minutes=number("SOAK_MINUTES", 60),
-        folder=folder("BENCH_FOLDER", "/var/tmp"),
+        generation=number("GENERATION", 250000), phase_seconds=number("PHASE_SECONDS", 12.0, float, 0.5),
+        folder=folder("BENCH_FOLDER", "/var/tmp"), filled=kept("FILLED"),
         build=ROOT / os.environ.get("BUILD", "build"), against=program("AGAINST"))
 
 
@@ -83,6 +87,14 @@ def program(name):
     if path and not (os.path.isfile(path) and os.access(path, os.X_OK)):
         raise Mistake(f"{name}={path}: give the path of a program")
     return os.path.abspath(path) if path else ""
+
+
+def kept(name):
+    """A folder that is made where it is not there; None: nothing is kept."""
+    if not os.environ.get(name):
+        return None
+    pathlib.Path(os.environ[name]).mkdir(mode=0o755, exist_ok=True)
+    return folder(name, "").resolve()
 
 
 def folder(name, default):

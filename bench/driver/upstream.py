@@ -1,8 +1,9 @@
 """The upstream, the same for every system: nginx with one worker that answers at
 once, counts its requests, and keeps connections. For the storm there is one that
-holds its answer (held.py)."""
+holds its answer (held.py), and for the outage there is none."""
 import pathlib
 import random
+import socket
 import string
 import sys
 import urllib.request
@@ -32,6 +33,7 @@ http {{
 		listen 127.0.0.1:{port} backlog=4096;
 		location / {{ return 201 '{answer}\\n'; }}
 		location = /large {{ root {folder}/files; error_page 405 =201 /large; }}
+		location = /unavailable {{ return 503 '{{"error":"unavailable"}}\n'; }}
 		location = /count {{ stub_status; }}
 	}}
 }}
@@ -67,6 +69,26 @@ class Upstream:
 
     def stop(self):
         self.process.stop()
+
+
+class Refused:
+    """A port of which nobody listens, and nobody else can begin to."""
+
+    def __init__(self):
+        self.port = free_port()
+        self.socket = socket.socket()
+        self.socket.bind(("127.0.0.1", self.port))
+        self.process = None
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def count(self):
+        raise Failed("nobody listens, so nobody counts")
+
+    def stop(self):
+        self.socket.close()
 
 
 class Slow:

@@ -45,6 +45,18 @@ static void print_statuses(const struct run *run)
 	fputs("},", stdout);
 }
 
+/* Where in time the slices are, by CLOCK_MONOTONIC, and the counts of each. */
+static void print_slices(const struct run *run)
+{
+	printf("\"slices\":{\"began_us\":%lld,\"each_us\":%lld,\"buckets\":[",
+	       (long long)run->began_us, (long long)run->plan->slice_us);
+	for (size_t i = 0; i < run->slice_count; i++) {
+		fputs(i > 0 ? "," : "", stdout);
+		histogram_print(&run->slices[i], stdout);
+	}
+	fputs("]},", stdout);
+}
+
 static unsigned still_open(const struct run *run)
 {
 	unsigned open = 0;
@@ -66,6 +78,8 @@ static void print_result(const struct run *run)
 	print_latency("latency_us", &run->all);
 	if (run->plan->work == WORK_MIXED)
 		print_latency("again_us", &run->again);
+	if (run->slices != NULL)
+		print_slices(run);
 	print_statuses(run);
 	printf("\"seconds\":%.6f,\"generator_cpu\":%.6f,\"broken\":%llu,\"connected_anew\":%llu,"
 	       "\"primed\":%u,\"open\":%u,\"answered\":%llu}\n",

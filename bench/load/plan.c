@@ -16,6 +16,7 @@ static const char *const work_names[] = {
 #define CONNECTIONS_MAX 60000
 #define KEYS_MAX 1000000
 #define BODY_MAX ((uint64_t)16 << 20)
+#define SLICES_MAX 10000
 #define MS_MAX ((uint64_t)24 * 3600 * 1000)
 
 static bool number(const char *text, uint64_t max, uint64_t *ret_value)
@@ -73,6 +74,8 @@ static bool take(struct plan *plan, const char *name, const char *value)
 		return (plan->warm_us = (int64_t)n * 1000) >= 0;
 	if (strcmp(name, "--measure-ms") == 0 && number(value, MS_MAX, &n))
 		return (plan->measure_us = (int64_t)n * 1000) > 0;
+	if (strcmp(name, "--slice-ms") == 0 && number(value, MS_MAX, &n))
+		return (plan->slice_us = (int64_t)n * 1000) > 0;
 	if (strcmp(name, "--body") == 0 && number(value, BODY_MAX, &n))
 		return (plan->body_bytes = (size_t)n) > 0;
 	return false;
@@ -99,6 +102,10 @@ bool plan_read(int argc, char **argv, struct plan *ret_plan)
 	}
 	if (plan.to.sin_port == 0) {
 		fprintf(stderr, "bench-load: give --to ADDRESS:PORT\n");
+		return false;
+	}
+	if (plan.slice_us > 0 && plan.measure_us / plan.slice_us >= SLICES_MAX) {
+		fprintf(stderr, "bench-load: more than %d slices\n", SLICES_MAX);
 		return false;
 	}
 	*ret_plan = plan;

@@ -30,6 +30,7 @@ struct plan {
 	unsigned keys; /* REPLAY: how many different ones */
 	int64_t warm_us;
 	int64_t measure_us;
+	int64_t slice_us; /* latencies also by time, in slices of so long; 0: not */
 	size_t body_bytes;
 	const char *path;
 	const char *run;    /* begins every key, so that no two runs share one */

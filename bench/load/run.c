@@ -41,7 +41,11 @@ bool run_open(struct run *run, const struct plan *plan)
 	run->phase = primes(plan) ? PHASE_PRIME : PHASE_WARM;
 	run->clients = calloc(plan->connections, sizeof(*run->clients));
 	run->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (run->clients == NULL || run->epoll < 0) {
+	if (plan->slice_us > 0) {
+		run->slice_count = (size_t)(plan->measure_us / plan->slice_us) + 1;
+		run->slices = calloc(run->slice_count, sizeof(*run->slices));
+	}
+	if (run->clients == NULL || run->epoll < 0 || (run->slice_count > 0 && run->slices == NULL)) {
 		perror("bench-load");
 		return false;
 	}
@@ -65,6 +69,7 @@ void run_close(struct run *run)
 			close(run->clients[i].fd);
 	}
 	free(run->clients);
+	free(run->slices);
 	if (run->epoll >= 0)
 		close(run->epoll);
 }
@@ -88,6 +93,14 @@ static void send_all(struct run *run)
 	}
 }
 
+static void add_to_slice(struct run *run, int64_t now_us, uint64_t took_us)
+{
+	size_t number = (size_t)((now_us - run->began_us) / run->plan->slice_us);
+
+	if (number < run->slice_count)
+		histogram_add(&run->slices[number], took_us);
+}
+
 void run_answered(struct run *run, struct client *client, int64_t now_us)
 {
 	unsigned status = client->response.status;
@@ -103,6 +116,8 @@ void run_answered(struct run *run, struct client *client, int64_t now_us)
 		return;
 	run->statuses[status < 600 ? status : 0]++;
 	histogram_add(&run->all, (uint64_t)(now_us - client->sent_us));
+	if (run->slices != NULL)
+		add_to_slice(run, now_us, (uint64_t)(now_us - client->sent_us));
 	if (client->retry)
 		histogram_add(&run->again, (uint64_t)(now_us - client->sent_us));
 }

@@ -45,7 +45,9 @@ struct run {
 	struct rusage usage_began;
 	struct rusage usage_ended;
 	struct histogram all;
-	struct histogram again; /* MIXED: the retries among them */
+	struct histogram again;   /* MIXED: the retries among them */
+	struct histogram *slices; /* by the time of the answer; NULL: not wanted */
+	size_t slice_count;
 	uint64_t statuses[600];
 	uint64_t broken; /* connections that failed, or answers that were none */
 	uint64_t connected_anew;

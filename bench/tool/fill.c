@@ -1,21 +1,27 @@
-/* bench-fill URL COUNT RETENTION_SECONDS [ROUTE]: puts completed operations into a
- * store, through the store itself, so that they are in every way like those of a
- * gateway that served so many requests. They expire evenly over the retention, the
- * first ones at once: whoever opens the store next has something to reap. With
- * ROUTE, they are of that route, and their outcome was lost: nothing of them
+/* bench-fill URL COUNT RETENTION_SECONDS [--spread] [--unknown ROUTE]: puts operations
+ * into a store, through the store itself, so that they are in every way like those of
+ * a gateway that served so many requests, whatever the schema is. They are completed
+ * and expire RETENTION_SECONDS later. --spread: they expire evenly over that time, the
+ * first ones at once, so that whoever opens the store next has something to reap.
+ * --unknown: they are of that route, their outcome was lost, and nothing of them
  * expires.
  *
- * Nothing else may serve the store meanwhile. Says how far it is on stdout. */
+ * Nothing else may serve the store meanwhile. Says how far it is: on a terminal in one
+ * line that is written anew, else a number per line on stdout. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "core/fingerprint.h"
 #include "store/store.h"
 
-#define BATCH 20000
+/* Larger than a committer's, so that few syncs are waited for. */
+#define BATCH 2000
+#define MAINTAIN_EVERY 20000
 #define RETENTION_LEAST_MS 1000
-#define SAY_EVERY 100000
+#define SAY_EVERY_MS 500
 #define COUNT_MAX 1000000000
 #define RETENTION_MAX_S (3650u * 86400u)
 
@@ -24,6 +30,7 @@ struct row {
 	struct hpx_policy policy;
 	struct hpx_description description;
 	char key[48];
+	struct hpx_record record; /* as it was reserved */
 	struct hpx_store_op op;
 };
 
@@ -33,7 +40,10 @@ struct fill {
 	struct hpx_answer *answer;
 	uint64_t count;
 	int64_t retention_ms;
+	bool spread;
 	struct hpx_span route; /* of those whose outcome was lost; empty: completed */
+	int64_t began_ms;
+	int64_t said_ms;
 	char problem[HPX_STORE_PROBLEM_SIZE];
 	struct row rows[BATCH];
 	struct hpx_store_op *ops[BATCH];
@@ -51,10 +61,17 @@ static struct hpx_answer *make_answer(void)
 				       "\"currency\":\"EUR\"}\n"));
 }
 
+static int64_t retention_of(const struct fill *fill, uint64_t number)
+{
+	double share = fill->spread ? (double)number / (double)fill->count : 1.0;
+	int64_t retention_ms = (int64_t)((double)fill->retention_ms * share);
+
+	return retention_ms < RETENTION_LEAST_MS ? RETENTION_LEAST_MS : retention_ms;
+}
+
 static enum hpx_status make_row(struct fill *fill, struct row *row, uint64_t number)
 {
 	static const uint8_t tenant_hash[HPX_SHA256_SIZE] = { 1 };
-	int64_t share = (int64_t)((double)fill->retention_ms * (double)number / (double)fill->count);
 	int len = snprintf(row->key, sizeof(row->key), "filled-%016llx", (unsigned long long)number);
 
 	row->description = (struct hpx_description){
@@ -65,7 +82,7 @@ static enum hpx_status make_row(struct fill *fill, struct row *row, uint64_t num
 		.path = HPX_SPAN("/payments"),
 		.route = fill->route.len > 0 ? fill->route : HPX_SPAN("*"),
 	};
-	row->policy = (struct hpx_policy){ .retention_ms = RETENTION_LEAST_MS + share,
+	row->policy = (struct hpx_policy){ .retention_ms = retention_of(fill, number),
 					   .lease_ms = 30000,
 					   .wait_ms = 10000 };
 	row->ask = (struct hpx_ask){ .recipe = fill->recipe, .owner = fill->store->owner };
@@ -108,6 +125,26 @@ static enum hpx_status reserve(struct fill *fill, uint64_t first, size_t count)
 	return run(fill, count);
 }
 
+/* The op that ends a reserved row; a completion says what its reservation said, as the
+ * gateway's does. */
+static struct hpx_store_op make_end(struct fill *fill, struct row *row)
+{
+	struct hpx_store_op op = {
+		.verb = fill->route.len > 0 ? HPX_VERB_MARK_UNKNOWN : HPX_VERB_COMPLETE,
+		.id = row->ask.id,
+		.token = row->ask.token,
+		.actor = HPX_SPAN("gateway"),
+	};
+
+	row->record = row->op.decision.record;
+	if (op.verb == HPX_VERB_COMPLETE) {
+		op.complete.answer = fill->answer;
+		op.complete.believed = &row->record;
+		op.complete.row = row->op.reserve.row;
+	}
+	return op;
+}
+
 static enum hpx_status end(struct fill *fill, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -115,16 +152,26 @@ static enum hpx_status end(struct fill *fill, size_t count)
 
 		if (row->op.decision.kind != HPX_DECISION_EXECUTE)
 			return HPX_CONFLICT;
-		row->op = (struct hpx_store_op){
-			.verb = fill->route.len > 0 ? HPX_VERB_MARK_UNKNOWN : HPX_VERB_COMPLETE,
-			.id = row->ask.id,
-			.token = row->ask.token,
-			.actor = HPX_SPAN("gateway"),
-		};
-		if (row->op.verb == HPX_VERB_COMPLETE)
-			row->op.complete.answer = fill->answer;
+		row->op = make_end(fill, row);
 	}
 	return run(fill, count);
+}
+
+static void say(struct fill *fill, uint64_t done)
+{
+	int64_t now_ms = hpx_clock_boot_ms();
+	double seconds = (double)(now_ms - fill->began_ms) / 1000.0;
+	double left = done > 0 ? seconds / (double)done * (double)(fill->count - done) : 0.0;
+
+	if (now_ms < fill->said_ms + SAY_EVERY_MS && done < fill->count)
+		return;
+	fill->said_ms = now_ms;
+	if (isatty(STDOUT_FILENO))
+		printf("\r%llu of %llu, %.0f s left \033[K%s", (unsigned long long)done,
+		       (unsigned long long)fill->count, left, done == fill->count ? "\n" : "");
+	else
+		printf("%llu\n", (unsigned long long)done);
+	fflush(stdout);
 }
 
 static enum hpx_status fill_all(struct fill *fill)
@@ -137,13 +184,10 @@ static enum hpx_status fill_all(struct fill *fill)
 		status = reserve(fill, done, count);
 		if (status == HPX_OK)
 			status = end(fill, count);
-		if (status == HPX_OK)
-			status = hpx_store_maintain(fill->store, fill->problem);
 		done += count;
-		if (done % SAY_EVERY == 0 || done == fill->count) {
-			printf("%llu\n", (unsigned long long)done);
-			fflush(stdout);
-		}
+		if (status == HPX_OK && (done % MAINTAIN_EVERY == 0 || done == fill->count))
+			status = hpx_store_maintain(fill->store, fill->problem);
+		say(fill, done);
 	}
 	return status;
 }
@@ -186,21 +230,36 @@ static enum hpx_status fill_store(struct fill *fill, const char *url)
 	return status;
 }
 
+/* The words behind the three numbers. */
+static bool read_words(struct fill *fill, char **words)
+{
+	for (; *words != NULL; words++) {
+		if (strcmp(*words, "--spread") == 0)
+			fill->spread = true;
+		else if (strcmp(*words, "--unknown") == 0 && words[1] != NULL)
+			fill->route = hpx_span_of(*++words);
+		else
+			return false;
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	struct fill *fill = calloc(1, sizeof(*fill));
 	uint64_t seconds;
 	enum hpx_status status;
 
-	if (fill == NULL || argc < 4 || argc > 5 ||
+	if (fill == NULL || argc < 4 ||
 	    !hpx_span_u64(hpx_span_of(argv[2]), COUNT_MAX, &fill->count) ||
-	    !hpx_span_u64(hpx_span_of(argv[3]), RETENTION_MAX_S, &seconds)) {
-		fprintf(stderr, "bench-fill URL COUNT RETENTION_SECONDS [ROUTE]\n");
+	    !hpx_span_u64(hpx_span_of(argv[3]), RETENTION_MAX_S, &seconds) ||
+	    !read_words(fill, argv + 4)) {
+		fprintf(stderr, "bench-fill URL COUNT RETENTION_SECONDS [--spread] [--unknown ROUTE]\n");
 		free(fill);
 		return 2;
 	}
 	fill->retention_ms = (int64_t)seconds * 1000;
-	fill->route = hpx_span_of(argc == 5 ? argv[4] : "");
+	fill->began_ms = hpx_clock_boot_ms();
 	status = fill_store(fill, argv[1]);
 	if (status != HPX_OK)
 		fprintf(stderr, "bench-fill: %s (%s)\n", hpx_status_text(status), fill->problem);

@@ -13,7 +13,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
-from driver import (catalogue, figures, goals, process, quick, report, schedule, settings, svg, tables,  # noqa: E402
+from driver import (catalogue, figures, goals, merge, phases, process, quick, report, schedule, settings, svg, tables,  # noqa: E402
                     usage)
 from driver.catalogue import LOADS, SYSTEMS  # noqa: E402
 from driver.loads import DEFAULT  # noqa: E402
@@ -87,10 +87,20 @@ def sample(system, load, connections, number, rps, **more):
             "cpu_us": 20.0, "cpu_us_program": 20.0, "rss": 2 ** 24, "pss": 2 ** 24, "written": 4096.0, **more}
 
 
+def phase(cpu_us, p99):
+    return {"cpu_us": cpu_us, "rps": 500.0, "p50": 900, "p99": p99, "p999": 9000, "max": 9500, "seconds": 2.0}
+
+
+def start(number, kind, ready_ms):
+    return {"system": "hapax-sqlite", "load": "start", "stored": 10000000, "kind": kind, "connections": 64,
+            "round": number, "ready_ms": ready_ms, "answer_ms": ready_ms + 10, "cpu_ms": 30.0, "rss": 2 ** 25}
+
+
 def made_up():
     """A result of two rounds: hapax at 0.6 of nginx, 0.1 of it in pass-through."""
     samples = []
     for number in (1, 2):
+        samples.append(sample("upstream", "first", 1, number, 1000 * number, p50=700))
         for count in (1, 64):
             samples.append(sample("nginx", "first", count, number, 1000 * number))
             samples.append(sample("hapax-sqlite", "first", count, number, 600 * number, cpu_us=30.0, p50=1500))
@@ -99,10 +109,13 @@ def made_up():
         samples.append(sample("hapax-sqlite", "pass", 64, number, 100, other=7, requests=107,
                               statuses={"201": 100, "502": 7}))
         samples += [sample("hapax-sqlite", "growth", 64, number, 500, stored=stored) for stored in (0, 10000000)]
+        samples.append(sample("hapax-sqlite", "closing", 64, number, 500, times=1, quiet=phase(20.0, 4000),
+                              during=phase(25.0, 6000)))
         samples.append(sample("hapax-sqlite", "idle", 10000, number, 0, open=10000, rss=70 * 2 ** 20))
     about = {"kind": "hapax", "settings": ["one loop"], "durable": ["journal=WAL"], "syncs": 2}
     return {
         "began": "2026-01-02T03:04:05+00:00", "failures": [], "samples": samples,
+        "starts": [start(number, kind, 800) for number in (1, 2) for kind in ("orderly", "killed")],
         "settings": {"runs": 2, "warm": 1.0, "seconds": 5.0}, "machine": {"cores": 2},
         "systems": {"nginx": {**about, "title": "nginx", "kind": "limit"},
                     "hapax-sqlite": {**about, "title": "hapax"},
@@ -113,25 +126,74 @@ def made_up():
                     "append_bytes_per_second": 1e9, "generator_rps": 1e5, "generator_cpu": 0.5, "wrk_rps": None}]}
 
 
-@pytest.mark.parametrize("what, fine", [
-    ("first execution on SQLite against nginx, 64", True),
-    ("first execution on SQLite against nginx, 256", None),
-    ("first execution on SQLite, CPU per request against nginx, 64", True),
-    ("pass-through against nginx", False),
-    ("against the best product (dbos), 64", True),
-    ("added latency at one connection", True),
-    ("10,000,000 operations stored against none, throughput", True),
-    ("memory (RSS) with 10,000 idle", False),
-    ("memory over 60 minutes", None)])
-def test_goals(what, fine):
+@pytest.mark.parametrize("what, reached", [
+    ("first execution, SQLite, 64 connections: CPU against nginx", "aim"),
+    ("first execution, SQLite, 64 connections: throughput against nginx", "aim"),
+    ("first execution, SQLite, 256 connections: CPU", "not measured"),
+    ("pass-through, 64 connections: CPU against nginx", "must"),
+    ("pass-through, 64 connections: throughput against nginx", "no"),
+    ("throughput against the best product (dbos)", "aim"),
+    ("first execution, PostgreSQL, 64 connections: throughput against pgbench", "not measured"),
+    # Two syncs of 300 µs move the goal of 420 to 746; 1,500 - 700 were seen.
+    ("added latency at one connection, SQLite, p50, where two appends with fdatasync take 600 µs", "no"),
+    ("10,000,000 stored against none, SQLite: throughput", "aim"),
+    ("bytes written per first execution", "aim"),
+    ("memory (RSS) with 10,000,000 stored", "aim"),
+    ("start with 10,000,000 stored", "must")])
+def test_goals(what, reached):
     """Each goal is judged by this run alone, and what was not measured is said to be so."""
     found = [row for row in goals.rows(made_up()) if what in row["what"]]
-    assert found and found[0]["fine"] is fine, found
+    assert found and found[0]["reached"] == reached, found
+
+
+def test_every_goal_has_a_row():
+    """Also where nothing was measured."""
+    rows = goals.rows({"samples": [], "limits": [], "starts": [], "systems": {}})
+    assert len(rows) == 21 and {row["reached"] for row in rows} == {"not measured"}
+
+
+def test_a_missed_goal_is_no():
+    assert [goals.row("x", sign, 2, aim, (seen, seen, seen))["reached"] for sign, aim, seen in
+            (("≤", 1, 2.1), ("≤", 1, 2), ("≤", 1, 1), ("≥", 3, 1.9), ("≥", 3, 2), ("≥", 3, 3), ("≤", None, 1))] == [
+                "no", "must", "aim", "no", "must", "aim", "must"]
+
+
+def test_results_of_several_runs_pair_their_own_rounds():
+    """Twice as fast a machine in the second run changes no ratio."""
+    first, second = made_up(), made_up()
+    for one in second["samples"]:
+        one["rps"] *= 2
+    whole = merge.merged([first, second])
+    rows = {row["what"]: row["seen"] for row in goals.rows(whole)}
+    assert {sample["round"] for sample in whole["samples"]} == {1, 2, 3, 4}
+    assert rows["first execution, SQLite, 64 connections: throughput against nginx"] == pytest.approx((0.6, 0.6, 0.6))
+
+
+def note(at, cpu, number, goes_on=False):
+    return at, cpu, (number, goes_on)
+
+
+def test_a_phase_is_told_from_the_rest():
+    """Slices in which the number changed, or it was seen to go on, are apart from the others."""
+    notes = [note(0, 0.0, 7), note(100, 0.1, 7), note(200, 0.3, 8, True), note(300, 0.5, 8), note(400, 0.6, 8)]
+    assert phases.intervals(notes) == [(100, 300)]
+    said = {"began_us": 0, "each_us": 100, "buckets": [[[10, 4]], [[90, 2]], [[80, 2]], [[10, 4]], [[10, 9]]]}
+    found = phases.split(said, notes)
+    assert (found["during"]["p99"], found["during"]["max"], found["quiet"]["p99"]) == (90, 90, 10)
+    assert found["during"]["cpu_us"] == pytest.approx(1e5) and found["quiet"]["cpu_us"] == pytest.approx(25000)
+    assert found["during"]["rps"] == pytest.approx(4 / 200e-6) and found["times"] == 1
+
+
+def test_cpu_between_two_notes():
+    notes = [note(100, 1.0, 0), note(200, 3.0, 0)]
+    assert [phases.cpu_at(notes, at) for at in (50, 100, 150, 200, 300)] == [1.0, 1.0, 2.0, 3.0, 3.0]
 
 
 @pytest.mark.parametrize("words", [
     r"0\.60", r"not measured\*\*: no such package", r"7 × 502|14 × 502", "Only 2 round", "journal=WAL",
-    r"\| first execution on SQLite against nginx, 256 connections \| ≥ 0.6 \| – \| not measured \|"])
+    r"\| first execution, SQLite, 256 connections: throughput against nginx \| ≥ 0.5 \| ≥ 0.6 \| – \| not measured \|",
+    r"hapax-sqlite, closing \| 25.0 \| 1.25 \|", r"10,000,000 stored, after kill -9 under load \| 30.0 \| 800",
+    r"CPU µs/request \| CPU against nginx \| requests/s"])
 def test_report_says(words):
     result = made_up()
     text = report.markdown(result, {name: f"{name}.svg" for name in report.plots(result)})
@@ -152,7 +214,8 @@ def test_failures_are_told():
 
 @pytest.fixture(name="chosen")
 def chosen_settings(monkeypatch):
-    for name in ("BENCH", "SYSTEMS", "RUNS", "SECONDS", "WARM", "CONNECTIONS", "STORED", "GROWTH", "AGAINST"):
+    for name in ("BENCH", "SYSTEMS", "RUNS", "SECONDS", "WARM", "CONNECTIONS", "STORED", "GROWTH", "AGAINST", "FILLED",
+                 "GENERATION", "PHASE_SECONDS"):
         monkeypatch.delenv(name, raising=False)
     return lambda: settings.read(list(LOADS), list(SYSTEMS), DEFAULT)
 

@@ -1,0 +1,135 @@
+"""What goes on beside a load for a part of the time: a generation closes, or is
+reaped. One run is measured in slices of time, and those in which it goes on are
+compared with the others of the same run."""
+import contextlib
+import sqlite3
+import threading
+import time
+
+from . import figures, usage
+from .process import Failed
+
+EVERY_SECONDS = 0.1
+SLICE_MS = 50
+
+
+class Watch(threading.Thread):
+    """Notes the CPU of a system, and what its store is doing, again and again."""
+
+    def __init__(self, system, look):
+        super().__init__(daemon=True)
+        self.system, self.look = system, look
+        self.notes = []        # (microseconds of the monotonic clock, CPU seconds, what was seen)
+        self.over = threading.Event()
+        self.error = None
+
+    def run(self):
+        try:
+            while not self.over.is_set():
+                seen = self.look()
+                cpu = sum(usage.use(pids).cpu for pids in self.system.roots().values())
+                self.notes.append((time.monotonic_ns() // 1000, cpu, seen))
+                self.over.wait(EVERY_SECONDS)
+        except (Failed, OSError, sqlite3.Error) as error:
+            self.error = error
+
+    def end(self):
+        self.over.set()
+        self.join()
+        if self.error is not None:
+            raise Failed(f"the store could not be watched: {self.error}")
+        return self.notes
+
+
+@contextlib.contextmanager
+def watched(system, phase):
+    """Yields the watch of a system for a phase."""
+    with contextlib.ExitStack() as stack:
+        look = reaped(system) if phase == "reaping" else closed(system, stack)
+        watch = Watch(system, look)
+        watch.start()
+        try:
+            yield watch
+        finally:
+            watch.over.set()
+            watch.join()
+
+
+def reaped(system):
+    """(a number that changes while operations are deleted, whether it goes on regardless)"""
+    return lambda: (system.metric("hapax_reaped_total"), False)
+
+
+def closed(system, stack):
+    """(how many generations there are, whether one is closed and has no filter yet), by a
+    connection to the file that only reads."""
+    path = system.store.removeprefix("sqlite:")
+    connection = stack.enter_context(contextlib.closing(
+        sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5, check_same_thread=False)))
+
+    def look():
+        count, unfiltered = connection.execute(
+            "SELECT count(*), count(*) FILTER (WHERE state <> 'open' AND filter IS NULL) "
+            "FROM hapax_generation").fetchone()
+        return count, unfiltered > 0
+    return look
+
+
+# ---- Arithmetic ----
+
+def intervals(notes):
+    """When it went on, in microseconds: between two notes whose numbers differ, or while
+    it was seen to go on."""
+    found = []
+    for (begin, _, before), (end, _, after) in zip(notes, notes[1:]):
+        if before[0] != after[0] or before[1] or after[1]:
+            if found and found[-1][1] == begin:
+                found[-1] = (found[-1][0], end)
+            else:
+                found.append((begin, end))
+    return found
+
+
+def cpu_at(notes, at):
+    """CPU seconds up to a moment, on a straight line between the notes around it."""
+    for (begin, first, _), (end, last, _) in zip(notes, notes[1:]):
+        if begin <= at <= end:
+            return first + (last - first) * (at - begin) / (end - begin)
+    return notes[0][1] if at < notes[0][0] else notes[-1][1]
+
+
+def merged(slices):
+    """The counts of several slices as one list."""
+    counts = {}
+    for buckets in slices:
+        for value, count in buckets:
+            counts[value] = counts.get(value, 0) + count
+    return sorted(counts.items())
+
+
+def figures_of(slices, notes, each_us):
+    """Of some slices [(when it began, its counts)]; {} where there are none."""
+    pairs = merged(buckets for _, buckets in slices)
+    count = sum(number for _, number in pairs)
+    if not count:
+        return {}
+    used = sum(cpu_at(notes, began + each_us) - cpu_at(notes, began) for began, _ in slices)
+    seconds = len(slices) * each_us / 1e6
+    return {"cpu_us": used * 1e6 / count, "rps": count / seconds, "p50": figures.percentile(pairs, 0.5),
+            "p99": figures.percentile(pairs, 0.99), "p999": figures.percentile(pairs, 0.999), "max": pairs[-1][0],
+            "seconds": seconds}
+
+
+def split(said, notes):
+    """{"during": figures, "quiet": figures, "times": how often it began}"""
+    went_on = intervals(notes)
+    each_us, began = said["each_us"], said["began_us"]
+    during, quiet = [], []
+    for number, buckets in enumerate(said["buckets"]):
+        begin = began + number * each_us
+        if begin + each_us > notes[-1][0]:
+            break   # nobody looked any more
+        busy = any(begin < last and begin + each_us > first for first, last in went_on)
+        (during if busy else quiet).append((begin, buckets))
+    return {"during": figures_of(during, notes, each_us), "quiet": figures_of(quiet, notes, each_us),
+            "times": len(went_on)}
