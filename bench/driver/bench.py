@@ -10,7 +10,7 @@ from .catalogue import chosen
 from .fill import Filled
 from .process import Failed, raise_file_limit, temporary
 from .schedule import Progress, visits
-from .settings import BENCH, Mistake
+from .settings import BENCH, Mistake, run_mark
 from .upstream import Held, Refused, Upstream
 
 SPARE_FILES = 500
@@ -32,7 +32,7 @@ class Bench:
         self.systems = chosen(settings)
         self.upstream = Upstream(folder)
         self.filled = Filled(settings, folder)
-        self.number = 0
+        self.mark, self.number = run_mark(), 0
 
     def close(self):
         self.upstream.stop()
@@ -111,7 +111,7 @@ class Bench:
         if visit.load.starts:
             with self.made(visit.system, visit.load, store) as system:
                 self.number += 1
-                for sample in startup.starts(system, visit.load, f"s{self.number}"):
+                for sample in startup.starts(system, visit.load, f"{self.mark}s{self.number}"):
                     self.result["starts"].append({**sample, "round": visit.round})
                     progress.say(visit, startup.text_of(sample))
             return
@@ -130,7 +130,7 @@ class Bench:
 
     def measure(self, system, load, connections):
         self.number += 1
-        name = f"r{self.number}"
+        name = f"{self.mark}r{self.number}"
         if load.asynchronous:
             return measure.measure_async(system, load, connections, name)
         if load.phase:

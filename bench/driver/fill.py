@@ -31,7 +31,9 @@ class Filled:
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
         else:
-            yield self.lasting(system, load, say) if load.stored else None
+            yield None if not load.stored else self.keep(
+                f"{system.name}-{load.stored}", system, load.stored, load.retention, say,
+                spread=is_postgres(system))
 
     def used(self, system, load, folder, say):
         """One that closes a generation soon, or whose operations have expired."""
@@ -41,18 +43,18 @@ class Filled:
             time.sleep(load.retention)
         return store
 
-    def lasting(self, system, load, say):
-        key = f"{system.name}-{load.stored}"
-        if key not in self.places:
-            folder = pathlib.Path(self.settings.filled or self.root) / key
+    def keep(self, name, system, count, retention, say, **how):
+        """One that is filled once; with FILLED, by an earlier run perhaps."""
+        if name not in self.places:
+            folder = pathlib.Path(self.settings.filled or self.root) / name
             mark = folder / "filled"
             if not mark.exists():
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir(mode=0o755)
-                self.fill(system, folder, load.stored, load.retention, say, spread=is_postgres(system))
+                self.fill(system, folder, count, retention, say, **how)
                 mark.touch()
-            self.places[key] = folder if is_postgres(system) else f"sqlite:{folder}/hapax.db"
-        return self.places[key]
+            self.places[name] = folder if is_postgres(system) else f"sqlite:{folder}/hapax.db"
+        return self.places[name]
 
     def fill(self, system, folder, count, retention, say, spread=False, route=None):
         """Gives what the system takes as its store: a URL, or the folder of a database."""

@@ -3,6 +3,7 @@ import dataclasses
 import os
 import pathlib
 import subprocess
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BENCH = ROOT / "bench"
@@ -21,6 +22,11 @@ def number(name, default, kind=int, least=1):
     if value is None or value < least:
         raise Mistake(f"{name}={text}: give a number of at least {least}")
     return value
+
+
+def run_mark():
+    """Begins the keys of one run: a store that is kept has those of earlier runs."""
+    return f"{int(time.time()):x}"
 
 
 def names(name, known, default):

@@ -1,28 +1,34 @@
 """make bench-unknowns: what a backlog of unknown outcomes costs those who have
 nothing to do with it, and how fast it is settled. UNKNOWNS are in the store against
-none, in turn; then SETTLED of them are asked about by a probe that takes 20 ms."""
+none, and against as many completed operations, because what comes of the store's
+size is not the unknowns' doing; in turn, forwards and backwards. Then SETTLED of them
+are asked about by a probe that takes 20 ms."""
 import contextlib
 import json
-import subprocess
 import time
 
-from . import database, figures, measure, tables
+from . import figures, measure, tables
 from .catalogue import LOADS, SYSTEMS
-from .loads import Load
-from .process import Failed, die_with_parent, run, temporary
-from .settings import number, read
+from .figures import pick
+from .fill import Filled
+from .loads import RETENTION_SECONDS, Load
+from .process import Failed, run, temporary
+from .settings import number, read, run_mark
 from .upstream import Slow
 
 ROUTE = "POST /payments"
 CONNECTIONS = 64
 SLOTS = 64
 ANSWER_MS = 20
-RESTED = 0.02          # of one core
+RESTED = 2             # per cent of one core
 CPU_MOST, P99_MOST = 1.1, 1.3
 SETTLED_LEAST = 0.8
 SETTLE_SECONDS_MAX = 600
 RESOLVED = 'hapax_reconcile_total{result="resolved"}'
 DEAD = 'hapax_dead{kind="operation"}'
+# What is in the store: (name, whether its outcome is unknown, whether somebody is asked).
+KINDS = {"none": "none", "completed": "completed", "person": "unknown, nobody to ask",
+         "asked": "unknown, asked at the default rate"}
 
 
 class Backlog(Load):
@@ -61,7 +67,8 @@ class Unknowns:
         self.settings, self.folder, self.upstream = settings, folder, upstream
         self.number = 0
         self.count, self.settled = number("UNKNOWNS", 1000000), number("SETTLED", 100000)
-        self.stores = {}
+        self.filled = Filled(settings, folder)
+        self.samples = []
 
     @contextlib.contextmanager
     def started(self, name, load, store):
@@ -73,62 +80,42 @@ class Unknowns:
             finally:
                 system.stop()
 
-    def store(self, system, name, count):
-        """An empty one, or one that is filled."""
-        if (system, name) not in self.stores:
-            place = self.folder / f"{system}-{name}"
-            place.mkdir(mode=0o755)
-            if "postgres" in system:
-                server = database.Postgres(self.folder, self.folder, place)
-                try:
-                    self.fill(server.url, count)
-                    server.sql("VACUUM ANALYZE")
-                finally:
-                    server.stop()
-                self.stores[(system, name)] = place
-            else:
-                self.stores[(system, name)] = f"sqlite:{place}/hapax.db"
-                self.fill(self.stores[(system, name)], count)
-        return self.stores[(system, name)]
-
-    def fill(self, url, count):
-        if count == 0:
-            return
-        print(f"{count:,} unknowns are made", flush=True)
-        words = [self.settings.tool("bench-fill"), url, str(count), "86400", ROUTE]
-        done = subprocess.run(words, capture_output=True, text=True, check=False, preexec_fn=die_with_parent)
-        if done.returncode != 0:
-            raise Failed(f"bench-fill: {done.stderr.strip()}")
+    def store(self, system, kind, count):
+        """An empty one that is given up afterwards, or one that is filled once."""
+        if kind == "none":
+            return None
+        return self.filled.keep(f"{system}-{kind}-{count}", SYSTEMS[system], count, RETENTION_SECONDS,
+                                lambda text: print(f"{system}, {kind}: {text}", flush=True),
+                                route=None if kind == "completed" else ROUTE)
 
     # ---- What it costs others ----
 
     def rest(self, running):
-        """The share of one core that it takes while nobody asks for anything."""
+        """The share of one core, in per cent, that it takes while nobody asks for anything."""
         before, began = measure.Snapshot(running).cpu(), time.monotonic()
         time.sleep(max(5, self.settings.seconds))
-        return (measure.Snapshot(running).cpu() - before) / (time.monotonic() - began)
+        return 100 * (measure.Snapshot(running).cpu() - before) / (time.monotonic() - began)
 
-    def one(self, system, name, count, load):
-        with self.started(system, load, self.store(system, name, count)) as running:
-            if not load.probe:
-                self.wait(running, count, DEAD)   # marked once, in small steps
+    def one(self, system, kind, load):
+        with self.started(system, load, self.store(system, kind, self.count)) as running:
+            if kind == "person":
+                self.wait(running, self.count, DEAD)   # marked once, in small steps
             measure.settle(running)
             rest = self.rest(running)
             self.number += 1
-            sample = measure.measure(running, load, CONNECTIONS, f"u{self.number}")
-            return {**sample, "rest": rest, "stored": count}
+            sample = measure.measure(running, load, CONNECTIONS, f"{run_mark()}u{self.number}")
+            return {**sample, "rest": rest, "kind": kind}
 
-    def compare(self, system, kind, load):
-        """In turn, so that a noisy minute hits both."""
-        found = {0: [], self.count: []}
+    def compare(self, system, probed):
+        """All kinds in turn, every second time backwards, so that a noisy minute hits all."""
+        loads = {kind: probed if kind == "asked" else backlog() for kind in KINDS}
         for turn in range(1, self.settings.runs + 1):
-            for count in (0, self.count):
-                sample = self.one(system, f"{kind}-{count}", count, load)
-                found[count].append(sample)
-                print(f"[{turn}/{self.settings.runs}] {system}, {kind}, {count:,} unknowns: at rest "
-                      f"{100 * sample['rest']:.2f} % of a core; {sample['cpu_us']:.0f} µs CPU, "
-                      f"p99 {sample['p99'] / 1000:.1f} ms, {sample['rps']:.0f}/s", flush=True)
-        return found
+            for kind in list(KINDS) if turn % 2 else reversed(KINDS):
+                sample = {**self.one(system, kind, loads[kind]), "round": turn}
+                self.samples.append(sample)
+                print(f"[{turn}/{self.settings.runs}] {system}, {KINDS[kind]}: {sample['cpu_us']:.0f} µs CPU, "
+                      f"{sample['rps']:.0f}/s, p99 {sample['p99'] / 1000:.1f} ms; at rest {sample['rest']:.2f} % "
+                      "of a core", flush=True)
 
     # ---- How fast it is settled ----
 
@@ -140,15 +127,20 @@ class Unknowns:
         return said["latency_us"]["count"] / said["seconds"]
 
     def settle(self, system):
-        """Settled per second, from a tenth to nine tenths of them, and what each cost."""
+        """Settled per second, from a tenth to nine tenths of them, and what each cost. The
+        store is used up."""
+        place = self.folder / f"{system}-settle"
+        place.mkdir(mode=0o755)
+        store = self.filled.fill(SYSTEMS[system], place, self.settled, RETENTION_SECONDS,
+                                 lambda text: print(f"{system}, to be settled: {text}", flush=True), route=ROUTE)
         with slow(self.settings, self.folder, ANSWER_MS) as service:
             bare = self.bare(service.port)
             load = backlog(probe_of(service.url, (f"concurrency: {SLOTS}", "rate: 100000")))
-            with self.started(system, load, self.store(system, "settle", self.settled)) as running:
+            with self.started(system, load, store) as running:
                 first = self.wait(running, self.settled * 0.1)
                 last = self.wait(running, self.settled * 0.9)
         count, seconds = last[0] - first[0], last[1] - first[1]
-        return {"rps": count / seconds, "cpu_us": (last[2] - first[2]) * 1e6 / count, "bare_rps": bare}
+        return {"cpu_us": (last[2] - first[2]) * 1e6 / count, "rps": count / seconds, "bare_rps": bare}
 
     def wait(self, running, wanted, name=RESOLVED):
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
@@ -160,39 +152,44 @@ class Unknowns:
         raise Failed(f"{name} is {count:.0f} after {SETTLE_SECONDS_MAX} s, not {wanted:.0f}")
 
 
-def show_costs(found, count):
-    rows = []
-    for (system, kind), samples in found.items():
-        many, none = samples[count], samples[0]
-        for title, key, scale, goal in (("CPU at rest, % of a core", "rest", 100, f"< {100 * RESTED:.0f}"),
-                                        ("CPU µs per first execution", "cpu_us", 1, f"≤ {CPU_MOST} ×"),
-                                        ("p99 ms", "p99", 0.001, f"≤ {P99_MOST} ×"), ("requests/s", "rps", 1, "")):
-            medians = [figures.median([sample[key] * scale for sample in side]) for side in (none, many)]
-            rows.append([f"{system}, {kind}", title, *[tables.plain(value) for value in medians],
-                         f"{medians[1] / medians[0]:.2f}" if medians[0] else "–", goal])
-    print(f"\nFirst executions over {CONNECTIONS} connections beside {count:,} unknowns (medians):\n")
-    print(tables.table(["", "figure", "none", f"{count:,}", "ratio", "goal"], rows))
+# ---- The tables ----
+
+def cost_rows(samples):
+    """One for each system and each kind of store, CPU first."""
+    for system in dict.fromkeys(sample["system"] for sample in samples):
+        for kind, title in KINDS.items():
+            ours = pick(samples, system=system, kind=kind)
+            ratios = [figures.ratio(ours, pick(samples, system=system, kind=base), key) if base != kind else None
+                      for key in ("cpu_us", "p99") for base in ("none", "completed")]
+            yield [f"{system}, {title}", tables.cpu(ours), *map(tables.with_spread, ratios[:2]),
+                   tables.with_spread(tables.over(ours, "rps")), tables.milliseconds(ours, "p99"),
+                   *map(tables.with_spread, ratios[2:]), tables.with_spread(tables.over(ours, "rest")),
+                   tables.plain((tables.over(ours, "written") or [None])[0])]
+
+
+def show_costs(samples, count):
+    print(f"\nFirst executions over {CONNECTIONS} connections beside {count:,} operations (medians; goals: CPU "
+          f"≤ {CPU_MOST} ×, p99 ≤ {P99_MOST} ×, at rest below {RESTED} % of a core):\n")
+    print(tables.table(["in the store", "CPU µs", "against none", "against completed", "requests/s", "p99 ms",
+                        "p99 against none", "p99 against completed", "at rest, % of a core", "written B"],
+                       list(cost_rows(samples))))
 
 
 def show_settled(found, count):
     ideal = SLOTS * 1000 / ANSWER_MS
-    rows = [[system, tables.plain(one["rps"]), f"{one['rps'] / ideal:.2f}", tables.plain(one["bare_rps"]),
-             f"{one['rps'] / one['bare_rps']:.2f}", tables.plain(one["cpu_us"])] for system, one in found.items()]
+    rows = [[system, tables.plain(one["cpu_us"]), tables.plain(one["rps"]), f"{one['rps'] / ideal:.2f}",
+             tables.plain(one["bare_rps"]), f"{one['rps'] / one['bare_rps']:.2f}"] for system, one in found.items()]
     print(f"\n{count:,} unknowns, a probe of {ANSWER_MS} ms, {SLOTS} at once (goal: {SETTLED_LEAST} of {ideal:.0f}/s):\n")
-    print(tables.table(["", "settled/s", f"of {ideal:.0f}", "the bare probe/s", "of that", "CPU µs each"], rows))
+    print(tables.table(["", "CPU µs each", "settled/s", f"of {ideal:.0f}", "the bare probe/s", "of that"], rows))
 
 
 def main():
     settings = read(list(LOADS), [name for name in SYSTEMS if name in ("hapax-sqlite", "hapax-postgres")], ["first"])
     with temporary(settings.folder, "hapax-bench-") as folder, slow(settings, folder, 0) as upstream:
         bench = Unknowns(settings, folder, upstream)
-        settled = {system: bench.settle(system) for system in settings.systems}
-        show_settled(settled, bench.settled)
-        costs = {}
-        for system in settings.systems:
-            costs[(system, "nobody to ask")] = bench.compare(system, "person", backlog())
-            with slow(settings, folder, ANSWER_MS) as service:
-                costs[(system, "asked at the default rate")] = bench.compare(
-                    system, "asked", backlog(probe_of(service.url)))
-        show_costs(costs, bench.count)
+        show_settled({system: bench.settle(system) for system in settings.systems}, bench.settled)
+        with slow(settings, folder, ANSWER_MS) as service:
+            for system in settings.systems:
+                bench.compare(system, backlog(probe_of(service.url)))
+        show_costs(bench.samples, bench.count)
     return 0

@@ -13,8 +13,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
-from driver import (catalogue, figures, goals, merge, phases, process, quick, report, schedule, settings, svg, tables,  # noqa: E402
-                    usage)
+from driver import catalogue, figures, fill, goals, merge, phases, process, quick, report  # noqa: E402
+from driver import schedule, settings, svg, tables, unknowns, usage  # noqa: E402
 from driver.catalogue import LOADS, SYSTEMS  # noqa: E402
 from driver.loads import DEFAULT  # noqa: E402
 
@@ -311,6 +311,54 @@ def test_a_process_that_ends_early_is_told_with_its_words(tmp_path):
     one = process.Process("broken", ["sh", "-c", "echo no such thing >&2; exit 3"], tmp_path)
     with pytest.raises(process.Failed, match="(?s)ended with 3.*no such thing"):
         one.wait_until(lambda: False, seconds=10)
+
+
+def test_the_cost_of_unknowns_is_of_the_same_round():
+    """Against an empty store and against one of the same size; nothing against itself."""
+    samples = [{**sample("hapax-sqlite", "first", 64, number, 500), "kind": kind, "rest": 0.5,
+                "cpu_us": number * factor} for number in (10, 20)
+               for kind, factor in (("none", 1.0), ("completed", 1.2), ("person", 1.5), ("asked", 1.8))]
+    rows = {row[0]: row[2:4] for row in unknowns.cost_rows(samples)}
+    assert rows["hapax-sqlite, none"] == ["–", "0.83"]
+    assert rows["hapax-sqlite, unknown, nobody to ask"] == ["1.50", "1.25"]
+    assert rows["hapax-sqlite, unknown, asked at the default rate"] == ["1.80", "1.50"]
+
+
+class Recorded(fill.Filled):
+    """Says what would be filled."""
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.done = []
+
+    def fill(self, system, folder, count, retention, say, **how):
+        assert folder.is_dir()
+        self.done.append((folder.name, count, retention, how))
+        return f"sqlite:{folder}/hapax.db"
+
+
+def test_a_filled_store_serves_later_runs(chosen, monkeypatch, tmp_path):
+    """With FILLED it is filled once; one that was not finished is filled anew."""
+    monkeypatch.setattr(settings, "folder", lambda name, _: pathlib.Path(tmp_path / "kept"))
+    monkeypatch.setenv("FILLED", str(tmp_path / "kept"))
+    load, system = LOADS["growth"].with_stored(4000), SYSTEMS["hapax-sqlite"]
+    done = []
+    for _ in range(3):
+        one = Recorded(chosen(), tmp_path)
+        with one.place(system, load, print) as store:
+            assert store == f"sqlite:{tmp_path}/kept/hapax-sqlite-4000/hapax.db"
+        done.append(one.done)
+        if len(done) == 2:
+            (tmp_path / "kept" / "hapax-sqlite-4000" / "filled").unlink()
+    assert done == [[("hapax-sqlite-4000", 4000, 86400, {"spread": False})], [], done[0]]
+
+
+@pytest.mark.parametrize("name, count", [("closing", 225000), ("reaping", 502500)])
+def test_a_store_that_is_used_up_is_gone_after(chosen, monkeypatch, tmp_path, name, count):
+    monkeypatch.setattr(fill.time, "sleep", lambda _: None)
+    one = Recorded(chosen(), tmp_path)
+    with one.place(SYSTEMS["hapax-sqlite"], LOADS[name], print) as store:
+        assert one.done[0][1] == count and store.startswith("sqlite:")
+    assert not list(tmp_path.iterdir())
 
 
 LOCKS = sorted(ROOT.glob("bench/systems/*/package-lock.json"))
