@@ -12,30 +12,36 @@
 #define HPX_EXIT_IN_DOUBT 3 /* it may have happened */
 #define HPX_EXIT_NOT_YET 4  /* nothing has happened */
 
+/* The flags that are given once: X(member, flag, what --help calls its value or NULL, sentence) */
+#define HPX_CALL_FLAG_LIST(X) \
+	X(data, "d,data", "DATA", "The body: this text, @FILE, or @- for standard input. A body that is JSON gets the Content-Type application/json, unless a header says another.") \
+	X(key, "key", "KEY", "A key of your own instead of a new UUID.") \
+	X(key_header, "key-header", "NAME", "The header that carries the key; default Idempotency-Key.") \
+	X(bare_key, "bare-key", NULL, "Sends the key without quotes.") \
+	X(budget, "budget", "TIME", "No attempt begins later than this; default 5m.") \
+	X(attempts, "attempts", "N", "At most so many attempts; default as many as the budget allows.") \
+	X(timeout, "timeout", "TIME", "How long one attempt may take; default 30s.") \
+	X(connect_timeout, "connect-timeout", "TIME", "How long connecting may take; default 10s.") \
+	X(backoff, "backoff", "TIME", "The longest first wait, which doubles with each attempt; default 200ms.") \
+	X(backoff_max, "backoff-max", "TIME", "The longest wait, unless a Retry-After asks for more; default 30s.") \
+	X(remembered, "remembered", "TIME", "How long the API remembers a key. After that time, a request that may have happened is not sent again; default 24h.") \
+	X(ca_file, "cacert", "FILE", "The certificates to trust; default the system's.") \
+	X(include, "i,include", NULL, "Prints the answer's head before its body.") \
+	X(output, "o,output", "FILE", "Writes the answer to this file instead.") \
+	X(explain, "v,explain", NULL, "Says at the end what happened, attempt by attempt.") \
+	X(json, "json", NULL, "Prints a report as JSON. The answer's body is in it.") \
+	X(journal, "journal", "FILE", "Where calls are written down; default $XDG_STATE_HOME/hapax/calls.db.") \
+	X(no_journal, "no-journal", NULL, "Writes nothing down. A call that is killed is then lost.") \
+	X(resume, "resume", NULL, "Continues the call with this ID, or all that are not done.") \
+	X(list, "list", NULL, "Lists the calls: first those that are not done, then the last month's.") \
+	X(forget, "forget", "ID", "Removes a call from the journal.")
+
 /* As given; NULL where absent. */
 struct hpx_call_flags {
-	const char *data;
 	const char *headers[HPX_CLI_REPEAT_MAX + 1];
-	const char *key;
-	const char *journal;
-	const char *no_journal;
-	const char *budget;
-	const char *attempts;
-	const char *timeout;
-	const char *connect_timeout;
-	const char *backoff;
-	const char *backoff_max;
-	const char *remembered;
-	const char *key_header;
-	const char *bare_key;
-	const char *ca_file;
-	const char *include;
-	const char *output;
-	const char *explain;
-	const char *json;
-	const char *resume;
-	const char *list;
-	const char *forget;
+#define X(member, flag, value, text) const char *member;
+	HPX_CALL_FLAG_LIST(X)
+#undef X
 };
 
 /* Attempts that are kept for --explain and --json; later attempts are counted only. */

@@ -327,79 +327,35 @@ static int run(struct hpx_call_command *command, int argc, char **argv)
 #define SYNOPSIS \
 	"hapax call METHOD URL [FLAGS] | --resume [ID] | --list | --forget ID"
 #define ABOUT \
-	"Sends a POST, PUT, PATCH or DELETE with a key of its own, and sends it again,\n" \
-	"with the same key, until the answer is definite. The request is written down\n" \
-	"before its first byte leaves; killed, it goes on with `hapax call --resume`. The\n" \
-	"body of the definite answer goes to standard output.\n\n" \
-	"Exit codes: 0 a definite 2xx or 303; 1 any other definite answer, or it could\n" \
-	"not start; 2 called in a wrong way; 3 not definite, and it may have happened; 4\n" \
-	"not definite, and nothing has happened. After 3 and 4 the call is kept, to be\n" \
-	"resumed."
+	"Sends a POST, PUT, PATCH or DELETE with a new key, and sends it again with the\n" \
+	"same key until the answer is definite. The request is written to a journal\n" \
+	"before its first byte leaves. If hapax call is killed, `hapax call --resume`\n" \
+	"continues. The body of the definite answer goes to standard output.\n\n" \
+	"Exit codes:\n" \
+	"  0  a definite 2xx or 303\n" \
+	"  1  any other definite answer, or the call could not start\n" \
+	"  2  called in a wrong way; nothing was sent\n" \
+	"  3  not definite: it may have happened; the call is kept for --resume\n" \
+	"  4  not definite: nothing has happened; the call is kept for --resume"
 
 int hpx_cli_call(int argc, char **argv)
 {
-	struct hpx_call_command command = { .client = NULL };
-	struct hpx_call_flags *given = &command.flags;
+	struct hpx_call_command command = { .terminal = isatty(STDERR_FILENO) != 0 };
 	const struct hpx_cli_flag flags[] = {
-		{ "d,data", "DATA",
-		  "The body: this text, @FILE, or @- for standard input. Without "
-		  "a Content-Type of its own it is application/json if it parses as that, else none.",
-		  &given->data },
 		{ "H,header", "LINE...",
-		  "A header field, \"Name: value\", or @FILE with one a line; "
-		  "may be repeated. A credential is never written down, of a file only its name.",
-		  given->headers },
-		{ "key", "KEY", "A key of your own instead of a new UUID.", &given->key },
-		{ "key-header", "NAME", "The field it is sent in; default Idempotency-Key.",
-		  &given->key_header },
-		{ "bare-key", NULL, "Sends the key without quotes.", &given->bare_key },
-		{ "budget", "TIME", "No attempt begins later than this; default 5m.",
-		  &given->budget },
-		{ "attempts", "N", "At most so many; default as many as the budget allows.",
-		  &given->attempts },
-		{ "timeout", "TIME", "Of one attempt; default 30s.", &given->timeout },
-		{ "connect-timeout", "TIME", "Until it is connected; default 10s.",
-		  &given->connect_timeout },
-		{ "backoff", "TIME", "The longest first wait, which doubles; default 200ms.",
-		  &given->backoff },
-		{ "backoff-max", "TIME", "The longest wait, but for a Retry-After; default 30s.",
-		  &given->backoff_max },
-		{ "remembered", "TIME",
-		  "How long the API remembers a key: what may have happened is "
-		  "not sent again later; default 24h.",
-		  &given->remembered },
-		{ "cacert", "FILE", "The certificates to trust; default the system's.",
-		  &given->ca_file },
-		{ "i,include", NULL, "Prints the answer's head before its body.", &given->include },
-		{ "o,output", "FILE", "Writes the answer there instead.", &given->output },
-		{ "v,explain", NULL, "Says at the end what happened, attempt by attempt.",
-		  &given->explain },
-		{ "json", NULL, "Prints a report instead of the answer's body, which is in it.",
-		  &given->json },
-		{ "journal", "FILE",
-		  "Where calls are written down; default "
-		  "$XDG_STATE_HOME/hapax/calls.db.",
-		  &given->journal },
-		{ "no-journal", NULL, "Writes nothing down: killed, it is forgotten.",
-		  &given->no_journal },
-		{ "resume", NULL, "Goes on with a call that is not done, or with all of them.",
-		  &given->resume },
-		{ "list", NULL, "Lists the calls: those that are not done, then the last month's.",
-		  &given->list },
-		{ "forget", "ID", "Removes a call from the journal.", &given->forget },
+		  "A header, \"Name: value\", or @FILE with one in each line; may be repeated. "
+		  "The journal keeps no credential, and of a file only its name.",
+		  command.flags.headers },
+#define X(member, flag, value, text) { flag, value, text, &command.flags.member },
+		HPX_CALL_FLAG_LIST(X)
+#undef X
 	};
-	const struct hpx_cli_usage usage = {
-		.synopsis = SYNOPSIS,
-		.about = ABOUT,
-		.flags = flags,
-		.flag_count = sizeof(flags) / sizeof(flags[0]),
-		.operands_max = 2,
-	};
+	const struct hpx_cli_usage usage = { SYNOPSIS, ABOUT, flags,
+					     sizeof(flags) / sizeof(flags[0]), 2 };
 	int rest, code;
 
 	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
 		return code;
-	command.terminal = isatty(STDERR_FILENO) != 0;
 	code = run(&command, argc - rest, argv + rest);
 	atomic_store(&running, NULL);
 	hapax_client_close(command.client);

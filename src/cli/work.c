@@ -78,13 +78,16 @@ static int work(struct hpx_settings *settings, bool has_admin)
 	return code;
 }
 
-static int check_store(const struct hpx_settings *settings)
+static struct hpx_settings *load(const struct hpx_config_flags *flags)
 {
-	if (hpx_store_url_can(settings->store, HPX_STORE_SHARED))
-		return HPX_EXIT_OK;
-	return fail("it needs PostgreSQL: "
-		    "one process serves a SQLite file or a store in memory, and that is hapax serve, "
-		    "which has the workers inside");
+	struct hpx_settings *settings = hpx_cli_load(flags);
+
+	if (settings == NULL || hpx_store_url_can(settings->store, HPX_STORE_SHARED))
+		return settings;
+	fail("this command needs a PostgreSQL store. With SQLite or a store in memory, hapax serve "
+	     "itself does the background work");
+	hpx_settings_unref(settings);
+	return NULL;
 }
 
 int hpx_cli_work(int argc, char **argv)
@@ -98,9 +101,10 @@ int hpx_cli_work(int argc, char **argv)
 	};
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax work --config FILE [--admin ADDRESS]",
-		.about = "Runs the workers alone, beside any number of gateways on the same PostgreSQL:\n"
-			 "delivers jobs, asks about unknown outcomes, sweeps lost leases, reaps what has\n"
-			 "expired. SIGTERM lets deliveries end, and ends. On SQLite, hapax serve does it.",
+		.about = "Runs the background work in a process of its own, beside any number of gateways\n"
+			 "on the same PostgreSQL: delivers jobs, probes unknown outcomes, sweeps lost\n"
+			 "leases, deletes what has expired. With SQLite, hapax serve does all this itself.\n"
+			 "SIGTERM lets deliveries under way end, and ends the process.",
 		.flags = rows,
 		.flag_count = sizeof(rows) / sizeof(rows[0]),
 	};
@@ -110,26 +114,14 @@ int hpx_cli_work(int argc, char **argv)
 	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
 		return code;
 	if (config == NULL) {
-		fputs("hapax work: say which configuration: --config FILE (its targets are what jobs are "
-		      "sent to)\n",
-		      stderr);
+		fail("--config FILE is missing (its targets are what jobs are sent to)");
 		return HPX_EXIT_USAGE;
 	}
 	hpx_config_flags_set(&flags, "config", config);
-	if (store != NULL)
-		hpx_config_flags_set(&flags, "store", store);
-	if (name != NULL)
-		hpx_config_flags_set(&flags, "upstream-name", name);
-	if (admin != NULL)
-		hpx_config_flags_set(&flags, "admin", admin);
+	hpx_config_flags_set(&flags, "store", store);
+	hpx_config_flags_set(&flags, "upstream-name", name);
+	hpx_config_flags_set(&flags, "admin", admin);
 	hpx_service_ignore_signals();
-	struct hpx_settings *settings = hpx_cli_load(&flags);
-	if (settings == NULL)
-		return HPX_EXIT_FAILED;
-	code = check_store(settings);
-	if (code != HPX_EXIT_OK) {
-		hpx_settings_unref(settings);
-		return code;
-	}
-	return work(settings, admin != NULL);
+	struct hpx_settings *settings = load(&flags);
+	return settings != NULL ? work(settings, admin != NULL) : HPX_EXIT_FAILED;
 }

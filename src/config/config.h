@@ -22,7 +22,8 @@ struct hpx_config_flags {
 	 * need not be able to read any. */
 	bool without_secrets;
 };
-/* `flag` is the name without the dashes; the table must have it. */
+/* `flag` is the name without the dashes; the table must have it. `value` NULL: it was
+ * not given. */
 void hpx_config_flags_set(struct hpx_config_flags *flags, const char *flag,
 			  const char *value);
 /* The file to read (--config), NULL: none. */

@@ -179,9 +179,9 @@ def test_on_sqlite_serve_does_it(tmp_path):
                       {"store": f"sqlite:{tmp_path}/hapax.db", "admin": "off"})
     operator = Operator(gateway)
     text = operator.run("work", "--config", gateway.write_config(), code=FAILED)
-    assert "it needs PostgreSQL" in text and "hapax serve, which has the workers inside" in text
+    assert "needs a PostgreSQL store" in text and "hapax serve itself does the background work" in text
     assert not (tmp_path / "hapax.db").exists()
-    assert "say which configuration" in operator.run("work", code=USAGE)
+    assert "--config FILE is missing" in operator.run("work", code=USAGE)
     assert "one argument too many" in operator.run("work", "x", code=USAGE)
     assert operator.run("work", "--config", "/no/such/file", code=FAILED)
 
