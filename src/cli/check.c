@@ -255,7 +255,7 @@ int hpx_cli_check(int argc, char **argv)
 	int rest;
 	int exit_code;
 
-	flags[count++] = (struct hpx_cli_flag){ "json", NULL, "Prints JSON.", &json };
+	flags[count++] = (struct hpx_cli_flag){ "json", NULL, "Prints JSON instead of text.", &json };
 	flags[count++] = (struct hpx_cli_flag){
 		"print-sample", NULL,
 		"Prints a configuration with every option, explained.", &sample
@@ -265,10 +265,9 @@ int hpx_cli_check(int argc, char **argv)
 				       "Prints the reference of all options.", &reference };
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax check --config FILE [--json]",
-		.about = "Reads a configuration as `hapax serve` would, prints every\n"
-			 "mistake and warning with its line and column, and what each\n"
-			 "route does. Nothing is started. Exit code 1 where there is a\n"
-			 "mistake.",
+		.about = "Reads a configuration as `hapax serve` would. Prints every mistake and warning\n"
+			 "with its line and column, and what each route does. Starts nothing. The exit\n"
+			 "code is 1 if there is a mistake.",
 		.flags = flags,
 		.flag_count = count,
 	};

@@ -142,17 +142,17 @@ int hpx_cli_demo(int argc, char **argv)
 {
 	const char *once = NULL;
 	const struct hpx_cli_flag flags[] = {
-		{ "once", NULL, "end after the story; exit 0 only if every step came out right",
+		{ "once", NULL, "Ends after the story, with exit code 0 if every step came out right.",
 		  &once },
 	};
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax demo [--once]",
-		.about = "Starts a small payments API with a ledger and a flaky network in front, puts\n"
-			 "hapax before it, and tells what happens to a double click, a lost answer, a\n"
-			 "retry storm, a changed amount and a crash, without hapax and with it. Then it\n"
-			 "keeps running and prints what to try with curl.\n"
+		.about = "Starts a small payments API behind a flaky network, and shows what a double\n"
+			 "click, a lost answer, a retry storm, a changed amount and a crash do: first\n"
+			 "without hapax, then with it. Then the demo keeps running, and prints what to\n"
+			 "try with curl.\n"
 			 "\n"
-			 "Everything runs on 127.0.0.1, in a temporary folder that is removed at the end.\n",
+			 "Everything runs on 127.0.0.1, in a temporary folder that is removed at the end.",
 		.flags = flags,
 		.flag_count = 1,
 	};

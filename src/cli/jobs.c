@@ -423,8 +423,8 @@ static int discard(struct hpx_operator_command *command)
 static const struct hpx_operator_verb verbs[] = {
 	{ .name = "ls",
 	  .synopsis = "hapax jobs ls [--state STATE] [--target NAME] [FLAGS]",
-	  .about = "Lists jobs, the newest first. The states are queued, sending, done, unknown,\n"
-		   "dead and discarded; the dead letters are `hapax jobs ls --state dead`.",
+	  .about = "Lists jobs, the newest first. A job is queued, sending, done, unknown, dead or\n"
+		   "discarded. `hapax jobs ls --state dead` lists the dead letters.",
 	  .flags = { "state", "target", "operation", "limit", "full", "json" },
 	  .run = list_jobs },
 	{ .name = "show",
@@ -438,9 +438,9 @@ static const struct hpx_operator_verb verbs[] = {
 	{ .name = "retry",
 	  .synopsis = "hapax jobs retry NUMBER --reason TEXT",
 	  .about =
-		  "Queues a dead job again, with a new budget of attempts. One whose outcome is\n"
-		  "unknown needs --force, because it may have happened: unless the target knows the\n"
-		  "job's key again, it would then happen twice.",
+		  "Queues a dead job again, with a new budget of attempts. A job whose outcome is\n"
+		  "unknown needs --force: it may have happened, and unless the target recognises\n"
+		  "the job's key, it would happen twice.",
 	  .flags = { "reason", "force", "json" },
 	  .operands_max = 1,
 	  .writes = true,
@@ -448,9 +448,9 @@ static const struct hpx_operator_verb verbs[] = {
 	{ .name = "discard",
 	  .synopsis = "hapax jobs discard NUMBER --reason TEXT",
 	  .about =
-		  "Gives a job up: it is never sent (again), and the next job of its operation may\n"
-		  "go. A pending operation that waited for its answer is completed with 408, unless\n"
-		  "it may have happened; one that is unknown stays so.",
+		  "Gives a job up: it is not sent again, and the next job of its operation can be\n"
+		  "sent. An operation that waited for the job's answer is completed with 408; if\n"
+		  "the job may have happened, the operation is unknown.",
 	  .flags = { "reason", "json" },
 	  .operands_max = 1,
 	  .writes = true,
@@ -462,8 +462,8 @@ int hpx_cli_jobs(int argc, char **argv)
 	static const struct hpx_operator_verbs command = {
 		.name = "jobs",
 		.about =
-			"Looks at the deliveries that are owed to external services, and says what is to\n"
-			"become of those that came to nothing. Works beside a running hapax serve.",
+			"Lists and shows jobs: requests that hapax delivers to external services. Retries\n"
+			"or discards those that failed. Works beside a running hapax serve.",
 		.verb_names = "ls, show, retry and discard",
 		.verbs = verbs,
 		.verb_count = sizeof(verbs) / sizeof(verbs[0]),

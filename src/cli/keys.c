@@ -410,16 +410,16 @@ static const struct hpx_operator_verb verbs[] = {
 	{ .name = "forget",
 	  .synopsis = "hapax keys forget REFERENCE --reason TEXT",
 	  .about = "Removes the record of an operation: the next request with its key is executed.\n"
-		   "One that is in progress, unknown or unreadable needs --force, because it may\n"
-		   "have happened and would then happen twice.",
+		   "An operation that is in progress, unknown or unreadable needs --force: it may\n"
+		   "have happened, and would then happen twice.",
 	  .flags = { "key", "reason", "force", "json" },
 	  .operands_max = 1,
 	  .writes = true,
 	  .run = hpx_keys_forget },
 	{ .name = "accept-clock",
 	  .synopsis = "hapax keys accept-clock --reason TEXT",
-	  .about = "Says that the clock is right as it is now. Records stop expiring when wall\n"
-		   "clock and boot clock part ways; this lets them expire again.",
+	  .about = "Says that the wall clock is right as it is now. When the clock was set, hapax\n"
+		   "lets nothing expire until a person has said so with this command.",
 	  .flags = { "reason", "json" },
 	  .writes = true,
 	  .run = hpx_keys_accept_clock },
@@ -430,8 +430,8 @@ int hpx_cli_keys(int argc, char **argv)
 	static const struct hpx_operator_verbs command = {
 		.name = "keys",
 		.about =
-			"Looks into the store, and settles what a person must settle. Works beside a\n"
-			"running hapax serve.",
+			"Lists and shows the operations in the store, and settles those that a person\n"
+			"must settle. Works beside a running hapax serve.",
 		.verb_names = "ls, show, resolve, forget and accept-clock",
 		.verbs = verbs,
 		.verb_count = sizeof(verbs) / sizeof(verbs[0]),

@@ -9,22 +9,22 @@
 #include "config/suggestion.h"
 
 static const struct hpx_command commands[] = {
-	{ "serve", "Stands before an HTTP API: a retried POST happens once.",
+	{ "serve", "Stands in front of an HTTP API: a retried POST happens once.",
 	  hpx_cli_serve },
-	{ "check", "Says what is wrong with a configuration, and what it does.",
+	{ "check", "Reads a configuration: prints its mistakes, and what it does.",
 	  hpx_cli_check },
-	{ "demo", "Shows in a minute what it is for, without and with it.", hpx_cli_demo },
-	{ "keys", "Looks into the store, and settles what is unknown.", hpx_cli_keys },
-	{ "jobs", "Looks at deliveries owed to others; retries or discards them.",
+	{ "demo", "Shows in a minute what hapax is for.", hpx_cli_demo },
+	{ "keys", "Lists operations, and settles those whose outcome is unknown.", hpx_cli_keys },
+	{ "jobs", "Lists deliveries to other services; retries or discards them.",
 	  hpx_cli_jobs },
-	{ "migrate", "Brings a store's schema up to date.", hpx_cli_migrate },
-	{ "reconcile", "Compares a provider's export with the store, both ways.",
+	{ "migrate", "Creates a store, or brings its schema up to date.", hpx_cli_migrate },
+	{ "reconcile", "Compares a provider's export with the store.",
 	  hpx_cli_reconcile },
-	{ "verify", "Judges an API that claims idempotency, from outside.", hpx_cli_verify },
-	{ "work", "Runs the workers alone, beside gateways on PostgreSQL.", hpx_cli_work },
-	{ "call", "Sends what changes something, and retries it with one key.",
+	{ "verify", "Tests an API that claims idempotency, from outside.", hpx_cli_verify },
+	{ "work", "Runs only the background work, on PostgreSQL.", hpx_cli_work },
+	{ "call", "Sends a POST, and retries it with the same key.",
 	  hpx_cli_call },
-	{ "version", "Says which version this is.", hpx_cli_version },
+	{ "version", "Prints the version.", hpx_cli_version },
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

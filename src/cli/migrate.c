@@ -46,14 +46,14 @@ int hpx_cli_migrate(int argc, char **argv)
 	const char *url = NULL, *only_check = NULL, *beside = NULL;
 	const struct hpx_cli_flag flags[] = {
 		{ "store", "URL", "The store; default " HPX_STORE_DEFAULT_URL ".", &url },
-		{ "check", NULL, "Only say whether it is up to date; exit 1 if not.", &only_check },
-		{ "beside", NULL, "Make hapax's tables in a file that holds an application's own.", &beside },
+		{ "check", NULL, "Only says whether the schema is up to date; exit code 1 if not.", &only_check },
+		{ "beside", NULL, "Makes hapax's tables in a file that holds an application's own.", &beside },
 	};
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax migrate [--store URL] [--check | --beside]",
 		.about = "Brings the schema of a store up to date, and creates the store if it is absent.\n"
-			 "No hapax may serve a sqlite: file meanwhile; gateways on a postgres:// database\n"
-			 "may go on.",
+			 "Stop every hapax that uses a sqlite: file first. Gateways on a postgres://\n"
+			 "database may go on.",
 		.flags = flags,
 		.flag_count = sizeof(flags) / sizeof(flags[0]),
 	};

@@ -11,21 +11,21 @@
 /* X(member, flag, what --help calls its value or NULL, sentence) */
 #define HPX_OPERATOR_FLAG_LIST(X) \
 	X(store_url, "store", "URL", "The store; default " HPX_STORE_DEFAULT_URL ".") \
-	X(config_path, "config", "FILE", "The store that this configuration names.") \
-	X(state, "state", "STATE", "Only those in this state.") \
-	X(target, "target", "NAME", "Only those owed to this target.") \
-	X(operation, "operation", "REFERENCE", "Only those of this operation; the first 6 or more digits are enough.") \
-	X(key, "key", "KEY", "By the client's key, over all tenants.") \
-	X(limit, "limit", "N", "At most so many, the newest; default 50.") \
-	X(full, "full", NULL, "Whole references in the table.") \
-	X(json, "json", NULL, "JSON instead of text.") \
-	X(body, "body", NULL, "Only the stored body, byte for byte (on a terminal with escapes); with --json as one more member.") \
+	X(config_path, "config", "FILE", "Uses the store that this configuration names.") \
+	X(state, "state", "STATE", "Lists only those in this state.") \
+	X(target, "target", "NAME", "Lists only the jobs for this target.") \
+	X(operation, "operation", "REFERENCE", "Lists only the jobs of this operation; the first 6 or more digits are enough.") \
+	X(key, "key", "KEY", "Finds operations by the client's key, of all tenants.") \
+	X(limit, "limit", "N", "Lists at most so many; default 50.") \
+	X(full, "full", NULL, "Shows whole references in the table.") \
+	X(json, "json", NULL, "Prints JSON instead of text.") \
+	X(body, "body", NULL, "Prints only the stored body, byte for byte (on a terminal with escapes). With --json, adds it as a member.") \
 	X(applied, "applied", NULL, "It happened.") \
 	X(not_applied, "not-applied", NULL, "It did not happen: a retry executes it.") \
 	X(response, "response", "FILE", "The answer that retries get: an HTTP response as `curl -i` writes it.") \
-	X(status, "status", "N", "The answer is lost; retries are told that it happened, with this status.") \
-	X(reason, "reason", "TEXT", "Why; it is kept in the history, with your name.") \
-	X(force, "force", NULL, "Also where it is refused otherwise (see above).")
+	X(status, "status", "N", "The answer is lost: retries learn that it happened, with this status.") \
+	X(reason, "reason", "TEXT", "Why you do this. It is kept in the history, with your name.") \
+	X(force, "force", NULL, "Does it even where it would be refused (see above).")
 
 /* One run of a command. */
 struct hpx_operator_command {

@@ -52,25 +52,25 @@ struct hpx_group_list {
 /* X(member, flag, value, sentence) */
 #define HPX_RECONCILE_FLAG_LIST(X) \
 	X(ledger, "ledger", "FILE", "The provider's export; - for standard input.") \
-	X(format, "format", "FORMAT", "csv or jsonl; else by the file's name, csv if it does not tell.") \
-	X(separator, "separator", "CHAR", "Of CSV: , ; or tab; default ,") \
+	X(format, "format", "FORMAT", "csv or jsonl; default by the file's name, else csv.") \
+	X(separator, "separator", "CHAR", "What separates CSV columns: , or ; or tab; default ,") \
 	X(operation, "operation", "COLUMN", "The column with the operation's reference (Hapax-Operation).") \
-	X(provider_id, "provider-id", "COLUMN", "The column with the provider's own id, as the target's provider_id found it.") \
-	X(key, "key", "COLUMN", "The column with the key it was sent: the client's, or with --target the job's.") \
-	X(target, "target", "NAME", "The ledger is of this target: compare its jobs.") \
-	X(route, "route", "PATTERN", "The ledger is of this route only, as the configuration writes it.") \
+	X(provider_id, "provider-id", "COLUMN", "The column with the provider's own id, which the option provider_id of a target found in the answer.") \
+	X(key, "key", "COLUMN", "The column with the key that the provider got: the client's, or with --target the job's.") \
+	X(target, "target", "NAME", "The ledger is this target's: its jobs are compared.") \
+	X(route, "route", "PATTERN", "The ledger is of this route only; the pattern as in the configuration.") \
 	X(amount, "amount", "COLUMN", "The column with the amount.") \
-	X(amount_pointer, "amount-pointer", "POINTER", "Where our amount stands: in the job's body, else in the stored answer's.") \
-	X(status, "status", "COLUMN", "The column that says what became of it; without it, a row means applied.") \
-	X(applied, "applied", "VALUES", "Values of --status that mean it happened, with commas between.") \
-	X(declined, "declined", "VALUES", "Values that mean it was refused.") \
-	X(not_applied, "not-applied", "VALUES", "Values that mean it never happened.") \
-	X(from, "from", "TIME", "Compare ours that began at this time or later: 2026-11-15 or 2026-11-15T08:00:00Z.") \
-	X(to, "to", "TIME", "Compare ours that began before this time.") \
-	X(since, "since", "DURATION", "Instead of --from: so long ago, as 24h or 7d.") \
-	X(complete, "complete", NULL, "The export has everything up to --to: what it lacks is not applied.") \
-	X(settle_after, "settle-after", "DURATION", "For not applied, where no --config says it: the longest that a request may run.") \
-	X(apply, "apply", NULL, "Settle the unknowns by what the ledger says; needs --reason.")
+	X(amount_pointer, "amount-pointer", "POINTER", "Where our amount is, in the job's body or else in the stored answer's: /amount.") \
+	X(status, "status", "COLUMN", "The column that says what happened; without it, every row means applied.") \
+	X(applied, "applied", "VALUES", "Values of --status that mean that it happened, with commas between.") \
+	X(declined, "declined", "VALUES", "Values that mean that it was refused.") \
+	X(not_applied, "not-applied", "VALUES", "Values that mean that it never happened.") \
+	X(from, "from", "TIME", "Compares only ours that began at this time or later: 2026-11-15 or 2026-11-15T08:00:00Z.") \
+	X(to, "to", "TIME", "Compares only ours that began before this time.") \
+	X(since, "since", "DURATION", "Instead of --from: so long ago, for example 24h or 7d.") \
+	X(complete, "complete", NULL, "The export has everything up to --to: what it lacks never happened.") \
+	X(settle_after, "settle-after", "DURATION", "The longest time that a request may run; needed for \"not applied\" where no --config says it.") \
+	X(apply, "apply", NULL, "Settles unknown outcomes by what the ledger says; needs --reason.")
 
 struct hpx_reconciliation {
 	struct hpx_operator_command command;

@@ -428,12 +428,12 @@ static size_t list_flags(struct hpx_reconciliation *run, struct hpx_cli_flag *fl
 #define X(member, flag, value, text) { flag, value, text, &run->member },
 		HPX_RECONCILE_FLAG_LIST(X)
 #undef X
-			{ "reason", "TEXT", "Why; it is kept in the history, with your name.",
+			{ "reason", "TEXT", "Why you do this. It is kept in the history, with your name.",
 			  &run->command.reason },
-		{ "json", NULL, "JSON instead of text.", &run->command.json },
+		{ "json", NULL, "Prints JSON instead of text.", &run->command.json },
 		{ "store", "URL", "The store; default " HPX_STORE_DEFAULT_URL ".", &run->command.store_url },
 		{ "config", "FILE",
-		  "The store that this configuration names, and its settle_after.",
+		  "Uses the store and the settle_after of this configuration.",
 		  &run->command.config_path },
 	};
 
@@ -468,11 +468,11 @@ int hpx_cli_reconcile(int argc, char **argv)
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax reconcile --ledger FILE --operation COLUMN [FLAGS]",
 		.about =
-			"Compares a provider's export with the store, both ways: what they have and we\n"
-			"do not, what we say happened and they do not know, what they have twice, amounts\n"
-			"that differ, and what is unknown here. Operations are found by --operation,\n"
-			"--provider-id or --key. Changes nothing without --apply. Exit code 1 if\n"
-			"anything is open.",
+			"Compares a provider's export (its ledger) with the store. Reports what only the\n"
+			"provider has, what only we have, what the provider has twice, amounts that\n"
+			"differ, and outcomes that are unknown here. A row names its operation by\n"
+			"--operation, --provider-id or --key. Changes nothing without --apply. The exit\n"
+			"code is 1 if anything is open.",
 		.flags = flags,
 		.flag_count = list_flags(&run, flags),
 	};

@@ -236,8 +236,8 @@ int hpx_cli_serve(int argc, char **argv)
 	struct hpx_cli_usage usage = {
 		.synopsis = "hapax serve --upstream URL [FLAGS]",
 		.about = "Stands in front of an HTTP API and makes a retried POST happen once.\n"
-			 "Every flag has its place in the configuration file (--config), where the\n"
-			 "rest is said too; SIGHUP reads it again, SIGTERM drains and ends.",
+			 "These flags, and all other options, can also be given in a file (--config).\n"
+			 "SIGHUP reads the file again. SIGTERM drains and ends.",
 		.flags = rows,
 		.flag_count = hpx_cli_config_flags(&flags, rows),
 	};

@@ -419,10 +419,10 @@ int hpx_cli_verify(int argc, char **argv)
 	struct hpx_cli_flag flags[HPX_CLI_FLAGS_MAX];
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax verify URL -d BODY [FLAGS], or hapax verify --file FILE",
-		.about = "Judges an API that claims idempotency, from outside: sends real requests (to a\n"
-			 "test server, with test credentials), retries them, repeats them at the same\n"
-			 "moment, cuts them off, and says row by row what holds. Exit code 0 if every\n"
-			 "required row holds, 1 if not, 2 if the description is mistaken.",
+		.about = "Tests an API that claims idempotency, from outside. Sends real requests (use a\n"
+			 "test server and test credentials), retries them, repeats them at the same\n"
+			 "moment, cuts them off, and says row by row what holds. The exit code is 0 if\n"
+			 "every required row holds, 1 if not, 2 if the description is wrong.",
 		.flags = flags,
 		.flag_count = list_flags(&v, flags),
 		.operands_max = 1,

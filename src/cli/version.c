@@ -48,12 +48,12 @@ int hpx_cli_version(int argc, char **argv)
 	const char *verbose = NULL;
 	const char *steps = NULL;
 	const struct hpx_cli_flag flags[] = {
-		{ "verbose", NULL, "Also the libraries that it runs with.", &verbose },
+		{ "verbose", NULL, "Also prints the libraries and their versions.", &verbose },
 		{ "steps", NULL, STEPS_TEXT, &steps },
 	};
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax version [--verbose]",
-		.about = "Says which version this is.",
+		.about = "Prints the version.",
 		.flags = flags,
 		.flag_count = sizeof(flags) / sizeof(flags[0]),
 	};

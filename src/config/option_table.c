@@ -39,90 +39,88 @@
 /* clang-format off */
 #define CREDENTIAL_ROWS(PLACE, group, caller)                                                 \
 	{ group "credentials.header", HPX_OPTION_TOKEN, PLACE(caller.credentials.header),     \
-	  .default_value = "Authorization",                                                        \
+	  .default_value = "Authorization",                                                   \
 	  .text = "The header that carries the credential." },                                \
 	{ group "credentials.file", HPX_OPTION_FILE, PLACE(caller.credentials.file),          \
 	  .example = "/etc/hapax/mailer.credential",                                          \
-	  .text = "A file that holds the header's whole value (for Authorization, e.g. "      \
-		  "Bearer and the token), in one line; only hapax's user should be able to "  \
-		  "read it. It is read at start." },                                          \
+	  .text = "A file with the header's whole value in one line (for Authorization, e.g. " \
+		  "Bearer and the token). Only hapax's user should be able to read it. It is " \
+		  "read at start." },                                                         \
 	{ group "credentials.env", HPX_OPTION_VARIABLE, PLACE(caller.credentials.env),        \
 	  .example = "MAILER_CREDENTIAL",                                                     \
-	  .text = "The same, from a variable of the environment." },                          \
+	  .text = "The same, from an environment variable." },                                \
 	{ group "ca_file", HPX_OPTION_FILE, PLACE(caller.ca_file),                            \
 	  .example = "/etc/hapax/ca.pem",                                                     \
-	  .text = "The certificates (PEM) that its own must lead to. Left out, those that "   \
-		  "the system trusts." }
+	  .text = "The certificates (PEM) to trust for this service; default the system's." }
 
 #define SIGN_ROW(PLACE, group, name, mapping, ruling, ROW_KIND, sample, words)                \
-	{ group name, ROW_KIND, PLACE(mapping.signs[HPX_RULING_##ruling]), .default_value = "",    \
+	{ group name, ROW_KIND, PLACE(mapping.signs[HPX_RULING_##ruling]), .default_value = "", \
 	  .example = sample, .text = words }
 
 #define RECONCILE_ROWS(PLACE, elsewhere, identify)                                            \
 	{ "reconcile.settle_after", HPX_OPTION_DURATION,                                      \
 	  PLACE(reconcile.rule.settle_after_ms), .example = "2m", RANGE(SECOND, 30 * DAY),    \
-	  .text = "The longest that the service can take for a request, from its last byte "  \
-		  "on: before that, \"not applied\" counts for nothing, because the slow "    \
-		  "original may still run. Must be given where probe.not_applied is." },      \
+	  .text = "The longest time that the service can take for a request, from the request's " \
+		  "last byte on. Before that, \"not applied\" does not count, because the slow " \
+		  "original may still run. Must be given if probe.not_applied is." },         \
 	{ "reconcile.confirm_after", HPX_OPTION_DURATION,                                     \
-	  PLACE(reconcile.rule.confirm_after_ms), .default_value = "30s", RANGE(SECOND, DAY),      \
-	  .text = "\"Not applied\" must be said twice in a row, at least so far apart." },    \
+	  PLACE(reconcile.rule.confirm_after_ms), .default_value = "30s", RANGE(SECOND, DAY), \
+	  .text = "\"Not applied\" counts only if it is said twice in a row, at least this "  \
+		  "time apart." },                                                            \
 	{ "reconcile.tries", HPX_OPTION_COUNT, PLACE(reconcile.rule.tries_max),               \
-	  .default_value = "20", RANGE(2, 1000),                                                   \
-	  .text = "How often the probe asks before a person has to decide." },                \
+	  .default_value = "20", RANGE(2, 1000),                                              \
+	  .text = "How many probes are sent before a person must decide." },                  \
 	{ "reconcile.backoff", HPX_OPTION_DURATION, PLACE(reconcile.rule.backoff.base_ms),    \
-	  .default_value = "10s", RANGE(10, DAY),                                                  \
-	  .text = "The longest wait before the first question; it doubles with each one, "    \
-		  "and every wait is random up to that." },                                   \
+	  .default_value = "10s", RANGE(10, DAY),                                             \
+	  .text = "The longest wait before the first probe. It doubles with each probe; every " \
+		  "wait is random, up to this." },                                            \
 	{ "reconcile.backoff_max", HPX_OPTION_DURATION, PLACE(reconcile.rule.backoff.cap_ms), \
-	  .default_value = "1h", RANGE(10, 7 * DAY),                                               \
-	  .text = "The longest wait of all." },                                               \
+	  .default_value = "1h", RANGE(10, 7 * DAY),                                          \
+	  .text = "The longest wait, however often it doubled." },                            \
 	{ "reconcile.retry_after_max", HPX_OPTION_DURATION,                                   \
-	  PLACE(reconcile.rule.retry_after_max_ms), .default_value = "1h", RANGE(0, 7 * DAY),      \
-	  .text = "The most that a Retry-After of its answer can put the next question off." }, \
+	  PLACE(reconcile.rule.retry_after_max_ms), .default_value = "1h", RANGE(0, 7 * DAY), \
+	  .text = "The longest delay of the next probe that a Retry-After can ask for." },    \
 	{ "reconcile.probe.url", HPX_OPTION_URL, PLACE(reconcile.probe.caller.url),           \
 	  .example = "https://api.example/v1",                                                \
 	  .text = "The service that is asked: http or https, without credentials or query. "  \
-		  "Left out, " elsewhere },                                                   \
+		  "Default: " elsewhere },                                                    \
 	{ "reconcile.probe.get", HPX_OPTION_PROBE, PLACE(reconcile.probe.get),                \
 	  .example = "/payments?operation={operation}",                                       \
-	  .text = "The path, and query, of a GET that tells what became of it, behind that "  \
-		  "URL. " identify },                                                         \
+	  .text = "The path and query of the GET, added to that URL. " identify },            \
 	CREDENTIAL_ROWS(PLACE, "reconcile.probe.", reconcile.probe.caller),                   \
 	{ "reconcile.probe.connect_timeout", HPX_OPTION_DURATION,                             \
-	  PLACE(reconcile.probe.caller.connect_timeout_ms), .default_value = "5s",                 \
-	  RANGE(10, 10 * MINUTE), .text = "For its connection." },                            \
+	  PLACE(reconcile.probe.caller.connect_timeout_ms), .default_value = "5s",            \
+	  RANGE(10, 10 * MINUTE), .text = "The longest time for connecting to that service." }, \
 	{ "reconcile.probe.timeout", HPX_OPTION_DURATION,                                     \
-	  PLACE(reconcile.probe.caller.timeout_ms), .default_value = "10s", RANGE(10, HOUR),       \
-	  .text = "For the whole question." },                                                \
+	  PLACE(reconcile.probe.caller.timeout_ms), .default_value = "10s", RANGE(10, HOUR),  \
+	  .text = "The longest time for a whole probe." },                                    \
 	{ "reconcile.probe.concurrency", HPX_OPTION_COUNT, PLACE(reconcile.probe.concurrency), \
-	  .default_value = "4", RANGE(1, 1024),                                                    \
-	  .text = "Questions that one process has under way at once: these slots are its "    \
-		  "own, whatever others ask. Over all probes there are 1024; where more are " \
-		  "configured, each has an equal share." },                                   \
+	  .default_value = "4", RANGE(1, 1024),                                               \
+	  .text = "The most calls of this probe that one process has under way at once. All " \
+		  "probes together have at most 1024; if more are configured, each gets an "  \
+		  "equal share." },                                                           \
 	{ "reconcile.probe.rate", HPX_OPTION_COUNT, PLACE(reconcile.probe.per_second),        \
-	  .default_value = "10", RANGE(1, 100000),                                                 \
-	  .text = "Questions a second, of one process; as many again at once after a quiet "  \
-		  "second. After an outage there may be very many: the service must bear this " \
-		  "beside its usual load." },                                                 \
+	  .default_value = "10", RANGE(1, 100000),                                            \
+	  .text = "The most calls of this probe a second, of one process; after a quiet second, " \
+		  "as many at once. After an outage very many outcomes may be unknown: the "  \
+		  "service must bear this rate beside its usual load." },                     \
 	{ "reconcile.probe.verdict", HPX_OPTION_POINTER, PLACE(reconcile.probe.mapping.pointer), \
 	  .example = "/status",                                                               \
-	  .text = "Where in the body of a 2xx answer the word stands that the lists below "   \
-		  "have." },                                                                  \
+	  .text = "Where the body of a 2xx answer has the word that the lists below name." }, \
 	SIGN_ROW(PLACE, "reconcile.probe.", "applied", reconcile.probe.mapping, APPLIED,      \
-		 HPX_OPTION_MATCHES, "[200]",                                                   \
-		 "Answers that mean that it happened: statuses (numbers of three digits), "   \
-		 "and words at verdict. What no list has means nothing."),                    \
+		 HPX_OPTION_MATCHES, "[200]",                                                 \
+		 "Answers that mean that it happened: statuses (three digits), and words at " \
+		  "verdict. An answer that is in no list means nothing."),                    \
 	SIGN_ROW(PLACE, "reconcile.probe.", "declined", reconcile.probe.mapping, DECLINED,    \
-		 HPX_OPTION_MATCHES, "[failed]",                                                \
-		 "Answers that mean that it was executed and refused: it is completed, "      \
-		 "with the failure as its answer."),                                          \
+		 HPX_OPTION_MATCHES, "[failed]",                                              \
+		 "Answers that mean that it was executed and refused. The operation is "      \
+		  "completed, and the failure is its answer."),                               \
 	SIGN_ROW(PLACE, "reconcile.probe.", "not_applied", reconcile.probe.mapping,           \
-		 NOT_APPLIED, HPX_OPTION_MATCHES, "[404]",                                      \
-		 "Answers that mean that it never happened, so that it may be done again."),  \
+		 NOT_APPLIED, HPX_OPTION_MATCHES, "[404]",                                    \
+		 "Answers that mean that it never happened, and may be executed again."),     \
 	SIGN_ROW(PLACE, "reconcile.probe.", "not_yet", reconcile.probe.mapping, NOT_YET,      \
-		 HPX_OPTION_MATCHES, "[202, pending]",                                          \
-		 "Answers that mean that it is being worked on.")
+		 HPX_OPTION_MATCHES, "[202, pending]",                                        \
+		 "Answers that mean that it is still under way.")
 /* clang-format on */
 
 static const struct hpx_option rows[] = {
@@ -145,46 +143,46 @@ static const struct hpx_option rows[] = {
 		  "Must be given." },
 	{ "upstream_name", HPX_OPTION_TEXT, GLOBAL(upstream_name), .default_value = "default",
 	  .example = "payments", .flag = "upstream-name", .flag_value = "NAME",
-	  .text = "The upstream's name within every scope: the same service at another address "
-		  "has the same keys. Must be given where the store is PostgreSQL, which "
-		  "several services may share: the same name for all gateways of one service, "
-		  "another for another service. Keys of another name are other keys. Has no "
-		  "space." },
+	  .text = "A name for the upstream, without spaces. Keys belong to the name, so the "
+		  "same service at another address keeps its keys. Must be given where the "
+		  "store is PostgreSQL, because several services may share it: the same name "
+		  "for all gateways of one service, another name for another service." },
 	{ "store", HPX_OPTION_STORE, GLOBAL(store), .default_value = HPX_STORE_DEFAULT_URL,
 	  .example = "sqlite:/var/lib/hapax/hapax.db", .flag = "store", .flag_value = "URL",
-	  .text = "Where operations are kept: sqlite:PATH, one gateway's own file (a relative "
-		  "path counts from the directory that hapax is started in), or "
-		  "postgres://user@host/database, one database that any number of gateways "
-		  "share; a password is better kept in PGPASSFILE. (memory: keeps them until hapax stops, "
-		  "for trying things out.)" },
+	  .text = "Where operations are kept. sqlite:PATH is a file for one gateway; a relative "
+		  "path counts from the directory that hapax is started in. "
+		  "postgres://user@host/database is a database for any number of gateways; put "
+		  "a password into PGPASSFILE. memory: keeps them until hapax stops, for trying "
+		  "things out." },
 	{ "store_create", HPX_OPTION_CHOICE, GLOBAL(store_create), .default_value = "always",
 	  CHOICES("never", "always"),
-	  .text = "What happens where the store's file is absent: always makes a new one; "
-		  "never refuses to start, so that a lost disk or a mistyped path does not "
-		  "look like an empty store and run old keys again. Services say never once "
-		  "the file is there." },
+	  .text = "What happens when the store's file is absent. always makes a new file. never "
+		  "refuses to start, so that a lost disk or a mistyped path is not taken for an "
+		  "empty store, which would execute old keys again. Use never once the file is "
+		  "there." },
 	{ "cache", HPX_OPTION_SIZE, GLOBAL(cache_bytes_max), .default_value = "16MiB",
 	  RANGE(0, 1024 * GIB),
-	  .text = "Memory for completed answers, so that a replay need not ask the store; 0 keeps "
-		  "none. What an operator removes is gone at once with SQLite, and within a second "
-		  "from every gateway with PostgreSQL; a gateway that cannot hear of it stops "
-		  "answering from memory." },
+	  .text = "Memory for completed answers, so that a replay need not ask the store; 0 "
+		  "keeps none. An operation that a person removes is gone from memory at once "
+		  "with SQLite, and within a second from every gateway with PostgreSQL. A "
+		  "gateway that cannot learn what was removed stops answering from memory." },
 	{ "cache_entries", HPX_OPTION_COUNT, GLOBAL(cache_entries_max), .default_value = "16384",
-	  RANGE(1, 10000000), .text = "How many answers that may be." },
+	  RANGE(1, 10000000), .text = "How many answers are kept in that memory." },
 	{ "loops", HPX_OPTION_COUNT, GLOBAL(loops), .default_value = "0", RANGE(0, 256),
-	  .text = "Event loops; 0 is one per core." },
+	  .text = "How many event loops serve requests; 0 means one per core." },
 	{ "core_dumps", HPX_OPTION_BOOL, GLOBAL(core_dumps), .default_value = "false",
-	  .text = "Whether a crash of hapax serve or work may leave a core file, as the system's "
-		  "own limits let it. It holds what was in memory: credentials, keys and bodies." },
+	  .text = "Whether a crash of hapax serve or hapax work may leave a core file; the "
+		  "system's own limits still hold. A core file has everything that was in "
+		  "memory: credentials, keys and bodies." },
 	{ "log_level", HPX_OPTION_CHOICE, GLOBAL(log_level), .default_value = "info",
 	  CHOICES("debug", "info", "warn", "error"),
-	  .text = "The least important line that is still logged." },
+	  .text = "The least important level that is logged." },
 
 	/* The protocol. */
 	{ "profile", HPX_OPTION_CHOICE, GLOBAL(profile), .default_value = "ietf",
 	  CHOICES("ietf", "stripe"),
-	  .text = "A whole set of defaults: ietf follows the IETF draft; stripe behaves as "
-		  "Stripe's API does. Options that are given win over it." },
+	  .text = "A set of defaults. ietf follows the IETF draft; stripe behaves as Stripe's "
+		  "API does. An option that is given wins over the profile." },
 	{ "key_header", HPX_OPTION_TOKEN, GLOBAL(key_header), RELOADABLE,
 	  .default_value = "Idempotency-Key", .text = "The header that carries the key." },
 	{ "key_syntax", HPX_OPTION_CHOICE, GLOBAL(key_syntax), RELOADABLE, .default_value = "ietf",
@@ -200,276 +198,282 @@ static const struct hpx_option rows[] = {
 		  "9457), stripe is {\"error\": ...} as Stripe has it." },
 	{ "underscore_headers", HPX_OPTION_CHOICE, GLOBAL(drop_underscores), RELOADABLE,
 	  .default_value = "pass", CHOICES("pass", "drop"),
-	  .text = "What becomes of request headers with _ in their names, which WSGI and CGI "
-		  "servers cannot tell from those with -: pass sends them on, and refuses with "
-		  "400 those that would be taken for a header that hapax acts on; drop sends none "
-		  "of them on, but for names that this configuration has." },
+	  .text = "What happens to request headers with _ in their names. WSGI and CGI servers "
+		  "cannot tell them from headers with -. pass sends them on, but refuses with "
+		  "400 a header that could be taken for one that hapax acts on. drop sends only "
+		  "those that this configuration names." },
 	{ "own_paths", HPX_OPTION_BOOL, GLOBAL(own_paths), RELOADABLE, .default_value = "true",
 	  .text = "Whether /.hapax/ (operations, policy, problems, webhooks) is served. It is never "
 		  "forwarded." },
 	{ "cors.origins", HPX_OPTION_ORIGINS, GLOBAL(cors.origins), RELOADABLE,
 	  OTHER(hpx_settings, cors.origin_count), .default_value = "",
 	  .example = "[\"https://shop.example\"]",
-	  .text = "Origins whose pages may read hapax's own answers and replays, as browsers write "
-		  "them: scheme://host, and the port where it is not the scheme's own. \"*\" alone "
-		  "is every origin. Empty, hapax says nothing about origins. First answers are the "
-		  "application's to open, and preflights pass to it." },
+	  .text = "Origins whose pages may read hapax's own answers and replays, as browsers "
+		  "write them: scheme://host, with the port if it is not the scheme's default. "
+		  "\"*\" alone means every origin. If the list is empty, hapax adds no CORS "
+		  "headers. First answers and preflights are the application's: hapax passes "
+		  "them on." },
 	{ "cors.credentials", HPX_OPTION_BOOL, GLOBAL(cors.credentials), RELOADABLE,
 	  .default_value = "false",
-	  .text = "Whether those pages may send cookies and the like and still read the answer; "
-		  "say true where the application does." },
+	  .text = "Whether those pages may send cookies and other credentials and still read "
+		  "the answer. Set it to true if the application allows it." },
 	{ "observe", HPX_OPTION_BOOL, GLOBAL(observe), RELOADABLE, .default_value = "false",
 	  .flag = "observe",
-	  .text = "Only watches: refuses, replays and alters nothing, and counts what would "
-		  "have happened. True here holds for every route." },
+	  .text = "Only watches: refuses, replays and changes nothing, and counts what would "
+		  "have happened. true here holds for every route." },
 
 	/* Tenants. */
 	{ "tenant.from", HPX_OPTION_CHOICE, GLOBAL(tenant.from), .default_value = "automatic",
 	  CHOICES("automatic", "authorization", "credential", "header", "cookie", "anonymous",
 		  "subrequest"),
-	  .text = "What names the tenant. automatic is Authorization (Bearer, Basic, Token, "
-		  "ApiKey, DPoP) and X-Api-Key, both where both are there, and beside them "
-		  "whatever else is known to name a caller; where only that is there, or a "
-		  "cookie, it is 401. authorization is those two and looks at nothing else; "
-		  "credential is a hash of the header tenant.name; header is the header "
-		  "tenant.name as it is, which must come from a trusted peer or over a unix "
-		  "socket; cookie is the cookie tenant.name; anonymous is one tenant for all; "
+	  .text = "What names the tenant. automatic uses Authorization (Bearer, Basic, Token, "
+		  "ApiKey, DPoP) and X-Api-Key, both if both are there, together with other "
+		  "headers that are known to name a caller; a request that has only such a "
+		  "header, or only a cookie, gets 401. authorization uses only those two "
+		  "headers. credential uses a hash of the header tenant.name. header uses the "
+		  "header tenant.name as it is; it must come from a trusted peer or over a unix "
+		  "socket. cookie uses the cookie tenant.name. anonymous is one tenant for all. "
 		  "subrequest asks the service at tenant.url." },
 	{ "tenant.name", HPX_OPTION_TOKEN, GLOBAL(tenant.name), .example = "X-Tenant",
-	  .text = "The name of that header or cookie." },
+	  .text = "The name of the header or cookie that tenant.from uses." },
 	{ "tenant.with", HPX_OPTION_HEADERS, GLOBAL(tenant.with),
 	  OTHER(hpx_settings, tenant.with_count), .default_value = "",
 	  .example = "[Stripe-Account, Host]",
-	  .text = "Headers that are part of the tenant too, whatever names it: two requests that "
-		  "differ in one of them never share a key. They must be the same in every "
-		  "retry." },
+	  .text = "Headers that are part of the tenant as well: two requests that differ in one "
+		  "of them never share a key. They must be the same in every retry." },
 	{ "tenant.ignore", HPX_OPTION_HEADERS, GLOBAL(tenant.ignore),
 	  OTHER(hpx_settings, tenant.ignore_count), .default_value = "",
 	  .example = "[X-Session-Token]",
-	  .text = "Headers that do not name a caller here, although their names look like it: "
-		  "automatic and subrequest do not look at them." },
+	  .text = "Headers that do not name a caller here, although their names look like it. "
+		  "automatic and subrequest ignore them." },
 	{ "tenant.anonymous", HPX_OPTION_CHOICE, GLOBAL(tenant.anonymous), .default_value = "local",
 	  CHOICES("local", "allow", "refuse"),
-	  .text = "What becomes of a request without any credential. local: where hapax listens "
-		  "on a loopback address or a unix socket, and the request was not forwarded "
-		  "(no X-Forwarded-*, Forwarded, Via or X-Real-IP), it is the anonymous "
-		  "tenant's, otherwise 401. allow: it is the anonymous tenant's; all such "
-		  "callers share keys and answers. refuse: 401." },
+	  .text = "What happens to a request without any credential. local takes it for the "
+		  "anonymous tenant if hapax listens on a loopback address or a unix socket and "
+		  "the request was not forwarded (no X-Forwarded-*, Forwarded, Via or "
+		  "X-Real-IP); otherwise it gets 401. allow always takes it for the anonymous "
+		  "tenant: all such callers share keys and answers. refuse answers 401." },
 	{ "tenant.url", HPX_OPTION_URL, GLOBAL(tenant.subrequest.caller.url),
 	  .example = "http://127.0.0.1:9001/verify",
-	  .text = "Under from: subrequest, the service that says who is calling: it is sent a "
-		  "GET with the caller's credentials; a 2xx names the tenant in tenant.header, "
-		  "anything else refuses the request with 401 or 403." },
+	  .text = "With from: subrequest, the service that says who is calling. It gets a GET "
+		  "with the caller's credentials. A 2xx names the tenant in tenant.header; with "
+		  "any other answer the request is refused with 401 or 403." },
 	{ "tenant.header", HPX_OPTION_TOKEN, GLOBAL(tenant.subrequest.header), .example = "X-Tenant",
-	  .text = "The header of its answer that names the tenant." },
+	  .text = "The header of that service's answer that names the tenant." },
 	{ "tenant.cache", HPX_OPTION_DURATION, GLOBAL(tenant.subrequest.cache_ms), .default_value = "10s",
 	  RANGE(0, HOUR),
-	  .text = "How long its answer is remembered, and so how long a credential that was "
-		  "withdrawn may still work; 0 asks every time." },
+	  .text = "How long that answer is remembered. A credential that was withdrawn may "
+		  "still work for so long; 0 asks every time." },
 	{ "tenant.ca_file", HPX_OPTION_FILE, GLOBAL(tenant.subrequest.caller.ca_file),
 	  .example = "/etc/hapax/ca.pem",
-	  .text = "The certificates (PEM) that its own must lead to. Left out, those that the "
-		  "system trusts." },
+	  .text = "The certificates (PEM) to trust for this service; default the system's." },
 	{ "tenant.connect_timeout", HPX_OPTION_DURATION,
 	  GLOBAL(tenant.subrequest.caller.connect_timeout_ms), .default_value = "1s",
-	  RANGE(10, 10 * MINUTE), .text = "For a connection to it." },
+	  RANGE(10, 10 * MINUTE), .text = "The longest time for connecting to that service." },
 	{ "tenant.timeout", HPX_OPTION_DURATION, GLOBAL(tenant.subrequest.caller.timeout_ms),
 	  .default_value = "3s", RANGE(10, 10 * MINUTE),
-	  .text = "For the whole question. Past it, the request is refused with 503." },
+	  .text = "The longest time for the whole subrequest. After it, the request is refused "
+		  "with 503." },
 	{ "trusted_peers", HPX_OPTION_NETWORKS, GLOBAL(trusted_peers), RELOADABLE,
 	  OTHER(hpx_settings, trusted_peer_count), .default_value = "",
 	  .example = "[10.0.0.0/8, \"::1\"]",
-	  .text = "Addresses and networks whose X-Forwarded-* and tenant header are believed: "
-		  "your own proxies, nobody else." },
+	  .text = "Addresses and networks whose X-Forwarded-* and tenant headers are trusted: "
+		  "your own proxies, and nobody else." },
 
 	/* Limits. */
 	{ "limits.head", HPX_OPTION_SIZE, GLOBAL(head_bytes_max), RELOADABLE,
 	  .default_value = "32KiB", RANGE(KIB, MIB),
-	  .text = "The head of a message: its first line and all header fields." },
+	  .text = "The largest head of a message: its first line and all header fields." },
 	{ "limits.fields", HPX_OPTION_COUNT, GLOBAL(fields_max), RELOADABLE, .default_value = "100",
-	  RANGE(10, HPX_HTTP_FIELDS_MAX), .text = "Header fields in one message." },
+	  RANGE(10, HPX_HTTP_FIELDS_MAX), .text = "The most header fields in one message." },
 	{ "limits.request_body", HPX_OPTION_SIZE, GLOBAL(request_body_bytes_max), RELOADABLE,
 	  .default_value = "1MiB", RANGE(1, GIB),
-	  .text = "The body of a guarded request; a larger one is refused with 413." },
+	  .text = "The largest body of a guarded request; a larger one is refused with 413." },
 	{ "limits.response_body", HPX_OPTION_SIZE, GLOBAL(response_body_bytes_max), RELOADABLE,
 	  .default_value = "1MiB", RANGE(1, GIB),
-	  .text = "The body of an answer that is stored; a larger one is streamed, and a retry "
-		  "learns that it happened, not what was said." },
+	  .text = "The largest body of an answer that is stored. A larger one is streamed and "
+		  "not stored: a retry learns that the operation happened, but does not get the "
+		  "answer." },
 	{ "limits.bodies", HPX_OPTION_SIZE, GLOBAL(bodies_bytes_max), .default_value = "64MiB",
 	  RANGE(64 * KIB, 1024 * GIB),
-	  .text = "All bodies of guarded requests and answers in memory together; a "
-		  "quarter of it is left to the answers, and past the rest new requests are "
+	  .text = "The most memory for the bodies of all guarded requests and answers together. "
+		  "A quarter is reserved for answers; when the rest is used, new requests are "
 		  "refused with 503." },
 	{ "limits.connections", HPX_OPTION_COUNT, GLOBAL(connections_max), .default_value = "10000",
-	  RANGE(1, 1000000), .text = "Client connections." },
+	  RANGE(1, 1000000), .text = "The most client connections." },
 	{ "limits.upstream_connections", HPX_OPTION_COUNT, GLOBAL(upstream_connections_max),
 	  RELOADABLE, .default_value = "256", RANGE(1, 65535),
-	  .text = "Connections to the upstream, per event loop. Where all of them are in use, "
+	  .text = "The most connections to the upstream, per event loop. When all are in use, "
 		  "requests wait (limits.upstream_queue)." },
 	{ "limits.upstream_queue", HPX_OPTION_COUNT, GLOBAL(upstream_queue_max), RELOADABLE,
 	  .default_value = "4096", RANGE(0, 1000000),
-	  .text = "Requests that wait for a connection to the upstream, per event loop, first "
-		  "come, first served; guarded ones and passed-through ones are counted apart. "
-		  "Nothing is reserved meanwhile. Where the queue is full, what is known "
-		  "is still answered, and only what would be executed is refused with 503." },
+	  .text = "The most requests that wait for a connection to the upstream, per event "
+		  "loop; guarded and unguarded requests are counted apart. Nothing is reserved "
+		  "for a waiting request. When the queue is full, replays are still answered; a "
+		  "request that would be executed is refused with 503." },
 	{ "limits.pass_share", HPX_OPTION_COUNT, GLOBAL(pass_share), RELOADABLE,
 	  .default_value = "75", RANGE(1, 100),
-	  .text = "How many of limits.upstream_connections, in percent, requests that pass "
-		  "through unguarded may use, tunnels among them; the rest is left to guarded "
-		  "ones. At least one. Under observe (for all routes) it is all of them." },
+	  .text = "The percentage of limits.upstream_connections that unguarded requests and "
+		  "tunnels may use, at least one connection. The rest is reserved for guarded "
+		  "requests. With observe for all routes, they may use all." },
 	{ "limits.tunnel_share", HPX_OPTION_COUNT, GLOBAL(tunnel_share), RELOADABLE,
 	  .default_value = "25", RANGE(0, 100),
-	  .text = "How many of them, in percent, WebSockets may use; at least one, and none "
-		  "with 0. The next one is refused with 503 at once, because a tunnel may stay "
-		  "for days." },
+	  .text = "The percentage of limits.upstream_connections that tunnels (WebSockets) may "
+		  "use, at least one connection; 0 means none. The next one is refused with 503 "
+		  "at once, because a tunnel may stay for days." },
 	{ "limits.waiters", HPX_OPTION_COUNT, GLOBAL(waiters_max), .default_value = "1000",
 	  RANGE(0, 1000000),
-	  .text = "Requests that wait for somebody else's answer (concurrent: wait); the next "
-		  "one gets 503 at once." },
+	  .text = "The most requests that wait for the answer of a request under way "
+		  "(concurrent: wait). The next one gets 503 at once." },
 	{ "limits.waiters_per_operation", HPX_OPTION_COUNT, GLOBAL(waiters_per_operation_max),
-	  .default_value = "100", RANGE(0, 1000000), .text = "The same, for one operation." },
+	  .default_value = "100", RANGE(0, 1000000), .text = "The most requests that wait for the answer of one operation." },
 	{ "limits.free_space", HPX_OPTION_SIZE, GLOBAL(free_bytes_min), .default_value = "64MiB",
 	  RANGE(0, 1024 * GIB),
-	  .text = "What the store must have left to write into: free on its disk, and free "
-		  "inside its file, where records have expired. Below it, new operations are "
-		  "refused with 503, so that those under way can still be written. A quarter of "
-		  "it must be free on the disk itself, for the log." },
+	  .text = "How much space the store must have left: free on its disk, together with "
+		  "what is free inside its file where records have expired. With less, new "
+		  "operations are refused with 503, so that those under way can still be "
+		  "written. A quarter of it must be free on the disk itself, for the log." },
 
 	/* Timeouts. */
 	{ "timeouts.head", HPX_OPTION_DURATION, GLOBAL(head_timeout_ms), RELOADABLE,
 	  .default_value = "10s", RANGE(10, HOUR),
-	  .text = "For a request's head, from its first byte." },
+	  .text = "The longest time for a request's head, from its first byte." },
 	{ "timeouts.body", HPX_OPTION_DURATION, GLOBAL(body_timeout_ms), RELOADABLE,
-	  .default_value = "30s", RANGE(10, HOUR), .text = "Between two bytes of a request's body." },
+	  .default_value = "30s", RANGE(10, HOUR), .text = "The longest time between two bytes of a request's body." },
 	{ "timeouts.keep_alive", HPX_OPTION_DURATION, GLOBAL(keep_alive_ms), RELOADABLE,
 	  .default_value = "75s", RANGE(0, DAY),
 	  .text = "How long a client's idle connection is kept." },
 	{ "timeouts.connect", HPX_OPTION_DURATION, GLOBAL(connect_timeout_ms), RELOADABLE,
 	  .default_value = "3s", RANGE(10, 10 * MINUTE),
-	  .text = "For a connection to the upstream. Nothing was sent yet: a retry is safe." },
+	  .text = "The longest time for connecting to the upstream. Nothing was sent then, so a "
+		  "retry is safe." },
 	{ "timeouts.send", HPX_OPTION_DURATION, GLOBAL(send_timeout_ms), RELOADABLE,
 	  .default_value = "30s", RANGE(10, HOUR),
-	  .text = "While the upstream takes nothing of a request, or a client nothing of its "
-		  "answer." },
+	  .text = "The longest time in which the upstream reads nothing of a request, or a "
+		  "client nothing of its answer." },
 	{ "timeouts.first_byte", HPX_OPTION_DURATION, GLOBAL(first_byte_timeout_ms), RELOADABLE,
 	  .default_value = "60s", RANGE(10, DAY),
-	  .text = "From the request's last byte to the answer's first. Past it, the outcome is "
-		  "unknown." },
+	  .text = "The longest time from the request's last byte to the answer's first. After "
+		  "it, the outcome is unknown." },
 	{ "timeouts.idle", HPX_OPTION_DURATION, GLOBAL(idle_timeout_ms), RELOADABLE,
 	  .default_value = "60s", RANGE(0, DAY),
-	  .text = "Between two bytes of an answer; 0 is without end." },
+	  .text = "The longest time between two bytes of an answer; 0 means no limit." },
 	{ "timeouts.whole", HPX_OPTION_DURATION, GLOBAL(whole_timeout_ms), RELOADABLE,
 	  .default_value = "5m", RANGE(10, DAY),
-	  .text = "For a whole guarded exchange with the upstream." },
+	  .text = "The longest time for a whole guarded exchange with the upstream." },
 	{ "timeouts.queue", HPX_OPTION_DURATION, GLOBAL(queue_timeout_ms), RELOADABLE,
 	  .default_value = "10s", RANGE(10, HOUR),
 	  .text = "How long a request waits for a connection to the upstream before it gets "
-		  "503; nothing was reserved or sent." },
+		  "503. Nothing was reserved or sent then." },
 	{ "timeouts.reuse_idle", HPX_OPTION_DURATION, GLOBAL(reuse_idle_ms), RELOADABLE,
 	  .default_value = "1s", RANGE(0, HOUR),
-	  .text = "How long a connection to the upstream may have been idle when a guarded "
-		  "request uses it again. Longer risks that the upstream just closed it, and "
-		  "then nobody knows the outcome." },
+	  .text = "How long a connection to the upstream may have been idle before a guarded "
+		  "request uses it again. The longer, the more likely that the upstream is just "
+		  "closing it; the outcome is then unknown." },
 	{ "timeouts.reuse_quarantine", HPX_OPTION_DURATION, GLOBAL(reuse_quarantine_ms),
 	  RELOADABLE, .default_value = "60s", RANGE(SECOND, DAY),
-	  .text = "How long guarded requests use no kept connection after the upstream sent bytes "
-		  "that nobody had asked for: a second answer that comes late would be taken for "
-		  "the next caller's. See reuse." },
+	  .text = "How long guarded requests use only new connections after the upstream sent "
+		  "bytes that no request asked for. On a kept connection, a late second answer "
+		  "would be taken for the next caller's. See reuse." },
 	{ "timeouts.store", HPX_OPTION_DURATION, GLOBAL(store_timeout_ms), RELOADABLE,
 	  .default_value = "5s", RANGE(10, 10 * MINUTE),
 	  .text = "How long a client waits for the store before it gets 503." },
 	{ "timeouts.drain", HPX_OPTION_DURATION, GLOBAL(drain_ms), RELOADABLE, .default_value = "25s",
 	  RANGE(0, HOUR),
-	  .text = "How long requests under way may take after SIGTERM; what is left then is "
-		  "written as unknown." },
+	  .text = "How long requests under way may take after SIGTERM. What has not ended by "
+		  "then is stored as unknown." },
 
 	/* Background work. */
 	{ "events.retention", HPX_OPTION_DURATION, GLOBAL(event_retention_ms), .default_value = "30d",
 	  RANGE(10 * MINUTE, 3650 * DAY),
-	  .text = "How long the history of operations is kept, for people; gateways hear from "
-		  "its last minutes what was removed." },
+	  .text = "How long the history of operations is kept. It is for people; gateways also "
+		  "read in its last minutes which operations were removed." },
 	{ "sweep.every", HPX_OPTION_DURATION, GLOBAL(sweep_every_ms), RELOADABLE,
 	  .default_value = "1s", RANGE(10, HOUR), .text = "How often lost leases are looked for." },
 	{ "reap.every", HPX_OPTION_DURATION, GLOBAL(reap_every_ms), RELOADABLE, .default_value = "1s",
 	  RANGE(10, DAY), .text = "How often expired records are deleted." },
 	{ "reap.batch", HPX_OPTION_COUNT, GLOBAL(reap_batch), RELOADABLE, .default_value = "100",
-	  RANGE(1, 10000), .text = "How many of them at once. Where there are more, it goes on after "
-				   "four times as long as that took; without a pause once it is "
-				   "behind for ten minutes." },
+	  RANGE(1, 10000), .text = "How many records are deleted at once. If more have expired, the next batch "
+				   "comes after a pause four times as long as the last batch took. After ten "
+				   "minutes of this there are no pauses." },
 	{ "work.inside", HPX_OPTION_BOOL, GLOBAL(work), .default_value = "true",
-	  .text = "Whether hapax serve delivers jobs and settles what is unknown; false leaves "
+	  .text = "Whether hapax serve delivers jobs and settles unknown outcomes. false leaves "
 		  "both to hapax work, which needs PostgreSQL." },
 	{ "work.deliveries", HPX_OPTION_COUNT, GLOBAL(deliveries_max), .default_value = "256",
 	  RANGE(1, 65535),
-	  .text = "Deliveries and probes under way at once, to all targets together." },
+	  .text = "The most deliveries under way at once, to all targets together." },
 	{ "jobs.retention", HPX_OPTION_DURATION, GLOBAL(job_retention_ms), .default_value = "7d",
 	  RANGE(SECOND, 3650 * DAY),
 	  .text = "How long a job that is done or discarded is kept. Not shorter than the "
-		  "retention of any route: while an operation is known, its jobs must be too, "
-		  "or one could be added a second time." },
+		  "retention of any route: if a job were forgotten before its operation, it "
+		  "could be added a second time." },
 
 	/* ---- routes, and `defaults` ---- */
 
 	{ "match", HPX_OPTION_PATTERN, .place = HPX_PLACE_ROUTE, RELOADABLE,
 	  IN(hpx_route, pattern), .example = "POST /payments/{id}",
-	  .text = "The requests of this route: a method or *, then a path, which may have a "
-		  "host before it. {x} is one segment, a final * the rest. The most specific "
-		  "route wins, wherever it stands. Must be given." },
+	  .text = "The requests of this route: a method or *, a space, and a path, which may "
+		  "have a host before it. {x} stands for one segment, a final * for the rest. "
+		  "The most specific route wins; the order in the file does not matter. Must be "
+		  "given." },
 	{ "key", HPX_OPTION_CHOICE, POLICY(policy.key), .default_value = "required",
 	  .stripe_default = "optional", CHOICES("required", "optional", "ignore"),
-	  .text = "Whether POST, PATCH and every other method that is neither safe nor idempotent "
-		  "needs a key: required refuses a request without one; optional lets it pass "
-		  "unguarded; ignore guards nothing." },
+	  .text = "Whether POST, PATCH and every other method that is neither safe nor "
+		  "idempotent needs a key. required refuses a request without a key; optional "
+		  "lets it pass unguarded; ignore guards nothing." },
 	{ "scope", HPX_OPTION_CHOICE, .place = HPX_PLACE_POLICY, IN(hpx_route, policy.scope),
 	  .default_value = "path", .stripe_default = "tenant", CHOICES("path", "route", "tenant"),
-	  .text = "What a key is unique within, besides the tenant: path is method and path; "
-		  "route is the route's pattern; tenant is everything that the tenant does." },
+	  .text = "Where a key of one tenant is unique. path: within one method and path. "
+		  "route: within the route. tenant: everywhere." },
 	{ "retention", HPX_OPTION_DURATION, POLICY(policy.retention_ms), .default_value = "24h",
 	  RANGE(SECOND, 3650 * DAY),
 	  .text = "How long an answer is kept. After that, the same key is executed again." },
 	{ "lease", HPX_OPTION_DURATION, POLICY(policy.lease_ms), .default_value = "30s",
 	  RANGE(SECOND, HOUR),
-	  .text = "How long an attempt is believed to be alive without a sign. It is renewed "
-		  "while the upstream's connection lives, so a slow request is no lost one." },
+	  .text = "After this time without a sign of life, an attempt counts as lost. The lease "
+		  "is renewed while the connection to the upstream lives, so a slow request is "
+		  "not lost." },
 	{ "server_error", HPX_OPTION_CHOICE, POLICY(policy.server_error), .default_value = "retry",
 	  .stripe_default = "replay", CHOICES("retry", "replay", "unknown"),
 	  .text = "What a 5xx of the upstream means (502, 504, and 503 with Retry-After have "
-		  "their own rules): retry says that it rolled back and may run again; replay "
-		  "says that it is the final answer; unknown says that nobody knows." },
+		  "their own rules). retry: it was rolled back and may be executed again. "
+		  "replay: it is the final answer. unknown: nobody knows whether it happened." },
 	{ "on_lost", HPX_OPTION_CHOICE, POLICY(policy.on_lost), .default_value = "unknown",
 	  CHOICES("unknown", "resume"),
-	  .text = "What it means when an attempt is lost (its lease, or its answer): unknown "
-		  "says that it may have happened; resume lets a retry run it again, after its "
-		  "last recovery point, which needs fenced or honours_keys." },
+	  .text = "What it means when an attempt is lost (its lease or its answer). unknown: it "
+		  "may have happened. resume: a retry executes it again, from its last recovery "
+		  "point on; this needs fenced or honours_keys." },
 	{ "fenced", HPX_OPTION_BOOL, POLICY(policy.fenced), .default_value = "false",
-	  .text = "Your word that the service takes nothing more from an attempt once a later "
-		  "one has begun (by Hapax-Lease and the SQL functions, or by Hapax-Attempt)." },
+	  .text = "Your promise that the service accepts nothing more from an attempt once a "
+		  "later attempt has begun (by Hapax-Lease and the SQL functions, or by "
+		  "Hapax-Attempt)." },
 	{ "honours_keys", HPX_OPTION_DURATION, POLICY(policy.honours_keys_ms), .default_value = "0s",
 	  RANGE(0, 3650 * DAY), .example = "48h",
-	  .text = "Your word that the service itself executes a key once, and for how long it "
-		  "remembers; 0 is not at all. At least as long as retention." },
+	  .text = "Your promise that the service itself executes a key only once, and for how "
+		  "long it remembers a key; 0 means that it does not. At least as long as "
+		  "retention." },
 	{ "completes", HPX_OPTION_CHOICE, POLICY(policy.completes), .default_value = "upstream",
 	  CHOICES("upstream", "application"),
-	  .text = "Whose word ends an attempt: upstream is the service's HTTP answer; "
-		  "application is only what the service commits by hapax.complete (libhapax: "
-		  "hapax_complete) in its own transaction, so that an attempt that ends without it "
-		  "is proved not executed. Needs a service that works in the store's database." },
+	  .text = "What ends an attempt. upstream: the service's HTTP answer. application: only "
+		  "hapax.complete (libhapax: hapax_complete) in the service's own transaction; "
+		  "an attempt that ends without it is proved not executed. application needs a "
+		  "service that works in the store's database." },
 	{ "concurrent", HPX_OPTION_CHOICE, POLICY(policy.concurrent), .default_value = "conflict",
 	  CHOICES("conflict", "wait", "accepted"),
-	  .text = "What a retry gets while the first request is under way: conflict is 409; "
-		  "wait is the answer when it comes; accepted is 202." },
+	  .text = "What a retry gets while the first request is under way. conflict: 409. wait: "
+		  "the answer, when it comes. accepted: 202." },
 	{ "wait", HPX_OPTION_DURATION, POLICY(policy.wait_ms), .default_value = "10s",
-	  RANGE(10, 10 * MINUTE), .text = "How long concurrent: wait waits before its 409." },
+	  RANGE(10, 10 * MINUTE), .text = "How long a retry waits with concurrent: wait before it gets 409." },
 	{ "store", HPX_OPTION_CHOICE, POLICY(policy.keep), .default_value = "answer",
 	  CHOICES("answer", "status"),
-	  .text = "What is kept of an answer: answer is all of it; status is that it happened, "
-		  "with status and Location, for answers that hold secrets." },
+	  .text = "What is kept of an answer. answer: all of it. status: only the status and "
+		  "Location, for answers that hold secrets." },
 	{ "reuse", HPX_OPTION_CHOICE, POLICY(policy.reuse), .default_value = "allow",
 	  CHOICES("allow", "never"),
-	  .text = "Whether a guarded request may use a kept connection to the upstream: allow "
-		  "does, while the upstream keeps to one answer per request; never opens one "
-		  "for each request and closes it behind the answer, so that not even an "
-		  "upstream that answers twice can give a caller somebody else's answer." },
+	  .text = "Whether a guarded request may use a kept connection to the upstream. allow: "
+		  "yes, while the upstream sends one answer per request. never: each request "
+		  "gets a new connection, so that even an upstream that answers twice cannot "
+		  "give a caller the answer of another." },
 	{ "observe", HPX_OPTION_BOOL, POLICY(observe), .default_value = "false",
 	  .text = "Only watches, on this route." },
 	{ "fingerprint.ignore", HPX_OPTION_POINTERS, POLICY(recipe.ignore),
@@ -485,13 +489,13 @@ static const struct hpx_option rows[] = {
 	/* Jobs, and unknown outcomes. */
 	{ "deliver", HPX_OPTION_CHOICE, FIXED_POLICY(policy.deliver), .default_value = "now",
 	  CHOICES("now", "async"),
-	  .text = "How a request gets to be executed: now sends it to the upstream, and its "
-		  "answer comes back; async keeps it as a job for target and answers 202 at "
-		  "once. The job's answer becomes the operation's. Async needs a tenant that "
-		  "was verified (tenant.from subrequest, or header with tenant.anonymous: refuse)." },
+	  .text = "How a request is executed. now sends it to the upstream and gives back its "
+		  "answer. async stores it as a job for target and answers 202 at once; the "
+		  "job's answer becomes the operation's. async needs a verified tenant "
+		  "(tenant.from: subrequest, or header with tenant.anonymous: refuse)." },
 	{ "target", HPX_OPTION_NAME, FIXED_POLICY(target_name), .example = "mailer",
-	  .text = "The target (of targets) that deliver: async sends to. The request keeps its "
-		  "path and query, behind the target's URL." },
+	  .text = "The name of the target that deliver: async sends to. The request's path and "
+		  "query are added to the target's URL." },
 	RECONCILE_ROWS(FIXED_POLICY, "the upstream.",
 		       "{operation} is replaced by the operation's reference (Hapax-Operation), "
 		       "{key} by the client's key, which counts only where it selects exactly "
@@ -500,46 +504,49 @@ static const struct hpx_option rows[] = {
 	/* ---- targets: external services that jobs are sent to ---- */
 
 	{ "url", HPX_OPTION_URL, TARGET(caller.url), .example = "https://mail.example/api",
-	  .text = "Where it is: http or https, without credentials or query. What a job asks "
-		  "for stands behind it. Must be given." },
+	  .text = "Where the target is: http or https, without credentials or query. A job's "
+		  "path is added to it. Must be given." },
 	CREDENTIAL_ROWS(TARGET, "", caller),
 	{ "connect_timeout", HPX_OPTION_DURATION, TARGET(caller.connect_timeout_ms),
 	  .default_value = "5s", RANGE(10, 10 * MINUTE),
-	  .text = "For a connection to it. Nothing was sent yet: the job is sent later." },
+	  .text = "The longest time for connecting to the target. Nothing was sent then; the "
+		  "job is sent later." },
 	{ "timeout", HPX_OPTION_DURATION, TARGET(caller.timeout_ms), .default_value = "30s",
 	  RANGE(10, HOUR),
-	  .text = "For a whole delivery. Past it, nobody knows what became of it." },
+	  .text = "The longest time for a whole delivery. After it, the outcome is unknown." },
 	{ "concurrency", HPX_OPTION_COUNT, TARGET(concurrency), .default_value = "16",
-	  RANGE(1, 4096), .text = "Deliveries to it that one process has under way at once." },
+	  RANGE(1, 4096), .text = "The most deliveries to this target that one process has under way at once." },
 	{ "attempts", HPX_OPTION_COUNT, TARGET(attempts_max), .default_value = "12",
 	  RANGE(1, 1000),
-	  .text = "How often a job is sent before it is among the dead letters." },
+	  .text = "How often a job is sent before it becomes a dead letter." },
 	{ "backoff", HPX_OPTION_DURATION, TARGET(backoff.base_ms), .default_value = "1s",
 	  RANGE(10, DAY),
-	  .text = "The longest wait before the second attempt; it doubles with each one, and "
-		  "every wait is random up to that." },
+	  .text = "The longest wait before the second attempt. It doubles with each attempt; "
+		  "every wait is random, up to this." },
 	{ "backoff_max", HPX_OPTION_DURATION, TARGET(backoff.cap_ms), .default_value = "1h",
-	  RANGE(10, 7 * DAY), .text = "The longest wait of all." },
+	  RANGE(10, 7 * DAY), .text = "The longest wait, however often it doubled." },
 	{ "retry_after_max", HPX_OPTION_DURATION, TARGET(retry_after_max_ms), .default_value = "1h",
 	  RANGE(0, 7 * DAY),
-	  .text = "The most that a Retry-After of its answer can put the next attempt off." },
+	  .text = "The longest delay of the next attempt that a Retry-After can ask for." },
 	{ "honours_keys", HPX_OPTION_DURATION, TARGET(honours_keys_ms), .default_value = "0s",
 	  RANGE(0, 3650 * DAY), .example = "24h",
-	  .text = "Your word that the target itself executes a key once, and for how long it "
-		  "remembers; 0 is not at all. A job whose outcome is unknown is sent again only "
-		  "within that time of its first sending; without it never: it is reconciled." },
+	  .text = "Your promise that the target itself executes a key only once, and for how "
+		  "long it remembers a key; 0 means that it does not. A job whose outcome is "
+		  "unknown is sent again only within this time after its first delivery. With 0 "
+		  "it is never sent again, but reconciled." },
 	{ "key_header", HPX_OPTION_TOKEN, TARGET(key_header), .default_value = "Idempotency-Key",
-	  .text = "The header that carries the job's key to it." },
+	  .text = "The header that carries the job's key to the target." },
 	{ "provider_id", HPX_OPTION_POINTER, TARGET(provider_id), .example = "/id",
-	  .text = "Where in its JSON answer its own id of the thing stands, as a JSON pointer "
-		  "(RFC 6901). It is kept with the job, and probes and webhooks can name it." },
+	  .text = "Where the target's JSON answer has its own id of what was created, as a JSON "
+		  "pointer (RFC 6901). The id is kept with the job; probes and webhooks can "
+		  "name it." },
 	{ "breaker.failures", HPX_OPTION_COUNT, TARGET(breaker.failures_max), .default_value = "5",
 	  RANGE(0, 1000),
-	  .text = "After so many failures in a row nothing is sent for a while, then one job "
-		  "finds out whether the target is back; 0 never stops." },
+	  .text = "After so many failures in a row, nothing is sent to the target for a while. "
+		  "Then one job finds out whether the target is back. 0 never stops." },
 	{ "breaker.pause_max", HPX_OPTION_DURATION, TARGET(breaker.open_max_ms),
 	  .default_value = "1m", RANGE(SECOND, DAY),
-	  .text = "The longest such while. The first takes 1s; each failure doubles it." },
+	  .text = "The longest such pause. The first takes 1s; each failure doubles it." },
 	RECONCILE_ROWS(TARGET, "the target, with its credentials and ca_file.",
 		       "{operation} is replaced by the operation's reference, {provider_id} by "
 		       "the target's own id, {key} by the key that the job was sent with."),
@@ -548,55 +555,55 @@ static const struct hpx_option rows[] = {
 
 	{ "scheme", HPX_OPTION_CHOICE, WEBHOOK(signature.scheme), .example = "stripe",
 	  CHOICES("stripe", "standard-webhooks", "hmac-body"),
-	  .text = "How it is signed: stripe is Stripe-Signature; standard-webhooks is "
-		  "webhook-signature with webhook-id and webhook-timestamp; hmac-body is an "
+	  .text = "How messages are signed. stripe: Stripe-Signature. standard-webhooks: "
+		  "webhook-signature with webhook-id and webhook-timestamp. hmac-body: an "
 		  "HMAC-SHA256 of the body alone, hexadecimal or base64, in a header of any "
 		  "name. Must be given." },
 	{ "secret_file", HPX_OPTION_FILE, WEBHOOK(secret_file),
 	  .example = "/etc/hapax/bank.secret",
-	  .text = "A file with the secret; only hapax's user should be able to read it. Several "
-		  "secrets, one per line, are all good: that is how to change one. It is read "
-		  "at start and with every reload." },
+	  .text = "A file with the secret; only hapax's user should be able to read it. It may "
+		  "have several secrets, one per line, and all of them are valid: so a secret "
+		  "can be changed without a gap. The file is read at start and with every "
+		  "reload." },
 	{ "secret_env", HPX_OPTION_VARIABLE, WEBHOOK(secret_env), .example = "BANK_SECRET",
-	  .text = "The same, from a variable of the environment." },
+	  .text = "The same, from an environment variable." },
 	{ "tolerance", HPX_OPTION_DURATION, WEBHOOK(signature.tolerance_ms), .default_value = "5m",
 	  RANGE(SECOND, DAY),
-	  .text = "How far the time that was signed may be from ours. hmac-body has none." },
+	  .text = "How far the signed time may be from ours. hmac-body signs no time." },
 	{ "header", HPX_OPTION_TOKEN, WEBHOOK(signature.header), .example = "X-Signature",
 	  .text = "hmac-body: the header that carries the signature." },
 	{ "prefix", HPX_OPTION_TEXT, WEBHOOK(signature.prefix), .example = "sha256=",
-	  .text = "hmac-body: what stands before the signature." },
+	  .text = "hmac-body: the text before the signature, in that header." },
 	{ "operation", HPX_OPTION_POINTER, WEBHOOK(operation),
 	  .example = "/data/metadata/operation",
-	  .text = "Where in its JSON body the operation's reference stands, as a JSON pointer. "
-		  "This or provider_id must be given." },
+	  .text = "Where the JSON body has the operation's reference, as a JSON pointer. This "
+		  "or provider_id must be given." },
 	{ "provider_id", HPX_OPTION_POINTER, WEBHOOK(provider_id), .example = "/data/id",
-	  .text = "Where in its body the provider's own id stands, which its answer to a job "
-		  "gave." },
+	  .text = "Where the body has the provider's own id, which its answer to the job gave." },
 	{ "target", HPX_OPTION_NAME, WEBHOOK(target), .example = "mailer",
-	  .text = "The target whose service sends it, by its name: nothing is settled but that "
-		  "target's jobs. Left out, it is believed of every operation and every job. Must "
-		  "be given where provider_id is and there are several targets: two services may "
-		  "give the same id." },
+	  .text = "The name of the target whose service sends the messages. They then settle "
+		  "only jobs of that target. Without it, they settle any operation and any job. "
+		  "Must be given if provider_id is and there are several targets, because two "
+		  "services may give the same id." },
 	{ "verdict", HPX_OPTION_POINTER, WEBHOOK(mapping.pointer), .example = "/data/status",
-	  .text = "Where in its body the word stands that the lists below have. Must be given." },
+	  .text = "Where the body has the word that the lists below name. Must be given." },
 	SIGN_ROW(WEBHOOK, "", "applied", mapping, APPLIED, HPX_OPTION_WORDS, "[succeeded]",
-		 "Words that mean that it happened. What no list has means nothing."),
+		 "Words that mean that it happened. A word that is in no list means nothing."),
 	SIGN_ROW(WEBHOOK, "", "declined", mapping, DECLINED, HPX_OPTION_WORDS, "[failed]",
 		 "Words that mean that it was executed and refused."),
 	SIGN_ROW(WEBHOOK, "", "not_applied", mapping, NOT_APPLIED, HPX_OPTION_WORDS,
 		 "[not_found]", "Words that mean that it never happened."),
 	SIGN_ROW(WEBHOOK, "", "not_yet", mapping, NOT_YET, HPX_OPTION_WORDS, "[pending]",
-		 "Words that mean that it is being worked on."),
+		 "Words that mean that it is still under way."),
 	{ "settle_after", HPX_OPTION_DURATION, WEBHOOK(settle_after_ms), .example = "2m",
 	  RANGE(SECOND, 30 * DAY),
-	  .text = "The longest that the service can take for a request, from its last byte on: "
-		  "before that, \"not applied\" counts for nothing. Must be given where "
+	  .text = "The longest time that the service can take for a request, from the request's "
+		  "last byte on. Before that, \"not applied\" does not count. Must be given if "
 		  "not_applied is." },
 	{ "body", HPX_OPTION_SIZE, WEBHOOK(body_bytes_max), .default_value = "64KiB",
-	  RANGE(1, MIB), .text = "The largest body; a larger one is refused with 413." },
+	  RANGE(1, MIB), .text = "The largest body of a message; a larger one is refused with 413." },
 	{ "rate", HPX_OPTION_COUNT, WEBHOOK(per_second), .default_value = "100", RANGE(1, 100000),
-	  .text = "How many are taken in a second; more are refused with 429." },
+	  .text = "How many messages are taken in a second; more are refused with 429." },
 };
 _Static_assert(sizeof(rows) / sizeof(rows[0]) <= HPX_OPTION_MAX, "one element per option");
 
