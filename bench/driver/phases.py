@@ -45,8 +45,8 @@ class Watch(threading.Thread):
 def watched(system, phase):
     """Yields the watch of a system for a phase."""
     with contextlib.ExitStack() as stack:
-        look = reaped(system) if phase == "reaping" else closed(system, stack)
-        watch = Watch(system, look)
+        generations = generations_of(system, stack)
+        watch = Watch(system, closing(generations) if phase == "closing" else reaping(system, generations))
         watch.start()
         try:
             yield watch
@@ -55,23 +55,36 @@ def watched(system, phase):
             watch.join()
 
 
-def reaped(system):
-    """(a number that changes while operations are deleted, whether it goes on regardless)"""
-    return lambda: (system.metric("hapax_reaped_total"), False)
+# One look at the list of generations: how many there are, how many of them are closed
+# and have no filter yet, and how many are being deleted.
+GENERATIONS = """SELECT count(*),
+	count(*) FILTER (WHERE state = 2 AND number NOT IN (SELECT generation FROM hapax_filter)),
+	count(*) FILTER (WHERE state = 3) FROM hapax_generation"""
 
 
-def closed(system, stack):
-    """(how many generations there are, whether one is closed and has no filter yet), by a
-    connection to the file that only reads."""
+def generations_of(system, stack):
+    """A function that looks, by a connection to the file that only reads; None where the
+    store is no file."""
+    if not system.store.startswith("sqlite:"):
+        return None
     path = system.store.removeprefix("sqlite:")
     connection = stack.enter_context(contextlib.closing(
         sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5, check_same_thread=False)))
+    return lambda: connection.execute(GENERATIONS).fetchone()
 
+
+# Both give (a number that changes with what is watched, whether it goes on at this moment).
+
+def closing(generations):
     def look():
-        count, unfiltered = connection.execute(
-            "SELECT count(*), count(*) FILTER (WHERE state <> 'open' AND filter IS NULL) "
-            "FROM hapax_generation").fetchone()
+        count, unfiltered, _ = generations()
         return count, unfiltered > 0
+    return look
+
+
+def reaping(system, generations):
+    def look():
+        return system.metric("hapax_reaped_total"), generations is not None and generations()[2] > 0
     return look
 
 

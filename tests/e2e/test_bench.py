@@ -1,11 +1,14 @@
 """The benchmark's arithmetic and its reports, from made-up numbers; nothing is
 measured here."""
+import contextlib
 import dataclasses
 import json
 import pathlib
 import re
+import sqlite3
 import subprocess
 import sys
+import types
 import xml.etree.ElementTree
 
 import pytest
@@ -182,6 +185,25 @@ def test_a_phase_is_told_from_the_rest():
     assert (found["during"]["p99"], found["during"]["max"], found["quiet"]["p99"]) == (90, 90, 10)
     assert found["during"]["cpu_us"] == pytest.approx(1e5) and found["quiet"]["cpu_us"] == pytest.approx(25000)
     assert found["during"]["rps"] == pytest.approx(4 / 200e-6) and found["times"] == 1
+
+
+GENERATIONS = """CREATE TABLE hapax_generation (number INTEGER PRIMARY KEY, state INTEGER);
+CREATE TABLE hapax_filter (generation INTEGER PRIMARY KEY, bits BLOB)"""
+
+
+def test_a_phase_is_seen_in_the_file(tmp_path):
+    """A closed generation without a filter is being closed, a dead one is being reaped."""
+    path = tmp_path / "hapax.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as file, contextlib.ExitStack() as stack:
+        file.executescript(GENERATIONS)
+        system = types.SimpleNamespace(store=f"sqlite:{path}", metric=lambda _: 7)
+        generations = phases.generations_of(system, stack)
+        looks = []
+        for statement in ("INSERT INTO hapax_generation VALUES (1, 1)", "UPDATE hapax_generation SET state = 2",
+                          "INSERT INTO hapax_filter VALUES (1, x'00')", "UPDATE hapax_generation SET state = 3"):
+            file.execute(statement)
+            looks.append((phases.closing(generations)(), phases.reaping(system, generations)()))
+    assert looks == [((1, False), (7, False)), ((1, True), (7, False)), ((1, False), (7, False)), ((1, False), (7, True))]
 
 
 def test_cpu_between_two_notes():
