@@ -50,13 +50,18 @@ def growth_rows(samples):
     yield row(f"{what}: p99", "≤", 1.5, 1.3, figures.ratio(full, empty, "p99"))
 
 
-def latency_row(samples, limits):
-    """What hapax adds to the upstream's own p50 in the same round, beside two appends."""
-    ours = figures.by_round(pick(samples, system="hapax-sqlite", load="first", connections=1), "p50")
+def added_latency(samples, system):
+    """What a system adds to the upstream's own p50 in the same round: {round: µs}."""
+    ours = figures.by_round(pick(samples, system=system, load="first", connections=1), "p50")
     base = figures.by_round(pick(samples, system="upstream", load="first", connections=1), "p50")
-    added = figures.spread([ours[number] - base[number] for number in ours if number in base])
-    rounds = set(ours) & set(base)
-    syncs = figures.median([limit["sync_p50_us"] for limit in limits if limit["round"] in rounds])
+    return {number: ours[number] - base[number] for number in ours if number in base}
+
+
+def latency_row(samples, limits):
+    """Beside two appends in the same rounds."""
+    by_round = added_latency(samples, "hapax-sqlite")
+    added = figures.spread(by_round.values())
+    syncs = figures.median([limit["sync_p50_us"] for limit in limits if limit["round"] in by_round])
     what = "added latency at one connection, SQLite, p50"
     if syncs is None:
         return row(f"{what}, where two appends with fdatasync take {APPENDS_US} µs", "≤", 420, 350, None, " µs")

@@ -18,6 +18,7 @@ class Snapshot:
     """What everything has used up to now."""
 
     def __init__(self, system):
+        self.has_processes = any(system.roots().values())
         self.parts = {part: usage.use(pids) for part, pids in system.roots().items()}
         upstream = system.upstream.process
         self.upstream = usage.use([upstream.pid]).cpu if upstream is not None else 0.0
@@ -67,8 +68,9 @@ class Generator:
 
 
 def differences(before, after, requests):
-    """Per request, of everything that was used between two snapshots."""
-    if not requests:
+    """Per request, of everything that was used between two snapshots; nothing of a
+    system without processes of its own."""
+    if not requests or not after.has_processes:
         return {}
     each = {}
     for part in after.parts:

@@ -98,6 +98,24 @@ def growth_section(result, links):
     return "\n".join(part for part in out if part)
 
 
+def latency_section(result):
+    """At one connection: what each system adds to the upstream, beside two appends."""
+    samples = pick(result["samples"], load="first", connections=1)
+    rows = []
+    for name, title in titles_of(result).items():
+        ours = pick(samples, system=name)
+        added = figures.spread(goals.added_latency(samples, name).values())
+        if ours and added is not None:
+            rows.append([title, cpu(ours), with_spread(added), with_spread(over(ours, "p50")),
+                         with_spread(over(ours, "p99"))])
+    if not rows:
+        return ""
+    appends = with_spread(over(result["limits"], "sync_p50_us", 0.5), " µs")
+    return ("## Latency at one connection\n\nFirst execution. Two appends of 4 KiB with fdatasync on the same disk take "
+            f"{appends} (p50).\n\n" +
+            table(["", "CPU µs/request", "added p50 µs", "p50 µs", "p99 µs"], rows))
+
+
 def phase_section(result):
     """What goes on beside the load for a part of the time, against the rest of that run."""
     rows = []
@@ -193,7 +211,7 @@ def markdown(result, links):
     parts = [f"# Benchmark of {result['began']}\n", few, f"{about}\n", "## Goals\n", goal_table(result),
              picture(links, "cpu"), *(load_section(result, load, links) for load in LOADS.values()),
              idle_section(result), growth_section(result, links), phase_section(result), start_section(result),
-             picture(links, "soak"), limit_section(result),
+             latency_section(result), picture(links, "soak"), limit_section(result),
              system_section(result), "## How it was measured\n", how,
              f"## What did not work\n\n{failures}" if failures else ""]
     return "\n".join(part for part in parts if part)

@@ -47,10 +47,12 @@ def loads_of(name, settings):
 
 
 def visits(settings, present):
-    """All of them, in order; `present` are the systems that were installed, by name."""
+    """All of them, in order; `present` are the systems that were installed, by name. The
+    machine's limits stand beside first executions."""
     found = []
     for number in range(1, settings.runs + 1):
-        found.append(Visit(number, "limits", None, ()))
+        if "first" in settings.loads:
+            found.append(Visit(number, "limits", None, ()))
         for name in settings.loads:
             if name == "soak" and number > 1:
                 continue  # an hour says enough

@@ -122,6 +122,7 @@ def made_up():
         "settings": {"runs": 2, "warm": 1.0, "seconds": 5.0}, "machine": {"cores": 2},
         "systems": {"nginx": {**about, "title": "nginx", "kind": "limit"},
                     "hapax-sqlite": {**about, "title": "hapax"},
+                    "upstream": {**about, "title": "the upstream", "kind": "limit"},
                     "dbos": {**about, "title": "DBOS", "kind": "product"},
                     "restate": {"title": "Restate", "kind": "product", "missing": "no such package"}},
         "limits": [{"round": 1, "sync_p50_us": 300, "sync_p99_us": 900, "syncs_per_second": 3000.0,
@@ -215,7 +216,8 @@ def test_cpu_between_two_notes():
     r"0\.60", r"not measured\*\*: no such package", r"7 × 502|14 × 502", "Only 2 round", "journal=WAL",
     r"\| first execution, SQLite, 256 connections: throughput against nginx \| ≥ 0.5 \| ≥ 0.6 \| – \| not measured \|",
     r"hapax-sqlite, closing \| 25.0 \| 1.25 \|", r"10,000,000 stored, after kill -9 under load \| 30.0 \| 800",
-    r"CPU µs/request \| CPU against nginx \| requests/s"])
+    r"CPU µs/request \| CPU against nginx \| requests/s", r"take 600 µs \(p50\)",
+    r"\| hapax \| 30.0 \| 800 \| 1,500 \| 4,000 \|"])
 def test_report_says(words):
     result = made_up()
     text = report.markdown(result, {name: f"{name}.svg" for name in report.plots(result)})
@@ -256,6 +258,7 @@ def test_rounds_are_the_outer_loop(chosen):
     all_of_it = schedule.visits(chosen(), SYSTEMS)
     rounds = {number: [(visit.system, visit.load) for visit in all_of_it if visit.round == number]
               for number in range(1, 6)}
+    assert rounds[1][0] == ("limits", None)
     assert len(all_of_it) == sum(map(len, rounds.values())) and len(set(map(tuple, rounds.values()))) == 1
     first = [system for system, load in rounds[1] if load is LOADS["first"]]
     assert first == [*SYSTEMS, "pgbench"]
