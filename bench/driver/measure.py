@@ -20,6 +20,7 @@ class Snapshot:
     def __init__(self, system):
         self.has_processes = any(system.roots().values())
         self.parts = {part: usage.use(pids) for part, pids in system.roots().items()}
+        self.threads = usage.threads_of(system.roots()["program"])
         upstream = system.upstream.process
         self.upstream = usage.use([upstream.pid]).cpu if upstream is not None else 0.0
         self.device = usage.device_written(usage.device_of(system.folder))
@@ -76,6 +77,8 @@ def differences(before, after, requests):
     for part in after.parts:
         each[f"cpu_us_{part}"] = (after.parts[part].cpu - before.parts[part].cpu) * 1e6 / requests
     each["cpu_us"] = sum(value for name, value in each.items() if name.startswith("cpu_us_"))
+    used = (after.threads[thread] - before.threads.get(thread, 0) for thread in after.threads)
+    each["threads_us"] = sorted((seconds * 1e6 / requests for seconds in used), reverse=True)
     each["written"] = sum(after.parts[part].written - before.parts[part].written for part in after.parts) / requests
     each["upstream_cpu_us"] = (after.upstream - before.upstream) * 1e6 / requests
     if after.device is not None and before.device is not None:

@@ -15,7 +15,7 @@ from .settings import read
 
 ENVIRONMENT = {"BENCH": "first replay pass", "SYSTEMS": "nginx hapax-sqlite", "RUNS": "5", "SECONDS": "2",
                "WARM": "0.3", "CONNECTIONS": "64 256"}
-HEAD = ["", "CPU µs", "CPU against nginx", "CPU against AGAINST", "least against least", "requests/s",
+HEAD = ["", "CPU µs", "CPU against nginx", "CPU against AGAINST", "least against least", "by thread", "requests/s",
         "against nginx", "against AGAINST", "p50 ms", "p99 ms", "written B", "other answers"]
 
 
@@ -57,7 +57,7 @@ def row(samples, name, load, connections):
     def against(key):
         return tables.with_spread(figures.ratio(ours, other, key))
     return [f"{load}, {connections}: {name}", tables.cpu(ours), nginx("cpu_us"), against("cpu_us"),
-            least(ours, other), tables.with_spread(tables.over(ours, "rps")), nginx("rps"), against("rps"),
+            least(ours, other), tables.threads(ours), tables.with_spread(tables.over(ours, "rps")), nginx("rps"), against("rps"),
             tables.milliseconds(ours, "p50"), tables.milliseconds(ours, "p99"),
             tables.plain((tables.over(ours, "written") or [None])[0]), tables.others(ours)]
 

@@ -47,6 +47,15 @@ def cpu(samples):
     return text if part is None or whole is None or part == whole else f"{text}, of it database {plain(part[0])}"
 
 
+def threads(samples, least=0.2):
+    """CPU µs per request of each thread of the program, the busiest first (hapax: the loop
+    or the committer, then the keeper); medians over the rounds."""
+    lists = [sample["threads_us"] for sample in samples if "threads_us" in sample]
+    longest = max(map(len, lists), default=0)
+    each = [figures.median([one[number] for one in lists if number < len(one)]) for number in range(longest)]
+    return " + ".join(plain(value) for value in each if value >= least) or "–"
+
+
 def others(samples):
     """Answers that were not the expected one, by status, and broken connections."""
     counts = {}

@@ -56,6 +56,11 @@ def test_numbers_are_short(value, wanted):
     assert tables.plain(value) == wanted
 
 
+def test_threads_are_medians_of_the_busiest():
+    samples = [{"threads_us": [20.0, 10.0, 0.1]}, {"threads_us": [24.0, 12.0]}, {}]
+    assert tables.threads(samples) == "22.0 + 11.0" and tables.threads([{}]) == "–"
+
+
 @pytest.mark.parametrize("value, wanted", [(0.7, 1), (1, 1), (1.1, 2), (2.4, 2.5), (26, 50), (51, 100)])
 def test_scales_end_at_a_round_number(value, wanted):
     assert svg.round_up(value) == pytest.approx(wanted)
