@@ -263,7 +263,7 @@ void hpx_attempt_renewed(struct hpx_request *request)
 static void renewal_settled(struct hpx_store_op *op)
 {
 	struct hpx_request *request = op->user;
-	hpx_resume_post(&request->attempt.renewed);
+	hpx_resume_post_unwoken(&request->attempt.renewed);
 }
 
 void hpx_attempt_renew(struct hpx_request *request, uint64_t now_ms)
@@ -280,7 +280,7 @@ void hpx_attempt_renew(struct hpx_request *request, uint64_t now_ms)
 		.user = request,
 	};
 	hpx_resume_arm(&request->attempt.renewed, request);
-	hpx_committer_submit(request->shard->service->committer, &request->attempt.renewal);
+	hpx_shard_submit(request->shard, &request->attempt.renewal);
 }
 
 /* ---- the request's head for the upstream ---- */

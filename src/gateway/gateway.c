@@ -128,6 +128,45 @@ static void on_tick(uv_timer_t *timer)
 		drain_tick(shard, now_ms);
 }
 
+/* ---- the way to the committer and back ---- */
+
+/* Ops that are handed over before the turn ends: a turn of very many events must not
+ * keep the committer waiting. */
+#define SUBMITTED_MAX 64
+
+static void hand_over(struct hpx_shard *shard)
+{
+	if (shard->submitted.count == 0)
+		return;
+	hpx_committer_submit_all(shard->service->committer, &shard->submitted);
+	hpx_loop_wake_owed(&shard->loop); /* where the committer has ended */
+}
+
+static void on_turn_end(struct hpx_loop *loop)
+{
+	hand_over(HPX_CONTAINER(loop, struct hpx_shard, loop));
+}
+
+/* One hand-over for a turn instead of one for each op: a committer that is woken by
+ * the first op makes a transaction of that op alone. */
+void hpx_shard_submit(struct hpx_shard *shard, struct hpx_store_op *op)
+{
+	hpx_op_list_add(&shard->submitted, op);
+	if (shard->submitted.count >= SUBMITTED_MAX)
+		hand_over(shard);
+}
+
+/* On the committer's thread: wakes the loops whose ops were settled, each once. */
+static void on_settled(struct hpx_committer_listener *listener)
+{
+	struct hpx_gateway *gateway = HPX_CONTAINER(listener, struct hpx_gateway, listener);
+
+	for (unsigned i = 0; i < gateway->shard_count; i++)
+		hpx_loop_wake_owed(&gateway->shards[i].loop);
+}
+
+/* ---- the life of a shard ---- */
+
 static enum hpx_status open_parts(struct hpx_shard *shard, int listen_fd)
 {
 	struct hpx_upstream_options options = upstream_options(shard);
@@ -154,6 +193,7 @@ static enum hpx_status shard_init(struct hpx_shard *shard, struct hpx_gateway *g
 	(void)uv_timer_init(&shard->loop.uv, &shard->tick);
 	shard->tick.data = shard;
 	(void)uv_timer_start(&shard->tick, on_tick, TICK_MS, TICK_MS);
+	hpx_loop_set_turn_end(&shard->loop, on_turn_end);
 	shard->made = true;
 	return open_parts(shard, listen_fd);
 }
@@ -394,6 +434,9 @@ enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
 	}
 	if (status == HPX_OK)
 		status = make_shards(gateway, problem);
+	gateway->listener.settled = on_settled;
+	if (status == HPX_OK && gateway->service->committer != NULL)
+		hpx_committer_listen(gateway->service->committer, &gateway->listener);
 	if (status != HPX_OK) {
 		hpx_gateway_free(gateway);
 		return status;

@@ -30,6 +30,7 @@ struct hpx_shard {
 	struct hpx_listener *listener;
 	struct hpx_upstream *upstream;
 	struct hpx_store_reader *reader; /* NULL: observing without a store */
+	struct hpx_op_list submitted;    /* in this turn; handed over at its end */
 	struct hpx_settings *settings;   /* a reference of its own, exchanged by a reload */
 	uv_timer_t tick;
 	struct hpx_connection *connections;
@@ -63,6 +64,7 @@ struct hpx_gateway {
 	void *accepted_user;
 	struct hpx_shard *shards;
 	unsigned shard_count;
+	struct hpx_committer_listener listener;
 	struct hpx_upstream_state upstream_state;
 	char upstream_label[512]; /* "upstream=URL name=NAME", for the log */
 	uint16_t port;
@@ -99,6 +101,10 @@ void hpx_gateway_drain(struct hpx_gateway *gateway);
 void hpx_gateway_free(struct hpx_gateway *gateway);
 /* The port that was really bound (for port 0); 0 for a unix socket. */
 uint16_t hpx_gateway_port(const struct hpx_gateway *gateway);
+
+/* Submits an op of the shard's loop: it is handed to the committer with all others of
+ * this turn. Its `done` posts its message unwoken, and the gateway wakes the loop. */
+void hpx_shard_submit(struct hpx_shard *shard, struct hpx_store_op *op);
 
 /* Takes `bytes` of the memory for bodies; false where that would exceed
  * `bytes_max`. From any thread. */

@@ -192,6 +192,11 @@ void hpx_resume_post(struct hpx_resume *resume)
 	hpx_loop_post(&resume->request->shard->loop, &resume->message);
 }
 
+void hpx_resume_post_unwoken(struct hpx_resume *resume)
+{
+	hpx_loop_post_unwoken(&resume->request->shard->loop, &resume->message);
+}
+
 void hpx_resume_disarm(struct hpx_resume *resume)
 {
 	struct hpx_request *request = resume->request;
@@ -205,7 +210,7 @@ void hpx_resume_disarm(struct hpx_resume *resume)
 static void op_settled(struct hpx_store_op *op)
 {
 	struct hpx_request *request = op->user;
-	hpx_resume_post(&request->reservation.op_done);
+	hpx_resume_post_unwoken(&request->reservation.op_done);
 }
 
 void hpx_request_submit_unawaited(struct hpx_request *request)
@@ -216,7 +221,7 @@ void hpx_request_submit_unawaited(struct hpx_request *request)
 	reservation->op.done = op_settled;
 	reservation->op.user = request;
 	hpx_cached_mark(request);
-	hpx_committer_submit(request->shard->service->committer, &reservation->op);
+	hpx_shard_submit(request->shard, &reservation->op);
 }
 
 enum hpx_next hpx_request_submit(struct hpx_request *request, enum hpx_wait_kind kind,

@@ -394,6 +394,9 @@ enum hpx_next hpx_request_query(struct hpx_request *request, enum hpx_next resul
 void hpx_resume_arm(struct hpx_resume *resume, struct hpx_request *request);
 /* From any thread, once: sends the armed message. */
 void hpx_resume_post(struct hpx_resume *resume);
+/* The same in the `done` of an op that hpx_shard_submit took: the loop is woken when
+ * all ops of the batch are settled. */
+void hpx_resume_post_unwoken(struct hpx_resume *resume);
 /* The message is not sent, and will not be. */
 void hpx_resume_disarm(struct hpx_resume *resume);
 static inline bool hpx_resume_is_armed(const struct hpx_resume *resume)

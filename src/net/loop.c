@@ -83,7 +83,9 @@ static void wake_up(struct hpx_loop *loop)
 		;
 }
 
-void hpx_loop_post(struct hpx_loop *loop, struct hpx_message *message)
+/* True: the inbox was empty. The sender that found it so wakes the loop, which takes
+ * all there is. */
+static bool push(struct hpx_loop *loop, struct hpx_message *message)
 {
 	struct hpx_message *head = atomic_load_explicit(&loop->inbox, memory_order_relaxed);
 
@@ -92,8 +94,26 @@ void hpx_loop_post(struct hpx_loop *loop, struct hpx_message *message)
 		message->next = head;
 	} while (!atomic_compare_exchange_weak_explicit(
 		&loop->inbox, &head, message, memory_order_release, memory_order_relaxed));
-	/* The sender that found the inbox empty wakes the loop, which takes all there is. */
-	if (head == NULL)
+	return head == NULL;
+}
+
+void hpx_loop_post(struct hpx_loop *loop, struct hpx_message *message)
+{
+	if (push(loop, message))
+		wake_up(loop);
+}
+
+void hpx_loop_post_unwoken(struct hpx_loop *loop, struct hpx_message *message)
+{
+	if (push(loop, message))
+		atomic_store_explicit(&loop->wake_owed, true, memory_order_relaxed);
+}
+
+/* Two threads may find the debt at once: exchanged, it is paid once. */
+void hpx_loop_wake_owed(struct hpx_loop *loop)
+{
+	if (atomic_load_explicit(&loop->wake_owed, memory_order_relaxed) &&
+	    atomic_exchange_explicit(&loop->wake_owed, false, memory_order_relaxed))
 		wake_up(loop);
 }
 
@@ -140,6 +160,24 @@ static void on_wake(uv_poll_t *wake, int status, int events)
 	handle_inbox(loop);
 }
 
+static void end_turn(struct hpx_loop *loop)
+{
+	if (loop->on_turn_end != NULL)
+		loop->on_turn_end(loop);
+}
+
+static void before_poll(uv_prepare_t *prepare)
+{
+	end_turn(prepare->data);
+}
+
+/* While the loop is taken down: whether there was a message. */
+static bool take_leftovers(struct hpx_loop *loop)
+{
+	end_turn(loop);
+	return handle_inbox(loop);
+}
+
 enum hpx_status hpx_loop_init(struct hpx_loop *loop)
 {
 	char *buffer = malloc(HPX_LOOP_READ_BYTES);
@@ -157,10 +195,14 @@ enum hpx_status hpx_loop_init(struct hpx_loop *loop)
 	uv_poll_start(&loop->wake, UV_READABLE, on_wake);
 	uv_check_init(&loop->uv, &loop->run_deferred);
 	uv_idle_init(&loop->uv, &loop->no_wait);
+	uv_prepare_init(&loop->uv, &loop->before_poll);
 	uv_unref((uv_handle_t *)&loop->wake);
 	loop->run_deferred.data = loop;
 	loop->no_wait.data = loop;
+	loop->before_poll.data = loop;
+	loop->on_turn_end = NULL;
 	atomic_init(&loop->inbox, NULL);
+	atomic_init(&loop->wake_owed, false);
 	list_init(&loop->deferred);
 	loop->read_buffer = buffer;
 	loop->user = NULL;
@@ -175,9 +217,18 @@ fail_fd:
 	return HPX_IO;
 }
 
+void hpx_loop_set_turn_end(struct hpx_loop *loop, void (*on_turn_end)(struct hpx_loop *loop))
+{
+	HPX_ASSERT(on_turn_end != NULL);
+	loop->on_turn_end = on_turn_end;
+	uv_prepare_start(&loop->before_poll, before_poll);
+	uv_unref((uv_handle_t *)&loop->before_poll);
+}
+
 void hpx_loop_run(struct hpx_loop *loop)
 {
 	uv_run(&loop->uv, UV_RUN_DEFAULT);
+	end_turn(loop);
 }
 
 void hpx_loop_stop(struct hpx_loop *loop)
@@ -194,13 +245,13 @@ static void close_handle(uv_handle_t *handle, void *unused)
 
 void hpx_loop_done(struct hpx_loop *loop)
 {
-	while (handle_inbox(loop))
+	while (take_leftovers(loop))
 		;
 	uv_walk(&loop->uv, close_handle, NULL);
 	/* An earlier hpx_loop_stop makes one run return early. */
 	while (uv_run(&loop->uv, UV_RUN_DEFAULT) != 0)
 		;
-	while (handle_inbox(loop))
+	while (take_leftovers(loop))
 		;
 	int rc = uv_loop_close(&loop->uv);
 	HPX_ASSERT(rc == 0);

@@ -37,7 +37,10 @@ struct hpx_loop {
 	uv_check_t run_deferred; /* right after polling; active while a call is deferred */
 	uv_idle_t no_wait;       /* keeps polling from blocking meanwhile */
 	_Atomic(struct hpx_message *) inbox;
-	struct hpx_later deferred; /* the head of the list */
+	_Atomic bool wake_owed; /* by a sender that posted unwoken into an empty inbox */
+	uv_prepare_t before_poll;
+	void (*on_turn_end)(struct hpx_loop *loop); /* NULL: nothing is to be done there */
+	struct hpx_later deferred;                  /* the head of the list */
 	char *read_buffer;
 	void *user;
 };
@@ -51,10 +54,19 @@ void hpx_loop_stop(struct hpx_loop *loop);
 /* From any thread. The message belongs to the loop until it is handled. Messages
  * are handled in the order of their arrival. */
 void hpx_loop_post(struct hpx_loop *loop, struct hpx_message *message);
+/* The same without waking the loop, for a sender of many messages: it calls
+ * hpx_loop_wake_owed soon, or the messages wait for another sender's. */
+void hpx_loop_post_unwoken(struct hpx_loop *loop, struct hpx_message *message);
+void hpx_loop_wake_owed(struct hpx_loop *loop);
 /* Handles the messages that are left, closes every handle and frees the loop. Other
  * threads must have stopped posting. The memory of a handle that its owner left
  * open stays the owner's. */
 void hpx_loop_done(struct hpx_loop *loop);
+
+/* Called at the end of each turn, before the loop waits for events again; once more
+ * when the loop has ended, and while hpx_loop_done handles what is left. Set before
+ * the loop runs. */
+void hpx_loop_set_turn_end(struct hpx_loop *loop, void (*on_turn_end)(struct hpx_loop *loop));
 
 /* Deferred calls run in the order of these. Nothing happens where it is deferred
  * already. */

@@ -20,7 +20,9 @@
  *     after an op was taken: healthy is !down outside go_up() and go_down().
  *  5. One op that fails alone is that op's trouble; two in a row are the store's.
  *  6. The queue, `ended` and the deadline are shared, under the thread's lock; all
- *     else is the thread's own. Once `ended` is set nobody adds to the queue. */
+ *     else is the thread's own. Once `ended` is set nobody adds to the queue.
+ *  7. The listener is told before the thread waits for anything, the store included,
+ *     of every op that was settled before. */
 #include "store/committer.h"
 
 #include <stdatomic.h>
@@ -61,6 +63,7 @@ struct hpx_committer {
 	struct hpx_watcher *watcher; /* NULL: nobody else ends attempts */
 	/* For anybody. */
 	_Atomic bool healthy;
+	_Atomic(struct hpx_committer_listener *) listener;
 };
 
 static void list_init(struct op_list *list)
@@ -74,6 +77,14 @@ static void list_push(struct op_list *list, struct hpx_store_op *op)
 	op->next = NULL;
 	*list->tail = op;
 	list->tail = &op->next;
+}
+
+/* The ops of `more`, in order, behind those of `list`. */
+static void list_append(struct op_list *list, const struct hpx_op_list *more)
+{
+	HPX_ASSERT(more->first != NULL && more->last->next == NULL);
+	*list->tail = more->first;
+	list->tail = &more->last->next;
 }
 
 static struct hpx_store_op *list_pop(struct op_list *list)
@@ -134,10 +145,20 @@ static void settle(struct hpx_committer *c, struct hpx_store_op *op)
 		op->done(op);
 }
 
+static void tell_settled(struct hpx_committer *c)
+{
+	struct hpx_committer_listener *listener =
+		atomic_load_explicit(&c->listener, memory_order_acquire);
+
+	if (listener != NULL)
+		listener->settled(listener);
+}
+
 /* A driver lets an op go before its batch is committed. */
 static void released(void *user, struct hpx_store_op *op)
 {
 	settle(user, op);
+	tell_settled(user);
 }
 
 static void settle_with(struct hpx_committer *c, struct hpx_store_op *op, enum hpx_status status)
@@ -275,6 +296,13 @@ static bool run_alone(struct hpx_committer *c, struct hpx_store_op *op)
 	return false;
 }
 
+/* The same for one op of several, each with a transaction of its own. */
+static void run_and_tell(struct hpx_committer *c, struct hpx_store_op *op)
+{
+	run_alone(c, op);
+	tell_settled(c);
+}
+
 /* The batch failed as a whole: tokens tell what of it did commit. */
 static void run_each(struct hpx_committer *c, size_t count, enum hpx_status status)
 {
@@ -287,7 +315,7 @@ static void run_each(struct hpx_committer *c, size_t count, enum hpx_status stat
 		if (c->down)
 			fail(c, c->batch[i], status);
 		else
-			run_alone(c, c->batch[i]);
+			run_and_tell(c, c->batch[i]);
 	}
 }
 
@@ -317,7 +345,7 @@ static void run_down(struct hpx_committer *c, size_t count)
 
 	HPX_ASSERT(c->down);
 	if (count > 0 && hpx_clock_boot_ms() >= c->probe_ms && recover(c))
-		run_alone(c, c->batch[next++]);
+		run_and_tell(c, c->batch[next++]);
 	if (c->down) {
 		for (; next < count; next++)
 			refuse(c, c->batch[next]);
@@ -332,10 +360,13 @@ static void process(struct hpx_committer *c, size_t count)
 {
 	HPX_ASSERT(count <= c->options.batch_max);
 	HPX_ASSERT(atomic_load(&c->healthy) == !c->down); /* 4 */
+	if (count == 0)
+		return;
 	if (c->down)
 		run_down(c, count);
 	else
 		run_batch(c, count);
+	tell_settled(c); /* 7 */
 }
 
 /* ---- the loop ---- */
@@ -434,6 +465,7 @@ static void *committer_main(void *arg)
 	HPX_ASSERT(c->last_pass); /* 6: `ended` is set, nobody else touches the queue */
 	while ((op = list_pop(&c->queue)) != NULL || (op = list_pop(&c->retries)) != NULL)
 		settle_with(c, op, HPX_CLOSED);
+	tell_settled(c);
 	return NULL;
 }
 
@@ -484,21 +516,59 @@ fail:
 	return HPX_NOMEM;
 }
 
-void hpx_committer_submit(struct hpx_committer *committer, struct hpx_store_op *op)
+void hpx_op_list_add(struct hpx_op_list *list, struct hpx_store_op *op)
 {
+	HPX_ASSERT((list->first == NULL) == (list->count == 0));
+	op->tries = 0;
+	op->next = NULL;
+	*(list->first != NULL ? &list->last->next : &list->first) = op;
+	list->last = op;
+	list->count++;
+}
+
+/* Nobody takes them any more. */
+static void refuse_all(struct hpx_committer *c, struct hpx_store_op *first)
+{
+	for (struct hpx_store_op *op = first, *next; op != NULL; op = next) {
+		next = op->next;
+		op->next = NULL;
+		settle_with(c, op, HPX_CLOSED);
+	}
+}
+
+void hpx_committer_submit_all(struct hpx_committer *committer, struct hpx_op_list *list)
+{
+	struct hpx_store_op *first = list->first;
 	bool ended;
 
-	op->tries = 0;
+	if (first == NULL)
+		return;
 	hpx_thread_lock(&committer->thread);
 	ended = committer->ended;
 	if (!ended)
-		list_push(&committer->queue, op);
+		list_append(&committer->queue, list);
 	hpx_thread_unlock(&committer->thread);
+	*list = (struct hpx_op_list){ .first = NULL };
 	/* After the lock, so that the thread that wakes finds it free. */
 	if (ended)
-		settle_with(committer, op, HPX_CLOSED);
+		refuse_all(committer, first);
 	else
 		hpx_thread_wake(&committer->thread);
+}
+
+void hpx_committer_submit(struct hpx_committer *committer, struct hpx_store_op *op)
+{
+	struct hpx_op_list list = { .first = NULL };
+
+	hpx_op_list_add(&list, op);
+	hpx_committer_submit_all(committer, &list);
+}
+
+void hpx_committer_listen(struct hpx_committer *committer,
+			  struct hpx_committer_listener *listener)
+{
+	HPX_ASSERT(atomic_load(&committer->listener) == NULL);
+	atomic_store_explicit(&committer->listener, listener, memory_order_release);
 }
 
 struct waiting {

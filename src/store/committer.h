@@ -39,6 +39,31 @@ enum hpx_status hpx_committer_start(const struct hpx_committer_options *options,
 /* Hands an op over, from any thread; op->done is called once it is settled:
  * op->status OK: durable. */
 void hpx_committer_submit(struct hpx_committer *committer, struct hpx_store_op *op);
+
+/* Ops that are handed over together, in order; zeroed before the first. It belongs to
+ * one thread. */
+struct hpx_op_list {
+	struct hpx_store_op *first;
+	struct hpx_store_op *last;
+	size_t count;
+};
+
+void hpx_op_list_add(struct hpx_op_list *list, struct hpx_store_op *op);
+/* Submits all ops of the list, which is empty afterwards: one lock and one wake-up
+ * instead of one for each op. */
+void hpx_committer_submit_all(struct hpx_committer *committer, struct hpx_op_list *list);
+
+/* Called on the committer's thread after the last `done` of ops that were settled
+ * together. Whoever only notes in `done` that an op is settled acts on it here. (Ops
+ * that come back with HPX_CLOSED from the submit itself are the submitter's to act
+ * on.) At most one; set before the first op whose `done` relies on it, and valid until
+ * hpx_committer_stop has returned. */
+struct hpx_committer_listener {
+	void (*settled)(struct hpx_committer_listener *listener);
+};
+
+void hpx_committer_listen(struct hpx_committer *committer,
+			  struct hpx_committer_listener *listener);
 /* Submits and waits; for workers and tests, never from an event loop. */
 void hpx_committer_submit_wait(struct hpx_committer *committer, struct hpx_store_op *op);
 /* Whether the last thing heard from the store was good. */

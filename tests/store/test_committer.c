@@ -1,6 +1,6 @@
 /* Shows that the committer groups what waits, settles every op exactly once,
- * keeps what must not be lost while the store is down, and wakes waiters
- * before it tells. */
+ * keeps what must not be lost while the store is down, wakes waiters before it
+ * tells, takes many ops at once, and tells a listener when all of them are settled. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -454,6 +454,102 @@ static void stopping_runs_what_is_queued_and_ends_the_rest(void **state)
 	stop(&s);
 }
 
+/* Counts what is done, and how much of it the listener has seen. */
+struct tally {
+	struct hpx_committer_listener listener;
+	_Atomic unsigned done;
+	_Atomic unsigned told; /* `done` when the listener was called last */
+	_Atomic unsigned calls;
+};
+
+static void tally_done(struct hpx_store_op *op)
+{
+	struct tally *tally = op->user;
+
+	atomic_fetch_add(&tally->done, 1);
+}
+
+static void tally_settled(struct hpx_committer_listener *listener)
+{
+	struct tally *tally = (struct tally *)listener;
+
+	atomic_store(&tally->told, atomic_load(&tally->done));
+	atomic_fetch_add(&tally->calls, 1);
+}
+
+/* A list of reservations of keys 0 to MANY-1. */
+static void make_list(struct setting *s, struct many *many, struct tally *tally,
+		      struct hpx_op_list *list)
+{
+	*list = (struct hpx_op_list){ .first = NULL };
+	for (unsigned i = 0; i < MANY; i++) {
+		many->asks[i] = ask_of(s->f->store, i, BODY, A);
+		many->ops[i] = op_of(HPX_VERB_RESERVE, i, A);
+		many->ops[i].reserve.ask = &many->asks[i];
+		many->ops[i].done = tally_done;
+		many->ops[i].user = tally;
+		hpx_op_list_add(list, &many->ops[i]);
+	}
+	assert_int_equal(list->count, MANY);
+}
+
+static void a_list_is_one_transaction_and_told_once(void **state)
+{
+	static struct many many;
+	struct tally tally = { .listener.settled = tally_settled };
+	struct hpx_op_list list;
+	struct setting s;
+
+	start(&s, *state, 0);
+	hpx_committer_listen(s.committer, &tally.listener);
+	make_list(&s, &many, &tally, &list);
+	hpx_committer_submit_all(s.committer, &list);
+	assert_null(list.first);
+	assert_int_equal(list.count, 0);
+	await_up(&s); /* in a run behind theirs, or in the same */
+	hpx_committer_stop(s.committer, 1000);
+	assert_int_equal(hpx_counter_read(&s.f->store->batch_ops.sum), MANY + 1);
+	assert_in_range(atomic_load(&s.board.runs), 1, 2);
+	assert_int_equal(atomic_load(&tally.done), MANY);
+	assert_int_equal(atomic_load(&tally.told), MANY);
+	/* One for each run, and one by the end of the thread. */
+	assert_in_range(atomic_load(&tally.calls), 2, 3);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(many.ops[i].decision.kind, HPX_DECISION_EXECUTE);
+	stop(&s);
+}
+
+static void an_empty_list_does_nothing(void **state)
+{
+	struct hpx_op_list list = { .first = NULL };
+	struct setting s;
+
+	start(&s, *state, 0);
+	hpx_committer_submit_all(s.committer, &list);
+	assert_status(submit_reserve(&s, 1, A), HPX_OK);
+	assert_int_equal(atomic_load(&s.board.runs), 1);
+	stop(&s);
+}
+
+static void a_list_behind_the_end_comes_back_closed(void **state)
+{
+	static struct many many;
+	struct tally tally = { .listener.settled = tally_settled };
+	struct hpx_op_list list;
+	struct setting s;
+
+	start(&s, *state, 0);
+	make_list(&s, &many, &tally, &list);
+	hpx_committer_stop(s.committer, 1000);
+	hpx_committer_submit_all(s.committer, &list);
+	assert_null(list.first);
+	assert_int_equal(atomic_load(&tally.done), MANY);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_status(many.ops[i].status, HPX_CLOSED);
+	assert_int_equal(atomic_load(&s.board.runs), 0);
+	stop(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -467,6 +563,9 @@ int main(void)
 		ON_EVERY_DRIVER(waiters_are_woken_before_the_submitter_is_told),
 		ON_EVERY_DRIVER(a_sweep_wakes_whom_it_touched),
 		ON_EVERY_DRIVER(stopping_runs_what_is_queued_and_ends_the_rest),
+		ON_EVERY_DRIVER(a_list_is_one_transaction_and_told_once),
+		ON_EVERY_DRIVER(an_empty_list_does_nothing),
+		ON_EVERY_DRIVER(a_list_behind_the_end_comes_back_closed),
 	};
 	return run_on_drivers("committer", tests);
 }
