@@ -1,8 +1,11 @@
-/* Reading the clocks and writing times for people and for HTTP. */
+/* Reading the clocks, and times as people and HTTP write them. */
 #include "base/clock.h"
 
+#include <limits.h>
 #include <string.h>
 #include <time.h>
+
+#include "base/status.h"
 
 static int64_t read_us(clockid_t which)
 {
@@ -95,4 +98,94 @@ void hpx_clock_http_date(int64_t wall_ms, char out[HPX_HTTP_DATE_SIZE])
 	out = put(out, tm.tm_min, 2, ':');
 	out = put(out, tm.tm_sec, 2, ' ');
 	memcpy(out, "GMT", 4);
+}
+
+/* ---- reading ---- */
+
+/* Takes exactly `digits` digits and the character `behind` them (0: none). */
+static bool take_number(struct hpx_span *rest, size_t digits, char behind, uint64_t most,
+			int *ret_value)
+{
+	uint64_t value;
+
+	HPX_ASSERT(most <= INT_MAX);
+	if (rest->len < digits || !hpx_span_u64(hpx_span_first(*rest, digits), most, &value))
+		return false;
+	*rest = hpx_span_skip(*rest, digits);
+	*ret_value = (int)value;
+	if (behind == 0)
+		return true;
+	if (rest->len == 0 || rest->ptr[0] != behind)
+		return false;
+	*rest = hpx_span_skip(*rest, 1);
+	return true;
+}
+
+/* ".5", ".123"; digits beyond milliseconds are dropped. */
+static bool take_fraction(struct hpx_span *rest, int64_t *ret_ms)
+{
+	int64_t ms = 0, weight = 100;
+
+	*ret_ms = 0;
+	if (rest->len == 0 || rest->ptr[0] != '.')
+		return true;
+	*rest = hpx_span_skip(*rest, 1);
+	size_t digits = 0;
+	while (digits < rest->len && rest->ptr[digits] >= '0' && rest->ptr[digits] <= '9') {
+		ms += weight * (rest->ptr[digits] - '0');
+		weight /= 10;
+		digits++;
+	}
+	*rest = hpx_span_skip(*rest, digits);
+	*ret_ms = ms;
+	return digits > 0;
+}
+
+/* "", "Z" or "+01:00", in seconds. */
+static bool take_offset(struct hpx_span rest, int64_t *ret_offset_s)
+{
+	int hours, minutes;
+
+	*ret_offset_s = 0;
+	if (rest.len == 0 || hpx_span_eq(rest, HPX_SPAN("Z")))
+		return true;
+	bool behind = rest.ptr[0] == '-';
+	if (!behind && rest.ptr[0] != '+')
+		return false;
+	rest = hpx_span_skip(rest, 1);
+	if (!take_number(&rest, 2, ':', 23, &hours) || !take_number(&rest, 2, 0, 59, &minutes) ||
+	    rest.len != 0)
+		return false;
+	*ret_offset_s = (behind ? -1 : 1) * (int64_t)(hours * 3600 + minutes * 60);
+	return true;
+}
+
+bool hpx_clock_parse_rfc3339(struct hpx_span text, int64_t *ret_wall_ms)
+{
+	struct tm tm = { .tm_isdst = 0 };
+	int64_t offset_s = 0, fraction_ms = 0;
+	int year, month, day;
+
+	if (!take_number(&text, 4, '-', 9999, &year) || !take_number(&text, 2, '-', 12, &month) ||
+	    !take_number(&text, 2, 0, 31, &day) || month == 0 || day == 0)
+		return false;
+	if (text.len > 0) {
+		if (text.ptr[0] != 'T' && text.ptr[0] != ' ')
+			return false;
+		text = hpx_span_skip(text, 1);
+		if (!take_number(&text, 2, ':', 23, &tm.tm_hour) ||
+		    !take_number(&text, 2, ':', 59, &tm.tm_min) ||
+		    !take_number(&text, 2, 0, 59, &tm.tm_sec) ||
+		    !take_fraction(&text, &fraction_ms) || !take_offset(text, &offset_s))
+			return false;
+	}
+	tm.tm_year = year - 1900;
+	tm.tm_mon = month - 1;
+	tm.tm_mday = day;
+	time_t at = timegm(&tm);
+	/* timegm moves the 31st of a month with 30 days to the next one. */
+	if (at == (time_t)-1 || tm.tm_mday != day || tm.tm_mon != month - 1)
+		return false;
+	*ret_wall_ms = ((int64_t)at - offset_s) * 1000 + fraction_ms;
+	return true;
 }
