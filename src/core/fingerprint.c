@@ -2,7 +2,8 @@
  * take has its own tag, so that no body in one form can be mistaken for another body in
  * another.
  *
- * Recipes as text: "2 ignore=/metadata/sent_at header=x-currency", the version first.
+ * Recipes as text: "2 ignore=/metadata/sent_at header=x-currency", the version first,
+ * then the lists in the order ignore, only, header.
  * Bytes that are not printable ASCII, spaces and '%' are written as %XX.
  *
  * Bodies under Content-Encoding are decoded by zlib within a bound: the output grows only
@@ -28,7 +29,15 @@
 /* ---- recipes ---- */
 
 static const struct hpx_span ignore_word = HPX_SPAN_INIT("ignore=");
+static const struct hpx_span only_word = HPX_SPAN_INIT("only=");
 static const struct hpx_span header_word = HPX_SPAN_INIT("header=");
+
+/* A word of a recipe's text, and the list that its items belong to. */
+struct recipe_word {
+	struct hpx_span word;
+	struct hpx_span *list; /* room for HPX_RECIPE_LIST_MAX */
+	size_t *count;
+};
 
 struct recipe_list {
 	struct hpx_span items[HPX_RECIPE_LIST_MAX];
@@ -120,6 +129,9 @@ static enum hpx_status print_recipe(const struct hpx_recipe *recipe, struct hpx_
 		status = print_list(ignore_word, recipe->ignore, recipe->ignore_count,
 				    hpx_json_pointer_valid, out);
 	if (status == HPX_OK)
+		status = print_list(only_word, recipe->only, recipe->only_count,
+				    hpx_json_pointer_valid, out);
+	if (status == HPX_OK)
 		status = print_list(header_word, recipe->headers, recipe->header_count,
 				    is_header_name, out);
 	return status;
@@ -176,27 +188,42 @@ static enum hpx_status parse_item(struct hpx_span text, struct hpx_arena *arena,
 	return HPX_OK;
 }
 
+/* Adds the item to the list whose word it begins with. */
+static enum hpx_status parse_listed(struct hpx_span item, struct hpx_arena *arena,
+				    const struct recipe_word *words, size_t word_count)
+{
+	for (size_t i = 0; i < word_count; i++) {
+		const struct recipe_word *word = &words[i];
+		if (!hpx_span_starts(item, word->word))
+			continue;
+		if (*word->count == HPX_RECIPE_LIST_MAX)
+			return HPX_INVALID;
+		return parse_item(hpx_span_skip(item, word->word.len), arena,
+				  &word->list[(*word->count)++]);
+	}
+	return HPX_INVALID;
+}
+
 static enum hpx_status parse_lists(struct hpx_span rest, struct hpx_arena *arena,
 				   struct hpx_recipe *recipe)
 {
-	struct hpx_span *ignore = hpx_arena_zalloc(arena, HPX_RECIPE_LIST_MAX, sizeof(*ignore));
-	struct hpx_span *headers = hpx_arena_zalloc(arena, HPX_RECIPE_LIST_MAX, sizeof(*headers));
+	enum { LISTS = 3 };
+	struct hpx_span *items = hpx_arena_zalloc(arena, LISTS * HPX_RECIPE_LIST_MAX, sizeof(*items));
 	struct hpx_span item;
 	enum hpx_status status = HPX_OK;
 
-	if (ignore == NULL || headers == NULL)
+	if (items == NULL)
 		return HPX_NOMEM;
-	recipe->ignore = ignore;
-	recipe->headers = headers;
-	while (status == HPX_OK && hpx_span_split(&rest, ' ', &item)) {
-		bool is_ignore = hpx_span_starts(item, ignore_word);
-		size_t *count = is_ignore ? &recipe->ignore_count : &recipe->header_count;
-		struct hpx_span *list = is_ignore ? ignore : headers;
-		if (!(is_ignore || hpx_span_starts(item, header_word)) ||
-		    *count == HPX_RECIPE_LIST_MAX)
-			return HPX_INVALID;
-		status = parse_item(hpx_span_skip(item, ignore_word.len), arena, &list[(*count)++]);
-	}
+	const struct recipe_word words[LISTS] = {
+		{ ignore_word, items, &recipe->ignore_count },
+		{ only_word, items + HPX_RECIPE_LIST_MAX, &recipe->only_count },
+		{ header_word, items + 2 * HPX_RECIPE_LIST_MAX, &recipe->header_count },
+	};
+	recipe->ignore = words[0].list;
+	recipe->only = words[1].list;
+	recipe->headers = words[2].list;
+	while (status == HPX_OK && hpx_span_split(&rest, ' ', &item))
+		status = parse_listed(item, arena, words, LISTS);
 	return status;
 }
 
@@ -389,12 +416,26 @@ static enum body_form form_of(struct hpx_span type)
 	return FORM_RAW;
 }
 
+/* The members that alone count, in one order whatever the configuration's. */
+static enum hpx_status select_members(const struct hpx_recipe *recipe, struct hpx_span body,
+				      struct hpx_buffer *out)
+{
+	struct recipe_list only;
+	enum hpx_status status = sort_list(recipe->only, recipe->only_count, &only);
+
+	return status == HPX_OK ? hpx_json_canonical_only(body, &hpx_json_limits_default, only.items,
+							  only.count, out) :
+				  status;
+}
+
 static enum hpx_status canonicalise(enum body_form form, const struct hpx_recipe *recipe,
 				    struct hpx_span content_type, struct hpx_span body,
 				    struct hpx_buffer *out)
 {
 	switch (form) {
 	case FORM_JSON:
+		if (recipe->only_count > 0)
+			return select_members(recipe, body, out);
 		return hpx_json_canonical(body, &hpx_json_limits_default, recipe->ignore,
 					  recipe->ignore_count, out);
 	case FORM_FORM:

@@ -27,6 +27,8 @@ struct hpx_recipe {
 	size_t ignore_count;
 	const struct hpx_span *headers; /* lower-case names, sorted */
 	size_t header_count;
+	const struct hpx_span *only;    /* JSON pointers, sorted: what alone counts of a JSON body */
+	size_t only_count;              /* 0: all that is not ignored */
 	const struct hpx_recipe_id *id; /* where it is known already, else NULL */
 };
 

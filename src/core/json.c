@@ -32,14 +32,13 @@ static enum hpx_status write_scalar(const struct hpx_json_node *node, struct hpx
 	return status == HPX_OK ? hpx_number_write(&number, out) : status;
 }
 
-static enum hpx_status write_opening(const struct hpx_json_tree *tree, uint32_t at,
+static enum hpx_status write_opening(const struct hpx_json_tree *tree, uint32_t at, bool named,
 				     struct hpx_buffer *out)
 {
 	const struct hpx_json_node *node = &tree->nodes[at];
 	enum hpx_status status = HPX_OK;
 
-	if (node->parent != HPX_JSON_NONE &&
-	    tree->nodes[node->parent].kind == HPX_JSON_OBJECT) {
+	if (named && tree->nodes[node->parent].kind == HPX_JSON_OBJECT) {
 		status = hpx_json_string_write(node->name, out);
 		if (status == HPX_OK)
 			status = hpx_buffer_byte(out, ':');
@@ -70,18 +69,19 @@ static uint32_t skip_ignored(const struct hpx_json_tree *tree, uint32_t at)
 	return at;
 }
 
-/* Closes `at` and every container that ends with it; what follows then is in
- * `*ret_next`, HPX_JSON_NONE at the end of the document. */
-static enum hpx_status write_ends(const struct hpx_json_tree *tree, uint32_t at,
+/* Closes `at` and every container up to `root` that ends with it; what follows then is
+ * in `*ret_next`, HPX_JSON_NONE at the end of `root`. */
+static enum hpx_status write_ends(const struct hpx_json_tree *tree, uint32_t root, uint32_t at,
 				  struct hpx_buffer *out, uint32_t *ret_next)
 {
-	enum hpx_status status = HPX_OK;
+	enum hpx_status status = write_closing(&tree->nodes[at], out);
 	uint32_t next = HPX_JSON_NONE;
 
-	while (at != HPX_JSON_NONE && next == HPX_JSON_NONE && status == HPX_OK) {
-		status = write_closing(&tree->nodes[at], out);
+	while (at != root && next == HPX_JSON_NONE && status == HPX_OK) {
 		next = skip_ignored(tree, tree->nodes[at].next);
 		at = tree->nodes[at].parent;
+		if (next == HPX_JSON_NONE)
+			status = write_closing(&tree->nodes[at], out);
 	}
 	if (status == HPX_OK && next != HPX_JSON_NONE)
 		status = hpx_buffer_byte(out, ',');
@@ -89,18 +89,20 @@ static enum hpx_status write_ends(const struct hpx_json_tree *tree, uint32_t at,
 	return status;
 }
 
-static enum hpx_status write_tree(const struct hpx_json_tree *tree, struct hpx_buffer *out)
+/* The value at `root`, without its own name; nothing where it is ignored. */
+static enum hpx_status write_value(const struct hpx_json_tree *tree, uint32_t root,
+				   struct hpx_buffer *out)
 {
-	uint32_t at = skip_ignored(tree, 0);
+	uint32_t at = tree->nodes[root].ignored ? HPX_JSON_NONE : root;
 	enum hpx_status status = HPX_OK;
 
 	while (at != HPX_JSON_NONE && status == HPX_OK) {
 		uint32_t below = skip_ignored(tree, tree->nodes[at].first);
-		status = write_opening(tree, at, out);
+		status = write_opening(tree, at, at != root, out);
 		if (below != HPX_JSON_NONE)
 			at = below;
 		else if (status == HPX_OK)
-			status = write_ends(tree, at, out, &at);
+			status = write_ends(tree, root, at, out, &at);
 	}
 	return status;
 }
@@ -115,7 +117,57 @@ enum hpx_status hpx_json_canonical(struct hpx_span text, const struct hpx_json_l
 	enum hpx_status status = hpx_json_tree_read(text, limits, ignore, ignore_count, &tree);
 	if (status != HPX_OK)
 		return status;
-	status = write_tree(&tree, out);
+	status = write_value(&tree, 0, out);
+	hpx_json_tree_done(&tree);
+	if (status != HPX_OK)
+		out->len = len;
+	return status;
+}
+
+/* One member: the pointer as its name, and the value that it leads to. */
+static enum hpx_status write_selected(const struct hpx_json_tree *tree, uint32_t at,
+				      struct hpx_span pointer, bool first, struct hpx_buffer *out)
+{
+	enum hpx_status status = first ? HPX_OK : hpx_buffer_byte(out, ',');
+
+	if (status == HPX_OK)
+		status = hpx_json_string_write(pointer, out);
+	if (status == HPX_OK)
+		status = hpx_buffer_byte(out, ':');
+	return status == HPX_OK ? write_value(tree, at, out) : status;
+}
+
+static enum hpx_status write_selection(const struct hpx_json_tree *tree, const struct hpx_span *only,
+				       size_t count, struct hpx_buffer *out)
+{
+	struct hpx_json_pointers pointers;
+	enum hpx_status status = hpx_json_pointers_init(&pointers, only, count);
+	bool first = true;
+
+	if (status == HPX_OK)
+		status = hpx_buffer_byte(out, '{');
+	for (size_t i = 0; i < count && status == HPX_OK; i++) {
+		uint32_t at = only[i].len == 0 ? 0 : hpx_json_tree_at(tree, &pointers, i);
+		if (at == HPX_JSON_NONE)
+			continue;
+		status = write_selected(tree, at, only[i], first, out);
+		first = false;
+	}
+	hpx_json_pointers_done(&pointers);
+	return status == HPX_OK ? hpx_buffer_byte(out, '}') : status;
+}
+
+enum hpx_status hpx_json_canonical_only(struct hpx_span text, const struct hpx_json_limits *limits,
+					const struct hpx_span *only, size_t only_count,
+					struct hpx_buffer *out)
+{
+	struct hpx_json_tree tree;
+	size_t len = out->len;
+
+	enum hpx_status status = hpx_json_tree_read(text, limits, NULL, 0, &tree);
+	if (status != HPX_OK)
+		return status;
+	status = write_selection(&tree, only, only_count, out);
 	hpx_json_tree_done(&tree);
 	if (status != HPX_OK)
 		out->len = len;

@@ -25,6 +25,13 @@ enum hpx_status hpx_json_canonical(struct hpx_span text,
 				   const struct hpx_span *ignore, size_t ignore_count,
 				   struct hpx_buffer *out);
 
+/* The same of a selection: an object whose members are the `only` pointers in the order
+ * given, each with the canonical form of the value that it leads to. A pointer that
+ * leads nowhere has no member, so that absent and null differ. */
+enum hpx_status hpx_json_canonical_only(struct hpx_span text, const struct hpx_json_limits *limits,
+					const struct hpx_span *only, size_t only_count,
+					struct hpx_buffer *out);
+
 /* Whether this is an RFC 6901 pointer: empty, or '/' before every token, and
  * no '~' but in ~0 and ~1. */
 bool hpx_json_pointer_valid(struct hpx_span pointer);

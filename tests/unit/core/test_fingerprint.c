@@ -19,9 +19,14 @@ static const struct hpx_span headers[] = { S("x-currency"), S("x-note") };
 static const struct hpx_span headers_again[] = { S("x-note"), S("x-currency") };
 /* The version is put in when they are used. */
 static const struct hpx_recipe plain;
-static const struct hpx_recipe ignoring = { 0, ignore, 1, NULL, 0, NULL };
-static const struct hpx_recipe with_headers = { 0, NULL, 0, headers, 2, NULL };
-static const struct hpx_recipe with_headers_again = { 0, NULL, 0, headers_again, 2, NULL };
+static const struct hpx_recipe ignoring = { .ignore = ignore, .ignore_count = 1 };
+static const struct hpx_recipe with_headers = { .headers = headers, .header_count = 2 };
+static const struct hpx_recipe with_headers_again = { .headers = headers_again, .header_count = 2 };
+
+static const struct hpx_span only[] = { S("/amount"), S("/to/id"), S("/items/0") };
+static const struct hpx_span only_again[] = { S("/items/0"), S("/amount"), S("/to/id") };
+static const struct hpx_recipe selecting = { .only = only, .only_count = 3 };
+static const struct hpx_recipe selecting_again = { .only = only_again, .only_count = 3 };
 
 /* The recipes' version in the tests that hold for each. */
 static unsigned version = HPX_RECIPE_VERSION;
@@ -96,13 +101,15 @@ static bool same(const struct request *a, const struct request *b)
 			NONE \
 		} \
 	}
-#define IGNORING(body) \
+#define BY_RECIPE(recipe, body) \
 	{ \
-		S("POST"), S("/p"), NONE, S("application/json"), NONE, S(body), &ignoring, NONE, \
+		S("POST"), S("/p"), NONE, S("application/json"), NONE, S(body), recipe, NONE, \
 		{ \
 			NONE \
 		} \
 	}
+#define IGNORING(body) BY_RECIPE(&ignoring, body)
+#define SELECTING(body) BY_RECIPE(&selecting, body)
 #define HEADER(recipe, value) \
 	{ \
 		S("POST"), S("/p"), NONE, NONE, NONE, S(""), recipe, value, \
@@ -190,6 +197,24 @@ static const struct {
 	{ "another member", false, IGNORING("{\"a\":1,\"sent_at\":5}"),
 	  IGNORING("{\"a\":2,\"sent_at\":5}") },
 	{ "another recipe", false, IGNORING("{\"a\":1}"), JSON("{\"a\":1}") },
+	/* Members selected: nothing else counts of a JSON body. */
+	{ "a member beside the selection", true, SELECTING("{\"amount\":1,\"note\":1}"),
+	  SELECTING("{\"note\":2,\"amount\":1.0}") },
+	{ "a selected member", false, SELECTING("{\"amount\":1}"), SELECTING("{\"amount\":2}") },
+	{ "a selected member, absent", false, SELECTING("{\"amount\":1}"), SELECTING("{}") },
+	{ "a selected member, null", false, SELECTING("{\"amount\":null}"), SELECTING("{}") },
+	{ "a selected member, deeper", false, SELECTING("{\"to\":{\"id\":1}}"),
+	  SELECTING("{\"to\":{\"id\":2}}") },
+	{ "beside a deeper one", true, SELECTING("{\"to\":{\"id\":{\"b\":1,\"a\":[2]},\"x\":1}}"),
+	  SELECTING("{\"to\":{\"x\":2,\"id\":{\"a\":[2.0],\"b\":1}}}") },
+	{ "an element of an array", false, SELECTING("{\"items\":[1,2]}"),
+	  SELECTING("{\"items\":[2,2]}") },
+	{ "another element", true, SELECTING("{\"items\":[1,2]}"), SELECTING("{\"items\":[1,3]}") },
+	{ "values under other pointers", false, SELECTING("{\"amount\":1}"),
+	  SELECTING("{\"to\":{\"id\":1}}") },
+	{ "a selection of no JSON", false, SELECTING("{\"amount\":1"), SELECTING("{\"amount\":1 ") },
+	{ "a selection in another order", true, SELECTING("{\"amount\":1,\"items\":[1]}"),
+	  BY_RECIPE(&selecting_again, "{\"amount\":1,\"items\":[1]}") },
 	{ "a header", false, HEADER(&with_headers, S("EUR")), HEADER(&with_headers, S("USD")) },
 	{ "a header absent", false, HEADER(&with_headers, S("")), HEADER(&with_headers, NONE) },
 	{ "a header that is not named", true, HEADER(NULL, S("EUR")), HEADER(NULL, S("USD")) },

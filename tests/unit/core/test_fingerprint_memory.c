@@ -63,7 +63,7 @@ static size_t fail_each(const struct hpx_recipe *recipe, const struct hpx_meanin
 static void every_allocation_may_fail(void **state)
 {
 	static const struct hpx_span ignore[] = { HPX_SPAN_INIT("/x/y") };
-	static const struct hpx_recipe recipe = { HPX_RECIPE_VERSION, ignore, 1, NULL, 0, NULL };
+	static const struct hpx_recipe recipe = { .version = HPX_RECIPE_VERSION, .ignore = ignore, .ignore_count = 1 };
 	char coded[512];
 	(void)state;
 

@@ -12,13 +12,19 @@ static const struct hpx_span headers[] = { HPX_SPAN_INIT("x-currency"), HPX_SPAN
 static const struct hpx_span headers_again[] = { HPX_SPAN_INIT("accept"),
 						 HPX_SPAN_INIT("x-currency") };
 
-static const struct hpx_recipe full = { 2, pointers, 4, headers, 2, NULL };
-static const struct hpx_recipe full_again = { 2, pointers_again, 3, headers_again, 2, NULL };
+static const struct hpx_recipe full = { .version = 2, .ignore = pointers, .ignore_count = 4, .headers = headers, .header_count = 2 };
+static const struct hpx_recipe full_again = { .version = 2, .ignore = pointers_again, .ignore_count = 3, .headers = headers_again, .header_count = 2 };
+static const struct hpx_recipe selecting = {
+	.version = 2, .headers = headers, .header_count = 2, .only = pointers, .only_count = 4
+};
 static const struct hpx_recipe plain = { .version = 2 };
 static const struct hpx_recipe first = { .version = 1 };
 
 #define FULL_TEXT "2 ignore=/a%20b%25%0a ignore=/metadata/sent_at ignore=/%c3%a9 " \
 		  "header=accept header=x-currency"
+
+#define SELECTING_TEXT "2 only=/a%20b%25%0a only=/metadata/sent_at only=/%c3%a9 " \
+		       "header=accept header=x-currency"
 
 static void check_print(const struct hpx_recipe *recipe, const char *want)
 {
@@ -41,6 +47,7 @@ static void the_order_of_the_configuration_does_not_count(void **state)
 	check_print(&first, "1");
 	check_print(&full, FULL_TEXT);
 	check_print(&full_again, FULL_TEXT);
+	check_print(&selecting, SELECTING_TEXT);
 	assert_status(hpx_recipe_id(&full, &a), HPX_OK);
 	assert_status(hpx_recipe_id(&full_again, &b), HPX_OK);
 	assert_status(hpx_recipe_id(&plain, &c), HPX_OK);
@@ -145,7 +152,7 @@ static void recipes_beyond_their_bounds_are_refused(void **state)
 		snprintf(text[i], sizeof(text[i]), "/%zu", i);
 		many[i] = hpx_span_of(text[i]);
 	}
-	struct hpx_recipe recipe = { 2, many, HPX_RECIPE_LIST_MAX, NULL, 0, NULL };
+	struct hpx_recipe recipe = { .version = 2, .ignore = many, .ignore_count = HPX_RECIPE_LIST_MAX, .headers = NULL, .header_count = 0 };
 	hpx_buffer_init(&out, 100000);
 	assert_status(hpx_recipe_print(&recipe, &out), HPX_OK);
 	recipe.ignore_count++;
