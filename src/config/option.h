@@ -27,6 +27,7 @@
 	X(COUNT, "number", false) \
 	X(BOOL, "true or false", false) \
 	X(CHOICE, "choice", false) \
+	X(CHOICES, "list of choices", true) /* one bit for each */ \
 	X(HEADERS, "list of header names", true) \
 	X(POINTERS, "list of JSON pointers", true) \
 	X(NETWORKS, "list of networks", true) \
@@ -56,6 +57,7 @@ struct hpx_option {
 				     * MATCHES and WORDS have their counts inside */
 	const char *default_value;  /* NULL: none; "": the empty list */
 	const char *stripe_default; /* under `profile: stripe`; NULL: the same */
+	const char *sample;         /* the value in the sample file; NULL: the default, as a comment */
 	const char *example;
 	const char *flag;       /* --flag of the command line, or NULL */
 	const char *flag_value; /* what --help calls the flag's value; NULL: a switch */

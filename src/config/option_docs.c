@@ -39,12 +39,14 @@ static enum hpx_status print_reference_values(const struct hpx_option *option, s
 {
 	enum hpx_status status = HPX_OK;
 
-	if (option->kind != HPX_OPTION_CHOICE) {
+	if (option->choices == NULL) {
 		status = print_reference_range(option, out);
 		if (status == HPX_OK && option->off)
 			status = hpx_buffer_text(out, ", or `off`");
 		return status;
 	}
+	if (option->kind == HPX_OPTION_CHOICES)
+		status = hpx_buffer_text(out, "list of ");
 	for (size_t i = 0; option->choices[i] != NULL && status == HPX_OK; i++)
 		status = hpx_buffer_printf(out, "%s`%s`", i > 0 ? ", " : "", option->choices[i]);
 	return status;
@@ -255,6 +257,9 @@ static enum hpx_status print_sample_value(const struct hpx_option *option, struc
 	const char *value = option->default_value;
 
 	HPX_ASSERT(value != NULL || option->example != NULL);
+	if (option->sample != NULL)
+		return hpx_buffer_printf(out, "%*s%.*s: %s\n", indent, "", HPX_SPAN_ARG(name),
+					 option->sample);
 	if (value == NULL)
 		return hpx_buffer_printf(out, "%*s%s%.*s: %s\n", indent, "",
 					 required ? "" : "# ", HPX_SPAN_ARG(name),
@@ -268,8 +273,9 @@ static enum hpx_status print_sample_option(const struct hpx_option *option, stru
 {
 	enum hpx_status status = print_sample_comment(option->text, indent, out);
 
-	if (status == HPX_OK && option->kind == HPX_OPTION_CHOICE && option->choices[1] != NULL) {
-		status = hpx_buffer_printf(out, "%*s# One of:", indent, "");
+	if (status == HPX_OK && option->choices != NULL && option->choices[1] != NULL) {
+		status = hpx_buffer_printf(out, "%*s# %s:", indent, "",
+					   option->kind == HPX_OPTION_CHOICES ? "A list of" : "One of");
 		for (size_t i = 0; option->choices[i] != NULL && status == HPX_OK; i++)
 			status = hpx_buffer_printf(out, " %s", option->choices[i]);
 		if (status == HPX_OK)
@@ -368,6 +374,7 @@ static enum hpx_status print_sample_service(unsigned place, const char *title,
 static const char sample_introduction[] =
 	"# The configuration of hapax: every option, with its default. A # right before\n"
 	"# a name is to be removed where another value is wanted; a # and a space explain.\n"
+	"# A line without # is in force: it must be given, or is better than the default.\n"
 	"# `hapax check --config FILE` says what is wrong with a file, and\n"
 	"# docs/reference/options.md has the same text with all bounds.\n"
 	"# Durations: 250ms, 10s, 2m, 24h, 7d. Sizes: 512, 32KiB, 1MiB, 1GiB.\n";

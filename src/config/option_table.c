@@ -421,6 +421,30 @@ static const struct hpx_option rows[] = {
 	  .text = "Whether POST, PATCH and every other method that is neither safe nor "
 		  "idempotent needs a key. required refuses a request without a key; optional "
 		  "lets it pass unguarded; ignore guards nothing." },
+	{ "key_min", HPX_OPTION_COUNT, POLICY(key_demand.bytes_min), .default_value = "1",
+	  RANGE(1, HPX_KEY_MAX), .sample = "16",
+	  .text = "The fewest bytes of a new key; a shorter one is refused with 400. Two clients "
+		  "that count 1, 2, 3 under one credential would meet in short keys. A key that is "
+		  "known already is answered as before." },
+	{ "key_refuse", HPX_OPTION_CHOICES, POLICY(key_demand.refuse), .default_value = "",
+	  CHOICES("email", "card"), .example = "[email, card]",
+	  .text = "New keys that are refused with 400, because no personal data belongs in a key: "
+		  "email is an address with a dotted domain; card is a number of 13 to 19 digits "
+		  "that passes Luhn's check, stands alone and does not begin with 0 or 1. While "
+		  "observing, such keys are counted, whatever stands here." },
+	{ "max_age.header", HPX_OPTION_TOKEN, POLICY(max_age.header), .example = "X-Sent-At",
+	  .text = "The header in which a client says when it made the request: RFC 3339, an HTTP "
+		  "date, or seconds or milliseconds since 1970. A new key with a time that is old, "
+		  "missing or cannot be read is refused with 400 request_too_old; a key that is "
+		  "known already is answered as before. It protects only where the client cannot "
+		  "change the time: where the service checks a signature over this header, or "
+		  "fingerprint.headers names it." },
+	{ "max_age.within", HPX_OPTION_DURATION, POLICY(max_age.within_ms), .default_value = "5m",
+	  RANGE(SECOND, 365 * DAY), .text = "How old that time may be." },
+	{ "max_age.skew", HPX_OPTION_DURATION, POLICY(max_age.skew_ms), .default_value = "30s",
+	  RANGE(0, DAY),
+	  .text = "How far the client's clock and this one may be apart: a time so far in the "
+		  "future is taken, and so much more age." },
 	{ "scope", HPX_OPTION_CHOICE, .place = HPX_PLACE_POLICY, IN(hpx_route, policy.scope),
 	  .default_value = "path", .stripe_default = "tenant", CHOICES("path", "route", "tenant"),
 	  .text = "Where a key of one tenant is unique. path: within one method and path. "
@@ -481,6 +505,13 @@ static const struct hpx_option rows[] = {
 	  .example = "[/metadata/sent_at]",
 	  .text = "Members of a JSON body that may differ between a request and its retry, as "
 		  "JSON pointers (RFC 6901). A route's list replaces that of defaults." },
+	{ "fingerprint.only", HPX_OPTION_POINTERS, POLICY(recipe.only),
+	  OTHER(hpx_route, recipe.only_count), .default_value = "",
+	  .example = "[/amount, /currency, /customer]",
+	  .text = "The members of a JSON body that must be the same in a request and its retry; all "
+		  "others may differ. Two requests that differ only in others are then one: the "
+		  "second gets the answer of the first. Not together with fingerprint.ignore. A body "
+		  "that is not JSON counts whole. A route's list replaces that of defaults." },
 	{ "fingerprint.headers", HPX_OPTION_HEADERS, POLICY(recipe.headers),
 	  OTHER(hpx_route, recipe.header_count), .default_value = "", .example = "[X-Currency]",
 	  .text = "Headers that must be the same in a retry. A route's list replaces that of "

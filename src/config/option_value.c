@@ -271,6 +271,25 @@ static enum hpx_status read_choice(const struct hpx_option *option, struct hpx_s
 	return refuse_choice(option, text, problem);
 }
 
+/* A set of choices: the bit 1 << i is choice i. */
+static enum hpx_status read_choices(const struct hpx_option *option, const struct hpx_span *items,
+				    size_t count, void *base, char *problem)
+{
+	uint64_t set = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t choice = 0;
+		while (option->choices[choice] != NULL &&
+		       !hpx_span_eq(items[i], hpx_span_of(option->choices[choice])))
+			choice++;
+		if (option->choices[choice] == NULL)
+			return refuse_choice(option, items[i], problem);
+		set |= UINT64_C(1) << choice;
+	}
+	hpx_option_put_number(option, base, set);
+	return HPX_OK;
+}
+
 static enum hpx_status check_header(struct hpx_span *item, struct hpx_arena *arena,
 				    char *problem)
 {
@@ -393,6 +412,8 @@ static enum hpx_status read_list(const struct hpx_option *option,
 				 struct hpx_arena *arena, void *base,
 				 char *problem)
 {
+	if (option->kind == HPX_OPTION_CHOICES)
+		return read_choices(option, items, count, base, problem);
 	if (option->kind == HPX_OPTION_NETWORKS)
 		return read_networks(option, items, count, arena, base, problem);
 	if (option->kind == HPX_OPTION_MATCHES || option->kind == HPX_OPTION_WORDS)

@@ -99,6 +99,33 @@ static void check_compared_headers(struct hpx_parse_context *context, const stru
 	}
 }
 
+/* A selection and a list of exceptions in one place: nobody could say which counts. */
+static void check_selection(struct hpx_parse_context *context, const struct hpx_route *route,
+			    const struct hpx_given_set *set)
+{
+	if (route->recipe.only_count > 0 && route->recipe.ignore_count > 0)
+		policy_mistake(context, "fingerprint.only", set,
+			       "stands beside fingerprint.ignore; what is not among only is ignored "
+			       "anyway: leave one of them out, or write ignore: [] where it is that of "
+			       "defaults");
+}
+
+/* Without the header there is no time to compare. */
+static void check_age(struct hpx_parse_context *context, const char *section,
+		      const struct hpx_route *route, const struct hpx_given_set *set)
+{
+	static const char *const names[] = { "within", "skew" };
+	char path[HPX_OPTION_PATH_SIZE];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s.max_age.%s", section, names[i]);
+		const struct hpx_given *given = hpx_context_given(context, path, set);
+		if (given->given && route->max_age.header.ptr == NULL)
+			hpx_config_remark(context->report, HPX_CONFIG_WARNING, given->line, given->column,
+					  hpx_span_of(path), "has no effect without max_age.header");
+	}
+}
+
 static bool is_participation_given(const struct hpx_parse_context *context, const struct hpx_given_set *set)
 {
 	return hpx_context_given(context, "routes[].on_lost", set)->given ||
@@ -121,6 +148,8 @@ static void check_policies(struct hpx_parse_context *context)
 			check_ignored(context, n);
 		else
 			check_wait(context, "routes[].wait", route, &context->routes[n]);
+		check_selection(context, route, &context->routes[n]);
+		check_age(context, "routes[]", route, &context->routes[n]);
 		settings->routes[n].server_error_given =
 			is_server_error_given(context, &context->routes[n]);
 		/* Inherited options are reported at `defaults`, once. */
@@ -132,6 +161,7 @@ static void check_policies(struct hpx_parse_context *context)
 			check_compared_headers(context, route, &context->routes[n]);
 	}
 	check_compared_headers(context, &settings->fallback, NULL);
+	check_selection(context, &settings->fallback, NULL);
 	settings->fallback.server_error_given = is_server_error_given(context, NULL);
 	check_participation(context, &settings->fallback, NULL);
 	/* A default may be meant for a route. */

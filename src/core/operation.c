@@ -120,6 +120,112 @@ enum hpx_status hpx_key_parse_bare(struct hpx_span value, struct hpx_key *ret_ke
 	return HPX_OK;
 }
 
+/* ---- what a key must not hold ---- */
+
+#define CARD_DIGITS_MIN 13
+#define CARD_DIGITS_MAX 19
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_label_byte(char c)
+{
+	return is_digit(c) || is_letter(c) || c == '-';
+}
+
+static bool is_local_byte(char c)
+{
+	return is_label_byte(c) || memchr("._%+", c, 4) != NULL;
+}
+
+/* The length of the label that the text begins with. */
+static size_t label_length(struct hpx_span text)
+{
+	size_t len = 0;
+
+	while (len < text.len && is_label_byte(text.ptr[len]))
+		len++;
+	return len;
+}
+
+/* Whether the text begins with a domain of two labels or more, the second of which
+ * begins with two letters: `example.com`. */
+static bool begins_with_domain(struct hpx_span text)
+{
+	size_t first = label_length(text);
+
+	return first > 0 && text.len >= first + 3 && text.ptr[first] == '.' &&
+	       is_letter(text.ptr[first + 1]) && is_letter(text.ptr[first + 2]);
+}
+
+static bool holds_email(struct hpx_span text)
+{
+	for (size_t at = 1; at < text.len; at++)
+		if (text.ptr[at] == '@' && is_local_byte(text.ptr[at - 1]) &&
+		    begins_with_domain(hpx_span_skip(text, at + 1)))
+			return true;
+	return false;
+}
+
+static bool passes_luhn(struct hpx_span digits)
+{
+	unsigned sum = 0;
+
+	for (size_t i = 0; i < digits.len; i++) {
+		unsigned digit = (unsigned)(digits.ptr[digits.len - 1 - i] - '0');
+		if (i % 2 == 1)
+			digit = digit > 4 ? 2 * digit - 9 : 2 * digit;
+		sum += digit;
+	}
+	return sum % 10 == 0;
+}
+
+/* One number in ten passes Luhn's check. So a number counts only where it stands alone
+ * (not within the hexadecimal digits of a UUID) and does not begin with 0 or 1 (the
+ * first digit of today's times in milliseconds or finer, and of no payment card). */
+static bool is_card(struct hpx_span digits)
+{
+	return digits.len >= CARD_DIGITS_MIN && digits.len <= CARD_DIGITS_MAX && digits.ptr[0] > '1' &&
+	       passes_luhn(digits);
+}
+
+static bool holds_card(struct hpx_span text)
+{
+	size_t begin = 0;
+
+	while (begin < text.len) {
+		size_t end = begin;
+		bool digits_only = true;
+		while (end < text.len && (is_digit(text.ptr[end]) || is_letter(text.ptr[end])))
+			digits_only = is_digit(text.ptr[end++]) && digits_only;
+		if (digits_only && is_card(hpx_span(text.ptr + begin, end - begin)))
+			return true;
+		begin = end + 1;
+	}
+	return false;
+}
+
+enum hpx_key_fault hpx_key_judge(const struct hpx_key *key, const struct hpx_key_demand *demand)
+{
+	struct hpx_span text = hpx_span(key->bytes, key->len);
+
+	HPX_ASSERT(key->len > 0 && key->len <= HPX_KEY_MAX);
+	if (key->len < demand->bytes_min)
+		return HPX_KEY_FAULT_SHORT;
+	if ((demand->refuse & HPX_KEY_EMAIL) != 0 && holds_email(text))
+		return HPX_KEY_FAULT_EMAIL;
+	if ((demand->refuse & HPX_KEY_CARD) != 0 && holds_card(text))
+		return HPX_KEY_FAULT_CARD;
+	return HPX_KEY_FAULT_NONE;
+}
+
 /* ---- ids, tokens, marks ---- */
 
 enum hpx_status hpx_operation_id(struct hpx_span tenant, struct hpx_span scope,

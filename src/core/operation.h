@@ -32,6 +32,27 @@ enum hpx_status hpx_key_parse(struct hpx_span value, bool strict,
 enum hpx_status hpx_key_parse_bare(struct hpx_span value, struct hpx_key *ret_key,
 				   const char **ret_reason);
 
+/* What a key must not hold: people put personal data where any unique text will do,
+ * and a key is stored, logged by others and shown to operators. */
+enum hpx_key_content {
+	HPX_KEY_EMAIL = 1 << 0, /* an address with a dotted domain */
+	HPX_KEY_CARD = 1 << 1,  /* 13 to 19 digits that pass Luhn's check */
+};
+
+/* What a route demands of a new key, besides its syntax. */
+struct hpx_key_demand {
+	unsigned bytes_min;
+	unsigned refuse; /* enum hpx_key_content */
+};
+
+enum hpx_key_fault { HPX_KEY_FAULT_NONE,
+		     HPX_KEY_FAULT_SHORT,
+		     HPX_KEY_FAULT_EMAIL,
+		     HPX_KEY_FAULT_CARD };
+
+/* The first demand that the key does not meet. */
+enum hpx_key_fault hpx_key_judge(const struct hpx_key *key, const struct hpx_key_demand *demand);
+
 /* ---- ids, tokens, marks ---- */
 
 #define HPX_OPERATION_ID_SIZE 32

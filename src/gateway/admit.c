@@ -2,11 +2,13 @@
  * Nothing is sent on or stored before all of these are known. */
 #include "gateway/steps.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "gateway/field_rule.h"
 #include "http/field.h"
 #include "http/method.h"
+#include "http/retry_after.h"
 
 /* How many bytes of a header name the log shows. */
 #define SUSPECT_SHOWN_MAX 64
@@ -140,17 +142,116 @@ static enum hpx_next without_key(struct hpx_request *request)
 	return hpx_respond_problem(request, HPX_PROBLEM_idempotency_key_missing, NULL);
 }
 
+/* ---- demands on new work ----
+ * They hold for what begins an attempt only: the retry of a request that was executed
+ * before the demand was made must not be told that nothing happened. */
+
+static const char *text_of_short_key(struct hpx_request *request)
+{
+	struct hpx_span text = hpx_arena_printf(
+		&request->arena, "The key has fewer than %u characters. Make it from at least 128 random "
+				 "bits, for example a UUID.",
+		request->head.route->key_demand.bytes_min);
+
+	return text.ptr != NULL ? text.ptr : "The key is too short.";
+}
+
+static const char *text_of_key_fault(struct hpx_request *request, enum hpx_key_fault fault)
+{
+	switch (fault) {
+	case HPX_KEY_FAULT_SHORT:
+		return text_of_short_key(request);
+	case HPX_KEY_FAULT_EMAIL:
+		return "The key holds an e-mail address. Keys are stored and shown to operators: make "
+		       "it from random bits, for example a UUID.";
+	case HPX_KEY_FAULT_CARD:
+		return "The key holds what looks like a card number. Keys are stored and shown to "
+		       "operators: make it from random bits, for example a UUID.";
+	default:
+		return NULL;
+	}
+}
+
+/* Seconds or milliseconds since 1970: today's have 10 and 13 digits. */
+static bool read_unix_time(struct hpx_span text, int64_t *ret_wall_ms)
+{
+	uint64_t number;
+
+	if ((text.len != 10 && text.len != 13) || !hpx_span_u64(text, INT64_MAX / 1000, &number))
+		return false;
+	*ret_wall_ms = (int64_t)number * (text.len == 10 ? 1000 : 1);
+	return true;
+}
+
+static bool read_sent_time(struct hpx_span text, int64_t now_ms, int64_t *ret_wall_ms)
+{
+	int64_t unix_s;
+
+	if (read_unix_time(text, ret_wall_ms) || hpx_clock_parse_rfc3339(text, ret_wall_ms))
+		return true;
+	if (hpx_date_parse(text, now_ms, &unix_s) != HPX_OK)
+		return false;
+	*ret_wall_ms = unix_s * 1000;
+	return true;
+}
+
+/* Why the request is too old to begin something; NULL where it is not. */
+static const char *fault_of_age(const struct hpx_request *request)
+{
+	const struct hpx_age_limit *limit = &request->head.route->max_age;
+	int64_t now_ms, sent_ms;
+
+	if (limit->header.ptr == NULL)
+		return NULL;
+	if (hpx_field_count(&request->head.http, limit->header) != 1)
+		return "The header that says when the request was made is missing, or sent more than "
+		       "once.";
+	now_ms = hpx_clock_wall_ms();
+	if (!read_sent_time(hpx_field_value(&request->head.http, limit->header), now_ms, &sent_ms))
+		return "The time at which the request was made cannot be read: write it as "
+		       "2026-11-15T21:06:55Z, as an HTTP date, or in seconds since 1970.";
+	if (sent_ms > now_ms + limit->skew_ms)
+		return "The time at which the request was made is in the future; compare the clocks.";
+	if (now_ms - sent_ms > limit->within_ms + limit->skew_ms)
+		return "The request was made too long ago.";
+	return NULL;
+}
+
+static void judge_new(struct hpx_request *request)
+{
+	enum hpx_key_fault fault =
+		hpx_key_judge(&request->identity.key, &request->head.route->key_demand);
+	struct hpx_new_refused *refused = &request->identity.new_refused;
+
+	*refused = (struct hpx_new_refused){ HPX_PROBLEM_idempotency_key_invalid,
+					     text_of_key_fault(request, fault) };
+	if (refused->detail == NULL)
+		*refused = (struct hpx_new_refused){ HPX_PROBLEM_request_too_old, fault_of_age(request) };
+}
+
+/* While observing, keys with personal data are counted on every route, so that
+ * an operator sees what `key_refuse` would do. */
+static void count_personal(struct hpx_request *request)
+{
+	static const struct hpx_key_demand none_of_it = { .refuse = HPX_KEY_EMAIL | HPX_KEY_CARD };
+
+	if (hpx_key_judge(&request->identity.key, &none_of_it) != HPX_KEY_FAULT_NONE)
+		hpx_counter_add(&request->shard->meter.observed[HPX_OBSERVED_key_personal], 1);
+}
+
 /* The request has a key: from here on it is guarded. */
 static enum hpx_next with_key(struct hpx_request *request)
 {
 	const char *reason =
 		hpx_field_rule_repeated(request->settings, &request->head.http, &request->arena);
 
-	if (reason == NULL)
-		return HPX_NEXT_TENANT;
+	if (reason != NULL)
+		return request->head.observed ? observe(request, HPX_OBSERVED_bad_request) :
+						hpx_respond_problem(request, HPX_PROBLEM_bad_request, reason);
+	judge_new(request);
 	if (request->head.observed)
-		return observe(request, HPX_OBSERVED_bad_request);
-	return hpx_respond_problem(request, HPX_PROBLEM_bad_request, reason);
+		count_personal(request);
+	return HPX_NEXT_TENANT;
 }
 
 enum hpx_next hpx_step_key(struct hpx_request *request)

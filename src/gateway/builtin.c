@@ -60,6 +60,20 @@ static void route(struct hpx_json_writer *json, const char *name, const struct h
 	hpx_json_begin_object(json, name);
 	hpx_json_put_string(json, "match", r->pattern);
 	hpx_json_put_text(json, "key", hpx_key_rule_name(r->policy.key));
+	hpx_json_put_number(json, "key_bytes_min", r->key_demand.bytes_min);
+	hpx_json_begin_array(json, "key_refuses");
+	if ((r->key_demand.refuse & HPX_KEY_EMAIL) != 0)
+		hpx_json_put_text(json, NULL, "email");
+	if ((r->key_demand.refuse & HPX_KEY_CARD) != 0)
+		hpx_json_put_text(json, NULL, "card");
+	hpx_json_end_array(json);
+	if (r->max_age.header.ptr != NULL) {
+		hpx_json_begin_object(json, "max_age");
+		hpx_json_put_string(json, "header", r->max_age.header);
+		hpx_json_put_seconds(json, "within_seconds", r->max_age.within_ms);
+		hpx_json_put_seconds(json, "skew_seconds", r->max_age.skew_ms);
+		hpx_json_end_object(json);
+	}
 	hpx_json_put_text(json, "scope", hpx_scope_rule_name(r->policy.scope));
 	hpx_json_put_seconds(json, "retention_seconds", r->policy.retention_ms);
 	hpx_json_put_text(json, "server_error", hpx_server_error_name(r->policy.server_error));
@@ -71,6 +85,7 @@ static void route(struct hpx_json_writer *json, const char *name, const struct h
 		hpx_json_put_seconds(json, "wait_seconds", r->policy.wait_ms);
 	hpx_json_put_text(json, "store", hpx_keep_name(r->policy.keep));
 	list(json, "fingerprint_ignores", r->recipe.ignore, r->recipe.ignore_count);
+	list(json, "fingerprint_only", r->recipe.only, r->recipe.only_count);
 	list(json, "fingerprint_headers", r->recipe.headers, r->recipe.header_count);
 	hpx_json_put_bool(json, "observe", observe || r->observe);
 	hpx_json_end_object(json);

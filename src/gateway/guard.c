@@ -269,7 +269,9 @@ enum hpx_next hpx_step_slot(struct hpx_request *request)
 {
 	enum hpx_reserve_mode *mode = &request->reservation.mode;
 
-	if (request->wait.waited || hpx_async_is(request))
+	if (request->identity.new_refused.detail != NULL)
+		*mode = HPX_RESERVE_ASK_REFUSED;
+	if (request->wait.waited || hpx_async_is(request) || *mode == HPX_RESERVE_ASK_REFUSED)
 		return HPX_NEXT_RESERVE;
 	HPX_ASSERT(*mode == HPX_RESERVE_BEGIN || *mode == HPX_RESERVE_BEGIN_ASKED);
 	if (hpx_queue_take(request, HPX_SLOT_GUARDED))
@@ -290,7 +292,7 @@ static bool only_asks(const struct hpx_request *request)
 
 	/* A waiter never becomes the executor. */
 	return request->wait.waited || mode == HPX_RESERVE_ASK_BEFORE_QUEUE ||
-	       mode == HPX_RESERVE_ASK_WITHOUT_SLOT;
+	       mode == HPX_RESERVE_ASK_WITHOUT_SLOT || mode == HPX_RESERVE_ASK_REFUSED;
 }
 
 /* ---- the reservation ---- */
@@ -343,6 +345,9 @@ static enum hpx_next would_begin(struct hpx_request *request)
 		return wait_vanished(request);
 	if (request->reservation.mode == HPX_RESERVE_ASK_WITHOUT_SLOT)
 		return refuse_overloaded(request);
+	if (request->reservation.mode == HPX_RESERVE_ASK_REFUSED)
+		return hpx_respond_problem(request, request->identity.new_refused.code,
+					   request->identity.new_refused.detail);
 	request->reservation.mode = HPX_RESERVE_BEGIN_ASKED;
 	return HPX_NEXT_SLOT;
 }

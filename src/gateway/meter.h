@@ -28,6 +28,7 @@ struct hpx_meter_tenant {
 	X(mismatch) \
 	X(key_missing) \
 	X(key_invalid) \
+	X(key_personal) /* an address or a card number in the key; counted beside the rest */ \
 	X(unauthenticated) \
 	X(bad_request)
 

@@ -177,11 +177,19 @@ struct hpx_resume {
 	struct hpx_request *request; /* NULL: nothing is under way */
 };
 
+/* A demand on new work that the request does not meet, such as a key that is too short.
+ * It may begin nothing; what is known of its key is still told. */
+struct hpx_new_refused {
+	enum hpx_problem_code code;
+	const char *detail; /* NULL: the request meets all demands */
+};
+
 /* Whose request it is and what it means. KEY, TENANT and FINGERPRINT fill it (or
  * OPERATION, or WEBHOOK); valid from then until the request is freed. Its texts
  * are in the head or from the arena. */
 struct hpx_request_identity {
 	struct hpx_key key;
+	struct hpx_new_refused new_refused;
 	struct hpx_span tenant;
 	struct hpx_ask ask;
 	struct hpx_mark sought; /* of a reference; void: sought by key */
@@ -202,6 +210,7 @@ enum hpx_reserve_mode {
 	HPX_RESERVE_ASK_BEFORE_QUEUE, /* only asks: a replay never waits for a connection */
 	HPX_RESERVE_BEGIN_ASKED,      /* may begin one; asked before, the store knew nothing */
 	HPX_RESERVE_ASK_WITHOUT_SLOT, /* only asks: there is no slot, and there will be none */
+	HPX_RESERVE_ASK_REFUSED,      /* only asks: identity.new_refused says why */
 };
 
 /* The store's view of the operation. LOOKUP or RESERVED fill record and stored

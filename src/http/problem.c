@@ -88,6 +88,7 @@ static const char *stripe_type(enum hpx_problem_code code)
 	case HPX_PROBLEM_idempotency_key_missing:
 	case HPX_PROBLEM_idempotency_key_invalid:
 	case HPX_PROBLEM_bad_request:
+	case HPX_PROBLEM_request_too_old:
 	case HPX_PROBLEM_request_too_large:
 	case HPX_PROBLEM_headers_too_large:
 		return "invalid_request_error";

@@ -72,6 +72,9 @@
 	X(bad_request, 400, "no", "after_fix", \
 	  "The request is malformed", \
 	  "The request breaks a rule of HTTP/1.1 that decides where a message ends or whom it is for, or it has a method or a header that two servers may read differently. hapax refuses it rather than guess what the next server would make of it.") \
+	X(request_too_old, 400, "no", "after_fix", \
+	  "The request is too old to begin something new", \
+	  "This route takes a new key only with a recent time in the header that it names (max_age). Nothing was executed. Make the request anew, with a new key and the time of now.") \
 	X(request_timeout, 408, "no", "same_key", \
 	  "The request came too slowly", \
 	  "The head or the body did not arrive in time. Nothing was sent on.") \

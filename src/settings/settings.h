@@ -66,6 +66,13 @@ struct hpx_segment {
 	struct hpx_span text; /* literal, normalised; or the name in {x} */
 };
 
+/* `max_age`: how old a request may be that begins something new. */
+struct hpx_age_limit {
+	struct hpx_span header; /* says when the client made the request; ptr NULL: no limit */
+	int64_t within_ms;
+	int64_t skew_ms; /* how far the two clocks may be apart */
+};
+
 struct hpx_route {
 	struct hpx_span pattern; /* as written: "POST /payments/{id}" */
 	struct hpx_span method;  /* ptr NULL: any */
@@ -73,6 +80,8 @@ struct hpx_route {
 	const struct hpx_segment *segments;
 	size_t segment_count;
 	struct hpx_policy policy;
+	struct hpx_key_demand key_demand;
+	struct hpx_age_limit max_age;
 	bool server_error_given; /* given here, in defaults or by a profile */
 	bool observe;
 	struct hpx_recipe recipe;

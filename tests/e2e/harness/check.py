@@ -19,6 +19,7 @@ PROBLEMS = {
     "request_too_large": (413, "no", "after_fix"),
     "headers_too_large": (431, "no", "after_fix"),
     "bad_request": (400, "no", "after_fix"),
+    "request_too_old": (400, "no", "after_fix"),
     "forbidden": (403, "no", "after_fix"),
     "tenant_unavailable": (503, "no", "same_key"),
     "rate_limited": (429, "no", "same_key"),

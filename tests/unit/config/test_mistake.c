@@ -65,6 +65,20 @@ static void values(void **state)
 		{ GOOD "key_syntax: iefl\n", "f:3:13: key_syntax: \"iefl\" is not one of "
 					     "ietf, strict, bare; did you mean "
 					     "\"ietf\"?\n" },
+		{ GOOD "defaults: {key_refuse: [email, cards]}\n",
+		  "f:3:24: defaults.key_refuse: \"cards\" is not one of email, card; did you mean "
+		  "\"card\"?\n" },
+		{ GOOD "defaults: {key_min: 256}\n",
+		  "f:3:21: defaults.key_min: \"256\" is too large: at most 255\n" },
+		{ GOOD "defaults: {fingerprint: {only: [/a], ignore: [/b]}}\n",
+		  "f:3:26: defaults.fingerprint.only: stands beside fingerprint.ignore; what is not "
+		  "among only is ignored anyway: leave one of them out, or write ignore: [] where it is "
+		  "that of defaults\n" },
+		{ GOOD "defaults: {fingerprint: {ignore: [/b]}}\nroutes:\n  - match: POST /a\n"
+		       "    fingerprint: {only: [/a]}\n",
+		  "f:6:19: routes[].fingerprint.only: stands beside fingerprint.ignore; what is not "
+		  "among only is ignored anyway: leave one of them out, or write ignore: [] where it is "
+		  "that of defaults\n" },
 		{ GOOD "log_level: loud\n",
 		  "f:3:12: log_level: \"loud\" is not one of debug, info, warn, error\n" },
 		{ GOOD "store_create: yes\n",

@@ -102,6 +102,64 @@ static void every_row_is_judged(void **state)
 	}
 }
 
+struct demand_row {
+	const char *key;
+	enum hpx_key_fault fault; /* where all is demanded */
+};
+
+static const struct demand_row demand_rows[] = {
+	{ "8e03978e-40d5-43dd-bc93-6894a57f9324", HPX_KEY_FAULT_NONE },
+	{ "01ARZ3NDEKTSV4RRFFQ69G5FAV", HPX_KEY_FAULT_NONE },
+	{ "123456789012345", HPX_KEY_FAULT_SHORT },
+	{ "123456789012345x", HPX_KEY_FAULT_NONE },
+	/* Addresses with a dotted domain, wherever they stand. */
+	{ "jane.doe@example.com", HPX_KEY_FAULT_EMAIL },
+	{ "order-17-jane+x@mail.example.co.uk-2", HPX_KEY_FAULT_EMAIL },
+	{ "a@b.example.....", HPX_KEY_FAULT_EMAIL },
+	{ "someone@localhost", HPX_KEY_FAULT_NONE },
+	{ "order@17.5-and-so-on", HPX_KEY_FAULT_NONE },
+	{ "@example.com-order-1", HPX_KEY_FAULT_NONE },
+	{ "order-jane@.example.com", HPX_KEY_FAULT_NONE },
+	{ "ends-with-an-at@", HPX_KEY_FAULT_NONE },
+	{ "order-no-tld@example.", HPX_KEY_FAULT_NONE },
+	/* Card numbers, alone or between other characters. */
+	{ "4111111111111111", HPX_KEY_FAULT_CARD },
+	{ "order-4111111111111111-1", HPX_KEY_FAULT_CARD },
+	{ "pay 378282246310005 again", HPX_KEY_FAULT_CARD },
+	{ "order:6304000000000000", HPX_KEY_FAULT_CARD },
+	{ "card-4222222222222", HPX_KEY_FAULT_CARD },
+	{ "4111111111111112", HPX_KEY_FAULT_NONE },
+	{ "order-422222222222", HPX_KEY_FAULT_NONE },
+	{ "41111111111111111111111", HPX_KEY_FAULT_NONE },
+	/* Not within hexadecimal digits, and no times of today. */
+	{ "ab4111111111111111cd", HPX_KEY_FAULT_NONE },
+	{ "order-1763400000006", HPX_KEY_FAULT_NONE },
+	{ "order-0000000000000000", HPX_KEY_FAULT_NONE },
+};
+
+static enum hpx_key_fault judge(const char *text, const struct hpx_key_demand *demand)
+{
+	struct hpx_key key = { .len = strlen(text) };
+
+	memcpy(key.bytes, text, key.len);
+	return hpx_key_judge(&key, demand);
+}
+
+static void demands_on_new_keys_are_judged(void **state)
+{
+	static const struct hpx_key_demand all = { 16, HPX_KEY_EMAIL | HPX_KEY_CARD };
+	static const struct hpx_key_demand none = { 1, 0 };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(demand_rows) / sizeof(demand_rows[0]); i++) {
+		const struct demand_row *row = &demand_rows[i];
+		enum hpx_key_fault fault = judge(row->key, &all);
+		if (fault != row->fault)
+			fail_msg("<%s>: got %d, want %d", row->key, fault, row->fault);
+		assert_int_equal(judge(row->key, &none), HPX_KEY_FAULT_NONE);
+	}
+}
+
 static void every_prefix_and_every_byte_is_survived(void **state)
 {
 	static const char sample[] = "\"a\\\"b\\\\c d\" ";
@@ -176,6 +234,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row_is_judged),
+		cmocka_unit_test(demands_on_new_keys_are_judged),
 		cmocka_unit_test(every_prefix_and_every_byte_is_survived),
 		cmocka_unit_test(the_published_cases_are_judged_as_they_say),
 	};
