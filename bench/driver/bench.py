@@ -151,6 +151,8 @@ class Bench:
         else:
             text = (f"{sample['connections']} connections: {sample['rps']:.0f}/s, p99 {sample['p99'] / 1000:.1f} ms, "
                     f"{sample.get('cpu_us', 0):.0f} µs CPU")
+        if not sample.get("rested", True):
+            text += "; it was still busy with itself"
         if "during" in sample:
             text += "; " + phase_text(sample)
         if sample["other"] or sample["broken"]:

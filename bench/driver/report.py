@@ -90,7 +90,8 @@ def growth_section(result, links):
                 here = pick(samples, load=name, system=system, stored=stored)
                 base = pick(samples, load=name, system=system, stored=0)
                 if here:
-                    rows.append([*row_of(f"{system}, {stored:,} stored", here, base),
+                    busy = "" if all(sample.get("rested", True) for sample in here) else ", still busy with itself"
+                    rows.append([*row_of(f"{system}, {stored:,} stored{busy}", here, base),
                                  plain((over(here, "reaped_rps") or [None])[0])])
         head = [*(cell.replace("nginx", "none stored") for cell in HEAD), "reaped/s meanwhile"]
         if rows:

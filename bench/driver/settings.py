@@ -52,6 +52,7 @@ class Settings:
     storm: int
     soak_minutes: int
     generation: int          # operations that close a generation
+    settle_seconds: int      # until a system that was given a full store is taken as it is
     phase_seconds: float     # measured while a generation closes, or is reaped
     folder: pathlib.Path
     build: pathlib.Path
@@ -75,7 +76,8 @@ def read(loads, systems, default_loads):
         connections=numbers("CONNECTIONS", "1 64 256", 1),
         growth=names("GROWTH", systems, ["hapax-sqlite", "hapax-postgres"]), idle=number("IDLE", 10000),
         storm=number("STORM", 1000), soak_minutes=number("SOAK_MINUTES", 60),
-        generation=number("GENERATION", 250000), phase_seconds=number("PHASE_SECONDS", 12.0, float, 0.5),
+        generation=number("GENERATION", 250000), settle_seconds=number("SETTLE", 900),
+        phase_seconds=number("PHASE_SECONDS", 12.0, float, 0.5),
         folder=folder("BENCH_FOLDER", "/var/tmp"), filled=kept("FILLED"),
         build=ROOT / os.environ.get("BUILD", "build"), against=program("AGAINST"))
 
