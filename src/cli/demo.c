@@ -54,8 +54,8 @@ static bool watch_signals(struct demo *demo)
 
 static void print_opening(const struct demo *demo)
 {
-	printf("Five accidents, each twice: straight to a payments API that knows nothing\n"
-	       "of idempotency keys, and with hapax before that API.\n"
+	printf("Five accidents, each played twice: directly against a payments API that knows\n"
+	       "nothing of idempotency keys, and with hapax in front of that API.\n"
 	       "\n"
 	       "   without:  client ─▶ flaky network ─▶ payments API ─▶ ledger\n"
 	       "   with:     client ─▶ flaky network ─▶ hapax ─▶ payments API ─▶ ledger\n"
@@ -81,23 +81,23 @@ static void print_try(const struct demo *demo)
 	char program[PATH_MAX];
 
 	find_program(program, sizeof(program));
-	printf("\nIt all keeps running now; Ctrl-C ends it. Try in another terminal:\n"
+	printf("\nEverything keeps running; Ctrl-C ends it. Try this in another terminal:\n"
 	       "\n"
-	       "  # a payment; the same line again is answered, not paid again\n"
+	       "  # A payment. Send it again: the same answer, and nothing is paid twice.\n"
 	       "  curl -i http://127.0.0.1:%u/payments -H 'Idempotency-Key: \"order-1001\"' \\\n"
 	       "    -H 'Content-Type: application/json' -d '{\"amount\": 499, \"currency\": \"EUR\"}'\n"
 	       "\n"
-	       "  # the same without hapax: port %u. Through a network that loses the\n"
-	       "  # answer: port %u (before hapax), with this header:\n"
-	       "  #   -H '" HPX_DEMO_NETWORK_FIELD ": " HPX_DEMO_LOSE_ANSWER "'\n"
-	       "  # With the same header on port %u the answer is lost behind hapax, and\n"
-	       "  # the operation is unknown until somebody settles it.\n"
+	       "  # Without hapax: the same on port %u.\n"
+	       "  # To lose the answer, add: -H '" HPX_DEMO_NETWORK_FIELD ": " HPX_DEMO_LOSE_ANSWER "'\n"
+	       "  #   on port %u it is lost between client and hapax: a retry gets it;\n"
+	       "  #   on port %u it is lost between hapax and the API: the operation is\n"
+	       "  #   unknown until a person settles it.\n"
 	       "\n"
-	       "  # the two ledgers\n"
+	       "  # The two ledgers, without and with hapax.\n"
 	       "  curl http://127.0.0.1:%u/ledger\n"
 	       "  curl http://127.0.0.1:%u/ledger\n"
 	       "\n"
-	       "  # what hapax knows: of that payment, of all, and in numbers\n"
+	       "  # What hapax knows: this payment, all payments, and the metrics.\n"
 	       "  %s keys show --key order-1001 --store %s\n"
 	       "  %s keys ls --store %s\n"
 	       "  curl http://127.0.0.1:%u/metrics\n",

@@ -266,12 +266,12 @@ static bool settle_crash(struct hpx_demo_stage *stage, const struct hpx_demo_rep
 	char answer_path[PATH_MAX], text[128];
 
 	snprintf(answer_path, sizeof(answer_path), "%s/answer.http", stage->folder);
-	hpx_demo_report_text("Nobody but the API can know what became of it, so hapax sends\n"
-			     "nothing again and says so. A person finds it on the list:");
+	hpx_demo_report_text("Only the API can know what became of it, so hapax sends nothing again,\n"
+			     "and says so. A person finds the payment on the list");
 	bool right = show_keys(stage, report, "hapax keys ls --state unknown", list, 3);
 
 	hpx_demo_pay(stage->one_shot, stage->with.network.server.port, &step->order, &reply);
-	hpx_demo_report_text("and asks the API, which was given the reference with the payment:");
+	hpx_demo_report_text("and asks the API, which got the reference with the payment:");
 	hpx_demo_report_command(report, "curl -i \"$API/payments?operation=$REFERENCE\" "
 					"> answer.http");
 	right = right && ask_api(stage, reply.operation, answer_path) &&
@@ -310,9 +310,9 @@ static const struct step steps[] = {
 	  .order = { .key = "changed-1", .order = "changed-amount", .cents = 4000 },
 	  .act = changed_amount },
 	{ .title = "A crash in the middle",
-	  .text = "99.00 are being paid when the proxy between client and API dies:\n"
-		  "without hapax a plain one, with hapax hapax itself, by kill -9.\n"
-		  "It is started again, and the client retries.",
+	  .text = "99.00 are being paid when the proxy between client and API dies (with\n"
+		  "hapax, that is hapax itself: kill -9). It is started again, and the\n"
+		  "client retries.",
 	  .order = { .key = "crash-1", .order = "crash", .cents = 9900 },
 	  .act = crash_in_the_middle,
 	  .settle = settle_crash },

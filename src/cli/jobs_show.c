@@ -71,7 +71,7 @@ static void print_job(const struct hpx_operator_command *command, const struct s
 	hpx_operator_print_text(job->path, 0);
 	putchar('\n');
 	print_headers(job->headers);
-	printf("%-10s %zu bytes (--body writes them)\n", "body", job->body.len);
+	printf("%-10s %zu bytes (--body prints them)\n", "body", job->body.len);
 	printf("%-10s %s\n", "key", shown->key);
 	printf("%-10s %s (%s)\n", "operation", shown->reference,
 	       shown->has_operation ? hpx_keys_state(&shown->operation) : "no longer there");

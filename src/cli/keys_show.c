@@ -21,7 +21,7 @@ static const struct hpx_reconcile_settings *reconcile_settings_of(const struct h
 	return found != NULL ? &found->reconcile : &settings->fallback.reconcile;
 }
 
-/* Who is asked, for people. */
+/* The words for who is asked: the probe of a route or a target. */
 static const char *asked_by(struct hpx_operator_command *command, struct hpx_span route,
 			    struct hpx_span target)
 {
@@ -55,7 +55,7 @@ void hpx_keys_probe_print(const struct hpx_operator_command *command,
 {
 	char age[HPX_OPERATOR_AGE_SIZE];
 
-	/* hpx_keys_probe_read has filled it in. */
+	/* Filled in by hpx_keys_probe_read. */
 	HPX_ASSERT(probe->by != NULL);
 	printf("%-10s ", "asked");
 	if (probe->known && probe->next.person) {
@@ -229,7 +229,7 @@ static void print_answer(const struct shown_operation *shown)
 		hpx_operator_print_text(line, 0);
 		putchar('\n');
 	}
-	printf("  (%zu bytes of body; --body writes them)\n", shown->answer->body.len);
+	printf("  (%zu bytes of body; --body prints them)\n", shown->answer->body.len);
 }
 
 /* The commands by which a person can settle an unknown outcome. */

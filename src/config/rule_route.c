@@ -377,7 +377,9 @@ static void warn_in_one_line(const struct hpx_settings *settings, struct hpx_con
 	hpx_config_remark(report, HPX_CONFIG_WARNING, 0, 0, HPX_SPAN("defaults.server_error"),
 			  "is not given (for %s%s%s), and a retry after a 500 runs again: " QUESTION,
 			  routes, routes[0] != '\0' && fallback ? ", and " : "",
-			  fallback ? "all other guarded requests" : "");
+			  !fallback         ? "" :
+			  routes[0] != '\0' ? "all other guarded requests" :
+					      "all guarded requests");
 }
 
 static void warn_each(const struct hpx_settings *settings, struct hpx_config_report *report)
