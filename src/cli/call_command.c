@@ -250,7 +250,7 @@ static int read_options(struct hpx_call_command *command, struct hapax_client_op
 	    (!hpx_span_u64(hpx_span_of(flags->attempts), ATTEMPTS_MAX, &attempts) || attempts == 0))
 		return hpx_call_complain(HPX_EXIT_USAGE, "--attempts needs a number from 1 to %d",
 					 ATTEMPTS_MAX);
-	/* libcurl would fail by it too, once for each attempt. */
+	/* Checked here, because libcurl would report it once for each attempt. */
 	if (flags->ca_file != NULL && access(flags->ca_file, R_OK) != 0)
 		return hpx_call_complain(HPX_EXIT_USAGE, "--cacert %s: %s", flags->ca_file,
 					 strerror(errno));

@@ -36,7 +36,7 @@ static bool is_same(const uint8_t place[HPX_DIGEST_SIZE], const uint8_t key[HPX_
 	       (place[HPX_DIGEST_SIZE - 1] & ~MARK) == key[HPX_DIGEST_SIZE - 1];
 }
 
-/* Where the key is, or would be; there is always a free place. */
+/* The place where the key is, or would be; there is always a free place. */
 static size_t place_of(const struct hpx_digest_set *set, const uint8_t key[HPX_DIGEST_SIZE])
 {
 	size_t at = 0;
@@ -84,7 +84,7 @@ static enum hpx_status grow(struct hpx_digest_set *set, bool numbered)
 	return HPX_OK;
 }
 
-/* The place of the name, taken now or before. */
+/* Finds the place of the name, or takes one for it. */
 static enum hpx_status take(struct hpx_digest_set *set, struct hpx_span name, bool numbered,
 			    size_t *ret_at)
 {

@@ -13,16 +13,16 @@
 #include "core/number.h"
 
 #define READ_BYTES 65536
-/* Of a name in the ledger. Ours have no longer ones. */
+/* The longest name in a ledger. Ours are shorter. */
 #define NAME_MAX_BYTES 1024
 #define PROGRESS_ROWS 100000
 /* Operations or jobs that are read at once. A page grows, up to the bound, where more
  * changed in one millisecond. */
 #define PAGE 1000
 #define PAGE_MAX 1000000
-/* Of a name of ours. A key is far shorter. */
+/* The longest name of ours. A key is far shorter. */
 #define OUR_NAME_MAX_BYTES 4096
-/* Between two exports that say "not applied", where no rule says how long. */
+/* The time between two exports that say "not applied", where no rule says how long. */
 #define CONFIRM_AFTER_MS 60000
 
 /* ---- settling ---- */

@@ -27,9 +27,9 @@ struct hapax_client {
 	atomic_bool interrupted;
 };
 
-/* What the journal keeps of a credential. Never the value: a salted hash tells
- * whether the same one is given again, because with another one the API would take
- * the key for another caller's, and do it a second time. */
+/* What the journal keeps of a credential: a salted hash, never the value. The hash
+ * tells whether a resumed call is given the same credential. With another one the API
+ * would take the key for another caller's, and execute the request a second time. */
 #define HPX_SALT_SIZE 16
 struct hpx_credential_hash {
 	uint8_t salt[HPX_SALT_SIZE];
@@ -40,7 +40,7 @@ struct hpx_credential_hash {
 struct hpx_call_field {
 	char *name;
 	char *value; /* NULL: a credential that was not given again yet */
-	char *file;  /* that it was read from; NULL: none */
+	char *file;  /* the file that the value was read from; NULL: none */
 	bool secret;
 	struct hpx_credential_hash hash; /* of a secret */
 };
@@ -58,10 +58,10 @@ struct hapax_call {
 	bool key_bare;
 	bool resumed;
 	bool sent;        /* hapax_call_send was called */
-	bool unconfirmed; /* done, and the journal was not told yet */
-	/* Where it stands; written down before and after each attempt. */
+	bool unconfirmed; /* done, and the journal does not say so yet */
+	/* The state of the call, written down before and after each attempt. */
 	int64_t id;   /* 0: not in the journal */
-	int claim_fd; /* the entry is ours while it is open; -1 */
+	int claim_fd; /* the lock on the entry; -1: none */
 	enum hapax_entry_state state;
 	unsigned attempts;
 	bool sending; /* an attempt was begun and has not ended */
@@ -72,7 +72,7 @@ struct hapax_call {
 	/* The last whole answer. */
 	unsigned status;
 	struct hpx_buffer headers_in; /* lines, and a NUL behind them */
-	struct hpx_buffer values_in;  /* the same with a NUL behind each */
+	struct hpx_buffer values_in;  /* the same lines, each ended by a NUL */
 	struct hpx_buffer body_in;
 	bool body_kept;
 	struct hapax_outcome outcome;
@@ -123,10 +123,10 @@ enum hpx_status hpx_attempt_check(const struct hapax_call *call, struct hpx_span
 /* The answer becomes the call's, in place of an earlier one; false when out of
  * memory. */
 bool hpx_answer_take(struct hapax_call *call, struct hpx_egress_request *request);
-/* Of an attempt whose answer, if there is one, was taken. */
+/* What core/retry must know of an attempt, whose answer, if any, was taken. */
 struct hpx_retry_facts hpx_answer_facts(const struct hapax_call *call,
 					const struct hpx_egress_request *request);
-/* Fills the outcome from where the call stands; its kind is the sender's. */
+/* Fills the outcome from the state of the call; the caller sets its kind. */
 void hpx_answer_outcome(struct hapax_call *call);
 
 #endif

@@ -1,8 +1,8 @@
-/* One attempt and its answer. The attempt goes by the transfer that jobs are
- * delivered with (egress/): a fresh connection that is closed behind it, so that
- * libcurl never sends again by itself, and the proof whether a byte left. HTTP/1.1
- * only: in HTTP/2 libcurl does send again by itself, where a stream is refused, and
- * with one request on a connection there is nothing to be had for that. */
+/* One attempt and its answer. The attempt is a transfer of egress/, as for jobs: on a
+ * fresh connection that is closed afterwards, so that libcurl never sends again by
+ * itself, and with the proof whether a byte left. HTTP/1.1 only: in HTTP/2 libcurl
+ * sends a request again by itself when its stream is refused, and one request per
+ * connection gains nothing from HTTP/2. */
 #include "base/clock.h"
 #include "base/crash_point.h"
 #include "base/status.h"
@@ -46,9 +46,8 @@ static int on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_
 	return 1;
 }
 
-/* What is other than for jobs: the proxies of the environment are asked, as
- * whoever runs a client expects, and their answer to CONNECT is not taken for
- * the API's. */
+/* Other than for jobs, the proxies of the environment are used, as people expect of a
+ * client. Their answer to CONNECT is not taken for the API's. */
 static CURLcode set_up(struct attempt_progress *progress)
 {
 	CURL *easy = progress->transfer->easy;
@@ -75,8 +74,8 @@ static void fill_request(const struct hapax_call *call, struct hpx_span headers,
 		.body = hpx_span(call->body, call->body_len),
 		.connect_timeout_ms = options->connect_timeout_ms,
 		.timeout_ms = options->timeout_ms,
-		/* A machine that slept meanwhile does not go on where it was: the
-		 * boot clock counts that, libcurl's does not. */
+		/* The boot clock also counts the time in which the machine sleeps;
+		 * libcurl's clock does not. */
 		.send_until_ms = hpx_clock_boot_ms() + options->timeout_ms,
 		.answer_bytes_max = options->answer_bytes_max,
 		.ca_file = options->ca_file,
@@ -126,7 +125,8 @@ const struct hapax_outcome *hapax_call_outcome(const struct hapax_call *call)
 	return call != NULL ? &call->outcome : NULL;
 }
 
-/* Answers' lines are of our own making: "Name: value", and a NUL for the CR. */
+/* The lines of an answer were written by hpx_answer_take: "Name: value", with a NUL
+ * for the CR. */
 const char *hapax_call_answer_header(const struct hapax_call *call, const char *name)
 {
 	if (call == NULL || name == NULL)

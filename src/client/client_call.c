@@ -60,7 +60,8 @@ enum hapax_result hapax_call_key(struct hapax_call *call, const char *key, char 
 		return hpx_client_error(HAPAX_MISUSE, problem,
 					"a key is given before the call is sent, and a "
 					"resumed call has one");
-	/* Bare, the server would read a leading quote as an RFC 9651 String. */
+	/* A bare key must not begin with a quote: the server would read an RFC 9651
+	 * String. */
 	enum hpx_status status = hpx_key_parse_bare(hpx_span_of(key), &parsed, &reason);
 	if (status == HPX_OK && call->key_bare)
 		status = key[0] == '"' ? HPX_INVALID :
@@ -126,7 +127,7 @@ void hapax_call_free(struct hapax_call *call)
 	free(call);
 }
 
-/* The rest is read, not changed: no key is needed, and curl is at hand. */
+/* Other methods change nothing: they need no key, and curl can send them. */
 static bool is_method(const char *method)
 {
 	static const char *const methods[] = { "POST", "PUT", "PATCH", "DELETE" };

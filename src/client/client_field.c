@@ -23,7 +23,8 @@ static bool contains(struct hpx_span name, struct hpx_span word)
 	return false;
 }
 
-/* Too many are better than too few: one more to be given again at a resume. */
+/* In doubt a name is a credential's: then one value more must be given again at a
+ * resume. */
 static bool is_credential(struct hpx_span name)
 {
 	static const struct hpx_span words[] = {
@@ -44,7 +45,7 @@ static bool is_credential(struct hpx_span name)
 	       hpx_span_ieq(hpx_span_skip(name, name.len - 3), HPX_SPAN("key"));
 }
 
-/* The case of a name does not matter to anybody else either. */
+/* Names are hashed in lower case, because their case has no meaning. */
 static void add_name(struct hpx_sha256 *hash, struct hpx_span name)
 {
 	char small[256];
@@ -100,8 +101,7 @@ static enum hapax_result refuse_field(struct hpx_span name, const char *why, cha
 	return hpx_client_error(HAPAX_INVALID, problem, "the header field %s %s", shown, why);
 }
 
-/* Where the message ends and what becomes of the connection is not the
- * caller's to say. */
+/* Refuses fields that frame the message or belong to the connection. */
 static enum hapax_result check_field(const struct hapax_call *call, struct hpx_span name,
 				     struct hpx_span value, char *problem)
 {

@@ -16,7 +16,7 @@
 
 #define MINUTE_MS 60000
 #define DAY_MS ((int64_t)86400000)
-/* Of every time that is given. */
+/* The largest value of every time option. */
 #define TIME_MAX_MS (365 * DAY_MS)
 
 /* ---- results ---- */
@@ -87,7 +87,7 @@ static void set_default(int64_t *option, int64_t value)
 		*option = value;
 }
 
-/* The texts are copied; both are NULL or the client's own. */
+/* Copies the options with their texts. A text that could not be copied is NULL. */
 static bool take_options(struct hapax_client *client, const struct hapax_client_options *given)
 {
 	struct hapax_client_options *options = &client->options;
@@ -184,7 +184,8 @@ void hapax_client_interrupt(struct hapax_client *client)
 	if (client == NULL)
 		return;
 	atomic_store(&client->interrupted, true);
-	/* It fails only where the counter is full, and then it was told before. */
+	/* The write fails only where the counter is full, and then the eventfd is
+	 * readable already. */
 	if (write(client->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }

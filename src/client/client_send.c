@@ -20,7 +20,8 @@
 #include "client/journal.h"
 
 #define TICK_MS 1000
-/* A wall clock is corrected by less. One that was set back tells no age. */
+/* Corrections of a wall clock are smaller. A clock that was set back further says
+ * nothing about an age. */
 #define CORRECTION_MS 300000
 
 struct send_run {
@@ -69,8 +70,8 @@ static enum hapax_result record(struct hapax_call *call, char *problem)
 	return hpx_journal_update(call->client->journal, call, problem);
 }
 
-/* The attempt's beginning is durable before its first byte leaves. Without doubt
- * nothing has happened, so the key is as good as new. */
+/* The attempt's beginning is durable before its first byte leaves. While there is no
+ * doubt, nothing has happened, and the age of the key counts from now. */
 static enum hapax_result begin_attempt(struct send_run *run, char *problem)
 {
 	struct hapax_call *call = run->call;
@@ -224,7 +225,8 @@ static enum hapax_result end_attempt(struct send_run *run, char *problem)
 		end(run, HAPAX_INTERRUPTED, "it was interrupted");
 	call->unconfirmed = is_done(run) && call->client->options.confirm != 0;
 	if (call->unconfirmed) {
-		/* The journal goes on saying that it may have happened. */
+		/* Until the caller confirms, the journal still says that the call may
+		 * have happened. */
 		notify(run, HAPAX_ATTEMPT_ENDED);
 		return HAPAX_OK;
 	}
@@ -236,7 +238,7 @@ static enum hapax_result end_attempt(struct send_run *run, char *problem)
 	notify(run, HAPAX_ATTEMPT_ENDED);
 	if (result == HAPAX_OK)
 		return HAPAX_OK;
-	/* What the journal has errs on the safe side. */
+	/* The journal still says that the call may have happened, which is safe. */
 	if (is_done(run))
 		return HAPAX_UNCERTAIN;
 	end(run, HAPAX_GAVE_UP, "the journal cannot be written");
@@ -256,7 +258,7 @@ static void wait_for_next(struct send_run *run)
 			break;
 		run->report.wait_ms = left_ms;
 		notify(run, HAPAX_ATTEMPT_WAITS);
-		/* A signal only makes it look again. */
+		/* poll ends early by a signal; the loop then looks again. */
 		(void)poll(&wake, 1, (int)(left_ms < TICK_MS ? left_ms : TICK_MS));
 	}
 	if (is_interrupted(run))

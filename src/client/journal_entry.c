@@ -19,7 +19,8 @@ static enum hapax_result begin_write(struct hpx_journal *journal, char *problem)
 	return hpx_journal_error(journal, "cannot be written", problem);
 }
 
-/* Commits where `result` is HAPAX_OK, and lets others at the connection. */
+/* Commits where `result` is HAPAX_OK, rolls back otherwise, and unlocks the
+ * connection. */
 static enum hapax_result end_write(struct hpx_journal *journal, enum hapax_result result, char *problem)
 {
 	if (result == HAPAX_OK && hpx_statement_exec(journal->db, "COMMIT") != SQLITE_OK)
@@ -103,7 +104,8 @@ enum hapax_result hpx_journal_add(struct hpx_journal *journal, struct hapax_call
 		if (code != SQLITE_OK)
 			result = hpx_journal_error(journal, "cannot be written", problem);
 	}
-	/* Before the commit: nobody else can have seen it yet. */
+	/* The entry is claimed before the commit, when no other process can have seen
+	 * it. */
 	if (result == HAPAX_OK)
 		result = hpx_journal_claim(journal, id, &fd, problem);
 	result = end_write(journal, result, problem);
@@ -142,7 +144,7 @@ static int run_with_id(struct hpx_journal *journal, const char *text, int64_t id
 	return hpx_statement_run(&statement);
 }
 
-/* What a person wants to know stays: when, what, where, which key. */
+/* Deletes what is not needed any more; keeps when, what, where and which key. */
 static int strip_entry(struct hpx_journal *journal, int64_t id)
 {
 	int code = run_with_id(journal, "DELETE FROM field WHERE call = ?", id);
@@ -253,7 +255,8 @@ static bool read_call(struct hpx_statement *row, struct hapax_call *call)
 {
 	call->key_bare = hpx_statement_int(row, 5) != 0;
 	call->attempts = (unsigned)hpx_statement_int(row, 7);
-	/* The one who was sending it is gone, or we could not have claimed it. */
+	/* An entry that is `sending` was left by a process that died: otherwise it
+	 * could not be claimed. */
 	call->doubt = hpx_statement_int(row, 9) != 0 || hpx_statement_int(row, 8) != 0;
 	call->status = (unsigned)hpx_statement_int(row, 10);
 	call->created_ms = hpx_statement_int(row, 11);
@@ -349,7 +352,8 @@ struct entry_list {
 	struct hpx_buffer text; /* each with its NUL */
 };
 
-/* Places in `text` until it does not move any more. */
+/* Appends the text. The result is an offset into list->text, as a pointer, until
+ * pack_list knows where the text stays. */
 static const char *keep_text(struct entry_list *list, struct hpx_span text, enum hpx_status *status)
 {
 	size_t at = list->text.len;

@@ -14,7 +14,7 @@
 /* "hpxc" */
 #define APPLICATION_ID 0x68707863
 #define SCHEMA_VERSION 1
-/* Others write a few rows and are gone. */
+/* How long to wait for another process, which writes only a few rows. */
 #define BUSY_MS 10000
 
 /* `sending`: an attempt was begun and has not ended. `first_ms`: the time of the
@@ -54,7 +54,7 @@ void hpx_statement_bind_int(struct hpx_statement *statement, int64_t value)
 		statement->code = sqlite3_bind_int64(statement->stmt, ++statement->index, value);
 }
 
-/* A NULL pointer would bind NULL, where an empty value is meant. */
+/* An empty value is bound as "": a NULL pointer would bind NULL. */
 void hpx_statement_bind_blob(struct hpx_statement *statement, struct hpx_span bytes)
 {
 	if (statement->code == SQLITE_OK)
@@ -91,7 +91,7 @@ struct hpx_span hpx_statement_bytes(struct hpx_statement *statement, int column)
 	const void *bytes = sqlite3_column_blob(statement->stmt, column);
 	int len = sqlite3_column_bytes(statement->stmt, column);
 
-	/* An empty value has no pointer, and is there all the same. */
+	/* SQLite gives an empty value as NULL; it is not absent. */
 	if (bytes == NULL && sqlite3_column_type(statement->stmt, column) != SQLITE_NULL)
 		bytes = "";
 	return hpx_span(bytes, len > 0 ? (size_t)len : 0);
@@ -99,7 +99,7 @@ struct hpx_span hpx_statement_bytes(struct hpx_statement *statement, int column)
 
 int hpx_statement_end(struct hpx_statement *statement)
 {
-	/* The step's error again, which is kept already. */
+	/* sqlite3_finalize returns the last step's error, which is kept already. */
 	sqlite3_finalize(statement->stmt);
 	statement->stmt = NULL;
 	return statement->code;
@@ -276,8 +276,8 @@ struct journal_identity {
 	int64_t tables;
 };
 
-/* The tables first: another process may be making them meanwhile, and there must
- * be no moment at which they seem to be somebody else's. */
+/* The number of tables is read first: another process may be making them, and a
+ * journal that is half made must not look like another program's file. */
 static int identify(sqlite3 *db, struct journal_identity *ret_identity)
 {
 	int code = read_number(db, "SELECT count(*) FROM sqlite_schema", &ret_identity->tables);
@@ -297,7 +297,7 @@ static enum hapax_result refuse_foreign(struct hpx_journal *journal, char *probl
 				journal->path);
 }
 
-/* Changes nothing, whosever file it is. */
+/* Reads only: the file may be another program's. */
 static enum hapax_result check_file(struct hpx_journal *journal, bool *ret_empty, char *problem)
 {
 	struct journal_identity identity = { 0, 0, 0 };
@@ -316,7 +316,7 @@ static enum hapax_result check_file(struct hpx_journal *journal, bool *ret_empty
 	return HAPAX_OK;
 }
 
-/* Somebody else may have been faster. */
+/* Another process may have made the tables meanwhile. */
 static enum hapax_result make_schema(struct hpx_journal *journal, char *problem)
 {
 	bool empty;
@@ -362,7 +362,7 @@ static enum hapax_result open_database(struct hpx_journal *journal, char *proble
 	if (code != SQLITE_OK)
 		return hpx_journal_error(journal, "cannot be opened", problem);
 	enum hapax_result result = check_file(journal, &empty, problem);
-	/* The mode is the connection's; behind the check, because it may write. */
+	/* The journal mode is set after the check, because setting it may write. */
 	if (result == HAPAX_OK &&
 	    hpx_statement_exec(journal->db, "PRAGMA journal_mode = TRUNCATE") != SQLITE_OK)
 		result = hpx_journal_error(journal, "cannot be opened", problem);

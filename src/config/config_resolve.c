@@ -15,7 +15,7 @@
 #define SECRET_PROBLEM_SIZE 200
 /* Secrets of one webhook; a rotation has two. */
 #define KEYS_MAX 8
-/* How many callers are remembered; the cache of subrequests has no option. */
+/* How many subrequests are remembered; there is no option for it. */
 #define CACHE_ENTRIES_MAX 10000
 #define BREAKER_OPEN_MS 1000
 /* How much longer than a delivery the breaker waits for its result. */
@@ -208,7 +208,7 @@ static enum hpx_status trim_url(struct hpx_parse_context *context, const char **
 	return text.ptr != NULL ? HPX_OK : HPX_NOMEM;
 }
 
-/* `service`: the one that the probe asks where it names none itself. */
+/* `service` is asked where the probe names no service itself. */
 static enum hpx_status resolve_probe(struct hpx_parse_context *context, const struct hpx_location *location,
 				     struct hpx_probe *probe, const struct hpx_caller *service)
 {
@@ -262,8 +262,8 @@ static void find_target(const struct hpx_settings *settings, struct hpx_route *r
 				NULL;
 }
 
-/* A route that names one source of a credential means that instead of the
- * other one, which `defaults` name. */
+/* The credential's source that a route names (file or env) replaces the other one,
+ * which it has from `defaults`. */
 static void replace_source(const struct hpx_location *location, struct hpx_credentials *credentials)
 {
 	bool file = hpx_location_given(location, "reconcile.probe.credentials.", "file")->given;

@@ -45,9 +45,9 @@ struct hpx_location hpx_location_route(const struct hpx_parse_context *context, 
 				      context->settings->routes[n].line, match->column };
 }
 
-static struct hpx_location spot_named(const struct hpx_parse_context *context,
-				      const struct hpx_section_given *named, const char *word,
-				      struct hpx_span name)
+static struct hpx_location location_named(const struct hpx_parse_context *context,
+					  const struct hpx_section_given *named, const char *word,
+					  struct hpx_span name)
 {
 	return (struct hpx_location){ hpx_arena_printf(context->scratch, "%s.%.*s", word,
 						       HPX_SPAN_ARG(name)),
@@ -57,15 +57,15 @@ static struct hpx_location spot_named(const struct hpx_parse_context *context,
 struct hpx_location hpx_location_target(const struct hpx_parse_context *context, size_t n)
 {
 	HPX_ASSERT(n < context->settings->target_count);
-	return spot_named(context, &context->target_sections[n], "targets",
-			  context->targets[n].name);
+	return location_named(context, &context->target_sections[n], "targets",
+			      context->targets[n].name);
 }
 
 struct hpx_location hpx_location_webhook(const struct hpx_parse_context *context, size_t n)
 {
 	HPX_ASSERT(n < context->settings->webhook_count);
-	return spot_named(context, &context->webhook_sections[n], "webhooks",
-			  context->webhooks[n].name);
+	return location_named(context, &context->webhook_sections[n], "webhooks",
+			      context->webhooks[n].name);
 }
 
 static struct hpx_span path_of(const struct hpx_location *location, const char *group,

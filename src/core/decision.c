@@ -84,8 +84,8 @@ const char *hpx_decision_name(enum hpx_decision_kind kind)
 	return names[kind];
 }
 
-/* How the route wants a lost attempt to be taken, as the record keeps it. What
- * a job delivers is nobody's to resume or to void. */
+/* What becomes of a lost attempt, by the route's options, as the record keeps it. The
+ * attempt of a job can be neither resumed nor voided by a retry. */
 static enum hpx_when_lost when_lost(const struct hpx_policy *policy)
 {
 	if (policy->deliver == HPX_DELIVER_ASYNC)
@@ -126,8 +126,8 @@ static void reserve_anew(struct hpx_decision *decision, const struct hpx_ask *as
 	reserve(decision, ask, policy, now);
 }
 
-/* The upstream is trusted to know an attempt that was lost by its key, and has
- * forgotten it by now: another one could happen twice. */
+/* Whether the upstream, which is trusted to recognise a lost attempt by its key, has
+ * forgotten the key by now. Another attempt could then happen twice. */
 static bool forgotten_upstream(const struct hpx_record *record, const struct hpx_policy *policy,
 			       const struct hpx_moment *now)
 {
@@ -145,8 +145,8 @@ static void reserve_again(struct hpx_decision *decision, const struct hpx_ask *a
 		reserve(decision, ask, policy, now);
 }
 
-/* A lost lease: what the record says becomes of it, and where that is another
- * attempt, this is it. */
+/* A lost lease: the record says what becomes of the operation. Where it says another
+ * attempt, this request is that attempt. */
 static void lose(struct hpx_decision *decision, const struct hpx_ask *ask,
 		 const struct hpx_policy *policy, const struct hpx_moment *now)
 {

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
-/* One more than the state, so that what is not named is not allowed. */
+/* One more than the state: 0, where the table names nothing, means "not allowed". */
 #define TO(state) (HPX_JOB_##state + 1)
 /* The move changes nothing: it was made before, by the same claim. */
 #define SAME 255u
@@ -99,7 +99,8 @@ bool hpx_job_due(const struct hpx_delivery *delivery, const struct hpx_moment *n
 		delivery->due_ms - now->wall_ms > HPX_JOB_AHEAD_MAX_MS);
 }
 
-/* Never so late that it would count as a clock set back, and be sent at once. */
+/* Bounded, because a time further ahead counts as a clock that was set back, and would
+ * be due at once. */
 static int64_t due_after(const struct hpx_moment *now, int64_t delay_ms)
 {
 	return now->wall_ms + (delay_ms < HPX_JOB_AHEAD_MAX_MS ? delay_ms : HPX_JOB_AHEAD_MAX_MS);
@@ -110,8 +111,8 @@ static bool lease_lost(const struct hpx_delivery *delivery, const struct hpx_mom
 	return delivery->state == HPX_JOB_SENDING && delivery->lease_until_ms <= now->lease_ms;
 }
 
-/* J3. A wall clock that is not to be trusted, or that was set back behind the
- * first sending, tells nothing of how long the target still remembers. */
+/* J3. A wall clock that is held, or was set back behind the first sending, does not
+ * tell how long the target still remembers. */
 static bool may_resend(const struct hpx_delivery *delivery, const struct hpx_moment *now)
 {
 	return !now->hold_expiry && delivery->resend_until_ms != 0 &&
@@ -119,14 +120,14 @@ static bool may_resend(const struct hpx_delivery *delivery, const struct hpx_mom
 	       now->wall_ms < delivery->resend_until_ms;
 }
 
-/* Who knows no budget (the sweeper) leaves it to who claims it next. */
+/* The sweeper knows no budget: whoever claims the job next checks it. */
 static bool has_budget(const struct hpx_delivery *delivery, const struct hpx_job_args *args)
 {
 	return args->attempts_max == 0 ||
 	       delivery->attempt - delivery->budget < args->attempts_max;
 }
 
-/* J3, J4: what an unsure sending leads to, and one that a 409 answered. */
+/* J3, J4: the state after a sending that may have happened, or that a 409 answered. */
 static unsigned target_of_lost(const struct hpx_delivery *delivery,
 			       const struct hpx_job_args *args)
 {
@@ -175,9 +176,9 @@ static unsigned target_of(const struct hpx_delivery *delivery, enum hpx_job_move
 	}
 }
 
-/* It was sent, and is thought not to have happened: the next sending counts as
- * the first. An unsure one is sent again only to who still knows the key, and
- * brings the answer. */
+/* Whether the job was sent and is believed not to have happened. The next sending then
+ * counts as the first. An unsure job is sent again only while the target knows the
+ * key. */
 static bool would_be_a_second(const struct hpx_delivery *delivery)
 {
 	return delivery->attempt > 0 && !delivery->unsure;
@@ -200,7 +201,7 @@ static bool guarded_move_holds(const struct hpx_delivery *delivery, enum hpx_job
 	}
 }
 
-/* What is not visible ASCII is left out; an id of nothing else is none. */
+/* Keeps the visible ASCII of the id. An id without any is none. */
 static void keep_provider_id(struct hpx_delivery *delivery, struct hpx_span id)
 {
 	char kept[HPX_PROVIDER_ID_SIZE] = "";
@@ -213,7 +214,7 @@ static void keep_provider_id(struct hpx_delivery *delivery, struct hpx_span id)
 		memcpy(delivery->provider_id, kept, sizeof(kept));
 }
 
-/* As if it had not been claimed. */
+/* Undoes the claim: the job is queued as before. */
 static void take_back(struct hpx_delivery *delivery)
 {
 	HPX_ASSERT(delivery->state == HPX_JOB_QUEUED);
@@ -260,7 +261,7 @@ static void enter(struct hpx_delivery *delivery, enum hpx_job_move move,
 		delivery->token = (struct hpx_token){ { 0 } };
 	if (state == HPX_JOB_QUEUED)
 		delivery->due_ms = due_after(&args->now, args->delay_ms);
-	/* Settled, or on a person's word: nothing of it happened. */
+	/* After these moves it is certain, or a person says, that nothing happened. */
 	if (move == HPX_JOB_MOVE_UNAPPLY || move == HPX_JOB_MOVE_RETRY ||
 	    move == HPX_JOB_MOVE_REQUEUE)
 		delivery->unsure = false;

@@ -58,7 +58,7 @@ static void list_column(struct hpx_ledger *ledger, struct hpx_span name)
 	if (list->len > LIST_CUT)
 		return;
 	name = hpx_span_first(name, LIST_NAME);
-	/* Where memory is short, the list is: the error is said all the same. */
+	/* Out of memory: the list is cut short, and the error is still reported. */
 	if (hpx_buffer_printf(list, "%s%.*s", comma, HPX_SPAN_ARG(name)) == HPX_OK &&
 	    list->len > LIST_CUT)
 		(void)hpx_buffer_text(list, ", ...");
@@ -86,7 +86,8 @@ static struct hpx_span csv_field(const struct hpx_ledger *ledger, size_t i)
 	size_t from = i > 0 ? ledger->ends[i - 1] : 0;
 
 	HPX_ASSERT(i < ledger->field_count);
-	/* An empty value is there all the same. */
+	/* A buffer that was never written has no memory: the value is empty, not
+	 * absent. */
 	if (ledger->text.ptr == NULL)
 		return HPX_SPAN("");
 	return hpx_span(ledger->text.ptr + from, ledger->ends[i] - from);

@@ -84,7 +84,7 @@ void hpx_breaker_succeeded(struct hpx_breaker *breaker)
 		*breaker = (struct hpx_breaker){ .state = HPX_BREAKER_CLOSED };
 }
 
-/* Without jitter: one probe per target and process is no herd. */
+/* Without jitter: only one probe per target and process is sent. */
 static void open_again(struct hpx_breaker *breaker, const struct hpx_breaker_rule *rule,
 		       int64_t now_ms)
 {

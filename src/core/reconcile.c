@@ -116,9 +116,9 @@ static void end_row(struct hpx_reconcile *reconcile)
 	reconcile->first_not_applied_ms = 0;
 }
 
-/* Whether this NOT_APPLIED is one more of the row. The moment must be later
- * than the first's even where no distance is asked for: the same evidence,
- * brought twice, is no second answer. */
+/* Whether this NOT_APPLIED counts as one more in a row. It must be about a later
+ * moment than the first, even where no distance is asked for: the same evidence twice
+ * is no second answer. */
 static bool counts(const struct hpx_reconcile *reconcile, const struct hpx_reconcile_rule *rule,
 		   int64_t about_ms)
 {
@@ -131,7 +131,7 @@ static bool counts(const struct hpx_reconcile *reconcile, const struct hpx_recon
 	       about_ms >= hpx_backoff_add(first, rule->confirm_after_ms);
 }
 
-/* True when the row is complete. */
+/* True: NOT_APPLIED was said often enough in a row. */
 static bool add_not_applied(struct hpx_reconcile *reconcile, const struct hpx_received_ruling *received,
 			    const struct hpx_reconcile_rule *rule, int64_t now_ms)
 {

@@ -26,7 +26,7 @@ static bool is_in_progress(const struct hpx_retry_facts *facts, bool doubt)
 	       (doubt || facts->retry_after_s >= 0 || facts->idempotency_error);
 }
 
-/* What is to be mended was not executed, unless the answer says so, or is a
+/* A request that must be mended was not executed, unless the answer says so or is a
  * failure. */
 static bool is_refused(const struct hpx_retry_facts *facts)
 {
@@ -50,8 +50,8 @@ static enum hpx_retry_action by_status(const struct hpx_retry_facts *facts, bool
 	return facts->status < 500 ? HPX_RETRY_ACTION_done : HPX_RETRY_ACTION_stop;
 }
 
-/* The first attempt runs on, and nobody knows yet how it ends (`concurrent:
- * accepted`). What is delivered later is pending instead, and sure to be tried. */
+/* The first attempt still runs, and its end is not known yet (`concurrent: accepted`).
+ * A request that is delivered later is pending instead, and will be tried. */
 static bool is_under_way(const struct hpx_retry_facts *facts)
 {
 	return facts->status == 202 && facts->operation && facts->in_progress;
@@ -76,7 +76,7 @@ static enum hpx_retry_action by_answer(const struct hpx_retry_facts *facts, bool
 	return by_status(facts, doubt);
 }
 
-/* Whether this attempt itself may have happened, its answer not being one. */
+/* Whether this attempt may have happened, where its answer is not definite. */
 static bool is_doubtful(const struct hpx_retry_facts *facts)
 {
 	if (facts->reached != HPX_REACHED_ANSWER)
@@ -175,7 +175,7 @@ void hpx_retry_read_body(struct hpx_span content_type, struct hpx_span body,
 	if (body.len > HPX_RETRY_DOCUMENT_MAX ||
 	    (!problem && !is_type(content_type, HPX_SPAN("application/json"))))
 		return;
-	/* What cannot be read, for whatever reason, says nothing. */
+	/* A body that cannot be read says nothing. */
 	if (hpx_json_tree_read(body, &hpx_json_limits_default, NULL, 0, &tree) != HPX_OK)
 		return;
 	if (problem)

@@ -14,7 +14,7 @@
 #define HPX_RETRY_ACTION_LIST(X) \
 	X(done)  /* definite: the key may be dropped */ \
 	X(again) /* the same request, with the same key */ \
-	X(stop)  /* not definite, and sending it again at once is no help */
+	X(stop)  /* not definite, and sending it again now does not help */
 
 enum hpx_retry_action {
 #define X(name) HPX_RETRY_ACTION_##name,

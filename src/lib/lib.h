@@ -10,6 +10,9 @@
 #include "hapax/hapax.h"
 #include "store/committer.h"
 
+/* The longest lease, as in the gateway's option. */
+#define HPX_LEASE_MAX_MS 3600000
+
 /* ---- lib_handle.c ---- */
 
 /* A store, and for connections of its own the committer in front of it. */

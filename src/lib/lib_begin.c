@@ -12,12 +12,11 @@
 
 #define LEASE_DEFAULT_MS 30000
 #define RETENTION_DEFAULT_MS 86400000
-/* As the gateway's options have it. */
-#define LEASE_MAX_MS 3600000
+/* The bound of the gateway's option retention. */
 #define RETENTION_MAX_MS (3650 * (int64_t)86400000)
 #define TEXT_MAX 8192
-/* A record that changes hands between two asks changes its recipe at most once
- * each time; more than this is somebody who uses the key up as fast as we ask. */
+/* The record's recipe can change between two tries, each time the key is used anew. A
+ * caller that meets more changes than this gets HAPAX_BUSY. */
 #define ASKS_MAX 4
 
 _Static_assert(HAPAX_LEASE_SIZE == HPX_REFERENCE_SIZE && HAPAX_LEASE_SIZE == HPX_LEASE_SIZE,
@@ -81,7 +80,7 @@ enum hapax_result hapax_fingerprint(const struct hapax_request *given,
 	return hpx_result_of(hpx_fingerprint(&plain, &meaning, work_bytes_max, ret_fingerprint));
 }
 
-/* A caller must have room for what it cannot do without. */
+/* The caller's struct must have at least the members before `point`. */
 #define OPERATION_SIZE_MIN offsetof(struct hapax_operation, point)
 
 /* ---- what is asked ---- */
@@ -113,7 +112,7 @@ static enum hapax_result check(const struct hapax *hapax, const struct hapax_beg
 		return hpx_lib_error(HAPAX_MISUSE, problem,
 				     "hapax_begin needs a handle, a tenant, a scope, a key, a "
 				     "fingerprint, and a place for the operation");
-	if (begin->lease_ms < 0 || begin->lease_ms > LEASE_MAX_MS || begin->retention_ms < 0 ||
+	if (begin->lease_ms < 0 || begin->lease_ms > HPX_LEASE_MAX_MS || begin->retention_ms < 0 ||
 	    begin->retention_ms > RETENTION_MAX_MS ||
 	    (unsigned)begin->on_lost > HAPAX_LOST_REPEAT)
 		return hpx_lib_error(HAPAX_MISUSE, problem,
@@ -172,9 +171,9 @@ static enum hpx_status fill(struct hpx_pending *pending, const struct hapax_begi
 
 /* ---- what is found ---- */
 
-static enum hapax_verdict verdict_of(enum hpx_decision_kind verdict)
+static enum hapax_verdict verdict_of(enum hpx_decision_kind kind)
 {
-	switch (verdict) {
+	switch (kind) {
 	case HPX_DECISION_EXECUTE:
 	case HPX_DECISION_EXECUTE_AGAIN:
 		return HAPAX_EXECUTE;
@@ -230,38 +229,38 @@ static void take_record(const struct hpx_pending *pending, struct hapax_operatio
 		hpx_lease_print(&record->id, &record->token, operation->lease);
 }
 
-/* A later attempt goes on where an earlier one got to. */
+/* A later attempt continues behind the last recovery point. */
 static enum hpx_status read_recovery_point(struct hpx_pending *pending, int64_t deadline_ms,
 					   struct hapax_operation *operation, char *detail)
 {
-	struct hpx_pending *reading;
+	struct hpx_pending *query;
 
 	if (operation->verdict != HAPAX_EXECUTE || pending->op.decision.record.point[0] == '\0')
 		return HPX_OK;
-	reading = hpx_pending_new(pending->hapax, HPX_VERB_READ_POINT);
-	if (reading == NULL)
+	query = hpx_pending_new(pending->hapax, HPX_VERB_READ_POINT);
+	if (query == NULL)
 		return HPX_NOMEM;
-	reading->op.id = pending->op.id;
-	reading->op.token = pending->op.decision.record.token;
-	enum hpx_status status = hpx_pending_run(&reading, deadline_ms, detail);
+	query->op.id = pending->op.id;
+	query->op.token = pending->op.decision.record.token;
+	enum hpx_status status = hpx_pending_run(&query, deadline_ms, detail);
 	if (status == HPX_OK) {
 		HPX_ASSERT(operation->memory == NULL);
-		memcpy(operation->point, reading->op.decision.record.point,
+		memcpy(operation->point, query->op.decision.record.point,
 		       sizeof(operation->point));
-		operation->memory = reading->op.read_point.data.ptr;
-		operation->data = reading->op.read_point.data.len > 0 ?
-					  reading->op.read_point.data.ptr :
+		operation->memory = query->op.read_point.data.ptr;
+		operation->data = query->op.read_point.data.len > 0 ?
+					  query->op.read_point.data.ptr :
 					  NULL;
-		operation->data_len = reading->op.read_point.data.len;
-		hpx_buffer_init(&reading->op.read_point.data, 0);
+		operation->data_len = query->op.read_point.data.len;
+		hpx_buffer_init(&query->op.read_point.data, 0);
 	}
-	hpx_pending_free(reading);
+	hpx_pending_free(query);
 	return status;
 }
 
-/* A record made by another recipe (the gateway's) can only be compared by the
- * fingerprint as it is: equal bytes were made by one recipe from one meaning,
- * and anything else is another request, as far as anybody can tell. */
+/* A record of another recipe (the gateway's) can be compared only by its fingerprint's
+ * bytes. Equal bytes come from one recipe and one meaning; other bytes count as
+ * another request. */
 static enum hpx_status reserve(struct hpx_pending **pending, int64_t deadline_ms, char *detail)
 {
 	enum hpx_status status = HPX_BUSY;
@@ -276,9 +275,9 @@ static enum hpx_status reserve(struct hpx_pending **pending, int64_t deadline_ms
 	return HPX_BUSY;
 }
 
-/* Nothing happens that was not reserved within half a lease of asking for it
- * (guarantee 1): a process that was paused finds this out here. What is part of
- * the caller's transaction is fenced by its commit. */
+/* Nothing is executed that was not reserved within half a lease after asking
+ * (guarantee 1). A process that was paused finds this out here. A reservation in the
+ * caller's transaction is fenced by its commit. */
 static bool took_too_long(const struct hapax *hapax, const struct hapax_operation *operation,
 			  int64_t deadline_ms)
 {

@@ -10,7 +10,7 @@
 
 #define TIMEOUT_DEFAULT_MS 10000
 #define TIMEOUT_MAX_MS 86400000
-/* As the gateway keeps them unless it is told otherwise. */
+/* The default of the option events.retention. */
 #define EVENT_RETENTION_MS (30 * (int64_t)86400000)
 
 /* ---- results ---- */
@@ -67,7 +67,7 @@ enum hapax_result hpx_result_of(enum hpx_status status)
 	}
 }
 
-/* What to do about it, where the store's own words do not say that. */
+/* What the caller can do, where the store's own words do not say it. */
 static const char *advice(enum hapax_result result)
 {
 	switch (result) {
@@ -117,8 +117,8 @@ enum hapax_result hpx_lib_bad_struct(const char *name, char *problem)
 			     name, name);
 }
 
-/* The store's words come last, and are cut to what is left; where they could
- * only say the same again, they are left out. */
+/* The store's words come last and are cut to the space that is left. They are left out
+ * where they would only repeat the advice. */
 enum hapax_result hpx_lib_result(enum hpx_status status, const char *detail, char *problem)
 {
 	enum hapax_result result = hpx_result_of(status);
@@ -176,7 +176,7 @@ void hpx_handle_trouble(struct hapax *hapax, char ret_trouble[HPX_STORE_PROBLEM_
 	pthread_mutex_unlock(&hapax->mutex);
 }
 
-/* Every token and mark is made of them. */
+/* Every token and mark is made of random bytes. */
 static enum hpx_status check_random(char *detail)
 {
 	enum hpx_status status = hpx_random_ready();
@@ -206,8 +206,8 @@ static enum hpx_status open_store(struct hapax *hapax, const char *url,
 	return hpx_committer_start(&with, &hapax->committer);
 }
 
-/* There is no lease here that could be stale, and no input but the address:
- * what was not found, or is of another version, is the store. */
+/* An opening has no lease that could be stale and no input but the address. So "not
+ * found" and "unsupported" are about the store. */
 static enum hapax_result tell_opening(enum hpx_status status, const char *detail, char *problem)
 {
 	if (status == HPX_NOT_FOUND || status == HPX_UNSUPPORTED)
@@ -261,7 +261,7 @@ static enum hapax_result misuse_of_connection(const char *function, char *proble
 			     "%s needs an open connection and a place for the handle", function);
 }
 
-/* The store is on the connection by now; the handle is all that is missing. */
+/* A handle for a store that is on the connection already. */
 static enum hapax_result borrowed(enum hpx_status status, struct hpx_store *store,
 				  const char *detail, struct hapax **ret_hapax, char *problem)
 {

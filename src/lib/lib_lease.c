@@ -9,9 +9,8 @@
 #include "lib/lib.h"
 
 #define BODY_BYTES_MAX ((size_t)16 << 20)
-#define LEASE_MAX_MS 3600000
 
-/* ---- the way of every one of them ---- */
+/* ---- what all calls with a lease share ---- */
 
 /* A pending op by this lease, or what is wrong with the lease. */
 static enum hapax_result prepare(struct hapax *hapax, const char *lease, enum hpx_verb verb,
@@ -32,7 +31,7 @@ static enum hapax_result prepare(struct hapax *hapax, const char *lease, enum hp
 	return HAPAX_OK;
 }
 
-/* Runs it; where its time was up, `*pending` is NULL. */
+/* Runs the op. `*pending` is NULL afterwards where the time was up. */
 static enum hapax_result run_pending(struct hpx_pending **pending, char *problem)
 {
 	char detail[HPX_STORE_PROBLEM_SIZE];
@@ -167,7 +166,7 @@ enum hapax_result hapax_advance(struct hapax *hapax, const char *lease, const ch
 	return run_and_free(pending, problem);
 }
 
-/* A query carries nothing that could be uncertain. */
+/* A query writes nothing: without an answer, the store is unavailable, not uncertain. */
 static enum hapax_result not_told(enum hapax_result result, char *problem)
 {
 	if (result != HAPAX_UNCERTAIN)
@@ -256,7 +255,7 @@ enum hapax_result hapax_enqueue(struct hapax *hapax, const char *lease,
 static enum hapax_result check_own_connections(const struct hapax *hapax, char *problem)
 {
 	if (hapax == NULL || hapax->committer != NULL)
-		return HAPAX_OK; /* what is NULL is told with the rest */
+		return HAPAX_OK; /* NULL is reported by `prepare` */
 	return hpx_lib_error(HAPAX_MISUSE, problem,
 			     "this needs a handle of hapax_open: it is durable at once, whatever "
 			     "becomes of the caller's transaction");
@@ -268,7 +267,7 @@ enum hapax_result hapax_renew(struct hapax *hapax, const char *lease, int64_t le
 	struct hpx_pending *pending = NULL;
 	enum hapax_result result = check_own_connections(hapax, problem);
 
-	if (result == HAPAX_OK && (lease_ms <= 0 || lease_ms > LEASE_MAX_MS))
+	if (result == HAPAX_OK && (lease_ms <= 0 || lease_ms > HPX_LEASE_MAX_MS))
 		result = hpx_lib_error(HAPAX_MISUSE, problem,
 				       "a lease is renewed for 1 ms to an hour");
 	if (result == HAPAX_OK)
@@ -346,7 +345,7 @@ enum hapax_result hapax_tidy(struct hapax *hapax, char *problem)
 		status = run_batches(hapax, HPX_VERB_REAP, REAP_BATCH, deadline_ms, detail);
 	if (status == HPX_OK)
 		status = hpx_store_maintain(hapax->store, detail);
-	/* Somebody else keeps the file in shape just now. */
+	/* Another process maintains the file at this moment. */
 	if (status == HPX_BUSY)
 		status = HPX_OK;
 	return hpx_lib_result(status, detail, problem);

@@ -16,9 +16,9 @@
 #include "base/thread.h"
 #include "lib/lib.h"
 
-/* The largest body with the largest headers, and the rest. */
+/* Of one op: the largest body (16 MiB), the headers, and everything else. */
 #define MEMORY_MAX ((size_t)20 << 20)
-/* While the store is down, abandoned calls wait for it; not any number of them. */
+/* The bound of all ops that wait for the store while it is down. */
 #define HELD_BYTES_MAX ((size_t)256 << 20)
 
 static bool init_sync(struct hpx_pending *pending)
@@ -66,7 +66,7 @@ bool hpx_pending_copy(struct hpx_pending *pending, struct hpx_span from, struct 
 	return ret_copy->ptr != NULL;
 }
 
-/* By the committer's contract: with these the store was not asked. */
+/* With these statuses, by the committer's contract, the store was not asked. */
 static bool was_asked(enum hpx_status status)
 {
 	return status != HPX_UNAVAILABLE && status != HPX_CLOSED && status != HPX_MISUSE;
@@ -143,7 +143,7 @@ static enum hpx_status run_here(struct hpx_pending *pending, char *detail)
 	return pending->op.status;
 }
 
-/* False: too much is waiting for the store already. */
+/* Counts the op's bytes. False: too many bytes wait for the store already. */
 static bool count_in(struct hpx_pending *pending)
 {
 	size_t bytes = sizeof(*pending) + pending->memory.used_bytes;
@@ -194,8 +194,8 @@ void hpx_pending_cancel(struct hpx_pending *pending)
 		discard(pending);
 		return;
 	}
-	/* In the caller's transaction, which may be past saving: then nothing
-	 * of the reservation is left either. */
+	/* The FAIL runs in the caller's transaction. Where that cannot be committed
+	 * any more, the reservation is gone with it. */
 	if (may_have_reserved(&pending->op)) {
 		become_fail(&pending->op);
 		run_here(pending, detail);

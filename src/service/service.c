@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/status.h"
 
-/* For the committer to write what is queued when the parts of the process have
- * ended. */
+/* How long the committer may take for the queued ops, when the parts of the process
+ * have ended. */
 #define LAST_COMMIT_MS 5000
 
 /* What a process that died had under way, found when the store was opened. */
@@ -133,7 +133,7 @@ static enum hpx_status open_store(struct hpx_service *service, char *problem)
 		.event_retention_ms = settings->event_retention_ms,
 		.job_retention_ms = settings->job_retention_ms,
 		.upstream_name = settings->upstream_name,
-		.lost = on_lost, /* while it is opened, and never later */
+		.lost = on_lost, /* called only while the store is opened */
 		.lost_user = &lost,
 	};
 
@@ -238,7 +238,7 @@ static enum hpx_status make_cache(struct hpx_service *service)
 
 /* ---- opening and closing ---- */
 
-/* main() has forbidden them. */
+/* Core dumps are forbidden by main(). */
 static void allow_core_dumps(void)
 {
 	struct rlimit limit;

@@ -99,20 +99,20 @@ enum hpx_status hpx_spec_file(struct hpx_span folder, struct hpx_span path, size
 
 /* ---- rules between values ---- */
 
-static const struct hpx_given *given_of(const struct hpx_spec_reading *reading, const char *path)
+static const struct hpx_given *given_of(const struct hpx_spec_context *context, const char *path)
 {
 	const struct hpx_option *option = hpx_option_find(&hpx_verify_options, hpx_span_of(path));
 
 	HPX_ASSERT(option != NULL);
-	return &reading->given.at[hpx_option_index(&hpx_verify_options, option)];
+	return &context->given.at[hpx_option_index(&hpx_verify_options, option)];
 }
 
 /* At the option, by the name that it was given by. None where its value was
  * refused: one mistake is one remark. */
-static void remark(struct hpx_spec_reading *reading, enum hpx_config_severity severity,
+static void remark(struct hpx_spec_context *context, enum hpx_config_severity severity,
 		   const char *path, const char *message)
 {
-	const struct hpx_given *given = given_of(reading, path);
+	const struct hpx_given *given = given_of(context, path);
 	char name[HPX_OPTION_PATH_SIZE];
 
 	if (given->wrong)
@@ -121,39 +121,39 @@ static void remark(struct hpx_spec_reading *reading, enum hpx_config_severity se
 		hpx_option_flag_name(hpx_option_find(&hpx_verify_options, hpx_span_of(path)), name);
 	else
 		snprintf(name, sizeof(name), "%s", path);
-	hpx_config_remark(reading->report, severity, given->line, given->column,
+	hpx_config_remark(context->report, severity, given->line, given->column,
 			  hpx_span_of(name), "%s", message);
 }
 
-static void need(struct hpx_spec_reading *reading, const char *path, const char *other,
+static void need(struct hpx_spec_context *context, const char *path, const char *other,
 		 const char *problem)
 {
-	if (given_of(reading, path)->given && !given_of(reading, other)->given)
-		remark(reading, HPX_CONFIG_MISTAKE, path, problem);
+	if (given_of(context, path)->given && !given_of(context, other)->given)
+		remark(context, HPX_CONFIG_MISTAKE, path, problem);
 }
 
-static void check_rules(struct hpx_spec_reading *reading)
+static void check_rules(struct hpx_spec_context *context)
 {
-	const struct hpx_verify_spec *spec = &reading->spec;
+	const struct hpx_verify_spec *spec = &context->spec;
 
-	if (!given_of(reading, "url")->given)
-		remark(reading, HPX_CONFIG_MISTAKE, "url",
+	if (!given_of(context, "url")->given)
+		remark(context, HPX_CONFIG_MISTAKE, "url",
 		       "is missing; say what is verified: hapax verify URL, or url in the file");
-	need(reading, "effects.count", "effects.get",
+	need(context, "effects.count", "effects.get",
 	     "needs the GET whose answer it points into (effects.get, --effects)");
-	need(reading, "crash.kill", "crash.start",
+	need(context, "crash.kill", "crash.start",
 	     "needs a way to start the server again (crash.start, --start-cmd)");
-	need(reading, "crash.start", "crash.kill",
+	need(context, "crash.start", "crash.kill",
 	     "is for crashes alone (crash.kill, --crash-cmd)");
-	if (spec->insecure && reading->has_url && !spec->tls)
-		remark(reading, HPX_CONFIG_NOTE, "insecure", "means nothing without https");
+	if (spec->insecure && context->has_url && !spec->tls)
+		remark(context, HPX_CONFIG_NOTE, "insecure", "means nothing without https");
 	if (spec->insecure && spec->tls)
-		remark(reading, HPX_CONFIG_WARNING, "insecure",
+		remark(context, HPX_CONFIG_WARNING, "insecure",
 		       "certificates are not checked: anybody on the way can read the "
 		       "credentials that are sent");
 	if (spec->other_body.len > 0 &&
 	    hpx_span_eq(spec->other_body, spec->requests[HPX_REQUEST_main].body))
-		remark(reading, HPX_CONFIG_MISTAKE, "other_body",
+		remark(context, HPX_CONFIG_MISTAKE, "other_body",
 		       "is the same as the body; it must mean something else");
 }
 
@@ -174,11 +174,11 @@ static bool inherit_headers(struct hpx_verify_request *request,
 
 /* A request takes from the main one what it does not say itself. `get` and `delete`
  * have methods of their own, and no body. */
-static void inherit(struct hpx_spec_reading *reading, enum hpx_verify_request_name name)
+static void inherit(struct hpx_spec_context *context, enum hpx_verify_request_name name)
 {
-	const struct hpx_verify_request *main = &reading->spec.requests[HPX_REQUEST_main];
-	struct hpx_verify_request *request = &reading->spec.requests[name];
-	const struct hpx_yaml_node *node = reading->request_nodes[name];
+	const struct hpx_verify_request *main = &context->spec.requests[HPX_REQUEST_main];
+	struct hpx_verify_request *request = &context->spec.requests[name];
+	const struct hpx_yaml_node *node = context->request_nodes[name];
 	bool reads = name == HPX_REQUEST_get, deletes = name == HPX_REQUEST_delete;
 
 	HPX_ASSERT(name != HPX_REQUEST_main && node != NULL);
@@ -189,13 +189,13 @@ static void inherit(struct hpx_spec_reading *reading, enum hpx_verify_request_na
 	if (request->body.ptr == NULL)
 		request->body = reads || deletes ? HPX_SPAN("") : main->body;
 	if (request->path.ptr == NULL && deletes)
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
+		hpx_config_remark(context->report, HPX_CONFIG_MISTAKE, node->line, node->column,
 				  HPX_SPAN("requests.delete"),
 				  "needs a path: say what may be deleted");
 	if (request->path.ptr == NULL)
 		request->path = main->path;
 	if (!inherit_headers(request, main))
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
+		hpx_config_remark(context->report, HPX_CONFIG_MISTAKE, node->line, node->column,
 				  HPX_SPAN("requests"),
 				  "has more than 64 header lines with those of the main request");
 }
@@ -239,41 +239,41 @@ static void add_content_type(struct hpx_verify_request *request)
 			HPX_SPAN("Content-Type: application/json");
 }
 
-static void complete(struct hpx_spec_reading *reading)
+static void complete(struct hpx_spec_context *context)
 {
-	struct hpx_verify_spec *spec = &reading->spec;
+	struct hpx_verify_spec *spec = &context->spec;
 	struct hpx_verify_request *main = &spec->requests[HPX_REQUEST_main];
 
 	main->given = true;
 	if (main->body.ptr == NULL)
 		main->body = HPX_SPAN("");
 	/* A file with a syntax error lacks what stands behind it. */
-	if (reading->tree.whole)
-		check_rules(reading);
+	if (context->tree.whole)
+		check_rules(context);
 	for (size_t i = HPX_REQUEST_main + 1; i < HPX_REQUEST_COUNT; i++)
-		if (reading->request_nodes[i] != NULL)
-			inherit(reading, (enum hpx_verify_request_name)i);
+		if (context->request_nodes[i] != NULL)
+			inherit(context, (enum hpx_verify_request_name)i);
 	for (size_t i = 0; i < HPX_REQUEST_COUNT; i++)
 		add_content_type(&spec->requests[i]);
 }
 
 /* ---- the file ---- */
 
-static struct hpx_option_parser parser_of(struct hpx_spec_reading *reading)
+static struct hpx_option_parser parser_of(struct hpx_spec_context *context)
 {
 	return (struct hpx_option_parser){
 		.table = &hpx_verify_options,
-		.tree = &reading->tree,
-		.report = reading->report,
-		.scratch = reading->scratch,
-		.values = &reading->spec.arena,
+		.tree = &context->tree,
+		.report = context->report,
+		.scratch = context->scratch,
+		.values = &context->spec.arena,
 	};
 }
 
-static void refuse_node(struct hpx_spec_reading *reading, const struct hpx_yaml_node *node,
+static void refuse_node(struct hpx_spec_context *context, const struct hpx_yaml_node *node,
 			struct hpx_span path, const char *problem)
 {
-	hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column, path,
+	hpx_config_remark(context->report, HPX_CONFIG_MISTAKE, node->line, node->column, path,
 			  "%s", problem);
 }
 
@@ -291,93 +291,93 @@ static enum hpx_verify_request_name find_request(struct hpx_span word,
 	return HPX_REQUEST_COUNT;
 }
 
-static void refuse_request(struct hpx_spec_reading *reading, const struct hpx_yaml_node *node,
+static void refuse_request(struct hpx_spec_context *context, const struct hpx_yaml_node *node,
 			   struct hpx_span path, const struct hpx_suggestion *suggestion)
 {
 	if (suggestion->word.ptr != NULL)
-		hpx_config_remark(reading->report, HPX_CONFIG_MISTAKE, node->line, node->column,
+		hpx_config_remark(context->report, HPX_CONFIG_MISTAKE, node->line, node->column,
 				  path, "there is no such request; did you mean \"%.*s\"?",
 				  HPX_SPAN_ARG(suggestion->word));
 	else
-		refuse_node(reading, node, path,
+		refuse_node(context, node, path,
 			    "there is no such request; the reference of hapax verify lists them");
 }
 
-static enum hpx_status parse_request(struct hpx_spec_reading *reading, size_t index)
+static enum hpx_status parse_request(struct hpx_spec_context *context, size_t index)
 {
-	const struct hpx_yaml_node *node = &reading->tree.nodes[index];
-	const struct hpx_option_parser parser = parser_of(reading);
-	struct hpx_request_reading one = { .reading = reading };
+	const struct hpx_yaml_node *node = &context->tree.nodes[index];
+	const struct hpx_option_parser parser = parser_of(context);
+	struct hpx_request_context one = { .context = context };
 	const struct hpx_option_sink sinks[HPX_SPEC_PLACES] = {
 		[HPX_PLACE_SPEC] = { NULL, NULL },
 		[HPX_PLACE_REQUEST] = { &one, &one.given },
 	};
 	struct hpx_suggestion suggestion = { 0 };
 	enum hpx_verify_request_name name = find_request(node->name, &suggestion);
-	struct hpx_span path = hpx_arena_printf(reading->scratch, "requests.%.*s",
+	struct hpx_span path = hpx_arena_printf(context->scratch, "requests.%.*s",
 						HPX_SPAN_ARG(node->name));
 
 	if (path.ptr == NULL)
 		return HPX_NOMEM;
 	if (name == HPX_REQUEST_COUNT) {
-		refuse_request(reading, node, path, &suggestion);
+		refuse_request(context, node, path, &suggestion);
 		return HPX_OK;
 	}
 	if (node->kind != HPX_YAML_MAPPING) {
-		refuse_node(reading, node, path, "must be a mapping with method, path, headers, body");
+		refuse_node(context, node, path, "must be a mapping with method, path, headers, body");
 		return HPX_OK;
 	}
 	enum hpx_status status = hpx_option_parse(&parser, index, path, sinks);
-	reading->request_nodes[name] = node;
-	reading->spec.requests[name] = one.request;
+	context->request_nodes[name] = node;
+	context->spec.requests[name] = one.request;
 	return status;
 }
 
-static enum hpx_status parse_requests(struct hpx_spec_reading *reading)
+static enum hpx_status parse_requests(struct hpx_spec_context *context)
 {
-	size_t index = hpx_yaml_member(&reading->tree, HPX_SPAN("requests"));
-	const struct hpx_yaml_node *node = &reading->tree.nodes[index];
+	size_t index = hpx_yaml_member(&context->tree, HPX_SPAN("requests"));
+	const struct hpx_yaml_node *node = &context->tree.nodes[index];
 	enum hpx_status status = HPX_OK;
 
 	if (index == 0 || (node->kind == HPX_YAML_SCALAR && node->empty))
 		return HPX_OK;
 	if (node->kind != HPX_YAML_MAPPING) {
-		refuse_node(reading, node, node->name, "must be a mapping of named requests");
+		refuse_node(context, node, node->name, "must be a mapping of named requests");
 		return HPX_OK;
 	}
-	for (size_t i = index + 1; i < node->end && status == HPX_OK; i = reading->tree.nodes[i].end)
-		status = parse_request(reading, i);
+	for (size_t i = index + 1; i < node->end && status == HPX_OK; i = context->tree.nodes[i].end)
+		status = parse_request(context, i);
 	return status;
 }
 
-static enum hpx_status parse_file(struct hpx_spec_reading *reading,
+static enum hpx_status parse_file(struct hpx_spec_context *context,
 				  const struct hpx_given_set *overridden)
 {
-	const struct hpx_yaml_node *root = reading->tree.nodes;
-	struct hpx_option_parser parser = parser_of(reading);
+	const struct hpx_yaml_node *root = context->tree.nodes;
+	struct hpx_option_parser parser = parser_of(context);
 	const struct hpx_option_sink sinks[HPX_SPEC_PLACES] = {
-		[HPX_PLACE_SPEC] = { reading, &reading->given },
+		[HPX_PLACE_SPEC] = { context, &context->given },
 		[HPX_PLACE_REQUEST] = { NULL, NULL },
 	};
 
-	if (reading->tree.count == 0)
+	if (context->tree.count == 0)
 		return HPX_OK;
 	if (root->kind != HPX_YAML_MAPPING) {
-		refuse_node(reading, root, HPX_SPAN(""), "a description is a mapping: url, body, …");
+		refuse_node(context, root, HPX_SPAN(""), "a description is a mapping: url, body, …");
 		return HPX_OK;
 	}
 	parser.overridden = overridden;
 	enum hpx_status status = hpx_option_parse(&parser, 0, HPX_SPAN(""), sinks);
-	return status == HPX_OK ? parse_requests(reading) : status;
+	return status == HPX_OK ? parse_requests(context) : status;
 }
 
 /* ---- the flags ---- */
 
-static enum hpx_status parse_flag(struct hpx_spec_reading *reading,
+static enum hpx_status parse_flag(struct hpx_spec_context *context,
 				  const struct hpx_option *option, const char *const *values)
 {
-	const struct hpx_option_parser parser = parser_of(reading);
-	const struct hpx_option_sink sink = { reading, &reading->given };
+	const struct hpx_option_parser parser = parser_of(context);
+	const struct hpx_option_sink sink = { context, &context->given };
 	struct hpx_span items[HPX_VERIFY_REPEAT_MAX];
 	size_t count = 0;
 
@@ -386,15 +386,15 @@ static enum hpx_status parse_flag(struct hpx_spec_reading *reading,
 	return count > 0 ? hpx_option_parse_flag(&parser, option, items, count, &sink) : HPX_OK;
 }
 
-static enum hpx_status parse_flags(struct hpx_spec_reading *reading,
+static enum hpx_status parse_flags(struct hpx_spec_context *context,
 				   const struct hpx_verify_flags *flags)
 {
 	enum hpx_status status = HPX_OK;
 
 	/* Files that flags name are relative to the working directory. */
-	reading->folder = HPX_SPAN("");
+	context->folder = HPX_SPAN("");
 	for (size_t i = 0; i < hpx_verify_options.count && status == HPX_OK; i++)
-		status = parse_flag(reading, &hpx_verify_options.rows[i], flags->values[i]);
+		status = parse_flag(context, &hpx_verify_options.rows[i], flags->values[i]);
 	return status;
 }
 
@@ -413,29 +413,29 @@ static void mark_overridden(const struct hpx_verify_flags *flags, struct hpx_giv
 /* ---- the whole description ---- */
 
 /* The text of an option before options are read; ptr NULL: not given. */
-static struct hpx_span text_of(const struct hpx_spec_reading *reading,
+static struct hpx_span text_of(const struct hpx_spec_context *context,
 			       const struct hpx_verify_flags *flags, const char *name)
 {
 	const struct hpx_option *option = hpx_option_find(&hpx_verify_options, hpx_span_of(name));
 	const char *flag = flags->values[hpx_option_index(&hpx_verify_options, option)][0];
-	size_t index = hpx_yaml_member(&reading->tree, hpx_span_of(name));
+	size_t index = hpx_yaml_member(&context->tree, hpx_span_of(name));
 
 	if (flag != NULL)
 		return hpx_span_of(flag);
-	return index > 0 ? reading->tree.nodes[index].text : hpx_span(NULL, 0);
+	return index > 0 ? context->tree.nodes[index].text : hpx_span(NULL, 0);
 }
 
 /* Paths are compared with the URL, and header lines with the key's header: both are
  * looked at before anything else. Whether they are right is said in their turn. */
-static void look_ahead(struct hpx_spec_reading *reading, const struct hpx_verify_flags *flags)
+static void look_ahead(struct hpx_spec_context *context, const struct hpx_verify_flags *flags)
 {
-	struct hpx_span key_header = text_of(reading, flags, "key_header");
+	struct hpx_span key_header = text_of(context, flags, "key_header");
 	const char *reason;
 
-	reading->has_url = hpx_verify_url_parse(text_of(reading, flags, "url"), &reading->url,
+	context->has_url = hpx_verify_url_parse(text_of(context, flags, "url"), &context->url,
 						&reason) == HPX_OK;
 	if (hpx_is_token(key_header))
-		reading->spec.key_header = key_header;
+		context->spec.key_header = key_header;
 }
 
 static void init_spec(struct hpx_verify_spec *spec)
@@ -448,26 +448,26 @@ static void init_spec(struct hpx_verify_spec *spec)
 	spec->seed = seed;
 }
 
-static enum hpx_status read_all(struct hpx_spec_reading *reading, struct hpx_span text,
+static enum hpx_status read_all(struct hpx_spec_context *context, struct hpx_span text,
 				const struct hpx_verify_flags *flags)
 {
-	const struct hpx_option_parser parser = parser_of(reading);
-	const struct hpx_option_sink sinks[HPX_SPEC_PLACES] = { [HPX_PLACE_SPEC] = { reading, NULL } };
+	const struct hpx_option_parser parser = parser_of(context);
+	const struct hpx_option_sink sinks[HPX_SPEC_PLACES] = { [HPX_PLACE_SPEC] = { context, NULL } };
 	struct hpx_given_set overridden = { 0 };
 	enum hpx_status status =
-		hpx_yaml_read(text, reading->scratch, reading->report, &reading->tree);
+		hpx_yaml_read(text, context->scratch, context->report, &context->tree);
 
 	if (status == HPX_OK)
 		status = hpx_option_put_defaults(&parser, false, sinks);
 	if (status != HPX_OK)
 		return status;
-	look_ahead(reading, flags);
+	look_ahead(context, flags);
 	mark_overridden(flags, &overridden);
-	status = parse_file(reading, &overridden);
+	status = parse_file(context, &overridden);
 	if (status == HPX_OK)
-		status = parse_flags(reading, flags);
+		status = parse_flags(context, flags);
 	if (status == HPX_OK)
-		complete(reading);
+		complete(context);
 	return status;
 }
 
@@ -477,14 +477,14 @@ enum hpx_status hpx_verify_spec_read(struct hpx_span text, struct hpx_span folde
 				     struct hpx_verify_spec *ret_spec)
 {
 	struct hpx_arena scratch;
-	struct hpx_spec_reading reading = { .report = report, .scratch = &scratch, .folder = folder };
+	struct hpx_spec_context context = { .report = report, .scratch = &scratch, .folder = folder };
 
-	init_spec(&reading.spec);
+	init_spec(&context.spec);
 	hpx_arena_init(&scratch, SCRATCH_BYTES_MAX);
-	enum hpx_status status = read_all(&reading, text, flags);
+	enum hpx_status status = read_all(&context, text, flags);
 	hpx_config_report_sort(report);
 	hpx_arena_done(&scratch);
-	*ret_spec = reading.spec;
+	*ret_spec = context.spec;
 	return status == HPX_OK && report->mistakes > 0 ? HPX_INVALID : status;
 }
 

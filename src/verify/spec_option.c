@@ -130,19 +130,19 @@ enum hpx_status hpx_verify_path_parse(struct hpx_span text, const struct hpx_ver
 
 /* A description with a mistake is never used, so a reader may leave half a list. */
 
-static const struct hpx_spec_reading *reading_of(const struct hpx_option *option,
+static const struct hpx_spec_context *context_of(const struct hpx_option *option,
 						 const void *base)
 {
 	if (option->place == HPX_PLACE_SPEC)
 		return base;
-	return ((const struct hpx_request_reading *)base)->reading;
+	return ((const struct hpx_request_context *)base)->context;
 }
 
 static enum hpx_status read_url(const struct hpx_option *option, const struct hpx_span *items,
 				size_t count, struct hpx_arena *arena, void *base, char *problem)
 {
-	struct hpx_spec_reading *reading = base;
-	struct hpx_verify_spec *spec = &reading->spec;
+	struct hpx_spec_context *context = base;
+	struct hpx_verify_spec *spec = &context->spec;
 	struct hpx_verify_url url;
 	const char *reason;
 
@@ -163,15 +163,15 @@ static enum hpx_status read_url(const struct hpx_option *option, const struct hp
 static enum hpx_status read_path(const struct hpx_option *option, const struct hpx_span *items,
 				 size_t count, struct hpx_arena *arena, void *base, char *problem)
 {
-	const struct hpx_spec_reading *reading = reading_of(option, base);
+	const struct hpx_spec_context *context = context_of(option, base);
 	struct hpx_span path;
 	const char *reason;
 
 	HPX_ASSERT(count == 1);
 	/* That mistake is told already, and there is no host to compare with. */
-	if (!reading->has_url)
+	if (!context->has_url)
 		return HPX_OK;
-	if (hpx_verify_path_parse(items[0], &reading->url, &path, &reason) != HPX_OK)
+	if (hpx_verify_path_parse(items[0], &context->url, &path, &reason) != HPX_OK)
 		return hpx_value_refuse(problem, "\"%.*s\" %s", HPX_VALUE_SHOW(items[0]), reason);
 	if (hpx_template_check(path, HPX_TEMPLATE_PATH, problem) != HPX_OK)
 		return HPX_INVALID;
@@ -196,7 +196,7 @@ static enum hpx_status read_body(const struct hpx_option *option, const struct h
 
 	HPX_ASSERT(count == 1);
 	if (hpx_span_starts(text, HPX_SPAN("@"))) {
-		enum hpx_status status = hpx_spec_file(reading_of(option, base)->folder,
+		enum hpx_status status = hpx_spec_file(context_of(option, base)->folder,
 						       hpx_span_skip(text, 1), HPX_VERIFY_BODY_MAX,
 						       arena, &text, &reason);
 		if (status == HPX_INVALID)
@@ -237,7 +237,7 @@ static enum hpx_status read_file_name(const struct hpx_option *option,
 				      const struct hpx_span *items, size_t count,
 				      struct hpx_arena *arena, void *base, char *problem)
 {
-	struct hpx_span folder = reading_of(option, base)->folder;
+	struct hpx_span folder = context_of(option, base)->folder;
 	struct hpx_span path = items[0];
 
 	if (folder.len > 0 && path.len > 0 && path.ptr[0] != '/')
@@ -322,7 +322,7 @@ static size_t *count_member(const struct hpx_option *option, void *base)
 static enum hpx_status read_lines(const struct hpx_option *option, const struct hpx_span *items,
 				  size_t count, struct hpx_arena *arena, void *base, char *problem)
 {
-	struct hpx_span key_header = reading_of(option, base)->spec.key_header;
+	struct hpx_span key_header = context_of(option, base)->spec.key_header;
 	char buffer[HPX_TEMPLATE_PROBLEM_SIZE];
 
 	problem[0] = '\0';
@@ -382,13 +382,13 @@ static enum hpx_status read_rows(const struct hpx_option *option, const struct h
 /* ---- the table ---- */
 
 #define AT(member) \
-	.place = HPX_PLACE_SPEC, .offset = offsetof(struct hpx_spec_reading, spec.member), \
-	.width = sizeof(((struct hpx_spec_reading *)0)->spec.member)
+	.place = HPX_PLACE_SPEC, .offset = offsetof(struct hpx_spec_context, spec.member), \
+	.width = sizeof(((struct hpx_spec_context *)0)->spec.member)
 #define MAIN(member) AT(requests[HPX_REQUEST_main].member)
 #define OF_REQUEST(member) \
-	.place = HPX_PLACE_REQUEST, .offset = offsetof(struct hpx_request_reading, request.member), \
-	.width = sizeof(((struct hpx_request_reading *)0)->request.member)
-#define COUNTED_BY(member) .companion_offset = offsetof(struct hpx_spec_reading, spec.member)
+	.place = HPX_PLACE_REQUEST, .offset = offsetof(struct hpx_request_context, request.member), \
+	.width = sizeof(((struct hpx_request_context *)0)->request.member)
+#define COUNTED_BY(member) .companion_offset = offsetof(struct hpx_spec_context, spec.member)
 #define RANGE(least, most) .min = least, .max = most
 #define READ_BY(reader) .kind = HPX_OPTION_CUSTOM, .read = reader
 #define LIST_BY(reader) .kind = HPX_OPTION_CUSTOM_LIST, .read = reader
@@ -468,7 +468,7 @@ static const struct hpx_option rows[] = {
 	{ "method", READ_BY(read_method), OF_REQUEST(method) },
 	{ "path", READ_BY(read_path), OF_REQUEST(path) },
 	{ "headers", LIST_BY(read_lines), OF_REQUEST(headers), .example = line_example,
-	  .companion_offset = offsetof(struct hpx_request_reading, request.header_count) },
+	  .companion_offset = offsetof(struct hpx_request_context, request.header_count) },
 	{ "body", READ_BY(read_body), OF_REQUEST(body), .example = body_example },
 };
 _Static_assert(sizeof(rows) / sizeof(rows[0]) <= HPX_VERIFY_OPTION_MAX,

@@ -29,12 +29,12 @@ enum hpx_status hpx_verify_path_parse(struct hpx_span text, const struct hpx_ver
 
 /* Which struct the members of an option lie in. */
 enum hpx_spec_place {
-	HPX_PLACE_SPEC,    /* struct hpx_spec_reading */
-	HPX_PLACE_REQUEST, /* struct hpx_request_reading */
+	HPX_PLACE_SPEC,    /* struct hpx_spec_context */
+	HPX_PLACE_REQUEST, /* struct hpx_request_context */
 	HPX_SPEC_PLACES,
 };
 
-struct hpx_spec_reading {
+struct hpx_spec_context {
 	struct hpx_verify_spec spec;
 	struct hpx_config_report *report;
 	struct hpx_arena *scratch;
@@ -49,9 +49,9 @@ struct hpx_spec_reading {
 };
 
 /* One of `requests`. */
-struct hpx_request_reading {
+struct hpx_request_context {
 	struct hpx_verify_request request;
-	const struct hpx_spec_reading *reading;
+	const struct hpx_spec_context *context;
 	struct hpx_given_set given;
 };
 

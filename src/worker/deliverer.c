@@ -17,7 +17,7 @@
 #include "worker/outgoing.h"
 
 #define POLL_DEFAULT_MS 250
-/* For the description of an operation. */
+/* Holds the description of one operation. */
 #define ARENA_BYTES_MAX 65536
 /* The store gets this long for a claim. Jobs that come back later are returned:
  * too much of their lease is over. */
@@ -209,8 +209,8 @@ static void log_unsent(const struct hpx_target_queue *queue, const struct hpx_jo
 		hpx_job_state_name(entry->delivery.state));
 }
 
-/* Takes the entry over. NULL where the job is not to be sent, or cannot be for want
- * of memory: then it is left to the sweep. */
+/* Takes the entry over. NULL: the job is not to be sent, or there is no memory; the
+ * sweep finds it then. */
 static struct hpx_outgoing *begin_outgoing(struct hpx_deliverer *d, struct hpx_job_entry *entry)
 {
 	struct hpx_target_queue *queue = queue_of(d, entry->job.target);
@@ -254,9 +254,8 @@ static bool any_keeps_status_only(const struct hpx_settings *settings)
 	return false;
 }
 
-/* The route of the operation decides how much of the answer is kept. A job does not
- * know that route, so the operation is read, where any route would make a
- * difference. */
+/* The route of the operation decides how much of the answer is kept. The job does not
+ * name its route, so the operation is read where routes differ in this. */
 static bool keeps_status_only(struct hpx_deliverer *d, const struct hpx_settings *settings,
 			      const struct hpx_delivery *delivery)
 {
@@ -272,7 +271,7 @@ static bool keeps_status_only(struct hpx_deliverer *d, const struct hpx_settings
 			hpx_settings_find_route(settings, entry.description.route);
 		status_only = route == NULL || route->policy.keep == HPX_KEEP_STATUS;
 	} else {
-		status_only = true; /* it might be a route that forbids more */
+		status_only = true; /* its route may forbid more */
 	}
 	hpx_arena_done(&arena);
 	return status_only;
@@ -340,7 +339,7 @@ static bool submit_claim(struct hpx_deliverer *d)
 					  .claim.claim_count = count,
 					  .actor = HPX_SPAN("deliverer"),
 					  .done = claimed };
-	/* By its token, a claim that has to be run again finds what it took. */
+	/* A claim that must run again finds by its token which jobs it took. */
 	hpx_token_make(&d->claim.token);
 	d->claim_ms = hpx_clock_boot_ms();
 	d->claim_state = HPX_CLAIM_SUBMITTED;

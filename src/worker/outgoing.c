@@ -27,7 +27,7 @@
 
 #define URL_BYTES_MAX 16384
 #define METHOD_BYTES_MAX 64
-/* For a provider's id: the tree of its answer is not in it. */
+/* Holds the provider's id. The tree of the answer has memory of its own. */
 #define ARENA_BYTES_MAX 4096
 
 struct hpx_outgoing *hpx_outgoing_new(struct hpx_deliverer *deliverer, struct hpx_target_queue *queue,
@@ -170,8 +170,8 @@ static bool is_event_stream(const struct hpx_http_head *head)
 			    HPX_SPAN("text/event-stream"));
 }
 
-/* By the rule that the gateway has. Of an answer that is not kept, only Location:
- * where the resource is. */
+/* Keeps headers by the gateway's rule. Of an answer that is not kept, only Location
+ * is: where the resource is. */
 static enum hpx_status keep_headers(struct hpx_outgoing *outgoing, const struct hpx_http_head *head,
 				    bool kept)
 {
@@ -193,7 +193,7 @@ static void take_answer(struct hpx_outgoing *outgoing)
 	struct hpx_http_head head = head_of(hpx_buffer_span(&request->headers_in), fields);
 	bool kept = !request->body_dropped && !outgoing->status_only && !is_event_stream(&head);
 
-	/* Out of memory: that the job was executed is all that is stored. */
+	/* Out of memory: only the fact that the job was executed is stored. */
 	if (keep_headers(outgoing, &head, kept) != HPX_OK) {
 		outgoing->kept_headers.len = 0;
 		kept = false;
@@ -209,7 +209,8 @@ static void take_answer(struct hpx_outgoing *outgoing)
 
 /* ---- the result ---- */
 
-/* Whatever the status was: with the id, the provider can be asked about the job. */
+/* The id is read whatever the status was: with it, the provider can be asked about the
+ * job. */
 static struct hpx_span find_provider_id(struct hpx_outgoing *outgoing)
 {
 	const struct hpx_egress_request *request = &outgoing->request;
@@ -293,8 +294,8 @@ static enum hpx_job_result result_of_move(enum hpx_job_move move)
 	}
 }
 
-/* The store has the last word: a budget may be used up, and an answer may be
- * that of a outgoing before. */
+/* The store decides the result: the budget may be used up, and the answer may be that
+ * of an earlier delivery. */
 static enum hpx_job_result result_of(const struct hpx_outgoing *outgoing)
 {
 	enum hpx_job_move move = outgoing->update.move;
@@ -406,8 +407,8 @@ static void ended(struct hpx_egress_request *request)
 	store_result(outgoing);
 }
 
-/* The request cannot be made, and could not be the next time. Where an earlier
- * delivery may have been executed, "refused" would say too much: it is lost. */
+/* The request cannot be made, now or later. Where an earlier delivery may have been
+ * executed, the job is lost, not refused. */
 static void refuse(struct hpx_outgoing *outgoing, enum hpx_status status)
 {
 	const struct hpx_job_target *target = outgoing->queue->target;

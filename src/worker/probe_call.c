@@ -25,9 +25,9 @@
 #include "http/octet.h"
 
 #define URL_BYTES_MAX 8192
-/* Of a probe's answer: a state and an id, not a document. */
+/* The largest answer of a probe: it has a state and an id, and is no document. */
 #define ANSWER_BYTES_MAX ((size_t)256 * 1024)
-/* For two operations with one key. */
+/* Holds two operations with one key. */
 #define ARENA_BYTES_MAX 65536
 /* The store gets this long, before a call and after it. */
 #define STORE_MS 10000
@@ -160,7 +160,7 @@ static void on_ruled(struct hpx_store_op *op)
 	HPX_CRASH_POINT(reconcile_ruled);
 	if (op->status == HPX_OK)
 		count_ruling(call, call->update.move);
-	else /* the operation is gone, or settled by a person; or the store is gone */
+	else /* the operation was removed or settled by a person, or the store is gone */
 		log_ruling(call, HPX_LOG_WARN, "ruling_not_stored", hpx_status_name(op->status));
 	hpx_probe_call_drop(call);
 }
@@ -390,8 +390,8 @@ void hpx_probe_call_send(struct hpx_probe_call *call)
 
 /* ---- the beginning ---- */
 
-/* The last two tries are kept for when their answers can count. The store makes
- * the first probe due at once, so this looks again. */
+/* The last two tries are kept until their answers can count. The store makes the first
+ * probe due at once, so that is checked here again. */
 static bool is_too_early(const struct hpx_probe_call *call)
 {
 	const struct hpx_unsettled *unknown = call->unknown;
@@ -437,7 +437,7 @@ void hpx_probe_call_begin(struct hpx_reconciler *reconciler, struct hpx_settings
 	struct hpx_probe_call *call = call_new(reconciler, settings, unknown);
 
 	if (call == NULL) {
-		hpx_unsettled_free(unknown); /* the claim ends, and it is due again */
+		hpx_unsettled_free(unknown); /* the unknown is due again when the claim ends */
 		return;
 	}
 	call->queue = hpx_probe_queue_enter(reconciler, unknown);
