@@ -565,6 +565,12 @@ static const struct hpx_option rows[] = {
 		  "long it remembers a key; 0 means that it does not. A job whose outcome is "
 		  "unknown is sent again only within this time after its first delivery. With 0 "
 		  "it is never sent again, but reconciled." },
+	{ "server_error", HPX_OPTION_CHOICE, TARGET(server_error), .default_value = "unknown",
+	  CHOICES("retry", "replay", "unknown"),
+	  .text = "What a 5xx of the target means (502, 504, and 503 with Retry-After have their own "
+		  "rules). retry: it was rolled back, and the job is sent again later. replay: it is "
+		  "the final answer; a job whose answer nobody waits for is a dead letter. unknown: "
+		  "nobody knows whether it happened." },
 	{ "key_header", HPX_OPTION_TOKEN, TARGET(key_header), .default_value = "Idempotency-Key",
 	  .text = "The header that carries the job's key to the target." },
 	{ "provider_id", HPX_OPTION_POINTER, TARGET(provider_id), .example = "/id",

@@ -334,9 +334,17 @@ static bool is_ours_to_mend(unsigned status)
 	return status == 401 || status == 403 || status == 407 || status == 421;
 }
 
-enum hpx_job_move hpx_job_judge(enum hpx_sent sent, unsigned status, bool has_retry_after,
-				bool answers)
+/* A 5xx that nobody further on has lost an answer behind. */
+static bool is_own_server_error(unsigned status)
 {
+	return status / 100 == 5 && status != 502 && status != 504;
+}
+
+enum hpx_job_move hpx_job_judge(enum hpx_sent sent, unsigned status, bool has_retry_after,
+				bool answers, enum hpx_server_error server_error)
+{
+	enum hpx_job_move final = answers ? HPX_JOB_MOVE_DELIVER : HPX_JOB_MOVE_REJECT;
+
 	if (sent == HPX_SENT_NOTHING)
 		return HPX_JOB_MOVE_POSTPONE;
 	if (sent == HPX_SENT_NO_ANSWER)
@@ -346,9 +354,11 @@ enum hpx_job_move hpx_job_judge(enum hpx_sent sent, unsigned status, bool has_re
 	if (status == 408 || status == 425 || status == 429 || is_ours_to_mend(status) ||
 	    (status == 503 && has_retry_after))
 		return HPX_JOB_MOVE_POSTPONE;
-	if (status < 200 || status >= 500)
-		return HPX_JOB_MOVE_LOSE;
-	return answers ? HPX_JOB_MOVE_DELIVER : HPX_JOB_MOVE_REJECT;
+	if (is_own_server_error(status) && server_error == HPX_SERVER_ERROR_RETRY)
+		return HPX_JOB_MOVE_POSTPONE;
+	if (is_own_server_error(status) && server_error == HPX_SERVER_ERROR_REPLAY)
+		return final;
+	return status < 200 || status >= 500 ? HPX_JOB_MOVE_LOSE : final;
 }
 
 enum hpx_job_move hpx_job_judge_resent(enum hpx_job_move judged, unsigned status)

@@ -26,8 +26,8 @@
 #ifndef HPX_CORE_JOB_H
 #define HPX_CORE_JOB_H
 
+#include "core/decision.h"
 #include "core/operation.h"
-#include "core/record.h"
 
 /* X(name, number in the store, text). The numbers are for ever. */
 #define HPX_JOB_STATE_LIST(X) \
@@ -148,12 +148,13 @@ enum hpx_sent { HPX_SENT_NOTHING,
  * answer is the operation's, for whatever is a final answer of a route's:
  * other 3xx and 4xx); POSTPONE where nothing happened (nothing was sent; 408,
  * 425, 429, 503 with Retry-After; 401, 403, 407, 421: our credentials, which a
- * person mends); LOSE where nobody knows (no answer, 502, 504, other 5xx, what
- * is no final status at all);
- * REJECT for what will never be taken (other 3xx, 4xx of a job whose answer
- * nobody waits for). */
+ * person mends); LOSE where nobody knows (no answer, 502, 504, what is no final
+ * status at all); REJECT for what will never be taken (other 3xx, 4xx of a job
+ * whose answer nobody waits for). What another 5xx means, the target's
+ * `server_error` says: POSTPONE (it was rolled back), the end (it is the final
+ * answer), or LOSE. */
 enum hpx_job_move hpx_job_judge(enum hpx_sent sent, unsigned status, bool has_retry_after,
-				bool answers);
+				bool answers, enum hpx_server_error server_error);
 /* The same where the request left more than once within one sending, and the
  * answer is the last one's: "not now" and 409 say nothing of the one before. */
 enum hpx_job_move hpx_job_judge_resent(enum hpx_job_move judged, unsigned status);

@@ -5,6 +5,7 @@
 #ifndef HPX_SETTINGS_EXTERNAL_SERVICE_H
 #define HPX_SETTINGS_EXTERNAL_SERVICE_H
 
+#include "core/decision.h"
 #include "core/pacing.h"
 #include "core/reconcile.h"
 #include "core/signature.h"
@@ -59,7 +60,8 @@ struct hpx_job_target {
 	uint32_t attempts_max;
 	struct hpx_backoff backoff;
 	int64_t retry_after_max_ms;
-	int64_t honours_keys_ms;     /* how long the target remembers a key; 0: not at all */
+	int64_t honours_keys_ms; /* how long the target remembers a key; 0: not at all */
+	enum hpx_server_error server_error;
 	struct hpx_span provider_id; /* JSON pointer into its answer; ptr NULL: none */
 	struct hpx_breaker_rule breaker;
 	struct hpx_reconcile_settings reconcile;

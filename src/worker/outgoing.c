@@ -259,7 +259,8 @@ static void judge(struct hpx_outgoing *outgoing)
 
 	outgoing->update = (struct hpx_job_update){
 		.move = hpx_job_judge(sent_of(request->end), request->status,
-				      request->retry_after_ms >= 0, answers),
+				      request->retry_after_ms >= 0, answers,
+				      outgoing->queue->target->server_error),
 		.attempts_max = outgoing->queue->target->attempts_max,
 		.delay_ms = delay_ms(outgoing),
 		.status = request->status,

@@ -68,6 +68,42 @@ def test_not_found_while_the_original_runs(scene):
     assert len(external.ledger.sends()) == len(external.ledger.effects()) == 1
 
 
+# What a 5xx of a target means.
+def test_server_error_retry(scene):
+    """`server_error: retry` takes a 500 for rolled back: it is sent again, and nobody asks."""
+    one = scene(**plain(server_error="retry"))
+    external = one.providers.plain
+    external.script({"times": 2, "fault": {"kind": "error_before"}})
+    debt, = accept(one, "/plain")
+    wait_state(one, [debt], "done")
+    assert debt.final(one.gateway) == 201
+    assert len(external.ledger.sends()) == 3 and len(external.ledger.effects()) == 1
+    assert external.ledger.lookups() == []
+
+
+def test_server_error_replay(scene):
+    """`server_error: replay` takes a 500 for the final answer, which the client gets."""
+    one = scene(**plain(server_error="replay"))
+    external = one.providers.plain
+    external.script({"times": 1, "fault": {"kind": "error_before"}})
+    debt, = accept(one, "/plain")
+    wait_state(one, [debt], "done")
+    answer = debt.accept(one.gateway)
+    assert answer.status == 500 and answer.replayed, answer
+    assert len(external.ledger.sends()) == 1 and external.ledger.lookups() == []
+
+
+def test_server_error_unsaid(scene):
+    """Unsaid, nobody knows what a 500 means: the provider is asked, and nothing is sent again."""
+    one = scene()
+    external = one.providers.plain
+    external.script({"times": 1, "fault": {"kind": "error_after"}})
+    debt, = accept(one, "/plain")
+    wait_state(one, [debt], "done")
+    assert len(external.ledger.sends()) == len(external.ledger.effects()) == 1
+    assert external.ledger.lookups()
+
+
 def test_not_found_once_is_not_enough(scene):
     """After settle_after, too, it must be said twice in a row; a lookup that fails
     begins the row anew. Only then is it sent again."""

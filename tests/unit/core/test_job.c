@@ -524,8 +524,14 @@ static void every_job_has_a_key_of_its_own(void **state)
 }
 
 /* The header's sentence, status by status. */
-static enum hpx_job_move judged(unsigned status, bool retry_after, bool answers)
+static enum hpx_job_move judged(unsigned status, bool retry_after, bool answers,
+				enum hpx_server_error server_error)
 {
+	enum hpx_job_move last = answers ? HPX_JOB_MOVE_DELIVER : HPX_JOB_MOVE_REJECT;
+	const enum hpx_job_move of_5xx[] = { [HPX_SERVER_ERROR_RETRY] = HPX_JOB_MOVE_POSTPONE,
+					     [HPX_SERVER_ERROR_REPLAY] = last,
+					     [HPX_SERVER_ERROR_UNKNOWN] = HPX_JOB_MOVE_LOSE };
+
 	switch (status) {
 	case 408:
 	case 425:
@@ -536,34 +542,39 @@ static enum hpx_job_move judged(unsigned status, bool retry_after, bool answers)
 	case 421:
 		return HPX_JOB_MOVE_POSTPONE;
 	case 503:
-		return retry_after ? HPX_JOB_MOVE_POSTPONE : HPX_JOB_MOVE_LOSE;
+		return retry_after ? HPX_JOB_MOVE_POSTPONE : of_5xx[server_error];
+	case 502:
+	case 504:
+		return HPX_JOB_MOVE_LOSE;
 	default:
 		if (status >= 200 && status <= 299)
 			return HPX_JOB_MOVE_DELIVER;
 		if (status >= 300 && status <= 499)
-			return answers ? HPX_JOB_MOVE_DELIVER : HPX_JOB_MOVE_REJECT;
-		return HPX_JOB_MOVE_LOSE;
+			return last;
+		return status >= 500 && status <= 599 ? of_5xx[server_error] : HPX_JOB_MOVE_LOSE;
 	}
 }
 
 static void every_answer_means_one_thing(void **state)
 {
 	(void)state;
-	for (unsigned bits = 0; bits < 4; bits++) {
+	for (unsigned bits = 0; bits < 12; bits++) {
 		bool retry_after = bits & 1, answers = bits & 2;
+		enum hpx_server_error server_error = bits / 4;
 		for (unsigned status = 0; status < 1000; status++) {
 			enum hpx_job_move got = hpx_job_judge(HPX_SENT_ANSWERED, status,
-							      retry_after, answers);
-			enum hpx_job_move want = judged(status, retry_after, answers);
+							      retry_after, answers, server_error);
+			enum hpx_job_move want = judged(status, retry_after, answers, server_error);
 			if (got != want)
-				fail_msg("%u retry_after=%d answers=%d: got %s, want %s", status,
-					 retry_after, answers, hpx_job_move_name(got),
+				fail_msg("%u retry_after=%d answers=%d server_error=%s: got %s, want %s",
+					 status, retry_after, answers,
+					 hpx_server_error_name(server_error), hpx_job_move_name(got),
 					 hpx_job_move_name(want));
 			assert_int_equal(hpx_job_judge(HPX_SENT_NOTHING, status, retry_after,
-						       answers),
+						       answers, server_error),
 					 HPX_JOB_MOVE_POSTPONE);
 			assert_int_equal(hpx_job_judge(HPX_SENT_NO_ANSWER, status, retry_after,
-						       answers),
+						       answers, server_error),
 					 HPX_JOB_MOVE_LOSE);
 		}
 	}

@@ -79,6 +79,7 @@ static struct hpx_reconcile_settings probe_of(const char *url, struct hpx_span g
 static struct hpx_job_target target_of(const char *name, const char *url, int64_t honours_keys_ms)
 {
 	return (struct hpx_job_target){
+		.server_error = HPX_SERVER_ERROR_UNKNOWN,
 		.name = hpx_span_of(name),
 		.caller = { .url = url, .headers = HPX_SPAN("Authorization: Bearer secret\r\n"), .connect_timeout_ms = 10000, .timeout_ms = 30000 },
 		.key_header = HPX_SPAN("Idempotency-Key"),
