@@ -113,16 +113,28 @@ enum hpx_next hpx_respond_direct(struct hpx_request *request, unsigned http_stat
 	return HPX_NEXT_DONE;
 }
 
+/* From `seconds` to four times as many where everybody is refused at once: clients that
+ * all came back at the same moment would be refused again. */
+static unsigned spread(struct hpx_request *request, unsigned http_status, unsigned seconds)
+{
+	uint32_t random;
+
+	if (seconds == 0 || http_status != 503)
+		return seconds;
+	hpx_random_pool_take(&request->shard->random, &random, sizeof(random));
+	return seconds + random % (3 * seconds + 1);
+}
+
 static enum hpx_status write_refusal_fields(const struct hpx_problem_kind *kind,
 					    const struct hpx_refusal *refusal,
-					    struct hpx_buffer *out)
+					    unsigned retry_after_s, struct hpx_buffer *out)
 {
 	enum hpx_status status =
 		hpx_buffer_printf(out, "Link: </.hapax/problems/%s>; rel=\"describedby\"\r\n",
 				  kind->code);
 
-	if (status == HPX_OK && refusal->retry_after_s > 0)
-		status = hpx_write_field_u64(out, "Retry-After", refusal->retry_after_s);
+	if (status == HPX_OK && retry_after_s > 0)
+		status = hpx_write_field_u64(out, "Retry-After", retry_after_s);
 	if (status == HPX_OK && kind == hpx_problem_kind(HPX_PROBLEM_unauthenticated))
 		status = hpx_write_field(out, HPX_SPAN("WWW-Authenticate"),
 					 HPX_SPAN("Bearer realm=\"hapax\""));
@@ -161,15 +173,17 @@ enum hpx_next hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_c
 		hpx_reference_print(&request->reservation.record.id, &request->reservation.record.mark, reference);
 		problem.operation = hpx_span_of(reference);
 	}
+	unsigned http_status = refusal->status != 0 ? refusal->status : kind->status;
+	unsigned retry_after_s = spread(request, http_status, refusal->retry_after_s);
 	bool stripe = request->settings->stripe_errors;
 	hpx_buffer_init(&body, HEAD_BYTES_MAX);
 	hpx_buffer_init(&fields, HEAD_BYTES_MAX);
 	enum hpx_status status = stripe ? hpx_problem_print_stripe(&problem, &body) :
 					  hpx_problem_print(&problem, &body);
 	if (status == HPX_OK)
-		status = write_refusal_fields(kind, refusal, &fields);
+		status = write_refusal_fields(kind, refusal, retry_after_s, &fields);
 	if (status == HPX_OK)
-		hpx_respond_direct(request, refusal->status ? refusal->status : kind->status,
+		hpx_respond_direct(request, http_status,
 				   stripe ? HPX_SPAN("application/json") :
 					    HPX_SPAN("application/problem+json"),
 				   hpx_buffer_span(&fields), hpx_buffer_span(&body));

@@ -7,16 +7,29 @@
  * here a request enters and leaves it, and is counted. */
 #include "gateway/steps.h"
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "http/field.h"
 
 /* ---- for another request ---- */
 
-#define IN_PROGRESS_RETRY_AFTER_S 1
+#define IN_PROGRESS_RETRY_AFTER_MAX_S 30
+
+/* Half the age of the attempt: it is looked at often while it is young, and a long one
+ * is met by at most twice as much waiting as it took, not by a retry every second. */
+static unsigned in_progress_retry_after_s(const struct hpx_request *request)
+{
+	int64_t age_ms = hpx_clock_wall_ms() - request->reservation.record.changed_ms;
+	int64_t seconds = age_ms / 2 / 1000;
+
+	if (seconds < 1)
+		return 1;
+	return seconds < IN_PROGRESS_RETRY_AFTER_MAX_S ? (unsigned)seconds : IN_PROGRESS_RETRY_AFTER_MAX_S;
+}
 
 static enum hpx_next in_progress(struct hpx_request *request)
 {
-	struct hpx_refusal refusal = { .retry_after_s = IN_PROGRESS_RETRY_AFTER_S };
+	struct hpx_refusal refusal = { .retry_after_s = in_progress_retry_after_s(request) };
 
 	return hpx_respond_refuse(request, HPX_PROBLEM_idempotency_key_in_progress, &refusal,
 				  HPX_RESPOND_KEEP);

@@ -59,6 +59,14 @@ def test_conflict(shared):
     assert len(shared.provider.ledger(first.key)) == 1
 
 
+def test_conflict_with_a_long_one(shared):
+    """The older the attempt, the longer is Retry-After: half of its age, from one second on."""
+    first = First(shared, "/pay")
+    assert check.retry_after(shared.gateway.post(key=first.key)) == 1
+    check.until(lambda: check.retry_after(shared.gateway.post(key=first.key)) == 2, "it grows", 30)
+    assert first.finish().status == 200
+
+
 @pytest.mark.parametrize("path", ["/pay", "/wait", "/accepted"])
 def test_another_request_meanwhile(shared, path):
     """Another body does not attach to the operation under way."""

@@ -50,6 +50,19 @@ def until_queued(site, count, kind="guarded"):
     check.until(lambda: site.gateway.metrics().get(name) == count, f"{count} are queued")
 
 
+def test_refusals_are_spread(site):
+    """Where everybody is refused at once, they are not all told to come back at once."""
+    one = site({**ONE, "limits": {"upstream_connections": 1, "upstream_queue": 0}})
+    held = hold(one)
+    seconds = []
+    for _ in range(40):
+        answer = one.gateway.post(key=new_key())
+        check.problem(answer, "overloaded")
+        seconds.append(check.retry_after(answer))
+    assert set(seconds) == {1, 2, 3, 4}, seconds
+    assert finish(one, held).status == 201
+
+
 def test_a_burst_larger_than_the_pool(site):
     """Fifty times as many requests as connections: all are executed, once, none is turned away."""
     one = site({"loops": 1, "limits": {"upstream_connections": 4}})
