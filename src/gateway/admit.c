@@ -74,6 +74,10 @@ static const char *ambiguity(struct hpx_request *request, struct hpx_span meant)
  * request is guarded as if it had the overriding method. */
 static bool is_overridden(const struct hpx_http_head *head)
 {
+	if (hpx_field_known(head, HPX_NAME_X_HTTP_METHOD_OVERRIDE) == NULL &&
+	    hpx_field_known(head, HPX_NAME_X_HTTP_METHOD) == NULL &&
+	    hpx_field_known(head, HPX_NAME_X_METHOD_OVERRIDE) == NULL)
+		return false;
 	for (size_t i = 0; i < head->field_count; i++)
 		for (size_t n = 0; n < HPX_METHOD_OVERRIDE_COUNT; n++)
 			if (hpx_span_ieq(head->fields[i].name, hpx_method_override[n]) &&
@@ -121,7 +125,7 @@ enum hpx_next hpx_step_route(struct hpx_request *request)
 		return refuse_target(request, reason);
 	request->head.host = request->head.target.authority.ptr != NULL ?
 				     request->head.target.authority :
-				     hpx_field_value(&request->head.http, HPX_SPAN("Host"));
+				     hpx_field_known_value(&request->head.http, HPX_NAME_HOST);
 	if (hpx_builtin_is(request->head.target.path))
 		return HPX_NEXT_BUILTIN;
 	return route_request(request);

@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+#include "http/field_name.h"
+
 #define EXACT(text, field) \
 	{ \
 		HPX_CALLER_EXACT, HPX_SPAN_INIT(text), HPX_CALLER_##field, NULL \
@@ -274,6 +276,8 @@ static struct {
 	uint8_t next[ROW_COUNT];
 	uint8_t first_pattern;       /* the first row that is no exact name */
 	uint32_t letters[ROW_COUNT]; /* that a name must have, as bits */
+	/* Of the names that have a number, the row that matches + 1; 0: none. */
+	uint8_t known[HPX_NAME_COUNT];
 } table;
 
 _Static_assert(ROW_COUNT < UINT8_MAX, "a row's number + 1 is one byte");
@@ -301,7 +305,7 @@ static unsigned bucket_of(struct hpx_span name)
 	       BUCKETS;
 }
 
-static void make_table(void)
+static void make_index(void)
 {
 	table.first_pattern = ROW_COUNT;
 	for (size_t n = ROW_COUNT; n > 0; n--) {
@@ -357,6 +361,17 @@ static const struct hpx_caller_row *find_row(struct hpx_span name)
 	return NULL;
 }
 
+/* Most headers of most requests are among these. None of them has an underscore. */
+static void make_table(void)
+{
+	make_index();
+	for (unsigned n = HPX_NAME_OTHER + 1; n < HPX_NAME_COUNT; n++) {
+		const struct hpx_caller_row *row =
+			find_row(hpx_field_name_text((enum hpx_field_name)n));
+		table.known[n] = row != NULL ? (uint8_t)(row - rows + 1) : 0;
+	}
+}
+
 /* X_My_Token may name a caller as well as X-My-Token does, and csrf_token does not.
  * The end of a long name decides. The exact names of credentials are not compared in
  * this way: another spelling of such a name is a mistake of the client and no
@@ -378,16 +393,22 @@ static const struct hpx_caller_row *find_dashed(struct hpx_span name)
 	return taken ? row : NULL;
 }
 
+static const struct hpx_caller_row *find_any(struct hpx_span name)
+{
+	enum hpx_field_name known = hpx_field_name_of(name);
+
+	if (known != HPX_NAME_OTHER)
+		return table.known[known] > 0 ? &rows[table.known[known] - 1] : NULL;
+	const struct hpx_caller_row *row = find_row(name);
+	return row != NULL ? row : find_dashed(name);
+}
+
 enum hpx_caller_field hpx_caller_field_of(struct hpx_span name, const char **ret_twin)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	const struct hpx_caller_row *row = NULL;
 
 	pthread_once(&once, make_table);
-	if (name.len > 0)
-		row = find_row(name);
-	if (row == NULL && name.len > 0)
-		row = find_dashed(name);
+	const struct hpx_caller_row *row = name.len > 0 ? find_any(name) : NULL;
 	if (row == NULL)
 		return HPX_CALLER_NONE;
 	if (row->twin != NULL)

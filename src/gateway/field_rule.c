@@ -203,9 +203,11 @@ const char *hpx_field_rule_fault(const struct hpx_settings *settings,
 
 	for (size_t i = 0; i < head->field_count; i++) {
 		const struct hpx_field *field = &head->fields[i];
-		bool underscore = has_underscore(field->name);
+		enum hpx_field_name known = hpx_field_name_at(head, i);
+		/* No name that has a number has an underscore. */
+		bool underscore = known == HPX_NAME_OTHER && has_underscore(field->name);
 		const char *fault = NULL;
-		if (hpx_span_ieq(field->name, HPX_SPAN("connection")))
+		if (known == HPX_NAME_CONNECTION)
 			fault = connection_fault(settings, route, field->value, arena);
 		else if ((all || underscore) && !(underscore && settings->drop_underscores) &&
 			 hpx_field_standing(settings, route, field->name) == HPX_FIELD_TWIN)
@@ -218,14 +220,12 @@ const char *hpx_field_rule_fault(const struct hpx_settings *settings,
 
 /* Cookie may come in several fields (RFC 9113 §8.2.3 has them joined), and all of
  * them are looked at. */
-static bool is_single(const struct hpx_settings *settings, struct hpx_span name)
+static bool is_single(const struct hpx_settings *settings, enum hpx_field_name known,
+		      struct hpx_span name)
 {
-	static const struct hpx_span names[] = { HPX_SPAN_INIT("content-type"),
-						 HPX_SPAN_INIT("authorization"),
-						 HPX_SPAN_INIT("origin") };
-
-	return is_among(name, names, sizeof(names) / sizeof(names[0])) ||
-	       (names_tenant(settings, name) && !hpx_span_ieq(name, HPX_SPAN("cookie")));
+	return known == HPX_NAME_CONTENT_TYPE || known == HPX_NAME_AUTHORIZATION ||
+	       known == HPX_NAME_ORIGIN ||
+	       (known != HPX_NAME_COOKIE && names_tenant(settings, name));
 }
 
 /* A hash that is the same for all names that read alike (FNV-1a): many long names are
@@ -250,7 +250,7 @@ const char *hpx_field_rule_repeated(const struct hpx_settings *settings,
 
 	for (size_t i = 0; i < head->field_count && count < HPX_HTTP_FIELDS_MAX; i++) {
 		struct hpx_span name = head->fields[i].name;
-		if (!is_single(settings, name))
+		if (!is_single(settings, hpx_field_name_at(head, i), name))
 			continue;
 		uint32_t hash = hash_of(name);
 		size_t j = 0;

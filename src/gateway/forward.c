@@ -50,7 +50,7 @@ static void hold_back(struct hpx_request *request)
 
 static bool is_event_stream(const struct hpx_http_head *head)
 {
-	struct hpx_span type = hpx_field_value(head, HPX_SPAN("Content-Type"));
+	struct hpx_span type = hpx_field_known_value(head, HPX_NAME_CONTENT_TYPE);
 
 	return hpx_span_ieq(hpx_span_trim(hpx_span_first(type, hpx_span_index(type, ';'))),
 			    HPX_SPAN("text/event-stream"));
@@ -80,15 +80,15 @@ static void refuse_answer(struct hpx_request *request, const char *reason)
 /* Two Hapax-Outcome fields contradict each other, or might: neither counts. */
 static enum hpx_declared declared_of(const struct hpx_http_head *head)
 {
-	if (hpx_field_count(head, HPX_SPAN("Hapax-Outcome")) > 1)
+	if (hpx_field_known_count(head, HPX_NAME_HAPAX_OUTCOME) > 1)
 		return HPX_DECLARED_UNKNOWN;
-	return hpx_declared_parse(hpx_field_value(head, HPX_SPAN("Hapax-Outcome")));
+	return hpx_declared_parse(hpx_field_known_value(head, HPX_NAME_HAPAX_OUTCOME));
 }
 
 static void take_outcome(struct hpx_request *request, const struct hpx_http_head *head)
 {
 	const struct hpx_policy *policy = &request->head.route->policy;
-	bool later = hpx_field_find(head, HPX_SPAN("Retry-After")) != NULL;
+	bool later = hpx_field_known(head, HPX_NAME_RETRY_AFTER) != NULL;
 	enum hpx_declared declared = declared_of(head);
 
 	HPX_ASSERT(request->answer.state == HPX_ANSWER_COLLECTING);
@@ -298,23 +298,23 @@ static void add(struct head_writer *h, struct hpx_span name, struct hpx_span val
 }
 
 /* Fields of the request that are written anew below, or are not passed on. */
-static bool is_rewritten(struct hpx_span name, bool guarded)
+static bool is_rewritten(enum hpx_field_name known, bool guarded)
 {
-	static const struct hpx_span always[] = {
-		HPX_SPAN_INIT("Host"),
-		HPX_SPAN_INIT("Content-Length"),
-		HPX_SPAN_INIT("X-Forwarded-For"),
-		HPX_SPAN_INIT("X-Forwarded-Proto"),
-		HPX_SPAN_INIT("X-Forwarded-Host"),
-		HPX_SPAN_INIT("Via"),
-		HPX_SPAN_INIT("HTTP2-Settings"),
-	};
-
-	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
-		if (hpx_span_ieq(name, always[i]))
-			return true;
-	return guarded && (hpx_span_ieq(name, HPX_SPAN("Accept-Encoding")) ||
-			   hpx_span_ieq(name, HPX_SPAN("Expect")));
+	switch (known) {
+	case HPX_NAME_HOST:
+	case HPX_NAME_CONTENT_LENGTH:
+	case HPX_NAME_X_FORWARDED_FOR:
+	case HPX_NAME_X_FORWARDED_PROTO:
+	case HPX_NAME_X_FORWARDED_HOST:
+	case HPX_NAME_VIA:
+	case HPX_NAME_HTTP2_SETTINGS:
+		return true;
+	case HPX_NAME_ACCEPT_ENCODING:
+	case HPX_NAME_EXPECT:
+		return guarded;
+	default:
+		return false;
+	}
 }
 
 static bool is_dropped(const struct hpx_request *request, struct hpx_span name)
@@ -327,17 +327,21 @@ static void add_travelling(struct head_writer *h, bool guarded)
 	const struct hpx_http_head *head = &h->request->head.http;
 
 	for (size_t i = 0; i < head->field_count; i++) {
-		struct hpx_span name = head->fields[i].name;
-		if (!hpx_field_is_hop(head, name) && !hpx_field_is_ours(name) &&
-		    !is_rewritten(name, guarded) && !is_dropped(h->request, name))
-			add(h, name, head->fields[i].value);
+		const struct hpx_field *field = &head->fields[i];
+		unsigned traits = hpx_field_traits(head, field);
+		if ((traits & (HPX_FIELD_HOP | HPX_FIELD_OURS)) == 0 &&
+		    !is_rewritten(hpx_field_name_at(head, i), guarded) &&
+		    !is_dropped(h->request, field->name))
+			add(h, field->name, field->value);
 	}
 }
 
 /* A list header: all values of the request, and one more. */
-static void add_appended(struct head_writer *h, struct hpx_span name, struct hpx_span value)
+static void add_appended(struct head_writer *h, struct hpx_span name, enum hpx_field_name known,
+			 struct hpx_span value)
 {
-	struct hpx_span before = hpx_field_combined(&h->request->head.http, name, &h->request->arena);
+	struct hpx_span before = hpx_field_known_combined(&h->request->head.http, known,
+							  &h->request->arena);
 
 	if (before.len == 0) {
 		add(h, name, value);
@@ -352,10 +356,10 @@ static void add_appended(struct head_writer *h, struct hpx_span name, struct hpx
 }
 
 /* The value that a trusted peer sent, otherwise this value. */
-static void add_forwarded(struct head_writer *h, struct hpx_span name, struct hpx_span value,
-			  bool trusted)
+static void add_forwarded(struct head_writer *h, struct hpx_span name, enum hpx_field_name known,
+			  struct hpx_span value, bool trusted)
 {
-	struct hpx_span sent = hpx_field_value(&h->request->head.http, name);
+	struct hpx_span sent = hpx_field_known_value(&h->request->head.http, known);
 
 	add(h, name, trusted && sent.len > 0 ? sent : value);
 }
@@ -371,17 +375,20 @@ static void add_path(struct head_writer *h)
 	else
 		add(h, HPX_SPAN("Host"), hpx_span_of(request->settings->upstream.is_unix ? "localhost" : request->settings->upstream.host));
 	if (hpx_span_eq(hpx_span_of(peer), HPX_SPAN("unix"))) {
-		struct hpx_span sent = hpx_field_combined(
-			&request->head.http, HPX_SPAN("X-Forwarded-For"), &request->arena);
+		struct hpx_span sent = hpx_field_known_combined(
+			&request->head.http, HPX_NAME_X_FORWARDED_FOR, &request->arena);
 		if (sent.len > 0)
 			add(h, HPX_SPAN("X-Forwarded-For"), sent);
 	} else {
-		add_appended(h, HPX_SPAN("X-Forwarded-For"), hpx_span_of(peer));
+		add_appended(h, HPX_SPAN("X-Forwarded-For"), HPX_NAME_X_FORWARDED_FOR,
+			     hpx_span_of(peer));
 	}
-	add_forwarded(h, HPX_SPAN("X-Forwarded-Proto"), HPX_SPAN("http"), trusted);
+	add_forwarded(h, HPX_SPAN("X-Forwarded-Proto"), HPX_NAME_X_FORWARDED_PROTO,
+		      HPX_SPAN("http"), trusted);
 	if (request->head.host.len > 0)
-		add_forwarded(h, HPX_SPAN("X-Forwarded-Host"), request->head.host, trusted);
-	add_appended(h, HPX_SPAN("Via"),
+		add_forwarded(h, HPX_SPAN("X-Forwarded-Host"), HPX_NAME_X_FORWARDED_HOST,
+			      request->head.host, trusted);
+	add_appended(h, HPX_SPAN("Via"), HPX_NAME_VIA,
 		     request->head.http.minor > 0 ? HPX_SPAN("1.1 hapax") : HPX_SPAN("1.0 hapax"));
 }
 
@@ -419,8 +426,8 @@ static void add_framing(struct head_writer *h, bool guarded)
 /* Only WebSocket: an upgrade to h2c would be another way into HTTP, past hapax. */
 static bool wants_tunnel(const struct hpx_http_head *head)
 {
-	return head->upgrade && hpx_field_count(head, HPX_SPAN("Upgrade")) == 1 &&
-	       hpx_span_ieq(hpx_field_value(head, HPX_SPAN("Upgrade")), HPX_SPAN("websocket"));
+	return head->upgrade && hpx_field_known_count(head, HPX_NAME_UPGRADE) == 1 &&
+	       hpx_span_ieq(hpx_field_known_value(head, HPX_NAME_UPGRADE), HPX_SPAN("websocket"));
 }
 
 enum hpx_status hpx_forward_write_head(struct hpx_request *request, bool guarded)
@@ -439,7 +446,7 @@ enum hpx_status hpx_forward_write_head(struct hpx_request *request, bool guarded
 	} else if (wants_tunnel(&request->head.http)) {
 		request->pass.tunnel = HPX_TUNNEL_ASKED;
 		add(&h, HPX_SPAN("Connection"), HPX_SPAN("Upgrade"));
-		add(&h, HPX_SPAN("Upgrade"), hpx_field_value(&request->head.http, HPX_SPAN("Upgrade")));
+		add(&h, HPX_SPAN("Upgrade"), hpx_field_known_value(&request->head.http, HPX_NAME_UPGRADE));
 	}
 	add_framing(&h, guarded);
 	return h.status == HPX_OK ? hpx_write_head_end(h.out) : h.status;

@@ -157,9 +157,9 @@ static enum hpx_status make_fingerprint(struct hpx_request *request)
 		.method = request->head.http.method,
 		.path = request->head.target.path,
 		.query = request->head.target.query,
-		.content_type = hpx_field_value(&request->head.http, HPX_SPAN("Content-Type")),
-		.content_encoding = hpx_field_combined(
-			&request->head.http, HPX_SPAN("Content-Encoding"), &request->arena),
+		.content_type = hpx_field_known_value(&request->head.http, HPX_NAME_CONTENT_TYPE),
+		.content_encoding = hpx_field_known_combined(
+			&request->head.http, HPX_NAME_CONTENT_ENCODING, &request->arena),
 		.body = hpx_buffer_span(&request->body.bytes),
 		.header = combined_header,
 		.user = request,

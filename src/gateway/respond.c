@@ -229,22 +229,17 @@ enum hpx_next hpx_respond_replay(struct hpx_request *request)
 	return HPX_NEXT_DONE;
 }
 
-/* Fields that only hapax may write, even where it passes an answer through: clients
- * rely on them. Observe mode alters nothing. */
-static bool is_ours_to_say(const struct hpx_request *request, struct hpx_span name)
-{
-	return !request->head.observed &&
-	       (hpx_span_ieq(name, HPX_SPAN("Idempotent-Replayed")) ||
-		hpx_span_ieq(name, HPX_SPAN("Idempotency-Expires")));
-}
-
-/* A field of the upstream's answer that the client gets. Framing is the
- * downstream's. */
+/* A field of the upstream's answer that the client gets. What a replay states only
+ * hapax may write, even where it passes an answer through: clients rely on it; but
+ * observe mode alters nothing. Framing is the downstream's. */
 static bool travels_down(const struct hpx_request *request, const struct hpx_http_head *head,
-			 struct hpx_span name)
+			 size_t number, unsigned traits)
 {
-	return !hpx_field_is_hop(head, name) && !hpx_field_is_ours(name) &&
-	       !is_ours_to_say(request, name) && !hpx_span_ieq(name, HPX_SPAN("Content-Length"));
+	unsigned stopped = HPX_FIELD_HOP | HPX_FIELD_OURS |
+			   (request->head.observed ? 0 : HPX_FIELD_STATED);
+
+	return (traits & stopped) == 0 &&
+	       hpx_field_name_at(head, number) != HPX_NAME_CONTENT_LENGTH;
 }
 
 /* The two fields of an upgrade are hop-by-hop, so they are written anew. */
@@ -254,7 +249,7 @@ static bool take_upgrade(struct hpx_request *request, const struct hpx_http_head
 		return true;
 	return hpx_write_field_text(&request->answer.head, "Connection", "Upgrade") == HPX_OK &&
 	       hpx_write_field(&request->answer.head, HPX_SPAN("Upgrade"),
-			       hpx_field_value(head, HPX_SPAN("Upgrade"))) == HPX_OK;
+			       hpx_field_known_value(head, HPX_NAME_UPGRADE)) == HPX_OK;
 }
 
 /* Adds the CORS fields to a guarded answer, for the client only: the store keeps the
@@ -297,11 +292,12 @@ bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_he
 		return false;
 	for (size_t i = 0; i < head->field_count; i++) {
 		const struct hpx_field *field = &head->fields[i];
-		if (!travels_down(request, head, field->name))
+		unsigned traits = hpx_field_traits(head, field);
+		if (!travels_down(request, head, i, traits))
 			continue;
 		if (hpx_write_field(&request->answer.head, field->name, field->value) != HPX_OK)
 			return false;
-		if (guarded && hpx_field_is_kept(head, field->name) &&
+		if (guarded && traits == 0 &&
 		    hpx_write_field(&request->answer.kept_head, field->name, field->value) != HPX_OK)
 			return false;
 	}
@@ -371,7 +367,7 @@ void hpx_respond_informational(void *user, const struct hpx_http_head *head)
 	hpx_buffer_init(&lines, HEAD_BYTES_MAX);
 	enum hpx_status status = hpx_write_status_line(&lines, head->status, head->reason);
 	for (size_t i = 0; i < head->field_count && status == HPX_OK; i++)
-		if (travels_down(request, head, head->fields[i].name))
+		if (travels_down(request, head, i, hpx_field_traits(head, &head->fields[i])))
 			status = hpx_write_field(&lines, head->fields[i].name, head->fields[i].value);
 	if (status == HPX_OK)
 		hpx_downstream_informational(request->downstream, &lines);

@@ -120,8 +120,8 @@ struct hpx_span hpx_cors_origin(const struct hpx_http_head *head)
 {
 	struct hpx_span none = { NULL, 0 };
 
-	return hpx_field_count(head, HPX_SPAN("Origin")) == 1 ?
-		       hpx_field_value(head, HPX_SPAN("Origin")) :
+	return hpx_field_known_count(head, HPX_NAME_ORIGIN) == 1 ?
+		       hpx_field_known_value(head, HPX_NAME_ORIGIN) :
 		       none;
 }
 

@@ -1,5 +1,5 @@
-/* Header fields: finding, combining, and which of them travel or are kept.
- * Names are told apart by length first: most comparisons end there. */
+/* Header fields: finding, combining, and which of them travel or are kept. What a name
+ * means by itself is field_name.c's. */
 #include "http/field.h"
 
 #include "base/span.h"
@@ -12,13 +12,44 @@ bool hpx_is_token(struct hpx_span s)
 	return s.len > 0 && hpx_octet_all(s, HPX_OCTET_TOKEN);
 }
 
-const struct hpx_field *hpx_field_find(const struct hpx_http_head *head,
-				       struct hpx_span name)
+static const struct hpx_field *search(const struct hpx_http_head *head, struct hpx_span name)
 {
 	for (size_t i = 0; i < head->field_count; i++)
 		if (hpx_span_ieq(head->fields[i].name, name))
 			return &head->fields[i];
 	return NULL;
+}
+
+const struct hpx_field *hpx_field_known(const struct hpx_http_head *head,
+					enum hpx_field_name known)
+{
+	HPX_ASSERT(known > HPX_NAME_OTHER && known < HPX_NAME_COUNT);
+	if (head->known == NULL)
+		return search(head, hpx_field_name_text(known));
+	return head->first[known] > 0 ? &head->fields[head->first[known] - 1] : NULL;
+}
+
+struct hpx_span hpx_field_known_value(const struct hpx_http_head *head, enum hpx_field_name known)
+{
+	const struct hpx_field *field = hpx_field_known(head, known);
+
+	return field != NULL ? field->value : (struct hpx_span){ NULL, 0 };
+}
+
+size_t hpx_field_known_count(const struct hpx_http_head *head, enum hpx_field_name known)
+{
+	if (head->known != NULL && (head->repeated >> known & 1) == 0)
+		return head->first[known] > 0 ? 1 : 0;
+	return hpx_field_count(head, hpx_field_name_text(known));
+}
+
+/* The index where it can tell, otherwise the fields one by one. */
+const struct hpx_field *hpx_field_find(const struct hpx_http_head *head,
+				       struct hpx_span name)
+{
+	enum hpx_field_name known = head->known != NULL ? hpx_field_name_of(name) : HPX_NAME_OTHER;
+
+	return known != HPX_NAME_OTHER ? hpx_field_known(head, known) : search(head, name);
 }
 
 struct hpx_span hpx_field_value(const struct hpx_http_head *head, struct hpx_span name)
@@ -54,17 +85,14 @@ static size_t put(char *out, size_t at, struct hpx_span s)
 	return at + s.len;
 }
 
-struct hpx_span hpx_field_combined(const struct hpx_http_head *head, struct hpx_span name,
-				   struct hpx_arena *arena)
+static struct hpx_span join(const struct hpx_http_head *head, struct hpx_span name,
+			    struct hpx_arena *arena)
 {
-	size_t count = hpx_field_count(head, name);
-
-	if (count <= 1)
-		return hpx_field_value(head, name);
 	char *joined = hpx_arena_alloc(arena, joined_length(head, name));
+	size_t at = 0;
+
 	if (joined == NULL)
 		return (struct hpx_span){ NULL, 0 };
-	size_t at = 0;
 	for (size_t i = 0; i < head->field_count; i++) {
 		if (!hpx_span_ieq(head->fields[i].name, name))
 			continue;
@@ -74,6 +102,21 @@ struct hpx_span hpx_field_combined(const struct hpx_http_head *head, struct hpx_
 	}
 	HPX_ASSERT(at <= joined_length(head, name));
 	return hpx_span(joined, at);
+}
+
+struct hpx_span hpx_field_known_combined(const struct hpx_http_head *head,
+					 enum hpx_field_name known, struct hpx_arena *arena)
+{
+	if (hpx_field_known_count(head, known) <= 1)
+		return hpx_field_known_value(head, known);
+	return join(head, hpx_field_name_text(known), arena);
+}
+
+struct hpx_span hpx_field_combined(const struct hpx_http_head *head, struct hpx_span name,
+				   struct hpx_arena *arena)
+{
+	return hpx_field_count(head, name) <= 1 ? hpx_field_value(head, name) :
+						  join(head, name, arena);
 }
 
 bool hpx_field_list_has(struct hpx_span list, struct hpx_span token)
@@ -111,38 +154,11 @@ bool hpx_field_line_find(struct hpx_span lines, struct hpx_span name,
 	return false;
 }
 
-static bool is(struct hpx_span name, const char *known)
+/* Whether this message's Connection names it. */
+static bool is_nominated(const struct hpx_http_head *head, struct hpx_span name)
 {
-	return hpx_span_ieq(name, hpx_span(known, name.len));
-}
-
-/* Each length leads to the names that have it, so is() compares whole names. */
-static bool is_hop_name(struct hpx_span name)
-{
-	switch (name.len) {
-	case 2:
-		return is(name, "te");
-	case 7:
-		return is(name, "trailer") || is(name, "upgrade");
-	case 10:
-		return is(name, "connection") || is(name, "keep-alive");
-	case 16:
-		return is(name, "proxy-connection");
-	case 17:
-		return is(name, "transfer-encoding");
-	case 18:
-		return is(name, "proxy-authenticate");
-	case 19:
-		return is(name, "proxy-authorization");
-	default:
+	if (head->known != NULL && !head->nominates)
 		return false;
-	}
-}
-
-bool hpx_field_is_hop(const struct hpx_http_head *head, struct hpx_span name)
-{
-	if (is_hop_name(name))
-		return true;
 	for (size_t i = 0; i < head->field_count; i++)
 		if (hpx_span_ieq(head->fields[i].name, HPX_SPAN("connection")) &&
 		    hpx_field_list_has(head->fields[i].value, name))
@@ -150,56 +166,34 @@ bool hpx_field_is_hop(const struct hpx_http_head *head, struct hpx_span name)
 	return false;
 }
 
+unsigned hpx_field_traits(const struct hpx_http_head *head, const struct hpx_field *field)
+{
+	size_t number = (size_t)(field - head->fields);
+
+	HPX_ASSERT(number < head->field_count);
+	unsigned traits = hpx_field_known_traits(hpx_field_name_at(head, number), field->name);
+
+	return is_nominated(head, field->name) ? traits | HPX_FIELD_HOP : traits;
+}
+
+bool hpx_field_is_hop(const struct hpx_http_head *head, struct hpx_span name)
+{
+	return (hpx_field_name_traits(name) & HPX_FIELD_HOP) != 0 || is_nominated(head, name);
+}
+
 bool hpx_field_is_ours(struct hpx_span name)
 {
-	return hpx_span_istarts(name, HPX_SPAN("hapax-")) ||
-	       hpx_span_istarts(name, HPX_SPAN("hapax_"));
-}
-
-/* Fields of one delivery of an answer, not of the answer. */
-static bool is_of_delivery(struct hpx_span name)
-{
-	switch (name.len) {
-	case 3:
-		return is(name, "age") || is(name, "via");
-	case 4:
-		return is(name, "date");
-	case 7:
-		return is(name, "alt-svc");
-	case 9:
-		return is(name, "ratelimit");
-	case 10:
-		return is(name, "set-cookie");
-	case 13:
-		return is(name, "server-timing");
-	case 14:
-		return is(name, "content-length");
-	case 15:
-		return is(name, "clear-site-data");
-	case 19:
-		return is(name, "authentication-info");
-	default:
-		return false;
-	}
-}
-
-/* Fields that a replay sets, or leaves out, itself. */
-static bool is_set_by_hapax(struct hpx_span name)
-{
-	return hpx_field_is_ours(name) || hpx_span_ieq(name, HPX_SPAN("idempotent-replayed")) ||
-	       hpx_span_ieq(name, HPX_SPAN("idempotency-expires"));
+	return (hpx_field_name_traits(name) & HPX_FIELD_OURS) != 0;
 }
 
 bool hpx_field_name_is_kept(struct hpx_span name)
 {
-	return !is_hop_name(name) && !is_of_delivery(name) && !is_set_by_hapax(name) &&
-	       !hpx_span_istarts(name, HPX_SPAN("proxy-")) &&
-	       !hpx_span_istarts(name, HPX_SPAN("ratelimit-"));
+	return hpx_field_name_traits(name) == 0;
 }
 
 bool hpx_field_is_kept(const struct hpx_http_head *head, struct hpx_span name)
 {
-	return hpx_field_name_is_kept(name) && !hpx_field_is_hop(head, name);
+	return hpx_field_name_is_kept(name) && !is_nominated(head, name);
 }
 
 /* ---- lines that an application gives ---- */

@@ -5,7 +5,25 @@
 #include "base/buffer.h"
 #include "http/message.h"
 
-/* The first field of that name (case does not matter), NULL where absent. */
+/* The first field of a name that has a number, NULL where absent; its value, ptr NULL
+ * where absent; how many there are; all values joined, as hpx_field_combined does. In
+ * a head that a reader made, these look into its index. */
+const struct hpx_field *hpx_field_known(const struct hpx_http_head *head,
+					enum hpx_field_name known);
+struct hpx_span hpx_field_known_value(const struct hpx_http_head *head, enum hpx_field_name known);
+size_t hpx_field_known_count(const struct hpx_http_head *head, enum hpx_field_name known);
+struct hpx_span hpx_field_known_combined(const struct hpx_http_head *head,
+					 enum hpx_field_name known, struct hpx_arena *arena);
+
+/* The number of the name of a head's field. */
+static inline enum hpx_field_name hpx_field_name_at(const struct hpx_http_head *head, size_t number)
+{
+	return head->known != NULL ? (enum hpx_field_name)head->known[number] :
+				     hpx_field_name_of(head->fields[number].name);
+}
+
+/* The same for any name. The first field of that name (case does not matter), NULL
+ * where absent. */
 const struct hpx_field *hpx_field_find(const struct hpx_http_head *head, struct hpx_span name);
 /* Its value, ptr NULL where absent. */
 struct hpx_span hpx_field_value(const struct hpx_http_head *head, struct hpx_span name);
@@ -37,6 +55,10 @@ bool hpx_field_line_next(struct hpx_span *lines, struct hpx_field_line *ret_line
 /* The first line of that name (in any case). */
 bool hpx_field_line_find(struct hpx_span lines, struct hpx_span name,
 			 struct hpx_field_line *ret_line);
+
+/* HPX_FIELD_*: what is true of a field of this message, by its name and by what
+ * Connection names. A field of an answer without any is kept by the store. */
+unsigned hpx_field_traits(const struct hpx_http_head *head, const struct hpx_field *field);
 
 /* Hop-by-hop: Connection, Keep-Alive, Proxy-Connection, Proxy-Authenticate,
  * Proxy-Authorization, TE, Trailer, Transfer-Encoding, Upgrade, and whatever

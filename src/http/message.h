@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/span.h"
 #include "base/status.h"
+#include "http/field_name.h"
 #include "http/scan.h"
 
 #define HPX_HTTP_FIELDS_MAX 128
@@ -37,6 +38,12 @@ struct hpx_http_head {
 	unsigned minor; /* 0 or 1 of HTTP/1.x */
 	const struct hpx_field *fields;
 	size_t field_count;
+	/* The index of the fields. A head that no reader made has none (`known` is NULL),
+	 * and its fields are searched. */
+	const uint8_t *known;          /* the number of each field's name: hpx_field_name */
+	bool nominates;                /* Connection names more than keep-alive and upgrade */
+	uint8_t first[HPX_NAME_COUNT]; /* the first field of a name, counted from 1; 0: none */
+	uint64_t repeated;             /* the names that more than one field has, as bits */
 	enum hpx_http_framing framing;
 	uint64_t content_length; /* with HPX_FRAMING_LENGTH */
 	bool has_content_length; /* also on HEAD and 304 answers */

@@ -31,6 +31,7 @@ struct framing_notes {
 	bool expects_continue;
 	bool expects_other;
 	bool names_needed; /* Connection names what must travel */
+	bool nominates;    /* Connection names more than keep-alive and upgrade */
 };
 
 /* The fields that this reader goes by: had they been dropped on the way, the next server
@@ -53,12 +54,17 @@ static void note_connection(struct framing_notes *notes, struct hpx_span list, b
 	       hpx_span_split(&list, ',', &option)) {
 		option = hpx_span_trim(option);
 		notes->options++;
+		if (hpx_span_ieq(option, HPX_SPAN("keep-alive"))) {
+			notes->keep_alive = true;
+			continue;
+		}
+		if (hpx_span_ieq(option, HPX_SPAN("upgrade"))) {
+			notes->names_upgrade = true;
+			continue;
+		}
+		notes->nominates = true;
 		if (hpx_span_ieq(option, HPX_SPAN("close")))
 			notes->close = true;
-		else if (hpx_span_ieq(option, HPX_SPAN("keep-alive")))
-			notes->keep_alive = true;
-		else if (hpx_span_ieq(option, HPX_SPAN("upgrade")))
-			notes->names_upgrade = true;
 		else if (is_needed(option, response))
 			notes->names_needed = true;
 	}
@@ -72,40 +78,33 @@ static void note_expect(struct framing_notes *notes, struct hpx_span value)
 		notes->expects_other = true;
 }
 
-static void note(size_t *count, struct hpx_span *noted, const struct hpx_field *field,
-		 struct hpx_span name)
+static void note(size_t *count, struct hpx_span *noted, const struct hpx_field *field)
 {
-	if (!hpx_span_ieq(field->name, name))
-		return;
 	++*count;
 	*noted = field->value;
 }
 
-/* The length of a name rules out most fields before any byte is compared. */
-static void note_field(struct framing_notes *notes, const struct hpx_field *field, bool response)
+static void note_field(struct framing_notes *notes, enum hpx_field_name known,
+		       const struct hpx_field *field, bool response)
 {
-	switch (field->name.len) {
-	case sizeof("Host") - 1:
-		note(&notes->hosts, &notes->host, field, HPX_SPAN("host"));
+	switch (known) {
+	case HPX_NAME_HOST:
+		note(&notes->hosts, &notes->host, field);
 		break;
-	case sizeof("Expect") - 1:
-		if (hpx_span_ieq(field->name, HPX_SPAN("expect")))
-			note_expect(notes, field->value);
+	case HPX_NAME_EXPECT:
+		note_expect(notes, field->value);
 		break;
-	case sizeof("Upgrade") - 1:
-		if (hpx_span_ieq(field->name, HPX_SPAN("upgrade")))
-			notes->has_upgrade = true;
+	case HPX_NAME_UPGRADE:
+		notes->has_upgrade = true;
 		break;
-	case sizeof("Connection") - 1:
-		if (hpx_span_ieq(field->name, HPX_SPAN("connection")))
-			note_connection(notes, field->value, response);
+	case HPX_NAME_CONNECTION:
+		note_connection(notes, field->value, response);
 		break;
-	case sizeof("Content-Length") - 1:
-		note(&notes->lengths, &notes->length, field, HPX_SPAN("content-length"));
+	case HPX_NAME_CONTENT_LENGTH:
+		note(&notes->lengths, &notes->length, field);
 		break;
-	case sizeof("Transfer-Encoding") - 1:
-		note(&notes->encodings, &notes->encoding, field,
-		     HPX_SPAN("transfer-encoding"));
+	case HPX_NAME_TRANSFER_ENCODING:
+		note(&notes->encodings, &notes->encoding, field);
 		break;
 	default:
 		break;
@@ -193,7 +192,8 @@ static enum hpx_http_error judge_framing(const struct hpx_http_reader *reader,
 	struct framing_notes notes = { 0 };
 
 	for (size_t i = 0; i < head->field_count; i++)
-		note_field(&notes, &head->fields[i], reader->response);
+		note_field(&notes, (enum hpx_field_name)head->known[i], &head->fields[i],
+			   reader->response);
 
 	enum hpx_http_error error = judge_lengths(&notes, head);
 	if (error != HPX_HTTP_ERROR_NONE)
@@ -208,6 +208,7 @@ static enum hpx_http_error judge_framing(const struct hpx_http_reader *reader,
 			return error;
 	}
 	head->keep_alive = is_kept_alive(&notes, head);
+	head->nominates = notes.nominates;
 	/* RFC 9110 §7.8: HTTP/1.0 has no Upgrade. */
 	head->upgrade = head->minor == 1 && notes.names_upgrade && notes.has_upgrade;
 	return HPX_HTTP_ERROR_NONE;
@@ -281,21 +282,38 @@ static void cut_start_line(const struct hpx_scan *scan, struct hpx_span line,
 	}
 }
 
+/* Fields are found once, here: whoever asks for a name that has a number looks into the
+ * index. */
+static uint8_t index_field(struct hpx_http_head *head, size_t number, struct hpx_span name)
+{
+	enum hpx_field_name known = hpx_field_name_of(name);
+
+	if (known != HPX_NAME_OTHER && head->first[known] == 0)
+		head->first[known] = (uint8_t)(number + 1);
+	else if (known != HPX_NAME_OTHER)
+		head->repeated |= (uint64_t)1 << known;
+	return (uint8_t)known;
+}
+
+_Static_assert(HPX_HTTP_FIELDS_MAX < UINT8_MAX, "a field's number + 1 is one byte");
+
 static bool cut_fields(size_t count, struct hpx_span rest, struct hpx_arena *arena,
 		       struct hpx_http_head *head)
 {
-	struct hpx_field *fields = hpx_arena_zalloc(arena, count, sizeof(*fields));
-
 	HPX_ASSERT(count <= HPX_HTTP_FIELDS_MAX);
+	struct hpx_field *fields = hpx_arena_alloc(arena, count * (sizeof(*fields) + 1));
 	if (fields == NULL)
 		return false;
+	uint8_t *known = (uint8_t *)(fields + count);
 	for (size_t i = 0; i < count; i++) {
 		struct hpx_span line = take_line(&rest);
 		fields[i].name = take_until(&line, ':');
 		fields[i].value = hpx_span_trim(line);
+		known[i] = index_field(head, i, fields[i].name);
 	}
 	head->fields = fields;
 	head->field_count = count;
+	head->known = known;
 	return true;
 }
 

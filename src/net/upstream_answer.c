@@ -43,7 +43,7 @@ void hpx_upstream_answer_done(struct hpx_exchange *exchange)
  * margin: the upstream counts from an earlier moment than we do. */
 static uint64_t usable_ms(const struct hpx_http_head *head)
 {
-	struct hpx_span rest = hpx_field_value(head, HPX_SPAN("Keep-Alive"));
+	struct hpx_span rest = hpx_field_known_value(head, HPX_NAME_KEEP_ALIVE);
 	struct hpx_span name = HPX_SPAN("timeout=");
 	struct hpx_span item;
 	uint64_t seconds;
