@@ -14,12 +14,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from harness.gateway import Gateway, binary  # noqa: E402
 from harness.parallel import pytest_xdist_make_scheduler  # noqa: E402, F401
-from harness.provider import Provider  # noqa: E402
+from timed_ledger import TimedProvider  # noqa: E402
 
 
 OWED = ("async_", "job_", "reconcile_")
 # Of the client, which is another process: test_call.py.
 CALL = ("call_",)
+# Of SQLite's generations, which open, close and go beside the requests: test_crash.py.
+GENERATION = ("generation_", "filter_")
 
 
 def steps():
@@ -33,10 +35,13 @@ def steps():
 
 def pytest_generate_tests(metafunc):
     """`step`: of a request that is forwarded; `owed_step`: of one that is delivered
-    later, and of the question what became of it."""
+    later, and of the question what became of it; `generation_step`: of the generations
+    that requests are stored in."""
     owed = [step for step in steps() if step.startswith(OWED)]
     if "step" in metafunc.fixturenames:
-        metafunc.parametrize("step", [s for s in steps() if not s.startswith(OWED + CALL)] or ["none"])
+        metafunc.parametrize("step", [s for s in steps() if not s.startswith(OWED + CALL + GENERATION)] or ["none"])
+    if "generation_step" in metafunc.fixturenames:
+        metafunc.parametrize("generation_step", [s for s in steps() if s.startswith(GENERATION)] or ["none"])
     if "owed_step" in metafunc.fixturenames:
         metafunc.parametrize("owed_step", owed or ["none"])
 
@@ -45,7 +50,7 @@ class Ground:
     """A provider, and a gateway that may die at any time."""
 
     def __init__(self, folder, config=None, wrap=()):
-        self.provider = Provider(folder / "ledger")
+        self.provider = TimedProvider(folder / "ledger")
         self.gateway = Gateway(folder, self.provider.url, config, True, wrap)
 
     def close(self):

@@ -25,9 +25,10 @@ DEFINITE_SECONDS = 30
 class Operation:
     """One intended effect, and everything its clients saw."""
 
-    def __init__(self, behave):
+    def __init__(self, behave, target="/pay"):
         self.key = new_key()
         self.behave = behave
+        self.target = target
         self.lock = threading.Lock()
         self.successes = set()   # bodies of 2xx answers
         self.not_kept = False    # told that it happened
@@ -55,7 +56,7 @@ class Operation:
 def send(gateway, operation, behave=""):
     """One try; None where no whole answer came."""
     try:
-        return gateway.post(key=operation.key, behave=behave, timeout=DEFINITE_SECONDS)
+        return gateway.post(operation.target, key=operation.key, behave=behave, timeout=DEFINITE_SECONDS)
     except (OSError, Closed, Malformed) as failure:
         assert not isinstance(failure, Malformed), f"not HTTP: {failure}"
         return None

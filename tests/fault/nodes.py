@@ -4,10 +4,11 @@ import random
 import threading
 
 from harness.gateway import Gateway, merge
-from harness.provider import Provider
 from judge import BEHAVIOURS, POLICY, Operation, Task, join, settle, try_once
+from timed_ledger import BRIEF, BRIEF_TARGET, TimedProvider, judge_brief
 
 RETRIES = 0.3
+BRIEF_SHARE = 0.3
 
 
 class Nodes:
@@ -17,12 +18,12 @@ class Nodes:
     def __init__(self, folder, cluster, chance, count=2):
         self.cluster = cluster
         self.database = cluster.database()
-        self.provider = Provider(folder / "ledger")
+        self.provider = TimedProvider(folder / "ledger")
         self.chance = random.Random(chance.random())
         self.gateways = []
         for number in range(count):
             (folder / str(number)).mkdir()
-            config = merge(POLICY, {"store": cluster.url(self.database)})
+            config = merge(merge(POLICY, BRIEF), {"store": cluster.url(self.database)})
             self.gateways.append(Gateway(folder / str(number), self.provider.url, config, True))
 
     def start(self):
@@ -30,8 +31,8 @@ class Nodes:
             gateway.start()
         return self
 
-    def post(self, **how):
-        return self.chance.choice(self.gateways).post(**how)
+    def post(self, target="/pay", **how):
+        return self.chance.choice(self.gateways).post(target, **how)
 
     def close(self):
         for gateway in self.gateways:
@@ -48,13 +49,16 @@ def pause(seconds):
 
 class Client:
     """Makes operations one after the other, each until it is definite; some
-    are sent by two at once, and some again although they are done."""
+    are sent by two at once, some again although they are done, and some expire
+    and are reaped while the test runs."""
 
-    def __init__(self, nodes, seed):
+    def __init__(self, nodes, seed, stuck_is_wrong):
         self.nodes = nodes
+        self.stuck_is_wrong = stuck_is_wrong
         self.chance = random.Random(seed)
         self.over = threading.Event()
         self.operations = []
+        self.brief = []
         self.task = None
 
     def start(self):
@@ -65,22 +69,27 @@ class Client:
             self.one()
 
     def one(self):
-        operation = Operation(self.chance.choice(BEHAVIOURS))
-        self.operations.append(operation)
+        brief = self.chance.random() < BRIEF_SHARE
+        operation = Operation(self.chance.choice(BEHAVIOURS), BRIEF_TARGET if brief else "/pay")
+        (self.brief if brief else self.operations).append(operation)
         twins = [Task(try_once, self.nodes, operation)] if self.chance.random() < RETRIES else []
         try_once(self.nodes, operation)
-        end = settle(self.nodes, operation)
+        end = settle(self.nodes, operation, self.stuck_is_wrong and not twins)
         join(twins)
         if self.chance.random() < RETRIES:
-            # A late answer may still settle what was unknown, never the other way.
-            assert settle(self.nodes, operation) in (end, "done"), f"{end}: {operation}"
+            again = settle(self.nodes, operation)
+            # A late answer may still settle what was unknown, never the other way; and
+            # what has expired may have been executed anew, which the ledger judges.
+            assert brief or again in (end, "done"), f"{end}, then {again}: {operation}"
 
 
 class Crowd:
-    """Clients who never stop until they are told, and all that they did."""
+    """Clients who never stop until they are told, and all that they did.
+    `stuck_is_wrong`: whoever lost an answer was told so by the death of all."""
 
-    def __init__(self, nodes, chance, count):
-        self.clients = [Client(nodes, chance.random()) for _ in range(count)]
+    def __init__(self, nodes, chance, count, stuck_is_wrong=False):
+        self.nodes = nodes
+        self.clients = [Client(nodes, chance.random(), stuck_is_wrong) for _ in range(count)]
 
     def start(self):
         for client in self.clients:
@@ -92,14 +101,16 @@ class Crowd:
         return any(c.task.failure for c in self.clients)
 
     def count(self):
-        return sum(len(c.operations) for c in self.clients)
+        return sum(len(c.operations) + len(c.brief) for c in self.clients)
 
     def tell_to_stop(self):
         for client in self.clients:
             client.over.set()
 
     def finish(self):
-        """Everything they did, once none of them is under way."""
+        """Everything they did that is kept, once none of them is under way; what
+        expired meanwhile is judged here."""
         self.tell_to_stop()
         join([c.task for c in self.clients])
+        judge_brief(self.nodes.provider, [o for c in self.clients for o in c.brief])
         return [o for c in self.clients for o in c.operations]

@@ -2,8 +2,8 @@
 repeats nothing: two gateways whose address names both hosts refuse while there
 is no primary, find the promoted standby by themselves, and replay there what
 they told before. What only the lost primary had was told to nobody.
-HAPAX_FAILOVERS asks for more failovers than usual, HAPAX_SEED for the same run
-again."""
+HAPAX_FAILOVERS and HAPAX_KILLS ask for more failovers and kills than usual, HAPAX_SEED
+for the same run again."""
 import os
 import signal
 
@@ -16,7 +16,9 @@ from judge import Task, join, judge
 from nodes import Crowd, Nodes, pause
 
 FAILOVERS = int(os.environ.get("HAPAX_FAILOVERS", "6"))
+KILLS = int(os.environ.get("HAPAX_KILLS", "200"))
 CLIENTS = 32
+KILL_CLIENTS = 6
 # A gateway takes two seconds for a host that does not answer.
 FOUND_SECONDS = 15
 
@@ -132,6 +134,37 @@ def test_primary_lost(nodes, chance):
           f"{ends.count('unknown')} unknown, {refused} refused at first")
     assert refused > 0 and ends.count("done") > ends.count("unknown") / 2
     assert not any(g.gone() for g in nodes.gateways)
+
+
+def kill_one(nodes, chance):
+    """The other one serves meanwhile."""
+    gateway = chance.choice(nodes.gateways)
+    gateway.kill()
+    gateway.start()
+
+
+def test_random_kills(nodes, chance):
+    """Gateways killed at random times, and a promotion at a third and at two thirds of
+    them, while clients never stop and what they do expires and is reaped."""
+    crowd = Crowd(nodes, chance, KILL_CLIENTS).start()
+    promotions = {KILLS // 3: crash, 2 * KILLS // 3: lose_machine}
+    try:
+        for number in range(KILLS):
+            if number in promotions:
+                promotions[number](nodes.cluster)
+                nodes.cluster.promote()
+                nodes.cluster.add_standby()
+            pause(chance.uniform(0.0, 0.15))
+            kill_one(nodes, chance)
+            if crowd.failed:
+                break
+        operations = crowd.finish()
+        ends = list(judge(nodes, nodes.provider, operations, stuck_is_wrong=False).values())
+    finally:
+        crowd.tell_to_stop()
+    print(f"{KILLS} kills, {crowd.count()} operations, of those that are kept "
+          f"{ends.count('done')} done, {ends.count('unknown')} unknown")
+    assert len(operations) > KILLS and ends.count("done") > ends.count("unknown") / 2
 
 
 def test_old_primary_goes_on(nodes):
