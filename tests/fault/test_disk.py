@@ -1,16 +1,26 @@
 """Shows that a full disk and a failing fsync cost availability and nothing
 else: what cannot be made durable is refused before anything happens, replays go
-on, and it recovers by itself."""
+on, and it recovers by itself. HAPAX_FILLS asks for more full disks than usual,
+HAPAX_SEED for the same run again."""
+import os
 import pathlib
 import shutil
 import subprocess
 
+import power_record
 import pytest
 
+from generations import SMALL
 from harness import check
 from harness.gateway import merge
 from harness.secret import new_key
 from judge import BEHAVIOURS, POLICY, Operation, Task, join, judge, see_through, try_once
+from nodes import Crowd, pause
+from timed_ledger import BRIEF
+
+FILLS = int(os.environ.get("HAPAX_FILLS", "8"))
+FULL_WRITES = 3000
+FULL_BYTES = 6 << 20
 
 
 def namespace():
@@ -29,14 +39,18 @@ def namespace():
 class SmallDisk:
     """A gateway whose store lies on a tmpfs that only it sees."""
 
-    def __init__(self, ground, folder, size, config):
+    def __init__(self, ground, folder, size, config, env=None):
         self.mount = folder / "disk"
         self.mount.mkdir()
         script = f'mount -t tmpfs -o size={size},mode=700 tmpfs "$0" && exec "$@"'
         config = merge(merge(POLICY, {"store": f"sqlite:{self.mount}/hapax.db"}), config)
         self.ground = ground(config, wrap=namespace() + ["sh", "-c", script, str(self.mount)])
         self.gateway, self.provider = self.ground.gateway, self.ground.provider
-        self.gateway.start()
+        self.gateway.start(env)
+
+    def refused(self):
+        """How many requests the store's state has refused so far."""
+        return self.gateway.metrics()["hapax_store_errors_total"]
 
     @property
     def filler(self):
@@ -45,11 +59,10 @@ class SmallDisk:
     def fill(self, leave=0):
         """Takes all of the space but `leave` bytes."""
         free = shutil.disk_usage(self.filler.parent).free
-        with open(self.filler, "ab") as file:
+        with open(self.filler, "ab", buffering=0) as file:
             try:
                 while free > leave:
                     file.write(bytes(4096))
-                    file.flush()
                     free -= 4096
             except OSError:
                 return
@@ -193,6 +206,80 @@ def test_space_heals(ground, tmp_path):
     check.until(squeezed, "there is no room for the log")
     disk.free()
     check.until(lambda: gateway.post().status == 200, "new keys are taken again")
+
+
+class OneSite:
+    """A small disk's gateway, for clients who else have several."""
+
+    def __init__(self, disk):
+        self.provider = disk.provider
+        self.post = disk.gateway.post
+
+
+def judge_healed(one, crowd, restart):
+    """Nothing is left to wait for: all of it is definite now, and after the next start."""
+    check.until(lambda: one.gateway.post().status == 200, "new keys are taken again", 30)
+    operations = crowd.finish()
+    judge(one.gateway, one.provider, operations, stuck_is_wrong=False)
+    restart()
+    return list(judge(one.gateway, one.provider, operations).values())
+
+
+def test_full_again_and_again(ground, tmp_path, chance):
+    """Full to a random page, and free again, while generations open, close and are
+    reaped: nothing is lost or repeated, and each time it heals by itself."""
+    disk = SmallDisk(ground, tmp_path, "32m", BRIEF, env=SMALL)
+    crowd = Crowd(OneSite(disk), chance, 4).start()
+    try:
+        for _ in range(FILLS):
+            count, refused = crowd.count(), disk.refused()
+            check.until(lambda c=count: crowd.failed or crowd.count() > c + 20, "traffic goes on", 30)
+            leave = chance.choice((0, 0, chance.randrange(64) * 4096))
+
+            def full(leave=leave, refused=refused):
+                disk.fill(leave)  # once more: what is given back is taken too
+                return crowd.failed or leave or disk.refused() > refused
+
+            check.until(full, "new keys are refused", 30)
+            pause(chance.uniform(0.0, 0.3))
+            disk.free()
+        ends = judge_healed(disk.ground, crowd, lambda: None)
+    finally:
+        crowd.tell_to_stop()
+    print(f"{FILLS} times full, {crowd.count()} operations: {ends.count('done')} done, {ends.count('unknown')} unknown")
+
+
+def test_any_write_finds_no_room(ground, tmp_path, chance):
+    """One write, or several in a row, find no room, wherever in a transaction or a
+    checkpoint that is: nothing is lost or repeated, and it heals by itself."""
+    one = ground(merge(POLICY, BRIEF))
+    first = [chance.randrange(30, 60)]
+    while first[-1] < FULL_WRITES:
+        first.append(first[-1] + chance.randrange(20, 70))
+    full = ",".join(f"{n}-{n + chance.choice((0, 0, 1, 3, 12))}" for n in first)
+    path = one.gateway.folder / "hapax.db"
+    one.gateway.start(SMALL)
+    one.gateway.stop()
+    (tmp_path / "record").touch()
+    one.gateway.wrap = power_record.wrap(tmp_path, path, tmp_path / "record", full=full)
+    one.gateway.start(SMALL)
+    crowd = Crowd(OneSite(one), chance, 4).start()
+
+    def over():
+        return crowd.failed or os.stat(tmp_path / "record").st_size > FULL_BYTES
+
+    def restart():
+        one.gateway.kill()
+        one.gateway.wrap = []
+        one.gateway.start(SMALL)
+
+    try:
+        check.until(over, f"{FULL_BYTES} bytes are written", 60)
+        ends = judge_healed(one, crowd, restart)
+    finally:
+        crowd.tell_to_stop()
+    print(f"full at {full}, {crowd.count()} operations: {ends.count('done')} done, {ends.count('unknown')} unknown")
+    assert ends.count("done") > 20, ends
 
 
 def failing_sync(when):

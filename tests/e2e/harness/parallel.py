@@ -9,7 +9,8 @@ import pytest
 SLOW = re.compile("|".join((
     r"fault/test_nodes\.py::test_two_gateways", r"fault/test_outbox\.py::test_on_", r"test_kill\.py::test_random_kills",
     r"test_outbox_crash\.py::(test_among_many|test_killed_at\[reconcile|test_killed_later|test_killed_again)",
-    r"test_failover\.py::", r"test_verify_flaws\.py::test_found\[(waiter|long_key|guest_runs)", r"test_work\.py::test_a_killed",
+    r"test_failover\.py::", r"test_damage\.py::", r"test_power\.py::", r"test_started_at_once",
+    r"test_verify_flaws\.py::test_found\[(waiter|long_key|guest_runs)", r"test_work\.py::test_a_killed",
     r"test_verify_right\.py::", r"test_verify\.py::", r"test_attack\.py::test_(terminate|storm)", r"test_examples\.py::test_killed",
 )))
 # Of quick tests, several at a time: those of a module share its gateway.
