@@ -2,6 +2,7 @@
 store. One that loads only add to serves all rounds, and with FILLED later runs too;
 one that a load uses up is filled anew for each visit."""
 import contextlib
+import hashlib
 import pathlib
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import time
 
 from . import database
 from .process import Failed, die_with_parent
+from .settings import ROOT
 
 SAY_SECONDS = 5
 
@@ -48,11 +50,11 @@ class Filled:
         if name not in self.places:
             folder = pathlib.Path(self.settings.filled or self.root) / name
             mark = folder / "filled"
-            if not mark.exists():
+            if not mark.exists() or mark.read_text(encoding="ascii") != schema_of(system):
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir(mode=0o755)
                 self.fill(system, folder, count, retention, say, **how)
-                mark.touch()
+                mark.write_text(schema_of(system), encoding="ascii")
             self.places[name] = folder if is_postgres(system) else f"sqlite:{folder}/hapax.db"
         return self.places[name]
 
@@ -94,6 +96,14 @@ class Filled:
             problem = process.stderr.read().strip()
         if process.returncode != 0:
             raise Failed(f"bench-fill: {problem}")
+
+
+def schema_of(system):
+    """A hash of the schema as it stands in the tree: a store of another one is no use."""
+    text = hashlib.sha256()
+    for path in sorted((ROOT / "sql" / ("postgres" if is_postgres(system) else "sqlite")).glob("*.sql")):
+        text.update(path.read_bytes())
+    return text.hexdigest()
 
 
 def is_postgres(system):

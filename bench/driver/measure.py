@@ -44,7 +44,7 @@ def command(system, load, connections, run_name):
 def seconds_of(settings, load):
     if load.name == "soak":
         return settings.soak_minutes * 60
-    return settings.phase_seconds if load.phase else settings.seconds
+    return phases.SECONDS_MAX + 1 if load.phase else settings.seconds
 
 
 class Generator:
@@ -176,7 +176,12 @@ def measure_growth(system, load, connections, run_name):
 def measure_phase(system, load, connections, run_name):
     """Also what it was while the phase went on, and in the rest of the time."""
     with phases.watched(system, load.phase) as watch:
-        sample = measure(system, load, connections, run_name)
+        def during(generator):
+            watch.wait_over(system.settings.phase_seconds)
+            generator.process.terminate()
+            return {}
+
+        sample = measure(system, load, connections, run_name, during)
         found = phases.split(sample.pop("slices"), watch.end())
     if not found["during"]:
         raise Failed(f"no {load.phase} was seen in {load.name}: {sample['requests']} requests in "

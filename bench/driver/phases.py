@@ -11,6 +11,8 @@ from .process import Failed
 
 EVERY_SECONDS = 0.1
 SLICE_MS = 50
+# A generation that is not full or not deleted by then never will be.
+SECONDS_MAX = 120
 
 
 class Watch(threading.Thread):
@@ -32,6 +34,12 @@ class Watch(threading.Thread):
                 self.over.wait(EVERY_SECONDS)
         except (Failed, OSError, sqlite3.Error) as error:
             self.error = error
+
+    def wait_over(self, rest_seconds):
+        """Until what is watched began, ended, and was quiet for a while; or for too long."""
+        deadline = time.monotonic() + SECONDS_MAX
+        while time.monotonic() < deadline and not rested(self.notes, rest_seconds) and self.is_alive():
+            time.sleep(EVERY_SECONDS)
 
     def end(self):
         self.over.set()
@@ -101,6 +109,12 @@ def intervals(notes):
             else:
                 found.append((begin, end))
     return found
+
+
+def rested(notes, seconds):
+    """Whether it went on, and was over so long before the last note."""
+    went_on = intervals(notes)
+    return bool(went_on) and notes[-1][0] - went_on[-1][1] >= seconds * 1e6
 
 
 def cpu_at(notes, at):

@@ -27,7 +27,7 @@ class Visit:
             return 2 * settings.seconds + 2
         each = settings.warm + seconds_of(settings, self.load)
         if self.load.phase:
-            each += stored_for(self.load, settings) * FILL_SECONDS + REAPED_SECONDS
+            each = 3 * settings.phase_seconds + stored_for(self.load, settings) * FILL_SECONDS + REAPED_SECONDS
         fills = self.load.stored if self.round == 1 and self.load.grows else 0
         return START_SECONDS + len(self.connections) * each + fills * FILL_SECONDS
 

@@ -53,7 +53,7 @@ class Settings:
     soak_minutes: int
     generation: int          # operations that close a generation
     settle_seconds: int      # until a system that was given a full store is taken as it is
-    phase_seconds: float     # measured while a generation closes, or is reaped
+    phase_seconds: float     # measured after a generation closed, or was reaped
     folder: pathlib.Path
     build: pathlib.Path
     filled: pathlib.Path | None = None   # where filled stores stay for a later run
@@ -77,7 +77,7 @@ def read(loads, systems, default_loads):
         growth=names("GROWTH", systems, ["hapax-sqlite", "hapax-postgres"]), idle=number("IDLE", 10000),
         storm=number("STORM", 1000), soak_minutes=number("SOAK_MINUTES", 60),
         generation=number("GENERATION", 250000), settle_seconds=number("SETTLE", 900),
-        phase_seconds=number("PHASE_SECONDS", 12.0, float, 0.5),
+        phase_seconds=number("PHASE_SECONDS", 4.0, float, 0.5),
         folder=folder("BENCH_FOLDER", "/var/tmp"), filled=kept("FILLED"),
         build=ROOT / os.environ.get("BUILD", "build"), against=program("AGAINST"))
 

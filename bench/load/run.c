@@ -1,6 +1,7 @@
 /* The phases of a run, and what is counted in them. */
 #include "run.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,9 +145,25 @@ static void step(struct run *run)
 	}
 }
 
+static volatile sig_atomic_t ended_early;
+
+static void end_early(int number)
+{
+	(void)number;
+	ended_early = 1;
+}
+
+/* SIGTERM ends warming and measuring, and what was measured until then counts. */
+static void catch_term(void)
+{
+	struct sigaction action = { .sa_handler = end_early };
+
+	sigaction(SIGTERM, &action, NULL);
+}
+
 static void until(struct run *run, int64_t end_us)
 {
-	while (run_now_us() < end_us)
+	while (run_now_us() < end_us && !ended_early)
 		step(run);
 }
 
@@ -163,6 +180,7 @@ void run_go(struct run *run)
 {
 	int64_t end_us = run_now_us() + PRIME_US_MAX;
 
+	catch_term();
 	send_all(run);
 	while (run->phase == PHASE_PRIME && run->primed < prime_count(run->plan) &&
 	       run->broken == 0 && run_now_us() < end_us)

@@ -56,7 +56,8 @@ struct run {
 
 /* False, with a sentence on stderr, where it could not be begun. */
 bool run_open(struct run *run, const struct plan *plan);
-/* Goes through the phases; says "begin" and "end" on stdout as measuring does. */
+/* Goes through the phases; says "begin" and "end" on stdout as measuring does. SIGTERM
+ * ends the measuring. */
 void run_go(struct run *run);
 void run_close(struct run *run);
 

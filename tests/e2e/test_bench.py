@@ -213,6 +213,14 @@ def test_a_phase_is_seen_in_the_file(tmp_path):
     assert looks == [((1, False), (7, False)), ((1, True), (7, False)), ((1, False), (7, False)), ((1, False), (7, True))]
 
 
+def test_a_phase_is_over_when_it_was_quiet():
+    """Not before it began, nor while it goes on."""
+    second = 1000000
+    notes = [note(0, 0.0, 7), note(second, 0.0, 7), note(2 * second, 0.0, 8), note(3 * second, 0.0, 8),
+             note(4 * second, 0.0, 8)]
+    assert [phases.rested(notes[:count], 2) for count in (0, 1, 2, 3, 4, 5)] == [False] * 5 + [True]
+
+
 def test_cpu_between_two_notes():
     notes = [note(100, 1.0, 0), note(200, 3.0, 0)]
     assert [phases.cpu_at(notes, at) for at in (50, 100, 150, 200, 300)] == [1.0, 1.0, 2.0, 3.0, 3.0]
@@ -369,7 +377,7 @@ class Recorded(fill.Filled):
 
 
 def test_a_filled_store_serves_later_runs(chosen, monkeypatch, tmp_path):
-    """With FILLED it is filled once; one that was not finished is filled anew."""
+    """With FILLED it is filled once; one of another schema is filled anew."""
     monkeypatch.setattr(settings, "folder", lambda name, _: pathlib.Path(tmp_path / "kept"))
     monkeypatch.setenv("FILLED", str(tmp_path / "kept"))
     load, system = LOADS["growth"].with_stored(4000), SYSTEMS["hapax-sqlite"]
@@ -380,7 +388,7 @@ def test_a_filled_store_serves_later_runs(chosen, monkeypatch, tmp_path):
             assert store == f"sqlite:{tmp_path}/kept/hapax-sqlite-4000/hapax.db"
         done.append(one.done)
         if len(done) == 2:
-            (tmp_path / "kept" / "hapax-sqlite-4000" / "filled").unlink()
+            (tmp_path / "kept" / "hapax-sqlite-4000" / "filled").write_text("another schema")
     assert done == [[("hapax-sqlite-4000", 4000, 86400, {"spread": False})], [], done[0]]
 
 
