@@ -66,40 +66,40 @@ struct hpx_call_command {
 };
 
 /* "hapax call: …" on standard error; returns `code`. */
-int hpx_call_complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int hpx_cli_call_complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- call_command.c ---- */
 
 /* Gives the headers of the arguments to a call: those of a new call, or the credentials
  * of a resumed one. HPX_EXIT_OK, or the exit code after a message. */
-int hpx_call_give_headers(struct hpx_call_command *command, struct hapax_call *call);
+int hpx_cli_call_give_headers(struct hpx_call_command *command, struct hapax_call *call);
 
 /* ---- call_journal.c ---- */
 
 /* The path of the journal into command->journal; makes the directory of the default
  * journal. With `must_exist`, a journal that was named and is absent is a mistake.
  * HPX_EXIT_OK, or the exit code after a message. */
-int hpx_call_journal_find(struct hpx_call_command *command, bool must_exist);
+int hpx_cli_call_journal_find(struct hpx_call_command *command, bool must_exist);
 /* " --journal FILE" for a command that people are told to type; "" for the default. */
-void hpx_call_journal_print_flag(const struct hpx_call_command *command, FILE *out);
-int hpx_call_list(struct hpx_call_command *command);
-int hpx_call_forget(struct hpx_call_command *command);
+void hpx_cli_call_journal_print_flag(const struct hpx_call_command *command, FILE *out);
+int hpx_cli_call_list(struct hpx_call_command *command);
+int hpx_cli_call_forget(struct hpx_call_command *command);
 /* The call whose number is given, or every call that is not done (NULL), until
  * `*stopped`. */
-int hpx_call_resume(struct hpx_call_command *command, const char *operand,
-		    const atomic_bool *stopped);
+int hpx_cli_call_resume(struct hpx_call_command *command, const char *operand,
+			const atomic_bool *stopped);
 
 /* ---- call_report.c ---- */
 
 /* For struct hapax_client_options; `user` is the command. */
-void hpx_call_observe(void *user, const struct hapax_attempt *attempt);
+void hpx_cli_call_observe(void *user, const struct hapax_attempt *attempt);
 /* Whether -o can be written to: HPX_EXIT_OK, or the exit code after a message. */
-int hpx_call_output_check(const struct hpx_call_command *command);
+int hpx_cli_call_output_check(const struct hpx_call_command *command);
 /* Sends the call, prints its outcome, and then confirms it; the exit code, or
  * HPX_CALL_NOT_BEGUN after a message where nothing was sent. */
 #define HPX_CALL_NOT_BEGUN (-1)
-int hpx_call_send_and_report(struct hpx_call_command *command, struct hapax_call *call);
+int hpx_cli_call_send_and_report(struct hpx_call_command *command, struct hapax_call *call);
 /* Whether a definite answer is a success. */
-bool hpx_call_is_success(unsigned status);
+bool hpx_cli_call_is_success(unsigned status);
 
 #endif

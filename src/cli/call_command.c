@@ -17,7 +17,7 @@
 #define BODY_MAX ((size_t)64 << 20)
 #define NAME_MAX_LEN 256
 
-int hpx_call_complain(int code, const char *format, ...)
+int hpx_cli_call_complain(int code, const char *format, ...)
 {
 	va_list args;
 
@@ -36,8 +36,8 @@ static int judge(enum hapax_result result, const char *problem)
 {
 	if (result == HAPAX_OK)
 		return HPX_EXIT_OK;
-	return hpx_call_complain(result == HAPAX_INVALID ? HPX_EXIT_USAGE : HPX_EXIT_FAILED, "%s",
-				 problem);
+	return hpx_cli_call_complain(result == HAPAX_INVALID ? HPX_EXIT_USAGE : HPX_EXIT_FAILED, "%s",
+				     problem);
 }
 
 static int give_line(struct hapax_call *call, const char *line)
@@ -48,15 +48,15 @@ static int give_line(struct hapax_call *call, const char *line)
 	char problem[HAPAX_PROBLEM_SIZE];
 
 	if (line[name.len] != ':' || name.len > NAME_MAX_LEN)
-		return hpx_call_complain(HPX_EXIT_USAGE,
-					 "-H needs \"Name: value\", or @FILE with one a line");
+		return hpx_cli_call_complain(HPX_EXIT_USAGE,
+					     "-H needs \"Name: value\", or @FILE with one a line");
 	memcpy(text, name.ptr, name.len);
 	text[name.len] = '\0';
 	enum hapax_result result = hapax_call_header(call, text, line + name.len + 1, problem);
 	return judge(result, problem);
 }
 
-int hpx_call_give_headers(struct hpx_call_command *command, struct hapax_call *call)
+int hpx_cli_call_give_headers(struct hpx_call_command *command, struct hapax_call *call)
 {
 	const char *const *lines = command->flags.headers;
 	char problem[HAPAX_PROBLEM_SIZE];
@@ -83,11 +83,11 @@ static int read_stream(FILE *stream, const char *name, struct hpx_buffer *body)
 		status = hpx_buffer_append(body, hpx_span(piece, got));
 	}
 	if (status == HPX_TOO_LARGE)
-		return hpx_call_complain(HPX_EXIT_USAGE, "%s is larger than 64 MiB", name);
+		return hpx_cli_call_complain(HPX_EXIT_USAGE, "%s is larger than 64 MiB", name);
 	if (status != HPX_OK || ferror(stream))
-		return hpx_call_complain(HPX_EXIT_FAILED, "%s: %s", name,
-					 status != HPX_OK ? hpx_status_text(status) :
-							    strerror(errno));
+		return hpx_cli_call_complain(HPX_EXIT_FAILED, "%s: %s", name,
+					     status != HPX_OK ? hpx_status_text(status) :
+								strerror(errno));
 	return HPX_EXIT_OK;
 }
 
@@ -96,12 +96,12 @@ static int read_body(const char *data, struct hpx_buffer *body)
 	if (data[0] != '@')
 		return hpx_buffer_text(body, data) == HPX_OK ?
 			       HPX_EXIT_OK :
-			       hpx_call_complain(HPX_EXIT_FAILED, "there is no memory left");
+			       hpx_cli_call_complain(HPX_EXIT_FAILED, "there is no memory left");
 	if (strcmp(data, "@-") == 0)
 		return read_stream(stdin, "standard input", body);
 	FILE *stream = fopen(data + 1, "re");
 	if (stream == NULL)
-		return hpx_call_complain(HPX_EXIT_USAGE, "%s: %s", data + 1, strerror(errno));
+		return hpx_cli_call_complain(HPX_EXIT_USAGE, "%s: %s", data + 1, strerror(errno));
 	int code = read_stream(stream, data + 1, body);
 	fclose(stream);
 	return code;
@@ -176,7 +176,7 @@ static int make_call(struct hpx_call_command *command, const char *method, const
 	enum hapax_result result = hapax_call_new(command->client, method, url, ret_call, problem);
 	int code = judge(result, problem);
 	if (code == HPX_EXIT_OK)
-		code = hpx_call_give_headers(command, *ret_call);
+		code = hpx_cli_call_give_headers(command, *ret_call);
 	if (code == HPX_EXIT_OK)
 		code = give_body(command, *ret_call);
 	if (code == HPX_EXIT_OK && command->flags.key != NULL)
@@ -225,9 +225,9 @@ static int read_times(const struct time_flag *times, size_t count)
 		if (times[i].text == NULL)
 			continue;
 		if (!hpx_duration_parse(hpx_span_of(times[i].text), &ms) || ms == 0)
-			return hpx_call_complain(HPX_EXIT_USAGE,
-						 "--%s needs a time above zero, as 200ms, 30s or 5m",
-						 times[i].name);
+			return hpx_cli_call_complain(HPX_EXIT_USAGE,
+						     "--%s needs a time above zero, as 200ms, 30s or 5m",
+						     times[i].name);
 		*times[i].ret_ms = (int64_t)ms;
 	}
 	return HPX_EXIT_OK;
@@ -248,19 +248,19 @@ static int read_options(struct hpx_call_command *command, struct hapax_client_op
 
 	if (flags->attempts != NULL &&
 	    (!hpx_span_u64(hpx_span_of(flags->attempts), ATTEMPTS_MAX, &attempts) || attempts == 0))
-		return hpx_call_complain(HPX_EXIT_USAGE, "--attempts needs a number from 1 to %d",
-					 ATTEMPTS_MAX);
+		return hpx_cli_call_complain(HPX_EXIT_USAGE, "--attempts needs a number from 1 to %d",
+					     ATTEMPTS_MAX);
 	/* Checked here, because libcurl would report it once for each attempt. */
 	if (flags->ca_file != NULL && access(flags->ca_file, R_OK) != 0)
-		return hpx_call_complain(HPX_EXIT_USAGE, "--cacert %s: %s", flags->ca_file,
-					 strerror(errno));
+		return hpx_cli_call_complain(HPX_EXIT_USAGE, "--cacert %s: %s", flags->ca_file,
+					     strerror(errno));
 	options->attempts_max = (unsigned)attempts;
 	options->key_header = flags->key_header;
 	options->key_bare = flags->bare_key != NULL;
 	options->ca_file = flags->ca_file;
 	options->journal = command->journal[0] != '\0' ? command->journal : NULL;
 	options->confirm = 1;
-	options->observe = hpx_call_observe;
+	options->observe = hpx_cli_call_observe;
 	options->user = command;
 	return read_times(times, sizeof(times) / sizeof(times[0]));
 }
@@ -271,13 +271,13 @@ static int open_client(struct hpx_call_command *command, bool is_new)
 	char problem[HAPAX_PROBLEM_SIZE];
 
 	HPX_ASSERT(command->client == NULL);
-	int code = hpx_call_journal_find(command, !is_new);
+	int code = hpx_cli_call_journal_find(command, !is_new);
 	if (code == HPX_EXIT_OK)
 		code = read_options(command, &options);
 	if (code != HPX_EXIT_OK)
 		return code;
 	if (hapax_client_open(&options, &command->client, problem) != HAPAX_OK)
-		return hpx_call_complain(HPX_EXIT_FAILED, "%s: nothing was sent", problem);
+		return hpx_cli_call_complain(HPX_EXIT_FAILED, "%s: nothing was sent", problem);
 	watch_signals(command->client);
 	return HPX_EXIT_OK;
 }
@@ -288,7 +288,7 @@ static int send_new(struct hpx_call_command *command, const char *method, const 
 	int code = make_call(command, method, url, &call);
 
 	if (code == HPX_EXIT_OK)
-		code = hpx_call_send_and_report(command, call);
+		code = hpx_cli_call_send_and_report(command, call);
 	hapax_call_free(call);
 	return code == HPX_CALL_NOT_BEGUN ? HPX_EXIT_FAILED : code;
 }
@@ -299,28 +299,28 @@ static int run(struct hpx_call_command *command, int argc, char **argv)
 	int other = (flags->resume != NULL) + (flags->list != NULL) + (flags->forget != NULL);
 
 	if (other > 1 || (other == 1 && argc > (flags->resume != NULL)))
-		return hpx_call_complain(HPX_EXIT_USAGE,
-					 "--resume [ID], --list and --forget ID stand alone");
+		return hpx_cli_call_complain(HPX_EXIT_USAGE,
+					     "--resume [ID], --list and --forget ID stand alone");
 	if (other == 1 && flags->no_journal != NULL)
-		return hpx_call_complain(HPX_EXIT_USAGE,
-					 "without a journal there is nothing to resume, "
-					 "list or forget");
+		return hpx_cli_call_complain(HPX_EXIT_USAGE,
+					     "without a journal there is nothing to resume, "
+					     "list or forget");
 	if (other == 0 && argc != 2)
-		return hpx_call_complain(
+		return hpx_cli_call_complain(
 			HPX_EXIT_USAGE,
 			"needs a method and a URL: hapax call POST https://… -d @body.json");
 	int code = open_client(command, other == 0);
 	if (code != HPX_EXIT_OK)
 		return code;
 	if (flags->list != NULL)
-		return hpx_call_list(command);
+		return hpx_cli_call_list(command);
 	if (flags->forget != NULL)
-		return hpx_call_forget(command);
-	code = hpx_call_output_check(command);
+		return hpx_cli_call_forget(command);
+	code = hpx_cli_call_output_check(command);
 	if (code != HPX_EXIT_OK)
 		return code;
 	if (flags->resume != NULL)
-		return hpx_call_resume(command, argc > 0 ? argv[0] : NULL, &stopped);
+		return hpx_cli_call_resume(command, argc > 0 ? argv[0] : NULL, &stopped);
 	return send_new(command, argv[0], argv[1]);
 }
 

@@ -16,10 +16,10 @@ static int make_directories(char *path)
 	for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		if (mkdir(path, 0700) != 0 && errno != EEXIST)
-			return hpx_call_complain(HPX_EXIT_FAILED,
-						 "%s: %s: nothing was sent; --journal names another "
-						 "place",
-						 path, strerror(errno));
+			return hpx_cli_call_complain(HPX_EXIT_FAILED,
+						     "%s: %s: nothing was sent; --journal names another "
+						     "place",
+						     path, strerror(errno));
 		*slash = '/';
 	}
 	return HPX_EXIT_OK;
@@ -37,32 +37,32 @@ static int find_default(char *out, size_t size)
 	else if (home != NULL && home[0] == '/')
 		len = snprintf(out, size, "%s/.local/state/hapax/calls.db", home);
 	if (len < 0 || (size_t)len >= size)
-		return hpx_call_complain(HPX_EXIT_FAILED,
-					 "there is no home directory for the journal: "
-					 "say where it is with --journal FILE");
+		return hpx_cli_call_complain(HPX_EXIT_FAILED,
+					     "there is no home directory for the journal: "
+					     "say where it is with --journal FILE");
 	return make_directories(out);
 }
 
-int hpx_call_journal_find(struct hpx_call_command *command, bool must_exist)
+int hpx_cli_call_journal_find(struct hpx_call_command *command, bool must_exist)
 {
 	const struct hpx_call_flags *flags = &command->flags;
 
 	if (flags->no_journal != NULL && flags->journal != NULL)
-		return hpx_call_complain(HPX_EXIT_USAGE, "either --journal or --no-journal");
+		return hpx_cli_call_complain(HPX_EXIT_USAGE, "either --journal or --no-journal");
 	if (flags->no_journal != NULL)
 		return HPX_EXIT_OK;
 	if (flags->journal == NULL)
 		return find_default(command->journal, sizeof(command->journal));
 	if (flags->journal[0] == '\0' || strlen(flags->journal) >= sizeof(command->journal))
-		return hpx_call_complain(HPX_EXIT_USAGE, "--journal needs the path of a file");
+		return hpx_cli_call_complain(HPX_EXIT_USAGE, "--journal needs the path of a file");
 	if (must_exist && access(flags->journal, F_OK) != 0)
-		return hpx_call_complain(HPX_EXIT_FAILED, "the journal %s: %s", flags->journal,
-					 strerror(errno));
+		return hpx_cli_call_complain(HPX_EXIT_FAILED, "the journal %s: %s", flags->journal,
+					     strerror(errno));
 	memcpy(command->journal, flags->journal, strlen(flags->journal) + 1);
 	return HPX_EXIT_OK;
 }
 
-void hpx_call_journal_print_flag(const struct hpx_call_command *command, FILE *out)
+void hpx_cli_call_journal_print_flag(const struct hpx_call_command *command, FILE *out)
 {
 	if (command->flags.journal != NULL)
 		fprintf(out, " --journal %s", command->flags.journal);
@@ -138,7 +138,7 @@ static int print_json(const struct hapax_entry *entries)
 	return hpx_cli_json_print(&json, "call", "the list cannot be printed");
 }
 
-int hpx_call_list(struct hpx_call_command *command)
+int hpx_cli_call_list(struct hpx_call_command *command)
 {
 	struct hapax_entry *entries;
 	char problem[HAPAX_PROBLEM_SIZE];
@@ -146,7 +146,7 @@ int hpx_call_list(struct hpx_call_command *command)
 	int code = HPX_EXIT_OK;
 
 	if (hapax_client_entries(command->client, 1, &entries, &count, problem) != HAPAX_OK)
-		return hpx_call_complain(HPX_EXIT_FAILED, "%s", problem);
+		return hpx_cli_call_complain(HPX_EXIT_FAILED, "%s", problem);
 	if (command->flags.json != NULL) {
 		code = print_json(entries);
 	} else if (count > 0) {
@@ -155,24 +155,24 @@ int hpx_call_list(struct hpx_call_command *command)
 		for (const struct hapax_entry *entry = entries; entry != NULL; entry = entry->next)
 			print_row(entry, hpx_clock_wall_ms());
 	} else if (command->terminal) {
-		hpx_call_complain(0, "no calls in %s", command->journal);
+		hpx_cli_call_complain(0, "no calls in %s", command->journal);
 	}
 	hapax_entries_free(entries);
 	return code;
 }
 
-int hpx_call_forget(struct hpx_call_command *command)
+int hpx_cli_call_forget(struct hpx_call_command *command)
 {
 	char problem[HAPAX_PROBLEM_SIZE];
 	uint64_t id;
 
 	if (!hpx_span_u64(hpx_span_of(command->flags.forget), INT64_MAX, &id))
-		return hpx_call_complain(HPX_EXIT_USAGE,
-					 "\"%s\" is not the number of a call; `hapax call "
-					 "--list` lists them",
-					 command->flags.forget);
+		return hpx_cli_call_complain(HPX_EXIT_USAGE,
+					     "\"%s\" is not the number of a call; `hapax call "
+					     "--list` lists them",
+					     command->flags.forget);
 	if (hapax_client_forget(command->client, (int64_t)id, problem) != HAPAX_OK)
-		return hpx_call_complain(HPX_EXIT_FAILED, "%s", problem);
+		return hpx_cli_call_complain(HPX_EXIT_FAILED, "%s", problem);
 	return HPX_EXIT_OK;
 }
 
@@ -208,7 +208,7 @@ static void print_remedy(const struct hpx_call_command *command, const struct ha
 			     "nothing has happened: give what it was sent with, or begin anew after",
 	      stderr);
 	fprintf(stderr, " `hapax call --forget %lld", (long long)entry->id);
-	hpx_call_journal_print_flag(command, stderr);
+	hpx_cli_call_journal_print_flag(command, stderr);
 	fputs("`\n", stderr);
 }
 
@@ -220,7 +220,7 @@ static int exit_of_entry(struct hpx_call_command *command, int64_t id)
 	if (!find_entry(command, id, &entry))
 		return HPX_EXIT_FAILED;
 	if (entry.state == HAPAX_ENTRY_DONE)
-		return hpx_call_is_success(entry.status) ? HPX_EXIT_OK : HPX_EXIT_FAILED;
+		return hpx_cli_call_is_success(entry.status) ? HPX_EXIT_OK : HPX_EXIT_FAILED;
 	if (entry.busy)
 		return HPX_EXIT_IN_DOUBT;
 	HPX_ASSERT(entry.id == id);
@@ -253,12 +253,12 @@ static int resume_one(struct hpx_call_command *command, int64_t id, bool among_a
 	if (hapax_call_resume(command->client, id, &call, problem) != HAPAX_OK) {
 		if (among_all && is_taken_over(command, id))
 			return HPX_EXIT_OK;
-		hpx_call_complain(0, "%s", problem);
+		hpx_cli_call_complain(0, "%s", problem);
 	} else {
-		code = hpx_call_give_headers(command, call);
+		code = hpx_cli_call_give_headers(command, call);
 	}
 	if (code == HPX_EXIT_OK)
-		code = hpx_call_send_and_report(command, call);
+		code = hpx_cli_call_send_and_report(command, call);
 	else if (code == HPX_EXIT_FAILED)
 		code = HPX_CALL_NOT_BEGUN;
 	hapax_call_free(call);
@@ -297,9 +297,9 @@ static int resume_all(struct hpx_call_command *command, const atomic_bool *stopp
 	int code = HPX_EXIT_OK;
 
 	if (hapax_client_entries(command->client, 0, &entries, &count, problem) != HAPAX_OK)
-		return hpx_call_complain(HPX_EXIT_FAILED, "%s", problem);
+		return hpx_cli_call_complain(HPX_EXIT_FAILED, "%s", problem);
 	if (count == 0 && command->terminal)
-		hpx_call_complain(0, "nothing to resume in %s", command->journal);
+		hpx_cli_call_complain(0, "nothing to resume in %s", command->journal);
 	command->many = count > 1;
 	for (entry = entries; entry != NULL && !atomic_load(stopped); entry = entry->next) {
 		if (entry->busy)
@@ -314,22 +314,22 @@ static int resume_all(struct hpx_call_command *command, const atomic_bool *stopp
 	return code;
 }
 
-int hpx_call_resume(struct hpx_call_command *command, const char *operand, const atomic_bool *stopped)
+int hpx_cli_call_resume(struct hpx_call_command *command, const char *operand, const atomic_bool *stopped)
 {
 	const struct hpx_call_flags *flags = &command->flags;
 	uint64_t id;
 
 	if (flags->data != NULL || flags->key != NULL || flags->key_header != NULL ||
 	    flags->bare_key != NULL)
-		return hpx_call_complain(HPX_EXIT_USAGE,
-					 "--resume sends what was written down: its body "
-					 "and its key are there");
+		return hpx_cli_call_complain(HPX_EXIT_USAGE,
+					     "--resume sends what was written down: its body "
+					     "and its key are there");
 	if (operand == NULL)
 		return resume_all(command, stopped);
 	if (!hpx_span_u64(hpx_span_of(operand), INT64_MAX, &id))
-		return hpx_call_complain(HPX_EXIT_USAGE,
-					 "\"%s\" is not the number of a call; `hapax call "
-					 "--list` lists them",
-					 operand);
+		return hpx_cli_call_complain(HPX_EXIT_USAGE,
+					     "\"%s\" is not the number of a call; `hapax call "
+					     "--list` lists them",
+					     operand);
 	return resume_one(command, (int64_t)id, false);
 }

@@ -96,7 +96,7 @@ static void count_down(struct hpx_call_command *command, int64_t wait_ms)
 	command->countdown = true;
 }
 
-void hpx_call_observe(void *user, const struct hapax_attempt *attempt)
+void hpx_cli_call_observe(void *user, const struct hapax_attempt *attempt)
 {
 	struct hpx_call_command *command = user;
 
@@ -164,20 +164,20 @@ static int print_to_file(const struct hpx_call_command *command, const struct ha
 	FILE *out = fopen(command->flags.output, "we");
 
 	if (out == NULL)
-		return hpx_call_complain(HPX_EXIT_FAILED,
-					 "%s: %s", command->flags.output, strerror(errno));
+		return hpx_cli_call_complain(HPX_EXIT_FAILED,
+					     "%s: %s", command->flags.output, strerror(errno));
 	int code = print_to(command, outcome, out);
 	if (code == HPX_EXIT_OK && !sync_file(out))
-		code = hpx_call_complain(HPX_EXIT_FAILED,
-					 "%s: %s", command->flags.output, strerror(errno));
+		code = hpx_cli_call_complain(HPX_EXIT_FAILED,
+					     "%s: %s", command->flags.output, strerror(errno));
 	if (fclose(out) != 0 && code == HPX_EXIT_OK)
-		code = hpx_call_complain(HPX_EXIT_FAILED,
-					 "%s: %s", command->flags.output, strerror(errno));
+		code = hpx_cli_call_complain(HPX_EXIT_FAILED,
+					     "%s: %s", command->flags.output, strerror(errno));
 	return code;
 }
 
 /* Before anything is sent, a mistake costs nothing. */
-int hpx_call_output_check(const struct hpx_call_command *command)
+int hpx_cli_call_output_check(const struct hpx_call_command *command)
 {
 	const char *path = command->flags.output;
 	char copy[PATH_MAX];
@@ -186,8 +186,8 @@ int hpx_call_output_check(const struct hpx_call_command *command)
 	if (path == NULL)
 		return HPX_EXIT_OK;
 	if (strlen(path) >= sizeof(copy))
-		return hpx_call_complain(HPX_EXIT_USAGE,
-					 "-o: the path is too long: nothing was sent");
+		return hpx_cli_call_complain(HPX_EXIT_USAGE,
+					     "-o: the path is too long: nothing was sent");
 	memcpy(copy, path, strlen(path) + 1);
 	bool there = stat(path, &info) == 0;
 	bool good = there ? access(path, W_OK) == 0 : access(dirname(copy), W_OK | X_OK) == 0;
@@ -196,8 +196,8 @@ int hpx_call_output_check(const struct hpx_call_command *command)
 		good = false;
 	}
 	return good ? HPX_EXIT_OK :
-		      hpx_call_complain(HPX_EXIT_USAGE, "%s: %s: nothing was sent", path,
-					strerror(errno));
+		      hpx_cli_call_complain(HPX_EXIT_USAGE, "%s: %s: nothing was sent", path,
+					    strerror(errno));
 }
 
 static int print_answer(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
@@ -206,7 +206,7 @@ static int print_answer(const struct hpx_call_command *command, const struct hap
 	if (outcome->kind != HAPAX_DONE || command->many)
 		return HPX_EXIT_OK;
 	if (!outcome->body_kept)
-		hpx_call_complain(0, "the answer's body is too large, and was not kept");
+		hpx_cli_call_complain(0, "the answer's body is too large, and was not kept");
 	if (command->flags.output != NULL)
 		return print_to_file(command, outcome);
 	return command->flags.json != NULL ? HPX_EXIT_OK : print_to(command, outcome, stdout);
@@ -237,7 +237,7 @@ static unsigned original_status(const struct hapax_call *call)
 
 /* 303: it happened, and the result is elsewhere. Any other redirect, such as a 301 to
  * https, says that it did not happen here. */
-bool hpx_call_is_success(unsigned status)
+bool hpx_cli_call_is_success(unsigned status)
 {
 	return (status >= 200 && status < 300) || status == 303;
 }
@@ -249,11 +249,11 @@ static int exit_of(const struct hapax_call *call)
 
 	if (outcome->kind != HAPAX_DONE)
 		return outcome->doubt ? HPX_EXIT_IN_DOUBT : HPX_EXIT_NOT_YET;
-	if (hpx_call_is_success(original)) {
-		hpx_call_complain(0, "it happened (%u), and its answer was not kept", original);
+	if (hpx_cli_call_is_success(original)) {
+		hpx_cli_call_complain(0, "it happened (%u), and its answer was not kept", original);
 		return HPX_EXIT_OK;
 	}
-	return hpx_call_is_success(outcome->status) ? HPX_EXIT_OK : HPX_EXIT_FAILED;
+	return hpx_cli_call_is_success(outcome->status) ? HPX_EXIT_OK : HPX_EXIT_FAILED;
 }
 
 static const char *outcome_word(enum hapax_outcome_kind kind)
@@ -350,7 +350,7 @@ static void print_next_step(const struct hpx_call_command *command, const struct
 		return;
 	}
 	fprintf(stderr, "`hapax call --resume %lld", (long long)outcome->id);
-	hpx_call_journal_print_flag(command, stderr);
+	hpx_cli_call_journal_print_flag(command, stderr);
 	fputs("` goes on with the same key\n", stderr);
 }
 
@@ -372,12 +372,12 @@ static void print_words(const struct hpx_call_command *command, const struct hap
 	if (outcome->kind != HAPAX_DONE)
 		print_unsettled(command, outcome);
 	else if (command->many)
-		hpx_call_complain(0, "call %lld: answered with %u %s", (long long)outcome->id,
-				  outcome->status, hpx_reason_phrase(outcome->status));
-	else if (!hpx_call_is_success(outcome->status))
-		hpx_call_complain(0, "answered with %u %s%s", outcome->status,
-				  hpx_reason_phrase(outcome->status),
-				  outcome->status < 400 ? ", which is not followed" : "");
+		hpx_cli_call_complain(0, "call %lld: answered with %u %s", (long long)outcome->id,
+				      outcome->status, hpx_reason_phrase(outcome->status));
+	else if (!hpx_cli_call_is_success(outcome->status))
+		hpx_cli_call_complain(0, "answered with %u %s%s", outcome->status,
+				      hpx_reason_phrase(outcome->status),
+				      outcome->status < 400 ? ", which is not followed" : "");
 	else if (command->flags.explain != NULL)
 		fprintf(stderr, "done after %u attempt%s, with the key %s\n", outcome->attempts,
 			outcome->attempts == 1 ? "" : "s", outcome->key);
@@ -395,7 +395,7 @@ static int confirm(struct hapax_call *call, int code)
 	char problem[HAPAX_PROBLEM_SIZE];
 
 	if (hapax_call_confirm(call, problem) != HAPAX_OK)
-		hpx_call_complain(0, "%s", problem);
+		hpx_cli_call_complain(0, "%s", problem);
 	return code;
 }
 
@@ -403,8 +403,8 @@ static int confirm(struct hapax_call *call, int code)
  * 1, which would mean a refusal. */
 static int keep_open(const struct hpx_call_command *command, const struct hapax_outcome *outcome)
 {
-	hpx_call_complain(0, "it was answered with %u %s, and the answer could not be handed over",
-			  outcome->status, hpx_reason_phrase(outcome->status));
+	hpx_cli_call_complain(0, "it was answered with %u %s, and the answer could not be handed over",
+			      outcome->status, hpx_reason_phrase(outcome->status));
 	print_next_step(command, outcome);
 	return HPX_EXIT_IN_DOUBT;
 }
@@ -423,7 +423,7 @@ static int report(struct hpx_call_command *command, struct hapax_call *call)
 	return printed == HPX_EXIT_OK ? confirm(call, code) : keep_open(command, outcome);
 }
 
-int hpx_call_send_and_report(struct hpx_call_command *command, struct hapax_call *call)
+int hpx_cli_call_send_and_report(struct hpx_call_command *command, struct hapax_call *call)
 {
 	char problem[HAPAX_PROBLEM_SIZE];
 
@@ -434,7 +434,7 @@ int hpx_call_send_and_report(struct hpx_call_command *command, struct hapax_call
 		fputc('\n', stderr);
 	command->countdown = false;
 	if (result != HAPAX_OK)
-		hpx_call_complain(0, "%s", problem);
+		hpx_cli_call_complain(0, "%s", problem);
 	if (result != HAPAX_OK && !has_begun(hapax_call_outcome(call)))
 		return HPX_CALL_NOT_BEGUN;
 	return report(command, call);

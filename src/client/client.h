@@ -8,9 +8,6 @@
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "core/operation.h"
-#include "core/pacing.h"
-#include "core/retry.h"
-#include "egress/egress.h"
 #include "hapax/client.h"
 
 #define HPX_CALL_FIELDS_MAX 128
@@ -109,24 +106,10 @@ enum hpx_status hpx_call_lines(const struct hapax_call *call, struct hpx_buffer 
 #define HPX_KEY_TEXT_SIZE (2 * HPX_KEY_MAX + 3)
 void hpx_call_key_print(const struct hapax_call *call, char ret_text[HPX_KEY_TEXT_SIZE]);
 
-/* ---- client_attempt.c ---- */
+/* ---- client_send.c ---- */
 
-/* Sends the call once; fills `request`'s result, which the caller frees
- * (hpx_egress_request_done). `headers` are all fields as lines. */
-void hpx_attempt_run(struct hapax_call *call, struct hpx_span headers,
-		     struct hpx_egress_request *request);
-/* Whether it can be sent at all; HPX_INVALID and HPX_TOO_LARGE fill
- * request->problem. */
-enum hpx_status hpx_attempt_check(const struct hapax_call *call, struct hpx_span headers,
-				  struct hpx_egress_request *request);
-
-/* The answer becomes the call's, in place of an earlier one; false when out of
- * memory. */
-bool hpx_answer_take(struct hapax_call *call, struct hpx_egress_request *request);
-/* What core/retry must know of an attempt, whose answer, if any, was taken. */
-struct hpx_retry_facts hpx_answer_facts(const struct hapax_call *call,
-					const struct hpx_egress_request *request);
-/* Fills the outcome from the state of the call; the caller sets its kind. */
-void hpx_answer_outcome(struct hapax_call *call);
+/* Whether the call, with all fields as lines, can be sent at all. */
+enum hapax_result hpx_call_check(const struct hapax_call *call, struct hpx_span headers,
+				 char *problem);
 
 #endif

@@ -138,15 +138,6 @@ static bool is_method(const char *method)
 	return false;
 }
 
-static enum hapax_result check_request(const struct hapax_call *call, char *problem)
-{
-	struct hpx_egress_request request;
-
-	if (hpx_attempt_check(call, hpx_span("", 0), &request) == HPX_OK)
-		return hpx_client_ok(problem);
-	return hpx_client_error(HAPAX_INVALID, problem, "%s", request.problem);
-}
-
 enum hapax_result hapax_call_new(struct hapax_client *client, const char *method, const char *url,
 				 struct hapax_call **ret_call, char *problem)
 {
@@ -170,7 +161,7 @@ enum hapax_result hapax_call_new(struct hapax_client *client, const char *method
 	key_make(call->key);
 	enum hapax_result result = call->url == NULL || call->key_header == NULL ?
 					   hpx_client_no_memory(problem) :
-					   check_request(call, problem);
+					   hpx_call_check(call, hpx_span("", 0), problem);
 	if (result == HAPAX_OK)
 		*ret_call = call;
 	else
