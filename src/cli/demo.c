@@ -81,7 +81,7 @@ static void print_try(const struct demo *demo)
 	char program[PATH_MAX];
 
 	find_program(program, sizeof(program));
-	printf("\nEverything keeps running; Ctrl-C ends it. Try this in another terminal:\n"
+	printf("\nEverything keeps running; Ctrl-C ends it. Try in another terminal:\n"
 	       "\n"
 	       "  # A payment. Send it again: the same answer, and nothing is paid twice.\n"
 	       "  curl -i http://127.0.0.1:%u/payments -H 'Idempotency-Key: \"order-1001\"' \\\n"

@@ -133,15 +133,15 @@ enum hpx_status hpx_ledger_match_amount(struct hpx_reconciliation *run,
 
 /* Reads the whole ledger and compares its rows with ours. HPX_EXIT_OK, or the exit code
  * after a message. */
-int hpx_reconcile_rows(struct hpx_reconciliation *run);
+int hpx_reconciliation_rows(struct hpx_reconciliation *run);
 /* Compares ours with the names that the ledger has; in the same way. */
-int hpx_reconcile_ours(struct hpx_reconciliation *run);
+int hpx_reconciliation_ours(struct hpx_reconciliation *run);
 
 /* Keeps a difference for the report, with a text for people. `match` may be NULL.
  * HPX_EXIT_OK, or HPX_EXIT_FAILED after a message: no memory. */
-int hpx_reconcile_note(struct hpx_reconciliation *run, enum hpx_group group,
-		       const struct hpx_difference *difference,
-		       const struct hpx_ledger_match *match, const char *format, ...)
+int hpx_reconciliation_note(struct hpx_reconciliation *run, enum hpx_group group,
+			    const struct hpx_difference *difference,
+			    const struct hpx_ledger_match *match, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
 #endif

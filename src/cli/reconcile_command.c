@@ -52,9 +52,9 @@ static struct hpx_difference *keep(struct hpx_reconciliation *run,
 	return kept;
 }
 
-int hpx_reconcile_note(struct hpx_reconciliation *run, enum hpx_group group,
-		       const struct hpx_difference *difference,
-		       const struct hpx_ledger_match *match, const char *format, ...)
+int hpx_reconciliation_note(struct hpx_reconciliation *run, enum hpx_group group,
+			    const struct hpx_difference *difference,
+			    const struct hpx_ledger_match *match, const char *format, ...)
 {
 	struct hpx_group_list *list = &run->groups[group];
 	char text[TEXT_MAX];
@@ -322,9 +322,9 @@ static int reconcile(struct hpx_reconciliation *run)
 		if (status != HPX_OK)
 			return hpx_operator_complain_read(&run->command, status);
 	}
-	code = hpx_reconcile_rows(run);
+	code = hpx_reconciliation_rows(run);
 	if (code == HPX_EXIT_OK)
-		code = hpx_reconcile_ours(run);
+		code = hpx_reconciliation_ours(run);
 	return code == HPX_EXIT_OK ? report(run) : code;
 }
 

@@ -117,17 +117,17 @@ static int apply(struct hpx_reconciliation *run, const struct hpx_ledger_match *
 	if (status == HPX_CLOSED)
 		return HPX_EXIT_FAILED;
 	if (status != HPX_OK)
-		return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, place, match,
-					  "they say %s; not settled: %s", hpx_ruling_name(ruling),
-					  hpx_status_text(status));
+		return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, place, match,
+					       "they say %s; not settled: %s", hpx_ruling_name(ruling),
+					       hpx_status_text(status));
 	place->settled = is_settled(move);
 	if (place->settled)
-		return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, place, match,
-					  "settled: %s", hpx_ruling_name(ruling));
-	return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, place, match,
-				  "they say %s; it settles when a later export says so again, both "
-				  "after settle_after",
-				  hpx_ruling_name(ruling));
+		return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, place, match,
+					       "settled: %s", hpx_ruling_name(ruling));
+	return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, place, match,
+				       "they say %s; it settles when a later export says so again, both "
+				       "after settle_after",
+				       hpx_ruling_name(ruling));
 }
 
 /* Settles an unknown outcome by the ledger, or notes what is missing for that. */
@@ -139,19 +139,19 @@ static int settle(struct hpx_reconciliation *run, const struct hpx_ledger_match 
 	bool unapply = ruling == HPX_RULING_NOT_APPLIED;
 
 	if (!can_unapply(run, match, &by) && unapply)
-		return hpx_reconcile_note(
+		return hpx_reconciliation_note(
 			run, HPX_GROUP_UNKNOWN, &place, match,
 			"they say not_applied; say --settle-after, or --config with "
 			"a reconcile, to let it count");
 	if (unapply && run->to == NULL)
-		return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, &place, match,
-					  "they say not_applied; say with --to when that was, to let "
-					  "it count");
+		return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, &place, match,
+					       "they say not_applied; say with --to when that was, to let "
+					       "it count");
 	if (run->apply == NULL)
-		return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, &place, match,
-					  "they say %s; --apply settles it%s",
-					  hpx_ruling_name(ruling),
-					  unapply ? " when two exports say so" : "");
+		return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, &place, match,
+					       "they say %s; --apply settles it%s",
+					       hpx_ruling_name(ruling),
+					       unapply ? " when two exports say so" : "");
 	return apply(run, match, ruling, &by, &place);
 }
 
@@ -208,14 +208,14 @@ static int compare_amounts(struct hpx_reconciliation *run, const struct ledger_r
 		return HPX_EXIT_OK;
 	*ret_differ = true;
 	if (status == HPX_NOT_FOUND)
-		return hpx_reconcile_note(run, HPX_GROUP_UNCLEAR, &row->place, match,
-					  "no amount of ours at %s", run->amount_pointer);
+		return hpx_reconciliation_note(run, HPX_GROUP_UNCLEAR, &row->place, match,
+					       "no amount of ours at %s", run->amount_pointer);
 	if (theirs.ptr == NULL)
-		return hpx_reconcile_note(run, HPX_GROUP_UNCLEAR, &row->place, match,
-					  "no amount of theirs");
-	return hpx_reconcile_note(run, HPX_GROUP_AMOUNT, &row->place, match,
-				  "theirs %.*s, ours %.*s", HPX_SPAN_ARG(theirs),
-				  HPX_SPAN_ARG(ours));
+		return hpx_reconciliation_note(run, HPX_GROUP_UNCLEAR, &row->place, match,
+					       "no amount of theirs");
+	return hpx_reconciliation_note(run, HPX_GROUP_AMOUNT, &row->place, match,
+				       "theirs %.*s, ours %.*s", HPX_SPAN_ARG(theirs),
+				       HPX_SPAN_ARG(ours));
 }
 
 static bool is_dead_job(const struct hpx_ledger_match *match)
@@ -238,9 +238,9 @@ static int judge_applied(struct hpx_reconciliation *run, const struct ledger_row
 	int code = HPX_EXIT_OK;
 
 	if (match->standing == HPX_STANDS_NOT && !is_dead_job(match))
-		return hpx_reconcile_note(run, HPX_GROUP_THEY_ONLY, &row->place, match,
-					  "here it did not happen: %s%s", match->state,
-					  is_refused(match) ? " without success" : "");
+		return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, &row->place, match,
+					       "here it did not happen: %s%s", match->state,
+					       is_refused(match) ? " without success" : "");
 	if (match->standing == HPX_STANDS_UNDER_WAY)
 		return HPX_EXIT_OK;
 	if (run->amount_column >= 0)
@@ -257,7 +257,7 @@ static int judge_unclear(struct hpx_reconciliation *run, const struct ledger_row
 	struct hpx_span value = row->record->values[run->status_column];
 	bool unknown = match != NULL && match->standing == HPX_STANDS_UNKNOWN;
 
-	return hpx_reconcile_note(
+	return hpx_reconciliation_note(
 		run, unknown ? HPX_GROUP_UNKNOWN : HPX_GROUP_UNCLEAR, &row->place, match,
 		value.ptr != NULL ? "their status \"%.*s\" is in none of the lists, or in two" :
 				    "they give no status%.*s",
@@ -273,8 +273,8 @@ static int judge(struct hpx_reconciliation *run, const struct ledger_row *row,
 	case HPX_RULING_DECLINED:
 	case HPX_RULING_NOT_APPLIED:
 		if (match->standing == HPX_STANDS_HAPPENED)
-			return hpx_reconcile_note(run, HPX_GROUP_WE_ONLY, &row->place, match,
-						  "they say %s", hpx_ruling_name(row->ruling));
+			return hpx_reconciliation_note(run, HPX_GROUP_WE_ONLY, &row->place, match,
+						       "they say %s", hpx_ruling_name(row->ruling));
 		if (match->standing == HPX_STANDS_UNKNOWN)
 			return settle(run, match, row->ruling, row->place.line,
 				      row->place.name);
@@ -289,17 +289,17 @@ static int judge_unmatched(struct hpx_reconciliation *run, const struct ledger_r
 			   enum hpx_status status)
 {
 	if (status == HPX_CONFLICT)
-		return hpx_reconcile_note(run, HPX_GROUP_UNCLEAR, &row->place, NULL,
-					  "it is the name of several here");
+		return hpx_reconciliation_note(run, HPX_GROUP_UNCLEAR, &row->place, NULL,
+					       "it is the name of several here");
 	if (status != HPX_NOT_FOUND && status != HPX_INVALID)
 		return hpx_operator_complain_read(&run->command, status);
 	if (row->ruling == HPX_RULING_UNCLEAR)
 		return judge_unclear(run, row, NULL);
 	if (row->ruling != HPX_RULING_APPLIED)
 		return HPX_EXIT_OK;
-	return hpx_reconcile_note(run, HPX_GROUP_THEY_ONLY, &row->place, NULL,
-				  status == HPX_INVALID ? "it is no operation's reference" :
-							  "there is none here");
+	return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, &row->place, NULL,
+				       status == HPX_INVALID ? "it is no operation's reference" :
+							       "there is none here");
 }
 
 /* Adds the row's name to the set, and notes an applied one that was there before. */
@@ -319,8 +319,8 @@ static int add_name(struct hpx_reconciliation *run, const struct ledger_row *row
 		return hpx_operator_complain(&run->command, HPX_EXIT_FAILED, "%s",
 					     hpx_status_text(status));
 	if (before && applied)
-		return hpx_reconcile_note(run, HPX_GROUP_TWICE, &row->place, NULL,
-					  "it stands in an earlier line, too");
+		return hpx_reconciliation_note(run, HPX_GROUP_TWICE, &row->place, NULL,
+					       "it stands in an earlier line, too");
 	return HPX_EXIT_OK;
 }
 
@@ -332,9 +332,9 @@ static int take_row(struct hpx_reconciliation *run, const struct hpx_ledger_reco
 	row.place.line = record->line;
 	row.place.name = hpx_span_trim(record->values[0]);
 	if (row.place.name.len == 0 || row.place.name.len > NAME_MAX_BYTES)
-		return hpx_reconcile_note(run, HPX_GROUP_UNCLEAR, &row.place, NULL,
-					  row.place.name.len == 0 ? "the row names nothing" :
-								    "its name is too long");
+		return hpx_reconciliation_note(run, HPX_GROUP_UNCLEAR, &row.place, NULL,
+					       row.place.name.len == 0 ? "the row names nothing" :
+									 "its name is too long");
 	int code = add_name(run, &row);
 	if (code != HPX_EXIT_OK)
 		return code;
@@ -405,7 +405,7 @@ static int take_file(struct hpx_reconciliation *run, struct hpx_ledger *ledger, 
 	}
 }
 
-int hpx_reconcile_rows(struct hpx_reconciliation *run)
+int hpx_reconciliation_rows(struct hpx_reconciliation *run)
 {
 	bool standard = strcmp(run->ledger, "-") == 0;
 	int fd = standard ? STDIN_FILENO : open(run->ledger, O_RDONLY | O_CLOEXEC);
@@ -458,13 +458,13 @@ static int compare(struct hpx_reconciliation *run, const struct hpx_ledger_match
 	if (has)
 		return HPX_EXIT_OK;
 	if (match->standing == HPX_STANDS_HAPPENED)
-		return hpx_reconcile_note(run, HPX_GROUP_WE_ONLY, &place, match, "%s%s",
-					  match->state,
-					  nameless ? "; the target gave no id to look for" : "");
+		return hpx_reconciliation_note(run, HPX_GROUP_WE_ONLY, &place, match, "%s%s",
+					       match->state,
+					       nameless ? "; the target gave no id to look for" : "");
 	if (run->complete == NULL || nameless)
-		return hpx_reconcile_note(run, HPX_GROUP_UNKNOWN, &place, match,
-					  nameless ? "we have no name to look for" :
-						     "it is not in the ledger");
+		return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, &place, match,
+					       nameless ? "we have no name to look for" :
+							  "it is not in the ledger");
 	return settle(run, match, HPX_RULING_NOT_APPLIED, 0, place.name);
 }
 
@@ -590,7 +590,7 @@ static int compare_jobs(struct hpx_reconciliation *run, enum hpx_job_state state
 	}
 }
 
-int hpx_reconcile_ours(struct hpx_reconciliation *run)
+int hpx_reconciliation_ours(struct hpx_reconciliation *run)
 {
 	int code = run->is_jobs ? compare_jobs(run, HPX_JOB_DONE) :
 				  compare_operations(run, HPX_STATE_COMPLETED);

@@ -68,13 +68,13 @@ static void print_indented(struct hpx_span text)
 static enum hpx_status print_request(struct hpx_verify *run,
 				     enum hpx_verify_request_name name)
 {
-	const struct hpx_request_variant variant = { .op = hpx_verify_op_draft(run, name) };
-	struct hpx_request_bytes request;
+	const struct hpx_verify_variant variant = { .op = hpx_verify_op_draft(run, name) };
+	struct hpx_verify_request_bytes request;
 
 	if (variant.op == NULL)
 		return HPX_NOMEM;
-	enum hpx_status status = hpx_request_bytes_build(hpx_verify_spec_of(run), &variant,
-							 hpx_verify_arena(run), &request);
+	enum hpx_status status = hpx_verify_request_build(hpx_verify_spec_of(run), &variant,
+							  hpx_verify_arena(run), &request);
 	if (status != HPX_OK)
 		return status;
 	printf("\n  %s: %s\n\n", hpx_verify_request_name_text(name), hpx_verify_request_name_about(name));

@@ -93,7 +93,7 @@ bool hpx_value_is_name(struct hpx_span text);
 bool hpx_value_is_pointer(struct hpx_span text);
 /* The n-th {word} of a probe's path, without its braces; ptr NULL: there are
  * no more. */
-struct hpx_span hpx_probe_word(struct hpx_span get, size_t n);
+struct hpx_span hpx_value_probe_word(struct hpx_span get, size_t n);
 
 /* For the readers of values: how much of a wrong value is shown, by "%.*s". */
 #define HPX_VALUE_SHOW(text) HPX_SPAN_ARG(hpx_span_first((text), 60))

@@ -139,7 +139,7 @@ enum hpx_status hpx_value_read_url(const struct hpx_option *option, struct hpx_s
 	return put_string(option, text, arena, base);
 }
 
-struct hpx_span hpx_probe_word(struct hpx_span get, size_t n)
+struct hpx_span hpx_value_probe_word(struct hpx_span get, size_t n)
 {
 	struct hpx_span rest = get;
 	struct hpx_span before;

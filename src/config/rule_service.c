@@ -91,7 +91,7 @@ static bool has_word(struct hpx_span get, struct hpx_span want)
 {
 	struct hpx_span word;
 
-	for (size_t n = 0; (word = hpx_probe_word(get, n)).ptr != NULL; n++)
+	for (size_t n = 0; (word = hpx_value_probe_word(get, n)).ptr != NULL; n++)
 		if (hpx_span_eq(word, want))
 			return true;
 	return false;

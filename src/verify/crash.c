@@ -236,14 +236,14 @@ static bool takes_connections(struct hpx_verify *run)
 /* The request that shows that the server is up: one that only reads, by the
  * description. A GET of the main request's path might do something. False: there is
  * none. */
-static bool choose_probe(struct hpx_verify *run, struct hpx_request_variant *ret_probe)
+static bool choose_probe(struct hpx_verify *run, struct hpx_verify_variant *ret_probe)
 {
 	static const struct hpx_span no_key;
 	bool counts = hpx_verify_counts_effects(run);
 
 	if (!counts && !run->spec->requests[HPX_REQUEST_get].given)
 		return false;
-	*ret_probe = (struct hpx_request_variant){ .key_values = &no_key };
+	*ret_probe = (struct hpx_verify_variant){ .key_values = &no_key };
 	ret_probe->op =
 		hpx_verify_op_draft(run, counts ? HPX_REQUEST_main : HPX_REQUEST_get);
 	if (ret_probe->op == NULL || !counts)
@@ -256,7 +256,7 @@ static bool choose_probe(struct hpx_verify *run, struct hpx_request_variant *ret
 }
 
 /* A 5xx means that the server is not up yet. */
-static bool answers_probe(struct hpx_verify *run, const struct hpx_request_variant *probe)
+static bool answers_probe(struct hpx_verify *run, const struct hpx_verify_variant *probe)
 {
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(run, probe);
 
@@ -275,7 +275,7 @@ static enum hpx_status refuse(struct hpx_verify *run, char *problem, const char 
 static enum hpx_status await_server(struct hpx_verify *run, char *problem)
 {
 	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
-	struct hpx_request_variant probe;
+	struct hpx_verify_variant probe;
 	bool has_probe = choose_probe(run, &probe);
 
 	for (;;) {

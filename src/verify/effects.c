@@ -104,7 +104,7 @@ static enum hpx_status count_now(struct hpx_verify *run, const struct hpx_verify
 {
 	struct hpx_verify_op copy = *op;
 	static const struct hpx_span no_key;
-	const struct hpx_request_variant variant = {
+	const struct hpx_verify_variant variant = {
 		.op = &copy,
 		.key_values = &no_key,
 		.key_count = 0,

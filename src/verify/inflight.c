@@ -224,7 +224,7 @@ static void end(struct hpx_inflight *inflight, enum hpx_verify_exchange_end how,
 		hpx_verify_conn_close(&inflight->conn);
 }
 
-static size_t bytes_to_send(const struct hpx_request_bytes *request, enum hpx_verify_cut cut)
+static size_t bytes_to_send(const struct hpx_verify_request_bytes *request, enum hpx_verify_cut cut)
 {
 	HPX_ASSERT(request->head_bytes > 0 && request->head_bytes <= request->bytes.len);
 	if (cut == HPX_CUT_HEAD)

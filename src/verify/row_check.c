@@ -153,7 +153,7 @@ struct hpx_verify_op *hpx_check_op_new(struct hpx_check *check, enum hpx_verify_
 }
 
 const struct hpx_verify_exchange *hpx_check_send(struct hpx_check *check,
-						 const struct hpx_request_variant *variant)
+						 const struct hpx_verify_variant *variant)
 {
 	const struct hpx_verify_exchange *exchange = hpx_verify_send_retry_429(check->run, variant);
 
@@ -199,7 +199,7 @@ void hpx_check_remember(struct hpx_check *check, const struct hpx_verify_op *op,
 const struct hpx_verify_exchange *hpx_check_execute(struct hpx_check *check, struct hpx_verify_op *op)
 {
 	const struct hpx_verify_exchange *exchange =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = op });
 
 	if (exchange != NULL && hpx_check_is_2xx(exchange))
 		hpx_check_remember(check, op, exchange);
@@ -221,12 +221,12 @@ bool hpx_check_execute_and_retry(struct hpx_check *check, enum hpx_verify_reques
 	*ret_first = hpx_check_execute(check, op);
 	if (*ret_first == NULL)
 		return false;
-	*ret_again = hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
+	*ret_again = hpx_check_send(check, &(struct hpx_verify_variant){ .op = op });
 	return *ret_again != NULL;
 }
 
 const struct hpx_verify_exchange *hpx_check_settle(struct hpx_check *check,
-						   const struct hpx_request_variant *variant)
+						   const struct hpx_verify_variant *variant)
 {
 	unsigned sent = 0;
 	const struct hpx_verify_exchange *exchange = hpx_verify_settle(check->run, variant, &sent);

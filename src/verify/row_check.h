@@ -75,7 +75,7 @@ bool hpx_check_has_request(struct hpx_check *check, enum hpx_verify_request_name
 struct hpx_verify_op *hpx_check_op_new(struct hpx_check *check, enum hpx_verify_request_name name);
 /* Sends and cites. NULL: no answer, or only 429s: undecided. */
 const struct hpx_verify_exchange *hpx_check_send(struct hpx_check *check,
-						 const struct hpx_request_variant *variant);
+						 const struct hpx_verify_variant *variant);
 /* Notes the answer of a new operation. */
 void hpx_check_remember(struct hpx_check *check, const struct hpx_verify_op *op,
 			const struct hpx_verify_exchange *answer);
@@ -89,7 +89,7 @@ bool hpx_check_execute_and_retry(struct hpx_check *check, enum hpx_verify_reques
 /* Sends until there is a definite answer, which must be a 2xx. NULL: stuck or refused,
  * broken. */
 const struct hpx_verify_exchange *hpx_check_settle(struct hpx_check *check,
-						   const struct hpx_request_variant *variant);
+						   const struct hpx_verify_variant *variant);
 
 /* ---- comparisons ---- */
 

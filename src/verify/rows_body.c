@@ -13,7 +13,7 @@ static bool check_rewritten(struct hpx_check *check, struct hpx_verify_op *op,
 			    const char *what)
 {
 	const struct hpx_verify_exchange *again =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = op, .body = body });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = op, .body = body });
 
 	return again != NULL && hpx_check_same(check, first, again, what) &&
 	       hpx_check_effects(check, op, 1);
@@ -96,7 +96,7 @@ static bool is_taken(struct hpx_check *check, const char *form)
 	if (op == NULL || !put_form(check, op, form, &text, &body))
 		return false;
 	const struct hpx_verify_exchange *answer =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = op, .body = body });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = op, .body = body });
 	if (answer == NULL || hpx_check_is_2xx(answer))
 		return answer != NULL;
 	return hpx_check_not_applicable(check, "the API does not take %s at all: %s", text.ptr,
@@ -113,7 +113,7 @@ static bool check_form(struct hpx_check *check, struct hpx_verify_op *op,
 	if (!put_form(check, op, form, &text, &body))
 		return false;
 	const struct hpx_verify_exchange *again =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = op, .body = body });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = op, .body = body });
 	if (again == NULL || (hpx_check_is_4xx(again) && !is_taken(check, form)))
 		return false;
 	return hpx_check_same(check, first, again, text.ptr) && hpx_check_effects(check, op, 1);
@@ -168,14 +168,14 @@ static bool check_trap(struct hpx_check *check, const struct trap *trap, bool *r
 	    !put_number(check, op, number, trap->other, &other))
 		return false;
 	const struct hpx_verify_exchange *first =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = op, .body = one });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = op, .body = one });
 	if (first == NULL)
 		return false;
 	if (!hpx_check_is_2xx(first))
 		return true;
 	*ret_taken = true;
 	const struct hpx_verify_exchange *second =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = op, .body = other });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = op, .body = other });
 	if (second == NULL)
 		return false;
 	if (hpx_check_is_4xx(second))
@@ -260,9 +260,9 @@ void hpx_row_binary_body(struct hpx_check *check)
 	hpx_check_expect(check, "4xx, and no second effect, for a body with one byte changed under its key");
 	if (op == NULL || !make_octets(check, op, bodies))
 		return;
-	struct hpx_request_variant variant = { .op = op,
-					       .body = bodies[0],
-					       .content_type = HPX_SPAN("application/octet-stream") };
+	struct hpx_verify_variant variant = { .op = op,
+					      .body = bodies[0],
+					      .content_type = HPX_SPAN("application/octet-stream") };
 	const struct hpx_verify_exchange *first = hpx_check_send(check, &variant);
 	if (first == NULL)
 		return;
@@ -310,7 +310,7 @@ void hpx_row_large_body(struct hpx_check *check)
 		hpx_check_not_applicable(check, "the body is no JSON that could be padded");
 		return;
 	}
-	struct hpx_request_variant variant = { .op = op, .body = body };
+	struct hpx_verify_variant variant = { .op = op, .body = body };
 	const struct hpx_verify_exchange *first = hpx_check_send(check, &variant);
 	if (first == NULL)
 		return;
@@ -343,7 +343,7 @@ void hpx_row_large_answer(struct hpx_check *check)
 	const struct hpx_verify_exchange *again = first;
 
 	for (int i = 0; i < 2 && again != NULL; i++) {
-		again = hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
+		again = hpx_check_send(check, &(struct hpx_verify_variant){ .op = op });
 		if (again == NULL || is_not_kept(again) ||
 		    hpx_check_same(check, first, again, "the retry"))
 			continue;

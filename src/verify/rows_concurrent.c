@@ -90,7 +90,7 @@ static bool settle_all(struct hpx_check *check, struct hpx_verify_op *const *ops
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct hpx_verify_exchange *settled = hpx_check_settle(
-			check, &(struct hpx_request_variant){ .op = ops[i] });
+			check, &(struct hpx_verify_variant){ .op = ops[i] });
 
 		if (settled == NULL)
 			return false;
@@ -112,7 +112,7 @@ struct request_batch {
 /* Every fifth request is one of the other operations. */
 static void send_batch(struct hpx_check *check, struct request_batch *batch, size_t count)
 {
-	struct hpx_request_variant variants[BATCH_MAX];
+	struct hpx_verify_variant variants[BATCH_MAX];
 	const struct hpx_verify_exchange *exchanges[BATCH_MAX];
 	size_t next_other = 1;
 	size_t sent = 0;
@@ -121,7 +121,7 @@ static void send_batch(struct hpx_check *check, struct request_batch *batch, siz
 	for (size_t i = 0; i < count; i++) {
 		bool is_other = i % 5 == 4 && next_other <= batch->other_count;
 
-		variants[i] = (struct hpx_request_variant){ .op = batch->ops[is_other ? next_other++ : 0] };
+		variants[i] = (struct hpx_verify_variant){ .op = batch->ops[is_other ? next_other++ : 0] };
 	}
 	hpx_verify_send_concurrently(check->run, variants, count, exchanges, &sent);
 	for (size_t i = 0; i < sent; i++)
@@ -223,7 +223,7 @@ static bool begin_slow(struct hpx_check *check, struct slow *slow)
 	slow->op = hpx_check_op_new(check, HPX_REQUEST_slow);
 	if (slow->op == NULL)
 		return false;
-	slow->inflight = hpx_verify_begin(check->run, &(struct hpx_request_variant){ .op = slow->op });
+	slow->inflight = hpx_verify_begin(check->run, &(struct hpx_verify_variant){ .op = slow->op });
 	if (slow->inflight == NULL)
 		return hpx_check_undecided(check, "%s",
 					   hpx_verify_stop_reason(check->run) != NULL ?
@@ -240,7 +240,7 @@ static bool retry_while_waiting(struct hpx_check *check, struct slow *slow)
 {
 	while (hpx_verify_is_waiting(slow->inflight) && slow->retries < RETRIES_MAX) {
 		const struct hpx_verify_exchange *retry =
-			hpx_check_send(check, &(struct hpx_request_variant){ .op = slow->op });
+			hpx_check_send(check, &(struct hpx_verify_variant){ .op = slow->op });
 
 		if (retry == NULL)
 			return false;
@@ -268,7 +268,7 @@ static bool end_slow(struct hpx_check *check, struct slow *slow)
 		return hpx_check_undecided(check, "`slow` (#%u) does not succeed: %s", first->number,
 					   hpx_check_describe(check, first));
 	const struct hpx_verify_exchange *settled =
-		hpx_check_settle(check, &(struct hpx_request_variant){ .op = slow->op });
+		hpx_check_settle(check, &(struct hpx_verify_variant){ .op = slow->op });
 	if (settled == NULL || !hpx_check_effects(check, slow->op, 1))
 		return false;
 	/* A retry may have overtaken the first on the way: then the first is the one
@@ -342,7 +342,7 @@ void hpx_row_waiter_gone(struct hpx_check *check)
 	if (!begin_slow(check, &slow))
 		return;
 	struct hpx_inflight *waiter =
-		hpx_verify_begin(check->run, &(struct hpx_request_variant){ .op = slow.op });
+		hpx_verify_begin(check->run, &(struct hpx_verify_variant){ .op = slow.op });
 	hpx_verify_pause(check->run, PAUSE_MS);
 	if (waiter != NULL)
 		hpx_check_cite(check, hpx_verify_abandon(waiter));
@@ -365,8 +365,8 @@ static const int64_t lingers_ms[] = { 0, 50, 250 };
 static bool check_one(struct hpx_check *check, struct hpx_verify_op *op, enum hpx_verify_cut cut,
 		      int64_t linger_ms)
 {
-	struct hpx_request_variant whole = { .op = op };
-	struct hpx_request_variant part = { .op = op, .cut = cut, .linger_ms = linger_ms };
+	struct hpx_verify_variant whole = { .op = op };
+	struct hpx_verify_variant part = { .op = op, .cut = cut, .linger_ms = linger_ms };
 	const struct hpx_verify_exchange *gone = hpx_verify_send(check->run, &part);
 
 	hpx_check_cite(check, gone);

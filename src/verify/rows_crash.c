@@ -58,10 +58,10 @@ static bool begin_all(struct crash_series *series, struct crash_op *operations)
 	/* One operation is answered before the others are sent: however slow the API
 	 * is, there is an answer that can be lost. */
 	operations[0].seen = hpx_verify_send_retry_429(
-		run, &(struct hpx_request_variant){ .op = operations[0].op });
+		run, &(struct hpx_verify_variant){ .op = operations[0].op });
 	for (size_t i = 1; i < OPERATIONS; i++)
 		operations[i].inflight = hpx_verify_begin(
-			run, &(struct hpx_request_variant){ .op = operations[i].op });
+			run, &(struct hpx_verify_variant){ .op = operations[i].op });
 	return true;
 }
 

@@ -35,11 +35,11 @@ static enum change effect_is_counted(struct hpx_check *check, const struct hpx_v
 }
 
 /* Sends the changed request under a key of its own. */
-static enum change send_alone(struct hpx_check *check, const struct hpx_request_variant *changed,
+static enum change send_alone(struct hpx_check *check, const struct hpx_verify_variant *changed,
 			      const struct hpx_verify_exchange **ret_answer)
 {
 	const struct hpx_verify_op *last = check->op;
-	struct hpx_request_variant alone = *changed;
+	struct hpx_verify_variant alone = *changed;
 
 	alone.op = hpx_check_op_new(check, HPX_REQUEST_main);
 	*ret_answer = alone.op != NULL ? hpx_check_send(check, &alone) : NULL;
@@ -56,7 +56,7 @@ static enum change send_alone(struct hpx_check *check, const struct hpx_request_
 }
 
 /* Classifies a changed request that got `other` under the key of the first. */
-static enum change check_answer(struct hpx_check *check, const struct hpx_request_variant *changed,
+static enum change check_answer(struct hpx_check *check, const struct hpx_verify_variant *changed,
 				const struct hpx_verify_exchange *first,
 				const struct hpx_verify_exchange *other, const char *what)
 {
@@ -113,8 +113,8 @@ void hpx_row_method_case(struct hpx_check *check)
 	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
 	if (op == NULL)
 		return;
-	struct hpx_request_variant whole = { .op = op };
-	struct hpx_request_variant small = { .op = op, .method = lower(check, op->method) };
+	struct hpx_verify_variant whole = { .op = op };
+	struct hpx_verify_variant small = { .op = op, .method = lower(check, op->method) };
 	if (hpx_span_eq(small.method, op->method)) {
 		hpx_check_not_applicable(check, "the method has no capital letter");
 		return;
@@ -159,7 +159,7 @@ void hpx_row_method_override(struct hpx_check *check)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct hpx_span line = hpx_arena_printf(hpx_verify_arena(check->run), "%s: %s",
 							names[i], patch ? "PUT" : "PATCH");
-		struct hpx_request_variant changed = { .op = op, .line = line };
+		struct hpx_verify_variant changed = { .op = op, .line = line };
 		const struct hpx_verify_exchange *other =
 			line.ptr != NULL ? hpx_check_send(check, &changed) : NULL;
 
@@ -238,8 +238,8 @@ static bool check_named(struct hpx_check *check, struct hpx_span name)
 
 	if (op == NULL || what.ptr == NULL)
 		return false;
-	struct hpx_request_variant named = { .op = op, .connection = name };
-	struct hpx_request_variant whole = { .op = op };
+	struct hpx_verify_variant named = { .op = op, .connection = name };
+	struct hpx_verify_variant whole = { .op = op };
 	for (int i = 0; i < 3; i++) {
 		answers[i] = hpx_check_send(check, i < 2 ? &named : &whole);
 		if (answers[i] == NULL)
@@ -309,7 +309,7 @@ static enum change try_foreign_caller(struct hpx_check *check, struct hpx_verify
 						hpx_verify_random(check->run));
 	struct hpx_span what = hpx_arena_printf(arena, "somebody with a made-up %.*s",
 						HPX_SPAN_ARG(hpx_span_first(name, 60)));
-	struct hpx_request_variant changed = { .op = op, .line = line, .without_credentials = true };
+	struct hpx_verify_variant changed = { .op = op, .line = line, .without_credentials = true };
 	const struct hpx_verify_exchange *other =
 		line.ptr != NULL && what.ptr != NULL ? hpx_check_send(check, &changed) : NULL;
 
@@ -353,7 +353,7 @@ void hpx_row_foreign_caller(struct hpx_check *check)
 		if (try_foreign_caller(check, op, first, caller_headers[i]) != CHANGE_TOLD_APART)
 			return;
 	const struct hpx_verify_exchange *again =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = op });
 	if (again != NULL && hpx_check_same(check, first, again, "the first caller again"))
 		hpx_check_holds(check, "of %zu strangers none got the answer, and it is still the first one's",
 				strangers);
@@ -397,7 +397,7 @@ void hpx_row_other_host(struct hpx_check *check)
 	const struct hpx_verify_exchange *first = execute_first(check, &op);
 	if (first == NULL)
 		return;
-	struct hpx_request_variant changed = { .op = op, .host = HPX_SPAN("hapax-verify.invalid") };
+	struct hpx_verify_variant changed = { .op = op, .host = HPX_SPAN("hapax-verify.invalid") };
 	const struct hpx_verify_exchange *other = hpx_check_send(check, &changed);
 	if (other == NULL)
 		return;

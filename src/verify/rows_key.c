@@ -26,7 +26,7 @@ static const struct hpx_verify_exchange *send_with(struct hpx_check *check, cons
 	*ret_intent = op;
 	if (op == NULL)
 		return NULL;
-	return hpx_check_send(check, &(struct hpx_request_variant){ .op = op, .key_values = values, .key_count = count });
+	return hpx_check_send(check, &(struct hpx_verify_variant){ .op = op, .key_values = values, .key_count = count });
 }
 
 void hpx_row_key_missing(struct hpx_check *check)
@@ -74,7 +74,7 @@ static bool tell_opaque(struct hpx_check *check, bool *ret_opaque)
 	snprintf(quoted, sizeof(quoted), "\"%s\"", op->key);
 	struct hpx_span value = hpx_span_of(quoted);
 	const struct hpx_verify_exchange *other = hpx_check_send(
-		check, &(struct hpx_request_variant){ .op = op, .key_values = &value, .key_count = 1 });
+		check, &(struct hpx_verify_variant){ .op = op, .key_values = &value, .key_count = 1 });
 	if (other == NULL)
 		return false;
 	*ret_opaque = !hpx_check_same_answer(bare, other);
@@ -129,7 +129,7 @@ void hpx_row_key_too_long(struct hpx_check *check)
 	if (op == NULL)
 		return;
 	/* One body for both: only the key tells them apart. */
-	struct hpx_request_variant variant = { .op = op, .key_values = &value, .key_count = 1 };
+	struct hpx_verify_variant variant = { .op = op, .key_values = &value, .key_count = 1 };
 	size_t last = make_long_key(check, key);
 	key[last] = '1';
 	const struct hpx_verify_exchange *one = hpx_check_send(check, &variant);
@@ -166,7 +166,7 @@ void hpx_row_key_repeated(struct hpx_check *check)
 		 (unsigned long long)hpx_verify_random(check->run), quote);
 	struct hpx_span values[] = { hpx_span_of(keys[0]), hpx_span_of(keys[1]) };
 	const struct hpx_verify_exchange *answer = hpx_check_send(
-		check, &(struct hpx_request_variant){ .op = op, .key_values = values, .key_count = 2 });
+		check, &(struct hpx_verify_variant){ .op = op, .key_values = values, .key_count = 2 });
 	if (answer != NULL && hpx_check_refused(check, op, answer, "the request with two keys", 0))
 		hpx_check_holds(check, "%s", hpx_check_describe(check, answer));
 }
@@ -247,7 +247,7 @@ static bool is_refused_for_itself(struct hpx_check *check, const struct hpx_veri
 		return false;
 	struct hpx_verify_op *anew = under_new_key(check, op);
 	const struct hpx_verify_exchange *answer = anew == NULL ? NULL :
-								  hpx_check_send(check, &(struct hpx_request_variant){ .op = anew, .body = body });
+								  hpx_check_send(check, &(struct hpx_verify_variant){ .op = anew, .body = body });
 	return answer != NULL && answer->status == refused->status;
 }
 
@@ -274,7 +274,7 @@ void hpx_row_new_key(struct hpx_check *check)
 	if (first == NULL)
 		return;
 	const struct hpx_verify_exchange *second =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = anew });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = anew });
 	if (second == NULL)
 		return;
 	if (!hpx_check_is_2xx(second)) {

@@ -8,7 +8,7 @@
 
 /* The GET to send: `get`, else the GET of the effects, else the Location of a first
  * answer. */
-static bool choose_get(struct hpx_check *check, struct hpx_request_variant *ret_variant)
+static bool choose_get(struct hpx_check *check, struct hpx_verify_variant *ret_variant)
 {
 	const struct hpx_verify_spec *spec = hpx_verify_spec_of(check->run);
 	bool given = spec->requests[HPX_REQUEST_get].given;
@@ -16,7 +16,7 @@ static bool choose_get(struct hpx_check *check, struct hpx_request_variant *ret_
 		hpx_check_op_new(check, given ? HPX_REQUEST_get : HPX_REQUEST_main);
 	const struct hpx_verify_exchange *first = NULL;
 
-	*ret_variant = (struct hpx_request_variant){ .op = op };
+	*ret_variant = (struct hpx_verify_variant){ .op = op };
 	if (op == NULL || given)
 		return op != NULL;
 	ret_variant->method = HPX_SPAN("GET");
@@ -51,8 +51,8 @@ struct get_answers {
 	const struct hpx_verify_exchange *after;  /* with the key again */
 };
 
-static bool is_stale(struct hpx_check *check, const struct hpx_request_variant *keyed,
-		     const struct hpx_request_variant *bare, struct get_answers *got)
+static bool is_stale(struct hpx_check *check, const struct hpx_verify_variant *keyed,
+		     const struct hpx_verify_variant *bare, struct get_answers *got)
 {
 	for (unsigned i = 0; i <= HPX_CHECK_RECOUNTS_MAX; i++) {
 		if (i > 0)
@@ -76,14 +76,14 @@ static bool sees_new_effects(struct hpx_check *check)
 
 	if (op == NULL)
 		return false;
-	struct hpx_request_variant keyed = {
+	struct hpx_verify_variant keyed = {
 		.op = other,
 		.method = HPX_SPAN("GET"),
 		.path = hpx_verify_op_fill(check->run, op,
 					   hpx_verify_spec_of(check->run)->effects_path),
 		.body = HPX_SPAN(""),
 	};
-	struct hpx_request_variant bare = keyed;
+	struct hpx_verify_variant bare = keyed;
 	bare.key_values = HPX_RAW_KEY(HPX_SPAN(""));
 	got.before = hpx_check_send(check, &keyed);
 	if (got.before == NULL || hpx_check_execute(check, op) == NULL ||
@@ -99,12 +99,12 @@ static bool sees_new_effects(struct hpx_check *check)
 
 void hpx_row_get_alone(struct hpx_check *check)
 {
-	struct hpx_request_variant keyed;
+	struct hpx_verify_variant keyed;
 
 	hpx_check_expect(check, "a GET without a key and with one are answered alike, and neither is a replay");
 	if (!choose_get(check, &keyed))
 		return;
-	struct hpx_request_variant bare = keyed;
+	struct hpx_verify_variant bare = keyed;
 	bare.key_values = HPX_RAW_KEY(HPX_SPAN(""));
 	bare.key_count = 0;
 	const struct hpx_verify_exchange *without = hpx_check_send(check, &bare);
@@ -141,8 +141,8 @@ void hpx_row_delete_alone(struct hpx_check *check)
 	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_delete);
 	if (op == NULL)
 		return;
-	struct hpx_request_variant keyed = { .op = op };
-	struct hpx_request_variant bare = { .op = op, .key_values = HPX_RAW_KEY(HPX_SPAN("")) };
+	struct hpx_verify_variant keyed = { .op = op };
+	struct hpx_verify_variant bare = { .op = op, .key_values = HPX_RAW_KEY(HPX_SPAN("")) };
 	for (int i = 0; i < 3; i++) {
 		answers[i] = hpx_check_send(check, i < 2 ? &keyed : &bare);
 		if (answers[i] == NULL || !not_marked(check, answers[i]))

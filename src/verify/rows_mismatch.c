@@ -32,7 +32,7 @@ void hpx_row_mismatch_body(struct hpx_check *check)
 	if (first == NULL || !hpx_check_other_body(check, op, &body))
 		return;
 	const struct hpx_verify_exchange *other =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = op, .body = body });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = op, .body = body });
 	if (other == NULL)
 		return;
 	if (!is_mismatch(dialect, other->status)) {
@@ -58,13 +58,13 @@ void hpx_row_mismatch_body(struct hpx_check *check)
 static const struct hpx_verify_exchange *execute_in_batch(struct hpx_check *check, struct hpx_verify_op *op,
 							  unsigned *ret_conflicts)
 {
-	struct hpx_request_variant variants[BATCH];
+	struct hpx_verify_variant variants[BATCH];
 	const struct hpx_verify_exchange *exchanges[BATCH];
 	const struct hpx_verify_exchange *done = NULL;
 	size_t sent = 0;
 
 	for (size_t i = 0; i < BATCH; i++)
-		variants[i] = (struct hpx_request_variant){ .op = op };
+		variants[i] = (struct hpx_verify_variant){ .op = op };
 	hpx_verify_send_concurrently(check->run, variants, BATCH, exchanges, &sent);
 	*ret_conflicts = 0;
 	for (size_t i = 0; i < sent; i++) {
@@ -89,11 +89,11 @@ void hpx_row_original_kept(struct hpx_check *check)
 	if (first == NULL)
 		return;
 	const struct hpx_verify_exchange *other =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = op, .body = body });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = op, .body = body });
 	if (other == NULL)
 		return;
 	const struct hpx_verify_exchange *again =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = op });
 	if (again != NULL && hpx_check_same(check, first, again, "the original request"))
 		hpx_check_holds(check, "%s after %u for another body and %u times 409",
 				hpx_check_describe(check, again), other->status, conflicts);
@@ -113,7 +113,7 @@ void hpx_row_mismatch_query(struct hpx_check *check)
 	struct hpx_span path = hpx_arena_printf(hpx_verify_arena(check->run), "%.*s%shapax_verify=1",
 						HPX_SPAN_ARG(op->path), has_query ? "&" : "?");
 	const struct hpx_verify_exchange *other =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = op, .path = path });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = op, .path = path });
 	if (other == NULL)
 		return;
 	if (hpx_check_refused(check, op, other, "another query", 1))
@@ -123,7 +123,7 @@ void hpx_row_mismatch_query(struct hpx_check *check)
 }
 
 /* Refused, not found, or executed by itself: any answer but the first's. */
-static void check_own(struct hpx_check *check, const struct hpx_request_variant *variant,
+static void check_own(struct hpx_check *check, const struct hpx_verify_variant *variant,
 		      const struct hpx_verify_exchange *first, const char *what)
 {
 	const struct hpx_verify_exchange *other = hpx_check_send(check, variant);
@@ -150,7 +150,7 @@ void hpx_row_mismatch_path(struct hpx_check *check)
 					HPX_SPAN_ARG(hpx_span_first(op->path, end)),
 					HPX_SPAN_ARG(hpx_span_skip(op->path, end)));
 	}
-	check_own(check, &(struct hpx_request_variant){ .op = op, .path = path }, first,
+	check_own(check, &(struct hpx_verify_variant){ .op = op, .path = path }, first,
 		  "the request on another path");
 }
 
@@ -164,13 +164,13 @@ void hpx_row_mismatch_method(struct hpx_check *check)
 		return;
 	bool patch = hpx_span_eq(op->method, HPX_SPAN("PATCH"));
 	struct hpx_span method = patch ? HPX_SPAN("PUT") : HPX_SPAN("PATCH");
-	check_own(check, &(struct hpx_request_variant){ .op = op, .method = method }, first,
+	check_own(check, &(struct hpx_verify_variant){ .op = op, .method = method }, first,
 		  patch ? "the request as PUT" : "the request as PATCH");
 }
 
 /* Sent again, the request gets the same answer as before: a 2xx, or a refusal for its
  * key. */
-static bool same_again(struct hpx_check *check, const struct hpx_request_variant *variant,
+static bool same_again(struct hpx_check *check, const struct hpx_verify_variant *variant,
 		       const struct hpx_verify_exchange *answer, const char *what)
 {
 	const struct hpx_verify_exchange *again = hpx_check_send(check, variant);
@@ -198,7 +198,7 @@ void hpx_row_other_endpoint(struct hpx_check *check)
 	memcpy(other->key, op->key, sizeof(other->key));
 	const struct hpx_verify_request *template =
 		&hpx_verify_spec_of(check->run)->requests[HPX_REQUEST_other];
-	struct hpx_request_variant variant = {
+	struct hpx_verify_variant variant = {
 		.op = other,
 		.path = hpx_verify_op_fill(check->run, op, template->path),
 		.body = hpx_verify_op_fill(check->run, op, template->body),
@@ -212,7 +212,7 @@ void hpx_row_other_endpoint(struct hpx_check *check)
 		return;
 	}
 	if (hpx_check_own_answer(check, op, first, second, "`other`") &&
-	    same_again(check, &(struct hpx_request_variant){ .op = op }, first, "the first again") &&
+	    same_again(check, &(struct hpx_verify_variant){ .op = op }, first, "the first again") &&
 	    same_again(check, &variant, second, "`other` again"))
 		hpx_check_holds(check, "%s", hpx_check_describe(check, second));
 }
@@ -266,7 +266,7 @@ void hpx_row_tenants(struct hpx_check *check)
 	const struct hpx_verify_exchange *first = execute_main(check, &op);
 	if (first == NULL)
 		return;
-	struct hpx_request_variant theirs = { .op = op, .second_tenant = true };
+	struct hpx_verify_variant theirs = { .op = op, .second_tenant = true };
 	const struct hpx_verify_exchange *second = hpx_check_send(check, &theirs);
 	if (second == NULL)
 		return;
@@ -278,7 +278,7 @@ void hpx_row_tenants(struct hpx_check *check)
 		return;
 	}
 	if (hpx_check_own_answer(check, op, first, second, "the second tenant") &&
-	    same_again(check, &(struct hpx_request_variant){ .op = op }, first, "the first tenant again") &&
+	    same_again(check, &(struct hpx_verify_variant){ .op = op }, first, "the first tenant again") &&
 	    same_again(check, &theirs, second, "the second tenant again") &&
 	    one_each(check, op))
 		hpx_check_holds(check, "%s for the first, %s for the second",

@@ -27,7 +27,7 @@ void hpx_row_first(struct hpx_check *check)
 	const struct hpx_verify_exchange *answer = NULL;
 
 	if (op != NULL)
-		answer = hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
+		answer = hpx_check_send(check, &(struct hpx_verify_variant){ .op = op });
 	if (answer != NULL && !hpx_check_is_2xx(answer))
 		hpx_check_broken(check, "the description's request does not succeed: %s",
 				 hpx_check_describe(check, answer));
@@ -65,7 +65,7 @@ void hpx_row_retry(struct hpx_check *check)
 	/* All retries are sent before any is compared: the effects count. */
 	const struct hpx_verify_exchange *again[3];
 	for (int i = 0; i < 3; i++) {
-		again[i] = hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
+		again[i] = hpx_check_send(check, &(struct hpx_verify_variant){ .op = op });
 		if (again[i] == NULL)
 			return;
 	}
@@ -213,7 +213,7 @@ static const struct hpx_verify_exchange *send_first(struct hpx_check *check,
 	if (*ret_intent == NULL)
 		return NULL;
 	const struct hpx_verify_exchange *first =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = *ret_intent });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = *ret_intent });
 	if (first == NULL || first->status / 100 == class)
 		return first;
 	hpx_check_undecided(check, "it should be answered by a %uxx, and was by %s", class,
@@ -231,7 +231,7 @@ void hpx_row_client_error(struct hpx_check *check)
 	if (first == NULL)
 		return;
 	const struct hpx_verify_exchange *again =
-		hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
+		hpx_check_send(check, &(struct hpx_verify_variant){ .op = op });
 	if (again != NULL && hpx_check_same(check, first, again, "the retry") &&
 	    hpx_check_effects(check, op, 0))
 		hpx_check_holds(check, "%s both times; %s", hpx_check_describe(check, first),
@@ -255,7 +255,7 @@ void hpx_row_server_error(struct hpx_check *check)
 	if (first == NULL)
 		return;
 	for (int i = 0; i < 3; i++) {
-		again = hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
+		again = hpx_check_send(check, &(struct hpx_verify_variant){ .op = op });
 		if (again == NULL)
 			return;
 		if (!stripe || first->status != 500 || hpx_check_same(check, first, again, "the retry"))
@@ -281,7 +281,7 @@ static const struct hpx_verify_exchange *retry_until_over(struct hpx_check *chec
 	do {
 		hpx_verify_pause(check->run, pause_ms);
 		pause_ms = pause_ms < OUTAGE_PAUSE_MAX_MS ? pause_ms * 2 : pause_ms;
-		again = hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
+		again = hpx_check_send(check, &(struct hpx_verify_variant){ .op = op });
 	} while (again != NULL && !hpx_check_is_2xx(again) &&
 		 (again->status >= 500 || hpx_check_is_in_progress(check, again)) &&
 		 hpx_clock_boot_ms() < deadline_ms);
@@ -307,7 +307,7 @@ void hpx_row_outage(struct hpx_check *check)
 	const struct hpx_verify_exchange *done = retry_until_over(check, op);
 	const struct hpx_verify_exchange *again = NULL;
 	if (done != NULL)
-		again = hpx_check_send(check, &(struct hpx_request_variant){ .op = op });
+		again = hpx_check_send(check, &(struct hpx_verify_variant){ .op = op });
 	if (again != NULL && hpx_check_same(check, done, again, "the next retry") &&
 	    hpx_check_effects(check, op, 1))
 		hpx_check_holds(check, "%s, then %s; %s", hpx_check_describe(check, first),

@@ -102,7 +102,7 @@ struct hpx_span hpx_verify_op_path(struct hpx_verify *run, const struct hpx_veri
 /* A request of an operation, and how it differs from the operation's own; zero but
  * for `op` is the operation's own. The key is sent bare, and as a String ("…")
  * where the description says `ietf`: one way all through a run. */
-struct hpx_request_variant {
+struct hpx_verify_variant {
 	struct hpx_verify_op *op;
 	const struct hpx_span *key_values; /* raw field values, one line each; NULL: the key */
 	size_t key_count;                  /* with key_values; 0: no key line at all */
@@ -124,13 +124,13 @@ struct hpx_request_variant {
 
 /* One request, on a connection of its own. Never NULL: see its `end`. */
 const struct hpx_verify_exchange *hpx_verify_send(struct hpx_verify *run,
-						  const struct hpx_request_variant *variant);
+						  const struct hpx_verify_variant *variant);
 
 /* All at the same moment: each on a connection of its own, made beforehand,
  * with everything but the last byte sent; then the last bytes are sent together.
  * At most the run's concurrency (fewer are sent then: `*ret_sent`). */
 void hpx_verify_send_concurrently(struct hpx_verify *run,
-				  const struct hpx_request_variant *variants, size_t count,
+				  const struct hpx_verify_variant *variants, size_t count,
 				  const struct hpx_verify_exchange **exchanges, size_t *ret_sent);
 
 /* A request in flight while others are sent: begin, then finish or abandon, once. */
@@ -138,7 +138,7 @@ struct hpx_inflight;
 /* Returns when the whole request is sent (or cannot be). Never NULL; a request that
  * was not begun ends as UNSENT. */
 struct hpx_inflight *hpx_verify_begin(struct hpx_verify *run,
-				      const struct hpx_request_variant *variant);
+				      const struct hpx_verify_variant *variant);
 /* True while no byte of an answer has come. */
 bool hpx_verify_is_waiting(struct hpx_inflight *inflight);
 const struct hpx_verify_exchange *hpx_verify_finish(struct hpx_inflight *inflight);
@@ -148,18 +148,18 @@ const struct hpx_verify_exchange *hpx_verify_abandon(struct hpx_inflight *inflig
 /* As hpx_verify_send, and again while the answer is 429, after Retry-After, within
  * the run's settle time: a rate limit says nothing about keys. */
 const struct hpx_verify_exchange *hpx_verify_send_retry_429(struct hpx_verify *run,
-							    const struct hpx_request_variant *variant);
+							    const struct hpx_verify_variant *variant);
 
 /* Sends the request again and again until there is a definite answer: not while the
  * connection is lost, or the answer is 409 (but for one that says that the effect
  * happened), 425, 429, 502, 503 or 504. Waits as Retry-After says; ends with the
  * run's settle time. The last exchange; `*ret_sent` (may be NULL): how many. */
 const struct hpx_verify_exchange *hpx_verify_settle(struct hpx_verify *run,
-						    const struct hpx_request_variant *variant,
+						    const struct hpx_verify_variant *variant,
 						    unsigned *ret_sent);
 /* One of several requests that are settled together; zero but for `variant`. */
 struct hpx_verify_settling {
-	struct hpx_request_variant variant;
+	struct hpx_verify_variant variant;
 	const struct hpx_verify_exchange *last;
 	unsigned sent;
 	int64_t due_ms; /* when it may be sent again */

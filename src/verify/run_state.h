@@ -64,7 +64,7 @@ struct hpx_inflight {
 	struct hpx_inflight *next; /* in the run's list */
 	enum hpx_inflight_state state;
 	bool hold; /* keep the last byte back */
-	struct hpx_request_bytes request;
+	struct hpx_verify_request_bytes request;
 	size_t send_bytes; /* how many bytes of the request are to be sent */
 	size_t sent;
 	struct hpx_verify_conn conn;

@@ -307,7 +307,7 @@ static enum hpx_status parse_request(struct hpx_spec_context *context, size_t in
 {
 	const struct hpx_yaml_node *node = &context->tree.nodes[index];
 	const struct hpx_option_parser parser = parser_of(context);
-	struct hpx_request_context one = { .context = context };
+	struct hpx_spec_request_context one = { .context = context };
 	const struct hpx_option_sink sinks[HPX_SPEC_PLACES] = {
 		[HPX_PLACE_SPEC] = { NULL, NULL },
 		[HPX_PLACE_REQUEST] = { &one, &one.given },

@@ -135,7 +135,7 @@ static const struct hpx_spec_context *context_of(const struct hpx_option *option
 {
 	if (option->place == HPX_PLACE_SPEC)
 		return base;
-	return ((const struct hpx_request_context *)base)->context;
+	return ((const struct hpx_spec_request_context *)base)->context;
 }
 
 static enum hpx_status read_url(const struct hpx_option *option, const struct hpx_span *items,
@@ -386,8 +386,8 @@ static enum hpx_status read_rows(const struct hpx_option *option, const struct h
 	.width = sizeof(((struct hpx_spec_context *)0)->spec.member)
 #define MAIN(member) AT(requests[HPX_REQUEST_main].member)
 #define OF_REQUEST(member) \
-	.place = HPX_PLACE_REQUEST, .offset = offsetof(struct hpx_request_context, request.member), \
-	.width = sizeof(((struct hpx_request_context *)0)->request.member)
+	.place = HPX_PLACE_REQUEST, .offset = offsetof(struct hpx_spec_request_context, request.member), \
+	.width = sizeof(((struct hpx_spec_request_context *)0)->request.member)
 #define COUNTED_BY(member) .companion_offset = offsetof(struct hpx_spec_context, spec.member)
 #define RANGE(least, most) .min = least, .max = most
 #define READ_BY(reader) .kind = HPX_OPTION_CUSTOM, .read = reader
@@ -468,7 +468,7 @@ static const struct hpx_option rows[] = {
 	{ "method", READ_BY(read_method), OF_REQUEST(method) },
 	{ "path", READ_BY(read_path), OF_REQUEST(path) },
 	{ "headers", LIST_BY(read_lines), OF_REQUEST(headers), .example = line_example,
-	  .companion_offset = offsetof(struct hpx_request_context, request.header_count) },
+	  .companion_offset = offsetof(struct hpx_spec_request_context, request.header_count) },
 	{ "body", READ_BY(read_body), OF_REQUEST(body), .example = body_example },
 };
 _Static_assert(sizeof(rows) / sizeof(rows[0]) <= HPX_VERIFY_OPTION_MAX,

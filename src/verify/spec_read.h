@@ -30,7 +30,7 @@ enum hpx_status hpx_verify_path_parse(struct hpx_span text, const struct hpx_ver
 /* Which struct the members of an option lie in. */
 enum hpx_spec_place {
 	HPX_PLACE_SPEC,    /* struct hpx_spec_context */
-	HPX_PLACE_REQUEST, /* struct hpx_request_context */
+	HPX_PLACE_REQUEST, /* struct hpx_spec_request_context */
 	HPX_SPEC_PLACES,
 };
 
@@ -49,7 +49,7 @@ struct hpx_spec_context {
 };
 
 /* One of `requests`. */
-struct hpx_request_context {
+struct hpx_spec_request_context {
 	struct hpx_verify_request request;
 	const struct hpx_spec_context *context;
 	struct hpx_given_set given;

@@ -47,7 +47,7 @@ static enum hpx_status write_raw(struct hpx_buffer *head, struct hpx_span name,
 }
 
 static enum hpx_status write_keys(const struct hpx_verify_spec *spec,
-				  const struct hpx_request_variant *variant, struct hpx_buffer *head,
+				  const struct hpx_verify_variant *variant, struct hpx_buffer *head,
 				  char shown[HPX_VERIFY_KEY_SIZE])
 {
 	char line[HPX_VERIFY_KEY_SIZE + 2];
@@ -68,7 +68,7 @@ static enum hpx_status write_keys(const struct hpx_verify_spec *spec,
 }
 
 /* Whether the variant leaves out, or replaces, the operation's line of that name. */
-static bool is_changed(const struct hpx_verify_spec *spec, const struct hpx_request_variant *variant,
+static bool is_changed(const struct hpx_verify_spec *spec, const struct hpx_verify_variant *variant,
 		       struct hpx_span name)
 {
 	return (variant->content_type.ptr != NULL && hpx_span_ieq(name, HPX_SPAN("Content-Type"))) ||
@@ -78,7 +78,7 @@ static bool is_changed(const struct hpx_verify_spec *spec, const struct hpx_requ
 
 /* The operation's lines, each with its CR LF, and the variant's own. */
 static enum hpx_status write_lines(const struct hpx_verify_spec *spec,
-				   const struct hpx_request_variant *variant, struct hpx_span lines,
+				   const struct hpx_verify_variant *variant, struct hpx_span lines,
 				   struct hpx_buffer *head)
 {
 	enum hpx_status status = HPX_OK;
@@ -97,7 +97,7 @@ static enum hpx_status write_lines(const struct hpx_verify_spec *spec,
 }
 
 static enum hpx_status write_host(const struct hpx_verify_spec *spec,
-				  const struct hpx_request_variant *variant, struct hpx_buffer *head)
+				  const struct hpx_verify_variant *variant, struct hpx_buffer *head)
 {
 	char authority[HPX_VERIFY_AUTHORITY_SIZE];
 
@@ -133,7 +133,7 @@ static struct hpx_span first_given(struct hpx_span given, struct hpx_span other)
 }
 
 static enum hpx_status write_head(const struct hpx_verify_spec *spec,
-				  const struct hpx_request_variant *variant, struct hpx_request_bytes *request,
+				  const struct hpx_verify_variant *variant, struct hpx_verify_request_bytes *request,
 				  struct hpx_buffer *head)
 {
 	const struct hpx_verify_op *op = variant->op;
@@ -158,7 +158,7 @@ static enum hpx_status write_head(const struct hpx_verify_spec *spec,
 	return status == HPX_OK ? hpx_write_head_end(head) : status;
 }
 
-static enum hpx_status join(struct hpx_span head, struct hpx_request_bytes *request,
+static enum hpx_status join(struct hpx_span head, struct hpx_verify_request_bytes *request,
 			    struct hpx_arena *arena)
 {
 	size_t len = head.len + request->body.len;
@@ -176,11 +176,11 @@ static enum hpx_status join(struct hpx_span head, struct hpx_request_bytes *requ
 	return HPX_OK;
 }
 
-enum hpx_status hpx_request_bytes_build(const struct hpx_verify_spec *spec,
-					const struct hpx_request_variant *variant, struct hpx_arena *arena,
-					struct hpx_request_bytes *ret_request)
+enum hpx_status hpx_verify_request_build(const struct hpx_verify_spec *spec,
+					 const struct hpx_verify_variant *variant, struct hpx_arena *arena,
+					 struct hpx_verify_request_bytes *ret_request)
 {
-	struct hpx_request_bytes request = {
+	struct hpx_verify_request_bytes request = {
 		.method = first_given(variant->method, variant->op->method),
 		.body = first_given(variant->body, variant->op->body),
 	};

@@ -5,7 +5,7 @@
 #include "base/buffer.h"
 #include "verify/run.h"
 
-struct hpx_request_bytes {
+struct hpx_verify_request_bytes {
 	struct hpx_span method;
 	struct hpx_span bytes; /* head and body */
 	size_t head_bytes;
@@ -18,10 +18,10 @@ struct hpx_request_bytes {
 
 /* All from `arena`. HPX_INVALID: a value cannot stand in a request (a line end in
  * a key or header). */
-enum hpx_status hpx_request_bytes_build(const struct hpx_verify_spec *spec,
-					const struct hpx_request_variant *variant,
-					struct hpx_arena *arena,
-					struct hpx_request_bytes *ret_request);
+enum hpx_status hpx_verify_request_build(const struct hpx_verify_spec *spec,
+					 const struct hpx_verify_variant *variant,
+					 struct hpx_arena *arena,
+					 struct hpx_verify_request_bytes *ret_request);
 
 /* ---- secret headers ---- */
 

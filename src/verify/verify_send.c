@@ -26,10 +26,10 @@ static bool is_sent(void *user)
 	return inflight->state > HPX_INFLIGHT_HELD;
 }
 
-static void record(struct hpx_inflight *inflight, const struct hpx_request_variant *variant)
+static void record(struct hpx_inflight *inflight, const struct hpx_verify_variant *variant)
 {
 	struct hpx_verify_exchange *exchange = inflight->exchange;
-	const struct hpx_request_bytes *request = &inflight->request;
+	const struct hpx_verify_request_bytes *request = &inflight->request;
 
 	exchange->cut = variant->cut;
 	exchange->request_head = request->shown_head;
@@ -68,7 +68,7 @@ static const char *refusal(struct hpx_verify *run)
 }
 
 /* NULL and the reason where the request cannot be sent. */
-static struct hpx_inflight *prepare(struct hpx_verify *run, const struct hpx_request_variant *variant,
+static struct hpx_inflight *prepare(struct hpx_verify *run, const struct hpx_verify_variant *variant,
 				    const char **ret_why)
 {
 	struct hpx_inflight *inflight = calloc(1, sizeof(*inflight));
@@ -82,8 +82,8 @@ static struct hpx_inflight *prepare(struct hpx_verify *run, const struct hpx_req
 	inflight->timeout_ms = (int64_t)run->spec->answer_timeout_ms;
 	inflight->linger_ms = variant->linger_ms;
 	inflight->began_ms = hpx_clock_boot_ms();
-	enum hpx_status status = hpx_request_bytes_build(run->spec, variant, &run->row_arena,
-							 &inflight->request);
+	enum hpx_status status = hpx_verify_request_build(run->spec, variant, &run->row_arena,
+							  &inflight->request);
 	if (status == HPX_INVALID)
 		*ret_why = "the request cannot be written: a byte in it would be another line";
 	if (status == HPX_OK)
@@ -129,7 +129,7 @@ static const struct hpx_verify_exchange *end_inflight(struct hpx_inflight *infli
 /* ---- one request ---- */
 
 const struct hpx_verify_exchange *hpx_verify_send(struct hpx_verify *run,
-						  const struct hpx_request_variant *variant)
+						  const struct hpx_verify_variant *variant)
 {
 	const char *why = refusal(run);
 	struct hpx_inflight *inflight = why == NULL ? prepare(run, variant, &why) : NULL;
@@ -141,7 +141,7 @@ const struct hpx_verify_exchange *hpx_verify_send(struct hpx_verify *run,
 	return end_inflight(inflight);
 }
 
-struct hpx_inflight *hpx_verify_begin(struct hpx_verify *run, const struct hpx_request_variant *variant)
+struct hpx_inflight *hpx_verify_begin(struct hpx_verify *run, const struct hpx_verify_variant *variant)
 {
 	const char *why = refusal(run);
 	struct hpx_inflight *inflight = why == NULL ? prepare(run, variant, &why) : NULL;
@@ -207,7 +207,7 @@ static bool are_ended(void *user)
 	return true;
 }
 
-static void start_batch(struct hpx_verify *run, const struct hpx_request_variant *variants, size_t count,
+static void start_batch(struct hpx_verify *run, const struct hpx_verify_variant *variants, size_t count,
 			struct inflight_batch *batch, const char **ret_why)
 {
 	for (; batch->count < count; batch->count++) {
@@ -233,7 +233,7 @@ static void release_batch(struct inflight_batch *batch)
 		hpx_inflight_step(batch->inflights[i]);
 }
 
-void hpx_verify_send_concurrently(struct hpx_verify *run, const struct hpx_request_variant *variants,
+void hpx_verify_send_concurrently(struct hpx_verify *run, const struct hpx_verify_variant *variants,
 				  size_t count, const struct hpx_verify_exchange **exchanges,
 				  size_t *ret_sent)
 {
@@ -310,11 +310,11 @@ static int64_t delay_of(struct hpx_verify *run, const struct hpx_verify_exchange
 }
 
 const struct hpx_verify_exchange *hpx_verify_settle(struct hpx_verify *run,
-						    const struct hpx_request_variant *variant,
+						    const struct hpx_verify_variant *variant,
 						    unsigned *ret_sent)
 {
 	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
-	struct hpx_request_variant whole = *variant;
+	struct hpx_verify_variant whole = *variant;
 	const struct hpx_verify_exchange *last = NULL;
 	unsigned sent = 0;
 
@@ -397,7 +397,7 @@ static bool is_rate_limited(const struct hpx_verify_exchange *exchange)
 }
 
 const struct hpx_verify_exchange *hpx_verify_send_retry_429(struct hpx_verify *run,
-							    const struct hpx_request_variant *variant)
+							    const struct hpx_verify_variant *variant)
 {
 	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(run, variant);

@@ -54,18 +54,18 @@ NEVER(struct hpx_verify_op *, hpx_verify_op_new, struct hpx_verify *run, enum hp
 NEVER(struct hpx_span, hpx_verify_op_fill, struct hpx_verify *run, const struct hpx_verify_op *op,
       struct hpx_span template)
 NEVER(const struct hpx_verify_exchange *, hpx_verify_send_retry_429, struct hpx_verify *run,
-      const struct hpx_request_variant *variant)
+      const struct hpx_verify_variant *variant)
 NEVER(const struct hpx_verify_exchange *, hpx_verify_send, struct hpx_verify *run,
-      const struct hpx_request_variant *variant)
-NEVER(void, hpx_verify_send_concurrently, struct hpx_verify *run, const struct hpx_request_variant *variants,
+      const struct hpx_verify_variant *variant)
+NEVER(void, hpx_verify_send_concurrently, struct hpx_verify *run, const struct hpx_verify_variant *variants,
       size_t count, const struct hpx_verify_exchange **exchanges, size_t *ret_sent)
 NEVER(struct hpx_inflight *, hpx_verify_begin, struct hpx_verify *run,
-      const struct hpx_request_variant *variant)
+      const struct hpx_verify_variant *variant)
 NEVER(bool, hpx_verify_is_waiting, struct hpx_inflight *inflight)
 NEVER(const struct hpx_verify_exchange *, hpx_verify_finish, struct hpx_inflight *inflight)
 NEVER(const struct hpx_verify_exchange *, hpx_verify_abandon, struct hpx_inflight *inflight)
 NEVER(const struct hpx_verify_exchange *, hpx_verify_settle, struct hpx_verify *run,
-      const struct hpx_request_variant *variant, unsigned *ret_sent)
+      const struct hpx_verify_variant *variant, unsigned *ret_sent)
 NEVER(void, hpx_verify_settle_all, struct hpx_verify *run, struct hpx_verify_settling *all, size_t count)
 NEVER(bool, hpx_redact_is_secret, const struct hpx_verify_spec *spec, struct hpx_span name)
 NEVER(void, hpx_verify_pause, struct hpx_verify *run, int64_t ms)

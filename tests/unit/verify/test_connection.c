@@ -103,7 +103,7 @@ static void check_answers(SSL_CTX *tls)
 		scripted = answers[i].answer;
 		scripted_size = strlen(scripted);
 		open_scene(&scene, serve_scripted, tls, "");
-		const struct hpx_request_variant variant = { .op = scene.op };
+		const struct hpx_verify_variant variant = { .op = scene.op };
 		const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 		if (exchange->end != answers[i].end)
 			print_error("%s:\n", answers[i].says);
@@ -146,7 +146,7 @@ static void test_large_answer(void **state)
 	hpx_sha256_add(&hash, hpx_span(answer + head, LARGE));
 	assert_status(hpx_sha256_done(&hash, digest), HPX_OK);
 	open_scene(&scene, serve_scripted, NULL, "");
-	const struct hpx_request_variant variant = { .op = scene.op };
+	const struct hpx_verify_variant variant = { .op = scene.op };
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_ANSWERED);
 	assert_int_equal(exchange->body_bytes, LARGE);
@@ -176,8 +176,8 @@ static void test_early_answer(void **state)
 	(void)state;
 	memset(body, 'x', sizeof(body));
 	open_scene(&scene, serve_early, NULL, "");
-	const struct hpx_request_variant variant = { .op = scene.op,
-						     .body = { body, sizeof(body) } };
+	const struct hpx_verify_variant variant = { .op = scene.op,
+						    .body = { body, sizeof(body) } };
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_ANSWERED);
 	assert_int_equal(exchange->status, 413);
@@ -198,7 +198,7 @@ static void test_timeout(void **state)
 
 	(void)state;
 	open_scene(&scene, serve_silence, NULL, "limits: {timeout: 50ms}");
-	const struct hpx_request_variant variant = { .op = scene.op };
+	const struct hpx_verify_variant variant = { .op = scene.op };
 	assert_end(hpx_verify_send(scene.run, &variant), HPX_EXCHANGE_TIMEOUT);
 	close_scene(&scene);
 }
@@ -222,7 +222,7 @@ static void test_flood(void **state)
 
 	(void)state;
 	open_scene(&scene, serve_flood, NULL, "limits: {timeout: 50ms}");
-	const struct hpx_request_variant variant = { .op = scene.op };
+	const struct hpx_verify_variant variant = { .op = scene.op };
 	assert_end(hpx_verify_send(scene.run, &variant), HPX_EXCHANGE_TIMEOUT);
 	close_scene(&scene);
 }
@@ -241,7 +241,7 @@ static void test_refused(void **state)
 	open_scene(&scene, serve_once, NULL, "");
 	assert_status(hpx_verify_open(scene.run, problem), HPX_OK);
 	test_server_wait(&scene.server);
-	const struct hpx_request_variant variant = { .op = scene.op };
+	const struct hpx_verify_variant variant = { .op = scene.op };
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_REFUSED);
 	assert_contains(exchange->problem, "refused");
@@ -271,7 +271,7 @@ static void test_untrusted(void **state)
 		spec_read(&spec, "url: https://127.0.0.1:%u/p\n%s\n", server.port,
 			  access("/etc/ssl/certs/ca-certificates.crt", R_OK) == 0 ? more[i] : "");
 		assert_status(hpx_verify_new(&spec, &run), HPX_OK);
-		const struct hpx_request_variant variant = {
+		const struct hpx_verify_variant variant = {
 			.op = hpx_verify_op_new(run, HPX_REQUEST_main)
 		};
 		const struct hpx_verify_exchange *exchange = hpx_verify_send(run, &variant);
@@ -299,7 +299,7 @@ static void test_wrong_name(void **state)
 	test_server_start(&server);
 	spec_read(&spec, "url: https://127.0.0.1:%u/p\ncacert: %s\n", server.port, path);
 	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
-	const struct hpx_request_variant variant = { .op = hpx_verify_op_new(run, HPX_REQUEST_main) };
+	const struct hpx_verify_variant variant = { .op = hpx_verify_op_new(run, HPX_REQUEST_main) };
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_REFUSED);
 	assert_contains(exchange->problem, "IP address mismatch");
@@ -317,7 +317,7 @@ static void test_insecure(void **state)
 	scripted = OK_ANSWER;
 	scripted_size = strlen(scripted);
 	open_scene(&scene, serve_scripted, *state, "insecure: true");
-	const struct hpx_request_variant variant = { .op = scene.op };
+	const struct hpx_verify_variant variant = { .op = scene.op };
 	assert_end(hpx_verify_send(scene.run, &variant), HPX_EXCHANGE_ANSWERED);
 	close_scene(&scene);
 }
@@ -344,7 +344,7 @@ static void check_cut(enum hpx_verify_cut cut, SSL_CTX *tls)
 
 	open_scene(&scene, cut == HPX_CUT_BEFORE_ANSWER ? serve_answering : serve_counting, tls,
 		   "");
-	const struct hpx_request_variant variant = { .op = scene.op, .cut = cut };
+	const struct hpx_verify_variant variant = { .op = scene.op, .cut = cut };
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_CUT);
 	assert_int_equal(exchange->cut, cut);
@@ -393,9 +393,9 @@ static void test_cut_loses_nothing(void **state)
 	(void)state;
 	memset(body, 'x', sizeof(body));
 	open_scene(&scene, serve_counting, NULL, "");
-	const struct hpx_request_variant variant = { .op = scene.op,
-						     .body = { body, sizeof(body) },
-						     .cut = HPX_CUT_WHOLE_BODY };
+	const struct hpx_verify_variant variant = { .op = scene.op,
+						    .body = { body, sizeof(body) },
+						    .cut = HPX_CUT_WHOLE_BODY };
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 	assert_end(exchange, HPX_EXCHANGE_CUT);
 	test_server_wait(&scene.server);
@@ -467,7 +467,7 @@ static void serve_crowd(struct test_server *server)
 
 static void test_together(void **state)
 {
-	struct hpx_request_variant variants[CROWD];
+	struct hpx_verify_variant variants[CROWD];
 	const struct hpx_verify_exchange *exchanges[CROWD];
 	struct scene scene;
 	size_t sent;
@@ -477,7 +477,7 @@ static void test_together(void **state)
 	endless[sizeof(endless) - 1] = '}';
 	open_scene(&scene, serve_crowd, NULL, "");
 	for (size_t i = 0; i < CROWD; i++)
-		variants[i] = (struct hpx_request_variant){ .op = scene.op };
+		variants[i] = (struct hpx_verify_variant){ .op = scene.op };
 	variants[CROWD / 2].body = (struct hpx_span){ endless, sizeof(endless) };
 	hpx_verify_send_concurrently(scene.run, variants, CROWD, exchanges, &sent);
 	assert_int_equal(sent, CROWD);
@@ -528,14 +528,14 @@ static void serve_few(struct test_server *server)
 
 static void test_together_over_tls(void **state)
 {
-	struct hpx_request_variant variants[FEW];
+	struct hpx_verify_variant variants[FEW];
 	const struct hpx_verify_exchange *exchanges[FEW];
 	struct scene scene;
 	size_t sent;
 
 	open_scene(&scene, serve_few, *state, "");
 	for (size_t i = 0; i < FEW; i++)
-		variants[i] = (struct hpx_request_variant){ .op = scene.op };
+		variants[i] = (struct hpx_verify_variant){ .op = scene.op };
 	hpx_verify_send_concurrently(scene.run, variants, FEW, exchanges, &sent);
 	assert_int_equal(sent, FEW);
 	for (size_t i = 0; i < FEW; i++)
@@ -561,7 +561,7 @@ static void test_name(void **state)
 	test_server_start(&server);
 	spec_read(&spec, "url: http://localhost:%u/p", server.port);
 	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
-	const struct hpx_request_variant variant = { .op = hpx_verify_op_new(run, HPX_REQUEST_main) };
+	const struct hpx_verify_variant variant = { .op = hpx_verify_op_new(run, HPX_REQUEST_main) };
 	assert_end(hpx_verify_send(run, &variant), HPX_EXCHANGE_ANSWERED);
 	test_server_wait(&server);
 	assert_contains(server.head, "\r\nHost: localhost:");
@@ -580,7 +580,7 @@ static void test_no_such_name(void **state)
 	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
 	assert_status(hpx_verify_open(run, problem), HPX_NOT_FOUND);
 	assert_contains(problem, "no-such-host.invalid");
-	const struct hpx_request_variant variant = { .op = hpx_verify_op_new(run, HPX_REQUEST_main) };
+	const struct hpx_verify_variant variant = { .op = hpx_verify_op_new(run, HPX_REQUEST_main) };
 	assert_end(hpx_verify_send(run, &variant), HPX_EXCHANGE_REFUSED);
 	hpx_verify_free(run);
 	hpx_verify_spec_done(&spec);

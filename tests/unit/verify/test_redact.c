@@ -56,14 +56,14 @@ static void test_request(void **state)
 {
 	struct hpx_verify_spec spec;
 	struct hpx_verify *run;
-	struct hpx_request_bytes request;
+	struct hpx_verify_request_bytes request;
 
 	(void)state;
 	describe(&spec);
 	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
-	const struct hpx_request_variant variant = { .op = hpx_verify_op_draft(run, HPX_REQUEST_main) };
+	const struct hpx_verify_variant variant = { .op = hpx_verify_op_draft(run, HPX_REQUEST_main) };
 	assert_non_null(variant.op);
-	assert_status(hpx_request_bytes_build(&spec, &variant, hpx_verify_arena(run), &request),
+	assert_status(hpx_verify_request_build(&spec, &variant, hpx_verify_arena(run), &request),
 		      HPX_OK);
 	assert_non_null(memmem(request.bytes.ptr, request.bytes.len, "X-Env: sekret\r\n", 15));
 	assert_null(memmem(request.shown_head.ptr, request.shown_head.len, "sekret", 6));
@@ -77,13 +77,13 @@ static void test_no_smuggling(void **state)
 {
 	struct hpx_verify_spec spec;
 	struct hpx_verify *run;
-	struct hpx_request_bytes request;
+	struct hpx_verify_request_bytes request;
 
 	(void)state;
 	describe(&spec);
 	assert_status(hpx_verify_new(&spec, &run), HPX_OK);
 	struct hpx_verify_op *op = hpx_verify_op_draft(run, HPX_REQUEST_main);
-	const struct hpx_request_variant bad[] = {
+	const struct hpx_verify_variant bad[] = {
 		{ .op = op, .key_values = HPX_RAW_KEY(HPX_SPAN("a\r\nX: y")), .key_count = 1 },
 		{ .op = op, .key_values = HPX_RAW_KEY(HPX_SPAN("a\nX: y")), .key_count = 1 },
 		{ .op = op, .content_type = HPX_SPAN("a\rb") },
@@ -91,8 +91,8 @@ static void test_no_smuggling(void **state)
 		{ .op = op, .method = HPX_SPAN("GET /x") },
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_status(hpx_request_bytes_build(&spec, &bad[i], hpx_verify_arena(run),
-						      &request),
+		assert_status(hpx_verify_request_build(&spec, &bad[i], hpx_verify_arena(run),
+						       &request),
 			      HPX_INVALID);
 	hpx_verify_free(run);
 	hpx_verify_spec_done(&spec);

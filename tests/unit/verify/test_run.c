@@ -36,10 +36,10 @@ static void assert_end(const struct hpx_verify_exchange *exchange, enum hpx_veri
 		fail_msg("ended as %d (%s), want %d", exchange->end, exchange->problem, want);
 }
 
-static struct hpx_request_variant intend(struct scene *scene)
+static struct hpx_verify_variant intend(struct scene *scene)
 {
-	struct hpx_request_variant variant = { .op = hpx_verify_op_new(scene->run,
-								       HPX_REQUEST_main) };
+	struct hpx_verify_variant variant = { .op = hpx_verify_op_new(scene->run,
+								      HPX_REQUEST_main) };
 
 	assert_non_null(variant.op);
 	return variant;
@@ -102,7 +102,7 @@ static void test_requests_are_bounded(void **state)
 
 	(void)state;
 	open_scene(&scene, serve_created, "limits: {requests: 3}");
-	struct hpx_request_variant variant = intend(&scene);
+	struct hpx_verify_variant variant = intend(&scene);
 	for (unsigned i = 1; i <= 3; i++) {
 		const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 		assert_end(exchange, HPX_EXCHANGE_ANSWERED);
@@ -121,7 +121,7 @@ static void test_requests_are_bounded(void **state)
 static void test_concurrency_is_bounded(void **state)
 {
 	const struct hpx_verify_exchange *exchanges[5];
-	struct hpx_request_variant variants[5];
+	struct hpx_verify_variant variants[5];
 	struct scene scene;
 	size_t sent;
 
@@ -153,7 +153,7 @@ static void test_a_person_stops_it(void **state)
 
 	(void)state;
 	open_scene(&scene, serve_nothing, "");
-	struct hpx_request_variant variant = intend(&scene);
+	struct hpx_verify_variant variant = intend(&scene);
 	hpx_verify_stop_on(scene.run, stop);
 	assert_end(hpx_verify_send(scene.run, &variant), HPX_EXCHANGE_UNSENT);
 	assert_contains(hpx_verify_stop_reason(scene.run), "stopped");
@@ -188,7 +188,7 @@ static void test_flights(void **state)
 
 	(void)state;
 	open_scene(&scene, serve_second_first, "");
-	struct hpx_request_variant variant = intend(&scene);
+	struct hpx_verify_variant variant = intend(&scene);
 	struct hpx_inflight *first = hpx_verify_begin(scene.run, &variant);
 	assert_true(hpx_verify_is_waiting(first));
 	assert_int_equal(hpx_verify_send(scene.run, &variant)->status, 409);
@@ -212,7 +212,7 @@ static void test_row_end_lands_all(void **state)
 
 	(void)state;
 	open_scene(&scene, serve_created, "limits: {concurrency: 1}");
-	struct hpx_request_variant variant = intend(&scene);
+	struct hpx_verify_variant variant = intend(&scene);
 	hpx_verify_begin(scene.run, &variant);
 	assert_end(hpx_verify_send(scene.run, &variant), HPX_EXCHANGE_UNSENT);
 	hpx_verify_row_end(scene.run);
@@ -231,7 +231,7 @@ static void test_settle(void **state)
 
 	(void)state;
 	open_scene(&scene, serve_moody, "");
-	struct hpx_request_variant variant = intend(&scene);
+	struct hpx_verify_variant variant = intend(&scene);
 	char problem[HPX_VERIFY_PROBLEM_SIZE];
 	assert_status(hpx_verify_open(scene.run, problem), HPX_OK);
 	const struct hpx_verify_exchange *last = hpx_verify_settle(scene.run, &variant, &sent);
@@ -316,7 +316,7 @@ static void test_settle_all_ends(void **state)
 	"\"X-Order: 7\"]"
 
 /* The head that the server got. */
-static void send_head(struct hpx_request_variant variant, char head[4096])
+static void send_head(struct hpx_verify_variant variant, char head[4096])
 {
 	struct scene scene;
 
@@ -334,17 +334,17 @@ static void test_other_head(void **state)
 	char head[4096];
 
 	(void)state;
-	send_head((struct hpx_request_variant){ .host = HPX_SPAN("other.invalid"),
-						.connection = HPX_SPAN("X-Order"),
-						.line = HPX_SPAN("X-Order: 8") },
+	send_head((struct hpx_verify_variant){ .host = HPX_SPAN("other.invalid"),
+					       .connection = HPX_SPAN("X-Order"),
+					       .line = HPX_SPAN("X-Order: 8") },
 		  head);
 	assert_contains(head, "\r\nHost: other.invalid\r\n");
 	assert_contains(head, "\r\nConnection: close, X-Order\r\n");
 	assert_contains(head, "\r\nX-Order: 8\r\n");
 	assert_contains(head, "\r\nAuthorization: Bearer sesame-open\r\n");
 	assert_null(strstr(head, "X-Order: 7"));
-	send_head((struct hpx_request_variant){ .without_credentials = true,
-						.line = HPX_SPAN("Authorization: Bearer fake") },
+	send_head((struct hpx_verify_variant){ .without_credentials = true,
+					       .line = HPX_SPAN("Authorization: Bearer fake") },
 		  head);
 	assert_contains(head, "\r\nAuthorization: Bearer fake\r\n");
 	assert_contains(head, "\r\nConnection: close\r\n");
@@ -359,7 +359,7 @@ static void test_no_other_line(void **state)
 
 	(void)state;
 	open_scene(&scene, serve_created, "");
-	struct hpx_request_variant variant = intend(&scene);
+	struct hpx_verify_variant variant = intend(&scene);
 	variant.line = HPX_SPAN("X-A: b\r\nX-C: d");
 	assert_end(hpx_verify_send(scene.run, &variant), HPX_EXCHANGE_UNSENT);
 	close_scene(&scene);
@@ -373,7 +373,7 @@ static void test_settle_ends(void **state)
 
 	(void)state;
 	open_scene(&scene, serve_busy, "limits: {settle: 5s}");
-	struct hpx_request_variant variant = intend(&scene);
+	struct hpx_verify_variant variant = intend(&scene);
 	assert_int_equal(hpx_verify_settle(scene.run, &variant, &sent)->status, 409);
 	assert_int_equal(sent, 1);
 	close_scene(&scene);
@@ -390,9 +390,9 @@ static void test_effects(void **state)
 	(void)state;
 	open_scene(&scene, serve_counting, "effects: {get: /count, count: /items}");
 	assert_true(hpx_verify_counts_effects(scene.run));
-	struct hpx_request_variant first = intend(&scene);
+	struct hpx_verify_variant first = intend(&scene);
 	hpx_verify_send(scene.run, &first);
-	struct hpx_request_variant second = intend(&scene);
+	struct hpx_verify_variant second = intend(&scene);
 	assert_int_equal(second.op->effects_before, 1);
 	assert_status(hpx_verify_effects(scene.run, second.op, &effects, problem), HPX_OK);
 	assert_int_equal(effects, 0);
@@ -427,7 +427,7 @@ static void test_effects_not_found(void **state)
 
 		snprintf(more, sizeof(more), "effects: {get: '%s'}", cases[i].get);
 		open_scene(&scene, serve_not_found, more);
-		struct hpx_request_variant variant = intend(&scene);
+		struct hpx_verify_variant variant = intend(&scene);
 		assert_status(hpx_verify_effects(scene.run, variant.op, &effects, problem),
 			      cases[i].status);
 		assert_int_equal(effects, cases[i].status == HPX_OK ? 0 : 99);
@@ -445,7 +445,7 @@ static void test_no_effects(void **state)
 
 	(void)state;
 	open_scene(&scene, serve_created, "");
-	struct hpx_request_variant variant = intend(&scene);
+	struct hpx_verify_variant variant = intend(&scene);
 	assert_status(hpx_verify_effects(scene.run, variant.op, &effects, problem),
 		      HPX_UNSUPPORTED);
 	assert_int_equal(effects, 99);
@@ -498,7 +498,7 @@ static void test_intents(void **state)
 	open_scene(&scene, serve_created,
 		   "body: '{\"n\":{{n}},\"u\":\"{{uuid}}\"}'\n"
 		   "headers: ['X-K: {{key}}', 'X-Who: a']\nsecond_tenant: ['x-who: b']\n");
-	struct hpx_request_variant a = intend(&scene), b = intend(&scene);
+	struct hpx_verify_variant a = intend(&scene), b = intend(&scene);
 	assert_int_equal(b.op->n, a.op->n + 1);
 	assert_int_equal(a.op->n, scene.run->n_first + 1);
 	assert_string_not_equal(a.op->key, b.op->key);
@@ -534,7 +534,7 @@ static void test_log(void **state)
 
 	(void)state;
 	open_scene(&scene, serve_long, "headers: ['Authorization: sekret']");
-	struct hpx_request_variant variant = intend(&scene);
+	struct hpx_verify_variant variant = intend(&scene);
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(scene.run, &variant);
 	assert_int_equal(exchange->body.len, 20000);
 	assert_span(hpx_verify_exchange_field(exchange, HPX_SPAN("set-cookie")), "sid=sekret");
