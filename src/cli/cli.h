@@ -24,6 +24,7 @@ int hpx_cli_serve(int argc, char **argv);
 int hpx_cli_demo(int argc, char **argv);
 int hpx_cli_migrate(int argc, char **argv);
 int hpx_cli_check(int argc, char **argv);
+int hpx_cli_coverage(int argc, char **argv);
 int hpx_cli_keys(int argc, char **argv);
 int hpx_cli_jobs(int argc, char **argv);
 int hpx_cli_reconcile(int argc, char **argv);

@@ -280,6 +280,7 @@ struct json_reader {
 	struct json_frame *frames;
 	size_t frames_cap;
 	size_t depth;
+	const char *refused; /* why, where it is not the syntax */
 };
 
 static bool is_space(char c)
@@ -334,6 +335,8 @@ static enum hpx_status add_node(struct json_reader *r, struct hpx_span name, uin
 	if (tree->count == tree->cap) {
 		void *nodes = tree->nodes;
 		enum hpx_status status = grow(&nodes, &tree->cap, max, sizeof(*tree->nodes));
+		if (status == HPX_INVALID)
+			r->refused = "too many values";
 		if (status != HPX_OK)
 			return status;
 		tree->nodes = nodes;
@@ -430,6 +433,8 @@ static enum hpx_status open_container(struct json_reader *r, uint32_t node,
 		void *frames = r->frames;
 		enum hpx_status status = grow(&frames, &r->frames_cap, r->limits->depth_max,
 					      sizeof(*r->frames));
+		if (status == HPX_INVALID)
+			r->refused = "nested too deep";
 		if (status != HPX_OK)
 			return status;
 		r->frames = frames;
@@ -462,6 +467,7 @@ static enum hpx_status fill(struct json_reader *r, uint32_t at, uint64_t set)
 
 	if (take(r, '{') || take(r, '[')) {
 		node->kind = c == '{' ? HPX_JSON_OBJECT : HPX_JSON_ARRAY;
+		node->text = hpx_span(r->rest.ptr - 1, 1);
 		return open_container(r, at, set);
 	}
 	if (c == '"') {
@@ -509,8 +515,10 @@ static enum hpx_status read_closings(struct json_reader *r, bool *ret_more)
 		skip_space(r);
 		if (take(r, object ? '}' : ']')) {
 			r->depth--;
-			if (object && sort_members(&r->tree, frame->node) != HPX_OK)
+			if (object && sort_members(&r->tree, frame->node) != HPX_OK) {
+				r->refused = "two members of the object that ends here have one name";
 				return HPX_INVALID;
+			}
 			continue;
 		}
 		/* Before the first there is no comma. */
@@ -524,29 +532,56 @@ static enum hpx_status read_closings(struct json_reader *r, bool *ret_more)
 	return r->rest.len == 0 ? HPX_OK : HPX_INVALID;
 }
 
+/* `r` is set up; on failure it says where and why. */
+static enum hpx_status read_document(struct json_reader *r, struct hpx_json_tree *ret_tree)
+{
+	enum hpx_status status = HPX_OK;
+	bool more = true;
+
+	skip_space(r);
+	while (status == HPX_OK && more) {
+		status = read_value(r);
+		if (status == HPX_OK)
+			status = read_closings(r, &more);
+	}
+	free(r->frames);
+	HPX_ASSERT(status != HPX_OK || (r->depth == 0 && r->tree.count > 0));
+	if (status == HPX_OK)
+		*ret_tree = r->tree;
+	else
+		hpx_json_tree_done(&r->tree);
+	return status;
+}
+
 enum hpx_status hpx_json_tree_read(struct hpx_span text, const struct hpx_json_limits *limits,
 				   const struct hpx_span *ignore, size_t ignore_count,
 				   struct hpx_json_tree *ret_tree)
 {
 	struct json_reader r = { .rest = text, .limits = limits, .text_len = text.len };
-	bool more = true;
 
 	if (text.len >= UINT32_MAX)
 		return HPX_TOO_LARGE;
 	enum hpx_status status = hpx_json_pointers_init(&r.pointers, ignore, ignore_count);
-	skip_space(&r);
-	while (status == HPX_OK && more) {
-		status = read_value(&r);
-		if (status == HPX_OK)
-			status = read_closings(&r, &more);
-	}
-	free(r.frames);
-	hpx_json_pointers_done(&r.pointers);
-	HPX_ASSERT(status != HPX_OK || (r.depth == 0 && r.tree.count > 0));
 	if (status == HPX_OK)
-		*ret_tree = r.tree;
-	else
-		hpx_json_tree_done(&r.tree);
+		status = read_document(&r, ret_tree);
+	hpx_json_pointers_done(&r.pointers);
+	return status;
+}
+
+enum hpx_status hpx_json_tree_read_document(struct hpx_span text,
+					    const struct hpx_json_limits *limits,
+					    struct hpx_json_mistake *ret_mistake,
+					    struct hpx_json_tree *ret_tree)
+{
+	struct json_reader r = { .rest = text, .limits = limits, .text_len = text.len };
+
+	if (text.len >= UINT32_MAX)
+		return HPX_TOO_LARGE;
+	enum hpx_status status = read_document(&r, ret_tree);
+	if (status == HPX_INVALID)
+		*ret_mistake = (struct hpx_json_mistake){
+			text.len - r.rest.len, r.refused != NULL ? r.refused : "this is not JSON"
+		};
 	return status;
 }
 

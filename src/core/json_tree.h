@@ -29,7 +29,8 @@ enum hpx_json_kind {
 
 struct hpx_json_node {
 	struct hpx_span name; /* of a member, without escapes */
-	struct hpx_span text; /* a scalar as written; a string without escapes */
+	struct hpx_span text; /* a scalar as written; a string without escapes; of a
+			       * container its bracket, where it opens */
 	uint32_t parent;      /* of the root: HPX_JSON_NONE */
 	uint32_t next;        /* the next in the same container */
 	uint32_t first;       /* the first in this container */
@@ -50,6 +51,19 @@ enum hpx_status hpx_json_tree_read(struct hpx_span text, const struct hpx_json_l
 				   const struct hpx_span *ignore, size_t ignore_count,
 				   struct hpx_json_tree *ret_tree);
 void hpx_json_tree_done(struct hpx_json_tree *tree);
+
+/* Why a document was refused, and where: an offset into its text. */
+struct hpx_json_mistake {
+	size_t at;
+	const char *reason;
+};
+
+/* The same for a document that a person wrote: nothing is ignored, and where it is
+ * HPX_INVALID, `*ret_mistake` says why. Nodes are in the order of the text. */
+enum hpx_status hpx_json_tree_read_document(struct hpx_span text,
+					    const struct hpx_json_limits *limits,
+					    struct hpx_json_mistake *ret_mistake,
+					    struct hpx_json_tree *ret_tree);
 
 /* Appends `text` with its quotes and the escapes of RFC 8785 §3.2.2.2. */
 enum hpx_status hpx_json_string_write(struct hpx_span text, struct hpx_buffer *out);

@@ -1,0 +1,169 @@
+/* `hapax coverage`: the flags, the files, and which report. What is read and judged is
+ * src/coverage/. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "cli/cli.h"
+#include "coverage/coverage.h"
+
+#define OUTPUT_BYTES_MAX ((size_t)512 << 20)
+#define BASELINE_BYTES_MAX ((size_t)16 << 20)
+#define FILES_MAX 1000
+
+struct coverage_flags {
+	const char *baseline;
+	const char *critical[HPX_CLI_REPEAT_MAX + 1];
+	const char *json;
+	const char *sarif;
+	const char *routes;
+	const char *print_baseline;
+};
+
+static void complain(const char *file, unsigned line, const char *reason)
+{
+	if (line > 0)
+		fprintf(stderr, "hapax coverage: %s:%u: %s\n", file, line, reason);
+	else
+		fprintf(stderr, "hapax coverage: %s: %s\n", file, reason);
+}
+
+static void read_files(struct hpx_coverage *coverage, char **files, int count)
+{
+	for (int i = 0; i < count; i++) {
+		const struct hpx_document *document =
+			hpx_library_open(&coverage->library, hpx_span_of(files[i]));
+		if (document != NULL)
+			hpx_coverage_read_api(coverage, document);
+	}
+}
+
+static void print_errors(const struct hpx_library *library)
+{
+	for (size_t i = 0; i < library->error_count; i++)
+		complain(library->errors[i].path.ptr, library->errors[i].line,
+			 library->errors[i].reason.ptr);
+}
+
+/* False, after a message: the baseline cannot be read. */
+static bool mark_baseline(struct hpx_coverage *coverage, const char *path, size_t *ret_stale)
+{
+	struct hpx_buffer text, stale;
+	unsigned line = 0;
+
+	hpx_buffer_init(&stale, OUTPUT_BYTES_MAX);
+	enum hpx_status status = hpx_library_load(hpx_span_of(path), BASELINE_BYTES_MAX, &text);
+	if (status == HPX_OK)
+		status = hpx_coverage_mark_known(coverage, hpx_buffer_span(&text), &stale, ret_stale,
+						 &line);
+	if (status == HPX_INVALID)
+		complain(path, line, "is no entry: METHOD PATH RULE, as --print-baseline writes it");
+	else if (status != HPX_OK)
+		complain(path, 0, hpx_status_text(status));
+	if (stale.len > 0)
+		fprintf(stderr,
+			"hapax coverage: %s lists what is no gap any more; take it out:\n%.*s", path,
+			HPX_SPAN_ARG(hpx_buffer_span(&stale)));
+	hpx_buffer_done(&text);
+	hpx_buffer_done(&stale);
+	return status == HPX_OK;
+}
+
+static enum hpx_status print_report(const struct hpx_coverage *coverage,
+				    const struct coverage_flags *flags, size_t stale,
+				    struct hpx_buffer *out)
+{
+	if (flags->print_baseline != NULL)
+		return hpx_coverage_print_baseline(coverage, out);
+	if (flags->routes != NULL)
+		return hpx_coverage_print_routes(coverage, out);
+	if (flags->sarif != NULL)
+		return hpx_coverage_print_sarif(coverage, out);
+	if (flags->json != NULL)
+		return hpx_coverage_print_json(coverage, stale, out);
+	return hpx_coverage_print_text(coverage, out);
+}
+
+static int report(struct hpx_coverage *coverage, const struct coverage_flags *flags)
+{
+	struct hpx_buffer out;
+	size_t stale = 0;
+	bool readable = true;
+
+	hpx_coverage_judge(coverage);
+	hpx_coverage_mark_critical(coverage, flags->critical);
+	if (flags->baseline != NULL)
+		readable = mark_baseline(coverage, flags->baseline, &stale);
+	hpx_buffer_init(&out, OUTPUT_BYTES_MAX);
+	enum hpx_status status = print_report(coverage, flags, stale, &out);
+	int written = HPX_EXIT_USAGE;
+	if (status == HPX_OK)
+		written = hpx_cli_write(hpx_buffer_span(&out), stdout);
+	else
+		fprintf(stderr, "hapax coverage: %s\n", hpx_status_text(status));
+	hpx_buffer_done(&out);
+	print_errors(&coverage->library);
+	if (coverage->full)
+		fprintf(stderr, "hapax coverage: a bound was reached; something is missing\n");
+	if (written != HPX_EXIT_OK || !readable || coverage->full || coverage->library.error_count > 0)
+		return HPX_EXIT_USAGE;
+	/* What is printed to be kept or pasted is no judgement. */
+	if (flags->print_baseline != NULL || flags->routes != NULL)
+		return HPX_EXIT_OK;
+	return hpx_coverage_gaps(coverage) + stale > 0 ? HPX_EXIT_FAILED : HPX_EXIT_OK;
+}
+
+static int run(const struct coverage_flags *flags, char **files, int count)
+{
+	struct hpx_coverage *coverage = malloc(sizeof(*coverage));
+
+	if (coverage == NULL) {
+		fprintf(stderr, "hapax coverage: out of memory\n");
+		return HPX_EXIT_USAGE;
+	}
+	hpx_coverage_init(coverage);
+	read_files(coverage, files, count);
+	int code = report(coverage, flags);
+	hpx_coverage_done(coverage);
+	free(coverage);
+	return code;
+}
+
+int hpx_cli_coverage(int argc, char **argv)
+{
+	struct coverage_flags given = { .baseline = NULL };
+	const struct hpx_cli_flag flags[] = {
+		{ "critical", "PATTERN...",
+		  "Only operations that match fail, like \"POST /payments*\" or \"/v1/refunds\"; "
+		  "* stands for anything. May be repeated.",
+		  given.critical },
+		{ "baseline", "FILE",
+		  "Gaps that are listed there do not fail; entries that are no gap any more do.",
+		  &given.baseline },
+		{ "print-baseline", NULL, "Prints the gaps as a baseline.", &given.print_baseline },
+		{ "json", NULL, "Prints JSON instead of text.", &given.json },
+		{ "sarif", NULL, "Prints SARIF 2.1.0, which code hosts show at the line.",
+		  &given.sarif },
+		{ "routes", NULL, "Prints `routes:` to paste into the configuration.",
+		  &given.routes },
+	};
+	const struct hpx_cli_usage usage = {
+		.synopsis = "hapax coverage [FILES...] [--baseline FILE] [--json]",
+		.about = "Says for every state-changing operation of an API whether a retry can be told\n"
+			 "from a new request, and how it knows: from OpenAPI 3 and Swagger 2.0, in JSON\n"
+			 "or YAML. The exit code is 1 if there are gaps, 2 if a file cannot be read.",
+		.flags = flags,
+		.flag_count = sizeof(flags) / sizeof(flags[0]),
+		.operands_max = FILES_MAX,
+	};
+	int rest;
+	int exit_code;
+
+	if (!hpx_cli_read(&usage, argc, argv, &rest, &exit_code))
+		return exit_code;
+	if (rest == argc) {
+		fprintf(stderr, "hapax coverage: nothing to read: give the description of an API\n");
+		return HPX_EXIT_USAGE;
+	}
+	return run(&given, argv + rest, argc - rest);
+}
