@@ -1,4 +1,5 @@
-/* The bounded buffer: every byte that is collected goes through reserve(). */
+/* The bounded buffer: every byte that is collected goes through reserve(), which calls
+ * hpx_buffer_grow where there is no room yet. */
 #include "base/buffer.h"
 
 #include <stdarg.h>
@@ -19,7 +20,7 @@ void hpx_buffer_done(struct hpx_buffer *buffer)
 	*buffer = (struct hpx_buffer){ .max = buffer->max };
 }
 
-enum hpx_status hpx_buffer_reserve(struct hpx_buffer *buffer, size_t more)
+enum hpx_status hpx_buffer_grow(struct hpx_buffer *buffer, size_t more)
 {
 	HPX_ASSERT(buffer->len <= buffer->cap && buffer->len <= buffer->max);
 	if (more > buffer->max - buffer->len)

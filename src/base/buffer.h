@@ -21,9 +21,15 @@ static inline struct hpx_span hpx_buffer_span(const struct hpx_buffer *buffer)
 	return hpx_span(buffer->ptr, buffer->len);
 }
 
+enum hpx_status hpx_buffer_grow(struct hpx_buffer *buffer, size_t more);
 /* Makes room for `more` bytes behind what is there: afterwards
  * ptr + len .. ptr + len + more may be written and `len` be raised. */
-enum hpx_status hpx_buffer_reserve(struct hpx_buffer *buffer, size_t more);
+static inline enum hpx_status hpx_buffer_reserve(struct hpx_buffer *buffer, size_t more)
+{
+	if (more <= buffer->cap - buffer->len && more <= buffer->max - buffer->len)
+		return HPX_OK;
+	return hpx_buffer_grow(buffer, more);
+}
 
 enum hpx_status hpx_buffer_append(struct hpx_buffer *buffer, struct hpx_span s);
 static inline enum hpx_status hpx_buffer_byte(struct hpx_buffer *buffer, char c)

@@ -49,9 +49,9 @@ static enum hpx_status write_connection(const struct hpx_connection *connection,
 					struct hpx_buffer *out)
 {
 	if (!connection->keep)
-		return hpx_write_field(out, HPX_SPAN("Connection"), HPX_SPAN("close"));
+		return HPX_WRITE_FIELD(out, "Connection", HPX_SPAN("close"));
 	if (asked(connection)->minor == 0)
-		return hpx_write_field(out, HPX_SPAN("Connection"), HPX_SPAN("keep-alive"));
+		return HPX_WRITE_FIELD(out, "Connection", HPX_SPAN("keep-alive"));
 	return HPX_OK;
 }
 
@@ -94,7 +94,7 @@ void hpx_downstream_answer(struct hpx_downstream *downstream, struct hpx_buffer 
 
 	connection->keep = connection->keep && can_go_on(connection);
 	if (http_status != 204 && http_status != 304)
-		status = hpx_write_field_u64(lines, "Content-Length", body.len);
+		status = HPX_WRITE_FIELD_U64(lines, "Content-Length", body.len);
 	if (status == HPX_OK)
 		status = write_connection(connection, lines);
 	if (status == HPX_OK)
@@ -148,9 +148,9 @@ static enum hpx_status write_flowing_framing(const struct hpx_connection *connec
 	enum hpx_status status = HPX_OK;
 
 	if (connection->chunked)
-		status = hpx_write_field(head->lines, HPX_SPAN("Transfer-Encoding"), HPX_SPAN("chunked"));
+		status = HPX_WRITE_FIELD(head->lines, "Transfer-Encoding", HPX_SPAN("chunked"));
 	else if (head->has_length && head->status != 204)
-		status = hpx_write_field_u64(head->lines, "Content-Length", head->length);
+		status = HPX_WRITE_FIELD_U64(head->lines, "Content-Length", head->length);
 	if (status == HPX_OK && head->framing != HPX_FRAMING_TUNNEL)
 		status = write_connection(connection, head->lines);
 	return status == HPX_OK ? hpx_write_head_end(head->lines) : status;

@@ -291,10 +291,11 @@ struct head_writer {
 	enum hpx_status status; /* the first failure stays */
 };
 
-static void add(struct head_writer *h, struct hpx_span name, struct hpx_span value)
+/* `before` is a literal, "Name: ". */
+static void add(struct head_writer *h, struct hpx_span before, struct hpx_span value)
 {
 	if (h->status == HPX_OK)
-		h->status = hpx_write_field(h->out, name, value);
+		h->status = hpx_write_after(h->out, before, value);
 }
 
 /* Fields of the request that are written anew below, or are not passed on. */
@@ -326,42 +327,42 @@ static void add_travelling(struct head_writer *h, bool guarded)
 {
 	const struct hpx_http_head *head = &h->request->head.http;
 
-	for (size_t i = 0; i < head->field_count; i++) {
+	for (size_t i = 0; i < head->field_count && h->status == HPX_OK; i++) {
 		const struct hpx_field *field = &head->fields[i];
 		unsigned traits = hpx_field_traits(head, field);
 		if ((traits & (HPX_FIELD_HOP | HPX_FIELD_OURS)) == 0 &&
 		    !is_rewritten(hpx_field_name_at(head, i), guarded) &&
 		    !is_dropped(h->request, field->name))
-			add(h, field->name, field->value);
+			h->status = hpx_write_read_field(h->out, head, i);
 	}
 }
 
 /* A list header: all values of the request, and one more. */
-static void add_appended(struct head_writer *h, struct hpx_span name, enum hpx_field_name known,
+static void add_appended(struct head_writer *h, struct hpx_span before, enum hpx_field_name known,
 			 struct hpx_span value)
 {
-	struct hpx_span before = hpx_field_known_combined(&h->request->head.http, known,
-							  &h->request->arena);
+	struct hpx_span sent = hpx_field_known_combined(&h->request->head.http, known,
+							&h->request->arena);
 
-	if (before.len == 0) {
-		add(h, name, value);
+	if (sent.len == 0) {
+		add(h, before, value);
 		return;
 	}
 	struct hpx_span both = hpx_arena_printf(&h->request->arena, "%.*s, %.*s",
-						HPX_SPAN_ARG(before), HPX_SPAN_ARG(value));
+						HPX_SPAN_ARG(sent), HPX_SPAN_ARG(value));
 	if (both.ptr == NULL)
 		h->status = HPX_NOMEM;
 	else
-		add(h, name, both);
+		add(h, before, both);
 }
 
 /* The value that a trusted peer sent, otherwise this value. */
-static void add_forwarded(struct head_writer *h, struct hpx_span name, enum hpx_field_name known,
+static void add_forwarded(struct head_writer *h, struct hpx_span before, enum hpx_field_name known,
 			  struct hpx_span value, bool trusted)
 {
 	struct hpx_span sent = hpx_field_known_value(&h->request->head.http, known);
 
-	add(h, name, trusted && sent.len > 0 ? sent : value);
+	add(h, before, trusted && sent.len > 0 ? sent : value);
 }
 
 static void add_path(struct head_writer *h)
@@ -371,24 +372,24 @@ static void add_path(struct head_writer *h)
 	bool trusted = hpx_peer_trusted(request->settings, peer);
 
 	if (request->head.host.len > 0)
-		add(h, HPX_SPAN("Host"), request->head.host);
+		add(h, HPX_SPAN("Host: "), request->head.host);
 	else
-		add(h, HPX_SPAN("Host"), hpx_span_of(request->settings->upstream.is_unix ? "localhost" : request->settings->upstream.host));
+		add(h, HPX_SPAN("Host: "), hpx_span_of(request->settings->upstream.is_unix ? "localhost" : request->settings->upstream.host));
 	if (hpx_span_eq(hpx_span_of(peer), HPX_SPAN("unix"))) {
 		struct hpx_span sent = hpx_field_known_combined(
 			&request->head.http, HPX_NAME_X_FORWARDED_FOR, &request->arena);
 		if (sent.len > 0)
-			add(h, HPX_SPAN("X-Forwarded-For"), sent);
+			add(h, HPX_SPAN("X-Forwarded-For: "), sent);
 	} else {
-		add_appended(h, HPX_SPAN("X-Forwarded-For"), HPX_NAME_X_FORWARDED_FOR,
+		add_appended(h, HPX_SPAN("X-Forwarded-For: "), HPX_NAME_X_FORWARDED_FOR,
 			     hpx_span_of(peer));
 	}
-	add_forwarded(h, HPX_SPAN("X-Forwarded-Proto"), HPX_NAME_X_FORWARDED_PROTO,
+	add_forwarded(h, HPX_SPAN("X-Forwarded-Proto: "), HPX_NAME_X_FORWARDED_PROTO,
 		      HPX_SPAN("http"), trusted);
 	if (request->head.host.len > 0)
-		add_forwarded(h, HPX_SPAN("X-Forwarded-Host"), HPX_NAME_X_FORWARDED_HOST,
+		add_forwarded(h, HPX_SPAN("X-Forwarded-Host: "), HPX_NAME_X_FORWARDED_HOST,
 			      request->head.host, trusted);
-	add_appended(h, HPX_SPAN("Via"), HPX_NAME_VIA,
+	add_appended(h, HPX_SPAN("Via: "), HPX_NAME_VIA,
 		     request->head.http.minor > 0 ? HPX_SPAN("1.1 hapax") : HPX_SPAN("1.0 hapax"));
 }
 
@@ -400,13 +401,13 @@ static void add_operation(struct head_writer *h)
 	char text[HPX_REFERENCE_SIZE], lease[HPX_LEASE_SIZE];
 
 	hpx_reference_print(&record->id, &record->mark, text);
-	add(h, HPX_SPAN("Hapax-Operation"), hpx_span_of(text));
+	add(h, HPX_SPAN("Hapax-Operation: "), hpx_span_of(text));
 	hpx_lease_print(&record->id, &record->token, lease);
-	add(h, HPX_SPAN("Hapax-Lease"), hpx_span_of(lease));
+	add(h, HPX_SPAN("Hapax-Lease: "), hpx_span_of(lease));
 	if (h->status == HPX_OK)
-		h->status = hpx_write_field_u64(h->out, "Hapax-Attempt", record->attempt);
+		h->status = HPX_WRITE_FIELD_U64(h->out, "Hapax-Attempt", record->attempt);
 	if (record->point[0] != '\0')
-		add(h, HPX_SPAN("Hapax-Recovery-Point"), hpx_span_of(record->point));
+		add(h, HPX_SPAN("Hapax-Recovery-Point: "), hpx_span_of(record->point));
 }
 
 static void add_framing(struct head_writer *h, bool guarded)
@@ -416,11 +417,11 @@ static void add_framing(struct head_writer *h, bool guarded)
 	if (h->status != HPX_OK)
 		return;
 	if (guarded && head->framing != HPX_FRAMING_NONE)
-		h->status = hpx_write_field_u64(h->out, "Content-Length", h->request->body.bytes.len);
+		h->status = HPX_WRITE_FIELD_U64(h->out, "Content-Length", h->request->body.bytes.len);
 	else if (head->framing == HPX_FRAMING_CHUNKED)
-		add(h, HPX_SPAN("Transfer-Encoding"), HPX_SPAN("chunked"));
+		add(h, HPX_SPAN("Transfer-Encoding: "), HPX_SPAN("chunked"));
 	else if (head->has_content_length)
-		h->status = hpx_write_field_u64(h->out, "Content-Length", head->content_length);
+		h->status = HPX_WRITE_FIELD_U64(h->out, "Content-Length", head->content_length);
 }
 
 /* Only WebSocket: an upgrade to h2c would be another way into HTTP, past hapax. */
@@ -440,13 +441,13 @@ enum hpx_status hpx_forward_write_head(struct hpx_request *request, bool guarded
 	add_travelling(&h, guarded);
 	if (guarded) {
 		if (request->head.route->policy.reuse == HPX_REUSE_NEVER)
-			add(&h, HPX_SPAN("Connection"), HPX_SPAN("close"));
-		add(&h, HPX_SPAN("Accept-Encoding"), HPX_SPAN("identity"));
+			add(&h, HPX_SPAN("Connection: "), HPX_SPAN("close"));
+		add(&h, HPX_SPAN("Accept-Encoding: "), HPX_SPAN("identity"));
 		add_operation(&h);
 	} else if (wants_tunnel(&request->head.http)) {
 		request->pass.tunnel = HPX_TUNNEL_ASKED;
-		add(&h, HPX_SPAN("Connection"), HPX_SPAN("Upgrade"));
-		add(&h, HPX_SPAN("Upgrade"), hpx_field_known_value(&request->head.http, HPX_NAME_UPGRADE));
+		add(&h, HPX_SPAN("Connection: "), HPX_SPAN("Upgrade"));
+		add(&h, HPX_SPAN("Upgrade: "), hpx_field_known_value(&request->head.http, HPX_NAME_UPGRADE));
 	}
 	add_framing(&h, guarded);
 	return h.status == HPX_OK ? hpx_write_head_end(h.out) : h.status;

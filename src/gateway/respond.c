@@ -46,13 +46,13 @@ static enum hpx_status write_operation(const struct hpx_request *request, struct
 		return HPX_OK;
 	hpx_reference_print(&record->id, &record->mark, text);
 	enum hpx_status status =
-		hpx_write_field(out, HPX_SPAN("Hapax-Operation"), hpx_span_of(text));
+		HPX_WRITE_FIELD(out, "Hapax-Operation", hpx_span_of(text));
 	/* Of what is delivered later, the same time says until when. */
 	if (status != HPX_OK || record->expires_ms == 0 || record->state == HPX_STATE_PENDING ||
 	    runs_again(request))
 		return status;
 	hpx_clock_rfc3339(record->expires_ms, when);
-	return hpx_write_field(out, HPX_SPAN("Idempotency-Expires"), hpx_span_of(when));
+	return HPX_WRITE_FIELD(out, "Idempotency-Expires", hpx_span_of(when));
 }
 
 /* Preference-Applied (RFC 7240 §3): the request waited, and for how long at most. */
@@ -70,7 +70,7 @@ static enum hpx_status write_date(struct hpx_buffer *out)
 	char date[HPX_HTTP_DATE_SIZE];
 
 	hpx_clock_http_date(hpx_clock_wall_ms(), date);
-	return hpx_write_field(out, HPX_SPAN("Date"), hpx_span_of(date));
+	return HPX_WRITE_FIELD(out, "Date", hpx_span_of(date));
 }
 
 /* Sends a complete answer, unless its head could not be written. */
@@ -99,9 +99,9 @@ enum hpx_next hpx_respond_direct(struct hpx_request *request, unsigned http_stat
 	if (status == HPX_OK)
 		status = write_date(&head);
 	if (status == HPX_OK && content_type.len > 0)
-		status = hpx_write_field(&head, HPX_SPAN("Content-Type"), content_type);
+		status = HPX_WRITE_FIELD(&head, "Content-Type", content_type);
 	if (status == HPX_OK)
-		status = hpx_write_field(&head, HPX_SPAN("Cache-Control"), HPX_SPAN("no-store"));
+		status = HPX_WRITE_FIELD(&head, "Cache-Control", HPX_SPAN("no-store"));
 	if (status == HPX_OK)
 		status = write_lines(request, HPX_CORS_OWN, fields, &head);
 	if (status == HPX_OK)
@@ -134,17 +134,17 @@ static enum hpx_status write_refusal_fields(const struct hpx_problem_kind *kind,
 				  kind->code);
 
 	if (status == HPX_OK && retry_after_s > 0)
-		status = hpx_write_field_u64(out, "Retry-After", retry_after_s);
+		status = HPX_WRITE_FIELD_U64(out, "Retry-After", retry_after_s);
 	if (status == HPX_OK && kind == hpx_problem_kind(HPX_PROBLEM_unauthenticated))
-		status = hpx_write_field(out, HPX_SPAN("WWW-Authenticate"),
+		status = HPX_WRITE_FIELD(out, "WWW-Authenticate",
 					 HPX_SPAN("Bearer realm=\"hapax\""));
 	if (status == HPX_OK && kind == hpx_problem_kind(HPX_PROBLEM_webhook_unverified))
-		status = hpx_write_field(out, HPX_SPAN("WWW-Authenticate"),
+		status = HPX_WRITE_FIELD(out, "WWW-Authenticate",
 					 HPX_SPAN("Signature realm=\"hapax\""));
 	if (status == HPX_OK && refusal->allow != NULL)
 		status = hpx_write_field_text(out, "Allow", refusal->allow);
 	if (status == HPX_OK && refusal->location.len > 0)
-		status = hpx_write_field(out, HPX_SPAN("Location"), refusal->location);
+		status = HPX_WRITE_FIELD(out, "Location", refusal->location);
 	return status;
 }
 
@@ -219,7 +219,7 @@ enum hpx_next hpx_respond_replay(struct hpx_request *request)
 	if (status == HPX_OK)
 		status = write_date(&head);
 	if (status == HPX_OK && request->answer.state != HPX_ANSWER_COMMITTED)
-		status = hpx_write_field(&head, HPX_SPAN("Idempotent-Replayed"), HPX_SPAN("true"));
+		status = HPX_WRITE_FIELD(&head, "Idempotent-Replayed", HPX_SPAN("true"));
 	if (status == HPX_OK)
 		status = write_operation(request, &head);
 	if (status == HPX_OK)
@@ -248,7 +248,7 @@ static bool take_upgrade(struct hpx_request *request, const struct hpx_http_head
 	if (head->framing != HPX_FRAMING_TUNNEL)
 		return true;
 	return hpx_write_field_text(&request->answer.head, "Connection", "Upgrade") == HPX_OK &&
-	       hpx_write_field(&request->answer.head, HPX_SPAN("Upgrade"),
+	       HPX_WRITE_FIELD(&request->answer.head, "Upgrade",
 			       hpx_field_known_value(head, HPX_NAME_UPGRADE)) == HPX_OK;
 }
 
@@ -295,10 +295,10 @@ bool hpx_respond_take_head(struct hpx_request *request, const struct hpx_http_he
 		unsigned traits = hpx_field_traits(head, field);
 		if (!travels_down(request, head, i, traits))
 			continue;
-		if (hpx_write_field(&request->answer.head, field->name, field->value) != HPX_OK)
+		if (hpx_write_read_field(&request->answer.head, head, i) != HPX_OK)
 			return false;
 		if (guarded && traits == 0 &&
-		    hpx_write_field(&request->answer.kept_head, field->name, field->value) != HPX_OK)
+		    hpx_write_read_field(&request->answer.kept_head, head, i) != HPX_OK)
 			return false;
 	}
 	return take_origin(request);
@@ -368,7 +368,7 @@ void hpx_respond_informational(void *user, const struct hpx_http_head *head)
 	enum hpx_status status = hpx_write_status_line(&lines, head->status, head->reason);
 	for (size_t i = 0; i < head->field_count && status == HPX_OK; i++)
 		if (travels_down(request, head, i, hpx_field_traits(head, &head->fields[i])))
-			status = hpx_write_field(&lines, head->fields[i].name, head->fields[i].value);
+			status = hpx_write_read_field(&lines, head, i);
 	if (status == HPX_OK)
 		hpx_downstream_informational(request->downstream, &lines);
 	hpx_buffer_done(&lines);

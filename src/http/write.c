@@ -98,9 +98,59 @@ enum hpx_status hpx_write_field_u64(struct hpx_buffer *buffer, const char *name,
 	return hpx_write_field(buffer, hpx_span_of(name), hpx_decimal(value, digits));
 }
 
+/* Checked already, or not in need of a check. */
+static enum hpx_status append_line(struct hpx_buffer *buffer, struct hpx_span before,
+				   struct hpx_span value)
+{
+	if (value.len > buffer->max)
+		return HPX_TOO_LARGE;
+	enum hpx_status status = hpx_buffer_reserve(buffer, before.len + value.len + 2);
+	if (status != HPX_OK)
+		return status;
+	char *at = buffer->ptr + buffer->len;
+	memcpy(at, before.ptr, before.len);
+	if (value.len > 0)
+		memcpy(at + before.len, value.ptr, value.len);
+	at[before.len + value.len] = '\r';
+	at[before.len + value.len + 1] = '\n';
+	buffer->len += before.len + value.len + 2;
+	return HPX_OK;
+}
+
+enum hpx_status hpx_write_after(struct hpx_buffer *buffer, struct hpx_span before,
+				struct hpx_span value)
+{
+	return hpx_octet_all(value, HPX_OCTET_VALUE) ? append_line(buffer, before, value) :
+						       HPX_INVALID;
+}
+
+enum hpx_status hpx_write_u64_after(struct hpx_buffer *buffer, struct hpx_span before,
+				    uint64_t value)
+{
+	char digits[HPX_DECIMAL_SIZE];
+
+	return append_line(buffer, before, hpx_decimal(value, digits));
+}
+
+enum hpx_status hpx_write_read_field(struct hpx_buffer *buffer, const struct hpx_http_head *head,
+				     size_t number)
+{
+	HPX_ASSERT(number < head->field_count);
+	const struct hpx_field *field = &head->fields[number];
+	struct hpx_span name = field->name;
+
+	if (head->known == NULL)
+		return hpx_write_field(buffer, name, field->value);
+	/* "Name: " and the value stand together, as nearly everybody writes them. */
+	if (field->value.ptr == name.ptr + name.len + 2 && name.ptr[name.len + 1] == ' ')
+		return append_line(buffer, hpx_span(name.ptr, name.len + 2), field->value);
+	const struct hpx_span parts[] = { name, HPX_SPAN(": "), field->value, HPX_SPAN("\r\n") };
+	return append_all(buffer, parts, COUNT(parts));
+}
+
 enum hpx_status hpx_write_head_end(struct hpx_buffer *buffer)
 {
-	return hpx_buffer_text(buffer, "\r\n");
+	return hpx_buffer_append(buffer, HPX_SPAN("\r\n"));
 }
 
 /* Reason phrases, as registered with IANA. */

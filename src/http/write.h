@@ -5,6 +5,7 @@
 #define HPX_HTTP_WRITE_H
 
 #include "base/buffer.h"
+#include "http/message.h"
 
 /* `path` begins with '/', or is "*"; `query` is without its '?', ptr NULL
  * where there is none. */
@@ -21,6 +22,20 @@ enum hpx_status hpx_write_field_text(struct hpx_buffer *buffer, const char *name
 				     const char *value);
 enum hpx_status hpx_write_field_u64(struct hpx_buffer *buffer, const char *name,
 				    uint64_t value);
+/* The same where the name is a literal, which needs no check. */
+#define HPX_WRITE_FIELD(buffer, name, value) \
+	hpx_write_after(buffer, HPX_SPAN("" name ": "), value)
+#define HPX_WRITE_FIELD_U64(buffer, name, value) \
+	hpx_write_u64_after(buffer, HPX_SPAN("" name ": "), value)
+/* `before` is a literal, "Name: ". */
+enum hpx_status hpx_write_after(struct hpx_buffer *buffer, struct hpx_span before,
+				struct hpx_span value);
+enum hpx_status hpx_write_u64_after(struct hpx_buffer *buffer, struct hpx_span before,
+				    uint64_t value);
+/* A field of a head as it came. In a head that a reader made the field is proved, and
+ * is copied as it is, but for the blanks around its value. */
+enum hpx_status hpx_write_read_field(struct hpx_buffer *buffer, const struct hpx_http_head *head,
+				     size_t number);
 enum hpx_status hpx_write_head_end(struct hpx_buffer *buffer);
 
 /* "Not Found" for 404; "" for a number without a registered phrase. */

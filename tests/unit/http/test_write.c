@@ -137,9 +137,68 @@ static void the_bound_leaves_no_half_line(void **state)
 	hpx_buffer_done(&out);
 }
 
+/* Writes each field of the head that was read from `text`. */
+static void write_again(const char *text, struct hpx_buffer *out)
+{
+	struct hpx_http_limits limits = { .head_bytes_max = 1024, .fields_max = 8 };
+	struct hpx_http_reader reader;
+	struct hpx_http_head got;
+	struct hpx_arena arena;
+	size_t used;
+
+	hpx_arena_init(&arena, 4096);
+	hpx_http_reader_request(&reader, &limits);
+	assert_int_equal(hpx_http_read_head(&reader, hpx_span_of(text), &arena, &got, &used),
+			 HPX_HTTP_DONE);
+	for (size_t i = 0; i < got.field_count; i++)
+		assert_status(hpx_write_read_field(out, &got, i), HPX_OK);
+	hpx_arena_done(&arena);
+}
+
+static void fields_that_were_read_are_written_as_they_came(void **state)
+{
+	struct hpx_buffer out;
+
+	(void)state;
+	hpx_buffer_init(&out, 1024);
+	write_again("GET / HTTP/1.1\r\nHost:a\r\nX-A: b \r\nX-C:\td\r\nX-E:  f\r\nX-G:\r\n"
+		    "X-H: \r\nX-I: j k\r\n\r\n",
+		    &out);
+	assert_span(hpx_buffer_span(&out), "Host: a\r\nX-A: b\r\nX-C: d\r\nX-E: f\r\nX-G: \r\n"
+					   "X-H: \r\nX-I: j k\r\n");
+	hpx_buffer_done(&out);
+}
+
+/* What no reader has proved is checked. */
+static void fields_of_a_head_that_nobody_read_are_checked(void **state)
+{
+	static const struct hpx_field fields[] = {
+		{ HPX_SPAN_INIT("X-Good"), HPX_SPAN_INIT("a") },
+		{ HPX_SPAN_INIT("X-Bad"), HPX_SPAN_INIT("a\r\nb: c") },
+		{ HPX_SPAN_INIT("X Bad"), HPX_SPAN_INIT("a") },
+	};
+	struct hpx_http_head made = { .fields = fields, .field_count = 3 };
+	struct hpx_buffer out;
+
+	(void)state;
+	hpx_buffer_init(&out, 64);
+	assert_status(hpx_write_read_field(&out, &made, 0), HPX_OK);
+	assert_status(hpx_write_read_field(&out, &made, 1), HPX_INVALID);
+	assert_status(hpx_write_read_field(&out, &made, 2), HPX_INVALID);
+	assert_status(HPX_WRITE_FIELD(&out, "X-Literal", HPX_SPAN("a\r\nb: c")), HPX_INVALID);
+	assert_status(HPX_WRITE_FIELD(&out, "X-Literal", HPX_SPAN("")), HPX_OK);
+	assert_status(HPX_WRITE_FIELD_U64(&out, "X-Number", 12), HPX_OK);
+	assert_span(hpx_buffer_span(&out), "X-Good: a\r\nX-Literal: \r\nX-Number: 12\r\n");
+	assert_status(HPX_WRITE_FIELD(&out, "X-Literal", HPX_SPAN("01234567890123")), HPX_TOO_LARGE);
+	assert_int_equal(out.len, 38);
+	hpx_buffer_done(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fields_that_were_read_are_written_as_they_came),
+		cmocka_unit_test(fields_of_a_head_that_nobody_read_are_checked),
 		cmocka_unit_test(a_request_is_read_back),
 		cmocka_unit_test(request_lines),
 		cmocka_unit_test(status_lines),
