@@ -40,6 +40,10 @@ void hpx_random_pool_take(struct hpx_random_pool *pool, void *bytes, size_t len)
 /* A hash under way. It needs no memory of its own: without hpx_sha256_done nothing leaks. */
 struct hpx_sha256 {
 	SHA256_CTX context;
+	/* Small pieces wait here, so that OpenSSL is called once for many. */
+	size_t waiting;
+	size_t waited; /* the most that ever waited: what is to be erased */
+	uint8_t bytes[256];
 };
 
 void hpx_sha256_init(struct hpx_sha256 *hash);

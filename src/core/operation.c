@@ -334,6 +334,14 @@ void hpx_lease_print(const struct hpx_operation_id *id, const struct hpx_token *
 	print_pair(id, token->bytes, out);
 }
 
+void hpx_lease_print_beside(const char reference[HPX_REFERENCE_SIZE],
+			    const struct hpx_token *token, char out[HPX_LEASE_SIZE])
+{
+	HPX_ASSERT(reference[2 * HPX_OPERATION_ID_SIZE] == '.');
+	memcpy(out, reference, 2 * HPX_OPERATION_ID_SIZE + 1);
+	hpx_hex_encode(token->bytes, sizeof(token->bytes), out + 2 * HPX_OPERATION_ID_SIZE + 1);
+}
+
 bool hpx_lease_parse(struct hpx_span text, struct hpx_operation_id *ret_id,
 		     struct hpx_token *ret_token)
 {

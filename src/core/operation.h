@@ -103,6 +103,9 @@ bool hpx_reference_parse(struct hpx_span text, struct hpx_operation_id *ret_id,
 #define HPX_LEASE_LEN (2 * HPX_OPERATION_ID_SIZE + 1 + 2 * HPX_TOKEN_SIZE)
 #define HPX_LEASE_SIZE (HPX_LEASE_LEN + 1)
 
+/* The same from the reference's text: the id is written as digits once. */
+void hpx_lease_print_beside(const char reference[HPX_REFERENCE_SIZE],
+			    const struct hpx_token *token, char out[HPX_LEASE_SIZE]);
 void hpx_lease_print(const struct hpx_operation_id *id, const struct hpx_token *token,
 		     char out[HPX_LEASE_SIZE]);
 bool hpx_lease_parse(struct hpx_span text, struct hpx_operation_id *ret_id,

@@ -402,7 +402,7 @@ static void add_operation(struct head_writer *h)
 
 	hpx_reference_print(&record->id, &record->mark, text);
 	add(h, HPX_SPAN("Hapax-Operation: "), hpx_span_of(text));
-	hpx_lease_print(&record->id, &record->token, lease);
+	hpx_lease_print_beside(text, &record->token, lease);
 	add(h, HPX_SPAN("Hapax-Lease: "), hpx_span_of(lease));
 	if (h->status == HPX_OK)
 		h->status = HPX_WRITE_FIELD_U64(h->out, "Hapax-Attempt", record->attempt);

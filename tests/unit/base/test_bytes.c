@@ -54,6 +54,48 @@ static void hash_is_sha256(void **state)
 			    "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
+/* Every byte, in texts of every length up to a few words. */
+static void hex_has_every_digit(void **state)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint8_t bytes[256];
+	char text[2 * sizeof(bytes) + 1];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)i;
+	for (size_t len = 0; len <= sizeof(bytes); len = len < 20 ? len + 1 : len + 59) {
+		hpx_hex_encode(bytes, len, text);
+		assert_int_equal(strlen(text), 2 * len);
+		for (size_t i = 0; i < len; i++) {
+			assert_int_equal(text[2 * i], digits[i / 16]);
+			assert_int_equal(text[2 * i + 1], digits[i % 16]);
+		}
+	}
+}
+
+/* Pieces of any size, around the bounds of what waits, are the same as all at once. */
+static void pieces_hash_as_the_whole(void **state)
+{
+	static uint8_t bytes[3000];
+	uint8_t whole[HPX_SHA256_SIZE], pieces[HPX_SHA256_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 7 + i / 256);
+	SHA256(bytes, sizeof(bytes), whole);
+	for (size_t step = 1; step <= 600; step = step < 300 ? step + 1 : step + 77) {
+		struct hpx_sha256 hash;
+		hpx_sha256_init(&hash);
+		for (size_t at = 0; at < sizeof(bytes); at += step) {
+			size_t left = sizeof(bytes) - at;
+			hpx_sha256_add(&hash, hpx_span(bytes + at, left < step ? left : step));
+		}
+		assert_status(hpx_sha256_done(&hash, pieces), HPX_OK);
+		assert_memory_equal(pieces, whole, sizeof(whole));
+	}
+}
+
 static void parts_never_mix(void **state)
 {
 	struct hpx_sha256 hash;
@@ -106,6 +148,8 @@ int main(void)
 		cmocka_unit_test(chance_gives_each_byte_once),
 		cmocka_unit_test(hex_goes_both_ways),
 		cmocka_unit_test(hash_is_sha256),
+		cmocka_unit_test(hex_has_every_digit),
+		cmocka_unit_test(pieces_hash_as_the_whole),
 		cmocka_unit_test(parts_never_mix),
 	};
 	return cmocka_run_group_tests_name("bytes", tests, NULL, NULL);
