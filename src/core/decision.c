@@ -1,4 +1,4 @@
-/* The decision, in the order of the design: expiry, then whose reservation it is, then
+/* The decision, in this order: expiry, then whose reservation it is, then
  * the fingerprint, then the state. And the words for a route's choices, as the
  * configuration and the published policy spell them. */
 #include "core/decision.h"

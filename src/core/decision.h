@@ -1,5 +1,5 @@
 /* The decision: what a request with this key gets, given the record (or none) and the
- * route's policy: the choices that the design leaves to the operator. One pure function;
+ * route's policy: the choices that are left to the operator. One pure function;
  * stores that hold the row call it inside their transaction. */
 #ifndef HPX_CORE_DECISION_H
 #define HPX_CORE_DECISION_H

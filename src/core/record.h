@@ -25,7 +25,7 @@
  * Apply also completes what failed, where it turns out to have happened.
  * Conclude ends an attempt that only the application could complete.
  *
- * Invariants (the design's guarantees, as this file keeps them):
+ * Invariants (the guarantees of README.md, as this file keeps them):
  *  R1  reserve is the only way into in_progress, accept the only one into
  *      pending, but for an unknown one that is requeued; both are refused on a
  *      live in_progress, pending, completed or unknown record (guarantee 2).

@@ -65,7 +65,7 @@ def test_in_progress_is_counted(shared):
 
 
 def test_metric_names(shared):
-    """The metrics of the design are there, with a help text and a type each."""
+    """The metrics that operators need are there, with a help text and a type each."""
     gateway = shared.gateway
     gateway.post(behave="status=502")
     text = gateway.admin("/metrics").body.decode()

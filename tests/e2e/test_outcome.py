@@ -1,5 +1,5 @@
 """Shows what becomes of an operation after each way its attempt can end, row by
-row of the design's table, and what a retry gets then; the ledger is the judge."""
+row of the table of outcomes, and what a retry gets then; the ledger is the judge."""
 import pytest
 
 from harness import check

@@ -2,7 +2,7 @@
 import re
 import time
 
-# code: (status, executed, retry), as the design's table has it.
+# code: (status, executed, retry), as docs/reference/http.md lists them.
 PROBLEMS = {
     "idempotency_key_missing": (400, "no", "after_fix"),
     "idempotency_key_invalid": (400, "no", "after_fix"),

@@ -112,8 +112,8 @@ static void the_defaults(void **state)
 	hpx_settings_unref(settings);
 }
 
-/* The sample of the design, but for where secrets are. */
-static void the_design(void **state)
+/* A sample with a target, a probe and a webhook. */
+static void a_whole_sample(void **state)
 {
 	struct hpx_settings *settings = test_settings(
 		UP VERIFIED
@@ -300,7 +300,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_defaults),
-		cmocka_unit_test(the_design),
+		cmocka_unit_test(a_whole_sample),
 		cmocka_unit_test(what_a_probe_inherits),
 		cmocka_unit_test(signs_are_statuses_or_words),
 		cmocka_unit_test(a_body_s_signature),

@@ -1,6 +1,6 @@
 /* Shows what a request gets in every state, with every relation of its token,
  * fingerprint and recipe to the record's, fresh, expired and with the lease
- * lost: against a model written as the design's table, row by row. */
+ * lost: against a model written as a table, row by row. */
 #include "../test.h"
 
 #include "core/decision.h"
@@ -51,7 +51,7 @@ static struct hpx_record make_record(const struct situation *s)
 	return r;
 }
 
-/* The design's table, read top to bottom. */
+/* The table, read top to bottom. */
 static enum hpx_decision_kind expected(const struct situation *s)
 {
 	bool expires = s->state == HPX_STATE_COMPLETED || s->state == HPX_STATE_FAILED_RETRYABLE;

@@ -1,5 +1,5 @@
 /* Shows which requests are the same operation sent twice and which are not,
- * sentence by sentence of the design. */
+ * rule by rule. */
 #include "../test.h"
 
 #define ZLIB_CONST

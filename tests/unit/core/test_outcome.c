@@ -1,5 +1,5 @@
 /* Shows what every status, said word and policy means for an attempt: the
- * design's outcome table, whole. */
+ * table of outcomes (docs/reference/http.md), whole. */
 #include "../test.h"
 
 #include "base/bytes.h"

@@ -354,7 +354,7 @@ static void answers(void **state)
 	}
 }
 
-/* The design's own example: 200 applied, 404 not applied, all else unclear. */
+/* The usual mapping: 200 applied, 404 not applied, all else unclear. */
 static void every_status(void **state)
 {
 	static const unsigned ok[] = { 200 }, gone[] = { 404 };

@@ -1,4 +1,4 @@
-/* Shows that a record moves as the design's diagram says and in no other way:
+/* Shows that a record moves as the diagram in record.h says and in no other way:
  * every state × move × token × lease, against a table written down here
  * independently of the code. */
 #include "../test.h"
