@@ -44,7 +44,8 @@ def pytest_collection_modifyitems(items):
 
 def require_program(steps=False):
     if not os.access(binary(steps), os.X_OK):
-        pytest.fail(f"{binary(steps)} is not there: build it, or set HAPAX_BIN", pytrace=False)
+        how = "build it with -Dsteps=true, or set HAPAX_BIN_STEPS" if steps else "build it, or set HAPAX_BIN"
+        pytest.fail(f"{binary(steps)} is not there: {how}", pytrace=False)
 
 
 class Site:
