@@ -96,6 +96,12 @@ static void print_operations(const struct hpx_service_counters *counters,
 			   hpx_counter_read(&counters->leases_lost));
 	hpx_metric_counter(page, "hapax_reaped_total", "Expired operations that were deleted.",
 			   hpx_counter_read(&counters->reaped));
+	hpx_metric_head(page, "hapax_store_updates_total", "counter",
+			"Changed rows of operations, as the database counts them for all gateways.");
+	hpx_metric_sample(page, "hapax_store_updates_total", "kind", HPX_SPAN("hot"),
+			  hpx_counter_read(&counters->updates_hot));
+	hpx_metric_sample(page, "hapax_store_updates_total", "kind", HPX_SPAN("moved"),
+			  hpx_counter_read(&counters->updates_moved));
 }
 
 /* All of it 0 where the store looks at no disk. */

@@ -71,6 +71,8 @@ struct hpx_service_counters {
 	/* What the last survey of the store counted. */
 	struct hpx_counter operations[HPX_STATE_COUNT];
 	struct hpx_counter oldest_unknown_s;
+	struct hpx_counter updates_hot;
+	struct hpx_counter updates_moved;
 	struct hpx_counter jobs[HPX_JOB_STATE_COUNT];
 	struct hpx_counter dead_operations; /* hapax_dead{kind="operation"} */
 	struct hpx_counter dead_jobs;       /* hapax_dead{kind="job"} */

@@ -268,9 +268,11 @@ static void clear_own_results(struct hpx_store_op *op)
 		break;
 	case HPX_VERB_SWEEP:
 		op->sweep.count = 0;
+		op->sweep.more = false;
 		break;
 	case HPX_VERB_SWEEP_JOBS:
 		op->sweep_jobs.count = 0;
+		op->sweep_jobs.more = false;
 		break;
 	case HPX_VERB_REAP:
 		op->reap.count = 0;

@@ -240,6 +240,7 @@ struct hpx_op_sweep {
 	/* Room for `limit` from the submitter, or NULL; out: `count` are filled. */
 	struct hpx_touched *touched;
 	unsigned count; /* out: how many were lost */
+	bool more;      /* out: there may be more, however many were lost */
 };
 struct hpx_op_due {
 	const struct hpx_due *due;
@@ -397,6 +398,10 @@ struct hpx_store_stats {
 	uint64_t dead_jobs;        /* dead, or unknown and nobody is asked any more */
 	int64_t oldest_unknown_ms; /* wall time of the move; 0: none */
 	uint64_t free_bytes;       /* of the file system; UINT64_MAX: not known */
+	/* Changes of operations that the store wrote beside the old version, and those that
+	 * went elsewhere and cost an index entry; 0 where there is no such difference. */
+	uint64_t updates_hot;
+	uint64_t updates_moved;
 };
 
 /* What a store has left to write into, as it was looked at last. Pages that are

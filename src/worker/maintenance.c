@@ -76,8 +76,8 @@ struct hpx_maintenance {
 /* An attempt whose lease is lost (its process paused or gone, its renewals not
  * stored) does not stay in progress for ever. Nor does a job whose claim is lost
  * stay on its way: the job is sent again where its target honours keys, and is
- * unknown elsewhere. How many were lost. */
-static unsigned sweep_batch(struct hpx_service *service, enum hpx_verb verb, struct hpx_span reason)
+ * unknown elsewhere. Whether there may be more. */
+static bool sweep_batch(struct hpx_service *service, enum hpx_verb verb, struct hpx_span reason)
 {
 	struct hpx_touched touched[SWEEP_BATCH];
 	struct hpx_op_sweep sweep = { .limit = SWEEP_BATCH, .touched = touched };
@@ -87,27 +87,23 @@ static unsigned sweep_batch(struct hpx_service *service, enum hpx_verb verb, str
 	*result = sweep;
 	hpx_committer_submit_wait(service->committer, &op);
 	if (op.status != HPX_OK)
-		return 0;
+		return false;
 	HPX_ASSERT(result->count <= SWEEP_BATCH);
 	for (unsigned i = 0; i < result->count; i++)
 		hpx_service_log_lost(verb, &touched[i]);
-	return result->count;
+	if (verb == HPX_VERB_SWEEP)
+		hpx_counter_add(&service->counters.leases_lost, result->count);
+	return result->more || result->count == SWEEP_BATCH;
 }
 
 static void sweep(struct hpx_service *service)
 {
-	unsigned count;
-
-	do {
-		count = sweep_batch(service, HPX_VERB_SWEEP, HPX_SPAN("the lease was lost"));
-		hpx_counter_add(&service->counters.leases_lost, count);
-	} while (count == SWEEP_BATCH);
+	while (sweep_batch(service, HPX_VERB_SWEEP, HPX_SPAN("the lease was lost")))
+		;
 	if (!hpx_store_can(service->store, HPX_STORE_OUTBOX))
 		return; /* the store has no outbox */
-	do {
-		count = sweep_batch(service, HPX_VERB_SWEEP_JOBS,
-				    HPX_SPAN("the claim's lease was lost"));
-	} while (count == SWEEP_BATCH);
+	while (sweep_batch(service, HPX_VERB_SWEEP_JOBS, HPX_SPAN("the claim's lease was lost")))
+		;
 }
 
 /* ---- reap ---- */
@@ -249,6 +245,8 @@ static void survey(struct hpx_maintenance *m)
 	for (int state = 0; state < HPX_STATE_COUNT; state++)
 		hpx_counter_set(&counters->operations[state], stats.operations[state]);
 	hpx_counter_set(&counters->oldest_unknown_s, age_s(stats.oldest_unknown_ms));
+	hpx_counter_set(&counters->updates_hot, stats.updates_hot);
+	hpx_counter_set(&counters->updates_moved, stats.updates_moved);
 	count_jobs(&stats, counters, &m->logged);
 }
 

@@ -58,10 +58,10 @@ void put(struct fixture *f, unsigned key, const struct situation *s)
 	snprintf(sql, sizeof(sql),
 		 "UPDATE hapax.operation SET state = %d, attempt = %u, when_lost = %d, "
 		 "advanced = %s, point = 'begun', status = %d, expires = %s, token = %s "
-		 "WHERE id = '\\x%s'",
+		 "WHERE id = '%.32s'",
 		 (int)s->state, s->attempt, (int)s->when_lost, s->advanced ? "true" : "false",
-		 s->state == HPX_STATE_COMPLETED ? 200 : 0, ends ? "changed + 5" : "NULL",
-		 s->state == HPX_STATE_FAILED_RETRYABLE ? "decode(repeat('00', 16), 'hex')" :
+		 s->state == HPX_STATE_COMPLETED ? 200 : 0, ends ? "changed + 5" : "0",
+		 s->state == HPX_STATE_FAILED_RETRYABLE ? "'00000000-0000-0000-0000-000000000000'" :
 							  "token",
 		 hex);
 	cluster_sql(sql);

@@ -26,9 +26,9 @@ static struct hpx_record put_question(struct fixture *f, unsigned key, const str
 	put(f, key, &q->row);
 	hpx_hex_encode(id.bytes, sizeof(id.bytes), hex);
 	snprintf(sql, sizeof(sql),
-		 "UPDATE hapax.operation SET recipe = decode(repeat('00', 16), 'hex'), kept = false, "
-		 "lease_until = %s, expires = CASE WHEN expires IS NULL THEN NULL ELSE %s END, "
-		 "point_data = 'saved' WHERE id = '\\x%s'",
+		 "UPDATE hapax.operation SET recipe = '00000000-0000-0000-0000-000000000000', kept = false, "
+		 "lease_until = %s, expires = CASE WHEN expires = 0 THEN 0 ELSE %s END, "
+		 "point_data = 'saved' WHERE id = '%.32s'",
 		 q->lost ? "0" : "4102444800000", q->expired ? "1" : "4102444800000", hex);
 	cluster_sql(sql);
 	return record_or_none(f, key);
@@ -185,17 +185,28 @@ static void an_answer_that_is_not_whole_is_unknown(void **state)
 		const char *damage;
 		const char *verdict;
 	} rows[] = {
-		{ "UPDATE hapax.response SET body = body", "replay" },
-		{ "UPDATE hapax.response SET body = 'other'", "unknown" },
-		{ "DELETE FROM hapax.response", "unknown" },
-		{ "DELETE FROM hapax.response; UPDATE hapax.operation SET kept = false", "replay" },
+		{ "UPDATE hapax.operation SET answer = hapax.pack_answer(id, rest, '', 'x')", "replay" },
+		{ "UPDATE hapax.operation SET answer = hapax.pack_answer(id, id, '', 'x')", "unknown" },
+		{ "UPDATE hapax.operation SET answer = overlay(answer PLACING 'y' FROM "
+		  "octet_length(answer))",
+		  "unknown" },
+		{ "UPDATE hapax.operation SET answer = substr(answer, 1, 30)", "unknown" },
+		/* The hash is right, the length is not. */
+		{ "UPDATE hapax.operation SET answer = sha256(uuid_send(id) || uuid_send(rest) || "
+		  "'\\x00000009' || 'x') || '\\x00000009' || 'x'",
+		  "unknown" },
+		{ "UPDATE hapax.operation SET answer = sha256(uuid_send(id) || uuid_send(rest) || "
+		  "'\\xffffffff' || 'x') || '\\xffffffff' || 'x'",
+		  "unknown" },
+		{ "UPDATE hapax.operation SET answer = NULL", "unknown" },
+		{ "UPDATE hapax.operation SET answer = NULL, kept = false", "replay" },
 	};
 	PGconn *app = cluster_connect();
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char lease[HPX_REFERENCE_SIZE];
-		cluster_sql("TRUNCATE hapax.operation, hapax.response");
+		cluster_sql("TRUNCATE hapax.operation");
 		snprintf(lease, sizeof(lease), "%s",
 			 ask(app, "SELECT lease FROM hapax.begin('t', 's', 'k', sha256(''), 1, 99999)"));
 		assert_string_equal(state_after(app, "SELECT hapax.complete('%s', 200, '', 'x')",
@@ -217,8 +228,8 @@ static void headers_that_are_not_utf8_are_still_told(void **state)
 	(void)state;
 	PQclear(cluster_ask(app, "SELECT hapax.complete(lease, 200, 'X: b', 'x') FROM "
 				 "hapax.begin('t', 's', 'k', sha256(''), 1, 99999)"));
-	cluster_sql("UPDATE hapax.response SET headers = '\\x583a20e90d0a', digest = sha256(id || "
-		    "int8send(6) || '\\x583a20e90d0a' || body)");
+	cluster_sql("UPDATE hapax.operation SET answer = "
+		    "hapax.pack_answer(id, rest, '\\x583a20e90d0a', 'x')");
 	assert_string_equal(ask(app, "SELECT headers FROM hapax.begin('t', 's', 'k', sha256(''), 1, "
 				     "99999)"),
 			    "X: \xc3\xa9\r\n");

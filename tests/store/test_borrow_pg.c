@@ -124,7 +124,8 @@ static void a_rollback_leaves_nothing(void **state)
 	assert_string_equal(state_of(f, 1), "none"); /* to others */
 	sql(&app, "ROLLBACK");
 	assert_string_equal(ask(app.conn, "SELECT (SELECT count(*) FROM hapax.operation) + "
-					  "(SELECT count(*) FROM hapax.response) + "
+					  "(SELECT count(*) FROM hapax.flight) + "
+					  "(SELECT count(*) FROM hapax.due) + "
 					  "(SELECT count(*) FROM hapax.job) + "
 					  "(SELECT count(*) FROM hapax.event)"),
 			    "0");

@@ -37,12 +37,14 @@ static void held_op_complete(struct held_op *t, struct fixture *f, unsigned key,
 	t->description.key = HPX_SPAN("end");
 	assert_status(run_op(f, &t->op), HPX_OK);
 	t->record = t->op.decision.record;
+	int64_t row = t->op.reserve.row;
 	t->answer = (struct hpx_answer){
 		.status = 201, .kept = true, .headers = HPX_SPAN(""), .body = hpx_span_of(body)
 	};
 	t->op = op_of(HPX_VERB_COMPLETE, key, A);
 	t->op.complete.answer = &t->answer;
 	t->op.complete.believed = &t->record;
+	t->op.complete.row = row;
 }
 
 /* ---- a commit that waits ---- */
@@ -166,9 +168,9 @@ static void is_unknown(struct fixture *f, unsigned key)
 static void sql_about(const char *format, unsigned key)
 {
 	struct hpx_operation_id id = id_of(key);
-	char hex[2 * HPX_OPERATION_ID_SIZE + 1], sql[512];
+	char hex[HPX_OPERATION_ID_SIZE + 1], sql[512];
 
-	for (size_t i = 0; i < sizeof(id.bytes); i++)
+	for (size_t i = 0; i < sizeof(id.bytes) / 2; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id.bytes[i]);
 	snprintf(sql, sizeof(sql), format, hex);
 	cluster_sql(sql);
@@ -177,19 +179,21 @@ static void sql_about(const char *format, unsigned key)
 static void is_not_whole(struct fixture *f, unsigned key)
 {
 	is_completed(f, key);
-	sql_about("UPDATE hapax.operation SET fingerprint = 'x' WHERE id = '\\x%s'", key);
+	sql_about("UPDATE hapax.operation SET fingerprint = 'x' WHERE id = '%s'", key);
 }
 
 static void has_a_corrupt_answer(struct fixture *f, unsigned key)
 {
 	is_completed(f, key);
-	sql_about("UPDATE hapax.response SET body = 'paiD' WHERE id = '\\x%s'", key);
+	sql_about("UPDATE hapax.operation SET answer = overlay(answer PLACING 'paiD' FROM "
+		  "octet_length(answer) - 3) WHERE id = '%s'",
+		  key);
 }
 
 static void has_lost_its_answer(struct fixture *f, unsigned key)
 {
 	is_completed(f, key);
-	sql_about("DELETE FROM hapax.response WHERE id = '\\x%s'", key);
+	sql_about("UPDATE hapax.operation SET answer = NULL WHERE id = '%s'", key);
 }
 
 static void was_not_kept(struct fixture *f, unsigned key)

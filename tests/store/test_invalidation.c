@@ -147,8 +147,8 @@ static void a_history_that_was_cut_is_all(void **state)
 }
 
 #define LATE \
-	"INSERT INTO hapax.event (id, at, attempt, what, actor, reason, status) " \
-	"VALUES (sha256('late'), (extract(epoch FROM clock_timestamp()) * 1000)::bigint " \
+	"INSERT INTO hapax.event (id, rest, at, attempt, what, actor, reason, status) " \
+	"VALUES (gen_random_uuid(), gen_random_uuid(), (extract(epoch FROM clock_timestamp()) * 1000)::bigint " \
 	"- %s, 1, 'forgotten', 'a', '', 0)"
 
 /* Events that are older than what was told, and committed later. */

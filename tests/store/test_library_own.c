@@ -249,7 +249,7 @@ static void other_recipes_are_compared_by_the_fingerprint(void **state)
 
 	begin_with(p->hapax, &begin, &operation);
 	snprintf(sql, sizeof(sql), "UPDATE hapax%soperation SET recipe = %s", p->postgres ? "." : "_",
-		 p->postgres ? "decode(repeat('ab', 16), 'hex')" :
+		 p->postgres ? "repeat('ab', 16)::uuid" :
 			       "x'abababababababababababababababab'");
 	library_sql(p, sql);
 	assert_string_equal(begin_with(p->hapax, &begin, NULL), "in_progress");

@@ -77,41 +77,48 @@ static void a_whole_scan_is_seen(void **state)
 /* ---- a million operations ---- */
 
 #define FILL_OPERATIONS \
-	"INSERT INTO hapax.operation SELECT h, CASE WHEN n % 100 < 10 THEN 1 " \
-	"WHEN n % 100 < 15 THEN 2 WHEN n % 100 < 20 THEN 4 " \
-	"WHEN n % 100 < 25 THEN 5 ELSE 3 END, 1, " \
-	"substr(h, 1, 16), substr(h, 1, 16), h, substr(h, 1, 16), h, n, n, n, " \
-	"CASE WHEN n % 100 BETWEEN 10 AND 14 OR n % 100 >= 20 THEN n + 1 END, " \
-	"1, n, 0, n % 100 >= 25, 't', 's', n::text, 'POST', '/p', 'r' " \
-	"FROM (SELECT n, sha256(int8send(n)) AS h " \
-	"FROM generate_series(1, 1000000) n ORDER BY h) made"
+	"INSERT INTO hapax.operation (id, rest, token, mark, recipe, created, owner, retention, " \
+	"fingerprint, tenant_hash, tenant, scope, key, method, path, route, lease_until, expires, " \
+	"changed, attempt, state, kept, answer) SELECT u, u, u, u, u, n, n, 1, h, h, 't', 's', " \
+	"n::text, 'POST', '/p', 'r', n, " \
+	"CASE WHEN n % 100 BETWEEN 10 AND 14 OR n % 100 >= 20 THEN n + 1 ELSE 0 END, n, 1, " \
+	"CASE WHEN n % 100 < 10 THEN 1 WHEN n % 100 < 15 THEN 2 WHEN n % 100 < 20 THEN 4 " \
+	"WHEN n % 100 < 25 THEN 5 ELSE 3 END, n % 100 >= 25, " \
+	"CASE WHEN n % 100 >= 25 THEN hapax.pack_answer(u, u, '', '') END " \
+	"FROM (SELECT n, h, encode(substr(h, 1, 16), 'hex')::uuid AS u " \
+	"FROM (SELECT n, sha256(int8send(n)) AS h FROM generate_series(1, 1000000) n) made " \
+	"ORDER BY h) sorted"
 
 /* In the order of their ids, which is twice as fast. Most are completed. */
 static void fill_tables(void)
 {
 	cluster_sql("SET synchronous_commit = off");
 	cluster_sql(FILL_OPERATIONS);
-	cluster_sql("INSERT INTO hapax.response SELECT id, '', '', id FROM hapax.operation "
-		    "WHERE kept");
+	cluster_sql("INSERT INTO hapax.aside SELECT id, state, changed FROM hapax.operation "
+		    "WHERE state NOT IN (1, 3)");
+	cluster_sql("INSERT INTO hapax.flight SELECT min(lease_until), array_agg(id) "
+		    "FROM hapax.operation WHERE created % 100 < 40 GROUP BY created / 100");
+	cluster_sql("INSERT INTO hapax.due SELECT min(expires), array_agg(id) "
+		    "FROM hapax.operation WHERE expires > 0 GROUP BY created / 100");
 	cluster_sql("INSERT INTO hapax.lease SELECT id, token, 1 FROM hapax.operation "
 		    "WHERE state = 1");
 	cluster_sql("INSERT INTO hapax.recipe SELECT recipe, '' FROM hapax.operation "
 		    "WHERE state = 2");
-	cluster_sql("INSERT INTO hapax.event (id, at, attempt, what, actor, reason, status) "
-		    "SELECT id, created, 1, 'w', 'a', 'r', 0 FROM hapax.operation "
+	cluster_sql("INSERT INTO hapax.event (id, rest, at, attempt, what, actor, reason, status) "
+		    "SELECT id, rest, created, 1, 'w', 'a', 'r', 0 FROM hapax.operation "
 		    "WHERE state <> 3");
-	cluster_sql("INSERT INTO hapax.job (operation, mark, name, target, method, path, "
+	cluster_sql("INSERT INTO hapax.job (operation, rest, mark, name, target, method, path, "
 		    "headers, body, created, state, answers, attempt, changed, due, lease_until, "
-		    "provider_id) SELECT id, mark, 'mail', 't' || created % 7, 'POST', '/', '', "
+		    "provider_id) SELECT id, rest, mark, 'mail', 't' || created % 7, 'POST', '/', '', "
 		    "'', 1, 1 + created % 6, state = 5, 1, created, created, created, "
 		    "created::text FROM hapax.operation WHERE state <> 3");
-	cluster_sql("INSERT INTO hapax.reconcile SELECT operation, mark, id, "
+	cluster_sql("INSERT INTO hapax.reconcile SELECT operation, rest, mark, id, "
 		    "'', 'target:' || target, 0, 0, 0, 0, id, 0, "
 		    "id % 2 = 0 FROM hapax.job WHERE state = 4");
-	cluster_sql("INSERT INTO hapax.reconcile SELECT id, mark, 0, 's', 'r', 0, 0, 0, 0, "
+	cluster_sql("INSERT INTO hapax.reconcile SELECT id, rest, mark, 0, 's', 'r', 0, 0, 0, 0, "
 		    "created, 0, created % 2 = 0 FROM hapax.operation WHERE state = 4");
-	cluster_sql("ANALYZE hapax.operation, hapax.response, hapax.lease, hapax.recipe, "
-		    "hapax.event, hapax.job, hapax.reconcile");
+	cluster_sql("ANALYZE hapax.operation, hapax.flight, hapax.due, hapax.aside, hapax.lease, "
+		    "hapax.recipe, hapax.event, hapax.job, hapax.reconcile");
 	cluster_sql("RESET synchronous_commit");
 }
 
@@ -162,7 +169,7 @@ static bool is_transaction(enum hpx_pg_statement statement)
 /* The generic plan, as it is made for parameters that nobody knows. */
 static void explain(PGconn *conn, enum hpx_pg_statement statement, char plan[PLAN_SIZE])
 {
-	char sql[8192], arguments[128] = "";
+	char sql[8192], arguments[160] = "";
 	PGresult *result;
 	size_t len = 0;
 
@@ -292,8 +299,8 @@ static void check_others_questions(void)
 	long lanes = pages_of(conn, HPX_PG_LANES, LOOK_LANES);
 	long due = pages_of(conn, HPX_PG_QUESTIONS_DUE, LOOK_LANE);
 
-	cluster_sql("INSERT INTO hapax.reconcile SELECT sha256(int8send(-n)), "
-		    "substr(sha256(int8send(-n)), 1, 16), 0, 'other', CASE WHEN n % 10 = 0 "
+	cluster_sql("INSERT INTO hapax.reconcile SELECT gen_random_uuid(), "
+		    "gen_random_uuid(), gen_random_uuid(), 0, 'other', CASE WHEN n % 10 = 0 "
 		    "THEN 'POST /' || n % 1000 ELSE 'r' END, 0, 0, 0, 0, 1 + n % 100, 0, false "
 		    "FROM generate_series(1, 100000) n");
 	assert_in_range(pages_of(conn, HPX_PG_LANES, LOOK_LANES), 8, (unsigned long)lanes + 9);
@@ -309,13 +316,13 @@ static void check_others_questions(void)
 /* ---- the statements inside the SQL functions ---- */
 
 #define THE_ID \
-	"sha256(int8send(1) || 't'::bytea || int8send(1) || " \
-	"'s'::bytea || int8send(4) || 'plan'::bytea)"
+	"encode(substr(sha256(int8send(1) || 't'::bytea || int8send(1) || " \
+	"'s'::bytea || int8send(4) || 'plan'::bytea), 1, 16), 'hex')::uuid"
 #define THE_ROW " WHERE id = " THE_ID
 #define SET_ROW(what) "UPDATE hapax.operation SET " what THE_ROW
 #define TAKE_LEASE \
-	"SELECT set_config('plan.lease', encode(id, 'hex') || '.' || " \
-	"encode(token, 'hex'), true) FROM hapax.operation" THE_ROW
+	"SELECT set_config('plan.lease', hapax.hex(id) || hapax.hex(rest) || '.' || " \
+	"hapax.hex(token), true) FROM hapax.operation" THE_ROW
 #define LEASE "current_setting('plan.lease')"
 #define BEGIN "SELECT verdict FROM hapax.begin('t', 's', 'plan', sha256(''), 60000, 60000)"
 #define ENQUEUE "SELECT hapax.enqueue(" LEASE ", 'mail', 't', 'POST', '/', '', '')"
@@ -342,12 +349,13 @@ static const struct {
 	  "SELECT hapax.not_executed(" LEASE ")", "" },
 	{ "", "SELECT hapax.complete(" LEASE ", 200, '', '')", "" },
 	/* The triggers' ways: something unknown is settled. */
-	{ "INSERT INTO hapax.job (operation, mark, name, target, method, path, headers, body, "
-	  "created, state) SELECT id, mark, 'plan', 't', 'POST', '/', '', '', 1, 4 "
+	{ "INSERT INTO hapax.job (operation, rest, mark, name, target, method, path, headers, body, "
+	  "created, state) SELECT id, rest, mark, 'plan', 't', 'POST', '/', '', '', 1, 4 "
 	  "FROM hapax.operation" THE_ROW,
 	  "UPDATE hapax.job SET state = 3 WHERE operation = " THE_ID " AND name = 'plan' "
 	  "RETURNING state",
 	  "3" },
+	{ SET_ROW("state = 2"), "DELETE FROM hapax.operation" THE_ROW " RETURNING state", "2" },
 };
 
 /* What auto_explain tells while a call runs. */
@@ -389,7 +397,7 @@ static void check_call(PGconn *conn, struct plans *plans, size_t i)
 #define FORGOTTEN \
 	"SELECT string_agg(p.proname, ' ') FROM pg_proc p " \
 	"WHERE p.pronamespace = 'hapax'::regnamespace AND " \
-	"p.prosrc ~ 'hapax[.](operation|response|lease|job|recipe|event|reconcile)' AND " \
+	"p.prosrc ~ 'hapax[.](operation|flight|due|aside|lease|job|recipe|event|reconcile)' AND " \
 	"NOT EXISTS (SELECT 1 FROM pg_stat_xact_user_functions f " \
 	"WHERE f.funcid = p.oid)"
 

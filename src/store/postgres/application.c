@@ -78,7 +78,8 @@ static enum hpx_status read_point(struct hpx_pg_store *s, struct hpx_store_op *o
 	struct hpx_pg_params params = { .count = 0 };
 	PGresult *result;
 
-	hpx_pg_add_bytes(&params, hpx_span(op->id.bytes, sizeof(op->id.bytes)));
+	hpx_pg_add_id(&params, &op->id);
+	hpx_pg_add_rest(&params, &op->id);
 	hpx_pg_add_bytes(&params, hpx_span(op->token.bytes, sizeof(op->token.bytes)));
 	hpx_pg_send(&pipe, HPX_PG_READ_POINT, &params);
 	result = hpx_pg_take(&pipe);
@@ -110,20 +111,20 @@ enum hpx_status hpx_pg_point_read(const PGresult *result, int column, struct hpx
 static enum hpx_status look(struct hpx_pg_store *s, struct hpx_store_op *op,
 			    struct hpx_pg_batch *batch, struct hpx_pg_look *ret_look, char *problem)
 {
-	struct hpx_pg_pending_row *pending = batch->pending;
+	struct hpx_pg_row *row = batch->rows;
 	struct hpx_change change;
 	enum hpx_status status;
 
 	hpx_pg_batch_add(batch, &op->id);
-	pending->to_read = true;
-	pending->to_lock = op->verb != HPX_VERB_READ_POINT;
+	row->to_read = true;
+	row->to_lock = op->verb != HPX_VERB_READ_POINT;
 	status = hpx_pg_look(s, batch, ret_look, problem);
 	if (status != HPX_OK)
 		return status;
-	if (op->verb != HPX_VERB_READ_POINT && pending->stored && !pending->locked)
+	if (op->verb != HPX_VERB_READ_POINT && row->stored && !row->locked)
 		op->status = HPX_BUSY;
 	else
-		hpx_change_make(&pending->found, op, &ret_look->now, false, &change);
+		hpx_change_make(&row->found, op, &ret_look->now, false, &change);
 	return HPX_OK;
 }
 

@@ -1,228 +1,210 @@
-/* run(): what one op after the other makes of the operations, without ever
- * waiting for a row that somebody else has locked.
+/* run(): a batch's way through the fast and the slow path and the verbs that have a
+ * transaction of their own; the end of a transaction, and what is known when it fails.
  *
- * What needs no lock goes first, in one round trip and a transaction of its own
- * (fast_path.c): of a batch of first attempts, their answers and retries, nothing is
- * left. The rest, in one transaction:
+ * What needs no lock goes first, in one round trip (fast_path.c): of a batch of first
+ * attempts, their answers and retries, nothing is left for the slow path (slow_path.c).
  *
- *  1. Look: rows that will be written for certain (answers, failures, a
- *     person's word) are locked; all rows are read; the time is asked. One
- *     round trip. A batch of replays locks nothing and opens no transaction.
- *  2. A reservation of an existing row may have to write it (another attempt,
- *     an expired key, a lost lease): those rows are locked and read again.
- *  3. Decide, in order, in memory (row_decision.c). What wrote nothing and rests on
- *     nothing that this batch writes is told at once: a replay waits for no
- *     fsync.
- *  4. Write and commit, one round trip. An operation that another gateway
- *     inserted in between is decided again, on its row.
- *
- * A row that is there and could not be locked counts as alive: a reservation is
- * told what the row says, at most "in progress"; a write is put off (its op's
- * status is HPX_BUSY); a renewal needs no lock, since it has its own table. */
+ * A commit is believed only when the server said COMMIT and nothing else. A
+ * WARNING with it means that the wait for the synchronous standby was
+ * cancelled: the rows are readable here and gone once the standby is promoted.
+ * A connection that ends before the answer leaves both possible. In all these
+ * cases the store is unsure, and so it is when a connection is new: until a
+ * commit without a warning has put something later into the log, no decision
+ * is told that rests on what is read (what is later in the log is nowhere
+ * without what came before). The tokens tell what did commit. */
 #include <stdlib.h>
 
 #include "base/crash_point.h"
 #include "store/postgres/outbox.h"
 
-/* After this many inserts that came too late, the caller shall try again. */
-#define ROUNDS_MAX 4
+/* ---- the end of a transaction ---- */
 
-struct slow_round {
-	struct hpx_pg_store *s;
-	struct hpx_store_op **ops;
-	size_t count;
-	bool *todo; /* of each op: it is not settled yet */
-	bool *free; /* of each op: it may be told before the commit */
-	struct hpx_pg_batch batch;
-	struct hpx_pg_look look;
-	char *problem;
-};
-
-/* ---- 1 and 2: what is there ---- */
-
-static bool needs_answer(const struct hpx_store_op *op)
+static bool is_dirty(const struct hpx_pg_batch *batch)
 {
-	return op->verb == HPX_VERB_RESERVE || hpx_verb_has(op->verb, HPX_TRAIT_REMOVES);
+	for (size_t i = 0; i < batch->row_count; i++)
+		if (hpx_pg_row_dirty(&batch->rows[i]))
+			return true;
+	return batch->written || batch->event_count > 0 || hpx_pg_items_dirty(batch);
 }
 
-static bool is_todo(const struct slow_round *round, size_t i)
+enum hpx_status hpx_pg_undo(struct hpx_pg_store *s, enum hpx_status status)
 {
-	return round->ops[i] != NULL && round->todo[i];
-}
+	char unread[HPX_STORE_PROBLEM_SIZE];
+	struct hpx_pg_pipe pipe;
 
-static struct hpx_pg_pending_row *pending_of(struct slow_round *round, size_t i)
-{
-	return hpx_pg_batch_find(&round->batch, hpx_op_id(round->ops[i]));
-}
-
-static enum hpx_status look_first(struct slow_round *round)
-{
-	for (size_t i = 0; i < round->count; i++)
-		if (is_todo(round, i))
-			hpx_pg_batch_add(&round->batch, hpx_op_id(round->ops[i]));
-	hpx_pg_batch_sort(&round->batch);
-	for (size_t i = 0; i < round->count; i++)
-		if (is_todo(round, i)) {
-			pending_of(round, i)->to_read = true;
-			pending_of(round, i)->to_lock |= hpx_pg_needs_lock(round->ops[i]);
-		}
-	return hpx_pg_look(round->s, &round->batch, &round->look, round->problem);
-}
-
-static enum hpx_status look_closer(struct slow_round *round)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < round->count; i++) {
-		if (!is_todo(round, i) || round->ops[i]->verb != HPX_VERB_RESERVE)
-			continue;
-		struct hpx_pg_pending_row *pending = pending_of(round, i);
-		if (!pending->stored || pending->locked ||
-		    !hpx_pg_would_write(pending, round->ops[i], &round->look.now))
-			continue;
-		pending->to_lock = pending->to_read = any = true;
-	}
-	return any ? hpx_pg_look(round->s, &round->batch, &round->look, round->problem) : HPX_OK;
-}
-
-static enum hpx_status look_answers(struct slow_round *round)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < round->count; i++) {
-		if (!is_todo(round, i) || !needs_answer(round->ops[i]))
-			continue;
-		struct hpx_pg_pending_row *pending = pending_of(round, i);
-		if (pending->stored && pending->found.readable &&
-		    pending->found.record.state == HPX_STATE_COMPLETED)
-			pending->to_load = any = true;
-	}
-	return any ? hpx_pg_look_answers(round->s, &round->batch, round->problem) : HPX_OK;
-}
-
-static enum hpx_status look(struct slow_round *round)
-{
-	enum hpx_status status = look_first(round);
-
-	if (status == HPX_OK)
-		status = look_closer(round);
-	if (status == HPX_OK)
-		status = look_answers(round);
-	return status;
-}
-
-/* ---- 3: decide ---- */
-
-static void decide(struct slow_round *round, struct hpx_pg_pending_row *pending, struct hpx_store_op *op)
-{
-	struct hpx_change change;
-
-	hpx_pg_decide(pending, op, &round->look.now, &change);
-	hpx_pg_pending_row_change(&round->batch, pending, &change, op);
-}
-
-static void decide_all(struct slow_round *round)
-{
-	for (size_t i = 0; i < round->count; i++) {
-		if (!is_todo(round, i))
-			continue;
-		struct hpx_pg_pending_row *pending = pending_of(round, i);
-		bool written_before = hpx_pg_pending_row_dirty(pending);
-		decide(round, pending, round->ops[i]);
-		round->free[i] = !written_before && !hpx_pg_pending_row_dirty(pending) &&
-				 round->ops[i]->status != HPX_BUSY && !hpx_pg_begins(round->ops[i]);
-	}
-}
-
-static void release_free(struct slow_round *round)
-{
-	if (round->s->unsure)
-		return;
-	for (size_t i = 0; i < round->count; i++)
-		if (is_todo(round, i) && round->free[i])
-			hpx_store_release(&round->s->base, &round->ops[i]);
-}
-
-/* ---- 4: write ---- */
-
-/* What somebody else inserted first is to be decided anew; how many ops. */
-static size_t keep_lost(struct slow_round *round)
-{
-	size_t left = 0;
-
-	for (size_t i = 0; i < round->count; i++) {
-		if (!is_todo(round, i))
-			continue;
-		struct hpx_store_op *op = round->ops[i];
-		HPX_ASSERT(pending_of(round, i) != NULL); /* look_first() added each op's */
-		round->todo[i] = pending_of(round, i)->lost;
-		if (!round->todo[i])
-			continue;
-		left++;
-		hpx_store_op_drop(op);
-	}
-	return left;
-}
-
-static enum hpx_status run_round(struct slow_round *round, size_t *ret_left)
-{
-	enum hpx_status status = hpx_pg_batch_init(&round->batch, round->count, round->count);
-
-	if (status != HPX_OK)
+	/* Not the primary any more: another connection has to find the new one. */
+	if (status == HPX_READ_ONLY)
+		hpx_pg_close(&s->writer);
+	if (s->writer.conn == NULL || PQtransactionStatus(s->writer.conn) == PQTRANS_IDLE)
 		return status;
-	round->look = (struct hpx_pg_look){ .begun = false };
-	status = look(round);
-	if (status == HPX_OK) {
-		HPX_CRASH_POINT(batch_begun);
-		decide_all(round);
-		release_free(round);
-		status = hpx_pg_commit(round->s, &round->batch, &round->look, round->problem);
-	} else {
-		hpx_pg_undo(round->s, status);
-	}
-	if (status == HPX_OK)
-		*ret_left = keep_lost(round);
-	hpx_pg_batch_done(&round->batch);
+	pipe = hpx_pg_pipe(&s->writer, unread);
+	hpx_pg_send(&pipe, HPX_PG_ROLLBACK, NULL);
+	PQclear(hpx_pg_take(&pipe));
+	/* A connection that cannot even roll back is of no use. */
+	if (hpx_pg_end(&pipe) != HPX_OK)
+		hpx_pg_close(&s->writer);
 	return status;
 }
 
-static size_t count_todo(const struct slow_round *round)
+/* A new operation that has more than its own row to write: these rows must not
+ * be written where somebody else inserted the operation first. (Only where one
+ * batch holds an operation's beginning and its end.) */
+static bool insert_has_more(struct hpx_pg_batch *batch)
 {
-	size_t left = 0;
-
-	for (size_t i = 0; i < round->count; i++)
-		left += round->todo[i];
-	return left;
+	for (size_t i = 0; i < batch->row_count; i++) {
+		const struct hpx_pg_row *row = &batch->rows[i];
+		if (!row->stored && row->changed && row->lease)
+			return true;
+	}
+	for (size_t i = 0; i < batch->event_count; i++) {
+		const struct hpx_pg_row *row =
+			hpx_pg_batch_find(batch, &batch->event[i].record.id);
+		if (row != NULL && !row->stored)
+			return true;
+	}
+	return false;
 }
+
+/* In a round trip of its own, so that it can still be undone. */
+static enum hpx_status insert_first(struct hpx_pg_store *s, struct hpx_pg_batch *batch, bool begun,
+				    char *problem)
+{
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
+	size_t lost = 0;
+	bool inserts;
+
+	if (!begun)
+		hpx_pg_send(&pipe, HPX_PG_BEGIN, NULL);
+	inserts = hpx_pg_send_inserts(&pipe, batch);
+	if (!begun)
+		PQclear(hpx_pg_take(&pipe));
+	if (inserts)
+		lost = hpx_pg_take_inserts(&pipe, batch);
+	if (hpx_pg_end(&pipe) == HPX_OK && lost > 0) {
+		hpx_store_problem(problem, "an operation was inserted by another gateway");
+		return HPX_BUSY;
+	}
+	return pipe.status;
+}
+
+static void take_commit(struct hpx_pg_pipe *pipe)
+{
+	PGresult *result = hpx_pg_take(pipe);
+
+	if (result != NULL && strcmp(PQcmdStatus(result), "COMMIT") != 0) {
+		pipe->status = HPX_IO;
+		hpx_store_problem(pipe->problem, "PostgreSQL: the transaction was rolled back");
+	}
+	PQclear(result);
+}
+
+static enum hpx_status write_all(struct hpx_pg_store *s, struct hpx_pg_batch *batch, bool begun,
+				 bool inserted, char *problem)
+{
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
+	bool inserts = false;
+
+	if (!begun)
+		hpx_pg_send(&pipe, HPX_PG_BEGIN, NULL);
+	if (!inserted)
+		inserts = hpx_pg_send_inserts(&pipe, batch);
+	hpx_pg_send_changes(&pipe, batch);
+	if (s->unsure)
+		hpx_pg_send(&pipe, HPX_PG_MARK, NULL);
+	hpx_pg_send(&pipe, HPX_PG_COMMIT, NULL);
+	if (!begun)
+		PQclear(hpx_pg_take(&pipe));
+	if (inserts)
+		hpx_pg_take_inserts(&pipe, batch);
+	while (pipe.status == HPX_OK && pipe.waiting > 1)
+		PQclear(hpx_pg_take(&pipe));
+	take_commit(&pipe);
+	return hpx_pg_end(&pipe);
+}
+
+uint64_t hpx_pg_commit_begins(struct hpx_pg_store *s)
+{
+	return ++s->commits_begun;
+}
+
+enum hpx_status hpx_pg_believe(struct hpx_pg_store *s, uint64_t commit, enum hpx_status status,
+			       char *problem)
+{
+	if (status == HPX_OK && s->writer.warned) {
+		hpx_store_problem(problem, "PostgreSQL: the wait for the synchronous standby was "
+					   "cancelled: the commit may be lost with this primary");
+		status = HPX_IO;
+	}
+	HPX_ASSERT(commit <= s->commits_begun && commit > s->commit_sure);
+	s->unsure = status != HPX_OK;
+	if (status != HPX_OK)
+		return hpx_pg_undo(s, status);
+	s->commit_sure = commit;
+	return HPX_OK;
+}
+
+enum hpx_status hpx_pg_commit_call(struct hpx_pg_store *s, enum hpx_pg_statement statement,
+				   const struct hpx_pg_params *params, char *problem)
+{
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
+	uint64_t commit = hpx_pg_commit_begins(s);
+
+	hpx_pg_send(&pipe, statement, params);
+	if (s->unsure)
+		hpx_pg_send(&pipe, HPX_PG_MARK, NULL);
+	hpx_pg_send(&pipe, HPX_PG_COMMIT, NULL);
+	while (pipe.status == HPX_OK && pipe.waiting > 1)
+		PQclear(hpx_pg_take(&pipe));
+	take_commit(&pipe);
+	return hpx_pg_believe(s, commit, hpx_pg_end(&pipe), problem);
+}
+
+enum hpx_status hpx_pg_commit(struct hpx_pg_store *s, struct hpx_pg_batch *batch,
+			      const struct hpx_pg_look *look, char *problem)
+{
+	bool begun = look->begun;
+	bool inserted = false;
+	uint64_t commit;
+	enum hpx_status status;
+
+	if (!is_dirty(batch) && !s->unsure)
+		/* Nothing was written: no log to wait for. */
+		return hpx_pg_undo(s, HPX_OK);
+	HPX_ASSERT(batch->row_count <= batch->row_max);
+	if (insert_has_more(batch)) {
+		status = insert_first(s, batch, begun, problem);
+		if (status != HPX_OK)
+			return hpx_pg_undo(s, status);
+		begun = inserted = true;
+	}
+	HPX_CRASH_POINT(batch_written);
+	commit = hpx_pg_commit_begins(s);
+	status = hpx_pg_believe(s, commit, write_all(s, batch, begun, inserted, problem), problem);
+	if (status == HPX_OK)
+		HPX_CRASH_POINT(batch_committed);
+	return status;
+}
+
+/* ---- run() ---- */
 
 /* Ops about one operation each. */
 static enum hpx_status run_rows(struct hpx_pg_store *s, struct hpx_store_op **ops, size_t count,
 				char *problem)
 {
-	struct slow_round round = { .s = s, .ops = ops, .count = count, .problem = problem };
-	bool *flags = calloc(2 * count, sizeof(*flags));
+	bool *todo = calloc(count, sizeof(*todo));
 	enum hpx_status status = HPX_OK;
-	size_t left = count;
 
-	if (flags == NULL)
+	if (todo == NULL)
 		return HPX_NOMEM;
-	round.todo = flags;
-	round.free = flags + count;
 	for (size_t i = 0; i < count; i++)
-		round.todo[i] = ops[i]->verb != HPX_VERB_JOB && ops[i]->verb != HPX_VERB_RULE;
+		todo[i] = ops[i]->verb != HPX_VERB_JOB && ops[i]->verb != HPX_VERB_RULE;
 	/* While the store is unsure, what is read must not be told, and what is
 	 * written goes with a mark. */
-	if (!s->unsure) {
-		status = hpx_pg_fast_path(s, ops, count, round.todo, problem);
-		left = count_todo(&round);
-	}
-	for (unsigned i = 0; i < ROUNDS_MAX && left > 0 && status == HPX_OK; i++)
-		status = run_round(&round, &left);
-	if (status == HPX_OK && left > 0) {
-		hpx_store_problem(problem, "other gateways insert the same operations faster");
-		status = HPX_BUSY;
-	}
-	free(flags);
+	if (!s->unsure)
+		status = hpx_pg_fast_path(s, ops, count, todo, problem);
+	if (status == HPX_OK)
+		status = hpx_pg_slow_path(s, ops, count, todo, problem);
+	free(todo);
 	/* Alone, it is the op's trouble and not the store's: somebody inserted
 	 * the same operation and does not commit. */
 	if (status == HPX_BUSY && count == 1 && ops[0] != NULL) {

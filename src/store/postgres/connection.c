@@ -1,12 +1,15 @@
-/* Opening a connection: where to, what every session has set, and what an
- * operator should know about the server behind it. */
+/* Opening a connection: where to, what every session has set, which server is behind it,
+ * and what an operator should know about that server. And the next writer, when the
+ * last one was lost. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "store/postgres/driver.h"
 
 #define SETUP_MS 5000
-#define SERVER_VERSION_MIN 130000
+#define SERVER_VERSION_MIN 140000
 
 /* For every session. The fixed search_path, so that nobody's function or
  * operator of the same name is ever called. */
@@ -64,7 +67,7 @@ enum hpx_status hpx_pg_check_server(const PGconn *conn, char *problem)
 	const char *encoding = PQparameterStatus(conn, "server_encoding");
 
 	if (PQserverVersion(conn) < SERVER_VERSION_MIN) {
-		hpx_store_problem(problem, "PostgreSQL 13 or later is needed, this is %d",
+		hpx_store_problem(problem, "PostgreSQL 14 or later is needed, this is %d",
 				  PQserverVersion(conn) / 10000);
 		return HPX_UNSUPPORTED;
 	}
@@ -75,6 +78,23 @@ enum hpx_status hpx_pg_check_server(const PGconn *conn, char *problem)
 		return HPX_UNSUPPORTED;
 	}
 	return HPX_OK;
+}
+
+/* Which cluster this is, and which start of it: a standby that was promoted has the same
+ * system identifier and another start. Where a role may not ask, the name stays empty, and
+ * nothing is believed to be the same server. */
+static void learn_server(struct hpx_pg_db *db)
+{
+	char unread[HPX_STORE_PROBLEM_SIZE];
+	PGresult *result = NULL;
+
+	if (hpx_pg_query(db,
+			 "SELECT system_identifier || ' ' || extract(epoch FROM pg_postmaster_start_time()) "
+			 "FROM pg_control_system()",
+			 SETUP_MS, &result, unread) == HPX_OK &&
+	    PQntuples(result) == 1)
+		snprintf(db->server, sizeof(db->server), "%s", PQgetvalue(result, 0, 0));
+	PQclear(result);
 }
 
 enum hpx_status hpx_pg_connect(const char *url, enum hpx_pg_role role, struct hpx_pg_db *db,
@@ -97,9 +117,19 @@ enum hpx_status hpx_pg_connect(const char *url, enum hpx_pg_role role, struct hp
 	if (status == HPX_OK)
 		status = hpx_pg_query(db, role == HPX_PG_WRITER ? SET_ALL SET_WRITER : SET_ALL SET_READER,
 				      SETUP_MS, NULL, problem);
-	if (status != HPX_OK)
+	if (status == HPX_OK)
+		learn_server(db);
+	else
 		hpx_pg_close(db);
 	return status;
+}
+
+void hpx_pg_db_move(struct hpx_pg_db *to, struct hpx_pg_db *from)
+{
+	HPX_ASSERT(from->conn != NULL);
+	*to = *from;
+	PQsetNoticeReceiver(to->conn, note_notice, to);
+	from->conn = NULL;
 }
 
 /* ---- for people ---- */
@@ -157,5 +187,131 @@ enum hpx_status hpx_pg_judge_server(struct hpx_pg_db *db, char *warning, size_t 
 					"(synchronous_standby_names is empty): a failover may "
 					"repeat operations");
 	PQclear(result);
+	return HPX_OK;
+}
+
+/* ---- the next writer, made on a thread of its own ----
+ *
+ * A host that does not answer takes its whole timeout, and meanwhile the committer has
+ * requests to refuse. recover() starts the thread, gives it a moment, and takes what is
+ * there. */
+
+/* A database that is there accepts a connection within this. */
+#define PATIENCE_MS 100
+
+enum hpx_status hpx_pg_connector_init(struct hpx_pg_connector *connector)
+{
+	if (pthread_mutex_init(&connector->mutex, NULL) != 0)
+		return HPX_NOMEM;
+	if (hpx_cond_init(&connector->cond) == HPX_OK)
+		return HPX_OK;
+	pthread_mutex_destroy(&connector->mutex);
+	return HPX_NOMEM;
+}
+
+void hpx_pg_connector_done(struct hpx_pg_connector *connector)
+{
+	if (connector->started)
+		pthread_join(connector->thread, NULL);
+	hpx_pg_close(&connector->db);
+	hpx_pg_close(&connector->replay);
+	pthread_cond_destroy(&connector->cond);
+	pthread_mutex_destroy(&connector->mutex);
+}
+
+/* A writer that can be used, or nothing. */
+static enum hpx_status connect_writer(const char *url, struct hpx_pg_db *db, char *problem)
+{
+	struct hpx_pg_schema schema;
+	enum hpx_status status = hpx_pg_connect(url, HPX_PG_WRITER, db, problem);
+
+	if (status != HPX_OK)
+		return status;
+	status = hpx_pg_schema_check(db, &schema, problem);
+	if (status == HPX_OK && schema.from != schema.to) {
+		hpx_store_problem(problem, "the database has schema %u and this hapax needs %u",
+				  schema.from, schema.to);
+		status = HPX_UNSUPPORTED;
+	}
+	if (status == HPX_OK)
+		status = hpx_pg_prepare(db, HPX_PG_WRITER, problem);
+	if (status != HPX_OK)
+		hpx_pg_close(db);
+	return status;
+}
+
+static void *connector_main(void *user)
+{
+	struct hpx_pg_store *s = user;
+	struct hpx_pg_connector *connector = &s->connector;
+	char problem[HPX_STORE_PROBLEM_SIZE] = "";
+	enum hpx_status status = connect_writer(s->url, &connector->db, problem);
+
+	pthread_mutex_lock(&connector->mutex);
+	connector->status = status;
+	memcpy(connector->problem, problem, sizeof(problem));
+	connector->finished = true;
+	pthread_cond_signal(&connector->cond);
+	pthread_mutex_unlock(&connector->mutex);
+	return NULL;
+}
+
+static enum hpx_status start(struct hpx_pg_store *s)
+{
+	enum hpx_status status;
+
+	if (s->connector.started)
+		return HPX_OK;
+	s->connector.finished = false;
+	status = hpx_thread_start(&s->connector.thread, connector_main, s);
+	s->connector.started = status == HPX_OK;
+	return status;
+}
+
+static bool wait_finished(struct hpx_pg_connector *connector)
+{
+	int64_t until_ms = hpx_clock_boot_ms() + PATIENCE_MS;
+	bool finished;
+
+	pthread_mutex_lock(&connector->mutex);
+	while (!connector->finished && hpx_clock_boot_ms() < until_ms)
+		hpx_cond_wait_until(&connector->cond, &connector->mutex, until_ms);
+	finished = connector->finished;
+	pthread_mutex_unlock(&connector->mutex);
+	return finished;
+}
+
+static void adopt(struct hpx_pg_store *s)
+{
+	HPX_ASSERT(s->writer.conn == NULL && !s->connector.started);
+	hpx_pg_db_move(&s->writer, &s->connector.db);
+	/* Who knows what the old connection left undecided. */
+	s->unsure = true;
+}
+
+enum hpx_status hpx_pg_recover(struct hpx_store *store, char *problem)
+{
+	struct hpx_pg_store *s = hpx_pg_of(store);
+	struct hpx_pg_connector *connector = &s->connector;
+	enum hpx_status status;
+
+	if (s->writer.conn != NULL && PQstatus(s->writer.conn) == CONNECTION_OK)
+		return HPX_OK;
+	hpx_pg_close(&s->writer);
+	status = start(s);
+	if (status != HPX_OK)
+		return status;
+	if (!wait_finished(connector)) {
+		hpx_store_problem(problem, "PostgreSQL cannot be reached: a new connection is "
+					   "under way");
+		return HPX_UNAVAILABLE;
+	}
+	pthread_join(connector->thread, NULL);
+	connector->started = false;
+	if (connector->status != HPX_OK) {
+		memcpy(problem, connector->problem, sizeof(connector->problem));
+		return connector->status;
+	}
+	adopt(s);
 	return HPX_OK;
 }

@@ -9,6 +9,7 @@ static void free_store(struct hpx_pg_store *s)
 {
 	hpx_pg_connector_done(&s->connector);
 	hpx_pg_close(&s->writer);
+	hpx_pg_close(&s->replay);
 	free(s->url);
 	free(s);
 }
@@ -94,6 +95,8 @@ static enum hpx_status postgres_open(const struct hpx_store_options *options,
 		free_store(s);
 		return status;
 	}
+	if (s->serve)
+		hpx_pg_replay_open(s);
 	*ret_store = &s->base;
 	return HPX_OK;
 }
@@ -106,8 +109,8 @@ static void postgres_close(struct hpx_store *store)
 /* Autovacuum keeps the tables; there is nothing for us to do beside it. */
 static enum hpx_status postgres_maintain(struct hpx_store *store, char *problem)
 {
-	(void)store;
 	(void)problem;
+	hpx_pg_replay_maintain(hpx_pg_of(store));
 	return HPX_OK;
 }
 

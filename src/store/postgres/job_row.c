@@ -1,11 +1,15 @@
-/* Between columns and jobs. As with operations, a row is hostile until it is
- * found to make a delivery; one that does not counts as unknown. */
+/* Between columns and jobs: what is read, and what a batch writes of the outbox: accepted
+ * jobs beside their operations, deliveries that moved, and what is known of questions. As
+ * with operations, a row is hostile until it is found to make a delivery; one that does
+ * not counts as unknown. */
+#include "base/span.h"
 #include "store/postgres/outbox.h"
 
 /* The columns of HPX_PG_SQL_JOB, in order, and the body. */
 enum {
 	COLUMN_NUMBER,
 	COLUMN_OPERATION,
+	COLUMN_REST,
 	COLUMN_MARK,
 	COLUMN_STATE,
 	COLUMN_ANSWERS,
@@ -39,8 +43,8 @@ static bool read_names(const PGresult *result, int row, struct hpx_delivery *d)
 {
 	bool ok = hpx_pg_int(result, row, COLUMN_NUMBER, 1, INT64_MAX, &d->number);
 
-	ok &= hpx_pg_fixed(result, row, COLUMN_OPERATION, d->operation.bytes,
-			   sizeof(d->operation.bytes));
+	ok &= hpx_pg_fixed(result, row, COLUMN_OPERATION, d->operation.bytes, HPX_PG_HALF);
+	ok &= hpx_pg_fixed(result, row, COLUMN_REST, d->operation.bytes + HPX_PG_HALF, HPX_PG_HALF);
 	ok &= hpx_pg_fixed(result, row, COLUMN_MARK, d->mark.bytes, sizeof(d->mark.bytes));
 	ok &= hpx_pg_fixed(result, row, COLUMN_TOKEN, d->token.bytes, sizeof(d->token.bytes));
 	return ok;
@@ -190,4 +194,176 @@ void hpx_pg_question_read(const PGresult *result, int row, int column,
 	found->reconcile = asked;
 	found->evidence = evidence_of(evidence);
 	found->person = person;
+}
+
+/* ---- accepted with their operations ---- */
+
+static const enum hpx_pg_type accepted_types[] = {
+	HPX_PG_UUID,
+	HPX_PG_UUID,
+	HPX_PG_TEXT,
+	HPX_PG_TEXT,
+	HPX_PG_TEXT,
+	HPX_PG_TEXT,
+	HPX_PG_TEXT,
+	HPX_PG_BYTEA,
+	HPX_PG_INT8,
+};
+#define ACCEPTED_COLUMNS 9
+
+static bool is_text(struct hpx_span bytes)
+{
+	return bytes.len == 0 ||
+	       (hpx_utf8_valid(bytes) && memchr(bytes.ptr, '\0', bytes.len) == NULL);
+}
+
+/* The columns are text; what is sent to a target is never changed on the way. */
+bool hpx_pg_job_is_text(const struct hpx_job *job)
+{
+	return is_text(job->name) && is_text(job->target) && is_text(job->headers);
+}
+
+static void put_accepted(struct hpx_pg_columns *columns, const struct hpx_pg_row *row)
+{
+	const struct hpx_job *job = row->job;
+
+	hpx_pg_put_id(columns, &row->id);
+	hpx_pg_put_mark(columns, &row->found.record.mark);
+	hpx_pg_put_text(columns, job->name);
+	hpx_pg_put_text(columns, job->target);
+	hpx_pg_put_text(columns, job->method);
+	hpx_pg_put_text(columns, job->path);
+	hpx_pg_put_text(columns, job->headers);
+	hpx_pg_put_bytes(columns, job->body);
+	hpx_pg_put_int(columns, row->found.record.changed_ms);
+}
+
+static void send_accepted(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
+{
+	struct hpx_pg_columns columns;
+
+	hpx_pg_columns_init(&columns, accepted_types, ACCEPTED_COLUMNS);
+	for (size_t i = 0; i < batch->row_count; i++) {
+		const struct hpx_pg_row *row = &batch->rows[i];
+		if (row->job == NULL || !row->found.exists)
+			continue;
+		put_accepted(&columns, row);
+		if (hpx_pg_columns_bytes(&columns) < HPX_PG_BYTES_AT_ONCE)
+			continue;
+		hpx_pg_send_columns(pipe, HPX_PG_PUT_JOBS, &columns, NULL);
+		hpx_pg_flush(pipe);
+		hpx_pg_columns_init(&columns, accepted_types, ACCEPTED_COLUMNS);
+	}
+	hpx_pg_send_columns(pipe, HPX_PG_PUT_JOBS, &columns, NULL);
+}
+
+/* ---- deliveries that moved ---- */
+
+static const enum hpx_pg_type delivery_types[] = {
+	HPX_PG_INT8,
+	HPX_PG_INT2,
+	HPX_PG_BOOL,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT4,
+	HPX_PG_UUID,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_TEXT,
+};
+#define DELIVERY_COLUMNS 14
+
+static void put_delivery(struct hpx_pg_columns *columns, const struct hpx_delivery *d)
+{
+	hpx_pg_put_int(columns, d->number);
+	hpx_pg_put_int(columns, d->state);
+	hpx_pg_put_int(columns, d->unsure);
+	hpx_pg_put_int(columns, d->attempt);
+	hpx_pg_put_int(columns, d->budget);
+	hpx_pg_put_int(columns, d->status);
+	hpx_pg_put_token(columns, &d->token);
+	hpx_pg_put_int(columns, (int64_t)d->owner);
+	hpx_pg_put_int(columns, d->changed_ms);
+	hpx_pg_put_int(columns, d->due_ms);
+	hpx_pg_put_int(columns, d->lease_until_ms);
+	hpx_pg_put_int(columns, d->first_sent_ms);
+	hpx_pg_put_int(columns, d->resend_until_ms);
+	hpx_pg_put_text(columns, hpx_span_of(d->provider_id));
+}
+
+static void send_deliveries(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
+{
+	struct hpx_pg_columns columns;
+
+	hpx_pg_columns_init(&columns, delivery_types, DELIVERY_COLUMNS);
+	for (size_t i = 0; i < batch->item_count; i++)
+		if (batch->item[i].changed && batch->item[i].change.write_job)
+			put_delivery(&columns, &batch->item[i].change.delivery);
+	hpx_pg_send_columns(pipe, HPX_PG_UPDATE_JOBS, &columns, NULL);
+}
+
+/* ---- questions ---- */
+
+static const enum hpx_pg_type question_types[] = {
+	HPX_PG_UUID,
+	HPX_PG_UUID,
+	HPX_PG_INT8,
+	HPX_PG_UUID,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT8,
+	HPX_PG_INT2,
+	HPX_PG_BOOL,
+};
+#define QUESTION_COLUMNS 11
+
+static void put_question(struct hpx_pg_columns *columns, const struct hpx_pg_item *item)
+{
+	const struct hpx_reconcile *asked = &item->change.reconcile;
+
+	hpx_pg_put_id(columns, &item->id);
+	hpx_pg_put_rest(columns, &item->id);
+	hpx_pg_put_int(columns, item->number);
+	hpx_pg_put_mark(columns, item->number != 0 ? &item->found.delivery.mark :
+						     &item->found.operation.record.mark);
+	hpx_pg_put_int(columns, asked->sent_ms);
+	hpx_pg_put_int(columns, asked->tries);
+	hpx_pg_put_int(columns, asked->not_applied_in_a_row);
+	hpx_pg_put_int(columns, asked->first_not_applied_ms);
+	hpx_pg_put_int(columns, asked->ask_at_ms);
+	hpx_pg_put_int(columns, hpx_pg_evidence_number(item->change.evidence));
+	hpx_pg_put_int(columns, item->change.person);
+}
+
+static void send_questions(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
+{
+	struct hpx_pg_columns columns;
+
+	hpx_pg_columns_init(&columns, question_types, QUESTION_COLUMNS);
+	for (size_t i = 0; i < batch->item_count; i++)
+		if (batch->item[i].changed && batch->item[i].change.write_reconcile)
+			put_question(&columns, &batch->item[i]);
+	hpx_pg_send_columns(pipe, HPX_PG_PUT_QUESTIONS, &columns, NULL);
+}
+
+bool hpx_pg_items_dirty(const struct hpx_pg_batch *batch)
+{
+	for (size_t i = 0; i < batch->item_count; i++)
+		if (batch->item[i].changed)
+			return true;
+	return false;
+}
+
+/* A question that is settled needs no statement: the trigger of its operation or job ends it. */
+void hpx_pg_send_items(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
+{
+	send_accepted(pipe, batch);
+	send_deliveries(pipe, batch);
+	send_questions(pipe, batch);
 }

@@ -74,7 +74,7 @@ struct names {
 
 static enum hpx_status names_init(struct names *names, const struct hpx_pg_outbox *outbox)
 {
-	static const enum hpx_pg_type number_type = HPX_PG_INT8, id_type = HPX_PG_BYTEA;
+	static const enum hpx_pg_type number_type = HPX_PG_INT8, id_type = HPX_PG_UUID;
 	struct hpx_pg_params ids;
 	enum hpx_status status;
 
@@ -85,8 +85,7 @@ static enum hpx_status names_init(struct names *names, const struct hpx_pg_outbo
 		if (item->number != 0)
 			hpx_pg_put_int(&names->jobs, item->number);
 		else
-			hpx_pg_put_bytes(&names->operations,
-					 hpx_span(item->id.bytes, sizeof(item->id.bytes)));
+			hpx_pg_put_id(&names->operations, &item->id);
 	}
 	status = hpx_pg_columns_param(&names->jobs, &names->numbers);
 	if (status == HPX_OK)
@@ -173,39 +172,31 @@ static void take_jobs(struct hpx_pg_pipe *pipe, struct hpx_pg_outbox *outbox)
 }
 
 /* Each operation once, sorted, as the batch wants them. */
-static void add_pending(struct hpx_pg_outbox *outbox, const PGresult *result)
+static void add_rows(struct hpx_pg_outbox *outbox, const PGresult *result)
 {
 	struct hpx_operation_id id;
 
-	outbox->batch.pending_count = 0;
+	outbox->batch.row_count = 0;
 	for (int row = 0; row < PQntuples(result) && (size_t)row < outbox->max; row++)
 		if (hpx_pg_id_read(result, row, &id))
 			hpx_pg_batch_add(&outbox->batch, &id);
 	hpx_pg_batch_sort(&outbox->batch);
 }
 
-static void fill_pending(struct hpx_pg_outbox *outbox, int row)
+static void fill_row(struct hpx_pg_outbox *outbox, int at)
 {
-	struct hpx_operation_id id;
-	struct hpx_pg_pending_row *pending = hpx_pg_id_read(outbox->operations, row, &id) ?
-						     hpx_pg_batch_find(&outbox->batch, &id) :
-						     NULL;
 	struct hpx_pg_row read;
 
-	if (pending == NULL)
-		return;
-	hpx_pg_row_read(outbox->operations, row, &read);
-	pending->stored = true;
-	pending->found = read.found;
-	pending->renewed = read.renewed;
+	hpx_pg_row_read(outbox->operations, at, &read);
+	hpx_pg_batch_take(&outbox->batch, outbox->operations, at);
 	for (size_t i = 0; i < outbox->count; i++) {
 		struct hpx_pg_item *item = &outbox->item[i];
-		if (!hpx_operation_id_eq(&item->id, &id))
+		if (!hpx_operation_id_eq(&item->id, &read.id))
 			continue;
-		item->row = row;
+		item->row = at;
 		item->found.operation = read.found;
 		if (item->number == 0)
-			hpx_pg_question_read(outbox->operations, row,
+			hpx_pg_question_read(outbox->operations, at,
 					     HPX_PG_OPERATION_QUESTION_COLUMN,
 					     &read.found.record.mark, &item->found);
 	}
@@ -215,15 +206,15 @@ static void take_operations(struct hpx_pg_outbox *outbox, const PGresult *locked
 {
 	struct hpx_operation_id id;
 
-	add_pending(outbox, outbox->operations);
-	for (int row = 0; row < PQntuples(outbox->operations); row++)
-		fill_pending(outbox, row);
-	for (int row = 0; row < PQntuples(locked); row++) {
-		struct hpx_pg_pending_row *pending = hpx_pg_id_read(locked, row, &id) ?
-							     hpx_pg_batch_find(&outbox->batch, &id) :
-							     NULL;
-		if (pending != NULL)
-			pending->locked = true;
+	add_rows(outbox, outbox->operations);
+	for (int at = 0; at < PQntuples(outbox->operations); at++)
+		fill_row(outbox, at);
+	for (int at = 0; at < PQntuples(locked); at++) {
+		struct hpx_pg_row *row = hpx_pg_id_read(locked, at, &id) ?
+						 hpx_pg_batch_find(&outbox->batch, &id) :
+						 NULL;
+		if (row != NULL)
+			row->locked = true;
 	}
 }
 
@@ -265,8 +256,8 @@ enum hpx_status hpx_pg_outbox_look(struct hpx_pg_store *s, struct hpx_pg_outbox 
 
 bool hpx_pg_outbox_is_held(struct hpx_pg_outbox *outbox, const struct hpx_pg_item *item)
 {
-	const struct hpx_pg_pending_row *pending = hpx_pg_batch_find(&outbox->batch, &item->id);
-	bool operation_held = pending != NULL && pending->stored && !pending->locked;
+	const struct hpx_pg_row *row = hpx_pg_batch_find(&outbox->batch, &item->id);
+	bool operation_held = row != NULL && row->stored && !row->locked;
 
 	if (item->number == 0)
 		return operation_held;
@@ -309,8 +300,8 @@ void hpx_pg_outbox_take(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item,
 	if (change->event != NULL)
 		note_event(outbox, item, op);
 	if (change->write_operation)
-		hpx_pg_pending_row_change(&outbox->batch, hpx_pg_batch_find(&outbox->batch, &item->id),
-					  &change->operation, op);
+		hpx_pg_row_change(&outbox->batch, hpx_pg_batch_find(&outbox->batch, &item->id),
+				  &change->operation, op);
 }
 
 enum hpx_status hpx_pg_outbox_commit(struct hpx_pg_store *s, struct hpx_pg_outbox *outbox,
@@ -319,4 +310,88 @@ enum hpx_status hpx_pg_outbox_commit(struct hpx_pg_store *s, struct hpx_pg_outbo
 	outbox->batch.item = outbox->item;
 	outbox->batch.item_count = outbox->count;
 	return hpx_pg_commit(s, &outbox->batch, &outbox->look, problem);
+}
+
+/* ---- RESOLVE and FORGET ----
+ *
+ * The job whose answer the operation waited for ends in the same transaction. An operation
+ * without such a job takes the slow path like every other op. */
+
+/* The job whose answer is the operation's; 0: there is none, or the operation is
+ * completed. Read without a lock. */
+static enum hpx_status find_answering(struct hpx_pg_store *s, const struct hpx_operation_id *id,
+				      int64_t *ret_number, char *problem)
+{
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
+	struct hpx_pg_params params = { .count = 0 };
+	int64_t number = 0;
+	PGresult *result;
+	enum hpx_status status;
+
+	hpx_pg_add_id(&params, id);
+	hpx_pg_send(&pipe, HPX_PG_ANSWERING, &params);
+	result = hpx_pg_take(&pipe);
+	if (result != NULL && PQntuples(result) > 0)
+		hpx_pg_int(result, 0, 0, 1, INT64_MAX, &number);
+	PQclear(result);
+	status = hpx_pg_end(&pipe);
+	if (status != HPX_OK)
+		return hpx_pg_undo(s, status);
+	*ret_number = number;
+	return HPX_OK;
+}
+
+static void decide_settle(struct hpx_pg_outbox *outbox, struct hpx_store_op *op)
+{
+	struct hpx_pg_item *item = outbox->item;
+	struct hpx_change operation;
+
+	hpx_change_make(&item->found.operation, op, &outbox->look.now, false, &operation);
+	if (op->status != HPX_OK || operation.write == HPX_WRITE_NOTHING)
+		return;
+	op->status = hpx_outbox_conclude(&item->found, operation.record.state, &outbox->look.now,
+					 &item->change);
+	if (op->status != HPX_OK)
+		return;
+	item->change.write_operation = true;
+	item->change.operation = operation;
+	hpx_pg_outbox_take(outbox, item, op);
+}
+
+static enum hpx_status run_settle(struct hpx_pg_store *s, struct hpx_store_op *op,
+				  struct hpx_pg_outbox *outbox, char *problem)
+{
+	enum hpx_status status = hpx_pg_outbox_look(s, outbox, false, problem);
+	const struct hpx_outbox_found *found = &outbox->item->found;
+
+	if (status != HPX_OK)
+		return hpx_pg_undo(s, status);
+	/* Another reference's, or gone: it was used again meanwhile. */
+	if (hpx_pg_outbox_is_held(outbox, outbox->item) || !found->job_exists ||
+	    !found->operation.exists ||
+	    !hpx_mark_eq(&found->operation.record.mark, &found->delivery.mark))
+		op->status = HPX_BUSY;
+	else
+		decide_settle(outbox, op);
+	return hpx_pg_outbox_commit(s, outbox, problem);
+}
+
+enum hpx_status hpx_pg_settle(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+{
+	struct hpx_pg_outbox outbox;
+	int64_t number = 0;
+	enum hpx_status status;
+
+	HPX_ASSERT(hpx_verb_has(op->verb, HPX_TRAIT_REMOVES));
+	status = find_answering(s, &op->id, &number, problem);
+	if (status == HPX_OK && number == 0)
+		return hpx_pg_run_row(s, op, problem);
+	if (status == HPX_OK)
+		status = hpx_pg_outbox_init(&outbox, 1);
+	if (status != HPX_OK)
+		return status;
+	hpx_pg_outbox_add_job(&outbox, number);
+	status = run_settle(s, op, &outbox, problem);
+	hpx_pg_outbox_done(&outbox);
+	return status;
 }

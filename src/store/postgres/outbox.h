@@ -49,7 +49,7 @@ enum hpx_status hpx_pg_outbox_commit(struct hpx_pg_store *s, struct hpx_pg_outbo
 				     char *problem);
 
 /* job_row.c: between columns and jobs. */
-#define HPX_PG_JOB_QUESTION_COLUMN 24
+#define HPX_PG_JOB_QUESTION_COLUMN 25
 #define HPX_PG_OPERATION_QUESTION_COLUMN (HPX_PG_DESCRIPTION_COLUMN + 6)
 /* NULL when out of memory; `readable` false where the row makes no delivery. */
 struct hpx_job_entry *hpx_pg_job_read(const PGresult *result, int row);
@@ -59,15 +59,12 @@ void hpx_pg_question_read(const PGresult *result, int row, int column,
 /* What is kept as evidence, as the store numbers it. */
 int64_t hpx_pg_evidence_number(enum hpx_ruling ruling);
 
-/* resolve.c: the job whose answer is the operation's; 0: there is none, or the
- * operation is completed. Read without a lock. */
-enum hpx_status hpx_pg_answering(struct hpx_pg_store *s, const struct hpx_operation_id *id,
-				 int64_t *ret_number, char *problem);
-
-/* job_claim.c, job_update.c, unsettled.c, resolve.c: a transaction each. */
+/* delivery.c, unsettled.c, outbox.c: a transaction each. */
 enum hpx_status hpx_pg_claim(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_sweep_jobs(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
-enum hpx_status hpx_pg_abandon(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
+/* Pending operations whose time is over: rows of REAP from `from` on. */
+enum hpx_status hpx_pg_abandon(struct hpx_pg_store *s, struct hpx_store_op *op,
+			       const PGresult *overdue, int from, char *problem);
 /* CLAIM_UNKNOWN and ESCALATE. */
 enum hpx_status hpx_pg_take_due(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 /* The JOBs among these, many in one transaction; the others are left alone. */

@@ -1,16 +1,18 @@
-/* Which schema the database has, and the steps to this program's: the whole
- * schema, then what later releases change. Each step is one transaction under an
- * advisory lock: gateways that start together apply it once. */
+/* Which schema the database has, and the steps to this program's: all tables, then what
+ * later releases change. Each step is one transaction under an advisory lock: gateways
+ * that start together apply it once. The last one replaces all functions. */
 #include <stdio.h>
 
 #include "base/status.h"
 #include "store/postgres/driver.h"
 #include "store/postgres_schema.h"
 
-/* The number of sql/postgres/schema.sql. Those below it were never released, and
- * nothing leads on from them. */
-#define SCHEMA_FIRST 8u
-#define STEP_COUNT ((unsigned)(sizeof(schema_steps) / sizeof(schema_steps[0])))
+/* The number of sql/postgres/tables.sql. Those below it were never released, and nothing
+ * leads on from them. */
+#define SCHEMA_FIRST 9u
+/* sql/postgres/functions.sql comes first, the steps follow. */
+#define FUNCTIONS schema_steps[0]
+#define STEP_COUNT ((unsigned)(sizeof(schema_steps) / sizeof(schema_steps[0])) - 1)
 #define SCHEMA_NUMBER (SCHEMA_FIRST + STEP_COUNT - 1)
 /* "hapax" in ASCII. */
 #define LOCK_SQL "SELECT pg_advisory_xact_lock(448311255416)"
@@ -106,7 +108,7 @@ static const char *step_after(unsigned version, unsigned *ret_version)
 
 	HPX_ASSERT(step < STEP_COUNT);
 	*ret_version = SCHEMA_FIRST + step;
-	return schema_steps[step];
+	return schema_steps[step + 1];
 }
 
 /* The next step, unless somebody else applied it while we waited. */
@@ -123,6 +125,8 @@ static enum hpx_status apply_next(struct hpx_pg_db *db, unsigned *version, char 
 		status = read_version(db, &found, problem);
 	if (status == HPX_OK && found == *version) {
 		status = hpx_pg_query(db, step_after(found, &found), STEP_MS, NULL, problem);
+		if (status == HPX_OK && found == SCHEMA_NUMBER)
+			status = hpx_pg_query(db, FUNCTIONS, STEP_MS, NULL, problem);
 		snprintf(note, sizeof(note), NOTE_SQL, found);
 		if (status == HPX_OK)
 			status = hpx_pg_query(db, note, QUERY_MS, NULL, problem);
@@ -187,6 +191,8 @@ static enum hpx_status install_steps(PGconn *conn, unsigned version, char *probl
 
 	while (status == HPX_OK && version < SCHEMA_NUMBER) {
 		status = exec(conn, step_after(version, &version), NULL, problem);
+		if (status == HPX_OK && version == SCHEMA_NUMBER)
+			status = exec(conn, FUNCTIONS, NULL, problem);
 		snprintf(note, sizeof(note), NOTE_SQL, version);
 		if (status == HPX_OK)
 			status = exec(conn, note, NULL, problem);

@@ -1,57 +1,95 @@
-/* Every statement the driver runs, prepared when a connection is opened. Tables
- * are named with their schema, values come as parameters only, and whatever
- * the gateways run often reaches its rows by the operation's id. */
+/* Every statement the driver runs, prepared when a connection is opened. Tables are
+ * named with their schema, values come as parameters only, and whatever the gateways
+ * run often reaches its rows by the operation's id.
+ *
+ * An id is two columns, id and rest, in every result and wherever rows are written;
+ * rows are looked for by id alone. */
 #ifndef HPX_STORE_POSTGRES_STATEMENT_H
 #define HPX_STORE_POSTGRES_STATEMENT_H
 
-#include "store/postgres/job_statement.h"
+/* clang-format off: SQL has lines of its own. */
 
 /* The database's clock, after whatever locks were taken before it is asked. */
 #define HPX_PG_SQL_CLOCK "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
-/* The transaction's own mark in the rows that it locks (xmax) or writes (xmin). */
-#define HPX_PG_SQL_OWN "(SELECT pg_current_xact_id()::xid)"
+/* A time of that clock, shifted by a parameter: asked once, so that an index can be
+ * searched with it. */
+#define HPX_PG_SQL_NOW(shift) "(SELECT " HPX_PG_SQL_CLOCK " + " shift "::int8)"
 
 /* The columns of a record, with its renewal; row.c reads them in this order. */
 #define HPX_PG_SQL_RECORD \
-	"o.id, o.state, o.attempt, o.token, o.mark, o.fingerprint, " \
-	"o.recipe, o.tenant_hash, o.owner, o.created, o.changed, o.expires, " \
-	"o.retention, o.lease_until, o.status, o.kept, o.when_lost, " \
-	"o.advanced, o.point, l.token, l.until"
+	"o.id, o.rest, o.token, o.mark, o.recipe, o.created, o.owner, o.retention, " \
+	"o.fingerprint, o.tenant_hash, o.lease_until, o.expires, o.changed, o.attempt, " \
+	"o.status, o.when_lost, o.state, o.kept, o.advanced, o.point, o.revision, " \
+	"l.token AS renewed, l.until"
 #define HPX_PG_SQL_DESCRIPTION "o.tenant, o.scope, o.key, o.method, o.path, o.route"
-#define HPX_PG_SQL_FROM \
-	" FROM hapax.operation o LEFT JOIN hapax.lease l ON l.id = o.id "
+#define HPX_PG_SQL_FROM " FROM hapax.operation o LEFT JOIN hapax.lease l ON l.id = o.id "
 
-/* A row that cannot be read is shown among the unknowns and never reaped. No
- * CHECK keeps such a row out, since every statement would pay for it. */
+/* A row that cannot be read is shown among the unknowns and never reaped: what
+ * hapax.is_whole says, without a call. */
 #define HPX_PG_SQL_READABLE \
-	"(o.state BETWEEN 1 AND 5 AND octet_length(o.token) = 16 AND " \
-	"octet_length(o.mark) = 16 AND octet_length(o.fingerprint) = 32 " \
-	"AND octet_length(o.recipe) = 16 AND " \
-	"octet_length(o.tenant_hash) = 32 AND " \
-	"o.attempt BETWEEN 1 AND 4294967295 AND o.retention >= 0 AND " \
-	"o.status BETWEEN 0 AND 999 AND o.when_lost BETWEEN 0 AND 2 AND " \
-	"(o.point = '' OR o.point ~ '^[!-~]{1,63}$'))"
+	"(o.state BETWEEN 1 AND 5 AND o.attempt BETWEEN 1 AND 4294967295 AND " \
+	"octet_length(o.fingerprint) = 32 AND octet_length(o.tenant_hash) = 32 AND " \
+	"o.expires >= 0 AND o.retention >= 0 AND o.status BETWEEN 0 AND 999 AND " \
+	"o.when_lost BETWEEN 0 AND 2 AND (o.point = '' OR o.point ~ '^[!-~]{1,63}$'))"
 
-/* The arrays that row_write.c sends for records, in this order. */
+/* The arrays that row_write.c sends for records, in this order, and their names. */
 #define HPX_PG_SQL_ARRAYS \
-	"$1::bytea[], $2::int2[], $3::int8[], $4::bytea[], $5::bytea[], " \
-	"$6::bytea[], $7::bytea[], $8::bytea[], $9::int8[], $10::int8[], " \
-	"$11::int8[], $12::int8[], $13::int8[], $14::int8[], $15::int4[], " \
-	"$16::bool[], $17::int2[], $18::bool[], $19::text[]"
+	"$1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::int8[], $7::int8[], " \
+	"$8::int8[], $9::bytea[], $10::bytea[], $11::int8[], $12::int8[], $13::int8[], " \
+	"$14::int8[], $15::int4[], $16::int2[], $17::int2[], $18::bool[], $19::bool[], $20::text[]"
 #define HPX_PG_SQL_NAMES \
-	"id, state, attempt, token, mark, fingerprint, recipe, " \
-	"tenant_hash, owner, created, changed, expires, retention, " \
-	"lease_until, status, kept, when_lost, advanced, point"
+	"id, rest, token, mark, recipe, created, owner, retention, fingerprint, tenant_hash, " \
+	"lease_until, expires, changed, attempt, status, when_lost, state, kept, advanced, point"
 #define HPX_PG_SQL_TEXT_ARRAYS(a, b, c, d, e, f) \
-	a "::text[], " b "::text[], " c "::text[], " d "::text[], " e \
-	  "::text[], " f "::text[]"
+	a "::text[], " b "::text[], " c "::text[], " d "::text[], " e "::text[], " f "::text[]"
 #define HPX_PG_SQL_TEXT_NAMES "tenant, scope, key, method, path, route"
 
-/* Of the answers that come with their rows: at most 4 MiB, or the first one,
- * however large it is. */
-#define HPX_PG_SQL_ANSWER_BYTES "octet_length(r.headers) + octet_length(r.body)"
-#define HPX_PG_SQL_FITS "total <= 4194304 OR total = bytes"
+/* One row of `flight` or `due` for what a statement wrote: its earliest time. */
+#define HPX_PG_SQL_ADD(table, time, from) \
+	"INSERT INTO hapax." table " (at, ids) SELECT min(" time "), array_agg(id) FROM " from \
+	" HAVING count(*) > 0"
+
+/* The rows of a queue by time that are due: taken, unless somebody else takes them. */
+#define HPX_PG_SQL_TAKE(table, now, limit) \
+	"DELETE FROM hapax." table " WHERE ctid = ANY(ARRAY(SELECT ctid FROM hapax." table \
+	" WHERE at <= " now "::int8 ORDER BY at LIMIT " limit "::int8 FOR UPDATE SKIP LOCKED))"
+
+/* ---- jobs and questions ----
+ *
+ * Whoever holds an operation's row holds the question about it (reconcile, job 0) too,
+ * and whoever holds a job's row the question about that: nobody ever waits for a row
+ * of reconcile. Rows that somebody else has locked are left out, never waited for. */
+
+/* The columns of a job; job_row.c reads them in this order. */
+#define HPX_PG_SQL_JOB \
+	"j.id, j.operation, j.rest, j.mark, j.state, j.answers, j.unsure, j.attempt, j.budget, " \
+	"j.status, j.token, j.owner, j.created, j.changed, j.due, j.lease_until, j.first_sent, " \
+	"j.resend_until, j.provider_id, j.name, j.target, j.method, j.path, j.headers"
+/* Where a question stands; after the job's columns and its body. */
+#define HPX_PG_SQL_QUESTION \
+	"q.mark, q.sent, q.tries, q.in_a_row, q.first_said, q.ask_at, q.evidence, q.person"
+
+/* The operations that a look is about: by their own ids ($2), and those whose answer
+ * the jobs ($1) bring. */
+#define HPX_PG_SQL_JOB_OPERATIONS(answering) \
+	"o.id = ANY($2::uuid[] || ARRAY(SELECT a.operation " \
+	"FROM hapax.job a WHERE a.id = ANY($1::int8[])" answering "))"
+
+/* Whose questions a gateway looks at: its own upstream's, and everybody's (''). */
+#define HPX_PG_SQL_UPSTREAMS(own) \
+	"(VALUES (''::text COLLATE \"C\"), " \
+	"(nullif(convert_from(" own "::bytea, 'UTF8'), ''))) AS u (name)"
+
+/* What a list of jobs is narrowed by. */
+#define HPX_PG_SQL_JOB_LIST(narrow) \
+	"SELECT " HPX_PG_SQL_JOB ", j.body FROM hapax.job j WHERE " narrow \
+	"($1::int8 < 0 OR j.state = $1::int8) AND ($2::bytea IS NULL OR " \
+	"j.target = convert_from($2::bytea, 'UTF8')) AND " \
+	"($3::uuid IS NULL OR j.operation = $3::uuid) AND " \
+	"($4::bytea IS NULL OR j.provider_id = convert_from($4::bytea, 'UTF8')) AND " \
+	"($5::int8 = 0 OR j.id = $5::int8) AND ($6::int8 = 0 OR j.id < $6::int8) " \
+	"ORDER BY j.id DESC LIMIT $7::int8"
 
 /* X(name, who uses it: WRITER or READER, SQL) */
 #define HPX_PG_LIST(X) \
@@ -59,169 +97,370 @@
 	X(COMMIT, WRITER, "COMMIT") \
 	X(ROLLBACK, WRITER, "ROLLBACK") \
 	X(CLOCK, WRITER, "SELECT " HPX_PG_SQL_CLOCK) \
-	/* Never waits: a row that somebody else has locked is left out. */ \
-	X(LOCK, WRITER, "SELECT id FROM hapax.operation " \
-			"WHERE id = ANY($1::bytea[]) ORDER BY id " \
-			"FOR UPDATE SKIP LOCKED") \
-	X(READ, WRITER, "SELECT " HPX_PG_SQL_RECORD HPX_PG_SQL_FROM "WHERE o.id = ANY($1::bytea[])") \
-	X(ANSWERS, WRITER, "SELECT id, headers, body, digest " \
-			   "FROM hapax.response WHERE id = ANY($1::bytea[])") \
-	X(INSERT, WRITER, "INSERT INTO hapax.operation (" HPX_PG_SQL_NAMES ", " HPX_PG_SQL_TEXT_NAMES ") SELECT * FROM unnest(" HPX_PG_SQL_ARRAYS ", " HPX_PG_SQL_TEXT_ARRAYS("$20", "$21", "$22", "$23", "$24", "$25") ") ON CONFLICT (id) DO NOTHING RETURNING id") \
-	/* The fast path: a first attempt that nobody knows of, and the end   \
-	 * of one that nobody has touched. Times are counted from the         \
-	 * database's clock; what came of them is told. An INSERT waits for   \
-	 * whoever is changing a row of that id: one that can be seen is left \
-	 * out, and comes back as it is, with its answer, as long as the      \
-	 * answers are not too many bytes (octet_length does not fetch them). \
-	 * What has no token is only looked for. */ \
-	X(INSERT_ABSENT, WRITER, "WITH c AS MATERIALIZED (SELECT " HPX_PG_SQL_CLOCK " AS ms), s (" HPX_PG_SQL_NAMES ", renewed, " \
-				 "until, headers, body, digest, bytes, total) AS MATERIALIZED " \
-				 "(SELECT " HPX_PG_SQL_RECORD ", r.headers, r.body, r.digest, " HPX_PG_SQL_ANSWER_BYTES ", sum(" HPX_PG_SQL_ANSWER_BYTES ") " \
-				 "OVER (ROWS UNBOUNDED PRECEDING)" HPX_PG_SQL_FROM "LEFT JOIN hapax.response r ON r.id = o.id AND o.state = 3 " \
-				 "WHERE o.id = ANY($1::bytea[])), " \
-				 "i AS (INSERT INTO hapax.operation AS o " \
-				 "(id, state, attempt, token, mark, fingerprint, recipe, " \
-				 "tenant_hash, owner, created, changed, retention, " \
-				 "lease_until, status, kept, when_lost, " HPX_PG_SQL_TEXT_NAMES ") SELECT n.id, 1, 1, n.token, " \
-				 "n.mark, n.fingerprint, n.recipe, n.tenant_hash, n.owner, " \
-				 "(SELECT ms FROM c) + $17::int8, " \
-				 "(SELECT ms FROM c) + $17::int8, n.retention, " \
-				 "(SELECT ms FROM c) + n.lease_until, 0, false, n.when_lost, " \
-				 "n.tenant, n.scope, n.key, n.method, n.path, n.route " \
-				 "FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], " \
-				 "$4::bytea[], $5::bytea[], $6::bytea[], $7::int8[], " \
-				 "$8::int8[], $9::int8[], $10::int2[], " HPX_PG_SQL_TEXT_ARRAYS("$11", "$12", "$13", "$14", "$15", "$16") ") AS n (id, token, mark, fingerprint, recipe, tenant_hash, " \
-																	  "owner, retention, lease_until, when_lost, " HPX_PG_SQL_TEXT_NAMES ") WHERE n.token IS NOT NULL AND n.id NOT IN " \
-																	  "(SELECT s.id FROM s) " \
-																	  "ON CONFLICT (id) DO NOTHING RETURNING o.id, o.created) " \
-																	  "SELECT " HPX_PG_SQL_NAMES ", renewed, until, " \
-																	  "(SELECT ms FROM c) + $17::int8, false, " \
-																	  "CASE WHEN " HPX_PG_SQL_FITS " THEN headers END, " \
-																	  "CASE WHEN " HPX_PG_SQL_FITS " THEN body END, digest FROM s " \
-																	  "UNION ALL SELECT id, NULL, NULL, NULL, NULL, NULL, NULL, " \
-																	  "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, " \
-																	  "NULL, NULL, NULL, NULL, created, true, NULL, NULL, NULL " \
-																	  "FROM i") \
-	/* Behind LOCK: the rows that it got carry this transaction's mark,   \
-	 * and nobody waits for one that it left out. (state + 0, because the \
-	 * index of what is in progress is not the way to a row by its id,    \
-	 * and looks like it while the table is empty.) */ \
-	X(COMPLETE_BELIEVED, WRITER, "WITH c AS MATERIALIZED (SELECT " HPX_PG_SQL_CLOCK " AS ms) UPDATE hapax.operation o SET " \
-				     "state = 3, changed = (SELECT ms FROM c) + $6::int8, " \
-				     "expires = (SELECT ms FROM c) + n.expires, " \
-				     "status = n.status, kept = n.kept FROM unnest($1::bytea[], " \
-				     "$2::bytea[], $3::int4[], $4::bool[], $5::int8[]) " \
-				     "AS n (id, token, status, kept, expires) WHERE o.id = n.id " \
-				     "AND o.xmax = " HPX_PG_SQL_OWN " AND o.token = n.token " \
-				     "AND o.state + 0 = 1 AND o.attempt = 1 AND NOT o.advanced " \
-				     "AND o.point = '' AND NOT EXISTS (SELECT 1 FROM hapax.lease l " \
-				     "WHERE l.id = n.id) RETURNING o.id, o.changed") \
-	X(ANSWER_BELIEVED, WRITER, "INSERT INTO hapax.response (id, " \
-				   "headers, body, digest) SELECT n.id, n.headers, n.body, " \
-				   "n.digest FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], " \
-				   "$4::bytea[]) AS n (id, headers, body, digest) " \
-				   "JOIN hapax.operation o ON o.id = n.id " \
-				   "AND o.xmin = " HPX_PG_SQL_OWN " AND o.state = 3 " \
-				   "ON CONFLICT (id) DO UPDATE SET headers = excluded.headers, " \
-				   "body = excluded.body, digest = excluded.digest") \
-	X(UPDATE, WRITER, "UPDATE hapax.operation o SET state = n.state, " \
-			  "attempt = n.attempt, token = n.token, mark = n.mark, " \
-			  "fingerprint = n.fingerprint, recipe = n.recipe, " \
-			  "tenant_hash = n.tenant_hash, owner = n.owner, " \
-			  "created = n.created, changed = n.changed, " \
-			  "expires = n.expires, retention = n.retention, " \
-			  "lease_until = n.lease_until, status = n.status, " \
-			  "kept = n.kept, when_lost = n.when_lost, " \
-			  "advanced = n.advanced, point = n.point, point_data = CASE " \
-			  "n.point WHEN '' THEN NULL ELSE o.point_data END " \
-			  "FROM unnest(" HPX_PG_SQL_ARRAYS ") " \
-			  "AS n (" HPX_PG_SQL_NAMES ") WHERE o.id = n.id") \
-	X(DESCRIBE, WRITER, "UPDATE hapax.operation o SET " \
-			    "tenant = n.tenant, scope = n.scope, key = n.key, " \
-			    "method = n.method, path = n.path, route = n.route " \
-			    "FROM unnest($1::bytea[], " HPX_PG_SQL_TEXT_ARRAYS("$2", "$3", "$4", "$5", "$6", "$7") ") AS n (id, " HPX_PG_SQL_TEXT_NAMES ") WHERE o.id = n.id") \
-	X(REMOVE, WRITER, "DELETE FROM hapax.operation " \
-			  "WHERE id = ANY($1::bytea[])") \
-	X(PUT_ANSWERS, WRITER, "INSERT INTO hapax.response (id, headers, " \
-			       "body, digest) SELECT * FROM unnest($1::bytea[], " \
-			       "$2::bytea[], $3::bytea[], $4::bytea[]) " \
-			       "ON CONFLICT (id) DO UPDATE SET headers = excluded.headers, " \
-			       "body = excluded.body, digest = excluded.digest") \
-	X(REMOVE_ANSWERS, WRITER, "DELETE FROM hapax.response " \
-				  "WHERE id = ANY($1::bytea[])") \
-	X(PUT_LEASES, WRITER, "INSERT INTO hapax.lease (id, token, until) " \
-			      "SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int8[]) " \
-			      "ON CONFLICT (id) DO UPDATE SET token = excluded.token, " \
-			      "until = excluded.until") \
-	X(REMOVE_LEASES, WRITER, "DELETE FROM hapax.lease " \
-				 "WHERE id = ANY($1::bytea[])") \
-	X(PUT_EVENTS, WRITER, "INSERT INTO hapax.event (id, at, attempt, " \
-			      "what, actor, reason, status) SELECT * FROM " \
-			      "unnest($1::bytea[], $2::int8[], $3::int8[], $4::text[], " \
-			      "$5::text[], $6::text[], $7::int4[])") \
-	/* Something in the log to wait for, where a batch writes nothing:    \
-	 * once it is safe, so is every commit before it. */ \
+\
+	/* The fast path: a first attempt that nobody knows of, and the end of one that     \
+	 * nobody has touched. Times are counted from the database's clock; what came of    \
+	 * them is told. An INSERT waits for whoever is changing a row of that id: one that \
+	 * can be seen is left out. */ \
+	X(RESERVE, WRITER, \
+	  "WITH c AS MATERIALIZED (SELECT " HPX_PG_SQL_CLOCK " AS ms), " \
+	  "i AS (INSERT INTO hapax.operation AS o (id, rest, token, mark, recipe, created, owner, " \
+	  "retention, fingerprint, tenant_hash, " HPX_PG_SQL_TEXT_NAMES ", lease_until, changed, " \
+	  "attempt, when_lost, state) " \
+	  "SELECT n.id, n.rest, n.token, n.mark, n.recipe, (SELECT ms FROM c) + $18::int8, n.owner, " \
+	  "n.retention, n.fingerprint, n.tenant_hash, n.tenant, n.scope, n.key, n.method, n.path, " \
+	  "n.route, (SELECT ms FROM c) + n.lease_until, (SELECT ms FROM c) + $18::int8, 1, " \
+	  "n.when_lost, 1 " \
+	  "FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::int8[], " \
+	  "$7::int8[], $8::bytea[], $9::bytea[], " HPX_PG_SQL_TEXT_ARRAYS("$10", "$11", "$12", "$13", "$14", "$15") ", $16::int8[], " \
+														    "$17::int2[]) AS n (id, rest, token, mark, recipe, owner, retention, fingerprint, " \
+														    "tenant_hash, " HPX_PG_SQL_TEXT_NAMES ", lease_until, when_lost) " \
+														    "WHERE NOT EXISTS (SELECT 1 FROM hapax.operation e WHERE e.id = n.id) " \
+														    "ON CONFLICT (id) DO NOTHING RETURNING o.id, o.rest, o.created, o.lease_until), " \
+														    "f AS (" HPX_PG_SQL_ADD("flight", "lease_until", "i") ") " \
+																					  "SELECT id, rest, created FROM i") \
+	/* The rows are locked as their attempts left them, without waiting for anybody,    \
+	 * and written where they lie: nobody can move them meanwhile. */ \
+	X(COMPLETE, WRITER, \
+	  "WITH c AS MATERIALIZED (SELECT " HPX_PG_SQL_CLOCK " AS ms), " \
+	  "n AS MATERIALIZED (SELECT o.ctid AS place, g.status, g.kept, g.expires, g.answer " \
+	  "FROM unnest($1::uuid[], $2::uuid[], $3::int4[], $4::int4[], $5::bool[], $6::int8[], " \
+	  "$7::bytea[]) AS g (id, token, revision, status, kept, expires, answer) " \
+	  "JOIN hapax.operation o ON o.id = g.id WHERE o.token = g.token AND o.state = 1 " \
+	  "AND o.revision = g.revision AND NOT EXISTS (SELECT 1 FROM hapax.lease l " \
+	  "WHERE l.id = g.id) FOR UPDATE OF o SKIP LOCKED), " \
+	  "u AS (UPDATE hapax.operation o SET state = 3, " \
+	  "changed = (SELECT ms FROM c) + $8::int8, expires = (SELECT ms FROM c) + n.expires, " \
+	  "status = n.status, kept = n.kept, revision = o.revision + 1, answer = n.answer " \
+	  "FROM n WHERE o.ctid = n.place RETURNING o.id, o.rest, o.changed, o.expires), " \
+	  "d AS (" HPX_PG_SQL_ADD("due", "expires", "u") ") " \
+							 "SELECT id, rest, changed FROM u") \
+\
+	/* The slow path. LOCK never waits: a row that somebody else has locked is left out. */ \
+	X(LOCK, WRITER, \
+	  "SELECT id, rest FROM hapax.operation WHERE id = ANY($1::uuid[]) ORDER BY id " \
+	  "FOR UPDATE SKIP LOCKED") \
+	X(READ, WRITER, \
+	  "SELECT " HPX_PG_SQL_RECORD HPX_PG_SQL_FROM "WHERE o.id = ANY($1::uuid[])") \
+	X(ANSWERS, WRITER, \
+	  "SELECT id, rest, answer FROM hapax.operation WHERE id = ANY($1::uuid[])") \
+	X(INSERT, WRITER, \
+	  "WITH i AS (INSERT INTO hapax.operation (" HPX_PG_SQL_NAMES ", answer, " HPX_PG_SQL_TEXT_NAMES ") SELECT * FROM unnest(" HPX_PG_SQL_ARRAYS ", $21::bytea[], " HPX_PG_SQL_TEXT_ARRAYS("$22", "$23", "$24", "$25", "$26", "$27") ") " \
+																													 "ON CONFLICT (id) DO NOTHING RETURNING id, rest, state, lease_until, expires, changed), " \
+																													 "f AS (" HPX_PG_SQL_ADD("flight", "lease_until", "i WHERE state = 1") "), " \
+																																					       "d AS (" HPX_PG_SQL_ADD("due", "expires", "i WHERE expires > 0") "), " \
+																																														"a AS (INSERT INTO hapax.aside (id, state, changed) SELECT id, state, changed FROM i " \
+																																														"WHERE state NOT IN (1, 3) ON CONFLICT (id) DO UPDATE SET state = excluded.state, " \
+																																														"changed = excluded.changed) SELECT id, rest FROM i") \
+	/* A trigger does what follows from every other move than the plain one. */ \
+	X(UPDATE, WRITER, \
+	  "WITH u AS (UPDATE hapax.operation o SET token = n.token, mark = n.mark, " \
+	  "recipe = n.recipe, created = n.created, owner = n.owner, retention = n.retention, " \
+	  "fingerprint = n.fingerprint, tenant_hash = n.tenant_hash, " \
+	  "lease_until = n.lease_until, expires = n.expires, changed = n.changed, " \
+	  "attempt = n.attempt, status = n.status, when_lost = n.when_lost, state = n.state, " \
+	  "kept = n.kept, advanced = n.advanced, point = n.point, " \
+	  "point_data = CASE n.point WHEN '' THEN NULL ELSE o.point_data END, " \
+	  "answer = CASE WHEN n.answers THEN n.answer ELSE o.answer END, " \
+	  "revision = o.revision + 1 FROM unnest(" HPX_PG_SQL_ARRAYS ", $21::bytea[], " \
+	  "$22::bool[]) AS n (" HPX_PG_SQL_NAMES ", answer, answers) " \
+	  "WHERE o.id = n.id AND o.rest = n.rest RETURNING o.id, o.state, o.expires), " \
+	  "d AS (" HPX_PG_SQL_ADD("due", "expires", "u WHERE state = 3 AND expires > 0") ") " \
+											 "SELECT count(*) FROM u") \
+	X(DESCRIBE, WRITER, \
+	  "UPDATE hapax.operation o SET tenant = n.tenant, scope = n.scope, key = n.key, " \
+	  "method = n.method, path = n.path, route = n.route FROM unnest($1::uuid[], " HPX_PG_SQL_TEXT_ARRAYS("$2", "$3", "$4", "$5", "$6", "$7") ") " \
+																		  "AS n (id, " HPX_PG_SQL_TEXT_NAMES ") WHERE o.id = n.id") \
+	X(REMOVE, WRITER, "DELETE FROM hapax.operation WHERE id = ANY($1::uuid[])") \
+	X(PUT_LEASES, WRITER, \
+	  "INSERT INTO hapax.lease (id, token, until) " \
+	  "SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[]) " \
+	  "ON CONFLICT (id) DO UPDATE SET token = excluded.token, until = excluded.until") \
+	X(REMOVE_LEASES, WRITER, "DELETE FROM hapax.lease WHERE id = ANY($1::uuid[])") \
+	X(PUT_EVENTS, WRITER, \
+	  "INSERT INTO hapax.event (id, rest, at, attempt, what, actor, reason, status) " \
+	  "SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::text[], " \
+	  "$6::text[], $7::text[], $8::int4[])") \
+	/* Something in the log to wait for, where a batch writes nothing: once it is safe, \
+	 * so is every commit before it. */ \
 	X(MARK, WRITER, "SELECT pg_logical_emit_message(true, 'hapax', '')") \
-	X(LOST, WRITER, "SELECT o.id FROM hapax.operation o " \
-			"WHERE o.state = 1 AND o.lease_until <= $1::int8 AND " \
-			"NOT EXISTS (SELECT 1 FROM hapax.lease l WHERE l.id = o.id " \
-			"AND l.token = o.token AND l.until > $1::int8) " \
-			"ORDER BY o.lease_until LIMIT $2::int8 " \
-			"FOR UPDATE OF o SKIP LOCKED") \
-	X(REAP, WRITER, "WITH gone AS (DELETE FROM hapax.operation " \
-			"WHERE id = ANY(ARRAY(SELECT o.id FROM hapax.operation o " \
-			"WHERE o.expires <= $1::int8 AND o.state IN (2, 3) AND " HPX_PG_SQL_READABLE " ORDER BY o.expires LIMIT $2::int8 " \
-			"FOR UPDATE SKIP LOCKED)) " \
-			"RETURNING id), answers AS (DELETE FROM hapax.response r " \
-			"USING gone g WHERE r.id = g.id), leases AS (DELETE FROM " \
-			"hapax.lease l USING gone g WHERE l.id = g.id), " \
-			"questions AS (DELETE FROM hapax.reconcile q USING gone g " \
-			"WHERE q.id = g.id AND q.job = 0) " \
-			"SELECT count(*) FROM gone") \
-	X(REAP_EVENTS, WRITER, "DELETE FROM hapax.event WHERE ctid = " \
-			       "ANY(ARRAY(SELECT ctid FROM hapax.event " \
-			       "WHERE at <= $1::int8 ORDER BY at LIMIT $2::int8 " \
-			       "FOR UPDATE SKIP LOCKED))") \
-	X(PUT_RECIPE, WRITER, "INSERT INTO hapax.recipe (id, text) " \
-			      "VALUES ($1::bytea, $2::bytea) ON CONFLICT (id) DO NOTHING") \
+\
+	/* Attempts whose lease may be over. What ended meanwhile is left out; what goes on  \
+	 * is put back. The first row says how many rows of flight were taken. */ \
+	X(TAKE_FLIGHT, WRITER, \
+	  "WITH f AS (" HPX_PG_SQL_TAKE("flight", "$1", "$2") " RETURNING ids), " \
+							      "x AS MATERIALIZED (SELECT DISTINCT unnest(ids) AS id FROM f) " \
+							      "SELECT NULL::uuid, NULL::uuid, (SELECT count(*) FROM f) UNION ALL " \
+							      "SELECT o.id, o.rest, 0 FROM x JOIN hapax.operation o ON o.id = x.id " \
+							      "WHERE o.state NOT IN (2, 3, 4, 5)") \
+	X(PUT_FLIGHT, WRITER, \
+	  "INSERT INTO hapax.flight (at, ids) VALUES ($2::int8, $1::uuid[])") \
+	/* Of the rows of due that have come: what expired is deleted, what has not, and what \
+	 * somebody holds, is put back, like whatever is beyond the limit ($2). The first row \
+	 * says how many rows were taken, and how many operations deleted; the others are     \
+	 * pending ones whose time is over, each with the job that answers it. */ \
+	X(REAP, WRITER, \
+	  "WITH d AS (" HPX_PG_SQL_TAKE("due", "$1", "$3") " RETURNING ids), " \
+							   "x AS MATERIALIZED (SELECT e.id, row_number() OVER () AS n " \
+							   "FROM (SELECT DISTINCT unnest(ids) AS id FROM d) e), " \
+							   "seen AS MATERIALIZED (SELECT o.id, o.rest, o.mark, o.state, o.expires, " HPX_PG_SQL_READABLE " AS readable FROM x JOIN hapax.operation o ON o.id = x.id " \
+							   "WHERE x.n <= $2::int8), " \
+							   "gone AS (DELETE FROM hapax.operation WHERE id = ANY(ARRAY(SELECT o.id " \
+							   "FROM hapax.operation o WHERE o.id = ANY(ARRAY(SELECT s.id FROM seen s WHERE s.readable " \
+							   "AND s.expires BETWEEN 1 AND $1::int8 AND s.state IN (2, 3))) AND " \
+							   "o.expires BETWEEN 1 AND $1::int8 AND o.state IN (2, 3) AND " HPX_PG_SQL_READABLE \
+							   " FOR UPDATE SKIP LOCKED)) RETURNING id), " \
+							   "leases AS (DELETE FROM hapax.lease l USING gone g WHERE l.id = g.id), " \
+							   "questions AS (DELETE FROM hapax.reconcile q USING gone g " \
+							   "WHERE q.id = g.id AND q.job = 0), " \
+							   "again AS (" HPX_PG_SQL_ADD("due", "greatest(expires, $1::int8 + 1000)", \
+										       "seen WHERE readable AND expires > 0 AND id NOT IN (SELECT g.id FROM gone g)") "), " \
+																				      "rest AS (" HPX_PG_SQL_ADD("due", "$1::int8", "x WHERE n > $2::int8") "), " \
+																													    "odd AS (INSERT INTO hapax.aside (id, state, changed) SELECT id, 4, $1::int8 " \
+																													    "FROM seen WHERE NOT readable ON CONFLICT (id) DO NOTHING) " \
+																													    "SELECT NULL::uuid, NULL::uuid, (SELECT count(*) FROM d), (SELECT count(*) FROM gone) " \
+																													    "UNION ALL SELECT s.id, s.rest, j.id, 0 FROM seen s LEFT JOIN hapax.job j " \
+																													    "ON j.operation = s.id AND j.mark = s.mark AND j.answers " \
+																													    "WHERE s.readable AND s.state = 5 AND s.expires BETWEEN 1 AND $1::int8") \
+	/* The next part ($2 rows) of the look over the whole table, if one is under way or  \
+	 * the last one began a day ago; gateways take turns. What should have been swept or  \
+	 * reaped ten minutes ago is written down again, and whatever should be aside is. */ \
+	X(LOOK_OVER, WRITER, \
+	  "WITH r AS MATERIALIZED (SELECT ctid AS place, reached FROM hapax.slow_round " \
+	  "WHERE number = 1 AND (reached IS NOT NULL OR " \
+	  "began NOT BETWEEN $1::int8 - 86400000 AND $1::int8) FOR UPDATE SKIP LOCKED), " \
+	  "o AS MATERIALIZED (SELECT p.* FROM r CROSS JOIN LATERAL (SELECT o.id, o.state, " \
+	  "o.lease_until, o.expires, o.changed, " HPX_PG_SQL_READABLE " AS readable " \
+	  "FROM hapax.operation o WHERE o.id > coalesce(r.reached, " \
+	  "'00000000-0000-0000-0000-000000000000') ORDER BY o.id LIMIT $2::int8) p), " \
+	  "f AS (" HPX_PG_SQL_ADD("flight", "$1::int8", \
+				  "o WHERE state = 1 AND lease_until <= $1::int8 - 600000") "), " \
+											    "d AS (" HPX_PG_SQL_ADD("due", "$1::int8", \
+														    "o WHERE expires BETWEEN 1 AND $1::int8 - 600000") "), " \
+																				       "a AS (INSERT INTO hapax.aside (id, state, changed) " \
+																				       "SELECT id, CASE WHEN readable THEN state ELSE 4 END, changed FROM o " \
+																				       "WHERE NOT readable OR state NOT IN (1, 3) ON CONFLICT (id) DO NOTHING) " \
+																				       "UPDATE hapax.slow_round s SET reached = CASE WHEN (SELECT count(*) FROM o) = $2::int8 " \
+																				       "THEN (SELECT id FROM o ORDER BY id DESC LIMIT 1) END, " \
+																				       "began = CASE WHEN s.reached IS NULL THEN $1::int8 ELSE s.began END " \
+																				       "FROM r WHERE s.ctid = r.place") \
+	X(REAP_EVENTS, WRITER, \
+	  "DELETE FROM hapax.event WHERE ctid = ANY(ARRAY(SELECT ctid FROM hapax.event " \
+	  "WHERE at <= $1::int8 ORDER BY at LIMIT $2::int8 FOR UPDATE SKIP LOCKED))") \
+	X(PUT_RECIPE, WRITER, \
+	  "INSERT INTO hapax.recipe (id, text) VALUES ($1::uuid, $2::bytea) " \
+	  "ON CONFLICT (id) DO NOTHING") \
+\
 	/* An application's calls. READ_POINT needs no lock: it looks at one row. */ \
-	X(ADVANCE, WRITER, "SELECT hapax.advance($1::text, $2::text, " \
-			   "$3::bytea)") \
-	X(ENQUEUE, WRITER, "SELECT hapax.enqueue($1::text, $2::text, " \
-			   "$3::text, $4::text, $5::text, $6::text, $7::bytea)") \
-	X(READ_POINT, WRITER, "SELECT point, point_data FROM hapax.operation " \
-			      "WHERE id = $1::bytea AND token = $2::bytea") \
-	X(FIND, READER, "SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION ", " \
-			"r.id, r.headers, r.body, r.digest" HPX_PG_SQL_FROM "LEFT JOIN hapax.response r ON r.id = o.id " \
-			"WHERE o.id = $1::bytea") \
-	X(RECIPE, READER, "SELECT text FROM hapax.recipe " \
-			  "WHERE id = $1::bytea") \
-	X(EVENTS, READER, "SELECT at, attempt, what, actor, reason, status " \
-			  "FROM hapax.event WHERE id = $1::bytea ORDER BY seq") \
-	X(LIST, READER, "SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION HPX_PG_SQL_FROM "WHERE ($1::int8 < 0 OR o.state = $1::int8 " \
-			"OR ($1::int8 = 4 AND NOT " HPX_PG_SQL_READABLE ")) " \
-			"AND ($2::bytea IS NULL OR " \
-			"o.key = convert_from($2::bytea, 'UTF8')) " \
-			"AND ($3::int8 = 0 OR o.changed < $3::int8) " \
-			"ORDER BY o.changed DESC, o.created DESC LIMIT $4::int8") \
-	X(COUNTS, READER, "SELECT " \
-			  "(SELECT count(*) FROM hapax.operation WHERE state = 1), " \
-			  "(SELECT count(*) FROM hapax.operation WHERE state = 2), " \
-			  "(SELECT count(*) FROM hapax.operation " \
-			  "WHERE expires IS NOT NULL), " \
-			  "(SELECT count(*) FROM hapax.operation WHERE state = 4), " \
-			  "(SELECT min(changed) FROM hapax.operation WHERE state = 4), " \
-			  "(SELECT count(*) FROM hapax.operation WHERE state = 5)") \
-	X(WATCH, READER, "SELECT id FROM hapax.operation " \
-			 "WHERE id = ANY($1::bytea[]) AND state IN (1, 5)") \
-	/* $1: the time of the last query, $2: how far each looks back.    \
-	 * The time is given where there is no event, too. */ \
-	X(REMOVALS, READER, "SELECT " HPX_PG_SQL_CLOCK ", e.seq, e.id " \
-			    "FROM (VALUES (1)) one LEFT JOIN hapax.event e ON " \
-			    "e.what IN (" HPX_SQL_REMOVAL_EVENTS ") AND e.at >= " \
-			    "(SELECT least($1::int8, " HPX_PG_SQL_CLOCK ")) - $2::int8 " \
-			    "ORDER BY e.seq LIMIT $3::int8") \
-	HPX_PG_JOB_LIST(X)
+	X(ADVANCE, WRITER, "SELECT hapax.advance($1::text, $2::text, $3::bytea)") \
+	X(ENQUEUE, WRITER, \
+	  "SELECT hapax.enqueue($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, " \
+	  "$7::bytea)") \
+	X(READ_POINT, WRITER, \
+	  "SELECT point, point_data FROM hapax.operation " \
+	  "WHERE id = $1::uuid AND rest = $2::uuid AND token = $3::uuid") \
+\
+	/* Jobs. A look: the operation's row first, then the job's. */ \
+	X(LOCK_OPERATIONS, WRITER, \
+	  "SELECT o.id, o.rest FROM hapax.operation o WHERE " HPX_PG_SQL_JOB_OPERATIONS(" AND a.answers") " ORDER BY o.id FOR UPDATE SKIP LOCKED") \
+	X(LOCK_JOBS, WRITER, \
+	  "SELECT id FROM hapax.job WHERE id = ANY($1::int8[]) ORDER BY id " \
+	  "FOR UPDATE SKIP LOCKED") \
+	X(READ_JOBS, WRITER, \
+	  "SELECT " HPX_PG_SQL_JOB ", CASE WHEN $2::int8 = 1 THEN j.body ELSE '' END, " HPX_PG_SQL_QUESTION " FROM hapax.job j LEFT JOIN hapax.reconcile q " \
+	  "ON q.id = j.operation AND q.job = j.id WHERE j.id = ANY($1::int8[])") \
+	X(READ_OPERATIONS, WRITER, \
+	  "SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION ", " HPX_PG_SQL_QUESTION \
+		  HPX_PG_SQL_FROM "LEFT JOIN hapax.reconcile q ON q.id = o.id AND q.job = 0 " \
+	  "AND q.mark = o.mark WHERE " HPX_PG_SQL_JOB_OPERATIONS("")) \
+	X(ANSWERING, WRITER, \
+	  "SELECT j.id FROM hapax.operation o JOIN hapax.job j ON j.operation = o.id AND " \
+	  "j.mark = o.mark AND j.answers WHERE o.id = $1::uuid AND o.state <> 3 " \
+	  "ORDER BY j.id LIMIT 1") \
+	/* The heads of their operations' queues that are due within a window, so many per  \
+	 * target. */ \
+	X(CLAIM, WRITER, \
+	  "SELECT " HPX_PG_SQL_JOB ", j.body FROM unnest($1::text[], $2::int8[]) " \
+	  "AS c (target, room) CROSS JOIN LATERAL (SELECT * FROM hapax.job d " \
+	  "WHERE d.state = 1 AND d.target = c.target AND d.due > " HPX_PG_SQL_NOW("$3") " AND " \
+											"d.due <= " HPX_PG_SQL_NOW("$4") " AND NOT EXISTS (SELECT 1 FROM hapax.job e " \
+															 "WHERE e.operation = d.operation AND e.mark = d.mark AND e.id < d.id " \
+															 "AND e.state NOT IN (3, 6)) ORDER BY d.due LIMIT c.room FOR UPDATE SKIP LOCKED) j") \
+	/* What this very claim took, where its commit was not heard of. */ \
+	X(CLAIMED, WRITER, \
+	  "SELECT " HPX_PG_SQL_JOB ", j.body FROM hapax.job j WHERE j.state = 2 " \
+	  "AND j.lease_until > " HPX_PG_SQL_NOW("$2") " AND j.token = $1::uuid") \
+	X(LOST_JOBS, WRITER, \
+	  "SELECT id FROM hapax.job WHERE state = 2 AND lease_until <= " HPX_PG_SQL_NOW("$1") " ORDER BY lease_until LIMIT $2::int8") \
+	/* Of several operations; without a lock. */ \
+	X(ANSWERING_ALL, WRITER, \
+	  "SELECT o.id, o.rest, min(j.id) FROM hapax.operation o JOIN hapax.job j " \
+	  "ON j.operation = o.id AND j.mark = o.mark AND j.answers " \
+	  "WHERE o.id = ANY($1::uuid[]) AND o.state <> 3 GROUP BY o.id, o.rest") \
+	/* Questions that are due, and about nothing that is unknown. */ \
+	X(END_QUESTIONS, WRITER, \
+	  "DELETE FROM hapax.reconcile WHERE ctid = ANY(ARRAY(SELECT q.ctid " \
+	  "FROM unnest($1::uuid[], $2::int8[]) AS n (id, job) " \
+	  "JOIN hapax.reconcile q ON q.id = n.id AND q.job = n.job " \
+	  "WHERE NOT q.person AND q.ask_at > 0 AND CASE q.job " \
+	  "WHEN 0 THEN (SELECT o.state FROM hapax.operation o " \
+	  "WHERE o.id = q.id AND o.mark = q.mark) " \
+	  "ELSE (SELECT j.state FROM hapax.job j WHERE j.id = q.job " \
+	  "AND j.operation = q.id AND j.mark = q.mark) END " \
+	  "IS DISTINCT FROM 4 FOR UPDATE OF q SKIP LOCKED))") \
+	/* Only beside the very operation that it was accepted with: one that another        \
+	 * gateway inserted first has a job of its own. What is there already moves as a      \
+	 * requeued job does. */ \
+	X(PUT_JOBS, WRITER, \
+	  "INSERT INTO hapax.job AS j (operation, rest, mark, name, target, method, path, " \
+	  "headers, body, created, changed, due, answers) SELECT n.operation, o.rest, n.mark, " \
+	  "n.name, n.target, n.method, n.path, n.headers, n.body, n.at, n.at, n.at, true " \
+	  "FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], " \
+	  "$7::text[], $8::bytea[], $9::int8[]) AS n (operation, mark, name, target, method, " \
+	  "path, headers, body, at) JOIN hapax.operation o ON o.id = n.operation " \
+	  "AND o.mark = n.mark ORDER BY n.operation " \
+	  "ON CONFLICT (operation, mark, name) DO UPDATE SET target = excluded.target, " \
+	  "method = excluded.method, path = excluded.path, headers = excluded.headers, " \
+	  "body = excluded.body, state = 1, unsure = false, budget = j.attempt, " \
+	  "token = '00000000-0000-0000-0000-000000000000', changed = excluded.changed, " \
+	  "due = excluded.due WHERE j.state IN (4, 5, 6)") \
+	X(UPDATE_JOBS, WRITER, \
+	  "UPDATE hapax.job j SET state = n.state, unsure = n.unsure, attempt = n.attempt, " \
+	  "budget = n.budget, status = n.status, token = n.token, owner = n.owner, " \
+	  "changed = n.changed, due = n.due, lease_until = n.lease_until, " \
+	  "first_sent = n.first_sent, resend_until = n.resend_until, " \
+	  "provider_id = n.provider_id FROM unnest($1::int8[], $2::int2[], $3::bool[], " \
+	  "$4::int8[], $5::int8[], $6::int4[], $7::uuid[], $8::int8[], $9::int8[], $10::int8[], " \
+	  "$11::int8[], $12::int8[], $13::int8[], $14::text[]) AS n (id, state, unsure, attempt, " \
+	  "budget, status, token, owner, changed, due, lease_until, first_sent, resend_until, " \
+	  "provider_id) WHERE j.id = n.id") \
+	X(PUT_QUESTIONS, WRITER, \
+	  "INSERT INTO hapax.reconcile (id, rest, job, mark, sent, tries, in_a_row, first_said, " \
+	  "ask_at, evidence, person, upstream, lane) SELECT n.*, '', '?' " \
+	  "FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::uuid[], $5::int8[], $6::int8[], " \
+	  "$7::int8[], $8::int8[], $9::int8[], $10::int2[], $11::bool[]) AS n " \
+	  "ON CONFLICT (id, job) DO UPDATE SET rest = excluded.rest, mark = excluded.mark, " \
+	  "sent = excluded.sent, tries = excluded.tries, in_a_row = excluded.in_a_row, " \
+	  "first_said = excluded.first_said, ask_at = excluded.ask_at, " \
+	  "evidence = excluded.evidence, person = excluded.person") \
+	X(REMOVE_QUESTIONS, WRITER, \
+	  "DELETE FROM hapax.reconcile WHERE id = ANY($1::uuid[]) AND job = 0") \
+	/* A job's name is taken for as long as another attempt of its operation may owe it  \
+	 * again. */ \
+	X(REAP_JOBS, WRITER, \
+	  "WITH gone AS (DELETE FROM hapax.job WHERE id = ANY(ARRAY(SELECT j.id " \
+	  "FROM hapax.job j WHERE j.state IN (3, 6) AND j.changed <= $1::int8 AND " \
+	  "NOT EXISTS (SELECT 1 FROM hapax.operation o WHERE o.id = j.operation " \
+	  "AND o.mark = j.mark AND o.state <> 3) ORDER BY j.changed LIMIT $2::int8 " \
+	  "FOR UPDATE SKIP LOCKED)) RETURNING operation, id) " \
+	  "DELETE FROM hapax.reconcile q USING gone g WHERE q.id = g.operation AND q.job = g.id") \
+\
+	/* Readers. REPLAYS: of the answers, at most 4 MiB, or the first one, however large  \
+	 * it is (octet_length does not fetch it). */ \
+	X(REPLAYS, READER, \
+	  "SELECT s.*, CASE WHEN total <= 4194304 OR total = bytes THEN p.answer END, " HPX_PG_SQL_CLOCK \
+	  " FROM (SELECT " HPX_PG_SQL_RECORD ", octet_length(o.answer) AS bytes, " \
+	  "sum(octet_length(o.answer)) OVER (ROWS UNBOUNDED PRECEDING) AS total" HPX_PG_SQL_FROM \
+	  "WHERE o.id = ANY($1::uuid[])) s JOIN hapax.operation p ON p.id = s.id") \
+	X(FIND, READER, \
+	  "SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION ", o.answer" HPX_PG_SQL_FROM \
+	  "WHERE o.id = $1::uuid AND o.rest = $2::uuid") \
+	X(RECIPE, READER, "SELECT text FROM hapax.recipe WHERE id = $1::uuid") \
+	X(EVENTS, READER, \
+	  "SELECT at, attempt, what, actor, reason, status FROM hapax.event " \
+	  "WHERE id = $1::uuid AND rest = $2::uuid ORDER BY seq") \
+	/* What is aside by its index; anything else by a look at every row. */ \
+	X(LIST_ASIDE, READER, \
+	  "SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION " FROM hapax.aside a " \
+	  "JOIN hapax.operation o ON o.id = a.id LEFT JOIN hapax.lease l ON l.id = o.id " \
+	  "WHERE a.state = $1::int8 AND a.changed < CASE WHEN $3::int8 = 0 " \
+	  "THEN 9223372036854775807 ELSE $3::int8 END AND ($2::bytea IS NULL OR " \
+	  "o.key = convert_from($2::bytea, 'UTF8')) ORDER BY a.changed DESC LIMIT $4::int8") \
+	X(LIST, READER, \
+	  "SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION HPX_PG_SQL_FROM \
+	  "WHERE ($1::int8 < 0 OR o.state = $1::int8) AND ($2::bytea IS NULL OR " \
+	  "o.key = convert_from($2::bytea, 'UTF8')) AND ($3::int8 = 0 OR o.changed < $3::int8) " \
+	  "ORDER BY o.changed DESC, o.created DESC LIMIT $4::int8") \
+	/* What is aside; how many rows there are, by the statistics; and what is under way  \
+	 * among the last batches. Of a small table (2 MiB) the last two are counted. */ \
+	X(COUNTS, READER, \
+	  "SELECT (SELECT count(*) FROM hapax.aside WHERE state = 2), " \
+	  "(SELECT count(*) FROM hapax.aside WHERE state = 4), " \
+	  "(SELECT count(*) FROM hapax.aside WHERE state = 5), " \
+	  "(SELECT min(changed) FROM hapax.aside WHERE state = 4), " \
+	  "CASE WHEN small.is THEN (SELECT count(*) FROM hapax.operation WHERE state = 1) " \
+	  "ELSE (SELECT count(DISTINCT o.id) FROM (SELECT ids FROM hapax.flight " \
+	  "ORDER BY at DESC LIMIT 256) f CROSS JOIN LATERAL unnest(f.ids) AS x (id) " \
+	  "JOIN hapax.operation o ON o.id = x.id WHERE o.state = 1) END, " \
+	  "CASE WHEN small.is THEN (SELECT count(*) FROM hapax.operation) " \
+	  "ELSE pg_stat_get_live_tuples('hapax.operation'::regclass) END, " \
+	  "pg_stat_get_tuples_updated('hapax.operation'::regclass), " \
+	  "pg_stat_get_tuples_hot_updated('hapax.operation'::regclass) " \
+	  "FROM (SELECT pg_relation_size('hapax.operation') < 2097152 AS is) small") \
+	X(WATCH, READER, \
+	  "SELECT id, rest FROM hapax.operation WHERE id = ANY($1::uuid[]) AND state IN (1, 5)") \
+	/* $1: the time of the last query, $2: how far each looks back. The time is given     \
+	 * where there is no event, too. */ \
+	X(REMOVALS, READER, \
+	  "SELECT " HPX_PG_SQL_CLOCK ", e.seq, e.id, e.rest FROM (VALUES (1)) one " \
+	  "LEFT JOIN hapax.event e ON e.what IN (" HPX_SQL_REMOVAL_EVENTS ") AND e.at >= " \
+	  "(SELECT least($1::int8, " HPX_PG_SQL_CLOCK ")) - $2::int8 " \
+	  "ORDER BY e.seq LIMIT $3::int8") \
+	X(LIST_JOBS, READER, HPX_PG_SQL_JOB_LIST("")) \
+	X(LIST_JOBS_BY_NUMBER, READER, HPX_PG_SQL_JOB_LIST("j.id = $5::int8 AND ")) \
+	X(LIST_JOBS_BY_OPERATION, READER, HPX_PG_SQL_JOB_LIST("j.operation = $3::uuid AND ")) \
+	X(LIST_JOBS_BY_PROVIDER, READER, \
+	  HPX_PG_SQL_JOB_LIST("j.provider_id <> '' AND j.provider_id = " \
+			      "convert_from($4::bytea, 'UTF8') COLLATE \"default\" AND ")) \
+	/* Of an operation that is delivered later, its job's question. */ \
+	X(NEXT_QUESTION, READER, \
+	  "SELECT CASE WHEN q.sent > 0 THEN q.ask_at ELSE 0 END, q.person " \
+	  "FROM hapax.operation o LEFT JOIN LATERAL (SELECT r.ask_at, " \
+	  "r.sent, r.person FROM hapax.reconcile r LEFT JOIN hapax.job j " \
+	  "ON j.id = r.job WHERE r.id = o.id AND r.mark = o.mark AND " \
+	  "(r.job = 0 OR (j.answers AND j.state = 4)) ORDER BY r.job DESC LIMIT 1) q " \
+	  "ON true WHERE o.id = $1::uuid AND o.state = 4") \
+	X(COUNT_JOBS, READER, \
+	  "SELECT (SELECT count(*) FROM hapax.job WHERE state = 1), " \
+	  "(SELECT count(*) FROM hapax.job WHERE state = 2), " \
+	  "(SELECT count(*) FROM hapax.job WHERE state IN (3, 6) AND state = 3), " \
+	  "(SELECT count(*) FROM hapax.job WHERE state = 4), " \
+	  "(SELECT count(*) FROM hapax.job WHERE state = 5), " \
+	  "(SELECT count(*) FROM hapax.job WHERE state IN (3, 6) AND state = 6), " \
+	  "(SELECT min(due) FROM hapax.job WHERE state = 1), " \
+	  "(SELECT min(changed) FROM hapax.job WHERE state = 4), " /* A question leaves with the outcome that it is about. */ \
+	  "(SELECT count(*) FROM hapax.reconcile WHERE person AND job = 0) + " \
+	  "(SELECT count(*) FROM hapax.reconcile q JOIN hapax.job j " \
+	  "ON j.id = q.job WHERE q.person AND q.job > 0 AND j.answers), " \
+	  "(SELECT count(*) FROM hapax.reconcile WHERE person AND job > 0)") \
+	/* Of this upstream ($1) and of nobody's in particular, one lane after the other,    \
+	 * each with its first question: as many steps as there are lanes, whatever other    \
+	 * services have in the same table. */ \
+	X(LANES, READER, \
+	  "WITH RECURSIVE lanes AS (SELECT u.name, n.lane, n.ask_at FROM " HPX_PG_SQL_UPSTREAMS("$1") " CROSS JOIN LATERAL " \
+												      "(SELECT r.lane, r.ask_at FROM hapax.reconcile r " \
+												      "WHERE NOT r.person AND r.ask_at > 0 AND r.upstream = u.name " \
+												      "AND r.lane > '' ORDER BY r.lane, r.ask_at LIMIT 1) n " \
+												      "UNION ALL SELECT l.name, n.lane, n.ask_at FROM lanes l " \
+												      "CROSS JOIN LATERAL (SELECT r.lane, r.ask_at " \
+												      "FROM hapax.reconcile r WHERE NOT r.person AND r.ask_at > 0 " \
+												      "AND r.upstream = l.name AND r.lane > l.lane " \
+												      "ORDER BY r.lane, r.ask_at LIMIT 1) n) " \
+												      "SELECT convert_to(lane, 'UTF8'), min(ask_at) FROM lanes " \
+												      "GROUP BY lane ORDER BY lane") \
+	/* $2: how the clock is shifted, $3: nothing before this is looked at, $5: the        \
+	 * upstream's name. */ \
+	X(QUESTIONS_DUE, READER, \
+	  "SELECT d.id, d.rest, d.job, d.evidence, d.ask_at, d.mark FROM " HPX_PG_SQL_UPSTREAMS("$5") " CROSS JOIN LATERAL " \
+												      "(SELECT q.id, q.rest, q.job, q.evidence, q.ask_at, q.mark " \
+												      "FROM hapax.reconcile q WHERE NOT q.person AND q.ask_at > 0 " \
+												      "AND q.upstream = u.name AND " \
+												      "q.lane = convert_from($1::bytea, 'UTF8') COLLATE \"C\" AND " \
+												      "q.ask_at <= " HPX_PG_SQL_NOW("$2") " AND " \
+																	  "q.ask_at >= $3::int8 ORDER BY q.ask_at LIMIT $4::int8) d " \
+																	  "ORDER BY d.ask_at LIMIT $4::int8")
+
+/* clang-format on */
 
 enum hpx_pg_role { HPX_PG_WRITER,
 		   HPX_PG_READER };

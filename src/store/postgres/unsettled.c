@@ -62,10 +62,10 @@ enum hpx_status hpx_pg_due(struct hpx_store_reader *reader, struct hpx_span lane
 		int64_t evidence = 0;
 		due[count] = (struct hpx_due){ .number = 0 };
 		if (hpx_pg_id_read(result, row, &due[count].id) &&
-		    hpx_pg_int(result, row, 1, 0, INT64_MAX, &due[count].number) &&
-		    hpx_pg_int(result, row, 2, 0, 2, &evidence) &&
-		    hpx_pg_int(result, row, 3, 1, INT64_MAX, &due[count].at_ms) &&
-		    hpx_pg_fixed(result, row, 4, due[count].mark.bytes,
+		    hpx_pg_int(result, row, 2, 0, INT64_MAX, &due[count].number) &&
+		    hpx_pg_int(result, row, 3, 0, 2, &evidence) &&
+		    hpx_pg_int(result, row, 4, 1, INT64_MAX, &due[count].at_ms) &&
+		    hpx_pg_fixed(result, row, 5, due[count].mark.bytes,
 				 sizeof(due[count].mark.bytes)))
 			due[count++].evidence = evidence != 0;
 	}
@@ -230,17 +230,16 @@ static enum hpx_status take_due(struct hpx_pg_outbox *outbox, struct hpx_store_o
 static enum hpx_status end_questions(struct hpx_pg_store *s, const struct hpx_op_due *about,
 				     char *problem)
 {
-	static const enum hpx_pg_type types[] = { HPX_PG_BYTEA, HPX_PG_INT8 };
+	static const enum hpx_pg_type types[] = { HPX_PG_UUID, HPX_PG_INT8 };
 	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
 	struct hpx_pg_columns columns;
 
 	hpx_pg_columns_init(&columns, types, 2);
 	for (size_t i = 0; i < about->due_count && i < HPX_PG_ITEMS_MAX; i++) {
-		hpx_pg_put_bytes(&columns, hpx_span(about->due[i].id.bytes,
-						    sizeof(about->due[i].id.bytes)));
+		hpx_pg_put_id(&columns, &about->due[i].id);
 		hpx_pg_put_int(&columns, about->due[i].number);
 	}
-	hpx_pg_send_columns(&pipe, HPX_PG_END_QUESTIONS, &columns);
+	hpx_pg_send_columns(&pipe, HPX_PG_END_QUESTIONS, &columns, NULL);
 	PQclear(hpx_pg_take(&pipe));
 	return hpx_pg_end(&pipe);
 }
@@ -359,7 +358,7 @@ static void note_answering(struct rulings *rulings, const PGresult *result)
 
 	for (int row = 0; row < PQntuples(result); row++) {
 		if (!hpx_pg_id_read(result, row, &id) ||
-		    !hpx_pg_int(result, row, 1, 1, INT64_MAX, &number))
+		    !hpx_pg_int(result, row, 2, 1, INT64_MAX, &number))
 			continue;
 		for (size_t i = 0; i < rulings->count; i++)
 			if (rulings->number[i] == 0 &&
@@ -372,7 +371,7 @@ static void note_answering(struct rulings *rulings, const PGresult *result)
 static enum hpx_status find_answering(struct hpx_pg_store *s, struct rulings *rulings,
 				      char *problem)
 {
-	static const enum hpx_pg_type type = HPX_PG_BYTEA;
+	static const enum hpx_pg_type type = HPX_PG_UUID;
 	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
 	struct hpx_pg_columns columns;
 	PGresult *result;
@@ -383,15 +382,14 @@ static enum hpx_status find_answering(struct hpx_pg_store *s, struct rulings *ru
 	for (size_t i = 0; i < rulings->count; i++) {
 		if (rulings->number[i] != 0)
 			continue;
-		const struct hpx_operation_id *id = &rulings->op[i]->id;
-		hpx_pg_put_bytes(&columns, hpx_span(id->bytes, sizeof(id->bytes)));
+		hpx_pg_put_id(&columns, &rulings->op[i]->id);
 		any = true;
 	}
 	if (!any) {
 		hpx_pg_columns_done(&columns);
 		return HPX_OK;
 	}
-	hpx_pg_send_columns(&pipe, HPX_PG_ANSWERING_ALL, &columns);
+	hpx_pg_send_columns(&pipe, HPX_PG_ANSWERING_ALL, &columns, NULL);
 	result = hpx_pg_take(&pipe);
 	if (result != NULL)
 		note_answering(rulings, result);
@@ -417,8 +415,8 @@ static enum hpx_status run_rulings(struct hpx_pg_store *s, struct rulings *rulin
 		return hpx_pg_undo(s, status);
 	for (size_t i = 0; i < outbox->count; i++) {
 		struct hpx_pg_item *item = &outbox->item[i];
-		const struct hpx_pg_pending_row *pending = hpx_pg_batch_find(&outbox->batch, &item->id);
-		if (pending != NULL && hpx_pg_pending_row_dirty(pending))
+		const struct hpx_pg_row *row = hpx_pg_batch_find(&outbox->batch, &item->id);
+		if (row != NULL && hpx_pg_row_dirty(row))
 			continue;
 		decide_rule(outbox, item, rulings->op[i]);
 		rulings->decided[i] = true;
