@@ -44,8 +44,9 @@ def least(samples, base, key="cpu_us"):
     return tables.plain(min(ours) / min(theirs)) if ours and theirs else "–"
 
 
-def row(samples, name, load, connections):
+def row(everything, name, load, stored, connections):
     """One system under one load."""
+    samples = [sample for sample in everything if sample["load"] != load or sample["stored"] == stored]
     ours = pick(samples, system=name, load=load, connections=connections)
     other = pick(samples, system=f"{name}-against", load=load, connections=connections)
 
@@ -56,7 +57,8 @@ def row(samples, name, load, connections):
 
     def against(key):
         return tables.with_spread(figures.ratio(ours, other, key))
-    return [f"{load}, {connections}: {name}", tables.cpu(ours), nginx("cpu_us"), against("cpu_us"),
+    title = f"{load} at {stored:,}" if LOADS[load].grows else load
+    return [f"{title}, {connections}: {name}", tables.cpu(ours), nginx("cpu_us"), against("cpu_us"),
             least(ours, other), tables.threads(ours), tables.with_spread(tables.over(ours, "rps")), nginx("rps"), against("rps"),
             tables.milliseconds(ours, "p50"), tables.milliseconds(ours, "p99"),
             tables.plain((tables.over(ours, "written") or [None])[0]), tables.others(ours)]
@@ -70,12 +72,12 @@ def without_empty(head, rows):
 
 def show(result):
     samples = result["samples"]
-    seen = sorted({(list(LOADS).index(sample["load"]), sample["connections"]) for sample in samples})
+    order = list(LOADS)
+    seen = sorted({(order.index(sample["load"]), sample["stored"], sample["connections"]) for sample in samples})
     rows = []
-    for number, connections in seen:
-        load = list(LOADS)[number]
-        rows += [row(samples, name, load, connections) for name in result["systems"]
-                 if pick(samples, system=name, load=load, connections=connections)]
+    for number, stored, connections in seen:
+        rows += [row(samples, name, order[number], stored, connections) for name in result["systems"]
+                 if pick(samples, system=name, load=order[number], stored=stored, connections=connections)]
     print(f"\nMedians of {result['settings']['runs']} rounds, least and greatest; ratios of the same round:\n")
     print(without_empty(HEAD, rows))
 

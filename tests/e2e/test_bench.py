@@ -318,6 +318,14 @@ def test_quick_table_has_cpu_first(capsys):
     assert (table["CPU against AGAINST"], table["against AGAINST"]) == ("0.17 (0.12–0.25)", "2.00")
 
 
+def test_quick_tells_full_stores_apart(capsys):
+    samples = [sample("hapax-sqlite", "growth", 64, 1, 500, stored=stored, cpu_us=cpu_us)
+               for stored, cpu_us in ((0, 20.0), (4000, 30.0))]
+    quick.show({"samples": samples, "systems": {"hapax-sqlite": {}}, "settings": {"runs": 1}})
+    text = capsys.readouterr().out
+    assert "growth at 0, 64: hapax-sqlite | 20.0 |" in text and "growth at 4,000, 64: hapax-sqlite | 30.0 |" in text
+
+
 def test_every_load_has_somebody(chosen):
     plan = dataclasses.replace(chosen(), loads=list(LOADS))
     visited = {visit.load.name for visit in schedule.visits(plan, SYSTEMS) if visit.load}
