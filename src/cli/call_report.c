@@ -15,7 +15,8 @@
 #include "http/write.h"
 
 #define CLEAR "\r\033[K"
-#define NUMBER_MAX 16
+/* Of a code or a number of a problem document. */
+#define MEMBER_MAX 64
 
 /* ---- attempts: as they happen, on a terminal, and at the end, with --explain ---- */
 
@@ -214,23 +215,38 @@ static int print_answer(const struct hpx_call_command *command, const struct hap
 
 /* ---- the outcome, and the exit code ---- */
 
+/* The scalar at a pointer of the answer's body; ptr NULL where there is none. */
+static struct hpx_span member_of(const struct hapax_outcome *outcome, struct hpx_span pointer,
+				 enum hpx_json_kind kind, struct hpx_arena *arena)
+{
+	struct hpx_json_scalar scalar;
+
+	return hpx_json_lookup(hpx_span(outcome->body, outcome->body_len), pointer, MEMBER_MAX, arena,
+			       &scalar) == HPX_OK &&
+			       scalar.kind == kind ?
+		       scalar.text :
+		       (struct hpx_span){ NULL, 0 };
+}
+
 /* A 409 may say that the operation happened and that its answer was not kept
- * (response_not_kept). Then the status of that answer counts; 0: there is none. */
+ * (response_not_kept). Then the status of that answer counts, 200 where nobody saw
+ * it; 0: the answer says something else. */
 static unsigned original_status(const struct hapax_call *call)
 {
 	const struct hapax_outcome *outcome = hapax_call_outcome(call);
 	struct hpx_span type = hpx_span_of(hapax_call_answer_header(call, "Content-Type"));
-	struct hpx_json_scalar scalar;
 	struct hpx_arena arena;
 	uint64_t status = 0;
 
 	if (outcome->status != 409 || !hpx_span_istarts(type, HPX_SPAN("application/problem+json")))
 		return 0;
-	hpx_arena_init(&arena, NUMBER_MAX * 16);
-	if (hpx_json_lookup(hpx_span(outcome->body, outcome->body_len), HPX_SPAN("/original_status"),
-			    NUMBER_MAX, &arena, &scalar) == HPX_OK &&
-	    scalar.kind == HPX_JSON_NUMBER)
-		hpx_span_u64(scalar.text, 599, &status);
+	hpx_arena_init(&arena, MEMBER_MAX * 16);
+	struct hpx_span number = member_of(outcome, HPX_SPAN("/original_status"), HPX_JSON_NUMBER, &arena);
+	struct hpx_span code = member_of(outcome, HPX_SPAN("/code"), HPX_JSON_STRING, &arena);
+	if (number.ptr != NULL)
+		hpx_span_u64(number, 599, &status);
+	else if (hpx_span_eq(code, HPX_SPAN("response_not_kept")))
+		status = 200;
 	hpx_arena_done(&arena);
 	return (unsigned)status;
 }
@@ -250,7 +266,7 @@ static int exit_of(const struct hapax_call *call)
 	if (outcome->kind != HAPAX_DONE)
 		return outcome->doubt ? HPX_EXIT_IN_DOUBT : HPX_EXIT_NOT_YET;
 	if (hpx_cli_call_is_success(original)) {
-		hpx_cli_call_complain(0, "it happened (%u), and its answer was not kept", original);
+		hpx_cli_call_complain(0, "it happened, and its answer was not kept");
 		return HPX_EXIT_OK;
 	}
 	return hpx_cli_call_is_success(outcome->status) ? HPX_EXIT_OK : HPX_EXIT_FAILED;

@@ -11,6 +11,7 @@
 #include "cli/operator_command.h"
 #include "core/ledger.h"
 #include "core/reconcile.h"
+#include "core/reconstruct.h"
 
 /* X(name, member of the JSON, heading) */
 #define HPX_GROUP_LIST(X) \
@@ -70,6 +71,9 @@ struct hpx_group_list {
 	X(since, "since", "DURATION", "Instead of --from: so long ago, for example 24h or 7d.") \
 	X(complete, "complete", NULL, "The export has everything up to --to: what it lacks never happened.") \
 	X(settle_after, "settle-after", "DURATION", "The longest time that a request may run; needed for \"not applied\" where no --config says it.") \
+	X(answer_status, "answer-status", "STATUS", "With --apply, of JSON lines: what a retry gets of an operation that was applied and whose answer was lost: this status (2xx), with the row as its body.") \
+	X(answer_body, "answer-body", "POINTER", "Only this part of the row is the body: /data.") \
+	X(answer_header, "answer-header", "LINE", "A header of that answer: \"Location: /payments/{/id}\"; {/pointer} is a value of the row.") \
 	X(apply, "apply", NULL, "Settles unknown outcomes by what the ledger says; needs --reason.")
 
 struct hpx_reconciliation {
@@ -79,12 +83,15 @@ struct hpx_reconciliation {
 #undef X
 	/* The arguments, parsed. */
 	struct hpx_ledger_settings ledger_settings;
-	struct hpx_span columns[3];       /* that are read: the name, the amount, the status */
-	int amount_column, status_column; /* -1: none */
-	int64_t from_ms, to_ms;           /* INT64_MIN, INT64_MAX: open */
-	int64_t settle_after_ms;          /* 0: not given */
+	struct hpx_span columns[3];         /* that are read: the name, the amount, the status */
+	int amount_column, status_column;   /* -1: none */
+	int64_t from_ms, to_ms;             /* INT64_MIN, INT64_MAX: open */
+	int64_t settle_after_ms;            /* 0: not given */
+	struct hpx_answer_rule answer_rule; /* of what was applied */
+	struct hpx_span answer_lines[1];    /* its headers */
 	/* The run. */
 	struct hpx_arena scratch;    /* of one row or one page */
+	struct hpx_span row_text;    /* of the row that is compared; ptr NULL: of none, or of CSV */
 	struct hpx_digest_set names; /* that the ledger has */
 	struct hpx_digest_set keys;  /* --key with --target: job key → number */
 	struct hpx_group_list groups[HPX_GROUP_COUNT];
@@ -130,6 +137,12 @@ enum hpx_status hpx_ledger_match_index_keys(struct hpx_reconciliation *run);
 enum hpx_status hpx_ledger_match_amount(struct hpx_reconciliation *run,
 					const struct hpx_ledger_match *match,
 					struct hpx_span *ret_text);
+
+/* The answer of an operation that was applied, made of the row into the buffers and
+ * `*answer`; NULL where none is asked for, or (after a message) the row does not give it. */
+const struct hpx_answer *hpx_ledger_match_answer(const struct hpx_reconciliation *run,
+						 struct hpx_buffer *headers, struct hpx_buffer *body,
+						 struct hpx_answer *answer);
 
 /* Reads the whole ledger and compares its rows with ours. HPX_EXIT_OK, or the exit code
  * after a message. */

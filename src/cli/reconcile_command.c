@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "cli/reconcile.h"
 #include "config/unit.h"
+#include "http/field.h"
 
 /* Of a row of the ledger. */
 #define RECORD_BYTES_MAX ((size_t)1 << 20)
@@ -221,6 +222,41 @@ static int read_format(struct hpx_reconciliation *run)
 	return HPX_EXIT_OK;
 }
 
+/* What retries get of what was applied. */
+static int read_answer(struct hpx_reconciliation *run)
+{
+	struct hpx_answer_rule *rule = &run->answer_rule;
+	uint64_t status = 0;
+
+	if (run->answer_status == NULL) {
+		if (run->answer_body != NULL || run->answer_header != NULL)
+			return complain(run, "--answer-body and --answer-header need --answer-status");
+		return HPX_EXIT_OK;
+	}
+	if (!hpx_span_u64(hpx_span_of(run->answer_status), 299, &status) || status < 200)
+		return complain(run, "--answer-status is the status of a success, as 200 or 201");
+	if (run->ledger_settings.format != HPX_LEDGER_JSON_LINES || run->apply == NULL)
+		return complain(run, "--answer-status needs --apply, and a ledger of JSON lines: a row "
+				     "of CSV is no body of an answer");
+	if (run->answer_body != NULL &&
+	    (run->answer_body[0] != '/' || !hpx_json_pointer_valid(hpx_span_of(run->answer_body))))
+		return complain(run, "--answer-body is a JSON pointer, as /data or /object/payment");
+	rule->status = (unsigned)status;
+	rule->body = hpx_span_of(run->answer_body != NULL ? run->answer_body : HPX_ANSWER_WHOLE);
+	if (run->answer_header == NULL)
+		return HPX_EXIT_OK;
+	struct hpx_span line = hpx_span_of(run->answer_header);
+	size_t colon = hpx_span_index(line, ':');
+	if (!hpx_answer_header_valid(line) || colon == line.len ||
+	    !hpx_field_name_is_kept(hpx_span_first(line, colon)))
+		return complain(run, "--answer-header is \"Name: value\", with a header that a stored answer "
+				     "may have");
+	run->answer_lines[0] = line;
+	rule->headers = run->answer_lines;
+	rule->header_count = 1;
+	return HPX_EXIT_OK;
+}
+
 static int read_columns(struct hpx_reconciliation *run)
 {
 	const char *name = run->operation   ? run->operation :
@@ -302,6 +338,8 @@ static int read_all(struct hpx_reconciliation *run)
 		code = read_format(run);
 	if (code == HPX_EXIT_OK)
 		code = read_columns(run);
+	if (code == HPX_EXIT_OK)
+		code = read_answer(run);
 	return code == HPX_EXIT_OK ? read_times(run) : code;
 }
 

@@ -24,6 +24,8 @@
 #define OUR_NAME_MAX_BYTES 4096
 /* The time between two exports that say "not applied", where no rule says how long. */
 #define CONFIRM_AFTER_MS 60000
+/* The body of an answer that is made of a row, which is no larger. */
+#define ANSWER_BODY_MAX ((size_t)1 << 20)
 
 /* ---- settling ---- */
 
@@ -90,9 +92,20 @@ static enum hpx_status write_ruling(struct hpx_reconciliation *run, const struct
 		.reason = hpx_arena_printf(&run->scratch, "ledger %s: %s", file, run->command.reason),
 	};
 
+	struct hpx_buffer headers, body;
+	struct hpx_answer answer;
+
 	HPX_ASSERT(match->standing == HPX_STANDS_UNKNOWN || match->job != NULL);
+	hpx_buffer_init(&headers, HPX_RECONSTRUCT_HEADERS_MAX);
+	hpx_buffer_init(&body, ANSWER_BODY_MAX);
+	update.answer = ruling == HPX_RULING_APPLIED ?
+				hpx_ledger_match_answer(run, &headers, &body, &answer) :
+				NULL;
 	hpx_random(&update.random, sizeof(update.random));
-	if (hpx_operator_write(&run->command, &op) != HPX_EXIT_OK)
+	int code = hpx_operator_write(&run->command, &op);
+	hpx_buffer_done(&headers);
+	hpx_buffer_done(&body);
+	if (code != HPX_EXIT_OK)
 		return HPX_CLOSED;
 	*ret_move = update.move;
 	return op.status;
@@ -367,6 +380,7 @@ static bool take_bytes(struct hpx_reconciliation *run, struct hpx_ledger *ledger
 		switch (hpx_ledger_next(ledger, &bytes, last, &record)) {
 		case HPX_LEDGER_RECORD:
 			run->rows++;
+			run->row_text = record.text;
 			show_progress(run, false);
 			*ret_code = take_row(run, &record);
 			hpx_arena_done(&run->scratch);

@@ -33,7 +33,8 @@ static enum hpx_standing stands_operation(const struct hpx_entry *entry)
 		return HPX_STANDS_UNKNOWN;
 	switch (entry->record.state) {
 	case HPX_STATE_COMPLETED:
-		return entry->record.status / 100 == 2 ? HPX_STANDS_HAPPENED : HPX_STANDS_NOT;
+		return entry->record.status == 0 || entry->record.status / 100 == 2 ? HPX_STANDS_HAPPENED :
+										      HPX_STANDS_NOT;
 	case HPX_STATE_UNKNOWN:
 		return HPX_STANDS_UNKNOWN;
 	case HPX_STATE_PENDING:
@@ -295,4 +296,28 @@ enum hpx_status hpx_ledger_match_amount(struct hpx_reconciliation *run,
 	if (status != HPX_NOT_FOUND || !match->has_entry)
 		return status;
 	return amount_in_answer(run, match, ret_text);
+}
+
+/* ---- the answer that a row gives ---- */
+
+const struct hpx_answer *hpx_ledger_match_answer(const struct hpx_reconciliation *run,
+						 struct hpx_buffer *headers, struct hpx_buffer *body,
+						 struct hpx_answer *answer)
+{
+	const struct hpx_answer_rule *rule = &run->answer_rule;
+	struct hpx_provider_object object = { .text = run->row_text };
+
+	if (rule->status == 0 || run->row_text.ptr == NULL)
+		return NULL;
+	enum hpx_status status = hpx_reconstruct(rule, &object, headers, body);
+	if (status != HPX_OK) {
+		fprintf(stderr, "hapax: the row gives no answer (%s): settled without one\n",
+			hpx_status_text(status));
+		return NULL;
+	}
+	*answer = (struct hpx_answer){ .status = rule->status,
+				       .kept = true,
+				       .headers = hpx_buffer_span(headers),
+				       .body = hpx_buffer_span(body) };
+	return answer;
 }

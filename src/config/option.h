@@ -30,6 +30,7 @@
 	X(CHOICES, "list of choices", true) /* one bit for each */ \
 	X(HEADERS, "list of header names", true) \
 	X(POINTERS, "list of JSON pointers", true) \
+	X(FIELDS, "list of header lines", true) \
 	X(NETWORKS, "list of networks", true) \
 	X(ORIGINS, "list of origins", true) \
 	X(MATCHES, "list of statuses and words", true) \

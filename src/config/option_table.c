@@ -57,7 +57,24 @@
 	{ group name, ROW_KIND, PLACE(mapping.signs[HPX_RULING_##ruling]), .default_value = "", \
 	  .example = sample, .text = words }
 
-#define RECONCILE_ROWS(PLACE, elsewhere, identify)                                            \
+#define ANSWER_ROWS(PLACE, type, group, rule, sample, whole)                                  \
+	{ group "answer.status", HPX_OPTION_COUNT, PLACE(rule.status), .default_value = "0",  \
+	  RANGE(0, 299), .example = "201",                                                    \
+	  .text = "What a retry gets once it was found that the request was applied, and its " \
+		  "own answer was lost: this status (2xx), with the service's own object as the " \
+		  "body, and Idempotent-Reconstructed: true. 0: no answer is made; the retry " \
+		  "gets 409 response_not_kept." },                                            \
+	{ group "answer.body", HPX_OPTION_TEXT, PLACE(rule.body), .default_value = HPX_ANSWER_WHOLE, \
+	  .example = sample,                                                                  \
+	  .text = "The body of that answer. " whole " A JSON pointer: the value there." },    \
+	{ group "answer.headers", HPX_OPTION_FIELDS, PLACE(rule.headers), .default_value = "", \
+	  OTHER(type, rule.header_count),                                                     \
+	  .example = "[\"Location: /payments/{/id}\"]",                                       \
+	  .text = "Headers of that answer: \"Name: value\", where {/pointer} stands for a value of " \
+		  "the object, or a name alone for the service's own header of that name. "   \
+		  "Content-Type is that of the object unless it is given." }
+
+#define RECONCILE_ROWS(PLACE, type, elsewhere, identify)                                      \
 	{ "reconcile.settle_after", HPX_OPTION_DURATION,                                      \
 	  PLACE(reconcile.rule.settle_after_ms), .example = "2m", RANGE(SECOND, 30 * DAY),    \
 	  .text = "The longest time that the service can take for a request, from the request's " \
@@ -120,7 +137,9 @@
 		 "Answers that mean that it never happened, and may be executed again."),     \
 	SIGN_ROW(PLACE, "reconcile.probe.", "not_yet", reconcile.probe.mapping, NOT_YET,      \
 		 HPX_OPTION_MATCHES, "[202, pending]",                                        \
-		 "Answers that mean that it is still under way.")
+		 "Answers that mean that it is still under way."),                              \
+	ANSWER_ROWS(PLACE, type, "reconcile.probe.", reconcile.probe.answer, "/data",         \
+		    "answer: all of the probe's answer.")
 /* clang-format on */
 
 static const struct hpx_option rows[] = {
@@ -527,7 +546,7 @@ static const struct hpx_option rows[] = {
 	{ "target", HPX_OPTION_NAME, FIXED_POLICY(target_name), .example = "mailer",
 	  .text = "The name of the target that deliver: async sends to. The request's path and "
 		  "query are added to the target's URL." },
-	RECONCILE_ROWS(FIXED_POLICY, "the upstream.",
+	RECONCILE_ROWS(FIXED_POLICY, hpx_route, "the upstream.",
 		       "{operation} is replaced by the operation's reference (Hapax-Operation), "
 		       "{key} by the client's key, which counts only where it selects exactly "
 		       "one operation."),
@@ -584,7 +603,7 @@ static const struct hpx_option rows[] = {
 	{ "breaker.pause_max", HPX_OPTION_DURATION, TARGET(breaker.open_max_ms),
 	  .default_value = "1m", RANGE(SECOND, DAY),
 	  .text = "The longest such pause. The first takes 1s; each failure doubles it." },
-	RECONCILE_ROWS(TARGET, "the target, with its credentials and ca_file.",
+	RECONCILE_ROWS(TARGET, hpx_job_target, "the target, with its credentials and ca_file.",
 		       "{operation} is replaced by the operation's reference, {provider_id} by "
 		       "the target's own id, {key} by the key that the job was sent with."),
 
@@ -632,6 +651,7 @@ static const struct hpx_option rows[] = {
 		 "[not_found]", "Words that mean that it never happened."),
 	SIGN_ROW(WEBHOOK, "", "not_yet", mapping, NOT_YET, HPX_OPTION_WORDS, "[pending]",
 		 "Words that mean that it is still under way."),
+	ANSWER_ROWS(WEBHOOK, hpx_webhook, "", answer, "/data/object", "answer: all of the message."),
 	{ "settle_after", HPX_OPTION_DURATION, WEBHOOK(settle_after_ms), .example = "2m",
 	  RANGE(SECOND, 30 * DAY),
 	  .text = "The longest time that the service can take for a request, from the request's "

@@ -330,6 +330,20 @@ static enum hpx_status check_origin(struct hpx_span *item, struct hpx_arena *are
 	return item->ptr != NULL ? HPX_OK : HPX_NOMEM;
 }
 
+static enum hpx_status check_field(struct hpx_span *item, struct hpx_arena *arena, char *problem)
+{
+	if (!hpx_answer_header_valid(*item))
+		return hpx_value_refuse(problem,
+					"\"%.*s\" is no header: write \"Name: value\", where {/pointer} "
+					"stands for a value of the object, or a name alone",
+					HPX_VALUE_SHOW(*item));
+	if (!hpx_field_name_is_kept(hpx_span_first(*item, hpx_span_index(*item, ':'))))
+		return hpx_value_refuse(problem, "\"%.*s\" is a header that no stored answer has",
+					HPX_VALUE_SHOW(*item));
+	*item = hpx_arena_dup(arena, *item);
+	return item->ptr != NULL ? HPX_OK : HPX_NOMEM;
+}
+
 /* Checks one element of a list, and brings it into its form. */
 static enum hpx_status check_text(enum hpx_option_kind kind, struct hpx_span *item,
 				  struct hpx_arena *arena, char *problem)
@@ -339,6 +353,8 @@ static enum hpx_status check_text(enum hpx_option_kind kind, struct hpx_span *it
 		return check_header(item, arena, problem);
 	case HPX_OPTION_ORIGINS:
 		return check_origin(item, arena, problem);
+	case HPX_OPTION_FIELDS:
+		return check_field(item, arena, problem);
 	default:
 		return check_pointer(item, arena, problem);
 	}

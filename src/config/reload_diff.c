@@ -116,6 +116,7 @@ bool hpx_value_same(const struct hpx_option *option, const void *a, const void *
 		return same_signs(option, a, b);
 	case HPX_OPTION_HEADERS:
 	case HPX_OPTION_POINTERS:
+	case HPX_OPTION_FIELDS:
 	case HPX_OPTION_NETWORKS:
 	case HPX_OPTION_ORIGINS:
 		return same_list(option, a, b);

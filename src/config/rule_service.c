@@ -87,6 +87,29 @@ static void check_mapping(struct hpx_parse_context *context, const struct hpx_lo
 				    "has no effect: no list has a word that could stand there");
 }
 
+/* `copies`: the source has headers of its own, which an answer may have too. */
+static void check_answer(struct hpx_parse_context *context, const struct hpx_location *location,
+			 const char *group, const struct hpx_answer_rule *answer, bool copies)
+{
+	bool given = hpx_location_given(location, group, "answer.body")->given ||
+		     hpx_location_given(location, group, "answer.headers")->given;
+
+	if (answer->status != 0 && answer->status < 200)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, group, "answer.status",
+				    "is no status of a success; write e.g. 201");
+	if (answer->status == 0 && given)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, group, "answer.status",
+				    "is missing; say which status a retry gets, e.g. 201");
+	if (!hpx_span_eq(answer->body, HPX_SPAN(HPX_ANSWER_WHOLE)) && !hpx_value_is_pointer(answer->body))
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, group, "answer.body",
+				    "is neither answer nor a JSON pointer, e.g. /data/object");
+	for (size_t i = 0; i < answer->header_count && !copies; i++)
+		if (hpx_span_index(answer->headers[i], ':') == answer->headers[i].len)
+			hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, group, "answer.headers",
+					    "has a name without a value; only a probe's answer has "
+					    "headers to copy: write \"Name: value\"");
+}
+
 static bool has_word(struct hpx_span get, struct hpx_span want)
 {
 	struct hpx_span word;
@@ -172,6 +195,7 @@ static void check_probe(struct hpx_parse_context *context, const struct hpx_loca
 				    "its http:// or https:// URL");
 	check_caller(context, location, PROBE, &probe->caller);
 	check_mapping(context, location, PROBE, &probe->mapping);
+	check_answer(context, location, PROBE, &probe->answer, true);
 }
 
 void hpx_rule_reconcile(struct hpx_parse_context *context, const struct hpx_location *location,
@@ -328,6 +352,7 @@ static void check_webhook(struct hpx_parse_context *context, size_t n)
 				    "operation it is about; give one, e.g. operation: "
 				    "/data/metadata/operation");
 	check_mapping(context, &location, "", mapping);
+	check_answer(context, &location, "", &webhook->answer, false);
 	check_not_applied(context, &location, webhook);
 }
 

@@ -322,6 +322,38 @@ uint32_t hpx_json_tree_at(const struct hpx_json_tree *tree,
 	return at;
 }
 
+/* The node that the one pointer leads to, HPX_JSON_NONE where it leads nowhere. */
+static enum hpx_status find_node(const struct hpx_json_tree *tree, struct hpx_span pointer,
+				 uint32_t *ret_at)
+{
+	struct hpx_json_pointers pointers;
+	enum hpx_status status = hpx_json_pointers_init(&pointers, &pointer, 1);
+
+	if (status == HPX_OK)
+		*ret_at = pointers.whole ? 0 : hpx_json_tree_at(tree, &pointers, 0);
+	hpx_json_pointers_done(&pointers);
+	return status;
+}
+
+enum hpx_status hpx_json_select(struct hpx_span text, const struct hpx_json_limits *limits,
+				struct hpx_span pointer, struct hpx_buffer *out)
+{
+	struct hpx_json_tree tree;
+	size_t len = out->len;
+	uint32_t at;
+
+	enum hpx_status status = hpx_json_tree_read(text, limits, NULL, 0, &tree);
+	if (status != HPX_OK)
+		return status;
+	status = find_node(&tree, pointer, &at);
+	if (status == HPX_OK)
+		status = at != HPX_JSON_NONE ? write_value(&tree, at, out) : HPX_NOT_FOUND;
+	hpx_json_tree_done(&tree);
+	if (status != HPX_OK)
+		out->len = len;
+	return status;
+}
+
 static enum hpx_status copy_scalar(const struct hpx_json_node *node, size_t text_max,
 				   struct hpx_arena *arena, struct hpx_json_scalar *ret_scalar)
 {
@@ -339,19 +371,16 @@ static enum hpx_status copy_scalar(const struct hpx_json_node *node, size_t text
 enum hpx_status hpx_json_lookup(struct hpx_span body, struct hpx_span pointer, size_t text_max,
 				struct hpx_arena *arena, struct hpx_json_scalar *ret_scalar)
 {
-	struct hpx_json_pointers pointers;
 	struct hpx_json_tree tree;
+	uint32_t at;
 
 	enum hpx_status status = hpx_json_tree_read(body, &hpx_json_limits_default, NULL, 0, &tree);
 	if (status != HPX_OK)
 		return status == HPX_NOMEM ? status : HPX_INVALID;
-	status = hpx_json_pointers_init(&pointers, &pointer, 1);
-	if (status == HPX_OK) {
-		uint32_t at = pointers.whole ? 0 : hpx_json_tree_at(&tree, &pointers, 0);
+	status = find_node(&tree, pointer, &at);
+	if (status == HPX_OK)
 		status = at == HPX_JSON_NONE ? HPX_NOT_FOUND :
 					       copy_scalar(&tree.nodes[at], text_max, arena, ret_scalar);
-	}
-	hpx_json_pointers_done(&pointers);
 	hpx_json_tree_done(&tree);
 	return status;
 }

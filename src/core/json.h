@@ -65,6 +65,11 @@ uint64_t hpx_json_pointers_step(const struct hpx_json_pointers *pointers,
 uint32_t hpx_json_tree_at(const struct hpx_json_tree *tree,
 			  const struct hpx_json_pointers *pointers, size_t which);
 
+/* Appends the canonical form of the value at an RFC 6901 pointer to `out`.
+ * HPX_NOT_FOUND: nothing is there. Otherwise as hpx_json_canonical. */
+enum hpx_status hpx_json_select(struct hpx_span text, const struct hpx_json_limits *limits,
+				struct hpx_span pointer, struct hpx_buffer *out);
+
 struct hpx_json_scalar {
 	enum hpx_json_kind kind; /* neither array nor object */
 	struct hpx_span text;    /* a string without escapes, another as written */

@@ -379,6 +379,7 @@ static enum hpx_ledger_step read_line(struct hpx_ledger *ledger,
 	if (step != HPX_LEDGER_MORE)
 		return step;
 	ledger->record_count++;
+	record.text = hpx_span_trim(hpx_buffer_span(&ledger->text));
 	*ret_record = record;
 	return HPX_LEDGER_RECORD;
 }

@@ -34,7 +34,8 @@ struct hpx_ledger_settings {
 };
 
 struct hpx_ledger_record {
-	uint64_t line; /* where it begins, from 1 */
+	uint64_t line;        /* where it begins, from 1 */
+	struct hpx_span text; /* JSON lines: the whole of it; CSV: ptr NULL */
 	/* In the order of the settings' columns. ptr NULL: left out, or null. */
 	struct hpx_span values[HPX_LEDGER_COLUMNS_MAX];
 };

@@ -183,6 +183,10 @@ static void enter(struct hpx_record *record, enum hpx_state state,
 		record->status = args->status;
 	switch (state) {
 	case HPX_STATE_COMPLETED:
+		/* Settled without an answer: a failure that was seen on the way is not what
+		 * the operation came to. */
+		if (args->status == 0 && record->status >= 400)
+			record->status = 0;
 		record->kept = args->kept;
 		set_expiry(record, &args->now);
 		break;
@@ -313,7 +317,7 @@ bool hpx_record_valid(const struct hpx_record *record)
 	case HPX_STATE_FAILED_RETRYABLE:
 		return !has_token && record->expires_ms > 0 && !record->kept;
 	case HPX_STATE_COMPLETED:
-		return record->expires_ms > 0 && record->status != 0;
+		return record->expires_ms > 0 && (record->status != 0 || !record->kept);
 	case HPX_STATE_PENDING:
 		return has_token && record->expires_ms > 0 && !record->kept;
 	case HPX_STATE_NONE:

@@ -126,7 +126,8 @@ struct hpx_record {
 	struct hpx_recipe_id recipe;
 	enum hpx_state state;
 	uint32_t attempt;
-	uint32_t status;    /* of the last answer seen, 0 if none */
+	uint32_t status;    /* of the last answer seen, 0 if none; COMPLETED and 0: it happened,
+			     * and nobody saw its answer */
 	bool kept;          /* completed: headers and body are stored */
 	uint64_t owner;     /* the process that holds the lease */
 	int64_t created_ms; /* wall */

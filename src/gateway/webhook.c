@@ -234,6 +234,31 @@ enum hpx_next hpx_step_webhook_ruled(struct hpx_request *request)
 	return answer(request, result);
 }
 
+/* What retries get of a request that was applied; NULL where the message gives none. */
+static const struct hpx_answer *reconstruct(struct hpx_request *request)
+{
+	const struct hpx_answer_rule *rule = &request->head.webhook->answer;
+	struct hpx_provider_object object = {
+		.text = hpx_buffer_span(&request->body.bytes),
+		.content_type = hpx_field_value(&request->head.http, HPX_SPAN("Content-Type")),
+	};
+	struct hpx_request_answer *made = &request->answer;
+
+	if (rule->status == 0 || request->webhook.ruling.received.ruling != HPX_RULING_APPLIED)
+		return NULL;
+	enum hpx_status status = hpx_reconstruct(rule, &object, &made->kept_head, &made->body);
+	if (status != HPX_OK) {
+		hpx_log(HPX_LOG_WARN, "answer_not_reconstructed", "webhook=%.*s problem=%s",
+			HPX_SPAN_ARG(request->head.webhook->name), hpx_status_name(status));
+		return NULL;
+	}
+	made->to_store = (struct hpx_answer){ .status = rule->status,
+					      .kept = true,
+					      .headers = hpx_buffer_span(&made->kept_head),
+					      .body = hpx_buffer_span(&made->body) };
+	return &made->to_store;
+}
+
 /* Two messages that say "not applied" must be as far apart as the slowest original
  * request may take. A sender that signs anew when it sends again then counts as one
  * that still says so, after everything that could have changed it. */
@@ -246,6 +271,7 @@ static enum hpx_next submit(struct hpx_request *request, const struct hpx_operat
 		.settle_after_ms = webhook->settle_after_ms,
 		.confirm_after_ms = webhook->settle_after_ms,
 	};
+	request->webhook.ruling.answer = reconstruct(request);
 	request->reservation.op = (struct hpx_store_op){
 		.verb = HPX_VERB_RULE,
 		.id = *id,

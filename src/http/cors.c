@@ -149,6 +149,7 @@ static const struct hpx_span vary_names[] = { HPX_SPAN_INIT("Origin") };
 static const struct hpx_span exposed_names[] = {
 	HPX_SPAN_INIT("Hapax-Operation"),
 	HPX_SPAN_INIT("Idempotent-Replayed"),
+	HPX_SPAN_INIT("Idempotent-Reconstructed"),
 	HPX_SPAN_INIT("Idempotency-Expires"),
 	HPX_SPAN_INIT("Retry-After"),
 	HPX_SPAN_INIT("Location"),

@@ -98,6 +98,8 @@ enum hpx_field_name hpx_field_name_of(struct hpx_span name)
 		return pick(name, HPX_NAME_AUTHENTICATION_INFO, HPX_NAME_PROXY_AUTHORIZATION);
 	case 22:
 		return pick(name, HPX_NAME_X_HTTP_METHOD_OVERRIDE, HPX_NAME_X_HTTP_METHOD_OVERRIDE);
+	case 24:
+		return pick(name, HPX_NAME_IDEMPOTENT_RECONSTRUCTED, HPX_NAME_IDEMPOTENT_RECONSTRUCTED);
 	case 25:
 		return pick(name, HPX_NAME_STRICT_TRANSPORT_SECURITY,
 			    HPX_NAME_STRICT_TRANSPORT_SECURITY);

@@ -76,6 +76,7 @@
 	X(IDEMPOTENT_REPLAYED, "idempotent-replayed", HPX_FIELD_STATED) \
 	X(PROXY_AUTHORIZATION, "proxy-authorization", HPX_FIELD_HOP) \
 	X(X_HTTP_METHOD_OVERRIDE, "x-http-method-override", 0) \
+	X(IDEMPOTENT_RECONSTRUCTED, "idempotent-reconstructed", HPX_FIELD_STATED) \
 	X(STRICT_TRANSPORT_SECURITY, "strict-transport-security", 0)
 
 enum hpx_field_name {

@@ -8,6 +8,7 @@
 #include "core/decision.h"
 #include "core/pacing.h"
 #include "core/reconcile.h"
+#include "core/reconstruct.h"
 #include "core/signature.h"
 
 /* Where a credential comes from: a file, a variable, or neither. The secret itself
@@ -39,8 +40,9 @@ struct hpx_probe {
 	 * has no {provider_id}. */
 	struct hpx_span get;
 	struct hpx_ruling_mapping mapping;
-	unsigned concurrency; /* calls of one process under way at once */
-	unsigned per_second;  /* of one process */
+	struct hpx_answer_rule answer; /* of an operation that was applied */
+	unsigned concurrency;          /* calls of one process under way at once */
+	unsigned per_second;           /* of one process */
 };
 
 /* `reconcile` of a route or of a target. The rule has its defaults also where
@@ -78,7 +80,8 @@ struct hpx_webhook {
 	struct hpx_span provider_id;             /* JSON pointer to the provider's id; ptr NULL */
 	struct hpx_span target;                  /* whose jobs it is about; ptr NULL: of all targets */
 	struct hpx_ruling_mapping mapping;
-	int64_t settle_after_ms; /* for a ruling of NOT_APPLIED */
+	struct hpx_answer_rule answer; /* of an operation that was applied */
+	int64_t settle_after_ms;       /* for a ruling of NOT_APPLIED */
 	size_t body_bytes_max;
 	unsigned per_second; /* more is 429 */
 	unsigned line;

@@ -4,10 +4,6 @@
 
 #include "base/status.h"
 
-/* A person says "applied" and has no answer to give: retries are told that it
- * happened, with this status. */
-#define STATUS_APPLIED 200
-
 /* Where not even the retention of a broken record can be read. */
 #define RETENTION_MENDED_MS ((int64_t)24 * 60 * 60 * 1000)
 
@@ -150,9 +146,6 @@ static uint32_t status_of(const struct hpx_store_op *op)
 		return op->mark_unknown.status_seen;
 	case HPX_VERB_CONCLUDE:
 		return op->conclude.status_seen;
-	case HPX_VERB_RESOLVE:
-		return !op->resolve.applied ? 0 : answer != NULL ? answer->status :
-								   STATUS_APPLIED;
 	default:
 		return answer != NULL ? answer->status : 0;
 	}

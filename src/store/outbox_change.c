@@ -56,8 +56,9 @@ static enum hpx_move move_of_operation(const struct hpx_outbox_found *found,
 	}
 }
 
-/* That it happened, where nobody knows what was said. */
-static const struct hpx_answer happened = { .status = 200, .kept = false };
+/* That it happened, where nobody knows what was said: the record keeps the status that
+ * was seen, if any. */
+static const struct hpx_answer happened = { .status = 0, .kept = false };
 
 static const struct hpx_answer *answer_of(enum hpx_move move, enum hpx_job_move job_move,
 					  const struct hpx_answer *given)

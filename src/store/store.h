@@ -140,7 +140,7 @@ struct hpx_ruling_update {
 	struct hpx_reconcile_rule rule;
 	uint64_t random;                 /* for the jitter */
 	const struct hpx_answer *answer; /* APPLIED, DECLINED: what retries get; NULL:
-					       * that it happened (200), or was declined (402) */
+					       * that it happened (the status that was seen), or was declined (402) */
 	/* Out. */
 	enum hpx_reconcile_move move; /* STAY also where it was only kept as evidence */
 };

@@ -22,10 +22,11 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/job.h"
+#include "http/field.h"
 #include "http/octet.h"
 
 #define URL_BYTES_MAX 8192
-/* The largest answer of a probe: it has a state and an id, and is no document. */
+/* The largest answer of a probe that is only read for its state: it is no document. */
 #define ANSWER_BYTES_MAX ((size_t)256 * 1024)
 /* Holds two operations with one key. */
 #define ARENA_BYTES_MAX 65536
@@ -88,6 +89,8 @@ static struct hpx_probe_call *call_new(struct hpx_reconciler *reconciler,
 	call->unknown = unknown;
 	call->reconcile = reconcile_of(settings, unknown);
 	hpx_buffer_init(&call->url, URL_BYTES_MAX);
+	hpx_buffer_init(&call->answer_headers, HPX_RECONSTRUCT_HEADERS_MAX);
+	hpx_buffer_init(&call->answer_body, settings->response_body_bytes_max);
 	return call;
 }
 
@@ -95,6 +98,8 @@ static void call_free(struct hpx_probe_call *call)
 {
 	hpx_egress_request_done(&call->request);
 	hpx_buffer_done(&call->url);
+	hpx_buffer_done(&call->answer_headers);
+	hpx_buffer_done(&call->answer_body);
 	hpx_unsettled_free(call->unknown);
 	hpx_settings_unref(call->settings);
 	free(call);
@@ -171,7 +176,8 @@ static void rule(struct hpx_probe_call *call, const struct hpx_received_ruling *
 	HPX_ASSERT(call->state != HPX_PROBE_CALL_RULING);
 	call->state = HPX_PROBE_CALL_RULING;
 	call->update = (struct hpx_ruling_update){ .number = call->unknown->delivery.number,
-						   .received = *received };
+						   .received = *received,
+						   .answer = call->answer.status != 0 ? &call->answer : NULL };
 	if (call->reconcile != NULL)
 		call->update.rule = call->reconcile->rule;
 	hpx_random(&call->update.random, sizeof(call->update.random));
@@ -310,6 +316,43 @@ static enum hpx_status print_url(struct hpx_probe_call *call, const char **ret_r
 	return status == HPX_OK ? hpx_buffer_byte(out, '\0') : status;
 }
 
+/* ---- the operation's answer ---- */
+
+static struct hpx_span header_in(void *user, struct hpx_span name)
+{
+	const struct hpx_egress_request *request = user;
+	struct hpx_field_line line;
+
+	return hpx_field_line_find(hpx_buffer_span(&request->headers_in), name, &line) ?
+		       line.value :
+		       (struct hpx_span){ NULL, 0 };
+}
+
+/* What retries get of a request that was applied. Where no answer can be made of what
+ * the probe was told, the operation is settled without one. */
+static void reconstruct(struct hpx_probe_call *call)
+{
+	const struct hpx_answer_rule *rule = &call->reconcile->probe.answer;
+	struct hpx_egress_request *request = &call->request;
+	struct hpx_provider_object object = { .text = hpx_buffer_span(&request->body_in),
+					      .content_type = header_in(request, HPX_SPAN("Content-Type")),
+					      .header = header_in,
+					      .user = request };
+	enum hpx_status status = request->body_dropped ? HPX_TOO_LARGE : HPX_OK;
+
+	if (rule->status == 0)
+		return;
+	if (status == HPX_OK)
+		status = hpx_reconstruct(rule, &object, &call->answer_headers, &call->answer_body);
+	if (status == HPX_OK)
+		call->answer = (struct hpx_answer){ .status = rule->status,
+						    .kept = true,
+						    .headers = hpx_buffer_span(&call->answer_headers),
+						    .body = hpx_buffer_span(&call->answer_body) };
+	else
+		log_ruling(call, HPX_LOG_WARN, "answer_not_reconstructed", hpx_status_name(status));
+}
+
 /* ---- sending ---- */
 
 static void on_answered(struct hpx_egress_request *request)
@@ -337,6 +380,8 @@ static void on_answered(struct hpx_egress_request *request)
 	}
 	snprintf(call->reason, sizeof(call->reason), "the probe was answered %u: %s",
 		 request->status, hpx_ruling_name(received.ruling));
+	if (received.ruling == HPX_RULING_APPLIED)
+		reconstruct(call);
 	rule(call, &received);
 }
 
@@ -359,7 +404,8 @@ static enum hpx_status submit_probe(struct hpx_probe_call *call)
 		.reuse = true,
 		.connect_timeout_ms = probe->caller.connect_timeout_ms,
 		.timeout_ms = probe->caller.timeout_ms,
-		.answer_bytes_max = ANSWER_BYTES_MAX,
+		.answer_bytes_max = probe->answer.status != 0 ? call->settings->response_body_bytes_max :
+								ANSWER_BYTES_MAX,
 		.ca_file = probe->caller.ca_file,
 		.done = on_answered,
 	};

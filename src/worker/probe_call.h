@@ -84,6 +84,9 @@ struct hpx_probe_call {
 	struct hpx_buffer url;
 	struct hpx_egress_request request;
 	int64_t sent_ms; /* wall */
+	/* The operation's answer, where the probe's rule makes one. */
+	struct hpx_buffer answer_headers, answer_body;
+	struct hpx_answer answer;
 	struct hpx_ruling_update update;
 	struct hpx_store_op op;
 	char reason[HPX_EGRESS_PROBLEM_SIZE + 128];

@@ -18,7 +18,7 @@ CONFIG = {
         {"match": "POST /accepted", "concurrent": "accepted"},
     ],
 }
-EXPOSED = ["hapax-operation", "idempotent-replayed", "idempotency-expires", "retry-after"]
+EXPOSED = ["hapax-operation", "idempotent-replayed", "idempotent-reconstructed", "idempotency-expires", "retry-after"]
 OWN = EXPOSED + ["location", "link"]
 ALLOW, CREDENTIALS = "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials"
 EXPOSE, VARY = "Access-Control-Expose-Headers", "Vary"

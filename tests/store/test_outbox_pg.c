@@ -498,7 +498,7 @@ static void rulings_of_a_batch_share_a_transaction(void **state)
 		assert_status(ops[i].status, HPX_OK);
 	assert_string_equal(hpx_reconcile_name(turns[COUNT].move), "stay");
 	for (unsigned key = 0; key < COUNT; key++)
-		assert_int_equal(record_of(f, key).status, 200);
+		assert_int_equal(record_of(f, key).state, HPX_STATE_COMPLETED);
 	/* The rulings' one, the last one's, and the two that ask here. */
 	assert_in_range(atol(ask(app, "SELECT txid_current()")) - atol(before), 1, 3);
 	PQfinish(app);

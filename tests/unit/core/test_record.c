@@ -182,6 +182,26 @@ static void what_failed_and_happened_is_completed(void **state)
 	}
 }
 
+/* Settled without an answer, an operation has the status that was seen, unless that was a
+ * failure: it happened. */
+static void no_status_is_invented(void **state)
+{
+	static const struct {
+		uint32_t seen, want;
+	} rows[] = { { 0, 0 }, { 201, 201 }, { 303, 303 }, { 404, 0 }, { 500, 0 }, { 504, 0 } };
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct hpx_record r = record_in(HPX_STATE_UNKNOWN, 1);
+		struct hpx_move_args args = args_for(HPX_MOVE_APPLY, nobody);
+		r.status = rows[i].seen;
+		args.status = 0;
+		args.kept = false;
+		assert_status(hpx_record_move(&r, HPX_MOVE_APPLY, &args), HPX_OK);
+		assert_true(hpx_record_valid(&r));
+		assert_int_equal(r.status, rows[i].want);
+	}
+}
+
 static void a_live_lease_is_not_swept(void **state)
 {
 	struct hpx_record r = record_in(HPX_STATE_IN_PROGRESS, 1);
@@ -418,6 +438,7 @@ int main(void)
 		cmocka_unit_test(the_diagram_holds),
 		cmocka_unit_test(another_token_changes_nothing),
 		cmocka_unit_test(what_failed_and_happened_is_completed),
+		cmocka_unit_test(no_status_is_invented),
 		cmocka_unit_test(a_live_lease_is_not_swept),
 		cmocka_unit_test(a_recovery_point_outlives_its_attempt),
 		cmocka_unit_test(only_what_fits_a_header_names_a_point),

@@ -12,7 +12,7 @@
 #define NAMED(origin) "Access-Control-Allow-Origin: " origin "\r\n"
 #define TRUSTED "Access-Control-Allow-Credentials: true\r\n"
 #define EXPOSES(names) "Access-Control-Expose-Headers: " names "\r\n"
-#define OURS "Hapax-Operation, Idempotent-Replayed, Idempotency-Expires, Retry-After"
+#define OURS "Hapax-Operation, Idempotent-Replayed, Idempotent-Reconstructed, Idempotency-Expires, Retry-After"
 #define VARY "Vary: Origin\r\n"
 #define FIRST_SAID NAMED(DESK) TRUSTED "A: b\r\n" EXPOSES("X-One") "vary: Accept\r\n"
 
@@ -69,7 +69,7 @@ static void lines_are_copied_replaced_and_merged(void **state)
 		/* Lists: several lines are one, empty ones none, what is there is not added. */
 		{ &two, HPX_CORS_FIRST, SHOP,
 		  "Vary: Accept\r\nVARY:origin , X\r\nVary:\r\n" EXPOSES("retry-after") EXPOSES("*"),
-		  EXPOSES("retry-after, *, Hapax-Operation, Idempotent-Replayed, "
+		  EXPOSES("retry-after, *, Hapax-Operation, Idempotent-Replayed, Idempotent-Reconstructed, "
 			  "Idempotency-Expires") "Vary: Accept, origin , X\r\n" },
 		{ &two, HPX_CORS_FIRST, SHOP, "Vary: X-Origin, Origins\r\n",
 		  EXPOSES(OURS) "Vary: X-Origin, Origins, Origin\r\n" },

@@ -20,7 +20,7 @@ static void test_settles_by_the_probe(void **state)
 		unsigned status;
 		size_t questions;
 	} rows[] = {
-		{ { .status = 200 }, HPX_STATE_COMPLETED, 200, 1 },
+		{ { .status = 200 }, HPX_STATE_COMPLETED, 0, 1 },
 		{ { .status = 201, .body = "{\"state\":\"declined\"}" }, HPX_STATE_COMPLETED, 402, 1 },
 		{ { .status = 404, .always = true }, HPX_STATE_FAILED_RETRYABLE, 0, 2 },
 	};
@@ -121,7 +121,7 @@ static void test_uses_evidence(void **state)
 	scene_reconcile(scene);
 	scene_await_state(scene, 0, 0, HPX_STATE_COMPLETED);
 	scene_await_state(scene, 0, 1, HPX_STATE_COMPLETED);
-	assert_int_equal(scene_operation(scene, 0, 0).record.status, 200);
+	assert_int_equal(scene_operation(scene, 0, 0).record.status, 0);
 	assert_int_equal(scene_operation(scene, 0, 1).record.status, 402);
 	assert_int_equal(provider_count(&scene->provider), 0);
 }
