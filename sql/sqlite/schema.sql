@@ -2,25 +2,70 @@
 -- was released before this one. What a later release changes is a numbered step
 -- of its own beside this file.
 --
--- Times are milliseconds: created, changed and expires of the wall clock,
--- lease_until of the boot clock. Numbers of states are those of the record
--- (1 in_progress, 2 failed_retryable, 3 completed, 4 unknown, 5 pending) and of
--- a job (1 queued, 2 sending, 3 done, 4 unknown, 5 dead, 6 discarded).
+-- Times are milliseconds: created, changed and expires of the wall clock, until of
+-- the boot clock. Numbers of states are those of the record (1 in_progress,
+-- 2 failed_retryable, 3 completed, 4 unknown, 5 pending) and of a job (1 queued,
+-- 2 sending, 3 done, 4 unknown, 5 dead, 6 discarded).
 --
 -- The file may be an application's own, with its tables beside these: each of
 -- ours says whose it is, and user_version is left to the application.
+--
+-- The plain way of an operation (reserved, answered) is two rows of a generation:
+-- a pair of tables, made by the template at the end of this page, that only grow and
+-- that go as a whole when everything in them has expired. Everything else that can
+-- become of an operation is a row of hapax_aside, which rules over the plain ones.
 
--- A rowid table with a unique 32-byte BLOB: rows are appended, and only the
--- small index of ids is written at random places.
+-- The generations. state: 1 open (reservations go into it), 2 closed, 3 dead (it is
+-- being removed, and look-ups leave it out). class: the retention of its
+-- operations, rounded up to a power of two; retention: the longest of them, as far as
+-- is known. marked: attempts may be under way in it; settled: up to this number none
+-- is, but those in hapax_lease. operations: how many rows, once it is closed;
+-- expires: when to look whether all of it has expired; 0 while it is marked.
+CREATE TABLE hapax_generation (
+	number INTEGER PRIMARY KEY AUTOINCREMENT,
+	class INTEGER NOT NULL,
+	state INTEGER NOT NULL,
+	marked INTEGER NOT NULL,
+	opened INTEGER NOT NULL,
+	closed INTEGER NOT NULL,
+	retention INTEGER NOT NULL,
+	operations INTEGER NOT NULL,
+	settled INTEGER NOT NULL,
+	expires INTEGER NOT NULL,
+	crc INTEGER NOT NULL
+) STRICT;
+
+-- One row: grows with every change of the list above, so that one look tells
+-- whether it is still the list that was read.
+CREATE TABLE hapax_generation_list (
+	one INTEGER PRIMARY KEY CHECK (one = 1),
+	version INTEGER NOT NULL
+) STRICT;
+INSERT INTO hapax_generation_list (one, version) VALUES (1, 1);
+
+-- Which ids a closed generation may have: a Bloom filter of all of them.
+CREATE TABLE hapax_filter (
+	generation INTEGER PRIMARY KEY,
+	bits BLOB NOT NULL,
+	crc INTEGER NOT NULL
+) STRICT;
+
+-- Operations that did not go the plain way: failed, unknown, pending, later attempts
+-- and their answers, recovery points. generation and number name the plain row under
+-- this one, 0 where there is none: whoever removes this row removes that one.
 --
 -- `token` is the current attempt's right to write; `mark` is the hash of the
 -- first attempt's, and with the id the reference that clients get. `when_lost`:
 -- what becomes of a lost attempt (0 unknown, 1 resumed, 2 void); `advanced`:
 -- whether the current attempt committed a part of its work; `point`: its last
--- recovery point, with the data saved there.
-CREATE TABLE hapax_operation (
+-- recovery point, with the data saved there. The checks are CRC-32: crc of the
+-- record's columns and of the other three, text_crc of the texts for people,
+-- point_crc of the point's data, answer_crc of headers and body.
+CREATE TABLE hapax_aside (
 	seq INTEGER PRIMARY KEY,
 	id BLOB NOT NULL UNIQUE,
+	generation INTEGER NOT NULL,
+	number INTEGER NOT NULL,
 	state INTEGER NOT NULL,
 	attempt INTEGER NOT NULL,
 	token BLOB NOT NULL,
@@ -33,47 +78,52 @@ CREATE TABLE hapax_operation (
 	changed INTEGER NOT NULL,
 	expires INTEGER,
 	retention INTEGER NOT NULL,
-	lease_until INTEGER NOT NULL,
 	status INTEGER NOT NULL,
 	kept INTEGER NOT NULL,
-	-- For people.
+	when_lost INTEGER NOT NULL,
+	advanced INTEGER NOT NULL,
+	point TEXT NOT NULL,
+	text_crc INTEGER NOT NULL,
+	point_crc INTEGER NOT NULL,
+	answer_crc INTEGER NOT NULL,
+	crc INTEGER NOT NULL,
 	tenant TEXT NOT NULL,
 	scope TEXT NOT NULL,
 	key TEXT NOT NULL,
 	method TEXT NOT NULL,
 	path TEXT NOT NULL,
 	route TEXT NOT NULL,
-	-- What an application that takes part leaves behind.
-	when_lost INTEGER NOT NULL DEFAULT 0,
-	advanced INTEGER NOT NULL DEFAULT 0,
-	point TEXT NOT NULL DEFAULT '',
-	point_data BLOB
+	point_data BLOB,
+	headers BLOB,
+	body BLOB
 ) STRICT;
 
 -- Each is as small as the list it serves: the sweeper's, the reaper's, the
 -- operator's, and one more so that states can be counted without reading rows.
-CREATE INDEX hapax_operation_lease ON hapax_operation (lease_until) WHERE state = 1;
-CREATE INDEX hapax_operation_expires ON hapax_operation (expires) WHERE expires IS NOT NULL;
-CREATE INDEX hapax_operation_unknown ON hapax_operation (changed) WHERE state = 4;
-CREATE INDEX hapax_operation_failed ON hapax_operation (changed) WHERE state = 2;
-CREATE INDEX hapax_operation_pending ON hapax_operation (expires) WHERE state = 5;
+CREATE INDEX hapax_aside_progress ON hapax_aside (owner) WHERE state = 1;
+CREATE INDEX hapax_aside_expires ON hapax_aside (expires) WHERE expires IS NOT NULL;
+CREATE INDEX hapax_aside_unknown ON hapax_aside (changed) WHERE state = 4;
+CREATE INDEX hapax_aside_failed ON hapax_aside (changed) WHERE state = 2;
+CREATE INDEX hapax_aside_pending ON hapax_aside (expires) WHERE state = 5;
+CREATE INDEX hapax_aside_copy ON hapax_aside (generation, number) WHERE generation > 0;
 
--- The stored answer. The check is the CRC-32 of the operation's id, the length
--- of the headers, the headers and the body.
-CREATE TABLE hapax_response (
-	seq INTEGER PRIMARY KEY REFERENCES hapax_operation (seq),
-	headers BLOB NOT NULL,
-	body BLOB NOT NULL,
-	crc INTEGER NOT NULL
-) STRICT;
+-- All operations, for people; with each generation, the keeper makes it anew over that
+-- one too. place: plain or aside.
+CREATE VIEW hapax_operation AS SELECT id, state, attempt, status, created, changed, expires, tenant, scope, key, method, path, route, generation, 'aside' AS place FROM hapax_aside;
 
--- Renewals, apart from the operation: a short request never writes here. The
--- later of the two ends counts, as long as the token is the operation's.
+-- Leases of attempts that applications began, and renewals by applications of the
+-- server's attempts, whose leases are in its memory. A lease counts for the attempt
+-- with its token and no other. generation: where the attempt's plain row is; 0 where
+-- the attempt is in hapax_aside.
 CREATE TABLE hapax_lease (
-	seq INTEGER PRIMARY KEY REFERENCES hapax_operation (seq),
 	token BLOB NOT NULL,
-	until INTEGER NOT NULL
-) STRICT;
+	id BLOB NOT NULL,
+	generation INTEGER NOT NULL,
+	until INTEGER NOT NULL,
+	PRIMARY KEY (token, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX hapax_lease_until ON hapax_lease (until);
+CREATE INDEX hapax_lease_generation ON hapax_lease (generation) WHERE generation > 0;
 
 CREATE TABLE hapax_recipe (
 	id BLOB NOT NULL PRIMARY KEY,
@@ -179,3 +229,43 @@ CREATE TABLE hapax_reconcile (
 CREATE INDEX hapax_reconcile_due ON hapax_reconcile (lane, ask_at) WHERE person = 0 AND ask_at > 0;
 -- With what it is narrowed by: they are counted without a look at the rows.
 CREATE INDEX hapax_reconcile_person ON hapax_reconcile (person, job) WHERE person = 1;
+
+-- The template of a generation; # is its number.
+--
+-- An operation's first attempt, appended when it is reserved. id is the first half of
+-- the operation's id, rest the second; the mark is the hash of the token. crc is the
+-- CRC-32 of all columns.
+CREATE TABLE hapax_operation_# (
+	seq INTEGER PRIMARY KEY,
+	id BLOB NOT NULL,
+	rest BLOB NOT NULL,
+	token BLOB NOT NULL,
+	fingerprint BLOB NOT NULL,
+	recipe BLOB NOT NULL,
+	tenant_hash BLOB NOT NULL,
+	owner INTEGER NOT NULL,
+	created INTEGER NOT NULL,
+	retention INTEGER NOT NULL,
+	when_lost INTEGER NOT NULL,
+	tenant TEXT NOT NULL,
+	scope TEXT NOT NULL,
+	key TEXT NOT NULL,
+	method TEXT NOT NULL,
+	path TEXT NOT NULL,
+	route TEXT NOT NULL,
+	crc INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX hapax_id_# ON hapax_operation_# (id);
+
+-- Its answer, appended under the same number: without one the attempt is in progress.
+-- crc is the CRC-32 of the operation's id and token and of all columns.
+CREATE TABLE hapax_answer_# (
+	seq INTEGER PRIMARY KEY,
+	changed INTEGER NOT NULL,
+	expires INTEGER NOT NULL,
+	status INTEGER NOT NULL,
+	kept INTEGER NOT NULL,
+	headers BLOB NOT NULL,
+	body BLOB NOT NULL,
+	crc INTEGER NOT NULL
+) STRICT;

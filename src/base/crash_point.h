@@ -14,6 +14,14 @@
 	X(batch_begun, "the batch's transaction is open") \
 	X(batch_written, "the batch is written, not committed") \
 	X(batch_committed, "the batch is committed, nobody was told") \
+	X(generation_closed, "SQLite: a generation is marked closed, not committed") \
+	X(generation_opened, "SQLite: a new generation's tables are made, not committed") \
+	X(generation_settled, "SQLite: a closed generation has no attempt under way any more, not committed") \
+	X(generation_filtered, "SQLite: a closed generation's filter is written, not committed") \
+	X(filter_stored, "SQLite: a closed generation's filter is committed, nobody uses it") \
+	X(generation_dead, "SQLite: a generation is marked dead and its index dropped, not committed") \
+	X(generation_reaped, "SQLite: rows of a dead generation are deleted, not committed") \
+	X(generation_dropped, "SQLite: a dead generation's tables are dropped, not committed") \
 	X(reserve_done, "the reservation is durable, nothing was sent") \
 	X(async_accepted, "the operation and its job are durable, nobody was told") \
 	X(send_before, "connected, no byte handed to the socket") \

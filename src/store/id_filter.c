@@ -3,47 +3,55 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/status.h"
-
-#define ID_BYTES 2
 
 /* All bits of an id lie in one line of the processor's cache: asking costs one
  * look at memory. */
 #define BLOCK_WORDS 8
+#define BLOCK_BYTES ((size_t)BLOCK_WORDS * 8)
 #define BLOCK_BITS (BLOCK_WORDS * 64)
-#define BITS_EACH 5
+#define BITS_EACH 7
+/* Bits for each id. */
+#define BITS_OF_ID 20
 
 struct hpx_id_filter {
-	_Atomic uint64_t count;
-	uint64_t full_at;
-	uint64_t block_mask;
-	size_t bytes;
+	uint64_t block_count;
 	_Atomic uint64_t *words;
 };
 
-struct hpx_id_filter *hpx_id_filter_new(size_t bytes, uint64_t expected)
+static struct hpx_id_filter *filter_of_blocks(uint64_t block_count)
 {
 	struct hpx_id_filter *filter = calloc(1, sizeof(*filter));
-	void *words;
 
-	/* The blocks are found by a mask. */
-	HPX_ASSERT(bytes >= BLOCK_BITS / 8 && (bytes & (bytes - 1)) == 0);
+	HPX_ASSERT(block_count > 0);
 	if (filter == NULL)
 		return NULL;
-	/* Zero, and aligned to its blocks. */
-	words = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (words == MAP_FAILED) {
+	/* Aligned to its blocks. */
+	filter->words = aligned_alloc(BLOCK_BYTES, block_count * BLOCK_BYTES);
+	if (filter->words == NULL) {
 		free(filter);
 		return NULL;
 	}
-	filter->words = words;
-	filter->bytes = bytes;
-	filter->block_mask = bytes * 8 / BLOCK_BITS - 1;
-	filter->full_at = bytes / ID_BYTES;
-	if (filter->full_at < expected + expected / 2)
-		filter->full_at = expected + expected / 2;
+	filter->block_count = block_count;
+	memset((void *)filter->words, 0, block_count * BLOCK_BYTES);
+	return filter;
+}
+
+struct hpx_id_filter *hpx_id_filter_new(uint64_t ids)
+{
+	return filter_of_blocks(ids * BITS_OF_ID / BLOCK_BITS + 1);
+}
+
+struct hpx_id_filter *hpx_id_filter_of(struct hpx_span bytes)
+{
+	struct hpx_id_filter *filter;
+
+	if (bytes.len == 0 || bytes.len % BLOCK_BYTES != 0)
+		return NULL;
+	filter = filter_of_blocks(bytes.len / BLOCK_BYTES);
+	if (filter != NULL)
+		memcpy((void *)filter->words, bytes.ptr, bytes.len);
 	return filter;
 }
 
@@ -51,58 +59,57 @@ void hpx_id_filter_free(struct hpx_id_filter *filter)
 {
 	if (filter == NULL)
 		return;
-	munmap((void *)filter->words, filter->bytes);
+	free((void *)filter->words);
 	free(filter);
 }
 
-static _Atomic uint64_t *block_of(const struct hpx_id_filter *filter, const struct hpx_operation_id *id)
+struct hpx_span hpx_id_filter_bytes(const struct hpx_id_filter *filter)
 {
-	uint64_t hash;
-
-	memcpy(&hash, id->bytes, sizeof(hash));
-	return filter->words + (hash & filter->block_mask) * BLOCK_WORDS;
+	return hpx_span((const char *)filter->words, filter->block_count * BLOCK_BYTES);
 }
 
-/* The i-th bit of an id within its block: two bytes each, behind those that
- * chose the block. */
-static unsigned bit_of(const struct hpx_operation_id *id, unsigned i)
+/* By the first eight bytes: the part of them in front, so that any number of blocks
+ * is chosen from evenly. */
+static _Atomic uint64_t *block_of(const struct hpx_id_filter *filter, const uint8_t *id)
 {
-	const uint8_t *two = id->bytes + sizeof(uint64_t) + 2 * (size_t)i;
+	uint64_t hash = 0;
 
-	return ((unsigned)two[0] << 8 | two[1]) % BLOCK_BITS;
+	for (int i = 0; i < 8; i++)
+		hash = hash << 8 | id[i];
+	return filter->words +
+	       (uint64_t)((unsigned __int128)hash * filter->block_count >> 64) * BLOCK_WORDS;
 }
 
-void hpx_id_filter_add(struct hpx_id_filter *filter, const struct hpx_operation_id *id)
+/* The places of an id's bits within its block, nine bits each, of the second eight
+ * bytes. */
+static uint64_t bits_of(const uint8_t *id)
+{
+	uint64_t bits;
+
+	memcpy(&bits, id + 8, sizeof(bits));
+	return bits;
+}
+
+void hpx_id_filter_add(struct hpx_id_filter *filter, const uint8_t *id)
 {
 	_Atomic uint64_t *block = block_of(filter, id);
+	uint64_t bits = bits_of(id);
 
-	for (unsigned i = 0; i < BITS_EACH; i++) {
-		unsigned bit = bit_of(id, i);
-		atomic_fetch_or_explicit(&block[bit / 64], (uint64_t)1 << bit % 64,
-					 memory_order_relaxed);
-	}
-	atomic_fetch_add_explicit(&filter->count, 1, memory_order_relaxed);
+	for (unsigned i = 0; i < BITS_EACH; i++, bits >>= 9)
+		atomic_fetch_or_explicit(&block[bits % BLOCK_BITS / 64],
+					 (uint64_t)1 << bits % 64, memory_order_relaxed);
 }
 
-bool hpx_id_filter_may_have(const struct hpx_id_filter *filter, const struct hpx_operation_id *id)
+bool hpx_id_filter_may_have(const struct hpx_id_filter *filter, const uint8_t *id)
 {
 	_Atomic uint64_t *block = block_of(filter, id);
+	uint64_t bits = bits_of(id);
 
-	for (unsigned i = 0; i < BITS_EACH; i++) {
-		unsigned bit = bit_of(id, i);
-		uint64_t word = atomic_load_explicit(&block[bit / 64], memory_order_relaxed);
-		if ((word >> bit % 64 & 1) == 0)
+	for (unsigned i = 0; i < BITS_EACH; i++, bits >>= 9) {
+		uint64_t word = atomic_load_explicit(&block[bits % BLOCK_BITS / 64],
+						     memory_order_relaxed);
+		if ((word >> bits % 64 & 1) == 0)
 			return false;
 	}
 	return true;
-}
-
-uint64_t hpx_id_filter_count(const struct hpx_id_filter *filter)
-{
-	return atomic_load_explicit(&filter->count, memory_order_relaxed);
-}
-
-bool hpx_id_filter_is_full(const struct hpx_id_filter *filter)
-{
-	return hpx_id_filter_count(filter) >= filter->full_at;
 }

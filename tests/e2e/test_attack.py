@@ -701,7 +701,7 @@ def test_unreadable_is_unknown_everywhere(site):
     key = new_key()
     first = one.gateway.post(key=key)
     db = sqlite3.connect(one.gateway.folder / "hapax.db")
-    db.execute("UPDATE hapax_operation SET fingerprint = x'00'")
+    db.execute("UPDATE hapax_operation_1 SET fingerprint = x'00'")
     db.commit()
     db.close()
     check.problem(one.gateway.post(key=key), "idempotency_outcome_unknown")

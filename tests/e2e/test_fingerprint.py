@@ -239,6 +239,17 @@ def fingerprint_of_version_1(method, path, media_type, canonical):
     return hashlib.sha256(b"".join(parts)).digest()
 
 
+def check_of_row(row):
+    """The check of a plain row, as the store makes it: CRC-32 over its columns, numbers as
+    eight bytes and texts with their length."""
+    names = ("id", "rest", "token", "fingerprint", "recipe", "tenant_hash")
+    numbers = ("owner", "created", "retention", "when_lost")
+    texts = [row[name].encode() for name in ("tenant", "scope", "key", "method", "path", "route")]
+    parts = [row[name] for name in names] + [struct.pack("<q", row[name]) for name in numbers]
+    parts += [struct.pack("<q", len(text)) + text for text in texts]
+    return zlib.crc32(b"".join(parts))
+
+
 def test_record_of_an_older_recipe(site):
     """A record that was made by version 1 is compared by version 1: its retry is
     one, whatever counts in new records."""
@@ -249,8 +260,13 @@ def test_record_of_an_older_recipe(site):
     db = sqlite3.connect(gateway.folder / "hapax.db")
     recipe = hashlib.sha256(b"1").digest()[:16]
     db.execute("INSERT INTO hapax_recipe (id, text) VALUES (?, '1')", (recipe,))
-    db.execute("UPDATE hapax_operation SET recipe = ?, fingerprint = ?",
-               (recipe, fingerprint_of_version_1(b"POST", b"/old", JSON.encode(), b'{"a":2,"b":1}')))
+    db.row_factory = sqlite3.Row
+    row = dict(db.execute("SELECT * FROM hapax_operation_1").fetchone())
+    assert row["crc"] == check_of_row(row)
+    row["recipe"] = recipe
+    row["fingerprint"] = fingerprint_of_version_1(b"POST", b"/old", JSON.encode(), b'{"a":2,"b":1}')
+    db.execute("UPDATE hapax_operation_1 SET recipe = ?, fingerprint = ?, crc = ?",
+               (row["recipe"], row["fingerprint"], check_of_row(row)))
     db.commit()
     db.close()
     check.same_answer(first, gateway.post("/old", **sent))

@@ -142,7 +142,7 @@ long library_rows(struct library_fixture *p, const char *table, const char *wher
 void library_expire_leases(struct library_fixture *p)
 {
 	library_sql(p, p->postgres ? "UPDATE hapax.operation SET lease_until = 1" :
-				     "UPDATE hapax_operation SET lease_until = 1");
+				     "UPDATE hapax_lease SET until = 1");
 }
 
 void library_forget(struct library_fixture *p, const char *reference)

@@ -17,7 +17,8 @@
 
 enum { BODY = 1,
        A = 11,
-       B = 12 };
+       B = 12,
+       C = 13 };
 
 static void raw(const char *path, const char *sql)
 {
@@ -246,9 +247,9 @@ static void migrate_tells_from_and_to(void **state)
 	unlink(f->path);
 	assert_status(hpx_store_migrate(&options, &done, problem), HPX_OK);
 	assert_int_equal(done.from, 0);
-	assert_int_equal(done.to, 4);
+	assert_int_equal(done.to, 5);
 	assert_status(hpx_store_migrate(&options, &done, problem), HPX_OK);
-	assert_int_equal(done.from, 4);
+	assert_int_equal(done.from, 5);
 	fixture_open(f);
 }
 
@@ -261,12 +262,12 @@ static void an_older_file_is_refused(void **state)
 
 	reserve(f, 1, BODY, A);
 	fixture_close(f);
-	raw(f->path, "UPDATE hapax_schema_version SET version = 3");
+	raw(f->path, "UPDATE hapax_schema_version SET version = 4");
 	assert_status(try_open(&options, problem), HPX_UNSUPPORTED);
-	assert_non_null(strstr(problem, "schema 3 of before the first release"));
+	assert_non_null(strstr(problem, "schema 4 of before the first release"));
 	assert_non_null(strstr(problem, "move it away"));
 	assert_status(hpx_store_migrate(&options, &done, problem), HPX_UNSUPPORTED);
-	raw(f->path, "UPDATE hapax_schema_version SET version = 4");
+	raw(f->path, "UPDATE hapax_schema_version SET version = 5");
 	fixture_open(f);
 }
 
@@ -349,47 +350,114 @@ static void a_process_killed_after_its_commit_lost_nothing(void **state)
 	assert_string_equal(state_of(f, 2), "unknown");
 }
 
+#define ASIDE "UPDATE hapax_aside SET "
+
+/* A person's hand leaves no check: as the driver would have written the row. */
+static void mend_generation(struct fixture *f)
+{
+	struct hpx_sqlite_generation g = { .number = 1, .state = HPX_GENERATION_OPEN, .readable = true };
+	struct hpx_sqlite_db db = { .list_version = 0 };
+	sqlite3_stmt *stmt = NULL;
+	int64_t *const fields[] = { &g.class_ms, &g.opened_ms, &g.closed_ms, &g.retention_ms,
+				    &g.operations, &g.settled, &g.expires_ms };
+
+	assert_int_equal(sqlite3_open(f->path, &db.handle), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db.handle, "SELECT class, opened, closed, retention, "
+						       "operations, settled, expires FROM hapax_generation",
+					    -1, &stmt, NULL),
+			 SQLITE_OK);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	for (int i = 0; i < 7; i++)
+		*fields[i] = sqlite3_column_int64(stmt, i);
+	sqlite3_finalize(stmt);
+	assert_status(hpx_sqlite_generation_put(&db, &g), HPX_OK);
+	hpx_sqlite_db_close(&db);
+}
+
 /* Mistake 19: a corrupt record is deleted and the payment runs again. */
 static void a_row_that_cannot_be_read_counts_as_unknown(void **state)
 {
 	static const char *const damages[] = {
-		"UPDATE hapax_operation SET when_lost = 3",
-		"UPDATE hapax_operation SET advanced = 2",
-		"UPDATE hapax_operation SET point = 'two words'",
-		"UPDATE hapax_operation SET token = x'00'",
-		"UPDATE hapax_operation SET mark = zeroblob(16)",
-		"UPDATE hapax_operation SET fingerprint = x''",
-		"UPDATE hapax_operation SET recipe = x'0102'",
-		"UPDATE hapax_operation SET tenant_hash = x'0102'",
-		"UPDATE hapax_operation SET state = 9",
-		"UPDATE hapax_operation SET state = 0",
-		"UPDATE hapax_operation SET state = 4",
-		"UPDATE hapax_operation SET attempt = 0",
-		"UPDATE hapax_operation SET attempt = -1",
-		"UPDATE hapax_operation SET expires = NULL",
-		"UPDATE hapax_operation SET expires = -5",
-		"UPDATE hapax_operation SET retention = -1",
-		"UPDATE hapax_operation SET status = 0",
-		"UPDATE hapax_operation SET status = 70000",
-		"UPDATE hapax_operation SET kept = 2",
-		"DELETE FROM hapax_response",
-		"UPDATE hapax_response SET body = x'00'",
-		"UPDATE hapax_response SET crc = crc + 1",
+		"UPDATE hapax_operation_1 SET when_lost = 3",
+		"UPDATE hapax_operation_1 SET when_lost = 1",
+		"UPDATE hapax_operation_1 SET token = x'00'",
+		"UPDATE hapax_operation_1 SET token = zeroblob(16)",
+		"UPDATE hapax_operation_1 SET rest = zeroblob(16)",
+		"UPDATE hapax_operation_1 SET fingerprint = x''",
+		"UPDATE hapax_operation_1 SET fingerprint = zeroblob(32)",
+		"UPDATE hapax_operation_1 SET recipe = x'0102'",
+		"UPDATE hapax_operation_1 SET tenant_hash = x'0102'",
+		"UPDATE hapax_operation_1 SET owner = owner + 1",
+		"UPDATE hapax_operation_1 SET created = created + 1",
+		"UPDATE hapax_operation_1 SET retention = -1",
+		"UPDATE hapax_operation_1 SET key = 'another'",
+		"UPDATE hapax_operation_1 SET route = ''",
+		"UPDATE hapax_operation_1 SET crc = crc + 1",
+		"DELETE FROM hapax_answer_1; UPDATE hapax_generation SET marked = 0",
+		"UPDATE hapax_answer_1 SET changed = changed + 1",
+		"UPDATE hapax_answer_1 SET expires = expires + 1",
+		"UPDATE hapax_answer_1 SET expires = -5",
+		"UPDATE hapax_answer_1 SET status = 0",
+		"UPDATE hapax_answer_1 SET status = 200",
+		"UPDATE hapax_answer_1 SET status = 70000",
+		"UPDATE hapax_answer_1 SET kept = 2",
+		"UPDATE hapax_answer_1 SET kept = 0",
+		"UPDATE hapax_answer_1 SET body = x'00'",
+		"UPDATE hapax_answer_1 SET crc = crc + 1",
 		/* A byte changes sides. */
-		"UPDATE hapax_response SET headers = x'00', body = x'01', crc = 0",
-		"UPDATE hapax_response SET body = CAST(headers || body AS BLOB), headers = x''",
+		"UPDATE hapax_answer_1 SET headers = x'00', body = x'01', crc = 0",
+		"UPDATE hapax_answer_1 SET body = CAST(headers || body AS BLOB), headers = x''",
+		/* Of one that is aside. */
+		ASIDE "when_lost = 3",
+		ASIDE "advanced = 2",
+		ASIDE "advanced = 1",
+		ASIDE "point = 'two words'",
+		ASIDE "token = x'00'",
+		ASIDE "mark = zeroblob(16)",
+		ASIDE "fingerprint = x''",
+		ASIDE "recipe = x'0102'",
+		ASIDE "tenant_hash = x'0102'",
+		ASIDE "state = 9",
+		ASIDE "state = 0",
+		ASIDE "state = 4",
+		ASIDE "attempt = 0",
+		ASIDE "attempt = -1",
+		ASIDE "attempt = 7",
+		ASIDE "expires = NULL",
+		ASIDE "expires = -5",
+		ASIDE "retention = -1",
+		ASIDE "status = 0",
+		ASIDE "status = 70000",
+		ASIDE "kept = 2",
+		ASIDE "number = number + 1",
+		ASIDE "path = '/'",
+		ASIDE "headers = NULL, body = NULL",
+		ASIDE "body = x'00'",
+		ASIDE "answer_crc = answer_crc + 1",
+		ASIDE "body = CAST(headers || body AS BLOB), headers = x''",
 	};
 	struct fixture *f = *state;
 
 	for (unsigned key = 0; key < sizeof(damages) / sizeof(damages[0]); key++) {
+		print_message("%s\n", damages[key]);
+		bool aside = strncmp(damages[key], ASIDE, sizeof(ASIDE) - 1) == 0;
 		struct hpx_store_op op = op_of(HPX_VERB_FORGET, key, A);
 		struct hpx_ask ask = ask_of(f->store, key, BODY, B);
 		struct hpx_decision decision = { .kind = HPX_DECISION_COUNT };
 		struct hpx_answer *replay = NULL;
 
+		fixture_afresh(f);
 		reserve(f, key, BODY, A);
-		complete(f, key, A, "body");
+		if (aside) {
+			assert_status(act(f, HPX_VERB_FAIL, key, A), HPX_OK);
+			assert_string_equal(reserve(f, key, BODY, C), "retried");
+		}
+		complete(f, key, aside ? C : A, "body");
+		fixture_close(f);
 		raw(f->path, damages[key]);
+		if (strstr(damages[key], "marked") != NULL)
+			mend_generation(f);
+		fixture_open(f);
 		if (strcmp(state_of(f, key), "unreadable") != 0)
 			fail_msg("%s: %s", damages[key], state_of(f, key));
 		assert_string_equal(reserve(f, key, BODY, B), "unknown");
@@ -398,31 +466,14 @@ static void a_row_that_cannot_be_read_counts_as_unknown(void **state)
 		assert_null(replay);
 		/* Neither the reaper nor a person without force removes it. */
 		advance(f, RETENTION_MS + 1);
-		if (strstr(damages[key], "response") == NULL)
-			assert_int_equal(reap(f), 0);
+		reap(f);
+		reap(f);
 		assert_status(run_op(f, &op), HPX_CORRUPT);
 		assert_string_equal(state_of(f, key), "unreadable");
 		op.forget.force = true;
 		assert_status(run_op(f, &op), HPX_OK);
 		assert_string_equal(state_of(f, key), "none");
-		assert_string_equal(events_of(f, key), "forgotten");
-	}
-}
-
-/* A row's number is the file's to say: any is one. */
-static void a_row_of_any_number_is_read(void **state)
-{
-	struct fixture *f = *state;
-
-	for (unsigned key = 1; key <= 2; key++) {
-		struct hpx_store_op op = op_of(HPX_VERB_READ_POINT, key, A);
-		reserve(f, key, BODY, A);
-		raw(f->path, key == 1 ? "UPDATE hapax_operation SET seq = 0" :
-					"UPDATE hapax_operation SET seq = -7 WHERE seq <> 0");
-		assert_status(run_op(f, &op), HPX_OK);
-		hpx_store_op_drop(&op);
-		assert_status(complete(f, key, A, "late"), HPX_OK);
-		assert_string_equal(body_of(f, key), "late");
+		assert_non_null(strstr(events_of(f, key), "forgotten"));
 	}
 }
 
@@ -431,7 +482,7 @@ static void a_broken_row_does_not_take_a_late_answer(void **state)
 	struct fixture *f = *state;
 
 	reserve(f, 1, BODY, A);
-	raw(f->path, "UPDATE hapax_operation SET mark = x'01'");
+	raw(f->path, "UPDATE hapax_operation_1 SET recipe = x'01'");
 	assert_status(complete(f, 1, A, "x"), HPX_CORRUPT);
 	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_CORRUPT);
 	advance(f, LEASE_MS + 1);
@@ -447,7 +498,7 @@ static void a_person_mends_a_broken_row_by_force(void **state)
 
 	reserve(f, 1, BODY, A);
 	complete(f, 1, A, "lost");
-	raw(f->path, "DELETE FROM hapax_response");
+	raw(f->path, "UPDATE hapax_answer_1 SET body = x'00'");
 	op.resolve.applied = true;
 	op.resolve.answer = &answer;
 	assert_status(run_op(f, &op), HPX_CORRUPT);
@@ -466,7 +517,7 @@ static void broken_rows_are_on_the_list_of_unknowns(void **state)
 
 	reserve(f, 1, BODY, A);
 	complete(f, 1, A, "x");
-	raw(f->path, "UPDATE hapax_operation SET fingerprint = x'00'");
+	raw(f->path, "UPDATE hapax_operation_1 SET fingerprint = x'00'");
 	assert_status(hpx_store_list(f->reader, &query, &f->arena, &entries, &count), HPX_OK);
 	assert_int_equal(count, 1);
 	assert_false(entries[0].readable);
@@ -664,7 +715,7 @@ static void a_reader_that_lingers_delays_no_write(void **state)
 	memset(body, 'x', sizeof(body) - 1);
 	reserve(f, 0, BODY, A);
 	assert_int_equal(sqlite3_open(f->path, &reader), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM hapax_operation", NULL,
+	assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM hapax_operation_1", NULL,
 				      NULL, NULL),
 			 SQLITE_OK);
 	for (unsigned key = 1; key < BEYOND; key++) {
@@ -702,7 +753,6 @@ int main(void)
 		ON_SQLITE(a_command_beside_the_server_leaves_its_leases_alone),
 		ON_SQLITE(a_process_killed_after_its_commit_lost_nothing),
 		ON_SQLITE(a_row_that_cannot_be_read_counts_as_unknown),
-		ON_SQLITE(a_row_of_any_number_is_read),
 		ON_SQLITE(a_broken_row_does_not_take_a_late_answer),
 		ON_SQLITE(a_person_mends_a_broken_row_by_force),
 		ON_SQLITE(broken_rows_are_on_the_list_of_unknowns),

@@ -232,6 +232,12 @@ static void tidying_finds_what_is_lost_and_what_expired(void **state)
 	begin_with(p->hapax, &lost, NULL);
 	begin_with(p->hapax, &old, &operation);
 	assert_result(complete_with(p->hapax, operation.lease, "done", problem), HAPAX_OK, problem);
+	/* On SQLite a plain row goes with its generation, which is open for ten minutes at
+	 * least; one that was used again goes by itself. */
+	while (!p->postgres && strcmp(begin_with(p->hapax, &old, &operation), "execute") != 0)
+		poll(NULL, 0, 2);
+	if (!p->postgres)
+		assert_result(complete_with(p->hapax, operation.lease, "again", problem), HAPAX_OK, problem);
 	tidy_until_none(p, "key = 'old'");
 	library_expire_leases(p);
 	tidy_until_none(p, "state = 1");
@@ -240,18 +246,38 @@ static void tidying_finds_what_is_lost_and_what_expired(void **state)
 
 /* ---- a record that a gateway made ---- */
 
+/* As a gateway reserves it, by a recipe of its own; the lease is the one it passes on. */
+static void begin_by_recipe(struct library_fixture *p, const struct hapax_begin *begin,
+			    struct hapax_operation *operation)
+{
+	struct hpx_store_options options = { .url = hpx_span_of(p->url) };
+	struct hpx_policy policy = { .lease_ms = 60000, .retention_ms = 86400000 };
+	struct hpx_ask ask = { .owner = 0 };
+	struct hpx_store_op op = { .verb = HPX_VERB_RESERVE, .reserve = { .ask = &ask, .policy = &policy } };
+	struct hpx_store_op *ops = &op;
+	struct hpx_store *store = NULL;
+
+	assert_status(hpx_operation_id(hpx_span_of(begin->tenant), hpx_span_of(begin->scope),
+				       hpx_span_of(begin->key), &ask.id),
+		      HPX_OK);
+	memcpy(ask.fingerprint, begin->fingerprint, sizeof(ask.fingerprint));
+	memset(ask.recipe.bytes, 0xab, sizeof(ask.recipe.bytes));
+	hpx_token_make(&ask.token);
+	assert_status(hpx_store_open(&options, &store, NULL), HPX_OK);
+	assert_status(hpx_store_run(store, &ops, 1, NULL), HPX_OK);
+	assert_status(op.status, HPX_OK);
+	assert_string_equal(hpx_decision_name(op.decision.kind), "created");
+	hpx_store_close(store);
+	hpx_lease_print(&ask.id, &ask.token, operation->lease);
+}
+
 static void other_recipes_are_compared_by_the_fingerprint(void **state)
 {
 	struct library_fixture *p = *state;
 	struct hapax_begin begin = begin_of("k", 1), other = begin_of("k", 2);
 	struct hapax_operation operation = { .size = sizeof(operation) };
-	char sql[128];
 
-	begin_with(p->hapax, &begin, &operation);
-	snprintf(sql, sizeof(sql), "UPDATE hapax%soperation SET recipe = %s", p->postgres ? "." : "_",
-		 p->postgres ? "repeat('ab', 16)::uuid" :
-			       "x'abababababababababababababababab'");
-	library_sql(p, sql);
+	begin_by_recipe(p, &begin, &operation);
 	assert_string_equal(begin_with(p->hapax, &begin, NULL), "in_progress");
 	assert_string_equal(begin_with(p->hapax, &other, NULL), "mismatch");
 	assert_result(complete_with(p->hapax, operation.lease, "done", problem), HAPAX_OK, problem);

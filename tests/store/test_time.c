@@ -204,11 +204,21 @@ static void the_reaper_takes_what_has_expired_and_nothing_else(void **state)
 	act(f, HPX_VERB_FAIL, 4, A);
 	assert_int_equal(reap(f), 0);
 	advance(f, RETENTION_MS + 1);
-	assert_int_equal(reap(f), 2);
+	assert_int_equal(reap(f), fixture_is_sqlite(f) ? 1 : 2);
 	assert_string_equal(state_of(f, 1), "in_progress");
 	assert_string_equal(state_of(f, 2), "unknown");
-	assert_string_equal(state_of(f, 3), "none");
 	assert_string_equal(state_of(f, 4), "none");
+	/* On SQLite plain rows go with their generation, once all in it have expired. */
+	if (fixture_is_sqlite(f)) {
+		assert_string_equal(state_of(f, 3), "completed");
+		assert_status(complete(f, 1, A, "late"), HPX_OK);
+		assert_int_equal(reap(f), 0);
+		advance(f, RETENTION_MS + 1);
+		reap(f);
+		assert_string_equal(state_of(f, 1), "none");
+		assert_string_equal(state_of(f, 2), "unknown");
+	}
+	assert_string_equal(state_of(f, 3), "none");
 	/* Events outlive the record, for their own retention. */
 	assert_string_equal(events_of(f, 4), "not_executed");
 	advance(f, 7 * (int64_t)RETENTION_MS);

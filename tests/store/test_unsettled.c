@@ -405,8 +405,9 @@ static void what_cannot_be_asked_about_leaves_its_lane(void **state)
 	lose(f, 2);
 	assert_int_equal(find_due(f, due, 4), 2);
 	/* One is unreadable, one is not unknown any more, behind the store's back. */
-	run_sql(f, "UPDATE %soperation SET fingerprint = substr(fingerprint, 1, 5) "
-		   "WHERE key = 'key-1'");
+	run_sql(f, fixture_is_postgres(f) ?
+			   "UPDATE %soperation SET fingerprint = substr(fingerprint, 1, 5) WHERE key = 'key-1'" :
+			   "UPDATE %saside SET fingerprint = substr(fingerprint, 1, 5) WHERE key = 'key-1'");
 	run_sql(f, fixture_is_postgres(f) ? "UPDATE %sreconcile SET mark = id WHERE id IN "
 					    "(SELECT id FROM %soperation WHERE key = 'key-2')" :
 					    "UPDATE %sreconcile SET mark = substr(id, 1, 16) WHERE id IN "

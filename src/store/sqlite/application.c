@@ -51,24 +51,24 @@ static enum hpx_status replace(struct hpx_sqlite_db *db, const struct hpx_record
 
 /* Executed again: the job is there from the attempt before, and has another
  * attempt's request to deliver. */
-static enum hpx_status requeue(struct hpx_sqlite_db *db, const struct hpx_change *change,
+static enum hpx_status requeue(struct hpx_sqlite_store *s, const struct hpx_change *change,
 			       const struct hpx_moment *now, struct hpx_store_op *op)
 {
 	struct hpx_outbox_change job_change = { .write_job = false };
 	struct hpx_sqlite_outbox_rows rows = { .entry = NULL };
 	struct hpx_job_entry *entry = NULL;
-	enum hpx_status status = find_named(db, &change->record, change->job->name, &entry);
+	enum hpx_status status = find_named(&s->writer, &change->record, change->job->name, &entry);
 
 	if (status == HPX_OK)
-		status = hpx_sqlite_outbox_rows_of_job(db, entry, &rows);
+		status = hpx_sqlite_outbox_rows_of_job(s, entry, &rows);
 	if (status == HPX_OK)
 		op->status = rows.found.delivery.answers ?
 				     hpx_outbox_requeue(&rows.found, now, &job_change) :
 				     HPX_CONFLICT;
 	if (status == HPX_OK && op->status == HPX_OK && job_change.write_job)
-		status = replace(db, &change->record, change->job);
+		status = replace(&s->writer, &change->record, change->job);
 	if (status == HPX_OK && op->status == HPX_OK)
-		status = hpx_sqlite_outbox_rows_write(db, &rows, &job_change, now->wall_ms, op);
+		status = hpx_sqlite_outbox_rows_write(s, &rows, &job_change, now->wall_ms, op);
 	hpx_sqlite_outbox_rows_free(&rows);
 	return status;
 }
@@ -88,7 +88,7 @@ static enum hpx_status insert(struct hpx_sqlite_db *db, const struct hpx_change 
 	return status;
 }
 
-enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_db *db, const struct hpx_change *change,
+enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_store *s, const struct hpx_change *change,
 				   const struct hpx_moment *now, struct hpx_store_op *op)
 {
 	bool answers = op->verb == HPX_VERB_RESERVE;
@@ -98,27 +98,36 @@ enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_db *db, const struct hpx_ch
 	if (change->job == NULL)
 		return HPX_OK;
 	HPX_ASSERT(change->job == hpx_op_job(op));
-	status = insert(db, change, answers, &new_one);
+	status = insert(&s->writer, change, answers, &new_one);
 	if (status != HPX_OK || new_one)
 		return status;
 	if (answers)
-		return requeue(db, change, now, op);
-	status = compare(db, &change->record, change->job, &same);
+		return requeue(s, change, now, op);
+	status = compare(&s->writer, &change->record, change->job, &same);
 	if (status == HPX_OK && !same)
 		op->status = HPX_CONFLICT;
 	return status;
 }
 
-enum hpx_status hpx_sqlite_read_point(struct hpx_sqlite_db *db, int64_t seq, struct hpx_store_op *op)
+/* Only an aside row has a recovery point. */
+enum hpx_status hpx_sqlite_read_point(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
+				      struct hpx_store_op *op)
 {
-	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_POINT_DATA);
+	struct hpx_sqlite_statement stmt;
 	enum hpx_status kept = HPX_OK, status;
 
 	HPX_ASSERT(op->verb == HPX_VERB_READ_POINT);
-	hpx_sqlite_bind_int(&stmt, seq);
 	hpx_buffer_init(&op->read_point.data, HPX_POINT_DATA_MAX);
-	if (hpx_sqlite_next(&stmt))
-		kept = hpx_buffer_append(&op->read_point.data, hpx_sqlite_bytes(&stmt, 0));
+	if (row->place != HPX_SQLITE_ASIDE)
+		return HPX_OK;
+	stmt = hpx_sqlite_statement(db, HPX_SQL_POINT_DATA);
+	hpx_sqlite_bind_int(&stmt, row->aside);
+	if (hpx_sqlite_next(&stmt)) {
+		struct hpx_span data = hpx_sqlite_bytes(&stmt, 0);
+		uint32_t crc = data.ptr == NULL ? 0 :
+						  hpx_sqlite_bytes_crc(&row->found.record.id, data, HPX_SPAN(""));
+		kept = crc == row->point_crc ? hpx_buffer_append(&op->read_point.data, data) : HPX_CORRUPT;
+	}
 	status = hpx_sqlite_end(&stmt);
 	if (kept != HPX_OK)
 		op->status = kept;

@@ -43,44 +43,6 @@ static enum hpx_status check_now_and_then(struct hpx_sqlite_store *s, char *prob
 	return status;
 }
 
-/* A replay needs its bytes: where they cannot be read, the outcome counts as
- * unknown, and nothing is executed. */
-static enum hpx_status load_replay(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
-				   struct hpx_store_op *op)
-{
-	enum hpx_status status;
-
-	if (op->decision.kind != HPX_DECISION_REPLAY)
-		return HPX_OK;
-	status = hpx_sqlite_answer_read(&s->writer, row, &op->reserve.replay);
-	if (status == HPX_CORRUPT)
-		hpx_decision_lose_answer(&op->decision);
-	else if (status == HPX_NOMEM)
-		op->status = HPX_NOMEM; /* a large answer is no trouble of the others' */
-	else
-		return status;
-	return HPX_OK;
-}
-
-/* Before a person's word counts, the answer is part of what must be readable:
- * a completed record without its answer is a broken one. */
-static enum hpx_status judge_answer(struct hpx_sqlite_store *s, struct hpx_sqlite_row *row,
-				    const struct hpx_store_op *op)
-{
-	struct hpx_answer *answer = NULL;
-	enum hpx_status status;
-
-	if (!hpx_verb_has(op->verb, HPX_TRAIT_REMOVES) ||
-	    !row->found.readable || !row->found.record.kept)
-		return HPX_OK;
-	status = hpx_sqlite_answer_read(&s->writer, row, &answer);
-	hpx_answer_free(answer);
-	if (status != HPX_CORRUPT)
-		return status;
-	row->found.readable = false;
-	return HPX_OK;
-}
-
 /* Of a server, what is dead was found when it opened the file. */
 static bool counts_on_boot(const struct hpx_store_op *op)
 {
@@ -91,44 +53,75 @@ static enum hpx_status write_op(struct hpx_sqlite_store *s, const struct hpx_sql
 				const struct hpx_change *change, const struct hpx_moment *now,
 				struct hpx_store_op *op)
 {
-	enum hpx_status status = hpx_sqlite_job_put(&s->writer, change, now, op);
+	enum hpx_status status = hpx_sqlite_job_put(s, change, now, op);
 
 	if (status == HPX_OK && op->status == HPX_OK)
 		status = hpx_sqlite_conclude(s, row, change, now, op);
 	if (status == HPX_OK && op->status == HPX_OK)
-		status = hpx_sqlite_change_write(&s->writer, row, change, op);
+		status = hpx_sqlite_change_write(s, row, change, op);
+	return status;
+}
+
+/* The op's token names no attempt in progress: whatever the server held for it is over,
+ * also where somebody else ended the attempt. */
+static void note_end(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+		     const struct hpx_store_op *op)
+{
+	const struct hpx_record *record = &row->found.record;
+
+	if (!s->serve || op->verb == HPX_VERB_RESERVE || hpx_token_is_void(&op->token))
+		return;
+	if (!row->found.exists || record->state != HPX_STATE_IN_PROGRESS ||
+	    !hpx_token_eq(&record->token, &op->token))
+		hpx_sqlite_lease_end(&s->leases, &op->token, &op->id);
+}
+
+/* What was found, judged and written. `*answer` is given away where it is replayed. */
+static enum hpx_status run_found(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+				 struct hpx_answer **answer, struct hpx_store_op *op)
+{
+	struct hpx_moment now = hpx_store_moment(&s->base);
+	struct hpx_change change;
+
+	hpx_change_make(&row->found, op, &now, atomic_load(&s->base.space_low), &change);
+	note_end(s, row, op);
+	if (op->status != HPX_OK)
+		return HPX_OK;
+	if (op->verb == HPX_VERB_RESERVE && op->decision.kind == HPX_DECISION_REPLAY) {
+		op->reserve.replay = *answer;
+		*answer = NULL;
+	}
+	if (op->verb == HPX_VERB_READ_POINT)
+		return hpx_sqlite_read_point(&s->writer, row, op);
+	return write_op(s, row, &change, &now, op);
+}
+
+/* The slow path. What lacks memory, or cannot be read, is the op's own trouble: nothing
+ * of it was written. */
+static enum hpx_status run_slowly(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+{
+	struct hpx_answer *answer = NULL;
+	struct hpx_sqlite_want want = { .answer = op->verb == HPX_VERB_RESERVE ? &answer : NULL };
+	struct hpx_sqlite_row row;
+	enum hpx_status status = hpx_sqlite_row_find(s, &s->writer, hpx_op_id(op), &want, &row);
+
+	if (status == HPX_NOMEM || status == HPX_CORRUPT) {
+		op->status = status;
+		status = HPX_OK;
+	} else if (status == HPX_OK) {
+		status = run_found(s, &row, &answer, op);
+	}
+	hpx_answer_free(answer);
 	return status;
 }
 
 enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
-	struct hpx_sqlite_row row;
-	struct hpx_change change;
-	struct hpx_moment now;
 	enum hpx_status status = counts_on_boot(op) ? hpx_sqlite_settle_boot(s) : HPX_OK;
 
-	if (s->serve && op->verb == HPX_VERB_RESERVE && op->reserve.ask != NULL)
-		hpx_sqlite_filter_add(&s->filter, &op->reserve.ask->id);
 	if (status == HPX_OK)
 		status = hpx_sqlite_fast_path(s, op);
-	if (status != HPX_NOT_FOUND)
-		return status;
-	status = hpx_sqlite_row_find(&s->writer, hpx_op_id(op), &row);
-	if (status == HPX_OK)
-		status = judge_answer(s, &row, op);
-	if (status != HPX_OK)
-		return status;
-	now = hpx_store_moment(&s->base);
-	hpx_change_make(&row.found, op, &now, atomic_load(&s->base.space_low), &change);
-	if (op->status != HPX_OK)
-		return HPX_OK;
-	if (op->verb == HPX_VERB_RESERVE)
-		status = load_replay(s, &row, op);
-	if (op->verb == HPX_VERB_READ_POINT)
-		status = hpx_sqlite_read_point(&s->writer, row.seq, op);
-	if (status == HPX_OK)
-		status = write_op(s, &row, &change, &now, op);
-	return status;
+	return status == HPX_NOT_FOUND ? run_slowly(s, op) : status;
 }
 
 static enum hpx_status put_recipe(struct hpx_sqlite_store *s, const struct hpx_store_op *op)
@@ -176,6 +169,10 @@ static enum hpx_status run_ops(struct hpx_sqlite_store *s, struct hpx_store_op *
 	enum hpx_status status = check_now_and_then(s, problem);
 	int64_t changes = sqlite3_total_changes64(s->writer.handle);
 
+	if (status == HPX_OK)
+		status = hpx_sqlite_generations_refresh(&s->writer);
+	if (status == HPX_OK)
+		status = hpx_sqlite_filters_sync(s);
 	for (size_t i = 0; i < count && status == HPX_OK; i++)
 		status = run_op(s, ops[i]);
 	if (status == HPX_OK && sqlite3_total_changes64(s->writer.handle) != changes)
@@ -194,8 +191,10 @@ static bool breaks_connection(enum hpx_status status)
 
 static enum hpx_status give_up(struct hpx_sqlite_store *s, enum hpx_status status, char *problem)
 {
-	/* Whatever the batch believed of the clocks is asked again. */
+	/* Whatever the batch believed of the clocks and of the generations is asked again. */
 	s->checked_ms = 0;
+	hpx_sqlite_generations_forget(&s->writer);
+	hpx_sqlite_leases_commit(&s->leases, false);
 	if (problem[0] == '\0')
 		hpx_sqlite_explain(&s->writer, s->path, "cannot be written", problem);
 	if (!sqlite3_get_autocommit(s->writer.handle) &&
@@ -239,6 +238,7 @@ enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **op
 		return give_up(s, status, problem);
 	HPX_ASSERT(sqlite3_get_autocommit(s->writer.handle)); /* no transaction is left open */
 	HPX_CRASH_POINT(batch_committed);
+	hpx_sqlite_leases_commit(&s->leases, true);
 	if (s->removed)
 		hpx_sqlite_removal_counter_add(s);
 	hpx_sqlite_wal_bound(s);

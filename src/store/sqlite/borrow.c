@@ -44,7 +44,10 @@ static enum hpx_status run_saved(struct hpx_sqlite_store *s, struct hpx_store_op
 		return status;
 	status = hpx_sqlite_clock_check(s, &s->writer, false);
 	if (status == HPX_OK)
+		status = hpx_sqlite_generations_refresh(&s->writer);
+	if (status == HPX_OK)
 		status = hpx_sqlite_run_one(s, op);
+	hpx_sqlite_leases_commit(&s->leases, false);
 	if (status == HPX_OK)
 		return hpx_sqlite_do(&s->writer, HPX_SQL_RELEASE);
 	/* Some errors have ended the whole transaction, and the savepoint. */
@@ -72,6 +75,7 @@ static void borrowed_close(struct hpx_store *store)
 	struct hpx_sqlite_store *s = hpx_sqlite_of(store);
 
 	hpx_sqlite_db_finalize(&s->writer);
+	hpx_sqlite_leases_done(&s->leases);
 	free(s);
 }
 
@@ -104,7 +108,12 @@ enum hpx_status hpx_sqlite_borrow(void *connection, struct hpx_store **ret_store
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return HPX_NOMEM;
+	if (hpx_sqlite_leases_init(&s->leases) != HPX_OK) {
+		free(s);
+		return HPX_NOMEM;
+	}
 	hpx_store_init(&s->base, &borrowed_driver);
+	s->borrowed = true;
 	hpx_sqlite_boot_id(s->boot_id);
 	s->lock_fd = -1;
 	s->writer.handle = handle;

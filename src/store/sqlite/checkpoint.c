@@ -167,12 +167,12 @@ static enum hpx_status keeper_open(struct hpx_sqlite_store *s, char *problem)
 		return HPX_OK;
 	status = hpx_sqlite_connect(s->path, SQLITE_OPEN_READWRITE, NULL, BUSY_KEEPER_MS, &s->keeper,
 				    problem);
-	/* Our own checkpoints only, and each of them on the disk. */
+	/* Our own checkpoints only, and each of them, and each commit, on the disk. */
 	if (status == HPX_OK)
-		status = hpx_sqlite_status(
-			sqlite3_exec(s->keeper.handle,
-				     "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL",
-				     NULL, NULL, NULL));
+		status = hpx_sqlite_status(sqlite3_exec(s->keeper.handle, "PRAGMA synchronous = FULL",
+							NULL, NULL, NULL));
+	if (status == HPX_OK)
+		hpx_sqlite_watch_log(s, &s->keeper);
 	return status;
 }
 
@@ -188,7 +188,10 @@ enum hpx_status hpx_sqlite_maintain(struct hpx_store *store, char *problem)
 	if (status == HPX_OK)
 		status = shorten_log(s);
 	if (status == HPX_OK && s->serve)
-		status = hpx_sqlite_filter_read(&s->filter, &s->keeper);
+		status = hpx_sqlite_filters_make(s);
+	/* For people only: what fails here fails nothing else. */
+	if (status == HPX_OK && hpx_sqlite_view_make(s) == HPX_IO)
+		hpx_sqlite_db_close(&s->keeper);
 	/* A busy log is next time's work, not a failure. */
 	if (status == HPX_BUSY)
 		status = HPX_OK;
@@ -223,7 +226,7 @@ static void close_all(struct hpx_sqlite_store *s)
 	pthread_mutex_lock(&s->keeper_mutex);
 	hpx_sqlite_db_close(&s->keeper);
 	pthread_mutex_unlock(&s->keeper_mutex);
-	atomic_fetch_add(&s->generation, 1);
+	atomic_fetch_add(&s->reopened, 1);
 }
 
 /* Everything is opened anew, and the log must reach the database, synced and

@@ -60,6 +60,11 @@ static int note_wal(void *user, sqlite3 *handle, const char *name, int pages)
 	return SQLITE_OK;
 }
 
+void hpx_sqlite_watch_log(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db)
+{
+	sqlite3_wal_hook(db->handle, note_wal, s);
+}
+
 static enum hpx_status use_wal(struct hpx_sqlite_db *db, const char *path, char *problem)
 {
 	sqlite3_stmt *stmt = NULL;
@@ -129,7 +134,7 @@ enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, enum hpx_sqli
 		hpx_sqlite_db_close(db);
 		return status;
 	}
-	sqlite3_wal_hook(db->handle, note_wal, s);
+	hpx_sqlite_watch_log(s, db);
 	*ret_schema = schema;
 	return HPX_OK;
 }

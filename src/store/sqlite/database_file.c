@@ -206,6 +206,20 @@ static bool take_lock(int fd)
 	return true;
 }
 
+int hpx_sqlite_file_lock_try(const char *path)
+{
+	char name[PATH_MAX + 8];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s.lock", path);
+	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
 enum hpx_status hpx_sqlite_file_lock(const char *path, int *ret_fd, char *problem)
 {
 	char name[PATH_MAX + 8];

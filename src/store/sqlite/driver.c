@@ -14,8 +14,24 @@ static void free_store(struct hpx_sqlite_store *s)
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	pthread_mutex_destroy(&s->keeper_mutex);
-	hpx_sqlite_filter_done(&s->filter);
+	hpx_sqlite_filters_done(&s->filters);
+	hpx_sqlite_leases_done(&s->leases);
+	hpx_id_filter_free(s->making.filter);
 	free(s);
+}
+
+/* The locks of it: all of them, or none. */
+static enum hpx_status init_locks(struct hpx_sqlite_store *s)
+{
+	if (hpx_sqlite_filters_init(&s->filters) != HPX_OK)
+		return HPX_NOMEM;
+	if (hpx_sqlite_leases_init(&s->leases) == HPX_OK) {
+		if (pthread_mutex_init(&s->keeper_mutex, NULL) == 0)
+			return HPX_OK;
+		hpx_sqlite_leases_done(&s->leases);
+	}
+	hpx_sqlite_filters_done(&s->filters);
+	return HPX_NOMEM;
 }
 
 static struct hpx_sqlite_store *new_store(const struct hpx_store_options *options)
@@ -24,15 +40,11 @@ static struct hpx_sqlite_store *new_store(const struct hpx_store_options *option
 
 	if (s == NULL)
 		return NULL;
-	if (hpx_sqlite_filter_init(&s->filter) != HPX_OK) {
+	if (init_locks(s) != HPX_OK) {
 		free(s);
 		return NULL;
 	}
-	if (pthread_mutex_init(&s->keeper_mutex, NULL) != 0) {
-		hpx_sqlite_filter_done(&s->filter);
-		free(s);
-		return NULL;
-	}
+	hpx_sqlite_generations_init(s);
 	hpx_store_init(&s->base, &hpx_store_sqlite_driver);
 	hpx_sqlite_boot_id(s->boot_id);
 	s->lock_fd = -1;
@@ -92,6 +104,20 @@ static enum hpx_status open_file(struct hpx_sqlite_store *s,
 	return status;
 }
 
+static enum hpx_status read_generations(struct hpx_sqlite_store *s)
+{
+	enum hpx_status status = hpx_sqlite_do(&s->writer, HPX_SQL_BEGIN_READ);
+	enum hpx_status ended;
+
+	if (status != HPX_OK)
+		return status;
+	status = hpx_sqlite_generations_refresh(&s->writer);
+	if (status == HPX_OK)
+		status = hpx_sqlite_filters_sync(s);
+	ended = hpx_sqlite_do(&s->writer, HPX_SQL_COMMIT);
+	return status != HPX_OK ? status : ended;
+}
+
 /* What the server does before it serves: what the dead left is lost at once,
  * and only then are the clocks of this boot the anchor. */
 static enum hpx_status take_over(struct hpx_sqlite_store *s, char *problem)
@@ -106,6 +132,8 @@ static enum hpx_status take_over(struct hpx_sqlite_store *s, char *problem)
 							     HPX_SQLITE_ORPHANED);
 	if (status == HPX_OK && s->serve)
 		status = hpx_sqlite_clock_check(s, &s->writer, true);
+	if (status == HPX_OK && s->serve)
+		status = read_generations(s);
 	if (status != HPX_OK)
 		hpx_sqlite_explain(&s->writer, s->path, "cannot be taken over", problem);
 	return status;

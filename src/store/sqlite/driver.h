@@ -1,7 +1,7 @@
 /* What the files of the SQLite driver share: the store, and the functions
  * between them. Connections: the writer belongs to whoever calls run() and
  * recover(); the keeper to maintain(), under its mutex; each reader has its
- * own. A new generation tells readers to open anew. */
+ * own. `reopened` tells readers to open anew. */
 #ifndef HPX_STORE_SQLITE_DRIVER_H
 #define HPX_STORE_SQLITE_DRIVER_H
 
@@ -15,6 +15,8 @@
 #include "store/sqlite/statement.h"
 
 #define HPX_SQLITE_BOOT_ID_SIZE 40
+/* Of an id, so much is in the index of a generation. */
+#define HPX_SQLITE_ID_BYTES 16
 
 /* The lock file. */
 struct hpx_sqlite_lock {
@@ -22,12 +24,42 @@ struct hpx_sqlite_lock {
 	_Atomic uint64_t removals;
 };
 
-/* file_filter.c: which ids the file may have. */
-struct hpx_sqlite_file_filter {
-	pthread_rwlock_t lock;           /* for the pointers */
-	struct hpx_id_filter *ids;       /* NULL: it was not read yet */
-	struct hpx_id_filter *next;      /* NULL: none is being filled */
-	struct hpx_operation_id read_to; /* of it; the keeper's */
+/* lease.c: leases of the server's own attempts. */
+struct hpx_sqlite_due_lease {
+	struct hpx_token token;
+	struct hpx_operation_id id;
+};
+struct hpx_sqlite_held;
+struct hpx_sqlite_leases {
+	pthread_mutex_t mutex;
+	struct hpx_sqlite_held *held;
+	size_t room; /* a power of two, or 0 */
+	size_t count;
+	/* Attempts that end with the batch; the writer's. */
+	struct hpx_sqlite_due_lease *ended;
+	size_t ended_count;
+	size_t ended_room;
+};
+
+/* filter.c: which ids each generation may have. */
+struct hpx_sqlite_filter {
+	int64_t generation;
+	struct hpx_id_filter *stored; /* of all ids of a closed one; NULL: not made yet */
+	struct hpx_id_filter *hint;   /* of one without it: what this process knows of */
+	int64_t read_to;              /* the hint has the rows up to this number */
+	bool whole;                   /* all that were there before this process, too */
+};
+struct hpx_sqlite_filters {
+	pthread_rwlock_t lock; /* for the list; the keeper and the writer change it */
+	struct hpx_sqlite_filter *items;
+	size_t count;
+	int64_t version; /* of the writer's list that it was compared with */
+};
+/* One that is being made; the keeper's. */
+struct hpx_sqlite_making {
+	int64_t generation;
+	struct hpx_id_filter *filter; /* NULL: none is */
+	int64_t read_to;
 };
 
 /* Of the log: our pages are SQLite's default of 4096 bytes, and a frame's header. */
@@ -38,6 +70,9 @@ struct hpx_sqlite_store {
 	char path[PATH_MAX];
 	char boot_id[HPX_SQLITE_BOOT_ID_SIZE]; /* "" where the system tells none */
 	bool serve;
+	bool borrowed;                                                                   /* the writer's connection is an application's */
+	int64_t generation_operations;                                                   /* how many a generation takes */
+	int64_t generation_ms;                                                           /* how long it is open; 0: by its class */
 	void (*lost)(void *user, enum hpx_verb verb, const struct hpx_touched *touched); /* or NULL */
 	void *lost_user;
 	int lock_fd;                  /* -1: not the server */
@@ -54,12 +89,15 @@ struct hpx_sqlite_store {
 	int64_t space_checked_at; /* the log's bytes then */
 	int64_t seen_ms;          /* the wall time that the clock row holds */
 
-	_Atomic unsigned generation;
+	_Atomic unsigned reopened; /* how often; readers follow */
 	_Atomic int64_t wal_bytes; /* as of the last commit */
 	int64_t wal_tried_bytes;   /* how many, when the writer last tried to restart the log */
 	pthread_mutex_t keeper_mutex;
 	struct hpx_sqlite_db keeper;
-	struct hpx_sqlite_file_filter filter; /* of a server; nobody else reads it */
+	struct hpx_sqlite_filters filters; /* of a server */
+	struct hpx_sqlite_making making;
+	struct hpx_sqlite_leases leases; /* of a server */
+	int64_t view_version;            /* of the list that the view was made for; the keeper's */
 };
 
 static inline struct hpx_sqlite_store *hpx_sqlite_of(struct hpx_store *store)
@@ -70,6 +108,9 @@ static inline struct hpx_sqlite_store *hpx_sqlite_of(struct hpx_store *store)
 /* database_file.c: where the file is. */
 enum hpx_status hpx_sqlite_file_find(struct hpx_span url, char ret_path[PATH_MAX], char *problem);
 enum hpx_status hpx_sqlite_file_lock(const char *path, int *ret_fd, char *problem);
+/* For a moment, where nobody serves the file: -1 where somebody does, or it cannot be
+ * had. Closing it gives it back. */
+int hpx_sqlite_file_lock_try(const char *path);
 /* HPX_NOT_FOUND with a remedy where it is absent and `create` is false. */
 enum hpx_status hpx_sqlite_file_ensure(const char *path, bool create, char *problem);
 /* UINT64_MAX: not known. */
@@ -83,14 +124,65 @@ void hpx_sqlite_removal_counter_map(struct hpx_sqlite_store *s);
 void hpx_sqlite_removal_counter_unmap(struct hpx_sqlite_store *s);
 void hpx_sqlite_removal_counter_add(struct hpx_sqlite_store *s);
 
-/* file_filter.c: which ids the file may have; a hint. */
-enum hpx_status hpx_sqlite_filter_init(struct hpx_sqlite_file_filter *filter);
-void hpx_sqlite_filter_done(struct hpx_sqlite_file_filter *filter);
-void hpx_sqlite_filter_add(struct hpx_sqlite_file_filter *filter, const struct hpx_operation_id *id);
-/* False: a look would find nothing. */
-bool hpx_sqlite_filter_may_have(struct hpx_sqlite_file_filter *filter, const struct hpx_operation_id *id);
-/* For maintain(): reads on, where there is anything to be read. */
-enum hpx_status hpx_sqlite_filter_read(struct hpx_sqlite_file_filter *filter, struct hpx_sqlite_db *db);
+/* generation.c. The list is read anew where it is another one; inside a transaction,
+ * before anything else. */
+void hpx_sqlite_generations_init(struct hpx_sqlite_store *s);
+enum hpx_status hpx_sqlite_generations_refresh(struct hpx_sqlite_db *db);
+void hpx_sqlite_generations_forget(struct hpx_sqlite_db *db);
+/* NULL: there is none. */
+struct hpx_sqlite_generation *hpx_sqlite_generation_find(struct hpx_sqlite_db *db, int64_t number);
+enum hpx_status hpx_sqlite_generation_put(struct hpx_sqlite_db *db,
+					  const struct hpx_sqlite_generation *g);
+/* The open one that a reservation goes into; opened where there is none, and where the
+ * last one is full. NULL on a borrowed connection, where there is none. */
+enum hpx_status hpx_sqlite_generation_for(struct hpx_sqlite_store *s, int64_t retention_ms,
+					  struct hpx_sqlite_generation **ret_generation);
+enum hpx_status hpx_sqlite_generations_close_due(struct hpx_sqlite_store *s);
+/* Closed ones without an attempt under way are marked no longer. */
+enum hpx_status hpx_sqlite_generations_settle(struct hpx_sqlite_store *s);
+enum hpx_status hpx_sqlite_generations_note(struct hpx_sqlite_store *s);
+
+/* lease.c. */
+enum hpx_status hpx_sqlite_leases_init(struct hpx_sqlite_leases *leases);
+void hpx_sqlite_leases_done(struct hpx_sqlite_leases *leases);
+/* Until the record's lease_until_ms; a renewal is the same again. */
+enum hpx_status hpx_sqlite_lease_hold(struct hpx_sqlite_leases *leases,
+				      const struct hpx_record *record, int64_t generation,
+				      int64_t number);
+/* 0: there is none. */
+int64_t hpx_sqlite_lease_until(struct hpx_sqlite_leases *leases, const struct hpx_token *token,
+			       const struct hpx_operation_id *id);
+void hpx_sqlite_lease_drop(struct hpx_sqlite_leases *leases, const struct hpx_token *token,
+			   const struct hpx_operation_id *id);
+/* The attempt ends with the batch; and what became of the batch. */
+void hpx_sqlite_lease_end(struct hpx_sqlite_leases *leases, const struct hpx_token *token,
+			  const struct hpx_operation_id *id);
+void hpx_sqlite_leases_commit(struct hpx_sqlite_leases *leases, bool committed);
+size_t hpx_sqlite_leases_due(struct hpx_sqlite_leases *leases, int64_t now_ms,
+			     struct hpx_sqlite_due_lease *due, size_t max);
+/* The least number of an attempt under way in a generation; INT64_MAX: none is. */
+int64_t hpx_sqlite_leases_least(struct hpx_sqlite_leases *leases, int64_t generation);
+/* How many attempts are under way in generations. */
+uint64_t hpx_sqlite_leases_plain(struct hpx_sqlite_leases *leases);
+
+/* filter.c. */
+enum hpx_status hpx_sqlite_filters_init(struct hpx_sqlite_filters *filters);
+void hpx_sqlite_filters_done(struct hpx_sqlite_filters *filters);
+/* After a refresh of the writer's list: filters of the same generations. */
+enum hpx_status hpx_sqlite_filters_sync(struct hpx_sqlite_store *s);
+/* A reservation of this process. */
+void hpx_sqlite_filter_add(struct hpx_sqlite_store *s, int64_t generation,
+			   const struct hpx_operation_id *id);
+/* False: that generation, as the caller's connection sees it, has no such row. */
+bool hpx_sqlite_filter_may_have(struct hpx_sqlite_store *s, const struct hpx_sqlite_generation *g,
+				const struct hpx_operation_id *id);
+/* False: a look would hardly find anything. A hint: it decides nothing. */
+bool hpx_sqlite_filter_hint(struct hpx_sqlite_store *s, const struct hpx_operation_id *id);
+/* For maintain(): makes and stores what is missing, a bounded part at a time. */
+enum hpx_status hpx_sqlite_filters_make(struct hpx_sqlite_store *s);
+
+/* view.c: for maintain(). */
+enum hpx_status hpx_sqlite_view_make(struct hpx_sqlite_store *s);
 
 /* wal_coalescing.c: the log's frames of one commit in few large writes. Begin and end
  * stand around a COMMIT with synchronous = FULL, and do nothing on a connection
@@ -106,6 +198,9 @@ enum hpx_status hpx_sqlite_wal_end(struct hpx_sqlite_db *db, enum hpx_status sta
  * `vfs`: NULL for SQLite's own. */
 enum hpx_status hpx_sqlite_connect(const char *path, int flags, const char *vfs, int busy_ms,
 				   struct hpx_sqlite_db *db, char *problem);
+/* Every commit of the connection notes the log's size; SQLite then checkpoints in none
+ * of them. */
+void hpx_sqlite_watch_log(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db);
 /* How long the writer waits for another process that writes. */
 int hpx_sqlite_busy_ms(const struct hpx_sqlite_store *s);
 void hpx_sqlite_explain(struct hpx_sqlite_db *db, const char *path, const char *what,
@@ -130,43 +225,93 @@ enum hpx_status hpx_sqlite_schema_migrate(struct hpx_sqlite_db *db, const char *
 					  enum hpx_sqlite_migrate may,
 					  const struct hpx_sqlite_schema *schema, char *problem);
 
+/* The tables of a new generation. */
+enum hpx_status hpx_sqlite_generation_make(struct hpx_sqlite_db *db, int64_t number);
+
 /* connection.c again: the writer, checked, and migrated where it may be. */
 enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, enum hpx_sqlite_migrate may,
 				       struct hpx_sqlite_schema *ret_schema, char *problem);
 
-/* row.c: between columns and records. */
+/* crc.c: checks of rows. Numbers count as eight bytes, little end first; texts and
+ * BLOBs with their length. */
+struct hpx_sqlite_crc {
+	unsigned long value;
+};
+void hpx_sqlite_crc_int(struct hpx_sqlite_crc *crc, int64_t value);
+void hpx_sqlite_crc_fixed(struct hpx_sqlite_crc *crc, const void *bytes, size_t len);
+void hpx_sqlite_crc_span(struct hpx_sqlite_crc *crc, struct hpx_span bytes);
+
+/* row.c: an operation as it is found: a plain row, or the aside row that rules. */
+enum hpx_sqlite_place {
+	HPX_SQLITE_NOWHERE,
+	HPX_SQLITE_PLAIN,
+	HPX_SQLITE_ASIDE,
+};
 struct hpx_sqlite_row {
-	int64_t seq;
-	bool renewed; /* there is a lease row */
+	enum hpx_sqlite_place place;
+	int64_t aside;      /* its number in hapax_aside */
+	int64_t generation; /* of the plain row: this one, or the one under an aside row; 0: none */
+	int64_t number;
+	bool answered; /* the plain row has an answer */
+	uint32_t text_crc;
+	uint32_t point_crc;
+	uint32_t answer_crc;
 	struct hpx_found found;
 };
-/* Reads columns HPX_SQL_RECORD; `readable` false where they make no record. */
-void hpx_sqlite_row_read(struct hpx_sqlite_statement *stmt, struct hpx_sqlite_row *ret_row);
-#define HPX_SQLITE_DESCRIPTION_COLUMN 22
-enum hpx_status hpx_sqlite_description_read(struct hpx_sqlite_statement *stmt, struct hpx_arena *arena,
-					    struct hpx_description *ret_description);
-void hpx_sqlite_record_bind(struct hpx_sqlite_statement *stmt, const struct hpx_record *record);
-void hpx_sqlite_description_bind(struct hpx_sqlite_statement *stmt,
-				 const struct hpx_description *description);
-/* found.exists false where there is none. */
-enum hpx_status hpx_sqlite_row_find(struct hpx_sqlite_db *db, const struct hpx_operation_id *id,
+/* What a look wants besides the record. */
+struct hpx_sqlite_want {
+	struct hpx_arena *arena; /* for the description; NULL: it is not wanted */
+	struct hpx_description *description;
+	struct hpx_answer **answer; /* NULL: not wanted. Filled where there is one to be given;
+				       * HPX_NOMEM where there is no memory for it */
+};
+/* Reads the columns HPX_SQL_ASIDE, or HPX_SQL_PLAIN of a generation. `want` may be
+ * NULL. */
+enum hpx_status hpx_sqlite_aside_read(struct hpx_sqlite_store *s, struct hpx_sqlite_statement *stmt,
+				      const struct hpx_sqlite_want *want,
+				      struct hpx_sqlite_row *ret_row);
+enum hpx_status hpx_sqlite_plain_read(struct hpx_sqlite_store *s, struct hpx_sqlite_statement *stmt,
+				      const struct hpx_sqlite_generation *g,
+				      const struct hpx_sqlite_want *want,
+				      struct hpx_sqlite_row *ret_row);
+/* found.exists false where there is none. HPX_CORRUPT: the file cannot be read where the
+ * row would be. */
+enum hpx_status hpx_sqlite_row_find(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
+				    const struct hpx_operation_id *id,
+				    const struct hpx_sqlite_want *want,
 				    struct hpx_sqlite_row *ret_row);
-/* HPX_CORRUPT: it is missing or its checksum is wrong. */
-enum hpx_status hpx_sqlite_answer_read(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
-				       struct hpx_answer **ret_answer);
-uint32_t hpx_sqlite_answer_crc(const struct hpx_operation_id *id, struct hpx_span headers,
+/* Only its plain row, whatever lies over it. */
+enum hpx_status hpx_sqlite_plain_find(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
+				      const struct hpx_operation_id *id,
+				      const struct hpx_sqlite_want *want,
+				      struct hpx_sqlite_row *ret_row);
+uint32_t hpx_sqlite_plain_crc(const struct hpx_record *record, const struct hpx_description *d);
+uint32_t hpx_sqlite_answer_crc(const struct hpx_record *record, struct hpx_span headers,
 			       struct hpx_span body);
+uint32_t hpx_sqlite_text_crc(const struct hpx_operation_id *id, const struct hpx_description *d);
+uint32_t hpx_sqlite_bytes_crc(const struct hpx_operation_id *id, struct hpx_span first,
+			      struct hpx_span second);
+/* Of an aside row with this record. */
+uint32_t hpx_sqlite_aside_crc(const struct hpx_sqlite_row *row, const struct hpx_record *record);
 
 /* row_write.c: a change to one operation, written. */
-enum hpx_status hpx_sqlite_change_write(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
+enum hpx_status hpx_sqlite_change_write(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
 					const struct hpx_change *change,
 					const struct hpx_store_op *op);
-enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_db *db, int64_t seq);
+/* HPX_NOT_FOUND: the id is there already. */
+enum hpx_status hpx_sqlite_plain_insert(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g,
+					const struct hpx_record *record,
+					const struct hpx_description *description,
+					int64_t *ret_number);
+/* HPX_NOT_FOUND: the row is not as it was believed to be. */
+enum hpx_status hpx_sqlite_plain_complete(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g,
+					  int64_t number, const struct hpx_change *change);
+enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row);
+enum hpx_status hpx_sqlite_lease_remove(struct hpx_sqlite_db *db, const struct hpx_token *token,
+					const struct hpx_operation_id *id);
 /* The operation is unknown and no job speaks for it: a question is due. */
 enum hpx_status hpx_sqlite_question_begin(struct hpx_sqlite_db *db,
 					  const struct hpx_operation_id *id);
-enum hpx_status hpx_sqlite_answer_put(struct hpx_sqlite_db *db, int64_t seq,
-				      const struct hpx_change *change);
 struct hpx_sqlite_event {
 	const struct hpx_operation_id *id;
 	int64_t at_ms;
@@ -185,9 +330,10 @@ enum hpx_status hpx_sqlite_fast_path(struct hpx_sqlite_store *s, struct hpx_stor
 /* application.c: what an application leaves with its operation, or a route that
  * delivers later. A job that is there with other content, or is done:
  * op->status is HPX_CONFLICT. */
-enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_db *db, const struct hpx_change *change,
+enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_store *s, const struct hpx_change *change,
 				   const struct hpx_moment *now, struct hpx_store_op *op);
-enum hpx_status hpx_sqlite_read_point(struct hpx_sqlite_db *db, int64_t seq, struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_read_point(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
+				      struct hpx_store_op *op);
 
 /* delivery.c: between columns and jobs. */
 /* Reads columns HPX_SQL_JOB into a new entry; NULL when out of memory. One that
@@ -207,18 +353,18 @@ struct hpx_sqlite_outbox_rows {
 };
 void hpx_sqlite_outbox_rows_free(struct hpx_sqlite_outbox_rows *rows);
 /* By the job's number; 0: the operation, with the job that answers for it. */
-enum hpx_status hpx_sqlite_outbox_rows_find(struct hpx_sqlite_db *db,
+enum hpx_status hpx_sqlite_outbox_rows_find(struct hpx_sqlite_store *s,
 					    const struct hpx_operation_id *operation, int64_t number,
 					    struct hpx_sqlite_outbox_rows *ret_rows);
 /* Of a job's entry, which the rows take over. */
-enum hpx_status hpx_sqlite_outbox_rows_of_job(struct hpx_sqlite_db *db, struct hpx_job_entry *entry,
+enum hpx_status hpx_sqlite_outbox_rows_of_job(struct hpx_sqlite_store *s, struct hpx_job_entry *entry,
 					      struct hpx_sqlite_outbox_rows *ret_rows);
 /* The job whose answer that operation waits for, if any. */
-enum hpx_status hpx_sqlite_outbox_rows_of_operation(struct hpx_sqlite_db *db,
+enum hpx_status hpx_sqlite_outbox_rows_of_operation(struct hpx_sqlite_store *s,
 						    const struct hpx_sqlite_row *row,
 						    const struct hpx_record *record,
 						    struct hpx_sqlite_outbox_rows *ret_rows);
-enum hpx_status hpx_sqlite_outbox_rows_write(struct hpx_sqlite_db *db,
+enum hpx_status hpx_sqlite_outbox_rows_write(struct hpx_sqlite_store *s,
 					     const struct hpx_sqlite_outbox_rows *rows,
 					     const struct hpx_outbox_change *change, int64_t at_ms,
 					     const struct hpx_store_op *op);
@@ -245,7 +391,7 @@ enum hpx_status hpx_sqlite_due(struct hpx_store_reader *reader, struct hpx_span 
 enum hpx_status hpx_sqlite_claim_unknown(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 enum hpx_status hpx_sqlite_escalate(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
-/* sweep_reap.c: many operations at once. */
+/* sweep.c, reap.c: many operations at once. */
 enum hpx_sqlite_lost {
 	HPX_SQLITE_RAN_OUT,  /* leases that ran out */
 	HPX_SQLITE_ORPHANED, /* of other server processes: there can be only one */
@@ -277,7 +423,7 @@ enum hpx_status hpx_sqlite_clock_accept(struct hpx_sqlite_store *s);
 /* Notes the wall time now and then, in a transaction that writes anyway. */
 enum hpx_status hpx_sqlite_clock_note(struct hpx_sqlite_store *s);
 
-/* batch.c: one op about one operation, inside a transaction. */
+/* batch.c: one op about one operation, inside a transaction whose list is fresh. */
 enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
 /* batch.c, checkpoint.c, reader.c, list.c, list_job.c: the driver's slots. */
@@ -302,7 +448,7 @@ struct hpx_sqlite_last_event {
 
 struct hpx_sqlite_reader {
 	struct hpx_store_reader base;
-	unsigned generation;
+	unsigned reopened; /* as of when it was opened */
 	struct hpx_sqlite_db db;
 	struct hpx_sqlite_last_event last;
 };

@@ -1,5 +1,11 @@
 /* Lists and counts for people. */
+#include <stdlib.h>
+
 #include "store/sqlite/driver.h"
+
+/* At how many plain rows a list looks, from the newest. */
+#define LOOK_MAX 100000
+#define LOOK_FOR_KEY_MAX 2000000
 
 /* An array in an arena that doubles; what it leaves behind dies with the
  * arena. */
@@ -25,19 +31,6 @@ static void *grow(struct growing *list)
 		list->room = room;
 	}
 	return (char *)list->items + list->size * list->count++;
-}
-
-static enum hpx_status add_entry(struct hpx_sqlite_statement *stmt, struct growing *list)
-{
-	struct hpx_entry *entry = grow(list);
-	struct hpx_sqlite_row row;
-
-	if (entry == NULL)
-		return HPX_NOMEM;
-	hpx_sqlite_row_read(stmt, &row);
-	entry->record = row.found.record;
-	entry->readable = row.found.readable;
-	return hpx_sqlite_description_read(stmt, list->arena, &entry->description);
 }
 
 static enum hpx_status add_event(struct hpx_sqlite_statement *stmt, struct growing *list)
@@ -68,18 +61,36 @@ static enum hpx_status fill(struct hpx_sqlite_statement *stmt,
 	return ended != HPX_OK ? ended : status;
 }
 
-enum hpx_status hpx_sqlite_list(struct hpx_store_reader *reader, const struct hpx_query *query,
-				struct hpx_arena *arena, struct hpx_entry **ret_entries,
-				size_t *ret_count)
-{
-	struct growing list = { .arena = arena, .size = sizeof(struct hpx_entry) };
-	struct hpx_sqlite_statement stmt;
-	struct hpx_sqlite_db *db;
-	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
+/* ---- operations ---- */
 
-	if (status != HPX_OK)
-		return status;
-	stmt = hpx_sqlite_statement(db, HPX_SQL_LIST);
+/* What is being looked for, and what was found of it. */
+struct search {
+	struct hpx_sqlite_store *s;
+	struct hpx_sqlite_db *db;
+	const struct hpx_query *query;
+	struct growing list;
+	size_t plain;  /* how many of the list are plain rows */
+	size_t looked; /* at plain rows */
+	size_t look_max;
+};
+
+static enum hpx_status add_row(struct search *search, const struct hpx_sqlite_row *row,
+			       const struct hpx_description *description)
+{
+	struct hpx_entry *entry = grow(&search->list);
+
+	if (entry == NULL)
+		return HPX_NOMEM;
+	*entry = (struct hpx_entry){ row->found.record, *description, row->found.readable };
+	return HPX_OK;
+}
+
+static enum hpx_status list_aside(struct search *search)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(search->db, HPX_SQL_LIST);
+	const struct hpx_query *query = search->query;
+	enum hpx_status read = HPX_OK, status;
+
 	hpx_sqlite_bind_int(&stmt, query->state == HPX_STATE_COUNT ? -1 : (int)query->state);
 	if (query->key.ptr != NULL)
 		hpx_sqlite_bind_text(&stmt, query->key);
@@ -87,12 +98,141 @@ enum hpx_status hpx_sqlite_list(struct hpx_store_reader *reader, const struct hp
 		hpx_sqlite_bind_null(&stmt);
 	hpx_sqlite_bind_int(&stmt, query->before_ms);
 	hpx_sqlite_bind_int(&stmt, query->limit);
-	status = fill(&stmt, add_entry, &list);
-	if (status == HPX_OK) {
-		*ret_entries = list.items;
-		*ret_count = list.count;
+	while (read == HPX_OK && hpx_sqlite_next(&stmt)) {
+		struct hpx_description description;
+		struct hpx_sqlite_want want = { .arena = search->list.arena, .description = &description };
+		struct hpx_sqlite_row row;
+		read = hpx_sqlite_aside_read(search->s, &stmt, &want, &row);
+		if (read == HPX_OK)
+			read = add_row(search, &row, &description);
+	}
+	status = hpx_sqlite_end(&stmt);
+	return status != HPX_OK ? status : read;
+}
+
+/* One that cannot be read is among the unknown. */
+static bool is_wanted(const struct hpx_query *query, const struct hpx_sqlite_row *row,
+		      struct hpx_span key)
+{
+	enum hpx_state state = row->found.readable ? row->found.record.state : HPX_STATE_UNKNOWN;
+
+	if (query->state != HPX_STATE_COUNT && query->state != state)
+		return false;
+	if (query->key.ptr != NULL && !hpx_span_eq(query->key, key))
+		return false;
+	return query->before_ms == 0 || row->found.record.changed_ms < query->before_ms;
+}
+
+static enum hpx_status is_covered(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
+				  bool *ret_covered)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_HAS_COPY);
+
+	hpx_sqlite_bind_int(&stmt, row->generation);
+	hpx_sqlite_bind_int(&stmt, row->number);
+	*ret_covered = hpx_sqlite_next(&stmt);
+	return hpx_sqlite_end(&stmt);
+}
+
+static enum hpx_status consider(struct search *search, struct hpx_sqlite_statement *stmt,
+				const struct hpx_sqlite_generation *g)
+{
+	struct hpx_description texts;
+	struct hpx_arena arena;
+	struct hpx_sqlite_want want = { .arena = &arena, .description = &texts };
+	struct hpx_sqlite_row row;
+	enum hpx_status status;
+	bool covered = false;
+
+	hpx_arena_init(&arena, 1 << 20);
+	status = hpx_sqlite_plain_read(search->s, stmt, g, &want, &row);
+	if (status == HPX_OK && is_wanted(search->query, &row, texts.key)) {
+		status = is_covered(search->db, &row, &covered);
+		want.arena = search->list.arena;
+		if (status == HPX_OK && !covered)
+			status = hpx_sqlite_plain_read(search->s, stmt, g, &want, &row);
+		if (status == HPX_OK && !covered)
+			status = add_row(search, &row, &texts);
+		search->plain += !covered;
+	}
+	hpx_arena_done(&arena);
+	return status;
+}
+
+static enum hpx_status list_generation(struct search *search, struct hpx_sqlite_generation *g)
+{
+	struct hpx_sqlite_statement stmt =
+		hpx_sqlite_generation_statement(search->db, g, HPX_GENERATION_SQL_NEWEST);
+	enum hpx_status read = HPX_OK, status;
+
+	hpx_sqlite_bind_int(&stmt, INT64_MAX);
+	hpx_sqlite_bind_int(&stmt, (int64_t)(search->look_max - search->looked));
+	while (read == HPX_OK && search->plain < search->query->limit && hpx_sqlite_next(&stmt)) {
+		search->looked++;
+		read = consider(search, &stmt, g);
+	}
+	status = hpx_sqlite_end(&stmt);
+	return status != HPX_OK ? status : read;
+}
+
+static bool has_plain(enum hpx_state state)
+{
+	return state != HPX_STATE_FAILED_RETRYABLE && state != HPX_STATE_PENDING;
+}
+
+/* Everything in a generation was changed after it was opened. */
+static enum hpx_status list_plain(struct search *search)
+{
+	enum hpx_status status = HPX_OK;
+
+	if (!has_plain(search->query->state))
+		return HPX_OK;
+	for (size_t i = 0; i < search->db->generation_count && status == HPX_OK; i++) {
+		struct hpx_sqlite_generation *g = &search->db->generations[i];
+		bool newer = search->query->before_ms != 0 && g->opened_ms >= search->query->before_ms;
+		if (search->plain >= search->query->limit || search->looked >= search->look_max)
+			break;
+		if (g->state != HPX_GENERATION_DEAD && !newer)
+			status = list_generation(search, g);
 	}
 	return status;
+}
+
+static int compare_changed(const void *a, const void *b)
+{
+	const struct hpx_entry *first = a, *second = b;
+
+	return (first->record.changed_ms < second->record.changed_ms) -
+	       (first->record.changed_ms > second->record.changed_ms);
+}
+
+enum hpx_status hpx_sqlite_list(struct hpx_store_reader *reader, const struct hpx_query *query,
+				struct hpx_arena *arena, struct hpx_entry **ret_entries,
+				size_t *ret_count)
+{
+	struct search search = { .s = hpx_sqlite_of(reader->store),
+				 .query = query,
+				 .list = { .arena = arena, .size = sizeof(struct hpx_entry) },
+				 .look_max = query->key.ptr != NULL ? LOOK_FOR_KEY_MAX : LOOK_MAX };
+	enum hpx_status status = hpx_sqlite_reader_db(reader, &search.db);
+
+	if (status == HPX_OK)
+		status = hpx_sqlite_do(search.db, HPX_SQL_BEGIN_READ);
+	if (status != HPX_OK)
+		return status;
+	status = hpx_sqlite_generations_refresh(search.db);
+	if (status == HPX_OK)
+		status = list_aside(&search);
+	if (status == HPX_OK)
+		status = list_plain(&search);
+	status = hpx_sqlite_end_read(search.db, status);
+	if (status != HPX_OK)
+		return status;
+	if (search.list.count > 1)
+		qsort(search.list.items, search.list.count, search.list.size, compare_changed);
+	*ret_entries = search.list.items;
+	*ret_count = search.list.count < query->limit ? search.list.count : query->limit;
+	return HPX_OK;
 }
 
 enum hpx_status hpx_sqlite_events(struct hpx_store_reader *reader,
@@ -116,9 +256,76 @@ enum hpx_status hpx_sqlite_events(struct hpx_store_reader *reader,
 	return status;
 }
 
+static enum hpx_status read_count(struct hpx_sqlite_statement *stmt, uint64_t *count)
+{
+	if (hpx_sqlite_next(stmt))
+		*count += (uint64_t)sqlite3_column_int64(stmt->handle, 0);
+	return hpx_sqlite_end(stmt);
+}
+
+/* Rows of a generation, as they count: those under an aside row count there. A closed
+ * one is not read. */
+static enum hpx_status count_rows(struct hpx_sqlite_db *db, struct hpx_sqlite_generation *g,
+				  uint64_t *rows)
+{
+	struct hpx_sqlite_statement stmt;
+	uint64_t count = (uint64_t)g->operations, covered = 0;
+	enum hpx_status status = HPX_OK;
+
+	if (g->state == HPX_GENERATION_OPEN) {
+		count = 0;
+		stmt = hpx_sqlite_generation_statement(db, g, HPX_GENERATION_SQL_ROWS);
+		status = read_count(&stmt, &count);
+	}
+	if (status == HPX_OK) {
+		stmt = hpx_sqlite_statement(db, HPX_SQL_COPIES);
+		hpx_sqlite_bind_int(&stmt, g->number);
+		status = read_count(&stmt, &covered);
+	}
+	*rows += count > covered ? count - covered : 0;
+	return status;
+}
+
+static enum hpx_status count_under_way(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
+				       struct hpx_sqlite_generation *g, uint64_t *under_way)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_COUNT_LEASES);
+	enum hpx_status status;
+
+	hpx_sqlite_bind_int(&stmt, g->number);
+	status = read_count(&stmt, under_way);
+	if (status != HPX_OK || s->serve || !g->marked)
+		return status;
+	stmt = hpx_sqlite_generation_statement(db, g, HPX_GENERATION_SQL_COUNT_UNANSWERED);
+	hpx_sqlite_bind_int(&stmt, g->number);
+	hpx_sqlite_bind_int(&stmt, g->settled);
+	return read_count(&stmt, under_way);
+}
+
+/* Plain rows are completed, or in progress: of those the server knows its own, and
+ * whoever else asks counts them. */
+static enum hpx_status count_plain(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
+				   struct hpx_store_stats *stats)
+{
+	uint64_t rows = 0, under_way = s->serve ? hpx_sqlite_leases_plain(&s->leases) : 0;
+	enum hpx_status status = HPX_OK;
+
+	for (size_t i = 0; i < db->generation_count && status == HPX_OK; i++) {
+		struct hpx_sqlite_generation *g = &db->generations[i];
+		if (g->state == HPX_GENERATION_DEAD)
+			continue;
+		status = count_rows(db, g, &rows);
+		if (status == HPX_OK)
+			status = count_under_way(s, db, g, &under_way);
+	}
+	stats->operations[HPX_STATE_IN_PROGRESS] += under_way;
+	stats->operations[HPX_STATE_COMPLETED] += rows > under_way ? rows - under_way : 0;
+	return status;
+}
+
 /* Counted through the partial indexes, so that no row is read: what expires is
  * failed_retryable, completed or pending, and nothing else. */
-static enum hpx_status count_operations(struct hpx_sqlite_db *db, struct hpx_store_stats *stats)
+static enum hpx_status count_aside(struct hpx_sqlite_db *db, struct hpx_store_stats *stats)
 {
 	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_COUNTS);
 
@@ -166,9 +373,17 @@ enum hpx_status hpx_sqlite_stats(struct hpx_store_reader *reader,
 	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
 
 	if (status == HPX_OK)
-		status = count_operations(db, &stats);
+		status = hpx_sqlite_do(db, HPX_SQL_BEGIN_READ);
+	if (status != HPX_OK)
+		return status;
+	status = hpx_sqlite_generations_refresh(db);
+	if (status == HPX_OK)
+		status = count_aside(db, &stats);
+	if (status == HPX_OK)
+		status = count_plain(hpx_sqlite_of(reader->store), db, &stats);
 	if (status == HPX_OK)
 		status = count_jobs(db, &stats);
+	status = hpx_sqlite_end_read(db, status);
 	if (status != HPX_OK)
 		return status;
 	stats.free_bytes = hpx_sqlite_file_free_bytes(hpx_sqlite_of(reader->store)->path);

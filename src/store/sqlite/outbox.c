@@ -91,13 +91,13 @@ static enum hpx_status claim_job(struct hpx_sqlite_store *s, const struct hpx_cl
 	struct hpx_outbox_change change;
 	struct hpx_sqlite_outbox_rows rows;
 	struct hpx_token token = op->token;
-	enum hpx_status status = hpx_sqlite_outbox_rows_of_job(&s->writer, entry, &rows);
+	enum hpx_status status = hpx_sqlite_outbox_rows_of_job(s, entry, &rows);
 
 	if (hpx_token_is_void(&token))
 		hpx_token_make(&token);
 	if (status == HPX_OK && hpx_outbox_claim(&rows.found, claim, &token, s->base.owner, now,
 						 &change)) {
-		status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &change, now->wall_ms, op);
+		status = hpx_sqlite_outbox_rows_write(s, &rows, &change, now->wall_ms, op);
 		entry->delivery = change.delivery;
 	}
 	if (status == HPX_OK && entry->delivery.state == HPX_JOB_SENDING) {
@@ -171,12 +171,12 @@ enum hpx_status hpx_sqlite_job_update(struct hpx_sqlite_store *s, struct hpx_sto
 		op->status = HPX_MISUSE;
 		return HPX_OK;
 	}
-	status = own_trouble(hpx_sqlite_outbox_rows_find(&s->writer, NULL, op->job.update->number, &rows),
+	status = own_trouble(hpx_sqlite_outbox_rows_find(s, NULL, op->job.update->number, &rows),
 			     op);
 	if (status == HPX_OK && op->status == HPX_OK) {
 		hpx_outbox_update(&rows.found, op, &now, &change);
 		if (op->status == HPX_OK) {
-			status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &change,
+			status = hpx_sqlite_outbox_rows_write(s, &rows, &change,
 							      now.wall_ms, op);
 			rows.entry->delivery = change.delivery;
 			op->job.after = rows.entry;
@@ -200,13 +200,13 @@ enum hpx_status hpx_sqlite_rule(struct hpx_sqlite_store *s, struct hpx_store_op 
 		op->status = HPX_MISUSE;
 		return HPX_OK;
 	}
-	status = own_trouble(hpx_sqlite_outbox_rows_find(&s->writer, &op->id, op->rule.update->number,
+	status = own_trouble(hpx_sqlite_outbox_rows_find(s, &op->id, op->rule.update->number,
 							 &rows),
 			     op);
 	if (status == HPX_OK && op->status == HPX_OK) {
 		hpx_outbox_rule(&rows.found, op, &now, &change);
 		if (op->status == HPX_OK)
-			status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &change,
+			status = hpx_sqlite_outbox_rows_write(s, &rows, &change,
 							      now.wall_ms, op);
 		if (op->status == HPX_OK)
 			show_after(&rows, &change, op);
@@ -235,14 +235,14 @@ enum hpx_status hpx_sqlite_conclude(struct hpx_sqlite_store *s, const struct hpx
 
 	if (change->write == HPX_WRITE_NOTHING || !takes_job_along(row, op))
 		return HPX_OK;
-	status = own_trouble(hpx_sqlite_outbox_rows_of_operation(&s->writer, row, &change->record,
+	status = own_trouble(hpx_sqlite_outbox_rows_of_operation(s, row, &change->record,
 								 &rows),
 			     op);
 	if (status == HPX_OK && op->status == HPX_OK)
 		op->status = hpx_outbox_conclude(&rows.found, change->record.state, now,
 						 &job_change);
 	if (status == HPX_OK && op->status == HPX_OK)
-		status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &job_change, now->wall_ms,
+		status = hpx_sqlite_outbox_rows_write(s, &rows, &job_change, now->wall_ms,
 						      op);
 	hpx_sqlite_outbox_rows_free(&rows);
 	return status;

@@ -103,19 +103,19 @@ static void rows_init(struct hpx_sqlite_outbox_rows *rows)
 	*rows = (struct hpx_sqlite_outbox_rows){ .found = { .evidence = HPX_RULING_UNCLEAR } };
 }
 
-enum hpx_status hpx_sqlite_outbox_rows_of_job(struct hpx_sqlite_db *db, struct hpx_job_entry *entry,
+enum hpx_status hpx_sqlite_outbox_rows_of_job(struct hpx_sqlite_store *s, struct hpx_job_entry *entry,
 					      struct hpx_sqlite_outbox_rows *ret_rows)
 {
 	enum hpx_status status;
 
 	rows_init(ret_rows);
 	take_entry(ret_rows, entry);
-	status = hpx_sqlite_row_find(db, &entry->delivery.operation, &ret_rows->row);
+	status = hpx_sqlite_row_find(s, &s->writer, &entry->delivery.operation, NULL, &ret_rows->row);
 	ret_rows->found.operation = ret_rows->row.found;
-	return status == HPX_OK ? find_reconcile(db, ret_rows) : status;
+	return status == HPX_OK ? find_reconcile(&s->writer, ret_rows) : status;
 }
 
-enum hpx_status hpx_sqlite_outbox_rows_of_operation(struct hpx_sqlite_db *db,
+enum hpx_status hpx_sqlite_outbox_rows_of_operation(struct hpx_sqlite_store *s,
 						    const struct hpx_sqlite_row *row,
 						    const struct hpx_record *record,
 						    struct hpx_sqlite_outbox_rows *ret_rows)
@@ -126,19 +126,19 @@ enum hpx_status hpx_sqlite_outbox_rows_of_operation(struct hpx_sqlite_db *db,
 	rows_init(ret_rows);
 	ret_rows->row = *row;
 	ret_rows->found.operation = row->found;
-	status = find_answering(db, record, &entry);
+	status = find_answering(&s->writer, record, &entry);
 	take_entry(ret_rows, entry);
-	return status == HPX_OK ? find_reconcile(db, ret_rows) : status;
+	return status == HPX_OK ? find_reconcile(&s->writer, ret_rows) : status;
 }
 
-static enum hpx_status find_operation(struct hpx_sqlite_db *db, const struct hpx_operation_id *id,
+static enum hpx_status find_operation(struct hpx_sqlite_store *s, const struct hpx_operation_id *id,
 				      struct hpx_sqlite_outbox_rows *rows)
 {
 	struct hpx_sqlite_row row;
-	enum hpx_status status = hpx_sqlite_row_find(db, id, &row);
+	enum hpx_status status = hpx_sqlite_row_find(s, &s->writer, id, NULL, &row);
 
 	if (status == HPX_OK && row.found.exists)
-		status = hpx_sqlite_outbox_rows_of_operation(db, &row, &row.found.record, rows);
+		status = hpx_sqlite_outbox_rows_of_operation(s, &row, &row.found.record, rows);
 	if (status != HPX_OK || !rows->found.job_exists ||
 	    hpx_outbox_speaks_for(&rows->found.delivery, &row.found))
 		return status;
@@ -147,10 +147,10 @@ static enum hpx_status find_operation(struct hpx_sqlite_db *db, const struct hpx
 	rows_init(rows);
 	rows->row = row;
 	rows->found.operation = row.found;
-	return find_reconcile(db, rows);
+	return find_reconcile(&s->writer, rows);
 }
 
-enum hpx_status hpx_sqlite_outbox_rows_find(struct hpx_sqlite_db *db,
+enum hpx_status hpx_sqlite_outbox_rows_find(struct hpx_sqlite_store *s,
 					    const struct hpx_operation_id *operation, int64_t number,
 					    struct hpx_sqlite_outbox_rows *ret_rows)
 {
@@ -159,11 +159,11 @@ enum hpx_status hpx_sqlite_outbox_rows_find(struct hpx_sqlite_db *db,
 
 	rows_init(ret_rows);
 	if (number == 0)
-		return find_operation(db, operation, ret_rows);
-	status = find_job(db, number, &entry);
+		return find_operation(s, operation, ret_rows);
+	status = find_job(&s->writer, number, &entry);
 	if (status != HPX_OK || entry == NULL)
 		return status;
-	return hpx_sqlite_outbox_rows_of_job(db, entry, ret_rows);
+	return hpx_sqlite_outbox_rows_of_job(s, entry, ret_rows);
 }
 
 static void bind_rows(struct hpx_sqlite_statement *stmt, const struct hpx_sqlite_outbox_rows *rows,
@@ -260,7 +260,7 @@ static enum hpx_status put_event(struct hpx_sqlite_db *db, const struct hpx_sqli
 	return hpx_sqlite_event_put(db, &event, op);
 }
 
-enum hpx_status hpx_sqlite_outbox_rows_write(struct hpx_sqlite_db *db,
+enum hpx_status hpx_sqlite_outbox_rows_write(struct hpx_sqlite_store *s,
 					     const struct hpx_sqlite_outbox_rows *rows,
 					     const struct hpx_outbox_change *change, int64_t at_ms,
 					     const struct hpx_store_op *op)
@@ -270,17 +270,17 @@ enum hpx_status hpx_sqlite_outbox_rows_write(struct hpx_sqlite_db *db,
 	HPX_ASSERT(!change->write_job || rows->found.job_exists);
 	HPX_ASSERT(!change->write_operation || rows->found.operation.exists);
 	if (change->write_job)
-		status = hpx_sqlite_delivery_update(db, &change->delivery);
+		status = hpx_sqlite_delivery_update(&s->writer, &change->delivery);
 	if (status == HPX_OK && change->remove_reconcile)
-		status = of_rows(db, HPX_SQL_REMOVE_RECONCILE, rows, change->of_job);
+		status = of_rows(&s->writer, HPX_SQL_REMOVE_RECONCILE, rows, change->of_job);
 	if (status == HPX_OK && change->write_reconcile)
-		status = hpx_sqlite_reconcile_put(db, rows, change->of_job, &change->reconcile,
+		status = hpx_sqlite_reconcile_put(&s->writer, rows, change->of_job, &change->reconcile,
 						  change->evidence, change->person);
 	if (status == HPX_OK && change->event != NULL)
-		status = put_event(db, rows, change, at_ms, op);
+		status = put_event(&s->writer, rows, change, at_ms, op);
 	if (status == HPX_OK && change->write_operation)
-		status = hpx_sqlite_change_write(db, &rows->row, &change->operation, op);
+		status = hpx_sqlite_change_write(s, &rows->row, &change->operation, op);
 	if (status == HPX_OK && change->write_job)
-		status = move_question(db, rows, change);
+		status = move_question(&s->writer, rows, change);
 	return status;
 }

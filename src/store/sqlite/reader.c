@@ -13,11 +13,11 @@ enum hpx_status hpx_sqlite_reader_db(struct hpx_store_reader *reader,
 {
 	struct hpx_sqlite_reader *r = (struct hpx_sqlite_reader *)reader;
 	struct hpx_sqlite_store *s = hpx_sqlite_of(reader->store);
-	unsigned generation = atomic_load(&s->generation);
+	unsigned reopened = atomic_load(&s->reopened);
 	char problem[HPX_STORE_PROBLEM_SIZE];
 	enum hpx_status status;
 
-	if (r->db.handle != NULL && r->generation == generation) {
+	if (r->db.handle != NULL && r->reopened == reopened) {
 		*ret_db = &r->db;
 		return HPX_OK;
 	}
@@ -27,7 +27,7 @@ enum hpx_status hpx_sqlite_reader_db(struct hpx_store_reader *reader,
 				    problem);
 	if (status != HPX_OK)
 		return status;
-	r->generation = generation;
+	r->reopened = reopened;
 	*ret_db = &r->db;
 	return HPX_OK;
 }
@@ -71,21 +71,22 @@ static enum hpx_status peek_row(struct hpx_sqlite_db *db, struct hpx_store *stor
 				const struct hpx_ask *ask, const struct hpx_policy *policy,
 				struct hpx_decision *decision, struct hpx_answer **replay)
 {
+	struct hpx_sqlite_want want = { .answer = replay };
 	struct hpx_sqlite_row row;
 	struct hpx_moment now;
-	enum hpx_status status = hpx_sqlite_row_find(db, &ask->id, &row);
+	enum hpx_status status = hpx_sqlite_generations_refresh(db);
 
+	if (status == HPX_OK)
+		status = hpx_sqlite_row_find(hpx_sqlite_of(store), db, &ask->id, &want, &row);
 	if (status != HPX_OK)
 		return status;
 	now = hpx_store_moment(store);
 	if (!row.found.exists || !hpx_change_peek(&row.found, ask, policy, &now, decision))
 		return HPX_NOT_FOUND;
-	if (decision->kind != HPX_DECISION_REPLAY)
-		return HPX_OK;
-	status = hpx_sqlite_answer_read(db, &row, replay);
-	if (status != HPX_CORRUPT)
-		return status;
-	hpx_decision_lose_answer(decision);
+	if (decision->kind != HPX_DECISION_REPLAY) {
+		hpx_answer_free(*replay);
+		*replay = NULL;
+	}
 	return HPX_OK;
 }
 
@@ -98,7 +99,7 @@ enum hpx_status hpx_sqlite_peek(struct hpx_store_reader *reader, const struct hp
 	struct hpx_sqlite_db *db;
 	enum hpx_status status;
 
-	if (!hpx_sqlite_filter_may_have(&hpx_sqlite_of(reader->store)->filter, &ask->id))
+	if (!hpx_sqlite_filter_hint(hpx_sqlite_of(reader->store), &ask->id))
 		return HPX_NOT_FOUND;
 	status = hpx_sqlite_reader_db(reader, &db);
 	if (status == HPX_OK)
@@ -116,38 +117,22 @@ enum hpx_status hpx_sqlite_peek(struct hpx_store_reader *reader, const struct hp
 	return HPX_OK;
 }
 
-static enum hpx_status read_entry(struct hpx_sqlite_db *db, const struct hpx_operation_id *id,
-				  struct hpx_arena *arena, struct hpx_entry *entry,
-				  struct hpx_sqlite_row *row)
+static enum hpx_status find_row(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
+				const struct hpx_operation_id *id, struct hpx_arena *arena,
+				struct hpx_entry *entry, struct hpx_answer **answer)
 {
-	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_FIND_ENTRY);
-	enum hpx_status status = HPX_NOT_FOUND;
-	enum hpx_status ended;
-
-	hpx_sqlite_bind_blob(&stmt, id->bytes, sizeof(id->bytes));
-	if (hpx_sqlite_next(&stmt)) {
-		hpx_sqlite_row_read(&stmt, row);
-		entry->record = row->found.record;
-		entry->readable = row->found.readable;
-		status = hpx_sqlite_description_read(&stmt, arena, &entry->description);
-	}
-	ended = hpx_sqlite_end(&stmt);
-	return ended != HPX_OK ? ended : status;
-}
-
-static enum hpx_status find_row(struct hpx_sqlite_db *db, const struct hpx_operation_id *id,
-				struct hpx_arena *arena, struct hpx_entry *entry,
-				struct hpx_answer **answer)
-{
+	struct hpx_sqlite_want want = { .arena = arena, .description = &entry->description, .answer = answer };
 	struct hpx_sqlite_row row;
-	enum hpx_status status = read_entry(db, id, arena, entry, &row);
+	enum hpx_status status = hpx_sqlite_generations_refresh(db);
 
-	if (status != HPX_OK || !entry->readable)
+	if (status == HPX_OK)
+		status = hpx_sqlite_row_find(s, db, id, &want, &row);
+	if (status != HPX_OK)
 		return status;
-	status = hpx_sqlite_answer_read(db, &row, answer);
-	if (status != HPX_CORRUPT)
-		return status;
-	entry->readable = false;
+	if (!row.found.exists)
+		return HPX_NOT_FOUND;
+	entry->record = row.found.record;
+	entry->readable = row.found.readable;
 	return HPX_OK;
 }
 
@@ -164,7 +149,7 @@ enum hpx_status hpx_sqlite_find(struct hpx_store_reader *reader, const struct hp
 		status = hpx_sqlite_do(db, HPX_SQL_BEGIN_READ);
 	if (status != HPX_OK)
 		return status;
-	status = hpx_sqlite_end_read(db, find_row(db, id, arena, &entry, &answer));
+	status = hpx_sqlite_end_read(db, find_row(hpx_sqlite_of(reader->store), db, id, arena, &entry, &answer));
 	if (status == HPX_OK)
 		*ret_entry = entry;
 	if (status == HPX_OK && ret_answer != NULL)

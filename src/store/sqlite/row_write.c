@@ -1,90 +1,416 @@
-/* A change to one operation, written: the rows of operation, response, lease
- * and event that it concerns. Always inside the batch's transaction. */
+/* A change to one operation, written: plain rows where the operation goes the plain
+ * way, else its aside row; with its lease, its question and its event. Always inside
+ * the batch's transaction.
+ *
+ *  1. A first attempt is a plain row, its answer another: both are only ever inserted,
+ *     and removed as a whole.
+ *  2. Whatever else becomes of an operation is written to its aside row, which names the
+ *     plain row under it; from then on the plain row counts for nothing.
+ *  3. Whoever removes an aside row removes the plain row under it.
+ *  4. An attempt in progress has a lease: the server's own in its memory, every other
+ *     in hapax_lease. The lease ends with the attempt. */
 #include "store/sqlite/driver.h"
 
 /* An event is for people; whatever somebody typed is cut to what one reads. */
 #define ACTOR_BYTES_MAX 128
 #define REASON_BYTES_MAX 1024
 
-static enum hpx_status by_seq(struct hpx_sqlite_db *db, enum hpx_sql sql, int64_t seq)
+static const struct hpx_description no_texts = { HPX_SPAN_INIT(""), HPX_SPAN_INIT(""),
+						 HPX_SPAN_INIT(""), HPX_SPAN_INIT(""),
+						 HPX_SPAN_INIT(""), HPX_SPAN_INIT("") };
+
+static enum hpx_status by_number(struct hpx_sqlite_statement stmt, int64_t number)
+{
+	hpx_sqlite_bind_int(&stmt, number);
+	return hpx_sqlite_finish(&stmt);
+}
+
+static enum hpx_status by_id(struct hpx_sqlite_db *db, enum hpx_sql sql,
+			     const struct hpx_operation_id *id)
 {
 	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, sql);
 
-	hpx_sqlite_bind_int(&stmt, seq);
+	hpx_sqlite_bind_blob(&stmt, id->bytes, sizeof(id->bytes));
 	return hpx_sqlite_finish(&stmt);
 }
 
-static enum hpx_status insert(struct hpx_sqlite_db *db, const struct hpx_change *change,
-			      const struct hpx_description *description)
+static enum hpx_status by_token(struct hpx_sqlite_db *db, enum hpx_sql sql,
+				const struct hpx_token *token, const struct hpx_operation_id *id)
 {
-	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_INSERT);
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, sql);
 
-	hpx_sqlite_record_bind(&stmt, &change->record);
-	hpx_sqlite_description_bind(&stmt, description);
+	hpx_sqlite_bind_blob(&stmt, token->bytes, sizeof(token->bytes));
+	hpx_sqlite_bind_blob(&stmt, id->bytes, sizeof(id->bytes));
 	return hpx_sqlite_finish(&stmt);
 }
 
-static enum hpx_status update(struct hpx_sqlite_db *db, int64_t seq,
-			      const struct hpx_change *change)
+/* HPX_NOT_FOUND: nothing was written. */
+static enum hpx_status finish_one(struct hpx_sqlite_statement *stmt)
 {
-	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_UPDATE);
+	enum hpx_status status = hpx_sqlite_finish(stmt);
 
-	hpx_sqlite_record_bind(&stmt, &change->record);
-	hpx_sqlite_bind_int(&stmt, seq);
-	return hpx_sqlite_finish(&stmt);
+	if (status == HPX_OK && sqlite3_changes64(stmt->db->handle) != 1)
+		status = HPX_NOT_FOUND;
+	return status;
 }
 
-/* An expired key used again: nothing of the old operation stays. */
-static enum hpx_status replace(struct hpx_sqlite_db *db, int64_t seq,
-			       const struct hpx_change *change,
-			       const struct hpx_description *description)
+static struct hpx_span whole(struct hpx_span bytes)
 {
-	enum hpx_status status = by_seq(db, HPX_SQL_REMOVE_ANSWER, seq);
-	struct hpx_sqlite_statement stmt;
-
-	if (status == HPX_OK)
-		status = update(db, seq, change);
-	if (status != HPX_OK)
-		return status;
-	stmt = hpx_sqlite_statement(db, HPX_SQL_DESCRIBE);
-	hpx_sqlite_description_bind(&stmt, description);
-	hpx_sqlite_bind_int(&stmt, seq);
-	return hpx_sqlite_finish(&stmt);
+	return bytes.ptr != NULL ? bytes : HPX_SPAN("");
 }
 
-static enum hpx_status put_lease(struct hpx_sqlite_db *db, int64_t seq,
-				 const struct hpx_record *record)
+static void bind_texts(struct hpx_sqlite_statement *stmt, const struct hpx_description *d)
+{
+	hpx_sqlite_bind_text(stmt, d->tenant);
+	hpx_sqlite_bind_text(stmt, d->scope);
+	hpx_sqlite_bind_text(stmt, d->key);
+	hpx_sqlite_bind_text(stmt, d->method);
+	hpx_sqlite_bind_text(stmt, d->path);
+	hpx_sqlite_bind_text(stmt, d->route);
+}
+
+/* ---- leases ---- */
+
+static bool is_own(const struct hpx_sqlite_store *s, const struct hpx_record *record)
+{
+	return s->serve && record->owner == s->base.owner;
+}
+
+static enum hpx_status put_lease(struct hpx_sqlite_db *db, const struct hpx_record *record,
+				 int64_t generation)
 {
 	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_LEASE);
 
-	hpx_sqlite_bind_int(&stmt, seq);
 	hpx_sqlite_bind_blob(&stmt, record->token.bytes, sizeof(record->token.bytes));
+	hpx_sqlite_bind_blob(&stmt, record->id.bytes, sizeof(record->id.bytes));
+	hpx_sqlite_bind_int(&stmt, generation);
 	hpx_sqlite_bind_int(&stmt, record->lease_until_ms);
 	return hpx_sqlite_finish(&stmt);
 }
 
-enum hpx_status hpx_sqlite_answer_put(struct hpx_sqlite_db *db, int64_t seq,
-				      const struct hpx_change *change)
+enum hpx_status hpx_sqlite_lease_remove(struct hpx_sqlite_db *db, const struct hpx_token *token,
+					const struct hpx_operation_id *id)
 {
-	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_ANSWER);
-	struct hpx_span headers = change->answer->headers;
-	struct hpx_span body = hpx_change_body(change);
+	return by_token(db, HPX_SQL_REMOVE_LEASE, token, id);
+}
 
-	hpx_sqlite_bind_int(&stmt, seq);
+static enum hpx_status hold(struct hpx_sqlite_store *s, const struct hpx_record *record,
+			    int64_t generation, int64_t number)
+{
+	if (is_own(s, record))
+		return hpx_sqlite_lease_hold(&s->leases, record, generation, number);
+	return put_lease(&s->writer, record, generation);
+}
+
+static enum hpx_status end_lease(struct hpx_sqlite_store *s, const struct hpx_record *before)
+{
+	if (before->state != HPX_STATE_IN_PROGRESS)
+		return HPX_OK;
+	if (is_own(s, before))
+		hpx_sqlite_lease_end(&s->leases, &before->token, &before->id);
+	/* Also of the server's own: an application may have renewed it. */
+	return hpx_sqlite_lease_remove(&s->writer, &before->token, &before->id);
+}
+
+/* The renewal of a server's attempt keeps no generation from being settled: the
+ * server's memory does. */
+static enum hpx_status renew(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+			     const struct hpx_store_op *op, struct hpx_record record)
+{
+	bool plain = row->place == HPX_SQLITE_PLAIN;
+
+	HPX_ASSERT(op->verb == HPX_VERB_RENEW);
+	if (is_own(s, &record))
+		return hpx_sqlite_lease_hold(&s->leases, &record, plain ? row->generation : 0,
+					     plain ? row->number : 0);
+	/* Whatever somebody who is not the server believes of the lease before. */
+	record.lease_until_ms = hpx_store_moment(&s->base).lease_ms + op->renew.lease_ms;
+	return put_lease(&s->writer, &record, plain && record.owner == 0 ? row->generation : 0);
+}
+
+/* ---- plain rows ---- */
+
+static struct hpx_sqlite_statement bind_plain(struct hpx_sqlite_store *s,
+					      struct hpx_sqlite_generation *g,
+					      const struct hpx_record *record,
+					      const struct hpx_description *d)
+{
+	struct hpx_sqlite_statement stmt =
+		hpx_sqlite_generation_statement(&s->writer, g, HPX_GENERATION_SQL_INSERT);
+	const uint8_t *id = record->id.bytes;
+
+	hpx_sqlite_bind_blob(&stmt, id, HPX_SQLITE_ID_BYTES);
+	hpx_sqlite_bind_blob(&stmt, id + HPX_SQLITE_ID_BYTES, sizeof(record->id.bytes) - HPX_SQLITE_ID_BYTES);
+	hpx_sqlite_bind_blob(&stmt, record->token.bytes, sizeof(record->token.bytes));
+	hpx_sqlite_bind_blob(&stmt, record->fingerprint, sizeof(record->fingerprint));
+	hpx_sqlite_bind_blob(&stmt, record->recipe.bytes, sizeof(record->recipe.bytes));
+	hpx_sqlite_bind_blob(&stmt, record->tenant, sizeof(record->tenant));
+	hpx_sqlite_bind_int(&stmt, (int64_t)record->owner);
+	hpx_sqlite_bind_int(&stmt, record->created_ms);
+	hpx_sqlite_bind_int(&stmt, record->retention_ms);
+	hpx_sqlite_bind_int(&stmt, record->when_lost);
+	bind_texts(&stmt, d);
+	hpx_sqlite_bind_int(&stmt, hpx_sqlite_plain_crc(record, d));
+	hpx_sqlite_bind_blob(&stmt, id, sizeof(record->id.bytes));
+	return stmt;
+}
+
+/* A lease is held before the row is there, so that none is ever without. */
+enum hpx_status hpx_sqlite_plain_insert(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g,
+					const struct hpx_record *record,
+					const struct hpx_description *description,
+					int64_t *ret_number)
+{
+	const struct hpx_description *d = description != NULL ? description : &no_texts;
+	bool own = is_own(s, record);
+	bool held = own && hpx_sqlite_lease_until(&s->leases, &record->token, &record->id) != 0;
+	struct hpx_sqlite_statement stmt;
+	enum hpx_status status = HPX_OK;
+
+	HPX_ASSERT(g->state == HPX_GENERATION_OPEN && record->attempt == 1);
+	if (own && !held)
+		status = hpx_sqlite_lease_hold(&s->leases, record, g->number, 0);
+	if (status != HPX_OK)
+		return status;
+	stmt = bind_plain(s, g, record, d);
+	status = finish_one(&stmt);
+	if (status == HPX_NOT_FOUND && own && !held)
+		hpx_sqlite_lease_drop(&s->leases, &record->token, &record->id);
+	if (status != HPX_OK)
+		return status;
+	*ret_number = sqlite3_last_insert_rowid(s->writer.handle);
+	g->last = *ret_number;
+	hpx_sqlite_filter_add(s, g->number, &record->id);
+	return hold(s, record, g->number, *ret_number);
+}
+
+enum hpx_status hpx_sqlite_plain_complete(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g,
+					  int64_t number, const struct hpx_change *change)
+{
+	struct hpx_sqlite_statement stmt =
+		hpx_sqlite_generation_statement(&s->writer, g, HPX_GENERATION_SQL_COMPLETE);
+	const struct hpx_record *record = &change->record;
+	struct hpx_span headers = HPX_SPAN(""), body = HPX_SPAN("");
+
+	if (change->answer != NULL) {
+		headers = whole(change->answer->headers);
+		body = whole(hpx_change_body(change));
+	}
+	hpx_sqlite_bind_int(&stmt, number);
+	hpx_sqlite_bind_blob(&stmt, record->id.bytes, HPX_SQLITE_ID_BYTES);
+	hpx_sqlite_bind_blob(&stmt, record->token.bytes, sizeof(record->token.bytes));
+	hpx_sqlite_bind_int(&stmt, record->changed_ms);
+	hpx_sqlite_bind_int(&stmt, record->expires_ms);
+	hpx_sqlite_bind_int(&stmt, record->status);
+	hpx_sqlite_bind_int(&stmt, record->kept);
 	hpx_sqlite_bind_blob(&stmt, headers.ptr, headers.len);
 	hpx_sqlite_bind_blob(&stmt, body.ptr, body.len);
-	hpx_sqlite_bind_int(&stmt, hpx_sqlite_answer_crc(&change->record.id, headers, body));
+	hpx_sqlite_bind_int(&stmt, hpx_sqlite_answer_crc(record, headers, body));
+	hpx_sqlite_bind_blob(&stmt, record->id.bytes, sizeof(record->id.bytes));
+	return finish_one(&stmt);
+}
+
+/* A generation that is gone, or about to, takes its rows along. */
+static enum hpx_status remove_plain(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row)
+{
+	struct hpx_sqlite_generation *g = hpx_sqlite_generation_find(&s->writer, row->generation);
+	struct hpx_sqlite_statement stmt;
+	enum hpx_status status;
+
+	if (g == NULL || g->state == HPX_GENERATION_DEAD)
+		return HPX_OK;
+	status = by_number(hpx_sqlite_generation_statement(&s->writer, g,
+							   HPX_GENERATION_SQL_REMOVE_ANSWER),
+			   row->number);
+	if (status != HPX_OK)
+		return status;
+	stmt = hpx_sqlite_generation_statement(&s->writer, g, HPX_GENERATION_SQL_REMOVE);
+	hpx_sqlite_bind_int(&stmt, row->number);
+	hpx_sqlite_bind_blob(&stmt, row->found.record.id.bytes, HPX_SQLITE_ID_BYTES);
 	return hpx_sqlite_finish(&stmt);
 }
 
-static enum hpx_status put_point_data(struct hpx_sqlite_db *db, int64_t seq, struct hpx_span data)
+/* ---- aside rows ---- */
+
+static void bind_aside(struct hpx_sqlite_statement *stmt, const struct hpx_sqlite_row *row,
+		       const struct hpx_record *record)
+{
+	hpx_sqlite_bind_blob(stmt, record->id.bytes, sizeof(record->id.bytes));
+	hpx_sqlite_bind_int(stmt, row->generation);
+	hpx_sqlite_bind_int(stmt, row->number);
+	hpx_sqlite_bind_int(stmt, record->state);
+	hpx_sqlite_bind_int(stmt, record->attempt);
+	hpx_sqlite_bind_blob(stmt, record->token.bytes, sizeof(record->token.bytes));
+	hpx_sqlite_bind_blob(stmt, record->mark.bytes, sizeof(record->mark.bytes));
+	hpx_sqlite_bind_blob(stmt, record->fingerprint, sizeof(record->fingerprint));
+	hpx_sqlite_bind_blob(stmt, record->recipe.bytes, sizeof(record->recipe.bytes));
+	hpx_sqlite_bind_blob(stmt, record->tenant, sizeof(record->tenant));
+	hpx_sqlite_bind_int(stmt, (int64_t)record->owner);
+	hpx_sqlite_bind_int(stmt, record->created_ms);
+	hpx_sqlite_bind_int(stmt, record->changed_ms);
+	if (record->expires_ms != 0)
+		hpx_sqlite_bind_int(stmt, record->expires_ms);
+	else
+		hpx_sqlite_bind_null(stmt);
+	hpx_sqlite_bind_int(stmt, record->retention_ms);
+	hpx_sqlite_bind_int(stmt, record->status);
+	hpx_sqlite_bind_int(stmt, record->kept);
+	hpx_sqlite_bind_int(stmt, record->when_lost);
+	hpx_sqlite_bind_int(stmt, record->advanced);
+	hpx_sqlite_bind_text(stmt, hpx_span_of(record->point));
+	hpx_sqlite_bind_int(stmt, row->text_crc);
+	hpx_sqlite_bind_int(stmt, row->point_crc);
+	hpx_sqlite_bind_int(stmt, row->answer_crc);
+	hpx_sqlite_bind_int(stmt, hpx_sqlite_aside_crc(row, record));
+}
+
+static void bind_bytes(struct hpx_sqlite_statement *stmt, bool there, struct hpx_span bytes)
+{
+	if (there)
+		hpx_sqlite_bind_blob(stmt, bytes.ptr, bytes.len);
+	else
+		hpx_sqlite_bind_null(stmt);
+}
+
+static void bind_answer(struct hpx_sqlite_statement *stmt, const struct hpx_change *change)
+{
+	bool there = change->answer != NULL;
+
+	bind_bytes(stmt, there, there ? whole(change->answer->headers) : HPX_SPAN(""));
+	bind_bytes(stmt, there, there ? whole(hpx_change_body(change)) : HPX_SPAN(""));
+}
+
+static uint32_t answer_crc(const struct hpx_change *change)
+{
+	if (change->answer == NULL)
+		return 0;
+	return hpx_sqlite_bytes_crc(&change->record.id, whole(change->answer->headers),
+				    whole(hpx_change_body(change)));
+}
+
+static uint32_t point_crc(const struct hpx_change *change)
+{
+	if (change->data == NULL)
+		return 0;
+	return hpx_sqlite_bytes_crc(&change->record.id, whole(*change->data), HPX_SPAN(""));
+}
+
+/* `under`: the plain row that this one rules over, or none. */
+static enum hpx_status insert_aside(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *under,
+				    const struct hpx_change *change, const struct hpx_description *d)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_INSERT_ASIDE);
+	struct hpx_sqlite_row row = {
+		.generation = under->generation,
+		.number = under->number,
+		.text_crc = hpx_sqlite_text_crc(&change->record.id, d),
+		.point_crc = point_crc(change),
+		.answer_crc = answer_crc(change),
+	};
+
+	HPX_ASSERT(under->place != HPX_SQLITE_ASIDE);
+	bind_aside(&stmt, &row, &change->record);
+	bind_texts(&stmt, d);
+	bind_answer(&stmt, change);
+	bind_bytes(&stmt, change->data != NULL, change->data != NULL ? whole(*change->data) : HPX_SPAN(""));
+	return hpx_sqlite_finish(&stmt);
+}
+
+/* The texts of the plain row are borrowed from its statement while they are written. */
+static enum hpx_status cover_plain(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+				   const struct hpx_change *change)
+{
+	struct hpx_sqlite_generation *g = hpx_sqlite_generation_find(&s->writer, row->generation);
+	struct hpx_description d = no_texts;
+	struct hpx_span *const fields[] = { &d.tenant, &d.scope, &d.key, &d.method, &d.path, &d.route };
+	struct hpx_sqlite_statement stmt;
+	enum hpx_status status, ended;
+
+	HPX_ASSERT(g != NULL);
+	stmt = hpx_sqlite_generation_statement(&s->writer, g, HPX_GENERATION_SQL_TEXTS);
+	hpx_sqlite_bind_int(&stmt, row->number);
+	if (hpx_sqlite_next(&stmt))
+		for (int i = 0; i < (int)(sizeof(fields) / sizeof(fields[0])); i++)
+			*fields[i] = whole(hpx_sqlite_bytes(&stmt, i));
+	status = insert_aside(s, row, change, &d);
+	ended = hpx_sqlite_end(&stmt);
+	return status != HPX_OK ? status : ended;
+}
+
+static enum hpx_status describe(struct hpx_sqlite_db *db, int64_t aside, const struct hpx_description *d)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_DESCRIBE_ASIDE);
+
+	bind_texts(&stmt, d);
+	hpx_sqlite_bind_int(&stmt, aside);
+	return hpx_sqlite_finish(&stmt);
+}
+
+static enum hpx_status put_answer(struct hpx_sqlite_db *db, int64_t aside, const struct hpx_change *change)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_ANSWER);
+
+	bind_answer(&stmt, change);
+	hpx_sqlite_bind_int(&stmt, aside);
+	return hpx_sqlite_finish(&stmt);
+}
+
+static enum hpx_status put_point_data(struct hpx_sqlite_db *db, int64_t aside, const struct hpx_span *data)
 {
 	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_POINT_DATA);
 
-	hpx_sqlite_bind_blob(&stmt, data.ptr, data.len);
-	hpx_sqlite_bind_int(&stmt, seq);
+	bind_bytes(&stmt, data != NULL, data != NULL ? whole(*data) : HPX_SPAN(""));
+	hpx_sqlite_bind_int(&stmt, aside);
 	return hpx_sqlite_finish(&stmt);
 }
+
+/* The texts that a row has, where its check is to be made anew: a row that could not be
+ * read is being mended. */
+static enum hpx_status mend_texts(struct hpx_sqlite_store *s, struct hpx_sqlite_row *row)
+{
+	struct hpx_description d = no_texts;
+
+	row->text_crc = hpx_sqlite_text_crc(&row->found.record.id, &d);
+	return describe(&s->writer, row->aside, &d);
+}
+
+/* An expired key used again (`d` is given), or the next state of the same operation: an
+ * answer and a point's data that are not brought stay only in the latter. */
+static enum hpx_status update_aside(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *found,
+				    const struct hpx_change *change, const struct hpx_description *d)
+{
+	struct hpx_sqlite_row row = *found;
+	bool anew = d != NULL || !found->found.readable;
+	bool answers = change->answer != NULL || anew || !change->record.kept;
+	bool points = change->data != NULL || anew || change->record.point[0] == '\0';
+	struct hpx_sqlite_statement stmt;
+	enum hpx_status status = HPX_OK;
+
+	HPX_ASSERT(found->place == HPX_SQLITE_ASIDE);
+	row.found.record.id = change->record.id;
+	if (d != NULL) {
+		row.text_crc = hpx_sqlite_text_crc(&change->record.id, d);
+		status = describe(&s->writer, row.aside, d);
+	} else if (anew) {
+		status = mend_texts(s, &row);
+	}
+	if (answers)
+		row.answer_crc = answer_crc(change);
+	if (status == HPX_OK && answers && (change->answer != NULL || found->answer_crc != 0 || anew))
+		status = put_answer(&s->writer, row.aside, change);
+	if (points)
+		row.point_crc = point_crc(change);
+	if (status == HPX_OK && points && (change->data != NULL || found->point_crc != 0 || anew))
+		status = put_point_data(&s->writer, row.aside, change->data);
+	if (status != HPX_OK)
+		return status;
+	stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_UPDATE_ASIDE);
+	bind_aside(&stmt, &row, &change->record);
+	hpx_sqlite_bind_int(&stmt, row.aside);
+	return hpx_sqlite_finish(&stmt);
+}
+
+/* ---- events ---- */
 
 enum hpx_status hpx_sqlite_event_put(struct hpx_sqlite_db *db, const struct hpx_sqlite_event *event,
 				     const struct hpx_store_op *op)
@@ -112,18 +438,7 @@ static enum hpx_status put_event(struct hpx_sqlite_db *db, const struct hpx_chan
 	return hpx_sqlite_event_put(db, &event, op);
 }
 
-enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_db *db, int64_t seq)
-{
-	enum hpx_status status = by_seq(db, HPX_SQL_REMOVE_ANSWER, seq);
-
-	if (status == HPX_OK)
-		status = by_seq(db, HPX_SQL_REMOVE_LEASE, seq);
-	if (status == HPX_OK)
-		status = by_seq(db, HPX_SQL_REMOVE_QUESTION, seq);
-	if (status == HPX_OK)
-		status = by_seq(db, HPX_SQL_REMOVE, seq);
-	return status;
-}
+/* ---- questions ---- */
 
 /* What was asked about one that was unknown, or said of another reference. */
 static bool ends_questions(const struct hpx_sqlite_row *row, const struct hpx_change *change)
@@ -149,55 +464,163 @@ enum hpx_status hpx_sqlite_question_begin(struct hpx_sqlite_db *db,
 	return hpx_sqlite_finish(&stmt);
 }
 
-static enum hpx_status write_rows(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
+/* ---- the change ---- */
+
+/* An aside row that cannot be read may name another row under it than its own. */
+static enum hpx_status remove_under(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row)
+{
+	struct hpx_sqlite_row plain;
+	enum hpx_status status;
+
+	if (row->place == HPX_SQLITE_PLAIN || row->found.readable)
+		return row->generation != 0 ? remove_plain(s, row) : HPX_OK;
+	status = hpx_sqlite_plain_find(s, &s->writer, &row->found.record.id, NULL, &plain);
+	if (status != HPX_OK || !plain.found.exists)
+		return status;
+	plain.found.record.id = row->found.record.id;
+	return remove_plain(s, &plain);
+}
+
+enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row)
+{
+	const struct hpx_record *record = &row->found.record;
+	enum hpx_status status = end_lease(s, record);
+
+	if (status == HPX_OK)
+		status = remove_under(s, row);
+	if (status == HPX_OK)
+		status = by_id(&s->writer, HPX_SQL_REMOVE_QUESTION, &record->id);
+	if (status == HPX_OK && row->place == HPX_SQLITE_ASIDE)
+		status = by_number(hpx_sqlite_statement(&s->writer, HPX_SQL_REMOVE_ASIDE), row->aside);
+	return status;
+}
+
+/* A first attempt goes into the open generation of its class; where there is none on a
+ * borrowed connection, and what waits for its job, is aside from the start. */
+static enum hpx_status insert(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+			      const struct hpx_change *change, const struct hpx_description *description)
+{
+	const struct hpx_record *record = &change->record;
+	struct hpx_sqlite_generation *g = NULL;
+	enum hpx_status status = HPX_OK;
+	int64_t number;
+
+	if (record->state == HPX_STATE_IN_PROGRESS)
+		status = hpx_sqlite_generation_for(s, record->retention_ms, &g);
+	if (status != HPX_OK)
+		return status;
+	if (g != NULL) {
+		status = hpx_sqlite_plain_insert(s, g, record, description, &number);
+		/* It was looked for, and was not there. */
+		return status == HPX_NOT_FOUND ? HPX_CORRUPT : status;
+	}
+	status = insert_aside(s, row, change, description != NULL ? description : &no_texts);
+	if (status == HPX_OK && record->state == HPX_STATE_IN_PROGRESS)
+		status = hold(s, record, 0, 0);
+	return status;
+}
+
+static bool completes_plainly(const struct hpx_sqlite_row *row, const struct hpx_change *change,
+			      const struct hpx_sqlite_generation *g)
+{
+	const struct hpx_record *after = &change->record;
+
+	return row->place == HPX_SQLITE_PLAIN && row->found.readable && g != NULL &&
+	       row->found.record.state == HPX_STATE_IN_PROGRESS &&
+	       after->state == HPX_STATE_COMPLETED && after->attempt == 1 && !after->advanced &&
+	       after->point[0] == '\0' && after->expires_ms - after->changed_ms <= g->class_ms;
+}
+
+/* The lease of the attempt before ends, and that of the attempt after begins. */
+static enum hpx_status move_lease(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+				  const struct hpx_record *after)
+{
+	const struct hpx_record *before = &row->found.record;
+	bool goes_on = before->state == HPX_STATE_IN_PROGRESS && row->found.readable &&
+		       hpx_token_eq(&before->token, &after->token);
+	enum hpx_status status = HPX_OK;
+
+	if (after->state != HPX_STATE_IN_PROGRESS)
+		return end_lease(s, before);
+	if (!goes_on) {
+		status = end_lease(s, before);
+		return status == HPX_OK ? hold(s, after, 0, 0) : status;
+	}
+	/* From now on it is an aside row's. */
+	if (is_own(s, after))
+		return hpx_sqlite_lease_hold(&s->leases, after, 0, 0);
+	return by_token(&s->writer, HPX_SQL_MOVE_LEASE, &after->token, &after->id);
+}
+
+static enum hpx_status update(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+			      const struct hpx_change *change, const struct hpx_description *d)
+{
+	struct hpx_sqlite_generation *g = hpx_sqlite_generation_find(&s->writer, row->generation);
+	enum hpx_status status = HPX_NOT_FOUND;
+
+	if (d == NULL && completes_plainly(row, change, g))
+		status = hpx_sqlite_plain_complete(s, g, row->number, change);
+	if (status == HPX_NOT_FOUND && row->place == HPX_SQLITE_ASIDE)
+		status = update_aside(s, row, change, d);
+	else if (status == HPX_NOT_FOUND && d != NULL)
+		status = insert_aside(s, row, change, d);
+	else if (status == HPX_NOT_FOUND)
+		status = cover_plain(s, row, change);
+	return status == HPX_OK ? move_lease(s, row, &change->record) : status;
+}
+
+static enum hpx_status move_question(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+				     const struct hpx_change *change)
+{
+	const struct hpx_operation_id *id = &change->record.id;
+	enum hpx_status status = HPX_OK;
+
+	if (ends_questions(row, change))
+		status = by_id(&s->writer, HPX_SQL_REMOVE_QUESTION, id);
+	if (status == HPX_OK && change->write == HPX_WRITE_UPDATE &&
+	    change->record.attempt != row->found.record.attempt)
+		status = by_id(&s->writer, HPX_SQL_REMOVE_DECLINED, id);
+	if (status == HPX_OK && begins_question(row, change))
+		status = hpx_sqlite_question_begin(&s->writer, id);
+	return status;
+}
+
+static enum hpx_status write_rows(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
 				  const struct hpx_change *change, const struct hpx_store_op *op)
 {
 	bool anew = change->write == HPX_WRITE_INSERT || change->write == HPX_WRITE_REPLACE;
-	enum hpx_status status = HPX_OK;
+	const struct hpx_description *d = NULL;
+	enum hpx_status status;
 
 	HPX_ASSERT(!anew || op->verb == HPX_VERB_RESERVE); /* only a reservation has a description */
 	HPX_ASSERT(change->write == HPX_WRITE_NOTHING ||
 		   row->found.exists == (change->write != HPX_WRITE_INSERT));
+	if (anew)
+		d = op->reserve.description != NULL ? op->reserve.description : &no_texts;
 	switch (change->write) {
-	case HPX_WRITE_NOTHING:
-		return HPX_OK;
 	case HPX_WRITE_INSERT:
-		return insert(db, change, op->reserve.description);
+		return insert(s, row, change, d);
 	case HPX_WRITE_LEASE:
-		return put_lease(db, row->seq, &change->record);
+		return renew(s, row, op, change->record);
 	case HPX_WRITE_REMOVE:
-		return hpx_sqlite_row_remove(db, row->seq);
+		return hpx_sqlite_row_remove(s, row);
 	case HPX_WRITE_REPLACE:
-		status = replace(db, row->seq, change, op->reserve.description);
-		break;
 	case HPX_WRITE_UPDATE:
-		status = update(db, row->seq, change);
+		status = update(s, row, change, d);
+		return status == HPX_OK ? move_question(s, row, change) : status;
+	case HPX_WRITE_NOTHING:
 		break;
 	}
-	/* The record holds the later end itself now. */
-	if (status == HPX_OK && row->renewed)
-		status = by_seq(db, HPX_SQL_REMOVE_LEASE, row->seq);
-	if (status == HPX_OK && ends_questions(row, change))
-		status = by_seq(db, HPX_SQL_REMOVE_QUESTION, row->seq);
-	if (status == HPX_OK && change->write == HPX_WRITE_UPDATE &&
-	    change->record.attempt != row->found.record.attempt)
-		status = by_seq(db, HPX_SQL_REMOVE_DECLINED, row->seq);
-	if (status == HPX_OK && begins_question(row, change))
-		status = hpx_sqlite_question_begin(db, &change->record.id);
-	if (status == HPX_OK && change->answer != NULL)
-		status = hpx_sqlite_answer_put(db, row->seq, change);
-	if (status == HPX_OK && change->data != NULL)
-		status = put_point_data(db, row->seq, *change->data);
-	return status;
+	return HPX_OK;
 }
 
-enum hpx_status hpx_sqlite_change_write(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
+enum hpx_status hpx_sqlite_change_write(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
 					const struct hpx_change *change,
 					const struct hpx_store_op *op)
 {
-	enum hpx_status status = write_rows(db, row, change, op);
+	enum hpx_status status = write_rows(s, row, change, op);
 
 	if (status == HPX_OK && change->event != NULL)
-		status = put_event(db, change, op);
+		status = put_event(&s->writer, change, op);
 	return status;
 }

@@ -1,6 +1,7 @@
 /* Whose file it is, of which schema, and the steps to this program's: the whole
  * schema, then what later releases change. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "store/sqlite/driver.h"
 #include "store/sqlite_schema.h"
@@ -9,7 +10,7 @@
 #define APPLICATION_ID 0x68617078
 /* The number of sql/sqlite/schema.sql. Those below it were never released, and
  * nothing leads on from them. */
-#define SCHEMA_FIRST 4u
+#define SCHEMA_FIRST 5u
 #define STEP_COUNT ((unsigned)(sizeof(schema_steps) / sizeof(schema_steps[0])))
 #define SCHEMA_NUMBER (SCHEMA_FIRST + STEP_COUNT - 1)
 
@@ -57,6 +58,46 @@ static enum hpx_status exec(struct hpx_sqlite_db *db, const char *sql)
 	return hpx_sqlite_status(sqlite3_exec(db->handle, sql, NULL, NULL, NULL));
 }
 
+/* The page ends with the template of a generation, which is no part of the schema. */
+static const char *find_template(void)
+{
+	const char *text = strstr(schema_steps[0], "\n-- The template of a generation");
+
+	HPX_ASSERT(text != NULL);
+	return text;
+}
+
+static enum hpx_status make_first(struct hpx_sqlite_db *db)
+{
+	size_t len = (size_t)(find_template() - schema_steps[0]);
+	char *sql = strndup(schema_steps[0], len);
+	enum hpx_status status = sql != NULL ? exec(db, sql) : HPX_NOMEM;
+
+	free(sql);
+	return status;
+}
+
+/* Its comments are left out: they hold no statement, and no number. */
+enum hpx_status hpx_sqlite_generation_make(struct hpx_sqlite_db *db, int64_t number)
+{
+	const char *from = find_template();
+	char bare[4096], sql[4096];
+	size_t len = 0;
+
+	while (*from != '\0') {
+		if (from[0] == '\n' && from[1] == '-' && from[2] == '-') {
+			from += 1 + strcspn(from + 1, "\n");
+			continue;
+		}
+		HPX_ASSERT(len + 1 < sizeof(bare));
+		bare[len++] = *from++;
+	}
+	bare[len] = '\0';
+	bool whole = hpx_sqlite_number_sql(bare, number, sql, sizeof(sql));
+	HPX_ASSERT(whole);
+	return exec(db, sql);
+}
+
 static enum hpx_status apply_steps(struct hpx_sqlite_db *db, const struct identity *identity)
 {
 	char note[96];
@@ -64,7 +105,7 @@ static enum hpx_status apply_steps(struct hpx_sqlite_db *db, const struct identi
 	unsigned from = identity->version == 0 ? 0 : (unsigned)identity->version - SCHEMA_FIRST + 1;
 
 	for (unsigned i = from; i < STEP_COUNT && status == HPX_OK; i++)
-		status = exec(db, schema_steps[i]);
+		status = i == 0 ? make_first(db) : exec(db, schema_steps[i]);
 	snprintf(note, sizeof(note), "INSERT INTO hapax_schema_version (version) VALUES (%u)",
 		 SCHEMA_NUMBER);
 	if (status == HPX_OK)

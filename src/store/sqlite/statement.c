@@ -3,6 +3,8 @@
 
 #include "base/status.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const texts[] = {
@@ -10,6 +12,24 @@ static const char *const texts[] = {
 	HPX_SQL_LIST(X)
 #undef X
 };
+
+static const char *const generation_texts[] = {
+#define X(name, sql) sql,
+	HPX_GENERATION_SQL_LIST(X)
+#undef X
+};
+
+const char *hpx_sqlite_sql(enum hpx_sql sql)
+{
+	HPX_ASSERT(sql < HPX_SQL_COUNT);
+	return texts[sql];
+}
+
+const char *hpx_sqlite_generation_sql(enum hpx_generation_sql sql)
+{
+	HPX_ASSERT(sql < HPX_GENERATION_SQL_COUNT);
+	return generation_texts[sql];
+}
 
 enum hpx_status hpx_sqlite_status(int code)
 {
@@ -55,6 +75,39 @@ struct hpx_sqlite_statement hpx_sqlite_statement(struct hpx_sqlite_db *db, enum 
 	stmt.code = sqlite3_prepare_v3(db->handle, texts[sql], -1, SQLITE_PREPARE_PERSISTENT,
 				       &db->statements[sql], NULL);
 	stmt.handle = db->statements[sql];
+	return stmt;
+}
+
+bool hpx_sqlite_number_sql(const char *sql, int64_t number, char *text, size_t size)
+{
+	size_t len = 0;
+
+	HPX_ASSERT(size > 0);
+	for (; *sql != '\0' && len + 24 < size; sql++)
+		if (*sql == '#')
+			len += (size_t)snprintf(text + len, size - len, "%lld", (long long)number);
+		else
+			text[len++] = *sql;
+	text[len] = '\0';
+	return *sql == '\0';
+}
+
+struct hpx_sqlite_statement hpx_sqlite_generation_statement(struct hpx_sqlite_db *db,
+							    struct hpx_sqlite_generation *generation,
+							    enum hpx_generation_sql sql)
+{
+	sqlite3_stmt **kept = &generation->statements[sql];
+	struct hpx_sqlite_statement stmt = { .db = db, .handle = *kept };
+	char text[2048];
+
+	HPX_ASSERT(sql < HPX_GENERATION_SQL_COUNT && db->handle != NULL);
+	if (stmt.handle != NULL)
+		return stmt;
+	bool whole = hpx_sqlite_number_sql(generation_texts[sql], generation->number, text,
+					   sizeof(text));
+	HPX_ASSERT(whole);
+	stmt.code = sqlite3_prepare_v3(db->handle, text, -1, SQLITE_PREPARE_PERSISTENT, kept, NULL);
+	stmt.handle = *kept;
 	return stmt;
 }
 
@@ -173,8 +226,20 @@ bool hpx_sqlite_time(struct hpx_sqlite_statement *stmt, int column, int64_t min,
 	return hpx_sqlite_int(stmt, column, min, HPX_SQLITE_TIME_MAX, ret_ms);
 }
 
+void hpx_sqlite_generations_free(struct hpx_sqlite_generation *generations, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (int sql = 0; sql < HPX_GENERATION_SQL_COUNT; sql++)
+			sqlite3_finalize(generations[i].statements[sql]);
+	free(generations);
+}
+
 void hpx_sqlite_db_finalize(struct hpx_sqlite_db *db)
 {
+	hpx_sqlite_generations_free(db->generations, db->generation_count);
+	db->generations = NULL;
+	db->generation_count = 0;
+	db->list_version = 0;
 	for (int i = 0; i < HPX_SQL_COUNT; i++) {
 		sqlite3_finalize(db->statements[i]);
 		db->statements[i] = NULL;

@@ -10,20 +10,76 @@
 #include "base/status.h"
 #include "store/store.h"
 
-/* The columns of a record, with its renewal; row.c reads them in this order. */
-#define HPX_SQL_RECORD \
-	"o.seq, o.id, o.state, o.attempt, o.token, o.mark, o.fingerprint, " \
-	"o.recipe, o.tenant_hash, o.owner, o.created, o.changed, o.expires, " \
-	"o.retention, o.lease_until, o.status, o.kept, o.when_lost, " \
-	"o.advanced, o.point, l.token, l.until"
-#define HPX_SQL_DESCRIPTION "o.tenant, o.scope, o.key, o.method, o.path, o.route"
-#define HPX_SQL_FROM " FROM hapax_operation o LEFT JOIN hapax_lease l ON l.seq = o.seq "
+/* The columns of an aside row; row.c reads them in this order. */
+#define HPX_SQL_ASIDE \
+	"o.seq, o.generation, o.number, o.id, o.state, o.attempt, o.token, o.mark, " \
+	"o.fingerprint, o.recipe, o.tenant_hash, o.owner, o.created, o.changed, " \
+	"o.expires, o.retention, o.status, o.kept, o.when_lost, o.advanced, o.point, " \
+	"o.text_crc, o.point_crc, o.answer_crc, o.crc, o.tenant, o.scope, o.key, " \
+	"o.method, o.path, o.route, o.headers, o.body, " \
+	"(SELECT l.until FROM hapax_lease l WHERE o.state = 1 AND l.token = o.token AND l.id = o.id)"
+#define HPX_SQL_FROM_ASIDE "SELECT " HPX_SQL_ASIDE " FROM hapax_aside o "
 
-/* Lengths that a row must have to be readable; the rest is judged in C. */
-#define HPX_SQL_READABLE \
-	"(o.state BETWEEN 1 AND 5 AND length(o.token) = 16 AND " \
-	"length(o.mark) = 16 AND length(o.fingerprint) = 32 AND " \
-	"length(o.recipe) = 16 AND length(o.tenant_hash) = 32)"
+/* The columns of a plain row with its answer; row.c reads them in this order. */
+#define HPX_SQL_PLAIN \
+	"o.seq, o.id, o.rest, o.token, o.fingerprint, o.recipe, o.tenant_hash, " \
+	"o.owner, o.created, o.retention, o.when_lost, o.crc, o.tenant, o.scope, " \
+	"o.key, o.method, o.path, o.route, a.seq, a.changed, a.expires, a.status, " \
+	"a.kept, a.headers, a.body, a.crc, (SELECT l.until FROM hapax_lease l " \
+	"WHERE a.seq IS NULL AND l.token = o.token AND " \
+	"l.id = CAST(o.id || o.rest AS BLOB))"
+#define HPX_SQL_FROM_PLAIN \
+	"SELECT " HPX_SQL_PLAIN " FROM hapax_operation_# o " \
+	"LEFT JOIN hapax_answer_# a ON a.seq = o.seq "
+#define HPX_SQL_UNANSWERED \
+	"NOT EXISTS (SELECT 1 FROM hapax_answer_# a WHERE a.seq = o.seq) AND " \
+	"NOT EXISTS (SELECT 1 FROM hapax_aside s WHERE s.generation = ?1 AND " \
+	"s.generation > 0 AND s.number = o.seq)"
+
+/* X(name, sql): of one generation; # is its number. */
+#define HPX_GENERATION_SQL_LIST(X) \
+	X(INSERT, "INSERT INTO hapax_operation_# (id, rest, token, fingerprint, recipe, " \
+		  "tenant_hash, owner, created, retention, when_lost, tenant, scope, key, " \
+		  "method, path, route, crc) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, " \
+		  "?11, ?12, ?13, ?14, ?15, ?16, ?17 WHERE NOT EXISTS " \
+		  "(SELECT 1 FROM hapax_aside WHERE id = ?18) ON CONFLICT (id) DO NOTHING") \
+	X(HAS, "SELECT 1 FROM hapax_operation_# WHERE id = ?1") \
+	/* Only where the row is still as its attempt left it. */ \
+	X(COMPLETE, "INSERT INTO hapax_answer_# (seq, changed, expires, status, kept, " \
+		    "headers, body, crc) SELECT seq, ?4, ?5, ?6, ?7, ?8, ?9, ?10 " \
+		    "FROM hapax_operation_# WHERE seq = ?1 AND id = ?2 AND token = ?3 AND " \
+		    "NOT EXISTS (SELECT 1 FROM hapax_aside WHERE id = ?11) " \
+		    "ON CONFLICT (seq) DO NOTHING") \
+	X(FIND, HPX_SQL_FROM_PLAIN "WHERE o.id = ?1") \
+	X(TEXTS, "SELECT tenant, scope, key, method, path, route FROM hapax_operation_# " \
+		 "WHERE seq = ?1") \
+	X(REMOVE, "DELETE FROM hapax_operation_# WHERE seq = ?1 AND id = ?2") \
+	X(REMOVE_ANSWER, "DELETE FROM hapax_answer_# WHERE seq = ?1") \
+	X(LAST, "SELECT coalesce(max(seq), 0) FROM hapax_operation_#") \
+	X(ROWS, "SELECT count(*) FROM hapax_operation_# INDEXED BY hapax_id_#") \
+	/* Attempts of a server without an end, behind a number. */ \
+	X(UNANSWERED, HPX_SQL_FROM_PLAIN "WHERE o.seq > ?2 AND o.owner <> 0 AND " HPX_SQL_UNANSWERED " LIMIT ?3") \
+	X(COUNT_UNANSWERED, "SELECT count(*) FROM hapax_operation_# o WHERE o.seq > ?2 AND " \
+			    "o.owner <> 0 AND " HPX_SQL_UNANSWERED) \
+	/* The rows in order, from a number on: the reaper judges each. */ \
+	X(WALK, HPX_SQL_FROM_PLAIN "WHERE o.seq > ?1 ORDER BY o.seq LIMIT ?2") \
+	/* The newest first, for lists. */ \
+	X(NEWEST, HPX_SQL_FROM_PLAIN "WHERE o.seq < ?1 ORDER BY o.seq DESC LIMIT ?2") \
+	/* By the table and not by its index: a filter must not lack what the index \
+	 * lost. */ \
+	X(IDS, "SELECT seq, id FROM hapax_operation_# NOT INDEXED WHERE seq > ?1 " \
+	       "ORDER BY seq LIMIT ?2") \
+	X(REAP, "DELETE FROM hapax_operation_# WHERE seq IN " \
+		"(SELECT seq FROM hapax_operation_# ORDER BY seq LIMIT ?1)") \
+	X(REAP_ANSWERS, "DELETE FROM hapax_answer_# WHERE seq IN " \
+			"(SELECT seq FROM hapax_answer_# ORDER BY seq LIMIT ?1)")
+
+enum hpx_generation_sql {
+#define X(name, sql) HPX_GENERATION_SQL_##name,
+	HPX_GENERATION_SQL_LIST(X)
+#undef X
+		HPX_GENERATION_SQL_COUNT
+};
 
 /* The columns of a delivery and its job; delivery.c reads them in this order. */
 #define HPX_SQL_DELIVERY \
@@ -61,40 +117,51 @@
 	X(SAVEPOINT, "SAVEPOINT hapax") \
 	X(UNDO, "ROLLBACK TO hapax") \
 	X(RELEASE, "RELEASE hapax") \
-	X(FIND, "SELECT " HPX_SQL_RECORD HPX_SQL_FROM "WHERE o.id = ?1") \
-	X(FIND_ENTRY, "SELECT " HPX_SQL_RECORD ", " HPX_SQL_DESCRIPTION \
-			      HPX_SQL_FROM "WHERE o.id = ?1") \
-	X(INSERT, "INSERT INTO hapax_operation (id, state, attempt, token, mark, " \
-		  "fingerprint, recipe, tenant_hash, owner, created, changed, " \
-		  "expires, retention, lease_until, status, kept, when_lost, " \
-		  "advanced, point, tenant, scope, key, method, path, route) " \
-		  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
-		  "?, ?, ?, ?, ?, ?, ?, ?)") \
-	X(INSERT_ABSENT, "INSERT INTO hapax_operation (id, state, attempt, token, mark, " \
-			 "fingerprint, recipe, tenant_hash, owner, created, changed, " \
-			 "expires, retention, lease_until, status, kept, when_lost, " \
-			 "advanced, point, tenant, scope, key, method, path, route) " \
-			 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
-			 "?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING") \
-	X(COMPLETE_BELIEVED, "UPDATE hapax_operation SET state = 3, " \
-			     "changed = ?4, expires = ?5, status = ?6, kept = ?7 " \
-			     "WHERE seq = ?1 AND id = ?2 AND token = ?3 AND state = 1 " \
-			     "AND attempt = 1 AND advanced = 0 AND point = '' " \
-			     "AND NOT EXISTS (SELECT 1 FROM hapax_lease WHERE seq = ?1)") \
-	/* Numbered, so that ?1, the id, is left alone: naming it would       \
-	 * rewrite its place in the index of ids. */ \
-	X(UPDATE, "UPDATE hapax_operation SET state = ?2, attempt = ?3, " \
-		  "token = ?4, mark = ?5, fingerprint = ?6, recipe = ?7, " \
-		  "tenant_hash = ?8, owner = ?9, created = ?10, changed = ?11, " \
-		  "expires = ?12, retention = ?13, lease_until = ?14, " \
-		  "status = ?15, kept = ?16, when_lost = ?17, advanced = ?18, " \
-		  "point = ?19, point_data = CASE ?19 WHEN '' THEN NULL " \
-		  "ELSE point_data END WHERE seq = ?20") \
-	X(DESCRIBE, "UPDATE hapax_operation SET tenant = ?, scope = ?, key = ?, " \
-		    "method = ?, path = ?, route = ? WHERE seq = ?") \
-	X(PUT_POINT_DATA, "UPDATE hapax_operation SET point_data = ? " \
-			  "WHERE seq = ?") \
-	X(POINT_DATA, "SELECT point_data FROM hapax_operation WHERE seq = ?") \
+	X(LIST_VERSION, "SELECT version FROM hapax_generation_list") \
+	X(BUMP_LIST, "UPDATE hapax_generation_list SET version = version + 1") \
+	X(GENERATIONS, "SELECT number, class, state, marked, opened, closed, retention, " \
+		       "operations, settled, expires, crc FROM hapax_generation " \
+		       "ORDER BY number DESC") \
+	X(ADD_GENERATION, "INSERT INTO hapax_generation (class, state, marked, opened, " \
+			  "closed, retention, operations, settled, expires, crc) " \
+			  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") \
+	X(PUT_GENERATION, "UPDATE hapax_generation SET class = ?, state = ?, marked = ?, " \
+			  "opened = ?, closed = ?, retention = ?, operations = ?, " \
+			  "settled = ?, expires = ?, crc = ? WHERE number = ?") \
+	X(REMOVE_GENERATION, "DELETE FROM hapax_generation WHERE number = ?") \
+	X(VIEW, "SELECT sql FROM sqlite_schema WHERE name = 'hapax_operation'") \
+	X(FILTER, "SELECT bits, crc FROM hapax_filter WHERE generation = ?") \
+	X(HAS_FILTER, "SELECT 1 FROM hapax_filter WHERE generation = ?") \
+	X(PUT_FILTER, "INSERT INTO hapax_filter (generation, bits, crc) VALUES (?, ?, ?) " \
+		      "ON CONFLICT (generation) DO UPDATE SET bits = excluded.bits, " \
+		      "crc = excluded.crc") \
+	X(REMOVE_FILTER, "DELETE FROM hapax_filter WHERE generation = ?") \
+	X(FIND_ASIDE, HPX_SQL_FROM_ASIDE "WHERE o.id = ?1") \
+	X(INSERT_ASIDE, "INSERT INTO hapax_aside (id, generation, number, state, attempt, " \
+			"token, mark, fingerprint, recipe, tenant_hash, owner, created, " \
+			"changed, expires, retention, status, kept, when_lost, advanced, " \
+			"point, text_crc, point_crc, answer_crc, crc, tenant, scope, key, " \
+			"method, path, route, headers, body, point_data) VALUES (?, ?, ?, ?, " \
+			"?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
+			"?, ?, ?, ?, ?, ?)") \
+	/* Numbered, so that ?1, the id, is left alone: naming it would rewrite its \
+	 * place in the index of ids. */ \
+	X(UPDATE_ASIDE, "UPDATE hapax_aside SET generation = ?2, number = ?3, state = ?4, " \
+			"attempt = ?5, token = ?6, mark = ?7, fingerprint = ?8, " \
+			"recipe = ?9, tenant_hash = ?10, owner = ?11, created = ?12, " \
+			"changed = ?13, expires = ?14, retention = ?15, status = ?16, " \
+			"kept = ?17, when_lost = ?18, advanced = ?19, point = ?20, " \
+			"text_crc = ?21, point_crc = ?22, answer_crc = ?23, crc = ?24 " \
+			"WHERE seq = ?25 AND ?1 = id") \
+	X(DESCRIBE_ASIDE, "UPDATE hapax_aside SET tenant = ?, scope = ?, key = ?, " \
+			  "method = ?, path = ?, route = ? WHERE seq = ?") \
+	X(PUT_ANSWER, "UPDATE hapax_aside SET headers = ?, body = ? WHERE seq = ?") \
+	X(PUT_POINT_DATA, "UPDATE hapax_aside SET point_data = ? WHERE seq = ?") \
+	X(POINT_DATA, "SELECT point_data, point_crc FROM hapax_aside WHERE seq = ?") \
+	X(REMOVE_ASIDE, "DELETE FROM hapax_aside WHERE seq = ?") \
+	X(COPIES, "SELECT count(*) FROM hapax_aside WHERE generation = ?1 AND generation > 0") \
+	X(HAS_COPY, "SELECT 1 FROM hapax_aside WHERE generation = ?1 AND generation > 0 " \
+		    "AND number = ?2") \
 	X(PUT_JOB, "INSERT INTO hapax_job (operation, mark, name, target, " \
 		   "method, path, headers, body, created, changed, due, answers) " \
 		   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?9, ?10) " \
@@ -138,7 +205,7 @@
 	/* Not while its operation could still ask for it again by its name. */ \
 	X(JOBS_FINISHED, "SELECT j.seq, j.operation FROM hapax_job j " \
 			 "WHERE j.state IN (3, 6) AND j.changed <= ?1 AND NOT EXISTS " \
-			 "(SELECT 1 FROM hapax_operation o WHERE o.id = j.operation " \
+			 "(SELECT 1 FROM hapax_aside o WHERE o.id = j.operation " \
 			 "AND o.mark = j.mark AND o.state <> 3) LIMIT ?2") \
 	X(REMOVE_JOB, "DELETE FROM hapax_job WHERE seq = ?") \
 	X(JOB_COUNTS, "SELECT (SELECT count(*) FROM hapax_job WHERE state = 1), " \
@@ -172,7 +239,7 @@
 	/* Unknown from now on: a question is due. */ \
 	X(BEGIN_QUESTION, HPX_SQL_BEGIN_QUESTION("o.id, 0, o.mark, " \
 						 "CASE o.route WHEN '' THEN '?' ELSE o.route END, 0, 0, 0, 0, " \
-						 "max(o.changed, 1), 0, 0 FROM hapax_operation o " \
+						 "max(o.changed, 1), 0, 0 FROM hapax_aside o " \
 						 "WHERE o.id = ?1 AND o.state = 4 AND NOT " HPX_SQL_SPOKEN_FOR)) \
 	X(BEGIN_JOB_QUESTION, HPX_SQL_BEGIN_QUESTION("j.operation, j.seq, " \
 						     "j.mark, 'target:' || j.target, 0, 0, 0, 0, " \
@@ -187,10 +254,8 @@
 			    "job = ?") \
 	/* That it was declined was said of an attempt before. */ \
 	X(REMOVE_DECLINED, "DELETE FROM hapax_reconcile WHERE job = 0 AND " \
-			   "evidence = 2 AND id = (SELECT id FROM hapax_operation " \
-			   "WHERE seq = ?)") \
-	X(REMOVE_QUESTION, "DELETE FROM hapax_reconcile WHERE job = 0 AND " \
-			   "id = (SELECT id FROM hapax_operation WHERE seq = ?)") \
+			   "evidence = 2 AND id = ?") \
+	X(REMOVE_QUESTION, "DELETE FROM hapax_reconcile WHERE job = 0 AND id = ?") \
 	/* One lane after the other, each with its first question. */ \
 	X(NEXT_LANE, "SELECT lane, ask_at FROM hapax_reconcile " \
 		     "WHERE person = 0 AND ask_at > 0 AND lane > ?1 " \
@@ -202,33 +267,24 @@
 	X(NEXT_QUESTION, "SELECT coalesce(min(r.ask_at) FILTER " \
 			 "(WHERE r.person = 0 AND r.sent > 0), 0), " \
 			 "coalesce(min(r.person), 0) " \
-			 "FROM hapax_operation o JOIN hapax_reconcile r ON r.id = o.id " \
+			 "FROM hapax_aside o JOIN hapax_reconcile r ON r.id = o.id " \
 			 "AND r.mark = o.mark WHERE o.id = ?1 AND o.state = 4 AND " \
 			 "(r.job = 0 OR EXISTS (SELECT 1 FROM hapax_job j " \
 			 "WHERE j.seq = r.job AND j.answers = 1 AND j.state = 4))") \
-	X(OVERDUE, "SELECT " HPX_SQL_RECORD HPX_SQL_FROM \
-		   "WHERE o.state = 5 AND o.expires <= ?1") \
-	/* No fewer than the rows there are, read from both ends. */ \
-	X(SPREAD, "SELECT max(seq) - (SELECT min(seq) FROM hapax_operation) " \
-		  "+ 1 FROM hapax_operation") \
-	X(IDS, "SELECT id FROM hapax_operation WHERE id > ? ORDER BY id LIMIT ?") \
-	X(REMOVE, "DELETE FROM hapax_operation WHERE seq = ?") \
-	X(ANSWER, "SELECT headers, body, crc FROM hapax_response WHERE seq = ?") \
-	X(PUT_ANSWER, "INSERT INTO hapax_response (seq, headers, body, crc) " \
-		      "VALUES (?1, ?2, ?3, ?4) ON CONFLICT (seq) DO UPDATE SET " \
-		      "headers = ?2, body = ?3, crc = ?4") \
-	X(REMOVE_ANSWER, "DELETE FROM hapax_response WHERE seq = ?") \
-	X(PUT_LEASE, "INSERT INTO hapax_lease (seq, token, until) " \
-		     "VALUES (?1, ?2, ?3) ON CONFLICT (seq) DO UPDATE SET " \
-		     "token = ?2, until = ?3") \
-	X(REMOVE_LEASE, "DELETE FROM hapax_lease WHERE seq = ?") \
-	X(LOST, "SELECT " HPX_SQL_RECORD HPX_SQL_FROM \
-		"WHERE o.state = 1 AND o.lease_until <= ?1") \
-	X(ORPHANED, "SELECT " HPX_SQL_RECORD HPX_SQL_FROM \
-		    "WHERE o.state = 1 AND o.owner <> ?1 AND (o.owner <> 0 OR ?2)") \
-	X(EXPIRED, "SELECT " HPX_SQL_RECORD HPX_SQL_FROM \
-		   "WHERE o.expires IS NOT NULL AND o.expires <= ?1 " \
-		   "AND o.state <> 5") \
+	X(OVERDUE, HPX_SQL_FROM_ASIDE "WHERE o.state = 5 AND o.expires <= ?1") \
+	X(PUT_LEASE, "INSERT INTO hapax_lease (token, id, generation, until) " \
+		     "VALUES (?1, ?2, ?3, ?4) ON CONFLICT (token, id) DO UPDATE SET " \
+		     "generation = ?3, until = max(until, ?4)") \
+	X(MOVE_LEASE, "UPDATE hapax_lease SET generation = 0 WHERE token = ? AND id = ?") \
+	X(REMOVE_LEASE, "DELETE FROM hapax_lease WHERE token = ? AND id = ?") \
+	X(LEASES_DUE, "SELECT token, id FROM hapax_lease WHERE until <= ?1 LIMIT ?2") \
+	X(LEASED, "SELECT 1 FROM hapax_lease WHERE generation = ?1 AND generation > 0") \
+	X(COUNT_LEASES, "SELECT count(*) FROM hapax_lease WHERE generation = ?1 AND generation > 0") \
+	/* Attempts in progress of other servers, or of anybody. */ \
+	X(ORPHANED, HPX_SQL_FROM_ASIDE "WHERE o.state = 1 AND o.owner <> ?1 AND " \
+				       "(o.owner <> 0 OR ?2) LIMIT ?3") \
+	X(EXPIRED, HPX_SQL_FROM_ASIDE "WHERE o.expires IS NOT NULL AND o.expires <= ?1 " \
+				      "AND o.state <> 5") \
 	X(PUT_RECIPE, "INSERT INTO hapax_recipe (id, text) VALUES (?, ?) " \
 		      "ON CONFLICT (id) DO NOTHING") \
 	X(RECIPE, "SELECT text FROM hapax_recipe WHERE id = ?") \
@@ -249,18 +305,16 @@
 	X(REAP_EVENTS, "DELETE FROM hapax_event WHERE at <= ?1 AND " \
 		       "(SELECT at FROM hapax_event ORDER BY seq LIMIT 1) <= ?1 AND " \
 		       "seq IN (SELECT seq FROM hapax_event ORDER BY seq LIMIT ?2)") \
-	X(LIST, "SELECT " HPX_SQL_RECORD ", " HPX_SQL_DESCRIPTION \
-			HPX_SQL_FROM "WHERE (?1 < 0 OR o.state = ?1 OR " \
-		"(?1 = 4 AND NOT " HPX_SQL_READABLE ")) " \
-		"AND (?2 IS NULL OR o.key = ?2) " \
-		"AND (?3 = 0 OR o.changed < ?3) " \
-		"ORDER BY o.changed DESC, o.seq DESC LIMIT ?4") \
-	X(COUNTS, "SELECT (SELECT count(*) FROM hapax_operation WHERE state = 1), " \
-		  "(SELECT count(*) FROM hapax_operation WHERE state = 2), " \
-		  "(SELECT count(*) FROM hapax_operation WHERE expires IS NOT NULL), " \
-		  "(SELECT count(*) FROM hapax_operation WHERE state = 4), " \
-		  "(SELECT min(changed) FROM hapax_operation WHERE state = 4), " \
-		  "(SELECT count(*) FROM hapax_operation WHERE state = 5)") \
+	X(LIST, HPX_SQL_FROM_ASIDE "WHERE (?1 < 0 OR o.state = ?1) " \
+				   "AND (?2 IS NULL OR o.key = ?2) " \
+				   "AND (?3 = 0 OR o.changed < ?3) " \
+				   "ORDER BY o.changed DESC, o.seq DESC LIMIT ?4") \
+	X(COUNTS, "SELECT (SELECT count(*) FROM hapax_aside WHERE state = 1), " \
+		  "(SELECT count(*) FROM hapax_aside WHERE state = 2), " \
+		  "(SELECT count(*) FROM hapax_aside WHERE expires IS NOT NULL), " \
+		  "(SELECT count(*) FROM hapax_aside WHERE state = 4), " \
+		  "(SELECT min(changed) FROM hapax_aside WHERE state = 4), " \
+		  "(SELECT count(*) FROM hapax_aside WHERE state = 5)") \
 	X(CLOCK, "SELECT boot, ahead, seen, held FROM hapax_clock") \
 	X(PUT_CLOCK, "INSERT INTO hapax_clock (one, boot, ahead, seen, held) " \
 		     "VALUES (1, ?1, ?2, ?3, ?4) ON CONFLICT (one) DO UPDATE SET " \
@@ -279,10 +333,39 @@ enum hpx_sql {
 		HPX_SQL_COUNT
 };
 
-/* A connection; prepared statements are made when first used. */
+/* A pair of tables, as a connection knows it; the columns of hapax_generation. */
+enum hpx_generation_state {
+	HPX_GENERATION_OPEN = 1,
+	HPX_GENERATION_CLOSED = 2,
+	HPX_GENERATION_DEAD = 3,
+};
+struct hpx_sqlite_generation {
+	int64_t number;
+	int64_t class_ms;
+	enum hpx_generation_state state;
+	bool marked;
+	int64_t opened_ms;
+	int64_t closed_ms;
+	int64_t retention_ms;
+	int64_t operations;
+	int64_t settled;
+	int64_t expires_ms;
+	bool readable; /* false: its row's check is wrong */
+	int64_t last;  /* the greatest number seen in it; -1: nobody has looked */
+	/* The reaper's: all rows up to this number may go; and when to look again, wall. */
+	int64_t walked;
+	int64_t walk_at_ms;
+	sqlite3_stmt *statements[HPX_GENERATION_SQL_COUNT];
+};
+
+/* A connection; prepared statements are made when first used. The generations are
+ * those of list_version, newest first. */
 struct hpx_sqlite_db {
 	sqlite3 *handle;
 	sqlite3_stmt *statements[HPX_SQL_COUNT];
+	int64_t list_version; /* 0: not read */
+	struct hpx_sqlite_generation *generations;
+	size_t generation_count;
 };
 
 struct hpx_sqlite_statement {
@@ -295,6 +378,13 @@ struct hpx_sqlite_statement {
 enum hpx_status hpx_sqlite_status(int code);
 
 struct hpx_sqlite_statement hpx_sqlite_statement(struct hpx_sqlite_db *db, enum hpx_sql sql);
+struct hpx_sqlite_statement hpx_sqlite_generation_statement(struct hpx_sqlite_db *db,
+							    struct hpx_sqlite_generation *generation,
+							    enum hpx_generation_sql sql);
+/* The text with every # replaced by the number; false where `size` is too small. */
+bool hpx_sqlite_number_sql(const char *sql, int64_t number, char *text, size_t size);
+const char *hpx_sqlite_sql(enum hpx_sql sql);
+const char *hpx_sqlite_generation_sql(enum hpx_generation_sql sql);
 void hpx_sqlite_bind_int(struct hpx_sqlite_statement *stmt, int64_t value);
 void hpx_sqlite_bind_null(struct hpx_sqlite_statement *stmt);
 /* The bytes are borrowed until the statement ends. */
@@ -320,6 +410,8 @@ bool hpx_sqlite_int(struct hpx_sqlite_statement *stmt, int column, int64_t min, 
 #define HPX_SQLITE_TIME_MAX (INT64_MAX / 4)
 bool hpx_sqlite_time(struct hpx_sqlite_statement *stmt, int column, int64_t min, int64_t *ret_ms);
 
+/* Forgets the generations and their statements. */
+void hpx_sqlite_generations_free(struct hpx_sqlite_generation *generations, size_t count);
 void hpx_sqlite_db_close(struct hpx_sqlite_db *db);
 /* Lets go of a connection that stays the caller's. */
 void hpx_sqlite_db_finalize(struct hpx_sqlite_db *db);

@@ -44,10 +44,10 @@ static enum hpx_status sweep_job(struct hpx_sqlite_store *s, struct hpx_job_entr
 	struct hpx_operation_id operation = entry->delivery.operation;
 	struct hpx_outbox_change change;
 	struct hpx_sqlite_outbox_rows rows;
-	enum hpx_status status = hpx_sqlite_outbox_rows_of_job(&s->writer, entry, &rows);
+	enum hpx_status status = hpx_sqlite_outbox_rows_of_job(s, entry, &rows);
 
 	if (status == HPX_OK && hpx_outbox_sweep(&rows.found, owner_dead, now, &change)) {
-		status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &change, now->wall_ms, op);
+		status = hpx_sqlite_outbox_rows_write(s, &rows, &change, now->wall_ms, op);
 		if (sweep->touched != NULL)
 			sweep->touched[sweep->count] = (struct hpx_touched){ .id = operation };
 		sweep->count++;
@@ -91,12 +91,12 @@ enum hpx_status hpx_sqlite_abandon(struct hpx_sqlite_store *s, const struct hpx_
 {
 	struct hpx_outbox_change change;
 	struct hpx_sqlite_outbox_rows rows;
-	enum hpx_status status = hpx_sqlite_outbox_rows_of_operation(&s->writer, row,
+	enum hpx_status status = hpx_sqlite_outbox_rows_of_operation(s, row,
 								     &row->found.record, &rows);
 
 	HPX_ASSERT(op->verb == HPX_VERB_REAP);
 	if (status == HPX_OK && hpx_outbox_abandon(&rows.found, now, &change)) {
-		status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &change, now->wall_ms, op);
+		status = hpx_sqlite_outbox_rows_write(s, &rows, &change, now->wall_ms, op);
 		op->reap.count++;
 	}
 	hpx_sqlite_outbox_rows_free(&rows);

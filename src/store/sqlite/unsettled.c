@@ -97,18 +97,14 @@ enum hpx_status hpx_sqlite_due(struct hpx_store_reader *reader, struct hpx_span 
 
 /* ---- CLAIM_UNKNOWN ---- */
 
-static enum hpx_status read_description(struct hpx_sqlite_db *db, const struct hpx_operation_id *id,
+static enum hpx_status read_description(struct hpx_sqlite_store *s, const struct hpx_operation_id *id,
 					struct hpx_arena *arena,
 					struct hpx_description *ret_description)
 {
-	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_FIND_ENTRY);
-	enum hpx_status read = HPX_OK, status;
+	struct hpx_sqlite_want want = { .arena = arena, .description = ret_description };
+	struct hpx_sqlite_row row;
 
-	hpx_sqlite_bind_blob(&stmt, id->bytes, sizeof(id->bytes));
-	if (hpx_sqlite_next(&stmt))
-		read = hpx_sqlite_description_read(&stmt, arena, ret_description);
-	status = hpx_sqlite_end(&stmt);
-	return status != HPX_OK ? status : read;
+	return hpx_sqlite_row_find(s, &s->writer, id, &want, &row);
 }
 
 static void describe(const struct hpx_sqlite_outbox_rows *rows, struct hpx_unsettled *unsettled)
@@ -146,7 +142,7 @@ static enum hpx_status give(struct hpx_sqlite_store *s, const struct hpx_sqlite_
 	hpx_arena_init(&arena, DESCRIPTION_BYTES_MAX);
 	describe(rows, &unsettled);
 	if (unsettled.record.state != HPX_STATE_NONE)
-		status = read_description(&s->writer, &unsettled.record.id, &arena,
+		status = read_description(s, &unsettled.record.id, &arena,
 					  &unsettled.description);
 	if (status == HPX_OK) {
 		copy = hpx_unsettled_new(&unsettled);
@@ -195,7 +191,7 @@ static enum hpx_status find_due(struct hpx_sqlite_store *s, const struct hpx_due
 				int64_t wall_ms, struct hpx_sqlite_outbox_rows *ret_rows,
 				bool *ret_is_due)
 {
-	enum hpx_status status = hpx_sqlite_outbox_rows_find(&s->writer, &due->id, due->number,
+	enum hpx_status status = hpx_sqlite_outbox_rows_find(s, &due->id, due->number,
 							     ret_rows);
 	const struct hpx_outbox_found *found = &ret_rows->found;
 
@@ -250,7 +246,7 @@ enum hpx_status hpx_sqlite_escalate(struct hpx_sqlite_store *s, struct hpx_store
 		bool is_due;
 		status = find_due(s, &about->due[i], now.wall_ms, &rows, &is_due);
 		if (status == HPX_OK && is_due && hpx_outbox_escalate(&rows.found, &change)) {
-			status = hpx_sqlite_outbox_rows_write(&s->writer, &rows, &change,
+			status = hpx_sqlite_outbox_rows_write(s, &rows, &change,
 							      now.wall_ms, op);
 			about->count++;
 		}

@@ -168,6 +168,8 @@ enum hpx_status hpx_sqlite_clock_note(struct hpx_sqlite_store *s)
 	anchor.seen_ms = now.wall_ms;
 	status = write_anchor(s, &s->writer, &anchor);
 	if (status == HPX_OK)
+		status = hpx_sqlite_generations_note(s);
+	if (status == HPX_OK)
 		s->seen_ms = now.wall_ms;
 	return status;
 }

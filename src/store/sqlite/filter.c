@@ -1,0 +1,350 @@
+/* The filters of a server: which ids each generation may have.
+ *
+ * The filter of a closed generation is made from all rows of its table, by the keeper, a
+ * bounded part at a time, and stored in the file; a start reads it. Nothing is inserted
+ * into a closed generation, so that the filter is right for every connection that sees
+ * the generation closed: "not there" then saves the look into its index, for writers
+ * as for readers. A closed generation without a stored filter is looked into.
+ *
+ * A generation that is open has a hint instead: the ids that this process reserved,
+ * and those that the keeper read. Another process' ids are not in it, so that a hint
+ * only saves a reader its look; the reservation that follows goes by the file. */
+#include <stdlib.h>
+
+#include "base/crash_point.h"
+#include "store/sqlite/driver.h"
+
+/* Of one call of maintain(), which comes five times a second. */
+#define READ_AT_ONCE 50000
+
+enum hpx_status hpx_sqlite_filters_init(struct hpx_sqlite_filters *filters)
+{
+	return pthread_rwlock_init(&filters->lock, NULL) == 0 ? HPX_OK : HPX_NOMEM;
+}
+
+static void free_item(struct hpx_sqlite_filter *item)
+{
+	hpx_id_filter_free(item->stored);
+	hpx_id_filter_free(item->hint);
+}
+
+void hpx_sqlite_filters_done(struct hpx_sqlite_filters *filters)
+{
+	for (size_t i = 0; i < filters->count; i++)
+		free_item(&filters->items[i]);
+	free(filters->items);
+	pthread_rwlock_destroy(&filters->lock);
+}
+
+static struct hpx_sqlite_filter *find_item(const struct hpx_sqlite_filters *filters, int64_t generation)
+{
+	for (size_t i = 0; i < filters->count; i++)
+		if (filters->items[i].generation == generation)
+			return &filters->items[i];
+	return NULL;
+}
+
+/* ---- asking ---- */
+
+bool hpx_sqlite_filter_may_have(struct hpx_sqlite_store *s, const struct hpx_sqlite_generation *g,
+				const struct hpx_operation_id *id)
+{
+	const struct hpx_sqlite_filter *item;
+	bool may = true;
+
+	if (!s->serve || g->state != HPX_GENERATION_CLOSED)
+		return true;
+	pthread_rwlock_rdlock(&s->filters.lock);
+	item = find_item(&s->filters, g->number);
+	if (item != NULL && item->stored != NULL)
+		may = hpx_id_filter_may_have(item->stored, id->bytes);
+	pthread_rwlock_unlock(&s->filters.lock);
+	return may;
+}
+
+static bool item_hints(const struct hpx_sqlite_filter *item, const struct hpx_operation_id *id)
+{
+	if (item->stored != NULL)
+		return hpx_id_filter_may_have(item->stored, id->bytes);
+	return !item->whole || hpx_id_filter_may_have(item->hint, id->bytes);
+}
+
+bool hpx_sqlite_filter_hint(struct hpx_sqlite_store *s, const struct hpx_operation_id *id)
+{
+	bool may = !s->serve;
+
+	pthread_rwlock_rdlock(&s->filters.lock);
+	for (size_t i = 0; i < s->filters.count && !may; i++)
+		may = item_hints(&s->filters.items[i], id);
+	pthread_rwlock_unlock(&s->filters.lock);
+	return may;
+}
+
+void hpx_sqlite_filter_add(struct hpx_sqlite_store *s, int64_t generation,
+			   const struct hpx_operation_id *id)
+{
+	struct hpx_sqlite_filter *item;
+
+	if (!s->serve)
+		return;
+	pthread_rwlock_rdlock(&s->filters.lock);
+	item = find_item(&s->filters, generation);
+	if (item != NULL && item->hint != NULL)
+		hpx_id_filter_add(item->hint, id->bytes);
+	pthread_rwlock_unlock(&s->filters.lock);
+}
+
+/* ---- the list follows the writer's ---- */
+
+/* The marker makes a filter of a machine with another order of bytes no filter. */
+static uint32_t crc_of(int64_t generation, struct hpx_span bits)
+{
+	const uint32_t marker = 0x01020304;
+	struct hpx_sqlite_crc crc = { 0 };
+
+	hpx_sqlite_crc_int(&crc, generation);
+	hpx_sqlite_crc_fixed(&crc, &marker, sizeof(marker));
+	hpx_sqlite_crc_span(&crc, bits);
+	return (uint32_t)crc.value;
+}
+
+/* Bytes that are no filter are made anew. */
+static enum hpx_status read_stored(struct hpx_sqlite_db *db, int64_t generation,
+				   struct hpx_id_filter **ret_filter)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_FILTER);
+
+	*ret_filter = NULL;
+	hpx_sqlite_bind_int(&stmt, generation);
+	if (hpx_sqlite_next(&stmt)) {
+		struct hpx_span bits = hpx_sqlite_bytes(&stmt, 0);
+		if (bits.ptr != NULL &&
+		    sqlite3_column_int64(stmt.handle, 1) == crc_of(generation, bits))
+			*ret_filter = hpx_id_filter_of(bits);
+	}
+	return hpx_sqlite_end(&stmt);
+}
+
+static enum hpx_status make_item(struct hpx_sqlite_store *s, const struct hpx_sqlite_generation *g,
+				 struct hpx_sqlite_filter *item)
+{
+	uint64_t expected = (uint64_t)s->generation_operations;
+	enum hpx_status status = HPX_OK;
+
+	*item = (struct hpx_sqlite_filter){ .generation = g->number };
+	if (g->state == HPX_GENERATION_CLOSED)
+		status = read_stored(&s->writer, g->number, &item->stored);
+	if (status != HPX_OK || item->stored != NULL)
+		return status;
+	if ((uint64_t)g->operations > expected)
+		expected = (uint64_t)g->operations;
+	/* Without the memory for one, looks read the file. */
+	item->hint = hpx_id_filter_new(expected);
+	/* One that was just opened has nothing that this process does not know of. */
+	item->whole = item->hint != NULL && g->state == HPX_GENERATION_OPEN && g->last == 0;
+	return HPX_OK;
+}
+
+/* Takes over what is there and adds what is new; the old list stays where memory is
+ * missing. */
+enum hpx_status hpx_sqlite_filters_sync(struct hpx_sqlite_store *s)
+{
+	struct hpx_sqlite_filters *filters = &s->filters;
+	struct hpx_sqlite_db *db = &s->writer;
+	struct hpx_sqlite_filter *fresh;
+	enum hpx_status status = HPX_OK;
+	size_t count = 0;
+
+	if (!s->serve || filters->version == db->list_version)
+		return HPX_OK;
+	fresh = calloc(db->generation_count + 1, sizeof(*fresh));
+	if (fresh == NULL)
+		return HPX_NOMEM;
+	pthread_rwlock_wrlock(&filters->lock);
+	for (size_t i = 0; i < db->generation_count && status == HPX_OK; i++) {
+		struct hpx_sqlite_filter *known = find_item(filters, db->generations[i].number);
+		if (db->generations[i].state == HPX_GENERATION_DEAD)
+			continue;
+		if (known != NULL) {
+			fresh[count++] = *known;
+			*known = (struct hpx_sqlite_filter){ .generation = 0 };
+		} else {
+			status = make_item(s, &db->generations[i], &fresh[count++]);
+		}
+	}
+	for (size_t i = 0; i < filters->count; i++)
+		free_item(&filters->items[i]);
+	free(filters->items);
+	filters->items = fresh;
+	filters->count = count;
+	if (status == HPX_OK)
+		filters->version = db->list_version;
+	pthread_rwlock_unlock(&filters->lock);
+	return status;
+}
+
+/* ---- making them, on the keeper's connection ---- */
+
+/* Adds the rows behind `*read_to`; whether these were the last. */
+static enum hpx_status read_ids(struct hpx_sqlite_db *db, struct hpx_sqlite_generation *g,
+				struct hpx_id_filter *filter, int64_t *read_to, bool *ret_end)
+{
+	struct hpx_sqlite_statement stmt =
+		hpx_sqlite_generation_statement(db, g, HPX_GENERATION_SQL_IDS);
+	unsigned count = 0;
+	bool whole = true;
+	enum hpx_status status;
+
+	hpx_sqlite_bind_int(&stmt, *read_to);
+	hpx_sqlite_bind_int(&stmt, READ_AT_ONCE);
+	while (hpx_sqlite_next(&stmt)) {
+		uint8_t id[HPX_ID_FILTER_BYTES];
+		/* A row without an id is damaged; the index may still lead to it. */
+		if (hpx_sqlite_fixed(&stmt, 1, id, sizeof(id)))
+			hpx_id_filter_add(filter, id);
+		else
+			whole = false;
+		*read_to = sqlite3_column_int64(stmt.handle, 0);
+		count++;
+	}
+	status = hpx_sqlite_end(&stmt);
+	*ret_end = status == HPX_OK && count < READ_AT_ONCE;
+	return status == HPX_OK && !whole ? HPX_CORRUPT : status;
+}
+
+static enum hpx_status write_filter(struct hpx_sqlite_db *db, int64_t generation,
+				    struct hpx_span bits)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_FILTER);
+
+	hpx_sqlite_bind_int(&stmt, generation);
+	hpx_sqlite_bind_blob(&stmt, bits.ptr, bits.len);
+	hpx_sqlite_bind_int(&stmt, crc_of(generation, bits));
+	return hpx_sqlite_finish(&stmt);
+}
+
+/* In a transaction of its own: only where the generation is still there, and closed. */
+static enum hpx_status store_filter(struct hpx_sqlite_store *s, int64_t generation,
+				    struct hpx_span bits, bool *ret_stored)
+{
+	struct hpx_sqlite_db *db = &s->keeper;
+	const struct hpx_sqlite_generation *g;
+	enum hpx_status status = hpx_sqlite_do(db, HPX_SQL_BEGIN_WRITE);
+
+	*ret_stored = false;
+	if (status != HPX_OK)
+		return status;
+	status = hpx_sqlite_generations_refresh(db);
+	g = hpx_sqlite_generation_find(db, generation);
+	bool there = status == HPX_OK && g != NULL && g->state == HPX_GENERATION_CLOSED;
+	if (there)
+		status = write_filter(db, generation, bits);
+	HPX_CRASH_POINT(generation_filtered);
+	if (status == HPX_OK)
+		status = hpx_sqlite_do(db, HPX_SQL_COMMIT);
+	if (status != HPX_OK) {
+		if (!sqlite3_get_autocommit(db->handle))
+			hpx_sqlite_do(db, HPX_SQL_ROLLBACK);
+		hpx_sqlite_generations_forget(db);
+		return status;
+	}
+	HPX_CRASH_POINT(filter_stored);
+	*ret_stored = there;
+	return HPX_OK;
+}
+
+static void making_end(struct hpx_sqlite_store *s)
+{
+	hpx_id_filter_free(s->making.filter);
+	s->making.filter = NULL;
+}
+
+static void use_filter(struct hpx_sqlite_store *s, int64_t generation)
+{
+	struct hpx_sqlite_filter *item;
+
+	pthread_rwlock_wrlock(&s->filters.lock);
+	item = find_item(&s->filters, generation);
+	if (item != NULL && item->stored == NULL) {
+		item->stored = s->making.filter;
+		s->making.filter = NULL;
+		hpx_id_filter_free(item->hint);
+		item->hint = NULL;
+	}
+	pthread_rwlock_unlock(&s->filters.lock);
+	making_end(s);
+}
+
+static enum hpx_status make_filter(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g)
+{
+	enum hpx_status status;
+	bool end = false, stored = false;
+
+	if (s->making.filter != NULL && s->making.generation != g->number)
+		making_end(s);
+	if (s->making.filter == NULL) {
+		s->making.filter = hpx_id_filter_new((uint64_t)(g->operations > 0 ? g->operations : 1));
+		s->making.generation = g->number;
+		s->making.read_to = INT64_MIN;
+	}
+	if (s->making.filter == NULL)
+		return HPX_NOMEM;
+	status = read_ids(&s->keeper, g, s->making.filter, &s->making.read_to, &end);
+	if (status == HPX_OK && end)
+		status = store_filter(s, g->number, hpx_id_filter_bytes(s->making.filter), &stored);
+	if (stored)
+		use_filter(s, g->number);
+	else if (status != HPX_OK && status != HPX_BUSY)
+		making_end(s);
+	return status;
+}
+
+/* The hint's filter is added to by the writer meanwhile; only the keeper moves its
+ * `read_to`, and only the writer's thread replaces items, under the lock. */
+static enum hpx_status fill_hint(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g)
+{
+	struct hpx_sqlite_filter *item;
+	enum hpx_status status = HPX_OK;
+	bool end = false;
+
+	pthread_rwlock_rdlock(&s->filters.lock);
+	item = find_item(&s->filters, g->number);
+	if (item != NULL && item->hint != NULL && !item->whole) {
+		status = read_ids(&s->keeper, g, item->hint, &item->read_to, &end);
+		item->whole = end;
+	}
+	pthread_rwlock_unlock(&s->filters.lock);
+	return status;
+}
+
+static bool has_stored(struct hpx_sqlite_store *s, int64_t generation)
+{
+	const struct hpx_sqlite_filter *item;
+	bool has;
+
+	pthread_rwlock_rdlock(&s->filters.lock);
+	item = find_item(&s->filters, generation);
+	has = item == NULL || item->stored != NULL;
+	pthread_rwlock_unlock(&s->filters.lock);
+	return has;
+}
+
+enum hpx_status hpx_sqlite_filters_make(struct hpx_sqlite_store *s)
+{
+	struct hpx_sqlite_db *db = &s->keeper;
+	enum hpx_status status = hpx_sqlite_generations_refresh(db);
+
+	for (size_t i = 0; i < db->generation_count && status == HPX_OK; i++) {
+		struct hpx_sqlite_generation *g = &db->generations[i];
+		if (g->state == HPX_GENERATION_OPEN)
+			status = fill_hint(s, g);
+	}
+	for (size_t i = 0; i < db->generation_count && status == HPX_OK; i++) {
+		struct hpx_sqlite_generation *g = &db->generations[i];
+		if (g->state != HPX_GENERATION_CLOSED || has_stored(s, g->number))
+			continue;
+		/* A damaged one is looked into by its index. */
+		return make_filter(s, g);
+	}
+	return status;
+}
