@@ -1,8 +1,11 @@
 /* `hapax check`: prints the mistakes of a configuration and what it does. It also prints
  * the reference and the sample, which are made from the table of options. */
+#include <stdlib.h>
+
 #include "base/status.h"
 #include "cli/cli.h"
 #include "config/option_parse.h"
+#include "coverage/coverage.h"
 #include "gateway/tenant.h"
 
 #define OUTPUT_BYTES_MAX ((size_t)4 << 20)
@@ -203,7 +206,62 @@ static enum hpx_status print_json(const struct hpx_config_report *report,
 	return hpx_json_writer_finish(&json);
 }
 
-static int check(const struct hpx_config_flags *flags, bool json, struct hpx_buffer *out)
+/* ---- --openapi ---- */
+
+/* Whether a finding is about description and configuration; the others are
+ * `hapax coverage`'s. */
+static bool is_about_routes(enum hpx_finding_rule rule)
+{
+	return rule == HPX_RULE_KEY_IGNORED || rule == HPX_RULE_GUARD_UNDOCUMENTED ||
+	       rule == HPX_RULE_KEY_LIMIT_DIFFERS;
+}
+
+static void remark_finding(const struct hpx_coverage_finding *finding,
+			   struct hpx_config_report *report)
+{
+	/* A line is one of the configuration; another file's stands in the text. */
+	bool here = finding->rule == HPX_RULE_KEY_IGNORED;
+
+	hpx_config_remark(report, HPX_CONFIG_WARNING, here ? finding->place.line : 0, here ? 1 : 0,
+			  hpx_span_of(hpx_finding_rule_name(finding->rule)), "%.*s %.*s (%.*s:%u): %.*s",
+			  HPX_SPAN_ARG(finding->method), HPX_SPAN_ARG(finding->path),
+			  HPX_SPAN_ARG(finding->place.file), finding->place.line,
+			  HPX_SPAN_ARG(finding->message));
+}
+
+/* Adds what the description and the settings say differently. A description that cannot be
+ * read is a mistake. */
+static enum hpx_status compare_openapi(const char *file, const char *config,
+				       const struct hpx_settings *settings,
+				       struct hpx_config_report *report)
+{
+	struct hpx_coverage *coverage = malloc(sizeof(*coverage));
+
+	if (coverage == NULL)
+		return HPX_NOMEM;
+	hpx_coverage_init(coverage);
+	coverage->settings = settings;
+	coverage->config_path = hpx_span_of(config != NULL ? config : "the configuration");
+	const struct hpx_document *document = hpx_library_open(&coverage->library, hpx_span_of(file));
+	if (document != NULL)
+		hpx_coverage_read_api(coverage, document);
+	hpx_coverage_judge(coverage);
+	for (size_t i = 0; i < coverage->finding_count; i++)
+		if (is_about_routes(coverage->findings[i].rule))
+			remark_finding(&coverage->findings[i], report);
+	for (size_t i = 0; i < coverage->library.error_count; i++)
+		hpx_config_remark(report, HPX_CONFIG_MISTAKE, 0, 0, HPX_SPAN("--openapi"),
+				  "%.*s:%u: %.*s", HPX_SPAN_ARG(coverage->library.errors[i].path),
+				  coverage->library.errors[i].line,
+				  HPX_SPAN_ARG(coverage->library.errors[i].reason));
+	enum hpx_status status = coverage->library.error_count > 0 ? HPX_INVALID : HPX_OK;
+	hpx_coverage_done(coverage);
+	free(coverage);
+	return status;
+}
+
+static int check(const struct hpx_config_flags *flags, const char *openapi, bool json,
+		 struct hpx_buffer *out)
 {
 	struct hpx_config_report report;
 	struct hpx_settings *settings = NULL;
@@ -212,6 +270,14 @@ static int check(const struct hpx_config_flags *flags, bool json, struct hpx_buf
 	enum hpx_status loaded = hpx_config_load(flags, &report, &settings);
 	if (loaded == HPX_OK)
 		hpx_config_warn_server_error(settings, true, &report);
+	if (loaded == HPX_OK && openapi != NULL) {
+		loaded = compare_openapi(openapi, hpx_config_path(flags), settings, &report);
+		hpx_config_report_sort(&report);
+		if (loaded != HPX_OK) {
+			hpx_settings_unref(settings);
+			settings = NULL;
+		}
+	}
 	enum hpx_status status = loaded == HPX_INVALID ? HPX_OK : loaded;
 	if (status == HPX_OK && json)
 		status = print_json(&report, settings, out);
@@ -248,14 +314,18 @@ int hpx_cli_check(int argc, char **argv)
 	const char *json = NULL;
 	const char *reference = NULL;
 	const char *sample = NULL;
+	const char *openapi = NULL;
 	struct hpx_config_flags config;
-	struct hpx_cli_flag flags[HPX_CONFIG_FLAG_MAX + 3];
+	struct hpx_cli_flag flags[HPX_CONFIG_FLAG_MAX + 4];
 	size_t count = hpx_cli_config_flags(&config, flags);
 	struct hpx_buffer out;
 	int rest;
 	int exit_code;
 
 	flags[count++] = (struct hpx_cli_flag){ "json", NULL, "Prints JSON instead of text.", &json };
+	flags[count++] = (struct hpx_cli_flag){
+		"openapi", "FILE", "Also compares the routes with this description of the API.", &openapi
+	};
 	flags[count++] = (struct hpx_cli_flag){
 		"print-sample", NULL,
 		"Prints a configuration with every option, explained.", &sample
@@ -279,7 +349,7 @@ int hpx_cli_check(int argc, char **argv)
 	else if (sample != NULL)
 		exit_code = print_generated(hpx_config_print_sample, &out);
 	else
-		exit_code = check(&config, json != NULL, &out);
+		exit_code = check(&config, openapi, json != NULL, &out);
 	hpx_buffer_done(&out);
 	return exit_code;
 }

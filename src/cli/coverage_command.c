@@ -1,17 +1,25 @@
 /* `hapax coverage`: the flags, the files, and which report. What is read and judged is
  * src/coverage/. */
+#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/status.h"
 #include "cli/cli.h"
 #include "coverage/coverage.h"
+#include "coverage/traffic.h"
 
 #define OUTPUT_BYTES_MAX ((size_t)512 << 20)
 #define BASELINE_BYTES_MAX ((size_t)16 << 20)
 #define FILES_MAX 1000
+#define ADMIN_BYTES_MAX ((size_t)32 << 20)
+#define ADMIN_TIMEOUT_MS 10000L
 
 struct coverage_flags {
+	const char *config;
+	const char *admin;
+	const char *traffic[HPX_CLI_REPEAT_MAX + 1];
+	const char *templates[HPX_CLI_REPEAT_MAX + 1];
 	const char *baseline;
 	const char *critical[HPX_CLI_REPEAT_MAX + 1];
 	const char *json;
@@ -36,6 +44,106 @@ static void read_files(struct hpx_coverage *coverage, char **files, int count)
 		if (document != NULL)
 			hpx_coverage_read_api(coverage, document);
 	}
+}
+
+static size_t count_values(const char *const *values)
+{
+	size_t count = 0;
+
+	while (values[count] != NULL)
+		count++;
+	return count;
+}
+
+/* ---- a running gateway ---- */
+
+static size_t take_piece(char *piece, size_t size, size_t count, void *user)
+{
+	return hpx_buffer_append(user, hpx_span(piece, size * count)) == HPX_OK ? size * count : 0;
+}
+
+/* "unix:PATH" is an admin listener on a socket file. */
+static CURLcode set_address(CURL *curl, const char *admin)
+{
+	char url[1024];
+
+	if (strncmp(admin, "unix:", 5) == 0) {
+		CURLcode code = curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, admin + 5);
+		admin = "http://localhost";
+		if (code != CURLE_OK)
+			return code;
+	}
+	size_t len = strlen(admin);
+	while (len > 0 && admin[len - 1] == '/')
+		len--;
+	int n = snprintf(url, sizeof(url), "%s%.*s/api/v1/coverage",
+			 strstr(admin, "://") != NULL ? "" : "http://", (int)len, admin);
+	return n > 0 && (size_t)n < sizeof(url) ? curl_easy_setopt(curl, CURLOPT_URL, url) :
+						  CURLE_URL_MALFORMAT;
+}
+
+static CURLcode set_options(CURL *curl, const char *admin, struct hpx_buffer *page)
+{
+	CURLcode code = set_address(curl, admin);
+
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, ADMIN_TIMEOUT_MS);
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_piece);
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(curl, CURLOPT_WRITEDATA, page);
+	return code;
+}
+
+static void read_admin(struct hpx_traffic_index *index, const char *admin)
+{
+	struct hpx_library *library = &hpx_traffic_coverage(index)->library;
+	CURL *curl = curl_easy_init();
+	struct hpx_buffer page;
+
+	hpx_buffer_init(&page, ADMIN_BYTES_MAX);
+	CURLcode code = curl != NULL ? set_options(curl, admin, &page) : CURLE_OUT_OF_MEMORY;
+	if (code == CURLE_OK)
+		code = curl_easy_perform(curl);
+	if (code != CURLE_OK)
+		hpx_library_error(library, hpx_span_of(admin), 0, curl_easy_strerror(code));
+	else if (hpx_traffic_read_gateway(index, hpx_buffer_span(&page)) != HPX_OK)
+		hpx_library_error(library, hpx_span_of(admin), 0, "is no admin listener of hapax serve");
+	hpx_buffer_done(&page);
+	curl_easy_cleanup(curl);
+}
+
+static void read_traffic(struct hpx_coverage *coverage, const struct coverage_flags *flags)
+{
+	struct hpx_traffic_index *index;
+
+	if (flags->traffic[0] == NULL && flags->admin == NULL)
+		return;
+	index = hpx_traffic_index_new(coverage);
+	if (index == NULL) {
+		coverage->full = true;
+		return;
+	}
+	for (size_t i = 0; flags->traffic[i] != NULL; i++)
+		hpx_traffic_read_file(index, hpx_span_of(flags->traffic[i]));
+	if (flags->admin != NULL)
+		read_admin(index, flags->admin);
+	hpx_traffic_index_free(index);
+}
+
+/* NULL, after every remark: the configuration cannot be read. */
+static struct hpx_settings *load_config(const char *path)
+{
+	struct hpx_config_flags flags = { .without_secrets = true };
+
+	hpx_config_flags_set(&flags, "config", path);
+	return hpx_cli_load(&flags);
 }
 
 static void print_errors(const struct hpx_library *library)
@@ -113,19 +221,48 @@ static int report(struct hpx_coverage *coverage, const struct coverage_flags *fl
 	return hpx_coverage_gaps(coverage) + stale > 0 ? HPX_EXIT_FAILED : HPX_EXIT_OK;
 }
 
-static int run(const struct coverage_flags *flags, char **files, int count)
+static void set_templates(struct hpx_coverage *coverage, const struct coverage_flags *flags,
+			  struct hpx_span spans[HPX_CLI_REPEAT_MAX])
+{
+	coverage->template_count = count_values(flags->templates);
+	for (size_t i = 0; i < coverage->template_count; i++)
+		spans[i] = hpx_span_of(flags->templates[i]);
+	coverage->templates = spans;
+}
+
+static int run_with(const struct coverage_flags *flags, const struct hpx_settings *settings,
+		    char **files, int count)
 {
 	struct hpx_coverage *coverage = malloc(sizeof(*coverage));
+	struct hpx_span templates[HPX_CLI_REPEAT_MAX];
 
 	if (coverage == NULL) {
 		fprintf(stderr, "hapax coverage: out of memory\n");
 		return HPX_EXIT_USAGE;
 	}
 	hpx_coverage_init(coverage);
+	coverage->settings = settings;
+	coverage->config_path = hpx_span_of(flags->config);
+	set_templates(coverage, flags, templates);
 	read_files(coverage, files, count);
+	read_traffic(coverage, flags);
 	int code = report(coverage, flags);
 	hpx_coverage_done(coverage);
 	free(coverage);
+	return code;
+}
+
+static int run(const struct coverage_flags *flags, char **files, int count)
+{
+	struct hpx_settings *settings = NULL;
+
+	if (flags->config != NULL) {
+		settings = load_config(flags->config);
+		if (settings == NULL)
+			return HPX_EXIT_USAGE;
+	}
+	int code = run_with(flags, settings, files, count);
+	hpx_settings_unref(settings);
 	return code;
 }
 
@@ -133,6 +270,16 @@ int hpx_cli_coverage(int argc, char **argv)
 {
 	struct coverage_flags given = { .baseline = NULL };
 	const struct hpx_cli_flag flags[] = {
+		{ "config", "FILE", "Compares with this configuration of hapax.", &given.config },
+		{ "admin", "URL", "Counts what a running gateway has seen, from its admin listener.",
+		  &given.admin },
+		{ "traffic", "FILE...",
+		  "Counts the requests of a HAR file (.har) or an access log: the combined format, "
+		  "or JSON lines. May be repeated.",
+		  given.traffic },
+		{ "template", "PATH...",
+		  "Corrects the paths of traffic: \"/shops/{shop}/orders\". May be repeated.",
+		  given.templates },
 		{ "critical", "PATTERN...",
 		  "Only operations that match fail, like \"POST /payments*\" or \"/v1/refunds\"; "
 		  "* stands for anything. May be repeated.",
@@ -148,10 +295,11 @@ int hpx_cli_coverage(int argc, char **argv)
 		  &given.routes },
 	};
 	const struct hpx_cli_usage usage = {
-		.synopsis = "hapax coverage [FILES...] [--baseline FILE] [--json]",
+		.synopsis = "hapax coverage [FILES...] [--config FILE] [--traffic FILE...]",
 		.about = "Says for every state-changing operation of an API whether a retry can be told\n"
 			 "from a new request, and how it knows: from OpenAPI 3 and Swagger 2.0, in JSON\n"
-			 "or YAML. The exit code is 1 if there are gaps, 2 if a file cannot be read.",
+			 "or YAML, from hapax's configuration, and from traffic. The exit code is 1 if\n"
+			 "there are gaps, 2 if a file cannot be read.",
 		.flags = flags,
 		.flag_count = sizeof(flags) / sizeof(flags[0]),
 		.operands_max = FILES_MAX,
@@ -161,8 +309,9 @@ int hpx_cli_coverage(int argc, char **argv)
 
 	if (!hpx_cli_read(&usage, argc, argv, &rest, &exit_code))
 		return exit_code;
-	if (rest == argc) {
-		fprintf(stderr, "hapax coverage: nothing to read: give the description of an API\n");
+	if (rest == argc && given.traffic[0] == NULL && given.admin == NULL) {
+		fprintf(stderr, "hapax coverage: nothing to read: give the description of an API, "
+				"--traffic or --admin\n");
 		return HPX_EXIT_USAGE;
 	}
 	return run(&given, argv + rest, argc - rest);

@@ -77,6 +77,11 @@ static void print_metrics(void *user, struct hpx_metric_page *page)
 	hpx_gateway_metrics(((struct server *)user)->gateway, page);
 }
 
+static enum hpx_status print_coverage(void *user, struct hpx_buffer *out)
+{
+	return hpx_gateway_coverage(((struct server *)user)->gateway, out);
+}
+
 /* ---- start ---- */
 
 static int open_service(struct server *server, struct hpx_settings *settings)
@@ -89,7 +94,8 @@ static int open_service(struct server *server, struct hpx_settings *settings)
 					       .drain = drain,
 					       .load = load,
 					       .reload = reload,
-					       .print_metrics = print_metrics };
+					       .print_metrics = print_metrics,
+					       .print_coverage = print_coverage };
 
 	if (hpx_service_open(&server->service, &options, problem) != HPX_OK)
 		return fail(problem);

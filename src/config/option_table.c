@@ -154,8 +154,8 @@ static const struct hpx_option rows[] = {
 	  .text = "Where clients connect: host:port, or unix:PATH." },
 	{ "admin", HPX_OPTION_ADDRESS, GLOBAL(admin), OTHER(hpx_settings, has_admin),
 	  .off = true, .default_value = "127.0.0.1:8081", .flag = "admin", .flag_value = "ADDRESS",
-	  .text = "Where /healthz, /readyz and /metrics are served; off for nowhere. Keep it "
-		  "away from clients." },
+	  .text = "Where /healthz, /readyz, /metrics and /api/v1/coverage are served; off for "
+		  "nowhere. Keep it away from clients." },
 	{ "upstream", HPX_OPTION_UPSTREAM, GLOBAL(upstream), .example = "http://127.0.0.1:9000",
 	  .flag = "upstream", .flag_value = "URL",
 	  .text = "The API that hapax stands in front of: http://host:port, or unix:PATH. "

@@ -159,6 +159,9 @@ void hpx_coverage_find(struct hpx_coverage *coverage, enum hpx_finding_rule rule
 
 bool hpx_coverage_is_covered(const struct hpx_covered_operation *operation)
 {
+	/* What is only seen is covered where every request had a key. */
+	if (!operation->declared && operation->traffic.keyed > 0 && operation->traffic.unkeyed == 0)
+		return true;
 	return operation->guarded || hpx_key_class_covers(operation->key.class);
 }
 

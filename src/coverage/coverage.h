@@ -92,6 +92,8 @@ enum hpx_finding_level { HPX_FINDING_ERROR,
 	X(UNKNOWN_TRAFFIC, "unknown_traffic", ERROR, \
 	  "Requests on a path that is in no description and no route") \
 	X(KEY_PER_TRY, "key_per_try", ERROR, "The same body again under a new key: a client makes a key per try") \
+	X(UNKEYED_TRAFFIC, "unkeyed_traffic", ERROR, "Requests without a key, and nothing declares one") \
+	X(KEY_LEFT_OUT, "key_left_out", WARNING, "Requests without the key that the operation may carry") \
 	X(GUARD_UNDOCUMENTED, "guard_undocumented", WARNING, \
 	  "The route guards an operation, and the description does not say so") \
 	X(KEY_LIMIT_DIFFERS, "key_limit_differs", WARNING, \

@@ -49,6 +49,13 @@ static void count_unkeyed(struct hpx_request *request)
 	hpx_counter_add(&request->shard->meter.unkeyed[number], 1);
 }
 
+/* Counts a state-changing request for /api/v1/coverage. */
+static void count_seen(struct hpx_request *request, bool keyed)
+{
+	hpx_meter_see(&request->shard->meter, request->head.route, request->head.http.method,
+		      request->head.target.path, keyed);
+}
+
 /* Observe mode changes nothing: a request that would have been refused is counted and
  * passed on. */
 static enum hpx_next observe(struct hpx_request *request, enum hpx_observed observed)
@@ -107,7 +114,12 @@ static enum hpx_next route_request(struct hpx_request *request)
 	if (reason != NULL)
 		return request->head.observed ? observe(request, HPX_OBSERVED_bad_request) :
 						refuse_target(request, reason);
-	return is_guarded(request) ? HPX_NEXT_KEY : HPX_NEXT_PASS;
+	if (is_guarded(request))
+		return HPX_NEXT_KEY;
+	enum hpx_method_kind kind = hpx_method_kind(method);
+	if (kind == HPX_METHOD_NEITHER || kind == HPX_METHOD_IDEMPOTENT)
+		count_seen(request, hpx_field_count(&request->head.http, request->settings->key_header) > 0);
+	return HPX_NEXT_PASS;
 }
 
 enum hpx_next hpx_step_route(struct hpx_request *request)
@@ -139,6 +151,7 @@ enum hpx_next hpx_step_read_late(struct hpx_request *request)
 static enum hpx_next without_key(struct hpx_request *request)
 {
 	count_unkeyed(request);
+	count_seen(request, false);
 	if (request->head.route->policy.key == HPX_KEY_OPTIONAL)
 		return HPX_NEXT_PASS;
 	if (request->head.observed)
@@ -268,6 +281,7 @@ enum hpx_next hpx_step_key(struct hpx_request *request)
 	HPX_ASSERT(request->head.route != NULL && request->head.purpose == HPX_PURPOSE_UPSTREAM);
 	if (count == 0)
 		return without_key(request);
+	count_seen(request, true);
 	enum hpx_status status = HPX_INVALID;
 	if (count == 1 && settings->key_syntax == HPX_KEY_SYNTAX_BARE)
 		status = hpx_key_parse_bare(value, &request->identity.key, &reason);

@@ -113,5 +113,7 @@ void hpx_gateway_uncharge(struct hpx_gateway *gateway, size_t bytes);
 
 /* From any thread. The names of routes and webhooks are the service's settings'. */
 void hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_metric_page *page);
+/* From any thread: the operations that were seen, as JSON. */
+enum hpx_status hpx_gateway_coverage(struct hpx_gateway *gateway, struct hpx_buffer *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include "core/decision.h"
 #include "http/problem.h"
 #include "net/connection_slot.h"
+#include "settings/settings.h"
 
 /* Tenants with a row of their own; the others share one row, so that no caller can
  * make the metrics grow. */
@@ -18,6 +19,21 @@ struct hpx_meter_tenant {
 	atomic_bool ready; /* the name is written and stays */
 	char name[HPX_METER_TENANT_SIZE];
 	struct hpx_counter duplicates;
+};
+
+/* State-changing operations that were seen, by method and path template (/api/v1/coverage).
+ * Past the last row they are only counted, so that no caller can make the list grow. */
+#define HPX_METER_SEEN 512
+#define HPX_METER_SEEN_SLOTS 1024
+#define HPX_METER_METHOD_SIZE 16
+#define HPX_METER_PATH_SIZE 256
+
+struct hpx_meter_seen {
+	atomic_bool ready; /* method and path are written and stay */
+	char method[HPX_METER_METHOD_SIZE];
+	char path[HPX_METER_PATH_SIZE];
+	struct hpx_counter keyed;
+	struct hpx_counter unkeyed;
 };
 
 /* hapax_observed_total{would}: what would have happened to an observed request. */
@@ -90,10 +106,20 @@ struct hpx_meter {
 	struct hpx_histogram upstream_us;
 	struct hpx_meter_tenant tenants[HPX_METER_TENANTS];
 	struct hpx_counter other_tenants;
+	struct hpx_meter_seen seen[HPX_METER_SEEN];
+	struct hpx_counter seen_others;
+	/* The loop's own: where a row is found by its hash, from 1. */
+	uint16_t seen_slots[HPX_METER_SEEN_SLOTS];
+	size_t seen_count;
 };
 
 /* Counts a retry of a known operation, by its tenant. Only the loop of the meter
  * calls this. */
 void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant);
+
+/* Counts a state-changing request at its operation. Only the loop of the meter calls
+ * this. */
+void hpx_meter_see(struct hpx_meter *meter, const struct hpx_route *route, struct hpx_span method,
+		   struct hpx_span path, bool keyed);
 
 #endif

@@ -1,4 +1,4 @@
-/* The admin listener: a small server for three pages. One request per connection,
+/* The admin listener: a small server for four pages. One request per connection,
  * read by the strict reader that the gateway uses. /readyz fails while the process starts or drains,
  * not when the store is down: the other nodes have the same store, and taking
  * all of them out of service helps nobody. */
@@ -13,7 +13,8 @@
 #include "net/listener.h"
 
 #define HEAD_BYTES_MAX 8192
-#define PAGE_BYTES_MAX (1024 * 1024)
+/* More than metrics of 1,000 routes take, and 64 loops with paths of their own. */
+#define PAGE_BYTES_MAX ((size_t)16 << 20)
 #define CONNECTIONS_MAX 64
 #define REQUEST_MS 5000
 #define LINGER_MS 1000
@@ -242,6 +243,23 @@ static void answer_metrics(struct admin_connection *connection)
 	hpx_buffer_done(&body);
 }
 
+static void answer_coverage(struct admin_connection *connection)
+{
+	struct hpx_service *service = connection->admin->service;
+	struct hpx_buffer body;
+
+	if (service->options.print_coverage == NULL) {
+		answer_text(connection, 404, "this process takes no requests\n");
+		return;
+	}
+	hpx_buffer_init(&body, PAGE_BYTES_MAX);
+	if (service->options.print_coverage(service->options.user, &body) == HPX_OK)
+		answer(connection, 200, "application/json", hpx_buffer_span(&body));
+	else
+		answer_text(connection, 500, "the page did not fit into memory\n");
+	hpx_buffer_done(&body);
+}
+
 static void answer_ready(struct admin_connection *connection)
 {
 	if (atomic_load(&connection->admin->service->ready))
@@ -262,8 +280,11 @@ static void answer_request(struct admin_connection *connection, const struct hpx
 		answer_ready(connection);
 	else if (hpx_span_eq(path, HPX_SPAN("/metrics")))
 		answer_metrics(connection);
+	else if (hpx_span_eq(path, HPX_SPAN("/api/v1/coverage")))
+		answer_coverage(connection);
 	else
-		answer_text(connection, 404, "here are /healthz, /readyz and /metrics\n");
+		answer_text(connection, 404,
+			    "here are /healthz, /readyz, /metrics and /api/v1/coverage\n");
 }
 
 static void on_data(void *user, struct hpx_span bytes)

@@ -100,6 +100,8 @@ struct hpx_service_options {
 	void (*reload)(void *user, struct hpx_settings *settings, struct hpx_message *taken);
 	/* Adds metrics to the page, before those of the service; may be NULL. */
 	void (*print_metrics)(void *user, struct hpx_metric_page *page);
+	/* The page /api/v1/coverage, as JSON; NULL: there is none. */
+	enum hpx_status (*print_coverage)(void *user, struct hpx_buffer *out);
 };
 
 enum hpx_reload_state { HPX_RELOAD_NONE,
@@ -179,7 +181,7 @@ enum hpx_status hpx_service_store_recipes(struct hpx_service *service,
 /* hpx_loop_done, and the watched signals are ignored from then on. */
 void hpx_service_loop_done(struct hpx_service *service);
 
-/* The admin listener (admin.c): /healthz, /readyz and /metrics, for machines. It runs
+/* The admin listener (admin.c): /healthz, /readyz, /metrics and /api/v1/coverage, for machines. It runs
  * on the main loop, so that it answers when the gateway's loops are busy. `problem`
  * has HPX_PROBLEM_SIZE bytes. */
 enum hpx_status hpx_admin_start(struct hpx_service *service, struct hpx_admin **ret_admin,

@@ -152,3 +152,220 @@ def test_control_bytes_stay_off_the_terminal(coverage):
     (coverage.folder / "odd.yaml").write_text(
         'openapi: 3.0.0\npaths:\n  "/a\\e[31m":\n    post: {tags: ["\\e[2J"]}\n', encoding="utf-8")
     assert "\x1b" not in coverage("odd.yaml", code=GAPS).stdout
+
+
+# ---- the configuration ----
+
+CONFIG = """\
+upstream: http://127.0.0.1:1
+defaults: {server_error: retry}
+routes:
+  - match: POST /v1/payments
+    key: ignore
+  - match: POST /v1/notes
+    key: required
+"""
+
+
+def rules(report):
+    return {(f["rule"], f["method"], f["path"]) for f in report["findings"]}
+
+
+def test_config(coverage):
+    """The description's key that a route ignores, and a guard that no description tells."""
+    (coverage.folder / "hapax.yaml").write_text(CONFIG, encoding="utf-8")
+    report = json.loads(coverage("api.yaml", "--config", "hapax.yaml", "--json", code=GAPS).stdout)
+    assert rules(report) == {("key_ignored", "POST", "/v1/payments"),
+                             ("guard_undocumented", "POST", "/v1/payments/{id}/refunds"),
+                             ("guard_undocumented", "POST", "/v1/notes")}
+    ignored = next(f for f in report["findings"] if f["rule"] == "key_ignored")
+    assert (ignored["file"], ignored["line"]) == ("hapax.yaml", 4)
+    assert "its key is `ignore`" in ignored["message"] and "api.yaml:10" in ignored["message"]
+    assert all(o["covered"] for o in report["operations"])
+
+
+@pytest.mark.parametrize("old,new,words", [
+    ("key: ignore", "observe: true", "it only observes"),
+    ("upstream:", "key_header: X-Key\nupstream:", "its key is `ignore`"),
+    ("    key: ignore\n", "", None),
+])
+def test_config_faults(coverage, old, new, words):
+    """Why a route does not use the declared key; and without a fault, the limit that differs."""
+    (coverage.folder / "hapax.yaml").write_text(CONFIG.replace(old, new), encoding="utf-8")
+    report = json.loads(coverage("api.yaml", "--config", "hapax.yaml", "--json",
+                                 code=GAPS if words else OK).stdout)
+    messages = [f["message"] for f in report["findings"] if f["rule"] in ("key_ignored", "key_limit_differs")]
+    assert len(messages) == 1 and (words or "up to 64 characters are declared; the route takes up to 255") \
+        in messages[0], messages
+
+
+def test_another_header(coverage):
+    (coverage.folder / "hapax.yaml").write_text(
+        "key_header: X-Key\n" + CONFIG.replace("    key: ignore\n", ""), encoding="utf-8")
+    assert "it takes keys from elsewhere" in coverage("api.yaml", "--config", "hapax.yaml", code=GAPS).stdout
+
+
+def test_config_with_a_mistake(coverage):
+    (coverage.folder / "hapax.yaml").write_text("upstreem: x\n", encoding="utf-8")
+    assert "hapax.yaml:1" in coverage("api.yaml", "--config", "hapax.yaml", code=UNREADABLE).stderr
+
+
+def test_check_openapi(coverage):
+    """The same comparison among the remarks of `hapax check`, with its own exit codes."""
+    (coverage.folder / "hapax.yaml").write_text(CONFIG, encoding="utf-8")
+
+    def check(file, code):
+        done = subprocess.run([binary(), "check", "--config", "hapax.yaml", "--openapi", file],
+                              capture_output=True, check=False, timeout=60, encoding="utf-8",
+                              cwd=coverage.folder)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+    text = check("api.yaml", OK)
+    assert "hapax.yaml:4:1: warning: key_ignored: POST /v1/payments" in text
+    assert "guard_undocumented: POST /v1/notes (api.yaml:15)" in text
+    assert "key_absent" not in text
+    assert "nowhere.yaml:0: there is no such file" in check("nowhere.yaml", 1)
+
+
+# ---- traffic ----
+
+COMBINED = '10.0.0.1 - ada [18/Nov/2026:01:00:00 +0000] "{} HTTP/1.1" 200 12 "-" "curl/8"\n'
+
+
+def test_combined_log(coverage):
+    """Requests are counted at their operation; what is in no description is a finding, with a
+    template that a person can correct."""
+    log = coverage.folder / "access.log"
+    log.write_text("".join(COMBINED.format(line) for line in (
+        "POST /v1/payments?x=1", "POST /v1/payments/77/refunds", "POST /v1/payments/78/refunds",
+        "GET /v1/payments", "POST /v1/shops/acme/orders/17", "POST /v1/shops/emca/orders/18"))
+        + "torn line\n", encoding="utf-8")
+    report = json.loads(coverage("api.yaml", "--traffic", "access.log", "--json", code=GAPS).stdout)
+    seen = {o["path"]: o["traffic"] for o in report["operations"] if "traffic" in o}
+    assert seen["/v1/payments/{id}/refunds"] == {"requests": 2, "keyed": 0, "unkeyed": 0,
+                                                 "example": "/v1/payments/77/refunds"}
+    assert seen["/v1/shops/acme/orders/{x}"]["requests"] == 1
+    assert ("unknown_traffic", "POST", "/v1/shops/acme/orders/{x}") in rules(report)
+    report = json.loads(coverage("api.yaml", "--traffic", "access.log", "--json", "--template",
+                                 "/v1/shops/{shop}/orders/{order}", code=GAPS).stdout)
+    seen = {o["path"]: o["traffic"]["requests"] for o in report["operations"] if "traffic" in o}
+    assert seen["/v1/shops/{shop}/orders/{order}"] == 2
+
+
+@pytest.mark.parametrize("line,keyed,unkeyed", [
+    ({"method": "POST", "path": "/v1/payments", "idempotency_key": "k"}, 1, 0),
+    ({"method": "POST", "path": "/v1/payments", "idempotency_key": "-"}, 0, 1),
+    ({"method": "POST", "path": "/v1/payments"}, 0, 0),
+    ({"request_method": "POST", "request_uri": "/v1/payments?a", "http_idempotency_key": ""}, 0, 1),
+    ({"request": "POST /v1/payments HTTP/1.1", "http_idempotency_key": "k"}, 1, 0),
+    ({"request": {"method": "POST", "uri": "/v1/payments", "headers": {"Idempotency-Key": ["k"]}}}, 1, 0),
+    ({"request": {"method": "POST", "uri": "/v1/payments", "headers": {"Host": ["a"]}}}, 0, 1),
+    ({"RequestMethod": "POST", "RequestPath": "/v1/payments", "request_Idempotency-Key": "k"}, 1, 0),
+])
+def test_json_lines(coverage, line, keyed, unkeyed):
+    (coverage.folder / "a.log").write_text(json.dumps(line) + "\n\n", encoding="utf-8")
+    report = json.loads(coverage("api.yaml", "--traffic", "a.log", "--json", code=GAPS).stdout)
+    seen = [o["traffic"] for o in report["operations"] if "traffic" in o]
+    assert seen == [{"requests": 1, "keyed": keyed, "unkeyed": unkeyed, "example": "/v1/payments"}]
+
+
+def test_traffic_alone(coverage):
+    """Without a description, requests without a key are the gaps."""
+    lines = [{"method": "POST", "path": "/a/1", "idempotency_key": "k"},
+             {"method": "POST", "path": "/b/2", "idempotency_key": ""},
+             {"method": "PUT", "path": "/c/3", "idempotency_key": ""}]
+    (coverage.folder / "a.log").write_text("".join(json.dumps(x) + "\n" for x in lines), encoding="utf-8")
+    report = json.loads(coverage("--traffic", "a.log", "--json", code=GAPS).stdout)
+    assert rules(report) == {("unkeyed_traffic", "POST", "/b/{x}")}
+
+
+def test_no_log(coverage):
+    (coverage.folder / "a.log").write_text("one\ntwo\n", encoding="utf-8")
+    assert "a.log:1: is no line of an access log" in \
+        coverage("api.yaml", "--traffic", "a.log", code=UNREADABLE).stderr
+    assert "no such file" in coverage("api.yaml", "--traffic", "b.log", code=UNREADABLE).stderr
+    (coverage.folder / "a.har").write_text("{}", encoding="utf-8")
+    assert "is no HAR file" in coverage("api.yaml", "--traffic", "a.har", code=UNREADABLE).stderr
+
+
+def entry(second, key, status, body='{"amount": 1}', path="/v1/payments"):
+    headers = [{"name": "Idempotency-Key", "value": key}] if key else []
+    return {"startedDateTime": f"2026-11-18T01:00:{second:02}.000Z",
+            "request": {"method": "POST", "url": f"https://api.example.com{path}", "headers": headers,
+                        "postData": {"mimeType": "application/json", "text": body}},
+            "response": {"status": status}}
+
+
+@pytest.mark.parametrize("entries,want", [
+    # A new key for each try, after no answer and after a 503.
+    ([entry(1, "a", 0), entry(3, "b", 201)], {"key_per_try"}),
+    ([entry(1, "a", 503), entry(3, "b", 201, '{"amount":1.0}')], {"key_per_try"}),
+    # The key is in the body: it does not make two bodies of one.
+    ([entry(1, "", 0, '{"idempotency_key": "a", "n": 1}'),
+      entry(2, "", 0, '{"n": 1, "idempotency_key": "b"}')], {"key_per_try"}),
+    # The same key, another body, another path, much later, or after success.
+    ([entry(1, "a", 0), entry(3, "a", 201)], set()),
+    ([entry(1, "a", 0), entry(3, "b", 201, '{"amount": 2}')], set()),
+    ([entry(1, "a", 0), entry(3, "b", 201, path="/v1/notes")], set()),
+    ([entry(1, "a", 201), entry(3, "b", 201)], {"body_repeated"}),
+    ([entry(1, "", 0), entry(3, "", 201)], {"key_left_out"}),
+])
+def test_har(coverage, entries, want):
+    """A client that makes a new key per try is found; others are not accused."""
+    (coverage.folder / "a.har").write_text(json.dumps({"log": {"entries": entries}}), encoding="utf-8")
+    done = coverage("api.yaml", "--traffic", "a.har", "--json", code=GAPS)
+    found = {rule for rule, _, _ in rules(json.loads(done.stdout))}
+    assert found - {"key_absent", "key_in_prose", "retries_without_key"} == want
+
+
+# ---- a running gateway ----
+
+def seen(gateway):
+    answer = gateway.admin("/api/v1/coverage")
+    assert answer.status == 200 and answer["Content-Type"] == "application/json"
+    page = json.loads(answer.body)
+    return {(o["method"], o["path"]): (o["keyed"], o["unkeyed"]) for o in page["operations"]}, page["left_out"]
+
+
+@pytest.mark.parametrize("observe", [False, True])
+def test_gateway_keeps_a_list(site, coverage, observe):
+    """Method and path template with keyed and unkeyed counts, guarded and observed; a route says
+    what a template is; `hapax coverage --admin` reads them."""
+    one = site({"observe": observe, "defaults": {"key": "optional"},
+                "routes": [{"match": "POST /shops/{shop}/pay"}, {"match": "POST /free/*", "key": "ignore"}]})
+    gateway = one.gateway
+    for target, key in (("/pay/17", "k1"), ("/pay/18", None), ("/pay/18", None), ("/shops/acme/pay", "k2"),
+                        ("/shops/emca/pay", "k3"), ("/free/deals/9", None)):
+        assert gateway.post(target, key=key).status == 200
+    assert gateway.call("PUT", "/notes/1", key=None).status == 200
+    assert gateway.get("/pay/17").status in (200, 404, 405)
+    want = {("POST", "/pay/{x}"): (1, 2), ("POST", "/shops/{shop}/pay"): (2, 0),
+            ("POST", "/free/deals/{x}"): (0, 1), ("PUT", "/notes/{x}"): (0, 1)}
+    assert seen(gateway) == (want, 0)
+    report = json.loads(coverage("--admin", f"http://127.0.0.1:{gateway.admin_port}", "--json",
+                                 code=GAPS).stdout)
+    assert {(o["method"], o["path"]): (o["traffic"]["keyed"], o["traffic"]["unkeyed"])
+            for o in report["operations"]} == want
+    assert rules(report) == {("unkeyed_traffic", "POST", "/pay/{x}"),
+                             ("unkeyed_traffic", "POST", "/free/deals/{x}")}
+
+
+def test_list_is_bounded(site):
+    """Beyond its rows, requests are only counted: nobody can make it grow."""
+    gateway = site({"loops": 1, "defaults": {"key": "optional"}}).gateway
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    paths = [f"/{a}{b}" for a in letters for b in letters][:600]
+    with gateway.connect() as wire:
+        for path in paths:
+            wire.send(gateway.request("POST", path, key=None))
+            assert wire.answer("POST").status == 200
+    rows, left_out = seen(gateway)
+    assert len(rows) == 512 and left_out == len(paths) - 512
+
+
+def test_no_gateway(coverage, site):
+    """An address where nobody listens, or somebody else does."""
+    done = coverage("--admin", "http://127.0.0.1:1", code=UNREADABLE)
+    assert "http://127.0.0.1:1: " in done.stderr
+    provider = site().provider
+    assert "is no admin listener" in coverage("--admin", provider.url, code=UNREADABLE).stderr
