@@ -1,5 +1,5 @@
 """Stores with many operations in them: filled by bench-fill, through hapax's own
-store. One that loads only add to serves all rounds, and with FILLED later runs too;
+store. python3 -m driver fill fills those of the growth loads ahead. One that loads only add to serves all rounds, and with FILLED later runs too;
 one that a load uses up is filled anew for each visit."""
 import contextlib
 import hashlib
@@ -9,8 +9,9 @@ import subprocess
 import time
 
 from . import database
-from .process import Failed, die_with_parent
-from .settings import ROOT
+from .loads import LOADS
+from .process import Failed, die_with_parent, temporary
+from .settings import ROOT, Mistake
 
 SAY_SECONDS = 5
 
@@ -116,3 +117,17 @@ def stored_for(load, settings):
     if load.phase == "closing":
         return settings.generation * 9 // 10
     return 2 * settings.generation + settings.generation // 100
+
+
+def main(settings, systems):
+    """Fills the stores of the growth loads into FILLED, where they are not there yet."""
+    if settings.filled is None:
+        raise Mistake("fill: give FILLED, the folder where the stores stay")
+    with temporary(settings.folder, "hapax-bench-") as folder:
+        filled = Filled(settings, folder)
+        for name in settings.growth:
+            for count in settings.stored:
+                with filled.place(systems[name], LOADS["growth"].with_stored(count),
+                                  lambda text, name=name: print(f"{name}: {text}", flush=True)) as store:
+                    print(f"{name}, {count:,}: {'nothing to fill' if store is None else 'filled'}", flush=True)
+    return 0

@@ -400,6 +400,20 @@ def test_a_filled_store_serves_later_runs(chosen, monkeypatch, tmp_path):
     assert done == [[("hapax-sqlite-4000", 4000, 86400, {"spread": False})], [], done[0]]
 
 
+def test_stores_are_filled_ahead(chosen, monkeypatch, tmp_path, capsys):
+    """All numbers on all systems that grow; nowhere to keep them is a mistake."""
+    with pytest.raises(settings.Mistake):
+        fill.main(chosen(), SYSTEMS)
+    monkeypatch.setattr(settings, "folder", lambda name, _: pathlib.Path(tmp_path))
+    monkeypatch.setattr(fill.Filled, "fill", lambda *arguments, **_: print(arguments[2].name))
+    monkeypatch.setenv("FILLED", str(tmp_path))
+    monkeypatch.setenv("STORED", "0 4000")
+    assert fill.main(chosen(), SYSTEMS) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "hapax-sqlite, 0: nothing to fill", "hapax-sqlite-4000", "hapax-sqlite, 4,000: filled",
+        "hapax-postgres, 0: nothing to fill", "hapax-postgres-4000", "hapax-postgres, 4,000: filled"]
+
+
 @pytest.mark.parametrize("name, count", [("closing", 225000), ("reaping", 502500)])
 def test_a_store_that_is_used_up_is_gone_after(chosen, monkeypatch, tmp_path, name, count):
     monkeypatch.setattr(fill.time, "sleep", lambda _: None)
