@@ -64,7 +64,7 @@ static void end_answer(struct hpx_connection *connection)
 	HPX_CRASH_POINT(client_answered);
 	hpx_counter_add(&connection->shard->meter.requests, 1);
 	hpx_histogram_add(&connection->shard->meter.request_us,
-			  (uint64_t)(hpx_clock_boot_us() - request->began_us));
+			  (uint64_t)(hpx_loop_boot_us(&connection->shard->loop) - request->began_us));
 	if (!connection->keep || connection->shard->draining || is_read_up(connection)) {
 		hpx_connection_close_gently(connection);
 		return;

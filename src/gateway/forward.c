@@ -15,7 +15,8 @@
 /* ---- the exchange ---- */
 
 /* Guarantee 1: the first byte leaves within half a lease after the RESERVE was
- * submitted, or not at all. A process that was stopped meanwhile finds out here. */
+ * submitted, or not at all. A process that was stopped meanwhile finds out here: the
+ * clock itself is read, not the loop's. */
 static bool on_ready(void *user)
 {
 	struct hpx_request *request = user;
@@ -136,7 +137,8 @@ static void ended(struct hpx_request *request)
 	HPX_ASSERT(request->attempt.exchange != NULL);
 	request->attempt.exchange = NULL;
 	hpx_histogram_add(&request->shard->meter.upstream_us,
-			  (uint64_t)(hpx_clock_boot_us() - request->attempt.forwarded_us));
+			  (uint64_t)(hpx_loop_boot_us(&request->shard->loop) -
+				     request->attempt.forwarded_us));
 }
 
 static void on_end(void *user)
@@ -190,7 +192,7 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 	HPX_ASSERT(request->reservation.record.state == HPX_STATE_IN_PROGRESS &&
 		   !request->wait.waited);
 	HPX_ASSERT(request->attempt.slot.state == HPX_SLOT_HELD && request->attempt.exchange == NULL);
-	request->attempt.forwarded_us = hpx_clock_boot_us();
+	request->attempt.forwarded_us = hpx_loop_boot_us(&request->shard->loop);
 	request->attempt.renew_at_ms = hpx_loop_now_ms(&request->shard->loop) +
 				       (uint64_t)request->head.route->policy.lease_ms / 3;
 	/* One read may come on top of the largest answer. */

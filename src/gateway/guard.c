@@ -428,7 +428,8 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 	HPX_ASSERT(!hpx_token_is_void(&request->identity.ask.token));
 	if (hpx_async_is(request) && hpx_async_make_job(request, &reason) != HPX_OK)
 		return refuse_job(request, reason);
-	request->reservation.asked_boot_ms = hpx_clock_boot_ms();
+	/* Not ahead of the clock: too early errs towards not sending. */
+	request->reservation.asked_boot_ms = hpx_loop_boot_us(&request->shard->loop) / 1000;
 	*op = (struct hpx_store_op){
 		.verb = HPX_VERB_RESERVE,
 		.id = request->identity.ask.id,

@@ -35,7 +35,7 @@ struct hpx_request *hpx_request_new(struct hpx_shard *shard, struct hpx_downstre
 	request->settings = hpx_settings_ref(settings);
 	request->holds = 1;
 	snprintf(request->head.peer, sizeof(request->head.peer), "%s", peer);
-	request->began_us = hpx_clock_boot_us();
+	request->began_us = hpx_loop_boot_us(&shard->loop);
 	hpx_arena_init(&request->arena, ARENA_BYTES_MAX);
 	hpx_buffer_init(&request->body.bytes, settings->request_body_bytes_max);
 	hpx_buffer_init(&request->attempt.head, 2 * settings->head_bytes_max + 4096);

@@ -53,11 +53,13 @@ static void run_deferred(uv_check_t *check)
 		now.prev->next = &now;
 		list_init(&loop->deferred);
 	}
+	loop->is_polled = true;
 	while (now.next != &now) {
 		struct hpx_later *later = now.next;
 		hpx_later_cancel(later);
 		later->run(later);
 	}
+	loop->is_polled = false;
 	if (loop->deferred.next == &loop->deferred) {
 		uv_check_stop(&loop->run_deferred);
 		uv_idle_stop(&loop->no_wait);
@@ -164,6 +166,8 @@ static void end_turn(struct hpx_loop *loop)
 {
 	if (loop->on_turn_end != NULL)
 		loop->on_turn_end(loop);
+	loop->turn++;
+	loop->boot_us = 0;
 }
 
 static void before_poll(uv_prepare_t *prepare)
@@ -196,11 +200,16 @@ enum hpx_status hpx_loop_init(struct hpx_loop *loop)
 	uv_check_init(&loop->uv, &loop->run_deferred);
 	uv_idle_init(&loop->uv, &loop->no_wait);
 	uv_prepare_init(&loop->uv, &loop->before_poll);
+	uv_prepare_start(&loop->before_poll, before_poll);
+	uv_unref((uv_handle_t *)&loop->before_poll);
 	uv_unref((uv_handle_t *)&loop->wake);
 	loop->run_deferred.data = loop;
 	loop->no_wait.data = loop;
 	loop->before_poll.data = loop;
 	loop->on_turn_end = NULL;
+	loop->turn = 0;
+	loop->boot_us = 0;
+	loop->is_polled = false;
 	atomic_init(&loop->inbox, NULL);
 	atomic_init(&loop->wake_owed, false);
 	list_init(&loop->deferred);
@@ -221,8 +230,6 @@ void hpx_loop_set_turn_end(struct hpx_loop *loop, void (*on_turn_end)(struct hpx
 {
 	HPX_ASSERT(on_turn_end != NULL);
 	loop->on_turn_end = on_turn_end;
-	uv_prepare_start(&loop->before_poll, before_poll);
-	uv_unref((uv_handle_t *)&loop->before_poll);
 }
 
 void hpx_loop_run(struct hpx_loop *loop)

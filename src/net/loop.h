@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 /* Embedded in the object that is sent; handled on the loop's own thread. */
@@ -39,6 +40,9 @@ struct hpx_loop {
 	_Atomic(struct hpx_message *) inbox;
 	_Atomic bool wake_owed; /* by a sender that posted unwoken into an empty inbox */
 	uv_prepare_t before_poll;
+	uint64_t turn;                              /* counts the times that the loop waited for events */
+	int64_t boot_us;                            /* the boot clock in this turn; 0: not read yet */
+	bool is_polled;                             /* deferred calls run: every event of this turn's poll was reported */
 	void (*on_turn_end)(struct hpx_loop *loop); /* NULL: nothing is to be done there */
 	struct hpx_later deferred;                  /* the head of the list */
 	char *read_buffer;
@@ -73,6 +77,16 @@ void hpx_loop_set_turn_end(struct hpx_loop *loop, void (*on_turn_end)(struct hpx
 void hpx_loop_later(struct hpx_loop *loop, struct hpx_later *later);
 /* Harmless where it is not deferred. */
 void hpx_later_cancel(struct hpx_later *later);
+
+/* The boot clock, read once in a turn: behind by what the turn has taken so far, never
+ * ahead. For deadlines and durations; whether a lease still holds is asked of the clock
+ * itself. On the loop's own thread. */
+static inline int64_t hpx_loop_boot_us(struct hpx_loop *loop)
+{
+	if (loop->boot_us == 0)
+		loop->boot_us = hpx_clock_boot_us();
+	return loop->boot_us;
+}
 
 /* Milliseconds of the loop's clock, which libuv reads once per iteration. */
 static inline uint64_t hpx_loop_now_ms(struct hpx_loop *loop)

@@ -14,6 +14,8 @@
 #define WATCHED_AT_ONCE_MAX 4
 /* No server closes an idle connection sooner, with or without a 408. */
 #define IDLE_408_MIN_US (1000 * 1000)
+/* How long what the poll of this turn saw may count. */
+#define POLL_TRUST_US 2000
 
 static void check_counts(const struct hpx_pool *pool)
 {
@@ -88,7 +90,7 @@ static bool is_idle_408(const struct hpx_conn *conn, struct hpx_span bytes)
 {
 	return (hpx_span_starts(bytes, HPX_SPAN("HTTP/1.1 408 ")) ||
 		hpx_span_starts(bytes, HPX_SPAN("HTTP/1.0 408 "))) &&
-	       idle_us(conn, hpx_clock_boot_us()) >= IDLE_408_MIN_US;
+	       idle_us(conn, hpx_loop_boot_us(conn->pool->loop)) >= IDLE_408_MIN_US;
 }
 
 static void on_stray_data(void *user, struct hpx_span bytes)
@@ -118,7 +120,7 @@ static uint64_t idle_limit(const struct hpx_conn *conn, uint64_t limit_ms)
 static void sweep(uv_timer_t *timer)
 {
 	struct hpx_pool *pool = timer->data;
-	int64_t now_us = hpx_clock_boot_us();
+	int64_t now_us = hpx_loop_boot_us(pool->loop);
 	uint64_t next_ms = pool->idle_max_ms;
 	struct hpx_conn *newer;
 
@@ -184,11 +186,25 @@ static struct hpx_conn *use_idle(struct hpx_conn *conn, uint64_t silent_us)
 	return conn;
 }
 
-/* The check right before use. A connection that has ended is closed; one that has
- * bytes waiting closes all idle ones. */
-static bool is_still_good(struct hpx_conn *conn)
+/* Whether the poll of this turn has looked at the connection while it was idle, and
+ * saw nothing: an end or bytes would have been reported before the deferred calls, from
+ * which connections are taken. A process that was stopped in between looks again. */
+static bool was_polled(const struct hpx_conn *conn, int64_t now_us)
 {
-	if (!hpx_transport_is_stale(conn->transport))
+	const struct hpx_loop *loop = conn->pool->loop;
+
+	HPX_ASSERT(conn->kept_turn <= loop->turn);
+	return conn->kept_turn < loop->turn && loop->is_polled && loop->boot_us != 0 &&
+	       now_us - loop->boot_us < POLL_TRUST_US;
+}
+
+/* The check right before use, unless the poll of this very turn has made it. A
+ * connection that has ended is closed; one that has bytes waiting closes all idle
+ * ones. */
+static bool is_still_good(struct hpx_conn *conn, int64_t now_us)
+{
+	if (was_polled(conn, now_us) ? hpx_transport_is_open(conn->transport) :
+				       !hpx_transport_is_stale(conn->transport))
 		return true;
 	if (hpx_transport_has_bytes(conn->transport))
 		hpx_pool_stray(conn->pool);
@@ -200,9 +216,8 @@ static bool is_still_good(struct hpx_conn *conn)
 /* The newest connection that was silent long enough; `*ret_next` is the oldest one
  * that was not. */
 static struct hpx_conn *find_idle(struct hpx_pool *pool, uint64_t idle_max_ms, bool guarded,
-				  struct hpx_conn **ret_next)
+				  int64_t now_us, struct hpx_conn **ret_next)
 {
-	int64_t now_us = hpx_clock_boot_us();
 	struct hpx_conn *older;
 
 	for (struct hpx_conn *conn = pool->newest; conn != NULL; conn = older) {
@@ -212,7 +227,7 @@ static struct hpx_conn *find_idle(struct hpx_pool *pool, uint64_t idle_max_ms, b
 			continue;
 		if (silent_us < silence_us(pool, conn, idle_max_ms, guarded))
 			*ret_next = conn;
-		else if (is_still_good(conn))
+		else if (is_still_good(conn, now_us))
 			return use_idle(conn, silent_us);
 		else if (pool->oldest == NULL)
 			break;
@@ -223,15 +238,18 @@ static struct hpx_conn *find_idle(struct hpx_pool *pool, uint64_t idle_max_ms, b
 struct hpx_conn *hpx_pool_take(struct hpx_pool *pool, uint64_t idle_max_ms, bool guarded)
 {
 	struct hpx_conn *next = NULL;
+	/* The clock itself: a process that was stopped in this turn must not take a
+	 * connection for younger than it is. */
+	int64_t now_us = hpx_clock_boot_us();
 
 	check_counts(pool);
 	hpx_pool_refresh(pool);
 	if (guarded && pool->state != NULL && hpx_upstream_in_quarantine(pool->state))
 		return NULL;
-	struct hpx_conn *found = find_idle(pool, idle_max_ms, guarded, &next);
+	struct hpx_conn *found = find_idle(pool, idle_max_ms, guarded, now_us, &next);
 	if (found == NULL && pool->oldest != NULL && next != NULL &&
 	    (pool->open >= OPEN_FOR_SILENCE_MAX || pool->open >= pool->open_max) &&
-	    hpx_upstream_is_watched(pool->state) && is_still_good(next))
+	    hpx_upstream_is_watched(pool->state) && is_still_good(next, now_us))
 		found = use_idle(next, 0);
 	return found;
 }
@@ -307,6 +325,7 @@ void hpx_pool_keep(struct hpx_conn *conn)
 	if (pool->idle >= pool->idle_max)
 		drop_idle(least_useful(pool));
 	conn->idle_since_us = hpx_clock_boot_us();
+	conn->kept_turn = pool->loop->turn;
 	conn->older = pool->newest;
 	*(pool->newest != NULL ? &pool->newest->newer : &pool->oldest) = conn;
 	pool->newest = conn;

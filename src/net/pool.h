@@ -30,6 +30,7 @@ struct hpx_conn {
 	struct hpx_conn *newer; /* while idle */
 	struct hpx_conn *older;
 	int64_t idle_since_us; /* boot clock, which goes on while the process is stopped */
+	uint64_t kept_turn;    /* of the loop, when it became idle */
 	uint64_t slowest_us;   /* the longest of its last exchanges, at most HPX_UPSTREAM_SILENCE_MS */
 	uint64_t usable_ms;    /* how long it may be idle, as the upstream's Keep-Alive says */
 };

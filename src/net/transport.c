@@ -94,10 +94,14 @@ void hpx_transport_abort(struct hpx_transport *transport)
 	transport->driver->abort(transport);
 }
 
+bool hpx_transport_is_open(const struct hpx_transport *transport)
+{
+	return transport->phase == HPX_TRANSPORT_OPEN;
+}
+
 bool hpx_transport_is_stale(struct hpx_transport *transport)
 {
-	return transport->phase != HPX_TRANSPORT_OPEN ||
-	       transport->driver->is_stale(transport);
+	return !hpx_transport_is_open(transport) || transport->driver->is_stale(transport);
 }
 
 bool hpx_transport_has_bytes(struct hpx_transport *transport)

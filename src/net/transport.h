@@ -66,6 +66,9 @@ void hpx_transport_close(struct hpx_transport *transport);
 /* Whether an end of stream or stray bytes are waiting (a non-blocking peek):
  * the check before a kept-alive connection is used again. */
 bool hpx_transport_is_stale(struct hpx_transport *transport);
+/* Whether no end has been reported, and nothing has failed: what is_stale says without
+ * looking at the socket. */
+bool hpx_transport_is_open(const struct hpx_transport *transport);
 /* Whether bytes are waiting, rather than an end. */
 bool hpx_transport_has_bytes(struct hpx_transport *transport);
 

@@ -78,7 +78,7 @@ static bool is_reusable(const struct hpx_exchange *exchange, size_t left_over)
 static void keep_connection(struct hpx_exchange *exchange)
 {
 	struct hpx_conn *conn = exchange->conn;
-	uint64_t took_us = (uint64_t)(hpx_clock_boot_us() - exchange->used_us);
+	uint64_t took_us = (uint64_t)(hpx_loop_boot_us(exchange->upstream->loop) - exchange->used_us);
 
 	HPX_ASSERT(exchange->request_state == HPX_UPSTREAM_REQUEST_SENT);
 	exchange->any_byte_left = true;

@@ -287,7 +287,7 @@ static void use_connection(struct hpx_exchange *exchange)
 	struct hpx_transport *transport = exchange->conn->transport;
 
 	HPX_ASSERT(exchange->request_state < HPX_UPSTREAM_REQUEST_SENDING);
-	exchange->used_us = hpx_clock_boot_us();
+	exchange->used_us = hpx_loop_boot_us(exchange->upstream->loop);
 	exchange->taken_before = hpx_transport_taken(transport);
 	hpx_transport_attach(transport, &hpx_upstream_answer_events, exchange);
 	/* Before on_ready, where the user compares the clock with its lease: a
