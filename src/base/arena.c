@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/recycle.h"
 #include "base/status.h"
 
 /* Large enough that an ordinary request needs one chunk, small enough that
@@ -32,6 +33,24 @@ void hpx_arena_done(struct hpx_arena *arena)
 		free(chunk);
 	}
 	arena->used_bytes = 0;
+}
+
+void hpx_arena_recycle(struct hpx_arena *arena)
+{
+	struct hpx_arena_chunk *kept = arena->chunks;
+
+	/* The oldest chunk, which is the usual one. */
+	while (kept != NULL && kept->next != NULL) {
+		arena->chunks = kept->next;
+		free(kept);
+		kept = arena->chunks;
+	}
+	if (!HPX_RECYCLES || kept == NULL || kept->size > CHUNK_BYTES) {
+		hpx_arena_done(arena);
+		return;
+	}
+	kept->used = 0;
+	arena->used_bytes = kept->size;
 }
 
 static struct hpx_arena_chunk *add_chunk(struct hpx_arena *arena, size_t need)

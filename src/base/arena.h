@@ -19,6 +19,10 @@ void hpx_arena_init(struct hpx_arena *arena, size_t max_bytes);
 /* Gives everything back; the arena may be used again. */
 void hpx_arena_done(struct hpx_arena *arena);
 
+/* Gives everything back but one chunk of the usual size, for the next use
+ * (recycle.h). What is allocated from it is not zeroed, as ever. */
+void hpx_arena_recycle(struct hpx_arena *arena);
+
 /* Aligned for any type, not zeroed; size 0 gives a valid pointer. */
 void *hpx_arena_alloc(struct hpx_arena *arena, size_t size);
 void *hpx_arena_zalloc(struct hpx_arena *arena, size_t count, size_t size);

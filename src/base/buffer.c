@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/recycle.h"
 #include "base/span.h"
 #include "base/status.h"
 
@@ -18,6 +19,14 @@ void hpx_buffer_done(struct hpx_buffer *buffer)
 {
 	free(buffer->ptr);
 	*buffer = (struct hpx_buffer){ .max = buffer->max };
+}
+
+void hpx_buffer_recycle(struct hpx_buffer *buffer, size_t max)
+{
+	if (!HPX_RECYCLES || buffer->cap > HPX_RECYCLED_BYTES_MAX || buffer->cap > max)
+		hpx_buffer_done(buffer);
+	buffer->len = 0;
+	buffer->max = max;
 }
 
 enum hpx_status hpx_buffer_grow(struct hpx_buffer *buffer, size_t more)

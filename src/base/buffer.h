@@ -16,6 +16,10 @@ struct hpx_buffer {
 void hpx_buffer_init(struct hpx_buffer *buffer, size_t max);
 void hpx_buffer_done(struct hpx_buffer *buffer);
 
+/* Empties it and sets its bound anew; a small allocation is kept for the next use
+ * (recycle.h). Bytes behind `len` are never read. */
+void hpx_buffer_recycle(struct hpx_buffer *buffer, size_t max);
+
 static inline struct hpx_span hpx_buffer_span(const struct hpx_buffer *buffer)
 {
 	return hpx_span(buffer->ptr, buffer->len);

@@ -196,8 +196,11 @@ static bool hand_over_head(struct hpx_connection *connection, size_t used)
 	struct hpx_span rest = hpx_span_skip(hpx_buffer_span(&connection->in), used);
 
 	HPX_ASSERT(used <= connection->in.len);
+	/* In exchange, the connection gets the buffer that the request was made with. */
+	struct hpx_buffer spare = request->head.bytes;
 	request->head.bytes = connection->in;
-	hpx_buffer_init(&connection->in, connection->in.max);
+	hpx_buffer_recycle(&spare, connection->in.max);
+	connection->in = spare;
 	connection->body_read = request->head.http.framing == HPX_FRAMING_NONE ||
 				(request->head.http.framing == HPX_FRAMING_LENGTH &&
 				 request->head.http.content_length == 0);
@@ -322,6 +325,34 @@ static bool wants_more(const struct hpx_connection *connection)
 	       (connection->mode == HPX_CONNECTION_HEAD && !is_clogged(connection));
 }
 
+/* A connection without waiting bytes has no buffer: one for the whole shard goes from
+ * connection to connection. */
+static void give_buffer_back(struct hpx_connection *connection)
+{
+	struct hpx_buffer *spare = &connection->shard->spare_in;
+
+	hpx_buffer_recycle(&connection->in, connection->in.max);
+	if (connection->in.cap > spare->cap) {
+		struct hpx_buffer smaller = *spare;
+		*spare = connection->in;
+		connection->in = smaller;
+		connection->in.max = spare->max;
+	}
+	hpx_buffer_done(&connection->in);
+}
+
+static void borrow_buffer(struct hpx_connection *connection)
+{
+	struct hpx_buffer *spare = &connection->shard->spare_in;
+	size_t max = connection->in.max;
+
+	if (connection->in.cap > 0 || spare->cap == 0 || spare->cap > max)
+		return;
+	connection->in = *spare;
+	connection->in.max = max;
+	hpx_buffer_init(spare, max);
+}
+
 /* The reading loop: offers the bytes in `in` as long as some of them are used. */
 static void process(struct hpx_connection *connection)
 {
@@ -347,7 +378,7 @@ static void process(struct hpx_connection *connection)
 		return;
 	}
 	if (connection->in.len == 0)
-		hpx_buffer_done(&connection->in);
+		give_buffer_back(connection);
 	if (is_over(connection)) {
 		hpx_connection_close_gently(connection);
 		return;
@@ -370,6 +401,8 @@ static void on_data(void *user, struct hpx_span bytes)
 		}
 		bytes = hpx_span_skip(bytes, used);
 	}
+	if (bytes.len > 0)
+		borrow_buffer(connection);
 	if (hpx_buffer_append(&connection->in, bytes) != HPX_OK) {
 		hpx_connection_close(connection);
 		return;

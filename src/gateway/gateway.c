@@ -292,6 +292,8 @@ static void shard_done(struct hpx_shard *shard)
 		uv_close((uv_handle_t *)&shard->tick, NULL);
 		hpx_loop_done(&shard->loop);
 		HPX_ASSERT(shard->requests == NULL);
+		hpx_request_free_spares(shard);
+		hpx_buffer_done(&shard->spare_in);
 	}
 	if (shard->reader != NULL)
 		hpx_store_reader_close(shard->reader);

@@ -35,6 +35,9 @@ struct hpx_shard {
 	uv_timer_t tick;
 	struct hpx_connection *connections;
 	struct hpx_request *requests; /* all that are not finished */
+	struct hpx_request *spares;   /* finished ones, for the next; by `next` */
+	unsigned spare_count;
+	struct hpx_buffer spare_in; /* for the next connection that has bytes to keep */
 	struct hpx_message drain_message;
 	bool made;      /* the loop exists */
 	bool started;   /* the thread runs; the gateway's own */

@@ -16,17 +16,102 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/recycle.h"
 #include "base/status.h"
 
 /* What one request's small things (fields, names, heads) may take together;
  * bodies are counted apart. A head of the largest size has room several times. */
 #define ARENA_BYTES_MAX (1024 * 1024)
 
+/* ---- making and ending ---- */
+
+/* Finished requests that a shard keeps for the next ones, with their arena's chunk and
+ * their small buffers: some 16 KiB each. */
+#define SPARES_MAX 64
+
+#define FOR_EACH_BUFFER(X) \
+	X(head.bytes) \
+	X(body.bytes) \
+	X(attempt.head) \
+	X(answer.head) \
+	X(answer.kept_head) \
+	X(answer.body)
+
+/* All zero but for memory that is used again, and whose old bytes nobody reads. */
+static void clear(struct hpx_request *request)
+{
+	struct hpx_arena arena = request->arena;
+	struct hpx_buffer kept[] = {
+#define X(member) request->member,
+		FOR_EACH_BUFFER(X)
+#undef X
+	};
+	size_t n = 0;
+
+	*request = (struct hpx_request){ .arena = arena };
+#define X(member) request->member = kept[n++];
+	FOR_EACH_BUFFER(X)
+#undef X
+}
+
+/* A request without anything in it, used before or not. */
+static struct hpx_request *take_spare(struct hpx_shard *shard)
+{
+	struct hpx_request *request = shard->spares;
+
+	HPX_ASSERT((request == NULL) == (shard->spare_count == 0));
+	if (request == NULL) {
+		request = calloc(1, sizeof(*request));
+		if (request != NULL)
+			hpx_arena_init(&request->arena, ARENA_BYTES_MAX);
+		return request;
+	}
+	shard->spares = request->next;
+	shard->spare_count--;
+	clear(request);
+	return request;
+}
+
+static void free_request(struct hpx_request *request)
+{
+#define X(member) hpx_buffer_done(&request->member);
+	FOR_EACH_BUFFER(X)
+#undef X
+	hpx_arena_done(&request->arena);
+	free(request);
+}
+
+static void keep_spare(struct hpx_shard *shard, struct hpx_request *request)
+{
+	if (!HPX_RECYCLES || shard->spare_count >= SPARES_MAX) {
+		free_request(request);
+		return;
+	}
+#define X(member) hpx_buffer_recycle(&request->member, request->member.max);
+	FOR_EACH_BUFFER(X)
+#undef X
+	hpx_arena_recycle(&request->arena);
+	request->next = shard->spares;
+	shard->spares = request;
+	shard->spare_count++;
+}
+
+void hpx_request_free_spares(struct hpx_shard *shard)
+{
+	for (struct hpx_request *request = shard->spares, *next; request != NULL; request = next) {
+		next = request->next;
+		free_request(request);
+	}
+	shard->spares = NULL;
+	shard->spare_count = 0;
+}
+
 struct hpx_request *hpx_request_new(struct hpx_shard *shard, struct hpx_downstream *downstream,
 				    const char *peer)
 {
-	struct hpx_request *request = calloc(1, sizeof(*request));
+	struct hpx_request *request = take_spare(shard);
 	struct hpx_settings *settings = shard->settings;
+	size_t head_max = 2 * settings->head_bytes_max + 4096;
 
 	if (request == NULL)
 		return NULL;
@@ -34,14 +119,13 @@ struct hpx_request *hpx_request_new(struct hpx_shard *shard, struct hpx_downstre
 	request->downstream = downstream;
 	request->settings = hpx_settings_ref(settings);
 	request->holds = 1;
-	snprintf(request->head.peer, sizeof(request->head.peer), "%s", peer);
+	memcpy(request->head.peer, peer, strnlen(peer, sizeof(request->head.peer) - 1));
 	request->began_us = hpx_loop_boot_us(&shard->loop);
-	hpx_arena_init(&request->arena, ARENA_BYTES_MAX);
-	hpx_buffer_init(&request->body.bytes, settings->request_body_bytes_max);
-	hpx_buffer_init(&request->attempt.head, 2 * settings->head_bytes_max + 4096);
-	hpx_buffer_init(&request->answer.head, 2 * settings->head_bytes_max + 4096);
-	hpx_buffer_init(&request->answer.kept_head, 2 * settings->head_bytes_max + 4096);
-	hpx_buffer_init(&request->answer.body, settings->response_body_bytes_max);
+	hpx_buffer_recycle(&request->body.bytes, settings->request_body_bytes_max);
+	hpx_buffer_recycle(&request->attempt.head, head_max);
+	hpx_buffer_recycle(&request->answer.head, head_max);
+	hpx_buffer_recycle(&request->answer.kept_head, head_max);
+	hpx_buffer_recycle(&request->answer.body, settings->response_body_bytes_max);
 
 	request->next = shard->requests;
 	if (request->next != NULL)
@@ -75,15 +159,8 @@ void hpx_request_drop(struct hpx_request *request)
 	hpx_gateway_uncharge(request->shard->gateway, request->body.charged_bytes);
 	hpx_answer_free(request->reservation.stored);
 	hpx_job_entry_free(request->wait.query.jobs);
-	hpx_buffer_done(&request->head.bytes);
-	hpx_buffer_done(&request->body.bytes);
-	hpx_buffer_done(&request->attempt.head);
-	hpx_buffer_done(&request->answer.head);
-	hpx_buffer_done(&request->answer.kept_head);
-	hpx_buffer_done(&request->answer.body);
-	hpx_arena_done(&request->arena);
 	hpx_settings_unref(request->settings);
-	free(request);
+	keep_spare(request->shard, request);
 }
 
 /* ---- the steps ---- */

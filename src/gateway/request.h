@@ -354,6 +354,9 @@ struct hpx_request {
 	struct hpx_request_webhook webhook;
 };
 
+/* Frees the finished requests that a shard has kept for the next ones. */
+void hpx_request_free_spares(struct hpx_shard *shard);
+
 /* ---- what brings a request on; all on its loop's thread ---- */
 
 /* Made when the first byte of a head arrives; the downstream holds it. NULL when

@@ -205,27 +205,28 @@ enum hpx_next hpx_respond_problem(struct hpx_request *request, enum hpx_problem_
 enum hpx_next hpx_respond_replay(struct hpx_request *request)
 {
 	const struct hpx_answer *stored = request->reservation.stored;
-	struct hpx_buffer head;
+	struct hpx_buffer *head = &request->answer.head;
 
 	if (request->downstream == NULL)
 		return HPX_NEXT_DONE;
-	hpx_buffer_init(&head, stored->headers.len + HEAD_BYTES_MAX);
-	enum hpx_status status = hpx_buffer_reserve(&head, stored->headers.len + USUAL_HEAD_BYTES);
+	/* The head of the upstream's own answer may be in it, where the application
+	 * has committed another. */
+	hpx_buffer_recycle(head, stored->headers.len + HEAD_BYTES_MAX);
+	enum hpx_status status = hpx_buffer_reserve(head, stored->headers.len + USUAL_HEAD_BYTES);
 	if (status == HPX_OK)
-		status = hpx_write_status_line(&head, stored->status,
+		status = hpx_write_status_line(head, stored->status,
 					       hpx_span_of(hpx_reason_phrase(stored->status)));
 	if (status == HPX_OK)
-		status = write_lines(request, HPX_CORS_REPLAY, stored->headers, &head);
+		status = write_lines(request, HPX_CORS_REPLAY, stored->headers, head);
 	if (status == HPX_OK)
-		status = write_date(&head);
+		status = write_date(head);
 	if (status == HPX_OK && request->answer.state != HPX_ANSWER_COMMITTED)
-		status = HPX_WRITE_FIELD(&head, "Idempotent-Replayed", HPX_SPAN("true"));
+		status = HPX_WRITE_FIELD(head, "Idempotent-Replayed", HPX_SPAN("true"));
 	if (status == HPX_OK)
-		status = write_operation(request, &head);
+		status = write_operation(request, head);
 	if (status == HPX_OK)
-		status = write_preference(request, &head);
-	send_whole(request, &head, status, stored->status, stored->body);
-	hpx_buffer_done(&head);
+		status = write_preference(request, head);
+	send_whole(request, head, status, stored->status, stored->body);
 	return HPX_NEXT_DONE;
 }
 

@@ -140,6 +140,7 @@ void hpx_upstream_free(struct hpx_upstream *upstream)
 	while (upstream->exchanges != NULL)
 		hpx_exchange_fail(upstream->exchanges, HPX_CLOSED,
 				  "the gateway is stopping");
+	hpx_exchange_close_spares(upstream);
 	if (upstream->resolver != NULL)
 		hpx_resolver_free(upstream->resolver);
 	hpx_pool_done(&upstream->pool, free_upstream);

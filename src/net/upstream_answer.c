@@ -27,9 +27,9 @@ void hpx_upstream_answer_init(struct hpx_exchange *exchange, struct hpx_span met
 	exchange->reader = exchange->fresh;
 	/* Larger than the reader's bound: the reader refuses a head that is too
 	 * large, and can say why. */
-	hpx_buffer_init(&exchange->head_bytes, limits->head_bytes_max + SLICE_BYTES);
-	hpx_buffer_init(&exchange->held, HELD_BYTES_MAX);
-	hpx_arena_init(&exchange->arena, ARENA_BYTES_MAX);
+	hpx_buffer_recycle(&exchange->head_bytes, limits->head_bytes_max + SLICE_BYTES);
+	hpx_buffer_recycle(&exchange->held, HELD_BYTES_MAX);
+	exchange->arena.max_bytes = ARENA_BYTES_MAX; /* empty, or used before */
 }
 
 void hpx_upstream_answer_done(struct hpx_exchange *exchange)
@@ -122,7 +122,7 @@ static bool take_informational(struct hpx_exchange *exchange)
 		exchange->events->on_informational(exchange->user, &exchange->head);
 	exchange->head_bytes.len = 0;
 	exchange->reader = exchange->fresh;
-	hpx_arena_done(&exchange->arena);
+	hpx_arena_recycle(&exchange->arena);
 	return true;
 }
 

@@ -2,10 +2,11 @@
  * Reading the answer is upstream_answer.c's. */
 #include "net/upstream_exchange.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/crash_point.h"
+#include "base/recycle.h"
 #include "base/status.h"
 
 /* The most bytes that a user may write before there is a connection. The first write
@@ -32,6 +33,74 @@ static void free_exchange(uv_handle_t *timer)
 	hpx_upstream_answer_done(exchange);
 	hpx_buffer_done(&exchange->early);
 	free(exchange);
+}
+
+/* ---- exchanges that are used again ---- */
+
+/* Each has a timer, a chunk for the fields of a head and the head's bytes: 6 KiB. */
+#define SPARES_MAX 64
+
+/* Nobody uses the exchange any more once this turn of the loop is over. */
+static void retire(struct hpx_exchange *exchange)
+{
+	struct hpx_upstream *upstream = exchange->upstream;
+
+	HPX_ASSERT(hpx_exchange_is_gone(exchange));
+	if (!HPX_RECYCLES || upstream->closing || upstream->spare_count >= SPARES_MAX) {
+		uv_close((uv_handle_t *)&exchange->timer, free_exchange);
+		return;
+	}
+	uv_timer_stop(&exchange->timer);
+	exchange->retired_turn = upstream->loop->turn;
+	exchange->next = NULL;
+	*(upstream->spares != NULL ? &upstream->last_spare->next : &upstream->spares) = exchange;
+	upstream->last_spare = exchange;
+	upstream->spare_count++;
+}
+
+/* All zero again, but for the timer and for memory whose old bytes nobody reads. */
+static void clear(struct hpx_exchange *exchange)
+{
+	const size_t begin = offsetof(struct hpx_exchange, upstream);
+	struct hpx_buffer early = exchange->early, head = exchange->head_bytes,
+			  held = exchange->held;
+	struct hpx_arena arena = exchange->arena;
+
+	memset((char *)exchange + begin, 0, sizeof(*exchange) - begin);
+	hpx_arena_recycle(&arena);
+	exchange->arena = arena;
+	exchange->early = early;
+	exchange->head_bytes = head;
+	exchange->held = held;
+}
+
+static struct hpx_exchange *take_spare(struct hpx_upstream *upstream)
+{
+	struct hpx_exchange *exchange = upstream->spares;
+
+	HPX_ASSERT((exchange == NULL) == (upstream->spare_count == 0));
+	if (exchange != NULL && exchange->retired_turn < upstream->loop->turn) {
+		upstream->spares = exchange->next;
+		upstream->spare_count--;
+		clear(exchange);
+		return exchange;
+	}
+	exchange = calloc(1, sizeof(*exchange));
+	if (exchange == NULL)
+		return NULL;
+	uv_timer_init(&upstream->loop->uv, &exchange->timer);
+	exchange->timer.data = exchange;
+	return exchange;
+}
+
+void hpx_exchange_close_spares(struct hpx_upstream *upstream)
+{
+	for (struct hpx_exchange *e = upstream->spares, *next; e != NULL; e = next) {
+		next = e->next;
+		uv_close((uv_handle_t *)&e->timer, free_exchange);
+	}
+	upstream->spares = NULL;
+	upstream->spare_count = 0;
 }
 
 static void link_exchange(struct hpx_upstream *upstream, struct hpx_exchange *exchange)
@@ -69,7 +138,7 @@ void hpx_exchange_end(struct hpx_exchange *exchange)
 		hpx_conn_close(exchange->conn);
 	exchange->conn = NULL;
 	hpx_slot_release(&exchange->slot);
-	uv_close((uv_handle_t *)&exchange->timer, free_exchange);
+	retire(exchange);
 }
 
 void hpx_exchange_fail(struct hpx_exchange *exchange, enum hpx_status status,
@@ -475,7 +544,7 @@ enum hpx_status hpx_exchange_start(struct hpx_upstream *upstream,
 {
 	if (upstream->closing)
 		return HPX_CLOSED;
-	struct hpx_exchange *exchange = calloc(1, sizeof(*exchange));
+	struct hpx_exchange *exchange = take_spare(upstream);
 	if (exchange == NULL)
 		return HPX_NOMEM;
 	link_exchange(upstream, exchange);
@@ -486,10 +555,8 @@ enum hpx_status hpx_exchange_start(struct hpx_upstream *upstream,
 	hpx_slot_move(request->slot, &exchange->slot);
 	exchange->body_left = request->body.len > 0 ? request->body : HPX_SPAN("");
 	exchange->deferred.run = run_deferred;
-	hpx_buffer_init(&exchange->early, EARLY_BYTES_MAX);
+	hpx_buffer_recycle(&exchange->early, EARLY_BYTES_MAX);
 	hpx_upstream_answer_init(exchange, request->method);
-	uv_timer_init(&upstream->loop->uv, &exchange->timer);
-	exchange->timer.data = exchange;
 	if (request->guarded && upstream->options.whole_timeout_ms > 0)
 		exchange->whole_until_ms = hpx_loop_now_ms(upstream->loop) +
 					   upstream->options.whole_timeout_ms;

@@ -21,8 +21,9 @@
  *
  * 1. Nothing is sent twice: the request's bytes go to one connection, once.
  * 2. A callback may end the exchange. After each callback, hpx_exchange_is_gone is
- *    asked before anything else is touched. The memory is freed when libuv has
- *    closed the timer's handle.
+ *    asked before anything else is touched. So the memory stays as it is until the
+ *    turn of the loop is over: it is used again in a later turn, or freed when libuv
+ *    has closed the timer's handle.
  * 3. `conn` is set from SENDING on until the exchange is gone; `dial` in DIALLING.
  * 4. A connection goes back to the pool only after a WHOLE answer that allows it, to
  *    a SENT request, with no byte left over; that of a guarded request not while
@@ -69,10 +70,15 @@ struct hpx_upstream {
 	struct hpx_slots slots;
 	struct hpx_pool pool;
 	struct hpx_exchange *exchanges;
+	/* Exchanges that are gone, for the next ones: by `next`, the oldest first. */
+	struct hpx_exchange *spares;
+	struct hpx_exchange *last_spare;
+	unsigned spare_count;
 	bool closing;
 };
 
 struct hpx_exchange {
+	uv_timer_t timer; /* of the deadlines; stays where the memory is used again */
 	struct hpx_upstream *upstream;
 	struct hpx_exchange *next;
 	struct hpx_exchange *prev;
@@ -82,7 +88,6 @@ struct hpx_exchange {
 	enum hpx_status pending_failure; /* HPX_OK, or the deferred call fails by this */
 
 	/* Deadlines, on the loop's clock; 0: none. */
-	uv_timer_t timer;
 	uint64_t armed_ms;
 	uint64_t wait_until_ms;
 	uint64_t whole_until_ms;
@@ -113,6 +118,8 @@ struct hpx_exchange {
 	struct hpx_arena arena;
 	struct hpx_http_head head;
 	struct hpx_buffer held; /* bytes that were read while the user had paused */
+
+	uint64_t retired_turn; /* of the loop, when the exchange was gone */
 };
 
 static inline bool hpx_exchange_is_gone(const struct hpx_exchange *exchange)
@@ -128,6 +135,8 @@ void hpx_exchange_reset_deadline(struct hpx_exchange *exchange);
 void hpx_exchange_end(struct hpx_exchange *exchange);
 void hpx_exchange_fail(struct hpx_exchange *exchange, enum hpx_status status,
 		       const char *reason);
+/* When the upstream is freed. */
+void hpx_exchange_close_spares(struct hpx_upstream *upstream);
 /* Goes on sending once the socket has taken what it was given. */
 void hpx_upstream_request_continue(struct hpx_exchange *exchange);
 /* The transport's on_drain. */

@@ -1,12 +1,13 @@
 /* Shows what an exchange that comes to nothing reports, above all whether a
- * byte left; that its deadlines hold; and that it can be cancelled, and its
- * upstream freed, at any moment. */
+ * byte left; that its deadlines hold; that it can be cancelled, and its upstream
+ * freed, at any moment; and when its memory is used again. */
 #include "call.h"
 #include "script.h"
 
 #include <poll.h>
 #include <unistd.h>
 
+#include "base/recycle.h"
 #include "net/upstream_exchange.h"
 
 #define ANSWER "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 2\r\n\r\nok"
@@ -396,6 +397,67 @@ static void freeing_the_upstream_fails_what_is_under_way(void **state)
 	}
 }
 
+/* A callback of an exchange that is gone may still be under way in the same turn. */
+static void memory_is_used_again_only_in_a_later_turn(void **state)
+{
+	struct fixture *fixture = *state;
+	struct hpx_address address;
+	int fd = test_listen(&address, 16);
+
+	fixture->options = call_options(&address);
+	make_upstream(fixture);
+	struct call first = call_post(&fixture->loop);
+	call_start(&first, fixture->upstream);
+	const struct hpx_exchange *gone = first.exchange;
+	hpx_exchange_cancel(first.exchange);
+	struct call second = call_post(&fixture->loop);
+	call_start(&second, fixture->upstream);
+	assert_ptr_not_equal(second.exchange, gone);
+	assert_int_equal(fixture->upstream->spare_count, HPX_RECYCLES);
+	uv_run(&fixture->loop.uv, UV_RUN_NOWAIT);
+	struct call third = call_post(&fixture->loop);
+	call_start(&third, fixture->upstream);
+	if (HPX_RECYCLES)
+		assert_ptr_equal(third.exchange, gone);
+	assert_false(hpx_exchange_is_gone(third.exchange));
+	assert_int_equal(fixture->upstream->spare_count, 0);
+	hpx_exchange_cancel(second.exchange);
+	hpx_exchange_cancel(third.exchange);
+	call_settle(&fixture->loop, fixture->upstream, 0, 0);
+	close(fd);
+}
+
+/* What is left of one exchange shows in none that has its memory. */
+static void an_exchange_begins_clean(void **state)
+{
+	static const struct script_act acts[] = {
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ },
+		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 103 Hints\r\nX: hint\r\n\r\n"
+					       "HTTP/1.1 409 Conflict\r\nX: a longer value\r\n"
+					       "Content-Length: 6\r\nConnection: close\r\n\r\nlonger" },
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_ACCEPT },
+		{ .kind = SCRIPT_READ },
+		{ .kind = SCRIPT_SEND, .text = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" },
+		{ .kind = SCRIPT_READ_END },
+		{ .kind = SCRIPT_END },
+	};
+	struct fixture *fixture = *state;
+
+	play(fixture, acts);
+	make_upstream(fixture);
+	struct call first = call_post(&fixture->loop);
+	call_run(&first, fixture->upstream);
+	assert_ended(&first, 409, "longer");
+	assert_int_equal(first.informational, 1);
+	struct call second = call_post(&fixture->loop);
+	call_run(&second, fixture->upstream);
+	assert_ended(&second, 200, "ok");
+	assert_int_equal(second.informational, 0);
+	assert_string_equal(second.field_x, "");
+}
+
 #define EXCHANGE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -414,6 +476,8 @@ int main(void)
 		EXCHANGE_TEST(cancelling_is_safe_in_every_callback),
 		EXCHANGE_TEST(cancelling_is_safe_before_anything_happened),
 		EXCHANGE_TEST(freeing_the_upstream_fails_what_is_under_way),
+		EXCHANGE_TEST(memory_is_used_again_only_in_a_later_turn),
+		EXCHANGE_TEST(an_exchange_begins_clean),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
