@@ -38,7 +38,7 @@ static unsigned bounded(unsigned limit)
 
 /* ---- aside rows ---- */
 
-struct rows {
+struct expired_rows {
 	struct hpx_sqlite_row *row;
 	size_t count;
 	size_t max;
@@ -48,7 +48,7 @@ struct rows {
  * see the index change under it. */
 static enum hpx_status collect(struct hpx_sqlite_store *s, enum hpx_sql sql, const struct hpx_moment *now,
 			       bool (*wanted)(const struct hpx_record *, const struct hpx_moment *),
-			       struct rows *rows)
+			       struct expired_rows *rows)
 {
 	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, sql);
 	enum hpx_status read = HPX_OK, status;
@@ -64,7 +64,7 @@ static enum hpx_status collect(struct hpx_sqlite_store *s, enum hpx_sql sql, con
 	return status != HPX_OK ? status : read;
 }
 
-static enum hpx_status reap_aside(struct hpx_sqlite_store *s, struct rows *rows,
+static enum hpx_status reap_aside(struct hpx_sqlite_store *s, struct expired_rows *rows,
 				  const struct hpx_moment *now, struct hpx_store_op *op)
 {
 	enum hpx_status status = collect(s, HPX_SQL_EXPIRED, now, hpx_record_expired, rows);
@@ -78,7 +78,7 @@ static enum hpx_status reap_aside(struct hpx_sqlite_store *s, struct rows *rows,
 	return status;
 }
 
-static enum hpx_status reap_overdue(struct hpx_sqlite_store *s, struct rows *rows,
+static enum hpx_status reap_overdue(struct hpx_sqlite_store *s, struct expired_rows *rows,
 				    const struct hpx_moment *now, struct hpx_store_op *op)
 {
 	enum hpx_status status = collect(s, HPX_SQL_OVERDUE, now, hpx_record_overdue, rows);
@@ -334,7 +334,7 @@ static enum hpx_status reap_events(struct hpx_sqlite_store *s, int64_t wall_ms)
 enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
 	struct hpx_moment now = hpx_store_moment(&s->base);
-	struct rows rows = { .max = bounded(op->reap.limit) };
+	struct expired_rows rows = { .max = bounded(op->reap.limit) };
 	enum hpx_status status = HPX_OK;
 
 	HPX_ASSERT(op->verb == HPX_VERB_REAP && !s->borrowed);

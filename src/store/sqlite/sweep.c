@@ -16,13 +16,13 @@
 /* Whatever the submitter asks for: one op must not hold the writer for long. */
 #define LIMIT_MAX 1000
 
-struct rows {
+struct lost_rows {
 	struct hpx_sqlite_row *row;
 	size_t count;
 	size_t max;
 };
 
-static enum hpx_status rows_init(struct rows *rows, unsigned limit)
+static enum hpx_status rows_init(struct lost_rows *rows, unsigned limit)
 {
 	rows->count = 0;
 	rows->max = limit < LIMIT_MAX ? limit : LIMIT_MAX;
@@ -152,7 +152,7 @@ static enum hpx_status sweep_file(struct hpx_sqlite_store *s, int64_t until_ms, 
 
 /* ---- what a dead server left ---- */
 
-static enum hpx_status collect_aside(struct hpx_sqlite_store *s, bool all, struct rows *rows)
+static enum hpx_status collect_aside(struct hpx_sqlite_store *s, bool all, struct lost_rows *rows)
 {
 	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_ORPHANED);
 	enum hpx_status read = HPX_OK, status;
@@ -170,7 +170,7 @@ static enum hpx_status collect_aside(struct hpx_sqlite_store *s, bool all, struc
 }
 
 static enum hpx_status collect_plain(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g,
-				     struct rows *rows)
+				     struct lost_rows *rows)
 {
 	struct hpx_sqlite_statement stmt =
 		hpx_sqlite_generation_statement(&s->writer, g, HPX_GENERATION_SQL_UNANSWERED);
@@ -205,7 +205,7 @@ static enum hpx_status sweep_orphans(struct hpx_sqlite_store *s, bool all, const
 				     size_t limit, struct hpx_store_op *op)
 {
 	struct hpx_sqlite_db *db = &s->writer;
-	struct rows rows;
+	struct lost_rows rows;
 	enum hpx_status status = rows_init(&rows, (unsigned)limit);
 
 	if (status != HPX_OK)
