@@ -527,6 +527,7 @@ static enum hpx_next mismatch(struct hpx_request *request)
 {
 	struct hpx_refusal refusal = { .status = request->settings->mismatch_status };
 
+	hpx_observe_misuse(request);
 	return hpx_respond_refuse(request, HPX_PROBLEM_idempotency_key_reused, &refusal, HPX_RESPOND_KEEP);
 }
 
@@ -563,7 +564,8 @@ static enum hpx_next take_decision(struct hpx_request *request, const struct hpx
 	if (!request->wait.waited) {
 		hpx_counter_add(&meter->reserved[decision->kind], 1);
 		if (!executes)
-			hpx_meter_duplicate(meter, request->identity.tenant);
+			hpx_meter_duplicate(meter, request->identity.tenant,
+					    decision->kind == HPX_DECISION_MISMATCH);
 	}
 	if (decision->kind == HPX_DECISION_EXECUTE)
 		hpx_observe_tenant_change(request);

@@ -19,6 +19,7 @@ struct hpx_meter_tenant {
 	atomic_bool ready; /* the name is written and stays */
 	char name[HPX_METER_TENANT_SIZE];
 	struct hpx_counter duplicates;
+	struct hpx_counter mismatches;
 };
 
 /* State-changing operations that were seen, by method and path template (/api/v1/coverage).
@@ -105,7 +106,8 @@ struct hpx_meter {
 	struct hpx_histogram request_us;
 	struct hpx_histogram upstream_us;
 	struct hpx_meter_tenant tenants[HPX_METER_TENANTS];
-	struct hpx_counter other_tenants;
+	struct hpx_counter other_duplicates; /* of the tenants without a row */
+	struct hpx_counter other_mismatches;
 	struct hpx_meter_seen seen[HPX_METER_SEEN];
 	struct hpx_counter seen_others;
 	/* The loop's own: where a row is found by its hash, from 1. */
@@ -113,9 +115,10 @@ struct hpx_meter {
 	size_t seen_count;
 };
 
-/* Counts a retry of a known operation, by its tenant. Only the loop of the meter
- * calls this. */
-void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant);
+/* Counts a request for a known operation, by its tenant; `mismatch`: it is another
+ * request than the operation's, which counts as both. Only the loop of the meter calls
+ * this. */
+void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant, bool mismatch);
 
 /* Counts a state-changing request at its operation. Only the loop of the meter calls
  * this. */

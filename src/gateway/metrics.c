@@ -121,11 +121,12 @@ static void print_subrequests(const struct hpx_gateway *gateway, struct hpx_metr
 	}
 }
 
-/* The same tenant may have a row on several loops: the loop is a label. */
-static void print_tenants(struct hpx_gateway *gateway, struct hpx_metric_page *page)
+/* A counter of each tenant's row, which is at `offset`, and the sum for the others. The
+ * same tenant may have a row on several loops: the loop is a label. */
+static void print_tenant_counters(struct hpx_gateway *gateway, struct hpx_metric_page *page,
+				  const char *name, size_t offset, uint64_t others)
 {
-	hpx_metric_head(page, "hapax_duplicates_total", "counter",
-			"Retries of a known operation, by tenant.");
+	HPX_ASSERT(offset + sizeof(struct hpx_counter) <= sizeof(struct hpx_meter_tenant));
 	for (unsigned s = 0; s < gateway->shard_count; s++) {
 		struct hpx_meter *meter = &gateway->shards[s].meter;
 
@@ -133,14 +134,29 @@ static void print_tenants(struct hpx_gateway *gateway, struct hpx_metric_page *p
 			struct hpx_meter_tenant *row = &meter->tenants[i];
 			if (!atomic_load_explicit(&row->ready, memory_order_acquire))
 				break;
-			HPX_METRIC_PRINT(page, "hapax_duplicates_total{loop=\"%u\",tenant=\"", s);
+			HPX_METRIC_PRINT(page, "%s{loop=\"%u\",tenant=\"", name, s);
 			hpx_metric_label(page, hpx_span_of(row->name));
 			HPX_METRIC_PRINT(page, "\"} %llu\n",
-					 (unsigned long long)hpx_counter_read(&row->duplicates));
+					 (unsigned long long)hpx_counter_read(
+						 (struct hpx_counter *)((char *)row + offset)));
 		}
 	}
-	HPX_METRIC_PRINT(page, "hapax_duplicates_total{loop=\"all\",tenant=\"(others)\"} %llu\n",
-			 (unsigned long long)SUM(gateway, other_tenants));
+	HPX_METRIC_PRINT(page, "%s{loop=\"all\",tenant=\"(others)\"} %llu\n", name,
+			 (unsigned long long)others);
+}
+
+static void print_tenants(struct hpx_gateway *gateway, struct hpx_metric_page *page)
+{
+	hpx_metric_head(page, "hapax_duplicates_total", "counter",
+			"Requests for a known operation, by tenant.");
+	print_tenant_counters(gateway, page, "hapax_duplicates_total",
+			      offsetof(struct hpx_meter_tenant, duplicates),
+			      SUM(gateway, other_duplicates));
+	hpx_metric_head(page, "hapax_mismatch_total", "counter",
+			"Requests with the key of another request, by tenant.");
+	print_tenant_counters(gateway, page, "hapax_mismatch_total",
+			      offsetof(struct hpx_meter_tenant, mismatches),
+			      SUM(gateway, other_mismatches));
 }
 
 static void print_histogram(const struct hpx_gateway *gateway, struct hpx_metric_page *page,
@@ -262,7 +278,7 @@ void hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_metric_page *pa
 
 /* ---- counting ---- */
 
-void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant)
+void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant, bool mismatch)
 {
 	struct hpx_span name = hpx_span_first(tenant, HPX_METER_TENANT_SIZE - 1);
 
@@ -276,7 +292,9 @@ void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant)
 			continue;
 		}
 		hpx_counter_add(&row->duplicates, 1);
+		hpx_counter_add(&row->mismatches, mismatch ? 1 : 0);
 		return;
 	}
-	hpx_counter_add(&meter->other_tenants, 1);
+	hpx_counter_add(&meter->other_duplicates, 1);
+	hpx_counter_add(&meter->other_mismatches, mismatch ? 1 : 0);
 }

@@ -2,10 +2,11 @@
  * not read. Nothing is stored, nothing is sent twice. In observe mode guarded
  * requests come this way too, unaltered.
  *
- * Observed keys and tenants are in two small tables. The table of tenants is
- * lock-free, because every first execution updates it: a slot is one 64-bit word, one
- * half for the request, one half for the tenant. The table of observed keys has a
- * lock: no guarded request uses it. */
+ * Observed keys, tenants and misused keys are in three small tables. The tables of
+ * tenants and of misused keys are lock-free, because guarded requests update them: a
+ * slot is one 64-bit word, one half for the request, one half for the tenant; or the
+ * beginnings of an operation's id and mark. The table of observed keys has a lock: no
+ * guarded request uses it. */
 #include "gateway/steps.h"
 
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 /* ---- observed keys and tenants ---- */
 
 #define SLOTS 65536
+#define MISUSED_SLOTS 4096
 
 /* The key of one request that is observed; from the request's arena. */
 struct hpx_observed_key {
@@ -36,6 +38,7 @@ struct hpx_observed_keys {
 	pthread_mutex_t lock;
 	struct observed_slot observed[SLOTS];
 	_Atomic uint64_t tenants[SLOTS];
+	_Atomic uint64_t misused[MISUSED_SLOTS];
 };
 
 struct hpx_observed_keys *hpx_observed_keys_new(void)
@@ -171,6 +174,22 @@ void hpx_observe_tenant_change(struct hpx_request *request)
 						   memory_order_relaxed);
 	if (before != 0 && before >> 32 == seen >> 32 && before != seen)
 		hpx_counter_add(&request->shard->meter.tenant_changed, 1);
+}
+
+void hpx_observe_misuse(struct hpx_request *request)
+{
+	struct hpx_observed_keys *all = request->shard->gateway->observed_keys;
+	const struct hpx_record *record = &request->reservation.record;
+	char reference[HPX_REFERENCE_SIZE];
+	uint64_t seen = (uint64_t)first_word(record->id.bytes) << 32 | first_word(record->mark.bytes);
+	uint64_t before = atomic_exchange_explicit(&all->misused[(seen >> 32) % MISUSED_SLOTS], seen,
+						   memory_order_relaxed);
+
+	if (before == seen)
+		return;
+	hpx_reference_print(&record->id, &record->mark, reference);
+	hpx_log(HPX_LOG_WARN, "key_misused", "operation=%s route=\"%.*s\"", reference,
+		HPX_SPAN_ARG(request->identity.description.route));
 }
 
 /* ---- pass-through ---- */

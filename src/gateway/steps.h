@@ -155,8 +155,9 @@ void hpx_pass_take_body(struct hpx_request *request, struct hpx_span data);
  *
  * Keys and tenants that passed lately, in memory only and bounded: for observe mode
  * (what would have happened) and for hapax_tenant_changed_total (the same request
- * under another tenant: a sign of renewed credentials). Nothing here decides
- * anything; a key that is forgotten only makes a count smaller. */
+ * under another tenant: a sign of renewed credentials), and operations whose keys
+ * were used for another request, so that each is logged once. Nothing here decides
+ * anything; a key that is forgotten makes a count smaller, or a log line come again. */
 
 struct hpx_observed_keys *hpx_observed_keys_new(void);
 void hpx_observed_keys_free(struct hpx_observed_keys *observed_keys);
@@ -168,6 +169,8 @@ void hpx_observe_end(struct hpx_request *request);
 /* A new operation is executed: counts it if the same request came from another
  * tenant. */
 void hpx_observe_tenant_change(struct hpx_request *request);
+/* The request has the key of another one: the first time for an operation, it is logged. */
+void hpx_observe_misuse(struct hpx_request *request);
 
 /* ---- builtin.c, builtin_operation.c: paths under /.hapax/, never forwarded ---- */
 

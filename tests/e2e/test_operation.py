@@ -105,6 +105,42 @@ def test_duplicates_and_changed_tenant(shared):
     assert not any("s3cr3t" in name for name in after)
 
 
+def mismatches(gateway):
+    """{tenant: how often}, over all loops."""
+    found = {}
+    for name, value in gateway.metrics().items():
+        match = re.fullmatch(r'hapax_mismatch_total\{loop="\w+",tenant="(.*)"\}', name)
+        if match:
+            found[match.group(1)] = found.get(match.group(1), 0) + value
+    return found
+
+
+TENANTS = {"tenant": {"from": "header", "name": "X-Tenant"}, "trusted_peers": ["127.0.0.1"], "loops": 1}
+
+
+def test_misused_keys(site):
+    """Another request with a known key counts for its tenant, and is logged once per operation."""
+    gateway, key, other = site(TENANTS).gateway, new_key(), new_key()
+    for tenant, name, bodies in (("alice", key, (b"1", b"1", b"2", b"3")), ("bob", key, (b"1", b"1")),
+                                 ("alice", other, (b"1", b"2"))):
+        for body in bodies:
+            answer = gateway.post(key=name, body=body, headers=[("X-Tenant", tenant)])
+            assert answer.status == (200 if body == b"1" else 422)
+    assert mismatches(gateway) == {"header:alice": 3, "header:bob": 0, "(others)": 0}
+    lines = [line for line in gateway.lines if "event=key_misused" in line]
+    assert len(lines) == 2 and key not in "".join(lines)
+
+
+def test_misused_keys_of_many_tenants(site):
+    """No caller makes the page grow: beyond 64 tenants they are counted together."""
+    gateway = site(TENANTS).gateway
+    for number in range(66):
+        who, key = [("X-Tenant", f"t{number}")], new_key()
+        assert [gateway.post(key=key, body=body, headers=who).status for body in (b"1", b"2")] == [200, 422]
+    found = mismatches(gateway)
+    assert len(found) == 65 and found["(others)"] == 2 and found["header:t0"] == 1
+
+
 def test_reload(site):
     """SIGHUP brings in what can be reloaded; the running connection keeps going."""
     one = site()
