@@ -6,6 +6,8 @@
 
 /* Of one operation. `hapax jobs ls --operation` lists more. */
 #define JOBS_SHOWN_MAX 1000
+/* Read at once while jobs are looked through. */
+#define PERSON_PAGE 500
 #define SHORT_ID 12
 #define REQUEST_WIDTH_MAX 32
 #define TARGET_WIDTH_MAX 16
@@ -21,7 +23,8 @@ int hpx_jobs_find(struct hpx_operator_command *command, struct hpx_job_entry **r
 	    !hpx_span_u64(hpx_span_of(command->operand), INT64_MAX, &number) || number == 0)
 		return hpx_operator_complain(
 			command, HPX_EXIT_USAGE,
-			"name one job by its NUMBER, as `hapax jobs ls` shows it");
+			"name one job by its NUMBER, as `hapax jobs ls%s` shows it",
+			hpx_operator_where(command));
 	query.number = (int64_t)number;
 	*ret_job = NULL;
 	enum hpx_status status = hpx_store_jobs(command->reader, &query, ret_job);
@@ -31,8 +34,8 @@ int hpx_jobs_find(struct hpx_operator_command *command, struct hpx_job_entry **r
 	if (*ret_job == NULL)
 		return hpx_operator_complain(command, HPX_EXIT_FAILED,
 					     "there is no job %s (finished jobs are deleted after a "
-					     "while); `hapax jobs ls` lists those that are there",
-					     command->operand);
+					     "while); `hapax jobs ls%s` lists those that are there",
+					     command->operand, hpx_operator_where(command));
 	return HPX_EXIT_OK;
 }
 
@@ -227,6 +230,9 @@ static int read_query(struct hpx_operator_command *command, struct hpx_job_query
 	*query = (struct hpx_job_query){ .state = HPX_JOB_STATE_COUNT,
 					 .target = hpx_span_of(command->target) };
 	int code = hpx_operator_limit(command, &query->limit);
+	if (code == HPX_EXIT_OK && command->state != NULL && command->needs_person != NULL)
+		return hpx_operator_complain(command, HPX_EXIT_USAGE,
+					     "--needs-person has its own states; leave --state out");
 	if (code == HPX_EXIT_OK && command->state != NULL) {
 		query->state = hpx_job_state_by_name(hpx_span_of(command->state));
 		if (query->state == HPX_JOB_STATE_COUNT)
@@ -248,6 +254,100 @@ static int read_query(struct hpx_operator_command *command, struct hpx_job_query
 	return code;
 }
 
+/* Whether only a person settles the job: it is dead, or nobody is asked about it any more. */
+static enum hpx_status needs_person(struct hpx_operator_command *command,
+				    const struct hpx_job_entry *job, bool *ret_needs)
+{
+	struct hpx_next_question next = { .at_ms = 0 };
+	enum hpx_status status = HPX_OK;
+
+	*ret_needs = job->readable && job->delivery.state == HPX_JOB_DEAD;
+	if (*ret_needs)
+		return HPX_OK;
+	status = hpx_store_question(command->reader, &job->delivery.operation, &next);
+	*ret_needs = status == HPX_OK && next.person;
+	return status == HPX_NOT_FOUND ? HPX_OK : status;
+}
+
+/* Puts the jobs of one state that need a person behind `tail`, the newest first, at most
+ * query->limit. All of that state are read, page by page. */
+static enum hpx_status collect(struct hpx_operator_command *command, struct hpx_job_query query,
+			       struct hpx_job_entry **tail)
+{
+	unsigned left = query.limit;
+	enum hpx_status status = HPX_OK;
+	bool more = true;
+
+	HPX_ASSERT(left > 0 && *tail == NULL);
+	query.limit = PERSON_PAGE;
+	while (status == HPX_OK && more && left > 0) {
+		struct hpx_job_entry *page = NULL;
+
+		status = hpx_store_jobs(command->reader, &query, &page);
+		more = page != NULL;
+		for (struct hpx_job_entry *job = page, *next; job != NULL; job = next) {
+			bool needs = false;
+
+			next = job->next;
+			job->next = NULL;
+			query.before = job->delivery.number;
+			if (status == HPX_OK && left > 0)
+				status = needs_person(command, job, &needs);
+			if (!needs) {
+				hpx_job_entry_free(job);
+				continue;
+			}
+			*tail = job;
+			tail = &job->next;
+			left--;
+		}
+	}
+	return status;
+}
+
+/* Two lists as one, the newest first; frees what is beyond `limit`. */
+static struct hpx_job_entry *merge(struct hpx_job_entry *one, struct hpx_job_entry *other,
+				   unsigned limit)
+{
+	struct hpx_job_entry *merged = NULL, **tail = &merged;
+
+	for (; limit > 0 && (one != NULL || other != NULL); limit--) {
+		bool first = other == NULL ||
+			     (one != NULL && one->delivery.number > other->delivery.number);
+		struct hpx_job_entry **from = first ? &one : &other;
+
+		*tail = *from;
+		*from = (*from)->next;
+		tail = &(*tail)->next;
+	}
+	*tail = NULL;
+	hpx_job_entry_free(one);
+	hpx_job_entry_free(other);
+	return merged;
+}
+
+/* One list for who is on call: dead jobs, and unknown ones that nobody is asked about. */
+static enum hpx_status read_needing_person(struct hpx_operator_command *command,
+					   const struct hpx_job_query *query,
+					   struct hpx_job_entry **ret_jobs)
+{
+	struct hpx_job_query dead = *query, unknown = *query;
+	struct hpx_job_entry *gone = NULL, *lost = NULL;
+
+	dead.state = HPX_JOB_DEAD;
+	unknown.state = HPX_JOB_UNKNOWN;
+	enum hpx_status status = collect(command, dead, &gone);
+	if (status == HPX_OK)
+		status = collect(command, unknown, &lost);
+	if (status == HPX_OK) {
+		*ret_jobs = merge(gone, lost, query->limit);
+		return HPX_OK;
+	}
+	hpx_job_entry_free(gone);
+	hpx_job_entry_free(lost);
+	return status;
+}
+
 static int list_jobs(struct hpx_operator_command *command)
 {
 	struct hpx_job_entry *jobs = NULL;
@@ -258,7 +358,9 @@ static int list_jobs(struct hpx_operator_command *command)
 
 	if (code != HPX_EXIT_OK)
 		return code;
-	enum hpx_status status = hpx_store_jobs(command->reader, &query, &jobs);
+	enum hpx_status status = command->needs_person != NULL ?
+					 read_needing_person(command, &query, &jobs) :
+					 hpx_store_jobs(command->reader, &query, &jobs);
 	if (status != HPX_OK)
 		return hpx_operator_complain_read(command, status);
 	for (const struct hpx_job_entry *job = jobs; job != NULL; job = job->next)
@@ -308,7 +410,8 @@ static int explain(const struct hpx_operator_command *command, const struct hpx_
 		return hpx_operator_complain(
 			command, HPX_EXIT_FAILED,
 			"not done: the job has changed meanwhile; look again with "
-			"`hapax jobs show`");
+			"`hapax jobs show %lld%s`",
+			(long long)job->delivery.number, hpx_operator_where(command));
 	return hpx_operator_complain(command, HPX_EXIT_FAILED, "not done: %s",
 				     hpx_status_text(status));
 }
@@ -424,8 +527,8 @@ static const struct hpx_operator_verb verbs[] = {
 	{ .name = "ls",
 	  .synopsis = "hapax jobs ls [--state STATE] [--target NAME] [FLAGS]",
 	  .about = "Lists jobs, the newest first. A job is queued, sending, done, unknown, dead or\n"
-		   "discarded. `hapax jobs ls --state dead` lists the dead letters.",
-	  .flags = { "state", "target", "operation", "limit", "full", "json" },
+		   "discarded. `hapax jobs ls --needs-person` lists what waits for you.",
+	  .flags = { "state", "needs-person", "target", "operation", "limit", "full", "json" },
 	  .run = list_jobs },
 	{ .name = "show",
 	  .synopsis = "hapax jobs show NUMBER",

@@ -102,22 +102,23 @@ static void print_delivery(const struct hpx_operator_command *command, const str
 		hpx_keys_probe_print(command, &shown->probe);
 }
 
-static void advise_unknown(const struct shown_job *shown)
+static void advise_unknown(const struct hpx_operator_command *command, const struct shown_job *shown)
 {
+	const char *where = hpx_operator_where(command);
 	long long number = shown->job->delivery.number;
 
 	HPX_ASSERT(is_unknown(shown));
 	printf("\nIt may have happened. Ask the target, by the key above or by the operation.\n"
 	       "If it did not happen:\n"
-	       "  hapax jobs retry %lld --force --reason TEXT\n"
+	       "  hapax jobs retry %lld --force --reason TEXT%s\n"
 	       "If it did:\n",
-	       number);
+	       number, where);
 	if (shown->job->delivery.answers)
-		printf("  hapax keys resolve %.12s --applied --response FILE --reason TEXT\n"
+		printf("  hapax keys resolve %.12s --applied --response FILE --reason TEXT%s\n"
 		       "    (--status N instead of --response, where only that is known)\n",
-		       shown->reference);
+		       shown->reference, where);
 	else
-		printf("  hapax jobs discard %lld --reason TEXT\n", number);
+		printf("  hapax jobs discard %lld --reason TEXT%s\n", number, where);
 }
 
 /* Without a configuration nobody can say that it is not. */
@@ -132,21 +133,22 @@ static bool is_target_known(const struct hpx_operator_command *command, const st
 static void print_advice(const struct hpx_operator_command *command, const struct shown_job *shown)
 {
 	long long number = shown->job->delivery.number;
+	const char *where = hpx_operator_where(command);
 
 	if (hpx_jobs_state(shown->job) == HPX_JOB_DEAD)
 		printf("\nIt came to nothing: nothing of it happened, or the target refused it. When the\n"
 		       "cause is mended:\n"
-		       "  hapax jobs retry %lld --reason TEXT\n"
+		       "  hapax jobs retry %lld --reason TEXT%s\n"
 		       "or give it up:\n"
-		       "  hapax jobs discard %lld --reason TEXT\n",
-		       number, number);
+		       "  hapax jobs discard %lld --reason TEXT%s\n",
+		       number, where, number, where);
 	else if (is_unknown(shown))
-		advise_unknown(shown);
+		advise_unknown(command, shown);
 	else if (shown->job->delivery.state == HPX_JOB_QUEUED && !is_target_known(command, shown))
 		printf("\nNobody sends it: the configuration has no target of that name. Name it there\n"
 		       "and restart, or give it up:\n"
-		       "  hapax jobs discard %lld --reason TEXT\n",
-		       number);
+		       "  hapax jobs discard %lld --reason TEXT%s\n",
+		       number, where);
 }
 
 static void print_text(const struct hpx_operator_command *command, const struct shown_job *shown)

@@ -233,8 +233,9 @@ static int complain_absent(struct hpx_operator_command *command, const struct hp
 	if (count == 0)
 		return hpx_operator_complain(
 			command, HPX_EXIT_FAILED,
-			"there is no such operation; `hapax keys ls` lists those "
-			"that are there");
+			"there is no such operation; `hapax keys ls%s` lists those "
+			"that are there",
+			hpx_operator_where(command));
 	puts("history");
 	for (size_t i = 0; i < count; i++)
 		hpx_operator_print_event(&events[i]);
@@ -316,8 +317,8 @@ static int find_prefix(struct hpx_operator_command *command, struct hpx_span pre
 	if (count > 1)
 		return hpx_operator_complain(command, HPX_EXIT_FAILED,
 					     "several operations begin with %.*s; give more of the "
-					     "reference (`hapax keys ls --full`)",
-					     HPX_SPAN_ARG(prefix));
+					     "reference (`hapax keys ls --full%s`)",
+					     HPX_SPAN_ARG(prefix), hpx_operator_where(command));
 	return hpx_operator_complain(
 		command, HPX_EXIT_FAILED,
 		"none of the %d newest operations begins with %.*s; give the whole "

@@ -142,8 +142,24 @@ static struct hpx_answer *read_answer(const struct hpx_operator_command *command
 
 /* ---- settling ---- */
 
+/* Why the store refused the op on an operation whose job is not delivered yet. */
+static const char *why_pending(struct hpx_operator_command *command, const struct hpx_entry *entry,
+			       bool forget)
+{
+	char reference[HPX_REFERENCE_SIZE];
+
+	HPX_ASSERT(entry->record.state == HPX_STATE_PENDING);
+	hpx_reference_print(&entry->record.id, &entry->record.mark, reference);
+	struct hpx_span text = hpx_arena_printf(
+		&command->arena, "its delivery is %s; look with `hapax jobs ls --operation %.12s%s`%s",
+		forget ? "owed and may still happen" : "still owed", reference,
+		hpx_operator_where(command),
+		forget ? ", discard the job, or, if it may happen again, say --force" : "");
+	return text.ptr != NULL ? text.ptr : "its delivery is still owed";
+}
+
 /* Why the store refused the op. */
-static const char *why_not(const struct hpx_operator_command *command, const struct hpx_entry *entry)
+static const char *why_not(struct hpx_operator_command *command, const struct hpx_entry *entry)
 {
 	bool forget = strcmp(command->verb, "keys forget") == 0;
 
@@ -163,17 +179,14 @@ static const char *why_not(const struct hpx_operator_command *command, const str
 	case HPX_STATE_FAILED_RETRYABLE:
 		return "it is known not to have happened; the next request executes it";
 	case HPX_STATE_PENDING:
-		return forget ? "its delivery is owed and may still happen; look with `hapax jobs ls "
-				"--operation`, discard the job, or, if it may happen again, say "
-				"--force" :
-				"its delivery is still owed; look with `hapax jobs ls --operation`";
+		return why_pending(command, entry, forget);
 	default:
 		return "its state does not allow it";
 	}
 }
 
 /* Prints why the op was not done. */
-static int explain(const struct hpx_operator_command *command, const struct hpx_entry *entry,
+static int explain(struct hpx_operator_command *command, const struct hpx_entry *entry,
 		   const struct hpx_store_op *op)
 {
 	HPX_ASSERT(op->status != HPX_OK);
@@ -187,7 +200,9 @@ static int explain(const struct hpx_operator_command *command, const struct hpx_
 		return hpx_operator_complain(
 			command, HPX_EXIT_FAILED,
 			"not done: the operation has changed meanwhile; look again "
-			"with `hapax keys show`");
+			"with `hapax keys show %s%s`",
+			command->operand != NULL ? command->operand : "REFERENCE",
+			hpx_operator_where(command));
 	default:
 		return hpx_operator_complain(command, HPX_EXIT_FAILED, "not done: %s",
 					     hpx_status_text(op->status));

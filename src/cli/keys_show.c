@@ -233,8 +233,9 @@ static void print_answer(const struct shown_operation *shown)
 }
 
 /* The commands by which a person can settle an unknown outcome. */
-static void print_advice(const struct shown_operation *shown)
+static void print_advice(const struct hpx_operator_command *command, const struct shown_operation *shown)
 {
+	const char *where = hpx_operator_where(command);
 	const struct hpx_record *record = &shown->entry.record;
 	bool async = hpx_jobs_answering(shown->jobs) != NULL;
 	char reference[HPX_REFERENCE_SIZE];
@@ -243,10 +244,10 @@ static void print_advice(const struct shown_operation *shown)
 	hpx_reference_print(&record->id, &record->mark, reference);
 	printf("\nNobody knows whether it happened; retries get 409 until somebody says so. Ask the\n"
 	       "%s (it was given the reference as Hapax-Operation), then:\n"
-	       "  hapax keys resolve %.12s --applied --response FILE --reason TEXT\n"
+	       "  hapax keys resolve %.12s --applied --response FILE --reason TEXT%s\n"
 	       "    (--status N instead of --response, where only that is known)\n"
-	       "  hapax keys resolve %.12s --not-applied --reason TEXT\n",
-	       async ? "target of its job" : "service behind hapax", reference, reference);
+	       "  hapax keys resolve %.12s --not-applied --reason TEXT%s\n",
+	       async ? "target of its job" : "service behind hapax", reference, where, reference, where);
 }
 
 static int print_text(const struct hpx_operator_command *command, const struct shown_operation *shown)
@@ -263,7 +264,7 @@ static int print_text(const struct hpx_operator_command *command, const struct s
 		hpx_operator_print_event(&shown->history[i]);
 	print_answer(shown);
 	if (is_unknown(shown))
-		print_advice(shown);
+		print_advice(command, shown);
 	return HPX_EXIT_OK;
 }
 

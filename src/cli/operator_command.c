@@ -97,6 +97,64 @@ static bool read_arguments(const struct hpx_operator_verb *verb,
 	return true;
 }
 
+/* ---- hints: commands that are printed for the reader to run ---- */
+
+/* Whether a URL has a password: before the host, or as a parameter. */
+static bool has_password(const char *url)
+{
+	const char *authority = strstr(url, "://");
+	const char *at = authority != NULL ? strchr(authority + 3, '@') : NULL;
+	const char *colon = authority != NULL ? strchr(authority + 3, ':') : NULL;
+
+	return (at != NULL && colon != NULL && colon < at) || strstr(url, "password") != NULL;
+}
+
+/* A word as a shell reads it back; ptr NULL without memory. */
+static struct hpx_span quote(struct hpx_arena *arena, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-./:=@,+%";
+	size_t len = strlen(word), used = 0;
+	char *out;
+
+	if (len > 0 && strspn(word, plain) == len)
+		return hpx_span_of(word);
+	/* At most four bytes for each, two quotes and the end. */
+	out = hpx_arena_zalloc(arena, 4 * len + 3, 1);
+	if (out == NULL)
+		return (struct hpx_span){ NULL, 0 };
+	out[used++] = '\'';
+	for (size_t i = 0; i < len; i++) {
+		const char *piece = word[i] == '\'' ? "'\\''" : (char[]){ word[i], '\0' };
+		memcpy(out + used, piece, strlen(piece));
+		used += strlen(piece);
+	}
+	out[used++] = '\'';
+	return (struct hpx_span){ out, used };
+}
+
+static const char *find_where(struct hpx_operator_command *command)
+{
+	struct hpx_span store = { "", 0 }, config = { "", 0 };
+	const char *url = command->store_url, *path = command->config_path;
+
+	if (url != NULL)
+		store = has_password(url) ? HPX_SPAN("URL") : quote(&command->arena, url);
+	if (path != NULL)
+		config = quote(&command->arena, path);
+	struct hpx_span text = hpx_arena_printf(
+		&command->arena, "%s%.*s%s%.*s", url != NULL ? " --store " : "",
+		HPX_SPAN_ARG(store), path != NULL ? " --config " : "", HPX_SPAN_ARG(config));
+	return store.ptr != NULL && config.ptr != NULL ? text.ptr : NULL;
+}
+
+const char *hpx_operator_where(const struct hpx_operator_command *command)
+{
+	return command->where != NULL ? command->where : "";
+}
+
+/* ---- the open store ---- */
+
 /* The URL of the store: as given, by the configuration, or the default. NULL, after a
  * message: the configuration is wrong. */
 static const char *find_url(struct hpx_operator_command *command)
@@ -120,6 +178,7 @@ int hpx_operator_open(struct hpx_operator_command *command)
 
 	HPX_ASSERT(command->verb != NULL && command->store == NULL && command->reader == NULL);
 	hpx_arena_init(&command->arena, ARENA_MAX);
+	command->where = find_where(command);
 	const char *url = find_url(command);
 	if (url == NULL)
 		return HPX_EXIT_FAILED;

@@ -13,6 +13,7 @@
 	X(store_url, "store", "URL", "The store; default " HPX_STORE_DEFAULT_URL ".") \
 	X(config_path, "config", "FILE", "Uses the store that this configuration names.") \
 	X(state, "state", "STATE", "Lists only those in this state.") \
+	X(needs_person, "needs-person", NULL, "Lists only what nobody but a person settles: dead jobs, and unknown ones that nobody is asked about any more.") \
 	X(target, "target", "NAME", "Lists only the jobs for this target.") \
 	X(operation, "operation", "REFERENCE", "Lists only the jobs of this operation; the first 6 or more digits are enough.") \
 	X(key, "key", "KEY", "Finds operations by the client's key, of all tenants.") \
@@ -34,6 +35,7 @@ struct hpx_operator_command {
 #define X(member, flag, value, text) const char *member;
 	HPX_OPERATOR_FLAG_LIST(X)
 #undef X
+	const char *where;             /* hpx_operator_where; NULL before the store is opened */
 	struct hpx_settings *settings; /* of --config; NULL: none was given */
 	struct hpx_store *store;
 	struct hpx_store_reader *reader;
@@ -71,6 +73,11 @@ int hpx_operator_open(struct hpx_operator_command *command);
 /* Also after an open that failed. Returns `code`, or HPX_EXIT_FAILED where standard
  * output could not be written. */
 int hpx_operator_close(struct hpx_operator_command *command, int code);
+
+/* The --store and --config that the command was given, with a space before each and
+ * quoted for a shell, for the end of a command that is printed as a hint; "" where
+ * neither was given. A URL with a password is not repeated, but named URL. */
+const char *hpx_operator_where(const struct hpx_operator_command *command);
 
 /* "hapax keys show: …" on standard error; returns `code`. */
 int hpx_operator_complain(const struct hpx_operator_command *command, int code, const char *format,

@@ -3,11 +3,15 @@ of it with `hapax jobs`, beside a running gateway, and what becomes of the opera
 and of its retries then."""
 import getpass
 import json
+import shlex
+import subprocess
 
 import pytest
 
 from conftest import Site, require_program
+from harness.caller import wait_for
 from harness.external_service import ExternalService
+from harness.gateway import binary
 from harness.operator_command import FAILED, OK, USAGE, Operator, outbox_config, owe
 from harness.secret import new_key
 
@@ -154,6 +158,57 @@ def test_show_what_to_do(bench, operator):
     assert f"hapax jobs retry {lost} --force" in text
     assert f"hapax keys resolve {reference[:12]} --applied" in text
     assert "a person has to settle it" in text and operator.job(lost)["asked"]["person"] is True
+
+
+def test_needs_person(bench, operator):
+    """One list for who is on call: dead jobs, and lost ones that nobody is asked about any more."""
+    _, done = bench.done()
+    _, dead = bench.dead()
+    _, lost = bench.lost()
+    bench.external.script({"when": {}, "times": 1, "fault": {"kind": "reset_after"}},
+                         {"when": {"kind": "lookup"}, "fault": {"kind": "unavailable"}})
+    asked = bench.gateway.post("/asked", headers=[("X-Tenant", "alice")])["Hapax-Operation"]
+    bench.wait_event("job_lost", asked)
+    bench.external.wait(lambda: bench.external.ledger.lookups(operation=asked))
+    rows = operator.jobs("--needs-person")
+    numbers = [row["number"] for row in rows]
+    assert numbers == sorted(numbers, reverse=True)
+    assert {dead, lost} <= set(numbers) and not {done, bench.of(asked)} & set(numbers)
+    assert {row["state"] for row in rows} == {"dead", "unknown"}
+    wait_for(lambda: bench.gateway.metrics()['hapax_dead{kind="job"}'] == len(rows))
+    assert [row["number"] for row in operator.jobs("--needs-person", "--limit", 1)] == numbers[:1]
+    assert operator.jobs("--needs-person", "--target", "asked") == []
+    operator.on("jobs", "discard", dead, *WHY)
+    assert dead not in [row["number"] for row in operator.jobs("--needs-person")]
+    assert "leave --state out" in operator.on("jobs", "ls", "--needs-person", "--state", "dead", code=USAGE)
+
+
+def hints(text):
+    """The commands that a page prints, with TEXT and FILE as they stand."""
+    return [line.strip() for line in text.splitlines() if line.startswith("  hapax ")]
+
+
+def test_hints_can_be_run(bench, operator, tmp_path):
+    """A printed command names the store or the configuration that the person named: run as it
+    is, from another folder, it does what it says."""
+    owed, dead = bench.dead()
+    reference, lost = bench.lost()
+    config = tmp_path / "it's here.json"
+    config.write_text(json.dumps(bench.gateway.config))
+    for where in (["--store", operator.url], ["--config", config]):
+        pages = [operator.run("jobs", "show", dead, *where), operator.run("jobs", "show", lost, *where),
+                 operator.run("keys", "show", reference, *where)]
+        found = [hint for page in pages for hint in hints(page)]
+        assert len(found) == 6
+        for hint in found:
+            assert shlex.split(hint)[-2:] == [str(word) for word in where], hint
+    bench.external.calm()
+    retry = next(hint for hint in found if hint.startswith(f"hapax jobs retry {dead} "))
+    done = subprocess.run(retry.replace("hapax", str(binary()), 1), shell=True, cwd=tmp_path, timeout=30,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.startswith(f"job {dead}: queued"), done
+    bench.wait_event("job_delivered", owed)
+    assert f"hapax jobs ls --store {operator.url}" in operator.on("jobs", "show", "987654321", code=FAILED)
 
 
 def test_keys_show_has_the_jobs(bench, operator):
