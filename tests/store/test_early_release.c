@@ -3,6 +3,8 @@
  * is held back here until all such ops are released. */
 #include "application.h"
 
+#include "store/postgres/driver.h"
+
 #define RELEASED_MAX 16
 
 /* Keys of what the batch writes. */
@@ -503,6 +505,91 @@ static void a_commit_that_fails_takes_nothing_back(void **state)
 	assert_string_equal(reserve(f, 1, BODY, B), "replay");
 }
 
+/* ---- what is read beside the commit, and may not be told ---- */
+
+struct early {
+	struct hpx_pg_store *s;
+	bool is; /* told while a commit was under way */
+};
+
+static void note_early(void *user, struct hpx_store_op *op)
+{
+	struct early *early = user;
+
+	(void)op;
+	early->is = early->s->commit_sure < early->s->commits_begun;
+}
+
+/* A retry and a new key in one batch: whether the retry was told before the end of the
+ * commit. */
+static bool is_told_early(struct fixture *f, unsigned new_key)
+{
+	struct early early = { .s = hpx_pg_of(f->store) };
+	struct held_op held_ops[2];
+
+	f->store->released = note_early;
+	f->store->released_user = &early;
+	held_op_reserve(&held_ops[0], f, 1, BODY, B);
+	held_op_reserve(&held_ops[1], f, new_key, BODY, A);
+	run_turns(f, held_ops, 2);
+	f->store->released = NULL;
+	assert_string_equal(decision_of(&held_ops[0]), "replay");
+	assert_string_equal(decision_of(&held_ops[1]), "created");
+	free_turns(held_ops, 2);
+	return early.is;
+}
+
+static void be_ready(struct fixture *f)
+{
+	be_sure(f);
+	is_completed(f, 1);
+	assert_true(is_told_early(f, 100));
+}
+
+/* Its connection is lost. maintain() opens another, and that one is believed only after a
+ * commit that began later. */
+static void a_new_connection_is_believed_after_a_later_commit(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_pg_store *s = hpx_pg_of(f->store);
+
+	be_ready(f);
+	hpx_pg_close(&s->replay);
+	assert_false(is_told_early(f, 101));
+	assert_false(is_told_early(f, 102)); /* nobody opened another */
+	assert_status(hpx_store_maintain(f->store, NULL), HPX_OK);
+	assert_false(is_told_early(f, 103)); /* opened while this commit was under way */
+	assert_false(is_told_early(f, 104)); /* it ended; none has begun and ended since */
+	assert_true(is_told_early(f, 105));
+}
+
+/* The server is another one, or another start of it: a primary that was replaced. */
+static void another_server_is_not_believed(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_pg_store *s = hpx_pg_of(f->store);
+
+	be_ready(f);
+	s->replay.server[0] ^= 1;
+	assert_false(is_told_early(f, 101));
+	assert_null(s->replay.conn); /* it is of no use any more */
+	s->writer.server[0] ^= 1;
+	assert_status(hpx_store_maintain(f->store, NULL), HPX_OK);
+	for (unsigned i = 0; i < 4; i++)
+		assert_false(is_told_early(f, 102 + i));
+}
+
+/* Where the role may not ask which server it is, nothing is believed. */
+static void a_server_without_a_name_is_not_believed(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_pg_store *s = hpx_pg_of(f->store);
+
+	be_ready(f);
+	s->replay.server[0] = s->writer.server[0] = '\0';
+	assert_false(is_told_early(f, 101));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -515,6 +602,9 @@ int main(void)
 		ON_POSTGRES(a_lease_that_ran_out_is_written_down),
 		ON_POSTGRES(large_answers_come_as_far_as_they_fit),
 		ON_POSTGRES(a_commit_that_fails_takes_nothing_back),
+		ON_POSTGRES(a_new_connection_is_believed_after_a_later_commit),
+		ON_POSTGRES(another_server_is_not_believed),
+		ON_POSTGRES(a_server_without_a_name_is_not_believed),
 	};
 	return run_on_drivers("early_release", tests);
 }
