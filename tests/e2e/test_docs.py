@@ -143,6 +143,45 @@ def test_alerts_ring_when_they_should(tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+THREAT_COLUMNS = ["threat", "what hapax does", "options", "tests", "metrics", "what remains"]
+
+
+def threats():
+    """{column: cell} of every row of the threat model."""
+    lines = [[cell.strip() for cell in line.strip("|").split("|")]
+             for line in read("reference/threat-model.md").splitlines() if line.startswith("| ")]
+    return [dict(zip(THREAT_COLUMNS, line, strict=True)) for line in lines if line != THREAT_COLUMNS]
+
+
+def has_test(name):
+    """Whether `tests/…::test_…` is a function of that file."""
+    file, _, test = name.partition("::")
+    path = ROOT / file
+    return path.is_file() and re.search(rf"^def {re.escape(test)}\(", path.read_text(encoding="utf-8"), re.M)
+
+
+def test_threats_name_what_exists():
+    """Every option, test and metric on the threat model's page is there; no row goes without a test."""
+    options = set(re.findall(r"^### `([^`]+)`$", read("reference/options.md"), re.M))
+    metrics = {row[0].strip("`") for row in rows(read("reference/metrics.md"))}
+    table = threats()
+    assert len(table) > 25 and len(options) > 100
+    for row in table:
+        named = {column: re.findall(r"`([^`]+)`", row[column]) for column in ("options", "tests", "metrics")}
+        assert named["tests"], row["threat"]
+        missing = [name for name in named["options"] if name not in options] + \
+            [name for name in named["metrics"] if name not in metrics] + \
+            [name for name in named["tests"] if not has_test(name)]
+        assert not missing, (row["threat"], missing)
+
+
+@pytest.mark.parametrize("word", ["races", "cross-tenant", "mismatch", "partial failure", "incomplete coverage",
+                                  "fail-open", "worker replay", "enumeration", "replay after expiry",
+                                  "error caching", "expiry races", "key spraying", "stale answers"])
+def test_the_usual_checklist_has_its_rows(word):
+    assert any(row["threat"].lower().startswith(word) for row in threats())
+
+
 def test_every_command_is_documented():
     headings = re.findall(r"^## hapax (\w+)$", read("reference/cli.md"), re.M)
     assert sorted(headings) == sorted(commands())
