@@ -1,8 +1,10 @@
 """Shows that the documentation and the program agree: problem codes, metrics,
 commands and flags, named steps, and every link from one page to another."""
+import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 
@@ -141,6 +143,36 @@ def test_alerts_ring_when_they_should(tmp_path):
         done = subprocess.run([promtool(), *map(str, arguments)], capture_output=True, text=True,
                               check=False, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("unit", ["hapax.service", "hapax-reconcile.service", "hapax-reconcile.timer"])
+def test_units_are_taken(tmp_path, unit):
+    """systemd accepts each unit without a remark; the program stands in for the installed one."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not there: the units are not checked")
+    require_program()
+    for file in (ROOT / "etc").glob("hapax*.[st]*"):
+        (tmp_path / file.name).write_text(file.read_text(encoding="utf-8").replace("/usr/bin/hapax", str(binary())))
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(tmp_path / unit)], capture_output=True,
+                          text=True, check=False, timeout=60)
+    remarks = [line for line in done.stderr.splitlines() if "hapax" in line]
+    assert done.returncode == 0 and not remarks, done.stderr
+
+
+def test_the_reconciliation_unit_runs(tmp_path):
+    """Its command, run as systemd would, takes an export of yesterday and finds nothing open."""
+    text = (ROOT / "etc/hapax-reconcile.service").read_text(encoding="utf-8")
+    line = re.search(r"^ExecStart=(.*)$", text, re.M).group(1).replace("%%", "%")
+    config = tmp_path / "hapax.json"
+    config.write_text(json.dumps({"upstream": "http://127.0.0.1:9", "targets": {"bank": {"url": "http://127.0.0.1:9"}}}))
+    command = [word.replace("/usr/bin/hapax", str(binary())).replace("/etc/hapax/hapax.yaml", str(config))
+               for word in shlex.split(line)]
+    (tmp_path / "ledger.csv").write_text("reference,amount,status\n")
+    done = program("migrate", "--store", f"sqlite:{tmp_path}/hapax.db")
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30,
+                          env={**os.environ, "STATE_DIRECTORY": str(tmp_path)})
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 THREAT_COLUMNS = ["threat", "what hapax does", "options", "tests", "metrics", "what remains"]
