@@ -5,15 +5,15 @@
 
 #include "base/status.h"
 #include "config/parse_context.h"
+#include "config/profile.h"
 
 /* The profile decides the defaults, so it is looked at before anything else. A wrong
  * value is reported later, with the other options. */
-static bool is_stripe(const struct hpx_parse_context *context)
+static enum hpx_profile profile_of(const struct hpx_parse_context *context)
 {
 	size_t index = hpx_yaml_member(&context->tree, HPX_SPAN("profile"));
 
-	return index > 0 &&
-	       hpx_span_eq(context->tree.nodes[index].text, HPX_SPAN("stripe"));
+	return index > 0 ? hpx_profile_of(context->tree.nodes[index].text) : HPX_PROFILE_IETF;
 }
 
 static struct hpx_option_parser parser_of(struct hpx_parse_context *context)
@@ -27,7 +27,7 @@ static struct hpx_option_parser parser_of(struct hpx_parse_context *context)
 	};
 }
 
-static enum hpx_status put_defaults(struct hpx_parse_context *context, bool stripe)
+static enum hpx_status put_defaults(struct hpx_parse_context *context, enum hpx_profile profile)
 {
 	const struct hpx_option_parser parser = parser_of(context);
 	struct hpx_settings *settings = context->settings;
@@ -38,7 +38,7 @@ static enum hpx_status put_defaults(struct hpx_parse_context *context, bool stri
 		[HPX_PLACE_TARGET] = { &context->default_target, NULL },
 		[HPX_PLACE_WEBHOOK] = { &context->default_webhook, NULL },
 	};
-	enum hpx_status status = hpx_option_put_defaults(&parser, stripe, sinks);
+	enum hpx_status status = hpx_option_put_defaults(&parser, profile, sinks);
 
 	settings->fallback.pattern = HPX_SPAN("defaults");
 	settings->fallback.recipe.version = HPX_RECIPE_VERSION;
@@ -299,7 +299,7 @@ static enum hpx_status parse_services(struct hpx_parse_context *context)
 enum hpx_status hpx_parse_values(struct hpx_parse_context *context,
 				 const struct hpx_config_flags *flags)
 {
-	enum hpx_status status = put_defaults(context, is_stripe(context));
+	enum hpx_status status = put_defaults(context, profile_of(context));
 	size_t routes = hpx_yaml_member(&context->tree, HPX_SPAN("routes"));
 
 	if (status == HPX_OK)

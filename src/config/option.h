@@ -51,14 +51,14 @@ struct hpx_option {
 	enum hpx_option_kind kind;
 	unsigned place; /* which struct `offset` counts in; the table numbers them */
 	bool reloadable;
-	bool off;                   /* `off` is a value too */
-	size_t offset;              /* of the member */
-	size_t width;               /* of the member, in bytes */
-	size_t companion_offset;    /* of a list's count, or of the bool that `off` clears;
+	bool off;                  /* `off` is a value too */
+	bool pairs;                /* an element of the list is {name: value}; it is read as "name value" */
+	size_t offset;             /* of the member */
+	size_t width;              /* of the member, in bytes */
+	size_t companion_offset;   /* of a list's count, or of the bool that `off` clears;
 				     * MATCHES and WORDS have their counts inside */
-	const char *default_value;  /* NULL: none; "": the empty list */
-	const char *stripe_default; /* under `profile: stripe`; NULL: the same */
-	const char *sample;         /* the value in the sample file; NULL: the default, as a comment */
+	const char *default_value; /* NULL: none; "": the empty list */
+	const char *sample;        /* the value in the sample file; NULL: the default, as a comment */
 	const char *example;
 	const char *flag;       /* --flag of the command line, or NULL */
 	const char *flag_value; /* what --help calls the flag's value; NULL: a switch */

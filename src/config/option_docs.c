@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "config/config.h"
 #include "config/option.h"
+#include "config/profile.h"
 #include "config/unit.h"
 
 /* ---- the reference page ---- */
@@ -62,10 +63,16 @@ static enum hpx_status print_reference_default(const struct hpx_option *option, 
 		status = hpx_buffer_text(out, "`[]`");
 	else
 		status = hpx_buffer_printf(out, "`%s`", option->default_value);
-	if (status == HPX_OK && option->stripe_default != NULL)
-		status = hpx_buffer_printf(out, " (`%s` under `profile: stripe`)",
-					   option->stripe_default);
-	return status;
+	const char *word = " (";
+	for (int i = 0; i < HPX_PROFILE_COUNT && status == HPX_OK; i++) {
+		const char *own = hpx_profile_default((enum hpx_profile)i, option);
+		if (own == NULL)
+			continue;
+		status = hpx_buffer_printf(out, "%s`%s` under `profile: %s`", word, own,
+					   hpx_profile_name((enum hpx_profile)i));
+		word = ", ";
+	}
+	return status == HPX_OK && word[0] == ',' ? hpx_buffer_byte(out, ')') : status;
 }
 
 static enum hpx_status print_reference_option(const struct hpx_option *option, struct hpx_buffer *out)
@@ -281,9 +288,12 @@ static enum hpx_status print_sample_option(const struct hpx_option *option, stru
 		if (status == HPX_OK)
 			status = hpx_buffer_byte(out, '\n');
 	}
-	if (status == HPX_OK && option->stripe_default != NULL)
-		status = hpx_buffer_printf(out, "%*s# Under profile: stripe, %s.\n", indent, "",
-					   option->stripe_default);
+	for (int i = 0; i < HPX_PROFILE_COUNT && status == HPX_OK; i++) {
+		const char *own = hpx_profile_default((enum hpx_profile)i, option);
+		if (own != NULL)
+			status = hpx_buffer_printf(out, "%*s# Under profile: %s, %s.\n", indent, "",
+						   hpx_profile_name((enum hpx_profile)i), own);
+	}
 	if (status == HPX_OK && option->default_value != NULL && option->example != NULL)
 		status = hpx_buffer_printf(out, "%*s# For example %s.\n", indent, "",
 					   option->example);

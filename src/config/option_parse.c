@@ -5,11 +5,28 @@
 #include <stdio.h>
 
 #include "base/status.h"
+#include "config/profile.h"
+
+/* {name: value} as "name value"; ptr NULL, with the problem unset: out of memory. */
+static struct hpx_span pair_of(const struct hpx_option_parser *parser, size_t index,
+			       const char **ret_problem)
+{
+	const struct hpx_yaml_node *nodes = parser->tree->nodes;
+	const struct hpx_yaml_node *member = &nodes[index + 1];
+
+	if (nodes[index].kind != HPX_YAML_MAPPING || nodes[index].end != index + 2 ||
+	    member->kind != HPX_YAML_SCALAR) {
+		*ret_problem = "is a list of mappings with one member each";
+		return hpx_span(NULL, 0);
+	}
+	return hpx_arena_printf(parser->scratch, "%.*s %.*s", HPX_SPAN_ARG(member->name),
+				HPX_SPAN_ARG(member->text));
+}
 
 /* The texts of a value: one, or the elements of a list. Where the shape is
  * wrong, NULL and a problem. */
 static const struct hpx_span *items_of(const struct hpx_option_parser *parser, size_t index,
-				       size_t *ret_count, const char **ret_problem)
+				       bool pairs, size_t *ret_count, const char **ret_problem)
 {
 	const struct hpx_yaml_node *nodes = parser->tree->nodes;
 	size_t end = nodes[index].end;
@@ -23,11 +40,13 @@ static const struct hpx_span *items_of(const struct hpx_option_parser *parser, s
 	}
 	items = hpx_arena_zalloc(parser->scratch, end - index, sizeof(*items));
 	for (size_t i = index + 1; i < end && items != NULL; i = nodes[i].end) {
-		if (nodes[i].kind != HPX_YAML_SCALAR) {
+		if (!pairs && nodes[i].kind != HPX_YAML_SCALAR) {
 			*ret_problem = "is a list of single values";
 			return NULL;
 		}
-		items[count++] = nodes[i].text;
+		items[count] = pairs ? pair_of(parser, i, ret_problem) : nodes[i].text;
+		if (items[count++].ptr == NULL)
+			return NULL;
 	}
 	*ret_count = count;
 	return items;
@@ -61,7 +80,7 @@ static enum hpx_status parse_value(const struct hpx_option_parser *parser, size_
 	size_t count = 0;
 
 	if (shape == NULL) {
-		items = items_of(parser, index, &count, &shape);
+		items = items_of(parser, index, option->pairs, &count, &shape);
 		if (items == NULL && shape == NULL)
 			return HPX_NOMEM;
 	}
@@ -197,7 +216,8 @@ enum hpx_status hpx_option_parse(const struct hpx_option_parser *parser, size_t 
 	return HPX_OK;
 }
 
-enum hpx_status hpx_option_put_defaults(const struct hpx_option_parser *parser, bool stripe,
+enum hpx_status hpx_option_put_defaults(const struct hpx_option_parser *parser,
+					enum hpx_profile profile,
 					const struct hpx_option_sink *sinks)
 {
 	enum hpx_status status = HPX_OK;
@@ -205,8 +225,8 @@ enum hpx_status hpx_option_put_defaults(const struct hpx_option_parser *parser, 
 
 	for (size_t i = 0; i < parser->table->count && status == HPX_OK; i++) {
 		const struct hpx_option *option = &parser->table->rows[i];
-		struct hpx_span text = hpx_span_of(
-			stripe && option->stripe_default ? option->stripe_default : option->default_value);
+		const char *own = hpx_profile_default(profile, option);
+		struct hpx_span text = hpx_span_of(own != NULL ? own : option->default_value);
 
 		if (text.ptr == NULL)
 			continue;

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "config/option.h"
+#include "config/profile.h"
 #include "config/unit.h"
 #include "config/yaml.h"
 
@@ -50,7 +51,8 @@ enum hpx_status hpx_option_parse(const struct hpx_option_parser *parser, size_t 
 				 struct hpx_span prefix, const struct hpx_option_sink *sinks);
 
 /* Reads the default of every row that has one into the sink of its place. */
-enum hpx_status hpx_option_put_defaults(const struct hpx_option_parser *parser, bool stripe,
+enum hpx_status hpx_option_put_defaults(const struct hpx_option_parser *parser,
+					enum hpx_profile profile,
 					const struct hpx_option_sink *sinks);
 
 /* Reads the values of one flag of the command line. Fails for memory only. */

@@ -2,6 +2,7 @@
  * command line is one row here, in the order of the reference page and of the
  * sample file. Rows of one group stand together. */
 #include "config/option.h"
+#include "config/parse_context.h"
 #include "http/message.h"
 #include "settings/settings.h"
 #include "store/store.h"
@@ -199,22 +200,22 @@ static const struct hpx_option rows[] = {
 
 	/* The protocol. */
 	{ "profile", HPX_OPTION_CHOICE, GLOBAL(profile), .default_value = "ietf",
-	  CHOICES("ietf", "stripe"),
-	  .text = "A set of defaults. ietf follows the IETF draft; stripe behaves as Stripe's "
-		  "API does. An option that is given wins over the profile." },
+	  CHOICES("ietf", "stripe", "paypal", "square"),
+	  .text = "A set of defaults. ietf follows the IETF draft; stripe, paypal and square "
+		  "behave as these APIs do. An option that is given wins over the profile." },
 	{ "key_header", HPX_OPTION_TOKEN, GLOBAL(key_header), RELOADABLE,
 	  .default_value = "Idempotency-Key", .text = "The header that carries the key." },
 	{ "key_syntax", HPX_OPTION_CHOICE, GLOBAL(key_syntax), RELOADABLE, .default_value = "ietf",
-	  .stripe_default = "bare", CHOICES("ietf", "strict", "bare"),
+	  CHOICES("ietf", "strict", "bare"),
 	  .text = "How keys are written: ietf takes \"k\" and k as one key; strict takes the "
 		  "quoted form only; bare takes the bytes as they are." },
 	{ "mismatch_status", HPX_OPTION_COUNT, GLOBAL(mismatch_status), RELOADABLE,
-	  .default_value = "422", .stripe_default = "400", RANGE(400, 499),
+	  .default_value = "422", RANGE(400, 499),
 	  .text = "The status for a key that was used with another request." },
-	{ "errors", HPX_OPTION_CHOICE, GLOBAL(stripe_errors), RELOADABLE, .default_value = "problem",
-	  .stripe_default = "stripe", CHOICES("problem", "stripe"),
+	{ "errors", HPX_OPTION_CHOICE, GLOBAL(errors), RELOADABLE, .default_value = "problem",
+	  CHOICES("problem", "stripe", "paypal", "square"),
 	  .text = "The shape of hapax's own answers: problem is application/problem+json (RFC "
-		  "9457), stripe is {\"error\": ...} as Stripe has it." },
+		  "9457); stripe, paypal and square are as these APIs have them." },
 	{ "underscore_headers", HPX_OPTION_CHOICE, GLOBAL(drop_underscores), RELOADABLE,
 	  .default_value = "pass", CHOICES("pass", "drop"),
 	  .text = "What happens to request headers with _ in their names. WSGI and CGI servers "
@@ -436,10 +437,21 @@ static const struct hpx_option rows[] = {
 		  "The most specific route wins; the order in the file does not matter. Must be "
 		  "given." },
 	{ "key", HPX_OPTION_CHOICE, POLICY(policy.key), .default_value = "required",
-	  .stripe_default = "optional", CHOICES("required", "optional", "ignore"),
+	  CHOICES("required", "optional", "ignore"),
 	  .text = "Whether POST, PATCH and every other method that is neither safe nor "
 		  "idempotent needs a key. required refuses a request without a key; optional "
 		  "lets it pass unguarded; ignore guards nothing." },
+	{ "key_from", HPX_OPTION_CUSTOM_LIST, POLICY(key_from), .pairs = true, .default_value = "",
+	  .read = hpx_key_sources_read,
+	  .example = "[{header: PayPal-Request-Id}, {body: /idempotency_key}, {query: request_id}]",
+	  .text = "Where the key is, if not in key_header alone: headers, members of a JSON body as "
+		  "JSON pointers, query parameters; at most 4. The first that is there counts; two "
+		  "that are there and differ are 400. Where a body is named, the key is known only "
+		  "when the whole body is there. A member stays part of the fingerprint unless "
+		  "fingerprint.ignore names it." },
+	{ "key_max", HPX_OPTION_COUNT, POLICY(key_demand.bytes_max), .default_value = "255",
+	  RANGE(1, HPX_KEY_MAX),
+	  .text = "The most bytes of a new key; a longer one is refused with 400." },
 	{ "key_min", HPX_OPTION_COUNT, POLICY(key_demand.bytes_min), .default_value = "1",
 	  RANGE(1, HPX_KEY_MAX), .sample = "16",
 	  .text = "The fewest bytes of a new key; a shorter one is refused with 400. Two clients "
@@ -465,7 +477,7 @@ static const struct hpx_option rows[] = {
 	  .text = "How far the client's clock and this one may be apart: a time so far in the "
 		  "future is taken, and so much more age." },
 	{ "scope", HPX_OPTION_CHOICE, .place = HPX_PLACE_POLICY, IN(hpx_route, policy.scope),
-	  .default_value = "path", .stripe_default = "tenant", CHOICES("path", "route", "tenant"),
+	  .default_value = "path", CHOICES("path", "route", "tenant"),
 	  .text = "Where a key of one tenant is unique. path: within one method and path. "
 		  "route: within the route. tenant: everywhere." },
 	{ "retention", HPX_OPTION_DURATION, POLICY(policy.retention_ms), .default_value = "24h",
@@ -477,7 +489,7 @@ static const struct hpx_option rows[] = {
 		  "is renewed while the connection to the upstream lives, so a slow request is "
 		  "not lost." },
 	{ "server_error", HPX_OPTION_CHOICE, POLICY(policy.server_error), .default_value = "retry",
-	  .stripe_default = "replay", CHOICES("retry", "replay", "unknown"),
+	  CHOICES("retry", "replay", "unknown"),
 	  .text = "What a 5xx of the upstream means (502, 504, and 503 with Retry-After have "
 		  "their own rules). retry: it was rolled back and may be executed again. "
 		  "replay: it is the final answer. unknown: nobody knows whether it happened." },

@@ -97,6 +97,9 @@ bool hpx_rule_is_framing(struct hpx_span name);
 bool hpx_rule_is_rewritten(const struct hpx_settings *settings, struct hpx_span name);
 /* Whether a key may travel in the header. */
 bool hpx_rule_is_key_header(struct hpx_span name);
+/* Reads `key_from`: key_source.c. */
+enum hpx_status hpx_key_sources_read(const struct hpx_option *option, const struct hpx_span *items,
+				     size_t count, struct hpx_arena *arena, void *base, char *problem);
 /* Whether the store forgets everything when hapax stops. */
 bool hpx_rule_in_memory(const struct hpx_parse_context *context);
 /* `target`: the probe is one of a target's, not of a route's. */

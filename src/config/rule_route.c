@@ -5,13 +5,18 @@
 
 #include "base/status.h"
 #include "config/parse_context.h"
+#include "config/profile.h"
 #include "store/store.h"
 
 /* Whether somebody chose what a 5xx means. A profile is a choice. */
 static bool is_server_error_given(const struct hpx_parse_context *context,
 				  const struct hpx_given_set *set)
 {
-	return context->settings->profile == HPX_PROFILE_STRIPE ||
+	const struct hpx_option *option =
+		hpx_option_find(&hpx_config_options, HPX_SPAN("defaults.server_error"));
+
+	HPX_ASSERT(option != NULL);
+	return hpx_profile_default(context->settings->profile, option) != NULL ||
 	       hpx_context_given(context, "defaults.server_error", NULL)->given ||
 	       (set != NULL && hpx_context_given(context, "routes[].server_error", set)->given);
 }

@@ -219,6 +219,8 @@ enum hpx_key_fault hpx_key_judge(const struct hpx_key *key, const struct hpx_key
 	HPX_ASSERT(key->len > 0 && key->len <= HPX_KEY_MAX);
 	if (key->len < demand->bytes_min)
 		return HPX_KEY_FAULT_SHORT;
+	if (demand->bytes_max > 0 && key->len > demand->bytes_max)
+		return HPX_KEY_FAULT_LONG;
 	if ((demand->refuse & HPX_KEY_EMAIL) != 0 && holds_email(text))
 		return HPX_KEY_FAULT_EMAIL;
 	if ((demand->refuse & HPX_KEY_CARD) != 0 && holds_card(text))

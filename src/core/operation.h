@@ -42,11 +42,13 @@ enum hpx_key_content {
 /* What a route demands of a new key, besides its syntax. */
 struct hpx_key_demand {
 	unsigned bytes_min;
-	unsigned refuse; /* enum hpx_key_content */
+	unsigned bytes_max; /* 0: HPX_KEY_MAX */
+	unsigned refuse;    /* enum hpx_key_content */
 };
 
 enum hpx_key_fault { HPX_KEY_FAULT_NONE,
 		     HPX_KEY_FAULT_SHORT,
+		     HPX_KEY_FAULT_LONG,
 		     HPX_KEY_FAULT_EMAIL,
 		     HPX_KEY_FAULT_CARD };
 

@@ -52,6 +52,26 @@ static void find_route(struct hpx_coverage *coverage, struct hpx_covered_operati
 			     !settings->observe && !operation->route->observe;
 }
 
+/* Whether the route looks where the description says that the key is. */
+static bool takes_key(const struct hpx_settings *settings, const struct hpx_route *route,
+		      const struct hpx_declared_key *key)
+{
+	static const enum hpx_key_where wheres[] = { [HPX_KEY_IN_HEADER] = HPX_WHERE_HEADER,
+						     [HPX_KEY_IN_BODY] = HPX_WHERE_BODY,
+						     [HPX_KEY_IN_QUERY] = HPX_WHERE_QUERY };
+
+	if (route->key_from.count == 0)
+		return key->where == HPX_WHERE_HEADER && hpx_span_ieq(key->name, settings->key_header);
+	for (size_t i = 0; i < route->key_from.count; i++) {
+		const struct hpx_key_source *source = &route->key_from.at[i];
+		if (key->where == wheres[source->place] &&
+		    (source->place == HPX_KEY_IN_HEADER ? hpx_span_ieq(key->name, source->name) :
+							  hpx_span_eq(key->name, source->name)))
+			return true;
+	}
+	return false;
+}
+
 /* Why the route does not use the key that the description has; NULL where it does. */
 static const char *fault_of_route(const struct hpx_coverage *coverage,
 				  const struct hpx_covered_operation *operation)
@@ -65,22 +85,20 @@ static const char *fault_of_route(const struct hpx_coverage *coverage,
 		return "it only observes";
 	if (!operation->guarded)
 		return "it does not name the method, and an idempotent one passes";
-	if (key->where != HPX_WHERE_HEADER ||
-	    !hpx_span_ieq(key->name, coverage->settings->key_header))
-		return "it takes keys from elsewhere";
-	return NULL;
+	return takes_key(coverage->settings, route, key) ? NULL : "it takes keys from elsewhere";
 }
 
 static void judge_limit(struct hpx_coverage *coverage, const struct hpx_covered_operation *operation)
 {
 	const struct hpx_declared_key *key = &operation->key;
 	uint64_t min = operation->route->key_demand.bytes_min;
+	uint64_t max = operation->route->key_demand.bytes_max;
 
-	if (key->bytes_max > 0 && key->bytes_max != HPX_KEY_MAX)
+	if (key->bytes_max > 0 && key->bytes_max != max)
 		hpx_coverage_find(coverage, HPX_RULE_KEY_LIMIT_DIFFERS, operation, key->place,
 				  "keys of up to %" PRIu64 " characters are declared; the route takes "
-				  "up to %d",
-				  key->bytes_max, HPX_KEY_MAX);
+				  "up to %" PRIu64,
+				  key->bytes_max, max);
 	if (key->bytes_min > 1 && key->bytes_min != min)
 		hpx_coverage_find(coverage, HPX_RULE_KEY_LIMIT_DIFFERS, operation, key->place,
 				  "keys of at least %" PRIu64 " characters are declared; the route "

@@ -408,6 +408,22 @@ static bool is_route_path(struct hpx_span path)
 	return good;
 }
 
+/* `key_from`, where the description has the key elsewhere than in Idempotency-Key. */
+static enum hpx_status print_key_from(struct hpx_buffer *out, const struct hpx_declared_key *key)
+{
+	bool usual = key->where == HPX_WHERE_HEADER &&
+		     hpx_span_ieq(key->name, HPX_SPAN("Idempotency-Key"));
+	bool pointer = key->name.len > 0 && key->name.ptr[0] == '/';
+
+	if (key->class > HPX_CLASS_BODY || usual || (key->where == HPX_WHERE_BODY && !pointer))
+		return HPX_OK;
+	enum hpx_status status =
+		hpx_buffer_printf(out, "    key_from: [{%s: \"", hpx_key_where_name(key->where));
+	if (status == HPX_OK)
+		status = print_safely(out, key->name);
+	return status == HPX_OK ? hpx_buffer_text(out, "\"}]\n") : status;
+}
+
 static enum hpx_status print_route_entry(struct hpx_buffer *out,
 					 const struct hpx_covered_operation *operation)
 {
@@ -426,6 +442,8 @@ static enum hpx_status print_route_entry(struct hpx_buffer *out,
 		status = hpx_buffer_printf(out, "    key: %s\n",
 					   key->class == HPX_CLASS_REQUIRED || key->required ? "required" :
 											       "optional");
+	if (status == HPX_OK)
+		status = print_key_from(out, key);
 	return status;
 }
 

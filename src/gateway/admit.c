@@ -178,6 +178,8 @@ static const char *text_of_key_fault(struct hpx_request *request, enum hpx_key_f
 	switch (fault) {
 	case HPX_KEY_FAULT_SHORT:
 		return text_of_short_key(request);
+	case HPX_KEY_FAULT_LONG:
+		return "The key has more characters than this route takes.";
 	case HPX_KEY_FAULT_EMAIL:
 		return "The key holds an e-mail address. Keys are stored and shown to operators: make "
 		       "it from random bits, for example a UUID.";
@@ -271,28 +273,47 @@ static enum hpx_next with_key(struct hpx_request *request)
 	return HPX_NEXT_TENANT;
 }
 
-enum hpx_next hpx_step_key(struct hpx_request *request)
+static enum hpx_next refuse_key(struct hpx_request *request, const char *reason)
 {
-	const struct hpx_settings *settings = request->settings;
-	size_t count = hpx_field_count(&request->head.http, settings->key_header);
-	struct hpx_span value = hpx_field_value(&request->head.http, settings->key_header);
-	const char *reason = "the key's header is sent more than once";
-
-	HPX_ASSERT(request->head.route != NULL && request->head.purpose == HPX_PURPOSE_UPSTREAM);
-	if (count == 0)
-		return without_key(request);
 	count_seen(request, true);
-	enum hpx_status status = HPX_INVALID;
-	if (count == 1 && settings->key_syntax == HPX_KEY_SYNTAX_BARE)
-		status = hpx_key_parse_bare(value, &request->identity.key, &reason);
-	else if (count == 1)
-		status = hpx_key_parse(value, settings->key_syntax == HPX_KEY_SYNTAX_STRICT,
-				       &request->identity.key, &reason);
-	if (status == HPX_OK)
-		return with_key(request);
 	if (request->head.observed)
 		return observe(request, HPX_OBSERVED_key_invalid);
 	return hpx_respond_problem(request, HPX_PROBLEM_idempotency_key_invalid, reason);
+}
+
+static enum hpx_next key_is_known(struct hpx_request *request)
+{
+	if (!request->identity.has_key)
+		return without_key(request);
+	count_seen(request, true);
+	return with_key(request);
+}
+
+/* While observing, nothing is buffered, so that a key in the body is not looked for: such
+ * a request passes uncounted. */
+enum hpx_next hpx_step_key(struct hpx_request *request)
+{
+	const char *reason = NULL;
+
+	HPX_ASSERT(request->head.route != NULL && request->head.purpose == HPX_PURPOSE_UPSTREAM);
+	if (hpx_request_key_in_head(request, &reason) != HPX_OK)
+		return refuse_key(request, reason);
+	if (!hpx_route_key_in_body(request->head.route))
+		return key_is_known(request);
+	if (request->head.observed)
+		return request->identity.has_key ? key_is_known(request) : HPX_NEXT_PASS;
+	request->body.before_key = true;
+	return HPX_NEXT_BODY;
+}
+
+enum hpx_next hpx_step_key_in_body(struct hpx_request *request)
+{
+	const char *reason = NULL;
+	enum hpx_status status = hpx_request_key_in_body(request, &reason);
+
+	if (status == HPX_INVALID)
+		return refuse_key(request, reason);
+	return status == HPX_OK ? key_is_known(request) : HPX_NEXT_OVERLOADED;
 }
 
 enum hpx_next hpx_tenant_found(struct hpx_request *request)

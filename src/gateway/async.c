@@ -48,7 +48,7 @@ static bool names_caller(struct hpx_span name)
 /* Headers that a route's fingerprint may name and that a job never holds:
  * credentials, forwarding headers, and headers of the connection or of the
  * deliverer. */
-static bool is_secret_or_ours(const struct hpx_settings *settings,
+static bool is_secret_or_ours(const struct hpx_settings *settings, const struct hpx_route *route,
 			      const struct hpx_http_head *head, struct hpx_span name)
 {
 	static const struct hpx_span names[] = {
@@ -63,6 +63,9 @@ static bool is_secret_or_ours(const struct hpx_settings *settings,
 		HPX_SPAN_INIT("Prefer"),
 	};
 
+	for (size_t i = 0; i < route->key_from.count; i++)
+		if (hpx_span_ieq(name, route->key_from.at[i].name))
+			return true;
 	return is_among(name, names, COUNT(names)) || hpx_span_ieq(name, settings->key_header) ||
 	       (settings->tenant.name.len > 0 && hpx_span_ieq(name, settings->tenant.name)) ||
 	       names_caller(name) || hpx_span_istarts(name, HPX_SPAN("Proxy-")) ||
@@ -81,7 +84,7 @@ enum hpx_status hpx_async_headers(const struct hpx_settings *settings,
 		if ((is_describing(name) ||
 		     is_among(name, hpx_method_override, HPX_METHOD_OVERRIDE_COUNT) ||
 		     is_among(name, route->recipe.headers, route->recipe.header_count)) &&
-		    !is_secret_or_ours(settings, head, name))
+		    !is_secret_or_ours(settings, route, head, name))
 			status = hpx_write_field(out, name, head->fields[i].value);
 	}
 	return status;

@@ -55,12 +55,30 @@ static void methods(struct hpx_json_writer *json)
 	hpx_json_end_object(json);
 }
 
+/* Where the key is; left out where it is in key_header alone. */
+static void key_sources(struct hpx_json_writer *json, const struct hpx_key_sources *sources)
+{
+	static const char *const places[] = { "header", "body", "query" };
+
+	if (sources->count == 0)
+		return;
+	hpx_json_begin_array(json, "key_from");
+	for (size_t i = 0; i < sources->count; i++) {
+		hpx_json_begin_object(json, NULL);
+		hpx_json_put_string(json, places[sources->at[i].place], sources->at[i].name);
+		hpx_json_end_object(json);
+	}
+	hpx_json_end_array(json);
+}
+
 static void route(struct hpx_json_writer *json, const char *name, const struct hpx_route *r, bool observe)
 {
 	hpx_json_begin_object(json, name);
 	hpx_json_put_string(json, "match", r->pattern);
 	hpx_json_put_text(json, "key", hpx_key_rule_name(r->policy.key));
+	key_sources(json, &r->key_from);
 	hpx_json_put_number(json, "key_bytes_min", r->key_demand.bytes_min);
+	hpx_json_put_number(json, "key_bytes_max", r->key_demand.bytes_max);
 	hpx_json_begin_array(json, "key_refuses");
 	if ((r->key_demand.refuse & HPX_KEY_EMAIL) != 0)
 		hpx_json_put_text(json, NULL, "email");

@@ -102,6 +102,10 @@ static struct hpx_span configured(const struct hpx_settings *settings,
 	if (n == 0)
 		return settings->key_header;
 	n--;
+	if (n < route->key_from.count)
+		return route->key_from.at[n].place == HPX_KEY_IN_HEADER ? route->key_from.at[n].name :
+									  settings->key_header;
+	n -= route->key_from.count;
 	if (has_tenant_header(settings) && n-- == 0)
 		return settings->tenant.name;
 	if (n < settings->tenant.with_count)

@@ -300,8 +300,15 @@ static void add(struct head_writer *h, struct hpx_span before, struct hpx_span v
 		h->status = hpx_write_after(h->out, before, value);
 }
 
+/* Whether the whole body is here already: of a guarded request, and of one whose key was
+ * looked for in it. */
+static bool is_collected(const struct hpx_request *request, bool guarded)
+{
+	return guarded || request->body.before_key;
+}
+
 /* Fields of the request that are written anew below, or are not passed on. */
-static bool is_rewritten(enum hpx_field_name known, bool guarded)
+static bool is_rewritten(enum hpx_field_name known, bool guarded, bool collected)
 {
 	switch (known) {
 	case HPX_NAME_HOST:
@@ -313,8 +320,9 @@ static bool is_rewritten(enum hpx_field_name known, bool guarded)
 	case HPX_NAME_HTTP2_SETTINGS:
 		return true;
 	case HPX_NAME_ACCEPT_ENCODING:
-	case HPX_NAME_EXPECT:
 		return guarded;
+	case HPX_NAME_EXPECT:
+		return collected;
 	default:
 		return false;
 	}
@@ -333,7 +341,7 @@ static void add_travelling(struct head_writer *h, bool guarded)
 		const struct hpx_field *field = &head->fields[i];
 		unsigned traits = hpx_field_traits(head, field);
 		if ((traits & (HPX_FIELD_HOP | HPX_FIELD_OURS)) == 0 &&
-		    !is_rewritten(hpx_field_name_at(head, i), guarded) &&
+		    !is_rewritten(hpx_field_name_at(head, i), guarded, is_collected(h->request, guarded)) &&
 		    !is_dropped(h->request, field->name))
 			h->status = hpx_write_read_field(h->out, head, i);
 	}
@@ -412,13 +420,13 @@ static void add_operation(struct head_writer *h)
 		add(h, HPX_SPAN("Hapax-Recovery-Point: "), hpx_span_of(record->point));
 }
 
-static void add_framing(struct head_writer *h, bool guarded)
+static void add_framing(struct head_writer *h, bool collected)
 {
 	const struct hpx_http_head *head = &h->request->head.http;
 
 	if (h->status != HPX_OK)
 		return;
-	if (guarded && head->framing != HPX_FRAMING_NONE)
+	if (collected && head->framing != HPX_FRAMING_NONE)
 		h->status = HPX_WRITE_FIELD_U64(h->out, "Content-Length", h->request->body.bytes.len);
 	else if (head->framing == HPX_FRAMING_CHUNKED)
 		add(h, HPX_SPAN("Transfer-Encoding: "), HPX_SPAN("chunked"));
@@ -451,6 +459,6 @@ enum hpx_status hpx_forward_write_head(struct hpx_request *request, bool guarded
 		add(&h, HPX_SPAN("Connection: "), HPX_SPAN("Upgrade"));
 		add(&h, HPX_SPAN("Upgrade: "), hpx_field_known_value(&request->head.http, HPX_NAME_UPGRADE));
 	}
-	add_framing(&h, guarded);
+	add_framing(&h, is_collected(request, guarded));
 	return h.status == HPX_OK ? hpx_write_head_end(h.out) : h.status;
 }

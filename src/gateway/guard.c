@@ -79,7 +79,11 @@ enum hpx_next hpx_step_overloaded(struct hpx_request *request)
 
 static enum hpx_next after_body(const struct hpx_request *request)
 {
-	return request->head.purpose == HPX_PURPOSE_WEBHOOK ? HPX_NEXT_WEBHOOK : HPX_NEXT_FINGERPRINT;
+	if (request->head.purpose == HPX_PURPOSE_WEBHOOK)
+		return HPX_NEXT_WEBHOOK;
+	/* The tenant comes behind the key: without one, the key was not looked for yet. */
+	return request->body.before_key && request->identity.tenant.ptr == NULL ? HPX_NEXT_KEY_IN_BODY :
+										  HPX_NEXT_FINGERPRINT;
 }
 
 enum hpx_next hpx_step_body(struct hpx_request *request)

@@ -372,6 +372,7 @@ enum hpx_next hpx_step_pass_on(struct hpx_request *request)
 		.slot = &request->attempt.slot,
 		.method = request->head.http.method,
 		.head = hpx_buffer_span(&request->attempt.head),
+		.body = hpx_buffer_span(&request->body.bytes),
 		.streamed = !request->body.whole,
 	};
 	hpx_request_hold(request);

@@ -17,6 +17,9 @@
  *                                                   │          ▼ (the application answered
  *                                         COMMITTED_READ ◀─ COMMITTED       for itself)
  *
+ * Where the key may stand in the body (`key_from`), the way begins KEY ─▶ BODY ─▶
+ * KEY_IN_BODY ─▶ TENANT.
+ *
  * A connection slot is the right to one connection to the upstream; for want of
  * one, a request waits in a queue before anything is reserved (wait.c). On a
  * route with `deliver: async` the way ends with the reservation: the job is in
@@ -68,6 +71,7 @@
 	/* admit.c */ \
 	X(ROUTE, route) \
 	X(KEY, key) \
+	X(KEY_IN_BODY, key_in_body) /* the body is there, and may have the key */ \
 	X(TENANT, tenant) \
 	X(READ_LATE, read_late) /* the head or the body did not come in time */ \
 	/* subrequest.c */ \
@@ -161,6 +165,7 @@ struct hpx_request_body {
 	struct hpx_buffer bytes;
 	size_t charged_bytes; /* of the memory for bodies; the answer's body too */
 	bool whole;           /* nothing more of it comes */
+	bool before_key;      /* read before the key is known, because it may have the key */
 };
 
 /* By which recipe the fingerprint was made. */
@@ -189,6 +194,7 @@ struct hpx_new_refused {
  * are in the head or from the arena. */
 struct hpx_request_identity {
 	struct hpx_key key;
+	bool has_key;
 	struct hpx_new_refused new_refused;
 	struct hpx_span tenant;
 	struct hpx_ask ask;

@@ -175,18 +175,15 @@ enum hpx_next hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_c
 	}
 	unsigned http_status = refusal->status != 0 ? refusal->status : kind->status;
 	unsigned retry_after_s = spread(request, http_status, refusal->retry_after_s);
-	bool stripe = request->settings->stripe_errors;
+	struct hpx_span type;
 	hpx_buffer_init(&body, HEAD_BYTES_MAX);
 	hpx_buffer_init(&fields, HEAD_BYTES_MAX);
-	enum hpx_status status = stripe ? hpx_problem_print_stripe(&problem, &body) :
-					  hpx_problem_print(&problem, &body);
+	enum hpx_status status = hpx_problem_print_as(request->settings->errors, &problem, &body, &type);
 	if (status == HPX_OK)
 		status = write_refusal_fields(kind, refusal, retry_after_s, &fields);
 	if (status == HPX_OK)
-		hpx_respond_direct(request, http_status,
-				   stripe ? HPX_SPAN("application/json") :
-					    HPX_SPAN("application/problem+json"),
-				   hpx_buffer_span(&fields), hpx_buffer_span(&body));
+		hpx_respond_direct(request, http_status, type, hpx_buffer_span(&fields),
+				   hpx_buffer_span(&body));
 	else
 		hpx_downstream_close(request->downstream);
 	hpx_buffer_done(&body);

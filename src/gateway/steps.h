@@ -190,4 +190,11 @@ enum hpx_status hpx_operation_print(const struct hpx_record *record,
 				    const struct hpx_next_question *question,
 				    struct hpx_buffer *out);
 
+/* ---- request_key.c ---- */
+
+/* The key from headers and query, or from the body, into request->identity. HPX_OK also
+ * where there is none. HPX_INVALID: `*ret_reason` says what is wrong with it. */
+enum hpx_status hpx_request_key_in_head(struct hpx_request *request, const char **ret_reason);
+enum hpx_status hpx_request_key_in_body(struct hpx_request *request, const char **ret_reason);
+
 #endif

@@ -124,6 +124,142 @@ enum hpx_status hpx_problem_print_stripe(const struct hpx_problem *problem,
 	return hpx_json_writer_finish(&json);
 }
 
+/* ---- PayPal's shape, and Square's ---- */
+
+static unsigned status_of(const struct hpx_problem *problem)
+{
+	return problem->status != 0 ? problem->status : hpx_problem_kind(problem->code)->status;
+}
+
+/* What the two call a problem that they know too; NULL: they have no word for it. */
+static const struct {
+	const char *paypal_issue;
+	const char *square_code;
+} provider_words[HPX_PROBLEM_COUNT] = {
+	[HPX_PROBLEM_idempotency_key_missing] = { "MISSING_REQUIRED_PARAMETER",
+						  "MISSING_REQUIRED_PARAMETER" },
+	[HPX_PROBLEM_idempotency_key_invalid] = { "INVALID_PARAMETER_SYNTAX", "INVALID_VALUE" },
+	[HPX_PROBLEM_idempotency_key_reused] = { "DUPLICATE_REQUEST_ID", "IDEMPOTENCY_KEY_REUSED" },
+	[HPX_PROBLEM_idempotency_key_in_progress] = { "PREVIOUS_REQUEST_IN_PROGRESS", "CONFLICT" },
+	[HPX_PROBLEM_idempotency_outcome_unknown] = { "PREVIOUS_REQUEST_IN_PROGRESS", "CONFLICT" },
+	[HPX_PROBLEM_unauthenticated] = { "INVALID_TOKEN", "UNAUTHORIZED" },
+	[HPX_PROBLEM_forbidden] = { "PERMISSION_DENIED", "FORBIDDEN" },
+	[HPX_PROBLEM_request_too_large] = { NULL, "REQUEST_ENTITY_TOO_LARGE" },
+};
+
+/* PayPal names an error by its status. */
+static const char *paypal_name(unsigned status)
+{
+	switch (status) {
+	case 401:
+		return "AUTHENTICATION_FAILURE";
+	case 403:
+		return "NOT_AUTHORIZED";
+	case 409:
+		return "RESOURCE_CONFLICT";
+	case 422:
+		return "UNPROCESSABLE_ENTITY";
+	case 429:
+		return "RATE_LIMIT_REACHED";
+	case 503:
+		return "SERVICE_UNAVAILABLE";
+	default:
+		return status >= 500 ? "INTERNAL_SERVER_ERROR" : "INVALID_REQUEST";
+	}
+}
+
+enum hpx_status hpx_problem_print_paypal(const struct hpx_problem *problem, struct hpx_buffer *out)
+{
+	const struct hpx_problem_kind *kind = hpx_problem_kind(problem->code);
+	const char *issue = provider_words[problem->code].paypal_issue;
+	struct hpx_json_writer json;
+
+	hpx_json_writer_init(&json, out);
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_put_text(&json, "name", paypal_name(status_of(problem)));
+	hpx_json_put_text(&json, "message", detail_of(problem, kind));
+	put_if_known(&json, "debug_id", problem->operation);
+	hpx_json_begin_array(&json, "details");
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_put_text(&json, "issue", issue != NULL ? issue : kind->code);
+	hpx_json_put_text(&json, "description", kind->title);
+	hpx_json_end_object(&json);
+	hpx_json_end_array(&json);
+	hpx_json_begin_array(&json, "links");
+	hpx_json_begin_object(&json, NULL);
+	put_link(&json, "href", kind);
+	hpx_json_put_text(&json, "rel", "information_link");
+	hpx_json_end_object(&json);
+	hpx_json_end_array(&json);
+	put_advice(&json, problem, kind);
+	hpx_json_end_object(&json);
+	return hpx_json_writer_finish(&json);
+}
+
+static const char *square_category(unsigned status)
+{
+	switch (status) {
+	case 401:
+	case 403:
+		return "AUTHENTICATION_ERROR";
+	case 429:
+		return "RATE_LIMIT_ERROR";
+	default:
+		return status >= 500 ? "API_ERROR" : "INVALID_REQUEST_ERROR";
+	}
+}
+
+static const char *square_code(const struct hpx_problem *problem)
+{
+	const char *code = provider_words[problem->code].square_code;
+	unsigned status = status_of(problem);
+
+	if (code != NULL)
+		return code;
+	if (status == 429)
+		return "RATE_LIMITED";
+	if (status < 500)
+		return "BAD_REQUEST";
+	return status == 503 ? "SERVICE_UNAVAILABLE" : status == 504 ? "GATEWAY_TIMEOUT" :
+								       "INTERNAL_SERVER_ERROR";
+}
+
+enum hpx_status hpx_problem_print_square(const struct hpx_problem *problem, struct hpx_buffer *out)
+{
+	const struct hpx_problem_kind *kind = hpx_problem_kind(problem->code);
+	struct hpx_json_writer json;
+
+	hpx_json_writer_init(&json, out);
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_begin_array(&json, "errors");
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_put_text(&json, "category", square_category(status_of(problem)));
+	hpx_json_put_text(&json, "code", square_code(problem));
+	hpx_json_put_text(&json, "detail", detail_of(problem, kind));
+	hpx_json_end_object(&json);
+	hpx_json_end_array(&json);
+	put_advice(&json, problem, kind);
+	put_link(&json, "doc_url", kind);
+	hpx_json_end_object(&json);
+	return hpx_json_writer_finish(&json);
+}
+
+enum hpx_status hpx_problem_print_as(enum hpx_problem_shape shape, const struct hpx_problem *problem,
+				     struct hpx_buffer *out, struct hpx_span *ret_type)
+{
+	static enum hpx_status (*const print[])(const struct hpx_problem *, struct hpx_buffer *) = {
+		[HPX_SHAPE_PROBLEM] = hpx_problem_print,
+		[HPX_SHAPE_STRIPE] = hpx_problem_print_stripe,
+		[HPX_SHAPE_PAYPAL] = hpx_problem_print_paypal,
+		[HPX_SHAPE_SQUARE] = hpx_problem_print_square,
+	};
+
+	HPX_ASSERT(shape < sizeof(print) / sizeof(print[0]));
+	*ret_type = shape == HPX_SHAPE_PROBLEM ? HPX_SPAN("application/problem+json") :
+						 HPX_SPAN("application/json");
+	return print[shape](problem, out);
+}
+
 /* ---- the page ---- */
 
 /* What `executed` and `retry` mean, as sentences. */

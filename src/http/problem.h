@@ -116,6 +116,16 @@ struct hpx_problem {
 	struct hpx_span location;
 };
 
+/* How hapax's own answers look: `errors`. */
+enum hpx_problem_shape { HPX_SHAPE_PROBLEM,
+			 HPX_SHAPE_STRIPE,
+			 HPX_SHAPE_PAYPAL,
+			 HPX_SHAPE_SQUARE };
+
+/* In that shape; `*ret_type` is its media type. */
+enum hpx_status hpx_problem_print_as(enum hpx_problem_shape shape, const struct hpx_problem *problem,
+				     struct hpx_buffer *out, struct hpx_span *ret_type);
+
 /* application/problem+json: type (/.hapax/problems/<code>), title, status,
  * detail, code, executed, retry, operation, … */
 enum hpx_status hpx_problem_print(const struct hpx_problem *problem, struct hpx_buffer *out);
@@ -123,6 +133,15 @@ enum hpx_status hpx_problem_print(const struct hpx_problem *problem, struct hpx_
  * |"api_error"|"authentication_error","code":…,"message":…,"executed":…,
  * "retry":…,"operation":…,"doc_url":…}}. */
 enum hpx_status hpx_problem_print_stripe(const struct hpx_problem *problem,
+					 struct hpx_buffer *out);
+/* PayPal's: {"name":"UNPROCESSABLE_ENTITY","message":…,"debug_id":…,"details":[{"issue":
+ * "DUPLICATE_REQUEST_ID","description":…}],"links":[…]}, and the members of a problem
+ * beside them. */
+enum hpx_status hpx_problem_print_paypal(const struct hpx_problem *problem,
+					 struct hpx_buffer *out);
+/* Square's: {"errors":[{"category":"INVALID_REQUEST_ERROR","code":"IDEMPOTENCY_KEY_REUSED",
+ * "detail":…}]}, and the same beside it. */
+enum hpx_status hpx_problem_print_square(const struct hpx_problem *problem,
 					 struct hpx_buffer *out);
 /* The page about a code, as HTML. */
 enum hpx_status hpx_problem_page(const struct hpx_problem_kind *kind, struct hpx_buffer *out);

@@ -316,3 +316,12 @@ bool hpx_route_guards(const struct hpx_route *route, struct hpx_span method)
 	return kind == HPX_METHOD_IDEMPOTENT && route->method.ptr != NULL &&
 	       hpx_span_eq(route->method, method);
 }
+
+bool hpx_route_key_in_body(const struct hpx_route *route)
+{
+	HPX_ASSERT(route->key_from.count <= HPX_KEY_SOURCES_MAX);
+	for (size_t i = 0; i < route->key_from.count; i++)
+		if (route->key_from.at[i].place == HPX_KEY_IN_BODY)
+			return true;
+	return false;
+}

@@ -12,10 +12,32 @@
 #include "core/decision.h"
 #include "core/fingerprint.h"
 #include "http/cors.h"
+#include "http/problem.h"
 #include "settings/external_service.h"
 
 enum hpx_profile { HPX_PROFILE_IETF,
-		   HPX_PROFILE_STRIPE };
+		   HPX_PROFILE_STRIPE,
+		   HPX_PROFILE_PAYPAL,
+		   HPX_PROFILE_SQUARE,
+		   HPX_PROFILE_COUNT };
+
+/* `key_from`: where a request carries its key. */
+enum hpx_key_place { HPX_KEY_IN_HEADER,
+		     HPX_KEY_IN_BODY,
+		     HPX_KEY_IN_QUERY };
+
+struct hpx_key_source {
+	enum hpx_key_place place;
+	struct hpx_span name; /* a header, an RFC 6901 pointer, or a query parameter */
+};
+
+#define HPX_KEY_SOURCES_MAX 4
+
+/* In their order; empty: settings.key_header alone. */
+struct hpx_key_sources {
+	struct hpx_key_source at[HPX_KEY_SOURCES_MAX];
+	size_t count;
+};
 
 /* ietf: a String of RFC 9651 or the bare bytes; strict: the String only;
  * bare: the bytes as they are, as Stripe takes them. */
@@ -80,6 +102,7 @@ struct hpx_route {
 	const struct hpx_segment *segments;
 	size_t segment_count;
 	struct hpx_policy policy;
+	struct hpx_key_sources key_from;
 	struct hpx_key_demand key_demand;
 	struct hpx_age_limit max_age;
 	bool server_error_given; /* given here, in defaults or by a profile */
@@ -133,7 +156,7 @@ struct hpx_settings {
 	struct hpx_span key_header; /* Idempotency-Key */
 	enum hpx_key_syntax key_syntax;
 	unsigned mismatch_status; /* 422; 400 under profile stripe */
-	bool stripe_errors;
+	enum hpx_problem_shape errors;
 	bool drop_underscores; /* header names with `_` do not travel */
 	bool own_paths;
 	struct hpx_cors cors;
@@ -206,6 +229,8 @@ struct hpx_span hpx_route_method_meant(const struct hpx_settings *settings,
  * idempotent are, idempotent ones where a route names that very method, nothing
  * where the key is ignored. */
 bool hpx_route_guards(const struct hpx_route *route, struct hpx_span method);
+/* Whether the key may stand in the body, so that it is known only when the body is there. */
+bool hpx_route_key_in_body(const struct hpx_route *route);
 
 bool hpx_network_parse(struct hpx_span text, struct hpx_network *ret_network);
 /* `peer` as hpx_transport_peer gives it; "unix" is always trusted. */

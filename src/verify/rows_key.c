@@ -12,16 +12,29 @@ static bool is_ietf(struct hpx_check *check)
 	return hpx_verify_dialect(check->run) == HPX_DIALECT_IETF;
 }
 
-static bool is_stripe(struct hpx_check *check)
+static bool is_bare(struct hpx_check *check)
 {
-	return hpx_verify_dialect(check->run) == HPX_DIALECT_STRIPE;
+	enum hpx_dialect dialect = hpx_verify_dialect(check->run);
+
+	/* Bare bytes, as Stripe has them. */
+	return dialect != HPX_DIALECT_AUTO && !hpx_dialects[dialect].strings;
+}
+
+/* A new operation. NULL, and the verdict is given, where the key is no header: its lines
+ * cannot be changed. */
+static struct hpx_verify_op *new_operation(struct hpx_check *check)
+{
+	if (hpx_dialects[hpx_verify_spec_of(check->run)->dialect].key_header != NULL)
+		return hpx_check_op_new(check, HPX_REQUEST_main);
+	hpx_check_not_applicable(check, "this dialect has the key in the body");
+	return NULL;
 }
 
 /* A new operation, sent with these key lines. NULL: the verdict is given. */
 static const struct hpx_verify_exchange *send_with(struct hpx_check *check, const struct hpx_span *values,
 						   size_t count, struct hpx_verify_op **ret_intent)
 {
-	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
+	struct hpx_verify_op *op = new_operation(check);
 
 	*ret_intent = op;
 	if (op == NULL)
@@ -37,16 +50,16 @@ void hpx_row_key_missing(struct hpx_check *check)
 	 * server's choice, and both are right. */
 	enum hpx_dialect asked = hpx_verify_spec_of(check->run)->dialect;
 	hpx_check_expect(check, "%s",
-			 asked == HPX_DIALECT_IETF   ? "400, and no effect" :
-			 asked == HPX_DIALECT_STRIPE ? "it is executed" :
-						       "400 and no effect, or it is executed");
+			 !hpx_dialects[asked].executes_missing ? "400, and no effect" :
+			 !hpx_dialects[asked].refuses_missing  ? "it is executed" :
+								 "400 and no effect, or it is executed");
 	const struct hpx_verify_exchange *answer =
 		send_with(check, HPX_RAW_KEY(HPX_SPAN("")), 0, &op);
 	if (answer == NULL)
 		return;
 	bool done = hpx_check_is_2xx(answer);
-	bool right = (done && asked != HPX_DIALECT_IETF) ||
-		     (answer->status == 400 && asked != HPX_DIALECT_STRIPE);
+	bool right = (done && hpx_dialects[asked].executes_missing) ||
+		     (answer->status == 400 && hpx_dialects[asked].refuses_missing);
 	if (!right)
 		hpx_check_broken(check, "without a key (#%u): %s; %s", answer->number,
 				 hpx_check_describe(check, answer),
@@ -64,10 +77,10 @@ static bool tell_opaque(struct hpx_check *check, bool *ret_opaque)
 	enum hpx_dialect asked = hpx_verify_spec_of(check->run)->dialect;
 	char quoted[HPX_VERIFY_KEY_SIZE + 2];
 
-	*ret_opaque = is_stripe(check);
+	*ret_opaque = is_bare(check);
 	if (asked != HPX_DIALECT_AUTO || *ret_opaque)
 		return true;
-	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
+	struct hpx_verify_op *op = new_operation(check);
 	const struct hpx_verify_exchange *bare = op != NULL ? hpx_check_execute(check, op) : NULL;
 	if (bare == NULL)
 		return false;
@@ -125,7 +138,7 @@ void hpx_row_key_too_long(struct hpx_check *check)
 	struct hpx_span value = hpx_span(key, sizeof(key));
 
 	hpx_check_expect(check, "keys of 300 bytes that differ in the last one are refused (4xx, no effect) or told apart");
-	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
+	struct hpx_verify_op *op = new_operation(check);
 	if (op == NULL)
 		return;
 	/* One body for both: only the key tells them apart. */
@@ -153,7 +166,7 @@ void hpx_row_key_too_long(struct hpx_check *check)
 
 void hpx_row_key_repeated(struct hpx_check *check)
 {
-	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
+	struct hpx_verify_op *op = new_operation(check);
 	const char *quote =
 		hpx_verify_spec_of(check->run)->dialect == HPX_DIALECT_IETF ? "\"" : "";
 	char keys[2][HPX_VERIFY_KEY_SIZE + 2];
@@ -221,7 +234,7 @@ void hpx_row_key_malformed(struct hpx_check *check)
  * counted by the key. */
 static struct hpx_verify_op *under_new_key(struct hpx_check *check, const struct hpx_verify_op *op)
 {
-	const struct hpx_verify_op *keyed = hpx_check_op_new(check, HPX_REQUEST_main);
+	const struct hpx_verify_op *keyed = new_operation(check);
 	struct hpx_verify_op *copy = hpx_arena_alloc(hpx_verify_arena(check->run), sizeof(*copy));
 
 	if (keyed == NULL)
@@ -268,7 +281,7 @@ static void check_refused_anew(struct hpx_check *check, const struct hpx_verify_
 void hpx_row_new_key(struct hpx_check *check)
 {
 	hpx_check_expect(check, "the same body under another key is executed: 2xx, and a second effect");
-	struct hpx_verify_op *op = hpx_check_op_new(check, HPX_REQUEST_main);
+	struct hpx_verify_op *op = new_operation(check);
 	struct hpx_verify_op *anew = op != NULL ? under_new_key(check, op) : NULL;
 	const struct hpx_verify_exchange *first = anew != NULL ? hpx_check_execute(check, op) : NULL;
 	if (first == NULL)

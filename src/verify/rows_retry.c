@@ -240,12 +240,12 @@ void hpx_row_client_error(struct hpx_check *check)
 
 void hpx_row_server_error(struct hpx_check *check)
 {
-	bool stripe = hpx_verify_dialect(check->run) == HPX_DIALECT_STRIPE;
+	bool stores = hpx_dialects[hpx_verify_dialect(check->run)].stores_errors;
 	struct hpx_verify_op *op;
 	const struct hpx_verify_exchange *again = NULL;
 
 	hpx_check_expect(check, "%sone effect after three retries",
-			 stripe ? "the same server error again, and " : "");
+			 stores ? "the same server error again, and " : "");
 	if (!hpx_verify_counts_effects(check->run)) {
 		hpx_check_not_applicable(check, "without counting effects nothing can be seen");
 		return;
@@ -258,7 +258,7 @@ void hpx_row_server_error(struct hpx_check *check)
 		again = hpx_check_send(check, &(struct hpx_verify_variant){ .op = op });
 		if (again == NULL)
 			return;
-		if (!stripe || first->status != 500 || hpx_check_same(check, first, again, "the retry"))
+		if (!stores || first->status != 500 || hpx_check_same(check, first, again, "the retry"))
 			continue;
 		if (!hpx_check_effects_exceed(check, op, 1))
 			hpx_check_blame(check, HPX_GUARANTEE_REPLAY,
@@ -297,7 +297,7 @@ void hpx_row_outage(struct hpx_check *check)
 	struct hpx_verify_op *op;
 
 	hpx_check_expect(check, "after the outage a retry is executed: 2xx, one effect");
-	if (hpx_verify_dialect(check->run) == HPX_DIALECT_STRIPE) {
+	if (hpx_dialects[hpx_verify_dialect(check->run)].stores_errors) {
 		hpx_check_not_applicable(check, "this dialect stores server errors");
 		return;
 	}

@@ -132,6 +132,14 @@ static void need(struct hpx_spec_context *context, const char *path, const char 
 		remark(context, HPX_CONFIG_MISTAKE, path, problem);
 }
 
+static bool has_text(struct hpx_span text, struct hpx_span part)
+{
+	for (size_t i = 0; i + part.len <= text.len; i++)
+		if (hpx_span_starts(hpx_span_skip(text, i), part))
+			return true;
+	return false;
+}
+
 static void check_rules(struct hpx_spec_context *context)
 {
 	const struct hpx_verify_spec *spec = &context->spec;
@@ -151,6 +159,11 @@ static void check_rules(struct hpx_spec_context *context)
 		remark(context, HPX_CONFIG_WARNING, "insecure",
 		       "certificates are not checked: anybody on the way can read the "
 		       "credentials that are sent");
+	if (hpx_dialects[spec->dialect].key_header == NULL &&
+	    !has_text(spec->requests[HPX_REQUEST_main].body, HPX_SPAN("{{key}}")))
+		remark(context, HPX_CONFIG_MISTAKE, "dialect",
+		       "has the key in the body, and the body has no {{key}}: write "
+		       "\"idempotency_key\": \"{{key}}\"");
 	if (spec->other_body.len > 0 &&
 	    hpx_span_eq(spec->other_body, spec->requests[HPX_REQUEST_main].body))
 		remark(context, HPX_CONFIG_MISTAKE, "other_body",
@@ -425,6 +438,16 @@ static struct hpx_span text_of(const struct hpx_spec_context *context,
 	return index > 0 ? context->tree.nodes[index].text : hpx_span(NULL, 0);
 }
 
+/* Where the key is in the body, no header is the key's, and the usual name is as good. */
+static struct hpx_span header_of_dialect(struct hpx_span name)
+{
+	for (size_t i = 0; i < HPX_DIALECT_COUNT; i++)
+		if (hpx_span_eq(name, hpx_span_of(hpx_dialects[i].name)) &&
+		    hpx_dialects[i].key_header != NULL)
+			return hpx_span_of(hpx_dialects[i].key_header);
+	return hpx_span_of(hpx_dialects[HPX_DIALECT_AUTO].key_header);
+}
+
 /* Paths are compared with the URL, and header lines with the key's header: both are
  * looked at before anything else. Whether they are right is said in their turn. */
 static void look_ahead(struct hpx_spec_context *context, const struct hpx_verify_flags *flags)
@@ -436,6 +459,8 @@ static void look_ahead(struct hpx_spec_context *context, const struct hpx_verify
 						&reason) == HPX_OK;
 	if (hpx_is_token(key_header))
 		context->spec.key_header = key_header;
+	else if (key_header.ptr == NULL)
+		context->spec.key_header = header_of_dialect(text_of(context, flags, "dialect"));
 }
 
 static void init_spec(struct hpx_verify_spec *spec)
@@ -458,7 +483,7 @@ static enum hpx_status read_all(struct hpx_spec_context *context, struct hpx_spa
 		hpx_yaml_read(text, context->scratch, context->report, &context->tree);
 
 	if (status == HPX_OK)
-		status = hpx_option_put_defaults(&parser, false, sinks);
+		status = hpx_option_put_defaults(&parser, HPX_PROFILE_IETF, sinks);
 	if (status != HPX_OK)
 		return status;
 	look_ahead(context, flags);

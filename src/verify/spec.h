@@ -15,7 +15,24 @@
 
 enum hpx_dialect { HPX_DIALECT_AUTO,
 		   HPX_DIALECT_IETF,
-		   HPX_DIALECT_STRIPE };
+		   HPX_DIALECT_STRIPE,
+		   HPX_DIALECT_PAYPAL,
+		   HPX_DIALECT_SQUARE,
+		   HPX_DIALECT_COUNT };
+
+/* What a dialect promises. `auto` takes either where two are possible. */
+struct hpx_dialect_traits {
+	const char *name;
+	const char *key_header; /* NULL: the key is in the body, as {{key}} */
+	bool strings;           /* keys are Strings of RFC 9651 */
+	bool refuses_missing;   /* a request without a key may be refused */
+	bool executes_missing;  /* or executed */
+	bool mismatch_422;      /* another request under the key */
+	bool mismatch_400;
+	bool stores_errors; /* a 500 is the answer for every retry */
+	bool marks_replays; /* Idempotent-Replayed is promised */
+};
+extern const struct hpx_dialect_traits hpx_dialects[HPX_DIALECT_COUNT];
 
 /* The named requests of a description, besides the main one. */
 #define HPX_VERIFY_REQUEST_LIST(X) \

@@ -397,9 +397,24 @@ static enum hpx_status read_rows(const struct hpx_option *option, const struct h
 #define SECOND 1000u
 #define HOUR (3600 * SECOND)
 
+const struct hpx_dialect_traits hpx_dialects[HPX_DIALECT_COUNT] = {
+	[HPX_DIALECT_AUTO] = { "auto", "Idempotency-Key", .refuses_missing = true,
+			       .executes_missing = true, .mismatch_422 = true, .mismatch_400 = true },
+	[HPX_DIALECT_IETF] = { "ietf", "Idempotency-Key", .strings = true, .refuses_missing = true,
+			       .mismatch_422 = true },
+	[HPX_DIALECT_STRIPE] = { "stripe", "Idempotency-Key", .executes_missing = true,
+				 .mismatch_400 = true, .stores_errors = true, .marks_replays = true },
+	[HPX_DIALECT_PAYPAL] = { "paypal", "PayPal-Request-Id", .refuses_missing = true,
+				 .executes_missing = true, .mismatch_422 = true },
+	[HPX_DIALECT_SQUARE] = { "square", NULL, .refuses_missing = true, .executes_missing = true,
+				 .mismatch_400 = true },
+};
+
 static const char *const dialects[] = { [HPX_DIALECT_AUTO] = "auto",
 					[HPX_DIALECT_IETF] = "ietf",
 					[HPX_DIALECT_STRIPE] = "stripe",
+					[HPX_DIALECT_PAYPAL] = "paypal",
+					[HPX_DIALECT_SQUARE] = "square",
 					NULL };
 
 static const char line_example[] = "[\"Name: value\"]";
@@ -409,7 +424,8 @@ static const struct hpx_option rows[] = {
 	{ "url", READ_BY(read_url), .place = HPX_PLACE_SPEC, FLAG(NULL, "URL"),
 	  .text = "The URL that is verified; no other host is asked." },
 	{ "key_header", HPX_OPTION_TOKEN, AT(key_header), FLAG("key-header", "NAME"),
-	  .default_value = "Idempotency-Key", .text = "The name of the key's header (Idempotency-Key)." },
+	  .default_value = "Idempotency-Key",
+	  .text = "The name of the key's header (Idempotency-Key, or the dialect's)." },
 	{ "method", READ_BY(read_method), MAIN(method), FLAG("X,request", "METHOD"),
 	  .default_value = "POST", .text = "The method (POST)." },
 	{ "headers", LIST_BY(read_lines), MAIN(headers), FLAG("H,header", "LINE..."),
@@ -432,7 +448,7 @@ static const struct hpx_option rows[] = {
 	  FLAG("second-tenant", "LINE..."), .example = line_example,
 	  .text = "A header line of another tenant, in place of the first one's." },
 	{ "dialect", HPX_OPTION_CHOICE, AT(dialect), FLAG("dialect", "NAME"), .choices = dialects,
-	  .default_value = "auto", .text = "auto, ietf or stripe; auto finds out (auto)." },
+	  .default_value = "auto", .text = "auto, ietf, stripe, paypal or square; auto finds out which of the first two (auto)." },
 	{ "skip", LIST_BY(read_rows), AT(skip), COUNTED_BY(skip_count), FLAG("skip", "ROW..."),
 	  .example = "[retry, expiry]", .text = "Leaves this row out." },
 	{ "only", LIST_BY(read_rows), AT(only), COUNTED_BY(only_count), FLAG("only", "ROW..."),

@@ -20,11 +20,8 @@ void hpx_report_url(const struct hpx_verify_spec *spec, char out[HPX_REPORT_URL_
 
 const char *hpx_report_dialect(enum hpx_dialect dialect)
 {
-	static const char *const names[] = { [HPX_DIALECT_AUTO] = "auto",
-					     [HPX_DIALECT_IETF] = "ietf",
-					     [HPX_DIALECT_STRIPE] = "stripe" };
-	HPX_ASSERT(dialect <= HPX_DIALECT_STRIPE);
-	return names[dialect];
+	HPX_ASSERT(dialect < HPX_DIALECT_COUNT);
+	return hpx_dialects[dialect].name;
 }
 
 const char *hpx_report_verdict(enum hpx_row_verdict verdict)

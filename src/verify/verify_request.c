@@ -18,7 +18,7 @@
 static struct hpx_span key_line(const struct hpx_verify_spec *spec, const char *key,
 				char out[HPX_VERIFY_KEY_SIZE + 2])
 {
-	const char *quote = spec->dialect == HPX_DIALECT_IETF ? "\"" : "";
+	const char *quote = hpx_dialects[spec->dialect].strings ? "\"" : "";
 
 	snprintf(out, HPX_VERIFY_KEY_SIZE + 2, "%s%s%s", quote, key, quote);
 	return hpx_span_of(out);
@@ -58,6 +58,9 @@ static enum hpx_status write_keys(const struct hpx_verify_spec *spec,
 	int used = 0;
 
 	shown[0] = '\0';
+	/* {{key}} in the body has it already. */
+	if (hpx_dialects[spec->dialect].key_header == NULL)
+		count = 0;
 	for (size_t i = 0; i < count && status == HPX_OK; i++) {
 		status = write_raw(head, spec->key_header, values[i]);
 		if (used < HPX_VERIFY_KEY_SIZE)

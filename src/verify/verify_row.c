@@ -36,7 +36,7 @@ const struct hpx_row *hpx_row_by_name(struct hpx_span name)
 enum hpx_row_weight hpx_row_weight(const struct hpx_row *row, enum hpx_dialect dialect)
 {
 	/* Stripe promises its marker; the draft knows none. */
-	if (dialect == HPX_DIALECT_STRIPE && row->check == hpx_row_retry_marker)
+	if (hpx_dialects[dialect].marks_replays && row->check == hpx_row_retry_marker)
 		return HPX_ROW_REQUIRED;
 	return row->weight;
 }

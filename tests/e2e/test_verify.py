@@ -10,7 +10,7 @@ from conftest import require_program
 from harness import check
 from harness.flawed.control import Flawed
 from harness.gateway import Gateway
-from harness.verify import described, holds, verify
+from harness.verify import BODY, described, holds, verify
 from harness.wire import connect
 
 
@@ -57,6 +57,27 @@ def test_the_gateway(tmp_path, profile, not_applicable):
                         "--dialect", profile, "--crash-cmd", door.crash_cmd, "--start-cmd", door.start_cmd,
                         "--crashes", "4")
     holds(report, not_applicable=not_applicable)
+
+
+@pytest.mark.parametrize("profile, not_applicable", [
+    ("paypal", set()),
+    ("square", {"key_missing", "key_empty", "key_too_long", "key_repeated", "key_malformed", "new_key",
+                "binary_body"}),
+])
+def test_the_gateway_as_others(tmp_path, profile, not_applicable):
+    """The profiles of PayPal and Square, in the eyes of their dialects: the key in another header,
+    or in the body."""
+    require_program()
+    body = BODY if profile == "paypal" else BODY[:-1] + ', "idempotency_key": "{{key}}"}'
+    config = {"profile": profile, "defaults": {"lease": "2s", "server_error": "retry"},
+              "sweep": {"every": "100ms"}, "routes": [{"match": "POST /fails", "server_error": "replay"}]}
+    with Flawed(tmp_path, "keyless") as api, Door(tmp_path, api.url, config) as door:
+        description = described(door.url, body=body, limits={"settle": "10s", "timeout": "10s"})
+        for request in description["requests"].values():
+            if "body" in request:
+                request["body"] = body
+        report = verify(tmp_path, description, "--dialect", profile)
+    holds(report, not_applicable=not_applicable | {"crash_once", "crash_kept", "crash_settled"})
 
 
 def test_the_gateway_by_another_credential(tmp_path):

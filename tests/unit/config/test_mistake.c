@@ -68,6 +68,24 @@ static void values(void **state)
 		{ GOOD "defaults: {key_refuse: [email, cards]}\n",
 		  "f:3:24: defaults.key_refuse: \"cards\" is not one of email, card; did you mean "
 		  "\"card\"?\n" },
+		{ GOOD "defaults: {key_max: 256}\n",
+		  "f:3:21: defaults.key_max: \"256\" is too large: at most 255\n" },
+		{ GOOD "defaults: {key_from: [{header: Authorization}]}\n",
+		  "f:3:22: defaults.key_from: names a header that can carry no key\n" },
+		{ GOOD "defaults: {key_from: [{body: idempotency_key}]}\n",
+		  "f:3:22: defaults.key_from: names no member of the body: write a JSON pointer, {body: "
+		  "/idempotency_key}\n" },
+		{ GOOD "defaults: {key_from: [{query: a b}]}\n",
+		  "f:3:22: defaults.key_from: names no query parameter\n" },
+		{ GOOD "defaults: {key_from: [{cookie: a}]}\n",
+		  "f:3:22: defaults.key_from: is a list of {header: NAME}, {body: POINTER} and {query: "
+		  "NAME}\n" },
+		{ GOOD "defaults: {key_from: [X-Key]}\n",
+		  "f:3:22: defaults.key_from: is a list of mappings with one member each; write e.g. "
+		  "[{header: PayPal-Request-Id}, {body: /idempotency_key}, {query: request_id}]\n" },
+		{ GOOD "defaults: {key_from: [{header: A, body: /b}]}\n",
+		  "f:3:22: defaults.key_from: is a list of mappings with one member each; write e.g. "
+		  "[{header: PayPal-Request-Id}, {body: /idempotency_key}, {query: request_id}]\n" },
 		{ GOOD "defaults: {key_min: 256}\n",
 		  "f:3:21: defaults.key_min: \"256\" is too large: at most 255\n" },
 		{ GOOD "defaults: {fingerprint: {only: [/a], ignore: [/b]}}\n",
@@ -88,7 +106,7 @@ static void values(void **state)
 		{ GOOD "defaults: {completes: me}\n",
 		  "f:3:23: defaults.completes: \"me\" is not one of upstream, application\n" },
 		{ GOOD "profile: stripy\n",
-		  "f:3:10: profile: \"stripy\" is not one of ietf, stripe; did you mean "
+		  "f:3:10: profile: \"stripy\" is not one of ietf, stripe, paypal, square; did you mean "
 		  "\"stripe\"?\n" },
 		/* Addresses; never shown, they may hold a password. */
 		{ GOOD "listen: 127.0.0.1\n", "f:3:9: listen: a port is missing "

@@ -147,8 +147,8 @@ static enum hpx_key_fault judge(const char *text, const struct hpx_key_demand *d
 
 static void demands_on_new_keys_are_judged(void **state)
 {
-	static const struct hpx_key_demand all = { 16, HPX_KEY_EMAIL | HPX_KEY_CARD };
-	static const struct hpx_key_demand none = { 1, 0 };
+	static const struct hpx_key_demand all = { 16, 255, HPX_KEY_EMAIL | HPX_KEY_CARD };
+	static const struct hpx_key_demand none = { 1, 0, 0 };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof(demand_rows) / sizeof(demand_rows[0]); i++) {

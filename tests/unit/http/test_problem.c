@@ -127,16 +127,51 @@ static void stripe_has_its_own_shape(void **state)
 	}
 }
 
+/* Every code in the shapes of the two, with the advice of a problem beside it. */
+static void paypal_and_square_have_their_words(void **state)
+{
+	(void)state;
+	for (int code = 0; code < HPX_PROBLEM_COUNT; code++) {
+		const struct hpx_problem problem = { .code = (enum hpx_problem_code)code };
+		const struct hpx_problem_kind *kind = hpx_problem_kind(problem.code);
+		bool reused = problem.code == HPX_PROBLEM_idempotency_key_reused;
+		struct hpx_buffer out;
+		struct hpx_span type;
+		hpx_buffer_init(&out, 8192);
+		assert_status(hpx_problem_print_as(HPX_SHAPE_PAYPAL, &problem, &out, &type), HPX_OK);
+		assert_span(type, "application/json");
+		json_t *json = parse(&out);
+		assert_non_null(json_object_get(json, "name"));
+		assert_member(json, "retry", kind->retry);
+		if (reused)
+			assert_member(json_array_get(json_object_get(json, "details"), 0), "issue",
+				      "DUPLICATE_REQUEST_ID");
+		json_decref(json);
+		out.len = 0;
+		assert_status(hpx_problem_print_as(HPX_SHAPE_SQUARE, &problem, &out, &type), HPX_OK);
+		json = parse(&out);
+		const json_t *error = json_array_get(json_object_get(json, "errors"), 0);
+		assert_non_null(json_object_get(error, "category"));
+		assert_member(json, "code", kind->code);
+		if (reused)
+			assert_member(error, "code", "IDEMPOTENCY_KEY_REUSED");
+		json_decref(json);
+		hpx_buffer_done(&out);
+	}
+}
+
 static void a_full_buffer_holds_nothing_of_it(void **state)
 {
 	enum hpx_status (*const prints[])(const struct hpx_problem *,
 					  struct hpx_buffer *) = {
 		hpx_problem_print,
 		hpx_problem_print_stripe,
+		hpx_problem_print_paypal,
+		hpx_problem_print_square,
 	};
 
 	(void)state;
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(prints) / sizeof(prints[0]); i++) {
 		struct hpx_buffer out;
 		hpx_buffer_init(&out, 100);
 		assert_status(hpx_buffer_text(&out, "before"), HPX_OK);
@@ -215,6 +250,7 @@ int main(void)
 		cmocka_unit_test(every_code_is_printed_as_its_row_says),
 		cmocka_unit_test(members_of_one_answer_are_escaped),
 		cmocka_unit_test(stripe_has_its_own_shape),
+		cmocka_unit_test(paypal_and_square_have_their_words),
 		cmocka_unit_test(a_full_buffer_holds_nothing_of_it),
 		cmocka_unit_test(pages_are_whole_and_load_nothing),
 		cmocka_unit_test(pages_escape_their_texts),

@@ -205,7 +205,7 @@ static const struct {
 	{ URL "body: x\nother_body: x", "is the same as the body" },
 	{ URL "number: amount", "\"amount\" is no JSON pointer; write \"/amount\"" },
 	{ URL "method: 'a b'", "no method" },
-	{ URL "dialect: ieft", "\"ieft\" is not one of auto, ietf, stripe; did you mean \"ietf\"?" },
+	{ URL "dialect: ieft", "\"ieft\" is not one of auto, ietf, stripe, paypal, square; did you mean \"ietf\"?" },
 	{ URL "skip: [frst]", "did you mean \"first\"?" },
 	{ URL "only: [zzzzzz]", "--list` names them" },
 	{ URL "limits: {concurrency: 0}", "\"0\" is too small: at least 1" },
