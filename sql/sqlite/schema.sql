@@ -50,6 +50,15 @@ CREATE TABLE hapax_filter (
 	crc INTEGER NOT NULL
 ) STRICT;
 
+-- What was found to be damaged in this file, by table; accepted: a person has said
+-- that the rest goes on (`hapax repair`). Until then new keys are refused.
+CREATE TABLE hapax_damage (
+	name TEXT NOT NULL PRIMARY KEY,
+	what TEXT NOT NULL,
+	found INTEGER NOT NULL,
+	accepted INTEGER NOT NULL
+) STRICT;
+
 -- Operations that did not go the plain way: failed, unknown, pending, later attempts
 -- and their answers, recovery points. generation and number name the plain row under
 -- this one, 0 where there is none: whoever removes this row removes that one.

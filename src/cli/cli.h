@@ -23,6 +23,7 @@ struct hpx_command {
 int hpx_cli_serve(int argc, char **argv);
 int hpx_cli_demo(int argc, char **argv);
 int hpx_cli_migrate(int argc, char **argv);
+int hpx_cli_repair(int argc, char **argv);
 int hpx_cli_check(int argc, char **argv);
 int hpx_cli_coverage(int argc, char **argv);
 int hpx_cli_keys(int argc, char **argv);

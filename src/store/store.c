@@ -210,6 +210,20 @@ enum hpx_status hpx_store_migrate(const struct hpx_store_options *options,
 	return row->driver->migrate(options, ret_migration, problem);
 }
 
+enum hpx_status hpx_store_repair(const struct hpx_store_options *options, bool accept,
+				 struct hpx_store_repair *ret_repair, char *problem)
+{
+	const struct driver_row *row = row_of(options->url);
+
+	HPX_ASSERT(ret_repair->tell != NULL);
+	problem[0] = '\0';
+	if (row == NULL)
+		return refuse_url(problem);
+	if (row->driver->repair == NULL)
+		return HPX_UNSUPPORTED;
+	return row->driver->repair(options, accept, ret_repair, problem);
+}
+
 static const struct hpx_store_driver *driver_of(enum hpx_lent_connection kind)
 {
 	size_t i = 0;

@@ -512,6 +512,14 @@ struct hpx_store_migration {
 	char description[PATH_MAX + 16]; /* of the store, for people; no password */
 };
 
+/* What was found to be damaged in a store; `tell` gets a line for people each. */
+struct hpx_store_repair {
+	void (*tell)(void *user, const char *line);
+	void *user;
+	unsigned damaged; /* out: tables */
+	unsigned mended;  /* out: of these, without a loss */
+};
+
 struct hpx_store_driver {
 	/* Opens, migrates (serve) or checks the schema's version, recovers:
 	 * with `serve`, what a dead owner left is lost at once (where there can
@@ -525,6 +533,12 @@ struct hpx_store_driver {
 	 * only one process may serve the store and one does. */
 	enum hpx_status (*migrate)(const struct hpx_store_options *options,
 				   struct hpx_store_migration *ret_migration, char *problem);
+
+	/* NULL where a server looks after its own files. Looks at everything; with `accept`,
+	 * under the server's lock, mends what can be mended and notes that a person accepts
+	 * the rest: new keys are taken again. */
+	enum hpx_status (*repair)(const struct hpx_store_options *options, bool accept,
+				  struct hpx_store_repair *ret_repair, char *problem);
 
 	/* NULL where applications lend no connection. A store on a connection that
 	 * stays the application's: run() takes one op and is part of whatever
@@ -681,6 +695,9 @@ static inline bool hpx_store_can(const struct hpx_store *store, enum hpx_capabil
 /* HPX_UNSUPPORTED where the store has no schema. */
 enum hpx_status hpx_store_migrate(const struct hpx_store_options *options,
 				  struct hpx_store_migration *ret_migration, char *problem);
+/* HPX_UNSUPPORTED where the store is not a file. */
+enum hpx_status hpx_store_repair(const struct hpx_store_options *options, bool accept,
+				 struct hpx_store_repair *ret_repair, char *problem);
 /* For libhapax: hpx_store_driver's borrow and install. */
 enum hpx_status hpx_store_borrow(enum hpx_lent_connection kind, void *connection,
 				 struct hpx_store **ret_store, char *problem);

@@ -28,7 +28,7 @@ SQLITE_ONLY = {
     "the test reads or damages SQLite's file": r"unreadable_is_unknown_everywhere|test_drain_ends|"
                                                r"test_reaped|test_damaged_record|test_somebody_elses_file|"
                                                r"record_of_an_older_recipe",
-    "on PostgreSQL there may be many servers": r"one_server_per_file|migrate_beside_a_server|test_file_mode",
+    "on PostgreSQL there may be many servers": r"one_server_per_file|migrate_beside_a_server|test_repair|test_file_mode",
     "among many, only its lease tells that an owner is dead": r"test_dead_owner|lost_leases_are_counted",
 }
 

@@ -3,6 +3,7 @@
 import getpass
 import json
 import os
+import sqlite3
 import subprocess
 
 import pytest
@@ -339,6 +340,36 @@ def test_migrate(tmp_path):
     (tmp_path / "x.db").write_text("not a database, and nobody's to overwrite")
     foreign = migrate()
     assert foreign.returncode == FAILED and b"not a hapax store" in foreign.stderr, foreign
+
+
+def test_repair(gateway, cli):
+    """repair finds nothing in a whole file, beside the server; it accepts only without one;
+    and a key that an index has lost is not executed again, neither before nor after."""
+    key = new_key()
+    first = gateway.post(key=key)
+    looked = cli.run("repair", "--store", cli.url)
+    assert (looked.returncode, looked.stdout) == (OK, b"no damage was found\n")
+    assert cli.run("repair", "--store", cli.url, "--accept").returncode == FAILED
+    gateway.stop()
+    path = gateway.folder / "hapax.db"
+    with sqlite3.connect(path) as store:
+        root = store.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'hapax_id_1'").fetchone()[0]
+    with open(path, "r+b") as file:
+        file.seek(root * 4096 - 8)
+        byte = file.read(1)[0]
+        file.seek(root * 4096 - 8)
+        file.write(bytes([byte ^ 1]))
+    gateway.start()
+    assert gateway.post(key=key).status == 503
+    assert gateway.post().status == 503, "a new key may be a lost one"
+    told = cli.run("repair", "--store", cli.url)
+    assert told.returncode == FAILED and b"missing in the index" in told.stdout, told
+    gateway.stop()
+    mended = cli.run("repair", "--store", cli.url, "--accept")
+    assert mended.returncode == OK and b"made anew" in mended.stdout, mended
+    gateway.start()
+    check.same_answer(first, gateway.post(key=key))
+    assert gateway.post().status == 200
 
 
 def test_migrate_beside_a_server(gateway, cli):

@@ -230,7 +230,7 @@ def documented_flags(command):
     return set(re.findall(r"`(--[a-z-]+)", section(read("reference/cli.md"), f"hapax {command}")))
 
 
-@pytest.mark.parametrize("command", ["serve", "check", "coverage", "demo", "migrate", "reconcile", "work",
+@pytest.mark.parametrize("command", ["serve", "check", "coverage", "demo", "migrate", "reconcile", "repair", "work",
                                      "call", "verify", "version"])
 def test_every_flag_is_documented(command):
     """--steps is hidden outside of a steps build and documented all the same."""

@@ -385,6 +385,147 @@ static void one_of_two_processes_wins_while_generations_come(void **state)
 	expect_answered(f, 0, RACE_KEYS);
 }
 
+/* ---- damage ---- */
+
+/* Changes a bit of the key that was inserted first, in the index of a generation: the
+ * file is stopped, and its pages are whole to SQLite. */
+static void flip_first_key(struct fixture *f, int generation)
+{
+	char sql[128];
+	unsigned char byte;
+	FILE *file;
+
+	snprintf(sql, sizeof(sql), "SELECT rootpage FROM sqlite_schema WHERE name = 'hapax_id_%d'", generation);
+	long at = ask_file(f, sql) * 4096 - 8;
+	file = fopen(f->path, "r+b");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, at, SEEK_SET), 0);
+	assert_int_equal(fread(&byte, 1, 1, file), 1);
+	byte ^= 0x10;
+	assert_int_equal(fseek(file, at, SEEK_SET), 0);
+	assert_int_equal(fwrite(&byte, 1, 1, file), 1);
+	fclose(file);
+}
+
+static void count_line(void *user, const char *line)
+{
+	unsigned *lines = user;
+
+	print_message("%s\n", line);
+	++*lines;
+}
+
+static struct hpx_store_repair repair(struct fixture *f, bool accept)
+{
+	struct hpx_store_options options = { .url = hpx_span_of(f->url) };
+	unsigned lines = 0;
+	struct hpx_store_repair result = { .tell = count_line, .user = &lines };
+	char problem[HPX_STORE_PROBLEM_SIZE] = "";
+	enum hpx_status status = hpx_store_repair(&options, accept, &result, problem);
+
+	if (status != HPX_OK)
+		fail_msg("%s: %s", hpx_status_name(status), problem);
+	assert_int_equal(lines, result.damaged);
+	return result;
+}
+
+/* The keeper looks at everything; what it says last. */
+static enum hpx_status look_at_all(struct fixture *f)
+{
+	char problem[HPX_STORE_PROBLEM_SIZE] = "";
+	enum hpx_status status = HPX_OK;
+
+	for (int i = 0; i < 40 && status == HPX_OK; i++) {
+		driver_of(f)->check_at_ms = 1;
+		status = hpx_store_maintain(f->store, problem);
+	}
+	return status;
+}
+
+/* The key whose place in the index is lost is not taken for a new one. */
+static void a_damaged_index_refuses_new_keys_until_it_is_repaired(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int closed = 0; closed < 2; closed++) {
+		fixture_afresh(f);
+		small(f);
+		fill(f, 0, closed ? SIZE + 1 : 3);
+		assert_status(look_at_all(f), HPX_OK);
+		fixture_close(f);
+		flip_first_key(f, 1);
+		fixture_open(f);
+		/* Of a closed generation the keeper finds it. */
+		if (closed)
+			assert_status(look_at_all(f), HPX_CORRUPT);
+		assert_string_equal(reserve(f, 0, BODY, B), "UNAVAILABLE");
+		assert_string_equal(reserve(f, 50, BODY, B), "UNAVAILABLE");
+		expect_answered(f, 1, 3);
+		/* It is not forgotten by a start. */
+		fixture_reopen(f);
+		assert_true(f->store->warning[0] != '\0');
+		assert_string_equal(reserve(f, 50, BODY, B), "UNAVAILABLE");
+		assert_int_equal(repair(f, false).damaged, 1);
+		fixture_close(f);
+		assert_int_equal(repair(f, true).mended, 1);
+		assert_int_equal(repair(f, false).damaged, 0);
+		fixture_open(f);
+		expect_answered(f, 0, 3);
+		fill(f, 50, 51);
+	}
+}
+
+/* A bit of any byte of the rows' pages: the operation is unknown, answered right, or
+ * refused; never executed again, and never answered wrongly. */
+static void whichever_bit_of_a_row_is_flipped(void **state)
+{
+	static const char *const tables[] = { "hapax_operation_1", "hapax_answer_1" };
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < 2 * 160; i++) {
+		char sql[128];
+		unsigned char byte;
+		struct hpx_store_options options = fixture_options(f);
+		fixture_afresh(f);
+		fill(f, 0, 2);
+		fixture_close(f);
+		snprintf(sql, sizeof(sql), "SELECT rootpage FROM sqlite_schema WHERE name = '%s'", tables[i % 2]);
+		long at = ask_file(f, sql) * 4096 - 1 - (long)(i / 2) * 3;
+		FILE *file = fopen(f->path, "r+b");
+		assert_non_null(file);
+		assert_int_equal(fseek(file, at, SEEK_SET), 0);
+		assert_int_equal(fread(&byte, 1, 1, file), 1);
+		byte ^= (unsigned char)(1 << i % 8);
+		assert_int_equal(fseek(file, at, SEEK_SET), 0);
+		assert_int_equal(fwrite(&byte, 1, 1, file), 1);
+		fclose(file);
+		options.create = false;
+		if (hpx_store_open(&options, &f->store, NULL) == HPX_OK) {
+			assert_status(hpx_store_reader_open(f->store, &f->reader), HPX_OK);
+			for (unsigned key = 0; key < 2; key++) {
+				struct hpx_ask ask = ask_of(f->store, key, BODY, B);
+				struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, B), *ops = &op;
+				op.reserve.ask = &ask;
+				if (hpx_store_run(f->store, &ops, 1, NULL) != HPX_OK)
+					break;
+				bool right = op.status != HPX_OK || op.decision.kind == HPX_DECISION_UNKNOWN ||
+					     (op.decision.kind == HPX_DECISION_REPLAY && op.reserve.replay != NULL &&
+					      hpx_span_eq(op.reserve.replay->body, HPX_SPAN("first")));
+				hpx_answer_free(op.reserve.replay);
+				if (!right)
+					fail_msg("byte %ld of %s, key %u: %s", at, tables[i % 2], key,
+						 hpx_decision_name(op.decision.kind));
+			}
+			fixture_close(f);
+		}
+		fixture_folder_remove(f->folder);
+		fixture_folder(f->folder, sizeof(f->folder));
+		snprintf(f->path, sizeof(f->path), "%s/hapax.db", f->folder);
+		snprintf(f->url, sizeof(f->url), "sqlite:%s", f->path);
+		fixture_open(f);
+	}
+}
+
 /* ---- the disk fails ---- */
 
 static bool has_failed(enum hpx_status status)
@@ -530,6 +671,8 @@ int main(void)
 		ON_SQLITE(a_generation_goes_when_all_of_it_has_expired),
 		ON_SQLITE(a_held_clock_reaps_no_generation),
 		ON_SQLITE(one_of_two_processes_wins_while_generations_come),
+		ON_SQLITE(a_damaged_index_refuses_new_keys_until_it_is_repaired),
+		ON_SQLITE(whichever_bit_of_a_row_is_flipped),
 		ON_SQLITE(whichever_call_of_the_disk_fails),
 		ON_SQLITE(whichever_call_is_the_last_of_a_process),
 	};

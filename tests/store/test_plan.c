@@ -453,6 +453,8 @@ static const struct {
 	X(REAP_EVENTS, "the oldest few, by their row numbers") \
 	X(CLOCK, "there is one row") \
 	X(LIST_VERSION, "there is one row") \
+	X(DAMAGED, "there is a row for each table that is damaged") \
+	X(ACCEPT_DAMAGE, "there is a row for each table that is damaged") \
 	X(VIEW, "the schema, when generations have come or gone") \
 	X(BUMP_LIST, "there is one row") \
 	X(GENERATIONS, "there are a few hundred rows at most, and the list is read when it has changed") \

@@ -87,6 +87,12 @@ static enum hpx_status run_found(struct hpx_sqlite_store *s, const struct hpx_sq
 	note_end(s, row, op);
 	if (op->status != HPX_OK)
 		return HPX_OK;
+	/* A new key may be one whose row is lost. */
+	if (change.write == HPX_WRITE_INSERT && atomic_load(&s->damaged)) {
+		op->status = HPX_UNAVAILABLE;
+		op->decision = (struct hpx_decision){ .kind = HPX_DECISION_COUNT };
+		return HPX_OK;
+	}
 	if (op->verb == HPX_VERB_RESERVE && op->decision.kind == HPX_DECISION_REPLAY) {
 		op->reserve.replay = *answer;
 		*answer = NULL;
@@ -173,6 +179,8 @@ static enum hpx_status run_ops(struct hpx_sqlite_store *s, struct hpx_store_op *
 		status = hpx_sqlite_generations_refresh(&s->writer);
 	if (status == HPX_OK)
 		status = hpx_sqlite_filters_sync(s);
+	if (status == HPX_OK)
+		status = hpx_sqlite_damage_sync(s);
 	for (size_t i = 0; i < count && status == HPX_OK; i++)
 		status = run_op(s, ops[i]);
 	if (status == HPX_OK && sqlite3_total_changes64(s->writer.handle) != changes)

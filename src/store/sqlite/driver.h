@@ -44,10 +44,11 @@ struct hpx_sqlite_leases {
 /* filter.c: which ids each generation may have. */
 struct hpx_sqlite_filter {
 	int64_t generation;
-	struct hpx_id_filter *stored; /* of all ids of a closed one; NULL: not made yet */
-	struct hpx_id_filter *hint;   /* of one without it: what this process knows of */
-	int64_t read_to;              /* the hint has the rows up to this number */
-	bool whole;                   /* all that were there before this process, too */
+	/* Of all ids of a closed one; NULL: not made yet. Set once. */
+	struct hpx_id_filter *_Atomic stored;
+	struct hpx_id_filter *hint; /* of one without it: what this process knows of */
+	int64_t read_to;            /* the hint has the rows up to this number */
+	bool whole;                 /* all that were there before this process, too */
 };
 struct hpx_sqlite_filters {
 	pthread_rwlock_t lock; /* for the list; the keeper and the writer change it */
@@ -97,7 +98,13 @@ struct hpx_sqlite_store {
 	struct hpx_sqlite_filters filters; /* of a server */
 	struct hpx_sqlite_making making;
 	struct hpx_sqlite_leases leases; /* of a server */
-	int64_t view_version;            /* of the list that the view was made for; the keeper's */
+	_Atomic bool damaged;            /* and nobody has accepted it: no new keys */
+	_Atomic bool damage_seen;        /* by this process */
+	int64_t damage_version;          /* of the list when that was read */
+	int64_t checked_tables;          /* damage.c: how far the keeper has looked, */
+	int64_t checked_generation;      /* and when it looks again */
+	int64_t check_at_ms;
+	int64_t view_version; /* of the list that the view was made for; the keeper's */
 };
 
 static inline struct hpx_sqlite_store *hpx_sqlite_of(struct hpx_store *store)
@@ -119,7 +126,7 @@ uint64_t hpx_sqlite_file_free_bytes(const char *path);
 uint64_t hpx_sqlite_file_bytes(const char *path);
 uint64_t hpx_sqlite_file_log_bytes(const char *path);
 
-/* removal_counter.c: the count of removals. */
+/* database_file.c: the count of removals. */
 void hpx_sqlite_removal_counter_map(struct hpx_sqlite_store *s);
 void hpx_sqlite_removal_counter_unmap(struct hpx_sqlite_store *s);
 void hpx_sqlite_removal_counter_add(struct hpx_sqlite_store *s);
@@ -173,15 +180,26 @@ enum hpx_status hpx_sqlite_filters_sync(struct hpx_sqlite_store *s);
 /* A reservation of this process. */
 void hpx_sqlite_filter_add(struct hpx_sqlite_store *s, int64_t generation,
 			   const struct hpx_operation_id *id);
-/* False: that generation, as the caller's connection sees it, has no such row. */
-bool hpx_sqlite_filter_may_have(struct hpx_sqlite_store *s, const struct hpx_sqlite_generation *g,
-				const struct hpx_operation_id *id);
+/* False: that generation, as the caller's connection sees it, has no such row. `*at`: 0
+ * at first; whoever asks for one generation after the other keeps it between them. */
+bool hpx_sqlite_filter_may_have(struct hpx_sqlite_store *s, const struct hpx_sqlite_db *db,
+				const struct hpx_sqlite_generation *g,
+				const struct hpx_operation_id *id, size_t *at);
 /* False: a look would hardly find anything. A hint: it decides nothing. */
 bool hpx_sqlite_filter_hint(struct hpx_sqlite_store *s, const struct hpx_operation_id *id);
 /* For maintain(): makes and stores what is missing, a bounded part at a time. */
 enum hpx_status hpx_sqlite_filters_make(struct hpx_sqlite_store *s);
 
-/* view.c: for maintain(). */
+/* damage.c: for maintain(), one table at a time: HPX_CORRUPT where damage was found.
+ * After a refresh of the writer's list: whether there is any that nobody has accepted.
+ * And all tables, for hapax repair. */
+enum hpx_status hpx_sqlite_damage_look(struct hpx_sqlite_store *s, char *problem);
+enum hpx_status hpx_sqlite_damage_start(struct hpx_sqlite_store *s);
+enum hpx_status hpx_sqlite_damage_sync(struct hpx_sqlite_store *s);
+enum hpx_status hpx_sqlite_repair_store(struct hpx_sqlite_store *s, bool accept,
+					struct hpx_store_repair *result);
+
+/* keeper.c: for maintain(). */
 enum hpx_status hpx_sqlite_view_make(struct hpx_sqlite_store *s);
 
 /* wal_coalescing.c: the log's frames of one commit in few large writes. Begin and end
@@ -206,7 +224,7 @@ int hpx_sqlite_busy_ms(const struct hpx_sqlite_store *s);
 void hpx_sqlite_explain(struct hpx_sqlite_db *db, const char *path, const char *what,
 			char *problem);
 
-/* schema.c: whose file it is, and of which version. Checking changes nothing,
+/* connection.c: whose file it is, and of which version. Checking changes nothing,
  * whosever file it turns out to be. */
 struct hpx_sqlite_schema {
 	unsigned from;
@@ -232,11 +250,19 @@ enum hpx_status hpx_sqlite_generation_make(struct hpx_sqlite_db *db, int64_t num
 enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, enum hpx_sqlite_migrate may,
 				       struct hpx_sqlite_schema *ret_schema, char *problem);
 
-/* crc.c: checks of rows. Numbers count as eight bytes, little end first; texts and
+/* row.c: checks of rows. Numbers count as eight bytes, little end first; texts and
  * BLOBs with their length. */
 struct hpx_sqlite_crc {
 	unsigned long value;
+	size_t len; /* of what is collected */
+	unsigned char bytes[512];
 };
+static inline void hpx_sqlite_crc_init(struct hpx_sqlite_crc *crc)
+{
+	crc->value = 0;
+	crc->len = 0;
+}
+uint32_t hpx_sqlite_crc_end(struct hpx_sqlite_crc *crc);
 void hpx_sqlite_crc_int(struct hpx_sqlite_crc *crc, int64_t value);
 void hpx_sqlite_crc_fixed(struct hpx_sqlite_crc *crc, const void *bytes, size_t len);
 void hpx_sqlite_crc_span(struct hpx_sqlite_crc *crc, struct hpx_span bytes);
@@ -327,7 +353,7 @@ enum hpx_status hpx_sqlite_event_put(struct hpx_sqlite_db *db, const struct hpx_
  * slow path has to be gone. */
 enum hpx_status hpx_sqlite_fast_path(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
-/* application.c: what an application leaves with its operation, or a route that
+/* outbox.c: what an application leaves with its operation, or a route that
  * delivers later. A job that is there with other content, or is done:
  * op->status is HPX_CONFLICT. */
 enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_store *s, const struct hpx_change *change,
@@ -335,7 +361,7 @@ enum hpx_status hpx_sqlite_job_put(struct hpx_sqlite_store *s, const struct hpx_
 enum hpx_status hpx_sqlite_read_point(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
 				      struct hpx_store_op *op);
 
-/* delivery.c: between columns and jobs. */
+/* outbox_rows.c: between columns and jobs. */
 /* Reads columns HPX_SQL_JOB into a new entry; NULL when out of memory. One that
  * cannot be read counts as unknown. */
 struct hpx_job_entry *hpx_sqlite_delivery_read(struct hpx_sqlite_statement *stmt);
@@ -400,13 +426,8 @@ enum hpx_sqlite_lost {
 enum hpx_status hpx_sqlite_sweep(struct hpx_sqlite_store *s, struct hpx_store_op *op,
 				 enum hpx_sqlite_lost lost);
 enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op *op);
-/* sweep_job.c: lost claims, overdue operations, finished jobs. */
 enum hpx_status hpx_sqlite_sweep_jobs(struct hpx_sqlite_store *s, struct hpx_store_op *op,
 				      enum hpx_sqlite_lost lost);
-enum hpx_status hpx_sqlite_abandon(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
-				   const struct hpx_moment *now, struct hpx_store_op *op);
-enum hpx_status hpx_sqlite_reap_jobs(struct hpx_sqlite_store *s, int64_t wall_ms,
-				     struct hpx_store_op *op);
 /* At start: what the dead left, in transactions of its own. */
 enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost);
 /* Inside a transaction: a reservation by somebody who is not the server counts
@@ -426,7 +447,7 @@ enum hpx_status hpx_sqlite_clock_note(struct hpx_sqlite_store *s);
 /* batch.c: one op about one operation, inside a transaction whose list is fresh. */
 enum hpx_status hpx_sqlite_run_one(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 
-/* batch.c, checkpoint.c, reader.c, list.c, list_job.c: the driver's slots. */
+/* batch.c, keeper.c, reader.c, list.c: the driver's slots. */
 enum hpx_status hpx_sqlite_run(struct hpx_store *store, struct hpx_store_op **ops, size_t count,
 			       char *problem);
 enum hpx_status hpx_sqlite_recover(struct hpx_store *store, char *problem);
@@ -438,7 +459,7 @@ void hpx_sqlite_log_cut(struct hpx_sqlite_store *s);
 /* The last resort where nobody maintains. */
 void hpx_sqlite_wal_bound(struct hpx_sqlite_store *s);
 
-/* invalidation.c: the newest event that a reader has heard of; seq 0: there was none. */
+/* reader.c: the newest event that a reader has heard of; seq 0: there was none. */
 struct hpx_sqlite_last_event {
 	bool begun; /* on this connection */
 	int64_t seq;
@@ -484,7 +505,7 @@ enum hpx_status hpx_sqlite_question(struct hpx_store_reader *reader,
 enum hpx_status hpx_sqlite_removals(struct hpx_store_reader *reader,
 				    struct hpx_removals *ret_removals);
 
-/* borrow.c: the driver's slots for a connection that stays the application's. */
+/* driver.c: the driver's slots for a connection that stays the application's. */
 enum hpx_status hpx_sqlite_borrow(void *connection, struct hpx_store **ret_store, char *problem);
 enum hpx_status hpx_sqlite_install(void *connection, char *problem);
 

@@ -31,10 +31,11 @@ static enum hpx_status check_others(struct hpx_sqlite_store *s, const struct hpx
 	struct hpx_sqlite_db *db = &s->writer;
 	enum hpx_status status = HPX_OK;
 	bool there = false;
+	size_t at = 0;
 
 	for (size_t i = 0; i < db->generation_count && status == HPX_OK && !there; i++) {
 		struct hpx_sqlite_generation *g = &db->generations[i];
-		if (g != open && g->state != HPX_GENERATION_DEAD && hpx_sqlite_filter_may_have(s, g, id))
+		if (g != open && g->state != HPX_GENERATION_DEAD && hpx_sqlite_filter_may_have(s, db, g, id, &at))
 			status = has(db, g, id, &there);
 	}
 	return there || status == HPX_CORRUPT ? HPX_NOT_FOUND : status;
@@ -50,6 +51,8 @@ static enum hpx_status reserve(struct hpx_sqlite_store *s, struct hpx_store_op *
 	int64_t number = 0;
 
 	HPX_ASSERT(op->verb == HPX_VERB_RESERVE);
+	if (atomic_load(&s->damaged))
+		return HPX_NOT_FOUND;
 	hpx_change_make(&none, op, &now, atomic_load(&s->base.space_low), &change);
 	if (op->status != HPX_OK || change.write != HPX_WRITE_INSERT || change.job != NULL ||
 	    change.record.state != HPX_STATE_IN_PROGRESS)

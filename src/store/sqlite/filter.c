@@ -46,19 +46,40 @@ static struct hpx_sqlite_filter *find_item(const struct hpx_sqlite_filters *filt
 
 /* ---- asking ---- */
 
-bool hpx_sqlite_filter_may_have(struct hpx_sqlite_store *s, const struct hpx_sqlite_generation *g,
-				const struct hpx_operation_id *id)
+/* Lists of generations have the same order, newest first: the next is close behind the
+ * last one that was asked for. */
+static const struct hpx_sqlite_filter *find_next(const struct hpx_sqlite_filters *filters,
+						 int64_t generation, size_t *at)
+{
+	for (size_t i = *at; i < filters->count && filters->items[i].generation >= generation; i++)
+		if (filters->items[i].generation == generation) {
+			*at = i + 1;
+			return &filters->items[i];
+		}
+	return NULL;
+}
+
+/* The writer needs no lock: only its thread replaces the list, and a filter that is
+ * stored stays. */
+bool hpx_sqlite_filter_may_have(struct hpx_sqlite_store *s, const struct hpx_sqlite_db *db,
+				const struct hpx_sqlite_generation *g,
+				const struct hpx_operation_id *id, size_t *at)
 {
 	const struct hpx_sqlite_filter *item;
+	const struct hpx_id_filter *stored;
+	bool lock = db != &s->writer;
 	bool may = true;
 
 	if (!s->serve || g->state != HPX_GENERATION_CLOSED)
 		return true;
-	pthread_rwlock_rdlock(&s->filters.lock);
-	item = find_item(&s->filters, g->number);
-	if (item != NULL && item->stored != NULL)
-		may = hpx_id_filter_may_have(item->stored, id->bytes);
-	pthread_rwlock_unlock(&s->filters.lock);
+	if (lock)
+		pthread_rwlock_rdlock(&s->filters.lock);
+	item = find_next(&s->filters, g->number, at);
+	stored = item != NULL ? atomic_load_explicit(&item->stored, memory_order_acquire) : NULL;
+	if (stored != NULL)
+		may = hpx_id_filter_may_have(stored, id->bytes);
+	if (lock)
+		pthread_rwlock_unlock(&s->filters.lock);
 	return may;
 }
 
@@ -100,12 +121,13 @@ void hpx_sqlite_filter_add(struct hpx_sqlite_store *s, int64_t generation,
 static uint32_t crc_of(int64_t generation, struct hpx_span bits)
 {
 	const uint32_t marker = 0x01020304;
-	struct hpx_sqlite_crc crc = { 0 };
+	struct hpx_sqlite_crc crc;
 
+	hpx_sqlite_crc_init(&crc);
 	hpx_sqlite_crc_int(&crc, generation);
 	hpx_sqlite_crc_fixed(&crc, &marker, sizeof(marker));
 	hpx_sqlite_crc_span(&crc, bits);
-	return (uint32_t)crc.value;
+	return hpx_sqlite_crc_end(&crc);
 }
 
 /* Bytes that are no filter are made anew. */
@@ -129,12 +151,14 @@ static enum hpx_status make_item(struct hpx_sqlite_store *s, const struct hpx_sq
 				 struct hpx_sqlite_filter *item)
 {
 	uint64_t expected = (uint64_t)s->generation_operations;
+	struct hpx_id_filter *stored = NULL;
 	enum hpx_status status = HPX_OK;
 
 	*item = (struct hpx_sqlite_filter){ .generation = g->number };
 	if (g->state == HPX_GENERATION_CLOSED)
-		status = read_stored(&s->writer, g->number, &item->stored);
-	if (status != HPX_OK || item->stored != NULL)
+		status = read_stored(&s->writer, g->number, &stored);
+	item->stored = stored;
+	if (status != HPX_OK || stored != NULL)
 		return status;
 	if ((uint64_t)g->operations > expected)
 		expected = (uint64_t)g->operations;

@@ -73,11 +73,12 @@ static uint32_t crc_of(const struct hpx_sqlite_generation *g)
 	const int64_t values[] = { g->number, g->class_ms, g->state, g->marked, g->opened_ms,
 				   g->closed_ms, g->retention_ms, g->operations, g->settled,
 				   g->expires_ms };
-	struct hpx_sqlite_crc crc = { 0 };
+	struct hpx_sqlite_crc crc;
 
+	hpx_sqlite_crc_init(&crc);
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 		hpx_sqlite_crc_int(&crc, values[i]);
-	return (uint32_t)crc.value;
+	return hpx_sqlite_crc_end(&crc);
 }
 
 /* A row that cannot be believed is one of a closed generation that is looked into

@@ -78,13 +78,30 @@ static enum hpx_status reap_aside(struct hpx_sqlite_store *s, struct expired_row
 	return status;
 }
 
+static enum hpx_status abandon(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+			       const struct hpx_moment *now, struct hpx_store_op *op)
+{
+	struct hpx_outbox_change change;
+	struct hpx_sqlite_outbox_rows rows;
+	enum hpx_status status = hpx_sqlite_outbox_rows_of_operation(s, row,
+								     &row->found.record, &rows);
+
+	HPX_ASSERT(op->verb == HPX_VERB_REAP);
+	if (status == HPX_OK && hpx_outbox_abandon(&rows.found, now, &change)) {
+		status = hpx_sqlite_outbox_rows_write(s, &rows, &change, now->wall_ms, op);
+		op->reap.count++;
+	}
+	hpx_sqlite_outbox_rows_free(&rows);
+	return status;
+}
+
 static enum hpx_status reap_overdue(struct hpx_sqlite_store *s, struct expired_rows *rows,
 				    const struct hpx_moment *now, struct hpx_store_op *op)
 {
 	enum hpx_status status = collect(s, HPX_SQL_OVERDUE, now, hpx_record_overdue, rows);
 
 	for (size_t i = 0; i < rows->count && status == HPX_OK; i++)
-		status = hpx_sqlite_abandon(s, &rows->row[i], now, op);
+		status = abandon(s, &rows->row[i], now, op);
 	return status;
 }
 
@@ -319,6 +336,67 @@ static enum hpx_status tend_with_lock(struct hpx_sqlite_store *s, const struct h
 
 /* ---- the rest ---- */
 
+struct finished {
+	int64_t number;
+	struct hpx_operation_id operation;
+};
+
+static enum hpx_status collect_finished(struct hpx_sqlite_store *s, int64_t until_ms,
+					unsigned limit, struct finished *jobs, size_t *ret_count)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_JOBS_FINISHED);
+	size_t count = 0;
+
+	hpx_sqlite_bind_int(&stmt, until_ms);
+	hpx_sqlite_bind_int(&stmt, limit);
+	while (count < limit && hpx_sqlite_next(&stmt)) {
+		jobs[count].number = sqlite3_column_int64(stmt.handle, 0);
+		if (hpx_sqlite_fixed(&stmt, 1, jobs[count].operation.bytes,
+				     sizeof(jobs[count].operation.bytes)))
+			count++;
+	}
+	*ret_count = count;
+	return hpx_sqlite_end(&stmt);
+}
+
+static enum hpx_status remove_finished(struct hpx_sqlite_store *s, const struct finished *job)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_REMOVE_RECONCILE);
+	enum hpx_status status;
+
+	hpx_sqlite_bind_blob(&stmt, job->operation.bytes, sizeof(job->operation.bytes));
+	hpx_sqlite_bind_int(&stmt, job->number);
+	status = hpx_sqlite_finish(&stmt);
+	if (status != HPX_OK)
+		return status;
+	stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_REMOVE_JOB);
+	hpx_sqlite_bind_int(&stmt, job->number);
+	return hpx_sqlite_finish(&stmt);
+}
+
+static enum hpx_status reap_jobs(struct hpx_sqlite_store *s, int64_t wall_ms,
+				 struct hpx_store_op *op)
+{
+	unsigned limit = bounded(op->reap.limit);
+	struct finished *jobs;
+	enum hpx_status status;
+	size_t count = 0;
+
+	HPX_ASSERT(op->verb == HPX_VERB_REAP);
+	if (s->job_retention_ms <= 0 || limit == 0)
+		return HPX_OK;
+	jobs = calloc(limit, sizeof(*jobs));
+	if (jobs == NULL)
+		return HPX_NOMEM;
+	status = collect_finished(s, wall_ms - s->job_retention_ms, limit, jobs, &count);
+	for (size_t i = 0; i < count && status == HPX_OK; i++) {
+		status = remove_finished(s, &jobs[i]);
+		op->reap.count++;
+	}
+	free(jobs);
+	return status;
+}
+
 static enum hpx_status reap_events(struct hpx_sqlite_store *s, int64_t wall_ms)
 {
 	struct hpx_sqlite_statement stmt;
@@ -349,6 +427,6 @@ enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op 
 		status = reap_overdue(s, &rows, &now, op);
 	free(rows.row);
 	if (status == HPX_OK && !now.hold_expiry)
-		status = hpx_sqlite_reap_jobs(s, now.wall_ms, op);
+		status = reap_jobs(s, now.wall_ms, op);
 	return status == HPX_OK && !now.hold_expiry ? reap_events(s, now.wall_ms) : status;
 }

@@ -5,7 +5,56 @@
  * The look-up, the same for every writer and reader: the aside row first, which rules;
  * then the generations, newest first, each by its filter where it is closed and has
  * one, and by its index. An id is in one generation only. */
+#include <zlib.h>
+
 #include "store/sqlite/driver.h"
+
+/* ---- checks ---- */
+
+/* Checks of rows: CRC-32 over columns, however the machine keeps its numbers. Small
+ * values are collected, because each call of the CRC costs more than a few bytes do. */
+
+static void flush(struct hpx_sqlite_crc *crc)
+{
+	if (crc->len != 0)
+		crc->value = crc32_z(crc->value, crc->bytes, crc->len);
+	crc->len = 0;
+}
+
+void hpx_sqlite_crc_fixed(struct hpx_sqlite_crc *crc, const void *bytes, size_t len)
+{
+	if (len == 0)
+		return;
+	if (len > sizeof(crc->bytes) - crc->len)
+		flush(crc);
+	if (len > sizeof(crc->bytes)) {
+		crc->value = crc32_z(crc->value, bytes, len);
+		return;
+	}
+	memcpy(crc->bytes + crc->len, bytes, len);
+	crc->len += len;
+}
+
+void hpx_sqlite_crc_int(struct hpx_sqlite_crc *crc, int64_t value)
+{
+	unsigned char bytes[8];
+
+	for (int i = 0; i < 8; i++)
+		bytes[i] = (unsigned char)((uint64_t)value >> (8 * i));
+	hpx_sqlite_crc_fixed(crc, bytes, sizeof(bytes));
+}
+
+void hpx_sqlite_crc_span(struct hpx_sqlite_crc *crc, struct hpx_span bytes)
+{
+	hpx_sqlite_crc_int(crc, (int64_t)bytes.len);
+	hpx_sqlite_crc_fixed(crc, bytes.ptr, bytes.len);
+}
+
+uint32_t hpx_sqlite_crc_end(struct hpx_sqlite_crc *crc)
+{
+	flush(crc);
+	return (uint32_t)crc->value;
+}
 
 /* The columns of HPX_SQL_ASIDE, in order. */
 enum {
@@ -80,8 +129,9 @@ static void crc_texts(struct hpx_sqlite_crc *crc, const struct hpx_description *
 
 uint32_t hpx_sqlite_plain_crc(const struct hpx_record *record, const struct hpx_description *d)
 {
-	struct hpx_sqlite_crc crc = { 0 };
+	struct hpx_sqlite_crc crc;
 
+	hpx_sqlite_crc_init(&crc);
 	hpx_sqlite_crc_fixed(&crc, record->id.bytes, sizeof(record->id.bytes));
 	hpx_sqlite_crc_fixed(&crc, record->token.bytes, sizeof(record->token.bytes));
 	hpx_sqlite_crc_fixed(&crc, record->fingerprint, sizeof(record->fingerprint));
@@ -92,7 +142,7 @@ uint32_t hpx_sqlite_plain_crc(const struct hpx_record *record, const struct hpx_
 	hpx_sqlite_crc_int(&crc, record->retention_ms);
 	hpx_sqlite_crc_int(&crc, record->when_lost);
 	crc_texts(&crc, d);
-	return (uint32_t)crc.value;
+	return hpx_sqlite_crc_end(&crc);
 }
 
 /* The id is part of it, so that an answer can only be read as that of the
@@ -101,8 +151,9 @@ uint32_t hpx_sqlite_plain_crc(const struct hpx_record *record, const struct hpx_
 uint32_t hpx_sqlite_answer_crc(const struct hpx_record *record, struct hpx_span headers,
 			       struct hpx_span body)
 {
-	struct hpx_sqlite_crc crc = { 0 };
+	struct hpx_sqlite_crc crc;
 
+	hpx_sqlite_crc_init(&crc);
 	hpx_sqlite_crc_fixed(&crc, record->id.bytes, sizeof(record->id.bytes));
 	hpx_sqlite_crc_fixed(&crc, record->token.bytes, sizeof(record->token.bytes));
 	hpx_sqlite_crc_int(&crc, record->changed_ms);
@@ -111,29 +162,31 @@ uint32_t hpx_sqlite_answer_crc(const struct hpx_record *record, struct hpx_span 
 	hpx_sqlite_crc_int(&crc, record->kept);
 	hpx_sqlite_crc_span(&crc, headers);
 	hpx_sqlite_crc_span(&crc, body);
-	return (uint32_t)crc.value;
+	return hpx_sqlite_crc_end(&crc);
 }
 
 uint32_t hpx_sqlite_text_crc(const struct hpx_operation_id *id, const struct hpx_description *d)
 {
-	struct hpx_sqlite_crc crc = { 0 };
+	struct hpx_sqlite_crc crc;
 
+	hpx_sqlite_crc_init(&crc);
 	hpx_sqlite_crc_fixed(&crc, id->bytes, sizeof(id->bytes));
 	crc_texts(&crc, d);
-	return (uint32_t)crc.value;
+	return hpx_sqlite_crc_end(&crc);
 }
 
 uint32_t hpx_sqlite_bytes_crc(const struct hpx_operation_id *id, struct hpx_span first,
 			      struct hpx_span second)
 {
-	struct hpx_sqlite_crc crc = { 0 };
+	struct hpx_sqlite_crc crc;
 
+	hpx_sqlite_crc_init(&crc);
 	if (first.ptr == NULL && second.ptr == NULL)
 		return 0;
 	hpx_sqlite_crc_fixed(&crc, id->bytes, sizeof(id->bytes));
 	hpx_sqlite_crc_span(&crc, first);
 	hpx_sqlite_crc_span(&crc, second);
-	return (uint32_t)crc.value;
+	return hpx_sqlite_crc_end(&crc);
 }
 
 uint32_t hpx_sqlite_aside_crc(const struct hpx_sqlite_row *row, const struct hpx_record *record)
@@ -144,8 +197,9 @@ uint32_t hpx_sqlite_aside_crc(const struct hpx_sqlite_row *row, const struct hpx
 				    record->status, record->kept, record->when_lost,
 				    record->advanced, row->text_crc, row->point_crc,
 				    row->answer_crc };
-	struct hpx_sqlite_crc crc = { 0 };
+	struct hpx_sqlite_crc crc;
 
+	hpx_sqlite_crc_init(&crc);
 	hpx_sqlite_crc_fixed(&crc, record->id.bytes, sizeof(record->id.bytes));
 	hpx_sqlite_crc_fixed(&crc, record->token.bytes, sizeof(record->token.bytes));
 	hpx_sqlite_crc_fixed(&crc, record->mark.bytes, sizeof(record->mark.bytes));
@@ -155,7 +209,7 @@ uint32_t hpx_sqlite_aside_crc(const struct hpx_sqlite_row *row, const struct hpx
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		hpx_sqlite_crc_int(&crc, numbers[i]);
 	hpx_sqlite_crc_span(&crc, hpx_span_of(record->point));
-	return (uint32_t)crc.value;
+	return hpx_sqlite_crc_end(&crc);
 }
 
 /* ---- what both have ---- */
@@ -491,11 +545,12 @@ enum hpx_status hpx_sqlite_plain_find(struct hpx_sqlite_store *s, struct hpx_sql
 				      struct hpx_sqlite_row *ret_row)
 {
 	enum hpx_status status = HPX_OK;
+	size_t at = 0;
 
 	*ret_row = (struct hpx_sqlite_row){ .place = HPX_SQLITE_NOWHERE };
 	for (size_t i = 0; i < db->generation_count && status == HPX_OK && !ret_row->found.exists; i++) {
 		struct hpx_sqlite_generation *g = &db->generations[i];
-		if (g->state != HPX_GENERATION_DEAD && hpx_sqlite_filter_may_have(s, g, id))
+		if (g->state != HPX_GENERATION_DEAD && hpx_sqlite_filter_may_have(s, db, g, id, &at))
 			status = find_plain(s, db, g, id, want, ret_row);
 	}
 	return status;

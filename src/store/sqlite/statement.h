@@ -129,6 +129,13 @@ enum hpx_generation_sql {
 			  "opened = ?, closed = ?, retention = ?, operations = ?, " \
 			  "settled = ?, expires = ?, crc = ? WHERE number = ?") \
 	X(REMOVE_GENERATION, "DELETE FROM hapax_generation WHERE number = ?") \
+	X(DAMAGED, "SELECT 1 FROM hapax_damage WHERE accepted = 0") \
+	X(PUT_DAMAGE, "INSERT INTO hapax_damage (name, what, found, accepted) " \
+		      "VALUES (?, ?, ?, 0) ON CONFLICT (name) DO UPDATE SET " \
+		      "accepted = CASE WHEN what = excluded.what THEN accepted ELSE 0 END, " \
+		      "what = excluded.what, found = excluded.found") \
+	X(ACCEPTED, "SELECT 1 FROM hapax_damage WHERE name = ? AND accepted = 1") \
+	X(ACCEPT_DAMAGE, "UPDATE hapax_damage SET accepted = 1 WHERE accepted = 0") \
 	X(VIEW, "SELECT sql FROM sqlite_schema WHERE name = 'hapax_operation'") \
 	X(FILTER, "SELECT bits, crc FROM hapax_filter WHERE generation = ?") \
 	X(HAS_FILTER, "SELECT 1 FROM hapax_filter WHERE generation = ?") \

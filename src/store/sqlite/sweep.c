@@ -258,6 +258,86 @@ enum hpx_status hpx_sqlite_sweep(struct hpx_sqlite_store *s, struct hpx_store_op
 	return status;
 }
 
+/* ---- claims of jobs ---- */
+
+static unsigned bounded(unsigned limit)
+{
+	return limit < LIMIT_MAX ? limit : LIMIT_MAX;
+}
+
+/* Collects first and writes later, as above. */
+static enum hpx_status collect_lost(struct hpx_sqlite_statement *stmt, unsigned limit,
+				    struct hpx_job_entry **ret_jobs)
+{
+	struct hpx_job_entry **tail = ret_jobs;
+	enum hpx_status status;
+	bool whole = true;
+
+	while (whole && limit > 0 && hpx_sqlite_next(stmt)) {
+		struct hpx_job_entry *entry = hpx_sqlite_delivery_read(stmt);
+		whole = entry != NULL;
+		if (!whole || !entry->readable) {
+			hpx_job_entry_free(entry);
+			continue;
+		}
+		*tail = entry;
+		tail = &entry->next;
+		limit--;
+	}
+	status = hpx_sqlite_end(stmt);
+	return status == HPX_OK && !whole ? HPX_NOMEM : status;
+}
+
+static enum hpx_status sweep_job(struct hpx_sqlite_store *s, struct hpx_job_entry *entry,
+				 bool owner_dead, const struct hpx_moment *now,
+				 struct hpx_store_op *op)
+{
+	struct hpx_op_sweep *sweep = &op->sweep_jobs;
+	struct hpx_operation_id operation = entry->delivery.operation;
+	struct hpx_outbox_change change;
+	struct hpx_sqlite_outbox_rows rows;
+	enum hpx_status status = hpx_sqlite_outbox_rows_of_job(s, entry, &rows);
+
+	if (status == HPX_OK && hpx_outbox_sweep(&rows.found, owner_dead, now, &change)) {
+		status = hpx_sqlite_outbox_rows_write(s, &rows, &change, now->wall_ms, op);
+		if (sweep->touched != NULL)
+			sweep->touched[sweep->count] = (struct hpx_touched){ .id = operation };
+		sweep->count++;
+	}
+	hpx_sqlite_outbox_rows_free(&rows);
+	return status;
+}
+
+static struct hpx_sqlite_statement call_for(struct hpx_sqlite_store *s, enum hpx_sqlite_lost lost,
+					    const struct hpx_moment *now)
+{
+	bool ran_out = lost == HPX_SQLITE_RAN_OUT;
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, ran_out ? HPX_SQL_JOBS_LOST :
+										      HPX_SQL_JOBS_ORPHANED);
+
+	hpx_sqlite_bind_int(&stmt, ran_out ? now->lease_ms : (int64_t)s->base.owner);
+	return stmt;
+}
+
+enum hpx_status hpx_sqlite_sweep_jobs(struct hpx_sqlite_store *s, struct hpx_store_op *op,
+				      enum hpx_sqlite_lost lost)
+{
+	struct hpx_moment now = hpx_store_moment(&s->base);
+	struct hpx_sqlite_statement stmt = call_for(s, lost, &now);
+	struct hpx_job_entry *jobs = NULL;
+	enum hpx_status status = collect_lost(&stmt, bounded(op->sweep_jobs.limit), &jobs);
+
+	HPX_ASSERT(op->verb == HPX_VERB_SWEEP_JOBS);
+	while (status == HPX_OK && jobs != NULL) {
+		struct hpx_job_entry *entry = jobs;
+		jobs = entry->next;
+		entry->next = NULL;
+		status = sweep_job(s, entry, lost != HPX_SQLITE_RAN_OUT, &now, op);
+	}
+	hpx_job_entry_free(jobs);
+	return status;
+}
+
 /* ---- at start, and in a new boot ---- */
 
 /* One transaction's worth; `*ret_count` tells whether there may be more. `touched`
