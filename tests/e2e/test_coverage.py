@@ -1,12 +1,13 @@
 """Shows that `hapax coverage` says which operations of an API carry no key: from
 descriptions, with what fails and what does not, and in every form of report."""
 import json
+import re
 import subprocess
 
 import pytest
 
 from conftest import require_program
-from harness.gateway import binary
+from harness.gateway import ROOT, binary
 
 OK, GAPS, UNREADABLE = 0, 1, 2
 
@@ -154,6 +155,21 @@ def test_control_bytes_stay_off_the_terminal(coverage):
     assert "\x1b" not in coverage("odd.yaml", code=GAPS).stdout
 
 
+def test_the_guide(coverage):
+    """The page's own description gives what the page shows: the report, the baseline, the routes."""
+    page = (ROOT / "docs/guide/coverage.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.M | re.S)
+    (coverage.folder / "openapi.yaml").write_text(blocks[0][1], encoding="utf-8")
+    shown = [text for _, text in blocks]
+    assert coverage("openapi.yaml", code=GAPS).stdout in shown
+    baseline = coverage("openapi.yaml", "--print-baseline", code=OK).stdout
+    assert baseline in shown
+    assert coverage("openapi.yaml", "--routes", code=OK).stdout in shown
+    (coverage.folder / "coverage-baseline.txt").write_text(baseline, encoding="utf-8")
+    coverage("openapi.yaml", "--baseline", "coverage-baseline.txt", code=OK)
+    coverage("openapi.yaml", "--critical", "POST /v1/payments*", "--critical", "POST /v1/orders", code=GAPS)
+
+
 # ---- the configuration ----
 
 CONFIG = """\
@@ -203,6 +219,29 @@ def test_another_header(coverage):
     (coverage.folder / "hapax.yaml").write_text(
         "key_header: X-Key\n" + CONFIG.replace("    key: ignore\n", ""), encoding="utf-8")
     assert "it takes keys from elsewhere" in coverage("api.yaml", "--config", "hapax.yaml", code=GAPS).stdout
+
+
+def test_key_from(coverage):
+    """--routes prints where the description has the key, and the comparison knows such routes."""
+    (coverage.folder / "square.yaml").write_text("""\
+openapi: 3.1.0
+paths:
+  /pay:
+    post:
+      requestBody: {content: {application/json: {schema: {required: [idempotency_key],
+        properties: {idempotency_key: {type: string, maxLength: 45}}}}}}
+  /order:
+    post: {parameters: [{in: header, name: PayPal-Request-Id}]}
+""", encoding="utf-8")
+    routes = coverage("square.yaml", "--routes", code=OK).stdout
+    assert '  - match: "POST /pay"\n    key: required\n    key_from: [{body: "/idempotency_key"}]\n' in routes
+    assert '    key_from: [{header: "PayPal-Request-Id"}]\n' in routes
+    (coverage.folder / "hapax.yaml").write_text("upstream: http://127.0.0.1:1\n" + routes, encoding="utf-8")
+    report = json.loads(coverage("square.yaml", "--config", "hapax.yaml", "--json", code=OK).stdout)
+    assert rules(report) == {("key_limit_differs", "POST", "/pay")}
+    (coverage.folder / "hapax.yaml").write_text("upstream: http://127.0.0.1:1\nprofile: square\n", encoding="utf-8")
+    report = json.loads(coverage("square.yaml", "--config", "hapax.yaml", "--json", code=GAPS).stdout)
+    assert rules(report) == {("key_limit_differs", "POST", "/pay"), ("key_ignored", "POST", "/order")}
 
 
 def test_config_with_a_mistake(coverage):
