@@ -342,16 +342,20 @@ def test_migrate(tmp_path):
     assert foreign.returncode == FAILED and b"not a hapax store" in foreign.stderr, foreign
 
 
-def test_repair(gateway, cli):
+def test_repair(site):
     """repair finds nothing in a whole file, beside the server; it accepts only without one;
     and a key that an index has lost is not executed again, neither before nor after."""
-    key = new_key()
-    first = gateway.post(key=key)
-    looked = cli.run("repair", "--store", cli.url)
-    assert (looked.returncode, looked.stdout) == (OK, b"no damage was found\n")
-    assert cli.run("repair", "--store", cli.url, "--accept").returncode == FAILED
-    gateway.stop()
+    gateway, key = site().gateway, new_key()
     path = gateway.folder / "hapax.db"
+
+    def repair(*arguments):
+        return subprocess.run([binary(), "repair", "--store", f"sqlite:{path}", *arguments],
+                              capture_output=True, text=True, timeout=60, check=False)
+    first = gateway.post(key=key)
+    looked = repair()
+    assert (looked.returncode, looked.stdout) == (OK, "no damage was found\n")
+    assert repair("--accept").returncode == FAILED
+    gateway.stop()
     with sqlite3.connect(path) as store:
         root = store.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'hapax_id_1'").fetchone()[0]
     with open(path, "r+b") as file:
@@ -362,11 +366,11 @@ def test_repair(gateway, cli):
     gateway.start()
     assert gateway.post(key=key).status == 503
     assert gateway.post().status == 503, "a new key may be a lost one"
-    told = cli.run("repair", "--store", cli.url)
-    assert told.returncode == FAILED and b"missing in the index" in told.stdout, told
+    told = repair()
+    assert told.returncode == FAILED and "missing in the index" in told.stdout, told
     gateway.stop()
-    mended = cli.run("repair", "--store", cli.url, "--accept")
-    assert mended.returncode == OK and b"made anew" in mended.stdout, mended
+    mended = repair("--accept")
+    assert mended.returncode == OK and "made anew" in mended.stdout, mended
     gateway.start()
     check.same_answer(first, gateway.post(key=key))
     assert gateway.post().status == 200
