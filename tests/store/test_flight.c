@@ -460,6 +460,29 @@ static void the_slow_round_goes_on_where_it_was(void **state)
 	assert_int_equal(count_of("SELECT sum(cardinality(ids)) FROM hapax.flight"), 4500);
 }
 
+/* An application settles an unknown operation, and does not commit: neither the slow round
+ * nor the reaper waits for it. */
+static void an_open_transaction_stalls_no_round(void **state)
+{
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+
+	bring_to(f, 1, HPX_STATE_UNKNOWN, A);
+	reserve(f, 2, BODY, A);
+	complete(f, 2, A, "x");
+	PQclear(cluster_ask(app, "BEGIN"));
+	assert_string_equal(state_after(app, "SELECT hapax.complete('%s', 200, '', '')",
+					lease_of(1, token_of(A))),
+			    "00000");
+	advance(f, RETENTION_MS + DAY_MS);
+	assert_int_equal(reap(f), 1);
+	assert_int_equal(count_of("SELECT count(*) FROM hapax.slow_round WHERE began > 0 AND reached IS NULL"), 1);
+	PQclear(cluster_ask(app, "COMMIT"));
+	PQfinish(app);
+	assert_string_equal(state_of(f, 1), "completed");
+	assert_written_down(f);
+}
+
 /* ---- ids of which only the first half agrees ---- */
 
 static void another_rest_is_another_operation(void **state)
@@ -565,6 +588,7 @@ int main(void)
 		ON_POSTGRES(nothing_is_lost_between_two_nodes_and_an_application),
 		ON_POSTGRES(the_slow_round_finds_what_nobody_wrote_down),
 		ON_POSTGRES(the_slow_round_goes_on_where_it_was),
+		ON_POSTGRES(an_open_transaction_stalls_no_round),
 		ON_POSTGRES(another_rest_is_another_operation),
 		ON_POSTGRES(a_plain_operation_is_one_index_entry_and_a_hot_update),
 	};

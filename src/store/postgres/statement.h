@@ -7,8 +7,6 @@
 #ifndef HPX_STORE_POSTGRES_STATEMENT_H
 #define HPX_STORE_POSTGRES_STATEMENT_H
 
-/* clang-format off: SQL has lines of its own. */
-
 /* The database's clock, after whatever locks were taken before it is asked. */
 #define HPX_PG_SQL_CLOCK "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
@@ -49,6 +47,11 @@
 #define HPX_PG_SQL_ADD(table, time, from) \
 	"INSERT INTO hapax." table " (at, ids) SELECT min(" time "), array_agg(id) FROM " from \
 	" HAVING count(*) > 0"
+
+/* An INSERT would wait for whoever is removing the row: one that can be seen is left out.
+ * Not by EXISTS, of which the planner makes a join over the whole table. */
+#define HPX_PG_SQL_NOT_ASIDE(from) \
+	"(SELECT a.id FROM hapax.aside a WHERE a.id = " from ".id) IS NULL"
 
 /* The rows of a queue by time that are due: taken, unless somebody else takes them. */
 #define HPX_PG_SQL_TAKE(table, now, limit) \
@@ -216,12 +219,12 @@
 							   "again AS (" HPX_PG_SQL_ADD("due", "greatest(expires, $1::int8 + 1000)", \
 										       "seen WHERE readable AND expires > 0 AND id NOT IN (SELECT g.id FROM gone g)") "), " \
 																				      "rest AS (" HPX_PG_SQL_ADD("due", "$1::int8", "x WHERE n > $2::int8") "), " \
-																													    "odd AS (INSERT INTO hapax.aside (id, state, changed) SELECT id, 4, $1::int8 " \
-																													    "FROM seen WHERE NOT readable ON CONFLICT (id) DO NOTHING) " \
-																													    "SELECT NULL::uuid, NULL::uuid, (SELECT count(*) FROM d), (SELECT count(*) FROM gone) " \
-																													    "UNION ALL SELECT s.id, s.rest, j.id, 0 FROM seen s LEFT JOIN hapax.job j " \
-																													    "ON j.operation = s.id AND j.mark = s.mark AND j.answers " \
-																													    "WHERE s.readable AND s.state = 5 AND s.expires BETWEEN 1 AND $1::int8") \
+																													    "odd AS (INSERT INTO hapax.aside (id, state, changed) SELECT s.id, 4, $1::int8 " \
+																													    "FROM seen s WHERE NOT s.readable AND " HPX_PG_SQL_NOT_ASIDE("s") " ON CONFLICT (id) DO NOTHING) " \
+																																					      "SELECT NULL::uuid, NULL::uuid, (SELECT count(*) FROM d), (SELECT count(*) FROM gone) " \
+																																					      "UNION ALL SELECT s.id, s.rest, j.id, 0 FROM seen s LEFT JOIN hapax.job j " \
+																																					      "ON j.operation = s.id AND j.mark = s.mark AND j.answers " \
+																																					      "WHERE s.readable AND s.state = 5 AND s.expires BETWEEN 1 AND $1::int8") \
 	/* The next part ($2 rows) of the look over the whole table, if one is under way or  \
 	 * the last one began a day ago; gateways take turns. What should have been swept or  \
 	 * reaped ten minutes ago is written down again, and whatever should be aside is. */ \
@@ -238,12 +241,12 @@
 											    "d AS (" HPX_PG_SQL_ADD("due", "$1::int8", \
 														    "o WHERE expires BETWEEN 1 AND $1::int8 - 600000") "), " \
 																				       "a AS (INSERT INTO hapax.aside (id, state, changed) " \
-																				       "SELECT id, CASE WHEN readable THEN state ELSE 4 END, changed FROM o " \
-																				       "WHERE NOT readable OR state NOT IN (1, 3) ON CONFLICT (id) DO NOTHING) " \
-																				       "UPDATE hapax.slow_round s SET reached = CASE WHEN (SELECT count(*) FROM o) = $2::int8 " \
-																				       "THEN (SELECT id FROM o ORDER BY id DESC LIMIT 1) END, " \
-																				       "began = CASE WHEN s.reached IS NULL THEN $1::int8 ELSE s.began END " \
-																				       "FROM r WHERE s.ctid = r.place") \
+																				       "SELECT o.id, CASE WHEN o.readable THEN o.state ELSE 4 END, o.changed FROM o " \
+																				       "WHERE (NOT o.readable OR o.state NOT IN (1, 3)) AND " HPX_PG_SQL_NOT_ASIDE("o") " ON CONFLICT (id) DO NOTHING) " \
+																															"UPDATE hapax.slow_round s SET reached = CASE WHEN (SELECT count(*) FROM o) = $2::int8 " \
+																															"THEN (SELECT id FROM o ORDER BY id DESC LIMIT 1) END, " \
+																															"began = CASE WHEN s.reached IS NULL THEN $1::int8 ELSE s.began END " \
+																															"FROM r WHERE s.ctid = r.place") \
 	X(REAP_EVENTS, WRITER, \
 	  "DELETE FROM hapax.event WHERE ctid = ANY(ARRAY(SELECT ctid FROM hapax.event " \
 	  "WHERE at <= $1::int8 ORDER BY at LIMIT $2::int8 FOR UPDATE SKIP LOCKED))") \
@@ -393,7 +396,9 @@
 	  "ORDER BY at DESC LIMIT 256) f CROSS JOIN LATERAL unnest(f.ids) AS x (id) " \
 	  "JOIN hapax.operation o ON o.id = x.id WHERE o.state = 1) END, " \
 	  "CASE WHEN small.is THEN (SELECT count(*) FROM hapax.operation) " \
-	  "ELSE pg_stat_get_live_tuples('hapax.operation'::regclass) END, " \
+	  "ELSE coalesce(nullif(pg_stat_get_live_tuples('hapax.operation'::regclass), 0), " \
+	  "(SELECT greatest(reltuples, 0)::bigint FROM pg_class " \
+	  "WHERE oid = 'hapax.operation'::regclass)) END, " \
 	  "pg_stat_get_tuples_updated('hapax.operation'::regclass), " \
 	  "pg_stat_get_tuples_hot_updated('hapax.operation'::regclass) " \
 	  "FROM (SELECT pg_relation_size('hapax.operation') < 2097152 AS is) small") \
@@ -459,8 +464,6 @@
 												      "q.ask_at <= " HPX_PG_SQL_NOW("$2") " AND " \
 																	  "q.ask_at >= $3::int8 ORDER BY q.ask_at LIMIT $4::int8) d " \
 																	  "ORDER BY d.ask_at LIMIT $4::int8")
-
-/* clang-format on */
 
 enum hpx_pg_role { HPX_PG_WRITER,
 		   HPX_PG_READER };
