@@ -186,7 +186,7 @@ class House:
 
     def jobs(self):
         """{reference: [(name, target), …]}"""
-        reference = ("encode(operation, 'hex') || '.' || encode(mark, 'hex')" if self.cluster else
+        reference = ("hapax.hex(operation) || hapax.hex(rest) || '.' || hapax.hex(mark)" if self.cluster else
                      "lower(hex(operation)) || '.' || lower(hex(mark))")
         table = "hapax.job" if self.cluster else "hapax_job"
         found = {}
