@@ -456,6 +456,7 @@ static const struct {
 	X(DAMAGED, "there is a row for each table that is damaged") \
 	X(ACCEPT_DAMAGE, "there is a row for each table that is damaged") \
 	X(VIEW, "the schema, when generations have come or gone") \
+	X(GENERATION_TABLES, "the schema, once, at start") \
 	X(BUMP_LIST, "there is one row") \
 	X(GENERATIONS, "there are a few hundred rows at most, and the list is read when it has changed") \
 	X(UPSTREAM, "there is a row for each name that was ever served")

@@ -102,7 +102,7 @@ static enum hpx_status run_found(struct hpx_sqlite_store *s, const struct hpx_sq
 	return write_op(s, row, &change, &now, op);
 }
 
-/* The slow path. What lacks memory, or cannot be read, is the op's own trouble: nothing
+/* The slow path. What lacks memory, or cannot be read or believed, is the op's own trouble: nothing
  * of it was written. */
 static enum hpx_status run_slowly(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
@@ -111,7 +111,7 @@ static enum hpx_status run_slowly(struct hpx_sqlite_store *s, struct hpx_store_o
 	struct hpx_sqlite_row row;
 	enum hpx_status status = hpx_sqlite_row_find(s, &s->writer, hpx_op_id(op), &want, &row);
 
-	if (status == HPX_NOMEM || status == HPX_CORRUPT) {
+	if (status == HPX_NOMEM || status == HPX_CORRUPT || status == HPX_UNAVAILABLE) {
 		op->status = status;
 		status = HPX_OK;
 	} else if (status == HPX_OK) {
@@ -194,7 +194,7 @@ static enum hpx_status run_ops(struct hpx_sqlite_store *s, struct hpx_store_op *
 static bool breaks_connection(enum hpx_status status)
 {
 	return status != HPX_BUSY && status != HPX_FULL && status != HPX_NOMEM &&
-	       status != HPX_TOO_LARGE;
+	       status != HPX_TOO_LARGE && status != HPX_UNAVAILABLE;
 }
 
 static enum hpx_status give_up(struct hpx_sqlite_store *s, enum hpx_status status, char *problem)

@@ -8,6 +8,7 @@
  * are answered and new ones refused; `hapax repair` says what is concerned, mends an
  * index from its table, and accepts the rest. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "store/sqlite/driver.h"
@@ -25,8 +26,9 @@ static const char *const tables[] = { "hapax_aside", "hapax_generation", "hapax_
 
 /* ---- looking ---- */
 
-/* The first word of a statement about damage; "" where there is none. */
-static void ask(struct hpx_sqlite_db *db, const char *sql, const char *fine, char what[WHAT_SIZE])
+/* The first word of a statement about damage; "" where there is none. False: the question
+ * could not be asked. */
+static bool ask(struct hpx_sqlite_db *db, const char *sql, const char *fine, char what[WHAT_SIZE])
 {
 	sqlite3_stmt *stmt = NULL;
 	int code = sqlite3_prepare_v2(db->handle, sql, -1, &stmt, NULL);
@@ -42,14 +44,15 @@ static void ask(struct hpx_sqlite_db *db, const char *sql, const char *fine, cha
 		snprintf(what, WHAT_SIZE, "%s", sqlite3_errmsg(db->handle));
 	}
 	sqlite3_finalize(stmt);
+	return code == SQLITE_ROW || (code & 0xff) == SQLITE_CORRUPT;
 }
 
-static void check_table(struct hpx_sqlite_db *db, const char *name, char what[WHAT_SIZE])
+static bool check_table(struct hpx_sqlite_db *db, const char *name, char what[WHAT_SIZE])
 {
 	char sql[128];
 
 	snprintf(sql, sizeof(sql), "PRAGMA quick_check('%s')", name);
-	ask(db, sql, "ok", what);
+	return ask(db, sql, "ok", what);
 }
 
 /* quick_check does not compare an index with its table. */
@@ -58,23 +61,27 @@ static void check_table(struct hpx_sqlite_db *db, const char *name, char what[WH
 	"FROM hapax_operation_# o NOT INDEXED WHERE NOT EXISTS (SELECT 1 FROM hapax_operation_# i " \
 	"INDEXED BY hapax_id_# WHERE i.id = o.id AND i.seq = o.seq)"
 
-static void check_generation(struct hpx_sqlite_db *db, int64_t number, char name[NAME_SIZE],
+#define LOST_ASIDE_SQL \
+	"SELECT CASE count(*) WHEN 0 THEN '' ELSE count(*) || ' rows are missing in the index' END " \
+	"FROM hapax_aside o NOT INDEXED WHERE NOT EXISTS (SELECT 1 FROM hapax_aside i " \
+	"INDEXED BY sqlite_autoindex_hapax_aside_1 WHERE i.id = o.id AND i.seq = o.seq)"
+
+/* False: not all of it could be looked at. */
+static bool check_generation(struct hpx_sqlite_db *db, int64_t number, char name[NAME_SIZE],
 			     char what[WHAT_SIZE])
 {
 	char sql[512];
 	bool whole;
 
 	snprintf(name, NAME_SIZE, "hapax_answer_%lld", (long long)number);
-	check_table(db, name, what);
-	if (what[0] != '\0')
-		return;
+	if (!check_table(db, name, what) || what[0] != '\0')
+		return false;
 	snprintf(name, NAME_SIZE, "hapax_operation_%lld", (long long)number);
-	check_table(db, name, what);
-	if (what[0] != '\0')
-		return;
+	if (!check_table(db, name, what) || what[0] != '\0')
+		return false;
 	whole = hpx_sqlite_number_sql(LOST_SQL, number, sql, sizeof(sql));
 	HPX_ASSERT(whole);
-	ask(db, sql, "", what);
+	return ask(db, sql, "", what);
 }
 
 /* ---- noting ---- */
@@ -125,30 +132,123 @@ static bool is_accepted(struct hpx_sqlite_db *db, const char *name)
 
 /* ---- at start ---- */
 
-/* Of open generations, whose keys no filter knows: whether their indexes have every
- * row. Of the others the keeper finds out. */
-enum hpx_status hpx_sqlite_damage_start(struct hpx_sqlite_store *s)
+/* Whether the tables of the file are those of the list, newest first: a generation that
+ * the list lost would be absent with all that is in it. */
+static enum hpx_status check_list(struct hpx_sqlite_store *s, char *problem)
 {
 	struct hpx_sqlite_db *db = &s->writer;
-	char sql[512], name[NAME_SIZE], what[WHAT_SIZE];
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_GENERATION_TABLES);
+	size_t count = 0;
+	bool same = true;
+	enum hpx_status status;
 
+	for (size_t i = 1; i < db->generation_count; i++)
+		same &= db->generations[i].number < db->generations[i - 1].number;
+	while (hpx_sqlite_next(&stmt)) {
+		same &= hpx_sqlite_generation_find(db, sqlite3_column_int64(stmt.handle, 0)) != NULL;
+		count++;
+	}
+	status = hpx_sqlite_end(&stmt);
+	if (status != HPX_OK || (same && count == db->generation_count))
+		return status;
+	hpx_store_problem(problem, "%s is damaged: hapax_generation lists %zu generations, and there are tables of %zu: "
+				   "what is in the others would be executed again. Restore a backup",
+			  s->path, db->generation_count, count);
+	return HPX_CORRUPT;
+}
+
+static bool has_filter(struct hpx_sqlite_db *db, int64_t generation)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_FILTER);
+	bool has;
+
+	hpx_sqlite_bind_int(&stmt, generation);
+	has = hpx_sqlite_next(&stmt);
+	return hpx_sqlite_end(&stmt) == HPX_OK && has;
+}
+
+static void note_at_start(struct hpx_sqlite_store *s, const char *name, const char *what)
+{
+	if (note(s, &s->writer, name, what) != HPX_OK || !is_accepted(&s->writer, name))
+		atomic_store(&s->damage_seen, true);
+}
+
+/* Those that have a filter are compared by the keeper; a miss in them counts for nothing
+ * until then, which concerns the one new key in 3,000 that the filter lets pass. */
+static enum hpx_status list_comparisons(struct hpx_sqlite_store *s)
+{
+	struct hpx_sqlite_db *db = &s->writer;
+
+	s->comparisons = calloc(db->generation_count + 1, sizeof(*s->comparisons));
+	if (s->comparisons == NULL)
+		return HPX_NOMEM;
 	for (size_t i = 0; i < db->generation_count; i++) {
-		if (db->generations[i].state != HPX_GENERATION_OPEN)
-			continue;
-		bool whole = hpx_sqlite_number_sql(LOST_SQL, db->generations[i].number, sql, sizeof(sql));
-		HPX_ASSERT(whole);
-		ask(db, sql, "", what);
-		if (what[0] == '\0')
-			continue;
-		snprintf(name, sizeof(name), "hapax_operation_%lld", (long long)db->generations[i].number);
-		if (note(s, db, name, what) != HPX_OK || !is_accepted(db, name))
-			atomic_store(&s->damage_seen, true);
-		return hpx_sqlite_generations_refresh(db);
+		const struct hpx_sqlite_generation *g = &db->generations[i];
+		struct hpx_sqlite_comparison *c = &s->comparisons[s->comparison_count++];
+		c->generation = g->number;
+		atomic_store(&c->done, g->state == HPX_GENERATION_DEAD ||
+					       (g->state == HPX_GENERATION_OPEN || !has_filter(db, g->number)));
 	}
 	return HPX_OK;
 }
 
+/* Generations without a filter, and aside rows: whether their indexes have every row. */
+enum hpx_status hpx_sqlite_damage_start(struct hpx_sqlite_store *s, char *problem)
+{
+	char sql[512], name[NAME_SIZE], what[WHAT_SIZE];
+	enum hpx_status status = check_list(s, problem);
+
+	if (status == HPX_OK)
+		status = list_comparisons(s);
+	if (status != HPX_OK)
+		return status;
+	ask(&s->writer, LOST_ASIDE_SQL, "", what);
+	if (what[0] != '\0')
+		note_at_start(s, "hapax_aside", what);
+	for (size_t i = 0; i < s->comparison_count; i++) {
+		int64_t number = s->comparisons[i].generation;
+		struct hpx_sqlite_generation *g = hpx_sqlite_generation_find(&s->writer, number);
+		if (g == NULL || g->state == HPX_GENERATION_DEAD || !atomic_load(&s->comparisons[i].done))
+			continue;
+		bool whole = hpx_sqlite_number_sql(LOST_SQL, number, sql, sizeof(sql));
+		HPX_ASSERT(whole);
+		bool compared = ask(&s->writer, sql, "", what) && what[0] == '\0';
+		atomic_store(&s->comparisons[i].done, compared);
+		if (what[0] == '\0')
+			continue;
+		snprintf(name, sizeof(name), "hapax_operation_%lld", (long long)number);
+		note_at_start(s, name, what);
+		status = hpx_sqlite_generations_refresh(&s->writer);
+		if (status != HPX_OK)
+			return status;
+	}
+	return hpx_sqlite_generations_refresh(&s->writer);
+}
+
+bool hpx_sqlite_miss_counts(struct hpx_sqlite_store *s, int64_t generation)
+{
+	for (size_t i = 0; i < s->comparison_count; i++) {
+		struct hpx_sqlite_comparison *c = &s->comparisons[i];
+		if (c->generation != generation)
+			continue;
+		if (atomic_load(&c->done))
+			return true;
+		atomic_store(&c->wanted, true);
+		return false;
+	}
+	return true;
+}
+
 /* ---- the keeper's round ---- */
+
+static void compare(struct hpx_sqlite_store *s, int64_t number, char name[NAME_SIZE], char what[WHAT_SIZE])
+{
+	bool compared = check_generation(&s->keeper, number, name, what) && what[0] == '\0';
+
+	for (size_t i = 0; i < s->comparison_count && compared; i++)
+		if (s->comparisons[i].generation == number)
+			atomic_store(&s->comparisons[i].done, true);
+}
 
 /* The next one behind those that were looked at: the tables, then the generations in
  * their order. False: all were. */
@@ -167,10 +267,33 @@ static bool check_next(struct hpx_sqlite_store *s, char name[NAME_SIZE], char wh
 		if (g->number <= s->checked_generation || g->state == HPX_GENERATION_DEAD)
 			continue;
 		s->checked_generation = g->number;
-		check_generation(db, g->number, name, what);
+		compare(s, g->number, name, what);
 		return true;
 	}
 	return false;
+}
+
+/* One that somebody waits for goes first. */
+static struct hpx_sqlite_comparison *find_wanted(struct hpx_sqlite_store *s)
+{
+	for (size_t i = 0; i < s->comparison_count; i++)
+		if (atomic_load(&s->comparisons[i].wanted) && !atomic_load(&s->comparisons[i].done))
+			return &s->comparisons[i];
+	return NULL;
+}
+
+/* False: there was nothing to look at. */
+static bool check_one(struct hpx_sqlite_store *s, char name[NAME_SIZE], char what[WHAT_SIZE])
+{
+	struct hpx_sqlite_comparison *wanted = find_wanted(s);
+
+	if (wanted == NULL)
+		return check_next(s, name, what);
+	atomic_store(&wanted->wanted, false);
+	what[0] = '\0';
+	if (hpx_sqlite_generation_find(&s->keeper, wanted->generation) != NULL)
+		compare(s, wanted->generation, name, what);
+	return true;
 }
 
 enum hpx_status hpx_sqlite_damage_look(struct hpx_sqlite_store *s, char *problem)
@@ -179,7 +302,7 @@ enum hpx_status hpx_sqlite_damage_look(struct hpx_sqlite_store *s, char *problem
 	char name[NAME_SIZE], what[WHAT_SIZE];
 	enum hpx_status status;
 
-	if (began_ms < s->check_at_ms)
+	if (began_ms < s->check_at_ms && find_wanted(s) == NULL)
 		return HPX_OK;
 	/* The first look waits, too: a start has other things to do. */
 	if (s->check_at_ms == 0) {
@@ -187,7 +310,7 @@ enum hpx_status hpx_sqlite_damage_look(struct hpx_sqlite_store *s, char *problem
 		return HPX_OK;
 	}
 	status = hpx_sqlite_generations_refresh(&s->keeper);
-	if (status != HPX_OK || !check_next(s, name, what)) {
+	if (status != HPX_OK || !check_one(s, name, what)) {
 		s->check_at_ms = began_ms + PAUSE_MS;
 		return status;
 	}

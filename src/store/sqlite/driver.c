@@ -17,6 +17,7 @@ static void free_store(struct hpx_sqlite_store *s)
 	hpx_sqlite_filters_done(&s->filters);
 	hpx_sqlite_leases_done(&s->leases);
 	hpx_id_filter_free(s->making.filter);
+	free(s->comparisons);
 	free(s);
 }
 
@@ -104,13 +105,13 @@ static enum hpx_status open_file(struct hpx_sqlite_store *s,
 	return status;
 }
 
-static enum hpx_status read_generations(struct hpx_sqlite_store *s)
+static enum hpx_status read_generations(struct hpx_sqlite_store *s, char *problem)
 {
 	enum hpx_status status = hpx_sqlite_generations_refresh(&s->writer);
 	enum hpx_status ended;
 
 	if (status == HPX_OK)
-		status = hpx_sqlite_damage_start(s);
+		status = hpx_sqlite_damage_start(s, problem);
 	if (status == HPX_OK)
 		status = hpx_sqlite_do(&s->writer, HPX_SQL_BEGIN_READ);
 	if (status != HPX_OK)
@@ -143,8 +144,8 @@ static enum hpx_status take_over(struct hpx_sqlite_store *s, char *problem)
 	if (status == HPX_OK && s->serve)
 		status = hpx_sqlite_clock_check(s, &s->writer, true);
 	if (status == HPX_OK && s->serve)
-		status = read_generations(s);
-	if (status != HPX_OK)
+		status = read_generations(s, problem);
+	if (status != HPX_OK && problem[0] == '\0')
 		hpx_sqlite_explain(&s->writer, s->path, "cannot be taken over", problem);
 	return status;
 }

@@ -66,6 +66,13 @@ struct hpx_sqlite_making {
 /* Of the log: our pages are SQLite's default of 4096 bytes, and a frame's header. */
 #define HPX_SQLITE_FRAME_BYTES ((int64_t)(4096 + 24))
 
+/* Whether a generation's index was compared with its table since the start: damage.c. */
+struct hpx_sqlite_comparison {
+	int64_t generation;
+	_Atomic bool done;
+	_Atomic bool wanted; /* somebody was refused because it is not */
+};
+
 struct hpx_sqlite_store {
 	struct hpx_store base;
 	char path[PATH_MAX];
@@ -100,9 +107,12 @@ struct hpx_sqlite_store {
 	struct hpx_sqlite_leases leases; /* of a server */
 	_Atomic bool damaged;            /* and nobody has accepted it: no new keys */
 	_Atomic bool damage_seen;        /* by this process */
-	int64_t damage_version;          /* of the list when that was read */
-	int64_t checked_tables;          /* damage.c: how far the keeper has looked, */
-	int64_t checked_generation;      /* and when it looks again */
+	/* Closed generations that were there at the start, newest first; the rest is believed. */
+	struct hpx_sqlite_comparison *comparisons;
+	size_t comparison_count;
+	int64_t damage_version;     /* of the list when that was read */
+	int64_t checked_tables;     /* damage.c: how far the keeper has looked, */
+	int64_t checked_generation; /* and when it looks again */
 	int64_t check_at_ms;
 	int64_t view_version; /* of the list that the view was made for; the keeper's */
 };
@@ -194,7 +204,9 @@ enum hpx_status hpx_sqlite_filters_make(struct hpx_sqlite_store *s);
  * After a refresh of the writer's list: whether there is any that nobody has accepted.
  * And all tables, for hapax repair. */
 enum hpx_status hpx_sqlite_damage_look(struct hpx_sqlite_store *s, char *problem);
-enum hpx_status hpx_sqlite_damage_start(struct hpx_sqlite_store *s);
+enum hpx_status hpx_sqlite_damage_start(struct hpx_sqlite_store *s, char *problem);
+/* False: that the generation's index does not have an id says nothing yet. */
+bool hpx_sqlite_miss_counts(struct hpx_sqlite_store *s, int64_t generation);
 enum hpx_status hpx_sqlite_damage_sync(struct hpx_sqlite_store *s);
 enum hpx_status hpx_sqlite_repair_store(struct hpx_sqlite_store *s, bool accept,
 					struct hpx_store_repair *result);

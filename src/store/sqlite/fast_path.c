@@ -23,8 +23,8 @@ static enum hpx_status has(struct hpx_sqlite_db *db, struct hpx_sqlite_generatio
 	return hpx_sqlite_end(&stmt);
 }
 
-/* HPX_NOT_FOUND: one of the other generations has it, or cannot be read where it
- * would be: the slow path tells. */
+/* HPX_NOT_FOUND: one of the other generations has it, or cannot be read or
+ * believed where it would be: the slow path tells. */
 static enum hpx_status check_others(struct hpx_sqlite_store *s, const struct hpx_sqlite_generation *open,
 				    const struct hpx_operation_id *id)
 {
@@ -35,8 +35,10 @@ static enum hpx_status check_others(struct hpx_sqlite_store *s, const struct hpx
 
 	for (size_t i = 0; i < db->generation_count && status == HPX_OK && !there; i++) {
 		struct hpx_sqlite_generation *g = &db->generations[i];
-		if (g != open && g->state != HPX_GENERATION_DEAD && hpx_sqlite_filter_may_have(s, db, g, id, &at))
-			status = has(db, g, id, &there);
+		if (g == open || g->state == HPX_GENERATION_DEAD || !hpx_sqlite_filter_may_have(s, db, g, id, &at))
+			continue;
+		status = has(db, g, id, &there);
+		there |= !hpx_sqlite_miss_counts(s, g->number);
 	}
 	return there || status == HPX_CORRUPT ? HPX_NOT_FOUND : status;
 }

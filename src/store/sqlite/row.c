@@ -545,15 +545,19 @@ enum hpx_status hpx_sqlite_plain_find(struct hpx_sqlite_store *s, struct hpx_sql
 				      struct hpx_sqlite_row *ret_row)
 {
 	enum hpx_status status = HPX_OK;
+	bool unsure = false;
 	size_t at = 0;
 
 	*ret_row = (struct hpx_sqlite_row){ .place = HPX_SQLITE_NOWHERE };
 	for (size_t i = 0; i < db->generation_count && status == HPX_OK && !ret_row->found.exists; i++) {
 		struct hpx_sqlite_generation *g = &db->generations[i];
-		if (g->state != HPX_GENERATION_DEAD && hpx_sqlite_filter_may_have(s, db, g, id, &at))
-			status = find_plain(s, db, g, id, want, ret_row);
+		if (g->state == HPX_GENERATION_DEAD || !hpx_sqlite_filter_may_have(s, db, g, id, &at))
+			continue;
+		status = find_plain(s, db, g, id, want, ret_row);
+		unsure |= !ret_row->found.exists && !hpx_sqlite_miss_counts(s, g->number);
 	}
-	return status;
+	/* An index that was not compared with its table may lack it. */
+	return status == HPX_OK && !ret_row->found.exists && unsure ? HPX_UNAVAILABLE : status;
 }
 
 enum hpx_status hpx_sqlite_row_find(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,

@@ -407,7 +407,9 @@ static enum hpx_status update_aside(struct hpx_sqlite_store *s, const struct hpx
 	stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_UPDATE_ASIDE);
 	bind_aside(&stmt, &row, &change->record);
 	hpx_sqlite_bind_int(&stmt, row.aside);
-	return hpx_sqlite_finish(&stmt);
+	status = finish_one(&stmt);
+	/* The index led to a row of another id: nothing is told that was not written. */
+	return status == HPX_NOT_FOUND ? HPX_CORRUPT : status;
 }
 
 /* ---- events ---- */

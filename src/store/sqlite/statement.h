@@ -144,6 +144,8 @@ enum hpx_generation_sql {
 		      "crc = excluded.crc") \
 	X(REMOVE_FILTER, "DELETE FROM hapax_filter WHERE generation = ?") \
 	X(FIND_ASIDE, HPX_SQL_FROM_ASIDE "WHERE o.id = ?1") \
+	X(GENERATION_TABLES, "SELECT CAST(substr(name, 17) AS INTEGER) FROM sqlite_schema WHERE " \
+			     "type = 'table' AND name GLOB 'hapax_operation_[0-9]*'") \
 	X(INSERT_ASIDE, "INSERT INTO hapax_aside (id, generation, number, state, attempt, " \
 			"token, mark, fingerprint, recipe, tenant_hash, owner, created, " \
 			"changed, expires, retention, status, kept, when_lost, advanced, " \

@@ -61,7 +61,7 @@ static enum hpx_status find_attempt(struct hpx_sqlite_store *s, const struct hpx
 	*ret_under_way = status == HPX_OK && row->found.exists && row->found.readable &&
 			 row->found.record.state == HPX_STATE_IN_PROGRESS &&
 			 hpx_token_eq(&row->found.record.token, &due->token);
-	return status == HPX_CORRUPT ? HPX_OK : status;
+	return status == HPX_CORRUPT || status == HPX_UNAVAILABLE ? HPX_OK : status;
 }
 
 /* ---- leases in the server's memory ---- */
