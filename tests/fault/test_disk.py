@@ -5,12 +5,13 @@ HAPAX_SEED for the same run again."""
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 
 import power_record
 import pytest
 
-from generations import SMALL
+from generations import SMALL, check_turnover
 from harness import check
 from harness.gateway import merge
 from harness.secret import new_key
@@ -246,6 +247,8 @@ def test_full_again_and_again(ground, tmp_path, chance):
         ends = judge_healed(disk.ground, crowd, lambda: None)
     finally:
         crowd.tell_to_stop()
+    disk.gateway.signal(signal.SIGSTOP)
+    check_turnover(disk.filler.parent / "hapax.db")
     print(f"{FILLS} times full, {crowd.count()} operations: {ends.count('done')} done, {ends.count('unknown')} unknown")
 
 

@@ -16,7 +16,7 @@ import threading
 import power_record
 import pytest
 
-from generations import SMALL
+from generations import SMALL, check_turnover
 from harness import check
 from harness.gateway import merge
 from judge import POLICY, Operation, Task, join, judge, send
@@ -115,6 +115,8 @@ def test_power_cuts(ground, tmp_path, chance):
     print(f"{CUTS} cuts, {crowd.count()} operations, of those that are kept "
           f"{ends.count('done')} done, {ends.count('unknown')} unknown")
     assert len(operations) > CUTS and ends.count("done") > ends.count("unknown") / 2
+    machine.gateway.signal(signal.SIGSTOP)
+    check_turnover(machine.inside() / "hapax.db")
 
 
 # By a record.

@@ -13,7 +13,7 @@ import threading
 
 import pytest
 
-from generations import SMALL
+from generations import SMALL, numbers
 from harness.gateway import binary
 from harness.operator_command import Operator
 from judge import POLICY, Operation, Task, join, judge, settle, try_once
@@ -29,9 +29,9 @@ BEHAVIOURS = ("", "", "", "delay=0.01")
 class LibraryProcess:
     """library_process.py on the store of one gateway, and what it told so far."""
 
-    def __init__(self, one, mode, names):
+    def __init__(self, one, mode, names, lease_ms=1000):
         options = {"url": one.gateway.config["store"], "mode": mode, "ledger": one.provider.ledger_path,
-                   "tenant": names["tenant"], "scope": names["scope"], "lease_ms": 1000}
+                   "tenant": names["tenant"], "scope": names["scope"], "lease_ms": lease_ms}
         library = pathlib.Path(binary(steps=True)).parent / "libhapax.so"
         self.errors = open(one.gateway.folder / "library.log", "a+", encoding="utf-8")
         self.process = subprocess.Popen([sys.executable, "-B", str(PROCESS), json.dumps(options)], text=True,
@@ -143,8 +143,9 @@ def test_one_wins(ground, chance, mode):
     for operation in operations:
         assert check_told(operation, effects, [told[operation.key]]), f"nobody did it: {operation} {told[operation.key]}"
     won = sum(told[o.key]["verdict"] == "executed" for o in operations)
-    print(f"of {KEYS} keys the application executed {won}")
+    print(f"of {KEYS} keys the application executed {won}; generations {numbers(one.gateway.folder / 'hapax.db')}")
     assert 0 < won < KEYS, f"{won} of {KEYS}: they did not meet"
+    assert len(numbers(one.gateway.folder / "hapax.db")) > 2, "no generation closed meanwhile"
 
 
 def kill_at_random(one, process, over, chance):
