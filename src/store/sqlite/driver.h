@@ -48,7 +48,7 @@ struct hpx_sqlite_filter {
 	struct hpx_id_filter *_Atomic stored;
 	struct hpx_id_filter *hint; /* of one without it: what this process knows of */
 	int64_t read_to;            /* the hint has the rows up to this number */
-	bool whole;                 /* all that were there before this process, too */
+	_Atomic bool whole;         /* all that were there before this process, too */
 };
 struct hpx_sqlite_filters {
 	pthread_rwlock_t lock; /* for the list; the keeper and the writer change it */
