@@ -185,11 +185,18 @@ static bool asks(const struct hpx_store_op *op)
 	return hpx_verb_has(op->verb, HPX_TRAIT_ASKS);
 }
 
-/* The store took the batch. An op that found its row held by somebody else has
- * done nothing, and carries something that must not be lost. */
+/* The op did nothing, for a reason that passes: somebody else holds its row, there was
+ * no memory for it, or its table is yet to be checked. */
+static bool is_passing(enum hpx_status status)
+{
+	return status == HPX_BUSY || status == HPX_NOMEM || status == HPX_UNAVAILABLE;
+}
+
+/* The store took the batch. An op that did nothing yet carries something that must not
+ * be lost. */
 static void conclude(struct hpx_committer *c, struct hpx_store_op *op)
 {
-	if (op->status == HPX_BUSY && !asks(op))
+	if (is_passing(op->status) && !asks(op))
 		put_off(c, op);
 	else
 		settle(c, op);

@@ -6,7 +6,8 @@
  * comes back at once with its status (the request is refused: fail closed); any
  * other op carries something that must not be lost (an answer, a proof, an
  * operator's word) and is tried again, with backoff, until the store takes it
- * or the committer stops; so is one whose row somebody else held (HPX_BUSY). While the store is down, RESERVE is refused without
+ * or the committer stops; so is one whose row somebody else held (HPX_BUSY), or that
+ * alone lacked memory (HPX_NOMEM). While the store is down, RESERVE is refused without
  * asking it (HPX_UNAVAILABLE), except for a probe every quarter of a second.
  *
  * What a RESERVE that did not succeed means: with HPX_UNAVAILABLE, HPX_CLOSED
