@@ -208,7 +208,7 @@ def test_hints_can_be_run(bench, operator, tmp_path):
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stdout.startswith(f"job {dead}: queued"), done
     bench.wait_event("job_delivered", owed)
-    assert f"hapax jobs ls --store {operator.url}" in operator.on("jobs", "show", "987654321", code=FAILED)
+    assert f"hapax jobs ls --store {shlex.quote(operator.url)}" in operator.on("jobs", "show", "987654321", code=FAILED)
 
 
 def test_keys_show_has_the_jobs(bench, operator):
