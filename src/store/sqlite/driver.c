@@ -78,6 +78,18 @@ static void warn_of_loss(struct hpx_sqlite_store *s)
 
 /* Path, lock, file, writer: in that order, so that only the server of a file,
  * or who is asked to install it, ever creates or migrates it. */
+/* SQLite takes a file for read-only whose header names a format that it does not know.
+ * Nothing could be reserved, and the start would wait for ever. */
+static enum hpx_status check_writable(struct hpx_sqlite_store *s, char *problem)
+{
+	if (sqlite3_db_readonly(s->writer.handle, "main") != 1)
+		return HPX_OK;
+	hpx_store_problem(problem, "%s cannot be written: it may only be read, or its header is damaged. "
+				   "Mend its permissions, or restore a backup",
+			  s->path);
+	return HPX_READ_ONLY;
+}
+
 static enum hpx_status open_file(struct hpx_sqlite_store *s,
 				 const struct hpx_store_options *options, bool lock,
 				 struct hpx_sqlite_schema *ret_schema, char *problem)
@@ -102,7 +114,7 @@ static enum hpx_status open_file(struct hpx_sqlite_store *s,
 		status = hpx_sqlite_file_ensure(s->path, options->create, problem);
 	if (status == HPX_OK)
 		status = hpx_sqlite_writer_open(s, may, ret_schema, problem);
-	return status;
+	return status == HPX_OK && s->serve ? check_writable(s, problem) : status;
 }
 
 static enum hpx_status read_generations(struct hpx_sqlite_store *s, char *problem)
