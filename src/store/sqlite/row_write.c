@@ -554,6 +554,26 @@ static enum hpx_status move_lease(struct hpx_sqlite_store *s, const struct hpx_s
 	return by_token(&s->writer, HPX_SQL_MOVE_LEASE, &after->token, &after->id);
 }
 
+/* A change of a completed record that brings no answer: the row that rules from now on
+ * holds all of it, so the plain row's answer comes along. */
+static enum hpx_status cover_completed(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+				       const struct hpx_change *change)
+{
+	struct hpx_change with_answer = *change;
+	struct hpx_answer *answer = NULL;
+	struct hpx_sqlite_want want = { .answer = &answer };
+	struct hpx_sqlite_row again;
+	enum hpx_status status = hpx_sqlite_row_find(s, &s->writer, &change->record.id, &want, &again);
+
+	if (status == HPX_OK && answer == NULL)
+		status = HPX_CORRUPT;
+	with_answer.answer = answer;
+	if (status == HPX_OK)
+		status = cover_plain(s, row, &with_answer);
+	hpx_answer_free(answer);
+	return status;
+}
+
 static enum hpx_status update(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
 			      const struct hpx_change *change, const struct hpx_description *d)
 {
@@ -566,6 +586,8 @@ static enum hpx_status update(struct hpx_sqlite_store *s, const struct hpx_sqlit
 		status = update_aside(s, row, change, d);
 	else if (status == HPX_NOT_FOUND && d != NULL)
 		status = insert_aside(s, row, change, d);
+	else if (status == HPX_NOT_FOUND && change->record.kept && change->answer == NULL)
+		status = cover_completed(s, row, change);
 	else if (status == HPX_NOT_FOUND)
 		status = cover_plain(s, row, change);
 	return status == HPX_OK ? move_lease(s, row, &change->record) : status;
