@@ -222,3 +222,34 @@ CREATE TABLE hapax.reconcile (
 CREATE INDEX reconcile_due ON hapax.reconcile (upstream, lane, ask_at)
 	WHERE NOT person AND ask_at > 0;
 CREATE INDEX reconcile_person ON hapax.reconcile (job) WHERE person;
+
+-- All operations with the columns of the usual table of keys, for people. It calls no
+-- function of ours, so that whoever may read it needs no other right; what a row has is
+-- judged as hapax.is_whole does, and a body is shown as it lies there, unchecked.
+-- locked_until is the end of the lease; reconcile_after is NULL where nobody is asked
+-- about it, or only a person can tell.
+CREATE VIEW hapax.idempotency_keys AS SELECT
+	translate(o.id::text || o.rest::text, '-', '') AS id,
+	o.tenant, o.key, o.method, o.path, encode(o.fingerprint, 'hex') AS fingerprint,
+	s.status, nullif(o.point, '') AS recovery_point,
+	CASE s.status WHEN 'completed' THEN nullif(o.status, 0) END AS response_code,
+	CASE WHEN s.status = 'completed' AND o.kept AND octet_length(o.answer) >= 36
+		THEN substr(o.answer, 37 + least(octet_length(o.answer),
+			('x' || encode(substr(o.answer, 33, 4), 'hex'))::bit(32)::bigint)::integer)
+		END AS response_body,
+	CASE s.status WHEN 'in_progress' THEN to_timestamp(greatest(o.lease_until,
+		(SELECT l.until FROM hapax.lease l WHERE l.id = o.id AND l.token = o.token))
+		/ 1000.0) END AS locked_until,
+	CASE s.status WHEN 'unknown' THEN to_timestamp((SELECT min(q.ask_at)
+		FROM hapax.reconcile q LEFT JOIN hapax.job j ON j.id = q.job
+		WHERE q.id = o.id AND q.mark = o.mark AND NOT q.person AND q.ask_at > 0
+		AND (q.job = 0 OR (j.answers AND j.state = 4))) / 1000.0) END AS reconcile_after,
+	to_timestamp(o.created / 1000.0) AS created_at,
+	CASE s.status WHEN 'completed' THEN to_timestamp(o.changed / 1000.0) END AS completed_at,
+	to_timestamp(nullif(o.expires, 0) / 1000.0) AS expires_at
+FROM hapax.operation o CROSS JOIN LATERAL (SELECT CASE WHEN o.attempt NOT BETWEEN 1 AND 4294967295
+	OR octet_length(o.fingerprint) <> 32 OR octet_length(o.tenant_hash) <> 32
+	OR o.expires < 0 OR o.retention < 0 OR o.status NOT BETWEEN 0 AND 999
+	OR o.when_lost NOT BETWEEN 0 AND 2 OR o.point !~ '^[!-~]{0,63}$' THEN 'unknown'
+	ELSE CASE o.state WHEN 1 THEN 'in_progress' WHEN 2 THEN 'failed_retryable'
+		WHEN 3 THEN 'completed' WHEN 5 THEN 'pending' ELSE 'unknown' END END AS status) s;

@@ -262,12 +262,12 @@ static void an_older_file_is_refused(void **state)
 
 	reserve(f, 1, BODY, A);
 	fixture_close(f);
-	raw(f->path, "UPDATE hapax_schema_version SET version = 4");
+	raw(f->path, "UPDATE hapax_schema_version SET version = 5");
 	assert_status(try_open(&options, problem), HPX_UNSUPPORTED);
-	assert_non_null(strstr(problem, "schema 4 of before the first release"));
+	assert_non_null(strstr(problem, "schema 5 of before the first release"));
 	assert_non_null(strstr(problem, "move it away"));
 	assert_status(hpx_store_migrate(&options, &done, problem), HPX_UNSUPPORTED);
-	raw(f->path, "UPDATE hapax_schema_version SET version = 5");
+	raw(f->path, "UPDATE hapax_schema_version SET version = 6");
 	fixture_open(f);
 }
 

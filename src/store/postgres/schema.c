@@ -9,7 +9,7 @@
 
 /* The number of sql/postgres/tables.sql. Those below it were never released, and nothing
  * leads on from them. */
-#define SCHEMA_FIRST 9u
+#define SCHEMA_FIRST 10u
 /* sql/postgres/functions.sql comes first, the steps follow. */
 #define FUNCTIONS schema_steps[0]
 #define STEP_COUNT ((unsigned)(sizeof(schema_steps) / sizeof(schema_steps[0])) - 1)

@@ -268,7 +268,8 @@ enum hpx_status hpx_sqlite_recover(struct hpx_store *store, char *problem)
 /* ---- the view ---- */
 
 /* The view `hapax_operation`: all operations with the columns that people ask for, for
- * whoever opens the file with SQLite's own shell. hapax itself never reads it. It is
+ * whoever opens the file with SQLite's own shell; `hapax_idempotency_keys` is made of it
+ * once for all, in the schema. hapax itself never reads either. The first is
  * made anew by the keeper when generations have come or gone, in a transaction of its
  * own; where that fails, nothing else does. */
 
@@ -279,13 +280,20 @@ enum hpx_status hpx_sqlite_recover(struct hpx_store *store, char *problem)
 /* As sql/sqlite/schema.sql makes it first. */
 #define ASIDE_PART \
 	"CREATE VIEW hapax_operation AS SELECT id, state, attempt, status, created, changed, " \
-	"expires, tenant, scope, key, method, path, route, generation, 'aside' AS place " \
-	"FROM hapax_aside"
+	"expires, tenant, scope, key, method, path, route, generation, 'aside' AS place, " \
+	"fingerprint, point, CASE kept WHEN 1 THEN body END AS body, (SELECT l.until " \
+	"FROM hapax_lease l WHERE o.state = 1 AND l.token = o.token AND l.id = o.id) " \
+	"AS lease_until, (SELECT min(q.ask_at) FROM hapax_reconcile q WHERE o.state = 4 " \
+	"AND q.id = o.id AND q.mark = o.mark AND q.person = 0 AND q.ask_at > 0 AND (q.job = 0 " \
+	"OR EXISTS (SELECT 1 FROM hapax_job j WHERE j.seq = q.job AND j.answers = 1 " \
+	"AND j.state = 4))) AS ask_at FROM hapax_aside o"
 
 #define GENERATION_PART \
 	" UNION ALL SELECT CAST(o.id || o.rest AS BLOB), CASE WHEN a.seq IS NULL THEN 1 ELSE 3 END, " \
 	"1, coalesce(a.status, 0), o.created, coalesce(a.changed, o.created), a.expires, o.tenant, " \
-	"o.scope, o.key, o.method, o.path, o.route, #, 'plain' FROM hapax_operation_# o " \
+	"o.scope, o.key, o.method, o.path, o.route, #, 'plain', o.fingerprint, '', " \
+	"CASE a.kept WHEN 1 THEN a.body END, (SELECT l.until FROM hapax_lease l WHERE a.seq IS NULL " \
+	"AND l.token = o.token AND l.id = CAST(o.id || o.rest AS BLOB)), NULL FROM hapax_operation_# o " \
 	"LEFT JOIN hapax_answer_# a ON a.seq = o.seq WHERE NOT EXISTS (SELECT 1 FROM hapax_aside s " \
 	"WHERE s.generation = # AND s.generation > 0 AND s.number = o.seq)"
 
