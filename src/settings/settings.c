@@ -1,8 +1,7 @@
-/* Making, sharing and freeing settings, finding in them by name, and which peers are
- * trusted. Filling them is the task of config/. */
+/* Making, sharing and freeing settings, and finding in them by name. Filling them is the
+ * task of config/; peers are peer.c's. */
 #include "settings/settings.h"
 
-#include <arpa/inet.h>
 #include <stdlib.h>
 
 #include "base/status.h"
@@ -60,76 +59,4 @@ const struct hpx_route *hpx_settings_find_route(const struct hpx_settings *setti
 		if (hpx_span_eq(settings->routes[i].pattern, pattern))
 			return &settings->routes[i];
 	return hpx_span_eq(settings->fallback.pattern, pattern) ? &settings->fallback : NULL;
-}
-
-#define IPV4_PREFIX_BITS 96
-
-/* An address as sixteen bytes; false where the text is no address. */
-static bool read_ip(struct hpx_span text, uint8_t ret_bytes[16], bool *ret_ipv4)
-{
-	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-	char name[INET6_ADDRSTRLEN];
-	uint8_t bytes[16];
-
-	if (text.len == 0 || text.len >= sizeof(name) ||
-	    hpx_span_index(text, '\0') < text.len)
-		return false;
-	memcpy(name, text.ptr, text.len);
-	name[text.len] = '\0';
-	bool ipv4 = inet_pton(AF_INET, name, bytes + sizeof(mapped)) == 1;
-	if (ipv4)
-		memcpy(bytes, mapped, sizeof(mapped));
-	else if (inet_pton(AF_INET6, name, bytes) != 1)
-		return false;
-	memcpy(ret_bytes, bytes, sizeof(bytes));
-	*ret_ipv4 = ipv4;
-	return true;
-}
-
-bool hpx_network_parse(struct hpx_span text, struct hpx_network *ret_network)
-{
-	size_t slash = hpx_span_index(text, '/');
-	struct hpx_network network;
-	bool ipv4;
-	uint64_t bits;
-
-	if (!read_ip(hpx_span_first(text, slash), network.bytes, &ipv4))
-		return false;
-	bits = ipv4 ? 32 : 128;
-	if (slash < text.len && !hpx_span_u64(hpx_span_skip(text, slash + 1), bits, &bits))
-		return false;
-	network.prefix_bits = (unsigned)bits + (ipv4 ? IPV4_PREFIX_BITS : 0);
-	*ret_network = network;
-	return true;
-}
-
-static bool network_has(const struct hpx_network *network, const uint8_t address[16])
-{
-	HPX_ASSERT(network->prefix_bits <= 128);
-	unsigned whole = network->prefix_bits / 8;
-	unsigned rest = network->prefix_bits % 8;
-
-	HPX_ASSERT(network->prefix_bits <= 128);
-	if (memcmp(network->bytes, address, whole) != 0)
-		return false;
-	unsigned differing = rest ? (unsigned)(network->bytes[whole] ^ address[whole]) : 0;
-	return differing >> (8 - rest) == 0;
-}
-
-bool hpx_peer_trusted(const struct hpx_settings *settings, const char *peer)
-{
-	struct hpx_span text = hpx_span_of(peer);
-	uint8_t address[16];
-	bool ipv4;
-
-	if (hpx_span_eq(text, HPX_SPAN("unix")))
-		return true;
-	/* The zone of a link-local address ("fe80::1%eth0") names an interface,
-	 * not a network. */
-	if (!read_ip(hpx_span_first(text, hpx_span_index(text, '%')), address, &ipv4))
-		return false;
-	for (size_t i = 0; i < settings->trusted_peer_count; i++)
-		if (network_has(&settings->trusted_peers[i], address))
-			return true;
-	return false;
 }

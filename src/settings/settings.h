@@ -15,6 +15,8 @@
 #include "http/problem.h"
 #include "settings/external_service.h"
 
+struct hpx_http_head;
+
 enum hpx_profile { HPX_PROFILE_IETF,
 		   HPX_PROFILE_STRIPE,
 		   HPX_PROFILE_PAYPAL,
@@ -233,7 +235,18 @@ bool hpx_route_guards(const struct hpx_route *route, struct hpx_span method);
 bool hpx_route_key_in_body(const struct hpx_route *route);
 
 bool hpx_network_parse(struct hpx_span text, struct hpx_network *ret_network);
-/* `peer` as hpx_transport_peer gives it; "unix" is always trusted. */
+/* Below, `peer` is the peer of a connection as hpx_transport_peer gives it: the address of
+ * the socket, or the one that a PROXY header has named; "unix" for a unix socket. */
+
+/* "unix" is always trusted. */
 bool hpx_peer_trusted(const struct hpx_settings *settings, const char *peer);
+/* Whether it is on this machine: a loopback address, or "unix". */
+bool hpx_peer_is_local(const char *peer);
+/* The address that a request comes from, for limits and logs: the peer of its connection,
+ * or where that is a trusted one, the last address of X-Forwarded-For that is not. len 0:
+ * only trusted peers are known (they are exempt from limits). The text is the head's or
+ * `peer` itself. */
+struct hpx_span hpx_peer_of(const struct hpx_settings *settings, const struct hpx_http_head *head,
+			    const char *peer);
 
 #endif
