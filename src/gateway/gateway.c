@@ -34,6 +34,28 @@ static void on_accept(void *user, struct hpx_transport *transport)
 	hpx_connection_accept(user, transport);
 }
 
+/* At most one line in this time for each loop. */
+#define EXHAUSTED_LOG_MS 10000
+/* Descriptors that client connections leave free: for the connections to the upstream,
+ * for the files of the store, and for the admin listener. */
+#define DESCRIPTORS_KEPT_FREE 64
+
+static void on_exhausted(void *user)
+{
+	struct hpx_shard *shard = user;
+	uint64_t now_ms = hpx_loop_now_ms(&shard->loop);
+
+	hpx_counter_add(&shard->meter.descriptors_exhausted, 1);
+	if (now_ms < shard->exhausted_log_ms)
+		return;
+	shard->exhausted_log_ms = now_ms + EXHAUSTED_LOG_MS;
+	hpx_log(HPX_LOG_ERROR, "descriptors_exhausted",
+		"connections=%u reason=\"a client's connection was closed: the process has no more file "
+		"descriptors for clients\" remedy=\"raise LimitNOFILE (ulimit -n), or lower "
+		"limits.connections\"",
+		atomic_load(&shard->gateway->connections));
+}
+
 /* A share of the connections, at least one. */
 static unsigned share_of(unsigned max, unsigned percent)
 {
@@ -176,6 +198,8 @@ static enum hpx_status open_parts(struct hpx_shard *shard, int listen_fd)
 
 	if (status == HPX_OK)
 		status = hpx_upstream_new(&shard->loop, &options, &shard->upstream);
+	if (status == HPX_OK)
+		hpx_listener_keep_free(shard->listener, DESCRIPTORS_KEPT_FREE, on_exhausted);
 	if (status == HPX_OK && store != NULL)
 		status = hpx_store_reader_open(store, &shard->reader);
 	return status;
@@ -394,6 +418,26 @@ static unsigned count_shards(const struct hpx_settings *settings)
 	return cores > 0 ? (unsigned)cores : 1;
 }
 
+/* Raises the limit on descriptors to what the limits of the configuration can come to.
+ * Where the system refuses, the difference is logged: the configured number of
+ * connections cannot be served. */
+static void raise_descriptors(const struct hpx_gateway *gateway)
+{
+	const struct hpx_settings *settings = gateway->service->settings;
+	uint64_t wanted = (uint64_t)settings->connections_max +
+			  (uint64_t)gateway->shard_count * settings->upstream_connections_max +
+			  settings->deliveries_max + 2 * DESCRIPTORS_KEPT_FREE;
+	uint64_t limit = hpx_descriptors_raise(wanted);
+
+	if (limit < wanted)
+		hpx_log(HPX_LOG_WARN, "descriptors_short",
+			"limit=%llu wanted=%llu reason=\"the system lets this process open fewer "
+			"descriptors than its limits can need; connections beyond are closed\" "
+			"remedy=\"LimitNOFILE=%llu (ulimit -Hn), or lower limits.connections\"",
+			(unsigned long long)limit, (unsigned long long)wanted,
+			(unsigned long long)wanted);
+}
+
 /* The parts that all shards share and the gateway owns. */
 static enum hpx_status make_shared(struct hpx_gateway *gateway, struct hpx_egress *egress)
 {
@@ -431,6 +475,7 @@ enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
 	gateway->shards = calloc(count_shards(settings), sizeof(*gateway->shards));
 	if (gateway->shards != NULL) {
 		gateway->shard_count = count_shards(settings);
+		raise_descriptors(gateway);
 		status = make_shared(gateway, options->egress);
 		snprintf(problem, HPX_PROBLEM_SIZE, "%s", hpx_status_text(status));
 	}

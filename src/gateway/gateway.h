@@ -38,6 +38,7 @@ struct hpx_shard {
 	struct hpx_request *spares;   /* finished ones, for the next; by `next` */
 	unsigned spare_count;
 	struct hpx_buffer spare_in; /* for the next connection that has bytes to keep */
+	uint64_t exhausted_log_ms;  /* no line about exhausted descriptors before it */
 	struct hpx_message drain_message;
 	bool made;      /* the loop exists */
 	bool started;   /* the thread runs; the gateway's own */

@@ -98,7 +98,8 @@ struct hpx_meter {
 	struct hpx_counter anonymous; /* requests of the anonymous tenant */
 	struct hpx_counter suspects;  /* requests with an unlisted credential */
 	struct hpx_counter leases_renewed;
-	struct hpx_counter late_answers; /* stored after the client was told 504 */
+	struct hpx_counter descriptors_exhausted; /* connections closed for want of one */
+	struct hpx_counter late_answers;          /* stored after the client was told 504 */
 	struct hpx_counter queued[HPX_QUEUED_COUNT];
 	struct hpx_counter slots_held[HPX_SLOT_KIND_COUNT]; /* of the last tick, like the next one */
 	struct hpx_counter slots_queued[HPX_SLOT_KIND_COUNT];

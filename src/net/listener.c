@@ -6,9 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -209,7 +211,9 @@ struct hpx_listener {
 	} uv;
 	uv_timer_t retry;
 	unsigned open_handles;
+	int descriptor_max; /* a connection above it takes a descriptor that is kept free */
 	void (*on_accept)(void *user, struct hpx_transport *transport);
+	void (*on_exhausted)(void *user); /* NULL: nobody wants to know */
 	void *user;
 };
 
@@ -218,6 +222,21 @@ static void take_connection(struct hpx_listener *listener);
 static void on_retry(uv_timer_t *timer)
 {
 	take_connection(timer->data);
+}
+
+/* The system gives the lowest free number, so the number says how many are in use. */
+static bool takes_kept_descriptor(const struct hpx_listener *listener, struct hpx_transport *transport)
+{
+	uv_os_fd_t fd;
+
+	return uv_fileno((const uv_handle_t *)hpx_stream_uv(transport), &fd) == 0 &&
+	       fd > listener->descriptor_max;
+}
+
+static void tell_exhausted(const struct hpx_listener *listener)
+{
+	if (listener->on_exhausted != NULL)
+		listener->on_exhausted(listener->user);
 }
 
 static void take_connection(struct hpx_listener *listener)
@@ -234,6 +253,11 @@ static void take_connection(struct hpx_listener *listener)
 		hpx_transport_close(transport);
 		return;
 	}
+	if (takes_kept_descriptor(listener, transport)) {
+		hpx_transport_close(transport);
+		tell_exhausted(listener);
+		return;
+	}
 	listener->on_accept(listener->user, transport);
 }
 
@@ -242,6 +266,8 @@ static void on_connection(uv_stream_t *stream, int rc)
 	/* A failed accept concerns one connection, which is gone. */
 	if (rc == 0)
 		take_connection(stream->data);
+	else if (rc == UV_EMFILE || rc == UV_ENFILE)
+		tell_exhausted(stream->data);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -302,6 +328,7 @@ enum hpx_status hpx_listener_start(struct hpx_loop *loop, int fd,
 	}
 	listener->loop = loop;
 	listener->is_unix = is_unix_socket(fd);
+	listener->descriptor_max = INT_MAX;
 	listener->on_accept = on_accept;
 	listener->user = user;
 	if (adopt(listener, fd) != 0 ||
@@ -311,4 +338,29 @@ enum hpx_status hpx_listener_start(struct hpx_loop *loop, int fd,
 	}
 	*ret_listener = listener;
 	return HPX_OK;
+}
+
+void hpx_listener_keep_free(struct hpx_listener *listener, unsigned kept_free,
+			    void (*on_exhausted)(void *user))
+{
+	struct rlimit limit;
+
+	listener->on_exhausted = on_exhausted;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
+		return;
+	int most = (int)limit.rlim_cur - 1;
+	listener->descriptor_max = most > (int)kept_free ? most - (int)kept_free : 0;
+}
+
+uint64_t hpx_descriptors_raise(uint64_t wanted)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return 0;
+	rlim_t before = limit.rlim_cur;
+	if (before >= wanted)
+		return before;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : (rlim_t)wanted;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
 }

@@ -27,6 +27,14 @@ enum hpx_status hpx_listener_probe(const struct hpx_address *address, char *prob
 enum hpx_status hpx_listener_start(struct hpx_loop *loop, int fd,
 				   void (*on_accept)(void *user, struct hpx_transport *transport),
 				   void *user, struct hpx_listener **ret_listener);
+/* Connections that would take one of the last `kept_free` descriptors of the process
+ * are closed at once: the store, the upstream and the admin listener need those.
+ * `on_exhausted` is told of each, and of connections that the system could not open. */
+void hpx_listener_keep_free(struct hpx_listener *listener, unsigned kept_free,
+			    void (*on_exhausted)(void *user));
+/* Raises the process's limit on descriptors to `wanted`, as far as the system lets it.
+ * Returns the limit that holds then. */
+uint64_t hpx_descriptors_raise(uint64_t wanted);
 /* Stops accepting; connections live on. */
 void hpx_listener_stop(struct hpx_listener *listener);
 /* Removes the file of a unix socket, after all loops have stopped. */

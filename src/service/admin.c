@@ -15,7 +15,10 @@
 #define HEAD_BYTES_MAX 8192
 /* More than metrics of 1,000 routes take, and 64 loops with paths of their own. */
 #define PAGE_BYTES_MAX ((size_t)16 << 20)
-#define CONNECTIONS_MAX 64
+#define CONNECTIONS_MAX 256
+/* The admin listener may use descriptors that client connections may not, but not all:
+ * the store and the upstream need some. */
+#define DESCRIPTORS_KEPT_FREE 16
 #define REQUEST_MS 5000
 #define LINGER_MS 1000
 
@@ -162,7 +165,7 @@ struct hpx_admin {
 	struct hpx_address address;
 	uint16_t port;
 	unsigned connections;
-	struct admin_connection *first;
+	struct admin_connection *first; /* the newest */
 };
 
 /* A connection with its one request. */
@@ -323,13 +326,30 @@ static void on_timer(uv_timer_t *timer)
 
 static const struct hpx_transport_events events = { .on_data = on_data, .on_end = on_end };
 
+/* Ends the connection that has kept its request back for longest: of the newcomer's
+ * own address, or else of all. Whoever opens idle connections closes their own, and
+ * a health check always finds room. */
+static void make_room(struct hpx_admin *admin, const char *peer)
+{
+	struct admin_connection *oldest = NULL, *oldest_of_peer = NULL;
+
+	if (admin->connections < CONNECTIONS_MAX)
+		return;
+	for (struct admin_connection *c = admin->first; c != NULL; c = c->next) {
+		oldest = c;
+		if (strcmp(hpx_transport_peer(c->transport), peer) == 0)
+			oldest_of_peer = c;
+	}
+	cut(oldest_of_peer != NULL ? oldest_of_peer : oldest);
+}
+
 static void on_accept(void *user, struct hpx_transport *transport)
 {
 	struct hpx_admin *admin = user;
 	struct hpx_http_limits limits = { .head_bytes_max = HEAD_BYTES_MAX, .fields_max = 64 };
-	struct admin_connection *connection =
-		admin->connections < CONNECTIONS_MAX ? calloc(1, sizeof(*connection)) : NULL;
+	struct admin_connection *connection = calloc(1, sizeof(*connection));
 
+	make_room(admin, hpx_transport_peer(transport));
 	if (connection == NULL) {
 		hpx_transport_close(transport);
 		return;
@@ -368,6 +388,8 @@ enum hpx_status hpx_admin_start(struct hpx_service *service, struct hpx_admin **
 		admin->port = hpx_listener_port(fd);
 		status = hpx_listener_start(&service->loop, fd, on_accept, admin, &admin->listener);
 	}
+	if (status == HPX_OK)
+		hpx_listener_keep_free(admin->listener, DESCRIPTORS_KEPT_FREE, NULL);
 	if (status != HPX_OK) {
 		free(admin);
 		return status;
