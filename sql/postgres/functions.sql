@@ -351,10 +351,12 @@ BEGIN
 		IF o.state = 4 THEN
 			RETURN;
 		END IF;
-		UPDATE hapax.operation u SET state = 4, changed = now_ms, revision = u.revision + 1
+		UPDATE hapax.operation u SET state = 4, changed = now_ms,
+			last_error = 'not_executed', revision = u.revision + 1
 			WHERE u.id = o.id;
 	ELSE
 		UPDATE hapax.operation u SET state = 2, changed = now_ms,
+			last_error = 'not_executed',
 			token = '00000000-0000-0000-0000-000000000000',
 			expires = greatest(o.expires, now_ms + o.retention), revision = u.revision + 1
 			WHERE u.id = o.id;
@@ -528,8 +530,8 @@ BEGIN
 			WHERE l.id = o.id AND l.token = o.token AND l.until > now_ms)) THEN
 		verdict := 'in_progress';
 	ELSIF o.state = 1 AND o.when_lost = 0 THEN
-		UPDATE hapax.operation u SET state = 4, changed = now_ms, revision = u.revision + 1
-			WHERE u.id = o.id;
+		UPDATE hapax.operation u SET state = 4, changed = now_ms, last_error = 'lease_lost',
+			revision = u.revision + 1 WHERE u.id = o.id;
 		PERFORM hapax.note(o, now_ms, 'lease_lost', 'the lease ran out', o.status);
 		verdict := 'unknown';
 	ELSE
@@ -554,6 +556,8 @@ BEGIN
 		expires = 0, retention = begin.retention_ms,
 		lease_until = now_ms + begin.lease_ms, revision = u.revision + 1,
 		status = 0, kept = false, when_lost = lost, advanced = false,
+		last_error = CASE WHEN verdict = 'created' THEN '' WHEN o.state = 1 THEN 'lease_lost'
+			ELSE o.last_error END,
 		point = coalesce(begin.point, ''), point_data = begin.data,
 		answer = CASE verdict WHEN 'created' THEN NULL ELSE u.answer END
 		WHERE u.id = o.id;

@@ -28,6 +28,7 @@ CREATE SCHEMA IF NOT EXISTS hapax;
 -- `revision` grows by one with every change of the row. `expires` is 0 where there is
 -- no such time. `when_lost`: what becomes of a lost attempt (0 unknown, 1 resumed,
 -- 2 void); `advanced`: whether the current attempt committed a part of its work;
+-- `last_error`: what the last attempt that did not end well came to ('' none);
 -- `point`: its last recovery point, with the data saved there.
 --
 -- `answer` is the stored answer: SHA-256 (32 bytes), length of the headers (4), headers,
@@ -67,6 +68,7 @@ CREATE TABLE hapax.operation (
 	state smallint NOT NULL,
 	kept boolean NOT NULL DEFAULT false,
 	advanced boolean NOT NULL DEFAULT false,
+	last_error text NOT NULL DEFAULT '',
 	point text NOT NULL DEFAULT '',
 	point_data bytea,
 	answer bytea

@@ -66,8 +66,9 @@ CREATE TABLE hapax_damage (
 -- `token` is the current attempt's right to write; `mark` is the hash of the
 -- first attempt's, and with the id the reference that clients get. `when_lost`:
 -- what becomes of a lost attempt (0 unknown, 1 resumed, 2 void); `advanced`:
--- whether the current attempt committed a part of its work; `point`: its last
--- recovery point, with the data saved there. The checks are CRC-32: crc of the
+-- whether the current attempt committed a part of its work; `last_error`: what the last
+-- attempt that did not end well came to ('' none: the plain ones have had none);
+-- `point`: its last recovery point, with the data saved there. The checks are CRC-32: crc of the
 -- record's columns and of the other three, text_crc of the texts for people,
 -- point_crc of the point's data, answer_crc of headers and body.
 CREATE TABLE hapax_aside (
@@ -91,6 +92,7 @@ CREATE TABLE hapax_aside (
 	kept INTEGER NOT NULL,
 	when_lost INTEGER NOT NULL,
 	advanced INTEGER NOT NULL,
+	last_error TEXT NOT NULL,
 	point TEXT NOT NULL,
 	text_crc INTEGER NOT NULL,
 	point_crc INTEGER NOT NULL,

@@ -97,6 +97,50 @@ const char *hpx_move_name(enum hpx_move move)
 	return names[move];
 }
 
+const char *hpx_last_error_name(enum hpx_last_error error)
+{
+	static const char *const names[] = {
+#define X(name, text) text,
+		HPX_LAST_ERROR_LIST(X)
+#undef X
+	};
+	HPX_ASSERT(error < HPX_LAST_ERROR_COUNT);
+	return names[error];
+}
+
+enum hpx_last_error hpx_last_error_by_name(struct hpx_span name)
+{
+	for (int error = 0; error < HPX_LAST_ERROR_COUNT; error++)
+		if (hpx_span_eq(name, hpx_span_of(hpx_last_error_name((enum hpx_last_error)error))))
+			return (enum hpx_last_error)error;
+	return HPX_LAST_ERROR_OTHER;
+}
+
+enum hpx_last_error hpx_last_error_of_status(uint32_t status)
+{
+	switch (status) {
+#define STATUS(number) \
+	case number: \
+		return HPX_LAST_ERROR_STATUS_##number;
+		STATUS(401)
+		STATUS(403)
+		STATUS(407)
+		STATUS(408)
+		STATUS(421)
+		STATUS(425)
+		STATUS(429)
+		STATUS(500)
+		STATUS(501)
+		STATUS(502)
+		STATUS(503)
+		STATUS(504)
+#undef STATUS
+	default:
+		return status >= 500 && status < 600 ? HPX_LAST_ERROR_STATUS_5XX :
+						       HPX_LAST_ERROR_STATUS_OTHER;
+	}
+}
+
 bool hpx_point_valid(struct hpx_span point)
 {
 	if (point.len == 0 || point.len >= HPX_POINT_SIZE)
@@ -170,6 +214,30 @@ static void advance(struct hpx_record *record, struct hpx_span point)
 		return;
 	memset(record->point, 0, sizeof(record->point));
 	memcpy(record->point, point.ptr, point.len);
+}
+
+/* R6. Rulings say what became of the attempt, not what happened to it. */
+static enum hpx_last_error error_of(const struct hpx_record *record, enum hpx_move move,
+				    const struct hpx_move_args *args)
+{
+	if (record->state != HPX_STATE_FAILED_RETRYABLE && record->state != HPX_STATE_UNKNOWN)
+		return record->last_error;
+	if (args->error != HPX_LAST_ERROR_NONE)
+		return args->error;
+	switch (move) {
+	case HPX_MOVE_UNAPPLY:
+		return record->last_error;
+	case HPX_MOVE_SWEEP:
+		return HPX_LAST_ERROR_LEASE_LOST;
+	case HPX_MOVE_CONCLUDE:
+		return HPX_LAST_ERROR_NOT_COMMITTED;
+	default:
+		if (args->status != 0)
+			return hpx_last_error_of_status(args->status);
+		return move == HPX_MOVE_FAIL || move == HPX_MOVE_RELEASE ? HPX_LAST_ERROR_NOT_EXECUTED :
+		       move == HPX_MOVE_ABANDON                          ? HPX_LAST_ERROR_DELIVERY_LOST :
+									   HPX_LAST_ERROR_OUTCOME_UNKNOWN;
+	}
 }
 
 /* What every record of that state keeps, whatever move led there. */
@@ -296,6 +364,7 @@ enum hpx_status hpx_record_move(struct hpx_record *record, enum hpx_move move,
 		return HPX_OK;
 	}
 	enter(record, (enum hpx_state)(to - 1), args);
+	record->last_error = error_of(record, move, args);
 	HPX_ASSERT(record->state == HPX_STATE_NONE || hpx_record_valid(record));
 	return HPX_OK;
 }
@@ -305,7 +374,8 @@ bool hpx_record_valid(const struct hpx_record *record)
 	bool has_token = !hpx_token_is_void(&record->token);
 
 	if (record->attempt == 0 || hpx_mark_is_void(&record->mark) ||
-	    record->retention_ms < 0 || (unsigned)record->when_lost >= HPX_WHEN_LOST_COUNT)
+	    record->retention_ms < 0 || (unsigned)record->when_lost >= HPX_WHEN_LOST_COUNT ||
+	    (unsigned)record->last_error >= HPX_LAST_ERROR_COUNT)
 		return false;
 	if (record->point[0] != '\0' && !hpx_point_valid(hpx_span_of(record->point)))
 		return false;

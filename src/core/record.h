@@ -37,6 +37,8 @@
  *      the same time says when it is abandoned.
  *  R5  Leaving in_progress for failed_retryable, and unknown by unapply,
  *      makes the token void.
+ *  R6  Whatever ends an attempt other than well names its last_error; an operation
+ *      that is settled, attempted again or completed keeps it.
  */
 #ifndef HPX_CORE_RECORD_H
 #define HPX_CORE_RECORD_H
@@ -101,6 +103,44 @@ enum hpx_when_lost {
 		HPX_WHEN_LOST_COUNT
 };
 
+/* What the last attempt that did not end well came to. X(name, text); the text is what
+ * rows, pages, lists and metrics say, for ever. It tells people, and decides nothing. */
+#define HPX_LAST_ERROR_LIST(X) \
+	X(NONE, "") \
+	X(LEASE_LOST, "lease_lost")                     /* nobody renewed it, or its process is gone */ \
+	X(UPSTREAM_UNREACHABLE, "upstream_unreachable") /* not a byte could be sent */ \
+	X(UPSTREAM_RESET, "upstream_reset")             /* sent; the connection ended before the answer did */ \
+	X(UPSTREAM_TIMEOUT, "upstream_timeout")         /* sent; no answer in time */ \
+	X(UPSTREAM_INVALID, "upstream_invalid")         /* sent; what came back is no answer */ \
+	X(NOT_SENT, "not_sent")                         /* hapax gave up before the first byte */ \
+	X(INTERRUPTED, "interrupted")                   /* sent; hapax gave up before the answer */ \
+	X(NOT_EXECUTED, "not_executed")                 /* the application said so */ \
+	X(NOT_COMMITTED, "not_committed")               /* only the application completes, and it did not */ \
+	X(OUTCOME_UNKNOWN, "outcome_unknown")           /* whoever held the lease does not know */ \
+	X(DELIVERY_LOST, "delivery_lost")               /* the job that brings the answer is lost */ \
+	X(STATUS_401, "status_401") \
+	X(STATUS_403, "status_403") \
+	X(STATUS_407, "status_407") \
+	X(STATUS_408, "status_408") \
+	X(STATUS_421, "status_421") \
+	X(STATUS_425, "status_425") \
+	X(STATUS_429, "status_429") \
+	X(STATUS_500, "status_500") \
+	X(STATUS_501, "status_501") \
+	X(STATUS_502, "status_502") \
+	X(STATUS_503, "status_503") \
+	X(STATUS_504, "status_504") \
+	X(STATUS_5XX, "status_5xx")     /* any other of these */ \
+	X(STATUS_OTHER, "status_other") /* the upstream's Hapax-Outcome made it no success */ \
+	X(OTHER, "other")               /* a row says something that this version does not know */
+
+enum hpx_last_error {
+#define X(name, text) HPX_LAST_ERROR_##name,
+	HPX_LAST_ERROR_LIST(X)
+#undef X
+		HPX_LAST_ERROR_COUNT
+};
+
 /* The name of a recovery point travels in a header. */
 #define HPX_POINT_SIZE 64
 
@@ -108,6 +148,11 @@ const char *hpx_state_name(enum hpx_state state);
 /* HPX_STATE_COUNT where there is no such state. */
 enum hpx_state hpx_state_by_name(struct hpx_span name);
 const char *hpx_move_name(enum hpx_move move);
+const char *hpx_last_error_name(enum hpx_last_error error);
+/* OTHER where there is no such error. */
+enum hpx_last_error hpx_last_error_by_name(struct hpx_span name);
+/* Of an answer that did not complete its operation. */
+enum hpx_last_error hpx_last_error_of_status(uint32_t status);
 
 /* When something is decided. Wall time judges expiry, the lease clock judges
  * leases (the boot clock on SQLite, the database's own on PostgreSQL). */
@@ -134,10 +179,12 @@ struct hpx_record {
 	int64_t changed_ms; /* wall */
 	int64_t expires_ms; /* wall; 0: does not expire; pending: is abandoned then */
 	int64_t retention_ms;
-	int64_t lease_until_ms;       /* lease clock */
-	enum hpx_when_lost when_lost; /* the current attempt's */
-	bool advanced;                /* it committed a part: never "not executed" */
-	char point[HPX_POINT_SIZE];   /* the last recovery point; "": none */
+	int64_t lease_until_ms;         /* lease clock */
+	enum hpx_when_lost when_lost;   /* the current attempt's */
+	bool advanced;                  /* it committed a part: never "not executed" */
+	enum hpx_last_error last_error; /* of the last attempt that did not end well; success
+					 * does not clear it */
+	char point[HPX_POINT_SIZE];     /* the last recovery point; "": none */
 };
 
 /* What a move needs besides the record. */
@@ -153,6 +200,8 @@ struct hpx_move_args {
 	bool force;                   /* forget; abandon before its time; apply to what was
 				      * thought not to have happened */
 	bool sent;                    /* abandon: something may have happened */
+	enum hpx_last_error error;    /* of an end that is no success; NONE: by the status, or
+				      * by the move */
 	enum hpx_when_lost when_lost; /* reserve */
 	struct hpx_span point;        /* advance: the phase that is done; empty: as it was */
 };

@@ -30,6 +30,32 @@ static unsigned status_seen(const struct hpx_request *request)
 	return hpx_request_answer_is_lost(request) ? 0 : request->answer.status;
 }
 
+/* Why there is no complete answer. CLOSED is the upstream's doing only after a byte left,
+ * and a deadline that closes it is the gateway's own end. */
+static enum hpx_last_error error_of_failure(const struct hpx_exchange_failure *failure)
+{
+	bool ours = failure->status == HPX_NOMEM || failure->status == HPX_FULL ||
+		    (failure->status == HPX_CLOSED && (failure->timed_out || !failure->any_byte_left));
+
+	if (!failure->any_byte_left)
+		return ours ? HPX_LAST_ERROR_NOT_SENT : HPX_LAST_ERROR_UPSTREAM_UNREACHABLE;
+	if (ours)
+		return HPX_LAST_ERROR_INTERRUPTED;
+	if (failure->timed_out)
+		return HPX_LAST_ERROR_UPSTREAM_TIMEOUT;
+	return failure->status == HPX_INVALID ? HPX_LAST_ERROR_UPSTREAM_INVALID :
+						HPX_LAST_ERROR_UPSTREAM_RESET;
+}
+
+/* NONE where the status tells it, or the verb. */
+static enum hpx_last_error error_of(const struct hpx_request *request)
+{
+	if (request->answer.state == HPX_ANSWER_COLLECTING)
+		return HPX_LAST_ERROR_NOT_SENT;
+	return hpx_request_answer_is_lost(request) ? error_of_failure(&request->attempt.failure) :
+						     HPX_LAST_ERROR_NONE;
+}
+
 static const struct hpx_answer *answer_to_store(struct hpx_request *request)
 {
 	bool kept = !hpx_request_answer_is_held_back(request);
@@ -182,6 +208,7 @@ static void make_arguments(struct hpx_request *request, struct hpx_store_op *op)
 {
 	struct hpx_op_end end = {
 		.status_seen = status_seen(request),
+		.error = error_of(request),
 	};
 
 	switch (op->verb) {
@@ -201,7 +228,7 @@ static void make_arguments(struct hpx_request *request, struct hpx_store_op *op)
 		break;
 	default:
 		HPX_ASSERT(op->verb == HPX_VERB_CONCLUDE);
-		op->conclude.status_seen = end.status_seen;
+		op->conclude.end = end;
 		break;
 	}
 }

@@ -132,32 +132,34 @@ static enum hpx_move move_of(const struct hpx_store_op *op)
 	}
 }
 
-/* The status that the record keeps: the answer's; of other ends what was seen. */
-static uint32_t status_of(const struct hpx_store_op *op)
+/* What was seen and what went wrong, where the attempt brings no answer. */
+static struct hpx_op_end end_of(const struct hpx_store_op *op)
 {
 	const struct hpx_answer *answer = answer_of(op);
 
 	switch (op->verb) {
 	case HPX_VERB_FAIL:
-		return op->fail.status_seen;
+		return op->fail;
 	case HPX_VERB_RELEASE:
-		return op->release.status_seen;
+		return op->release;
 	case HPX_VERB_MARK_UNKNOWN:
-		return op->mark_unknown.status_seen;
+		return op->mark_unknown;
 	case HPX_VERB_CONCLUDE:
-		return op->conclude.status_seen;
+		return op->conclude.end;
 	default:
-		return answer != NULL ? answer->status : 0;
+		return (struct hpx_op_end){ .status_seen = answer != NULL ? answer->status : 0 };
 	}
 }
 
 static struct hpx_move_args args_of(const struct hpx_store_op *op, enum hpx_move move,
 				    const struct hpx_moment *now)
 {
+	struct hpx_op_end end = end_of(op);
 	struct hpx_move_args args = {
 		.now = *now,
 		.token = op->token,
-		.status = status_of(op),
+		.status = end.status_seen,
+		.error = end.error,
 		.force = is_forced(op),
 	};
 

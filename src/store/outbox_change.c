@@ -91,6 +91,7 @@ static void follow(const struct hpx_outbox_found *found, const struct hpx_delive
 		.kept = answer->kept,
 		.force = true,
 		.sent = found->delivery.unsure,
+		.error = ends || after->status != 0 ? HPX_LAST_ERROR_NONE : HPX_LAST_ERROR_DELIVERY_LOST,
 	};
 	change->operation = (struct hpx_change){ .write = HPX_WRITE_UPDATE,
 						 .record = found->operation.record,

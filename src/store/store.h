@@ -233,7 +233,8 @@ struct hpx_touched {
 
 /* The arguments and results of the verbs that share theirs. */
 struct hpx_op_end {
-	uint32_t status_seen; /* the upstream's HTTP status, or 0 */
+	uint32_t status_seen;      /* the upstream's HTTP status, or 0 */
+	enum hpx_last_error error; /* NONE: by the status, or by the verb */
 };
 struct hpx_op_sweep {
 	unsigned limit;
@@ -296,8 +297,8 @@ struct hpx_store_op {
 			int64_t lease_ms;
 		} renew;
 		struct {
-			uint32_t status_seen; /* the upstream's HTTP status, or 0 */
-			bool already;         /* out: it was completed before */
+			struct hpx_op_end end;
+			bool already; /* out: it was completed before */
 		} conclude;
 		struct {
 			struct hpx_span point;

@@ -57,7 +57,7 @@ void put(struct fixture *f, unsigned key, const struct situation *s)
 	hpx_hex_encode(id.bytes, sizeof(id.bytes), hex);
 	snprintf(sql, sizeof(sql),
 		 "UPDATE hapax.operation SET state = %d, attempt = %u, when_lost = %d, "
-		 "advanced = %s, point = 'begun', status = %d, expires = %s, token = %s "
+		 "advanced = %s, point = 'begun', last_error = 'status_503', status = %d, expires = %s, token = %s "
 		 "WHERE id = '%.32s'",
 		 (int)s->state, s->attempt, (int)s->when_lost, s->advanced ? "true" : "false",
 		 s->state == HPX_STATE_COMPLETED ? 200 : 0, ends ? "changed + 5" : "0",
@@ -75,10 +75,11 @@ void print_record(const struct hpx_record *r, char *out, size_t size)
 	hpx_hex_encode(r->mark.bytes, sizeof(r->mark.bytes), mark);
 	snprintf(out, size,
 		 "%s attempt=%u token=%s mark=%s status=%u kept=%d changed=%lld expires=%lld "
-		 "retention=%lld lease=%lld when_lost=%u advanced=%d point=%s",
+		 "retention=%lld lease=%lld when_lost=%u advanced=%d last_error=%s point=%s",
 		 hpx_state_name(r->state), r->attempt, token, mark, r->status, r->kept,
 		 (long long)r->changed_ms, (long long)r->expires_ms, (long long)r->retention_ms,
-		 (long long)r->lease_until_ms, r->when_lost, r->advanced, r->point);
+		 (long long)r->lease_until_ms, r->when_lost, r->advanced,
+		 hpx_last_error_name(r->last_error), r->point);
 }
 
 struct hpx_record record_or_none(struct fixture *f, unsigned key)

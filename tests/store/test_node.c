@@ -298,6 +298,18 @@ static void a_cancelled_wait_for_the_standby_is_not_durable(void **state)
 
 /* ---- damage ---- */
 
+/* A word of a later version, or of a person's hand, decides nothing and harms nothing. */
+static void an_error_that_is_not_known_is_another_one(void **state)
+{
+	struct fixture *f = *state;
+
+	reserve(f, 1, BODY, A);
+	complete(f, 1, A, "paid");
+	cluster_sql("UPDATE hapax.operation SET last_error = 'the moon'");
+	assert_string_equal(hpx_last_error_name(record_of(f, 1).last_error), "other");
+	assert_string_equal(reserve(f, 1, BODY, B), "replay");
+}
+
 /* Mistake 19: a corrupt record is deleted and the payment runs again. */
 static void what_cannot_be_read_is_unknown_and_stays(void **state)
 {
@@ -395,6 +407,7 @@ int main(void)
 		ON_POSTGRES(a_waiter_is_woken_by_another_process),
 		ON_POSTGRES(a_lost_connection_is_opened_anew),
 		ON_POSTGRES(a_cancelled_wait_for_the_standby_is_not_durable),
+		ON_POSTGRES(an_error_that_is_not_known_is_another_one),
 		ON_POSTGRES(what_cannot_be_read_is_unknown_and_stays),
 		ON_POSTGRES(a_password_is_never_shown),
 		ON_POSTGRES(bytes_that_are_no_text_are_stored_as_question_marks),

@@ -184,7 +184,7 @@ static void the_status_seen_is_kept(void **state)
 	struct hpx_store_op ops[] = {
 		{ .verb = V(FAIL), .fail.status_seen = 503 },
 		{ .verb = V(MARK_UNKNOWN), .mark_unknown.status_seen = 503 },
-		{ .verb = V(CONCLUDE), .conclude.status_seen = 503 },
+		{ .verb = V(CONCLUDE), .conclude.end.status_seen = 503 },
 	};
 	struct fixture *f = *state;
 
@@ -197,6 +197,48 @@ static void the_status_seen_is_kept(void **state)
 		assert_status(run_op(f, &ops[i]), HPX_OK);
 		assert_int_equal(ops[i].decision.record.status, 503);
 	}
+}
+
+/* What went wrong last stands in the record, through the next attempt and its success. */
+static void the_last_error_is_kept(void **state)
+{
+	static const struct {
+		struct hpx_store_op op;
+		const char *error;
+	} ends[] = {
+		{ { .verb = V(FAIL), .fail.status_seen = 503 }, "status_503" },
+		{ { .verb = V(FAIL), .fail.error = HPX_LAST_ERROR_UPSTREAM_UNREACHABLE }, "upstream_unreachable" },
+		{ { .verb = V(FAIL) }, "not_executed" },
+		{ { .verb = V(CONCLUDE), .conclude.end.status_seen = 200 }, "not_committed" },
+		{ { .verb = V(MARK_UNKNOWN), .mark_unknown.error = HPX_LAST_ERROR_UPSTREAM_RESET }, "upstream_reset" },
+		{ { .verb = V(MARK_UNKNOWN), .mark_unknown.status_seen = 507 }, "status_5xx" },
+	};
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct hpx_store_op op = ends[i].op, about = op_of(op.verb, i, OWN);
+		op.id = about.id;
+		op.token = about.token;
+		op.actor = about.actor;
+		bring_to(f, i, S(IN_PROGRESS), OWN);
+		assert_string_equal(hpx_last_error_name(record_of(f, i).last_error), "");
+		assert_status(run_op(f, &op), HPX_OK);
+		assert_string_equal(hpx_last_error_name(record_of(f, i).last_error), ends[i].error);
+		if (op.verb == HPX_VERB_MARK_UNKNOWN) {
+			struct hpx_store_op resolve = op_of(HPX_VERB_RESOLVE, i, OWN);
+			assert_status(run_op(f, &resolve), HPX_OK);
+		}
+		assert_string_equal(reserve(f, i, BODY, OLD), "retried");
+		assert_string_equal(hpx_last_error_name(record_of(f, i).last_error), ends[i].error);
+		complete(f, i, OLD, "paid");
+		assert_string_equal(hpx_last_error_name(record_of(f, i).last_error), ends[i].error);
+		advance(f, RETENTION_MS + 1);
+		assert_string_equal(reserve(f, i, BODY, OWN), "created");
+		assert_string_equal(hpx_last_error_name(record_of(f, i).last_error), "");
+	}
+	advance(f, LEASE_MS + 1);
+	sweep(f);
+	assert_string_equal(hpx_last_error_name(record_of(f, 0).last_error), "lease_lost");
 }
 
 /* What the route says of a lost attempt is kept with it, by every driver. */
@@ -445,6 +487,7 @@ int main(void)
 		ON_EVERY_DRIVER(a_reference_is_no_lease),
 		ON_EVERY_DRIVER(what_was_completed_before_is_told),
 		ON_EVERY_DRIVER(the_status_seen_is_kept),
+		ON_EVERY_DRIVER(the_last_error_is_kept),
 		ON_EVERY_DRIVER(a_lost_attempt_becomes_what_its_route_says),
 		ON_EVERY_DRIVER(reserve_decides_by_state),
 		ON_EVERY_DRIVER(ops_of_one_batch_see_each_other),

@@ -81,7 +81,7 @@ enum hpx_status hpx_pg_schema_migrate(struct hpx_pg_db *db, struct hpx_pg_schema
 /* ---- row.c: an operation in memory ---- */
 
 /* The columns of HPX_PG_SQL_RECORD. */
-#define HPX_PG_DESCRIPTION_COLUMN 23
+#define HPX_PG_DESCRIPTION_COLUMN 24
 #define HPX_PG_ANSWER_COLUMN (HPX_PG_DESCRIPTION_COLUMN + 6)
 
 /* An operation that a batch is about: what the database says of it, and what is to be

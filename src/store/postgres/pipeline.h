@@ -20,7 +20,7 @@ struct hpx_pg_db {
 
 /* ---- parameters ---- */
 
-#define HPX_PG_PARAMS_MAX 27
+#define HPX_PG_PARAMS_MAX 28
 
 struct hpx_pg_params {
 	const char *value[HPX_PG_PARAMS_MAX];

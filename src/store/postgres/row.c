@@ -28,6 +28,7 @@ enum {
 	COLUMN_STATE,
 	COLUMN_KEPT,
 	COLUMN_ADVANCED,
+	COLUMN_LAST_ERROR,
 	COLUMN_POINT,
 	COLUMN_REVISION,
 	COLUMN_RENEWED_TOKEN,
@@ -85,6 +86,7 @@ static bool read_part(const PGresult *result, int row, struct hpx_record *record
 	value = 0;
 	ok &= hpx_pg_int(result, row, COLUMN_ADVANCED, 0, 1, &value);
 	record->advanced = value == 1;
+	record->last_error = hpx_last_error_by_name(hpx_pg_bytes(result, row, COLUMN_LAST_ERROR));
 	if (point.ptr == NULL || (point.len > 0 && !hpx_point_valid(point)))
 		return false;
 	memcpy(record->point, point.ptr, point.len);

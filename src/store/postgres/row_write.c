@@ -29,6 +29,7 @@ static const enum hpx_pg_type record_types[] = {
 	HPX_PG_BOOL,
 	HPX_PG_BOOL,
 	HPX_PG_TEXT,
+	HPX_PG_TEXT,
 	HPX_PG_BYTEA, /* the answer */
 	/* The description's. */
 	HPX_PG_TEXT,
@@ -38,7 +39,7 @@ static const enum hpx_pg_type record_types[] = {
 	HPX_PG_TEXT,
 	HPX_PG_TEXT,
 };
-#define RECORD_COLUMNS 21
+#define RECORD_COLUMNS 22
 #define TEXT_COLUMNS 6
 
 static struct hpx_span half_of(const struct hpx_operation_id *id)
@@ -104,6 +105,7 @@ static void put_record(struct hpx_pg_columns *columns, const struct hpx_pg_row *
 	hpx_pg_put_int(columns, record->state);
 	hpx_pg_put_int(columns, record->kept);
 	hpx_pg_put_int(columns, record->advanced);
+	hpx_pg_put_text(columns, hpx_span_of(hpx_last_error_name(record->last_error)));
 	hpx_pg_put_text(columns, hpx_span_of(record->point));
 	hpx_pg_put_answer(columns, &record->id, row->answer);
 }

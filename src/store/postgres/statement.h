@@ -18,8 +18,8 @@
 #define HPX_PG_SQL_RECORD \
 	"o.id, o.rest, o.token, o.mark, o.recipe, o.created, o.owner, o.retention, " \
 	"o.fingerprint, o.tenant_hash, o.lease_until, o.expires, o.changed, o.attempt, " \
-	"o.status, o.when_lost, o.state, o.kept, o.advanced, o.point, o.revision, " \
-	"l.token AS renewed, l.until"
+	"o.status, o.when_lost, o.state, o.kept, o.advanced, o.last_error, o.point, " \
+	"o.revision, l.token AS renewed, l.until"
 #define HPX_PG_SQL_DESCRIPTION "o.tenant, o.scope, o.key, o.method, o.path, o.route"
 #define HPX_PG_SQL_FROM " FROM hapax.operation o LEFT JOIN hapax.lease l ON l.id = o.id "
 
@@ -35,10 +35,12 @@
 #define HPX_PG_SQL_ARRAYS \
 	"$1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::int8[], $7::int8[], " \
 	"$8::int8[], $9::bytea[], $10::bytea[], $11::int8[], $12::int8[], $13::int8[], " \
-	"$14::int8[], $15::int4[], $16::int2[], $17::int2[], $18::bool[], $19::bool[], $20::text[]"
+	"$14::int8[], $15::int4[], $16::int2[], $17::int2[], $18::bool[], $19::bool[], $20::text[], " \
+	"$21::text[]"
 #define HPX_PG_SQL_NAMES \
 	"id, rest, token, mark, recipe, created, owner, retention, fingerprint, tenant_hash, " \
-	"lease_until, expires, changed, attempt, status, when_lost, state, kept, advanced, point"
+	"lease_until, expires, changed, attempt, status, when_lost, state, kept, advanced, " \
+	"last_error, point"
 #define HPX_PG_SQL_TEXT_ARRAYS(a, b, c, d, e, f) \
 	a "::text[], " b "::text[], " c "::text[], " d "::text[], " e "::text[], " f "::text[]"
 #define HPX_PG_SQL_TEXT_NAMES "tenant, scope, key, method, path, route"
@@ -148,7 +150,7 @@
 	X(ANSWERS, WRITER, \
 	  "SELECT id, rest, answer FROM hapax.operation WHERE id = ANY($1::uuid[])") \
 	X(INSERT, WRITER, \
-	  "WITH i AS (INSERT INTO hapax.operation (" HPX_PG_SQL_NAMES ", answer, " HPX_PG_SQL_TEXT_NAMES ") SELECT * FROM unnest(" HPX_PG_SQL_ARRAYS ", $21::bytea[], " HPX_PG_SQL_TEXT_ARRAYS("$22", "$23", "$24", "$25", "$26", "$27") ") " \
+	  "WITH i AS (INSERT INTO hapax.operation (" HPX_PG_SQL_NAMES ", answer, " HPX_PG_SQL_TEXT_NAMES ") SELECT * FROM unnest(" HPX_PG_SQL_ARRAYS ", $22::bytea[], " HPX_PG_SQL_TEXT_ARRAYS("$23", "$24", "$25", "$26", "$27", "$28") ") " \
 																													 "ON CONFLICT (id) DO NOTHING RETURNING id, rest, state, lease_until, expires, changed), " \
 																													 "f AS (" HPX_PG_SQL_ADD("flight", "lease_until", "i WHERE state = 1") "), " \
 																																					       "d AS (" HPX_PG_SQL_ADD("due", "expires", "i WHERE expires > 0") "), " \
@@ -162,11 +164,11 @@
 	  "fingerprint = n.fingerprint, tenant_hash = n.tenant_hash, " \
 	  "lease_until = n.lease_until, expires = n.expires, changed = n.changed, " \
 	  "attempt = n.attempt, status = n.status, when_lost = n.when_lost, state = n.state, " \
-	  "kept = n.kept, advanced = n.advanced, point = n.point, " \
+	  "kept = n.kept, advanced = n.advanced, last_error = n.last_error, point = n.point, " \
 	  "point_data = CASE n.point WHEN '' THEN NULL ELSE o.point_data END, " \
 	  "answer = CASE WHEN n.answers THEN n.answer ELSE o.answer END, " \
-	  "revision = o.revision + 1 FROM unnest(" HPX_PG_SQL_ARRAYS ", $21::bytea[], " \
-	  "$22::bool[]) AS n (" HPX_PG_SQL_NAMES ", answer, answers) " \
+	  "revision = o.revision + 1 FROM unnest(" HPX_PG_SQL_ARRAYS ", $22::bytea[], " \
+	  "$23::bool[]) AS n (" HPX_PG_SQL_NAMES ", answer, answers) " \
 	  "WHERE o.id = n.id AND o.rest = n.rest RETURNING o.id, o.state, o.expires), " \
 	  "d AS (" HPX_PG_SQL_ADD("due", "expires", "u WHERE state = 3 AND expires > 0") ") " \
 											 "SELECT count(*) FROM u") \

@@ -78,6 +78,7 @@ enum {
 	ASIDE_KEPT,
 	ASIDE_WHEN_LOST,
 	ASIDE_ADVANCED,
+	ASIDE_LAST_ERROR,
 	ASIDE_POINT,
 	ASIDE_TEXT_CRC,
 	ASIDE_POINT_CRC,
@@ -208,6 +209,7 @@ uint32_t hpx_sqlite_aside_crc(const struct hpx_sqlite_row *row, const struct hpx
 	hpx_sqlite_crc_fixed(&crc, record->tenant, sizeof(record->tenant));
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		hpx_sqlite_crc_int(&crc, numbers[i]);
+	hpx_sqlite_crc_span(&crc, hpx_span_of(hpx_last_error_name(record->last_error)));
 	hpx_sqlite_crc_span(&crc, hpx_span_of(record->point));
 	return hpx_sqlite_crc_end(&crc);
 }
@@ -340,6 +342,7 @@ static bool read_aside_names(struct hpx_sqlite_statement *stmt, struct hpx_recor
 
 static bool read_aside_small(struct hpx_sqlite_statement *stmt, struct hpx_record *record)
 {
+	struct hpx_span error = hpx_sqlite_bytes(stmt, ASIDE_LAST_ERROR);
 	struct hpx_span point = hpx_sqlite_bytes(stmt, ASIDE_POINT);
 	int64_t state = 0, attempt = 0, advanced = 0;
 	bool ok = hpx_sqlite_int(stmt, ASIDE_STATE, HPX_STATE_IN_PROGRESS, HPX_STATE_COUNT - 1,
@@ -352,6 +355,7 @@ static bool read_aside_small(struct hpx_sqlite_statement *stmt, struct hpx_recor
 	record->advanced = advanced == 1;
 	ok &= read_status(stmt, ASIDE_STATUS, record);
 	ok &= read_when_lost(stmt, ASIDE_WHEN_LOST, record);
+	record->last_error = hpx_last_error_by_name(error);
 	if (point.ptr == NULL || (point.len > 0 && !hpx_point_valid(point)))
 		return false;
 	memcpy(record->point, point.ptr, point.len);

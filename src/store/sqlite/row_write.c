@@ -257,6 +257,7 @@ static void bind_aside(struct hpx_sqlite_statement *stmt, const struct hpx_sqlit
 	hpx_sqlite_bind_int(stmt, record->kept);
 	hpx_sqlite_bind_int(stmt, record->when_lost);
 	hpx_sqlite_bind_int(stmt, record->advanced);
+	hpx_sqlite_bind_text(stmt, hpx_span_of(hpx_last_error_name(record->last_error)));
 	hpx_sqlite_bind_text(stmt, hpx_span_of(record->point));
 	hpx_sqlite_bind_int(stmt, row->text_crc);
 	hpx_sqlite_bind_int(stmt, row->point_crc);

@@ -14,8 +14,8 @@
 #define HPX_SQL_ASIDE \
 	"o.seq, o.generation, o.number, o.id, o.state, o.attempt, o.token, o.mark, " \
 	"o.fingerprint, o.recipe, o.tenant_hash, o.owner, o.created, o.changed, " \
-	"o.expires, o.retention, o.status, o.kept, o.when_lost, o.advanced, o.point, " \
-	"o.text_crc, o.point_crc, o.answer_crc, o.crc, o.tenant, o.scope, o.key, " \
+	"o.expires, o.retention, o.status, o.kept, o.when_lost, o.advanced, " \
+	"o.last_error, o.point, o.text_crc, o.point_crc, o.answer_crc, o.crc, o.tenant, o.scope, o.key, " \
 	"o.method, o.path, o.route, o.headers, o.body, " \
 	"(SELECT l.until FROM hapax_lease l WHERE o.state = 1 AND l.token = o.token AND l.id = o.id)"
 #define HPX_SQL_FROM_ASIDE "SELECT " HPX_SQL_ASIDE " FROM hapax_aside o "
@@ -149,8 +149,8 @@ enum hpx_generation_sql {
 	X(INSERT_ASIDE, "INSERT INTO hapax_aside (id, generation, number, state, attempt, " \
 			"token, mark, fingerprint, recipe, tenant_hash, owner, created, " \
 			"changed, expires, retention, status, kept, when_lost, advanced, " \
-			"point, text_crc, point_crc, answer_crc, crc, tenant, scope, key, " \
-			"method, path, route, headers, body, point_data) VALUES (?, ?, ?, ?, " \
+			"last_error, point, text_crc, point_crc, answer_crc, crc, tenant, scope, key, " \
+			"method, path, route, headers, body, point_data) VALUES (?, ?, ?, ?, ?, " \
 			"?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
 			"?, ?, ?, ?, ?, ?)") \
 	/* Numbered, so that ?1, the id, is left alone: naming it would rewrite its \
@@ -159,9 +159,9 @@ enum hpx_generation_sql {
 			"attempt = ?5, token = ?6, mark = ?7, fingerprint = ?8, " \
 			"recipe = ?9, tenant_hash = ?10, owner = ?11, created = ?12, " \
 			"changed = ?13, expires = ?14, retention = ?15, status = ?16, " \
-			"kept = ?17, when_lost = ?18, advanced = ?19, point = ?20, " \
-			"text_crc = ?21, point_crc = ?22, answer_crc = ?23, crc = ?24 " \
-			"WHERE seq = ?25 AND ?1 = id") \
+			"kept = ?17, when_lost = ?18, advanced = ?19, last_error = ?20, " \
+			"point = ?21, text_crc = ?22, point_crc = ?23, answer_crc = ?24, " \
+			"crc = ?25 WHERE seq = ?26 AND ?1 = id") \
 	X(DESCRIBE_ASIDE, "UPDATE hapax_aside SET tenant = ?, scope = ?, key = ?, " \
 			  "method = ?, path = ?, route = ? WHERE seq = ?") \
 	X(PUT_ANSWER, "UPDATE hapax_aside SET headers = ?, body = ? WHERE seq = ?") \

@@ -202,6 +202,75 @@ static void no_status_is_invented(void **state)
 	}
 }
 
+/* R6: what ends an attempt other than well is named, by who ended it, by the status, or
+ * by the move; what comes afterwards leaves the name. */
+static void the_last_error_is_named_and_stays(void **state)
+{
+#define E(name) HPX_LAST_ERROR_##name
+	static const struct {
+		enum hpx_state from;
+		enum hpx_move move;
+		uint32_t status;
+		enum hpx_last_error given, want;
+	} rows[] = {
+		{ HPX_STATE_IN_PROGRESS, HPX_MOVE_FAIL, 0, E(NONE), E(NOT_EXECUTED) },
+		{ HPX_STATE_IN_PROGRESS, HPX_MOVE_FAIL, 429, E(NONE), E(STATUS_429) },
+		{ HPX_STATE_IN_PROGRESS, HPX_MOVE_FAIL, 0, E(NOT_SENT), E(NOT_SENT) },
+		{ HPX_STATE_IN_PROGRESS, HPX_MOVE_LOSE, 0, E(NONE), E(OUTCOME_UNKNOWN) },
+		{ HPX_STATE_IN_PROGRESS, HPX_MOVE_LOSE, 504, E(NONE), E(STATUS_504) },
+		{ HPX_STATE_IN_PROGRESS, HPX_MOVE_LOSE, 0, E(UPSTREAM_RESET), E(UPSTREAM_RESET) },
+		{ HPX_STATE_IN_PROGRESS, HPX_MOVE_LOSE, 200, E(NONE), E(STATUS_OTHER) },
+		{ HPX_STATE_IN_PROGRESS, HPX_MOVE_CONCLUDE, 200, E(NONE), E(NOT_COMMITTED) },
+		{ HPX_STATE_IN_PROGRESS, HPX_MOVE_SWEEP, 0, E(NONE), E(LEASE_LOST) },
+		{ HPX_STATE_IN_PROGRESS, HPX_MOVE_COMPLETE, 500, E(NONE), E(OTHER) },
+		{ HPX_STATE_PENDING, HPX_MOVE_LOSE, 0, E(DELIVERY_LOST), E(DELIVERY_LOST) },
+		{ HPX_STATE_PENDING, HPX_MOVE_COMPLETE, 201, E(NONE), E(OTHER) },
+		{ HPX_STATE_UNKNOWN, HPX_MOVE_LOSE, 503, E(NONE), E(OTHER) },
+		{ HPX_STATE_UNKNOWN, HPX_MOVE_FAIL, 503, E(NONE), E(STATUS_503) },
+		{ HPX_STATE_UNKNOWN, HPX_MOVE_UNAPPLY, 0, E(NONE), E(OTHER) },
+		{ HPX_STATE_UNKNOWN, HPX_MOVE_APPLY, 201, E(NONE), E(OTHER) },
+		{ HPX_STATE_UNKNOWN, HPX_MOVE_COMPLETE, 201, E(NONE), E(OTHER) },
+		{ HPX_STATE_FAILED_RETRYABLE, HPX_MOVE_RESERVE, 0, E(NONE), E(OTHER) },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct hpx_record r = record_in(rows[i].from, 2);
+		struct hpx_move_args args = args_for(rows[i].move, mine);
+		r.last_error = E(OTHER);
+		args.status = rows[i].status;
+		args.error = rows[i].given;
+		assert_status(hpx_record_move(&r, rows[i].move, &args), HPX_OK);
+		if (r.last_error != rows[i].want)
+			fail_msg("%s by %s with status %u: got %s, want %s",
+				 hpx_state_name(rows[i].from), hpx_move_name(rows[i].move), rows[i].status,
+				 hpx_last_error_name(r.last_error), hpx_last_error_name(rows[i].want));
+	}
+#undef E
+}
+
+/* The names are a closed list: what is not on it is `other`, and each status that can end
+ * an attempt other than well has one. */
+static void the_errors_are_a_closed_list(void **state)
+{
+	(void)state;
+	for (int i = 0; i < HPX_LAST_ERROR_COUNT; i++)
+		assert_int_equal(hpx_last_error_by_name(hpx_span_of(
+					 hpx_last_error_name((enum hpx_last_error)i))),
+				 i);
+	assert_int_equal(hpx_last_error_by_name(HPX_SPAN("status_5000")), HPX_LAST_ERROR_OTHER);
+	for (uint32_t status = 1; status < 1000; status++) {
+		char name[16];
+		enum hpx_last_error error = hpx_last_error_of_status(status);
+		snprintf(name, sizeof(name), "status_%u", status);
+		enum hpx_last_error named = hpx_last_error_by_name(hpx_span_of(name));
+		if (named != HPX_LAST_ERROR_OTHER)
+			assert_int_equal(error, named);
+		else
+			assert_int_equal(error, status >= 500 && status < 600 ? HPX_LAST_ERROR_STATUS_5XX :
+										HPX_LAST_ERROR_STATUS_OTHER);
+	}
+}
+
 static void a_live_lease_is_not_swept(void **state)
 {
 	struct hpx_record r = record_in(HPX_STATE_IN_PROGRESS, 1);
@@ -439,6 +508,8 @@ int main(void)
 		cmocka_unit_test(another_token_changes_nothing),
 		cmocka_unit_test(what_failed_and_happened_is_completed),
 		cmocka_unit_test(no_status_is_invented),
+		cmocka_unit_test(the_last_error_is_named_and_stays),
+		cmocka_unit_test(the_errors_are_a_closed_list),
 		cmocka_unit_test(a_live_lease_is_not_swept),
 		cmocka_unit_test(a_recovery_point_outlives_its_attempt),
 		cmocka_unit_test(only_what_fits_a_header_names_a_point),
