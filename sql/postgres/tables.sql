@@ -246,6 +246,7 @@ CREATE VIEW hapax.idempotency_keys AS SELECT
 		FROM hapax.reconcile q LEFT JOIN hapax.job j ON j.id = q.job
 		WHERE q.id = o.id AND q.mark = o.mark AND NOT q.person AND q.ask_at > 0
 		AND (q.job = 0 OR (j.answers AND j.state = 4))) / 1000.0) END AS reconcile_after,
+	nullif(o.last_error, '') AS last_error,
 	to_timestamp(o.created / 1000.0) AS created_at,
 	CASE s.status WHEN 'completed' THEN to_timestamp(o.changed / 1000.0) END AS completed_at,
 	to_timestamp(nullif(o.expires, 0) / 1000.0) AS expires_at

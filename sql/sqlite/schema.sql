@@ -121,7 +121,7 @@ CREATE INDEX hapax_aside_copy ON hapax_aside (generation, number) WHERE generati
 -- All operations, for people; with each generation, the keeper makes it anew over that
 -- one too. place: plain or aside; lease_until: of the boot clock, of attempts whose lease
 -- is in this file; ask_at: when an unknown outcome is asked about next.
-CREATE VIEW hapax_operation AS SELECT id, state, attempt, status, created, changed, expires, tenant, scope, key, method, path, route, generation, 'aside' AS place, fingerprint, point, CASE kept WHEN 1 THEN body END AS body, (SELECT l.until FROM hapax_lease l WHERE o.state = 1 AND l.token = o.token AND l.id = o.id) AS lease_until, (SELECT min(q.ask_at) FROM hapax_reconcile q WHERE o.state = 4 AND q.id = o.id AND q.mark = o.mark AND q.person = 0 AND q.ask_at > 0 AND (q.job = 0 OR EXISTS (SELECT 1 FROM hapax_job j WHERE j.seq = q.job AND j.answers = 1 AND j.state = 4))) AS ask_at FROM hapax_aside o;
+CREATE VIEW hapax_operation AS SELECT id, state, attempt, status, created, changed, expires, tenant, scope, key, method, path, route, generation, 'aside' AS place, fingerprint, point, CASE kept WHEN 1 THEN body END AS body, (SELECT l.until FROM hapax_lease l WHERE o.state = 1 AND l.token = o.token AND l.id = o.id) AS lease_until, (SELECT min(q.ask_at) FROM hapax_reconcile q WHERE o.state = 4 AND q.id = o.id AND q.mark = o.mark AND q.person = 0 AND q.ask_at > 0 AND (q.job = 0 OR EXISTS (SELECT 1 FROM hapax_job j WHERE j.seq = q.job AND j.answers = 1 AND j.state = 4))) AS ask_at, last_error FROM hapax_aside o;
 
 -- The same with the columns of the usual table of keys, times as text in UTC. locked_until
 -- is NULL where the lease is in the server's memory; reconcile_after where nobody is asked
@@ -137,6 +137,7 @@ CREATE VIEW hapax_idempotency_keys AS SELECT
 	strftime('%Y-%m-%dT%H:%M:%fZ',
 		(o.lease_until + (SELECT c.ahead FROM hapax_clock c)) / 1000.0, 'unixepoch') AS locked_until,
 	strftime('%Y-%m-%dT%H:%M:%fZ', o.ask_at / 1000.0, 'unixepoch') AS reconcile_after,
+	nullif(o.last_error, '') AS last_error,
 	strftime('%Y-%m-%dT%H:%M:%fZ', o.created / 1000.0, 'unixepoch') AS created_at,
 	CASE o.state WHEN 3 THEN
 		strftime('%Y-%m-%dT%H:%M:%fZ', o.changed / 1000.0, 'unixepoch') END AS completed_at,

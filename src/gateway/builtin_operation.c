@@ -97,6 +97,8 @@ enum hpx_status hpx_operation_print(const struct hpx_record *record,
 		hpx_json_put_number(&json, "status", record->status);
 	if (record->state == HPX_STATE_COMPLETED)
 		hpx_json_put_bool(&json, "kept", record->kept);
+	if (record->last_error != HPX_LAST_ERROR_NONE)
+		hpx_json_put_text(&json, "last_error", hpx_last_error_name(record->last_error));
 	put_time_if_set(&json, "created", record->created_ms);
 	put_time_if_set(&json, "changed", record->changed_ms);
 	put_time_if_set(&json, pending ? "deliver_until" : "expires", record->expires_ms);

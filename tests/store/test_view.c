@@ -135,7 +135,7 @@ static void a_body_that_is_not_kept_is_null(void **state)
 	assert_string_equal(ask(f, "response_body", 1), "-");
 }
 
-/* The failed attempt before it has left its row, and a phase of it. */
+/* The failed attempt before it has left its row and its error, and a phase of it. */
 static void a_later_attempt_has_its_recovery_point(void **state)
 {
 	struct fixture *f = *state;
@@ -143,13 +143,16 @@ static void a_later_attempt_has_its_recovery_point(void **state)
 
 	reserve(f, 1, BODY, A);
 	act(f, HPX_VERB_FAIL, 1, A);
+	assert_string_equal(ask(f, "last_error", 1), "not_executed");
 	assert_string_equal(reserve(f, 1, BODY, B), "retried");
 	op = op_of(HPX_VERB_ADVANCE, 1, B);
 	op.advance.point = HPX_SPAN("charged");
 	assert_status(run_op(f, &op), HPX_OK);
 	assert_string_equal(ask(f, "status || ' ' || recovery_point", 1), "in_progress charged");
 	complete(f, 1, B, "second");
-	assert_string_equal(ask(f, "status || ' ' || response_code", 1), "completed 201");
+	assert_string_equal(ask(f, "status || ' ' || response_code || ' ' || last_error", 1), "completed 201 not_executed");
+	bring_to(f, 2, HPX_STATE_COMPLETED, A);
+	assert_string_equal(ask(f, "last_error", 2), "-");
 }
 
 static void only_a_person_can_tell(void **state)

@@ -286,14 +286,14 @@ enum hpx_status hpx_sqlite_recover(struct hpx_store *store, char *problem)
 	"AS lease_until, (SELECT min(q.ask_at) FROM hapax_reconcile q WHERE o.state = 4 " \
 	"AND q.id = o.id AND q.mark = o.mark AND q.person = 0 AND q.ask_at > 0 AND (q.job = 0 " \
 	"OR EXISTS (SELECT 1 FROM hapax_job j WHERE j.seq = q.job AND j.answers = 1 " \
-	"AND j.state = 4))) AS ask_at FROM hapax_aside o"
+	"AND j.state = 4))) AS ask_at, last_error FROM hapax_aside o"
 
 #define GENERATION_PART \
 	" UNION ALL SELECT CAST(o.id || o.rest AS BLOB), CASE WHEN a.seq IS NULL THEN 1 ELSE 3 END, " \
 	"1, coalesce(a.status, 0), o.created, coalesce(a.changed, o.created), a.expires, o.tenant, " \
 	"o.scope, o.key, o.method, o.path, o.route, #, 'plain', o.fingerprint, '', " \
 	"CASE a.kept WHEN 1 THEN a.body END, (SELECT l.until FROM hapax_lease l WHERE a.seq IS NULL " \
-	"AND l.token = o.token AND l.id = CAST(o.id || o.rest AS BLOB)), NULL FROM hapax_operation_# o " \
+	"AND l.token = o.token AND l.id = CAST(o.id || o.rest AS BLOB)), NULL, '' FROM hapax_operation_# o " \
 	"LEFT JOIN hapax_answer_# a ON a.seq = o.seq WHERE NOT EXISTS (SELECT 1 FROM hapax_aside s " \
 	"WHERE s.generation = # AND s.generation > 0 AND s.number = o.seq)"
 

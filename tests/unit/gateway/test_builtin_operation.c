@@ -74,8 +74,11 @@ static void an_unknown_one_says_who_is_asked(void **state)
 	(void)state;
 	print(&record, NULL, &asked, &out);
 	has(&out, "\"next_question\":\"1970-01-01T00:00:05Z\"", true);
+	has(&out, "last_error", false);
 	hpx_buffer_done(&out);
+	record.last_error = HPX_LAST_ERROR_UPSTREAM_RESET;
 	print(&record, NULL, &person, &out);
+	has(&out, "\"last_error\":\"upstream_reset\"", true);
 	has(&out, "\"needs_person\":true", true);
 	has(&out, "next_question", false);
 	hpx_buffer_done(&out);
