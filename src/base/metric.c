@@ -1,6 +1,8 @@
 /* Histograms with doubling buckets, and the page that Prometheus reads. */
 #include "base/metric.h"
 
+#include <stdio.h>
+
 #include "base/span.h"
 
 static unsigned bucket_of(uint64_t value)
@@ -16,6 +18,13 @@ void hpx_histogram_add(struct hpx_histogram *histogram, uint64_t value)
 {
 	hpx_counter_add(&histogram->bucket[bucket_of(value)], 1);
 	hpx_counter_add(&histogram->sum, value);
+}
+
+void hpx_histogram_clear(struct hpx_histogram *histogram)
+{
+	for (unsigned b = 0; b < HPX_HISTOGRAM_BUCKETS; b++)
+		hpx_counter_set(&histogram->bucket[b], 0);
+	hpx_counter_set(&histogram->sum, 0);
 }
 
 void hpx_histogram_merge(struct hpx_histogram *into, const struct hpx_histogram *from)
@@ -78,20 +87,58 @@ void hpx_metric_sample(struct hpx_metric_page *page, const char *name, const cha
 	HPX_METRIC_PRINT(page, "\"} %llu\n", (unsigned long long)value);
 }
 
+/* `name_bucket{label="text",le="0.5"} 3`; without a label, or without `le`, what is left. */
+static void print_series(struct hpx_metric_page *page, const char *name, const char *label,
+			 struct hpx_span text, const char *le)
+{
+	bool both = label != NULL && le != NULL;
+
+	HPX_METRIC_PRINT(page, "%s", name);
+	if (label == NULL && le == NULL) {
+		HPX_METRIC_PRINT(page, " ");
+		return;
+	}
+	HPX_METRIC_PRINT(page, "{");
+	if (label != NULL) {
+		HPX_METRIC_PRINT(page, "%s=\"", label);
+		hpx_metric_label(page, text);
+		HPX_METRIC_PRINT(page, "\"");
+	}
+	if (le != NULL)
+		HPX_METRIC_PRINT(page, "%sle=\"%s\"", both ? "," : "", le);
+	HPX_METRIC_PRINT(page, "} ");
+}
+
+void hpx_metric_histogram_of(struct hpx_metric_page *page, const char *name, const char *label,
+			     struct hpx_span text, const struct hpx_histogram *histogram,
+			     double unit)
+{
+	char series[128], le[32];
+	uint64_t total = 0;
+
+	for (unsigned b = 0; b < HPX_HISTOGRAM_BUCKETS; b++) {
+		bool last = b + 1 == HPX_HISTOGRAM_BUCKETS;
+
+		total += hpx_counter_read(&histogram->bucket[b]);
+		snprintf(series, sizeof(series), "%s_bucket", name);
+		if (last)
+			snprintf(le, sizeof(le), "+Inf");
+		else
+			snprintf(le, sizeof(le), "%.9g", (double)(1ULL << b) / unit);
+		print_series(page, series, label, text, le);
+		HPX_METRIC_PRINT(page, "%llu\n", (unsigned long long)total);
+	}
+	snprintf(series, sizeof(series), "%s_sum", name);
+	print_series(page, series, label, text, NULL);
+	HPX_METRIC_PRINT(page, "%.9g\n", (double)hpx_counter_read(&histogram->sum) / unit);
+	snprintf(series, sizeof(series), "%s_count", name);
+	print_series(page, series, label, text, NULL);
+	HPX_METRIC_PRINT(page, "%llu\n", (unsigned long long)total);
+}
+
 void hpx_metric_histogram(struct hpx_metric_page *page, const char *name, const char *help,
 			  const struct hpx_histogram *histogram, double unit)
 {
-	uint64_t total = 0;
-
 	hpx_metric_head(page, name, "histogram", help);
-	for (unsigned b = 0; b + 1 < HPX_HISTOGRAM_BUCKETS; b++) {
-		total += hpx_counter_read(&histogram->bucket[b]);
-		HPX_METRIC_PRINT(page, "%s_bucket{le=\"%.9g\"} %llu\n", name,
-				 (double)(1ULL << b) / unit, (unsigned long long)total);
-	}
-	total += hpx_counter_read(&histogram->bucket[HPX_HISTOGRAM_BUCKETS - 1]);
-	HPX_METRIC_PRINT(page, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.9g\n%s_count %llu\n", name,
-			 (unsigned long long)total, name,
-			 (double)hpx_counter_read(&histogram->sum) / unit, name,
-			 (unsigned long long)total);
+	hpx_metric_histogram_of(page, name, NULL, HPX_SPAN(""), histogram, unit);
 }

@@ -29,9 +29,10 @@ static inline uint64_t hpx_counter_read(const struct hpx_counter *counter)
 	return atomic_load_explicit(&counter->value, memory_order_relaxed);
 }
 
-/* Buckets double from `1` unit up: le 1, 2, 4, ... 2^23, +Inf. With the
- * microsecond as unit that spans 1 µs to 8 s. */
-#define HPX_HISTOGRAM_BUCKETS 25
+/* Buckets double from `1` unit up: le 1, 2, 4, ... 2^27, +Inf. With the
+ * microsecond as unit that spans 1 µs to 134 s: longer than a lease that anybody
+ * chooses by it. */
+#define HPX_HISTOGRAM_BUCKETS 29
 
 struct hpx_histogram {
 	struct hpx_counter bucket[HPX_HISTOGRAM_BUCKETS];
@@ -39,6 +40,7 @@ struct hpx_histogram {
 };
 
 void hpx_histogram_add(struct hpx_histogram *histogram, uint64_t value);
+void hpx_histogram_clear(struct hpx_histogram *histogram);
 /* Adds what `from` holds to `into` (which only the caller sees). */
 void hpx_histogram_merge(struct hpx_histogram *into, const struct hpx_histogram *from);
 
@@ -72,5 +74,9 @@ void hpx_metric_label(struct hpx_metric_page *page, struct hpx_span text);
 /* Values are divided by `unit` (1e6: microseconds shown as seconds). */
 void hpx_metric_histogram(struct hpx_metric_page *page, const char *name, const char *help,
 			  const struct hpx_histogram *histogram, double unit);
+/* The samples of one label, after hpx_metric_head. */
+void hpx_metric_histogram_of(struct hpx_metric_page *page, const char *name, const char *label,
+			     struct hpx_span text, const struct hpx_histogram *histogram,
+			     double unit);
 
 #endif

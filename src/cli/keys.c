@@ -32,12 +32,12 @@ static void print_expiry(const struct hpx_operator_command *command, const struc
 	char age[HPX_OPERATOR_AGE_SIZE];
 
 	if (record->expires_ms == 0) {
-		fputs(record->state == HPX_STATE_IN_PROGRESS ? "-" : "never", stdout);
+		printf("%-7s", record->state == HPX_STATE_IN_PROGRESS ? "-" : "never");
 	} else if (record->expires_ms <= command->now_ms) {
 		fputs("expired", stdout);
 	} else {
 		hpx_operator_age(record->expires_ms - command->now_ms, age);
-		printf("in %s", age);
+		printf("in %-4s", age);
 	}
 }
 
@@ -88,6 +88,7 @@ static void print_row(const struct hpx_operator_command *command, const struct h
 	hpx_operator_print_text(entry->description.tenant, widths->tenant);
 	printf("  %4s  ", age);
 	print_expiry(command, record);
+	printf("  %s", record->last_error != HPX_LAST_ERROR_NONE ? hpx_last_error_name(record->last_error) : "-");
 	fputs(entry->readable ? "\n" : " (the record cannot be read)\n", stdout);
 }
 
@@ -96,7 +97,7 @@ static void print_table(const struct hpx_operator_command *command, const struct
 {
 	struct key_widths widths = measure(command, entries, count);
 
-	printf("%-*s  %-*s  TRY  %-*s  HTTP  %-*s   AGE  EXPIRES\n", (int)widths.reference,
+	printf("%-*s  %-*s  TRY  %-*s  HTTP  %-*s   AGE  EXPIRES  LAST ERROR\n", (int)widths.reference,
 	       "REFERENCE", (int)widths.state, "STATE", (int)widths.request, "REQUEST",
 	       (int)widths.tenant, "TENANT");
 	for (size_t i = 0; i < count; i++)
@@ -126,6 +127,7 @@ void hpx_keys_json(struct hpx_json_writer *json, const struct hpx_entry *entry,
 	hpx_json_put_number(json, "attempt", record->attempt);
 	hpx_json_put_number(json, "status", record->status);
 	hpx_json_put_bool(json, "kept", record->kept);
+	hpx_json_put_text(json, "last_error", hpx_last_error_name(record->last_error));
 	json_description(json, &entry->description);
 	hpx_json_put_time(json, "created", record->created_ms);
 	hpx_json_put_time(json, "changed", record->changed_ms);

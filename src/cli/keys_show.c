@@ -195,6 +195,8 @@ static void print_record(const struct hpx_operator_command *command, const struc
 	hpx_operator_print_member("tenant", d->tenant);
 	hpx_operator_print_member("scope", d->scope);
 	printf("%-10s %u\n", "attempt", record->attempt);
+	if (record->last_error != HPX_LAST_ERROR_NONE)
+		printf("%-10s %s\n", "last error", hpx_last_error_name(record->last_error));
 	hpx_operator_print_time("created", record->created_ms);
 	if (record->expires_ms == 0)
 		printf("%-10s never, as long as it is %s\n", "expires", hpx_keys_state(entry));

@@ -42,11 +42,7 @@ static bool observes(const struct hpx_request *request)
 
 static void count_unkeyed(struct hpx_request *request)
 {
-	unsigned number = request->head.route->number;
-
-	if (number >= HPX_METER_ROUTES)
-		number = HPX_METER_ROUTES - 1;
-	hpx_counter_add(&request->shard->meter.unkeyed[number], 1);
+	hpx_counter_add(&request->shard->meter.unkeyed[hpx_meter_route(request->head.route)], 1);
 }
 
 /* Counts a state-changing request for /api/v1/coverage. */

@@ -136,7 +136,7 @@ static void ended(struct hpx_request *request)
 {
 	HPX_ASSERT(request->attempt.exchange != NULL);
 	request->attempt.exchange = NULL;
-	hpx_histogram_add(&request->shard->meter.upstream_us,
+	hpx_histogram_add(&request->shard->meter.upstream_us[hpx_meter_route(request->head.route)],
 			  (uint64_t)(hpx_loop_boot_us(&request->shard->loop) -
 				     request->attempt.forwarded_us));
 }

@@ -257,8 +257,10 @@ static void take_settings(struct hpx_message *message)
 	if (shard->upstream != NULL) /* gone when the drain is nearly over */
 		hpx_upstream_configure(shard->upstream, &options);
 	/* Counted by a route's number, and the numbers have a new meaning. */
-	for (size_t i = 0; i < HPX_METER_ROUTES; i++)
-		atomic_store_explicit(&shard->meter.unkeyed[i].value, 0, memory_order_relaxed);
+	for (size_t i = 0; i < HPX_METER_ROUTES; i++) {
+		hpx_counter_set(&shard->meter.unkeyed[i], 0);
+		hpx_histogram_clear(&shard->meter.upstream_us[i]);
+	}
 	free(reload);
 	count_reloaded(shard);
 }

@@ -105,7 +105,7 @@ struct hpx_meter {
 	struct hpx_counter slots_queued[HPX_SLOT_KIND_COUNT];
 	struct hpx_histogram queue_us; /* of requests that waited */
 	struct hpx_histogram request_us;
-	struct hpx_histogram upstream_us;
+	struct hpx_histogram upstream_us[HPX_METER_ROUTES]; /* by the route's number, as unkeyed */
 	struct hpx_meter_tenant tenants[HPX_METER_TENANTS];
 	struct hpx_counter other_duplicates; /* of the tenants without a row */
 	struct hpx_counter other_mismatches;
@@ -115,6 +115,12 @@ struct hpx_meter {
 	uint16_t seen_slots[HPX_METER_SEEN_SLOTS];
 	size_t seen_count;
 };
+
+/* The row of a route; routes without a row share the last one. */
+static inline size_t hpx_meter_route(const struct hpx_route *route)
+{
+	return route->number < HPX_METER_ROUTES ? route->number : HPX_METER_ROUTES - 1;
+}
 
 /* Counts a request for a known operation, by its tenant; `mismatch`: it is another
  * request than the operation's, which counts as both. Only the loop of the meter calls

@@ -61,20 +61,25 @@ static void print_reservations(const struct hpx_gateway *gateway, struct hpx_met
 				  SUM_AT(gateway, problems, c));
 }
 
-static void print_unkeyed(const struct hpx_gateway *gateway, struct hpx_metric_page *page)
+/* The route of a row; NULL behind the last one. */
+static const struct hpx_route *route_at(const struct hpx_gateway *gateway, size_t i)
 {
 	const struct hpx_settings *settings = gateway->service->settings;
 
+	if (i > settings->route_count || i >= HPX_METER_ROUTES)
+		return NULL;
+	return i < settings->route_count ? &settings->routes[i] : &settings->fallback;
+}
+
+static void print_unkeyed(const struct hpx_gateway *gateway, struct hpx_metric_page *page)
+{
+	const struct hpx_route *route;
+
 	hpx_metric_head(page, "hapax_unkeyed_total", "counter",
 			"State-changing requests that came without a key, by route.");
-	for (size_t i = 0; i <= settings->route_count && i < HPX_METER_ROUTES; i++) {
-		const struct hpx_route *route =
-			i < settings->route_count ? &settings->routes[i] : &settings->fallback;
-		size_t number = route->number < HPX_METER_ROUTES ? route->number :
-								   HPX_METER_ROUTES - 1;
+	for (size_t i = 0; (route = route_at(gateway, i)) != NULL; i++)
 		hpx_metric_sample(page, "hapax_unkeyed_total", "route", route->pattern,
-				  SUM_AT(gateway, unkeyed, number));
-	}
+				  SUM_AT(gateway, unkeyed, hpx_meter_route(route)));
 }
 
 static void print_async(const struct hpx_gateway *gateway, struct hpx_metric_page *page)
@@ -159,8 +164,8 @@ static void print_tenants(struct hpx_gateway *gateway, struct hpx_metric_page *p
 			      SUM(gateway, other_mismatches));
 }
 
-static void print_histogram(const struct hpx_gateway *gateway, struct hpx_metric_page *page,
-			    const char *name, const char *help, size_t offset)
+/* The histogram at this offset in struct hpx_meter, over all loops. */
+static struct hpx_histogram merged(const struct hpx_gateway *gateway, size_t offset)
 {
 	struct hpx_histogram all = { 0 };
 
@@ -168,7 +173,30 @@ static void print_histogram(const struct hpx_gateway *gateway, struct hpx_metric
 		const char *meter = (const char *)&gateway->shards[i].meter;
 		hpx_histogram_merge(&all, (const struct hpx_histogram *)(meter + offset));
 	}
+	return all;
+}
+
+static void print_histogram(const struct hpx_gateway *gateway, struct hpx_metric_page *page,
+			    const char *name, const char *help, size_t offset)
+{
+	struct hpx_histogram all = merged(gateway, offset);
+
 	hpx_metric_histogram(page, name, help, &all, 1e6);
+}
+
+static void print_upstream_time(const struct hpx_gateway *gateway, struct hpx_metric_page *page)
+{
+	const struct hpx_route *route;
+
+	hpx_metric_head(page, "hapax_upstream_seconds", "histogram",
+			"A guarded attempt, from connecting to the end of its answer, by route.");
+	for (size_t i = 0; (route = route_at(gateway, i)) != NULL; i++) {
+		struct hpx_histogram all =
+			merged(gateway, offsetof(struct hpx_meter, upstream_us) +
+						hpx_meter_route(route) * sizeof(struct hpx_histogram));
+
+		hpx_metric_histogram_of(page, "hapax_upstream_seconds", "route", route->pattern, &all, 1e6);
+	}
 }
 
 static void print_slots(const struct hpx_gateway *gateway, struct hpx_metric_page *page)
@@ -274,9 +302,7 @@ void hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_metric_page *pa
 	print_histogram(gateway, page, "hapax_request_seconds",
 			"The whole request, from its first byte.",
 			offsetof(struct hpx_meter, request_us));
-	print_histogram(gateway, page, "hapax_upstream_seconds",
-			"A guarded attempt, from connecting to the end of its answer.",
-			offsetof(struct hpx_meter, upstream_us));
+	print_upstream_time(gateway, page);
 }
 
 /* ---- counting ---- */

@@ -169,6 +169,8 @@ static void take_result(struct hpx_request *request)
 	/* A released record is gone; its reference still names the attempt. */
 	if (op->decision.record.state != HPX_STATE_NONE)
 		request->reservation.record = op->decision.record;
+	if (op->verb != HPX_VERB_COMPLETE && op->decision.record.state != HPX_STATE_NONE)
+		hpx_counter_add(&request->shard->service->counters.attempt_errors[op->decision.record.last_error], 1);
 	if (op->verb == HPX_VERB_CONCLUDE)
 		log_uncommitted(request);
 	HPX_CRASH_POINT(complete_done);

@@ -98,6 +98,13 @@ static void print_operations(const struct hpx_service_counters *counters,
 			 hpx_counter_read(&counters->oldest_unknown_s));
 	hpx_metric_counter(page, "hapax_leases_lost_total", "Leases that were lost.",
 			   hpx_counter_read(&counters->leases_lost));
+	hpx_metric_head(page, "hapax_attempt_errors_total", "counter",
+			"Attempts that did not end well, by last_error.");
+	for (int e = HPX_LAST_ERROR_NONE + 1; e < HPX_LAST_ERROR_OTHER; e++)
+		hpx_metric_sample(page, "hapax_attempt_errors_total", "error",
+				  hpx_span_of(hpx_last_error_name((enum hpx_last_error)e)),
+				  hpx_counter_read(e == HPX_LAST_ERROR_LEASE_LOST ? &counters->leases_lost :
+										    &counters->attempt_errors[e]));
 	hpx_metric_counter(page, "hapax_reaped_total", "Expired operations that were deleted.",
 			   hpx_counter_read(&counters->reaped));
 	hpx_metric_head(page, "hapax_store_updates_total", "counter",

@@ -67,6 +67,8 @@ struct hpx_service_counters {
 	struct hpx_counter reconciled[HPX_RECONCILED_COUNT];
 	struct hpx_counter probes_under_way; /* sent, and not answered yet */
 	struct hpx_counter leases_lost;
+	/* Attempts that did not end well; loops write them too. lease_lost is the above. */
+	struct hpx_counter attempt_errors[HPX_LAST_ERROR_COUNT];
 	struct hpx_counter reaped;
 	/* What the last survey of the store counted. */
 	struct hpx_counter operations[HPX_STATE_COUNT];

@@ -66,6 +66,8 @@ def test_ls_shows_each_state(shared, cli):
     assert [rows[k]["state"] for k in (done, failed, lost)] == [
         "completed", "failed_retryable", "unknown"]
     assert rows[done]["status"] == 200 and rows[failed]["status"] == 429
+    assert [rows[k]["last_error"] for k in (done, failed, lost)] == ["", "status_429", "upstream_reset"]
+    assert "last error upstream_reset" in cli.keys("show", "--key", lost).decode()
     assert (rows[done]["method"], rows[done]["path"]) == ("POST", "/pay")
     assert rows[done]["expires"] and rows[lost]["expires"] is None
     with gateway.connect() as wire:

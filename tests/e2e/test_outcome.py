@@ -142,6 +142,53 @@ def test_no_complete_answer(shared, name):
     conclude(shared, "/pay", f"raw={name}", (502, 504), UNKNOWN, "upstream_outcome_unknown")
 
 
+@pytest.mark.parametrize("path, behave, error", [
+    ("/pay", "status=429", "status_429"), ("/pay", "status=500", "status_500"),
+    ("/unknown", "status=507", "status_5xx"), ("/pay", "status=502", "status_502"),
+    ("/pay", "status=200; header=Hapax-Outcome:not-applied", "status_other"),
+    ("/pay", "reset=after", "upstream_reset"), ("/pay", "half-body", "upstream_reset"),
+    ("/pay", "raw=nonsense", "upstream_invalid"), ("/pay", "no-answer", "upstream_timeout"),
+])
+def test_last_error(shared, path, behave, error):
+    """What went wrong is one word, on the operation's page and counted."""
+    gateway = shared.gateway
+    shared.provider.raws["nonsense"] = LOST["nonsense"]
+    before = gateway.metrics()
+    reference = gateway.post(path, behave=behave)["Hapax-Operation"]
+    check.until(lambda: gateway.operation(reference).json().get("last_error") == error,
+                f"the page says {error}")
+    after = gateway.metrics()
+    changed = {n: v - before[n] for n, v in after.items()
+               if n.startswith("hapax_attempt_errors_total") and v != before[n]}
+    assert changed == {f'hapax_attempt_errors_total{{error="{error}"}}': 1}
+
+
+def test_last_error_stays_after_success(shared):
+    """A success tells what the failed attempt before it came to; a plain one has nothing."""
+    gateway, key = shared.gateway, new_key()
+    gateway.post(key=key, behave="status=503")
+    done = gateway.post(key=key)
+    page = gateway.operation(done["Hapax-Operation"]).json()
+    assert (page["state"], page["attempt"], page["last_error"]) == ("completed", 2, "status_503")
+    plain = gateway.operation(gateway.post()["Hapax-Operation"]).json()
+    assert "last_error" not in plain, plain
+
+
+def test_upstream_time_by_route(shared):
+    """How long attempts take is counted for each route, with buckets up to two minutes."""
+    gateway = shared.gateway
+    name = 'hapax_upstream_seconds_count{route="%s"}'
+    before = gateway.metrics()
+    for path in ("/retry", "/retry", "/unknown"):
+        gateway.post(path)
+    after = gateway.metrics()
+    changed = {n: v - before[n] for n, v in after.items()
+               if n.startswith("hapax_upstream_seconds_count") and v != before[n]}
+    assert changed == {name % "POST /retry": 2, name % "POST /unknown": 1}
+    last = 'hapax_upstream_seconds_bucket{route="POST /retry",le="134.217728"}'
+    assert after[last] == after[name % "POST /retry"]
+
+
 @pytest.mark.parametrize("behave, lines", [("reset=before", 0), ("reset=after", 1), ("half-body", 1)])
 def test_reset(shared, behave, lines):
     """A reset connection is unknown either way: hapax cannot see which it was."""

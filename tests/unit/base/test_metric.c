@@ -25,10 +25,20 @@ static void values_fall_into_their_bucket(void **state)
 	assert_non_null(strstr(out.ptr, "h_bucket{le=\"1\"} 2\n"));
 	assert_non_null(strstr(out.ptr, "h_bucket{le=\"2\"} 3\n"));
 	assert_non_null(strstr(out.ptr, "h_bucket{le=\"4\"} 5\n"));
-	assert_non_null(strstr(out.ptr, "h_bucket{le=\"8388608\"} 5\n"));
+	assert_non_null(strstr(out.ptr, "h_bucket{le=\"134217728\"} 5\n"));
 	assert_non_null(strstr(out.ptr, "h_bucket{le=\"+Inf\"} 6\n"));
 	assert_non_null(strstr(out.ptr, "h_count 6\n"));
 	hpx_buffer_done(&out);
+	hpx_buffer_init(&out, 10000);
+	hpx_metric_histogram_of(&page, "h", "route", HPX_SPAN("POST /a\"b"), &one, 1e6);
+	assert_status(page.status, HPX_OK);
+	assert_status(hpx_buffer_byte(&out, '\0'), HPX_OK);
+	assert_non_null(strstr(out.ptr, "h_bucket{route=\"POST /a\\\"b\",le=\"134.217728\"} 5\n"));
+	assert_non_null(strstr(out.ptr, "h_bucket{route=\"POST /a\\\"b\",le=\"+Inf\"} 6\n"));
+	assert_non_null(strstr(out.ptr, "h_count{route=\"POST /a\\\"b\"} 6\n"));
+	hpx_buffer_done(&out);
+	hpx_histogram_clear(&one);
+	assert_int_equal(hpx_counter_read(&one.bucket[HPX_HISTOGRAM_BUCKETS - 1]), 0);
 }
 
 static void labels_are_escaped(void **state)
