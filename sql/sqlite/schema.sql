@@ -50,6 +50,15 @@ CREATE TABLE hapax_filter (
 	crc INTEGER NOT NULL
 ) STRICT;
 
+-- The same ids exactly: eight bytes of each, in parts by the beginning of the ids.
+-- part: 65,536 times the generation, and which of its parts. An id that the filter lets
+-- pass and that is in none of these is new, whatever became of the index.
+CREATE TABLE hapax_filter_part (
+	part INTEGER PRIMARY KEY,
+	ids BLOB NOT NULL,
+	crc INTEGER NOT NULL
+) STRICT;
+
 -- What was found to be damaged in this file, by table; accepted: a person has said
 -- that the rest goes on (`hapax repair`). Until then new keys are refused.
 CREATE TABLE hapax_damage (

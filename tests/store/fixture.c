@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include <dirent.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -244,6 +245,17 @@ enum hpx_status run_op(struct fixture *f, struct hpx_store_op *op)
 		print_error("%s: %s\n", hpx_verb_name(op->verb), problem);
 	assert_status(status, HPX_OK);
 	return op->status;
+}
+
+void raw_sql(const char *path, const char *sql)
+{
+	sqlite3 *handle = NULL;
+	char *message = NULL;
+
+	assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
+	if (sqlite3_exec(handle, sql, NULL, NULL, &message) != SQLITE_OK)
+		fail_msg("%s: %s", sql, message);
+	sqlite3_close(handle);
 }
 
 const char *reserve(struct fixture *f, unsigned key, unsigned body, unsigned token)

@@ -77,6 +77,8 @@ void op_forces(struct hpx_store_op *op, bool force);
 
 /* Runs it alone; fails the test where the run fails. */
 enum hpx_status run_op(struct fixture *f, struct hpx_store_op *op);
+/* Statements on a SQLite file, beside whoever has it open. */
+void raw_sql(const char *path, const char *sql);
 /* The decision's name, or the status' where it is not OK. */
 const char *reserve(struct fixture *f, unsigned key, unsigned body, unsigned token);
 enum hpx_status act(struct fixture *f, enum hpx_verb verb, unsigned key, unsigned token);

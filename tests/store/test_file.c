@@ -20,17 +20,6 @@ enum { BODY = 1,
        B = 12,
        C = 13 };
 
-static void raw(const char *path, const char *sql)
-{
-	sqlite3 *handle = NULL;
-	char *message = NULL;
-
-	assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
-	if (sqlite3_exec(handle, sql, NULL, NULL, &message) != SQLITE_OK)
-		fail_msg("%s: %s", sql, message);
-	sqlite3_close(handle);
-}
-
 static enum hpx_status try_open(const struct hpx_store_options *options, char *problem)
 {
 	struct hpx_store *store = NULL;
@@ -168,7 +157,7 @@ static void what_is_not_ours_is_left_untouched(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct stat before, after;
 		unlink(f->path);
-		raw(f->path, rows[i].sql);
+		raw_sql(f->path, rows[i].sql);
 		assert_int_equal(stat(f->path, &before), 0);
 		assert_status(try_open(&options, problem), rows[i].status);
 		assert_non_null(strstr(problem, rows[i].word));
@@ -193,8 +182,8 @@ static void tables_are_made_beside_an_applications_when_asked(void **state)
 
 	fixture_close(f);
 	unlink(f->path);
-	raw(f->path, "CREATE TABLE event (id); CREATE TABLE job (id); PRAGMA user_version = 41; "
-		     "PRAGMA application_id = 77");
+	raw_sql(f->path, "CREATE TABLE event (id); CREATE TABLE job (id); PRAGMA user_version = 41; "
+			 "PRAGMA application_id = 77");
 	assert_status(try_open(&options, problem), HPX_INVALID);
 	assert_non_null(strstr(problem, "--beside"));
 	options.install = true;
@@ -205,8 +194,8 @@ static void tables_are_made_beside_an_applications_when_asked(void **state)
 	reserve(f, 1, BODY, A);
 	complete(f, 1, A, "kept");
 	assert_string_equal(body_of(f, 1), "kept");
-	raw(f->path, "INSERT INTO event SELECT user_version FROM pragma_user_version "
-		     "WHERE user_version = 41; INSERT INTO job SELECT id FROM event");
+	raw_sql(f->path, "INSERT INTO event SELECT user_version FROM pragma_user_version "
+			 "WHERE user_version = 41; INSERT INTO job SELECT id FROM event");
 	fixture_reopen(f);
 	assert_string_equal(body_of(f, 1), "kept");
 }
@@ -262,12 +251,12 @@ static void an_older_file_is_refused(void **state)
 
 	reserve(f, 1, BODY, A);
 	fixture_close(f);
-	raw(f->path, "UPDATE hapax_schema_version SET version = 5");
+	raw_sql(f->path, "UPDATE hapax_schema_version SET version = 5");
 	assert_status(try_open(&options, problem), HPX_UNSUPPORTED);
 	assert_non_null(strstr(problem, "schema 5 of before the first release"));
 	assert_non_null(strstr(problem, "move it away"));
 	assert_status(hpx_store_migrate(&options, &done, problem), HPX_UNSUPPORTED);
-	raw(f->path, "UPDATE hapax_schema_version SET version = 6");
+	raw_sql(f->path, "UPDATE hapax_schema_version SET version = 6");
 	fixture_open(f);
 }
 
@@ -456,7 +445,7 @@ static void a_row_that_cannot_be_read_counts_as_unknown(void **state)
 		}
 		complete(f, key, aside ? C : A, "body");
 		fixture_close(f);
-		raw(f->path, damages[key]);
+		raw_sql(f->path, damages[key]);
 		if (strstr(damages[key], "marked") != NULL)
 			mend_generation(f);
 		fixture_open(f);
@@ -484,7 +473,7 @@ static void a_broken_row_does_not_take_a_late_answer(void **state)
 	struct fixture *f = *state;
 
 	reserve(f, 1, BODY, A);
-	raw(f->path, "UPDATE hapax_operation_1 SET recipe = x'01'");
+	raw_sql(f->path, "UPDATE hapax_operation_1 SET recipe = x'01'");
 	assert_status(complete(f, 1, A, "x"), HPX_CORRUPT);
 	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_CORRUPT);
 	advance(f, LEASE_MS + 1);
@@ -500,7 +489,7 @@ static void a_person_mends_a_broken_row_by_force(void **state)
 
 	reserve(f, 1, BODY, A);
 	complete(f, 1, A, "lost");
-	raw(f->path, "UPDATE hapax_answer_1 SET body = x'00'");
+	raw_sql(f->path, "UPDATE hapax_answer_1 SET body = x'00'");
 	op.resolve.applied = true;
 	op.resolve.answer = &answer;
 	assert_status(run_op(f, &op), HPX_CORRUPT);
@@ -519,7 +508,7 @@ static void broken_rows_are_on_the_list_of_unknowns(void **state)
 
 	reserve(f, 1, BODY, A);
 	complete(f, 1, A, "x");
-	raw(f->path, "UPDATE hapax_operation_1 SET fingerprint = x'00'");
+	raw_sql(f->path, "UPDATE hapax_operation_1 SET fingerprint = x'00'");
 	assert_status(hpx_store_list(f->reader, &query, &f->arena, &entries, &count), HPX_OK);
 	assert_int_equal(count, 1);
 	assert_false(entries[0].readable);
@@ -547,7 +536,7 @@ static void a_clock_found_wrong_at_start_holds_expiry(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		reserve(f, (unsigned)i, BODY, A);
 		fixture_close(f);
-		raw(f->path, rows[i].sql);
+		raw_sql(f->path, rows[i].sql);
 		fixture_open(f);
 		if (atomic_load(&f->store->expiry_held) != rows[i].held)
 			fail_msg("%s: want held %d", rows[i].sql, rows[i].held);
@@ -566,7 +555,7 @@ static void a_person_accepts_the_clock_beside_the_server(void **state)
 	struct hpx_store *beside = NULL;
 
 	fixture_close(f);
-	raw(f->path, "UPDATE hapax_clock SET ahead = ahead + 100000");
+	raw_sql(f->path, "UPDATE hapax_clock SET ahead = ahead + 100000");
 	fixture_open(f);
 	assert_true(atomic_load(&f->store->expiry_held));
 	options.serve = false;

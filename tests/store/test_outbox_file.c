@@ -11,16 +11,6 @@ enum { A = 1,
 #define BODY 1
 #define HOUR_MS 3600000
 
-static void raw(const char *path, const char *sql)
-{
-	sqlite3 *db = NULL;
-
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
-		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-	sqlite3_close(db);
-}
-
 static void what_a_dead_worker_claimed_is_lost_at_once(void **state)
 {
 	struct fixture *f = *state;
@@ -84,7 +74,7 @@ static void what_cannot_be_read_is_never_sent(void **state)
 		fixture_afresh(f);
 		accept_later(f, 1, A);
 		snprintf(sql, sizeof(sql), "UPDATE hapax_job SET %s WHERE seq = 1", broken[i]);
-		raw(f->path, sql);
+		raw_sql(f->path, sql);
 		accept_later(f, 2, A);
 		if (strcmp(job_state(f, 1), "unreadable") != 0)
 			fail_msg("%s: the job is %s", broken[i], job_state(f, 1));
@@ -106,7 +96,7 @@ static void an_earlier_job_that_cannot_be_read_keeps_the_order(void **state)
 	reserve(f, 1, BODY, A);
 	owe(f, 1, A, "first");
 	owe(f, 1, A, "second");
-	raw(f->path, "UPDATE hapax_job SET state = 99 WHERE seq = 1");
+	raw_sql(f->path, "UPDATE hapax_job SET state = 99 WHERE seq = 1");
 	assert_string_equal(claim_names(f, 5), "");
 }
 
@@ -151,10 +141,10 @@ static void a_claim_costs_the_same_however_many_wait(void **state)
 	int few, many;
 
 	snprintf(sql, sizeof(sql), MANY, 10u);
-	raw(f->path, sql);
+	raw_sql(f->path, sql);
 	few = steps_of_a_claim(f->path);
 	snprintf(sql, sizeof(sql), MANY, 9990u);
-	raw(f->path, sql);
+	raw_sql(f->path, sql);
 	many = steps_of_a_claim(f->path);
 	if (many > few + few / 10)
 		fail_msg("10 of 10 jobs: %d steps, 10 of 10000: %d", few, many);
@@ -201,8 +191,8 @@ static void a_clock_that_was_set_back_delays_no_job(void **state)
 	accept_later(f, 1, A);
 	accept_later(f, 2, A);
 	/* A day is heeded; twenty are more than anybody may ask for. */
-	raw(f->path, "UPDATE hapax_job SET due = due + 86400000 WHERE seq = 1; "
-		     "UPDATE hapax_job SET due = due + 20 * 86400000 WHERE seq = 2");
+	raw_sql(f->path, "UPDATE hapax_job SET due = due + 86400000 WHERE seq = 1; "
+			 "UPDATE hapax_job SET due = due + 20 * 86400000 WHERE seq = 2");
 	assert_int_equal(claim_one(f, 0).number, 2);
 	assert_string_equal(claim_names(f, 5), "");
 }

@@ -1,21 +1,29 @@
 /* Damage of the file: found in the background, told, and accepted by a person.
  *
  * A row has its check, but an index that lost an entry, or a page that belongs to no
- * table any more, has none: a key would be new that is not. The keeper therefore looks
- * at one table after the other, each in a read of its own and with long pauses:
- * SQLite's quick_check, and of a generation whether its index has every row. What it
- * finds is written to hapax_damage. As long as a person has not accepted it, known keys
- * are answered and new ones refused; `hapax repair` says what is concerned, mends an
- * index from its table, and accepts the rest. */
+ * table any more, has none: a key would be new that is not. Of a closed generation the
+ * list of its ids stands in for the index (filter.c), so that nobody waits for what is
+ * looked for here; but damage in one place is a sign of more. The keeper therefore goes
+ * through the whole file once a day, at a hundredth of a core: SQLite's quick_check of
+ * each small table; of a generation a few thousand rows at a time, each in a read of its
+ * own, whether all can be read and the index has them. Where one looks damaged, all of
+ * that generation is checked at once. What is found is written to hapax_damage. As long
+ * as a person has not accepted it, known keys are answered and new ones refused; `hapax
+ * repair` says what is concerned, mends an index from its table, and accepts the rest. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "store/sqlite/driver.h"
 
-/* Between two tables; and so many times as long as the last one took. */
+/* Before the first look, and between two rounds. */
 #define PAUSE_MS 1000
-#define PAUSE_SHARE 9
+#define ROUND_MS ((int64_t)24 * 60 * 60 * 1000)
+/* Between two looks, so many times as long as the last one took. */
+#define PAUSE_SHARE 99
+/* Rows of one look; and for how long looks follow each other where somebody waits. */
+#define LOOK_ROWS 2000
+#define WANTED_MS 50
 #define NAME_SIZE 64
 #define WHAT_SIZE 200
 
@@ -241,83 +249,209 @@ bool hpx_sqlite_miss_counts(struct hpx_sqlite_store *s, int64_t generation)
 
 /* ---- the keeper's round ---- */
 
-static void compare(struct hpx_sqlite_store *s, int64_t number, char name[NAME_SIZE], char what[WHAT_SIZE])
+static struct hpx_sqlite_comparison *find_comparison(struct hpx_sqlite_store *s, int64_t generation)
 {
-	bool compared = check_generation(&s->keeper, number, name, what) && what[0] == '\0';
-
-	for (size_t i = 0; i < s->comparison_count && compared; i++)
-		if (s->comparisons[i].generation == number)
-			atomic_store(&s->comparisons[i].done, true);
+	for (size_t i = 0; i < s->comparison_count; i++)
+		if (s->comparisons[i].generation == generation)
+			return &s->comparisons[i];
+	return NULL;
 }
 
-/* The next one behind those that were looked at: the tables, then the generations in
- * their order. False: all were. */
-static bool check_next(struct hpx_sqlite_store *s, char name[NAME_SIZE], char what[WHAT_SIZE])
+static void end_comparison(struct hpx_sqlite_store *s, int64_t generation, bool compared)
+{
+	struct hpx_sqlite_comparison *c = find_comparison(s, generation);
+
+	if (c == NULL)
+		return;
+	atomic_store(&c->wanted, false);
+	if (compared)
+		atomic_store(&c->done, true);
+}
+
+/* The number that a statement about rows between two numbers gives. */
+static enum hpx_status count_between(struct hpx_sqlite_db *db, struct hpx_sqlite_generation *g,
+				     enum hpx_generation_sql sql, int64_t from, int64_t to,
+				     int64_t *ret_count)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_generation_statement(db, g, sql);
+
+	hpx_sqlite_bind_int(&stmt, from);
+	hpx_sqlite_bind_int(&stmt, to);
+	*ret_count = hpx_sqlite_next(&stmt) ? sqlite3_column_int64(stmt.handle, 0) : -1;
+	return hpx_sqlite_end(&stmt);
+}
+
+/* The number up to which the next rows go; INT64_MAX: they are the last. */
+static enum hpx_status find_rows(struct hpx_sqlite_db *db, struct hpx_sqlite_generation *g, int64_t from,
+				 int64_t *ret_to)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_generation_statement(db, g, HPX_GENERATION_SQL_BEHIND);
+
+	*ret_to = INT64_MAX;
+	hpx_sqlite_bind_int(&stmt, from);
+	hpx_sqlite_bind_int(&stmt, LOOK_ROWS);
+	if (hpx_sqlite_next(&stmt))
+		*ret_to = sqlite3_column_int64(stmt.handle, 0);
+	return hpx_sqlite_end(&stmt);
+}
+
+/* The next rows of the generation that is looked at. `*ret_fine` false: something is
+ * wrong with them. */
+static enum hpx_status look_at_rows(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g, bool *ret_fine)
+{
+	struct hpx_sqlite_db *db = &s->keeper;
+	int64_t from = s->looked_to, to = from, lost = 0, answers = 0;
+	enum hpx_status status = find_rows(db, g, from, &to);
+
+	if (status == HPX_OK)
+		status = count_between(db, g, HPX_GENERATION_SQL_LOST, from, to, &lost);
+	if (status == HPX_OK)
+		status = count_between(db, g, HPX_GENERATION_SQL_READ_ANSWERS, from, to, &answers);
+	*ret_fine = status == HPX_OK && lost == 0 && answers >= 0;
+	if (status == HPX_OK)
+		s->looked_to = to;
+	return status == HPX_CORRUPT ? HPX_OK : status;
+}
+
+static void begin_generation(struct hpx_sqlite_store *s, int64_t generation)
+{
+	s->looking = generation;
+	s->looked_to = INT64_MIN;
+}
+
+/* A part of the generation that is looked at, or all of it where that part is damaged.
+ * `name` and `what` as check_generation() has them. */
+static enum hpx_status look_at_generation(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g,
+					  char name[NAME_SIZE], char what[WHAT_SIZE])
+{
+	bool fine = true;
+	enum hpx_status status = look_at_rows(s, g, &fine);
+
+	if (status != HPX_OK)
+		return status;
+	if (!fine)
+		fine = check_generation(&s->keeper, g->number, name, what) && what[0] == '\0';
+	if (!fine || s->looked_to == INT64_MAX) {
+		end_comparison(s, g->number, fine);
+		s->looking = 0;
+	}
+	return HPX_OK;
+}
+
+/* The oldest behind those that were looked at; NULL: all were. */
+static struct hpx_sqlite_generation *next_generation(struct hpx_sqlite_store *s)
 {
 	struct hpx_sqlite_db *db = &s->keeper;
 
-	what[0] = '\0';
-	if (s->checked_tables < TABLE_COUNT) {
-		snprintf(name, NAME_SIZE, "%s", tables[s->checked_tables++]);
-		check_table(db, name, what);
-		return true;
-	}
 	for (size_t i = db->generation_count; i > 0; i--) {
-		const struct hpx_sqlite_generation *g = &db->generations[i - 1];
-		if (g->number <= s->checked_generation || g->state == HPX_GENERATION_DEAD)
-			continue;
+		struct hpx_sqlite_generation *g = &db->generations[i - 1];
+		if (g->number > s->checked_generation && g->state != HPX_GENERATION_DEAD)
+			return g;
+	}
+	return NULL;
+}
+
+/* The generation that is looked at; where none is, the next. */
+static struct hpx_sqlite_generation *looked_at(struct hpx_sqlite_store *s)
+{
+	struct hpx_sqlite_generation *g = hpx_sqlite_generation_find(&s->keeper, s->looking);
+
+	if (g != NULL && g->state != HPX_GENERATION_DEAD)
+		return g;
+	g = next_generation(s);
+	if (g != NULL) {
 		s->checked_generation = g->number;
-		compare(s, g->number, name, what);
+		begin_generation(s, g->number);
+	}
+	return g;
+}
+
+/* One that somebody waits for goes first. What was begun before is begun anew. */
+static bool take_wanted(struct hpx_sqlite_store *s)
+{
+	struct hpx_sqlite_comparison *current = find_comparison(s, s->looking);
+
+	if (current != NULL && atomic_load(&current->wanted) && !atomic_load(&current->done))
+		return true;
+	for (size_t i = 0; i < s->comparison_count; i++) {
+		struct hpx_sqlite_comparison *c = &s->comparisons[i];
+		if (!atomic_load(&c->wanted) || atomic_load(&c->done))
+			continue;
+		if (hpx_sqlite_generation_find(&s->keeper, c->generation) == NULL) {
+			atomic_store(&c->wanted, false);
+			continue;
+		}
+		if (s->looking != 0 && s->looking == s->checked_generation)
+			s->checked_generation--;
+		begin_generation(s, c->generation);
 		return true;
 	}
 	return false;
 }
 
-/* One that somebody waits for goes first. */
-static struct hpx_sqlite_comparison *find_wanted(struct hpx_sqlite_store *s)
+/* The tables, then the generations in their order. `*ret_all`: everything was looked
+ * at. */
+static enum hpx_status look_next(struct hpx_sqlite_store *s, char name[NAME_SIZE], char what[WHAT_SIZE],
+				 bool *ret_all)
+{
+	bool wanted = take_wanted(s);
+	struct hpx_sqlite_generation *g;
+
+	if (!wanted && s->looking == 0 && s->checked_tables < TABLE_COUNT) {
+		snprintf(name, NAME_SIZE, "%s", tables[s->checked_tables++]);
+		check_table(&s->keeper, name, what);
+		return HPX_OK;
+	}
+	g = looked_at(s);
+	*ret_all = g == NULL;
+	return g != NULL ? look_at_generation(s, g, name, what) : HPX_OK;
+}
+
+static bool is_wanted(const struct hpx_sqlite_store *s)
 {
 	for (size_t i = 0; i < s->comparison_count; i++)
 		if (atomic_load(&s->comparisons[i].wanted) && !atomic_load(&s->comparisons[i].done))
-			return &s->comparisons[i];
-	return NULL;
+			return true;
+	return false;
 }
 
-/* False: there was nothing to look at. */
-static bool check_one(struct hpx_sqlite_store *s, char name[NAME_SIZE], char what[WHAT_SIZE])
+static enum hpx_status look(struct hpx_sqlite_store *s, int64_t began_ms, char name[NAME_SIZE],
+			    char what[WHAT_SIZE])
 {
-	struct hpx_sqlite_comparison *wanted = find_wanted(s);
+	enum hpx_status status = hpx_sqlite_generations_refresh(&s->keeper);
+	bool all = false;
 
-	if (wanted == NULL)
-		return check_next(s, name, what);
-	atomic_store(&wanted->wanted, false);
-	what[0] = '\0';
-	if (hpx_sqlite_generation_find(&s->keeper, wanted->generation) != NULL)
-		compare(s, wanted->generation, name, what);
-	return true;
+	do {
+		if (status == HPX_OK)
+			status = look_next(s, name, what, &all);
+	} while (status == HPX_OK && what[0] == '\0' && is_wanted(s) &&
+		 hpx_clock_boot_ms() < began_ms + WANTED_MS);
+	int64_t now_ms = hpx_clock_boot_ms();
+	s->check_at_ms = now_ms + (PAUSE_SHARE * (now_ms - began_ms));
+	if (!all)
+		return status;
+	s->check_at_ms = now_ms + ROUND_MS;
+	s->checked_tables = 0;
+	s->checked_generation = 0;
+	return status;
 }
 
 enum hpx_status hpx_sqlite_damage_look(struct hpx_sqlite_store *s, char *problem)
 {
 	int64_t began_ms = hpx_clock_boot_ms();
-	char name[NAME_SIZE], what[WHAT_SIZE];
+	char name[NAME_SIZE] = "", what[WHAT_SIZE] = "";
 	enum hpx_status status;
 
-	if (began_ms < s->check_at_ms && find_wanted(s) == NULL)
+	if (began_ms < s->check_at_ms && !is_wanted(s))
 		return HPX_OK;
 	/* The first look waits, too: a start has other things to do. */
 	if (s->check_at_ms == 0) {
 		s->check_at_ms = began_ms + PAUSE_MS;
 		return HPX_OK;
 	}
-	status = hpx_sqlite_generations_refresh(&s->keeper);
-	if (status != HPX_OK || !check_one(s, name, what)) {
-		s->check_at_ms = began_ms + PAUSE_MS;
+	status = look(s, began_ms, name, what);
+	if (status != HPX_OK || what[0] == '\0')
 		return status;
-	}
-	int64_t took_ms = hpx_clock_boot_ms() - began_ms;
-	s->check_at_ms = began_ms + took_ms + PAUSE_MS + PAUSE_SHARE * took_ms;
-	if (what[0] == '\0')
-		return HPX_OK;
 	/* Where it cannot be noted, this process goes by what it saw. */
 	if (note(s, &s->keeper, name, what) == HPX_OK && is_accepted(&s->keeper, name))
 		return HPX_OK;

@@ -16,7 +16,7 @@ static void free_store(struct hpx_sqlite_store *s)
 	pthread_mutex_destroy(&s->keeper_mutex);
 	hpx_sqlite_filters_done(&s->filters);
 	hpx_sqlite_leases_done(&s->leases);
-	hpx_id_filter_free(s->making.filter);
+	hpx_sqlite_making_end(s);
 	free(s->comparisons);
 	free(s);
 }

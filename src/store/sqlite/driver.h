@@ -56,11 +56,23 @@ struct hpx_sqlite_filters {
 	size_t count;
 	int64_t version; /* of the writer's list that it was compared with */
 };
+/* So much of an id as is in the index. */
+struct hpx_sqlite_half_id {
+	uint8_t bytes[HPX_SQLITE_ID_BYTES];
+};
 /* One that is being made; the keeper's. */
 struct hpx_sqlite_making {
 	int64_t generation;
 	struct hpx_id_filter *filter; /* NULL: none is */
 	int64_t read_to;
+	/* The ids themselves, of the rows up to there; sorted once all are read. */
+	struct hpx_sqlite_half_id *ids;
+	size_t id_count;
+	size_t id_room;
+	bool whole;
+	/* The next part of the list that is written, and its first id. */
+	int64_t part;
+	size_t at;
 };
 
 /* Of the log: our pages are SQLite's default of 4096 bytes, and a frame's header. */
@@ -110,9 +122,13 @@ struct hpx_sqlite_store {
 	/* Closed generations that were there at the start, newest first; the rest is believed. */
 	struct hpx_sqlite_comparison *comparisons;
 	size_t comparison_count;
-	int64_t damage_version;     /* of the list when that was read */
-	int64_t checked_tables;     /* damage.c: how far the keeper has looked, */
-	int64_t checked_generation; /* and when it looks again */
+	int64_t damage_version; /* of the list when that was read */
+	/* damage.c: how far the keeper has looked in this round; which generation it is at,
+	 * 0 none, and its last row; when it looks again. */
+	int64_t checked_tables;
+	int64_t checked_generation;
+	int64_t looking;
+	int64_t looked_to;
 	int64_t check_at_ms;
 	int64_t view_version; /* of the list that the view was made for; the keeper's */
 };
@@ -192,11 +208,12 @@ void hpx_sqlite_filter_add(struct hpx_sqlite_store *s, int64_t generation,
 			   const struct hpx_operation_id *id);
 /* False: that generation, as the caller's connection sees it, has no such row. `*at`: 0
  * at first; whoever asks for one generation after the other keeps it between them. */
-bool hpx_sqlite_filter_may_have(struct hpx_sqlite_store *s, const struct hpx_sqlite_db *db,
+bool hpx_sqlite_filter_may_have(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
 				const struct hpx_sqlite_generation *g,
 				const struct hpx_operation_id *id, size_t *at);
 /* False: a look would hardly find anything. A hint: it decides nothing. */
 bool hpx_sqlite_filter_hint(struct hpx_sqlite_store *s, const struct hpx_operation_id *id);
+void hpx_sqlite_making_end(struct hpx_sqlite_store *s);
 /* For maintain(): makes and stores what is missing, a bounded part at a time. */
 enum hpx_status hpx_sqlite_filters_make(struct hpx_sqlite_store *s);
 

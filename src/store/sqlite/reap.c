@@ -201,6 +201,8 @@ static enum hpx_status mark_dead(struct hpx_sqlite_store *s, struct hpx_sqlite_g
 	status = hpx_sqlite_generation_put(&s->writer, g);
 	if (status == HPX_OK)
 		status = by_number(&s->writer, HPX_SQL_REMOVE_FILTER, g->number);
+	if (status == HPX_OK)
+		status = by_number(&s->writer, HPX_SQL_REMOVE_FILTER_PARTS, g->number);
 	finalize_statements(g);
 	if (status == HPX_OK)
 		status = exec(&s->writer, "DROP INDEX hapax_id_#", g->number);

@@ -69,6 +69,14 @@
 	 * lost. */ \
 	X(IDS, "SELECT seq, id FROM hapax_operation_# NOT INDEXED WHERE seq > ?1 " \
 	       "ORDER BY seq LIMIT ?2") \
+	/* For a look at some rows: so many behind a number lies this one; of those between \
+	 * two numbers, how many the index lacks; and their answers, read. */ \
+	X(BEHIND, "SELECT seq FROM hapax_operation_# WHERE seq > ?1 ORDER BY seq LIMIT 1 OFFSET ?2") \
+	X(LOST, "SELECT count(*) FROM hapax_operation_# o NOT INDEXED WHERE o.seq > ?1 AND " \
+		"o.seq <= ?2 AND NOT EXISTS (SELECT 1 FROM hapax_operation_# i " \
+		"INDEXED BY hapax_id_# WHERE i.id = o.id AND i.seq = o.seq)") \
+	X(READ_ANSWERS, "SELECT count(*), sum(length(body)) FROM hapax_answer_# WHERE " \
+			"seq > ?1 AND seq <= ?2") \
 	X(REAP, "DELETE FROM hapax_operation_# WHERE seq IN " \
 		"(SELECT seq FROM hapax_operation_# ORDER BY seq LIMIT ?1)") \
 	X(REAP_ANSWERS, "DELETE FROM hapax_answer_# WHERE seq IN " \
@@ -143,6 +151,12 @@ enum hpx_generation_sql {
 		      "ON CONFLICT (generation) DO UPDATE SET bits = excluded.bits, " \
 		      "crc = excluded.crc") \
 	X(REMOVE_FILTER, "DELETE FROM hapax_filter WHERE generation = ?") \
+	X(FILTER_PART, "SELECT ids, crc FROM hapax_filter_part WHERE part = ?") \
+	X(PUT_FILTER_PART, "INSERT INTO hapax_filter_part (part, ids, crc) VALUES (?, ?, ?) " \
+			   "ON CONFLICT (part) DO UPDATE SET ids = excluded.ids, " \
+			   "crc = excluded.crc") \
+	X(REMOVE_FILTER_PARTS, "DELETE FROM hapax_filter_part WHERE part >= ?1 << 16 AND " \
+			       "part < (?1 + 1) << 16") \
 	X(FIND_ASIDE, HPX_SQL_FROM_ASIDE "WHERE o.id = ?1") \
 	X(GENERATION_TABLES, "SELECT CAST(substr(name, 17) AS INTEGER) FROM sqlite_schema WHERE " \
 			     "type = 'table' AND name GLOB 'hapax_operation_[0-9]*'") \
