@@ -234,6 +234,46 @@ struct hapax_job {
 HAPAX_API enum hapax_result hapax_enqueue(struct hapax *hapax, const char *lease,
 					  const struct hapax_job *job, char *problem);
 
+/* ---- Outcomes that nobody knows ---- */
+
+/* What somebody found out about one. Since 0.1. */
+enum hapax_ruling {
+	HAPAX_APPLIED = 0, /* it happened */
+	HAPAX_DECLINED,    /* it was executed, and the answer is no */
+	HAPAX_NOT_APPLIED, /* it never happened, and may be executed again */
+};
+
+/* Since 0.1. */
+struct hapax_settlement {
+	size_t size;
+	const char *reference; /* of hapax_operation, or the Hapax-Operation header */
+	enum hapax_ruling ruling;
+	/* What retries get, with Idempotent-Reconstructed: true. Status 200 to 399 of what
+	 * was applied, 400 to 599 of what was declined. NULL: that it happened, or was
+	 * declined, is all that is known; always NULL of what was not applied. */
+	const struct hapax_answer *answer;
+	const char *reason; /* for people; or NULL */
+};
+
+/* Since 0.1. */
+enum hapax_settled {
+	HAPAX_IGNORED = 0, /* nothing is open that it could settle: it is completed */
+	HAPAX_SETTLED,
+	HAPAX_KEPT,      /* as evidence until the outcome is unknown, or as the first of two
+			  * HAPAX_NOT_APPLIED */
+	HAPAX_TOO_EARLY, /* HAPAX_NOT_APPLIED, before settle_after or too near to the first */
+};
+
+/* Settles an outcome that is unknown, by the rules of a probe: applied and declined
+ * count at once; not applied counts when it was said twice in a row, both after the
+ * route's settle_after, and confirm_after apart. Nothing overrides what is completed.
+ * HAPAX_STALE: there is no such operation any more. HAPAX_REFUSED: not applied cannot be
+ * judged, because no gateway made the route's settle_after known in this store.
+ * Since 0.1. */
+HAPAX_API enum hapax_result hapax_settle(struct hapax *hapax,
+					 const struct hapax_settlement *settlement,
+					 enum hapax_settled *ret_settled, char *problem);
+
 /* ---- For handles of hapax_open alone: durable at once, tied to no
  * transaction of the caller's. HAPAX_MISUSE with any other. ---- */
 

@@ -107,7 +107,7 @@ BEGIN
 	END IF;
 	IF NEW.state = 4 AND OLD.state <> 4 THEN
 		PERFORM hapax.begin_question(NEW.id);
-	ELSIF OLD.state = 4 AND NEW.state <> 4 THEN
+	ELSIF (OLD.state = 4 AND NEW.state <> 4) OR (OLD.state = 2 AND NEW.state = 3) THEN
 		DELETE FROM hapax.reconcile WHERE id = OLD.id AND job = 0;
 	ELSIF OLD.attempt <> NEW.attempt THEN
 		DELETE FROM hapax.reconcile WHERE id = OLD.id AND job = 0 AND evidence = 2;
@@ -229,7 +229,7 @@ BEGIN
 				USING ERRCODE = 'invalid_parameter_value';
 		END IF;
 		CONTINUE WHEN lower(split_part(line, ':', 1)) ~
-			'^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|set-cookie|date|age|via|alt-svc|clear-site-data|authentication-info|ratelimit|ratelimit-.*|server-timing|idempotent-replayed|idempotency-expires|hapax[-_].*)$';
+			'^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|set-cookie|date|age|via|alt-svc|clear-site-data|authentication-info|ratelimit|ratelimit-.*|server-timing|idempotent-replayed|idempotent-reconstructed|idempotency-expires|hapax[-_].*)$';
 		kept := kept || split_part(line, ':', 1) || ': ' ||
 			btrim(substr(line, position(':' IN line) + 1), E' \t') || E'\r\n';
 	END LOOP;
@@ -362,6 +362,55 @@ BEGIN
 			WHERE u.id = o.id;
 	END IF;
 	PERFORM hapax.note(o, now_ms, 'not_executed', '', o.status);
+END $$;
+
+-- The attempt goes on for so long from now; never for shorter than before. Others see it
+-- when this transaction has committed, so it is called in one of its own, while the work
+-- is under way. Written to the operation's row, which the caller holds in any case.
+CREATE OR REPLACE FUNCTION hapax.renew(lease text, lease_ms bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	o hapax.operation := hapax.hold(renew.lease);
+BEGIN
+	IF renew.lease_ms IS NULL OR renew.lease_ms NOT BETWEEN 1 AND 3600000 THEN
+		RAISE EXCEPTION 'a lease is renewed for 1 ms to an hour'
+			USING ERRCODE = 'invalid_parameter_value';
+	END IF;
+	IF o.state <> 1 THEN
+		PERFORM hapax.refuse(o, 'renew');
+	END IF;
+	UPDATE hapax.operation u SET
+		lease_until = greatest(u.lease_until, hapax.clock_ms() + renew.lease_ms),
+		revision = u.revision + 1
+		WHERE u.id = o.id;
+END $$;
+
+-- An external effect was asked for and no answer came: the attempt becomes what its
+-- on_lost says, without waiting for the lease to run out. The same again changes nothing.
+CREATE OR REPLACE FUNCTION hapax.mark_unknown(lease text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	o hapax.operation := hapax.hold(mark_unknown.lease);
+	now_ms bigint := hapax.clock_ms();
+BEGIN
+	IF o.state NOT IN (1, 4, 5) THEN
+		PERFORM hapax.refuse(o, 'mark_unknown');
+	END IF;
+	IF o.state = 4 THEN
+		RETURN;
+	END IF;
+	IF o.state = 5 OR o.when_lost = 0 THEN
+		UPDATE hapax.operation u SET state = 4, changed = now_ms, expires = 0,
+			last_error = 'outcome_unknown', revision = u.revision + 1
+			WHERE u.id = o.id;
+	ELSE
+		UPDATE hapax.operation u SET state = 2, changed = now_ms,
+			last_error = 'outcome_unknown',
+			token = '00000000-0000-0000-0000-000000000000',
+			expires = greatest(o.expires, now_ms + o.retention), revision = u.revision + 1
+			WHERE u.id = o.id;
+	END IF;
+	PERFORM hapax.note(o, now_ms, 'outcome_lost', '', o.status);
 END $$;
 
 -- The lines of a stored answer as text. What the gateway kept is bytes; HTTP says that
@@ -567,15 +616,276 @@ BEGIN
 			WHEN o.state = 1 THEN 'the lease ran out' ELSE '' END, 0);
 END $$;
 
+-- ---- for a team's own pipeline ----
+
+-- What somebody outside hapax found out about an outcome that nobody knows. The rules are
+-- those of a probe or a webhook (core/reconcile.h), and are tested against them: applied
+-- and declined settle at once; not applied only when it was said twice in a row, both
+-- after settle_after, and confirm_after apart; nothing overrides completed. settle_after
+-- is the route's, or the target's, as a gateway made it known in hapax.lane.
+--
+-- Errors of its own, besides HX004 for a reference that is none:
+--
+--   HX005  there is no operation of this reference (any more)
+--   HX006  settle_after is not known, and not_applied cannot be judged without it
+
+CREATE OR REPLACE FUNCTION hapax.settle_event(o hapax.operation, at bigint, attempt bigint,
+	what text, reason text, status integer) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+	INSERT INTO hapax.event (id, rest, at, attempt, what, actor, reason, status)
+	VALUES (o.id, o.rest, at, attempt, what, 'settler', reason, status)
+$$;
+
+-- The row of questions about an operation (job 0) or a job of it, written anew; whom to
+-- ask is said when the outcome is lost.
+CREATE OR REPLACE FUNCTION hapax.put_question(q hapax.reconcile) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+	INSERT INTO hapax.reconcile (id, rest, mark, job, upstream, lane, sent, tries, in_a_row,
+			first_said, ask_at, evidence, person)
+		VALUES (q.id, q.rest, q.mark, q.job, '', '?', q.sent, q.tries, q.in_a_row,
+			q.first_said, q.ask_at, q.evidence, q.person)
+		ON CONFLICT (id, job) DO UPDATE SET rest = excluded.rest, mark = excluded.mark,
+			sent = excluded.sent, tries = excluded.tries, in_a_row = excluded.in_a_row,
+			first_said = excluded.first_said, ask_at = excluded.ask_at,
+			evidence = excluded.evidence, person = excluded.person
+$$;
+
+-- Completed with this answer, NULL: that it happened, or was declined, is all there is to
+-- tell. A failure that was seen on the way is not what the operation came to.
+CREATE OR REPLACE FUNCTION hapax.settle_completed(o hapax.operation, now_ms bigint, code integer,
+	stored bytea, what text, reason text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	ends_as integer := CASE WHEN code <> 0 THEN code WHEN o.status >= 400 THEN 0
+		ELSE o.status END;
+BEGIN
+	UPDATE hapax.operation u SET state = 3, changed = now_ms, status = ends_as,
+		kept = stored IS NOT NULL, answer = stored,
+		expires = greatest(o.expires, now_ms + o.retention), revision = u.revision + 1
+		WHERE u.id = o.id;
+	PERFORM hapax.settle_event(o, now_ms, o.attempt, what, reason, ends_as);
+END $$;
+
+-- An operation whose answer a job brings is settled through that job. Only what has a
+-- token can be answered for.
+CREATE OR REPLACE FUNCTION hapax.settle_job(o hapax.operation, j hapax.job, now_ms bigint,
+	said text, code integer, stored bytea, reason text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	void uuid := '00000000-0000-0000-0000-000000000000';
+	follows boolean := o.state IN (4, 5) AND o.token <> void;
+	seen integer := CASE WHEN j.status <> 0 THEN j.status ELSE o.status END;
+BEGIN
+	PERFORM hapax.settle_event(o, now_ms, j.attempt, 'job_resolved_' || said,
+		coalesce(nullif(reason, ''), j.name), 0);
+	IF said <> 'not_applied' AND follows THEN
+		PERFORM hapax.settle_completed(o, now_ms, code, stored, 'completed', reason);
+	ELSIF said = 'not_applied' AND follows AND o.state = 4 THEN
+		UPDATE hapax.operation u SET state = 5, changed = now_ms, status = seen,
+			expires = greatest(o.expires, now_ms + o.retention), revision = u.revision + 1
+			WHERE u.id = o.id;
+		PERFORM hapax.settle_event(o, now_ms, o.attempt, 'requeued', reason, seen);
+	END IF;
+	UPDATE hapax.job u SET
+		state = CASE said WHEN 'applied' THEN 3 WHEN 'declined' THEN 5 ELSE 1 END,
+		changed = now_ms,
+		token = CASE said WHEN 'not_applied' THEN void ELSE u.token END,
+		due = CASE said WHEN 'not_applied' THEN now_ms ELSE u.due END,
+		unsure = u.unsure AND said <> 'not_applied'
+		WHERE u.id = j.id;
+END $$;
+
+-- One more "not applied", about this moment: the row of questions as it is then, with one
+-- more in a row where it counts.
+CREATE OR REPLACE FUNCTION hapax.count_not_applied(q hapax.reconcile, lane_upstream text,
+	lane_name text, now_ms bigint) RETURNS hapax.reconcile
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	known hapax.lane;
+BEGIN
+	SELECT * INTO known FROM hapax.lane l
+		WHERE l.upstream = lane_upstream AND l.name = lane_name AND l.settle_after > 0;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'not_applied cannot be judged: settle_after of "%" is not known',
+				lane_name
+			USING ERRCODE = 'HX006', HINT = CASE lane_name
+			WHEN 'application' THEN 'The application began it, so that no route says it: a person settles it with hapax keys resolve.'
+			WHEN '?' THEN 'It has no route: a person settles it with hapax keys resolve.'
+			ELSE 'Write reconcile.settle_after for it in the configuration and start or reload a gateway; or let a person settle it with hapax keys resolve.' END;
+	END IF;
+	IF now_ms >= q.sent + known.settle_after AND (q.in_a_row = 0
+			OR (now_ms > q.first_said AND now_ms >= q.first_said + known.confirm_after)) THEN
+		q.first_said := CASE q.in_a_row WHEN 0 THEN now_ms ELSE q.first_said END;
+		q.in_a_row := q.in_a_row + 1;
+	END IF;
+	RETURN q;
+END $$;
+
+-- The answer as it is stored, and its status: what was given, marked as not the original.
+-- What was declined without one is answered as by hapax itself.
+CREATE OR REPLACE FUNCTION hapax.settled_answer(o hapax.operation, said text, given integer,
+	headers text, body bytea, OUT code integer, OUT stored bytea)
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	code := coalesce(given, CASE said WHEN 'declined' THEN 402 ELSE 0 END);
+	IF given IS NOT NULL THEN
+		stored := hapax.pack_answer(o.id, o.rest, hapax.kept_headers(headers) ||
+			convert_to(E'Idempotent-Reconstructed: true\r\n', 'UTF8'), coalesce(body, ''));
+	ELSIF said = 'declined' THEN
+		stored := hapax.pack_answer(o.id, o.rest,
+			convert_to(E'Content-Type: application/problem+json\r\n', 'UTF8'),
+			convert_to('{"type":"/.hapax/problems/declined","title":"The request was '
+				'declined","status":402,"code":"declined","executed":"yes",'
+				'"retry":"never"}' || E'\n', 'UTF8'));
+	END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION hapax.check_settlement(reference text, ruling text, status integer,
+	headers text, body bytea) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	wrong text;
+BEGIN
+	IF reference IS NULL OR reference !~ '^[0-9a-f]{64}[.][0-9a-f]{32}$' THEN
+		RAISE EXCEPTION 'this is not a reference: pass the value of the Hapax-Operation header as it came'
+			USING ERRCODE = 'HX004';
+	END IF;
+	IF octet_length(body) > 16777216 THEN
+		RAISE EXCEPTION 'the body is too large: at most 16 MiB are kept'
+			USING ERRCODE = 'program_limit_exceeded';
+	END IF;
+	wrong := CASE
+		WHEN ruling IS NULL OR ruling NOT IN ('applied', 'declined', 'not_applied')
+			THEN 'a ruling is applied, declined or not_applied'
+		WHEN status IS NULL AND (headers <> '' OR octet_length(body) > 0)
+			THEN 'an answer needs its status'
+		WHEN ruling = 'not_applied' AND status IS NOT NULL
+			THEN 'what was not applied has no answer'
+		WHEN ruling = 'applied' AND status NOT BETWEEN 200 AND 399
+			THEN 'the status of an answer to what was applied is 200 to 399'
+		WHEN ruling = 'declined' AND status NOT BETWEEN 400 AND 599
+			THEN 'the status of an answer to what was declined is 400 to 599'
+		END;
+	IF wrong IS NOT NULL THEN
+		RAISE EXCEPTION '%', wrong USING ERRCODE = 'invalid_parameter_value';
+	END IF;
+END $$;
+
+-- `settled`; `kept`: as evidence for when the outcome is unknown, or as the first of two
+-- not_applied; `too_early`: a not_applied that counts for nothing; `ignored`: nothing is
+-- open that it could settle.
+CREATE OR REPLACE FUNCTION hapax.settle(reference text, ruling text, status integer DEFAULT NULL,
+	headers text DEFAULT NULL, body bytea DEFAULT NULL, reason text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	said text := settle.ruling;
+	why text := left(coalesce(settle.reason, ''), 1024);
+	now_ms bigint;
+	o hapax.operation;
+	j hapax.job;
+	q hapax.reconcile;
+	answer record;
+	by_job boolean;
+	before bigint;
+	settles boolean;
+BEGIN
+	PERFORM hapax.check_settlement(settle.reference, said, settle.status, settle.headers,
+		settle.body);
+	PERFORM hapax.make_durable();
+	SELECT * INTO o FROM hapax.operation f WHERE f.id = substr(settle.reference, 1, 32)::uuid
+		FOR UPDATE;
+	IF NOT FOUND OR o.rest <> substr(settle.reference, 33, 32)::uuid
+			OR o.mark <> substr(settle.reference, 66)::uuid THEN
+		RAISE EXCEPTION 'there is no operation of this reference (any more)'
+			USING ERRCODE = 'HX005',
+			HINT = 'It has expired, was forgotten, or its key is used for another one.';
+	END IF;
+	IF NOT hapax.is_whole(o) THEN
+		RAISE EXCEPTION 'the operation''s row cannot be read: a person has to settle it'
+			USING ERRCODE = 'data_corrupted';
+	END IF;
+	SELECT * INTO j FROM hapax.job f WHERE f.operation = o.id AND f.mark = o.mark AND f.answers
+		ORDER BY f.id LIMIT 1 FOR UPDATE;
+	by_job := FOUND AND o.state <> 3 AND (j.state IN (1, 2, 4)
+		OR (j.state = 5 AND o.state = 5));
+	now_ms := hapax.clock_ms();
+	SELECT * INTO q FROM hapax.reconcile f WHERE f.id = o.id AND f.mark = o.mark
+		AND f.job = CASE WHEN by_job THEN j.id ELSE 0 END;
+	IF NOT FOUND THEN
+		q := (o.id, o.rest, o.mark, CASE WHEN by_job THEN j.id ELSE 0 END, '', '?', 0, 0, 0, 0,
+			0, 0, false);
+	END IF;
+	settles := CASE WHEN by_job THEN j.state = 4 ELSE o.state = 4 END;
+	IF settles AND said = 'not_applied' THEN
+		-- Nothing was sent after it became unknown.
+		q.sent := CASE WHEN q.sent > 0 THEN q.sent WHEN by_job THEN j.changed
+			ELSE o.changed END;
+		before := q.in_a_row;
+		q := hapax.count_not_applied(q,
+			CASE WHEN by_job OR o.route IN ('', 'application') THEN ''
+				ELSE split_part(o.scope, ' ', 1) END,
+			CASE WHEN by_job THEN 'target:' || j.target
+				ELSE coalesce(nullif(o.route, ''), '?') END, now_ms);
+		settles := q.in_a_row > before AND q.in_a_row >= 2;
+		IF NOT settles THEN
+			PERFORM hapax.put_question(q);
+			RETURN CASE WHEN q.in_a_row > before THEN 'kept' ELSE 'too_early' END;
+		END IF;
+	ELSIF NOT settles AND said = 'applied' THEN
+		-- Thought not to have happened, and to be sent or executed again.
+		settles := CASE WHEN by_job THEN j.state = 5 OR (j.state = 1 AND j.attempt > 0
+			AND NOT j.unsure) ELSE o.state = 2 AND o.when_lost = 0 END;
+	END IF;
+	IF settles THEN
+		answer := hapax.settled_answer(o, said, settle.status, settle.headers, settle.body);
+		IF by_job THEN
+			PERFORM hapax.settle_job(o, j, now_ms, said, answer.code, answer.stored, why);
+		ELSIF said = 'not_applied' THEN
+			UPDATE hapax.operation u SET state = 2, changed = now_ms,
+				token = '00000000-0000-0000-0000-000000000000',
+				expires = greatest(o.expires, now_ms + o.retention),
+				revision = u.revision + 1 WHERE u.id = o.id;
+			PERFORM hapax.settle_event(o, now_ms, o.attempt, 'ruled_not_applied', why,
+				o.status);
+		ELSE
+			PERFORM hapax.settle_completed(o, now_ms, answer.code, answer.stored,
+				'ruled_' || said, why);
+		END IF;
+		RETURN 'settled';
+	END IF;
+	IF said = 'not_applied' OR NOT (CASE WHEN by_job THEN j.state IN (1, 2)
+			ELSE o.state IN (1, 5) END) THEN
+		RETURN 'ignored';
+	END IF;
+	IF q.evidence <> (CASE said WHEN 'applied' THEN 1 ELSE 2 END) THEN
+		q.evidence := CASE said WHEN 'applied' THEN 1 ELSE 2 END;
+		PERFORM hapax.put_question(q);
+		PERFORM hapax.settle_event(o, now_ms, CASE WHEN by_job THEN j.attempt
+			ELSE o.attempt END, 'evidence', coalesce(nullif(why, ''),
+			CASE WHEN by_job THEN j.name ELSE said END), 0);
+	END IF;
+	RETURN 'kept';
+END $$;
+
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA hapax FROM PUBLIC;
 
--- A role that may call these and nothing else, for applications to be members of. Where
--- this role may not make it, an administrator does, and grants it the same
--- (docs/reference/sql.md).
+-- Roles that may call these and nothing else, for applications and for whoever settles to
+-- be members of. Where this role may not make them, an administrator does, and grants them
+-- the same (docs/reference/sql.md).
 DO $$
 BEGIN
 	IF NOT EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = 'hapax_application') THEN
 		CREATE ROLE hapax_application NOLOGIN;
+	END IF;
+EXCEPTION
+	WHEN insufficient_privilege OR duplicate_object OR unique_violation THEN
+		NULL;
+END $$;
+
+DO $$
+BEGIN
+	IF NOT EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = 'hapax_settler') THEN
+		CREATE ROLE hapax_settler NOLOGIN;
 	END IF;
 EXCEPTION
 	WHEN insufficient_privilege OR duplicate_object OR unique_violation THEN
@@ -591,8 +901,19 @@ BEGIN
 			hapax.advance(text, text, bytea),
 			hapax.recovery(text),
 			hapax.not_executed(text),
+			hapax.renew(text, bigint),
+			hapax.mark_unknown(text),
 			hapax.enqueue(text, text, text, text, text, text, bytea),
 			hapax.begin(text, text, text, bytea, bigint, bigint, text, bytea)
 			TO hapax_application;
+	END IF;
+END $$;
+
+DO $$
+BEGIN
+	IF EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = 'hapax_settler') THEN
+		GRANT USAGE ON SCHEMA hapax TO hapax_settler;
+		GRANT EXECUTE ON FUNCTION hapax.settle(text, text, integer, text, bytea, text)
+			TO hapax_settler;
 	END IF;
 END $$;

@@ -197,6 +197,18 @@ CREATE INDEX job_finished ON hapax.job (changed) WHERE state IN (3, 6);
 CREATE INDEX job_provider ON hapax.job (provider_id) WHERE provider_id <> '';
 CREATE UNIQUE INDEX job_number ON hapax.job (id);
 
+-- What the gateways' configuration says of each lane (see reconcile), for those who have
+-- no configuration: hapax.settle. settle_after and confirm_after are in milliseconds, 0
+-- where none is given. A lane that is configured no more stays: what is unknown of it may
+-- still be settled.
+CREATE TABLE hapax.lane (
+	upstream text COLLATE "C" NOT NULL,
+	name text COLLATE "C" NOT NULL,
+	settle_after bigint NOT NULL,
+	confirm_after bigint NOT NULL,
+	PRIMARY KEY (upstream, name)
+);
+
 -- What was asked and said about an outcome that nobody knows: of an operation (job 0)
 -- or of one of its jobs. `evidence` is a ruling that came before there was a question
 -- (1 applied, 2 declined, 0 none). A question is written with the outcome that is lost,

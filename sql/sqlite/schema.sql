@@ -248,6 +248,16 @@ CREATE INDEX hapax_job_dead ON hapax_job (changed) WHERE state = 5;
 CREATE INDEX hapax_job_finished ON hapax_job (state, changed) WHERE state IN (3, 6);
 CREATE INDEX hapax_job_provider ON hapax_job (provider_id) WHERE provider_id <> '';
 
+-- What the server's configuration says of each lane (see hapax_reconcile), for those
+-- who have no configuration: hapax_settle of the library. settle_after and
+-- confirm_after are in milliseconds, 0 where none is given. A lane that is configured
+-- no more stays: what is unknown of it may still be settled.
+CREATE TABLE hapax_lane (
+	name TEXT NOT NULL PRIMARY KEY,
+	settle_after INTEGER NOT NULL,
+	confirm_after INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- What was asked and said about an outcome that nobody knows: of an operation
 -- (job 0) or of one of its jobs. `evidence` is a ruling that came before there
 -- was a question (1 applied, 2 declined, 0 none). A question is written with the

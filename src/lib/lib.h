@@ -63,6 +63,7 @@ struct hpx_pending {
 	struct hpx_description description;
 	struct hpx_answer answer;
 	struct hpx_job job;
+	struct hpx_ruling_update ruling;
 	pthread_mutex_t mutex;
 	pthread_cond_t settled;
 	enum hpx_pending_state state; /* under the mutex */
@@ -90,5 +91,11 @@ void hpx_pending_cancel(struct hpx_pending *pending);
 
 /* The deadline of an op that begins now. */
 int64_t hpx_pending_deadline(const struct hapax *hapax);
+
+/* ---- lib_lease.c ---- */
+
+/* Checks the answer, and copies it into the pending op's `answer`. */
+enum hapax_result hpx_lib_take_answer(struct hpx_pending *pending, const struct hapax_answer *answer,
+				      char *problem);
 
 #endif

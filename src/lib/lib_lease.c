@@ -106,29 +106,39 @@ static enum hapax_result take_body(struct hpx_pending *pending, const void *body
 
 /* ---- the answer ---- */
 
+enum hapax_result hpx_lib_take_answer(struct hpx_pending *pending, const struct hapax_answer *answer,
+				      char *problem)
+{
+	enum hapax_result result;
+
+	if (is_missing(answer->body, answer->body_len))
+		return hpx_lib_error(HAPAX_MISUSE, problem, "an answer needs its body");
+	if (answer->status < 200 || answer->status > 599)
+		return hpx_lib_error(HAPAX_INVALID, problem,
+				     "the status of an answer is 200 to 599");
+	pending->answer.status = answer->status;
+	pending->answer.kept = true;
+	result = take_headers(pending, answer->headers, &pending->answer.headers, problem);
+	return result == HAPAX_OK ? take_body(pending, answer->body, answer->body_len,
+					      &pending->answer.body, problem) :
+				    result;
+}
+
 enum hapax_result hapax_complete(struct hapax *hapax, const char *lease,
 				 const struct hapax_answer *given, char *problem)
 {
 	struct hpx_pending *pending = NULL;
 	struct hapax_answer answer = { .status = 0 };
 
-	if (given != NULL && !hpx_sized_read(given, &answer, sizeof(answer)))
-		return hpx_lib_bad_struct("hapax_answer", problem);
-	if (given == NULL || is_missing(answer.body, answer.body_len))
+	if (given == NULL)
 		return hpx_lib_error(HAPAX_MISUSE, problem, "hapax_complete needs an answer");
-	if (answer.status < 200 || answer.status > 599)
-		return hpx_lib_error(HAPAX_INVALID, problem,
-				     "the status of an answer is 200 to 599");
+	if (!hpx_sized_read(given, &answer, sizeof(answer)))
+		return hpx_lib_bad_struct("hapax_answer", problem);
 	enum hapax_result result = prepare(hapax, lease, HPX_VERB_COMPLETE, &pending, problem);
 	if (result != HAPAX_OK)
 		return result;
-	pending->answer.status = answer.status;
-	pending->answer.kept = true;
 	pending->op.complete.answer = &pending->answer;
-	result = take_headers(pending, answer.headers, &pending->answer.headers, problem);
-	if (result == HAPAX_OK)
-		result = take_body(pending, answer.body, answer.body_len, &pending->answer.body,
-				   problem);
+	result = hpx_lib_take_answer(pending, &answer, problem);
 	return result == HAPAX_OK ? run_and_free(pending, problem) : drop(pending, result);
 }
 

@@ -39,9 +39,9 @@ static void on_settings_taken(struct hpx_message *message)
 	hpx_log(HPX_LOG_INFO, "reloaded", "routes=%zu", service->settings->route_count);
 }
 
-static void on_recipes_stored(struct hpx_message *message)
+static void on_routes_stored(struct hpx_message *message)
 {
-	struct hpx_service *service = HPX_CONTAINER(message, struct hpx_service, recipes_stored);
+	struct hpx_service *service = HPX_CONTAINER(message, struct hpx_service, routes_stored);
 	struct hpx_settings *settings = service->next_settings;
 
 	if (service->draining)
@@ -68,9 +68,9 @@ static void *run_reload(void *user)
 
 	service->reload_status =
 		service->store != NULL ?
-			hpx_service_store_recipes(service, service->next_settings) :
+			hpx_service_store_routes(service, service->next_settings) :
 			HPX_OK;
-	hpx_loop_post(&service->loop, &service->recipes_stored);
+	hpx_loop_post(&service->loop, &service->routes_stored);
 	return NULL;
 }
 
@@ -109,7 +109,7 @@ static void reload(struct hpx_service *service)
 		return;
 	}
 	service->next_settings = settings;
-	service->recipes_stored.handle = on_recipes_stored;
+	service->routes_stored.handle = on_routes_stored;
 	service->reload = HPX_RELOAD_STORING;
 	if (hpx_thread_start(&service->reloader, run_reload, service) != HPX_OK) {
 		service->reload = HPX_RELOAD_NONE;

@@ -12,6 +12,8 @@
 /* How long the committer may take for the queued ops, when the parts of the process
  * have ended. */
 #define LAST_COMMIT_MS 5000
+/* The name of a lane: of a route or a target, as it is configured. */
+#define LANE_BYTES_MAX ((size_t)64 * 1024)
 
 /* What a process that died had under way, found when the store was opened. */
 struct lost_leases {
@@ -198,15 +200,62 @@ static enum hpx_status store_recipe(struct hpx_service *service, const struct hp
 	return status;
 }
 
-enum hpx_status hpx_service_store_recipes(struct hpx_service *service,
-					  const struct hpx_settings *settings)
+static enum hpx_status store_lane(struct hpx_service *service, struct hpx_span upstream,
+				  struct hpx_span name, const struct hpx_reconcile_rule *rule)
+{
+	struct hpx_lane_settings lane = { .upstream = upstream,
+					  .name = name,
+					  .settle_after_ms = rule->settle_after_ms,
+					  .confirm_after_ms = rule->confirm_after_ms };
+	struct hpx_store_op op = { .verb = HPX_VERB_LANE, .lane.settings = &lane };
+
+	hpx_committer_submit_wait(service->committer, &op);
+	return op.status;
+}
+
+static enum hpx_status store_target(struct hpx_service *service, const struct hpx_job_target *target)
+{
+	struct hpx_buffer name;
+	enum hpx_status status;
+
+	hpx_buffer_init(&name, LANE_BYTES_MAX);
+	status = hpx_buffer_printf(&name, HPX_LANE_TARGET "%.*s", HPX_SPAN_ARG(target->name));
+	if (status == HPX_OK)
+		status = store_lane(service, HPX_SPAN(""), hpx_buffer_span(&name),
+				    &target->reconcile.rule);
+	hpx_buffer_done(&name);
+	return status;
+}
+
+/* What is known of each lane, for those who settle without a configuration. */
+static enum hpx_status store_lanes(struct hpx_service *service, const struct hpx_settings *settings)
+{
+	struct hpx_span upstream = settings->upstream_name;
+	enum hpx_status status;
+
+	if (!hpx_store_can(service->store, HPX_STORE_OUTBOX))
+		return HPX_OK;
+	status = store_lane(service, upstream, settings->fallback.pattern,
+			    &settings->fallback.reconcile.rule);
+	for (size_t i = 0; i < settings->route_count && status == HPX_OK; i++) {
+		const struct hpx_route *route = &settings->routes[i];
+		if (hpx_settings_find_route(settings, route->pattern) == route)
+			status = store_lane(service, upstream, route->pattern, &route->reconcile.rule);
+	}
+	for (size_t i = 0; i < settings->target_count && status == HPX_OK; i++)
+		status = store_target(service, &settings->targets[i]);
+	return status;
+}
+
+enum hpx_status hpx_service_store_routes(struct hpx_service *service,
+					 const struct hpx_settings *settings)
 {
 	HPX_ASSERT(service->options.takes_requests && service->committer != NULL);
 	enum hpx_status status = store_recipe(service, &settings->fallback);
 
 	for (size_t i = 0; i < settings->route_count && status == HPX_OK; i++)
 		status = store_recipe(service, &settings->routes[i]);
-	return status;
+	return status == HPX_OK ? store_lanes(service, settings) : status;
 }
 
 static enum hpx_status start_committer(struct hpx_service *service)
@@ -214,11 +263,10 @@ static enum hpx_status start_committer(struct hpx_service *service)
 	struct hpx_committer_options options = { .store = service->store,
 						 .waitlist = service->waitlist,
 						 .changed = on_store_changed };
-	hpx_store_open_second(service->store);
 	enum hpx_status status = hpx_committer_start(&options, &service->committer);
 
 	if (status == HPX_OK && service->options.takes_requests)
-		status = hpx_service_store_recipes(service, service->settings);
+		status = hpx_service_store_routes(service, service->settings);
 	return status;
 }
 

@@ -107,7 +107,7 @@ struct hpx_service_options {
 };
 
 enum hpx_reload_state { HPX_RELOAD_NONE,
-			HPX_RELOAD_STORING,   /* the recipes, by the reload's thread */
+			HPX_RELOAD_STORING,   /* recipes and lanes, by the reload's thread */
 			HPX_RELOAD_TAKING_UP, /* by the parts of the process */
 };
 
@@ -138,7 +138,7 @@ struct hpx_service {
 	pthread_t reloader;
 	struct hpx_settings *next_settings; /* while STORING */
 	enum hpx_status reload_status;      /* of the reloader */
-	struct hpx_message recipes_stored;
+	struct hpx_message routes_stored;
 	struct hpx_message settings_taken;
 };
 
@@ -176,10 +176,10 @@ void hpx_service_print_admin(const struct hpx_service *service,
 
 /* ---- inside service/ ---- */
 
-/* Stores the recipe of every route: a record must be able to name it. Waits for
- * the committer. */
-enum hpx_status hpx_service_store_recipes(struct hpx_service *service,
-					  const struct hpx_settings *settings);
+/* Stores the recipe of every route, since a record must be able to name it, and what is
+ * configured of each lane. Waits for the committer. */
+enum hpx_status hpx_service_store_routes(struct hpx_service *service,
+					 const struct hpx_settings *settings);
 /* hpx_loop_done, and the watched signals are ignored from then on. */
 void hpx_service_loop_done(struct hpx_service *service);
 

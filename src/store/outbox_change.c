@@ -294,6 +294,24 @@ static void keep_evidence(const struct hpx_outbox_found *found, const struct hpx
 	change->event = evidence_event;
 }
 
+static enum hpx_settlement settlement_of_evidence(const struct hpx_received_ruling *received)
+{
+	return received->ruling == HPX_RULING_APPLIED || received->ruling == HPX_RULING_DECLINED ?
+		       HPX_SETTLEMENT_KEPT :
+		       HPX_SETTLEMENT_IGNORED;
+}
+
+const char *hpx_settlement_name(enum hpx_settlement settlement)
+{
+	static const char *const names[] = {
+#define X(name, text) text,
+		HPX_SETTLEMENT_LIST(X)
+#undef X
+	};
+
+	return (unsigned)settlement < HPX_SETTLEMENT_COUNT ? names[settlement] : "?";
+}
+
 static bool is_unknown(const struct hpx_outbox_found *found, bool about_job)
 {
 	return about_job ? found->delivery.state == HPX_JOB_UNKNOWN :
@@ -351,6 +369,24 @@ static bool is_settled(enum hpx_reconcile_move move)
 	       move == HPX_RECONCILE_SETTLE_NOT_APPLIED;
 }
 
+static bool lacks_rule(const struct hpx_ruling_update *ruling)
+{
+	return ruling->stored_rule && ruling->received.ruling == HPX_RULING_NOT_APPLIED &&
+	       ruling->rule.settle_after_ms <= 0;
+}
+
+static enum hpx_settlement settlement_of(const struct hpx_ruling_update *ruling,
+					 const struct hpx_reconcile *before,
+					 const struct hpx_reconcile *after)
+{
+	if (is_settled(ruling->move))
+		return HPX_SETTLEMENT_SETTLED;
+	return ruling->received.ruling == HPX_RULING_NOT_APPLIED &&
+			       after->not_applied_in_a_row == before->not_applied_in_a_row ?
+		       HPX_SETTLEMENT_TOO_EARLY :
+		       HPX_SETTLEMENT_KEPT;
+}
+
 static void rule_unknown(const struct hpx_outbox_found *found, struct hpx_store_op *op,
 			 bool about_job, const struct hpx_moment *now,
 			 struct hpx_outbox_change *change)
@@ -359,12 +395,17 @@ static void rule_unknown(const struct hpx_outbox_found *found, struct hpx_store_
 	struct hpx_reconcile reconcile = found->reconcile;
 	struct hpx_job_args args = { .now = *now };
 
+	if (lacks_rule(ruling)) {
+		op->status = HPX_UNSUPPORTED;
+		return;
+	}
 	/* Nothing was sent after it became unknown. */
 	if (reconcile.sent_ms == 0)
 		reconcile.sent_ms = about_job ? found->delivery.changed_ms :
 						found->operation.record.changed_ms;
 	ruling->move = hpx_reconcile_judge(&reconcile, &ruling->received, &ruling->rule,
 					   now->wall_ms, ruling->random);
+	ruling->settlement = settlement_of(ruling, &found->reconcile, &reconcile);
 	if (!is_settled(ruling->move)) {
 		bool spent = ruling->move == HPX_RECONCILE_A_PERSON;
 		change->write_reconcile = true;
@@ -396,8 +437,10 @@ static bool rule_happened(const struct hpx_outbox_found *found, struct hpx_store
 	op->rule.update->move = HPX_RECONCILE_SETTLE_APPLIED;
 	status = about_job ? move_job(found, HPX_JOB_MOVE_APPLY, &args, op->rule.update->answer, change) :
 			     settle_operation(found, op, now, change);
-	if (status == HPX_OK)
+	if (status == HPX_OK) {
+		op->rule.update->settlement = HPX_SETTLEMENT_SETTLED;
 		return true;
+	}
 	op->rule.update->move = HPX_RECONCILE_STAY;
 	*change = before;
 	return false;
@@ -415,6 +458,10 @@ void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *
 						  .of_job = about_job };
 	op->judged_ms = now->wall_ms;
 	op->rule.update->move = HPX_RECONCILE_STAY;
+	op->rule.update->settlement = HPX_SETTLEMENT_IGNORED;
+	/* Whoever has no configuration speaks of this moment, by the store's clock. */
+	if (op->rule.update->stored_rule)
+		op->rule.update->received.about_ms = now->wall_ms;
 	op->status = check_reference(found, about_job, &op->mark);
 	if (op->rule.update->answer != NULL && op->rule.update->answer->status == 0)
 		op->status = HPX_MISUSE;
@@ -423,8 +470,10 @@ void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *
 	if (is_unknown(found, about_job))
 		rule_unknown(found, op, about_job, now, ret_change);
 	else if (!rule_happened(found, op, about_job, now, ret_change) &&
-		 may_become_unknown(found, about_job))
+		 may_become_unknown(found, about_job)) {
 		keep_evidence(found, &op->rule.update->received, ret_change);
+		op->rule.update->settlement = settlement_of_evidence(&op->rule.update->received);
+	}
 }
 
 bool hpx_outbox_escalate(const struct hpx_outbox_found *found, struct hpx_outbox_change *ret_change)

@@ -133,16 +133,45 @@ struct hpx_lane_due {
 	int64_t at_ms; /* its first question; wall */
 };
 
+/* LANE: what the configuration says of a lane, for those who have none. */
+struct hpx_lane_settings {
+	struct hpx_span upstream; /* the name that scopes begin with; empty: everybody's */
+	struct hpx_span name;
+	int64_t settle_after_ms; /* 0: not given */
+	int64_t confirm_after_ms;
+};
+
+/* What became of something that was said about an outcome. X(name, text) — the text is
+ * what hapax.settle gives. */
+#define HPX_SETTLEMENT_LIST(X) \
+	X(IGNORED, "ignored") /* nothing is open that it could settle */ \
+	X(SETTLED, "settled") \
+	X(KEPT, "kept")           /* as evidence, or as the first of two */ \
+	X(TOO_EARLY, "too_early") /* "not applied" about a moment that does not count */
+
+enum hpx_settlement {
+#define X(name, text) HPX_SETTLEMENT_##name,
+	HPX_SETTLEMENT_LIST(X)
+#undef X
+		HPX_SETTLEMENT_COUNT
+};
+const char *hpx_settlement_name(enum hpx_settlement settlement);
+
 /* RULE: what somebody says of an operation, or of a job of it. */
 struct hpx_ruling_update {
 	int64_t number; /* the job's; 0: the operation itself */
 	struct hpx_received_ruling received;
 	struct hpx_reconcile_rule rule;
+	/* The rule is the store's, of the lane (LANE): the submitter has no configuration.
+	 * The operation itself is meant, and the moment is now. HPX_UNSUPPORTED: "not
+	 * applied", and the lane's settle_after is not known. */
+	bool stored_rule;
 	uint64_t random;                 /* for the jitter */
 	const struct hpx_answer *answer; /* APPLIED, DECLINED: what retries get; NULL:
 					       * that it happened (the status that was seen), or was declined (402) */
 	/* Out. */
 	enum hpx_reconcile_move move; /* STAY also where it was only kept as evidence */
+	enum hpx_settlement settlement;
 };
 
 /* What an application saves with a recovery point. */
@@ -205,6 +234,8 @@ enum hpx_trait {
 	X(RULE, HPX_TRAIT_WAKES | HPX_TRAIT_OUTBOX) \
 	/* Nobody can be asked about those of `due`: they are a person's. */ \
 	X(ESCALATE, HPX_TRAIT_OUTBOX) \
+	/* What the configuration says of a lane is made known. */ \
+	X(LANE, HPX_TRAIT_OUTBOX) \
 	/* Only reads: the record (one that is unreadable counts as unknown). */ \
 	X(FIND, HPX_TRAIT_ASKS) \
 	/* A recipe's text is made known (no-op if it is). */ \
@@ -342,6 +373,9 @@ struct hpx_store_op {
 			struct hpx_recipe_id id;
 			struct hpx_span text;
 		} recipe;
+		struct {
+			const struct hpx_lane_settings *settings;
+		} lane;
 	};
 	/* The committer's, but `done` and `user`, which are the submitter's. */
 	struct hpx_store_op *next;
@@ -563,14 +597,6 @@ struct hpx_store_driver {
 	 * it anew, and a checkpoint must succeed). */
 	enum hpx_status (*recover)(struct hpx_store *store, char *problem);
 
-	/* NULL where transactions come one after the other whoever begins them. A second
-	 * writer of the same store: its run() and recover() may be called by another thread
-	 * beside the first one's, for operations that the first has not under way. It has
-	 * no readers. HPX_UNSUPPORTED where two batches at once would not pay here. After
-	 * recover(), a writer doubts what it reads until a commit of its own has proved it. */
-	enum hpx_status (*second)(struct hpx_store *store, struct hpx_store **ret_second,
-				  char *problem);
-
 	/* Whatever keeps writes cheap (checkpoints); called from a thread of
 	 * its own, beside run(). Never stalls run(). */
 	enum hpx_status (*maintain)(struct hpx_store *store, char *problem);
@@ -644,9 +670,7 @@ enum hpx_store_point {
 /* Every driver's store begins with this. */
 struct hpx_store {
 	const struct hpx_store_driver *driver;
-	unsigned capabilities;    /* enum hpx_capability; none on a borrowed connection */
-	struct hpx_store *second; /* the second writer; closed with this store. NULL: none */
-	struct hpx_store *first;  /* of a second writer: what is counted is counted there */
+	unsigned capabilities; /* enum hpx_capability; none on a borrowed connection */
 	/* The committer's: an op is settled before its batch is committed. */
 	void (*released)(void *user, struct hpx_store_op *op);
 	void *released_user;
@@ -699,9 +723,6 @@ void hpx_store_problem(char *problem, const char *format, ...)
 enum hpx_status hpx_store_open(const struct hpx_store_options *options,
 			       struct hpx_store **ret_store, char *problem);
 void hpx_store_close(struct hpx_store *store);
-/* Opens the second writer where it pays, before a committer is started; without one the
- * first does everything. */
-void hpx_store_open_second(struct hpx_store *store);
 static inline bool hpx_store_can(const struct hpx_store *store, enum hpx_capability capability)
 {
 	return (store->capabilities & capability) != 0;

@@ -17,6 +17,9 @@ static const struct {
 	{ "hapax.not_executed('%s')", HPX_MOVE_FAIL, "", 0 },
 	{ "hapax.enqueue('%s', 'mail', 'mailer', 'POST', '/send', '', 'hello')", HPX_MOVE_ADVANCE,
 	  "", 0 },
+	{ "hapax.mark_unknown('%s')", HPX_MOVE_LOSE, "", 0 },
+	/* No longer than the lease has anyway. */
+	{ "hapax.renew('%s', 1)", HPX_MOVE_RENEW, "", 0 },
 };
 
 static const char *sqlstate_of(enum hpx_status status)
@@ -97,6 +100,8 @@ static void a_lease_that_is_none_is_told_apart(void **state)
 		"hapax.recovery(%s)",
 		"hapax.not_executed(%s)",
 		"hapax.enqueue(%s, 'n', 't', 'POST', '/', '', '')",
+		"hapax.mark_unknown(%s)",
+		"hapax.renew(%s, 1000)",
 	};
 	PGconn *app = cluster_connect();
 	char call[256];
@@ -124,6 +129,8 @@ static void a_reference_is_no_lease(void **state)
 		"hapax.not_executed('%s')",
 		"hapax.recovery('%s')",
 		"hapax.enqueue('%s', 'n', 't', 'POST', '/', '', '')",
+		"hapax.mark_unknown('%s')",
+		"hapax.renew('%s', 1000)",
 	};
 	static const char *const states[] = { "in_progress", "failed_retryable", "in_progress" };
 	struct fixture *f = *state;
@@ -354,6 +361,35 @@ static void the_next_attempt_learns_where_the_last_one_was(void **state)
 	PQfinish(app);
 }
 
+/* The gateway's sweeper sees the longer lease, whoever wrote it, and the gateway's own
+ * answer still counts. */
+static void a_renewed_lease_is_not_lost(void **state)
+{
+	struct fixture *f = *state;
+	PGconn *app = cluster_connect();
+
+	for (unsigned key = 1; key <= 2; key++)
+		reserve(f, key, BODY, A);
+	assert_string_equal(state_after(app, "SELECT hapax.renew('%s', %d)",
+					lease_of(1, token_of(A)), 4 * LEASE_MS),
+			    "00000");
+	assert_int_equal(record_of(f, 1).lease_until_ms > record_of(f, 2).lease_until_ms + 2 * LEASE_MS, 1);
+	advance(f, 2 * LEASE_MS);
+	assert_int_equal(sweep(f), 1);
+	assert_string_equal(state_of(f, 1), "in_progress");
+	assert_string_equal(state_of(f, 2), "unknown");
+	assert_string_equal(ask(app, "SELECT count(*) FROM hapax.lease"), "0");
+	assert_status(complete(f, 1, A, "late"), HPX_OK);
+	for (size_t i = 0; i < 4; i++) {
+		static const char *const wrong[] = { "0", "-1", "3600001", "NULL" };
+		reserve(f, 3, BODY, B);
+		assert_string_equal(state_after(app, "SELECT hapax.renew('%s', %s)",
+						lease_of(3, token_of(B)), wrong[i]),
+				    "22023");
+	}
+	PQfinish(app);
+}
+
 /* ---- rows that cannot be read ---- */
 
 /* No CHECK keeps them out of the table. */
@@ -451,7 +487,7 @@ static void the_role_may_call_and_nothing_else(void **state)
 		ask(app, "SELECT string_agg(p.proname, ' ' ORDER BY p.proname) FROM pg_proc p "
 			 "WHERE p.pronamespace = 'hapax'::regnamespace AND "
 			 "has_function_privilege(p.oid, 'EXECUTE')"),
-		"advance begin complete enqueue not_executed recovery");
+		"advance begin complete enqueue mark_unknown not_executed recovery renew");
 	assert_string_equal(
 		ask(app, "SELECT count(*) FROM pg_class c WHERE c.relnamespace = "
 			 "'hapax'::regnamespace AND c.relkind IN ('r', 'S') AND (CASE c.relkind WHEN "
@@ -474,6 +510,7 @@ int main(void)
 		ON_POSTGRES(a_job_has_its_name_once),
 		ON_POSTGRES(a_late_commit_meets_a_void_token),
 		ON_POSTGRES(the_next_attempt_learns_where_the_last_one_was),
+		ON_POSTGRES(a_renewed_lease_is_not_lost),
 		ON_POSTGRES(what_cannot_be_read_is_not_moved),
 		ON_POSTGRES(an_older_database_is_refused),
 		ON_POSTGRES(the_role_may_call_and_nothing_else),

@@ -73,6 +73,7 @@ static void every_name(void **state)
 		"RateLimits",
 		"Server-Timing",
 		"Idempotent-Replayed",
+		"Idempotent-Reconstructed",
 		"Idempotency-Expires",
 		"Idempotency-Key",
 		"Hapax-",

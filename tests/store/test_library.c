@@ -435,6 +435,77 @@ static void what_is_durable_at_once_needs_connections_of_its_own(void **state)
 	assert_result(hapax_tidy(p->hapax, problem), HAPAX_MISUSE, problem);
 }
 
+/* ---- outcomes that nobody knows ---- */
+
+static void lose(struct library_fixture *p, const char *key, struct hapax_operation *operation)
+{
+	struct hapax_begin begin = begin_of(key, 1);
+
+	begin.on_lost = HAPAX_LOST_UNKNOWN;
+	assert_string_equal(begin_with(p->own, &begin, operation), "execute");
+	assert_result(hapax_lose(p->own, operation->lease, problem), HAPAX_OK, problem);
+}
+
+/* What was settled is replayed, marked as not the original; nothing overrides it; what
+ * the store cannot judge, and what makes no sense, is refused with what to do. */
+static void an_unknown_outcome_is_settled(void **state)
+{
+	struct library_fixture *p = *state;
+	struct hapax_operation operation = { .size = sizeof(operation) };
+	struct hapax_operation replayed = { .size = sizeof(replayed) };
+	struct hapax_begin begin = begin_of("k", 1);
+	struct hapax_answer answer = { .size = sizeof(answer), .status = 201, .headers = "Location: /p/1\r\nIdempotent-Reconstructed: no\r\n", .body = "paid", .body_len = 4 };
+	struct hapax_settlement settlement = { .size = sizeof(settlement), .ruling = HAPAX_NOT_APPLIED };
+	enum hapax_settled settled = HAPAX_IGNORED;
+
+	lose(p, "k", &operation);
+	settlement.reference = operation.reference;
+	assert_result(hapax_settle(p->hapax, &settlement, &settled, problem), HAPAX_REFUSED, problem);
+	assert_non_null(strstr(problem, "settle_after"));
+	settlement.answer = &answer;
+	assert_result(hapax_settle(p->hapax, &settlement, &settled, problem), HAPAX_INVALID, problem);
+	settlement.ruling = HAPAX_DECLINED;
+	assert_result(hapax_settle(p->hapax, &settlement, &settled, problem), HAPAX_INVALID, problem);
+	settlement.ruling = HAPAX_APPLIED;
+	settlement.reason = "the export has it";
+	assert_result(hapax_settle(p->hapax, &settlement, &settled, problem), HAPAX_OK, problem);
+	assert_int_equal(settled, HAPAX_SETTLED);
+	assert_result(hapax_settle(p->hapax, &settlement, &settled, problem), HAPAX_OK, problem);
+	assert_int_equal(settled, HAPAX_IGNORED);
+	assert_result(hapax_begin(p->hapax, &begin, &replayed, problem), HAPAX_OK, problem);
+	assert_int_equal(replayed.verdict, HAPAX_REPLAY);
+	assert_int_equal(replayed.answer->status, 201);
+	assert_string_equal(replayed.answer->headers,
+			    "Location: /p/1\r\nIdempotent-Reconstructed: true\r\n");
+	assert_memory_equal(replayed.answer->body, "paid", 4);
+	hapax_operation_clear(&replayed);
+	library_forget(p, operation.reference);
+	assert_result(hapax_settle(p->hapax, &settlement, &settled, problem), HAPAX_STALE, problem);
+	settlement.reference = "x";
+	assert_result(hapax_settle(p->hapax, &settlement, &settled, problem), HAPAX_INVALID, problem);
+	settlement.ruling = (enum hapax_ruling)3;
+	assert_result(hapax_settle(p->hapax, &settlement, &settled, problem), HAPAX_MISUSE, problem);
+}
+
+static void a_settlement_is_part_of_the_transaction(void **state)
+{
+	struct library_fixture *p = *state;
+	struct hapax_operation operation = { .size = sizeof(operation) };
+	struct hapax_settlement settlement = { .size = sizeof(settlement), .ruling = HAPAX_DECLINED };
+	struct hapax_begin begin = begin_of("k", 1);
+	enum hapax_settled settled = HAPAX_IGNORED;
+
+	lose(p, "k", &operation);
+	settlement.reference = operation.reference;
+	for (int round = 0; round < 2; round++) {
+		library_sql(p, "BEGIN");
+		assert_result(hapax_settle(p->hapax, &settlement, &settled, problem), HAPAX_OK, problem);
+		assert_int_equal(settled, HAPAX_SETTLED);
+		library_sql(p, round == 0 ? "ROLLBACK" : "COMMIT");
+		assert_string_equal(begin_with(p->own, &begin, NULL), round == 0 ? "unknown" : "replay");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,6 +521,8 @@ int main(void)
 		EVERY_WAY(a_job_is_owed_once),
 		EVERY_WAY(bad_input_is_told),
 		EVERY_WAY(text_is_utf8),
+		EVERY_WAY(an_unknown_outcome_is_settled),
+		BORROWED(a_settlement_is_part_of_the_transaction),
 		BORROWED(what_is_rolled_back_did_not_happen),
 		BORROWED(what_is_committed_is_replayed),
 		BORROWED(a_paused_attempt_commits_nothing),

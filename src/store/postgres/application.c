@@ -1,5 +1,6 @@
 /* What an application does through this process, on a connection of the
- * store's own: a phase is done, a job is owed, where an earlier attempt got to.
+ * store's own: a phase is done, a job is owed, where an earlier attempt got to, what
+ * became of an outcome that nobody knew.
  * Rare, so each is a transaction of its own, and the writing is left to the
  * SQL functions that applications call themselves. The row is locked without
  * waiting before they are called: whoever holds it delays this op alone. */
@@ -145,6 +146,100 @@ static enum hpx_status run(struct hpx_pg_store *s, struct hpx_store_op *op,
 	if (status == HPX_OK)
 		return hpx_pg_commit(s, batch, &seen, problem);
 	return hpx_pg_undo(s, status);
+}
+
+/* ---- RULE by the store's own rule: hapax.settle ---- */
+
+enum hpx_status hpx_pg_settlement_read(const PGresult *result, struct hpx_store_op *op)
+{
+	struct hpx_span text = hpx_pg_bytes(result, 0, 0);
+	struct hpx_ruling_update *update = op->rule.update;
+
+	HPX_ASSERT(op->verb == HPX_VERB_RULE);
+	for (int i = 0; i < HPX_SETTLEMENT_COUNT; i++)
+		if (hpx_span_eq(text, hpx_span_of(hpx_settlement_name((enum hpx_settlement)i)))) {
+			update->settlement = (enum hpx_settlement)i;
+			return HPX_OK;
+		}
+	return HPX_CORRUPT;
+}
+
+static enum hpx_status call_settle(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+{
+	const struct hpx_answer *answer = op->rule.update->answer;
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
+	struct hpx_pg_params params = { .count = 0 };
+	struct hpx_span none = { NULL, 0 };
+	char reference[HPX_REFERENCE_SIZE];
+	enum hpx_status status = HPX_OK;
+	PGresult *result;
+
+	hpx_reference_print(&op->id, &op->mark, reference);
+	hpx_pg_add_bytes(&params, hpx_span_of(reference));
+	hpx_pg_add_bytes(&params, hpx_span_of(hpx_ruling_name(op->rule.update->received.ruling)));
+	if (answer != NULL)
+		hpx_pg_add_int8(&params, answer->status);
+	else
+		hpx_pg_add_bytes(&params, none);
+	hpx_pg_add_bytes(&params, answer != NULL ? answer->headers : none);
+	hpx_pg_add_bytes(&params, answer != NULL ? answer->body : none);
+	hpx_pg_add_bytes(&params, op->reason);
+	hpx_pg_send(&pipe, HPX_PG_SETTLE, &params);
+	result = hpx_pg_take(&pipe);
+	if (result != NULL)
+		status = hpx_pg_settlement_read(result, op);
+	PQclear(result);
+	enum hpx_status ended = hpx_pg_end(&pipe);
+	return ended != HPX_OK ? ended : status;
+}
+
+/* What the function refuses says nothing about the store. */
+bool hpx_pg_is_settlers_own(enum hpx_status status)
+{
+	return hpx_pg_is_ops_own(status) || status == HPX_NOT_FOUND || status == HPX_UNSUPPORTED;
+}
+
+static enum hpx_status settle(struct hpx_pg_store *s, struct hpx_store_op *op,
+			      struct hpx_pg_batch *batch, char *problem)
+{
+	struct hpx_pg_look seen = { .begun = false };
+	struct hpx_pg_row *row = batch->rows;
+	enum hpx_status status;
+
+	hpx_pg_batch_add(batch, &op->id);
+	row->to_read = row->to_lock = true;
+	status = hpx_pg_look(s, batch, &seen, problem);
+	if (status != HPX_OK)
+		return hpx_pg_undo(s, status);
+	if (row->stored && !row->locked) {
+		op->status = HPX_BUSY;
+		return hpx_pg_undo(s, HPX_OK);
+	}
+	op->judged_ms = seen.now.wall_ms;
+	status = call_settle(s, op, problem);
+	if (status == HPX_OK) {
+		batch->written = true;
+		return hpx_pg_commit(s, batch, &seen, problem);
+	}
+	/* A row that cannot be read is no more than one operation's trouble. */
+	if (!hpx_pg_is_settlers_own(status) && status != HPX_CORRUPT)
+		return hpx_pg_undo(s, status);
+	op->status = status;
+	return hpx_pg_undo(s, HPX_OK);
+}
+
+enum hpx_status hpx_pg_settle_by_function(struct hpx_pg_store *s, struct hpx_store_op *op,
+					  char *problem)
+{
+	struct hpx_pg_batch batch;
+	enum hpx_status status = hpx_pg_batch_init(&batch, 1, 0);
+
+	HPX_ASSERT(op->verb == HPX_VERB_RULE && op->rule.update->stored_rule);
+	if (status != HPX_OK)
+		return status;
+	status = settle(s, op, &batch, problem);
+	hpx_pg_batch_done(&batch);
+	return status;
 }
 
 enum hpx_status hpx_pg_application(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)

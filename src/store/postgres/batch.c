@@ -232,6 +232,7 @@ static enum hpx_status check_clock(struct hpx_pg_store *s, struct hpx_store_op *
 	X(SWEEP, hpx_pg_sweep) \
 	X(REAP, hpx_pg_reap) \
 	X(RECIPE, hpx_pg_put_recipe) \
+	X(LANE, hpx_pg_put_lane) \
 	X(ACCEPT_CLOCK, check_clock) \
 	X(ADVANCE, hpx_pg_application) \
 	X(ENQUEUE, hpx_pg_application) \
@@ -255,6 +256,8 @@ static run_fn *runner_of(const struct hpx_store_op *op)
 #undef X
 	};
 
+	if (op->verb == HPX_VERB_RULE && op->rule.update != NULL && op->rule.update->stored_rule)
+		return hpx_pg_settle_by_function;
 	return runners[op->verb];
 }
 

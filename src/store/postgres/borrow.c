@@ -62,7 +62,7 @@ enum hpx_status hpx_pg_borrowed_fault(PGconn *conn, const PGresult *result, char
 	if (PQstatus(conn) != CONNECTION_OK || primary == NULL) {
 		hpx_pg_explain("PostgreSQL", PQerrorMessage(conn), problem);
 		status = HPX_UNAVAILABLE;
-	} else if (hpx_pg_is_ops_own(status)) {
+	} else if (hpx_pg_is_settlers_own(status)) {
 		hpx_store_problem(problem, "%s", primary);
 	} else {
 		hpx_store_problem(problem, "PostgreSQL: %s (SQLSTATE %s)", primary,
@@ -83,7 +83,7 @@ struct call {
 	PGconn *conn;
 	struct hpx_store_op *op;
 	struct hpx_pg_params params;
-	char lease[HPX_LEASE_SIZE];
+	char lease[HPX_LEASE_SIZE]; /* or the reference, which is as long */
 	char *problem;
 };
 
@@ -94,7 +94,7 @@ struct call {
 #define BYTES(n) "$" n "::pg_catalog.bytea"
 #define NUMBER(n) "$" n "::pg_catalog.int8"
 
-/* X(verb, SQL). The lease is always the first argument. */
+/* X(verb, SQL). The lease is the first argument, of RULE the reference. */
 #define CALL_LIST(X) \
 	X(RESERVE, "SELECT b.verdict, b.lease, b.attempt, b.status, b.kept, " \
 		   "b.operation, b.point, " \
@@ -104,6 +104,7 @@ struct call {
 	X(FAIL, "SELECT hapax.not_executed(" UTF8("1") ")") \
 	X(ADVANCE, "SELECT hapax.advance(" UTF8("1") ", " UTF8("2") ", " BYTES("3") ")") \
 	X(ENQUEUE, "SELECT hapax.enqueue(" UTF8("1") ", " UTF8("2") ", " UTF8("3") ", " UTF8("4") ", " UTF8("5") ", " UTF8("6") ", " BYTES("7") ")") \
+	X(RULE, "SELECT hapax.settle(" UTF8("1") ", " UTF8("2") ", " NUMBER("3") "::pg_catalog.int4, " UTF8("4") ", " BYTES("5") ", " UTF8("6") ")") \
 	X(READ_POINT, "SELECT point, data FROM hapax.recovery(" UTF8("1") ")")
 
 /* The columns of RESERVE. */
@@ -246,11 +247,40 @@ static enum hpx_status say_enqueue(struct call *call)
 	return status == HPX_OK ? add_bytes(call, job->body) : status;
 }
 
+static enum hpx_status say_rule(struct call *call)
+{
+	const struct hpx_store_op *op = call->op;
+	const struct hpx_ruling_update *update = op->rule.update;
+	const struct hpx_answer *answer = update != NULL ? update->answer : NULL;
+	struct hpx_span none = { NULL, 0 };
+	enum hpx_status status = HPX_OK;
+
+	HPX_ASSERT(op->verb == HPX_VERB_RULE);
+	if (update == NULL || !update->stored_rule || update->number != 0)
+		return refuse(call, HPX_MISUSE, "a ruling here is about an operation, by the rule "
+						"that the store knows");
+	hpx_reference_print(&op->id, &op->mark, call->lease);
+	hpx_pg_add_bytes(&call->params, hpx_span(call->lease, HPX_REFERENCE_LEN));
+	add_bytes(call, hpx_span_of(hpx_ruling_name(update->received.ruling)));
+	if (answer != NULL) {
+		hpx_pg_add_int8(&call->params, answer->status);
+		status = add_text(call, answer->headers);
+		if (status == HPX_OK)
+			status = add_bytes(call, answer->body);
+	} else {
+		for (int i = 0; i < 3; i++)
+			hpx_pg_add_bytes(&call->params, none);
+	}
+	return status == HPX_OK ? add_text(call, op->reason) : status;
+}
+
 /* The arguments; or what is wrong with the op, and the problem. */
 static enum hpx_status call_say(struct call *call)
 {
 	if (call->op->verb == HPX_VERB_RESERVE)
 		return say_reserve(call);
+	if (call->op->verb == HPX_VERB_RULE)
+		return say_rule(call);
 	add_lease(call);
 	switch (call->op->verb) {
 	case HPX_VERB_COMPLETE:
@@ -351,6 +381,8 @@ static enum hpx_status call_read(struct call *call, const PGresult *result)
 		return refuse(call, HPX_CORRUPT, "hapax's functions are not what they should be");
 	if (op->verb == HPX_VERB_RESERVE)
 		return read_reserve(call, result);
+	if (op->verb == HPX_VERB_RULE)
+		return hpx_pg_settlement_read(result, op);
 	record->id = op->id;
 	record->token = op->token;
 	if (op->verb == HPX_VERB_COMPLETE) {
@@ -410,7 +442,8 @@ static enum hpx_status borrowed_run(struct hpx_store *store, struct hpx_store_op
 	if (status == HPX_OK)
 		status = run_call(&call);
 	if (status != HPX_OK && status != HPX_MISUSE && status != HPX_UNSUPPORTED &&
-	    !hpx_pg_is_ops_own(status))
+	    !hpx_pg_is_ops_own(status) &&
+	    (call.op->verb != HPX_VERB_RULE || !hpx_pg_is_settlers_own(status)))
 		return status;
 	call.op->status = status;
 	return HPX_OK;

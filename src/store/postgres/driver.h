@@ -54,8 +54,6 @@ static inline struct hpx_pg_store *hpx_pg_of(struct hpx_store *store)
 /* connection.c */
 enum hpx_status hpx_pg_connect(const char *url, enum hpx_pg_role role, struct hpx_pg_db *db,
 			       char *problem);
-/* Whether its commits wait for another server. Not in pipeline mode. */
-bool hpx_pg_waits_for_standby(struct hpx_pg_db *db);
 /* New enough, and UTF8. */
 enum hpx_status hpx_pg_check_server(const PGconn *conn, char *problem);
 /* "postgres://user@host:port/database": who and where, no password. */
@@ -268,9 +266,15 @@ void hpx_pg_replay_maintain(struct hpx_pg_store *s);
 enum hpx_status hpx_pg_sweep(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_reap(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_put_recipe(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
+enum hpx_status hpx_pg_put_lane(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 
 /* application.c: ADVANCE, ENQUEUE and READ_POINT, a transaction each. */
 enum hpx_status hpx_pg_application(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
+enum hpx_status hpx_pg_settle_by_function(struct hpx_pg_store *s, struct hpx_store_op *op,
+					  char *problem);
+/* What hapax.settle gave. */
+enum hpx_status hpx_pg_settlement_read(const PGresult *result, struct hpx_store_op *op);
+bool hpx_pg_is_settlers_own(enum hpx_status status);
 bool hpx_pg_is_ops_own(enum hpx_status status);
 /* A recovery point and, in the next column, what was saved there, of the first row, into
  * the op's results. */

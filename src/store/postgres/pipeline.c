@@ -252,6 +252,8 @@ enum hpx_status hpx_pg_columns_param(struct hpx_pg_columns *columns, struct hpx_
 	X("HX002", REFUSED) \
 	X("HX003", CONFLICT) \
 	X("HX004", INVALID) \
+	X("HX005", NOT_FOUND) \
+	X("HX006", UNSUPPORTED) \
 	X("XX", CORRUPT)
 
 enum hpx_status hpx_pg_status_of(const char *sqlstate)

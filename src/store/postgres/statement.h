@@ -261,6 +261,16 @@
 	X(ENQUEUE, WRITER, \
 	  "SELECT hapax.enqueue($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, " \
 	  "$7::bytea)") \
+	X(SETTLE, WRITER, \
+	  "SELECT hapax.settle($1::text, $2::text, $3::int8::int4, $4::text, $5::bytea, " \
+	  "$6::text)") \
+	X(PUT_LANE, WRITER, \
+	  "INSERT INTO hapax.lane AS l (upstream, name, settle_after, confirm_after) " \
+	  "VALUES (convert_from($1::bytea, 'UTF8'), convert_from($2::bytea, 'UTF8'), $3::int8, " \
+	  "$4::int8) ON CONFLICT (upstream, name) DO UPDATE SET " \
+	  "settle_after = excluded.settle_after, confirm_after = excluded.confirm_after " \
+	  "WHERE l.settle_after <> excluded.settle_after OR " \
+	  "l.confirm_after <> excluded.confirm_after") \
 	X(READ_POINT, WRITER, \
 	  "SELECT point, point_data FROM hapax.operation " \
 	  "WHERE id = $1::uuid AND rest = $2::uuid AND token = $3::uuid") \

@@ -250,3 +250,21 @@ enum hpx_status hpx_pg_put_recipe(struct hpx_pg_store *s, struct hpx_store_op *o
 	PQclear(hpx_pg_take(&pipe));
 	return hpx_pg_undo(s, hpx_pg_end(&pipe));
 }
+
+/* ---- LANE ---- */
+
+enum hpx_status hpx_pg_put_lane(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+{
+	const struct hpx_lane_settings *lane = op->lane.settings;
+	struct hpx_pg_params params = { .count = 0 };
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
+
+	HPX_ASSERT(op->verb == HPX_VERB_LANE);
+	hpx_pg_add_bytes(&params, lane->upstream.len != 0 ? lane->upstream : HPX_SPAN(""));
+	hpx_pg_add_bytes(&params, lane->name);
+	hpx_pg_add_int8(&params, lane->settle_after_ms);
+	hpx_pg_add_int8(&params, lane->confirm_after_ms);
+	hpx_pg_send(&pipe, HPX_PG_PUT_LANE, &params);
+	PQclear(hpx_pg_take(&pipe));
+	return hpx_pg_undo(s, hpx_pg_end(&pipe));
+}

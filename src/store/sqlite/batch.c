@@ -162,6 +162,8 @@ static enum hpx_status run_op(struct hpx_sqlite_store *s, struct hpx_store_op *o
 		return hpx_sqlite_rule(s, op);
 	case HPX_VERB_RECIPE:
 		return put_recipe(s, op);
+	case HPX_VERB_LANE:
+		return hpx_sqlite_put_lane(s, op);
 	case HPX_VERB_ACCEPT_CLOCK:
 		return hpx_sqlite_clock_accept(s);
 	default:

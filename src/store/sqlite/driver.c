@@ -330,7 +330,7 @@ static enum hpx_status run_saved(struct hpx_sqlite_store *s, struct hpx_store_op
 	if (status == HPX_OK)
 		status = hpx_sqlite_damage_sync(s);
 	if (status == HPX_OK)
-		status = hpx_sqlite_run_one(s, op);
+		status = op->verb == HPX_VERB_RULE ? hpx_sqlite_rule(s, op) : hpx_sqlite_run_one(s, op);
 	hpx_sqlite_leases_commit(&s->leases, false);
 	if (status == HPX_OK)
 		return hpx_sqlite_do(&s->writer, HPX_SQL_RELEASE);

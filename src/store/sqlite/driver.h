@@ -432,6 +432,7 @@ enum hpx_status hpx_sqlite_reconcile_put(struct hpx_sqlite_db *db,
 enum hpx_status hpx_sqlite_claim(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 enum hpx_status hpx_sqlite_job_update(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 enum hpx_status hpx_sqlite_rule(struct hpx_sqlite_store *s, struct hpx_store_op *op);
+enum hpx_status hpx_sqlite_put_lane(struct hpx_sqlite_store *s, struct hpx_store_op *op);
 /* A RESOLVE or FORGET takes the answering job with it. */
 enum hpx_status hpx_sqlite_conclude(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
 				    const struct hpx_change *change, const struct hpx_moment *now,

@@ -5,6 +5,8 @@
 
 /* Whatever the submitter asks for: one op must not hold the writer for long. */
 #define CLAIM_MAX 1000
+/* Descriptions of one operation: a path and a handful of names. */
+#define LANE_BYTES_MAX ((size_t)1 << 20)
 
 static enum hpx_status own_trouble(enum hpx_status status, struct hpx_store_op *op)
 {
@@ -188,6 +190,59 @@ enum hpx_status hpx_sqlite_job_update(struct hpx_sqlite_store *s, struct hpx_sto
 	return status;
 }
 
+enum hpx_status hpx_sqlite_put_lane(struct hpx_sqlite_store *s, struct hpx_store_op *op)
+{
+	const struct hpx_lane_settings *lane = op->lane.settings;
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_PUT_LANE);
+
+	HPX_ASSERT(op->verb == HPX_VERB_LANE);
+	hpx_sqlite_bind_text(&stmt, lane->name);
+	hpx_sqlite_bind_int(&stmt, lane->settle_after_ms);
+	hpx_sqlite_bind_int(&stmt, lane->confirm_after_ms);
+	return hpx_sqlite_finish(&stmt);
+}
+
+static enum hpx_status read_lane(struct hpx_sqlite_db *db, struct hpx_span name,
+				 struct hpx_reconcile_rule *rule)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_LANE);
+
+	*rule = (struct hpx_reconcile_rule){ .settle_after_ms = 0 };
+	hpx_sqlite_bind_text(&stmt, name);
+	if (hpx_sqlite_next(&stmt) &&
+	    hpx_sqlite_time(&stmt, 0, 0, &rule->settle_after_ms) &&
+	    !hpx_sqlite_time(&stmt, 1, 0, &rule->confirm_after_ms))
+		rule->settle_after_ms = 0;
+	return hpx_sqlite_end(&stmt);
+}
+
+/* The rule of the lane that the operation, or the job that answers for it, waits in. */
+static enum hpx_status find_rule(struct hpx_sqlite_store *s, const struct hpx_sqlite_outbox_rows *rows,
+				 struct hpx_reconcile_rule *ret_rule)
+{
+	struct hpx_description description = { .route = HPX_SPAN_INIT("") };
+	struct hpx_sqlite_want want = { .description = &description };
+	struct hpx_span lane = HPX_SPAN("");
+	struct hpx_sqlite_row row;
+	struct hpx_arena arena;
+	enum hpx_status status = HPX_OK;
+
+	hpx_arena_init(&arena, LANE_BYTES_MAX);
+	want.arena = &arena;
+	if (rows->found.job_exists)
+		lane = hpx_arena_printf(&arena, HPX_LANE_TARGET "%.*s", HPX_SPAN_ARG(rows->entry->job.target));
+	if (!rows->found.job_exists && rows->found.operation.exists) {
+		status = hpx_sqlite_row_find(s, &s->writer, &rows->found.operation.record.id, &want, &row);
+		lane = description.route;
+	}
+	if (status == HPX_OK && lane.ptr == NULL)
+		status = HPX_NOMEM;
+	if (status == HPX_OK)
+		status = read_lane(&s->writer, lane, ret_rule);
+	hpx_arena_done(&arena);
+	return status;
+}
+
 enum hpx_status hpx_sqlite_rule(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
 	struct hpx_moment now = hpx_store_moment(&s->base);
@@ -203,6 +258,8 @@ enum hpx_status hpx_sqlite_rule(struct hpx_sqlite_store *s, struct hpx_store_op 
 	status = own_trouble(hpx_sqlite_outbox_rows_find(s, &op->id, op->rule.update->number,
 							 &rows),
 			     op);
+	if (status == HPX_OK && op->status == HPX_OK && op->rule.update->stored_rule)
+		status = own_trouble(find_rule(s, &rows, &op->rule.update->rule), op);
 	if (status == HPX_OK && op->status == HPX_OK) {
 		hpx_outbox_rule(&rows.found, op, &now, &change);
 		if (op->status == HPX_OK)

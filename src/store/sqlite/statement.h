@@ -249,6 +249,11 @@ enum hpx_generation_sql {
 	X(RECONCILE, "SELECT sent, tries, in_a_row, first_said, ask_at, " \
 		     "evidence, person FROM hapax_reconcile WHERE id = ? AND " \
 		     "job = ? AND mark = ?") \
+	X(PUT_LANE, "INSERT INTO hapax_lane (name, settle_after, confirm_after) " \
+		    "VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET " \
+		    "settle_after = ?2, confirm_after = ?3 " \
+		    "WHERE settle_after <> ?2 OR confirm_after <> ?3") \
+	X(LANE, "SELECT settle_after, confirm_after FROM hapax_lane WHERE name = ?") \
 	/* Whom to ask is said when it becomes unknown; '?' is nobody. */ \
 	X(PUT_RECONCILE, "INSERT INTO hapax_reconcile (id, job, " \
 			 "mark, sent, tries, in_a_row, first_said, ask_at, evidence, " \

@@ -51,6 +51,11 @@ class Job(Sized):
                 ("body", ctypes.c_char_p), ("body_len", ctypes.c_size_t)]
 
 
+class Settlement(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("reference", ctypes.c_char_p), ("ruling", ctypes.c_int),
+                ("answer", ctypes.POINTER(Answer)), ("reason", ctypes.c_char_p)]
+
+
 class Library:
     """A handle with connections of its own; any thread may use it."""
 
@@ -90,6 +95,17 @@ class Library:
                 calls.hapax_enqueue(self.handle, lease, ctypes.byref(job), problem),
                 calls.hapax_lose(self.handle, lease, problem),
                 calls.hapax_renew(self.handle, lease, ctypes.c_int64(60_000), problem)]
+
+    def settle(self, reference, ruling, status, headers, body, reason):
+        """The number of what came of it (enum hapax_settled)."""
+        problem, settled = ctypes.create_string_buffer(PROBLEM_SIZE), ctypes.c_int(-1)
+        answer = Answer(status or 0, headers.encode(), body.encode(), len(body.encode()))
+        settlement = Settlement(reference.encode(), ["applied", "declined", "not_applied"].index(ruling),
+                                ctypes.pointer(answer) if status else None, reason.encode())
+        result = self.calls.hapax_settle(self.handle, ctypes.byref(settlement),
+                                         ctypes.byref(settled), problem)
+        assert result == OK, problem.value
+        return settled.value
 
     def owe(self, key, jobs):
         """An operation that owes `jobs`, (name, target, path) each, and is
