@@ -27,6 +27,39 @@ static struct hpx_option_parser parser_of(struct hpx_parse_context *context)
 	};
 }
 
+/* The same for limits.preset. */
+static bool is_public(const struct hpx_parse_context *context)
+{
+	const struct hpx_yaml *tree = &context->tree;
+	size_t limits = hpx_yaml_member(tree, HPX_SPAN("limits"));
+
+	if (limits == 0 || tree->nodes[limits].kind != HPX_YAML_MAPPING)
+		return false;
+	for (size_t i = limits + 1; i < tree->nodes[limits].end; i = tree->nodes[i].end)
+		if (hpx_span_eq(tree->nodes[i].name, HPX_SPAN("preset")))
+			return hpx_span_eq(tree->nodes[i].text, HPX_SPAN("public"));
+	return false;
+}
+
+static enum hpx_status put_public(struct hpx_parse_context *context)
+{
+	enum hpx_status status = HPX_OK;
+	char problem[HPX_VALUE_PROBLEM_SIZE];
+
+	for (size_t i = 0; i < hpx_config_options.count && status == HPX_OK; i++) {
+		const struct hpx_option *option = &hpx_config_options.rows[i];
+		struct hpx_span text = hpx_span_of(option->public_value);
+
+		if (text.ptr == NULL)
+			continue;
+		HPX_ASSERT(option->place == HPX_PLACE_GLOBAL);
+		status = hpx_value_read(option, &text, 1, &context->settings->arena, context->settings,
+					problem);
+		HPX_ASSERT(status != HPX_INVALID);
+	}
+	return status;
+}
+
 static enum hpx_status put_defaults(struct hpx_parse_context *context, enum hpx_profile profile)
 {
 	const struct hpx_option_parser parser = parser_of(context);
@@ -39,6 +72,9 @@ static enum hpx_status put_defaults(struct hpx_parse_context *context, enum hpx_
 		[HPX_PLACE_WEBHOOK] = { &context->default_webhook, NULL },
 	};
 	enum hpx_status status = hpx_option_put_defaults(&parser, profile, sinks);
+
+	if (status == HPX_OK && is_public(context))
+		status = put_public(context);
 
 	settings->fallback.pattern = HPX_SPAN("defaults");
 	settings->fallback.recipe.version = HPX_RECIPE_VERSION;

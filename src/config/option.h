@@ -25,6 +25,7 @@
 	X(DURATION, "duration", false) \
 	X(SIZE, "size", false) \
 	X(COUNT, "number", false) \
+	X(RATE, "rate", false) \
 	X(BOOL, "true or false", false) \
 	X(CHOICE, "choice", false) \
 	X(CHOICES, "list of choices", true) /* one bit for each */ \
@@ -58,6 +59,7 @@ struct hpx_option {
 	size_t companion_offset;   /* of a list's count, or of the bool that `off` clears;
 				     * MATCHES and WORDS have their counts inside */
 	const char *default_value; /* NULL: none; "": the empty list */
+	const char *public_value;  /* the default under limits.preset: public; NULL: the same */
 	const char *sample;        /* the value in the sample file; NULL: the default, as a comment */
 	const char *example;
 	const char *flag;       /* --flag of the command line, or NULL */

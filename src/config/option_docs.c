@@ -64,6 +64,10 @@ static enum hpx_status print_reference_default(const struct hpx_option *option, 
 	else
 		status = hpx_buffer_printf(out, "`%s`", option->default_value);
 	const char *word = " (";
+	if (status == HPX_OK && option->public_value != NULL) {
+		status = hpx_buffer_printf(out, " (`%s` under `limits.preset: public`", option->public_value);
+		word = ", ";
+	}
 	for (int i = 0; i < HPX_PROFILE_COUNT && status == HPX_OK; i++) {
 		const char *own = hpx_profile_default((enum hpx_profile)i, option);
 		if (own == NULL)
@@ -261,7 +265,8 @@ static enum hpx_status print_sample_value(const struct hpx_option *option, struc
 {
 	/* Only `upstream` must be given. */
 	bool required = option->kind == HPX_OPTION_UPSTREAM;
-	const char *value = option->default_value;
+	/* The sample has limits.preset: public. */
+	const char *value = option->public_value != NULL ? option->public_value : option->default_value;
 
 	HPX_ASSERT(value != NULL || option->example != NULL);
 	if (option->sample != NULL)
@@ -288,6 +293,9 @@ static enum hpx_status print_sample_option(const struct hpx_option *option, stru
 		if (status == HPX_OK)
 			status = hpx_buffer_byte(out, '\n');
 	}
+	if (status == HPX_OK && option->public_value != NULL)
+		status = hpx_buffer_printf(out, "%*s# Without limits.preset: public, %s.\n", indent, "",
+					   option->default_value);
 	for (int i = 0; i < HPX_PROFILE_COUNT && status == HPX_OK; i++) {
 		const char *own = hpx_profile_default((enum hpx_profile)i, option);
 		if (own != NULL)

@@ -354,6 +354,37 @@ static const struct hpx_option rows[] = {
 		  "operations are refused with 503, so that those under way can still be "
 		  "written. A quarter of it must be free on the disk itself, for the log." },
 
+	{ "limits.preset", HPX_OPTION_CHOICE, GLOBAL(limit_preset), RELOADABLE, .default_value = "none",
+	  .sample = "public", CHOICES("none", "public"),
+	  .text = "Where anybody can reach hapax: public turns on the limits below, each unless "
+		  "it is given. They hold for each gateway: three gateways let through three "
+		  "times as much." },
+	{ "limits.tenant.new_keys", HPX_OPTION_RATE, GLOBAL(rates[HPX_RATE_NEW_KEYS]), RELOADABLE,
+	  .default_value = "off", .public_value = "100/s", .off = true, .example = "100/s burst 500",
+	  .text = "How many requests of one tenant may begin something: a new key, or one whose "
+		  "last attempt failed. As many at once as the number says, or as burst says. "
+		  "More get 429 rate_limited, and nothing happens. Retries of known keys do not "
+		  "count here." },
+	{ "limits.tenant.replays", HPX_OPTION_RATE, GLOBAL(rates[HPX_RATE_REPLAYS]), RELOADABLE,
+	  .default_value = "off", .public_value = "500/s", .off = true, .example = "500/s",
+	  .text = "How many requests of one tenant may be about known keys: replays, and retries "
+		  "of what is under way, unknown, or another request's. New keys do not count "
+		  "here." },
+	{ "limits.tenant.status_reads", HPX_OPTION_RATE, GLOBAL(rates[HPX_RATE_STATUS_READS]), RELOADABLE,
+	  .default_value = "off", .public_value = "20/s", .off = true, .example = "20/s",
+	  .text = "How often one tenant may ask for the state of operations "
+		  "(GET /.hapax/operations)." },
+	{ "limits.key.requests", HPX_OPTION_RATE, GLOBAL(rates[HPX_RATE_KEY_REQUESTS]), RELOADABLE,
+	  .default_value = "off", .public_value = "10/s", .off = true, .example = "10/s",
+	  .text = "How many requests may come with one and the same key. A storm of retries is "
+		  "refused by its head, before its bodies are read." },
+	{ "limits.peer.new_keys", HPX_OPTION_RATE, GLOBAL(rates[HPX_RATE_PEER_NEW_KEYS]), RELOADABLE,
+	  .default_value = "off", .public_value = "1000/s", .off = true, .example = "1000/s",
+	  .text = "How many requests from one address (of IPv6, one /64 network) may begin "
+		  "something, whatever tenants they name. Behind trusted_peers the address is the "
+		  "last one of X-Forwarded-For that is not trusted. Unix sockets and trusted peers "
+		  "themselves have no such limit." },
+
 	/* Timeouts. */
 	{ "timeouts.head", HPX_OPTION_DURATION, GLOBAL(head_timeout_ms), RELOADABLE,
 	  .default_value = "10s", RANGE(10, HOUR),

@@ -18,6 +18,8 @@
 #define TEXT_MAX 255
 /* Proxies are few; a request looks through all of them. */
 #define NETWORKS_MAX 256
+/* Of a rate and of its burst: a burst of so many hours fits into microseconds. */
+#define RATE_MAX 1000000
 
 enum hpx_status hpx_value_refuse(char problem[HPX_VALUE_PROBLEM_SIZE], const char *format,
 				 ...)
@@ -215,6 +217,41 @@ static enum hpx_status read_count(const struct hpx_option *option, struct hpx_sp
 			problem, "\"%.*s\" is no whole number from %" PRIu64 " to %" PRIu64,
 			HPX_VALUE_SHOW(text), option->min, option->max);
 	return put_number(option, text, count, base, problem);
+}
+
+/* "100/s", "6000/m", "100/s burst 500"; `off` is a count of 0. */
+static enum hpx_status read_rate(const struct hpx_option *option, struct hpx_span text,
+				 struct hpx_arena *arena, void *base, char *problem)
+{
+	struct hpx_rate *rate = hpx_option_member(option, base);
+	size_t space = hpx_span_index(text, ' ');
+	struct hpx_span words = hpx_span_first(text, space);
+	size_t slash = hpx_span_index(words, '/');
+	struct hpx_span unit = slash < words.len ? hpx_span_skip(words, slash + 1) : hpx_span("", 0);
+	struct hpx_span rest = space < text.len ? hpx_span_skip(text, space) : hpx_span("", 0);
+	uint64_t count, burst;
+	(void)arena;
+
+	if (hpx_span_eq(text, HPX_SPAN("off"))) {
+		*rate = (struct hpx_rate){ .count = 0 };
+		return HPX_OK;
+	}
+	bool good = hpx_span_u64(hpx_span_first(words, slash), RATE_MAX, &count) && count > 0 &&
+		    unit.len == 1 && hpx_span_index(HPX_SPAN("smh"), unit.ptr[0]) < 3;
+	burst = count;
+	if (good && rest.len > 0)
+		good = hpx_span_starts(rest, HPX_SPAN(" burst ")) &&
+		       hpx_span_u64(hpx_span_skip(rest, 7), RATE_MAX, &burst) && burst > 0;
+	if (!good)
+		return hpx_value_refuse(problem,
+					"\"%.*s\" is no rate: write e.g. 100/s, 6000/m, 100/s burst 500, or off; "
+					"numbers from 1 to %d",
+					HPX_VALUE_SHOW(text), RATE_MAX);
+	*rate = (struct hpx_rate){ .count = (uint32_t)count,
+				   .burst = (uint32_t)burst,
+				   .period_ms = unit.ptr[0] == 's' ? 1000 : unit.ptr[0] == 'm' ? 60000 :
+												 3600000 };
+	return HPX_OK;
 }
 
 static enum hpx_status read_bool(const struct hpx_option *option, struct hpx_span text,
@@ -449,6 +486,7 @@ static enum hpx_status (*const readers[])(const struct hpx_option *option,
 	[HPX_OPTION_DURATION] = read_duration,
 	[HPX_OPTION_SIZE] = read_size,
 	[HPX_OPTION_COUNT] = read_count,
+	[HPX_OPTION_RATE] = read_rate,
 	[HPX_OPTION_BOOL] = read_bool,
 	[HPX_OPTION_CHOICE] = read_choice,
 	[HPX_OPTION_NAME] = hpx_value_read_name,

@@ -120,6 +120,9 @@ bool hpx_value_same(const struct hpx_option *option, const void *a, const void *
 	case HPX_OPTION_NETWORKS:
 	case HPX_OPTION_ORIGINS:
 		return same_list(option, a, b);
+	case HPX_OPTION_RATE:
+		return memcmp(hpx_option_const_member(option, a), hpx_option_const_member(option, b),
+			      sizeof(struct hpx_rate)) == 0;
 	default:
 		return hpx_option_get_number(option, a) == hpx_option_get_number(option, b);
 	}

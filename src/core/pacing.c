@@ -9,8 +9,8 @@
  * open they change nothing, since only a probe shows how the target is now. 
  *
  * The bucket is one number: the moment at which it will be full again. Each one taken
- * moves that moment on by its share of a second; further than a second ahead, the bucket
- * is empty. Shares are counted in microseconds, so that rates that do not divide 1000 are
+ * moves that moment on by its share of the period; further ahead than a burst takes, the
+ * bucket is empty. Shares are counted in microseconds, so that rates that do not divide 1000 are
  * kept too. */
 #include "core/pacing.h"
 
@@ -116,20 +116,39 @@ void hpx_breaker_failed(struct hpx_breaker *breaker, const struct hpx_breaker_ru
 
 /* ---- the token bucket ---- */
 
-bool hpx_bucket_take(struct hpx_bucket *bucket, unsigned per_second, int64_t now_ms,
-		     int64_t *ret_wait_ms)
+int64_t hpx_rate_share_us(const struct hpx_rate *rate)
 {
-	int64_t now_us = now_ms * 1000;
+	int64_t share_us = rate->period_ms * 1000 / rate->count;
 
-	if (per_second == 0)
-		return true;
-	int64_t share_us = SECOND_US / per_second > 0 ? SECOND_US / per_second : 1;
+	HPX_ASSERT(rate->count > 0);
+	return share_us > 0 ? share_us : 1;
+}
+
+bool hpx_rate_take(struct hpx_bucket *bucket, const struct hpx_rate *rate, int64_t now_us,
+		   int64_t *ret_wait_us)
+{
+	int64_t share_us = hpx_rate_share_us(rate);
 	int64_t full_us = bucket->full_us > now_us ? bucket->full_us : now_us;
-	int64_t over_us = full_us + share_us - (now_us + SECOND_US);
+	int64_t over_us = full_us + share_us - (now_us + share_us * rate->burst);
+
 	if (over_us > 0) {
-		*ret_wait_ms = (over_us + 999) / 1000;
+		*ret_wait_us = over_us;
 		return false;
 	}
 	bucket->full_us = full_us + share_us;
 	return true;
+}
+
+bool hpx_bucket_take(struct hpx_bucket *bucket, unsigned per_second, int64_t now_ms,
+		     int64_t *ret_wait_ms)
+{
+	const struct hpx_rate rate = { .count = per_second,
+				       .burst = per_second < SECOND_US ? per_second : SECOND_US,
+				       .period_ms = 1000 };
+	int64_t wait_us;
+
+	if (per_second == 0 || hpx_rate_take(bucket, &rate, now_ms * 1000, &wait_us))
+		return true;
+	*ret_wait_ms = (wait_us + 999) / 1000;
+	return false;
 }

@@ -74,11 +74,23 @@ void hpx_breaker_succeeded(struct hpx_breaker *breaker);
 void hpx_breaker_failed(struct hpx_breaker *breaker, const struct hpx_breaker_rule *rule,
 			int64_t now_ms);
 
-/* ---- the token bucket: so many a second, with as much at once ---- */
+/* ---- the token bucket: so many in a time, with as many or more at once (GCRA) ---- */
 
 struct hpx_bucket {
 	int64_t full_us; /* when it is, or was, full; boot clock; 0 at first */
 };
+
+struct hpx_rate {
+	uint32_t count; /* so many in a period; 0: no bound */
+	uint32_t burst; /* so many at once, after a time without any */
+	int64_t period_ms;
+};
+
+/* The time that one takes to come back; the rate is no 0. */
+int64_t hpx_rate_share_us(const struct hpx_rate *rate);
+/* Takes one, or says after how many microseconds there will be one, at least 1. */
+bool hpx_rate_take(struct hpx_bucket *bucket, const struct hpx_rate *rate, int64_t now_us,
+		   int64_t *ret_wait_us);
 
 /* Takes one, or says when there will be one: milliseconds, at least 1. A
  * `per_second` of 0 is no bound. */

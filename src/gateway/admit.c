@@ -238,10 +238,11 @@ static void judge_new(struct hpx_request *request)
 		hpx_key_judge(&request->identity.key, &request->head.route->key_demand);
 	struct hpx_new_refused *refused = &request->identity.new_refused;
 
-	*refused = (struct hpx_new_refused){ HPX_PROBLEM_idempotency_key_invalid,
-					     text_of_key_fault(request, fault) };
+	*refused = (struct hpx_new_refused){ .code = HPX_PROBLEM_idempotency_key_invalid,
+					     .detail = text_of_key_fault(request, fault) };
 	if (refused->detail == NULL)
-		*refused = (struct hpx_new_refused){ HPX_PROBLEM_request_too_old, fault_of_age(request) };
+		*refused = (struct hpx_new_refused){ .code = HPX_PROBLEM_request_too_old,
+						     .detail = fault_of_age(request) };
 }
 
 /* While observing, keys with personal data are counted on every route, so that
@@ -314,11 +315,16 @@ enum hpx_next hpx_step_key_in_body(struct hpx_request *request)
 
 enum hpx_next hpx_tenant_found(struct hpx_request *request)
 {
+	struct hpx_limit_met met;
+
 	HPX_ASSERT(request->identity.tenant.ptr != NULL);
 	if (request->head.purpose == HPX_PURPOSE_OPERATION)
-		return HPX_NEXT_OPERATION;
+		return hpx_limit_status_reads(request, &met) ? HPX_NEXT_OPERATION :
+							       hpx_limit_refuse(request, &met, "no");
+	/* Whether the key is in progress is not looked up: a storm must be cheap to refuse. */
 	if (!request->head.observed)
-		return HPX_NEXT_BODY;
+		return hpx_limit_key(request, &met) ? HPX_NEXT_BODY :
+						      hpx_limit_refuse(request, &met, "unknown");
 	if (request->head.route->policy.deliver == HPX_DELIVER_ASYNC)
 		hpx_counter_add(&request->shard->meter.async[HPX_ASYNC_observed], 1);
 	hpx_observe_begin(request);

@@ -109,6 +109,36 @@ static void route(struct hpx_json_writer *json, const char *name, const struct h
 	hpx_json_end_object(json);
 }
 
+/* What this gateway takes in a time; absent where there is no limit. */
+static void rate(struct hpx_json_writer *json, const char *name, const struct hpx_rate *r)
+{
+	if (r->count == 0)
+		return;
+	hpx_json_begin_object(json, name);
+	hpx_json_put_number(json, "count", r->count);
+	hpx_json_put_seconds(json, "seconds", r->period_ms);
+	hpx_json_put_number(json, "burst", r->burst);
+	hpx_json_end_object(json);
+}
+
+static void limits(struct hpx_json_writer *json, const struct hpx_settings *settings)
+{
+	hpx_json_begin_object(json, "limits");
+	hpx_json_put_text(json, "per", "gateway");
+	hpx_json_begin_object(json, "tenant");
+	rate(json, "new_keys", &settings->rates[HPX_RATE_NEW_KEYS]);
+	rate(json, "replays", &settings->rates[HPX_RATE_REPLAYS]);
+	rate(json, "status_reads", &settings->rates[HPX_RATE_STATUS_READS]);
+	hpx_json_end_object(json);
+	hpx_json_begin_object(json, "key");
+	rate(json, "requests", &settings->rates[HPX_RATE_KEY_REQUESTS]);
+	hpx_json_end_object(json);
+	hpx_json_begin_object(json, "peer");
+	rate(json, "new_keys", &settings->rates[HPX_RATE_PEER_NEW_KEYS]);
+	hpx_json_end_object(json);
+	hpx_json_end_object(json);
+}
+
 static enum hpx_status print_policy(const struct hpx_settings *settings, struct hpx_buffer *out)
 {
 	static const char *const syntaxes[] = { "ietf", "strict", "bare" };
@@ -123,6 +153,7 @@ static enum hpx_status print_policy(const struct hpx_settings *settings, struct 
 	hpx_json_put_text(&json, "expires_header", "Idempotency-Expires");
 	hpx_json_put_number(&json, "mismatch_status", settings->mismatch_status);
 	methods(&json);
+	limits(&json, settings);
 	hpx_json_begin_array(&json, "routes");
 	for (size_t i = 0; i < settings->route_count; i++)
 		route(&json, NULL, &settings->routes[i], settings->observe);

@@ -445,6 +445,10 @@ static enum hpx_status make_shared(struct hpx_gateway *gateway, struct hpx_egres
 {
 	const struct hpx_settings *settings = gateway->service->settings;
 
+	hpx_caller_seed_init(&gateway->caller_seed);
+	for (int i = 0; i < HPX_RATE_COUNT; i++)
+		if ((gateway->rates[i] = hpx_rate_table_new()) == NULL)
+			return HPX_NOMEM;
 	gateway->observed_keys = hpx_observed_keys_new();
 	gateway->webhooks = hpx_webhook_states_new(settings->webhook_count);
 	if (settings->tenant.from == HPX_TENANT_SUBREQUEST)
@@ -544,5 +548,7 @@ void hpx_gateway_free(struct hpx_gateway *gateway)
 	hpx_subrequests_free(gateway->subrequests);
 	hpx_webhook_states_free(gateway->webhooks);
 	hpx_observed_keys_free(gateway->observed_keys);
+	for (int i = 0; i < HPX_RATE_COUNT; i++)
+		hpx_rate_table_free(gateway->rates[i]);
 	free(gateway);
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "gateway/meter.h"
+#include "gateway/rate_table.h"
 #include "net/listener.h"
 #include "net/upstream.h"
 #include "service/service.h"
@@ -74,6 +75,8 @@ struct hpx_gateway {
 	uint16_t port;
 	atomic_uint connections;
 	atomic_size_t bodies_bytes;
+	struct hpx_caller_seed caller_seed;
+	struct hpx_rate_table *rates[HPX_RATE_COUNT];
 	struct hpx_gateway_reload reload; /* the last one */
 	/* Names of headers that were logged as unlisted credentials, hashed. */
 	atomic_uint_least32_t suspects_logged[HPX_SUSPECTS_LOGGED];

@@ -172,11 +172,13 @@ static enum hpx_status make_fingerprint(struct hpx_request *request)
 			       request->identity.ask.fingerprint);
 }
 
-static enum hpx_status name_operation(struct hpx_request *request)
+enum hpx_status hpx_guard_name(struct hpx_request *request)
 {
 	struct hpx_description *d = &request->identity.description;
 	struct hpx_sha256 hash;
 
+	if (d->key.ptr != NULL)
+		return HPX_OK;
 	d->tenant = request->identity.tenant;
 	d->key = hpx_span(request->identity.key.bytes, request->identity.key.len);
 	d->method = request->head.http.method;
@@ -202,7 +204,7 @@ enum hpx_next hpx_step_fingerprint(struct hpx_request *request)
 		request->identity.recipe_source = HPX_RECIPE_ROUTE;
 		request->identity.recipe = request->head.route->recipe;
 		request->identity.ask.recipe = request->head.route->recipe_id;
-		status = name_operation(request);
+		status = hpx_guard_name(request);
 	}
 	if (status == HPX_OK)
 		status = make_fingerprint(request);
@@ -273,6 +275,9 @@ enum hpx_next hpx_step_slot(struct hpx_request *request)
 {
 	enum hpx_reserve_mode *mode = &request->reservation.mode;
 
+	if (!request->wait.waited && !hpx_limit_new_keys(request) &&
+	    hpx_store_can(request->shard->service->store, HPX_STORE_LOCAL))
+		return hpx_limit_refuse(request, &request->identity.new_refused.limit, "no");
 	if (request->identity.new_refused.detail != NULL)
 		*mode = HPX_RESERVE_ASK_REFUSED;
 	if (request->wait.waited || hpx_async_is(request) || *mode == HPX_RESERVE_ASK_REFUSED)
@@ -349,6 +354,9 @@ static enum hpx_next would_begin(struct hpx_request *request)
 		return wait_vanished(request);
 	if (request->reservation.mode == HPX_RESERVE_ASK_WITHOUT_SLOT)
 		return refuse_overloaded(request);
+	if (request->reservation.mode == HPX_RESERVE_ASK_REFUSED &&
+	    request->identity.new_refused.code == HPX_PROBLEM_rate_limited)
+		return hpx_limit_refuse(request, &request->identity.new_refused.limit, "no");
 	if (request->reservation.mode == HPX_RESERVE_ASK_REFUSED)
 		return hpx_respond_problem(request, request->identity.new_refused.code,
 					   request->identity.new_refused.detail);
@@ -555,9 +563,19 @@ enum hpx_next hpx_guard_replay(struct hpx_request *request)
 	return hpx_respond_refuse(request, HPX_PROBLEM_response_not_kept, &refusal, HPX_RESPOND_KEEP);
 }
 
+/* What a retry that is refused without its answer may know: `unknown` while the first
+ * request is under way or nobody knows. */
+static const char *executed_of(enum hpx_decision_kind kind)
+{
+	if (kind == HPX_DECISION_REPLAY)
+		return "yes";
+	return kind == HPX_DECISION_MISMATCH ? "no" : "unknown";
+}
+
 /* What the decision means for this request. */
 static enum hpx_next take_decision(struct hpx_request *request, const struct hpx_decision *decision)
 {
+	struct hpx_limit_met met;
 	struct hpx_meter *meter = &request->shard->meter;
 	bool executes = decision->kind == HPX_DECISION_EXECUTE ||
 			decision->kind == HPX_DECISION_EXECUTE_AGAIN;
@@ -573,6 +591,8 @@ static enum hpx_next take_decision(struct hpx_request *request, const struct hpx
 	}
 	if (decision->kind == HPX_DECISION_EXECUTE)
 		hpx_observe_tenant_change(request);
+	if (!executes && !request->wait.waited && !hpx_limit_replays(request, &met))
+		return hpx_limit_refuse(request, &met, executed_of(decision->kind));
 	switch (decision->kind) {
 	case HPX_DECISION_EXECUTE:
 	case HPX_DECISION_EXECUTE_AGAIN:

@@ -15,11 +15,28 @@
 #define HPX_METER_TENANT_SIZE 48
 #define HPX_METER_ROUTES 256
 
+/* hapax_limited_total{limit}: what a request or connection was refused for; the rates
+ * first, in the order of HPX_RATE_LIST. */
+#define HPX_LIMITED_LIST(X) \
+	X(new_keys) \
+	X(replays) \
+	X(status_reads) \
+	X(key_requests) \
+	X(peer_new_keys)
+
+enum hpx_limited {
+#define X(name) HPX_LIMITED_##name,
+	HPX_LIMITED_LIST(X)
+#undef X
+		HPX_LIMITED_COUNT
+};
+
 struct hpx_meter_tenant {
 	atomic_bool ready; /* the name is written and stays */
 	char name[HPX_METER_TENANT_SIZE];
 	struct hpx_counter duplicates;
 	struct hpx_counter mismatches;
+	struct hpx_counter limited[HPX_LIMITED_COUNT];
 };
 
 /* State-changing operations that were seen, by method and path template (/api/v1/coverage).
@@ -109,6 +126,7 @@ struct hpx_meter {
 	struct hpx_meter_tenant tenants[HPX_METER_TENANTS];
 	struct hpx_counter other_duplicates; /* of the tenants without a row */
 	struct hpx_counter other_mismatches;
+	struct hpx_counter other_limited[HPX_LIMITED_COUNT]; /* and where no tenant is known */
 	struct hpx_meter_seen seen[HPX_METER_SEEN];
 	struct hpx_counter seen_others;
 	/* The loop's own: where a row is found by its hash, from 1. */
@@ -126,6 +144,10 @@ static inline size_t hpx_meter_route(const struct hpx_route *route)
  * request than the operation's, which counts as both. Only the loop of the meter calls
  * this. */
 void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant, bool mismatch);
+
+/* Counts a refusal by a limit, at the tenant's row; an empty tenant: it is not known. Only
+ * the loop of the meter calls this. */
+void hpx_meter_limited(struct hpx_meter *meter, struct hpx_span tenant, enum hpx_limited limit);
 
 /* Counts a state-changing request at its operation. Only the loop of the meter calls
  * this. */

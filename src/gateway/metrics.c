@@ -22,6 +22,12 @@ static const char *const queued_names[] = {
 #undef X
 };
 
+static const char *const limited_names[] = {
+#define X(name) #name,
+	HPX_LIMITED_LIST(X)
+#undef X
+};
+
 /* The sum over all loops of the counter at this offset in struct hpx_meter. */
 static uint64_t sum(const struct hpx_gateway *gateway, size_t offset)
 {
@@ -164,6 +170,35 @@ static void print_tenants(struct hpx_gateway *gateway, struct hpx_metric_page *p
 			      SUM(gateway, other_mismatches));
 }
 
+/* A tenant's row has a sample for each limit that it met, so that the page stays small;
+ * the others together have one for every limit. */
+static void print_limited(struct hpx_gateway *gateway, struct hpx_metric_page *page)
+{
+	hpx_metric_head(page, "hapax_limited_total", "counter",
+			"Requests and connections refused by a limit, by tenant.");
+	for (unsigned s = 0; s < gateway->shard_count; s++) {
+		struct hpx_meter *meter = &gateway->shards[s].meter;
+
+		for (size_t i = 0; i < HPX_METER_TENANTS; i++) {
+			struct hpx_meter_tenant *row = &meter->tenants[i];
+			if (!atomic_load_explicit(&row->ready, memory_order_acquire))
+				break;
+			for (int l = 0; l < HPX_LIMITED_COUNT; l++) {
+				uint64_t count = hpx_counter_read(&row->limited[l]);
+				if (count == 0)
+					continue;
+				HPX_METRIC_PRINT(page, "hapax_limited_total{limit=\"%s\",loop=\"%u\",tenant=\"",
+						 limited_names[l], s);
+				hpx_metric_label(page, hpx_span_of(row->name));
+				HPX_METRIC_PRINT(page, "\"} %llu\n", (unsigned long long)count);
+			}
+		}
+	}
+	for (int l = 0; l < HPX_LIMITED_COUNT; l++)
+		HPX_METRIC_PRINT(page, "hapax_limited_total{limit=\"%s\",loop=\"all\",tenant=\"(others)\"} %llu\n",
+				 limited_names[l], (unsigned long long)SUM_AT(gateway, other_limited, l));
+}
+
 /* The histogram at this offset in struct hpx_meter, over all loops. */
 static struct hpx_histogram merged(const struct hpx_gateway *gateway, size_t offset)
 {
@@ -292,6 +327,7 @@ void hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_metric_page *pa
 	print_reservations(gateway, page);
 	print_unkeyed(gateway, page);
 	print_tenants(gateway, page);
+	print_limited(gateway, page);
 	print_requests(gateway, page);
 	print_slots(gateway, page);
 	print_upstream(gateway, page);
@@ -307,23 +343,38 @@ void hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_metric_page *pa
 
 /* ---- counting ---- */
 
-void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant, bool mismatch)
+/* The tenant's row, made where there is room; NULL: it has none. */
+static struct hpx_meter_tenant *row_of(struct hpx_meter *meter, struct hpx_span tenant)
 {
 	struct hpx_span name = hpx_span_first(tenant, HPX_METER_TENANT_SIZE - 1);
 
+	if (name.len == 0)
+		return NULL;
 	for (size_t i = 0; i < HPX_METER_TENANTS; i++) {
 		struct hpx_meter_tenant *row = &meter->tenants[i];
 		if (!atomic_load_explicit(&row->ready, memory_order_relaxed)) {
 			memcpy(row->name, name.ptr, name.len);
 			row->name[name.len] = '\0';
 			atomic_store_explicit(&row->ready, true, memory_order_release);
-		} else if (!hpx_span_eq(hpx_span_of(row->name), name)) {
-			continue;
+			return row;
 		}
-		hpx_counter_add(&row->duplicates, 1);
-		hpx_counter_add(&row->mismatches, mismatch ? 1 : 0);
-		return;
+		if (hpx_span_eq(hpx_span_of(row->name), name))
+			return row;
 	}
-	hpx_counter_add(&meter->other_duplicates, 1);
-	hpx_counter_add(&meter->other_mismatches, mismatch ? 1 : 0);
+	return NULL;
+}
+
+void hpx_meter_duplicate(struct hpx_meter *meter, struct hpx_span tenant, bool mismatch)
+{
+	struct hpx_meter_tenant *row = row_of(meter, tenant);
+
+	hpx_counter_add(row != NULL ? &row->duplicates : &meter->other_duplicates, 1);
+	hpx_counter_add(row != NULL ? &row->mismatches : &meter->other_mismatches, mismatch ? 1 : 0);
+}
+
+void hpx_meter_limited(struct hpx_meter *meter, struct hpx_span tenant, enum hpx_limited limit)
+{
+	struct hpx_meter_tenant *row = row_of(meter, tenant);
+
+	hpx_counter_add(row != NULL ? &row->limited[limit] : &meter->other_limited[limit], 1);
 }

@@ -182,11 +182,18 @@ struct hpx_resume {
 	struct hpx_request *request; /* NULL: nothing is under way */
 };
 
+/* The limit that a request has met. */
+struct hpx_limit_met {
+	enum hpx_limited limit;
+	int64_t wait_us; /* until there is room */
+};
+
 /* A demand on new work that the request does not meet, such as a key that is too short.
  * It may begin nothing; what is known of its key is still told. */
 struct hpx_new_refused {
 	enum hpx_problem_code code;
-	const char *detail; /* NULL: the request meets all demands */
+	const char *detail;         /* NULL: the request meets all demands */
+	struct hpx_limit_met limit; /* of rate_limited */
 };
 
 /* Whose request it is and what it means. KEY, TENANT and FINGERPRINT fill it (or
@@ -196,6 +203,8 @@ struct hpx_request_identity {
 	struct hpx_key key;
 	bool has_key;
 	struct hpx_new_refused new_refused;
+	bool new_counted;     /* taken from the budgets for new keys */
+	uint64_t tenant_hash; /* as limits know it; 0: not needed so far */
 	struct hpx_span tenant;
 	struct hpx_ask ask;
 	struct hpx_mark sought; /* of a reference; void: sought by key */

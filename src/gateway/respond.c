@@ -113,13 +113,13 @@ enum hpx_next hpx_respond_direct(struct hpx_request *request, unsigned http_stat
 	return HPX_NEXT_DONE;
 }
 
-/* From `seconds` to four times as many where everybody is refused at once: clients that
+/* From `seconds` to four times as many where many are refused at once: clients that
  * all came back at the same moment would be refused again. */
-static unsigned spread(struct hpx_request *request, unsigned http_status, unsigned seconds)
+static unsigned spread(struct hpx_request *request, bool many, unsigned seconds)
 {
 	uint32_t random;
 
-	if (seconds == 0 || http_status != 503)
+	if (seconds == 0 || !many)
 		return seconds;
 	hpx_random_pool_take(&request->shard->random, &random, sizeof(random));
 	return seconds + random % (3 * seconds + 1);
@@ -145,7 +145,7 @@ static enum hpx_status write_refusal_fields(const struct hpx_problem_kind *kind,
 		status = hpx_write_field_text(out, "Allow", refusal->allow);
 	if (status == HPX_OK && refusal->location.len > 0)
 		status = HPX_WRITE_FIELD(out, "Location", refusal->location);
-	return status;
+	return status == HPX_OK ? hpx_buffer_append(out, refusal->fields) : status;
 }
 
 enum hpx_next hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
@@ -174,7 +174,7 @@ enum hpx_next hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_c
 		problem.operation = hpx_span_of(reference);
 	}
 	unsigned http_status = refusal->status != 0 ? refusal->status : kind->status;
-	unsigned retry_after_s = spread(request, http_status, refusal->retry_after_s);
+	unsigned retry_after_s = spread(request, http_status == 503 || refusal->is_limit, refusal->retry_after_s);
 	struct hpx_span type;
 	hpx_buffer_init(&body, HEAD_BYTES_MAX);
 	hpx_buffer_init(&fields, HEAD_BYTES_MAX);

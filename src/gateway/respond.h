@@ -16,7 +16,9 @@ struct hpx_refusal {
 	unsigned retry_after_s;
 	unsigned original_status;
 	struct hpx_span location;
-	const char *allow; /* the methods of a 405 */
+	const char *allow;      /* the methods of a 405 */
+	struct hpx_span fields; /* further header lines */
+	bool is_limit;          /* of a caller: Retry-After is spread, as that of a 503 is */
 };
 
 /* A problem document of hapax, in the shape of the profile. Returns DONE, like the

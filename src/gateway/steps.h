@@ -19,6 +19,23 @@ enum hpx_next hpx_tenant_found(struct hpx_request *request);
 enum hpx_next hpx_tenant_missing(struct hpx_request *request, enum hpx_problem_code code,
 				 const struct hpx_refusal *refusal);
 
+/* ---- limit.c: rates ----
+ *
+ * Each takes one of a budget of the request's caller; false: there is none left. Where
+ * no such limit is configured, they only look at the settings. */
+
+/* Before something is begun: of the tenant's and of the peer's budget, once for a
+ * request. False: request->identity.new_refused says so. */
+bool hpx_limit_new_keys(struct hpx_request *request);
+/* The key is known: one of the tenant's replays instead of what hpx_limit_new_keys took. */
+bool hpx_limit_replays(struct hpx_request *request, struct hpx_limit_met *ret_met);
+/* Before the body is read: of the key's own budget. */
+bool hpx_limit_key(struct hpx_request *request, struct hpx_limit_met *ret_met);
+bool hpx_limit_status_reads(struct hpx_request *request, struct hpx_limit_met *ret_met);
+/* 429, with the fields about the limit; counts it. Nothing is stored. */
+enum hpx_next hpx_limit_refuse(struct hpx_request *request, const struct hpx_limit_met *met,
+			       const char *executed);
+
 /* ---- subrequest.c ---- */
 
 /* Finds the tenant by a subrequest; hpx_tenant_found goes on. */
@@ -28,6 +45,9 @@ void hpx_subrequest_leave(struct hpx_request *request);
 
 /* ---- guard.c: up to the reservation, and the answers in memory ---- */
 
+/* Fills the description and the operation's id, once for a request, from the head, the
+ * key and the tenant. */
+enum hpx_status hpx_guard_name(struct hpx_request *request);
 /* Bytes of the body. The step after BODY runs when request->body.whole. */
 void hpx_guard_take_body(struct hpx_request *request, struct hpx_span data);
 /* Gives the stored answer; or response_not_kept, where only its status was kept. */

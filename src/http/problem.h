@@ -41,7 +41,10 @@
 	  "A limit on connections, waiting requests or memory is reached. Nothing was sent on. Send it again with the same key after Retry-After.") \
 	X(rate_limited, 429, "no", "same_key", \
 	  "Too many requests in a short time", \
-	  "More came than this path takes in a second. Nothing was done. Send it again after Retry-After.") \
+	  "More came than is taken from one caller, for one key or on this path in such a time (RateLimit-Policy says how many). This request did nothing, and nothing is kept of it. Send it again with the same key after Retry-After.") \
+	X(too_many_keys, 429, "no", "same_key", \
+	  "This caller has too many keys or too much stored", \
+	  "The keys of this caller that have not expired, or what is stored for them, have reached a limit. Nothing was done. Known keys are answered as before. Send it again with the same key after Retry-After, when older ones have expired.") \
 	X(upstream_unreachable, 502, "no", "same_key", \
 	  "The service behind hapax cannot be reached", \
 	  "No byte of the request was sent on: the connection was refused, could not be made in time, or the name was not found. Send it again with the same key.") \

@@ -148,3 +148,16 @@ struct hpx_span hpx_peer_of(const struct hpx_settings *settings, const struct hp
 	}
 	return nobody;
 }
+
+bool hpx_peer_network(struct hpx_span address, uint8_t ret_network[16])
+{
+	uint8_t bytes[16];
+	bool ipv4;
+
+	if (!read_ip(hpx_span_first(address, hpx_span_index(address, '%')), bytes, &ipv4))
+		return false;
+	if (!ipv4)
+		memset(bytes + 8, 0, 8);
+	memcpy(ret_network, bytes, sizeof(bytes));
+	return true;
+}

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "core/decision.h"
 #include "core/fingerprint.h"
+#include "core/pacing.h"
 #include "http/cors.h"
 #include "http/problem.h"
 #include "settings/external_service.h"
@@ -80,6 +81,25 @@ struct hpx_network {
 	uint8_t bytes[16];    /* IPv4 as ::ffff:a.b.c.d */
 	unsigned prefix_bits; /* of 128 */
 };
+
+/* `limits.tenant`, `limits.key`, `limits.peer`: rates, each a budget of its own.
+ * X(name, name in metrics and in RateLimit fields). */
+#define HPX_RATE_LIST(X) \
+	X(NEW_KEYS, new_keys) \
+	X(REPLAYS, replays) \
+	X(STATUS_READS, status_reads) \
+	X(KEY_REQUESTS, key_requests) \
+	X(PEER_NEW_KEYS, peer_new_keys)
+
+enum hpx_rate_kind {
+#define X(name, text) HPX_RATE_##name,
+	HPX_RATE_LIST(X)
+#undef X
+		HPX_RATE_COUNT
+};
+
+enum hpx_limit_preset { HPX_PRESET_NONE,
+			HPX_PRESET_PUBLIC };
 
 enum hpx_segment_kind { HPX_SEGMENT_REST,
 			HPX_SEGMENT_ANY,
@@ -188,6 +208,9 @@ struct hpx_settings {
 	int64_t reap_every_ms;
 	unsigned reap_batch;
 
+	enum hpx_limit_preset limit_preset;
+	struct hpx_rate rates[HPX_RATE_COUNT]; /* a count of 0: no limit */
+
 	struct hpx_route fallback; /* `defaults`: where no route matches */
 	struct hpx_route *routes;  /* most specific first */
 	size_t route_count;
@@ -248,5 +271,8 @@ bool hpx_peer_is_local(const char *peer);
  * `peer` itself. */
 struct hpx_span hpx_peer_of(const struct hpx_settings *settings, const struct hpx_http_head *head,
 			    const char *peer);
+/* The network that such an address stands for where callers are counted: an IPv4 address
+ * itself, of IPv6 its /64. False: it is no address. */
+bool hpx_peer_network(struct hpx_span address, uint8_t ret_network[16]);
 
 #endif

@@ -23,6 +23,7 @@ PROBLEMS = {
     "forbidden": (403, "no", "after_fix"),
     "tenant_unavailable": (503, "no", "same_key"),
     "rate_limited": (429, "no", "same_key"),
+    "too_many_keys": (429, "no", "same_key"),
     "not_delivered": (408, "no", "never"),
     "declined": (402, "yes", "never"),
     "webhook_unverified": (401, "no", "after_fix"),

@@ -60,6 +60,7 @@ static void the_defaults_are_those_of_the_design(void **state)
 		{ "limits.waiters", "1000" },
 		{ "limits.waiters_per_operation", "100" },
 		{ "limits.free_space", "64MiB" },
+		{ "limits.preset", "none" },
 		{ "timeouts.head", "10s" },
 		{ "timeouts.body", "30s" },
 		{ "timeouts.keep_alive", "75s" },

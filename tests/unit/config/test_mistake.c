@@ -86,6 +86,15 @@ static void values(void **state)
 		{ GOOD "defaults: {key_from: [{header: A, body: /b}]}\n",
 		  "f:3:22: defaults.key_from: is a list of mappings with one member each; write e.g. "
 		  "[{header: PayPal-Request-Id}, {body: /idempotency_key}, {query: request_id}]\n" },
+		{ GOOD "limits: {tenant: {new_keys: 100}}\n",
+		  "f:3:29: limits.tenant.new_keys: \"100\" is no rate: write e.g. 100/s, 6000/m, "
+		  "100/s burst 500, or off; numbers from 1 to 1000000\n" },
+		{ GOOD "limits: {key: {requests: 1/s burst}}\n",
+		  "f:3:26: limits.key.requests: \"1/s burst\" is no rate: write e.g. 100/s, 6000/m, "
+		  "100/s burst 500, or off; numbers from 1 to 1000000\n" },
+		{ GOOD "limits: {peer: {new_keys: 0/s}}\n",
+		  "f:3:27: limits.peer.new_keys: \"0/s\" is no rate: write e.g. 100/s, 6000/m, "
+		  "100/s burst 500, or off; numbers from 1 to 1000000\n" },
 		{ GOOD "defaults: {key_min: 256}\n",
 		  "f:3:21: defaults.key_min: \"256\" is too large: at most 255\n" },
 		{ GOOD "defaults: {fingerprint: {only: [/a], ignore: [/b]}}\n",

@@ -70,11 +70,37 @@ static void behind_trusted_peers_the_last_stranger_counts(void **state)
 	}
 }
 
+/* An IPv4 address counts by itself, IPv6 by its /64. */
+static void callers_are_counted_by_network(void **state)
+{
+	static const struct {
+		const char *one, *other;
+		bool same;
+	} rows[] = {
+		{ "192.0.2.1", "192.0.2.1", true },
+		{ "192.0.2.1", "192.0.2.2", false },
+		{ "2001:db8::1", "2001:db8::ffff:1", true },
+		{ "2001:db8::1", "2001:db8:0:1::1", false },
+		{ "fe80::1%eth0", "fe80::2%eth1", true },
+	};
+	uint8_t one[16], other[16];
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		assert_true(hpx_peer_network(hpx_span_of(rows[i].one), one));
+		assert_true(hpx_peer_network(hpx_span_of(rows[i].other), other));
+		if ((memcmp(one, other, sizeof(one)) == 0) != rows[i].same)
+			fail_msg("%s and %s: want %d", rows[i].one, rows[i].other, rows[i].same);
+	}
+	assert_false(hpx_peer_network(HPX_SPAN("unix"), one));
+	assert_false(hpx_peer_network(hpx_span("", 0), one));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loopback_and_unix_are_local),
 		cmocka_unit_test(behind_trusted_peers_the_last_stranger_counts),
+		cmocka_unit_test(callers_are_counted_by_network),
 	};
 	return cmocka_run_group_tests_name("peer", tests, NULL, NULL);
 }

@@ -1,0 +1,198 @@
+/* Rates: what one tenant, one key and one address may ask for in a time.
+ *
+ *   limit                 │ judged                                │ a refusal says
+ *   ──────────────────────┼───────────────────────────────────────┼──────────────────────
+ *   key.requests          │ behind the head, before the body      │ executed: unknown
+ *   tenant.status_reads   │ before the store is asked             │ executed: no
+ *   tenant.new_keys,      │ nothing is known of the key, before a │ executed: no
+ *   peer.new_keys         │ slot is taken and anything reserved   │
+ *   tenant.replays        │ the key is known                      │ by its state
+ *
+ * Whether a key is new is known only when it was looked up: a tenant that has used up
+ * its new keys still gets the answers of known ones. Where the store cannot be asked on
+ * this loop (PostgreSQL), the budget for new keys is taken first and given back when the
+ * key turns out to be known. */
+#include "gateway/steps.h"
+
+#include "base/status.h"
+#include "http/field.h"
+
+static const char *const rate_names[HPX_RATE_COUNT] = {
+#define X(name, text) [HPX_RATE_##name] = #text,
+	HPX_RATE_LIST(X)
+#undef X
+};
+
+/* The rates are the first limits that are counted. */
+_Static_assert((int)HPX_LIMITED_new_keys == (int)HPX_RATE_NEW_KEYS &&
+		       (int)HPX_LIMITED_peer_new_keys == (int)HPX_RATE_PEER_NEW_KEYS,
+	       "HPX_LIMITED_LIST begins with HPX_RATE_LIST");
+
+static const struct hpx_rate *rate_of(const struct hpx_request *request, enum hpx_rate_kind kind)
+{
+	return &request->settings->rates[kind];
+}
+
+static bool take(struct hpx_request *request, enum hpx_rate_kind kind, uint64_t caller,
+		 struct hpx_limit_met *ret_met)
+{
+	struct hpx_limit_met met = { .limit = (enum hpx_limited)kind };
+
+	if (hpx_rate_table_take(request->shard->gateway->rates[kind], caller, rate_of(request, kind),
+				hpx_loop_boot_us(&request->shard->loop), &met.wait_us))
+		return true;
+	*ret_met = met;
+	return false;
+}
+
+static void give_back(struct hpx_request *request, enum hpx_rate_kind kind, uint64_t caller)
+{
+	hpx_rate_table_give_back(request->shard->gateway->rates[kind], caller, rate_of(request, kind));
+}
+
+static uint64_t tenant_of(struct hpx_request *request)
+{
+	struct hpx_request_identity *identity = &request->identity;
+
+	if (identity->tenant_hash == 0)
+		identity->tenant_hash =
+			hpx_caller_hash(&request->shard->gateway->caller_seed, identity->tenant);
+	return identity->tenant_hash;
+}
+
+/* The address that the request came from; 0: it has none that a limit is for. */
+static uint64_t peer_of(struct hpx_request *request)
+{
+	struct hpx_span address =
+		hpx_peer_of(request->settings, &request->head.http, request->head.peer);
+	uint8_t network[16];
+
+	if (!hpx_peer_network(address, network))
+		return 0;
+	return hpx_caller_hash(&request->shard->gateway->caller_seed,
+			       hpx_span((const char *)network, sizeof(network)));
+}
+
+/* The peer's address for the peer's budget; 0 where there is no such limit. */
+static uint64_t limited_peer(struct hpx_request *request)
+{
+	return rate_of(request, HPX_RATE_PEER_NEW_KEYS)->count > 0 ? peer_of(request) : 0;
+}
+
+static bool take_new_keys(struct hpx_request *request, struct hpx_limit_met *ret_met)
+{
+	bool by_tenant = rate_of(request, HPX_RATE_NEW_KEYS)->count > 0;
+	uint64_t peer = limited_peer(request);
+
+	if (by_tenant && !take(request, HPX_RATE_NEW_KEYS, tenant_of(request), ret_met))
+		return false;
+	if (peer == 0 || take(request, HPX_RATE_PEER_NEW_KEYS, peer, ret_met))
+		return true;
+	if (by_tenant)
+		give_back(request, HPX_RATE_NEW_KEYS, tenant_of(request));
+	return false;
+}
+
+bool hpx_limit_new_keys(struct hpx_request *request)
+{
+	struct hpx_new_refused *refused = &request->identity.new_refused;
+	struct hpx_limit_met met;
+
+	if (request->identity.new_counted || refused->detail != NULL ||
+	    (rate_of(request, HPX_RATE_NEW_KEYS)->count == 0 &&
+	     rate_of(request, HPX_RATE_PEER_NEW_KEYS)->count == 0))
+		return true;
+	request->identity.new_counted = take_new_keys(request, &met);
+	if (!request->identity.new_counted)
+		*refused = (struct hpx_new_refused){ .code = HPX_PROBLEM_rate_limited,
+						     .detail = "",
+						     .limit = met };
+	return request->identity.new_counted;
+}
+
+/* The key is known, and begins nothing. */
+static void give_new_keys_back(struct hpx_request *request)
+{
+	uint64_t peer = limited_peer(request);
+
+	request->identity.new_counted = false;
+	if (rate_of(request, HPX_RATE_NEW_KEYS)->count > 0)
+		give_back(request, HPX_RATE_NEW_KEYS, tenant_of(request));
+	if (peer != 0)
+		give_back(request, HPX_RATE_PEER_NEW_KEYS, peer);
+}
+
+bool hpx_limit_replays(struct hpx_request *request, struct hpx_limit_met *ret_met)
+{
+	if (request->identity.new_counted)
+		give_new_keys_back(request);
+	return rate_of(request, HPX_RATE_REPLAYS)->count == 0 ||
+	       take(request, HPX_RATE_REPLAYS, tenant_of(request), ret_met);
+}
+
+bool hpx_limit_status_reads(struct hpx_request *request, struct hpx_limit_met *ret_met)
+{
+	return rate_of(request, HPX_RATE_STATUS_READS)->count == 0 ||
+	       take(request, HPX_RATE_STATUS_READS, tenant_of(request), ret_met);
+}
+
+bool hpx_limit_key(struct hpx_request *request, struct hpx_limit_met *ret_met)
+{
+	uint64_t caller;
+
+	if (rate_of(request, HPX_RATE_KEY_REQUESTS)->count == 0)
+		return true;
+	/* Out of memory: the step FINGERPRINT says so. */
+	if (hpx_guard_name(request) != HPX_OK)
+		return true;
+	caller = hpx_caller_hash(&request->shard->gateway->caller_seed,
+				 hpx_span((const char *)request->identity.ask.id.bytes,
+					  sizeof(request->identity.ask.id.bytes)));
+	return take(request, HPX_RATE_KEY_REQUESTS, caller, ret_met);
+}
+
+/* ---- the refusal ---- */
+
+static const char *const details[HPX_RATE_COUNT] = {
+	[HPX_RATE_NEW_KEYS] = "This caller begins more than it may in such a time. Known keys are "
+			      "answered as before.",
+	[HPX_RATE_REPLAYS] = "This caller asks for known keys more often than it may.",
+	[HPX_RATE_STATUS_READS] = "This caller asks for the state of operations more often than it may.",
+	[HPX_RATE_KEY_REQUESTS] = "More requests came with this key than one key may have in such a "
+				  "time. Its first request may be under way or done.",
+	[HPX_RATE_PEER_NEW_KEYS] = "From this address more is begun than may be in such a time. Known "
+				   "keys are answered as before.",
+};
+
+#define FIELDS_BYTES_MAX 256
+#define SECOND_US 1000000
+
+/* draft-ietf-httpapi-ratelimit-headers-10: lists of strings with parameters. */
+static enum hpx_status write_fields(const struct hpx_rate *rate, const char *name, unsigned seconds,
+				    struct hpx_buffer *out)
+{
+	return hpx_buffer_printf(out,
+				 "RateLimit-Policy: \"%s\";q=%u;w=%lld\r\nRateLimit: \"%s\";r=0;t=%u\r\n",
+				 name, rate->count, (long long)(rate->period_ms / 1000), name, seconds);
+}
+
+enum hpx_next hpx_limit_refuse(struct hpx_request *request, const struct hpx_limit_met *met,
+			       const char *executed)
+{
+	enum hpx_rate_kind kind = (enum hpx_rate_kind)met->limit;
+	unsigned seconds = (unsigned)((met->wait_us + SECOND_US - 1) / SECOND_US);
+	struct hpx_refusal refusal = { .executed = executed,
+				       .retry_after_s = seconds,
+				       .is_limit = true };
+	struct hpx_buffer fields;
+
+	HPX_ASSERT(kind < HPX_RATE_COUNT);
+	refusal.detail = details[kind];
+	hpx_meter_limited(&request->shard->meter, request->identity.tenant, met->limit);
+	hpx_buffer_init(&fields, FIELDS_BYTES_MAX);
+	if (write_fields(rate_of(request, kind), rate_names[kind], seconds, &fields) == HPX_OK)
+		refusal.fields = hpx_buffer_span(&fields);
+	(void)hpx_respond_refuse(request, HPX_PROBLEM_rate_limited, &refusal, HPX_RESPOND_KEEP);
+	hpx_buffer_done(&fields);
+	return HPX_NEXT_DONE;
+}
