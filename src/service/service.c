@@ -263,6 +263,7 @@ static enum hpx_status start_committer(struct hpx_service *service)
 	struct hpx_committer_options options = { .store = service->store,
 						 .waitlist = service->waitlist,
 						 .changed = on_store_changed };
+	hpx_store_open_second(service->store);
 	enum hpx_status status = hpx_committer_start(&options, &service->committer);
 
 	if (status == HPX_OK && service->options.takes_requests)

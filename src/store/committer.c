@@ -22,7 +22,18 @@
  *  6. The queue, `ended` and the deadline are shared, under the thread's lock; all
  *     else is the thread's own. Once `ended` is set nobody adds to the queue.
  *  7. The listener is told before the thread waits for anything, the store included,
- *     of every op that was settled before. */
+ *     of every op that was settled before.
+ *
+ * Where the store has a second writer (a database whose commits wait for a standby), a
+ * second thread takes a batch of its own while the first one's is under way and many ops
+ * wait. It only helps: whatever does not go well it hands over to the first thread, which
+ * runs those ops alone and knows up from down.
+ *
+ *  8. Ops about the same operation are never under way with both (op_queue.h). What was
+ *     handed over is run before anything else is taken, by either.
+ *  9. After a failure of one writer, the other doubts what it reads (recover()) before it
+ *     runs an op about an operation of the batch that failed: what the one did not hear
+ *     of, the other may see. */
 #include "store/committer.h"
 
 #include <stdatomic.h>
@@ -31,6 +42,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "store/op_queue.h"
 #include "store/waitlist.h"
 
 #define BATCH_DEFAULT 256
@@ -39,21 +51,34 @@
 #define BACKOFF_FIRST(probe_ms) ((probe_ms) / 5 + 1)
 #define BACKOFF_LAST(probe_ms) ((probe_ms)*20)
 #define FAILURES_UNTIL_DOWN 2
+/* So many ops wait before the second writer takes any: fewer cost more CPU in two
+ * transactions than the wait for the first is worth. */
+#define SECOND_WAITING_MIN 32
 
-struct op_list {
-	struct hpx_store_op *head;
-	struct hpx_store_op **tail;
+/* The second writer and its thread. */
+struct second_writer {
+	struct hpx_store *store; /* NULL: there is none */
+	pthread_t thread;
+	pthread_cond_t changed; /* with the committer's lock */
+	/* Under that lock. */
+	struct hpx_op_fifo handed_over; /* to the first thread, to be run alone */
+	bool stopping;
+	bool doubted; /* by a failure of the first */
+	/* The thread's own. */
+	struct hpx_store_op **batch;
+	int64_t usable_ms; /* boot clock: after a failure, when it is tried again */
 };
 
 struct hpx_committer {
 	struct hpx_committer_options options;
 	struct hpx_thread thread;
 	/* Under the thread's lock. */
-	struct op_list queue;
+	struct hpx_op_queue queue;
+	bool is_out; /* the first thread has a batch under way */
 	bool ended;
 	int64_t deadline_ms;
 	/* The thread's own. */
-	struct op_list retries;
+	struct hpx_op_fifo retries;
 	struct hpx_store_op **batch;
 	bool last_pass; /* `stopping` was seen before this pass began */
 	bool down;
@@ -64,41 +89,8 @@ struct hpx_committer {
 	/* For anybody. */
 	_Atomic bool healthy;
 	_Atomic(struct hpx_committer_listener *) listener;
+	struct second_writer second;
 };
-
-static void list_init(struct op_list *list)
-{
-	list->head = NULL;
-	list->tail = &list->head;
-}
-
-static void list_push(struct op_list *list, struct hpx_store_op *op)
-{
-	op->next = NULL;
-	*list->tail = op;
-	list->tail = &op->next;
-}
-
-/* The ops of `more`, in order, behind those of `list`. */
-static void list_append(struct op_list *list, const struct hpx_op_list *more)
-{
-	HPX_ASSERT(more->first != NULL && more->last->next == NULL);
-	*list->tail = more->first;
-	list->tail = &more->last->next;
-}
-
-static struct hpx_store_op *list_pop(struct op_list *list)
-{
-	struct hpx_store_op *op = list->head;
-
-	if (op == NULL)
-		return NULL;
-	list->head = op->next;
-	if (list->head == NULL)
-		list->tail = &list->head;
-	op->next = NULL;
-	return op;
-}
 
 /* ---- the end of an op ---- */
 
@@ -177,7 +169,7 @@ static void put_off(struct hpx_committer *c, struct hpx_store_op *op)
 		wait_ms *= 2;
 	op->tries++;
 	op->due_ms = hpx_clock_boot_ms() + (wait_ms < last_ms ? wait_ms : last_ms);
-	list_push(&c->retries, op);
+	hpx_op_fifo_push(&c->retries, op);
 }
 
 static bool asks(const struct hpx_store_op *op)
@@ -274,6 +266,9 @@ static bool recover(struct hpx_committer *c)
 	char problem[HPX_STORE_PROBLEM_SIZE];
 	enum hpx_status status = hpx_store_recover(c->options.store, problem);
 
+	hpx_thread_lock(&c->thread);
+	c->second.doubted = true; /* 9 */
+	hpx_thread_unlock(&c->thread);
 	if (status == HPX_OK)
 		return true;
 	memcpy(c->problem, problem, sizeof(problem));
@@ -363,6 +358,19 @@ static void run_down(struct hpx_committer *c, size_t count)
 	run_batch(c, count - next);
 }
 
+/* What the second writer could not do, or must be put off. */
+static void run_handed_over(struct hpx_committer *c, size_t count)
+{
+	recover(c); /* 9 */
+	for (size_t i = 0; i < count; i++) {
+		if (c->down)
+			fail(c, c->batch[i], HPX_IO);
+		else
+			run_and_tell(c, c->batch[i]);
+	}
+	tell_settled(c); /* 7 */
+}
+
 static void process(struct hpx_committer *c, size_t count)
 {
 	HPX_ASSERT(count <= c->options.batch_max);
@@ -374,6 +382,17 @@ static void process(struct hpx_committer *c, size_t count)
 	else
 		run_batch(c, count);
 	tell_settled(c); /* 7 */
+}
+
+/* The batch of the first thread is no longer under way. */
+static void end_batch(struct hpx_committer *c)
+{
+	if (c->second.store == NULL)
+		return;
+	hpx_thread_lock(&c->thread);
+	hpx_op_queue_end(&c->queue, HPX_WRITER_FIRST);
+	c->is_out = false;
+	hpx_thread_unlock(&c->thread);
 }
 
 /* ---- the loop ---- */
@@ -388,13 +407,27 @@ static int64_t next_due_ms(const struct hpx_committer *c)
 	return due_ms;
 }
 
+/* With the lock held: the second writer is wanted, whenever it is idle. */
+static void wake_second(struct hpx_committer *c)
+{
+	if (c->second.store != NULL && c->is_out && c->queue.count >= SECOND_WAITING_MIN)
+		pthread_cond_signal(&c->second.changed);
+}
+
 /* Waits until there is something to do and takes what is queued. */
 static size_t take_queued(struct hpx_committer *c)
 {
-	size_t count = 0;
+	size_t count;
 
 	hpx_thread_lock(&c->thread);
-	while (c->queue.head == NULL && !c->thread.stopping) {
+	for (;;) {
+		if (c->second.handed_over.head != NULL) {
+			count = 0;
+			break;
+		}
+		count = hpx_op_queue_take(&c->queue, HPX_WRITER_FIRST, c->batch);
+		if (count > 0 || c->thread.stopping)
+			break;
 		int64_t due_ms = next_due_ms(c);
 		if (due_ms <= hpx_clock_boot_ms())
 			break;
@@ -404,26 +437,56 @@ static size_t take_queued(struct hpx_committer *c)
 		c->last_pass = true;
 		make_all_due(c);
 	}
-	while (count < c->options.batch_max && c->queue.head != NULL)
-		c->batch[count++] = list_pop(&c->queue);
+	c->is_out = count > 0;
+	wake_second(c);
 	hpx_thread_unlock(&c->thread);
 	return count;
 }
 
+/* 8: from here on the second writer may take ops again, but none about these operations. */
+static size_t take_handed_over(struct hpx_committer *c)
+{
+	struct hpx_store_op *op;
+	size_t count = 0;
+
+	if (c->second.store == NULL)
+		return 0;
+	hpx_thread_lock(&c->thread);
+	while (count < c->options.batch_max &&
+	       (op = hpx_op_fifo_pop(&c->second.handed_over)) != NULL) {
+		hpx_op_queue_begin(&c->queue, HPX_WRITER_FIRST, op);
+		c->batch[count++] = op;
+	}
+	c->is_out = count > 0;
+	hpx_thread_unlock(&c->thread);
+	return count;
+}
+
+/* An op whose operation the second writer has under way waits for its next turn. */
 static size_t take_due(struct hpx_committer *c)
 {
 	int64_t now_ms = hpx_clock_boot_ms();
-	struct op_list rest;
+	struct hpx_op_fifo rest;
 	size_t count = 0;
 	struct hpx_store_op *op;
 
-	list_init(&rest);
-	while ((op = list_pop(&c->retries)) != NULL) {
-		if (count < c->options.batch_max && op->due_ms <= now_ms)
+	if (c->retries.head == NULL)
+		return 0;
+	hpx_op_fifo_init(&rest);
+	hpx_thread_lock(&c->thread);
+	while ((op = hpx_op_fifo_pop(&c->retries)) != NULL) {
+		if (count == c->options.batch_max || op->due_ms > now_ms) {
+			hpx_op_fifo_push(&rest, op);
+		} else if (!hpx_op_queue_is_free(&c->queue, HPX_WRITER_FIRST, op)) {
+			op->due_ms = now_ms + BACKOFF_FIRST(c->options.probe_ms);
+			hpx_op_fifo_push(&rest, op);
+		} else {
+			hpx_op_queue_begin(&c->queue, HPX_WRITER_FIRST, op);
 			c->batch[count++] = op;
-		else
-			list_push(&rest, op);
+		}
 	}
+	c->is_out = count > 0;
+	hpx_thread_unlock(&c->thread);
 	if (rest.head != NULL)
 		c->retries = rest;
 	return count;
@@ -437,7 +500,8 @@ static bool is_over(struct hpx_committer *c)
 	if (!c->last_pass)
 		return false;
 	hpx_thread_lock(&c->thread);
-	over = (c->queue.head == NULL && c->retries.head == NULL) ||
+	over = (c->queue.count == 0 && c->retries.head == NULL &&
+		c->second.handed_over.head == NULL) ||
 	       hpx_clock_boot_ms() >= c->deadline_ms;
 	c->ended = over;
 	hpx_thread_unlock(&c->thread);
@@ -451,7 +515,7 @@ static void pause_for_retries(struct hpx_committer *c)
 	if (!c->last_pass || c->retries.head == NULL)
 		return;
 	hpx_thread_lock(&c->thread);
-	if (c->queue.head == NULL) {
+	if (c->queue.count == 0 && c->second.handed_over.head == NULL) {
 		int64_t due_ms = next_due_ms(c);
 		hpx_thread_wait(&c->thread,
 				due_ms < c->deadline_ms ? due_ms : c->deadline_ms);
@@ -459,21 +523,164 @@ static void pause_for_retries(struct hpx_committer *c)
 	hpx_thread_unlock(&c->thread);
 }
 
+static void close_all(struct hpx_committer *c, struct hpx_op_fifo *fifo)
+{
+	struct hpx_store_op *op;
+
+	while ((op = hpx_op_fifo_pop(fifo)) != NULL)
+		settle_with(c, op, HPX_CLOSED);
+}
+
 static void *committer_main(void *arg)
 {
 	struct hpx_committer *c = arg;
-	struct hpx_store_op *op;
+	size_t count;
 
 	do {
 		process(c, take_queued(c));
+		end_batch(c);
+		count = take_handed_over(c);
+		if (count > 0)
+			run_handed_over(c, count);
+		end_batch(c);
 		process(c, take_due(c));
+		end_batch(c);
 		pause_for_retries(c);
 	} while (!is_over(c));
 	HPX_ASSERT(c->last_pass); /* 6: `ended` is set, nobody else touches the queue */
-	while ((op = list_pop(&c->queue)) != NULL || (op = list_pop(&c->retries)) != NULL)
-		settle_with(c, op, HPX_CLOSED);
+	close_all(c, &c->second.handed_over);
+	close_all(c, &c->queue.waiting);
+	close_all(c, &c->retries);
 	tell_settled(c);
 	return NULL;
+}
+
+/* ---- the second writer ---- */
+
+/* With the lock held. */
+static void hand_over(struct hpx_committer *c, struct hpx_store_op *op)
+{
+	hpx_op_fifo_push(&c->second.handed_over, op);
+}
+
+/* The store took the batch: what did nothing yet is the first thread's to put off. */
+static void conclude_second(struct hpx_committer *c, size_t count)
+{
+	struct hpx_op_fifo passing;
+	struct hpx_store_op *op;
+
+	hpx_op_fifo_init(&passing);
+	for (size_t i = 0; i < count; i++) {
+		op = c->second.batch[i];
+		if (op == NULL)
+			continue; /* released before the commit */
+		if (is_passing(op->status) && !asks(op))
+			hpx_op_fifo_push(&passing, op);
+		else
+			settle(c, op);
+	}
+	tell_settled(c); /* 7 */
+	hpx_thread_lock(&c->thread);
+	while ((op = hpx_op_fifo_pop(&passing)) != NULL)
+		hand_over(c, op);
+	hpx_thread_unlock(&c->thread);
+}
+
+static void run_second(struct hpx_committer *c, size_t count, bool doubted)
+{
+	struct second_writer *second = &c->second;
+	enum hpx_status status = HPX_OK;
+
+	if (doubted)
+		status = hpx_store_recover(second->store, NULL);
+	if (status == HPX_OK)
+		status = hpx_store_run(second->store, second->batch, count, NULL);
+	if (status == HPX_OK) {
+		conclude_second(c, count);
+		return;
+	}
+	second->usable_ms = hpx_clock_boot_ms() + c->options.probe_ms;
+	tell_settled(c);
+	hpx_thread_lock(&c->thread);
+	second->doubted = true; /* it is recovered before it runs again */
+	for (size_t i = 0; i < count; i++)
+		if (second->batch[i] != NULL)
+			hand_over(c, second->batch[i]);
+	hpx_thread_unlock(&c->thread);
+}
+
+/* With the lock held. */
+static bool is_second_wanted(const struct hpx_committer *c)
+{
+	return c->is_out && c->queue.count >= SECOND_WAITING_MIN &&
+	       c->second.handed_over.head == NULL && atomic_load(&c->healthy) &&
+	       hpx_clock_boot_ms() >= c->second.usable_ms;
+}
+
+static void *second_main(void *arg)
+{
+	struct hpx_committer *c = arg;
+	struct second_writer *second = &c->second;
+	size_t count;
+
+	hpx_thread_lock(&c->thread);
+	while (!second->stopping) {
+		count = is_second_wanted(c) ?
+				hpx_op_queue_take(&c->queue, HPX_WRITER_SECOND, second->batch) :
+				0;
+		if (count == 0) {
+			pthread_cond_wait(&second->changed, &c->thread.lock);
+			continue;
+		}
+		bool doubted = second->doubted;
+		second->doubted = false;
+		hpx_thread_unlock(&c->thread);
+		run_second(c, count, doubted);
+		hpx_thread_lock(&c->thread);
+		hpx_op_queue_end(&c->queue, HPX_WRITER_SECOND);
+		/* The first may be waiting for operations that were under way here. */
+		hpx_thread_wake(&c->thread);
+	}
+	hpx_thread_unlock(&c->thread);
+	return NULL;
+}
+
+/* Where there is no second writer to be had, the first does everything. */
+static enum hpx_status start_second(struct hpx_committer *c)
+{
+	struct second_writer *second = &c->second;
+
+	if (second->store == NULL)
+		return HPX_OK;
+	second->store->released = released;
+	second->store->released_user = c;
+	second->batch = calloc(c->options.batch_max, sizeof(struct hpx_store_op *));
+	if (second->batch == NULL || hpx_cond_init(&second->changed) != HPX_OK)
+		goto fail;
+	if (hpx_thread_start(&second->thread, second_main, c) == HPX_OK)
+		return HPX_OK;
+	pthread_cond_destroy(&second->changed);
+fail:
+	free(second->batch);
+	second->batch = NULL;
+	second->store = NULL;
+	return HPX_NOMEM;
+}
+
+/* Before the first thread is: what it hands over is still run. */
+static void stop_second(struct hpx_committer *c)
+{
+	struct second_writer *second = &c->second;
+
+	if (second->store == NULL)
+		return;
+	hpx_thread_lock(&c->thread);
+	second->stopping = true;
+	pthread_cond_signal(&second->changed);
+	hpx_thread_unlock(&c->thread);
+	pthread_join(second->thread, NULL);
+	pthread_cond_destroy(&second->changed);
+	second->store->released = NULL;
 }
 
 /* ---- from other threads ---- */
@@ -485,8 +692,12 @@ static bool start_threads(struct hpx_committer *c)
 	if (c->options.waitlist != NULL && hpx_store_can(store, HPX_STORE_SHARED) &&
 	    hpx_watcher_start(store, c->options.waitlist, &c->watcher) != HPX_OK)
 		return false;
+	if (start_second(c) != HPX_OK)
+		goto fail;
 	if (hpx_thread_run(&c->thread, committer_main, c) == HPX_OK)
 		return true;
+	stop_second(c);
+fail:
 	hpx_watcher_stop(c->watcher);
 	return false;
 }
@@ -503,21 +714,28 @@ enum hpx_status hpx_committer_start(const struct hpx_committer_options *options,
 		c->options.batch_max = BATCH_DEFAULT;
 	if (c->options.probe_ms <= 0)
 		c->options.probe_ms = PROBE_DEFAULT_MS;
-	list_init(&c->queue);
-	list_init(&c->retries);
+	hpx_op_fifo_init(&c->retries);
+	hpx_op_fifo_init(&c->second.handed_over);
+	c->second.store = c->options.store->second;
 	atomic_store(&c->healthy, true);
 	c->options.store->released = released;
 	c->options.store->released_user = c;
 	c->batch = calloc(c->options.batch_max, sizeof(struct hpx_store_op *));
-	if (c->batch == NULL || hpx_thread_init(&c->thread) != HPX_OK)
+	if (c->batch == NULL ||
+	    hpx_op_queue_init(&c->queue, c->options.batch_max, c->second.store != NULL) != HPX_OK)
 		goto fail;
-	if (!start_threads(c)) {
-		hpx_thread_done(&c->thread);
-		goto fail;
-	}
+	if (hpx_thread_init(&c->thread) != HPX_OK)
+		goto fail_queue;
+	if (!start_threads(c))
+		goto fail_thread;
 	*ret_committer = c;
 	return HPX_OK;
+fail_thread:
+	hpx_thread_done(&c->thread);
+fail_queue:
+	hpx_op_queue_done(&c->queue);
 fail:
+	free(c->second.batch);
 	free(c->batch);
 	free(c);
 	return HPX_NOMEM;
@@ -552,8 +770,10 @@ void hpx_committer_submit_all(struct hpx_committer *committer, struct hpx_op_lis
 		return;
 	hpx_thread_lock(&committer->thread);
 	ended = committer->ended;
-	if (!ended)
-		list_append(&committer->queue, list);
+	if (!ended) {
+		hpx_op_queue_add(&committer->queue, first, list->last, list->count);
+		wake_second(committer);
+	}
 	hpx_thread_unlock(&committer->thread);
 	*list = (struct hpx_op_list){ .first = NULL };
 	/* After the lock, so that the thread that wakes finds it free. */
@@ -627,6 +847,7 @@ void hpx_committer_stop(struct hpx_committer *committer, int64_t grace_ms)
 	hpx_thread_lock(&committer->thread);
 	committer->deadline_ms = hpx_clock_boot_ms() + grace_ms;
 	hpx_thread_unlock(&committer->thread);
+	stop_second(committer);
 	hpx_thread_stop(&committer->thread);
 	hpx_watcher_stop(committer->watcher);
 	committer->watcher = NULL;
@@ -638,6 +859,8 @@ void hpx_committer_free(struct hpx_committer *committer)
 	if (committer == NULL)
 		return;
 	hpx_thread_done(&committer->thread);
+	hpx_op_queue_done(&committer->queue);
+	free(committer->second.batch);
 	free(committer->batch);
 	free(committer);
 }

@@ -597,6 +597,14 @@ struct hpx_store_driver {
 	 * it anew, and a checkpoint must succeed). */
 	enum hpx_status (*recover)(struct hpx_store *store, char *problem);
 
+	/* NULL where transactions come one after the other whoever begins them. A second
+	 * writer of the same store: its run() and recover() may be called by another thread
+	 * beside the first one's, for operations that the first has not under way. It has
+	 * no readers. HPX_UNSUPPORTED where two batches at once would not pay here. After
+	 * recover(), a writer doubts what it reads until a commit of its own has proved it. */
+	enum hpx_status (*second)(struct hpx_store *store, struct hpx_store **ret_second,
+				  char *problem);
+
 	/* Whatever keeps writes cheap (checkpoints); called from a thread of
 	 * its own, beside run(). Never stalls run(). */
 	enum hpx_status (*maintain)(struct hpx_store *store, char *problem);
@@ -670,7 +678,9 @@ enum hpx_store_point {
 /* Every driver's store begins with this. */
 struct hpx_store {
 	const struct hpx_store_driver *driver;
-	unsigned capabilities; /* enum hpx_capability; none on a borrowed connection */
+	unsigned capabilities;    /* enum hpx_capability; none on a borrowed connection */
+	struct hpx_store *second; /* the second writer; closed with this store. NULL: none */
+	struct hpx_store *first;  /* of a second writer: what is counted is counted there */
 	/* The committer's: an op is settled before its batch is committed. */
 	void (*released)(void *user, struct hpx_store_op *op);
 	void *released_user;
@@ -723,6 +733,9 @@ void hpx_store_problem(char *problem, const char *format, ...)
 enum hpx_status hpx_store_open(const struct hpx_store_options *options,
 			       struct hpx_store **ret_store, char *problem);
 void hpx_store_close(struct hpx_store *store);
+/* Opens the second writer where it pays, before a committer is started; without one the
+ * first does everything. */
+void hpx_store_open_second(struct hpx_store *store);
 static inline bool hpx_store_can(const struct hpx_store *store, enum hpx_capability capability)
 {
 	return (store->capabilities & capability) != 0;

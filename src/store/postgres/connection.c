@@ -190,6 +190,18 @@ enum hpx_status hpx_pg_judge_server(struct hpx_pg_db *db, char *warning, size_t 
 	return HPX_OK;
 }
 
+bool hpx_pg_waits_for_standby(struct hpx_pg_db *db)
+{
+	char unread[HPX_STORE_PROBLEM_SIZE];
+	PGresult *result = NULL;
+	bool waits = hpx_pg_query(db, "SELECT current_setting('synchronous_standby_names') <> ''",
+				  SETUP_MS, &result, unread) == HPX_OK &&
+		     PQntuples(result) == 1 && *PQgetvalue(result, 0, 0) == 't';
+
+	PQclear(result);
+	return waits;
+}
+
 /* ---- the next writer, made on a thread of its own ----
  *
  * A host that does not answer takes its whole timeout, and meanwhile the committer has
@@ -295,6 +307,8 @@ enum hpx_status hpx_pg_recover(struct hpx_store *store, char *problem)
 	struct hpx_pg_connector *connector = &s->connector;
 	enum hpx_status status;
 
+	/* Something failed, here or with the other writer: what was committed is not known. */
+	s->unsure = true;
 	if (s->writer.conn != NULL && PQstatus(s->writer.conn) == CONNECTION_OK)
 		return HPX_OK;
 	hpx_pg_close(&s->writer);

@@ -101,6 +101,38 @@ static enum hpx_status postgres_open(const struct hpx_store_options *options,
 	return HPX_OK;
 }
 
+/* A commit that waits for a standby leaves this server idle meanwhile: a second one beside
+ * it costs little. Without a standby the two would only share what one does. */
+static enum hpx_status postgres_second(struct hpx_store *store, struct hpx_store **ret_second,
+				       char *problem)
+{
+	const struct hpx_pg_store *first = hpx_pg_of(store);
+	struct hpx_store_options options = {
+		.url = hpx_span_of(first->url),
+		.serve = first->serve,
+		.event_retention_ms = first->event_retention_ms,
+		.job_retention_ms = first->job_retention_ms,
+		.upstream_name = hpx_span_of(first->upstream_name),
+	};
+	struct hpx_pg_store *s = new_store(&options);
+	enum hpx_status status;
+
+	if (s == NULL)
+		return HPX_NOMEM;
+	status = hpx_pg_connect(s->url, HPX_PG_WRITER, &s->writer, problem);
+	if (status == HPX_OK && !hpx_pg_waits_for_standby(&s->writer))
+		status = HPX_UNSUPPORTED;
+	if (status == HPX_OK)
+		status = hpx_pg_prepare(&s->writer, HPX_PG_WRITER, problem);
+	if (status != HPX_OK) {
+		free_store(s);
+		return status;
+	}
+	hpx_pg_replay_open(s);
+	*ret_second = &s->base;
+	return HPX_OK;
+}
+
 static void postgres_close(struct hpx_store *store)
 {
 	free_store(hpx_pg_of(store));
@@ -144,6 +176,7 @@ const struct hpx_store_driver hpx_store_postgres_driver = {
 	.install = hpx_pg_install,
 	.run = hpx_pg_run,
 	.recover = hpx_pg_recover,
+	.second = postgres_second,
 	.maintain = postgres_maintain,
 	.reader_open = hpx_pg_reader_open,
 	.reader_close = hpx_pg_reader_close,

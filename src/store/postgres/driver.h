@@ -54,6 +54,8 @@ static inline struct hpx_pg_store *hpx_pg_of(struct hpx_store *store)
 /* connection.c */
 enum hpx_status hpx_pg_connect(const char *url, enum hpx_pg_role role, struct hpx_pg_db *db,
 			       char *problem);
+/* Whether its commits wait for another server. Not in pipeline mode. */
+bool hpx_pg_waits_for_standby(struct hpx_pg_db *db);
 /* New enough, and UTF8. */
 enum hpx_status hpx_pg_check_server(const PGconn *conn, char *problem);
 /* "postgres://user@host:port/database": who and where, no password. */
