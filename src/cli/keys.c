@@ -175,6 +175,34 @@ static int read_query(struct hpx_operator_command *command, struct hpx_query *qu
 	return HPX_EXIT_OK;
 }
 
+/* Adds the operations whose key is stored as its hash (key_storage: hash), newest first. */
+static enum hpx_status add_hashed(struct hpx_operator_command *command, const struct hpx_query *query,
+				  struct hpx_entry **entries, size_t *count)
+{
+	struct hpx_query hashed = *query;
+	struct hpx_entry *more = NULL, *all;
+	size_t more_count = 0, n = 0, a = 0, b = 0;
+	char text[HPX_KEY_HASH_SIZE];
+	enum hpx_status status = hpx_key_hash_print(query->key, text);
+
+	hashed.key = hpx_span_of(text);
+	if (status == HPX_OK)
+		status = hpx_store_list(command->reader, &hashed, &command->arena, &more, &more_count);
+	if (status != HPX_OK || more_count == 0)
+		return status;
+	all = hpx_arena_zalloc(&command->arena, *count + more_count, sizeof(*all));
+	if (all == NULL)
+		return HPX_NOMEM;
+	while (n < query->limit && (a < *count || b < more_count)) {
+		bool first = b == more_count ||
+			     (a < *count && (*entries)[a].record.changed_ms >= more[b].record.changed_ms);
+		all[n++] = first ? (*entries)[a++] : more[b++];
+	}
+	*entries = all;
+	*count = n;
+	return HPX_OK;
+}
+
 /* Reads the operations of a query. HPX_EXIT_OK, or the exit code after a message. */
 static int read_list(struct hpx_operator_command *command, const struct hpx_query *query,
 		     struct hpx_entry **ret_entries, size_t *ret_count)
@@ -182,6 +210,8 @@ static int read_list(struct hpx_operator_command *command, const struct hpx_quer
 	enum hpx_status status =
 		hpx_store_list(command->reader, query, &command->arena, ret_entries, ret_count);
 
+	if (status == HPX_OK && query->key.ptr != NULL)
+		status = add_hashed(command, query, ret_entries, ret_count);
 	HPX_ASSERT(status != HPX_OK || *ret_count <= query->limit);
 	return status == HPX_OK ? HPX_EXIT_OK : hpx_operator_complain_read(command, status);
 }

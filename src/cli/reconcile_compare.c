@@ -322,6 +322,15 @@ static int add_name(struct hpx_reconciliation *run, const struct ledger_row *row
 	bool applied = row->ruling == HPX_RULING_APPLIED;
 	enum hpx_status status = hpx_digest_set_add(&run->names, row->place.name, applied, &before);
 
+	/* Ours may have the key as its hash. */
+	if (status == HPX_OK && run->key != NULL && !run->is_jobs) {
+		char hash[HPX_KEY_HASH_SIZE];
+		bool ignored;
+
+		status = hpx_key_hash_print(row->place.name, hash);
+		if (status == HPX_OK)
+			status = hpx_digest_set_add(&run->names, hpx_span_of(hash), applied, &ignored);
+	}
 	if (status == HPX_TOO_LARGE)
 		return hpx_operator_complain(
 			&run->command, HPX_EXIT_FAILED,

@@ -153,12 +153,12 @@ static enum hpx_status find_reference(struct hpx_reconciliation *run, struct hpx
 	return HPX_OK;
 }
 
-/* A client's key counts only where exactly one operation has it. */
-static enum hpx_status find_key(struct hpx_reconciliation *run, struct hpx_span name,
-				struct hpx_ledger_match *ret_match)
+/* Looks for one operation whose stored key is `key`, beside one that was found already. */
+static enum hpx_status find_stored_key(struct hpx_reconciliation *run, struct hpx_span key,
+				       struct hpx_entry **found)
 {
-	struct hpx_query query = { .state = HPX_STATE_COUNT, .key = name, .limit = PAGE };
-	struct hpx_entry *entries = NULL, *found = NULL;
+	struct hpx_query query = { .state = HPX_STATE_COUNT, .key = key, .limit = PAGE };
+	struct hpx_entry *entries = NULL;
 	size_t count = 0;
 	enum hpx_status status =
 		hpx_store_list(run->command.reader, &query, &run->scratch, &entries, &count);
@@ -167,10 +167,26 @@ static enum hpx_status find_key(struct hpx_reconciliation *run, struct hpx_span 
 		if (run->route != NULL && !hpx_span_eq(entries[i].description.route,
 						       hpx_span_of(run->route)))
 			continue;
-		if (found != NULL)
+		if (*found != NULL)
 			return HPX_CONFLICT;
-		found = &entries[i];
+		*found = &entries[i];
 	}
+	return status;
+}
+
+/* A client's key counts only where exactly one operation has it, stored as it is or as its
+ * hash. */
+static enum hpx_status find_key(struct hpx_reconciliation *run, struct hpx_span name,
+				struct hpx_ledger_match *ret_match)
+{
+	struct hpx_entry *found = NULL;
+	char hash[HPX_KEY_HASH_SIZE];
+	enum hpx_status status = find_stored_key(run, name, &found);
+
+	if (status == HPX_OK)
+		status = hpx_key_hash_print(name, hash);
+	if (status == HPX_OK)
+		status = find_stored_key(run, hpx_span_of(hash), &found);
 	if (status != HPX_OK)
 		return status;
 	if (found == NULL)

@@ -494,6 +494,11 @@ static const struct hpx_option rows[] = {
 		  "email is an address with a dotted domain; card is a number of 13 to 19 digits "
 		  "that passes Luhn's check, stands alone and does not begin with 0 or 1. While "
 		  "observing, such keys are counted, whatever stands here." },
+	{ "key_storage", HPX_OPTION_CHOICE, POLICY(key_storage), .default_value = "plain",
+	  CHOICES("plain", "hash"),
+	  .text = "The copy of a key that people see in the store. plain: the key. hash: sha256: "
+		  "and its hash; hapax keys show --key KEY finds it all the same. A hash is no "
+		  "secret where keys can be guessed. Not with a probe that has {key}." },
 	{ "max_age.header", HPX_OPTION_TOKEN, POLICY(max_age.header), .example = "X-Sent-At",
 	  .text = "The header in which a client says when it made the request: RFC 3339, an HTTP "
 		  "date, or seconds or milliseconds since 1970. A new key with a time that is old, "

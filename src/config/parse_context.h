@@ -106,6 +106,8 @@ bool hpx_rule_in_memory(const struct hpx_parse_context *context);
 void hpx_rule_reconcile(struct hpx_parse_context *context,
 			const struct hpx_location *location,
 			const struct hpx_reconcile_settings *reconcile, bool target);
+/* Whether the probe of a route asks with the client's key. */
+bool hpx_rule_probe_needs_key(const struct hpx_probe *probe);
 /* An error where `name` is none of `targets`, with a suggestion or `advice`. */
 void hpx_rule_unknown_target(struct hpx_parse_context *context,
 			     const struct hpx_location *location, struct hpx_span name,

@@ -301,6 +301,10 @@ static void check_route(struct hpx_parse_context *context, const struct hpx_loca
 
 	if (async)
 		check_async(context, location, route);
+	if (route->key_storage == HPX_KEY_STORAGE_HASH && !async && hpx_rule_probe_needs_key(&route->reconcile.probe))
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "key_storage",
+				    "is hash, but the probe asks with {key}, which is then stored nowhere; "
+				    "ask with {operation}, or say key_storage: plain");
 	if (hpx_location_any_given(location, "reconcile."))
 		hpx_rule_reconcile(context, location, &route->reconcile, false);
 }

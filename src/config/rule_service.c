@@ -120,6 +120,11 @@ static bool has_word(struct hpx_span get, struct hpx_span want)
 	return false;
 }
 
+bool hpx_rule_probe_needs_key(const struct hpx_probe *probe)
+{
+	return probe->get.ptr != NULL && has_word(probe->get, HPX_SPAN("key"));
+}
+
 /* A probe must ask about one operation, and not the same of every one. */
 static void check_get(struct hpx_parse_context *context, const struct hpx_location *location,
 		      struct hpx_span get, bool target)

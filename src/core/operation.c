@@ -242,6 +242,29 @@ enum hpx_status hpx_operation_id(struct hpx_span tenant, struct hpx_span scope,
 	return hpx_sha256_done(&hash, ret_id->bytes);
 }
 
+enum hpx_status hpx_key_hash_print(struct hpx_span key, char ret_text[static HPX_KEY_HASH_SIZE])
+{
+	uint8_t digest[HPX_SHA256_SIZE];
+	struct hpx_sha256 hash;
+
+	hpx_sha256_init(&hash);
+	hpx_sha256_add(&hash, key);
+	enum hpx_status status = hpx_sha256_done(&hash, digest);
+	if (status != HPX_OK)
+		return status;
+	memcpy(ret_text, HPX_KEY_HASH_PREFIX, sizeof(HPX_KEY_HASH_PREFIX));
+	hpx_hex_encode(digest, sizeof(digest), ret_text + sizeof(HPX_KEY_HASH_PREFIX) - 1);
+	return HPX_OK;
+}
+
+bool hpx_key_is_hash(struct hpx_span stored)
+{
+	uint8_t digest[HPX_SHA256_SIZE];
+
+	return hpx_span_starts(stored, HPX_SPAN(HPX_KEY_HASH_PREFIX)) &&
+	       hpx_hex_decode(hpx_span_skip(stored, sizeof(HPX_KEY_HASH_PREFIX) - 1), digest, sizeof(digest));
+}
+
 bool hpx_operation_id_eq(const struct hpx_operation_id *a, const struct hpx_operation_id *b)
 {
 	return memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;

@@ -7,6 +7,7 @@
 #ifndef HPX_CORE_OPERATION_H
 #define HPX_CORE_OPERATION_H
 
+#include "base/bytes.h"
 #include "base/span.h"
 #include "base/status.h"
 
@@ -79,6 +80,14 @@ struct hpx_mark {
 };
 
 /* SHA-256 of tenant, scope and key, each with its length before it. */
+/* A key as it is stored with `key_storage: hash`: "sha256:" and the hash in hexadecimal,
+ * without a salt, so that whoever has the key finds the row by it. */
+#define HPX_KEY_HASH_PREFIX "sha256:"
+#define HPX_KEY_HASH_SIZE (sizeof(HPX_KEY_HASH_PREFIX) + 2 * HPX_SHA256_SIZE)
+enum hpx_status hpx_key_hash_print(struct hpx_span key, char ret_text[static HPX_KEY_HASH_SIZE]);
+/* Whether a stored key is such a hash; a client's key that looks like one counts as one. */
+bool hpx_key_is_hash(struct hpx_span stored);
+
 enum hpx_status hpx_operation_id(struct hpx_span tenant, struct hpx_span scope,
 				 struct hpx_span key, struct hpx_operation_id *ret_id);
 bool hpx_operation_id_eq(const struct hpx_operation_id *a, const struct hpx_operation_id *b);

@@ -85,6 +85,7 @@ static void route(struct hpx_json_writer *json, const char *name, const struct h
 	if ((r->key_demand.refuse & HPX_KEY_CARD) != 0)
 		hpx_json_put_text(json, NULL, "card");
 	hpx_json_end_array(json);
+	hpx_json_put_text(json, "key_storage", r->key_storage == HPX_KEY_STORAGE_HASH ? "hash" : "plain");
 	if (r->max_age.header.ptr != NULL) {
 		hpx_json_begin_object(json, "max_age");
 		hpx_json_put_string(json, "header", r->max_age.header);

@@ -172,6 +172,17 @@ static enum hpx_status make_fingerprint(struct hpx_request *request)
 			       request->identity.ask.fingerprint);
 }
 
+/* From here on nothing but the forwarded request has the key itself. */
+static enum hpx_status hash_key(struct hpx_request *request, struct hpx_span *key)
+{
+	char *text = hpx_arena_alloc(&request->arena, HPX_KEY_HASH_SIZE);
+	enum hpx_status status = text != NULL ? hpx_key_hash_print(*key, text) : HPX_NOMEM;
+
+	if (status == HPX_OK)
+		*key = hpx_span_of(text);
+	return status;
+}
+
 enum hpx_status hpx_guard_name(struct hpx_request *request)
 {
 	struct hpx_description *d = &request->identity.description;
@@ -188,6 +199,8 @@ enum hpx_status hpx_guard_name(struct hpx_request *request)
 					      &request->arena, &d->scope);
 	if (status == HPX_OK)
 		status = hpx_operation_id(d->tenant, d->scope, d->key, &request->identity.ask.id);
+	if (status == HPX_OK && request->head.route->key_storage == HPX_KEY_STORAGE_HASH)
+		status = hash_key(request, &d->key);
 	if (status != HPX_OK)
 		return status;
 	hpx_sha256_init(&hash);

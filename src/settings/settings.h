@@ -110,6 +110,11 @@ struct hpx_segment {
 	struct hpx_span text; /* literal, normalised; or the name in {x} */
 };
 
+/* `key_storage`: the copy of a key that people see. Operations are found by their id
+ * either way. */
+enum hpx_key_storage { HPX_KEY_STORAGE_PLAIN,
+		       HPX_KEY_STORAGE_HASH };
+
 /* `max_age`: how old a request may be that begins something new. */
 struct hpx_age_limit {
 	struct hpx_span header; /* says when the client made the request; ptr NULL: no limit */
@@ -126,6 +131,7 @@ struct hpx_route {
 	struct hpx_policy policy;
 	struct hpx_key_sources key_from;
 	struct hpx_key_demand key_demand;
+	enum hpx_key_storage key_storage;
 	struct hpx_age_limit max_age;
 	bool server_error_given; /* given here, in defaults or by a profile */
 	bool observe;

@@ -247,13 +247,22 @@ static enum hpx_status find_unique(const struct hpx_unsettled *unknown,
 				   .limit = 2 };
 	struct hpx_entry *entries;
 	struct hpx_arena arena;
-	size_t count;
+	size_t count, hashed = 0;
+	char hash[HPX_KEY_HASH_SIZE];
 
 	hpx_arena_init(&arena, ARENA_BYTES_MAX);
 	enum hpx_status status = hpx_store_list(reader, &query, &arena, &entries, &count);
+	bool own = status == HPX_OK && count == 1 &&
+		   hpx_operation_id_eq(&entries[0].record.id, operation_of(unknown));
+	/* Of a route that stores hashes. */
+	if (own)
+		status = hpx_key_hash_print(unknown->description.key, hash);
+	if (own && status == HPX_OK) {
+		query.key = hpx_span_of(hash);
+		status = hpx_store_list(reader, &query, &arena, &entries, &hashed);
+	}
 	if (status == HPX_OK)
-		*ret_unique = count == 1 && hpx_operation_id_eq(&entries[0].record.id,
-								operation_of(unknown));
+		*ret_unique = own && hashed == 0;
 	hpx_arena_done(&arena);
 	return status;
 }
@@ -273,6 +282,11 @@ static enum hpx_status append_key(const struct hpx_unsettled *unknown,
 		status = hpx_job_key(&unknown->delivery.operation, &unknown->delivery.mark,
 				     unknown->job_name, key);
 		return status == HPX_OK ? hpx_buffer_text(out, key) : status;
+	}
+	/* The service would not know the hash, and say that nothing happened. */
+	if (hpx_key_is_hash(unknown->description.key)) {
+		*ret_reason = "the key is stored as its hash only";
+		return HPX_NOT_FOUND;
 	}
 	status = find_unique(unknown, reader, &unique);
 	if (status != HPX_OK)

@@ -1,19 +1,23 @@
 """Shows what a route may demand of a new key: its length, that no personal data is in it,
 and the age of its request. A key that is known already is answered as before, whatever is
 demanded now: its client must not be told that nothing happened."""
+import hashlib
 import json
+import subprocess
 import time
 from email.utils import formatdate
 
 import pytest
 
 from harness import check
+from harness.gateway import binary
 from harness.secret import new_key
 
 CONFIG = {"routes": [
     {"match": "POST /long", "key_min": 16},
     {"match": "POST /clean", "key_refuse": ["email", "card"]},
     {"match": "POST /young", "max_age": {"header": "X-Sent-At", "within": "5m", "skew": "30s"}},
+    {"match": "POST /hashed", "key_storage": "hash"},
     {"match": "POST /alike", "fingerprint": {"only": ["/amount", "/to/id"]}},
 ]}
 
@@ -136,8 +140,53 @@ def test_published(gateway):
     assert routes["POST /long"]["key_bytes_min"] == 16
     assert routes["POST /clean"]["key_bytes_min"] == 1
     assert routes["POST /clean"]["key_refuses"] == ["email", "card"]
+    assert routes["POST /hashed"]["key_storage"] == "hash"
+    assert routes["POST /clean"]["key_storage"] == "plain"
     assert routes["POST /young"]["max_age"] == {"header": "X-Sent-At", "within_seconds": 300, "skew_seconds": 30}
     assert routes["POST /alike"]["fingerprint_only"] == ["/amount", "/to/id"]
+
+
+def dump(gateway):
+    """Everything that the store has, as bytes."""
+    url = gateway.config["store"]
+    if url.startswith("postgres"):
+        return subprocess.run(["pg_dump", "--data-only", "--schema=hapax", url], check=True, capture_output=True,
+                              timeout=60).stdout
+    path = gateway.folder / url.removeprefix("sqlite:")
+    return b"".join(p.read_bytes() for p in path.parent.glob(path.name + "*"))
+
+
+def test_hashed(gateway, provider):
+    """With key_storage: hash the key itself is nowhere in the store or the log, whatever
+    becomes of the operation; people who have the key find it, and a retry is replayed."""
+    plain, *keys = (f"{name}-{new_key()}" for name in ("plain", "done", "failed", "lost"))
+    gateway.post("/pay", key=plain)
+    for key, behave in zip(keys, (None, "status=503", "reset=after")):
+        gateway.post("/hashed", key=key, behave=behave)
+    assert gateway.post("/hashed", key=keys[0])["Idempotent-Replayed"] == "true"
+    assert len(provider.ledger(keys[0])) == 1
+    stored = dump(gateway)
+    assert plain.encode() in stored
+    for key in keys:
+        assert key.encode() not in stored, "the key is in the store"
+        assert not any(key in line for line in gateway.lines), "the key is in the log"
+        hashed = "sha256:" + hashlib.sha256(key.encode()).hexdigest()
+        done = subprocess.run([binary(), "keys", "show", "--json", "--key", key, "--store", gateway.config["store"]],
+                              cwd=gateway.folder, check=True, capture_output=True, timeout=30)
+        assert json.loads(done.stdout)["key"] == hashed
+
+
+def test_hash_and_a_probe_by_key(tmp_path):
+    """A probe that needs the key is refused beside key_storage: hash."""
+    file = tmp_path / "hapax.yaml"
+    file.write_text("upstream: http://127.0.0.1:9\nroutes:\n  - match: POST /pay\n    key_storage: hash\n"
+                    "    server_error: unknown\n    reconcile: {settle_after: 1m, probe: {get: '/p?k={key}', "
+                    "applied: [200], not_applied: [404]}}\n")
+    done = subprocess.run([binary(), "check", "--config", str(file)], capture_output=True, timeout=30, check=False)
+    assert done.returncode != 0 and b"key_storage: is hash, but the probe asks with {key}" in done.stderr + done.stdout
+    file.write_text(file.read_text().replace("{key}", "{operation}"))
+    done = subprocess.run([binary(), "check", "--config", str(file)], capture_output=True, timeout=30, check=False)
+    assert done.returncode == 0, done
 
 
 def test_observed(site):
