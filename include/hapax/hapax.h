@@ -234,6 +234,13 @@ struct hapax_job {
 HAPAX_API enum hapax_result hapax_enqueue(struct hapax *hapax, const char *lease,
 					  const struct hapax_job *job, char *problem);
 
+/* The provider has seen the request, and calls it by this id (1 to 127 visible ASCII
+ * characters): a webhook that names the id is about this operation. The last one counts.
+ * From then on "nothing happened" is not true any more, as after hapax_advance.
+ * Since 0.1. */
+HAPAX_API enum hapax_result hapax_provider_id(struct hapax *hapax, const char *lease,
+					      const char *provider_id, char *problem);
+
 /* ---- Outcomes that nobody knows ---- */
 
 /* What somebody found out about one. Since 0.1. */

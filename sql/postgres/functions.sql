@@ -364,6 +364,29 @@ BEGIN
 	PERFORM hapax.note(o, now_ms, 'not_executed', '', o.status);
 END $$;
 
+-- The provider has seen the request, and calls it by this id: a webhook that names the id
+-- is about this operation. The last one counts. Like a phase that is done, it makes "not
+-- executed" untrue.
+CREATE OR REPLACE FUNCTION hapax.provider_id(lease text, provider_id text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	o hapax.operation := hapax.hold(provider_id.lease);
+	given text := provider_id.provider_id;
+BEGIN
+	IF given IS NULL OR given !~ '^[!-~]{1,127}$' THEN
+		RAISE EXCEPTION 'a provider''s id is 1 to 127 visible ASCII characters'
+			USING ERRCODE = 'invalid_parameter_value';
+	END IF;
+	IF o.state NOT IN (1, 4) THEN
+		PERFORM hapax.refuse(o, 'provider_id');
+	END IF;
+	INSERT INTO hapax.provider AS p (id, mark, provider_id) VALUES (o.id, o.mark, given)
+		ON CONFLICT (id) DO UPDATE SET mark = excluded.mark,
+			provider_id = excluded.provider_id;
+	UPDATE hapax.operation u SET advanced = true, revision = u.revision + 1 WHERE u.id = o.id;
+	PERFORM hapax.note(o, hapax.clock_ms(), 'provider_id', given, 0);
+END $$;
+
 -- The attempt goes on for so long from now; never for shorter than before. Others see it
 -- when this transaction has committed, so it is called in one of its own, while the work
 -- is under way. Written to the operation's row, which the caller holds in any case.
@@ -903,6 +926,7 @@ BEGIN
 			hapax.not_executed(text),
 			hapax.renew(text, bigint),
 			hapax.mark_unknown(text),
+			hapax.provider_id(text, text),
 			hapax.enqueue(text, text, text, text, text, text, bytea),
 			hapax.begin(text, text, text, bytea, bigint, bigint, text, bytea)
 			TO hapax_application;

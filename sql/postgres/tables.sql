@@ -197,6 +197,16 @@ CREATE INDEX job_finished ON hapax.job (changed) WHERE state IN (3, 6);
 CREATE INDEX job_provider ON hapax.job (provider_id) WHERE provider_id <> '';
 CREATE UNIQUE INDEX job_number ON hapax.job (id);
 
+-- The provider's own id of what an operation did, as its application gave it: so that a
+-- webhook finds the operation. It goes with the operation, and counts only for the same
+-- reference.
+CREATE TABLE hapax.provider (
+	id uuid PRIMARY KEY,
+	mark uuid NOT NULL,
+	provider_id text NOT NULL
+);
+CREATE INDEX provider_provider_id ON hapax.provider (provider_id);
+
 -- What the gateways' configuration says of each lane (see reconcile), for those who have
 -- no configuration: hapax.settle. settle_after and confirm_after are in milliseconds, 0
 -- where none is given. A lane that is configured no more stays: what is unknown of it may

@@ -248,6 +248,16 @@ CREATE INDEX hapax_job_dead ON hapax_job (changed) WHERE state = 5;
 CREATE INDEX hapax_job_finished ON hapax_job (state, changed) WHERE state IN (3, 6);
 CREATE INDEX hapax_job_provider ON hapax_job (provider_id) WHERE provider_id <> '';
 
+-- The provider's own id of what an operation did, as its application gave it: so that a
+-- webhook finds the operation. It goes with the operation's row of hapax_aside, and
+-- counts only for the same reference.
+CREATE TABLE hapax_provider (
+	id BLOB NOT NULL PRIMARY KEY,
+	mark BLOB NOT NULL,
+	provider_id TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX hapax_provider_provider_id ON hapax_provider (provider_id);
+
 -- What the server's configuration says of each lane (see hapax_reconcile), for those
 -- who have no configuration: hapax_settle of the library. settle_after and
 -- confirm_after are in milliseconds, 0 where none is given. A lane that is configured

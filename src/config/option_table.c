@@ -683,7 +683,8 @@ static const struct hpx_option rows[] = {
 	  .text = "Where the JSON body has the operation's reference, as a JSON pointer. This "
 		  "or provider_id must be given." },
 	{ "provider_id", HPX_OPTION_POINTER, WEBHOOK(provider_id), .example = "/data/id",
-	  .text = "Where the body has the provider's own id, which its answer to the job gave." },
+	  .text = "Where the body has the provider's own id, which its answer to the job gave, or "
+		  "the application (hapax.provider_id)." },
 	{ "target", HPX_OPTION_NAME, WEBHOOK(target), .example = "mailer",
 	  .text = "The name of the target whose service sends the messages. They then settle "
 		  "only jobs of that target. Without it, they settle any operation and any job. "

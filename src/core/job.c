@@ -201,6 +201,14 @@ static bool guarded_move_holds(const struct hpx_delivery *delivery, enum hpx_job
 	}
 }
 
+bool hpx_provider_id_valid(struct hpx_span id)
+{
+	for (size_t i = 0; i < id.len; i++)
+		if (id.ptr[i] <= ' ' || id.ptr[i] > '~')
+			return false;
+	return id.len > 0 && id.len < HPX_PROVIDER_ID_SIZE;
+}
+
 /* Keeps the visible ASCII of the id. An id without any is none. */
 static void keep_provider_id(struct hpx_delivery *delivery, struct hpx_span id)
 {

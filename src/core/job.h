@@ -74,6 +74,7 @@ const char *hpx_job_move_name(enum hpx_job_move move);
 
 /* A provider's own id: visible ASCII, cut to this. */
 #define HPX_PROVIDER_ID_SIZE 128
+bool hpx_provider_id_valid(struct hpx_span id);
 
 /* Where the delivery of a job stands. Wall times judge what is due and what
  * may be sent again, the lease clock judges claims. */

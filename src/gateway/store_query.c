@@ -56,6 +56,11 @@ static void run(struct hpx_query_thread *queries, struct hpx_store_query *query)
 	query->status = HPX_OK;
 	if (query->wants_jobs)
 		query->status = without_absent(find_jobs(queries, query));
+	if (query->status == HPX_OK && query->wants_provided)
+		query->status = without_absent(
+			hpx_store_provided(queries->reader, query->query.provider_id, query->provided,
+					   sizeof(query->provided) / sizeof(query->provided[0]),
+					   &query->provided_count));
 	if (query->status == HPX_OK && query->wants_question)
 		query->status = without_absent(
 			hpx_store_question(queries->reader, &query->id, &query->question));

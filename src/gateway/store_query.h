@@ -9,17 +9,20 @@
 
 /* One query. The submitter keeps it until `done`. */
 struct hpx_store_query {
-	/* Either may be wanted, or both. */
+	/* Any of them may be wanted. */
 	bool wants_jobs;
 	struct hpx_job_query query;
+	bool wants_provided; /* operations that have query.provider_id */
 	bool wants_question;
 	struct hpx_operation_id id;                  /* whose next question is wanted */
 	void (*done)(struct hpx_store_query *query); /* once, on the query thread */
 	void *user;
 
 	/* The result. */
-	enum hpx_status status;     /* CLOSED: the thread has stopped */
-	struct hpx_job_entry *jobs; /* without headers and bodies; the receiver frees them */
+	enum hpx_status status;           /* CLOSED: the thread has stopped */
+	struct hpx_job_entry *jobs;       /* without headers and bodies; the receiver frees them */
+	struct hpx_reference provided[2]; /* two are as good as many */
+	size_t provided_count;
 	struct hpx_next_question question;
 
 	struct hpx_store_query *next; /* the query thread's own */

@@ -321,8 +321,13 @@ static const struct hpx_job_entry *find_only(const struct hpx_request *request)
 static enum hpx_next rule_job(struct hpx_request *request)
 {
 	const struct hpx_job_entry *only = find_only(request);
+	const struct hpx_store_query *query = &request->wait.query;
 
-	if (only == NULL)
+	/* An application's operation, which no job has: rule_operation's kind. An id that
+	 * names several names none. */
+	if (query->jobs == NULL && query->provided_count == 1)
+		return submit(request, &query->provided[0].id, &query->provided[0].mark);
+	if (only == NULL || query->provided_count > 0)
 		return answer(request, HPX_WEBHOOK_ignored);
 	request->webhook.ruling.number = only->delivery.number;
 	request->webhook.job_state = only->delivery.state;
@@ -371,7 +376,11 @@ static enum hpx_next find_jobs(struct hpx_request *request)
 		query.provider_id = id;
 	else
 		return answer(request, HPX_WEBHOOK_ignored);
-	request->wait.query = (struct hpx_store_query){ .wants_jobs = true, .query = query };
+	request->wait.query = (struct hpx_store_query){
+		.wants_jobs = true,
+		.wants_provided = query.provider_id.ptr != NULL && webhook->target.ptr == NULL,
+		.query = query,
+	};
 	return hpx_request_query(request, HPX_NEXT_WEBHOOK_JOBS, HPX_NEXT_WEBHOOK_LATE);
 }
 

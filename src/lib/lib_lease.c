@@ -260,6 +260,24 @@ enum hapax_result hapax_enqueue(struct hapax *hapax, const char *lease,
 	return result == HAPAX_OK ? run_and_free(pending, problem) : drop(pending, result);
 }
 
+enum hapax_result hapax_provider_id(struct hapax *hapax, const char *lease,
+				    const char *provider_id, char *problem)
+{
+	struct hpx_pending *pending = NULL;
+
+	if (provider_id == NULL)
+		return hpx_lib_error(HAPAX_MISUSE, problem, "hapax_provider_id needs the id");
+	if (!hpx_provider_id_valid(hpx_span_of(provider_id)))
+		return hpx_lib_error(HAPAX_INVALID, problem,
+				     "a provider's id is 1 to 127 visible ASCII characters");
+	enum hapax_result result = prepare(hapax, lease, HPX_VERB_PROVIDER_ID, &pending, problem);
+	if (result != HAPAX_OK)
+		return result;
+	if (!hpx_pending_copy(pending, hpx_span_of(provider_id), &pending->op.provider_id.text))
+		return no_memory(pending, problem);
+	return run_and_free(pending, problem);
+}
+
 /* ---- with connections of its own ---- */
 
 static enum hapax_result check_own_connections(const struct hapax *hapax, char *problem)

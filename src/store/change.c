@@ -123,6 +123,7 @@ static enum hpx_move move_of(const struct hpx_store_op *op)
 		return HPX_MOVE_CONCLUDE;
 	case HPX_VERB_ADVANCE:
 	case HPX_VERB_ENQUEUE:
+	case HPX_VERB_PROVIDER_ID:
 		return HPX_MOVE_ADVANCE;
 	case HPX_VERB_RESOLVE:
 		return op->resolve.applied ? HPX_MOVE_APPLY : HPX_MOVE_UNAPPLY;
@@ -184,6 +185,8 @@ static bool leaves_event(const struct hpx_record *before, enum hpx_move move)
 	return true;
 }
 
+static const char *const provider_id_event = "provider_id";
+
 /* A job owed is a part of the work that is committed, like a phase; only the
  * phase is something to tell people of. */
 static void make_advance(const struct hpx_store_op *op, struct hpx_change *change)
@@ -192,6 +195,12 @@ static void make_advance(const struct hpx_store_op *op, struct hpx_change *chang
 	change->job = hpx_op_job(op);
 	if (op->verb == HPX_VERB_ENQUEUE)
 		return;
+	if (op->verb == HPX_VERB_PROVIDER_ID) {
+		change->provider_id = &op->provider_id.text;
+		change->event = provider_id_event;
+		change->reason = op->provider_id.text;
+		return;
+	}
 	HPX_ASSERT(op->verb == HPX_VERB_ADVANCE);
 	change->data = &op->advance.data;
 	change->event = hpx_move_name(HPX_MOVE_ADVANCE);
@@ -346,6 +355,8 @@ static enum hpx_status check_handed(const struct hpx_store_op *op)
 		return HPX_INVALID;
 	if (op->verb == HPX_VERB_ADVANCE && op->advance.data.len > HPX_POINT_DATA_MAX)
 		return HPX_TOO_LARGE;
+	if (op->verb == HPX_VERB_PROVIDER_ID && !hpx_provider_id_valid(op->provider_id.text))
+		return HPX_INVALID;
 	const struct hpx_job *job = hpx_op_job(op);
 	if (job != NULL && hpx_job_fault(job) != NULL)
 		return HPX_INVALID;

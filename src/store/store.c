@@ -505,6 +505,17 @@ enum hpx_status hpx_store_jobs(struct hpx_store_reader *reader, const struct hpx
 	return driver->jobs != NULL ? driver->jobs(reader, query, ret_jobs) : HPX_UNSUPPORTED;
 }
 
+enum hpx_status hpx_store_provided(struct hpx_store_reader *reader, struct hpx_span provider_id,
+				   struct hpx_reference *references, size_t max, size_t *ret_count)
+{
+	const struct hpx_store_driver *driver = reader->store->driver;
+
+	*ret_count = 0;
+	return driver->provided != NULL ?
+		       driver->provided(reader, provider_id, references, max, ret_count) :
+		       HPX_UNSUPPORTED;
+}
+
 enum hpx_status hpx_store_question(struct hpx_store_reader *reader,
 				   const struct hpx_operation_id *id,
 				   struct hpx_next_question *ret_question)

@@ -212,6 +212,8 @@ enum hpx_trait {
 	X(ADVANCE, 0) \
 	/* `job` is owed; the same again is no second one. */ \
 	X(ENQUEUE, 0) \
+	/* The provider's own id of what the attempt does. */ \
+	X(PROVIDER_ID, 0) \
 	/* Only reads: the recovery point of the attempt's lease, and its data. */ \
 	X(READ_POINT, HPX_TRAIT_ASKS) \
 	/* A person settles an unknown outcome: apply or unapply. */ \
@@ -339,6 +341,9 @@ struct hpx_store_op {
 			const struct hpx_job *job; /* CONFLICT: another job has its name */
 		} enqueue;
 		struct {
+			struct hpx_span text; /* hpx_provider_id_valid */
+		} provider_id;
+		struct {
 			struct hpx_buffer data; /* out; the point is the record's */
 		} read_point;
 		struct {
@@ -417,6 +422,12 @@ struct hpx_job_query {
 	int64_t number;                           /* 0: any */
 	int64_t before;                           /* numbers below this; 0: any */
 	unsigned limit;
+};
+
+/* Which operation is meant. */
+struct hpx_reference {
+	struct hpx_operation_id id;
+	struct hpx_mark mark;
 };
 
 /* When an unknown is asked about next; wall. */
@@ -637,6 +648,11 @@ struct hpx_store_driver {
 	/* NULL without HPX_STORE_OUTBOX, like question, lanes and due. */
 	enum hpx_status (*jobs)(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 				struct hpx_job_entry **ret_jobs);
+	/* NULL without HPX_STORE_OUTBOX. Operations that PROVIDER_ID gave this id, at most
+	 * `max`. */
+	enum hpx_status (*provided)(struct hpx_store_reader *reader, struct hpx_span provider_id,
+				    struct hpx_reference *references, size_t max,
+				    size_t *ret_count);
 	enum hpx_status (*question)(struct hpx_store_reader *reader,
 				    const struct hpx_operation_id *id,
 				    struct hpx_next_question *ret_question);
@@ -778,6 +794,9 @@ enum hpx_status hpx_store_recipe(struct hpx_store_reader *reader, const struct h
 enum hpx_status hpx_store_stats(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
 enum hpx_status hpx_store_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 			       struct hpx_job_entry **ret_jobs);
+enum hpx_status hpx_store_provided(struct hpx_store_reader *reader, struct hpx_span provider_id,
+				   struct hpx_reference *references, size_t max,
+				   size_t *ret_count);
 enum hpx_status hpx_store_question(struct hpx_store_reader *reader,
 				   const struct hpx_operation_id *id,
 				   struct hpx_next_question *ret_question);

@@ -1,8 +1,13 @@
 """Shows a team's own pipeline settling what a gateway lost, beside the running gateway:
 by hapax.settle in SQL on PostgreSQL, by hapax_settle of the library on SQLite."""
+import base64
+import json
+import sqlite3
+
 import pytest
 
 from harness import check, postgres
+from harness.external_webhooks import Hook, event_body, new_event, post
 from harness.library import Library
 from harness.secret import new_key
 
@@ -78,3 +83,59 @@ def test_not_known(site):
     assert one.gateway.operation(reference).json()["state"] == "unknown"
     assert settle(one, reference, "applied") == "settled"
     check.problem(one.gateway.post(key=key, behave="reset=after"), "response_not_kept")
+
+
+SECRET = "whsec_" + base64.b64encode(b"s3cr3t-of-the-bank-0123456789abcd").decode()
+
+
+def lease_of(one, reference):
+    """As the service was given it: what it knows is the reference and the token."""
+    url, half = one.gateway.config["store"], reference[:32]
+    if url.startswith("postgres:"):
+        token = postgres.shared().sql(f"SELECT hapax.hex(token) FROM hapax.operation WHERE id = '{half}'",
+                                      url.split("?")[0].rsplit("/", 1)[1])[-1]
+    else:
+        with sqlite3.connect(url.removeprefix("sqlite:")) as db:
+            token = db.execute("SELECT lower(hex(token)) FROM hapax_aside WHERE id = ?",
+                               (bytes.fromhex(reference[:64]),)).fetchone()[0]
+    return f"{reference[:64]}.{token}"
+
+
+def give_id(one, reference, provider_id):
+    url = one.gateway.config["store"]
+    if url.startswith("postgres:"):
+        postgres.shared().sql(f"SET ROLE hapax_application; SELECT hapax.provider_id("
+                              f"'{lease_of(one, reference)}', '{provider_id}')",
+                              url.split("?")[0].rsplit("/", 1)[1])
+        return
+    library = Library(url)
+    library.insist(library.calls.hapax_provider_id, lease_of(one, reference).encode(),
+                   provider_id.encode())
+    library.close()
+
+
+def test_found_by_the_providers_id(site, tmp_path):
+    """A webhook that names only the provider's own id settles the operation of a direct
+    route whose service gave it that id; an id that two of them have names neither."""
+    secret = tmp_path / "bank.secret"
+    secret.write_text(SECRET + "\n")
+    secret.chmod(0o600)
+    webhook = {"scheme": "stripe", "secret_file": str(secret), "provider_id": "/data/object/id",
+               "verdict": "/data/object/status", "applied": ["succeeded"]}
+    one = site({"webhooks": {"bank": webhook}})
+    hook = Hook(f"http://127.0.0.1:{one.gateway.port}/.hapax/webhooks/bank", "stripe", SECRET)
+
+    def tell(effect):
+        body = json.dumps(event_body(new_event(), effect, "succeeded", None)).encode()
+        return post(hook.url, hook.sign(body, "evt_1", None), body).json()["result"]
+
+    keys = [new_key() for _ in range(3)]
+    references = [lose(one, key) for key in keys]
+    assert tell("ch_1") == "ignored"
+    for reference, effect in zip(references, ["ch_1", "ch_2", "ch_2"]):
+        give_id(one, reference, effect)
+    assert tell("ch_2") == "ignored"
+    assert tell("ch_1") == "settled"
+    states = [one.gateway.operation(reference).json()["state"] for reference in references]
+    assert states == ["completed", "unknown", "unknown"]
+    check.problem(one.gateway.post(key=keys[0], behave="reset=after"), "response_not_kept")

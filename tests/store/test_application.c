@@ -17,6 +17,7 @@ static const struct {
 	{ "hapax.not_executed('%s')", HPX_MOVE_FAIL, "", 0 },
 	{ "hapax.enqueue('%s', 'mail', 'mailer', 'POST', '/send', '', 'hello')", HPX_MOVE_ADVANCE,
 	  "", 0 },
+	{ "hapax.provider_id('%s', 'ch_1')", HPX_MOVE_ADVANCE, "", 0 },
 	{ "hapax.mark_unknown('%s')", HPX_MOVE_LOSE, "", 0 },
 	/* No longer than the lease has anyway. */
 	{ "hapax.renew('%s', 1)", HPX_MOVE_RENEW, "", 0 },
@@ -101,6 +102,7 @@ static void a_lease_that_is_none_is_told_apart(void **state)
 		"hapax.not_executed(%s)",
 		"hapax.enqueue(%s, 'n', 't', 'POST', '/', '', '')",
 		"hapax.mark_unknown(%s)",
+		"hapax.provider_id(%s, 'ch_1')",
 		"hapax.renew(%s, 1000)",
 	};
 	PGconn *app = cluster_connect();
@@ -130,6 +132,7 @@ static void a_reference_is_no_lease(void **state)
 		"hapax.recovery('%s')",
 		"hapax.enqueue('%s', 'n', 't', 'POST', '/', '', '')",
 		"hapax.mark_unknown('%s')",
+		"hapax.provider_id('%s', 'ch_1')",
 		"hapax.renew('%s', 1000)",
 	};
 	static const char *const states[] = { "in_progress", "failed_retryable", "in_progress" };
@@ -487,7 +490,7 @@ static void the_role_may_call_and_nothing_else(void **state)
 		ask(app, "SELECT string_agg(p.proname, ' ' ORDER BY p.proname) FROM pg_proc p "
 			 "WHERE p.pronamespace = 'hapax'::regnamespace AND "
 			 "has_function_privilege(p.oid, 'EXECUTE')"),
-		"advance begin complete enqueue mark_unknown not_executed recovery renew");
+		"advance begin complete enqueue mark_unknown not_executed provider_id recovery renew");
 	assert_string_equal(
 		ask(app, "SELECT count(*) FROM pg_class c WHERE c.relnamespace = "
 			 "'hapax'::regnamespace AND c.relkind IN ('r', 'S') AND (CASE c.relkind WHEN "

@@ -487,6 +487,21 @@ static void an_unknown_outcome_is_settled(void **state)
 	assert_result(hapax_settle(p->hapax, &settlement, &settled, problem), HAPAX_MISUSE, problem);
 }
 
+static void a_providers_id_is_kept_with_the_operation(void **state)
+{
+	struct library_fixture *p = *state;
+	struct hapax_operation operation = { .size = sizeof(operation) };
+
+	assert_string_equal(begin_key(p->hapax, "k", &operation), "execute");
+	assert_result(hapax_provider_id(p->hapax, operation.lease, "two words", problem), HAPAX_INVALID, problem);
+	assert_result(hapax_provider_id(p->hapax, operation.lease, NULL, problem), HAPAX_MISUSE, problem);
+	assert_result(hapax_provider_id(p->hapax, operation.reference, "ch_1", problem), HAPAX_STALE, problem);
+	assert_result(hapax_provider_id(p->hapax, operation.lease, "ch_1", problem), HAPAX_OK, problem);
+	assert_int_equal(library_rows(p, "provider", "provider_id = 'ch_1'"), 1);
+	library_forget(p, operation.reference);
+	assert_int_equal(library_rows(p, "provider", "true"), 0);
+}
+
 static void a_settlement_is_part_of_the_transaction(void **state)
 {
 	struct library_fixture *p = *state;
@@ -522,6 +537,7 @@ int main(void)
 		EVERY_WAY(bad_input_is_told),
 		EVERY_WAY(text_is_utf8),
 		EVERY_WAY(an_unknown_outcome_is_settled),
+		EVERY_WAY(a_providers_id_is_kept_with_the_operation),
 		BORROWED(a_settlement_is_part_of_the_transaction),
 		BORROWED(what_is_rolled_back_did_not_happen),
 		BORROWED(what_is_committed_is_replayed),

@@ -5,6 +5,8 @@
 #include "application.h"
 #include "delivery.h"
 
+#include <sqlite3.h>
+
 static const struct hpx_answer given_answer = { .status = 201, .kept = true, .headers = HPX_SPAN_INIT("A: b\r\nIdempotent-Reconstructed: true\r\n"), .body = HPX_SPAN_INIT("made") };
 
 /* The fixture's operations have this route, in the scope of this upstream. */
@@ -69,6 +71,29 @@ static long questions(struct fixture *f)
 	PGconn *conn = cluster_connect();
 	long count = strtol(ask(conn, "SELECT count(*) FROM hapax.reconcile WHERE ask_at > 0"), NULL, 10);
 	PQfinish(conn);
+	return count;
+}
+
+/* Nothing of what is gone may stay behind. */
+static long provider_rows(struct fixture *f)
+{
+	const char *text = "SELECT count(*) FROM hapax_provider";
+	long count;
+
+	if (fixture_is_postgres(f)) {
+		PGconn *conn = cluster_connect();
+		count = strtol(ask(conn, "SELECT count(*) FROM hapax.provider"), NULL, 10);
+		PQfinish(conn);
+		return count;
+	}
+	sqlite3 *db = NULL;
+	sqlite3_stmt *stmt = NULL;
+	assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, text, -1, &stmt, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	count = (long)sqlite3_column_int64(stmt, 0);
+	sqlite3_finalize(stmt);
+	sqlite3_close(db);
 	return count;
 }
 
@@ -190,6 +215,78 @@ static void an_operation_is_settled_through_its_job(void **state)
 	}
 	assert_string_equal(jobs_of(f, 2), "answer=queued");
 	assert_string_equal(state_of(f, 2), "pending");
+}
+
+/* ---- the provider's id ---- */
+
+static enum hpx_status give_id(struct fixture *f, unsigned key, unsigned token, const char *id)
+{
+	struct hpx_store_op op = op_of(HPX_VERB_PROVIDER_ID, key, token);
+
+	op.actor = HPX_SPAN("application");
+	op.provider_id.text = hpx_span_of(id);
+	return run_op(f, &op);
+}
+
+/* How many operations have the id; the first of them is that of `key`. */
+static size_t provided(struct fixture *f, const char *id, unsigned key, unsigned first)
+{
+	struct hpx_reference found[2];
+	struct hpx_operation_id wanted = id_of(key);
+	struct hpx_mark mark = mark_of(first);
+	size_t count = 0;
+
+	assert_status(hpx_store_provided(f->reader, hpx_span_of(id), found, 2, &count), HPX_OK);
+	if (count == 1) {
+		assert_true(hpx_operation_id_eq(&found[0].id, &wanted));
+		assert_true(hpx_mark_eq(&found[0].mark, &mark));
+	}
+	return count;
+}
+
+/* By the last id that the attempt gave, in every state, until the record is gone; never
+ * by a stale attempt's, nor for another use of the same key. */
+static void an_operation_is_found_by_the_providers_id(void **state)
+{
+	struct fixture *f = *state;
+
+	reserve_described(f, 1, A);
+	assert_status(give_id(f, 1, A, ""), HPX_INVALID);
+	assert_status(give_id(f, 1, A, "two words"), HPX_INVALID);
+	assert_status(give_id(f, 1, B, "ch_1"), HPX_STALE);
+	assert_int_equal(provided(f, "ch_1", 1, A), 0);
+	assert_status(give_id(f, 1, A, "ch_0"), HPX_OK);
+	assert_status(give_id(f, 1, A, "ch_1"), HPX_OK);
+	assert_status(give_id(f, 1, A, "ch_1"), HPX_OK);
+	assert_int_equal(provided(f, "ch_0", 1, A), 0);
+	assert_int_equal(provided(f, "ch_1", 1, A), 1);
+	assert_true(record_of(f, 1).advanced);
+	/* The provider has seen it: nobody can say that nothing happened. */
+	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_OK);
+	assert_string_equal(state_of(f, 1), "unknown");
+	assert_int_equal(provided(f, "ch_1", 1, A), 1);
+	reserve_described(f, 2, B);
+	assert_status(give_id(f, 2, B, "ch_1"), HPX_OK);
+	assert_int_equal(provided(f, "ch_1", 1, A), 2);
+	assert_status(complete(f, 2, B, "done"), HPX_OK);
+	assert_status(give_id(f, 2, B, "ch_2"), HPX_REFUSED);
+	/* Forgotten, expired, and used again. */
+	struct hpx_store_op op = op_of(HPX_VERB_FORGET, 2, B);
+	assert_status(run_op(f, &op), HPX_OK);
+	assert_int_equal(provided(f, "ch_1", 1, A), 1);
+	assert_string_equal(settle(f, 1, HPX_RULING_APPLIED), "settled");
+	assert_int_equal(provided(f, "ch_1", 1, A), 1);
+	advance(f, RETENTION_MS + 1);
+	reserve_described(f, 1, B);
+	assert_int_equal(provided(f, "ch_1", 1, B), 0);
+	assert_status(give_id(f, 1, B, "ch_3"), HPX_OK);
+	assert_int_equal(provided(f, "ch_3", 1, B), 1);
+	assert_status(complete(f, 1, B, "done"), HPX_OK);
+	advance(f, RETENTION_MS + 1);
+	for (int i = 0; i < 10 && strcmp(state_of(f, 1), "none") != 0; i++)
+		reap(f);
+	assert_int_equal(provided(f, "ch_3", 1, B), 0);
+	assert_int_equal(provider_rows(f), 0);
 }
 
 /* ---- several at once ---- */
@@ -546,6 +643,7 @@ int main(void)
 		ON_OUTBOXES(without_settle_after_not_applied_is_refused),
 		ON_OUTBOXES(what_comes_too_soon_is_evidence),
 		ON_OUTBOXES(an_operation_is_settled_through_its_job),
+		ON_OUTBOXES(an_operation_is_found_by_the_providers_id),
 		ON_OUTBOXES(one_wins_and_nothing_overrides_it),
 		ON_POSTGRES(the_row_is_held_until_the_transaction_ends),
 		ON_POSTGRES(sql_does_what_c_does),

@@ -51,6 +51,17 @@ static enum hpx_status send_enqueue(struct hpx_pg_store *s, const struct hpx_sto
 	return hpx_pg_commit_call(s, HPX_PG_ENQUEUE, &params, problem);
 }
 
+static enum hpx_status send_provider_id(struct hpx_pg_store *s, const struct hpx_store_op *op,
+					struct hpx_span lease, char *problem)
+{
+	struct hpx_pg_params params = { .count = 0 };
+
+	HPX_ASSERT(op->verb == HPX_VERB_PROVIDER_ID);
+	hpx_pg_add_bytes(&params, lease);
+	hpx_pg_add_bytes(&params, op->provider_id.text);
+	return hpx_pg_commit_call(s, HPX_PG_PROVIDER_ID, &params, problem);
+}
+
 /* The row is ours: what the function still refuses is the op's own. */
 static enum hpx_status call_function(struct hpx_pg_store *s, struct hpx_store_op *op,
 				     char *problem)
@@ -63,6 +74,8 @@ static enum hpx_status call_function(struct hpx_pg_store *s, struct hpx_store_op
 	HPX_ASSERT(op->status == HPX_OK);
 	if (op->verb == HPX_VERB_ADVANCE)
 		status = send_advance(s, op, lease, problem);
+	else if (op->verb == HPX_VERB_PROVIDER_ID)
+		status = send_provider_id(s, op, lease, problem);
 	else
 		status = send_enqueue(s, op, lease, problem);
 	if (!hpx_pg_is_ops_own(status))

@@ -236,6 +236,7 @@ static enum hpx_status check_clock(struct hpx_pg_store *s, struct hpx_store_op *
 	X(ACCEPT_CLOCK, check_clock) \
 	X(ADVANCE, hpx_pg_application) \
 	X(ENQUEUE, hpx_pg_application) \
+	X(PROVIDER_ID, hpx_pg_application) \
 	X(READ_POINT, hpx_pg_application) \
 	X(RESOLVE, hpx_pg_settle) \
 	X(FORGET, hpx_pg_settle) \

@@ -104,6 +104,7 @@ struct call {
 	X(FAIL, "SELECT hapax.not_executed(" UTF8("1") ")") \
 	X(ADVANCE, "SELECT hapax.advance(" UTF8("1") ", " UTF8("2") ", " BYTES("3") ")") \
 	X(ENQUEUE, "SELECT hapax.enqueue(" UTF8("1") ", " UTF8("2") ", " UTF8("3") ", " UTF8("4") ", " UTF8("5") ", " UTF8("6") ", " BYTES("7") ")") \
+	X(PROVIDER_ID, "SELECT hapax.provider_id(" UTF8("1") ", " UTF8("2") ")") \
 	X(RULE, "SELECT hapax.settle(" UTF8("1") ", " UTF8("2") ", " NUMBER("3") "::pg_catalog.int4, " UTF8("4") ", " BYTES("5") ", " UTF8("6") ")") \
 	X(READ_POINT, "SELECT point, data FROM hapax.recovery(" UTF8("1") ")")
 
@@ -289,6 +290,11 @@ static enum hpx_status call_say(struct call *call)
 		return say_advance(call);
 	case HPX_VERB_ENQUEUE:
 		return say_enqueue(call);
+	case HPX_VERB_PROVIDER_ID:
+		if (!hpx_provider_id_valid(call->op->provider_id.text))
+			return refuse(call, HPX_INVALID, "a provider's id is 1 to 127 visible ASCII "
+							 "characters");
+		return add_text(call, call->op->provider_id.text);
 	default:
 		return HPX_OK;
 	}

@@ -186,6 +186,7 @@ const struct hpx_store_driver hpx_store_postgres_driver = {
 	.recipe = hpx_pg_recipe,
 	.stats = hpx_pg_stats,
 	.jobs = hpx_pg_jobs,
+	.provided = hpx_pg_provided,
 	.question = hpx_pg_question,
 	.lanes = hpx_pg_lanes,
 	.due = hpx_pg_due,

@@ -313,6 +313,8 @@ enum hpx_status hpx_pg_events(struct hpx_store_reader *reader, const struct hpx_
 			      struct hpx_arena *arena, struct hpx_event **ret_events,
 			      size_t *ret_count);
 enum hpx_status hpx_pg_stats(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
+enum hpx_status hpx_pg_provided(struct hpx_store_reader *reader, struct hpx_span provider_id,
+				struct hpx_reference *references, size_t max, size_t *ret_count);
 enum hpx_status hpx_pg_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 			    struct hpx_job_entry **ret_jobs);
 enum hpx_status hpx_pg_question(struct hpx_store_reader *reader, const struct hpx_operation_id *id,

@@ -345,6 +345,30 @@ static void add_query(struct hpx_pg_params *params, const struct hpx_job_query *
 	hpx_pg_add_int8(params, query->limit);
 }
 
+enum hpx_status hpx_pg_provided(struct hpx_store_reader *reader, struct hpx_span provider_id,
+				struct hpx_reference *references, size_t max, size_t *ret_count)
+{
+	struct hpx_pg_params params = { .count = 0 };
+	PGresult *result = NULL;
+	size_t count = 0;
+	enum hpx_status status;
+
+	hpx_pg_add_bytes(&params, provider_id);
+	hpx_pg_add_int8(&params, (int64_t)max);
+	status = hpx_pg_ask(reader, HPX_PG_PROVIDED, &params, &result);
+	if (status != HPX_OK)
+		return status;
+	for (int row = 0; row < PQntuples(result) && count < max; row++) {
+		struct hpx_reference *r = &references[count];
+		if (hpx_pg_id_read(result, row, &r->id) &&
+		    hpx_pg_fixed(result, row, 2, r->mark.bytes, sizeof(r->mark.bytes)))
+			count++;
+	}
+	PQclear(result);
+	*ret_count = count;
+	return HPX_OK;
+}
+
 enum hpx_status hpx_pg_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 			    struct hpx_job_entry **ret_jobs)
 {

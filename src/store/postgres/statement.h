@@ -216,6 +216,7 @@
 							   "o.expires BETWEEN 1 AND $1::int8 AND o.state IN (2, 3) AND " HPX_PG_SQL_READABLE \
 							   " FOR UPDATE SKIP LOCKED)) RETURNING id), " \
 							   "leases AS (DELETE FROM hapax.lease l USING gone g WHERE l.id = g.id), " \
+							   "providers AS (DELETE FROM hapax.provider p USING gone g WHERE p.id = g.id), " \
 							   "questions AS (DELETE FROM hapax.reconcile q USING gone g " \
 							   "WHERE q.id = g.id AND q.job = 0), " \
 							   "again AS (" HPX_PG_SQL_ADD("due", "greatest(expires, $1::int8 + 1000)", \
@@ -261,6 +262,7 @@
 	X(ENQUEUE, WRITER, \
 	  "SELECT hapax.enqueue($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, " \
 	  "$7::bytea)") \
+	X(PROVIDER_ID, WRITER, "SELECT hapax.provider_id($1::text, $2::text)") \
 	X(SETTLE, WRITER, \
 	  "SELECT hapax.settle($1::text, $2::text, $3::int8::int4, $4::text, $5::bytea, " \
 	  "$6::text)") \
@@ -359,6 +361,7 @@
 	  "first_said = excluded.first_said, ask_at = excluded.ask_at, " \
 	  "evidence = excluded.evidence, person = excluded.person") \
 	X(REMOVE_QUESTIONS, WRITER, \
+	  "WITH p AS (DELETE FROM hapax.provider WHERE id = ANY($1::uuid[])) " \
 	  "DELETE FROM hapax.reconcile WHERE id = ANY($1::uuid[]) AND job = 0") \
 	/* A job's name is taken for as long as another attempt of its operation may owe it  \
 	 * again. */ \
@@ -423,6 +426,10 @@
 	  "LEFT JOIN hapax.event e ON e.what IN (" HPX_SQL_REMOVAL_EVENTS ") AND e.at >= " \
 	  "(SELECT least($1::int8, " HPX_PG_SQL_CLOCK ")) - $2::int8 " \
 	  "ORDER BY e.seq LIMIT $3::int8") \
+	X(PROVIDED, READER, \
+	  "SELECT o.id, o.rest, o.mark FROM hapax.provider p JOIN hapax.operation o " \
+	  "ON o.id = p.id AND o.mark = p.mark WHERE p.provider_id = " \
+	  "convert_from($1::bytea, 'UTF8') COLLATE \"default\" LIMIT $2::int8") \
 	X(LIST_JOBS, READER, HPX_PG_SQL_JOB_LIST("")) \
 	X(LIST_JOBS_BY_NUMBER, READER, HPX_PG_SQL_JOB_LIST("j.id = $5::int8 AND ")) \
 	X(LIST_JOBS_BY_OPERATION, READER, HPX_PG_SQL_JOB_LIST("j.operation = $3::uuid AND ")) \

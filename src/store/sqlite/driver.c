@@ -455,6 +455,7 @@ const struct hpx_store_driver hpx_store_sqlite_driver = {
 	.recipe = hpx_sqlite_recipe,
 	.stats = hpx_sqlite_stats,
 	.jobs = hpx_sqlite_jobs,
+	.provided = hpx_sqlite_provided,
 	.question = hpx_sqlite_question,
 	.lanes = hpx_sqlite_lanes,
 	.due = hpx_sqlite_due,

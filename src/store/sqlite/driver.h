@@ -527,6 +527,8 @@ enum hpx_status hpx_sqlite_recipe(struct hpx_store_reader *reader, const struct 
 				  struct hpx_arena *arena, struct hpx_span *ret_text);
 enum hpx_status hpx_sqlite_stats(struct hpx_store_reader *reader,
 				 struct hpx_store_stats *ret_stats);
+enum hpx_status hpx_sqlite_provided(struct hpx_store_reader *reader, struct hpx_span provider_id,
+				    struct hpx_reference *references, size_t max, size_t *ret_count);
 enum hpx_status hpx_sqlite_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 				struct hpx_job_entry **ret_jobs);
 enum hpx_status hpx_sqlite_question(struct hpx_store_reader *reader,

@@ -424,6 +424,31 @@ static struct hpx_sqlite_statement call_for(struct hpx_sqlite_db *db, const stru
 	return stmt;
 }
 
+enum hpx_status hpx_sqlite_provided(struct hpx_store_reader *reader, struct hpx_span provider_id,
+				    struct hpx_reference *references, size_t max, size_t *ret_count)
+{
+	struct hpx_sqlite_statement stmt;
+	struct hpx_sqlite_db *db;
+	size_t count = 0;
+	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
+
+	if (status != HPX_OK)
+		return status;
+	stmt = hpx_sqlite_statement(db, HPX_SQL_PROVIDED);
+	hpx_sqlite_bind_text(&stmt, provider_id);
+	hpx_sqlite_bind_int(&stmt, (int64_t)max);
+	while (count < max && hpx_sqlite_next(&stmt)) {
+		struct hpx_reference *r = &references[count];
+		if (hpx_sqlite_fixed(&stmt, 0, r->id.bytes, sizeof(r->id.bytes)) &&
+		    hpx_sqlite_fixed(&stmt, 1, r->mark.bytes, sizeof(r->mark.bytes)))
+			count++;
+	}
+	status = hpx_sqlite_end(&stmt);
+	if (status == HPX_OK)
+		*ret_count = count;
+	return status;
+}
+
 enum hpx_status hpx_sqlite_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 				struct hpx_job_entry **ret_jobs)
 {

@@ -494,6 +494,8 @@ enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_store *s, const struct h
 	if (status == HPX_OK)
 		status = by_id(&s->writer, HPX_SQL_REMOVE_QUESTION, &record->id);
 	if (status == HPX_OK && row->place == HPX_SQLITE_ASIDE)
+		status = by_id(&s->writer, HPX_SQL_REMOVE_PROVIDER, &record->id);
+	if (status == HPX_OK && row->place == HPX_SQLITE_ASIDE)
 		status = by_number(hpx_sqlite_statement(&s->writer, HPX_SQL_REMOVE_ASIDE), row->aside);
 	return status;
 }
@@ -639,11 +641,24 @@ static enum hpx_status write_rows(struct hpx_sqlite_store *s, const struct hpx_s
 	return HPX_OK;
 }
 
+static enum hpx_status put_provider_id(struct hpx_sqlite_db *db, const struct hpx_change *change)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_PROVIDER);
+
+	hpx_sqlite_bind_blob(&stmt, change->record.id.bytes, sizeof(change->record.id.bytes));
+	hpx_sqlite_bind_blob(&stmt, change->record.mark.bytes, sizeof(change->record.mark.bytes));
+	hpx_sqlite_bind_text(&stmt, *change->provider_id);
+	return hpx_sqlite_finish(&stmt);
+}
+
 enum hpx_status hpx_sqlite_change_write(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
 					const struct hpx_change *change,
 					const struct hpx_store_op *op)
 {
 	enum hpx_status status = write_rows(s, row, change, op);
+
+	if (status == HPX_OK && change->provider_id != NULL)
+		status = put_provider_id(&s->writer, change);
 
 	if (status == HPX_OK && change->event != NULL)
 		status = put_event(&s->writer, change, op);

@@ -249,6 +249,12 @@ enum hpx_generation_sql {
 	X(RECONCILE, "SELECT sent, tries, in_a_row, first_said, ask_at, " \
 		     "evidence, person FROM hapax_reconcile WHERE id = ? AND " \
 		     "job = ? AND mark = ?") \
+	X(PUT_PROVIDER, "INSERT INTO hapax_provider (id, mark, provider_id) VALUES (?1, ?2, ?3) " \
+			"ON CONFLICT (id) DO UPDATE SET mark = ?2, provider_id = ?3") \
+	X(REMOVE_PROVIDER, "DELETE FROM hapax_provider WHERE id = ?") \
+	/* What has such an id is aside. */ \
+	X(PROVIDED, "SELECT o.id, o.mark FROM hapax_provider p JOIN hapax_aside o " \
+		    "ON o.id = p.id AND o.mark = p.mark WHERE p.provider_id = ?1 LIMIT ?2") \
 	X(PUT_LANE, "INSERT INTO hapax_lane (name, settle_after, confirm_after) " \
 		    "VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET " \
 		    "settle_after = ?2, confirm_after = ?3 " \
