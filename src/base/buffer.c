@@ -2,9 +2,13 @@
  * hpx_buffer_grow where there is no room yet. */
 #include "base/buffer.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/recycle.h"
 #include "base/span.h"
@@ -94,4 +98,51 @@ void hpx_buffer_consume(struct hpx_buffer *buffer, size_t n)
 		return;
 	memmove(buffer->ptr, buffer->ptr + n, buffer->len - n);
 	buffer->len -= n;
+}
+
+/* ---- files ---- */
+
+static enum hpx_status read_descriptor(struct hpx_buffer *out, int fd, unsigned *ret_mode)
+{
+	struct stat about;
+	char piece[4096];
+	enum hpx_status status = HPX_OK;
+	ssize_t n = 1;
+
+	if (fstat(fd, &about) != 0)
+		return HPX_IO;
+	if (!S_ISREG(about.st_mode))
+		return HPX_INVALID;
+	while (status == HPX_OK && n != 0) {
+		n = read(fd, piece, sizeof(piece));
+		if (n > 0)
+			status = hpx_buffer_append(out, hpx_span(piece, (size_t)n));
+		else if (n < 0 && errno != EINTR)
+			status = HPX_IO;
+	}
+	explicit_bzero(piece, sizeof(piece));
+	*ret_mode = about.st_mode;
+	return status;
+}
+
+enum hpx_status hpx_buffer_read_file(struct hpx_buffer *out, const char *path,
+				     unsigned *ret_mode)
+{
+	/* A pipe must not hold up the caller. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	size_t len = out->len;
+	unsigned mode = 0;
+
+	if (fd < 0)
+		return HPX_IO;
+	enum hpx_status status = read_descriptor(out, fd, &mode);
+	int error = errno;
+	close(fd);
+	errno = error;
+	if (status != HPX_OK) {
+		out->len = len;
+		return status;
+	}
+	*ret_mode = mode;
+	return HPX_OK;
 }

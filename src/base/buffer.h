@@ -50,4 +50,10 @@ enum hpx_status hpx_buffer_printf(struct hpx_buffer *buffer, const char *format,
 /* Drops the first `n` bytes (n <= len). */
 void hpx_buffer_consume(struct hpx_buffer *buffer, size_t n);
 
+/* Appends the whole of a regular file; `*ret_mode` is its mode (st_mode). HPX_TOO_LARGE:
+ * beyond the buffer's maximum. HPX_INVALID: no regular file. HPX_IO: errno says why. After
+ * any of them `out` is as it was. */
+enum hpx_status hpx_buffer_read_file(struct hpx_buffer *out, const char *path,
+				     unsigned *ret_mode);
+
 #endif

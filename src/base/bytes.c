@@ -158,8 +158,12 @@ bool hpx_bytes_same(const void *a, const void *b, size_t len)
 
 /* ---- base64 ---- */
 
-/* Four characters at a time; only the last group may be padded. */
-static int base64_value(char c)
+struct base64_alphabet {
+	char value_62;
+	char value_63;
+};
+
+static int base64_value(const struct base64_alphabet *alphabet, char c)
 {
 	if (c >= 'A' && c <= 'Z')
 		return c - 'A';
@@ -167,45 +171,42 @@ static int base64_value(char c)
 		return c - 'a' + 26;
 	if (c >= '0' && c <= '9')
 		return c - '0' + 52;
-	if (c == '+')
+	if (c == alphabet->value_62)
 		return 62;
-	return c == '/' ? 63 : -1;
+	return c == alphabet->value_63 ? 63 : -1;
 }
 
-/* The bytes of one group of four characters, 0 where it is none. */
-static size_t decode_group(const char *group, size_t padding, unsigned char out[3])
+/* The bytes of one group of 4 - missing characters, 0 where it is none. */
+static size_t decode_group(const struct base64_alphabet *alphabet, const char *group,
+			   size_t missing, unsigned char out[3])
 {
 	uint32_t bits = 0;
 
-	for (size_t i = 0; i < 4 - padding; i++) {
-		int value = base64_value(group[i]);
+	for (size_t i = 0; i < 4 - missing; i++) {
+		int value = base64_value(alphabet, group[i]);
 		if (value < 0)
 			return 0;
 		bits |= (uint32_t)value << (18 - 6 * i);
 	}
-	/* What the padding leaves over must be zero. */
-	if ((bits & ((1u << (8 * padding)) - 1)) != 0)
+	/* The bits that stand for no byte must be zero. */
+	if ((bits & ((1u << (8 * missing)) - 1)) != 0)
 		return 0;
 	for (size_t i = 0; i < 3; i++)
 		out[i] = (unsigned char)(bits >> (16 - 8 * i));
-	return 3 - padding;
+	return 3 - missing;
 }
 
-bool hpx_base64_decode(struct hpx_span text, void *out, size_t *ret_len)
+/* Four characters at a time; only the last group may be shorter, by `missing`. */
+static bool decode_groups(const struct base64_alphabet *alphabet, struct hpx_span text,
+			  size_t missing, void *out, size_t *ret_len)
 {
 	unsigned char *to = out;
 	size_t len = 0;
 
-	if (text.len % 4 != 0)
-		return false;
 	for (size_t at = 0; at < text.len; at += 4) {
-		const char *group = text.ptr + at;
 		unsigned char bytes[3];
-		size_t padding = 0;
-
-		if (at + 4 == text.len && group[3] == '=')
-			padding = group[2] == '=' ? 2 : 1;
-		size_t count = decode_group(group, padding, bytes);
+		size_t count = decode_group(alphabet, text.ptr + at,
+					    text.len - at <= 4 ? missing : 0, bytes);
 		if (count == 0)
 			return false;
 		memcpy(to + len, bytes, count);
@@ -213,4 +214,24 @@ bool hpx_base64_decode(struct hpx_span text, void *out, size_t *ret_len)
 	}
 	*ret_len = len;
 	return true;
+}
+
+bool hpx_base64_decode(struct hpx_span text, void *out, size_t *ret_len)
+{
+	static const struct base64_alphabet standard = { '+', '/' };
+	size_t padding = 0;
+
+	if (text.len % 4 != 0)
+		return false;
+	while (padding < 2 && text.len > 0 && text.ptr[text.len - 1 - padding] == '=')
+		padding++;
+	return decode_groups(&standard, text, padding, out, ret_len);
+}
+
+bool hpx_base64url_decode(struct hpx_span text, void *out, size_t *ret_len)
+{
+	static const struct base64_alphabet for_urls = { '-', '_' };
+	size_t missing = (4 - text.len % 4) % 4;
+
+	return missing < 3 && decode_groups(&for_urls, text, missing, out, ret_len);
 }

@@ -17,6 +17,10 @@ bool hpx_hex_decode(struct hpx_span text, void *ret_bytes, size_t len);
  * signature is compared by. Into `out`, which has room for text.len / 4 * 3 bytes; false,
  * with `out` and `*ret_len` of no meaning, where the text is not base64. Empty text is. */
 bool hpx_base64_decode(struct hpx_span text, void *out, size_t *ret_len);
+/* The same in the alphabet for URLs and without padding (RFC 4648 §5, as RFC 7515 §2 uses
+ * it). Into `out`, which has room for HPX_BASE64URL_BYTES(text.len). */
+#define HPX_BASE64URL_BYTES(text_len) (((text_len) + 3) / 4 * 3)
+bool hpx_base64url_decode(struct hpx_span text, void *out, size_t *ret_len);
 
 /* Whether the kernel gives random bytes: a seccomp filter can refuse them
  * (HPX_UNAVAILABLE). Waits for a system that has just booted. A program or a handle

@@ -18,7 +18,7 @@
 struct server {
 	const struct hpx_config_flags *flags;
 	struct hpx_service service;
-	struct hpx_egress *egress; /* for subrequests; NULL: the gateway makes none */
+	struct hpx_egress *egress; /* for subrequests and keys; NULL: the gateway asks nobody */
 	struct hpx_gateway *gateway;
 	struct hpx_workers workers;
 	struct hpx_resolver *resolver; /* of the upstream's name, once, at the start */
@@ -106,11 +106,14 @@ static int start_egress(struct server *server)
 {
 	struct hpx_egress_options options = { .running_max = SUBREQUESTS_MAX };
 
-	if (server->service.settings->tenant.from != HPX_TENANT_SUBREQUEST)
+	const struct hpx_tenant_settings *tenant = &server->service.settings->tenant;
+
+	if (tenant->from != HPX_TENANT_SUBREQUEST &&
+	    !(tenant->from == HPX_TENANT_JWT && tenant->jwt.keys_by_url))
 		return HPX_EXIT_OK;
 	enum hpx_status status = hpx_egress_start(&options, &server->egress);
 	return status == HPX_OK ? HPX_EXIT_OK :
-				  fail_part("authorisation subrequests cannot be made",
+				  fail_part("neither subrequests nor requests for keys can be made",
 					    hpx_status_text(status));
 }
 

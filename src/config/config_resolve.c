@@ -383,8 +383,16 @@ static enum hpx_status resolve_services(struct hpx_parse_context *context)
 	enum hpx_status status = HPX_OK;
 
 	settings->tenant.subrequest.cache_entries_max = CACHE_ENTRIES_MAX;
-	/* The service says who a caller without a credential is. */
-	if (settings->tenant.from == HPX_TENANT_SUBREQUEST)
+	settings->tenant.jwt.cache_entries_max = CACHE_ENTRIES_MAX;
+	if (!hpx_context_given(context, "tenant.algorithms", NULL)->given)
+		settings->tenant.jwt.rule.algorithms =
+			HPX_JWS_BIT(HPX_JWS_ALGORITHM_COUNT) - 1 - HPX_JWS_BIT(HPX_JWS_HS256);
+	if (settings->tenant.jwt.keys != NULL)
+		settings->tenant.jwt.keys_by_url =
+			hpx_span_istarts(hpx_span_of(settings->tenant.jwt.keys), HPX_SPAN("https://")) ||
+			hpx_span_istarts(hpx_span_of(settings->tenant.jwt.keys), HPX_SPAN("http://"));
+	/* The service, or the token, says who a caller is. */
+	if (settings->tenant.from == HPX_TENANT_SUBREQUEST || settings->tenant.from == HPX_TENANT_JWT)
 		settings->tenant.anonymous = HPX_ANONYMOUS_REFUSE;
 	if (settings->tenant.from == HPX_TENANT_ANONYMOUS &&
 	    !hpx_context_given(context, "tenant.anonymous", NULL)->given)

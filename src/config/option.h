@@ -36,6 +36,7 @@
 	X(ORIGINS, "list of origins", true) \
 	X(MATCHES, "list of statuses and words", true) \
 	X(WORDS, "list of words", true) \
+	X(TEXTS, "list of texts", true) \
 	X(CUSTOM, "text", false) /* read by the row's own function */ \
 	X(CUSTOM_LIST, "list", true)
 
@@ -102,7 +103,7 @@ struct hpx_option_table {
 };
 
 /* Bound on the rows of a table, for arrays with one element per option. */
-#define HPX_OPTION_MAX 192
+#define HPX_OPTION_MAX 256
 
 /* The options of hapax. */
 enum hpx_option_place {

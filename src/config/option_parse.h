@@ -76,6 +76,9 @@ enum hpx_status hpx_value_read(const struct hpx_option *option,
 			       struct hpx_arena *arena, void *base,
 			       char problem[HPX_VALUE_PROBLEM_SIZE]);
 
+/* What is wrong with an http or https URL without a query; NULL: nothing. */
+const char *hpx_value_url_problem(struct hpx_span text);
+
 /* A number, a choice or a switch as it would be written in the file. */
 void hpx_value_print(const struct hpx_option *option, const void *base,
 		     char out[HPX_UNIT_SIZE]);

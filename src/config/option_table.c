@@ -245,7 +245,7 @@ static const struct hpx_option rows[] = {
 	/* Tenants. */
 	{ "tenant.from", HPX_OPTION_CHOICE, GLOBAL(tenant.from), .default_value = "automatic",
 	  CHOICES("automatic", "authorization", "credential", "header", "cookie", "anonymous",
-		  "subrequest"),
+		  "subrequest", "jwt"),
 	  .text = "What names the tenant. automatic uses Authorization (Bearer, Basic, Token, "
 		  "ApiKey, DPoP) and X-Api-Key, both if both are there, together with other "
 		  "headers that are known to name a caller; a request that has only such a "
@@ -253,7 +253,9 @@ static const struct hpx_option rows[] = {
 		  "headers. credential uses a hash of the header tenant.name. header uses the "
 		  "header tenant.name as it is; it must come from a trusted peer or over a unix "
 		  "socket. cookie uses the cookie tenant.name. anonymous is one tenant for all. "
-		  "subrequest asks the service at tenant.url." },
+		  "subrequest asks the service at tenant.url. jwt verifies the signed token of "
+		  "Authorization: Bearer here; the tenant is its issuer and its tenant.claim, so "
+		  "that a renewed token is the same caller." },
 	{ "tenant.name", HPX_OPTION_TOKEN, GLOBAL(tenant.name), .example = "X-Tenant",
 	  .text = "The name of the header or cookie that tenant.from uses." },
 	{ "tenant.with", HPX_OPTION_HEADERS, GLOBAL(tenant.with),
@@ -284,16 +286,51 @@ static const struct hpx_option rows[] = {
 	  RANGE(0, HOUR),
 	  .text = "How long that answer is remembered. A credential that was withdrawn may "
 		  "still work for so long; 0 asks every time." },
+	{ "tenant.keys", HPX_OPTION_FILE, GLOBAL(tenant.jwt.keys),
+	  .example = "https://login.example/.well-known/jwks.json",
+	  .text = "With from: jwt, the keys that tokens are verified with: a JWK Set, as the path "
+		  "of a file or as an https URL (http for a loopback address only). They are read "
+		  "at the start, every tenant.refresh, and when a token names a key that is not "
+		  "known, then at most once a minute. If that fails, the old keys stay. While there "
+		  "are none, requests that need a tenant are refused with 503." },
+	{ "tenant.issuer", HPX_OPTION_TEXT, GLOBAL(tenant.jwt.rule.issuer),
+	  .example = "https://login.example",
+	  .text = "With from: jwt, the iss that a token must have, byte for byte." },
+	{ "tenant.audience", HPX_OPTION_TEXTS, GLOBAL(tenant.jwt.rule.audiences),
+	  OTHER(hpx_settings, tenant.jwt.rule.audience_count), .default_value = "",
+	  .example = "[payments]",
+	  .text = "With from: jwt, the audiences of which a token must name one in its aud. Without "
+		  "it, a token that was given for another service works here too; where the issuer "
+		  "writes no aud, write []." },
+	{ "tenant.claim", HPX_OPTION_TEXT, GLOBAL(tenant.jwt.rule.claim), .default_value = "sub",
+	  .text = "With from: jwt, the claim that names the caller: a string at the top of the "
+		  "token that is the same in every token of one caller." },
+	{ "tenant.algorithms", HPX_OPTION_CHOICES, GLOBAL(tenant.jwt.rule.algorithms),
+	  CHOICES("RS256", "PS256", "ES256", "EdDSA", "HS256"), .example = "[RS256]",
+	  .text = "With from: jwt, the algorithms that are accepted; if none are given, all of these "
+		  "but HS256. The type of the key and its own "
+		  "alg must fit too. HS256 needs tenant.keys in a file, because whoever can read the "
+		  "key can sign with it." },
+	{ "tenant.skew", HPX_OPTION_DURATION, GLOBAL(tenant.jwt.rule.skew_ms), .default_value = "60s",
+	  RANGE(0, 10 * MINUTE),
+	  .text = "With from: jwt, how far the issuer's clock and this one may be apart: a token is "
+		  "taken for so long before its nbf and after its exp." },
+	{ "tenant.refresh", HPX_OPTION_DURATION, GLOBAL(tenant.jwt.refresh_ms), .default_value = "5m",
+	  RANGE(SECOND, 24 * HOUR),
+	  .text = "With from: jwt, how often the keys are read again. A key that the issuer withdrew "
+		  "may still work for so long." },
 	{ "tenant.ca_file", HPX_OPTION_FILE, GLOBAL(tenant.subrequest.caller.ca_file),
 	  .example = "/etc/hapax/ca.pem",
-	  .text = "The certificates (PEM) to trust for this service; default the system's." },
+	  .text = "The certificates (PEM) to trust for this service, or for the URL of tenant.keys; "
+		  "default the system's." },
 	{ "tenant.connect_timeout", HPX_OPTION_DURATION,
 	  GLOBAL(tenant.subrequest.caller.connect_timeout_ms), .default_value = "1s",
-	  RANGE(10, 10 * MINUTE), .text = "The longest time for connecting to that service." },
+	  RANGE(10, 10 * MINUTE),
+	  .text = "The longest time for connecting to that service, or to the host of tenant.keys." },
 	{ "tenant.timeout", HPX_OPTION_DURATION, GLOBAL(tenant.subrequest.caller.timeout_ms),
 	  .default_value = "3s", RANGE(10, 10 * MINUTE),
-	  .text = "The longest time for the whole subrequest. After it, the request is refused "
-		  "with 503." },
+	  .text = "The longest time for the whole subrequest, or for reading tenant.keys. After "
+		  "it, a request that waits for a subrequest is refused with 503." },
 	{ "trusted_peers", HPX_OPTION_NETWORKS, GLOBAL(trusted_peers), RELOADABLE,
 	  OTHER(hpx_settings, trusted_peer_count), .default_value = "",
 	  .example = "[10.0.0.0/8, \"::1\"]",
@@ -590,7 +627,7 @@ static const struct hpx_option rows[] = {
 	  .text = "How a request is executed. now sends it to the upstream and gives back its "
 		  "answer. async stores it as a job for target and answers 202 at once; the "
 		  "job's answer becomes the operation's. async needs a verified tenant "
-		  "(tenant.from: subrequest, or header with tenant.anonymous: refuse)." },
+		  "(tenant.from: jwt or subrequest, or header with tenant.anonymous: refuse)." },
 	{ "target", HPX_OPTION_NAME, FIXED_POLICY(target_name), .example = "mailer",
 	  .text = "The name of the target that deliver: async sends to. The request's path and "
 		  "query are added to the target's URL." },

@@ -16,6 +16,7 @@
 #include "store/store.h"
 
 #define TEXT_MAX 255
+#define LIST_TEXT_MAX 255
 /* Proxies are few; a request looks through all of them. */
 #define NETWORKS_MAX 256
 /* Of a rate and of its burst: a burst of so many hours fits into microseconds. */
@@ -381,6 +382,17 @@ static enum hpx_status check_field(struct hpx_span *item, struct hpx_arena *aren
 	return item->ptr != NULL ? HPX_OK : HPX_NOMEM;
 }
 
+static enum hpx_status check_plain_text(struct hpx_span *item, struct hpx_arena *arena,
+					char *problem)
+{
+	if (item->len == 0 || item->len > LIST_TEXT_MAX || !hpx_utf8_valid(*item))
+		return hpx_value_refuse(problem, "has an element that is empty, longer than %d bytes, "
+						 "or not UTF-8",
+					LIST_TEXT_MAX);
+	*item = hpx_arena_dup(arena, *item);
+	return item->ptr != NULL ? HPX_OK : HPX_NOMEM;
+}
+
 /* Checks one element of a list, and brings it into its form. */
 static enum hpx_status check_text(enum hpx_option_kind kind, struct hpx_span *item,
 				  struct hpx_arena *arena, char *problem)
@@ -392,6 +404,8 @@ static enum hpx_status check_text(enum hpx_option_kind kind, struct hpx_span *it
 		return check_origin(item, arena, problem);
 	case HPX_OPTION_FIELDS:
 		return check_field(item, arena, problem);
+	case HPX_OPTION_TEXTS:
+		return check_plain_text(item, arena, problem);
 	default:
 		return check_pointer(item, arena, problem);
 	}

@@ -98,9 +98,8 @@ static bool is_visible(struct hpx_span text, const char *without)
 	return true;
 }
 
-/* What is wrong with a URL; NULL: nothing. Host and port follow the rules of an
- * upstream. */
-static const char *url_problem(struct hpx_span text)
+/* Host and port follow the rules of an upstream. */
+const char *hpx_value_url_problem(struct hpx_span text)
 {
 	struct hpx_span schemes[] = { HPX_SPAN("https://"), HPX_SPAN("http://") };
 	const char *reason = NULL;
@@ -132,7 +131,7 @@ static const char *url_problem(struct hpx_span text)
 enum hpx_status hpx_value_read_url(const struct hpx_option *option, struct hpx_span text,
 				   struct hpx_arena *arena, void *base, char *problem)
 {
-	const char *reason = url_problem(text);
+	const char *reason = hpx_value_url_problem(text);
 
 	if (reason != NULL)
 		return hpx_value_refuse(problem, "%s; write e.g. %s", reason, option->example);

@@ -89,6 +89,8 @@ void hpx_location_remark(struct hpx_parse_context *context,
 /* Rules about `defaults` and routes, and rules about targets and webhooks. */
 void hpx_rule_check_routes(struct hpx_parse_context *context);
 void hpx_rule_check_services(struct hpx_parse_context *context);
+/* `tenant: {from: jwt}`, and whether the keys in a file can be used. */
+void hpx_rule_check_jwt(struct hpx_parse_context *context);
 
 /* Headers that frame a message, belong to a connection, or are hapax's own. */
 bool hpx_rule_is_framing(struct hpx_span name);

@@ -119,6 +119,7 @@ bool hpx_value_same(const struct hpx_option *option, const void *a, const void *
 	case HPX_OPTION_FIELDS:
 	case HPX_OPTION_NETWORKS:
 	case HPX_OPTION_ORIGINS:
+	case HPX_OPTION_TEXTS:
 		return same_list(option, a, b);
 	case HPX_OPTION_RATE:
 		return memcmp(hpx_option_const_member(option, a), hpx_option_const_member(option, b),

@@ -108,6 +108,8 @@ static void check_subrequest(struct hpx_parse_context *context)
 					     "tenant.cache", "tenant.ca_file",
 					     "tenant.timeout", "tenant.connect_timeout" };
 	bool used = context->settings->tenant.from == HPX_TENANT_SUBREQUEST;
+	/* How it is called holds for the keys of tokens too. */
+	size_t own = context->settings->tenant.from == HPX_TENANT_JWT ? 3 : sizeof(names) / sizeof(names[0]);
 
 	if (used && !is_given(context, "tenant.url"))
 		mistake(context, "tenant.from",
@@ -117,7 +119,7 @@ static void check_subrequest(struct hpx_parse_context *context)
 		mistake(context, "tenant.from",
 			"is subrequest, but nothing says which header of its answer names the "
 			"tenant; add e.g. tenant.header: X-Tenant");
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < own; i++)
 		if (!used && is_given(context, names[i]))
 			warn(context, names[i],
 			     "has no effect unless tenant.from is subrequest");
@@ -216,6 +218,7 @@ static void check_tenant(struct hpx_parse_context *context)
 			"is allow where tenant.from is anonymous, and cannot be another; leave one "
 			"out");
 	check_subrequest(context);
+	hpx_rule_check_jwt(context);
 	if (settings->tenant.from == HPX_TENANT_HEADER &&
 	    settings->trusted_peer_count == 0 && !settings->listen.is_unix)
 		mistake(context, "tenant.from",

@@ -179,6 +179,7 @@ static void check_policies(struct hpx_parse_context *context)
 static bool is_verified(const struct hpx_settings *settings)
 {
 	return settings->tenant.from == HPX_TENANT_SUBREQUEST ||
+	       settings->tenant.from == HPX_TENANT_JWT ||
 	       (settings->tenant.from == HPX_TENANT_HEADER &&
 		settings->tenant.anonymous == HPX_ANONYMOUS_REFUSE);
 }
@@ -244,7 +245,7 @@ static void check_deliver(struct hpx_parse_context *context, const struct hpx_lo
 	if (!is_verified(context->settings))
 		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "deliver",
 				    "is async, and no upstream checks who is calling; say "
-				    "tenant.from: subrequest, or header with tenant.anonymous: refuse");
+				    "tenant.from: jwt or subrequest, or header with tenant.anonymous: refuse");
 	if (hpx_rule_in_memory(context))
 		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "deliver",
 				    "is async, which needs a store that outlives hapax; give store: "

@@ -591,3 +591,13 @@ void hpx_json_tree_done(struct hpx_json_tree *tree)
 	free(tree->decoded);
 	*tree = (struct hpx_json_tree){ .nodes = NULL };
 }
+
+uint32_t hpx_json_tree_member(const struct hpx_json_tree *tree, uint32_t of, struct hpx_span name)
+{
+	if (of == HPX_JSON_NONE || tree->nodes[of].kind != HPX_JSON_OBJECT)
+		return HPX_JSON_NONE;
+	for (uint32_t at = tree->nodes[of].first; at != HPX_JSON_NONE; at = tree->nodes[at].next)
+		if (hpx_span_eq(tree->nodes[at].name, name))
+			return at;
+	return HPX_JSON_NONE;
+}

@@ -51,6 +51,9 @@ enum hpx_status hpx_json_tree_read(struct hpx_span text, const struct hpx_json_l
 				   const struct hpx_span *ignore, size_t ignore_count,
 				   struct hpx_json_tree *ret_tree);
 void hpx_json_tree_done(struct hpx_json_tree *tree);
+/* The member of that name of the object `of` (a node's place); HPX_JSON_NONE: there is none,
+ * or `of` is no object (HPX_JSON_NONE neither). */
+uint32_t hpx_json_tree_member(const struct hpx_json_tree *tree, uint32_t of, struct hpx_span name);
 
 /* Why a document was refused, and where: an offset into its text. */
 struct hpx_json_mistake {

@@ -47,21 +47,11 @@ static const char *const method_names[] = { "method", "request_method", "Request
 static const char *const target_names[] = { "uri", "request_uri", "path", "RequestPath", "url",
 					    "target", "http_path" };
 
-static uint32_t find_member(const struct hpx_json_tree *tree, uint32_t object, struct hpx_span name)
-{
-	if (object == HPX_JSON_NONE || tree->nodes[object].kind != HPX_JSON_OBJECT)
-		return HPX_JSON_NONE;
-	for (uint32_t at = tree->nodes[object].first; at != HPX_JSON_NONE; at = tree->nodes[at].next)
-		if (hpx_span_eq(tree->nodes[at].name, name))
-			return at;
-	return HPX_JSON_NONE;
-}
-
 static struct hpx_span find_text(const struct hpx_json_tree *tree, uint32_t object,
 				 const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		uint32_t at = find_member(tree, object, hpx_span_of(names[i]));
+		uint32_t at = hpx_json_tree_member(tree, object, hpx_span_of(names[i]));
 		if (at != HPX_JSON_NONE && tree->nodes[at].kind == HPX_JSON_STRING)
 			return tree->nodes[at].text;
 	}
@@ -98,7 +88,7 @@ static enum hpx_keyed keyed_in_headers(const struct hpx_coverage *coverage,
 	static const char *const names[] = { "headers", "request_headers", "req_headers" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		uint32_t headers = find_member(tree, object, hpx_span_of(names[i]));
+		uint32_t headers = hpx_json_tree_member(tree, object, hpx_span_of(names[i]));
 		if (headers == HPX_JSON_NONE)
 			continue;
 		enum hpx_keyed keyed = keyed_in(coverage, tree, headers);
@@ -110,7 +100,7 @@ static enum hpx_keyed keyed_in_headers(const struct hpx_coverage *coverage,
 static bool read_object(const struct hpx_coverage *coverage, const struct hpx_json_tree *tree,
 			struct hpx_seen_request *seen)
 {
-	uint32_t request = find_member(tree, 0, HPX_SPAN("request"));
+	uint32_t request = hpx_json_tree_member(tree, 0, HPX_SPAN("request"));
 	/* Caddy and others have the request in an object of its own. */
 	uint32_t holder = request != HPX_JSON_NONE && tree->nodes[request].kind == HPX_JSON_OBJECT ?
 				  request :

@@ -391,6 +391,8 @@ enum hpx_next hpx_step_tenant(struct hpx_request *request)
 
 	if (request->settings->tenant.from == HPX_TENANT_SUBREQUEST)
 		return hpx_subrequest_ask(request);
+	if (request->settings->tenant.from == HPX_TENANT_JWT)
+		return hpx_verified_caller_find(request);
 	const struct hpx_tenant_source source = hpx_tenant_source_of(request);
 	struct hpx_tenant tenant;
 	enum hpx_status status = hpx_tenant_of(&source, &tenant);

@@ -15,6 +15,7 @@
 #include "gateway/client_connection.h"
 #include "gateway/steps.h"
 #include "gateway/store_query.h"
+#include "gateway/verified_caller.h"
 #include "gateway/webhook.h"
 
 /* ---- a shard ---- */
@@ -456,6 +457,10 @@ static enum hpx_status make_shared(struct hpx_gateway *gateway, struct hpx_egres
 	if (gateway->observed_keys == NULL || gateway->webhooks == NULL ||
 	    (settings->tenant.from == HPX_TENANT_SUBREQUEST && gateway->subrequests == NULL))
 		return HPX_NOMEM;
+	if (settings->tenant.from == HPX_TENANT_JWT &&
+	    hpx_verified_callers_new(gateway->service->settings, egress,
+				     &gateway->verified_callers) != HPX_OK)
+		return HPX_NOMEM;
 	if (gateway->service->store == NULL)
 		return HPX_OK;
 	return hpx_query_thread_start(gateway->service->store, &gateway->query_thread);
@@ -520,6 +525,7 @@ void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settin
 {
 	HPX_ASSERT(atomic_load(&gateway->reload.shards_left) == 0);
 	gateway->reload.taken = taken;
+	hpx_verified_callers_refresh(gateway->verified_callers);
 	atomic_store(&gateway->reload.shards_left, gateway->shard_count);
 	for (unsigned i = 0; i < gateway->shard_count; i++)
 		shard_reload(&gateway->shards[i], settings);
@@ -546,6 +552,7 @@ void hpx_gateway_free(struct hpx_gateway *gateway)
 	free(gateway->shards);
 	hpx_query_thread_free(gateway->query_thread);
 	hpx_subrequests_free(gateway->subrequests);
+	hpx_verified_callers_free(gateway->verified_callers);
 	hpx_webhook_states_free(gateway->webhooks);
 	hpx_observed_keys_free(gateway->observed_keys);
 	for (int i = 0; i < HPX_RATE_COUNT; i++)

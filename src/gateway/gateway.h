@@ -16,6 +16,7 @@ struct hpx_connection;
 struct hpx_request;
 struct hpx_observed_keys;
 struct hpx_subrequests;
+struct hpx_verified_callers;
 struct hpx_query_thread;
 struct hpx_egress;
 struct hpx_webhook_states;
@@ -62,8 +63,9 @@ struct hpx_gateway_reload {
 struct hpx_gateway {
 	struct hpx_service *service; /* its store is NULL: observing without a store */
 	struct hpx_observed_keys *observed_keys;
-	struct hpx_query_thread *query_thread; /* NULL where there is no store */
-	struct hpx_subrequests *subrequests;   /* NULL unless a service names the tenants */
+	struct hpx_query_thread *query_thread;         /* NULL where there is no store */
+	struct hpx_subrequests *subrequests;           /* NULL unless a service names the tenants */
+	struct hpx_verified_callers *verified_callers; /* NULL unless tokens name the tenants */
 	struct hpx_webhook_states *webhooks;
 	void (*accepted)(void *user); /* NULL: this process delivers no jobs */
 	void *accepted_user;
@@ -84,7 +86,7 @@ struct hpx_gateway {
 
 struct hpx_gateway_options {
 	struct hpx_service *service;
-	/* For authorisation subrequests; stopped before hpx_gateway_free, freed after it. */
+	/* For authorisation subrequests and the keys of tokens; stopped before hpx_gateway_free, freed after it. */
 	struct hpx_egress *egress;
 	/* There is a new job. Called on the thread of any loop; must not wait. NULL: this
 	 * process delivers no jobs. */

@@ -4,6 +4,7 @@
 
 #include "gateway/gateway.h"
 #include "gateway/subrequest.h"
+#include "gateway/verified_caller.h"
 #include "gateway/webhook.h"
 
 static const char *const observed_names[] = {
@@ -334,6 +335,7 @@ void hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_metric_page *pa
 	print_async(gateway, page);
 	print_webhooks(gateway, page);
 	print_subrequests(gateway, page);
+	hpx_verified_callers_metrics(gateway->verified_callers, page);
 	print_cache(gateway, page);
 	print_histogram(gateway, page, "hapax_request_seconds",
 			"The whole request, from its first byte.",

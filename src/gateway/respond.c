@@ -136,8 +136,8 @@ static enum hpx_status write_refusal_fields(const struct hpx_problem_kind *kind,
 	if (status == HPX_OK && retry_after_s > 0)
 		status = HPX_WRITE_FIELD_U64(out, "Retry-After", retry_after_s);
 	if (status == HPX_OK && kind == hpx_problem_kind(HPX_PROBLEM_unauthenticated))
-		status = HPX_WRITE_FIELD(out, "WWW-Authenticate",
-					 HPX_SPAN("Bearer realm=\"hapax\""));
+		status = hpx_buffer_printf(out, "WWW-Authenticate: Bearer realm=\"hapax\"%s\r\n",
+					   refusal->challenge != NULL ? refusal->challenge : "");
 	if (status == HPX_OK && kind == hpx_problem_kind(HPX_PROBLEM_webhook_unverified))
 		status = HPX_WRITE_FIELD(out, "WWW-Authenticate",
 					 HPX_SPAN("Signature realm=\"hapax\""));

@@ -19,6 +19,7 @@ struct hpx_refusal {
 	const char *allow;      /* the methods of a 405 */
 	struct hpx_span fields; /* further header lines */
 	bool is_limit;          /* of a caller: Retry-After is spread, as that of a 503 is */
+	const char *challenge;  /* what follows the realm in WWW-Authenticate (RFC 6750 §3) */
 };
 
 /* A problem document of hapax, in the shape of the profile. Returns DONE, like the

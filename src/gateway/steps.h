@@ -36,6 +36,11 @@ bool hpx_limit_status_reads(struct hpx_request *request, struct hpx_limit_met *r
 enum hpx_next hpx_limit_refuse(struct hpx_request *request, const struct hpx_limit_met *met,
 			       const char *executed);
 
+/* ---- verified_caller.c ---- */
+
+/* Finds the tenant by the token of the request. */
+enum hpx_next hpx_verified_caller_find(struct hpx_request *request);
+
 /* ---- subrequest.c ---- */
 
 /* Finds the tenant by a subrequest; hpx_tenant_found goes on. */

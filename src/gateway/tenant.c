@@ -413,7 +413,8 @@ static enum hpx_status from_setting(const struct hpx_tenant_source *source,
 	case HPX_TENANT_COOKIE:
 		return from_cookie(source, tenant);
 	case HPX_TENANT_SUBREQUEST:
-		/* Asked of another service, by the step before. */
+	case HPX_TENANT_JWT:
+		/* Found by the step before: from another service, or from a token. */
 		return HPX_MISUSE;
 	case HPX_TENANT_ANONYMOUS:
 		break;
@@ -497,6 +498,8 @@ bool hpx_tenant_looks_at(const struct hpx_settings *settings, struct hpx_span na
 		return hpx_span_ieq(name, settings->tenant.name);
 	case HPX_TENANT_COOKIE:
 		return is_cookie;
+	case HPX_TENANT_JWT:
+		return hpx_span_ieq(name, HPX_SPAN("Authorization"));
 	case HPX_TENANT_ANONYMOUS:
 		break;
 	}

@@ -32,7 +32,7 @@ struct hpx_tenant {
 	const char *reason;
 };
 
-/* HPX_INVALID: the caller is not clear. Not for SUBREQUEST. */
+/* HPX_INVALID: the caller is not clear. Not for SUBREQUEST and JWT. */
 enum hpx_status hpx_tenant_of(const struct hpx_tenant_source *source,
 			      struct hpx_tenant *ret_tenant);
 

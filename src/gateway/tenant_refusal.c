@@ -235,6 +235,10 @@ static enum hpx_status describe_from(const struct hpx_settings *settings, struct
 		return hpx_buffer_printf(out, "a hash of the cookie %.*s", HPX_SPAN_ARG(name));
 	case HPX_TENANT_SUBREQUEST:
 		return hpx_buffer_text(out, "whom the authorisation service names");
+	case HPX_TENANT_JWT:
+		return hpx_buffer_printf(out, "the claim %.*s of verified tokens of %.*s",
+					 HPX_SPAN_ARG(settings->tenant.jwt.rule.claim),
+					 HPX_SPAN_ARG(settings->tenant.jwt.rule.issuer));
 	case HPX_TENANT_ANONYMOUS:
 		break;
 	}
@@ -255,7 +259,7 @@ static enum hpx_status describe_list(const char *before, const struct hpx_span *
 static enum hpx_status describe_anonymous(const struct hpx_settings *settings,
 					  struct hpx_buffer *out)
 {
-	if (settings->tenant.from == HPX_TENANT_SUBREQUEST ||
+	if (settings->tenant.from == HPX_TENANT_SUBREQUEST || settings->tenant.from == HPX_TENANT_JWT ||
 	    settings->tenant.from == HPX_TENANT_ANONYMOUS)
 		return HPX_OK;
 	if (settings->tenant.anonymous == HPX_ANONYMOUS_ALLOW)

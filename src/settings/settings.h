@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "core/decision.h"
 #include "core/fingerprint.h"
+#include "core/jwt.h"
 #include "core/pacing.h"
 #include "http/cors.h"
 #include "http/problem.h"
@@ -56,6 +57,7 @@ enum hpx_tenant_from {
 	HPX_TENANT_COOKIE,
 	HPX_TENANT_ANONYMOUS,  /* one tenant for all */
 	HPX_TENANT_SUBREQUEST, /* a service says who the credentials belong to */
+	HPX_TENANT_JWT,        /* a signed token, verified here */
 };
 
 /* Whether a request without any credential is the anonymous tenant's: where the
@@ -64,16 +66,27 @@ enum hpx_anonymous { HPX_ANONYMOUS_LOCAL,
 		     HPX_ANONYMOUS_ALLOW,
 		     HPX_ANONYMOUS_REFUSE };
 
+/* `tenant: {from: jwt}`. */
+struct hpx_jwt_settings {
+	const char *keys; /* the path of a JWK Set, or its URL; NULL: not given */
+	bool keys_by_url;
+	struct hpx_jwt_rule rule;
+	int64_t refresh_ms; /* the keys are read again after this time */
+	unsigned cache_entries_max;
+};
+
 /* `tenant`: what names the caller of a request. */
 struct hpx_tenant_settings {
 	enum hpx_tenant_from from;
 	struct hpx_span name;         /* of the header or cookie */
-	enum hpx_anonymous anonymous; /* REFUSE with SUBREQUEST, ALLOW with ANONYMOUS */
+	enum hpx_anonymous anonymous; /* REFUSE with SUBREQUEST and JWT, ALLOW with ANONYMOUS */
 	const struct hpx_span *with;  /* headers that are part of the name; lower case, sorted */
 	size_t with_count;
 	const struct hpx_span *ignore; /* headers that are not looked at; the same */
 	size_t ignore_count;
-	struct hpx_subrequest subrequest; /* from SUBREQUEST */
+	struct hpx_subrequest subrequest; /* from SUBREQUEST; the caller's ca_file and times
+					   * are also those of the keys of JWT */
+	struct hpx_jwt_settings jwt;      /* from JWT */
 };
 
 /* A network of trusted peers: 10.0.0.0/8, ::1/128, or one address. */

@@ -141,9 +141,45 @@ static void a_refusal_of_the_kernel_is_a_status(void **state)
 	assert_status(hpx_random_ready(), HPX_UNAVAILABLE);
 }
 
+/* Every value has one spelling: no padding, no bits beyond the last byte, no other alphabet. */
+static void test_base64url(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *bytes; /* NULL: refused */
+	} rows[] = {
+		{ "", "" },
+		{ "Zg", "f" },
+		{ "Zm8", "fo" },
+		{ "Zm9v", "foo" },
+		{ "Zm9vYg", "foob" },
+		{ "-_-_", "\xfb\xff\xbf" },
+		{ "Zg==", NULL },
+		{ "Zh", NULL },
+		{ "Zm9", NULL },
+		{ "Z", NULL },
+		{ "Zm9vY", NULL },
+		{ "+/+/", NULL },
+		{ "Zm 9", NULL },
+		{ "Zm9v=", NULL },
+	};
+	char out[16];
+	size_t len;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bool good = hpx_base64url_decode(hpx_span_of(rows[i].text), out, &len);
+		if (good != (rows[i].bytes != NULL))
+			fail_msg("%s is %s", rows[i].text, good ? "taken" : "refused");
+		if (good)
+			assert_span(hpx_span(out, len), rows[i].bytes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_base64url),
 		cmocka_unit_test(a_refusal_of_the_kernel_is_a_status),
 		cmocka_unit_test(chance_gives_each_byte_once),
 		cmocka_unit_test(hex_goes_both_ways),

@@ -58,6 +58,8 @@ static void every_member_has_an_option(void **state)
 	MARK(settings, hpx_settings, tenant.subrequest.caller.credentials);
 	MARK(settings, hpx_settings, tenant.subrequest.caller.headers);
 	MARK(settings, hpx_settings, tenant.subrequest.cache_entries_max);
+	MARK(settings, hpx_settings, tenant.jwt.keys_by_url);
+	MARK(settings, hpx_settings, tenant.jwt.cache_entries_max);
 	MARK(route, hpx_route, target);
 	MARK(route, hpx_route, reconcile.given);
 	MARK(route, hpx_route, reconcile.probe.given);
@@ -192,7 +194,8 @@ static void unknown_names_lead_to_the_nearest(void **state)
 		{ "event.retention", "events.retention" },
 		{ "scope", "defaults.scope" },
 		{ "header", "tenant.header" },
-		{ "keys", "defaults.key" },
+		{ "keyz", "defaults.key" },
+		{ "keys", "tenant.keys" },
 		/* A word too many behind it. */
 		{ "upstream_url", "upstream" },
 		{ "upstream_mane", "upstream_name" },

@@ -42,11 +42,66 @@ static void taken(const struct row *rows, size_t count)
 }
 
 #define UNVERIFIED \
-	"is async, and no upstream checks who is calling; say tenant.from: subrequest, or " \
+	"is async, and no upstream checks who is calling; say tenant.from: jwt or subrequest, or " \
 	"header with tenant.anonymous: refuse\n"
 #define OUTLIVES "which needs a store that outlives hapax; give store: sqlite:PATH or postgres://…\n"
 #define NEED_STORE \
 	"need a store that outlives hapax; give store: sqlite:PATH or postgres://…\n"
+
+#define JWT "tenant: {from: jwt, issuer: 'https://i', audience: [a], keys: "
+
+/* What must be said about tokens, and keys that cannot be trusted or used. */
+static void tokens_that_cannot_be(void **state)
+{
+	static const struct row rows[] = {
+		{ UP "tenant: {from: jwt}\n",
+		  "f:3:10: tenant.from: is jwt, but no issuer is named; add e.g. tenant.issuer: "
+		  "https://login.example, byte for byte as in iss\n"
+		  "f:3:10: tenant.from: is jwt, but nothing says for whom a token must be; a token "
+		  "that was given for another service would work here: add e.g. tenant.audience: "
+		  "[payments], or tenant.audience: [] where the issuer writes no aud\n"
+		  "f:3:10: tenant.from: is jwt, but no keys are named; add e.g. tenant.keys: "
+		  "https://login.example/.well-known/jwks.json\n" },
+		{ UP "tenant: {from: jwt, issuer: 'https://i#x', audience: [], keys: 'https://i/k'}\n",
+		  "f:3:21: tenant.issuer: must be visible ASCII without #, which ends the issuer in a "
+		  "tenant's name\n" },
+		{ UP JWT "'http://i/k'}\n",
+		  "f:3:57: tenant.keys: is an http URL of another machine: whoever stands between could "
+		  "put in a key of their own; use https, or a file\n" },
+		{ UP JWT "'https://i/k', algorithms: [RS256, HS256]}\n",
+		  "f:3:78: tenant.algorithms: accepts HS256 with keys from a URL: whoever can read the "
+		  "key can sign with it; name a file in tenant.keys, or leave HS256 out\n" },
+		{ UP JWT "/nowhere/at/all}\n",
+		  "f:3:57: tenant.keys: cannot be used: No such file or directory\n" },
+		{ UP JWT "/proc}\n", "f:3:57: tenant.keys: cannot be used: it is no file\n" },
+		{ UP JWT "/proc/version}\n",
+		  "f:3:57: tenant.keys: cannot be used: the text is not JSON, or a name stands twice in "
+		  "an object\n" },
+		{ UP JWT "'https://i/k', algorithms: [RS512]}\n",
+		  "f:3:90: tenant.algorithms: \"RS512\" is not one of RS256, PS256, ES256, EdDSA, HS256\n" },
+	};
+
+	(void)state;
+	refused(rows, COUNT(rows));
+}
+
+static void tokens_that_are_taken(void **state)
+{
+	static const struct row rows[] = {
+		{ UP JWT "'https://i/k?p=1'}\n", "" },
+		{ UP JWT "'http://127.0.0.1:1/k'}\n", "" },
+		{ UP JWT "'https://i/k', anonymous: allow}\n",
+		  "f:3:78: warning: tenant.anonymous: has no effect where tenant.from is jwt: a request "
+		  "without a token is refused\n" },
+		{ UP "tenant: {claim: x}\n",
+		  "f:3:10: warning: tenant.claim: has no effect unless tenant.from is jwt\n" },
+		/* An async route accepts it as a verified tenant. */
+		{ UP JWT "'https://i/k'}\n" MAILER ASYNC, "" },
+	};
+
+	(void)state;
+	taken(rows, COUNT(rows));
+}
 
 static void async_routes_that_cannot_be(void **state)
 {
@@ -509,6 +564,8 @@ static void subrequests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tokens_that_cannot_be),
+		cmocka_unit_test(tokens_that_are_taken),
 		cmocka_unit_test(async_routes_that_cannot_be),
 		cmocka_unit_test(async_routes_that_can_be),
 		cmocka_unit_test(probes_that_cannot_be),
