@@ -87,13 +87,17 @@ CREATE INDEX flight_at ON hapax.flight (at);
 
 -- What expires, and what is abandoned, one row for each batch that said so: when `at`,
 -- the earliest of those times, has come, the reaper looks at them. An id is here as
--- long as its row has such a time.
+-- long as its row has such a time. `written`: when the batch was written, 0 where a row
+-- was only put back; by it people find what was completed last, without an index on
+-- hapax.operation.
 CREATE TABLE hapax.due (
 	at bigint NOT NULL,
-	ids uuid[] NOT NULL
+	ids uuid[] NOT NULL,
+	written bigint NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE hapax.due ALTER COLUMN ids SET STORAGE EXTERNAL;
 CREATE INDEX due_at ON hapax.due (at);
+CREATE INDEX due_written ON hapax.due (written) WHERE written > 0;
 
 -- Whatever is neither under way nor completed, for lists and counts: failed_retryable,
 -- unknown, pending; and what cannot be read, as unknown. A trigger keeps it.

@@ -1,16 +1,13 @@
 /* `hapax keys`: shows operations, and settles those that a person must settle. It works
- * beside a running `hapax serve` and never creates a store. Here are ls, finding one
+ * beside a running `hapax serve` and never creates a store. Here are finding one
  * operation, and the table of verbs. */
 #include <ctype.h>
 
 #include "base/bytes.h"
 #include "base/status.h"
 #include "cli/operations.h"
-
-/* The first digits of a reference in a table; as many as `resolve` prints. */
-#define SHORT_ID 12
-#define REQUEST_WIDTH_MAX 32
-#define TENANT_WIDTH_MAX 16
+#include "gateway/tenant.h"
+#include "http/target.h"
 
 /* The fewest digits of a reference that are searched for. */
 #define PREFIX_MIN 6
@@ -18,225 +15,54 @@
 #define SEARCH_MAX 10000
 #define SAME_KEY_MAX 100
 
-/* ---- ls, and the table in which operations are shown ---- */
-
-const char *hpx_keys_state(const struct hpx_entry *entry)
-{
-	return hpx_state_name(entry->readable ? entry->record.state : HPX_STATE_UNKNOWN);
-}
-
-/* "in 23h", "expired", "never" for an unknown outcome, "-" while it is in progress. A
- * pending operation is given up at that time. */
-static void print_expiry(const struct hpx_operator_command *command, const struct hpx_record *record)
-{
-	char age[HPX_OPERATOR_AGE_SIZE];
-
-	if (record->expires_ms == 0) {
-		printf("%-7s", record->state == HPX_STATE_IN_PROGRESS ? "-" : "never");
-	} else if (record->expires_ms <= command->now_ms) {
-		fputs("expired", stdout);
-	} else {
-		hpx_operator_age(record->expires_ms - command->now_ms, age);
-		printf("in %-4s", age);
-	}
-}
-
-struct key_widths {
-	size_t reference;
-	size_t state;
-	size_t request;
-	size_t tenant;
-};
-
-static size_t request_len(const struct hpx_entry *entry)
-{
-	return entry->description.method.len + 1 + entry->description.path.len;
-}
-
-static struct key_widths measure(const struct hpx_operator_command *command,
-				 const struct hpx_entry *entries, size_t count)
-{
-	struct key_widths widths = { command->full ? HPX_REFERENCE_LEN : SHORT_ID, 5, 7, 6 };
-
-	for (size_t i = 0; i < count; i++) {
-		widths.state =
-			hpx_operator_clamp(strlen(hpx_keys_state(&entries[i])), widths.state, 16);
-		widths.request = hpx_operator_clamp(request_len(&entries[i]), widths.request,
-						    REQUEST_WIDTH_MAX);
-		widths.tenant = hpx_operator_clamp(entries[i].description.tenant.len, widths.tenant,
-						   TENANT_WIDTH_MAX);
-	}
-	return widths;
-}
-
-static void print_row(const struct hpx_operator_command *command, const struct hpx_entry *entry,
-		      const struct key_widths *widths)
-{
-	const struct hpx_record *record = &entry->record;
-	char reference[HPX_REFERENCE_SIZE], age[HPX_OPERATOR_AGE_SIZE];
-
-	hpx_reference_print(&record->id, &record->mark, reference);
-	hpx_operator_age(command->now_ms - record->created_ms, age);
-	printf("%.*s  %-*s  %3u  ", (int)widths->reference, reference, (int)widths->state,
-	       hpx_keys_state(entry), record->attempt);
-	hpx_operator_print_request(entry->description.method, entry->description.path,
-				   widths->request);
-	if (record->status != 0)
-		printf("  %4u  ", record->status);
-	else
-		fputs("     -  ", stdout);
-	hpx_operator_print_text(entry->description.tenant, widths->tenant);
-	printf("  %4s  ", age);
-	print_expiry(command, record);
-	printf("  %s", record->last_error != HPX_LAST_ERROR_NONE ? hpx_last_error_name(record->last_error) : "-");
-	fputs(entry->readable ? "\n" : " (the record cannot be read)\n", stdout);
-}
-
-static void print_table(const struct hpx_operator_command *command, const struct hpx_entry *entries,
-			size_t count)
-{
-	struct key_widths widths = measure(command, entries, count);
-
-	printf("%-*s  %-*s  TRY  %-*s  HTTP  %-*s   AGE  EXPIRES  LAST ERROR\n", (int)widths.reference,
-	       "REFERENCE", (int)widths.state, "STATE", (int)widths.request, "REQUEST",
-	       (int)widths.tenant, "TENANT");
-	for (size_t i = 0; i < count; i++)
-		print_row(command, &entries[i], &widths);
-}
-
-static void json_description(struct hpx_json_writer *json, const struct hpx_description *d)
-{
-	hpx_json_put_string(json, "method", d->method);
-	hpx_json_put_string(json, "path", d->path);
-	hpx_json_put_string(json, "route", d->route);
-	hpx_json_put_string(json, "key", d->key);
-	hpx_json_put_string(json, "tenant", d->tenant);
-	hpx_json_put_string(json, "scope", d->scope);
-}
-
-void hpx_keys_json(struct hpx_json_writer *json, const struct hpx_entry *entry,
-		   int64_t now_ms)
-{
-	const struct hpx_record *record = &entry->record;
-	char reference[HPX_REFERENCE_SIZE];
-
-	hpx_reference_print(&record->id, &record->mark, reference);
-	hpx_json_put_text(json, "reference", reference);
-	hpx_json_put_text(json, "state", hpx_keys_state(entry));
-	hpx_json_put_bool(json, "readable", entry->readable);
-	hpx_json_put_number(json, "attempt", record->attempt);
-	hpx_json_put_number(json, "status", record->status);
-	hpx_json_put_bool(json, "kept", record->kept);
-	hpx_json_put_text(json, "last_error", hpx_last_error_name(record->last_error));
-	json_description(json, &entry->description);
-	hpx_json_put_time(json, "created", record->created_ms);
-	hpx_json_put_time(json, "changed", record->changed_ms);
-	hpx_json_put_time(json, "expires", record->expires_ms);
-	hpx_json_put_bool(json, "expired",
-			  record->expires_ms != 0 && record->expires_ms <= now_ms);
-}
-
-/* An array, an operation a line. */
-static int print_json(struct hpx_operator_command *command, const struct hpx_entry *entries,
-		      size_t count)
-{
-	struct hpx_buffer out;
-	struct hpx_json_writer json;
-
-	hpx_cli_json_init(&json, &out);
-	hpx_json_begin_array(&json, NULL);
-	for (size_t i = 0; i < count; i++) {
-		hpx_json_break_line(&json);
-		hpx_json_begin_object(&json, NULL);
-		hpx_keys_json(&json, &entries[i], command->now_ms);
-		hpx_json_end_object(&json);
-	}
-	hpx_json_break_line(&json);
-	hpx_json_end_array(&json);
-	return hpx_cli_json_print(&json, command->verb,
-				  "the list cannot be printed; use a smaller --limit");
-}
-
-static int read_query(struct hpx_operator_command *command, struct hpx_query *query)
-{
-	*query = (struct hpx_query){ .state = HPX_STATE_COUNT, .key = hpx_span_of(command->key) };
-	int code = hpx_operator_limit(command, &query->limit);
-	if (code != HPX_EXIT_OK)
-		return code;
-	if (command->state == NULL)
-		return HPX_EXIT_OK;
-	query->state = hpx_state_by_name(hpx_span_of(command->state));
-	if (query->state == HPX_STATE_COUNT || query->state == HPX_STATE_NONE)
-		return hpx_operator_complain(
-			command, HPX_EXIT_USAGE,
-			"there is no state \"%s\"; the states are pending, in_progress, "
-			"failed_retryable, completed and unknown",
-			command->state);
-	return HPX_EXIT_OK;
-}
-
-/* Adds the operations whose key is stored as its hash (key_storage: hash), newest first. */
+/* Adds the operations whose key is stored as its hash (key_storage: hash). */
 static enum hpx_status add_hashed(struct hpx_operator_command *command, const struct hpx_query *query,
-				  struct hpx_entry **entries, size_t *count)
+				  struct hpx_arena *arena, struct hpx_entry **entries, size_t *count,
+				  struct hpx_looked *looked)
 {
 	struct hpx_query hashed = *query;
+	struct hpx_walk walk = { .ended = false };
 	struct hpx_entry *more = NULL, *all;
-	size_t more_count = 0, n = 0, a = 0, b = 0;
+	struct hpx_looked further;
+	size_t more_count = 0;
 	char text[HPX_KEY_HASH_SIZE];
 	enum hpx_status status = hpx_key_hash_print(query->key, text);
 
 	hashed.key = hpx_span_of(text);
+	hashed.walk = query->walk != NULL ? &walk : NULL;
 	if (status == HPX_OK)
-		status = hpx_store_list(command->reader, &hashed, &command->arena, &more, &more_count);
-	if (status != HPX_OK || more_count == 0)
+		status = hpx_store_list(command->reader, &hashed, arena, &more, &more_count, &further);
+	if (status != HPX_OK)
 		return status;
-	all = hpx_arena_zalloc(&command->arena, *count + more_count, sizeof(*all));
+	looked->all &= further.all;
+	if (further.back_to_ms > looked->back_to_ms)
+		looked->back_to_ms = further.back_to_ms;
+	if (more_count == 0)
+		return HPX_OK;
+	all = hpx_arena_zalloc(arena, *count + more_count, sizeof(*all));
 	if (all == NULL)
 		return HPX_NOMEM;
-	while (n < query->limit && (a < *count || b < more_count)) {
-		bool first = b == more_count ||
-			     (a < *count && (*entries)[a].record.changed_ms >= more[b].record.changed_ms);
-		all[n++] = first ? (*entries)[a++] : more[b++];
-	}
+	if (*count > 0)
+		memcpy(all, *entries, *count * sizeof(*all));
+	memcpy(all + *count, more, more_count * sizeof(*all));
 	*entries = all;
-	*count = n;
+	*count += more_count;
+	looked->all &= *count <= query->limit || query->walk != NULL;
+	hpx_entries_newest(all, count, query->walk != NULL ? UINT_MAX : query->limit);
 	return HPX_OK;
 }
 
-/* Reads the operations of a query. HPX_EXIT_OK, or the exit code after a message. */
-static int read_list(struct hpx_operator_command *command, const struct hpx_query *query,
-		     struct hpx_entry **ret_entries, size_t *ret_count)
+int hpx_keys_read(struct hpx_operator_command *command, const struct hpx_query *query,
+		  struct hpx_arena *arena, struct hpx_entry **ret_entries, size_t *ret_count,
+		  struct hpx_looked *ret_looked)
 {
-	enum hpx_status status =
-		hpx_store_list(command->reader, query, &command->arena, ret_entries, ret_count);
+	enum hpx_status status = hpx_store_list(command->reader, query, arena, ret_entries,
+						ret_count, ret_looked);
 
 	if (status == HPX_OK && query->key.ptr != NULL)
-		status = add_hashed(command, query, ret_entries, ret_count);
-	HPX_ASSERT(status != HPX_OK || *ret_count <= query->limit);
+		status = add_hashed(command, query, arena, ret_entries, ret_count, ret_looked);
+	HPX_ASSERT(status != HPX_OK || query->walk != NULL || *ret_count <= query->limit);
 	return status == HPX_OK ? HPX_EXIT_OK : hpx_operator_complain_read(command, status);
-}
-
-static int list_operations(struct hpx_operator_command *command)
-{
-	struct hpx_entry *entries = NULL;
-	struct hpx_query query;
-	size_t count = 0;
-	int code = read_query(command, &query);
-
-	if (code == HPX_EXIT_OK)
-		code = read_list(command, &query, &entries, &count);
-	if (code != HPX_EXIT_OK)
-		return code;
-	if (command->json != NULL)
-		return print_json(command, entries, count);
-	if (count == 0) {
-		puts("no operations");
-		return HPX_EXIT_OK;
-	}
-	print_table(command, entries, count);
-	if (count == query.limit)
-		fprintf(stderr, "The %zu newest are shown; --limit N shows more.\n", count);
-	return HPX_EXIT_OK;
 }
 
 /* ---- finding one operation ----
@@ -317,10 +143,11 @@ static int search(struct hpx_operator_command *command, enum hpx_state state, st
 {
 	struct hpx_query query = { .state = state, .limit = SEARCH_MAX };
 	struct hpx_entry *entries = NULL;
+	struct hpx_looked looked;
 	size_t n = 0;
 
 	HPX_ASSERT(prefix.len >= PREFIX_MIN);
-	int code = read_list(command, &query, &entries, &n);
+	int code = hpx_keys_read(command, &query, &command->arena, &entries, &n, &looked);
 	if (code != HPX_EXIT_OK)
 		return code;
 	for (size_t i = 0; i < n; i++) {
@@ -378,28 +205,90 @@ int hpx_keys_find_reference(struct hpx_operator_command *command, const char *re
 		reference, PREFIX_MIN);
 }
 
+/* The scope of a request, as the configuration has it; without one, by method and path,
+ * of the upstream that has no name of its own. */
+static enum hpx_status find_scope(struct hpx_operator_command *command, struct hpx_span method,
+				  struct hpx_span path, struct hpx_span *ret_scope)
+{
+	const struct hpx_settings *settings = command->settings;
+	const struct hpx_span parts[] = { HPX_SPAN(HPX_UPSTREAM_DEFAULT), HPX_SPAN(" "), method,
+					  HPX_SPAN(" "), path };
+
+	if (settings != NULL)
+		return hpx_scope_of(settings,
+				    hpx_route_match(settings, method, (struct hpx_span){ "", 0 }, path),
+				    method, path, &command->arena, ret_scope);
+	*ret_scope = hpx_arena_join(&command->arena, parts, 5);
+	return ret_scope->ptr != NULL ? HPX_OK : HPX_NOMEM;
+}
+
+/* Tenant, method, path and key name an operation: no search. */
+static int find_request(struct hpx_operator_command *command, struct hpx_entry *ret_entry)
+{
+	struct hpx_span method = hpx_span_of(command->method != NULL ? command->method : "POST");
+	const char *reason = "it is not the path of a request";
+	struct hpx_operation_id id;
+	struct hpx_target target;
+	struct hpx_span scope;
+
+	if (hpx_target_parse(method, hpx_span_of(command->path), &command->arena, &target, &reason) !=
+	    HPX_OK)
+		return hpx_operator_complain(command, HPX_EXIT_USAGE, "--path %s: %s", command->path,
+					     reason);
+	enum hpx_status status = find_scope(command, method, target.path, &scope);
+	if (status == HPX_OK)
+		status = hpx_operation_id(hpx_span_of(command->tenant), scope,
+					  hpx_span_of(command->key), &id);
+	if (status == HPX_OK)
+		status = hpx_store_find(command->reader, &id, &command->arena, ret_entry, NULL);
+	if (status == HPX_NOT_FOUND)
+		return hpx_operator_complain(
+			command, HPX_EXIT_FAILED,
+			"no operation has this tenant, key and scope (%.*s)%s", HPX_SPAN_ARG(scope),
+			command->settings != NULL ? "; it may have expired" :
+						    "; it may have expired, or the route has another scope: "
+						    "--config FILE names it");
+	return status == HPX_OK ? HPX_EXIT_OK : hpx_operator_complain_read(command, status);
+}
+
+static int complain_no_key(struct hpx_operator_command *command, const struct hpx_looked *looked)
+{
+	int code = hpx_operator_complain(command, HPX_EXIT_FAILED, "no operation has the key \"%s\"%s",
+					 command->key,
+					 looked->all ? " (it may have expired)" :
+						       " as far as was looked; --tenant, --method and "
+						       "--path find it however old it is");
+	hpx_keys_print_looked(looked, stderr);
+	return code;
+}
+
+/* By the key alone: among the newest. Before anything is changed, among all: another
+ * operation may have the same key. */
 static int find_key(struct hpx_operator_command *command, struct hpx_entry *ret_entry)
 {
+	struct hpx_walk walk = { .ended = false };
 	struct hpx_query query = { .state = HPX_STATE_COUNT,
 				   .key = hpx_span_of(command->key),
-				   .limit = SAME_KEY_MAX };
+				   .tenant = hpx_span_of(command->tenant),
+				   .limit = SAME_KEY_MAX,
+				   .walk = command->reason != NULL ? &walk : NULL };
 	struct hpx_entry *entries = NULL;
+	struct hpx_looked looked;
 	size_t count = 0;
-	int code = read_list(command, &query, &entries, &count);
+	int code = hpx_keys_read(command, &query, &command->arena, &entries, &count, &looked);
 
 	if (code != HPX_EXIT_OK)
 		return code;
 	if (count == 0)
-		return hpx_operator_complain(command, HPX_EXIT_FAILED,
-					     "no operation has the key \"%s\" (it may have expired)",
-					     command->key);
+		return complain_no_key(command, &looked);
 	if (count > 1) {
-		print_table(command, entries, count);
+		hpx_keys_table(command, entries, count);
 		return hpx_operator_complain(command, HPX_EXIT_FAILED,
 					     "%zu operations have this key, of several tenants or "
 					     "scopes; name one by its reference",
 					     count);
 	}
+	hpx_keys_print_looked(&looked, stderr);
 	*ret_entry = entries[0];
 	return HPX_EXIT_OK;
 }
@@ -409,6 +298,17 @@ int hpx_keys_find(struct hpx_operator_command *command, struct hpx_entry *ret_en
 	if ((command->operand == NULL) == (command->key == NULL))
 		return hpx_operator_complain(command, HPX_EXIT_USAGE,
 					     "name one operation: by its REFERENCE, or by --key KEY");
+	if (command->key == NULL &&
+	    (command->tenant != NULL || command->method != NULL || command->path != NULL))
+		return hpx_operator_complain(command, HPX_EXIT_USAGE,
+					     "--tenant, --method and --path go with --key");
+	if ((command->method != NULL && command->path == NULL) ||
+	    (command->path != NULL && command->tenant == NULL))
+		return hpx_operator_complain(command, HPX_EXIT_USAGE,
+					     "a request is named by --tenant, --method (default POST) "
+					     "and --path together");
+	if (command->path != NULL)
+		return find_request(command, ret_entry);
 	if (command->key != NULL)
 		return find_key(command, ret_entry);
 	return hpx_keys_find_reference(command, command->operand, ret_entry);
@@ -418,15 +318,18 @@ int hpx_keys_find(struct hpx_operator_command *command, struct hpx_entry *ret_en
 
 static const struct hpx_operator_verb verbs[] = {
 	{ .name = "ls",
-	  .synopsis = "hapax keys ls [--state STATE] [--key KEY] [--limit N]",
-	  .about = "Lists operations, those that changed last first.",
-	  .flags = { "state", "key", "limit", "full", "json" },
-	  .run = list_operations },
+	  .synopsis = "hapax keys ls [--state STATE] [--tenant NAME] [--route PATTERN] [--since TIME]\n"
+		      "                [--key KEY] [--limit N] [--watch]",
+	  .about = "Lists operations, those that changed last first. It looks at the newest ones, and\n"
+		   "says how far it looked where that was not at all of them.",
+	  .flags = { "state", "key", "tenant", "route", "since", "limit", "watch", "full", "json" },
+	  .run = hpx_keys_ls },
 	{ .name = "show",
-	  .synopsis = "hapax keys show REFERENCE | --key KEY",
+	  .synopsis = "hapax keys show REFERENCE | --key KEY [--tenant NAME [--method METHOD] --path PATH]",
 	  .about = "Shows all that is known of one operation: its record, its jobs, its history and\n"
-		   "the stored answer. REFERENCE may be cut to its first 6 or more digits.",
-	  .flags = { "key", "body", "json" },
+		   "the stored answer. REFERENCE may be cut to its first 6 or more digits. By --key\n"
+		   "alone the newest operations are searched; with tenant and path there is no search.",
+	  .flags = { "key", "tenant", "method", "path", "body", "json" },
 	  .operands_max = 1,
 	  .run = hpx_keys_show },
 	{ .name = "resolve",
@@ -435,7 +338,7 @@ static const struct hpx_operator_verb verbs[] = {
 	  .about = "Settles an operation whose outcome is unknown, after you found out what became\n"
 		   "of it. Nothing overrides a completed operation. --force is for a record that\n"
 		   "cannot be read.",
-	  .flags = { "key", "applied", "not-applied", "response", "status", "reason", "force",
+	  .flags = { "key", "tenant", "method", "path", "applied", "not-applied", "response", "status", "reason", "force",
 		     "json" },
 	  .operands_max = 1,
 	  .writes = true,
@@ -445,7 +348,7 @@ static const struct hpx_operator_verb verbs[] = {
 	  .about = "Removes the record of an operation: the next request with its key is executed.\n"
 		   "An operation that is in progress, unknown or unreadable needs --force: it may\n"
 		   "have happened, and would then happen twice.",
-	  .flags = { "key", "reason", "force", "json" },
+	  .flags = { "key", "tenant", "method", "path", "reason", "force", "json" },
 	  .operands_max = 1,
 	  .writes = true,
 	  .run = hpx_keys_forget },

@@ -5,7 +5,16 @@
 
 #include "cli/operator_command.h"
 
-/* ---- operations (keys.c) ---- */
+/* ---- operations (keys.c, keys_ls.c) ---- */
+
+/* Reads the operations of a query. HPX_EXIT_OK, or the exit code after a message. */
+int hpx_keys_read(struct hpx_operator_command *command, const struct hpx_query *query,
+		  struct hpx_arena *arena, struct hpx_entry **ret_entries, size_t *ret_count,
+		  struct hpx_looked *ret_looked);
+void hpx_keys_table(const struct hpx_operator_command *command, const struct hpx_entry *entries,
+		    size_t count);
+/* A line that says how far a list looked; none where it looked at everything. */
+void hpx_keys_print_looked(const struct hpx_looked *looked, FILE *to);
 
 /* The one operation that the operand or --key names. HPX_EXIT_OK, or the exit code
  * after a message. */
@@ -20,6 +29,7 @@ void hpx_keys_json(struct hpx_json_writer *json, const struct hpx_entry *entry, 
 
 /* The verbs of `hapax keys` that have a file of their own; each returns the exit
  * code. */
+int hpx_keys_ls(struct hpx_operator_command *command);
 int hpx_keys_show(struct hpx_operator_command *command);
 int hpx_keys_resolve(struct hpx_operator_command *command);
 int hpx_keys_forget(struct hpx_operator_command *command);

@@ -9,8 +9,6 @@
 #include "base/status.h"
 #include "cli/operator_command.h"
 
-/* Lists, and what is shown of one operation. LIMIT_MAX keeps well below it. */
-#define ARENA_MAX ((size_t)256 * 1024 * 1024)
 #define LIMIT_DEFAULT 50
 #define LIMIT_MAX 10000
 
@@ -177,7 +175,7 @@ int hpx_operator_open(struct hpx_operator_command *command)
 	char problem[HPX_STORE_PROBLEM_SIZE] = "";
 
 	HPX_ASSERT(command->verb != NULL && command->store == NULL && command->reader == NULL);
-	hpx_arena_init(&command->arena, ARENA_MAX);
+	hpx_arena_init(&command->arena, HPX_OPERATOR_ARENA_MAX);
 	command->where = find_where(command);
 	const char *url = find_url(command);
 	if (url == NULL)

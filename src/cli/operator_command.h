@@ -17,6 +17,12 @@
 	X(target, "target", "NAME", "Lists only the jobs for this target.") \
 	X(operation, "operation", "REFERENCE", "Lists only the jobs of this operation; the first 6 or more digits are enough.") \
 	X(key, "key", "KEY", "Finds operations by the client's key, of all tenants.") \
+	X(tenant, "tenant", "NAME", "Only those of this tenant; its whole name, as --json and show have it.") \
+	X(method, "method", "METHOD", "With --path: the request's method; default POST.") \
+	X(path, "path", "PATH", "With --key and --tenant: the operation of the request to this path. Its scope is that of --config, or the default one.") \
+	X(route, "route", "PATTERN", "Lists only those of this route, as the configuration writes it: \"POST /payments\".") \
+	X(since, "since", "TIME", "Lists only those that began so long ago or later (2h), or at a time or later (2026-11-15T08:00:00Z).") \
+	X(watch, "watch", NULL, "Lists again every 2 seconds, until Ctrl-C. Into a pipe or a file goes only what is new or has changed.") \
 	X(limit, "limit", "N", "Lists at most so many; default 50.") \
 	X(full, "full", NULL, "Shows whole references in the table.") \
 	X(json, "json", NULL, "Prints JSON instead of text.") \
@@ -44,6 +50,8 @@ struct hpx_operator_command {
 };
 
 #define HPX_OPERATOR_VERB_FLAGS_MAX 12
+/* Lists, and what is shown of one operation. The greatest --limit keeps well below it. */
+#define HPX_OPERATOR_ARENA_MAX ((size_t)256 * 1024 * 1024)
 
 struct hpx_operator_verb {
 	const char *name;

@@ -16,10 +16,8 @@
 /* The longest name in a ledger. Ours are shorter. */
 #define NAME_MAX_BYTES 1024
 #define PROGRESS_ROWS 100000
-/* Operations or jobs that are read at once. A page grows, up to the bound, where more
- * changed in one millisecond. */
+/* Operations or jobs that are read at once. */
 #define PAGE 1000
-#define PAGE_MAX 1000000
 /* The longest name of ours. A key is far shorter. */
 #define OUR_NAME_MAX_BYTES 4096
 /* The time between two exports that say "not applied", where no rule says how long. */
@@ -505,58 +503,31 @@ static int compare_entry(struct hpx_reconciliation *run, const struct hpx_entry 
 	return compare(run, &match);
 }
 
-/* How many of a page are compared now. Operations that changed in the page's last
- * millisecond wait for the next page, which begins with all of them: otherwise some could
- * fall between two pages. */
-static size_t whole_part(const struct hpx_entry *entries, size_t count, unsigned limit)
-{
-	int64_t last_ms = count > 0 ? entries[count - 1].record.changed_ms : 0;
-
-	if (count < limit)
-		return count;
-	while (count > 0 && entries[count - 1].record.changed_ms == last_ms)
-		count--;
-	return count;
-}
-
-/* Compares one page and moves `*query` on. `*ret_more` is false after the last page. */
-static int compare_page(struct hpx_reconciliation *run, struct hpx_query *query, bool *ret_more)
+/* Compares one page of a walk over all of them. */
+static int compare_page(struct hpx_reconciliation *run, const struct hpx_query *query)
 {
 	struct hpx_entry *entries = NULL;
+	struct hpx_looked looked;
 	size_t count = 0;
-	enum hpx_status status =
-		hpx_store_list(run->command.reader, query, &run->scratch, &entries, &count);
+	enum hpx_status status = hpx_store_list(run->command.reader, query, &run->scratch, &entries,
+						&count, &looked);
+	int code = HPX_EXIT_OK;
 
-	*ret_more = false;
 	if (status != HPX_OK)
 		return hpx_operator_complain_read(&run->command, status);
-	HPX_ASSERT(count <= query->limit);
-	size_t whole = whole_part(entries, count, query->limit);
-	for (size_t i = 0; i < whole; i++) {
-		int code = compare_entry(run, &entries[i]);
-		if (code != HPX_EXIT_OK)
-			return code;
-	}
-	if (count < query->limit || entries[count - 1].record.changed_ms < run->from_ms)
-		return HPX_EXIT_OK;
-	if (whole == 0 && query->limit >= PAGE_MAX)
-		return hpx_operator_complain(&run->command, HPX_EXIT_FAILED,
-					     "more than %d operations changed in one millisecond",
-					     PAGE_MAX);
-	query->limit = whole == 0 ? 10 * query->limit : PAGE;
-	query->before_ms = entries[count - 1].record.changed_ms + 1;
-	*ret_more = true;
-	return HPX_EXIT_OK;
+	for (size_t i = 0; i < count && code == HPX_EXIT_OK; i++)
+		code = compare_entry(run, &entries[i]);
+	return code;
 }
 
 static int compare_operations(struct hpx_reconciliation *run, enum hpx_state state)
 {
-	struct hpx_query query = { .state = state, .limit = PAGE };
-	bool more = true;
+	struct hpx_walk walk = { .ended = false };
+	struct hpx_query query = { .state = state, .limit = PAGE, .walk = &walk };
 	int code = HPX_EXIT_OK;
 
-	while (more && code == HPX_EXIT_OK) {
-		code = compare_page(run, &query, &more);
+	while (!walk.ended && code == HPX_EXIT_OK) {
+		code = compare_page(run, &query);
 		hpx_arena_done(&run->scratch);
 	}
 	return code;

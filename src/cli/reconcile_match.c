@@ -157,21 +157,25 @@ static enum hpx_status find_reference(struct hpx_reconciliation *run, struct hpx
 static enum hpx_status find_stored_key(struct hpx_reconciliation *run, struct hpx_span key,
 				       struct hpx_entry **found)
 {
-	struct hpx_query query = { .state = HPX_STATE_COUNT, .key = key, .limit = PAGE };
+	struct hpx_walk walk = { .ended = false };
+	struct hpx_query query = { .state = HPX_STATE_COUNT,
+				   .key = key,
+				   .route = run->route != NULL ? hpx_span_of(run->route) :
+								 (struct hpx_span){ NULL, 0 },
+				   .limit = 2,
+				   .walk = &walk };
 	struct hpx_entry *entries = NULL;
+	struct hpx_looked looked;
 	size_t count = 0;
-	enum hpx_status status =
-		hpx_store_list(run->command.reader, &query, &run->scratch, &entries, &count);
+	enum hpx_status status = hpx_store_list(run->command.reader, &query, &run->scratch, &entries,
+						&count, &looked);
 
-	for (size_t i = 0; status == HPX_OK && i < count; i++) {
-		if (run->route != NULL && !hpx_span_eq(entries[i].description.route,
-						       hpx_span_of(run->route)))
-			continue;
-		if (*found != NULL)
-			return HPX_CONFLICT;
-		*found = &entries[i];
-	}
-	return status;
+	if (status != HPX_OK || count == 0)
+		return status;
+	if (count > 1 || !looked.all || *found != NULL)
+		return HPX_CONFLICT;
+	*found = entries;
+	return HPX_OK;
 }
 
 /* A client's key counts only where exactly one operation has it, stored as it is or as its

@@ -161,7 +161,7 @@ static const struct hpx_option rows[] = {
 	  .flag = "upstream", .flag_value = "URL",
 	  .text = "The API that hapax stands in front of: http://host:port, or unix:PATH. "
 		  "Must be given." },
-	{ "upstream_name", HPX_OPTION_TEXT, GLOBAL(upstream_name), .default_value = "default",
+	{ "upstream_name", HPX_OPTION_TEXT, GLOBAL(upstream_name), .default_value = HPX_UPSTREAM_DEFAULT,
 	  .example = "payments", .flag = "upstream-name", .flag_value = "NAME",
 	  .text = "A name for the upstream, without spaces. Keys belong to the name, so the "
 		  "same service at another address keeps its keys. Must be given where the "

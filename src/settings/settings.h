@@ -158,6 +158,9 @@ struct hpx_route {
 	unsigned number; /* the index in settings->routes, for metrics */
 };
 
+/* The upstream's name within every key, unless given. */
+#define HPX_UPSTREAM_DEFAULT "default"
+
 struct hpx_settings {
 	atomic_uint references;
 	struct hpx_arena arena; /* holds every string and list below */

@@ -474,9 +474,10 @@ enum hpx_status hpx_store_find(struct hpx_store_reader *reader, const struct hpx
 
 enum hpx_status hpx_store_list(struct hpx_store_reader *reader, const struct hpx_query *query,
 			       struct hpx_arena *arena, struct hpx_entry **ret_entries,
-			       size_t *ret_count)
+			       size_t *ret_count, struct hpx_looked *ret_looked)
 {
-	return reader->store->driver->list(reader, query, arena, ret_entries, ret_count);
+	HPX_ASSERT(query->limit > 0);
+	return reader->store->driver->list(reader, query, arena, ret_entries, ret_count, ret_looked);
 }
 
 enum hpx_status hpx_store_events(struct hpx_store_reader *reader, const struct hpx_operation_id *id,

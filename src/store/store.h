@@ -406,11 +406,32 @@ struct hpx_event {
 	uint32_t status;
 };
 
+/* How far a walk over all operations has come; the driver's. Zeroes: not begun. */
+struct hpx_walk {
+	int64_t part;
+	int64_t number;
+	uint8_t id[HPX_OPERATION_ID_SIZE];
+	bool ended; /* out: there is nothing behind it */
+};
+
+/* Which operations. Without `walk` a list is for people: those that changed last first,
+ * among the newest, of which a bounded number is looked at. With it a list misses none:
+ * they come in the store's own order, about `limit` at a time, and `*walk` moves on. */
 struct hpx_query {
-	enum hpx_state state; /* HPX_STATE_COUNT: any */
-	struct hpx_span key;  /* ptr NULL: any; over all tenants */
+	enum hpx_state state;   /* HPX_STATE_COUNT: any */
+	struct hpx_span key;    /* ptr NULL: any; over all tenants */
+	struct hpx_span tenant; /* ptr NULL: any */
+	struct hpx_span route;  /* the pattern; ptr NULL: any */
+	int64_t since_ms;       /* begun at this time or later; 0: any */
 	unsigned limit;
-	int64_t before_ms; /* changed before this; 0: any. Newest first. */
+	struct hpx_walk *walk; /* NULL: the newest */
+};
+
+/* How far a list looked. */
+struct hpx_looked {
+	uint64_t operations; /* at so many, about */
+	bool all;            /* whatever matches is in the list */
+	int64_t back_to_ms;  /* not all: what is newer than this was looked at; wall, 0 unknown */
 };
 
 /* Which jobs; newest first. */
@@ -638,7 +659,7 @@ struct hpx_store_driver {
 				struct hpx_answer **ret_answer);
 	enum hpx_status (*list)(struct hpx_store_reader *reader, const struct hpx_query *query,
 				struct hpx_arena *arena, struct hpx_entry **ret_entries,
-				size_t *ret_count);
+				size_t *ret_count, struct hpx_looked *ret_looked);
 	enum hpx_status (*events)(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
 				  struct hpx_arena *arena, struct hpx_event **ret_events,
 				  size_t *ret_count);
@@ -785,7 +806,12 @@ enum hpx_status hpx_store_find(struct hpx_store_reader *reader, const struct hpx
 			       struct hpx_answer **ret_answer);
 enum hpx_status hpx_store_list(struct hpx_store_reader *reader, const struct hpx_query *query,
 			       struct hpx_arena *arena, struct hpx_entry **ret_entries,
-			       size_t *ret_count);
+			       size_t *ret_count, struct hpx_looked *ret_looked);
+/* For drivers: sorts, those that changed last first; drops what is there twice and what is
+ * beyond the limit. */
+void hpx_entries_newest(struct hpx_entry *entries, size_t *count, unsigned limit);
+/* Whether an entry is what the query wants; one that cannot be read is unknown. */
+bool hpx_entry_matches(const struct hpx_entry *entry, const struct hpx_query *query);
 enum hpx_status hpx_store_events(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
 				 struct hpx_arena *arena, struct hpx_event **ret_events,
 				 size_t *ret_count);

@@ -151,3 +151,44 @@ void hpx_unsettled_free(struct hpx_unsettled *list)
 		list = next;
 	}
 }
+
+/* ---- lists ---- */
+
+bool hpx_entry_matches(const struct hpx_entry *entry, const struct hpx_query *query)
+{
+	enum hpx_state state = entry->readable ? entry->record.state : HPX_STATE_UNKNOWN;
+	const struct hpx_description *d = &entry->description;
+
+	return (query->state == HPX_STATE_COUNT || query->state == state) &&
+	       (query->key.ptr == NULL || hpx_span_eq(query->key, d->key)) &&
+	       (query->tenant.ptr == NULL || hpx_span_eq(query->tenant, d->tenant)) &&
+	       (query->route.ptr == NULL || hpx_span_eq(query->route, d->route)) &&
+	       entry->record.created_ms >= query->since_ms;
+}
+
+static int compare_changed(const void *a, const void *b)
+{
+	const struct hpx_record *first = &((const struct hpx_entry *)a)->record;
+	const struct hpx_record *second = &((const struct hpx_entry *)b)->record;
+
+	if (first->changed_ms != second->changed_ms)
+		return first->changed_ms < second->changed_ms ? 1 : -1;
+	if (first->created_ms != second->created_ms)
+		return first->created_ms < second->created_ms ? 1 : -1;
+	return memcmp(first->id.bytes, second->id.bytes, sizeof(first->id.bytes));
+}
+
+void hpx_entries_newest(struct hpx_entry *entries, size_t *count, unsigned limit)
+{
+	size_t kept = 0;
+
+	if (*count > 1)
+		qsort(entries, *count, sizeof(*entries), compare_changed);
+	for (size_t i = 0; i < *count && kept < limit; i++) {
+		bool again = kept > 0 && hpx_operation_id_eq(&entries[i].record.id,
+							     &entries[kept - 1].record.id);
+		if (!again)
+			entries[kept++] = entries[i];
+	}
+	*count = kept;
+}

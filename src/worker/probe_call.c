@@ -242,27 +242,31 @@ static enum hpx_status append_provider_id(const struct hpx_unsettled *unknown,
 static enum hpx_status find_unique(const struct hpx_unsettled *unknown,
 				   struct hpx_store_reader *reader, bool *ret_unique)
 {
+	struct hpx_walk walk = { .ended = false };
 	struct hpx_query query = { .state = HPX_STATE_COUNT,
 				   .key = unknown->description.key,
-				   .limit = 2 };
+				   .limit = 2,
+				   .walk = &walk };
+	struct hpx_looked looked;
 	struct hpx_entry *entries;
 	struct hpx_arena arena;
 	size_t count, hashed = 0;
 	char hash[HPX_KEY_HASH_SIZE];
 
 	hpx_arena_init(&arena, ARENA_BYTES_MAX);
-	enum hpx_status status = hpx_store_list(reader, &query, &arena, &entries, &count);
-	bool own = status == HPX_OK && count == 1 &&
+	enum hpx_status status = hpx_store_list(reader, &query, &arena, &entries, &count, &looked);
+	bool own = status == HPX_OK && looked.all && count == 1 &&
 		   hpx_operation_id_eq(&entries[0].record.id, operation_of(unknown));
 	/* Of a route that stores hashes. */
 	if (own)
 		status = hpx_key_hash_print(unknown->description.key, hash);
 	if (own && status == HPX_OK) {
 		query.key = hpx_span_of(hash);
-		status = hpx_store_list(reader, &query, &arena, &entries, &hashed);
+		walk = (struct hpx_walk){ .ended = false };
+		status = hpx_store_list(reader, &query, &arena, &entries, &hashed, &looked);
 	}
 	if (status == HPX_OK)
-		*ret_unique = own && hashed == 0;
+		*ret_unique = own && looked.all && hashed == 0;
 	hpx_arena_done(&arena);
 	return status;
 }

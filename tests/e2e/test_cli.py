@@ -3,6 +3,7 @@
 import getpass
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 
@@ -39,8 +40,11 @@ class Cli:
     def json(self, verb, *arguments, code=OK, env=None):
         return json.loads(self.keys(verb, "--json", *arguments, code=code, env=env))
 
+    def ls(self, *arguments):
+        return self.json("ls", *arguments)["operations"]
+
     def states(self, key):
-        return [row["state"] for row in self.json("ls", "--key", key)]
+        return [row["state"] for row in self.ls("--key", key)]
 
 
 @pytest.fixture
@@ -62,7 +66,7 @@ def test_ls_shows_each_state(shared, cli):
     gateway.post(key=done)
     gateway.post(key=failed, behave="status=429")
     lose(gateway, lost)
-    rows = {row["key"]: row for row in cli.json("ls")}
+    rows = {row["key"]: row for row in cli.ls()}
     assert [rows[k]["state"] for k in (done, failed, lost)] == [
         "completed", "failed_retryable", "unknown"]
     assert rows[done]["status"] == 200 and rows[failed]["status"] == 429
@@ -78,7 +82,7 @@ def test_ls_shows_each_state(shared, cli):
         gate.release()
         wire.answer("POST")
     assert cli.states(running) == ["completed"]
-    changed = [row["changed"] for row in cli.json("ls")]
+    changed = [row["changed"] for row in cli.ls()]
     assert changed == sorted(changed, reverse=True)
 
 
@@ -86,10 +90,10 @@ def test_ls_filters(gateway, cli):
     """--state, --key and --limit choose; the table has a line for each."""
     key = new_key()
     reference = lose(gateway, key)
-    rows = cli.json("ls", "--state", "unknown")
+    rows = cli.ls("--state", "unknown")
     assert {row["state"] for row in rows} == {"unknown"}
-    assert [row["reference"] for row in cli.json("ls", "--key", key)] == [reference]
-    assert len(cli.json("ls", "--limit", "1")) == 1
+    assert [row["reference"] for row in cli.ls("--key", key)] == [reference]
+    assert len(cli.ls("--limit", "1")) == 1
     table = cli.keys("ls", "--key", key).decode().splitlines()
     assert len(table) == 2 and table[1].startswith(reference[:12] + "  unknown"), table
     assert reference in cli.keys("ls", "--key", key, "--full").decode()
@@ -264,6 +268,7 @@ def test_accept_clock(cli):
     (["ls", "--state", "gone"], USAGE, "the states are"),
     (["ls", "--limit", "0"], USAGE, "--limit is a number"),
     (["ls", "--limit", "1e3"], USAGE, "--limit is a number"),
+    (["ls", "--since", "soon"], USAGE, "--since is a duration"),
     (["ls", "--stat", "unknown"], USAGE, "did you mean --state"),
     (["show"], USAGE, "REFERENCE"),
     (["show", "my-key"], USAGE, "--key KEY"),
@@ -321,7 +326,75 @@ def test_keys_by_configuration(gateway, cli):
     done = cli.run("keys", "ls", "--config", str(gateway.folder / "hapax.yaml"), "--key", key,
                    "--json")
     assert done.returncode == OK, done
-    assert [row["key"] for row in json.loads(done.stdout)] == [key]
+    assert [row["key"] for row in json.loads(done.stdout)["operations"]] == [key]
+
+
+def test_ls_is_narrowed(gateway, cli):
+    """By tenant, route and time; JSON says how far it looked, and that was at all of them."""
+    key = new_key()
+    gateway.post(key=key)
+    row, = cli.ls("--key", key)
+    for wanted in (["--tenant", row["tenant"]], ["--route", row["route"]], ["--since", "1h"],
+                   ["--since", row["created"]]):
+        assert key in [other["key"] for other in cli.ls(*wanted)], wanted
+        assert [other["key"] for other in cli.ls(*wanted, "--key", key)] == [key], wanted
+    for wanted in (["--tenant", "nobody"], ["--route", "POST /nowhere"], ["--since", "2999-01-01T00:00:00Z"]):
+        answer = cli.json("ls", *wanted)
+        assert answer["operations"] == [] and answer["looked"]["all"] is True, answer
+    assert cli.json("ls", "--key", key)["looked"]["operations"] >= 1
+
+
+def test_show_by_request(gateway, cli):
+    """Tenant, path and key name an operation without a search, whatever the spelling of the path."""
+    key = new_key()
+    reference = gateway.post("/payments?x=1", key=key)["Hapax-Operation"]
+    row, = cli.ls("--key", key)
+    where = ["--key", key, "--tenant", row["tenant"], "--path", row["path"]]
+    config = ["--config", str(gateway.folder / "hapax.yaml")]
+    assert cli.json("show", *where, *config)["reference"] == reference
+    assert cli.json("show", *where, *config, "--method", "POST")["reference"] == reference
+    said = cli.keys("show", *where, *config, "--method", "PATCH", code=FAILED)
+    assert "no operation has this tenant, key and scope" in said, said
+    assert "go with --key" in cli.keys("show", reference, "--path", "/", code=USAGE)
+    assert "together" in cli.keys("show", "--key", key, "--path", "/payments", code=USAGE)
+    said = cli.keys("show", "--key", "nobody-has-this", code=FAILED)
+    assert "it may have expired" in said, said
+
+
+def test_watch_into_a_pipe(gateway, cli):
+    """--watch prints what is new or has changed, once, and ends cleanly by Ctrl-C."""
+    first, second = new_key(), new_key()
+    gateway.post(key=first)
+    with subprocess.Popen([binary(), "keys", "ls", "--watch", "--json", "--store", cli.url, "--since", "1h",
+                           "--limit", "1000"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cli.folder, text=True) as watch:
+        seen = []
+        while first not in seen:
+            seen.append(json.loads(watch.stdout.readline())["key"])
+        gateway.post(key=second)
+        while second not in seen:
+            seen.append(json.loads(watch.stdout.readline())["key"])
+        watch.send_signal(signal.SIGINT)
+        rest, said = watch.communicate(timeout=30)
+        assert watch.returncode == OK and rest == "" and said == "", (watch.returncode, rest, said)
+    assert seen.count(first) == 1 and seen.count(second) == 1, seen
+
+
+def test_watch_on_a_terminal(gateway, cli):
+    """Each list takes the place of the one before; Ctrl-C ends it with 0."""
+    key = new_key()
+    gateway.post(key=key)
+    leader, follower = os.openpty()
+    with subprocess.Popen([binary(), "keys", "ls", "--watch", "--key", key, "--store", cli.url],
+                          stdout=follower, stderr=subprocess.PIPE, cwd=cli.folder) as watch:
+        os.close(follower)
+        text = b""
+        while text.count(b"\033[2J") < 2:
+            text += os.read(leader, 65536)
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(timeout=30) == OK and watch.stderr.read() == b""
+    os.close(leader)
+    assert text.count(b"REFERENCE") >= 1 and b"completed" in text, text
 
 
 def test_migrate(tmp_path):

@@ -219,7 +219,7 @@ def test_keys_show_has_the_jobs(bench, operator):
     assert shown["state"] == "pending" and shown["history"][0]["what"] == "accepted"
     text = operator.on("keys", "show", reference)
     assert "given up" in text and "\njobs\n" in text
-    assert reference in [row["reference"] for row in operator.json("keys", "ls", "--state", "pending")]
+    assert reference in [row["reference"] for row in operator.json("keys", "ls", "--state", "pending")["operations"]]
 
 
 def test_keys_show_who_is_asked(bench, operator):
@@ -235,7 +235,7 @@ def test_keys_show_who_is_asked(bench, operator):
     assert "by the probe GET /lookup?operation={operation}" in text
     asked = json.loads(operator.run("keys", "show", reference, "--config", config, "--json"))["asked"]
     assert asked["person"] is False and "probe" in asked["by"]
-    assert reference in [row["reference"] for row in operator.json("keys", "ls", "--state", "unknown")]
+    assert reference in [row["reference"] for row in operator.json("keys", "ls", "--state", "unknown")["operations"]]
     assert "by the probe" in operator.run("jobs", "show", bench.of(reference), "--config", config)
 
 

@@ -503,13 +503,14 @@ static void broken_rows_are_on_the_list_of_unknowns(void **state)
 {
 	struct fixture *f = *state;
 	struct hpx_query query = { .state = HPX_STATE_UNKNOWN, .limit = 10 };
+	struct hpx_looked looked;
 	struct hpx_entry *entries = NULL;
 	size_t count = 0;
 
 	reserve(f, 1, BODY, A);
 	complete(f, 1, A, "x");
 	raw_sql(f->path, "UPDATE hapax_operation_1 SET fingerprint = x'00'");
-	assert_status(hpx_store_list(f->reader, &query, &f->arena, &entries, &count), HPX_OK);
+	assert_status(hpx_store_list(f->reader, &query, &f->arena, &entries, &count, &looked), HPX_OK);
 	assert_int_equal(count, 1);
 	assert_false(entries[0].readable);
 	assert_span(entries[0].description.key, "key-1");

@@ -332,6 +332,7 @@ static void what_cannot_be_read_is_unknown_and_stays(void **state)
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+		struct hpx_looked looked;
 		struct hpx_query unknowns = { .state = HPX_STATE_UNKNOWN, .limit = 9 };
 		struct hpx_store_op op = op_of(HPX_VERB_RESOLVE, 1, A);
 		struct hpx_entry *entries = NULL;
@@ -346,7 +347,7 @@ static void what_cannot_be_read_is_unknown_and_stays(void **state)
 		assert_status(run_op(f, &op), HPX_CORRUPT);
 		if (i < 4)
 			continue; /* the record itself is whole, and expires */
-		assert_status(hpx_store_list(f->reader, &unknowns, &f->arena, &entries, &count),
+		assert_status(hpx_store_list(f->reader, &unknowns, &f->arena, &entries, &count, &looked),
 			      HPX_OK);
 		assert_int_equal(count, 1);
 		advance(f, RETENTION_MS + 1);

@@ -164,9 +164,12 @@ static void a_find_describes_the_operation(void **state)
 
 static size_t list(struct fixture *f, struct hpx_query query, struct hpx_entry **entries)
 {
+	struct hpx_looked looked = { .all = false };
 	size_t count = 0;
 
-	assert_status(hpx_store_list(f->reader, &query, &f->arena, entries, &count), HPX_OK);
+	assert_status(hpx_store_list(f->reader, &query, &f->arena, entries, &count, &looked), HPX_OK);
+	/* Of so few, all are looked at; or as many as were asked for. */
+	assert_true(looked.all || count == query.limit);
 	return count;
 }
 
@@ -190,15 +193,87 @@ static void lists_are_newest_first_and_filtered(void **state)
 			      &entries),
 			 3);
 	assert_span(entries[2].description.key, "key-16");
-	assert_int_equal(list(f, (struct hpx_query){ .state = HPX_STATE_UNKNOWN, .limit = 100, .before_ms = entries[2].record.changed_ms },
+	int64_t since_ms = entries[2].record.created_ms;
+	assert_int_equal(list(f, (struct hpx_query){ .state = HPX_STATE_COUNT, .limit = 100, .since_ms = since_ms },
 			      &entries),
-			 7);
-	assert_span(entries[0].description.key, "key-14");
+			 5);
+	assert_span(entries[4].description.key, "key-16");
 	assert_int_equal(list(f, (struct hpx_query){ .state = HPX_STATE_COUNT, .limit = 9, .key = HPX_SPAN("key-7") }, &entries), 1);
 	assert_string_equal(hpx_state_name(entries[0].record.state), "in_progress");
 	assert_int_equal(list(f, (struct hpx_query){ .state = HPX_STATE_COMPLETED, .limit = 9 },
 			      &entries),
 			 0);
+}
+
+static void bring_to_of(struct fixture *f, unsigned key, const char *tenant, const char *route)
+{
+	struct hpx_description description = { HPX_SPAN("t"), HPX_SPAN("s"), HPX_SPAN("same"),
+					       HPX_SPAN("POST"), HPX_SPAN("/p"), HPX_SPAN("r") };
+	struct hpx_ask ask = ask_of(f->store, key, BODY, A);
+	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, A);
+
+	description.tenant = hpx_span_of(tenant);
+	description.route = hpx_span_of(route);
+	op.reserve.ask = &ask;
+	op.reserve.description = &description;
+	assert_status(run_op(f, &op), HPX_OK);
+	complete(f, key, A, "first");
+}
+
+/* By tenant and by route, whichever way they went. */
+static void lists_are_narrowed_by_tenant_and_route(void **state)
+{
+	static const struct {
+		const char *tenant, *route;
+		size_t count;
+	} rows[] = { { "a", NULL, 2 }, { "b", NULL, 2 }, { NULL, "x", 2 }, { "a", "y", 1 }, { "c", NULL, 0 }, { NULL, NULL, 4 } };
+	struct fixture *f = *state;
+	struct hpx_entry *entries = NULL;
+
+	bring_to_of(f, 1, "a", "x");
+	bring_to_of(f, 2, "a", "y");
+	bring_to_of(f, 3, "b", "x");
+	bring_to_of(f, 4, "b", "y");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct hpx_query query = { .state = HPX_STATE_COUNT,
+					   .tenant = hpx_span_of(rows[i].tenant),
+					   .route = hpx_span_of(rows[i].route),
+					   .limit = 9 };
+		size_t count = list(f, query, &entries);
+		if (count != rows[i].count)
+			fail_msg("row %zu: got %zu, want %zu", i, count, rows[i].count);
+	}
+}
+
+/* Page by page, whatever the state; each once. */
+static void a_walk_sees_every_operation_once(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_walk walk = { .ended = false };
+	struct hpx_query query = { .state = HPX_STATE_COUNT, .limit = 3, .walk = &walk };
+	bool seen[20] = { false };
+	unsigned pages = 0, all = 0;
+
+	for (unsigned key = 0; key < 20; key++)
+		bring_to(f, key, (enum hpx_state)(HPX_STATE_IN_PROGRESS + (int)(key % 4)), A);
+	for (; !walk.ended; pages++) {
+		struct hpx_entry *entries = NULL;
+		struct hpx_looked looked;
+		size_t count = 0;
+		assert_status(hpx_store_list(f->reader, &query, &f->arena, &entries, &count, &looked),
+			      HPX_OK);
+		assert_true(looked.all == walk.ended);
+		for (size_t i = 0; i < count; i++, all++) {
+			unsigned key = 0;
+			while (key < 20 && memcmp(entries[i].record.id.bytes, id_of(key).bytes, HPX_OPERATION_ID_SIZE) != 0)
+				key++;
+			assert_in_range(key, 0, 19);
+			assert_false(seen[key]);
+			seen[key] = true;
+		}
+	}
+	assert_int_equal(all, 20);
+	assert_true(pages >= 7);
 }
 
 static void events_tell_all_but_the_plain_way(void **state)
@@ -323,6 +398,8 @@ int main(void)
 		ON_EVERY_DRIVER(the_first_answer_stays),
 		ON_EVERY_DRIVER(a_find_describes_the_operation),
 		ON_EVERY_DRIVER(lists_are_newest_first_and_filtered),
+		ON_EVERY_DRIVER(lists_are_narrowed_by_tenant_and_route),
+		ON_EVERY_DRIVER(a_walk_sees_every_operation_once),
 		ON_EVERY_DRIVER(events_tell_all_but_the_plain_way),
 		ON_EVERY_DRIVER(an_event_says_who_and_why),
 		ON_EVERY_DRIVER(recipes_are_kept_once),

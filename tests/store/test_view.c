@@ -1,6 +1,7 @@
 /* Shows that people who look with SQL find the columns of the usual table of keys: every
  * state, times as timestamps, bodies as they were, on both stores; also of rows that
- * nobody wrote as they are, and of more generations than SQLite joins in one view. */
+ * nobody wrote as they are, and of more generations than SQLite joins in one view. And
+ * that lists look at the newest operations, at a bounded number, and say how far. */
 #include "fixture.h"
 
 #include <sqlite3.h>
@@ -167,25 +168,15 @@ static void only_a_person_can_tell(void **state)
 
 /* ---- SQLite ---- */
 
-static void raw(struct fixture *f, const char *sql)
-{
-	sqlite3 *handle = NULL;
-
-	assert_int_equal(sqlite3_open(f->path, &handle), SQLITE_OK);
-	if (sqlite3_exec(handle, sql, NULL, NULL, NULL) != SQLITE_OK)
-		fail_msg("%s: %s", sql, sqlite3_errmsg(handle));
-	sqlite3_close(handle);
-}
-
 /* Of the boot clock in the file, of the wall clock in the view. */
 static void a_lease_in_the_file_is_shown(void **state)
 {
 	struct fixture *f = *state;
 
 	reserve(f, 1, BODY, A);
-	raw(f, "INSERT INTO hapax_lease (token, id, generation, until) "
-	       "SELECT token, CAST(id || rest AS BLOB), 1, 60000 FROM hapax_operation_1");
-	raw(f, "UPDATE hapax_clock SET ahead = 1700000000000");
+	raw_sql(f->path, "INSERT INTO hapax_lease (token, id, generation, until) "
+			 "SELECT token, CAST(id || rest AS BLOB), 1, 60000 FROM hapax_operation_1");
+	raw_sql(f->path, "UPDATE hapax_clock SET ahead = 1700000000000");
 	assert_string_equal(ask(f, "locked_until", 1), "2023-11-14T22:14:20.000Z");
 }
 
@@ -258,6 +249,100 @@ static void the_right_on_the_view_is_enough(void **state)
 	cluster_sql("DROP OWNED BY analyst; DROP ROLE analyst");
 }
 
+/* ---- how far a list looks ---- */
+
+static struct hpx_looked look_for(struct fixture *f, const char *tenant, const char *key, size_t want)
+{
+	struct hpx_query query = { .state = HPX_STATE_COUNT,
+				   .key = hpx_span_of(key),
+				   .tenant = hpx_span_of(tenant),
+				   .limit = 9 };
+	struct hpx_looked looked = { .all = false };
+	struct hpx_entry *entries = NULL;
+	size_t count = 0;
+
+	assert_status(hpx_store_list(f->reader, &query, &f->arena, &entries, &count, &looked), HPX_OK);
+	assert_int_equal(count, want);
+	return looked;
+}
+
+/* Many rows of another tenant over one that was there before. */
+static void fill_file(struct fixture *f)
+{
+	raw_sql(f->path, "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 250000) "
+			 "INSERT INTO hapax_operation_1 (seq, id, rest, token, fingerprint, recipe, tenant_hash, "
+			 "owner, created, retention, when_lost, tenant, scope, key, method, path, route, crc) "
+			 "SELECT i, randomblob(16), rest, token, fingerprint, recipe, tenant_hash, owner, created "
+			 "+ i, retention, when_lost, 'many', scope, 'k' || i, method, path, route, crc "
+			 "FROM hapax_operation_1, n WHERE seq = 1");
+}
+
+static void fill_server(void)
+{
+	cluster_sql("INSERT INTO hapax.operation SELECT (a.o).* FROM (SELECT jsonb_populate_record("
+		    "NULL::hapax.operation, to_jsonb(o) || jsonb_build_object('id', "
+		    "gen_random_uuid(), 'tenant', 'many', 'key', 'k' || i)) AS o "
+		    "FROM hapax.operation o, generate_series(1, 12000) i) a");
+	cluster_sql("INSERT INTO hapax.due (at, ids) SELECT expires, ARRAY[id] FROM hapax.operation "
+		    "WHERE tenant = 'many'");
+}
+
+/* It looks at the newest only, and says so; for a key it looks further. */
+static void a_list_looks_at_a_bounded_number_and_says_so(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_looked looked;
+
+	bring_to(f, 1, HPX_STATE_COMPLETED, A);
+	looked = look_for(f, "nobody", NULL, 0);
+	assert_true(looked.all);
+	if (fixture_is_sqlite(f))
+		fill_file(f);
+	else
+		fill_server();
+	looked = look_for(f, "nobody", NULL, 0);
+	assert_false(looked.all);
+	assert_true(looked.back_to_ms > 0);
+	assert_in_range(looked.operations, fixture_is_sqlite(f) ? 200000 : 10000,
+			fixture_is_sqlite(f) ? 201000 : 10100);
+	/* Every one of the newest matches. */
+	looked = look_for(f, fixture_is_sqlite(f) ? NULL : "many", NULL, 9);
+	assert_false(looked.all);
+	assert_in_range(looked.operations, 9, 1100);
+	looked = look_for(f, NULL, "key-1", 1);
+	assert_true(looked.all);
+	assert_in_range(looked.operations, fixture_is_sqlite(f) ? 250000 : 12000,
+			fixture_is_sqlite(f) ? 250010 : 12100);
+}
+
+/* A class of its own has a generation of its own, open since before: what was begun last
+ * is shown first, wherever it is. */
+static void the_newest_of_several_classes_come_first(void **state)
+{
+	static const int64_t retentions_ms[] = { 86400000, 1000000, 86400000, 1000000, 86400000 };
+	struct fixture *f = *state;
+	struct hpx_query query = { .state = HPX_STATE_COUNT, .limit = 2 };
+	struct hpx_looked looked;
+	struct hpx_entry *entries = NULL;
+	size_t count = 0;
+
+	for (unsigned key = 0; key < 5; key++) {
+		struct hpx_ask ask_of_key = ask_of(f->store, key, BODY, A);
+		struct hpx_policy policy_of_key = *policy();
+		struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, A);
+		policy_of_key.retention_ms = retentions_ms[key];
+		op.reserve.ask = &ask_of_key;
+		op.reserve.policy = &policy_of_key;
+		assert_status(run_op(f, &op), HPX_OK);
+		assert_status(complete(f, key, A, "first"), HPX_OK);
+		advance(f, 1000);
+	}
+	assert_status(hpx_store_list(f->reader, &query, &f->arena, &entries, &count, &looked), HPX_OK);
+	assert_int_equal(count, 2);
+	assert_memory_equal(entries[0].record.id.bytes, id_of(4).bytes, HPX_OPERATION_ID_SIZE);
+	assert_memory_equal(entries[1].record.id.bytes, id_of(3).bytes, HPX_OPERATION_ID_SIZE);
+}
+
 #define ON_FILE_AND_SERVER(test) ON_SQLITE(test), ON_POSTGRES(test)
 
 int main(void)
@@ -268,6 +353,8 @@ int main(void)
 		ON_FILE_AND_SERVER(a_body_that_is_not_kept_is_null),
 		ON_FILE_AND_SERVER(a_later_attempt_has_its_recovery_point),
 		ON_FILE_AND_SERVER(only_a_person_can_tell),
+		ON_FILE_AND_SERVER(a_list_looks_at_a_bounded_number_and_says_so),
+		ON_FILE_AND_SERVER(the_newest_of_several_classes_come_first),
 		ON_SQLITE(a_lease_in_the_file_is_shown),
 		ON_SQLITE(the_newest_of_many_generations_are_shown),
 		ON_POSTGRES(a_row_that_cannot_be_read_is_unknown),

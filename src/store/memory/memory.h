@@ -119,7 +119,8 @@ enum hpx_status hpx_memory_find(struct hpx_store_reader *reader, const struct hp
 				struct hpx_answer **ret_answer);
 enum hpx_status hpx_memory_list(struct hpx_store_reader *reader, const struct hpx_query *query,
 				struct hpx_arena *arena, struct hpx_entry **ret_entries,
-				size_t *ret_count);
+				size_t *ret_count,
+				struct hpx_looked *ret_looked);
 enum hpx_status hpx_memory_events(struct hpx_store_reader *reader,
 				  const struct hpx_operation_id *id, struct hpx_arena *arena,
 				  struct hpx_event **ret_events, size_t *ret_count);

@@ -116,78 +116,86 @@ enum hpx_status hpx_memory_find(struct hpx_store_reader *reader,
 	return status;
 }
 
-static bool matches(const struct hpx_memory_row *row, const struct hpx_query *query)
-{
-	if (query->state != HPX_STATE_COUNT && row->record.state != query->state)
-		return false;
-	if (query->key.ptr != NULL && !hpx_span_eq(query->key, row->description.key))
-		return false;
-	return query->before_ms == 0 || row->record.changed_ms < query->before_ms;
-}
-
-static int newest_first(const void *a, const void *b)
-{
-	const struct hpx_memory_row *x = *(struct hpx_memory_row *const *)a;
-	const struct hpx_memory_row *y = *(struct hpx_memory_row *const *)b;
-
-	if (x->record.changed_ms != y->record.changed_ms)
-		return x->record.changed_ms < y->record.changed_ms ? 1 : -1;
-	return x->seq < y->seq ? 1 : -1;
-}
-
-/* All that match, sorted; NULL when out of memory. */
-static struct hpx_memory_row **select_rows(struct hpx_memory_store *m, const struct hpx_query *query,
-					   size_t *ret_count)
+/* All of them, unsorted; NULL when out of memory. */
+static struct hpx_memory_row **all_rows(struct hpx_memory_store *m, size_t *ret_count)
 {
 	struct hpx_memory_row **rows;
 	size_t count = 0;
-	size_t all = 0;
 
 	for (size_t i = 0; i < HPX_MEMORY_BUCKETS; i++)
 		for (struct hpx_memory_row *row = m->table.bucket[i]; row; row = row->next)
-			all++;
-	rows = calloc(all + 1, sizeof(struct hpx_memory_row *));
+			count++;
+	rows = calloc(count + 1, sizeof(struct hpx_memory_row *));
+	*ret_count = 0;
 	if (rows == NULL)
 		return NULL;
 	for (size_t i = 0; i < HPX_MEMORY_BUCKETS; i++)
 		for (struct hpx_memory_row *row = m->table.bucket[i]; row; row = row->next)
-			if (matches(row, query))
-				rows[count++] = row;
-	qsort(rows, count, sizeof(struct hpx_memory_row *), newest_first);
-	*ret_count = count < query->limit ? count : query->limit;
+			rows[(*ret_count)++] = row;
 	return rows;
 }
 
-static enum hpx_status list_rows(struct hpx_memory_store *m, const struct hpx_query *query,
-				 struct hpx_arena *arena, struct hpx_entry **ret_entries,
-				 size_t *ret_count)
+static int oldest_first(const void *a, const void *b)
 {
-	size_t count = 0;
-	struct hpx_memory_row **rows = select_rows(m, query, &count);
-	struct hpx_entry *entries = hpx_arena_zalloc(arena, count, sizeof(*entries));
-	enum hpx_status status = rows != NULL && entries != NULL ? HPX_OK : HPX_NOMEM;
+	const struct hpx_memory_row *x = *(struct hpx_memory_row *const *)a;
+	const struct hpx_memory_row *y = *(struct hpx_memory_row *const *)b;
 
-	for (size_t i = 0; i < count && status == HPX_OK; i++)
-		status = copy_entry(rows[i], arena, &entries[i]);
-	free(rows);
-	if (status == HPX_OK) {
-		*ret_entries = entries;
-		*ret_count = count;
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+/* A walk goes by the numbers of the rows. */
+static enum hpx_status list_rows(const struct hpx_query *query, struct hpx_arena *arena, struct hpx_entry *entries,
+				 struct hpx_memory_row **rows, size_t all, size_t *ret_count)
+{
+	enum hpx_status status = HPX_OK;
+	struct hpx_walk *walk = query->walk;
+	size_t count = 0, at = 0;
+
+	qsort(rows, all, sizeof(struct hpx_memory_row *), oldest_first);
+	for (; at < all && status == HPX_OK && (walk == NULL || count < query->limit); at++) {
+		const struct hpx_memory_row *row = rows[at];
+		struct hpx_entry entry = { row->record, row->description, true };
+		if (walk != NULL && (int64_t)row->seq <= walk->number)
+			continue;
+		if (hpx_entry_matches(&entry, query))
+			status = copy_entry(row, arena, &entries[count++]);
+		if (walk != NULL)
+			walk->number = (int64_t)row->seq;
 	}
+	if (walk != NULL)
+		walk->ended = at == all;
+	*ret_count = count;
 	return status;
 }
 
 enum hpx_status hpx_memory_list(struct hpx_store_reader *reader, const struct hpx_query *query,
 				struct hpx_arena *arena, struct hpx_entry **ret_entries,
-				size_t *ret_count)
+				size_t *ret_count, struct hpx_looked *ret_looked)
 {
 	struct hpx_memory_store *m = hpx_memory_of(reader->store);
-	enum hpx_status status;
+	struct hpx_memory_row **rows;
+	enum hpx_status status = HPX_NOMEM;
+	struct hpx_entry *entries = NULL;
+	size_t all = 0, count = 0;
 
 	pthread_mutex_lock(&m->mutex);
-	status = list_rows(m, query, arena, ret_entries, ret_count);
+	rows = all_rows(m, &all);
+	if (rows != NULL)
+		entries = hpx_arena_zalloc(arena, all, sizeof(*entries));
+	if (entries != NULL)
+		status = list_rows(query, arena, entries, rows, all, &count);
 	pthread_mutex_unlock(&m->mutex);
-	return status;
+	free(rows);
+	if (status != HPX_OK)
+		return status;
+	*ret_looked = (struct hpx_looked){ .operations = all, .all = count <= query->limit };
+	if (query->walk == NULL)
+		hpx_entries_newest(entries, &count, query->limit);
+	else
+		ret_looked->all = query->walk->ended;
+	*ret_entries = entries;
+	*ret_count = count;
+	return HPX_OK;
 }
 
 static enum hpx_status copy_events(struct hpx_memory_store *m, const struct hpx_operation_id *id,

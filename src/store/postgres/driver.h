@@ -308,7 +308,8 @@ enum hpx_status hpx_pg_removals(struct hpx_store_reader *reader,
 				struct hpx_removals *ret_removals);
 enum hpx_status hpx_pg_list(struct hpx_store_reader *reader, const struct hpx_query *query,
 			    struct hpx_arena *arena, struct hpx_entry **ret_entries,
-			    size_t *ret_count);
+			    size_t *ret_count,
+			    struct hpx_looked *ret_looked);
 enum hpx_status hpx_pg_events(struct hpx_store_reader *reader, const struct hpx_operation_id *id,
 			      struct hpx_arena *arena, struct hpx_event **ret_events,
 			      size_t *ret_count);

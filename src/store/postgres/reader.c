@@ -194,53 +194,206 @@ enum hpx_status hpx_pg_watch(struct hpx_store_reader *reader, const struct hpx_o
 
 /* ---- lists and counts for people ---- */
 
-static enum hpx_status read_entries(const PGresult *result, struct hpx_arena *arena,
-				    struct hpx_entry *entries)
+/* At how many operations a list for people looks, of each kind; by a key, up to a second
+ * where they are in memory. */
+#define LOOK_MAX 10000
+/* At so many more than the limit first. */
+#define LOOK_FIRST 200
+#define LOOK_FOR_KEY_MAX 100000
+/* Operations that a walk reads at a time. */
+#define WALK_ROWS 2000
+/* The columns behind those of HPX_PG_SQL_DESCRIPTION. */
+#define SEEN_COLUMN HPX_PG_ANSWER_COLUMN
+
+/* What is being looked for, and what was found of it. */
+struct pg_list {
+	struct hpx_store_reader *reader;
+	const struct hpx_query *query;
+	struct hpx_arena *arena;
+	struct hpx_entry *entries;
+	size_t count;
+	struct hpx_looked looked;
+};
+
+static bool has_entry(const PGresult *result, int row)
 {
-	enum hpx_status status = HPX_OK;
+	return !PQgetisnull(result, row, 0);
+}
+
+static enum hpx_status add_entries(struct pg_list *list, const PGresult *result)
+{
+	size_t rows = (size_t)PQntuples(result);
+	struct hpx_entry *entries =
+		hpx_arena_zalloc(list->arena, list->count + rows, sizeof(*entries));
+	enum hpx_status status = entries != NULL ? HPX_OK : HPX_NOMEM;
 	struct hpx_pg_row row;
 
-	for (int i = 0; i < PQntuples(result) && status == HPX_OK; i++) {
+	if (status == HPX_OK && list->count > 0)
+		memcpy(entries, list->entries, list->count * sizeof(*entries));
+	for (int i = 0; i < (int)rows && status == HPX_OK; i++) {
+		if (!has_entry(result, i))
+			continue;
+		struct hpx_entry *entry = &entries[list->count++];
 		hpx_pg_row_read(result, i, &row);
-		entries[i].record = row.found.record;
-		entries[i].readable = row.found.readable;
-		status = hpx_pg_description_read(result, i, arena, &entries[i].description);
+		entry->record = row.found.record;
+		entry->readable = row.found.readable;
+		status = hpx_pg_description_read(result, i, list->arena, &entry->description);
+	}
+	list->entries = entries;
+	return status;
+}
+
+static void add_wanted(struct hpx_pg_params *params, const struct hpx_query *query, int state)
+{
+	hpx_pg_add_int8(params, state);
+	hpx_pg_add_bytes(params, query->key);
+	hpx_pg_add_bytes(params, query->tenant);
+	hpx_pg_add_bytes(params, query->route);
+	hpx_pg_add_int8(params, query->since_ms);
+}
+
+/* What one source was looked through for: everything of it, or back to a time. */
+static void note_looked(struct pg_list *list, const PGresult *result, int64_t look_max, size_t found)
+{
+	struct hpx_looked *looked = &list->looked;
+	int64_t seen = 0, total = 0, oldest_ms = 0;
+	int last = PQntuples(result) - 1;
+
+	hpx_pg_int(result, last, SEEN_COLUMN, 0, INT64_MAX, &seen);
+	hpx_pg_int(result, last, SEEN_COLUMN + 1, 0, INT64_MAX, &total);
+	hpx_pg_int(result, last, SEEN_COLUMN + 2, 0, INT64_MAX, &oldest_ms);
+	bool full = found >= list->query->limit;
+	looked->operations += (uint64_t)(full ? seen : total);
+	if (!full && total < look_max)
+		return;
+	looked->all = false;
+	if (full)
+		oldest_ms = list->entries[list->count - 1].record.changed_ms;
+	if (oldest_ms > looked->back_to_ms)
+		looked->back_to_ms = oldest_ms;
+}
+
+/* Times of the queues are the database's own: a clock that a test has set forward is
+ * behind them. */
+static enum hpx_status ask_source(struct pg_list *list, enum hpx_pg_statement source,
+				  enum hpx_state state, int64_t look_max, PGresult **ret_result)
+{
+	int64_t shift_ms = atomic_load(&list->reader->store->wall_shift_ms);
+	struct hpx_pg_params params = { .count = 0 };
+
+	add_wanted(&params, list->query, (int)state);
+	hpx_pg_add_int8(&params, list->query->limit);
+	hpx_pg_add_int8(&params, look_max);
+	hpx_pg_add_int8(&params, list->query->since_ms - (shift_ms > 0 ? shift_ms : 0));
+	enum hpx_status status = hpx_pg_ask(list->reader, source, &params, ret_result);
+	if (status != HPX_OK || PQntuples(*ret_result) > 0)
+		return status;
+	PQclear(*ret_result);
+	return HPX_IO;
+}
+
+/* Whether nothing more would be found by looking further. */
+static bool is_enough(const struct pg_list *list, const PGresult *result, int64_t look_max)
+{
+	int64_t total = 0;
+
+	hpx_pg_int(result, 0, SEEN_COLUMN + 1, 0, INT64_MAX, &total);
+	return total < look_max || (size_t)PQntuples(result) >= list->query->limit;
+}
+
+/* The newest of one source: mostly among the first few. */
+static enum hpx_status list_source(struct pg_list *list, enum hpx_pg_statement source,
+				   enum hpx_state state)
+{
+	int64_t most = list->query->key.ptr != NULL ? LOOK_FOR_KEY_MAX : LOOK_MAX;
+	int64_t look_max = LOOK_FIRST + list->query->limit;
+	size_t before = list->count;
+	PGresult *result = NULL;
+	enum hpx_status status = ask_source(list, source, state, look_max, &result);
+
+	if (status == HPX_OK && !is_enough(list, result, look_max)) {
+		PQclear(result);
+		look_max = most > look_max ? most : look_max;
+		status = ask_source(list, source, state, look_max, &result);
+	}
+	if (status != HPX_OK)
+		return status;
+	status = add_entries(list, result);
+	if (status == HPX_OK)
+		note_looked(list, result, look_max, list->count - before);
+	PQclear(result);
+	return status;
+}
+
+static enum hpx_status list_newest(struct pg_list *list)
+{
+	static const struct {
+		enum hpx_state state;
+		enum hpx_pg_statement source;
+	} sources[] = {
+		{ HPX_STATE_COMPLETED, HPX_PG_LIST_COMPLETED },
+		{ HPX_STATE_IN_PROGRESS, HPX_PG_LIST_IN_PROGRESS },
+		{ HPX_STATE_UNKNOWN, HPX_PG_LIST_ASIDE },
+		{ HPX_STATE_FAILED_RETRYABLE, HPX_PG_LIST_ASIDE },
+		{ HPX_STATE_PENDING, HPX_PG_LIST_ASIDE },
+	};
+	enum hpx_state state = list->query->state;
+	enum hpx_status status = HPX_OK;
+
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]) && status == HPX_OK; i++)
+		if (state == HPX_STATE_COUNT || state == sources[i].state)
+			status = list_source(list, sources[i].source, sources[i].state);
+	if (status == HPX_OK) {
+		list->looked.all &= list->count <= list->query->limit;
+		hpx_entries_newest(list->entries, &list->count, list->query->limit);
 	}
 	return status;
 }
 
-/* What hapax.aside lists. */
-static bool is_aside(enum hpx_state state)
+/* By a key, whole readings: few match. */
+static enum hpx_status walk_on(struct pg_list *list)
 {
-	return state == HPX_STATE_FAILED_RETRYABLE || state == HPX_STATE_UNKNOWN ||
-	       state == HPX_STATE_PENDING;
+	struct hpx_walk *walk = list->query->walk;
+	enum hpx_state state = list->query->state;
+	enum hpx_status status = HPX_OK;
+
+	while (status == HPX_OK && !walk->ended && list->count < list->query->limit) {
+		int64_t room = (int64_t)(list->query->limit - list->count);
+		struct hpx_pg_params params = { .count = 0 };
+		PGresult *result = NULL;
+		int64_t rows = 0, most = WALK_ROWS < room ? WALK_ROWS : room;
+
+		most = list->query->key.ptr != NULL ? WALK_ROWS : most;
+		add_wanted(&params, list->query, state == HPX_STATE_COUNT ? -1 : (int)state);
+		hpx_pg_add_bytes(&params, hpx_span(walk->id, HPX_PG_HALF));
+		hpx_pg_add_int8(&params, most);
+		status = hpx_pg_ask(list->reader, HPX_PG_WALK, &params, &result);
+		if (status != HPX_OK)
+			return status;
+		status = PQntuples(result) > 0 ? add_entries(list, result) : HPX_IO;
+		if (status == HPX_OK && hpx_pg_int(result, 0, SEEN_COLUMN, 0, INT64_MAX, &rows) && rows > 0)
+			memcpy(walk->id, hpx_pg_bytes(result, 0, SEEN_COLUMN + 1).ptr, HPX_PG_HALF);
+		walk->ended = rows < most;
+		list->looked.operations += (uint64_t)rows;
+		PQclear(result);
+	}
+	list->looked.all = walk->ended;
+	return status;
 }
 
 enum hpx_status hpx_pg_list(struct hpx_store_reader *reader, const struct hpx_query *query,
 			    struct hpx_arena *arena, struct hpx_entry **ret_entries,
-			    size_t *ret_count)
+			    size_t *ret_count, struct hpx_looked *ret_looked)
 {
-	struct hpx_pg_params params = { .count = 0 };
-	struct hpx_entry *entries;
-	PGresult *result = NULL;
-	enum hpx_status status;
+	struct pg_list list = { .reader = reader, .query = query, .arena = arena, .looked = { .all = true } };
+	enum hpx_status status = query->walk != NULL ? walk_on(&list) : list_newest(&list);
 
-	hpx_pg_add_int8(&params, query->state == HPX_STATE_COUNT ? -1 : (int)query->state);
-	hpx_pg_add_bytes(&params, query->key);
-	hpx_pg_add_int8(&params, query->before_ms);
-	hpx_pg_add_int8(&params, query->limit);
-	status = hpx_pg_ask(reader, is_aside(query->state) ? HPX_PG_LIST_ASIDE : HPX_PG_LIST,
-			    &params, &result);
 	if (status != HPX_OK)
 		return status;
-	entries = hpx_arena_zalloc(arena, (size_t)PQntuples(result), sizeof(*entries));
-	status = entries != NULL ? read_entries(result, arena, entries) : HPX_NOMEM;
-	if (status == HPX_OK) {
-		*ret_entries = entries;
-		*ret_count = (size_t)PQntuples(result);
-	}
-	PQclear(result);
-	return status;
+	*ret_entries = list.entries;
+	*ret_count = list.count;
+	*ret_looked = list.looked;
+	return HPX_OK;
 }
 
 static enum hpx_status read_event(const PGresult *result, int row, struct hpx_arena *arena,

@@ -49,6 +49,10 @@
 #define HPX_PG_SQL_ADD(table, time, from) \
 	"INSERT INTO hapax." table " (at, ids) SELECT min(" time "), array_agg(id) FROM " from \
 	" HAVING count(*) > 0"
+/* The same for what goes back into `due`: it is not among the newest. */
+#define HPX_PG_SQL_ADD_AGAIN(time, from) \
+	"INSERT INTO hapax.due (at, ids, written) SELECT min(" time "), array_agg(id), 0 FROM " from \
+	" HAVING count(*) > 0"
 
 /* An INSERT would wait for whoever is removing the row: one that can be seen is left out.
  * Not by EXISTS, of which the planner makes a join over the whole table. */
@@ -95,6 +99,27 @@
 	"($4::bytea IS NULL OR j.provider_id = convert_from($4::bytea, 'UTF8')) AND " \
 	"($5::int8 = 0 OR j.id = $5::int8) AND ($6::int8 = 0 OR j.id < $6::int8) " \
 	"ORDER BY j.id DESC LIMIT $7::int8"
+
+/* What a list of operations is narrowed by: key, tenant, route, and when it began. */
+#define HPX_PG_SQL_WANTED \
+	"($2::bytea IS NULL OR o.key = convert_from($2::bytea, 'UTF8')) AND " \
+	"($3::bytea IS NULL OR o.tenant = convert_from($3::bytea, 'UTF8')) AND " \
+	"($4::bytea IS NULL OR o.route = convert_from($4::bytea, 'UTF8')) AND " \
+	"o.created >= $5::int8"
+
+/* At most $6 operations that are wanted, among the $7 that `source` (ids and a time, the
+ * newest first) begins with. Behind each, how many were looked at up to its row of the
+ * source; in the last columns how many could be, and the oldest time among them: one row
+ * of NULLs before these where nothing is wanted. Operations are reached one by one, by
+ * id, and no further than the limit. */
+#define HPX_PG_SQL_LOOK(source, state) \
+	"WITH d AS MATERIALIZED (SELECT e.ids, e.at, e.total FROM (SELECT s.ids, s.at, " \
+	"sum(cardinality(s.ids)) OVER (ORDER BY s.at DESC ROWS UNBOUNDED PRECEDING)::int8 AS total " \
+	"FROM (" source " LIMIT $7::int8) s) e WHERE e.total - cardinality(e.ids) < $7::int8) " \
+	"SELECT r.*, t.total, t.at FROM (SELECT coalesce(max(d.total), 0)::int8 AS total, " \
+	"coalesce(min(d.at), 0) AS at FROM d) t LEFT JOIN LATERAL (SELECT w.*, d.total AS seen " \
+	"FROM d CROSS JOIN LATERAL unnest(d.ids) AS x (id) CROSS JOIN LATERAL " \
+	"(SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION HPX_PG_SQL_FROM "WHERE o.id = x.id AND " state HPX_PG_SQL_WANTED " LIMIT 1) w LIMIT $6::int8) r ON true"
 
 /* X(name, who uses it: WRITER or READER, SQL) */
 #define HPX_PG_LIST(X) \
@@ -219,15 +244,15 @@
 							   "providers AS (DELETE FROM hapax.provider p USING gone g WHERE p.id = g.id), " \
 							   "questions AS (DELETE FROM hapax.reconcile q USING gone g " \
 							   "WHERE q.id = g.id AND q.job = 0), " \
-							   "again AS (" HPX_PG_SQL_ADD("due", "greatest(expires, $1::int8 + 1000)", \
-										       "seen WHERE readable AND expires > 0 AND id NOT IN (SELECT g.id FROM gone g)") "), " \
-																				      "rest AS (" HPX_PG_SQL_ADD("due", "$1::int8", "x WHERE n > $2::int8") "), " \
-																													    "odd AS (INSERT INTO hapax.aside (id, state, changed) SELECT s.id, 4, $1::int8 " \
-																													    "FROM seen s WHERE NOT s.readable AND " HPX_PG_SQL_NOT_ASIDE("s") " ON CONFLICT (id) DO NOTHING) " \
-																																					      "SELECT NULL::uuid, NULL::uuid, (SELECT count(*) FROM d), (SELECT count(*) FROM gone) " \
-																																					      "UNION ALL SELECT s.id, s.rest, j.id, 0 FROM seen s LEFT JOIN hapax.job j " \
-																																					      "ON j.operation = s.id AND j.mark = s.mark AND j.answers " \
-																																					      "WHERE s.readable AND s.state = 5 AND s.expires BETWEEN 1 AND $1::int8") \
+							   "again AS (" HPX_PG_SQL_ADD_AGAIN("greatest(expires, $1::int8 + 1000)", \
+											     "seen WHERE readable AND expires > 0 AND id NOT IN (SELECT g.id FROM gone g)") "), " \
+																					    "rest AS (" HPX_PG_SQL_ADD_AGAIN("$1::int8", "x WHERE n > $2::int8") "), " \
+																														 "odd AS (INSERT INTO hapax.aside (id, state, changed) SELECT s.id, 4, $1::int8 " \
+																														 "FROM seen s WHERE NOT s.readable AND " HPX_PG_SQL_NOT_ASIDE("s") " ON CONFLICT (id) DO NOTHING) " \
+																																						   "SELECT NULL::uuid, NULL::uuid, (SELECT count(*) FROM d), (SELECT count(*) FROM gone) " \
+																																						   "UNION ALL SELECT s.id, s.rest, j.id, 0 FROM seen s LEFT JOIN hapax.job j " \
+																																						   "ON j.operation = s.id AND j.mark = s.mark AND j.answers " \
+																																						   "WHERE s.readable AND s.state = 5 AND s.expires BETWEEN 1 AND $1::int8") \
 	/* The next part ($2 rows) of the look over the whole table, if one is under way or  \
 	 * the last one began a day ago; gateways take turns. What should have been swept or  \
 	 * reaped ten minutes ago is written down again, and whatever should be aside is. */ \
@@ -241,15 +266,15 @@
 	  "'00000000-0000-0000-0000-000000000000') ORDER BY o.id LIMIT $2::int8) p), " \
 	  "f AS (" HPX_PG_SQL_ADD("flight", "$1::int8", \
 				  "o WHERE state = 1 AND lease_until <= $1::int8 - 600000") "), " \
-											    "d AS (" HPX_PG_SQL_ADD("due", "$1::int8", \
-														    "o WHERE expires BETWEEN 1 AND $1::int8 - 600000") "), " \
-																				       "a AS (INSERT INTO hapax.aside (id, state, changed) " \
-																				       "SELECT o.id, CASE WHEN o.readable THEN o.state ELSE 4 END, o.changed FROM o " \
-																				       "WHERE (NOT o.readable OR o.state NOT IN (1, 3)) AND " HPX_PG_SQL_NOT_ASIDE("o") " ON CONFLICT (id) DO NOTHING) " \
-																															"UPDATE hapax.slow_round s SET reached = CASE WHEN (SELECT count(*) FROM o) = $2::int8 " \
-																															"THEN (SELECT id FROM o ORDER BY id DESC LIMIT 1) END, " \
-																															"began = CASE WHEN s.reached IS NULL THEN $1::int8 ELSE s.began END " \
-																															"FROM r WHERE s.ctid = r.place") \
+											    "d AS (" HPX_PG_SQL_ADD_AGAIN("$1::int8", \
+															  "o WHERE expires BETWEEN 1 AND $1::int8 - 600000") "), " \
+																					     "a AS (INSERT INTO hapax.aside (id, state, changed) " \
+																					     "SELECT o.id, CASE WHEN o.readable THEN o.state ELSE 4 END, o.changed FROM o " \
+																					     "WHERE (NOT o.readable OR o.state NOT IN (1, 3)) AND " HPX_PG_SQL_NOT_ASIDE("o") " ON CONFLICT (id) DO NOTHING) " \
+																															      "UPDATE hapax.slow_round s SET reached = CASE WHEN (SELECT count(*) FROM o) = $2::int8 " \
+																															      "THEN (SELECT id FROM o ORDER BY id DESC LIMIT 1) END, " \
+																															      "began = CASE WHEN s.reached IS NULL THEN $1::int8 ELSE s.began END " \
+																															      "FROM r WHERE s.ctid = r.place") \
 	X(REAP_EVENTS, WRITER, \
 	  "DELETE FROM hapax.event WHERE ctid = ANY(ARRAY(SELECT ctid FROM hapax.event " \
 	  "WHERE at <= $1::int8 ORDER BY at LIMIT $2::int8 FOR UPDATE SKIP LOCKED))") \
@@ -387,18 +412,29 @@
 	X(EVENTS, READER, \
 	  "SELECT at, attempt, what, actor, reason, status FROM hapax.event " \
 	  "WHERE id = $1::uuid AND rest = $2::uuid ORDER BY seq") \
-	/* What is aside by its index; anything else by a look at every row. */ \
+	/* For people, the newest first: what is aside by the index of its state, what was   \
+	 * completed and what is under way by the queues by time that have it. */ \
 	X(LIST_ASIDE, READER, \
-	  "SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION " FROM hapax.aside a " \
-	  "JOIN hapax.operation o ON o.id = a.id LEFT JOIN hapax.lease l ON l.id = o.id " \
-	  "WHERE a.state = $1::int8 AND a.changed < CASE WHEN $3::int8 = 0 " \
-	  "THEN 9223372036854775807 ELSE $3::int8 END AND ($2::bytea IS NULL OR " \
-	  "o.key = convert_from($2::bytea, 'UTF8')) ORDER BY a.changed DESC LIMIT $4::int8") \
-	X(LIST, READER, \
-	  "SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION HPX_PG_SQL_FROM \
-	  "WHERE ($1::int8 < 0 OR o.state = $1::int8) AND ($2::bytea IS NULL OR " \
-	  "o.key = convert_from($2::bytea, 'UTF8')) AND ($3::int8 = 0 OR o.changed < $3::int8) " \
-	  "ORDER BY o.changed DESC, o.created DESC LIMIT $4::int8") \
+	  HPX_PG_SQL_LOOK("SELECT ARRAY[id] AS ids, changed AS at FROM hapax.aside " \
+			  "WHERE state = $1::int8 AND changed >= $8::int8 ORDER BY changed DESC", \
+			  "")) \
+	X(LIST_COMPLETED, READER, \
+	  HPX_PG_SQL_LOOK("SELECT ids, written AS at FROM hapax.due " \
+			  "WHERE written > 0 AND written >= $8::int8 ORDER BY written DESC", \
+			  "o.state = $1::int8 AND ")) \
+	X(LIST_IN_PROGRESS, READER, \
+	  HPX_PG_SQL_LOOK("SELECT ids, at FROM hapax.flight " \
+			  "WHERE at >= $8::int8 ORDER BY at DESC", \
+			  "o.state = $1::int8 AND ")) \
+	/* The next rows by id, and the last of them: for whoever must see all. */ \
+	X(WALK, READER, \
+	  "WITH p AS MATERIALIZED (SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION \
+	  " FROM hapax.operation o LEFT JOIN LATERAL (SELECT e.token, e.until FROM hapax.lease e " \
+	  "WHERE e.id = o.id LIMIT 1) l ON true " \
+	  "WHERE o.id > $6::uuid ORDER BY o.id LIMIT $7::int8) " \
+	  "SELECT o.*, t.n, t.last FROM (SELECT (SELECT count(*) FROM p) AS n, " \
+	  "(SELECT id FROM p ORDER BY id DESC LIMIT 1) AS last) t " \
+	  "LEFT JOIN p o ON ($1::int8 < 0 OR CASE WHEN " HPX_PG_SQL_READABLE " THEN o.state ELSE 4 END = $1::int8) AND " HPX_PG_SQL_WANTED) \
 	/* What is aside; how many rows there are, by the statistics; and what is under way  \
 	 * among the last batches. Of a small table (2 MiB) the last two are counted. */ \
 	X(COUNTS, READER, \

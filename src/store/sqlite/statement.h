@@ -63,7 +63,13 @@
 			    "o.owner <> 0 AND " HPX_SQL_UNANSWERED) \
 	/* The rows in order, from a number on: the reaper judges each. */ \
 	X(WALK, HPX_SQL_FROM_PLAIN "WHERE o.seq > ?1 ORDER BY o.seq LIMIT ?2") \
-	/* The newest first, for lists. */ \
+	/* For lists: the newest row below a number, and those between two numbers, the newest \
+	 * first; ?6: only without an answer. */ \
+	X(HEAD, "SELECT seq, created FROM hapax_operation_# WHERE seq < ?1 " \
+		"ORDER BY seq DESC LIMIT 1") \
+	X(LOOK, HPX_SQL_FROM_PLAIN "WHERE o.seq < ?1 AND o.seq >= ?2 AND (?3 IS NULL OR o.key = ?3) " \
+				   "AND (?4 IS NULL OR o.tenant = ?4) AND (?5 IS NULL OR o.route = ?5) " \
+				   "AND (?6 = 0 OR a.seq IS NULL) ORDER BY o.seq DESC") \
 	X(NEWEST, HPX_SQL_FROM_PLAIN "WHERE o.seq < ?1 ORDER BY o.seq DESC LIMIT ?2") \
 	/* By the table and not by its index: a filter must not lack what the index \
 	 * lost. */ \
@@ -339,10 +345,13 @@ enum hpx_generation_sql {
 	X(REAP_EVENTS, "DELETE FROM hapax_event WHERE at <= ?1 AND " \
 		       "(SELECT at FROM hapax_event ORDER BY seq LIMIT 1) <= ?1 AND " \
 		       "seq IN (SELECT seq FROM hapax_event ORDER BY seq LIMIT ?2)") \
-	X(LIST, HPX_SQL_FROM_ASIDE "WHERE (?1 < 0 OR o.state = ?1) " \
-				   "AND (?2 IS NULL OR o.key = ?2) " \
-				   "AND (?3 = 0 OR o.changed < ?3) " \
-				   "ORDER BY o.changed DESC, o.seq DESC LIMIT ?4") \
+	/* For people, the newest first; the others among the last so many by number. */ \
+	X(LIST_UNKNOWN, HPX_SQL_FROM_ASIDE "WHERE o.state = 4 ORDER BY o.changed DESC LIMIT ?1") \
+	X(LIST_FAILED, HPX_SQL_FROM_ASIDE "WHERE o.state = 2 ORDER BY o.changed DESC LIMIT ?1") \
+	X(LIST_OTHERS, HPX_SQL_FROM_ASIDE "WHERE o.seq > (SELECT coalesce(max(seq), 0) - ?1 " \
+					  "FROM hapax_aside) AND o.state NOT IN (2, 4) " \
+					  "ORDER BY o.seq DESC") \
+	X(WALK_ASIDE, HPX_SQL_FROM_ASIDE "WHERE o.seq > ?1 ORDER BY o.seq") \
 	X(COUNTS, "SELECT (SELECT count(*) FROM hapax_aside WHERE state = 1), " \
 		  "(SELECT count(*) FROM hapax_aside WHERE state = 2), " \
 		  "(SELECT count(*) FROM hapax_aside WHERE expires IS NOT NULL), " \
