@@ -318,17 +318,17 @@ int hpx_keys_find(struct hpx_operator_command *command, struct hpx_entry *ret_en
 
 static const struct hpx_operator_verb verbs[] = {
 	{ .name = "ls",
-	  .synopsis = "hapax keys ls [--state STATE] [--tenant NAME] [--route PATTERN] [--since TIME]\n"
-		      "                [--key KEY] [--limit N] [--watch]",
-	  .about = "Lists operations, those that changed last first. It looks at the newest ones, and\n"
-		   "says how far it looked where that was not at all of them.",
+	  .synopsis = "hapax keys ls [--state STATE] [--tenant NAME] [--route PATTERN]\n"
+		      "                [--since TIME] [--key KEY] [--limit N] [--watch]",
+	  .about = "Lists operations, those that changed last first. It looks at the newest, and says\n"
+		   "how far it looked where that was not at all of them.",
 	  .flags = { "state", "key", "tenant", "route", "since", "limit", "watch", "full", "json" },
 	  .run = hpx_keys_ls },
 	{ .name = "show",
-	  .synopsis = "hapax keys show REFERENCE | --key KEY [--tenant NAME [--method METHOD] --path PATH]",
+	  .synopsis = "hapax keys show REFERENCE | --key KEY [--tenant NAME --path PATH]",
 	  .about = "Shows all that is known of one operation: its record, its jobs, its history and\n"
 		   "the stored answer. REFERENCE may be cut to its first 6 or more digits. By --key\n"
-		   "alone the newest operations are searched; with tenant and path there is no search.",
+		   "alone the newest operations are searched; with --tenant and --path none is.",
 	  .flags = { "key", "tenant", "method", "path", "body", "json" },
 	  .operands_max = 1,
 	  .run = hpx_keys_show },
