@@ -320,8 +320,8 @@ static const struct hpx_operator_verb verbs[] = {
 	{ .name = "ls",
 	  .synopsis = "hapax keys ls [--state STATE] [--tenant NAME] [--route PATTERN]\n"
 		      "                [--since TIME] [--key KEY] [--limit N] [--watch]",
-	  .about = "Lists operations, those that changed last first. It looks at the newest, and says\n"
-		   "how far it looked where that was not at all of them.",
+	  .about = "Lists operations, those that changed last first. It looks at the newest, and\n"
+		   "says how far it looked where that was not at all of them.",
 	  .flags = { "state", "key", "tenant", "route", "since", "limit", "watch", "full", "json" },
 	  .run = hpx_keys_ls },
 	{ .name = "show",
