@@ -100,11 +100,6 @@ void hpx_id_filter_add(struct hpx_id_filter *filter, const uint8_t *id)
 					 (uint64_t)1 << bits % 64, memory_order_relaxed);
 }
 
-void hpx_id_filter_prefetch(const struct hpx_id_filter *filter, const uint8_t *id)
-{
-	__builtin_prefetch((const void *)block_of(filter, id));
-}
-
 bool hpx_id_filter_may_have(const struct hpx_id_filter *filter, const uint8_t *id)
 {
 	_Atomic uint64_t *block = block_of(filter, id);

@@ -23,8 +23,6 @@ struct hpx_span hpx_id_filter_bytes(const struct hpx_id_filter *filter);
 /* The first HPX_ID_FILTER_BYTES of an id. */
 #define HPX_ID_FILTER_BYTES 16
 void hpx_id_filter_add(struct hpx_id_filter *filter, const uint8_t *id);
-/* Before a question about this id: it will not wait for memory then. */
-void hpx_id_filter_prefetch(const struct hpx_id_filter *filter, const uint8_t *id);
 /* False: it was never added. */
 bool hpx_id_filter_may_have(const struct hpx_id_filter *filter, const uint8_t *id);
 

@@ -71,18 +71,6 @@ static const struct hpx_sqlite_filter *find_next(const struct hpx_sqlite_filters
 	return NULL;
 }
 
-/* Each filter is a look at memory that is hardly ever in the processor's cache: all of
- * them are asked for at once. */
-static void prefetch(const struct hpx_sqlite_filters *filters, const struct hpx_operation_id *id)
-{
-	for (size_t i = 0; i < filters->count; i++) {
-		const struct hpx_id_filter *stored =
-			atomic_load_explicit(&filters->items[i].stored, memory_order_acquire);
-		if (stored != NULL)
-			hpx_id_filter_prefetch(stored, id->bytes);
-	}
-}
-
 /* The writer needs no lock: only its thread replaces the list, and a filter that is
  * stored stays. */
 static bool filter_may_have(struct hpx_sqlite_store *s, bool lock, int64_t generation,
@@ -94,8 +82,6 @@ static bool filter_may_have(struct hpx_sqlite_store *s, bool lock, int64_t gener
 
 	if (lock)
 		pthread_rwlock_rdlock(&s->filters.lock);
-	if (*at == 0)
-		prefetch(&s->filters, id);
 	item = find_next(&s->filters, generation, at);
 	stored = item != NULL ? atomic_load_explicit(&item->stored, memory_order_acquire) : NULL;
 	if (stored != NULL)
@@ -188,7 +174,6 @@ bool hpx_sqlite_filter_hint(struct hpx_sqlite_store *s, const struct hpx_operati
 	bool may = !s->serve;
 
 	pthread_rwlock_rdlock(&s->filters.lock);
-	prefetch(&s->filters, id);
 	for (size_t i = 0; i < s->filters.count && !may; i++)
 		may = item_hints(&s->filters.items[i], id);
 	pthread_rwlock_unlock(&s->filters.lock);
