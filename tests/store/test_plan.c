@@ -102,6 +102,10 @@ static void fill_tables(void)
 		    "FROM hapax.operation WHERE expires > 0 GROUP BY created / 100");
 	cluster_sql("INSERT INTO hapax.lease SELECT id, token, 1 FROM hapax.operation "
 		    "WHERE state = 1");
+	cluster_sql("INSERT INTO hapax.provider SELECT id, mark, created::text FROM hapax.operation "
+		    "WHERE state = 4");
+	cluster_sql("INSERT INTO hapax.lane SELECT 's', 'r' || created, 1, 1 FROM hapax.operation "
+		    "WHERE state = 4");
 	cluster_sql("INSERT INTO hapax.recipe SELECT recipe, '' FROM hapax.operation "
 		    "WHERE state = 2");
 	cluster_sql("INSERT INTO hapax.event (id, rest, at, attempt, what, actor, reason, status) "
@@ -118,7 +122,8 @@ static void fill_tables(void)
 	cluster_sql("INSERT INTO hapax.reconcile SELECT id, rest, mark, 0, 's', 'r', 0, 0, 0, 0, "
 		    "created, 0, created % 2 = 0 FROM hapax.operation WHERE state = 4");
 	cluster_sql("ANALYZE hapax.operation, hapax.flight, hapax.due, hapax.aside, hapax.lease, "
-		    "hapax.recipe, hapax.event, hapax.job, hapax.reconcile");
+		    "hapax.recipe, hapax.event, hapax.job, hapax.reconcile, hapax.provider, "
+		    "hapax.lane");
 	cluster_sql("RESET synchronous_commit");
 }
 
@@ -354,6 +359,10 @@ static void check_lists(void)
 	"SELECT set_config('plan.lease', hapax.hex(id) || hapax.hex(rest) || '.' || " \
 	"hapax.hex(token), true) FROM hapax.operation" THE_ROW
 #define LEASE "current_setting('plan.lease')"
+#define TAKE_REFERENCE \
+	"SELECT set_config('plan.reference', hapax.hex(id) || hapax.hex(rest) || '.' || " \
+	"hapax.hex(mark), true) FROM hapax.operation" THE_ROW
+#define SETTLE(ruling) "SELECT hapax.settle(current_setting('plan.reference'), '" ruling "')"
 #define BEGIN "SELECT verdict FROM hapax.begin('t', 's', 'plan', sha256(''), 60000, 60000)"
 #define ENQUEUE "SELECT hapax.enqueue(" LEASE ", 'mail', 't', 'POST', '/', '', '')"
 
@@ -373,11 +382,23 @@ static const struct {
 	{ "", "SELECT point FROM hapax.recovery(" LEASE ")", "point" },
 	{ "", ENQUEUE, "" },
 	{ "", ENQUEUE, "" }, /* there already */
+	{ "", "SELECT hapax.renew(" LEASE ", 1000)", "" },
+	{ "", "SELECT hapax.provider_id(" LEASE ", 'x')", "" },
+	{ TAKE_REFERENCE, SETTLE("applied"), "kept" },
 	{ "", "SELECT hapax.not_executed(" LEASE ")", "" },
 	{ "", BEGIN, "retried" },
 	{ SET_ROW("advanced = true, when_lost = 0") "; " TAKE_LEASE,
 	  "SELECT hapax.not_executed(" LEASE ")", "" },
+	{ "INSERT INTO hapax.lane VALUES ('', 'application', 1000000, 1000)", SETTLE("not_applied"),
+	  "too_early" },
 	{ "", "SELECT hapax.complete(" LEASE ", 200, '', '')", "" },
+	{ "", SETTLE("declined"), "ignored" },
+	{ SET_ROW("state = 1, expires = 0, kept = false"), "SELECT hapax.mark_unknown(" LEASE ")", "" },
+	{ "", SETTLE("applied"), "settled" },
+	{ SET_ROW("state = 4, expires = 0, kept = false") "; INSERT INTO hapax.job (operation, rest, "
+							  "mark, name, target, method, path, headers, body, created, state, answers, attempt) SELECT id, "
+							  "rest, mark, 'answer', 't', 'POST', '/', '', '', 1, 4, true, 1 FROM hapax.operation" THE_ROW,
+	  SETTLE("applied"), "settled" },
 	/* The triggers' ways: something unknown is settled. */
 	{ "INSERT INTO hapax.job (operation, rest, mark, name, target, method, path, headers, body, "
 	  "created, state) SELECT id, rest, mark, 'plan', 't', 'POST', '/', '', '', 1, 4 "
@@ -427,7 +448,7 @@ static void check_call(PGconn *conn, struct plans *plans, size_t i)
 #define FORGOTTEN \
 	"SELECT string_agg(p.proname, ' ') FROM pg_proc p " \
 	"WHERE p.pronamespace = 'hapax'::regnamespace AND " \
-	"p.prosrc ~ 'hapax[.](operation|flight|due|aside|lease|job|recipe|event|reconcile)' AND " \
+	"p.prosrc ~ 'hapax[.](operation|flight|due|aside|lease|lane|provider|job|recipe|event|reconcile)' AND " \
 	"NOT EXISTS (SELECT 1 FROM pg_stat_xact_user_functions f " \
 	"WHERE f.funcid = p.oid)"
 
