@@ -391,6 +391,11 @@ static const struct hpx_option rows[] = {
 		  "operations are refused with 503, so that those under way can still be "
 		  "written. A quarter of it must be free on the disk itself, for the log." },
 
+	{ "limits.body_rate", HPX_OPTION_SIZE, GLOBAL(body_rate_min), RELOADABLE,
+	  .default_value = "256", RANGE(0, 1024 * MIB),
+	  .text = "How many bytes of a request's body must come in a second, judged every ten "
+		  "seconds (or every timeouts.body, where that is shorter). A slower one is "
+		  "refused with 408; 0 means no such limit." },
 	{ "limits.preset", HPX_OPTION_CHOICE, GLOBAL(limit_preset), RELOADABLE, .default_value = "none",
 	  .sample = "public", CHOICES("none", "public"),
 	  .text = "Where anybody can reach hapax: public turns on the limits below, each unless "
@@ -428,6 +433,11 @@ static const struct hpx_option rows[] = {
 	  .text = "The longest time for a request's head, from its first byte." },
 	{ "timeouts.body", HPX_OPTION_DURATION, GLOBAL(body_timeout_ms), RELOADABLE,
 	  .default_value = "30s", RANGE(10, HOUR), .text = "The longest time between two bytes of a request's body." },
+	{ "timeouts.whole_body", HPX_OPTION_DURATION, GLOBAL(whole_body_timeout_ms), RELOADABLE,
+	  .default_value = "2m", RANGE(10, DAY),
+	  .text = "The longest time for the whole body of a guarded request, which is held in "
+		  "memory. Later it is refused with 408, and nothing was sent on. Bodies that "
+		  "pass through unguarded have no such limit." },
 	{ "timeouts.keep_alive", HPX_OPTION_DURATION, GLOBAL(keep_alive_ms), RELOADABLE,
 	  .default_value = "75s", RANGE(0, DAY),
 	  .text = "How long a client's idle connection is kept." },

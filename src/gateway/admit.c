@@ -318,6 +318,8 @@ enum hpx_next hpx_tenant_found(struct hpx_request *request)
 	struct hpx_limit_met met;
 
 	HPX_ASSERT(request->identity.tenant.ptr != NULL);
+	if (!hpx_share_take_connection(request))
+		return HPX_NEXT_OVERLOADED;
 	if (request->head.purpose == HPX_PURPOSE_OPERATION)
 		return hpx_limit_status_reads(request, &met) ? HPX_NEXT_OPERATION :
 							       hpx_limit_refuse(request, &met, "no");

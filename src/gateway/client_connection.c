@@ -62,7 +62,11 @@ static void forget(struct hpx_connection *connection)
 	hpx_later_cancel(&connection->head_later);
 	unlink_connection(connection);
 	hpx_buffer_done(&connection->in);
-	atomic_fetch_sub(&connection->shard->gateway->connections, 1);
+	struct hpx_gateway *gateway = connection->shard->gateway;
+	atomic_fetch_sub(&gateway->connections, 1);
+	hpx_share_remove(&gateway->connection_shares.peers, connection->peer_hash, 1);
+	if (connection->tenant_hash != 0)
+		hpx_share_remove(&gateway->connection_shares.tenants, connection->tenant_hash, 1);
 	free(connection);
 }
 
@@ -130,6 +134,13 @@ static void process_later(struct hpx_connection *connection)
 	hpx_loop_later(&connection->shard->loop, &connection->later);
 }
 
+static void judge_body_from(struct hpx_connection *connection, uint64_t now_ms)
+{
+	connection->body_began_ms = now_ms;
+	connection->body_window_ms = now_ms;
+	connection->body_window_bytes = 0;
+}
+
 void hpx_connection_set_mode(struct hpx_connection *connection, enum hpx_connection_mode mode)
 {
 	/* Between two requests there is none, and only then. */
@@ -139,6 +150,8 @@ void hpx_connection_set_mode(struct hpx_connection *connection, enum hpx_connect
 	connection->deadline_ms = 0;
 	if (mode == HPX_CONNECTION_BODY || mode == HPX_CONNECTION_DISCARD)
 		set_deadline(connection, connection->shard->settings->body_timeout_ms);
+	if (mode == HPX_CONNECTION_BODY)
+		judge_body_from(connection, hpx_loop_now_ms(&connection->shard->loop));
 	if (mode == HPX_CONNECTION_HEAD)
 		set_deadline(connection, connection->shard->settings->keep_alive_ms);
 	if (mode != HPX_CONNECTION_HELD)
@@ -183,6 +196,8 @@ static bool begin_request(struct hpx_connection *connection)
 							 hpx_transport_peer(connection->transport));
 	if (connection->downstream.request == NULL)
 		return false;
+	connection->downstream.request->head.peer_hash = connection->peer_hash;
+	connection->downstream.request->head.peer_known = connection->peer_hash != 0;
 	hpx_http_reader_request(&connection->reader, &limits);
 	set_deadline(connection, settings->head_timeout_ms);
 	return true;
@@ -256,6 +271,7 @@ static size_t read_body(struct hpx_connection *connection, struct hpx_span bytes
 		enum hpx_http_progress progress = hpx_http_read_body(
 			&connection->reader, hpx_span_skip(bytes, all), &data, &used);
 		all += used;
+		connection->body_window_bytes += used;
 		connection->body_read = progress == HPX_HTTP_DONE;
 		if (progress == HPX_HTTP_BAD)
 			hpx_request_body_malformed(request, connection->reader.error);
@@ -442,12 +458,26 @@ static const struct hpx_transport_events client_events = {
 	.on_drain = on_drain,
 };
 
-/* Too many connections: 503, before any request is read. */
+/* Connections that are turned away with an answer, a second: each stays open for up to
+ * two seconds so that its client can read it. */
+#define TURNED_AWAY_PER_SECOND 100
+
+/* Too many connections: 503, before any request is read. A crowd is only closed: its
+ * descriptors are needed. */
 static void turn_away(struct hpx_shard *shard, struct hpx_transport *transport)
 {
+	static const struct hpx_transport_events no_events;
 	struct hpx_problem problem = { .code = HPX_PROBLEM_overloaded };
 	struct hpx_buffer body, head;
+	int64_t wait_ms;
 
+	hpx_transport_attach(transport, &no_events, NULL);
+	hpx_counter_add(&shard->meter.problems[HPX_PROBLEM_overloaded], 1);
+	if (!hpx_bucket_take(&shard->turned_away, TURNED_AWAY_PER_SECOND,
+			     (int64_t)hpx_loop_now_ms(&shard->loop), &wait_ms)) {
+		hpx_transport_close(transport);
+		return;
+	}
 	hpx_buffer_init(&body, 4096);
 	hpx_buffer_init(&head, 1024);
 	if (hpx_problem_print(&problem, &body) == HPX_OK &&
@@ -463,18 +493,60 @@ static void turn_away(struct hpx_shard *shard, struct hpx_transport *transport)
 	}
 	hpx_buffer_done(&body);
 	hpx_buffer_done(&head);
-	hpx_counter_add(&shard->meter.problems[HPX_PROBLEM_overloaded], 1);
 	hpx_transport_close_gently(transport, (uint64_t)shard->settings->send_timeout_ms);
+}
+
+/* A connection of anybody is one of few at first. */
+#define LEAST_CONNECTIONS 8
+
+/* The address as limits count it; 0 for a unix socket or a trusted peer, whose requests
+ * may come from many. */
+static uint64_t peer_hash_of(const struct hpx_shard *shard, const char *peer)
+{
+	uint8_t network[16];
+
+	if (hpx_peer_trusted(shard->settings, peer) || !hpx_peer_network(hpx_span_of(peer), network))
+		return 0;
+	return hpx_caller_hash(&shard->gateway->caller_seed,
+			       hpx_span((const char *)network, sizeof(network)));
+}
+
+/* Whether there is room for one more, and for one more of this address or tenant. */
+static bool has_share(const struct hpx_shard *shard, const struct hpx_share *share, uint64_t caller,
+		      size_t more)
+{
+	unsigned whole = shard->settings->connections_max;
+
+	return hpx_share_allows(share, caller, more, atomic_load(&shard->gateway->connections), whole,
+				whole < 4 * LEAST_CONNECTIONS ? 1 : LEAST_CONNECTIONS);
+}
+
+bool hpx_downstream_take_share(struct hpx_downstream *downstream, uint64_t tenant)
+{
+	struct hpx_connection *connection = hpx_connection_of(downstream);
+	struct hpx_share *share = &connection->shard->gateway->connection_shares.tenants;
+
+	if (connection->tenant_hash != 0)
+		return true;
+	if (connection->peer_hash != 0 && !has_share(connection->shard, share, tenant, 1))
+		return false;
+	connection->tenant_hash = tenant;
+	hpx_share_add(share, tenant, 1);
+	return true;
 }
 
 void hpx_connection_accept(struct hpx_shard *shard, struct hpx_transport *transport)
 {
 	struct hpx_gateway *gateway = shard->gateway;
-	static const struct hpx_transport_events no_events;
+	uint64_t peer = peer_hash_of(shard, hpx_transport_peer(transport));
 
+	if (!has_share(shard, &gateway->connection_shares.peers, peer, 1)) {
+		hpx_meter_limited(&shard->meter, hpx_span("", 0), HPX_LIMITED_share_connections);
+		turn_away(shard, transport);
+		return;
+	}
 	if (atomic_fetch_add(&gateway->connections, 1) >= shard->settings->connections_max) {
 		atomic_fetch_sub(&gateway->connections, 1);
-		hpx_transport_attach(transport, &no_events, NULL);
 		turn_away(shard, transport);
 		return;
 	}
@@ -486,6 +558,8 @@ void hpx_connection_accept(struct hpx_shard *shard, struct hpx_transport *transp
 	}
 	connection->shard = shard;
 	connection->transport = transport;
+	connection->peer_hash = peer;
+	hpx_share_add(&gateway->connection_shares.peers, peer, 1);
 	connection->next = shard->connections;
 	if (connection->next != NULL)
 		connection->next->prev = connection;
@@ -505,6 +579,41 @@ static void time_out(struct hpx_connection *connection)
 		hpx_connection_close(connection);
 	else
 		hpx_request_timed_out(connection->downstream.request);
+}
+
+/* A body's rate is judged every ten seconds, or as often as `timeouts.body` says. */
+#define RATE_WINDOW_MS 10000
+
+/* Whether less of the body has come than limits.body_rate asks for. */
+static bool is_trickling(struct hpx_connection *connection, uint64_t now_ms)
+{
+	const struct hpx_settings *settings = connection->shard->settings;
+	uint64_t window_ms = settings->body_timeout_ms < RATE_WINDOW_MS ?
+				     (uint64_t)settings->body_timeout_ms :
+				     RATE_WINDOW_MS;
+	uint64_t past_ms = now_ms - connection->body_window_ms;
+
+	if (past_ms < window_ms)
+		return false;
+	bool slow = connection->body_window_bytes * 1000 < settings->body_rate_min * past_ms;
+	connection->body_window_ms = now_ms;
+	connection->body_window_bytes = 0;
+	return slow;
+}
+
+/* Whether a body comes too slowly: below the least rate, or, where it is held in memory,
+ * for too long in all. A body that streams through may take its time. */
+static bool is_body_late(struct hpx_connection *connection, uint64_t now_ms)
+{
+	const struct hpx_request *request = connection->downstream.request;
+
+	if (connection->mode != HPX_CONNECTION_BODY || request == NULL)
+		return false;
+	if (request->wait.kind == HPX_WAIT_BODY &&
+	    now_ms - connection->body_began_ms >=
+		    (uint64_t)connection->shard->settings->whole_body_timeout_ms)
+		return true;
+	return is_trickling(connection, now_ms);
 }
 
 /* Whether the client has read nothing for too long while bytes wait for it. Such a
@@ -556,7 +665,8 @@ void hpx_connection_tick(struct hpx_connection *connection, uint64_t now_ms)
 		set_deadline(connection, connection->shard->settings->keep_alive_ms); /* not idle yet */
 	if (is_stalled(connection, now_ms) || is_forsaken(connection, now_ms))
 		hpx_connection_close(connection);
-	else if (connection->deadline_ms != 0 && now_ms >= connection->deadline_ms)
+	else if ((connection->deadline_ms != 0 && now_ms >= connection->deadline_ms) ||
+		 is_body_late(connection, now_ms))
 		time_out(connection);
 	else if (connection->shard->draining && between && connection->in.len == 0)
 		end_idle(connection);

@@ -47,11 +47,17 @@ struct hpx_connection {
 	bool chunked;         /* the flowing answer */
 	struct hpx_span head; /* of the flowing answer, while it waits for its first bytes */
 	struct hpx_later head_later;
+	/* Limits. */
+	uint64_t peer_hash;   /* of its address; 0: a unix socket or a trusted peer */
+	uint64_t tenant_hash; /* of the tenant that its first request named; 0: none so far */
 	/* Time. */
-	uint64_t deadline_ms; /* loop time; 0: none */
-	uint64_t taken_seen;  /* bytes the socket had taken … */
-	uint64_t stall_ms;    /* … when that last changed */
-	uint64_t moved_bytes; /* the same for clients that send no more */
+	uint64_t body_began_ms;     /* since when the body is read … */
+	uint64_t body_window_ms;    /* … and since when its rate is judged */
+	uint64_t body_window_bytes; /* what has come since then */
+	uint64_t deadline_ms;       /* loop time; 0: none */
+	uint64_t taken_seen;        /* bytes the socket had taken … */
+	uint64_t stall_ms;          /* … when that last changed */
+	uint64_t moved_bytes;       /* the same for clients that send no more */
 	uint64_t moved_ms;
 	bool closing;
 };

@@ -61,6 +61,9 @@ void hpx_downstream_make_last(struct hpx_downstream *downstream);
 /* So much is on its way to the client that no more is to come, until
  * hpx_request_client_drained. */
 bool hpx_downstream_is_full(const struct hpx_downstream *downstream);
+/* Counts the connection at the tenant that its first request names (share.h). False: the
+ * tenant has its share of the connections. */
+bool hpx_downstream_take_share(struct hpx_downstream *downstream, uint64_t tenant);
 /* The client has sent everything that it will send. */
 bool hpx_downstream_is_ended(const struct hpx_downstream *downstream);
 

@@ -8,6 +8,7 @@
 
 #include "gateway/meter.h"
 #include "gateway/rate_table.h"
+#include "gateway/share.h"
 #include "net/listener.h"
 #include "net/upstream.h"
 #include "service/service.h"
@@ -21,6 +22,12 @@ struct hpx_query_thread;
 struct hpx_egress;
 struct hpx_webhook_states;
 struct hpx_gateway;
+
+/* Who holds how much of one thing: by address, and by tenant where that is known. */
+struct hpx_shares {
+	struct hpx_share peers;
+	struct hpx_share tenants;
+};
 
 /* One event loop with all that belongs to it. No other thread touches a shard but
  * through the inbox of the loop. */
@@ -48,6 +55,8 @@ struct hpx_shard {
 	bool abandoned; /* the drain time is over: only the last writes are waited for */
 	uint64_t drain_deadline_ms;
 	struct hpx_random_pool random; /* for tokens */
+	struct hpx_shares tunnels;     /* of this loop's, as the slots are */
+	struct hpx_bucket turned_away; /* for answers to connections that are too many */
 	struct hpx_meter meter;
 };
 
@@ -79,6 +88,9 @@ struct hpx_gateway {
 	atomic_size_t bodies_bytes;
 	struct hpx_caller_seed caller_seed;
 	struct hpx_rate_table *rates[HPX_RATE_COUNT];
+	struct hpx_shares connection_shares;
+	struct hpx_shares body_shares;
+	struct hpx_shares waiter_shares;
 	struct hpx_gateway_reload reload; /* the last one */
 	/* Names of headers that were logged as unlisted credentials, hashed. */
 	atomic_uint_least32_t suspects_logged[HPX_SUSPECTS_LOGGED];

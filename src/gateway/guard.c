@@ -112,7 +112,10 @@ static size_t request_share(const struct hpx_settings *settings)
 /* A piece of the body is charged when it comes, not when it is announced. */
 static enum hpx_next take_body(struct hpx_request *request, struct hpx_span data)
 {
-	if (!hpx_request_charge(request, data.len, request_share(request->settings)))
+	size_t whole = request_share(request->settings);
+
+	if (!hpx_share_take_body(request, data.len, whole) ||
+	    !hpx_request_charge(request, data.len, whole))
 		return HPX_NEXT_OVERLOADED;
 	switch (hpx_buffer_append(&request->body.bytes, data)) {
 	case HPX_OK:

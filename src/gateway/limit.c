@@ -1,4 +1,6 @@
-/* Rates: what one tenant, one key and one address may ask for in a time.
+/* Rates: what one tenant, one key and one address may ask for in a time. And shares: how
+ * much of the memory for bodies, the waiters and the tunnels they may hold at once (of
+ * connections: client_connection.c).
  *
  *   limit                 │ judged                                │ a refusal says
  *   ──────────────────────┼───────────────────────────────────────┼──────────────────────
@@ -61,7 +63,7 @@ static uint64_t tenant_of(struct hpx_request *request)
 }
 
 /* The address that the request came from; 0: it has none that a limit is for. */
-static uint64_t peer_of(struct hpx_request *request)
+static uint64_t find_peer(struct hpx_request *request)
 {
 	struct hpx_span address =
 		hpx_peer_of(request->settings, &request->head.http, request->head.peer);
@@ -73,10 +75,18 @@ static uint64_t peer_of(struct hpx_request *request)
 			       hpx_span((const char *)network, sizeof(network)));
 }
 
+uint64_t hpx_limit_peer(struct hpx_request *request)
+{
+	if (!request->head.peer_known)
+		request->head.peer_hash = find_peer(request);
+	request->head.peer_known = true;
+	return request->head.peer_hash;
+}
+
 /* The peer's address for the peer's budget; 0 where there is no such limit. */
 static uint64_t limited_peer(struct hpx_request *request)
 {
-	return rate_of(request, HPX_RATE_PEER_NEW_KEYS)->count > 0 ? peer_of(request) : 0;
+	return rate_of(request, HPX_RATE_PEER_NEW_KEYS)->count > 0 ? hpx_limit_peer(request) : 0;
 }
 
 static bool take_new_keys(struct hpx_request *request, struct hpx_limit_met *ret_met)
@@ -149,6 +159,89 @@ bool hpx_limit_key(struct hpx_request *request, struct hpx_limit_met *ret_met)
 				 hpx_span((const char *)request->identity.ask.id.bytes,
 					  sizeof(request->identity.ask.id.bytes)));
 	return take(request, HPX_RATE_KEY_REQUESTS, caller, ret_met);
+}
+
+/* ---- shares ---- */
+
+/* How much of a scarce thing there is, and the part of it that everybody may hold. */
+struct scarce {
+	enum hpx_limited limit;
+	size_t in_use;
+	size_t whole;
+	size_t least;
+};
+
+static bool take_share(struct hpx_request *request, struct hpx_shares *shares, struct hpx_held *held,
+		       size_t more, const struct scarce *scarce)
+{
+	uint64_t peer = hpx_limit_peer(request);
+	uint64_t tenant = request->identity.tenant.ptr != NULL ? tenant_of(request) : 0;
+
+	if (!hpx_share_allows(&shares->peers, peer, more, scarce->in_use, scarce->whole, scarce->least) ||
+	    !hpx_share_allows(&shares->tenants, peer != 0 ? tenant : 0, more, scarce->in_use,
+			      scarce->whole, scarce->least)) {
+		hpx_meter_limited(&request->shard->meter, request->identity.tenant, scarce->limit);
+		return false;
+	}
+	hpx_share_add(&shares->peers, peer, more);
+	hpx_share_add(&shares->tenants, tenant, more);
+	held->shares = shares;
+	held->by_peer += peer != 0 ? more : 0;
+	held->by_tenant += tenant != 0 ? more : 0;
+	return true;
+}
+
+void hpx_share_give_back(struct hpx_request *request, struct hpx_held *held)
+{
+	if (held->shares == NULL)
+		return;
+	hpx_share_remove(&held->shares->peers, request->head.peer_hash, held->by_peer);
+	hpx_share_remove(&held->shares->tenants, request->identity.tenant_hash, held->by_tenant);
+	held->shares = NULL;
+}
+
+bool hpx_share_take_connection(struct hpx_request *request)
+{
+	if (request->downstream == NULL || request->head.observed ||
+	    hpx_downstream_take_share(request->downstream, tenant_of(request)))
+		return true;
+	hpx_meter_limited(&request->shard->meter, request->identity.tenant, HPX_LIMITED_share_connections);
+	return false;
+}
+
+bool hpx_share_take_body(struct hpx_request *request, size_t bytes, size_t whole)
+{
+	struct hpx_gateway *gateway = request->shard->gateway;
+	struct scarce scarce = { .limit = HPX_LIMITED_share_bodies,
+				 .in_use = atomic_load(&gateway->bodies_bytes),
+				 .whole = whole,
+				 .least = request->settings->request_body_bytes_max };
+
+	return take_share(request, &gateway->body_shares, &request->body.held, bytes, &scarce);
+}
+
+bool hpx_share_take_waiter(struct hpx_request *request)
+{
+	struct scarce scarce = { .limit = HPX_LIMITED_share_waiters,
+				 .in_use = hpx_waitlist_count(request->shard->service->waitlist),
+				 .whole = request->settings->waiters_max,
+				 .least = 1 };
+
+	if (request->wait.held.shares != NULL)
+		return true;
+	return take_share(request, &request->shard->gateway->waiter_shares, &request->wait.held, 1,
+			  &scarce);
+}
+
+bool hpx_share_take_tunnel(struct hpx_request *request)
+{
+	const struct hpx_slots *slots = hpx_upstream_slots(request->shard->upstream);
+	struct scarce scarce = { .limit = HPX_LIMITED_share_tunnels,
+				 .in_use = slots->held[HPX_SLOT_TUNNEL],
+				 .whole = slots->limits.tunnel_max,
+				 .least = 1 };
+
+	return take_share(request, &request->shard->tunnels, &request->pass.held, 1, &scarce);
 }
 
 /* ---- the refusal ---- */

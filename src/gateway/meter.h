@@ -22,7 +22,11 @@
 	X(replays) \
 	X(status_reads) \
 	X(key_requests) \
-	X(peer_new_keys)
+	X(peer_new_keys) \
+	X(share_connections) \
+	X(share_bodies) \
+	X(share_waiters) \
+	X(share_tunnels)
 
 enum hpx_limited {
 #define X(name) HPX_LIMITED_##name,

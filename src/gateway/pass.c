@@ -358,6 +358,8 @@ enum hpx_next hpx_step_pass(struct hpx_request *request)
 	if (hpx_forward_write_head(request, false) != HPX_OK)
 		return no_memory(request);
 	enum hpx_slot_kind kind = request->pass.tunnel == HPX_TUNNEL_ASKED ? HPX_SLOT_TUNNEL : HPX_SLOT_PASS;
+	if (kind == HPX_SLOT_TUNNEL && !hpx_share_take_tunnel(request))
+		return HPX_NEXT_PASS_REFUSED;
 	if (hpx_queue_take(request, kind))
 		return HPX_NEXT_PASS_ON;
 	if (!hpx_queue_enter(request, kind, HPX_NEXT_PASS_ON, HPX_NEXT_PASS_REFUSED))

@@ -157,6 +157,9 @@ void hpx_request_drop(struct hpx_request *request)
 	if (request->next != NULL)
 		request->next->prev = request->prev;
 	hpx_gateway_uncharge(request->shard->gateway, request->body.charged_bytes);
+	hpx_share_give_back(request, &request->body.held);
+	hpx_share_give_back(request, &request->wait.held);
+	hpx_share_give_back(request, &request->pass.held);
 	hpx_answer_free(request->reservation.stored);
 	hpx_job_entry_free(request->wait.query.jobs);
 	hpx_settings_unref(request->settings);

@@ -146,7 +146,9 @@ enum hpx_purpose {
  * steps ROUTE and BUILTIN the rest; nothing changes afterwards, and all of it is
  * valid until the request is freed. */
 struct hpx_request_head {
-	char peer[48]; /* the client's address, or "unix" */
+	char peer[48];      /* the client's address, or "unix" */
+	uint64_t peer_hash; /* of the address that limits count, by hpx_limit_peer; 0: none */
+	bool peer_known;    /* `peer_hash` is filled */
 	struct hpx_buffer bytes;
 	struct hpx_http_head http; /* points into `bytes` and the arena */
 	enum hpx_http_error error; /* the head cannot be read */
@@ -158,12 +160,20 @@ struct hpx_request_head {
 	bool observed;                     /* observe mode: nothing is altered or refused */
 };
 
+/* What a request holds of shares (share.h), until it is freed. */
+struct hpx_held {
+	struct hpx_shares *shares; /* NULL: nothing */
+	size_t by_peer;
+	size_t by_tenant;
+};
+
 /* The body of a guarded request or of a webhook's message. Filled while the
  * request waits for BODY, valid from then until the request is freed. What is
  * passed on is never here. */
 struct hpx_request_body {
 	struct hpx_buffer bytes;
 	size_t charged_bytes; /* of the memory for bodies; the answer's body too */
+	struct hpx_held held; /* of that, what the request's own body has of the shares */
 	bool whole;           /* nothing more of it comes */
 	bool before_key;      /* read before the key is known, because it may have the key */
 };
@@ -275,8 +285,9 @@ struct hpx_request_wait {
 	struct hpx_waiter waiter;
 	struct hpx_resume woken; /* armed: in the wait list, or woken */
 	uint64_t until_ms;
-	unsigned applied_s; /* of Prefer: wait; 0: none */
-	bool waited;        /* has waited for another request: never the executor */
+	struct hpx_held held; /* OTHER: a place among the waiters */
+	unsigned applied_s;   /* of Prefer: wait; 0: none */
+	bool waited;          /* has waited for another request: never the executor */
 };
 
 /* The one attempt that this request makes. SLOT fills the slot, FORWARD the rest;
@@ -341,6 +352,7 @@ enum hpx_tunnel {
 /* A request that is passed on; from PASS to the end of its exchange. */
 struct hpx_request_pass {
 	enum hpx_tunnel tunnel;
+	struct hpx_held held;              /* a tunnel */
 	struct hpx_observed_key *observed; /* observe mode; from the arena */
 };
 

@@ -41,6 +41,21 @@ enum hpx_next hpx_limit_refuse(struct hpx_request *request, const struct hpx_lim
 /* Finds the tenant by the token of the request. */
 enum hpx_next hpx_verified_caller_find(struct hpx_request *request);
 
+/* ---- limit.c: shares ----
+ *
+ * Take a part of what is scarce for the request's address and, where it is known, its
+ * tenant; false: the caller has its share, and the refusal is counted. Given back when
+ * the request is freed. */
+
+/* The address that limits count, 0 where there is none. */
+uint64_t hpx_limit_peer(struct hpx_request *request);
+/* The tenant is known: the connection counts as its. */
+bool hpx_share_take_connection(struct hpx_request *request);
+bool hpx_share_take_body(struct hpx_request *request, size_t bytes, size_t whole);
+bool hpx_share_take_waiter(struct hpx_request *request);
+bool hpx_share_take_tunnel(struct hpx_request *request);
+void hpx_share_give_back(struct hpx_request *request, struct hpx_held *held);
+
 /* ---- subrequest.c ---- */
 
 /* Finds the tenant by a subrequest; hpx_tenant_found goes on. */

@@ -88,6 +88,8 @@ static enum hpx_next no_room(struct hpx_request *request)
 /* Listed first, looked second: a completion in between is not missed. */
 static enum hpx_next begin_wait(struct hpx_request *request)
 {
+	if (!hpx_share_take_waiter(request))
+		return no_room(request);
 	request->wait.waiter = (struct hpx_waiter){ .id = request->identity.ask.id, .wake = wake, .user = request };
 	hpx_resume_arm(&request->wait.woken, request);
 	if (hpx_waitlist_add(request->shard->service->waitlist, &request->wait.waiter) != HPX_OK) {

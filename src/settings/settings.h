@@ -209,9 +209,11 @@ struct hpx_settings {
 	unsigned fields_max;
 	size_t request_body_bytes_max;
 	size_t response_body_bytes_max;
-	int64_t head_timeout_ms; /* a request's head, from its first byte */
-	int64_t body_timeout_ms; /* between two bytes of a request's body */
-	int64_t keep_alive_ms;   /* an idle client connection */
+	int64_t head_timeout_ms;       /* a request's head, from its first byte */
+	int64_t body_timeout_ms;       /* between two bytes of a request's body */
+	int64_t whole_body_timeout_ms; /* of a body that is held in memory */
+	uint64_t body_rate_min;        /* bytes a second; 0: none */
+	int64_t keep_alive_ms;         /* an idle client connection */
 	int64_t connect_timeout_ms;
 	int64_t send_timeout_ms;
 	int64_t first_byte_timeout_ms;

@@ -24,6 +24,7 @@ PROBLEMS = {
     "tenant_unavailable": (503, "no", "same_key"),
     "rate_limited": (429, "no", "same_key"),
     "too_many_keys": (429, "no", "same_key"),
+    "request_timeout": (408, "no", "same_key"),
     "not_delivered": (408, "no", "never"),
     "declined": (402, "yes", "never"),
     "webhook_unverified": (401, "no", "after_fix"),
