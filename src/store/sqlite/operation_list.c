@@ -17,7 +17,7 @@
 #define LOOK_WHOLE_MAX 10000
 #define LOOK_MAX 200000
 /* By a key: up to a second. */
-#define LOOK_FOR_KEY_MAX 2000000
+#define LOOK_FOR_KEY_MAX 1000000
 /* Plain rows that are looked at together. */
 #define CHUNK 500
 /* By how much the wall clock may have been set back unnoticed, as expiry has it. */
@@ -283,7 +283,7 @@ static size_t fill_heads(const struct search *search, struct head *heads)
 
 static size_t look_max(const struct hpx_query *query)
 {
-	if (query->state == HPX_STATE_UNKNOWN)
+	if (query->state == HPX_STATE_UNKNOWN || query->state == HPX_STATE_IN_PROGRESS)
 		return LOOK_WHOLE_MAX;
 	return query->key.ptr != NULL ? LOOK_FOR_KEY_MAX : LOOK_MAX;
 }
