@@ -452,7 +452,7 @@ def test_a_reference_writes_nothing(site):
     forger, operator, told = Library(gateway.config["store"]), Operator(gateway), []
 
     def forge(reference, state):
-        assert forger.forge(reference) == [STALE] * 6
+        assert forger.forge(reference) == [STALE] * 7
         shown = gateway.operation(reference)
         assert shown.json()["state"] == state, shown
         told.extend([repr(shown.fields), shown.body.decode(), operator.on("keys", "show", reference),

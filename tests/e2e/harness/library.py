@@ -94,6 +94,7 @@ class Library:
                 calls.hapax_advance(self.handle, lease, b"done", None, ctypes.c_size_t(0), problem),
                 calls.hapax_enqueue(self.handle, lease, ctypes.byref(job), problem),
                 calls.hapax_lose(self.handle, lease, problem),
+                calls.hapax_provider_id(self.handle, lease, b"ch_1", problem),
                 calls.hapax_renew(self.handle, lease, ctypes.c_int64(60_000), problem)]
 
     def settle(self, reference, ruling, status, headers, body, reason):
