@@ -6,6 +6,7 @@
 
 #define PORT_MAX 65535
 #define HTTP_PORT 80
+#define HTTPS_PORT 443
 
 static enum hpx_status refuse(const char **ret_reason, const char *reason)
 {
@@ -165,7 +166,7 @@ static enum hpx_status parse_authority(struct hpx_span rest, struct hpx_address 
 	if (status != HPX_OK)
 		return status;
 	if (rest.len == 0) {
-		address->port = HTTP_PORT;
+		address->port = address->tls ? HTTPS_PORT : HTTP_PORT;
 		return HPX_OK;
 	}
 	status = parse_port(rest, &address->port, ret_reason);
@@ -181,13 +182,14 @@ enum hpx_status hpx_address_parse_upstream(struct hpx_span url,
 	struct hpx_address address = { 0 };
 	struct hpx_span scheme = HPX_SPAN("http://");
 
+	if (hpx_span_istarts(url, HPX_SPAN("https://"))) {
+		scheme = HPX_SPAN("https://");
+		address.tls = true;
+	}
 	if (hpx_span_starts(url, HPX_SPAN("unix:")))
 		return hpx_address_parse(url, ret_address, ret_reason);
-	if (hpx_span_istarts(url, HPX_SPAN("https://")))
-		return refuse(ret_reason, "upstreams are reached by http:// or unix: only; "
-					  "put a TLS proxy between for https");
 	if (!hpx_span_istarts(url, scheme))
-		return refuse(ret_reason, "an upstream is http://host[:port] or unix:PATH");
+		return refuse(ret_reason, "an upstream is http://host[:port], https://host[:port] or unix:PATH");
 	if (!copy(address.text, sizeof(address.text), url))
 		return refuse(ret_reason, "the address is too long");
 	enum hpx_status status =

@@ -1,5 +1,5 @@
 /* Where to listen or connect: "127.0.0.1:8080", "[::1]:80", "localhost:80",
- * "unix:/run/hapax.sock", and upstream URLs "http://host:port". */
+ * "unix:/run/hapax.sock", and upstream URLs "http://host:port", "https://host". */
 #ifndef HPX_BASE_ADDRESS_H
 #define HPX_BASE_ADDRESS_H
 
@@ -8,6 +8,7 @@
 
 struct hpx_address {
 	bool is_unix;
+	bool tls;       /* an upstream's: https */
 	char host[256]; /* a name or an address, without brackets */
 	uint16_t port;
 	char path[108]; /* unix */
@@ -17,7 +18,7 @@ struct hpx_address {
 /* HPX_INVALID with a sentence in `*ret_reason`. */
 enum hpx_status hpx_address_parse(struct hpx_span text, struct hpx_address *ret_address,
 				  const char **ret_reason);
-/* "http://host[:port]" (a path other than "/" is refused) or "unix:PATH". */
+/* "http://host[:port]", "https://host[:port]" (a path other than "/" is refused) or "unix:PATH". */
 enum hpx_status hpx_address_parse_upstream(struct hpx_span url, struct hpx_address *ret_address,
 					   const char **ret_reason);
 

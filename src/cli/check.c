@@ -270,6 +270,10 @@ static int check(const struct hpx_config_flags *flags, const char *openapi, bool
 	enum hpx_status loaded = hpx_config_load(flags, &report, &settings);
 	if (loaded == HPX_OK)
 		hpx_config_warn_server_error(settings, true, &report);
+	if (loaded == HPX_OK) {
+		loaded = hpx_cli_check_tls(&settings, &report);
+		hpx_config_report_sort(&report);
+	}
 	if (loaded == HPX_OK && openapi != NULL) {
 		loaded = compare_openapi(openapi, hpx_config_path(flags), settings, &report);
 		hpx_config_report_sort(&report);

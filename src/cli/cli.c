@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "cli/cli.h"
 #include "config/suggestion.h"
+#include "service/service.h"
 
 /* The width of the column with flags in --help. */
 #define COLUMN 26
@@ -323,6 +324,16 @@ int hpx_cli_json_print(struct hpx_json_writer *json, const char *command, const 
 	return code;
 }
 
+enum hpx_status hpx_cli_check_tls(struct hpx_settings **settings, struct hpx_config_report *report)
+{
+	hpx_service_check_tls(*settings, report);
+	if (report->mistakes == 0)
+		return HPX_OK;
+	hpx_settings_unref(*settings);
+	*settings = NULL;
+	return HPX_INVALID;
+}
+
 struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags)
 {
 	struct hpx_config_report report;
@@ -334,6 +345,8 @@ struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags)
 	enum hpx_status status = hpx_config_load(flags, &report, &settings);
 	if (status == HPX_OK)
 		hpx_config_warn_server_error(settings, false, &report);
+	if (status == HPX_OK && !flags->without_secrets)
+		status = hpx_cli_check_tls(&settings, &report);
 	enum hpx_status printed =
 		hpx_config_report_print(&report, hpx_config_path(flags), &text);
 	if (status != HPX_OK || !flags->without_secrets)

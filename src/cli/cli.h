@@ -76,6 +76,10 @@ bool hpx_cli_ends_with(const char *text, const char *end);
  * NULL: there were mistakes, or no memory. */
 struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags);
 
+/* Adds to the report what is wrong with the files of TLS. With a mistake, the settings are
+ * let go, and HPX_INVALID is returned. */
+enum hpx_status hpx_cli_check_tls(struct hpx_settings **settings, struct hpx_config_report *report);
+
 /* Writes the buffer to a stream; HPX_EXIT_OK, or HPX_EXIT_FAILED with a
  * message where that fails. */
 int hpx_cli_write(struct hpx_span text, FILE *stream);

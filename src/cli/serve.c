@@ -13,6 +13,7 @@
 /* Authorisation subrequests under way at once; the others wait. */
 #define SUBREQUESTS_MAX 256
 /* A sentence, and two lists of names. */
+#define LISTENERS_TEXT_MAX ((size_t)16 << 10)
 #define TENANT_TEXT_MAX ((size_t)64 << 10)
 
 struct server {
@@ -147,20 +148,37 @@ static int start_workers(struct server *server)
 				  fail_part("the workers cannot start", hpx_status_text(status));
 }
 
+/* "127.0.0.1:8080,unix:/run/hapax.sock" */
+static void print_listeners(const struct server *server, struct hpx_buffer *out)
+{
+	const struct hpx_settings *settings = server->service.settings;
+	char address[HPX_SERVICE_ADDRESS_SIZE];
+
+	hpx_buffer_init(out, LISTENERS_TEXT_MAX);
+	for (size_t n = 0; n < settings->listener_count; n++) {
+		hpx_service_print_address(&settings->listeners[n].address,
+					  hpx_gateway_port(server->gateway, n), address);
+		if (hpx_buffer_printf(out, "%s%s", n > 0 ? "," : "", address) != HPX_OK)
+			return;
+	}
+}
+
 /* The one line that says that the process is ready, whatever the log level. */
 static void announce(const struct server *server)
 {
 	const struct hpx_settings *settings = server->service.settings;
 	const struct hpx_store *store = server->service.store;
-	char listen[HPX_SERVICE_ADDRESS_SIZE], admin[HPX_SERVICE_ADDRESS_SIZE];
+	char admin[HPX_SERVICE_ADDRESS_SIZE];
+	struct hpx_buffer listen;
 
-	hpx_service_print_address(&settings->listen, hpx_gateway_port(server->gateway), listen);
+	print_listeners(server, &listen);
 	hpx_service_print_admin(&server->service, admin);
 	hpx_log_set_level(HPX_LOG_INFO);
-	hpx_log(HPX_LOG_INFO, "ready", "listen=%s admin=%s upstream=%s store=%s%s version=%s",
-		listen, admin, settings->upstream.text, store != NULL ? store->description : "none",
+	hpx_log(HPX_LOG_INFO, "ready", "listen=%.*s admin=%s upstream=%s store=%s%s version=%s",
+		HPX_SPAN_ARG(hpx_buffer_span(&listen)), admin, settings->upstream.text, store != NULL ? store->description : "none",
 		settings->observe ? " observe=yes" : "", HPX_VERSION);
 	hpx_log_set_level(settings->log_level);
+	hpx_buffer_done(&listen);
 }
 
 /* The line about which requests count as one caller's, and which as anonymous. */

@@ -7,7 +7,7 @@
 #include "config/parse_context.h"
 
 /* Room for the nodes, names and paths of a file of 1 MiB: a node has some 100 bytes,
- * and the given sets of 1000 routes take 2 MiB. */
+ * and the given sets of 1000 routes take 3 MiB. */
 #define SCRATCH_BYTES_MAX ((size_t)32 << 20)
 
 void hpx_config_flags_set(struct hpx_config_flags *flags, const char *flag,

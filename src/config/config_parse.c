@@ -68,6 +68,7 @@ static enum hpx_status put_defaults(struct hpx_parse_context *context, enum hpx_
 		[HPX_PLACE_GLOBAL] = { settings, NULL },
 		[HPX_PLACE_POLICY] = { &settings->fallback, NULL },
 		[HPX_PLACE_ROUTE] = { &settings->fallback, NULL },
+		[HPX_PLACE_LISTENER] = { &context->default_listener, NULL },
 		[HPX_PLACE_TARGET] = { &context->default_target, NULL },
 		[HPX_PLACE_WEBHOOK] = { &context->default_webhook, NULL },
 	};
@@ -112,9 +113,8 @@ static size_t child_count(const struct hpx_parse_context *context, size_t index)
 
 /* The options of one section into `base`, a route, a target or a webhook; those of
  * the root into the settings. */
-static enum hpx_status parse_section(struct hpx_parse_context *context, size_t index,
-				     struct hpx_span prefix, void *base,
-				     struct hpx_given_set *given)
+enum hpx_status hpx_parse_section(struct hpx_parse_context *context, size_t index,
+				  struct hpx_span prefix, void *base, struct hpx_given_set *given)
 {
 	const struct hpx_option_parser parser = parser_of(context);
 	struct hpx_option_sink sinks[HPX_PLACE_COUNT];
@@ -145,8 +145,8 @@ static enum hpx_status parse_route(struct hpx_parse_context *context, size_t ind
 				  hpx_yaml_kind_words(node->kind));
 		return HPX_OK;
 	}
-	enum hpx_status status = parse_section(context, index, HPX_SPAN("routes[]"),
-					       route, &context->routes[n]);
+	enum hpx_status status = hpx_parse_section(context, index, HPX_SPAN("routes[]"),
+						   route, &context->routes[n]);
 	if (status != HPX_OK)
 		return status;
 	const struct hpx_given *match =
@@ -210,8 +210,8 @@ static enum hpx_status parse_root(struct hpx_parse_context *context)
 			hpx_yaml_kind_words(root->kind));
 		return HPX_OK;
 	}
-	return parse_section(context, 0, HPX_SPAN(""), &context->settings->fallback,
-			     &context->defaults);
+	return hpx_parse_section(context, 0, HPX_SPAN(""), &context->settings->fallback,
+				 &context->defaults);
 }
 
 /* `targets` or `webhooks`. */
@@ -263,7 +263,7 @@ static enum hpx_status parse_service(struct hpx_parse_context *context, const st
 	section->column = node->column;
 	services->count++;
 	if (node->kind == HPX_YAML_MAPPING)
-		return parse_section(context, index, path, service, &section->set);
+		return hpx_parse_section(context, index, path, service, &section->set);
 	hpx_config_remark(context->report, HPX_CONFIG_MISTAKE, node->line, node->column, path,
 			  "must be a mapping of options, not %s",
 			  hpx_yaml_kind_words(node->kind));
@@ -342,6 +342,8 @@ enum hpx_status hpx_parse_values(struct hpx_parse_context *context,
 		status = parse_root(context);
 	if (status == HPX_OK)
 		status = parse_flags(context, flags);
+	if (status == HPX_OK)
+		status = hpx_parse_listeners(context);
 	if (status == HPX_OK && routes > 0)
 		status = parse_routes(context, routes);
 	if (status == HPX_OK)

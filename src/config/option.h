@@ -17,8 +17,9 @@
 	X(STORE, "store URL", false) \
 	X(ADDRESS, "address", false) \
 	X(UPSTREAM, "URL", false) \
-	X(URL, "http or https URL", false) /* a string, not a span */ \
-	X(FILE, "path of a file", false)   /* a string, not a span */ \
+	X(URL, "http or https URL", false)                /* a string, not a span */ \
+	X(FILE, "path of a file", false)                  /* a string, not a span */ \
+	X(FILES, "path of a file, or list of them", true) /* strings; one value is a list of one */ \
 	X(VARIABLE, "name of a variable", false) \
 	X(PROBE, "path and query", false) \
 	X(POINTER, "JSON pointer", false) \
@@ -107,12 +108,13 @@ struct hpx_option_table {
 
 /* The options of hapax. */
 enum hpx_option_place {
-	HPX_PLACE_GLOBAL,  /* at the top of the file; in struct hpx_settings */
-	HPX_PLACE_POLICY,  /* under `defaults` and in every route; in struct hpx_route */
-	HPX_PLACE_ROUTE,   /* in a route only; in struct hpx_route */
-	HPX_PLACE_TARGET,  /* in one of `targets`; in struct hpx_job_target */
-	HPX_PLACE_WEBHOOK, /* in one of `webhooks`; in struct hpx_webhook */
-	HPX_PLACE_COMMAND, /* on the command line only */
+	HPX_PLACE_GLOBAL,   /* at the top of the file; in struct hpx_settings */
+	HPX_PLACE_POLICY,   /* under `defaults` and in every route; in struct hpx_route */
+	HPX_PLACE_ROUTE,    /* in a route only; in struct hpx_route */
+	HPX_PLACE_LISTENER, /* in one of `listen`; in struct hpx_listener_settings */
+	HPX_PLACE_TARGET,   /* in one of `targets`; in struct hpx_job_target */
+	HPX_PLACE_WEBHOOK,  /* in one of `webhooks`; in struct hpx_webhook */
+	HPX_PLACE_COMMAND,  /* on the command line only */
 	HPX_PLACE_COUNT,
 };
 extern const struct hpx_option_table hpx_config_options;

@@ -204,12 +204,29 @@ static const char reference_webhooks[] =
 	"```\n"
 	"\n";
 
+static const char reference_listeners[] =
+	"## listen\n"
+	"\n"
+	"`listen` is one address, or a list of listeners. A listener is an address alone, or a\n"
+	"mapping with the options below. [The guide about TLS](../guide/tls.md) has more.\n"
+	"\n"
+	"```yaml\n"
+	"listen:\n"
+	"  - unix:/run/hapax/hapax.sock\n"
+	"  - address: 0.0.0.0:8443\n"
+	"    tls:\n"
+	"      certificate: [/etc/hapax/tls/api.pem, /etc/hapax/tls/shop.pem]\n"
+	"      key: [/etc/hapax/tls/api.key, /etc/hapax/tls/shop.key]\n"
+	"```\n"
+	"\n";
+
 /* The text before the options of a place, in the order of the page. */
 static const struct {
 	const char *text;
 	unsigned place;
 } reference_sections[] = {
 	{ reference_introduction, HPX_PLACE_GLOBAL },
+	{ reference_listeners, HPX_PLACE_LISTENER },
 	{ reference_routes, HPX_PLACE_ROUTE },
 	{ "", HPX_PLACE_POLICY },
 	{ reference_targets, HPX_PLACE_TARGET },
@@ -413,6 +430,12 @@ static const char sample_routes[] =
 	"  #   deliver: async\n"
 	"  #   target: mailer\n";
 
+static const char sample_listeners[] =
+	"\n"
+	"# listen can be a list of listeners, each with options of its own:\n"
+	"  # listen:\n"
+	"  # -\n";
+
 static const char sample_targets[] =
 	"\n"
 	"# External services that jobs are sent to, each under a name of its own, which\n"
@@ -440,6 +463,8 @@ enum hpx_status hpx_config_print_sample(struct hpx_buffer *out)
 		status = print_sample_place(HPX_PLACE_POLICY, 2, out);
 	if (status == HPX_OK)
 		status = hpx_buffer_text(out, sample_routes);
+	if (status == HPX_OK)
+		status = print_sample_service(HPX_PLACE_LISTENER, sample_listeners, out);
 	if (status == HPX_OK)
 		status = print_sample_service(HPX_PLACE_TARGET, sample_targets, out);
 	if (status == HPX_OK)

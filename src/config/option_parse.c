@@ -63,6 +63,8 @@ static const char *shape_problem(const struct hpx_option *option,
 		return "has no value; give one, or leave the line out for the default";
 	if (list ? node->kind == HPX_YAML_LIST : node->kind == HPX_YAML_SCALAR)
 		return NULL;
+	if (option->kind == HPX_OPTION_FILES && node->kind == HPX_YAML_SCALAR)
+		return NULL;
 	if (list)
 		return mapping ? "must be a list, not a mapping" :
 				 "must be a list, not a single value";
@@ -163,9 +165,11 @@ static enum hpx_status parse_node(const struct hpx_option_parser *parser, size_t
 	*ret_enter = false;
 	if (refuse_dotted(parser, node, path))
 		return HPX_OK;
-	if (option != NULL)
+	bool collection = hpx_option_is_collection(parser->table, path);
+	/* `listen` is both: one value, or a list of mappings. */
+	if (option != NULL && !(collection && node->kind != HPX_YAML_SCALAR))
 		return parse_option(parser, index, path, option, sinks);
-	if (hpx_option_is_collection(parser->table, path))
+	if (collection)
 		return HPX_OK;
 	if (!hpx_option_is_group(parser->table, path)) {
 		refuse_unknown(parser, node, path);

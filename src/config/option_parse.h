@@ -110,6 +110,9 @@ enum hpx_status hpx_value_read_url(const struct hpx_option *option, struct hpx_s
 				   struct hpx_arena *arena, void *base, char *problem);
 enum hpx_status hpx_value_read_file(const struct hpx_option *option, struct hpx_span text,
 				    struct hpx_arena *arena, void *base, char *problem);
+enum hpx_status hpx_value_read_files(const struct hpx_option *option, const struct hpx_span *items,
+				     size_t count, struct hpx_arena *arena, void *base,
+				     char *problem);
 enum hpx_status hpx_value_read_variable(const struct hpx_option *option,
 					struct hpx_span text, struct hpx_arena *arena,
 					void *base, char *problem);

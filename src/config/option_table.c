@@ -32,6 +32,35 @@
  * be reloaded. */
 #define FIXED_POLICY(member) .place = HPX_PLACE_POLICY, IN(hpx_route, member)
 #define TARGET(member) .place = HPX_PLACE_TARGET, IN(hpx_job_target, member)
+#define LISTENER(member) \
+	.place = HPX_PLACE_LISTENER, IN(hpx_listener_settings, member)
+/* TLS of the side `tls` of `type`; its files are read again by a reload. */
+#define TLS_ROWS(PLACE, type, group, tls, whose) \
+	{ group "certificate", HPX_OPTION_FILES, PLACE(tls.certificates), .reloadable = true, \
+	  OTHER(type, tls.certificate_count), .example = "/etc/hapax/tls/api.pem", \
+	  .text = whose " certificate (PEM), followed by those that vouch for it, as certificate " \
+			"authorities deliver it. Read again when the file changes." }, \
+	{ \
+		group "key", HPX_OPTION_FILES, PLACE(tls.keys), .reloadable = true, OTHER(type, tls.key_count), \
+								.example = "/etc/hapax/tls/api.key", \
+								.text = "The private key of the certificate (PEM, without a passphrase); for several " \
+									"certificates as many, in the same order. Only hapax's user should be able to " \
+									"read it." \
+	}
+#define MIN_VERSION_ROW(PLACE, group, tls) \
+	{ \
+		group "min_version", HPX_OPTION_CHOICE, PLACE(tls.min_version), .reloadable = true, \
+										.default_value = "1.2", CHOICES("1.2", "1.3"), \
+										.text = "The oldest version of TLS. 1.2 and 1.3 are spoken, with Mozilla's intermediate " \
+											"settings." \
+	}
+#define CLIENT_CA_ROW(PLACE, group, tls) \
+	{ \
+		group "client_ca", HPX_OPTION_FILE, PLACE(tls.ca), .reloadable = true, \
+								   .example = "/etc/hapax/tls/clients.pem", \
+								   .text = "The certificate authorities (PEM) that vouch for clients. With it, every client " \
+									   "must show a certificate of theirs." \
+	}
 #define WEBHOOK(member) .place = HPX_PLACE_WEBHOOK, IN(hpx_webhook, member)
 
 /* Rows that several sections share: how a service is called, what its answers
@@ -152,15 +181,30 @@ static const struct hpx_option rows[] = {
 	/* Addresses, the upstream, the store. */
 	{ "listen", HPX_OPTION_ADDRESS, GLOBAL(listen), .default_value = "127.0.0.1:8080",
 	  .example = "unix:/run/hapax/hapax.sock", .flag = "listen", .flag_value = "ADDRESS",
-	  .text = "Where clients connect: host:port, or unix:PATH." },
+	  .text = "Where clients connect: host:port, or unix:PATH; or several listeners, each with "
+		  "options of its own (listen[])." },
 	{ "admin", HPX_OPTION_ADDRESS, GLOBAL(admin), OTHER(hpx_settings, has_admin),
 	  .off = true, .default_value = "127.0.0.1:8081", .flag = "admin", .flag_value = "ADDRESS",
 	  .text = "Where /healthz, /readyz, /metrics and /api/v1/coverage are served; off for "
 		  "nowhere. Keep it away from clients." },
+	TLS_ROWS(GLOBAL, hpx_settings, "admin_tls.", admin_tls, "The admin listener's"),
+	CLIENT_CA_ROW(GLOBAL, "admin_tls.", admin_tls),
+	MIN_VERSION_ROW(GLOBAL, "admin_tls.", admin_tls),
 	{ "upstream", HPX_OPTION_UPSTREAM, GLOBAL(upstream), .example = "http://127.0.0.1:9000",
 	  .flag = "upstream", .flag_value = "URL",
-	  .text = "The API that hapax stands in front of: http://host:port, or unix:PATH. "
-		  "Must be given." },
+	  .text = "The API that hapax stands in front of: http://host:port, "
+		  "https://host:port, or unix:PATH. The certificate behind https is always "
+		  "verified. Must be given." },
+	{ "upstream_tls.ca", HPX_OPTION_FILE, GLOBAL(upstream_tls.ca), RELOADABLE,
+	  .example = "/etc/hapax/tls/ca.pem",
+	  .text = "The certificate authorities (PEM) to trust for an https upstream; default "
+		  "the system's." },
+	{ "upstream_tls.name", HPX_OPTION_CUSTOM, GLOBAL(upstream_tls.name),
+	  .example = "payments.internal", .read = hpx_server_name_read,
+	  .text = "The name that the upstream's certificate must have, and that is asked for "
+		  "(SNI); default the host of the URL." },
+	TLS_ROWS(GLOBAL, hpx_settings, "upstream_tls.", upstream_tls, "hapax's own"),
+	MIN_VERSION_ROW(GLOBAL, "upstream_tls.", upstream_tls),
 	{ "upstream_name", HPX_OPTION_TEXT, GLOBAL(upstream_name), .default_value = HPX_UPSTREAM_DEFAULT,
 	  .example = "payments", .flag = "upstream-name", .flag_value = "NAME",
 	  .text = "A name for the upstream, without spaces. Keys belong to the name, so the "
@@ -245,7 +289,7 @@ static const struct hpx_option rows[] = {
 	/* Tenants. */
 	{ "tenant.from", HPX_OPTION_CHOICE, GLOBAL(tenant.from), .default_value = "automatic",
 	  CHOICES("automatic", "authorization", "credential", "header", "cookie", "anonymous",
-		  "subrequest", "jwt"),
+		  "subrequest", "jwt", "certificate"),
 	  .text = "What names the tenant. automatic uses Authorization (Bearer, Basic, Token, "
 		  "ApiKey, DPoP) and X-Api-Key, both if both are there, together with other "
 		  "headers that are known to name a caller; a request that has only such a "
@@ -255,7 +299,15 @@ static const struct hpx_option rows[] = {
 		  "socket. cookie uses the cookie tenant.name. anonymous is one tenant for all. "
 		  "subrequest asks the service at tenant.url. jwt verifies the signed token of "
 		  "Authorization: Bearer here; the tenant is its issuer and its tenant.claim, so "
-		  "that a renewed token is the same caller." },
+		  "that a renewed token is the same caller. certificate uses a name in the "
+		  "client's certificate (tenant.certificate), which the listener's tls.client_ca "
+		  "has verified." },
+	{ "tenant.certificate", HPX_OPTION_CHOICE, GLOBAL(tenant.certificate), .default_value = "subject",
+	  CHOICES("subject", "common_name", "dns", "uri", "email"),
+	  .text = "With from: certificate, which name of the certificate is the tenant. subject: "
+		  "the whole subject. common_name: its only CN. dns, uri, email: the first "
+		  "alternative name of that kind. A renewed certificate with the same name is the "
+		  "same tenant; the same name under another authority of tls.client_ca is another." },
 	{ "tenant.name", HPX_OPTION_TOKEN, GLOBAL(tenant.name), .example = "X-Tenant",
 	  .text = "The name of the header or cookie that tenant.from uses." },
 	{ "tenant.with", HPX_OPTION_HEADERS, GLOBAL(tenant.with),
@@ -646,6 +698,21 @@ static const struct hpx_option rows[] = {
 		       "{key} by the client's key, which counts only where it selects exactly "
 		       "one operation."),
 
+	/* ---- listeners ---- */
+
+	{ "address", HPX_OPTION_ADDRESS, .place = HPX_PLACE_LISTENER,
+	  IN(hpx_listener_settings, address), .example = "0.0.0.0:8443",
+	  .text = "Where clients connect: host:port, or unix:PATH. Must be given." },
+	TLS_ROWS(LISTENER, hpx_listener_settings, "tls.", tls,
+		 "TLS is spoken where this is given: the listener's"),
+	CLIENT_CA_ROW(LISTENER, "tls.", tls),
+	MIN_VERSION_ROW(LISTENER, "tls.", tls),
+	{ "proxy_protocol", HPX_OPTION_BOOL, .place = HPX_PLACE_LISTENER,
+	  IN(hpx_listener_settings, proxy_protocol), .default_value = "false",
+	  .text = "Whether connections begin with a PROXY header (version 1 or 2), in which a load "
+		  "balancer names its client. Connections from other addresses than "
+		  "trusted_peers, or without the header, are closed." },
+
 	/* ---- targets: external services that jobs are sent to ---- */
 
 	{ "url", HPX_OPTION_URL, TARGET(caller.url), .example = "https://mail.example/api",
@@ -765,6 +832,8 @@ static const struct hpx_option_section sections[] = {
 	  HPX_PLACE_BIT(HPX_PLACE_POLICY) },
 	{ HPX_SPAN_INIT("routes"), HPX_SPAN_INIT("routes[]."), HPX_SECTION_LIST,
 	  HPX_PLACE_BIT(HPX_PLACE_POLICY) | HPX_PLACE_BIT(HPX_PLACE_ROUTE) },
+	{ HPX_SPAN_INIT("listen"), HPX_SPAN_INIT("listen[]."), HPX_SECTION_LIST,
+	  HPX_PLACE_BIT(HPX_PLACE_LISTENER) },
 	{ HPX_SPAN_INIT("targets"), HPX_SPAN_INIT("targets."), HPX_SECTION_MAP,
 	  HPX_PLACE_BIT(HPX_PLACE_TARGET) },
 	{ HPX_SPAN_INIT("webhooks"), HPX_SPAN_INIT("webhooks."), HPX_SECTION_MAP,

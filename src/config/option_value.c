@@ -481,6 +481,8 @@ static enum hpx_status read_list(const struct hpx_option *option,
 {
 	if (option->kind == HPX_OPTION_CHOICES)
 		return read_choices(option, items, count, base, problem);
+	if (option->kind == HPX_OPTION_FILES)
+		return hpx_value_read_files(option, items, count, arena, base, problem);
 	if (option->kind == HPX_OPTION_NETWORKS)
 		return read_networks(option, items, count, arena, base, problem);
 	if (option->kind == HPX_OPTION_MATCHES || option->kind == HPX_OPTION_WORDS)

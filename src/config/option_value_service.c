@@ -57,6 +57,31 @@ enum hpx_status hpx_value_read_file(const struct hpx_option *option, struct hpx_
 	return put_string(option, text, arena, base);
 }
 
+/* A listener has few names. */
+#define FILES_MAX 64
+
+enum hpx_status hpx_value_read_files(const struct hpx_option *option, const struct hpx_span *items,
+				     size_t count, struct hpx_arena *arena, void *base,
+				     char *problem)
+{
+	const char **files = hpx_arena_zalloc(arena, count, sizeof(*files));
+
+	if (count > FILES_MAX)
+		return hpx_value_refuse(problem, "has %zu elements; at most %d", count, FILES_MAX);
+	if (files == NULL)
+		return HPX_NOMEM;
+	for (size_t i = 0; i < count; i++) {
+		if (items[i].len == 0 || items[i].len > FILE_MAX)
+			return hpx_value_refuse(problem, "must have 1 to %d characters", FILE_MAX);
+		files[i] = hpx_arena_dup(arena, items[i]).ptr;
+		if (files[i] == NULL)
+			return HPX_NOMEM;
+	}
+	*(const char *const **)hpx_option_member(option, base) = files;
+	memcpy((char *)base + option->companion_offset, &count, sizeof(count));
+	return HPX_OK;
+}
+
 /* Not shown: somebody may have written the secret itself here. */
 enum hpx_status hpx_value_read_variable(const struct hpx_option *option,
 					struct hpx_span text, struct hpx_arena *arena,

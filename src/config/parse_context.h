@@ -30,6 +30,10 @@ struct hpx_parse_context {
 	struct hpx_given_set global;
 	struct hpx_given_set defaults;
 	struct hpx_given_set *routes; /* in the order of the file */
+	/* The given options of each listener, in the order of the file; NULL: `listen` is
+	 * one address. */
+	struct hpx_section_given *listener_sections;
+	struct hpx_listener_settings default_listener;
 	/* The defaults that each target and each webhook begins with. */
 	struct hpx_job_target default_target;
 	struct hpx_webhook default_webhook;
@@ -85,6 +89,16 @@ void hpx_location_remark(struct hpx_parse_context *context,
 	__attribute__((format(printf, 6, 7)));
 
 /* ---- rules ---- */
+
+/* `listen`: its value, its rules, and what of it a reload cannot change. listener_option.c. */
+enum hpx_status hpx_parse_listeners(struct hpx_parse_context *context);
+void hpx_rule_check_listeners(struct hpx_parse_context *context);
+enum hpx_status hpx_server_name_read(const struct hpx_option *option, const struct hpx_span *items,
+				     size_t count, struct hpx_arena *arena, void *base,
+				     char *problem);
+/* The options of one section into the structs of their places. */
+enum hpx_status hpx_parse_section(struct hpx_parse_context *context, size_t index,
+				  struct hpx_span prefix, void *base, struct hpx_given_set *given);
 
 /* Rules about `defaults` and routes, and rules about targets and webhooks. */
 void hpx_rule_check_routes(struct hpx_parse_context *context);

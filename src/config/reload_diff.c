@@ -110,6 +110,7 @@ bool hpx_value_same(const struct hpx_option *option, const void *a, const void *
 		return same_address(option, a, b);
 	case HPX_OPTION_URL:
 	case HPX_OPTION_FILE:
+	case HPX_OPTION_CUSTOM:
 		return same_string(option, a, b);
 	case HPX_OPTION_MATCHES:
 	case HPX_OPTION_WORDS:
@@ -341,6 +342,23 @@ static enum hpx_status name_services(const struct hpx_settings *before,
 	return status;
 }
 
+/* What of `listen` cannot change while hapax runs: all but the files of TLS. A single
+ * address is compared as an option. */
+static bool listeners_differ(const struct hpx_settings *before, const struct hpx_settings *after)
+{
+	bool differ = before->listener_count != after->listener_count;
+
+	for (size_t i = 0; i < before->listener_count && !differ; i++) {
+		const struct hpx_listener_settings *a = &before->listeners[i];
+		const struct hpx_listener_settings *b = &after->listeners[i];
+		differ = strcmp(a->address.text, b->address.text) != 0 ||
+			 a->proxy_protocol != b->proxy_protocol ||
+			 hpx_tls_given(&a->tls) != hpx_tls_given(&b->tls) ||
+			 (a->tls.ca == NULL) != (b->tls.ca == NULL);
+	}
+	return differ && strcmp(before->listen.text, after->listen.text) == 0;
+}
+
 enum hpx_status hpx_config_changes(const struct hpx_settings *before,
 				   const struct hpx_settings *after, struct hpx_buffer *out)
 {
@@ -353,6 +371,10 @@ enum hpx_status hpx_config_changes(const struct hpx_settings *before,
 		if (!hpx_value_same(option, before, after))
 			status = add_name(out, option->name, HPX_SPAN(""));
 	}
+	if (status == HPX_OK && listeners_differ(before, after))
+		status = add_name(out, "listen[]", HPX_SPAN(""));
+	if (status == HPX_OK && hpx_tls_given(&before->admin_tls) != hpx_tls_given(&after->admin_tls))
+		status = add_name(out, "admin_tls.certificate", HPX_SPAN(""));
 	if (status == HPX_OK && scope_differs(&before->fallback, &after->fallback))
 		status = add_name(out, "defaults.scope", HPX_SPAN(""));
 	if (status == HPX_OK)

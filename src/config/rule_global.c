@@ -42,21 +42,23 @@ static bool is_same_place(const struct hpx_address *a, const struct hpx_address 
 static void check_addresses(struct hpx_parse_context *context)
 {
 	const struct hpx_settings *settings = context->settings;
-	const struct hpx_address *listen = &settings->listen;
 
 	if (!is_given(context, "upstream"))
 		mistake(context, "upstream",
 			"is missing; say where the API is, e.g. upstream: "
 			"http://127.0.0.1:9000, or --upstream on the command line");
-	/* Port 0 is any free port: two of them are never the same. */
-	if (settings->has_admin && strcmp(listen->text, settings->admin.text) == 0 &&
-	    (listen->is_unix || listen->port != 0))
-		mistake(context, "admin",
-			"is the same address as listen; give it its own, or off");
-	if (is_same_place(listen, &settings->upstream))
-		mistake(context, "upstream",
-			"is the address that hapax itself listens on; give the API's");
-	else if (settings->has_admin && is_same_place(&settings->admin, &settings->upstream))
+	for (size_t i = 0; i < settings->listener_count; i++) {
+		const struct hpx_address *listen = &settings->listeners[i].address;
+		/* Port 0 is any free port: two of them are never the same. */
+		if (settings->has_admin && strcmp(listen->text, settings->admin.text) == 0 &&
+		    (listen->is_unix || listen->port != 0))
+			mistake(context, "admin",
+				"is the same address as listen; give it its own, or off");
+		if (is_same_place(listen, &settings->upstream))
+			mistake(context, "upstream",
+				"is the address that hapax itself listens on; give the API's");
+	}
+	if (settings->has_admin && is_same_place(&settings->admin, &settings->upstream))
 		mistake(context, "upstream",
 			"is hapax's own admin address; give the API's, or admin another");
 }
@@ -219,8 +221,14 @@ static void check_tenant(struct hpx_parse_context *context)
 			"out");
 	check_subrequest(context);
 	hpx_rule_check_jwt(context);
+	if (settings->tenant.from != HPX_TENANT_CERTIFICATE && is_given(context, "tenant.certificate"))
+		warn(context, "tenant.certificate",
+		     "has no effect unless tenant.from is certificate");
+	if (settings->tenant.from == HPX_TENANT_CERTIFICATE && is_given(context, "tenant.anonymous"))
+		warn(context, "tenant.anonymous",
+		     "has no effect where tenant.from is certificate: every client shows one");
 	if (settings->tenant.from == HPX_TENANT_HEADER &&
-	    settings->trusted_peer_count == 0 && !settings->listen.is_unix)
+	    settings->trusted_peer_count == 0 && !hpx_settings_only_unix(settings))
 		mistake(context, "tenant.from",
 			"is header, which any client could send; list your proxies in "
 			"trusted_peers, or listen on a unix socket (listen: unix:PATH)");
@@ -269,7 +277,7 @@ bool hpx_rule_is_rewritten(const struct hpx_settings *settings, struct hpx_span 
 		HPX_SPAN_INIT("x-forwarded-host"),
 		HPX_SPAN_INIT("x-forwarded-proto"),
 	};
-	bool strangers = settings->trusted_peer_count == 0 && !settings->listen.is_unix;
+	bool strangers = settings->trusted_peer_count == 0 && !hpx_settings_only_unix(settings);
 
 	return hpx_field_is_ours(name) || has_name(always, COUNT(always), name) ||
 	       (strangers && has_name(of_strangers, COUNT(of_strangers), name));
@@ -351,6 +359,7 @@ static void check_limits(struct hpx_parse_context *context)
 void hpx_parse_check(struct hpx_parse_context *context)
 {
 	check_addresses(context);
+	hpx_rule_check_listeners(context);
 	check_upstream_name(context);
 	check_tenant(context);
 	check_key_header(context);

@@ -347,6 +347,10 @@ struct hpx_tenant_source hpx_tenant_source_of(struct hpx_request *request)
 					   .head = &request->head.http,
 					   .host = request->head.host,
 					   .peer = request->head.peer,
+					   .local = request->head.local,
+					   .certificate = request->head.certificate.name.len > 0 ?
+								  &request->head.certificate :
+								  NULL,
 					   .arena = &request->arena };
 }
 

@@ -1,4 +1,4 @@
-/* A client's HTTP/1 connection: reading. Bytes that arrive go to the part that wants
+/* A client's HTTP/1 connection: reading. How it begins is client_accept.c's. Bytes that arrive go to the part that wants
  * them now (the mode). Other bytes wait in a bounded buffer; when that is full, the
  * socket is not read.
  *
@@ -29,7 +29,7 @@ struct hpx_connection *hpx_connection_of(const struct hpx_downstream *downstream
 	return HPX_CONTAINER(downstream, struct hpx_connection, downstream);
 }
 
-static void set_deadline(struct hpx_connection *connection, int64_t after_ms)
+void hpx_connection_set_deadline(struct hpx_connection *connection, int64_t after_ms)
 {
 	connection->deadline_ms = hpx_loop_now_ms(&connection->shard->loop) + (uint64_t)after_ms;
 }
@@ -46,7 +46,7 @@ static void unlink_connection(struct hpx_connection *connection)
 
 /* The connection ends: its request is told. The memory is freed at once, or when the
  * reading loop has returned. */
-static void forget(struct hpx_connection *connection)
+void hpx_connection_forget(struct hpx_connection *connection)
 {
 	struct hpx_request *request = connection->downstream.request;
 
@@ -75,7 +75,7 @@ void hpx_connection_close(struct hpx_connection *connection)
 	if (connection->closing)
 		return;
 	hpx_transport_close(connection->transport);
-	forget(connection);
+	hpx_connection_forget(connection);
 }
 
 void hpx_downstream_abort(struct hpx_downstream *downstream)
@@ -87,7 +87,7 @@ void hpx_downstream_abort(struct hpx_downstream *downstream)
 	if (connection->closing)
 		return;
 	hpx_transport_abort(connection->transport);
-	forget(connection);
+	hpx_connection_forget(connection);
 }
 
 void hpx_downstream_close(struct hpx_downstream *downstream)
@@ -101,10 +101,10 @@ void hpx_connection_close_gently(struct hpx_connection *connection)
 		return;
 	hpx_transport_close_gently(connection->transport,
 				   (uint64_t)connection->shard->settings->send_timeout_ms);
-	forget(connection);
+	hpx_connection_forget(connection);
 }
 
-static void read_more(struct hpx_connection *connection, bool wanted)
+void hpx_connection_read_more(struct hpx_connection *connection, bool wanted)
 {
 	if (connection->closing || connection->ended || connection->reading == wanted)
 		return;
@@ -127,7 +127,7 @@ static void process_later(struct hpx_connection *connection)
 	if (connection->processing)
 		return;
 	if (connection->in.len == 0 && !connection->ended) {
-		read_more(connection, true);
+		hpx_connection_read_more(connection, true);
 		return;
 	}
 	connection->later.run = run_later;
@@ -149,11 +149,11 @@ void hpx_connection_set_mode(struct hpx_connection *connection, enum hpx_connect
 	connection->mode = mode;
 	connection->deadline_ms = 0;
 	if (mode == HPX_CONNECTION_BODY || mode == HPX_CONNECTION_DISCARD)
-		set_deadline(connection, connection->shard->settings->body_timeout_ms);
+		hpx_connection_set_deadline(connection, connection->shard->settings->body_timeout_ms);
 	if (mode == HPX_CONNECTION_BODY)
 		judge_body_from(connection, hpx_loop_now_ms(&connection->shard->loop));
 	if (mode == HPX_CONNECTION_HEAD)
-		set_deadline(connection, connection->shard->settings->keep_alive_ms);
+		hpx_connection_set_deadline(connection, connection->shard->settings->keep_alive_ms);
 	if (mode != HPX_CONNECTION_HELD)
 		process_later(connection);
 }
@@ -186,6 +186,26 @@ bool hpx_downstream_is_full(const struct hpx_downstream *downstream)
 	return is_clogged(hpx_connection_of(downstream));
 }
 
+/* What the request must know of its connection. */
+static bool note_client(struct hpx_connection *connection)
+{
+	const struct hpx_settings *settings = connection->shard->settings;
+	const struct hpx_address *address = &settings->listeners[connection->listener].address;
+	struct hpx_request *request = connection->downstream.request;
+	struct hpx_certificate found;
+
+	request->head.secure = hpx_transport_is_secure(connection->transport);
+	request->head.local = hpx_address_is_local(address) && hpx_peer_is_local(request->head.peer);
+	if (settings->tenant.from != HPX_TENANT_CERTIFICATE ||
+	    !hpx_transport_certificate(connection->transport,
+				       (enum hpx_certificate_name)settings->tenant.certificate, &found))
+		return true;
+	request->head.certificate.name = hpx_arena_dup(&request->arena, found.name);
+	request->head.certificate.authority = hpx_arena_dup(&request->arena, found.authority);
+	return request->head.certificate.name.ptr != NULL &&
+	       request->head.certificate.authority.ptr != NULL;
+}
+
 static bool begin_request(struct hpx_connection *connection)
 {
 	const struct hpx_settings *settings = connection->shard->settings;
@@ -194,12 +214,12 @@ static bool begin_request(struct hpx_connection *connection)
 
 	connection->downstream.request = hpx_request_new(connection->shard, &connection->downstream,
 							 hpx_transport_peer(connection->transport));
-	if (connection->downstream.request == NULL)
+	if (connection->downstream.request == NULL || !note_client(connection))
 		return false;
 	connection->downstream.request->head.peer_hash = connection->peer_hash;
 	connection->downstream.request->head.peer_known = connection->peer_hash != 0;
 	hpx_http_reader_request(&connection->reader, &limits);
-	set_deadline(connection, settings->head_timeout_ms);
+	hpx_connection_set_deadline(connection, settings->head_timeout_ms);
 	return true;
 }
 
@@ -263,7 +283,7 @@ static size_t read_body(struct hpx_connection *connection, struct hpx_span bytes
 
 	HPX_ASSERT(connection->downstream.request != NULL && !connection->body_read);
 	if (bytes.len > 0)
-		set_deadline(connection, connection->shard->settings->body_timeout_ms);
+		hpx_connection_set_deadline(connection, connection->shard->settings->body_timeout_ms);
 	while (all < bytes.len && connection->mode == HPX_CONNECTION_BODY && !connection->closing) {
 		struct hpx_request *request = connection->downstream.request;
 		struct hpx_span data = { NULL, 0 };
@@ -390,7 +410,7 @@ static void process(struct hpx_connection *connection)
 	}
 	connection->processing = false;
 	if (connection->closing) {
-		forget(connection);
+		hpx_connection_forget(connection);
 		return;
 	}
 	if (connection->in.len == 0)
@@ -399,7 +419,7 @@ static void process(struct hpx_connection *connection)
 		hpx_connection_close_gently(connection);
 		return;
 	}
-	read_more(connection, wants_more(connection));
+	hpx_connection_read_more(connection, wants_more(connection));
 }
 
 static void on_data(void *user, struct hpx_span bytes)
@@ -412,7 +432,7 @@ static void on_data(void *user, struct hpx_span bytes)
 		size_t used = offer(connection, bytes);
 		connection->processing = false;
 		if (connection->closing) {
-			forget(connection);
+			hpx_connection_forget(connection);
 			return;
 		}
 		bytes = hpx_span_skip(bytes, used);
@@ -452,124 +472,11 @@ static void on_drain(void *user)
 		process(connection);
 }
 
-static const struct hpx_transport_events client_events = {
+const struct hpx_transport_events hpx_connection_events = {
 	.on_data = on_data,
 	.on_end = on_end,
 	.on_drain = on_drain,
 };
-
-/* Connections that are turned away with an answer, a second: each stays open for up to
- * two seconds so that its client can read it. */
-#define TURNED_AWAY_PER_SECOND 100
-
-/* Too many connections: 503, before any request is read. A crowd is only closed: its
- * descriptors are needed. */
-static void turn_away(struct hpx_shard *shard, struct hpx_transport *transport)
-{
-	static const struct hpx_transport_events no_events;
-	struct hpx_problem problem = { .code = HPX_PROBLEM_overloaded };
-	struct hpx_buffer body, head;
-	int64_t wait_ms;
-
-	hpx_transport_attach(transport, &no_events, NULL);
-	hpx_counter_add(&shard->meter.problems[HPX_PROBLEM_overloaded], 1);
-	if (!hpx_bucket_take(&shard->turned_away, TURNED_AWAY_PER_SECOND,
-			     (int64_t)hpx_loop_now_ms(&shard->loop), &wait_ms)) {
-		hpx_transport_close(transport);
-		return;
-	}
-	hpx_buffer_init(&body, 4096);
-	hpx_buffer_init(&head, 1024);
-	if (hpx_problem_print(&problem, &body) == HPX_OK &&
-	    hpx_buffer_printf(&head,
-			      "HTTP/1.1 503 Service Unavailable\r\n"
-			      "Content-Type: application/problem+json\r\n"
-			      "Content-Length: %zu\r\nCache-Control: no-store\r\n"
-			      "Link: </.hapax/problems/overloaded>; rel=\"describedby\"\r\n"
-			      "Retry-After: 1\r\nConnection: close\r\n\r\n",
-			      body.len) == HPX_OK) {
-		struct hpx_span pieces[] = { hpx_buffer_span(&head), hpx_buffer_span(&body) };
-		(void)hpx_transport_send(transport, pieces, 2, NULL);
-	}
-	hpx_buffer_done(&body);
-	hpx_buffer_done(&head);
-	hpx_transport_close_gently(transport, (uint64_t)shard->settings->send_timeout_ms);
-}
-
-/* A connection of anybody is one of few at first. */
-#define LEAST_CONNECTIONS 8
-
-/* The address as limits count it; 0 for a unix socket or a trusted peer, whose requests
- * may come from many. */
-static uint64_t peer_hash_of(const struct hpx_shard *shard, const char *peer)
-{
-	uint8_t network[16];
-
-	if (hpx_peer_trusted(shard->settings, peer) || !hpx_peer_network(hpx_span_of(peer), network))
-		return 0;
-	return hpx_caller_hash(&shard->gateway->caller_seed,
-			       hpx_span((const char *)network, sizeof(network)));
-}
-
-/* Whether there is room for one more, and for one more of this address or tenant. */
-static bool has_share(const struct hpx_shard *shard, const struct hpx_share *share, uint64_t caller,
-		      size_t more)
-{
-	unsigned whole = shard->settings->connections_max;
-
-	return hpx_share_allows(share, caller, more, atomic_load(&shard->gateway->connections), whole,
-				whole < 4 * LEAST_CONNECTIONS ? 1 : LEAST_CONNECTIONS);
-}
-
-bool hpx_downstream_take_share(struct hpx_downstream *downstream, uint64_t tenant)
-{
-	struct hpx_connection *connection = hpx_connection_of(downstream);
-	struct hpx_share *share = &connection->shard->gateway->connection_shares.tenants;
-
-	if (connection->tenant_hash != 0)
-		return true;
-	if (connection->peer_hash != 0 && !has_share(connection->shard, share, tenant, 1))
-		return false;
-	connection->tenant_hash = tenant;
-	hpx_share_add(share, tenant, 1);
-	return true;
-}
-
-void hpx_connection_accept(struct hpx_shard *shard, struct hpx_transport *transport)
-{
-	struct hpx_gateway *gateway = shard->gateway;
-	uint64_t peer = peer_hash_of(shard, hpx_transport_peer(transport));
-
-	if (!has_share(shard, &gateway->connection_shares.peers, peer, 1)) {
-		hpx_meter_limited(&shard->meter, hpx_span("", 0), HPX_LIMITED_share_connections);
-		turn_away(shard, transport);
-		return;
-	}
-	if (atomic_fetch_add(&gateway->connections, 1) >= shard->settings->connections_max) {
-		atomic_fetch_sub(&gateway->connections, 1);
-		turn_away(shard, transport);
-		return;
-	}
-	struct hpx_connection *connection = calloc(1, sizeof(*connection));
-	if (connection == NULL) {
-		atomic_fetch_sub(&gateway->connections, 1);
-		hpx_transport_close(transport);
-		return;
-	}
-	connection->shard = shard;
-	connection->transport = transport;
-	connection->peer_hash = peer;
-	hpx_share_add(&gateway->connection_shares.peers, peer, 1);
-	connection->next = shard->connections;
-	if (connection->next != NULL)
-		connection->next->prev = connection;
-	shard->connections = connection;
-	hpx_buffer_init(&connection->in, shard->settings->head_bytes_max + WAITING_BYTES_MAX +
-						 HPX_LOOP_READ_BYTES);
-	hpx_transport_attach(transport, &client_events, connection);
-	set_deadline(connection, shard->settings->head_timeout_ms);
-	read_more(connection, true);
-}
 
 /* The head or the body did not come in time. Nothing was sent to the upstream. */
 static void time_out(struct hpx_connection *connection)
@@ -662,7 +569,7 @@ void hpx_connection_tick(struct hpx_connection *connection, uint64_t now_ms)
 		       connection->mode == HPX_CONNECTION_HEAD;
 
 	if (between && hpx_transport_pending(connection->transport) > 0)
-		set_deadline(connection, connection->shard->settings->keep_alive_ms); /* not idle yet */
+		hpx_connection_set_deadline(connection, connection->shard->settings->keep_alive_ms); /* not idle yet */
 	if (is_stalled(connection, now_ms) || is_forsaken(connection, now_ms))
 		hpx_connection_close(connection);
 	else if ((connection->deadline_ms != 0 && now_ms >= connection->deadline_ms) ||

@@ -31,6 +31,7 @@ struct hpx_connection {
 	struct hpx_downstream downstream; /* of the current request */
 	struct hpx_shard *shard;
 	struct hpx_transport *transport;
+	unsigned listener;                  /* of settings->listeners */
 	struct hpx_connection *prev, *next; /* in shard->connections */
 	/* Reading. */
 	struct hpx_buffer in; /* bytes nobody has taken yet */
@@ -62,15 +63,27 @@ struct hpx_connection {
 	bool closing;
 };
 
+/* ---- client_accept.c ---- */
+
+/* A connection to the n-th listener. Where that has a PROXY header or TLS, those come
+ * first, within timeouts.head. */
+void hpx_connection_accept(struct hpx_shard *shard, unsigned listener,
+			   struct hpx_transport *transport);
+
 /* ---- client_connection.c ---- */
 
-void hpx_connection_accept(struct hpx_shard *shard, struct hpx_transport *transport);
 /* Ends the connection at once. */
 void hpx_connection_close(struct hpx_connection *connection);
 /* Timeouts, and idle connections while draining. */
 void hpx_connection_tick(struct hpx_connection *connection, uint64_t now_ms);
 
-/* ---- for client_answer.c ---- */
+/* ---- for client_accept.c and client_answer.c ---- */
+
+extern const struct hpx_transport_events hpx_connection_events;
+/* The transport is gone already. */
+void hpx_connection_forget(struct hpx_connection *connection);
+void hpx_connection_set_deadline(struct hpx_connection *connection, int64_t after_ms);
+void hpx_connection_read_more(struct hpx_connection *connection, bool wanted);
 
 struct hpx_connection *hpx_connection_of(const struct hpx_downstream *downstream);
 void hpx_connection_set_mode(struct hpx_connection *connection, enum hpx_connection_mode mode);

@@ -395,7 +395,7 @@ static void add_path(struct head_writer *h)
 			     hpx_span_of(peer));
 	}
 	add_forwarded(h, HPX_SPAN("X-Forwarded-Proto: "), HPX_NAME_X_FORWARDED_PROTO,
-		      HPX_SPAN("http"), trusted);
+		      request->head.secure ? HPX_SPAN("https") : HPX_SPAN("http"), trusted);
 	if (request->head.host.len > 0)
 		add_forwarded(h, HPX_SPAN("X-Forwarded-Host: "), HPX_NAME_X_FORWARDED_HOST,
 			      request->head.host, trusted);

@@ -32,7 +32,9 @@ struct shard_reload {
 
 static void on_accept(void *user, struct hpx_transport *transport)
 {
-	hpx_connection_accept(user, transport);
+	const struct hpx_shard_listener *listener = user;
+
+	hpx_connection_accept(listener->shard, listener->number, transport);
 }
 
 /* At most one line in this time for each loop. */
@@ -43,7 +45,7 @@ static void on_accept(void *user, struct hpx_transport *transport)
 
 static void on_exhausted(void *user)
 {
-	struct hpx_shard *shard = user;
+	struct hpx_shard *shard = ((const struct hpx_shard_listener *)user)->shard;
 	uint64_t now_ms = hpx_loop_now_ms(&shard->loop);
 
 	hpx_counter_add(&shard->meter.descriptors_exhausted, 1);
@@ -85,6 +87,8 @@ static struct hpx_upstream_options upstream_options(struct hpx_shard *shard)
 
 	return (struct hpx_upstream_options){
 		.address = s->upstream,
+		.tls = shard->service->tls.upstream,
+		.tls_name = s->upstream_tls.name,
 		.connect_timeout_ms = (uint64_t)s->connect_timeout_ms,
 		.send_timeout_ms = (uint64_t)s->send_timeout_ms,
 		.first_byte_timeout_ms = (uint64_t)s->first_byte_timeout_ms,
@@ -190,23 +194,49 @@ static void on_settled(struct hpx_committer_listener *listener)
 
 /* ---- the life of a shard ---- */
 
-static enum hpx_status open_parts(struct hpx_shard *shard, int listen_fd)
+/* Takes the descriptors over, one for each listener, on failure too. */
+static enum hpx_status start_listeners(struct hpx_shard *shard, int *fds)
+{
+	size_t count = shard->gateway->listener_count;
+	enum hpx_status status = HPX_OK;
+
+	shard->listeners = calloc(count, sizeof(*shard->listeners));
+	if (shard->listeners == NULL)
+		return HPX_NOMEM;
+	for (size_t i = 0; i < count && status == HPX_OK; i++) {
+		struct hpx_shard_listener *one = &shard->listeners[i];
+		*one = (struct hpx_shard_listener){ .shard = shard, .number = (unsigned)i };
+		status = hpx_listener_start(&shard->loop, fds[i], on_accept, one, &one->listener);
+		fds[i] = -1;
+		if (status != HPX_OK)
+			break;
+		hpx_listener_keep_free(one->listener, DESCRIPTORS_KEPT_FREE, on_exhausted);
+		shard->listener_count++;
+	}
+	return status;
+}
+
+static void stop_listeners(struct hpx_shard *shard)
+{
+	for (size_t i = 0; i < shard->listener_count; i++)
+		hpx_listener_stop(shard->listeners[i].listener);
+	shard->listener_count = 0;
+}
+
+static enum hpx_status open_parts(struct hpx_shard *shard, int *listen_fds)
 {
 	struct hpx_upstream_options options = upstream_options(shard);
 	struct hpx_store *store = shard->service->store;
-	enum hpx_status status =
-		hpx_listener_start(&shard->loop, listen_fd, on_accept, shard, &shard->listener);
+	enum hpx_status status = start_listeners(shard, listen_fds);
 
 	if (status == HPX_OK)
 		status = hpx_upstream_new(&shard->loop, &options, &shard->upstream);
-	if (status == HPX_OK)
-		hpx_listener_keep_free(shard->listener, DESCRIPTORS_KEPT_FREE, on_exhausted);
 	if (status == HPX_OK && store != NULL)
 		status = hpx_store_reader_open(store, &shard->reader);
 	return status;
 }
 
-static enum hpx_status shard_init(struct hpx_shard *shard, struct hpx_gateway *gateway, int listen_fd)
+static enum hpx_status shard_init(struct hpx_shard *shard, struct hpx_gateway *gateway, int *listen_fds)
 {
 	shard->gateway = gateway;
 	shard->service = gateway->service;
@@ -220,7 +250,7 @@ static enum hpx_status shard_init(struct hpx_shard *shard, struct hpx_gateway *g
 	(void)uv_timer_start(&shard->tick, on_tick, TICK_MS, TICK_MS);
 	hpx_loop_set_turn_end(&shard->loop, on_turn_end);
 	shard->made = true;
-	return open_parts(shard, listen_fd);
+	return open_parts(shard, listen_fds);
 }
 
 static void *run(void *user)
@@ -289,8 +319,7 @@ static void begin_drain(struct hpx_message *message)
 	shard->draining = true;
 	shard->drain_deadline_ms =
 		hpx_loop_now_ms(&shard->loop) + (uint64_t)shard->settings->drain_ms;
-	hpx_listener_stop(shard->listener);
-	shard->listener = NULL;
+	stop_listeners(shard);
 }
 
 static void shard_drain(struct hpx_shard *shard)
@@ -312,8 +341,7 @@ static void shard_done(struct hpx_shard *shard)
 	if (shard->made) {
 		while (shard->connections != NULL)
 			hpx_connection_close(shard->connections);
-		if (shard->listener != NULL)
-			hpx_listener_stop(shard->listener);
+		stop_listeners(shard);
 		if (shard->upstream != NULL)
 			hpx_upstream_free(shard->upstream);
 		uv_close((uv_handle_t *)&shard->tick, NULL);
@@ -324,6 +352,7 @@ static void shard_done(struct hpx_shard *shard)
 	}
 	if (shard->reader != NULL)
 		hpx_store_reader_close(shard->reader);
+	free(shard->listeners);
 	hpx_settings_unref(shard->settings);
 }
 
@@ -369,43 +398,55 @@ static void log_upstream_event(void *user, enum hpx_upstream_event event, const 
 	}
 }
 
-/* Opens one listening socket per shard; the first one finds out the port. */
-static enum hpx_status open_sockets(struct hpx_gateway *gateway, int *fds, char *problem)
+/* Opens the sockets of one listener, one for each shard, `stride` apart; the first one
+ * finds out the port. */
+static enum hpx_status open_sockets(struct hpx_gateway *gateway, size_t n, int *fds, char *problem)
 {
-	const struct hpx_address *address = &gateway->service->settings->listen;
+	const struct hpx_address *address = &gateway->service->settings->listeners[n].address;
+	size_t stride = gateway->listener_count;
 	enum hpx_status status = hpx_listener_probe(address, problem);
 
 	if (status == HPX_OK)
-		status = hpx_listener_open(address, &fds[0], problem);
+		status = hpx_listener_open(address, &fds[n], problem);
 	for (unsigned i = 1; i < gateway->shard_count && status == HPX_OK; i++) {
-		status = hpx_listener_open_beside(fds[0], &fds[i]);
+		status = hpx_listener_open_beside(fds[n], &fds[i * stride + n]);
 		if (status != HPX_OK)
 			snprintf(problem, HPX_PROBLEM_SIZE, "cannot listen on %s a second time: %s",
 				 address->text, hpx_status_text(status));
 	}
 	if (status == HPX_OK)
-		gateway->port = hpx_listener_port(fds[0]);
+		gateway->ports[n] = hpx_listener_port(fds[n]);
+	return status;
+}
+
+/* `fds`: for each shard one descriptor per listener. */
+static enum hpx_status fill_shards(struct hpx_gateway *gateway, int *fds, char *problem)
+{
+	enum hpx_status status = HPX_OK;
+
+	for (size_t n = 0; n < gateway->listener_count && status == HPX_OK; n++)
+		status = open_sockets(gateway, n, fds, problem);
+	for (unsigned i = 0; i < gateway->shard_count && status == HPX_OK; i++) {
+		status = shard_init(&gateway->shards[i], gateway, &fds[i * gateway->listener_count]);
+		if (status != HPX_OK)
+			snprintf(problem, HPX_PROBLEM_SIZE, "cannot set up event loop %u: %s", i,
+				 hpx_status_text(status));
+	}
 	return status;
 }
 
 static enum hpx_status make_shards(struct hpx_gateway *gateway, char *problem)
 {
-	int *fds = malloc(gateway->shard_count * sizeof(*fds));
-	enum hpx_status status = HPX_NOMEM;
+	size_t count = gateway->shard_count * gateway->listener_count;
+	int *fds = malloc(count * sizeof(*fds));
 
 	if (fds == NULL)
-		return status;
-	for (unsigned i = 0; i < gateway->shard_count; i++)
+		return HPX_NOMEM;
+	for (size_t i = 0; i < count; i++)
 		fds[i] = -1;
-	status = open_sockets(gateway, fds, problem);
-	for (unsigned i = 0; i < gateway->shard_count && status == HPX_OK; i++) {
-		status = shard_init(&gateway->shards[i], gateway, fds[i]);
-		fds[i] = -1; /* the shard's now */
-		if (status != HPX_OK)
-			snprintf(problem, HPX_PROBLEM_SIZE, "cannot set up event loop %u: %s", i,
-				 hpx_status_text(status));
-	}
-	for (unsigned i = 0; i < gateway->shard_count; i++)
+	enum hpx_status status = fill_shards(gateway, fds, problem);
+	/* Those that no shard has taken over. */
+	for (size_t i = 0; i < count; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	free(fds);
@@ -483,8 +524,10 @@ enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
 		 settings->upstream.text, HPX_SPAN_ARG(settings->upstream_name));
 	gateway->upstream_state.on_event = log_upstream_event;
 	gateway->upstream_state.user = gateway;
+	gateway->listener_count = settings->listener_count;
+	gateway->ports = calloc(settings->listener_count, sizeof(*gateway->ports));
 	gateway->shards = calloc(count_shards(settings), sizeof(*gateway->shards));
-	if (gateway->shards != NULL) {
+	if (gateway->shards != NULL && gateway->ports != NULL) {
 		gateway->shard_count = count_shards(settings);
 		raise_descriptors(gateway);
 		status = make_shared(gateway, options->egress);
@@ -515,9 +558,10 @@ enum hpx_status hpx_gateway_start(struct hpx_gateway *gateway)
 	return status;
 }
 
-uint16_t hpx_gateway_port(const struct hpx_gateway *gateway)
+uint16_t hpx_gateway_port(const struct hpx_gateway *gateway, size_t n)
 {
-	return gateway->port;
+	HPX_ASSERT(n < gateway->listener_count);
+	return gateway->ports[n];
 }
 
 void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settings,
@@ -538,7 +582,8 @@ void hpx_gateway_drain(struct hpx_gateway *gateway)
 			shard_drain(&gateway->shards[i]);
 	for (unsigned i = 0; i < gateway->shard_count; i++)
 		shard_join(&gateway->shards[i]);
-	hpx_listener_unlink(&gateway->service->settings->listen);
+	for (size_t n = 0; n < gateway->listener_count; n++)
+		hpx_listener_unlink(&gateway->service->settings->listeners[n].address);
 }
 
 void hpx_gateway_free(struct hpx_gateway *gateway)
@@ -550,6 +595,7 @@ void hpx_gateway_free(struct hpx_gateway *gateway)
 	for (unsigned i = 0; i < gateway->shard_count; i++)
 		shard_done(&gateway->shards[i]);
 	free(gateway->shards);
+	free(gateway->ports);
 	hpx_query_thread_free(gateway->query_thread);
 	hpx_subrequests_free(gateway->subrequests);
 	hpx_verified_callers_free(gateway->verified_callers);

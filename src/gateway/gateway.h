@@ -29,6 +29,13 @@ struct hpx_shares {
 	struct hpx_share tenants;
 };
 
+/* One of `listen`, on one loop. */
+struct hpx_shard_listener {
+	struct hpx_shard *shard;
+	unsigned number;               /* of settings->listeners */
+	struct hpx_listener *listener; /* NULL: stopped */
+};
+
 /* One event loop with all that belongs to it. No other thread touches a shard but
  * through the inbox of the loop. */
 struct hpx_shard {
@@ -36,7 +43,8 @@ struct hpx_shard {
 	struct hpx_service *service; /* the gateway's */
 	struct hpx_loop loop;
 	pthread_t thread;
-	struct hpx_listener *listener;
+	struct hpx_shard_listener *listeners;
+	size_t listener_count;
 	struct hpx_upstream *upstream;
 	struct hpx_store_reader *reader; /* NULL: observing without a store */
 	struct hpx_op_list submitted;    /* in this turn; handed over at its end */
@@ -54,6 +62,7 @@ struct hpx_shard {
 	bool draining;  /* accepts no connection any more */
 	bool abandoned; /* the drain time is over: only the last writes are waited for */
 	uint64_t drain_deadline_ms;
+	uint64_t proxy_log_ms;         /* no line about a refused PROXY header before */
 	struct hpx_random_pool random; /* for tokens */
 	struct hpx_shares tunnels;     /* of this loop's, as the slots are */
 	struct hpx_bucket turned_away; /* for answers to connections that are too many */
@@ -83,7 +92,8 @@ struct hpx_gateway {
 	struct hpx_committer_listener listener;
 	struct hpx_upstream_state upstream_state;
 	char upstream_label[512]; /* "upstream=URL name=NAME", for the log */
-	uint16_t port;
+	uint16_t *ports;          /* one for each listener */
+	size_t listener_count;
 	atomic_uint connections;
 	atomic_size_t bodies_bytes;
 	struct hpx_caller_seed caller_seed;
@@ -120,8 +130,8 @@ void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settin
  * left then are written as unknown. Returns when all loops have ended. */
 void hpx_gateway_drain(struct hpx_gateway *gateway);
 void hpx_gateway_free(struct hpx_gateway *gateway);
-/* The port that was really bound (for port 0); 0 for a unix socket. */
-uint16_t hpx_gateway_port(const struct hpx_gateway *gateway);
+/* The port that the n-th listener has really bound (for port 0); 0 for a unix socket. */
+uint16_t hpx_gateway_port(const struct hpx_gateway *gateway, size_t n);
 
 /* Submits an op of the shard's loop: it is handed to the committer with all others of
  * this turn. Its `done` posts its message unwoken, and the gateway wakes the loop. */

@@ -298,6 +298,9 @@ static void print_requests(struct hpx_gateway *gateway, struct hpx_metric_page *
 	hpx_metric_counter(page, "hapax_late_answers_total",
 			   "Answers stored after the client was told that the outcome is unknown.",
 			   SUM(gateway, late_answers));
+	hpx_metric_counter(page, "hapax_proxy_refused_total",
+			   "Connections closed for want of a PROXY header from a trusted peer.",
+			   SUM(gateway, proxy_refused));
 	hpx_metric_counter(page, "hapax_descriptors_exhausted_total",
 			   "Client connections closed because no file descriptor was left for them.",
 			   SUM(gateway, descriptors_exhausted));

@@ -146,9 +146,12 @@ enum hpx_purpose {
  * steps ROUTE and BUILTIN the rest; nothing changes afterwards, and all of it is
  * valid until the request is freed. */
 struct hpx_request_head {
-	char peer[48];      /* the client's address, or "unix" */
-	uint64_t peer_hash; /* of the address that limits count, by hpx_limit_peer; 0: none */
-	bool peer_known;    /* `peer_hash` is filled */
+	char peer[48];                      /* the client's address, or "unix" */
+	uint64_t peer_hash;                 /* of the address that limits count, by hpx_limit_peer; 0: none */
+	bool peer_known;                    /* `peer_hash` is filled */
+	bool secure;                        /* it came over TLS */
+	bool local;                         /* from this machine, to a listener that only this machine reaches */
+	struct hpx_certificate certificate; /* the client's, where it names the tenant; or empty */
 	struct hpx_buffer bytes;
 	struct hpx_http_head http; /* points into `bytes` and the arena */
 	enum hpx_http_error error; /* the head cannot be read */

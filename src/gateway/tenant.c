@@ -399,6 +399,24 @@ static enum hpx_status from_cookie(const struct hpx_tenant_source *source,
 	return hashed("cookie", value, source->arena, &tenant->name);
 }
 
+/* The name and the authority that vouches for it: another authority may know somebody else
+ * by that name. A renewed certificate has the same two. */
+static enum hpx_status from_certificate(const struct hpx_tenant_source *source,
+					struct hpx_tenant *tenant)
+{
+	const struct hpx_certificate *certificate = source->certificate;
+	struct hpx_sha256 hash;
+
+	if (certificate == NULL)
+		return hpx_tenant_refuse(tenant, HPX_SPAN(
+							 "the client's certificate does not have the name that names the caller "
+							 "(tenant.certificate)"));
+	hpx_sha256_init(&hash);
+	hpx_sha256_part(&hash, certificate->name);
+	hpx_sha256_part(&hash, certificate->authority);
+	return finish(&hash, "certificate", ":", source->arena, &tenant->name);
+}
+
 static enum hpx_status from_setting(const struct hpx_tenant_source *source,
 				    struct hpx_tenant *tenant)
 {
@@ -412,6 +430,8 @@ static enum hpx_status from_setting(const struct hpx_tenant_source *source,
 		return from_header(source, tenant);
 	case HPX_TENANT_COOKIE:
 		return from_cookie(source, tenant);
+	case HPX_TENANT_CERTIFICATE:
+		return from_certificate(source, tenant);
 	case HPX_TENANT_SUBREQUEST:
 	case HPX_TENANT_JWT:
 		/* Found by the step before: from another service, or from a token. */
@@ -500,6 +520,7 @@ bool hpx_tenant_looks_at(const struct hpx_settings *settings, struct hpx_span na
 		return is_cookie;
 	case HPX_TENANT_JWT:
 		return hpx_span_ieq(name, HPX_SPAN("Authorization"));
+	case HPX_TENANT_CERTIFICATE:
 	case HPX_TENANT_ANONYMOUS:
 		break;
 	}

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "http/message.h"
+#include "net/transport.h"
 #include "settings/settings.h"
 
 /* The parts of a request that tell who sent it. */
@@ -15,12 +16,14 @@ struct hpx_tenant_source {
 	const struct hpx_http_head *head;
 	struct hpx_span host; /* of the target, or of the Host field */
 	const char *peer;
-	struct hpx_arena *arena; /* the texts of the result are allocated here */
+	bool local;                                /* the client is on this machine, and so is the listener's address */
+	const struct hpx_certificate *certificate; /* the client's; NULL: none, or without the name */
+	struct hpx_arena *arena;                   /* the texts of the result are allocated here */
 };
 
 struct hpx_tenant {
 	/* "bearer:<hash>", "basic:…", "token:…", "apikey:…", "dpop:…", "api-key:…",
-	 * "credential:…", "cookie:…", "header:<value>" or "anonymous"; where more
+	 * "credential:…", "cookie:…", "certificate:…", "header:<value>" or "anonymous"; where more
 	 * than that is part of it, with "+<hash>" behind. No credential is in it. */
 	struct hpx_span name;
 	bool anonymous;

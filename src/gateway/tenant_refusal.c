@@ -184,9 +184,9 @@ enum hpx_status hpx_tenant_refuse_afar(const struct hpx_tenant_source *source,
 	const struct hpx_field *forwarded = find_forwarded(source->head);
 	struct hpx_span name = forwarded != NULL ? forwarded->name : HPX_SPAN("");
 
-	if (!hpx_address_is_local(&source->settings->listen))
+	if (!source->local)
 		return hpx_tenant_refuse(tenant, hpx_arena_printf(source->arena,
-								  "%s, and hapax does not listen on a loopback address or a unix socket%s; or "
+								  "%s, and the connection is not from this machine to a loopback address or a unix socket%s; or "
 								  "the operator writes tenant: {anonymous: allow}, " SHARED,
 								  missing, client_remedy(source->settings)));
 	if (forwarded != NULL)
@@ -233,6 +233,12 @@ static enum hpx_status describe_from(const struct hpx_settings *settings, struct
 					 HPX_SPAN_ARG(name));
 	case HPX_TENANT_COOKIE:
 		return hpx_buffer_printf(out, "a hash of the cookie %.*s", HPX_SPAN_ARG(name));
+	case HPX_TENANT_CERTIFICATE: {
+		static const char *const names[] = { "subject", "common name", "DNS name", "URI",
+						     "email address" };
+		return hpx_buffer_printf(out, "the %s of the client's certificate",
+					 names[settings->tenant.certificate]);
+	}
 	case HPX_TENANT_SUBREQUEST:
 		return hpx_buffer_text(out, "whom the authorisation service names");
 	case HPX_TENANT_JWT:
@@ -260,19 +266,25 @@ static enum hpx_status describe_anonymous(const struct hpx_settings *settings,
 					  struct hpx_buffer *out)
 {
 	if (settings->tenant.from == HPX_TENANT_SUBREQUEST || settings->tenant.from == HPX_TENANT_JWT ||
+	    settings->tenant.from == HPX_TENANT_CERTIFICATE ||
 	    settings->tenant.from == HPX_TENANT_ANONYMOUS)
 		return HPX_OK;
 	if (settings->tenant.anonymous == HPX_ANONYMOUS_ALLOW)
 		return hpx_buffer_text(out, "; without it: anonymous, one tenant for all such callers");
 	if (settings->tenant.anonymous == HPX_ANONYMOUS_REFUSE)
 		return hpx_buffer_text(out, "; without it: 401");
-	if (hpx_address_is_local(&settings->listen))
-		return hpx_buffer_printf(out, "; without any credential: anonymous, for %s is local, "
-					      "but 401 where the request was forwarded",
-					 settings->listen.text);
-	return hpx_buffer_printf(out, "; without any credential: 401, for %s is not local "
-				      "(tenant.anonymous)",
-				 settings->listen.text);
+	enum hpx_status status = HPX_OK;
+	for (size_t i = 0; i < settings->listener_count && status == HPX_OK; i++) {
+		const struct hpx_address *address = &settings->listeners[i].address;
+		status = hpx_buffer_printf(out,
+					   hpx_address_is_local(address) ?
+						   "; without any credential: anonymous, for %s is local, "
+						   "but 401 where the request was forwarded" :
+						   "; without any credential: 401, for %s is not local "
+						   "(tenant.anonymous)",
+					   address->text);
+	}
+	return status;
 }
 
 enum hpx_status hpx_tenant_describe(const struct hpx_settings *settings, struct hpx_buffer *out)

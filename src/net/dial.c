@@ -180,7 +180,9 @@ struct hpx_dial {
 	struct hpx_resolved resolved; /* a copy: the resolver may look up again meanwhile */
 	size_t tried;
 	struct hpx_connect *connect; /* to address tried - 1 */
+	struct hpx_transport *tls;   /* its handshake is under way */
 	enum hpx_status failure;     /* of the last address tried */
+	const char *reason;          /* of that failure, where it was TLS's; or NULL */
 	void (*on_dialed)(void *user, enum hpx_status status, const char *reason,
 			  struct hpx_transport *transport);
 	void *user;
@@ -198,6 +200,9 @@ void hpx_dial_cancel(struct hpx_dial *dial)
 	if (dial->connect != NULL)
 		hpx_connect_cancel(dial->connect);
 	dial->connect = NULL;
+	if (dial->tls != NULL)
+		hpx_transport_close(dial->tls);
+	dial->tls = NULL;
 	uv_close((uv_handle_t *)&dial->timer, on_timer_closed);
 }
 
@@ -224,17 +229,42 @@ static const char *reason_of(enum hpx_status status)
 
 static void try_next(struct hpx_dial *dial);
 
-static void on_connected(void *user, enum hpx_status status,
-			 struct hpx_transport *transport)
+static void on_tls_done(void *user, enum hpx_status status, const char *reason)
 {
 	struct hpx_dial *dial = user;
+	struct hpx_transport *transport = dial->tls;
 
-	dial->connect = NULL;
+	dial->tls = NULL;
 	if (status == HPX_OK) {
 		finish(dial, HPX_OK, "", transport);
 		return;
 	}
+	hpx_transport_close(transport);
 	dial->failure = status;
+	dial->reason = reason;
+	try_next(dial);
+}
+
+static void on_connected(void *user, enum hpx_status status,
+			 struct hpx_transport *transport)
+{
+	struct hpx_dial *dial = user;
+	const struct hpx_dial_target *target = dial->target;
+
+	dial->connect = NULL;
+	dial->failure = status;
+	dial->reason = NULL;
+	if (status == HPX_OK && target->tls == NULL) {
+		finish(dial, HPX_OK, "", transport);
+		return;
+	}
+	if (status == HPX_OK) {
+		dial->tls = hpx_tls_connect(target->tls, transport, target->tls_name,
+					    on_tls_done, dial);
+		if (dial->tls != NULL)
+			return;
+		dial->failure = HPX_NOMEM;
+	}
 	try_next(dial);
 }
 
@@ -252,12 +282,17 @@ static void on_time(uv_timer_t *timer)
 {
 	struct hpx_dial *dial = timer->data;
 
-	if (dial->connect == NULL) {
+	if (dial->connect == NULL && dial->tls == NULL) {
 		finish(dial, HPX_TIMEOUT, "resolving the upstream's name took too long",
 		       NULL);
 		return;
 	}
-	hpx_connect_cancel(dial->connect);
+	dial->reason = dial->tls != NULL ? "the upstream's TLS handshake took too long" : NULL;
+	if (dial->tls != NULL)
+		hpx_transport_close(dial->tls);
+	else
+		hpx_connect_cancel(dial->connect);
+	dial->tls = NULL;
 	dial->connect = NULL;
 	dial->failure = HPX_TIMEOUT;
 	try_next(dial);
@@ -267,11 +302,12 @@ static void try_next(struct hpx_dial *dial)
 {
 	const struct hpx_dial_target *target = dial->target;
 
-	HPX_ASSERT(dial->connect == NULL && dial->tried <= dial->resolved.count);
+	HPX_ASSERT(dial->connect == NULL && dial->tls == NULL && dial->tried <= dial->resolved.count);
 	if (dial->tried == dial->resolved.count) {
 		if (target->resolver != NULL)
 			hpx_resolver_forget(target->resolver);
-		finish(dial, dial->failure, reason_of(dial->failure), NULL);
+		finish(dial, dial->failure,
+		       dial->reason != NULL ? dial->reason : reason_of(dial->failure), NULL);
 		return;
 	}
 	uv_timer_start(&dial->timer, on_time, share_ms(dial), 0);

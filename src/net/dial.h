@@ -1,12 +1,12 @@
 /* One new connection to an upstream. The resolver looks the upstream's name up and
  * remembers the addresses for a while; dialling tries them in their order, all
- * within one timeout. No byte is sent here. Everything runs on the loop's thread,
+ * within one timeout, the TLS handshake included. No byte of a request is sent here. Everything runs on the loop's thread,
  * except the look-up itself, which libuv does on a thread of its pool. */
 #ifndef HPX_NET_DIAL_H
 #define HPX_NET_DIAL_H
 
 #include "base/address.h"
-#include "net/transport.h"
+#include "net/tls.h"
 
 /* More addresses than this are not tried within one connect timeout. */
 #define HPX_RESOLVED_MAX 8
@@ -56,6 +56,8 @@ struct hpx_dial_target {
 	const struct hpx_address *address;
 	struct hpx_resolver *resolver;
 	uint64_t timeout_ms;
+	struct hpx_tls *tls;  /* NULL: plain */
+	const char *tls_name; /* whose certificate it must be */
 };
 
 /* on_dialed is called once, deferred, with the transport or with a status

@@ -214,6 +214,7 @@ enum hpx_status hpx_loop_init(struct hpx_loop *loop)
 	atomic_init(&loop->wake_owed, false);
 	list_init(&loop->deferred);
 	loop->read_buffer = buffer;
+	loop->tls_buffer = NULL;
 	loop->user = NULL;
 	return HPX_OK;
 
@@ -264,4 +265,5 @@ void hpx_loop_done(struct hpx_loop *loop)
 	HPX_ASSERT(rc == 0);
 	close(loop->wake_fd);
 	free(loop->read_buffer);
+	free(loop->tls_buffer);
 }

@@ -46,6 +46,7 @@ struct hpx_loop {
 	void (*on_turn_end)(struct hpx_loop *loop); /* NULL: nothing is to be done there */
 	struct hpx_later deferred;                  /* the head of the list */
 	char *read_buffer;
+	char *tls_buffer; /* of tls_transport.c; NULL until a connection speaks TLS */
 	void *user;
 };
 

@@ -269,6 +269,17 @@ static bool stream_has_bytes(struct hpx_transport *transport)
 	       recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
+size_t hpx_stream_read_now(struct hpx_transport *transport, char *out, size_t size)
+{
+	uv_os_fd_t fd;
+
+	HPX_ASSERT(size > 0);
+	if (uv_fileno(&stream_of(transport)->uv.handle, &fd) != 0)
+		return 0;
+	ssize_t n = recv(fd, out, size, MSG_DONTWAIT);
+	return n > 0 ? (size_t)n : 0;
+}
+
 static const struct hpx_transport_driver stream_driver = {
 	.read_start = read_start,
 	.read_stop = read_stop,

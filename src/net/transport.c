@@ -4,6 +4,7 @@
 #include "net/transport_driver.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/status.h"
@@ -113,6 +114,23 @@ bool hpx_transport_has_bytes(struct hpx_transport *transport)
 const char *hpx_transport_peer(const struct hpx_transport *transport)
 {
 	return transport->peer;
+}
+
+void hpx_transport_set_peer(struct hpx_transport *transport, const char *peer)
+{
+	snprintf(transport->peer, sizeof(transport->peer), "%s", peer);
+}
+
+bool hpx_transport_is_secure(const struct hpx_transport *transport)
+{
+	return transport->secure;
+}
+
+bool hpx_transport_certificate(struct hpx_transport *transport, enum hpx_certificate_name kind,
+			       struct hpx_certificate *ret_certificate)
+{
+	return transport->driver->certificate != NULL &&
+	       transport->driver->certificate(transport, kind, ret_certificate);
 }
 
 void hpx_transport_emit_data(struct hpx_transport *transport, struct hpx_span bytes)

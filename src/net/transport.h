@@ -1,5 +1,5 @@
 /* One connected byte stream, as the layers above see it. Plain TCP and unix
- * sockets are the first driver; TLS would be one more (transport_driver.h).
+ * sockets are one driver, TLS is another (tls.h).
  *
  * Callbacks come on the loop's thread, never from inside a call into the
  * transport. The user may close the transport within any callback. After a close
@@ -44,9 +44,11 @@ enum hpx_status hpx_transport_send(struct hpx_transport *transport, const struct
 bool hpx_transport_is_sendable(const struct hpx_transport *transport);
 /* Bytes copied and not yet taken by the socket: for backpressure. */
 size_t hpx_transport_pending(const struct hpx_transport *transport);
-/* Bytes that the socket has taken since the connection was made. When bytes that
+/* Bytes that the socket has taken since the connection was made; under TLS, the bytes
+ * whose record it has begun to take. When bytes that
  * were already queued fail to go out, all of them count as taken: how many left is
- * not known then, and "did a byte leave" must err towards yes. */
+ * not known then, and "did a byte leave" must err towards yes. None where a peer has
+ * refused the TLS handshake that the bytes were sent behind: it has read none of them. */
 uint64_t hpx_transport_taken(const struct hpx_transport *transport);
 
 /* Sends an end of stream once everything pending is out. */
@@ -72,8 +74,30 @@ bool hpx_transport_is_open(const struct hpx_transport *transport);
 /* Whether bytes are waiting, rather than an end. */
 bool hpx_transport_has_bytes(struct hpx_transport *transport);
 
-/* "127.0.0.1", "::1", or "unix" (IPv4 within IPv6 is shown as IPv4). */
+/* "127.0.0.1", "::1", or "unix" (IPv4 within IPv6 is shown as IPv4); behind a proxy that
+ * names its client in a PROXY header, that client's. */
 const char *hpx_transport_peer(const struct hpx_transport *transport);
+void hpx_transport_set_peer(struct hpx_transport *transport, const char *peer);
+
+/* Whether the bytes are encrypted on the wire. */
+bool hpx_transport_is_secure(const struct hpx_transport *transport);
+
+/* What names the owner of a certificate. */
+enum hpx_certificate_name { HPX_CERTIFICATE_SUBJECT, /* the whole of it, as RFC 2253 writes it */
+			    HPX_CERTIFICATE_COMMON_NAME,
+			    HPX_CERTIFICATE_DNS, /* the first alternative name of the kind */
+			    HPX_CERTIFICATE_URI,
+			    HPX_CERTIFICATE_EMAIL };
+
+struct hpx_certificate {
+	struct hpx_span name;
+	struct hpx_span authority; /* the subject of the trusted certificate that vouches for it */
+};
+
+/* The certificate that the peer has proved to own, and that was verified. False: there is
+ * none, or it has no such name. The spans live as long as the transport. */
+bool hpx_transport_certificate(struct hpx_transport *transport, enum hpx_certificate_name kind,
+			       struct hpx_certificate *ret_certificate);
 
 /* Connects to one socket address, or to a unix path where that is not NULL.
  * on_connected is called once, never from inside this call, with the status

@@ -1,5 +1,5 @@
-/* The inside of a transport, for its drivers: plain sockets (stream.c) now, TLS as
- * one more table of functions. Users of transports include transport.h only.
+/* The inside of a transport, for its drivers: plain sockets (stream.c), and TLS
+ * above those (tls_transport.c). Users of transports include transport.h only.
  *
  *   OPEN ──▶ ENDED ──▶ BREAKING ──▶ BROKEN ──▶ CLOSED
  *
@@ -41,6 +41,9 @@ struct hpx_transport_driver {
 	void (*abort)(struct hpx_transport *transport);
 	bool (*is_stale)(struct hpx_transport *transport);
 	bool (*has_bytes)(struct hpx_transport *transport);
+	/* NULL where no peer has a certificate: see hpx_transport_certificate. */
+	bool (*certificate)(struct hpx_transport *transport, enum hpx_certificate_name kind,
+			    struct hpx_certificate *ret_certificate);
 };
 
 #define HPX_PEER_SIZE 48
@@ -53,6 +56,7 @@ struct hpx_transport {
 	uint64_t accepted; /* bytes given to send(), pending ones included */
 	enum hpx_transport_phase phase;
 	bool reading;
+	bool secure; /* TLS */
 	char peer[HPX_PEER_SIZE];
 };
 
@@ -71,5 +75,7 @@ uv_stream_t *hpx_stream_uv(struct hpx_transport *transport);
  * HPX_IO where the peer is this very socket: a connection to a free port of this
  * machine can connect to itself, and nobody listens there. */
 enum hpx_status hpx_stream_connected(struct hpx_transport *transport);
+/* Reads what the socket has now, past the loop. Zero: nothing, an end, or an error. */
+size_t hpx_stream_read_now(struct hpx_transport *transport, char *out, size_t size);
 
 #endif

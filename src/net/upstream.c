@@ -2,6 +2,7 @@
  * has it, with what its exchanges share. Every member of the shared state is a
  * single atomic word: a loop that reads one a moment late does what it would have
  * done a moment earlier. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -84,9 +85,12 @@ void hpx_upstream_configure(struct hpx_upstream *upstream,
 			    const struct hpx_upstream_options *options)
 {
 	struct hpx_address address = upstream->options.address;
+	const struct hpx_upstream_options before = upstream->options;
 
 	upstream->options = *options;
 	upstream->options.address = address;
+	upstream->options.tls = before.tls;
+	upstream->options.tls_name = before.tls_name;
 	upstream->target.timeout_ms = options->connect_timeout_ms;
 	upstream->pool.idle_max_ms = options->pool_idle_ms;
 	upstream->pool.idle_max = options->pool_max;
@@ -117,7 +121,11 @@ enum hpx_status hpx_upstream_new(struct hpx_loop *loop,
 		.loop = loop,
 		.address = &upstream->options.address,
 		.resolver = upstream->resolver,
+		.tls = options->tls,
+		.tls_name = upstream->tls_name,
 	};
+	snprintf(upstream->tls_name, sizeof(upstream->tls_name), "%s",
+		 options->tls_name != NULL ? options->tls_name : options->address.host);
 	hpx_slots_init(&upstream->slots, loop);
 	hpx_upstream_configure(upstream, options);
 	hpx_pool_init(&upstream->pool, loop);

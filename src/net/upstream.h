@@ -69,8 +69,12 @@ void hpx_upstream_check_up(struct hpx_upstream_state *state);
 struct hpx_upstream;
 struct hpx_exchange;
 
+struct hpx_tls;
+
 struct hpx_upstream_options {
 	struct hpx_address address;
+	struct hpx_tls *tls;  /* NULL: plain. Like the address, for good */
+	const char *tls_name; /* whose certificate it must be; NULL: the address's host */
 	uint64_t connect_timeout_ms;
 	uint64_t send_timeout_ms;         /* between two bytes that the socket takes */
 	uint64_t first_byte_timeout_ms;   /* from the whole request out to the first byte of the answer */

@@ -67,6 +67,7 @@ struct hpx_upstream {
 	struct hpx_upstream_options options;
 	struct hpx_resolver *resolver; /* NULL for unix */
 	struct hpx_dial_target target;
+	char tls_name[256];
 	struct hpx_slots slots;
 	struct hpx_pool pool;
 	struct hpx_exchange *exchanges;

@@ -11,6 +11,7 @@
 #include "http/problem.h"
 #include "http/write.h"
 #include "net/listener.h"
+#include "net/tls.h"
 
 #define HEAD_BYTES_MAX 8192
 /* More than metrics of 1,000 routes take, and 64 loops with paths of their own. */
@@ -159,6 +160,7 @@ enum hpx_status hpx_service_metrics(struct hpx_service *service, struct hpx_buff
 	print_jobs(&service->counters, &page);
 	print_reconciliation(&service->counters, &page);
 	print_operations(&service->counters, &page);
+	hpx_service_print_tls(service, &page);
 	if (service->store != NULL)
 		print_store(service, &page);
 	return page.status;
@@ -354,8 +356,13 @@ static void on_accept(void *user, struct hpx_transport *transport)
 {
 	struct hpx_admin *admin = user;
 	struct hpx_http_limits limits = { .head_bytes_max = HEAD_BYTES_MAX, .fields_max = 64 };
-	struct admin_connection *connection = calloc(1, sizeof(*connection));
+	struct hpx_tls *tls = admin->service->tls.admin;
 
+	if (tls != NULL)
+		transport = hpx_tls_accept(tls, transport, HPX_SPAN(""));
+	if (transport == NULL)
+		return;
+	struct admin_connection *connection = calloc(1, sizeof(*connection));
 	make_room(admin, hpx_transport_peer(transport));
 	if (connection == NULL) {
 		hpx_transport_close(transport);

@@ -57,6 +57,7 @@ static void on_routes_stored(struct hpx_message *message)
 	}
 	hpx_settings_unref(service->settings);
 	service->settings = settings;
+	hpx_service_reload_tls(service);
 	service->reload = HPX_RELOAD_TAKING_UP;
 	service->settings_taken.handle = on_settings_taken;
 	service->options.reload(service->options.user, settings, &service->settings_taken);
@@ -274,6 +275,7 @@ enum hpx_status hpx_service_listen(struct hpx_service *service, char *problem)
 {
 	enum hpx_status status = start_admin(service, problem);
 
+	hpx_service_watch_tls(service);
 	return status == HPX_OK ? watch_signals(service, problem) : status;
 }
 

@@ -327,7 +327,9 @@ enum hpx_status hpx_service_open(struct hpx_service *service,
 	hpx_log_set_level(service->settings->log_level);
 	if (allocate(service) != HPX_OK)
 		return fail(problem, "cannot start", HPX_NOMEM);
-	enum hpx_status status = open_store_or_observe(service, problem);
+	enum hpx_status status = hpx_service_open_tls(service, problem);
+	if (status == HPX_OK)
+		status = open_store_or_observe(service, problem);
 	if (status != HPX_OK || service->store == NULL)
 		return status;
 	status = start_committer(service);
@@ -363,5 +365,6 @@ void hpx_service_close(struct hpx_service *service)
 		hpx_store_close(service->store);
 	hpx_waitlist_free(service->waitlist);
 	free(service->counters.targets);
+	hpx_service_close_tls(service);
 	hpx_settings_unref(service->settings);
 }

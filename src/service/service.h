@@ -25,6 +25,20 @@
 #include "store/committer.h"
 
 struct hpx_admin;
+struct hpx_config_report;
+struct hpx_tls;
+
+/* The TLS contexts (tls_watch.c). The pointers stay for the life of the process. */
+struct hpx_service_tls {
+	struct hpx_tls *upstream;   /* NULL: it is reached without TLS; like the others */
+	struct hpx_tls *admin;      /* … */
+	struct hpx_tls **listeners; /* one for each of the settings' */
+	/* The main thread's own. */
+	uint64_t *stamps; /* of the files: those that are used, those that were last seen */
+	uv_timer_t watch;
+	struct hpx_counter reloads;
+	struct hpx_counter reload_failures;
+};
 
 /* ---- counters ---- */
 
@@ -122,6 +136,7 @@ struct hpx_service {
 	struct hpx_cache *cache;                   /* NULL: no answers are kept in memory */
 	struct hpx_cache_invalidator *invalidator; /* of the cache */
 	struct hpx_service_counters counters;
+	struct hpx_service_tls tls;
 	atomic_bool ready; /* neither starting nor draining */
 
 	/* The main thread's own. */
@@ -162,6 +177,10 @@ void hpx_service_stop_writing(struct hpx_service *service);
 /* Closes and frees the rest. Signals are ignored afterwards. */
 void hpx_service_close(struct hpx_service *service);
 
+/* Whether the files of TLS can be used: readable, a key for each certificate, not expired.
+ * What cannot is a mistake in the report; what will not be for long is a warning. */
+void hpx_service_check_tls(const struct hpx_settings *settings, struct hpx_config_report *report);
+
 /* The log line about a lost lease (HPX_VERB_SWEEP) or a job's lost claim
  * (HPX_VERB_SWEEP_JOBS). */
 void hpx_service_log_lost(enum hpx_verb verb, const struct hpx_touched *touched);
@@ -180,6 +199,14 @@ void hpx_service_print_admin(const struct hpx_service *service,
  * configured of each lane. Waits for the committer. */
 enum hpx_status hpx_service_store_routes(struct hpx_service *service,
 					 const struct hpx_settings *settings);
+/* tls_watch.c. `problem` has HPX_SERVICE_PROBLEM_SIZE bytes. */
+enum hpx_status hpx_service_open_tls(struct hpx_service *service, char *problem);
+void hpx_service_close_tls(struct hpx_service *service);
+/* After new settings have come into force. */
+void hpx_service_reload_tls(struct hpx_service *service);
+/* Looks at the files from now on. */
+void hpx_service_watch_tls(struct hpx_service *service);
+void hpx_service_print_tls(struct hpx_service *service, struct hpx_metric_page *page);
 /* hpx_loop_done, and the watched signals are ignored from then on. */
 void hpx_service_loop_done(struct hpx_service *service);
 

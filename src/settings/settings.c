@@ -60,3 +60,11 @@ const struct hpx_route *hpx_settings_find_route(const struct hpx_settings *setti
 			return &settings->routes[i];
 	return hpx_span_eq(settings->fallback.pattern, pattern) ? &settings->fallback : NULL;
 }
+
+bool hpx_settings_only_unix(const struct hpx_settings *settings)
+{
+	for (size_t i = 0; i < settings->listener_count; i++)
+		if (!settings->listeners[i].address.is_unix)
+			return false;
+	return true;
+}

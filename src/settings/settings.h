@@ -55,9 +55,10 @@ enum hpx_tenant_from {
 	HPX_TENANT_CREDENTIAL,    /* a named header, hashed */
 	HPX_TENANT_HEADER,        /* from a trusted peer or over a unix socket only */
 	HPX_TENANT_COOKIE,
-	HPX_TENANT_ANONYMOUS,  /* one tenant for all */
-	HPX_TENANT_SUBREQUEST, /* a service says who the credentials belong to */
-	HPX_TENANT_JWT,        /* a signed token, verified here */
+	HPX_TENANT_ANONYMOUS,   /* one tenant for all */
+	HPX_TENANT_SUBREQUEST,  /* a service says who the credentials belong to */
+	HPX_TENANT_JWT,         /* a signed token, verified here */
+	HPX_TENANT_CERTIFICATE, /* a name in the client's verified certificate */
 };
 
 /* Whether a request without any credential is the anonymous tenant's: where the
@@ -84,9 +85,34 @@ struct hpx_tenant_settings {
 	size_t with_count;
 	const struct hpx_span *ignore; /* headers that are not looked at; the same */
 	size_t ignore_count;
+	unsigned certificate;             /* from CERTIFICATE: enum hpx_certificate_name */
 	struct hpx_subrequest subrequest; /* from SUBREQUEST; the caller's ca_file and times
 					   * are also those of the keys of JWT */
 	struct hpx_jwt_settings jwt;      /* from JWT */
+};
+
+enum hpx_tls_version { HPX_TLS_1_2,
+		       HPX_TLS_1_3 };
+
+/* TLS on one side of a connection. Without a certificate a listener speaks none. */
+struct hpx_tls_settings {
+	const char *const *certificates; /* files: a certificate, then those that vouch for it */
+	size_t certificate_count;
+	const char *const *keys; /* one for each certificate, in the same order */
+	size_t key_count;
+	const char *ca;   /* who may vouch for the other side; NULL: a listener asks for no
+			 * certificate, towards the upstream the system's authorities count */
+	const char *name; /* upstream: whose certificate it must be; NULL: the host of its URL */
+	enum hpx_tls_version min_version;
+};
+
+/* One of `listen`. */
+struct hpx_listener_settings {
+	struct hpx_address address;
+	struct hpx_tls_settings tls;
+	bool proxy_protocol; /* connections begin with a PROXY header */
+	unsigned line;       /* in the configuration file, for messages; 0: the command line */
+	unsigned column;
 };
 
 /* A network of trusted peers: 10.0.0.0/8, ::1/128, or one address. */
@@ -166,10 +192,14 @@ struct hpx_settings {
 	struct hpx_arena arena; /* holds every string and list below */
 
 	/* Not reloadable. */
-	struct hpx_address listen;
+	struct hpx_address listen;                     /* as one value; see `listeners` */
+	const struct hpx_listener_settings *listeners; /* at least one; their files can change */
+	size_t listener_count;
 	struct hpx_address admin;
+	struct hpx_tls_settings admin_tls;
 	bool has_admin; /* admin: off turns it off */
 	struct hpx_address upstream;
+	struct hpx_tls_settings upstream_tls;
 	struct hpx_span upstream_name; /* part of every scope; never the URL */
 	struct hpx_span store;
 	bool store_create;
@@ -243,6 +273,14 @@ struct hpx_settings {
 struct hpx_settings *hpx_settings_new(void);
 struct hpx_settings *hpx_settings_ref(struct hpx_settings *settings);
 void hpx_settings_unref(struct hpx_settings *settings);
+
+/* Whether a listener speaks TLS. */
+static inline bool hpx_tls_given(const struct hpx_tls_settings *tls)
+{
+	return tls->certificate_count > 0;
+}
+/* Whether clients can connect by unix sockets only. */
+bool hpx_settings_only_unix(const struct hpx_settings *settings);
 
 /* By its name; NULL where the settings have no such target. */
 const struct hpx_job_target *hpx_settings_find_target(const struct hpx_settings *settings,

@@ -7,10 +7,12 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
 from conftest import require_program
+from harness.external_tls import Authority
 from harness.gateway import ROOT, binary
 
 DOCS = ROOT / "docs"
@@ -20,7 +22,10 @@ VERBS = {"keys": ["ls", "show", "resolve", "forget", "accept-clock"],
          "jobs": ["ls", "show", "retry", "discard"]}
 # So that every metric has a sample. Any variable that is set will do as a secret:
 # no webhook is sent here, and nobody is asked who is calling.
-CONFIG = {"tenant": {"from": "subrequest", "url": "http://127.0.0.1:9/", "header": "X-Tenant"},
+FOLDER = tempfile.TemporaryDirectory()
+CERTIFICATE, KEY = Authority(FOLDER.name).certificate()
+CONFIG = {"listen": [{"address": "127.0.0.1:0", "tls": {"certificate": CERTIFICATE, "key": KEY}}],
+          "tenant": {"from": "subrequest", "url": "http://127.0.0.1:9/", "header": "X-Tenant"},
           "targets": {"mailer": {"url": "http://127.0.0.1:9/"}},
           "webhooks": {"bank": {"scheme": "stripe", "secret_env": "PATH", "operation": "/operation",
                                 "verdict": "/status", "applied": ["succeeded"]}}}

@@ -30,17 +30,23 @@ class Authority:
                 "-days", "2", "-subj", f"/CN=test {name}", "-out", self.ca_file,
                 "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
-    def certificate(self, name="server", names=NAMES):
-        """A server's chain and its key, as paths; `names`: whom it speaks for."""
+    def certificate(self, name="server", names=NAMES, usage="serverAuth", subject=None, days=1):
+        """A chain and its key, as paths; `names`: whom it speaks for; `days` below 0: it has
+        expired."""
         new_key(self.folder, name)
-        openssl(self.folder, "req", "-new", "-key", f"{name}.key", "-subj", f"/CN={name}",
+        openssl(self.folder, "req", "-new", "-key", f"{name}.key", "-subj", subject or f"/CN={name}",
                 "-out", f"{name}.csr")
         (self.folder / f"{name}.ext").write_text(
-            f"subjectAltName={names}\nextendedKeyUsage=serverAuth\nbasicConstraints=CA:FALSE\n")
+            f"subjectAltName={names}\nextendedKeyUsage={usage}\nbasicConstraints=CA:FALSE\n")
         openssl(self.folder, "x509", "-req", "-in", f"{name}.csr", "-CA", self.ca_file,
-                "-CAkey", f"{self.name}.key", "-CAcreateserial", "-days", "1", "-sha256",
+                "-CAkey", f"{self.name}.key", "-CAcreateserial", "-days", str(days), "-sha256",
                 "-extfile", f"{name}.ext", "-out", f"{name}.pem")
         return str(self.folder / f"{name}.pem"), str(self.folder / f"{name}.key")
+
+    def client(self, name="client", **how):
+        """The same for a client."""
+        return self.certificate(name, **{"names": f"DNS:{name}.test,URI:spiffe://test/{name}",
+                                         "usage": "clientAuth", **how})
 
 
 def server_context(certificate, key):

@@ -103,6 +103,9 @@ class Gateway:
             "store": (config or {}).get("store") or postgres.store_of(str(self.folder)),
             "log_level": "debug",
         }, config or {})
+        # A list of listeners is one of further ones: the plain one comes first.
+        if isinstance(self.config["listen"], list):
+            self.config["listen"] = [f"127.0.0.1:{self.port}", *self.config["listen"]]
         # A database may be shared: who uses one says whose keys they are.
         if self.config["store"].startswith("postgres"):
             self.config.setdefault("upstream_name", "provider")
@@ -119,6 +122,7 @@ class Gateway:
     @property
     def address(self):
         listen = self.config["listen"]
+        listen = listen[0] if isinstance(listen, list) else listen
         return listen[len("unix:"):] if listen.startswith("unix:") else ("127.0.0.1", self.port)
 
     def write_config(self):

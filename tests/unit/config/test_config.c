@@ -326,6 +326,43 @@ static void files_are_read_up_to_their_bound(void **state)
 	load_file(".", HPX_INVALID, "f: cannot be read: Is a directory\n");
 }
 
+static void listen_is_a_list_too(void **state)
+{
+	struct hpx_settings *settings = test_settings(
+		"upstream: https://api.example\n"
+		"upstream_tls: {ca: /ca.pem, certificate: /me.pem, key: /me.key, name: internal, "
+		"min_version: 1.3}\n"
+		"trusted_peers: [10.0.0.0/8]\n"
+		"admin_tls: {certificate: /a.pem, key: /a.key, client_ca: /ops.pem}\n"
+		"listen:\n"
+		"  - unix:/run/l\n"
+		"  - address: 0.0.0.0:8443\n"
+		"    proxy_protocol: true\n"
+		"    tls: {certificate: [/1.pem, /2.pem], key: [/1.key, /2.key], client_ca: /c.pem}\n",
+		NULL);
+	(void)state;
+	const struct hpx_listener_settings *second = &settings->listeners[1];
+	assert_int_equal(settings->listener_count, 2);
+	assert_true(settings->listeners[0].address.is_unix);
+	assert_false(hpx_tls_given(&settings->listeners[0].tls));
+	assert_false(settings->listeners[0].proxy_protocol);
+	assert_string_equal(second->address.text, "0.0.0.0:8443");
+	assert_true(second->proxy_protocol);
+	assert_int_equal(second->tls.certificate_count, 2);
+	assert_string_equal(second->tls.certificates[1], "/2.pem");
+	assert_string_equal(second->tls.keys[0], "/1.key");
+	assert_string_equal(second->tls.ca, "/c.pem");
+	assert_int_equal(second->tls.min_version, HPX_TLS_1_2);
+	assert_true(settings->upstream.tls);
+	assert_int_equal(settings->upstream.port, 443);
+	assert_string_equal(settings->upstream_tls.ca, "/ca.pem");
+	assert_string_equal(settings->upstream_tls.name, "internal");
+	assert_int_equal(settings->upstream_tls.certificate_count, 1);
+	assert_int_equal(settings->upstream_tls.min_version, HPX_TLS_1_3);
+	assert_string_equal(settings->admin_tls.ca, "/ops.pem");
+	hpx_settings_unref(settings);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +373,7 @@ int main(void)
 		cmocka_unit_test(flags_win_over_the_file),
 		cmocka_unit_test(every_kind_of_value_is_read),
 		cmocka_unit_test(files_are_read_up_to_their_bound),
+		cmocka_unit_test(listen_is_a_list_too),
 	};
 	return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }

@@ -138,9 +138,8 @@ static void values(void **state)
 		{ STORE "upstream: http://:9000\n",
 		  "f:2:11: upstream: the host is missing; write e.g. http://127.0.0.1:9000\n" },
 		{ STORE "upstream: https://u:p@h\n",
-		  "f:2:11: upstream: upstreams are reached by http:// or unix: only; put a "
-		  "TLS "
-		  "proxy between for https; write e.g. http://127.0.0.1:9000\n" },
+		  "f:2:11: upstream: an upstream's URL carries no credentials; write e.g. "
+		  "http://127.0.0.1:9000\n" },
 		{ UP "store: mysql://u:p@h/d\n",
 		  "f:2:8: store: is no store that this version knows: write sqlite:PATH, "
 		  "e.g. "
@@ -211,10 +210,36 @@ static void values(void **state)
 static void shapes(void **state)
 {
 	static const struct row rows[] = {
-		{ GOOD "listen: [a]\n",
-		  "f:3:9: listen: must be a single value, not a list\n" },
-		{ GOOD "listen: {a: b}\n",
-		  "f:3:9: listen: must be a single value, not a mapping\n" },
+		{ GOOD "listen: [a]\n", "f:3:10: listen: a port is missing (host:port)\n" },
+		{ GOOD "listen: {zzz: b}\n", "f:3:10: listen[].zzz: is no option\n" },
+		{ GOOD "listen: []\n", "f:3:1: listen: is an empty list; give an address\n" },
+		{ GOOD "listen: [[a]]\n",
+		  "f:3:10: listen: has a list in its list; each element is an address, or a mapping with "
+		  "address\n" },
+		{ GOOD "listen: [{proxy_protocol: false}]\n",
+		  "f:3:10: listen[].address: is missing; write e.g. address: 0.0.0.0:8443\n" },
+		{ GOOD "listen: [127.0.0.1:80, 127.0.0.1:80]\n",
+		  "f:3:24: listen[].address: stands twice in listen\n" },
+		{ GOOD "listen: [{address: 127.0.0.1:80, proxy_protocol: true}]\n",
+		  "f:3:34: listen[].proxy_protocol: needs trusted_peers: the addresses of the load "
+		  "balancers whose word about their clients is taken\n" },
+		{ GOOD "listen: [{address: 127.0.0.1:80, tls: {certificate: /c}}]\n",
+		  "f:3:40: listen[].tls.certificate: certificate names 1 files and key 0: each "
+		  "certificate needs its key\n" },
+		{ GOOD "listen: [{address: 127.0.0.1:80, tls: {client_ca: /c}}]\n",
+		  "f:3:40: listen[].tls.client_ca: needs certificate and key: a client shows a "
+		  "certificate only to a server that has one\n" },
+		{ GOOD "listen: [{address: 127.0.0.1:80, tls: {certificate: /c, key: /k, min_version: 1.1}}]\n",
+		  "f:3:79: listen[].tls.min_version: \"1.1\" is not one of 1.2, 1.3; did you mean \"1.2\"?\n" },
+		{ GOOD "tenant: {from: certificate}\n",
+		  "f:3:10: tenant.from: is certificate, but clients of 127.0.0.1:8080 show none; add "
+		  "tls.client_ca to that listener\n" },
+		{ GOOD "upstream_tls: {name: 'a b'}\n",
+		  "f:3:22: upstream_tls.name: is no host name; write e.g. payments.internal\n"
+		  "f: warning: upstream_tls: has no effect unless upstream is https://\n" },
+		{ GOOD "upstream_tls: {certificate: [/a, /b], key: [/a, /b]}\n",
+		  "f:3:16: upstream_tls.certificate: is one certificate: there is one upstream\n"
+		  "f: warning: upstream_tls: has no effect unless upstream is https://\n" },
 		{ GOOD "listen:\n",
 		  "f:3:8: listen: has no value; give one, or leave the line out for "
 		  "the default\n" },
@@ -296,8 +321,8 @@ static void yaml(void **state)
 		{ GOOD "? [a]\n: b\n",
 		  "f:3:3: the name of an option is a single word, not a list or "
 		  "mapping; the rest was not read\n" },
-		{ GOOD "a: [[[[[[[[1]]]]]]]]\n",
-		  "f:3:1: a: is no option\n"
+		{ GOOD "x: [[[[[[[[1]]]]]]]]\n",
+		  "f:3:1: x: is no option\n"
 		  "f:3:11: nested deeper than any option; the rest was not read\n" },
 		{ GOOD "loops: [1\nlisten: x\n",
 		  "f:3:8: loops: must be a single value, not a list\n"

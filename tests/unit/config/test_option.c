@@ -28,12 +28,14 @@ static void every_member_has_an_option(void **state)
 {
 	static unsigned char settings[sizeof(struct hpx_settings)];
 	static unsigned char route[sizeof(struct hpx_route)];
+	static unsigned char listener[sizeof(struct hpx_listener_settings)];
 	static unsigned char target[sizeof(struct hpx_job_target)];
 	static unsigned char webhook[sizeof(struct hpx_webhook)];
 	static unsigned char *const seen_of[] = {
 		[HPX_PLACE_GLOBAL] = settings,
 		[HPX_PLACE_POLICY] = route,
 		[HPX_PLACE_ROUTE] = route,
+		[HPX_PLACE_LISTENER] = listener,
 		[HPX_PLACE_TARGET] = target,
 		[HPX_PLACE_WEBHOOK] = webhook,
 		[HPX_PLACE_COMMAND] = NULL,
@@ -51,6 +53,11 @@ static void every_member_has_an_option(void **state)
 			mark(seen, option->companion_offset, sizeof(bool));
 	}
 	/* What is made of the values. */
+	MARK(settings, hpx_settings, listeners);
+	MARK(settings, hpx_settings, listener_count);
+	/* Of upstreams only. */
+	MARK(settings, hpx_settings, admin_tls.name);
+	MARK(listener, hpx_listener_settings, tls.name);
 	MARK(settings, hpx_settings, targets);
 	MARK(settings, hpx_settings, target_count);
 	MARK(settings, hpx_settings, webhooks);
@@ -73,6 +80,7 @@ static void every_member_has_an_option(void **state)
 	MARK(webhook, hpx_webhook, signature.key_count);
 	no_hole(route, offsetof(struct hpx_route, target_name),
 		offsetof(struct hpx_route, line), "route");
+	no_hole(listener, 0, offsetof(struct hpx_listener_settings, line), "listener");
 	no_hole(target, offsetof(struct hpx_job_target, caller),
 		offsetof(struct hpx_job_target, line), "target");
 	no_hole(webhook, offsetof(struct hpx_webhook, secret_file),
@@ -94,7 +102,7 @@ static void every_row_is_found_and_documented(void **state)
 	for (size_t i = 0; i < hpx_config_options.count; i++) {
 		const struct hpx_option *option = &hpx_config_options.rows[i];
 		static const char *const prefix[] = { "", "defaults.",
-						      "routes[].", "targets.a-b.",
+						      "routes[].", "listen[].", "targets.a-b.",
 						      "webhooks.x.", "" };
 		snprintf(path, sizeof(path), "%s%s", prefix[option->place], option->name);
 		const struct hpx_option *found = hpx_option_find(&hpx_config_options, hpx_span_of(path));

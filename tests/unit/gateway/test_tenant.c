@@ -31,7 +31,7 @@ static struct hpx_span name_of(const struct hpx_settings *settings, const char *
 {
 	struct hpx_field fields[FIELDS_MAX];
 	struct hpx_http_head head = { .fields = fields, .field_count = read_fields(text, fields) };
-	struct hpx_tenant_source source = { .settings = settings, .head = &head, .host = HPX_SPAN("shop.example"), .peer = "127.0.0.1", .arena = arena };
+	struct hpx_tenant_source source = { .settings = settings, .head = &head, .host = HPX_SPAN("shop.example"), .peer = "127.0.0.1", .local = true, .arena = arena };
 	struct hpx_tenant tenant;
 	enum hpx_status status = hpx_tenant_of(&source, &tenant);
 
@@ -47,7 +47,7 @@ static struct hpx_span name_of(const struct hpx_settings *settings, const char *
 
 static struct hpx_settings local_settings(void)
 {
-	return (struct hpx_settings){ .listen = { .host = "127.0.0.1" } };
+	return (struct hpx_settings){ .listener_count = 0 };
 }
 
 static void names_begin_with_what_they_are_from(void **state)
@@ -185,7 +185,7 @@ static void too_little_memory_is_told(void **state)
 	for (size_t bytes = 1; !enough; bytes += 16) {
 		struct hpx_arena arena;
 		hpx_arena_init(&arena, bytes);
-		struct hpx_tenant_source source = { .settings = &settings, .head = &head, .host = HPX_SPAN("h"), .peer = "unix", .arena = &arena };
+		struct hpx_tenant_source source = { .settings = &settings, .head = &head, .host = HPX_SPAN("h"), .peer = "unix", .local = true, .arena = &arena };
 		enum hpx_status status = hpx_tenant_of(&source, &tenant);
 		enough = status == HPX_OK;
 		if (!enough)
@@ -274,8 +274,11 @@ static void what_holds_is_said(void **state)
 						 .tenant.ignore = ignore,
 						 .tenant.ignore_count = 1 };
 		struct hpx_buffer out;
-		snprintf(settings.listen.host, sizeof(settings.listen.host), "%s", rows[i].listen);
-		snprintf(settings.listen.text, sizeof(settings.listen.text), "%s", rows[i].listen);
+		struct hpx_listener_settings listener = { .line = 0 };
+		snprintf(listener.address.host, sizeof(listener.address.host), "%s", rows[i].listen);
+		snprintf(listener.address.text, sizeof(listener.address.text), "%s", rows[i].listen);
+		settings.listeners = &listener;
+		settings.listener_count = 1;
 		hpx_buffer_init(&out, 1000);
 		assert_status(hpx_tenant_describe(&settings, &out), HPX_OK);
 		assert_span(hpx_buffer_span(&out), rows[i].text);
