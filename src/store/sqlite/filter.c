@@ -23,7 +23,7 @@
 
 /* Of one call of maintain(), which comes five times a second. */
 #define READ_AT_ONCE 50000
-#define PARTS_AT_ONCE 512
+#define PARTS_AT_ONCE 1024
 /* Parts of a list: about so many ids each; a part's number has so many bits behind that
  * of its generation. */
 #define IDS_OF_PART 64
