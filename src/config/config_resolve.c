@@ -12,6 +12,8 @@
 #include "config/parse_context.h"
 
 #define SECRET_BYTES_MAX ((size_t)16 << 10)
+/* A shorter secret is warned of: 128 bits are beyond guessing. */
+#define SECRET_BYTES_WEAK 16
 #define SECRET_PROBLEM_SIZE 200
 /* Secrets of one webhook; a rotation has two. */
 #define KEYS_MAX 8
@@ -342,6 +344,11 @@ static enum hpx_status resolve_keys(struct hpx_parse_context *context, const str
 					    n);
 		else if (status != HPX_OK)
 			return status;
+		if (status == HPX_OK && keys[signature->key_count].len < SECRET_BYTES_WEAK)
+			hpx_location_remark(context, location, HPX_CONFIG_WARNING, "", name,
+					    "has on line %u a secret of fewer than %d bytes, which can be "
+					    "guessed from one signed message; ask the sender for a longer one",
+					    n, SECRET_BYTES_WEAK);
 		signature->key_count += status == HPX_OK;
 	}
 	return HPX_OK;

@@ -1,5 +1,10 @@
 /* Rules about options at the top of the file: options that contradict each other,
  * or are probably not meant. Checked when every value is in its place. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
 #include "base/status.h"
 #include "config/parse_context.h"
 #include "http/field.h"
@@ -86,6 +91,33 @@ static void check_upstream_name(struct hpx_parse_context *context)
 		"address, and another name for another service");
 }
 
+/* A file that others may read shows them every answer; one that they may write, or a
+ * directory in which they may put another file in its place, lets them make answers. */
+static void check_store_modes(struct hpx_parse_context *context, struct hpx_span path)
+{
+	char folder[PATH_MAX];
+	struct stat about;
+
+	if (path.len >= sizeof(folder))
+		return;
+	memcpy(folder, path.ptr, path.len);
+	folder[path.len] = '\0';
+	if (stat(folder, &about) == 0 && S_ISREG(about.st_mode) &&
+	    (about.st_mode & (S_IROTH | S_IWOTH)) != 0)
+		warn(context, "store",
+		     "can be read or written by every user, and holds keys and answers; chmod 600 it, "
+		     "and the files beside it, as the user that hapax runs as");
+	char *slash = strrchr(folder, '/');
+	if (slash == NULL)
+		snprintf(folder, sizeof(folder), ".");
+	else
+		slash[slash == folder] = '\0';
+	if (stat(folder, &about) == 0 && (about.st_mode & S_IWOTH) != 0)
+		warn(context, "store",
+		     "is in a directory that every user may write, who could put another file in its "
+		     "place; use a directory of hapax's own (chmod 700)");
+}
+
 static void check_store(struct hpx_parse_context *context)
 {
 	struct hpx_span url = context->settings->store;
@@ -98,6 +130,8 @@ static void check_store(struct hpx_parse_context *context)
 		       "is a relative path: another working directory is another, empty "
 		       "store; "
 		       "services name it from / on");
+	if (path.len > 0)
+		check_store_modes(context, path);
 	if (!hpx_store_url_can(url, HPX_STORE_PERSISTS))
 		warn(context, "store",
 		     "keeps operations in memory: after a restart, every key is executed "

@@ -393,12 +393,52 @@ static void check_retention(struct hpx_parse_context *context)
 				    HPX_SPAN_ARG(hpx_span_first(longest->pattern, 60)));
 }
 
+/* Link-local addresses are where clouds answer with credentials of the machine. */
+static bool is_link_local(const char *url)
+{
+	static const struct hpx_span hosts[] = { HPX_SPAN_INIT("169.254."), HPX_SPAN_INIT("[fe80:"),
+						 HPX_SPAN_INIT("[fd00:ec2:"), HPX_SPAN_INIT("metadata.google.internal") };
+	struct hpx_span rest = hpx_span_of(url);
+	char *host = url != NULL ? strstr(url, "://") : NULL;
+
+	if (host == NULL)
+		return false;
+	rest = hpx_span_of(host + 3);
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
+		if (hpx_span_istarts(rest, hosts[i]))
+			return true;
+	return false;
+}
+
+static void warn_of_link_local(struct hpx_parse_context *context, const struct hpx_location *location,
+			       const char *group, const char *name, const char *url)
+{
+	if (is_link_local(url))
+		hpx_location_remark(context, location, HPX_CONFIG_WARNING, group, name,
+				    "is a link-local address, where clouds give out the machine's own "
+				    "credentials; name the service's address, if this is not what you mean");
+}
+
+static void check_addresses(struct hpx_parse_context *context)
+{
+	const struct hpx_settings *settings = context->settings;
+	struct hpx_location global = hpx_location_global(context);
+
+	warn_of_link_local(context, &global, "tenant.", "url", settings->tenant.subrequest.caller.url);
+	warn_of_link_local(context, &global, "tenant.", "keys", settings->tenant.jwt.keys);
+	for (size_t n = 0; n < settings->target_count; n++) {
+		struct hpx_location location = hpx_location_target(context, n);
+		warn_of_link_local(context, &location, "", "url", settings->targets[n].caller.url);
+	}
+}
+
 void hpx_rule_check_services(struct hpx_parse_context *context)
 {
 	const struct hpx_settings *settings = context->settings;
 	static const char stored[] =
 		"need a store that outlives hapax; give store: sqlite:PATH or postgres://…";
 
+	check_addresses(context);
 	for (size_t n = 0; n < settings->target_count; n++)
 		check_target(context, n);
 	for (size_t n = 0; n < settings->webhook_count; n++)

@@ -165,6 +165,16 @@ def test_units_are_taken(tmp_path, unit):
     assert done.returncode == 0 and not remarks, done.stderr
 
 
+def test_the_service_stays_confined():
+    """systemd's own measure of what the service could do to the machine is below 2.0."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not there: the exposure of the service is not measured")
+    done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager",
+                           str(ROOT / "etc/hapax.service")], capture_output=True, text=True, check=False, timeout=60)
+    level = re.search(r"Overall exposure level for hapax.service: ([0-9.]+)", done.stdout)
+    assert level and float(level.group(1)) < 2.0 and done.returncode == 0, done.stdout[-400:] + done.stderr
+
+
 def test_the_reconciliation_unit_runs(tmp_path):
     """Its command, run as systemd would, takes an export of yesterday and finds nothing open."""
     text = (ROOT / "etc/hapax-reconcile.service").read_text(encoding="utf-8")

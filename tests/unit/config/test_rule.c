@@ -2,6 +2,10 @@
  * of. */
 #include "config_test.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #define GOOD "upstream: http://127.0.0.1:9000\nstore: sqlite:/s.db\n"
 
 struct row {
@@ -195,9 +199,46 @@ static void doubts_are_warnings(void **state)
 		test_report(rows[i].text, NULL, HPX_OK, rows[i].report);
 }
 
+/* A store that others may read or write, and a directory that they may write, are warned of. */
+static void stores_that_others_reach(void **state)
+{
+	static const struct {
+		mode_t folder;
+		mode_t file;
+		unsigned warnings;
+	} rows[] = { { 0700, 0600, 0 }, { 0755, 0640, 0 }, { 0700, 0644, 1 }, { 0700, 0602, 1 }, { 0777, 0600, 1 }, { 0777, 0666, 2 } };
+	char folder[] = "/tmp/hapax-rule-XXXXXX";
+	char path[64], text[256];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/s.db", folder);
+	snprintf(text, sizeof(text), "upstream: http://127.0.0.1:9000\nstore: sqlite:%s\n", path);
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct hpx_settings *settings = NULL;
+		struct hpx_buffer out;
+		unsigned found = 0;
+		assert_int_equal(chmod(folder, rows[i].folder) | chmod(path, rows[i].file), 0);
+		hpx_buffer_init(&out, 1 << 16);
+		assert_status(test_read(text, NULL, &out, &settings), HPX_OK);
+		assert_status(hpx_buffer_byte(&out, '\0'), HPX_OK);
+		for (const char *at = out.ptr; (at = strstr(at, "every user")) != NULL; at++)
+			found++;
+		if (found != rows[i].warnings)
+			fail_msg("%o/%o: %s", (unsigned)rows[i].folder, (unsigned)rows[i].file, out.ptr);
+		hpx_buffer_done(&out);
+		hpx_settings_unref(settings);
+	}
+	assert_int_equal(unlink(path) | rmdir(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stores_that_others_reach),
 		cmocka_unit_test(contradictions_are_mistakes),
 		cmocka_unit_test(doubts_are_warnings),
 	};

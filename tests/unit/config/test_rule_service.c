@@ -25,7 +25,8 @@ struct row {
 static int set_secret(void **state)
 {
 	(void)state;
-	setenv("HPX_TEST_SECRET", "s3cret", 1);
+	setenv("HPX_TEST_SECRET", "s3cret-of-sixteen", 1);
+	setenv("HPX_TEST_SHORT", "s3cret-of-15-by", 1);
 	return 0;
 }
 
@@ -95,6 +96,14 @@ static void tokens_that_are_taken(void **state)
 		  "without a token is refused\n" },
 		{ UP "tenant: {claim: x}\n",
 		  "f:3:10: warning: tenant.claim: has no effect unless tenant.from is jwt\n" },
+		{ UP JWT "'https://169.254.169.254/k'}\n",
+		  "f:3:57: warning: tenant.keys: is a link-local address, where clouds give out the "
+		  "machine's own credentials; name the service's address, if this is not what you "
+		  "mean\n" },
+		{ UP "webhooks: {w: {scheme: stripe, secret_env: HPX_TEST_SHORT, operation: /o, verdict: "
+		     "/v, applied: [a]}}\n",
+		  "f:3:32: warning: webhooks.w.secret_env: has on line 1 a secret of fewer than 16 bytes, "
+		  "which can be guessed from one signed message; ask the sender for a longer one\n" },
 		/* An async route accepts it as a verified tenant. */
 		{ UP JWT "'https://i/k'}\n" MAILER ASYNC, "" },
 	};

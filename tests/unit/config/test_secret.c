@@ -171,6 +171,8 @@ static void nobody_needs_them(void **state)
 		    "one out\n");
 }
 
+#define LONG "0123456789abcdef"
+
 /* Several secrets, one per line, and those that are none. */
 static void webhooks(void **state)
 {
@@ -180,15 +182,32 @@ static void webhooks(void **state)
 		size_t count; /* 0: it is a mistake */
 		const char *report;
 	} rows[] = {
-		{ "stripe", "whsec_one", 1, "" },
-		{ "stripe", "whsec_one\nwhsec_two\n", 2, "" },
-		{ "stripe", "\r\n\nwhsec_one\r\n\n", 1, "" },
-		{ "standard-webhooks", "whsec_b25l\nplain", 2, "" },
-		{ "standard-webhooks", "whsec_b25l\nwhsec_not base64", 0,
+		{ "stripe", "whsec_one_0123456789", 1, "" },
+		{ "stripe", "whsec_one_0123456789\nwhsec_two_0123456789\n", 2, "" },
+		{ "stripe", "\r\n\nwhsec_one_0123456789\r\n\n", 1, "" },
+		{ "standard-webhooks", "whsec_MDEyMzQ1Njc4OWFiY2RlZg==\nplain-0123456789ab", 2, "" },
+		{ "standard-webhooks", "whsec_MDEyMzQ1Njc4OWFiY2RlZg==\nwhsec_not base64", 0,
 		  "webhooks.w.secret_env: has on line 2 no secret: what follows whsec_ "
 		  "must be base64\n" },
-		{ "stripe", "1\n2\n3\n4\n5\n6\n7\n8", 8, "" },
-		{ "stripe", "1\n2\n3\n4\n5\n6\n7\n8\n9", 0,
+		{ "stripe", "1" LONG "\n"
+			    "2" LONG "\n"
+			    "3" LONG "\n"
+			    "4" LONG "\n"
+			    "5" LONG "\n"
+			    "6" LONG "\n"
+			    "7" LONG "\n"
+			    "8" LONG,
+		  8, "" },
+		{ "stripe", "1" LONG "\n"
+			    "2" LONG "\n"
+			    "3" LONG "\n"
+			    "4" LONG "\n"
+			    "5" LONG "\n"
+			    "6" LONG "\n"
+			    "7" LONG "\n"
+			    "8" LONG "\n"
+			    "9" LONG,
+		  0,
 		  "webhooks.w.secret_env: holds more than 8 secrets; remove the old "
 		  "ones\n" },
 	};
