@@ -39,7 +39,7 @@ CREATE OR REPLACE FUNCTION hapax.is_whole(o hapax.operation) RETURNS boolean
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT o.state BETWEEN 1 AND 5 AND o.attempt BETWEEN 1 AND 4294967295
 		AND octet_length(o.fingerprint) = 32 AND octet_length(o.tenant_hash) = 32
-		AND o.expires >= 0 AND o.retention >= 0 AND o.status BETWEEN 0 AND 999
+		AND o.expires >= 0 AND o.retention >= 0 AND o.tombstone >= 0 AND o.status BETWEEN 0 AND 999
 		AND o.when_lost BETWEEN 0 AND 2 AND o.point ~ '^[!-~]{0,63}$'
 $$;
 
@@ -114,8 +114,11 @@ BEGIN
 	END IF;
 	RETURN NULL;
 END $$;
+-- Nor does one that becomes a tombstone change anything but its answer.
 CREATE OR REPLACE TRIGGER moved AFTER UPDATE ON hapax.operation
-	FOR EACH ROW WHEN (OLD.state <> 1 OR NEW.state <> 3)
+	FOR EACH ROW WHEN ((OLD.state <> 1 OR NEW.state <> 3) AND NOT (OLD.state = 3
+		AND NEW.state = 3 AND OLD.expires = NEW.expires AND NEW.answer IS NULL
+		AND (OLD.answer IS NOT NULL OR OLD.kept)))
 	EXECUTE FUNCTION hapax.operation_moved();
 
 CREATE OR REPLACE FUNCTION hapax.operation_removed() RETURNS trigger
@@ -266,8 +269,10 @@ BEGIN
 END $$;
 
 -- The answer to the request, now and for every retry; once it is committed, it is the
--- truth, whatever HTTP said. The same attempt again changes nothing.
-CREATE OR REPLACE FUNCTION hapax.complete(lease text, status integer, headers text, body bytea)
+-- truth, whatever HTTP said. The same attempt again changes nothing. `retention_ms`: the
+-- answer is kept at least so long; never shorter than the route says.
+CREATE OR REPLACE FUNCTION hapax.complete(lease text, status integer, headers text, body bytea,
+	retention_ms bigint DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -276,8 +281,12 @@ DECLARE
 	head bytea := hapax.kept_headers(complete.headers);
 	content bytea := coalesce(complete.body, '');
 	code integer := complete.status;
-	ends bigint := greatest(o.expires, now_ms + o.retention);
+	ends bigint := greatest(o.expires, now_ms + o.retention, now_ms + complete.retention_ms);
 BEGIN
+	IF complete.retention_ms NOT BETWEEN 0 AND 3155760000000 THEN
+		RAISE EXCEPTION 'retention_ms is 0 to a hundred years'
+			USING ERRCODE = 'invalid_parameter_value';
+	END IF;
 	IF code IS NULL OR code NOT BETWEEN 200 AND 599 THEN
 		RAISE EXCEPTION 'the status of an answer is 200 to 599'
 			USING ERRCODE = 'invalid_parameter_value';
@@ -479,6 +488,19 @@ BEGIN
 	UPDATE hapax.operation u SET advanced = true, revision = u.revision + 1 WHERE u.id = o.id;
 END $$;
 
+-- An entry for each of these, which are about to be used again; none where none is to be
+-- written.
+CREATE OR REPLACE FUNCTION hapax.keep_history(ids uuid[], now_ms bigint) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+	INSERT INTO hapax.history (id, rest, mark, created, changed, attempt, status, state, tenant,
+			key, method, path, route)
+		SELECT o.id, o.rest, o.mark, o.created, o.changed, o.attempt, o.status, o.state,
+			o.tenant, o.key, o.method, o.path, o.route
+		FROM hapax.operation o CROSS JOIN hapax.history_rule r
+		WHERE o.id = ANY(ids) AND o.state IN (2, 3) AND r.number = 1 AND r.retention > 0
+			AND o.created > now_ms - r.retention
+$$;
+
 -- Reserves the key, or tells what became of it. `verdict`: created and retried
 -- (execute, with this lease, after `point` where there is one), replay (status, headers
 -- and body are the answer; not `kept`: the status alone is known), in_progress (a
@@ -614,6 +636,7 @@ BEGIN
 	END IF;
 	lease := encode(hash, 'hex') || '.' || hapax.hex(made);
 	IF verdict = 'created' THEN
+		PERFORM hapax.keep_history(ARRAY[o.id], now_ms);
 		attempt := 1;
 		operation := encode(hash, 'hex') || '.' || hapax.hex(made_mark);
 	ELSE
@@ -625,7 +648,7 @@ BEGIN
 		mark = CASE verdict WHEN 'created' THEN made_mark ELSE o.mark END,
 		created = CASE verdict WHEN 'created' THEN now_ms ELSE o.created END,
 		fingerprint = begin.fingerprint, recipe = void, owner = 0, changed = now_ms,
-		expires = 0, retention = begin.retention_ms,
+		expires = 0, retention = begin.retention_ms, tombstone = 0,
 		lease_until = now_ms + begin.lease_ms, revision = u.revision + 1,
 		status = 0, kept = false, when_lost = lost, advanced = false,
 		last_error = CASE WHEN verdict = 'created' THEN '' WHEN o.state = 1 THEN 'lease_lost'
@@ -634,8 +657,9 @@ BEGIN
 		answer = CASE verdict WHEN 'created' THEN NULL ELSE u.answer END
 		WHERE u.id = o.id;
 	o.attempt := attempt;
-	PERFORM hapax.note(o, now_ms, 'reserved', CASE WHEN verdict = 'created'
-			THEN 'the key had expired and is used again'
+	PERFORM hapax.note(o, now_ms, 'reserved', CASE WHEN verdict = 'created' AND o.state = 3
+			THEN 'executed again: the key''s operation had happened and expired'
+			WHEN verdict = 'created' THEN 'the key had expired and is used again'
 			WHEN o.state = 1 THEN 'the lease ran out' ELSE '' END, 0);
 END $$;
 
@@ -920,7 +944,7 @@ BEGIN
 	IF EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = 'hapax_application') THEN
 		GRANT USAGE ON SCHEMA hapax TO hapax_application;
 		GRANT EXECUTE ON FUNCTION
-			hapax.complete(text, integer, text, bytea),
+			hapax.complete(text, integer, text, bytea, bigint),
 			hapax.advance(text, text, bytea),
 			hapax.recovery(text),
 			hapax.not_executed(text),

@@ -26,7 +26,8 @@ CREATE SCHEMA IF NOT EXISTS hapax;
 -- `token` is the current attempt's right to write; `mark` is the hash of the first
 -- attempt's (hapax.mark), and with the id the reference that clients get.
 -- `revision` grows by one with every change of the row. `expires` is 0 where there is
--- no such time. `when_lost`: what becomes of a lost attempt (0 unknown, 1 resumed,
+-- no such time. `tombstone`: how long a completed one is known after its expiry; its
+-- answer goes when it expires. `when_lost`: what becomes of a lost attempt (0 unknown, 1 resumed,
 -- 2 void); `advanced`: whether the current attempt committed a part of its work;
 -- `last_error`: what the last attempt that did not end well came to ('' none);
 -- `point`: its last recovery point, with the data saved there.
@@ -48,6 +49,7 @@ CREATE TABLE hapax.operation (
 	created bigint NOT NULL,
 	owner bigint NOT NULL,
 	retention bigint NOT NULL,
+	tombstone bigint NOT NULL DEFAULT 0,
 	fingerprint bytea NOT NULL,
 	tenant_hash bytea NOT NULL,
 	-- For people.
@@ -98,6 +100,35 @@ CREATE TABLE hapax.due (
 ALTER TABLE hapax.due ALTER COLUMN ids SET STORAGE EXTERNAL;
 CREATE INDEX due_at ON hapax.due (at);
 CREATE INDEX due_written ON hapax.due (written) WHERE written > 0;
+
+-- What is left of finished operations, for people: what the reaper leaves behind of an
+-- operation that it removes, and a key that is used again after its expiry. Nothing here
+-- is read to decide anything.
+CREATE TABLE hapax.history (
+	seq bigint GENERATED ALWAYS AS IDENTITY,
+	id uuid NOT NULL,
+	rest uuid NOT NULL,
+	mark uuid NOT NULL,
+	created bigint NOT NULL,
+	changed bigint NOT NULL,
+	attempt bigint NOT NULL,
+	status integer NOT NULL,
+	state smallint NOT NULL,
+	tenant text NOT NULL,
+	key text NOT NULL,
+	method text NOT NULL,
+	path text NOT NULL,
+	route text NOT NULL,
+	PRIMARY KEY (created, seq)
+);
+
+-- How long an entry stays, counted from when its operation began; 0: none is written. As
+-- the gateway that was started last was told.
+CREATE TABLE hapax.history_rule (
+	number smallint PRIMARY KEY, -- there is one
+	retention bigint NOT NULL
+);
+INSERT INTO hapax.history_rule VALUES (1, 0);
 
 -- Whatever is neither under way nor completed, for lists and counts: failed_retryable,
 -- unknown, pending; and what cannot be read, as unknown. A trigger keeps it.
@@ -152,7 +183,7 @@ CREATE INDEX event_at ON hapax.event (at);
 -- looks at the last minutes of it a few times a second. As small as that list is; no
 -- other event pays for it.
 CREATE INDEX event_removal ON hapax.event (at)
-	WHERE what IN ('forgotten', 'resolved_applied', 'resolved_not_applied');
+	WHERE what IN ('forgotten', 'resolved_applied', 'resolved_not_applied', 'extended');
 
 -- Which schema this is: the greatest number counts. Written by whoever applies it.
 CREATE TABLE hapax.schema_version (

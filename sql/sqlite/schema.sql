@@ -20,7 +20,10 @@
 -- operations, rounded up to a power of two; retention: the longest of them, as far as
 -- is known. marked: attempts may be under way in it; settled: up to this number none
 -- is, but those in hapax_lease. operations: how many rows, once it is closed;
--- expires: when to look whether all of it has expired; 0 while it is marked.
+-- expires: when to look whether all of it has expired; 0 while it is marked. moved: up
+-- to this number rows have expired and left behind what was to be left of them (a
+-- tombstone in another generation, an entry of hapax_history): they count for nothing
+-- any more. oldest: nothing in it began before.
 CREATE TABLE hapax_generation (
 	number INTEGER PRIMARY KEY AUTOINCREMENT,
 	class INTEGER NOT NULL,
@@ -32,6 +35,8 @@ CREATE TABLE hapax_generation (
 	operations INTEGER NOT NULL,
 	settled INTEGER NOT NULL,
 	expires INTEGER NOT NULL,
+	moved INTEGER NOT NULL,
+	oldest INTEGER NOT NULL,
 	crc INTEGER NOT NULL
 ) STRICT;
 
@@ -74,7 +79,9 @@ CREATE TABLE hapax_damage (
 --
 -- `token` is the current attempt's right to write; `mark` is the hash of the
 -- first attempt's, and with the id the reference that clients get. `when_lost`:
--- what becomes of a lost attempt (0 unknown, 1 resumed, 2 void); `advanced`:
+-- what becomes of a lost attempt (0 unknown, 1 resumed, 2 void); `tombstone`: how long
+-- a completed one is known after its expiry; `kept`: whether the answer is stored whole,
+-- 2 where the row is a tombstone, whose answer went at its expiry; `advanced`:
 -- whether the current attempt committed a part of its work; `last_error`: what the last
 -- attempt that did not end well came to ('' none: the plain ones have had none);
 -- `point`: its last recovery point, with the data saved there. The checks are CRC-32: crc of the
@@ -97,6 +104,7 @@ CREATE TABLE hapax_aside (
 	changed INTEGER NOT NULL,
 	expires INTEGER,
 	retention INTEGER NOT NULL,
+	tombstone INTEGER NOT NULL,
 	status INTEGER NOT NULL,
 	kept INTEGER NOT NULL,
 	when_lost INTEGER NOT NULL,
@@ -121,7 +129,8 @@ CREATE TABLE hapax_aside (
 -- Each is as small as the list it serves: the sweeper's, the reaper's, the
 -- operator's, and one more so that states can be counted without reading rows.
 CREATE INDEX hapax_aside_progress ON hapax_aside (owner) WHERE state = 1;
-CREATE INDEX hapax_aside_expires ON hapax_aside (expires) WHERE expires IS NOT NULL;
+CREATE INDEX hapax_aside_expires ON hapax_aside (expires + iif(kept = 2, tombstone, 0))
+	WHERE expires IS NOT NULL;
 CREATE INDEX hapax_aside_unknown ON hapax_aside (changed) WHERE state = 4;
 CREATE INDEX hapax_aside_failed ON hapax_aside (changed) WHERE state = 2;
 CREATE INDEX hapax_aside_pending ON hapax_aside (expires) WHERE state = 5;
@@ -166,6 +175,34 @@ CREATE TABLE hapax_lease (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX hapax_lease_until ON hapax_lease (until);
 CREATE INDEX hapax_lease_generation ON hapax_lease (generation) WHERE generation > 0;
+
+-- What is left of finished operations, for people: what the reaper leaves behind of an
+-- operation that it removes, and a key that is used again after its expiry. Nothing here
+-- is read to decide anything.
+CREATE TABLE hapax_history (
+	seq INTEGER PRIMARY KEY,
+	id BLOB NOT NULL,
+	mark BLOB NOT NULL,
+	state INTEGER NOT NULL,
+	attempt INTEGER NOT NULL,
+	status INTEGER NOT NULL,
+	created INTEGER NOT NULL,
+	changed INTEGER NOT NULL,
+	tenant TEXT NOT NULL,
+	key TEXT NOT NULL,
+	method TEXT NOT NULL,
+	path TEXT NOT NULL,
+	route TEXT NOT NULL
+) STRICT;
+CREATE INDEX hapax_history_created ON hapax_history (created);
+
+-- One row: how long an entry stays, counted from when its operation began; 0: none is
+-- written. As the server that was started last was told.
+CREATE TABLE hapax_history_rule (
+	one INTEGER PRIMARY KEY CHECK (one = 1),
+	retention INTEGER NOT NULL
+) STRICT;
+INSERT INTO hapax_history_rule (one, retention) VALUES (1, 0);
 
 CREATE TABLE hapax_recipe (
 	id BLOB NOT NULL PRIMARY KEY,
@@ -308,6 +345,7 @@ CREATE TABLE hapax_operation_# (
 	owner INTEGER NOT NULL,
 	created INTEGER NOT NULL,
 	retention INTEGER NOT NULL,
+	tombstone INTEGER NOT NULL,
 	when_lost INTEGER NOT NULL,
 	tenant TEXT NOT NULL,
 	scope TEXT NOT NULL,
@@ -320,6 +358,7 @@ CREATE TABLE hapax_operation_# (
 CREATE UNIQUE INDEX hapax_id_# ON hapax_operation_# (id);
 
 -- Its answer, appended under the same number: without one the attempt is in progress.
+-- kept is 2 where the two rows are a tombstone: headers and body are empty.
 -- crc is the CRC-32 of the operation's id and token and of all columns.
 CREATE TABLE hapax_answer_# (
 	seq INTEGER PRIMARY KEY,

@@ -22,6 +22,9 @@
 	X(generation_dead, "SQLite: a generation is marked dead and its index dropped, not committed") \
 	X(generation_reaped, "SQLite: rows of a dead generation are deleted, not committed") \
 	X(generation_dropped, "SQLite: a dead generation's tables are dropped, not committed") \
+	X(expired_moved, "SQLite: what expired rows of a generation leave behind is written, not committed") \
+	X(aside_reaped, "SQLite: expired aside rows are tombstones, or gone, not committed") \
+	X(reap_done, "what had expired was reaped, and that is durable") \
 	X(reserve_done, "the reservation is durable, nothing was sent") \
 	X(async_accepted, "the operation and its job are durable, nobody was told") \
 	X(send_before, "connected, no byte handed to the socket") \

@@ -8,8 +8,8 @@
 
 #include "base/buffer.h"
 #include "base/status.h"
+#include "base/unit.h"
 #include "cli/call.h"
-#include "config/unit.h"
 #include "core/json_tree.h"
 
 #define ATTEMPTS_MAX 1000000

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/unit.h"
 #include "cli/operations.h"
-#include "config/unit.h"
 
 /* The first digits of a reference in a table; as many as `resolve` prints. */
 #define SHORT_ID 12

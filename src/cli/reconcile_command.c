@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/unit.h"
 #include "cli/reconcile.h"
-#include "config/unit.h"
 #include "http/field.h"
 
 /* Of a row of the ledger. */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/span.h"
-#include "config/unit.h"
+#include "base/unit.h"
 #include "verify/row.h"
 #include "verify/verify_report.h"
 #include "verify/verify_request.h"

@@ -4,10 +4,10 @@
 #include <stdio.h>
 
 #include "base/status.h"
+#include "base/unit.h"
 #include "config/config.h"
 #include "config/option.h"
 #include "config/profile.h"
-#include "config/unit.h"
 
 /* ---- the reference page ---- */
 

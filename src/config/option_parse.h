@@ -6,9 +6,9 @@
 #include "base/address.h"
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/unit.h"
 #include "config/option.h"
 #include "config/profile.h"
-#include "config/unit.h"
 #include "config/yaml.h"
 
 /* ---- mappings ---- */

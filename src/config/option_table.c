@@ -538,6 +538,14 @@ static const struct hpx_option rows[] = {
 	  RANGE(10 * MINUTE, 3650 * DAY),
 	  .text = "How long the history of operations is kept. It is for people; gateways also "
 		  "read in its last minutes which operations were removed." },
+	{ "history.retention", HPX_OPTION_DURATION, GLOBAL(history_retention_ms), .default_value = "0s",
+	  RANGE(0, 36500 * DAY), .example = "400d",
+	  .text = "How long something is left of a finished operation after it was deleted, in the "
+		  "table hapax_history (SQLite) or hapax.history (PostgreSQL): who, what, when, status; "
+		  "no body. Counted from when the request "
+		  "came; 0: nothing is left. With PostgreSQL the same for all gateways of a "
+		  "database: the one that was started last decides. Turned off again, what is there "
+		  "stays." },
 	{ "sweep.every", HPX_OPTION_DURATION, GLOBAL(sweep_every_ms), RELOADABLE,
 	  .default_value = "1s", RANGE(10, HOUR), .text = "How often lost leases are looked for." },
 	{ "reap.every", HPX_OPTION_DURATION, GLOBAL(reap_every_ms), RELOADABLE, .default_value = "1s",
@@ -617,7 +625,22 @@ static const struct hpx_option rows[] = {
 		  "route: within the route. tenant: everywhere." },
 	{ "retention", HPX_OPTION_DURATION, POLICY(policy.retention_ms), .default_value = "24h",
 	  RANGE(SECOND, 3650 * DAY),
-	  .text = "How long an answer is kept. After that, the same key is executed again." },
+	  .text = "How long an answer is kept. After that, the same key is executed again, "
+		  "unless expired says otherwise." },
+	{ "retention_max", HPX_OPTION_DURATION, POLICY(policy.retention_max_ms), .default_value = "0s",
+	  RANGE(0, 3650 * DAY), .example = "30d",
+	  .text = "How long the upstream may have a single answer kept, by the header "
+		  "Hapax-Retention (7d, 36h) of the answer; never shorter than retention. 0: the header "
+		  "is not heeded. It never reaches the client." },
+	{ "tombstone", HPX_OPTION_DURATION, POLICY(policy.tombstone_ms), .default_value = "0s",
+	  RANGE(0, 3650 * DAY), .example = "30d",
+	  .text = "How long a key is known after the answer has expired: id, fingerprint, status and "
+		  "times, without the answer. 0: until it is deleted, which is soon." },
+	{ "expired", HPX_OPTION_CHOICE, POLICY(policy.expired), .default_value = "execute",
+	  CHOICES("execute", "refuse"),
+	  .text = "What a request gets whose key happened, and whose answer has expired, as long as "
+		  "that can be seen (see tombstone). execute: it is executed as a new operation, "
+		  "counted and logged. refuse: 410 idempotency_key_expired, whatever the request is." },
 	{ "lease", HPX_OPTION_DURATION, POLICY(policy.lease_ms), .default_value = "30s",
 	  RANGE(SECOND, HOUR),
 	  .text = "After this time without a sign of life, an attempt counts as lost. The lease "

@@ -82,6 +82,10 @@ static void check_participation(struct hpx_parse_context *context, const struct 
 		policy_mistake(context, "honours_keys", set,
 			       "is shorter than retention: a retry could come after the service "
 			       "forgot the key; make retention shorter");
+	if (policy->retention_max_ms > 0 && policy->retention_max_ms < policy->retention_ms)
+		policy_mistake(context, "retention_max", set,
+			       "is shorter than retention, so that it never has an effect; make it "
+			       "longer, or leave it out");
 	if (policy->completes == HPX_COMPLETES_APPLICATION &&
 	    !hpx_store_url_can(store, HPX_STORE_PERSISTS))
 		policy_mistake(context, "completes", set,
@@ -137,7 +141,8 @@ static bool is_participation_given(const struct hpx_parse_context *context, cons
 	       hpx_context_given(context, "routes[].completes", set)->given ||
 	       hpx_context_given(context, "routes[].fenced", set)->given ||
 	       hpx_context_given(context, "routes[].honours_keys", set)->given ||
-	       hpx_context_given(context, "routes[].retention", set)->given;
+	       hpx_context_given(context, "routes[].retention", set)->given ||
+	       hpx_context_given(context, "routes[].retention_max", set)->given;
 }
 
 static void check_policies(struct hpx_parse_context *context)

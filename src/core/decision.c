@@ -63,6 +63,14 @@ const char *hpx_keep_name(enum hpx_keep choice)
 	return names[choice];
 }
 
+const char *hpx_expired_name(enum hpx_expired choice)
+{
+	static const char *const names[] = { "execute", "refuse" };
+
+	HPX_ASSERT(choice <= HPX_EXPIRED_REFUSE);
+	return names[choice];
+}
+
 const char *hpx_deliver_name(enum hpx_deliver choice)
 {
 	static const char *const names[] = { "now", "async" };
@@ -105,6 +113,7 @@ static void reserve(struct hpx_decision *decision, const struct hpx_ask *ask,
 		.owner = ask->owner,
 		.lease_ms = policy->lease_ms,
 		.retention_ms = policy->retention_ms,
+		.tombstone_ms = policy->tombstone_ms,
 		.when_lost = when_lost(policy),
 	};
 	bool again = decision->record.state == HPX_STATE_FAILED_RETRYABLE;
@@ -124,6 +133,22 @@ static void reserve_anew(struct hpx_decision *decision, const struct hpx_ask *as
 	memcpy(decision->record.tenant, ask->tenant, sizeof(ask->tenant));
 	memcpy(decision->record.fingerprint, ask->fingerprint, sizeof(ask->fingerprint));
 	reserve(decision, ask, policy, now);
+}
+
+/* Of an operation that failed nothing happened: its key is as good as new. */
+static void decide_expired(struct hpx_decision *decision, const struct hpx_record *record,
+			   const struct hpx_ask *ask, const struct hpx_policy *policy,
+			   const struct hpx_moment *now)
+{
+	bool happened = record->state == HPX_STATE_COMPLETED;
+
+	if (happened && policy->expired == HPX_EXPIRED_REFUSE) {
+		decision->kind = HPX_DECISION_EXPIRED;
+		decision->record = *record;
+		return;
+	}
+	reserve_anew(decision, ask, policy, now);
+	decision->after_expiry = happened;
 }
 
 /* Whether the upstream, which is trusted to recognise a lost attempt by its key, has
@@ -197,9 +222,13 @@ void hpx_decide(const struct hpx_record *record, const struct hpx_ask *ask,
 {
 	struct hpx_decision decision = { .kind = HPX_DECISION_UNKNOWN };
 
-	if (record == NULL || record->state == HPX_STATE_NONE ||
-	    hpx_record_expired(record, now)) {
+	if (record == NULL || record->state == HPX_STATE_NONE) {
 		reserve_anew(&decision, ask, policy, now);
+		*ret_decision = decision;
+		return;
+	}
+	if (hpx_record_expired(record, now)) {
+		decide_expired(&decision, record, ask, policy, now);
 		*ret_decision = decision;
 		return;
 	}

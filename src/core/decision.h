@@ -34,6 +34,10 @@ enum hpx_concurrent { HPX_CONCURRENT_CONFLICT,
  * as a job for a target, and answered with 202. */
 enum hpx_deliver { HPX_DELIVER_NOW,
 		   HPX_DELIVER_ASYNC };
+/* A key whose operation happened and has expired: it is executed as a new one, or
+ * refused for as long as that can be seen. */
+enum hpx_expired { HPX_EXPIRED_EXECUTE,
+		   HPX_EXPIRED_REFUSE };
 enum hpx_keep { HPX_KEEP_ANSWER,
 		HPX_KEEP_STATUS };
 
@@ -53,7 +57,10 @@ struct hpx_policy {
 	enum hpx_keep keep;
 	enum hpx_reuse reuse;
 	enum hpx_deliver deliver;
+	enum hpx_expired expired;
 	int64_t retention_ms;
+	int64_t retention_max_ms; /* how far the upstream may extend it; 0: not at all */
+	int64_t tombstone_ms;     /* how long a key is known after its expiry; 0: until it is reaped */
 	int64_t lease_ms;
 	int64_t wait_ms;
 };
@@ -66,6 +73,7 @@ const char *hpx_completes_name(enum hpx_completes choice);
 const char *hpx_concurrent_name(enum hpx_concurrent choice);
 const char *hpx_deliver_name(enum hpx_deliver choice);
 const char *hpx_keep_name(enum hpx_keep choice);
+const char *hpx_expired_name(enum hpx_expired choice);
 
 /* ---- the decision ---- */
 
@@ -78,6 +86,7 @@ const char *hpx_keep_name(enum hpx_keep choice);
 	X(PENDING, "pending") /* accepted, its job is on its way */ \
 	X(UNKNOWN, "unknown") \
 	X(MISMATCH, "mismatch") \
+	X(EXPIRED, "expired")             /* it happened, its answer has expired, and it is not executed again */ \
 	X(REFINGERPRINT, "refingerprint") /* ask again by the record's recipe */
 
 enum hpx_decision_kind {
@@ -102,6 +111,7 @@ struct hpx_ask {
 struct hpx_decision {
 	enum hpx_decision_kind kind;
 	bool write;               /* `record` is new and must be made durable */
+	bool after_expiry;        /* EXECUTE: the key's operation happened before, and has expired */
 	struct hpx_record record; /* after the decision */
 };
 

@@ -31,11 +31,13 @@ static const unsigned char to_state[HPX_STATE_COUNT][HPX_MOVE_COUNT] = {
 		[HPX_MOVE_ACCEPT] = TO(PENDING),
 		[HPX_MOVE_APPLY] = TO(COMPLETED),
 		[HPX_MOVE_FORGET] = TO(NONE),
+		[HPX_MOVE_EXTEND] = TO(FAILED_RETRYABLE),
 	},
 	[HPX_STATE_COMPLETED] = {
 		[HPX_MOVE_COMPLETE] = SAME,
 		[HPX_MOVE_CONCLUDE] = SAME,
 		[HPX_MOVE_FORGET] = TO(NONE),
+		[HPX_MOVE_EXTEND] = TO(COMPLETED),
 	},
 	[HPX_STATE_UNKNOWN] = {
 		[HPX_MOVE_COMPLETE] = TO(COMPLETED),
@@ -157,6 +159,12 @@ bool hpx_record_expired(const struct hpx_record *record, const struct hpx_moment
 	       record->expires_ms <= now->wall_ms && !now->hold_expiry;
 }
 
+/* Nothing happened of one that failed: there is nothing to be known. */
+int64_t hpx_record_end_ms(const struct hpx_record *record)
+{
+	return record->expires_ms + (record->state == HPX_STATE_COMPLETED ? record->tombstone_ms : 0);
+}
+
 bool hpx_record_overdue(const struct hpx_record *record, const struct hpx_moment *now)
 {
 	return record->state == HPX_STATE_PENDING && record->expires_ms <= now->wall_ms &&
@@ -169,12 +177,18 @@ bool hpx_record_lease_lost(const struct hpx_record *record, const struct hpx_mom
 }
 
 /* R4: at least now + retention, and never earlier than it already was. */
-static void set_expiry(struct hpx_record *record, const struct hpx_moment *now)
+static void expire_not_before(struct hpx_record *record, int64_t expires_ms)
 {
-	int64_t expires_ms = now->wall_ms + record->retention_ms;
-
 	if (expires_ms > record->expires_ms)
 		record->expires_ms = expires_ms;
+}
+
+static void set_expiry(struct hpx_record *record, const struct hpx_move_args *args)
+{
+	int64_t retention_ms = args->retention_ms > record->retention_ms ? args->retention_ms :
+									   record->retention_ms;
+
+	expire_not_before(record, args->now.wall_ms + retention_ms);
 }
 
 /* The first attempt's token is kept as its mark alone: once it is not the
@@ -200,6 +214,7 @@ static enum hpx_status begin_attempt(struct hpx_record *record, const struct hpx
 	record->kept = false;
 	record->expires_ms = 0;
 	record->retention_ms = args->retention_ms;
+	record->tombstone_ms = args->tombstone_ms;
 	record->lease_until_ms = args->now.lease_ms + args->lease_ms;
 	record->when_lost = args->when_lost;
 	record->advanced = false; /* of this attempt; the point stays */
@@ -256,14 +271,14 @@ static void enter(struct hpx_record *record, enum hpx_state state,
 		if (args->status == 0 && record->status >= 400)
 			record->status = 0;
 		record->kept = args->kept;
-		set_expiry(record, &args->now);
+		set_expiry(record, args);
 		break;
 	case HPX_STATE_FAILED_RETRYABLE:
 		record->token = (struct hpx_token){ { 0 } }; /* R5 */
-		set_expiry(record, &args->now);
+		set_expiry(record, args);
 		break;
 	case HPX_STATE_PENDING:
-		set_expiry(record, &args->now);
+		set_expiry(record, args);
 		break;
 	case HPX_STATE_UNKNOWN:
 		record->expires_ms = 0;
@@ -328,6 +343,9 @@ static bool guarded_move_holds(const struct hpx_record *record, enum hpx_move mo
 		return args->force || hpx_record_overdue(record, &args->now);
 	if (move == HPX_MOVE_ADVANCE)
 		return args->point.len == 0 || hpx_point_valid(args->point);
+	/* What has expired may be gone at any moment, and its answer with it. */
+	if (move == HPX_MOVE_EXTEND)
+		return !hpx_record_expired(record, &args->now);
 	return true;
 }
 
@@ -363,6 +381,10 @@ enum hpx_status hpx_record_move(struct hpx_record *record, enum hpx_move move,
 		advance(record, args->point);
 		return HPX_OK;
 	}
+	if (move == HPX_MOVE_EXTEND) {
+		expire_not_before(record, args->until_ms);
+		return HPX_OK;
+	}
 	enter(record, (enum hpx_state)(to - 1), args);
 	record->last_error = error_of(record, move, args);
 	HPX_ASSERT(record->state == HPX_STATE_NONE || hpx_record_valid(record));
@@ -374,7 +396,8 @@ bool hpx_record_valid(const struct hpx_record *record)
 	bool has_token = !hpx_token_is_void(&record->token);
 
 	if (record->attempt == 0 || hpx_mark_is_void(&record->mark) ||
-	    record->retention_ms < 0 || (unsigned)record->when_lost >= HPX_WHEN_LOST_COUNT ||
+	    record->retention_ms < 0 || record->tombstone_ms < 0 ||
+	    (unsigned)record->when_lost >= HPX_WHEN_LOST_COUNT ||
 	    (unsigned)record->last_error >= HPX_LAST_ERROR_COUNT)
 		return false;
 	if (record->point[0] != '\0' && !hpx_point_valid(hpx_span_of(record->point)))

@@ -34,7 +34,8 @@
  *  R3  Nothing leaves completed but forget and expiry.
  *  R4  Only completed and failed_retryable expire; entering either sets the
  *      expiry to at least now + retention (guarantee 8). Of a pending record
- *      the same time says when it is abandoned.
+ *      the same time says when it is abandoned. Extend moves the expiry of a
+ *      record that has not expired, and never to an earlier time.
  *  R5  Leaving in_progress for failed_retryable, and unknown by unapply,
  *      makes the token void.
  *  R6  Whatever ends an attempt other than well names its last_error; an operation
@@ -79,7 +80,8 @@ enum hpx_state {
 	X(FORGET, "forgotten", false) \
 	X(ACCEPT, "accepted", false) \
 	X(REQUEUE, "requeued", false) \
-	X(ABANDON, "abandoned", false)
+	X(ABANDON, "abandoned", false) \
+	X(EXTEND, "extended", false)
 
 enum hpx_move {
 #define X(name, text, token) HPX_MOVE_##name,
@@ -179,6 +181,8 @@ struct hpx_record {
 	int64_t changed_ms; /* wall */
 	int64_t expires_ms; /* wall; 0: does not expire; pending: is abandoned then */
 	int64_t retention_ms;
+	int64_t tombstone_ms;           /* how long a completed one is known after its expiry,
+					 * without its answer; 0: until it is reaped */
 	int64_t lease_until_ms;         /* lease clock */
 	enum hpx_when_lost when_lost;   /* the current attempt's */
 	bool advanced;                  /* it committed a part: never "not executed" */
@@ -195,7 +199,10 @@ struct hpx_move_args {
 	bool kept;                    /* complete, apply: the answer is stored whole */
 	uint64_t owner;               /* reserve */
 	int64_t lease_ms;             /* reserve, renew: how long */
-	int64_t retention_ms;         /* reserve; otherwise the record's */
+	int64_t retention_ms;         /* reserve; complete: at least so long, 0: the record's;
+				      * otherwise the record's */
+	int64_t tombstone_ms;         /* reserve */
+	int64_t until_ms;             /* extend: wall */
 	bool owner_dead;              /* sweep: the owner is known to be gone */
 	bool force;                   /* forget; abandon before its time; apply to what was
 				      * thought not to have happened */
@@ -219,6 +226,9 @@ enum hpx_status hpx_record_move(struct hpx_record *record, enum hpx_move move,
 bool hpx_point_valid(struct hpx_span point);
 
 bool hpx_record_expired(const struct hpx_record *record, const struct hpx_moment *now);
+/* When nothing of a record that expires need be known any more: its expiry, or the end
+ * of its tombstone. */
+int64_t hpx_record_end_ms(const struct hpx_record *record);
 /* A pending record whose time is over. */
 bool hpx_record_overdue(const struct hpx_record *record, const struct hpx_moment *now);
 bool hpx_record_lease_lost(const struct hpx_record *record, const struct hpx_moment *now);

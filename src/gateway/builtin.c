@@ -95,6 +95,8 @@ static void route(struct hpx_json_writer *json, const char *name, const struct h
 	}
 	hpx_json_put_text(json, "scope", hpx_scope_rule_name(r->policy.scope));
 	hpx_json_put_seconds(json, "retention_seconds", r->policy.retention_ms);
+	hpx_json_put_seconds(json, "tombstone_seconds", r->policy.tombstone_ms);
+	hpx_json_put_text(json, "expired", hpx_expired_name(r->policy.expired));
 	hpx_json_put_text(json, "server_error", hpx_server_error_name(r->policy.server_error));
 	hpx_json_put_text(json, "on_lost", hpx_on_lost_name(r->policy.on_lost));
 	hpx_json_put_text(json, "completes", hpx_completes_name(r->policy.completes));

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "base/unit.h"
 #include "gateway/field_rule.h"
 #include "http/field.h"
 #include "http/write.h"
@@ -86,6 +87,27 @@ static enum hpx_declared declared_of(const struct hpx_http_head *head)
 	return hpx_declared_parse(hpx_field_known_value(head, HPX_NAME_HAPAX_OUTCOME));
 }
 
+/* How long the upstream wants this answer to be kept: at most as long as the route lets it.
+ * What cannot be read is told, and changes nothing. */
+static int64_t retention_of(const struct hpx_request *request, const struct hpx_http_head *head)
+{
+	struct hpx_span value = hpx_field_known_value(head, HPX_NAME_HAPAX_RETENTION);
+	int64_t max_ms = request->head.route->policy.retention_max_ms;
+	uint64_t wanted_ms = 0;
+
+	if (value.ptr == NULL || max_ms == 0)
+		return 0;
+	if (hpx_field_known_count(head, HPX_NAME_HAPAX_RETENTION) > 1 ||
+	    !hpx_duration_parse(value, &wanted_ms)) {
+		hpx_log(HPX_LOG_WARN, "retention_unreadable",
+			"route=\"%.*s\" reason=\"Hapax-Retention is one whole number with a unit, as 36h "
+			"or 7d\"",
+			HPX_SPAN_ARG(request->identity.description.route));
+		return 0;
+	}
+	return wanted_ms < (uint64_t)max_ms ? (int64_t)wanted_ms : max_ms;
+}
+
 static void take_outcome(struct hpx_request *request, const struct hpx_http_head *head)
 {
 	const struct hpx_policy *policy = &request->head.route->policy;
@@ -93,6 +115,7 @@ static void take_outcome(struct hpx_request *request, const struct hpx_http_head
 	enum hpx_declared declared = declared_of(head);
 
 	HPX_ASSERT(request->answer.state == HPX_ANSWER_COLLECTING);
+	request->answer.retention_ms = retention_of(request, head);
 	request->attempt.outcome = hpx_outcome_of_answer(head->status, later, declared, policy);
 	request->attempt.outcome_assumed = hpx_outcome_is_assumed(head->status, later, declared);
 	request->attempt.outcome_reason = hpx_outcome_reason(head->status, later, declared, policy,

@@ -559,6 +559,27 @@ static enum hpx_next mismatch(struct hpx_request *request)
 	return hpx_respond_refuse(request, HPX_PROBLEM_idempotency_key_reused, &refusal, HPX_RESPOND_KEEP);
 }
 
+/* It happened, and is not executed again. */
+static enum hpx_next refuse_expired(struct hpx_request *request)
+{
+	struct hpx_refusal refusal = { .original_status = request->reservation.record.status };
+
+	return hpx_respond_refuse(request, HPX_PROBLEM_idempotency_key_expired, &refusal,
+				  HPX_RESPOND_KEEP);
+}
+
+/* The key's operation happened before, and nobody can tell whether this is a late retry. */
+static void note_after_expiry(struct hpx_request *request)
+{
+	char reference[HPX_REFERENCE_SIZE];
+
+	hpx_reference_print(&request->identity.ask.id, &request->reservation.record.mark, reference);
+	hpx_log(HPX_LOG_WARN, "executed_after_expiry",
+		"operation=%s route=\"%.*s\" reason=\"the key had been executed and has expired; "
+		"expired: refuse would answer 410\"",
+		reference, HPX_SPAN_ARG(request->identity.description.route));
+}
+
 static struct hpx_span stored_location(const struct hpx_answer *stored)
 {
 	struct hpx_field_line line;
@@ -583,7 +604,7 @@ enum hpx_next hpx_guard_replay(struct hpx_request *request)
  * request is under way or nobody knows. */
 static const char *executed_of(enum hpx_decision_kind kind)
 {
-	if (kind == HPX_DECISION_REPLAY)
+	if (kind == HPX_DECISION_REPLAY || kind == HPX_DECISION_EXPIRED)
 		return "yes";
 	return kind == HPX_DECISION_MISMATCH ? "no" : "unknown";
 }
@@ -600,13 +621,17 @@ static enum hpx_next take_decision(struct hpx_request *request, const struct hpx
 		return by_records_recipe(request, decision);
 	request->reservation.record = decision->record;
 	if (!request->wait.waited) {
-		hpx_counter_add(&meter->reserved[decision->kind], 1);
+		hpx_counter_add(decision->after_expiry ? &meter->after_expiry :
+							 &meter->reserved[decision->kind],
+				1);
 		if (!executes)
 			hpx_meter_duplicate(meter, request->identity.tenant,
 					    decision->kind == HPX_DECISION_MISMATCH);
 	}
 	if (decision->kind == HPX_DECISION_EXECUTE)
 		hpx_observe_tenant_change(request);
+	if (decision->after_expiry)
+		note_after_expiry(request);
 	if (!executes && !request->wait.waited && !hpx_limit_replays(request, &met))
 		return hpx_limit_refuse(request, &met, executed_of(decision->kind));
 	switch (decision->kind) {
@@ -621,6 +646,8 @@ static enum hpx_next take_decision(struct hpx_request *request, const struct hpx
 		return hpx_wait_or_refuse(request);
 	case HPX_DECISION_MISMATCH:
 		return mismatch(request);
+	case HPX_DECISION_EXPIRED:
+		return refuse_expired(request);
 	default:
 		return tell_unknown(request);
 	}

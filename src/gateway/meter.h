@@ -107,6 +107,7 @@ enum hpx_queued {
 
 struct hpx_meter {
 	struct hpx_counter reserved[HPX_DECISION_COUNT];
+	struct hpx_counter after_expiry; /* executed although the key's operation had happened */
 	struct hpx_counter observed[HPX_OBSERVED_COUNT];
 	struct hpx_counter async[HPX_ASYNC_COUNT];
 	struct hpx_counter problems[HPX_PROBLEM_COUNT];

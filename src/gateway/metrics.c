@@ -55,6 +55,8 @@ static void print_reservations(const struct hpx_gateway *gateway, struct hpx_met
 			hpx_metric_sample(page, "hapax_reserve_total", "outcome",
 					  hpx_span_of(hpx_decision_name((enum hpx_decision_kind)v)),
 					  SUM_AT(gateway, reserved, v));
+	hpx_metric_sample(page, "hapax_reserve_total", "outcome", HPX_SPAN("after_expiry"),
+			  SUM(gateway, after_expiry));
 	hpx_metric_head(page, "hapax_observed_total", "counter",
 			"Observed requests by what would have happened.");
 	for (int o = 0; o < HPX_OBSERVED_COUNT; o++)

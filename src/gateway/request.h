@@ -339,6 +339,7 @@ struct hpx_request_answer {
 	struct hpx_buffer kept_head; /* the fields for the store */
 	struct hpx_buffer body;
 	unsigned status;
+	int64_t retention_ms; /* by Hapax-Retention: to be kept so long; 0: as the route says */
 	enum hpx_http_framing framing;
 	bool has_length;
 	uint64_t length;

@@ -218,6 +218,7 @@ static void make_arguments(struct hpx_request *request, struct hpx_store_op *op)
 		op->complete.answer = answer_to_store(request);
 		op->complete.believed = &request->reservation.record;
 		op->complete.row = request->reservation.row;
+		op->complete.retention_ms = request->answer.retention_ms;
 		break;
 	case HPX_VERB_FAIL:
 		op->fail = end;

@@ -59,6 +59,7 @@
 	X(CONTENT_LENGTH, "content-length", HPX_FIELD_ONCE) \
 	X(HTTP2_SETTINGS, "http2-settings", 0) \
 	X(ACCEPT_ENCODING, "accept-encoding", 0) \
+	X(HAPAX_RETENTION, "hapax-retention", HPX_FIELD_OURS) \
 	X(ACCEPT_LANGUAGE, "accept-language", 0) \
 	X(CLEAR_SITE_DATA, "clear-site-data", HPX_FIELD_ONCE) \
 	X(IDEMPOTENCY_KEY, "idempotency-key", 0) \

@@ -97,6 +97,7 @@ static const char *stripe_type(enum hpx_problem_code code)
 	case HPX_PROBLEM_webhook_unverified:
 		return "authentication_error";
 	case HPX_PROBLEM_idempotency_key_reused:
+	case HPX_PROBLEM_idempotency_key_expired:
 	case HPX_PROBLEM_idempotency_key_in_progress:
 	case HPX_PROBLEM_idempotency_outcome_unknown:
 	case HPX_PROBLEM_idempotency_store_unavailable:
@@ -140,6 +141,7 @@ static const struct {
 						  "MISSING_REQUIRED_PARAMETER" },
 	[HPX_PROBLEM_idempotency_key_invalid] = { "INVALID_PARAMETER_SYNTAX", "INVALID_VALUE" },
 	[HPX_PROBLEM_idempotency_key_reused] = { "DUPLICATE_REQUEST_ID", "IDEMPOTENCY_KEY_REUSED" },
+	[HPX_PROBLEM_idempotency_key_expired] = { "DUPLICATE_REQUEST_ID", "IDEMPOTENCY_KEY_REUSED" },
 	[HPX_PROBLEM_idempotency_key_in_progress] = { "PREVIOUS_REQUEST_IN_PROGRESS", "CONFLICT" },
 	[HPX_PROBLEM_idempotency_outcome_unknown] = { "PREVIOUS_REQUEST_IN_PROGRESS", "CONFLICT" },
 	[HPX_PROBLEM_unauthenticated] = { "INVALID_TOKEN", "UNAUTHORIZED" },

@@ -84,6 +84,9 @@
 	X(not_found, 404, "no", "after_fix", \
 	  "There is no such thing here", \
 	  "No operation, policy or page of that name is known to hapax for this caller.") \
+	X(idempotency_key_expired, 410, "yes", "never", \
+	  "The idempotency key has expired", \
+	  "A request with this key was executed, and its answer is past its retention, so it cannot be given again. This route does not execute an expired key. Make a new key only if it is to happen once more.") \
 	X(expired, 410, "yes", "never", \
 	  "The operation has expired", \
 	  "Its record is past its retention. The same key would be executed as a new operation.")

@@ -134,6 +134,7 @@ static enum hpx_status open_store(struct hpx_service *service, char *problem)
 		.free_bytes_min = settings->free_bytes_min,
 		.event_retention_ms = settings->event_retention_ms,
 		.job_retention_ms = settings->job_retention_ms,
+		.history_retention_ms = settings->history_retention_ms,
 		.upstream_name = settings->upstream_name,
 		.lost = on_lost, /* called only while the store is opened */
 		.lost_user = &lost,

@@ -221,6 +221,7 @@ struct hpx_settings {
 	unsigned cache_entries_max;
 	uint64_t free_bytes_min;
 	int64_t event_retention_ms;
+	int64_t history_retention_ms; /* of what is left of finished operations; 0: nothing is */
 	bool core_dumps;
 	enum hpx_log_level log_level;
 

@@ -305,7 +305,9 @@ static enum hpx_status decide(const struct hpx_cache *cache, const struct cache_
 	struct hpx_answer *replay = NULL;
 	struct hpx_decision decision;
 
-	if (!hpx_change_peek(&found, ask, policy, &now, &decision))
+	/* A person may have put the expiry off: only the store tells. */
+	if (!hpx_change_peek(&found, ask, policy, &now, &decision) ||
+	    decision.kind == HPX_DECISION_EXPIRED)
 		return HPX_NOT_FOUND;
 	if (decision.kind == HPX_DECISION_REPLAY) {
 		replay = hpx_answer_new(kept->status, kept->kept, kept->headers, kept->body);

@@ -101,7 +101,9 @@ static void make_reserve(const struct hpx_found *found, struct hpx_store_op *op,
 	change->write = anew ? HPX_WRITE_REPLACE : HPX_WRITE_UPDATE;
 	change->event = hpx_move_name(begins ? HPX_MOVE_RESERVE : HPX_MOVE_SWEEP);
 	if (anew)
-		change->reason = HPX_SPAN("the key had expired and is used again");
+		change->reason = decision->after_expiry ?
+					 HPX_SPAN("executed again: the key's operation had happened and expired") :
+					 HPX_SPAN("the key had expired and is used again");
 	else if (!begins || found->record.state == HPX_STATE_IN_PROGRESS)
 		change->reason = HPX_SPAN("the lease ran out");
 }
@@ -125,6 +127,8 @@ static enum hpx_move move_of(const struct hpx_store_op *op)
 	case HPX_VERB_ENQUEUE:
 	case HPX_VERB_PROVIDER_ID:
 		return HPX_MOVE_ADVANCE;
+	case HPX_VERB_EXTEND:
+		return HPX_MOVE_EXTEND;
 	case HPX_VERB_RESOLVE:
 		return op->resolve.applied ? HPX_MOVE_APPLY : HPX_MOVE_UNAPPLY;
 	default:
@@ -168,6 +172,10 @@ static struct hpx_move_args args_of(const struct hpx_store_op *op, enum hpx_move
 		args.lease_ms = op->renew.lease_ms;
 	if (op->verb == HPX_VERB_ADVANCE)
 		args.point = op->advance.point;
+	if (op->verb == HPX_VERB_COMPLETE)
+		args.retention_ms = op->complete.retention_ms;
+	if (op->verb == HPX_VERB_EXTEND)
+		args.until_ms = op->extend.until_ms;
 	if (answer_of(op) != NULL && (move == HPX_MOVE_COMPLETE || move == HPX_MOVE_APPLY))
 		args.kept = answer_of(op)->kept;
 	return args;
@@ -238,6 +246,13 @@ static void make_move(const struct hpx_record *before, struct hpx_store_op *op,
 	}
 	if (move == HPX_MOVE_ADVANCE) {
 		make_advance(op, change);
+		return;
+	}
+	if (move == HPX_MOVE_EXTEND) {
+		if (change->record.expires_ms != before->expires_ms) {
+			change->write = HPX_WRITE_UPDATE;
+			change->event = hpx_move_name(move);
+		}
 		return;
 	}
 	if (change->record.state == before->state) {
@@ -338,11 +353,14 @@ static bool is_misuse(const struct hpx_store_op *op)
 		       hpx_token_is_void(&op->reserve.ask->token) || op->reserve.policy->retention_ms < 0 ||
 		       (op->reserve.policy->deliver == HPX_DELIVER_ASYNC) != (op->reserve.job != NULL);
 	case HPX_VERB_COMPLETE:
-		return answer == NULL;
+		return answer == NULL || op->complete.retention_ms < 0 ||
+		       op->complete.retention_ms > HPX_EXPIRES_MAX_MS;
 	case HPX_VERB_RENEW:
 		return op->renew.lease_ms <= 0;
 	case HPX_VERB_ENQUEUE:
 		return op->enqueue.job == NULL;
+	case HPX_VERB_EXTEND:
+		return op->extend.until_ms <= 0 || op->extend.until_ms > HPX_EXPIRES_MAX_MS;
 	default:
 		return false;
 	}

@@ -498,6 +498,16 @@ enum hpx_status hpx_store_stats(struct hpx_store_reader *reader, struct hpx_stor
 	return reader->store->driver->stats(reader, ret_stats);
 }
 
+enum hpx_status hpx_store_history(struct hpx_store_reader *reader,
+				  const struct hpx_history_query *query, struct hpx_arena *arena,
+				  struct hpx_history *ret_history)
+{
+	const struct hpx_store_driver *driver = reader->store->driver;
+
+	return driver->history != NULL ? driver->history(reader, query, arena, ret_history) :
+					 HPX_UNSUPPORTED;
+}
+
 enum hpx_status hpx_store_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 			       struct hpx_job_entry **ret_jobs)
 {

@@ -177,6 +177,9 @@ struct hpx_ruling_update {
 /* What an application saves with a recovery point. */
 #define HPX_POINT_DATA_MAX ((size_t)1 << 20)
 
+/* No expiry is later: the year 2286. Sums of times stay far from the end of their range. */
+#define HPX_EXPIRES_MAX_MS INT64_C(10000000000000)
+
 /* What holds of a verb, whichever driver runs it. */
 enum hpx_trait {
 	/* The submitter waits for the answer and can ask again: while the store is
@@ -185,8 +188,8 @@ enum hpx_trait {
 	HPX_TRAIT_ASKS = 1 << 0,
 	/* May end an attempt: requests that wait for the operation are woken. */
 	HPX_TRAIT_WAKES = 1 << 1,
-	/* A person removes a record or settles it anew: the op names the record's
-	 * reference (`mark`), and every cache must drop the operation. */
+	/* A person removes a record, settles it anew or changes its time: the op names
+	 * the record's reference (`mark`), and every cache must drop the operation. */
 	HPX_TRAIT_REMOVES = 1 << 2,
 	/* Of jobs and rulings: HPX_UNSUPPORTED where a driver keeps no outbox. */
 	HPX_TRAIT_OUTBOX = 1 << 3,
@@ -220,6 +223,8 @@ enum hpx_trait {
 	X(RESOLVE, HPX_TRAIT_WAKES | HPX_TRAIT_REMOVES) \
 	/* A person removes a record. */ \
 	X(FORGET, HPX_TRAIT_WAKES | HPX_TRAIT_REMOVES) \
+	/* A person lets a record expire later. */ \
+	X(EXTEND, HPX_TRAIT_REMOVES) \
 	/* Up to `limit` lost leases become what on_lost says. */ \
 	X(SWEEP, HPX_TRAIT_WAKES) \
 	/* Up to `limit` expired records are deleted; finished jobs too. */ \
@@ -253,7 +258,8 @@ enum hpx_verb {
 };
 /* The events that verbs with HPX_TRAIT_REMOVES leave, as SQL: how drivers find
  * what caches must drop. */
-#define HPX_SQL_REMOVAL_EVENTS "'forgotten', 'resolved_applied', 'resolved_not_applied'"
+#define HPX_SQL_REMOVAL_EVENTS \
+	"'forgotten', 'resolved_applied', 'resolved_not_applied', 'extended'"
 /* As log lines have it. */
 const char *hpx_verb_name(enum hpx_verb verb);
 bool hpx_verb_has(enum hpx_verb verb, enum hpx_trait trait);
@@ -300,7 +306,7 @@ struct hpx_store_op {
 	/* In. Of the attempt; JOB: of the claim; CLAIM: of what it takes, made anew for
 	 * each CLAIM, so that one that is run again finds what it took (void: it does not). */
 	struct hpx_token token;
-	struct hpx_mark mark;   /* in; RESOLVE, FORGET, RULE: the reference's */
+	struct hpx_mark mark;   /* in; RESOLVE, FORGET, EXTEND, RULE: the reference's */
 	struct hpx_span actor;  /* in, for the event: "gateway", "sweeper", a person's name */
 	struct hpx_span reason; /* in, for the event */
 	/* Out: RESERVE's decision; after every other move, and FIND, only the record. */
@@ -323,7 +329,8 @@ struct hpx_store_op {
 			 * where it still is that; or NULL. With it, `row` of that RESERVE. */
 			const struct hpx_record *believed;
 			int64_t row;
-			bool already; /* out: it was completed before */
+			int64_t retention_ms; /* at least so long; 0: the record's own */
+			bool already;         /* out: it was completed before */
 		} complete;
 		struct hpx_op_end fail, release, mark_unknown;
 		struct {
@@ -354,6 +361,9 @@ struct hpx_store_op {
 		struct {
 			bool force;
 		} forget;
+		struct {
+			int64_t until_ms; /* wall; nothing changes where it expires later anyway */
+		} extend;
 		struct hpx_op_sweep sweep, sweep_jobs;
 		struct {
 			unsigned limit;
@@ -432,6 +442,43 @@ struct hpx_looked {
 	uint64_t operations; /* at so many, about */
 	bool all;            /* whatever matches is in the list */
 	int64_t back_to_ms;  /* not all: what is newer than this was looked at; wall, 0 unknown */
+};
+
+/* What is left of a finished operation, for people: the operation itself while it is
+ * there, else what the reaper left behind. Strings from the arena. */
+struct hpx_history_entry {
+	struct hpx_operation_id id;
+	struct hpx_mark mark;
+	enum hpx_state state; /* COMPLETED or FAILED_RETRYABLE */
+	uint32_t attempt;
+	uint32_t status; /* 0: nobody saw one */
+	int64_t created_ms;
+	int64_t changed_ms;                 /* when it ended */
+	int64_t expires_ms;                 /* 0: it is reaped */
+	struct hpx_description description; /* of a reaped one without its scope */
+};
+
+/* Which; newest first, by when the operation began. */
+struct hpx_history_query {
+	int64_t since_ms;       /* at or after; wall */
+	int64_t until_ms;       /* before */
+	struct hpx_span tenant; /* ptr NULL: any; the tenant's name */
+	struct hpx_span key;    /* ptr NULL: any */
+	uint32_t status_min;
+	uint32_t status_max; /* 0: any status */
+	size_t limit;
+	size_t look_max; /* of the operations that are there, and of those that were reaped */
+};
+
+struct hpx_history {
+	struct hpx_history_entry *entries;
+	size_t count;
+	size_t looked;        /* entries and rows that were looked at */
+	bool more;            /* there are more than `limit` */
+	bool cut;             /* of operations that are there, look_max was reached: some may be missing */
+	bool cut_reaped;      /* of reaped ones, look_max was reached: what began before */
+	int64_t reached_ms;   /* this was not looked at; wall */
+	int64_t retention_ms; /* how long entries stay; 0: none is written */
 };
 
 /* Which jobs; newest first. */
@@ -554,6 +601,9 @@ struct hpx_store_options {
 	uint64_t free_bytes_min;    /* below (enum hpx_space): RESERVE is refused with HPX_FULL */
 	int64_t event_retention_ms; /* 0: events stay for ever */
 	int64_t job_retention_ms;   /* of jobs that are done or discarded; 0: for ever */
+	/* serve: how long the store keeps what is left of finished operations, from when they
+	 * began; 0: nothing is left. Told to the store, which holds it for whoever reaps. */
+	int64_t history_retention_ms;
 	/* serve: whom it is for. Where one process has the store, another address than
 	 * before is told; where services may share it, `lanes` and `due` give what is of
 	 * this name (no space in it; scopes begin with it) and what is everybody's:
@@ -666,6 +716,11 @@ struct hpx_store_driver {
 	enum hpx_status (*recipe)(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
 				  struct hpx_arena *arena, struct hpx_span *ret_text);
 	enum hpx_status (*stats)(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
+	/* NULL without HPX_STORE_PERSISTS. Each finished operation once, whether it is there
+	 * or was reaped. */
+	enum hpx_status (*history)(struct hpx_store_reader *reader,
+				   const struct hpx_history_query *query, struct hpx_arena *arena,
+				   struct hpx_history *ret_history);
 	/* NULL without HPX_STORE_OUTBOX, like question, lanes and due. */
 	enum hpx_status (*jobs)(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 				struct hpx_job_entry **ret_jobs);
@@ -818,6 +873,10 @@ enum hpx_status hpx_store_events(struct hpx_store_reader *reader, const struct h
 enum hpx_status hpx_store_recipe(struct hpx_store_reader *reader, const struct hpx_recipe_id *id,
 				 struct hpx_arena *arena, struct hpx_span *ret_text);
 enum hpx_status hpx_store_stats(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
+/* HPX_UNSUPPORTED where the store keeps none. */
+enum hpx_status hpx_store_history(struct hpx_store_reader *reader,
+				  const struct hpx_history_query *query, struct hpx_arena *arena,
+				  struct hpx_history *ret_history);
 enum hpx_status hpx_store_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 			       struct hpx_job_entry **ret_jobs);
 enum hpx_status hpx_store_provided(struct hpx_store_reader *reader, struct hpx_span provider_id,

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "config/unit.h"
+#include "base/unit.h"
 #include "verify/run_state.h"
 #include "verify/spec.h"
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/crash_point.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -119,6 +120,8 @@ static bool reap_batch(struct hpx_service *service, unsigned limit)
 	if (op.status != HPX_OK)
 		return false;
 	hpx_counter_add(&service->counters.reaped, op.reap.count);
+	if (op.reap.count > 0)
+		HPX_CRASH_POINT(reap_done);
 	return op.reap.more || op.reap.count >= limit;
 }
 

@@ -121,7 +121,10 @@ static void fill_tables(void)
 		    "id % 2 = 0 FROM hapax.job WHERE state = 4");
 	cluster_sql("INSERT INTO hapax.reconcile SELECT id, rest, mark, 0, 's', 'r', 0, 0, 0, 0, "
 		    "created, 0, created % 2 = 0 FROM hapax.operation WHERE state = 4");
-	cluster_sql("ANALYZE hapax.operation, hapax.flight, hapax.due, hapax.aside, hapax.lease, "
+	cluster_sql("INSERT INTO hapax.history (id, rest, mark, created, changed, attempt, status, "
+		    "state, tenant, key, method, path, route) SELECT id, rest, mark, created, changed, "
+		    "1, 201, 3, 't', 'k', 'POST', '/', 'r' FROM hapax.operation WHERE state = 3");
+	cluster_sql("ANALYZE hapax.history, hapax.operation, hapax.flight, hapax.due, hapax.aside, hapax.lease, "
 		    "hapax.recipe, hapax.event, hapax.job, hapax.reconcile, hapax.provider, "
 		    "hapax.lane");
 	cluster_sql("RESET synchronous_commit");
@@ -499,6 +502,7 @@ static const struct {
 	X(LIST_UNKNOWN, "the newest, by the index of their state, with a limit") \
 	X(LIST_FAILED, "the newest, by the index of their state, with a limit") \
 	X(COUNTS, "the metrics' survey, on a reader's connection") \
+	X(FINISHED_ASIDE, "for a person who looks for something, of what is aside") \
 	X(ORPHANED, "once, at start, over the index of what is in progress") \
 	X(JOBS_ORPHANED, "once, at start, over the index of what is being sent") \
 	X(JOBS, "for a person who looks for something, with a limit") \

@@ -202,6 +202,12 @@ static void run_reap(struct hpx_memory_store *m, struct hpx_store_op *op)
 			next = row->next;
 			if (!hpx_record_expired(&row->record, &now))
 				continue;
+			if (hpx_record_end_ms(&row->record) > now.wall_ms) {
+				hpx_answer_free(row->answer);
+				row->answer = NULL;
+				row->record.kept = false;
+				continue;
+			}
 			hpx_memory_row_remove(&m->table, row);
 			op->reap.count++;
 		}

@@ -30,6 +30,7 @@ static struct hpx_pg_store *new_store(const struct hpx_store_options *options)
 	s->serve = options->serve;
 	s->event_retention_ms = options->event_retention_ms;
 	s->job_retention_ms = options->job_retention_ms;
+	s->history_retention_ms = options->history_retention_ms;
 	/* A name that is no text has no text in the database either. */
 	if (hpx_utf8_valid(options->upstream_name))
 		snprintf(s->upstream_name, sizeof(s->upstream_name), "%.*s",
@@ -91,6 +92,8 @@ static enum hpx_status postgres_open(const struct hpx_store_options *options,
 					     sizeof(s->base.warning), problem);
 	if (status == HPX_OK)
 		status = hpx_pg_prepare(&s->writer, HPX_PG_WRITER, problem);
+	if (status == HPX_OK && s->serve)
+		status = hpx_pg_history_settle(s, problem);
 	if (status != HPX_OK) {
 		free_store(s);
 		return status;
@@ -185,6 +188,7 @@ const struct hpx_store_driver hpx_store_postgres_driver = {
 	.events = hpx_pg_events,
 	.recipe = hpx_pg_recipe,
 	.stats = hpx_pg_stats,
+	.history = hpx_pg_history,
 	.jobs = hpx_pg_jobs,
 	.provided = hpx_pg_provided,
 	.question = hpx_pg_question,

@@ -33,6 +33,7 @@ struct hpx_pg_store {
 	bool serve;
 	int64_t event_retention_ms;
 	int64_t job_retention_ms;
+	int64_t history_retention_ms;
 	struct hpx_pg_db writer;
 	/* A commit before now may not be on every node that can become the
 	 * primary: nothing is told until a later one certainly is. */
@@ -83,7 +84,7 @@ enum hpx_status hpx_pg_schema_migrate(struct hpx_pg_db *db, struct hpx_pg_schema
 /* ---- row.c: an operation in memory ---- */
 
 /* The columns of HPX_PG_SQL_RECORD. */
-#define HPX_PG_DESCRIPTION_COLUMN 24
+#define HPX_PG_DESCRIPTION_COLUMN 25
 #define HPX_PG_ANSWER_COLUMN (HPX_PG_DESCRIPTION_COLUMN + 6)
 
 /* An operation that a batch is about: what the database says of it, and what is to be
@@ -104,6 +105,7 @@ struct hpx_pg_row {
 	const struct hpx_job *job;            /* accepted with it, to be stored */
 	const struct hpx_answer *answer;      /* to be stored */
 	bool answer_gone;                     /* to be removed */
+	bool replaced;                        /* an expired one, as it was read, is used again */
 	bool lease;                           /* the renewal is to be stored */
 	bool lease_gone;
 	bool lost; /* somebody else inserted it first */
@@ -325,6 +327,12 @@ enum hpx_status hpx_pg_lanes(struct hpx_store_reader *reader, struct hpx_arena *
 			     struct hpx_lane_due **ret_lanes, size_t *ret_count);
 enum hpx_status hpx_pg_due(struct hpx_store_reader *reader, struct hpx_span lane, int64_t from_ms,
 			   struct hpx_due *due, size_t max, size_t *ret_count);
+
+/* history.c: what is left of finished operations. The rule is written at start, as a server
+ * was told. */
+enum hpx_status hpx_pg_history_settle(struct hpx_pg_store *s, char *problem);
+enum hpx_status hpx_pg_history(struct hpx_store_reader *reader, const struct hpx_history_query *query,
+			       struct hpx_arena *arena, struct hpx_history *ret_history);
 
 /* borrow.c and schema.c: the driver's slots for a connection that stays the application's.
  * run() takes one op (RESERVE, COMPLETE, FAIL, ADVANCE, ENQUEUE, READ_POINT), calls the SQL

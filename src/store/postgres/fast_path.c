@@ -175,6 +175,7 @@ static void put_reservation(struct fast_batch *batch, struct hpx_pg_columns *col
 	hpx_pg_put_description(columns, op);
 	hpx_pg_put_int(columns, record->lease_until_ms - batch->base_ms);
 	hpx_pg_put_int(columns, record->when_lost);
+	hpx_pg_put_int(columns, record->tombstone_ms);
 }
 
 /* Of any batch but one of a single op, which waits for nothing but itself, the server
@@ -184,7 +185,7 @@ static bool send_reservations(struct fast_batch *batch, struct hpx_pg_pipe *pipe
 	static const enum hpx_pg_type types[] = {
 		HPX_PG_UUID, HPX_PG_UUID, HPX_PG_UUID, HPX_PG_UUID, HPX_PG_UUID, HPX_PG_INT8,
 		HPX_PG_INT8, HPX_PG_BYTEA, HPX_PG_BYTEA, HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT,
-		HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_INT8, HPX_PG_INT2
+		HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_TEXT, HPX_PG_INT8, HPX_PG_INT2, HPX_PG_INT8
 	};
 	int64_t off_ms = batch->now.wall_ms - batch->base_ms;
 	struct hpx_pg_columns columns;

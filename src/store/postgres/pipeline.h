@@ -20,7 +20,7 @@ struct hpx_pg_db {
 
 /* ---- parameters ---- */
 
-#define HPX_PG_PARAMS_MAX 28
+#define HPX_PG_PARAMS_MAX 30
 
 struct hpx_pg_params {
 	const char *value[HPX_PG_PARAMS_MAX];

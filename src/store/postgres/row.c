@@ -30,6 +30,7 @@ enum {
 	COLUMN_ADVANCED,
 	COLUMN_LAST_ERROR,
 	COLUMN_POINT,
+	COLUMN_TOMBSTONE,
 	COLUMN_REVISION,
 	COLUMN_RENEWED_TOKEN,
 	COLUMN_RENEWED_UNTIL,
@@ -103,6 +104,7 @@ static bool read_times(const PGresult *result, int row, struct hpx_record *recor
 	ok &= hpx_pg_int(result, row, COLUMN_CHANGED, 0, TIME_MAX, &record->changed_ms);
 	ok &= hpx_pg_int(result, row, COLUMN_EXPIRES, 0, TIME_MAX, &record->expires_ms);
 	ok &= hpx_pg_int(result, row, COLUMN_RETENTION, 0, TIME_MAX, &record->retention_ms);
+	ok &= hpx_pg_int(result, row, COLUMN_TOMBSTONE, 0, TIME_MAX, &record->tombstone_ms);
 	ok &= hpx_pg_int(result, row, COLUMN_LEASE_UNTIL, -TIME_MAX, TIME_MAX,
 			 &record->lease_until_ms);
 	return ok;
@@ -514,6 +516,7 @@ void hpx_pg_row_change(struct hpx_pg_batch *batch, struct hpx_pg_row *row,
 	case HPX_WRITE_INSERT:
 	case HPX_WRITE_REPLACE:
 		HPX_ASSERT(op->verb == HPX_VERB_RESERVE);
+		row->replaced |= change->write == HPX_WRITE_REPLACE;
 		drop_answer(row);
 		row->described = op;
 		break;

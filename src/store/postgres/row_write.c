@@ -30,6 +30,7 @@ static const enum hpx_pg_type record_types[] = {
 	HPX_PG_BOOL,
 	HPX_PG_TEXT,
 	HPX_PG_TEXT,
+	HPX_PG_INT8,
 	HPX_PG_BYTEA, /* the answer */
 	/* The description's. */
 	HPX_PG_TEXT,
@@ -39,7 +40,7 @@ static const enum hpx_pg_type record_types[] = {
 	HPX_PG_TEXT,
 	HPX_PG_TEXT,
 };
-#define RECORD_COLUMNS 22
+#define RECORD_COLUMNS 23
 #define TEXT_COLUMNS 6
 
 static struct hpx_span half_of(const struct hpx_operation_id *id)
@@ -107,6 +108,7 @@ static void put_record(struct hpx_pg_columns *columns, const struct hpx_pg_row *
 	hpx_pg_put_int(columns, record->advanced);
 	hpx_pg_put_text(columns, hpx_span_of(hpx_last_error_name(record->last_error)));
 	hpx_pg_put_text(columns, hpx_span_of(record->point));
+	hpx_pg_put_int(columns, record->tombstone_ms);
 	hpx_pg_put_answer(columns, &record->id, row->answer);
 }
 
@@ -135,6 +137,11 @@ static bool wants_insert(const struct hpx_pg_row *row)
 static bool wants_update(const struct hpx_pg_row *row)
 {
 	return row->changed && row->stored && row->found.exists;
+}
+
+static bool wants_history(const struct hpx_pg_row *row)
+{
+	return row->changed && row->stored && row->replaced;
 }
 
 static bool wants_describe(const struct hpx_pg_row *row)
@@ -317,6 +324,8 @@ static void send_events(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *bat
 
 void hpx_pg_send_changes(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
 {
+	/* Before the rows are written: of the operation that each was until now. */
+	hpx_pg_send_ids(pipe, HPX_PG_KEEP_HISTORY, batch, wants_history);
 	send_updates(pipe, batch);
 	send_descriptions(pipe, batch);
 	hpx_pg_send_ids(pipe, HPX_PG_REMOVE, batch, wants_remove);

@@ -18,7 +18,7 @@
 #define HPX_PG_SQL_RECORD \
 	"o.id, o.rest, o.token, o.mark, o.recipe, o.created, o.owner, o.retention, " \
 	"o.fingerprint, o.tenant_hash, o.lease_until, o.expires, o.changed, o.attempt, " \
-	"o.status, o.when_lost, o.state, o.kept, o.advanced, o.last_error, o.point, " \
+	"o.status, o.when_lost, o.state, o.kept, o.advanced, o.last_error, o.point, o.tombstone, " \
 	"o.revision, l.token AS renewed, l.until"
 #define HPX_PG_SQL_DESCRIPTION "o.tenant, o.scope, o.key, o.method, o.path, o.route"
 #define HPX_PG_SQL_FROM " FROM hapax.operation o LEFT JOIN hapax.lease l ON l.id = o.id "
@@ -28,19 +28,26 @@
 #define HPX_PG_SQL_READABLE \
 	"(o.state BETWEEN 1 AND 5 AND o.attempt BETWEEN 1 AND 4294967295 AND " \
 	"octet_length(o.fingerprint) = 32 AND octet_length(o.tenant_hash) = 32 AND " \
-	"o.expires >= 0 AND o.retention >= 0 AND o.status BETWEEN 0 AND 999 AND " \
+	"o.expires >= 0 AND o.retention >= 0 AND o.tombstone >= 0 AND o.status BETWEEN 0 AND 999 AND " \
 	"o.when_lost BETWEEN 0 AND 2 AND (o.point = '' OR o.point ~ '^[!-~]{1,63}$'))"
+
+/* When nothing of a record need be known any more, as in core (hpx_record_end_ms); and when
+ * the reaper has something to do: an answer goes at its expiry, a tombstone at its end. */
+#define HPX_PG_SQL_END "(o.expires + CASE WHEN o.state = 3 THEN o.tombstone ELSE 0 END)"
+#define HPX_PG_SQL_REAP_AT \
+	"(o.expires + CASE WHEN o.state = 3 AND o.answer IS NULL AND NOT o.kept " \
+	"THEN o.tombstone ELSE 0 END)"
 
 /* The arrays that row_write.c sends for records, in this order, and their names. */
 #define HPX_PG_SQL_ARRAYS \
 	"$1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::int8[], $7::int8[], " \
 	"$8::int8[], $9::bytea[], $10::bytea[], $11::int8[], $12::int8[], $13::int8[], " \
 	"$14::int8[], $15::int4[], $16::int2[], $17::int2[], $18::bool[], $19::bool[], $20::text[], " \
-	"$21::text[]"
+	"$21::text[], $22::int8[]"
 #define HPX_PG_SQL_NAMES \
 	"id, rest, token, mark, recipe, created, owner, retention, fingerprint, tenant_hash, " \
 	"lease_until, expires, changed, attempt, status, when_lost, state, kept, advanced, " \
-	"last_error, point"
+	"last_error, point, tombstone"
 #define HPX_PG_SQL_TEXT_ARRAYS(a, b, c, d, e, f) \
 	a "::text[], " b "::text[], " c "::text[], " d "::text[], " e "::text[], " f "::text[]"
 #define HPX_PG_SQL_TEXT_NAMES "tenant, scope, key, method, path, route"
@@ -136,15 +143,15 @@
 	  "WITH c AS MATERIALIZED (SELECT " HPX_PG_SQL_CLOCK " AS ms), " \
 	  "i AS (INSERT INTO hapax.operation AS o (id, rest, token, mark, recipe, created, owner, " \
 	  "retention, fingerprint, tenant_hash, " HPX_PG_SQL_TEXT_NAMES ", lease_until, changed, " \
-	  "attempt, when_lost, state) " \
-	  "SELECT n.id, n.rest, n.token, n.mark, n.recipe, (SELECT ms FROM c) + $18::int8, n.owner, " \
+	  "attempt, when_lost, state, tombstone) " \
+	  "SELECT n.id, n.rest, n.token, n.mark, n.recipe, (SELECT ms FROM c) + $19::int8, n.owner, " \
 	  "n.retention, n.fingerprint, n.tenant_hash, n.tenant, n.scope, n.key, n.method, n.path, " \
-	  "n.route, (SELECT ms FROM c) + n.lease_until, (SELECT ms FROM c) + $18::int8, 1, " \
-	  "n.when_lost, 1 " \
+	  "n.route, (SELECT ms FROM c) + n.lease_until, (SELECT ms FROM c) + $19::int8, 1, " \
+	  "n.when_lost, 1, n.tombstone " \
 	  "FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::int8[], " \
 	  "$7::int8[], $8::bytea[], $9::bytea[], " HPX_PG_SQL_TEXT_ARRAYS("$10", "$11", "$12", "$13", "$14", "$15") ", $16::int8[], " \
-														    "$17::int2[]) AS n (id, rest, token, mark, recipe, owner, retention, fingerprint, " \
-														    "tenant_hash, " HPX_PG_SQL_TEXT_NAMES ", lease_until, when_lost) " \
+														    "$17::int2[], $18::int8[]) AS n (id, rest, token, mark, recipe, owner, retention, fingerprint, " \
+														    "tenant_hash, " HPX_PG_SQL_TEXT_NAMES ", lease_until, when_lost, tombstone) " \
 														    "WHERE NOT EXISTS (SELECT 1 FROM hapax.operation e WHERE e.id = n.id) " \
 														    "ON CONFLICT (id) DO NOTHING RETURNING o.id, o.rest, o.created, o.lease_until), " \
 														    "f AS (" HPX_PG_SQL_ADD("flight", "lease_until", "i") ") " \
@@ -175,7 +182,7 @@
 	X(ANSWERS, WRITER, \
 	  "SELECT id, rest, answer FROM hapax.operation WHERE id = ANY($1::uuid[])") \
 	X(INSERT, WRITER, \
-	  "WITH i AS (INSERT INTO hapax.operation (" HPX_PG_SQL_NAMES ", answer, " HPX_PG_SQL_TEXT_NAMES ") SELECT * FROM unnest(" HPX_PG_SQL_ARRAYS ", $22::bytea[], " HPX_PG_SQL_TEXT_ARRAYS("$23", "$24", "$25", "$26", "$27", "$28") ") " \
+	  "WITH i AS (INSERT INTO hapax.operation (" HPX_PG_SQL_NAMES ", answer, " HPX_PG_SQL_TEXT_NAMES ") SELECT * FROM unnest(" HPX_PG_SQL_ARRAYS ", $23::bytea[], " HPX_PG_SQL_TEXT_ARRAYS("$24", "$25", "$26", "$27", "$28", "$29") ") " \
 																													 "ON CONFLICT (id) DO NOTHING RETURNING id, rest, state, lease_until, expires, changed), " \
 																													 "f AS (" HPX_PG_SQL_ADD("flight", "lease_until", "i WHERE state = 1") "), " \
 																																					       "d AS (" HPX_PG_SQL_ADD("due", "expires", "i WHERE expires > 0") "), " \
@@ -190,10 +197,11 @@
 	  "lease_until = n.lease_until, expires = n.expires, changed = n.changed, " \
 	  "attempt = n.attempt, status = n.status, when_lost = n.when_lost, state = n.state, " \
 	  "kept = n.kept, advanced = n.advanced, last_error = n.last_error, point = n.point, " \
+	  "tombstone = n.tombstone, " \
 	  "point_data = CASE n.point WHEN '' THEN NULL ELSE o.point_data END, " \
 	  "answer = CASE WHEN n.answers THEN n.answer ELSE o.answer END, " \
-	  "revision = o.revision + 1 FROM unnest(" HPX_PG_SQL_ARRAYS ", $22::bytea[], " \
-	  "$23::bool[]) AS n (" HPX_PG_SQL_NAMES ", answer, answers) " \
+	  "revision = o.revision + 1 FROM unnest(" HPX_PG_SQL_ARRAYS ", $23::bytea[], " \
+	  "$24::bool[]) AS n (" HPX_PG_SQL_NAMES ", answer, answers) " \
 	  "WHERE o.id = n.id AND o.rest = n.rest RETURNING o.id, o.state, o.expires), " \
 	  "d AS (" HPX_PG_SQL_ADD("due", "expires", "u WHERE state = 3 AND expires > 0") ") " \
 											 "SELECT count(*) FROM u") \
@@ -225,34 +233,44 @@
 							      "WHERE o.state NOT IN (2, 3, 4, 5)") \
 	X(PUT_FLIGHT, WRITER, \
 	  "INSERT INTO hapax.flight (at, ids) VALUES ($2::int8, $1::uuid[])") \
-	/* Of the rows of due that have come: what expired is deleted, what has not, and what \
-	 * somebody holds, is put back, like whatever is beyond the limit ($2). The first row \
-	 * says how many rows were taken, and how many operations deleted; the others are     \
+	/* Of the rows of due that have come: what expired is deleted, or becomes a tombstone,  \
+	 * which is due once more; of what is deleted, an entry of the history is left. What    \
+	 * has not expired, and what somebody holds, is put back, like whatever is beyond the   \
+	 * limit ($2). The first row says how many rows were taken, and of how many operations; \
+	 * the others are                                                                      \
 	 * pending ones whose time is over, each with the job that answers it. */ \
 	X(REAP, WRITER, \
 	  "WITH d AS (" HPX_PG_SQL_TAKE("due", "$1", "$3") " RETURNING ids), " \
 							   "x AS MATERIALIZED (SELECT e.id, row_number() OVER () AS n " \
 							   "FROM (SELECT DISTINCT unnest(ids) AS id FROM d) e), " \
-							   "seen AS MATERIALIZED (SELECT o.id, o.rest, o.mark, o.state, o.expires, " HPX_PG_SQL_READABLE " AS readable FROM x JOIN hapax.operation o ON o.id = x.id " \
+							   "seen AS MATERIALIZED (SELECT o.id, o.rest, o.mark, o.state, o.expires, " HPX_PG_SQL_REAP_AT " AS at, " HPX_PG_SQL_READABLE " AS readable FROM x JOIN hapax.operation o ON o.id = x.id " \
 							   "WHERE x.n <= $2::int8), " \
-							   "gone AS (DELETE FROM hapax.operation WHERE id = ANY(ARRAY(SELECT o.id " \
+							   "held AS MATERIALIZED (SELECT o.id, " HPX_PG_SQL_END " <= $1::int8 AS over " \
 							   "FROM hapax.operation o WHERE o.id = ANY(ARRAY(SELECT s.id FROM seen s WHERE s.readable " \
-							   "AND s.expires BETWEEN 1 AND $1::int8 AND s.state IN (2, 3))) AND " \
-							   "o.expires BETWEEN 1 AND $1::int8 AND o.state IN (2, 3) AND " HPX_PG_SQL_READABLE \
-							   " FOR UPDATE SKIP LOCKED)) RETURNING id), " \
+							   "AND s.at BETWEEN 1 AND $1::int8 AND s.state IN (2, 3))) AND " HPX_PG_SQL_REAP_AT " BETWEEN 1 AND $1::int8 AND o.state IN (2, 3) AND " HPX_PG_SQL_READABLE \
+							   " FOR UPDATE SKIP LOCKED), " \
+							   "gone AS (DELETE FROM hapax.operation WHERE id = ANY(ARRAY(SELECT h.id FROM held h WHERE h.over)) " \
+							   "RETURNING id, rest, mark, created, changed, attempt, status, state, tenant, key, method, path, route), " \
+							   "buried AS (UPDATE hapax.operation o SET answer = NULL, kept = false, revision = o.revision + 1 " \
+							   "WHERE o.id = ANY(ARRAY(SELECT h.id FROM held h WHERE NOT h.over)) " \
+							   "RETURNING o.id, " HPX_PG_SQL_END " AS at), " \
+							   "told AS (INSERT INTO hapax.history (id, rest, mark, created, changed, attempt, status, state, " \
+							   "tenant, key, method, path, route) SELECT g.* FROM gone g CROSS JOIN hapax.history_rule r " \
+							   "WHERE r.number = 1 AND r.retention > 0 AND g.created > $1::int8 - r.retention), " \
 							   "leases AS (DELETE FROM hapax.lease l USING gone g WHERE l.id = g.id), " \
 							   "providers AS (DELETE FROM hapax.provider p USING gone g WHERE p.id = g.id), " \
 							   "questions AS (DELETE FROM hapax.reconcile q USING gone g " \
 							   "WHERE q.id = g.id AND q.job = 0), " \
-							   "again AS (" HPX_PG_SQL_ADD_AGAIN("greatest(expires, $1::int8 + 1000)", \
-											     "seen WHERE readable AND expires > 0 AND id NOT IN (SELECT g.id FROM gone g)") "), " \
-																					    "rest AS (" HPX_PG_SQL_ADD_AGAIN("$1::int8", "x WHERE n > $2::int8") "), " \
-																														 "odd AS (INSERT INTO hapax.aside (id, state, changed) SELECT s.id, 4, $1::int8 " \
-																														 "FROM seen s WHERE NOT s.readable AND " HPX_PG_SQL_NOT_ASIDE("s") " ON CONFLICT (id) DO NOTHING) " \
-																																						   "SELECT NULL::uuid, NULL::uuid, (SELECT count(*) FROM d), (SELECT count(*) FROM gone) " \
-																																						   "UNION ALL SELECT s.id, s.rest, j.id, 0 FROM seen s LEFT JOIN hapax.job j " \
-																																						   "ON j.operation = s.id AND j.mark = s.mark AND j.answers " \
-																																						   "WHERE s.readable AND s.state = 5 AND s.expires BETWEEN 1 AND $1::int8") \
+							   "again AS (" HPX_PG_SQL_ADD_AGAIN("greatest(at, $1::int8 + 1000)", \
+											     "seen WHERE readable AND expires > 0 AND id NOT IN (SELECT h.id FROM held h)") "), " \
+																					    "tombs AS (" HPX_PG_SQL_ADD_AGAIN("at", "buried") "), " \
+																											      "rest AS (" HPX_PG_SQL_ADD_AGAIN("$1::int8", "x WHERE n > $2::int8") "), " \
+																																				   "odd AS (INSERT INTO hapax.aside (id, state, changed) SELECT s.id, 4, $1::int8 " \
+																																				   "FROM seen s WHERE NOT s.readable AND " HPX_PG_SQL_NOT_ASIDE("s") " ON CONFLICT (id) DO NOTHING) " \
+																																												     "SELECT NULL::uuid, NULL::uuid, (SELECT count(*) FROM d), (SELECT count(*) FROM held) " \
+																																												     "UNION ALL SELECT s.id, s.rest, j.id, 0 FROM seen s LEFT JOIN hapax.job j " \
+																																												     "ON j.operation = s.id AND j.mark = s.mark AND j.answers " \
+																																												     "WHERE s.readable AND s.state = 5 AND s.expires BETWEEN 1 AND $1::int8") \
 	/* The next part ($2 rows) of the look over the whole table, if one is under way or  \
 	 * the last one began a day ago; gateways take turns. What should have been swept or  \
 	 * reaped ten minutes ago is written down again, and whatever should be aside is. */ \
@@ -261,23 +279,30 @@
 	  "WHERE number = 1 AND (reached IS NOT NULL OR " \
 	  "began NOT BETWEEN $1::int8 - 86400000 AND $1::int8) FOR UPDATE SKIP LOCKED), " \
 	  "o AS MATERIALIZED (SELECT p.* FROM r CROSS JOIN LATERAL (SELECT o.id, o.state, " \
-	  "o.lease_until, o.expires, o.changed, " HPX_PG_SQL_READABLE " AS readable " \
+	  "o.lease_until, " HPX_PG_SQL_REAP_AT " AS at, o.changed, " HPX_PG_SQL_READABLE " AS readable " \
 	  "FROM hapax.operation o WHERE o.id > coalesce(r.reached, " \
 	  "'00000000-0000-0000-0000-000000000000') ORDER BY o.id LIMIT $2::int8) p), " \
 	  "f AS (" HPX_PG_SQL_ADD("flight", "$1::int8", \
 				  "o WHERE state = 1 AND lease_until <= $1::int8 - 600000") "), " \
 											    "d AS (" HPX_PG_SQL_ADD_AGAIN("$1::int8", \
-															  "o WHERE expires BETWEEN 1 AND $1::int8 - 600000") "), " \
-																					     "a AS (INSERT INTO hapax.aside (id, state, changed) " \
-																					     "SELECT o.id, CASE WHEN o.readable THEN o.state ELSE 4 END, o.changed FROM o " \
-																					     "WHERE (NOT o.readable OR o.state NOT IN (1, 3)) AND " HPX_PG_SQL_NOT_ASIDE("o") " ON CONFLICT (id) DO NOTHING) " \
-																															      "UPDATE hapax.slow_round s SET reached = CASE WHEN (SELECT count(*) FROM o) = $2::int8 " \
-																															      "THEN (SELECT id FROM o ORDER BY id DESC LIMIT 1) END, " \
-																															      "began = CASE WHEN s.reached IS NULL THEN $1::int8 ELSE s.began END " \
-																															      "FROM r WHERE s.ctid = r.place") \
+															  "o WHERE at BETWEEN 1 AND $1::int8 - 600000") "), " \
+																					"a AS (INSERT INTO hapax.aside (id, state, changed) " \
+																					"SELECT o.id, CASE WHEN o.readable THEN o.state ELSE 4 END, o.changed FROM o " \
+																					"WHERE (NOT o.readable OR o.state NOT IN (1, 3)) AND " HPX_PG_SQL_NOT_ASIDE("o") " ON CONFLICT (id) DO NOTHING) " \
+																															 "UPDATE hapax.slow_round s SET reached = CASE WHEN (SELECT count(*) FROM o) = $2::int8 " \
+																															 "THEN (SELECT id FROM o ORDER BY id DESC LIMIT 1) END, " \
+																															 "began = CASE WHEN s.reached IS NULL THEN $1::int8 ELSE s.began END " \
+																															 "FROM r WHERE s.ctid = r.place") \
 	X(REAP_EVENTS, WRITER, \
 	  "DELETE FROM hapax.event WHERE ctid = ANY(ARRAY(SELECT ctid FROM hapax.event " \
 	  "WHERE at <= $1::int8 ORDER BY at LIMIT $2::int8 FOR UPDATE SKIP LOCKED))") \
+	X(PUT_HISTORY_RULE, WRITER, \
+	  "UPDATE hapax.history_rule SET retention = $1::int8 WHERE number = 1 AND retention <> $1::int8") \
+	X(KEEP_HISTORY, WRITER, "SELECT hapax.keep_history($1::uuid[], " HPX_PG_SQL_CLOCK ")") \
+	X(REAP_HISTORY, WRITER, \
+	  "DELETE FROM hapax.history WHERE ctid = ANY(ARRAY(SELECT h.ctid FROM hapax.history h " \
+	  "WHERE h.created <= (SELECT CASE WHEN retention > 0 THEN $1::int8 - retention END " \
+	  "FROM hapax.history_rule WHERE number = 1) ORDER BY h.created LIMIT $2::int8 FOR UPDATE SKIP LOCKED))") \
 	X(PUT_RECIPE, WRITER, \
 	  "INSERT INTO hapax.recipe (id, text) VALUES ($1::uuid, $2::bytea) " \
 	  "ON CONFLICT (id) DO NOTHING") \
@@ -408,6 +433,25 @@
 	X(FIND, READER, \
 	  "SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION ", o.answer" HPX_PG_SQL_FROM \
 	  "WHERE o.id = $1::uuid AND o.rest = $2::uuid") \
+	/* Reaped ones by their time; those that are there by when they are due, the latest    \
+	 * first. In one statement, which sees one moment: an operation is a row, or an entry. \
+	 * The first row says how long entries stay, and whether all that is due was looked at. */ \
+	X(HISTORY, READER, \
+	  "WITH d AS MATERIALIZED (SELECT ids FROM hapax.due WHERE at >= $1::int8 " \
+	  "ORDER BY at DESC LIMIT $3::int8), " \
+	  "x AS MATERIALIZED (SELECT DISTINCT e.id FROM (SELECT unnest(ids) AS id FROM d " \
+	  "LIMIT $3::int8) e) " \
+	  "SELECT NULL::uuid, NULL::uuid, NULL::uuid, (SELECT retention FROM hapax.history_rule WHERE number = 1), " \
+	  "(SELECT count(*) FROM (SELECT unnest(ids) FROM d LIMIT $3::int8) l), 0::int8, 0::int8, 0, " \
+	  "0::int2, '', '', '', '', '' " \
+	  "UNION ALL (SELECT o.id, o.rest, o.mark, o.created, o.changed, o.expires, o.attempt, o.status, " \
+	  "o.state, o.tenant, o.key, o.method, o.path, o.route FROM x JOIN hapax.operation o " \
+	  "ON o.id = x.id WHERE o.state IN (2, 3) AND o.created >= $1::int8 AND o.created < $2::int8 " \
+	  "AND o.expires > 0 AND " HPX_PG_SQL_READABLE ") " \
+	  "UNION ALL (SELECT h.id, h.rest, h.mark, h.created, h.changed, 0::int8, h.attempt, h.status, " \
+	  "h.state, h.tenant, h.key, h.method, h.path, h.route FROM hapax.history h " \
+	  "WHERE h.created >= $1::int8 AND h.created < $2::int8 " \
+	  "ORDER BY h.created DESC, h.seq DESC LIMIT $3::int8 + 1)") \
 	X(RECIPE, READER, "SELECT text FROM hapax.recipe WHERE id = $1::uuid") \
 	X(EVENTS, READER, \
 	  "SELECT at, attempt, what, actor, reason, status FROM hapax.event " \

@@ -19,6 +19,8 @@
 #define QUEUE_ROWS 64
 /* Old events that one REAP deletes besides. */
 #define EVENTS_MAX 5000
+/* And old entries of the history. */
+#define HISTORY_MAX 2000
 /* Rows that one REAP looks at while the slow round is under way. */
 #define ROUND_ROWS 2000
 /* When an attempt is looked at again that somebody holds. */
@@ -178,6 +180,16 @@ static void send_old(struct hpx_pg_pipe *pipe, enum hpx_pg_statement statement, 
 	hpx_pg_send(pipe, statement, &params);
 }
 
+/* Of how long entries stay, the database knows. */
+static void send_reap_history(struct hpx_pg_pipe *pipe, int64_t wall_ms)
+{
+	struct hpx_pg_params params = { .count = 0 };
+
+	hpx_pg_add_int8(&params, wall_ms);
+	hpx_pg_add_int8(&params, HISTORY_MAX);
+	hpx_pg_send(pipe, HPX_PG_REAP_HISTORY, &params);
+}
+
 static void send_look_over(struct hpx_pg_pipe *pipe, int64_t wall_ms)
 {
 	struct hpx_pg_params params = { .count = 0 };
@@ -205,6 +217,7 @@ static enum hpx_status reap_due(struct hpx_pg_store *s, const struct hpx_store_o
 	hpx_pg_send(&pipe, HPX_PG_REAP, &params);
 	send_old(&pipe, HPX_PG_REAP_EVENTS, now.wall_ms, s->event_retention_ms, EVENTS_MAX);
 	send_old(&pipe, HPX_PG_REAP_JOBS, now.wall_ms, s->job_retention_ms, bounded(op->reap.limit));
+	send_reap_history(&pipe, now.wall_ms);
 	send_look_over(&pipe, now.wall_ms);
 	*ret_result = hpx_pg_take(&pipe);
 	return hpx_pg_end(&pipe);

@@ -55,6 +55,7 @@ static struct hpx_sqlite_store *new_store(const struct hpx_store_options *option
 	s->free_bytes_min = options->free_bytes_min;
 	s->event_retention_ms = options->event_retention_ms;
 	s->job_retention_ms = options->job_retention_ms;
+	s->history_retention_ms = options->history_retention_ms;
 	return s;
 }
 
@@ -155,6 +156,8 @@ static enum hpx_status take_over(struct hpx_sqlite_store *s, char *problem)
 							     HPX_SQLITE_ORPHANED);
 	if (status == HPX_OK && s->serve)
 		status = hpx_sqlite_clock_check(s, &s->writer, true);
+	if (status == HPX_OK && s->serve)
+		status = hpx_sqlite_history_settle(s);
 	if (status == HPX_OK && s->serve)
 		status = read_generations(s, problem);
 	if (status != HPX_OK && problem[0] == '\0')
@@ -454,6 +457,7 @@ const struct hpx_store_driver hpx_store_sqlite_driver = {
 	.events = hpx_sqlite_events,
 	.recipe = hpx_sqlite_recipe,
 	.stats = hpx_sqlite_stats,
+	.history = hpx_sqlite_history,
 	.jobs = hpx_sqlite_jobs,
 	.provided = hpx_sqlite_provided,
 	.question = hpx_sqlite_question,

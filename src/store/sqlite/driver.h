@@ -15,6 +15,8 @@
 #include "store/sqlite/statement.h"
 
 #define HPX_SQLITE_BOOT_ID_SIZE 40
+/* `kept` of a tombstone: its answer went at its expiry. */
+#define HPX_SQLITE_TOMBSTONE 2
 /* Of an id, so much is in the index of a generation. */
 #define HPX_SQLITE_ID_BYTES 16
 
@@ -101,6 +103,7 @@ struct hpx_sqlite_store {
 	uint64_t free_bytes_min;
 	int64_t event_retention_ms;
 	int64_t job_retention_ms;
+	int64_t history_retention_ms; /* of a server: what the file is to be told */
 
 	struct hpx_sqlite_db writer;
 	bool broken;        /* recover() must open the writer anew */
@@ -307,7 +310,8 @@ struct hpx_sqlite_row {
 	int64_t aside;      /* its number in hapax_aside */
 	int64_t generation; /* of the plain row: this one, or the one under an aside row; 0: none */
 	int64_t number;
-	bool answered; /* the plain row has an answer */
+	bool answered;  /* the plain row has an answer */
+	bool tombstone; /* nothing but that it happened is left, after its expiry */
 	uint32_t text_crc;
 	uint32_t point_crc;
 	uint32_t answer_crc;
@@ -340,9 +344,12 @@ enum hpx_status hpx_sqlite_plain_find(struct hpx_sqlite_store *s, struct hpx_sql
 				      const struct hpx_operation_id *id,
 				      const struct hpx_sqlite_want *want,
 				      struct hpx_sqlite_row *ret_row);
+/* Whether an aside row lies over the plain row of that number, and rules. */
+enum hpx_status hpx_sqlite_row_covered(struct hpx_sqlite_db *db, int64_t generation, int64_t number,
+				       bool *ret_covered);
 uint32_t hpx_sqlite_plain_crc(const struct hpx_record *record, const struct hpx_description *d);
-uint32_t hpx_sqlite_answer_crc(const struct hpx_record *record, struct hpx_span headers,
-			       struct hpx_span body);
+uint32_t hpx_sqlite_answer_crc(const struct hpx_record *record, bool tombstone,
+			       struct hpx_span headers, struct hpx_span body);
 uint32_t hpx_sqlite_text_crc(const struct hpx_operation_id *id, const struct hpx_description *d);
 uint32_t hpx_sqlite_bytes_crc(const struct hpx_operation_id *id, struct hpx_span first,
 			      struct hpx_span second);
@@ -358,10 +365,23 @@ enum hpx_status hpx_sqlite_plain_insert(struct hpx_sqlite_store *s, struct hpx_s
 					const struct hpx_record *record,
 					const struct hpx_description *description,
 					int64_t *ret_number);
+/* The operation's row once more, in an open generation; HPX_NOT_FOUND as above. The
+ * statement is kept between copies, and ends before the transaction does. */
+struct hpx_sqlite_copy {
+	int64_t from;
+	int64_t to;
+	sqlite3_stmt *handle;
+};
+enum hpx_status hpx_sqlite_plain_copy(struct hpx_sqlite_store *s, struct hpx_sqlite_copy *copy,
+				      const struct hpx_sqlite_row *row,
+				      struct hpx_sqlite_generation *to, int64_t *ret_number);
+void hpx_sqlite_copy_done(struct hpx_sqlite_copy *copy);
 /* HPX_NOT_FOUND: the row is not as it was believed to be. */
 enum hpx_status hpx_sqlite_plain_complete(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g,
 					  int64_t number, const struct hpx_change *change);
 enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row);
+/* The row becomes a tombstone where it lies; its answer goes. */
+enum hpx_status hpx_sqlite_aside_bury(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row);
 enum hpx_status hpx_sqlite_lease_remove(struct hpx_sqlite_db *db, const struct hpx_token *token,
 					const struct hpx_operation_id *id);
 /* The operation is unknown and no job speaks for it: a question is due. */
@@ -463,6 +483,20 @@ enum hpx_status hpx_sqlite_sweep_dead(struct hpx_sqlite_store *s, enum hpx_sqlit
 /* Inside a transaction: a reservation by somebody who is not the server counts
  * on a lease of this boot; what is left of an earlier one is lost first. */
 enum hpx_status hpx_sqlite_settle_boot(struct hpx_sqlite_store *s);
+
+/* history.c: what is left of finished operations. */
+/* How long entries stay; 0: none is written. */
+enum hpx_status hpx_sqlite_history_rule(struct hpx_sqlite_db *db, int64_t *ret_retention_ms);
+/* At start, by the server: as it was told. */
+enum hpx_status hpx_sqlite_history_settle(struct hpx_sqlite_store *s);
+/* An entry for a row that is about to go, or to be used again; nothing where none is to
+ * be written. In the transaction that removes the row. */
+enum hpx_status hpx_sqlite_history_keep(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+					int64_t retention_ms);
+enum hpx_status hpx_sqlite_history_reap(struct hpx_sqlite_store *s, int64_t wall_ms);
+enum hpx_status hpx_sqlite_history(struct hpx_store_reader *reader,
+				   const struct hpx_history_query *query, struct hpx_arena *arena,
+				   struct hpx_history *ret_history);
 
 /* wall_clock.c: whether wall clock and boot clock still agree. */
 void hpx_sqlite_boot_id(char out[HPX_SQLITE_BOOT_ID_SIZE]);

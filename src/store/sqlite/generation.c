@@ -72,7 +72,7 @@ static uint32_t crc_of(const struct hpx_sqlite_generation *g)
 {
 	const int64_t values[] = { g->number, g->class_ms, g->state, g->marked, g->opened_ms,
 				   g->closed_ms, g->retention_ms, g->operations, g->settled,
-				   g->expires_ms };
+				   g->expires_ms, g->moved, g->oldest_ms };
 	struct hpx_sqlite_crc crc;
 
 	hpx_sqlite_crc_init(&crc);
@@ -96,15 +96,19 @@ static void read_generation(struct hpx_sqlite_statement *stmt, struct hpx_sqlite
 		.operations = sqlite3_column_int64(stmt->handle, 7),
 		.settled = sqlite3_column_int64(stmt->handle, 8),
 		.expires_ms = sqlite3_column_int64(stmt->handle, 9),
+		.moved = sqlite3_column_int64(stmt->handle, 10),
+		.oldest_ms = sqlite3_column_int64(stmt->handle, 11),
 		.last = -1,
 		.walked = INT64_MIN,
 	};
-	g->readable = sqlite3_column_int64(stmt->handle, 10) == crc_of(g);
+	g->readable = sqlite3_column_int64(stmt->handle, 12) == crc_of(g);
 	if (g->readable)
 		return;
 	g->state = HPX_GENERATION_CLOSED;
 	g->marked = false;
 	g->settled = 0;
+	g->moved = 0;
+	g->oldest_ms = 0;
 }
 
 /* What is known of a generation stays known: its statements, and how far it was
@@ -218,6 +222,8 @@ static void bind_generation(struct hpx_sqlite_statement *stmt, const struct hpx_
 	hpx_sqlite_bind_int(stmt, g->operations);
 	hpx_sqlite_bind_int(stmt, g->settled);
 	hpx_sqlite_bind_int(stmt, g->expires_ms);
+	hpx_sqlite_bind_int(stmt, g->moved);
+	hpx_sqlite_bind_int(stmt, g->oldest_ms);
 	hpx_sqlite_bind_int(stmt, crc_of(g));
 }
 
@@ -266,11 +272,13 @@ static enum hpx_status remember(struct hpx_sqlite_db *db, const struct hpx_sqlit
 static enum hpx_status open_generation(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
 				       int64_t retention_ms)
 {
+	int64_t wall_ms = hpx_store_moment(&s->base).wall_ms;
 	struct hpx_sqlite_generation g = {
 		.class_ms = class_of(retention_ms),
 		.state = HPX_GENERATION_OPEN,
 		.marked = true,
-		.opened_ms = hpx_store_moment(&s->base).wall_ms,
+		.opened_ms = wall_ms,
+		.oldest_ms = wall_ms,
 		.retention_ms = retention_ms,
 		.readable = true,
 		.walked = INT64_MIN,

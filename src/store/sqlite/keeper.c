@@ -295,7 +295,8 @@ enum hpx_status hpx_sqlite_recover(struct hpx_store *store, char *problem)
 	"CASE a.kept WHEN 1 THEN a.body END, (SELECT l.until FROM hapax_lease l WHERE a.seq IS NULL " \
 	"AND l.token = o.token AND l.id = CAST(o.id || o.rest AS BLOB)), NULL, '' FROM hapax_operation_# o " \
 	"LEFT JOIN hapax_answer_# a ON a.seq = o.seq WHERE NOT EXISTS (SELECT 1 FROM hapax_aside s " \
-	"WHERE s.generation = # AND s.generation > 0 AND s.number = o.seq)"
+	"WHERE s.generation = # AND s.generation > 0 AND s.number = o.seq) " \
+	"AND o.seq > (SELECT moved FROM hapax_generation WHERE number = #)"
 
 static enum hpx_status write_text(const struct hpx_sqlite_db *db, struct hpx_buffer *text)
 {

@@ -29,6 +29,7 @@ static enum hpx_status count_rows(struct hpx_sqlite_db *db, struct hpx_sqlite_ge
 		hpx_sqlite_bind_int(&stmt, g->number);
 		status = read_count(&stmt, &covered);
 	}
+	covered += (uint64_t)g->moved;
 	*rows += count > covered ? count - covered : 0;
 	return status;
 }

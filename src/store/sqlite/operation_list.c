@@ -121,17 +121,6 @@ static enum hpx_status consider(struct search *search, struct hpx_sqlite_stateme
 	return HPX_OK;
 }
 
-static enum hpx_status is_covered(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
-				  bool *ret_covered)
-{
-	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_HAS_COPY);
-
-	hpx_sqlite_bind_int(&stmt, row->generation);
-	hpx_sqlite_bind_int(&stmt, row->number);
-	*ret_covered = hpx_sqlite_next(&stmt);
-	return hpx_sqlite_end(&stmt);
-}
-
 /* ---- rows that did not go the plain way ---- */
 
 /* Takes what matches, up to the limit. `*ret_last` is the number of the last row read. */
@@ -236,11 +225,10 @@ static enum hpx_status take_chunk(struct search *search, struct head *head, size
 	bind_text_or_null(&stmt, query->route);
 	hpx_sqlite_bind_int(&stmt, query->state == HPX_STATE_IN_PROGRESS);
 	while (read == HPX_OK && hpx_sqlite_next(&stmt)) {
-		struct hpx_sqlite_row row = { .generation = head->generation->number,
-					      .number = sqlite3_column_int64(stmt.handle, 0) };
-		bool covered = false, matches = false;
-		read = is_covered(search->db, &row, &covered);
-		if (read == HPX_OK && !covered)
+		int64_t number = sqlite3_column_int64(stmt.handle, 0);
+		bool passed = number <= head->generation->moved, covered = false, matches = false;
+		read = hpx_sqlite_row_covered(search->db, head->generation->number, number, &covered);
+		if (read == HPX_OK && !covered && !passed)
 			read = consider(search, &stmt, head->generation, &matches);
 		if (!matches)
 			continue;
@@ -359,8 +347,8 @@ static enum hpx_status walk_generation(struct search *search, struct hpx_sqlite_
 		struct hpx_sqlite_row row = { .generation = g->number,
 					      .number = sqlite3_column_int64(stmt.handle, 0) };
 		bool covered = false, matches;
-		read = is_covered(search->db, &row, &covered);
-		if (read == HPX_OK && !covered)
+		read = hpx_sqlite_row_covered(search->db, row.generation, row.number, &covered);
+		if (read == HPX_OK && !covered && row.number > g->moved)
 			read = consider(search, &stmt, g, &matches);
 		walk->number = row.number;
 		search->looked.operations++;

@@ -3,7 +3,12 @@
  *
  *  1. Its rows are judged in order, a bounded number at a time. Each must be readable,
  *     answered and expired, or have an aside row over it, which holds all there is to
- *     know. One that is not keeps the generation.
+ *     know. One that is not keeps the generation. What a row leaves behind is written
+ *     now: a tombstone, which is the row once more without its answer, in the open
+ *     generation of the tombstone's time; or else an entry of the history. With it, in
+ *     the same transaction, `moved` says up to which row this was done: those rows count
+ *     for nothing any more, so that a key is known by one row at any time, and an
+ *     operation told by one entry. A tombstone passes when its own time is over.
  *  2. One transaction marks it dead and drops its index and filter: look-ups leave it out
  *     from then on, and every key of it is new.
  *  3. Its rows go in order, in small batches, and the tables with the last of them.
@@ -64,17 +69,45 @@ static enum hpx_status collect(struct hpx_sqlite_store *s, enum hpx_sql sql, con
 	return status != HPX_OK ? status : read;
 }
 
+/* What a row leaves behind when it goes. */
+enum leaves { NOTHING,
+	      TOMBSTONE,
+	      ENTRY };
+
+static enum leaves leaves_of(const struct hpx_sqlite_row *row, int64_t history_ms, int64_t wall_ms)
+{
+	if (!row->tombstone && hpx_record_end_ms(&row->found.record) > wall_ms)
+		return TOMBSTONE;
+	return history_ms > 0 ? ENTRY : NOTHING;
+}
+
+static enum hpx_status reap_row(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
+				int64_t history_ms, int64_t wall_ms)
+{
+	enum leaves leaves = leaves_of(row, history_ms, wall_ms);
+	enum hpx_status status = HPX_OK;
+
+	if (leaves == TOMBSTONE)
+		return hpx_sqlite_aside_bury(s, row);
+	if (leaves == ENTRY)
+		status = hpx_sqlite_history_keep(s, row, history_ms);
+	return status == HPX_OK ? hpx_sqlite_row_remove(s, row) : status;
+}
+
 static enum hpx_status reap_aside(struct hpx_sqlite_store *s, struct expired_rows *rows,
-				  const struct hpx_moment *now, struct hpx_store_op *op)
+				  int64_t history_ms, const struct hpx_moment *now,
+				  struct hpx_store_op *op)
 {
 	enum hpx_status status = collect(s, HPX_SQL_EXPIRED, now, hpx_record_expired, rows);
 	int64_t until_ms = hpx_clock_boot_ms() + REAP_MS_MAX;
 	size_t i = 0;
 
 	while (i < rows->count && status == HPX_OK && (i == 0 || hpx_clock_boot_ms() < until_ms))
-		status = hpx_sqlite_row_remove(s, &rows->row[i++]);
+		status = reap_row(s, &rows->row[i++], history_ms, now->wall_ms);
 	op->reap.count += (unsigned)i;
 	op->reap.more = i == rows->max || i < rows->count;
+	if (i > 0)
+		HPX_CRASH_POINT(aside_reaped);
 	return status;
 }
 
@@ -105,56 +138,76 @@ static enum hpx_status reap_overdue(struct hpx_sqlite_store *s, struct expired_r
 	return status;
 }
 
-/* ---- 1. the rows of a generation, judged ---- */
+/* ---- 1. the rows of a generation, judged, and what they leave behind ---- */
 
-static enum hpx_status has_aside(struct hpx_sqlite_db *db, int64_t generation, int64_t number,
-				 bool *ret_has)
-{
-	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_HAS_COPY);
+struct walk {
+	struct hpx_sqlite_store *s;
+	const struct hpx_moment *now;
+	int64_t history_ms;
+	struct expired_rows rows; /* those that leave something behind */
+	bool full;                /* of them */
+	struct hpx_sqlite_copy copy;
+};
 
-	hpx_sqlite_bind_int(&stmt, generation);
-	hpx_sqlite_bind_int(&stmt, number);
-	*ret_has = hpx_sqlite_next(&stmt);
-	return hpx_sqlite_end(&stmt);
-}
-
-/* Whether the walk may go on behind this row; if not, it waits. */
-static enum hpx_status judge_row(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g,
-				 const struct hpx_sqlite_row *row, const struct hpx_moment *now,
-				 bool *ret_passes)
+/* A tombstone goes when its own time is over, everything else when it has expired. */
+static bool is_over(const struct hpx_sqlite_row *row, const struct hpx_moment *now)
 {
 	const struct hpx_record *record = &row->found.record;
-	bool whole = row->found.readable && row->answered;
-	enum hpx_status status;
 
-	*ret_passes = whole && hpx_record_expired(record, now);
-	if (*ret_passes)
-		return HPX_OK;
-	status = has_aside(&s->writer, row->generation, row->number, ret_passes);
-	if (!*ret_passes)
-		g->walk_at_ms = whole ? record->expires_ms : now->wall_ms + WALK_AGAIN_MS;
-	return status;
+	return row->found.readable && row->answered && hpx_record_expired(record, now) &&
+	       (!row->tombstone || hpx_record_end_ms(record) <= now->wall_ms);
 }
 
-/* From where the last one ended; `*ret_end`: all have passed. */
-static enum hpx_status walk(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g,
-			    const struct hpx_moment *now, bool *ret_end)
+static int64_t over_at_ms(const struct hpx_sqlite_row *row, const struct hpx_moment *now)
+{
+	if (!row->found.readable || !row->answered)
+		return now->wall_ms + WALK_AGAIN_MS;
+	return row->tombstone ? hpx_record_end_ms(&row->found.record) : row->found.record.expires_ms;
+}
+
+/* Whether the walk may go on behind this row; if not, it waits. The row under an aside
+ * row leaves nothing: the aside row will. */
+static enum hpx_status judge_row(struct walk *walk, struct hpx_sqlite_generation *g,
+				 const struct hpx_sqlite_row *row, bool *ret_passes)
+{
+	bool over = is_over(row, walk->now), covered = false;
+	bool leaves = over && leaves_of(row, walk->history_ms, walk->now->wall_ms) != NOTHING;
+	enum hpx_status status = HPX_OK;
+
+	if (!over || leaves)
+		status = hpx_sqlite_row_covered(&walk->s->writer, row->generation, row->number, &covered);
+	*ret_passes = over || covered;
+	if (!*ret_passes)
+		g->walk_at_ms = over_at_ms(row, walk->now);
+	if (status != HPX_OK || covered || !leaves)
+		return status;
+	walk->full = walk->rows.count == walk->rows.max;
+	if (walk->full)
+		*ret_passes = false;
+	else
+		walk->rows.row[walk->rows.count++] = *row;
+	return HPX_OK;
+}
+
+/* From where the last one ended; `*ret_end`: all have passed. Collects first, since what
+ * is left behind may open a generation. */
+static enum hpx_status walk_rows(struct walk *walk, struct hpx_sqlite_generation *g, bool *ret_end)
 {
 	struct hpx_sqlite_statement stmt =
-		hpx_sqlite_generation_statement(&s->writer, g, HPX_GENERATION_SQL_WALK);
+		hpx_sqlite_generation_statement(&walk->s->writer, g, HPX_GENERATION_SQL_WALK);
 	enum hpx_status read = HPX_OK, status;
 	unsigned count = 0;
 	bool passes = true;
 
 	HPX_ASSERT(g->state == HPX_GENERATION_CLOSED && !g->marked);
 	g->walk_at_ms = 0;
-	hpx_sqlite_bind_int(&stmt, g->walked);
+	hpx_sqlite_bind_int(&stmt, g->walked > g->moved ? g->walked : g->moved);
 	hpx_sqlite_bind_int(&stmt, WALK_ROWS);
 	while (read == HPX_OK && passes && hpx_sqlite_next(&stmt)) {
 		struct hpx_sqlite_row row;
-		read = hpx_sqlite_plain_read(s, &stmt, g, NULL, &row);
+		read = hpx_sqlite_plain_read(walk->s, &stmt, g, NULL, &row);
 		if (read == HPX_OK)
-			read = judge_row(s, g, &row, now, &passes);
+			read = judge_row(walk, g, &row, &passes);
 		if (read == HPX_OK && passes)
 			g->walked = row.number;
 		count++;
@@ -162,6 +215,75 @@ static enum hpx_status walk(struct hpx_sqlite_store *s, struct hpx_sqlite_genera
 	status = hpx_sqlite_end(&stmt);
 	*ret_end = passes && count < WALK_ROWS;
 	return status != HPX_OK ? status : read;
+}
+
+/* The operation's row as it is, and an answer that says no more than that it happened. */
+static enum hpx_status write_tombstone(struct walk *walk, const struct hpx_sqlite_row *row)
+{
+	const struct hpx_record *record = &row->found.record;
+	struct hpx_sqlite_store *s = walk->s;
+	struct hpx_record buried = *record;
+	struct hpx_sqlite_generation *to = NULL;
+	struct hpx_sqlite_statement stmt;
+	int64_t number = 0;
+	enum hpx_status status =
+		hpx_sqlite_generation_for(s, hpx_record_end_ms(record) - walk->now->wall_ms, &to);
+
+	if (status == HPX_OK && record->created_ms < to->oldest_ms) {
+		to->oldest_ms = record->created_ms;
+		status = hpx_sqlite_generation_put(&s->writer, to);
+	}
+	if (status == HPX_OK)
+		status = hpx_sqlite_plain_copy(s, &walk->copy, row, to, &number);
+	/* It is there already: then as what it is. */
+	if (status == HPX_NOT_FOUND)
+		return HPX_OK;
+	if (status != HPX_OK)
+		return status;
+	buried.kept = false;
+	stmt = hpx_sqlite_generation_statement(&s->writer, to, HPX_GENERATION_SQL_BURY);
+	hpx_sqlite_bind_int(&stmt, number);
+	hpx_sqlite_bind_int(&stmt, record->changed_ms);
+	hpx_sqlite_bind_int(&stmt, record->expires_ms);
+	hpx_sqlite_bind_int(&stmt, record->status);
+	hpx_sqlite_bind_int(&stmt, hpx_sqlite_answer_crc(&buried, true, HPX_SPAN(""), HPX_SPAN("")));
+	return hpx_sqlite_finish(&stmt);
+}
+
+static enum hpx_status write_left(struct walk *walk, const struct hpx_sqlite_row *row)
+{
+	if (leaves_of(row, walk->history_ms, walk->now->wall_ms) == TOMBSTONE)
+		return write_tombstone(walk, row);
+	return hpx_sqlite_history_keep(walk->s, row, walk->history_ms);
+}
+
+/* A generation that is opened for tombstones moves the list: the one that is walked is
+ * looked for again. */
+static enum hpx_status leave_behind(struct walk *walk, int64_t generation)
+{
+	struct hpx_sqlite_generation *g;
+	enum hpx_status status = HPX_OK;
+
+	for (size_t i = 0; i < walk->rows.count && status == HPX_OK; i++)
+		status = write_left(walk, &walk->rows.row[i]);
+	hpx_sqlite_copy_done(&walk->copy);
+	if (status != HPX_OK || walk->rows.count == 0)
+		return status;
+	g = hpx_sqlite_generation_find(&walk->s->writer, generation);
+	HPX_ASSERT(g != NULL && g->walked > g->moved);
+	g->moved = g->walked;
+	status = hpx_sqlite_generation_put(&walk->s->writer, g);
+	HPX_CRASH_POINT(expired_moved);
+	return status;
+}
+
+/* Whether the generation has passed to its end. */
+static enum hpx_status walk_on(struct walk *walk, int64_t generation, bool *ret_end)
+{
+	struct hpx_sqlite_generation *g = hpx_sqlite_generation_find(&walk->s->writer, generation);
+	enum hpx_status status = walk_rows(walk, g, ret_end);
+
+	return status == HPX_OK ? leave_behind(walk, generation) : status;
 }
 
 /* ---- 2. marked dead ---- */
@@ -287,17 +409,22 @@ static struct hpx_sqlite_generation *find_due(struct hpx_sqlite_store *s, int64_
 	return NULL;
 }
 
-static enum hpx_status reap_generation(struct hpx_sqlite_store *s, const struct hpx_moment *now,
-				       unsigned limit, struct hpx_store_op *op)
+static enum hpx_status reap_generation(struct walk *walk, unsigned limit, struct hpx_store_op *op)
 {
-	struct hpx_sqlite_generation *g = find_due(s, now->wall_ms);
+	struct hpx_sqlite_store *s = walk->s;
+	struct hpx_sqlite_generation *g = find_due(s, walk->now->wall_ms);
 	enum hpx_status status = HPX_OK;
 	bool end = true;
 
 	if (g == NULL || limit == 0)
 		return HPX_OK;
+	walk->rows.count = 0;
+	if (walk->rows.max > limit)
+		walk->rows.max = limit;
 	if (g->state == HPX_GENERATION_CLOSED) {
-		status = walk(s, g, now, &end);
+		int64_t number = g->number;
+		status = walk_on(walk, number, &end);
+		g = hpx_sqlite_generation_find(&s->writer, number);
 		if (status == HPX_OK && end)
 			status = mark_dead(s, g);
 		op->reap.more |= !end && g->walk_at_ms == 0;
@@ -307,31 +434,29 @@ static enum hpx_status reap_generation(struct hpx_sqlite_store *s, const struct 
 	return status;
 }
 
-static enum hpx_status tend_generations(struct hpx_sqlite_store *s, const struct hpx_moment *now,
-					struct hpx_store_op *op)
+static enum hpx_status tend_generations(struct walk *walk, struct hpx_store_op *op)
 {
 	unsigned limit = bounded(op->reap.limit);
-	enum hpx_status status = hpx_sqlite_generations_close_due(s);
+	enum hpx_status status = hpx_sqlite_generations_close_due(walk->s);
 
 	if (status == HPX_OK)
-		status = hpx_sqlite_generations_settle(s);
-	if (status == HPX_OK && !now->hold_expiry)
-		status = reap_generation(s, now, limit > op->reap.count ? limit - op->reap.count : 0, op);
+		status = hpx_sqlite_generations_settle(walk->s);
+	if (status == HPX_OK && !walk->now->hold_expiry)
+		status = reap_generation(walk, limit > op->reap.count ? limit - op->reap.count : 0, op);
 	return status;
 }
 
-static enum hpx_status tend_with_lock(struct hpx_sqlite_store *s, const struct hpx_moment *now,
-				      struct hpx_store_op *op)
+static enum hpx_status tend_with_lock(struct walk *walk, struct hpx_store_op *op)
 {
 	enum hpx_status status;
 	int fd;
 
-	if (s->serve)
-		return tend_generations(s, now, op);
-	fd = hpx_sqlite_file_lock_try(s->path);
+	if (walk->s->serve)
+		return tend_generations(walk, op);
+	fd = hpx_sqlite_file_lock_try(walk->s->path);
 	if (fd < 0)
 		return HPX_OK;
-	status = tend_generations(s, now, op);
+	status = tend_generations(walk, op);
 	close(fd);
 	return status;
 }
@@ -415,20 +540,26 @@ enum hpx_status hpx_sqlite_reap(struct hpx_sqlite_store *s, struct hpx_store_op 
 {
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct expired_rows rows = { .max = bounded(op->reap.limit) };
-	enum hpx_status status = HPX_OK;
+	struct walk walk = { .s = s, .now = &now };
+	enum hpx_status status = hpx_sqlite_history_rule(&s->writer, &walk.history_ms);
 
 	HPX_ASSERT(op->verb == HPX_VERB_REAP && !s->borrowed);
+	if (status != HPX_OK)
+		return status;
 	rows.row = calloc(rows.max + 1, sizeof(*rows.row));
 	if (rows.row == NULL)
 		return HPX_NOMEM;
 	if (!now.hold_expiry)
-		status = reap_aside(s, &rows, &now, op);
+		status = reap_aside(s, &rows, walk.history_ms, &now, op);
+	walk.rows = rows;
 	if (status == HPX_OK)
-		status = tend_with_lock(s, &now, op);
+		status = tend_with_lock(&walk, op);
 	if (status == HPX_OK && !now.hold_expiry)
 		status = reap_overdue(s, &rows, &now, op);
 	free(rows.row);
 	if (status == HPX_OK && !now.hold_expiry)
 		status = reap_jobs(s, now.wall_ms, op);
+	if (status == HPX_OK && !now.hold_expiry)
+		status = hpx_sqlite_history_reap(s, now.wall_ms);
 	return status == HPX_OK && !now.hold_expiry ? reap_events(s, now.wall_ms) : status;
 }

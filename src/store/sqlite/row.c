@@ -74,6 +74,7 @@ enum {
 	ASIDE_CHANGED,
 	ASIDE_EXPIRES,
 	ASIDE_RETENTION,
+	ASIDE_TOMBSTONE,
 	ASIDE_STATUS,
 	ASIDE_KEPT,
 	ASIDE_WHEN_LOST,
@@ -102,6 +103,7 @@ enum {
 	PLAIN_OWNER,
 	PLAIN_CREATED,
 	PLAIN_RETENTION,
+	PLAIN_TOMBSTONE,
 	PLAIN_WHEN_LOST,
 	PLAIN_CRC,
 	PLAIN_TEXTS,
@@ -141,6 +143,7 @@ uint32_t hpx_sqlite_plain_crc(const struct hpx_record *record, const struct hpx_
 	hpx_sqlite_crc_int(&crc, (int64_t)record->owner);
 	hpx_sqlite_crc_int(&crc, record->created_ms);
 	hpx_sqlite_crc_int(&crc, record->retention_ms);
+	hpx_sqlite_crc_int(&crc, record->tombstone_ms);
 	hpx_sqlite_crc_int(&crc, record->when_lost);
 	crc_texts(&crc, d);
 	return hpx_sqlite_crc_end(&crc);
@@ -149,8 +152,8 @@ uint32_t hpx_sqlite_plain_crc(const struct hpx_record *record, const struct hpx_
 /* The id is part of it, so that an answer can only be read as that of the
  * operation it was stored for (guarantee 5), and the token, so that it is that of the
  * attempt; the lengths, so that no byte can change sides between headers and body. */
-uint32_t hpx_sqlite_answer_crc(const struct hpx_record *record, struct hpx_span headers,
-			       struct hpx_span body)
+uint32_t hpx_sqlite_answer_crc(const struct hpx_record *record, bool tombstone,
+			       struct hpx_span headers, struct hpx_span body)
 {
 	struct hpx_sqlite_crc crc;
 
@@ -160,7 +163,7 @@ uint32_t hpx_sqlite_answer_crc(const struct hpx_record *record, struct hpx_span 
 	hpx_sqlite_crc_int(&crc, record->changed_ms);
 	hpx_sqlite_crc_int(&crc, record->expires_ms);
 	hpx_sqlite_crc_int(&crc, record->status);
-	hpx_sqlite_crc_int(&crc, record->kept);
+	hpx_sqlite_crc_int(&crc, tombstone ? HPX_SQLITE_TOMBSTONE : record->kept);
 	hpx_sqlite_crc_span(&crc, headers);
 	hpx_sqlite_crc_span(&crc, body);
 	return hpx_sqlite_crc_end(&crc);
@@ -195,7 +198,9 @@ uint32_t hpx_sqlite_aside_crc(const struct hpx_sqlite_row *row, const struct hpx
 	const int64_t numbers[] = { row->generation, row->number, record->state, record->attempt,
 				    (int64_t)record->owner, record->created_ms,
 				    record->changed_ms, record->expires_ms, record->retention_ms,
-				    record->status, record->kept, record->when_lost,
+				    record->tombstone_ms, record->status,
+				    row->tombstone ? HPX_SQLITE_TOMBSTONE : record->kept,
+				    record->when_lost,
 				    record->advanced, row->text_crc, row->point_crc,
 				    row->answer_crc };
 	struct hpx_sqlite_crc crc;
@@ -313,14 +318,16 @@ static bool read_owner(struct hpx_sqlite_statement *stmt, int column, struct hpx
 	return ok;
 }
 
-static bool read_status(struct hpx_sqlite_statement *stmt, int column, struct hpx_record *record)
+static bool read_status(struct hpx_sqlite_statement *stmt, int column, struct hpx_sqlite_row *row)
 {
+	struct hpx_record *record = &row->found.record;
 	int64_t status = 0, kept = 0;
 	bool ok = hpx_sqlite_int(stmt, column, 0, 999, &status);
 
-	ok &= hpx_sqlite_int(stmt, column + 1, 0, 1, &kept);
+	ok &= hpx_sqlite_int(stmt, column + 1, 0, HPX_SQLITE_TOMBSTONE, &kept);
 	record->status = (uint32_t)status;
 	record->kept = kept == 1;
+	row->tombstone = kept == HPX_SQLITE_TOMBSTONE;
 	return ok;
 }
 
@@ -340,8 +347,9 @@ static bool read_aside_names(struct hpx_sqlite_statement *stmt, struct hpx_recor
 	return ok;
 }
 
-static bool read_aside_small(struct hpx_sqlite_statement *stmt, struct hpx_record *record)
+static bool read_aside_small(struct hpx_sqlite_statement *stmt, struct hpx_sqlite_row *row)
 {
+	struct hpx_record *record = &row->found.record;
 	struct hpx_span error = hpx_sqlite_bytes(stmt, ASIDE_LAST_ERROR);
 	struct hpx_span point = hpx_sqlite_bytes(stmt, ASIDE_POINT);
 	int64_t state = 0, attempt = 0, advanced = 0;
@@ -353,7 +361,7 @@ static bool read_aside_small(struct hpx_sqlite_statement *stmt, struct hpx_recor
 	record->attempt = (uint32_t)attempt;
 	ok &= hpx_sqlite_int(stmt, ASIDE_ADVANCED, 0, 1, &advanced);
 	record->advanced = advanced == 1;
-	ok &= read_status(stmt, ASIDE_STATUS, record);
+	ok &= read_status(stmt, ASIDE_STATUS, row);
 	ok &= read_when_lost(stmt, ASIDE_WHEN_LOST, record);
 	record->last_error = hpx_last_error_by_name(error);
 	if (point.ptr == NULL || (point.len > 0 && !hpx_point_valid(point)))
@@ -371,6 +379,7 @@ static bool read_aside_times(struct hpx_sqlite_statement *stmt, struct hpx_recor
 	if (sqlite3_column_type(stmt->handle, ASIDE_EXPIRES) != SQLITE_NULL)
 		ok &= hpx_sqlite_time(stmt, ASIDE_EXPIRES, 1, &record->expires_ms);
 	ok &= hpx_sqlite_time(stmt, ASIDE_RETENTION, 0, &record->retention_ms);
+	ok &= hpx_sqlite_time(stmt, ASIDE_TOMBSTONE, 0, &record->tombstone_ms);
 	return ok;
 }
 
@@ -409,7 +418,7 @@ enum hpx_status hpx_sqlite_aside_read(struct hpx_sqlite_store *s, struct hpx_sql
 		.found = { .exists = true },
 	};
 	ok = read_aside_names(stmt, record);
-	ok &= read_aside_small(stmt, record);
+	ok &= read_aside_small(stmt, ret_row);
 	ok &= read_aside_times(stmt, record);
 	ok &= read_texts(stmt, ASIDE_TEXTS, &texts);
 	ok = ok && read_aside_crcs(stmt, &texts, headers, body, ret_row);
@@ -447,6 +456,7 @@ static bool read_plain_numbers(struct hpx_sqlite_statement *stmt, struct hpx_rec
 	record->attempt = 1;
 	ok &= hpx_sqlite_time(stmt, PLAIN_CREATED, 0, &record->created_ms);
 	ok &= hpx_sqlite_time(stmt, PLAIN_RETENTION, 0, &record->retention_ms);
+	ok &= hpx_sqlite_time(stmt, PLAIN_TOMBSTONE, 0, &record->tombstone_ms);
 	ok &= read_when_lost(stmt, PLAIN_WHEN_LOST, record);
 	record->changed_ms = record->created_ms;
 	return ok;
@@ -469,10 +479,10 @@ static bool read_plain_answer(struct hpx_sqlite_statement *stmt, const struct hp
 		return g->marked;
 	ok = hpx_sqlite_time(stmt, PLAIN_CHANGED, 0, &record->changed_ms);
 	ok &= hpx_sqlite_time(stmt, PLAIN_EXPIRES, 1, &record->expires_ms);
-	ok &= read_status(stmt, PLAIN_STATUS, record);
+	ok &= read_status(stmt, PLAIN_STATUS, row);
 	ok &= read_crc(stmt, PLAIN_ANSWER_CRC, &row->answer_crc);
 	return ok && headers.ptr != NULL && body.ptr != NULL &&
-	       row->answer_crc == hpx_sqlite_answer_crc(record, headers, body);
+	       row->answer_crc == hpx_sqlite_answer_crc(record, row->tombstone, headers, body);
 }
 
 enum hpx_status hpx_sqlite_plain_read(struct hpx_sqlite_store *s, struct hpx_sqlite_statement *stmt,
@@ -524,17 +534,21 @@ static enum hpx_status find_aside(struct hpx_sqlite_store *s, struct hpx_sqlite_
 	return status != HPX_OK ? status : read;
 }
 
-/* A row of another operation with the same first half is not this one; neither may be
+/* `*ret_passed`: it is there, and counts for nothing any more.
+ * A row of another operation with the same first half is not this one; neither may be
  * executed, since nobody can tell them apart by the index. */
 static enum hpx_status find_plain(struct hpx_sqlite_store *s, struct hpx_sqlite_db *db,
 				  struct hpx_sqlite_generation *g, const struct hpx_operation_id *id,
-				  const struct hpx_sqlite_want *want, struct hpx_sqlite_row *row)
+				  const struct hpx_sqlite_want *want, struct hpx_sqlite_row *row,
+				  bool *ret_passed)
 {
 	struct hpx_sqlite_statement stmt = hpx_sqlite_generation_statement(db, g, HPX_GENERATION_SQL_FIND);
 	enum hpx_status read = HPX_OK, status;
 
 	hpx_sqlite_bind_blob(&stmt, id->bytes, HPX_SQLITE_ID_BYTES);
-	if (hpx_sqlite_next(&stmt)) {
+	bool there = hpx_sqlite_next(&stmt);
+	*ret_passed = there && sqlite3_column_int64(stmt.handle, PLAIN_SEQ) <= g->moved;
+	if (there && !*ret_passed) {
 		read = hpx_sqlite_plain_read(s, &stmt, g, want, row);
 		if (!hpx_operation_id_eq(&row->found.record.id, id))
 			row->found.readable = false;
@@ -549,7 +563,7 @@ enum hpx_status hpx_sqlite_plain_find(struct hpx_sqlite_store *s, struct hpx_sql
 				      struct hpx_sqlite_row *ret_row)
 {
 	enum hpx_status status = HPX_OK;
-	bool unsure = false;
+	bool unsure = false, passed;
 	size_t at = 0;
 
 	*ret_row = (struct hpx_sqlite_row){ .place = HPX_SQLITE_NOWHERE };
@@ -557,8 +571,8 @@ enum hpx_status hpx_sqlite_plain_find(struct hpx_sqlite_store *s, struct hpx_sql
 		struct hpx_sqlite_generation *g = &db->generations[i];
 		if (g->state == HPX_GENERATION_DEAD || !hpx_sqlite_filter_may_have(s, db, g, id, &at))
 			continue;
-		status = find_plain(s, db, g, id, want, ret_row);
-		unsure |= !ret_row->found.exists && !hpx_sqlite_miss_counts(s, g->number);
+		status = find_plain(s, db, g, id, want, ret_row, &passed);
+		unsure |= !passed && !ret_row->found.exists && !hpx_sqlite_miss_counts(s, g->number);
 	}
 	/* An index that was not compared with its table may lack it. */
 	return status == HPX_OK && !ret_row->found.exists && unsure ? HPX_UNAVAILABLE : status;
@@ -579,4 +593,15 @@ enum hpx_status hpx_sqlite_row_find(struct hpx_sqlite_store *s, struct hpx_sqlit
 	if (ret_row->found.exists)
 		ret_row->found.record.id = *id;
 	return status;
+}
+
+enum hpx_status hpx_sqlite_row_covered(struct hpx_sqlite_db *db, int64_t generation, int64_t number,
+				       bool *ret_covered)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_HAS_COPY);
+
+	hpx_sqlite_bind_int(&stmt, generation);
+	hpx_sqlite_bind_int(&stmt, number);
+	*ret_covered = hpx_sqlite_next(&stmt);
+	return hpx_sqlite_end(&stmt);
 }

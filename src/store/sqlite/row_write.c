@@ -9,6 +9,8 @@
  *  3. Whoever removes an aside row removes the plain row under it.
  *  4. An attempt in progress has a lease: the server's own in its memory, every other
  *     in hapax_lease. The lease ends with the attempt. */
+#include <stdio.h>
+
 #include "store/sqlite/driver.h"
 
 /* An event is for people; whatever somebody typed is cut to what one reads. */
@@ -148,6 +150,7 @@ static struct hpx_sqlite_statement bind_plain(struct hpx_sqlite_store *s,
 	hpx_sqlite_bind_int(&stmt, (int64_t)record->owner);
 	hpx_sqlite_bind_int(&stmt, record->created_ms);
 	hpx_sqlite_bind_int(&stmt, record->retention_ms);
+	hpx_sqlite_bind_int(&stmt, record->tombstone_ms);
 	hpx_sqlite_bind_int(&stmt, record->when_lost);
 	bind_texts(&stmt, d);
 	hpx_sqlite_bind_int(&stmt, hpx_sqlite_plain_crc(record, d));
@@ -184,6 +187,53 @@ enum hpx_status hpx_sqlite_plain_insert(struct hpx_sqlite_store *s, struct hpx_s
 	return hold(s, record, g->number, *ret_number);
 }
 
+#define PLAIN_COLUMNS \
+	"id, rest, token, fingerprint, recipe, tenant_hash, owner, created, retention, tombstone, " \
+	"when_lost, tenant, scope, key, method, path, route, crc"
+
+static int prepare_copy(struct hpx_sqlite_db *db, struct hpx_sqlite_copy *copy, int64_t from, int64_t to)
+{
+	char sql[768];
+
+	if (copy->handle != NULL && copy->from == from && copy->to == to)
+		return SQLITE_OK;
+	hpx_sqlite_copy_done(copy);
+	*copy = (struct hpx_sqlite_copy){ .from = from, .to = to };
+	snprintf(sql, sizeof(sql),
+		 "INSERT INTO hapax_operation_%lld (" PLAIN_COLUMNS ") SELECT " PLAIN_COLUMNS
+		 " FROM hapax_operation_%lld WHERE seq = ?1 AND id = ?2 ON CONFLICT (id) DO NOTHING",
+		 (long long)to, (long long)from);
+	return sqlite3_prepare_v2(db->handle, sql, -1, &copy->handle, NULL);
+}
+
+void hpx_sqlite_copy_done(struct hpx_sqlite_copy *copy)
+{
+	sqlite3_finalize(copy->handle);
+	copy->handle = NULL;
+}
+
+/* With its check: all columns are the same. */
+enum hpx_status hpx_sqlite_plain_copy(struct hpx_sqlite_store *s, struct hpx_sqlite_copy *copy,
+				      const struct hpx_sqlite_row *row,
+				      struct hpx_sqlite_generation *to, int64_t *ret_number)
+{
+	struct hpx_sqlite_statement stmt = { .db = &s->writer };
+	enum hpx_status status;
+
+	HPX_ASSERT(to->state == HPX_GENERATION_OPEN && to->number != row->generation);
+	stmt.code = prepare_copy(&s->writer, copy, row->generation, to->number);
+	stmt.handle = copy->handle;
+	hpx_sqlite_bind_int(&stmt, row->number);
+	hpx_sqlite_bind_blob(&stmt, row->found.record.id.bytes, HPX_SQLITE_ID_BYTES);
+	status = finish_one(&stmt);
+	if (status != HPX_OK)
+		return status;
+	*ret_number = sqlite3_last_insert_rowid(s->writer.handle);
+	to->last = *ret_number;
+	hpx_sqlite_filter_add(s, to->number, &row->found.record.id);
+	return HPX_OK;
+}
+
 enum hpx_status hpx_sqlite_plain_complete(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g,
 					  int64_t number, const struct hpx_change *change)
 {
@@ -205,7 +255,7 @@ enum hpx_status hpx_sqlite_plain_complete(struct hpx_sqlite_store *s, struct hpx
 	hpx_sqlite_bind_int(&stmt, record->kept);
 	hpx_sqlite_bind_blob(&stmt, headers.ptr, headers.len);
 	hpx_sqlite_bind_blob(&stmt, body.ptr, body.len);
-	hpx_sqlite_bind_int(&stmt, hpx_sqlite_answer_crc(record, headers, body));
+	hpx_sqlite_bind_int(&stmt, hpx_sqlite_answer_crc(record, false, headers, body));
 	hpx_sqlite_bind_blob(&stmt, record->id.bytes, sizeof(record->id.bytes));
 	return finish_one(&stmt);
 }
@@ -253,8 +303,9 @@ static void bind_aside(struct hpx_sqlite_statement *stmt, const struct hpx_sqlit
 	else
 		hpx_sqlite_bind_null(stmt);
 	hpx_sqlite_bind_int(stmt, record->retention_ms);
+	hpx_sqlite_bind_int(stmt, record->tombstone_ms);
 	hpx_sqlite_bind_int(stmt, record->status);
-	hpx_sqlite_bind_int(stmt, record->kept);
+	hpx_sqlite_bind_int(stmt, row->tombstone ? HPX_SQLITE_TOMBSTONE : record->kept);
 	hpx_sqlite_bind_int(stmt, record->when_lost);
 	hpx_sqlite_bind_int(stmt, record->advanced);
 	hpx_sqlite_bind_text(stmt, hpx_span_of(hpx_last_error_name(record->last_error)));
@@ -382,13 +433,16 @@ static enum hpx_status update_aside(struct hpx_sqlite_store *s, const struct hpx
 {
 	struct hpx_sqlite_row row = *found;
 	bool anew = d != NULL || !found->found.readable;
-	bool answers = change->answer != NULL || anew || !change->record.kept;
+	bool stays = found->found.record.state == HPX_STATE_COMPLETED &&
+		     change->record.state == HPX_STATE_COMPLETED;
+	bool answers = change->answer != NULL || anew || (!change->record.kept && !stays);
 	bool points = change->data != NULL || anew || change->record.point[0] == '\0';
 	struct hpx_sqlite_statement stmt;
 	enum hpx_status status = HPX_OK;
 
 	HPX_ASSERT(found->place == HPX_SQLITE_ASIDE);
 	row.found.record.id = change->record.id;
+	row.tombstone = false;
 	if (d != NULL) {
 		row.text_crc = hpx_sqlite_text_crc(&change->record.id, d);
 		status = describe(&s->writer, row.aside, d);
@@ -410,6 +464,26 @@ static enum hpx_status update_aside(struct hpx_sqlite_store *s, const struct hpx
 	hpx_sqlite_bind_int(&stmt, row.aside);
 	status = finish_one(&stmt);
 	/* The index led to a row of another id: nothing is told that was not written. */
+	return status == HPX_NOT_FOUND ? HPX_CORRUPT : status;
+}
+
+enum hpx_status hpx_sqlite_aside_bury(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *found)
+{
+	struct hpx_change nothing = { .answer = NULL };
+	struct hpx_sqlite_row row = *found;
+	struct hpx_sqlite_statement stmt;
+	enum hpx_status status = put_answer(&s->writer, row.aside, &nothing);
+
+	HPX_ASSERT(found->place == HPX_SQLITE_ASIDE && found->found.record.state == HPX_STATE_COMPLETED);
+	if (status != HPX_OK)
+		return status;
+	row.tombstone = true;
+	row.answer_crc = 0;
+	row.found.record.kept = false;
+	stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_UPDATE_ASIDE);
+	bind_aside(&stmt, &row, &row.found.record);
+	hpx_sqlite_bind_int(&stmt, row.aside);
+	status = finish_one(&stmt);
 	return status == HPX_NOT_FOUND ? HPX_CORRUPT : status;
 }
 
@@ -568,7 +642,7 @@ static enum hpx_status cover_completed(struct hpx_sqlite_store *s, const struct 
 	struct hpx_sqlite_row again;
 	enum hpx_status status = hpx_sqlite_row_find(s, &s->writer, &change->record.id, &want, &again);
 
-	if (status == HPX_OK && answer == NULL)
+	if (status == HPX_OK && answer == NULL && change->record.kept)
 		status = HPX_CORRUPT;
 	with_answer.answer = answer;
 	if (status == HPX_OK)
@@ -589,7 +663,8 @@ static enum hpx_status update(struct hpx_sqlite_store *s, const struct hpx_sqlit
 		status = update_aside(s, row, change, d);
 	else if (status == HPX_NOT_FOUND && d != NULL)
 		status = insert_aside(s, row, change, d);
-	else if (status == HPX_NOT_FOUND && change->record.kept && change->answer == NULL)
+	else if (status == HPX_NOT_FOUND && change->answer == NULL &&
+		 row->found.record.state == HPX_STATE_COMPLETED)
 		status = cover_completed(s, row, change);
 	else if (status == HPX_NOT_FOUND)
 		status = cover_plain(s, row, change);
@@ -610,6 +685,15 @@ static enum hpx_status move_question(struct hpx_sqlite_store *s, const struct hp
 	if (status == HPX_OK && begins_question(row, change))
 		status = hpx_sqlite_question_begin(&s->writer, id);
 	return status;
+}
+
+/* The operation that the key stood for until now is over, and the reaper never sees it. */
+static enum hpx_status keep_replaced(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row)
+{
+	int64_t retention_ms = 0;
+	enum hpx_status status = hpx_sqlite_history_rule(&s->writer, &retention_ms);
+
+	return status == HPX_OK ? hpx_sqlite_history_keep(s, row, retention_ms) : status;
 }
 
 static enum hpx_status write_rows(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
@@ -633,7 +717,9 @@ static enum hpx_status write_rows(struct hpx_sqlite_store *s, const struct hpx_s
 		return hpx_sqlite_row_remove(s, row);
 	case HPX_WRITE_REPLACE:
 	case HPX_WRITE_UPDATE:
-		status = update(s, row, change, d);
+		status = change->write == HPX_WRITE_REPLACE ? keep_replaced(s, row) : HPX_OK;
+		if (status == HPX_OK)
+			status = update(s, row, change, d);
 		return status == HPX_OK ? move_question(s, row, change) : status;
 	case HPX_WRITE_NOTHING:
 		break;

@@ -14,7 +14,7 @@
 #define HPX_SQL_ASIDE \
 	"o.seq, o.generation, o.number, o.id, o.state, o.attempt, o.token, o.mark, " \
 	"o.fingerprint, o.recipe, o.tenant_hash, o.owner, o.created, o.changed, " \
-	"o.expires, o.retention, o.status, o.kept, o.when_lost, o.advanced, " \
+	"o.expires, o.retention, o.tombstone, o.status, o.kept, o.when_lost, o.advanced, " \
 	"o.last_error, o.point, o.text_crc, o.point_crc, o.answer_crc, o.crc, o.tenant, o.scope, o.key, " \
 	"o.method, o.path, o.route, o.headers, o.body, " \
 	"(SELECT l.until FROM hapax_lease l WHERE o.state = 1 AND l.token = o.token AND l.id = o.id)"
@@ -23,7 +23,7 @@
 /* The columns of a plain row with its answer; row.c reads them in this order. */
 #define HPX_SQL_PLAIN \
 	"o.seq, o.id, o.rest, o.token, o.fingerprint, o.recipe, o.tenant_hash, " \
-	"o.owner, o.created, o.retention, o.when_lost, o.crc, o.tenant, o.scope, " \
+	"o.owner, o.created, o.retention, o.tombstone, o.when_lost, o.crc, o.tenant, o.scope, " \
 	"o.key, o.method, o.path, o.route, a.seq, a.changed, a.expires, a.status, " \
 	"a.kept, a.headers, a.body, a.crc, (SELECT l.until FROM hapax_lease l " \
 	"WHERE a.seq IS NULL AND l.token = o.token AND " \
@@ -36,13 +36,23 @@
 	"NOT EXISTS (SELECT 1 FROM hapax_aside s WHERE s.generation = ?1 AND " \
 	"s.generation > 0 AND s.number = o.seq)"
 
+#define HPX_SQL_HISTORY_COLUMNS \
+	"id, mark, state, attempt, status, created, changed, tenant, key, method, path, route"
+
 /* X(name, sql): of one generation; # is its number. */
 #define HPX_GENERATION_SQL_LIST(X) \
 	X(INSERT, "INSERT INTO hapax_operation_# (id, rest, token, fingerprint, recipe, " \
-		  "tenant_hash, owner, created, retention, when_lost, tenant, scope, key, " \
-		  "method, path, route, crc) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, " \
-		  "?11, ?12, ?13, ?14, ?15, ?16, ?17 WHERE NOT EXISTS " \
-		  "(SELECT 1 FROM hapax_aside WHERE id = ?18) ON CONFLICT (id) DO NOTHING") \
+		  "tenant_hash, owner, created, retention, tombstone, when_lost, tenant, scope, " \
+		  "key, method, path, route, crc) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, " \
+		  "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18 WHERE NOT EXISTS " \
+		  "(SELECT 1 FROM hapax_aside WHERE id = ?19) ON CONFLICT (id) DO NOTHING") \
+	/* A tombstone's answer. */ \
+	X(BURY, "INSERT INTO hapax_answer_# (seq, changed, expires, status, kept, headers, " \
+		"body, crc) VALUES (?1, ?2, ?3, ?4, 2, x'', x'', ?5)") \
+	/* What people are left with of a plain row. */ \
+	X(KEEP_HISTORY, "INSERT INTO hapax_history (" HPX_SQL_HISTORY_COLUMNS ") SELECT " \
+			"CAST(id || rest AS BLOB), ?2, 3, 1, ?3, created, ?4, tenant, key, method, path, " \
+			"route FROM hapax_operation_# WHERE seq = ?1") \
 	X(HAS, "SELECT 1 FROM hapax_operation_# WHERE id = ?1") \
 	/* Only where the row is still as its attempt left it. */ \
 	X(COMPLETE, "INSERT INTO hapax_answer_# (seq, changed, expires, status, kept, " \
@@ -70,6 +80,9 @@
 	X(LOOK, HPX_SQL_FROM_PLAIN "WHERE o.seq < ?1 AND o.seq >= ?2 AND (?3 IS NULL OR o.key = ?3) " \
 				   "AND (?4 IS NULL OR o.tenant = ?4) AND (?5 IS NULL OR o.route = ?5) " \
 				   "AND (?6 = 0 OR a.seq IS NULL) ORDER BY o.seq DESC") \
+	/* Answered ones that began within a time, the newest first. */ \
+	X(FINISHED, HPX_SQL_FROM_PLAIN "WHERE o.seq > ?1 AND o.created >= ?2 AND o.created < ?3 " \
+				       "AND a.seq IS NOT NULL ORDER BY o.seq DESC") \
 	X(NEWEST, HPX_SQL_FROM_PLAIN "WHERE o.seq < ?1 ORDER BY o.seq DESC LIMIT ?2") \
 	/* By the table and not by its index: a filter must not lack what the index \
 	 * lost. */ \
@@ -134,14 +147,14 @@ enum hpx_generation_sql {
 	X(LIST_VERSION, "SELECT version FROM hapax_generation_list") \
 	X(BUMP_LIST, "UPDATE hapax_generation_list SET version = version + 1") \
 	X(GENERATIONS, "SELECT number, class, state, marked, opened, closed, retention, " \
-		       "operations, settled, expires, crc FROM hapax_generation " \
+		       "operations, settled, expires, moved, oldest, crc FROM hapax_generation " \
 		       "ORDER BY number DESC") \
 	X(ADD_GENERATION, "INSERT INTO hapax_generation (class, state, marked, opened, " \
-			  "closed, retention, operations, settled, expires, crc) " \
-			  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") \
+			  "closed, retention, operations, settled, expires, moved, oldest, crc) " \
+			  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") \
 	X(PUT_GENERATION, "UPDATE hapax_generation SET class = ?, state = ?, marked = ?, " \
 			  "opened = ?, closed = ?, retention = ?, operations = ?, " \
-			  "settled = ?, expires = ?, crc = ? WHERE number = ?") \
+			  "settled = ?, expires = ?, moved = ?, oldest = ?, crc = ? WHERE number = ?") \
 	X(REMOVE_GENERATION, "DELETE FROM hapax_generation WHERE number = ?") \
 	X(DAMAGED, "SELECT 1 FROM hapax_damage WHERE accepted = 0") \
 	X(PUT_DAMAGE, "INSERT INTO hapax_damage (name, what, found, accepted) " \
@@ -168,20 +181,29 @@ enum hpx_generation_sql {
 			     "type = 'table' AND name GLOB 'hapax_operation_[0-9]*'") \
 	X(INSERT_ASIDE, "INSERT INTO hapax_aside (id, generation, number, state, attempt, " \
 			"token, mark, fingerprint, recipe, tenant_hash, owner, created, " \
-			"changed, expires, retention, status, kept, when_lost, advanced, " \
+			"changed, expires, retention, tombstone, status, kept, when_lost, advanced, " \
 			"last_error, point, text_crc, point_crc, answer_crc, crc, tenant, scope, key, " \
 			"method, path, route, headers, body, point_data) VALUES (?, ?, ?, ?, ?, " \
 			"?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
-			"?, ?, ?, ?, ?, ?)") \
+			"?, ?, ?, ?, ?, ?, ?)") \
 	/* Numbered, so that ?1, the id, is left alone: naming it would rewrite its \
 	 * place in the index of ids. */ \
 	X(UPDATE_ASIDE, "UPDATE hapax_aside SET generation = ?2, number = ?3, state = ?4, " \
 			"attempt = ?5, token = ?6, mark = ?7, fingerprint = ?8, " \
 			"recipe = ?9, tenant_hash = ?10, owner = ?11, created = ?12, " \
-			"changed = ?13, expires = ?14, retention = ?15, status = ?16, " \
-			"kept = ?17, when_lost = ?18, advanced = ?19, last_error = ?20, " \
-			"point = ?21, text_crc = ?22, point_crc = ?23, answer_crc = ?24, " \
-			"crc = ?25 WHERE seq = ?26 AND ?1 = id") \
+			"changed = ?13, expires = ?14, retention = ?15, tombstone = ?16, " \
+			"status = ?17, kept = ?18, when_lost = ?19, advanced = ?20, last_error = ?21, " \
+			"point = ?22, text_crc = ?23, point_crc = ?24, answer_crc = ?25, " \
+			"crc = ?26 WHERE seq = ?27 AND ?1 = id") \
+	X(KEEP_HISTORY, "INSERT INTO hapax_history (" HPX_SQL_HISTORY_COLUMNS ") SELECT " HPX_SQL_HISTORY_COLUMNS " FROM hapax_aside WHERE seq = ?1") \
+	X(HISTORY_RULE, "SELECT retention FROM hapax_history_rule WHERE one = 1") \
+	X(PUT_HISTORY_RULE, "UPDATE hapax_history_rule SET retention = ?1 WHERE one = 1") \
+	X(REAP_HISTORY, "DELETE FROM hapax_history WHERE seq IN (SELECT seq FROM hapax_history " \
+			"WHERE created <= ?1 ORDER BY created LIMIT ?2)") \
+	X(HISTORY, "SELECT seq, " HPX_SQL_HISTORY_COLUMNS " FROM hapax_history " \
+		   "WHERE created >= ?1 AND created < ?2 ORDER BY created DESC, seq DESC") \
+	X(FINISHED_ASIDE, HPX_SQL_FROM_ASIDE "WHERE o.expires IS NOT NULL AND o.state IN (2, 3) AND " \
+					     "o.created >= ?1 AND o.created < ?2") \
 	X(DESCRIBE_ASIDE, "UPDATE hapax_aside SET tenant = ?, scope = ?, key = ?, " \
 			  "method = ?, path = ?, route = ? WHERE seq = ?") \
 	X(PUT_ANSWER, "UPDATE hapax_aside SET headers = ?, body = ? WHERE seq = ?") \
@@ -323,7 +345,8 @@ enum hpx_generation_sql {
 	/* Attempts in progress of other servers, or of anybody. */ \
 	X(ORPHANED, HPX_SQL_FROM_ASIDE "WHERE o.state = 1 AND o.owner <> ?1 AND " \
 				       "(o.owner <> 0 OR ?2) LIMIT ?3") \
-	X(EXPIRED, HPX_SQL_FROM_ASIDE "WHERE o.expires IS NOT NULL AND o.expires <= ?1 " \
+	X(EXPIRED, HPX_SQL_FROM_ASIDE "WHERE o.expires IS NOT NULL AND " \
+				      "o.expires + iif(o.kept = 2, o.tombstone, 0) <= ?1 " \
 				      "AND o.state <> 5") \
 	X(PUT_RECIPE, "INSERT INTO hapax_recipe (id, text) VALUES (?, ?) " \
 		      "ON CONFLICT (id) DO NOTHING") \
@@ -393,8 +416,10 @@ struct hpx_sqlite_generation {
 	int64_t operations;
 	int64_t settled;
 	int64_t expires_ms;
-	bool readable; /* false: its row's check is wrong */
-	int64_t last;  /* the greatest number seen in it; -1: nobody has looked */
+	int64_t moved;     /* rows up to this number count for nothing any more */
+	int64_t oldest_ms; /* nothing in it began before */
+	bool readable;     /* false: its row's check is wrong */
+	int64_t last;      /* the greatest number seen in it; -1: nobody has looked */
 	/* The reaper's: all rows up to this number may go; and when to look again, wall. */
 	int64_t walked;
 	int64_t walk_at_ms;

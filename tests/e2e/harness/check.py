@@ -15,6 +15,7 @@ PROBLEMS = {
     "upstream_unreachable": (502, "no", "same_key"),
     "upstream_outcome_unknown": (504, "unknown", "same_key"),
     "upstream_not_executed": (502, "no", "same_key"),
+    "idempotency_key_expired": (410, "yes", "never"),
     "response_not_kept": (409, "yes", "never"),
     "request_too_large": (413, "no", "after_fix"),
     "headers_too_large": (431, "no", "after_fix"),

@@ -2,8 +2,8 @@
  * near each other. */
 #include "config_test.h"
 
+#include "base/unit.h"
 #include "config/suggestion.h"
-#include "config/unit.h"
 
 static void durations_need_a_unit(void **state)
 {

@@ -1,5 +1,5 @@
 /* Durations and sizes: two tables of units and one reader. */
-#include "config/unit.h"
+#include "base/unit.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Durations and sizes as people write them. */
-#ifndef HPX_CONFIG_UNIT_H
-#define HPX_CONFIG_UNIT_H
+#ifndef HPX_BASE_UNIT_H
+#define HPX_BASE_UNIT_H
 
 #include "base/span.h"
 
