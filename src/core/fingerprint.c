@@ -20,6 +20,11 @@
 #include "core/json.h"
 
 #define STEP_BYTES 16384
+/* How many times its own size a body may have when it is decoded, or this much in any
+ * case. Documents that repeat themselves come to some 30 times; deflate can do 1,032, and
+ * then the decoding costs far more than the sending did. */
+#define RATIO_MAX 64
+#define RATIO_FREE_BYTES ((size_t)64 * 1024)
 
 /* inflateInit2's window bits: the largest window, and which wrapper. */
 #define WRAP_GZIP (15 + 16)
@@ -470,6 +475,27 @@ static enum hpx_status add_canonical(struct hpx_sha256 *hash, const struct hpx_r
 	return status == HPX_NOMEM ? status : HPX_OK;
 }
 
+static bool is_coded(struct hpx_span coding)
+{
+	return coding.len > 0 && !hpx_span_ieq(coding, HPX_SPAN("identity"));
+}
+
+/* The most bytes that a body may have when it is decoded. */
+static size_t decoded_max(size_t len, size_t work_bytes_max)
+{
+	size_t most = len < work_bytes_max / RATIO_MAX ? len * RATIO_MAX : work_bytes_max;
+	size_t least = RATIO_FREE_BYTES < work_bytes_max ? RATIO_FREE_BYTES : work_bytes_max;
+
+	return most > least ? most : least;
+}
+
+size_t hpx_fingerprint_effort(const struct hpx_meaning *meaning, size_t work_bytes_max)
+{
+	if (!is_coded(hpx_span_trim(meaning->content_encoding)))
+		return meaning->body.len;
+	return decoded_max(meaning->body.len, work_bytes_max);
+}
+
 /* A coding that can be undone does not count, one that cannot does. */
 static enum hpx_status add_body(struct hpx_sha256 *hash, const struct hpx_recipe *recipe,
 				const struct hpx_meaning *meaning, size_t work_bytes_max)
@@ -478,12 +504,12 @@ static enum hpx_status add_body(struct hpx_sha256 *hash, const struct hpx_recipe
 	struct hpx_span none = { NULL, 0 };
 	struct hpx_buffer decoded;
 
-	if (coding.len == 0 || hpx_span_ieq(coding, HPX_SPAN("identity"))) {
+	if (!is_coded(coding)) {
 		add_optional_lower(hash, none);
 		return add_canonical(hash, recipe, meaning->content_type, meaning->body,
 				     work_bytes_max);
 	}
-	hpx_buffer_init(&decoded, work_bytes_max);
+	hpx_buffer_init(&decoded, decoded_max(meaning->body.len, work_bytes_max));
 	enum hpx_status status = inflate_body(coding, meaning->body, &decoded);
 	if (status == HPX_OK) {
 		add_optional_lower(hash, none);

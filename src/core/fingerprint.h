@@ -61,9 +61,11 @@ struct hpx_meaning {
 	void *user;
 };
 
+/* How many bytes the body's canonical form is made of at most: how much work it is. */
+size_t hpx_fingerprint_effort(const struct hpx_meaning *meaning, size_t work_bytes_max);
 /* `work_bytes_max` bounds the canonical form and the decoded body; where a
  * body cannot be brought to its canonical form within it (bad JSON, bad gzip,
- * too large when decoded), its raw bytes count. Fails only for memory and
+ * too large when decoded, or more than 64 times its size), its raw bytes count. Fails only for memory and
  * for an unsupported recipe. */
 enum hpx_status hpx_fingerprint(const struct hpx_recipe *recipe,
 				const struct hpx_meaning *meaning, size_t work_bytes_max,

@@ -36,6 +36,12 @@ struct hpx_shard_listener {
 	struct hpx_listener *listener; /* NULL: stopped */
 };
 
+/* Requests whose fingerprint is made by another thread, one at a time. */
+struct hpx_fingerprint_queue {
+	struct hpx_request *first, *last;
+	bool working;
+};
+
 /* One event loop with all that belongs to it. No other thread touches a shard but
  * through the inbox of the loop. */
 struct hpx_shard {
@@ -65,6 +71,7 @@ struct hpx_shard {
 	uint64_t proxy_log_ms;         /* no line about a refused PROXY header before */
 	struct hpx_random_pool random; /* for tokens */
 	struct hpx_shares tunnels;     /* of this loop's, as the slots are */
+	struct hpx_fingerprint_queue fingerprints;
 	struct hpx_bucket turned_away; /* for answers to connections that are too many */
 	struct hpx_meter meter;
 };

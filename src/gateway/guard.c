@@ -9,10 +9,6 @@
 #include "http/field.h"
 #include "http/retry_after.h"
 
-/* Room for a decoded body and its canonical form. Not an option: with another
- * bound the same large body could get another fingerprint. */
-#define CANONICAL_BYTES_MAX (16 * 1024 * 1024)
-
 /* Retry-After of an unknown outcome when the time of its next probe is not known. */
 #define UNKNOWN_RETRY_AFTER_S 60
 
@@ -148,33 +144,6 @@ void hpx_guard_take_body(struct hpx_request *request, struct hpx_span data)
 
 /* ---- the fingerprint and the lookup ---- */
 
-/* A header as the upstream gets it: a host in the target overrides the Host field. */
-static struct hpx_span combined_header(void *user, struct hpx_span name)
-{
-	struct hpx_request *request = user;
-
-	if (hpx_span_ieq(name, HPX_SPAN("Host")))
-		return request->head.host;
-	return hpx_field_combined(&request->head.http, name, &request->arena);
-}
-
-static enum hpx_status make_fingerprint(struct hpx_request *request)
-{
-	struct hpx_meaning meaning = {
-		.method = request->head.http.method,
-		.path = request->head.target.path,
-		.query = request->head.target.query,
-		.content_type = hpx_field_known_value(&request->head.http, HPX_NAME_CONTENT_TYPE),
-		.content_encoding = hpx_field_known_combined(
-			&request->head.http, HPX_NAME_CONTENT_ENCODING, &request->arena),
-		.body = hpx_buffer_span(&request->body.bytes),
-		.header = combined_header,
-		.user = request,
-	};
-	return hpx_fingerprint(&request->identity.recipe, &meaning, CANONICAL_BYTES_MAX,
-			       request->identity.ask.fingerprint);
-}
-
 /* From here on nothing but the forwarded request has the key itself. */
 static enum hpx_status hash_key(struct hpx_request *request, struct hpx_span *key)
 {
@@ -204,11 +173,14 @@ enum hpx_status hpx_guard_name(struct hpx_request *request)
 		status = hpx_operation_id(d->tenant, d->scope, d->key, &request->identity.ask.id);
 	if (status == HPX_OK && request->head.route->key_storage == HPX_KEY_STORAGE_HASH)
 		status = hash_key(request, &d->key);
+	if (status == HPX_OK) {
+		hpx_sha256_init(&hash);
+		hpx_sha256_add(&hash, d->tenant);
+		status = hpx_sha256_done(&hash, request->identity.ask.tenant);
+	}
 	if (status != HPX_OK)
-		return status;
-	hpx_sha256_init(&hash);
-	hpx_sha256_add(&hash, d->tenant);
-	return hpx_sha256_done(&hash, request->identity.ask.tenant);
+		d->key = hpx_span(NULL, 0); /* it has no name yet */
+	return status;
 }
 
 enum hpx_next hpx_step_fingerprint(struct hpx_request *request)
@@ -222,11 +194,7 @@ enum hpx_next hpx_step_fingerprint(struct hpx_request *request)
 		request->identity.ask.recipe = request->head.route->recipe_id;
 		status = hpx_guard_name(request);
 	}
-	if (status == HPX_OK)
-		status = make_fingerprint(request);
-	if (status != HPX_OK)
-		return HPX_NEXT_OVERLOADED;
-	return HPX_NEXT_LOOKUP;
+	return status == HPX_OK ? hpx_fingerprint_make(request) : HPX_NEXT_OVERLOADED;
 }
 
 enum hpx_next hpx_step_store_unavailable(struct hpx_request *request)

@@ -149,6 +149,7 @@ void hpx_request_drop(struct hpx_request *request)
 		   !hpx_resume_is_armed(&request->wait.woken) &&
 		   !hpx_resume_is_armed(&request->wait.query_done) &&
 		   !hpx_resume_is_armed(&request->attempt.renewed) &&
+		   !hpx_resume_is_armed(&request->fingerprint.made) &&
 		   !hpx_resume_is_armed(&request->identity.inquired));
 	if (request->prev != NULL)
 		request->prev->next = request->next;

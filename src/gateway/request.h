@@ -43,7 +43,8 @@
  *   FLOW      │ the exchange's events               │ (the same timers; a drain cuts it)
  *   PASS      │ the exchange's events, bytes        │ (the same)
  *   QUERY     │ the message of an op, a query of    │ the step that the waiting step names;
- *             │ the store, or a subrequest          │ the result is ignored
+ *             │ the store, a subrequest, or a       │ the result is ignored
+ *             │ fingerprint made by another thread  │
  *
  * A message names what it was sent for (struct hpx_resume). It resumes the request
  * only while the request waits for exactly that; otherwise the wait is over, and
@@ -77,6 +78,8 @@
 	/* subrequest.c */ \
 	X(IDENTIFIED, identified)                 /* the service named the caller, or not */ \
 	X(TENANT_UNAVAILABLE, tenant_unavailable) /* the service did not answer in time */ \
+	/* fingerprint_work.c */ \
+	X(FINGERPRINTED, fingerprinted) /* by another thread */ \
 	/* guard.c */ \
 	X(BODY, body) \
 	X(BODY_TOO_LARGE, body_too_large) \
@@ -366,6 +369,14 @@ struct hpx_request_webhook {
 	enum hpx_job_state job_state; /* of the job it is about, before the ruling */
 };
 
+/* The fingerprint of a large body, while a thread makes it. */
+struct hpx_request_fingerprint {
+	uv_work_t work;
+	struct hpx_request *next; /* in shard->fingerprints */
+	struct hpx_resume made;
+	enum hpx_status status;
+};
+
 struct hpx_request {
 	struct hpx_shard *shard;
 	struct hpx_downstream *downstream; /* NULL once the client is gone or answered */
@@ -377,6 +388,7 @@ struct hpx_request {
 	struct hpx_request_head head;
 	struct hpx_request_body body;
 	struct hpx_request_identity identity;
+	struct hpx_request_fingerprint fingerprint;
 	struct hpx_reservation reservation;
 	struct hpx_request_wait wait;
 	struct hpx_attempt attempt;

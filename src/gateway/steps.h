@@ -63,6 +63,12 @@ enum hpx_next hpx_subrequest_ask(struct hpx_request *request);
 /* The request does not wait for a subrequest any more; nothing where it did not. */
 void hpx_subrequest_leave(struct hpx_request *request);
 
+/* ---- fingerprint_work.c ---- */
+
+/* The step FINGERPRINT from the recipe on: LOOKUP follows, at once or when a thread has
+ * made the fingerprint of a large body. */
+enum hpx_next hpx_fingerprint_make(struct hpx_request *request);
+
 /* ---- guard.c: up to the reservation, and the answers in memory ---- */
 
 /* Fills the description and the operation's id, once for a request, from the head, the

@@ -2,7 +2,9 @@
 neither the gateway's descriptors, its memory, its connections nor its time: who asks
 for too much is told so, and whoever does not is served."""
 import contextlib
+import gzip
 import http.client
+import json
 import resource
 import signal
 import socket
@@ -347,3 +349,63 @@ def test_a_slow_upload_that_passes_through(site):
             wire.send(b"x")
             time.sleep(0.25)  # the time is what this is about
         assert wire.answer().status == 200
+
+
+# ---- bodies under gzip ----
+
+CODED = [("Content-Encoding", "gzip"), ("Content-Type", "application/json")]
+
+
+def test_a_large_body_is_compared_decoded(site):
+    """A large body is fingerprinted by another thread, and is the same request however it
+    was coded; other bytes are another request."""
+    one = site()
+    key = new_key()
+    body = json.dumps({"items": [{"n": i, "text": f"item {i * 7919 % 1000}"} for i in range(20000)]}).encode()
+    again = json.dumps(json.loads(body), indent=1).encode()
+    assert one.gateway.post(key=key, body=gzip.compress(body), headers=CODED).status == 200
+    answer = one.gateway.post(key=key, body=body, headers=[("Content-Type", "application/json")])
+    assert answer["Idempotent-Replayed"] == "true", answer
+    answer = one.gateway.post(key=key, body=gzip.compress(again, 1), headers=CODED)
+    assert answer["Idempotent-Replayed"] == "true", answer
+    check.problem(one.gateway.post(key=key, body=gzip.compress(body[:-2] + b" ,1]}"), headers=CODED),
+                  "idempotency_key_reused")
+    assert len(one.provider.ledger(key)) == 1
+
+
+def test_bombs(site):
+    """Bombs of 16 KB on eight connections at once: each happens once, as the bytes that it
+    is, and others are served meanwhile."""
+    one = site({"loops": 1})
+    bomb = gzip.compress(b'{"a":"' + b"0" * (16 << 20) + b'"}', mtime=0)
+    keys = [new_key() for _ in range(8)]
+    with contextlib.ExitStack() as stack:
+        wires = []
+        for key in keys:
+            wire = stack.enter_context(one.gateway.connect())
+            for _ in range(4):
+                wire.send(one.gateway.request("POST", "/pay", key=key, body=bomb, headers=CODED))
+            wires.append(wire)
+        for _ in range(20):
+            assert one.gateway.post().status == 200
+        for wire in wires:
+            answers = [wire.answer() for _ in range(4)]
+            assert [answer.status for answer in answers] == [200] * 4
+            assert [answer["Idempotent-Replayed"] for answer in answers] == [None] + ["true"] * 3
+    assert all(len(one.provider.ledger(key)) == 1 for key in keys)
+
+
+def test_a_client_that_leaves_while_its_body_is_worked_on(site):
+    """Whoever leaves, and a stop meanwhile: nothing is lost or left behind."""
+    one = site({"loops": 1})
+    body = json.dumps([str(i) for i in range(90000)]).encode()
+    for _ in range(10):
+        with one.gateway.connect() as wire:
+            wire.send(one.gateway.request("POST", "/pay", body=body,
+                                          headers=[("Content-Type", "application/json")]))
+    check.until(lambda: one.gateway.metrics()["hapax_bodies_bytes"] == 0, "all is given back")
+    with one.gateway.connect() as wire:
+        for _ in range(4):
+            wire.send(one.gateway.request("POST", "/pay", body=body,
+                                          headers=[("Content-Type", "application/json")]))
+        one.gateway.stop()

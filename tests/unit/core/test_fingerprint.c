@@ -3,6 +3,7 @@
 #include "../test.h"
 
 #define ZLIB_CONST
+#include <stdlib.h>
 #include <zlib.h>
 
 #include "core/fingerprint.h"
@@ -324,6 +325,38 @@ static void a_coded_body_is_the_body(void **state)
 	}
 }
 
+/* More than 64 times its size is not decoded, however much room there is; a document that
+ * repeats itself as documents do is. */
+static void the_ratio_is_bounded(void **state)
+{
+	enum { BIG = 4 << 20 };
+	char *zeros = calloc(1, BIG), *bytes = malloc(BIG);
+	uint8_t a[HPX_SHA256_SIZE], b[HPX_SHA256_SIZE];
+	struct request coded = CODED(S("gzip"), "");
+	struct request raw = CODED(NONE, "");
+	(void)state;
+
+	assert_non_null(zeros);
+	assert_non_null(bytes);
+	raw.body = hpx_span(zeros, BIG);
+	coded.body = deflated(31, raw.body, bytes, BIG);
+	fingerprint_within(&raw, BIG, a);
+	fingerprint_within(&coded, BIG, b);
+	assert_memory_not_equal(a, b, sizeof(a));
+	/* Noise in every 128th byte: some 40 times. */
+	for (unsigned i = 0, noise = 1; i < BIG; i += 128) {
+		noise = noise * 1103515245u + 12345u;
+		zeros[i] = (char)(noise >> 16);
+	}
+	coded.body = deflated(31, raw.body, bytes, BIG);
+	assert_in_range(coded.body.len, BIG / 64 + 1, BIG / 16);
+	fingerprint_within(&raw, BIG, a);
+	fingerprint_within(&coded, BIG, b);
+	assert_memory_equal(a, b, sizeof(a));
+	free(zeros);
+	free(bytes);
+}
+
 static void a_bomb_counts_as_it_came(void **state)
 {
 	static char zeros[1 << 16];
@@ -409,6 +442,7 @@ int main(void)
 		cmocka_unit_test(every_pair_is_told_apart_or_not),
 		cmocka_unit_test(a_record_of_an_older_recipe_is_compared_by_it),
 		cmocka_unit_test(a_coded_body_is_the_body),
+		cmocka_unit_test(the_ratio_is_bounded),
 		cmocka_unit_test(a_bomb_counts_as_it_came),
 		cmocka_unit_test(a_form_too_large_counts_as_it_came),
 		cmocka_unit_test(the_fingerprint_is_fixed),
