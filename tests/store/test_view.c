@@ -271,7 +271,7 @@ static void fill_file(struct fixture *f)
 {
 	raw_sql(f->path, "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 250000) "
 			 "INSERT INTO hapax_operation_1 (seq, id, rest, token, fingerprint, recipe, tenant_hash, "
-			 "owner, created, retention, when_lost, tenant, scope, key, method, path, route, crc) "
+			 "owner, created, retention, tombstone, when_lost, tenant, scope, key, method, path, route, crc) "
 			 "SELECT i, randomblob(16), rest, token, fingerprint, recipe, tenant_hash, owner, created "
 			 "+ i, retention, when_lost, 'many', scope, 'k' || i, method, path, route, crc "
 			 "FROM hapax_operation_1, n WHERE seq = 1");
