@@ -247,7 +247,9 @@ CREATE TABLE hapax_schema_version (
 ) STRICT;
 
 -- Deliveries owed to outside services, each named once per operation reference
--- (the operation's id and mark), and where each of them stands.
+-- (the operation's id and mark), and where each of them stands. The checks are CRC-32:
+-- body_crc of the operation's id, the headers and the body; crc of that check and of all
+-- other columns but the number.
 CREATE TABLE hapax_job (
 	seq INTEGER PRIMARY KEY,
 	operation BLOB NOT NULL,
@@ -273,7 +275,16 @@ CREATE TABLE hapax_job (
 	first_sent INTEGER NOT NULL DEFAULT 0,
 	resend_until INTEGER NOT NULL DEFAULT 0,
 	provider_id TEXT NOT NULL DEFAULT '',
+	body_crc INTEGER NOT NULL,
+	crc INTEGER NOT NULL,
 	UNIQUE (operation, mark, name)
+) STRICT;
+
+-- Jobs that could not be read when it was their turn: they count as unknown, are never
+-- sent, and are shown to a person. Their rows stay as they are, because a damaged row
+-- cannot be written without a look at indexes that may disagree with it.
+CREATE TABLE hapax_job_unreadable (
+	seq INTEGER PRIMARY KEY
 ) STRICT;
 
 -- Each is as small as the list it serves: the deliverer's (one per target), the

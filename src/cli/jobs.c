@@ -254,14 +254,15 @@ static int read_query(struct hpx_operator_command *command, struct hpx_job_query
 	return code;
 }
 
-/* Whether only a person settles the job: it is dead, or nobody is asked about it any more. */
+/* Whether only a person settles the job: it is dead, its row cannot be read, or nobody is
+ * asked about it any more. */
 static enum hpx_status needs_person(struct hpx_operator_command *command,
 				    const struct hpx_job_entry *job, bool *ret_needs)
 {
 	struct hpx_next_question next = { .at_ms = 0 };
 	enum hpx_status status = HPX_OK;
 
-	*ret_needs = job->readable && job->delivery.state == HPX_JOB_DEAD;
+	*ret_needs = !job->readable || job->delivery.state == HPX_JOB_DEAD;
 	if (*ret_needs)
 		return HPX_OK;
 	status = hpx_store_question(command->reader, &job->delivery.operation, &next);

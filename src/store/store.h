@@ -65,8 +65,9 @@ struct hpx_job_entry {
 	struct hpx_job_entry *next;
 	struct hpx_delivery delivery;
 	struct hpx_job job;
-	bool readable; /* false: the row cannot be read; it counts as unknown */
-	char bytes[];  /* what `job` points to */
+	bool readable;       /* false: the row cannot be read; it counts as unknown */
+	uint32_t body_check; /* the driver's own: of headers and body, which it may have left out */
+	char bytes[];        /* what `job` points to */
 };
 /* Made by drivers; NULL when out of memory. Frees the whole list. */
 struct hpx_job_entry *hpx_job_entry_new(const struct hpx_delivery *delivery,

@@ -1,10 +1,10 @@
 /* Shows what is SQLite's own about the outbox: whose claims are lost when the
- * file is opened, what becomes of rows that cannot be read, that jobs of the
+ * file is opened, what becomes of rows that cannot be read or have a flipped bit, that jobs of the
  * earlier schema are still owed, and that a claim costs the same however many
  * jobs wait. */
 #include "delivery.h"
 
-#include "store/sqlite/statement.h"
+#include "store/sqlite/driver.h"
 
 enum { A = 1,
        B = 2 };
@@ -85,7 +85,179 @@ static void what_cannot_be_read_is_never_sent(void **state)
 		assert_int_equal(count_unsettled(f), 0);
 		advance(f, 4 * (int64_t)RETENTION_MS);
 		reap(f);
-		assert_string_equal(job_state(f, 1), "unreadable");
+		if (strcmp(job_state(f, 1), "unreadable") != 0)
+			fail_msg("%s: the job is %s", broken[i], job_state(f, 1));
+	}
+}
+
+/* ---- one bit ---- */
+
+/* SQL's flip(value): one bit is another. A value without a byte gets one. */
+static void flip(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	const char *bytes = sqlite3_value_blob(values[0]);
+	int len = sqlite3_value_bytes(values[0]), type = sqlite3_value_type(values[0]);
+	char changed[256] = { 1 };
+
+	assert_int_equal(count, 1);
+	if (type == SQLITE_INTEGER) {
+		sqlite3_result_int64(context, sqlite3_value_int64(values[0]) ^ 2);
+		return;
+	}
+	assert_in_range(len, 0, sizeof(changed));
+	if (len > 0)
+		memcpy(changed, bytes, (size_t)len);
+	changed[len > 0 ? len - 1 : 0] ^= 1;
+	len = len > 0 ? len : 1;
+	if (type == SQLITE_TEXT)
+		sqlite3_result_text(context, changed, len, SQLITE_TRANSIENT);
+	else
+		sqlite3_result_blob(context, changed, len, SQLITE_TRANSIENT);
+}
+
+/* SQL's checks of a row: body_check(operation, headers, body), and seal(...) of all that
+ * a row has otherwise, in the order of the columns here. */
+#define SEALED \
+	"operation, mark, token, state, answers, unsure, attempt, budget, status, owner, created, " \
+	"changed, due, lease_until, first_sent, resend_until, body_crc, provider_id, name, target, " \
+	"method, path"
+#define FIXED_COLUMNS 3
+#define NUMBER_COLUMNS 14
+
+static struct hpx_span bytes_of(sqlite3_value *value)
+{
+	const char *bytes = sqlite3_value_blob(value);
+
+	return hpx_span(bytes, (size_t)sqlite3_value_bytes(value));
+}
+
+static void seal(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	struct hpx_sqlite_crc crc;
+
+	hpx_sqlite_crc_init(&crc);
+	for (int i = 0; i < count; i++) {
+		if (i < FIXED_COLUMNS)
+			hpx_sqlite_crc_fixed(&crc, bytes_of(values[i]).ptr, bytes_of(values[i]).len);
+		else if (i < FIXED_COLUMNS + NUMBER_COLUMNS)
+			hpx_sqlite_crc_int(&crc, sqlite3_value_int64(values[i]));
+		else
+			hpx_sqlite_crc_span(&crc, bytes_of(values[i]));
+	}
+	sqlite3_result_int64(context, hpx_sqlite_crc_end(&crc));
+}
+
+static void body_check(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	struct hpx_job job = { .headers = bytes_of(values[1]), .body = bytes_of(values[2]) };
+	struct hpx_operation_id id;
+
+	assert_int_equal(count, 3);
+	assert_int_equal(bytes_of(values[0]).len, sizeof(id.bytes));
+	memcpy(id.bytes, bytes_of(values[0]).ptr, sizeof(id.bytes));
+	sqlite3_result_int64(context, hpx_sqlite_job_body_crc(&id, &job));
+}
+
+/* As raw_sql, with the functions above. */
+static void checked_sql(const char *path, const char *sql)
+{
+	sqlite3 *db = NULL;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	sqlite3_create_function(db, "flip", 1, SQLITE_UTF8, NULL, flip, NULL, NULL);
+	sqlite3_create_function(db, "seal", -1, SQLITE_UTF8, NULL, seal, NULL, NULL);
+	sqlite3_create_function(db, "body_check", 3, SQLITE_UTF8, NULL, body_check, NULL, NULL);
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	sqlite3_close(db);
+}
+
+#define SEAL "UPDATE hapax_job SET body_crc = body_check(operation, headers, body); " \
+	     "UPDATE hapax_job SET crc = seal(" SEALED ")"
+
+/* How many jobs the list of unknown ones has, and how many of them cannot be read. */
+static void assert_unknown_listed(struct fixture *f, const char *what, unsigned unreadable)
+{
+	struct hpx_job_query query = { .state = HPX_JOB_UNKNOWN, .limit = 100 };
+	struct hpx_store_stats stats;
+	struct hpx_job_entry *jobs = NULL;
+	unsigned count = 0;
+
+	assert_status(hpx_store_jobs(f->reader, &query, &jobs), HPX_OK);
+	for (const struct hpx_job_entry *e = jobs; e != NULL; e = e->next)
+		count += !e->readable;
+	hpx_job_entry_free(jobs);
+	assert_status(hpx_store_stats(f->reader, &stats), HPX_OK);
+	if (count != unreadable || stats.dead_jobs != unreadable)
+		fail_msg("%s: %u unreadable jobs on the list, %llu for a person; want %u", what, count,
+			 (unsigned long long)stats.dead_jobs, unreadable);
+}
+
+static const char *const columns[] = { "operation", "mark", "name", "target", "method", "path",
+				       "headers", "body", "created", "state", "answers", "unsure",
+				       "attempt", "budget", "status", "token", "owner", "changed",
+				       "due", "lease_until", "first_sent", "resend_until",
+				       "provider_id", "body_crc", "crc" };
+#define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
+
+static void flip_column(struct fixture *f, const char *column)
+{
+	char sql[256];
+
+	snprintf(sql, sizeof(sql), "UPDATE hapax_job SET %s = flip(%s) WHERE seq = 1", column, column);
+	checked_sql(f->path, sql);
+}
+
+/* One that waits: it is not sent, and is shown to a person once it was to be sent. What
+ * moved it out of the list of what is due is met by whoever walks the list it is in. */
+static void a_flipped_bit_of_a_queued_job_is_noticed(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < COLUMN_COUNT; i++) {
+		fixture_afresh(f);
+		accept_later(f, 1, A);
+		flip_column(f, columns[i]);
+		if (strcmp(job_state(f, 1), "unreadable") != 0)
+			fail_msg("%s: the job is %s", columns[i], job_state(f, 1));
+		advance(f, 10);
+		if (strcmp(claim_names(f, 5), "") != 0)
+			fail_msg("%s: it was claimed", columns[i]);
+		assert_status(person_moves(f, 1, HPX_JOB_MOVE_RETRY, true),
+			      strcmp(columns[i], "headers") == 0 || strcmp(columns[i], "body") == 0 ?
+				      HPX_REFUSED :
+				      HPX_CORRUPT);
+		if (strcmp(columns[i], "target") == 0) /* its index was changed with it */
+			continue;
+		advance(f, 4 * (int64_t)RETENTION_MS);
+		reap(f);
+		assert_unknown_listed(f, columns[i], 1);
+	}
+}
+
+/* One that is done is not taken for something else, and stays for a person to look at. */
+static void a_flipped_bit_of_a_finished_job_is_noticed(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < COLUMN_COUNT; i++) {
+		struct hpx_delivery d;
+
+		/* Nobody reads these of a job that is over. */
+		if (strcmp(columns[i], "headers") == 0 || strcmp(columns[i], "body") == 0)
+			continue;
+		fixture_afresh(f);
+		accept_later(f, 1, A);
+		d = claim_one(f, 0);
+		assert_status(end_job(f, &d, HPX_JOB_MOVE_DELIVER), HPX_OK);
+		assert_string_equal(job_state(f, 1), "done");
+		flip_column(f, columns[i]);
+		assert_string_equal(claim_names(f, 5), "");
+		advance(f, 4 * (int64_t)RETENTION_MS);
+		reap(f);
+		if (strcmp(job_state(f, 1), "unreadable") != 0)
+			fail_msg("%s: the job is %s", columns[i], job_state(f, 1));
+		assert_unknown_listed(f, columns[i], 1);
 	}
 }
 
@@ -105,8 +277,8 @@ static void an_earlier_job_that_cannot_be_read_keeps_the_order(void **state)
 #define MANY \
 	"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %u) " \
 	"INSERT INTO hapax_job (operation, mark, name, target, method, path, headers, body, " \
-	"created, changed, due) SELECT randomblob(32), randomblob(16), 'many', 'mailer', 'POST', " \
-	"'/', '', x'', 1, 1, i FROM n"
+	"created, changed, due, body_crc, crc) SELECT randomblob(32), randomblob(16), 'many', 'mailer', " \
+	"'POST', '/', '', x'', 1, 1, i, 0, 0 FROM n; " SEAL
 
 #define X(name, sql) [HPX_SQL_##name] = sql,
 static const char *const texts[] = { HPX_SQL_LIST(X) };
@@ -137,15 +309,16 @@ static void a_claim_costs_the_same_however_many_wait(void **state)
 {
 	struct fixture *f = *state;
 	unsigned total = 0, claims = 0, taken;
-	char sql[512];
+	char sql[1024];
 	int few, many;
 
 	snprintf(sql, sizeof(sql), MANY, 10u);
-	raw_sql(f->path, sql);
+	checked_sql(f->path, sql);
 	few = steps_of_a_claim(f->path);
 	snprintf(sql, sizeof(sql), MANY, 9990u);
-	raw_sql(f->path, sql);
+	checked_sql(f->path, sql);
 	many = steps_of_a_claim(f->path);
+	assert_string_equal(job_state(f, 1), "queued");
 	if (many > few + few / 10)
 		fail_msg("10 of 10 jobs: %d steps, 10 of 10000: %d", few, many);
 	do {
@@ -191,8 +364,8 @@ static void a_clock_that_was_set_back_delays_no_job(void **state)
 	accept_later(f, 1, A);
 	accept_later(f, 2, A);
 	/* A day is heeded; twenty are more than anybody may ask for. */
-	raw_sql(f->path, "UPDATE hapax_job SET due = due + 86400000 WHERE seq = 1; "
-			 "UPDATE hapax_job SET due = due + 20 * 86400000 WHERE seq = 2");
+	checked_sql(f->path, "UPDATE hapax_job SET due = due + 86400000 WHERE seq = 1; "
+			     "UPDATE hapax_job SET due = due + 20 * 86400000 WHERE seq = 2; " SEAL);
 	assert_int_equal(claim_one(f, 0).number, 2);
 	assert_string_equal(claim_names(f, 5), "");
 }
@@ -203,6 +376,8 @@ int main(void)
 		ON_SQLITE(what_a_dead_worker_claimed_is_lost_at_once),
 		ON_SQLITE(a_command_beside_the_server_leaves_its_claims_alone),
 		ON_SQLITE(what_cannot_be_read_is_never_sent),
+		ON_SQLITE(a_flipped_bit_of_a_queued_job_is_noticed),
+		ON_SQLITE(a_flipped_bit_of_a_finished_job_is_noticed),
 		ON_SQLITE(an_earlier_job_that_cannot_be_read_keeps_the_order),
 		ON_SQLITE(a_claim_costs_the_same_however_many_wait),
 		ON_SQLITE(a_claim_walks_the_index_of_what_is_due),

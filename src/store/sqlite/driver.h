@@ -414,8 +414,13 @@ enum hpx_status hpx_sqlite_read_point(struct hpx_sqlite_db *db, const struct hpx
 /* Reads columns HPX_SQL_JOB into a new entry; NULL when out of memory. One that
  * cannot be read counts as unknown. */
 struct hpx_job_entry *hpx_sqlite_delivery_read(struct hpx_sqlite_statement *stmt);
-enum hpx_status hpx_sqlite_delivery_update(struct hpx_sqlite_db *db,
-					   const struct hpx_delivery *delivery);
+/* Appends what the statement gives at `*tail`, at most `*room`. What cannot be read is put
+ * among the unreadable ones, for a person, in the writer's transaction. */
+enum hpx_status hpx_sqlite_deliveries(struct hpx_sqlite_db *db, struct hpx_sqlite_statement *stmt,
+				      unsigned *room, struct hpx_job_entry ***tail);
+uint32_t hpx_sqlite_job_body_crc(const struct hpx_operation_id *operation, const struct hpx_job *job);
+uint32_t hpx_sqlite_job_crc(const struct hpx_delivery *delivery, const struct hpx_job *job,
+			    uint32_t body_crc);
 void hpx_sqlite_job_bind(struct hpx_sqlite_statement *stmt, const struct hpx_operation_id *operation,
 			 const struct hpx_mark *mark, const struct hpx_job *job);
 

@@ -18,30 +18,6 @@ static enum hpx_status own_trouble(enum hpx_status status, struct hpx_store_op *
 
 /* ---- CLAIM ---- */
 
-/* Appends what the call gives at `*tail`, at most `room`. Collects first and
- * writes later: a statement that walks an index must not see the index change
- * under it. */
-static enum hpx_status collect(struct hpx_sqlite_statement *stmt, unsigned *room,
-			       struct hpx_job_entry ***tail)
-{
-	enum hpx_status status;
-	bool whole = true;
-
-	while (whole && *room > 0 && hpx_sqlite_next(stmt)) {
-		struct hpx_job_entry *entry = hpx_sqlite_delivery_read(stmt);
-		whole = entry != NULL;
-		if (!whole || !entry->readable) {
-			hpx_job_entry_free(entry);
-			continue;
-		}
-		**tail = entry;
-		*tail = &entry->next;
-		--*room;
-	}
-	status = hpx_sqlite_end(stmt);
-	return status == HPX_OK && !whole ? HPX_NOMEM : status;
-}
-
 /* A commit that was reported as failed may have taken them. */
 static enum hpx_status recognise(struct hpx_sqlite_store *s, struct hpx_store_op *op)
 {
@@ -52,7 +28,7 @@ static enum hpx_status recognise(struct hpx_sqlite_store *s, struct hpx_store_op
 
 	hpx_sqlite_bind_int(&stmt, hpx_store_moment(&s->base).lease_ms);
 	hpx_sqlite_bind_blob(&stmt, op->token.bytes, sizeof(op->token.bytes));
-	status = collect(&stmt, &room, &tail);
+	status = hpx_sqlite_deliveries(&s->writer, &stmt, &room, &tail);
 	op->claim.count = CLAIM_MAX - room;
 	return status;
 }
@@ -67,7 +43,7 @@ static enum hpx_status collect_due(struct hpx_sqlite_db *db, struct hpx_span tar
 	hpx_sqlite_bind_text(&stmt, target);
 	hpx_sqlite_bind_int(&stmt, from_ms);
 	hpx_sqlite_bind_int(&stmt, until_ms);
-	return collect(&stmt, room, tail);
+	return hpx_sqlite_deliveries(db, &stmt, room, tail);
 }
 
 /* The rule of hpx_job_due, by the index: what is due, and what lies so far
@@ -348,12 +324,21 @@ static enum hpx_status find_named(struct hpx_sqlite_db *db, const struct hpx_rec
 	return status;
 }
 
+/* The check of the row is written by the move that follows. */
 static enum hpx_status replace(struct hpx_sqlite_db *db, const struct hpx_record *record,
-			       const struct hpx_job *job)
+			       const struct hpx_job *job, struct hpx_sqlite_outbox_rows *rows)
 {
-	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_REPLACE_JOB);
+	struct hpx_sqlite_statement stmt;
+	struct hpx_job_entry *entry = hpx_job_entry_new(&rows->entry->delivery, job);
 
+	if (entry == NULL)
+		return HPX_NOMEM;
+	entry->body_check = hpx_sqlite_job_body_crc(&record->id, job);
+	hpx_job_entry_free(rows->entry);
+	rows->entry = entry;
+	stmt = hpx_sqlite_statement(db, HPX_SQL_REPLACE_JOB);
 	hpx_sqlite_job_bind(&stmt, &record->id, &record->mark, job);
+	hpx_sqlite_bind_int(&stmt, entry->body_check);
 	return hpx_sqlite_finish(&stmt);
 }
 
@@ -374,7 +359,7 @@ static enum hpx_status requeue(struct hpx_sqlite_store *s, const struct hpx_chan
 				     hpx_outbox_requeue(&rows.found, now, &job_change) :
 				     HPX_CONFLICT;
 	if (status == HPX_OK && op->status == HPX_OK && job_change.write_job)
-		status = replace(&s->writer, &change->record, change->job);
+		status = replace(&s->writer, &change->record, change->job, &rows);
 	if (status == HPX_OK && op->status == HPX_OK)
 		status = hpx_sqlite_outbox_rows_write(s, &rows, &job_change, now->wall_ms, op);
 	hpx_sqlite_outbox_rows_free(&rows);
@@ -385,9 +370,22 @@ static enum hpx_status insert(struct hpx_sqlite_db *db, const struct hpx_change 
 			      bool answers, bool *ret_new)
 {
 	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_JOB);
+	const struct hpx_job *job = change->job;
+	const struct hpx_delivery delivery = {
+		.operation = change->record.id,
+		.mark = change->record.mark,
+		.state = HPX_JOB_QUEUED,
+		.answers = answers,
+		.created_ms = change->at_ms,
+		.changed_ms = change->at_ms,
+		.due_ms = change->at_ms,
+	};
+	uint32_t body_crc = hpx_sqlite_job_body_crc(&delivery.operation, job);
 	enum hpx_status status;
 
-	hpx_sqlite_job_bind(&stmt, &change->record.id, &change->record.mark, change->job);
+	hpx_sqlite_job_bind(&stmt, &delivery.operation, &delivery.mark, job);
+	hpx_sqlite_bind_int(&stmt, body_crc);
+	hpx_sqlite_bind_int(&stmt, hpx_sqlite_job_crc(&delivery, job, body_crc));
 	hpx_sqlite_bind_int(&stmt, change->at_ms);
 	hpx_sqlite_bind_int(&stmt, answers);
 	status = hpx_sqlite_finish(&stmt);

@@ -33,9 +33,36 @@ enum {
 	COLUMN_TARGET,
 	COLUMN_METHOD,
 	COLUMN_PATH,
+	COLUMN_BODY_CRC,
+	COLUMN_CRC,
 	COLUMN_HEADERS,
 	COLUMN_BODY,
+	COLUMN_WHOLE,
 };
+
+uint32_t hpx_sqlite_job_crc(const struct hpx_delivery *delivery, const struct hpx_job *job,
+			    uint32_t body_crc)
+{
+	const int64_t numbers[] = { delivery->state, delivery->answers, delivery->unsure,
+				    delivery->attempt, delivery->budget, delivery->status,
+				    (int64_t)delivery->owner, delivery->created_ms,
+				    delivery->changed_ms, delivery->due_ms, delivery->lease_until_ms,
+				    delivery->first_sent_ms, delivery->resend_until_ms, body_crc };
+	struct hpx_sqlite_crc crc;
+
+	hpx_sqlite_crc_init(&crc);
+	hpx_sqlite_crc_fixed(&crc, delivery->operation.bytes, sizeof(delivery->operation.bytes));
+	hpx_sqlite_crc_fixed(&crc, delivery->mark.bytes, sizeof(delivery->mark.bytes));
+	hpx_sqlite_crc_fixed(&crc, delivery->token.bytes, sizeof(delivery->token.bytes));
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		hpx_sqlite_crc_int(&crc, numbers[i]);
+	hpx_sqlite_crc_span(&crc, hpx_span_of(delivery->provider_id));
+	hpx_sqlite_crc_span(&crc, job->name);
+	hpx_sqlite_crc_span(&crc, job->target);
+	hpx_sqlite_crc_span(&crc, job->method);
+	hpx_sqlite_crc_span(&crc, job->path);
+	return hpx_sqlite_crc_end(&crc);
+}
 
 static bool read_names(struct hpx_sqlite_statement *stmt, struct hpx_delivery *d)
 {
@@ -45,7 +72,8 @@ static bool read_names(struct hpx_sqlite_statement *stmt, struct hpx_delivery *d
 
 	ok &= hpx_sqlite_fixed(stmt, COLUMN_MARK, d->mark.bytes, sizeof(d->mark.bytes));
 	ok &= hpx_sqlite_fixed(stmt, COLUMN_TOKEN, d->token.bytes, sizeof(d->token.bytes));
-	if (provider_id.ptr == NULL || provider_id.len >= sizeof(d->provider_id))
+	if (provider_id.ptr == NULL || provider_id.len >= sizeof(d->provider_id) ||
+	    memchr(provider_id.ptr, '\0', provider_id.len) != NULL)
 		return false;
 	memcpy(d->provider_id, provider_id.ptr, provider_id.len);
 	return ok;
@@ -86,6 +114,31 @@ static bool read_times(struct hpx_sqlite_statement *stmt, struct hpx_delivery *d
 	return ok;
 }
 
+static struct hpx_span or_empty(struct hpx_span bytes)
+{
+	return bytes.len == 0 ? HPX_SPAN("") : bytes;
+}
+
+uint32_t hpx_sqlite_job_body_crc(const struct hpx_operation_id *operation, const struct hpx_job *job)
+{
+	return hpx_sqlite_bytes_crc(operation, or_empty(job->headers), or_empty(job->body));
+}
+
+/* Headers and body are looked at where they were read at all. */
+static bool read_checks(struct hpx_sqlite_statement *stmt, const struct hpx_delivery *d,
+			const struct hpx_job *job, uint32_t *ret_body_crc)
+{
+	bool whole = sqlite3_column_int64(stmt->handle, COLUMN_WHOLE) == 1;
+	int64_t body_crc = 0, crc = 0;
+
+	if (!hpx_sqlite_int(stmt, COLUMN_BODY_CRC, 0, UINT32_MAX, &body_crc) ||
+	    !hpx_sqlite_int(stmt, COLUMN_CRC, 0, UINT32_MAX, &crc))
+		return false;
+	*ret_body_crc = (uint32_t)body_crc;
+	return crc == hpx_sqlite_job_crc(d, job, *ret_body_crc) &&
+	       (!whole || body_crc == hpx_sqlite_job_body_crc(&d->operation, job));
+}
+
 struct hpx_job_entry *hpx_sqlite_delivery_read(struct hpx_sqlite_statement *stmt)
 {
 	struct hpx_delivery delivery = { .number = sqlite3_column_int64(stmt->handle, COLUMN_NUMBER) };
@@ -99,21 +152,57 @@ struct hpx_job_entry *hpx_sqlite_delivery_read(struct hpx_sqlite_statement *stmt
 	};
 	bool ok = delivery.number > 0 && hpx_job_fault(&job) == NULL;
 	struct hpx_job_entry *entry;
+	uint32_t body_crc = 0;
 
 	ok &= read_names(stmt, &delivery);
 	ok &= read_small(stmt, &delivery);
 	ok &= read_times(stmt, &delivery);
-	ok = ok && hpx_job_valid(&delivery);
+	ok = ok && hpx_job_valid(&delivery) && read_checks(stmt, &delivery, &job, &body_crc);
 	if (!ok)
 		delivery.state = HPX_JOB_UNKNOWN;
 	entry = hpx_job_entry_new(&delivery, &job);
-	if (entry != NULL)
+	if (entry != NULL) {
 		entry->readable = ok;
+		entry->body_check = body_crc;
+	}
 	return entry;
 }
 
-enum hpx_status hpx_sqlite_delivery_update(struct hpx_sqlite_db *db,
-					   const struct hpx_delivery *delivery)
+static enum hpx_status put_unreadable(struct hpx_sqlite_db *db, int64_t number)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_UNREADABLE);
+
+	hpx_sqlite_bind_int(&stmt, number);
+	return hpx_sqlite_finish(&stmt);
+}
+
+/* Collects first, and others write later: a statement that walks an index must not see
+ * the index change under it. */
+enum hpx_status hpx_sqlite_deliveries(struct hpx_sqlite_db *db, struct hpx_sqlite_statement *stmt,
+				      unsigned *room, struct hpx_job_entry ***tail)
+{
+	enum hpx_status status = HPX_OK, end;
+
+	while (status == HPX_OK && *room > 0 && hpx_sqlite_next(stmt)) {
+		struct hpx_job_entry *entry = hpx_sqlite_delivery_read(stmt);
+		if (entry == NULL) {
+			status = HPX_NOMEM;
+		} else if (!entry->readable) {
+			status = put_unreadable(db, entry->delivery.number);
+			hpx_job_entry_free(entry);
+		} else {
+			**tail = entry;
+			*tail = &entry->next;
+			--*room;
+		}
+	}
+	end = hpx_sqlite_end(stmt);
+	return end == HPX_OK ? status : end;
+}
+
+/* A row is changed here only. */
+static enum hpx_status update(struct hpx_sqlite_db *db, const struct hpx_delivery *delivery,
+			      const struct hpx_job_entry *entry)
 {
 	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_UPDATE_JOB);
 
@@ -131,6 +220,7 @@ enum hpx_status hpx_sqlite_delivery_update(struct hpx_sqlite_db *db,
 	hpx_sqlite_bind_int(&stmt, delivery->first_sent_ms);
 	hpx_sqlite_bind_int(&stmt, delivery->resend_until_ms);
 	hpx_sqlite_bind_text(&stmt, hpx_span_of(delivery->provider_id));
+	hpx_sqlite_bind_int(&stmt, hpx_sqlite_job_crc(delivery, &entry->job, entry->body_check));
 	return hpx_sqlite_finish(&stmt);
 }
 
@@ -153,7 +243,8 @@ void hpx_sqlite_outbox_rows_free(struct hpx_sqlite_outbox_rows *rows)
 	rows->entry = NULL;
 }
 
-static enum hpx_status read_job(struct hpx_sqlite_statement *stmt, struct hpx_job_entry **ret_entry)
+static enum hpx_status read_job(struct hpx_sqlite_db *db, struct hpx_sqlite_statement *stmt,
+				struct hpx_job_entry **ret_entry)
 {
 	struct hpx_job_entry *entry = NULL;
 	bool there = hpx_sqlite_next(stmt);
@@ -164,6 +255,8 @@ static enum hpx_status read_job(struct hpx_sqlite_statement *stmt, struct hpx_jo
 	status = hpx_sqlite_end(stmt);
 	if (status == HPX_OK && there && entry == NULL)
 		return HPX_NOMEM;
+	if (status == HPX_OK && there && !entry->readable)
+		status = put_unreadable(db, entry->delivery.number);
 	if (status == HPX_OK)
 		*ret_entry = entry;
 	else
@@ -177,7 +270,7 @@ static enum hpx_status find_job(struct hpx_sqlite_db *db, int64_t number,
 	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_JOB_NUMBERED);
 
 	hpx_sqlite_bind_int(&stmt, number);
-	return read_job(&stmt, ret_entry);
+	return read_job(db, &stmt, ret_entry);
 }
 
 static enum hpx_status find_answering(struct hpx_sqlite_db *db, const struct hpx_record *record,
@@ -187,7 +280,7 @@ static enum hpx_status find_answering(struct hpx_sqlite_db *db, const struct hpx
 
 	hpx_sqlite_bind_blob(&stmt, record->id.bytes, sizeof(record->id.bytes));
 	hpx_sqlite_bind_blob(&stmt, record->mark.bytes, sizeof(record->mark.bytes));
-	return read_job(&stmt, ret_entry);
+	return read_job(db, &stmt, ret_entry);
 }
 
 /* Numbers that make no sense are none: the question is asked from the start. */
@@ -414,7 +507,7 @@ enum hpx_status hpx_sqlite_outbox_rows_write(struct hpx_sqlite_store *s,
 	HPX_ASSERT(!change->write_job || rows->found.job_exists);
 	HPX_ASSERT(!change->write_operation || rows->found.operation.exists);
 	if (change->write_job)
-		status = hpx_sqlite_delivery_update(&s->writer, &change->delivery);
+		status = update(&s->writer, &change->delivery, rows->entry);
 	if (status == HPX_OK && change->remove_reconcile)
 		status = of_rows(&s->writer, HPX_SQL_REMOVE_RECONCILE, rows, change->of_job);
 	if (status == HPX_OK && change->write_reconcile)

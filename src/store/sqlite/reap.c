@@ -463,35 +463,17 @@ static enum hpx_status tend_with_lock(struct walk *walk, struct hpx_store_op *op
 
 /* ---- the rest ---- */
 
-struct finished {
-	int64_t number;
-	struct hpx_operation_id operation;
-};
-
-static enum hpx_status collect_finished(struct hpx_sqlite_store *s, int64_t until_ms,
-					unsigned limit, struct finished *jobs, size_t *ret_count)
-{
-	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_JOBS_FINISHED);
-	size_t count = 0;
-
-	hpx_sqlite_bind_int(&stmt, until_ms);
-	hpx_sqlite_bind_int(&stmt, limit);
-	while (count < limit && hpx_sqlite_next(&stmt)) {
-		jobs[count].number = sqlite3_column_int64(stmt.handle, 0);
-		if (hpx_sqlite_fixed(&stmt, 1, jobs[count].operation.bytes,
-				     sizeof(jobs[count].operation.bytes)))
-			count++;
-	}
-	*ret_count = count;
-	return hpx_sqlite_end(&stmt);
-}
-
-static enum hpx_status remove_finished(struct hpx_sqlite_store *s, const struct finished *job)
+static enum hpx_status remove_finished(struct hpx_sqlite_store *s, const struct hpx_delivery *job)
 {
 	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_REMOVE_RECONCILE);
 	enum hpx_status status;
 
 	hpx_sqlite_bind_blob(&stmt, job->operation.bytes, sizeof(job->operation.bytes));
+	hpx_sqlite_bind_int(&stmt, job->number);
+	status = hpx_sqlite_finish(&stmt);
+	if (status != HPX_OK)
+		return status;
+	stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_REMOVE_UNREADABLE);
 	hpx_sqlite_bind_int(&stmt, job->number);
 	status = hpx_sqlite_finish(&stmt);
 	if (status != HPX_OK)
@@ -504,23 +486,22 @@ static enum hpx_status remove_finished(struct hpx_sqlite_store *s, const struct 
 static enum hpx_status reap_jobs(struct hpx_sqlite_store *s, int64_t wall_ms,
 				 struct hpx_store_op *op)
 {
-	unsigned limit = bounded(op->reap.limit);
-	struct finished *jobs;
+	struct hpx_job_entry *jobs = NULL, **tail = &jobs;
+	unsigned room = bounded(op->reap.limit);
+	struct hpx_sqlite_statement stmt;
 	enum hpx_status status;
-	size_t count = 0;
 
 	HPX_ASSERT(op->verb == HPX_VERB_REAP);
-	if (s->job_retention_ms <= 0 || limit == 0)
+	if (s->job_retention_ms <= 0 || room == 0)
 		return HPX_OK;
-	jobs = calloc(limit, sizeof(*jobs));
-	if (jobs == NULL)
-		return HPX_NOMEM;
-	status = collect_finished(s, wall_ms - s->job_retention_ms, limit, jobs, &count);
-	for (size_t i = 0; i < count && status == HPX_OK; i++) {
-		status = remove_finished(s, &jobs[i]);
+	stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_JOBS_FINISHED);
+	hpx_sqlite_bind_int(&stmt, wall_ms - s->job_retention_ms);
+	status = hpx_sqlite_deliveries(&s->writer, &stmt, &room, &tail);
+	for (const struct hpx_job_entry *job = jobs; job != NULL && status == HPX_OK; job = job->next) {
+		status = remove_finished(s, &job->delivery);
 		op->reap.count++;
 	}
-	free(jobs);
+	hpx_job_entry_free(jobs);
 	return status;
 }
 

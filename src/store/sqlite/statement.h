@@ -108,17 +108,18 @@ enum hpx_generation_sql {
 		HPX_GENERATION_SQL_COUNT
 };
 
-/* The columns of a delivery and its job; delivery.c reads them in this order. */
+/* The columns of a delivery and its job; outbox_rows.c reads them in this order. */
 #define HPX_SQL_DELIVERY \
 	"j.seq, j.operation, j.mark, j.state, j.answers, j.unsure, " \
 	"j.attempt, j.budget, j.status, j.token, j.owner, j.created, " \
 	"j.changed, j.due, j.lease_until, j.first_sent, j.resend_until, " \
-	"j.provider_id, j.name, j.target, j.method, j.path"
-#define HPX_SQL_JOB "SELECT " HPX_SQL_DELIVERY ", j.headers, j.body FROM hapax_job j "
-/* Without what may be large. */
-#define HPX_SQL_JOB_BRIEF "SELECT " HPX_SQL_DELIVERY ", '', x'' FROM hapax_job j "
+	"j.provider_id, j.name, j.target, j.method, j.path, j.body_crc, j.crc"
+#define HPX_SQL_JOB "SELECT " HPX_SQL_DELIVERY ", j.headers, j.body, 1 FROM hapax_job j "
+/* Without what may be large, which is the last column's 0. */
+#define HPX_SQL_JOB_BRIEF "SELECT " HPX_SQL_DELIVERY ", '', x'', 0 FROM hapax_job j "
 #define HPX_SQL_JOB_FILTER \
-	"(?2 = 0 OR j.state = ?2 OR (?2 = 4 AND j.state NOT BETWEEN 1 AND 6)) " \
+	"(?2 = 0 OR ?2 = CASE WHEN j.state BETWEEN 1 AND 6 AND NOT EXISTS (SELECT 1 FROM " \
+	"hapax_job_unreadable u WHERE u.seq = j.seq) THEN j.state ELSE 4 END) " \
 	"AND (?3 IS NULL OR j.target = ?3) AND (?4 = 0 OR j.seq = ?4) " \
 	"AND (?5 = 0 OR j.seq < ?5) AND (?6 IS NULL OR j.provider_id = ?6) " \
 	"ORDER BY j.seq DESC LIMIT ?7"
@@ -214,22 +215,22 @@ enum hpx_generation_sql {
 	X(HAS_COPY, "SELECT 1 FROM hapax_aside WHERE generation = ?1 AND generation > 0 " \
 		    "AND number = ?2") \
 	X(PUT_JOB, "INSERT INTO hapax_job (operation, mark, name, target, " \
-		   "method, path, headers, body, created, changed, due, answers) " \
-		   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?9, ?10) " \
+		   "method, path, headers, body, body_crc, crc, created, changed, due, answers) " \
+		   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?11, ?12) " \
 		   "ON CONFLICT (operation, mark, name) DO NOTHING") \
 	X(SAME_JOB, "SELECT 1 FROM hapax_job WHERE operation = ? AND " \
 		    "mark = ? AND name = ? AND target = ? AND method = ? AND " \
 		    "path = ? AND headers = ? AND body = ?") \
 	/* What is delivered when an operation is executed again. */ \
 	X(REPLACE_JOB, "UPDATE hapax_job SET target = ?4, method = ?5, " \
-		       "path = ?6, headers = ?7, body = ?8 WHERE operation = ?1 " \
+		       "path = ?6, headers = ?7, body = ?8, body_crc = ?9 WHERE operation = ?1 " \
 		       "AND mark = ?2 AND name = ?3") \
 	/* Columns that no move changes stay; only `state` and the columns of \
 	 * one index or two are written to more than the row. */ \
 	X(UPDATE_JOB, "UPDATE hapax_job SET state = ?2, unsure = ?3, " \
 		      "attempt = ?4, budget = ?5, status = ?6, token = ?7, " \
 		      "owner = ?8, changed = ?9, due = ?10, lease_until = ?11, " \
-		      "first_sent = ?12, resend_until = ?13, provider_id = ?14 " \
+		      "first_sent = ?12, resend_until = ?13, provider_id = ?14, crc = ?15 " \
 		      "WHERE seq = ?1") \
 	X(JOB_NUMBERED, HPX_SQL_JOB_BRIEF "WHERE j.seq = ?") \
 	X(JOB_NAMED, HPX_SQL_JOB_BRIEF "WHERE j.operation = ? AND " \
@@ -254,10 +255,11 @@ enum hpx_generation_sql {
 	X(JOBS_OF_PROVIDER, HPX_SQL_JOB "WHERE j.provider_id = ?1 AND " \
 					"j.provider_id <> '' AND " HPX_SQL_JOB_FILTER) \
 	/* Not while its operation could still ask for it again by its name. */ \
-	X(JOBS_FINISHED, "SELECT j.seq, j.operation FROM hapax_job j " \
-			 "WHERE j.state IN (3, 6) AND j.changed <= ?1 AND NOT EXISTS " \
-			 "(SELECT 1 FROM hapax_aside o WHERE o.id = j.operation " \
-			 "AND o.mark = j.mark AND o.state <> 3) LIMIT ?2") \
+	X(JOBS_FINISHED, HPX_SQL_JOB_BRIEF "WHERE j.state IN (3, 6) AND j.changed <= ?1 AND NOT EXISTS " \
+					   "(SELECT 1 FROM hapax_aside o WHERE o.id = j.operation " \
+					   "AND o.mark = j.mark AND o.state <> 3)") \
+	X(PUT_UNREADABLE, "INSERT INTO hapax_job_unreadable (seq) VALUES (?) ON CONFLICT DO NOTHING") \
+	X(REMOVE_UNREADABLE, "DELETE FROM hapax_job_unreadable WHERE seq = ?") \
 	X(REMOVE_JOB, "DELETE FROM hapax_job WHERE seq = ?") \
 	X(JOB_COUNTS, "SELECT (SELECT count(*) FROM hapax_job WHERE state = 1), " \
 		      "(SELECT count(*) FROM hapax_job WHERE state = 2), " \
@@ -273,7 +275,9 @@ enum hpx_generation_sql {
 		      "ON j.seq = r.job WHERE r.person = 1 AND r.job > 0 AND " \
 		      "j.answers = 1), " \
 		      "(SELECT count(*) FROM hapax_reconcile WHERE person = 1 " \
-		      "AND job > 0)") \
+		      "AND job > 0) + (SELECT count(*) FROM hapax_job_unreadable u " \
+		      "WHERE NOT EXISTS (SELECT 1 FROM hapax_reconcile r WHERE r.person = 1 " \
+		      "AND r.job = u.seq))") \
 	X(RECONCILE, "SELECT sent, tries, in_a_row, first_said, ask_at, " \
 		     "evidence, person FROM hapax_reconcile WHERE id = ? AND " \
 		     "job = ? AND mark = ?") \

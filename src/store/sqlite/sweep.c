@@ -265,29 +265,6 @@ static unsigned bounded(unsigned limit)
 	return limit < LIMIT_MAX ? limit : LIMIT_MAX;
 }
 
-/* Collects first and writes later, as above. */
-static enum hpx_status collect_lost(struct hpx_sqlite_statement *stmt, unsigned limit,
-				    struct hpx_job_entry **ret_jobs)
-{
-	struct hpx_job_entry **tail = ret_jobs;
-	enum hpx_status status;
-	bool whole = true;
-
-	while (whole && limit > 0 && hpx_sqlite_next(stmt)) {
-		struct hpx_job_entry *entry = hpx_sqlite_delivery_read(stmt);
-		whole = entry != NULL;
-		if (!whole || !entry->readable) {
-			hpx_job_entry_free(entry);
-			continue;
-		}
-		*tail = entry;
-		tail = &entry->next;
-		limit--;
-	}
-	status = hpx_sqlite_end(stmt);
-	return status == HPX_OK && !whole ? HPX_NOMEM : status;
-}
-
 static enum hpx_status sweep_job(struct hpx_sqlite_store *s, struct hpx_job_entry *entry,
 				 bool owner_dead, const struct hpx_moment *now,
 				 struct hpx_store_op *op)
@@ -324,8 +301,9 @@ enum hpx_status hpx_sqlite_sweep_jobs(struct hpx_sqlite_store *s, struct hpx_sto
 {
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct hpx_sqlite_statement stmt = call_for(s, lost, &now);
-	struct hpx_job_entry *jobs = NULL;
-	enum hpx_status status = collect_lost(&stmt, bounded(op->sweep_jobs.limit), &jobs);
+	struct hpx_job_entry *jobs = NULL, **tail = &jobs;
+	unsigned room = bounded(op->sweep_jobs.limit);
+	enum hpx_status status = hpx_sqlite_deliveries(&s->writer, &stmt, &room, &tail);
 
 	HPX_ASSERT(op->verb == HPX_VERB_SWEEP_JOBS);
 	while (status == HPX_OK && jobs != NULL) {
