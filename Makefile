@@ -3,10 +3,12 @@
 #   make            build/hapax, and the libraries: build/libhapax.a, .so, build/libhapax-client.a, .so
 #   make examples   the programs in examples/, into build/examples/
 #   make run        installs what is missing, builds, and starts the demo
-#   make install    installs program, libraries and headers (DESTDIR, PREFIX)
+#   make install    installs program, libraries, headers, man pages and the unit (DESTDIR, PREFIX)
+#   make deb        builds Debian packages into build-deb/
 #   make check      builds what changed, and runs the fast tests: about a minute
 #   make format     sets every C file as .clang-format says
 #   make test       installs what is missing, builds, and runs every test
+#   make test-all   the same, and what takes longer: packages in a system of their own
 #   make fuzz       fuzzes each target for FUZZ_SECONDS (default 600)
 #   make bench      installs what it compares with, measures, writes bench/results/
 #   make bench-quick  the main ratios against nginx, in two minutes; with AGAINST=PROGRAM, of two programs
@@ -40,9 +42,17 @@ install: $(BUILD)/build.ninja
 	$(MAKE) all
 	meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
+deb:
+	@tools/packages build deb
+	tools/deb
+
 check test:
 	@tools/packages build test
 	tools/test $(filter check,$@)
+
+test-all: test
+	@tools/packages build deb
+	tests/install/packages.sh build-packages
 
 format:
 	@tools/packages test
@@ -62,4 +72,4 @@ bench bench-quick bench-unknowns: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all examples run install check format test fuzz bench bench-quick bench-unknowns clean
+.PHONY: all examples run install deb check format test test-all fuzz bench bench-quick bench-unknowns clean

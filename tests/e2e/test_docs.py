@@ -180,7 +180,8 @@ def test_the_reconciliation_unit_runs(tmp_path):
     text = (ROOT / "etc/hapax-reconcile.service").read_text(encoding="utf-8")
     line = re.search(r"^ExecStart=(.*)$", text, re.M).group(1).replace("%%", "%")
     config = tmp_path / "hapax.json"
-    config.write_text(json.dumps({"upstream": "http://127.0.0.1:9", "targets": {"bank": {"url": "http://127.0.0.1:9"}}}))
+    config.write_text(json.dumps({"upstream": "http://127.0.0.1:9", "store": f"sqlite:{tmp_path}/hapax.db",
+                                  "targets": {"bank": {"url": "http://127.0.0.1:9"}}}))
     command = [word.replace("/usr/bin/hapax", str(binary())).replace("/etc/hapax/hapax.yaml", str(config))
                for word in shlex.split(line)]
     (tmp_path / "ledger.csv").write_text("reference,amount,status\n")
@@ -189,6 +190,46 @@ def test_the_reconciliation_unit_runs(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30,
                           env={**os.environ, "STATE_DIRECTORY": str(tmp_path)})
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_shipped_configuration_is_right():
+    """/etc/hapax/hapax.yaml of an installation has no mistake, and names the store of the unit's folder."""
+    file = ROOT / "etc/service.yaml"
+    done = program("check", "--config", str(file))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "\nstore: sqlite:/var/lib/hapax/hapax.db\n" in file.read_text(encoding="utf-8")
+
+
+def test_man_pages_have_every_flag(tmp_path):
+    """A page for each command, and in it each flag of its --help and of its verbs'; the libraries' functions too."""
+    require_program()
+    headers = {"libhapax.3": ROOT / "include/hapax/hapax.h", "libhapax-client.3": ROOT / "include/hapax/client.h"}
+    subprocess.run([ROOT / "tools/manual", str(binary()), "1.2.3", str(tmp_path), *map(str, headers.values())],
+                   check=True, timeout=60)
+    names = re.findall(r"^  (\w+) ", program("--help").stdout, re.M)
+    assert len(names) > 10
+    for name in names:
+        page = (tmp_path / f"hapax-{name}.1").read_text(encoding="utf-8").replace("\\-", "-")
+        helps = [program(name, "--help").stdout]
+        helps += [program(name, verb, "--help").stdout for verb in re.findall(rf"^  hapax {name} ([\w-]+)", helps[0], re.M)]
+        for flag in {flag for text in helps for flag in re.findall(r"^  (?:-\w, )?(--[\w-]+)", text, re.M)}:
+            assert f"\\fB{flag}\\fR" in page, (name, flag)
+    for name, header in headers.items():
+        page = (tmp_path / name).read_text(encoding="utf-8")
+        functions = re.findall(r"^HAPAX_API [^(]*?(\w+)\(", header.read_text(encoding="utf-8"), re.M)
+        assert len(functions) > 5 and all(f"{function}(" in page for function in functions)
+
+
+def test_completions_are_read(tmp_path):
+    """bash takes the completions; a command, a verb and a flag are completed."""
+    require_program()
+    subprocess.run([ROOT / "tools/manual", str(binary()), "1.2.3", str(tmp_path)], check=True, timeout=60)
+    for words, wanted in ((["hapax", "recon"], "reconcile"), (["hapax", "keys", "sh"], "show"),
+                          (["hapax", "keys", "ls", "--sta"], "--state"), (["hapax", "serve", "--lis"], "--listen")):
+        quoted = " ".join(map(shlex.quote, words))
+        script = f". {tmp_path}/hapax.bash; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _hapax; echo ${{COMPREPLY[*]}}"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, timeout=20)
+        assert done.stdout.strip() == wanted, (words, done.stdout, done.stderr)
 
 
 THREAT_COLUMNS = ["threat", "what hapax does", "options", "tests", "metrics", "what remains"]

@@ -1,0 +1,122 @@
+#!/bin/sh
+# Shows that the Debian packages do what they are for, in a minimal Debian 12 that
+# debootstrap makes: they install, the service starts by the unit's own command line and
+# protects an API, an upgrade keeps the store, a removal and a purge leave it and say so;
+# built a second time, in another folder, they are the same bytes.
+#   packages.sh FOLDER   where the packages and the system go; removed at the end
+# Exits with 77 (skipped) where nobody may make such a system.
+set -eu
+source=$(cd "$(dirname "$0")/../.." && pwd)
+folder=$1
+skip() { echo "SKIPPED: $1"; exit 77; }
+die() { echo "packages.sh: $1" >&2; exit 1; }
+[ "$(id -u)" = 0 ] || skip "only root can make a system of its own"
+command -v debootstrap >/dev/null || skip "debootstrap is not there: apt-get install debootstrap"
+unshare --mount --pid --fork true 2>/dev/null || skip "no namespaces here"
+
+mkdir -p "$folder"
+folder=$(cd "$folder" && pwd)
+root=$folder/system
+cleanup() {
+	[ ! -s "$folder/pid" ] || kill "$(cat "$folder/pid")" 2>/dev/null || true
+	rm -rf "$folder"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+
+# ---- the same bytes twice ----
+"$source/tools/deb" "$folder/one" >/dev/null
+if [ -z "${PACKAGES_ONCE:-}" ]; then
+	"$source/tools/deb" "$folder/a/longer/path/for/the/second" >/dev/null
+	for package in "$folder"/one/*.deb; do
+		cmp "$package" "$folder/a/longer/path/for/the/second/$(basename "$package")" ||
+			die "$(basename "$package") differs from build to build"
+	done
+fi
+
+# ---- a system ----
+mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+	sed -n 's/ bookworm main$//p' | head -n 1)
+debootstrap --variant=minbase --include=ca-certificates,curl,systemd,python3-minimal bookworm "$root" "$mirror" \
+	>"$folder/debootstrap.log" 2>&1 || { tail -5 "$folder/debootstrap.log"; skip "no system could be made here"; }
+cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
+for file in /etc/resolv.conf /etc/hosts; do cp -L "$file" "$root$file" 2>/dev/null || true; done
+cp "$folder"/one/*.deb "$root/root/"
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+chmod 755 "$root/usr/sbin/policy-rc.d"
+inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
+mount -t proc proc "$root/proc"
+trap 'umount "$root/proc" 2>/dev/null || true; cleanup' EXIT
+
+# ---- installed ----
+inside sh -c 'apt-get update -qq && apt-get install -qq -y --no-install-recommends /root/hapax_*.deb /root/libhapax0_*.deb /root/libhapax-client0_*.deb' >"$folder/apt.log" 2>&1 ||
+	{ tail -20 "$folder/apt.log"; die "the packages do not install"; }
+inside hapax version
+inside getent passwd hapax >/dev/null || die "there is no user hapax"
+inside hapax check --config /etc/hapax/hapax.yaml >/dev/null || die "the shipped configuration has mistakes"
+inside test -s /usr/share/man/man1/hapax-serve.1.gz || die "there is no man page"
+inside bash -c '. /usr/share/bash-completion/completions/hapax && COMP_WORDS=(hapax ke) COMP_CWORD=1 && _hapax && [ "${COMPREPLY[*]}" = keys ]' ||
+	die "bash does not complete ke to keys"
+
+# ---- started by the unit's command line, as the unit's user, in front of an API ----
+line=$(sed -n 's/^ExecStart=//p' "$root/lib/systemd/system/hapax.service")
+start() {
+	inside sh -c 'mkdir -p /var/lib/hapax && chown hapax:hapax /var/lib/hapax && chmod 700 /var/lib/hapax'
+	inside setpriv --reuid=hapax --regid=hapax --clear-groups sh -c "cd /var/lib/hapax && umask 077 && exec $line" \
+		>"$folder/serve.log" 2>&1 &
+	echo $! >"$folder/pid"
+	for _ in $(seq 100); do
+		! curl -fsS http://127.0.0.1:8081/readyz >/dev/null 2>&1 || return 0
+		sleep 0.1
+	done
+	cat "$folder/serve.log"
+	die "the service does not become ready"
+}
+stop() {
+	kill "$(cat "$folder/pid")"
+	wait "$(cat "$folder/pid")" || true
+	: >"$folder/pid"
+}
+pay() {
+	curl -sS -o "$folder/answer" -D "$folder/head" http://127.0.0.1:8080/payments \
+		-H 'Idempotency-Key: "package-test-0001"' -H 'Content-Type: application/json' -d '{"amount": 499}'
+}
+cat >"$folder/api.py" <<'API'
+import http.server
+class Api(http.server.BaseHTTPRequestHandler):
+    paid = 0
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        Api.paid += 1
+        body = b'{"paid": %d}' % Api.paid
+        self.send_response(201)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_):
+        pass
+http.server.ThreadingHTTPServer(("127.0.0.1", 9000), Api).serve_forever()
+API
+/usr/bin/python3 "$folder/api.py" &
+api=$!
+trap 'kill $api 2>/dev/null || true; umount "$root/proc" 2>/dev/null || true; cleanup' EXIT
+start
+pay && grep -q '"paid": 1}' "$folder/answer" || die "the first payment: $(cat "$folder/answer")"
+pay && grep -qi '^idempotent-replayed: true' "$folder/head" || die "the retry was not a replay"
+inside hapax keys ls --config /etc/hapax/hapax.yaml | grep -q completed || die "keys ls does not find the operation"
+stop
+
+# ---- upgraded: the same package again, as apt does it ----
+inside sh -c 'apt-get install -qq -y --reinstall /root/hapax_*.deb' >"$folder/apt.log" 2>&1 || die "the upgrade failed"
+start
+pay && grep -qi '^idempotent-replayed: true' "$folder/head" || die "the store did not survive the upgrade"
+stop
+
+# ---- removed and purged ----
+inside apt-get remove -qq -y hapax >"$folder/apt.log" 2>&1 || die "the removal failed"
+[ -s "$root/var/lib/hapax/hapax.db" ] || die "the removal took the store"
+inside apt-get purge -qq -y hapax >"$folder/apt.log" 2>&1 || die "the purge failed"
+grep -q '/var/lib/hapax is left' "$folder/apt.log" || die "the purge does not say that the store stays"
+[ -s "$root/var/lib/hapax/hapax.db" ] || die "the purge took the store"
+[ ! -e "$root/etc/hapax/hapax.yaml" ] || die "the purge left the configuration"
+echo "the packages install, serve, upgrade, go, and are the same from build to build"
