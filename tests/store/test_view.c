@@ -273,7 +273,7 @@ static void fill_file(struct fixture *f)
 			 "INSERT INTO hapax_operation_1 (seq, id, rest, token, fingerprint, recipe, tenant_hash, "
 			 "owner, created, retention, tombstone, when_lost, tenant, scope, key, method, path, route, crc) "
 			 "SELECT i, randomblob(16), rest, token, fingerprint, recipe, tenant_hash, owner, created "
-			 "+ i, retention, when_lost, 'many', scope, 'k' || i, method, path, route, crc "
+			 "+ i, retention, tombstone, when_lost, 'many', scope, 'k' || i, method, path, route, crc "
 			 "FROM hapax_operation_1, n WHERE seq = 1");
 }
 
