@@ -103,8 +103,9 @@ class Gateway:
             "store": (config or {}).get("store") or postgres.store_of(str(self.folder)),
             "log_level": "debug",
         }, config or {})
-        # A list of listeners is one of further ones: the plain one comes first.
-        if isinstance(self.config["listen"], list):
+        # A list of listeners is one of further ones: the plain one comes first. None comes
+        # where clients must show certificates.
+        if isinstance(self.config["listen"], list) and "client_ca" not in str(self.config["listen"]):
             self.config["listen"] = [f"127.0.0.1:{self.port}", *self.config["listen"]]
         # A database may be shared: who uses one says whose keys they are.
         if self.config["store"].startswith("postgres"):
@@ -122,7 +123,7 @@ class Gateway:
     @property
     def address(self):
         listen = self.config["listen"]
-        listen = listen[0] if isinstance(listen, list) else listen
+        listen = f"127.0.0.1:{self.port}" if isinstance(listen, list) else listen
         return listen[len("unix:"):] if listen.startswith("unix:") else ("127.0.0.1", self.port)
 
     def write_config(self):
