@@ -468,6 +468,17 @@ static const struct hpx_option rows[] = {
 	  .default_value = "off", .public_value = "20/s", .off = true, .example = "20/s",
 	  .text = "How often one tenant may ask for the state of operations "
 		  "(GET /.hapax/operations)." },
+	{ "limits.tenant.active_keys", HPX_OPTION_COUNT, GLOBAL(active_keys_max), RELOADABLE,
+	  .default_value = "0", .public_value = "1000000", RANGE(0, 100000000),
+	  .text = "How many keys of one tenant may be kept; 0 means no limit. More get 429 "
+		  "too_many_keys. Not counted in the store but estimated by each gateway from "
+		  "what it has begun: as many at once, and they come back evenly within "
+		  "retention. It starts anew with the process; within one retention up to "
+		  "twice as many may be begun." },
+	{ "limits.tenant.stored", HPX_OPTION_SIZE, GLOBAL(stored_bytes_max), RELOADABLE,
+	  .default_value = "0", .public_value = "1GiB", RANGE(0, 1024 * GIB),
+	  .text = "How much may be stored for one tenant; 0 means no limit. Estimated in the "
+		  "same way: 1 KiB for each key, and its answer's body." },
 	{ "limits.key.requests", HPX_OPTION_RATE, GLOBAL(rates[HPX_RATE_KEY_REQUESTS]), RELOADABLE,
 	  .default_value = "off", .public_value = "10/s", .off = true, .example = "10/s",
 	  .text = "How many requests may come with one and the same key. A storm of retries is "

@@ -132,6 +132,10 @@ static void limits(struct hpx_json_writer *json, const struct hpx_settings *sett
 	rate(json, "new_keys", &settings->rates[HPX_RATE_NEW_KEYS]);
 	rate(json, "replays", &settings->rates[HPX_RATE_REPLAYS]);
 	rate(json, "status_reads", &settings->rates[HPX_RATE_STATUS_READS]);
+	if (settings->active_keys_max > 0)
+		hpx_json_put_number(json, "active_keys", settings->active_keys_max);
+	if (settings->stored_bytes_max > 0)
+		hpx_json_put_number(json, "stored_bytes", settings->stored_bytes_max);
 	hpx_json_end_object(json);
 	hpx_json_begin_object(json, "key");
 	rate(json, "requests", &settings->rates[HPX_RATE_KEY_REQUESTS]);

@@ -339,7 +339,7 @@ static enum hpx_next would_begin(struct hpx_request *request)
 	if (request->reservation.mode == HPX_RESERVE_ASK_WITHOUT_SLOT)
 		return refuse_overloaded(request);
 	if (request->reservation.mode == HPX_RESERVE_ASK_REFUSED &&
-	    request->identity.new_refused.code == HPX_PROBLEM_rate_limited)
+	    request->identity.new_refused.limit.wait_us > 0)
 		return hpx_limit_refuse(request, &request->identity.new_refused.limit, "no");
 	if (request->reservation.mode == HPX_RESERVE_ASK_REFUSED)
 		return hpx_respond_problem(request, request->identity.new_refused.code,

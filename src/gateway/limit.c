@@ -7,7 +7,9 @@
  *   key.requests          │ behind the head, before the body      │ executed: unknown
  *   tenant.status_reads   │ before the store is asked             │ executed: no
  *   tenant.new_keys,      │ nothing is known of the key, before a │ executed: no
- *   peer.new_keys         │ slot is taken and anything reserved   │
+ *   tenant.active_keys,   │ slot is taken and anything reserved   │
+ *   tenant.stored,        │                                       │
+ *   peer.new_keys         │                                       │
  *   tenant.replays        │ the key is known                      │ by its state
  *
  * Whether a key is new is known only when it was looked up: a tenant that has used up
@@ -27,20 +29,38 @@ static const char *const rate_names[HPX_RATE_COUNT] = {
 
 /* The rates are the first limits that are counted. */
 _Static_assert((int)HPX_LIMITED_new_keys == (int)HPX_RATE_NEW_KEYS &&
-		       (int)HPX_LIMITED_peer_new_keys == (int)HPX_RATE_PEER_NEW_KEYS,
+		       (int)HPX_LIMITED_stored == (int)HPX_RATE_STORED,
 	       "HPX_LIMITED_LIST begins with HPX_RATE_LIST");
 
-static const struct hpx_rate *rate_of(const struct hpx_request *request, enum hpx_rate_kind kind)
+#define KIB 1024
+
+/* What a tenant may have kept is a rate too: so much in the time that it is kept for. */
+static struct hpx_rate rate_of(const struct hpx_request *request, enum hpx_rate_kind kind)
 {
-	return &request->settings->rates[kind];
+	const struct hpx_settings *settings = request->settings;
+	uint32_t count;
+
+	if (kind != HPX_RATE_ACTIVE_KEYS && kind != HPX_RATE_STORED)
+		return settings->rates[kind];
+	count = kind == HPX_RATE_ACTIVE_KEYS ? settings->active_keys_max :
+					       (uint32_t)(settings->stored_bytes_max / KIB);
+	return (struct hpx_rate){ .count = count,
+				  .burst = count,
+				  .period_ms = request->head.route->policy.retention_ms };
+}
+
+static bool is_limited(const struct hpx_request *request, enum hpx_rate_kind kind)
+{
+	return rate_of(request, kind).count > 0;
 }
 
 static bool take(struct hpx_request *request, enum hpx_rate_kind kind, uint64_t caller,
 		 struct hpx_limit_met *ret_met)
 {
 	struct hpx_limit_met met = { .limit = (enum hpx_limited)kind };
+	const struct hpx_rate rate = rate_of(request, kind);
 
-	if (hpx_rate_table_take(request->shard->gateway->rates[kind], caller, rate_of(request, kind),
+	if (hpx_rate_table_take(request->shard->gateway->rates[kind], caller, &rate,
 				hpx_loop_boot_us(&request->shard->loop), &met.wait_us))
 		return true;
 	*ret_met = met;
@@ -49,7 +69,9 @@ static bool take(struct hpx_request *request, enum hpx_rate_kind kind, uint64_t 
 
 static void give_back(struct hpx_request *request, enum hpx_rate_kind kind, uint64_t caller)
 {
-	hpx_rate_table_give_back(request->shard->gateway->rates[kind], caller, rate_of(request, kind));
+	const struct hpx_rate rate = rate_of(request, kind);
+
+	hpx_rate_table_give_back(request->shard->gateway->rates[kind], caller, &rate);
 }
 
 static uint64_t tenant_of(struct hpx_request *request)
@@ -83,24 +105,53 @@ uint64_t hpx_limit_peer(struct hpx_request *request)
 	return request->head.peer_hash;
 }
 
-/* The peer's address for the peer's budget; 0 where there is no such limit. */
-static uint64_t limited_peer(struct hpx_request *request)
+/* The budgets that a request which begins something takes one of, in this order. */
+static const enum hpx_rate_kind for_new[] = { HPX_RATE_NEW_KEYS, HPX_RATE_ACTIVE_KEYS,
+					      HPX_RATE_STORED, HPX_RATE_PEER_NEW_KEYS };
+#define FOR_NEW_COUNT (sizeof(for_new) / sizeof(for_new[0]))
+
+/* Whose budget of that kind it is; 0: there is no such limit. */
+static uint64_t caller_of(struct hpx_request *request, enum hpx_rate_kind kind)
 {
-	return rate_of(request, HPX_RATE_PEER_NEW_KEYS)->count > 0 ? hpx_limit_peer(request) : 0;
+	if (!is_limited(request, kind))
+		return 0;
+	return kind == HPX_RATE_PEER_NEW_KEYS ? hpx_limit_peer(request) : tenant_of(request);
 }
 
-static bool take_new_keys(struct hpx_request *request, struct hpx_limit_met *ret_met)
+static void give_new_back(struct hpx_request *request, size_t count)
 {
-	bool by_tenant = rate_of(request, HPX_RATE_NEW_KEYS)->count > 0;
-	uint64_t peer = limited_peer(request);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t caller = caller_of(request, for_new[i]);
+		if (caller != 0)
+			give_back(request, for_new[i], caller);
+	}
+}
 
-	if (by_tenant && !take(request, HPX_RATE_NEW_KEYS, tenant_of(request), ret_met))
+static bool take_new(struct hpx_request *request, struct hpx_limit_met *ret_met)
+{
+	for (size_t i = 0; i < FOR_NEW_COUNT; i++) {
+		uint64_t caller = caller_of(request, for_new[i]);
+		if (caller == 0 || take(request, for_new[i], caller, ret_met))
+			continue;
+		give_new_back(request, i);
 		return false;
-	if (peer == 0 || take(request, HPX_RATE_PEER_NEW_KEYS, peer, ret_met))
-		return true;
-	if (by_tenant)
-		give_back(request, HPX_RATE_NEW_KEYS, tenant_of(request));
+	}
+	return true;
+}
+
+static bool is_new_limited(const struct hpx_request *request)
+{
+	for (size_t i = 0; i < FOR_NEW_COUNT; i++)
+		if (is_limited(request, for_new[i]))
+			return true;
 	return false;
+}
+
+static enum hpx_problem_code code_of(enum hpx_limited limit)
+{
+	return limit == HPX_LIMITED_active_keys || limit == HPX_LIMITED_stored ?
+		       HPX_PROBLEM_too_many_keys :
+		       HPX_PROBLEM_rate_limited;
 }
 
 bool hpx_limit_new_keys(struct hpx_request *request)
@@ -108,41 +159,35 @@ bool hpx_limit_new_keys(struct hpx_request *request)
 	struct hpx_new_refused *refused = &request->identity.new_refused;
 	struct hpx_limit_met met;
 
-	if (request->identity.new_counted || refused->detail != NULL ||
-	    (rate_of(request, HPX_RATE_NEW_KEYS)->count == 0 &&
-	     rate_of(request, HPX_RATE_PEER_NEW_KEYS)->count == 0))
+	if (request->identity.new_counted || refused->detail != NULL || !is_new_limited(request))
 		return true;
-	request->identity.new_counted = take_new_keys(request, &met);
+	request->identity.new_counted = take_new(request, &met);
 	if (!request->identity.new_counted)
-		*refused = (struct hpx_new_refused){ .code = HPX_PROBLEM_rate_limited,
-						     .detail = "",
-						     .limit = met };
+		*refused = (struct hpx_new_refused){ .code = code_of(met.limit), .detail = "", .limit = met };
 	return request->identity.new_counted;
 }
 
-/* The key is known, and begins nothing. */
-static void give_new_keys_back(struct hpx_request *request)
+void hpx_limit_stored(struct hpx_request *request, size_t bytes)
 {
-	uint64_t peer = limited_peer(request);
+	const struct hpx_rate rate = rate_of(request, HPX_RATE_STORED);
 
-	request->identity.new_counted = false;
-	if (rate_of(request, HPX_RATE_NEW_KEYS)->count > 0)
-		give_back(request, HPX_RATE_NEW_KEYS, tenant_of(request));
-	if (peer != 0)
-		give_back(request, HPX_RATE_PEER_NEW_KEYS, peer);
+	if (rate.count > 0 && request->identity.new_counted)
+		hpx_rate_table_charge(request->shard->gateway->rates[HPX_RATE_STORED], tenant_of(request),
+				      &rate, hpx_loop_boot_us(&request->shard->loop), bytes / KIB);
 }
 
 bool hpx_limit_replays(struct hpx_request *request, struct hpx_limit_met *ret_met)
 {
 	if (request->identity.new_counted)
-		give_new_keys_back(request);
-	return rate_of(request, HPX_RATE_REPLAYS)->count == 0 ||
+		give_new_back(request, FOR_NEW_COUNT);
+	request->identity.new_counted = false;
+	return !is_limited(request, HPX_RATE_REPLAYS) ||
 	       take(request, HPX_RATE_REPLAYS, tenant_of(request), ret_met);
 }
 
 bool hpx_limit_status_reads(struct hpx_request *request, struct hpx_limit_met *ret_met)
 {
-	return rate_of(request, HPX_RATE_STATUS_READS)->count == 0 ||
+	return !is_limited(request, HPX_RATE_STATUS_READS) ||
 	       take(request, HPX_RATE_STATUS_READS, tenant_of(request), ret_met);
 }
 
@@ -150,7 +195,7 @@ bool hpx_limit_key(struct hpx_request *request, struct hpx_limit_met *ret_met)
 {
 	uint64_t caller;
 
-	if (rate_of(request, HPX_RATE_KEY_REQUESTS)->count == 0)
+	if (!is_limited(request, HPX_RATE_KEY_REQUESTS))
 		return true;
 	/* Out of memory: the step FINGERPRINT says so. */
 	if (hpx_guard_name(request) != HPX_OK)
@@ -255,6 +300,10 @@ static const char *const details[HPX_RATE_COUNT] = {
 				  "time. Its first request may be under way or done.",
 	[HPX_RATE_PEER_NEW_KEYS] = "From this address more is begun than may be in such a time. Known "
 				   "keys are answered as before.",
+	[HPX_RATE_ACTIVE_KEYS] = "This caller has as many keys as are kept for it. Known keys are "
+				 "answered as before.",
+	[HPX_RATE_STORED] = "As much is stored for this caller as may be. Known keys are answered as "
+			    "before.",
 };
 
 #define FIELDS_BYTES_MAX 256
@@ -283,9 +332,10 @@ enum hpx_next hpx_limit_refuse(struct hpx_request *request, const struct hpx_lim
 	refusal.detail = details[kind];
 	hpx_meter_limited(&request->shard->meter, request->identity.tenant, met->limit);
 	hpx_buffer_init(&fields, FIELDS_BYTES_MAX);
-	if (write_fields(rate_of(request, kind), rate_names[kind], seconds, &fields) == HPX_OK)
+	const struct hpx_rate rate = rate_of(request, kind);
+	if (write_fields(&rate, rate_names[kind], seconds, &fields) == HPX_OK)
 		refusal.fields = hpx_buffer_span(&fields);
-	(void)hpx_respond_refuse(request, HPX_PROBLEM_rate_limited, &refusal, HPX_RESPOND_KEEP);
+	(void)hpx_respond_refuse(request, code_of(met->limit), &refusal, HPX_RESPOND_KEEP);
 	hpx_buffer_done(&fields);
 	return HPX_NEXT_DONE;
 }

@@ -23,6 +23,8 @@
 	X(status_reads) \
 	X(key_requests) \
 	X(peer_new_keys) \
+	X(active_keys) \
+	X(stored) \
 	X(share_connections) \
 	X(share_bodies) \
 	X(share_waiters) \

@@ -117,6 +117,21 @@ bool hpx_rate_table_take(struct hpx_rate_table *table, uint64_t caller, const st
 	return taken;
 }
 
+void hpx_rate_table_charge(struct hpx_rate_table *table, uint64_t caller, const struct hpx_rate *rate,
+			   int64_t now_us, size_t count)
+{
+	struct rate_cell *row = table->rows[row_of(caller)];
+
+	pthread_mutex_lock(lock_of(table, caller));
+	struct rate_cell *cell = find(row, caller);
+	if (cell == NULL)
+		cell = take_over(row, caller);
+	if (cell->bucket.full_us < now_us)
+		cell->bucket.full_us = now_us;
+	cell->bucket.full_us += hpx_rate_share_us(rate) * (int64_t)count;
+	pthread_mutex_unlock(lock_of(table, caller));
+}
+
 void hpx_rate_table_give_back(struct hpx_rate_table *table, uint64_t caller,
 			      const struct hpx_rate *rate)
 {

@@ -34,6 +34,9 @@ void hpx_rate_table_free(struct hpx_rate_table *table);
  * microseconds there will be one. */
 bool hpx_rate_table_take(struct hpx_rate_table *table, uint64_t caller, const struct hpx_rate *rate,
 			 int64_t now_us, int64_t *ret_wait_us);
+/* Takes `count` more, whether they are there or not: the next ones wait for them. */
+void hpx_rate_table_charge(struct hpx_rate_table *table, uint64_t caller, const struct hpx_rate *rate,
+			   int64_t now_us, size_t count);
 /* Gives one back that was taken and not used. */
 void hpx_rate_table_give_back(struct hpx_rate_table *table, uint64_t caller,
 			      const struct hpx_rate *rate);

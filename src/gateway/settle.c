@@ -164,8 +164,10 @@ static void take_result(struct hpx_request *request)
 			log_refused(request);
 		return;
 	}
-	if (op->verb == HPX_VERB_COMPLETE)
+	if (op->verb == HPX_VERB_COMPLETE) {
 		hpx_cached_keep(request, op->judged_ms, &op->decision.record, op->complete.answer);
+		hpx_limit_stored(request, op->complete.answer != NULL ? op->complete.answer->body.len : 0);
+	}
 	/* A released record is gone; its reference still names the attempt. */
 	if (op->decision.record.state != HPX_STATE_NONE)
 		request->reservation.record = op->decision.record;

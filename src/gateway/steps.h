@@ -31,6 +31,8 @@ bool hpx_limit_new_keys(struct hpx_request *request);
 bool hpx_limit_replays(struct hpx_request *request, struct hpx_limit_met *ret_met);
 /* Before the body is read: of the key's own budget. */
 bool hpx_limit_key(struct hpx_request *request, struct hpx_limit_met *ret_met);
+/* So much is stored as the answer of what the request began. */
+void hpx_limit_stored(struct hpx_request *request, size_t bytes);
 bool hpx_limit_status_reads(struct hpx_request *request, struct hpx_limit_met *ret_met);
 /* 429, with the fields about the limit; counts it. Nothing is stored. */
 enum hpx_next hpx_limit_refuse(struct hpx_request *request, const struct hpx_limit_met *met,

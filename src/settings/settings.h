@@ -128,7 +128,9 @@ struct hpx_network {
 	X(REPLAYS, replays) \
 	X(STATUS_READS, status_reads) \
 	X(KEY_REQUESTS, key_requests) \
-	X(PEER_NEW_KEYS, peer_new_keys)
+	X(PEER_NEW_KEYS, peer_new_keys) \
+	X(ACTIVE_KEYS, active_keys) /* by the route's retention; settings.active_keys_max */ \
+	X(STORED, stored)           /* in KiB, the same; settings.stored_bytes_max */
 
 enum hpx_rate_kind {
 #define X(name, text) HPX_RATE_##name,
@@ -264,7 +266,9 @@ struct hpx_settings {
 	unsigned reap_batch;
 
 	enum hpx_limit_preset limit_preset;
-	struct hpx_rate rates[HPX_RATE_COUNT]; /* a count of 0: no limit */
+	struct hpx_rate rates[HPX_RATE_ACTIVE_KEYS]; /* a count of 0: no limit */
+	unsigned active_keys_max;                    /* of a tenant; 0: no limit */
+	uint64_t stored_bytes_max;                   /* the same */
 
 	struct hpx_route fallback; /* `defaults`: where no route matches */
 	struct hpx_route *routes;  /* most specific first */

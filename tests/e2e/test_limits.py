@@ -205,6 +205,30 @@ def test_limits_are_published(site):
     assert site().gateway.get("/.hapax/policy").json()["limits"]["tenant"] == {}
 
 
+def test_too_many_keys(site):
+    """A tenant that has as many keys as are kept for it begins no more; known ones and
+    other tenants are served."""
+    one = site({"limits": {"tenant": {"active_keys": 2}}})
+    keys = [new_key() for _ in range(2)]
+    assert [one.gateway.post(key=key).status for key in keys] == [200, 200]
+    late = new_key()
+    answer = one.gateway.post(key=late)
+    check.problem(answer, "too_many_keys")
+    assert answer["RateLimit-Policy"] == '"active_keys";q=2;w=86400' and check.retry_after(answer) > 60
+    assert one.gateway.post(key=keys[0])["Idempotent-Replayed"] == "true"
+    assert one.gateway.post(auth="Bearer somebody-else").status == 200
+    assert one.provider.ledger(late) == [] and limited_count(one.gateway, "active_keys") == 1
+
+
+def test_too_much_stored(site):
+    """The same by the size of what is stored."""
+    one = site({"limits": {"tenant": {"stored": "200KiB"}}})
+    key = new_key()
+    assert one.gateway.post(key=key, behave="big=250000").status == 200
+    check.problem(one.gateway.post(), "too_many_keys")
+    assert len(one.gateway.post(key=key).body) == 250000
+
+
 # ---- shares of what is scarce ----
 
 def connect_from(gateway, address):

@@ -62,6 +62,8 @@ static void the_defaults_are_those_of_the_design(void **state)
 		{ "limits.free_space", "64MiB" },
 		{ "limits.body_rate", "256" },
 		{ "limits.preset", "none" },
+		{ "limits.tenant.active_keys", "0" },
+		{ "limits.tenant.stored", "0" },
 		{ "timeouts.head", "10s" },
 		{ "timeouts.body", "30s" },
 		{ "timeouts.whole_body", "2m" },
