@@ -127,7 +127,7 @@ static bool has_end(const struct hpx_event *events, size_t from, size_t to)
 /* The history into `out`, which has room for two more events; returns how many there
  * are. Events before the record was created are of an earlier use of the key and come
  * first. Where the present use began with an event (an expired key that was used again),
- * none is added. */
+ * none is added. A key may be misused, and its time extended, after the completion. */
 static size_t merge(const struct shown_operation *shown, const struct hpx_event *events, size_t count,
 		    struct hpx_event *out)
 {
@@ -149,10 +149,13 @@ static size_t merge(const struct shown_operation *shown, const struct hpx_event 
 			     is_called(&events[at], hpx_move_name(beginning));
 	if (!has_beginning)
 		out[n++] = begun;
-	for (size_t i = at; i < count; i++)
-		out[n++] = events[i];
-	if (record->state == HPX_STATE_COMPLETED && !has_end(events, at, count))
+	bool ends = record->state == HPX_STATE_COMPLETED && !has_end(events, at, count);
+	for (; at < count && (!ends || events[at].at_ms <= record->changed_ms); at++)
+		out[n++] = events[at];
+	if (ends)
 		out[n++] = completed;
+	while (at < count)
+		out[n++] = events[at++];
 	HPX_ASSERT(n >= count && n <= count + 2);
 	return n;
 }

@@ -18,6 +18,8 @@
 
 #define SLOTS 65536
 #define MISUSED_SLOTS 4096
+/* Misuses that are being noted in the store; while the store is down, none of them ends. */
+#define NOTES_MAX 1024
 
 /* The key of one request that is observed; from the request's arena. */
 struct hpx_observed_key {
@@ -39,6 +41,13 @@ struct hpx_observed_keys {
 	struct observed_slot observed[SLOTS];
 	_Atomic uint64_t tenants[SLOTS];
 	_Atomic uint64_t misused[MISUSED_SLOTS];
+	_Atomic unsigned notes;
+};
+
+/* The op that notes one misuse. It outlives the request, which does not wait for it. */
+struct misuse_note {
+	struct hpx_store_op op;
+	struct hpx_observed_keys *all;
 };
 
 struct hpx_observed_keys *hpx_observed_keys_new(void)
@@ -176,6 +185,47 @@ void hpx_observe_tenant_change(struct hpx_request *request)
 		hpx_counter_add(&request->shard->meter.tenant_changed, 1);
 }
 
+static void tell_not_noted(const struct hpx_record *record, enum hpx_status status)
+{
+	char reference[HPX_REFERENCE_SIZE];
+
+	hpx_reference_print(&record->id, &record->mark, reference);
+	hpx_log(HPX_LOG_WARN, "misuse_not_noted", "operation=%s problem=%s", reference,
+		hpx_status_name(status));
+}
+
+/* On the committer's thread. An operation that is gone since has no history to write to. */
+static void misuse_noted(struct hpx_store_op *op)
+{
+	struct misuse_note *note = HPX_CONTAINER(op, struct misuse_note, op);
+	struct hpx_record record = { .id = op->id, .mark = op->mark };
+
+	if (op->status != HPX_OK && op->status != HPX_NOT_FOUND && op->status != HPX_STALE)
+		tell_not_noted(&record, op->status);
+	atomic_fetch_sub(&note->all->notes, 1);
+	free(note);
+}
+
+/* The event in the operation's history. The committer ends before the table is freed, and
+ * ends every op. */
+static void note_misuse(struct hpx_request *request, const struct hpx_record *record)
+{
+	struct hpx_observed_keys *all = request->shard->gateway->observed_keys;
+	bool room = atomic_fetch_add(&all->notes, 1) < NOTES_MAX;
+	struct misuse_note *note = room ? calloc(1, sizeof(*note)) : NULL;
+
+	if (note == NULL) {
+		atomic_fetch_sub(&all->notes, 1);
+		tell_not_noted(record, room ? HPX_NOMEM : HPX_FULL);
+		return;
+	}
+	*note = (struct misuse_note){
+		.op = { .verb = HPX_VERB_NOTE_MISUSE, .id = record->id, .mark = record->mark, .actor = HPX_SPAN("gateway"), .done = misuse_noted },
+		.all = all,
+	};
+	hpx_shard_submit(request->shard, &note->op);
+}
+
 void hpx_observe_misuse(struct hpx_request *request)
 {
 	struct hpx_observed_keys *all = request->shard->gateway->observed_keys;
@@ -190,6 +240,7 @@ void hpx_observe_misuse(struct hpx_request *request)
 	hpx_reference_print(&record->id, &record->mark, reference);
 	hpx_log(HPX_LOG_WARN, "key_misused", "operation=%s route=\"%.*s\"", reference,
 		HPX_SPAN_ARG(request->identity.description.route));
+	note_misuse(request, record);
 }
 
 /* ---- pass-through ---- */

@@ -217,7 +217,8 @@ void hpx_observe_end(struct hpx_request *request);
 /* A new operation is executed: counts it if the same request came from another
  * tenant. */
 void hpx_observe_tenant_change(struct hpx_request *request);
-/* The request has the key of another one: the first time for an operation, it is logged. */
+/* The request has the key of another one: the first time for an operation, it is logged, and
+ * noted in the operation's history without waiting for the store. */
 void hpx_observe_misuse(struct hpx_request *request);
 
 /* ---- builtin.c, builtin_operation.c: paths under /.hapax/, never forwarded ---- */

@@ -326,11 +326,22 @@ static void make_read_point(const struct hpx_record *record, struct hpx_store_op
 		op->decision.record = *record;
 }
 
-/* RESOLVE and FORGET name the operation by its reference. */
+/* What happened to the key is told in the operation's history; to the record, nothing did. */
+static void make_note_misuse(const struct hpx_record *record, struct hpx_store_op *op,
+			     struct hpx_change *change)
+{
+	HPX_ASSERT(op->verb == HPX_VERB_NOTE_MISUSE);
+	op->decision.record = change->record = *record;
+	change->event = "misused";
+	change->event_once = true;
+	change->reason = HPX_SPAN("the key came with another request; later times are only counted");
+}
+
+/* RESOLVE, FORGET and NOTE_MISUSE name the operation by its reference. */
 static enum hpx_status check_reference(const struct hpx_found *found,
 				       const struct hpx_store_op *op)
 {
-	if (!hpx_verb_has(op->verb, HPX_TRAIT_REMOVES))
+	if (!hpx_verb_has(op->verb, HPX_TRAIT_REMOVES) && op->verb != HPX_VERB_NOTE_MISUSE)
 		return HPX_OK;
 	if (!found->exists)
 		return HPX_NOT_FOUND;
@@ -402,6 +413,8 @@ void hpx_change_make(const struct hpx_found *found, struct hpx_store_op *op,
 		make_find(found, op);
 	else if (found->exists && !found->readable)
 		make_unreadable(found, op, now, ret_change);
+	else if (op->verb == HPX_VERB_NOTE_MISUSE)
+		make_note_misuse(&found->record, op, ret_change);
 	else if (op->verb == HPX_VERB_READ_POINT)
 		make_read_point(found->exists ? &found->record : &none, op);
 	else

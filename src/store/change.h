@@ -23,6 +23,7 @@ struct hpx_change {
 	const struct hpx_span *provider_id; /* to be stored; or NULL */
 	const struct hpx_job *job;          /* to be stored before anything else; or NULL */
 	const char *event;                  /* a move's name, or NULL: none is written */
+	bool event_once;                    /* only where the record has no such event since it was created */
 	struct hpx_span reason;             /* the event's, where the op gives none */
 	int64_t at_ms;                      /* the event's: wall */
 };

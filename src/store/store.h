@@ -226,6 +226,9 @@ enum hpx_trait {
 	X(FORGET, HPX_TRAIT_WAKES | HPX_TRAIT_REMOVES) \
 	/* A person lets a record expire later. */ \
 	X(EXTEND, HPX_TRAIT_REMOVES) \
+	/* Another request came with the operation's key: an event, once for each reference. \
+	 * The record stays as it is. */ \
+	X(NOTE_MISUSE, 0) \
 	/* Up to `limit` lost leases become what on_lost says. */ \
 	X(SWEEP, HPX_TRAIT_WAKES) \
 	/* Up to `limit` expired records are deleted; finished jobs too. */ \
@@ -307,7 +310,7 @@ struct hpx_store_op {
 	/* In. Of the attempt; JOB: of the claim; CLAIM: of what it takes, made anew for
 	 * each CLAIM, so that one that is run again finds what it took (void: it does not). */
 	struct hpx_token token;
-	struct hpx_mark mark;   /* in; RESOLVE, FORGET, EXTEND, RULE: the reference's */
+	struct hpx_mark mark;   /* in; RESOLVE, FORGET, EXTEND, NOTE_MISUSE, RULE: the reference's */
 	struct hpx_span actor;  /* in, for the event: "gateway", "sweeper", a person's name */
 	struct hpx_span reason; /* in, for the event */
 	/* Out: RESERVE's decision; after every other move, and FIND, only the record. */

@@ -10,6 +10,7 @@ import pytest
 
 from harness import check
 from harness.gateway import Gateway, free_port
+from harness.operator_command import Operator
 from harness.secret import new_key
 
 
@@ -129,6 +130,30 @@ def test_misused_keys(site):
     assert mismatches(gateway) == {"header:alice": 3, "header:bob": 0, "(others)": 0}
     lines = [line for line in gateway.lines if "event=key_misused" in line]
     assert len(lines) == 2 and key not in "".join(lines)
+
+
+def test_misuse_is_in_the_history(site):
+    """A storm of other requests with one key, also after a restart, is one event; the record, its answer and its replay are what they were."""
+    one, key = site(), new_key()
+    operator = Operator(one.gateway)
+    first = one.gateway.post(key=key, body=b"1", behave="status=201")
+    reference, before = first["Hapax-Operation"], operator.key(first["Hapax-Operation"])
+    assert [e["what"] for e in before["history"]] == ["reserved", "completed"]
+    for number in range(40):
+        check.problem(one.gateway.post(key=key, body=b"x%d" % number), "idempotency_key_reused")
+    one.gateway.stop()
+    one.gateway.start()
+    check.problem(one.gateway.post(key=key, body=b"later"), "idempotency_key_reused")
+    one.gateway.stop()
+    one.gateway.start()
+    after = operator.key(reference)
+    assert [e["what"] for e in after.pop("history")] == ["reserved", "completed", "misused"]
+    before.pop("history")
+    assert after == before
+    again = one.gateway.post(key=key, body=b"1")
+    assert (again.status, again.body, again["Idempotent-Replayed"]) == (201, first.body, "true")
+    assert re.search(r"misused .*another request", operator.on("keys", "show", reference))
+    assert not [line for line in one.gateway.lines if "event=misuse_not_noted" in line]
 
 
 def test_misused_keys_of_many_tenants(site):

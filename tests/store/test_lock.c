@@ -286,6 +286,75 @@ static void no_application_is_a_deadlocks_victim(void **state)
 	assert_true(atomic_load(&ring.transactions) > 0);
 }
 
+/* A misuse is noted whoever holds the row, and holds nobody up; while another gateway
+ * notes the same one, it is put off. */
+static void a_misuse_waits_only_for_its_own_kind(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_operation_id id = id_of(1);
+	char hex[2 * HPX_OPERATION_ID_SIZE + 1], sql[256];
+	PGconn *app = begin(), *gateway = begin();
+
+	reserve(f, 1, BODY, A);
+	reserve(f, 2, BODY, A);
+	hold(app, 1);
+	hold(app, 2);
+	hpx_hex_encode(id.bytes, sizeof(id.bytes), hex);
+	snprintf(sql, sizeof(sql),
+		 "SELECT pg_advisory_xact_lock(hashtextextended('%.32s'::uuid::text, 0))", hex);
+	PQclear(cluster_ask(gateway, sql));
+	assert_status(act(f, HPX_VERB_NOTE_MISUSE, 1, A), HPX_BUSY);
+	assert_status(act(f, HPX_VERB_NOTE_MISUSE, 2, A), HPX_OK);
+	end(gateway);
+	assert_status(act(f, HPX_VERB_NOTE_MISUSE, 1, A), HPX_OK);
+	end(app);
+	assert_string_equal(events_of(f, 1), "misused");
+	assert_string_equal(events_of(f, 2), "misused");
+}
+
+#define MISUSED_KEYS 50
+
+static void *note_all(void *user)
+{
+	struct hpx_store *store = user;
+
+	for (unsigned key = 0; key < MISUSED_KEYS; key++) {
+		struct hpx_store_op op = op_of(HPX_VERB_NOTE_MISUSE, key, A);
+		struct hpx_store_op *ops[] = { &op };
+		do {
+			if (hpx_store_run(store, ops, 1, NULL) != HPX_OK)
+				return user;
+		} while (op.status == HPX_BUSY);
+		if (op.status != HPX_OK)
+			return user;
+	}
+	return NULL;
+}
+
+/* Two gateways see the same misuses at the same time: each is in the history once. */
+static void two_gateways_note_one_misuse(void **state)
+{
+	struct fixture *f = *state;
+	char url[PATH_MAX];
+	struct hpx_store_options options = { .serve = true };
+	struct hpx_store *other = NULL;
+	void *trouble = NULL;
+	pthread_t thread;
+
+	cluster_url(url, sizeof(url));
+	options.url = hpx_span_of(url);
+	assert_status(hpx_store_open(&options, &other, NULL), HPX_OK);
+	for (unsigned key = 0; key < MISUSED_KEYS; key++)
+		reserve(f, key, BODY, A);
+	assert_int_equal(pthread_create(&thread, NULL, note_all, other), 0);
+	assert_null(note_all(f->store));
+	pthread_join(thread, &trouble);
+	assert_null(trouble);
+	hpx_store_close(other);
+	for (unsigned key = 0; key < MISUSED_KEYS; key++)
+		assert_string_equal(events_of(f, key), "misused");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +364,8 @@ int main(void)
 		ON_POSTGRES(phases_and_jobs_of_other_keys_are_not_slowed),
 		ON_POSTGRES(an_answer_waits_for_the_application_and_is_stored),
 		ON_POSTGRES(an_insert_under_way_holds_up_its_own_key_only),
+		ON_POSTGRES(a_misuse_waits_only_for_its_own_kind),
+		ON_POSTGRES(two_gateways_note_one_misuse),
 		ON_POSTGRES(no_application_is_a_deadlocks_victim),
 	};
 	return run_on_drivers("lock", tests);

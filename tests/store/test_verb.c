@@ -397,6 +397,59 @@ static void misuse_is_told_and_changes_nothing(void **state)
 	assert_string_equal(state_of(f, 2), "none");
 }
 
+/* However often it is noted, by whichever gateway, it is one event of this reference;
+ * the record and its answer are what they were. */
+static void a_misuse_is_one_event_and_changes_nothing(void **state)
+{
+	static const struct {
+		enum hpx_state before;
+		const char *events;
+		const char *decision; /* of a retry, and where the key is free again: none */
+	} misused[] = {
+		{ S(IN_PROGRESS), "misused", "in_progress" },
+		{ S(COMPLETED), "misused", "replay" },
+		{ S(UNKNOWN), "outcome_lost misused", "unknown" },
+		{ S(FAILED_RETRYABLE), "not_executed misused", "retried" },
+	};
+	struct fixture *f = *state;
+
+	assert_status(act(f, V(NOTE_MISUSE), 9, OWN), HPX_NOT_FOUND);
+	for (unsigned i = 0; i < sizeof(misused) / sizeof(misused[0]); i++) {
+		bring_to(f, i, misused[i].before, OWN);
+		struct hpx_record before = record_of(f, i);
+		assert_status(act(f, V(NOTE_MISUSE), i, OLD), HPX_STALE);
+		for (unsigned times = 0; times < 3; times++)
+			assert_status(act(f, V(NOTE_MISUSE), i, OWN), HPX_OK);
+		struct hpx_record after = record_of(f, i);
+		assert_string_equal(events_of(f, i), misused[i].events);
+		assert_string_equal(hpx_state_name(after.state), hpx_state_name(before.state));
+		assert_int_equal(after.changed_ms, before.changed_ms);
+		assert_int_equal(after.expires_ms, before.expires_ms);
+		assert_int_equal(after.attempt, before.attempt);
+		assert_true(hpx_token_eq(&after.token, &before.token));
+		assert_memory_equal(after.fingerprint, before.fingerprint, sizeof(before.fingerprint));
+		assert_string_equal(reserve(f, i, BODY, OLD), misused[i].decision);
+	}
+	assert_status(complete(f, 0, OWN, "late"), HPX_OK);
+	assert_string_equal(body_of(f, 0), "late");
+	assert_string_equal(events_of(f, 9), "");
+}
+
+/* The key is used again, for another operation: its misuse is another one. */
+static void a_misuse_is_noted_once_for_each_reference(void **state)
+{
+	struct fixture *f = *state;
+
+	bring_to(f, 1, S(COMPLETED), OWN);
+	assert_status(act(f, V(NOTE_MISUSE), 1, OWN), HPX_OK);
+	advance(f, RETENTION_MS + 1);
+	assert_string_equal(reserve(f, 1, BODY, OLD), "created");
+	assert_status(act(f, V(NOTE_MISUSE), 1, OWN), HPX_STALE);
+	assert_status(act(f, V(NOTE_MISUSE), 1, OLD), HPX_OK);
+	assert_status(act(f, V(NOTE_MISUSE), 1, OLD), HPX_OK);
+	assert_string_equal(events_of(f, 1), "misused reserved misused");
+}
+
 /* What happened to a reservation before its own completion comes, which says
  * where its row was and how it looked then. */
 enum between { NOTHING,
@@ -494,6 +547,8 @@ int main(void)
 		ON_EVERY_DRIVER(a_reservation_run_twice_is_one),
 		ON_EVERY_DRIVER(a_look_begins_no_attempt),
 		ON_EVERY_DRIVER(misuse_is_told_and_changes_nothing),
+		ON_EVERY_DRIVER(a_misuse_is_one_event_and_changes_nothing),
+		ON_EVERY_DRIVER(a_misuse_is_noted_once_for_each_reference),
 	};
 	return run_on_drivers("verb", tests);
 }

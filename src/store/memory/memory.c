@@ -70,7 +70,8 @@ static enum hpx_status add_event(struct hpx_memory_store *m, const struct hpx_ch
 		.status = change->record.status,
 	};
 
-	if (change->event == NULL)
+	if (change->event == NULL ||
+	    (change->event_once && hpx_memory_event_has(&m->table, &change->record, event.what)))
 		return HPX_OK;
 	return hpx_memory_event_add(&m->table, &change->record.id, &event);
 }
@@ -116,7 +117,7 @@ static enum hpx_status write_change(struct hpx_memory_store *m, struct hpx_memor
 	HPX_ASSERT(change->write == HPX_WRITE_NOTHING || (row == NULL) == (change->write == HPX_WRITE_INSERT));
 	switch (change->write) {
 	case HPX_WRITE_NOTHING:
-		return HPX_OK;
+		return add_event(m, change, op);
 	case HPX_WRITE_REMOVE:
 		status = add_event(m, change, op);
 		if (status == HPX_OK)

@@ -74,6 +74,9 @@ enum hpx_status hpx_memory_row_describe(struct hpx_memory_row *row,
 enum hpx_status hpx_memory_event_add(struct hpx_memory_table *table,
 				     const struct hpx_operation_id *id,
 				     const struct hpx_event *event);
+/* Whether an event of this name was added since the record was created. */
+bool hpx_memory_event_has(const struct hpx_memory_table *table, const struct hpx_record *record,
+			  struct hpx_span what);
 void hpx_memory_events_reap(struct hpx_memory_table *table, int64_t until_ms);
 
 enum hpx_status hpx_memory_row_save(struct hpx_memory_row *row, struct hpx_span data);

@@ -139,6 +139,16 @@ enum hpx_status hpx_memory_event_add(struct hpx_memory_table *table,
 	return HPX_OK;
 }
 
+bool hpx_memory_event_has(const struct hpx_memory_table *table, const struct hpx_record *record,
+			  struct hpx_span what)
+{
+	for (const struct hpx_memory_event *e = table->events; e != NULL; e = e->next)
+		if (hpx_operation_id_eq(&e->id, &record->id) && hpx_span_eq(e->event.what, what) &&
+		    e->event.at_ms >= record->created_ms)
+			return true;
+	return false;
+}
+
 void hpx_memory_events_reap(struct hpx_memory_table *table, int64_t until_ms)
 {
 	while (table->events != NULL && table->events->event.at_ms <= until_ms) {

@@ -3,7 +3,8 @@
  * became of an outcome that nobody knew.
  * Rare, so each is a transaction of its own, and the writing is left to the
  * SQL functions that applications call themselves. The row is locked without
- * waiting before they are called: whoever holds it delays this op alone. */
+ * waiting before they are called: whoever holds it delays this op alone.
+ * And the one event that changes no row: the first misuse of a key. */
 #include "store/postgres/driver.h"
 
 /* Troubles of the op, which say nothing about the store. */
@@ -254,6 +255,86 @@ enum hpx_status hpx_pg_settle_by_function(struct hpx_pg_store *s, struct hpx_sto
 	hpx_pg_batch_done(&batch);
 	return status;
 }
+
+/* ---- NOTE_MISUSE ---- */
+
+/* Two gateways may note the same misuse: the second is put off until the first has
+ * committed. The operation's row is not locked, because its attempt may be ending now. */
+static enum hpx_status lock_events(struct hpx_pg_store *s, struct hpx_store_op *op,
+				   struct hpx_pg_look *look, char *problem)
+{
+	struct hpx_pg_pipe pipe = hpx_pg_pipe(&s->writer, problem);
+	struct hpx_pg_params params = { .count = 0 };
+	int64_t locked = 0;
+	PGresult *result;
+
+	hpx_pg_add_id(&params, &op->id);
+	hpx_pg_send(&pipe, HPX_PG_BEGIN, NULL);
+	hpx_pg_send(&pipe, HPX_PG_LOCK_EVENTS, &params);
+	PQclear(hpx_pg_take(&pipe));
+	result = hpx_pg_take(&pipe);
+	if (result != NULL && (PQntuples(result) != 1 || !hpx_pg_int(result, 0, 0, 0, 1, &locked)))
+		pipe.status = HPX_CORRUPT;
+	PQclear(result);
+	look->begun = true;
+	if (locked == 0)
+		op->status = HPX_BUSY;
+	return hpx_pg_end(&pipe);
+}
+
+static enum hpx_status send_event_once(struct hpx_pg_store *s, const struct hpx_store_op *op,
+				       const struct hpx_change *change, char *problem)
+{
+	const struct hpx_record *record = &change->record;
+	struct hpx_pg_params params = { .count = 0 };
+
+	hpx_pg_add_id(&params, &record->id);
+	hpx_pg_add_rest(&params, &record->id);
+	hpx_pg_add_int8(&params, change->at_ms);
+	hpx_pg_add_int8(&params, record->attempt);
+	hpx_pg_add_bytes(&params, hpx_span_of(change->event));
+	hpx_pg_add_bytes(&params, op->actor.len != 0 ? op->actor : HPX_SPAN(""));
+	hpx_pg_add_bytes(&params, op->reason.len != 0 ? op->reason : change->reason);
+	hpx_pg_add_int8(&params, record->status);
+	hpx_pg_add_int8(&params, record->created_ms);
+	return hpx_pg_commit_call(s, HPX_PG_PUT_EVENT_ONCE, &params, problem);
+}
+
+static enum hpx_status note_misuse(struct hpx_pg_store *s, struct hpx_store_op *op,
+				   struct hpx_pg_batch *batch, char *problem)
+{
+	struct hpx_pg_look seen = { .begun = false };
+	struct hpx_change change;
+	enum hpx_status status = lock_events(s, op, &seen, problem);
+
+	if (status != HPX_OK || op->status != HPX_OK)
+		return hpx_pg_undo(s, status);
+	hpx_pg_batch_add(batch, &op->id);
+	batch->rows->to_read = true;
+	status = hpx_pg_look(s, batch, &seen, problem);
+	if (status != HPX_OK)
+		return hpx_pg_undo(s, status);
+	hpx_change_make(&batch->rows->found, op, &seen.now, false, &change);
+	if (op->status != HPX_OK)
+		return hpx_pg_commit(s, batch, &seen, problem);
+	HPX_ASSERT(change.write == HPX_WRITE_NOTHING && change.event_once);
+	return send_event_once(s, op, &change, problem);
+}
+
+enum hpx_status hpx_pg_note_misuse(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
+{
+	struct hpx_pg_batch batch;
+	enum hpx_status status = hpx_pg_batch_init(&batch, 1, 0);
+
+	HPX_ASSERT(op->verb == HPX_VERB_NOTE_MISUSE);
+	if (status != HPX_OK)
+		return status;
+	status = note_misuse(s, op, &batch, problem);
+	hpx_pg_batch_done(&batch);
+	return status;
+}
+
+/* ---- the application's verbs ---- */
 
 enum hpx_status hpx_pg_application(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
 {

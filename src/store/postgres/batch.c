@@ -231,6 +231,7 @@ static enum hpx_status check_clock(struct hpx_pg_store *s, struct hpx_store_op *
 #define OTHER_LIST(X) \
 	X(SWEEP, hpx_pg_sweep) \
 	X(REAP, hpx_pg_reap) \
+	X(NOTE_MISUSE, hpx_pg_note_misuse) \
 	X(RECIPE, hpx_pg_put_recipe) \
 	X(LANE, hpx_pg_put_lane) \
 	X(ACCEPT_CLOCK, check_clock) \

@@ -272,7 +272,8 @@ enum hpx_status hpx_pg_reap(struct hpx_pg_store *s, struct hpx_store_op *op, cha
 enum hpx_status hpx_pg_put_recipe(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_put_lane(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 
-/* application.c: ADVANCE, ENQUEUE and READ_POINT, a transaction each. */
+/* application.c: ADVANCE, ENQUEUE and READ_POINT, and NOTE_MISUSE, a transaction each. */
+enum hpx_status hpx_pg_note_misuse(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_application(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem);
 enum hpx_status hpx_pg_settle_by_function(struct hpx_pg_store *s, struct hpx_store_op *op,
 					  char *problem);

@@ -293,6 +293,15 @@
 																															 "THEN (SELECT id FROM o ORDER BY id DESC LIMIT 1) END, " \
 																															 "began = CASE WHEN s.reached IS NULL THEN $1::int8 ELSE s.began END " \
 																															 "FROM r WHERE s.ctid = r.place") \
+	/* Whoever else would write the same event waits for its turn: LOCK_EVENTS is a       \
+	 * statement of its own, so that PUT_EVENT_ONCE sees what was committed before it. */ \
+	X(LOCK_EVENTS, WRITER, \
+	  "SELECT pg_try_advisory_xact_lock(hashtextextended($1::uuid::text, 0))::int::int8") \
+	X(PUT_EVENT_ONCE, WRITER, \
+	  "INSERT INTO hapax.event (id, rest, at, attempt, what, actor, reason, status) " \
+	  "SELECT $1::uuid, $2::uuid, $3::int8, $4::int8, $5::text, $6::text, $7::text, " \
+	  "$8::int8::int4 WHERE NOT EXISTS (SELECT FROM hapax.event WHERE id = $1::uuid AND " \
+	  "rest = $2::uuid AND what = $5::text AND at >= $9::int8)") \
 	X(REAP_EVENTS, WRITER, \
 	  "DELETE FROM hapax.event WHERE ctid = ANY(ARRAY(SELECT ctid FROM hapax.event " \
 	  "WHERE at <= $1::int8 ORDER BY at LIMIT $2::int8 FOR UPDATE SKIP LOCKED))") \

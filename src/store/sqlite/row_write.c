@@ -505,14 +505,28 @@ enum hpx_status hpx_sqlite_event_put(struct hpx_sqlite_db *db, const struct hpx_
 	return hpx_sqlite_finish(&stmt);
 }
 
+static enum hpx_status has_event(struct hpx_sqlite_db *db, const struct hpx_change *change,
+				 bool *ret_has)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_HAS_EVENT);
+
+	hpx_sqlite_bind_blob(&stmt, change->record.id.bytes, sizeof(change->record.id.bytes));
+	hpx_sqlite_bind_text(&stmt, hpx_span_of(change->event));
+	hpx_sqlite_bind_int(&stmt, change->record.created_ms);
+	*ret_has = hpx_sqlite_next(&stmt);
+	return hpx_sqlite_end(&stmt);
+}
+
 static enum hpx_status put_event(struct hpx_sqlite_db *db, const struct hpx_change *change,
 				 const struct hpx_store_op *op)
 {
 	const struct hpx_record *after = &change->record;
+	bool has = false;
+	enum hpx_status status = change->event_once ? has_event(db, change, &has) : HPX_OK;
 	struct hpx_sqlite_event event = { &after->id, change->at_ms, after->attempt,
 					  change->event, change->reason, after->status };
 
-	return hpx_sqlite_event_put(db, &event, op);
+	return status == HPX_OK && !has ? hpx_sqlite_event_put(db, &event, op) : status;
 }
 
 /* ---- questions ---- */

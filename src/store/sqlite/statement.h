@@ -357,6 +357,7 @@ enum hpx_generation_sql {
 	X(RECIPE, "SELECT text FROM hapax_recipe WHERE id = ?") \
 	X(PUT_EVENT, "INSERT INTO hapax_event (id, at, attempt, what, actor, " \
 		     "reason, status) VALUES (?, ?, ?, ?, ?, ?, ?)") \
+	X(HAS_EVENT, "SELECT 1 FROM hapax_event WHERE id = ? AND what = ? AND at >= ? LIMIT 1") \
 	X(EVENTS, "SELECT at, attempt, what, actor, reason, status " \
 		  "FROM hapax_event WHERE id = ? ORDER BY seq") \
 	X(NEWEST_EVENT, "SELECT seq, id, at FROM hapax_event WHERE seq = " \
