@@ -319,10 +319,10 @@ int hpx_keys_find(struct hpx_operator_command *command, struct hpx_entry *ret_en
 static const struct hpx_operator_verb verbs[] = {
 	{ .name = "ls",
 	  .synopsis = "hapax keys ls [--state STATE] [--tenant NAME] [--route PATTERN]\n"
-		      "                [--since TIME] [--key KEY] [--limit N] [--watch]",
+		      "                [--error NAME] [--since TIME] [--key KEY] [--limit N] [--watch]",
 	  .about = "Lists operations, those that changed last first. It looks at the newest, and\n"
 		   "says how far it looked where that was not at all of them.",
-	  .flags = { "state", "key", "tenant", "route", "since", "limit", "watch", "full", "json" },
+	  .flags = { "state", "key", "tenant", "route", "error", "since", "limit", "watch", "full", "json" },
 	  .run = hpx_keys_ls },
 	{ .name = "show",
 	  .synopsis = "hapax keys show REFERENCE | --key KEY [--tenant NAME --path PATH]",

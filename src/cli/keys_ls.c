@@ -209,6 +209,26 @@ static int read_since(struct hpx_operator_command *command, int64_t *ret_since_m
 	return HPX_EXIT_OK;
 }
 
+/* What a row says that this version does not know is "other", and cannot be asked for. */
+static int read_error(struct hpx_operator_command *command, enum hpx_last_error *ret_error)
+{
+	static const char names[] = ""
+#define X(name, text) text " "
+		HPX_LAST_ERROR_LIST(X)
+#undef X
+		;
+
+	if (command->error == NULL)
+		return HPX_EXIT_OK;
+	*ret_error = hpx_last_error_by_name(hpx_span_of(command->error));
+	if (*ret_error == HPX_LAST_ERROR_OTHER || *ret_error == HPX_LAST_ERROR_NONE)
+		return hpx_operator_complain(command, HPX_EXIT_USAGE,
+					     "there is no error \"%s\"; the errors are%.*s",
+					     command->error, (int)(sizeof(names) - sizeof(" other ")),
+					     names);
+	return HPX_EXIT_OK;
+}
+
 static int read_query(struct hpx_operator_command *command, struct hpx_query *query)
 {
 	*query = (struct hpx_query){ .state = HPX_STATE_COUNT,
@@ -218,6 +238,8 @@ static int read_query(struct hpx_operator_command *command, struct hpx_query *qu
 	int code = hpx_operator_limit(command, &query->limit);
 	if (code == HPX_EXIT_OK)
 		code = read_since(command, &query->since_ms);
+	if (code == HPX_EXIT_OK)
+		code = read_error(command, &query->error);
 	if (code != HPX_EXIT_OK || command->state == NULL)
 		return code;
 	query->state = hpx_state_by_name(hpx_span_of(command->state));

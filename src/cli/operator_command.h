@@ -21,6 +21,7 @@
 	X(method, "method", "METHOD", "With --path: the request's method; default POST.") \
 	X(path, "path", "PATH", "With --key and --tenant: the operation of the request to this path. Its scope is that of --config, or the default one.") \
 	X(route, "route", "PATTERN", "Lists only those of this route, as the configuration writes it: \"POST /payments\".") \
+	X(error, "error", "NAME", "Lists only those whose last attempt that failed came to this: upstream_reset.") \
 	X(since, "since", "TIME", "Lists only those that began so long ago or later (2h), or at a time or later (2026-11-15T08:00:00Z).") \
 	X(watch, "watch", NULL, "Lists again every 2 seconds, until Ctrl-C. Into a pipe or a file goes only what is new or has changed.") \
 	X(limit, "limit", "N", "Lists at most so many; default 50.") \

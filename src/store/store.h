@@ -432,11 +432,12 @@ struct hpx_walk {
  * among the newest, of which a bounded number is looked at. With it a list misses none:
  * they come in the store's own order, about `limit` at a time, and `*walk` moves on. */
 struct hpx_query {
-	enum hpx_state state;   /* HPX_STATE_COUNT: any */
-	struct hpx_span key;    /* ptr NULL: any; over all tenants */
-	struct hpx_span tenant; /* ptr NULL: any */
-	struct hpx_span route;  /* the pattern; ptr NULL: any */
-	int64_t since_ms;       /* begun at this time or later; 0: any */
+	enum hpx_state state;      /* HPX_STATE_COUNT: any */
+	struct hpx_span key;       /* ptr NULL: any; over all tenants */
+	struct hpx_span tenant;    /* ptr NULL: any */
+	struct hpx_span route;     /* the pattern; ptr NULL: any */
+	enum hpx_last_error error; /* HPX_LAST_ERROR_NONE: any, or none */
+	int64_t since_ms;          /* begun at this time or later; 0: any */
 	unsigned limit;
 	struct hpx_walk *walk; /* NULL: the newest */
 };

@@ -163,6 +163,7 @@ bool hpx_entry_matches(const struct hpx_entry *entry, const struct hpx_query *qu
 	       (query->key.ptr == NULL || hpx_span_eq(query->key, d->key)) &&
 	       (query->tenant.ptr == NULL || hpx_span_eq(query->tenant, d->tenant)) &&
 	       (query->route.ptr == NULL || hpx_span_eq(query->route, d->route)) &&
+	       (query->error == HPX_LAST_ERROR_NONE || query->error == entry->record.last_error) &&
 	       entry->record.created_ms >= query->since_ms;
 }
 

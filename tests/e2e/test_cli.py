@@ -71,6 +71,12 @@ def test_ls_shows_each_state(shared, cli):
         "completed", "failed_retryable", "unknown"]
     assert rows[done]["status"] == 200 and rows[failed]["status"] == 429
     assert [rows[k]["last_error"] for k in (done, failed, lost)] == ["", "status_429", "upstream_reset"]
+    for error, key in (("status_429", failed), ("upstream_reset", lost)):
+        rows_of_error = cli.ls("--error", error)
+        assert key in [row["key"] for row in rows_of_error]
+        assert {row["last_error"] for row in rows_of_error} == {error}
+        assert error in cli.keys("ls", "--error", error).decode()
+    assert cli.ls("--error", "status_429", "--key", lost) == []
     assert "last error upstream_reset" in cli.keys("show", "--key", lost).decode()
     assert (rows[done]["method"], rows[done]["path"]) == ("POST", "/pay")
     assert rows[done]["expires"] and rows[lost]["expires"] is None

@@ -331,13 +331,14 @@ static void check_lists(void)
 		const char *arguments;
 		int rows;
 	} lists[] = {
-		{ HPX_PG_LIST_COMPLETED, "(3, NULL, NULL, NULL, 0, 50, 250, 0)", 50 },
-		{ HPX_PG_LIST_IN_PROGRESS, "(1, NULL, NULL, NULL, 0, 50, 250, 0)", 50 },
-		{ HPX_PG_LIST_ASIDE, "(4, NULL, NULL, NULL, 0, 50, 250, 0)", 50 },
+		{ HPX_PG_LIST_COMPLETED, "(3, NULL, NULL, NULL, 0, 50, 250, 0, NULL)", 50 },
+		{ HPX_PG_LIST_IN_PROGRESS, "(1, NULL, NULL, NULL, 0, 50, 250, 0, NULL)", 50 },
+		{ HPX_PG_LIST_ASIDE, "(4, NULL, NULL, NULL, 0, 50, 250, 0, NULL)", 50 },
 		/* One row, without an operation, says how far it looked. */
-		{ HPX_PG_LIST_COMPLETED, "(3, NULL, 'nobody', NULL, 0, 50, 10000, 0)", 1 },
-		{ HPX_PG_LIST_ASIDE, "(4, NULL, NULL, 'nowhere', 0, 50, 10000, 0)", 1 },
-		{ HPX_PG_WALK, "(-1, NULL, NULL, NULL, 0, '80000000-0000-0000-0000-000000000000', 100)", 100 },
+		{ HPX_PG_LIST_COMPLETED, "(3, NULL, 'nobody', NULL, 0, 50, 10000, 0, NULL)", 1 },
+		{ HPX_PG_LIST_ASIDE, "(4, NULL, NULL, 'nowhere', 0, 50, 10000, 0, NULL)", 1 },
+		{ HPX_PG_LIST_ASIDE, "(4, NULL, NULL, NULL, 0, 50, 10000, 0, 'status_500')", 1 },
+		{ HPX_PG_WALK, "(-1, NULL, NULL, NULL, 0, '80000000-0000-0000-0000-000000000000', 100, NULL)", 100 },
 	};
 	PGconn *conn = connect_as_driver();
 

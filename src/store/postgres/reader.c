@@ -252,6 +252,13 @@ static void add_wanted(struct hpx_pg_params *params, const struct hpx_query *que
 	hpx_pg_add_int8(params, query->since_ms);
 }
 
+static void add_error(struct hpx_pg_params *params, const struct hpx_query *query)
+{
+	bool any = query->error == HPX_LAST_ERROR_NONE;
+
+	hpx_pg_add_bytes(params, any ? hpx_span(NULL, 0) : hpx_span_of(hpx_last_error_name(query->error)));
+}
+
 /* What one source was looked through for: everything of it, or back to a time. */
 static void note_looked(struct pg_list *list, const PGresult *result, int64_t look_max, size_t found)
 {
@@ -285,6 +292,7 @@ static enum hpx_status ask_source(struct pg_list *list, enum hpx_pg_statement so
 	hpx_pg_add_int8(&params, list->query->limit);
 	hpx_pg_add_int8(&params, look_max);
 	hpx_pg_add_int8(&params, list->query->since_ms - (shift_ms > 0 ? shift_ms : 0));
+	add_error(&params, list->query);
 	enum hpx_status status = hpx_pg_ask(list->reader, source, &params, ret_result);
 	if (status != HPX_OK || PQntuples(*ret_result) > 0)
 		return status;
@@ -367,6 +375,7 @@ static enum hpx_status walk_on(struct pg_list *list)
 		add_wanted(&params, list->query, state == HPX_STATE_COUNT ? -1 : (int)state);
 		hpx_pg_add_bytes(&params, hpx_span(walk->id, HPX_PG_HALF));
 		hpx_pg_add_int8(&params, most);
+		add_error(&params, list->query);
 		status = hpx_pg_ask(list->reader, HPX_PG_WALK, &params, &result);
 		if (status != HPX_OK)
 			return status;

@@ -113,6 +113,9 @@
 	"($3::bytea IS NULL OR o.tenant = convert_from($3::bytea, 'UTF8')) AND " \
 	"($4::bytea IS NULL OR o.route = convert_from($4::bytea, 'UTF8')) AND " \
 	"o.created >= $5::int8"
+/* The last parameter of each list. */
+#define HPX_PG_SQL_FAILED_BY(parameter) \
+	" AND (" parameter "::bytea IS NULL OR o.last_error = convert_from(" parameter "::bytea, 'UTF8'))"
 
 /* At most $6 operations that are wanted, among the $7 that `source` (ids and a time, the
  * newest first) begins with. Behind each, how many were looked at up to its row of the
@@ -126,7 +129,7 @@
 	"SELECT r.*, t.total, t.at FROM (SELECT coalesce(max(d.total), 0)::int8 AS total, " \
 	"coalesce(min(d.at), 0) AS at FROM d) t LEFT JOIN LATERAL (SELECT w.*, d.total AS seen " \
 	"FROM d CROSS JOIN LATERAL unnest(d.ids) AS x (id) CROSS JOIN LATERAL " \
-	"(SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION HPX_PG_SQL_FROM "WHERE o.id = x.id AND " state HPX_PG_SQL_WANTED " LIMIT 1) w LIMIT $6::int8) r ON true"
+	"(SELECT " HPX_PG_SQL_RECORD ", " HPX_PG_SQL_DESCRIPTION HPX_PG_SQL_FROM "WHERE o.id = x.id AND " state HPX_PG_SQL_WANTED HPX_PG_SQL_FAILED_BY("$9") " LIMIT 1) w LIMIT $6::int8) r ON true"
 
 /* X(name, who uses it: WRITER or READER, SQL) */
 #define HPX_PG_LIST(X) \
@@ -487,7 +490,7 @@
 	  "WHERE o.id > $6::uuid ORDER BY o.id LIMIT $7::int8) " \
 	  "SELECT o.*, t.n, t.last FROM (SELECT (SELECT count(*) FROM p) AS n, " \
 	  "(SELECT id FROM p ORDER BY id DESC LIMIT 1) AS last) t " \
-	  "LEFT JOIN p o ON ($1::int8 < 0 OR CASE WHEN " HPX_PG_SQL_READABLE " THEN o.state ELSE 4 END = $1::int8) AND " HPX_PG_SQL_WANTED) \
+	  "LEFT JOIN p o ON ($1::int8 < 0 OR CASE WHEN " HPX_PG_SQL_READABLE " THEN o.state ELSE 4 END = $1::int8) AND " HPX_PG_SQL_WANTED HPX_PG_SQL_FAILED_BY("$8")) \
 	/* What is aside; how many rows there are, by the statistics; and what is under way  \
 	 * among the last batches. Of a small table (2 MiB) the last two are counted. */ \
 	X(COUNTS, READER, \

@@ -307,7 +307,9 @@ static enum hpx_status list_plain(struct search *search)
 	enum hpx_state state = search->query->state;
 	struct head *heads;
 
-	if (state == HPX_STATE_FAILED_RETRYABLE || state == HPX_STATE_PENDING)
+	/* A plain row has had no error. */
+	if (state == HPX_STATE_FAILED_RETRYABLE || state == HPX_STATE_PENDING ||
+	    search->query->error != HPX_LAST_ERROR_NONE)
 		return HPX_OK;
 	heads = calloc(search->db->generation_count + 1, sizeof(*heads));
 	if (heads == NULL)
