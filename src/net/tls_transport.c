@@ -276,7 +276,7 @@ static void fail(struct tls_transport *t, struct failure failure)
 
 	ERR_clear_error();
 	t->phase = TLS_FAILED;
-	t->in = hpx_span_skip(t->in, t->in.len);
+	t->in = HPX_SPAN("");
 	if (handshake) {
 		hpx_tls_note(t->tls, failure.result);
 		if (hpx_tls_side(t->tls) == HPX_TLS_CLIENT)
@@ -431,7 +431,7 @@ static void use_input(struct tls_transport *t)
 		return;
 	if (hpx_buffer_append(&t->held, t->in) != HPX_OK)
 		fail(t, (struct failure){ HPX_TLS_RESULT_failed, "no memory is left for the upstream's bytes" });
-	t->in = hpx_span_skip(t->in, t->in.len);
+	t->in = HPX_SPAN("");
 }
 
 static void on_below_data(void *user, struct hpx_span bytes)
@@ -584,8 +584,11 @@ struct cursor {
 
 static struct hpx_span take_part(struct cursor *at, size_t max)
 {
-	struct hpx_span part = hpx_span_first(hpx_span_skip(*at->pieces, at->skip), max);
+	struct hpx_span part = HPX_SPAN("");
 
+	/* An empty piece may point nowhere. */
+	if (at->pieces->len > 0)
+		part = hpx_span_first(hpx_span_skip(*at->pieces, at->skip), max);
 	at->skip += part.len;
 	if (at->skip == at->pieces->len) {
 		at->pieces++;
@@ -718,7 +721,7 @@ static bool tls_is_stale(struct hpx_transport *transport)
 	t->has_stray = n > 0;
 	if (n <= 0)
 		t->read_end = end_of_read(t, n);
-	t->in = hpx_span_skip(t->in, t->in.len);
+	t->in = HPX_SPAN("");
 	return t->has_stray || t->read_end != HPX_OK || SSL_has_pending(t->ssl) != 0 ||
 	       hpx_transport_is_stale(t->below);
 }
@@ -956,6 +959,7 @@ static struct tls_transport *tls_new(struct hpx_tls *tls, struct hpx_transport *
 	t->base.secure = true;
 	memcpy(t->base.peer, plain->peer, sizeof(t->base.peer));
 	t->tls = tls;
+	t->in = HPX_SPAN("");
 	t->alert = -1;
 	t->later.run = run_later;
 	hpx_buffer_init(&t->held, HELD_BYTES_MAX);
